@@ -1,0 +1,97 @@
+package scan
+
+import "strings"
+
+// IsFence tells a Markdown code fence.
+func IsFence(line string) bool {
+	line = strings.TrimLeft(line, " \t")
+	if !strings.HasPrefix(line, "```") && !strings.HasPrefix(line, "~~~") {
+		return false
+	}
+	rest := strings.TrimLeft(line, "`~")
+	return !strings.ContainsAny(rest, " \t") || strings.TrimSpace(rest) == ""
+}
+
+// IsRule tells a line of dashes (three or more; '=', '_', '*' and '+' corners of boxes count too, blanks do not).
+func IsRule(line string) bool {
+	n := 0
+	for i := range len(line) {
+		switch line[i] {
+		case '-', '=', '_', '*':
+			n++
+		case ' ', '\t', '+', '|':
+		default:
+			return false
+		}
+	}
+	return n >= 3
+}
+
+// IsPrompt tells a line that starts with a shell prompt (of bash, sh, zsh or ESXi), with or without a command behind it:
+//
+//	[root@esx-01:~] esxcli ...    [guest OS]$ ...    root@vm-01:~# ...    vm-01:~ # ...    sh-5.1# ...    $ ...    # ...
+//
+// A comment line ("# text") counts as one.
+func IsPrompt(line string) bool {
+	line = strings.TrimLeft(line, " \t")
+	if line == "" {
+		return false
+	}
+	if line[0] == '[' {
+		return isBracketPrompt(line)
+	}
+	if line[0] == '(' { // (venv) root@vm-01:~$
+		if i := strings.IndexByte(line, ')'); i > 0 && i < 40 && i+2 < len(line) && line[i+1] == ' ' {
+			return IsPrompt(line[i+2:])
+		}
+		return false
+	}
+	first, rest, _ := strings.Cut(line, " ")
+	if i := strings.IndexByte(first, '\t'); i >= 0 {
+		first = first[:i]
+	}
+	if isSign(first) {
+		return first != ">"
+	}
+	if len(first) > 64 {
+		return false
+	}
+	if last := first[len(first)-1]; last == '#' || last == '$' || last == '%' {
+		if strings.HasPrefix(first, "sh-") || strings.HasPrefix(first, "bash-") || strings.HasPrefix(first, "~") {
+			return true
+		}
+		return strings.ContainsAny(first, "@:") && !strings.ContainsAny(first, "=<")
+	}
+	if strings.ContainsRune(first, '@') && strings.ContainsRune(first, ':') && strings.HasSuffix(first, ">") {
+		return true
+	}
+	// The sign stands alone: "vm-01:~ # cmd", "user@vm-01 ~ % cmd".
+	if first != "~" && !strings.HasSuffix(first, ":~") && !strings.Contains(first, "@") && !strings.Contains(first, ":/") {
+		return false
+	}
+	for range 2 {
+		var word string
+		word, rest, _ = strings.Cut(rest, " ")
+		if isSign(word) {
+			return true
+		}
+	}
+	return false
+}
+
+func isSign(word string) bool {
+	return len(word) == 1 && (word[0] == '$' || word[0] == '#' || word[0] == '%')
+}
+
+// isBracketPrompt judges "[root@esx-01:~] cmd" and "[root@vm-01 ~]# cmd", but not "[   12.3] text" of a kernel log.
+func isBracketPrompt(line string) bool {
+	end := strings.IndexByte(line, ']')
+	if end < 0 || end > 160 {
+		return false
+	}
+	inside, after := line[1:end], strings.TrimPrefix(line[end+1:], " ")
+	if after != "" && isSign(after[:1]) && (len(after) == 1 || after[1] == ' ') {
+		return !strings.ContainsAny(inside, "\"'") && inside != ""
+	}
+	return strings.Contains(inside, "@") && strings.Contains(inside, ":") && !strings.Contains(inside, " ")
+}

@@ -1,0 +1,171 @@
+package scan_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
+)
+
+func text(p *string) string {
+	if p == nil {
+		return "null"
+	}
+	return *p
+}
+
+func TestAddresses(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		read func(string) *string
+		in   string
+		want string
+	}{
+		{"8-digit domain, upper case", scan.PCI, "00000000:3B:00.1", "0000:3b:00.1"},
+		{"no domain", scan.PCI, "af:00.0", "0000:af:00.0"},
+		{"no function", scan.PCI, "0000:af:02", "0000:af:02.0"},
+		{"no domain, no function", scan.PCI, "af:02", "0000:af:02.0"},
+		{"colon before the function", scan.PCI, "0000:af:02:3", "0000:af:02.3"},
+		{"old ESXi decimal", scan.PCI, "00000:059:00.1", "0000:3b:00.1"},
+		{"real domain", scan.PCI, "B791:00:00.0", "b791:00:00.0"},
+		{"device name is no address", scan.PCI, "mt4129_pciconf0", "null"},
+		{"function out of range", scan.PCI, "0000:af:02.9", "null"},
+		{"vSphere decimal", scan.DecimalPCI, "59:0.1", "0000:3b:00.1"},
+		{"GUID groups", scan.GUID, "0250:56FF:fe00:0201", "025056fffe000201"},
+		{"GUID with 0x", scan.GUID, "0x54db0f0300c72376", "54db0f0300c72376"},
+		{"GUID too short", scan.GUID, "54db0f", "null"},
+		{"MAC of 16 digits", scan.MAC, "00000c42a1aabbcd", "0c:42:a1:aa:bb:cd"},
+		{"MAC dashes", scan.MAC, "0C-42-A1-AA-BB-CD", "0c:42:a1:aa:bb:cd"},
+		{"GID v4 mapped", scan.GID, "::ffff:192.0.2.11,", "0000:0000:0000:0000:0000:ffff:c000:020b"},
+		{"GID short", scan.GID, "fe80::1", "fe80:0000:0000:0000:0000:0000:0000:0001"},
+		{"GID no", scan.GID, "aa:bb", "null"},
+		{"IPv4 with zeros", scan.IPv4, "192.168.09.05", "192.168.9.5"},
+		{"id", scan.HexID, "0x15B3", "15b3"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := text(c.read(c.in)); got != c.want {
+				t.Errorf("%q: got %s, want %s", c.in, got, c.want)
+			}
+		})
+	}
+}
+
+func TestPrompt(t *testing.T) {
+	for line, want := range map[string]bool{
+		"[root@esx-01:~] esxcli network nic list":       true,
+		"[root@vm-01 ~]# ibstat":                        true,
+		"[guest OS]$ ofed_info -s":                      true,
+		"root@vm-01:~# ip addr":                         true,
+		"root@vm-01:/home/user#":                        true,
+		"vm-01:/home/user:~$ ibdev2netdev":              true,
+		"vm-01:~ # lsmod":                               true,
+		"user@vm-01 ~ % ls":                             true,
+		"$ lspci":                                       true,
+		"# a comment":                                   true,
+		"sh-5.1# ls":                                    true,
+		"(base) user@vm-01:~$ nvidia-smi":               true,
+		"[   12.345678] mlx5_core 0000:3b:00.0: # text": false,
+		"#bytes  #iterations":                           false,
+		"2          1000             5.21":              false,
+		"mlx5_0 port 1 ==> ens4f0 (Up)":                 false,
+		"driver: mlx5_core":                             false,
+		"2: ens3f0@if4: <UP>":                           false,
+	} {
+		if got := scan.IsPrompt(line); got != want {
+			t.Errorf("%q: got %v", line, got)
+		}
+	}
+}
+
+func TestClean(t *testing.T) {
+	in := "\ufeffa\u00a0b\r\n\x1b[1;32mgreen\x1b[0m\x1b]0;title\x07\rover\xff\x00\n"
+	if got, want := scan.Clean(in), "a b\ngreen\nover?\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	clean := "nothing to do\n\tat all"
+	if got := scan.Clean(clean); got != clean {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestBeginCuts(t *testing.T) {
+	e, s := scan.Begin("lsmod", strings.Repeat("x", scan.MaxInput+1))
+	if len(s) != scan.MaxInput || len(e.Warnings) != 1 || e.Warnings[0].Code != scan.CodeInputCut {
+		t.Errorf("%d bytes, warnings %v", len(s), e.Warnings)
+	}
+}
+
+func TestMessageIsFlat(t *testing.T) {
+	var e scan.Envelope
+	e.Fail("connect_failed", " line ", map[string]any{"peer": "vm-01:18515"})
+	e.Fail("connect_failed", "again", nil)
+	got, err := json.Marshal(e.Errors)
+	if want := `[{"code":"connect_failed","peer":"vm-01:18515","text":"line"}]`; err != nil || string(got) != want {
+		t.Errorf("got %s (%v), want %s", got, err, want)
+	}
+}
+
+func TestTable(t *testing.T) {
+	titles := []string{"Name", "PCI Device", "Driver", "Admin Status", "MTU", "Description"}
+	for _, c := range []struct {
+		name, head, rule, row string
+		want                  []string
+	}{
+		{"left aligned", "Name    PCI Device    Driver  MTU  Description", "------  ------------  ------  ----  -----------",
+			"vmnic0  0000:1a:00.0  nmlx5   9000  A NIC", []string{"vmnic0", "0000:1a:00.0", "nmlx5", "9000", "A NIC"}},
+		{"empty cell", "Name    PCI Device    Driver  MTU   Description", "------  ------------  ------  ----  -----------",
+			"vmnic0  0000:1a:00.0          9000  A NIC", []string{"vmnic0", "0000:1a:00.0", "", "9000", "A NIC"}},
+		{"right aligned", "  Name    PCI Device  Driver   MTU", "",
+			"vmnic0  0000:1a:00.0          9000", []string{"vmnic0", "0000:1a:00.0", "", "9000", ""}},
+		{"tabs", "Name\tPCI Device\tDriver\tMTU", "", "vmnic0\t0000:1a:00.0\tnmlx5\t1500", []string{"vmnic0", "0000:1a:00.0", "nmlx5", "1500", ""}},
+		{"single blanks", "Name PCI Device Driver MTU", "", "vmnic0 0000:1a:00.0 nmlx5 1500", []string{"vmnic0", "0000:1a:00.0", "nmlx5", "1500", ""}},
+		{"full cell before one blank", "Name   Driver MTU   Description", "------ ------ ----- -----------",
+			"vmnic0 nmlx5c 1500  A NIC of ours", []string{"vmnic0", "", "nmlx5c", "1500", "A NIC of ours"}},
+		{"unknown column", "Name    Colour  MTU", "", "vmnic0  red     1500", []string{"vmnic0", "", "", "1500", ""}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := scan.NewHeader(c.head, 2, titles...)
+			if h == nil {
+				t.Fatal("no header")
+			}
+			if c.rule != "" && !h.Rule(c.rule) {
+				t.Error("the dashes were not seen")
+			}
+			r := h.Row(c.row)
+			got := []string{r.At("Name"), r.At("PCI Device"), r.At("Driver"), r.At("MTU"), r.At("Description")}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+	if scan.NewHeader("Names of things", 1, titles...) != nil {
+		t.Error("a part of a word is no title")
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	if n := scan.Int("0x10"); n == nil || *n != 16 {
+		t.Error("0x10")
+	}
+	if n := scan.LeadingInt("4096 (5)"); n == nil || *n != 4096 {
+		t.Error("4096 (5)")
+	}
+	if n := scan.LeadingInt("9000[B]"); n == nil || *n != 9000 {
+		t.Error("9000[B]")
+	}
+	if f := scan.LeadingFloat("2.5 Gbps (1)"); f == nil || *f != 2.5 {
+		t.Error("2.5 Gbps")
+	}
+	for in, want := range map[string]int64{"4K": 4096, "32M": 32 << 20, "8GB": 8 << 30, "128 MiB": 128 << 20, "16": 16} {
+		if n := scan.Size(in); n == nil || *n != want {
+			t.Errorf("size %s: %v", in, n)
+		}
+	}
+	for _, in := range []string{"", "x", "nan", "inf", "0x1p4", "1_000"} {
+		if scan.Int(in) != nil || scan.Float(in) != nil {
+			t.Errorf("%q is no number", in)
+		}
+	}
+}

@@ -1,0 +1,170 @@
+// Package scan is the ground under the transcript parsers: it cleans the text of a tool, walks its lines, finds the
+// columns of tables and brings numbers and addresses into one form.
+//
+// Everything here is total: no input panics, none takes more than linear time.
+package scan
+
+import (
+	"io"
+	"iter"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	// MaxInput is the number of bytes of a text that are read; the rest is dropped with the warning CodeInputCut.
+	MaxInput = 16 << 20
+	// maxLine bounds a line, so that parsers may split it into words without taking memory by the gigabyte.
+	maxLine = 64 << 10
+)
+
+// Read returns at most MaxInput+1 bytes of r: the one byte too many tells Begin that the text was longer.
+func Read(r io.Reader) (string, error) {
+	var b strings.Builder
+	_, err := io.Copy(&b, io.LimitReader(r, MaxInput+1))
+	return b.String(), err
+}
+
+// Clean makes one text of what terminals, editors and mail leave behind: line ends become \n, a byte order mark, NUL,
+// BEL and terminal escape sequences go, blanks that are not ASCII become ASCII, and bytes that are not UTF-8 become '?'.
+// A text that needs nothing is returned as it is.
+func Clean(s string) string {
+	if !needsCleaning(s) {
+		return s
+	}
+	b := make([]byte, 0, len(s))
+	for i := 0; i < len(s); {
+		switch c := s[i]; {
+		case c == '\r':
+			// "\r\n", "\r\r\n" and a lone "\r" (a progress line drawn over) all end a line.
+			for i < len(s) && s[i] == '\r' {
+				i++
+			}
+			if i < len(s) && s[i] == '\n' {
+				i++
+			}
+			b = append(b, '\n')
+		case c == 0x1b:
+			i = skipEscape(s, i)
+		case c == 0x08 && len(b) > 0 && b[len(b)-1] != '\n':
+			b = b[:len(b)-1]
+			i++
+		case c == '\v' || c == '\f':
+			b = append(b, '\n')
+			i++
+		case c < ' ' && c != '\n' && c != '\t', c == 0x7f:
+			i++
+		case c < utf8.RuneSelf:
+			b = append(b, c)
+			i++
+		default:
+			r, n := utf8.DecodeRuneInString(s[i:])
+			switch {
+			case r == utf8.RuneError && n == 1:
+				b = append(b, '?')
+			case r == '\uFEFF' || r >= '\u200B' && r <= '\u200F':
+			case r == '\u00A0' || r >= '\u2000' && r <= '\u200A' || r == '\u202F' || r == '\u3000':
+				b = append(b, ' ')
+			case r == '\u2018' || r == '\u2019':
+				b = append(b, '\'')
+			case r == '\u201C' || r == '\u201D':
+				b = append(b, '"')
+			default:
+				b = append(b, s[i:i+n]...)
+			}
+			i += n
+		}
+	}
+	return string(b)
+}
+
+func needsCleaning(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c >= 0x7f || c < ' ' && c != '\n' && c != '\t' {
+			return true
+		}
+	}
+	return false
+}
+
+// skipEscape returns the index behind the escape sequence that starts at s[i].
+func skipEscape(s string, i int) int {
+	i++
+	if i >= len(s) {
+		return i
+	}
+	switch s[i] {
+	case '[': // CSI: parameters, then one final byte of @ to ~
+		for i++; i < len(s) && s[i] >= ' ' && s[i] < '@'; i++ {
+		}
+		if i < len(s) && s[i] >= '@' && s[i] <= '~' {
+			i++
+		}
+	case ']': // OSC: up to BEL or ESC \, never beyond the line
+		for i++; i < len(s) && s[i] != 0x07 && s[i] != 0x1b && s[i] != '\n'; i++ {
+		}
+		if i < len(s) && s[i] == 0x07 {
+			i++
+		}
+	case '(', ')':
+		i = min(i+2, len(s))
+	default:
+		i++
+	}
+	return i
+}
+
+// AllLines yields the lines of a clean text without trailing blanks, each at most 64 KiB long. It yields every line,
+// also those that Lines leaves out.
+func AllLines(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for len(text) > 0 {
+			line := text
+			if i := strings.IndexByte(text, '\n'); i >= 0 {
+				line, text = text[:i], text[i+1:]
+			} else {
+				text = ""
+			}
+			if len(line) > maxLine {
+				line = line[:maxLine]
+			}
+			if !yield(strings.TrimRight(line, " \t")) {
+				return
+			}
+		}
+	}
+}
+
+// Lines yields the lines of a clean text without trailing blanks, code fences and shell prompts (with the command on
+// them). Blank lines are yielded.
+func Lines(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for line := range AllLines(text) {
+			if IsFence(line) || IsPrompt(line) {
+				continue
+			}
+			if !yield(line) {
+				return
+			}
+		}
+	}
+}
+
+// Words splits a line at blanks and tabs.
+func Words(line string) []string { return strings.Fields(line) }
+
+// Indent counts the columns before the first word; a tab reaches to the next multiple of eight.
+func Indent(line string) int {
+	n := 0
+	for i := range len(line) {
+		switch line[i] {
+		case ' ':
+			n++
+		case '\t':
+			n += 8 - n%8
+		default:
+			return n
+		}
+	}
+	return n
+}
