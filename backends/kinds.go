@@ -1,0 +1,98 @@
+package backends
+
+// The kinds of setting, with the shape of their values. "Absent" removes unless it says otherwise.
+const (
+	// KindSwitch: target dvs/NAME, value SwitchSpec. Reading gives the spec of the DVS as it is. Creating is one
+	// task with everything in it; a DVS that exists is changed in one reconfigure.
+	KindSwitch Kind = "switch"
+	// KindPortGroup: target portgroup/NAME, value PortGroupSpec.
+	KindPortGroup Kind = "portgroup"
+	// KindMember: target host/NAME, name = DVS, value MemberSpec. Changes of one DVS merge into one reconfigure.
+	KindMember Kind = "member"
+	// KindOption: target host/NAME, name = option key, value string or number. Never absent.
+	KindOption Kind = "option"
+	// KindFirewall: target host/NAME, name = ruleset key, value bool. Never absent.
+	KindFirewall Kind = "firewall"
+
+	// KindHardware: target vm/NAME, value int (19 for vmx-19); cannot be lowered again. VM off.
+	KindHardware Kind = "hardware"
+	// KindMemory: target vm/NAME, value MemorySpec. VM off.
+	KindMemory Kind = "memory"
+	// KindAdapter: target vm/NAME, name = port group, value AdapterSpec. VM off.
+	KindAdapter Kind = "adapter"
+
+	// KindPackages: target guest/NAME, name = a word for the set ("rdma"), value PackageSpec. Keeper: going back
+	// removes exactly what was newly installed with it.
+	KindPackages Kind = "packages"
+	// KindModules: target guest/NAME, name = a word for the set, value []string, the modules loaded, in load order.
+	KindModules Kind = "modules"
+	// KindPersist: target guest/NAME, value Persist: what makes the modules come back after a reboot. Keeper.
+	KindPersist Kind = "persist"
+	// KindAddress: target guest/NAME, name = port group of the adapter, value AddressSpec; the interface is found
+	// by the MAC of that adapter when it is set. Keeper.
+	KindAddress Kind = "address"
+	// KindMemlock: target guest/NAME, value string: "unlimited" or KB. Keeper.
+	KindMemlock Kind = "memlock"
+	// KindPort: target guest/NAME, name = port group of the adapter, value string "PORT_ACTIVE": repairs a port that
+	// is down (link up, link down and up, module reload, in this order). A state, not a setting: nothing to undo.
+	KindPort Kind = "port"
+)
+
+// A SwitchSpec is what a DVS shall be. Datacenter says where to create it and is not compared once it exists
+// (reading fills it in).
+type SwitchSpec struct {
+	Datacenter string `json:"datacenter"`
+	Version    string `json:"version"`
+	Uplinks    int    `json:"uplinks"` // number of uplink ports a host gets
+	MTU        int    `json:"mtu"`
+	NIOC       bool   `json:"nioc"`
+	Discovery  string `json:"discovery"` // "lldp listen", "cdp listen", "none"
+}
+
+// A PortGroupSpec is what a distributed port group shall be.
+type PortGroupSpec struct {
+	Switch  string   `json:"switch"`
+	VLAN    int      `json:"vlan"`    // 0: untagged
+	Active  []string `json:"active"`  // active uplink names; one for PVRDMA. nil in a plan: the first uplink of the switch
+	Binding string   `json:"binding"` // earlyBinding
+}
+
+// A MemberSpec is a host's share in a DVS.
+type MemberSpec struct {
+	PNICs []string `json:"pnics"` // in uplink order
+}
+
+// A MemorySpec is a VM's memory reservation.
+type MemorySpec struct {
+	Locked        bool  `json:"locked"`         // memoryReservationLockedToMax
+	ReservationMB int64 `json:"reservation_mb"` // memoryAllocation.reservation; with Locked it is the whole memory
+}
+
+// An AdapterSpec is one virtual adapter.
+type AdapterSpec struct {
+	Type      string `json:"type"` // pvrdma, sriov, vmxnet3
+	PortGroup string `json:"port_group"`
+	Switch    string `json:"switch"`
+	Protocol  string `json:"protocol,omitempty"` // rocev1, rocev2: pvrdma only
+	Start     bool   `json:"start_connected"`
+	GuestMTU  bool   `json:"guest_mtu,omitempty"` // sriov only
+	PF        string `json:"pf,omitempty"`        // sriov only
+}
+
+// A PackageSpec is the set of packages wanted, by name, and which of them are installed: the plan asks for all.
+type PackageSpec struct {
+	Installed []string `json:"installed"` // sorted
+}
+
+// Persist is what brings the modules back after a reboot.
+type Persist struct {
+	Modules []string          `json:"modules"`           // in /etc/modules-load.d
+	Reload  string            `json:"reload"`            // the module that a unit reloads last at boot, "" when none is needed
+	Options map[string]string `json:"options,omitempty"` // modprobe options by module
+}
+
+// An AddressSpec is a persistent static address of the interface behind an adapter.
+type AddressSpec struct {
+	CIDR string `json:"cidr"` // 192.168.50.11/24
+	MTU  int    `json:"mtu"`
+}

@@ -1,0 +1,52 @@
+package backends
+
+import (
+	"fmt"
+	"strings"
+)
+
+// TargetType says what sort of thing a Ref names.
+type TargetType string
+
+// The target types. A guest is the operating system inside the VM of the same name.
+const (
+	TypeVCenter   TargetType = "vcenter"
+	TypeCluster   TargetType = "cluster"
+	TypeSwitch    TargetType = "dvs"
+	TypePortGroup TargetType = "portgroup"
+	TypeHost      TargetType = "host"
+	TypeVM        TargetType = "vm"
+	TypeGuest     TargetType = "guest"
+	TypePair      TargetType = "pair"
+)
+
+// Ref names one target. Name is the shortest inventory name that is unique among targets of its type: the plain
+// name, or the inventory path where two share one. It never holds a managed object id, so it stays valid after
+// the object was removed and made again.
+type Ref struct {
+	Type TargetType
+	Name string
+}
+
+// HostRef, VMRef, GuestRef, SwitchRef and PortGroupRef name a target of their type.
+func HostRef(name string) Ref      { return Ref{TypeHost, name} }
+func VMRef(name string) Ref        { return Ref{TypeVM, name} }
+func GuestRef(name string) Ref     { return Ref{TypeGuest, name} }
+func SwitchRef(name string) Ref    { return Ref{TypeSwitch, name} }
+func PortGroupRef(name string) Ref { return Ref{TypePortGroup, name} }
+
+// String gives "type/name".
+func (r Ref) String() string { return string(r.Type) + "/" + r.Name }
+
+// MarshalText makes a Ref a plain string in JSON.
+func (r Ref) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText reads what String printed; the name may hold slashes.
+func (r *Ref) UnmarshalText(b []byte) error {
+	typ, name, ok := strings.Cut(string(b), "/")
+	if !ok || typ == "" {
+		return fmt.Errorf("target %q: want type/name", b)
+	}
+	r.Type, r.Name = TargetType(typ), name
+	return nil
+}

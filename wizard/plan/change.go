@@ -1,0 +1,89 @@
+package plan
+
+import (
+	"encoding/json"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// A Disruption is something that people notice while a change is made.
+type Disruption string
+
+// The disruptions.
+const (
+	HostReboot   Disruption = "host reboot"
+	VMPowerCycle Disruption = "VM power cycle"
+	UplinkFlap   Disruption = "uplink flap"
+	GuestNetwork Disruption = "guest RDMA interface down"
+	NoVMotion    Disruption = "loss of vMotion"
+	NoSnapshots  Disruption = "loss of snapshots"
+	NoHA         Disruption = "loss of HA"
+	MemoryLocked Disruption = "memory fully reserved"
+)
+
+// A Change moves one setting of one target from what it is to what was asked for.
+type Change struct {
+	backends.Setting
+	From, To backends.Value
+	Why      string       // one sentence for the operator
+	Disrupts []Disruption // what people notice
+	After    []string     // ids of changes and brackets that must be done before; a bracket is done when it is closed
+	Within   []string     // ids of the brackets that must be open while the change is made
+	// Irreversible says why there is no way back ("a hardware version cannot be lowered"), "" when rollback works.
+	Irreversible string
+	// State marks a repair of something that is no setting (a port that is down): rollback leaves it alone.
+	State bool
+}
+
+type changeJSON struct {
+	ID           string         `json:"id"`
+	Kind         backends.Kind  `json:"kind"`
+	Target       backends.Ref   `json:"target"`
+	Name         string         `json:"name,omitempty"`
+	From         backends.Value `json:"from"`
+	To           backends.Value `json:"to"`
+	Why          string         `json:"why"`
+	Disrupts     []Disruption   `json:"disrupts"`
+	After        []string       `json:"after"`
+	Within       []string       `json:"within,omitempty"`
+	Irreversible string         `json:"irreversible,omitempty"`
+	State        bool           `json:"state,omitempty"`
+}
+
+// MarshalJSON writes the fields that CLI.md promises, lists never null.
+func (c Change) MarshalJSON() ([]byte, error) {
+	return json.Marshal(changeJSON{
+		c.ID(), c.Kind, c.Target, c.Name, c.From, c.To, c.Why,
+		append([]Disruption{}, c.Disrupts...), append([]string{}, c.After...), c.Within, c.Irreversible, c.State,
+	})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote; the id follows from target, kind and name.
+func (c *Change) UnmarshalJSON(b []byte) error {
+	var j changeJSON
+	if err := json.Unmarshal(b, &j); err != nil {
+		return err
+	}
+	*c = Change{
+		Setting: backends.Setting{Target: j.Target, Kind: j.Kind, Name: j.Name},
+		From:    j.From, To: j.To, Why: j.Why, Disrupts: j.Disrupts, After: j.After, Within: j.Within,
+		Irreversible: j.Irreversible, State: j.State,
+	}
+	return nil
+}
+
+// A Bracket is opened before its body (the changes that name it in Within) and closed after. It is worked out from
+// the changes and never undone; a run that broke off closes it when it is resumed.
+type Bracket struct {
+	Kind   backends.BracketKind `json:"kind"`
+	Target backends.Ref         `json:"target"`
+	Why    string               `json:"why"`
+	// Leave is the state that Close brings about; Absent: the state found before Open.
+	Leave backends.Value `json:"leave"`
+	After []string       `json:"after,omitempty"` // ids that must be done before it is opened
+	// Effect is what people notice, with the state found: HostReboot, VMPowerCycle.
+	Effect Disruption `json:"effect"`
+}
+
+// ID is "vm/vm-01/vm-power".
+func (b Bracket) ID() string { return b.Target.String() + "/" + string(b.Kind) }

@@ -1,0 +1,112 @@
+// Package plan turns what the operator wants and what is there into an ordered graph of changes. It is pure: the same
+// answers and inventory give the same plan, and nothing is read or written on the way.
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// A Plan is the ordered graph of changes between an inventory and the answers. Changes stand in an order in which
+// they could be made one by one.
+type Plan struct {
+	Mode     string    `json:"mode"`
+	Changes  []Change  `json:"changes"`
+	Brackets []Bracket `json:"brackets"`
+	// Notes are sentences that the operator should read before consenting: costs, what stays, what a guide has wrong.
+	Notes []string `json:"notes,omitempty"`
+	// Stages counts the times that the engine has to read and plan again before all is known (0: all is known now).
+	Stages int `json:"stages,omitempty"`
+}
+
+// Hash identifies the plan's content: changes and brackets, not the notes.
+func (p Plan) Hash() string {
+	b, err := json.Marshal(struct {
+		Mode     string
+		Changes  []Change
+		Brackets []Bracket
+	}{p.Mode, p.Changes, p.Brackets})
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// Empty tells whether there is nothing to do.
+func (p Plan) Empty() bool { return len(p.Changes) == 0 }
+
+// Change finds a change by id; nil when there is none.
+func (p *Plan) Change(id string) *Change {
+	for i := range p.Changes {
+		if p.Changes[i].ID() == id {
+			return &p.Changes[i]
+		}
+	}
+	return nil
+}
+
+// A Ceiling is what the operator consents to: anything beyond it asks again.
+type Ceiling struct {
+	Changes     map[string]bool `json:"changes"` // ids
+	HostReboots int             `json:"host_reboots"`
+	PowerCycles int             `json:"power_cycles"`
+}
+
+// Ceiling counts what the plan may do.
+func (p Plan) Ceiling() Ceiling {
+	c := Ceiling{Changes: map[string]bool{}}
+	for _, ch := range p.Changes {
+		c.Changes[ch.ID()] = true
+	}
+	for _, b := range p.Brackets {
+		switch b.Kind {
+		case backends.BracketReboot:
+			c.HostReboots++
+		case backends.BracketVMPower:
+			c.PowerCycles++
+		}
+	}
+	return c
+}
+
+// Exceeds names the first thing in p that the ceiling does not cover, "" when all is covered.
+func (c Ceiling) Exceeds(p Plan) string {
+	for _, ch := range p.Changes {
+		if !c.Changes[ch.ID()] {
+			return ch.ID()
+		}
+	}
+	n := p.Ceiling()
+	if n.HostReboots > c.HostReboots {
+		return fmt.Sprintf("%d host reboots instead of %d", n.HostReboots, c.HostReboots)
+	}
+	if n.PowerCycles > c.PowerCycles {
+		return fmt.Sprintf("%d VM power cycles instead of %d", n.PowerCycles, c.PowerCycles)
+	}
+	return ""
+}
+
+// A Refusal is one reason why no plan can be made for a target: what, where, why, and the remedy.
+type Refusal struct {
+	Target backends.Ref `json:"target"`
+	Check  string       `json:"check,omitempty"` // id of the catalogue row that says the same, "" when there is none
+	Why    string       `json:"why"`
+	Remedy string       `json:"remedy"`
+}
+
+func (r Refusal) String() string { return r.Target.Name + ": " + r.Why }
+
+// Refused is the error of an inventory that does not allow what was asked for. Nothing was written.
+type Refused struct{ Refusals []Refusal }
+
+func (e *Refused) Error() string {
+	if len(e.Refusals) == 1 {
+		return e.Refusals[0].String()
+	}
+	return fmt.Sprintf("%s (and %d more)", e.Refusals[0], len(e.Refusals)-1)
+}
