@@ -1,0 +1,175 @@
+// Package scantest holds the tests that every transcript parser has to pass: golden files, mutations of the golden
+// files that must not change what is read, a directory of foreign transcripts, and fuzzing.
+//
+// A fixture is DIR/<tool>/<name>.txt with its expected value in <name>.json.
+package scantest
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Tools are parsers by tool id.
+type Tools = map[string]func(string) any
+
+// Foreign is the environment variable that names a directory of further transcripts to score.
+const Foreign = "RDMA_SETUP_TRANSCRIPTS"
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// Golden compares what every parser reads from its fixtures with the golden files. A tool without a fixture fails.
+func Golden(t *testing.T, dir string, tools Tools) {
+	for _, tool := range slices.Sorted(maps.Keys(tools)) {
+		files := fixtures(t, filepath.Join(dir, tool))
+		if len(files) == 0 {
+			t.Errorf("%s has no fixture", tool)
+		}
+		for _, file := range files {
+			t.Run(tool+"/"+filepath.Base(file), func(t *testing.T) {
+				got := encode(t, tools[tool](read(t, file)))
+				golden := strings.TrimSuffix(file, ".txt") + ".json"
+				if *update {
+					if err := os.WriteFile(golden, got, 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if diff := cmp.Diff(decode(t, []byte(read(t, golden))), decode(t, got)); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", file, diff)
+				}
+			})
+		}
+	}
+}
+
+// Score compares with the foreign transcripts, if there are any: every key that they expect must be there and equal,
+// numbers within 0.5 %, the text of messages aside.
+func Score(t *testing.T, tools Tools) {
+	dir := os.Getenv(Foreign)
+	if dir == "" {
+		t.Logf("%s is not set: no foreign transcripts", Foreign)
+		return
+	}
+	for _, tool := range slices.Sorted(maps.Keys(tools)) {
+		for _, file := range fixtures(t, filepath.Join(dir, tool)) {
+			t.Run(tool+"/"+filepath.Base(file), func(t *testing.T) {
+				got := decode(t, encode(t, tools[tool](read(t, file))))
+				want := decode(t, []byte(read(t, strings.TrimSuffix(file, ".txt")+".json")))
+				for _, d := range differences(want, got, "$") {
+					t.Error(d)
+				}
+			})
+		}
+	}
+}
+
+// Fuzz gives the fixtures of one tool to the fuzzer. Whatever the text, the parser must return the same value twice,
+// and one that becomes JSON.
+func Fuzz(f *testing.F, dir, tool string, parse func(string) any) {
+	for _, file := range fixtures(f, filepath.Join(dir, tool)) {
+		f.Add(read(f, file))
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		first, second := encode(t, parse(text)), encode(t, parse(text))
+		if !bytes.Equal(first, second) {
+			t.Errorf("two readings differ:\n%s\n%s", first, second)
+		}
+	})
+}
+
+func fixtures(t testing.TB, dir string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func read(t testing.TB, file string) string {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func encode(t testing.TB, v any) []byte {
+	t.Helper()
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		t.Fatalf("the value does not become JSON: %v", err)
+	}
+	return append(b, '\n')
+}
+
+func decode(t testing.TB, b []byte) any {
+	t.Helper()
+	var v any
+	if err := json.Unmarshal(b, &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func differences(want, got any, path string) []string {
+	switch w := want.(type) {
+	case map[string]any:
+		g, ok := got.(map[string]any)
+		if !ok {
+			return []string{fmt.Sprintf("%s: want an object, got %v", path, got)}
+		}
+		var out []string
+		for _, k := range slices.Sorted(maps.Keys(w)) {
+			v, there := g[k]
+			switch {
+			case k == "text" && isMessage(path):
+			case !there:
+				out = append(out, fmt.Sprintf("%s.%s: missing", path, k))
+			default:
+				out = append(out, differences(w[k], v, path+"."+k)...)
+			}
+		}
+		return out
+	case []any:
+		g, ok := got.([]any)
+		if !ok || len(g) != len(w) {
+			return []string{fmt.Sprintf("%s: want %d entries, got %v", path, len(w), got)}
+		}
+		var out []string
+		for i := range w {
+			out = append(out, differences(w[i], g[i], fmt.Sprintf("%s[%d]", path, i))...)
+		}
+		return out
+	case float64:
+		if g, ok := got.(float64); ok && close(w, g) {
+			return nil
+		}
+	default:
+		if want == got {
+			return nil
+		}
+	}
+	return []string{fmt.Sprintf("%s: want %v, got %v", path, want, got)}
+}
+
+func isMessage(path string) bool {
+	return strings.HasPrefix(path, "$.errors[") || strings.HasPrefix(path, "$.warnings[")
+}
+
+func close(a, b float64) bool {
+	if a == float64(int64(a)) && b == float64(int64(b)) {
+		return a == b
+	}
+	return max(a, b)-min(a, b) <= 0.005*max(max(a, -a), max(b, -b))+1e-9
+}
