@@ -1,0 +1,30 @@
+// Package checks holds the catalogue of read-only tests and runs them. A check sees facts, never a connection; a fact
+// that could not be read gives unknown, never pass.
+package checks
+
+import "github.com/rdma-setup/rdma-setup/backends"
+
+// Status is what a check can say; unknown is never pass.
+type Status string
+
+// The four answers.
+const (
+	Pass    Status = "pass"
+	Warn    Status = "warn"
+	Fail    Status = "fail"
+	Unknown Status = "unknown"
+)
+
+// A Finding is what one check says of one target.
+type Finding struct {
+	ID       string       `json:"id"`
+	Scope    string       `json:"scope"`
+	Target   backends.Ref `json:"target"`
+	Status   Status       `json:"status"`
+	Evidence string       `json:"evidence"` // the value seen and where
+	Remedy   string       `json:"remedy"`
+	Source   string       `json:"source"`
+	Fix      string       `json:"fix"` // automatic, reboot, manual, none
+	// Quiet unknowns wait for the operator's word or come from unverified rows: counted, but no reason to worry.
+	Quiet bool `json:"quiet,omitempty"`
+}

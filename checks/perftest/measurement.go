@@ -1,0 +1,52 @@
+// Package perftest schedules, runs and judges bandwidth and latency tests between guests.
+package perftest
+
+import "time"
+
+// A Verdict on a measurement.
+type Verdict string
+
+// The verdicts. NotApplicable is a pair on one host, whose traffic never meets the fabric.
+const (
+	VerdictPass          Verdict = "pass"
+	VerdictWarn          Verdict = "warn"
+	VerdictFail          Verdict = "fail"
+	VerdictUnknown       Verdict = "unknown"
+	VerdictNotApplicable Verdict = "n/a"
+)
+
+// A Measurement is one test between two guests, from the client to the server.
+type Measurement struct {
+	From         string    `json:"from"` // VM names
+	To           string    `json:"to"`
+	FromHost     string    `json:"from_host"`
+	ToHost       string    `json:"to_host"`
+	Test         string    `json:"test"` // ib_send_bw, ib_send_lat, ib_write_bw
+	Device       string    `json:"device,omitempty"`
+	GIDIndex     int       `json:"gid_index"`
+	MTU          int       `json:"mtu,omitempty"` // active path MTU, bytes
+	Rows         []Row     `json:"rows"`
+	ExpectedGbps float64   `json:"expected_gbps,omitempty"`
+	AchievedGbps float64   `json:"achieved_gbps,omitempty"`
+	ExpectedUs   float64   `json:"expected_us,omitempty"`
+	AchievedUs   float64   `json:"achieved_us,omitempty"` // typical at the smallest size
+	Why          string    `json:"why,omitempty"`         // where the expectation comes from
+	Verdict      Verdict   `json:"verdict"`
+	Hint         string    `json:"hint,omitempty"`
+	Error        string    `json:"error,omitempty"`
+	Command      string    `json:"command,omitempty"` // as run on the client
+	Started      time.Time `json:"started,omitzero"`
+	Simulated    bool      `json:"simulated"`
+}
+
+// A Row is one message size.
+type Row struct {
+	Bytes      int64   `json:"bytes"`
+	Iterations int64   `json:"iterations,omitempty"`
+	PeakGbps   float64 `json:"peak_gbps,omitempty"`
+	AvgGbps    float64 `json:"avg_gbps,omitempty"`
+	TypicalUs  float64 `json:"typical_us,omitempty"`
+	AvgUs      float64 `json:"avg_us,omitempty"`
+	P99Us      float64 `json:"p99_us,omitempty"`
+	P999Us     float64 `json:"p999_us,omitempty"`
+}

@@ -1,0 +1,161 @@
+package cmd_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/rdma-setup/rdma-setup/"
+
+// allowed names, for each room of the house, the rooms below it that it may import. A room covers its sub-packages.
+var allowed = map[string][]string{
+	"ui/cmd":    {"ui", "wizard", "backends", "checks", "assets"},
+	"ui/form":   {"ui/theme", "ui/live", "ui/plain", "ui/report", "wizard", "checks", "backends", "assets"},
+	"ui/live":   {"ui/theme", "ui/plain", "ui/report", "wizard", "checks", "backends", "assets"},
+	"ui/plain":  {"ui/theme", "ui/report", "wizard", "checks", "backends", "assets"},
+	"ui/report": {"ui/theme", "wizard", "checks", "backends", "assets"},
+	"ui/theme":  {},
+
+	"wizard/engine":  {"wizard/plan", "wizard/answers", "wizard/sizing", "backends"},
+	"wizard/plan":    {"wizard/answers", "wizard/sizing", "backends", "assets"},
+	"wizard/report":  {"wizard/plan", "checks", "backends"},
+	"wizard/answers": {"assets"},
+	"wizard/sizing":  {"assets"},
+	"checks":         {"wizard/answers", "wizard/sizing", "backends", "backends/transcript", "assets"},
+
+	"backends/vsphere":    {"backends", "backends/transcript"},
+	"backends/esxi":       {"backends", "backends/ssh", "backends/transcript"},
+	"backends/guest":      {"backends", "backends/ssh", "backends/transcript"},
+	"backends/ssh":        {"backends"},
+	"backends/readonly":   {"backends"},
+	"backends/settertest": {"backends"},
+	"backends/transcript": {},
+	"backends/lab":        {},
+	"backends":            {},
+	"assets":              {},
+}
+
+// wordsOnly are rooms that may import the package backends itself but none below it, the parsers apart.
+var wordsOnly = []string{"ui/form", "ui/live", "ui/plain", "ui/report", "wizard", "checks"}
+
+type pkg struct {
+	ImportPath string
+	Imports    []string
+}
+
+func packages(t *testing.T) []pkg {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", "./...")
+	cmd.Dir = root(t)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var all []pkg
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+}
+
+func root(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// room gives the most particular room that a package lies in.
+func room(path string) string {
+	best := ""
+	for name := range allowed {
+		if (path == name || strings.HasPrefix(path, name+"/")) && len(name) > len(best) {
+			best = name
+		}
+	}
+	return best
+}
+
+func TestArrowsPointDown(t *testing.T) {
+	all := packages(t)
+	if len(all) < 10 {
+		t.Fatalf("go list found only %d packages", len(all))
+	}
+	for _, p := range all {
+		from := strings.TrimPrefix(p.ImportPath, module)
+		if from == strings.TrimSuffix(module, "/") || !strings.HasPrefix(p.ImportPath, module) {
+			continue
+		}
+		here := room(from)
+		if here == "" {
+			t.Errorf("%s lies in no room of the house: name it in allowed, with what it may import", from)
+			continue
+		}
+		for _, imp := range p.Imports {
+			to, ours := strings.CutPrefix(imp, module)
+			if !ours {
+				thirdParty(t, from, imp)
+				continue
+			}
+			there := room(to)
+			if there == here || mayImport(here, to) {
+				continue
+			}
+			t.Errorf("%s imports %s: the arrow points up or across", from, to)
+		}
+	}
+}
+
+func mayImport(here, to string) bool {
+	ok := slices.ContainsFunc(allowed[here], func(a string) bool { return to == a || strings.HasPrefix(to, a+"/") })
+	below := strings.HasPrefix(to, "backends/") && !strings.HasPrefix(to, "backends/transcript")
+	narrow := slices.ContainsFunc(wordsOnly, func(r string) bool { return here == r || strings.HasPrefix(here, r+"/") })
+	return ok && !(below && narrow)
+}
+
+// thirdParty keeps each outside library in the room that owns it.
+func thirdParty(t *testing.T, from, imp string) {
+	t.Helper()
+	owners := map[string][]string{
+		"charm.land/huh/v2":         {"ui/form"},
+		"charm.land/bubbletea/v2":   {"ui/form", "ui/live"},
+		"github.com/vmware/govmomi": {"backends/vsphere", "backends/lab"},
+		"github.com/spf13/viper":    {"ui/cmd"},
+		"golang.org/x/crypto/ssh":   {"backends/ssh", "backends/lab", "backends/guest", "backends/esxi"},
+	}
+	for lib, rooms := range owners {
+		if imp != lib && !strings.HasPrefix(imp, lib+"/") {
+			continue
+		}
+		if !slices.ContainsFunc(rooms, func(r string) bool { return from == r || strings.HasPrefix(from, r+"/") }) {
+			t.Errorf("%s imports %s, which belongs to %v", from, imp, rooms)
+		}
+	}
+}
+
+func TestTopLevelHoldsWhatTheOwnerNamed(t *testing.T) {
+	named := []string{"main.go", "ui", "wizard", "backends", "checks", "assets", "go.mod", "go.sum", "Makefile", "README.md", "LICENSE", "bin", "dist"}
+	entries, err := os.ReadDir(root(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), ".") && !slices.Contains(named, e.Name()) {
+			t.Errorf("%s: the top level holds only %v and dot files", e.Name(), named)
+		}
+	}
+}

@@ -1,0 +1,52 @@
+// Package cmd is the command tree of rdma-setup: one file a command. It is the only place that builds concrete
+// backends, and the only one that knows exit codes.
+package cmd
+
+import (
+	"context"
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// Env is what a command takes from the outside; tests hand in their own.
+type Env struct {
+	Stdin  io.Reader
+	Stdout io.Writer
+	Stderr io.Writer
+	Getenv func(string) string
+	Now    func() time.Time
+
+	// Terminal tells whether a person sits there: stdin and stdout are both terminals.
+	Terminal func() bool
+	// Secret asks for a secret without echo; it fails where there is no terminal.
+	Secret func(prompt string) (string, error)
+	// Executable is the path of this program, to start its lab as a process of its own.
+	Executable func() (string, error)
+	// Interrupts delivers SIGINT, SIGTERM and SIGHUP until stop is called.
+	Interrupts func() (signals <-chan os.Signal, stop func())
+}
+
+// OSEnv is the environment of a real process.
+func OSEnv() *Env {
+	return &Env{
+		Stdin:  os.Stdin,
+		Stdout: os.Stdout,
+		Stderr: os.Stderr,
+		Getenv: os.Getenv,
+		Now:    time.Now,
+		Terminal: func() bool {
+			return term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd()))
+		},
+		Secret:     askSecret,
+		Executable: os.Executable,
+		Interrupts: watchSignals,
+	}
+}
+
+// Main runs the command line of this process and gives its exit code.
+func Main() int {
+	return Run(context.Background(), OSEnv(), os.Args[1:])
+}

@@ -1,0 +1,126 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+)
+
+// Exit codes; scripts rely on them.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitRefused     = 3
+	exitConnect     = 4
+	exitPartial     = 5
+	exitChanges     = 10 // plan --detailed-exitcode
+	exitInterrupted = 130
+)
+
+// A codeError ends a command with an exit code of its own. Without words it prints nothing: the command has said it.
+type codeError struct {
+	code int
+	err  error
+}
+
+func (e *codeError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit status %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *codeError) Unwrap() error { return e.err }
+
+// exit ends a command with a code and no further words.
+func exit(code int) error {
+	if code == exitOK {
+		return nil
+	}
+	return &codeError{code: code}
+}
+
+// usage is an error of the command line itself.
+func usage(hint, format string, args ...any) error {
+	return backends.Errorf(backends.KindUsage, "", hint, format, args...)
+}
+
+// exitCode is the one switch from errors to exit codes.
+func exitCode(err error) int {
+	var code *codeError
+	var refused *plan.Refused
+	var problems answers.Problems
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &code):
+		return code.code
+	case errors.As(err, &refused):
+		return exitRefused
+	case errors.As(err, &problems):
+		return exitUsage
+	case errors.Is(err, context.Canceled):
+		return exitInterrupted
+	}
+	switch backends.KindOf(err) {
+	case backends.KindUsage:
+		return exitUsage
+	case backends.KindRefused:
+		return exitRefused
+	case backends.KindAuth, backends.KindUnreachable:
+		return exitConnect
+	case backends.KindInterrupted:
+		return exitInterrupted
+	}
+	return exitFailed
+}
+
+// explain prints what went wrong as "error:" and "hint:" lines.
+func explain(w io.Writer, err error) {
+	var code *codeError
+	if errors.As(err, &code) && code.err == nil {
+		return
+	}
+	var refused *plan.Refused
+	if errors.As(err, &refused) {
+		for _, r := range refused.Refusals {
+			printError(w, r.String(), r.Remedy)
+		}
+		return
+	}
+	var problems answers.Problems
+	if errors.As(err, &problems) {
+		for _, p := range problems {
+			printError(w, p.Error(), p.Hint)
+		}
+		return
+	}
+	printError(w, err.Error(), backends.HintOf(err))
+}
+
+func printError(w io.Writer, what, hint string) {
+	fmt.Fprintf(w, "error: %s\n", visible(what))
+	if hint != "" {
+		fmt.Fprintf(w, "hint:  %s\n", visible(hint))
+	}
+}
+
+// visible makes control characters harmless: names and messages come from machines that we do not trust.
+func visible(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' {
+			return r
+		}
+		if r < 0x20 || r == 0x7f || (r >= 0x80 && r < 0xa0) || (r >= 0x202a && r <= 0x202e) || (r >= 0x2066 && r <= 0x2069) {
+			return '·'
+		}
+		return r
+	}, s)
+}

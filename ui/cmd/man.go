@@ -1,0 +1,31 @@
+package cmd
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+)
+
+func newManCmd(e *Env) *cobra.Command {
+	var dir string
+	c := &cobra.Command{
+		Use:   "man",
+		Short: "Print the manual page, or write one a command into a directory",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			root := cmd.Root()
+			root.DisableAutoGenTag = true
+			header := &doc.GenManHeader{Title: "RDMA-SETUP", Section: "1", Source: "rdma-setup " + version}
+			if dir == "" {
+				return doc.GenMan(root, header, e.Stdout)
+			}
+			if err := os.MkdirAll(dir, 0o755); err != nil {
+				return err
+			}
+			return doc.GenManTree(root, header, dir)
+		},
+	}
+	c.Flags().StringVar(&dir, "dir", "", "directory to write the pages into")
+	return c
+}

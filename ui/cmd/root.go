@@ -1,0 +1,121 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// version is set by the build (-ldflags -X).
+var version = "dev"
+
+// Run carries out one command line and gives its exit code.
+func Run(ctx context.Context, e *Env, args []string) int {
+	root := newRootCmd(e)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err != nil {
+		explain(e.Stderr, err)
+	}
+	return exitCode(err)
+}
+
+func newRootCmd(e *Env) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "rdma-setup",
+		Short: "Set up RDMA over Converged Ethernet on vSphere, and prove it",
+		Long: `rdma-setup finds the RoCE-capable NICs of a vSphere cluster, plans what PVRDMA, SR-IOV or GPUDirect needs,
+makes the changes on hosts and guests, and ends in a report that proves the fabric or names the first broken link.
+
+Without a command it opens the wizard. With --lab everything runs against a simulated data centre.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runWizard(cmd.Context(), e, cmd)
+		},
+	}
+	root.SetIn(e.Stdin)
+	root.SetOut(e.Stdout)
+	root.SetErr(e.Stderr)
+	addSettings(root.PersistentFlags())
+	root.Flags().Bool("accessible", false, "ask plain questions, one a line, for screen readers (or set ACCESSIBLE=1)")
+	root.Flags().StringP("file", "f", "", "begin with these answers")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usage("see: "+cmd.CommandPath()+" --help", "%v", err)
+	})
+	root.AddGroup(
+		&cobra.Group{ID: "do", Title: "Set up:"},
+		&cobra.Group{ID: "see", Title: "Look:"},
+		&cobra.Group{ID: "more", Title: "More:"},
+	)
+	root.SetHelpCommandGroupID("more")
+	root.SetCompletionCommandGroupID("more")
+	for group, commands := range map[string][]*cobra.Command{
+		"do":   {newPlanCmd(e), newApplyCmd(e), newResumeCmd(e), newRollbackCmd(e), newRunsCmd(e)},
+		"see":  {newDiscoverCmd(e), newCheckCmd(e), newBenchCmd(e), newReportCmd(e)},
+		"more": {newMMIOCmd(e), newGenerateCmd(e), newParseCmd(e), newLabCmd(e), newSchemaCmd(e), newManCmd(e), newVersionCmd(e)},
+	} {
+		for _, c := range commands {
+			c.GroupID = group
+			root.AddCommand(c)
+		}
+	}
+	wrapArgs(root)
+	return root
+}
+
+// wrapArgs makes cobra's complaints about arguments usage errors, so that they exit 2 like those about flags.
+func wrapArgs(c *cobra.Command) {
+	if check := c.Args; check != nil {
+		c.Args = func(cmd *cobra.Command, args []string) error {
+			err := check(cmd, args)
+			var known *backends.Error
+			if err == nil || errors.As(err, &known) {
+				return err
+			}
+			return usage("see: "+cmd.CommandPath()+" --help", "%v", err)
+		}
+	}
+	for _, sub := range c.Commands() {
+		wrapArgs(sub)
+	}
+}
+
+// signalled runs do with a context that the first SIGINT or SIGTERM asks to stop and the second ends at once. SIGHUP,
+// a lost SSH session, does neither: the run goes on without a screen.
+func signalled(ctx context.Context, e *Env, do func(ctx context.Context, stop <-chan struct{}) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	signals, done := e.Interrupts()
+	defer done()
+	stop := make(chan struct{})
+	finished := make(chan struct{})
+	defer close(finished)
+	go func() {
+		asked := false
+		for {
+			select {
+			case <-finished:
+				return
+			case sig := <-signals:
+				if isHangup(sig) {
+					continue
+				}
+				if asked {
+					cancel()
+					return
+				}
+				asked = true
+				close(stop)
+			}
+		}
+	}()
+	return do(ctx, stop)
+}
+
+func isHangup(sig os.Signal) bool { return sig.String() == "hangup" }

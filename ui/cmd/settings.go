@@ -1,0 +1,152 @@
+package cmd
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/spf13/viper"
+)
+
+// Settings is how to reach things and where to keep state: flags over environment over file over defaults. What the
+// operator wants stands in the answers, not here.
+type Settings struct {
+	URL          string
+	Username     string
+	Password     string // never from a flag
+	PasswordFile string
+	PasswordIn   bool
+	Thumbprint   string
+	CACerts      string
+	Insecure     bool
+
+	SSHUser       string
+	SSHKey        string
+	KnownHosts    string
+	Jump          string
+	ESXiPassword  string
+	GuestPassword string
+	SudoPassword  string
+
+	Lab      bool
+	LabArgs  LabFlags
+	StateDir string
+	LogLevel string
+	Verbose  bool
+	Timeout  time.Duration
+}
+
+// env names the environment variables of each setting, the most particular first.
+var env = map[string][]string{
+	"url":            {"RDMA_SETUP_URL", "GOVC_URL"},
+	"username":       {"RDMA_SETUP_USERNAME", "GOVC_USERNAME"},
+	"password":       {"RDMA_SETUP_PASSWORD", "GOVC_PASSWORD"},
+	"thumbprint":     {"RDMA_SETUP_THUMBPRINT"},
+	"ca-certs":       {"RDMA_SETUP_TLS_CA_CERTS", "GOVC_TLS_CA_CERTS"},
+	"insecure":       {"RDMA_SETUP_INSECURE", "GOVC_INSECURE"},
+	"ssh-user":       {"RDMA_SETUP_SSH_USER"},
+	"ssh-key":        {"RDMA_SETUP_SSH_KEY"},
+	"known-hosts":    {"RDMA_SETUP_KNOWN_HOSTS"},
+	"jump":           {"RDMA_SETUP_JUMP"},
+	"esxi-password":  {"RDMA_SETUP_ESXI_PASSWORD"},
+	"guest-password": {"RDMA_SETUP_GUEST_PASSWORD"},
+	"sudo-password":  {"RDMA_SETUP_SUDO_PASSWORD"},
+	"state-dir":      {"RDMA_SETUP_STATE_DIR"},
+	"log-level":      {"RDMA_SETUP_LOG_LEVEL"},
+}
+
+// addSettings puts the flags that every command knows on the root.
+func addSettings(fs *pflag.FlagSet) {
+	fs.String("url", "", "vCenter address, https://vc.example/sdk (RDMA_SETUP_URL, GOVC_URL)")
+	fs.String("username", "", "vCenter account (RDMA_SETUP_USERNAME, GOVC_USERNAME)")
+	fs.String("password-file", "", "file whose first line is the vCenter password (or set RDMA_SETUP_PASSWORD, GOVC_PASSWORD)")
+	fs.Bool("password-stdin", false, "read the vCenter password from stdin")
+	fs.String("thumbprint", "", "SHA-256 thumbprint of vCenter's certificate to accept")
+	fs.String("ca-certs", "", "PEM files with certificates to trust, separated by colons (GOVC_TLS_CA_CERTS)")
+	fs.Bool("insecure", false, "do not verify vCenter's certificate (GOVC_INSECURE); said on every page")
+	fs.String("ssh-user", "", "account in the guests where the answers name none")
+	fs.String("ssh-key", "", "private key file for the guests (RDMA_SETUP_SSH_KEY)")
+	fs.String("known-hosts", "", "known_hosts file (RDMA_SETUP_KNOWN_HOSTS; default ~/.ssh/known_hosts)")
+	fs.String("jump", "", "SSH jump host: [user@]host[:port]")
+	fs.String("state-dir", "", "where runs are kept (default $XDG_STATE_HOME/rdma-setup)")
+	fs.String("log-level", "info", "debug, info, warn or error, in the run's log file")
+	fs.String("config", "", "settings file (default $XDG_CONFIG_HOME/rdma-setup/config.yaml)")
+	fs.BoolP("verbose", "v", false, "say more on stderr")
+	fs.Bool("lab", false, "work on a private lab instead of a real vCenter: everything is simulated")
+}
+
+// settings layers flags, environment, file and defaults.
+func settings(e *Env, cmd *cobra.Command) (*Settings, error) {
+	v := viper.New()
+	for key, names := range env {
+		for i := len(names) - 1; i >= 0; i-- {
+			if val := e.Getenv(names[i]); val != "" {
+				v.Set("env."+key, val)
+			}
+		}
+	}
+	file, explicit := cmd.Flags().Lookup("config").Value.String(), true
+	if file == "" {
+		file, explicit = filepath.Join(xdg(e, "XDG_CONFIG_HOME", ".config"), "rdma-setup", "config.yaml"), false
+	}
+	conf := viper.New()
+	conf.SetConfigFile(file)
+	if err := conf.ReadInConfig(); err != nil && (explicit || !errors.Is(err, fs.ErrNotExist)) {
+		return nil, usage("give --config a YAML file with keys as the flags are named", "settings file %s: %v", file, err)
+	}
+	get := func(key string) string {
+		if f := cmd.Flags().Lookup(key); f != nil && f.Changed {
+			return f.Value.String()
+		}
+		if val := v.GetString("env." + key); val != "" {
+			return val
+		}
+		if val := conf.GetString(key); val != "" {
+			return val
+		}
+		if f := cmd.Flags().Lookup(key); f != nil {
+			return f.DefValue
+		}
+		return ""
+	}
+	yes := func(key string) bool {
+		switch get(key) {
+		case "true", "1", "yes", "on":
+			return true
+		}
+		return false
+	}
+	for _, secret := range []string{"password", "esxi-password", "guest-password", "sudo-password"} {
+		if conf.IsSet(secret) {
+			return nil, usage("take it out and set RDMA_SETUP_PASSWORD, use --password-file or let the prompt ask",
+				"settings file %s: %s: secrets do not belong there", file, secret)
+		}
+	}
+	s := &Settings{
+		URL: get("url"), Username: get("username"), Password: get("password"), PasswordFile: get("password-file"),
+		PasswordIn: yes("password-stdin"), Thumbprint: get("thumbprint"), CACerts: get("ca-certs"), Insecure: yes("insecure"),
+		SSHUser: get("ssh-user"), SSHKey: get("ssh-key"), KnownHosts: get("known-hosts"), Jump: get("jump"),
+		ESXiPassword: get("esxi-password"), GuestPassword: get("guest-password"), SudoPassword: get("sudo-password"),
+		Lab: yes("lab"), StateDir: get("state-dir"), LogLevel: get("log-level"), Verbose: yes("verbose"),
+	}
+	if s.StateDir == "" {
+		s.StateDir = filepath.Join(xdg(e, "XDG_STATE_HOME", filepath.Join(".local", "state")), "rdma-setup")
+	}
+	return s, nil
+}
+
+// xdg gives a base directory of the XDG specification.
+func xdg(e *Env, name, fallback string) string {
+	if dir := e.Getenv(name); filepath.IsAbs(dir) {
+		return dir
+	}
+	home := e.Getenv("HOME")
+	if home == "" {
+		home, _ = os.UserHomeDir()
+	}
+	return filepath.Join(home, fallback)
+}

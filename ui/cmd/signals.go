@@ -1,0 +1,30 @@
+package cmd
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/term"
+)
+
+// watchSignals takes over the signals that would end the process: a lost SSH session (SIGHUP) must not end a run.
+func watchSignals() (<-chan os.Signal, func()) {
+	ch := make(chan os.Signal, 4)
+	signal.Notify(ch, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	return ch, func() { signal.Stop(ch) }
+}
+
+// askSecret reads one line from the terminal without echo.
+func askSecret(prompt string) (string, error) {
+	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	if err != nil {
+		return "", fmt.Errorf("no terminal to ask for the %s", prompt)
+	}
+	defer tty.Close()
+	fmt.Fprintf(tty, "%s: ", prompt)
+	b, err := term.ReadPassword(int(tty.Fd()))
+	fmt.Fprintln(tty)
+	return string(b), err
+}
