@@ -1,0 +1,190 @@
+package perftest
+
+import (
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
+)
+
+// fields reads "key : value" pairs; a line may hold several, and the JSON of --out_json is read as such pairs too.
+func (p *parser) fields(line string) {
+	key, rest, ok := strings.Cut(line, ":")
+	if !ok || p.side != nil && strings.Contains(line, " address:") {
+		return
+	}
+	for ok {
+		var next string
+		next, rest, ok = strings.Cut(rest, ":")
+		next = strings.TrimLeft(next, " \t")
+		end := strings.IndexAny(next, " \t,")
+		if end < 0 {
+			end = len(next)
+		}
+		value := strings.Trim(next[:end], "\"',")
+		p.field(fieldKey(key), value)
+		key = strings.TrimLeft(next[end:], " \t,")
+	}
+}
+
+// fieldKey is scan.Key without the marks of JSON and without what stands before on one long line.
+func fieldKey(s string) string {
+	s = strings.Trim(s, " \t\"'{}[],")
+	if i := strings.LastIndexAny(s, "{,\""); i >= 0 {
+		s = s[i+1:]
+	}
+	if i := strings.LastIndex(s, "---"); i >= 0 {
+		s = s[i+3:]
+	}
+	if len(s) > 100 {
+		s = s[len(s)-100:]
+	}
+	return scan.Key(s)
+}
+
+func (p *parser) field(key, value string) {
+	h := &p.header
+	for {
+		if p.known(h, key, value) {
+			return
+		}
+		var ok bool
+		if _, key, ok = strings.Cut(key, " "); !ok {
+			return
+		}
+	}
+}
+
+// known sets the field of that name and tells whether there is one.
+func (p *parser) known(h *Header, key, value string) bool {
+	switch key {
+	case "device":
+		first(&h.Device, scan.Str(value))
+	case "dual port":
+		first(&h.DualPort, scan.Bool(value))
+	case "number of qps":
+		first(&h.NumQPs, scan.LeadingInt(value))
+	case "transport type":
+		first(&h.Transport, scan.Str(value))
+	case "connection type":
+		first(&h.Connection, scan.Str(value))
+	case "using srq":
+		first(&h.UsingSRQ, scan.Bool(value))
+	case "pcie relax order":
+		first(&h.PCIeRelaxedOrder, scan.Bool(value))
+	case "ibv wr* api", "ibv wr api":
+		first(&h.IbvWrAPI, scan.Bool(value))
+	case "tx depth":
+		first(&h.TxDepth, scan.LeadingInt(value))
+	case "rx depth":
+		first(&h.RxDepth, scan.LeadingInt(value))
+	case "post list":
+		first(&h.PostList, scan.LeadingInt(value))
+	case "cq moderation":
+		first(&h.CQModeration, scan.LeadingInt(value))
+	case "mtu":
+		first(&h.MTU, scan.LeadingInt(value))
+	case "link type":
+		first(&h.LinkLayer, scan.Str(value))
+	case "gid index":
+		first(&h.GIDIndex, scan.LeadingInt(value))
+	case "max inline data":
+		first(&h.MaxInlineDataBytes, scan.LeadingInt(value))
+	case "outstand reads", "outstanding reads":
+		first(&h.OutstandingReads, scan.LeadingInt(value))
+	case "rdma cm qps":
+		first(&h.RDMACM, scan.Bool(value))
+	case "data ex. method", "data ex method":
+		first(&h.DataExchange, scan.Str(value))
+	default:
+		return p.table.result(key, value)
+	}
+	p.understood = true
+	return true
+}
+
+func first[T any](to **T, value *T) {
+	if *to == nil {
+		*to = value
+	}
+}
+
+// address reads "local address: LID 0x01 QPN 0x0033 PSN 0x2f" and the parts of it that a wrapped line brings.
+func (p *parser) address(line, lower string) {
+	rest := line
+	for {
+		i := strings.Index(lower, " address:")
+		if i < 0 {
+			break
+		}
+		switch {
+		case strings.HasSuffix(lower[:i], "local"):
+			p.side = &p.header.Local
+		case strings.HasSuffix(lower[:i], "remote"):
+			p.side = &p.header.Remote
+		default:
+			return
+		}
+		p.understood = true
+		*p.side = append(*p.side, Address{})
+		lower, rest = lower[i+len(" address:"):], rest[i+len(" address:"):]
+		part := rest
+		if j := strings.Index(lower, " address:"); j >= 0 {
+			part = rest[:j]
+		}
+		p.parts(part)
+		if j := strings.Index(part, "GID:"); j >= 0 {
+			p.gid(part[j:])
+		}
+	}
+	if rest == line && p.side != nil && (strings.HasPrefix(line, "QPN ") || strings.HasPrefix(line, "PSN ") || strings.HasPrefix(line, "LID ")) {
+		p.parts(line)
+	}
+}
+
+func (p *parser) parts(s string) {
+	last := &(*p.side)[len(*p.side)-1]
+	words := strings.Fields(s)
+	for i := 0; i+1 < len(words); i++ {
+		value := strings.TrimRight(words[i+1], ",;")
+		switch strings.ToUpper(words[i]) {
+		case "LID":
+			first(&last.LID, scan.Int(value))
+		case "QPN":
+			first(&last.QPN, scan.Int(value))
+		case "PSN":
+			first(&last.PSN, scan.Int(value))
+		}
+	}
+}
+
+// gid reads the decimal bytes of a GID and gives them to the address before; the line may be wrapped behind a colon.
+func (p *parser) gid(line string) bool {
+	if p.gidOpen != "" {
+		if c := line[0]; c >= '0' && c <= '9' {
+			line, p.gidOpen = p.gidOpen+line, ""
+		}
+	}
+	upper := strings.TrimPrefix(line, "M")
+	if !strings.HasPrefix(upper, "GID:") && !strings.HasPrefix(upper, "GID :") || len(line) > 200 {
+		p.gidOpen = ""
+		return false
+	}
+	_, bytes, _ := strings.Cut(upper, ":")
+	parts := strings.Split(strings.TrimSpace(bytes), ":")
+	if n := len(parts); n < 16 && parts[n-1] == "" && p.gidOpen == "" {
+		p.gidOpen = line
+		return true
+	}
+	p.gidOpen = ""
+	if p.side == nil || len(*p.side) == 0 {
+		return true
+	}
+	last := &(*p.side)[len(*p.side)-1]
+	if n := len(parts); n >= 6 && n <= 16 && parts[n-6] == "255" && parts[n-5] == "255" {
+		if f := strings.Fields(parts[n-1]); len(f) > 0 {
+			parts[n-1] = f[0]
+		}
+		first(&last.GIDIPv4, scan.IPv4(strings.Join(parts[n-4:], ".")))
+	}
+	return true
+}

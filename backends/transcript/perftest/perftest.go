@@ -1,0 +1,218 @@
+// Package perftest reads what the tools of linux-rdma/perftest and ibv_rc_pingpong print.
+package perftest
+
+import (
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
+)
+
+// Header is what the bandwidth and latency tests print before their table; nil where a value is not printed. Where the
+// output of client and server is mixed in one text, the first value seen wins.
+type Header struct {
+	Device             *string   `json:"device"`
+	Bidirectional      *bool     `json:"bidirectional"` // nil without a title line
+	DualPort           *bool     `json:"dual_port"`
+	NumQPs             *int64    `json:"num_qps"`
+	Transport          *string   `json:"transport"`
+	Connection         *string   `json:"connection"`
+	UsingSRQ           *bool     `json:"using_srq"`
+	PCIeRelaxedOrder   *bool     `json:"pcie_relaxed_order"`
+	IbvWrAPI           *bool     `json:"ibv_wr_api"`
+	TxDepth            *int64    `json:"tx_depth"`
+	RxDepth            *int64    `json:"rx_depth"`
+	PostList           *int64    `json:"post_list"`
+	CQModeration       *int64    `json:"cq_moderation"`
+	MTU                *int64    `json:"mtu"`        // bytes
+	LinkLayer          *string   `json:"link_layer"` // as printed: IB, Ethernet
+	GIDIndex           *int64    `json:"gid_index"`
+	MaxInlineDataBytes *int64    `json:"max_inline_data_bytes"`
+	OutstandingReads   *int64    `json:"outstanding_reads"`
+	RDMACM             *bool     `json:"rdma_cm"` // whether the QPs are connected by RDMA CM
+	DataExchange       *string   `json:"data_exchange"`
+	Local              []Address `json:"local"`
+	Remote             []Address `json:"remote"`
+	WaitingForClient   bool      `json:"waiting_for_client"`
+	GPUName            *string   `json:"gpu_name"`
+}
+
+// Address is one end of a queue pair.
+type Address struct {
+	LID     *int64  `json:"lid"`
+	QPN     *int64  `json:"qpn"`
+	PSN     *int64  `json:"psn"`
+	GIDIPv4 *string `json:"gid_ipv4"` // nil when the GID is no mapped IPv4 address
+}
+
+// BandwidthRow is one message size. A peak of zero means "not measured" and is nil.
+type BandwidthRow struct {
+	SizeBytes   int64    `json:"size_bytes"`
+	Iterations  int64    `json:"iterations"`
+	BWPeakGbps  *float64 `json:"bw_peak_gbps"`
+	BWAvgGbps   *float64 `json:"bw_avg_gbps"`
+	MsgRateMpps *float64 `json:"msg_rate_mpps"`
+}
+
+// BandwidthResult is the text of ib_send_bw, ib_write_bw or ib_read_bw.
+type BandwidthResult struct {
+	scan.Envelope
+	Header
+	UnitReported *string        `json:"unit_reported"` // "MB/s" (of 2^20 bytes) or "Gb/s"; nil without a heading
+	Rows         []BandwidthRow `json:"rows"`
+	Complete     bool           `json:"complete"` // a dashed line or the results block ends the table
+}
+
+// LatencyRow is one message size. Runs of a fixed duration give the average and the transactions per second only.
+type LatencyRow struct {
+	SizeBytes  int64    `json:"size_bytes"`
+	Iterations int64    `json:"iterations"`
+	TMinUs     *float64 `json:"t_min_us"`
+	TMaxUs     *float64 `json:"t_max_us"`
+	TTypicalUs *float64 `json:"t_typical_us"`
+	TAvgUs     *float64 `json:"t_avg_us"`
+	TStdevUs   *float64 `json:"t_stdev_us"`
+	P99Us      *float64 `json:"p99_us"`
+	P999Us     *float64 `json:"p999_us"`
+	TPS        *float64 `json:"tps"`
+}
+
+// LatencyResult is the text of ib_send_lat, ib_write_lat or ib_read_lat.
+type LatencyResult struct {
+	scan.Envelope
+	Header
+	Rows     []LatencyRow `json:"rows"`
+	Complete bool         `json:"complete"`
+}
+
+// Bandwidth reads the text of a bandwidth test; tool is its id ("ib_send_bw").
+func Bandwidth(tool, text string) BandwidthResult {
+	p := newParser(tool, text, bandwidth)
+	p.run()
+	return BandwidthResult{p.envelope, p.header, p.table.unitReported(), p.table.bandwidthRows(), p.table.complete}
+}
+
+// Latency reads the text of a latency test; tool is its id ("ib_send_lat").
+func Latency(tool, text string) LatencyResult {
+	p := newParser(tool, text, latency)
+	p.run()
+	return LatencyResult{p.envelope, p.header, p.table.latencyRows(), p.table.complete}
+}
+
+type parser struct {
+	envelope   scan.Envelope
+	text       string
+	header     Header
+	table      table
+	cause      cause
+	understood bool
+	side       *[]Address // the side that the last address line filled
+	gidOpen    string     // a GID line that the terminal wrapped
+}
+
+func newParser(tool, text string, k kind) *parser {
+	p := &parser{table: table{kind: k}}
+	p.envelope, p.text = scan.Begin(tool, text)
+	p.header.Local, p.header.Remote = []Address{}, []Address{}
+	return p
+}
+
+func (p *parser) run() {
+	for line := range scan.AllLines(p.text) {
+		line = strings.TrimLeft(line, " \t>\\")
+		if line == "" {
+			continue
+		}
+		if c := line[0]; c >= '0' && c <= '9' && p.gidOpen == "" && p.table.numbers(line) {
+			// An error text may be glued to the last number of the row.
+			if tail := p.table.tail; tail != "" {
+				p.words(tail)
+			}
+			continue
+		}
+		if scan.IsFence(line) || line[0] != '#' && scan.IsPrompt(line) {
+			continue
+		}
+		p.words(line)
+	}
+	p.table.finish()
+	p.cause.report(&p.envelope)
+	p.understood = p.understood || p.table.seen() || len(p.envelope.Warnings) > 0
+	p.envelope.NotUnderstood(p.understood, p.text)
+}
+
+// words reads a line that is no row of numbers.
+func (p *parser) words(line string) {
+	if isDashes(line) {
+		p.table.rule()
+		return
+	}
+	if p.gid(line) {
+		return
+	}
+	lower := strings.ToLower(line)
+	if p.table.heading(lower) {
+		if i := strings.LastIndexAny(line, "])"); i >= 0 && i+1 < len(line) {
+			p.table.numbers(strings.TrimLeft(line[i+1:], " \t"))
+		}
+		return
+	}
+	p.address(line, lower)
+	p.title(lower)
+	p.fields(line)
+	p.banner(line, lower)
+	p.cause.line(line, lower)
+}
+
+// isDashes tells a line of three or more dashes, as perftest draws above and below its blocks.
+func isDashes(line string) bool { return len(line) >= 3 && strings.Trim(line, "-") == "" }
+
+func (p *parser) title(lower string) {
+	if !strings.Contains(lower, "test") || !strings.Contains(lower, "bw") && !strings.Contains(lower, "latency") {
+		return
+	}
+	words := strings.FieldsFunc(lower, func(r rune) bool { return strings.ContainsRune(" \t_:,\"{-", r) })
+	var measured, both bool
+	for i, w := range words {
+		switch w {
+		case "bw", "latency":
+			measured = true
+		case "bidirectional", "directional":
+			both = both || w != "directional" || i > 0 && words[i-1] == "bi"
+		case "test":
+			if !measured {
+				continue
+			}
+			p.understood = true
+			if p.header.Bidirectional == nil {
+				p.header.Bidirectional = &both
+			}
+			return
+		}
+	}
+}
+
+func (p *parser) banner(line, lower string) {
+	if strings.Contains(lower, "waiting for client") && strings.Contains(lower, "connect") {
+		p.header.WaitingForClient, p.understood = true, true
+	}
+	if name, ok := scan.Between(line, "device name = [", "]"); ok && p.header.GPUName == nil {
+		p.header.GPUName, p.understood = scan.Str(name), true
+	}
+	for _, w := range warnings {
+		if strings.Contains(lower, w.phrase) {
+			p.envelope.Warn(w.code, line)
+		}
+	}
+}
+
+var warnings = []struct{ phrase, code string }{
+	{"bw peak won't be measured", "bw_peak_not_measured"},
+	{"bw peak wont be measured", "bw_peak_not_measured"},
+	{"conflicting cpu frequency", "cpu_frequency_conflict"},
+	{"cpu frequency is not max", "cpu_frequency_conflict"},
+	{"to implement inline feature", "inline_disabled"},
+	{"inline feature. disabling", "inline_disabled"},
+	{"inline size set to 0", "inline_disabled"},
+	{"inline size forced to 0", "inline_disabled"},
+	{"changing inline size to 0", "inline_disabled"},
+}

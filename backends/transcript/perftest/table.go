@@ -1,0 +1,367 @@
+package perftest
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
+)
+
+type kind int
+
+const (
+	bandwidth kind = iota
+	latency
+)
+
+// column is what a number of a row means.
+type column int
+
+const (
+	size column = iota
+	iterations
+	peak
+	average
+	rate
+	tMin
+	tMax
+	tTypical
+	tAvg
+	tStdev
+	p99
+	p999
+	tps
+	other
+	columns
+)
+
+// titles are the words by which a heading tells its columns; the percentiles are printed with and without "percentile".
+var titles = []struct {
+	text string
+	col  column
+}{
+	{"#bytes", size}, {"#sl", other}, {"#iterations", iterations}, {"bw peak", peak}, {"bw average", average}, {"bw avg", average},
+	{"msgrate", rate}, {"cpu_util", other}, {"bw port", other}, {"t_min", tMin}, {"t_max", tMax}, {"t_typical", tTypical}, {"t_avg", tAvg},
+	{"t_stdev", tStdev}, {"99.9%", p999}, {"99%", p99}, {"99.9 ", p999}, {"99 p", p99}, {"tps", tps},
+}
+
+// usual are the columns of tables whose heading was cut off, by the count of their numbers.
+var usual = map[kind]map[int][]column{
+	bandwidth: {4: {size, iterations, peak, average}, 5: {size, iterations, peak, average, rate}},
+	latency: {4: {size, iterations, tAvg, tps}, 5: {size, iterations, tMin, tMax, tTypical},
+		9: {size, iterations, tMin, tMax, tTypical, tAvg, tStdev, p99, p999}},
+}
+
+type row struct {
+	set    [columns]bool
+	values [columns]float64
+	n      int // numbers read so far
+}
+
+// table collects the rows: a row begins with two whole numbers and goes on, over line ends too, with decimal ones.
+type table struct {
+	kind     kind
+	columns  []column
+	titles   string // the heading so far, lower case
+	unit     string
+	rows     []row
+	open     *row
+	complete bool
+	results  bool   // the rows come from a results block
+	tail     string // text glued to the last number of a line
+}
+
+// seen tells whether there was a heading or a row.
+func (t *table) seen() bool { return t.columns != nil || len(t.rows) > 0 }
+
+// heading reads a heading, or the second part of a wrapped one.
+func (t *table) heading(lower string) bool {
+	if !strings.HasPrefix(lower, "#bytes") && !strings.HasPrefix(lower, "# bytes") {
+		if t.columns == nil || len(t.rows) > 0 || !strings.Contains(lower, "[") || strings.ContainsAny(lower, ":=") || !t.isTitle(lower) {
+			return false
+		}
+		lower = t.titles + " " + lower
+	}
+	t.titles = strings.Replace(lower, "# bytes", "#bytes", 1)
+	t.columns = headingColumns(t.titles)
+	switch {
+	case strings.Contains(lower, "gb/s"):
+		t.unit = "Gb/s"
+	case strings.Contains(lower, "mb/s"), strings.Contains(lower, "mib/s"):
+		t.unit = "MB/s"
+	}
+	return true
+}
+
+func (t *table) isTitle(lower string) bool {
+	for _, c := range titles {
+		if strings.HasPrefix(lower, c.text) {
+			return true
+		}
+	}
+	return strings.HasPrefix(lower, "percentile") || strings.HasPrefix(lower, "average[") || strings.HasPrefix(lower, "peak[")
+}
+
+func headingColumns(lower string) []column {
+	var out []column
+	var seen [columns]bool
+	for i := 0; i < len(lower); i++ {
+		for _, c := range titles {
+			if !strings.HasPrefix(lower[i:], c.text) {
+				continue
+			}
+			col := c.col
+			if seen[col] { // "BW average" of port 1 and 2 behind that of both
+				col = other
+			}
+			seen[col] = true
+			out = append(out, col)
+			i += len(c.text) - 1
+			break
+		}
+	}
+	return out
+}
+
+// numbers reads a line that begins with a number and tells whether it belongs to the table.
+func (t *table) numbers(line string) bool {
+	t.tail = ""
+	if t.columns == nil && !t.guessColumns(line) {
+		return false
+	}
+	taken := false
+	for line != "" {
+		end := 0
+		for end < len(line) && line[end] != ' ' && line[end] != '\t' {
+			end++
+		}
+		word := line[:end]
+		for end < len(line) && (line[end] == ' ' || line[end] == '\t') {
+			end++
+		}
+		line = line[end:]
+		if isDashes(word) && taken {
+			t.rule()
+			continue
+		}
+		if !t.number(word) {
+			if taken {
+				t.tail = strings.TrimSpace(t.tail + " " + line)
+			}
+			return taken
+		}
+		taken = true
+		if t.tail != "" {
+			t.tail = strings.TrimSpace(t.tail + " " + line)
+			return true
+		}
+	}
+	return taken
+}
+
+// guessColumns takes the usual columns where the heading is missing and the line looks like a row.
+func (t *table) guessColumns(line string) bool {
+	words := strings.Fields(line)
+	cols := usual[t.kind][len(words)]
+	if cols == nil {
+		return false
+	}
+	for i, w := range words {
+		if whole, decimal := shape(w); i < 2 && !whole || i >= 2 && !decimal {
+			return false
+		}
+	}
+	t.columns = cols
+	return true
+}
+
+// number takes one word of a row.
+func (t *table) number(word string) bool {
+	whole, decimal := shape(word)
+	switch {
+	case whole:
+		if t.open != nil && t.open.n < len(t.columns) && (t.columns[t.open.n] == iterations || t.columns[t.open.n] == other) {
+			t.put(word)
+			return true
+		}
+		t.close()
+		t.open = &row{}
+		t.put(word)
+		return true
+	case t.open == nil || t.open.n < 2:
+		t.open = nil
+		return false
+	case decimal:
+		t.put(word)
+		return true
+	case word == "nan" || word == "-nan" || word == "inf" || word == "-inf":
+		t.open.n++
+		return true
+	}
+	return t.glued(word)
+}
+
+// glued splits values that stand without a blank between them; perftest prints two decimals, six below one in the first
+// rows. What is left and no number becomes the tail.
+func (t *table) glued(word string) bool {
+	for word != "" {
+		dot := strings.IndexByte(word, '.')
+		if dot < 1 || !isWhole(word[:dot]) {
+			break
+		}
+		end := dot + 1
+		for end < len(word) && word[end] >= '0' && word[end] <= '9' {
+			end++
+		}
+		if end < len(word) && word[end] == '.' {
+			decimals := 2
+			if t.kind == bandwidth && word[:dot] == "0" && end-dot > 7 {
+				decimals = 6
+			}
+			end = min(end, dot+1+decimals)
+		}
+		t.put(word[:end])
+		word = word[end:]
+	}
+	if word != "" && t.open.n <= 2 {
+		return false
+	}
+	t.tail = word
+	return true
+}
+
+func (t *table) put(word string) {
+	r := t.open
+	if r.n < len(t.columns) {
+		if v, err := strconv.ParseFloat(word, 64); err == nil {
+			r.values[t.columns[r.n]], r.set[t.columns[r.n]] = v, true
+		}
+	}
+	r.n++
+}
+
+// close keeps the open row when enough of it is there.
+func (t *table) close() {
+	r := t.open
+	t.open = nil
+	if r == nil || !r.set[size] || !r.set[iterations] {
+		return
+	}
+	if t.kind == bandwidth && !r.set[average] || t.kind == latency && !r.set[tAvg] && !r.set[tTypical] {
+		return
+	}
+	t.rows = append(t.rows, *r)
+	t.complete = false
+}
+
+func (t *table) rule() {
+	t.close()
+	if len(t.rows) > 0 {
+		t.complete = true
+	}
+}
+
+func (t *table) finish() {
+	t.close()
+	if t.results && len(t.rows) > 0 {
+		t.complete = true
+	}
+}
+
+// result reads one value of the results block of --out_json.
+func (t *table) result(key, value string) bool {
+	col := map[string]column{"msgsize": size, "n iterations": iterations, "bw peak": peak, "bw average": average, "msgrate": rate,
+		"t min": tMin, "t max": tMax, "t typical": tTypical, "t avg": tAvg, "t stdev": tStdev, "percentile 99": p99,
+		"percentile 99.9": p999, "tps": tps, "tps average": tps}
+	c, ok := col[key]
+	if !ok || t.open == nil && c != size {
+		return false
+	}
+	f := scan.LeadingFloat(value)
+	if f == nil {
+		return false
+	}
+	if c == size {
+		t.close()
+		t.open, t.results = &row{}, true
+	}
+	t.open.values[c], t.open.set[c] = *f, true
+	t.open.n++
+	return true
+}
+
+func (t *table) unitReported() *string {
+	if t.unit == "" {
+		return nil
+	}
+	return &t.unit
+}
+
+func (t *table) bandwidthRows() []BandwidthRow {
+	out := make([]BandwidthRow, 0, len(t.rows))
+	for i := range t.rows {
+		r := &t.rows[i]
+		factor := 1.0
+		if t.unit == "MB/s" || t.unit == "" && r.inMiB() {
+			factor = mibToGbps
+		}
+		b := BandwidthRow{SizeBytes: int64(r.values[size]), Iterations: int64(r.values[iterations]),
+			BWAvgGbps: r.scaled(average, factor), MsgRateMpps: r.scaled(rate, 1)}
+		if r.values[peak] != 0 {
+			b.BWPeakGbps = r.scaled(peak, factor)
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+// mibToGbps turns perftest's MB/sec, which is 2^20 bytes, into 10^9 bit/s.
+const mibToGbps = (1 << 20) * 8 / 1e9
+
+// inMiB tells the unit of a row without a heading: size times message rate is the bandwidth.
+func (r *row) inMiB() bool {
+	expect := r.values[size] * r.values[rate] * 8e-3
+	if expect <= 0 || r.values[average] <= 0 {
+		return false
+	}
+	return math.Abs(math.Log(r.values[average]*mibToGbps/expect)) < math.Abs(math.Log(r.values[average]/expect))
+}
+
+func (r *row) scaled(c column, factor float64) *float64 {
+	if !r.set[c] {
+		return nil
+	}
+	v := r.values[c] * factor
+	return &v
+}
+
+func (t *table) latencyRows() []LatencyRow {
+	out := make([]LatencyRow, 0, len(t.rows))
+	for i := range t.rows {
+		r := &t.rows[i]
+		out = append(out, LatencyRow{int64(r.values[size]), int64(r.values[iterations]), r.scaled(tMin, 1), r.scaled(tMax, 1),
+			r.scaled(tTypical, 1), r.scaled(tAvg, 1), r.scaled(tStdev, 1), r.scaled(p99, 1), r.scaled(p999, 1), r.scaled(tps, 1)})
+	}
+	return out
+}
+
+// shape tells a whole number and a decimal one.
+func shape(s string) (whole, decimal bool) {
+	dots := 0
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= '0' && c <= '9':
+		case c == '.' && i > 0 && i+1 < len(s):
+			dots++
+		default:
+			return false, false
+		}
+	}
+	return s != "" && dots == 0 && len(s) <= 15, dots == 1
+}
+
+func isWhole(s string) bool {
+	whole, _ := shape(s)
+	return whole
+}
