@@ -66,10 +66,7 @@ func (e *Envelope) NotUnderstood(understood bool, text string) {
 }
 
 // Failed tells whether the text holds an error.
-func (e *Envelope) Failed() bool { return len(e.Errors) > 0 }
-
-// Result returns the envelope itself: every parser's result has it.
-func (e *Envelope) Result() *Envelope { return e }
+func (e Envelope) Failed() bool { return len(e.Errors) > 0 }
 
 func add(list []Message, code, line string, extra map[string]any) []Message {
 	for _, m := range list {

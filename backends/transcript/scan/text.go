@@ -65,6 +65,8 @@ func Clean(s string) string {
 			case r == '\uFEFF' || r >= '\u200B' && r <= '\u200F':
 			case r == '\u00A0' || r >= '\u2000' && r <= '\u200A' || r == '\u202F' || r == '\u3000':
 				b = append(b, ' ')
+			case r >= '\u2010' && r <= '\u2015' || r == '\u2212':
+				b = append(b, '-')
 			case r == '\u2018' || r == '\u2019':
 				b = append(b, '\'')
 			case r == '\u201C' || r == '\u201D':
