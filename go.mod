@@ -1,6 +1,6 @@
 module github.com/rdma-setup/rdma-setup
 
-go 1.26
+go 1.26.0
 
 require (
 	charm.land/bubbles/v2 v2.2.1
