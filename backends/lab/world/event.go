@@ -1,0 +1,124 @@
+package world
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// What happened. Events name the host, the VM or the switch that it happened to.
+const (
+	HostOption      = "host.option"      // an advanced option was set; Detail "KEY=VALUE"
+	HostFirewall    = "host.firewall"    // a ruleset was enabled or disabled; Detail "KEY=true"
+	HostService     = "host.service"     // a service was started or stopped; Detail "KEY=true"
+	HostModule      = "host.module"      // parameters of a kernel module were set; Detail "MODULE PARAMETERS"
+	HostNetwork     = "host.network"     // links, switches or vmknics changed
+	HostMaintenance = "host.maintenance" // Detail "true" or "false"
+	HostDown        = "host.down"        // it stopped answering; Detail the reason
+	HostUp          = "host.up"          // it answers again
+	VMPower         = "vm.power"         // Detail "on" or "off"
+	VMGuest         = "vm.guest"         // the guest system came up or went down, or its addresses changed
+	VMDevices       = "vm.devices"       // hardware or memory settings changed
+	SwitchChanged   = "switch"           // a DVS, its port groups or its members changed
+	Call            = "call"             // a call of the vCenter API; Detail the method
+	FaultApplied    = "fault"            // a fault rule acted; Detail the rule
+)
+
+// An Event is one thing that happened in the lab.
+type Event struct {
+	Time   time.Time `json:"time"`
+	What   string    `json:"what"`
+	Host   string    `json:"host,omitempty"`
+	VM     string    `json:"vm,omitempty"`
+	Switch string    `json:"switch,omitempty"`
+	Detail string    `json:"detail,omitempty"`
+}
+
+// A Log keeps all events and counts the calls of the vCenter API. It is safe for concurrent use.
+type Log struct {
+	mu     sync.Mutex
+	events []Event
+	calls  map[string]int
+}
+
+func (l *Log) add(e Event) {
+	if e.Time.IsZero() {
+		e.Time = time.Now()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.events = append(l.events, e)
+}
+
+// Note adds an event that changes nothing, for the lab's own servers.
+func (l *Log) Note(e Event) { l.add(e) }
+
+// CountCall counts one call of a vCenter method.
+func (l *Log) CountCall(method string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.calls == nil {
+		l.calls = map[string]int{}
+	}
+	l.calls[method]++
+}
+
+// Calls returns the number of vCenter calls by method.
+func (l *Log) Calls() map[string]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	calls := make(map[string]int, len(l.calls))
+	for m, n := range l.calls {
+		calls[m] = n
+	}
+	return calls
+}
+
+// Events returns a copy of all events so far, oldest first.
+func (l *Log) Events() []Event {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.events)
+}
+
+// An Outage is a time in which a host did not answer. To is zero while it lasts.
+type Outage struct {
+	Host     string
+	From, To time.Time
+}
+
+// Outages returns when hosts were down, in the order in which they went.
+func (l *Log) Outages() []Outage {
+	var out []Outage
+	open := map[string]int{}
+	for _, e := range l.Events() {
+		switch e.What {
+		case HostDown:
+			if _, down := open[e.Host]; !down {
+				open[e.Host] = len(out)
+				out = append(out, Outage{Host: e.Host, From: e.Time})
+			}
+		case HostUp:
+			if i, down := open[e.Host]; down {
+				out[i].To = e.Time
+				delete(open, e.Host)
+			}
+		}
+	}
+	return out
+}
+
+// MostDown returns the largest number of hosts that were down at the same time.
+func (l *Log) MostDown() int {
+	down, most := map[string]bool{}, 0
+	for _, e := range l.Events() {
+		switch e.What {
+		case HostDown:
+			down[e.Host] = true
+		case HostUp:
+			delete(down, e.Host)
+		}
+		most = max(most, len(down))
+	}
+	return most
+}

@@ -1,0 +1,192 @@
+package world
+
+import (
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// What a fault rule does.
+const (
+	DoFault       = "fault"        // answer with the vSphere fault Arg
+	DoSlow        = "slow"         // wait Arg before going on
+	DoDrop        = "drop"         // cut the connection before anything happens
+	DoDropAfter   = "drop-after"   // do it, then cut the connection instead of answering
+	DoHang        = "hang"         // never answer
+	DoTaskError   = "task-error"   // accept the call; its task ends with the text Arg
+	DoFail        = "fail"         // a command ends with status 1 and the text Arg
+	DoRebootNever = "reboot-never" // the reboot that this starts does not end
+	DoHTTP        = "http"         // answer with the HTTP status Arg
+)
+
+// A Fault is one rule of --fault: keys and values joined by commas, the last key being do, whose value is the rest.
+//
+//	host=esx-02,method=EnableRuleset,nth=1,do=fault:NoPermission
+//	vm=vm-01,command=modprobe,nth=2,do=fail:Module not found
+//	method=RetrievePropertiesEx,do=slow:5s
+//
+// host and vm are names or patterns (esx-*); empty means any. method is a vCenter method without the suffix _Task, or
+// with it. command is a prefix of the command line or the base name of its first word. nth counts matching calls from
+// 1; without it every one matches.
+type Fault struct {
+	Rule    string // as given
+	Host    string
+	VM      string
+	Method  string
+	Command string
+	Nth     int // 0: every time
+	Do      string
+	Arg     string
+	Wait    time.Duration // of DoSlow
+}
+
+// A Target is what a call acts on; what is not known stays empty.
+type Target struct{ Host, VM string }
+
+// Faults holds the rules and counts what matched. It is safe for concurrent use.
+type Faults struct {
+	mu    sync.Mutex
+	rules []Fault
+	seen  []int
+}
+
+// ParseFaults reads rules as given on the command line.
+func ParseFaults(rules []string) (*Faults, error) {
+	f := &Faults{}
+	for _, text := range rules {
+		if err := f.Add(text); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// Add adds one rule to those in force.
+func (f *Faults) Add(text string) error {
+	r, err := parseFault(text)
+	if err != nil {
+		return fmt.Errorf("fault rule %q: %w", text, err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rules = append(f.rules, r)
+	f.seen = append(f.seen, 0)
+	return nil
+}
+
+// Clear removes all rules.
+func (f *Faults) Clear() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rules, f.seen = nil, nil
+}
+
+// Take says which rule, if any, acts on this call, and counts it. Either method or command is given.
+func (f *Faults) Take(t Target, method, command string) (Fault, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var hit Fault
+	found := false
+	for i, r := range f.rules {
+		if !r.matches(t, method, command) {
+			continue
+		}
+		f.seen[i]++
+		if !found && (r.Nth == 0 || r.Nth == f.seen[i]) {
+			hit, found = r, true
+		}
+	}
+	return hit, found
+}
+
+func (r Fault) matches(t Target, method, command string) bool {
+	if r.Host != "" && !like(r.Host, t.Host) || r.VM != "" && !like(r.VM, t.VM) {
+		return false
+	}
+	if r.Method != "" {
+		return method != "" && (r.Method == "*" || r.Method == method || r.Method+"_Task" == method)
+	}
+	if r.Command != "" {
+		return command != "" && commandLike(r.Command, command)
+	}
+	// A rule without method or command is about reboots when it says reboot-never, else about everything.
+	if r.Do == DoRebootNever {
+		return command == "reboot"
+	}
+	return r.Do != DoFail || command != ""
+}
+
+func like(pattern, name string) bool {
+	ok, err := path.Match(pattern, name)
+	return err == nil && ok && name != ""
+}
+
+func commandLike(prefix, command string) bool {
+	if prefix == "*" || strings.HasPrefix(command, prefix) {
+		return true
+	}
+	first, rest, _ := strings.Cut(command, " ")
+	short := path.Base(first)
+	if rest != "" {
+		short += " " + rest
+	}
+	return strings.HasPrefix(short, prefix)
+}
+
+func parseFault(text string) (Fault, error) {
+	r := Fault{Rule: text}
+	head, do, ok := strings.Cut(","+text, ",do=")
+	if !ok {
+		return r, fmt.Errorf("do= is missing")
+	}
+	for _, pair := range strings.Split(strings.TrimPrefix(head, ","), ",") {
+		if pair == "" {
+			continue
+		}
+		key, value, ok := strings.Cut(pair, "=")
+		if !ok {
+			return r, fmt.Errorf("%q is not key=value", pair)
+		}
+		switch key {
+		case "host":
+			r.Host = value
+		case "vm":
+			r.VM = value
+		case "method":
+			r.Method = value
+		case "command":
+			r.Command = value
+		case "nth":
+			n, err := strconv.Atoi(value)
+			if err != nil || n < 1 {
+				return r, fmt.Errorf("nth must be a number from 1, not %q", value)
+			}
+			r.Nth = n
+		default:
+			return r, fmt.Errorf("unknown key %q (host, vm, method, command, nth, do)", key)
+		}
+	}
+	if r.Method != "" && r.Command != "" {
+		return r, fmt.Errorf("method and command exclude each other")
+	}
+	r.Do, r.Arg, _ = strings.Cut(do, ":")
+	switch r.Do {
+	case DoSlow:
+		wait, err := time.ParseDuration(r.Arg)
+		if err != nil {
+			return r, fmt.Errorf("slow: %w", err)
+		}
+		r.Wait = wait
+	case DoFault, DoTaskError, DoFail, DoHTTP:
+		if r.Arg == "" {
+			return r, fmt.Errorf("%s needs a text: do=%s:TEXT", r.Do, r.Do)
+		}
+	case DoDrop, DoDropAfter, DoHang, DoRebootNever:
+	default:
+		return r, fmt.Errorf("unknown do %q (fault, slow, drop, drop-after, hang, task-error, fail, http, reboot-never)", r.Do)
+	}
+	return r, nil
+}

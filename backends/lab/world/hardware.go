@@ -1,0 +1,93 @@
+package world
+
+import "fmt"
+
+const (
+	nmlxVersion = "4.23.6.2-1OEM.803.0.0.24022510"
+	mellanox    = "Mellanox Technologies"
+)
+
+// equip puts the lab's hardware into a host: a ConnectX-4 Lx for management, a ConnectX-5 for RDMA, two A100, one
+// of them under the root port of the ConnectX-5.
+func equip(h *Host) {
+	mac := func(oui string, port int) string {
+		return fmt.Sprintf("%s:%02x:%02x:%02x", oui, h.Index>>8&0xff, h.Index&0xff, port)
+	}
+	port := func(n int, pci, oui, model, firmware string, speed int, link bool) *PNIC {
+		return &PNIC{
+			Device: fmt.Sprintf("vmnic%d", n), MAC: mac(oui, n), PCI: pci,
+			Driver: "nmlx5_core", DriverVersion: nmlxVersion, Firmware: firmware, Model: model, Vendor: mellanox,
+			SpeedMbps: speed, MaxSpeedMbps: speed, LinkUp: link, MTU: 1500, MaxVFs: 16, RxPause: true, TxPause: true,
+			RDMA: &RDMA{Name: fmt.Sprintf("vmrdma%d", n), Driver: "nmlx5_rdma", RoCEv1: true, RoCEv2: true},
+		}
+	}
+	cx4, cx5 := "MT27710 Family [ConnectX-4 Lx]", "MT27800 Family [ConnectX-5]"
+	h.PNICs = []*PNIC{
+		port(0, "0000:1a:00.0", "ec:0d:9a", cx4, "14.32.1010", 25000, true),
+		port(1, "0000:1a:00.1", "ec:0d:9a", cx4, "14.32.1010", 25000, true),
+		port(2, "0000:3b:00.0", "b8:59:9f", cx5, "16.35.4030", 100000, true),
+		port(3, "0000:3b:00.1", "b8:59:9f", cx5, "16.35.4030", 100000, false),
+	}
+	// The service card has no RDMA device of its own here: the pair vmrdma0, vmrdma1 belongs to the ConnectX-5.
+	h.PNICs[0].RDMA, h.PNICs[1].RDMA = nil, nil
+	h.PNICs[2].RDMA.Name, h.PNICs[3].RDMA.Name = "vmrdma0", "vmrdma1"
+
+	bridge := func(address, parent, name string, numa int) *PCIDevice {
+		return &PCIDevice{Address: address, Parent: parent, Class: 0x0604, Vendor: 0x8086, Device: 0x2030,
+			VendorName: "Intel Corporation", DeviceName: name, NUMA: numa, Bridge: true}
+	}
+	plx := func(address, parent string) *PCIDevice {
+		return &PCIDevice{Address: address, Parent: parent, Class: 0x0604, Vendor: 0x10b5, Device: 0x9765,
+			VendorName: "PLX Technology, Inc.", DeviceName: "PEX9765 PCI Express Fan-out Switch", Bridge: true}
+	}
+	nic := func(address, parent string, device, sub uint16, name string) *PCIDevice {
+		return &PCIDevice{Address: address, Parent: parent, Class: 0x0200, Vendor: 0x15b3, Device: device,
+			SubVendor: 0x15b3, SubDevice: sub, VendorName: mellanox, DeviceName: name, PassthruCapable: true}
+	}
+	gpu := func(address, parent string, numa int) *PCIDevice {
+		return &PCIDevice{Address: address, Parent: parent, Class: 0x0302, Vendor: 0x10de, Device: 0x20b5, SubVendor: 0x10de,
+			SubDevice: 0x1533, VendorName: "NVIDIA Corporation", DeviceName: "GA100 [A100 PCIe 80GB]",
+			NUMA: numa, MemoryMB: 80 * 1024, PassthruCapable: true}
+	}
+	h.PCI = []*PCIDevice{
+		bridge("0000:17:00.0", "", "Sky Lake-E PCI Express Root Port A", 0),
+		nic("0000:1a:00.0", "0000:17:00.0", 0x1015, 0x0025, cx4),
+		nic("0000:1a:00.1", "0000:17:00.0", 0x1015, 0x0025, cx4),
+		bridge("0000:37:00.0", "", "Sky Lake-E PCI Express Root Port A", 0),
+		plx("0000:38:00.0", "0000:37:00.0"),
+		plx("0000:39:00.0", "0000:38:00.0"),
+		plx("0000:39:01.0", "0000:38:00.0"),
+		nic("0000:3b:00.0", "0000:39:00.0", 0x1017, 0x0006, cx5),
+		nic("0000:3b:00.1", "0000:39:00.0", 0x1017, 0x0006, cx5),
+		gpu("0000:3c:00.0", "0000:39:01.0", 0),
+		bridge("0000:ae:00.0", "", "Sky Lake-E PCI Express Root Port A", 1),
+		gpu("0000:af:00.0", "0000:ae:00.0", 1),
+	}
+	h.Modules = modules()
+}
+
+func modules() []*Module {
+	param := func(name, kind, text string) *Parameter { return &Parameter{Name: name, Type: kind, Description: text} }
+	return []*Module{
+		{Name: "vmkernel", Loaded: true, Version: "8.0.3"},
+		{Name: "nmlx5_core", Loaded: true, Version: nmlxVersion, Parameters: []*Parameter{
+			param("DRSS", "uint", "Number of hardware queues for the default queue (DEFQ) RSS. Values: 0 (disabled), 2-16. Default: 4"),
+			param("RSS", "uint", "Number of hardware queues for NetQ RSS. Values: 0 (disabled), 2-16. Default: 4"),
+			param("dropless_rq", "uint", "Receive queue drop-less mode. Values: 0 (disabled), 1 (enabled). Default: 0"),
+			param("ecn", "uint", "Enable the ECN. Values: 0 (disabled), 1 (enabled). Default: 0"),
+			param("geneve_offload_enable", "uint", "Geneve hardware offload. Values: 0 (disabled), 1 (enabled). Default: 1"),
+			param("max_vfs", "array of uint", "Number of PCI virtual functions of each port. Values: array of uint range 0-128. Default: 0"),
+			param("mst_recovery", "uint", "Enable recovery mode (only NMST module is loaded). Values: 0, 1. Default: 0"),
+			param("pfcrx", "uint", "Priority based flow control policy on RX, 8-bit mask. It must equal pfctx. Default: 0"),
+			param("pfctx", "uint", "Priority based flow control policy on TX, 8-bit mask. It must equal pfcrx. Default: 0"),
+			param("trust_state", "uint", "Port policy to calculate the switch priority. Values: 1 (PCP), 2 (DSCP). Default: 1"),
+		}},
+		{Name: "nmlx5_rdma", Loaded: true, Version: nmlxVersion, Parameters: []*Parameter{
+			param("dscp_force", "int", "DSCP value to force on outgoing RoCE traffic. Values: -1 (disabled), 0-63. Default: -1"),
+			param("enable_iser", "uint", "Enable iSER. Values: 0, 1. Default: 0"),
+			param("pcp_force", "int", "PCP value to force on outgoing RoCE traffic. Values: -1 (disabled), 0-7. Default: -1"),
+		}},
+		{Name: "vrdma", Loaded: true, Version: "8.0.3"},
+		{Name: "nvme_rdma", Version: "8.0.3"},
+	}
+}

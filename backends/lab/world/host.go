@@ -1,0 +1,238 @@
+package world
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// HostState says whether a host answers.
+type HostState string
+
+// The states of a host.
+const (
+	Up        HostState = "up"
+	Rebooting HostState = "rebooting"
+	Down      HostState = "down"
+)
+
+// A Host is one ESXi host.
+type Host struct {
+	Name        string
+	Index       int    // 0 for the first
+	Version     string // "8.0.3"
+	Build       string
+	State       HostState
+	Maintenance bool
+	BootTime    time.Time
+
+	Address     string // of the management vmknic
+	UUID        string // of the BIOS
+	ShellAddr   string // 127.0.0.1:PORT of its SSH server, "" until it listens
+	Lockdown    string // lockdownDisabled, lockdownNormal, lockdownStrict
+	MemoryMB    int64
+	Sockets     int
+	Cores       int // in all sockets
+	PowerPolicy string
+
+	PNICs    []*PNIC
+	VMKs     []*VMK
+	VSwitch  []*VSwitch
+	PCI      []*PCIDevice
+	Options  map[string]any // string, int64 or bool, as ESXi has them
+	Firewall []*Ruleset
+	Services []*Service
+	Modules  []*Module
+	NTP      []string
+	VIBs     []VIB
+
+	NeverReturns bool // the next reboot does not end
+}
+
+// A PNIC is one physical adapter.
+type PNIC struct {
+	Device        string // vmnic2
+	MAC           string
+	PCI           string // 0000:3b:00.0
+	Driver        string
+	DriverVersion string
+	Firmware      string
+	Model         string
+	Vendor        string // "Mellanox Technologies"
+	SpeedMbps     int    // when the link is up
+	MaxSpeedMbps  int
+	LinkUp        bool
+	MTU           int
+	NUMA          int
+	MaxVFs        int
+	RDMA          *RDMA // nil without an RDMA device
+	RxPause       bool
+	TxPause       bool
+}
+
+// An RDMA is the RDMA device of a pNIC.
+type RDMA struct {
+	Name   string // vmrdma0
+	Driver string // nmlx5_rdma
+	RoCEv1 bool
+	RoCEv2 bool
+	IWARP  bool
+	Stats  Counters
+}
+
+// Counters are the statistics of an RDMA device.
+type Counters struct {
+	PacketsSent, PacketsReceived int64
+	BytesSent, BytesReceived     int64
+	ErrorPackets                 int64
+	QueuePairs                   int64 // created since boot
+}
+
+// A VMK is a vmkernel adapter.
+type VMK struct {
+	Device    string // vmk0
+	MAC       string
+	IP        string
+	Prefix    int
+	MTU       int
+	VSwitch   string // standard switch, or
+	DVS       string // distributed switch
+	PortGroup string
+	NetStack  string   // defaultTcpipStack
+	Roles     []string // management, vmotion, vsan, ...
+}
+
+// A VSwitch is a standard switch.
+type VSwitch struct {
+	Name       string
+	MTU        int
+	Uplinks    []string // pNIC devices
+	PortGroups []string
+}
+
+// A PCIDevice is one function of the host's PCI tree.
+type PCIDevice struct {
+	Address    string // 0000:3b:00.0
+	Parent     string // address of the bridge above, "" at the root
+	Class      uint16 // 0x0200
+	Vendor     uint16
+	Device     uint16
+	SubVendor  uint16
+	SubDevice  uint16
+	VendorName string
+	DeviceName string
+	NUMA       int
+	MemoryMB   int64 // framebuffer of a GPU
+	Bridge     bool
+
+	PassthruCapable bool
+	PassthruEnabled bool
+	PassthruActive  bool
+}
+
+// A Ruleset is a firewall ruleset.
+type Ruleset struct {
+	Key      string
+	Enabled  bool
+	AllIP    bool
+	Networks []string // allowed when AllIP is false
+}
+
+// A Service is a service of the host.
+type Service struct {
+	Key     string // TSM-SSH
+	Label   string
+	Running bool
+	Policy  string // on, off, automatic
+}
+
+// A Module is a kernel module. Parameters set now act after the next reboot.
+type Module struct {
+	Name       string
+	Loaded     bool
+	Version    string
+	Parameters []*Parameter
+}
+
+// A Parameter is one parameter of a kernel module.
+type Parameter struct {
+	Name, Type, Description string
+	Value                   string // configured
+	Active                  string // in force since the last boot
+}
+
+// A VIB is one installed package of a host.
+type VIB struct {
+	Name, Version, Vendor, Acceptance string
+	Installed                         time.Time
+}
+
+// PNIC finds a physical adapter by its device name; nil when there is none.
+func (h *Host) PNIC(device string) *PNIC {
+	return find(h.PNICs, func(p *PNIC) bool { return p.Device == device })
+}
+
+// RDMADevice finds the pNIC whose RDMA device has that name; nil when there is none.
+func (h *Host) RDMADevice(name string) *PNIC {
+	return find(h.PNICs, func(p *PNIC) bool { return p.RDMA != nil && p.RDMA.Name == name })
+}
+
+// VMK finds a vmkernel adapter; nil when there is none.
+func (h *Host) VMK(device string) *VMK {
+	return find(h.VMKs, func(v *VMK) bool { return v.Device == device })
+}
+
+// Ruleset finds a firewall ruleset; nil when there is none.
+func (h *Host) Ruleset(key string) *Ruleset {
+	return find(h.Firewall, func(r *Ruleset) bool { return r.Key == key })
+}
+
+// Service finds a service; nil when there is none.
+func (h *Host) Service(key string) *Service {
+	return find(h.Services, func(s *Service) bool { return s.Key == key })
+}
+
+// Module finds a kernel module; nil when there is none.
+func (h *Host) Module(name string) *Module {
+	return find(h.Modules, func(m *Module) bool { return m.Name == name })
+}
+
+// Parameter finds a parameter of a module; nil when there is none.
+func (m *Module) Parameter(name string) *Parameter {
+	return find(m.Parameters, func(p *Parameter) bool { return p.Name == name })
+}
+
+// PCIDevice finds a PCI function by its address; nil when there is none.
+func (h *Host) PCIDevice(address string) *PCIDevice {
+	return find(h.PCI, func(d *PCIDevice) bool { return d.Address == address })
+}
+
+// Option returns a string option; "" when it is absent or not a string.
+func (h *Host) Option(key string) string {
+	s, _ := h.Options[key].(string)
+	return s
+}
+
+// VSwitchOf returns the standard switch that has the pNIC as an uplink; nil when none has.
+func (h *Host) VSwitchOf(pnic string) *VSwitch {
+	return find(h.VSwitch, func(v *VSwitch) bool { return slices.Contains(v.Uplinks, pnic) })
+}
+
+// VersionLess compares dotted version numbers by their numeric parts.
+func VersionLess(a, b string) bool {
+	pa, pb := strings.Split(a, "."), strings.Split(b, ".")
+	for i := range max(len(pa), len(pb)) {
+		var x, y int
+		if i < len(pa) {
+			x, _ = strconv.Atoi(pa[i])
+		}
+		if i < len(pb) {
+			y, _ = strconv.Atoi(pb[i])
+		}
+		if x != y {
+			return x < y
+		}
+	}
+	return false
+}

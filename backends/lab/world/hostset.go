@@ -1,0 +1,199 @@
+package world
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// The reasons for which a host refuses a setting.
+var (
+	ErrUnknown = errors.New("not found")
+	ErrInvalid = errors.New("invalid value")
+)
+
+func (w *World) setHost(host string, f func(*State, *Host) (Event, error)) error {
+	return w.Update(func(s *State) ([]Event, error) {
+		h := s.Host(host)
+		if h == nil {
+			return nil, noHost(host)
+		}
+		e, err := f(s, h)
+		if err != nil {
+			return nil, err
+		}
+		e.Host = host
+		return []Event{e}, nil
+	})
+}
+
+// SetOption sets an advanced option. The key must exist (ErrUnknown) and the value must be of its type (ErrInvalid):
+// string, int64 or bool. Net.PVRDMAVmknic is free text, as on ESXi.
+func (w *World) SetOption(host, key string, value any) error {
+	return w.setHost(host, func(_ *State, h *Host) (Event, error) {
+		old, known := h.Options[key]
+		if !known {
+			return Event{}, fmt.Errorf("option %s: %w", key, ErrUnknown)
+		}
+		if fmt.Sprintf("%T", old) != fmt.Sprintf("%T", value) {
+			return Event{}, fmt.Errorf("option %s: %w", key, ErrInvalid)
+		}
+		h.Options[key] = value
+		return Event{What: HostOption, Detail: fmt.Sprintf("%s=%v", key, value)}, nil
+	})
+}
+
+// SetRuleset enables or disables a firewall ruleset (ErrUnknown).
+func (w *World) SetRuleset(host, key string, enabled bool) error {
+	return w.setHost(host, func(_ *State, h *Host) (Event, error) {
+		r := h.Ruleset(key)
+		if r == nil {
+			return Event{}, fmt.Errorf("ruleset %s: %w", key, ErrUnknown)
+		}
+		r.Enabled = enabled
+		return Event{What: HostFirewall, Detail: fmt.Sprintf("%s=%t", key, enabled)}, nil
+	})
+}
+
+// SetRulesetNetworks says who may use a ruleset (ErrUnknown).
+func (w *World) SetRulesetNetworks(host, key string, all bool, networks []string) error {
+	return w.setHost(host, func(_ *State, h *Host) (Event, error) {
+		r := h.Ruleset(key)
+		if r == nil {
+			return Event{}, fmt.Errorf("ruleset %s: %w", key, ErrUnknown)
+		}
+		r.AllIP, r.Networks = all, slices.Clone(networks)
+		return Event{What: HostFirewall, Detail: key + " allowed"}, nil
+	})
+}
+
+// SetService starts or stops a service such as TSM-SSH (ErrUnknown).
+func (w *World) SetService(host, key string, running bool) error {
+	return w.setHost(host, func(_ *State, h *Host) (Event, error) {
+		svc := h.Service(key)
+		if svc == nil {
+			return Event{}, fmt.Errorf("service %s: %w", key, ErrUnknown)
+		}
+		svc.Running = running
+		return Event{What: HostService, Detail: fmt.Sprintf("%s=%t", key, running)}, nil
+	})
+}
+
+// SetServicePolicy sets when a service starts: on, off or automatic (ErrUnknown, ErrInvalid).
+func (w *World) SetServicePolicy(host, key, policy string) error {
+	return w.setHost(host, func(_ *State, h *Host) (Event, error) {
+		svc := h.Service(key)
+		if svc == nil {
+			return Event{}, fmt.Errorf("service %s: %w", key, ErrUnknown)
+		}
+		if !slices.Contains([]string{"on", "off", "automatic"}, policy) {
+			return Event{}, fmt.Errorf("policy %q: %w", policy, ErrInvalid)
+		}
+		svc.Policy = policy
+		return Event{What: HostService, Detail: key + " policy " + policy}, nil
+	})
+}
+
+// SetModule replaces all parameters of a kernel module, as "esxcli system module parameters set -p" does: those not
+// named go back to empty. They act after the next reboot. Unknown modules and parameters are refused (ErrUnknown).
+func (w *World) SetModule(host, module, parameters string) error {
+	return w.setHost(host, func(_ *State, h *Host) (Event, error) {
+		m := h.Module(module)
+		if m == nil {
+			return Event{}, fmt.Errorf("module %s: %w", module, ErrUnknown)
+		}
+		wanted := map[string]string{}
+		for _, field := range strings.Fields(parameters) {
+			name, value, ok := strings.Cut(field, "=")
+			if !ok || value == "" {
+				return Event{}, fmt.Errorf("parameter %q: %w", field, ErrInvalid)
+			}
+			if m.Parameter(name) == nil {
+				return Event{}, fmt.Errorf("parameter %s of %s: %w", name, module, ErrUnknown)
+			}
+			wanted[name] = value
+		}
+		for _, p := range m.Parameters {
+			p.Value = wanted[p.Name]
+		}
+		return Event{What: HostModule, Detail: module + " " + parameters}, nil
+	})
+}
+
+// SetLink plugs or unplugs a cable (ErrUnknown).
+func (w *World) SetLink(host, pnic string, up bool) error {
+	return w.setHost(host, func(_ *State, h *Host) (Event, error) {
+		p := h.PNIC(pnic)
+		if p == nil {
+			return Event{}, fmt.Errorf("%s: %w", pnic, ErrUnknown)
+		}
+		p.LinkUp = up
+		return Event{What: HostNetwork, Detail: fmt.Sprintf("%s link %t", pnic, up)}, nil
+	})
+}
+
+// SetMaintenance puts a host into maintenance mode or takes it out. Running VMs keep it out.
+func (w *World) SetMaintenance(host string, on bool) error {
+	return w.setHost(host, func(s *State, h *Host) (Event, error) {
+		if on {
+			for _, v := range s.VMs {
+				if v.Host == host && v.On {
+					return Event{}, fmt.Errorf("%s is still running on %s", v.Name, host)
+				}
+			}
+		}
+		h.Maintenance = on
+		return Event{What: HostMaintenance, Detail: fmt.Sprint(on)}, nil
+	})
+}
+
+// AddTraffic adds to the counters of a host's RDMA device (ErrUnknown). It tells nobody: counters are read, not watched.
+func (w *World) AddTraffic(host, device string, c Counters) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	h := w.state.Host(host)
+	if h == nil {
+		return noHost(host)
+	}
+	p := h.RDMADevice(device)
+	if p == nil {
+		return fmt.Errorf("RDMA device %s: %w", device, ErrUnknown)
+	}
+	p.RDMA.Stats.PacketsSent += c.PacketsSent
+	p.RDMA.Stats.PacketsReceived += c.PacketsReceived
+	p.RDMA.Stats.BytesSent += c.BytesSent
+	p.RDMA.Stats.BytesReceived += c.BytesReceived
+	p.RDMA.Stats.ErrorPackets += c.ErrorPackets
+	p.RDMA.Stats.QueuePairs += c.QueuePairs
+	return nil
+}
+
+// SetShellAddr records where the SSH server of a host listens.
+func (w *World) SetShellAddr(host, addr string) error {
+	return w.setHost(host, func(_ *State, h *Host) (Event, error) {
+		h.ShellAddr = addr
+		return Event{What: HostService, Detail: "SSH on " + addr}, nil
+	})
+}
+
+// SetGuestAddr records where the SSH server of a guest listens.
+func (w *World) SetGuestAddr(vm, address string, port int) error {
+	return w.setVM(vm, VMGuest, func(v *VM) { v.Guest.Address, v.Guest.Port = address, port })
+}
+
+// SetGuestNICs records what VMware Tools report of the guest's interfaces.
+func (w *World) SetGuestNICs(vm string, nics []GuestNIC) error {
+	return w.setVM(vm, VMGuest, func(v *VM) { v.Guest.NICs = slices.Clone(nics) })
+}
+
+func (w *World) setVM(vm, what string, f func(*VM)) error {
+	return w.Update(func(s *State) ([]Event, error) {
+		v := s.VM(vm)
+		if v == nil {
+			return nil, noVM(vm)
+		}
+		f(v)
+		return []Event{{What: what, VM: v.Name}}, nil
+	})
+}

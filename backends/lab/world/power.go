@@ -1,0 +1,218 @@
+package world
+
+import (
+	"fmt"
+	"time"
+)
+
+// PowerOn switches a VM on; its guest is up after VMBoot. It fails when the VM is on or its host does not answer.
+func (w *World) PowerOn(vm string) error {
+	return w.setPower(vm, func(s *State, v *VM) error {
+		if v.On {
+			return fmt.Errorf("%s is already powered on", vm)
+		}
+		if h := s.Host(v.Host); h == nil || h.State != Up || h.Maintenance {
+			return fmt.Errorf("the host %s of %s cannot run it now", v.Host, vm)
+		}
+		v.On = true
+		for _, a := range v.Adapters {
+			a.Connected = a.Start
+		}
+		w.bootLater(v)
+		return nil
+	}, "on")
+}
+
+// PowerOff cuts the power of a VM.
+func (w *World) PowerOff(vm string) error {
+	err := w.setPower(vm, func(_ *State, v *VM) error {
+		if !v.On {
+			return fmt.Errorf("%s is already powered off", vm)
+		}
+		switchOff(v)
+		return nil
+	}, "off")
+	if err == nil {
+		w.guestWent(vm, false)
+	}
+	return err
+}
+
+// ShutdownGuest asks the guest to shut down: it is off a moment later. It fails when no guest system answers.
+func (w *World) ShutdownGuest(vm string) error {
+	if err := w.needGuest(vm); err != nil {
+		return err
+	}
+	w.After(w.Timing.Shutdown, func() { _ = w.PowerOff(vm) })
+	return nil
+}
+
+// RebootGuest restarts the guest system of a VM that is on: it goes down at once and is up again after VMBoot.
+func (w *World) RebootGuest(vm string) error {
+	if err := w.needGuest(vm); err != nil {
+		return err
+	}
+	return w.Reset(vm)
+}
+
+// Reset restarts a VM that is on, whatever its guest does.
+func (w *World) Reset(vm string) error {
+	err := w.Update(func(s *State) ([]Event, error) {
+		v := s.VM(vm)
+		if v == nil {
+			return nil, noVM(vm)
+		}
+		if !v.On {
+			return nil, fmt.Errorf("%s is powered off", vm)
+		}
+		v.Guest.Up, v.Guest.NICs = false, nil
+		w.bootLater(v)
+		return []Event{{What: VMGuest, VM: v.Name, Detail: "down"}}, nil
+	})
+	if err == nil {
+		w.guestWent(vm, false)
+	}
+	return err
+}
+
+func (w *World) needGuest(vm string) error {
+	var err error
+	w.View(func(s *State) {
+		switch v := s.VM(vm); {
+		case v == nil:
+			err = noVM(vm)
+		case !v.On || !v.Guest.Up:
+			err = fmt.Errorf("no guest system answers in %s", vm)
+		}
+	})
+	return err
+}
+
+func (w *World) setPower(vm string, f func(*State, *VM) error, detail string) error {
+	return w.Update(func(s *State) ([]Event, error) {
+		v := s.VM(vm)
+		if v == nil {
+			return nil, noVM(vm)
+		}
+		if err := f(s, v); err != nil {
+			return nil, err
+		}
+		return []Event{{What: VMPower, VM: v.Name, Host: v.Host, Detail: detail}}, nil
+	})
+}
+
+func switchOff(v *VM) {
+	v.On = false
+	v.boot++
+	v.Guest.Up, v.Guest.NICs = false, nil
+	for _, a := range v.Adapters {
+		a.Connected = false
+	}
+}
+
+// bootLater lets the guest come up after VMBoot unless the VM is switched off or restarted before.
+// The caller holds the mutex.
+func (w *World) bootLater(v *VM) {
+	v.boot++
+	boot, name := v.boot, v.Name
+	w.afterLocked(w.Timing.VMBoot, func() {
+		up := false
+		_ = w.Update(func(s *State) ([]Event, error) {
+			v := s.VM(name)
+			if v == nil || v.boot != boot || !v.On {
+				return nil, nil
+			}
+			up = true
+			v.guestUp(time.Now())
+			return []Event{{What: VMGuest, VM: name, Detail: "up"}}, nil
+		})
+		if up {
+			w.guestWent(name, true)
+		}
+	})
+}
+
+func (v *VM) guestUp(now time.Time) {
+	v.Guest.Up = true
+	v.Guest.Booted = now
+	v.Guest.Boots++
+	v.Guest.NICs = v.bootNICs()
+}
+
+// RebootHost restarts a host: its VMs lose their power, it does not answer for HostReboot, then it is back with
+// a new boot time and with the module parameters that were set before. A host whose NeverReturns is set, or that a
+// fault rule "do=reboot-never" names, stays away.
+func (w *World) RebootHost(host string) error {
+	never := false
+	if a, ok := w.Faults.Take(Target{Host: host}, "", "reboot"); ok && a.Do == DoRebootNever {
+		never = true
+	}
+	err := w.hostGoes(host, Rebooting, "reboot")
+	if err != nil {
+		return err
+	}
+	w.View(func(s *State) { never = never || s.Host(host).NeverReturns })
+	if never {
+		return nil
+	}
+	w.After(w.Timing.HostReboot, func() { _ = w.HostReturns(host) })
+	return nil
+}
+
+// HostDies lets a host stop answering until HostReturns.
+func (w *World) HostDies(host string) error { return w.hostGoes(host, Down, "lost") }
+
+func (w *World) hostGoes(host string, to HostState, reason string) error {
+	var lost []string
+	err := w.Update(func(s *State) ([]Event, error) {
+		h := s.Host(host)
+		if h == nil {
+			return nil, noHost(host)
+		}
+		if h.State != Up {
+			return nil, fmt.Errorf("%s is %s", host, h.State)
+		}
+		h.State = to
+		events := []Event{{What: HostDown, Host: host, Detail: reason}}
+		for _, v := range s.VMs {
+			if v.Host == host && v.On {
+				switchOff(v)
+				lost = append(lost, v.Name)
+				events = append(events, Event{What: VMPower, VM: v.Name, Host: host, Detail: "off"})
+			}
+		}
+		return events, nil
+	})
+	for _, vm := range lost {
+		w.guestWent(vm, false)
+	}
+	return err
+}
+
+// HostReturns ends a reboot or an outage: pending module parameters act from now on.
+func (w *World) HostReturns(host string) error {
+	return w.Update(func(s *State) ([]Event, error) {
+		h := s.Host(host)
+		if h == nil {
+			return nil, noHost(host)
+		}
+		if h.State == Up {
+			return nil, fmt.Errorf("%s is up", host)
+		}
+		h.State, h.BootTime, h.NeverReturns = Up, time.Now(), false
+		for _, m := range h.Modules {
+			for _, p := range m.Parameters {
+				p.Active = p.Value
+			}
+		}
+		for _, p := range h.PNICs {
+			if p.RDMA != nil {
+				p.RDMA.Stats = Counters{}
+			}
+		}
+		for _, d := range h.PCI {
+			d.PassthruActive = d.PassthruEnabled
+		}
+		return []Event{{What: HostUp, Host: host}}, nil
+	})
+}

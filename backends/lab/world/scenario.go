@@ -1,0 +1,140 @@
+package world
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A Scenario is a state of the lab to start from. Scenarios are rows of one table; to add one, add a row.
+type Scenario struct {
+	Name  string
+	Text  string // one line for people
+	Hosts int    // when the user names no number; 0: 4
+	VMs   int    // likewise; 0: two a host
+	Apply func(*State)
+}
+
+// Scenarios lists what a lab can start from.
+func Scenarios() []Scenario {
+	return []Scenario{
+		{Name: "healthy", Text: "sound, not yet configured"},
+		{Name: "mixed", Text: "hosts without RDMA device, with iWARP only, without link, with management on the RDMA NIC", Hosts: 6, Apply: mixed},
+		{Name: "done", Text: "configured for PVRDMA, guests included", Apply: done},
+		{Name: "drifted", Text: "was configured for PVRDMA, then changed behind our back", Apply: drifted},
+		{Name: "centos", Text: "healthy, with RHEL and CentOS 8 and 9 in the guests", Apply: centos},
+	}
+}
+
+func scenarioNamed(name string) (Scenario, error) {
+	if name == "" {
+		name = "healthy"
+	}
+	var names []string
+	for _, s := range Scenarios() {
+		if s.Name == name {
+			return s, nil
+		}
+		names = append(names, s.Name)
+	}
+	return Scenario{}, fmt.Errorf("unknown scenario %q (%s)", name, strings.Join(names, ", "))
+}
+
+// mixed spoils the last hosts, each in its own way, but never the first two: without them nothing can be measured.
+func mixed(s *State) {
+	spoil := []func(*Host){
+		func(h *Host) { // the RDMA module is not loaded
+			h.PNICs[2].RDMA, h.PNICs[3].RDMA = nil, nil
+			h.Module("nmlx5_rdma").Loaded = false
+		},
+		intelIWARP,
+		func(h *Host) { h.PNICs[2].LinkUp = false },
+		func(h *Host) {
+			h.VSwitch[0].Uplinks = []string{"vmnic2"}
+			h.VMKs[0].MAC = h.PNICs[2].MAC
+		},
+	}
+	first := max(2, len(s.Hosts)-len(spoil))
+	for i, h := range s.Hosts[min(first, len(s.Hosts)):] {
+		spoil[i](h)
+	}
+}
+
+// intelIWARP swaps the ConnectX-5 for an Intel E810 whose RDMA devices speak iWARP only.
+func intelIWARP(h *Host) {
+	for n, p := range h.PNICs[2:4] {
+		p.Driver, p.DriverVersion, p.Firmware = "icen", "1.14.2.0-1OEM.800.1.0.20613240", "4.40 0x8001c967 1.3534.0"
+		p.Model, p.Vendor = "Ethernet Controller E810-C for QSFP", "Intel(R)"
+		p.MAC = fmt.Sprintf("b4:96:91:%02x:%02x:%02x", h.Index>>8&0xff, h.Index&0xff, 2+n)
+		p.RDMA.Driver, p.RDMA.RoCEv1, p.RDMA.RoCEv2, p.RDMA.IWARP = "irdman", false, false, true
+		d := h.PCIDevice(p.PCI)
+		d.Vendor, d.Device, d.SubVendor, d.SubDevice = 0x8086, 0x1592, 0x8086, 0x0002
+		d.VendorName, d.DeviceName = "Intel Corporation", p.Model
+	}
+	for _, m := range []string{"nmlx5_rdma"} {
+		h.Module(m).Loaded = false
+	}
+	h.Modules = append(h.Modules,
+		&Module{Name: "icen", Loaded: true, Version: "1.14.2.0"},
+		&Module{Name: "irdman", Loaded: true, Version: "1.5.1.0"})
+}
+
+// done configures everything for PVRDMA on vmnic2, as the guides ask for it.
+func done(s *State) {
+	d := &DVS{
+		Name: "RDMA-DVS", UUID: switchUUID("RDMA-DVS"), Version: "8.0.3", MTU: 9000,
+		Uplinks: []string{DefaultUplink}, Discovery: "lldp listen",
+		PortGroups: []*PortGroup{{Name: "RDMA-PG", Ports: 8, Binding: "earlyBinding", Active: []string{DefaultUplink}}},
+	}
+	for _, h := range s.Hosts {
+		d.Members = append(d.Members, &Member{Host: h.Name, PNICs: []string{"vmnic2"}})
+		h.Options["Net.PVRDMAVmknic"] = "vmk0"
+		h.Ruleset("pvrdma").Enabled = true
+	}
+	s.Switches = append(s.Switches, d)
+	pg := d.PortGroups[0]
+	pg.Ports = max(pg.Ports, len(s.VMs))
+	for _, v := range s.VMs {
+		v.Locked, v.Reserved = true, v.MemoryMB
+		v.Guest.Preset = "pvrdma"
+		v.Adapters = append(v.Adapters, &Adapter{Key: 4001, Type: PVRDMA, Label: "Network adapter 2", MAC: vmMAC(v.Index, 1),
+			DVS: d.Name, PortGroup: pg.Name, Protocol: "rocev2", Connected: true, Start: true, Slot: v.NextSlot()})
+	}
+}
+
+// drifted is done, and then what colleagues do.
+func drifted(s *State) {
+	done(s)
+	at := func(i int) *Host { return s.Hosts[min(i, len(s.Hosts)-1)] }
+	at(1).Ruleset("pvrdma").Enabled = false
+	at(2).Options["Net.PVRDMAVmknic"] = ""
+	s.Switch("RDMA-DVS").MTU = 1500
+	if len(s.VMs) > 0 {
+		a := s.VMs[len(s.VMs)-1].RDMA()[0]
+		a.Connected, a.Start = false, false
+	}
+	if len(s.VMs) > 1 {
+		v := s.VMs[1]
+		v.Locked, v.Reserved = false, 0
+	}
+}
+
+func centos(s *State) {
+	systems := []string{"rhel-8", "rhel-9", "centos-8", "rhel-9"}
+	for _, v := range s.VMs {
+		v.Guest.OS = systems[v.Index%len(systems)]
+		v.Guest.User = "cloud-user"
+		if strings.HasPrefix(v.Guest.OS, "centos") {
+			v.Guest.User = "centos"
+		}
+	}
+}
+
+func switchUUID(name string) string {
+	u := uuid("dvs/"+name, 0)
+	var pairs []string
+	for hex := range slices.Chunk([]byte(strings.ReplaceAll(u, "-", "")), 2) {
+		pairs = append(pairs, string(hex))
+	}
+	return strings.Join(pairs[:8], " ") + "-" + strings.Join(pairs[8:16], " ")
+}

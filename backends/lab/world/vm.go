@@ -1,0 +1,151 @@
+package world
+
+import "time"
+
+// A VM is one machine.
+type VM struct {
+	Name     string
+	Path     string // /DC/vm/vm-01
+	Index    int
+	Host     string
+	On       bool
+	Hardware int // 19 for vmx-19
+	Firmware string
+	CPUs     int
+	MemoryMB int64
+	Reserved int64 // MB
+	Locked   bool  // memoryReservationLockedToMax
+	UUID     string
+	Adapters []*Adapter
+	Guest    Guest
+
+	boot int // counts power changes, so that a boot under way knows that it was overtaken
+}
+
+// AdapterType is the kind of a virtual adapter.
+type AdapterType string
+
+// The kinds of adapter that the lab knows.
+const (
+	Vmxnet3 AdapterType = "vmxnet3"
+	PVRDMA  AdapterType = "pvrdma"
+	SRIOV   AdapterType = "sriov"
+	Other   AdapterType = "other"
+)
+
+// An Adapter is one virtual network adapter, in device order.
+type Adapter struct {
+	Key       int32 // device key in vCenter
+	Type      AdapterType
+	Label     string // Network adapter 1
+	MAC       string
+	DVS       string // "" on a standard network
+	PortGroup string // or the name of the standard network
+	VLAN      int
+	Protocol  string // rocev1, rocev2; PVRDMA only
+	Connected bool   // now; false while the VM is off
+	Start     bool   // connect at power-on
+	Slot      int    // PCI slot number in the guest (192 = ens192)
+}
+
+// A Guest is the system inside a VM, as far as others see it. The guest's own shell keeps the rest.
+type Guest struct {
+	OS       string // ubuntu-22.04, ubuntu-20.04, rhel-8, rhel-9, centos-8, ...
+	Hostname string
+	Up       bool      // booted and answering
+	Booted   time.Time // when it came up last
+	Boots    int       // how often it came up
+	Address  string    // where its SSH server listens: 127.0.0.1
+	Port     int       // 0 until it listens
+	User     string
+	SudoAsks bool   // sudo wants a password
+	Preset   string // "" bare; "pvrdma": packages, modules, persistence and address are already there
+	RDMAAddr string // address/prefix proposed for, or with Preset already on, the RDMA adapter
+	NICs     []GuestNIC
+}
+
+// A GuestNIC is an interface as VMware Tools report it.
+type GuestNIC struct {
+	MAC   string
+	Name  string   // ens192
+	Addrs []string // 192.168.50.11/24
+	MTU   int
+}
+
+// Adapter finds an adapter by MAC; nil when there is none.
+func (v *VM) Adapter(mac string) *Adapter {
+	return find(v.Adapters, func(a *Adapter) bool { return a.MAC == mac })
+}
+
+// RDMA returns the PVRDMA adapters.
+func (v *VM) RDMA() []*Adapter {
+	var list []*Adapter
+	for _, a := range v.Adapters {
+		if a.Type == PVRDMA {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// A DVS is one distributed switch.
+type DVS struct {
+	Name       string
+	UUID       string
+	Version    string // 8.0.3
+	MTU        int
+	NIOC       bool
+	Uplinks    []string // names of the uplink ports
+	Discovery  string   // "lldp listen", "cdp both", "none"
+	Note       string
+	PortGroups []*PortGroup
+	Members    []*Member
+}
+
+// A PortGroup is one distributed port group.
+type PortGroup struct {
+	Name    string
+	Key     string // dvportgroup-12, once vCenter knows it
+	Uplink  bool   // the switch's own uplink port group
+	VLAN    int
+	Trunk   string // "0-4094" when it is a trunk
+	Ports   int
+	Binding string
+	Active  []string // uplinks in order
+	Standby []string
+}
+
+// A Member is one host on a DVS.
+type Member struct {
+	Host  string
+	PNICs []string // by uplink
+}
+
+// PortGroup finds a port group by name; nil when there is none.
+func (d *DVS) PortGroup(name string) *PortGroup {
+	return find(d.PortGroups, func(p *PortGroup) bool { return p.Name == name })
+}
+
+// Member finds a host's membership; nil when it is no member.
+func (d *DVS) Member(host string) *Member {
+	return find(d.Members, func(m *Member) bool { return m.Host == host })
+}
+
+// SwitchOf returns the name of the switch, standard or distributed, that has the pNIC as an uplink; "" when none has.
+func (s *State) SwitchOf(host, pnic string) string {
+	if h := s.Host(host); h != nil {
+		if v := h.VSwitchOf(pnic); v != nil {
+			return v.Name
+		}
+	}
+	for _, d := range s.Switches {
+		if m := d.Member(host); m != nil {
+			for _, p := range m.PNICs {
+				if p == pnic {
+					return d.Name
+				}
+			}
+		}
+	}
+	return ""
+}

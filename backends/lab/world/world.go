@@ -1,0 +1,189 @@
+package world
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// State is the data of a World. It is valid only inside the callback that handed it out.
+type State struct {
+	Datacenter string
+	Cluster    string
+	Hosts      []*Host
+	VMs        []*VM
+	Switches   []*DVS
+}
+
+// Timing is how long things take in the lab.
+type Timing struct {
+	Latency    time.Duration // added to every vCenter call
+	HostReboot time.Duration // 3 s when zero
+	VMBoot     time.Duration // from power-on until the guest answers; 1 s when zero
+	Shutdown   time.Duration // from the request until the guest is off; 200 ms when zero
+}
+
+// A World is one data centre. Create it with New; Close stops its timers.
+type World struct {
+	Timing  Timing
+	Faults  *Faults
+	Log     *Log
+	Secrets Secrets
+
+	mu       sync.Mutex
+	state    State
+	closed   bool
+	timers   map[*time.Timer]struct{}
+	watchers []func(Event)
+	power    map[string][]func(on bool)
+	running  sync.WaitGroup // timers that are just firing
+}
+
+// New builds the data centre that spec describes.
+func New(spec Spec) (*World, error) {
+	faults, err := ParseFaults(spec.Faults)
+	if err != nil {
+		return nil, err
+	}
+	w := &World{
+		Timing:  spec.Timing,
+		Faults:  faults,
+		Log:     &Log{},
+		Secrets: spec.Secrets.withDefaults(),
+		timers:  map[*time.Timer]struct{}{},
+		power:   map[string][]func(bool){},
+	}
+	if w.Timing.HostReboot == 0 {
+		w.Timing.HostReboot = 3 * time.Second
+	}
+	if w.Timing.VMBoot == 0 {
+		w.Timing.VMBoot = time.Second
+	}
+	if w.Timing.Shutdown == 0 {
+		w.Timing.Shutdown = 200 * time.Millisecond
+	}
+	if err := build(&w.state, spec); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// Close stops all timers and waits for those that are firing. Nothing happens in the world after that.
+func (w *World) Close() {
+	w.mu.Lock()
+	w.closed = true
+	for t := range w.timers {
+		if t.Stop() {
+			w.running.Done()
+		}
+	}
+	clear(w.timers)
+	w.mu.Unlock()
+	w.running.Wait()
+}
+
+// View calls f with the state locked. f must neither keep pointers nor call methods of World.
+func (w *World) View(f func(*State)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f(&w.state)
+}
+
+// Update calls f with the state locked, then logs and publishes the events that f returns, in order.
+// It is the way for other lab packages to change what has no method of its own.
+func (w *World) Update(f func(*State) ([]Event, error)) error {
+	w.mu.Lock()
+	events, err := f(&w.state)
+	w.mu.Unlock()
+	w.publish(events...)
+	return err
+}
+
+// Watch calls f after every change, without any lock held. f must not block for long.
+func (w *World) Watch(f func(Event)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.watchers = append(w.watchers, f)
+}
+
+// OnPower calls f(true) when the VM's guest system has come up (VMBoot after power-on or reset) and f(false) at the
+// moment when it goes down: power-off, shutdown, reboot, death of its host. It is not called for the present state.
+func (w *World) OnPower(vm string, f func(on bool)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.power[vm] = append(w.power[vm], f)
+}
+
+func (w *World) publish(events ...Event) {
+	w.mu.Lock()
+	watchers := slices.Clone(w.watchers)
+	w.mu.Unlock()
+	for _, e := range events {
+		w.Log.add(e)
+		for _, f := range watchers {
+			f(e)
+		}
+	}
+}
+
+func (w *World) guestWent(vm string, on bool) {
+	w.mu.Lock()
+	hooks := slices.Clone(w.power[vm])
+	w.mu.Unlock()
+	for _, f := range hooks {
+		f(on)
+	}
+}
+
+// After calls f once d has passed, unless the world is closed before.
+func (w *World) After(d time.Duration, f func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.afterLocked(d, f)
+}
+
+func (w *World) afterLocked(d time.Duration, f func()) {
+	if w.closed {
+		return
+	}
+	w.running.Add(1)
+	var t *time.Timer
+	t = time.AfterFunc(d, func() {
+		defer w.running.Done()
+		w.mu.Lock()
+		delete(w.timers, t)
+		closed := w.closed
+		w.mu.Unlock()
+		if !closed {
+			f()
+		}
+	})
+	w.timers[t] = struct{}{}
+}
+
+// Host finds a host by name; nil when there is none.
+func (s *State) Host(name string) *Host {
+	return find(s.Hosts, func(h *Host) bool { return h.Name == name })
+}
+
+// VM finds a VM by name or by inventory path; nil when there is none.
+func (s *State) VM(name string) *VM {
+	return find(s.VMs, func(v *VM) bool { return v.Name == name || v.Path == name })
+}
+
+// Switch finds a DVS by name; nil when there is none.
+func (s *State) Switch(name string) *DVS {
+	return find(s.Switches, func(d *DVS) bool { return d.Name == name })
+}
+
+func find[T any](list []*T, is func(*T) bool) *T {
+	if i := slices.IndexFunc(list, is); i >= 0 {
+		return list[i]
+	}
+	return nil
+}
+
+func noHost(name string) error { return fmt.Errorf("no host %q in the lab", name) }
+
+func noVM(name string) error { return fmt.Errorf("no VM %q in the lab", name) }
