@@ -1,0 +1,24 @@
+package esxi_test
+
+import (
+	"maps"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends/transcript/esxi"
+	"github.com/rdma-setup/rdma-setup/backends/transcript/esxi/nic"
+	"github.com/rdma-setup/rdma-setup/backends/transcript/scan/scantest"
+)
+
+// own are the parsers of the package itself: those of package nic are tested there.
+func own() scantest.Tools {
+	tools := esxi.Tools()
+	nics := nic.Tools()
+	maps.DeleteFunc(tools, func(id string, _ func(string) any) bool { return nics[id] != nil })
+	return tools
+}
+
+func TestGolden(t *testing.T) { scantest.Golden(t, "testdata", own()) }
+
+func TestForeign(t *testing.T) { scantest.Score(t, own()) }
+
+func TestMutations(t *testing.T) { scantest.Hold(t, "testdata", own(), nil) }

@@ -1,0 +1,110 @@
+package nic
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
+)
+
+// Stats is the record of "esxcli network nic stats get -n vmnicN": counters by their label in snake_case.
+type Stats struct {
+	scan.Envelope
+	NIC   *string          `json:"nic"`
+	Stats map[string]int64 `json:"stats"`
+}
+
+var (
+	statsHead = regexp.MustCompile(`(?i)^NIC statistics for\s+([^\s:]+):?`)
+	counter   = regexp.MustCompile(`([A-Za-z][A-Za-z0-9 /()_-]*?)[ \t]*:[ \t]*([0-9]+)(?:[ \t]+|$)`)
+)
+
+// StatsOf reads "esxcli network nic stats get".
+func StatsOf(text string) Stats {
+	r := Stats{Stats: map[string]int64{}}
+	r.Envelope, text = scan.Begin("esxcli_network_nic_stats_get", text)
+	understood := false
+	for line := range scan.Lines(text) {
+		line = strings.TrimLeft(line, " \t")
+		if m := statsHead.FindStringSubmatch(line); m != nil {
+			if r.NIC == nil {
+				r.NIC = &m[1]
+			}
+			understood = true
+			line = line[len(m[0]):]
+		}
+		if !strings.Contains(line, ":") {
+			continue
+		}
+		for _, m := range counter.FindAllStringSubmatch(line, 256) {
+			key, value := scan.Snake(m[1]), scan.Int(m[2])
+			if value == nil || key == "" {
+				continue
+			}
+			if _, seen := r.Stats[key]; !seen {
+				r.Stats[key] = *value
+			}
+			understood = understood || strings.Contains(key, "packets") || strings.Contains(key, "bytes") || strings.Contains(key, "errors")
+		}
+	}
+	if !understood {
+		clear(r.Stats)
+	}
+	r.NotUnderstood(understood, text)
+	return r
+}
+
+// Pauses is the table of "esxcli network nic pauseParams list".
+type Pauses struct {
+	scan.Envelope
+	NICs []Pause `json:"nics"`
+}
+
+// Pause is the global pause setting of a pNIC and what the link partners agreed on.
+type Pause struct {
+	Name                       string `json:"name"`
+	Supported                  *bool  `json:"supported"`
+	PauseRX                    *bool  `json:"pause_rx"`
+	PauseTX                    *bool  `json:"pause_tx"`
+	AutoNegotiation            *bool  `json:"auto_negotiation"`
+	AutonegResolutionAvailable *bool  `json:"autoneg_resolution_available"`
+	RXAutonegResolution        *bool  `json:"rx_autoneg_resolution"`
+	TXAutonegResolution        *bool  `json:"tx_autoneg_resolution"`
+}
+
+// PauseList reads "esxcli network nic pauseParams list".
+func PauseList(text string) Pauses {
+	r := Pauses{NICs: []Pause{}}
+	r.Envelope, text = scan.Begin("esxcli_network_nic_pauseparams_list", text)
+	titles := []string{"NIC", "Pause Params Supported", "Pause RX", "Pause TX", "Auto Negotiation",
+		"Auto Negotiation Resolution Avail", "RX Auto Negotiation Resolution", "TX Auto Negotiation Resolution"}
+	header := scan.NewHeader(strings.Join(titles, "  "), len(titles), titles...)
+	heading := false
+	for line := range scan.Lines(text) {
+		line = strings.TrimLeft(line, " \t")
+		if strings.HasPrefix(line, "NIC") && strings.Contains(line, "Pause") {
+			heading = true
+			// A wrapped heading shows only some columns: then the usual order holds.
+			if h := scan.NewHeader(line, 4, titles...); h != nil && h.Has("TX Auto Negotiation Resolution") {
+				header = h
+			}
+			continue
+		}
+		if header.Rule(line) {
+			continue
+		}
+		first, _, _ := strings.Cut(strings.ReplaceAll(line, "\t", " "), " ")
+		if !nicName.MatchString(first) {
+			continue
+		}
+		c := header.Words(line)
+		p := Pause{
+			Name: first, Supported: scan.Bool(c.At(titles[1])), PauseRX: scan.Bool(c.At(titles[2])), PauseTX: scan.Bool(c.At(titles[3])),
+			AutoNegotiation: scan.Bool(c.At(titles[4])), AutonegResolutionAvailable: scan.Bool(c.At(titles[5])),
+			RXAutonegResolution: scan.Bool(c.At(titles[6])), TXAutonegResolution: scan.Bool(c.At(titles[7])),
+		}
+		r.NICs = append(r.NICs, p)
+	}
+	r.NotUnderstood(heading || len(r.NICs) > 0, text)
+	return r
+}

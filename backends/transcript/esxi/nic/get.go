@@ -1,0 +1,70 @@
+package nic
+
+import (
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
+)
+
+// Details is the record of "esxcli network nic get -n vmnicN".
+type Details struct {
+	scan.Envelope
+	Name                *string  `json:"name"`
+	Driver              *string  `json:"driver"`
+	DriverVersion       *string  `json:"driver_version"`
+	FirmwareVersion     *string  `json:"firmware_version"`
+	PCIAddress          *string  `json:"pci_address"`
+	LinkUp              *bool    `json:"link_up"`
+	LinkDetected        *bool    `json:"link_detected"`
+	AutoNegotiation     *bool    `json:"auto_negotiation"`
+	AdvertisedLinkModes []string `json:"advertised_link_modes"`
+	CableType           *string  `json:"cable_type"`
+	PauseRX             *bool    `json:"pause_rx"`
+	PauseTX             *bool    `json:"pause_tx"`
+	PauseAutonegotiate  *bool    `json:"pause_autonegotiate"`
+	SupportsPause       *bool    `json:"supports_pause"`
+	SupportsWakeon      *bool    `json:"supports_wakeon"`
+	Wakeon              *string  `json:"wakeon"`
+	VirtualAddress      *string  `json:"virtual_address"` // a MAC
+	Transceiver         *string  `json:"transceiver"`
+}
+
+// Get reads "esxcli network nic get".
+func Get(text string) Details {
+	var d Details
+	d.Envelope, text = scan.Begin("esxcli_network_nic_get", text)
+	f := scan.NewLabels("Advertised Auto Negotiation", "Advertised Link Modes", "Auto Negotiation", "Backing DPUId",
+		"Cable Type", "Current Message Level", "Driver Info", "Bus Info", "Driver", "Firmware Version", "Version",
+		"Link Detected", "Link Status", "Name", "PHYAddress", "Pause Autonegotiate", "Pause RX", "Pause TX", "Supported Ports",
+		"Supports Auto Negotiation", "Supports Pause", "Supports Wakeon", "Transceiver", "Virtual Address", "Wakeon",
+	).Records(text, scan.Opening{})[0]
+	d.Name, d.Driver, d.DriverVersion = f.Str("Name"), f.Str("Driver"), f.Str("Version")
+	d.FirmwareVersion, d.PCIAddress = f.Str("Firmware Version"), scan.PCI(f.Value("Bus Info"))
+	d.LinkUp, d.LinkDetected, d.AutoNegotiation = f.Bool("Link Status"), f.Bool("Link Detected"), f.Bool("Auto Negotiation")
+	d.AdvertisedLinkModes, d.CableType = []string{}, f.Str("Cable Type")
+	for mode := range strings.SplitSeq(f.Value("Advertised Link Modes"), ",") {
+		if mode := scan.Str(mode); mode != nil {
+			d.AdvertisedLinkModes = append(d.AdvertisedLinkModes, *mode)
+		}
+	}
+	d.PauseRX, d.PauseTX, d.PauseAutonegotiate = f.Bool("Pause RX"), f.Bool("Pause TX"), f.Bool("Pause Autonegotiate")
+	d.SupportsPause, d.SupportsWakeon = f.Bool("Supports Pause"), f.Bool("Supports Wakeon")
+	if w := f.Str("Wakeon"); w != nil && !strings.EqualFold(*w, "None") {
+		d.Wakeon = w
+	}
+	d.VirtualAddress, d.Transceiver = scan.MAC(f.Value("Virtual Address")), f.Str("Transceiver")
+	// Name and Version alone stand in the output of many tools.
+	understood := f.Len() - count(f.Has("Name"), f.Has("Version"), f.Has("Driver"))
+	d.NotUnderstood(understood > 0, text)
+	return d
+}
+
+func count(all ...bool) int {
+	n := 0
+	for _, b := range all {
+		if b {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,205 @@
+// Package nic reads what ESXi prints about physical NICs, their virtual functions and RDMA devices, and about vmknics.
+package nic
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
+)
+
+// NICs is a table of physical NICs.
+type NICs struct {
+	scan.Envelope
+	NICs []NIC `json:"nics"`
+}
+
+// NIC is one pNIC. What the table does not tell is nil.
+type NIC struct {
+	Name        string  `json:"name"`
+	PCIAddress  *string `json:"pci_address"`
+	Driver      *string `json:"driver"`
+	AdminUp     *bool   `json:"admin_up"` // only esxcli network nic list tells it
+	LinkUp      *bool   `json:"link_up"`
+	SpeedMbps   *int64  `json:"speed_mbps"` // as printed, also when the link is down
+	FullDuplex  *bool   `json:"full_duplex"`
+	MAC         *string `json:"mac"`
+	MTU         *int64  `json:"mtu"`
+	Description *string `json:"description"`
+}
+
+// List reads "esxcli network nic list".
+func List(text string) NICs { return table("esxcli_network_nic_list", text) }
+
+// SRIOVList reads "esxcli network sriovnic list".
+func SRIOVList(text string) NICs { return table("esxcli_network_sriovnic_list", text) }
+
+// CfgList reads "esxcfg-nics -l".
+func CfgList(text string) NICs { return table("esxcfg_nics", text) }
+
+var (
+	pciWord = regexp.MustCompile(`[0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]`)
+	macWord = regexp.MustCompile(`(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}`)
+	nicName = regexp.MustCompile(`^(?:vmnic|vusb|vmrdma|vmk)[0-9]+$`)
+)
+
+func table(tool, text string) NICs {
+	r := NICs{NICs: []NIC{}}
+	r.Envelope, text = scan.Begin(tool, text)
+	var header *scan.Header
+	var begun string // a row that is wrapped
+	flush := func() {
+		n, ok := row(begun, header, false)
+		if !ok {
+			n, ok = rowByHeader(begun, header)
+		}
+		if ok {
+			r.NICs = append(r.NICs, n)
+		}
+		begun = ""
+	}
+	for line := range scan.Lines(text) {
+		line = strings.TrimLeft(line, " \t")
+		if h := listHeader(line); h != nil {
+			header = h
+			continue
+		}
+		if header != nil && header.Rule(line) {
+			continue
+		}
+		first, _, _ := strings.Cut(line, " ")
+		first, _, _ = strings.Cut(first, "\t")
+		starts := isName(first)
+		if starts && begun != "" {
+			flush()
+		}
+		switch {
+		case line == "":
+			flush()
+			continue
+		case begun != "" && len(begun) < 1024:
+			line = begun + " " + line
+		case !starts && !macWord.MatchString(line):
+			continue
+		}
+		if n, ok := row(line, header, true); ok {
+			r.NICs = append(r.NICs, n)
+			begun = ""
+		} else if starts || begun != "" {
+			begun = line
+		}
+	}
+	flush()
+	r.NotUnderstood(header != nil || len(r.NICs) > 0, text)
+	return r
+}
+
+// isName tells whether a row may begin with the word: a NIC's name, also with its PCI address glued to it.
+func isName(word string) bool {
+	if at := pciWord.FindStringIndex(word); at != nil && at[0] > 0 {
+		word = word[:at[0]]
+	}
+	return nicName.MatchString(word)
+}
+
+func listHeader(line string) *scan.Header {
+	if !strings.HasPrefix(strings.ToLower(line), "name") {
+		return nil
+	}
+	return scan.NewHeader(line, 4, "Name", "PCI Device", "PCI", "Driver", "Admin Status", "Link Status", "Link", "Speed",
+		"Duplex", "MAC Address", "MTU", "Description")
+}
+
+// row takes a row apart from its MAC outwards: no other column can be mistaken for it, and an empty driver, glued or
+// shifted columns do no harm. A whole row must go on behind the MAC.
+func row(line string, h *scan.Header, whole bool) (NIC, bool) {
+	at := macWord.FindStringIndex(line)
+	if at == nil {
+		return NIC{}, false
+	}
+	left, right := line[:at[0]], strings.TrimLeft(line[at[1]:], " \t")
+	n := NIC{MAC: scan.MAC(line[at[0]:at[1]])}
+	if pci := pciWord.FindStringIndex(left); pci != nil {
+		n.PCIAddress = scan.PCI(left[pci[0]:pci[1]])
+		left = left[:pci[0]] + " " + left[pci[1]:]
+	}
+	words := strings.Fields(strings.NewReplacer("Mbps", "Mbps ").Replace(left))
+	if len(words) == 0 || !isName(words[0]) && n.PCIAddress == nil || scan.Bool(words[0]) != nil {
+		return NIC{}, false
+	}
+	n.Name = words[0]
+	n.state(words[1:])
+	if h == nil || h.Has("MTU") {
+		digits := len(right) - len(strings.TrimLeft(right, "0123456789"))
+		switch n.MTU = scan.Int(right[:digits]); {
+		case n.MTU != nil:
+			right = right[digits:]
+		case scan.IsNull(strings.SplitN(right, " ", 2)[0]) && right != "":
+			_, right, _ = strings.Cut(right, " ")
+		case right != "" || whole:
+			return NIC{}, false
+		}
+	}
+	n.Description = scan.Str(right)
+	return n, true
+}
+
+// state reads the words between name and MAC from the right: duplex, speed, link, admin, driver.
+func (n *NIC) state(words []string) {
+	pop := func() string {
+		w := words[len(words)-1]
+		words = words[:len(words)-1]
+		return w
+	}
+	if len(words) > 0 && scan.LeadingInt(words[len(words)-1]) == nil && scan.Bool(words[len(words)-1]) == nil {
+		n.FullDuplex = duplex(pop())
+	}
+	if len(words) > 0 {
+		if s := scan.LeadingInt(words[len(words)-1]); s != nil {
+			n.SpeedMbps = s
+			pop()
+		} else if len(words) > 1 && scan.IsNull(words[len(words)-1]) {
+			pop()
+		}
+	}
+	for _, up := range []**bool{&n.LinkUp, &n.AdminUp} {
+		if len(words) > 0 && scan.Bool(words[len(words)-1]) != nil {
+			*up = scan.Bool(pop())
+		}
+	}
+	if len(words) == 0 || n.PCIAddress == nil && len(words) == 1 && n.LinkUp != nil && strings.EqualFold(words[0], "Pseudo") {
+		return
+	}
+	n.Driver = scan.Str(words[len(words)-1])
+}
+
+func duplex(word string) *bool {
+	full := strings.EqualFold(word, "Full")
+	if !full && !strings.EqualFold(word, "Half") {
+		return nil
+	}
+	return &full
+}
+
+// rowByHeader reads a row that shows no MAC.
+func rowByHeader(line string, h *scan.Header) (NIC, bool) {
+	if h == nil || line == "" {
+		return NIC{}, false
+	}
+	c := h.Words(line)
+	link := c.At("Link Status")
+	if link == "" {
+		link = c.At("Link")
+	}
+	pci := c.At("PCI Device")
+	if pci == "" {
+		pci = c.At("PCI")
+	}
+	n := NIC{
+		Name: c.At("Name"), PCIAddress: scan.PCI(pci), Driver: scan.Str(c.At("Driver")),
+		AdminUp: scan.Bool(c.At("Admin Status")), LinkUp: scan.Bool(link), SpeedMbps: scan.LeadingInt(c.At("Speed")),
+		FullDuplex: duplex(c.At("Duplex")), MAC: scan.MAC(c.At("MAC Address")), MTU: scan.Int(c.At("MTU")),
+		Description: scan.Str(c.At("Description")),
+	}
+	return n, nicName.MatchString(n.Name) && (n.PCIAddress != nil || n.LinkUp != nil || n.MTU != nil)
+}

@@ -1,0 +1,122 @@
+package nic
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
+)
+
+// VMKNICs is the table of "esxcfg-vmknic -l": one entry for each address, so a vmknic may stand in it more than once.
+type VMKNICs struct {
+	scan.Envelope
+	VMKNICs []VMKNIC `json:"vmknics"`
+}
+
+// VMKNIC is one address of a vmknic.
+type VMKNIC struct {
+	Name      string  `json:"name"`
+	Portgroup *string `json:"portgroup"` // name, or key of a DVPort or an opaque network
+	Family    *string `json:"family"`    // IPv4 or IPv6
+	IP        *string `json:"ip"`
+	Netmask   *string `json:"netmask"` // IPv6: the prefix length
+	Broadcast *string `json:"broadcast"`
+	MAC       *string `json:"mac"`
+	MTU       *int64  `json:"mtu"` // bytes
+	TSOMSS    *int64  `json:"tso_mss"`
+	Enabled   *bool   `json:"enabled"`
+	Type      *string `json:"type"` // STATIC, DHCP; IPv6 also "STATIC, PREFERRED"
+	NetStack  *string `json:"netstack"`
+}
+
+var (
+	vmknicHead   = regexp.MustCompile(`^vmk[0-9]+(?:\s|$)`)
+	vmknicFamily = regexp.MustCompile(`IPv[46](?:\s|$)`)
+	// vmknicTail follows the MAC: MTU, TSO MSS, enabled, the rest.
+	vmknicTail = regexp.MustCompile(`^\s*([0-9]+)\s+([0-9]+)\s+(\w+)\s*(.*)$`)
+)
+
+// VMKNICList reads "esxcfg-vmknic -l".
+func VMKNICList(text string) VMKNICs {
+	r := VMKNICs{VMKNICs: []VMKNIC{}}
+	r.Envelope, text = scan.Begin("esxcfg_vmknic", text)
+	heading := false
+	begun := "" // a row that is wrapped
+	for line := range scan.Lines(text) {
+		line = strings.TrimLeft(line, " \t")
+		if strings.HasPrefix(line, "Interface") && strings.Contains(line, "Port Group") {
+			heading = true
+			continue
+		}
+		joined := []string{line}
+		switch {
+		case vmknicHead.MatchString(line):
+		case begun != "" && line != "" && len(begun) < 1024:
+			joined = []string{begun + " " + line, begun + line}
+		default:
+			begun = ""
+			continue
+		}
+		begun = joined[0]
+		for _, l := range joined {
+			if v, ok := vmknic(l); ok {
+				r.VMKNICs = append(r.VMKNICs, v)
+				begun = ""
+				break
+			}
+		}
+	}
+	r.NotUnderstood(heading || len(r.VMKNICs) > 0, text)
+	return r
+}
+
+// vmknic takes a row apart at its MAC and its family: the port group may hold any blanks, and even be glued to the family.
+func vmknic(line string) (VMKNIC, bool) {
+	mac := macWord.FindStringIndex(line)
+	if mac == nil {
+		return VMKNIC{}, false
+	}
+	tail := vmknicTail.FindStringSubmatch(line[mac[1]:])
+	name, left, _ := strings.Cut(strings.ReplaceAll(line[:mac[0]], "\t", " "), " ")
+	family, addresses := familyOf(left)
+	if tail == nil || family == nil {
+		return VMKNIC{}, false
+	}
+	v := VMKNIC{
+		Name: name, Portgroup: scan.Str(left[:family[0]]), Family: scan.Str(left[family[0]:family[1]]),
+		MAC: scan.MAC(line[mac[0]:mac[1]]), MTU: scan.Int(tail[1]), TSOMSS: scan.Int(tail[2]), Enabled: scan.Bool(tail[3]),
+	}
+	for i, word := range addresses {
+		switch i {
+		case 0:
+			v.IP = scan.Str(word)
+		case 1:
+			v.Netmask = scan.Str(word)
+		case 2:
+			v.Broadcast = scan.Str(word)
+		}
+	}
+	// The type is one word, and more while a comma follows; what is left is the stack.
+	words := strings.Fields(tail[4])
+	n := 0
+	for n < len(words) && (n == 0 || strings.HasSuffix(words[n-1], ",")) {
+		n++
+	}
+	v.Type = scan.Str(strings.Join(words[:n], " "))
+	if n < len(words) {
+		v.NetStack = scan.Str(words[n])
+	}
+	return v, true
+}
+
+// familyOf finds the family, and the words behind it. A port group may be called "IPv4 storage": only a family with an
+// address behind it counts.
+func familyOf(s string) (at []int, addresses []string) {
+	for _, at := range vmknicFamily.FindAllStringIndex(s, 8) {
+		words := strings.Fields(s[at[1]:])
+		if len(words) == 0 || scan.IsNull(words[0]) || strings.ContainsAny(words[0], ":.") {
+			return at, words
+		}
+	}
+	return nil, nil
+}

@@ -1,0 +1,71 @@
+package esxi
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
+)
+
+// Version is the record of "esxcli system version get".
+type Version struct {
+	scan.Envelope
+	Product   *string `json:"product"`
+	Version   *string `json:"version"`
+	Build     *int64  `json:"build"`
+	BuildType *string `json:"build_type"` // Releasebuild
+	Update    *int64  `json:"update"`
+	Patch     *int64  `json:"patch"`
+}
+
+// VersionOf reads "esxcli system version get".
+func VersionOf(text string) Version {
+	var v Version
+	v.Envelope, text = scan.Begin("esxcli_system_version_get", text)
+	f := scan.NewLabels("Product", "Version", "Build", "Update", "Patch").Records(text, scan.Opening{})[0]
+	v.Product, v.Version, v.Update, v.Patch = f.Str("Product"), f.Str("Version"), f.Int("Update"), f.Int("Patch")
+	kind, number := "", f.Value("Build")
+	if i := strings.LastIndexByte(number, '-'); i >= 0 {
+		kind, number = number[:i], number[i+1:]
+	}
+	v.Build, v.BuildType = scan.Int(number), scan.Str(kind)
+	v.NotUnderstood(v.Build != nil || v.Product != nil && v.Version != nil, text)
+	return v
+}
+
+// Release is the line of "vmware -v" or "vmware -l".
+type Release struct {
+	scan.Envelope
+	Product *string `json:"product"`
+	Version *string `json:"version"`
+	Build   *int64  `json:"build"`
+	Release *string `json:"release"` // GA, "Update 3"; only -l tells it
+}
+
+var releaseLine = regexp.MustCompile(`(VMware(?:\s+[A-Za-z]+){1,3})\s+v?([0-9]+(?:\.[0-9]+)*)\b(?:[ \t]+(GA|Update\s+[0-9]+\w*|Patch\s+[0-9]+\w*)\b)?(?:[ \t]*\(?build[- ]([0-9]+))?`)
+
+// ReleaseOf reads "vmware -v", "vmware -l" and both together.
+func ReleaseOf(text string) Release {
+	var r Release
+	r.Envelope, text = scan.Begin("vmware_v", text)
+	for line := range scan.AllLines(text) {
+		if !strings.Contains(line, "VMware") || len(line) > 4096 {
+			continue
+		}
+		for _, m := range releaseLine.FindAllStringSubmatch(line, 8) {
+			if r.Product == nil {
+				product := scan.Squeeze(m[1])
+				r.Product, r.Version = &product, &m[2]
+			}
+			if r.Release == nil && m[3] != "" {
+				release := scan.Squeeze(m[3])
+				r.Release = &release
+			}
+			if r.Build == nil {
+				r.Build = scan.Int(m[4])
+			}
+		}
+	}
+	r.NotUnderstood(r.Product != nil, text)
+	return r
+}

@@ -1,0 +1,82 @@
+package esxi
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
+)
+
+// VIBs is the table of "esxcli software vib list".
+type VIBs struct {
+	scan.Envelope
+	VIBs []VIB `json:"vibs"`
+}
+
+// VIB is an installed package.
+type VIB struct {
+	Name            string  `json:"name"`
+	Version         *string `json:"version"`
+	Vendor          *string `json:"vendor"`
+	AcceptanceLevel *string `json:"acceptance_level"` // VMwareCertified, ...
+	InstallDate     *string `json:"install_date"`     // 2024-02-19
+}
+
+var (
+	vibDate  = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}$`)
+	vibLevel = regexp.MustCompile(`(?i)^(?:VMware|Partner|Community|Broadcom)(?:Certified|Accepted|Supported)$`)
+)
+
+// VIBList reads "esxcli software vib list". ESXi 8 adds the column Platforms, which is not read.
+func VIBList(text string) VIBs {
+	r := VIBs{VIBs: []VIB{}}
+	r.Envelope, text = scan.Begin("esxcli_software_vib_list", text)
+	heading := false
+	begun := "" // a row that is wrapped
+	for line := range scan.Lines(text) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "Name") && strings.Contains(line, "Version") && strings.Contains(line, "Vendor") {
+			heading, begun = true, ""
+			continue
+		}
+		v, ok := vib(line)
+		if !ok && begun != "" && line != "" {
+			v, ok = vib(begun + " " + line)
+		}
+		begun = ""
+		switch {
+		case ok:
+			r.VIBs = append(r.VIBs, v)
+		case len(line) < 512:
+			begun = line
+		}
+	}
+	r.NotUnderstood(heading || len(r.VIBs) > 0, text)
+	return r
+}
+
+// vib reads a row around its acceptance level and its date: the other columns may be empty or hold blanks.
+func vib(line string) (VIB, bool) {
+	words := strings.Fields(line)
+	if len(words) < 3 || len(words) > 16 {
+		return VIB{}, false
+	}
+	v := VIB{Name: words[0]}
+	end := len(words)
+	for i := 2; i < len(words); i++ {
+		switch {
+		case vibLevel.MatchString(words[i]):
+			v.AcceptanceLevel, end = &words[i], min(end, i)
+		case vibDate.MatchString(words[i]):
+			v.InstallDate, end = &words[i], min(end, i)
+		}
+	}
+	if v.AcceptanceLevel == nil && v.InstallDate == nil {
+		return VIB{}, false
+	}
+	v.Version = scan.Str(words[1])
+	if end > 2 {
+		v.Vendor = scan.Str(strings.Join(words[2:end], " "))
+	}
+	return v, true
+}
