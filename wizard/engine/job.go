@@ -1,0 +1,117 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+)
+
+// A Job is everything that a run needs. Only Plan, Setters and Journal must be there; a plan without changes needs no
+// journal.
+type Job struct {
+	Plan     plan.Plan
+	Setters  map[backends.Kind]backends.Setter
+	Brackets map[backends.BracketKind]backends.Bracket
+	Journal  *journal.Journal
+
+	// Replan reads the world again and plans again. It is asked at every stage boundary and at the end, where its plan
+	// must be empty; Resume and Rollback cannot go without it.
+	Replan func(ctx context.Context) (*plan.Plan, error)
+	// Ceiling is what the operator consented to; zero: what the first plan holds.
+	Ceiling plan.Ceiling
+	// AskBeyond is asked before a later stage goes beyond the ceiling; what names the first thing beyond it. nil: no.
+	AskBeyond func(ctx context.Context, what string, p plan.Plan) bool
+
+	Limits Limits
+	Skip   []string // ids of changes to leave alone
+	Sink   Sink
+	Clock  func() time.Time // nil: time.Now
+
+	// Stop is closed when the operator wants no new deeds: running ones finish and open brackets are closed. When the
+	// context ends as well, nothing more is waited for.
+	Stop <-chan struct{}
+
+	// VCenter is the instance UUID of the vCenter in use and Answers the text of the answers in use; where given, Resume
+	// refuses a journal of others.
+	VCenter string
+	Answers string
+}
+
+// Limits bound a run. Zero fields take the defaults.
+type Limits struct {
+	Parallel  int // deeds at the same time, each with one target or one SetMany: 16
+	HostsDown int // hosts in maintenance or rebooting at the same time (max_unavailable): 1
+	// Canary lets the first host come back alone before others go down.
+	Canary bool
+	Deed   time.Duration // for one change: 15 min
+	Close  time.Duration // for opening or closing a bracket without a reboot: 30 min
+	Reboot time.Duration // for opening or closing one with a reboot: 30 min
+	Grace  time.Duration // for a deed to return after its time or its context ended: 10 s
+}
+
+func (l Limits) withDefaults() Limits {
+	if l.Parallel <= 0 {
+		l.Parallel = 16
+	}
+	if l.HostsDown <= 0 {
+		l.HostsDown = 1
+	}
+	for _, d := range []struct {
+		limit *time.Duration
+		then  time.Duration
+	}{{&l.Deed, 15 * time.Minute}, {&l.Close, 30 * time.Minute}, {&l.Reboot, 30 * time.Minute}, {&l.Grace, 10 * time.Second}} {
+		if *d.limit <= 0 {
+			*d.limit = d.then
+		}
+	}
+	return l
+}
+
+// NodeState is what became of a node.
+type NodeState string
+
+// The states of a node at the end of a run.
+const (
+	NodeDone    NodeState = "done"
+	NodeSkipped NodeState = "skipped" // it was already so, or Skip names it
+	NodeFailed  NodeState = "failed"
+	NodeBlocked NodeState = "blocked" // what it waits for failed
+	NodePending NodeState = "pending" // not tried: the run was stopped, or its value is not known yet
+)
+
+// A NodeResult is a change, or the opening or closing of a bracket, and what became of it.
+type NodeResult struct {
+	ID      string
+	Target  backends.Ref
+	Change  *plan.Change // nil for a bracket
+	State   NodeState
+	Prior   *backends.Value // as read before the deed; nil: not read
+	Found   *backends.Value // as read after the deed; nil: not read
+	Err     error
+	Elapsed time.Duration
+}
+
+// A Result is how a run ended.
+type Result struct {
+	Run     string
+	Status  Status
+	Nodes   []NodeResult  // in the order in which they were settled; a node of several attempts stands once, as it ended
+	Differs []plan.Change // what the last plan would still change
+	Notes   []string
+}
+
+// Exit is the exit code of CLI.md.
+func (s Status) Exit() int {
+	switch s {
+	case StatusDone, StatusUnchanged:
+		return 0
+	case StatusPartial:
+		return 5
+	case StatusInterrupted:
+		return 130
+	}
+	return 1
+}

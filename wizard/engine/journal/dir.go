@@ -1,0 +1,205 @@
+package journal
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// NewRun makes the id of a run, sortable by the time at which it was made: 20261120-184410-pvrdma-x7k2.
+func NewRun(now time.Time, mode string) string {
+	word := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return -1
+	}, strings.ToLower(mode))
+	return now.UTC().Format("20060102-150405") + "-" + word + "-" + strings.ToLower(rand.Text()[:4])
+}
+
+// runID is what NewRun makes; anything else never reaches the file system.
+var runID = regexp.MustCompile(`^[0-9]{8}-[0-9]{6}-[a-z0-9]*-[a-z0-9]{4}$`)
+
+func checkRun(run string) error {
+	if !runID.MatchString(run) {
+		return backends.Errorf(backends.KindUsage, "", "List the runs with: rdma-setup runs", "%q is not the id of a run", run)
+	}
+	return nil
+}
+
+func runDir(root, run string) string { return filepath.Join(root, "runs", run) }
+
+// Dir is the directory of a run under the state directory root.
+func Dir(root, run string) string { return runDir(root, run) }
+
+// An Option changes how a journal is written; tests use them.
+type Option func(*Journal)
+
+// WithFile puts something between the journal and its file.
+func WithFile(wrap func(File) File) Option {
+	return func(j *Journal) { j.file = wrap(j.file) }
+}
+
+// WithClock gives the clock that stamps records.
+func WithClock(now func() time.Time) Option {
+	return func(j *Journal) { j.clock = now }
+}
+
+// Create makes the directory of a run, saves the plan and writes the header. When it fails nothing has been changed
+// anywhere in the world: the state directory is read-only, its disk is full, or it is not ours.
+// Version, AnswersHash and an empty Run are filled in.
+func Create(root string, h Header, plan []byte, opts ...Option) (*Journal, error) {
+	h.Version = Version
+	if h.Made.IsZero() {
+		h.Made = time.Now().UTC()
+	}
+	if h.Run == "" {
+		h.Run = NewRun(h.Made, h.Mode)
+	}
+	if err := checkRun(h.Run); err != nil {
+		return nil, err
+	}
+	h.AnswersHash = hash(h.Answers)
+	if err := privateDir(root, "runs"); err != nil {
+		return nil, err
+	}
+	dir := runDir(root, h.Run)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, stateError(root, err)
+	}
+	if err := WriteFile(root, h.Run, "plan.json", plan); err != nil {
+		return nil, err
+	}
+	f, err := openFile(root, h.Run, "journal.jsonl", os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND)
+	if err != nil {
+		return nil, err
+	}
+	j := &Journal{root: root, run: h.Run, file: f, clock: time.Now}
+	for _, o := range opts {
+		o(j)
+	}
+	j.start()
+	err = j.Append(Record{Type: TypeHeader, Header: &h})
+	for _, d := range []string{dir, filepath.Dir(dir)} {
+		if err == nil {
+			err = syncDir(d)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, j.Close())
+	}
+	return j, nil
+}
+
+// Open opens the journal of a run to carry it on. A torn last record is cut off.
+func Open(root, run string, opts ...Option) (*Journal, error) {
+	s, err := Read(root, run)
+	if err != nil {
+		return nil, err
+	}
+	f, err := openFile(root, run, "journal.jsonl", os.O_WRONLY|os.O_APPEND)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Truncate(s.size); err != nil {
+		return nil, errors.Join(stateError(root, err), f.Close())
+	}
+	j := &Journal{root: root, run: run, file: f, clock: time.Now, state: *s}
+	for _, o := range opts {
+		o(j)
+	}
+	j.start()
+	return j, nil
+}
+
+// WriteFile writes a file of a run (report.json, plan.json) whole or not at all, 0600, and follows no link.
+func WriteFile(root, run, name string, data []byte) error {
+	if err := checkRun(run); err != nil {
+		return err
+	}
+	dir, err := os.OpenRoot(runDir(root, run))
+	if err != nil {
+		return stateError(root, err)
+	}
+	defer func() { _ = dir.Close() }()
+	err = renameio.WriteFile(name, data, 0o600, renameio.WithRoot(dir), renameio.WithStaticPermissions(0o600))
+	if err != nil {
+		return stateError(root, err)
+	}
+	return nil
+}
+
+// ReadFile reads a file of a run (report.json, plan.json).
+func ReadFile(root, run, name string) ([]byte, error) {
+	if err := checkRun(run); err != nil {
+		return nil, err
+	}
+	dir, err := os.OpenRoot(runDir(root, run))
+	if err != nil {
+		return nil, stateError(root, err)
+	}
+	defer func() { _ = dir.Close() }()
+	return dir.ReadFile(name)
+}
+
+// OpenLog opens the log of a run, log.jsonl, for appending.
+func OpenLog(root, run string) (*os.File, error) {
+	return openFile(root, run, "log.jsonl", os.O_WRONLY|os.O_CREATE|os.O_APPEND)
+}
+
+// privateDir makes root and a directory in it, 0700, and refuses what somebody else could write to.
+func privateDir(root, sub string) error {
+	if err := os.MkdirAll(root, 0o700); err != nil {
+		return stateError(root, err)
+	}
+	dir := filepath.Join(root, sub)
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return stateError(root, err)
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return stateError(root, err)
+	}
+	owner, known := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !info.IsDir():
+		return stateError(root, fmt.Errorf("%s is a link or a file, not a directory", dir))
+	case known && int(owner.Uid) != os.Geteuid():
+		return stateError(root, fmt.Errorf("%s belongs to somebody else (uid %d)", dir, owner.Uid))
+	case info.Mode().Perm()&0o077 != 0:
+		if err := os.Chmod(dir, 0o700); err != nil {
+			return stateError(root, err)
+		}
+	}
+	return nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+func stateError(root string, err error) error {
+	return backends.Errorf(backends.KindPermanent, "", "Give another directory with --state-dir.",
+		"use the state directory %s: %w", root, err)
+}
+
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,98 @@
+package journal
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// A Summary is a run in a list.
+type Summary struct {
+	Run     string    `json:"run"`
+	Made    time.Time `json:"made"`
+	Mode    string    `json:"mode"`
+	URL     string    `json:"url"`
+	VCenter string    `json:"vcenter"`
+	// Status is done, unchanged, partial, failed, interrupted, running, "rolled back", "not begun" or unreadable.
+	Status   string         `json:"status"`
+	Phase    Phase          `json:"phase"`
+	Changed  bool           `json:"changed"` // a deed was begun
+	Counts   map[string]int `json:"counts,omitempty"`
+	Attempts int            `json:"attempts"`
+	Ended    time.Time      `json:"ended,omitzero"` // time of the last record
+	Err      string         `json:"error,omitempty"`
+}
+
+// Runs lists the runs of a state directory, the latest last. One that cannot be read is listed with its error.
+func Runs(root string) ([]Summary, error) {
+	entries, err := os.ReadDir(filepath.Join(root, "runs"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, stateError(root, err)
+	}
+	var out []Summary
+	for _, e := range entries {
+		if !e.IsDir() || checkRun(e.Name()) != nil {
+			continue
+		}
+		out = append(out, summarize(root, e.Name()))
+	}
+	slices.SortStableFunc(out, func(a, b Summary) int {
+		if c := a.Made.Compare(b.Made); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Run, b.Run)
+	})
+	return out, nil
+}
+
+func summarize(root, run string) Summary {
+	s, err := Read(root, run)
+	sum := Summary{Run: run}
+	// Where the header is missing the id still tells the time.
+	sum.Made, _ = time.Parse("20060102-150405", run[:len("20060102-150405")])
+	switch {
+	case errors.Is(err, ErrNotBegun):
+		sum.Status = "not begun"
+		return sum
+	case err != nil:
+		sum.Status, sum.Err = "unreadable", err.Error()
+		return sum
+	}
+	last := s.Records[len(s.Records)-1]
+	sum.Made, sum.Mode, sum.URL, sum.VCenter = s.Header.Made, s.Header.Mode, s.Header.URL, s.Header.VCenter
+	sum.Phase, sum.Changed, sum.Attempts, sum.Ended = s.Phase(), s.Changed(), s.Attempts(), last.Time
+	switch r := s.Result(); {
+	case running(root, s.Header.VCenter, run):
+		sum.Status, sum.Ended = "running", time.Time{}
+	case r == nil:
+		sum.Status = "interrupted"
+	default:
+		sum.Status, sum.Counts = r.Status, r.Counts
+		if s.Phase() == PhaseRollback && s.Finished() {
+			sum.Status = "rolled back"
+		}
+	}
+	return sum
+}
+
+// LastChanged is the id of the latest run that changed something: what resume and rollback take when none is named.
+func LastChanged(root string) (string, error) {
+	runs, err := Runs(root)
+	if err != nil {
+		return "", err
+	}
+	for i := len(runs) - 1; i >= 0; i-- {
+		if runs[i].Changed {
+			return runs[i].Run, nil
+		}
+	}
+	return "", backends.Errorf(backends.KindUsage, "", "Begin one with: rdma-setup apply -f answers.yaml", "no run has changed anything yet")
+}

@@ -1,0 +1,182 @@
+package journal
+
+import (
+	"encoding/json"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// A State is what a journal says. It is read from a file or kept up to date by an open Journal.
+type State struct {
+	Header  Header
+	Records []Record
+	Notes   []string // what the reader has to say of the file
+
+	size int64 // bytes of the whole records
+}
+
+// Phase is the phase of the last attempt: what a resume carries on.
+func (s *State) Phase() Phase {
+	phase := PhaseApply
+	for _, r := range s.Records {
+		if r.Type == TypeBegin {
+			phase = r.Phase
+		}
+	}
+	return phase
+}
+
+// Attempts counts how often the run was begun, resumes and rollbacks included.
+func (s *State) Attempts() int {
+	n := 0
+	for _, r := range s.Records {
+		if r.Type == TypeBegin {
+			n++
+		}
+	}
+	return n
+}
+
+// Result is the result of the last attempt, nil when it broke off.
+func (s *State) Result() *Record {
+	for i := len(s.Records) - 1; i >= 0; i-- {
+		switch s.Records[i].Type {
+		case TypeResult:
+			return &s.Records[i]
+		case TypeBegin:
+			return nil
+		}
+	}
+	return nil
+}
+
+// Finished tells whether the last attempt ended with everything done, so that there is nothing to carry on.
+func (s *State) Finished() bool {
+	r := s.Result()
+	return r != nil && (r.Status == "done" || r.Status == "unchanged") && len(s.OpenBrackets()) == 0
+}
+
+// Changed tells whether any deed was begun.
+func (s *State) Changed() bool {
+	for _, r := range s.Records {
+		if r.Type == TypeIntent || r.Type == TypeOpening {
+			return true
+		}
+	}
+	return false
+}
+
+// An Entry is what the journal knows of one setting.
+type Entry struct {
+	Node    string
+	Setting backends.Setting
+	Prior   backends.Value  // before the first attempt of the apply phase
+	Kept    *backends.Value // of the first attempt
+	To      backends.Value  // what the last attempt meant to set, of either phase
+	Found   *backends.Value // as last read back, of either phase; nil: uncertain
+	Open    bool            // the last attempt has no outcome
+	Plan    json.RawMessage // the plan of the stage in which the apply phase last meant to change it
+}
+
+// Entries gives the settings that the apply phase meant to change, in the order of their first intents.
+func (s *State) Entries() []Entry {
+	var out []Entry
+	at := map[string]int{}
+	var stage json.RawMessage
+	phase := PhaseApply
+	for _, r := range s.Records {
+		switch r.Type {
+		case TypeBegin:
+			phase = r.Phase
+		case TypeStage:
+			stage = r.Plan
+		case TypeIntent:
+			i, known := at[r.Node]
+			if !known {
+				if phase != PhaseApply {
+					continue
+				}
+				i = len(out)
+				at[r.Node] = i
+				out = append(out, Entry{Node: r.Node, Setting: r.Setting(), Prior: r.Prior, Kept: r.Kept})
+			}
+			e := &out[i]
+			e.To, e.Found, e.Open = r.To, nil, true
+			if phase == PhaseApply {
+				e.Plan = stage
+			}
+		case TypeOutcome:
+			if i, known := at[r.Node]; known {
+				out[i].Found, out[i].Open = r.Found, false
+			}
+		}
+	}
+	return out
+}
+
+// Unsettled gives the intents that have no outcome: deeds of which nobody knows whether they were done.
+func (s *State) Unsettled() []Record {
+	open := map[string]int{}
+	for i, r := range s.Records {
+		switch r.Type {
+		case TypeIntent:
+			open[r.Node] = i
+		case TypeOutcome:
+			delete(open, r.Node)
+		}
+	}
+	var out []Record
+	for i, r := range s.Records {
+		if at, is := open[r.Node]; is && at == i {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// An OpenBracket is a bracket that was being opened, open or being closed when the journal ends.
+type OpenBracket struct {
+	Node   string
+	Kind   backends.BracketKind
+	Target backends.Ref
+	Found  backends.Value // the state before the first opening
+	Leave  backends.Value // the state to leave behind
+	Body   bool           // something of the body was begun, so the bracket's effect is due
+}
+
+// OpenBrackets gives the brackets that have to be closed, in the order of their openings.
+func (s *State) OpenBrackets() []OpenBracket {
+	var out []OpenBracket
+	find := func(node string) int {
+		for i, b := range out {
+			if b.Node == node {
+				return i
+			}
+		}
+		return -1
+	}
+	for _, r := range s.Records {
+		i := find(r.Node)
+		switch {
+		case r.Type == TypeOpening && i < 0:
+			out = append(out, OpenBracket{
+				Node: r.Node, Kind: backends.BracketKind(r.Kind), Target: r.Target, Found: r.Prior, Leave: r.To,
+			})
+		case r.Type == TypeClosing && i >= 0:
+			// Close was asked for, not Abort: the effect is due even when the body has nothing left to do.
+			out[i].Body = out[i].Body || r.Name != Aborting
+		case r.Type == TypeClosed && i >= 0 && r.OK:
+			out = append(out[:i], out[i+1:]...)
+		case r.Type == TypeIntent:
+			for k := range out {
+				if out[k].Target == r.Target {
+					out[k].Body = true
+				}
+			}
+		}
+	}
+	return out
+}
+
+// Aborting is the Name of a closing record that backs out of a bracket without its effect.
+const Aborting = "abort"

@@ -1,0 +1,172 @@
+package journal
+
+import (
+	"errors"
+	"io"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// A File is what a journal is written to; *os.File is one.
+type File interface {
+	io.WriteCloser
+	Sync() error
+	Truncate(size int64) error
+}
+
+// A Journal is the journal of one run, open for writing. Its methods may be called from many goroutines.
+type Journal struct {
+	root, run string
+	file      File
+	clock     func() time.Time
+
+	asks chan ask
+	done chan struct{} // closed when the writer has ended
+
+	sending sync.RWMutex // held to read while sending, so that Close cannot come in between
+	closed  bool
+
+	mu     sync.Mutex
+	state  State
+	broken error
+}
+
+type ask struct {
+	recs  []Record
+	reply chan error
+}
+
+// Append writes records in order and returns when they are on the disk. Records of callers that come while the disk is
+// busy go out with one fsync. After a failed write the journal takes nothing more and always gives the same error.
+func (j *Journal) Append(recs ...Record) error {
+	reply := make(chan error, 1)
+	j.sending.RLock()
+	if j.closed {
+		j.sending.RUnlock()
+		return errors.New("the journal is closed")
+	}
+	j.asks <- ask{recs, reply}
+	j.sending.RUnlock()
+	return <-reply
+}
+
+// Close ends the writer and closes the file.
+func (j *Journal) Close() error {
+	j.sending.Lock()
+	if j.closed {
+		j.sending.Unlock()
+		return nil
+	}
+	j.closed = true
+	close(j.asks)
+	j.sending.Unlock()
+	<-j.done
+	return j.file.Close()
+}
+
+// State is a copy of what the journal says now.
+func (j *Journal) State() *State {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	s := j.state
+	s.Records = slices.Clip(s.Records) // appending never writes into what the caller holds
+	return &s
+}
+
+// Run is the run's id.
+func (j *Journal) Run() string { return j.run }
+
+// Err is the error of a journal that takes nothing more.
+func (j *Journal) Err() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.broken
+}
+
+const groupLimit = 256 // asks per fsync
+
+func (j *Journal) start() {
+	j.asks = make(chan ask, groupLimit)
+	j.done = make(chan struct{})
+	go j.write()
+}
+
+func (j *Journal) write() {
+	defer close(j.done)
+	for first := range j.asks {
+		group := []ask{first}
+	more:
+		for len(group) < groupLimit {
+			select {
+			case a, ok := <-j.asks:
+				if !ok {
+					break more
+				}
+				group = append(group, a)
+			default:
+				break more
+			}
+		}
+		err := j.commit(group)
+		for _, a := range group {
+			a.reply <- err
+		}
+	}
+}
+
+func (j *Journal) commit(group []ask) error {
+	if err := j.Err(); err != nil {
+		return err
+	}
+	var out []byte
+	var recs []Record
+	next := int64(len(j.state.Records)) // only this goroutine appends
+	for _, a := range group {
+		for _, r := range a.recs {
+			next++
+			r.Seq = next
+			if r.Time.IsZero() {
+				r.Time = j.clock().UTC()
+			}
+			b, err := encode(r)
+			if err != nil {
+				return j.fail(err)
+			}
+			out = append(out, b...)
+			recs = append(recs, r)
+		}
+	}
+	if _, err := j.file.Write(out); err != nil {
+		// What was written in part would only be dropped as torn; failing to cut it off changes nothing.
+		_ = j.file.Truncate(j.state.size)
+		return j.fail(err)
+	}
+	if err := j.file.Sync(); err != nil {
+		return j.fail(err)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.state.size += int64(len(out))
+	for _, r := range recs {
+		if err := j.state.add(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (j *Journal) fail(err error) error {
+	hint := "Make the journal's directory writable, then resume."
+	if errors.Is(err, syscall.ENOSPC) {
+		hint = "Free some space on the disk of the journal, then resume."
+	}
+	err = backends.Errorf(backends.KindPermanent, "", hint, "write the journal of run %s: %w", j.run, err)
+	j.mu.Lock()
+	j.broken = err
+	j.mu.Unlock()
+	return err
+}
