@@ -1,0 +1,208 @@
+// Package answers holds what the operator wants: a YAML file without secrets that can be replayed. Loading is strict
+// (every bad key and value is named with its line and a hint, all at once), saving writes comments and loses nothing.
+package answers
+
+import (
+	"net/netip"
+	"time"
+)
+
+// APIVersion is the version of the file's shape that this program writes.
+const APIVersion = "rdma-setup/v1"
+
+// A Mode is the way in which guests get RDMA.
+type Mode string
+
+// The modes.
+const (
+	PVRDMA    Mode = "pvrdma"    // paravirtual adapter: keeps vMotion, no host reboot
+	SRIOV     Mode = "sriov"     // a VF of the NIC in the guest
+	GPUDirect Mode = "gpudirect" // GPU and NIC in the guest, peer to peer
+)
+
+// Lossless says how the fabric is kept from dropping frames.
+type Lossless string
+
+// The ways of qos.lossless.
+const (
+	LosslessPFC   Lossless = "pfc"   // priority flow control: module parameters, a host reboot, every nmlx5 port
+	LosslessPause Lossless = "pause" // global pause of the chosen pNIC
+	LosslessNone  Lossless = "none"  // what was not asked for is not touched
+)
+
+// Answers are what the operator wants. Zero values of single keys mean what Keys says; Default and Load fill in the
+// documented defaults.
+type Answers struct {
+	APIVersion string    `yaml:"apiVersion" json:"apiVersion"`
+	Mode       Mode      `yaml:"mode" json:"mode"`
+	VCenter    VCenter   `yaml:"vcenter" json:"vcenter"`
+	Hosts      Hosts     `yaml:"hosts" json:"hosts"`
+	NIC        NIC       `yaml:"nic" json:"nic"`
+	Switch     Switch    `yaml:"switch" json:"switch"`
+	PVRDMA     PVRDMAOpt `yaml:"pvrdma" json:"pvrdma"`
+	QoS        QoS       `yaml:"qos" json:"qos"`
+	SRIOV      SRIOVOpt  `yaml:"sriov" json:"sriov"`
+	GPUDirect  GPUOpt    `yaml:"gpudirect" json:"gpudirect"`
+	ESXi       ESXi      `yaml:"esxi" json:"esxi"`
+	VMs        []VM      `yaml:"vms" json:"vms"`
+	Guest      Guest     `yaml:"guest" json:"guest"`
+	Confirmed  Confirmed `yaml:"confirmed" json:"confirmed"`
+	Measure    Measure   `yaml:"measure" json:"measure"`
+	Run        Run       `yaml:"run" json:"run"`
+}
+
+// VCenter says where the vCenter is. The password is never here.
+type VCenter struct {
+	URL        string `yaml:"url" json:"url"`
+	Username   string `yaml:"username" json:"username"`
+	Thumbprint string `yaml:"thumbprint" json:"thumbprint"` // SHA-1 or SHA-256, upper-case hex with colons
+}
+
+// Hosts chooses ESXi hosts. Cluster "": all in the datacenter; Names empty: every connected host.
+type Hosts struct {
+	Datacenter string   `yaml:"datacenter" json:"datacenter"`
+	Cluster    string   `yaml:"cluster" json:"cluster"`
+	Names      []string `yaml:"names" json:"names"`
+}
+
+// NIC says by what the RDMA pNIC of each host is known; what is empty does not count.
+type NIC struct {
+	Speed  Speed          `yaml:"speed" json:"speed"`
+	MACs   map[string]MAC `yaml:"macs" json:"macs"` // by host name
+	Driver string         `yaml:"driver" json:"driver"`
+	Device string         `yaml:"device" json:"device"` // vmnic2, or a PCI address 0000:3b:00.0
+}
+
+// Switch is the distributed switch (DVS) and its port group.
+type Switch struct {
+	Name      string `yaml:"name" json:"name"`
+	PortGroup string `yaml:"portgroup" json:"portgroup"`
+	Version   string `yaml:"version" json:"version"` // "": newest that all hosts carry
+	Uplinks   int    `yaml:"uplinks" json:"uplinks"`
+	MTU       int    `yaml:"mtu" json:"mtu"` // bytes
+	VLAN      int    `yaml:"vlan" json:"vlan"`
+}
+
+// PVRDMAOpt is what only mode pvrdma needs.
+type PVRDMAOpt struct {
+	VMKNic   string `yaml:"vmknic" json:"vmknic"`
+	Protocol string `yaml:"protocol" json:"protocol"` // rocev1, rocev2
+}
+
+// QoS says how loss is avoided.
+type QoS struct {
+	Lossless Lossless `yaml:"lossless" json:"lossless"`
+	Priority int      `yaml:"priority" json:"priority"`
+	DSCP     int      `yaml:"dscp" json:"dscp"`
+	ECN      bool     `yaml:"ecn" json:"ecn"`
+}
+
+// SRIOVOpt is what only mode sriov (or gpudirect on VFs) needs.
+type SRIOVOpt struct {
+	VFs        int      `yaml:"vfs" json:"vfs"`
+	Components []string `yaml:"components" json:"components"` // datastore paths
+}
+
+// GPUOpt is what only mode gpudirect needs.
+type GPUOpt struct {
+	GPUs     map[string][]PCI `yaml:"gpus" json:"gpus"` // by VM name; empty: every free GPU
+	NIC      string           `yaml:"nic" json:"nic"`   // passthrough, sriov
+	MMIO     MMIO             `yaml:"mmio" json:"mmio"`
+	AllowP2P bool             `yaml:"allow_p2p" json:"allow_p2p"`
+	RelaxACS bool             `yaml:"relax_acs" json:"relax_acs"`
+}
+
+// ESXi says how the shell of a host is reached.
+type ESXi struct {
+	User      string            `yaml:"user" json:"user"`
+	Port      int               `yaml:"port" json:"port"`
+	Addresses map[string]string `yaml:"addresses" json:"addresses"` // host -> addr[:port]
+}
+
+// A VM takes part in the fabric. Either IP or Adapters gives its addresses.
+type VM struct {
+	Name     string       `yaml:"name" json:"name"` // name or inventory path
+	IP       netip.Prefix `yaml:"ip" json:"ip,omitzero"`
+	Adapters []Adapter    `yaml:"adapters" json:"adapters,omitempty"`
+	Guest    VMGuest      `yaml:"guest" json:"guest"`
+}
+
+// An Adapter is one RDMA adapter of a VM that has several.
+type Adapter struct {
+	IP        netip.Prefix `yaml:"ip" json:"ip"`
+	PortGroup string       `yaml:"portgroup" json:"portgroup"` // "": switch.portgroup
+}
+
+// VMGuest says how the guest is reached over SSH. Address "": what VMware Tools reports.
+type VMGuest struct {
+	Address string `yaml:"address" json:"address"`
+	Port    int    `yaml:"port" json:"port"`
+	User    string `yaml:"user" json:"user"`
+}
+
+// Guest says what may be done inside guests.
+type Guest struct {
+	Install bool `yaml:"install" json:"install"`
+	Persist bool `yaml:"persist" json:"persist"`
+}
+
+// Confirmed is the operator's word on what nothing can read.
+type Confirmed struct {
+	SwitchPFC bool `yaml:"switch_pfc" json:"switch_pfc"`
+	Above4G   bool `yaml:"above_4g" json:"above_4g"`
+}
+
+// Measure says what is measured after the run.
+type Measure struct {
+	Pairs     string `yaml:"pairs" json:"pairs"` // ring, all
+	Bandwidth bool   `yaml:"bandwidth" json:"bandwidth"`
+	Latency   bool   `yaml:"latency" json:"latency"`
+}
+
+// Run says how the work is spread.
+type Run struct {
+	Parallel int    `yaml:"parallel" json:"parallel"`
+	Reboot   Reboot `yaml:"reboot" json:"reboot"`
+}
+
+// Reboot limits waves of host reboots.
+type Reboot struct {
+	MaxUnavailable int      `yaml:"max_unavailable" json:"max_unavailable"`
+	Timeout        Duration `yaml:"timeout" json:"timeout"`
+}
+
+// Networks gives the RDMA adapters that a VM shall have, the short form (ip) spelled out.
+func (a *Answers) Networks(v VM) []Adapter {
+	if len(v.Adapters) == 0 {
+		if !v.IP.IsValid() {
+			return nil
+		}
+		return []Adapter{{IP: v.IP, PortGroup: a.Switch.PortGroup}}
+	}
+	out := make([]Adapter, len(v.Adapters))
+	for i, n := range v.Adapters {
+		if n.PortGroup == "" {
+			n.PortGroup = a.Switch.PortGroup
+		}
+		out[i] = n
+	}
+	return out
+}
+
+// PortGroups gives every port group that the VMs need, in the order of the answers and each once; the one of the
+// switch comes first.
+func (a *Answers) PortGroups() []string {
+	out, seen := []string{a.Switch.PortGroup}, map[string]bool{a.Switch.PortGroup: true}
+	for _, v := range a.VMs {
+		for _, n := range a.Networks(v) {
+			if !seen[n.PortGroup] {
+				seen[n.PortGroup] = true
+				out = append(out, n.PortGroup)
+			}
+		}
+	}
+	return out
+}
+
+// Limit is how long a host may take to come back from a reboot.
+func (r Reboot) Limit() time.Duration { return time.Duration(r.Timeout) }

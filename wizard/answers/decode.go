@@ -1,0 +1,234 @@
+package answers
+
+import (
+	"encoding"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	yaml "go.yaml.in/yaml/v3"
+)
+
+// decoder walks a YAML tree beside a Go value. It never stops at the first problem.
+type decoder struct {
+	keys     keyTable
+	mode     Mode
+	file     string
+	nodes    map[string]*yaml.Node // where each path stands
+	problems Problems
+}
+
+func (d *decoder) report(n *yaml.Node, path, hint, format string, args ...any) {
+	p := Problem{File: d.file, Path: path, What: fmt.Sprintf(format, args...), Hint: hint}
+	if n != nil {
+		p.Line, p.Column = n.Line, n.Column
+	}
+	d.problems = append(d.problems, p)
+}
+
+// defaults fills in what the table of keys says for everything below path.
+func (d *decoder) defaults(v reflect.Value, path string) {
+	if v.Kind() == reflect.Struct && !isText(v) {
+		for name, f := range fields(v) {
+			d.defaults(f, join(path, name))
+		}
+		return
+	}
+	text := d.keys[pattern(path)].DefaultFor(d.mode)
+	if text == "" {
+		return
+	}
+	var n yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &n); err == nil && len(n.Content) == 1 {
+		d.value(n.Content[0], v, path)
+	}
+}
+
+// value puts what n says into v.
+func (d *decoder) value(n *yaml.Node, v reflect.Value, path string) {
+	d.nodes[path] = n
+	switch {
+	case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null":
+		return
+	case isText(v):
+		d.text(n, v, path)
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		d.mapping(n, path, func(key string, kn, vn *yaml.Node) {
+			f, ok := field(v, key)
+			if !ok {
+				d.unknown(kn, path, key, fieldNames(v))
+				return
+			}
+			d.value(vn, f, join(path, key))
+		})
+	case reflect.Map:
+		m := reflect.MakeMap(v.Type())
+		d.mapping(n, path, func(key string, _, vn *yaml.Node) {
+			e := reflect.New(v.Type().Elem()).Elem()
+			d.value(vn, e, path+"{"+key+"}")
+			m.SetMapIndex(reflect.ValueOf(key), e)
+		})
+		if m.Len() > 0 {
+			v.Set(m)
+		}
+	case reflect.Slice:
+		d.list(n, v, path)
+	case reflect.Bool:
+		if b, err := strconv.ParseBool(n.Value); err == nil && n.Kind == yaml.ScalarNode && n.ShortTag() == "!!bool" {
+			v.SetBool(b)
+			return
+		}
+		d.report(n, path, "write true or false", "want true or false, not %s", describe(n))
+	case reflect.Int:
+		i, err := strconv.ParseInt(strings.ReplaceAll(n.Value, "_", ""), 0, 32)
+		if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!int" && err == nil {
+			v.SetInt(i)
+			return
+		}
+		hint := d.hint(path)
+		if hint == "" {
+			hint = "write a whole number, without quotes"
+		}
+		d.report(n, path, hint, "want a whole number, not %s", describe(n))
+	case reflect.String:
+		if s, ok := d.scalar(n, path); ok {
+			v.SetString(s)
+		}
+	}
+}
+
+func (d *decoder) list(n *yaml.Node, v reflect.Value, path string) {
+	if n.Kind != yaml.SequenceNode {
+		d.report(n, path, "write a list: [a, b] or one \"- item\" a line", "want a list, not %s", describe(n))
+		return
+	}
+	if len(n.Content) == 0 {
+		return
+	}
+	out := reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content))
+	for i, c := range n.Content {
+		p := fmt.Sprintf("%s[%d]", path, i)
+		d.defaults(out.Index(i), p)
+		d.value(c, out.Index(i), p)
+	}
+	v.Set(out)
+}
+
+// mapping visits the pairs of a mapping; keys that stand twice or are no words are reported.
+func (d *decoder) mapping(n *yaml.Node, path string, visit func(key string, kn, vn *yaml.Node)) {
+	if n.Kind != yaml.MappingNode {
+		d.report(n, path, "write \"key: value\" lines below it", "want keys and values, not %s", describe(n))
+		return
+	}
+	seen := map[string]int{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		kn, vn := n.Content[i], n.Content[i+1]
+		if kn.Kind != yaml.ScalarNode || kn.ShortTag() == "!!null" {
+			d.report(kn, path, "", "a key must be a word, not %s", describe(kn))
+			continue
+		}
+		if line, twice := seen[kn.Value]; twice {
+			d.report(kn, join(path, kn.Value), "keep one of the two", "stands twice, first in line %d", line)
+			continue
+		}
+		seen[kn.Value] = kn.Line
+		if secretKey(kn.Value) {
+			continue // reported with all secrets
+		}
+		visit(kn.Value, kn, vn)
+	}
+}
+
+func (d *decoder) unknown(kn *yaml.Node, path, key string, names []string) {
+	hint := "known here: " + strings.Join(names, ", ")
+	if near := nearest(key, names); near != "" {
+		hint = fmt.Sprintf("did you mean %s?", near)
+	} else if home := d.elsewhere(key); home != "" {
+		hint = fmt.Sprintf("did you mean %s?", home)
+	}
+	d.report(kn, join(path, clip(key)), hint, "unknown key")
+}
+
+// elsewhere finds a key of the same name in another section.
+func (d *decoder) elsewhere(key string) string {
+	for _, k := range Keys() {
+		if strings.HasSuffix(k.Path, "."+key) && !strings.ContainsAny(k.Path, "[{") {
+			return k.Path
+		}
+	}
+	return ""
+}
+
+func (d *decoder) text(n *yaml.Node, v reflect.Value, path string) {
+	s, ok := d.scalar(n, path)
+	if !ok {
+		return
+	}
+	u, ok := v.Addr().Interface().(encoding.TextUnmarshaler)
+	if !ok {
+		return
+	}
+	if err := u.UnmarshalText([]byte(s)); err != nil {
+		if secretText(s) {
+			return // reported with all secrets
+		}
+		what := err.Error()
+		if !strings.HasPrefix(what, `"`) {
+			what = fmt.Sprintf("%q cannot be read", clip(s))
+		}
+		d.report(n, path, d.hint(path), "%s", what)
+	}
+}
+
+// scalar takes text as it is written; a number is text too where a name is wanted, a bare true is not.
+func (d *decoder) scalar(n *yaml.Node, path string) (string, bool) {
+	switch {
+	case n.Kind != yaml.ScalarNode:
+		d.report(n, path, d.hint(path), "want one value, not %s", describe(n))
+	case n.ShortTag() == "!!bool":
+		d.report(n, path, "put it in quotes when it is a name", "want text, not %s", describe(n))
+	case n.ShortTag() == "!!binary" || !utf8.ValidString(n.Value):
+		d.report(n, path, "", "want text, not binary data")
+	default:
+		return n.Value, true
+	}
+	return "", false
+}
+
+func (d *decoder) hint(path string) string { return d.keys[pattern(path)].Hint }
+
+// describe says what a node is, without its value where that could be long.
+func describe(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "keys and values"
+	case yaml.SequenceNode:
+		return "a list"
+	case yaml.ScalarNode:
+		if secretText(n.Value) {
+			return "this"
+		}
+		return strconv.Quote(clip(n.Value))
+	}
+	return "this"
+}
+
+func isText(v reflect.Value) bool {
+	if !v.CanAddr() {
+		return false
+	}
+	_, ok := v.Addr().Interface().(encoding.TextUnmarshaler)
+	return ok
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}

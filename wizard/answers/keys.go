@@ -1,0 +1,152 @@
+package answers
+
+import "strings"
+
+// A Key documents one key of the file. The table of keys is the one source of defaults, of the limits that Load
+// holds, of the schema and of the comments in a saved file.
+type Key struct {
+	Path     string          // "nic.speed", "vms[].ip", "esxi.addresses{}" for the values of a map
+	Doc      string          // what it means, one line
+	Default  string          // as written in YAML; "": the zero value
+	ByMode   map[Mode]string // defaults that differ by mode
+	Enum     []string
+	Min, Max int    // both 0: no limit
+	Required bool   // no default can be right
+	Hint     string // what to write instead of a bad value
+	Mode     Mode   // "": every mode; else the only mode that reads it
+}
+
+// Keys gives every key in the order of the file.
+func Keys() []Key {
+	return []Key{
+		{Path: "apiVersion", Doc: "shape of this file", Default: APIVersion, Enum: []string{APIVersion}},
+		{Path: "mode", Doc: "pvrdma | sriov | gpudirect", Enum: []string{string(PVRDMA), string(SRIOV), string(GPUDirect)}, Required: true},
+
+		{Path: "vcenter", Doc: "Where the vCenter is. The password is asked for, or comes from RDMA_SETUP_PASSWORD, --password-file or --password-stdin."},
+		{Path: "vcenter.url", Doc: "https://HOST/sdk", Hint: "write https://vcenter.example.com/sdk"},
+		{Path: "vcenter.username", Doc: "account"},
+		{Path: "vcenter.thumbprint", Doc: "SHA-256 or SHA-1 of its certificate; \"\": verified by the system's authorities",
+			Hint: "write 32 (SHA-256) or 20 (SHA-1) bytes as hexadecimal digits with colons"},
+
+		{Path: "hosts", Doc: "Which ESXi hosts take part."},
+		{Path: "hosts.datacenter", Doc: "\"\": the only one"},
+		{Path: "hosts.cluster", Doc: "\"\": all in the datacenter"},
+		{Path: "hosts.names", Doc: "[]: every connected host"},
+		{Path: "hosts.names[]", Doc: "name of a host as vCenter has it"},
+
+		{Path: "nic", Doc: "How the RDMA pNIC is known. Any mix; it must pick exactly one per host among those that are up."},
+		{Path: "nic.speed", Doc: "link speed, 100G; \"\": any", Hint: "write a number and G or M: 100G, 25G"},
+		{Path: "nic.macs", Doc: "{host: MAC}"},
+		{Path: "nic.macs{}", Doc: "MAC address of the pNIC", Hint: "write six bytes in hexadecimal: 0c:42:a1:00:00:01"},
+		{Path: "nic.driver", Doc: "ESXi driver, nmlx5_core; \"\": any"},
+		{Path: "nic.device", Doc: "vmnic2 or a PCI address, the same on every host; \"\": any", Hint: "write vmnic2 or 0000:3b:00.0"},
+
+		{Path: "switch", Doc: "The distributed switch (DVS) that carries RDMA and nothing else."},
+		{Path: "switch.name", Doc: "completed when it is ours, made when it is missing", Default: "RDMA-DVS"},
+		{Path: "switch.portgroup", Doc: "port group of the RDMA adapters", Default: "RDMA-PG"},
+		{Path: "switch.version", Doc: "\"\": newest that all hosts carry", Hint: "write a version that vCenter offers, as 8.0.3"},
+		{Path: "switch.uplinks", Doc: "uplinks of each host, not of VMs; RDMA wants one", Default: "1", Min: 1, Max: 32},
+		{Path: "switch.mtu", Doc: "bytes; 9000 gives the RDMA MTU 4096, 1500 gives 1024", Default: "9000", Min: 1280, Max: 9190},
+		{Path: "switch.vlan", Doc: "0: untagged", Default: "0", Min: 0, Max: 4094},
+
+		{Path: "pvrdma", Doc: "Paravirtual RDMA.", Mode: PVRDMA},
+		{Path: "pvrdma.vmknic", Doc: "vmknic of every host that carries the control traffic (TCP 28250)", Default: "vmk0",
+			Hint: "write the bare name, vmk0, without quotes inside it", Mode: PVRDMA},
+		{Path: "pvrdma.protocol", Doc: "rocev2 | rocev1", Default: "rocev2", Enum: []string{"rocev2", "rocev1"}, Mode: PVRDMA},
+
+		{Path: "qos", Doc: "How loss is avoided. pfc costs a reboot of each host and acts on every nmlx5 port of it."},
+		{Path: "qos.lossless", Doc: "pfc | pause | none; default pfc for sriov, else none", Default: "none",
+			ByMode: map[Mode]string{SRIOV: "pfc"}, Enum: []string{"pfc", "pause", "none"}},
+		{Path: "qos.priority", Doc: "PFC priority, as on the switch", Default: "3", Min: 0, Max: 7},
+		{Path: "qos.dscp", Doc: "DSCP of RDMA traffic; DSCP / 8 is the priority", Default: "26", Min: 0, Max: 63},
+		{Path: "qos.ecn", Doc: "congestion notification", Default: "true"},
+
+		{Path: "sriov", Doc: "Virtual functions.", Mode: SRIOV},
+		{Path: "sriov.vfs", Doc: "VFs of the chosen pNIC", Default: "8", Min: 1, Max: 127, Mode: SRIOV},
+		{Path: "sriov.components", Doc: "datastore paths of VIBs and offline bundles, absolute", Mode: SRIOV},
+		{Path: "sriov.components[]", Doc: "/vmfs/volumes/DATASTORE/FILE", Hint: "write the path as ESXi sees it: /vmfs/volumes/DATASTORE/FILE.zip"},
+
+		{Path: "gpudirect", Doc: "GPU and NIC in one VM.", Mode: GPUDirect},
+		{Path: "gpudirect.gpus", Doc: "{VM: [PCI address, ..]}; {}: every free GPU", Mode: GPUDirect},
+		{Path: "gpudirect.gpus{}", Doc: "PCI addresses of the GPUs of this VM"},
+		{Path: "gpudirect.gpus{}[]", Doc: "PCI address", Hint: "write the address as ESXi prints it: 0000:3d:00.0"},
+		{Path: "gpudirect.nic", Doc: "passthrough | sriov", Default: "passthrough", Enum: []string{"passthrough", "sriov"}, Mode: GPUDirect},
+		{Path: "gpudirect.mmio", Doc: "kb | minimal | guide | GB", Default: "kb", Hint: "write kb, minimal, guide or a power of two in GB, as 256", Mode: GPUDirect},
+		{Path: "gpudirect.allow_p2p", Doc: "pciPassthru.allowP2P", Default: "true", Mode: GPUDirect},
+		{Path: "gpudirect.relax_acs", Doc: "pciPassthru.RelaxACSforP2P", Default: "true", Mode: GPUDirect},
+
+		{Path: "esxi", Doc: "The shell of hosts, only where the vSphere API is not enough."},
+		{Path: "esxi.user", Doc: "account", Default: "root"},
+		{Path: "esxi.port", Doc: "SSH port", Default: "22", Min: 1, Max: 65535},
+		{Path: "esxi.addresses", Doc: "{host: address[:port]} where the inventory name does not resolve"},
+		{Path: "esxi.addresses{}", Doc: "address[:port]", Hint: "write 10.0.0.1, 10.0.0.1:22 or [fd00::1]:22"},
+
+		{Path: "vms", Doc: "Each VM: name (or inventory path), ip of the RDMA interface (or adapters: [{ip, portgroup}]), and how its guest is reached."},
+		{Path: "vms[].name", Doc: "name or inventory path", Required: true},
+		{Path: "vms[].ip", Doc: "address of the RDMA interface", Hint: "write an IPv4 address with its prefix: 192.168.50.11/24"},
+		{Path: "vms[].adapters", Doc: "instead of ip, where a VM has several RDMA adapters"},
+		{Path: "vms[].adapters[].ip", Doc: "address of this adapter", Hint: "write an IPv4 address with its prefix: 192.168.50.11/24"},
+		{Path: "vms[].adapters[].portgroup", Doc: "\"\": switch.portgroup"},
+		{Path: "vms[].guest", Doc: "how the guest is reached"},
+		{Path: "vms[].guest.address", Doc: "\"\": what VMware Tools reports", Hint: "write an address or a name, the port apart"},
+		{Path: "vms[].guest.port", Doc: "SSH port", Default: "22", Min: 1, Max: 65535},
+		{Path: "vms[].guest.user", Doc: "\"\": as for ssh"},
+
+		{Path: "guest", Doc: "What may be done inside guests."},
+		{Path: "guest.install", Doc: "install packages", Default: "true"},
+		{Path: "guest.persist", Doc: "make modules come back after a reboot", Default: "true"},
+
+		{Path: "confirmed", Doc: "Your word on what nothing can read."},
+		{Path: "confirmed.switch_pfc", Doc: "the physical switch has PFC, trust and ECN as in qos", Default: "false"},
+		{Path: "confirmed.above_4g", Doc: "\"Above 4G decoding\" is on in the BIOS", Default: "false"},
+
+		{Path: "measure", Doc: "What is measured in the end."},
+		{Path: "measure.pairs", Doc: "ring | all", Default: "ring", Enum: []string{"ring", "all"}},
+		{Path: "measure.bandwidth", Doc: "ib_send_bw", Default: "true"},
+		{Path: "measure.latency", Doc: "ib_send_lat", Default: "true"},
+
+		{Path: "run", Doc: "How the work is spread."},
+		{Path: "run.parallel", Doc: "targets at once", Default: "16", Min: 1, Max: 256},
+		{Path: "run.reboot", Doc: "waves of host reboots"},
+		{Path: "run.reboot.max_unavailable", Doc: "hosts down at once", Default: "1", Min: 1, Max: 64},
+		{Path: "run.reboot.timeout", Doc: "a host that is not back by then stops the waves", Default: "30m", Hint: "write a time as 30m or 1h"},
+	}
+}
+
+// DefaultFor gives the default of the key in a mode, as written in YAML.
+func (k Key) DefaultFor(m Mode) string {
+	if d, ok := k.ByMode[m]; ok {
+		return d
+	}
+	return k.Default
+}
+
+// keyTable finds keys by their path.
+type keyTable map[string]Key
+
+func newKeyTable() keyTable {
+	t := keyTable{}
+	for _, k := range Keys() {
+		t[k.Path] = k
+	}
+	return t
+}
+
+// pattern turns the path of a value (vms[2].ip, nic.macs{esx-01}) into that of its key (vms[].ip, nic.macs{}).
+func pattern(path string) string {
+	var b strings.Builder
+	for i := 0; i < len(path); i++ {
+		b.WriteByte(path[i])
+		if path[i] == '[' {
+			for i+1 < len(path) && path[i+1] != ']' {
+				i++
+			}
+		}
+		if path[i] == '{' {
+			if end := strings.LastIndexByte(path, '}'); end > i {
+				i = end - 1
+			}
+		}
+	}
+	return b.String()
+}

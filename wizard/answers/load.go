@@ -1,0 +1,213 @@
+package answers
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+
+	yaml "go.yaml.in/yaml/v3"
+)
+
+const sizeLimit = 4 << 20 // bytes; thousands of VMs are a few hundred KB
+
+// Default gives answers with every documented default of a mode and nothing else.
+func Default(m Mode) *Answers {
+	a := &Answers{Mode: m}
+	d := decoder{keys: newKeyTable(), mode: m, nodes: map[string]*yaml.Node{}}
+	d.defaults(reflect.ValueOf(a).Elem(), "")
+	a.Mode = m
+	return a
+}
+
+// DefaultVM gives a VM with every documented default.
+func DefaultVM(name string) VM {
+	v := VM{Name: name}
+	d := decoder{keys: newKeyTable(), nodes: map[string]*yaml.Node{}}
+	d.defaults(reflect.ValueOf(&v.Guest).Elem(), "vms[0].guest")
+	return v
+}
+
+// Load reads answers, fills in defaults and validates. name stands in front of every problem. The error is of type
+// Problems unless r itself fails.
+func Load(r io.Reader, name string) (*Answers, error) {
+	raw, err := io.ReadAll(io.LimitReader(r, sizeLimit+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	d := &decoder{keys: newKeyTable(), file: name, nodes: map[string]*yaml.Node{}}
+	root := d.parse(raw)
+	if root == nil {
+		return nil, d.problems
+	}
+	d.secrets(root, "")
+	if !d.migrate(root) {
+		d.problems.sort()
+		return nil, d.problems
+	}
+	d.mode = modeOf(root)
+	a := &Answers{}
+	d.defaults(reflect.ValueOf(a).Elem(), "")
+	d.nodes = map[string]*yaml.Node{}
+	d.value(root, reflect.ValueOf(a).Elem(), "")
+	d.check(a)
+	if len(d.problems) > 0 {
+		d.problems.sort()
+		return nil, d.problems
+	}
+	return a, nil
+}
+
+// check adds what Validate finds, at the place where it stands; paths that could not be read are not blamed twice.
+func (d *decoder) check(a *Answers) {
+	blamed := map[string]bool{}
+	for _, p := range d.problems {
+		blamed[p.Path] = true
+	}
+	for _, p := range problemsOf(a) {
+		if blamed[p.Path] {
+			continue
+		}
+		p.File = d.file
+		if n := d.place(p.Path); n != nil {
+			p.Line, p.Column = n.Line, n.Column
+		}
+		d.problems = append(d.problems, p)
+	}
+}
+
+// place finds the node of a path, or of the nearest thing around it.
+func (d *decoder) place(path string) *yaml.Node {
+	for {
+		if n := d.nodes[path]; n != nil || path == "" {
+			return n
+		}
+		path = path[:max(0, strings.LastIndexAny(path, ".[{"))]
+	}
+}
+
+var yamlLine = regexp.MustCompile(`line ([0-9]+): *`)
+
+// parse gives the mapping at the root of the only document; nil after a problem that hides everything else.
+func (d *decoder) parse(raw []byte) *yaml.Node {
+	if len(raw) > sizeLimit {
+		d.report(nil, "", "", "is larger than %d MB: these are no answers", sizeLimit>>20)
+		return nil
+	}
+	raw = bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf"))
+	dec := yaml.NewDecoder(bytes.NewReader(raw))
+	var doc, more yaml.Node
+	switch err := dec.Decode(&doc); {
+	case err == io.EOF:
+		d.report(nil, "", "see: rdma-setup generate answers", "is empty")
+		return nil
+	case err != nil:
+		d.syntax(err, raw)
+		return nil
+	}
+	if err := dec.Decode(&more); err == nil {
+		d.report(&more, "", "keep one file for each set of answers", "holds more than one document")
+		return nil
+	} else if err != io.EOF {
+		d.syntax(err, raw)
+		return nil
+	}
+	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
+		hint := "see: rdma-setup generate answers"
+		if len(doc.Content) == 1 && doc.Content[0].ShortTag() == "!!null" {
+			d.report(nil, "", hint, "is empty")
+		} else {
+			d.report(&doc, "", hint, "holds no \"key: value\" lines")
+		}
+		return nil
+	}
+	if !d.plain(doc.Content[0]) {
+		return nil
+	}
+	return doc.Content[0]
+}
+
+// plain refuses what answers never need and what makes a small file large: anchors, aliases, merges and tags.
+func (d *decoder) plain(n *yaml.Node) bool {
+	before := len(d.problems)
+	var walk func(n *yaml.Node)
+	walk = func(n *yaml.Node) {
+		switch {
+		case n.Kind == yaml.AliasNode || n.Anchor != "":
+			d.report(n, "", "write the value out", "anchors and aliases are not allowed")
+			return
+		case n.Style&yaml.TaggedStyle != 0:
+			d.report(n, "", "leave the tag out", "tags are not allowed")
+			return
+		}
+		for _, c := range n.Content {
+			walk(c)
+		}
+	}
+	walk(n)
+	return len(d.problems) == before
+}
+
+// syntax turns the YAML library's complaint into a problem with its line.
+func (d *decoder) syntax(err error, raw []byte) {
+	what, hint := strings.TrimPrefix(err.Error(), "yaml: "), ""
+	p := Problem{File: d.file}
+	if m := yamlLine.FindStringSubmatchIndex(what); m != nil {
+		if n, aerr := strconv.Atoi(what[m[2]:m[3]]); aerr == nil {
+			p.Line = n
+		}
+		what = what[:m[0]] + what[m[1]:]
+	}
+	if line := tabbed(raw); line > 0 && (p.Line == 0 || p.Line >= line-1) {
+		p.Line, what, hint = line, "the line is indented with a tab", "YAML allows only spaces"
+	} else if strings.Contains(what, "mapping values are not allowed") {
+		hint = "a value that holds \": \" goes in quotes; keys of one level start in one column"
+	}
+	p.What, p.Hint = "is no YAML: "+clip(what), hint
+	d.problems = append(d.problems, p)
+}
+
+// tabbed finds the first line indented with a tab, 0 when there is none.
+func tabbed(raw []byte) int {
+	for i, l := range bytes.Split(raw, []byte("\n")) {
+		indent := l[:len(l)-len(bytes.TrimLeft(l, " \t"))]
+		if bytes.ContainsRune(indent, '\t') && len(bytes.TrimSpace(l)) > 0 {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// migrate brings an older shape of the file to today's. There is only one so far; a file without apiVersion is taken
+// as today's.
+func (d *decoder) migrate(root *yaml.Node) bool {
+	n := child(root, "apiVersion")
+	if n == nil || n.Value == APIVersion || n.ShortTag() == "!!null" {
+		return true
+	}
+	hint := "write apiVersion: " + APIVersion
+	if v, ok := strings.CutPrefix(n.Value, "rdma-setup/v"); ok && v > "1" && v != "" {
+		hint = "the file was made for a newer rdma-setup: use that one"
+	}
+	d.report(n, "apiVersion", hint, "this program reads %s, not %s", APIVersion, describe(n))
+	return false
+}
+
+func modeOf(root *yaml.Node) Mode {
+	if n := child(root, "mode"); n != nil {
+		return Mode(n.Value)
+	}
+	return ""
+}
+
+func child(m *yaml.Node, key string) *yaml.Node {
+	for i := 0; i+1 < len(m.Content); i += 2 {
+		if m.Content[i].Value == key {
+			return m.Content[i+1]
+		}
+	}
+	return nil
+}

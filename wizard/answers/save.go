@@ -1,0 +1,131 @@
+package answers
+
+import (
+	"encoding"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+
+	yaml "go.yaml.in/yaml/v3"
+)
+
+const saveHead = `Answers for rdma-setup. Replay: rdma-setup apply -f THIS-FILE
+Every key with its meaning: rdma-setup schema. No secrets belong in here.
+yaml-language-server: $schema=rdma-setup.schema.json`
+
+// Save writes answers so that Load gives the same again, each key with what it means. Sections that the mode does not
+// read are left out where they hold nothing but defaults. An editor completes keys when the output of
+// "rdma-setup schema" lies beside the file as rdma-setup.schema.json.
+func Save(w io.Writer, a *Answers) error {
+	s := saver{keys: newKeyTable(), defaults: reflect.ValueOf(Default(a.Mode)).Elem()}
+	root := s.mapping(reflect.ValueOf(a).Elem(), "")
+	root.HeadComment = saveHead
+	enc := yaml.NewEncoder(w)
+	enc.SetIndent(2)
+	if err := enc.Encode(&yaml.Node{Kind: yaml.DocumentNode, Content: []*yaml.Node{root}}); err != nil {
+		return fmt.Errorf("save answers: %w", err)
+	}
+	if err := enc.Close(); err != nil {
+		return fmt.Errorf("save answers: %w", err)
+	}
+	return nil
+}
+
+type saver struct {
+	keys     keyTable
+	defaults reflect.Value
+}
+
+func (s saver) mapping(v reflect.Value, path string) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.MappingNode}
+	for name, f := range fields(v) {
+		p := join(path, name)
+		if s.skip(f, p, name) {
+			continue
+		}
+		kn := &yaml.Node{Kind: yaml.ScalarNode, Value: name}
+		vn := s.node(f, p)
+		s.comment(kn, vn, p)
+		n.Content = append(n.Content, kn, vn)
+	}
+	return n
+}
+
+// skip leaves out sections of other modes and empty parts of a VM.
+func (s saver) skip(f reflect.Value, path, name string) bool {
+	if strings.HasPrefix(path, "vms[") {
+		return f.IsZero() || f.Kind() == reflect.Slice && f.Len() == 0
+	}
+	k := s.keys[path]
+	mode := Mode(s.defaults.FieldByName("Mode").String())
+	if strings.Contains(path, ".") || k.Mode == "" || k.Mode == mode {
+		return false
+	}
+	d, ok := field(s.defaults, name)
+	return ok && reflect.DeepEqual(f.Interface(), d.Interface())
+}
+
+func (s saver) node(v reflect.Value, path string) *yaml.Node {
+	if m, ok := v.Interface().(encoding.TextMarshaler); ok {
+		b, err := m.MarshalText()
+		if err != nil {
+			b = nil
+		}
+		return text(string(b))
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		return s.mapping(v, path)
+	case reflect.Map:
+		n := &yaml.Node{Kind: yaml.MappingNode}
+		if v.Len() == 0 {
+			n.Style = yaml.FlowStyle
+		}
+		keys := map[string]reflect.Value{}
+		for _, k := range v.MapKeys() {
+			keys[k.String()] = v.MapIndex(k)
+		}
+		for _, k := range sorted(keys) {
+			n.Content = append(n.Content, text(k), s.node(keys[k], path+"{}"))
+		}
+		return n
+	case reflect.Slice:
+		n := &yaml.Node{Kind: yaml.SequenceNode}
+		if v.Len() == 0 {
+			n.Style = yaml.FlowStyle
+		}
+		for i := range v.Len() {
+			n.Content = append(n.Content, s.node(v.Index(i), path+"[]"))
+		}
+		return n
+	case reflect.String:
+		return text(v.String())
+	}
+	return &yaml.Node{Kind: yaml.ScalarNode, Value: fmt.Sprint(v.Interface())}
+}
+
+// text makes a string node; the library quotes it where plain text would read as something else.
+func text(s string) *yaml.Node {
+	n := &yaml.Node{}
+	n.SetString(s)
+	if n.Style == yaml.LiteralStyle || strings.ContainsAny(s, "\r\n\u0085\u2028\u2029") {
+		n.Style = yaml.DoubleQuotedStyle
+	}
+	return n
+}
+
+func (s saver) comment(kn, vn *yaml.Node, path string) {
+	k, ok := s.keys[path]
+	if !ok || k.Doc == "" {
+		return
+	}
+	switch {
+	case !strings.Contains(path, ".") && vn.Kind != yaml.ScalarNode:
+		kn.HeadComment = k.Doc
+	case vn.Kind == yaml.ScalarNode || vn.Style == yaml.FlowStyle:
+		vn.LineComment = k.Doc
+	default:
+		kn.LineComment = k.Doc
+	}
+}

@@ -1,0 +1,171 @@
+package answers
+
+import (
+	"fmt"
+	"math/bits"
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Speed is a link speed in Mbps, written 100G or 2500M; 0 is "any" and written "".
+type Speed int
+
+// Mbps is the speed as vSphere counts it.
+func (s Speed) Mbps() int { return int(s) }
+
+func (s Speed) String() string {
+	switch {
+	case s <= 0:
+		return ""
+	case s%1000 == 0:
+		return fmt.Sprintf("%dG", int(s)/1000)
+	}
+	return fmt.Sprintf("%dM", int(s))
+}
+
+// MarshalText writes what String prints.
+func (s Speed) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+var speedText = regexp.MustCompile(`^(?i)([0-9]{1,7})(?:\.([0-9]))?\s*([gm])(?:b|bit|bps|bit/s|b/s|be)?$`)
+
+// UnmarshalText reads 100G, 100Gbps, 100GbE, 2.5G or 2500M.
+func (s *Speed) UnmarshalText(b []byte) error {
+	text := strings.TrimSpace(string(b))
+	if text == "" {
+		*s = 0
+		return nil
+	}
+	m := speedText.FindStringSubmatch(text)
+	if m == nil {
+		return fmt.Errorf("%q is no link speed", clip(text))
+	}
+	n, err := strconv.Atoi(m[1])
+	if err != nil {
+		return err
+	}
+	tenth := 0
+	if m[2] != "" {
+		tenth = int(m[2][0] - '0')
+	}
+	if strings.EqualFold(m[3], "m") {
+		if tenth != 0 {
+			return fmt.Errorf("%q is no link speed", clip(text))
+		}
+		*s = Speed(n)
+	} else {
+		*s = Speed(n*1000 + tenth*100)
+	}
+	if *s <= 0 || *s > 3_200_000 {
+		return fmt.Errorf("%q is no link speed", clip(text))
+	}
+	return nil
+}
+
+// A MAC is an Ethernet address, lower case with colons.
+type MAC string
+
+// UnmarshalText reads any usual spelling of six bytes.
+func (m *MAC) UnmarshalText(b []byte) error {
+	text := strings.TrimSpace(string(b))
+	hw, err := net.ParseMAC(text)
+	if err != nil || len(hw) != 6 {
+		return fmt.Errorf("%q is no MAC address", clip(text))
+	}
+	*m = MAC(hw.String())
+	return nil
+}
+
+// MarshalText writes the MAC as it is.
+func (m MAC) MarshalText() ([]byte, error) { return []byte(m), nil }
+
+// A PCI is the address of a PCI function, hexadecimal: 0000:3b:00.0.
+type PCI string
+
+var pciText = regexp.MustCompile(`^(?i)(?:([0-9a-f]{4}):)?([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])$`)
+
+// UnmarshalText reads the address with or without its segment.
+func (p *PCI) UnmarshalText(b []byte) error {
+	text := strings.TrimSpace(string(b))
+	m := pciText.FindStringSubmatch(text)
+	if m == nil {
+		return fmt.Errorf("%q is no PCI address", clip(text))
+	}
+	if m[1] == "" {
+		m[1] = "0000"
+	}
+	*p = PCI(strings.ToLower(m[1] + ":" + m[2] + ":" + m[3] + "." + m[4]))
+	return nil
+}
+
+// MarshalText writes the address as it is.
+func (p PCI) MarshalText() ([]byte, error) { return []byte(p), nil }
+
+// A Duration is written as Go writes it, without zero parts: 30m.
+type Duration time.Duration
+
+func (d Duration) String() string {
+	s := time.Duration(d).String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// MarshalText writes what String prints.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads 30m, 1h30m or 90s.
+func (d *Duration) UnmarshalText(b []byte) error {
+	v, err := time.ParseDuration(strings.TrimSpace(string(b)))
+	if err != nil {
+		return fmt.Errorf("%q is no duration", clip(string(b)))
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// An MMIO says how pciPassthru.64bitMMIOSizeGB is found: kb, minimal, guide, or a number of GB.
+type MMIO string
+
+// GB is the size when the operator gave one, 0 otherwise.
+func (m MMIO) GB() int {
+	n, err := strconv.Atoi(string(m))
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// UnmarshalText reads kb, minimal, guide or a power of two.
+func (m *MMIO) UnmarshalText(b []byte) error {
+	text := strings.ToLower(strings.TrimSpace(string(b)))
+	switch text {
+	case "kb", "minimal", "guide":
+		*m = MMIO(text)
+		return nil
+	}
+	n, err := strconv.ParseUint(text, 10, 31)
+	if err != nil || bits.OnesCount64(n) != 1 {
+		return fmt.Errorf("%q is neither kb, minimal, guide nor a power of two", clip(text))
+	}
+	*m = MMIO(strconv.FormatUint(n, 10))
+	return nil
+}
+
+// MarshalText writes the word or number as it is.
+func (m MMIO) MarshalText() ([]byte, error) { return []byte(m), nil }
+
+// clip keeps a value that is quoted in a message short.
+func clip(s string) string {
+	const most = 60
+	if r := []rune(s); len(r) > most {
+		return string(r[:most]) + "..."
+	}
+	return s
+}

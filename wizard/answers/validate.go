@@ -1,0 +1,235 @@
+package answers
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Validate tells everything that is wrong with answers by themselves; what depends on an inventory is the plan's
+// business. The error is of type Problems.
+func (a *Answers) Validate() error {
+	if ps := problemsOf(a); len(ps) > 0 {
+		return ps
+	}
+	return nil
+}
+
+// checker collects problems.
+type checker struct {
+	keys     keyTable
+	problems Problems
+}
+
+func (c *checker) bad(path, hint, format string, args ...any) {
+	if hint == "" {
+		hint = c.keys[pattern(path)].Hint
+	}
+	c.problems = append(c.problems, Problem{Path: path, What: fmt.Sprintf(format, args...), Hint: hint})
+}
+
+func problemsOf(a *Answers) Problems {
+	c := &checker{keys: newKeyTable()}
+	c.limits(reflect.ValueOf(a).Elem(), "")
+	c.vcenter(a.VCenter)
+	c.hosts(a)
+	c.fabric(a)
+	c.vms(a)
+	c.gpus(a)
+	return c.problems
+}
+
+// limits holds what the table of keys says: required, one of, between.
+func (c *checker) limits(v reflect.Value, path string) {
+	k := c.keys[pattern(path)]
+	switch {
+	case v.Kind() == reflect.Struct && !isText(v):
+		for name, f := range fields(v) {
+			c.limits(f, join(path, name))
+		}
+	case v.Kind() == reflect.Slice:
+		for i := range v.Len() {
+			c.limits(v.Index(i), fmt.Sprintf("%s[%d]", path, i))
+		}
+	case v.Kind() == reflect.String:
+		c.word(v.String(), path, k)
+	case v.Kind() == reflect.Map:
+		for _, key := range v.MapKeys() {
+			c.printable(key.String(), path)
+			if e := v.MapIndex(key); e.Kind() == reflect.String {
+				c.printable(e.String(), path+"{"+key.String()+"}")
+			}
+		}
+	case v.Kind() == reflect.Int && k.Max > 0:
+		if n := int(v.Int()); n < k.Min || n > k.Max {
+			c.bad(path, "", "%d is not between %d and %d", n, k.Min, k.Max)
+		}
+	}
+}
+
+func (c *checker) word(s, path string, k Key) {
+	switch {
+	case s == "" && k.Required:
+		hint := ""
+		if len(k.Enum) > 0 {
+			hint = "write one of: " + strings.Join(k.Enum, ", ")
+		}
+		c.bad(path, hint, "is missing")
+	case s != "" && len(k.Enum) > 0 && !slices.Contains(k.Enum, s), s == "" && len(k.Enum) > 0 && !k.Required:
+		hint := "write one of: " + strings.Join(k.Enum, ", ")
+		if near := nearest(s, k.Enum); near != "" {
+			hint = fmt.Sprintf("did you mean %s?", near)
+		}
+		c.bad(path, hint, "%q is not known", clip(s))
+	default:
+		c.printable(s, path)
+	}
+}
+
+// printable refuses what no terminal, file or shell should ever see raw, and what YAML cannot hold.
+func (c *checker) printable(s, path string) {
+	if !utf8.ValidString(s) {
+		c.bad(path, "write it as UTF-8", "is no valid text")
+	} else if strings.ContainsRune(s, 0) {
+		c.bad(path, "take the NUL character out", "is no valid text")
+	} else if secretText(s) {
+		c.bad(path, secretHint, "holds a secret")
+	}
+}
+
+var thumbprint = regexp.MustCompile(`^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){19}$|^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){31}$|^[0-9A-Fa-f]{40}$|^[0-9A-Fa-f]{64}$`)
+
+func (c *checker) vcenter(v VCenter) {
+	if v.URL != "" {
+		u, err := url.Parse(v.URL)
+		switch {
+		case err != nil || u.Host == "" || u.Hostname() == "":
+			c.bad("vcenter.url", "", "%q is no URL", clip(v.URL))
+		case u.Scheme != "https":
+			c.bad("vcenter.url", "write https://; the password would travel in clear otherwise", "%q is not https", u.Scheme)
+		case u.User != nil:
+			c.bad("vcenter.url", "write the account under vcenter.username", "holds user info")
+		}
+	}
+	if v.Thumbprint != "" && !thumbprint.MatchString(v.Thumbprint) {
+		c.bad("vcenter.thumbprint", "", "%q is no thumbprint", clip(v.Thumbprint))
+	}
+}
+
+var (
+	vmnic   = regexp.MustCompile(`^vmnic[0-9]{1,4}$`)
+	vmk     = regexp.MustCompile(`^vmk[0-9]{1,4}$`)
+	version = regexp.MustCompile(`^[0-9]{1,3}(\.[0-9]{1,3}){1,3}$`)
+)
+
+func (c *checker) hosts(a *Answers) {
+	seen := map[string]int{}
+	for i, n := range a.Hosts.Names {
+		path := fmt.Sprintf("hosts.names[%d]", i)
+		if n == "" {
+			c.bad(path, "", "is empty")
+		} else if first, twice := seen[n]; twice {
+			c.bad(path, "name each host once", "%q stands twice, first as hosts.names[%d]", clip(n), first)
+		} else {
+			seen[n] = i
+		}
+	}
+	owner := map[MAC]string{}
+	for _, host := range sorted(a.NIC.MACs) {
+		mac, path := a.NIC.MACs[host], "nic.macs{"+host+"}"
+		if hw, err := net.ParseMAC(string(mac)); err != nil || len(hw) != 6 || hw.String() != string(mac) {
+			c.bad(path, "", "%q is no MAC address", clip(string(mac)))
+			continue
+		}
+		if other, twice := owner[mac]; twice {
+			c.bad(path, "each pNIC has its own MAC address", "%s is that of %q too", mac, clip(other))
+		}
+		owner[mac] = host
+	}
+	if a.NIC.Device != "" && !vmnic.MatchString(a.NIC.Device) && !pciText.MatchString(a.NIC.Device) {
+		c.bad("nic.device", "", "%q is no device", clip(a.NIC.Device))
+	}
+	for _, host := range sorted(a.ESXi.Addresses) {
+		c.dialable(a.ESXi.Addresses[host], "esxi.addresses{"+host+"}", true)
+	}
+}
+
+// dialable checks addr or addr:port.
+func (c *checker) dialable(s, path string, port bool) {
+	host := s
+	if _, err := netip.ParseAddr(s); err != nil && strings.Contains(s, ":") {
+		h, p, err := net.SplitHostPort(s)
+		n, perr := strconv.Atoi(p)
+		if err != nil || perr != nil || n < 1 || n > 65535 || !port {
+			c.bad(path, "", "%q is no address", clip(s))
+			return
+		}
+		host = h
+	}
+	// A leading dash would be an option to ssh, a space or slash is never part of a name.
+	if host == "" || strings.HasPrefix(host, "-") || strings.ContainsFunc(host, func(r rune) bool {
+		return unicode.IsSpace(r) || unicode.IsControl(r) || strings.ContainsRune("/@'\"`$;&|<>()", r)
+	}) {
+		c.bad(path, "", "%q is no address", clip(s))
+	}
+}
+
+func (c *checker) fabric(a *Answers) {
+	c.objectName(a.Switch.Name, "switch.name")
+	c.objectName(a.Switch.PortGroup, "switch.portgroup")
+	if a.Switch.Version != "" && !version.MatchString(a.Switch.Version) {
+		c.bad("switch.version", "", "%q is no version", clip(a.Switch.Version))
+	}
+	if k := a.PVRDMA.VMKNic; !vmk.MatchString(k) {
+		hint := ""
+		if bare := strings.Trim(k, `"' `); vmk.MatchString(bare) {
+			hint = "quotes belong to the guides' screens, not to the value: write " + bare
+		} else if strings.EqualFold(bare, "vmko") {
+			hint = "write vmk0 with the digit zero"
+		}
+		c.bad("pvrdma.vmknic", hint, "%q is no vmknic", clip(k))
+	}
+	if a.QoS.Lossless == LosslessPFC && a.QoS.DSCP/8 != a.QoS.Priority {
+		c.bad("qos.dscp", fmt.Sprintf("write a DSCP from %d to %d, or change qos.priority", a.QoS.Priority*8, a.QoS.Priority*8+7),
+			"DSCP %d falls into priority %d, PFC protects priority %d", a.QoS.DSCP, a.QoS.DSCP/8, a.QoS.Priority)
+	}
+	for i, p := range a.SRIOV.Components {
+		if !strings.HasPrefix(p, "/vmfs/volumes/") || strings.Contains(p, "/../") {
+			c.bad(fmt.Sprintf("sriov.components[%d]", i), "", "%q is no datastore path", clip(p))
+		}
+	}
+	if t := a.Run.Reboot.Limit(); t.Minutes() < 1 || t.Hours() > 24 {
+		c.bad("run.reboot.timeout", "", "%s is not between 1m and 24h", a.Run.Reboot.Timeout)
+	}
+}
+
+// objectName checks the name of an object that we may have to make: vSphere takes 80 characters.
+func (c *checker) objectName(s, path string) {
+	switch {
+	case s == "":
+		c.bad(path, "", "is empty")
+	case utf8.RuneCountInString(s) > 80:
+		c.bad(path, "vSphere takes up to 80 characters", "is too long")
+	case strings.ContainsFunc(s, unicode.IsControl):
+		c.bad(path, "write a name without control characters", "%q is no name", clip(s))
+	case strings.TrimSpace(s) != s:
+		c.bad(path, "take the spaces around it off", "%q begins or ends with a space", clip(s))
+	}
+}
+
+func sorted[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,135 @@
+package answers
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// vms checks names, addresses and adapters of the VMs among each other.
+func (c *checker) vms(a *Answers) {
+	names := map[string]int{}
+	owner := map[netip.Addr]string{}
+	for i, v := range a.VMs {
+		path := fmt.Sprintf("vms[%d]", i)
+		if first, twice := names[v.Name]; twice && v.Name != "" {
+			c.bad(path+".name", "name each VM once", "%q stands twice, first as vms[%d]", clip(v.Name), first)
+		} else {
+			names[v.Name] = i
+		}
+		if v.Guest.Address != "" {
+			c.dialable(v.Guest.Address, path+".guest.address", false)
+		}
+		if strings.HasPrefix(v.Guest.User, "-") || strings.ContainsAny(v.Guest.User, " \t\r\n@:/'\"`$") {
+			c.bad(path+".guest.user", "write the bare account name", "%q is no user", clip(v.Guest.User))
+		}
+		switch {
+		case v.IP.IsValid() && len(v.Adapters) > 0:
+			c.bad(path+".adapters", "keep one of the two", "stands beside ip")
+			continue
+		case !v.IP.IsValid() && len(v.Adapters) == 0:
+			c.bad(path+".ip", "", "is missing")
+			continue
+		case v.IP.IsValid():
+			c.address(v.IP, path+".ip", v, owner)
+		}
+		c.adapters(a, v, path, owner)
+	}
+}
+
+func (c *checker) adapters(a *Answers, v VM, path string, owner map[netip.Addr]string) {
+	groups := map[string]int{}
+	var subnets []netip.Prefix
+	for j, n := range v.Adapters {
+		p := fmt.Sprintf("%s.adapters[%d]", path, j)
+		if n.PortGroup != "" {
+			c.objectName(n.PortGroup, p+".portgroup")
+		}
+		group := n.PortGroup
+		if group == "" {
+			group = a.Switch.PortGroup
+		}
+		if first, twice := groups[group]; twice {
+			c.bad(p+".portgroup", "give each adapter a port group of its own: it is known by it",
+				"%q is that of adapters[%d] too", clip(group), first)
+		}
+		groups[group] = j
+		if !n.IP.IsValid() {
+			c.bad(p+".ip", "", "is missing")
+			continue
+		}
+		c.address(n.IP, p+".ip", v, owner)
+		if k := slices.IndexFunc(subnets, func(s netip.Prefix) bool { return s.Overlaps(n.IP) }); k >= 0 {
+			c.bad(p+".ip", "give each adapter a subnet of its own: two in one subnet answer for each other (seed 002, reference 15)",
+				"lies in the subnet of adapters[%d]", k)
+		}
+		subnets = append(subnets, n.IP.Masked())
+	}
+}
+
+// address checks one address of a fabric: IPv4, because the measurement looks for the RoCE v2 GID of an IPv4 address.
+func (c *checker) address(p netip.Prefix, path string, v VM, owner map[netip.Addr]string) {
+	ip := p.Addr()
+	switch {
+	case !ip.Is4():
+		c.bad(path, "", "%s is no IPv4 address", p)
+		return
+	case ip.IsUnspecified() || ip.IsLoopback() || ip.IsMulticast() || ip.IsLinkLocalUnicast() || ip == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
+		c.bad(path, "", "%s is no address of a machine", ip)
+		return
+	case p.Bits() == 0 || p.Bits() == 32:
+		c.bad(path, "", "/%d makes no subnet", p.Bits())
+		return
+	case p.Bits() < 31 && ip == p.Masked().Addr():
+		c.bad(path, "", "%s is the address of the subnet itself", ip)
+		return
+	case p.Bits() < 31 && ip == broadcast(p):
+		c.bad(path, "", "%s is the broadcast address of the subnet", ip)
+		return
+	}
+	if other, twice := owner[ip]; twice {
+		c.bad(path, "give each VM its own address", "%s is that of %s too", ip, other)
+	} else {
+		owner[ip] = strings.TrimSuffix(path, ".ip")
+	}
+	if v.Guest.Address == ip.String() {
+		c.bad(path, "the guest is reached over another interface than the one that is set up", "%s is the guest's own address for SSH", ip)
+	}
+}
+
+func broadcast(p netip.Prefix) netip.Addr {
+	b := p.Masked().Addr().As4()
+	for i := p.Bits(); i < 32; i++ {
+		b[i/8] |= 1 << (7 - i%8)
+	}
+	return netip.AddrFrom4(b)
+}
+
+// gpus checks that cards are named once and for VMs that take part.
+func (c *checker) gpus(a *Answers) {
+	switch a.GPUDirect.MMIO {
+	case "kb", "minimal", "guide":
+	default:
+		if gb := a.GPUDirect.MMIO.GB(); gb < 1 || gb&(gb-1) != 0 {
+			c.bad("gpudirect.mmio", "", "%q is no size", clip(string(a.GPUDirect.MMIO)))
+		}
+	}
+	for _, vm := range sorted(a.GPUDirect.GPUs) {
+		path := "gpudirect.gpus{" + vm + "}"
+		if !slices.ContainsFunc(a.VMs, func(v VM) bool { return v.Name == vm }) {
+			c.bad(path, "add it to vms, or take it out here", "%q is not among vms", clip(vm))
+		}
+		seen := map[PCI]bool{}
+		for i, p := range a.GPUDirect.GPUs[vm] {
+			ip := fmt.Sprintf("%s[%d]", path, i)
+			var clean PCI
+			if err := clean.UnmarshalText([]byte(p)); err != nil || clean != p {
+				c.bad(ip, "", "%q is no PCI address", clip(string(p)))
+			} else if seen[p] {
+				c.bad(ip, "name each GPU once", "%s stands twice", p)
+			}
+			seen[p] = true
+		}
+	}
+}
