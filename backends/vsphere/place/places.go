@@ -1,0 +1,210 @@
+package place
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
+)
+
+// freshFor is how long a name that was not found is believed to be absent without asking again.
+const freshFor = 2 * time.Second
+
+// Places resolves targets to managed objects. It is safe for use by many goroutines.
+type Places struct {
+	conn *wire.Conn
+
+	mu    sync.Mutex
+	index *Index
+	read  map[backends.TargetType]time.Time
+	parts map[Ref]types.HostConfigManager
+
+	loading sync.Mutex
+}
+
+// New returns Places that know nothing yet.
+func New(conn *wire.Conn) *Places {
+	return &Places{conn: conn, index: NewIndex(), read: map[backends.TargetType]time.Time{}, parts: map[Ref]types.HostConfigManager{}}
+}
+
+// Adopt takes over the index of a fresh inventory.
+func (p *Places) Adopt(index *Index) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.index = index
+	now := time.Now()
+	for _, t := range []backends.TargetType{backends.TypeHost, backends.TypeVM, backends.TypeSwitch, backends.TypePortGroup, backends.TypeCluster} {
+		p.read[t] = now
+	}
+}
+
+// Put enters an object that was just made.
+func (p *Places) Put(ref Ref, name string, parent Ref) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.index.Add(ref, name, parent)
+}
+
+// Drop forgets an object that has proved stale; the next Find looks again.
+func (p *Places) Drop(ref Ref) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.index.Remove(ref)
+	delete(p.parts, ref)
+	p.read[TargetOf(ref)] = time.Time{}
+}
+
+// Name is the name of a managed object as far as it is known.
+func (p *Places) Name(ref Ref) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.index.Name(ref)
+}
+
+// Datacenter is the name of the datacenter above a managed object.
+func (p *Places) Datacenter(ref Ref) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.index.Datacenter(ref)
+}
+
+// Find resolves a target; it is an error of kind refused when there is none.
+func (p *Places) Find(ctx context.Context, t backends.Ref) (Ref, error) {
+	ref, ok, err := p.Look(ctx, t)
+	if err == nil && !ok {
+		err = noSuch(t)
+	}
+	return ref, err
+}
+
+// Look resolves a target that may be absent.
+func (p *Places) Look(ctx context.Context, t backends.Ref) (Ref, bool, error) {
+	if t.Type == backends.TypeGuest {
+		t.Type = backends.TypeVM
+	}
+	if ref, ok, _, err := p.look(t); ok || err != nil {
+		return ref, ok, err
+	}
+	p.loading.Lock()
+	defer p.loading.Unlock()
+	ref, ok, fresh, err := p.look(t)
+	if ok || err != nil || fresh {
+		return ref, ok, err
+	}
+	if err := p.load(ctx, t.Type); err != nil {
+		return Ref{}, false, wire.Explain(err, t.Name, "look it up in vCenter")
+	}
+	ref, ok, _, err = p.look(t)
+	return ref, ok, err
+}
+
+func (p *Places) look(t backends.Ref) (ref Ref, ok, fresh bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ref, ok, err = p.index.Find(t)
+	return ref, ok, time.Since(p.read[t.Type]) < freshFor, err
+}
+
+// load reads names and parents of what leads to targets of one type.
+func (p *Places) load(ctx context.Context, t backends.TargetType) error {
+	kinds := []string{"Datacenter", "Folder"}
+	switch t {
+	case backends.TypeSwitch, backends.TypePortGroup:
+		kinds = append(kinds, "DistributedVirtualSwitch", "DistributedVirtualPortgroup")
+	case backends.TypeHost, backends.TypeCluster:
+		kinds = append(kinds, "ComputeResource", "HostSystem")
+	case backends.TypeVM:
+		kinds = append(kinds, "VirtualMachine")
+	default:
+		return errors.New("vCenter has no such targets")
+	}
+	vim := p.conn.VIM()
+	view, err := methods.CreateContainerView(ctx, vim, &types.CreateContainerView{
+		This: *vim.ServiceContent.ViewManager, Container: vim.ServiceContent.RootFolder, Type: kinds, Recursive: true,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { _, _ = methods.DestroyView(ctx, vim, &types.DestroyView{This: view.Returnval}) }()
+
+	var sets []types.PropertySpec
+	for _, k := range kinds {
+		sets = append(sets, types.PropertySpec{Type: k, PathSet: []string{"name", "parent"}})
+	}
+	var found []wire.Object
+	_, err = p.conn.Retrieve(ctx, []types.PropertyFilterSpec{Through(view.Returnval, sets)}, func(o wire.Object) { found = append(found, o) })
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	for _, k := range kinds {
+		if t := TargetOf(Ref{Type: k}); t != "" {
+			p.index.RemoveType(t)
+			p.read[t] = now
+		}
+	}
+	for _, o := range found {
+		p.index.Add(o.Ref, wire.Value[string](o, "name"), wire.Value[Ref](o, "parent"))
+	}
+	return nil
+}
+
+// Through is the spec that reads the objects of a container view.
+func Through(view Ref, sets []types.PropertySpec) types.PropertyFilterSpec {
+	return types.PropertyFilterSpec{
+		PropSet: sets,
+		ObjectSet: []types.ObjectSpec{{
+			Obj: view, Skip: types.NewBool(true),
+			SelectSet: []types.BaseSelectionSpec{&types.TraversalSpec{Type: view.Type, Path: "view"}},
+		}},
+		ReportMissingObjectsInResults: types.NewBool(true),
+	}
+}
+
+// Parts gives the references of a host's own managers. They are read for all known hosts at once.
+func (p *Places) Parts(ctx context.Context, host Ref) (types.HostConfigManager, error) {
+	if parts, ok := p.known(host); ok {
+		return parts, nil
+	}
+	p.loading.Lock()
+	defer p.loading.Unlock()
+	if parts, ok := p.known(host); ok {
+		return parts, nil
+	}
+	p.mu.Lock()
+	hosts := p.index.All(backends.TypeHost)
+	p.mu.Unlock()
+	if len(hosts) == 0 {
+		hosts = []Ref{host}
+	}
+	_, err := p.conn.Retrieve(ctx, []types.PropertyFilterSpec{wire.Of("HostSystem", hosts, "configManager")}, func(o wire.Object) {
+		if parts, ok := wire.Prop[types.HostConfigManager](o, "configManager"); ok {
+			p.mu.Lock()
+			p.parts[o.Ref] = parts
+			p.mu.Unlock()
+		}
+	})
+	if err != nil {
+		return types.HostConfigManager{}, err
+	}
+	parts, ok := p.known(host)
+	if !ok {
+		return parts, wire.ErrGone
+	}
+	return parts, nil
+}
+
+func (p *Places) known(host Ref) (types.HostConfigManager, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	parts, ok := p.parts[host]
+	return parts, ok
+}

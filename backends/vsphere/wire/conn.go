@@ -1,0 +1,214 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/vmware/govmomi/vim25"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// firstVersion is the API version in which the first question is put: every vCenter since 6.5 knows it, while a
+// version newer than the server is refused by some.
+const firstVersion = "6.5"
+
+// A Conn is one logged-in session with a vCenter. It is safe for use by many goroutines.
+type Conn struct {
+	vim   *vim25.Client
+	soap  *soap.Client
+	meter *meter
+	trust *trust
+	cfg   Config
+	host  string
+
+	loginMu sync.Mutex
+	logins  int   // how often we have logged in: tells a stale session from a fresh one
+	refused error // set once a login was refused: asking again would only lock the account
+	user    string
+
+	watch watcher
+}
+
+// Dial connects, verifies who answers, and logs in. Errors are of kind auth, unreachable or usage and say how to go on.
+func Dial(ctx context.Context, cfg Config) (*Conn, error) {
+	u, err := cfg.endpoint()
+	if err != nil {
+		return nil, err
+	}
+	tr, err := newTrust(cfg, u.Hostname())
+	if err != nil {
+		return nil, err
+	}
+	c := &Conn{cfg: cfg, host: u.Host, trust: tr}
+	c.prepare(u)
+
+	if err := c.greet(ctx); err != nil {
+		c.soap.CloseIdleConnections()
+		return nil, err
+	}
+	if err := c.login(ctx, 0); err != nil {
+		c.soap.CloseIdleConnections()
+		return nil, err
+	}
+	c.watch.conn = c
+	return c, nil
+}
+
+func (c *Conn) prepare(u *url.URL) {
+	c.soap = soap.NewClient(u, false)
+	c.soap.Namespace = "urn:" + vim25.Namespace
+	c.soap.Version = firstVersion
+	c.soap.UserAgent = c.cfg.UserAgent
+	if c.soap.UserAgent == "" {
+		c.soap.UserAgent = "rdma-setup"
+	}
+	t := c.soap.DefaultTransport()
+	t.TLSClientConfig = c.trust.tlsConfig()
+	t.DialTLSContext = nil // the library's own ignores the context and would hang on a silent address
+	t.DialContext = (&net.Dialer{Timeout: c.cfg.timeout(), KeepAlive: 30 * time.Second}).DialContext
+	t.TLSHandshakeTimeout = c.cfg.timeout()
+	t.MaxIdleConnsPerHost = 32 // as many as calls are in flight; the default of 2 would shake hands again for the rest
+	c.meter = &meter{base: t}
+	c.soap.Client.Transport = c.meter
+}
+
+// greet asks who is there, and on first use of an unknown certificate asks the operator.
+func (c *Conn) greet(ctx context.Context) error {
+	var content types.ServiceContent
+	err := c.within(ctx, func(ctx context.Context) (err error) {
+		content, err = methods.GetServiceContent(ctx, patient{c})
+		return err
+	})
+	var unknown *UntrustedError
+	if errors.As(err, &unknown) && c.cfg.Confirm != nil {
+		yes, cerr := c.cfg.Confirm(ctx, c.host, unknown.SHA256)
+		if cerr != nil {
+			return backends.Errorf(backends.KindAuth, "vCenter "+c.host, "", "ask about the certificate: %w", cerr)
+		}
+		if !yes {
+			return backends.Errorf(backends.KindAuth, "vCenter "+c.host, "compare the fingerprint with the one that the vCenter's administrator knows",
+				"the certificate with SHA-256 %s was not accepted", unknown.SHA256)
+		}
+		c.trust.accept(unknown.SHA256)
+		err = c.within(ctx, func(ctx context.Context) (err error) {
+			content, err = methods.GetServiceContent(ctx, patient{c})
+			return err
+		})
+	}
+	if err != nil {
+		return c.explainConnect(ctx, err)
+	}
+	if content.About.ApiType != "VirtualCenter" {
+		return backends.Errorf(backends.KindUnreachable, c.host, "give the address of the vCenter that manages this host",
+			"this is no vCenter but %s", content.About.FullName)
+	}
+	if content.SessionManager == nil || content.PropertyCollector.Value == "" {
+		return backends.Errorf(backends.KindUnreachable, c.host, "give the address of a vCenter, such as https://vcenter.example/sdk",
+			"no vCenter answers there")
+	}
+	c.soap.Version = speak(content.About.ApiVersion)
+	c.vim = &vim25.Client{Client: c.soap, ServiceContent: content, RoundTripper: c}
+	return nil
+}
+
+// speak is the version to speak with a server: its own, never newer than what the library knows.
+func speak(server string) string {
+	if server == "" || newer(server, vim25.Version) {
+		return vim25.Version
+	}
+	return server
+}
+
+// login starts session number seen+1. When somebody else has done so meanwhile there is nothing left to do.
+func (c *Conn) login(ctx context.Context, seen int) error {
+	c.loginMu.Lock()
+	defer c.loginMu.Unlock()
+	if c.logins != seen {
+		return nil
+	}
+	if c.refused != nil {
+		return c.refused
+	}
+	var password string
+	if c.cfg.Password != nil {
+		var err error
+		if password, err = c.cfg.Password(ctx); err != nil {
+			return backends.Errorf(backends.KindAuth, "vCenter "+c.host, "set RDMA_SETUP_PASSWORD or use --password-file", "ask for the password: %w", err)
+		}
+	}
+	err := c.within(ctx, func(ctx context.Context) error {
+		res, err := methods.Login(ctx, patient{c}, &types.Login{
+			This: *c.vim.ServiceContent.SessionManager, UserName: c.cfg.Username, Password: password, Locale: "en_US",
+		})
+		if err == nil {
+			c.user = res.Returnval.UserName
+		}
+		return err
+	})
+	if err == nil {
+		c.logins++
+		return nil
+	}
+	err = c.explainLogin(ctx, err)
+	if backends.KindOf(err) == backends.KindAuth {
+		c.refused = err
+	}
+	return err
+}
+
+func (c *Conn) session() int {
+	c.loginMu.Lock()
+	defer c.loginMu.Unlock()
+	return c.logins
+}
+
+// within bounds one step of connecting by the configured time-out.
+func (c *Conn) within(ctx context.Context, step func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.timeout(), errSilence)
+	defer cancel()
+	err := step(ctx)
+	if err != nil && context.Cause(ctx) == errSilence {
+		return errors.Join(errSilence, err)
+	}
+	return err
+}
+
+// Close logs out and stops waiting. It never fails: a session that cannot be closed ends by itself.
+func (c *Conn) Close() {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	c.watch.close(ctx)
+	_, _ = methods.Logout(ctx, c.soap, &types.Logout{This: *c.vim.ServiceContent.SessionManager})
+	c.soap.CloseIdleConnections()
+}
+
+// VIM is the client to call the library's methods with; calls through it are limited, counted and logged in again.
+func (c *Conn) VIM() *vim25.Client { return c.vim }
+
+// Cost is what this connection has carried so far.
+func (c *Conn) Cost() Cost { return c.meter.cost() }
+
+// User is the name that vCenter gave the session (VSPHERE.LOCAL\admin).
+func (c *Conn) User() string {
+	c.loginMu.Lock()
+	defer c.loginMu.Unlock()
+	return c.user
+}
+
+// URL is the address in use, without user info.
+func (c *Conn) URL() string { return c.soap.URL().String() }
+
+// Thumbprint is the SHA-256 fingerprint that was pinned or accepted, "" when the certificate was verified otherwise.
+func (c *Conn) Thumbprint() string {
+	c.trust.mu.Lock()
+	defer c.trust.mu.Unlock()
+	return colons(c.trust.pin)
+}

@@ -1,0 +1,153 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"reflect"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/vmware/govmomi/fault"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+)
+
+// Limits of one call. A server that takes the call and never answers must not hold the program for ever.
+const (
+	callLimit   = 2 * time.Minute
+	esxcliLimit = 30 * time.Minute // installing a VIB is one call
+	waitSeconds = 60               // how long vCenter holds a WaitForUpdatesEx
+	waitLimit   = waitSeconds*time.Second + 30*time.Second
+)
+
+var errSilence = errors.New("no answer in time")
+
+// RoundTrip makes Conn the round tripper of its client: each call is limited in time; an expired session is renewed
+// and the call made again, which is safe for any call because the server has refused the first; the same holds while
+// vCenter restarts (503). A call that only reads is made once more when the connection breaks.
+func (c *Conn) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
+	seen := c.session()
+	err := patient{c}.RoundTrip(ctx, req, res)
+	if !unauthenticated(err, res) {
+		return err
+	}
+	if err := c.login(ctx, seen); err != nil {
+		return err
+	}
+	reset(res)
+	return patient{c}.RoundTrip(ctx, req, res)
+}
+
+// patient is the round tripper below the session: it waits out a restart and repeats broken reads.
+type patient struct{ c *Conn }
+
+func (p patient) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
+	method := methodOf(req)
+	ctx, cancel := context.WithTimeoutCause(ctx, limitOf(method), errSilence)
+	defer cancel()
+
+	deadline := time.Now().Add(p.c.cfg.timeout())
+	pause := 500 * time.Millisecond
+	broken := 0
+	for {
+		err := p.c.soap.RoundTrip(ctx, req, res)
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			if context.Cause(ctx) == errSilence {
+				return errors.Join(errSilence, err)
+			}
+			return err
+		case isRestarting(err) && time.Now().Add(pause).Before(deadline):
+		case isBroken(err) && reads(method) && broken == 0:
+			broken++
+		default:
+			return err
+		}
+		if !sleep(ctx, pause) {
+			return err
+		}
+		pause = min(2*pause, 4*time.Second)
+		reset(res)
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// methodOf gives the SOAP method's name from the library's body type: *methods.LoginBody -> Login.
+func methodOf(req soap.HasFault) string {
+	return strings.TrimSuffix(reflect.TypeOf(req).Elem().Name(), "Body")
+}
+
+func limitOf(method string) time.Duration {
+	switch method {
+	case "WaitForUpdatesEx":
+		return waitLimit
+	case "ExecuteSoap":
+		return esxcliLimit
+	}
+	return callLimit
+}
+
+// reads tells the methods that change nothing on the far side, or only our own session's views.
+func reads(method string) bool {
+	for _, prefix := range []string{"Retrieve", "ContinueRetrieve", "Query", "Fetch", "CurrentTime", "HasPrivilege", "CreateContainerView", "DestroyView", "WaitForUpdates"} {
+		if strings.HasPrefix(method, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// reset empties a reply so that a second answer is not mixed with the first.
+func reset(res soap.HasFault) { reflect.ValueOf(res).Elem().SetZero() }
+
+func unauthenticated(err error, res soap.HasFault) bool {
+	if err != nil {
+		return fault.Is(err, &types.NotAuthenticated{})
+	}
+	// Without a session some servers do not fault here, but say so of each property.
+	switch body := res.(type) {
+	case *methods.RetrievePropertiesExBody:
+		return body.Res != nil && body.Res.Returnval != nil && missingAuth(body.Res.Returnval.Objects)
+	case *methods.ContinueRetrievePropertiesExBody:
+		return body.Res != nil && missingAuth(body.Res.Returnval.Objects)
+	}
+	return false
+}
+
+func missingAuth(objects []types.ObjectContent) bool {
+	for _, o := range objects {
+		for _, m := range o.MissingSet {
+			if _, ok := m.Fault.Fault.(*types.NotAuthenticated); ok {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func isRestarting(err error) bool {
+	var s *StatusError
+	return errors.As(err, &s) && (s.Code == http.StatusServiceUnavailable || s.Code == http.StatusBadGateway || s.Code == http.StatusGatewayTimeout)
+}
+
+// isBroken tells errors after which it is not known whether the far side has acted.
+func isBroken(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || strings.Contains(err.Error(), "server closed idle connection")
+}

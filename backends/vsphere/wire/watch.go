@@ -1,0 +1,415 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/types"
+)
+
+// watched are the properties that a watch sees, per type. One filter over one list view serves every watch, so that
+// waiting for a hundred tasks or reboots costs one open call.
+var watched = []types.PropertySpec{
+	{Type: "Task", PathSet: []string{"info"}},
+	{Type: "HostSystem", PathSet: []string{"runtime.connectionState", "runtime.bootTime", "runtime.inMaintenanceMode", "runtime.powerState", "summary.rebootRequired"}},
+	{Type: "VirtualMachine", PathSet: []string{"runtime.powerState", "guest.toolsRunningStatus", "guest.ipAddress"}},
+}
+
+// outage is how long the watcher goes on trying while vCenter cannot be reached, a restart of its services included.
+const outage = 20 * time.Minute
+
+// watcher waits for changes of many objects with one collector.
+type watcher struct {
+	conn *Conn
+
+	mu      sync.Mutex
+	watches map[types.ManagedObjectReference][]*watch
+	pending []types.ManagedObjectReference        // not in the view yet
+	inView  map[types.ManagedObjectReference]bool // hosts and VMs stay in it, tasks are watched once
+	done    []types.ManagedObjectReference        // tasks to be taken out of the view with the next change of it
+	running bool
+	closed  bool
+	cancel  context.CancelFunc
+	ended   chan struct{}
+
+	viewMu    sync.Mutex // held while the view is made or changed
+	collector *types.ManagedObjectReference
+	view      types.ManagedObjectReference
+	version   string
+}
+
+type watch struct {
+	mu    sync.Mutex
+	state Object
+	over  bool
+	see   func(Object) bool
+	end   chan error
+}
+
+// learn merges news into the state and tells whether the watch has seen enough. News that were asked for (first) never
+// replace what an update has brought meanwhile.
+func (one *watch) learn(news map[string]any, gone []string, first bool) bool {
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	if one.over {
+		return false
+	}
+	for path, v := range news {
+		if _, has := one.state.Props[path]; !has || !first {
+			one.state.Props[path] = v
+		}
+	}
+	for _, path := range gone {
+		delete(one.state.Props, path)
+	}
+	one.over = one.see(one.state)
+	return one.over
+}
+
+// Watch calls see with the state of ref, at once and whenever it changes, until see returns true; one call at a time.
+// See must not block. Watch returns ErrGone when the object is removed.
+func (c *Conn) Watch(ctx context.Context, ref types.ManagedObjectReference, see func(Object) bool) error {
+	return c.watch.wait(ctx, ref, see)
+}
+
+func (w *watcher) wait(ctx context.Context, ref types.ManagedObjectReference, see func(Object) bool) error {
+	one := &watch{state: Object{Ref: ref, Props: map[string]any{}}, see: see, end: make(chan error, 1)}
+	w.mu.Lock()
+	if w.closed {
+		w.mu.Unlock()
+		return errors.New("the connection to vCenter is closed")
+	}
+	if w.watches == nil {
+		w.watches = map[types.ManagedObjectReference][]*watch{}
+		w.inView = map[types.ManagedObjectReference]bool{}
+	}
+	w.watches[ref] = append(w.watches[ref], one)
+	known := w.inView[ref]
+	if !known {
+		w.pending = append(w.pending, ref)
+	}
+	w.mu.Unlock()
+
+	if err := w.flush(ctx); err != nil {
+		w.forget(ref, one)
+		return err
+	}
+	if known {
+		// The server tells changes only, and this object entered the view before: ask for its state.
+		now, err := w.conn.One(ctx, ref, pathsOf(ref.Type)...)
+		if err != nil {
+			w.forget(ref, one)
+			return err
+		}
+		if one.learn(now.Props, nil, true) {
+			w.forget(ref, one)
+			return nil
+		}
+	}
+	select {
+	case err := <-one.end:
+		return err
+	case <-ctx.Done():
+		w.forget(ref, one)
+		return context.Cause(ctx)
+	}
+}
+
+// flush brings the pending objects into the view, those of other callers too, and sees to it that somebody waits.
+func (w *watcher) flush(ctx context.Context) error {
+	w.viewMu.Lock()
+	defer w.viewMu.Unlock()
+	w.mu.Lock()
+	add, remove := w.pending, w.done
+	w.pending, w.done = nil, nil
+	w.mu.Unlock()
+
+	if len(add) > 0 {
+		gone, err := w.change(ctx, add, remove)
+		if err != nil {
+			w.mu.Lock()
+			w.pending = append(w.pending, add...)
+			w.mu.Unlock()
+			return err
+		}
+		for _, ref := range gone {
+			w.finish(ref, ErrGone)
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.running && !w.closed && len(w.watches) > 0 {
+		w.running = true
+		w.ended = make(chan struct{})
+		var loop context.Context
+		loop, w.cancel = context.WithCancel(context.Background())
+		go w.loop(loop)
+	}
+	return nil
+}
+
+// change alters the view, or makes view, collector and filter when there are none. The caller holds viewMu.
+func (w *watcher) change(ctx context.Context, add, remove []types.ManagedObjectReference) ([]types.ManagedObjectReference, error) {
+	vim := w.conn.vim
+	if w.collector != nil {
+		res, err := methods.ModifyListView(ctx, vim, &types.ModifyListView{This: w.view, Add: add, Remove: remove})
+		if err == nil {
+			w.entered(add)
+			return res.Returnval, nil
+		}
+		if !lost(err) {
+			return nil, err
+		}
+		w.collector = nil
+	}
+	return nil, w.build(ctx)
+}
+
+func (w *watcher) entered(refs []types.ManagedObjectReference) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, ref := range refs {
+		w.inView[ref] = ref.Type != "Task"
+	}
+}
+
+// build makes view, collector and filter afresh over everything that is watched. The caller holds viewMu.
+func (w *watcher) build(ctx context.Context) error {
+	vim := w.conn.vim
+	w.mu.Lock()
+	refs := make([]types.ManagedObjectReference, 0, len(w.watches))
+	for ref := range w.watches {
+		refs = append(refs, ref)
+	}
+	w.done = nil
+	clear(w.inView)
+	w.mu.Unlock()
+
+	view, err := methods.CreateListView(ctx, vim, &types.CreateListView{This: *vim.ServiceContent.ViewManager})
+	if err != nil {
+		return err
+	}
+	pc, err := methods.CreatePropertyCollector(ctx, vim, &types.CreatePropertyCollector{This: vim.ServiceContent.PropertyCollector})
+	if err != nil {
+		return err
+	}
+	_, err = methods.CreateFilter(ctx, vim, &types.CreateFilter{This: pc.Returnval, Spec: types.PropertyFilterSpec{
+		PropSet: watched,
+		ObjectSet: []types.ObjectSpec{{Obj: view.Returnval, Skip: types.NewBool(true), SelectSet: []types.BaseSelectionSpec{
+			&types.TraversalSpec{Type: "ListView", Path: "view"},
+		}}},
+		ReportMissingObjectsInResults: types.NewBool(true),
+	}})
+	if err != nil {
+		return err
+	}
+	res, err := methods.ModifyListView(ctx, vim, &types.ModifyListView{This: view.Returnval, Add: refs})
+	if err != nil {
+		return err
+	}
+	w.collector, w.view, w.version = &pc.Returnval, view.Returnval, ""
+	w.entered(refs)
+	for _, ref := range res.Returnval {
+		w.finish(ref, ErrGone)
+	}
+	return nil
+}
+
+// loop waits for updates as long as somebody watches. When the last watch ends it lets the call that is open run out
+// instead of breaking it off, since a server may keep serving a broken one and swallow the updates meant for the next.
+func (w *watcher) loop(ctx context.Context) {
+	defer close(w.ended)
+	var broken time.Time
+	for {
+		w.mu.Lock()
+		if len(w.watches) == 0 || w.closed {
+			w.running = false
+			w.mu.Unlock()
+			return
+		}
+		w.mu.Unlock()
+
+		err := w.step(ctx)
+		switch {
+		case err == nil:
+			broken = time.Time{}
+			continue
+		case ctx.Err() != nil:
+			w.fail(err)
+			continue
+		case lost(err):
+			w.viewMu.Lock()
+			err = w.build(ctx)
+			w.viewMu.Unlock()
+		}
+		if err == nil {
+			continue
+		}
+		if broken.IsZero() {
+			broken = time.Now()
+		}
+		if hopeless(err) || time.Since(broken) > outage {
+			w.fail(err)
+			continue
+		}
+		sleep(ctx, 2*time.Second)
+	}
+}
+
+func (w *watcher) step(ctx context.Context) error {
+	w.viewMu.Lock()
+	collector, version := w.collector, w.version
+	w.viewMu.Unlock()
+	if collector == nil {
+		return errLost
+	}
+	res, err := methods.WaitForUpdatesEx(ctx, w.conn.vim, &types.WaitForUpdatesEx{
+		This: *collector, Version: version, Options: &types.WaitOptions{MaxWaitSeconds: types.NewInt32(waitSeconds)},
+	})
+	if err != nil || res.Returnval == nil {
+		return err
+	}
+	w.viewMu.Lock()
+	if w.collector != nil && *w.collector == *collector {
+		w.version = res.Returnval.Version
+	}
+	w.viewMu.Unlock()
+	for _, set := range res.Returnval.FilterSet {
+		for _, u := range set.ObjectSet {
+			w.update(u)
+		}
+		for _, m := range set.MissingSet {
+			w.finish(m.Obj, ErrGone)
+		}
+	}
+	return nil
+}
+
+func (w *watcher) update(u types.ObjectUpdate) {
+	if u.Kind == types.ObjectUpdateKindLeave {
+		// Leaving the view is our own doing unless somebody still watches.
+		w.finish(u.Obj, ErrGone)
+		return
+	}
+	w.mu.Lock()
+	watches := append([]*watch(nil), w.watches[u.Obj]...)
+	w.mu.Unlock()
+	news := map[string]any{}
+	var gone []string
+	for _, ch := range u.ChangeSet {
+		if ch.Op == types.PropertyChangeOpAssign || ch.Op == types.PropertyChangeOpAdd {
+			news[ch.Name] = ch.Val
+		} else {
+			gone = append(gone, ch.Name)
+		}
+	}
+	for _, one := range watches {
+		if one.learn(news, gone, false) {
+			w.forget(u.Obj, one)
+			one.end <- nil
+		}
+	}
+}
+
+func (w *watcher) finish(ref types.ManagedObjectReference, err error) {
+	w.mu.Lock()
+	watches := w.watches[ref]
+	delete(w.watches, ref)
+	w.mu.Unlock()
+	for _, one := range watches {
+		one.end <- err
+	}
+}
+
+func (w *watcher) fail(err error) {
+	w.mu.Lock()
+	all := w.watches
+	w.watches = map[types.ManagedObjectReference][]*watch{}
+	w.mu.Unlock()
+	for _, watches := range all {
+		for _, one := range watches {
+			one.end <- err
+		}
+	}
+}
+
+func (w *watcher) forget(ref types.ManagedObjectReference, one *watch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	left := w.watches[ref][:0:0]
+	for _, other := range w.watches[ref] {
+		if other != one {
+			left = append(left, other)
+		}
+	}
+	if len(left) > 0 {
+		w.watches[ref] = left
+		return
+	}
+	if _, was := w.watches[ref]; was {
+		delete(w.watches, ref)
+		if ref.Type == "Task" {
+			w.done = append(w.done, ref)
+		}
+	}
+}
+
+func pathsOf(kind string) []string {
+	for _, set := range watched {
+		if set.Type == kind {
+			return set.PathSet
+		}
+	}
+	return nil
+}
+
+func (w *watcher) close(ctx context.Context) {
+	w.mu.Lock()
+	w.closed = true
+	running, cancel, ended := w.running, w.cancel, w.ended
+	w.mu.Unlock()
+	if !running {
+		return
+	}
+	w.viewMu.Lock()
+	collector := w.collector
+	w.viewMu.Unlock()
+	if collector != nil {
+		// Told to stop, the server answers the open call; merely hanging up would leave it waiting there.
+		_, _ = methods.CancelWaitForUpdates(ctx, w.conn.soap, &types.CancelWaitForUpdates{This: *collector})
+	}
+	select {
+	case <-ended:
+	case <-time.After(time.Second):
+	case <-ctx.Done():
+	}
+	cancel()
+	<-ended
+}
+
+var errLost = errors.New("the collector is gone")
+
+// lost tells that the collector or its view ended with their session.
+func lost(err error) bool {
+	if errors.Is(err, errLost) {
+		return true
+	}
+	switch FaultOf(err).(type) {
+	case *types.ManagedObjectNotFound, *types.InvalidCollectorVersion, *types.NotAuthenticated:
+		return true
+	}
+	return false
+}
+
+// hopeless tells errors that waiting does not mend.
+func hopeless(err error) bool {
+	kind, _, _ := classify(err)
+	switch kind {
+	case "auth", "permission", "permanent", "interrupted":
+		return true
+	}
+	return false
+}
