@@ -119,6 +119,7 @@ type NIC struct {
 	IWARP         bool     `json:"iwarp,omitempty"`
 	RDMAState     string   `json:"rdma_state,omitempty"` // active, activeDefer, down, init, armed, unknown
 	SRIOV         *SRIOV   `json:"sriov,omitempty"`
+	DPU           string   `json:"dpu,omitempty"`    // id of the DPU that owns it (pnic.dpuId), "" on ordinary NICs
 	Switch        string   `json:"switch,omitempty"` // name of the vSwitch or DVS that has it as uplink
 	Roles         []string `json:"roles"`            // traffic of the vmknics on that switch: management, vmotion, vsan, ...
 	Eligible      bool     `json:"eligible"`
