@@ -1,0 +1,249 @@
+package firmware
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
+)
+
+// Inventory is what mlxfwmanager (mlxup, mstfwmanager) prints: the devices, and the updates it made.
+type Inventory struct {
+	scan.Envelope
+	Devices         []Device `json:"devices"`
+	Updates         []Update `json:"updates"`
+	RestartRequired bool     `json:"restart_required"`
+	LogFile         *string  `json:"log_file"`
+}
+
+// Device is one device that mlxfwmanager found.
+type Device struct {
+	Index       *int64      `json:"index"` // nil when the head of the text is cut
+	DeviceType  *string     `json:"device_type"`
+	PartNumber  *string     `json:"part_number"`
+	Description *string     `json:"description"`
+	PSID        *string     `json:"psid"`
+	PCIDevice   *string     `json:"pci_device"` // as printed
+	PCIAddress  *string     `json:"pci_address"`
+	BaseGUID    *string     `json:"base_guid"`
+	BaseMAC     *string     `json:"base_mac"`
+	Ports       []Port      `json:"ports"` // ConnectX-3 and older
+	Versions    []Component `json:"versions"`
+	FWCurrent   *string     `json:"fw_current"`
+	FWAvailable *string     `json:"fw_available"`
+	FWRunning   *string     `json:"fw_running"` // only when it differs from what is stored
+	Status      *string     `json:"status"`     // as printed
+}
+
+// Port holds the addresses of a port.
+type Port struct {
+	Port int64   `json:"port"`
+	GUID *string `json:"guid"`
+	MAC  *string `json:"mac"`
+}
+
+// Component is a part of the firmware: FW, PXE, UEFI.
+type Component struct {
+	Name      string  `json:"name"`
+	Current   *string `json:"current"`
+	Available *string `json:"available"`
+}
+
+// Update is an update of the device with that index.
+type Update struct {
+	Index int64 `json:"index"`
+	OK    bool  `json:"ok"`
+}
+
+var (
+	updating      = regexp.MustCompile(`^Device\s+#([0-9]+)\s*:\s*Updating`)
+	done          = regexp.MustCompile(`\bDone\b`)
+	versionWord   = regexp.MustCompile(`^(?:[0-9]+(?:\.[0-9A-Za-z]+)+|N/A|NA|--?)$`)
+	versionTitles = regexp.MustCompile(`^Current(?:\s+Available)?\b\s*`)
+	portLabel     = regexp.MustCompile(`^Port([1-8]) (GUID|MAC)$`)
+)
+
+func managerLabels() scan.Labels {
+	names := []string{"Device Type", "Part Number", "Description", "PSID", "PCI Device Name", "Base GUID", "Base MAC",
+		"Versions", "Status", "Log File"}
+	for port := 1; port <= 8; port++ {
+		names = append(names, fmt.Sprintf("Port%d GUID", port), fmt.Sprintf("Port%d MAC", port))
+	}
+	return scan.NewLabels(names...)
+}
+
+// MLXFWManager reads "mlxfwmanager".
+func MLXFWManager(text string) Inventory {
+	r := Inventory{Devices: []Device{}, Updates: []Update{}}
+	r.Envelope, text = scan.Begin("mlxfwmanager", text)
+	p := managerReader{inventory: &r}
+	for f := range managerLabels().Fields(text) {
+		p.field(f)
+	}
+	p.closeDevice()
+	r.NotUnderstood(p.understood || len(r.Devices) > 0 || len(r.Updates) > 0 || r.RestartRequired, text)
+	return r
+}
+
+type managerReader struct {
+	inventory  *Inventory
+	device     *Device
+	updating   bool
+	wrapped    **string // the value that the next line may go on with
+	understood bool
+}
+
+func (p *managerReader) closeDevice() {
+	if p.device == nil {
+		return
+	}
+	d := p.device
+	for _, v := range d.Versions {
+		switch {
+		case v.Name == "FW" && d.FWCurrent == nil:
+			d.FWCurrent, d.FWAvailable = v.Current, v.Available
+		case v.Name == "FW (Running)" && d.FWRunning == nil:
+			d.FWRunning = v.Current
+		}
+	}
+	d.PCIAddress = pciOf(d.PCIDevice)
+	p.inventory.Devices = append(p.inventory.Devices, *d)
+	p.device = nil
+}
+
+func (p *managerReader) field(f scan.Field) {
+	wrapped := p.wrapped
+	p.wrapped = nil
+	if f.Label == "" {
+		p.text(f, wrapped)
+		return
+	}
+	if f.Label == "Log File" {
+		if p.inventory.LogFile == nil {
+			p.inventory.LogFile = scan.Str(f.Text)
+		}
+		return
+	}
+	if p.device == nil {
+		p.device = &Device{Ports: []Port{}, Versions: []Component{}}
+	}
+	d := p.device
+	set := func(value **string) {
+		if *value == nil {
+			*value = scan.Str(f.Text)
+			p.wrapped = value
+		}
+	}
+	switch f.Label {
+	case "Device Type":
+		set(&d.DeviceType)
+	case "Part Number":
+		set(&d.PartNumber)
+	case "Description":
+		set(&d.Description)
+	case "PSID":
+		set(&d.PSID)
+	case "PCI Device Name":
+		set(&d.PCIDevice)
+	case "Base GUID":
+		d.BaseGUID = scan.GUID(f.Text)
+	case "Base MAC":
+		d.BaseMAC = scan.MAC(f.Text)
+	case "Versions":
+		d.components(f.Text[len(versionTitles.FindString(f.Text)):])
+	case "Status":
+		set(&d.Status)
+		p.refuse(f.Text)
+	default:
+		d.port(f)
+	}
+}
+
+// text reads what has no label: heads of devices, rows of versions, updates, messages.
+func (p *managerReader) text(f scan.Field, wrapped **string) {
+	r := p.inventory
+	if m := updating.FindStringSubmatch(f.Text); m != nil {
+		p.closeDevice()
+		if index := scan.Int(m[1]); index != nil {
+			r.Updates = append(r.Updates, Update{Index: *index, OK: done.MatchString(f.Text)})
+			p.updating = true
+		}
+		return
+	}
+	if m := deviceHead.FindStringSubmatch(f.Text); m != nil && m[2] == "" {
+		p.closeDevice()
+		p.updating = false
+		p.device = &Device{Index: scan.Int(m[1]), Ports: []Port{}, Versions: []Component{}}
+		return
+	}
+	lower := strings.ToLower(f.Text)
+	switch {
+	case strings.Contains(lower, "restart needed"):
+		r.RestartRequired, p.updating = true, false
+	case strings.Contains(lower, "no devices found"):
+		r.Fail(scan.CodeNoDevices, f.Text[len(marked.FindString(f.Text)):], nil)
+	case strings.Contains(lower, "querying") && strings.Contains(lower, "devices firmware"), strings.Contains(lower, "all listed device"):
+		p.understood = true
+	case p.updating && done.MatchString(f.Text):
+		r.Updates[len(r.Updates)-1].OK, p.updating = true, false
+	case p.refuse(f.Text):
+	case p.device != nil && p.device.components(f.Text):
+	case wrapped != nil && *wrapped != nil && f.Plain():
+		whole := **wrapped + " " + f.Text
+		*wrapped, p.wrapped = &whole, wrapped
+	}
+}
+
+func (p *managerReader) refuse(text string) bool {
+	code, words := refusal(text)
+	if code == "" {
+		return false
+	}
+	p.inventory.Fail(CodeCannotOpen, words, nil)
+	return true
+}
+
+func (d *Device) port(f scan.Field) {
+	m := portLabel.FindStringSubmatch(f.Label)
+	if m == nil {
+		return
+	}
+	number := int64(m[1][0] - '0')
+	if n := len(d.Ports); n == 0 || d.Ports[n-1].Port != number {
+		d.Ports = append(d.Ports, Port{Port: number})
+	}
+	port := &d.Ports[len(d.Ports)-1]
+	if m[2] == "GUID" {
+		port.GUID = scan.GUID(f.Text)
+	} else {
+		port.MAC = scan.MAC(f.Text)
+	}
+}
+
+// components reads "FW (Running)  24.31.2040  N/A", also several behind one another. The last word of a row that shows
+// one version only is the current one.
+func (d *Device) components(text string) bool {
+	words := strings.Fields(text)
+	if len(words) > 64 {
+		return false
+	}
+	found := false
+	for i := 0; i < len(words); {
+		name := i
+		for i < len(words) && !versionWord.MatchString(words[i]) {
+			i++
+		}
+		if i == name || i == len(words) || i-name > 5 {
+			break
+		}
+		c := Component{Name: strings.Join(words[name:i], " "), Current: scan.Str(words[i])}
+		if i++; i < len(words) && versionWord.MatchString(words[i]) {
+			c.Available = scan.Str(words[i])
+			i++
+		}
+		d.Versions = append(d.Versions, c)
+		found = true
+	}
+	return found
+}

@@ -1,0 +1,104 @@
+package firmware
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
+)
+
+// Reset is what mlxfwreset (mstfwreset) prints.
+type Reset struct {
+	scan.Envelope
+	Device           *string     `json:"device"` // as printed
+	PCIAddress       *string     `json:"pci_address"`
+	ResetLevel       *int64      `json:"reset_level"`
+	ResetDescription *string     `json:"reset_description"`
+	Steps            []ResetStep `json:"steps"`
+	FWLoaded         bool        `json:"fw_loaded"`
+}
+
+// ResetStep is one step and how it ended: Done, Skipped, Failed.
+type ResetStep struct {
+	Name   string `json:"name"`
+	Result string `json:"result"`
+}
+
+// CodeResetFailed is the error of a reset that did not come to its end.
+const CodeResetFailed = "reset_failed"
+
+var (
+	resetHead  = regexp.MustCompile(`(?i)reset[ -]level for device,?\s*(\S+)`)
+	resetLevel = regexp.MustCompile(`^([0-9]+)\s*:\s+(.+)$`)
+	resetStep  = regexp.MustCompile(`^(?:-I-\s*)?(\S.*?)\s*\s-\s?([A-Z][A-Za-z]*)\.?$`)
+	supported  = regexp.MustCompile(`\s*-\s*(?:Not )?Supported\s*(\(default\))?\s*$`)
+)
+
+// MLXFWReset reads "mlxfwreset -d DEVICE reset" and the levels of its query.
+func MLXFWReset(text string) Reset {
+	r := Reset{Steps: []ResetStep{}}
+	r.Envelope, text = scan.Begin("mlxfwreset", text)
+	understood, types := false, false
+	for line := range scan.Lines(text) {
+		line = strings.TrimSpace(line)
+		if m := resetHead.FindStringSubmatchIndex(line); m != nil {
+			understood = true
+			if r.Device == nil {
+				device := strings.TrimRight(line[m[2]:m[3]], ":,")
+				r.Device = &device
+			}
+			line = strings.TrimLeft(strings.TrimPrefix(strings.TrimSpace(line[m[3]:]), "is"), " :")
+		}
+		if strings.Contains(line, "Reset-types") || strings.Contains(line, "Reset-sync") {
+			types = true
+		} else if strings.Contains(line, "Reset-levels") {
+			types, understood = false, true
+		}
+		// A long line holds the messages behind one another, each with its mark.
+		for i, piece := range strings.Split(strings.ReplaceAll(line, "-I-", "\n-I-"), "\n") {
+			if piece = strings.TrimSpace(piece); piece != "" && (i > 0 || !types) {
+				understood = r.message(piece) || understood
+			}
+		}
+	}
+	r.PCIAddress = pciOf(r.Device)
+	r.NotUnderstood(understood, text)
+	return r
+}
+
+// message reads a level, a step, the end or a failure.
+func (r *Reset) message(line string) bool {
+	if strings.HasPrefix(line, "-E-") {
+		r.Fail(CodeResetFailed, strings.TrimSpace(line[3:]), nil)
+		return true
+	}
+	if strings.Contains(line, "FW was loaded successfully") {
+		r.FWLoaded = true
+		return true
+	}
+	if strings.Contains(strings.ToLower(line), "reset failed") {
+		r.Fail(CodeResetFailed, line, nil)
+		return true
+	}
+	if m := resetLevel.FindStringSubmatch(line); m != nil {
+		description, _, _ := strings.Cut(m[2], "Continue with reset")
+		if at := supported.FindStringSubmatchIndex(description); at != nil { // a query: its default is what a reset would do
+			if at[2] < 0 {
+				return true
+			}
+			description = description[:at[0]]
+		}
+		if r.ResetLevel == nil {
+			r.ResetLevel, r.ResetDescription = scan.Int(m[1]), scan.Str(description)
+		}
+		return r.ResetLevel != nil
+	}
+	if m := resetStep.FindStringSubmatch(line); m != nil && (strings.HasPrefix(line, "-I-") || m[2] == "Done" || m[2] == "Skipped" || m[2] == "Failed") {
+		r.Steps = append(r.Steps, ResetStep{Name: m[1], Result: m[2]})
+		if strings.HasPrefix(m[2], "Fail") {
+			r.Fail(CodeResetFailed, line, nil)
+		}
+		return true
+	}
+	return false
+}

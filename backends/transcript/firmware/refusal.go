@@ -1,0 +1,45 @@
+// Package firmware reads the output of the Mellanox and NVIDIA firmware tools of MFT and mstflint: flint, mlxconfig,
+// mlxfwmanager, mlxfwreset and mst.
+package firmware
+
+import (
+	"regexp"
+	"strings"
+)
+
+// Errors that the tools share.
+const (
+	CodeCannotOpen  = "cannot_open_device"
+	CodeUnsupported = "unsupported_device"
+)
+
+var (
+	unsupported = regexp.MustCompile(`(?i)unsupported\s+(?:hw\s+)?device|MFE_UNSUPPORTED_DEVICE|device (?:type )?(?:\S+ )?is not supported|unsupported hardware`)
+	cannotOpen  = regexp.MustCompile(`(?i)(?:can(?:not|'t| not)|could not|unable to|failed to)\s+open\b|failed to query\s+\S+\s+device|open failed`)
+	marked      = regexp.MustCompile(`^\s*(?:-[EWI]-|FATAL\s*-)\s*`)
+)
+
+// refusal gives the code of a line that says that the device cannot be worked with, and the line without its mark.
+func refusal(line string) (code, words string) {
+	if !mayRefuse(line) {
+		return "", ""
+	}
+	words = strings.TrimSpace(line[len(marked.FindString(line)):])
+	switch {
+	case unsupported.MatchString(line):
+		return CodeUnsupported, words
+	case cannotOpen.MatchString(line):
+		return CodeCannotOpen, words
+	}
+	return "", ""
+}
+
+// mayRefuse is a cheap look before the expressions.
+func mayRefuse(line string) bool {
+	for _, word := range []string{"-E-", "pen", "upported", "UPPORTED", "uery"} {
+		if strings.Contains(line, word) {
+			return true
+		}
+	}
+	return false
+}
