@@ -1,0 +1,150 @@
+// Package klog reads logs: the kernel log of a guest, and the errors of vSphere and of vmware.log.
+package klog
+
+import (
+	"encoding/json"
+	"maps"
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
+)
+
+// Log is what stands out in a kernel log. Nothing found is a good log, and no error.
+type Log struct {
+	scan.Envelope
+	Events []Event `json:"events"`
+}
+
+// Event is a line that matters. Lines that are equal in code and keys are one event that is counted.
+type Event struct {
+	Code       string
+	PCIAddress *string        // of the device, nil when the line names none
+	Keys       map[string]any // the further keys of the code, by their JSON name
+	Count      int
+}
+
+// Codes of events.
+const (
+	GPUXid            = "gpu_xid"                // xid
+	GPUBARInvalid     = "gpu_bar_invalid"        // bar
+	BARNoSpace        = "bar_no_space"           // bar, size_bytes
+	GPUProbeFailed    = "gpu_probe_failed"       // error
+	GPUNone           = "gpu_none_initialized"   //
+	GPUInitFailed     = "gpu_init_failed"        // status
+	GPUPowerCable     = "gpu_power_cable"        //
+	GPUResetNeeded    = "gpu_reset_needed"       //
+	NICFirmware       = "nic_firmware"           // fw_version
+	PCIeLimited       = "pcie_bandwidth_limited" // available_gbps, capable_gbps, speed_gts, width, limited_at
+	PeermemContext    = "peermem_invalid_context"
+	SymbolMismatch    = "symbol_mismatch"    // module, symbol
+	UnknownSymbol     = "unknown_symbol"     // module, symbol, error
+	ModuleLoadFailure = "module_load_failed" // module, reason
+)
+
+// MarshalJSON writes the event as one flat object.
+func (e Event) MarshalJSON() ([]byte, error) {
+	flat := make(map[string]any, len(e.Keys)+3)
+	maps.Copy(flat, e.Keys)
+	flat["code"], flat["pci_address"], flat["count"] = e.Code, e.PCIAddress, e.Count
+	return json.Marshal(flat)
+}
+
+// Dmesg reads a kernel log: dmesg, journalctl -k, /dev/kmsg, and what modprobe says.
+func Dmesg(text string) Log {
+	r := Log{Events: []Event{}}
+	r.Envelope, text = scan.Begin("dmesg", text)
+	c := collector{seen: map[string]int{}}
+	for line := range scan.AllLines(text) {
+		for _, message := range messages(line) {
+			c.message(message)
+		}
+	}
+	c.flush()
+	r.Events = append(r.Events, c.events...)
+	return r
+}
+
+// messages splits a line in which several messages stand behind one another, each with its time stamp.
+func messages(line string) []string {
+	var out []string
+	from := 0
+	for i := 1; i < len(line); i++ {
+		if line[i] == '[' && line[i-1] == ' ' && isStamp(line[i:]) {
+			out = append(out, line[from:i])
+			from = i
+		}
+	}
+	return append(out, line[from:])
+}
+
+// isStamp tells "[ 4769.352187]".
+func isStamp(s string) bool {
+	end := strings.IndexByte(s[:min(len(s), 24)], ']')
+	if end < 4 {
+		return false
+	}
+	_, err := strconv.ParseFloat(strings.TrimSpace(s[1:end]), 64)
+	return err == nil && strings.Contains(s[:end], ".")
+}
+
+// maxWait is how many lines may stand between a GPU's complaint about a BAR and the line that names it.
+const maxWait = 8
+
+type collector struct {
+	events  []Event
+	seen    map[string]int // index into events by code and keys
+	pending bool           // a BAR was called invalid, its line is still to come
+	waited  int
+}
+
+func (c *collector) message(line string) {
+	if c.pending {
+		if e, ok := barLine(line); ok {
+			c.pending = false
+			c.add(e)
+			return
+		}
+		if c.waited++; c.waited > maxWait {
+			c.flush()
+		}
+	}
+	for _, find := range finders(line) {
+		e, ok := find(line)
+		if !ok {
+			continue
+		}
+		if e.Code != GPUBARInvalid {
+			c.add(e)
+			continue
+		}
+		c.flush()
+		if e, ok := barLine(line); ok {
+			c.add(e)
+		} else {
+			c.pending, c.waited = true, 0
+		}
+	}
+}
+
+// flush gives up waiting for the line of a BAR.
+func (c *collector) flush() {
+	if c.pending {
+		c.pending = false
+		c.add(Event{Code: GPUBARInvalid, Keys: map[string]any{"bar": nil}})
+	}
+}
+
+func (c *collector) add(e Event) {
+	key, err := json.Marshal(e) // the count is still zero, and keys come sorted
+	if err != nil {
+		return
+	}
+	if i, ok := c.seen[string(key)]; ok {
+		c.events[i].Count++
+		return
+	}
+	c.seen[string(key)] = len(c.events)
+	e.Count = 1
+	c.events = append(c.events, e)
+}

@@ -1,0 +1,192 @@
+package klog
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
+)
+
+type finder = func(line string) (Event, bool)
+
+// mark pairs a text that a line must hold with the finder that then looks closer.
+type mark struct {
+	text string
+	find finder
+}
+
+// finders gives those that are worth trying on a line.
+func finders(line string) []finder {
+	var out []finder
+	for _, m := range [...]mark{
+		{"Xid (", xid},
+		{"assigned to your NVIDIA device is invalid", barInvalid},
+		{"no space", noSpace},
+		{"failed with error", probeFailed},
+		{"initialized", noneInitialized},
+		{"RmInitAdapter failed", initFailed},
+		{"power cable", powerCable},
+		{"likely needs to be reset", resetNeeded},
+		{"firmware version:", nicFirmware},
+		{"available PCIe bandwidth", limited},
+		{"invalid context", invalidContext},
+		{"disagrees about version of symbol", symbolMismatch},
+		{"Unknown symbol ", unknownSymbol},
+		{"could not insert", loadFailed},
+	} {
+		if strings.Contains(line, m.text) {
+			out = append(out, m.find)
+		}
+	}
+	return out
+}
+
+const addressPattern = `(?:[0-9A-Fa-f]{4,8}:)?[0-9A-Fa-f]{2,4}:[0-9A-Fa-f]{2}(?:\.[0-9A-Fa-f])?`
+
+var (
+	address       = regexp.MustCompile(`\b[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.[0-7])?\b`)
+	xidLine       = regexp.MustCompile(`NVRM: Xid \((?:PCI:)?(` + addressPattern + `)\):\s*([0-9]+)`)
+	barOf         = regexp.MustCompile(`BAR ?([0-9]+) is \S+ @ \S+ \((?:PCI:)?(` + addressPattern + `)\)`)
+	noSpaceLine   = regexp.MustCompile(`(?:(` + addressPattern + `):\s+)?BAR ([0-9]+) \[mem size (0x[0-9A-Fa-f]+)[^\]]*\]: can't assign; no space`)
+	noSpaceOld    = regexp.MustCompile(`(?:(` + addressPattern + `):\s+)?BAR ([0-9]+): no space for \[mem size (0x[0-9A-Fa-f]+)`)
+	probeOld      = regexp.MustCompile(`nvidia: probe of (` + addressPattern + `) failed with error (-?[0-9]+)`)
+	probeNew      = regexp.MustCompile(`nvidia (` + addressPattern + `): probe with driver nvidia failed with error (-?[0-9]+)`)
+	noneLine      = regexp.MustCompile(`(?i)(?:none of the NVIDIA [a-z ]*?\b(?:were|was|are|is|could be)|no NVIDIA [a-z ]*?)\s*initialized`)
+	initLine      = regexp.MustCompile(`RmInitAdapter failed!?\s*\(([0-9A-Fa-fx]+:[0-9A-Fa-fx]+:[0-9A-Fa-fx]+)\)`)
+	firmwareLine  = regexp.MustCompile(`mlx5_core (` + addressPattern + `):\s+firmware version:\s*(\S+)`)
+	limitedLine   = regexp.MustCompile(`([0-9.]+) Gb/s available PCIe bandwidth, limited by ([0-9.]+) GT/s(?: PCIe)? x([0-9]+) link at (` + addressPattern + `)(?: \(capable of ([0-9.]+) Gb/s)?`)
+	contextLine   = regexp.MustCompile(`nvidia[-_]peermem.*invalid context`)
+	mismatchLine  = regexp.MustCompile(`([\w-]+): disagrees about version of symbol (\S+)`)
+	unknownLine   = regexp.MustCompile(`([\w-]+): Unknown symbol (\S+) \(err(?:or)? (-?[0-9]+)\)`)
+	loadLine      = regexp.MustCompile(`could not insert (?:module )?['"]?([\w./-]+?)['"]?:\s*(.+)$`)
+	oldNVRMSource = regexp.MustCompile(`^([0-9A-Fa-f]{4}):([0-9A-Fa-f]{2})\.([0-7])$`)
+)
+
+// gpuAddress reads an address of NVRM. Old drivers print bus (four digits), slot and function, without the domain.
+func gpuAddress(s string) *string {
+	if m := oldNVRMSource.FindStringSubmatch(s); m != nil {
+		return scan.PCI(strings.TrimPrefix(m[1], "00") + ":" + m[2] + "." + m[3])
+	}
+	return scan.PCI(s)
+}
+
+// anyAddress finds the device that a line speaks of.
+func anyAddress(line string) *string { return scan.PCI(address.FindString(line)) }
+
+func xid(line string) (Event, bool) {
+	m := xidLine.FindStringSubmatch(line)
+	if m == nil {
+		return Event{}, false
+	}
+	return Event{Code: GPUXid, PCIAddress: gpuAddress(m[1]), Keys: map[string]any{"xid": scan.Int(m[2])}}, true
+}
+
+func barInvalid(line string) (Event, bool) {
+	return Event{Code: GPUBARInvalid}, strings.Contains(line, "PCI I/O region")
+}
+
+func barLine(line string) (Event, bool) {
+	if !strings.Contains(line, "BAR") {
+		return Event{}, false
+	}
+	m := barOf.FindStringSubmatch(line)
+	if m == nil {
+		return Event{}, false
+	}
+	return Event{Code: GPUBARInvalid, PCIAddress: gpuAddress(m[2]), Keys: map[string]any{"bar": scan.Int(m[1])}}, true
+}
+
+func noSpace(line string) (Event, bool) {
+	m := noSpaceLine.FindStringSubmatch(line)
+	if m == nil {
+		m = noSpaceOld.FindStringSubmatch(line)
+	}
+	if m == nil {
+		return Event{}, false
+	}
+	return Event{Code: BARNoSpace, PCIAddress: scan.PCI(m[1]), Keys: map[string]any{"bar": scan.Int(m[2]), "size_bytes": scan.Int(m[3])}}, true
+}
+
+func probeFailed(line string) (Event, bool) {
+	m := probeOld.FindStringSubmatch(line)
+	if m == nil {
+		m = probeNew.FindStringSubmatch(line)
+	}
+	if m == nil {
+		return Event{}, false
+	}
+	return Event{Code: GPUProbeFailed, PCIAddress: scan.PCI(m[1]), Keys: map[string]any{"error": scan.Int(m[2])}}, true
+}
+
+func noneInitialized(line string) (Event, bool) {
+	return Event{Code: GPUNone}, noneLine.MatchString(line)
+}
+
+func initFailed(line string) (Event, bool) {
+	m := initLine.FindStringSubmatch(line)
+	if m == nil {
+		return Event{}, false
+	}
+	return Event{Code: GPUInitFailed, PCIAddress: anyAddress(line), Keys: map[string]any{"status": m[1]}}, true
+}
+
+func powerCable(line string) (Event, bool) {
+	return Event{Code: GPUPowerCable, PCIAddress: anyAddress(line)}, strings.Contains(line, "NVRM")
+}
+
+func resetNeeded(line string) (Event, bool) {
+	return Event{Code: GPUResetNeeded, PCIAddress: anyAddress(line)}, strings.Contains(line, "GPU likely needs to be reset")
+}
+
+func nicFirmware(line string) (Event, bool) {
+	m := firmwareLine.FindStringSubmatch(line)
+	if m == nil {
+		return Event{}, false
+	}
+	return Event{Code: NICFirmware, PCIAddress: scan.PCI(m[1]), Keys: map[string]any{"fw_version": m[2]}}, true
+}
+
+func limited(line string) (Event, bool) {
+	m := limitedLine.FindStringSubmatchIndex(line)
+	if m == nil {
+		return Event{}, false
+	}
+	group := func(n int) string {
+		if m[2*n] < 0 {
+			return ""
+		}
+		return line[m[2*n]:m[2*n+1]]
+	}
+	return Event{Code: PCIeLimited, PCIAddress: anyAddress(line[:m[0]]), Keys: map[string]any{
+		"available_gbps": scan.Float(group(1)), "speed_gts": scan.Float(group(2)), "width": scan.Int(group(3)),
+		"limited_at": scan.PCI(group(4)), "capable_gbps": scan.Float(group(5)),
+	}}, true
+}
+
+func invalidContext(line string) (Event, bool) {
+	return Event{Code: PeermemContext}, contextLine.MatchString(line)
+}
+
+func symbolMismatch(line string) (Event, bool) {
+	m := mismatchLine.FindStringSubmatch(line)
+	if m == nil {
+		return Event{}, false
+	}
+	return Event{Code: SymbolMismatch, Keys: map[string]any{"module": m[1], "symbol": m[2]}}, true
+}
+
+func unknownSymbol(line string) (Event, bool) {
+	m := unknownLine.FindStringSubmatch(line)
+	if m == nil {
+		return Event{}, false
+	}
+	return Event{Code: UnknownSymbol, Keys: map[string]any{"module": m[1], "symbol": m[2], "error": scan.Int(m[3])}}, true
+}
+
+func loadFailed(line string) (Event, bool) {
+	m := loadLine.FindStringSubmatch(line)
+	if m == nil || !strings.Contains(line, "modprobe") && !strings.Contains(line, "ERROR") && !strings.Contains(line, "insmod") {
+		return Event{}, false
+	}
+	return Event{Code: ModuleLoadFailure, Keys: map[string]any{"module": m[1], "reason": strings.TrimSpace(m[2])}}, true
+}

@@ -1,0 +1,233 @@
+package klog
+
+import (
+	"encoding/json"
+	"maps"
+	"regexp"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
+)
+
+// Failure is the cause that a task error, vmware.log or vmkernel.log gives for a VM that does not start.
+type Failure struct {
+	scan.Envelope
+	Code   *string        // nil when the text is not understood
+	Cause  *string        // one sentence for people
+	Device *string        // the PCI address that the message names
+	Keys   map[string]any // the further keys of the code, by their JSON name
+}
+
+// Codes of failures.
+const (
+	MMIOSpace            = "mmio_space" // pages_needed, pages_limit
+	NotPassthroughDevice = "not_passthrough_device"
+	DeviceIDMismatch     = "device_id_mismatch"
+	MemoryReservation    = "memory_reservation" // memsize_mb
+	NoInterruptVectors   = "no_interrupt_vectors"
+	VMXNET3Slot          = "vmxnet3_slot"
+	ModuleNotLoaded      = "module_not_loaded" // module
+	PassthroughBARs      = "passthrough_bars"  // bars; no error
+	DevicePowerOnFailed  = "device_power_on_failed"
+)
+
+// BAR is a memory region of a passthrough device as vmware.log lists it.
+type BAR struct {
+	Index     int64 `json:"index"`
+	SizeBytes int64 `json:"size_bytes"`
+}
+
+// MarshalJSON writes the failure as one flat object.
+func (f Failure) MarshalJSON() ([]byte, error) {
+	flat := make(map[string]any, len(f.Keys)+6)
+	maps.Copy(flat, f.Keys)
+	flat["tool"], flat["warnings"], flat["errors"] = f.Tool, f.Warnings, f.Errors
+	flat["code"], flat["cause"], flat["device"] = f.Code, f.Cause, f.Device
+	return json.Marshal(flat)
+}
+
+// symptom is how one code looks. Every expression allows a line break for a blank.
+type symptom struct {
+	code, cause string
+	mark        string // what a text must hold, in lower case, before the expression is tried around it
+	text        *regexp.Regexp
+	keys        func(m []string) (device *string, keys map[string]any)
+}
+
+func deviceOnly(m []string) (*string, map[string]any) { return vsphereAddress(m[1]), nil }
+
+func nothing([]string) (*string, map[string]any) { return nil, nil }
+
+const vsphereAddressPattern = `((?:[0-9A-Fa-f]{4,5}:)?[0-9A-Fa-f]{1,3}:[0-9A-Fa-f]{1,2}[.:][0-9]{1,2})`
+
+// symptoms are in order of how special they are. Sources: Broadcom KB 323402 (pages), vSphere Networking "Host Is Out of
+// Interrupt Vectors"; the others are the texts of ESXi 6.5 to 8.
+func symptoms() []symptom {
+	return []symptom{
+		{
+			MMIOSpace, "The VM's MMIO window is too small for its passthrough devices.", "pages",
+			regexp.MustCompile(`(?i)pages\s+needed\s+\(?([0-9]+)\)?\s+exceeds?\s+(?:the\s+)?limit\s+(?:of\s+)?\(?([0-9]+)\)?`),
+			func(m []string) (*string, map[string]any) {
+				return nil, map[string]any{"pages_needed": scan.Int(m[1]), "pages_limit": scan.Int(m[2])}
+			},
+		},
+		{
+			NotPassthroughDevice, "The device given to the VM is not set aside for passthrough on this host.", "passthrough device",
+			regexp.MustCompile(`(?i)device\s+` + vsphereAddressPattern + `\s+is\s+not\s+a\s+passthrough\s+device`), deviceOnly,
+		},
+		{
+			NotPassthroughDevice, "The device given to the VM is not set aside for passthrough on this host.", "passthrough device",
+			regexp.MustCompile(`(?i)is\s+not\s+a\s+passthrough\s+device`), nothing,
+		},
+		{
+			DeviceIDMismatch, "The host has another device at the address that the VM asks for.", "does not match",
+			regexp.MustCompile(`(?i)(?:systemId|deviceId|vendorId)\s+does\s+not\s+match\s[^.]*?currently\s+at\s+` + vsphereAddressPattern), deviceOnly,
+		},
+		{
+			DeviceIDMismatch, "The host has another device at the address that the VM asks for.", "does not match",
+			regexp.MustCompile(`(?i)(?:systemId|deviceId|vendorId)\s+does\s+not\s+match`), nothing,
+		},
+		{
+			MemoryReservation, "A VM with passthrough devices needs all its memory reserved.", "sched.mem.min",
+			regexp.MustCompile(`(?i)memory\s+reservation\s*\(sched\.mem\.min\)\s+should\s+be\s+equal\s+to\s+memsize\s*\(?\s*([0-9]+)`),
+			func(m []string) (*string, map[string]any) { return nil, map[string]any{"memsize_mb": scan.Int(m[1])} },
+		},
+		{
+			NoInterruptVectors, "The host has no interrupt vectors left for another virtual function.", "out of interrupt vectors",
+			regexp.MustCompile(`(?i)out\s+of\s+interrupt\s+vectors`), nothing,
+		},
+		{
+			NoInterruptVectors, "The host has no interrupt vectors left for another virtual function.", "failed to register interrupt",
+			regexp.MustCompile(`(?i)failed\s+to\s+register\s+interrupt`), nothing,
+		},
+		{
+			VMXNET3Slot, "The VM has no PCIe slot left for a vmxnet3 adapter.", "failed to reserve slot",
+			regexp.MustCompile(`(?i)failed\s+to\s+reserve\s+slot\s+for\s+(?:a\s+)?vmxnet3`), nothing,
+		},
+		{
+			ModuleNotLoaded, "A kernel module that the hypervisor needs is not loaded.", "module",
+			regexp.MustCompile("(?i)(?:make\\s+sure\\s+(?:that\\s+)?the\\s+kernel\\s+module\\s+[`'\"]?([\\w-]+)[`'\"]?\\s+is\\s+loaded|(?:load|insert)\\s+(?:the\\s+)?(?:vm)?kernel\\s+module\\s+[`'\"]?([\\w-]+)|kernel\\s+module\\s+[`'\"]([\\w-]+)[`'\"]\\s+(?:is\\s+not|must\\s+be|needs\\s+to\\s+be|has\\s+to\\s+be)\\s+loaded|load\\s+(?:the\\s+)?[`'\"]?([\\w-]+?)[`'\"]?\\s+(?:vm)?kernel\\s+module)"),
+			func(m []string) (*string, map[string]any) {
+				return nil, map[string]any{"module": m[1] + m[2] + m[3] + m[4]}
+			},
+		},
+	}
+}
+
+// VSphereError reads the text of a task error, of vmware.log or of vmkernel.log.
+func VSphereError(text string) Failure {
+	var f Failure
+	f.Envelope, text = scan.Begin("vsphere_error", text)
+	lower := strings.ToLower(text)
+	for _, s := range symptoms() {
+		if m := around(text, lower, s.mark, s.text); m != nil {
+			f.Device, f.Keys = s.keys(m)
+			if s.code == NoInterruptVectors {
+				f.Device = interruptDevice(text)
+			}
+			return f.is(s.code, s.cause)
+		}
+	}
+	if device, bars := passthroughBARs(text); len(bars) > 0 {
+		f.Device, f.Keys = device, map[string]any{"bars": bars}
+		return f.is(PassthroughBARs, "The log lists the memory regions of a passthrough device.")
+	}
+	if around(text, lower, "devicepoweron", devicePowerOn) != nil {
+		return f.is(DevicePowerOnFailed, "A device of the VM could not be powered on; vmware.log tells which and why.")
+	}
+	f.NotUnderstood(false, text)
+	return f
+}
+
+func (f Failure) is(code, cause string) Failure {
+	f.Code, f.Cause = &code, &cause
+	return f
+}
+
+var devicePowerOn = regexp.MustCompile(`(?i)DevicePowerOn['"]?\s+power(?:ed)?\s+on\s+failed`)
+
+// around tries an expression in the neighbourhood of every mark, wherever a line break took the place of a blank.
+func around(text, lower, mark string, expression *regexp.Regexp) []string {
+	const before, after = 512, 768
+	if len(lower) != len(text) { // a letter whose lower case is longer: the offsets would not fit
+		lower = text
+	}
+	first, _, _ := strings.Cut(mark, " ")
+	for from, tries := 0, 0; tries < 4096; tries++ {
+		i := strings.Index(lower[from:], first)
+		if i < 0 {
+			return nil
+		}
+		at := from + i
+		from = at + len(first)
+		if !follows(lower[at:], mark) {
+			continue
+		}
+		if m := expression.FindStringSubmatch(text[max(0, at-before):min(len(text), at+after)]); m != nil {
+			return m
+		}
+	}
+	return nil
+}
+
+// follows tells whether s begins with the words of mark, with any blanks between them.
+func follows(s, mark string) bool {
+	for i, word := range strings.Fields(mark) {
+		if i > 0 {
+			trimmed := strings.TrimLeft(s, " \t\n")
+			if len(trimmed) == len(s) {
+				return false
+			}
+			s = trimmed
+		}
+		if !strings.HasPrefix(s, word) {
+			return false
+		}
+		s = s[len(word):]
+	}
+	return true
+}
+
+// vsphereAddress reads an address of a vSphere message: bus:slot.function in decimal, unless a domain or a hexadecimal
+// digit shows that it is one of vmkernel's.
+func vsphereAddress(s string) *string {
+	if strings.Count(s, ":") > 1 || strings.ContainsAny(s, "abcdefABCDEF") {
+		return scan.PCI(s)
+	}
+	return scan.DecimalPCI(s)
+}
+
+var (
+	interruptBDF = regexp.MustCompile(`(?i)(?:BDF\s*=\s*|PCIPassthruChangeIntrSettings:\s*|VMKPCIPassthru:[^\n]*?)` + vsphereAddressPattern)
+	barListed    = regexp.MustCompile(`(?i)Device\s+` + vsphereAddressPattern + `\s+barIndex\s+([0-9]+)\s[^\n]*?\bsize\s+(0x[0-9A-Fa-f]+|[0-9]+)`)
+)
+
+// interruptDevice is the virtual function that got no interrupt: a line beside the message names it.
+func interruptDevice(text string) *string {
+	for line := range scan.AllLines(text) {
+		if strings.Contains(line, "BDF") || strings.Contains(line, "PCIPassthru") {
+			if m := interruptBDF.FindStringSubmatch(line); m != nil {
+				return vsphereAddress(m[1])
+			}
+		}
+	}
+	return nil
+}
+
+// passthroughBARs reads the regions of the first device that the log lists.
+func passthroughBARs(text string) (device *string, bars []BAR) {
+	for line := range scan.AllLines(text) {
+		if !strings.Contains(line, "barIndex") {
+			continue
+		}
+		for _, m := range barListed.FindAllStringSubmatch(line, 16) {
+			address, index, size := vsphereAddress(m[1]), scan.Int(m[2]), scan.Int(m[3])
+			if address == nil || index == nil || size == nil || device != nil && *device != *address {
+				continue
+			}
+			device = address
+			bars = append(bars, BAR{*index, *size})
+		}
+	}
+	return device, bars
+}
