@@ -1,0 +1,28 @@
+// Package assets holds the tables and texts that are built into the program: which packages a guest needs, what is
+// known of GPUs, the schema of the answers and example answers. It imports nothing of the program.
+package assets
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+)
+
+//go:embed *.yaml answers.schema.json examples
+var files embed.FS
+
+// FS gives everything that is built in.
+func FS() fs.FS { return files }
+
+// Schema gives the JSON Schema of the answers as it is kept in the repository; a test of package answers holds it
+// against the code.
+func Schema() ([]byte, error) { return files.ReadFile("answers.schema.json") }
+
+// Example gives example answers for a mode: pvrdma, sriov, gpudirect.
+func Example(mode string) ([]byte, error) {
+	b, err := files.ReadFile("examples/answers-" + mode + ".yaml")
+	if err != nil {
+		return nil, fmt.Errorf("no example for mode %q", mode)
+	}
+	return b, nil
+}

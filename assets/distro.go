@@ -1,0 +1,96 @@
+package assets
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	yaml "go.yaml.in/yaml/v3"
+)
+
+// A Distro is what a family of guests needs for RDMA.
+type Distro struct {
+	IDs      []string `yaml:"ids"`      // os-release ID
+	From     string   `yaml:"from"`     // lowest VERSION_ID
+	Manager  string   `yaml:"manager"`  // apt, dnf (yum where there is no dnf)
+	Packages []string `yaml:"packages"` // in the order of installation
+	// Reload: the port stays down after every boot until vmw_pvrdma is loaded again (seed 000, "known issue").
+	Reload bool `yaml:"reload"`
+	// ModulesPackage is where a missing kernel module is found; KERNEL stands for uname -r.
+	ModulesPackage string `yaml:"modules_package"`
+	Source         string `yaml:"source"`
+}
+
+// Distros gives the table of distributions.
+func Distros() ([]Distro, error) {
+	var ds []Distro
+	if err := table("packages.yaml", &ds); err != nil {
+		return nil, err
+	}
+	return ds, nil
+}
+
+// DistroFor finds what fits a guest's ID, VERSION_ID and ID_LIKE; false when nothing does.
+func DistroFor(id, version string, like []string) (Distro, bool) {
+	ds, err := Distros()
+	if err != nil {
+		return Distro{}, false
+	}
+	for _, name := range append([]string{id}, like...) {
+		for _, d := range ds {
+			// A derivative counts its versions in its own way, so only the ID itself is held against From.
+			if slices.Contains(d.IDs, name) {
+				return d, name != id || !older(version, d.From)
+			}
+		}
+	}
+	return Distro{}, false
+}
+
+// Managed gives the packages of every distribution, for one query of what is installed.
+func Managed() ([]string, error) {
+	ds, err := Distros()
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for _, d := range ds {
+		all = append(all, d.Packages...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all), nil
+}
+
+// older compares dotted versions by their numbers; what is no number counts as 0.
+func older(a, b string) bool {
+	x, y := strings.Split(a, "."), strings.Split(b, ".")
+	for i := range max(len(x), len(y)) {
+		if p, q := number(x, i), number(y, i); p != q {
+			return p < q
+		}
+	}
+	return false
+}
+
+func number(parts []string, i int) int {
+	if i >= len(parts) {
+		return 0
+	}
+	n, err := strconv.Atoi(parts[i])
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func table(name string, into any) error {
+	b, err := files.ReadFile(name)
+	if err != nil {
+		return fmt.Errorf("built-in table %s: %w", name, err)
+	}
+	if err := yaml.Unmarshal(b, into); err != nil {
+		return fmt.Errorf("built-in table %s: %w", name, err)
+	}
+	return nil
+}

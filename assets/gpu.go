@@ -1,0 +1,37 @@
+package assets
+
+import "slices"
+
+// A GPU is one model of the table: sizes in GB (GiB) as seen by one PCI function.
+type GPU struct {
+	Name        string   `yaml:"name" json:"name"` // as the mmio command takes it: a100-80g
+	Model       string   `yaml:"model" json:"model"`
+	IDs         []string `yaml:"ids" json:"ids"` // vendor:device of a function, lower case hexadecimal
+	Framebuffer int      `yaml:"framebuffer" json:"framebuffer_gb"`
+	BAR1        int      `yaml:"bar1" json:"bar1_gb"`                  // 0: 256 MiB, no entry in the MMIO sum
+	Functions   int      `yaml:"functions" json:"functions,omitempty"` // GPUs on a board; 0: one
+	Verified    bool     `yaml:"verified" json:"verified"`             // BAR1 is a measured fact, not a rule's result
+	Source      string   `yaml:"source" json:"source"`
+}
+
+// GPUs gives the table of GPUs.
+func GPUs() ([]GPU, error) {
+	var gs []GPU
+	if err := table("gpus.yaml", &gs); err != nil {
+		return nil, err
+	}
+	return gs, nil
+}
+
+// GPUByID finds a model by the PCI ids of a function: "10de", "20b5".
+func GPUByID(vendor, device string) (GPU, bool) {
+	gs, err := GPUs()
+	if err != nil {
+		return GPU{}, false
+	}
+	i := slices.IndexFunc(gs, func(g GPU) bool { return slices.Contains(g.IDs, vendor+":"+device) })
+	if i < 0 {
+		return GPU{}, false
+	}
+	return gs[i], true
+}
