@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/rdma-setup/rdma-setup/backends/transcript/linux"
+	"github.com/rdma-setup/rdma-setup/backends/transcript/nvidia"
 	"github.com/rdma-setup/rdma-setup/backends/transcript/perftest"
+	"github.com/rdma-setup/rdma-setup/backends/transcript/verbs"
 )
 
 // Tools returns every tool, ordered by id.
@@ -17,6 +20,23 @@ func Tools() []Tool {
 		named("ib_write_lat", perftest.Latency),
 		named("ib_read_lat", perftest.Latency),
 		named("ibv_rc_pingpong", perftest.PingPong),
+		single("ibv_devices", verbs.Devices),
+		single("ibv_devinfo", verbs.DevInfo),
+		single("ibstat", verbs.IBStat),
+		single("ibstatus", verbs.IBStatus),
+		single("ibdev2netdev", verbs.Netdev),
+		single("rdma_link", verbs.RDMALinks),
+		single("show_gids", verbs.GIDs),
+		single("ofed_info", verbs.OFED),
+		single("ip_addr", linux.IPAddr),
+		single("ethtool_i", linux.Driver),
+		single("ethtool_s", linux.Counters),
+		single("mlnx_qos", linux.QoS),
+		single("lsmod", linux.Modules),
+		single("lspci", linux.PCI),
+		single("nvidia_smi", nvidia.SMI),
+		single("nvidia_smi_q", nvidia.Query),
+		single("nvidia_smi_topo", nvidia.Topo),
 	}
 	slices.SortFunc(tools, func(a, b Tool) int { return cmp.Compare(a.ID, b.ID) })
 	return tools

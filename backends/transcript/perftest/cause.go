@@ -160,7 +160,7 @@ func specialCause(lower string) string {
 		return "qp_rtr_failed"
 	case strings.Contains(lower, "version") && containsAny(lower, "mismatch", "differ", "incompatib", "not compatible", "match"):
 		return "version_mismatch"
-	case strings.Contains(lower, "gid") && !strings.Contains(lower, "gid index  ") && containsAny(lower, failing...):
+	case strings.Contains(lower, "gid") && containsAny(lower, failing...):
 		return "gid_missing"
 	case (strings.Contains(lower, "rdma cm") || strings.Contains(lower, "rdma_cm")) && !strings.Contains(lower, "socket") && containsAny(lower, failing...):
 		return "rdma_cm_failed"

@@ -129,7 +129,7 @@ func (p *parser) run() {
 			}
 			continue
 		}
-		if scan.IsFence(line) || line[0] != '#' && scan.IsPrompt(line) {
+		if scan.IsFence(line) || line[0] != '#' && scan.IsPrompt(line) || isOption(line) {
 			continue
 		}
 		p.words(line)
@@ -166,6 +166,12 @@ func (p *parser) words(line string) {
 // isDashes tells a line of three or more dashes, as perftest draws above and below its blocks.
 func isDashes(line string) bool { return len(line) >= 3 && strings.Trim(line, "-") == "" }
 
+// isOption tells a line of the usage text, which names everything that can go wrong.
+func isOption(line string) bool {
+	rest := strings.TrimPrefix(strings.TrimPrefix(line, "-"), "-")
+	return len(rest) < len(line) && rest != "" && (rest[0] >= 'a' && rest[0] <= 'z' || rest[0] >= 'A' && rest[0] <= 'Z')
+}
+
 func (p *parser) title(lower string) {
 	if !strings.Contains(lower, "test") || !strings.Contains(lower, "bw") && !strings.Contains(lower, "latency") {
 		return
@@ -179,7 +185,7 @@ func (p *parser) title(lower string) {
 		case "bidirectional", "directional":
 			both = both || w != "directional" || i > 0 && words[i-1] == "bi"
 		case "test":
-			if !measured {
+			if !measured || words[i-1] != "bw" && words[i-1] != "latency" && words[i-1] != "load" {
 				continue
 			}
 			p.understood = true

@@ -284,6 +284,9 @@ func (t *table) result(key, value string) bool {
 	}
 	if c == size {
 		t.close()
+		if len(t.rows) > 0 && !t.results { // the block repeats the table above it
+			return true
+		}
 		t.open, t.results = &row{}, true
 	}
 	t.open.values[c], t.open.set[c] = *f, true

@@ -1,0 +1,351 @@
+package linux
+
+import (
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
+)
+
+// PCIResult is the text of lspci, with any of -nn, -n, -D, -v, -vvv, also grepped.
+type PCIResult struct {
+	scan.Envelope
+	Devices []PCIDevice `json:"devices"`
+	Links   []PCILink   `json:"links"` // LnkCap and LnkSta lines that stand before any device
+}
+
+// PCIDevice is one function.
+type PCIDevice struct {
+	PCIAddress    string         `json:"pci_address"`
+	ClassName     *string        `json:"class_name"`
+	ClassID       *string        `json:"class_id"`
+	Description   *string        `json:"description"` // vendor and device, without ids and revision
+	VendorID      *string        `json:"vendor_id"`
+	DeviceID      *string        `json:"device_id"`
+	Revision      *string        `json:"revision"`
+	Subsystem     *string        `json:"subsystem"`
+	PhysicalSlot  *string        `json:"physical_slot"`
+	NUMANode      *int64         `json:"numa_node"`
+	BARs          []BAR          `json:"bars"`
+	ResizableBARs []ResizableBAR `json:"resizable_bars"`
+	Link          *PCILink       `json:"link"`
+	SRIOV         *SRIOV         `json:"sriov"`
+	Driver        *string        `json:"driver"`
+	KernelModules []string       `json:"kernel_modules"`
+	PartNumber    *string        `json:"part_number"`
+	SerialNumber  *string        `json:"serial_number"`
+}
+
+// BAR is one Region of the function itself.
+type BAR struct {
+	Index        *int64  `json:"index"`
+	Kind         string  `json:"kind"` // memory, io
+	Base         *string `json:"base"` // 0x..
+	Bits         *int64  `json:"bits"` // 32, 64
+	Prefetchable *bool   `json:"prefetchable"`
+	SizeBytes    int64   `json:"size_bytes"`
+}
+
+// ResizableBAR is one BAR of the capability Physical Resizable BAR.
+type ResizableBAR struct {
+	Index        *int64 `json:"index"`
+	CurrentBytes *int64 `json:"current_bytes"`
+}
+
+// PCILink is what the link can do and what it does; GT/s and lanes.
+type PCILink struct {
+	CapSpeedGTs *float64 `json:"cap_speed_gts"`
+	CapWidth    *int64   `json:"cap_width"`
+	StaSpeedGTs *float64 `json:"sta_speed_gts"`
+	StaWidth    *int64   `json:"sta_width"`
+}
+
+// SRIOV is the SR-IOV capability of a physical function.
+type SRIOV struct {
+	InitialVFs *int64 `json:"initial_vfs"`
+	TotalVFs   *int64 `json:"total_vfs"`
+	NumVFs     *int64 `json:"num_vfs"`
+}
+
+// PCI reads the text of lspci.
+func PCI(text string) PCIResult {
+	p := pciParser{}
+	p.result.Devices, p.result.Links = []PCIDevice{}, []PCILink{}
+	p.result.Envelope, text = scan.Begin("lspci", text)
+	for line := range scan.Lines(text) {
+		line = strings.TrimLeft(line, " \t")
+		if line == "" {
+			continue
+		}
+		p.line(line)
+	}
+	p.result.NotUnderstood(len(p.result.Devices)+len(p.result.Links) > 0, text)
+	return p.result
+}
+
+type pciParser struct {
+	result  PCIResult
+	device  *PCIDevice
+	section string // name of the capability
+	carry   string // a line that the terminal wrapped
+}
+
+func (p *pciParser) line(line string) {
+	if c := line[0]; c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F' {
+		if p.head(line) {
+			return
+		}
+	}
+	if p.carry != "" {
+		carried := p.carry
+		p.carry = ""
+		if !startsKey(line) {
+			line = carried + " " + line
+			if p.device != nil && p.again(line) {
+				return
+			}
+		}
+	}
+	key, value, ok := strings.Cut(line, ":")
+	if !ok {
+		return
+	}
+	value = strings.TrimLeft(value, " \t")
+	switch key {
+	case "LnkCap":
+		p.link(line, value, true)
+	case "LnkSta":
+		p.link(line, value, false)
+	case "Capabilities":
+		_, p.section, _ = strings.Cut(value, "] ")
+	default:
+		if p.device != nil {
+			p.detail(line, key, value)
+		}
+	}
+}
+
+// startsKey tells a line that begins with a key of lspci, and so goes on nothing.
+func startsKey(line string) bool {
+	key, _, ok := strings.Cut(line, ":")
+	return ok && len(key) < 32 && !strings.ContainsAny(key, ",[(") && key[0] >= 'A' && key[0] <= 'Z'
+}
+
+// again takes a head line whose end came with the next line.
+func (p *pciParser) again(line string) bool {
+	if scan.PCI(scan.Word(line)) == nil {
+		return false
+	}
+	p.result.Devices = p.result.Devices[:len(p.result.Devices)-1]
+	return p.head(line)
+}
+
+// head reads "3b:00.0 Ethernet controller [0200]: Mellanox ... [15b3:1017] (rev 01)" and the forms of -n and without -nn.
+func (p *pciParser) head(line string) bool {
+	word, rest, ok := strings.Cut(line, " ")
+	if !ok || len(word) < 7 || len(word) > 16 || word[len(word)-2] != '.' {
+		return false
+	}
+	address := scan.PCI(word)
+	class, description, ok := strings.Cut(rest, ": ")
+	if address == nil || !ok {
+		return false
+	}
+	d := PCIDevice{PCIAddress: *address, BARs: []BAR{}, ResizableBARs: []ResizableBAR{}, KernelModules: []string{}}
+	d.class(strings.TrimSpace(class))
+	d.describe(strings.TrimSpace(description))
+	p.result.Devices = append(p.result.Devices, d)
+	p.device, p.section, p.carry = &p.result.Devices[len(p.result.Devices)-1], "", ""
+	if d.ClassID != nil && d.VendorID == nil && len(line) < 512 {
+		p.carry = line
+	}
+	return true
+}
+
+func (d *PCIDevice) class(s string) {
+	if name, id, ok := cutBrackets(s); ok && len(id) == 4 && scan.HexID(id) != nil {
+		d.ClassName, d.ClassID = scan.Str(name), scan.HexID(id)
+		return
+	}
+	if id := strings.TrimPrefix(s, "Class "); len(id) == 4 && scan.HexID(id) != nil {
+		d.ClassID = scan.HexID(id)
+		return
+	}
+	d.ClassName = scan.Str(s)
+}
+
+func (d *PCIDevice) describe(s string) {
+	for strings.HasSuffix(s, ")") {
+		i := strings.LastIndex(s, "(")
+		if strings.HasSuffix(s, "])") { // (prog-if 01 [AHCI 1.0])
+			i = strings.LastIndex(s, "(prog-if")
+		}
+		if i < 0 {
+			break
+		}
+		inside := s[i+1 : len(s)-1]
+		if rev, ok := strings.CutPrefix(inside, "rev "); ok {
+			d.Revision = scan.HexID(rev)
+		} else if !strings.HasPrefix(inside, "prog-if") {
+			break
+		}
+		s = strings.TrimSpace(s[:i])
+	}
+	if name, ids, ok := cutBrackets(s); ok && d.ids(ids) {
+		s = name
+	} else if d.ids(s) {
+		s = ""
+	}
+	d.Description = scan.Str(s)
+}
+
+// cutBrackets splits "name [inside]".
+func cutBrackets(s string) (name, inside string, ok bool) {
+	i := strings.LastIndexByte(s, '[')
+	if i < 0 || !strings.HasSuffix(s, "]") {
+		return s, "", false
+	}
+	return strings.TrimSpace(s[:i]), s[i+1 : len(s)-1], true
+}
+
+// ids reads "15b3:1017".
+func (d *PCIDevice) ids(s string) bool {
+	if len(s) != 9 || s[4] != ':' {
+		return false
+	}
+	vendor, device := scan.HexID(s[:4]), scan.HexID(s[5:])
+	if vendor == nil || device == nil {
+		return false
+	}
+	d.VendorID, d.DeviceID = vendor, device
+	return true
+}
+
+func (p *pciParser) detail(line, key, value string) {
+	d := p.device
+	switch {
+	case key == "Subsystem":
+		set(&d.Subsystem, scan.Str(value))
+	case key == "Physical Slot":
+		set(&d.PhysicalSlot, scan.Str(value))
+	case key == "NUMA node":
+		set(&d.NUMANode, scan.LeadingInt(value))
+	case key == "Kernel driver in use":
+		set(&d.Driver, scan.Str(value))
+	case key == "Kernel modules":
+		for m := range strings.SplitSeq(value, ",") {
+			if m = strings.TrimSpace(m); m != "" {
+				d.KernelModules = append(d.KernelModules, m)
+			}
+		}
+	case key == "[PN] Part number":
+		set(&d.PartNumber, scan.Str(value))
+	case key == "[SN] Serial number":
+		set(&d.SerialNumber, scan.Str(value))
+	case key == "Initial VFs":
+		p.sriov(line)
+	case strings.HasPrefix(key, "Region "):
+		p.region(line, key, value)
+	case strings.HasPrefix(key, "BAR ") && !strings.HasPrefix(p.section, "Virtual Resizable"):
+		if size, ok := scan.After(value, "current size:"); ok {
+			d.ResizableBARs = append(d.ResizableBARs, ResizableBAR{scan.Int(key[4:]), scan.Size(scan.Word(size))})
+		}
+	}
+}
+
+// region reads "0: Memory at 38fffe000000 (64-bit, prefetchable) [size=32M]".
+func (p *pciParser) region(line, key, value string) {
+	if strings.HasPrefix(p.section, "Single Root") {
+		return
+	}
+	size, ok := scan.Between(value, "[size=", "]")
+	if !ok {
+		p.carry = line
+		return
+	}
+	bytes := scan.Size(size)
+	if bytes == nil {
+		return
+	}
+	b := BAR{Index: scan.Int(key[len("Region "):]), SizeBytes: *bytes}
+	if at, ok := scan.After(value, "Memory at "); ok {
+		b.Kind, b.Base = "memory", base(at)
+		prefetchable := !strings.Contains(value, "non-prefetchable")
+		b.Prefetchable = &prefetchable
+		if attributes, ok := scan.Between(at, "(", ")"); ok {
+			b.Bits = scan.LeadingInt(attributes)
+		}
+	} else if at, ok := scan.After(value, "I/O ports at "); ok {
+		b.Kind, b.Base = "io", base(at)
+	} else {
+		return
+	}
+	p.device.BARs = append(p.device.BARs, b)
+}
+
+// base reads the address of a region; "<ignored>" and "<unassigned>" have none.
+func base(s string) *string {
+	word := strings.ToLower(strings.TrimPrefix(scan.Word(s), "0x"))
+	if word == "" || strings.Trim(word, "0123456789abcdef") != "" {
+		return nil
+	}
+	word = "0x" + word
+	return &word
+}
+
+// sriov reads "Initial VFs: 8, Total VFs: 8, Number of VFs: 0, Function Dependency Link: 00".
+func (p *pciParser) sriov(line string) {
+	var s SRIOV
+	for part := range strings.SplitSeq(line, ",") {
+		key, value, _ := strings.Cut(part, ":")
+		switch strings.TrimSpace(key) {
+		case "Initial VFs":
+			s.InitialVFs = scan.LeadingInt(value)
+		case "Total VFs":
+			s.TotalVFs = scan.LeadingInt(value)
+		case "Number of VFs":
+			s.NumVFs = scan.LeadingInt(value)
+		}
+	}
+	if s.NumVFs == nil {
+		p.carry = line
+	}
+	p.device.SRIOV = &s
+}
+
+// link reads "Port #0, Speed 16GT/s, Width x16, ASPM not supported" and "Speed 8GT/s (downgraded), Width x8 (ok)".
+func (p *pciParser) link(line, value string, capability bool) {
+	if !strings.Contains(value, "Width") {
+		p.carry = line
+		return
+	}
+	var speed *float64
+	var width *int64
+	if s, ok := scan.After(value, "Speed "); ok {
+		speed = scan.LeadingFloat(s)
+	}
+	if s, ok := scan.After(value, "Width x"); ok {
+		width = scan.LeadingInt(s)
+	}
+	l := p.openLink(capability)
+	if capability {
+		l.CapSpeedGTs, l.CapWidth = speed, width
+	} else {
+		l.StaSpeedGTs, l.StaWidth = speed, width
+	}
+}
+
+// openLink returns the link that a LnkCap or LnkSta line belongs to.
+func (p *pciParser) openLink(capability bool) *PCILink {
+	if p.device != nil {
+		if p.device.Link == nil {
+			p.device.Link = &PCILink{}
+		}
+		return p.device.Link
+	}
+	n := len(p.result.Links)
+	if capability || n == 0 || p.result.Links[n-1].StaWidth != nil || p.result.Links[n-1].StaSpeedGTs != nil {
+		p.result.Links = append(p.result.Links, PCILink{})
+		n++
+	}
+	return &p.result.Links[n-1]
+}

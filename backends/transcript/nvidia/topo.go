@@ -1,0 +1,138 @@
+package nvidia
+
+import (
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
+)
+
+// TopoResult is the text of nvidia-smi topo -m.
+type TopoResult struct {
+	scan.Envelope
+	Columns   []string          `json:"columns"` // GPUs and NICs
+	Rows      []TopoRow         `json:"rows"`
+	NICLegend map[string]string `json:"nic_legend"` // NIC0 -> mlx5_0
+}
+
+// TopoRow is how one GPU or NIC reaches the others: X (left out), NV#, PIX, PXB, PHB, NODE, SYS.
+type TopoRow struct {
+	Name         string            `json:"name"`
+	Links        map[string]string `json:"links"`
+	CPUAffinity  *string           `json:"cpu_affinity"`
+	NUMAAffinity *string           `json:"numa_affinity"`
+	GPUNUMAID    *string           `json:"gpu_numa_id"`
+
+	cells []string // links first, affinities behind
+}
+
+// Topo reads the matrix of nvidia-smi topo -m. Heading and rows may be wrapped.
+func Topo(text string) TopoResult {
+	t := topoParser{}
+	t.result = TopoResult{Columns: []string{}, Rows: []TopoRow{}, NICLegend: map[string]string{}}
+	t.result.Envelope, text = scan.Begin("nvidia_smi_topo", text)
+	for line := range scan.Lines(text) {
+		if words := scan.Words(line); len(words) > 0 {
+			t.line(line, words)
+		} else {
+			t.open = nil
+		}
+	}
+	for i := range t.result.Rows {
+		t.result.Rows[i].assign(t.result.Columns, t.affinities)
+	}
+	t.result.NotUnderstood(len(t.result.Columns) > 0, text)
+	return t.result
+}
+
+type topoParser struct {
+	result     TopoResult
+	affinities []string // CPU, NUMA, GPU: the columns behind the devices
+	heading    bool     // the heading may go on
+	open       *TopoRow // the row that may go on
+}
+
+func (t *topoParser) line(line string, words []string) {
+	switch {
+	case len(words) == 2 && strings.HasPrefix(words[0], "NIC") && strings.HasSuffix(words[0], ":"):
+		t.result.NICLegend[strings.TrimSuffix(words[0], ":")] = words[1]
+	case strings.Contains(line, "=") || strings.HasSuffix(words[0], ":"):
+		t.open, t.heading = nil, false
+	case isTopoDevice(words[0]) && len(words) > 1 && isLink(words[1]):
+		t.heading = false
+		t.result.Rows = append(t.result.Rows, TopoRow{Name: words[0], Links: map[string]string{}, cells: words[1:]})
+		t.open = &t.result.Rows[len(t.result.Rows)-1]
+	case len(t.result.Rows) == 0 && (t.heading && isAffinity(words[0]) || isTopoDevice(words[0]) && (t.heading || len(t.result.Columns) == 0)):
+		t.columns(words)
+	case t.open != nil:
+		if isLink(words[0]) || len(t.open.cells) >= len(t.result.Columns) && len(t.open.cells) < len(t.result.Columns)+len(t.affinities) {
+			t.open.cells = append(t.open.cells, words...)
+		} else {
+			t.open = nil
+		}
+	}
+}
+
+// columns reads "GPU0 GPU1 NIC0 CPU Affinity NUMA Affinity GPU NUMA ID".
+func (t *topoParser) columns(words []string) {
+	t.heading = true
+	for i, w := range words {
+		switch {
+		case isTopoDevice(w):
+			t.result.Columns = append(t.result.Columns, w)
+		case w == "CPU":
+			t.affinities = append(t.affinities, "cpu")
+		case w == "NUMA" && (i == 0 || words[i-1] != "GPU"):
+			t.affinities = append(t.affinities, "numa")
+		case w == "GPU":
+			t.affinities = append(t.affinities, "gpu")
+		}
+	}
+}
+
+func isAffinity(w string) bool {
+	return w == "CPU" || w == "NUMA" || w == "GPU" || w == "Affinity" || w == "ID"
+}
+
+// isTopoDevice tells GPU0, NIC3, mlx5_0, mlx5_bond_0, hns_0: letters first and a number at the end.
+func isTopoDevice(w string) bool {
+	if len(w) < 2 || len(w) > 32 || w[len(w)-1] < '0' || w[len(w)-1] > '9' || isLink(w) {
+		return false
+	}
+	if strings.HasPrefix(w, "GPU") || strings.HasPrefix(w, "NIC") {
+		return strings.Trim(w[3:], "0123456789") == ""
+	}
+	return w[0] >= 'a' && w[0] <= 'z' && strings.Trim(w, "abcdefghijklmnopqrstuvwxyz0123456789_-") == ""
+}
+
+func isLink(w string) bool {
+	switch w {
+	case "X", "PIX", "PXB", "PHB", "NODE", "SYS", "SOC", "C2C", "OK", "PSB":
+		return true
+	}
+	rest, ok := strings.CutPrefix(w, "NV")
+	return ok && rest != "" && strings.Trim(rest, "0123456789#") == ""
+}
+
+// assign gives the cells to the columns: as many links as there are devices, then the affinities that are printed.
+func (r *TopoRow) assign(columns, affinities []string) {
+	n := 0
+	for n < len(r.cells) && n < len(columns) && isLink(r.cells[n]) {
+		if r.cells[n] != "X" {
+			r.Links[columns[n]] = r.cells[n]
+		}
+		n++
+	}
+	for i, cell := range r.cells[n:] {
+		if i >= len(affinities) {
+			break
+		}
+		switch affinities[i] {
+		case "cpu":
+			r.CPUAffinity = scan.Str(cell)
+		case "numa":
+			r.NUMAAffinity = scan.Str(cell)
+		case "gpu":
+			r.GPUNUMAID = scan.Str(cell)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package scan
+
+import (
+	"iter"
+	"strings"
+)
+
+// Pair is one "key: value" of a text; the key is as Key makes it.
+type Pair struct {
+	Key, Value string
+	Line       string // the line of the source
+}
+
+// Pairs yields the pairs of one line whose key is known, in order: "a: 1" as well as "a: 1 b: 2" and "a:1". A key is
+// the longest run of at most four words before a colon that known accepts; what stands between two keys is the value of
+// the first.
+func Pairs(line string, known func(key string) bool) []Pair {
+	var out []Pair
+	from := 0 // where the words of the next key may begin
+	value := 0
+	for i := 0; i < len(line); i++ {
+		if line[i] != ':' {
+			continue
+		}
+		key, start := keyBefore(line, from, i, known)
+		if key == "" {
+			continue
+		}
+		if n := len(out); n > 0 {
+			out[n-1].Value = strings.TrimSpace(line[value:start])
+		}
+		out = append(out, Pair{Key: key, Line: line})
+		from, value = i+1, i+1
+	}
+	if n := len(out); n > 0 {
+		out[n-1].Value = strings.TrimSpace(line[value:])
+	}
+	return out
+}
+
+// keyBefore finds the longest known key in line[from:colon] that ends at the colon, and where it starts.
+func keyBefore(line string, from, colon int, known func(string) bool) (key string, start int) {
+	end := colon
+	for end > from && (line[end-1] == ' ' || line[end-1] == '\t') {
+		end--
+	}
+	at := end
+	for range 4 {
+		for at > from && (line[at-1] == ' ' || line[at-1] == '\t') {
+			at--
+		}
+		if at == from {
+			break
+		}
+		for at > from && line[at-1] != ' ' && line[at-1] != '\t' {
+			at--
+		}
+		if end-at > 80 {
+			break
+		}
+		if k := Key(line[at:end]); known(k) {
+			key, start = k, at
+		}
+	}
+	return key, start
+}
+
+// AllPairs yields the known pairs of a text. A line that holds no known key and no colon, right behind a key without a
+// value, is that value: the terminal wrapped it.
+func AllPairs(text string, known func(key string) bool) iter.Seq[Pair] {
+	return func(yield func(Pair) bool) {
+		var open *Pair
+		for line := range Lines(text) {
+			found := Pairs(line, known)
+			if open != nil {
+				if len(found) == 0 && line != "" && !strings.Contains(line, ":") {
+					open.Value = strings.TrimSpace(line)
+				}
+				if !yield(*open) {
+					return
+				}
+				open = nil
+			}
+			for i, p := range found {
+				if i == len(found)-1 && p.Value == "" {
+					open = &p
+					break
+				}
+				if !yield(p) {
+					return
+				}
+			}
+		}
+		if open != nil {
+			yield(*open)
+		}
+	}
+}
+
+// Word returns the first word of s, trimmed of a comma or semicolon behind it.
+func Word(s string) string {
+	s = strings.TrimLeft(s, " \t")
+	if i := strings.IndexAny(s, " \t"); i >= 0 {
+		s = s[:i]
+	}
+	return strings.TrimRight(s, ",;")
+}
