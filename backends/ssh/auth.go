@@ -1,0 +1,264 @@
+package ssh
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/agent"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// A login is one attempt to log in: it collects the ways to do so, and what was refused.
+type login struct {
+	pool     *Pool
+	ctx      context.Context
+	target   Target
+	endpoint endpoint
+	clock    *patience
+
+	agent    net.Conn
+	refused  error    // says more than the library's error
+	tried    []string // for people
+	password bool     // a password was given to the server
+}
+
+func (l *login) config() (*ssh.ClientConfig, error) {
+	c := &ssh.ClientConfig{User: l.endpoint.user, HostKeyCallback: l.verify}
+	known, err := l.pool.knownAlgorithms(l.endpoint)
+	if err != nil {
+		return nil, err
+	}
+	l.pool.algorithms(c, known)
+	c.Auth = []ssh.AuthMethod{ssh.PublicKeysCallback(l.signers)}
+	if l.pool.config.Password != nil {
+		c.Auth = append(c.Auth, ssh.PasswordCallback(l.askPassword), ssh.KeyboardInteractive(l.interact))
+	}
+	return c, nil
+}
+
+func (l *login) done() {
+	if l.agent != nil {
+		l.agent.Close()
+	}
+}
+
+// signers gives the keys to offer: those of ssh_config for this host, those configured, then the agent's.
+func (l *login) signers() ([]ssh.Signer, error) {
+	var list []ssh.Signer
+	files := append(strings.Split(l.endpoint.keys, "\n"), l.pool.config.Keys...)
+	seen := map[string]bool{"": true}
+	for _, name := range files {
+		if seen[name] {
+			continue
+		}
+		seen[name] = true
+		s, err := l.signer(name)
+		if err != nil {
+			if contains(l.pool.config.Keys, name) {
+				l.tried = append(l.tried, "key "+name+" ("+err.Error()+")")
+			}
+			continue
+		}
+		l.tried = append(l.tried, "key "+name)
+		list = append(list, s)
+	}
+	if sock := l.pool.config.AgentSocket; sock != "" {
+		conn, err := net.Dial("unix", sock)
+		if err != nil {
+			l.tried = append(l.tried, "agent (no answer)")
+			return list, nil
+		}
+		l.agent = conn
+		if keys, err := agent.NewClient(conn).Signers(); err == nil && len(keys) > 0 {
+			l.tried = append(l.tried, "agent")
+			list = append(list, keys...)
+		}
+	}
+	return list, nil
+}
+
+// ask puts one question at a time, with the clock stopped.
+func (l *login) ask(question func()) {
+	l.clock.pause(func() {
+		l.pool.prompts.Lock()
+		defer l.pool.prompts.Unlock()
+		question()
+	})
+}
+
+var errNoPassword = errors.New("no password was given")
+
+func (l *login) askPassword() (string, error) {
+	if l.password {
+		// A second method would try the same password again, and wrong tries lock accounts.
+		return "", errors.New("the password was not accepted")
+	}
+	var answer string
+	var err error
+	l.ask(func() { answer, err = l.pool.config.Password(l.ctx, l.target) })
+	if err == nil && answer == "" {
+		err = errNoPassword
+	}
+	if err == nil {
+		l.password = true
+		l.tried = append(l.tried, "password")
+	}
+	return answer, err
+}
+
+func (l *login) interact(_, _ string, questions []string, echos []bool) ([]string, error) {
+	answers := make([]string, len(questions))
+	for i := range questions {
+		if echos[i] {
+			return nil, errors.New("the server asks for more than a password: " + clean(questions[i]))
+		}
+		var err error
+		if answers[i], err = l.askPassword(); err != nil {
+			return nil, err
+		}
+	}
+	return answers, nil
+}
+
+// explain turns a refused login into words; other errors pass.
+func (l *login) explain(err error) error {
+	text := err.Error()
+	refused := l.password || errors.Is(err, errNoPassword) ||
+		strings.Contains(text, "unable to authenticate") || strings.Contains(text, "authentication failures")
+	if !refused || errors.Is(err, io.EOF) {
+		return err
+	}
+	tried := "nothing to try"
+	if len(l.tried) > 0 {
+		tried = "tried " + strings.Join(l.tried, ", ")
+	}
+	hint := "Check the user name, and that one of the keys is in authorized_keys there, or give the password."
+	switch {
+	case strings.Contains(text, "authentication failures"):
+		hint = "The agent offers more keys than the server takes; name the right one with --ssh-key."
+	case l.password:
+		hint = "Check the user name and the password, and PasswordAuthentication in the server's sshd_config."
+	}
+	return backends.Errorf(backends.KindAuth, l.target.String(), hint, "user %s was not let in at %s: %s",
+		l.endpoint.user, l.endpoint.address(), tried)
+}
+
+// A keyring keeps private keys that were read once.
+type keyring struct {
+	mu   sync.Mutex
+	keys map[string]ssh.Signer
+}
+
+func (k *keyring) get(file string) ssh.Signer {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.keys[file]
+}
+
+func (k *keyring) keep(file string, s ssh.Signer) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.keys == nil {
+		k.keys = map[string]ssh.Signer{}
+	}
+	k.keys[file] = s
+}
+
+func (l *login) signer(file string) (ssh.Signer, error) {
+	if s := l.pool.keys.get(file); s != nil {
+		return s, nil
+	}
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, errors.New("cannot be read")
+	}
+	s, err := ssh.ParsePrivateKey(pem)
+	var locked *ssh.PassphraseMissingError
+	if errors.As(err, &locked) {
+		k := &lockedKey{login: l, file: file, pem: pem, public: locked.PublicKey}
+		if k.public == nil {
+			k.public = publicHalf(file)
+		}
+		if k.public == nil {
+			// Nothing tells whether the server wants this key: unlock it now.
+			return k.unlock()
+		}
+		return k, nil
+	}
+	if err != nil {
+		return nil, errors.New("is not a private key")
+	}
+	l.pool.keys.keep(file, s)
+	return s, nil
+}
+
+func publicHalf(file string) ssh.PublicKey {
+	b, err := os.ReadFile(file + ".pub")
+	if err != nil {
+		return nil
+	}
+	pub, _, _, _, err := ssh.ParseAuthorizedKey(b)
+	if err != nil {
+		return nil
+	}
+	return pub
+}
+
+// A lockedKey asks for its passphrase only when the server has said that it accepts the key.
+type lockedKey struct {
+	login  *login
+	file   string
+	pem    []byte
+	public ssh.PublicKey
+}
+
+func (k *lockedKey) PublicKey() ssh.PublicKey { return k.public }
+
+func (k *lockedKey) Sign(rand io.Reader, data []byte) (*ssh.Signature, error) {
+	return k.SignWithAlgorithm(rand, data, "")
+}
+
+func (k *lockedKey) SignWithAlgorithm(rand io.Reader, data []byte, algorithm string) (*ssh.Signature, error) {
+	s, err := k.unlock()
+	if err != nil {
+		return nil, err
+	}
+	if as, ok := s.(ssh.AlgorithmSigner); ok && algorithm != "" {
+		return as.SignWithAlgorithm(rand, data, algorithm)
+	}
+	return s.Sign(rand, data)
+}
+
+func (k *lockedKey) unlock() (ssh.Signer, error) {
+	pool := k.login.pool
+	if pool.config.Passphrase == nil {
+		return nil, errors.New("is encrypted and there is nobody to ask")
+	}
+	var s ssh.Signer
+	var err error
+	k.login.ask(func() {
+		if s = pool.keys.get(k.file); s != nil {
+			return // another login asked for it meanwhile
+		}
+		var phrase string
+		if phrase, err = pool.config.Passphrase(k.login.ctx, k.file); err != nil {
+			return
+		}
+		if s, err = ssh.ParsePrivateKeyWithPassphrase(k.pem, []byte(phrase)); err != nil {
+			err = errors.New("has another passphrase")
+			return
+		}
+		pool.keys.keep(k.file, s)
+	})
+	if err != nil {
+		k.login.tried = append(k.login.tried, "key "+k.file+" ("+err.Error()+")")
+	}
+	return s, err
+}

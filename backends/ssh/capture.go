@@ -1,0 +1,159 @@
+package ssh
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// A capture takes one output stream: noise before the begin marker, then at most limit bytes, until the end marker.
+type capture struct {
+	begin, end []byte
+	limit      int
+	onLine     func(string)
+	onBegin    func(rest string) // the rest of the marker's line
+	onNoise    func(noise string)
+
+	mu      sync.Mutex
+	begun   bool
+	ended   bool   // the end marker was seen
+	closed  bool   // nobody listens any more
+	noise   []byte // before the marker, the last of it
+	hold    []byte // may be the start of a marker
+	kept    bytes.Buffer
+	dropped bool
+	line    []byte
+	code    int
+}
+
+const (
+	noiseLimit = 8 << 10
+	lineLimit  = 64 << 10
+)
+
+// Write never fails: what is over the limit is counted as dropped, so that the other side is not held up.
+func (c *capture) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := len(p)
+	if c.closed {
+		return n, nil
+	}
+	if !c.begun {
+		p = c.search(p)
+	}
+	if c.begun {
+		c.take(p)
+	}
+	return n, nil
+}
+
+// search looks for the begin marker and gives what follows its line.
+func (c *capture) search(p []byte) []byte {
+	c.hold = append(c.hold, p...)
+	i := bytes.Index(c.hold, c.begin)
+	if i < 0 {
+		if c.onNoise != nil {
+			c.onNoise(string(c.hold))
+		}
+		if over := len(c.hold) - noiseLimit; over > 0 {
+			c.hold = append([]byte(nil), c.hold[over:]...)
+		}
+		return nil
+	}
+	nl := bytes.IndexByte(c.hold[i:], '\n')
+	if nl < 0 {
+		return nil
+	}
+	rest := string(c.hold[i+len(c.begin) : i+nl])
+	p = c.hold[i+nl+1:]
+	c.noise, c.hold = c.hold[:i:i], nil
+	c.begun = true
+	if c.onBegin != nil {
+		c.onBegin(rest)
+	}
+	return p
+}
+
+func (c *capture) take(p []byte) {
+	if c.ended {
+		return
+	}
+	if c.end == nil {
+		c.keep(p)
+		return
+	}
+	c.hold = append(c.hold, p...)
+	if i := bytes.Index(c.hold, c.end); i >= 0 {
+		nl := bytes.IndexByte(c.hold[i:], '\n')
+		if nl < 0 {
+			c.keep(c.hold[:i])
+			c.hold = append([]byte(nil), c.hold[i:]...)
+			return
+		}
+		c.keep(c.hold[:i])
+		c.code, _ = strconv.Atoi(strings.TrimSpace(string(c.hold[i+len(c.end) : i+nl])))
+		c.hold, c.ended = nil, true
+		return
+	}
+	// All but what may be the start of the marker can go.
+	safe := len(c.hold)
+	for k := min(len(c.end)-1, len(c.hold)); k > 0; k-- {
+		if bytes.HasSuffix(c.hold, c.end[:k]) {
+			safe = len(c.hold) - k
+			break
+		}
+	}
+	c.keep(c.hold[:safe])
+	c.hold = append([]byte(nil), c.hold[safe:]...)
+}
+
+func (c *capture) keep(p []byte) {
+	if room := c.limit - c.kept.Len(); len(p) <= room {
+		c.kept.Write(p)
+	} else {
+		c.kept.Write(p[:max(room, 0)])
+		c.dropped = true
+	}
+	if c.onLine == nil {
+		return
+	}
+	for len(p) > 0 {
+		nl := bytes.IndexByte(p, '\n')
+		if nl < 0 {
+			c.line = append(c.line, p...)
+			if len(c.line) >= lineLimit {
+				c.flushLine()
+			}
+			return
+		}
+		c.line = append(c.line, p[:nl]...)
+		c.flushLine()
+		p = p[nl+1:]
+	}
+}
+
+func (c *capture) flushLine() {
+	c.onLine(strings.TrimSuffix(string(c.line), "\r"))
+	c.line = c.line[:0]
+}
+
+// finish is called when no more will come.
+func (c *capture) finish() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return
+	}
+	c.closed = true
+	if c.begun && !c.ended {
+		c.keep(c.hold)
+	} else if !c.begun {
+		c.noise = c.hold
+	}
+	c.hold = nil
+	if c.onLine != nil && len(c.line) > 0 {
+		c.flushLine()
+	}
+}

@@ -1,0 +1,208 @@
+// Package ssh runs commands on ESXi hosts and Linux guests over SSH: one verified connection a target, shared by
+// everybody who wants it, with sudo, limits, cancellation and files. It knows nothing of RDMA.
+package ssh
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/kevinburke/ssh_config"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// A Config says how to reach and to trust targets. The zero Config trusts nobody and has no way to log in.
+type Config struct {
+	User string // where neither the Target nor ssh_config names one; "": the local user
+	Port int    // likewise; 0: 22
+
+	AgentSocket string   // socket of the SSH agent; "": none
+	Keys        []string // private key files, tried in this order before the agent's keys
+
+	// Passphrase is asked for an encrypted key file when the server would accept that key.
+	Passphrase func(ctx context.Context, keyFile string) (string, error)
+	// Password is asked when the keys did not do; an empty answer is no password.
+	Password func(ctx context.Context, t Target) (string, error)
+	// SudoPassword is asked when sudo wants one; an empty answer is no password.
+	SudoPassword func(ctx context.Context, t Target) (string, error)
+
+	KnownHosts []string // known_hosts files; keys accepted on first use are appended to the first
+	// Confirm is asked about a host that no known_hosts file names; nil refuses. A changed key is never asked about.
+	Confirm func(ctx context.Context, k HostKey) (bool, error)
+
+	Jump      []string // jump hosts "[user@]host[:port]", nearest first; overrides ProxyJump of ssh_config
+	SSHConfig []string // ssh_config files, the first value found wins; a file that does not exist is passed by
+
+	WeakAlgorithms bool          // also SHA-1 key exchanges and CBC ciphers, for servers that know nothing else
+	DialTimeout    time.Duration // connect and handshake of one hop, time for questions apart; 0: 10 s
+	KeepAlive      time.Duration // between probes of an idle connection, dead after three; 0: 15 s
+}
+
+// A Target is one machine to log in to.
+type Target struct {
+	Name  string // what errors call it: "guest vm-01"
+	Class string // "guest" or "esxi": tells Password and SudoPassword which one is meant
+	Host  string // name, address or alias of ssh_config
+	Port  int    // 0: see Config
+	User  string // "": see Config
+}
+
+func (t Target) String() string {
+	if t.Name != "" {
+		return t.Name
+	}
+	return t.Host
+}
+
+// An endpoint is a Target with everything filled in. Equal endpoints share a connection.
+type endpoint struct {
+	host, user, keyAlias, jump, keys string
+	port                             int
+}
+
+func (e endpoint) address() string { return joinHostPort(e.host, e.port) }
+
+// known is the name under which known_hosts files have the endpoint's key.
+func (e endpoint) known() string {
+	if e.keyAlias != "" {
+		return joinHostPort(e.keyAlias, 22)
+	}
+	return e.address()
+}
+
+func joinHostPort(host string, port int) string {
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	return host + ":" + strconv.Itoa(port)
+}
+
+// settings is what the ssh_config files say.
+type settings []*ssh_config.Config
+
+func loadSettings(files []string) (settings, error) {
+	var s settings
+	for _, name := range files {
+		f, err := os.Open(name)
+		if os.IsNotExist(err) {
+			continue
+		}
+		if err != nil {
+			return nil, backends.Errorf(backends.KindUsage, "", "", "read the SSH client configuration: %w", err)
+		}
+		c, err := ssh_config.Decode(f)
+		f.Close()
+		if err != nil {
+			return nil, backends.Errorf(backends.KindUsage, "", "Correct the file, or run with an SSH configuration of its own.",
+				"read the SSH client configuration %s: %w", name, err)
+		}
+		s = append(s, c)
+	}
+	return s, nil
+}
+
+func (s settings) get(alias, key string) string {
+	for _, c := range s {
+		if v, err := c.Get(alias, key); err == nil && v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+func (s settings) all(alias, key string) []string {
+	var list []string
+	for _, c := range s {
+		if v, err := c.GetAll(alias, key); err == nil {
+			list = append(list, v...)
+		}
+	}
+	return list
+}
+
+// resolve fills a target from ssh_config and the defaults. direct leaves jump hosts out.
+func (p *Pool) resolve(t Target) (endpoint, error) {
+	if t.Host == "" {
+		return endpoint{}, backends.Errorf(backends.KindUsage, t.String(), "Give the address in the answers.", "no address to connect to")
+	}
+	e := endpoint{host: t.Host, port: t.Port, user: t.User}
+	if h := p.settings.get(t.Host, "HostName"); h != "" {
+		e.host = strings.ReplaceAll(h, "%h", t.Host)
+	}
+	if e.port == 0 {
+		e.port, _ = strconv.Atoi(p.settings.get(t.Host, "Port"))
+	}
+	if e.port == 0 {
+		e.port = p.config.Port
+	}
+	if e.user == "" {
+		e.user = p.settings.get(t.Host, "User")
+	}
+	if e.user == "" {
+		e.user = p.config.User
+	}
+	if e.user == "" {
+		if u, err := user.Current(); err == nil {
+			e.user = u.Username
+		}
+	}
+	e.keyAlias = p.settings.get(t.Host, "HostKeyAlias")
+	var keys []string
+	for _, k := range p.settings.all(t.Host, "IdentityFile") {
+		keys = append(keys, expandHome(k))
+	}
+	e.keys = strings.Join(keys, "\n")
+	e.jump = strings.Join(p.config.Jump, ",")
+	if e.jump == "" {
+		if e.jump = p.settings.get(t.Host, "ProxyJump"); strings.EqualFold(e.jump, "none") {
+			e.jump = ""
+		}
+		if c := p.settings.get(t.Host, "ProxyCommand"); e.jump == "" && c != "" && !strings.EqualFold(c, "none") {
+			return endpoint{}, backends.Errorf(backends.KindUsage, t.String(), "Use ProxyJump, or --jump.",
+				"ssh_config sets a ProxyCommand for %s, which is not supported", t.Host)
+		}
+	}
+	return e, nil
+}
+
+// splitJump takes the last hop off "a,user@b:2222": the hops before it, and the hop as a target.
+func splitJump(jump string) (before string, hop Target, err error) {
+	last := jump
+	if i := strings.LastIndexByte(jump, ','); i >= 0 {
+		before, last = jump[:i], jump[i+1:]
+	}
+	last = strings.TrimPrefix(strings.TrimSpace(last), "ssh://")
+	if i := strings.LastIndexByte(last, '@'); i >= 0 {
+		hop.User, last = last[:i], last[i+1:]
+	}
+	hop.Host = last
+	if i := strings.LastIndexByte(last, ':'); i >= 0 && (strings.HasPrefix(last, "[") || strings.Count(last, ":") == 1) {
+		if hop.Port, err = strconv.Atoi(last[i+1:]); err != nil {
+			return "", hop, fmt.Errorf("jump host %q: the port is no number", last)
+		}
+		hop.Host = last[:i]
+	}
+	hop.Host = strings.Trim(hop.Host, "[]")
+	if hop.Host == "" {
+		return "", hop, fmt.Errorf("jump host %q has no name", jump)
+	}
+	hop.Class, hop.Name = "jump", "jump host "+hop.Host
+	return before, hop, nil
+}
+
+func expandHome(path string) string {
+	rest, ok := strings.CutPrefix(path, "~/")
+	if !ok {
+		rest, ok = strings.CutPrefix(path, "%d/")
+	}
+	if home, err := os.UserHomeDir(); ok && err == nil {
+		return filepath.Join(home, rest)
+	}
+	return path
+}

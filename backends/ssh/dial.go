@@ -1,0 +1,223 @@
+package ssh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+const dialTries = 4
+
+// open makes one connection, through the jump hosts where there are any. A server that hangs up before it has
+// answered is tried again: sshd drops logins at random when many come at once (MaxStartups).
+func (p *Pool) open(ctx context.Context, t Target, e endpoint) (*ssh.Client, *Conn, error) {
+	var jump *Conn
+	if e.jump != "" {
+		before, hop, err := splitJump(e.jump)
+		if err != nil {
+			return nil, nil, backends.Errorf(backends.KindUsage, t.String(), "", "%w", err)
+		}
+		he, err := p.resolve(hop)
+		if err != nil {
+			return nil, nil, err
+		}
+		he.jump = before
+		if jump, err = p.dial(ctx, hop, he); err != nil {
+			return nil, nil, fmt.Errorf("%s: through %w", t, err)
+		}
+	}
+	for try := 1; ; try++ {
+		client, err := p.handshake(ctx, t, e, jump)
+		if err == nil {
+			return client, jump, nil
+		}
+		if try < dialTries && errors.Is(err, errHungUp) {
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Duration(try) * (100 + rand.N(time.Duration(200))) * time.Millisecond):
+				continue
+			}
+		}
+		if jump != nil {
+			jump.Close()
+		}
+		return nil, nil, err
+	}
+}
+
+// A patience ends an attempt that takes too long; questions to the operator stop the clock.
+type patience struct {
+	mu     sync.Mutex
+	limit  time.Duration
+	timer  *time.Timer
+	ranOut bool
+}
+
+func newPatience(limit time.Duration, end func()) *patience {
+	p := &patience{limit: limit}
+	p.timer = time.AfterFunc(limit, func() {
+		p.mu.Lock()
+		p.ranOut = true
+		p.mu.Unlock()
+		end()
+	})
+	return p
+}
+
+func (p *patience) pause(ask func()) {
+	if p.timer.Stop() {
+		defer p.timer.Reset(p.limit)
+	}
+	ask()
+}
+
+func (p *patience) exhausted() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ranOut
+}
+
+func (p *Pool) handshake(ctx context.Context, t Target, e endpoint, jump *Conn) (*ssh.Client, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	clock := newPatience(p.config.DialTimeout, cancel)
+	defer clock.timer.Stop()
+
+	conn, err := p.reach(ctx, e, jump)
+	if err != nil {
+		return nil, p.explain(ctx, t, e, clock, err)
+	}
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	login := &login{pool: p, ctx: ctx, target: t, endpoint: e, clock: clock}
+	defer login.done()
+	config, err := login.config()
+	if err != nil {
+		stop()
+		conn.Close()
+		return nil, err
+	}
+	sc, chans, reqs, err := ssh.NewClientConn(conn, e.known(), config)
+	if !stop() && err == nil {
+		sc.Close()
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		conn.Close()
+		if login.refused != nil {
+			return nil, login.refused
+		}
+		return nil, p.explain(ctx, t, e, clock, login.explain(err))
+	}
+	return ssh.NewClient(sc, chans, reqs), nil
+}
+
+func (p *Pool) reach(ctx context.Context, e endpoint, jump *Conn) (net.Conn, error) {
+	if jump == nil {
+		var d net.Dialer
+		return d.DialContext(ctx, "tcp", e.address())
+	}
+	n, err := jump.link.connect(ctx, jump.target)
+	if err != nil {
+		return nil, err
+	}
+	return n.client.DialContext(ctx, "tcp", e.address())
+}
+
+var errHungUp = errors.New("the other side hung up before the login")
+
+// explain says in the operator's words why no connection came about.
+func (p *Pool) explain(ctx context.Context, t Target, e endpoint, clock *patience, err error) error {
+	addr := e.address()
+	unreachable := func(hint, format string, args ...any) error {
+		return backends.Errorf(backends.KindUnreachable, t.String(), hint, format, args...)
+	}
+	var own *backends.Error
+	if errors.As(err, &own) {
+		return err
+	}
+	if clock.exhausted() {
+		return unreachable("Check that the address is right and that nothing between here and there filters the port.",
+			"no SSH login at %s within %s", addr, p.config.DialTimeout)
+	}
+	if ctx.Err() != nil {
+		return interrupted(ctx, t, "connect to "+addr)
+	}
+	var dns *net.DNSError
+	var algorithms *ssh.AlgorithmNegotiationError
+	var open *ssh.OpenChannelError
+	switch {
+	case errors.As(err, &dns):
+		return unreachable("Give an address that resolves here, or add it to /etc/hosts.", "the name %s could not be resolved", e.host)
+	case errors.As(err, &open):
+		return unreachable("Check the address as seen from the jump host, and AllowTcpForwarding in its sshd_config.",
+			"the jump host could not reach %s: %s", addr, clean(open.Message))
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return unreachable("Check that sshd runs there and listens on that port.", "%s refused the connection", addr)
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return unreachable("Check the address and the routes.", "there is no route to %s", addr)
+	case errors.As(err, &algorithms):
+		return unreachable("The server offers only what is no longer trusted; update it, or allow weak algorithms for this run.",
+			"no common algorithm with %s for the %s: it offers %s", addr, algorithms.What, clean(strings.Join(algorithms.RequestedAlgorithms, ", ")))
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, net.ErrClosed):
+		return unreachable("Check the server's log; sshd hangs up when MaxStartups is exceeded or the client is blocked.",
+			"connect to %s: %w", addr, errHungUp)
+	}
+	return unreachable("Check that an SSH server answers at this address and port.", "log in to %s: %s", addr, clean(err.Error()))
+}
+
+// interrupted is the error of a ctx that has ended.
+func interrupted(ctx context.Context, t Target, what string) error {
+	kind := backends.KindInterrupted
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		kind = backends.KindUnreachable
+	}
+	return backends.Errorf(kind, t.String(), "", "%s: %w", what, context.Cause(ctx))
+}
+
+// algorithms narrows or widens what a client offers.
+func (p *Pool) algorithms(c *ssh.ClientConfig, known []string) {
+	offer := ssh.SupportedAlgorithms()
+	if p.config.WeakAlgorithms {
+		weak := ssh.InsecureAlgorithms()
+		offer.KeyExchanges = append(offer.KeyExchanges, weak.KeyExchanges...)
+		offer.Ciphers = append(offer.Ciphers, weak.Ciphers...)
+		offer.MACs = append(offer.MACs, weak.MACs...)
+		offer.HostKeys = append(offer.HostKeys, weak.HostKeys...)
+	}
+	c.KeyExchanges, c.Ciphers, c.MACs = offer.KeyExchanges, offer.Ciphers, offer.MACs
+	c.HostKeyAlgorithms = preferred(offer.HostKeys, known)
+}
+
+// preferred puts the algorithms of the keys that are known first, so that a server with several keys shows one that
+// can be compared.
+func preferred(offer, known []string) []string {
+	var first, rest []string
+	for _, a := range offer {
+		if contains(known, a) {
+			first = append(first, a)
+		} else {
+			rest = append(rest, a)
+		}
+	}
+	return append(first, rest...)
+}
+
+func contains(list []string, s string) bool {
+	for _, e := range list {
+		if e == s {
+			return true
+		}
+	}
+	return false
+}

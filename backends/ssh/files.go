@@ -1,0 +1,78 @@
+package ssh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// Put writes a file as root, all of it or nothing: into a temporary file beside it that takes its place when it is
+// complete. owner is "user:group", "" for root's. The directory must exist.
+func (c *Conn) Put(ctx context.Context, name string, content []byte, mode fs.FileMode, owner string) error {
+	if !path.IsAbs(name) {
+		return backends.Errorf(backends.KindUsage, c.target.String(), "", "write %s: the path is not absolute", name)
+	}
+	if owner == "" {
+		owner = "0:0"
+	}
+	r, err := c.Run(ctx, Command{Script: putScript(name, len(content), mode, owner), Stdin: content, Sudo: true})
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return c.fileError("write", name, r)
+}
+
+func putScript(name string, size int, mode fs.FileMode, owner string) string {
+	return fmt.Sprintf(`rds_t=$(mktemp %s) || exit 1
+trap 'rm -f "$rds_t"' EXIT
+cat >"$rds_t" || exit 1
+if [ "$(wc -c <"$rds_t" | tr -d ' ')" != %d ]; then echo 'the content did not arrive whole' >&2; exit 1; fi
+chmod %04o "$rds_t" && chown %s "$rds_t" || exit 1
+if command -v sync >/dev/null 2>&1; then sync "$rds_t" 2>/dev/null || :; fi
+mv -f "$rds_t" %s || exit 1
+if command -v restorecon >/dev/null 2>&1; then restorecon %[5]s 2>/dev/null || :; fi
+`, Quote(path.Join(path.Dir(name), "."+path.Base(name)+".XXXXXX")), size, mode.Perm(), Quote(owner), Quote(name))
+}
+
+const exitMissing = 44
+
+// ReadFile reads a file as root, at most 1 MiB; fs.ErrNotExist is in the chain of the error when there is none.
+func (c *Conn) ReadFile(ctx context.Context, name string) ([]byte, error) {
+	q := Quote(name)
+	r, err := c.Run(ctx, Command{Script: fmt.Sprintf("[ -e %s ] || [ -L %[1]s ] || exit %d\ncat %[1]s", q, exitMissing), Sudo: true})
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	if r.ExitCode == exitMissing {
+		return nil, backends.Errorf(backends.KindPermanent, c.target.String(), "", "read %s: %w", name, fs.ErrNotExist)
+	}
+	if r.Truncated {
+		return nil, backends.Errorf(backends.KindPermanent, c.target.String(), "", "read %s: it is longer than %d bytes", name, defaultOutput)
+	}
+	return []byte(r.Stdout), c.fileError("read", name, r)
+}
+
+func (c *Conn) fileError(verb, name string, r Result) error {
+	if r.ExitCode == 0 {
+		return nil
+	}
+	said := clean(r.Stderr)
+	hint := ""
+	kind := backends.KindPermanent
+	switch {
+	case strings.Contains(said, "No space left"):
+		hint = "Free some space on that file system."
+	case strings.Contains(said, "Read-only file system"):
+		hint = "The file system is mounted read-only; look at the kernel log, it may have seen errors."
+	case strings.Contains(said, "ermission denied"), strings.Contains(said, "not permitted"):
+		kind = backends.KindPermission
+	case said == "":
+		said = fmt.Sprintf("exit code %d", r.ExitCode)
+	}
+	return backends.Errorf(kind, c.target.String(), hint, "%s %s: %w", verb, name, errors.New(said))
+}

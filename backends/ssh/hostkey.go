@@ -1,0 +1,156 @@
+package ssh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/skeema/knownhosts"
+	"golang.org/x/crypto/ssh"
+	xknownhosts "golang.org/x/crypto/ssh/knownhosts"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// A HostKey is the key of a host that is met for the first time.
+type HostKey struct {
+	Target      Target
+	Address     string // host:port
+	Type        string // ssh-ed25519
+	Fingerprint string // SHA256:...
+}
+
+// knownHosts reads the known_hosts files that exist.
+func (p *Pool) knownHosts() (*knownhosts.HostKeyDB, error) {
+	var files []string
+	for _, f := range p.config.KnownHosts {
+		if _, err := os.Stat(f); err == nil {
+			files = append(files, f)
+		}
+	}
+	db, err := knownhosts.NewDB(files...)
+	if err != nil {
+		return nil, backends.Errorf(backends.KindUsage, "", "Correct or remove the line.", "read the known hosts: %w", err)
+	}
+	return db, nil
+}
+
+func (p *Pool) knownAlgorithms(e endpoint) ([]string, error) {
+	p.hosts.Lock()
+	defer p.hosts.Unlock()
+	db, err := p.knownHosts()
+	if err != nil {
+		return nil, err
+	}
+	return db.HostKeyAlgorithms(e.known()), nil
+}
+
+// verify is asked by the library; what it refuses is kept, because the library wraps it beyond recognition.
+func (l *login) verify(name string, remote net.Addr, key ssh.PublicKey) error {
+	l.refused = l.check(name, remote, key)
+	if l.refused == nil || !errors.Is(l.refused, errFirstUse) {
+		return l.refused
+	}
+	// Ask, then look again: meanwhile another connection may have met the same host.
+	l.ask(func() {
+		if l.refused = l.check(name, remote, key); l.refused != nil && errors.Is(l.refused, errFirstUse) {
+			l.refused = l.firstUse(l.ctx, name, key)
+		}
+	})
+	return l.refused
+}
+
+var errFirstUse = errors.New("the host key is not known")
+
+func (l *login) check(name string, remote net.Addr, key ssh.PublicKey) error {
+	l.pool.hosts.Lock()
+	defer l.pool.hosts.Unlock()
+	db, err := l.pool.knownHosts()
+	if err != nil {
+		return err
+	}
+	// The address behind a jump host or a proxy says nothing about the name, so only the name is looked up.
+	err = db.HostKeyCallback()(name, &net.TCPAddr{}, key)
+	var revoked *xknownhosts.RevokedError
+	var unknown *xknownhosts.KeyError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &revoked):
+		return backends.Errorf(backends.KindAuth, l.target.String(), "Do not log in there until it is clear why.",
+			"the host key %s of %s is revoked in %s:%d", ssh.FingerprintSHA256(key), name, revoked.Revoked.Filename, revoked.Revoked.Line)
+	case errors.As(err, &unknown) && len(unknown.Want) == 0:
+		return backends.Errorf(backends.KindAuth, l.target.String(),
+			fmt.Sprintf("Compare with `ssh-keygen -lf` on the machine's console; run again with a terminal to accept it, or add it to %s.", l.pool.knownFile()),
+			"%w: %s shows %s %s", errFirstUse, name, key.Type(), ssh.FingerprintSHA256(key))
+	case errors.As(err, &unknown):
+		return l.changed(name, key, unknown.Want)
+	}
+	return backends.Errorf(backends.KindAuth, l.target.String(), "", "check the host key of %s: %w", name, err)
+}
+
+func (l *login) changed(name string, key ssh.PublicKey, want []xknownhosts.KnownKey) error {
+	known := make([]string, len(want))
+	for i, k := range want {
+		known[i] = fmt.Sprintf("%s %s (%s:%d)", k.Key.Type(), ssh.FingerprintSHA256(k.Key), k.Filename, k.Line)
+	}
+	return backends.Errorf(backends.KindAuth, l.target.String(),
+		fmt.Sprintf("If the machine was installed anew, check its key on its console, then: ssh-keygen -f %s -R %s; otherwise somebody may be in between.",
+			Quote(want[0].Filename), Quote(knownhosts.Normalize(name))),
+		"the host key of %s has changed: known is %s, it now shows %s %s", name, strings.Join(known, ", "), key.Type(), ssh.FingerprintSHA256(key))
+}
+
+func (l *login) firstUse(ctx context.Context, name string, key ssh.PublicKey) error {
+	if l.pool.config.Confirm == nil {
+		return l.refused
+	}
+	yes, err := l.pool.config.Confirm(ctx, HostKey{Target: l.target, Address: name, Type: key.Type(), Fingerprint: ssh.FingerprintSHA256(key)})
+	if err != nil {
+		return backends.Errorf(backends.KindAuth, l.target.String(), "", "ask about the host key of %s: %w", name, err)
+	}
+	if !yes {
+		return backends.Errorf(backends.KindAuth, l.target.String(), "", "the host key of %s (%s) was not accepted", name, ssh.FingerprintSHA256(key))
+	}
+	if err := l.pool.remember(name, key); err != nil {
+		return backends.Errorf(backends.KindAuth, l.target.String(), "Make the file writable.", "keep the host key of %s: %w", name, err)
+	}
+	return nil
+}
+
+func (p *Pool) knownFile() string {
+	if len(p.config.KnownHosts) == 0 {
+		return "a known_hosts file"
+	}
+	return p.config.KnownHosts[0]
+}
+
+// remember appends a key to the first known_hosts file; one write, so that other programs never see half a line.
+func (p *Pool) remember(name string, key ssh.PublicKey) error {
+	if len(p.config.KnownHosts) == 0 {
+		return errors.New("no known_hosts file is configured")
+	}
+	p.hosts.Lock()
+	defer p.hosts.Unlock()
+	file := p.config.KnownHosts[0]
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	line := knownhosts.Line([]string{name}, key) + "\n"
+	if end, err := f.Stat(); err == nil && end.Size() > 0 {
+		last := make([]byte, 1)
+		if _, err := f.ReadAt(last, end.Size()-1); err == nil && last[0] != '\n' {
+			line = "\n" + line
+		}
+	}
+	_, err = f.WriteString(line)
+	return err
+}

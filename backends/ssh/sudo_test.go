@@ -1,0 +1,120 @@
+package ssh_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/ssh"
+)
+
+// fakeSudo makes a sudo that answers as the real one does in the given case, and an id that denies being root.
+// Its words were taken from sudo 1.9.13.
+func fakeSudo(t *testing.T, mode string) string {
+	t.Helper()
+	dir := t.TempDir()
+	script := `#!/bin/sh
+mode=` + mode + `
+n=; s=
+while :; do case $1 in -n) n=1 ;; -S) s=1 ;; -p) shift ;; --) shift; break ;; *) break ;; esac; shift; done
+case $mode in
+nopasswd) exec env AS=root "$@" ;;
+tty) echo 'sudo: sorry, you must have a tty to run sudo' >&2; exit 1 ;;
+never) echo 'nosudo is not in the sudoers file.' >&2; exit 1 ;;
+esac
+[ -n "$n" ] && { echo 'sudo: a password is required' >&2; exit 1; }
+[ $mode = cached ] && exec env AS=root "$@"
+echo 'We trust you have received the usual lecture.' >&2
+tries=0
+while IFS= read -r word; do
+	tries=$((tries + 1))
+	echo "$word" >>"$0.tried"
+	if [ "$word" = 'it is "$ecret"' ]; then
+		[ $mode = listed ] && { echo 'ops is not in the sudoers file.' >&2; exit 1; }
+		exec env AS=root "$@"
+	fi
+	echo 'Sorry, try again.' >&2
+	[ $tries = 3 ] && break
+done
+echo 'sudo: no password was provided' >&2
+echo "sudo: $tries incorrect password attempt" >&2
+exit 1
+`
+	for name, text := range map[string]string{"sudo": script, "id": "#!/bin/sh\necho 1000\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestSudo(t *testing.T) {
+	const right = `it is "$ecret"`
+	for _, test := range []struct {
+		name, mode, password string
+		how                  string
+		want                 error
+		kind                 backends.ErrorKind
+	}{
+		{"without a password", "nopasswd", "", ssh.SudoNoPassword, nil, ""},
+		{"with a password", "password", right, ssh.SudoPassword, nil, ""},
+		{"sudo does not ask although it said so", "cached", right, ssh.SudoPassword, nil, ""},
+		{"wrong password", "password", "wrong", ssh.SudoPassword, ssh.ErrSudoPassword, backends.KindAuth},
+		{"no password to give", "password", "", ssh.SudoPassword, ssh.ErrSudoAsks, backends.KindAuth},
+		{"not a sudoer", "never", "", ssh.SudoNone, ssh.ErrNotSudoer, backends.KindPermission},
+		{"not a sudoer, said after the password", "listed", right, ssh.SudoPassword, ssh.ErrNotSudoer, backends.KindPermission},
+		{"requiretty", "tty", "", ssh.SudoNone, ssh.ErrSudoTTY, backends.KindPermission},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := fakeSudo(t, test.mode)
+			s := startServer(t, func(s *server) { s.path = dir + ":" + s.path })
+			c := dial(t, s, func(c *ssh.Config) {
+				c.SudoPassword = func(context.Context, ssh.Target) (string, error) { return test.password, nil }
+			})
+			if how, _ := c.Sudo(t.Context()); how != test.how {
+				t.Errorf("root is reached by %q, want %q", how, test.how)
+			}
+			r, err := c.Run(t.Context(), ssh.Command{Script: "echo $AS $SSH_CONNECTION; cat; exit 4", Stdin: []byte("content\nof two lines"), Sudo: true})
+			if !errors.Is(err, test.want) || backends.KindOf(err) != test.kind {
+				t.Fatalf("error %v of kind %q", err, backends.KindOf(err))
+			}
+			if err == nil && (r.Stdout != "root 192.0.2.1 50000 192.0.2.2 22\ncontent\nof two lines" || r.ExitCode != 4 || r.Stderr != "") {
+				t.Errorf("stdout %q, stderr %q, exit code %d", r.Stdout, r.Stderr, r.ExitCode)
+			}
+			if err != nil && backends.HintOf(err) == "" {
+				t.Error("no hint")
+			}
+			tried, _ := os.ReadFile(filepath.Join(dir, "sudo.tried"))
+			if n := strings.Count(string(tried), "\n"); n > 1 || strings.Contains(string(tried), "content") {
+				t.Errorf("tried as passwords: %q", tried)
+			}
+			if test.password != "" && strings.Contains(s.lines(), test.password) {
+				t.Error("the password is on a command line")
+			}
+		})
+	}
+}
+
+func TestSudoAsksAgainAfterAWrongPassword(t *testing.T) {
+	dir := fakeSudo(t, "password")
+	answers := []string{"wrong", `it is "$ecret"`}
+	c := dial(t, startServer(t, func(s *server) { s.path = dir + ":" + s.path }), func(c *ssh.Config) {
+		c.SudoPassword = func(context.Context, ssh.Target) (string, error) {
+			a := answers[0]
+			answers = answers[1:]
+			return a, nil
+		}
+	})
+	if _, err := c.Run(t.Context(), ssh.Command{Script: "true", Sudo: true}); !errors.Is(err, ssh.ErrSudoPassword) {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if r, err := c.Run(t.Context(), ssh.Command{Script: "echo $AS", Sudo: true}); err != nil || r.Stdout != "root\n" {
+			t.Fatalf("%q %v", r.Stdout, err)
+		}
+	}
+}
