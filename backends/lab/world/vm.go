@@ -18,6 +18,9 @@ type VM struct {
 	UUID     string
 	Adapters []*Adapter
 	Guest    Guest
+	Extra    map[string]string // extraConfig (VMX) entries
+	Latency  string            // latency sensitivity: normal, high
+	Changes  int               // how often it was reconfigured
 
 	boot int // counts power changes, so that a boot under way knows that it was overtaken
 }
@@ -46,6 +49,9 @@ type Adapter struct {
 	Connected bool   // now; false while the VM is off
 	Start     bool   // connect at power-on
 	Slot      int    // PCI slot number in the guest (192 = ens192)
+	PortKey   string // of the DVS port, "" on a standard network
+	GuestMTU  bool   // the guest may change the MTU; SR-IOV only
+	PF        string // PCI address of the physical function; SR-IOV only
 }
 
 // A Guest is the system inside a VM, as far as others see it. The guest's own shell keeps the rest.
@@ -100,6 +106,10 @@ type DVS struct {
 	Note       string
 	PortGroups []*PortGroup
 	Members    []*Member
+	ID         string // dvs-21, once vCenter knows it
+	Changes    int    // version of the configuration
+	NextPort   int    // the next port key
+	Setting    any    // what vCenter keeps beside
 }
 
 // A PortGroup is one distributed port group.
@@ -113,6 +123,11 @@ type PortGroup struct {
 	Binding string
 	Active  []string // uplinks in order
 	Standby []string
+	Changes int  // version of the configuration
+	Expand  bool // grows when its ports are used up
+	First   int  // key of its first port
+	Setting any  // what vCenter keeps beside
+	Note    string
 }
 
 // A Member is one host on a DVS.

@@ -1,0 +1,126 @@
+package frame
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// A dispatcher stands in the registry for the methods of a kind. The simulator finds exactly one method on it, Do,
+// because the router renames the call; the real method is called from there, so that a panic becomes a fault.
+type dispatcher struct {
+	Self    types.ManagedObjectReference
+	methods any
+}
+
+// Reference implements mo.Reference.
+func (d *dispatcher) Reference() types.ManagedObjectReference { return d.Self }
+
+// Lock and Unlock do nothing: calls of one kind run side by side.
+func (*dispatcher) Lock() {}
+
+// Unlock does nothing, see Lock.
+func (*dispatcher) Unlock() {}
+
+// A gate is a dispatcher that answers under the name Login.
+type gate struct{ dispatcher }
+
+// Login answers a call that comes without a session.
+func (g *gate) Login(ctx *simulator.Context, c *call) soap.HasFault { return g.Do(ctx, c) }
+
+// A call is the body that the router puts in place of the request.
+type call struct {
+	method string
+	body   any
+}
+
+// Do calls the method.
+func (d *dispatcher) Do(ctx *simulator.Context, c *call) (answer soap.HasFault) {
+	defer func() {
+		if r := recover(); r != nil {
+			answer = Answer(nil, Refuse(&types.SystemError{Reason: fmt.Sprint(r)}, fmt.Sprint(r)))
+		}
+	}()
+	m := reflect.ValueOf(d.methods).MethodByName(methodName(c.method))
+	in := []reflect.Value{reflect.ValueOf(ctx), reflect.ValueOf(c.body)}
+	if m.Type().NumIn() == 1 {
+		in = in[1:]
+	}
+	return m.Call(in)[0].Interface().(soap.HasFault)
+}
+
+// route is called for every SOAP call before the simulator looks for the method.
+func (f *Frame) route(ctx *simulator.Context, m *simulator.Method) (mo.Reference, types.BaseMethodFault) {
+	f.World.Log.CountCall(m.Name)
+	if err := f.admit(ctx, m); err != nil {
+		f.redirect(m, refuserType, "Refuse", &refusal{err: err})
+		if ctx.Session == nil {
+			// Without a session the simulator lets only the names of a few methods pass.
+			m.Name = "Login"
+			return f.gate, nil
+		}
+		return nil, nil
+	}
+	k := f.kinds[m.This.Type]
+	if ctx.Session == nil || k == nil || !k.has(m.Name) && !k.whole {
+		return nil, nil
+	}
+	if ctx.Session.Get(m.This) == nil {
+		f.redirect(m, refuserType, "Refuse", &refusal{err: Gone(m.This)})
+		return nil, nil
+	}
+	if !k.has(m.Name) {
+		f.redirect(m, refuserType, "Refuse", &refusal{err: Refuse(&types.MethodNotFound{Receiver: m.This, Method: m.Name})})
+		return nil, nil
+	}
+	if m.This.Type != "Task" && m.This.Type != "AuthorizationManager" {
+		f.World.Log.Note(f.event(m))
+	}
+	f.redirect(m, m.This.Type, m.Name, m.Body)
+	return nil, nil
+}
+
+func (f *Frame) event(m *simulator.Method) world.Event {
+	t := f.Target(m.This)
+	return world.Event{What: world.Call, Host: t.Host, VM: t.VM, Detail: m.Name}
+}
+
+func (f *Frame) redirect(m *simulator.Method, typeName, method string, body any) {
+	m.This = f.kinds[typeName].Self
+	m.Name = "Do"
+	m.Body = &call{method: method, body: body}
+}
+
+const refuserType = "Refuser"
+
+// A refuser answers calls that are not let in.
+type refuser struct{}
+
+type refusal struct{ err error }
+
+// Refuse answers with the fault of the refusal.
+func (*refuser) Refuse(r *refusal) soap.HasFault { return Answer(nil, r.err) }
+
+// reply is the body of every answer of ours. The simulator takes the element's name from the type in Res.
+type reply struct {
+	Res    any         `xml:",omitempty"`
+	Fault_ *soap.Fault `xml:"http://schemas.xmlsoap.org/soap/envelope/ Fault,omitempty"`
+}
+
+// Fault implements soap.HasFault.
+func (r *reply) Fault() *soap.Fault { return r.Fault_ }
+
+// Answer is what a method returns: the response, a struct named as the API names it, or the fault of err.
+func Answer(response any, err error) soap.HasFault {
+	if err != nil {
+		fault, text := faultOf(err)
+		return &reply{Fault_: simulator.Fault(text, fault)}
+	}
+	return &reply{Res: response}
+}

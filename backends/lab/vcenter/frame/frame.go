@@ -1,0 +1,159 @@
+// Package frame is the ground that the lab's vCenter stands on: it routes every SOAP call of govmomi's simulator
+// through our own rules (sessions, privileges, missing objects), runs tasks that move, fail and stop like the
+// real ones, words faults as vSphere does, and changes properties so that WaitForUpdatesEx sees it.
+//
+// The managed objects in the registry are plain govmomi types without methods. Their methods are in one value a kind
+// (see Frame.Handle); the router sends a call there, with the object's reference still in the request. The
+// simulator then holds no lock of the object while the method runs, so a method may update any object.
+package frame
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// A Frame holds what the methods of all kinds share.
+type Frame struct {
+	World *world.World
+	Reg   *simulator.Registry
+	Auth  *Auth
+
+	// Commit is held while a change is checked and made, so that two calls cannot both find a pNIC free.
+	Commit sync.Mutex
+
+	gate   *gate
+	kinds  map[string]*kind // by type of managed object
+	owners sync.Map         // sub-object (firewall system, task) -> entity
+	tasks  tasks
+}
+
+// New returns a frame around a registry.
+func New(w *world.World, reg *simulator.Registry) *Frame {
+	f := &Frame{World: w, Reg: reg, kinds: map[string]*kind{}}
+	f.Auth = newAuth(f)
+	f.tasks.running = map[types.ManagedObjectReference]*Task{}
+	f.tasks.stop = make(chan struct{})
+	reg.Handler = f.route
+	f.Handle(&refuser{}, refuserType)
+	f.gate = &gate{dispatcher{Self: f.kinds[refuserType].Self, methods: &refuser{}}}
+	f.Handle(taskMethods{f}, "Task")
+	f.Handle(authMethods{f.Auth}, "AuthorizationManager")
+	return f
+}
+
+// Close cancels the tasks that run and waits for them.
+func (f *Frame) Close() { f.tasks.close() }
+
+// A kind carries the methods of one type of managed object. It opts out of the simulator's locks.
+type kind struct {
+	Self    types.ManagedObjectReference
+	methods any
+	whole   bool // a method that is not among them does not exist
+}
+
+// Handle says that methods has the methods of these types of managed object. Their signature is the simulator's:
+// func(*simulator.Context, *types.X) soap.HasFault, with X_Task named XTask.
+func (f *Frame) Handle(methods any, typeNames ...string) {
+	f.Extend(methods, typeNames...)
+	for _, name := range typeNames {
+		f.kinds[name].whole = true
+	}
+}
+
+// Extend is Handle for types whose other methods are the simulator's own.
+func (f *Frame) Extend(methods any, typeNames ...string) {
+	for _, name := range typeNames {
+		f.kinds[name] = &kind{Self: types.ManagedObjectReference{Type: "Lab", Value: name}, methods: methods}
+		f.Reg.Put(&dispatcher{Self: f.kinds[name].Self, methods: methods})
+	}
+}
+
+func (k *kind) has(method string) bool {
+	return reflect.ValueOf(k.methods).MethodByName(methodName(method)).IsValid()
+}
+
+func methodName(soap string) string {
+	if base, ok := strings.CutSuffix(soap, "_Task"); ok {
+		return base + "Task"
+	}
+	return soap
+}
+
+// Update changes properties of an object.
+func (f *Frame) Update(ref types.ManagedObjectReference, changes ...types.PropertyChange) {
+	obj := f.Reg.Get(ref)
+	if obj == nil || len(changes) == 0 {
+		return
+	}
+	f.Reg.AtomicUpdate(&simulator.Context{Map: f.Reg}, obj, changes)
+}
+
+// Set is a change of one property.
+func Set(name string, value any) types.PropertyChange {
+	return types.PropertyChange{Name: name, Val: value}
+}
+
+// Read calls read while nobody changes the object; false when there is no such object.
+func (f *Frame) Read(ref types.ManagedObjectReference, read func(obj mo.Reference)) bool {
+	obj := f.Reg.Get(ref)
+	if obj == nil {
+		return false
+	}
+	f.Reg.WithLock(&simulator.Context{Map: f.Reg}, obj, func() { read(obj) })
+	return true
+}
+
+// Own says to which entity a sub-object belongs: faults, privileges and tasks name the entity.
+func (f *Frame) Own(sub, entity types.ManagedObjectReference) { f.owners.Store(sub, entity) }
+
+// Owner is the entity of a sub-object, or the object itself.
+func (f *Frame) Owner(ref types.ManagedObjectReference) types.ManagedObjectReference {
+	if e, ok := f.owners.Load(ref); ok {
+		return e.(types.ManagedObjectReference)
+	}
+	return ref
+}
+
+// Name is the name of an entity; its reference when it has none.
+func (f *Frame) Name(ref types.ManagedObjectReference) string {
+	name := ""
+	f.Read(f.Owner(ref), func(obj mo.Reference) {
+		v := reflect.ValueOf(obj).Elem().FieldByName("Name")
+		if v.IsValid() && v.Kind() == reflect.String {
+			name = v.String()
+		}
+	})
+	if name == "" {
+		return ref.Value
+	}
+	return name
+}
+
+// Target says which host or VM of the world a call acts on.
+func (f *Frame) Target(ref types.ManagedObjectReference) world.Target {
+	switch owner := f.Owner(ref); owner.Type {
+	case "HostSystem":
+		return world.Target{Host: f.Name(owner)}
+	case "VirtualMachine":
+		t := world.Target{VM: f.Name(owner)}
+		f.World.View(func(s *world.State) {
+			if v := s.VM(t.VM); v != nil {
+				t.Host = v.Host
+			}
+		})
+		return t
+	}
+	return world.Target{}
+}
+
+func refText(ref types.ManagedObjectReference) string {
+	return fmt.Sprintf("vim.%s:%s", ref.Type, ref.Value)
+}

@@ -1,0 +1,58 @@
+package frame
+
+import "github.com/vmware/govmomi/simulator"
+
+// privileges says what a method needs on the object that it is called on. What depends on the arguments is asked for
+// by the method itself. Source: the "Required Privileges" of the vSphere Web Services API reference.
+var privileges = map[string]string{
+	"AddAuthorizationRole":            "Authorization.ModifyRoles",
+	"AddDVPortgroup_Task":             "DVPortgroup.Create",
+	"CancelTask":                      "Global.CancelTask",
+	"CreateDVPortgroup_Task":          "DVPortgroup.Create",
+	"CreateDVS_Task":                  "DVSwitch.Create",
+	"DisableRuleset":                  "Host.Config.NetService",
+	"DisconnectHost_Task":             "Host.Config.Connection",
+	"EnableNetworkResourceManagement": "DVSwitch.ResourceManagement",
+	"EnableRuleset":                   "Host.Config.NetService",
+	"EnterMaintenanceMode_Task":       "Host.Config.Maintenance",
+	"ExitMaintenanceMode_Task":        "Host.Config.Maintenance",
+	"PowerOffVM_Task":                 "VirtualMachine.Interact.PowerOff",
+	"PowerOnVM_Task":                  "VirtualMachine.Interact.PowerOn",
+	"RebootGuest":                     "VirtualMachine.Interact.Reset",
+	"RebootHost_Task":                 "Host.Config.Maintenance",
+	"ReconfigureDVPortgroup_Task":     "DVPortgroup.Modify",
+	"ReconfigureDvs_Task":             "DVSwitch.Modify",
+	"ReconnectHost_Task":              "Host.Config.Connection",
+	"RefreshFirewall":                 "Host.Config.NetService",
+	"RefreshServices":                 "Host.Config.NetService",
+	"RemoveAuthorizationRole":         "Authorization.ModifyRoles",
+	"ResetVM_Task":                    "VirtualMachine.Interact.Reset",
+	"RestartService":                  "Host.Config.NetService",
+	"SetEntityPermissions":            "Authorization.ModifyPermissions",
+	"ShutdownGuest":                   "VirtualMachine.Interact.PowerOff",
+	"StartService":                    "Host.Config.NetService",
+	"StopService":                     "Host.Config.NetService",
+	"UpdateAuthorizationRole":         "Authorization.ModifyRoles",
+	"UpdateRuleset":                   "Host.Config.NetService",
+	"UpdateServicePolicy":             "Host.Config.NetService",
+	"UpdateVirtualNic":                "Host.Config.Network",
+	"UpgradeVM_Task":                  "VirtualMachine.Config.UpgradeVirtualHardware",
+}
+
+// byType are methods whose privilege depends on the type of the object.
+var byType = map[string]string{
+	"Destroy_Task VmwareDistributedVirtualSwitch": "DVSwitch.Delete",
+	"Destroy_Task DistributedVirtualPortgroup":    "DVPortgroup.Delete",
+	"Rename_Task VmwareDistributedVirtualSwitch":  "DVSwitch.Modify",
+	"Rename_Task DistributedVirtualPortgroup":     "DVPortgroup.Modify",
+}
+
+func privilegeFor(m *simulator.Method) string {
+	if id, ok := privileges[m.Name]; ok {
+		return id
+	}
+	if m.Name == "UpdateOptions" && m.This.Value != "VpxSettings" {
+		return "Host.Config.AdvancedConfig"
+	}
+	return byType[m.Name+" "+m.This.Type]
+}

@@ -1,0 +1,211 @@
+package frame
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+)
+
+type tasks struct {
+	mu      sync.Mutex
+	running map[types.ManagedObjectReference]*Task
+	closed  bool
+	stop    chan struct{}
+	wg      sync.WaitGroup
+}
+
+func (t *tasks) close() {
+	t.mu.Lock()
+	if !t.closed {
+		t.closed = true
+		close(t.stop)
+	}
+	t.mu.Unlock()
+	t.wg.Wait()
+}
+
+// A Pace is how a task behaves on its way.
+type Pace struct {
+	Time       time.Duration // until the effect; 40 ms when zero
+	Cancelable bool
+	Silent     bool // shows no progress, as power operations do
+}
+
+// A Task is a vCenter task under way.
+type Task struct {
+	Ref    types.ManagedObjectReference
+	f      *Frame
+	pace   Pace
+	cancel chan struct{}
+	once   sync.Once
+}
+
+// Start creates a task on an entity and returns its reference at once. When its time has passed, do runs with Commit
+// held; a task that is cancelled before never runs it. descriptionID is "dvs.DistributedVirtualSwitch.reconfigure"-like, name
+// the method's.
+func (f *Frame) Start(ctx *simulator.Context, name, descriptionID string, entity types.ManagedObjectReference,
+	pace Pace, do func() (result any, err error)) types.ManagedObjectReference {
+	return f.StartLong(ctx, name, descriptionID, entity, pace, func(t *Task) (any, error) {
+		if err := t.Walk(pace.Time); err != nil {
+			return nil, err
+		}
+		f.Commit.Lock()
+		defer f.Commit.Unlock()
+		return do()
+	})
+}
+
+// StartLong is Start for tasks that keep their own time: do runs without any lock and uses Walk and Wait.
+func (f *Frame) StartLong(ctx *simulator.Context, name, descriptionID string, entity types.ManagedObjectReference,
+	pace Pace, do func(*Task) (result any, err error)) types.ManagedObjectReference {
+	now := time.Now()
+	obj := &mo.Task{Info: types.TaskInfo{
+		Name:          name,
+		DescriptionId: descriptionID,
+		Entity:        &entity,
+		EntityName:    f.Name(entity),
+		State:         types.TaskInfoStateQueued,
+		Cancelable:    pace.Cancelable,
+		Reason:        &types.TaskReasonUser{UserName: user(ctx)},
+		QueueTime:     now,
+	}}
+	f.Reg.Put(obj)
+	t := &Task{Ref: obj.Self, f: f, pace: pace, cancel: make(chan struct{})}
+	f.Update(t.Ref, Set("info.key", t.Ref.Value), Set("info.task", t.Ref))
+	f.Own(t.Ref, entity)
+	f.recent(entity, t.Ref)
+
+	f.tasks.mu.Lock()
+	defer f.tasks.mu.Unlock()
+	if f.tasks.closed {
+		return t.Ref
+	}
+	f.tasks.running[t.Ref] = t
+	f.tasks.wg.Go(func() { t.run(do) })
+	return t.Ref
+}
+
+// FailLater makes a task that ends with an error, as a fault rule asks for.
+func (f *Frame) FailLater(name string, entity types.ManagedObjectReference, err error) types.ManagedObjectReference {
+	return f.StartLong(&simulator.Context{Map: f.Reg}, name, name, entity, Pace{}, func(t *Task) (any, error) {
+		if stopped := t.Walk(0); stopped != nil {
+			return nil, stopped
+		}
+		return nil, err
+	})
+}
+
+func (t *Task) run(do func(*Task) (any, error)) {
+	t.f.Update(t.Ref, Set("info.state", types.TaskInfoStateRunning), Set("info.startTime", time.Now()))
+	result, err := do(t)
+	t.f.tasks.mu.Lock()
+	delete(t.f.tasks.running, t.Ref)
+	t.f.tasks.mu.Unlock()
+
+	changes := []types.PropertyChange{Set("info.completeTime", time.Now()), Set("info.cancelable", false)}
+	if err != nil {
+		fault, text := faultOf(err)
+		if _, canceled := fault.(*types.RequestCanceled); canceled {
+			changes = append(changes, Set("info.cancelled", true))
+		}
+		changes = append(changes,
+			Set("info.error", types.LocalizedMethodFault{Fault: fault, LocalizedMessage: text}),
+			Set("info.state", types.TaskInfoStateError))
+	} else {
+		if result != nil {
+			changes = append(changes, Set("info.result", result))
+		}
+		changes = append(changes, Set("info.state", types.TaskInfoStateSuccess))
+	}
+	t.f.Update(t.Ref, changes...)
+	t.f.forget(t.Ref)
+}
+
+// Progress reports how far the task is, in percent.
+func (t *Task) Progress(percent int) {
+	if !t.pace.Silent {
+		t.f.Update(t.Ref, Set("info.progress", int32(min(percent, 99))))
+	}
+}
+
+// Walk lets time pass with moving progress. It ends early with RequestCanceled.
+func (t *Task) Walk(total time.Duration) error {
+	if total == 0 {
+		total = 40 * time.Millisecond
+	}
+	const steps = 4
+	for i := range steps {
+		if err := t.Wait(total / steps); err != nil {
+			return err
+		}
+		t.Progress((i + 1) * 95 / steps)
+	}
+	return nil
+}
+
+// Wait lets time pass. It ends early with RequestCanceled.
+func (t *Task) Wait(d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-t.cancel:
+	case <-t.f.tasks.stop:
+	}
+	return Refuse(&types.RequestCanceled{})
+}
+
+// recent keeps an entity's recentTask: the tasks that have not ended.
+func (f *Frame) recent(entity, task types.ManagedObjectReference) {
+	f.editRecent(entity, func(list []types.ManagedObjectReference) []types.ManagedObjectReference {
+		return append(slices.Clone(list), task)
+	})
+}
+
+func (f *Frame) forget(task types.ManagedObjectReference) {
+	f.editRecent(f.Owner(task), func(list []types.ManagedObjectReference) []types.ManagedObjectReference {
+		return slices.DeleteFunc(slices.Clone(list), func(r types.ManagedObjectReference) bool { return r == task })
+	})
+}
+
+func (f *Frame) editRecent(entity types.ManagedObjectReference, edit func([]types.ManagedObjectReference) []types.ManagedObjectReference) {
+	obj, ok := f.Reg.Get(entity).(mo.Entity)
+	if !ok {
+		return
+	}
+	ctx := &simulator.Context{Map: f.Reg}
+	f.Reg.WithLock(ctx, obj, func() {
+		ctx.Update(obj, []types.PropertyChange{Set("recentTask", edit(obj.Entity().RecentTask))})
+	})
+}
+
+// taskMethods are the methods of Task.
+type taskMethods struct{ f *Frame }
+
+// CancelTask stops a task before it takes effect.
+func (m taskMethods) CancelTask(_ *simulator.Context, req *types.CancelTask) soap.HasFault {
+	m.f.tasks.mu.Lock()
+	t := m.f.tasks.running[req.This]
+	m.f.tasks.mu.Unlock()
+	switch {
+	case t == nil:
+		return Answer(nil, Refuse(&types.InvalidState{}))
+	case !t.pace.Cancelable:
+		return Answer(nil, Refuse(&types.NotSupported{}))
+	}
+	t.once.Do(func() { close(t.cancel) })
+	return Answer(types.CancelTaskResponse{}, nil)
+}
+
+func user(ctx *simulator.Context) string {
+	if ctx.Session == nil {
+		return "vpxd"
+	}
+	return ctx.Session.UserName
+}
