@@ -1,0 +1,233 @@
+// Package fabric says what the lab's network does with traffic between two guests: whether it arrives, whether it
+// goes as RDMA or falls back to TCP, how fast, and what the counters show. It is a function of the world: whatever is
+// wrong in the configuration shows here, and nothing else does.
+package fabric
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// An End is one interface of a guest, as the guest has set it up.
+type End struct {
+	VM  string
+	MAC string
+	MTU int // bytes, of the interface
+	Up  bool
+}
+
+// A Port is one physical port of a host. Tests that run at the same time share what it can carry.
+type Port struct{ Host, PNIC string }
+
+// A Device is the RDMA device of a host that traffic passes.
+type Device struct{ Host, Name string }
+
+// A Path is what lies between two interfaces.
+type Path struct {
+	Reachable bool   // frames arrive
+	Why       string // why they do not, or why RDMA does not go over the adapters
+	SameHost  bool
+	RDMA      bool // PVRDMA uses the adapters, or memory on the same host; else TCP between the hosts
+	LinkMbps  int  // of the slower port; 0 on the same host
+	MTU       int  // bytes: the largest IP packet that the switches pass; the guests' own MTU is not in it
+	Tagged    bool // with a VLAN tag
+	Ports     []Port
+	Devices   []Device // whose counters move; empty on the same host and in the fallback
+}
+
+// side is what one end's host contributes.
+type side struct {
+	vm      *world.VM
+	host    *world.Host
+	adapter *world.Adapter
+	vlan    int
+	mtu     int
+	uplink  *world.PNIC
+	teamed  bool
+}
+
+func unreachable(format string, args ...any) Path { return Path{Why: fmt.Sprintf(format, args...)} }
+
+// Between works out the path from a to b. The sources of the conditions for RDMA are VMware's "PVRDMA Support" and
+// KB 328676: the HCA is the only uplink of the DVS, the ruleset pvrdma is open and a vmknic is tagged on both hosts.
+func Between(s *world.State, a, b End) Path {
+	x, why := look(s, a)
+	if why != "" {
+		return unreachable("%s", why)
+	}
+	y, why := look(s, b)
+	if why != "" {
+		return unreachable("%s", why)
+	}
+	switch {
+	case x.adapter.DVS != y.adapter.DVS, x.adapter.DVS == "" && x.adapter.PortGroup != y.adapter.PortGroup:
+		return unreachable("%s and %s are on different networks", a.VM, b.VM)
+	case x.vlan != y.vlan:
+		return unreachable("VLAN %d of %s is not VLAN %d of %s", x.vlan, a.VM, y.vlan, b.VM)
+	}
+	p := Path{Reachable: true, MTU: min(x.mtu, y.mtu), Tagged: x.vlan != 0}
+	pvrdma := x.adapter.Type == world.PVRDMA && y.adapter.Type == world.PVRDMA
+	if x.host == y.host {
+		p.SameHost, p.RDMA = true, pvrdma && x.adapter.Protocol == y.adapter.Protocol
+		return p
+	}
+	for _, e := range []side{x, y} {
+		if e.uplink == nil {
+			return unreachable("%s has no uplink with a link for %s", e.host.Name, e.adapter.PortGroup)
+		}
+		p.Ports = append(p.Ports, Port{Host: e.host.Name, PNIC: e.uplink.Device})
+	}
+	p.LinkMbps = min(x.uplink.SpeedMbps, y.uplink.SpeedMbps)
+	p.MTU = min(p.MTU, x.mtu, y.mtu)
+	if !pvrdma {
+		p.Why = "not both adapters are PVRDMA"
+		return p
+	}
+	if p.Why = fallback(x, y); p.Why != "" {
+		return p
+	}
+	p.RDMA = true
+	for _, e := range []side{x, y} {
+		p.Devices = append(p.Devices, Device{Host: e.host.Name, Name: e.uplink.RDMA.Name})
+	}
+	return p
+}
+
+func look(s *world.State, e End) (side, string) {
+	var o side
+	if o.vm = s.VM(e.VM); o.vm == nil {
+		return o, e.VM + " does not exist"
+	}
+	o.host = s.Host(o.vm.Host)
+	o.adapter = o.vm.Adapter(e.MAC)
+	switch {
+	case !o.vm.On:
+		return o, e.VM + " is off"
+	case o.host == nil || o.host.State != world.Up:
+		return o, o.vm.Host + " does not answer"
+	case o.adapter == nil:
+		return o, e.VM + " has no adapter " + e.MAC
+	case !o.adapter.Connected:
+		return o, "the adapter of " + e.VM + " is not connected"
+	case !e.Up:
+		return o, "the interface in " + e.VM + " is down"
+	}
+	if o.adapter.DVS == "" {
+		return o, o.standard()
+	}
+	return o, o.distributed(s.Switch(o.adapter.DVS))
+}
+
+func (o *side) standard() string {
+	for _, v := range o.host.VSwitch {
+		if !slices.Contains(v.PortGroups, o.adapter.PortGroup) {
+			continue
+		}
+		o.mtu, o.vlan = v.MTU, o.adapter.VLAN
+		o.uplink = o.first(v.Uplinks)
+		return ""
+	}
+	return fmt.Sprintf("%s has no port group %s", o.host.Name, o.adapter.PortGroup)
+}
+
+func (o *side) distributed(d *world.DVS) string {
+	if d == nil {
+		return "the switch " + o.adapter.DVS + " does not exist"
+	}
+	pg := d.PortGroup(o.adapter.PortGroup)
+	if pg == nil {
+		return fmt.Sprintf("%s has no port group %s", d.Name, o.adapter.PortGroup)
+	}
+	m := d.Member(o.host.Name)
+	if m == nil {
+		return o.host.Name + " is no member of " + d.Name
+	}
+	o.mtu, o.vlan = d.MTU, pg.VLAN
+	order := append(slices.Clone(pg.Active), pg.Standby...)
+	if len(order) == 0 {
+		order = d.Uplinks
+	}
+	var pnics []string
+	for _, name := range order {
+		if i := slices.Index(d.Uplinks, name); i >= 0 && i < len(m.PNICs) && m.PNICs[i] != "" {
+			pnics = append(pnics, m.PNICs[i])
+		}
+	}
+	o.uplink = o.first(pnics)
+	o.teamed = len(slices.DeleteFunc(slices.Clone(m.PNICs), func(p string) bool { return p == "" })) > 1
+	return ""
+}
+
+func (o *side) first(pnics []string) *world.PNIC {
+	for _, name := range pnics {
+		if p := o.host.PNIC(name); p != nil && p.LinkUp {
+			return p
+		}
+	}
+	return nil
+}
+
+// fallback returns why PVRDMA between two hosts goes over TCP; "" when it does not.
+func fallback(x, y side) string {
+	if x.adapter.Protocol != y.adapter.Protocol {
+		return fmt.Sprintf("%s speaks %s, %s speaks %s", x.vm.Name, x.adapter.Protocol, y.vm.Name, y.adapter.Protocol)
+	}
+	var vmks []*world.VMK
+	for _, e := range []side{x, y} {
+		rdma := e.uplink.RDMA
+		v1, v2 := rdma != nil && rdma.RoCEv1, rdma != nil && rdma.RoCEv2
+		switch {
+		case rdma == nil:
+			return fmt.Sprintf("%s of %s has no RDMA device", e.uplink.Device, e.host.Name)
+		case e.adapter.Protocol == "rocev1" && !v1, e.adapter.Protocol != "rocev1" && !v2:
+			return fmt.Sprintf("%s of %s does not speak %s", rdma.Name, e.host.Name, e.adapter.Protocol)
+		case e.teamed:
+			return fmt.Sprintf("%s has more than one uplink on %s", e.host.Name, e.adapter.DVS)
+		}
+		vmk := e.host.VMK(e.host.Option("Net.PVRDMAVmknic"))
+		if vmk == nil || vmk.IP == "" {
+			return fmt.Sprintf("Net.PVRDMAVmknic of %s names no vmknic with an address", e.host.Name)
+		}
+		vmks = append(vmks, vmk)
+	}
+	for i, e := range []side{x, y} {
+		peer := vmks[1-i]
+		if r := e.host.Ruleset("pvrdma"); r == nil || !r.Enabled {
+			return "the firewall ruleset pvrdma is closed on " + e.host.Name
+		} else if !r.AllIP && !allows(r.Networks, peer.IP) {
+			return fmt.Sprintf("the firewall ruleset pvrdma of %s does not let %s in", e.host.Name, peer.IP)
+		}
+	}
+	if !meet(vmks[0], vmks[1]) {
+		return fmt.Sprintf("%s of %s does not reach %s of %s", vmks[0].Device, x.host.Name, vmks[1].Device, y.host.Name)
+	}
+	return ""
+}
+
+func allows(networks []string, ip string) bool {
+	addr, err := netip.ParseAddr(ip)
+	return err == nil && slices.ContainsFunc(networks, func(n string) bool {
+		if p, err := netip.ParsePrefix(n); err == nil {
+			return p.Contains(addr)
+		}
+		a, err := netip.ParseAddr(n)
+		return err == nil && a == addr
+	})
+}
+
+// meet tells whether two vmknics reach each other: in one subnet, or both on the routed management network.
+func meet(a, b *world.VMK) bool {
+	pa, err := netip.ParseAddr(a.IP)
+	if err != nil {
+		return false
+	}
+	pb, err := netip.ParseAddr(b.IP)
+	if err != nil {
+		return false
+	}
+	managed := func(v *world.VMK) bool { return slices.Contains(v.Roles, "management") }
+	return netip.PrefixFrom(pa, a.Prefix).Masked().Contains(pb) || managed(a) && managed(b)
+}

@@ -1,0 +1,255 @@
+package coreutils
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
+)
+
+func editPrograms() map[string]sh.Program {
+	return map[string]sh.Program{"grep": grep, "egrep": grep, "fgrep": grep, "sed": sed}
+}
+
+// regex turns a POSIX expression into Go's: in basic ones \( \) \{ \} \| \+ \? are the operators.
+func regex(expr string, extended bool) (*regexp.Regexp, error) {
+	expr = strings.NewReplacer(`\<`, `\b`, `\>`, `\b`).Replace(expr)
+	if extended {
+		return regexp.Compile(expr)
+	}
+	var b strings.Builder
+	class := false
+	for i := 0; i < len(expr); i++ {
+		c := expr[i]
+		switch {
+		case class:
+			class = c != ']' || strings.HasSuffix(expr[:i], "[") || strings.HasSuffix(expr[:i], "[^")
+			b.WriteByte(c)
+		case c == '[':
+			class = true
+			b.WriteByte(c)
+		case c == '\\' && i+1 < len(expr):
+			i++
+			if !strings.ContainsRune(`(){}|+?`, rune(expr[i])) {
+				b.WriteByte('\\')
+			}
+			b.WriteByte(expr[i])
+		case strings.ContainsRune(`(){}|+?`, rune(c)), c == '*' && b.Len() == 0:
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return regexp.Compile(b.String())
+}
+
+func grep(ctx context.Context, p *sh.Proc) int {
+	o, err := p.Options("E F G P q v i c l L o w x h H n s r R a m: e: A: quiet silent invert-match ignore-case count fixed-strings extended-regexp only-matching word-regexp line-regexp color: no-messages")
+	if err != nil {
+		return p.Usage(2, err)
+	}
+	patterns, names := o.Values("e"), o.Args
+	if len(patterns) == 0 {
+		if len(names) == 0 {
+			return p.Usage(2, errors.New("missing pattern"))
+		}
+		patterns, names = names[:1], names[1:]
+	}
+	match, err := grepMatcher(p, o, patterns)
+	if err != nil {
+		return p.Fail(2, "%v", err)
+	}
+	quiet := o.Has("q", "quiet", "silent")
+	if names, err = expandDirs(p, o, names); err != nil {
+		return p.Fail(2, "%s", vfs.Reason(err))
+	}
+	found, trouble := false, 0
+	if len(names) == 0 {
+		names = []string{"-"}
+	}
+	for _, name := range names {
+		r, err := open(p, name)
+		if err != nil {
+			if !o.Has("s", "no-messages") {
+				p.Errorf("%s: %s", name, vfs.Reason(err))
+			}
+			trouble = 2
+			continue
+		}
+		prefix := ""
+		if (len(names) > 1 || o.Has("H", "r", "R")) && !o.Has("h") {
+			prefix = name + ":"
+		}
+		n, line := 0, 0
+		lines(ctx, r, func(s string) bool {
+			line++
+			hits := match.FindAllString(s, -1)
+			if (hits != nil) == o.Has("v", "invert-match") {
+				return true
+			}
+			found = true
+			n++
+			number := ""
+			if o.Has("n") {
+				number = fmt.Sprintf("%d:", line)
+			}
+			switch {
+			case quiet:
+				return false
+			case o.Has("c", "count", "l", "L"):
+			case o.Has("o", "only-matching"):
+				for _, h := range hits {
+					p.Printf("%s%s%s\n", prefix, number, h)
+				}
+			default:
+				p.Printf("%s%s%s\n", prefix, number, s)
+			}
+			return !(o.Has("l") || o.Value("m") == fmt.Sprint(n))
+		})
+		switch {
+		case quiet:
+		case o.Has("l") && n > 0, o.Has("L") && n == 0:
+			p.Printf("%s\n", name)
+		case o.Has("c", "count"):
+			p.Printf("%s%d\n", prefix, n)
+		}
+	}
+	switch {
+	case found && (quiet || trouble == 0):
+		return 0
+	case trouble != 0:
+		return trouble
+	}
+	return 1
+}
+
+func grepMatcher(p *sh.Proc, o sh.Options, patterns []string) (*regexp.Regexp, error) {
+	var alternatives []string
+	for _, pattern := range patterns {
+		if o.Has("F", "fixed-strings") || p.Name() == "fgrep" {
+			pattern = regexp.QuoteMeta(pattern)
+		} else {
+			re, err := regex(pattern, o.Has("E", "P", "extended-regexp") || p.Name() == "egrep")
+			if err != nil {
+				return nil, fmt.Errorf("%s: invalid regular expression", pattern)
+			}
+			pattern = re.String()
+		}
+		alternatives = append(alternatives, "(?:"+pattern+")")
+	}
+	expr := strings.Join(alternatives, "|")
+	if o.Has("w", "word-regexp") {
+		expr = `\b(?:` + expr + `)\b`
+	}
+	if o.Has("x", "line-regexp") {
+		expr = `^(?:` + expr + `)$`
+	}
+	if o.Has("i", "ignore-case") {
+		expr = "(?i)" + expr
+	}
+	return regexp.Compile(expr)
+}
+
+func expandDirs(p *sh.Proc, o sh.Options, names []string) ([]string, error) {
+	if !o.Has("r", "R") {
+		return names, nil
+	}
+	if len(names) == 0 {
+		names = []string{"."}
+	}
+	var all []string
+	for _, name := range names {
+		info, err := p.Sys.FS.Stat(p.User.Cred(), p.Path(name))
+		if err != nil || !info.IsDir() {
+			all = append(all, name)
+			continue
+		}
+		base := p.Path(name)
+		err = p.Sys.FS.Walk(p.User.Cred(), base, func(file string, i vfs.Info) error {
+			if i.Mode().IsRegular() {
+				all = append(all, path.Join(name, strings.TrimPrefix(file, base)))
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// sed knows s, d, p and q with an address that is a line number, $, /regex/ or a range of them, and -n, -i, -E.
+func sed(ctx context.Context, p *sh.Proc) int {
+	args := p.Args
+	inPlace, suffix := false, ""
+	for i, a := range args {
+		// GNU's -i takes its suffix only in the same word.
+		if strings.HasPrefix(a, "-i") && i > 0 {
+			inPlace, suffix = true, a[2:]
+			args = append(append([]string{}, args[:i]...), args[i+1:]...)
+			break
+		}
+	}
+	o, err := p.With(args...).Options("n E r e: s expression: quiet regexp-extended")
+	if err != nil {
+		return p.Usage(1, err)
+	}
+	scripts, names := append(o.Values("e"), o.Values("expression")...), o.Args
+	if len(scripts) == 0 {
+		if len(names) == 0 {
+			return p.Usage(1, errors.New("no script specified"))
+		}
+		scripts, names = names[:1], names[1:]
+	}
+	var program []sedCommand
+	for _, s := range scripts {
+		commands, err := parseSed(s, o.Has("E", "r", "regexp-extended"))
+		if err != nil {
+			return p.Errorf("-e expression #1, %v", err)
+		}
+		program = append(program, commands...)
+	}
+	if inPlace && len(names) == 0 {
+		return p.Errorf("no input files")
+	}
+	return inputs(p, names, func(name string, r io.Reader) int {
+		out, status := runSed(ctx, r, program, o.Has("n", "quiet")), 0
+		if !inPlace {
+			_, _ = io.WriteString(p.Stdout, out)
+			return status
+		}
+		return replaceFile(p, name, suffix, out)
+	})
+}
+
+func replaceFile(p *sh.Proc, name, suffix, data string) int {
+	c, f := p.User.Cred(), p.Sys.FS
+	info, err := f.Stat(c, p.Path(name))
+	if err != nil {
+		return p.Errorf("couldn't edit %s: %s", name, vfs.Reason(err))
+	}
+	if suffix != "" {
+		old, _ := f.ReadFile(c, p.Path(name))
+		if err := f.WriteFile(c, p.Path(name)+suffix, old, info.Mode().Perm()); err != nil {
+			return p.Errorf("couldn't open file %s: %s", name+suffix, vfs.Reason(err))
+		}
+	}
+	tmp := path.Join(path.Dir(p.Path(name)), "sed"+letters(6))
+	if err := f.WriteFile(c, tmp, []byte(data), fs.FileMode(0o600)); err != nil {
+		return p.Fail(4, "couldn't open temporary file %s: %s", tmp, vfs.Reason(err))
+	}
+	_ = f.Chmod(c, tmp, info.Mode())
+	_ = f.Chown(c, tmp, info.UID, info.GID)
+	if err := f.Rename(c, tmp, p.Path(name)); err != nil {
+		return p.Fail(4, "cannot rename %s: %s", tmp, vfs.Reason(err))
+	}
+	return 0
+}

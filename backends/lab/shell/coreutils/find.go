@@ -1,0 +1,162 @@
+package coreutils
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
+)
+
+// find knows -name, -type, -maxdepth, -mindepth, -path, joined by and, -print and -delete.
+func find(_ context.Context, p *sh.Proc) int {
+	var roots []string
+	args := p.Args[1:]
+	for len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		roots, args = append(roots, args[0]), args[1:]
+	}
+	if len(roots) == 0 {
+		roots = []string{"."}
+	}
+	var tests []func(name string, i vfs.Info) bool
+	least, most, remove := 0, 1<<30, false
+	for len(args) > 0 {
+		what := args[0]
+		args = args[1:]
+		switch what {
+		case "-print":
+			continue
+		case "-delete":
+			remove = true
+			continue
+		}
+		if len(args) == 0 {
+			return p.Errorf("missing argument to `%s'", what)
+		}
+		value := args[0]
+		args = args[1:]
+		switch what {
+		case "-name":
+			tests = append(tests, func(name string, _ vfs.Info) bool { ok, _ := path.Match(value, path.Base(name)); return ok })
+		case "-path":
+			tests = append(tests, func(name string, _ vfs.Info) bool { ok, _ := path.Match(value, name); return ok })
+		case "-type":
+			want, ok := map[string]fs.FileMode{"f": 0, "d": fs.ModeDir, "l": fs.ModeSymlink}[value]
+			if !ok {
+				return p.Errorf("Unknown argument to -type: %s", value)
+			}
+			tests = append(tests, func(_ string, i vfs.Info) bool { return i.Type() == want })
+		case "-maxdepth", "-mindepth":
+			n, err := strconv.Atoi(value)
+			if err != nil {
+				return p.Errorf("Expected a positive decimal integer argument to %s, but got '%s'", what, value)
+			}
+			if what == "-maxdepth" {
+				most = n
+			} else {
+				least = n
+			}
+		default:
+			return p.Errorf("unknown predicate `%s'", what)
+		}
+	}
+	status := 0
+	for _, root := range roots {
+		base := p.Path(root)
+		err := p.Sys.FS.Walk(p.User.Cred(), base, func(name string, i vfs.Info) error {
+			rel := strings.TrimPrefix(strings.TrimPrefix(name, base), "/")
+			depth := 0
+			if rel != "" {
+				depth = strings.Count(rel, "/") + 1
+			}
+			if depth < least || depth > most {
+				return nil
+			}
+			shown := root
+			if rel != "" {
+				shown = strings.TrimSuffix(root, "/") + "/" + rel
+			}
+			for _, ok := range tests {
+				if !ok(shown, i) {
+					return nil
+				}
+			}
+			if remove {
+				return p.Sys.FS.Remove(p.User.Cred(), name)
+			}
+			p.Printf("%s\n", shown)
+			return nil
+		})
+		if err != nil {
+			status = p.Errorf("'%s': %s", root, vfs.Reason(err))
+		}
+	}
+	return status
+}
+
+// test is the program behind [ where the shell's own is not used, as under sudo.
+func test(_ context.Context, p *sh.Proc) int {
+	args := p.Args[1:]
+	if p.Name() == "[" {
+		if len(args) == 0 || args[len(args)-1] != "]" {
+			return p.Fail(2, "missing ']'")
+		}
+		args = args[:len(args)-1]
+	}
+	truth := func(b bool) int {
+		if b {
+			return 0
+		}
+		return 1
+	}
+	if len(args) > 1 && args[0] == "!" {
+		return truth(test(context.Background(), p.With(append([]string{"test"}, args[1:]...)...)) == 1)
+	}
+	switch len(args) {
+	case 0:
+		return 1
+	case 1:
+		return truth(args[0] != "")
+	case 2:
+		info, err := p.Sys.FS.Stat(p.User.Cred(), p.Path(args[1]))
+		access := map[string]fs.FileMode{"-r": 4, "-w": 2, "-x": 1}
+		switch args[0] {
+		case "-n":
+			return truth(args[1] != "")
+		case "-z":
+			return truth(args[1] == "")
+		case "-e":
+			return truth(err == nil)
+		case "-f":
+			return truth(err == nil && info.Mode().IsRegular())
+		case "-d":
+			return truth(err == nil && info.IsDir())
+		case "-s":
+			return truth(err == nil && info.Size() > 0)
+		case "-L", "-h":
+			info, err = p.Sys.FS.Lstat(p.User.Cred(), p.Path(args[1]))
+			return truth(err == nil && info.Target != "")
+		case "-r", "-w", "-x":
+			return truth(p.Sys.FS.Access(p.User.Cred(), p.Path(args[1]), access[args[0]]) == nil)
+		}
+	case 3:
+		a, errA := strconv.Atoi(args[0])
+		b, errB := strconv.Atoi(args[2])
+		numbers := map[string]bool{"-eq": a == b, "-ne": a != b, "-lt": a < b, "-le": a <= b, "-gt": a > b, "-ge": a >= b}
+		switch {
+		case args[1] == "=" || args[1] == "==":
+			return truth(args[0] == args[2])
+		case args[1] == "!=":
+			return truth(args[0] != args[2])
+		case errA == nil && errB == nil:
+			if result, ok := numbers[args[1]]; ok {
+				return truth(result)
+			}
+		}
+	}
+	return p.Fail(2, "%s", fmt.Sprintf("%s: unknown operator", strings.Join(args, " ")))
+}

@@ -1,0 +1,255 @@
+package coreutils
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
+)
+
+func listPrograms() map[string]sh.Program {
+	return map[string]sh.Program{
+		"ls": ls, "stat": stat, "readlink": readlink, "realpath": readlink, "find": find,
+		"basename": basename, "dirname": dirname, "which": which, "test": test, "[": test, "pwd": pwd, "df": df,
+	}
+}
+
+// modeString is what ls -l shows.
+func modeString(m fs.FileMode) string {
+	kind := byte('-')
+	switch {
+	case m.IsDir():
+		kind = 'd'
+	case m&fs.ModeSymlink != 0:
+		kind = 'l'
+	case m&fs.ModeCharDevice != 0:
+		kind = 'c'
+	}
+	b := []byte(m.Perm().String())
+	b[0] = kind
+	if m&fs.ModeSticky != 0 {
+		b[9] = 't'
+	}
+	if m&fs.ModeSetuid != 0 {
+		b[3] = 's'
+	}
+	return string(b)
+}
+
+func octal(m fs.FileMode) string {
+	n := uint32(m.Perm())
+	for special, bit := range map[fs.FileMode]uint32{fs.ModeSetuid: 0o4000, fs.ModeSetgid: 0o2000, fs.ModeSticky: 0o1000} {
+		if m&special != 0 {
+			n |= bit
+		}
+	}
+	return fmt.Sprintf("%o", n)
+}
+
+func ls(_ context.Context, p *sh.Proc) int {
+	o, err := p.Options("l a A 1 d h n t r R F L color all almost-all time-style: full-time")
+	if err != nil {
+		return p.Usage(2, err)
+	}
+	names := o.Args
+	if len(names) == 0 {
+		names = []string{"."}
+	}
+	status := 0
+	var dirs []string
+	for _, name := range names {
+		info, err := p.Sys.FS.Lstat(p.User.Cred(), p.Path(name))
+		if err == nil && info.Mode()&fs.ModeSymlink != 0 && !o.Has("l", "d") {
+			info, err = p.Sys.FS.Stat(p.User.Cred(), p.Path(name))
+		}
+		switch {
+		case err != nil:
+			status = p.Fail(2, "cannot access '%s': %s", name, vfs.Reason(err))
+		case info.IsDir() && !o.Has("d"):
+			dirs = append(dirs, name)
+		default:
+			lsLine(p, o, name, info)
+		}
+	}
+	for _, dir := range dirs {
+		list, err := p.Sys.FS.ReadDir(p.User.Cred(), p.Path(dir))
+		if err != nil {
+			status = p.Fail(2, "cannot open directory '%s': %s", dir, vfs.Reason(err))
+			continue
+		}
+		if len(names) > 1 {
+			p.Printf("%s:\n", dir)
+		}
+		if o.Has("l") {
+			p.Printf("total 0\n")
+		}
+		for _, i := range list {
+			if strings.HasPrefix(i.Name(), ".") && !o.Has("a", "A", "all", "almost-all") {
+				continue
+			}
+			lsLine(p, o, i.Name(), i)
+		}
+	}
+	return status
+}
+
+func lsLine(p *sh.Proc, o sh.Options, name string, i vfs.Info) {
+	if !o.Has("l", "n") {
+		p.Printf("%s\n", name)
+		return
+	}
+	if i.Target != "" {
+		name += " -> " + i.Target
+	}
+	p.Printf("%s 1 %s %s %d %s %s\n", modeString(i.Mode()), idName(p, "/etc/passwd", i.UID), idName(p, "/etc/group", i.GID),
+		i.Size(), i.ModTime().UTC().Format("Jan _2 15:04"), name)
+}
+
+func stat(_ context.Context, p *sh.Proc) int {
+	o, err := p.Options("c: L t format: printf: dereference")
+	if err != nil {
+		return p.Usage(1, err)
+	}
+	if len(o.Args) == 0 {
+		return p.Usage(1, errors.New("missing operand"))
+	}
+	format, end := o.Value("c", "format"), "\n"
+	if o.Has("printf") {
+		format, end = strings.ReplaceAll(o.Value("printf"), `\n`, "\n"), ""
+	}
+	status := 0
+	for _, name := range o.Args {
+		look := p.Sys.FS.Lstat
+		if o.Has("L", "dereference") {
+			look = p.Sys.FS.Stat
+		}
+		i, err := look(p.User.Cred(), p.Path(name))
+		if err != nil {
+			status = p.Errorf("cannot statx '%s': %s", name, vfs.Reason(err))
+			continue
+		}
+		kind := "regular file"
+		switch {
+		case i.IsDir():
+			kind = "directory"
+		case i.Target != "":
+			kind = "symbolic link"
+		case i.Mode()&fs.ModeDevice != 0:
+			kind = "character special file"
+		case i.Size() == 0:
+			kind = "regular empty file"
+		}
+		f := format
+		if f == "" && end == "\n" {
+			f = "  File: %n\n  Size: %s\t%F\nAccess: (%a/%A)  Uid: (%u/%U)   Gid: (%g/%G)\nModify: %y"
+		}
+		p.Printf("%s%s", strings.NewReplacer("%n", name, "%s", fmt.Sprint(i.Size()), "%F", kind, "%a", octal(i.Mode()),
+			"%A", modeString(i.Mode()), "%u", fmt.Sprint(i.UID), "%g", fmt.Sprint(i.GID),
+			"%U", idName(p, "/etc/passwd", i.UID), "%G", idName(p, "/etc/group", i.GID),
+			"%Y", fmt.Sprint(i.ModTime().Unix()), "%y", i.ModTime().UTC().Format("2006-01-02 15:04:05.000000000 -0700"),
+			"%%", "%").Replace(f), end)
+	}
+	return status
+}
+
+func readlink(_ context.Context, p *sh.Proc) int {
+	o, err := p.Options("f e m n q s canonicalize canonicalize-existing")
+	if err != nil {
+		return p.Usage(1, err)
+	}
+	status := 0
+	for _, name := range o.Args {
+		if p.Name() == "readlink" && !o.Has("f", "e", "m", "canonicalize", "canonicalize-existing") {
+			target, err := p.Sys.FS.Readlink(p.User.Cred(), p.Path(name))
+			if err != nil {
+				status = 1
+				continue
+			}
+			p.Printf("%s\n", target)
+			continue
+		}
+		full, err := canonical(p, p.Path(name))
+		if err != nil {
+			status = 1
+			continue
+		}
+		p.Printf("%s\n", full)
+	}
+	return status
+}
+
+// canonical follows every link of name. The last element may be missing.
+func canonical(p *sh.Proc, name string) (string, error) {
+	for range 40 {
+		rest := strings.Split(strings.Trim(name, "/"), "/")
+		sofar, again := "/", false
+		for i, part := range rest {
+			next := path.Join(sofar, part)
+			info, err := p.Sys.FS.Lstat(p.User.Cred(), next)
+			if err != nil && i < len(rest)-1 {
+				return "", err
+			}
+			if err == nil && info.Target != "" {
+				name = path.Join(vfs.Join(sofar, info.Target), path.Join(rest[i+1:]...))
+				again = true
+				break
+			}
+			sofar = next
+		}
+		if !again {
+			return sofar, nil
+		}
+	}
+	return "", errors.New("too many levels of symbolic links")
+}
+
+func basename(_ context.Context, p *sh.Proc) int {
+	if len(p.Args) < 2 {
+		return p.Usage(1, errors.New("missing operand"))
+	}
+	name := path.Base(p.Args[1])
+	if len(p.Args) > 2 && name != p.Args[2] {
+		name = strings.TrimSuffix(name, p.Args[2])
+	}
+	p.Printf("%s\n", name)
+	return 0
+}
+
+func dirname(_ context.Context, p *sh.Proc) int {
+	for _, name := range p.Args[1:] {
+		p.Printf("%s\n", path.Dir(name))
+	}
+	return 0
+}
+
+func which(_ context.Context, p *sh.Proc) int {
+	status := 0
+	for _, name := range p.Args[1:] {
+		if strings.HasPrefix(name, "-") {
+			continue
+		}
+		file, err := p.Sys.LookPath(p, name)
+		if err != nil {
+			status = 1
+			continue
+		}
+		p.Printf("%s\n", file)
+	}
+	return status
+}
+
+func pwd(_ context.Context, p *sh.Proc) int {
+	p.Printf("%s\n", p.Dir)
+	return 0
+}
+
+// df shows a disk that never fills.
+func df(_ context.Context, p *sh.Proc) int {
+	p.Printf("Filesystem     1K-blocks    Used Available Use%% Mounted on\n/dev/sda2       41019616 6815932  32087776  18%% /\n")
+	return 0
+}

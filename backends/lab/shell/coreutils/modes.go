@@ -1,0 +1,254 @@
+package coreutils
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
+)
+
+func letters(n int) string {
+	const alphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = alphabet[rand.IntN(len(alphabet))]
+	}
+	return string(b)
+}
+
+// parseMode reads an octal or a symbolic mode ("u=rw,go-w", "+x"), as changes to have.
+func parseMode(s string, have fs.FileMode) (fs.FileMode, error) {
+	if n, err := strconv.ParseUint(s, 8, 12); err == nil {
+		mode := fs.FileMode(n & 0o777)
+		for bit, special := range map[uint64]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky} {
+			if n&bit != 0 {
+				mode |= special
+			}
+		}
+		return mode, nil
+	}
+	mode := have & (fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky)
+	for _, clause := range strings.Split(s, ",") {
+		at := strings.IndexAny(clause, "+-=")
+		if at < 0 {
+			return 0, errors.New("invalid mode")
+		}
+		var who fs.FileMode
+		for _, c := range clause[:at] {
+			part, ok := map[rune]fs.FileMode{'u': 0o700, 'g': 0o070, 'o': 0o007, 'a': 0o777}[c]
+			if !ok {
+				return 0, errors.New("invalid mode")
+			}
+			who |= part
+		}
+		if who == 0 {
+			who = 0o777
+		}
+		var bits fs.FileMode
+		for _, c := range clause[at+1:] {
+			part, ok := map[rune]fs.FileMode{'r': 0o444, 'w': 0o222, 'x': 0o111}[c]
+			if c == 'X' {
+				part, ok = 0, true
+				if have.IsDir() || have&0o111 != 0 {
+					part = 0o111
+				}
+			}
+			if !ok {
+				return 0, errors.New("invalid mode")
+			}
+			bits |= part
+		}
+		switch clause[at] {
+		case '+':
+			mode |= bits & who
+		case '-':
+			mode &^= bits & who
+		default:
+			mode = mode&^who | bits&who
+		}
+	}
+	return mode, nil
+}
+
+// each runs do for the operands and, with -R, for all below them.
+func each(p *sh.Proc, o sh.Options, names []string, do func(name string, i vfs.Info) int) int {
+	status := 0
+	for _, name := range names {
+		abs := p.Path(name)
+		info, err := p.Sys.FS.Stat(p.User.Cred(), abs)
+		if err != nil {
+			status = p.Errorf("cannot access '%s': %s", name, vfs.Reason(err))
+			continue
+		}
+		if !o.Has("R", "recursive") {
+			status = max(status, do(abs, info))
+			continue
+		}
+		err = p.Sys.FS.Walk(p.User.Cred(), abs, func(name string, i vfs.Info) error {
+			status = max(status, do(name, i))
+			return nil
+		})
+		if err != nil {
+			status = p.Errorf("cannot access '%s': %s", name, vfs.Reason(err))
+		}
+	}
+	return status
+}
+
+func chmod(_ context.Context, p *sh.Proc) int {
+	args, o := p.Args[1:], sh.Options{}
+	if len(args) > 0 && strings.HasPrefix(args[0], "-") && !strings.ContainsAny(args[0][1:2], "rwxX") {
+		var err error
+		if o, err = p.With(append([]string{p.Args[0]}, args[0])...).Options("R f v c recursive"); err != nil {
+			return p.Usage(1, err)
+		}
+		args = args[1:]
+	}
+	if len(args) < 2 {
+		return p.Usage(1, errors.New("missing operand"))
+	}
+	return each(p, o, args[1:], func(name string, i vfs.Info) int {
+		mode, err := parseMode(args[0], i.Mode())
+		if err != nil {
+			return p.Errorf("invalid mode: '%s'", args[0])
+		}
+		if err := p.Sys.FS.Chmod(p.User.Cred(), name, mode); err != nil {
+			return p.Errorf("changing permissions of '%s': %s", name, vfs.Reason(err))
+		}
+		return 0
+	})
+}
+
+// owner reads USER, USER:GROUP or :GROUP; -1 is what is not named.
+func owner(p *sh.Proc, s string) (uid, gid int, ok bool) {
+	user, group, both := strings.Cut(s, ":")
+	uid, gid = -1, -1
+	if user != "" {
+		if uid, ok = lookupID(p, "/etc/passwd", user); !ok {
+			return 0, 0, false
+		}
+	}
+	if both && group != "" {
+		if gid, ok = lookupID(p, "/etc/group", group); !ok {
+			return 0, 0, false
+		}
+	}
+	return uid, gid, true
+}
+
+// lookupID finds a name in the third column of a colon-separated file, or takes a number as it is.
+func lookupID(p *sh.Proc, file, name string) (int, bool) {
+	if n, err := strconv.Atoi(name); err == nil {
+		return n, true
+	}
+	data, _ := p.Sys.FS.ReadFile(vfs.Root(), file)
+	for line := range strings.Lines(string(data)) {
+		if f := strings.Split(strings.TrimSpace(line), ":"); len(f) > 2 && f[0] == name {
+			n, err := strconv.Atoi(f[2])
+			return n, err == nil
+		}
+	}
+	return 0, false
+}
+
+// idName is the opposite of lookupID.
+func idName(p *sh.Proc, file string, id int) string {
+	data, _ := p.Sys.FS.ReadFile(vfs.Root(), file)
+	for line := range strings.Lines(string(data)) {
+		if f := strings.Split(strings.TrimSpace(line), ":"); len(f) > 2 && f[2] == strconv.Itoa(id) {
+			return f[0]
+		}
+	}
+	return strconv.Itoa(id)
+}
+
+func chown(_ context.Context, p *sh.Proc) int {
+	o, err := p.Options("R f v h recursive")
+	if err != nil {
+		return p.Usage(1, err)
+	}
+	if len(o.Args) < 2 {
+		return p.Usage(1, errors.New("missing operand"))
+	}
+	uid, gid, ok := owner(p, o.Args[0])
+	if !ok {
+		return p.Errorf("invalid user: '%s'", o.Args[0])
+	}
+	return each(p, o, o.Args[1:], func(name string, _ vfs.Info) int {
+		if err := p.Sys.FS.Chown(p.User.Cred(), name, uid, gid); err != nil {
+			return p.Errorf("changing ownership of '%s': %s", name, vfs.Reason(err))
+		}
+		return 0
+	})
+}
+
+func install(_ context.Context, p *sh.Proc) int {
+	o, err := p.Options("d D m: o: g: p v T mode: owner: group: directory")
+	if err != nil {
+		return p.Usage(1, err)
+	}
+	mode := fs.FileMode(0o755)
+	if m := o.Value("m", "mode"); m != "" {
+		if mode, err = parseMode(m, 0); err != nil {
+			return p.Errorf("invalid mode '%s'", m)
+		}
+	}
+	uid, gid, ok := owner(p, o.Value("o", "owner")+":"+o.Value("g", "group"))
+	if !ok {
+		return p.Errorf("invalid user '%s'", o.Value("o", "owner"))
+	}
+	finish := func(name string) int {
+		if err := p.Sys.FS.Chmod(p.User.Cred(), name, mode); err != nil {
+			return p.Errorf("cannot change permissions of '%s': %s", name, vfs.Reason(err))
+		}
+		if uid < 0 && gid < 0 {
+			return 0
+		}
+		if err := p.Sys.FS.Chown(p.User.Cred(), name, uid, gid); err != nil {
+			return p.Errorf("cannot change ownership of '%s': %s", name, vfs.Reason(err))
+		}
+		return 0
+	}
+	if o.Has("d", "directory") {
+		for _, dir := range o.Args {
+			if err := p.Sys.FS.MkdirAll(p.User.Cred(), p.Path(dir), 0o755); err != nil {
+				return p.Errorf("cannot create directory '%s': %s", dir, vfs.Reason(err))
+			}
+			if s := finish(p.Path(dir)); s != 0 {
+				return s
+			}
+		}
+		return 0
+	}
+	srcs, dst, status := destination(p, o)
+	for _, src := range srcs {
+		var data []byte
+		if src == "/dev/stdin" {
+			data, err = readAll(p.Stdin)
+		} else {
+			data, err = p.Sys.FS.ReadFile(p.User.Cred(), p.Path(src))
+		}
+		if err != nil {
+			return p.Errorf("cannot stat '%s': %s", src, vfs.Reason(err))
+		}
+		if o.Has("D") {
+			if err := p.Sys.FS.MkdirAll(p.User.Cred(), path.Dir(p.Path(dst)), 0o755); err != nil {
+				return p.Errorf("cannot create directory '%s': %s", path.Dir(dst), vfs.Reason(err))
+			}
+		}
+		to := into(p, src, dst)
+		// install makes the file anew, so that what runs from the old one is not disturbed.
+		_ = p.Sys.FS.Remove(p.User.Cred(), to)
+		if err := p.Sys.FS.WriteFile(p.User.Cred(), to, data, mode); err != nil {
+			return p.Errorf("cannot create regular file '%s': %s", dst, vfs.Reason(err))
+		}
+		status = max(status, finish(to))
+	}
+	return status
+}

@@ -1,0 +1,255 @@
+package sh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"mvdan.cc/sh/v3/expand"
+	"mvdan.cc/sh/v3/interp"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
+)
+
+// own is put before the names of builtins that the interpreter lacks, or that would look at the real system.
+const own = "\x00"
+
+// ownBuiltins are those that exec handles; the others are the interpreter's.
+func ownBuiltin(args []string) bool {
+	switch args[0] {
+	case "kill", "ulimit", "umask", "type", "hash", "times", "jobs", "fc", "newgrp", "history", "logout":
+		return true
+	case "command":
+		return len(args) > 1 && (args[1] == "-v" || args[1] == "-V")
+	}
+	return false
+}
+
+func (s *shell) call(_ context.Context, args []string) ([]string, error) {
+	if ownBuiltin(args) {
+		args = slices.Clone(args)
+		args[0] = own + args[0]
+	}
+	return args, nil
+}
+
+func (s *shell) exec(ctx context.Context, args []string) error {
+	hc := interp.HandlerCtx(ctx)
+	p := s.p.With(args...)
+	p.Dir, p.Stdout, p.Stderr, p.Env = hc.Dir, hc.Stdout, hc.Stderr, exported(hc.Env)
+	if f, ok := hc.Stdin.(*os.File); ok && f != nil {
+		p.Stdin = f
+	} else {
+		p.Stdin = strings.NewReader("")
+	}
+	p.PID = s.p.PID
+	var status int
+	if name, ok := strings.CutPrefix(args[0], own); ok {
+		p.Args[0] = name
+		status = s.builtin(ctx, p)
+	} else {
+		var err error
+		if status, err = s.p.Sys.Exec(ctx, p); err != nil {
+			status = s.notRun(hc, args[0], err)
+		}
+	}
+	if status != 0 {
+		return interp.ExitStatus(uint8(status))
+	}
+	return nil
+}
+
+// where is the beginning of a message about line n of the script.
+func (s *shell) where(line uint) string {
+	if s.dash {
+		return fmt.Sprintf("%s: %d:", s.name, max(line, 1))
+	}
+	return fmt.Sprintf("%s: line %d:", s.name, max(line, 1))
+}
+
+func (s *shell) notRun(hc interp.HandlerContext, name string, err error) int {
+	status, text := 126, vfs.Reason(err)
+	var bad ErrInterpreter
+	switch {
+	case errors.As(err, &bad):
+		text = bad.Error()
+	case errors.Is(err, syscall.ENOENT) && !strings.Contains(name, "/"):
+		status, text = 127, "command not found"
+		if s.dash {
+			text = "not found"
+		}
+	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ENOTDIR):
+		status = 127
+		if s.dash && errors.Is(err, syscall.ENOENT) {
+			text = "not found"
+		}
+	}
+	fmt.Fprintf(hc.Stderr, "%s %s: %s\n", s.where(hc.Pos.Line()), name, text)
+	return status
+}
+
+func exported(env expand.Environ) []string {
+	var list []string
+	for name, v := range env.Each {
+		if v.Exported && v.Kind == expand.String && name != "UID" && name != "EUID" && name != "GID" {
+			list = append(list, name+"="+v.Str)
+		}
+	}
+	return list
+}
+
+func (s *shell) open(ctx context.Context, name string, flag int, perm os.FileMode) (io.ReadWriteCloser, error) {
+	hc := interp.HandlerCtx(ctx)
+	f, err := s.p.Sys.FS.Open(s.p.User.Cred(), vfs.Join(hc.Dir, name), flag, (perm|0o666)&^s.umask&0o666)
+	if err != nil {
+		return nil, &fs.PathError{Op: s.where(hc.Pos.Line()), Path: name, Err: errors.New(vfs.Reason(err))}
+	}
+	if info, _ := f.Stat(); info != nil && info.IsDir() {
+		return nil, &fs.PathError{Op: s.where(hc.Pos.Line()), Path: name, Err: errors.New("Is a directory")}
+	}
+	return redirected{f, s}, nil
+}
+
+// redirected is a file that the shell has opened. It says what a computed file answers to a write, as the program
+// that wrote would.
+type redirected struct {
+	*vfs.File
+	s *shell
+}
+
+func (r redirected) Close() error {
+	err := r.File.Close()
+	if err != nil {
+		fmt.Fprintf(r.s.p.Stderr, "%s write error: %s\n", r.s.where(1), vfs.Reason(err))
+	}
+	return err
+}
+
+func (s *shell) stat(_ context.Context, name string, follow bool) (fs.FileInfo, error) {
+	if follow {
+		return asInfo(s.p.Sys.FS.Stat(s.p.User.Cred(), name))
+	}
+	return asInfo(s.p.Sys.FS.Lstat(s.p.User.Cred(), name))
+}
+
+func asInfo(i vfs.Info, err error) (fs.FileInfo, error) {
+	if err != nil {
+		return nil, err
+	}
+	return i, nil
+}
+
+func (s *shell) access(_ context.Context, name string, mode interp.AccessMode) error {
+	return s.p.Sys.FS.Access(s.p.User.Cred(), name, fs.FileMode(mode))
+}
+
+func (s *shell) readDir(_ context.Context, name string) ([]fs.DirEntry, error) {
+	list, err := s.p.Sys.FS.ReadDir(s.p.User.Cred(), name)
+	entries := make([]fs.DirEntry, len(list))
+	for i, info := range list {
+		entries[i] = info
+	}
+	return entries, err
+}
+
+func (s *shell) builtin(ctx context.Context, p *Proc) int {
+	switch p.Args[0] {
+	case "command", "type":
+		return s.which(p)
+	case "umask":
+		return s.setUmask(p)
+	case "ulimit":
+		return ulimit(p)
+	case "kill":
+		status, err := p.Sys.Exec(ctx, p)
+		if err != nil {
+			return p.Fail(127, "%s", vfs.Reason(err))
+		}
+		return status
+	}
+	return 0
+}
+
+func (s *shell) which(p *Proc) int {
+	status := 0
+	for _, name := range p.Args[1:] {
+		if strings.HasPrefix(name, "-") {
+			continue
+		}
+		file, err := p.Sys.LookPath(p, name)
+		switch {
+		case interp.IsBuiltin(name) && p.Args[0] == "type":
+			p.Printf("%s is a shell builtin\n", name)
+		case interp.IsBuiltin(name):
+			p.Printf("%s\n", name)
+		case err == nil && p.Args[0] == "type":
+			p.Printf("%s is %s\n", name, file)
+		case err == nil:
+			p.Printf("%s\n", file)
+		default:
+			if p.Args[0] == "type" {
+				fmt.Fprintf(p.Stderr, "%s type: %s: not found\n", s.where(1), name)
+			}
+			status = 1
+		}
+	}
+	return status
+}
+
+func (s *shell) setUmask(p *Proc) int {
+	if len(p.Args) == 1 {
+		p.Printf("%04o\n", s.umask)
+		return 0
+	}
+	n, err := strconv.ParseUint(p.Args[1], 8, 12)
+	if err != nil {
+		return p.Errorf("%s: octal number out of range", p.Args[1])
+	}
+	s.umask = os.FileMode(n)
+	return 0
+}
+
+func ulimit(p *Proc) int {
+	value := func(kb int64) string {
+		if kb < 0 {
+			return "unlimited"
+		}
+		return strconv.FormatInt(kb, 10)
+	}
+	what, args := "-f", p.Args[1:]
+	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
+		if f := strings.Trim(args[0], "-HS"); f != "" {
+			what = "-" + f
+		}
+		args = args[1:]
+	}
+	switch {
+	case what == "-l" && len(args) == 0:
+		p.Printf("%s\n", value(p.Session.Memlock))
+	case what == "-l":
+		kb := int64(-1)
+		if args[0] != "unlimited" {
+			n, err := strconv.ParseInt(args[0], 10, 64)
+			if err != nil {
+				return p.Errorf("%s: invalid number", args[0])
+			}
+			kb = n
+		}
+		if have := p.Session.Memlock; !p.Root() && have >= 0 && (kb < 0 || kb > have) {
+			return p.Errorf("max locked memory: cannot modify limit: Operation not permitted")
+		}
+		p.Session.Memlock = kb
+	case what == "-n":
+		p.Printf("1024\n")
+	default:
+		p.Printf("unlimited\n")
+	}
+	return 0
+}

@@ -1,0 +1,104 @@
+package sh
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Options are the options and operands of a command line.
+type Options struct {
+	set  map[string][]string
+	Args []string // operands
+}
+
+// Has tells whether one of the names was given.
+func (o Options) Has(names ...string) bool {
+	for _, n := range names {
+		if _, ok := o.set[n]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// Value returns the last argument given to one of the names, "" without any.
+func (o Options) Value(names ...string) string {
+	for _, n := range names {
+		if v := o.set[n]; len(v) > 0 {
+			return v[len(v)-1]
+		}
+	}
+	return ""
+}
+
+// Values returns every argument given to name.
+func (o Options) Values(name string) []string { return o.set[name] }
+
+// Options parses the command line as getopt_long does: spec is a list of names, of which "x" and "long" take no
+// argument, "x:" and "long:" take one. Operands may stand between options, except that with a leading "+" in spec
+// the first operand ends the options.
+func (p *Proc) Options(spec string) (Options, error) {
+	o := Options{set: map[string][]string{}}
+	strict := strings.HasPrefix(spec, "+")
+	takes := map[string]bool{}
+	for _, name := range strings.Fields(strings.TrimPrefix(spec, "+")) {
+		takes[strings.TrimSuffix(name, ":")] = strings.HasSuffix(name, ":")
+	}
+	args := p.Args[1:]
+	for len(args) > 0 {
+		a := args[0]
+		args = args[1:]
+		switch {
+		case a == "--":
+			o.Args = append(o.Args, args...)
+			return o, nil
+		case strings.HasPrefix(a, "--"):
+			name, value, given := strings.Cut(a[2:], "=")
+			arg, ok := takes[name]
+			switch {
+			case !ok:
+				return o, fmt.Errorf("unrecognized option '%s'", a)
+			case arg && !given:
+				if len(args) == 0 {
+					return o, fmt.Errorf("option '--%s' requires an argument", name)
+				}
+				value, args = args[0], args[1:]
+			case !arg && given:
+				return o, fmt.Errorf("option '--%s' doesn't allow an argument", name)
+			}
+			o.set[name] = append(o.set[name], value)
+		case len(a) > 1 && a[0] == '-':
+			for i := 1; i < len(a); i++ {
+				name := a[i : i+1]
+				arg, ok := takes[name]
+				if !ok {
+					return o, fmt.Errorf("invalid option -- '%s'", name)
+				}
+				value := ""
+				if arg {
+					switch value = a[i+1:]; {
+					case value != "":
+					case len(args) == 0:
+						return o, fmt.Errorf("option requires an argument -- '%s'", name)
+					default:
+						value, args = args[0], args[1:]
+					}
+					i = len(a)
+				}
+				o.set[name] = append(o.set[name], value)
+			}
+		case strict:
+			o.Args = append(append(o.Args, a), args...)
+			return o, nil
+		default:
+			o.Args = append(o.Args, a)
+		}
+	}
+	return o, nil
+}
+
+// Usage writes err as a complaint about the command line and returns status.
+func (p *Proc) Usage(status int, err error) int {
+	fmt.Fprintf(p.Stderr, "%s: %v\nTry '%s --help' for more information.\n", p.Name(), err, p.Name())
+	return status
+}

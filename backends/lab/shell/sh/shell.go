@@ -1,0 +1,262 @@
+package sh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"mvdan.cc/sh/v3/expand"
+	"mvdan.cc/sh/v3/interp"
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
+)
+
+// Shell is the program behind sh, bash and dash: -c COMMAND, -s, a script file, or statements from standard input as
+// they come. A login shell (-l, or a name that begins with "-") reads /etc/profile.
+func Shell(ctx context.Context, p *Proc) int {
+	a, err := parseArgs(p.Args[1:])
+	if err != nil {
+		return p.Fail(2, "%v", err)
+	}
+	s := &shell{p: p, name: p.Name(), dash: strings.TrimPrefix(p.Name(), "-") == "sh" && p.Sys.Dash, umask: 0o022}
+	if strings.HasPrefix(s.name, "-") {
+		a.login, s.name = true, s.name[1:]
+	}
+	stdin, release, err := pipe(p.Stdin)
+	if err != nil {
+		return p.Fail(2, "%v", err)
+	}
+	defer release()
+	s.stdin = stdin
+	r, err := s.runner(a)
+	if err != nil {
+		return p.Fail(2, "%v", err)
+	}
+	if a.login {
+		if profile, err := p.Sys.FS.ReadFile(p.User.Cred(), "/etc/profile"); err == nil {
+			s.text(ctx, r, string(profile), "/etc/profile")
+		}
+	}
+	switch {
+	case a.command != nil:
+		return s.text(ctx, r, *a.command, "")
+	case a.script != "":
+		data, err := p.Sys.FS.ReadFile(p.User.Cred(), p.Path(a.script))
+		if err != nil {
+			return p.Fail(127, "%s: %s", a.script, vfs.Reason(err))
+		}
+		s.name = a.script
+		return s.text(ctx, r, string(data), a.script)
+	}
+	return s.stream(ctx, r)
+}
+
+type shellArgs struct {
+	command *string
+	script  string
+	login   bool
+	set     []string // -e, -u, -x, -o NAME
+	params  []string
+}
+
+func parseArgs(args []string) (shellArgs, error) {
+	var a shellArgs
+	command, stdin := false, false
+	for len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' {
+		flag := args[0]
+		args = args[1:]
+		if flag == "--" {
+			break
+		}
+		if strings.HasPrefix(flag, "--") {
+			if flag == "--login" {
+				a.login = true
+			}
+			continue
+		}
+		for _, c := range flag[1:] {
+			switch c {
+			case 'c':
+				command = true
+			case 's':
+				stdin = true
+			case 'l':
+				a.login = true
+			case 'i':
+			case 'e', 'u', 'x', 'f':
+				a.set = append(a.set, "-"+string(c))
+			case 'o':
+				if len(args) == 0 {
+					return a, errors.New("-o: option requires an argument")
+				}
+				a.set = append(a.set, "-o", args[0])
+				args = args[1:]
+			default:
+				return a, fmt.Errorf("-%c: invalid option", c)
+			}
+		}
+	}
+	switch {
+	case command && len(args) == 0:
+		return a, errors.New("-c: option requires an argument")
+	case command:
+		a.command = &args[0]
+		if len(args) > 1 {
+			a.params = args[2:]
+		}
+	case stdin:
+		a.params = args
+	case len(args) > 0:
+		a.script, a.params = args[0], args[1:]
+	}
+	return a, nil
+}
+
+// pipe gives the interpreter the *os.File that it needs to share input with programs. release ends the copying.
+func pipe(in io.Reader) (f *os.File, release func(), err error) {
+	switch in := in.(type) {
+	case nil:
+		return nil, func() {}, nil
+	case *os.File:
+		return in, func() {}, nil
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	go func() {
+		_, _ = io.Copy(w, in) // it ends with the reader's error when the shell has gone
+		_ = w.Close()
+	}()
+	return r, func() { _ = r.Close() }, nil
+}
+
+type shell struct {
+	p     *Proc
+	name  string // that messages begin with
+	dash  bool
+	umask os.FileMode
+	stdin *os.File
+}
+
+func (s *shell) runner(a shellArgs) (*interp.Runner, error) {
+	var in io.Reader
+	if s.stdin != nil {
+		in = s.stdin
+	}
+	dir := s.p.Dir
+	if dir == "" {
+		dir = "/"
+	}
+	env := append([]string{
+		fmt.Sprintf("UID=%d", s.p.User.UID), fmt.Sprintf("EUID=%d", s.p.User.UID), fmt.Sprintf("GID=%d", s.p.User.Cred().GID()),
+	}, s.p.Env...)
+	options := []interp.RunnerOption{
+		interp.Env(expand.ListEnviron(env...)),
+		interp.StdIO(in, s.p.Stdout, s.p.Stderr),
+		interp.Params(append(append(a.set, "--"), a.params...)...),
+		interp.CallHandler(s.call),
+		interp.ExecHandlers(func(interp.ExecHandlerFunc) interp.ExecHandlerFunc { return s.exec }),
+		interp.OpenHandler(s.open),
+		interp.StatHandler(s.stat),
+		interp.AccessHandler(s.access),
+		interp.ReadDirHandler2(s.readDir),
+		// interp.Dir would look for the directory on the disk below us.
+		func(r *interp.Runner) error { r.Dir = dir; return nil },
+	}
+	// Any directory that exists keeps New from asking for ours; it is replaced by the last option.
+	return interp.New(append([]interp.RunnerOption{interp.Dir("/")}, options...)...)
+}
+
+func (s *shell) parser() *syntax.Parser {
+	lang := syntax.LangBash
+	if s.dash {
+		lang = syntax.LangPOSIX
+	}
+	return syntax.NewParser(syntax.Variant(lang))
+}
+
+func (s *shell) text(ctx context.Context, r *interp.Runner, text, name string) int {
+	file, err := s.parser().Parse(strings.NewReader(text), name)
+	if err == nil {
+		err = s.refuse(file)
+	}
+	if err != nil {
+		return s.syntaxError(err, name == "")
+	}
+	return s.status(r.Run(ctx, file))
+}
+
+func (s *shell) stream(ctx context.Context, r *interp.Runner) int {
+	if s.stdin == nil {
+		return 0
+	}
+	status := 0
+	for stmt, err := range s.parser().StmtsSeq(s.stdin) {
+		if err == nil {
+			err = s.refuse(stmt)
+		}
+		if err != nil {
+			return s.syntaxError(err, false)
+		}
+		status = s.status(r.Run(ctx, stmt))
+		if r.Exited() || ctx.Err() != nil {
+			return status
+		}
+	}
+	_ = r.Run(ctx, &syntax.File{}) // runs the exit trap
+	return status
+}
+
+// refuse finds what the interpreter would do with the real system, and notes statements that outlive the shell.
+func (s *shell) refuse(node syntax.Node) error {
+	var err error
+	syntax.Walk(node, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.Stmt:
+			if n.Background || n.Disown {
+				s.p.Session.detach()
+			}
+		case *syntax.ProcSubst:
+			err = fmt.Errorf("%d:%d: process substitution is not to be had here", n.Pos().Line(), n.Pos().Col())
+		case *syntax.CoprocClause:
+			err = fmt.Errorf("%d:%d: coproc is not to be had here", n.Pos().Line(), n.Pos().Col())
+		}
+		return err == nil
+	})
+	return err
+}
+
+func (s *shell) syntaxError(err error, command bool) int {
+	line := uint(1)
+	text := err.Error()
+	var pe syntax.ParseError
+	if errors.As(err, &pe) {
+		line, text = pe.Pos.Line(), pe.Text
+	}
+	switch {
+	case s.dash:
+		fmt.Fprintf(s.p.Stderr, "%s: %d: Syntax error: %s\n", s.name, line, text)
+	case command:
+		fmt.Fprintf(s.p.Stderr, "%s: -c: line %d: syntax error: %s\n", s.name, line, text)
+	default:
+		fmt.Fprintf(s.p.Stderr, "%s: line %d: syntax error: %s\n", s.name, line, text)
+	}
+	return 2
+}
+
+func (s *shell) status(err error) int {
+	var code interp.ExitStatus
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &code):
+		return int(code)
+	}
+	fmt.Fprintf(s.p.Stderr, "%s: %v\n", s.name, err)
+	return 2
+}

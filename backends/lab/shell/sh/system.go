@@ -1,0 +1,169 @@
+package sh
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
+)
+
+// elf marks a file that is a program of the lab; its name follows.
+const elf = "\x7fELF\x02\x01\x01\x00lab:"
+
+// A System runs programs on one machine. Set its fields before the first process starts.
+type System struct {
+	FS       *vfs.FS
+	Programs map[string]Program // by the name in the program's file
+	Procs    Table
+	Now      func() time.Time
+	Dash     bool // /bin/sh is dash and complains as dash does; else it is bash
+
+	// Wrap, unless nil, runs every program in the place of run: fault rules act here.
+	Wrap func(ctx context.Context, p *Proc, run func() int) int
+}
+
+// Install puts a program's file at each path, as a package does.
+func (s *System) Install(program string, paths ...string) error {
+	for _, p := range paths {
+		if err := s.FS.MkdirAll(vfs.Root(), path.Dir(p), 0o755); err != nil {
+			return err
+		}
+		if err := s.FS.WriteFile(vfs.Root(), p, []byte(elf+program+"\n"), 0o755); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// LookPath finds the file that a name on the command line means for p.
+func (s *System) LookPath(p *Proc, name string) (string, error) {
+	if strings.Contains(name, "/") {
+		return p.Path(name), s.runnable(p, p.Path(name))
+	}
+	found := error(syscall.ENOENT)
+	for _, dir := range strings.Split(p.Getenv("PATH"), ":") {
+		file := vfs.Join(p.Dir, path.Join(dir, name))
+		err := s.runnable(p, file)
+		if err == nil {
+			return file, nil
+		}
+		if errors.Is(err, syscall.EACCES) {
+			found = err
+		}
+	}
+	return "", found
+}
+
+func (s *System) runnable(p *Proc, file string) error {
+	info, err := s.FS.Stat(p.User.Cred(), file)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		return syscall.EISDIR
+	}
+	return s.FS.Access(p.User.Cred(), file, 1)
+}
+
+// Exec runs p.Args and returns its exit status, 128+n when a signal ended it. A name that cannot be run gives the
+// error of execvp.
+func (s *System) Exec(ctx context.Context, p *Proc) (int, error) {
+	file, err := s.LookPath(p, p.Args[0])
+	if err != nil {
+		return 127, err
+	}
+	return s.exec(ctx, p, file, 0)
+}
+
+func (s *System) exec(ctx context.Context, p *Proc, file string, depth int) (int, error) {
+	data, err := s.FS.ReadFile(vfs.Root(), file)
+	if err != nil {
+		return 126, err
+	}
+	text := string(data)
+	if name, ok := strings.CutPrefix(text, elf); ok {
+		name, _, _ = strings.Cut(name, "\n")
+		program, ok := s.Programs[name]
+		if !ok {
+			return 126, syscall.ENOEXEC
+		}
+		return s.run(ctx, p, program), nil
+	}
+	if line, ok := strings.CutPrefix(text, "#!"); ok && depth < 4 {
+		line, _, _ = strings.Cut(line, "\n")
+		words := strings.Fields(line)
+		if len(words) == 0 || s.runnable(p, words[0]) != nil {
+			return 126, ErrInterpreter{Script: file, Interpreter: strings.Join(words, " ")}
+		}
+		child := *p
+		child.Args = append(append(words, file), p.Args[1:]...)
+		return s.exec(ctx, &child, words[0], depth+1)
+	}
+	// As execvp does with ENOEXEC: a script without a first line is for /bin/sh.
+	child := *p
+	child.Args = append([]string{"sh", file}, p.Args[1:]...)
+	return s.run(ctx, &child, Shell), nil
+}
+
+func (s *System) run(ctx context.Context, p *Proc, program Program) int {
+	ctx, entry := s.Procs.start(ctx, p, s.Now())
+	defer s.Procs.end(entry)
+	child := *p
+	child.PID, child.Sys = entry.PID, s
+	if f, ok := p.Stdin.(*os.File); ok {
+		// A signal must also end a program that waits for input.
+		stop := context.AfterFunc(ctx, func() { _ = f.SetReadDeadline(time.Unix(1, 0)) })
+		defer func() {
+			if !stop() {
+				_ = f.SetReadDeadline(time.Time{})
+			}
+		}()
+	}
+	child.Stdout = pipeWriter{p.Stdout, entry}
+	var status int
+	if s.Wrap != nil {
+		status = s.Wrap(ctx, &child, func() int { return program(ctx, &child) })
+	} else {
+		status = program(ctx, &child)
+	}
+	if ctx.Err() != nil {
+		return Cause(ctx).Status()
+	}
+	return status
+}
+
+// ErrInterpreter says that a script's first line names a program that is not there.
+type ErrInterpreter struct{ Script, Interpreter string }
+
+func (e ErrInterpreter) Error() string {
+	return e.Interpreter + ": bad interpreter: No such file or directory"
+}
+
+// IgnoreHangup lets the process survive SIGHUP, as nohup does.
+func (s *System) IgnoreHangup(pid int) {
+	s.Procs.mu.Lock()
+	defer s.Procs.mu.Unlock()
+	if r := s.Procs.all[pid]; r != nil {
+		r.ignore = true
+	}
+}
+
+// pipeWriter kills the writer of a pipe that nobody reads any more.
+type pipeWriter struct {
+	io.Writer
+	entry *Running
+}
+
+func (w pipeWriter) Write(b []byte) (int, error) {
+	n, err := w.Writer.Write(b)
+	if errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe) {
+		w.entry.kill(SIGPIPE)
+	}
+	return n, err
+}

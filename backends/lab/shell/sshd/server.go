@@ -1,0 +1,224 @@
+// Package sshd is the SSH server of the lab's machines: real handshakes, accounts, sessions, signals, forwarding and
+// SFTP, over a shell and a file system that exist in memory only.
+package sshd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
+)
+
+// An Account is somebody who may log in.
+type Account struct {
+	User     sh.User
+	Password string          // "" lets nobody in by password
+	Keys     []ssh.PublicKey // that are accepted
+}
+
+// A Verdict is what a machine wants done with a connection.
+type Verdict struct {
+	Drop bool          // cut the connection
+	Hang bool          // never answer
+	Wait time.Duration // before going on
+}
+
+// A Machine is what people log in to.
+type Machine interface {
+	// Up returns a context that ends when the machine goes down, and false while it is down or still booting.
+	Up() (context.Context, bool)
+	// Account finds who may log in under a name.
+	Account(name string) (Account, bool)
+	// Login returns the process of a new session: who, where, environment and limits. The caller adds the rest.
+	Login(u sh.User, s *sh.Session) *sh.Proc
+	// Connect is asked about every new connection.
+	Connect() Verdict
+	// Forward opens a connection onwards for a client that uses the machine as a jump host.
+	Forward(ctx context.Context, addr string) (net.Conn, error)
+	// Banner returns the version string of the server.
+	Banner() string
+}
+
+// The limits of OpenSSH's defaults.
+const (
+	maxAuthTries  = 6
+	maxSessions   = 10
+	maxStartups   = 10 // unauthenticated connections; beyond that every third is dropped
+	fullStartups  = 100
+	loginGrace    = 120 * time.Second
+	shutdownGrace = 2 * time.Second
+)
+
+// A Server listens for one machine.
+type Server struct {
+	machine Machine
+	config  *ssh.ServerConfig
+	ln      net.Listener
+	stop    context.CancelFunc
+	ctx     context.Context
+	wg      sync.WaitGroup
+
+	mu      sync.Mutex
+	pending int // connections that have not logged in
+	refused int // counts towards every third
+}
+
+// Listen starts a server for m on addr ("127.0.0.1:0" takes a free port) under the host key.
+func Listen(addr string, m Machine, key ssh.Signer) (*Server, error) {
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("lab: SSH server: %w", err)
+	}
+	s := &Server{machine: m, ln: ln}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	s.config = s.serverConfig(key)
+	s.wg.Add(1)
+	go s.accept()
+	return s, nil
+}
+
+// Addr returns 127.0.0.1:PORT.
+func (s *Server) Addr() string { return s.ln.Addr().String() }
+
+// Close stops listening, cuts all connections and waits for what ran in them.
+func (s *Server) Close() error {
+	s.stop()
+	err := s.ln.Close()
+	s.wg.Wait()
+	return err
+}
+
+func (s *Server) serverConfig(key ssh.Signer) *ssh.ServerConfig {
+	refused := errors.New("permission denied")
+	password := func(c ssh.ConnMetadata, given string) (*ssh.Permissions, error) {
+		a, ok := s.machine.Account(c.User())
+		if !ok || a.Password == "" || a.Password != given {
+			return nil, refused
+		}
+		return &ssh.Permissions{}, nil
+	}
+	config := &ssh.ServerConfig{
+		MaxAuthTries:  maxAuthTries,
+		ServerVersion: s.machine.Banner(),
+		PublicKeyCallback: func(c ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
+			a, ok := s.machine.Account(c.User())
+			for _, k := range a.Keys {
+				if ok && string(k.Marshal()) == string(key.Marshal()) {
+					return &ssh.Permissions{}, nil
+				}
+			}
+			return nil, refused
+		},
+		PasswordCallback: func(c ssh.ConnMetadata, given []byte) (*ssh.Permissions, error) {
+			return password(c, string(given))
+		},
+		KeyboardInteractiveCallback: func(c ssh.ConnMetadata, ask ssh.KeyboardInteractiveChallenge) (*ssh.Permissions, error) {
+			answers, err := ask("", "", []string{"Password: "}, []bool{false})
+			if err != nil || len(answers) != 1 {
+				return nil, refused
+			}
+			return password(c, answers[0])
+		},
+	}
+	config.AddHostKey(key)
+	return config
+}
+
+func (s *Server) accept() {
+	defer s.wg.Done()
+	for {
+		c, err := s.ln.Accept()
+		if err != nil {
+			return
+		}
+		s.wg.Add(1)
+		go func() {
+			defer s.wg.Done()
+			s.serve(c)
+		}()
+	}
+}
+
+// reset closes a connection as a machine does on which nothing listens.
+func reset(c net.Conn) {
+	if t, ok := c.(*net.TCPConn); ok {
+		_ = t.SetLinger(0)
+	}
+	_ = c.Close()
+}
+
+func (s *Server) admit() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pending >= maxStartups {
+		s.refused++
+		if s.pending >= fullStartups || s.refused%3 == 0 {
+			return false
+		}
+	}
+	s.pending++
+	return true
+}
+
+func (s *Server) loggedIn() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pending--
+}
+
+func (s *Server) serve(c net.Conn) {
+	up, ok := s.machine.Up()
+	if !ok {
+		reset(c)
+		return
+	}
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	defer context.AfterFunc(up, cancel)()
+	defer context.AfterFunc(ctx, func() { reset(c) })()
+	v := s.machine.Connect()
+	if v.Hang {
+		<-ctx.Done()
+		return
+	}
+	if !wait(ctx, v.Wait) || v.Drop || !s.admit() {
+		reset(c)
+		return
+	}
+	_ = c.SetDeadline(time.Now().Add(loginGrace))
+	conn, channels, requests, err := ssh.NewServerConn(c, s.config)
+	s.loggedIn()
+	if err != nil {
+		_ = c.Close()
+		return
+	}
+	_ = c.SetDeadline(time.Time{})
+	s.wg.Add(1)
+	go func() {
+		defer s.wg.Done()
+		ssh.DiscardRequests(requests)
+	}()
+	client := &client{server: s, conn: conn, net: c, up: up}
+	client.serve(ctx, channels)
+}
+
+// wait sleeps and tells whether ctx is still alive.
+func wait(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,285 @@
+package sshd
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
+)
+
+// client is one connection that has logged in.
+type client struct {
+	server *Server
+	conn   *ssh.ServerConn
+	net    net.Conn
+	up     context.Context // of the machine's present boot
+
+	mu       sync.Mutex
+	sessions int
+}
+
+func (c *client) serve(ctx context.Context, channels <-chan ssh.NewChannel) {
+	var wg sync.WaitGroup
+	for nc := range channels {
+		switch nc.ChannelType() {
+		case "session":
+			if !c.room(1) {
+				_ = nc.Reject(ssh.Prohibited, "open failed")
+				continue
+			}
+			ch, requests, err := nc.Accept()
+			if err != nil {
+				c.room(-1)
+				continue
+			}
+			wg.Go(func() {
+				defer c.room(-1)
+				c.session(ch, requests)
+			})
+		case "direct-tcpip":
+			wg.Go(func() { c.forward(ctx, nc) })
+		default:
+			_ = nc.Reject(ssh.UnknownChannelType, "unknown channel type")
+		}
+	}
+	_ = c.conn.Close()
+	wg.Wait()
+}
+
+func (c *client) room(n int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n > 0 && c.sessions >= maxSessions {
+		return false
+	}
+	c.sessions += n
+	return true
+}
+
+// session answers one session channel: requests until a command starts, then signals until it has ended.
+func (c *client) session(ch ssh.Channel, requests <-chan *ssh.Request) {
+	defer ch.Close()
+	account, ok := c.server.machine.Account(c.conn.User())
+	if !ok {
+		return
+	}
+	// What a session has put in the background outlives it, so the context is the machine's and not the connection's.
+	ctx, cancel := context.WithCancelCause(c.up)
+	s := &session{
+		client: c, ch: ch, cancel: cancel, done: make(chan struct{}),
+		state: &sh.Session{Peer: c.conn.RemoteAddr().String(), Drop: func() { reset(c.net) }},
+	}
+	s.proc = c.server.machine.Login(account.User, s.state)
+	defer func() {
+		if !s.state.Detached() {
+			cancel(nil)
+		}
+	}()
+	for {
+		select {
+		case r, ok := <-requests:
+			if !ok { // the client has closed the channel or the connection
+				cancel(sh.SIGHUP)
+				if s.started {
+					<-s.done
+				}
+				return
+			}
+			s.request(ctx, r)
+		case <-s.done:
+			go ssh.DiscardRequests(requests)
+			return
+		}
+	}
+}
+
+type session struct {
+	client  *client
+	ch      ssh.Channel
+	proc    *sh.Proc
+	state   *sh.Session
+	cancel  context.CancelCauseFunc
+	started bool
+	done    chan struct{}
+
+	mu       sync.Mutex
+	signaled string
+}
+
+func (s *session) request(ctx context.Context, r *ssh.Request) {
+	ok := false
+	switch r.Type {
+	case "env":
+		var kv struct{ Name, Value string }
+		if ssh.Unmarshal(r.Payload, &kv) == nil && (kv.Name == "LANG" || strings.HasPrefix(kv.Name, "LC_")) {
+			s.proc.Setenv(kv.Name, kv.Value)
+			ok = true
+		}
+	case "pty-req":
+		s.state.TTY, ok = true, true
+	case "window-change":
+		ok = true
+	case "signal":
+		var sig struct{ Name string }
+		if number, known := sh.Signals()[name(r.Payload, &sig)]; known && s.started {
+			s.mu.Lock()
+			s.signaled = sig.Name
+			s.mu.Unlock()
+			s.cancel(number)
+			ok = true
+		}
+	case "exec", "shell", "subsystem":
+		ok = s.start(ctx, r)
+		return
+	}
+	if r.WantReply {
+		_ = r.Reply(ok, nil)
+	}
+}
+
+func name(payload []byte, into *struct{ Name string }) string {
+	_ = ssh.Unmarshal(payload, into) // a bad payload leaves the name empty
+	return into.Name
+}
+
+func (s *session) start(ctx context.Context, r *ssh.Request) bool {
+	var arg struct{ Name string }
+	ok := !s.started
+	if r.Type != "shell" {
+		ok = ok && ssh.Unmarshal(r.Payload, &arg) == nil
+	}
+	if r.Type == "subsystem" {
+		ok = ok && arg.Name == "sftp"
+	}
+	if r.WantReply {
+		_ = r.Reply(ok, nil)
+	}
+	if !ok {
+		return false
+	}
+	s.started = true
+	go func() {
+		defer close(s.done)
+		if r.Type == "subsystem" {
+			serveFiles(s.ch, s.proc)
+			s.exit(0)
+			return
+		}
+		args := []string{s.proc.User.Shell, "-c", arg.Name}
+		if r.Type == "shell" {
+			args = []string{s.proc.User.Shell, "-l"}
+		}
+		status, err := s.run(ctx, args)
+		if err != nil {
+			_, _ = io.WriteString(s.ch.Stderr(), err.Error()+"\n")
+		}
+		s.exit(status)
+	}()
+	return true
+}
+
+func (s *session) run(ctx context.Context, args []string) (int, error) {
+	in, feed, err := os.Pipe()
+	if err != nil {
+		return 255, err
+	}
+	defer in.Close()
+	go func() {
+		_, _ = io.Copy(feed, s.ch) // ends with the channel or when nobody reads
+		_ = feed.Close()
+	}()
+	p := s.proc
+	p.Args, p.Stdin = args, in
+	p.Stdout, p.Stderr = &locked{w: s.ch}, &locked{w: s.ch.Stderr()}
+	if s.state.TTY {
+		tty := &locked{w: crlf{s.ch}}
+		p.Stdout, p.Stderr = tty, tty
+	}
+	return p.Sys.Exec(ctx, p)
+}
+
+func (s *session) exit(status int) {
+	s.mu.Lock()
+	signaled := s.signaled
+	s.mu.Unlock()
+	_ = s.ch.CloseWrite()
+	if signaled != "" {
+		_, _ = s.ch.SendRequest("exit-signal", false, ssh.Marshal(struct {
+			Signal string
+			Core   bool
+			Text   string
+			Lang   string
+		}{Signal: signaled}))
+	} else {
+		_, _ = s.ch.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{uint32(status)}))
+	}
+	_ = s.ch.Close()
+}
+
+// locked lets background commands and the shell write to one channel.
+type locked struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *locked) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n, err := l.w.Write(b)
+	if errors.Is(err, io.EOF) {
+		err = io.ErrClosedPipe // nobody reads any more: the writer gets SIGPIPE
+	}
+	return n, err
+}
+
+// crlf ends lines as a terminal does.
+type crlf struct{ w io.Writer }
+
+func (c crlf) Write(b []byte) (int, error) {
+	if _, err := io.WriteString(c.w, strings.ReplaceAll(string(b), "\n", "\r\n")); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+func (c *client) forward(ctx context.Context, nc ssh.NewChannel) {
+	var to struct {
+		Host       string
+		Port       uint32
+		OriginHost string
+		OriginPort uint32
+	}
+	if err := ssh.Unmarshal(nc.ExtraData(), &to); err != nil {
+		_ = nc.Reject(ssh.ConnectionFailed, "bad request")
+		return
+	}
+	conn, err := c.server.machine.Forward(ctx, net.JoinHostPort(to.Host, strconv.Itoa(int(to.Port))))
+	if err != nil {
+		_ = nc.Reject(ssh.ConnectionFailed, err.Error())
+		return
+	}
+	ch, requests, err := nc.Accept()
+	if err != nil {
+		_ = conn.Close()
+		return
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	var wg sync.WaitGroup
+	wg.Go(func() { ssh.DiscardRequests(requests) })
+	wg.Go(func() {
+		_, _ = io.Copy(ch, conn)
+		_ = ch.Close()
+	})
+	_, _ = io.Copy(conn, ch)
+	_ = conn.Close()
+	wg.Wait()
+}

@@ -1,0 +1,184 @@
+// Package vfs is a file system in memory for the lab's machines: owners and modes are kept and enforced, symbolic
+// links are followed, and parts of the tree (/proc, /sys) are computed when they are read. Nothing in it ever reaches
+// the disk of the machine that the lab runs on.
+//
+// Errors are *fs.PathError around the errno that Linux would answer with.
+package vfs
+
+import (
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const maxLinks = 40 // as MAXSYMLINKS in Linux
+
+// Cred is on whose behalf a file is touched. UID 0 may do everything that the modes do not make impossible.
+type Cred struct {
+	UID  int
+	GIDs []int // the first is the group of new files
+}
+
+// Root is the credential of the machine itself.
+func Root() Cred { return Cred{GIDs: []int{0}} }
+
+// GID returns the group of new files.
+func (c Cred) GID() int {
+	if len(c.GIDs) == 0 {
+		return 0
+	}
+	return c.GIDs[0]
+}
+
+// FS is one tree. The zero value is not usable; New makes one. It is safe for concurrent use.
+type FS struct {
+	mu   sync.RWMutex
+	root *node
+	now  func() time.Time
+}
+
+type node struct {
+	mode     fs.FileMode // with the type bits
+	uid, gid int
+	mtime    time.Time
+	data     []byte
+	children map[string]*node
+	target   string               // of a symbolic link
+	tree     func() Tree          // of a directory that is computed
+	store    func(s string) error // of a computed file that can be written
+}
+
+// New returns an empty tree whose times come from now.
+func New(now func() time.Time) *FS {
+	return &FS{now: now, root: &node{mode: fs.ModeDir | 0o755, mtime: now(), children: map[string]*node{}}}
+}
+
+func (n *node) dir() bool { return n.mode.IsDir() }
+
+// may reports whether c has all the rwx bits of want (4, 2, 1) on n.
+func (n *node) may(c Cred, want fs.FileMode) bool {
+	if c.UID == 0 {
+		return want&1 == 0 || n.dir() || n.mode&0o111 != 0
+	}
+	bits := n.mode.Perm()
+	switch {
+	case c.UID == n.uid:
+		bits >>= 6
+	case slices.Contains(c.GIDs, n.gid):
+		bits >>= 3
+	}
+	return bits&want == want
+}
+
+// place is where a path leads: the directory that holds the last name, and what is there (nil when nothing is).
+type place struct {
+	parent *node
+	name   string
+	node   *node
+}
+
+// resolve walks an absolute, or root-relative, path. The caller holds the lock.
+func (f *FS) resolve(c Cred, p string, follow bool) (place, error) {
+	links := 0
+	return f.walk(c, f.root, []*node{f.root}, splitPath(p), follow, &links)
+}
+
+func splitPath(p string) []string {
+	return strings.FieldsFunc(p, func(r rune) bool { return r == '/' })
+}
+
+func (f *FS) walk(c Cred, at *node, above []*node, names []string, follow bool, links *int) (place, error) {
+	here := place{parent: at, name: ".", node: at}
+	for i, name := range names {
+		if !at.dir() {
+			return place{}, syscall.ENOTDIR
+		}
+		if !at.may(c, 1) {
+			return place{}, syscall.EACCES
+		}
+		if name == "." {
+			continue
+		}
+		if name == ".." {
+			if len(above) > 1 {
+				above = above[:len(above)-1]
+			}
+			at = above[len(above)-1]
+			here = place{parent: at, name: ".", node: at}
+			continue
+		}
+		last := i == len(names)-1
+		child := at.child(name)
+		here = place{parent: at, name: name, node: child}
+		if child == nil {
+			if last {
+				return here, nil
+			}
+			return place{}, syscall.ENOENT
+		}
+		if child.mode&fs.ModeSymlink != 0 && (!last || follow) {
+			if *links++; *links > maxLinks {
+				return place{}, syscall.ELOOP
+			}
+			rest := append(splitPath(child.target), names[i+1:]...)
+			if path.IsAbs(child.target) {
+				return f.walk(c, f.root, []*node{f.root}, rest, follow, links)
+			}
+			return f.walk(c, at, above, rest, follow, links)
+		}
+		at = child
+		above = append(slices.Clip(above), child)
+	}
+	return here, nil
+}
+
+func (n *node) child(name string) *node {
+	if child, ok := n.children[name]; ok {
+		return child
+	}
+	if n.tree != nil {
+		return n.tree().node().children[name]
+	}
+	return nil
+}
+
+func (f *FS) existing(c Cred, op, p string, follow bool) (place, error) {
+	at, err := f.resolve(c, p, follow)
+	if err == nil && at.node == nil {
+		err = syscall.ENOENT
+	}
+	if err != nil {
+		return place{}, &fs.PathError{Op: op, Path: p, Err: err}
+	}
+	return at, nil
+}
+
+// vacancy finds where something new called p goes; exists says that the name is taken.
+func (f *FS) vacancy(c Cred, op, p string, follow bool) (at place, exists bool, err error) {
+	at, err = f.resolve(c, p, follow)
+	switch {
+	case err != nil:
+	case at.node != nil:
+		return at, true, nil
+	case at.parent.tree != nil:
+		err = syscall.EACCES
+	case !at.parent.may(c, 3):
+		err = syscall.EACCES
+	default:
+		return at, false, nil
+	}
+	return place{}, false, &fs.PathError{Op: op, Path: p, Err: err}
+}
+
+func (f *FS) put(c Cred, at place, n *node) {
+	n.uid, n.gid, n.mtime = c.UID, c.GID(), f.now()
+	if n.children == nil && n.dir() {
+		n.children = map[string]*node{}
+	}
+	at.parent.children[at.name] = n
+	at.parent.mtime = n.mtime
+}

@@ -1,0 +1,120 @@
+package vfs
+
+import (
+	"io/fs"
+	"path"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A Tree is a computed part of the file system: path below the mount point -> what is there. Directories in
+// between need no entry.
+type Tree map[string]Entry
+
+// An Entry is one computed file, or a symbolic link when Link is set.
+type Entry struct {
+	Data string
+	Link string
+	Dir  bool
+	Mode fs.FileMode          // 0444 when zero; 0555 for directories
+	Set  func(s string) error // what writing does; nil: it cannot be written
+}
+
+// Mount has tree computed whenever something at or below dir is looked at. Missing directories are made.
+// tree must not touch the file system; so whatever lock it takes must not be held by those who do.
+func (f *FS) Mount(dir string, tree func() Tree) error {
+	if err := f.MkdirAll(Root(), dir, 0o755); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at, err := f.existing(Root(), "mount", dir, true)
+	if err != nil {
+		return err
+	}
+	at.node.tree = tree
+	return nil
+}
+
+func (t Tree) node() *node {
+	root := dirNode(0o555)
+	for name, e := range t {
+		at := root
+		parts := splitPath(name)
+		for _, dir := range parts[:len(parts)-1] {
+			next := at.children[dir]
+			if next == nil {
+				next = dirNode(0o555)
+				at.children[dir] = next
+			}
+			at = next
+		}
+		last := parts[len(parts)-1]
+		if e.Dir && at.children[last] != nil {
+			continue
+		}
+		at.children[last] = e.node()
+	}
+	return root
+}
+
+func (e Entry) node() *node {
+	switch {
+	case e.Link != "":
+		return &node{mode: fs.ModeSymlink | 0o777, target: e.Link}
+	case e.Dir:
+		mode := e.Mode
+		if mode == 0 {
+			mode = 0o555
+		}
+		return dirNode(mode)
+	}
+	n := &node{mode: e.Mode, data: []byte(e.Data), store: e.Set}
+	if n.mode == 0 {
+		n.mode = 0o444
+	}
+	if n.store == nil {
+		n.store = func(string) error { return syscall.EACCES }
+	}
+	return n
+}
+
+func dirNode(mode fs.FileMode) *node {
+	return &node{mode: fs.ModeDir | mode, children: map[string]*node{}, mtime: time.Time{}}
+}
+
+// Join makes p absolute, seen from dir.
+func Join(dir, p string) string {
+	if path.IsAbs(p) {
+		return path.Clean(p)
+	}
+	return path.Join("/", dir, p)
+}
+
+// Reason returns what the C library would say about err: "No such file or directory".
+func Reason(err error) string {
+	s := err.Error()
+	if pe, ok := err.(*fs.PathError); ok {
+		s = pe.Err.Error()
+	}
+	switch err := unwrap(err); err {
+	case fs.ErrNotExist:
+		s = syscall.ENOENT.Error()
+	case fs.ErrExist:
+		s = syscall.EEXIST.Error()
+	case fs.ErrPermission:
+		s = syscall.EACCES.Error()
+	}
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+func unwrap(err error) error {
+	if pe, ok := err.(*fs.PathError); ok {
+		return pe.Err
+	}
+	return err
+}
