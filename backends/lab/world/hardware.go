@@ -1,6 +1,9 @@
 package world
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 const (
 	nmlxVersion = "4.23.6.2-1OEM.803.0.0.24022510"
@@ -64,6 +67,16 @@ func equip(h *Host) {
 		gpu("0000:af:00.0", "0000:ae:00.0", 1),
 	}
 	h.Modules = modules()
+	installed := time.Date(2025, time.March, 4, 0, 0, 0, 0, time.UTC)
+	for _, v := range []VIB{
+		{Name: "nmlx5-core", Version: nmlxVersion, Vendor: "MEL", Acceptance: "VMwareCertified"},
+		{Name: "nmlx5-rdma", Version: nmlxVersion, Vendor: "MEL", Acceptance: "VMwareCertified"},
+		{Name: "esx-base", Version: "8.0.3-0.35.24022510", Vendor: "VMware", Acceptance: "VMwareCertified"},
+		{Name: "esx-ui", Version: "2.18.0-23593406", Vendor: "VMware", Acceptance: "VMwareCertified"},
+	} {
+		v.Installed = installed
+		h.VIBs = append(h.VIBs, v)
+	}
 }
 
 func modules() []*Module {

@@ -1,0 +1,189 @@
+// Package esxcli answers esxcli commands from the lab's world. The ESXi shells print the answers as text, the simulated
+// vCenter hands them out as data: both give the same answer because both ask here.
+package esxcli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// Shape is how an answer is printed.
+type Shape int
+
+// The shapes of an answer.
+const (
+	Table  Shape = iota // rows under a header
+	Record              // "Name: value" lines, one block a row
+	Text                // one text
+)
+
+// A Field is one value of a row. Name is the column's title ("Paired Uplink"); the API's key is the title without
+// blanks and dashes. Sub holds nested fields instead of a value.
+type Field struct {
+	Name, Value string
+	Sub         []Field
+}
+
+// An Answer is what a command gives.
+type Answer struct {
+	Shape Shape
+	Type  string // name of the row's type in the API, "RDMADevice"
+	Rows  [][]Field
+	Text  string
+}
+
+// A Param is one option of a command.
+type Param struct {
+	Name     string // as in the API: nic-name is "nicname"
+	Long     string // nic-name
+	Short    string // n
+	Help     string
+	Flag     bool // takes no value
+	Required bool
+}
+
+// Args are the values of options by Param.Name. Flags have the value "true".
+type Args map[string]string
+
+// A Command is one command of esxcli.
+type Command struct {
+	Path   []string // network nic list
+	Help   string
+	Params []Param
+	Writes bool
+	Run    func(w *world.World, host string, args Args) (Answer, error)
+}
+
+// Find returns the command that the words begin with and how many words name it; nil when there is none.
+func Find(words []string) (*Command, int) {
+	for _, c := range Commands() {
+		if len(words) >= len(c.Path) && slices.Equal(words[:len(c.Path)], c.Path) {
+			return &c, len(c.Path)
+		}
+	}
+	return nil, 0
+}
+
+// Parse reads the options that follow the command's words.
+func (c *Command) Parse(words []string) (Args, error) {
+	args := Args{}
+	for i := 0; i < len(words); i++ {
+		name, value, joined := strings.Cut(words[i], "=")
+		p := c.option(name)
+		if p == nil {
+			return nil, fmt.Errorf("Invalid option %s", words[i]) //nolint:staticcheck // ESXi's own words
+		}
+		switch {
+		case p.Flag:
+			value = "true"
+		case !joined:
+			if i+1 >= len(words) {
+				return nil, fmt.Errorf("Option %s requires an argument", name)
+			}
+			i++
+			value = words[i]
+		}
+		args[p.Name] = value
+	}
+	for _, p := range c.Params {
+		if _, given := args[p.Name]; p.Required && !given {
+			return nil, fmt.Errorf("Missing required parameter -%s|--%s", p.Short, p.Long)
+		}
+	}
+	return args, nil
+}
+
+func (c *Command) option(word string) *Param {
+	for i, p := range c.Params {
+		if word == "--"+p.Long || p.Short != "" && word == "-"+p.Short {
+			return &c.Params[i]
+		}
+	}
+	return nil
+}
+
+// Key is the name of a field in the API.
+func (f Field) Key() string { return strings.NewReplacer(" ", "", "-", "", "/", "").Replace(f.Name) }
+
+// Print writes an answer as esxcli does.
+func (a Answer) Print() string {
+	var b strings.Builder
+	switch a.Shape {
+	case Text:
+		b.WriteString(a.Text)
+		if a.Text != "" && !strings.HasSuffix(a.Text, "\n") {
+			b.WriteByte('\n')
+		}
+	case Record:
+		for i, row := range a.Rows {
+			if i > 0 {
+				b.WriteByte('\n')
+			}
+			record(&b, row, "   ")
+		}
+	case Table:
+		table(&b, a.Rows)
+	}
+	return b.String()
+}
+
+func record(b *strings.Builder, row []Field, indent string) {
+	for _, f := range row {
+		if f.Sub != nil {
+			fmt.Fprintf(b, "%s%s: \n", indent, f.Name)
+			record(b, f.Sub, indent+"      ")
+			continue
+		}
+		fmt.Fprintf(b, "%s%s: %s\n", indent, f.Name, f.Value)
+	}
+}
+
+func table(b *strings.Builder, rows [][]Field) {
+	if len(rows) == 0 {
+		return
+	}
+	width := make([]int, len(rows[0]))
+	numeric := make([]bool, len(rows[0]))
+	for c := range rows[0] {
+		width[c], numeric[c] = len(rows[0][c].Name), true
+		for _, row := range rows {
+			width[c] = max(width[c], len(row[c].Value))
+			numeric[c] = numeric[c] && isRight(row[c].Value)
+		}
+	}
+	line := func(cell func(c int) string) {
+		var parts []string
+		for c := range width {
+			text := cell(c)
+			switch {
+			case numeric[c] && !strings.HasPrefix(text, "-"):
+				text = fmt.Sprintf("%*s", width[c], text)
+			case c < len(width)-1:
+				text = fmt.Sprintf("%-*s", width[c], text)
+			}
+			parts = append(parts, text)
+		}
+		b.WriteString(strings.TrimRight(strings.Join(parts, "  "), " ") + "\n")
+	}
+	line(func(c int) string {
+		if numeric[c] {
+			return fmt.Sprintf("%-*s", width[c], rows[0][c].Name)
+		}
+		return rows[0][c].Name
+	})
+	line(func(c int) string { return strings.Repeat("-", width[c]) })
+	for _, row := range rows {
+		line(func(c int) string { return row[c].Value })
+	}
+}
+
+// isRight says whether esxcli sets a value flush right: numbers and truth values.
+func isRight(value string) bool {
+	if value == "true" || value == "false" {
+		return true
+	}
+	return value != "" && strings.Trim(value, "0123456789") == ""
+}
