@@ -76,6 +76,7 @@ type Entry struct {
 	Found   *backends.Value // as last read back, of either phase; nil: uncertain
 	Open    bool            // the last attempt has no outcome
 	Plan    json.RawMessage // the plan of the stage in which the apply phase last meant to change it
+	Stage   int             // that stage's record among all stages of the journal, from 1
 }
 
 // Entries gives the settings that the apply phase meant to change, in the order of their first intents.
@@ -83,6 +84,7 @@ func (s *State) Entries() []Entry {
 	var out []Entry
 	at := map[string]int{}
 	var stage json.RawMessage
+	stages := 0
 	phase := PhaseApply
 	for _, r := range s.Records {
 		switch r.Type {
@@ -90,6 +92,7 @@ func (s *State) Entries() []Entry {
 			phase = r.Phase
 		case TypeStage:
 			stage = r.Plan
+			stages++
 		case TypeIntent:
 			i, known := at[r.Node]
 			if !known {
@@ -103,7 +106,7 @@ func (s *State) Entries() []Entry {
 			e := &out[i]
 			e.To, e.Found, e.Open = r.To, nil, true
 			if phase == PhaseApply {
-				e.Plan = stage
+				e.Plan, e.Stage = stage, stages
 			}
 		case TypeOutcome:
 			if i, known := at[r.Node]; known {

@@ -1,0 +1,88 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+)
+
+// openUp reads the state, journals it and opens the bracket. It is safe for one that an attempt before has opened.
+func (d *deed) openUp(ctx context.Context, b *bracket) outcome {
+	n := d.nodes[0]
+	world := d.job.Brackets[b.Kind]
+	state, err := d.state(ctx, world, b)
+	if err != nil {
+		return outcome{state: NodeFailed, err: err}
+	}
+	if !b.inherited {
+		b.found = state
+		if b.leave.IsAbsent() {
+			b.leave = state
+		}
+	}
+	if err := d.append(journal.Record{
+		Type: journal.TypeOpening, Node: b.ID(), Target: b.Target, Kind: string(b.Kind), Prior: b.found, To: b.leave,
+	}); err != nil {
+		return outcome{state: NodePending, prior: &state, journal: err}
+	}
+	o := outcome{state: NodeDone, prior: &state, begun: true}
+	if _, o.err = guard(ctx, d.timeFor(b), d.limits.Grace, n.target.Name, n.title, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, world.Open(ctx, b.Target, d.progress)
+	}); o.err != nil {
+		o.state = NodeFailed
+	}
+	o.journal = d.append(journal.Record{
+		Type: journal.TypeOpened, Node: b.ID(), Target: b.Target, Kind: string(b.Kind), OK: o.err == nil, Err: text(o.err), Hint: backends.HintOf(o.err),
+	})
+	return o
+}
+
+// shut closes a bracket, or backs out of it where its effect is not due.
+func (d *deed) shut(ctx context.Context, b *bracket) outcome {
+	n := d.nodes[0]
+	world := d.job.Brackets[b.Kind]
+	closing := journal.Record{Type: journal.TypeClosing, Node: b.ID(), Target: b.Target, Kind: string(b.Kind), To: b.leave}
+	aborter, ok := world.(backends.Aborter)
+	abort := ok && !d.effect
+	if abort {
+		closing.Name = journal.Aborting
+	}
+	o := outcome{state: NodeDone}
+	// The opening is in the journal and says what to leave behind: a journal that takes nothing more keeps no VM down.
+	o.journal = d.append(closing)
+	if _, o.err = guard(ctx, d.timeFor(b), d.limits.Grace, n.target.Name, n.title, func(ctx context.Context) (struct{}, error) {
+		if abort {
+			return struct{}{}, aborter.Abort(ctx, b.Target, b.found, d.progress)
+		}
+		return struct{}{}, world.Close(ctx, b.Target, b.leave, d.progress)
+	}); o.err != nil {
+		o.state = NodeFailed
+	}
+	if ctx.Err() == nil {
+		if found, err := d.state(ctx, world, b); err == nil {
+			o.found = &found
+		}
+	}
+	if err := d.append(journal.Record{
+		Type: journal.TypeClosed, Node: b.ID(), Target: b.Target, Kind: string(b.Kind),
+		Found: o.found, OK: o.err == nil, Err: text(o.err), Hint: backends.HintOf(o.err),
+	}); err != nil {
+		o.journal = err
+	}
+	return o
+}
+
+func (d *deed) state(ctx context.Context, world backends.Bracket, b *bracket) (backends.Value, error) {
+	return guard(ctx, min(d.limits.Deed, 5*time.Minute), d.limits.Grace, b.Target.Name, "read the state of "+plan.OpenID(b.ID()),
+		func(ctx context.Context) (backends.Value, error) { return world.State(ctx, b.Target) })
+}
+
+func (d *deed) timeFor(b *bracket) time.Duration {
+	if b.Kind == backends.BracketReboot || b.Effect == plan.HostReboot {
+		return d.limits.Reboot
+	}
+	return d.limits.Close
+}

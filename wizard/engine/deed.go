@@ -1,0 +1,259 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
+)
+
+// An outcome is what became of a node in a deed.
+type outcome struct {
+	state   NodeState
+	prior   *backends.Value
+	found   *backends.Value
+	err     error
+	text    string
+	begun   bool  // the world may have been touched
+	journal error // the journal takes nothing more
+	quiet   bool  // not worth telling
+}
+
+// A deed is one call that changes something: a Set, a SetMany, an Open or a Close, with its reads and its records.
+type deed struct {
+	*runner
+	nodes  []*node
+	moved  []bool // per change: the value may have moved by our own doing
+	effect bool   // of a closing: the bracket's effect is due
+	msgs   chan<- message
+	over   chan struct{}
+	last   atomic.Int64 // percent last told, plus one
+}
+
+func (d *deed) do(ctx context.Context) []outcome {
+	if b := d.nodes[0].around; b != nil {
+		if d.nodes[0].closes {
+			return []outcome{d.shut(ctx, b)}
+		}
+		return []outcome{d.openUp(ctx, b)}
+	}
+	return d.change(ctx)
+}
+
+// progress tells the stage about percent; after the deed it says nothing, whoever calls it.
+func (d *deed) progress(percent int) {
+	percent = min(max(percent, 0), 100)
+	if d.last.Swap(int64(percent)+1) == int64(percent)+1 {
+		return
+	}
+	select {
+	case d.msgs <- message{nodes: d.nodes, percent: percent}:
+	case <-d.over:
+	}
+}
+
+// change reads, compares, journals, sets, reads back and journals again.
+func (d *deed) change(ctx context.Context) []outcome {
+	out := make([]outcome, len(d.nodes))
+	setter := d.job.Setters[d.nodes[0].change.Kind]
+	all := make([]int, len(d.nodes))
+	for i := range all {
+		all[i] = i
+	}
+	var todo []int
+	var recs []journal.Record
+	kept := map[int]*backends.Value{}
+	for i, a := range d.read(ctx, setter, all) {
+		n := d.nodes[i]
+		c := n.change
+		switch {
+		case a.err != nil:
+			out[i] = outcome{state: NodeFailed, err: a.err}
+		case a.value == c.To:
+			out[i] = outcome{state: NodeSkipped, prior: &a.value, found: &a.value, text: "it already is so"}
+		case a.value != c.From && c.From.Known() && !c.State && !d.moved[i]:
+			out[i] = outcome{state: NodeFailed, prior: &a.value, found: &a.value, err: backends.Errorf(backends.KindConflict, n.target.Name,
+				"Somebody else is at work there: settle it with them, then resume.",
+				"%s: changed since the plan was made: it was %s and is %s", n.title, c.From, a.value)}
+		default:
+			keep, err := d.keepAside(ctx, n)
+			if err != nil {
+				out[i] = outcome{state: NodeFailed, prior: &a.value, err: err}
+				continue
+			}
+			kept[i] = keep
+			out[i].prior = &a.value
+			todo = append(todo, i)
+			recs = append(recs, journal.Record{
+				Type: journal.TypeIntent, Node: n.id, Target: n.target, Kind: string(c.Kind), Name: c.Name,
+				Prior: a.value, To: c.To, Kept: keep,
+			})
+		}
+	}
+	if len(todo) == 0 {
+		return out
+	}
+	if err := d.append(recs...); err != nil {
+		for _, i := range todo {
+			out[i] = outcome{state: NodePending, prior: out[i].prior, journal: err}
+		}
+		return out
+	}
+	errs := d.set(ctx, setter, todo)
+	d.readBack(ctx, setter, todo, errs, out)
+	return out
+}
+
+// keepAside asks a Keeper for what brings the setting back to the byte; what the first attempt kept stays.
+func (d *deed) keepAside(ctx context.Context, n *node) (*backends.Value, error) {
+	k, ok := d.job.Setters[n.change.Kind].(backends.Keeper)
+	if !ok || d.phase != journal.PhaseApply {
+		return nil, nil
+	}
+	if v, known := d.kept[n.id]; known {
+		return v, nil
+	}
+	v, err := guard(ctx, d.limits.Deed, d.limits.Grace, n.target.Name, "keep what is there", func(ctx context.Context) (backends.Value, error) {
+		return k.Keep(ctx, n.change.Setting, n.change.To)
+	})
+	return &v, err
+}
+
+// set makes the changes and gives one error each.
+func (d *deed) set(ctx context.Context, setter backends.Setter, todo []int) []error {
+	first := d.nodes[todo[0]]
+	if many, ok := setter.(backends.ManySetter); ok && len(todo) > 1 {
+		as := make([]backends.Assignment, len(todo))
+		for k, i := range todo {
+			as[k] = backends.Assignment{Setting: d.nodes[i].change.Setting, To: d.nodes[i].change.To}
+		}
+		errs, err := guard(ctx, d.limits.Deed, d.limits.Grace, first.target.Name, first.title, func(ctx context.Context) ([]error, error) {
+			errs := many.SetMany(ctx, as, d.progress)
+			if len(errs) != len(as) {
+				return nil, fmt.Errorf("%d answers to %d assignments", len(errs), len(as))
+			}
+			return errs, nil
+		})
+		if err != nil {
+			errs = make([]error, len(todo))
+			for k := range errs {
+				errs[k] = err
+			}
+		}
+		return errs
+	}
+	errs := make([]error, len(todo))
+	for k, i := range todo {
+		n := d.nodes[i]
+		_, errs[k] = guard(ctx, d.limits.Deed, d.limits.Grace, n.target.Name, n.title, func(ctx context.Context) (struct{}, error) {
+			if keeper, ok := setter.(backends.Keeper); ok && d.phase == journal.PhaseRollback {
+				if kept := d.kept[n.id]; kept != nil {
+					return struct{}{}, keeper.Restore(ctx, n.change.Setting, *kept, d.progress)
+				}
+			}
+			return struct{}{}, setter.Set(ctx, n.change.Setting, n.change.To, d.progress)
+		})
+	}
+	return errs
+}
+
+// readBack reads what became of the changes, also after a failure, and journals it.
+func (d *deed) readBack(ctx context.Context, setter backends.Setter, todo []int, errs []error, out []outcome) {
+	var back []answer[backends.Value]
+	if ctx.Err() == nil {
+		back = d.read(ctx, setter, todo)
+	}
+	recs := make([]journal.Record, len(todo))
+	for k, i := range todo {
+		n, o := d.nodes[i], &out[i]
+		o.err, o.begun = errs[k], true
+		if back != nil && back[k].err == nil {
+			o.found = &back[k].value
+		}
+		switch {
+		case o.found != nil && *o.found == n.change.To:
+			if o.err != nil {
+				o.text = "done, though the other side reported: " + o.err.Error()
+			}
+			o.err = nil
+		case o.err != nil:
+		case o.found != nil:
+			o.err = backends.Errorf(backends.KindPermanent, n.target.Name, "", "%s: it was accepted, but reads back as %s", n.title, *o.found)
+		case back != nil:
+			o.err = backends.Errorf(backends.KindOf(back[k].err), n.target.Name, "Run rdma-setup resume.", "%s: it was accepted, but cannot be read back: %w", n.title, back[k].err)
+		default:
+			o.err = backends.Errorf(backends.KindInterrupted, n.target.Name, "Run rdma-setup resume.", "%s: broken off before it was read back", n.title)
+		}
+		o.state = NodeDone
+		if o.err != nil {
+			o.state = NodeFailed
+		}
+		recs[k] = journal.Record{
+			Type: journal.TypeOutcome, Node: n.id, Target: n.target, Kind: string(n.change.Kind), Name: n.change.Name,
+			Found: o.found, OK: o.err == nil, Err: text(o.err), Hint: backends.HintOf(o.err),
+		}
+	}
+	if err := d.append(recs...); err != nil {
+		for _, i := range todo {
+			out[i].journal = err
+		}
+	}
+}
+
+// read reads the settings of some nodes, in as few calls as the setter allows.
+func (d *deed) read(ctx context.Context, setter backends.Setter, which []int) []answer[backends.Value] {
+	out := make([]answer[backends.Value], len(which))
+	if many, ok := setter.(backends.ManyReader); ok && len(which) > 1 {
+		ss := make([]backends.Setting, len(which))
+		for k, i := range which {
+			ss[k] = d.nodes[i].change.Setting
+		}
+		type answers struct {
+			values []backends.Value
+			errs   []error
+		}
+		a, err := guard(ctx, d.limits.Deed, d.limits.Grace, ss[0].Target.Name, "read "+string(ss[0].Kind), func(ctx context.Context) (answers, error) {
+			values, errs := many.ReadMany(ctx, ss)
+			if len(values) != len(ss) || len(errs) != len(ss) {
+				return answers{}, fmt.Errorf("%d values and %d errors for %d settings", len(values), len(errs), len(ss))
+			}
+			return answers{values, errs}, nil
+		})
+		for k := range out {
+			if err != nil {
+				out[k].err = err
+			} else {
+				out[k] = answer[backends.Value]{a.values[k], a.errs[k]}
+			}
+		}
+		return out
+	}
+	var g errgroup.Group
+	g.SetLimit(d.limits.Parallel)
+	for k, i := range which {
+		g.Go(func() error {
+			out[k].value, out[k].err = readOne(ctx, d.limits, setter, d.nodes[i].change.Setting)
+			return nil
+		})
+	}
+	_ = g.Wait() // the errors stand in out
+	return out
+}
+
+func readOne(ctx context.Context, l Limits, setter backends.Setter, s backends.Setting) (backends.Value, error) {
+	return guard(ctx, min(l.Deed, 5*time.Minute), l.Grace, s.Target.Name, "read "+s.ID(), func(ctx context.Context) (backends.Value, error) {
+		return setter.Read(ctx, s)
+	})
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

@@ -1,0 +1,278 @@
+package engine
+
+import (
+	"cmp"
+	"container/heap"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+)
+
+// A node is a change, or the opening or closing of a bracket. Only the scheduler's goroutine writes to it; a deed reads
+// what cannot change any more.
+type node struct {
+	id     string
+	target backends.Ref
+	title  string
+	change *plan.Change // nil for a bracket
+	around *bracket     // of an opening or closing
+	closes bool         // the closing of around
+
+	index int     // place in the order
+	waits []*node // must be done before
+	after []*node // must be settled before, well or not
+	next  []*node // have this one in waits or after
+	unmet int     // of waits and after
+
+	merge  *parent    // SetMany this may be part of
+	within []*bracket // of a change
+
+	state   NodeState // "" until it is settled
+	running bool
+	started time.Time
+}
+
+// A bracket is a bracket of the stage.
+type bracket struct {
+	plan.Bracket
+	open, shut *node
+	body       []*node
+	tried      bool           // opening was begun, now or in an attempt before: it has to be closed
+	effect     bool           // something of the body was begun: the effect is due
+	found      backends.Value // state found before the first opening
+	leave      backends.Value
+	inherited  bool // open since an attempt before, which found and leave come from
+	leftover   bool // inherited, and the plan needs it no more: it is only closed
+}
+
+// down tells whether the bracket takes its host out of service.
+func (b *bracket) down() bool {
+	return b.Kind == backends.BracketMaintenance || b.Kind == backends.BracketReboot
+}
+
+// A parent gathers the changes that one SetMany may make together.
+type parent struct {
+	key   string
+	nodes []*node
+	depth map[*node]int // how many of the others a node waits for, one after the other; only with several targets
+	gated map[*node]bool
+}
+
+// nodesOf turns a plan into nodes, in an order in which they can be done one by one.
+func nodesOf(p *plan.Plan, open map[string]*bracket) ([]*node, error) {
+	g, err := p.Graph()
+	if err != nil {
+		return nil, err
+	}
+	byID := make(map[string]*node, len(g.Order))
+	var all []*node
+	add := func(n *node) *node {
+		n.index = len(all)
+		all = append(all, n)
+		byID[n.id] = n
+		return n
+	}
+	var brackets []*bracket
+	byBracket := map[string]*bracket{}
+	for _, pb := range p.Brackets {
+		b := &bracket{Bracket: pb, leave: pb.Leave}
+		if was := open[pb.ID()]; was != nil {
+			b.found, b.leave, b.effect = was.found, was.leave, was.effect
+			b.inherited, b.tried, b.leftover = true, true, was.leftover
+		}
+		b.open = add(&node{id: plan.OpenID(pb.ID()), target: pb.Target, title: openTitle(pb), around: b})
+		b.shut = add(&node{id: pb.ID(), target: pb.Target, title: closeTitle(pb), around: b, closes: true})
+		brackets, byBracket[pb.ID()] = append(brackets, b), b
+	}
+	for i := range p.Changes {
+		c := &p.Changes[i]
+		n := add(&node{id: c.ID(), target: c.Target, title: Title(*c), change: c})
+		for _, id := range c.Within {
+			if b := byBracket[id]; b != nil {
+				b.body = append(b.body, n)
+				n.within = append(n.within, b)
+			}
+		}
+	}
+	for _, n := range all {
+		for _, id := range g.Waits[n.id] {
+			if n.closes {
+				n.after = append(n.after, byID[id])
+			} else {
+				n.waits = append(n.waits, byID[id])
+			}
+			byID[id].next = append(byID[id].next, n)
+		}
+	}
+	ordered := order(all, brackets)
+	if soft := openLate(brackets); soft {
+		if late := order(all, brackets); len(late) == len(all) {
+			ordered = late
+		} else {
+			undoOpenLate(brackets)
+			ordered = order(all, brackets)
+		}
+	}
+	for i, n := range ordered {
+		n.index = i
+		n.unmet = len(n.waits) + len(n.after)
+	}
+	return ordered, nil
+}
+
+// openLate lets a bracket wait until all that its body waits for from outside is settled, so that a VM is off and a host
+// is down no longer than it has to be. What itself waits for the bracket cannot be waited for.
+func openLate(brackets []*bracket) bool {
+	some := false
+	for _, b := range brackets {
+		inside := map[*node]bool{}
+		reach(b.open, inside)
+		for _, n := range b.body {
+			for _, w := range n.waits {
+				if !inside[w] && !slices.Contains(b.open.waits, w) && !slices.Contains(b.open.after, w) {
+					b.open.after = append(b.open.after, w)
+					w.next = append(w.next, b.open)
+					some = true
+				}
+			}
+		}
+	}
+	return some
+}
+
+func undoOpenLate(brackets []*bracket) {
+	for _, b := range brackets {
+		for _, w := range b.open.after {
+			w.next = slices.DeleteFunc(w.next, func(n *node) bool { return n == b.open })
+		}
+		b.open.after = nil
+	}
+}
+
+func reach(n *node, seen map[*node]bool) {
+	if seen[n] {
+		return
+	}
+	seen[n] = true
+	for _, m := range n.next {
+		reach(m, seen)
+	}
+}
+
+// order sorts the nodes so that each stands after what it waits for and otherwise as planned; a bracket is opened right
+// before the first of its body and closed right after the last. It gives fewer nodes where there is a cycle.
+func order(all []*node, brackets []*bracket) []*node {
+	rank := make(map[*node]float64, len(all))
+	for i, n := range all {
+		rank[n] = float64(i)
+	}
+	for _, b := range brackets {
+		if len(b.body) > 0 {
+			byRank := func(x, y *node) int { return cmp.Compare(rank[x], rank[y]) }
+			rank[b.open] = rank[slices.MinFunc(b.body, byRank)] - 0.5
+			rank[b.shut] = rank[slices.MaxFunc(b.body, byRank)] + 0.5
+		}
+	}
+	unmet := make(map[*node]int, len(all))
+	q := &queue{rank: rank}
+	for _, n := range all {
+		unmet[n] = len(n.waits) + len(n.after)
+		if unmet[n] == 0 {
+			heap.Push(q, n)
+		}
+	}
+	out := make([]*node, 0, len(all))
+	for q.Len() > 0 {
+		n := heap.Pop(q).(*node)
+		out = append(out, n)
+		for _, m := range n.next {
+			if unmet[m]--; unmet[m] == 0 {
+				heap.Push(q, m)
+			}
+		}
+	}
+	return out
+}
+
+// A queue is a heap of nodes by rank.
+type queue struct {
+	rank  map[*node]float64
+	nodes []*node
+}
+
+func (q *queue) Len() int           { return len(q.nodes) }
+func (q *queue) Less(i, j int) bool { return q.rank[q.nodes[i]] < q.rank[q.nodes[j]] }
+func (q *queue) Swap(i, j int)      { q.nodes[i], q.nodes[j] = q.nodes[j], q.nodes[i] }
+func (q *queue) Push(n any)         { q.nodes = append(q.nodes, n.(*node)) }
+func (q *queue) Pop() any {
+	n := q.nodes[len(q.nodes)-1]
+	q.nodes = q.nodes[:len(q.nodes)-1]
+	return n
+}
+
+// parentsOf finds the changes that may be merged. nodes stand in order.
+func parentsOf(nodes []*node, setters map[backends.Kind]backends.Setter) {
+	type key struct {
+		setter any
+		parent string
+	}
+	parents := map[key]*parent{}
+	for _, n := range nodes {
+		if n.change == nil {
+			continue
+		}
+		many, ok := setters[n.change.Kind].(backends.ManySetter)
+		if !ok {
+			continue
+		}
+		k := key{identity(many), many.Parent(n.change.Setting)}
+		if parents[k] == nil {
+			parents[k] = &parent{key: k.parent}
+		}
+		n.merge = parents[k]
+		n.merge.nodes = append(n.merge.nodes, n)
+	}
+	for _, p := range parents {
+		if slices.ContainsFunc(p.nodes, func(n *node) bool { return n.target != p.nodes[0].target }) {
+			p.survey(nodes)
+		}
+	}
+}
+
+// survey finds which of the changes of a parent wait for others of it, and which stand behind a bracket.
+func (p *parent) survey(nodes []*node) {
+	p.depth, p.gated = map[*node]int{}, map[*node]bool{}
+	last := map[backends.Ref]*node{}
+	look := func(n, before *node) {
+		d := p.depth[before]
+		if before.merge == p {
+			d++
+		}
+		p.depth[n] = max(p.depth[n], d)
+		p.gated[n] = p.gated[n] || p.gated[before] || before.around != nil
+	}
+	for _, n := range nodes {
+		for _, w := range n.waits {
+			look(n, w)
+		}
+		for _, w := range n.after {
+			look(n, w)
+		}
+		if before := last[n.target]; before != nil && (before.merge != p || n.merge != p) {
+			look(n, before)
+		}
+		last[n.target] = n
+	}
+}
+
+// identity makes a setter comparable: the same pointer under two kinds is one setter. What cannot be compared is nobody's
+// equal, not even its own.
+func identity(s backends.Setter) any {
+	if reflect.TypeOf(s).Comparable() {
+		return s
+	}
+	return new(byte)
+}

@@ -1,0 +1,81 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+type answer[T any] struct {
+	value T
+	err   error
+}
+
+// guard calls f with a time limit. A panic becomes an error. f is waited for until grace after its time or its context
+// has ended; one that still does not return is left behind, because a run that hangs for ever helps nobody.
+func guard[T any](ctx context.Context, limit, grace time.Duration, target, what string, f func(context.Context) (T, error)) (T, error) {
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	back := make(chan answer[T], 1)
+	go func() { back <- recovered(limited, target, what, f) }()
+
+	var a answer[T]
+	select {
+	case a = <-back:
+	case <-limited.Done():
+		late := time.NewTimer(grace)
+		defer late.Stop()
+		select {
+		case a = <-back:
+		case <-late.C:
+			a.err = context.Cause(limited)
+		}
+	}
+	if a.err == nil {
+		return a.value, nil
+	}
+	switch {
+	case ctx.Err() != nil && isContext(a.err):
+		a.err = backends.Errorf(backends.KindInterrupted, target, "Run rdma-setup resume.", "%s: %w", what, a.err)
+	case limited.Err() != nil && isContext(a.err):
+		a.err = backends.Errorf(backends.KindUnreachable, target, "Look at what is going on there, then run rdma-setup resume.",
+			"%s: not done within %s: %w", what, limit, a.err)
+	}
+	return a.value, a.err
+}
+
+func isContext(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+func recovered[T any](ctx context.Context, target, what string, f func(context.Context) (T, error)) (a answer[T]) {
+	defer func() {
+		if p := recover(); p != nil {
+			a.err = backends.Errorf(backends.KindPermanent, target, "This is a defect of rdma-setup; please report it with the log.",
+				"%s: panic: %v at %s", what, p, panicAt(string(debug.Stack())))
+		}
+	}()
+	v, err := f(ctx)
+	return answer[T]{v, err}
+}
+
+// panicAt finds the line of the stack that panicked: the one behind the runtime's own.
+func panicAt(stack string) string {
+	_, after, found := strings.Cut(stack, "\npanic(")
+	if !found {
+		return "an unknown place"
+	}
+	lines := strings.Split(after, "\n")
+	for i := 1; i+1 < len(lines); i++ {
+		if strings.HasPrefix(lines[i], "runtime.") || !strings.HasPrefix(lines[i+1], "\t") {
+			continue
+		}
+		at, _, _ := strings.Cut(strings.TrimSpace(lines[i+1]), " ")
+		return at
+	}
+	return "an unknown place"
+}

@@ -1,0 +1,102 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+)
+
+// keep remembers how a node ended; of several attempts the last counts.
+func (r *runner) keep(n NodeResult) {
+	i, known := r.known[n.ID]
+	if !known {
+		r.known[n.ID] = len(r.result.Nodes)
+		r.result.Nodes = append(r.result.Nodes, n)
+		return
+	}
+	was := r.result.Nodes[i]
+	if was.State == NodeDone && n.State == NodeSkipped {
+		return // found as it was left: it stays done
+	}
+	r.result.Nodes[i] = n
+}
+
+// forget drops what was put off: the plan that was just made says what is left of it.
+func (r *runner) forget() {
+	r.result.Nodes = slices.DeleteFunc(r.result.Nodes, func(n NodeResult) bool { return n.State == NodePending })
+	clear(r.known)
+	for i, n := range r.result.Nodes {
+		r.known[n.ID] = i
+	}
+}
+
+func (r *runner) note(format string, args ...any) {
+	r.result.Notes = append(r.result.Notes, fmt.Sprintf(format, args...))
+}
+
+// end judges the run, writes the result to the journal and tells the views.
+func (r *runner) end(err error) (Result, error) {
+	counts := map[string]int{}
+	for _, n := range r.result.Nodes {
+		counts[string(n.State)]++
+	}
+	r.result.Status = r.status(counts, err)
+	e := Event{Type: EventResult, Status: r.result.Status, Text: summary(counts)}
+	if j := r.job.Journal; j != nil && j.State().Attempts() > 0 && j.Err() == nil {
+		rec := journal.Record{Type: journal.TypeResult, Status: string(r.result.Status), Counts: counts}
+		if err != nil {
+			rec.Err, rec.Hint = err.Error(), backends.HintOf(err)
+		}
+		if bad := r.append(rec); bad != nil && err == nil {
+			err = bad
+		}
+	}
+	if err != nil {
+		e.Err, e.Hint, e.ErrKind = err.Error(), backends.HintOf(err), backends.KindOf(err)
+	}
+	r.emit(e)
+	return r.result, err
+}
+
+func (r *runner) status(counts map[string]int, err error) Status {
+	done, bad := counts[string(NodeDone)], counts[string(NodeFailed)]+counts[string(NodeBlocked)]+counts[string(NodePending)]
+	switch {
+	case r.halted && r.broken == nil && (bad > 0 || err != nil || r.unverified):
+		return StatusInterrupted
+	case err == nil && bad == 0 && len(r.result.Differs) == 0 && done == 0:
+		return StatusUnchanged
+	case err == nil && bad == 0 && len(r.result.Differs) == 0:
+		return StatusDone
+	case done > 0 || counts[string(NodeSkipped)] > 0 || r.before:
+		return StatusPartial
+	}
+	return StatusFailed
+}
+
+func summary(counts map[string]int) string {
+	text := ""
+	for _, s := range []NodeState{NodeDone, NodeSkipped, NodeFailed, NodeBlocked, NodePending} {
+		if n := counts[string(s)]; n > 0 {
+			if text != "" {
+				text += ", "
+			}
+			text += fmt.Sprintf("%d %s", n, s)
+		}
+	}
+	return text
+}
+
+// leftovers gives the brackets that an attempt before left open.
+func leftovers(s *journal.State) map[string]*bracket {
+	out := map[string]*bracket{}
+	for _, b := range s.OpenBrackets() {
+		out[b.Node] = &bracket{
+			Bracket: plan.Bracket{Kind: b.Kind, Target: b.Target, Why: "left open when the run broke off", Leave: b.Leave},
+			found:   b.Found, leave: b.Leave, effect: b.Body,
+		}
+	}
+	return out
+}

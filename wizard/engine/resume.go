@@ -1,0 +1,164 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+)
+
+// Resume carries on the run of job.Journal, or its rollback where that was begun. It reads the world and plans again
+// (job.Replan), closes brackets that were left open even when no change is left, and keeps the priors of the first
+// attempt. Another vCenter or other answers are refused before anything is done. A finished run gives StatusDone.
+func Resume(ctx context.Context, job Job) (Result, error) {
+	return carryOn(ctx, job, job.Journal.State().Phase())
+}
+
+// Rollback takes the run of job.Journal back to the priors of its first attempt. job.Replan gives the plan towards
+// Priors(job.Journal.State()); it is asked after what became of unfinished deeds has been read.
+func Rollback(ctx context.Context, job Job) (Result, error) {
+	return carryOn(ctx, job, journal.PhaseRollback)
+}
+
+func carryOn(ctx context.Context, job Job, phase journal.Phase) (Result, error) {
+	st := job.Journal.State()
+	r := newRunner(job, phase)
+	r.again, r.before = true, st.Changed()
+	if err := st.Same(job.VCenter, job.Answers); err != nil {
+		return r.refuse(err)
+	}
+	if st.Finished() && st.Phase() == phase {
+		r.result.Status = StatusDone
+		r.emit(Event{Type: EventResult, Status: StatusDone, Text: "the run is finished: nothing to do"})
+		return r.result, nil
+	}
+	if job.Replan == nil {
+		return r.refuse(backends.Errorf(backends.KindPermanent, "", "", "a run is carried on only with a new plan"))
+	}
+	if job.Ceiling.Changes == nil && phase == journal.PhaseApply {
+		// What was consented to still holds; a header that cannot be read consents to nothing.
+		if err := json.Unmarshal(st.Header.Ceiling, &r.job.Ceiling); err != nil && len(st.Header.Ceiling) > 0 {
+			r.job.Ceiling = plan.Ceiling{Changes: map[string]bool{}}
+		}
+	}
+	for _, e := range st.Entries() {
+		if e.Kept != nil || phase == journal.PhaseApply {
+			r.kept[e.Node] = e.Kept
+		}
+	}
+	if err := r.begin(); err != nil {
+		return r.end(err)
+	}
+	if err := r.settleIntents(ctx, st); err != nil {
+		return r.end(err)
+	}
+	r.open = leftovers(st)
+	p, err := r.planOn(ctx)
+	if err != nil || r.halted {
+		return r.end(err)
+	}
+	if p.Empty() && len(p.Brackets) == 0 {
+		return r.end(nil)
+	}
+	return r.end(r.stages(ctx, p))
+}
+
+// refuse ends an attempt that was not begun: the journal stays as it is.
+func (r *runner) refuse(err error) (Result, error) {
+	r.result.Status = StatusFailed
+	r.emit(Event{Type: EventResult, Status: StatusFailed, Err: err.Error(), Hint: backends.HintOf(err), ErrKind: backends.KindOf(err)})
+	return r.result, err
+}
+
+// settleIntents reads what became of deeds that have no outcome. What cannot be read now stays uncertain.
+func (r *runner) settleIntents(ctx context.Context, st *journal.State) error {
+	var g errgroup.Group
+	g.SetLimit(r.limits.Parallel)
+	for _, rec := range st.Unsettled() {
+		setter := r.job.Setters[backends.Kind(rec.Kind)]
+		if setter == nil {
+			continue
+		}
+		g.Go(func() error {
+			found, err := readOne(ctx, r.limits, setter, rec.Setting())
+			if err != nil {
+				return nil
+			}
+			return r.append(journal.Record{
+				Type: journal.TypeOutcome, Node: rec.Node, Target: rec.Target, Kind: rec.Kind, Name: rec.Name,
+				Found: &found, OK: found == rec.To,
+			})
+		})
+	}
+	return g.Wait()
+}
+
+// planOn plans again and adds the brackets that were left open. Where the world cannot be planned in the state in which
+// it was left (a VM that is off, a host in maintenance mode), these are closed first.
+func (r *runner) planOn(ctx context.Context) (plan.Plan, error) {
+	p, err := r.replan(ctx)
+	if err == nil {
+		return r.withLeftovers(*p), nil
+	}
+	if len(r.open) == 0 || ctx.Err() != nil {
+		return plan.Plan{}, err
+	}
+	only := r.withLeftovers(plan.Plan{})
+	s, bad := newStage(r, &only)
+	if bad != nil {
+		return plan.Plan{}, err
+	}
+	s.run(ctx)
+	for _, n := range s.nodes {
+		if n.closes && n.state == NodeDone {
+			delete(r.open, n.id)
+		}
+	}
+	if r.halted {
+		return plan.Plan{}, r.broken
+	}
+	if p, err = r.replan(ctx); err != nil {
+		return plan.Plan{}, err
+	}
+	return r.withLeftovers(*p), nil
+}
+
+// withLeftovers adds the open brackets that the plan does not hold. Changes of the same machine are made before such a
+// bracket is closed, what is done inside the VM after it.
+func (r *runner) withLeftovers(p plan.Plan) plan.Plan {
+	with := p
+	with.Changes = append([]plan.Change(nil), p.Changes...)
+	with.Brackets = append([]plan.Bracket(nil), p.Brackets...)
+	planned := map[string]bool{}
+	for _, b := range p.Brackets {
+		planned[b.ID()] = true
+	}
+	bare := with.Brackets
+	for _, id := range slices.Sorted(maps.Keys(r.open)) {
+		b := r.open[id]
+		if b.leftover = !planned[id]; !b.leftover {
+			continue
+		}
+		bare = append(bare[:len(bare):len(bare)], b.Bracket)
+		for i := range with.Changes {
+			c := &with.Changes[i]
+			switch {
+			case c.Target == b.Target:
+				c.Within = append(c.Within[:len(c.Within):len(c.Within)], id)
+			case b.Target.Type == backends.TypeVM && c.Target == backends.GuestRef(b.Target.Name):
+				c.After = append(c.After[:len(c.After):len(c.After)], id)
+			}
+		}
+	}
+	with.Brackets = bare
+	if _, err := with.Graph(); err != nil {
+		with.Changes = p.Changes // the plan itself wants it the other way round: the brackets are closed as they come
+	}
+	return with
+}

@@ -1,0 +1,221 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// head is the first node of a lane that is not settled, nil when all are.
+func (l *lane) head() *node {
+	for l.at < len(l.nodes) && l.nodes[l.at].state != "" {
+		l.at++
+	}
+	if l.at == len(l.nodes) {
+		return nil
+	}
+	return l.nodes[l.at]
+}
+
+// mark puts a lane among those that could start.
+func (s *stage) mark(l *lane) {
+	if n := l.head(); n != nil && n.unmet == 0 && !n.running && !l.busy && !l.hot {
+		l.hot = true
+		s.hot = append(s.hot, l)
+	}
+}
+
+// start begins all deeds that may begin now.
+func (s *stage) start(ctx context.Context) {
+	for held := false; ; held = true {
+		some := s.startHot(ctx, held)
+		// What is held back for the sake of a merge goes on when nothing else does.
+		if some || s.running > 0 || held {
+			return
+		}
+	}
+}
+
+func (s *stage) startHot(ctx context.Context, held bool) bool {
+	slices.SortFunc(s.hot, func(a, b *lane) int {
+		return cmp.Compare(a.nodes[min(a.at, len(a.nodes)-1)].index, b.nodes[min(b.at, len(b.nodes)-1)].index)
+	})
+	clear(s.holds)
+	// Settling a node may mark lanes: they are looked at in the same round.
+	var rest []*lane
+	some := false
+	for i := 0; i < len(s.hot); i++ {
+		l := s.hot[i]
+		l.hot = false
+		n := l.head()
+		if n == nil || n.unmet > 0 || l.busy {
+			continue
+		}
+		switch s.admit(n, held) {
+		case later:
+			rest = append(rest, l)
+		case never:
+			s.settle(n, outcome{state: NodeBlocked, err: fmt.Errorf("not begun, because the reboot or maintenance of %s failed", s.wave)})
+		case now:
+			some = true
+			s.launch(ctx, s.batch(n))
+		}
+	}
+	for _, l := range rest {
+		l.hot = true
+	}
+	s.hot = rest
+	return some
+}
+
+type admission int
+
+const (
+	later admission = iota
+	now
+	never
+)
+
+// admit applies the limits to a node that is ready.
+func (s *stage) admit(n *node, held bool) admission {
+	if n.around != nil && n.around.down() {
+		switch {
+		case n.closes || s.down[n.target] > 0:
+			return now
+		case s.wave != "":
+			return never
+		case len(s.down) >= s.limits.HostsDown || s.limits.Canary && !s.back && len(s.down) > 0:
+			return later
+		}
+		return now
+	}
+	if s.slots >= s.limits.Parallel {
+		return later
+	}
+	if n.merge != nil && (s.busy[n.merge] || !held && s.hold(n)) {
+		return later
+	}
+	return now
+}
+
+type holdKey struct {
+	parent *parent
+	depth  int
+}
+
+// hold tells whether other changes of the same parent come soon: those that neither wait for this one nor stand behind
+// a bracket. One reconfigure of a DVS then takes all hosts at once.
+func (s *stage) hold(n *node) bool {
+	p := n.merge
+	if p.depth == nil || p.gated[n] {
+		return false
+	}
+	key := holdKey{p, p.depth[n]}
+	is, known := s.holds[key]
+	if !known {
+		is = slices.ContainsFunc(p.nodes, func(m *node) bool {
+			if m.state != "" || m.running || p.gated[m] || p.depth[m] != key.depth {
+				return false
+			}
+			l := s.lanes[m.target]
+			return m.unmet > 0 || l.busy || l.head().merge != p
+		})
+		s.holds[key] = is
+	}
+	return is
+}
+
+// batch gathers what goes into one SetMany with n: of every target the changes that are next in line.
+func (s *stage) batch(n *node) []*node {
+	if n.merge == nil {
+		return []*node{n}
+	}
+	var out []*node
+	seen := map[backends.Ref]bool{}
+	for _, m := range n.merge.nodes {
+		l := s.lanes[m.target]
+		if seen[m.target] || l.busy {
+			continue
+		}
+		seen[m.target] = true
+		l.head()
+		for _, m := range l.nodes[l.at:] {
+			if m.state != "" {
+				continue
+			}
+			if m.merge != n.merge || m.unmet > 0 || m.running {
+				break
+			}
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// launch runs a deed in a goroutine of its own.
+func (s *stage) launch(ctx context.Context, nodes []*node) {
+	d := &deed{runner: s.runner, nodes: nodes, over: make(chan struct{}), msgs: s.msgs}
+	m := message{nodes: nodes, ended: true, merge: nodes[0].merge}
+	first := nodes[0]
+	if m.slot = first.around == nil || !first.around.down(); m.slot {
+		s.slots++
+	}
+	if first.merge != nil {
+		s.busy[first.merge] = true
+	}
+	s.running++
+	for _, n := range nodes {
+		n.running = true
+		n.started = s.now()
+		s.lanes[n.target].busy = true
+		s.emit(Event{Type: EventStarted, Node: n.id, Target: n.target, Title: n.title})
+	}
+	if b := first.around; b != nil {
+		d.effect = b.effect || len(b.body) == 0 && b.open.state == NodeDone
+		if !first.closes && b.down() && !b.inherited {
+			s.down[first.target]++
+		}
+	} else {
+		for _, n := range nodes {
+			d.moved = append(d.moved, s.moved(n))
+		}
+	}
+	go func() {
+		m.outcomes = d.do(ctx)
+		close(d.over)
+		s.msgs <- m
+	}()
+}
+
+// moved tells whether the value of a change may have moved because of what this stage has done on the same machine
+// before: a package brings modules, a reboot brings values to life.
+func (s *stage) moved(n *node) bool {
+	if n.target.Type == backends.TypeGuest {
+		return slices.ContainsFunc(s.lanes[n.target].nodes, touched) || s.vmTouched(n.target.Name)
+	}
+	seen := map[*node]bool{n: true}
+	ask := slices.Clone(n.waits)
+	for len(ask) > 0 {
+		w := ask[len(ask)-1]
+		ask = ask[:len(ask)-1]
+		if seen[w] || w.target != n.target {
+			continue
+		}
+		seen[w] = true
+		if touched(w) {
+			return true
+		}
+		ask = append(append(ask, w.waits...), w.after...)
+	}
+	return false
+}
+
+func (s *stage) vmTouched(vm string) bool {
+	l := s.lanes[backends.VMRef(vm)]
+	return l != nil && slices.ContainsFunc(l.nodes, touched)
+}
+
+func touched(n *node) bool { return n.state == NodeDone && (n.change != nil || n.closes) }
