@@ -27,6 +27,7 @@ type login struct {
 	refused  error    // says more than the library's error
 	tried    []string // for people
 	password bool     // a password was given to the server
+	locked   bool     // a key that the server accepts could not be unlocked
 }
 
 func (l *login) config() (*ssh.ClientConfig, error) {
@@ -130,7 +131,7 @@ func (l *login) interact(_, _ string, questions []string, echos []bool) ([]strin
 // explain turns a refused login into words; other errors pass.
 func (l *login) explain(err error) error {
 	text := err.Error()
-	refused := l.password || errors.Is(err, errNoPassword) ||
+	refused := l.password || l.locked || errors.Is(err, errNoPassword) ||
 		strings.Contains(text, "unable to authenticate") || strings.Contains(text, "authentication failures")
 	if !refused || errors.Is(err, io.EOF) {
 		return err
@@ -143,6 +144,8 @@ func (l *login) explain(err error) error {
 	switch {
 	case strings.Contains(text, "authentication failures"):
 		hint = "The agent offers more keys than the server takes; name the right one with --ssh-key."
+	case l.locked:
+		hint = "Give the right passphrase, add the key to the agent, or name another one with --ssh-key."
 	case l.password:
 		hint = "Check the user name and the password, and PasswordAuthentication in the server's sshd_config."
 	}
@@ -238,14 +241,15 @@ func (k *lockedKey) SignWithAlgorithm(rand io.Reader, data []byte, algorithm str
 
 func (k *lockedKey) unlock() (ssh.Signer, error) {
 	pool := k.login.pool
-	if pool.config.Passphrase == nil {
-		return nil, errors.New("is encrypted and there is nobody to ask")
-	}
 	var s ssh.Signer
 	var err error
 	k.login.ask(func() {
 		if s = pool.keys.get(k.file); s != nil {
 			return // another login asked for it meanwhile
+		}
+		if pool.config.Passphrase == nil {
+			err = errors.New("is encrypted and there is nobody to ask")
+			return
 		}
 		var phrase string
 		if phrase, err = pool.config.Passphrase(k.login.ctx, k.file); err != nil {
@@ -258,6 +262,7 @@ func (k *lockedKey) unlock() (ssh.Signer, error) {
 		pool.keys.keep(k.file, s)
 	})
 	if err != nil {
+		k.login.locked = true
 		k.login.tried = append(k.login.tried, "key "+k.file+" ("+err.Error()+")")
 	}
 	return s, err

@@ -169,6 +169,16 @@ func (n *line) isDead() bool {
 	}
 }
 
+// dies waits a moment for a line whose sessions have ended.
+func (n *line) dies(within time.Duration) bool {
+	select {
+	case <-n.dead:
+		return true
+	case <-time.After(within):
+		return false
+	}
+}
+
 // connect gives the live line, dialling where there is none.
 func (l *link) connect(ctx context.Context, t Target) (*line, error) {
 	select {

@@ -63,7 +63,7 @@ func TestRun(t *testing.T) {
 
 func TestKilledByASignal(t *testing.T) {
 	c := dial(t, startServer(t, nil), nil)
-	r, err := c.Run(t.Context(), ssh.Command{Script: "echo out; kill -s TERM $$; sleep 5"})
+	r, err := c.Run(t.Context(), ssh.Command{Script: "echo out; kill -s TERM $$"})
 	if err != nil || r.Stdout != "out\n" || r.ExitCode != -1 || r.Signal != "TERM" {
 		t.Fatalf("%+v %v", r, err)
 	}

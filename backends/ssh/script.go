@@ -38,7 +38,7 @@ func bootstrap(script string) string {
 	script = strings.ReplaceAll(script, "\x00", "")
 	script = strings.NewReplacer(`\`, `\\`, "\n", `\n`).Replace(script)
 	word := strings.NewReplacer(`\`, `'\\'`, "'", `'\''`, "!", `'\!'`).Replace(script)
-	return `exec /bin/sh -c 'eval "$(printf %b "$0")"' '` + word + `'`
+	return `exec /bin/sh -c 'eval "$(printf %b "$1")"' sh '` + word + `'`
 }
 
 // A frame is how a script travels: markers around its output set it apart from what login shells, profiles and sudo
@@ -95,7 +95,7 @@ printf '%s\n' ` + Quote(f.begin()) + ` >&2
 		// Where sudo did not ask, the password is still in the stream: read past it.
 		b.WriteString("while IFS= read -r rds_x; do [ \"$rds_x\" = " + Quote(f.mark) + " ] && break; done\n")
 	}
-	b.WriteString("unset rds_x rds_g\n(\n" + script + "\n)\nset -- $?\nprintf '%s\\n' " + Quote(f.end()) + "$1\nexit $1\n")
+	b.WriteString("unset rds_x rds_g\n( eval " + Quote(script) + "\n)\nset -- $?\nprintf '%s\\n' " + Quote(f.end()) + "$1\nexit $1\n")
 	return b.String()
 }
 

@@ -40,6 +40,7 @@ type server struct {
 	conns  []net.Conn
 	logins int
 	argv   []string // every command line received
+	groups []int    // process groups started
 	done   sync.WaitGroup
 }
 
@@ -89,7 +90,7 @@ func startServer(t *testing.T, change func(*server)) *server {
 			go func() { defer s.done.Done(); s.serve(c) }()
 		}
 	}()
-	t.Cleanup(func() { l.Close(); s.drop(); s.done.Wait() })
+	t.Cleanup(func() { l.Close(); s.drop(); s.killAll(); s.done.Wait() })
 	return s
 }
 
@@ -101,6 +102,14 @@ func (s *server) drop() {
 		c.Close()
 	}
 	s.conns = nil
+}
+
+func (s *server) killAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range s.groups {
+		syscall.Kill(-g, syscall.SIGKILL)
+	}
 }
 
 func (s *server) count() int {
@@ -211,6 +220,9 @@ func (s *server) session(ch xssh.Channel, reqs <-chan *xssh.Request) {
 		if err != nil {
 			return
 		}
+		s.mu.Lock()
+		s.groups = append(s.groups, cmd.Process.Pid)
+		s.mu.Unlock()
 		go func() { io.Copy(in, ch); in.Close() }()
 		go xssh.DiscardRequests(reqs)
 		err = cmd.Wait()
