@@ -21,4 +21,8 @@ func TestGolden(t *testing.T) { scantest.Golden(t, "testdata", own()) }
 
 func TestForeign(t *testing.T) { scantest.Score(t, own()) }
 
-func TestMutations(t *testing.T) { scantest.Hold(t, "testdata", own(), nil) }
+func TestMutations(t *testing.T) {
+	scantest.Hold(t, "testdata", own(), map[string][]string{
+		"esxcli_network_firewall_ruleset_rule_list": {"tabs"}, // only its place tells which cell of a short row is empty
+	})
+}

@@ -74,25 +74,29 @@ type Rule struct {
 func RuleList(text string) Rules {
 	r := Rules{Rules: []Rule{}}
 	r.Envelope, text = scan.Begin("esxcli_network_firewall_ruleset_rule_list", text)
-	heading := false
+	var header *scan.Header
 	for line := range scan.Lines(text) {
+		line = strings.TrimSpace(line)
 		words := strings.Fields(line)
 		if len(words) > 16 || len(words) < 2 {
 			continue
 		}
 		if words[0] == "Ruleset" && strings.Contains(line, "Direction") {
-			heading = true
+			header = scan.NewHeader(line, 2, "Ruleset", "Direction", "Protocol", "Port Type", "Port Begin", "Port End")
 			continue
 		}
 		if rule, ok := rule(words); ok {
+			if header != nil && len(words) != header.Width() {
+				rule.place(header.Row(line))
+			}
 			r.Rules = append(r.Rules, rule)
 		}
 	}
-	r.NotUnderstood(heading || len(r.Rules) > 0, text)
+	r.NotUnderstood(header != nil || len(r.Rules) > 0, text)
 	return r
 }
 
-// rule reads the words around the direction. Protocol and port type may be empty.
+// rule reads the words around the direction.
 func rule(words []string) (Rule, bool) {
 	at := 1
 	for at < len(words) && !strings.EqualFold(words[at], "Inbound") && !strings.EqualFold(words[at], "Outbound") {
@@ -117,4 +121,13 @@ func rule(words []string) (Rule, bool) {
 		}
 	}
 	return r, true
+}
+
+// place reads a row with empty cells by the columns of the heading.
+func (r *Rule) place(c scan.Row) {
+	if c.At("Ruleset") != r.Ruleset {
+		return
+	}
+	r.Protocol, r.PortType = scan.Str(c.At("Protocol")), scan.Str(c.At("Port Type"))
+	r.PortBegin, r.PortEnd = scan.Int(c.At("Port Begin")), scan.Int(c.At("Port End"))
 }

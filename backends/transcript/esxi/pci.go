@@ -128,7 +128,7 @@ type LSPCIDevice struct {
 }
 
 var (
-	lspciRow   = regexp.MustCompile(`^([0-9A-Fa-f]{3,8}:[0-9A-Fa-f]{2,3}:[0-9A-Fa-f]{2}\.[0-7])\s+([A-Za-z][^:]*?)\s*:(?:\s+(.*))?$`)
+	lspciRow   = regexp.MustCompile(`^([0-9A-Fa-f]{3,8}:[0-9A-Fa-f]{2,3}:[0-9A-Fa-f]{2}\.[0-7])\s+([0-9A-Za-z][^:]*?)\s*:(?:\s+(.*))?$`)
 	lspciAlias = regexp.MustCompile(`^(.*?)\s*\[((?:vm[a-z]+|vusb)[0-9]+|PF_[\w.]+)\]$`)
 )
 

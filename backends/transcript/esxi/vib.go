@@ -40,7 +40,7 @@ func VIBList(text string) VIBs {
 			continue
 		}
 		v, ok := vib(line)
-		if !ok && begun != "" && line != "" {
+		if begun != "" && line != "" && (!ok || startsWithVersion(v.Name) && !strings.Contains(begun, " ")) {
 			v, ok = vib(begun + " " + line)
 		}
 		begun = ""
@@ -53,6 +53,11 @@ func VIBList(text string) VIBs {
 	}
 	r.NotUnderstood(heading || len(r.VIBs) > 0, text)
 	return r
+}
+
+// startsWithVersion tells that the name of a row stands on the line before it.
+func startsWithVersion(name string) bool {
+	return name[0] >= '0' && name[0] <= '9' && strings.Contains(name, ".")
 }
 
 // vib reads a row around its acceptance level and its date: the other columns may be empty or hold blanks.

@@ -2,6 +2,7 @@ package esxi
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
@@ -76,24 +77,21 @@ func operation(text string) *string {
 	return nil
 }
 
-// vibRefs splits a list of ids. A line break that does not follow a comma stands inside an id.
+// vibRefs splits a list of ids. Blanks that a line break left inside an id are taken out.
 func vibRefs(f *scan.Record, label string) []VIBRef {
 	if !f.Has(label) {
 		return nil
 	}
 	list := []VIBRef{}
-	pieces := strings.FieldsFunc(f.Value(label), func(c rune) bool { return c == ',' || c == ' ' || c == '\t' })
-	for i := 0; i < len(pieces); i++ {
-		ref, ok := vibRef(pieces[i])
-		if !ok && i+1 < len(pieces) {
-			if _, whole := vibRef(pieces[i+1]); !whole {
-				if ref, ok = vibRef(pieces[i] + pieces[i+1]); ok {
-					i++
-				}
-			}
+	for piece := range strings.SplitSeq(f.Value(label), ",") {
+		words := strings.Fields(piece)
+		if slices.ContainsFunc(words, func(w string) bool { _, ok := vibRef(w); return !ok }) {
+			words = []string{strings.Join(words, "")}
 		}
-		if ok {
-			list = append(list, ref)
+		for _, word := range words {
+			if ref, ok := vibRef(word); ok {
+				list = append(list, ref)
+			}
 		}
 	}
 	return list

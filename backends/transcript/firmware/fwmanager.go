@@ -78,7 +78,7 @@ func MLXFWManager(text string) Inventory {
 	r := Inventory{Devices: []Device{}, Updates: []Update{}}
 	r.Envelope, text = scan.Begin("mlxfwmanager", text)
 	p := managerReader{inventory: &r}
-	for f := range managerLabels().Fields(text) {
+	for f := range managerLabels().Fields(withoutRefusals(text, p.refuse)) {
 		p.field(f)
 	}
 	p.closeDevice()
@@ -153,8 +153,9 @@ func (p *managerReader) field(f scan.Field) {
 	case "Versions":
 		d.components(f.Text[len(versionTitles.FindString(f.Text)):])
 	case "Status":
-		set(&d.Status)
-		p.refuse(f.Text)
+		if d.Status == nil {
+			d.Status = scan.Str(f.Text)
+		}
 	default:
 		d.port(f)
 	}
@@ -181,13 +182,10 @@ func (p *managerReader) text(f scan.Field, wrapped **string) {
 	switch {
 	case strings.Contains(lower, "restart needed"):
 		r.RestartRequired, p.updating = true, false
-	case strings.Contains(lower, "no devices found"):
-		r.Fail(scan.CodeNoDevices, f.Text[len(marked.FindString(f.Text)):], nil)
 	case strings.Contains(lower, "querying") && strings.Contains(lower, "devices firmware"), strings.Contains(lower, "all listed device"):
 		p.understood = true
 	case p.updating && done.MatchString(f.Text):
 		r.Updates[len(r.Updates)-1].OK, p.updating = true, false
-	case p.refuse(f.Text):
 	case p.device != nil && p.device.components(f.Text):
 	case wrapped != nil && *wrapped != nil && f.Plain():
 		whole := **wrapped + " " + f.Text
@@ -195,13 +193,18 @@ func (p *managerReader) text(f scan.Field, wrapped **string) {
 	}
 }
 
-func (p *managerReader) refuse(text string) bool {
-	code, words := refusal(text)
-	if code == "" {
-		return false
+// refuse notes a line with which the tool gives up; the status of a device that could not be opened is one, but stays.
+func (p *managerReader) refuse(line string) bool {
+	r := p.inventory
+	if strings.Contains(strings.ToLower(line), "no devices found") {
+		r.Fail(scan.CodeNoDevices, line[len(marked.FindString(line)):], nil)
+		return true
 	}
-	p.inventory.Fail(CodeCannotOpen, words, nil)
-	return true
+	code, words := refusal(line)
+	if code != "" {
+		r.Fail(CodeCannotOpen, words, nil)
+	}
+	return strings.HasPrefix(strings.TrimSpace(line), "-E-")
 }
 
 func (d *Device) port(f scan.Field) {
@@ -221,29 +224,28 @@ func (d *Device) port(f scan.Field) {
 	}
 }
 
-// components reads "FW (Running)  24.31.2040  N/A", also several behind one another. The last word of a row that shows
-// one version only is the current one.
+// components reads "FW (Running)  24.31.2040  N/A", also several behind one another. A row may show one version only.
 func (d *Device) components(text string) bool {
 	words := strings.Fields(text)
-	if len(words) > 64 {
+	if len(words) < 2 || len(words) > 64 {
 		return false
 	}
-	found := false
+	var found []Component
 	for i := 0; i < len(words); {
 		name := i
 		for i < len(words) && !versionWord.MatchString(words[i]) {
 			i++
 		}
 		if i == name || i == len(words) || i-name > 5 {
-			break
+			return false
 		}
 		c := Component{Name: strings.Join(words[name:i], " "), Current: scan.Str(words[i])}
 		if i++; i < len(words) && versionWord.MatchString(words[i]) {
 			c.Available = scan.Str(words[i])
 			i++
 		}
-		d.Versions = append(d.Versions, c)
-		found = true
+		found = append(found, c)
 	}
-	return found
+	d.Versions = append(d.Versions, found...)
+	return true
 }

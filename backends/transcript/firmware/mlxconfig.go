@@ -52,7 +52,8 @@ func MLXConfig(text string) Config {
 	c := Config{Params: []Param{}}
 	c.Envelope, text = scan.Begin("mlxconfig", text)
 	p := configReader{config: &c}
-	for f := range scan.NewLabels("Device type", "Name", "Description", "Device", "Configurations").Fields(text) {
+	body := withoutRefusals(text, c.refuse)
+	for f := range scan.NewLabels("Device type", "Name", "Description", "Device", "Configurations").Fields(body) {
 		if !p.field(f) {
 			break
 		}
@@ -71,6 +72,18 @@ func MLXConfig(text string) Config {
 		c.Action = &action
 	}
 	return c
+}
+
+// refuse notes a line with which the tool gives up.
+func (c *Config) refuse(line string) bool {
+	code, words := refusal(line)
+	if code == "" && strings.Contains(strings.ToLower(line), "param") && unknownParam.MatchString(line) {
+		code, words = CodeUnknownParameter, line[len(marked.FindString(line)):]
+	}
+	if code != "" {
+		c.Fail(code, words, nil)
+	}
+	return code != "" || strings.HasPrefix(strings.TrimSpace(line), "-E-")
 }
 
 type configReader struct {
@@ -111,14 +124,6 @@ func (p *configReader) field(f scan.Field) bool {
 				return false
 			}
 			p.index = m[1]
-			return true
-		}
-		if code, words := refusal(f.Text); code != "" {
-			c.Fail(code, words, nil)
-			return true
-		}
-		if unknownParam.MatchString(f.Text) {
-			c.Fail(CodeUnknownParameter, f.Text[len(marked.FindString(f.Text)):], nil)
 			return true
 		}
 		if rest := p.heading(f.Text); rest == "" && f.Text != "" {

@@ -5,6 +5,8 @@ package firmware
 import (
 	"regexp"
 	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
 )
 
 // Errors that the tools share.
@@ -42,4 +44,19 @@ func mayRefuse(line string) bool {
 		}
 	}
 	return false
+}
+
+// withoutRefusals takes out the lines that refuse and hands them to fail: their words look like labels ("open device:").
+func withoutRefusals(text string, fail func(line string) bool) string {
+	if !strings.Contains(text, "-E-") && !mayRefuse(text) {
+		return text
+	}
+	var b strings.Builder
+	for line := range scan.Lines(text) {
+		if !fail(line) {
+			b.WriteString(line)
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
 }

@@ -88,6 +88,12 @@ func isStamp(s string) bool {
 	return err == nil && strings.Contains(s[:end], ".")
 }
 
+// stamped tells a line that begins a message of its own.
+func stamped(line string) bool {
+	line = strings.TrimLeft(line, " \t")
+	return line == "" || line[0] == '[' || strings.Contains(line, "kernel:") || strings.Contains(line, "NVRM:") || strings.Contains(line, ",-;")
+}
+
 // maxWait is how many lines may stand between a GPU's complaint about a BAR and the line that names it.
 const maxWait = 8
 
@@ -96,6 +102,7 @@ type collector struct {
 	seen    map[string]int // index into events by code and keys
 	pending bool           // a BAR was called invalid, its line is still to come
 	waited  int
+	cut     string // a line that looked like an event but ended too early
 }
 
 func (c *collector) message(line string) {
@@ -109,9 +116,21 @@ func (c *collector) message(line string) {
 			c.flush()
 		}
 	}
+	before := c.cut
+	c.cut = ""
+	if before != "" && !stamped(line) {
+		for _, find := range finders(before) {
+			if e, ok := find(before + " " + strings.TrimSpace(line)); ok {
+				c.add(e)
+			}
+		}
+	}
 	for _, find := range finders(line) {
 		e, ok := find(line)
 		if !ok {
+			if len(line) < 1024 {
+				c.cut = line
+			}
 			continue
 		}
 		if e.Code != GPUBARInvalid {

@@ -106,9 +106,9 @@ func symptoms() []symptom {
 		},
 		{
 			ModuleNotLoaded, "A kernel module that the hypervisor needs is not loaded.", "module",
-			regexp.MustCompile("(?i)(?:make\\s+sure\\s+(?:that\\s+)?the\\s+kernel\\s+module\\s+[`'\"]?([\\w-]+)[`'\"]?\\s+is\\s+loaded|(?:load|insert)\\s+(?:the\\s+)?(?:vm)?kernel\\s+module\\s+[`'\"]?([\\w-]+)|kernel\\s+module\\s+[`'\"]([\\w-]+)[`'\"]\\s+(?:is\\s+not|must\\s+be|needs\\s+to\\s+be|has\\s+to\\s+be)\\s+loaded|load\\s+(?:the\\s+)?[`'\"]?([\\w-]+?)[`'\"]?\\s+(?:vm)?kernel\\s+module)"),
+			regexp.MustCompile("(?i)(?:make\\s+sure\\s+(?:that\\s+)?the\\s+kernel\\s+module\\s+[`'\"]?([\\w-]+)[`'\"]?\\s+is\\s+loaded|(?:load|insert)\\s+(?:the\\s+)?(?:vm)?kernel\\s+module\\s+[`'\"]?([\\w-]+)|kernel\\s+module\\s+[`'\"]([\\w-]+)[`'\"]\\s+(?:is\\s+not|must\\s+be|needs\\s+to\\s+be|has\\s+to\\s+be)\\s+loaded|load\\s+(?:the\\s+)?[`'\"]?([\\w-]+?)[`'\"]?\\s+(?:vm)?kernel\\s+module|(?:run|try|execute)\\s+[`'\"]?(?:modprobe|vmkload_mod)\\s+([\\w-]+))"),
 			func(m []string) (*string, map[string]any) {
-				return nil, map[string]any{"module": m[1] + m[2] + m[3] + m[4]}
+				return nil, map[string]any{"module": m[1] + m[2] + m[3] + m[4] + m[5]}
 			},
 		},
 	}

@@ -43,12 +43,12 @@ func (f Field) Blank() bool { return f.Label == "" && f.Text == "" }
 // Plain tells text that may be the head of a record or the rest of a wrapped value.
 func (f Field) Plain() bool { return f.Label == "" && f.Text != "" && !f.Unknown }
 
-// Fields yields the pieces of a clean text in order, without code fences, prompts, rules and gaps.
+// Fields yields the pieces of a clean text in order, without code fences and prompts. Rules and gaps come as blanks.
 func (l Labels) Fields(text string) iter.Seq[Field] {
 	return func(yield func(Field) bool) {
 		for line := range Lines(text) {
 			if IsRule(line) || IsGap(line) {
-				continue
+				line = ""
 			}
 			if !l.line(line, yield) {
 				return

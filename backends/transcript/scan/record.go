@@ -119,3 +119,6 @@ func (h *Header) Words(line string) Row {
 	}
 	return h.Row(line)
 }
+
+// Width is the number of columns.
+func (h *Header) Width() int { return len(h.columns) }

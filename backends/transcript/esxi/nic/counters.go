@@ -78,26 +78,29 @@ func PauseList(text string) Pauses {
 	r.Envelope, text = scan.Begin("esxcli_network_nic_pauseparams_list", text)
 	titles := []string{"NIC", "Pause Params Supported", "Pause RX", "Pause TX", "Auto Negotiation",
 		"Auto Negotiation Resolution Avail", "RX Auto Negotiation Resolution", "TX Auto Negotiation Resolution"}
-	header := scan.NewHeader(strings.Join(titles, "  "), len(titles), titles...)
-	heading := false
+	usual := scan.NewHeader(strings.Join(titles, "  "), len(titles), titles...)
+	printed, heading := usual, false
 	for line := range scan.Lines(text) {
 		line = strings.TrimLeft(line, " \t")
 		if strings.HasPrefix(line, "NIC") && strings.Contains(line, "Pause") {
 			heading = true
-			// A wrapped heading shows only some columns: then the usual order holds.
-			if h := scan.NewHeader(line, 4, titles...); h != nil && h.Has("TX Auto Negotiation Resolution") {
-				header = h
+			// A wrapped heading shows only some columns; then the rows are wider than it, and the usual order holds.
+			if h := scan.NewHeader(line, 3, titles...); h != nil {
+				printed = h
 			}
 			continue
 		}
-		if header.Rule(line) {
+		if printed.Rule(line) {
 			continue
 		}
 		first, _, _ := strings.Cut(strings.ReplaceAll(line, "\t", " "), " ")
 		if !nicName.MatchString(first) {
 			continue
 		}
-		c := header.Words(line)
+		c := printed.Words(line)
+		if len(strings.Fields(line)) == usual.Width() && printed.Width() < usual.Width() {
+			c = usual.Words(line)
+		}
 		p := Pause{
 			Name: first, Supported: scan.Bool(c.At(titles[1])), PauseRX: scan.Bool(c.At(titles[2])), PauseTX: scan.Bool(c.At(titles[3])),
 			AutoNegotiation: scan.Bool(c.At(titles[4])), AutonegResolutionAvailable: scan.Bool(c.At(titles[5])),

@@ -40,7 +40,9 @@ func CfgList(text string) NICs { return table("esxcfg_nics", text) }
 var (
 	pciWord = regexp.MustCompile(`[0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]`)
 	macWord = regexp.MustCompile(`(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}`)
-	nicName = regexp.MustCompile(`^(?:vmnic|vusb|vmrdma|vmk)[0-9]+$`)
+	// gluedLink is the link state behind a driver name that fills its column.
+	gluedLink = regexp.MustCompile(`(?:Up|Down)$`)
+	nicName   = regexp.MustCompile(`^(?:vmnic|vusb|vmrdma|vmk)[0-9]+$`)
 )
 
 func table(tool, text string) NICs {
@@ -124,7 +126,7 @@ func row(line string, h *scan.Header, whole bool) (NIC, bool) {
 		left = left[:pci[0]] + " " + left[pci[1]:]
 	}
 	words := strings.Fields(strings.NewReplacer("Mbps", "Mbps ").Replace(left))
-	if len(words) == 0 || !isName(words[0]) && n.PCIAddress == nil || scan.Bool(words[0]) != nil {
+	if len(words) == 0 || !isName(words[0]) {
 		return NIC{}, false
 	}
 	n.Name = words[0]
@@ -170,7 +172,12 @@ func (n *NIC) state(words []string) {
 	if len(words) == 0 || n.PCIAddress == nil && len(words) == 1 && n.LinkUp != nil && strings.EqualFold(words[0], "Pseudo") {
 		return
 	}
-	n.Driver = scan.Str(words[len(words)-1])
+	driver := words[len(words)-1]
+	if at := gluedLink.FindStringIndex(driver); n.LinkUp == nil && at != nil {
+		n.LinkUp = scan.Bool(driver[at[0]:])
+		driver = driver[:at[0]]
+	}
+	n.Driver = scan.Str(driver)
 }
 
 func duplex(word string) *bool {
