@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/survey"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
@@ -42,7 +43,14 @@ func (c *Client) Thumbprint() string { return c.conn.Thumbprint() }
 
 // Inventory reads what is there. See backends.Scope for what it covers.
 func (c *Client) Inventory(ctx context.Context, scope backends.Scope) (*backends.Inventory, error) {
-	return nil, backends.Errorf(backends.KindPermanent, "", "", "the inventory is not read yet")
+	before := c.Calls()
+	inv, index, err := survey.Read(ctx, c.conn, scope)
+	if err != nil {
+		return nil, err
+	}
+	c.places.Adopt(index)
+	inv.APICalls = c.Calls() - before
+	return inv, nil
 }
 
 // Setters gives the setters of every kind of setting that vCenter holds.

@@ -1,0 +1,126 @@
+package survey
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
+)
+
+type switchRow struct {
+	ref     place.Ref
+	dvs     backends.Switch
+	members map[place.Ref]backends.Member
+}
+
+type groupRow struct {
+	ref, dvs place.Ref
+	group    backends.PortGroup
+}
+
+func switchOf(o wire.Object) *switchRow {
+	r := &switchRow{ref: o.Ref, members: map[place.Ref]backends.Member{}}
+	r.dvs = backends.Switch{UUID: text(o, "uuid"), Uplinks: []string{}, Members: map[string]backends.Member{}}
+	config, _ := o.Props["config"].(types.VMwareDVSConfigInfo)
+	if base, ok := o.Props["config"].(types.DVSConfigInfo); ok {
+		config.DVSConfigInfo = base
+	}
+	r.dvs.Version, r.dvs.MTU = config.ProductInfo.Version, int(config.MaxMtu)
+	r.dvs.NIOC, r.dvs.Note = config.NetworkResourceManagementEnabled, config.Description
+	r.dvs.Uplinks = append(r.dvs.Uplinks, UplinkNames(config.UplinkPortPolicy)...)
+	r.dvs.Discovery = Discovery(config.LinkDiscoveryProtocolConfig)
+	r.dvs.LAGs, r.dvs.OffloadID = len(config.LacpGroupConfig), config.NetworkOffloadSpecId
+	if strings.EqualFold(r.dvs.OffloadID, "None") {
+		r.dvs.OffloadID = ""
+	}
+	for _, m := range config.Host {
+		if m.Config.Host == nil {
+			continue
+		}
+		r.members[*m.Config.Host] = backends.Member{PNICs: BackingPNICs(m.Config.Backing), Status: m.Status, ENS: yes(m.Config.EnsEnabled)}
+		r.dvs.NSX = r.dvs.NSX || yes(m.Config.NsxSwitch)
+	}
+	for _, m := range wire.Value[types.ArrayOfHostMemberRuntimeInfo](o, "runtime.hostMemberRuntime").HostMemberRuntimeInfo {
+		if member, ok := r.members[m.Host]; ok && m.Status != "" {
+			member.Status = m.Status
+			r.members[m.Host] = member
+		}
+	}
+	r.dvs.MTUMax = 9000 // vSphere Networking 6.7, p. 162; from 7.0.2 on the switch says itself
+	if f, ok := o.Props["capability.featuresSupported"].(types.VMwareDVSFeatureCapability); ok && f.MtuCapability != nil {
+		r.dvs.MTUMin, r.dvs.MTUMax = int(f.MtuCapability.MinMtuSupported), int(f.MtuCapability.MaxMtuSupported)
+	}
+	return r
+}
+
+// UplinkNames gives the uplink port names of a switch, in order.
+func UplinkNames(p types.BaseDVSUplinkPortPolicy) []string {
+	if names, ok := p.(*types.DVSNameArrayUplinkPortPolicy); ok {
+		return names.UplinkPortName
+	}
+	return nil
+}
+
+// Discovery gives "lldp listen", "cdp both", or "none".
+func Discovery(c *types.LinkDiscoveryProtocolConfig) string {
+	if c == nil || c.Operation == "" || c.Operation == "none" {
+		return "none"
+	}
+	return c.Protocol + " " + c.Operation
+}
+
+// BackingPNICs gives the pNICs that a host lends to a switch, in uplink order.
+func BackingPNICs(b types.BaseDistributedVirtualSwitchHostMemberBacking) []string {
+	out := []string{}
+	if p, ok := b.(*types.DistributedVirtualSwitchHostMemberPnicBacking); ok {
+		for _, spec := range p.PnicSpec {
+			out = append(out, spec.PnicDevice)
+		}
+	}
+	return out
+}
+
+func groupOf(o wire.Object) *groupRow {
+	c := wire.Value[types.DVPortgroupConfigInfo](o, "config")
+	r := &groupRow{ref: o.Ref}
+	if c.DistributedVirtualSwitch != nil {
+		r.dvs = *c.DistributedVirtualSwitch
+	}
+	r.group = backends.PortGroup{Key: text(o, "key"), Uplink: yes(c.Uplink), Binding: c.Type, Ports: int(c.NumPorts), Active: []string{}, VLAN: "0"}
+	if r.group.Key == "" {
+		r.group.Key = o.Ref.Value
+	}
+	if port, ok := c.DefaultPortConfig.(*types.VMwareDVSPortSetting); ok {
+		r.group.VLAN = VLAN(port.Vlan)
+		if t := port.UplinkTeamingPolicy; t != nil && t.UplinkPortOrder != nil {
+			r.group.Active = append(r.group.Active, t.UplinkPortOrder.ActiveUplinkPort...)
+			r.group.Standby = t.UplinkPortOrder.StandbyUplinkPort
+		}
+	}
+	return r
+}
+
+// VLAN gives "0" for untagged, an id, "0-4094" for a trunk, or "pvlan 5".
+func VLAN(spec types.BaseVmwareDistributedVirtualSwitchVlanSpec) string {
+	switch v := spec.(type) {
+	case *types.VmwareDistributedVirtualSwitchVlanIdSpec:
+		return fmt.Sprint(v.VlanId)
+	case *types.VmwareDistributedVirtualSwitchPvlanSpec:
+		return fmt.Sprintf("pvlan %d", v.PvlanId)
+	case *types.VmwareDistributedVirtualSwitchTrunkVlanSpec:
+		var parts []string
+		for _, r := range v.VlanId {
+			if r.Start == r.End {
+				parts = append(parts, fmt.Sprint(r.Start))
+			} else {
+				parts = append(parts, fmt.Sprintf("%d-%d", r.Start, r.End))
+			}
+		}
+		return strings.Join(parts, ",")
+	}
+	return "0"
+}

@@ -1,0 +1,224 @@
+package survey
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
+)
+
+// hostRow is a host on its way: names of switches and port groups are filled in when everything has been read.
+type hostRow struct {
+	ref      place.Ref
+	host     backends.Host
+	keys     []string // keys of host.NICs, in order
+	dpu      []bool
+	switches []uplinks
+	vmks     []vmk
+	hbas     []hba
+	parent   place.Ref
+}
+
+// uplinks is a switch as the host sees it.
+type uplinks struct {
+	uuid  string // of a DVS, "" for a standard vSwitch
+	name  string
+	pnics []string // keys
+	ens   bool
+}
+
+// vmk is where a vmknic lives: a port group of a standard switch or a port of a DVS.
+type vmk struct {
+	uuid, group string // DVS and key of its port group
+	standard    string // name of the standard switch
+}
+
+type hba struct{ name, rdma, pnic string }
+
+func hostOf(o wire.Object) *hostRow {
+	r := &hostRow{ref: o.Ref, parent: wire.Value[place.Ref](o, "parent")}
+	mb := number(o, "summary.hardware.memorySize") >> 20
+	r.host = backends.Host{
+		Version: text(o, "summary.config.product.version"), Build: text(o, "summary.config.product.build"),
+		State: text(o, "runtime.connectionState"), Power: text(o, "runtime.powerState"),
+		Vendor: strings.TrimSpace(text(o, "summary.hardware.vendor")), Model: strings.TrimSpace(text(o, "summary.hardware.model")),
+		InMaintenance: flag(o, "runtime.inMaintenanceMode"), RebootRequired: flag(o, "summary.rebootRequired"), BootTime: moment(o, "runtime.bootTime"),
+		CPUModel: strings.TrimSpace(text(o, "summary.hardware.cpuModel")), Sockets: int(number(o, "summary.hardware.numCpuPkgs")),
+		Cores: int(number(o, "summary.hardware.numCpuCores")), CPUMHz: int(number(o, "summary.hardware.cpuMhz")),
+		MemoryMB: mb, MemoryUsedMB: number(o, "summary.quickStats.overallMemoryUsage"),
+		Hyperthreads: flag(o, "config.hyperThread.active"), Lockdown: lockdown(text(o, "config.lockdownMode")),
+		NICs: []backends.NIC{}, GPUs: []backends.GPU{},
+	}
+	tree := pciOf(o)
+	r.host.PCI = tree.rows()
+	if gpus := tree.gpus(wire.Value[types.ArrayOfHostGraphicsInfo](o, "config.graphicsInfo").HostGraphicsInfo); gpus != nil {
+		r.host.GPUs = gpus
+	}
+	r.nics(o, tree)
+	r.rdma(o)
+	r.networks(o)
+	r.roles(o)
+	for _, a := range wire.Value[types.ArrayOfHostHostBusAdapter](o, "config.storageDevice.hostBusAdapter").HostHostBusAdapter {
+		switch a := a.(type) {
+		case *types.HostRdmaHba:
+			r.hbas = append(r.hbas, hba{name: a.Device, rdma: a.AssociatedRdmaDevice})
+		case *types.HostTcpHba:
+			r.hbas = append(r.hbas, hba{name: a.Device, pnic: a.AssociatedPnic})
+		}
+	}
+	return r
+}
+
+// lockdown spells the API's words as people know them: lockdownNormal -> normal.
+func lockdown(mode string) string {
+	return strings.ToLower(strings.TrimPrefix(mode, "lockdown"))
+}
+
+func (r *hostRow) nics(o wire.Object, tree pciTree) {
+	for _, p := range wire.Value[types.ArrayOfPhysicalNic](o, "config.network.pnic").PhysicalNic {
+		n := backends.NIC{
+			Device: p.Device, MAC: strings.ToLower(p.Mac), Driver: p.Driver, DriverVersion: p.DriverVersion, Firmware: p.FirmwareVersion,
+			PCI: p.Pci, NUMA: tree.node(p.Pci), SRIOV: tree.sriov(p.Pci), Roles: []string{},
+		}
+		if d, ok := tree.devices[p.Pci]; ok {
+			n.Vendor, n.PCIDeviceID, n.Model = hex(d.VendorId), hex(d.DeviceId), strings.TrimSpace(d.DeviceName)
+		}
+		if p.LinkSpeed != nil { // absent: no link
+			n.SpeedMbps, n.FullDuplex = int(p.LinkSpeed.SpeedMb), p.LinkSpeed.Duplex
+		}
+		for _, l := range p.ValidLinkSpecification {
+			n.MaxSpeedMbps = max(n.MaxSpeedMbps, int(l.SpeedMb))
+		}
+		r.host.NICs = append(r.host.NICs, n)
+		r.keys = append(r.keys, p.Key)
+		r.dpu = append(r.dpu, p.DpuId != "")
+	}
+}
+
+// rdma joins RDMA devices to pNICs. The backing holds the pNIC's key ("key-vim.host.PhysicalNic-vmnic2"), not its
+// name; devices of older builds without a backing are found by the pNIC's own reference.
+func (r *hostRow) rdma(o wire.Object) {
+	byKey := map[string]string{}
+	for _, p := range wire.Value[types.ArrayOfPhysicalNic](o, "config.network.pnic").PhysicalNic {
+		if p.RdmaDevice != "" {
+			byKey[p.RdmaDevice] = p.Key
+		}
+	}
+	for _, d := range wire.Value[types.ArrayOfHostRdmaDevice](o, "config.network.rdmaDevice").HostRdmaDevice {
+		key := byKey[d.Key]
+		if b, ok := d.Backing.(*types.HostRdmaDevicePnicBacking); ok {
+			key = b.PairedUplink
+		}
+		dev := backends.RDMADevice{
+			Name: d.Device, Driver: d.Driver, State: d.ConnectionInfo.State,
+			RoCEv1: d.Capability.RoceV1Capable, RoCEv2: d.Capability.RoceV2Capable, IWARP: d.Capability.IWarpCapable,
+		}
+		if i := r.nicByKey(key); i >= 0 {
+			n := &r.host.NICs[i]
+			dev.NIC = n.Device
+			n.RDMADevice, n.RDMAState = dev.Name, dev.State
+			n.RoCEv1, n.RoCEv2, n.IWARP = dev.RoCEv1, dev.RoCEv2, dev.IWARP
+		}
+		r.host.RDMA = append(r.host.RDMA, dev)
+	}
+}
+
+func (r *hostRow) nicByKey(key string) int {
+	if i := slices.Index(r.keys, key); i >= 0 {
+		return i
+	}
+	// Some servers give the device name where the API promises the key.
+	return slices.IndexFunc(r.host.NICs, func(n backends.NIC) bool {
+		return key != "" && n.Device == strings.TrimPrefix(key, "key-vim.host.PhysicalNic-")
+	})
+}
+
+func (r *hostRow) networks(o wire.Object) {
+	for _, s := range wire.Value[types.ArrayOfHostVirtualSwitch](o, "config.network.vswitch").HostVirtualSwitch {
+		r.switches = append(r.switches, uplinks{name: s.Name, pnics: s.Pnic})
+	}
+	for _, s := range wire.Value[types.ArrayOfHostProxySwitch](o, "config.network.proxySwitch").HostProxySwitch {
+		r.switches = append(r.switches, uplinks{uuid: s.DvsUuid, name: s.DvsName, pnics: s.Pnic, ens: yes(s.EnsEnabled)})
+	}
+	home := map[string]string{}
+	for _, g := range wire.Value[types.ArrayOfHostPortGroup](o, "config.network.portgroup").HostPortGroup {
+		home[g.Spec.Name] = g.Spec.VswitchName
+	}
+	for _, v := range wire.Value[types.ArrayOfHostVirtualNic](o, "config.network.vnic").HostVirtualNic {
+		k := backends.VMKernelNIC{
+			Device: v.Device, MAC: strings.ToLower(v.Spec.Mac), MTU: int(v.Spec.Mtu), NetStack: v.Spec.NetStackInstanceKey, Roles: []string{},
+		}
+		if k.MTU == 0 {
+			k.MTU = 1500 // unset is the default
+		}
+		if ip := v.Spec.Ip; ip != nil {
+			k.IP, k.PrefixLen, k.DHCP = ip.IpAddress, prefixLen(ip.SubnetMask), ip.Dhcp
+		}
+		var at vmk
+		if dv := v.Spec.DistributedVirtualPort; dv != nil {
+			at = vmk{uuid: dv.SwitchUuid, group: dv.PortgroupKey}
+		} else {
+			k.PortGroup = v.Portgroup
+			if k.PortGroup == "" {
+				k.PortGroup = v.Spec.Portgroup
+			}
+			at = vmk{standard: home[k.PortGroup]}
+			k.Switch = at.standard
+		}
+		r.host.VMKs = append(r.host.VMKs, k)
+		r.vmks = append(r.vmks, at)
+	}
+}
+
+func prefixLen(mask string) int {
+	a, err := netip.ParseAddr(mask)
+	if err != nil || !a.Is4() {
+		return 0
+	}
+	n := 0
+	for _, b := range a.As4() {
+		for ; b&0x80 != 0; b <<= 1 {
+			n++
+		}
+	}
+	return n
+}
+
+// roles reads which traffic each vmknic is selected for. A selection names a candidate by key
+// ("vmotion.key-vim.host.VirtualNic-vmk1").
+func (r *hostRow) roles(o wire.Object) {
+	for _, c := range wire.Value[types.ArrayOfVirtualNicManagerNetConfig](o, "config.virtualNicManagerInfo.netConfig").VirtualNicManagerNetConfig {
+		device := map[string]string{}
+		for _, v := range c.CandidateVnic {
+			device[v.Key] = v.Device
+		}
+		for _, key := range c.SelectedVnic {
+			dev, ok := device[key]
+			if !ok {
+				dev = key[strings.LastIndexByte(key, '-')+1:]
+			}
+			r.role(dev, c.NicType)
+		}
+	}
+	for i := range r.host.VMKs {
+		// The TCP/IP stack of a vmknic is a role by itself: nothing else may use these stacks.
+		switch r.host.VMKs[i].NetStack {
+		case "vmotion":
+			r.role(r.host.VMKs[i].Device, "vmotion")
+		case "vSphereProvisioning":
+			r.role(r.host.VMKs[i].Device, "vSphereProvisioning")
+		}
+	}
+}
+
+func (r *hostRow) role(device, role string) {
+	if k := r.host.VMK(device); k != nil && !slices.Contains(k.Roles, role) {
+		k.Roles = append(k.Roles, role)
+		slices.Sort(k.Roles)
+	}
+}

@@ -1,0 +1,182 @@
+// Package survey reads an inventory: one pass over a container view with narrow property lists, a second one for the
+// details of what was chosen, and everything else is worked out here.
+package survey
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
+)
+
+// Read reads the inventory of a scope. It costs five calls, with details two more, plus one per further page of 500
+// objects. The index holds every object of the vCenter, also those outside the scope.
+func Read(ctx context.Context, conn *wire.Conn, scope backends.Scope) (*backends.Inventory, *place.Index, error) {
+	rd, unknown, err := pass(ctx, conn)
+	if isGone(err) {
+		// The session ended between making the view and reading it, and the view with it.
+		rd, unknown, err = pass(ctx, conn)
+	}
+	if err != nil {
+		return nil, nil, wire.Explain(err, "vCenter", "read the inventory")
+	}
+	if err := rd.limit(scope); err != nil {
+		return nil, nil, err
+	}
+	var gaps []backends.Gap
+	vc := vcenterOf(conn)
+	if scope.Details {
+		if gaps, err = rd.details(ctx, conn, scope); err != nil {
+			return nil, nil, wire.Explain(err, "vCenter", "read the details of hosts and VMs")
+		}
+		vc.DVSVersions, err = dvsVersions(ctx, conn)
+		if err != nil {
+			gaps = append(gaps, backends.Gap{Target: backends.Ref{Type: backends.TypeVCenter}, What: "DVS versions on offer", Why: wire.Text(err)})
+		}
+	}
+	if vc.Clock, vc.ClockAsked, err = clock(ctx, conn); err != nil {
+		gaps = append(gaps, backends.Gap{Target: backends.Ref{Type: backends.TypeVCenter}, What: "clock", Why: wire.Text(err)})
+	}
+	inv := rd.join(conn.VIM().URL().Hostname())
+	inv.VCenter = vc
+	inv.Gaps = append(gaps, unknowns(unknown, inv)...)
+	return inv, rd.index, nil
+}
+
+func pass(ctx context.Context, conn *wire.Conn) (*reading, wire.Unknown, error) {
+	vim := conn.VIM()
+	view, err := methods.CreateContainerView(ctx, vim, &types.CreateContainerView{
+		This: *vim.ServiceContent.ViewManager, Container: vim.ServiceContent.RootFolder, Type: overviewTypes, Recursive: true,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		// Also when ctx has ended: views are kept by the server until the session ends.
+		tidy, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		_, _ = methods.DestroyView(tidy, vim, &types.DestroyView{This: view.Returnval})
+	}()
+	rd := &reading{index: place.NewIndex(), managed: map[place.Ref]bool{}}
+	unknown, err := conn.Retrieve(ctx, []types.PropertyFilterSpec{overview(view.Returnval)}, rd.take)
+	return rd, unknown, err
+}
+
+// take turns an object into its row as it arrives, so that the raw properties of a page can go.
+func (rd *reading) take(o wire.Object) {
+	rd.index.Add(o.Ref, text(o, "name"), wire.Value[place.Ref](o, "parent"))
+	switch place.TargetOf(o.Ref) {
+	case backends.TypeHost:
+		rd.hosts = append(rd.hosts, hostOf(o))
+	case backends.TypeVM:
+		rd.vms = append(rd.vms, vmOf(o))
+	case backends.TypeSwitch:
+		rd.switches = append(rd.switches, switchOf(o))
+	case backends.TypePortGroup:
+		rd.groups = append(rd.groups, groupOf(o))
+	}
+	if flag(o, "lifecycleManaged") {
+		rd.managed[o.Ref] = true
+	}
+}
+
+// limit leaves out hosts and VMs outside the scope's datacenter and cluster. Switches stay: their members name hosts
+// of other clusters too.
+func (rd *reading) limit(scope backends.Scope) error {
+	x := rd.index
+	if scope.Datacenter != "" && len(x.Datacenters(scope.Datacenter)) == 0 {
+		return backends.Errorf(backends.KindRefused, scope.Datacenter, "look at the names with: rdma-setup discover", "there is no datacenter of that name in vCenter")
+	}
+	inside := func(ref place.Ref) bool {
+		if scope.Datacenter == "" {
+			return true
+		}
+		dc, _ := x.Above(ref, "Datacenter")
+		return slices.Contains(x.Datacenters(scope.Datacenter), dc)
+	}
+	cluster := func(ref place.Ref) bool {
+		if scope.Cluster == "" {
+			return true
+		}
+		c, name := x.Above(ref, "ClusterComputeResource")
+		return name == scope.Cluster || x.Path(c) == scope.Cluster
+	}
+	if scope.Cluster != "" && !slices.ContainsFunc(x.All(backends.TypeCluster), func(c place.Ref) bool {
+		return inside(c) && (x.Name(c) == scope.Cluster || x.Path(c) == scope.Cluster || strings.HasSuffix(x.Path(c), "/"+scope.Cluster))
+	}) {
+		return backends.Errorf(backends.KindRefused, scope.Cluster, "look at the names with: rdma-setup discover", "there is no cluster of that name")
+	}
+	rd.hosts = slices.DeleteFunc(rd.hosts, func(h *hostRow) bool { return !inside(h.ref) || !cluster(h.ref) })
+	rd.vms = slices.DeleteFunc(rd.vms, func(v *vmRow) bool { return !inside(v.ref) || !cluster(v.host) })
+	return nil
+}
+
+func isGone(err error) bool {
+	_, gone := wire.FaultOf(err).(*types.ManagedObjectNotFound)
+	return gone
+}
+
+func vcenterOf(conn *wire.Conn) backends.VCenter {
+	about := conn.VIM().ServiceContent.About
+	return backends.VCenter{
+		URL: conn.URL(), InstanceUUID: about.InstanceUuid, Version: about.Version, Build: about.Build, APIVersion: about.ApiVersion,
+		User: conn.User(), Simulated: strings.Contains(strings.ToLower(about.Name+" "+about.FullName), "simulat"),
+	}
+}
+
+func clock(ctx context.Context, conn *wire.Conn) (server, asked time.Time, err error) {
+	before := time.Now()
+	now, err := methods.GetCurrentTime(ctx, conn.VIM())
+	if err != nil {
+		return server, before, err
+	}
+	// Half the way there, half the way back: what is left is the difference of the clocks.
+	return *now, before.Add(time.Since(before) / 2), nil
+}
+
+func dvsVersions(ctx context.Context, conn *wire.Conn) ([]string, error) {
+	vim := conn.VIM()
+	if vim.ServiceContent.DvSwitchManager == nil {
+		return nil, nil
+	}
+	res, err := methods.QueryAvailableDvsSpec(ctx, vim, &types.QueryAvailableDvsSpec{This: *vim.ServiceContent.DvSwitchManager})
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, spec := range res.Returnval {
+		out = append(out, spec.Version)
+	}
+	slices.SortFunc(out, natural)
+	return slices.Compact(out), nil
+}
+
+// unknowns names what this vCenter's API cannot tell of anything (rdmaDevice before 7.0).
+func unknowns(u wire.Unknown, inv *backends.Inventory) []backends.Gap {
+	var out []backends.Gap
+	for _, kind := range []string{"HostSystem", "VirtualMachine", "DistributedVirtualSwitch", "DistributedVirtualPortgroup", "ComputeResource"} {
+		for _, path := range u[kind] {
+			out = append(out, backends.Gap{
+				Target: backends.Ref{Type: backends.TypeVCenter}, What: kind + " " + path,
+				Why: "vCenter " + inv.VCenter.Version + " has no such property",
+			})
+		}
+	}
+	for i := range inv.Hosts {
+		h := &inv.Hosts[i]
+		switch {
+		case h.State != "connected":
+			out = append(out, backends.Gap{Target: backends.HostRef(h.Name), What: "current state", Why: "the host is " + h.State})
+		case strings.HasPrefix(h.Version, "6."):
+			out = append(out, backends.Gap{Target: backends.HostRef(h.Name), What: "RDMA devices", Why: "ESXi " + h.Version + " does not tell them through the API; ask: esxcli rdma device list"})
+		}
+	}
+	return out
+}

@@ -1,0 +1,142 @@
+package survey
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
+)
+
+// vmRow is a VM on its way: names are filled in when everything has been read.
+type vmRow struct {
+	ref, host, parent place.Ref
+	vm                backends.VM
+	groups            []string // key of the distributed port group of each adapter, "" for other networks
+}
+
+func vmOf(o wire.Object) *vmRow {
+	r := &vmRow{ref: o.Ref, host: wire.Value[place.Ref](o, "runtime.host"), parent: wire.Value[place.Ref](o, "parent")}
+	ft := text(o, "runtime.faultToleranceState")
+	r.vm = backends.VM{
+		Power: text(o, "runtime.powerState"), State: text(o, "runtime.connectionState"), Template: flag(o, "config.template"),
+		Hardware: HardwareVersion(text(o, "config.version")), Firmware: text(o, "config.firmware"),
+		GuestID: text(o, "config.guestId"), GuestName: text(o, "config.guestFullName"),
+		CPUs: int(number(o, "config.hardware.numCPU")), MemoryMB: number(o, "config.hardware.memoryMB"),
+		Reservation: number(o, "config.memoryAllocation.reservation"), MemoryLocked: flag(o, "config.memoryReservationLockedToMax"),
+		FaultTolerant: ft != "" && ft != "notConfigured", Nested: flag(o, "config.nestedHVEnabled"),
+		Latency: text(o, "config.latencySensitivity.level"), CPUHotAdd: flag(o, "config.cpuHotAddEnabled"), MemHotAdd: flag(o, "config.memoryHotAddEnabled"),
+		Tools:     text(o, "guest.toolsRunningStatus"),
+		Snapshots: snapshots(wire.Value[types.ArrayOfVirtualMachineSnapshotTree](o, "snapshot.rootSnapshotList").VirtualMachineSnapshotTree),
+		VCenterVM: strings.Contains(strings.ToLower(text(o, "summary.config.product.name")), "vcenter server"),
+		Adapters:  []backends.Adapter{},
+	}
+	if ip := text(o, "guest.ipAddress"); ip != "" {
+		r.vm.IPs = []string{ip}
+	}
+	for _, d := range wire.Value[types.ArrayOfVirtualDevice](o, "config.hardware.device").VirtualDevice {
+		if a, group, ok := AdapterOf(d); ok {
+			r.vm.Adapters = append(r.vm.Adapters, a)
+			r.groups = append(r.groups, group)
+			continue
+		}
+		if p, ok := d.(*types.VirtualPCIPassthrough); ok {
+			r.vm.Passthrough = append(r.vm.Passthrough, passedThrough(p))
+		}
+	}
+	return r
+}
+
+// HardwareVersion reads "vmx-19" as 19; 0 where it is not of that form.
+func HardwareVersion(version string) int {
+	n, err := strconv.Atoi(strings.TrimPrefix(version, "vmx-"))
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func snapshots(trees []types.VirtualMachineSnapshotTree) int {
+	n := len(trees)
+	for _, t := range trees {
+		n += snapshots(t.ChildSnapshotList)
+	}
+	return n
+}
+
+// AdapterOf reads a virtual network adapter out of a device list. Group is the key of the distributed port group that
+// it is connected to; for other networks it is empty and PortGroup holds their name.
+func AdapterOf(d types.BaseVirtualDevice) (a backends.Adapter, group string, ok bool) {
+	card, ok := d.(types.BaseVirtualEthernetCard)
+	if !ok {
+		return a, "", false
+	}
+	dev := d.GetVirtualDevice()
+	a.MAC, a.Type = strings.ToLower(card.GetVirtualEthernetCard().MacAddress), adapterType(d)
+	if info := dev.DeviceInfo; info != nil {
+		a.Label = info.GetDescription().Label
+	}
+	if c := dev.Connectable; c != nil {
+		a.Connected, a.Start = c.Connected, c.StartConnected
+	}
+	switch d := d.(type) {
+	case *types.VirtualVmxnet3Vrdma:
+		a.Protocol = d.DeviceProtocol
+	case *types.VirtualSriovEthernetCard:
+		a.GuestMTU = yes(d.AllowGuestOSMtuChange)
+		if b := d.SriovBacking; b != nil && b.PhysicalFunctionBacking != nil {
+			a.PF = b.PhysicalFunctionBacking.Id
+		}
+	}
+	switch b := dev.Backing.(type) {
+	case *types.VirtualEthernetCardDistributedVirtualPortBackingInfo:
+		return a, b.Port.PortgroupKey, true
+	case types.BaseVirtualDeviceDeviceBackingInfo:
+		a.PortGroup = place.Plain(b.GetVirtualDeviceDeviceBackingInfo().DeviceName)
+	case *types.VirtualEthernetCardOpaqueNetworkBackingInfo:
+		a.PortGroup = b.OpaqueNetworkId
+	}
+	return a, "", true
+}
+
+func adapterType(d types.BaseVirtualDevice) string {
+	switch d.(type) {
+	case *types.VirtualVmxnet3Vrdma:
+		return "pvrdma"
+	case *types.VirtualSriovEthernetCard:
+		return "sriov"
+	case *types.VirtualVmxnet3:
+		return "vmxnet3"
+	case *types.VirtualVmxnet2:
+		return "vmxnet2"
+	case *types.VirtualE1000e:
+		return "e1000e"
+	case *types.VirtualE1000:
+		return "e1000"
+	case *types.VirtualPCNet32:
+		return "pcnet32"
+	}
+	return "other"
+}
+
+// passedThrough is the PCI address of a fixed device, or what a dynamic or shared one asks for.
+func passedThrough(p *types.VirtualPCIPassthrough) string {
+	switch b := p.Backing.(type) {
+	case *types.VirtualPCIPassthroughDeviceBackingInfo:
+		return b.Id
+	case *types.VirtualPCIPassthroughDynamicBackingInfo:
+		if b.AssignedId != "" {
+			return b.AssignedId
+		}
+		if b.CustomLabel != "" {
+			return "dynamic " + b.CustomLabel
+		}
+		return "dynamic"
+	case *types.VirtualPCIPassthroughVmiopBackingInfo:
+		return "vgpu " + b.Vgpu
+	}
+	return "unknown"
+}
