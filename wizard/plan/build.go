@@ -1,0 +1,174 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// Options narrow or force what answers alone would give.
+type Options struct {
+	Skip     []string // check ids whose refusals the operator overrides, where a plan is possible without
+	Limit    []string // host names: only these, and the VMs on them
+	ForceNIC []string // HOST/vmnicN: this pNIC, even where it carries traffic
+}
+
+// Build works out the changes between an inventory and the answers. The error is a *Refused when the inventory does
+// not allow what was asked for (every reason at once), and of kind usage when a VM's name is ambiguous.
+func Build(a *answers.Answers, inv *backends.Inventory, opts Options) (*Plan, error) {
+	b := &builder{a: a, inv: inv, opts: opts, brackets: map[string]*Bracket{}}
+	b.plan.Mode = string(a.Mode)
+	switch a.Mode {
+	case answers.PVRDMA:
+		b.pvrdma()
+	default:
+		return nil, backends.Errorf(backends.KindUsage, "", "plan with mode: pvrdma", "mode %s is not built yet", a.Mode)
+	}
+	return b.finish()
+}
+
+// builder collects changes, brackets, notes and reasons against.
+type builder struct {
+	a    *answers.Answers
+	inv  *backends.Inventory
+	opts Options
+
+	hosts []*hostPart
+	vms   []*vmPart
+
+	plan     Plan
+	order    []string // bracket ids in the order of their making
+	brackets map[string]*Bracket
+	refusals []Refusal
+	usage    []string
+}
+
+// hostPart is a host that takes part, and its RDMA pNIC.
+type hostPart struct {
+	*backends.Host
+	nic *backends.NIC // nil when none could be chosen
+}
+
+// vmPart is a VM that takes part.
+type vmPart struct {
+	*backends.VM
+	nets  []answers.Adapter
+	guest *backends.Guest // nil: nobody asked it
+	user  answers.VMGuest
+}
+
+func (v *vmPart) on() bool { return v.Power == "poweredOn" }
+
+// refuse notes a reason that no plan can go round.
+func (b *builder) refuse(t backends.Ref, check, remedy, format string, args ...any) {
+	b.refusals = append(b.refusals, Refusal{Target: t, Check: check, Why: fmt.Sprintf(format, args...), Remedy: remedy})
+}
+
+// object notes a reason that the operator may override by the id of its check.
+func (b *builder) object(t backends.Ref, check, remedy, format string, args ...any) {
+	why := fmt.Sprintf(format, args...)
+	if check != "" && slices.Contains(b.opts.Skip, check) {
+		b.note("%s: %s (%s skipped)", t.Name, why, check)
+		return
+	}
+	b.refusals = append(b.refusals, Refusal{Target: t, Check: check, Why: why, Remedy: remedy})
+}
+
+// note adds a sentence for the operator, each once.
+func (b *builder) note(format string, args ...any) {
+	if s := fmt.Sprintf(format, args...); !slices.Contains(b.plan.Notes, s) {
+		b.plan.Notes = append(b.plan.Notes, s)
+	}
+}
+
+// add plans a change unless it is one in name only.
+func (b *builder) add(c Change) bool {
+	if c.From == c.To && c.From.Known() {
+		return false
+	}
+	b.plan.Changes = append(b.plan.Changes, c)
+	return true
+}
+
+// power asks for the VM's power cycle and gives its id.
+func (b *builder) power(v *backends.VM, why string) string {
+	br := Bracket{Kind: backends.BracketVMPower, Target: backends.VMRef(v.Name), Why: why, Leave: backends.ValueOf("poweredOn")}
+	if v.Power == "poweredOn" {
+		br.Effect = VMPowerCycle
+	}
+	id := br.ID()
+	if _, there := b.brackets[id]; !there {
+		b.brackets[id] = &br
+		b.order = append(b.order, id)
+	}
+	return id
+}
+
+func (b *builder) powered(v *backends.VM) (string, bool) {
+	id := Bracket{Kind: backends.BracketVMPower, Target: backends.VMRef(v.Name)}.ID()
+	_, there := b.brackets[id]
+	return id, there
+}
+
+// finish orders what was collected, or says why there is no plan.
+func (b *builder) finish() (*Plan, error) {
+	if len(b.usage) > 0 {
+		return nil, backends.Errorf(backends.KindUsage, "", "write the inventory path in the answers", "%s", strings.Join(b.usage, "; "))
+	}
+	if len(b.refusals) > 0 {
+		return nil, &Refused{Refusals: b.refusals}
+	}
+	for _, id := range b.order {
+		b.plan.Brackets = append(b.plan.Brackets, *b.brackets[id])
+	}
+	if err := b.plan.settle(); err != nil {
+		return nil, err
+	}
+	return &b.plan, nil
+}
+
+// settle drops names of what is not in the plan from every After, puts changes into an order in which they could be
+// made one by one, and counts the stages.
+func (p *Plan) settle() error {
+	known := map[string]bool{}
+	for _, c := range p.Changes {
+		known[c.ID()] = true
+	}
+	for _, br := range p.Brackets {
+		known[br.ID()] = true
+	}
+	keep := func(ids []string) []string {
+		var out []string
+		for _, id := range ids {
+			if known[id] && !slices.Contains(out, id) {
+				out = append(out, id)
+			}
+		}
+		return out
+	}
+	for i := range p.Changes {
+		p.Changes[i].After, p.Changes[i].Within = keep(p.Changes[i].After), keep(p.Changes[i].Within)
+	}
+	for i := range p.Brackets {
+		p.Brackets[i].After = keep(p.Brackets[i].After)
+	}
+	g, err := p.Graph()
+	if err != nil {
+		return err
+	}
+	at := map[string]int{}
+	for i, id := range g.Order {
+		at[id] = i
+	}
+	slices.SortStableFunc(p.Changes, func(x, y Change) int { return at[x.ID()] - at[y.ID()] })
+	p.Stages = 0
+	for _, c := range p.Changes {
+		if !c.From.Known() || !c.To.Known() {
+			p.Stages = 1
+		}
+	}
+	return nil
+}

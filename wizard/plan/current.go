@@ -1,0 +1,177 @@
+package plan
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// Current gives the value that a setting has in an inventory, in the shape in which plans ask for it: Absent where the
+// thing does not exist, and a value that is not Known where the inventory does not say.
+func Current(inv *backends.Inventory, s backends.Setting) backends.Value {
+	unread := backends.Unknown(s.Target.String() + " is read")
+	switch s.Target.Type {
+	case backends.TypeSwitch:
+		if sw := inv.Switch(s.Target.Name); sw != nil {
+			return backends.ValueOf(switchSpec(sw))
+		}
+		return backends.Absent
+	case backends.TypePortGroup:
+		if pg := inv.PortGroup(s.Target.Name); pg != nil {
+			return portGroupValue(pg)
+		}
+		return backends.Absent
+	case backends.TypeHost:
+		if h := inv.Host(s.Target.Name); h != nil {
+			return hostValue(inv, h, s, unread)
+		}
+	case backends.TypeVM:
+		if v := inv.VM(s.Target.Name); v != nil {
+			return vmValue(v, s, unread)
+		}
+	case backends.TypeGuest:
+		v, g := inv.VM(s.Target.Name), inv.Guest(s.Target.Name)
+		if v != nil && g != nil && g.Error == "" {
+			return guestValue(v, g, s, unread)
+		}
+	}
+	return unread
+}
+
+func switchSpec(sw *backends.Switch) backends.SwitchSpec {
+	return backends.SwitchSpec{
+		Datacenter: sw.Datacenter, Version: sw.Version, Uplinks: len(sw.Uplinks), MTU: sw.MTU, NIOC: sw.NIOC, Discovery: sw.Discovery,
+	}
+}
+
+// portGroupValue is a PortGroupSpec; a trunk or private VLAN, which the spec cannot hold, stands as text.
+func portGroupValue(pg *backends.PortGroup) backends.Value {
+	vlan, err := strconv.Atoi(pg.VLAN)
+	if err != nil {
+		return backends.ValueOf(map[string]any{"switch": pg.Switch, "vlan": pg.VLAN, "active": pg.Active, "binding": pg.Binding})
+	}
+	return backends.ValueOf(backends.PortGroupSpec{Switch: pg.Switch, VLAN: vlan, Active: pg.Active, Binding: pg.Binding})
+}
+
+func hostValue(inv *backends.Inventory, h *backends.Host, s backends.Setting, unread backends.Value) backends.Value {
+	switch s.Kind {
+	case backends.KindMember:
+		sw := inv.Switch(s.Name)
+		if sw == nil {
+			return backends.Absent
+		}
+		m, is := sw.Members[h.Name]
+		if !is {
+			return backends.Absent
+		}
+		return backends.ValueOf(backends.MemberSpec{PNICs: append([]string{}, m.PNICs...)})
+	case backends.KindOption:
+		if v, ok := h.Options[s.Name]; ok {
+			return backends.ValueOf(v)
+		}
+	case backends.KindFirewall:
+		if r, ok := h.Firewall[s.Name]; ok {
+			return backends.ValueOf(r.Enabled)
+		}
+	}
+	return unread
+}
+
+func vmValue(v *backends.VM, s backends.Setting, unread backends.Value) backends.Value {
+	switch s.Kind {
+	case backends.KindHardware:
+		return backends.ValueOf(v.Hardware)
+	case backends.KindMemory:
+		return backends.ValueOf(backends.MemorySpec{Locked: v.MemoryLocked, ReservationMB: v.Reservation})
+	case backends.KindAdapter:
+		if a := rdmaAdapter(v, s.Name); a != nil {
+			return backends.ValueOf(adapterSpec(a))
+		}
+		return backends.Absent
+	}
+	return unread
+}
+
+func adapterSpec(a *backends.Adapter) backends.AdapterSpec {
+	return backends.AdapterSpec{
+		Type: a.Type, PortGroup: a.PortGroup, Switch: a.Switch, Protocol: a.Protocol, Start: a.Start, GuestMTU: a.GuestMTU, PF: a.PF,
+	}
+}
+
+// rdmaAdapter finds a VM's RDMA adapter on a port group.
+func rdmaAdapter(v *backends.VM, portgroup string) *backends.Adapter {
+	i := slices.IndexFunc(v.Adapters, func(a backends.Adapter) bool {
+		return a.PortGroup == portgroup && (a.Type == "pvrdma" || a.Type == "sriov")
+	})
+	if i < 0 {
+		return nil
+	}
+	return &v.Adapters[i]
+}
+
+func guestValue(v *backends.VM, g *backends.Guest, s backends.Setting, unread backends.Value) backends.Value {
+	switch s.Kind {
+	case backends.KindPersist:
+		return persistValue(g.Persist)
+	case backends.KindMemlock:
+		return backends.ValueOf(memlock(g.MemlockKB))
+	case backends.KindModules, backends.KindPackages:
+		return unread // what belongs to the set is only known with what was asked for: see setValue
+	}
+	a := rdmaAdapter(v, s.Name)
+	if a == nil {
+		return backends.Absent
+	}
+	switch s.Kind {
+	case backends.KindAddress:
+		return addressValue(g.Interface(a.MAC), "")
+	case backends.KindPort:
+		if d := g.Verbs(a.MAC); d != nil {
+			return backends.ValueOf(d.State)
+		}
+		return backends.Absent
+	}
+	return unread
+}
+
+func persistValue(p backends.Persist) backends.Value {
+	if len(p.Modules) == 0 && p.Reload == "" && len(p.Options) == 0 {
+		return backends.Absent
+	}
+	p.Modules = append([]string{}, p.Modules...)
+	if len(p.Options) == 0 {
+		p.Options = nil
+	}
+	return backends.ValueOf(p)
+}
+
+func memlock(kb int64) string {
+	if kb < 0 {
+		return "unlimited"
+	}
+	return strconv.FormatInt(kb, 10)
+}
+
+// addressValue is what an interface keeps over a reboot: the wanted address where it is one of several, else the first.
+func addressValue(i *backends.Interface, want string) backends.Value {
+	if i == nil || !i.Persistent || len(i.Addresses) == 0 {
+		return backends.Absent
+	}
+	cidr := i.Addresses[0]
+	if slices.Contains(i.Addresses, want) {
+		cidr = want
+	}
+	return backends.ValueOf(backends.AddressSpec{CIDR: cidr, MTU: i.MTU})
+}
+
+// held gives those of the wanted names that are there, in the order of wanted.
+func held(wanted []string, there func(string) bool) []string {
+	out := []string{}
+	for _, w := range wanted {
+		if there(w) {
+			out = append(out, w)
+		}
+	}
+	return out
+}

@@ -1,0 +1,228 @@
+package plan
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/assets"
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// PVRDMAModules are the kernel modules of a PVRDMA guest in the order of loading; vmw_pvrdma comes last, so that its
+// port sees the interface come up (guide 000; the guide's mlx4_ib plays no part in PVRDMA and is left out).
+func PVRDMAModules() []string { return []string{"ib_umad", "rdma_cm", "rdma_ucm", "vmw_pvrdma"} }
+
+const (
+	setRDMA    = "rdma" // the one set of packages and of modules
+	portActive = "PORT_ACTIVE"
+)
+
+// guestPart plans the guest of one VM.
+type guestPart struct {
+	*builder
+	v      *vmPart
+	ref    backends.Ref
+	after  []string       // the VM's power cycle, when there is one
+	until  backends.Value // stands for what only the started and asked guest can say
+	asked  bool           // the guest's facts are known
+	cycled bool           // the VM is off in between: what lives in the kernel starts anew
+}
+
+// guestOf plans what happens inside a VM's guest. Facts that survive a reboot are taken as they are now; the others
+// are unknown until a planned power cycle is over.
+func (b *builder) guestOf(v *vmPart) {
+	g := &guestPart{builder: b, v: v, ref: backends.GuestRef(v.Name)}
+	g.asked = v.guest != nil && v.guest.Error == ""
+	g.until = backends.Unknown(g.ref.String() + " is asked")
+	if id, there := b.powered(v.VM); there {
+		g.cycled, g.after, g.until = true, []string{id}, backends.Unknown(id)
+	}
+	if v.on() && v.guest != nil && v.guest.Error != "" {
+		b.refuse(g.ref, "", orElse(v.guest.Hint, "check address, port, user and key under vms of the answers"), "the guest is on but cannot be asked: %s", v.guest.Error)
+		return
+	}
+	if g.asked && !g.usable() {
+		return
+	}
+	distro, known := g.distro()
+	if b.a.Guest.Install {
+		g.packages(distro, known)
+	}
+	g.modules()
+	if b.a.Guest.Persist {
+		g.persist(distro, known)
+	}
+	for _, n := range v.nets {
+		g.address(n)
+	}
+	g.memlock()
+	for _, n := range v.nets {
+		g.port(n)
+	}
+}
+
+// usable refuses guests in which nothing can be done.
+func (g *guestPart) usable() bool {
+	f, ok := g.v.guest, true
+	if f.Sudo == "none" {
+		g.refuse(g.ref, "GST-SUDO-002", "let "+f.User+" use sudo, or name another user", "%s may not use sudo", f.User)
+		ok = false
+	}
+	if f.MOFED != "" {
+		g.object(g.ref, "GST-MOFED-006", "remove it (ofed_uninstall.sh) and let the distribution's rdma-core in",
+			"has %s, whose libraries do not know PVRDMA", f.MOFED)
+		ok = ok && slices.Contains(g.opts.Skip, "GST-MOFED-006")
+	}
+	if len(f.Available) > 0 && !slices.Contains(f.Available, "vmw_pvrdma") && !slices.Contains(f.Loaded, "vmw_pvrdma") {
+		remedy := "use a kernel that has it"
+		if d, found := assets.DistroFor(f.OS, f.Version, f.Like); found && d.ModulesPackage != "" {
+			remedy = "install " + strings.ReplaceAll(d.ModulesPackage, "KERNEL", f.Kernel)
+		}
+		g.refuse(g.ref, "GST-OS-001", remedy, "kernel %s has no driver vmw_pvrdma", f.Kernel)
+		ok = false
+	}
+	for _, n := range g.v.nets {
+		ok = g.subnet(n) && ok
+	}
+	return ok
+}
+
+// subnet refuses a second interface in one subnet: the two would answer for each other (guide 002, reference 15).
+func (g *guestPart) subnet(n answers.Adapter) bool {
+	own := ""
+	if a := rdmaAdapter(g.v.VM, n.PortGroup); a != nil {
+		own = a.MAC
+	}
+	for _, i := range g.v.guest.Interfaces {
+		for _, cidr := range i.Addresses {
+			p, err := netip.ParsePrefix(cidr)
+			if err != nil || i.MAC == own || !p.Overlaps(n.IP) {
+				continue
+			}
+			g.object(g.ref, "GST-SUBNET-015", "choose an address in a subnet of its own", "%s lies in the subnet of %s (%s)", n.IP, i.Name, cidr)
+			return slices.Contains(g.opts.Skip, "GST-SUBNET-015")
+		}
+	}
+	return true
+}
+
+func (g *guestPart) distro() (assets.Distro, bool) {
+	if !g.asked {
+		return assets.Distro{}, false
+	}
+	f := g.v.guest
+	d, ok := assets.DistroFor(f.OS, f.Version, f.Like)
+	if !ok && g.a.Guest.Install {
+		g.object(g.ref, "GST-PKG-005", "install rdma-core, its tools and perftest yourself and set guest.install to false",
+			"no list of packages is known for %s %s", orElse(f.OS, "this system"), f.Version)
+	}
+	return d, ok
+}
+
+func (g *guestPart) set(kind backends.Kind, name string) backends.Setting {
+	return backends.Setting{Target: g.ref, Kind: kind, Name: name}
+}
+
+func (g *guestPart) id(kind backends.Kind, name string) string { return g.set(kind, name).ID() }
+
+func (g *guestPart) change(kind backends.Kind, name string, from, to backends.Value, why string, more func(*Change)) {
+	c := Change{Setting: g.set(kind, name), From: from, To: to, Why: why, After: slices.Clone(g.after)}
+	if more != nil {
+		more(&c)
+	}
+	g.add(c)
+}
+
+func (g *guestPart) packages(d assets.Distro, known bool) {
+	from, to := g.until, g.until
+	switch {
+	case g.asked && !known:
+		return // refused, or left to the operator by --skip
+	case g.asked:
+		wanted := slices.Sorted(slices.Values(d.Packages))
+		have := held(wanted, func(p string) bool { return g.v.guest.Packages[p] != "" })
+		from, to = backends.ValueOf(backends.PackageSpec{Installed: have}), backends.ValueOf(backends.PackageSpec{Installed: wanted})
+	}
+	g.change(backends.KindPackages, setRDMA, from, to, "user space of RDMA and the tools that measure it", nil)
+}
+
+func (g *guestPart) modules() {
+	wanted := PVRDMAModules()
+	from := g.until
+	if g.asked {
+		if f := g.v.guest; len(f.Available) > 0 {
+			wanted = held(wanted, func(m string) bool { return slices.Contains(f.Available, m) || slices.Contains(f.Loaded, m) })
+		}
+		if !g.cycled {
+			from = backends.ValueOf(held(wanted, func(m string) bool { return slices.Contains(g.v.guest.Loaded, m) }))
+		}
+	}
+	g.change(backends.KindModules, setRDMA, from, backends.ValueOf(wanted), "in this order, vmw_pvrdma last", func(c *Change) {
+		c.Disrupts = []Disruption{GuestNetwork}
+		c.After = append(c.After, g.id(backends.KindPackages, setRDMA))
+	})
+}
+
+func (g *guestPart) persist(d assets.Distro, known bool) {
+	from, to := g.until, g.until
+	if g.asked {
+		want := backends.Persist{Modules: []string{"ib_umad", "rdma_cm", "rdma_ucm"}}
+		if f := g.v.guest; len(f.Available) > 0 {
+			want.Modules = held(want.Modules, func(m string) bool { return slices.Contains(f.Available, m) || slices.Contains(f.Loaded, m) })
+		}
+		if known && d.Reload {
+			want.Reload = "vmw_pvrdma"
+		}
+		from, to = persistValue(g.v.guest.Persist), persistValue(want)
+	}
+	why := "the modules come back after a reboot"
+	if known && d.Reload {
+		why += ", and vmw_pvrdma is loaded once more at boot: on Ubuntu its port stays down otherwise"
+	}
+	g.change(backends.KindPersist, "", from, to, why, func(c *Change) {
+		c.After = append(c.After, g.id(backends.KindModules, setRDMA))
+	})
+}
+
+func (g *guestPart) address(n answers.Adapter) {
+	from := g.until
+	if a := rdmaAdapter(g.v.VM, n.PortGroup); a != nil && g.asked {
+		from = addressValue(g.v.guest.Interface(a.MAC), n.IP.String())
+	}
+	to := backends.ValueOf(backends.AddressSpec{CIDR: n.IP.String(), MTU: g.a.Switch.MTU})
+	g.change(backends.KindAddress, n.PortGroup, from, to, "found by the adapter's MAC, kept over reboots", func(c *Change) {
+		c.Disrupts = []Disruption{GuestNetwork}
+		c.After = append(c.After, g.networkIDs(g.v.Host)...)
+	})
+}
+
+func (g *guestPart) memlock() {
+	from := g.until
+	if g.asked {
+		from = backends.ValueOf(memlock(g.v.guest.MemlockKB))
+	}
+	g.change(backends.KindMemlock, "", from, backends.ValueOf("unlimited"), "RDMA locks its buffers in memory; the usual limit of 64 KB is too low", nil)
+}
+
+func (g *guestPart) port(n answers.Adapter) {
+	from := g.until
+	if a := rdmaAdapter(g.v.VM, n.PortGroup); a != nil && g.asked && !g.cycled {
+		from = backends.Absent
+		if d := g.v.guest.Verbs(a.MAC); d != nil {
+			from = backends.ValueOf(d.State)
+		}
+	}
+	g.change(backends.KindPort, n.PortGroup, from, backends.ValueOf(portActive), "a port that is down is brought up: link up, link down and up, module reload, in this order", func(c *Change) {
+		c.State = true
+		c.After = append(c.After, g.id(backends.KindModules, setRDMA), g.id(backends.KindAddress, n.PortGroup))
+	})
+}
+
+func orElse(s, other string) string {
+	if s != "" {
+		return s
+	}
+	return other
+}

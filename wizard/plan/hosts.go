@@ -1,0 +1,132 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// selectHosts finds the hosts that take part.
+func (b *builder) selectHosts() {
+	want := b.a.Hosts
+	var chosen []*backends.Host
+	if len(want.Names) > 0 {
+		for _, name := range want.Names {
+			if h := b.named(name); h != nil {
+				chosen = append(chosen, h)
+			}
+		}
+	} else {
+		var away []string
+		for i := range b.inv.Hosts {
+			h := &b.inv.Hosts[i]
+			switch {
+			case !b.inScope(h):
+			case h.State != "connected":
+				away = append(away, h.Name)
+			default:
+				chosen = append(chosen, h)
+			}
+		}
+		slices.Sort(away)
+		if len(away) > 0 {
+			b.note("left out, because vCenter is not connected to them: %s", strings.Join(away, ", "))
+		}
+	}
+	if len(chosen) == 0 && len(want.Names) == 0 {
+		b.refuse(backends.Ref{Type: backends.TypeVCenter, Name: scopeName(want.Datacenter, want.Cluster)}, "CL-HOSTS-001",
+			"check hosts.datacenter and hosts.cluster in the answers", "no connected host")
+	}
+	slices.SortFunc(chosen, func(x, y *backends.Host) int { return cmp.Compare(x.Name, y.Name) })
+	for _, h := range b.limited(chosen) {
+		b.hosts = append(b.hosts, &hostPart{Host: h})
+	}
+	b.oneDatacenter()
+	for _, h := range b.hosts {
+		b.hostState(h)
+	}
+	if n := len(b.hosts); n > 2 && len(b.opts.Limit) == 0 {
+		b.note("to try one host first: --limit %s", b.hosts[0].Name)
+	}
+}
+
+func scopeName(datacenter, cluster string) string {
+	return cmp.Or(cluster, datacenter, "vCenter")
+}
+
+func (b *builder) inScope(h *backends.Host) bool {
+	want := b.a.Hosts
+	return (want.Datacenter == "" || h.Datacenter == want.Datacenter) && (want.Cluster == "" || h.Cluster == want.Cluster)
+}
+
+func (b *builder) named(name string) *backends.Host {
+	h, ref := b.inv.Host(name), backends.HostRef(name)
+	switch {
+	case h == nil:
+		b.refuse(ref, "HOST-CONN-001", "write the name as vCenter has it; see: rdma-setup discover", "no such host in the inventory")
+		return nil
+	case !b.inScope(h):
+		b.refuse(ref, "", "correct hosts.datacenter or hosts.cluster, or take the host out of hosts.names",
+			"is in %s, not in %s", scopeName(h.Datacenter, h.Cluster), scopeName(b.a.Hosts.Datacenter, b.a.Hosts.Cluster))
+		return nil
+	case h.State != "connected":
+		b.refuse(ref, "HOST-CONN-001", "reconnect the host, or take it out of hosts.names", "vCenter is not connected to it (%s)", h.State)
+		return nil
+	}
+	return h
+}
+
+func (b *builder) limited(hosts []*backends.Host) []*backends.Host {
+	if len(b.opts.Limit) == 0 {
+		return hosts
+	}
+	for _, name := range b.opts.Limit {
+		if !slices.ContainsFunc(hosts, func(h *backends.Host) bool { return h.Name == name }) {
+			b.refuse(backends.HostRef(name), "", "name a host that the answers choose", "--limit names a host that does not take part")
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(hosts), func(h *backends.Host) bool { return !slices.Contains(b.opts.Limit, h.Name) })
+}
+
+// oneDatacenter holds that a DVS reaches no further than its datacenter.
+func (b *builder) oneDatacenter() {
+	var dcs []string
+	for _, h := range b.hosts {
+		if !slices.Contains(dcs, h.Datacenter) {
+			dcs = append(dcs, h.Datacenter)
+		}
+	}
+	if len(dcs) > 1 {
+		b.refuse(backends.Ref{Type: backends.TypeVCenter, Name: scopeName("", "")}, "VC-DC-005",
+			"name one as hosts.datacenter; a distributed switch does not reach further", "the hosts are in several datacenters: %s", strings.Join(dcs, ", "))
+	}
+}
+
+func (b *builder) datacenter() string {
+	if len(b.hosts) > 0 {
+		return b.hosts[0].Datacenter
+	}
+	return b.a.Hosts.Datacenter
+}
+
+// hostState refuses or notes what speaks against touching a host at all.
+func (b *builder) hostState(h *hostPart) {
+	if h.InMaintenance {
+		b.note("%s is in maintenance mode and stays in it", h.Name)
+	}
+	if h.RebootRequired {
+		b.note("%s waits for a reboot since before; what that brings is not known yet", h.Name)
+	}
+	for _, owner := range h.ManagedBy {
+		b.note("%s is kept by %s: add these settings there too, or it puts them back", h.Name, owner)
+	}
+}
+
+func (b *builder) part(host string) *hostPart {
+	if i := slices.IndexFunc(b.hosts, func(h *hostPart) bool { return h.Name == host }); i >= 0 {
+		return b.hosts[i]
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// portGroup plans one distributed port group with one active uplink.
+func (b *builder) portGroup(sw *backends.Switch, name string) {
+	ref := backends.PortGroupRef(name)
+	c := Change{
+		Setting: backends.Setting{Target: ref, Kind: backends.KindPortGroup},
+		After:   []string{b.switchID()},
+		Why:     "the RDMA adapters connect to it; one active uplink, because PVRDMA knows no teaming",
+	}
+	want := backends.PortGroupSpec{Switch: b.a.Switch.Name, VLAN: b.a.Switch.VLAN, Binding: "earlyBinding"}
+	if sw != nil && len(sw.Uplinks) > 0 {
+		want.Active = sw.Uplinks[:1]
+	}
+	pg := b.inv.PortGroup(name)
+	if pg == nil {
+		c.To = backends.ValueOf(want)
+		b.add(c)
+		return
+	}
+	remedy := "choose another name for the port group"
+	switch {
+	case pg.Switch != b.a.Switch.Name:
+		b.refuse(ref, "DVS-PG-007", remedy, "exists on the switch %s", pg.Switch)
+	case pg.Uplink:
+		b.refuse(ref, "DVS-PG-007", remedy, "is the uplink port group of %s", pg.Switch)
+	case strings.ContainsAny(pg.VLAN, "-, abcdefghijklmnopqrstuvwxyz"):
+		b.refuse(ref, "DVS-PG-VLAN-008", remedy, "carries several VLANs (%s); PVRDMA wants one, tagged by the switch", pg.VLAN)
+	case pg.Binding != "" && pg.Binding != want.Binding:
+		b.refuse(ref, "DVS-PG-007", remedy, "binds its ports by %s; the way cannot be changed while adapters are connected", pg.Binding)
+	default:
+		if len(pg.Active) == 1 && slices.Contains(sw.Uplinks, pg.Active[0]) {
+			want.Active = pg.Active // which one is of no importance
+		}
+		c.From, c.To = portGroupValue(pg), backends.ValueOf(want)
+		if c.From != c.To {
+			c.Why = portGroupWhy(pg, want)
+			c.Within = b.uplinkMove(sw, pg, want)
+		}
+		b.add(c)
+	}
+}
+
+func portGroupWhy(pg *backends.PortGroup, want backends.PortGroupSpec) string {
+	var why []string
+	if pg.VLAN != fmt.Sprint(want.VLAN) {
+		why = append(why, fmt.Sprintf("VLAN %d was asked for, it has %s", want.VLAN, pg.VLAN))
+	}
+	if len(pg.Active) != 1 || !slices.Equal(pg.Active, want.Active) {
+		why = append(why, "one active uplink, because PVRDMA knows no teaming")
+	}
+	return strings.Join(why, "; ")
+}
+
+// uplinkMove gives the brackets for a change of a port group's active uplinks.
+func (b *builder) uplinkMove(sw *backends.Switch, pg *backends.PortGroup, want backends.PortGroupSpec) []string {
+	if slices.Equal(pg.Active, want.Active) {
+		return nil
+	}
+	return b.pvrdmaOff(sw, "", "the active uplink of "+pg.Name+" changes")
+}
+
+func (b *builder) switchID() string {
+	return backends.Setting{Target: backends.SwitchRef(b.a.Switch.Name), Kind: backends.KindSwitch}.ID()
+}
+
+func memberSetting(host, dvs string) backends.Setting {
+	return backends.Setting{Target: backends.HostRef(host), Kind: backends.KindMember, Name: dvs}
+}
+
+// member plans a host's share in the DVS: the chosen pNIC and no other.
+func (b *builder) member(sw *backends.Switch, h *hostPart) {
+	h.nic = b.chooseNIC(h)
+	if h.nic == nil {
+		return
+	}
+	c := Change{
+		Setting: memberSetting(h.Name, b.a.Switch.Name),
+		From:    backends.Absent,
+		To:      backends.ValueOf(backends.MemberSpec{PNICs: []string{h.nic.Device}}),
+		After:   []string{b.switchID()},
+		Why:     fmt.Sprintf("%s (%s, %s, %s) carries this host's RDMA", h.nic.Device, h.nic.RDMADevice, speed(h.nic), h.nic.Driver),
+	}
+	if sw != nil {
+		if m, is := sw.Members[h.Name]; is {
+			c.From = backends.ValueOf(backends.MemberSpec{PNICs: append([]string{}, m.PNICs...)})
+			b.memberState(sw, h, m)
+			if c.From != c.To {
+				c.Disrupts = []Disruption{UplinkFlap}
+				c.Within = b.pvrdmaOff(sw, h.Name, "the RDMA uplink of "+h.Name+" changes")
+			}
+		} else if newer(sw.Version, h.Version) {
+			b.refuse(backends.HostRef(h.Name), "DVS-VERSION-002", "upgrade the host, or choose another switch.name",
+				"ESXi %s cannot join %s of version %s", h.Version, sw.Name, sw.Version)
+		}
+	}
+	b.add(c)
+}
+
+func (b *builder) memberState(sw *backends.Switch, h *hostPart, m backends.Member) {
+	if m.ENS {
+		b.object(backends.HostRef(h.Name), "HOST-ENS-017", "switch Enhanced Networking Stack off for this host on "+sw.Name,
+			"runs %s in enhanced mode (ENS), in which there is no RDMA", sw.Name)
+	}
+	if m.Status != "" && m.Status != "up" {
+		b.note("%s is %s on %s; vCenter has to rectify that", h.Name, m.Status, sw.Name)
+	}
+}
+
+// pvrdmaOff gives the brackets of all VMs that are on and have a PVRDMA adapter on the switch, on one host or ("") on
+// all: RDMA uplinks change only with these off (KB 328676). It refuses where one of them does not take part.
+func (b *builder) pvrdmaOff(sw *backends.Switch, host, why string) []string {
+	var ids []string
+	for _, v := range pvrdmaVMs(b.inv, sw.Name, host) {
+		if !b.takesPart(v) {
+			b.refuse(backends.VMRef(v.Name), "VM-POWER-001", "shut it down, or add it to vms",
+				"is on with a PVRDMA adapter on %s, and %s; RDMA uplinks change only with such VMs off (KB 328676)", sw.Name, why)
+			continue
+		}
+		ids = append(ids, b.power(v, why+"; RDMA uplinks change only with PVRDMA VMs off (KB 328676)"))
+	}
+	return ids
+}
+
+func (b *builder) takesPart(v *backends.VM) bool {
+	return slices.ContainsFunc(b.vms, func(p *vmPart) bool { return p.Name == v.Name })
+}
+
+// pvrdmaVMs finds the VMs that are on and have a PVRDMA adapter on a switch.
+func pvrdmaVMs(inv *backends.Inventory, dvs, host string) []*backends.VM {
+	var out []*backends.VM
+	for i := range inv.VMs {
+		v := &inv.VMs[i]
+		if v.Power != "poweredOn" || host != "" && v.Host != host {
+			continue
+		}
+		if slices.ContainsFunc(v.Adapters, func(a backends.Adapter) bool { return a.Type == "pvrdma" && a.Switch == dvs }) {
+			out = append(out, v)
+		}
+	}
+	slices.SortFunc(out, func(x, y *backends.VM) int { return strings.Compare(x.Name, y.Name) })
+	return out
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

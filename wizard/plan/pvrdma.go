@@ -1,0 +1,235 @@
+package plan
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// Names that ESXi gives to PVRDMA's own settings.
+const (
+	VMKnicOption    = "Net.PVRDMAVmknic" // string option; "" until it is set
+	FirewallRuleset = "pvrdma"           // TCP 28250 to 28761, in and out, between the vmknics of hosts
+)
+
+// pvrdma is the recipe of mode pvrdma: a DVS with the RDMA pNIC of each host, the tagged vmknic, the firewall, an
+// adapter in each VM, and the guests' side (guides 000 and 003; VMware, "PVRDMA Support").
+func (b *builder) pvrdma() {
+	if l := b.a.QoS.Lossless; l != answers.LosslessNone && l != "" {
+		b.refuse(backends.Ref{Type: backends.TypeCluster, Name: scopeName(b.a.Hosts.Datacenter, b.a.Hosts.Cluster)}, "",
+			"set qos.lossless to none", "qos.lossless: %s is not built yet for mode pvrdma", l)
+	}
+	b.selectHosts()
+	b.selectVMs()
+	b.fabric()
+	b.vmkAddresses()
+	for _, h := range b.hosts {
+		b.vmknic(h)
+		b.firewall(h)
+	}
+	for _, v := range b.vms {
+		b.vm(v)
+	}
+	b.memoryFits()
+	for _, v := range b.vms {
+		b.guestOf(v)
+	}
+	b.wait()
+	b.costs()
+}
+
+// vmknic plans the option that names the vmknic for PVRDMA's control traffic.
+func (b *builder) vmknic(h *hostPart) {
+	ref, want := backends.HostRef(h.Name), b.a.PVRDMA.VMKNic
+	s := backends.Setting{Target: ref, Kind: backends.KindOption, Name: VMKnicOption}
+	k := h.VMK(want)
+	switch {
+	case k == nil:
+		b.refuse(ref, "HOST-VMKNIC-EXIST-002", "create it, or choose one of: "+strings.Join(vmks(h), ", "), "has no vmknic %s", want)
+		return
+	case k.IP == "":
+		b.refuse(ref, "HOST-VMKNIC-EXIST-002", "give it an address, or choose another", "its vmknic %s has no IP address", want)
+		return
+	case k.NetStack != "" && k.NetStack != "defaultTcpipStack":
+		b.refuse(ref, "HOST-VMKNIC-EXIST-002", "choose a vmknic on the default TCP/IP stack", "its vmknic %s is on the TCP/IP stack %s", want, k.NetStack)
+		return
+	case k.DHCP:
+		b.note("%s: %s has its address from DHCP; peers lose it when it changes", h.Name, want)
+	}
+	if _, ok := h.Options[VMKnicOption]; !ok {
+		b.refuse(ref, "HOST-VMKNIC-SET-001", b.gapRemedy(ref), "the option %s could not be read", VMKnicOption)
+		return
+	}
+	from := Current(b.inv, s)
+	why := "PVRDMA opens its connections between hosts through this vmknic"
+	if old := h.Options[VMKnicOption]; old != "" && old != want {
+		why += "; " + old + " was set"
+	}
+	b.add(Change{Setting: s, From: from, To: backends.ValueOf(want), Why: why})
+}
+
+func vmks(h *hostPart) []string {
+	var out []string
+	for _, k := range h.VMKs {
+		out = append(out, k.Device)
+	}
+	return out
+}
+
+// gapRemedy says what the inventory says of why it could not read something.
+func (b *builder) gapRemedy(t backends.Ref) string {
+	for _, g := range b.inv.Gaps {
+		if g.Target == t {
+			return "see why: " + g.What + ": " + g.Why
+		}
+	}
+	return "check that the account may read the host's settings"
+}
+
+// firewall plans the ruleset on a host. Without it PVRDMA falls back to TCP and says nothing (guide 000: "critical").
+func (b *builder) firewall(h *hostPart) {
+	ref := backends.HostRef(h.Name)
+	s := backends.Setting{Target: ref, Kind: backends.KindFirewall, Name: FirewallRuleset}
+	r, ok := h.Firewall[FirewallRuleset]
+	if !ok {
+		b.refuse(ref, "HOST-FW-PVRDMA-007", b.gapRemedy(ref), "the firewall ruleset %s could not be read", FirewallRuleset)
+		return
+	}
+	if !r.AllIP && len(r.Networks) > 0 {
+		if shut := b.shutOut(h, r.Networks); len(shut) > 0 {
+			b.object(ref, "HOST-FW-ALLOW-008", "add these addresses to the ruleset's list, or let all in",
+				"its ruleset %s lets in %s only; shut out: %s", FirewallRuleset, strings.Join(r.Networks, ", "), strings.Join(shut, ", "))
+		}
+	}
+	b.add(Change{Setting: s, From: Current(b.inv, s), To: backends.ValueOf(true),
+		Why: "hosts talk to each other on TCP 28250; where it is shut, PVRDMA falls back to TCP without a word"})
+}
+
+// shutOut gives the peers' vmknic addresses that a ruleset's list does not let in.
+func (b *builder) shutOut(h *hostPart, networks []string) []string {
+	var shut []string
+	for _, peer := range b.hosts {
+		k := peer.VMK(b.a.PVRDMA.VMKNic)
+		if peer == h || k == nil {
+			continue
+		}
+		ip, err := netip.ParseAddr(k.IP)
+		if err == nil && !slices.ContainsFunc(networks, func(n string) bool { return covers(n, ip) }) {
+			shut = append(shut, k.IP)
+		}
+	}
+	return shut
+}
+
+func covers(network string, ip netip.Addr) bool {
+	if p, err := netip.ParsePrefix(network); err == nil {
+		return p.Contains(ip)
+	}
+	a, err := netip.ParseAddr(network)
+	return err == nil && a == ip
+}
+
+// vmkAddresses looks at the tagged vmknics among each other: unique, and in one subnet.
+func (b *builder) vmkAddresses() {
+	owner := map[string]string{}
+	var subnet netip.Prefix
+	for _, h := range b.hosts {
+		k := h.VMK(b.a.PVRDMA.VMKNic)
+		if k == nil || k.IP == "" {
+			continue
+		}
+		if other, twice := owner[k.IP]; twice {
+			b.object(backends.HostRef(h.Name), "HOST-VMKNIC-DUP-004", "give each vmknic its own address", "its %s has the address %s of %s too", k.Device, k.IP, other)
+		}
+		owner[k.IP] = h.Name
+		ip, err := netip.ParseAddr(k.IP)
+		if err != nil || k.PrefixLen <= 0 {
+			continue
+		}
+		p, err := ip.Prefix(k.PrefixLen)
+		switch {
+		case err != nil:
+		case !subnet.IsValid():
+			subnet = p
+		case p != subnet:
+			b.note("the vmknics of %s and %s are in different subnets (%s, %s): they must route to each other", b.hosts[0].Name, h.Name, subnet, p)
+		}
+	}
+}
+
+// networkIDs gives what a VM waits for: the switch, the port groups and its host's share and control settings.
+func (b *builder) networkIDs(host string) []string {
+	ref := backends.HostRef(host)
+	ids := []string{
+		b.switchID(), memberSetting(host, b.a.Switch.Name).ID(),
+		backends.Setting{Target: ref, Kind: backends.KindOption, Name: VMKnicOption}.ID(),
+		backends.Setting{Target: ref, Kind: backends.KindFirewall, Name: FirewallRuleset}.ID(),
+	}
+	for _, pg := range b.a.PortGroups() {
+		ids = append(ids, backends.Setting{Target: backends.PortGroupRef(pg), Kind: backends.KindPortGroup}.ID())
+	}
+	return ids
+}
+
+// wait lets a VM stay on until its network is ready, unless the network needs it off.
+func (b *builder) wait() {
+	needed := map[string]bool{}
+	for _, c := range b.plan.Changes {
+		switch c.Kind {
+		case backends.KindSwitch, backends.KindPortGroup, backends.KindMember:
+			for _, id := range c.Within {
+				needed[id] = true
+			}
+		}
+	}
+	for _, v := range b.vms {
+		if id, there := b.powered(v.VM); there && !needed[id] {
+			b.brackets[id].After = b.networkIDs(v.Host)
+		}
+	}
+}
+
+// costs notes what the operator should know before consenting (production.md, Say before).
+func (b *builder) costs() {
+	if len(b.plan.Changes) == 0 {
+		return
+	}
+	cycles := 0
+	for _, br := range b.brackets {
+		if br.Effect == VMPowerCycle {
+			cycles++
+		}
+	}
+	if cycles > 0 {
+		b.note("%d running VMs are shut down by their guests and started again", cycles)
+	}
+	if slices.ContainsFunc(b.plan.Changes, func(c Change) bool { return c.Kind == backends.KindMemory }) {
+		b.note("all memory of these VMs is reserved: their hosts' and the cluster's failover capacity shrinks")
+	}
+	if slices.ContainsFunc(b.plan.Changes, func(c Change) bool { return c.Kind == backends.KindAdapter }) {
+		b.note("PVRDMA keeps vMotion and snapshots; with native endpoints (hardware version 18 and later, bare-metal peers) vMotion is lost while they are in use (unverified)")
+	}
+	if b.a.Switch.MTU > 1500 {
+		b.note("the physical switch must carry frames of %d bytes already, better 9216; nothing here can set that", b.a.Switch.MTU)
+	}
+	b.clusterReach()
+}
+
+// clusterReach notes hosts onto which DRS or HA could put a VM, where it would fall back to TCP.
+func (b *builder) clusterReach() {
+	for i := range b.inv.Hosts {
+		h := &b.inv.Hosts[i]
+		if h.Cluster == "" || b.part(h.Name) != nil {
+			continue
+		}
+		if slices.ContainsFunc(b.vms, func(v *vmPart) bool {
+			p := b.part(v.Host)
+			return p != nil && p.Cluster == h.Cluster
+		}) {
+			b.note("%s is in cluster %s but does not take part: a VM that DRS or HA moves there has no RDMA", h.Name, h.Cluster)
+		}
+	}
+}

@@ -1,0 +1,179 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// Title says in words what a change does, without its target: "enable firewall ruleset pvrdma".
+func Title(c Change) string {
+	removed := c.To.IsAbsent()
+	verb := "change"
+	switch {
+	case removed:
+		verb = "remove"
+	case c.From.IsAbsent():
+		verb = "make"
+	}
+	switch c.Kind {
+	case backends.KindSwitch:
+		return verb + " distributed switch " + c.Target.Name
+	case backends.KindPortGroup:
+		return verb + " port group " + c.Target.Name
+	case backends.KindMember:
+		return memberTitle(c, removed)
+	case backends.KindOption:
+		var v string
+		if c.To.Decode(&v) == nil && v == "" {
+			return "clear option " + c.Name
+		}
+		return fmt.Sprintf("set option %s to %s", c.Name, c.To)
+	case backends.KindFirewall:
+		return map[bool]string{true: "enable", false: "disable"}[c.To == backends.ValueOf(true)] + " firewall ruleset " + c.Name
+	case backends.KindHardware:
+		return fmt.Sprintf("upgrade hardware version to %s", c.To)
+	case backends.KindMemory:
+		return memoryTitle(c)
+	case backends.KindAdapter:
+		return adapterTitle(c, removed)
+	}
+	return guestTitle(c, removed)
+}
+
+func memberTitle(c Change, removed bool) string {
+	if removed {
+		return "leave distributed switch " + c.Name
+	}
+	var m backends.MemberSpec
+	if c.To.Decode(&m) != nil {
+		return "join distributed switch " + c.Name
+	}
+	if c.From.IsAbsent() {
+		return fmt.Sprintf("join distributed switch %s with %s", c.Name, strings.Join(m.PNICs, ", "))
+	}
+	return fmt.Sprintf("use %s as uplink on %s", orElse(strings.Join(m.PNICs, ", "), "no pNIC"), c.Name)
+}
+
+func memoryTitle(c Change) string {
+	var m backends.MemorySpec
+	switch {
+	case c.To.Decode(&m) != nil:
+		return "change memory reservation"
+	case m.Locked:
+		return "reserve all memory"
+	}
+	return fmt.Sprintf("reserve %d MB of memory", m.ReservationMB)
+}
+
+func adapterTitle(c Change, removed bool) string {
+	a := backends.AdapterSpec{Type: "RDMA"}
+	if removed {
+		if c.From.Decode(&a) != nil {
+			a.Type = "RDMA"
+		}
+		return fmt.Sprintf("remove %s adapter from %s", kindOfAdapter(a.Type), c.Name)
+	}
+	if c.To.Decode(&a) != nil {
+		a.Type = "RDMA"
+	}
+	if c.From.IsAbsent() {
+		return fmt.Sprintf("add %s adapter on %s", kindOfAdapter(a.Type), c.Name)
+	}
+	return fmt.Sprintf("complete %s adapter on %s", kindOfAdapter(a.Type), c.Name)
+}
+
+func kindOfAdapter(t string) string {
+	switch t {
+	case "pvrdma":
+		return "PVRDMA"
+	case "sriov":
+		return "SR-IOV"
+	}
+	return t
+}
+
+func guestTitle(c Change, removed bool) string {
+	switch c.Kind {
+	case backends.KindPackages:
+		return packagesTitle(c)
+	case backends.KindModules:
+		return "load RDMA modules"
+	case backends.KindPersist:
+		if removed {
+			return "forget RDMA modules at boot"
+		}
+		return "load RDMA modules at every boot"
+	case backends.KindAddress:
+		var a backends.AddressSpec
+		switch {
+		case removed:
+			return "take address off the interface on " + c.Name
+		case c.To.Decode(&a) == nil:
+			return fmt.Sprintf("set address %s, MTU %d on %s", a.CIDR, a.MTU, c.Name)
+		}
+		return "set address on " + c.Name
+	case backends.KindMemlock:
+		return fmt.Sprintf("set locked-memory limit to %s", c.To)
+	case backends.KindPort:
+		return "bring RDMA port up on " + c.Name
+	}
+	return strings.TrimSpace(fmt.Sprintf("set %s %s to %s", c.Kind, c.Name, c.To))
+}
+
+func packagesTitle(c Change) string {
+	var from, to backends.PackageSpec
+	if c.To.Decode(&to) != nil {
+		return "install RDMA packages"
+	}
+	if c.From.Known() && c.From.Decode(&from) == nil {
+		if less := minus(from.Installed, to.Installed); len(less) > 0 {
+			return "remove packages " + strings.Join(less, ", ")
+		}
+		return "install packages " + strings.Join(minus(to.Installed, from.Installed), ", ")
+	}
+	return "install packages " + strings.Join(to.Installed, ", ")
+}
+
+// minus gives what is in a and not in b.
+func minus(a, b []string) []string {
+	in := map[string]bool{}
+	for _, s := range b {
+		in[s] = true
+	}
+	return held(a, func(s string) bool { return !in[s] })
+}
+
+// OpenTitle says what opening a bracket does.
+func OpenTitle(b Bracket) string {
+	switch b.Kind {
+	case backends.BracketVMPower:
+		return "shut down"
+	case backends.BracketMaintenance:
+		return "enter maintenance mode"
+	case backends.BracketReboot:
+		return "enter maintenance mode for a reboot"
+	case backends.BracketSSH:
+		return "start the SSH service"
+	}
+	return "open " + string(b.Kind)
+}
+
+// CloseTitle says what closing a bracket does.
+func CloseTitle(b Bracket) string {
+	switch b.Kind {
+	case backends.BracketVMPower:
+		if b.Leave == backends.ValueOf("poweredOff") {
+			return "leave powered off"
+		}
+		return "power on"
+	case backends.BracketMaintenance:
+		return "leave maintenance mode"
+	case backends.BracketReboot:
+		return "reboot, wait, leave maintenance mode"
+	case backends.BracketSSH:
+		return "put the SSH service back"
+	}
+	return "close " + string(b.Kind)
+}

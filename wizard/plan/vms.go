@@ -1,0 +1,261 @@
+package plan
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// selectVMs finds the VMs that take part.
+func (b *builder) selectVMs() {
+	for _, want := range b.a.VMs {
+		v := b.findVM(want.Name)
+		if v == nil {
+			continue
+		}
+		ref := backends.VMRef(v.Name)
+		if b.takesPart(v) {
+			b.refuse(ref, "", "name each VM once", "stands twice in vms, once by its path")
+			continue
+		}
+		if b.part(v.Host) == nil {
+			if len(b.opts.Limit) > 0 {
+				b.note("%s is on %s and left out by --limit", v.Name, v.Host)
+				continue
+			}
+			b.refuse(ref, "", "add the host, move the VM, or take it out of vms", "is on %s, which does not take part", v.Host)
+			continue
+		}
+		if b.vmState(v) {
+			b.vms = append(b.vms, &vmPart{VM: v, nets: b.a.Networks(want), guest: b.inv.Guest(v.Name), user: want.Guest})
+		}
+	}
+	b.addresses()
+}
+
+// findVM finds a VM by name or inventory path. A name that several VMs have is the operator's to make clear.
+func (b *builder) findVM(name string) *backends.VM {
+	var found []*backends.VM
+	for i := range b.inv.VMs {
+		v := &b.inv.VMs[i]
+		if v.Path == name && name != "" {
+			return v
+		}
+		if v.Name == name || baseName(v.Name) == name || baseName(v.Path) == name {
+			if dc := b.a.Hosts.Datacenter; dc == "" || v.Datacenter == "" || v.Datacenter == dc {
+				found = append(found, v)
+			}
+		}
+	}
+	switch len(found) {
+	case 0:
+		b.refuse(backends.VMRef(name), "", "write the name or inventory path as vCenter has it; see: rdma-setup discover", "no such VM in the inventory")
+		return nil
+	case 1:
+		return found[0]
+	}
+	var paths []string
+	for _, v := range found {
+		if v.Path != "" {
+			paths = append(paths, v.Path)
+		} else {
+			paths = append(paths, v.Name)
+		}
+	}
+	slices.Sort(paths)
+	b.usage = append(b.usage, fmt.Sprintf("vms: %q is the name of several VMs: %s", name, strings.Join(paths, ", ")))
+	return nil
+}
+
+// baseName is the last part of an inventory path; slashes inside a name are %2f there.
+func baseName(path string) string {
+	base := path[strings.LastIndex(path, "/")+1:]
+	if plain, err := url.PathUnescape(base); err == nil {
+		return plain
+	}
+	return base
+}
+
+// vmState refuses VMs that cannot be changed at all.
+func (b *builder) vmState(v *backends.VM) bool {
+	ref := backends.VMRef(v.Name)
+	switch {
+	case v.Template:
+		b.refuse(ref, "VM-POWER-001", "clone it and name the clone", "is a template")
+	case v.VCenterVM:
+		b.refuse(ref, "VM-POWER-001", "take it out of vms", "is the vCenter itself; it is never powered off")
+	case v.State != "" && v.State != "connected":
+		b.refuse(ref, "VM-POWER-001", "repair its storage or registration first", "is %s", v.State)
+	case v.Power == "suspended":
+		b.refuse(ref, "VM-POWER-001", "resume it, or power it off", "is suspended")
+	case v.FaultTolerant:
+		b.refuse(ref, "VM-FT-028", "switch fault tolerance off", "runs with fault tolerance, which knows no PVRDMA")
+	default:
+		if h := b.part(v.Host); h.InMaintenance && v.Power != "poweredOn" {
+			b.refuse(ref, "HOST-MAINT-002", "take the host out of maintenance mode", "is on %s, which is in maintenance mode: it cannot be powered on", v.Host)
+			return false
+		}
+		return true
+	}
+	return false
+}
+
+// addresses refuses RDMA addresses that somebody has already.
+func (b *builder) addresses() {
+	for _, p := range b.vms {
+		for _, n := range p.nets {
+			ip := n.IP.Addr().String()
+			for _, h := range b.inv.Hosts {
+				for _, k := range h.VMKs {
+					if k.IP == ip {
+						b.refuse(backends.VMRef(p.Name), "GST-DUPIP-016", "choose another address", "%s is the address of %s on %s", ip, k.Device, h.Name)
+					}
+				}
+			}
+			for i := range b.inv.VMs {
+				v := &b.inv.VMs[i]
+				if v.Name != p.Name && slices.Contains(v.IPs, ip) {
+					b.object(backends.VMRef(p.Name), "GST-DUPIP-016", "choose another address", "%s is in use by the VM %s", ip, v.Name)
+				}
+			}
+		}
+	}
+}
+
+// vm plans the devices and memory of one VM.
+func (b *builder) vm(v *vmPart) {
+	ref := backends.VMRef(v.Name)
+	var body []Change
+	if to := b.hardware(v); to > v.Hardware {
+		s := backends.Setting{Target: ref, Kind: backends.KindHardware}
+		body = append(body, Change{Setting: s, From: Current(b.inv, s), To: backends.ValueOf(to),
+			Why:          fmt.Sprintf("PVRDMA needs hardware version 13 or later, it has %d (KB 328676)", v.Hardware),
+			Irreversible: "a hardware version cannot be lowered; a snapshot taken before is the only way back"})
+	}
+	mem := backends.Setting{Target: ref, Kind: backends.KindMemory}
+	body = append(body, Change{Setting: mem, From: Current(b.inv, mem),
+		To:  backends.ValueOf(backends.MemorySpec{Locked: true, ReservationMB: v.MemoryMB}),
+		Why: "RDMA reads and writes the guest's memory directly (vSphere Networking, PVRDMA adapter; guide 000 leaves it out)", Disrupts: []Disruption{MemoryLocked}})
+	body = append(body, b.adapters(v)...)
+	hw := backends.Setting{Target: ref, Kind: backends.KindHardware}.ID()
+	for _, c := range body {
+		if c.From == c.To {
+			continue
+		}
+		c.Within = []string{b.power(v.VM, "devices and memory of a VM change only while it is off")}
+		c.Disrupts = append(c.Disrupts, VMPowerCycle)
+		c.After = append(c.After, b.networkIDs(v.Host)...)
+		if c.Kind != backends.KindHardware {
+			c.After = append(c.After, hw)
+		}
+		b.add(c)
+	}
+	if !v.on() {
+		b.power(v.VM, "its guest can only be asked and set up while it is on")
+	}
+	if v.Snapshots > 0 {
+		b.note("%s has snapshots: reverting to one brings its old devices back, but not its old reservation", v.Name)
+	}
+}
+
+// hardware is the version that a VM should have: its own where that is enough, else what brings PVRDMA namespaces where
+// the hosts carry it (17, ESXi 7.0), the RoCE v2 minimum (14, ESXi 6.7), or the bare minimum 13.
+func (b *builder) hardware(v *vmPart) int {
+	if v.Hardware >= 13 {
+		if v.Hardware < 17 {
+			b.note("%s keeps hardware version %d; 17 and later give PVRDMA namespaces", v.Name, v.Hardware)
+		}
+		return v.Hardware
+	}
+	low, _ := b.lowest()
+	switch {
+	case !newer("7.0.0", low):
+		return 17
+	case !newer("6.7.0", low):
+		return 14
+	}
+	return 13
+}
+
+// adapters plans a PVRDMA adapter for each network of a VM; one that exists is completed, never doubled.
+func (b *builder) adapters(v *vmPart) []Change {
+	ref := backends.VMRef(v.Name)
+	if i := slices.IndexFunc(v.Adapters, func(a backends.Adapter) bool { return a.Type != "pvrdma" && a.Type != "sriov" }); i != 0 {
+		b.refuse(ref, "VM-NIC-FIRST-014", "add a vmxnet3 adapter first: PVRDMA may not be the first one", "its first adapter is no ordinary one")
+		return nil
+	}
+	if t := v.Adapters[0].Type; t != "vmxnet3" {
+		b.note("the first adapter of %s is %s; vmxnet3 is what the guides use", v.Name, t)
+	}
+	wanted := map[string]bool{}
+	var out []Change
+	for _, n := range v.nets {
+		wanted[n.PortGroup] = true
+		s := backends.Setting{Target: ref, Kind: backends.KindAdapter, Name: n.PortGroup}
+		out = append(out, Change{Setting: s, From: Current(b.inv, s), To: backends.ValueOf(backends.AdapterSpec{
+			Type: "pvrdma", PortGroup: n.PortGroup, Switch: b.a.Switch.Name, Protocol: b.a.PVRDMA.Protocol, Start: true,
+		}), Why: b.adapterWhy(v, n)})
+	}
+	b.others(v, wanted)
+	return out
+}
+
+func (b *builder) adapterWhy(v *vmPart, n answers.Adapter) string {
+	if rdmaAdapter(v.VM, n.PortGroup) != nil {
+		return "the PVRDMA adapter that is there is completed"
+	}
+	return "the paravirtual RDMA adapter of this VM"
+}
+
+// others looks at adapters that are there and were not asked for.
+func (b *builder) others(v *vmPart, wanted map[string]bool) {
+	ref := backends.VMRef(v.Name)
+	count, seen := 0, map[string]bool{}
+	for _, a := range v.Adapters {
+		if a.Type == "sriov" && wanted[a.PortGroup] {
+			b.refuse(ref, "VM-NIC-DVS-019", "take that adapter out, or choose another port group", "has an SR-IOV adapter on %s already", a.PortGroup)
+		}
+		if a.Type != "pvrdma" {
+			continue
+		}
+		count++
+		switch {
+		case wanted[a.PortGroup] && seen[a.PortGroup]:
+			b.refuse(ref, "VM-NIC-PVCOUNT-016", "take one of them out", "has two PVRDMA adapters on %s", a.PortGroup)
+		case !wanted[a.PortGroup] && (a.Switch == b.a.Switch.Name || a.Switch == ""):
+			b.refuse(ref, "VM-NIC-DVS-019", "name that port group in the answers, or take the adapter out",
+				"has a PVRDMA adapter on %q already; a second one would not replace it", a.PortGroup)
+		}
+		seen[a.PortGroup] = true
+	}
+	total := len(v.Adapters)
+	for pg := range wanted {
+		if !seen[pg] {
+			count++
+			total++
+		}
+	}
+	if low, _ := b.lowest(); count > 1 && newer("7.0.2", low) {
+		b.refuse(ref, "VM-NIC-PVCOUNT-016", "give it one, or upgrade the hosts to 7.0 U2", "would have %d PVRDMA adapters; before ESXi 7.0 U2 a VM has one (KB 328676)", count)
+	}
+	if total > 10 {
+		b.refuse(ref, "VM-NIC-MAX-015", "take adapters out", "would have %d adapters; ten are the most", total)
+	}
+}
+
+// memoryFits refuses reservations that a host cannot hold.
+func (b *builder) memoryFits() {
+	sum := map[string]int64{}
+	for _, v := range b.vms {
+		sum[v.Host] += v.MemoryMB
+	}
+	for _, h := range b.hosts {
+		if h.MemoryMB > 0 && sum[h.Name] > h.MemoryMB {
+			b.object(backends.HostRef(h.Name), "VM-MEMFIT-008", "move or shrink VMs", "%d MB of memory would be reserved, it has %d MB", sum[h.Name], h.MemoryMB)
+		}
+	}
+}
