@@ -23,6 +23,8 @@ type Env struct {
 	Terminal func() bool
 	// Secret asks for a secret without echo; it fails where there is no terminal.
 	Secret func(prompt string) (string, error)
+	// Confirm asks a question that Enter answers with no; it fails where there is no terminal.
+	Confirm func(question string) (bool, error)
 	// Executable is the path of this program, to start its lab as a process of its own.
 	Executable func() (string, error)
 	// Interrupts delivers SIGINT, SIGTERM and SIGHUP until stop is called.
@@ -41,6 +43,7 @@ func OSEnv() *Env {
 			return term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd()))
 		},
 		Secret:     askSecret,
+		Confirm:    askYes,
 		Executable: os.Executable,
 		Interrupts: watchSignals,
 	}

@@ -1,9 +1,11 @@
 package cmd
 
 import (
+	"bufio"
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"golang.org/x/term"
@@ -27,4 +29,20 @@ func askSecret(prompt string) (string, error) {
 	b, err := term.ReadPassword(int(tty.Fd()))
 	fmt.Fprintln(tty)
 	return string(b), err
+}
+
+// askYes asks on the terminal; only y or yes is yes.
+func askYes(question string) (bool, error) {
+	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	if err != nil {
+		return false, fmt.Errorf("no terminal to ask on")
+	}
+	defer tty.Close()
+	fmt.Fprintf(tty, "%s? [y/N] ", question)
+	line, err := bufio.NewReader(tty).ReadString('\n')
+	if err != nil {
+		return false, err
+	}
+	answer := strings.ToLower(strings.TrimSpace(line))
+	return answer == "y" || answer == "yes", nil
 }

@@ -1,0 +1,149 @@
+package checks
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// A Scope says what a check looks at.
+type Scope string
+
+// The scopes, in the order of the chain.
+const (
+	VCenter Scope = "vcenter"
+	Cluster Scope = "cluster"
+	Host    Scope = "host"
+	Switch  Scope = "switch"
+	VM      Scope = "vm"
+	Guest   Scope = "guest"
+	Pair    Scope = "pair"
+)
+
+// A Fix says how a finding is mended.
+type Fix string
+
+// The fixes.
+const (
+	Automatic Fix = "automatic" // rdma-setup can do it, after consent
+	Reboot    Fix = "reboot"    // takes a host reboot or a VM power cycle
+	Manual    Fix = "manual"    // a person has to do it
+	NoFix     Fix = "none"
+)
+
+// A Check is a row of the catalogue: one read-only question about each target of its scope.
+type Check struct {
+	ID         string
+	Scope      Scope
+	Modes      []answers.Mode // empty: every mode
+	Quick      bool           // answered by what the property collector delivers
+	Preflight  bool           // must not fail before anything is written
+	Criteria   string         // pass / warn / fail, as in the catalogue
+	Remedy     string         // one sentence
+	Source     string
+	Fix        Fix
+	Unverified bool // from no public source: warns, never fails
+	// Run answers for every target; nil where no channel exists, which gives unknown with the reason in NoChannel.
+	Run       func(f *Facts) []Answer
+	NoChannel string
+}
+
+// An Answer is what a check says of one target.
+type Answer struct {
+	Target   backends.Ref
+	Status   Status
+	Evidence string
+	Quiet    bool
+}
+
+// Facts is everything that checks may look at.
+type Facts struct {
+	Answers   *answers.Answers    // what shall be; Mode and names of the selection are always filled
+	Inventory *backends.Inventory // what is there, guests included where they were asked
+	Lacks     []Lack              // privileges that are missing
+	LacksErr  error               // why they could not be asked
+	Now       time.Time           // our clock when vCenter's was read
+	Before    bool                // before a run: what the run itself will do is no failure
+	HostFacts map[string]HostFacts
+}
+
+// HostFacts is what only a call per host tells (esxcli); the full check reads it, the quick one does not.
+type HostFacts struct {
+	Modules map[string]map[string]string // parameters by module
+	Err     error
+}
+
+// A Lack is a privilege that the account does not have on an entity.
+type Lack struct{ Entity, Privilege string }
+
+// A Selection narrows a run of the catalogue.
+type Selection struct {
+	Mode      answers.Mode
+	Quick     bool
+	Preflight bool
+	Only      []string
+	Skip      []string
+}
+
+// covers tells whether a check belongs to the selection.
+func (s Selection) covers(c Check) bool {
+	switch {
+	case len(s.Only) > 0:
+		return slices.Contains(s.Only, c.ID)
+	case slices.Contains(s.Skip, c.ID):
+		return false
+	case s.Quick && !c.Quick, s.Preflight && !c.Preflight:
+		return false
+	case s.Mode != "" && len(c.Modes) > 0 && !slices.Contains(c.Modes, s.Mode):
+		return false
+	}
+	return true
+}
+
+// Run asks the selected checks of the catalogue, in its order. A check that panics or is cut short by ctx gives
+// unknown.
+func Run(ctx context.Context, f *Facts, s Selection) []Finding {
+	var out []Finding
+	for _, c := range Catalogue() {
+		if !s.covers(c) {
+			continue
+		}
+		out = append(out, c.findings(ctx, f)...)
+	}
+	return out
+}
+
+func (c Check) findings(ctx context.Context, f *Facts) (out []Finding) {
+	row := Finding{ID: c.ID, Scope: string(c.Scope), Remedy: c.Remedy, Source: c.Source, Fix: string(c.Fix)}
+	unknown := func(why string, quiet bool) []Finding {
+		row.Target, row.Status, row.Evidence, row.Quiet = backends.Ref{Type: backends.TypeVCenter, Name: f.Inventory.VCenter.URL}, Unknown, why, quiet
+		return []Finding{row}
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			out = unknown(fmt.Sprintf("the check itself broke: %v", p), false)
+		}
+	}()
+	switch {
+	case ctx.Err() != nil:
+		return unknown("not asked: stopped", false)
+	case c.Run == nil:
+		return unknown(c.NoChannel, true)
+	}
+	for _, a := range c.Run(f) {
+		r := row
+		r.Target, r.Status, r.Evidence, r.Quiet = a.Target, a.Status, a.Evidence, a.Quiet
+		if c.Unverified {
+			r.Quiet = true
+			if r.Status == Fail {
+				r.Status = Warn
+			}
+		}
+		out = append(out, r)
+	}
+	return out
+}

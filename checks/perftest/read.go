@@ -1,0 +1,123 @@
+package perftest
+
+import (
+	"fmt"
+	"strings"
+
+	parse "github.com/rdma-setup/rdma-setup/backends/transcript/perftest"
+	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
+)
+
+// timedOut is the exit status of timeout(1).
+const timedOut = 124
+
+// read takes the rows out of the client's output, or the first cause why there are none.
+func (r *Runner) read(test string, out Output, m *Measurement) {
+	text := out.Stdout + "\n" + out.Stderr
+	var problems []scan.Message
+	if strings.HasSuffix(test, "_lat") {
+		res := parse.Latency(test, text)
+		problems = res.Errors
+		m.head(res.Header)
+		for _, row := range res.Rows {
+			m.Rows = append(m.Rows, Row{
+				Bytes: row.SizeBytes, Iterations: row.Iterations, TypicalUs: value(row.TTypicalUs), AvgUs: value(row.TAvgUs),
+				P99Us: value(row.P99Us), P999Us: value(row.P999Us),
+			})
+		}
+	} else {
+		res := parse.Bandwidth(test, text)
+		problems = res.Errors
+		m.head(res.Header)
+		for _, row := range res.Rows {
+			m.Rows = append(m.Rows, Row{Bytes: row.SizeBytes, Iterations: row.Iterations, PeakGbps: value(row.BWPeakGbps), AvgGbps: value(row.BWAvgGbps)})
+		}
+	}
+	switch {
+	case out.Exit == timedOut:
+		m.Error = fmt.Sprintf("%s did not end within %s", test, r.limit())
+		m.Hint = "perftest hangs when its peer dies or the link drops: look at the port state on both ends"
+	case len(problems) > 0:
+		m.Error = problemWords(problems[0])
+		m.Hint = remedies[problems[0].Code]
+	case out.Exit != 0:
+		m.Error = fmt.Sprintf("%s ended with status %d: %s", test, out.Exit, lastLine(text))
+	case len(m.Rows) == 0:
+		m.Error = test + " printed no result"
+	}
+	if m.Error != "" {
+		m.Verdict = VerdictFail
+	}
+}
+
+func (m *Measurement) head(h parse.Header) {
+	if h.MTU != nil {
+		m.MTU = int(*h.MTU)
+	}
+	if h.GIDIndex != nil {
+		m.GIDIndex = int(*h.GIDIndex)
+	}
+}
+
+func value(p *float64) float64 {
+	if p == nil {
+		return 0
+	}
+	return *p
+}
+
+// firstCause says in words why a tool ended.
+func firstCause(test string, out Output) string {
+	text := out.Stdout + "\n" + out.Stderr
+	if e := toolErrors(test, text); len(e) > 0 {
+		return problemWords(e[0])
+	}
+	if last := lastLine(text); last != "" {
+		return last
+	}
+	return fmt.Sprintf("status %d", out.Exit)
+}
+
+func errorCode(test string, out Output) string {
+	if e := toolErrors(test, out.Stdout+"\n"+out.Stderr); len(e) > 0 {
+		return e[0].Code
+	}
+	return ""
+}
+
+func toolErrors(test, text string) []scan.Message {
+	if strings.HasSuffix(test, "_lat") {
+		return parse.Latency(test, text).Errors
+	}
+	return parse.Bandwidth(test, text).Errors
+}
+
+func problemWords(m scan.Message) string {
+	if m.Code == "not_understood" {
+		return strings.TrimSpace("the tool is missing or printed something else: " + m.Text)
+	}
+	return m.Text
+}
+
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.TrimSpace(lines[len(lines)-1])
+}
+
+// remedies says what to do about each cause that perftest names.
+var remedies = map[string]string{
+	"connect_failed":   "open TCP 18515 and following between the guests, and ping the peer's RDMA address",
+	"port_down":        "bring the RDMA interface up; for vmw_pvrdma reload the module last",
+	"bad_device":       "the RDMA device is gone: look at ibv_devices in the guest",
+	"gid_missing":      "give the RDMA interface an IPv4 address, then use the index of its RoCE v2 entry",
+	"bad_option":       "the installed perftest does not know an option: install the distribution's perftest on both ends",
+	"version_mismatch": "install the same perftest on both ends",
+	"mr_failed":        "raise memlock to unlimited for the user",
+	"qp_create_failed": "raise memlock to unlimited; look at dmesg in the guest",
+	"qp_rtr_failed":    "MTU or GID of the two ends do not fit: compare active_mtu and show_gids",
+	"completion_error": "packets are lost or refused on the way: check UDP 4791, VLAN, MTU and PFC",
+	"exchange_failed":  "the peer went away in the middle: look at the server's guest",
+	"not_understood":   "install perftest in both guests",
+	"rdma_cm_failed":   "check that rdma_cm is loaded and the address belongs to the RDMA interface",
+	"cuda_unsupported": "install a perftest that was built with CUDA",
+}

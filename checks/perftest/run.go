@@ -1,0 +1,256 @@
+package perftest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// The tests.
+const (
+	SendBandwidth = "ib_send_bw"
+	SendLatency   = "ib_send_lat"
+)
+
+// A Shell runs commands in guests.
+type Shell interface {
+	// Exec runs one POSIX shell command line in the guest of a VM. An exit status other than 0 is no error; an error
+	// is a guest that could not be asked or a connection that broke. Cancelling ctx ends the remote command.
+	Exec(ctx context.Context, vm string, c Command) (Output, error)
+}
+
+// A Command is a command line for a guest.
+type Command struct {
+	Line   string
+	Sudo   bool
+	OnLine func(line string) // called for each line of stdout as it comes; may be nil
+}
+
+// Output is what a command printed and how it ended.
+type Output struct {
+	Stdout, Stderr string
+	Exit           int
+}
+
+// A Runner carries out measurements. The zero values of Port and Limit take defaults.
+type Runner struct {
+	Shell     Shell
+	Mode      string // pvrdma, sriov, gpudirect: decides what is expected
+	Bandwidth bool
+	Latency   bool
+	Simulated bool
+	Port      int           // first TCP port of the control connection; 18515
+	Limit     time.Duration // of one test; 3 minutes
+	Now       func() time.Time
+	// Counters reads how many packets the RDMA device behind a host port has sent and received; nil where no
+	// channel exists. Standing still under load means that the traffic took TCP.
+	Counters func(ctx context.Context, host, port string) (int64, error)
+	// Progress is told when a pair begins and ends, never from two goroutines at once; may be nil.
+	Progress func(Progress)
+}
+
+// Progress is one step of a measurement.
+type Progress struct {
+	Round, Rounds int
+	Done, Total   int // tests
+	Pair          Pair
+	Test          string
+	Result        *Measurement // nil when it begins
+}
+
+// Measure runs the tests of every pair, round by round; the pairs of a round run at the same time. It returns what
+// was measured so far when ctx is cancelled, with its error.
+func (r *Runner) Measure(ctx context.Context, pairs []Pair) ([]Measurement, error) {
+	var tests []string
+	if r.Bandwidth {
+		tests = append(tests, SendBandwidth)
+	}
+	if r.Latency {
+		tests = append(tests, SendLatency)
+	}
+	rounds := Rounds(pairs)
+	var (
+		mu   sync.Mutex
+		all  []Measurement
+		done int
+	)
+	tell := func(round int, p Pair, test string, m *Measurement) {
+		mu.Lock()
+		defer mu.Unlock()
+		if m != nil {
+			all = append(all, *m)
+			done++
+		}
+		if r.Progress != nil {
+			r.Progress(Progress{Round: round + 1, Rounds: len(rounds), Done: done, Total: len(pairs) * len(tests), Pair: p, Test: test, Result: m})
+		}
+	}
+	for i, round := range rounds {
+		var g errgroup.Group
+		for k, p := range round {
+			g.Go(func() error {
+				for _, test := range tests {
+					if err := ctx.Err(); err != nil {
+						return err
+					}
+					tell(i, p, test, nil)
+					m := r.measure(ctx, p, test, r.port()+k)
+					tell(i, p, test, &m)
+				}
+				return nil
+			})
+		}
+		if err := g.Wait(); err != nil {
+			return all, err
+		}
+	}
+	return all, ctx.Err()
+}
+
+func (r *Runner) port() int {
+	if r.Port == 0 {
+		return 18515
+	}
+	return r.Port
+}
+
+func (r *Runner) limit() time.Duration {
+	if r.Limit == 0 {
+		return 3 * time.Minute
+	}
+	return r.Limit
+}
+
+// measure runs one test and judges it.
+func (r *Runner) measure(ctx context.Context, p Pair, test string, port int) Measurement {
+	m := Measurement{
+		From: p.Client.VM, To: p.Server.VM, FromHost: p.Client.Host, ToHost: p.Server.Host, Test: test,
+		Device: p.Client.Device, GIDIndex: p.Client.GID, MTU: min(p.Client.MTU, p.Server.MTU), Simulated: r.Simulated, Rows: []Row{},
+	}
+	if r.Now != nil {
+		m.Started = r.Now()
+	}
+	if p.Client.Device == "" || p.Server.Device == "" {
+		m.Verdict, m.Error = VerdictFail, "no RDMA device with an active port in "+missingDevice(p)
+		m.Hint = "look at the guest's checks: driver, port state, address"
+		return m
+	}
+	before, beforeErr := r.counters(ctx, p.Client)
+	out, err := r.exchange(ctx, p, test, port, &m)
+	after, afterErr := r.counters(ctx, p.Client)
+	fabric := Fabric{SameHost: p.SameHost(), LinkMbps: min(p.Client.LinkMbps, p.Server.LinkMbps)}
+	if r.Counters != nil && beforeErr == nil && afterErr == nil {
+		fabric.Counted, fabric.Packets = true, after-before
+	}
+	if err != nil {
+		m.Verdict, m.Error = VerdictFail, err.Error()
+		return m
+	}
+	r.read(test, out, &m)
+	if m.Error == "" {
+		Judge(&m, r.Mode, fabric)
+	}
+	return m
+}
+
+func missingDevice(p Pair) string {
+	if p.Client.Device == "" {
+		return p.Client.VM
+	}
+	return p.Server.VM
+}
+
+func (r *Runner) counters(ctx context.Context, n Node) (int64, error) {
+	if r.Counters == nil {
+		return 0, nil
+	}
+	return r.Counters(ctx, n.Host, n.Port)
+}
+
+// attempts is how often a client tries to reach a server that is still starting.
+const attempts = 3
+
+// exchange starts the server, then the client, and returns what the client printed: a server's own figures mean
+// nothing (its peak is 0 and it exits 0 even when the client failed).
+func (r *Runner) exchange(ctx context.Context, p Pair, test string, port int, m *Measurement) (Output, error) {
+	serverCtx, stopServer := context.WithCancel(ctx)
+	defer stopServer()
+	ready := make(chan struct{})
+	var once sync.Once
+	type ended struct {
+		out Output
+		err error
+	}
+	server := make(chan ended, 1)
+	go func() {
+		out, err := r.Shell.Exec(serverCtx, p.Server.VM, Command{
+			Line: r.line(test, p.Server, port, ""), Sudo: !p.Server.User,
+			OnLine: func(line string) {
+				if strings.Contains(line, "Waiting for client") {
+					once.Do(func() { close(ready) })
+				}
+			},
+		})
+		server <- ended{out, err}
+	}()
+	grace := time.NewTimer(10 * time.Second)
+	defer grace.Stop()
+	select {
+	case <-ready:
+	case <-grace.C: // old releases print no banner
+	case s := <-server:
+		if s.err != nil {
+			return Output{}, fmt.Errorf("server on %s: %w", p.Server.VM, s.err)
+		}
+		return Output{}, fmt.Errorf("server on %s ended before a client came: %s", p.Server.VM, firstCause(test, s.out))
+	case <-ctx.Done():
+		stopServer()
+		<-server
+		return Output{}, ctx.Err()
+	}
+	m.Command = r.line(test, p.Client, port, p.Server.IP)
+	var out Output
+	var err error
+	for try := range attempts {
+		out, err = r.Shell.Exec(ctx, p.Client.VM, Command{Line: m.Command, Sudo: !p.Client.User})
+		if err != nil || out.Exit == 0 || !connectFailed(test, out) || try == attempts-1 {
+			break
+		}
+	}
+	stopServer()
+	<-server
+	if err != nil {
+		return Output{}, fmt.Errorf("client on %s: %w", p.Client.VM, err)
+	}
+	return out, nil
+}
+
+// line is the command line of one side; peer is empty for the server. perftest hangs without limit when its peer dies,
+// hence timeout, and keeps its output back without a terminal, hence stdbuf.
+func (r *Runner) line(test string, n Node, port int, peer string) string {
+	limit := int(r.limit().Seconds())
+	line := fmt.Sprintf("stdbuf -oL timeout -k 5 %d %s -d %s -i 1 -x %d -p %d -F -a", limit, test, quote(n.Device), n.GID, port)
+	if test != SendLatency {
+		line += " --report_gbits"
+	}
+	if !n.User {
+		line = "ulimit -l unlimited; " + line
+	}
+	if peer != "" {
+		line += " " + quote(peer)
+	}
+	return line
+}
+
+// quote makes one word of the POSIX shell.
+func quote(s string) string {
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+func connectFailed(test string, out Output) bool {
+	return errorCode(test, out) == "connect_failed"
+}

@@ -1,0 +1,200 @@
+package perftest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A Node is one end of a measurement: the RDMA device in a guest, and the host port that its traffic leaves by.
+type Node struct {
+	VM       string
+	Host     string
+	Port     string // pNIC of the host that carries the traffic; "" unknown
+	IP       string // address of the RDMA interface
+	Device   string // verbs device in the guest
+	GID      int    // index of the RoCE v2 + IPv4 entry
+	MTU      int    // active_mtu of the port, bytes
+	LinkMbps int    // negotiated speed of the host port
+	User     bool   // the login user may lock enough memory: no sudo needed
+}
+
+// hostPort names what two tests at the same time must not share; VMs of one host share its port.
+func (n Node) hostPort() string { return n.Host + "/" + n.Port }
+
+// A Pair is one measurement, from the client to the server.
+type Pair struct{ Client, Server Node }
+
+// SameHost pairs never meet the fabric.
+func (p Pair) SameHost() bool { return p.Client.Host == p.Server.Host }
+
+func (p Pair) String() string { return p.Client.VM + " -> " + p.Server.VM }
+
+// Pairs gives what to measure: "ring" (each node to the next one, so that every node sends once and receives once),
+// "all" (every two nodes once), or "A:B" (one pair by VM name). The ring is laid so that neighbours live on different
+// hosts wherever that is possible, because a pair on one host says nothing of the fabric.
+func Pairs(nodes []Node, how string) ([]Pair, error) {
+	switch how {
+	case "", "ring":
+		return ring(nodes), nil
+	case "all":
+		var pairs []Pair
+		for i, a := range nodes {
+			for _, b := range nodes[i+1:] {
+				pairs = append(pairs, Pair{a, b})
+			}
+		}
+		return pairs, nil
+	}
+	from, to, ok := strings.Cut(how, ":")
+	if !ok {
+		return nil, fmt.Errorf("pairs %q: want ring, all or VM:VM", how)
+	}
+	a, b := node(nodes, from), node(nodes, to)
+	switch {
+	case a == nil:
+		return nil, fmt.Errorf("pairs %q: %q is not among the VMs", how, from)
+	case b == nil:
+		return nil, fmt.Errorf("pairs %q: %q is not among the VMs", how, to)
+	case a == b:
+		return nil, fmt.Errorf("pairs %q: a VM is not measured against itself", how)
+	}
+	return []Pair{{*a, *b}}, nil
+}
+
+func node(nodes []Node, vm string) *Node {
+	if i := slices.IndexFunc(nodes, func(n Node) bool { return n.VM == vm }); i >= 0 {
+		return &nodes[i]
+	}
+	return nil
+}
+
+func ring(nodes []Node) []Pair {
+	if len(nodes) < 2 {
+		return nil
+	}
+	laid := interleave(nodes)
+	pairs := make([]Pair, 0, len(laid))
+	for i, n := range laid {
+		pairs = append(pairs, Pair{n, laid[(i+1)%len(laid)]})
+	}
+	return pairs
+}
+
+// interleave orders nodes so that neighbours on the ring live on different hosts as far as the numbers allow: the
+// fullest hosts are dealt out first, over every second place, then over the places between.
+func interleave(nodes []Node) []Node {
+	byHost := map[string][]Node{}
+	var hosts []string
+	for _, n := range nodes {
+		if byHost[n.Host] == nil {
+			hosts = append(hosts, n.Host)
+		}
+		byHost[n.Host] = append(byHost[n.Host], n)
+	}
+	slices.SortStableFunc(hosts, func(a, b string) int { return len(byHost[b]) - len(byHost[a]) })
+	laid := make([]Node, len(nodes))
+	place := 0
+	for _, h := range hosts {
+		for _, n := range byHost[h] {
+			laid[place] = n
+			if place += 2; place >= len(laid) {
+				place = 1
+			}
+		}
+	}
+	return laid
+}
+
+// Rounds deals pairs into rounds in which no guest and no host port stands twice, so that the pairs of a round can be
+// measured at the same time without taking bandwidth from each other. N nodes on N hosts, all pairs: N-1 rounds, N
+// rounds where N is odd. Pairs on one host load no port and share only their guests.
+func Rounds(pairs []Pair) [][]Pair {
+	if rounds, ok := circle(pairs); ok {
+		return rounds
+	}
+	return greedy(pairs)
+}
+
+// circle is the round-robin tournament: node 0 sits still, the others move one place a round.
+func circle(pairs []Pair) ([][]Pair, bool) {
+	var names []string
+	ports := map[string]bool{}
+	find := map[[2]string]Pair{}
+	for _, p := range pairs {
+		for _, n := range []Node{p.Client, p.Server} {
+			if !slices.Contains(names, n.VM) {
+				names = append(names, n.VM)
+				ports[n.hostPort()] = true
+			}
+		}
+		find[[2]string{p.Client.VM, p.Server.VM}] = p
+	}
+	n := len(names)
+	if n < 3 || len(ports) != n || len(pairs) != n*(n-1)/2 || len(find) != len(pairs) {
+		return nil, false
+	}
+	if n%2 == 1 {
+		names = append(names, "") // whoever meets nobody rests
+		n++
+	}
+	rounds := make([][]Pair, 0, n-1)
+	for r := range n - 1 {
+		var round []Pair
+		for i := range n / 2 {
+			a, b := seat(r, i, n), seat(r, n-1-i, n)
+			if p, ok := find[[2]string{names[a], names[b]}]; ok {
+				round = append(round, p)
+			} else if p, ok := find[[2]string{names[b], names[a]}]; ok {
+				round = append(round, p)
+			}
+		}
+		rounds = append(rounds, round)
+	}
+	return rounds, true
+}
+
+// seat gives who sits on place i in round r of n: place 0 never moves.
+func seat(r, i, n int) int {
+	if i == 0 {
+		return 0
+	}
+	return 1 + (i-1+r)%(n-1)
+}
+
+// greedy puts each pair into the first round that has room, the busiest ports first.
+func greedy(pairs []Pair) [][]Pair {
+	load := map[string]int{}
+	for _, p := range pairs {
+		load[p.Client.hostPort()]++
+		load[p.Server.hostPort()]++
+	}
+	order := slices.Clone(pairs)
+	slices.SortStableFunc(order, func(a, b Pair) int {
+		weight := func(p Pair) int { return max(load[p.Client.hostPort()], load[p.Server.hostPort()]) }
+		return weight(b) - weight(a)
+	})
+	var rounds [][]Pair
+	var taken []map[string]bool
+	for _, p := range order {
+		keys := []string{"vm " + p.Client.VM, "vm " + p.Server.VM}
+		if !p.SameHost() {
+			keys = append(keys, p.Client.hostPort(), p.Server.hostPort())
+		}
+		r := 0
+		for ; r < len(rounds); r++ {
+			if !slices.ContainsFunc(keys, func(k string) bool { return taken[r][k] }) {
+				break
+			}
+		}
+		if r == len(rounds) {
+			rounds = append(rounds, nil)
+			taken = append(taken, map[string]bool{})
+		}
+		rounds[r] = append(rounds[r], p)
+		for _, k := range keys {
+			taken[r][k] = true
+		}
+	}
+	return rounds
+}

@@ -1,0 +1,157 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
+	uireport "github.com/rdma-setup/rdma-setup/ui/report"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/engine"
+)
+
+func newApplyCmd(e *Env) *cobra.Command {
+	var f planFlags
+	var output, planFile string
+	var yes bool
+	c := &cobra.Command{
+		Use:   "apply -f answers.yaml",
+		Short: "Preflight, plan, confirm, run, measure, report",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return signalled(cmd.Context(), e, func(ctx context.Context, stop <-chan struct{}) error {
+				s, a, err := f.begin(ctx, e, cmd)
+				if err != nil {
+					return err
+				}
+				defer s.close()
+				r := &runner{env: e, s: s, a: a, flags: f, yes: yes, json: output == "json", stop: stop}
+				return r.apply(ctx, planFile)
+			})
+		},
+	}
+	f.add(c)
+	outputFlag(c, &output, "text", "json")
+	c.Flags().StringVar(&planFile, "plan", "", "carry out exactly this plan (plan --out); refuse when the world has moved")
+	c.Flags().BoolVarP(&yes, "yes", "y", false, "accept all that the plan prints")
+	return c
+}
+
+// A runner carries an apply from the plan to the report.
+type runner struct {
+	env   *Env
+	s     *session
+	a     *answers.Answers
+	flags planFlags
+	yes   bool
+	json  bool
+	stop  <-chan struct{}
+}
+
+func (r *runner) apply(ctx context.Context, planFile string) error {
+	p, err := makePlan(ctx, r.s, r.a, r.flags)
+	if err != nil {
+		return err
+	}
+	if planFile != "" {
+		doc, err := savedPlan(planFile)
+		if err != nil {
+			return err
+		}
+		if doc.Hash != p.plan.Hash() {
+			return backends.Errorf(backends.KindRefused, "", "look at what changed with: rdma-setup plan -f ..., and save a new one with --out",
+				"the world or the answers have changed since %s was made: the plan would now be another", planFile)
+		}
+	}
+	if !p.plan.Empty() {
+		if err := r.consent(p); err != nil {
+			return err
+		}
+	}
+	res, runErr := r.s.carryOut(ctx, r.a, p, r.flags, r.stop, r.sink())
+	return r.finish(ctx, p, res, runErr)
+}
+
+// consent shows the plan and asks, unless --yes has answered already.
+func (r *runner) consent(p *planned) error {
+	if r.json && r.yes {
+		return nil
+	}
+	if err := plain.Plan(r.env.Stderr, p.plan); err != nil {
+		return err
+	}
+	if r.yes {
+		return nil
+	}
+	if !r.env.Terminal() {
+		return usage("add --yes to accept the plan as printed", "there is no terminal to confirm the plan on")
+	}
+	ok, err := r.env.Confirm("Carry this out")
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return backends.Errorf(backends.KindInterrupted, "", "", "not confirmed: nothing was changed")
+	}
+	return nil
+}
+
+// sink shows events; the engine's own result is held back, because measurements and the report still follow it.
+func (r *runner) sink() engine.Sink {
+	show := plain.Lines(r.env.Stderr)
+	if r.json {
+		show = plain.JSONLines(r.env.Stdout)
+	}
+	return func(e engine.Event) {
+		if e.Type != engine.EventResult {
+			show(e)
+		}
+	}
+}
+
+// finish measures when the run got to its end, keeps and prints the report, and gives the exit code.
+func (r *runner) finish(ctx context.Context, p *planned, res engine.Result, runErr error) error {
+	out := outcome{Status: res.Status, Run: res.Run, Text: joined(res.Notes)}
+	code := res.Status.Exit()
+	var err error
+	if runErr == nil && (res.Status == engine.StatusDone || res.Status == engine.StatusUnchanged) {
+		out.Measurements, err = r.s.measure(ctx, r.a, r.a.Measure.Pairs, r.progress())
+		if err != nil {
+			runErr = err
+		}
+	}
+	rep, err := r.s.report(r.a, p, res, out.Measurements)
+	if err != nil {
+		runErr = errors.Join(runErr, err)
+	}
+	if code == exitOK && measuredBadly(out.Measurements) {
+		code = exitFailed
+	}
+	if runErr != nil {
+		out.Err, out.Hint = runErr.Error(), backends.HintOf(runErr)
+		if code == exitOK || code == exitFailed {
+			code = exitCode(runErr)
+		}
+	}
+	if r.json {
+		if err := r.writeResult(out, code); err != nil {
+			return err
+		}
+	} else if rep != nil {
+		if err := uireport.Terminal(r.env.Stdout, rep, r.env.theme()); err != nil {
+			return err
+		}
+		if res.Run != "" {
+			fmt.Fprintf(r.env.Stderr, "run %s; again in full: rdma-setup report %s; undo: rdma-setup rollback %s\n", res.Run, res.Run, res.Run)
+		}
+	}
+	r.s.keepLab(code)
+	if runErr != nil {
+		return &codeError{code: code, err: runErr}
+	}
+	return exit(code)
+}

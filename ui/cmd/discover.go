@@ -1,0 +1,164 @@
+package cmd
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// nicFilter chooses which pNICs discover shows.
+type nicFilter struct {
+	speed, mac, driver string
+	rdma, all          bool
+}
+
+func newDiscoverCmd(e *Env) *cobra.Command {
+	var output string
+	var f nicFilter
+	c := &cobra.Command{
+		Use:   "discover",
+		Short: "Show hosts and pNICs, GPUs and VMs, and which pNICs can carry RDMA",
+		Long:  "Show hosts and pNICs, GPUs and VMs, and which pNICs can carry RDMA and why. Reads only.",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			set, err := settings(e, cmd)
+			if err != nil {
+				return err
+			}
+			keep, err := f.compile()
+			if err != nil {
+				return err
+			}
+			s, err := open(cmd.Context(), e, set, nil)
+			if err != nil {
+				return err
+			}
+			defer s.close()
+			inv, err := s.vc.Inventory(cmd.Context(), backends.Scope{})
+			if err != nil {
+				return err
+			}
+			eligible := 0
+			for i := range inv.Hosts {
+				inv.Hosts[i].NICs, eligible = filtered(inv.Hosts[i].NICs, keep, eligible)
+			}
+			s.vc.Close()
+			inv.APICalls = s.vc.Calls()
+			if err := printInventory(e, output, inv); err != nil {
+				return err
+			}
+			if eligible == 0 && f == (nicFilter{all: f.all}) {
+				return nothingEligible(inv)
+			}
+			return nil
+		},
+	}
+	outputFlag(c, &output, "table", "json", "yaml")
+	c.Flags().StringVar(&f.speed, "speed", "", "only pNICs of this link speed, 100G")
+	c.Flags().StringVar(&f.mac, "mac", "", "only the pNIC with this MAC")
+	c.Flags().StringVar(&f.driver, "driver", "", "only pNICs of this driver, nmlx5_core")
+	c.Flags().BoolVar(&f.rdma, "rdma", false, "only pNICs with an RDMA device")
+	c.Flags().BoolVar(&f.all, "all", false, "everything, also what can never carry RDMA (the default where no filter is given)")
+	return c
+}
+
+// compile checks the filter's words.
+func (f nicFilter) compile() (func(backends.NIC) bool, error) {
+	speed := answers.Speed(0)
+	if f.speed != "" {
+		parsed, err := answers.ParseSpeed(f.speed)
+		if err != nil {
+			return nil, usage("write it like 100G, 25G or 2500M", "--speed %q: %v", f.speed, err)
+		}
+		speed = parsed
+	}
+	mac := ""
+	if f.mac != "" {
+		parsed, err := answers.ParseMAC(f.mac)
+		if err != nil {
+			return nil, usage("write it like 0c:42:a1:aa:bb:cc", "--mac %q: %v", f.mac, err)
+		}
+		mac = string(parsed)
+	}
+	return func(n backends.NIC) bool {
+		return (speed == 0 || n.SpeedMbps == speed.Mbps()) && (mac == "" || strings.EqualFold(n.MAC, mac)) &&
+			(f.driver == "" || n.Driver == f.driver) && (!f.rdma || n.RDMADevice != "")
+	}, nil
+}
+
+func filtered(nics []backends.NIC, keep func(backends.NIC) bool, eligible int) ([]backends.NIC, int) {
+	out := []backends.NIC{}
+	for _, n := range nics {
+		if !keep(n) {
+			continue
+		}
+		if n.Eligible {
+			eligible++
+		}
+		out = append(out, n)
+	}
+	return out, eligible
+}
+
+func printInventory(e *Env, output string, inv *backends.Inventory) error {
+	switch output {
+	case "json":
+		return writeJSON(e.Stdout, inv)
+	case "yaml":
+		return writeYAML(e, inv)
+	}
+	return plain.Inventory(e.Stdout, inv)
+}
+
+// writeYAML prints the JSON document in YAML, with the same keys.
+func writeYAML(e *Env, v any) error {
+	var b strings.Builder
+	if err := writeJSON(&b, v); err != nil {
+		return err
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal([]byte(b.String()), &doc); err != nil {
+		return err
+	}
+	blockStyle(&doc)
+	enc := yaml.NewEncoder(e.Stdout)
+	enc.SetIndent(2)
+	defer enc.Close()
+	return enc.Encode(&doc)
+}
+
+func blockStyle(n *yaml.Node) {
+	n.Style = 0
+	for _, c := range n.Content {
+		blockStyle(c)
+	}
+}
+
+// nothingEligible says that no pNIC can carry RDMA and names what was seen instead.
+func nothingEligible(inv *backends.Inventory) error {
+	seen := map[string]int{}
+	var order []string
+	for _, h := range inv.Hosts {
+		for _, n := range h.NICs {
+			why := n.Driver + " (" + n.Why + ")"
+			if seen[why]++; seen[why] == 1 {
+				order = append(order, why)
+			}
+		}
+	}
+	var parts []string
+	for _, why := range order {
+		parts = append(parts, fmt.Sprintf("%d x %s", seen[why], why))
+	}
+	if len(parts) == 0 {
+		parts = []string{"no pNIC at all"}
+	}
+	return backends.Errorf(backends.KindRefused, "", "RoCE needs an adapter with an RDMA device: ConnectX-4 or later, BlueField, Intel E810, Broadcom or Marvell with RoCE",
+		"none of the %d hosts has a pNIC that can carry RDMA; seen: %s", len(inv.Hosts), strings.Join(parts, ", "))
+}

@@ -1,0 +1,210 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/ui/live"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/engine"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/report"
+)
+
+// fabric is the world as the wizard sees it.
+type fabric struct {
+	s    *session
+	file string // where the answers are saved
+	last *planned
+}
+
+// Default implements live.Fabric.
+func (f *fabric) Default() live.Login {
+	set := f.s.set
+	return live.Login{URL: set.URL, Username: set.Username, Password: set.Password, Thumbprint: set.Thumbprint}
+}
+
+// Simulated implements live.Fabric.
+func (f *fabric) Simulated() bool { return f.s.lab != nil || f.s.simulated }
+
+// config is how the wizard connects; it never asks on the terminal, which the screen has.
+func (f *fabric) config(l live.Login, unknown **live.Fingerprint) vsphere.Config {
+	set := f.s.set
+	return vsphere.Config{
+		URL: l.URL, Username: l.Username, Thumbprint: l.Thumbprint, CAFiles: caFiles(set.CACerts), Insecure: set.Insecure,
+		UserAgent: "rdma-setup/" + version,
+		Password:  func(context.Context) (string, error) { return l.Password, nil },
+		Confirm: func(_ context.Context, host, sha256 string) (bool, error) {
+			*unknown = &live.Fingerprint{Host: host, SHA256: sha256}
+			return false, nil
+		},
+	}
+}
+
+// Reachable implements live.Fabric.
+func (f *fabric) Reachable(ctx context.Context, l live.Login) error {
+	var unknown *live.Fingerprint
+	err := vsphere.Probe(ctx, f.config(l, &unknown))
+	if unknown != nil {
+		return unknown
+	}
+	return err
+}
+
+// Connect implements live.Fabric.
+func (f *fabric) Connect(ctx context.Context, l live.Login) (*backends.Inventory, error) {
+	var unknown *live.Fingerprint
+	vc, err := vsphere.Dial(ctx, f.config(l, &unknown))
+	if err != nil {
+		return nil, err
+	}
+	if f.s.vc != nil {
+		f.s.vc.Close()
+	}
+	f.s.vc, f.s.guests = vc, nil
+	inv, err := vc.Inventory(ctx, backends.Scope{})
+	if err != nil {
+		return nil, err
+	}
+	f.s.note(inv)
+	return inv, nil
+}
+
+// Choose implements live.Fabric.
+func (f *fabric) Choose(a *answers.Answers, inv *backends.Inventory) map[string]string {
+	picks := map[string]string{}
+	for _, name := range a.Hosts.Names {
+		if h := inv.Host(name); h != nil {
+			if nic := plan.Pick(a, h); nic != nil {
+				picks[name] = nic.Device
+			}
+		}
+	}
+	return picks
+}
+
+// Propose implements live.Fabric: what the answers leave open is filled from what is there, what they say stays.
+func (f *fabric) Propose(a *answers.Answers, inv *backends.Inventory) *answers.Answers {
+	if a.NIC.Speed == 0 && len(a.NIC.MACs) == 0 && a.NIC.Driver == "" && a.NIC.Device == "" {
+		fastest := 0
+		for _, h := range inv.Hosts {
+			for _, n := range h.NICs {
+				if n.Eligible {
+					fastest = max(fastest, n.SpeedMbps)
+				}
+			}
+		}
+		a.NIC.Speed = answers.Speed(fastest)
+	}
+	if len(a.VMs) == 0 && len(a.Hosts.Names) > 0 {
+		proposeVMs(a, inv)
+	}
+	return a
+}
+
+// proposeVMs takes the powered-on Linux VMs of the chosen hosts and counts addresses up in a network of their own.
+func proposeVMs(a *answers.Answers, inv *backends.Inventory) {
+	chosen := map[string]bool{}
+	for _, h := range a.Hosts.Names {
+		chosen[h] = true
+	}
+	next := netip.MustParseAddr("192.168.50.11")
+	for _, v := range inv.VMs {
+		if !chosen[v.Host] || v.Template || v.Power != "poweredOn" || v.VCenterVM || v.FaultTolerant || strings.Contains(strings.ToLower(v.GuestID), "win") {
+			continue
+		}
+		vm := answers.DefaultVM(v.Name)
+		vm.IP = netip.PrefixFrom(next, 24)
+		next = next.Next()
+		a.VMs = append(a.VMs, vm)
+	}
+}
+
+// Survey implements live.Fabric.
+func (f *fabric) Survey(ctx context.Context, a *answers.Answers) (*backends.Inventory, error) {
+	return f.s.survey(ctx, a)
+}
+
+// Preflight implements live.Fabric.
+func (f *fabric) Preflight(ctx context.Context, a *answers.Answers, inv *backends.Inventory) []checks.Finding {
+	found := f.s.preflight(ctx, a, inv, planFlags{})
+	f.last = &planned{inv: inv, findings: found}
+	return found
+}
+
+// Plan implements live.Fabric.
+func (f *fabric) Plan(a *answers.Answers, inv *backends.Inventory) (*plan.Plan, error) {
+	p, err := plan.Build(a, inv, plan.Options{})
+	if f.last != nil {
+		f.last.plan = p
+	}
+	return p, err
+}
+
+// Apply implements live.Fabric.
+func (f *fabric) Apply(ctx context.Context, a *answers.Answers, p *plan.Plan, stop <-chan struct{}, sink engine.Sink) (engine.Result, error) {
+	f.last.plan = p
+	return f.s.carryOut(ctx, a, f.last, planFlags{}, stop, sink)
+}
+
+// Measure implements live.Fabric.
+func (f *fabric) Measure(ctx context.Context, a *answers.Answers, progress func(perftest.Progress)) ([]perftest.Measurement, error) {
+	return f.s.measure(ctx, a, a.Measure.Pairs, progress)
+}
+
+// Report implements live.Fabric.
+func (f *fabric) Report(a *answers.Answers, res engine.Result, found []checks.Finding, measured []perftest.Measurement) (*report.Report, error) {
+	f.last.findings = found
+	f.s.keepLab(res.Status.Exit())
+	return f.s.report(a, f.last, res, measured)
+}
+
+// SaveAnswers implements live.Fabric.
+func (f *fabric) SaveAnswers(a *answers.Answers) (string, error) {
+	words, err := text(a)
+	if err != nil {
+		return "", err
+	}
+	if err := renameio.WriteFile(f.file, []byte(words), 0o600); err != nil {
+		return "", backends.Errorf(backends.KindPermanent, "", "start rdma-setup in a directory that you may write to", "the answers cannot be saved: %w", err)
+	}
+	path, err := filepath.Abs(f.file)
+	return path, err
+}
+
+// ReplayCommand implements live.Fabric.
+func (f *fabric) ReplayCommand(answersPath string) string {
+	cmd := "rdma-setup apply -f " + shellWord(answersPath)
+	if f.s.lab != nil {
+		cmd += " --lab"
+	}
+	return cmd
+}
+
+// shellWord quotes a path for a POSIX shell where that is needed.
+func shellWord(s string) string {
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:@", r))
+	}) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+var errNoTerminal = errors.New("the wizard needs a terminal")
+
+// noTerminal says how to go on without one.
+func noTerminal() error {
+	return usage("replay saved answers with: rdma-setup apply -f answers.yaml --yes; rdma-setup generate answers prints some to begin with", "%w", errNoTerminal)
+}
+
+var _ live.Fabric = (*fabric)(nil)

@@ -1,0 +1,74 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab"
+)
+
+func newLabCmd(e *Env) *cobra.Command {
+	var o lab.Options
+	var idle time.Duration
+	c := &cobra.Command{
+		Use:   "lab",
+		Short: "Serve a simulated data centre until interrupted",
+		Long: `Serve a simulated data centre until interrupted: a vCenter, ESXi shells and Linux guests that refuse what the real
+ones refuse. Prints "ready" on stdout; the directory of --dir then holds answers, known_hosts, a key and the file env,
+which a shell can source.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return signalled(cmd.Context(), e, func(ctx context.Context, stop <-chan struct{}) error {
+				l, err := lab.Start(ctx, o)
+				if err != nil {
+					return usage("see: rdma-setup lab --help", "%v", err)
+				}
+				defer l.Close()
+				fmt.Fprintln(e.Stdout, "ready")
+				if o.Dir != "" {
+					fmt.Fprintf(e.Stderr, "lab: %s; for a shell: set -a; . %s/env; set +a\n", l.URL(), o.Dir)
+				}
+				waitIdle(ctx, stop, l, idle)
+				return nil
+			})
+		},
+	}
+	c.Flags().IntVar(&o.Hosts, "hosts", 4, "number of ESXi hosts")
+	c.Flags().IntVar(&o.VMs, "vms", 8, "number of VMs")
+	c.Flags().StringVar(&o.Scenario, "scenario", "healthy", "what the data centre is like: "+lab.ScenarioHelp())
+	c.Flags().DurationVar(&o.Latency, "latency", 0, "delay of every vCenter call")
+	c.Flags().DurationVar(&o.RebootTime, "reboot-time", 3*time.Second, "how long a host takes to reboot")
+	c.Flags().StringArrayVar(&o.Faults, "fault", nil, "a fault rule, such as host=esx-02,method=EnableRuleset,nth=1,do=fault:NoPermission")
+	c.Flags().StringVar(&o.Listen, "listen", "127.0.0.1:0", "address of the vCenter")
+	c.Flags().StringVar(&o.Dir, "dir", "", "directory for answers, known_hosts, key and env")
+	c.Flags().DurationVar(&idle, "idle-exit", 0, "end by itself after this time without a call; 0: never")
+	return c
+}
+
+// waitIdle returns when the lab is to end: interrupted, or nobody has called for the given time.
+func waitIdle(ctx context.Context, stop <-chan struct{}, l *lab.Lab, idle time.Duration) {
+	var tick <-chan time.Time
+	if idle > 0 {
+		t := time.NewTicker(max(time.Second, idle/10))
+		defer t.Stop()
+		tick = t.C
+	}
+	calls, since := -1, time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-stop:
+			return
+		case now := <-tick:
+			if n := l.Calls(); n != calls {
+				calls, since = n, now
+			} else if now.Sub(since) >= idle {
+				return
+			}
+		}
+	}
+}

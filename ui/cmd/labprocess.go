@@ -1,0 +1,168 @@
+package cmd
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// LabFlags size a private lab.
+type LabFlags struct {
+	Hosts, VMs int
+	Scenario   string
+}
+
+// A labProcess is the lab in a process of its own, so that a panic in the simulator cannot take the run down, and so
+// that it outlives the screen: it is kept until the run is finished.
+type labProcess struct {
+	Dir   string `json:"dir"`
+	PID   int    `json:"pid"`
+	state string // file that names it for the next command
+	keep  bool   // a run is not finished
+}
+
+// startLab finds the lab that an unfinished run left, or starts one.
+func startLab(ctx context.Context, e *Env, set *Settings) (*labProcess, error) {
+	state := filepath.Join(set.StateDir, "lab.json")
+	if lab := runningLab(state); lab != nil {
+		return lab, nil
+	}
+	if err := os.MkdirAll(set.StateDir, 0o700); err != nil {
+		return nil, backends.Errorf(backends.KindPermanent, "", "choose another place with --state-dir", "the lab needs a directory: %w", err)
+	}
+	dir, err := os.MkdirTemp(set.StateDir, "lab-")
+	if err != nil {
+		return nil, backends.Errorf(backends.KindPermanent, "", "choose another place with --state-dir", "the lab needs a directory: %w", err)
+	}
+	self, err := e.Executable()
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"lab", "--dir", dir, "--idle-exit", "30m"}
+	if set.LabArgs.Hosts > 0 {
+		args = append(args, "--hosts", strconv.Itoa(set.LabArgs.Hosts))
+	}
+	if set.LabArgs.VMs > 0 {
+		args = append(args, "--vms", strconv.Itoa(set.LabArgs.VMs))
+	}
+	if set.LabArgs.Scenario != "" {
+		args = append(args, "--scenario", set.LabArgs.Scenario)
+	}
+	lab := &labProcess{Dir: dir, state: state}
+	if err := lab.start(ctx, self, args); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	b, err := json.Marshal(lab)
+	if err == nil {
+		err = os.WriteFile(state, b, 0o600)
+	}
+	return lab, err
+}
+
+// start runs the child in a session of its own, away from the terminal's signals, and waits for its "ready".
+func (l *labProcess) start(ctx context.Context, self string, args []string) error {
+	cmd := exec.Command(self, args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	log, err := os.OpenFile(filepath.Join(l.Dir, "lab.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd.Stderr = log
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start the lab: %w", err)
+	}
+	l.PID = cmd.Process.Pid
+	ready := make(chan bool, 1)
+	go func() {
+		lines := bufio.NewScanner(out)
+		ready <- lines.Scan() && strings.TrimSpace(lines.Text()) == "ready"
+		_ = cmd.Wait()
+	}()
+	select {
+	case ok := <-ready:
+		if ok {
+			return nil
+		}
+		why, _ := os.ReadFile(filepath.Join(l.Dir, "lab.log"))
+		return fmt.Errorf("the lab did not start: %s", strings.TrimSpace(string(why)))
+	case <-time.After(time.Minute):
+		l.kill()
+		return errors.New("the lab did not start within a minute")
+	case <-ctx.Done():
+		l.kill()
+		return ctx.Err()
+	}
+}
+
+// runningLab gives the lab that the state file names, as long as its process lives.
+func runningLab(state string) *labProcess {
+	b, err := os.ReadFile(state)
+	if err != nil {
+		return nil
+	}
+	l := &labProcess{state: state}
+	if json.Unmarshal(b, l) != nil || l.PID <= 1 || syscall.Kill(l.PID, 0) != nil {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Join(l.Dir, "env")); err != nil {
+		return nil
+	}
+	return l
+}
+
+// into points the settings at the lab; what flags and environment said of a real vCenter does not count.
+func (l *labProcess) into(set *Settings) {
+	b, err := os.ReadFile(filepath.Join(l.Dir, "env"))
+	if err != nil {
+		return
+	}
+	targets := map[string]*string{
+		"GOVC_URL": &set.URL, "GOVC_USERNAME": &set.Username, "GOVC_PASSWORD": &set.Password, "GOVC_TLS_CA_CERTS": &set.CACerts,
+		"RDMA_SETUP_KNOWN_HOSTS": &set.KnownHosts, "RDMA_SETUP_SSH_KEY": &set.SSHKey, "RDMA_SETUP_ESXI_PASSWORD": &set.ESXiPassword,
+		"RDMA_SETUP_GUEST_PASSWORD": &set.GuestPassword, "RDMA_SETUP_SUDO_PASSWORD": &set.SudoPassword,
+	}
+	for line := range strings.Lines(string(b)) {
+		key, value, ok := strings.Cut(strings.TrimSpace(line), "=")
+		if into := targets[key]; ok && into != nil {
+			*into = strings.Trim(value, `'"`)
+		}
+	}
+	set.Thumbprint, set.Insecure, set.Jump = "", false, ""
+}
+
+// answersFile is the lab's own answers for a mode.
+func (l *labProcess) answersFile(mode string) string {
+	return filepath.Join(l.Dir, "answers-"+mode+".yaml")
+}
+
+// release ends the lab unless an unfinished run needs it again.
+func (l *labProcess) release() {
+	if l.keep {
+		return
+	}
+	l.kill()
+	_ = os.Remove(l.state)
+	_ = os.RemoveAll(l.Dir)
+}
+
+func (l *labProcess) kill() {
+	if l.PID > 1 {
+		_ = syscall.Kill(l.PID, syscall.SIGTERM)
+	}
+}

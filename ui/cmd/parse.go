@@ -1,0 +1,72 @@
+package cmd
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdma-setup/rdma-setup/backends/transcript"
+)
+
+func newParseCmd(e *Env) *cobra.Command {
+	var list bool
+	c := &cobra.Command{
+		Use:   "parse TOOL [FILE]",
+		Short: "Turn a tool's output into JSON",
+		Long:  "Turn the output of a tool of the field (FILE, else stdin) into JSON. Exit 1 when the tool failed or the text is not understood.",
+		Args:  cobra.MaximumNArgs(2),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveDefault
+			}
+			return toolNames(), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			if list {
+				for _, name := range toolNames() {
+					fmt.Fprintln(e.Stdout, name)
+				}
+				return nil
+			}
+			if len(args) == 0 {
+				return usage("rdma-setup parse --list names them", "which tool printed it?")
+			}
+			in := e.Stdin
+			if len(args) == 2 && args[1] != "-" {
+				f, err := os.Open(args[1])
+				if err != nil {
+					return usage("", "%v", err)
+				}
+				defer f.Close()
+				in = f
+			}
+			return parseTool(e.Stdout, args[0], in)
+		},
+	}
+	c.Flags().BoolVar(&list, "list", false, "name the tools")
+	return c
+}
+
+func toolNames() []string {
+	var names []string
+	for _, t := range transcript.Tools() {
+		names = append(names, t.ID)
+	}
+	return names
+}
+
+func parseTool(w io.Writer, id string, in io.Reader) error {
+	res, err := transcript.Parse(id, in)
+	if err != nil {
+		return usage("rdma-setup parse --list names the tools", "%v", err)
+	}
+	if err := writeJSON(w, res); err != nil {
+		return err
+	}
+	if res.Failed() {
+		return exit(exitFailed)
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+package cmd
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+)
+
+func newPlanCmd(e *Env) *cobra.Command {
+	var f planFlags
+	var output, out string
+	var detailed bool
+	c := &cobra.Command{
+		Use:   "plan -f answers.yaml",
+		Short: "Show the changes and what they cost; writes nothing anywhere",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, a, err := f.begin(cmd.Context(), e, cmd)
+			if err != nil {
+				return err
+			}
+			defer s.close()
+			p, err := makePlan(cmd.Context(), s, a, f)
+			if err != nil {
+				return err
+			}
+			doc := planDocument(p, s.vc.Calls())
+			if out != "" {
+				if err := writePlanFile(out, doc); err != nil {
+					return err
+				}
+			}
+			if err := printPlan(e.Stdout, output, p.plan, doc); err != nil {
+				return err
+			}
+			if detailed && !p.plan.Empty() {
+				return exit(exitChanges)
+			}
+			return nil
+		},
+	}
+	f.add(c)
+	outputFlag(c, &output, "text", "json", "markdown")
+	c.Flags().StringVar(&out, "out", "", "also write the plan as JSON into this file, for apply --plan")
+	c.Flags().BoolVar(&detailed, "detailed-exitcode", false, "exit 10 when there are changes")
+	return c
+}
+
+// A planDoc is the JSON of a plan that CLI.md promises.
+type planDoc struct {
+	Hash     string           `json:"hash"`
+	Mode     string           `json:"mode"`
+	Changes  []plan.Change    `json:"changes"`
+	Brackets []plan.Bracket   `json:"brackets"`
+	Checks   []checks.Finding `json:"checks"`
+	Reboots  planReboots      `json:"reboots"`
+	Notes    []string         `json:"notes"`
+	Stages   int              `json:"stages"`
+	APICalls int              `json:"api_calls"`
+}
+
+type planReboots struct {
+	Hosts int `json:"hosts"`
+	VMs   int `json:"vm_power_cycles"`
+}
+
+func planDocument(p *planned, calls int) planDoc {
+	n := p.plan.Ceiling()
+	return planDoc{
+		Hash: p.plan.Hash(), Mode: p.plan.Mode, Changes: append([]plan.Change{}, p.plan.Changes...), Brackets: append([]plan.Bracket{}, p.plan.Brackets...),
+		Checks: append([]checks.Finding{}, p.findings...), Reboots: planReboots{n.HostReboots, n.PowerCycles},
+		Notes: append([]string{}, p.plan.Notes...), Stages: p.plan.Stages, APICalls: calls,
+	}
+}
+
+func printPlan(w io.Writer, output string, p *plan.Plan, doc planDoc) error {
+	switch output {
+	case "json":
+		return writeJSON(w, doc)
+	case "markdown":
+		return plain.Markdown(w, p)
+	}
+	return plain.Plan(w, p)
+}
+
+func writePlanFile(path string, doc planDoc) error {
+	b, err := json.MarshalIndent(doc, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, append(b, '\n'), 0o600); err != nil {
+		return backends.Errorf(backends.KindPermanent, "", "", "the plan could not be written: %w", err)
+	}
+	return nil
+}
+
+// savedPlan reads what plan --out wrote.
+func savedPlan(path string) (*planDoc, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, usage("make one with: rdma-setup plan -f answers.yaml --out FILE", "plan: %v", err)
+	}
+	var doc planDoc
+	if err := json.Unmarshal(b, &doc); err != nil || doc.Hash == "" {
+		return nil, usage("make one with: rdma-setup plan -f answers.yaml --out FILE", "plan %s: not a plan: %v", path, err)
+	}
+	return &doc, nil
+}

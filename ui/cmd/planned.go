@@ -1,0 +1,171 @@
+package cmd
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+)
+
+// planFlags decide what is planned beside the answers.
+type planFlags struct {
+	file     string
+	skip     []string
+	limit    []string
+	forceNIC []string
+	parallel int
+}
+
+func (f *planFlags) add(c *cobra.Command) {
+	c.Flags().StringVarP(&f.file, "file", "f", "", "answers file; - reads stdin")
+	c.Flags().StringSliceVar(&f.skip, "skip", nil, "ids of checks or changes to leave out")
+	c.Flags().StringSliceVar(&f.limit, "limit", nil, "only these hosts and their VMs (try one pair first)")
+	c.Flags().StringSliceVar(&f.forceNIC, "force-nic", nil, "HOST/vmnicN: take this pNIC although it is in use")
+	c.Flags().IntVar(&f.parallel, "parallel", 0, "targets at the same time (default from the answers, 16)")
+}
+
+func (f *planFlags) options() plan.Options {
+	return plan.Options{Skip: f.skip, Limit: f.limit, ForceNIC: f.forceNIC}
+}
+
+// record keeps the flags in the journal: resume needs the same.
+func (f *planFlags) record() map[string]string {
+	m := map[string]string{}
+	for name, list := range map[string][]string{"skip": f.skip, "limit": f.limit, "force-nic": f.forceNIC} {
+		if len(list) > 0 {
+			m[name] = strings.Join(list, ",")
+		}
+	}
+	return m
+}
+
+// recorded takes them from there again.
+func recorded(m map[string]string) planFlags {
+	split := func(s string) []string {
+		if s == "" {
+			return nil
+		}
+		return strings.Split(s, ",")
+	}
+	return planFlags{skip: split(m["skip"]), limit: split(m["limit"]), forceNIC: split(m["force-nic"])}
+}
+
+// load reads the answers that -f names; with --lab and no -f they are the lab's own.
+func (f *planFlags) load(e *Env, s *labProcess) (*answers.Answers, error) {
+	file := f.file
+	if file == "" {
+		if s == nil {
+			return nil, usage("give -f answers.yaml; the wizard writes one, and rdma-setup generate answers prints one to begin with", "no answers are given")
+		}
+		file = s.answersFile("pvrdma")
+	}
+	var b []byte
+	var err error
+	if file == "-" {
+		b, err = io.ReadAll(io.LimitReader(e.Stdin, 16<<20))
+		file = "stdin"
+	} else {
+		b, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return nil, usage("", "answers: %v", err)
+	}
+	a, err := answers.Load(bytes.NewReader(b), file)
+	if err != nil {
+		return nil, err
+	}
+	if f.parallel > 0 {
+		a.Run.Parallel = f.parallel
+	}
+	return a, nil
+}
+
+// text is the answers as the journal keeps them.
+func text(a *answers.Answers) (string, error) {
+	var b strings.Builder
+	err := answers.Save(&b, a)
+	return b.String(), err
+}
+
+// begin loads the answers and opens the session they name.
+func (f *planFlags) begin(ctx context.Context, e *Env, cmd *cobra.Command) (*session, *answers.Answers, error) {
+	set, err := settings(e, cmd)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !set.Lab || f.file != "" {
+		a, err := f.load(e, nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := sameVCenter(cmd, set, a); err != nil {
+			return nil, nil, err
+		}
+		s, err := open(ctx, e, set, a)
+		return s, a, err
+	}
+	s, err := open(ctx, e, set, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	a, err := f.load(e, s.lab)
+	if err != nil {
+		s.close()
+		return nil, nil, err
+	}
+	return s, a, nil
+}
+
+// sameVCenter refuses to guess when environment and answers name different vCenters.
+func sameVCenter(cmd *cobra.Command, set *Settings, a *answers.Answers) error {
+	if set.URL == "" || a.VCenter.URL == "" || cmd.Flags().Changed("url") || set.Lab {
+		return nil
+	}
+	if answers.HostOf(set.URL) != answers.HostOf(a.VCenter.URL) {
+		return usage("give --url to say which one is meant", "the environment names vCenter %s, the answers name %s", set.URL, a.VCenter.URL)
+	}
+	return nil
+}
+
+// A planned world is what survey, preflight and plan gave.
+type planned struct {
+	inv      *backends.Inventory
+	findings []checks.Finding
+	plan     *plan.Plan
+}
+
+// makePlan surveys, runs the preflight and plans. A failed check that is not skipped refuses.
+func makePlan(ctx context.Context, s *session, a *answers.Answers, f planFlags) (*planned, error) {
+	inv, err := s.survey(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	p := &planned{inv: inv, findings: s.preflight(ctx, a, inv, f)}
+	p.plan, err = plan.Build(a, inv, f.options())
+	if err != nil {
+		return p, err
+	}
+	return p, preflightRefusal(p.findings)
+}
+
+// preflightRefusal turns failed checks into a refusal, one reason a check and target.
+func preflightRefusal(findings []checks.Finding) error {
+	var r plan.Refused
+	for _, f := range findings {
+		if f.Status == checks.Fail {
+			r.Refusals = append(r.Refusals, plan.Refusal{Target: f.Target, Check: f.ID, Why: f.ID + ": " + f.Evidence, Remedy: f.Remedy})
+		}
+	}
+	if len(r.Refusals) == 0 {
+		return nil
+	}
+	return &r
+}

@@ -1,0 +1,199 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/engine"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+)
+
+func newResumeCmd(e *Env) *cobra.Command {
+	return carryOnCmd(e, "resume [RUN]", "Carry on a run that was interrupted or failed on some targets", carryOn{name: "resume"})
+}
+
+func newRollbackCmd(e *Env) *cobra.Command {
+	return carryOnCmd(e, "rollback [RUN]", "Set everything that a run changed back to what it was", carryOn{name: "rollback", back: true})
+}
+
+// carryOn is what resume and rollback share: both take up the journal of a run.
+type carryOn struct {
+	name string
+	back bool
+}
+
+func carryOnCmd(e *Env, use, short string, c carryOn) *cobra.Command {
+	var output, file string
+	var yes bool
+	cmd := &cobra.Command{
+		Use:               use,
+		Short:             short,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeRuns(e),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			set, err := settings(e, cmd)
+			if err != nil {
+				return err
+			}
+			run, err := chosenRun(set, args)
+			if err != nil {
+				return err
+			}
+			return signalled(cmd.Context(), e, func(ctx context.Context, stop <-chan struct{}) error {
+				return c.do(ctx, e, cmd, set, run, file, yes, output == "json", stop)
+			})
+		},
+	}
+	outputFlag(cmd, &output, "text", "json")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "accept what is printed")
+	cmd.Flags().StringVarP(&file, "file", "f", "", "answers; refused where they differ from the run's")
+	return cmd
+}
+
+func chosenRun(set *Settings, args []string) (string, error) {
+	if len(args) == 1 {
+		return args[0], nil
+	}
+	return journal.LastChanged(set.StateDir)
+}
+
+func (c carryOn) do(ctx context.Context, e *Env, cmd *cobra.Command, set *Settings, run, file string, yes, asJSON bool, stop <-chan struct{}) error {
+	st, err := journal.Read(set.StateDir, run)
+	if err != nil {
+		return err
+	}
+	a, err := answers.Load(strings.NewReader(st.Header.Answers), "the journal of "+run)
+	if err != nil {
+		return err
+	}
+	f := recorded(st.Header.Options)
+	given := ""
+	if file != "" {
+		f.file = file
+		other, err := f.load(e, nil)
+		if err != nil {
+			return err
+		}
+		if given, err = text(other); err != nil {
+			return err
+		}
+		if err := st.Same("", given); err != nil {
+			return err
+		}
+	}
+	if !c.back && st.Phase() == journal.PhaseApply && st.Finished() {
+		fmt.Fprintf(e.Stderr, "run %s is finished: nothing to resume\n", run)
+		if asJSON {
+			r := &runner{env: e}
+			return r.writeResult(outcome{Status: engine.StatusUnchanged, Run: run, Text: "finished already"}, exitOK)
+		}
+		return nil
+	}
+	if st.Header.Simulated {
+		set.Lab = set.Lab || runningLab(labState(set)) != nil && set.URL == ""
+	}
+	s, err := open(ctx, e, set, a)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	s.keepLab(exitPartial) // until the run is known to be finished
+	r := &runner{env: e, s: s, a: a, flags: f, yes: yes, json: asJSON, stop: stop}
+	return r.carryOn(ctx, st, run, given, c)
+}
+
+// carryOn reads the world again, shows what is left to do (or to take back), and does it.
+func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given string, c carryOn) error {
+	inv, err := r.s.survey(ctx, r.a)
+	if err != nil {
+		return err
+	}
+	back := c.back || st.Phase() == journal.PhaseRollback
+	next, err := r.planAgain(inv, st, back)
+	if err != nil {
+		return err
+	}
+	p := &planned{inv: inv, plan: next}
+	if back {
+		p.findings = nil
+	} else {
+		p.findings = r.s.preflight(ctx, r.a, inv, r.flags)
+	}
+	if !next.Empty() {
+		if err := r.consent(p); err != nil {
+			return err
+		}
+	}
+	lock, err := journal.Acquire(ctx, r.s.set.StateDir, inv.VCenter.InstanceUUID,
+		journal.Holder{Run: run, PID: pid(), User: localUser(), Since: r.env.Now()})
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
+	j, err := journal.Open(r.s.set.StateDir, run)
+	if err != nil {
+		return err
+	}
+	job := r.s.job(r.a, r.flags, j, r.stop, r.sink())
+	job.Plan, job.Ceiling = *next, next.Ceiling()
+	job.Replan = func(ctx context.Context) (*plan.Plan, error) {
+		inv, err := r.s.survey(ctx, r.a)
+		if err != nil {
+			return nil, err
+		}
+		return r.planAgain(inv, j.State(), back) // the journal learns meanwhile what became of unfinished deeds
+	}
+	job.VCenter, job.Answers = inv.VCenter.InstanceUUID, given
+	do := engine.Resume
+	if c.back {
+		do = engine.Rollback
+	}
+	res, runErr := do(ctx, job)
+	runErr = errors.Join(runErr, j.Close())
+	if back {
+		return r.tookBack(res, runErr)
+	}
+	return r.finish(ctx, p, res, runErr)
+}
+
+func (r *runner) planAgain(inv *backends.Inventory, st *journal.State, back bool) (*plan.Plan, error) {
+	if back {
+		return plan.Rollback(engine.Priors(st), inv, r.flags.options())
+	}
+	return plan.Build(r.a, inv, r.flags.options())
+}
+
+// tookBack ends a rollback: nothing is measured, the world is as it was.
+func (r *runner) tookBack(res engine.Result, runErr error) error {
+	code := res.Status.Exit()
+	out := outcome{Status: res.Status, Run: res.Run, Text: joined(res.Notes)}
+	if runErr != nil {
+		out.Err, out.Hint = runErr.Error(), backends.HintOf(runErr)
+		if code == exitOK || code == exitFailed {
+			code = exitCode(runErr)
+		}
+	}
+	r.s.keepLab(code)
+	if r.json {
+		if err := r.writeResult(out, code); err != nil {
+			return err
+		}
+	} else {
+		for _, n := range res.Notes {
+			fmt.Fprintf(r.env.Stderr, "note: %s\n", plain.Clean(n))
+		}
+		fmt.Fprintf(r.env.Stdout, "rollback of %s: %s\n", res.Run, res.Status)
+	}
+	if runErr != nil {
+		return &codeError{code: code, err: runErr}
+	}
+	return exit(code)
+}

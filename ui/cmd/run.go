@@ -1,0 +1,149 @@
+package cmd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"os/user"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/engine"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/report"
+)
+
+// carryOut runs a plan under the lock of its vCenter, with a journal. A plan without changes leaves no trace.
+func (s *session) carryOut(ctx context.Context, a *answers.Answers, p *planned, f planFlags, stop <-chan struct{}, sink engine.Sink) (engine.Result, error) {
+	if p.plan.Empty() {
+		return engine.Run(ctx, engine.Job{Plan: *p.plan, Sink: sink})
+	}
+	words, err := text(a)
+	if err != nil {
+		return engine.Result{}, err
+	}
+	vc := p.inv.VCenter
+	now := s.env.Now()
+	h := journal.Header{
+		Run: journal.NewRun(now, p.plan.Mode), Made: now.UTC(), Tool: version, VCenter: vc.InstanceUUID, URL: vc.URL, Mode: p.plan.Mode,
+		User: localUser(), Simulated: vc.Simulated, Answers: words, PlanHash: p.plan.Hash(), Options: f.record(),
+	}
+	if h.Ceiling, err = json.Marshal(p.plan.Ceiling()); err != nil {
+		return engine.Result{}, err
+	}
+	lock, err := journal.Acquire(ctx, s.set.StateDir, vc.InstanceUUID, journal.Holder{Run: h.Run, PID: pid(), User: h.User, Since: now})
+	if err != nil {
+		return engine.Result{}, err
+	}
+	defer lock.Release()
+	saved, err := json.MarshalIndent(planDocument(p, s.vc.Calls()), "", "  ")
+	if err != nil {
+		return engine.Result{}, err
+	}
+	j, err := journal.Create(s.set.StateDir, h, saved)
+	if err != nil {
+		return engine.Result{}, err
+	}
+	job := s.job(a, f, j, stop, sink)
+	job.Plan, job.Ceiling = *p.plan, p.plan.Ceiling()
+	res, err := engine.Run(ctx, job)
+	return res, errors.Join(err, j.Close())
+}
+
+// job is everything of a run but its plan.
+func (s *session) job(a *answers.Answers, f planFlags, j *journal.Journal, stop <-chan struct{}, sink engine.Sink) engine.Job {
+	setters := maps.Clone(s.vc.Setters())
+	maps.Copy(setters, s.guests.Setters())
+	return engine.Job{
+		Setters: setters, Brackets: s.brackets(), Journal: j, Skip: f.skip, Sink: sink, Stop: stop, Clock: s.env.Now,
+		Limits: engine.Limits{Parallel: a.Run.Parallel, HostsDown: a.Run.Reboot.MaxUnavailable, Reboot: a.Run.Reboot.Limit()},
+		Replan: func(ctx context.Context) (*plan.Plan, error) {
+			inv, err := s.survey(ctx, a)
+			if err != nil {
+				return nil, err
+			}
+			return plan.Build(a, inv, f.options())
+		},
+	}
+}
+
+// measure runs the tests between the guests of the answers.
+func (s *session) measure(ctx context.Context, a *answers.Answers, pairs string, progress func(perftest.Progress)) ([]perftest.Measurement, error) {
+	if !a.Measure.Bandwidth && !a.Measure.Latency || pairs == "none" {
+		return nil, nil
+	}
+	inv, err := s.survey(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	nodes := perftestNodes(a, inv)
+	list, err := perftest.Pairs(nodes, pairs)
+	if err != nil {
+		return nil, usage("", "%v", err)
+	}
+	r := perftest.Runner{
+		Shell: guestShell{s.guests}, Mode: string(a.Mode), Bandwidth: a.Measure.Bandwidth, Latency: a.Measure.Latency,
+		Simulated: inv.VCenter.Simulated, Now: s.env.Now, Progress: progress,
+	}
+	if a.Mode == answers.PVRDMA {
+		r.Counters = s.rdmaPackets(inv)
+	}
+	return r.Measure(ctx, list)
+}
+
+// report gathers what a run gave and keeps it beside its journal.
+func (s *session) report(a *answers.Answers, p *planned, res engine.Result, measured []perftest.Measurement) (*report.Report, error) {
+	r := &report.Report{
+		Run: res.Run, Mode: string(a.Mode), Made: s.env.Now(), Tool: version, VCenter: p.inv.VCenter.URL, Simulated: p.inv.VCenter.Simulated,
+		Status: string(res.Status), Changes: []report.Outcome{}, Checks: append([]checks.Finding{}, p.findings...),
+		Measurements: append([]perftest.Measurement{}, measured...), Notes: append(append([]string{}, p.plan.Notes...), res.Notes...),
+	}
+	for _, n := range res.Nodes {
+		if n.Change == nil {
+			if n.Err != nil {
+				r.Notes = append(r.Notes, n.ID+": "+n.Err.Error())
+			}
+			continue
+		}
+		o := report.Outcome{Change: *n.Change, State: string(n.State), Found: n.Found}
+		if n.Err != nil {
+			o.Err = n.Err.Error()
+		}
+		r.Changes = append(r.Changes, o)
+	}
+	if res.Run == "" {
+		return r, nil
+	}
+	b, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return r, err
+	}
+	return r, journal.WriteFile(s.set.StateDir, res.Run, "report.json", append(b, '\n'))
+}
+
+// keepLab keeps the private lab while a run on it is not finished.
+func (s *session) keepLab(code int) {
+	if s.lab != nil {
+		s.lab.keep = code == exitPartial || code == exitInterrupted || code == exitFailed
+	}
+}
+
+func localUser() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return ""
+}
+
+// brackets are vCenter's, with the guest's own coming back awaited after a VM was powered on.
+func (s *session) brackets() map[backends.BracketKind]backends.Bracket {
+	b := maps.Clone(s.vc.Brackets())
+	if power := b[backends.BracketVMPower]; power != nil {
+		b[backends.BracketVMPower] = powerAndGuest{power, s}
+	}
+	return b
+}

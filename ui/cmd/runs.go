@@ -1,0 +1,64 @@
+package cmd
+
+import (
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
+)
+
+func newRunsCmd(e *Env) *cobra.Command {
+	var output string
+	c := &cobra.Command{
+		Use:   "runs",
+		Short: "List the runs that changed something",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			set, err := settings(e, cmd)
+			if err != nil {
+				return err
+			}
+			runs, err := journal.Runs(set.StateDir)
+			if err != nil {
+				return err
+			}
+			if output == "json" {
+				return writeJSON(e.Stdout, map[string]any{"runs": append([]journal.Summary{}, runs...)})
+			}
+			if len(runs) == 0 {
+				fmt.Fprintln(e.Stderr, "no runs yet")
+				return nil
+			}
+			t := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(t, "RUN\tSTATUS\tMODE\tVCENTER\tBEGUN")
+			for _, r := range runs {
+				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", r.Run, r.Status, r.Mode, plain.Clean(r.URL), r.Made.Local().Format("2006-01-02 15:04:05"))
+			}
+			return t.Flush()
+		},
+	}
+	outputFlag(c, &output, "text", "json")
+	return c
+}
+
+// completeRuns offers the runs of the state directory.
+func completeRuns(e *Env) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		set, err := settings(e, cmd)
+		if err != nil || len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		runs, err := journal.Runs(set.StateDir)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var ids []string
+		for _, r := range runs {
+			ids = append(ids, cobra.CompletionWithDesc(r.Run, r.Status+" "+r.Mode))
+		}
+		return ids, cobra.ShellCompDirectiveNoFileComp
+	}
+}

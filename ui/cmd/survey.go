@@ -1,0 +1,178 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/guest"
+	"github.com/rdma-setup/rdma-setup/backends/ssh"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// reachGuests makes the pool of SSH connections for the guests that the answers name.
+func (s *session) reachGuests() error {
+	if s.guests != nil {
+		return nil
+	}
+	home := s.env.Getenv("HOME")
+	cfg := ssh.Config{User: s.set.SSHUser, AgentSocket: s.env.Getenv("SSH_AUTH_SOCK")}
+	if s.set.SSHKey != "" {
+		cfg.Keys = []string{s.set.SSHKey}
+	} else if home != "" {
+		for _, name := range []string{"id_ed25519", "id_ecdsa", "id_rsa"} {
+			cfg.Keys = append(cfg.Keys, filepath.Join(home, ".ssh", name))
+		}
+	}
+	if s.set.KnownHosts != "" {
+		cfg.KnownHosts = []string{s.set.KnownHosts}
+	} else if home != "" {
+		cfg.KnownHosts = []string{filepath.Join(home, ".ssh", "known_hosts"), "/etc/ssh/ssh_known_hosts"}
+	}
+	if !s.set.Lab && home != "" {
+		cfg.SSHConfig = []string{filepath.Join(home, ".ssh", "config"), "/etc/ssh/ssh_config"}
+	}
+	if s.set.Jump != "" {
+		cfg.Jump = strings.Split(s.set.Jump, ",")
+	}
+	cfg.Password = func(_ context.Context, t ssh.Target) (string, error) {
+		switch {
+		case t.Class == "esxi":
+			return s.secret(&s.set.ESXiPassword, "password of "+t.String())
+		case t.Class == "guest" && s.set.GuestPassword != "":
+			return s.set.GuestPassword, nil
+		}
+		return "", nil
+	}
+	cfg.SudoPassword = func(context.Context, ssh.Target) (string, error) {
+		return s.secret(&s.set.SudoPassword, "sudo password in the guests")
+	}
+	cfg.Passphrase = func(_ context.Context, file string) (string, error) {
+		if !s.env.Terminal() || s.screen.Load() {
+			return "", nil
+		}
+		return s.env.Secret("passphrase of " + file)
+	}
+	if s.env.Terminal() && s.env.Confirm != nil {
+		cfg.Confirm = func(_ context.Context, k ssh.HostKey) (bool, error) {
+			if s.screen.Load() {
+				return false, nil // the wizard's screen has the terminal
+			}
+			return s.env.Confirm(fmt.Sprintf("%s shows an SSH host key that is not known.\n%s %s\nTrust it and remember it", k.Name, k.Type, k.Fingerprint))
+		}
+	}
+	pool, err := ssh.NewPool(cfg)
+	if err != nil {
+		return err
+	}
+	s.pool = pool
+	s.guests = guest.New(pool, s.target, s.vc, guest.Options{})
+	return nil
+}
+
+// secret gives a secret that is known or asks for it once, never behind a screen.
+func (s *session) secret(known *string, what string) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if *known != "" || !s.env.Terminal() || s.screen.Load() {
+		return *known, nil
+	}
+	var err error
+	*known, err = s.env.Secret(what)
+	return *known, err
+}
+
+// target says how the guest of a VM is reached: as the answers tell, else what VMware Tools reported.
+func (s *session) target(vm string) (ssh.Target, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.answers == nil {
+		return ssh.Target{}, false
+	}
+	for _, v := range s.answers.VMs {
+		path := s.paths[vm]
+		if v.Name != vm && (path == "" || v.Name != path) {
+			continue
+		}
+		t := ssh.Target{Name: "guest " + vm, Class: "guest", Host: v.Guest.Address, Port: v.Guest.Port, User: v.Guest.User}
+		if t.Host == "" {
+			t.Host = s.reported[vm]
+		}
+		return t, t.Host != ""
+	}
+	return ssh.Target{}, false
+}
+
+// use makes the answers those whose guests are reached.
+func (s *session) use(a *answers.Answers) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answers = a
+}
+
+// survey reads everything that a plan needs: the chosen hosts and VMs in detail, and the guests that answer.
+func (s *session) survey(ctx context.Context, a *answers.Answers) (*backends.Inventory, error) {
+	s.use(a)
+	inv, err := s.vc.Inventory(ctx, scopeOf(a))
+	if err != nil {
+		return nil, err
+	}
+	s.note(inv)
+	if err := s.reachGuests(); err != nil {
+		return nil, err
+	}
+	s.guestFacts(ctx, a, inv)
+	inv.APICalls = s.vc.Calls()
+	return inv, ctx.Err()
+}
+
+// scopeOf limits an inventory to what the answers name.
+func scopeOf(a *answers.Answers) backends.Scope {
+	sc := backends.Scope{Datacenter: a.Hosts.Datacenter, Cluster: a.Hosts.Cluster, Hosts: a.Hosts.Names, Details: true}
+	for _, v := range a.VMs {
+		sc.VMs = append(sc.VMs, v.Name)
+	}
+	return sc
+}
+
+// note keeps what later look-ups need: inventory paths, and the addresses that Tools report.
+func (s *session) note(inv *backends.Inventory) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.paths, s.reported = map[string]string{}, map[string]string{}
+	for _, v := range inv.VMs {
+		s.paths[v.Name] = v.Path
+		if len(v.IPs) > 0 {
+			s.reported[v.Name] = v.IPs[0]
+		}
+	}
+	s.simulated = inv.VCenter.Simulated
+}
+
+// guestFacts asks every guest of the answers whose VM is on, all at the same time, each with its own limit.
+func (s *session) guestFacts(ctx context.Context, a *answers.Answers, inv *backends.Inventory) {
+	var g errgroup.Group
+	g.SetLimit(max(1, a.Run.Parallel))
+	facts := make([]backends.Guest, 0, len(a.VMs))
+	for _, v := range a.VMs {
+		vm := inv.VM(v.Name)
+		if vm == nil || vm.Power != "poweredOn" {
+			continue
+		}
+		facts = append(facts, backends.Guest{VM: vm.Name})
+	}
+	for i := range facts {
+		g.Go(func() error {
+			ctx, cancel := context.WithTimeout(ctx, guestLimit)
+			defer cancel()
+			facts[i] = s.guests.Survey(ctx, facts[i].VM)
+			return nil
+		})
+	}
+	_ = g.Wait()
+	inv.Guests = facts
+}

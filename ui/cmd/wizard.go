@@ -1,0 +1,111 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"sync/atomic"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdma-setup/rdma-setup/ui/form"
+	"github.com/rdma-setup/rdma-setup/ui/theme"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// runWizard opens the wizard; without a terminal it says how to go on without one.
+func runWizard(ctx context.Context, e *Env, cmd *cobra.Command) error {
+	if !e.Terminal() {
+		return noTerminal()
+	}
+	set, err := settings(e, cmd)
+	if err != nil {
+		return err
+	}
+	s := &session{env: e, set: set}
+	defer s.close()
+	if set.Lab {
+		if s.lab, err = startLab(ctx, e, set); err != nil {
+			return err
+		}
+		s.lab.into(set)
+	}
+	a, err := firstAnswers(e, cmd, s)
+	if err != nil {
+		return err
+	}
+	signals, done := e.Interrupts()
+	defer done()
+	stop, hangup := make(chan struct{}), make(chan struct{})
+	finished := make(chan struct{})
+	defer close(finished)
+	var stopped atomic.Bool
+	go func() {
+		for {
+			select {
+			case <-finished:
+				return
+			case sig := <-signals:
+				if isHangup(sig) {
+					closeOnce(hangup)
+				} else if stopped.CompareAndSwap(false, true) {
+					close(stop)
+				}
+			}
+		}
+	}()
+	s.screen.Store(true)
+	out, err := form.Run(ctx, form.Options{
+		Fabric: &fabric{s: s, file: "rdma-setup-answers.yaml"}, Answers: a, Theme: screenTheme(e), In: e.Stdin, Out: e.Stdout,
+		Environ: os.Environ(), Stop: stop, Hangup: hangup,
+	})
+	s.screen.Store(false)
+	if err != nil {
+		return err
+	}
+	return wizardExit(out)
+}
+
+func closeOnce(c chan struct{}) {
+	select {
+	case <-c:
+	default:
+		close(c)
+	}
+}
+
+// firstAnswers is what the wizard begins with: the file of -f, the lab's own, or the defaults.
+func firstAnswers(e *Env, cmd *cobra.Command, s *session) (*answers.Answers, error) {
+	file, err := cmd.Flags().GetString("file")
+	if err != nil {
+		return nil, err
+	}
+	f := planFlags{file: file}
+	switch {
+	case file != "" || s.lab != nil:
+		return f.load(e, s.lab)
+	}
+	return answers.Default(answers.PVRDMA), nil
+}
+
+// screenTheme is for the wizard's screen, where the library finds out how many colours there are.
+func screenTheme(e *Env) theme.Theme {
+	dark := !strings.HasSuffix(e.Getenv("COLORFGBG"), ";15")
+	return theme.New(e.Getenv("NO_COLOR") == "", !theme.UTF8(e.Getenv), dark)
+}
+
+// wizardExit turns how the wizard ended into an exit code.
+func wizardExit(out form.Outcome) error {
+	if out.Err != nil && !errors.Is(out.Err, context.Canceled) {
+		return out.Err
+	}
+	if out.Report == nil {
+		return nil
+	}
+	code := out.Result.Status.Exit()
+	if code == exitOK && measuredBadly(out.Report.Measurements) {
+		code = exitFailed
+	}
+	return exit(code)
+}

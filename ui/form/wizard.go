@@ -1,0 +1,186 @@
+// Package form is the wizard: its pages from the first question to the report. One Enter accepts a page that is valid,
+// Esc goes back and loses nothing, and every page shows where one stands and what it will cost.
+package form
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/ui/live"
+	"github.com/rdma-setup/rdma-setup/ui/theme"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/engine"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/report"
+)
+
+// Options is what the wizard needs from outside.
+type Options struct {
+	Fabric  live.Fabric
+	Answers *answers.Answers
+	Theme   theme.Theme
+	In      io.Reader
+	Out     io.Writer
+	Environ []string
+	// Stop is closed when the operator asked from outside (SIGTERM) that nothing new begins.
+	Stop <-chan struct{}
+	// Hangup is closed when the terminal went away: the screen ends, a run goes on.
+	Hangup <-chan struct{}
+}
+
+// An Outcome is how the wizard ended.
+type Outcome struct {
+	Answers *answers.Answers
+	Path    string // where the answers were saved, "" when not
+	Result  engine.Result
+	Report  *report.Report // nil when it did not come so far
+	Err     error          // of the run
+}
+
+// Run shows the wizard until the operator leaves it. A run that was begun is always waited for, also after the terminal
+// went away.
+func Run(ctx context.Context, o Options) (Outcome, error) {
+	screen, end := context.WithCancel(ctx)
+	defer end()
+	if o.Hangup != nil {
+		go func() {
+			select {
+			case <-o.Hangup:
+				end()
+			case <-screen.Done():
+			}
+		}()
+	}
+	w := newWizard(ctx, o)
+	p := tea.NewProgram(w, tea.WithContext(screen), tea.WithoutSignalHandler(), tea.WithFPS(20),
+		tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithEnvironment(o.Environ))
+	w.send = p.Send
+	_, err := p.Run()
+	if errors.Is(err, tea.ErrProgramKilled) || errors.Is(err, context.Canceled) {
+		err = nil
+	}
+	w.wait()
+	return Outcome{Answers: w.answers, Path: w.saved, Result: w.result, Report: w.report, Err: w.runErr}, err
+}
+
+// wizard is the root model: the pages, what was answered and what came back.
+type wizard struct {
+	ctx    context.Context
+	fabric live.Fabric
+	theme  theme.Theme
+	send   func(tea.Msg)
+
+	answers  *answers.Answers
+	login    live.Login
+	overview *backends.Inventory
+	survey   *backends.Inventory
+	findings []checks.Finding
+	plan     *plan.Plan
+	refused  *plan.Refused
+	result   engine.Result
+	runErr   error
+	measured []perftest.Measurement
+	report   *report.Report
+	saved    string
+
+	pages  []page
+	at     int
+	width  int
+	height int
+	busy   string // what is being waited for; "" nothing
+	err    error  // shown under the page
+	help   bool
+	leave  bool // asked whether to leave
+
+	outside <-chan struct{}
+	stop    chan struct{} // closed: nothing new begins
+	stopped bool
+	cancel  context.CancelFunc // of what runs now
+	running chan struct{}      // closed when the run has ended; nil before
+}
+
+// A page is one screen of the wizard.
+type page interface {
+	title() string
+	// enter is called whenever the page is shown, going forward or back.
+	enter(w *wizard) tea.Cmd
+	// update takes a message; it says whether a key was used.
+	update(w *wizard, msg tea.Msg) (tea.Cmd, bool)
+	// accept checks the page and puts it into the answers; forward or a command that does so when it is done.
+	accept(w *wizard) (tea.Cmd, error)
+	view(w *wizard, width, height int) string
+	// hints are the keys that only this page knows.
+	hints() string
+	// typing says that letters are meant for a text field.
+	typing() bool
+}
+
+func newWizard(ctx context.Context, o Options) *wizard {
+	w := &wizard{ctx: ctx, fabric: o.Fabric, theme: o.Theme, answers: o.Answers, login: o.Fabric.Default(),
+		stop: make(chan struct{}), outside: o.Stop, send: func(tea.Msg) {}}
+	w.pages = []page{&connectPage{}, &passwordPage{}, &hostsPage{}, &modePage{}, &nicsPage{}, &switchPage{}, &vmsPage{}, &preflightPage{}, &reviewPage{}, &runPage{}, &finalPage{}}
+	return w
+}
+
+// Init shows the first page.
+func (w *wizard) Init() tea.Cmd {
+	return tea.Batch(w.pages[0].enter(w), w.watchStop())
+}
+
+type stopMsg struct{}
+
+func (w *wizard) watchStop() tea.Cmd {
+	if w.outside == nil {
+		return nil
+	}
+	return func() tea.Msg {
+		<-w.outside
+		return stopMsg{}
+	}
+}
+
+// A doneMsg brings the outcome of something that ran outside the loop: then is called with the error.
+type doneMsg struct {
+	err  error
+	then func(w *wizard) tea.Cmd
+}
+
+// do runs f outside the loop while the page says what it waits for; then runs inside it when f had no error.
+func (w *wizard) do(what string, f func(ctx context.Context) error, then func(w *wizard) tea.Cmd) tea.Cmd {
+	ctx, cancel := context.WithCancel(w.ctx)
+	w.busy, w.cancel, w.err = what, cancel, nil
+	return func() tea.Msg {
+		defer cancel()
+		return doneMsg{err: f(ctx), then: then}
+	}
+}
+
+type (
+	forwardMsg struct{}
+	backMsg    struct{}
+)
+
+func forward() tea.Msg { return forwardMsg{} }
+func back() tea.Msg    { return backMsg{} }
+
+// wait waits for a run that was begun.
+func (w *wizard) wait() {
+	if w.running != nil {
+		<-w.running
+	}
+}
+
+func (w *wizard) page() page { return w.pages[w.at] }
+
+// show shows another page.
+func (w *wizard) show(at int) tea.Cmd {
+	w.at = min(max(0, at), len(w.pages)-1)
+	w.err, w.leave = nil, false
+	return w.page().enter(w)
+}

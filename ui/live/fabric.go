@@ -1,0 +1,64 @@
+// Package live holds the screens that move: the inventory picker, the run screen and the report viewer. A screen knows
+// events and data, never a connection.
+package live
+
+import (
+	"context"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/engine"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/report"
+)
+
+// A Login says which vCenter and who; Password is kept in memory only.
+type Login struct {
+	URL, Username, Password, Thumbprint string
+}
+
+// A Fabric is everything that the wizard asks of the world. All methods may take long and are called outside the
+// screen's own loop; errors carry words and a hint (backends.HintOf).
+type Fabric interface {
+	// Default is the login that flags, environment and answers give, with Password empty where it is not known yet.
+	Default() Login
+	// Simulated tells whether the lab answers.
+	Simulated() bool
+	// Reachable proves that a vCenter answers at the address before anybody types a password. Where the certificate is
+	// not known it returns a *Fingerprint.
+	Reachable(ctx context.Context, l Login) error
+	// Connect logs in and reads the overview: hosts, pNICs, switches, VMs.
+	Connect(ctx context.Context, l Login) (*backends.Inventory, error)
+	// Propose fills what the answers leave open with what the inventory suggests: NIC speed, VMs, addresses.
+	Propose(a *answers.Answers, inv *backends.Inventory) *answers.Answers
+	// Choose says which pNIC the answers pick on each chosen host (device by host name); hosts with none or several to
+	// pick from are left out.
+	Choose(a *answers.Answers, inv *backends.Inventory) map[string]string
+	// Survey reads the details of the chosen hosts, VMs and their guests.
+	Survey(ctx context.Context, a *answers.Answers) (*backends.Inventory, error)
+	// Preflight runs the checks that must pass before anything is written.
+	Preflight(ctx context.Context, a *answers.Answers, inv *backends.Inventory) []checks.Finding
+	// Plan works out the changes; *plan.Refused says why there can be none.
+	Plan(a *answers.Answers, inv *backends.Inventory) (*plan.Plan, error)
+	// Apply carries the plan out. Closing stop lets running steps finish and starts nothing new.
+	Apply(ctx context.Context, a *answers.Answers, p *plan.Plan, stop <-chan struct{}, sink engine.Sink) (engine.Result, error)
+	// Measure runs bandwidth and latency tests between the guests.
+	Measure(ctx context.Context, a *answers.Answers, progress func(perftest.Progress)) ([]perftest.Measurement, error)
+	// Report gathers everything into the report of the run and keeps it on disk.
+	Report(a *answers.Answers, res engine.Result, found []checks.Finding, measured []perftest.Measurement) (*report.Report, error)
+	// SaveAnswers writes the answers file and gives its path.
+	SaveAnswers(a *answers.Answers) (path string, err error)
+	// ReplayCommand is the command line that does the same again without a terminal.
+	ReplayCommand(answersPath string) string
+}
+
+// A Fingerprint is the error of a certificate or host key that nobody has confirmed yet.
+type Fingerprint struct {
+	Host, SHA256 string
+}
+
+func (f *Fingerprint) Error() string {
+	return f.Host + " shows a certificate that is not known: SHA-256 " + f.SHA256
+}

@@ -1,0 +1,69 @@
+package plain
+
+import (
+	"encoding/json"
+	"io"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/wizard/engine"
+)
+
+// Lines gives a sink that prints one line an event, for logs and pipes.
+func Lines(w io.Writer) engine.Sink {
+	out := &writer{w: w}
+	return func(e engine.Event) {
+		clock := e.Time.Format("15:04:05")
+		what := Clean(e.Title)
+		if what == "" {
+			what = Clean(e.Node)
+		}
+		switch e.Type {
+		case engine.EventPlanned:
+			out.line("%s  %s to do", clock, count(len(e.Nodes), "step"))
+		case engine.EventStarted:
+			out.line("%s  begin    %s: %s", clock, Clean(e.Target.Name), what)
+		case engine.EventProgress:
+			if e.Text != "" {
+				out.line("%s  waiting  %s: %s: %s", clock, Clean(e.Target.Name), what, Clean(e.Text))
+			}
+		case engine.EventDone:
+			out.line("%s  done     %s: %s (%s)", clock, Clean(e.Target.Name), what, e.Elapsed.Round(10*time.Millisecond))
+		case engine.EventSkipped:
+			out.line("%s  skipped  %s: %s: %s", clock, Clean(e.Target.Name), what, Clean(orElse(e.Text, "nothing to do")))
+		case engine.EventFailed:
+			out.line("%s  FAILED   %s: %s: %s", clock, Clean(e.Target.Name), what, Clean(e.Err))
+			if e.Hint != "" {
+				out.line("          hint:    %s", Clean(e.Hint))
+			}
+		case engine.EventBlocked:
+			out.line("%s  blocked  %s: %s: %s", clock, Clean(e.Target.Name), what, Clean(orElse(e.Text, e.Err)))
+		case engine.EventStopping:
+			out.line("%s  stopping: the running steps are being finished; a second interrupt stops at once", clock)
+		case engine.EventResult:
+			out.line("%s  %s%s", clock, e.Status, prefixed(": ", Clean(e.Text)))
+		}
+	}
+}
+
+// JSONLines gives a sink that prints one JSON document a line.
+func JSONLines(w io.Writer) engine.Sink {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return func(e engine.Event) {
+		_ = enc.Encode(e) // a closed pipe must not stop the run
+	}
+}
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+func prefixed(prefix, s string) string {
+	if s == "" {
+		return ""
+	}
+	return prefix + s
+}

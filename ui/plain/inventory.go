@@ -1,0 +1,116 @@
+package plain
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// Inventory prints hosts x pNICs, then GPUs and VMs, as tables.
+func Inventory(w io.Writer, inv *backends.Inventory) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "HOST\tpNIC\tMAC\tSPEED\tDRIVER\tRDMA\tROCE\tSWITCH\tROLES\tELIGIBLE\tWHY")
+	for _, h := range inv.Hosts {
+		for _, n := range h.NICs {
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", Clean(h.Name), Clean(n.Device), n.MAC, Speed(n.SpeedMbps),
+				dash(n.Driver), dash(n.RDMADevice), dash(roce(n)), dash(Clean(n.Switch)), dash(strings.Join(n.Roles, ",")), yesNo(n.Eligible), Clean(n.Why))
+		}
+		if len(h.NICs) == 0 {
+			fmt.Fprintf(t, "%s\t-\t-\t-\t-\t-\t-\t-\t-\tno\thost is %s\n", Clean(h.Name), h.State)
+		}
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if err := gpus(w, inv); err != nil {
+		return err
+	}
+	t = tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	if len(inv.VMs) > 0 {
+		fmt.Fprintln(t, "\nVM\tHOST\tPOWER\tHARDWARE\tFIRMWARE\tMEMORY\tADAPTERS")
+	}
+	for _, v := range inv.VMs {
+		var adapters []string
+		for _, a := range v.Adapters {
+			adapters = append(adapters, a.Type+"@"+a.PortGroup)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\tvmx-%d\t%s\t%d MB%s\t%s\n", Clean(v.Name), Clean(v.Host), v.Power, v.Hardware, v.Firmware, v.MemoryMB,
+			locked(v), dash(Clean(strings.Join(adapters, ","))))
+	}
+	return t.Flush()
+}
+
+func gpus(w io.Writer, inv *backends.Inventory) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	headed := false
+	for _, h := range inv.Hosts {
+		for _, g := range h.GPUs {
+			if !headed {
+				fmt.Fprintln(t, "\nHOST\tGPU\tMODEL\tNUMA\tPASSTHROUGH\tROOT PORT\tUSED BY")
+				headed = true
+			}
+			state := "off"
+			switch {
+			case g.Active:
+				state = "active"
+			case g.Enabled:
+				state = "after reboot"
+			case !g.Capable:
+				state = "not capable"
+			}
+			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", Clean(h.Name), g.PCI, Clean(g.Model), g.NUMA, state, dash(g.RootPort), dash(Clean(g.UsedBy)))
+		}
+	}
+	return t.Flush()
+}
+
+// Speed prints Mbps as people say it: 100G, 2.5G, 100M; "down" for no link.
+func Speed(mbps int) string {
+	switch {
+	case mbps <= 0:
+		return "down"
+	case mbps < 1000:
+		return fmt.Sprintf("%dM", mbps)
+	case mbps%1000 == 0:
+		return fmt.Sprintf("%dG", mbps/1000)
+	}
+	return fmt.Sprintf("%.1fG", float64(mbps)/1000)
+}
+
+func roce(n backends.NIC) string {
+	var v []string
+	if n.RoCEv1 {
+		v = append(v, "v1")
+	}
+	if n.RoCEv2 {
+		v = append(v, "v2")
+	}
+	if n.IWARP {
+		v = append(v, "iWARP")
+	}
+	return strings.Join(v, ",")
+}
+
+func locked(v backends.VM) string {
+	if v.MemoryLocked {
+		return " locked"
+	}
+	return ""
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}

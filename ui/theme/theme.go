@@ -1,0 +1,92 @@
+// Package theme holds the colours and symbols of all screens, with a plain-ASCII fallback. Nothing else names a colour.
+package theme
+
+import (
+	"image/color"
+	"strings"
+
+	"charm.land/lipgloss/v2"
+)
+
+// A Theme is how states look. Plain has neither colour nor symbols beyond ASCII.
+type Theme struct {
+	Colour bool
+	ASCII  bool
+
+	Title, Good, Bad, Warning, Quiet, Accent, Focus lipgloss.Style
+	Border                                          lipgloss.Border
+}
+
+// New gives a theme. colour false honours NO_COLOR and pipes; ascii is for terminals without UTF-8; dark is the
+// terminal's background.
+func New(colour, ascii, dark bool) Theme {
+	t := Theme{Colour: colour, ASCII: ascii, Border: lipgloss.RoundedBorder()}
+	if ascii {
+		t.Border = lipgloss.ASCIIBorder()
+	}
+	plain := lipgloss.NewStyle()
+	t.Title, t.Good, t.Bad, t.Warning, t.Quiet, t.Accent, t.Focus = plain.Bold(true), plain, plain.Bold(true), plain, plain, plain, plain.Reverse(true)
+	if !colour {
+		return t
+	}
+	pick := lipgloss.LightDark(dark)
+	paint := func(light, dark string) color.Color { return pick(lipgloss.Color(light), lipgloss.Color(dark)) }
+	t.Title = plain.Bold(true).Foreground(paint("#0B4F9E", "#7CC4FF"))
+	t.Good = plain.Foreground(paint("#13713A", "#5FD68A"))
+	t.Bad = plain.Bold(true).Foreground(paint("#B3261E", "#FF7A70"))
+	t.Warning = plain.Foreground(paint("#8A5A00", "#F2C14E"))
+	t.Quiet = plain.Foreground(paint("#5F6B76", "#8B98A5"))
+	t.Accent = plain.Foreground(paint("#0B4F9E", "#7CC4FF"))
+	t.Focus = plain.Bold(true).Foreground(paint("#FFFFFF", "#0B1620")).Background(paint("#0B4F9E", "#7CC4FF"))
+	return t
+}
+
+// Plain is for pipes and logs.
+func Plain() Theme { return New(false, true, false) }
+
+// UTF8 tells from LC_ALL, LC_CTYPE and LANG, the first that is set, whether the terminal takes UTF-8.
+func UTF8(getenv func(string) string) bool {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if v := getenv(name); v != "" {
+			v = strings.ToLower(v)
+			return strings.Contains(v, "utf-8") || strings.Contains(v, "utf8")
+		}
+	}
+	return false
+}
+
+// A Mark is the symbol of a state.
+type Mark int
+
+// The marks.
+const (
+	Pass Mark = iota
+	Warn
+	Fail
+	Unknown
+	Running
+	Waiting
+	Skipped
+)
+
+// Symbol gives the mark as one cell, in its colour.
+func (t Theme) Symbol(m Mark) string {
+	utf := [...]string{"✓", "!", "✗", "?", "●", "·", "-"}
+	ascii := [...]string{"+", "!", "x", "?", "*", ".", "-"}
+	styles := [...]lipgloss.Style{t.Good, t.Warning, t.Bad, t.Warning, t.Accent, t.Quiet, t.Quiet}
+	if t.ASCII {
+		return styles[m].Render(ascii[m])
+	}
+	return styles[m].Render(utf[m])
+}
+
+// Bar draws a bar of width cells, filled by fraction (0 to 1).
+func (t Theme) Bar(fraction float64, width int) string {
+	fraction = min(max(fraction, 0), 1)
+	full := int(fraction*float64(width) + 0.5)
+	on, off := "█", "░"
+	if t.ASCII {
+		on, off = "#", "."
+	}
+	return t.Accent.Render(strings.Repeat(on, full)) + t.Quiet.Render(strings.Repeat(off, width-full))
+}
