@@ -26,3 +26,5 @@ func TestMutations(t *testing.T) {
 		"esxcli_network_firewall_ruleset_rule_list": {"tabs"}, // only its place tells which cell of a short row is empty
 	})
 }
+
+func TestNoise(t *testing.T) { scantest.Noise(t, "testdata", own()) }

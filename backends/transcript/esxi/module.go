@@ -76,7 +76,6 @@ const CodeUnknownModule = "unknown_module"
 var (
 	parameterRow = regexp.MustCompile(`^([A-Za-z_][\w.-]*)\s+((?i:array\s+of\s+)?(?i:u?int(?:8|16|32|64)?|u?short|u?long|u?byte|u?char|charp|string|strings|bool|invbool))(?:\s+|$)(.*)$`)
 	defaultMark  = regexp.MustCompile(`(?i)\bdefault(?: value)?\s*:\s*`)
-	noModule     = regexp.MustCompile(`(?i)\bmodule\b`)
 	notThere     = regexp.MustCompile(`(?i)\b(?:unknown|invalid|unable to find|could not find|can't find|cannot find|not found|no such|does not exist|doesn't exist|not a valid|unable to load|not exist)\b`)
 	likeValue    = regexp.MustCompile(`^(?i:0x[0-9a-f]+|[-0-9][-0-9.,:]*|true|false|yes|no|[^\s,]+(?:,[^\s,]*)+)$`)
 )
@@ -115,7 +114,7 @@ func ParameterList(text string) Parameters {
 			broken = true
 			continue
 		}
-		m := parameterRow.FindStringSubmatch(trimmed)
+		m := parameterOf(trimmed)
 		deeper := indent >= 0 && in > indent+1
 		switch {
 		case m != nil && !(deeper && cur != nil && !broken):
@@ -131,7 +130,7 @@ func ParameterList(text string) Parameters {
 		case cur != nil && !broken && (deeper || !sawIndented) && len(description) < 256:
 			sawIndented = sawIndented || deeper
 			description = append(description, trimmed)
-		case noModule.MatchString(trimmed) && notThere.MatchString(trimmed):
+		case strings.Contains(strings.ToLower(trimmed), "module") && notThere.MatchString(trimmed):
 			r.Fail(CodeUnknownModule, trimmed, nil)
 		default:
 			broken = true
@@ -140,6 +139,16 @@ func ParameterList(text string) Parameters {
 	closed()
 	r.NotUnderstood(heading || len(r.Parameters) > 0, text)
 	return r
+}
+
+// parameterOf matches a row, after a cheap look for the words of a type.
+func parameterOf(line string) []string {
+	for _, word := range [...]string{"int", "str", "bool", "short", "long", "byte", "char", "array"} {
+		if strings.Contains(line, word) {
+			return parameterRow.FindStringSubmatch(line)
+		}
+	}
+	return nil
 }
 
 func parameterHeader(line string) *scan.Header {

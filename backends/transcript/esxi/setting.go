@@ -50,7 +50,7 @@ func OptionList(text string) Options {
 	}
 	if len(r.Options) == 0 {
 		for line := range scan.Lines(text) {
-			if noOption.MatchString(line) && notThere.MatchString(line) {
+			if strings.ContainsAny(line, "/'\":") && noOption.MatchString(line) && notThere.MatchString(line) {
 				r.Fail(CodeUnknownOption, line, nil)
 			}
 		}

@@ -12,3 +12,5 @@ func TestGolden(t *testing.T) { scantest.Golden(t, "testdata", firmware.Tools())
 func TestForeign(t *testing.T) { scantest.Score(t, firmware.Tools()) }
 
 func TestMutations(t *testing.T) { scantest.Hold(t, "testdata", firmware.Tools(), nil) }
+
+func TestNoise(t *testing.T) { scantest.Noise(t, "testdata", firmware.Tools()) }

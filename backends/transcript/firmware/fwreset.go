@@ -41,13 +41,19 @@ func MLXFWReset(text string) Reset {
 	understood, types := false, false
 	for line := range scan.Lines(text) {
 		line = strings.TrimSpace(line)
-		if m := resetHead.FindStringSubmatchIndex(line); m != nil {
+		if line == "" {
+			continue
+		}
+		if m := resetHeadOf(line); m != nil {
 			understood = true
 			if r.Device == nil {
 				device := strings.TrimRight(line[m[2]:m[3]], ":,")
 				r.Device = &device
 			}
 			line = strings.TrimLeft(strings.TrimPrefix(strings.TrimSpace(line[m[3]:]), "is"), " :")
+		}
+		if line == "" {
+			continue
 		}
 		if strings.Contains(line, "Reset-types") || strings.Contains(line, "Reset-sync") {
 			types = true
@@ -57,7 +63,7 @@ func MLXFWReset(text string) Reset {
 		// A long line holds the messages behind one another, each with its mark.
 		for i, piece := range strings.Split(strings.ReplaceAll(line, "-I-", "\n-I-"), "\n") {
 			if piece = strings.TrimSpace(piece); piece != "" && (i > 0 || !types) {
-				understood = r.message(piece) || understood
+				understood = r.message(piece, understood) || understood
 			}
 		}
 	}
@@ -66,8 +72,15 @@ func MLXFWReset(text string) Reset {
 	return r
 }
 
-// message reads a level, a step, the end or a failure.
-func (r *Reset) message(line string) bool {
+func resetHeadOf(line string) []int {
+	if !strings.Contains(line, "evel for device") {
+		return nil
+	}
+	return resetHead.FindStringSubmatchIndex(line)
+}
+
+// message reads a step, the end or a failure, and below a heading a level.
+func (r *Reset) message(line string, headed bool) bool {
 	if strings.HasPrefix(line, "-E-") {
 		r.Fail(CodeResetFailed, strings.TrimSpace(line[3:]), nil)
 		return true
@@ -80,18 +93,11 @@ func (r *Reset) message(line string) bool {
 		r.Fail(CodeResetFailed, line, nil)
 		return true
 	}
-	if m := resetLevel.FindStringSubmatch(line); m != nil {
-		description, _, _ := strings.Cut(m[2], "Continue with reset")
-		if at := supported.FindStringSubmatchIndex(description); at != nil { // a query: its default is what a reset would do
-			if at[2] < 0 {
-				return true
-			}
-			description = description[:at[0]]
-		}
-		if r.ResetLevel == nil {
-			r.ResetLevel, r.ResetDescription = scan.Int(m[1]), scan.Str(description)
-		}
-		return r.ResetLevel != nil
+	if line[0] >= '0' && line[0] <= '9' {
+		return headed && r.level(line)
+	}
+	if !strings.HasPrefix(line, "-I-") && !strings.Contains(line, "Done") && !strings.Contains(line, "Skipped") && !strings.Contains(line, "Failed") {
+		return false
 	}
 	if m := resetStep.FindStringSubmatch(line); m != nil && (strings.HasPrefix(line, "-I-") || m[2] == "Done" || m[2] == "Skipped" || m[2] == "Failed") {
 		r.Steps = append(r.Steps, ResetStep{Name: m[1], Result: m[2]})
@@ -101,4 +107,23 @@ func (r *Reset) message(line string) bool {
 		return true
 	}
 	return false
+}
+
+// level reads "3: Driver restart and PCI reset".
+func (r *Reset) level(line string) bool {
+	m := resetLevel.FindStringSubmatch(line)
+	if m == nil {
+		return false
+	}
+	description, _, _ := strings.Cut(m[2], "Continue with reset")
+	if at := supported.FindStringSubmatchIndex(description); at != nil { // a query: its default is what a reset would do
+		if at[2] < 0 {
+			return true
+		}
+		description = description[:at[0]]
+	}
+	if r.ResetLevel == nil {
+		r.ResetLevel, r.ResetDescription = scan.Int(m[1]), scan.Str(description)
+	}
+	return true
 }

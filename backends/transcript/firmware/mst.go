@@ -83,9 +83,23 @@ func (r *MSTState) module(name string, loaded bool) {
 	}
 }
 
+// mstWorth is a cheap look before the expressions.
+func mstWorth(lower string) bool {
+	for _, word := range []string{"mst", "modul", "mt", "(rev:", "chip rev", "dev.fn", "load", "insert", "failure", "devices"} {
+		if strings.Contains(lower, word) {
+			return true
+		}
+	}
+	return false
+}
+
 func (r *MSTState) line(line string) {
 	lower := strings.ToLower(line)
-	failed := mstFailed.MatchString(line)
+	if !mstWorth(lower) {
+		return
+	}
+	module := strings.Contains(lower, "mod") || strings.Contains(lower, "load") || strings.Contains(lower, "insert")
+	failed := module && mstFailed.MatchString(line)
 	switch {
 	case strings.HasPrefix(lower, "mst modules:"), strings.HasPrefix(lower, "mst devices:"), strings.HasPrefix(lower, "pci devices:"):
 		r.act("status")
@@ -94,10 +108,10 @@ func (r *MSTState) line(line string) {
 		r.Fail(scan.CodeNoDevices, line, nil)
 	case strings.HasPrefix(lower, "starting mst"):
 		r.act("start")
-	case mstWarn.MatchString(line):
+	case module && mstWarn.MatchString(line):
 		r.module(mstWarn.FindStringSubmatch(line)[1], true)
 		r.step(true)
-	case mstStep.MatchString(line):
+	case module && mstStep.MatchString(line):
 		m := mstStep.FindStringSubmatch(line)
 		loading := strings.EqualFold(m[1], "loading")
 		ok := !failed && !strings.HasPrefix(strings.ToLower(m[3]), "fail")
@@ -108,22 +122,26 @@ func (r *MSTState) line(line string) {
 			r.module(m[2], false)
 			r.Fail(CodeModuleLoad, line, nil)
 		}
-	case mstModule.MatchString(line):
+	case module && mstModule.MatchString(line):
 		m := mstModule.FindStringSubmatch(line)
 		r.act("status")
 		r.module(m[1], !strings.Contains(strings.ToLower(m[2]), "not"))
 	case failed, strings.HasPrefix(lower, "- failure"):
 		r.step(false)
 		r.Fail(CodeModuleLoad, line, nil)
-	case esxiMST.MatchString(line):
+	case module && esxiMST.MatchString(line):
 		r.step(true)
 	default:
 		r.device(line)
 	}
 }
 
-// device reads a device's line, the lines below it, and the rows of "mst status -v".
+// device reads the rows of "mst status -v", and a device's line with the lines below it.
 func (r *MSTState) device(line string) {
+	if !strings.Contains(line, "(rev:") {
+		r.plainDevice(line)
+		return
+	}
 	if m := mstRow.FindStringSubmatch(line); m != nil {
 		r.act("status")
 		d := MSTDevice{PCIAddress: scan.PCI(m[4]), ChipRevision: &m[2]}
@@ -131,8 +149,10 @@ func (r *MSTState) device(line string) {
 			d.name(m[3])
 		}
 		r.Devices = append(r.Devices, d)
-		return
 	}
+}
+
+func (r *MSTState) plainDevice(line string) {
 	if m := mstDevice.FindStringSubmatch(line); m != nil {
 		r.act("status")
 		access := m[2]
@@ -147,11 +167,15 @@ func (r *MSTState) device(line string) {
 		return
 	}
 	last := &r.Devices[len(r.Devices)-1]
-	if m := mstBus.FindStringSubmatch(line); m != nil && last.PCIAddress == nil {
-		last.PCIAddress = scan.PCI(m[1])
+	if strings.Contains(line, "dev.fn") && last.PCIAddress == nil {
+		if m := mstBus.FindStringSubmatch(line); m != nil {
+			last.PCIAddress = scan.PCI(m[1])
+		}
 	}
-	if m := mstChip.FindStringSubmatch(line); m != nil && last.ChipRevision == nil {
-		last.ChipRevision = &m[1]
+	if strings.Contains(line, "Chip") && last.ChipRevision == nil {
+		if m := mstChip.FindStringSubmatch(line); m != nil {
+			last.ChipRevision = &m[1]
+		}
 	}
 }
 

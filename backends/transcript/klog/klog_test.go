@@ -12,3 +12,5 @@ func TestGolden(t *testing.T) { scantest.Golden(t, "testdata", klog.Tools()) }
 func TestForeign(t *testing.T) { scantest.Score(t, klog.Tools()) }
 
 func TestMutations(t *testing.T) { scantest.Hold(t, "testdata", klog.Tools(), nil) }
+
+func TestNoise(t *testing.T) { scantest.Noise(t, "testdata", klog.Tools()) }

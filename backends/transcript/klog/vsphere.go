@@ -153,7 +153,7 @@ func around(text, lower, mark string, expression *regexp.Regexp) []string {
 		lower = text
 	}
 	first, _, _ := strings.Cut(mark, " ")
-	for from, tries := 0, 0; tries < 4096; tries++ {
+	for from, tries := 0, 0; tries < 512; tries++ {
 		i := strings.Index(lower[from:], first)
 		if i < 0 {
 			return nil

@@ -81,7 +81,7 @@ func table(tool, text string) NICs {
 			continue
 		case begun != "" && len(begun) < 1024:
 			line = begun + " " + line
-		case !starts && !macWord.MatchString(line):
+		case !starts:
 			continue
 		}
 		if n, ok := row(line, header, true); ok {

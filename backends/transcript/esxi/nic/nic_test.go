@@ -12,3 +12,5 @@ func TestGolden(t *testing.T) { scantest.Golden(t, "testdata", nic.Tools()) }
 func TestForeign(t *testing.T) { scantest.Score(t, nic.Tools()) }
 
 func TestMutations(t *testing.T) { scantest.Hold(t, "testdata", nic.Tools(), nil) }
+
+func TestNoise(t *testing.T) { scantest.Noise(t, "testdata", nic.Tools()) }

@@ -124,7 +124,8 @@ func ProtocolList(text string) Protocols {
 			}
 			continue
 		}
-		if header.Rule(line) {
+		if !strings.HasPrefix(line, "vmrdma") {
+			header.Rule(line)
 			continue
 		}
 		if c := header.Words(line); rdmaName.MatchString(c.At("Device")) {

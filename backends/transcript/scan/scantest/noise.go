@@ -1,0 +1,53 @@
+package scantest
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Noise gives every parser a long text of kinds that make careless parsers slow: random lines, one
+// long line, the words of the tool's own fixtures shaken together. The limit is far above what a linear parser needs and
+// far below what one needs that goes over the text again for every line.
+func Noise(t *testing.T, dir string, tools Tools) {
+	const (
+		size  = 1 << 20
+		limit = 10 * time.Second
+	)
+	random := rand.New(rand.NewPCG(1, 2))
+	letters := make([]byte, size)
+	for i := range letters {
+		letters[i] = "abcdefghij 0123456789:.-_/()[]\n\t"[random.IntN(32)]
+	}
+	for _, tool := range slices.Sorted(maps.Keys(tools)) {
+		var words []string
+		for _, file := range fixtures(t, dir+"/"+tool) {
+			words = append(words, strings.Fields(read(t, file))...)
+		}
+		if len(words) == 0 {
+			t.Errorf("%s has no fixture", tool)
+			continue
+		}
+		var shaken strings.Builder
+		for shaken.Len() < size {
+			shaken.WriteString(words[random.IntN(len(words))])
+			shaken.WriteByte(" \n\t "[random.IntN(4)])
+		}
+		for kind, text := range map[string]string{
+			"letters": string(letters), "shaken": shaken.String(), "one line": strings.ReplaceAll(shaken.String(), "\n", " "),
+			"colons": strings.Repeat(": ", size/2), "blank lines": strings.Repeat("\n", size),
+			"first words": strings.Repeat(strings.Join(words[:min(len(words), 3)], " ")+"\n", size/64),
+		} {
+			t.Run(tool+"/"+kind, func(t *testing.T) {
+				start := time.Now()
+				tools[tool](text)
+				if took := time.Since(start); took > limit {
+					t.Errorf("%d bytes took %v", len(text), took)
+				}
+			})
+		}
+	}
+}
