@@ -117,7 +117,7 @@ func guestValue(v *backends.VM, g *backends.Guest, s backends.Setting, unread ba
 	case backends.KindMemlock:
 		return backends.ValueOf(memlock(g.MemlockKB))
 	case backends.KindModules, backends.KindPackages:
-		return unread // what belongs to the set is only known with what was asked for: see setValue
+		return unread // a matter of which ones were asked for: see membersOf
 	}
 	a := rdmaAdapter(v, s.Name)
 	if a == nil {
@@ -163,6 +163,15 @@ func addressValue(i *backends.Interface, want string) backends.Value {
 		cidr = want
 	}
 	return backends.ValueOf(backends.AddressSpec{CIDR: cidr, MTU: i.MTU})
+}
+
+// membersOf gives those of the wanted packages or modules that a guest has, as the value of their setting.
+func membersOf(g *backends.Guest, kind backends.Kind, wanted []string) backends.Value {
+	if kind == backends.KindModules {
+		return backends.ValueOf(held(wanted, func(m string) bool { return slices.Contains(g.Loaded, m) }))
+	}
+	sorted := slices.Sorted(slices.Values(wanted))
+	return backends.ValueOf(backends.PackageSpec{Installed: held(sorted, func(p string) bool { return g.Packages[p] != "" })})
 }
 
 // held gives those of the wanted names that are there, in the order of wanted.

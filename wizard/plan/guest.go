@@ -34,7 +34,7 @@ type guestPart struct {
 // are unknown until a planned power cycle is over.
 func (b *builder) guestOf(v *vmPart) {
 	g := &guestPart{builder: b, v: v, ref: backends.GuestRef(v.Name)}
-	g.asked = v.guest != nil && v.guest.Error == ""
+	g.asked = v.on() && v.guest != nil && v.guest.Error == ""
 	g.until = backends.Unknown(g.ref.String() + " is asked")
 	if id, there := b.powered(v.VM); there {
 		g.cycled, g.after, g.until = true, []string{id}, backends.Unknown(id)
@@ -141,9 +141,8 @@ func (g *guestPart) packages(d assets.Distro, known bool) {
 	case g.asked && !known:
 		return // refused, or left to the operator by --skip
 	case g.asked:
-		wanted := slices.Sorted(slices.Values(d.Packages))
-		have := held(wanted, func(p string) bool { return g.v.guest.Packages[p] != "" })
-		from, to = backends.ValueOf(backends.PackageSpec{Installed: have}), backends.ValueOf(backends.PackageSpec{Installed: wanted})
+		from = membersOf(g.v.guest, backends.KindPackages, d.Packages)
+		to = backends.ValueOf(backends.PackageSpec{Installed: slices.Sorted(slices.Values(d.Packages))})
 	}
 	g.change(backends.KindPackages, setRDMA, from, to, "user space of RDMA and the tools that measure it", nil)
 }
@@ -156,7 +155,7 @@ func (g *guestPart) modules() {
 			wanted = held(wanted, func(m string) bool { return slices.Contains(f.Available, m) || slices.Contains(f.Loaded, m) })
 		}
 		if !g.cycled {
-			from = backends.ValueOf(held(wanted, func(m string) bool { return slices.Contains(g.v.guest.Loaded, m) }))
+			from = membersOf(g.v.guest, backends.KindModules, wanted)
 		}
 	}
 	g.change(backends.KindModules, setRDMA, from, backends.ValueOf(wanted), "in this order, vmw_pvrdma last", func(c *Change) {

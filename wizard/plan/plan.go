@@ -19,6 +19,8 @@ type Plan struct {
 	Brackets []Bracket `json:"brackets"`
 	// Notes are sentences that the operator should read before consenting: costs, what stays, what a guide has wrong.
 	Notes []string `json:"notes,omitempty"`
+	// Conflicts are targets of a rollback that are left alone, because somebody else has changed them since.
+	Conflicts []Refusal `json:"conflicts,omitempty"`
 	// Stages counts the times that the engine has to read and plan again before all is known (0: all is known now).
 	Stages int `json:"stages,omitempty"`
 }
