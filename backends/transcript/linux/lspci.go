@@ -72,7 +72,7 @@ func PCI(text string) PCIResult {
 	p.result.Devices, p.result.Links = []PCIDevice{}, []PCILink{}
 	p.result.Envelope, text = scan.Begin("lspci", text)
 	for line := range scan.Lines(text) {
-		line = strings.TrimLeft(line, " \t")
+		line = scan.TrimIndent(line)
 		if line == "" {
 			continue
 		}
@@ -98,7 +98,7 @@ func (p *pciParser) line(line string) {
 	if p.carry != "" {
 		carried := p.carry
 		p.carry = ""
-		if !startsKey(line) {
+		if !startsKey(line) && goesOn(carried, line) {
 			line = carried + " " + line
 			if p.device != nil && p.again(line) {
 				return
@@ -130,6 +130,18 @@ func startsKey(line string) bool {
 	return ok && len(key) < 32 && !strings.ContainsAny(key, ",[(") && key[0] >= 'A' && key[0] <= 'Z'
 }
 
+// goesOn tells whether next is the rest of the line before. Of a head that has its ids only the revision can be missing.
+func goesOn(line, next string) bool {
+	if scan.PCI(scan.Word(line)) == nil {
+		return true
+	}
+	if strings.HasSuffix(line, "(rev") || strings.Contains(next, "(rev ") || strings.Contains(next, "(prog-if ") {
+		return true
+	}
+	class, description, _ := strings.Cut(line, "]: ")
+	return description != "" && class[len(class)-5] == '[' && strings.Contains(next, "]")
+}
+
 // again takes a head line whose end came with the next line.
 func (p *pciParser) again(line string) bool {
 	if scan.PCI(scan.Word(line)) == nil {
@@ -155,7 +167,7 @@ func (p *pciParser) head(line string) bool {
 	d.describe(strings.TrimSpace(description))
 	p.result.Devices = append(p.result.Devices, d)
 	p.device, p.section, p.carry = &p.result.Devices[len(p.result.Devices)-1], "", ""
-	if d.ClassID != nil && d.VendorID == nil && len(line) < 512 {
+	if len(line) < 512 {
 		p.carry = line
 	}
 	return true
@@ -174,25 +186,27 @@ func (d *PCIDevice) class(s string) {
 }
 
 func (d *PCIDevice) describe(s string) {
-	for strings.HasSuffix(s, ")") {
-		i := strings.LastIndex(s, "(")
-		if strings.HasSuffix(s, "])") { // (prog-if 01 [AHCI 1.0])
-			i = strings.LastIndex(s, "(prog-if")
+	if i := strings.LastIndex(s, "(rev "); i >= 0 {
+		rev, _, _ := strings.Cut(s[i+len("(rev "):], ")")
+		if d.Revision = scan.HexID(rev); d.Revision != nil {
+			s = s[:i]
 		}
+	}
+	if i := strings.LastIndex(s, "(prog-if "); i >= 0 {
+		s = s[:i]
+	}
+	for end := len(s); end > 0; {
+		i := strings.LastIndexByte(s[:end], '[')
 		if i < 0 {
 			break
 		}
-		inside := s[i+1 : len(s)-1]
-		if rev, ok := strings.CutPrefix(inside, "rev "); ok {
-			d.Revision = scan.HexID(rev)
-		} else if !strings.HasPrefix(inside, "prog-if") {
+		if ids, _, ok := strings.Cut(s[i+1:], "]"); ok && d.ids(ids) {
+			s = s[:i]
 			break
 		}
-		s = strings.TrimSpace(s[:i])
+		end = i
 	}
-	if name, ids, ok := cutBrackets(s); ok && d.ids(ids) {
-		s = name
-	} else if d.ids(s) {
+	if d.VendorID == nil && d.ids(scan.Word(s)) { // -n
 		s = ""
 	}
 	d.Description = scan.Str(s)

@@ -40,6 +40,7 @@ func QoS(text string) QoSResult {
 	r.Envelope, text = scan.Begin("mlnx_qos", text)
 	understood := false
 	prio := int64(-1) // of the dscp list that may go on in the next line
+	buffers := false  // the list of buffers goes on in the next line
 	for line := range scan.Lines(text) {
 		if line == "" {
 			continue
@@ -49,6 +50,11 @@ func QoS(text string) QoSResult {
 			continue
 		}
 		prio = -1
+		if buffers && strings.Contains(line, ",") && !strings.Contains(line, ":") {
+			r.buffers(strings.TrimSpace(line))
+			continue
+		}
+		buffers = false
 		understood = r.row(line) || understood
 		for _, p := range scan.Pairs(line, func(key string) bool { return qosKeys[key] }) {
 			understood = true
@@ -57,6 +63,7 @@ func QoS(text string) QoSResult {
 				continue
 			}
 			r.set(p.Key, p.Value)
+			buffers = strings.HasSuffix(p.Key, "(bytes)") && r.MaxBufferBytes == nil
 		}
 	}
 	r.NotUnderstood(understood, text)

@@ -46,6 +46,7 @@ func Query(text string) QueryResult {
 	messages(&r.Envelope, text)
 	excerpt, found := &GPUQuery{}, false // of a text without a GPU line
 	gpu, section, understood := excerpt, "", false
+	pending := "" // a key whose value the terminal wrapped
 	for line := range scan.Lines(text) {
 		line = strings.TrimSpace(line)
 		if line == "" {
@@ -58,6 +59,13 @@ func Query(text string) QueryResult {
 		if address := gpuLine(line); address != nil {
 			r.GPUs = append(r.GPUs, GPUQuery{PCIAddress: address})
 			gpu, section = &r.GPUs[len(r.GPUs)-1], ""
+			continue
+		}
+		if pending != "" && !strings.Contains(line, ":") {
+			line = pending + " " + line
+		}
+		if pending = ""; strings.HasSuffix(line, " :") {
+			pending = line
 			continue
 		}
 		key, value, ok := cutKey(line)

@@ -64,7 +64,7 @@ func (t *topoParser) line(line string, words []string) {
 	case len(t.result.Rows) == 0 && (t.heading && isAffinity(words[0]) || isTopoDevice(words[0]) && (t.heading || len(t.result.Columns) == 0)):
 		t.columns(words)
 	case t.open != nil:
-		if isLink(words[0]) || len(t.open.cells) >= len(t.result.Columns) && len(t.open.cells) < len(t.result.Columns)+len(t.affinities) {
+		if isLink(words[0]) || len(t.open.cells) < len(t.result.Columns)+len(t.affinities) && isCPUList(words[0]) {
 			t.open.cells = append(t.open.cells, words...)
 		} else {
 			t.open = nil
@@ -112,6 +112,9 @@ func isLink(w string) bool {
 	rest, ok := strings.CutPrefix(w, "NV")
 	return ok && rest != "" && strings.Trim(rest, "0123456789#") == ""
 }
+
+// isCPUList tells an affinity: "0-31,64-95", "0", "N/A".
+func isCPUList(w string) bool { return scan.IsNull(w) || strings.Trim(w, "0123456789,-") == "" }
 
 // assign gives the cells to the columns: as many links as there are devices, then the affinities that are printed.
 func (r *TopoRow) assign(columns, affinities []string) {

@@ -116,24 +116,22 @@ type cause struct {
 	code, text         string
 	weakCode, weakText string
 	extra              map[string]any
+	index              *[256][]int // of causes by the first byte of the phrase
 
 	status, wrID, scnt, ccnt *int64
 	syndrome                 *string
 }
 
-func (c *cause) line(line, lower string) {
+// line reads one line and tells whether it names a cause.
+func (c *cause) line(line, lower string) bool {
+	if len(lower) < 8 {
+		return false
+	}
 	c.completion(lower)
 	if c.code != "" {
-		return
+		return false
 	}
-	at := len(lower)
-	var code string
-	var weak bool
-	for _, k := range causes {
-		if i := strings.Index(lower[:min(len(lower), at+len(k.phrase))], k.phrase); i >= 0 && i < at {
-			at, code, weak = i, k.code, k.weak
-		}
-	}
+	code, weak := c.phrase(lower)
 	if special := specialCause(lower); special != "" && (code == "" || weak) {
 		code, weak = special, false
 	}
@@ -147,6 +145,25 @@ func (c *cause) line(line, lower string) {
 		c.code, c.text = code, line
 		c.extra = causeKeys(code, line)
 	}
+	return code != ""
+}
+
+// phrase finds the phrase of causes that stands first in the line.
+func (c *cause) phrase(lower string) (code string, weak bool) {
+	if c.index == nil {
+		c.index = new([256][]int)
+		for i, k := range causes {
+			c.index[k.phrase[0]] = append(c.index[k.phrase[0]], i)
+		}
+	}
+	for at := range len(lower) - 1 {
+		for _, i := range c.index[lower[at]] {
+			if k := &causes[i]; k.phrase[1] == lower[at+1] && strings.HasPrefix(lower[at:], k.phrase) {
+				return k.code, k.weak
+			}
+		}
+	}
+	return "", false
 }
 
 // specialCause knows the causes that one fixed phrase does not tell.

@@ -107,6 +107,7 @@ type parser struct {
 	understood bool
 	side       *[]Address // the side that the last address line filled
 	gidOpen    string     // a GID line that the terminal wrapped
+	before     string     // the line before, when it said nothing
 }
 
 func newParser(tool, text string, k kind) *parser {
@@ -118,8 +119,11 @@ func newParser(tool, text string, k kind) *parser {
 
 func (p *parser) run() {
 	for line := range scan.AllLines(p.text) {
-		line = strings.TrimLeft(line, " \t>\\")
-		if line == "" {
+		line = scan.TrimIndent(line)
+		if line != "" && (line[0] == '>' || line[0] == '\\') { // quoted in a mail, escaped in Markdown
+			line = strings.TrimLeft(line, " \t>\\")
+		}
+		if len(line) < 3 { // nothing shorter means anything
 			continue
 		}
 		if c := line[0]; c >= '0' && c <= '9' && p.gidOpen == "" && p.table.numbers(line) {
@@ -159,8 +163,19 @@ func (p *parser) words(line string) {
 	p.address(line, lower)
 	p.title(lower)
 	p.fields(line)
-	p.banner(line, lower)
-	p.cause.line(line, lower)
+	if p.banner(line, lower) || p.cause.line(line, lower) {
+		p.before = ""
+		return
+	}
+	if p.before != "" && p.cause.code == "" { // the terminal may have wrapped a message
+		joined := p.before + " " + line
+		p.banner(joined, strings.ToLower(joined))
+		p.cause.line(joined, strings.ToLower(joined))
+	}
+	p.before = ""
+	if len(line) >= 40 && len(line) < 512 {
+		p.before = line
+	}
 }
 
 // isDashes tells a line of three or more dashes, as perftest draws above and below its blocks.
@@ -197,28 +212,29 @@ func (p *parser) title(lower string) {
 	}
 }
 
-func (p *parser) banner(line, lower string) {
+// banner reads the messages that are no failures and tells whether the line is one.
+func (p *parser) banner(line, lower string) (found bool) {
 	if strings.Contains(lower, "waiting for client") && strings.Contains(lower, "connect") {
-		p.header.WaitingForClient, p.understood = true, true
+		p.header.WaitingForClient, p.understood, found = true, true, true
 	}
 	if name, ok := scan.Between(line, "device name = [", "]"); ok && p.header.GPUName == nil {
 		p.header.GPUName, p.understood = scan.Str(name), true
 	}
-	for _, w := range warnings {
-		if strings.Contains(lower, w.phrase) {
-			p.envelope.Warn(w.code, line)
-		}
+	if code := warningOf(lower); code != "" {
+		p.envelope.Warn(code, line)
+		found = true
 	}
+	return found
 }
 
-var warnings = []struct{ phrase, code string }{
-	{"bw peak won't be measured", "bw_peak_not_measured"},
-	{"bw peak wont be measured", "bw_peak_not_measured"},
-	{"conflicting cpu frequency", "cpu_frequency_conflict"},
-	{"cpu frequency is not max", "cpu_frequency_conflict"},
-	{"to implement inline feature", "inline_disabled"},
-	{"inline feature. disabling", "inline_disabled"},
-	{"inline size set to 0", "inline_disabled"},
-	{"inline size forced to 0", "inline_disabled"},
-	{"changing inline size to 0", "inline_disabled"},
+func warningOf(lower string) string {
+	switch {
+	case strings.Contains(lower, "bw peak") && strings.Contains(lower, "be measured"):
+		return "bw_peak_not_measured"
+	case strings.Contains(lower, "cpu freq") && containsAny(lower, "conflicting", "is not max"):
+		return "cpu_frequency_conflict"
+	case strings.Contains(lower, "inline") && containsAny(lower, "implement inline feature", "disabling", "set to 0", "forced to 0", "size to 0"):
+		return "inline_disabled"
+	}
+	return ""
 }

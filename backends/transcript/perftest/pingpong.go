@@ -36,6 +36,7 @@ func PingPong(tool, text string) PingPongResult {
 	var c cause
 	var open *PingPongAddress
 	understood := false
+	part := "" // the name of an address part whose value stands on the next line
 	for line := range scan.Lines(text) {
 		line = strings.TrimSpace(line)
 		lower := strings.ToLower(line)
@@ -49,8 +50,11 @@ func PingPong(tool, text string) PingPongResult {
 			first(&r.Remote, open)
 			line = open.read(line[i:])
 		}
-		if open != nil && startsWithPart(line) { // wrapped
-			line = open.read(line)
+		if open != nil && startsWithPart(part+line) { // wrapped
+			line = open.read(part + line)
+		}
+		if part = ""; startsWithPart(line) {
+			part = line + " "
 		}
 		understood = r.rates(strings.ToLower(line)) || understood || open != nil
 		c.line(line, lower)
@@ -77,6 +81,12 @@ func (a *PingPongAddress) read(line string) string {
 		name, rest, _ := strings.Cut(strings.TrimLeft(line, " \t,"), " ")
 		value, behind, _ := strings.Cut(strings.TrimLeft(rest, " \t"), " ")
 		value = strings.TrimRight(value, ",;")
+		switch strings.ToUpper(name) {
+		case "LID", "QPN", "PSN", "GID":
+			if value == "" {
+				return name
+			}
+		}
 		switch strings.ToUpper(name) {
 		case "LID":
 			first(&a.LID, scan.Int(value))

@@ -1,8 +1,8 @@
 package perftest
 
 import (
+	"iter"
 	"math"
-	"strconv"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
@@ -54,9 +54,16 @@ var usual = map[kind]map[int][]column{
 }
 
 type row struct {
-	set    [columns]bool
+	set    uint16 // bit by column
+	n      int    // numbers read so far
 	values [columns]float64
-	n      int // numbers read so far
+}
+
+func (r *row) has(c column) bool { return r.set&(1<<c) != 0 }
+
+func (r *row) put(c column, v float64) {
+	r.values[c] = v
+	r.set |= 1 << c
 }
 
 // table collects the rows: a row begins with two whole numbers and goes on, over line ends too, with decimal ones.
@@ -65,20 +72,21 @@ type table struct {
 	columns  []column
 	titles   string // the heading so far, lower case
 	unit     string
-	rows     []row
-	open     *row
+	rows     rowList
+	open     row
+	isOpen   bool
 	complete bool
 	results  bool   // the rows come from a results block
 	tail     string // text glued to the last number of a line
 }
 
 // seen tells whether there was a heading or a row.
-func (t *table) seen() bool { return t.columns != nil || len(t.rows) > 0 }
+func (t *table) seen() bool { return t.columns != nil || t.rows.n > 0 }
 
 // heading reads a heading, or the second part of a wrapped one.
 func (t *table) heading(lower string) bool {
 	if !strings.HasPrefix(lower, "#bytes") && !strings.HasPrefix(lower, "# bytes") {
-		if t.columns == nil || len(t.rows) > 0 || !strings.Contains(lower, "[") || strings.ContainsAny(lower, ":=") || !t.isTitle(lower) {
+		if t.columns == nil || t.rows.n > 0 || !strings.Contains(lower, "[") || strings.ContainsAny(lower, ":=") || !t.isTitle(lower) {
 			return false
 		}
 		lower = t.titles + " " + lower
@@ -168,7 +176,7 @@ func (t *table) guessColumns(line string) bool {
 		return false
 	}
 	for i, w := range words {
-		if whole, decimal := shape(w); i < 2 && !whole || i >= 2 && !decimal {
+		if _, whole, decimal := number(w); i < 2 && !whole || i >= 2 && !decimal {
 			return false
 		}
 	}
@@ -178,22 +186,22 @@ func (t *table) guessColumns(line string) bool {
 
 // number takes one word of a row.
 func (t *table) number(word string) bool {
-	whole, decimal := shape(word)
+	v, whole, decimal := number(word)
 	switch {
 	case whole:
-		if t.open != nil && t.open.n < len(t.columns) && (t.columns[t.open.n] == iterations || t.columns[t.open.n] == other) {
-			t.put(word)
+		if t.isOpen && t.open.n < len(t.columns) && (t.columns[t.open.n] == iterations || t.columns[t.open.n] == other) {
+			t.put(v)
 			return true
 		}
 		t.close()
-		t.open = &row{}
-		t.put(word)
+		t.open, t.isOpen = row{}, true
+		t.put(v)
 		return true
-	case t.open == nil || t.open.n < 2:
-		t.open = nil
+	case !t.isOpen || t.open.n < 2:
+		t.isOpen = false
 		return false
 	case decimal:
-		t.put(word)
+		t.put(v)
 		return true
 	case word == "nan" || word == "-nan" || word == "inf" || word == "-inf":
 		t.open.n++
@@ -221,7 +229,8 @@ func (t *table) glued(word string) bool {
 			}
 			end = min(end, dot+1+decimals)
 		}
-		t.put(word[:end])
+		v, _, _ := number(word[:end])
+		t.put(v)
 		word = word[end:]
 	}
 	if word != "" && t.open.n <= 2 {
@@ -231,40 +240,40 @@ func (t *table) glued(word string) bool {
 	return true
 }
 
-func (t *table) put(word string) {
-	r := t.open
-	if r.n < len(t.columns) {
-		if v, err := strconv.ParseFloat(word, 64); err == nil {
-			r.values[t.columns[r.n]], r.set[t.columns[r.n]] = v, true
-		}
+func (t *table) put(v float64) {
+	if t.open.n < len(t.columns) {
+		t.open.put(t.columns[t.open.n], v)
 	}
-	r.n++
+	t.open.n++
 }
 
 // close keeps the open row when enough of it is there.
 func (t *table) close() {
-	r := t.open
-	t.open = nil
-	if r == nil || !r.set[size] || !r.set[iterations] {
+	r := &t.open
+	if !t.isOpen {
 		return
 	}
-	if t.kind == bandwidth && !r.set[average] || t.kind == latency && !r.set[tAvg] && !r.set[tTypical] {
+	t.isOpen = false
+	if !r.has(size) || !r.has(iterations) {
 		return
 	}
-	t.rows = append(t.rows, *r)
+	if t.kind == bandwidth && !r.has(average) || t.kind == latency && !r.has(tAvg) && !r.has(tTypical) {
+		return
+	}
+	t.rows.add(r)
 	t.complete = false
 }
 
 func (t *table) rule() {
 	t.close()
-	if len(t.rows) > 0 {
+	if t.rows.n > 0 {
 		t.complete = true
 	}
 }
 
 func (t *table) finish() {
 	t.close()
-	if t.results && len(t.rows) > 0 {
+	if t.results && t.rows.n > 0 {
 		t.complete = true
 	}
 }
@@ -275,7 +284,7 @@ func (t *table) result(key, value string) bool {
 		"t min": tMin, "t max": tMax, "t typical": tTypical, "t avg": tAvg, "t stdev": tStdev, "percentile 99": p99,
 		"percentile 99.9": p999, "tps": tps, "tps average": tps}
 	c, ok := col[key]
-	if !ok || t.open == nil && c != size {
+	if !ok || !t.isOpen && c != size {
 		return false
 	}
 	f := scan.LeadingFloat(value)
@@ -284,12 +293,12 @@ func (t *table) result(key, value string) bool {
 	}
 	if c == size {
 		t.close()
-		if len(t.rows) > 0 && !t.results { // the block repeats the table above it
+		if t.rows.n > 0 && !t.results { // the block repeats the table above it
 			return true
 		}
-		t.open, t.results = &row{}, true
+		t.open, t.isOpen, t.results = row{}, true, true
 	}
-	t.open.values[c], t.open.set[c] = *f, true
+	t.open.put(c, *f)
 	t.open.n++
 	return true
 }
@@ -302,17 +311,17 @@ func (t *table) unitReported() *string {
 }
 
 func (t *table) bandwidthRows() []BandwidthRow {
-	out := make([]BandwidthRow, 0, len(t.rows))
-	for i := range t.rows {
-		r := &t.rows[i]
+	out := make([]BandwidthRow, 0, t.rows.n)
+	var values slab
+	for r := range t.rows.all() {
 		factor := 1.0
 		if t.unit == "MB/s" || t.unit == "" && r.inMiB() {
 			factor = mibToGbps
 		}
 		b := BandwidthRow{SizeBytes: int64(r.values[size]), Iterations: int64(r.values[iterations]),
-			BWAvgGbps: r.scaled(average, factor), MsgRateMpps: r.scaled(rate, 1)}
+			BWAvgGbps: values.of(r, average, factor), MsgRateMpps: values.of(r, rate, 1)}
 		if r.values[peak] != 0 {
-			b.BWPeakGbps = r.scaled(peak, factor)
+			b.BWPeakGbps = values.of(r, peak, factor)
 		}
 		out = append(out, b)
 	}
@@ -331,40 +340,81 @@ func (r *row) inMiB() bool {
 	return math.Abs(math.Log(r.values[average]*mibToGbps/expect)) < math.Abs(math.Log(r.values[average]/expect))
 }
 
-func (r *row) scaled(c column, factor float64) *float64 {
-	if !r.set[c] {
+// rowList keeps rows in chunks, so that long tables are not copied as they grow.
+type rowList struct {
+	chunks [][]row
+	n      int
+}
+
+func (l *rowList) add(r *row) {
+	const size = 256
+	if l.n%size == 0 {
+		l.chunks = append(l.chunks, make([]row, 0, min(size, 32+l.n)))
+	}
+	last := &l.chunks[len(l.chunks)-1]
+	*last = append(*last, *r)
+	l.n++
+}
+
+func (l *rowList) all() iter.Seq[*row] {
+	return func(yield func(*row) bool) {
+		for _, chunk := range l.chunks {
+			for i := range chunk {
+				if !yield(&chunk[i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// slab holds the numbers that rows point to: one allocation for many.
+type slab []float64
+
+func (s *slab) of(r *row, c column, factor float64) *float64 {
+	if !r.has(c) {
 		return nil
 	}
-	v := r.values[c] * factor
-	return &v
+	if len(*s) == cap(*s) {
+		*s = make([]float64, 0, 512)
+	}
+	*s = append(*s, r.values[c]*factor)
+	return &(*s)[len(*s)-1]
 }
 
 func (t *table) latencyRows() []LatencyRow {
-	out := make([]LatencyRow, 0, len(t.rows))
-	for i := range t.rows {
-		r := &t.rows[i]
-		out = append(out, LatencyRow{int64(r.values[size]), int64(r.values[iterations]), r.scaled(tMin, 1), r.scaled(tMax, 1),
-			r.scaled(tTypical, 1), r.scaled(tAvg, 1), r.scaled(tStdev, 1), r.scaled(p99, 1), r.scaled(p999, 1), r.scaled(tps, 1)})
+	out := make([]LatencyRow, 0, t.rows.n)
+	var v slab
+	for r := range t.rows.all() {
+		out = append(out, LatencyRow{int64(r.values[size]), int64(r.values[iterations]), v.of(r, tMin, 1), v.of(r, tMax, 1),
+			v.of(r, tTypical, 1), v.of(r, tAvg, 1), v.of(r, tStdev, 1), v.of(r, p99, 1), v.of(r, p999, 1), v.of(r, tps, 1)})
 	}
 	return out
 }
 
-// shape tells a whole number and a decimal one.
-func shape(s string) (whole, decimal bool) {
-	dots := 0
+// number reads a whole number or a decimal one of at most 15 digits, which a float holds exactly.
+func number(s string) (v float64, whole, decimal bool) {
+	if s == "" || len(s) > 16 {
+		return 0, false, false
+	}
+	digits, scale := uint64(0), 1.0
 	for i := range len(s) {
 		switch c := s[i]; {
 		case c >= '0' && c <= '9':
-		case c == '.' && i > 0 && i+1 < len(s):
-			dots++
+			digits = digits*10 + uint64(c-'0')
+			if decimal {
+				scale *= 10
+			}
+		case c == '.' && i > 0 && i+1 < len(s) && !decimal:
+			decimal = true
 		default:
-			return false, false
+			return 0, false, false
 		}
 	}
-	return s != "" && dots == 0 && len(s) <= 15, dots == 1
+	return float64(digits) / scale, !decimal && len(s) <= 15, decimal
 }
 
 func isWhole(s string) bool {
-	whole, _ := shape(s)
+	_, whole, _ := number(s)
 	return whole
 }

@@ -4,7 +4,7 @@ import "strings"
 
 // IsFence tells a Markdown code fence.
 func IsFence(line string) bool {
-	line = strings.TrimLeft(line, " \t")
+	line = TrimIndent(line)
 	if !strings.HasPrefix(line, "```") && !strings.HasPrefix(line, "~~~") {
 		return false
 	}
@@ -33,7 +33,7 @@ func IsRule(line string) bool {
 //
 // A comment line ("# text") counts as one.
 func IsPrompt(line string) bool {
-	line = strings.TrimLeft(line, " \t")
+	line = TrimIndent(line)
 	if line == "" {
 		return false
 	}
@@ -46,14 +46,16 @@ func IsPrompt(line string) bool {
 		}
 		return false
 	}
-	first, rest, _ := strings.Cut(line, " ")
-	if i := strings.IndexByte(first, '\t'); i >= 0 {
-		first = first[:i]
+	end, marked := 0, line[0] == '~'
+	for end < len(line) && !isBlank(line[end]) {
+		marked = marked || line[end] == '@' || line[end] == ':'
+		end++
 	}
+	first, rest := line[:end], TrimIndent(line[end:])
 	if isSign(first) {
-		return first != ">"
+		return true
 	}
-	if len(first) > 64 {
+	if end > 64 || !marked && line[0] != 's' && line[0] != 'b' {
 		return false
 	}
 	if last := first[len(first)-1]; last == '#' || last == '$' || last == '%' {

@@ -132,8 +132,11 @@ func Size(s string) *int64 {
 	}
 	unit := strings.ToLower(strings.TrimSpace(s[i:]))
 	unit = strings.TrimSuffix(strings.TrimSuffix(unit, "b"), "i")
-	shift, ok := map[string]uint{"": 0, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50}[unit]
-	if !ok || *f < 0 || *f*float64(uint64(1)<<shift) >= 1<<62 {
+	shift := 10 * strings.Index(" kmgtp", unit)
+	if unit == "" {
+		shift = 0
+	}
+	if shift < 0 || len(unit) > 1 || *f < 0 || *f*float64(uint64(1)<<shift) >= 1<<62 {
 		return nil
 	}
 	n := int64(*f * float64(uint64(1)<<shift))

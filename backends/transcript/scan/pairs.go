@@ -9,6 +9,7 @@ import (
 type Pair struct {
 	Key, Value string
 	Line       string // the line of the source
+	Next       string // the next line when nothing in it is a pair: the terminal may have wrapped the value
 }
 
 // Pairs yields the pairs of one line whose key is known, in order: "a: 1" as well as "a: 1 b: 2" and "a:1". A key is
@@ -65,16 +66,18 @@ func keyBefore(line string, from, colon int, known func(string) bool) (key strin
 	return key, start
 }
 
-// AllPairs yields the known pairs of a text. A line that holds no known key and no colon, right behind a key without a
-// value, is that value: the terminal wrapped it.
+// AllPairs yields the known pairs of a text. A line without a known pair right behind a key without a value is that
+// value: the terminal wrapped it.
 func AllPairs(text string, known func(key string) bool) iter.Seq[Pair] {
 	return func(yield func(Pair) bool) {
 		var open *Pair
 		for line := range Lines(text) {
 			found := Pairs(line, known)
 			if open != nil {
-				if len(found) == 0 && line != "" && !strings.Contains(line, ":") {
-					open.Value = strings.TrimSpace(line)
+				if next := strings.TrimSpace(line); len(found) == 0 && next != "" && !looksLikePair(next) {
+					if open.Next = next; open.Value == "" {
+						open.Value = next
+					}
 				}
 				if !yield(*open) {
 					return
@@ -82,7 +85,7 @@ func AllPairs(text string, known func(key string) bool) iter.Seq[Pair] {
 				open = nil
 			}
 			for i, p := range found {
-				if i == len(found)-1 && p.Value == "" {
+				if i == len(found)-1 {
 					open = &p
 					break
 				}
@@ -95,6 +98,12 @@ func AllPairs(text string, known func(key string) bool) iter.Seq[Pair] {
 			yield(*open)
 		}
 	}
+}
+
+// looksLikePair tells a line with a key of its own, known or not.
+func looksLikePair(line string) bool {
+	i := strings.IndexByte(line, ':')
+	return i > 0 && (i+1 == len(line) || line[i+1] == ' ' || line[i+1] == '\t')
 }
 
 // Word returns the first word of s, trimmed of a comma or semicolon behind it.

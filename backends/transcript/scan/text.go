@@ -6,6 +6,7 @@ package scan
 
 import (
 	"io"
+	"io/fs"
 	"iter"
 	"strings"
 	"unicode/utf8"
@@ -21,6 +22,14 @@ const (
 // Read returns at most MaxInput+1 bytes of r: the one byte too many tells Begin that the text was longer.
 func Read(r io.Reader) (string, error) {
 	var b strings.Builder
+	switch s := r.(type) {
+	case interface{ Len() int }:
+		b.Grow(min(s.Len(), MaxInput+1))
+	case interface{ Stat() (fs.FileInfo, error) }:
+		if info, err := s.Stat(); err == nil && info.Mode().IsRegular() {
+			b.Grow(int(min(info.Size()+1, MaxInput+1)))
+		}
+	}
 	_, err := io.Copy(&b, io.LimitReader(r, MaxInput+1))
 	return b.String(), err
 }
@@ -81,6 +90,21 @@ func Clean(s string) string {
 }
 
 func needsCleaning(s string) bool {
+	i := 0
+	for ; i+8 <= len(s); i += 8 {
+		w := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
+			uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
+		// The high bit of a byte is set when the byte is 0x7f or more, or less than a blank.
+		if (w|w+ones|(w-ones*' ')&^w)&(ones<<7) != 0 && dirty(s[i:i+8]) {
+			return true
+		}
+	}
+	return dirty(s[i:])
+}
+
+const ones = 0x0101010101010101
+
+func dirty(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c >= 0x7f || c < ' ' && c != '\n' && c != '\t' {
 			return true
@@ -130,7 +154,10 @@ func AllLines(text string) iter.Seq[string] {
 			if len(line) > maxLine {
 				line = line[:maxLine]
 			}
-			if !yield(strings.TrimRight(line, " \t")) {
+			for len(line) > 0 && isBlank(line[len(line)-1]) {
+				line = line[:len(line)-1]
+			}
+			if !yield(line) {
 				return
 			}
 		}
@@ -151,6 +178,16 @@ func Lines(text string) iter.Seq[string] {
 		}
 	}
 }
+
+// TrimIndent drops the blanks and tabs before the first word.
+func TrimIndent(line string) string {
+	for len(line) > 0 && isBlank(line[0]) {
+		line = line[1:]
+	}
+	return line
+}
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
 // Words splits a line at blanks and tabs.
 func Words(line string) []string { return strings.Fields(line) }

@@ -81,6 +81,9 @@ func DevInfo(text string) DevInfoResult {
 			}
 		case dev.set(p.Key, p.Value):
 		case port != nil:
+			if strings.HasPrefix(p.Key, "gid[") && isHalfGID(p.Value) {
+				p.Value += " " + p.Next
+			}
 			port.set(p.Key, p.Value)
 		}
 	}
@@ -120,6 +123,11 @@ func (r *DevInfoResult) messages(text string) (opened string) {
 		}
 	}
 	return opened
+}
+
+// isHalfGID tells "fe80::1," and "fe80::1, RoCE", whose end stands on the next line.
+func isHalfGID(value string) bool {
+	return strings.HasSuffix(value, ",") || strings.HasSuffix(value, "RoCE")
 }
 
 func (d *Device) set(key, value string) bool {

@@ -46,7 +46,7 @@ func GIDs(text string) GIDsResult {
 			line, _, _ = strings.Cut(line, "n_gids_found=")
 			words = scan.Words(line)
 		}
-		if open != nil && len(words) > 0 && rowAt(words) == nil && scan.IPv4(words[0]) == nil && !isVersion(words[0]) {
+		if open != nil && len(words) > 0 && rowAt(words) == nil && scan.IPv4(words[0]) == nil && !isVersion(words[0]) && (len(words) > 1 || !isDeviceName(words[0])) {
 			open = nil
 		}
 		for i := 0; i < len(words); i++ {

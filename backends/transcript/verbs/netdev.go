@@ -32,7 +32,7 @@ func Netdev(text string) NetdevResult {
 	r.Envelope, text = scan.Begin("ibdev2netdev", text)
 	pending := ""
 	for line := range scan.Lines(text) {
-		line = strings.TrimSpace(line)
+		line = strings.TrimSpace(scan.ExpandTabs(line))
 		if pending != "" && !startsLink(line) {
 			line = pending + " " + line
 		}

@@ -1,0 +1,124 @@
+package transcript_test
+
+import (
+	"encoding/json"
+	"io"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends/transcript"
+	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
+)
+
+// BenchmarkParse reads long texts of the two tools whose output is longest. At least 100 MB/s are asked for.
+func BenchmarkParse(b *testing.B) {
+	for _, c := range []struct{ tool, fixture string }{
+		{"ib_send_bw", "server-all"},
+		{"ib_send_lat", "iterations"},
+		{"lspci", "vvv-cx6"},
+	} {
+		b.Run(c.tool, func(b *testing.B) {
+			part, err := os.ReadFile("testdata/" + c.tool + "/" + c.fixture + ".txt")
+			if err != nil {
+				b.Fatal(err)
+			}
+			if c.tool != "lspci" { // a table goes on, its head does not come again
+				head, rows, _ := strings.Cut(string(part), "#bytes")
+				heading, rows, _ := strings.Cut(rows, "\n")
+				part = []byte(head + "#bytes" + heading + "\n" + strings.Repeat(rows, 4096))
+			}
+			text := strings.Repeat(string(part), 1+(4<<20)/len(part))[:4<<20]
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				if r, err := transcript.Parse(c.tool, strings.NewReader(text)); err != nil || r.Failed() {
+					b.Fatal(err, "the text was not understood")
+				}
+			}
+		})
+	}
+}
+
+// TestNoise gives noise of several kinds to every parser: 100 MB are read within two seconds and 128 MB of memory.
+func TestNoise(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	random := make([]byte, 1<<20)
+	for i := range random {
+		random[i] = byte(r.Uint32())
+	}
+	for _, kind := range []struct {
+		name, unit string
+		bytes      int64
+	}{
+		{"random bytes", string(random), 100 << 20},
+		{"short lines", "y\n", 100 << 20},
+		{"one line", "word ", 2 << 20},
+		{"colons", ": a: 1: [", 2 << 20},
+		{"brackets", "([{<", 2 << 20},
+		{"numbers", "1 2 3.50 4.50 5.500000 ", 2 << 20},
+	} {
+		for _, tool := range transcript.Tools() {
+			t.Run(kind.name+"/"+tool.ID, func(t *testing.T) {
+				// A busy machine may take the first try's time.
+				var took time.Duration
+				for range 3 {
+					if took = readNoise(t, tool.ID, kind.unit, kind.bytes); took < 2*time.Second || raceEnabled {
+						return
+					}
+				}
+				t.Errorf("took %v", took)
+			})
+		}
+	}
+}
+
+func readNoise(t *testing.T, tool, unit string, bytes int64) time.Duration {
+	t.Helper()
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	start := time.Now()
+	v, err := transcript.Parse(tool, io.LimitReader(&repeat{unit: unit}, bytes))
+	took := time.Since(start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if grown := int64(after.HeapSys) - int64(before.HeapSys); grown > 128<<20 {
+		t.Errorf("the heap grew by %d MB", grown>>20)
+	}
+	if _, err := json.Marshal(v); err != nil {
+		t.Fatal(err)
+	}
+	return took
+}
+
+// repeat reads one text over and over.
+type repeat struct {
+	unit string
+	at   int
+}
+
+func (r *repeat) Read(p []byte) (int, error) {
+	n := copy(p, r.unit[r.at:])
+	r.at = (r.at + n) % len(r.unit)
+	return n, nil
+}
+
+func TestInputIsCut(t *testing.T) {
+	v, err := transcript.Parse("lsmod", io.LimitReader(&repeat{unit: "ib_core 1 2 a\n"}, scan.MaxInput/8))
+	if err != nil || v.Failed() {
+		t.Fatal(err, "the text was not understood")
+	}
+	v, err = transcript.Parse("ethtool_s", io.LimitReader(&repeat{unit: "rx_packets: 1 \n"}, 2*scan.MaxInput))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := json.Marshal(v)
+	if err != nil || !strings.Contains(string(data), scan.CodeInputCut) {
+		t.Errorf("no warning in %.200s (%v)", data, err)
+	}
+}
