@@ -1,0 +1,200 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/wizard/engine"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/enginetest"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
+)
+
+// undisturbed runs the fabric without a crash and gives its end, and the points that a crash could hit.
+func undisturbed(t *testing.T, parallel int) (end map[string]string, points *enginetest.Crash) {
+	t.Helper()
+	w, wishes := fabric()
+	w.Crash = &enginetest.Crash{}
+	j := create(t, t.TempDir(), w.Plan(wishes), w.Crash.File())
+	jb := job(w, wishes, j)
+	jb.Limits.Parallel = parallel
+	if res, err := engine.Run(t.Context(), jb); err != nil || res.Status != engine.StatusDone {
+		t.Fatalf("undisturbed: %s, %v: %v", res.Status, err, states(res))
+	}
+	return w.Snapshot(), w.Crash
+}
+
+// crashed runs the fabric until it is killed and gives the world that is left and the run's id, "" when it was killed
+// before its journal began.
+func crashed(t *testing.T, root string, crash *enginetest.Crash, parallel int) (w *enginetest.World, wishes []enginetest.Wish, run string) {
+	t.Helper()
+	w, wishes = fabric()
+	start := w.Snapshot()
+	w.Crash = crash
+	p := w.Plan(wishes)
+	h := header(p)
+	h.Run = journal.NewRun(testTime, "crash")
+	j, err := journal.Create(root, h, []byte("{}"), crash.File())
+	if err == nil {
+		jb := job(w, wishes, j)
+		jb.Limits.Parallel = parallel
+		if _, err := engine.Run(t.Context(), jb); err == nil && crash.Dead() {
+			// Killed in the very last step: nobody is there to hear of it.
+			t.Logf("point %d is behind the end", crash.At)
+		}
+		_ = j.Close() // it is dead already
+	} else {
+		same(t, "killed before the journal began", start, w.Snapshot())
+	}
+	w.Crash = nil
+	if _, err := journal.Read(root, h.Run); errors.Is(err, journal.ErrNotBegun) {
+		same(t, "killed before the journal began", start, w.Snapshot())
+		return w, wishes, ""
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	return w, wishes, h.Run
+}
+
+func reopen(t *testing.T, root, run string, opts ...journal.Option) *journal.Journal {
+	t.Helper()
+	if len(opts) == 0 {
+		opts = append(opts, (&enginetest.Crash{}).File()) // nothing dies; only the disk is spared
+	}
+	j, err := journal.Open(root, run, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+func resume(t *testing.T, w *enginetest.World, wishes []enginetest.Wish, root, run string) {
+	t.Helper()
+	j := reopen(t, root, run)
+	defer func() { _ = j.Close() }()
+	jb := job(w, wishes, j)
+	if j.State().Phase() == journal.PhaseRollback {
+		jb = unwinding(w, wishes, j)
+	}
+	res, err := engine.Resume(t.Context(), jb)
+	if err != nil || res.Status.Exit() != 0 {
+		t.Errorf("resume: %s, %v: %v", res.Status, err, states(res))
+	}
+}
+
+func rollback(t *testing.T, w *enginetest.World, wishes []enginetest.Wish, root, run string) {
+	t.Helper()
+	j := reopen(t, root, run)
+	defer func() { _ = j.Close() }()
+	res, err := engine.Rollback(t.Context(), unwinding(w, wishes, j))
+	if err != nil || res.Status.Exit() != 0 {
+		t.Errorf("rollback: %s, %v: %v", res.Status, err, states(res))
+		for _, n := range res.Nodes {
+			t.Logf("%s %s %v", n.ID, n.State, n.Err)
+		}
+	}
+}
+
+// eachPoint runs f for every point of a crash, and for those before a write with half of it written.
+func eachPoint(t *testing.T, points *enginetest.Crash, f func(t *testing.T, at int, torn bool)) {
+	t.Helper()
+	for at := 1; at <= points.Points(); at++ {
+		for _, torn := range []bool{false, true} {
+			if torn && !points.Writes(at) {
+				continue
+			}
+			t.Run(fmt.Sprintf("point %d torn %v", at, torn), func(t *testing.T) { f(t, at, torn) })
+		}
+	}
+}
+
+func TestKilledAtAnyPointResumeEndsAsUndisturbed(t *testing.T) {
+	for _, parallel := range []int{1, 16} {
+		end, points := undisturbed(t, parallel)
+		start, _ := fabric()
+		root := t.TempDir()
+		eachPoint(t, points, func(t *testing.T, at int, torn bool) {
+			w, wishes, run := crashed(t, root, &enginetest.Crash{At: at, Torn: torn}, parallel)
+			if run == "" {
+				return
+			}
+			resume(t, w, wishes, root, run)
+			same(t, "after the resume", end, w.Snapshot())
+			deeds := len(w.Calls("set", "setmany", "open", "close", "abort"))
+			resume(t, w, wishes, root, run)
+			if n := len(w.Calls("set", "setmany", "open", "close", "abort")); n != deeds {
+				t.Errorf("a second resume did %d deeds", n-deeds)
+			}
+			rollback(t, w, wishes, root, run)
+			same(t, "after the rollback", start.Snapshot(), w.Snapshot())
+		})
+	}
+}
+
+func TestKilledAtAnyPointRollbackEndsAtTheStart(t *testing.T) {
+	_, points := undisturbed(t, 1)
+	start, _ := fabric()
+	root := t.TempDir()
+	eachPoint(t, points, func(t *testing.T, at int, torn bool) {
+		w, wishes, run := crashed(t, root, &enginetest.Crash{At: at, Torn: torn}, 1)
+		if run == "" {
+			return
+		}
+		rollback(t, w, wishes, root, run)
+		same(t, "after the rollback", start.Snapshot(), w.Snapshot())
+	})
+}
+
+func TestKilledAgainInTheResume(t *testing.T) {
+	end, points := undisturbed(t, 1)
+	start, _ := fabric()
+	root := t.TempDir()
+	for at := 3; at <= points.Points(); at += 4 {
+		for again := 1; ; again += 3 {
+			w, wishes, run := crashed(t, root, &enginetest.Crash{At: at}, 1)
+			if run == "" {
+				break
+			}
+			w.Crash = &enginetest.Crash{At: again, Torn: again%2 == 0}
+			j := reopen(t, root, run, w.Crash.File())
+			_, _ = engine.Resume(t.Context(), job(w, wishes, j))
+			_ = j.Close()
+			dead := w.Crash.Dead()
+			w.Crash = nil
+			resume(t, w, wishes, root, run)
+			same(t, fmt.Sprintf("killed at %d and at %d of the resume", at, again), end, w.Snapshot())
+			rollback(t, w, wishes, root, run)
+			same(t, "after the rollback", start.Snapshot(), w.Snapshot())
+			if !dead {
+				break
+			}
+		}
+	}
+}
+
+func TestKilledAtAnyPointOfTheRollback(t *testing.T) {
+	start, _ := fabric()
+	root := t.TempDir()
+	for at := 1; ; at++ {
+		w, wishes, run := crashed(t, root, &enginetest.Crash{}, 1)
+		w.Crash = &enginetest.Crash{At: at, Torn: at%2 == 0}
+		j := reopen(t, root, run, w.Crash.File())
+		_, _ = engine.Rollback(t.Context(), unwinding(w, wishes, j))
+		_ = j.Close()
+		dead := w.Crash.Dead()
+		w.Crash = nil
+		st, err := journal.Read(root, run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if st.Phase() == journal.PhaseRollback {
+			resume(t, w, wishes, root, run)
+		} else {
+			rollback(t, w, wishes, root, run)
+		}
+		same(t, fmt.Sprintf("killed at %d of the rollback", at), start.Snapshot(), w.Snapshot())
+		if !dead {
+			return
+		}
+	}
+}

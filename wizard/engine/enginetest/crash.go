@@ -1,0 +1,108 @@
+package enginetest
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
+)
+
+// ErrDead is what everything gives after the crash.
+var ErrDead = errors.New("the process is dead")
+
+// A Crash kills the process at one of its points: before and after every write and every sync of the journal, and
+// before and after every deed. After it nothing has an effect any more. With Torn the write at the point is cut in half.
+type Crash struct {
+	At   int // the point, from 1; 0: never
+	Torn bool
+
+	mu     sync.Mutex
+	n      int
+	dead   bool
+	writes map[int]bool
+}
+
+// Writes tells whether the point is right before a write of the journal: where Torn makes a difference.
+func (c *Crash) Writes(at int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.writes[at]
+}
+
+// Points is the number of points passed.
+func (c *Crash) Points() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.n
+}
+
+// Dead tells whether the process was killed.
+func (c *Crash) Dead() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.dead
+}
+
+// step passes a point; points that count may kill.
+func (c *Crash) step(counts bool) error {
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if counts && !c.dead {
+		c.n++
+		c.dead = c.n == c.At
+	}
+	if c.dead {
+		return ErrDead
+	}
+	return nil
+}
+
+// File is a journal option that puts the crash between the journal and its file. The file is not synced to the disk:
+// what the process wrote survives it.
+func (c *Crash) File() journal.Option {
+	return journal.WithFile(func(f journal.File) journal.File { return &file{f, c} })
+}
+
+type file struct {
+	journal.File
+	crash *Crash
+}
+
+func (f *file) Write(b []byte) (int, error) {
+	alive := f.crash.writing()
+	if err := f.crash.step(true); err != nil {
+		if f.crash.Torn && alive {
+			n, _ := f.File.Write(b[:len(b)/2])
+			return n, err
+		}
+		return 0, err
+	}
+	n, err := f.File.Write(b)
+	if dead := f.crash.step(true); dead != nil {
+		return n, dead
+	}
+	return n, err
+}
+
+// writing notes that the next point is before a write, and tells whether the process lives.
+func (c *Crash) writing() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.writes == nil {
+		c.writes = map[int]bool{}
+	}
+	c.writes[c.n+1] = true
+	return !c.dead
+}
+
+func (f *file) Sync() error { return f.crash.step(true) }
+
+func (f *file) Truncate(size int64) error {
+	if f.crash.Dead() {
+		return ErrDead
+	}
+	return f.File.Truncate(size)
+}

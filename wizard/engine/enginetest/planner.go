@@ -1,0 +1,127 @@
+package enginetest
+
+import (
+	"context"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+)
+
+// A Wish is a setting that shall be so: a recipe in one line.
+type Wish struct {
+	backends.Setting
+	To     backends.Value
+	After  []string               // ids of other wishes or brackets
+	Within []backends.BracketKind // brackets around it, on its own target
+	// Until is the id of a wish that must be so before To is known.
+	Until string
+}
+
+// Plan compares the wishes with the world without a call, as a pure plan would do with an inventory.
+func (w *World) Plan(wishes []Wish) *plan.Plan {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := &plan.Plan{Mode: "test"}
+	differs := map[string]bool{}
+	for _, wish := range wishes {
+		differs[wish.ID()] = w.value(wish.Setting) != wish.To
+	}
+	for _, wish := range wishes {
+		from := w.value(wish.Setting)
+		if w.reachable(wish.Setting) != nil {
+			from = backends.Unknown("power on of " + wish.Target.Name)
+		}
+		if from == wish.To {
+			continue
+		}
+		c := plan.Change{Setting: wish.Setting, From: from, To: wish.To, Why: "as wished", After: wish.After}
+		if wish.Until != "" && differs[wish.Until] {
+			c.To = backends.Unknown(wish.Until)
+			p.Stages = 1
+		}
+		for _, kind := range wish.Within {
+			c.Within = append(c.Within, addBracket(p, kind, wish.Target, nil))
+		}
+		p.Changes = append(p.Changes, c)
+	}
+	return p
+}
+
+// Replanner gives Plan in the shape that a Job wants; a dead process plans nothing.
+func (w *World) Replanner(wishes []Wish) func(context.Context) (*plan.Plan, error) {
+	return func(context.Context) (*plan.Plan, error) {
+		if err := w.Crash.step(false); err != nil {
+			return nil, err
+		}
+		return w.Plan(wishes), nil
+	}
+}
+
+func addBracket(p *plan.Plan, kind backends.BracketKind, t backends.Ref, after []string) string {
+	b := plan.Bracket{Kind: kind, Target: t, Why: "as wished", After: after}
+	for i := range p.Brackets {
+		if p.Brackets[i].ID() == b.ID() {
+			p.Brackets[i].After = append(p.Brackets[i].After, after...)
+			return b.ID()
+		}
+	}
+	p.Brackets = append(p.Brackets, b)
+	return b.ID()
+}
+
+// Unwinder plans back to the priors, in the reverse order of the wishes. It refuses while a guest that has to be
+// changed does not answer.
+func (w *World) Unwinder(wishes []Wish, priors func() []plan.Prior) func(context.Context) (*plan.Plan, error) {
+	return func(context.Context) (*plan.Plan, error) {
+		if err := w.Crash.step(false); err != nil {
+			return nil, err
+		}
+		before := map[string]plan.Prior{}
+		for _, p := range priors() {
+			before[p.Change.ID()] = p
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		p := &plan.Plan{Mode: "test"}
+		for i := len(wishes) - 1; i >= 0; i-- {
+			wish := wishes[i]
+			prior, known := before[wish.ID()]
+			if !known {
+				continue
+			}
+			if err := w.reachable(wish.Setting); err != nil {
+				return nil, err
+			}
+			from := w.value(wish.Setting)
+			if from == prior.Prior && !(prior.Kept != nil && prior.Uncertain) {
+				continue
+			}
+			if !prior.Uncertain && from != prior.Found {
+				p.Notes = append(p.Notes, wish.ID()+" was changed by somebody else")
+				continue
+			}
+			c := plan.Change{Setting: wish.Setting, From: from, To: prior.Prior, Why: "as it was"}
+			for _, later := range wishes[i+1:] {
+				for _, id := range later.After {
+					if id == wish.ID() {
+						c.After = append(c.After, later.ID())
+					}
+				}
+			}
+			for _, kind := range wish.Within {
+				var after []string
+				id := bracketSetting(wish.Target, kind).ID()
+				for _, later := range wishes[i+1:] {
+					for _, a := range later.After {
+						if a == id {
+							after = append(after, later.ID())
+						}
+					}
+				}
+				c.Within = append(c.Within, addBracket(p, kind, wish.Target, after))
+			}
+			p.Changes = append(p.Changes, c)
+		}
+		return p, nil
+	}
+}

@@ -1,0 +1,224 @@
+// Package enginetest is a world in memory for tests of the engine: settings that behave as the contracts of package
+// backends say, with latency, faults and points at which everything dies as under kill -9.
+package enginetest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// A World holds what settings and brackets are now. Settings of a VM can be set only while it is off, a guest answers
+// only while its VM is on, and a value in Pending comes to life with the host's next reboot.
+type World struct {
+	Latency time.Duration // of every call
+	Crash   *Crash        // nil: never
+	Fault   func(Call) error
+	// Before is called at the beginning of every call, for tests that want to be there.
+	Before func(context.Context, Call)
+
+	mu      sync.Mutex
+	values  map[string]backends.Value // by setting id
+	pending map[string]backends.Value
+	files   map[string]string       // by setting id: what a Keeper keeps
+	power   map[backends.Ref]string // VMs: on, off
+	maint   map[backends.Ref]bool   // hosts
+	calls   []Call
+	now     map[backends.Ref]int // deeds running per target
+	clash   []string             // deeds that overlapped on one target
+	most    int                  // most hosts in maintenance mode at the same time
+}
+
+// A Call is one call that the engine made.
+type Call struct {
+	Verb    string // read, readmany, set, setmany, keep, restore, state, open, close, abort
+	Setting backends.Setting
+	To      backends.Value
+	Batch   int // settings in a setmany or readmany
+}
+
+// New makes an empty world in which VMs are on.
+func New() *World {
+	return &World{
+		values: map[string]backends.Value{}, pending: map[string]backends.Value{}, files: map[string]string{},
+		power: map[backends.Ref]string{}, maint: map[backends.Ref]bool{}, now: map[backends.Ref]int{},
+	}
+}
+
+// Put sets a value without a call.
+func (w *World) Put(s backends.Setting, v backends.Value) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.put(s, v)
+}
+
+func (w *World) put(s backends.Setting, v backends.Value) {
+	if v.IsAbsent() {
+		delete(w.values, s.ID())
+		return
+	}
+	w.values[s.ID()] = v
+}
+
+// PutFile sets the text behind a kept setting; its value is the text without spaces.
+func (w *World) PutFile(s backends.Setting, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.files[s.ID()] = text
+}
+
+// Value gives a value without a call.
+func (w *World) Value(s backends.Setting) backends.Value {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.value(s)
+}
+
+// SetPower turns a VM on or off without a call.
+func (w *World) SetPower(vm backends.Ref, state string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.power[vm] = state
+}
+
+// Snapshot is everything that two worlds must have in common to be the same.
+func (w *World) Snapshot() map[string]string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := map[string]string{}
+	for id, v := range w.values {
+		out[id] = v.String()
+	}
+	for id, v := range w.pending {
+		out["pending "+id] = v.String()
+	}
+	for id, text := range w.files {
+		out["file "+id] = text
+	}
+	for vm, state := range w.power {
+		if state != "on" {
+			out["power "+vm.String()] = state
+		}
+	}
+	for host, in := range w.maint {
+		if in {
+			out["maintenance "+host.String()] = "on"
+		}
+	}
+	return out
+}
+
+// Clone is the world as it is, without calls, faults and crashes.
+func (w *World) Clone() *World {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := New()
+	c.values, c.pending, c.files = maps.Clone(w.values), maps.Clone(w.pending), maps.Clone(w.files)
+	c.power, c.maint = maps.Clone(w.power), maps.Clone(w.maint)
+	return c
+}
+
+// Calls gives the calls so far, those of the given verbs when there are any.
+func (w *World) Calls(verbs ...string) []Call {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []Call
+	for _, c := range w.calls {
+		if len(verbs) == 0 {
+			out = append(out, c)
+		}
+		for _, v := range verbs {
+			if v == c.Verb {
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
+
+// Clashes gives the deeds that ran while another deed ran on the same target.
+func (w *World) Clashes() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]string(nil), w.clash...)
+}
+
+// MostDown is the largest number of hosts that were in maintenance mode at the same time.
+func (w *World) MostDown() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.most
+}
+
+// call is the frame of every call: the crash before, latency, faults, the effect, the crash after.
+func (w *World) call(ctx context.Context, c Call, targets []backends.Ref, effect func() error) error {
+	if w.Before != nil {
+		w.Before(ctx, c)
+	}
+	if err := w.Crash.step(c.deed()); err != nil {
+		return err
+	}
+	w.enter(c, targets)
+	defer w.leave(c, targets)
+	if w.Latency > 0 {
+		t := time.NewTimer(w.Latency)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if w.Fault != nil {
+		if err := w.Fault(c); err != nil {
+			return err
+		}
+	}
+	w.mu.Lock()
+	err := effect()
+	w.mu.Unlock()
+	if dead := w.Crash.step(c.deed()); dead != nil {
+		return dead
+	}
+	return err
+}
+
+func (w *World) enter(c Call, targets []backends.Ref) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.calls = append(w.calls, c)
+	if !c.deed() {
+		return
+	}
+	for _, t := range targets {
+		if w.now[t]++; w.now[t] > 1 {
+			w.clash = append(w.clash, fmt.Sprintf("%s %s", c.Verb, c.Setting.ID()))
+		}
+	}
+}
+
+func (w *World) leave(c Call, targets []backends.Ref) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c.deed() {
+		for _, t := range targets {
+			w.now[t]--
+		}
+	}
+}
+
+// deed tells whether a call can change something.
+func (c Call) deed() bool {
+	switch c.Verb {
+	case "read", "readmany", "keep", "state":
+		return false
+	}
+	return true
+}
