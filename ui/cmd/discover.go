@@ -72,22 +72,18 @@ func newDiscoverCmd(e *Env) *cobra.Command {
 func (f nicFilter) compile() (func(backends.NIC) bool, error) {
 	speed := answers.Speed(0)
 	if f.speed != "" {
-		parsed, err := answers.ParseSpeed(f.speed)
-		if err != nil {
+		if err := speed.UnmarshalText([]byte(f.speed)); err != nil {
 			return nil, usage("write it like 100G, 25G or 2500M", "--speed %q: %v", f.speed, err)
 		}
-		speed = parsed
 	}
-	mac := ""
+	mac := answers.MAC("")
 	if f.mac != "" {
-		parsed, err := answers.ParseMAC(f.mac)
-		if err != nil {
+		if err := mac.UnmarshalText([]byte(f.mac)); err != nil {
 			return nil, usage("write it like 0c:42:a1:aa:bb:cc", "--mac %q: %v", f.mac, err)
 		}
-		mac = string(parsed)
 	}
 	return func(n backends.NIC) bool {
-		return (speed == 0 || n.SpeedMbps == speed.Mbps()) && (mac == "" || strings.EqualFold(n.MAC, mac)) &&
+		return (speed == 0 || n.SpeedMbps == speed.Mbps()) && (mac == "" || strings.EqualFold(n.MAC, string(mac))) &&
 			(f.driver == "" || n.Driver == f.driver) && (!f.rdma || n.RDMADevice != "")
 	}, nil
 }

@@ -80,7 +80,7 @@ func rdmaModules(h backends.Host) []string {
 // answersFrom guesses what shall be from what is there: the mode by the VMs' adapters, the switch that they hang on,
 // and the hosts that are its members.
 func answersFrom(inv *backends.Inventory) *answers.Answers {
-	a := answers.Default()
+	a := answers.Default(answers.PVRDMA)
 	dvs := map[string]int{}
 	for _, v := range inv.VMs {
 		for _, ad := range v.Adapters {

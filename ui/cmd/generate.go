@@ -20,7 +20,7 @@ func newGenerateCmd(e *Env) *cobra.Command {
 		Short: "Print answers with every key, its default and what it means",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return answers.Save(e.Stdout, answers.Default())
+			return answers.Save(e.Stdout, answers.Default(answers.PVRDMA))
 		},
 	})
 	return c

@@ -56,15 +56,29 @@ func runWizard(ctx context.Context, e *Env, cmd *cobra.Command) error {
 		}
 	}()
 	s.screen.Store(true)
-	out, err := form.Run(ctx, form.Options{
+	o := form.Options{
 		Fabric: &fabric{s: s, file: "rdma-setup-answers.yaml"}, Answers: a, Theme: screenTheme(e), In: e.Stdin, Out: e.Stdout,
 		Environ: os.Environ(), Stop: stop, Hangup: hangup,
-	})
+	}
+	out, err := showWizard(ctx, e, cmd, o)
 	s.screen.Store(false)
 	if err != nil {
 		return err
 	}
 	return wizardExit(out)
+}
+
+// showWizard chooses between the screen and plain questions.
+func showWizard(ctx context.Context, e *Env, cmd *cobra.Command, o form.Options) (form.Outcome, error) {
+	accessible, err := cmd.Flags().GetBool("accessible")
+	if err != nil {
+		return form.Outcome{}, err
+	}
+	if accessible || e.Getenv("ACCESSIBLE") != "" || e.Getenv("TERM") == "dumb" {
+		o.Theme = theme.Plain()
+		return form.Questions(ctx, o, e.Secret)
+	}
+	return form.Run(ctx, o)
 }
 
 func closeOnce(c chan struct{}) {
