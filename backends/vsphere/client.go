@@ -6,7 +6,9 @@ import (
 	"context"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/bracket"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/setting"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/survey"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
@@ -16,8 +18,10 @@ type Config = wire.Config
 
 // A Client is a logged-in session with one vCenter. It is safe for use by many goroutines.
 type Client struct {
-	conn   *wire.Conn
-	places *place.Places
+	conn     *wire.Conn
+	places   *place.Places
+	settings *setting.Settings
+	esxcli   esxcli
 }
 
 // Dial connects to a vCenter, verifies it and logs in. Errors are of kind auth, unreachable or usage and say how to go on.
@@ -26,7 +30,8 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{conn: conn, places: place.New(conn)}, nil
+	places := place.New(conn)
+	return &Client{conn: conn, places: places, settings: setting.New(conn, places)}, nil
 }
 
 // Close logs out.
@@ -53,29 +58,24 @@ func (c *Client) Inventory(ctx context.Context, scope backends.Scope) (*backends
 	return inv, nil
 }
 
-// Setters gives the setters of every kind of setting that vCenter holds.
-func (c *Client) Setters() map[backends.Kind]backends.Setter { return nil }
+// Setters gives the setters of every kind of setting that vCenter holds. They are safe for use by many goroutines.
+func (c *Client) Setters() map[backends.Kind]backends.Setter { return c.settings.Setters() }
 
-// Brackets gives what must be around changes that need a VM off or a host empty.
-func (c *Client) Brackets() map[backends.BracketKind]backends.Bracket { return nil }
+// BracketOptions bound how long brackets wait and say what the operator has consented to.
+type BracketOptions = bracket.Options
 
-// AdapterMAC gives the MAC of a VM's adapter on a port group.
+// Brackets gives what must be around changes that need a VM off or a host empty. Without options the defaults hold:
+// nothing is powered off by force.
+func (c *Client) Brackets(options ...BracketOptions) map[backends.BracketKind]backends.Bracket {
+	var o BracketOptions
+	if len(options) > 0 {
+		o = options[0]
+	}
+	return bracket.Of(c.conn, c.places, o)
+}
+
+// AdapterMAC gives the MAC address (lower case, colons) of a VM's adapter on a port group, by which its guest is told
+// which interface is meant.
 func (c *Client) AdapterMAC(ctx context.Context, vm, portGroup string) (string, error) {
-	return "", backends.Errorf(backends.KindPermanent, vm, "", "the adapter is not read yet")
-}
-
-// A Lack is a privilege that the account does not have on an entity.
-type Lack struct {
-	Entity    string // its name
-	Privilege string // Host.Config.NetService
-}
-
-// Missing tells which of the privileges the account lacks on the entities; with none given, on vCenter's root.
-func (c *Client) Missing(ctx context.Context, privileges []string, entities ...backends.Ref) ([]Lack, error) {
-	return nil, backends.Errorf(backends.KindPermanent, "", "", "privileges are not read yet")
-}
-
-// Esxcli runs an esxcli command on a host through the API and gives its records, one map a record.
-func (c *Client) Esxcli(ctx context.Context, host string, args ...string) ([]map[string]string, error) {
-	return nil, backends.Errorf(backends.KindPermanent, host, "", "esxcli is not called yet")
+	return c.settings.AdapterMAC(ctx, vm, portGroup)
 }

@@ -232,3 +232,14 @@ func word(t backends.TargetType) string {
 	}
 	return string(t)
 }
+
+// escaper does to a name what vCenter wants: / \ and % cannot stand in it as they are.
+var escaper = strings.NewReplacer("%", "%25", "/", "%2f", `\`, "%5c")
+
+// Raw gives the base of a plain name or inventory path as vCenter keeps it.
+func Raw(name string) string {
+	if strings.HasPrefix(name, "/") {
+		return name[strings.LastIndexByte(name, '/')+1:]
+	}
+	return escaper.Replace(name)
+}

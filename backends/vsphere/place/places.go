@@ -208,3 +208,38 @@ func (p *Places) known(host Ref) (types.HostConfigManager, bool) {
 	parts, ok := p.parts[host]
 	return parts, ok
 }
+
+// FindDatacenter resolves a datacenter by name or path; "" is right where there is only one.
+func (p *Places) FindDatacenter(ctx context.Context, name string) (Ref, error) {
+	found := func() []Ref {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.index.Datacenters(name)
+	}
+	refs := found()
+	if len(refs) == 0 {
+		p.loading.Lock()
+		err := p.load(ctx, backends.TypeSwitch)
+		p.loading.Unlock()
+		if err != nil {
+			return Ref{}, wire.Explain(err, name, "look for the datacenter")
+		}
+		refs = found()
+	}
+	switch {
+	case len(refs) == 1:
+		return refs[0], nil
+	case len(refs) == 0:
+		return Ref{}, backends.Errorf(backends.KindRefused, name, "look at the names with: rdma-setup discover", "there is no such datacenter in vCenter")
+	case name == "":
+		return Ref{}, backends.Errorf(backends.KindRefused, "", "name one under hosts.datacenter", "there are %d datacenters in vCenter", len(refs))
+	}
+	return Ref{}, backends.Errorf(backends.KindRefused, name, "use the inventory path instead of the name", "the datacenter's name is ambiguous")
+}
+
+// Expire makes the next look for a target of a type that is not known a read.
+func (p *Places) Expire(t backends.TargetType) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.read[t] = time.Time{}
+}

@@ -33,6 +33,7 @@ type Conn struct {
 	logins  int   // how often we have logged in: tells a stale session from a fresh one
 	refused error // set once a login was refused: asking again would only lock the account
 	user    string
+	key     string // of the session
 
 	watch watcher
 }
@@ -149,7 +150,7 @@ func (c *Conn) login(ctx context.Context, seen int) error {
 			This: *c.vim.ServiceContent.SessionManager, UserName: c.cfg.Username, Password: password, Locale: "en_US",
 		})
 		if err == nil {
-			c.user = res.Returnval.UserName
+			c.user, c.key = res.Returnval.UserName, res.Returnval.Key
 		}
 		return err
 	})
@@ -201,6 +202,13 @@ func (c *Conn) User() string {
 	c.loginMu.Lock()
 	defer c.loginMu.Unlock()
 	return c.user
+}
+
+// Session is the key under which vCenter keeps the session, as it wants it for questions about privileges.
+func (c *Conn) Session() string {
+	c.loginMu.Lock()
+	defer c.loginMu.Unlock()
+	return c.key
 }
 
 // URL is the address in use, without user info.

@@ -1,0 +1,96 @@
+package bracket
+
+import (
+	"context"
+
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
+)
+
+// The states of a host's maintenance bracket.
+const (
+	inMaintenance = "maintenance"
+	inService     = "normal"
+)
+
+// maintenance has a host empty and in maintenance mode. Its state is "maintenance" or "normal".
+type maintenance struct{ site }
+
+func (b maintenance) State(ctx context.Context, t backends.Ref) (backends.Value, error) {
+	h, err := b.host(ctx, t)
+	if err != nil {
+		return backends.Absent, wire.Explain(err, t.Name, "read the host's state")
+	}
+	if h.maintenance {
+		return backends.ValueOf(inMaintenance), nil
+	}
+	return backends.ValueOf(inService), nil
+}
+
+func (b maintenance) Open(ctx context.Context, t backends.Ref, progress backends.Progress) error {
+	return b.enter(ctx, t, progress)
+}
+
+func (b maintenance) Close(ctx context.Context, t backends.Ref, leave backends.Value, progress backends.Progress) error {
+	want, err := state[string](leave, t.Name)
+	if err != nil || want == inMaintenance {
+		return err
+	}
+	return b.exit(ctx, t, progress)
+}
+
+// enter brings a host into maintenance mode: DRS moves its VMs away. VMs that cannot move keep it from ending; then
+// the task is cancelled, so that the host does not slip away later, when nobody is looking.
+func (s site) enter(ctx context.Context, t backends.Ref, progress backends.Progress) error {
+	const what = "enter maintenance mode"
+	h, err := s.host(ctx, t)
+	if err != nil {
+		return wire.Explain(err, t.Name, what)
+	}
+	if h.maintenance {
+		return nil
+	}
+	vim := s.conn.VIM()
+	res, err := methods.EnterMaintenanceMode_Task(ctx, vim, &types.EnterMaintenanceMode_Task{
+		This: h.ref, Timeout: int32(s.opt.Evacuate.Seconds()),
+		MaintenanceSpec: &types.HostMaintenanceSpec{VsanMode: &types.VsanHostDecommissionMode{
+			ObjectAction: string(types.VsanHostDecommissionModeObjectActionEnsureObjectAccessibility),
+		}},
+	})
+	if err != nil {
+		return wire.Explain(err, t.Name, what)
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, s.opt.Evacuate, errLate)
+	defer cancel()
+	_, err = s.conn.Task(limited, res.Returnval, progress)
+	if limited.Err() != nil {
+		tidy, done := context.WithTimeout(context.WithoutCancel(ctx), wire.DefaultTimeout)
+		defer done()
+		_, _ = methods.CancelTask(tidy, vim, &types.CancelTask{This: res.Returnval})
+	}
+	_, timedout := wire.FaultOf(err).(*types.Timedout)
+	if context.Cause(limited) == errLate || timedout {
+		return backends.Errorf(backends.KindTransient, t.Name, "move or shut down the VMs that are left on it, then resume",
+			"%s: the host is not empty after %s", what, s.opt.Evacuate)
+	}
+	return wire.Explain(err, t.Name, what)
+}
+
+func (s site) exit(ctx context.Context, t backends.Ref, progress backends.Progress) error {
+	const what = "leave maintenance mode"
+	h, err := s.host(ctx, t)
+	if err != nil {
+		return wire.Explain(err, t.Name, what)
+	}
+	if !h.maintenance {
+		return nil
+	}
+	res, err := methods.ExitMaintenanceMode_Task(ctx, s.conn.VIM(), &types.ExitMaintenanceMode_Task{This: h.ref})
+	if err == nil {
+		_, err = s.conn.Task(ctx, res.Returnval, progress)
+	}
+	return wire.Explain(err, t.Name, what)
+}

@@ -1,0 +1,118 @@
+package bracket
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
+)
+
+// A hostState is a host as the brackets see it.
+type hostState struct {
+	ref         place.Ref
+	connection  types.HostSystemConnectionState
+	maintenance bool
+	booted      time.Time
+}
+
+func (s site) host(ctx context.Context, t backends.Ref) (hostState, error) {
+	ref, err := s.places.Find(ctx, t)
+	if err != nil {
+		return hostState{}, err
+	}
+	o, err := s.conn.One(ctx, ref, "runtime.connectionState", "runtime.inMaintenanceMode", "runtime.bootTime")
+	return stateOf(ref, o), err
+}
+
+func stateOf(ref place.Ref, o wire.Object) hostState {
+	return hostState{
+		ref: ref, connection: wire.Value[types.HostSystemConnectionState](o, "runtime.connectionState"),
+		maintenance: wire.Value[bool](o, "runtime.inMaintenanceMode"), booted: wire.Value[time.Time](o, "runtime.bootTime"),
+	}
+}
+
+// reboot has a host empty during the body and reboots it afterwards. Its state names the boot that is to be left
+// behind, so that closing it again after a crash does not reboot twice.
+type reboot struct{ site }
+
+// A Boot is the state of a reboot bracket.
+type Boot struct {
+	Maintenance bool      `json:"maintenance"` // in maintenance mode before
+	Booted      time.Time `json:"booted"`      // the host's boot time before
+}
+
+func (b reboot) State(ctx context.Context, t backends.Ref) (backends.Value, error) {
+	h, err := b.host(ctx, t)
+	if err != nil {
+		return backends.Absent, wire.Explain(err, t.Name, "read the host's state")
+	}
+	return backends.ValueOf(Boot{Maintenance: h.maintenance, Booted: h.booted.UTC()}), nil
+}
+
+func (b reboot) Open(ctx context.Context, t backends.Ref, progress backends.Progress) error {
+	return b.enter(ctx, t, progress)
+}
+
+// Close reboots the host unless that was done since leave, waits for it to come back, and ends maintenance mode where
+// the host was in service before.
+func (b reboot) Close(ctx context.Context, t backends.Ref, leave backends.Value, progress backends.Progress) error {
+	const what = "reboot"
+	before, err := state[Boot](leave, t.Name)
+	if err != nil {
+		return err
+	}
+	h, err := b.host(ctx, t)
+	if err != nil {
+		return wire.Explain(err, t.Name, what)
+	}
+	if !rebooted(h, before.Booted) {
+		// A host that is away may be in the middle of the reboot that a crash of ours has not waited for.
+		if h.connection == types.HostSystemConnectionStateConnected {
+			if err := b.send(ctx, h, progress); err != nil {
+				return wire.Explain(err, t.Name, what)
+			}
+		}
+		err := b.watch(ctx, h.ref, b.opt.Reboot, func(o wire.Object) bool {
+			now := stateOf(h.ref, o)
+			return now.connection == types.HostSystemConnectionStateConnected && rebooted(now, before.Booted)
+		})
+		if errors.Is(err, errLate) {
+			return backends.Errorf(backends.KindUnreachable, t.Name, "look at the host's console; once it is connected again, resume",
+				"%s: the host has not come back within %s", what, b.opt.Reboot)
+		}
+		if err != nil {
+			return wire.Explain(err, t.Name, what)
+		}
+	}
+	progress.Report(90)
+	if before.Maintenance {
+		return nil
+	}
+	if err := b.exit(ctx, t, nil); err != nil {
+		return err
+	}
+	progress.Report(100)
+	return nil
+}
+
+// send orders the reboot. Without force vCenter refuses a host that is not in maintenance mode.
+func (b reboot) send(ctx context.Context, h hostState, progress backends.Progress) error {
+	res, err := methods.RebootHost_Task(ctx, b.conn.VIM(), &types.RebootHost_Task{This: h.ref, Force: false})
+	if err != nil {
+		return err
+	}
+	_, err = b.conn.Task(ctx, res.Returnval, nil)
+	progress.Report(10)
+	return err
+}
+
+// rebooted tells whether a host has booted since. The time is worked out from the uptime and may waver a little.
+func rebooted(h hostState, before time.Time) bool {
+	return h.booted.Sub(before) > time.Second
+}

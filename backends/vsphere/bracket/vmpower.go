@@ -1,0 +1,132 @@
+package bracket
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
+)
+
+// vmPower has a VM off while its devices change. Its state is the power state: "poweredOn", "poweredOff", "suspended".
+type vmPower struct{ site }
+
+func (b vmPower) State(ctx context.Context, t backends.Ref) (backends.Value, error) {
+	_, power, _, err := b.read(ctx, t)
+	if err != nil {
+		return backends.Absent, wire.Explain(err, t.Name, "read the power state")
+	}
+	return backends.ValueOf(string(power)), nil
+}
+
+func (b vmPower) read(ctx context.Context, t backends.Ref) (vm place.Ref, power types.VirtualMachinePowerState, tools bool, err error) {
+	if vm, err = b.places.Find(ctx, t); err != nil {
+		return vm, "", false, err
+	}
+	o, err := b.conn.One(ctx, vm, "runtime.powerState", "guest.toolsRunningStatus")
+	if err != nil {
+		return vm, "", false, err
+	}
+	return vm, wire.Value[types.VirtualMachinePowerState](o, "runtime.powerState"), toolsRun(o), nil
+}
+
+func toolsRun(o wire.Object) bool {
+	return wire.Value[string](o, "guest.toolsRunningStatus") == string(types.VirtualMachineToolsRunningStatusGuestToolsRunning)
+}
+
+// Open asks the guest to shut down through VMware Tools and waits until the VM is off.
+func (b vmPower) Open(ctx context.Context, t backends.Ref, progress backends.Progress) error {
+	vm, power, tools, err := b.read(ctx, t)
+	if err != nil {
+		return wire.Explain(err, t.Name, "shut down the guest")
+	}
+	switch power {
+	case types.VirtualMachinePowerStatePoweredOff:
+		return nil
+	case types.VirtualMachinePowerStateSuspended:
+		return backends.Errorf(backends.KindRefused, t.Name, "resume the VM or power it off first", "the VM is suspended, and what its guest holds in memory would be lost")
+	}
+	refuse := func(hint, why string) error {
+		if b.opt.PowerOff {
+			return b.powerOff(ctx, t, vm, progress)
+		}
+		return backends.Errorf(backends.KindRefused, t.Name, hint, "shut down the guest: %s", why)
+	}
+	if !tools {
+		return refuse("start VMware Tools (open-vm-tools) in the guest, or shut it down yourself, then resume", "VMware Tools do not run in it")
+	}
+	if _, err := methods.ShutdownGuest(ctx, b.conn.VIM(), &types.ShutdownGuest{This: vm}); err != nil {
+		switch wire.FaultOf(err).(type) {
+		case *types.ToolsUnavailable:
+			return refuse("start VMware Tools (open-vm-tools) in the guest, or shut it down yourself, then resume", "VMware Tools do not answer")
+		case *types.InvalidPowerState: // it went off by itself meanwhile, or is going
+		default:
+			return wire.Explain(err, t.Name, "shut down the guest")
+		}
+	}
+	err = b.watch(ctx, vm, b.opt.Shutdown, func(o wire.Object) bool {
+		return wire.Value[types.VirtualMachinePowerState](o, "runtime.powerState") == types.VirtualMachinePowerStatePoweredOff
+	})
+	if errors.Is(err, errLate) {
+		return refuse("look at the guest's console; shut it down yourself, then resume", "it was asked, but is still running after "+b.opt.Shutdown.String())
+	}
+	if err == nil {
+		progress.Report(100)
+	}
+	return wire.Explain(err, t.Name, "shut down the guest")
+}
+
+func (b vmPower) powerOff(ctx context.Context, t backends.Ref, vm place.Ref, progress backends.Progress) error {
+	res, err := methods.PowerOffVM_Task(ctx, b.conn.VIM(), &types.PowerOffVM_Task{This: vm})
+	if err == nil {
+		_, err = b.conn.Task(ctx, res.Returnval, progress)
+	}
+	return wire.Explain(err, t.Name, "power the VM off")
+}
+
+// Close powers the VM on again where it was on before.
+func (b vmPower) Close(ctx context.Context, t backends.Ref, leave backends.Value, progress backends.Progress) error {
+	want, err := state[types.VirtualMachinePowerState](leave, t.Name)
+	if err != nil {
+		return err
+	}
+	if want != types.VirtualMachinePowerStatePoweredOn {
+		return nil
+	}
+	vm, power, tools, err := b.read(ctx, t)
+	if err != nil {
+		return wire.Explain(err, t.Name, "power the VM on")
+	}
+	if power != types.VirtualMachinePowerStatePoweredOn {
+		if err := b.powerOn(ctx, vm, progress); err != nil {
+			return wire.Explain(err, t.Name, "power the VM on")
+		}
+	}
+	if !b.opt.Tools || tools {
+		return nil
+	}
+	err = b.watch(ctx, vm, b.opt.PowerOn, toolsRun)
+	if errors.Is(err, errLate) {
+		return backends.Errorf(backends.KindTransient, t.Name, "look at the guest's console, then resume", "the VM is on, but VMware Tools have not come up within %s", b.opt.PowerOn)
+	}
+	return wire.Explain(err, t.Name, "wait for VMware Tools")
+}
+
+func (b vmPower) powerOn(ctx context.Context, vm place.Ref, progress backends.Progress) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, b.opt.PowerOn, errLate)
+	defer cancel()
+	res, err := methods.PowerOnVM_Task(ctx, b.conn.VIM(), &types.PowerOnVM_Task{This: vm})
+	if err != nil {
+		return err
+	}
+	_, err = b.conn.Task(ctx, res.Returnval, progress)
+	if context.Cause(ctx) == errLate {
+		return backends.Errorf(backends.KindTransient, "", "vCenter may wait for an answer to a question: look at the VM's summary page", "it is not on after %s", b.opt.PowerOn.Round(time.Second))
+	}
+	return err
+}

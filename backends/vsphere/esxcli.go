@@ -1,0 +1,175 @@
+package vsphere
+
+import (
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/vmware/govmomi/cli/esx"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
+)
+
+// ErrNoCommand says that a host has no such esxcli command: an older ESXi, or a plug-in that is not installed.
+var ErrNoCommand = errors.New("the host has no such esxcli command")
+
+// esxcli keeps one executor a host: the first command costs two more calls, and one more for each new namespace.
+type esxcli struct {
+	mu    sync.Mutex
+	hosts map[types.ManagedObjectReference]*executor
+}
+
+type executor struct {
+	mu  sync.Mutex // the library's executor keeps what it learns in a plain map
+	run *esx.Executor
+}
+
+// Esxcli runs an esxcli command on a host through the API, without SSH, and gives its records: one map a record, from
+// the field names of esxcli's own structured output (LinkStatus, not "Link Status"). A field with several values has
+// them joined with commas; a command that prints plain text gives one record with the field "output".
+func (c *Client) Esxcli(ctx context.Context, host string, args ...string) ([]map[string]string, error) {
+	what := "run esxcli " + strings.Join(command(args), " ")
+	fail := func(err error) ([]map[string]string, error) {
+		return nil, wire.Explain(explainEsxcli(err), host, what)
+	}
+	if len(command(args)) < 2 {
+		return nil, backends.Errorf(backends.KindUsage, host, "", "%s: not a namespace and a command", what)
+	}
+	ref, err := c.places.Find(ctx, backends.HostRef(host))
+	if err != nil {
+		return nil, err
+	}
+	e := c.esxcli.of(ref)
+	e.mu.Lock()
+	if e.run == nil {
+		e.run, err = esx.NewExecutor(ctx, c.conn.VIM(), mo.Reference(ref))
+	}
+	if err != nil {
+		e.run = nil
+		e.mu.Unlock()
+		return fail(err)
+	}
+	info, err := e.run.CommandInfoMethod(ctx, esx.NewCommand(args))
+	if err != nil {
+		e.mu.Unlock()
+		return fail(noCommand(err))
+	}
+	args, err = spell(args, info.Param)
+	if err != nil {
+		e.mu.Unlock()
+		return fail(err)
+	}
+	req, _, err := e.run.NewRequest(ctx, args)
+	e.mu.Unlock()
+	if err != nil {
+		return fail(err)
+	}
+	res := &esx.Response{}
+	if err := e.run.Execute(ctx, req, res); err != nil {
+		return fail(err)
+	}
+	return records(res), nil
+}
+
+func (x *esxcli) of(host types.ManagedObjectReference) *executor {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.hosts == nil {
+		x.hosts = map[types.ManagedObjectReference]*executor{}
+	}
+	if x.hosts[host] == nil {
+		x.hosts[host] = &executor{}
+	}
+	return x.hosts[host]
+}
+
+// command is the part of the arguments before the first option.
+func command(args []string) []string {
+	if i := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") }); i >= 0 {
+		return args[:i]
+	}
+	return args
+}
+
+// spell checks options against what the host's command takes and writes them as the library wants them. The library
+// ends the whole program on an option that it does not know, and puts values into XML as they are.
+func spell(args []string, params []esx.CommandInfoParam) ([]string, error) {
+	out := slices.Clone(command(args))
+	rest := args[len(out):]
+	for len(rest) > 0 {
+		name, value, given := strings.Cut(rest[0], "=")
+		rest = rest[1:]
+		p := slices.IndexFunc(params, func(p esx.CommandInfoParam) bool {
+			return slices.ContainsFunc(p.Aliases, func(a string) bool { return strings.TrimLeft(a, "-") == strings.TrimLeft(name, "-") })
+		})
+		switch {
+		case !strings.HasPrefix(name, "-"):
+			return nil, fmt.Errorf("unexpected argument %q", name)
+		case p < 0:
+			return nil, fmt.Errorf("%w: it takes no option %s", ErrNoCommand, name)
+		case given:
+		case params[p].Flag:
+			value = "true"
+		case len(rest) == 0:
+			return nil, fmt.Errorf("option %s needs a value", name)
+		default:
+			value, rest = rest[0], rest[1:]
+		}
+		var safe strings.Builder
+		if err := xml.EscapeText(&safe, []byte(value)); err != nil {
+			return nil, err
+		}
+		out = append(out, "--"+strings.TrimLeft(name, "-")+"="+safe.String())
+	}
+	return out, nil
+}
+
+func noCommand(err error) error {
+	var fault *esx.Fault
+	if errors.As(err, &fault) || wire.FaultOf(err) == nil && !isTransport(err) {
+		return fmt.Errorf("%w: %w", ErrNoCommand, err)
+	}
+	switch wire.FaultOf(err).(type) {
+	case *types.NotFound, *types.MethodNotFound, *types.InvalidArgument:
+		return fmt.Errorf("%w: %w", ErrNoCommand, err)
+	}
+	return err
+}
+
+func isTransport(err error) bool {
+	return backends.KindOf(wire.Explain(err, "", "")) != backends.KindPermanent
+}
+
+// explainEsxcli adds the detail that esxcli gives apart from its message.
+func explainEsxcli(err error) error {
+	var fault *esx.Fault
+	if errors.As(err, &fault) && fault.Detail != "" && !strings.Contains(fault.Message, fault.Detail) {
+		return fmt.Errorf("%w: %s", err, strings.TrimSpace(fault.Detail))
+	}
+	return err
+}
+
+func records(res *esx.Response) []map[string]string {
+	if len(res.Values) == 0 {
+		if res.String == "" {
+			return nil
+		}
+		return []map[string]string{{"output": res.String}}
+	}
+	out := make([]map[string]string, 0, len(res.Values))
+	for _, v := range res.Values {
+		row := make(map[string]string, len(v))
+		for key, values := range v {
+			row[key] = strings.Join(values, ",")
+		}
+		out = append(out, row)
+	}
+	return out
+}

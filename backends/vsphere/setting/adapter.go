@@ -1,0 +1,197 @@
+package setting
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/survey"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
+)
+
+// A network is a distributed port group as an adapter's backing names it.
+type network struct {
+	key, uuid, dvs string // key of the port group, UUID and name of its switch
+}
+
+// network resolves a port group; the keys never change while it exists.
+func (s *vmSetter) network(ctx context.Context, group string) (network, bool, error) {
+	pg, ok, err := s.places.Look(ctx, backends.PortGroupRef(group))
+	if err != nil || !ok {
+		return network{}, false, err
+	}
+	s.mu.Lock()
+	n, known := s.nets[pg]
+	s.mu.Unlock()
+	if known {
+		return n, true, nil
+	}
+	o, err := s.conn.One(ctx, pg, "key", "config.distributedVirtualSwitch")
+	if stale(err) {
+		s.places.Drop(pg)
+		return network{}, false, nil
+	}
+	if err != nil {
+		return network{}, false, err
+	}
+	dvs := wire.Value[place.Ref](o, "config.distributedVirtualSwitch")
+	sw, err := s.conn.One(ctx, dvs, "uuid", "name")
+	if err != nil {
+		return network{}, false, err
+	}
+	n = network{key: wire.Value[string](o, "key"), uuid: wire.Value[string](sw, "uuid"), dvs: s.places.Name(dvs)}
+	if n.key == "" {
+		n.key = pg.Value
+	}
+	if n.dvs == "" {
+		n.dvs = place.Plain(wire.Value[string](sw, "name"))
+	}
+	s.mu.Lock()
+	s.nets[pg] = n
+	s.mu.Unlock()
+	return n, true, nil
+}
+
+// adapter finds the VM's adapter on the network: an RDMA adapter before an ordinary one.
+func (n network) adapter(devices []types.BaseVirtualDevice) (types.BaseVirtualDevice, backends.AdapterSpec, bool) {
+	var found types.BaseVirtualDevice
+	var spec backends.AdapterSpec
+	for _, d := range devices {
+		a, group, ok := survey.AdapterOf(d)
+		if !ok || group != n.key || found != nil && a.Type != "pvrdma" && a.Type != "sriov" {
+			continue
+		}
+		if found != nil && (spec.Type == "pvrdma" || spec.Type == "sriov") {
+			continue
+		}
+		found = d
+		spec = backends.AdapterSpec{Type: a.Type, Switch: n.dvs, Protocol: a.Protocol, Start: a.Start, GuestMTU: a.GuestMTU, PF: a.PF}
+	}
+	return found, spec, found != nil
+}
+
+// adapter adds what is needed for one adapter to the reconfigure: an adapter that is there is completed, one of another
+// type replaced, none added. It never makes a second one on the same port group.
+func (s *vmSetter) adapter(ctx context.Context, spec *types.VirtualMachineConfigSpec, v *vmView, a backends.Assignment) error {
+	net, ok, err := s.network(ctx, a.Name)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		if a.To.IsAbsent() {
+			return nil
+		}
+		return backends.Errorf(backends.KindConflict, "", "", "the port group %s does not exist", a.Name)
+	}
+	old, is, exists := net.adapter(v.devices)
+	if a.To.IsAbsent() {
+		if exists {
+			change(spec, types.VirtualDeviceConfigSpecOperationRemove, old)
+		}
+		return nil
+	}
+	want, err := decode[backends.AdapterSpec](a.To, a.Target.Name, "set the adapter")
+	if err != nil {
+		return err
+	}
+	if want.Switch != "" && want.Switch != net.dvs {
+		return backends.Errorf(backends.KindRefused, "", "choose the port group by its inventory path", "the port group %s is on %s, not on %s", a.Name, net.dvs, want.Switch)
+	}
+	if exists && is.Type == want.Type {
+		if err := s.complete(ctx, old, v, want); err != nil {
+			return err
+		}
+		change(spec, types.VirtualDeviceConfigSpecOperationEdit, old)
+		return nil
+	}
+	if exists {
+		change(spec, types.VirtualDeviceConfigSpecOperationRemove, old)
+	}
+	dev, err := newAdapter(want.Type)
+	if err != nil {
+		return err
+	}
+	d := dev.GetVirtualDevice()
+	d.Key = int32(-100 - len(spec.DeviceChange)) // a negative key asks vCenter for one
+	d.Backing = &types.VirtualEthernetCardDistributedVirtualPortBackingInfo{
+		Port: types.DistributedVirtualSwitchPortConnection{SwitchUuid: net.uuid, PortgroupKey: net.key},
+	}
+	d.Connectable = &types.VirtualDeviceConnectInfo{AllowGuestControl: true}
+	dev.(types.BaseVirtualEthernetCard).GetVirtualEthernetCard().AddressType = string(types.VirtualEthernetCardMacTypeGenerated)
+	if err := s.complete(ctx, dev, v, want); err != nil {
+		return err
+	}
+	change(spec, types.VirtualDeviceConfigSpecOperationAdd, dev)
+	return nil
+}
+
+func change(spec *types.VirtualMachineConfigSpec, op types.VirtualDeviceConfigSpecOperation, d types.BaseVirtualDevice) {
+	spec.DeviceChange = append(spec.DeviceChange, &types.VirtualDeviceConfigSpec{Operation: op, Device: d})
+}
+
+func newAdapter(kind string) (types.BaseVirtualDevice, error) {
+	switch kind {
+	case "pvrdma":
+		return &types.VirtualVmxnet3Vrdma{}, nil
+	case "vmxnet3":
+		return &types.VirtualVmxnet3{}, nil
+	case "sriov":
+		return &types.VirtualSriovEthernetCard{}, nil
+	case "e1000e":
+		return &types.VirtualE1000e{}, nil
+	case "e1000":
+		return &types.VirtualE1000{}, nil
+	}
+	return nil, backends.Errorf(backends.KindPermanent, "", "use pvrdma, sriov or vmxnet3", "an adapter of type %q cannot be made", kind)
+}
+
+// complete sets what an adapter's spec names.
+func (s *vmSetter) complete(ctx context.Context, dev types.BaseVirtualDevice, v *vmView, want backends.AdapterSpec) error {
+	d := dev.GetVirtualDevice()
+	if d.Connectable == nil {
+		d.Connectable = &types.VirtualDeviceConnectInfo{AllowGuestControl: true}
+	}
+	d.Connectable.StartConnected = want.Start
+	switch card := dev.(type) {
+	case *types.VirtualVmxnet3Vrdma:
+		card.DeviceProtocol = want.Protocol
+	case *types.VirtualSriovEthernetCard:
+		card.AllowGuestOSMtuChange = ref(want.GuestMTU)
+		backing, err := s.physicalFunction(ctx, v, want.PF)
+		if err != nil {
+			return err
+		}
+		card.SriovBacking = &types.VirtualSriovEthernetCardSriovBackingInfo{PhysicalFunctionBacking: backing}
+	}
+	return nil
+}
+
+// physicalFunction describes a PF as the host of the VM offers it; its system id cannot be made up.
+func (s *vmSetter) physicalFunction(ctx context.Context, v *vmView, pf string) (*types.VirtualPCIPassthroughDeviceBackingInfo, error) {
+	res, err := methods.QueryConfigTarget(ctx, s.conn.VIM(), &types.QueryConfigTarget{This: v.browser, Host: &v.host})
+	if err != nil {
+		return nil, err
+	}
+	if res.Returnval == nil {
+		return nil, backends.Errorf(backends.KindUnreachable, "", "check the host's connection in vCenter", "the host of the VM offers no devices now")
+	}
+	var offered []string
+	for _, o := range res.Returnval.Sriov {
+		dev := o.PciDevice
+		offered = append(offered, dev.Id)
+		if strings.EqualFold(dev.Id, pf) {
+			return &types.VirtualPCIPassthroughDeviceBackingInfo{
+				VirtualDeviceDeviceBackingInfo: types.VirtualDeviceDeviceBackingInfo{DeviceName: dev.DeviceName},
+				Id:                             dev.Id, DeviceId: fmt.Sprintf("0x%x", uint16(dev.DeviceId)), SystemId: o.SystemId, VendorId: dev.VendorId,
+			}, nil
+		}
+	}
+	slices.Sort(offered)
+	return nil, backends.Errorf(backends.KindPermanent, "", "enable VFs on it, or name one of: "+strings.Join(offered, ", "), "the VM's host offers no VFs on %s", pf)
+}

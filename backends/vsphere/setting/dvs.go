@@ -1,0 +1,233 @@
+package setting
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/go-version"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
+)
+
+type switchSetter struct{ *site }
+
+// Read gives the spec of a DVS as it is.
+func (s switchSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
+	v, err := s.look(ctx, t.Target, s.dvs.fresh)
+	if err != nil {
+		return backends.Absent, wire.Explain(err, t.Target.Name, "read the distributed switch")
+	}
+	if v == nil {
+		return backends.Absent, nil
+	}
+	return backends.ValueOf(v.spec), nil
+}
+
+// Set creates a DVS in one task, changes one that exists in one reconfigure, and removes it for Absent, which it
+// refuses for a switch without our mark. A newer version is an upgrade, which cannot be taken back.
+func (s switchSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, progress backends.Progress) error {
+	name := t.Target.Name
+	if to.IsAbsent() {
+		return s.remove(ctx, t, progress)
+	}
+	want, err := decode[backends.SwitchSpec](to, name, "set the distributed switch")
+	if err != nil {
+		return err
+	}
+	read := func() (backends.Value, bool, error) {
+		v, err := s.look(ctx, t.Target, s.dvs.fresh)
+		if err != nil || v == nil {
+			return backends.Absent, false, err
+		}
+		is := v.spec
+		is.Datacenter = want.Datacenter // where it stands cannot change
+		if want.Version == "" {
+			is.Version = ""
+		}
+		return backends.ValueOf(v.spec), is == want, nil
+	}
+	return settle(ctx, name, "set up the distributed switch", to, read, func() error {
+		v, err := s.look(ctx, t.Target, s.dvs.fresh)
+		if err != nil {
+			return err
+		}
+		if v == nil {
+			if v, err = s.create(ctx, t.Target, want, progress); err != nil {
+				return err
+			}
+		}
+		return s.change(ctx, v, want, progress)
+	})
+}
+
+// create makes a DVS with everything that CreateDVS_Task takes; the mark in its description tells later that it is ours.
+func (s switchSetter) create(ctx context.Context, t backends.Ref, want backends.SwitchSpec, progress backends.Progress) (*switchView, error) {
+	folder, err := s.networkFolder(ctx, want.Datacenter)
+	if err != nil {
+		return nil, err
+	}
+	spec := &types.VMwareDVSConfigSpec{
+		DVSConfigSpec: types.DVSConfigSpec{
+			Name:             place.Raw(t.Name),
+			Description:      strings.ToUpper(backends.SwitchMark[:1]) + backends.SwitchMark[1:],
+			UplinkPortPolicy: &types.DVSNameArrayUplinkPortPolicy{UplinkPortName: uplinkNames(nil, want.Uplinks)},
+		},
+		MaxMtu:                      int32(want.MTU),
+		LinkDiscoveryProtocolConfig: discovery(want.Discovery),
+	}
+	req := types.CreateDVS_Task{This: folder, Spec: types.DVSCreateSpec{ConfigSpec: spec}}
+	if want.Version != "" {
+		req.Spec.ProductInfo = &types.DistributedVirtualSwitchProductSpec{Version: want.Version}
+	}
+	res, err := methods.CreateDVS_Task(ctx, s.conn.VIM(), &req)
+	if err != nil {
+		return nil, err
+	}
+	result, err := s.task(ctx, res.Returnval, progress)
+	if err != nil {
+		return nil, err
+	}
+	dvs, ok := result.(types.ManagedObjectReference)
+	if !ok {
+		return nil, fmt.Errorf("vCenter did not say which switch it has created")
+	}
+	s.places.Put(dvs, place.Raw(t.Name), folder)
+	return s.dvs.fresh(ctx, dvs)
+}
+
+func (s switchSetter) networkFolder(ctx context.Context, datacenter string) (place.Ref, error) {
+	dc, err := s.places.FindDatacenter(ctx, datacenter)
+	if err != nil {
+		return place.Ref{}, err
+	}
+	o, err := s.conn.One(ctx, dc, "networkFolder", "name")
+	if err != nil {
+		return place.Ref{}, err
+	}
+	folder := wire.Value[place.Ref](o, "networkFolder")
+	s.places.Put(folder, "network", dc)
+	return folder, nil
+}
+
+// change brings a DVS that exists to what is wanted: what differs, in one reconfigure; NIOC and version have calls of
+// their own.
+func (s switchSetter) change(ctx context.Context, v *switchView, want backends.SwitchSpec, progress backends.Progress) error {
+	vim := s.conn.VIM()
+	defer s.dvs.forget(v.ref)
+	if want.Version != "" && want.Version != v.spec.Version {
+		if err := s.upgrade(ctx, v, want.Version, progress); err != nil {
+			return err
+		}
+		var err error
+		if v, err = s.dvs.fresh(ctx, v.ref); err != nil {
+			return err
+		}
+	}
+	spec := &types.VMwareDVSConfigSpec{DVSConfigSpec: types.DVSConfigSpec{ConfigVersion: v.version}}
+	differs := false
+	if v.spec.Uplinks != want.Uplinks {
+		spec.UplinkPortPolicy = &types.DVSNameArrayUplinkPortPolicy{UplinkPortName: uplinkNames(v.uplinks, want.Uplinks)}
+		differs = true
+	}
+	if v.spec.MTU != want.MTU {
+		spec.MaxMtu = int32(want.MTU)
+		differs = true
+	}
+	if v.spec.Discovery != want.Discovery {
+		spec.LinkDiscoveryProtocolConfig = discovery(want.Discovery)
+		differs = true
+	}
+	if differs {
+		res, err := methods.ReconfigureDvs_Task(ctx, vim, &types.ReconfigureDvs_Task{This: v.ref, Spec: spec})
+		if err != nil {
+			return err
+		}
+		if _, err := s.task(ctx, res.Returnval, progress); err != nil {
+			return err
+		}
+	}
+	if v.spec.NIOC != want.NIOC {
+		_, err := methods.EnableNetworkResourceManagement(ctx, vim, &types.EnableNetworkResourceManagement{This: v.ref, Enable: want.NIOC})
+		return err
+	}
+	return nil
+}
+
+func (s switchSetter) upgrade(ctx context.Context, v *switchView, to string, progress backends.Progress) error {
+	from, err1 := version.NewVersion(v.spec.Version)
+	next, err2 := version.NewVersion(to)
+	if err1 != nil || err2 != nil || next.LessThan(from) {
+		return backends.Errorf(backends.KindPermanent, "", "keep the version or make another switch",
+			"a distributed switch of version %s cannot become %s", v.spec.Version, to)
+	}
+	res, err := methods.PerformDvsProductSpecOperation_Task(ctx, s.conn.VIM(), &types.PerformDvsProductSpecOperation_Task{
+		This: v.ref, Operation: string(types.DistributedVirtualSwitchProductSpecOperationTypeUpgrade),
+		ProductSpec: &types.DistributedVirtualSwitchProductSpec{Version: to},
+	})
+	if err != nil {
+		return err
+	}
+	_, err = s.task(ctx, res.Returnval, progress)
+	return err
+}
+
+func (s switchSetter) remove(ctx context.Context, t backends.Setting, progress backends.Progress) error {
+	read := func() (backends.Value, bool, error) {
+		v, err := s.look(ctx, t.Target, s.dvs.fresh)
+		if err != nil || v == nil {
+			return backends.Absent, v == nil, err
+		}
+		return backends.ValueOf(v.spec), false, nil
+	}
+	return settle(ctx, t.Target.Name, "remove the distributed switch", backends.Absent, read, func() error {
+		v, err := s.look(ctx, t.Target, s.dvs.fresh)
+		if err != nil || v == nil {
+			return err
+		}
+		if !(&backends.Switch{Note: v.note}).Ours() {
+			return backends.Errorf(backends.KindRefused, t.Target.Name, "remove it in vCenter if that is what you want",
+				"the distributed switch was not made by rdma-setup and is not removed")
+		}
+		return s.destroy(ctx, v.ref, progress)
+	})
+}
+
+// destroy removes a managed entity and forgets it.
+func (s *site) destroy(ctx context.Context, ref place.Ref, progress backends.Progress) error {
+	defer s.dvs.forget(ref)
+	res, err := methods.Destroy_Task(ctx, s.conn.VIM(), &types.Destroy_Task{This: ref})
+	if err == nil {
+		_, err = s.task(ctx, res.Returnval, progress)
+	}
+	if err == nil || stale(err) {
+		s.places.Drop(ref)
+		return nil
+	}
+	return err
+}
+
+// uplinkNames keeps the names that are there and adds or takes away at the end.
+func uplinkNames(have []string, n int) []string {
+	out := append([]string(nil), have[:min(len(have), n)]...)
+	for len(out) < n {
+		out = append(out, fmt.Sprintf("Uplink %d", len(out)+1))
+	}
+	return out
+}
+
+// discovery reads "lldp listen", "cdp both" or "none".
+func discovery(words string) *types.LinkDiscoveryProtocolConfig {
+	protocol, operation, ok := strings.Cut(words, " ")
+	if !ok {
+		return &types.LinkDiscoveryProtocolConfig{
+			Protocol:  string(types.LinkDiscoveryProtocolConfigProtocolTypeCdp),
+			Operation: string(types.LinkDiscoveryProtocolConfigOperationTypeNone),
+		}
+	}
+	return &types.LinkDiscoveryProtocolConfig{Protocol: protocol, Operation: operation}
+}

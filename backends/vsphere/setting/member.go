@@ -1,0 +1,167 @@
+package setting
+
+import (
+	"context"
+	"slices"
+
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
+)
+
+type memberSetter struct{ *site }
+
+// Read gives a host's share in a DVS; Absent where the host is no member or the switch does not exist.
+func (s memberSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
+	host, err := s.places.Find(ctx, t.Target)
+	if err != nil {
+		return backends.Absent, err
+	}
+	v, err := s.look(ctx, backends.SwitchRef(t.Name), s.dvs.recent)
+	if err != nil {
+		return backends.Absent, wire.Explain(err, t.Target.Name, "read its membership in "+t.Name)
+	}
+	return memberOf(v, host), nil
+}
+
+func memberOf(v *switchView, host place.Ref) backends.Value {
+	if v == nil {
+		return backends.Absent
+	}
+	pnics, ok := v.members[host]
+	if !ok {
+		return backends.Absent
+	}
+	return backends.ValueOf(backends.MemberSpec{PNICs: pnics})
+}
+
+// Set changes one membership.
+func (s memberSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, progress backends.Progress) error {
+	return s.SetMany(ctx, []backends.Assignment{{Setting: t, To: to}}, progress)[0]
+}
+
+// Parent is the DVS.
+func (s memberSetter) Parent(t backends.Setting) string { return backends.SwitchRef(t.Name).String() }
+
+// SetMany changes the memberships of one DVS in one reconfigure. A host that vCenter refuses costs only itself: the
+// others are done in the same task or in the next.
+func (s memberSetter) SetMany(ctx context.Context, as []backends.Assignment, progress backends.Progress) []error {
+	errs := make([]error, len(as))
+	hosts := make([]place.Ref, len(as))
+	var pending []int
+	for i, a := range as {
+		if hosts[i], errs[i] = s.places.Find(ctx, a.Target); errs[i] == nil {
+			pending = append(pending, i)
+		}
+	}
+	all := func(err error) []error {
+		for _, i := range pending {
+			errs[i] = wire.Explain(err, as[i].Target.Name, s.what(as[i]))
+		}
+		return errs
+	}
+	for try := 1; len(pending) > 0; try++ {
+		dvs := as[pending[0]].Name
+		v, err := s.look(ctx, backends.SwitchRef(dvs), s.dvs.fresh)
+		if err != nil {
+			return all(err)
+		}
+		pending = slices.DeleteFunc(pending, func(i int) bool { return memberOf(v, hosts[i]) == as[i].To })
+		switch {
+		case len(pending) == 0:
+			return errs
+		case v == nil:
+			return all(backends.Errorf(backends.KindConflict, "", "run it again to plan from what is there now", "the distributed switch %s does not exist", dvs))
+		case try > tries:
+			return all(backends.Errorf(backends.KindConflict, "", "look at the events of "+dvs+" in vCenter", "it was accepted, but does not read so"))
+		}
+		if err = s.reconfigure(ctx, v, as, hosts, pending, progress); err == nil {
+			continue // the next look reads it back
+		}
+		blamed := hostFaults(err)
+		pending = slices.DeleteFunc(pending, func(i int) bool {
+			if f := blamed[hosts[i]]; f != nil {
+				errs[i] = wire.Explain(f, as[i].Target.Name, s.what(as[i]))
+				return true
+			}
+			return false
+		})
+		if len(blamed) > 0 {
+			continue
+		}
+		why := wire.Explain(err, "", s.what(as[pending[0]]))
+		if again(why) && try < tries && pause(ctx, try) {
+			continue
+		}
+		if len(pending) == 1 || backends.KindOf(why) != backends.KindPermanent {
+			return all(err)
+		}
+		for _, i := range pending { // one of them is at fault, and vCenter does not say which
+			errs[i] = s.SetMany(ctx, as[i:i+1], progress)[0]
+		}
+		return errs
+	}
+	return errs
+}
+
+func (s memberSetter) what(a backends.Assignment) string {
+	if a.To.IsAbsent() {
+		return "take it off the distributed switch " + a.Name
+	}
+	return "put its pNIC on the distributed switch " + a.Name
+}
+
+func (s memberSetter) reconfigure(ctx context.Context, v *switchView, as []backends.Assignment, hosts []place.Ref, pending []int, progress backends.Progress) error {
+	spec := &types.VMwareDVSConfigSpec{DVSConfigSpec: types.DVSConfigSpec{ConfigVersion: v.version}}
+	for _, i := range pending {
+		member, err := memberSpec(v, hosts[i], as[i])
+		if err != nil {
+			return err
+		}
+		spec.Host = append(spec.Host, member)
+	}
+	defer s.dvs.forget(v.ref)
+	res, err := methods.ReconfigureDvs_Task(ctx, s.conn.VIM(), &types.ReconfigureDvs_Task{This: v.ref, Spec: spec})
+	if err != nil {
+		return err
+	}
+	_, err = s.task(ctx, res.Returnval, progress)
+	return err
+}
+
+func memberSpec(v *switchView, host place.Ref, a backends.Assignment) (types.DistributedVirtualSwitchHostMemberConfigSpec, error) {
+	spec := types.DistributedVirtualSwitchHostMemberConfigSpec{Host: host, Operation: string(types.ConfigSpecOperationAdd)}
+	if a.To.IsAbsent() {
+		spec.Operation = string(types.ConfigSpecOperationRemove)
+		return spec, nil
+	}
+	want, err := decode[backends.MemberSpec](a.To, a.Target.Name, "join the distributed switch")
+	if err != nil {
+		return spec, err
+	}
+	if _, member := v.members[host]; member {
+		spec.Operation = string(types.ConfigSpecOperationEdit)
+	}
+	backing := &types.DistributedVirtualSwitchHostMemberPnicBacking{}
+	for _, pnic := range want.PNICs {
+		backing.PnicSpec = append(backing.PnicSpec, types.DistributedVirtualSwitchHostMemberPnicSpec{PnicDevice: pnic})
+	}
+	spec.Backing = backing
+	return spec, nil
+}
+
+// hostFaults reads which hosts a reconfigure failed on. The rest of that task was done.
+func hostFaults(err error) map[place.Ref]error {
+	bulk, ok := wire.FaultOf(err).(*types.DvsOperationBulkFault)
+	if !ok {
+		return nil
+	}
+	out := map[place.Ref]error{}
+	for _, f := range bulk.HostFault {
+		out[f.Host] = &wire.TaskError{Message: f.Fault.LocalizedMessage, Cause: f.Fault.Fault}
+	}
+	return out
+}
