@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	yaml "go.yaml.in/yaml/v3"
 )
@@ -22,13 +23,13 @@ type Distro struct {
 	Source         string `yaml:"source"`
 }
 
+// distros reads the table once: plans for thousands of guests ask for it by each.
+var distros = sync.OnceValues(func() ([]Distro, error) { return table[Distro]("packages.yaml") })
+
 // Distros gives the table of distributions.
 func Distros() ([]Distro, error) {
-	var ds []Distro
-	if err := table("packages.yaml", &ds); err != nil {
-		return nil, err
-	}
-	return ds, nil
+	ds, err := distros()
+	return slices.Clone(ds), err
 }
 
 // DistroFor finds what fits a guest's ID, VERSION_ID and ID_LIKE; false when nothing does.
@@ -84,13 +85,14 @@ func number(parts []string, i int) int {
 	return n
 }
 
-func table(name string, into any) error {
+func table[T any](name string) ([]T, error) {
+	var rows []T
 	b, err := files.ReadFile(name)
 	if err != nil {
-		return fmt.Errorf("built-in table %s: %w", name, err)
+		return nil, fmt.Errorf("built-in table %s: %w", name, err)
 	}
-	if err := yaml.Unmarshal(b, into); err != nil {
-		return fmt.Errorf("built-in table %s: %w", name, err)
+	if err := yaml.Unmarshal(b, &rows); err != nil {
+		return nil, fmt.Errorf("built-in table %s: %w", name, err)
 	}
-	return nil
+	return rows, nil
 }

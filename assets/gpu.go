@@ -1,6 +1,9 @@
 package assets
 
-import "slices"
+import (
+	"slices"
+	"sync"
+)
 
 // A GPU is one model of the table: sizes in GB (GiB) as seen by one PCI function.
 type GPU struct {
@@ -14,13 +17,12 @@ type GPU struct {
 	Source      string   `yaml:"source" json:"source"`
 }
 
+var gpus = sync.OnceValues(func() ([]GPU, error) { return table[GPU]("gpus.yaml") })
+
 // GPUs gives the table of GPUs.
 func GPUs() ([]GPU, error) {
-	var gs []GPU
-	if err := table("gpus.yaml", &gs); err != nil {
-		return nil, err
-	}
-	return gs, nil
+	gs, err := gpus()
+	return slices.Clone(gs), err
 }
 
 // GPUByID finds a model by the PCI ids of a function: "10de", "20b5".

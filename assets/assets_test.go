@@ -1,0 +1,86 @@
+package assets_test
+
+import (
+	"io/fs"
+	"math/bits"
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/assets"
+)
+
+func TestEveryAssetIsThere(t *testing.T) {
+	for _, name := range []string{"packages.yaml", "gpus.yaml", "answers.schema.json", "examples/answers-pvrdma.yaml"} {
+		if b, err := fs.ReadFile(assets.FS(), name); err != nil || len(b) == 0 {
+			t.Errorf("%s: %d bytes, %v", name, len(b), err)
+		}
+	}
+	if _, err := assets.Example("no-such-mode"); err == nil {
+		t.Error("an example for a mode that does not exist")
+	}
+}
+
+func TestGPUTableIsSound(t *testing.T) {
+	gs, err := assets.GPUs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := regexp.MustCompile(`^[0-9a-f]{4}:[0-9a-f]{4}$`)
+	names, ids := map[string]bool{}, map[string]bool{}
+	for _, g := range gs {
+		if names[g.Name] || g.Name == "" || g.Model == "" || g.Source == "" || len(g.IDs) == 0 {
+			t.Errorf("%s: twice, or with empty fields", g.Name)
+		}
+		names[g.Name] = true
+		for _, i := range g.IDs {
+			if !id.MatchString(i) || ids[i] {
+				t.Errorf("%s: id %q", g.Name, i)
+			}
+			ids[i] = true
+		}
+		if g.BAR1 != 0 && (bits.OnesCount(uint(g.BAR1)) != 1 || g.BAR1 < g.Framebuffer || g.BAR1 >= 2*g.Framebuffer) {
+			t.Errorf("%s: BAR1 %d is not the smallest power of two that holds %d", g.Name, g.BAR1, g.Framebuffer)
+		}
+	}
+	for _, must := range []string{"k80", "p40", "p100-16g", "v100-16g", "v100-32g", "t4", "a10", "a30", "a40", "l4", "l40s", "a100-40g", "a100-80g", "h100-80g", "h100-94g", "h200", "b200"} {
+		if !names[must] {
+			t.Errorf("the command line promises %s", must)
+		}
+	}
+	if g, ok := assets.GPUByID("10de", "20b5"); !ok || g.Name != "a100-80g" {
+		t.Errorf("10de:20b5 is %+v", g)
+	}
+	if _, ok := assets.GPUByID("10de", "ffff"); ok {
+		t.Error("an unknown id is found")
+	}
+}
+
+func TestDistroFor(t *testing.T) {
+	for name, c := range map[string]struct {
+		id, version string
+		like        []string
+		ok          bool
+		first       string
+		reload      bool
+	}{
+		"guide 000: Ubuntu 20.04":              {"ubuntu", "20.04", []string{"debian"}, true, "rdma-core", true},
+		"guide 000: CentOS 8":                  {"centos", "8", []string{"rhel", "fedora"}, true, "rdma-core", false},
+		"RHEL 9":                               {"rhel", "9.4", []string{"fedora"}, true, "rdma-core", false},
+		"Debian 12":                            {"debian", "12", nil, true, "rdma-core", false},
+		"Linux Mint is like Ubuntu":            {"linuxmint", "21", []string{"ubuntu", "debian"}, true, "rdma-core", true},
+		"EuroLinux is like RHEL":               {"eurolinux", "9.2", []string{"rhel"}, true, "rdma-core", false},
+		"Ubuntu 16.04 is older than rdma-core": {"ubuntu", "16.04", nil, false, "", true},
+		"Alpine":                               {"alpine", "3.19", nil, false, "", false},
+		"nothing known":                        {"", "", nil, false, "", false},
+	} {
+		d, ok := assets.DistroFor(c.id, c.version, c.like)
+		if ok != c.ok || ok && (d.Packages[0] != c.first || d.Reload != c.reload || !slices.Contains(d.Packages, "perftest")) {
+			t.Errorf("%s: %v %+v", name, ok, d)
+		}
+	}
+	all, err := assets.Managed()
+	if err != nil || slices.Contains(all, "libmlx4-1") || slices.Contains(all, "ibutils") || !slices.Contains(all, "libibverbs-utils") {
+		t.Errorf("virtual or removed packages are asked for, or EL's are not: %v %v", all, err)
+	}
+}

@@ -1,0 +1,88 @@
+package sizing
+
+import "fmt"
+
+// A Verdict on a number.
+type Verdict string
+
+// The verdicts, by the words that checks use.
+const (
+	Pass Verdict = "pass"
+	Warn Verdict = "warn"
+	Fail Verdict = "fail"
+)
+
+// Link is what is known of the way between two guests.
+type Link struct {
+	SpeedMbps int     // the slower of the two ports
+	IBMTU     int     // active RDMA MTU, bytes
+	VLAN      bool    // frames carry a tag
+	PCIeGbps  float64 // of the narrower slot; 0: unknown
+	Hops      int     // switches beyond the first
+}
+
+// An Expectation is what a measurement should give, and why.
+type Expectation struct {
+	Gbps float64
+	Why  string
+}
+
+// Expect works out the bandwidth in Gbps that a link allows: the smaller of link x goodput and 0.87 x PCIe
+// (rules section 8).
+func Expect(l Link) Expectation {
+	gbps := float64(l.SpeedMbps) / 1000
+	net := gbps * Goodput(l.IBMTU, l.VLAN)
+	why := fmt.Sprintf("%g Gbps x %.1f %% goodput at RDMA MTU %d", gbps, 100*Goodput(l.IBMTU, l.VLAN), l.IBMTU)
+	if l.VLAN {
+		why += " with a VLAN tag"
+	}
+	if slot := l.PCIeGbps * PCIeUsable; slot > 0 && slot < net {
+		return Expectation{slot, fmt.Sprintf("%.0f %% of the slot's %.1f Gbps (%s would be %.1f)", 100*PCIeUsable, l.PCIeGbps, why, net)}
+	}
+	return Expectation{net, why}
+}
+
+// Bands are the limits of a verdict on bandwidth (share of the link's speed, messages of 64 KiB to 1 MiB, one QP) and
+// on latency (typical at 2 bytes, microseconds). Rules section 8; limits are this project's own proposal.
+type Bands struct {
+	PassShare, WarnShare float64
+	PassUs, WarnUs       float64
+}
+
+// BandsFor gives the bands of a mode: pvrdma passes a software layer, sriov and gpudirect do not.
+func BandsFor(mode string) Bands {
+	if mode == "pvrdma" {
+		return Bands{PassShare: 0.85, WarnShare: 0.5, PassUs: 8, WarnUs: 20}
+	}
+	return Bands{PassShare: 0.93, WarnShare: 0.80, PassUs: 3, WarnUs: 10}
+}
+
+// Bandwidth judges what was achieved as a share of the link's negotiated speed.
+func (b Bands) Bandwidth(achievedGbps float64, l Link) Verdict {
+	speed := float64(l.SpeedMbps) / 1000
+	if speed <= 0 {
+		return Fail
+	}
+	switch share := achievedGbps / speed; {
+	case share >= b.PassShare:
+		return Pass
+	case share >= b.WarnShare:
+		return Warn
+	}
+	return Fail
+}
+
+// Latency judges the typical latency of the smallest message in microseconds; every further switch may add one.
+func (b Bands) Latency(us float64, l Link) Verdict {
+	more := float64(max(0, l.Hops))
+	switch {
+	case us <= b.PassUs+more:
+		return Pass
+	case us <= b.WarnUs+more:
+		return Warn
+	}
+	return Fail
+}
+
+// BitfusionUs is Bitfusion's own limit on latency (guide 000, Introduction).
+const BitfusionUs = 50

@@ -1,0 +1,146 @@
+// Package sizing holds the rules that are numbers: MMIO windows, VFs, MTU, DSCP, what a link can carry. Everything is
+// pure and names its source.
+package sizing
+
+import (
+	"fmt"
+	"math/bits"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/assets"
+)
+
+// A GPUCount is so many cards of one model. FramebufferGB is the operator's word on a model that the table does not
+// know; 0 otherwise.
+type GPUCount struct {
+	Model         string
+	Count         int // boards; a K80 board is two GPUs
+	FramebufferGB int
+}
+
+// A Window is the MMIO window of a VM with GPUs. Sizes are GB (GiB) and values of pciPassthru.64bitMMIOSizeGB; KB,
+// Minimal and Guide are 0 where no window is needed.
+type Window struct {
+	KB      int  `json:"kb"`      // Broadcom KB 323402, the default
+	Minimal int  `json:"minimal"` // the smallest that holds the BARs
+	Guide   int  `json:"guide"`   // guide 001, section 3.6; too small for many cards
+	Needed  bool `json:"needed"`  // the BARs do not fit into the 3.5 GB below 4 GB
+
+	SumFramebufferGB int      `json:"sum_framebuffer_gb"`
+	SumBARGB         float64  `json:"sum_bar_gb"`   // BAR1 of all GPUs
+	TotalGB          float64  `json:"total_bar_gb"` // with the small BARs of GPUs and NICs
+	GuideBoots       bool     `json:"guide_boots"`  // the guide's value holds the BARs
+	Explanation      string   `json:"explanation"`  // the arithmetic in words
+	Unverified       []string `json:"unverified"`   // models whose BAR1 is a rule's result, not a measured fact
+}
+
+const (
+	smallBARs = 48.0 / 1024  // BAR0 16 MiB and BAR3 32 MiB of a GPU (kata-containers PR 4358, Dell KB 000199172)
+	smallBAR1 = 256.0 / 1024 // of cards that map no framebuffer: T4, display mode
+	below4G   = 3.5          // 917504 pages of 4 KiB (Dell KB 000199172)
+)
+
+// MMIO works out the 64-bit MMIO window for the GPUs of one VM. othersGB are the BARs of further passed-through devices,
+// one each (a ConnectX function is below 1 GB). It fails on a model without a known framebuffer.
+//
+// need = sum of BAR1 (smallest power of two that holds the framebuffer) and small BARs; minimal = smallest power of two
+// above need; kb = 2 x the framebuffer sum rounded up to a power of two (Broadcom KB 323402), never below minimal;
+// guide = smallest power of two above the framebuffer sum (guide 001, section 3.6).
+func MMIO(gpus []GPUCount, othersGB ...float64) (Window, error) {
+	w := Window{Unverified: []string{}}
+	var words []string
+	table, err := assets.GPUs()
+	if err != nil {
+		return Window{}, err
+	}
+	large := 0 // framebuffer of cards that map it
+	for _, g := range gpus {
+		if g.Count < 1 || g.Count > 128 {
+			return Window{}, fmt.Errorf("%s: %d cards; a VM takes 1 to 128", g.Model, g.Count)
+		}
+		m, err := modelOf(table, g)
+		if err != nil {
+			return Window{}, err
+		}
+		n := g.Count * max(1, m.Functions)
+		w.SumFramebufferGB += n * m.Framebuffer
+		if !m.Verified {
+			w.Unverified = append(w.Unverified, m.Name)
+		}
+		if m.BAR1 == 0 {
+			w.SumBARGB += float64(n) * smallBAR1
+			words = append(words, fmt.Sprintf("%d x %s maps only 256 MB", n, m.Name))
+		} else {
+			large += n * m.Framebuffer
+			w.SumBARGB += float64(n * m.BAR1)
+			words = append(words, fmt.Sprintf("%d x %s of %d GB maps %d GB each", n, m.Name, m.Framebuffer, m.BAR1))
+		}
+		w.TotalGB += float64(n) * smallBARs
+	}
+	w.TotalGB += w.SumBARGB
+	for _, o := range othersGB {
+		w.TotalGB += o
+	}
+	if w.Needed = w.TotalGB > below4G; !w.Needed {
+		w.Explanation = strings.Join(words, ", ") + fmt.Sprintf(": %.2f GB of BARs fit below 4 GB (limit 3.5 GB); no key is needed", w.TotalGB)
+		return w, nil
+	}
+	w.Minimal = above(w.TotalGB)
+	w.KB = max(2*pow2ceil(large), w.Minimal)
+	w.Guide = above(float64(large))
+	w.GuideBoots = float64(w.Guide) > w.TotalGB
+	w.Explanation = explain(w, words, large)
+	return w, nil
+}
+
+func explain(w Window, words []string, large int) string {
+	s := fmt.Sprintf("%s: %g GB, with the small BARs %.2f GB; the smallest power of two above that is %d. KB 323402: %d GB of framebuffer, rounded up to %d, doubled: %d.",
+		strings.Join(words, ", "), w.SumBARGB, w.TotalGB, w.Minimal, large, pow2ceil(large), 2*pow2ceil(large))
+	if w.GuideBoots {
+		return s + fmt.Sprintf(" The guide's next power of two above %d is %d, which works too.", large, w.Guide)
+	}
+	return s + fmt.Sprintf(" The guide's next power of two above %d is %d: the VM would not power on.", large, w.Guide)
+}
+
+// modelOf finds what the table knows of a model, or takes the operator's framebuffer and the rule.
+func modelOf(table []assets.GPU, g GPUCount) (assets.GPU, error) {
+	var names []string
+	for _, m := range table {
+		if strings.EqualFold(m.Name, g.Model) {
+			return m, nil
+		}
+		names = append(names, m.Name)
+	}
+	if g.FramebufferGB > 0 && g.FramebufferGB <= 1024 {
+		return assets.GPU{Name: g.Model, Framebuffer: g.FramebufferGB, BAR1: pow2ceil(g.FramebufferGB)}, nil
+	}
+	return assets.GPU{}, fmt.Errorf("GPU %q is not in the table (%s) and its framebuffer is not given", g.Model, strings.Join(names, " "))
+}
+
+// Check holds a size that an operator chose against the window: a power of two, not below the minimum.
+func (w Window) Check(gb int) error {
+	switch {
+	case gb < 1 || gb&(gb-1) != 0:
+		return fmt.Errorf("%d GB is no power of two", gb)
+	case gb < w.Minimal:
+		return fmt.Errorf("%d GB is too small: the BARs take %.2f GB, so %d GB is the least (KB 323402 asks for %d)", gb, w.TotalGB, w.Minimal, w.KB)
+	}
+	return nil
+}
+
+// pow2ceil is the smallest power of two that is not below n.
+func pow2ceil(n int) int {
+	if n <= 1 {
+		return 1
+	}
+	return 1 << bits.Len(uint(n-1))
+}
+
+// above is the smallest power of two above x.
+func above(x float64) int {
+	p := 1
+	for float64(p) <= x {
+		p *= 2
+	}
+	return p
+}
