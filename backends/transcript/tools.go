@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/rdma-setup/rdma-setup/backends/transcript/esxi"
+	"github.com/rdma-setup/rdma-setup/backends/transcript/firmware"
+	"github.com/rdma-setup/rdma-setup/backends/transcript/klog"
 	"github.com/rdma-setup/rdma-setup/backends/transcript/linux"
 	"github.com/rdma-setup/rdma-setup/backends/transcript/nvidia"
 	"github.com/rdma-setup/rdma-setup/backends/transcript/perftest"
@@ -37,6 +40,11 @@ func Tools() []Tool {
 		single("nvidia_smi", nvidia.SMI),
 		single("nvidia_smi_q", nvidia.Query),
 		single("nvidia_smi_topo", nvidia.Topo),
+	}
+	for _, family := range []map[string]func(string) any{esxi.Tools(), firmware.Tools(), klog.Tools()} {
+		for id, parse := range family {
+			tools = append(tools, Tool{id, func(text string) Result { return parse(text).(Result) }})
+		}
 	}
 	slices.SortFunc(tools, func(a, b Tool) int { return cmp.Compare(a.ID, b.ID) })
 	return tools

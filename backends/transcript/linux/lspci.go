@@ -127,7 +127,7 @@ func (p *pciParser) line(line string) {
 // startsKey tells a line that begins with a key of lspci, and so goes on nothing.
 func startsKey(line string) bool {
 	key, _, ok := strings.Cut(line, ":")
-	return ok && len(key) < 32 && !strings.ContainsAny(key, ",[(") && key[0] >= 'A' && key[0] <= 'Z'
+	return ok && key != "" && len(key) < 32 && !strings.ContainsAny(key, ",[(") && key[0] >= 'A' && key[0] <= 'Z'
 }
 
 // goesOn tells whether next is the rest of the line before. Of a head that has its ids only the revision can be missing.
