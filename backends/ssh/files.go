@@ -61,7 +61,7 @@ func (c *Conn) fileError(verb, name string, r Result) error {
 	if r.ExitCode == 0 {
 		return nil
 	}
-	said := clean(r.Stderr)
+	said := Clean(r.Stderr)
 	hint := ""
 	kind := backends.KindPermanent
 	switch {

@@ -15,7 +15,8 @@ import (
 )
 
 // A Command is a program with its arguments, or a script for /bin/sh. It runs in the C locale with the system
-// directories in PATH, whatever the login shell is; in SSH_CONNECTION it finds the addresses of the connection.
+// directories in PATH, whatever the login shell is. In SSH_CONNECTION it finds the addresses of the connection, in
+// SSH_MEMLOCK what ulimit -l says to the user (also under sudo, where root's limit may be another).
 type Command struct {
 	Argv   []string // either this
 	Script string   // or this
@@ -150,7 +151,7 @@ func (c *Conn) session(ctx context.Context) (*line, *ssh.Session, error) {
 		}
 		var refused *ssh.OpenChannelError
 		if try >= 2 || errors.As(o.err, &refused) {
-			return nil, nil, backends.Errorf(backends.KindUnreachable, c.target.String(), "", "open a session: %s", clean(o.err.Error()))
+			return nil, nil, backends.Errorf(backends.KindUnreachable, c.target.String(), "", "open a session: %s", Clean(o.err.Error()))
 		}
 		n.close()
 		<-n.dead
@@ -215,7 +216,7 @@ func (x *exchange) start() error {
 	}
 	if err != nil {
 		close(x.over)
-		return backends.Errorf(backends.KindUnreachable, x.conn.target.String(), "", "start a command: %w: %s", ErrConnectionLost, clean(err.Error()))
+		return backends.Errorf(backends.KindUnreachable, x.conn.target.String(), "", "start a command: %w: %s", ErrConnectionLost, Clean(err.Error()))
 	}
 	go x.feed(stdin)
 	return nil
@@ -329,7 +330,7 @@ func (x *exchange) judge(ctx context.Context, waited error) (Result, error) {
 	case x.frame.sudo:
 		return r, sudoError(x.conn.target, string(x.err.noise)+string(x.out.noise))
 	}
-	said := clean(string(x.err.noise) + " " + string(x.out.noise))
+	said := Clean(string(x.err.noise) + " " + string(x.out.noise))
 	return r, backends.Errorf(backends.KindPermission, x.conn.target.String(),
 		fmt.Sprintf("Give %s a login shell that starts /bin/sh.", x.conn.User()), "the login shell of %s ran no command: %s", x.conn.User(), said)
 }

@@ -41,7 +41,7 @@ func TestRun(t *testing.T) {
 			{"standard input is the caller's", ssh.Command{Argv: []string{"cat"}, Stdin: []byte("a\x00b\n")}, "a\x00b\n", "", 0},
 			{"no newline at the end", ssh.Command{Script: "printf x; printf y >&2"}, "x", "y", 0},
 			{"a program that does not exist", ssh.Command{Argv: []string{"no-such-program"}}, "", "not found", 127},
-			{"the address of the connection", ssh.Command{Script: "echo $SSH_CONNECTION"}, "192.0.2.1 50000 192.0.2.2 22\n", "", 0},
+			{"the address of the connection", ssh.Command{Script: "echo $SSH_CONNECTION; [ \"$SSH_MEMLOCK\" = \"$(ulimit -l)\" ] && echo same"}, "192.0.2.1 50000 192.0.2.2 22\nsame\n", "", 0},
 			{"system directories are in PATH", ssh.Command{Script: "case $PATH in */usr/sbin*) echo yes;; esac; echo $LC_ALL"}, "yes\nC\n", "", 0},
 			{"a syntax error is the script's", ssh.Command{Script: "if"}, "", "yntax error", 2},
 		} {

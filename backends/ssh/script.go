@@ -69,19 +69,19 @@ unset ENV BASH_ENV
 func (f frame) outer(script string) string {
 	inner := f.inner(script)
 	if !f.sudo {
-		return environment + "set -- \"$SSH_CONNECTION\"\n" + inner
+		return environment + "set -- \"$SSH_CONNECTION\" \"$(ulimit -l)\"\n" + inner
 	}
 	flags := "-n"
 	if f.password {
 		flags = "-S -p ''"
 	}
-	return environment + "exec sudo " + flags + " -- /bin/sh -c " + Quote(environment+inner) + " sh \"$SSH_CONNECTION\"\n"
+	return environment + "exec sudo " + flags + " -- /bin/sh -c " + Quote(environment+inner) + " sh \"$SSH_CONNECTION\" \"$(ulimit -l)\"\n"
 }
 
 func (f frame) inner(script string) string {
 	var b strings.Builder
-	b.WriteString(`SSH_CONNECTION=$1
-shift
+	b.WriteString(`SSH_CONNECTION=$1 SSH_MEMLOCK=$2
+shift 2
 rds_g=0
 if [ -r /proc/$$/stat ]; then
 	read -r rds_x rds_x rds_x rds_x rds_g rds_x </proc/$$/stat
@@ -110,8 +110,8 @@ done
 kill -s KILL -- -` + g
 }
 
-// clean makes text from the other side fit for a line on the screen: no control characters, no broken UTF-8, not long.
-func clean(s string) string {
+// Clean makes text from the other side fit for a line on the screen: no control characters, no broken UTF-8, not long.
+func Clean(s string) string {
 	var b strings.Builder
 	for _, r := range strings.TrimSpace(s) {
 		switch {

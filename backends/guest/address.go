@@ -1,0 +1,260 @@
+package guest
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/guest/netconf"
+	"github.com/rdma-setup/rdma-setup/backends/ssh"
+)
+
+// address sets the persistent static address of the interface behind an adapter: KindAddress.
+type address struct{ g *Guests }
+
+// A keptAddress is what the interface was before, and the file that will change.
+type keptAddress struct {
+	System    netconf.System `json:"system"`
+	Interface string         `json:"interface"`
+	MAC       string         `json:"mac"`
+	Files     []keptFile     `json:"files"`
+	Addresses []string       `json:"addresses"`
+	MTU       int            `json:"mtu"`
+	Up        bool           `json:"up"`
+}
+
+// look reads the network and finds the interface; nil when the guest does not have it.
+func (a address) look(ctx context.Context, s backends.Setting) (*network, *backends.Interface, error) {
+	mac, err := a.g.mac(ctx, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	// netplan's files are for root only; a guest without root can still tell what it has now.
+	c, err := a.g.conn(ctx, s.Target.Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	_, noRoot := c.Sudo(ctx)
+	r, err := c.Run(ctx, ssh.Command{Script: networkScript(), Sudo: noRoot == nil, MaxOutput: 8 << 20})
+	if err != nil {
+		return nil, nil, err
+	}
+	n := sections(r.Stdout).network()
+	return &n, n.byMAC(mac), nil
+}
+
+// Read gives address and MTU where they are both there now and come back after a reboot, else Absent.
+func (a address) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
+	_, i, err := a.look(ctx, s)
+	if err != nil {
+		return backends.Absent, err
+	}
+	var want backends.AddressSpec
+	a.g.want(s, &want)
+	return addressValue(i, want.CIDR), nil
+}
+
+// addressValue picks the wanted address where the interface has several.
+func addressValue(i *backends.Interface, want string) backends.Value {
+	if i == nil || !i.Persistent || len(i.Addresses) == 0 {
+		return backends.Absent
+	}
+	cidr := i.Addresses[0]
+	if slices.Contains(i.Addresses, want) {
+		cidr = want
+	}
+	return backends.ValueOf(backends.AddressSpec{CIDR: cidr, MTU: i.MTU})
+}
+
+// Set writes the configuration of the one interface and applies it under the guest's own watch: unless the guest is
+// told, over a new connection, that it can still be reached, it takes everything back by itself.
+func (a address) Set(ctx context.Context, s backends.Setting, to backends.Value, progress backends.Progress) error {
+	vm := s.Target.Name
+	a.g.Want(s, to)
+	n, i, err := a.look(ctx, s)
+	if err != nil {
+		return err
+	}
+	if addressValue(i, wantedCIDR(to)) == to {
+		return nil
+	}
+	t, err := a.turn(s, n, i, to)
+	if err != nil {
+		return err
+	}
+	progress.Report(10)
+	if err := a.g.apply(ctx, vm, t); err != nil {
+		return err
+	}
+	progress.Report(80)
+	return nil
+}
+
+func wantedCIDR(v backends.Value) string {
+	var spec backends.AddressSpec
+	if v.IsAbsent() || v.Decode(&spec) != nil {
+		return ""
+	}
+	return spec.CIDR
+}
+
+// turn works out what changes. It refuses interfaces that carry the management or belong to somebody.
+func (a address) turn(s backends.Setting, n *network, i *backends.Interface, to backends.Value) (turn, error) {
+	vm := s.Target.Name
+	refuse := func(hint, format string, args ...any) (turn, error) {
+		return turn{}, backends.Errorf(backends.KindRefused, label(vm), hint, format, args...)
+	}
+	if i == nil {
+		return refuse("See that the adapter is attached and the VM was power-cycled since, and that the guest has a driver for it.",
+			"no interface has the MAC of the adapter on %s", s.Name)
+	}
+	if why := n.management[i.Name]; why != "" {
+		return refuse("Give the VM an adapter of its own for RDMA.", "the interface %s is not touched: %s", i.Name, why)
+	}
+	if m := n.master[i.Name]; m != "" {
+		return refuse("Take it out of there first.", "the interface %s is not touched: it is a member of %s", i.Name, m)
+	}
+	t := turn{system: n.system, nic: netconf.NIC{Name: i.Name, MAC: i.MAC}, slug: netconf.Slug(s.Name)}
+	static := netconf.Static{NIC: t.nic, PortGroup: s.Name}
+	if !to.IsAbsent() {
+		var want backends.AddressSpec
+		if err := to.Decode(&want); err != nil {
+			return turn{}, err
+		}
+		p, err := netip.ParsePrefix(want.CIDR)
+		if err != nil || !p.Addr().Is4() || want.MTU < 576 || want.MTU > 65535 {
+			return turn{}, backends.Errorf(backends.KindUsage, label(vm), "", "address %s with MTU %d cannot be set", want.CIDR, want.MTU)
+		}
+		for _, other := range n.interfaces {
+			if other.Name != i.Name && overlaps(other.Addresses, p) {
+				return refuse("Give the RDMA network a subnet of its own: answers would go out by the wrong interface.",
+					"%s is in a subnet that %s has too", want.CIDR, other.Name)
+			}
+		}
+		static.CIDR, static.MTU = want.CIDR, want.MTU
+		t.address, t.mtu = want.CIDR, want.MTU
+	}
+	f, ok := netconf.Write(n.system, n.files, static)
+	if !ok {
+		return refuse("Configure the address by hand and leave the guest out.",
+			"nothing that is known here configures its network (netplan, NetworkManager, network-scripts, systemd-networkd, ifupdown)")
+	}
+	t.file, t.content = f.Path, f.Content
+	t.uuid = netconf.ConnectionUUID(static)
+	if to.IsAbsent() {
+		t.content = ""
+	}
+	for _, addr := range i.Addresses {
+		if p, err := netip.ParsePrefix(addr); err == nil && p.Addr().Is4() && addr != t.address {
+			t.stale = append(t.stale, addr)
+		}
+	}
+	return t, nil
+}
+
+func overlaps(addresses []string, with netip.Prefix) bool {
+	return slices.ContainsFunc(addresses, func(a string) bool {
+		p, err := netip.ParsePrefix(a)
+		return err == nil && p.Overlaps(with.Masked())
+	})
+}
+
+// Keep takes aside the file that Set will write, and what the interface has now.
+func (a address) Keep(ctx context.Context, s backends.Setting, to backends.Value) (backends.Value, error) {
+	a.g.Want(s, to)
+	n, i, err := a.look(ctx, s)
+	if err != nil {
+		return backends.Absent, err
+	}
+	t, err := a.turn(s, n, i, to)
+	if err != nil {
+		return backends.Absent, err
+	}
+	files, err := a.g.snapshot(ctx, s.Target.Name, t.file)
+	if err != nil {
+		return backends.Absent, err
+	}
+	return backends.ValueOf(keptAddress{System: n.system, Interface: i.Name, MAC: i.MAC, Files: files,
+		Addresses: append([]string{}, i.Addresses...), MTU: i.MTU, Up: i.Up}), nil
+}
+
+// Restore puts the file back to the byte, applies that, and gives the interface the addresses and MTU it had. It too
+// runs under the guest's watch.
+func (a address) Restore(ctx context.Context, s backends.Setting, kept backends.Value, _ backends.Progress) error {
+	vm := s.Target.Name
+	var k keptAddress
+	if err := kept.Decode(&k); err != nil || len(k.Files) != 1 {
+		return badKept(vm, fmt.Errorf("%d files: %w", len(k.Files), err))
+	}
+	n, i, err := a.look(ctx, s)
+	if err != nil {
+		return err
+	}
+	if i == nil { // the adapter is gone, and its address with it: only the file is left
+		return a.g.restore(ctx, vm, k.Files)
+	}
+	if why := n.management[i.Name]; why != "" {
+		return backends.Errorf(backends.KindRefused, label(vm), "", "the interface %s is not touched: %s", i.Name, why)
+	}
+	f := k.Files[0]
+	t := turn{system: k.System, nic: netconf.NIC{Name: i.Name, MAC: i.MAC}, slug: netconf.Slug(s.Name),
+		file: f.Path, content: string(f.Content), missing: f.Missing, mode: f.Mode, owner: f.Owner, back: k.Addresses, mtu: k.MTU, down: !k.Up,
+		uuid: netconf.ConnectionUUID(netconf.Static{NIC: netconf.NIC{MAC: k.MAC}, PortGroup: s.Name})}
+	for _, addr := range i.Addresses {
+		if !slices.Contains(k.Addresses, addr) {
+			t.stale = append(t.stale, addr)
+		}
+	}
+	return a.g.apply(ctx, vm, t)
+}
+
+// apply runs a turn in the guest and confirms it over a new connection.
+func (g *Guests) apply(ctx context.Context, vm string, t turn) error {
+	r, err := g.Run(ctx, vm, ssh.Command{Script: t.script(g.options.TakeBack, g.options.Settle), Sudo: true, Limit: 3*time.Minute + g.options.Settle})
+	if err == nil && r.ExitCode != 0 {
+		e := failed(vm, "configure "+t.nic.Name+" with "+string(t.system), r)
+		if backends.HintOf(e) == "" {
+			e = &backends.Error{Kind: backends.KindOf(e), Hint: "The guest has taken the change back. Look at what its network configuration complains about.", Err: e, What: "the change was undone"}
+		}
+		return e
+	}
+	if err != nil && backends.KindOf(err) != backends.KindUnreachable {
+		return err
+	}
+	// Whether the connection that is there still works proves little: log in afresh.
+	c, cerr := g.conn(ctx, vm)
+	if cerr != nil {
+		return cerr
+	}
+	c.Drop()
+	if _, cerr = g.root(ctx, vm, "confirm the new address", ssh.Command{Script: t.confirm(), Limit: max(g.options.TakeBack/2, 5*time.Second)}); cerr == nil {
+		return nil
+	}
+	if err == nil {
+		err = cerr
+	}
+	return g.takenBack(ctx, vm, t, err)
+}
+
+// takenBack waits for a guest that could not be reached to go back by itself.
+func (g *Guests) takenBack(ctx context.Context, vm string, t turn, cause error) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*g.options.TakeBack+g.options.Settle)
+	defer cancel()
+	for {
+		r, err := g.Run(ctx, vm, ssh.Command{Script: t.pending(), Sudo: true, Limit: 30 * time.Second})
+		if err == nil && strings.TrimSpace(r.Stdout) == "" {
+			return backends.Errorf(backends.KindPermanent, label(vm), "Look at the address, and at the guest's routes.",
+				"after the address of %s was set the guest could not be reached; it took the change back by itself: %w", t.nic.Name, cause)
+		}
+		select {
+		case <-ctx.Done():
+			return backends.Errorf(backends.KindUnreachable, label(vm), "Look at the VM's console: the guest goes back by itself, or at its next boot by removing "+t.file+".",
+				"after the address of %s was set the guest cannot be reached: %w", t.nic.Name, cause)
+		case <-time.After(g.options.Poll):
+		}
+	}
+}

@@ -1,0 +1,231 @@
+package guest
+
+import (
+	"net/netip"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/guest/netconf"
+	"github.com/rdma-setup/rdma-setup/backends/transcript/linux"
+	"github.com/rdma-setup/rdma-setup/backends/transcript/verbs"
+)
+
+// fill turns the sections of a survey into facts.
+func (f facts) fill(g *backends.Guest, o Options) {
+	release := assignments(f["os"])
+	g.OS, g.Version, g.Pretty = release["ID"], release["VERSION_ID"], release["PRETTY_NAME"]
+	g.Like = strings.Fields(release["ID_LIKE"])
+	g.Kernel, g.Arch, g.BootID = f.line("kernel"), f.line("arch"), f.line("boot")
+	g.PackageManager = path.Base(f.line("managers"))
+	if g.PackageManager == "." {
+		g.PackageManager = ""
+	}
+	g.Packages = f.packages(o.Packages)
+	loaded := f.loaded()
+	g.Loaded = ordered(o.Modules, loaded)
+	g.Available = strings.Fields(f["available"])
+	g.MemlockKB = memlockKB(f.line("memlock"))
+	g.Perftest = perftestVersion(f["perftest"])
+	if ofed := f.line("ofed"); verbs.OFED(ofed).Version != nil {
+		g.MOFED = strings.TrimSuffix(ofed, ":")
+	}
+	n := f.network()
+	g.NetConfig = string(n.system)
+	g.Interfaces = n.interfaces
+	g.RDMA = f.devices(n.interfaces)
+	g.Persist = f.persist()
+}
+
+// assignments reads KEY=value lines with shell quotes, as os-release has them.
+func assignments(text string) map[string]string {
+	m := map[string]string{}
+	for line := range strings.SplitSeq(text, "\n") {
+		k, v, ok := strings.Cut(strings.TrimSpace(line), "=")
+		if !ok || strings.HasPrefix(k, "#") {
+			continue
+		}
+		if len(v) >= 2 && (v[0] == '"' || v[0] == '\'') && v[len(v)-1] == v[0] {
+			v = v[1 : len(v)-1]
+		}
+		m[k] = strings.NewReplacer(`\"`, `"`, `\$`, "$", "\\`", "`", `\\`, `\`).Replace(v)
+	}
+	return m
+}
+
+// packages gives the installed version of each watched name. A name that another package provides (libmlx4-1 by
+// ibverbs-providers) has that package's version.
+func (f facts) packages(watched []string) map[string]string {
+	m := map[string]string{}
+	for line := range strings.SplitSeq(f["dpkg"], "\n") {
+		p := strings.SplitN(line, "|", 4)
+		if len(p) != 4 || len(p[0]) < 2 || p[0][1] != 'i' {
+			continue
+		}
+		if slices.Contains(watched, p[1]) {
+			m[p[1]] = p[2]
+		}
+		for virtual := range strings.SplitSeq(p[3], ",") {
+			name, _, _ := strings.Cut(strings.TrimSpace(virtual), " ")
+			if _, real := m[name]; !real && slices.Contains(watched, name) {
+				m[name] = p[2]
+			}
+		}
+	}
+	for line := range strings.SplitSeq(f["rpm"], "\n") {
+		if name, version, ok := strings.Cut(strings.TrimSpace(line), "|"); ok && slices.Contains(watched, name) {
+			m[name] = version
+		}
+	}
+	return m
+}
+
+// loaded gives the loaded modules, newest first as the kernel lists them.
+func (f facts) loaded() []string {
+	var names []string
+	if text := f["modules"]; strings.Contains(text, " 0x") || strings.Contains(text, " Live ") {
+		for line := range strings.SplitSeq(text, "\n") { // /proc/modules has columns that lsmod lacks
+			if name, _, ok := strings.Cut(line, " "); ok {
+				names = append(names, name)
+			}
+		}
+		return names
+	}
+	for _, m := range linux.Modules(f["modules"]).Modules {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+// memlockKB reads what ulimit -l says: KB or "unlimited" (-1).
+func memlockKB(s string) int64 {
+	if s == "unlimited" {
+		return -1
+	}
+	n, _ := strconv.ParseInt(s, 10, 64)
+	return n
+}
+
+// perftestVersion is the protocol version of "Version: 6.06".
+func perftestVersion(text string) string {
+	for line := range strings.SplitSeq(text, "\n") {
+		if k, v, ok := strings.Cut(line, ":"); ok && strings.EqualFold(strings.TrimSpace(k), "version") {
+			return strings.TrimSpace(v)
+		}
+	}
+	return ""
+}
+
+// A network is what a guest's network looks like and who configures it.
+type network struct {
+	system     netconf.System
+	files      []netconf.File
+	kept       []keptFile
+	interfaces []backends.Interface
+	physical   map[string]bool   // by interface name
+	master     map[string]string // bond or bridge, by interface name
+	management map[string]string // why the interface must not be touched, by its name
+}
+
+func (f facts) network() network {
+	n := network{physical: map[string]bool{}, master: map[string]string{}, management: map[string]string{}}
+	n.system = netconf.Detect(strings.Fields(f["netconfig"]), f.netFiles())
+	n.files = f.netFiles()
+	n.kept = dumped(f["netfiles"])
+	for line := range strings.SplitSeq(f["links"], "\n") {
+		p := strings.Split(line, "|")
+		if len(p) != 7 || p[0] == "lo" {
+			continue
+		}
+		flags, _ := strconv.ParseUint(strings.TrimPrefix(p[3], "0x"), 16, 32)
+		mtu, _ := strconv.Atoi(p[2])
+		n.interfaces = append(n.interfaces, backends.Interface{
+			Name: p[0], MAC: strings.ToLower(p[1]), MTU: mtu, Up: flags&1 != 0 && (p[4] == "up" || p[4] == "unknown"),
+		})
+		n.physical[p[0]] = p[5] == "device"
+		if p[6] != "-" {
+			n.master[p[0]] = p[6]
+		}
+	}
+	f.addAddresses(&n)
+	for i := range n.interfaces {
+		n.judge(&n.interfaces[i])
+	}
+	return n
+}
+
+func (f facts) netFiles() []netconf.File {
+	var files []netconf.File
+	for _, k := range dumped(f["netfiles"]) {
+		files = append(files, netconf.File{Path: k.Path, Content: string(k.Content)})
+	}
+	return files
+}
+
+// addAddresses reads "2: ens160    inet 10.0.2.15/24 ... scope global dynamic ens160\ ...".
+func (f facts) addAddresses(n *network) {
+	byIP := map[string]string{}
+	for line := range strings.SplitSeq(f["addresses"], "\n") {
+		w := strings.Fields(strings.ReplaceAll(line, `\`, " "))
+		if len(w) < 4 || (w[2] != "inet" && w[2] != "inet6") {
+			continue
+		}
+		name, _, _ := strings.Cut(w[1], "@")
+		prefix, err := netip.ParsePrefix(w[3])
+		if err != nil {
+			continue
+		}
+		byIP[prefix.Addr().String()] = name
+		i := slices.IndexFunc(n.interfaces, func(i backends.Interface) bool { return i.Name == name })
+		if i < 0 || prefix.Addr().IsLinkLocalUnicast() {
+			continue
+		}
+		n.interfaces[i].Addresses = append(n.interfaces[i].Addresses, prefix.String())
+		if w[2] == "inet" && slices.Contains(w, "dynamic") {
+			n.interfaces[i].DHCP = true
+		}
+	}
+	if w := strings.Fields(f["connection"]); len(w) == 4 {
+		if ip, err := netip.ParseAddr(w[2]); err == nil && byIP[ip.Unmap().String()] != "" {
+			n.management[byIP[ip.Unmap().String()]] = "this SSH connection comes in by it"
+		}
+	}
+	for line := range strings.SplitSeq(f["routes"], "\n") {
+		w := strings.Fields(line)
+		if i := slices.Index(w, "dev"); len(w) > 0 && w[0] == "default" && i >= 0 && i+1 < len(w) && n.management[w[i+1]] == "" {
+			n.management[w[i+1]] = "the default route goes out by it"
+		}
+	}
+}
+
+// judge says whether what an interface has now comes back after a reboot.
+func (n *network) judge(i *backends.Interface) {
+	c, ok := netconf.Find(n.system, n.files, netconf.NIC{Name: i.Name, MAC: i.MAC})
+	if !ok {
+		return
+	}
+	i.Config = c.File
+	mtu := c.MTU
+	if mtu == 0 {
+		mtu = 1500
+	}
+	i.Persistent = mtu == i.MTU
+	for _, a := range i.Addresses {
+		if p, err := netip.ParsePrefix(a); err == nil && p.Addr().Is4() && !slices.Contains(c.Addresses, a) && !(i.DHCP && c.DHCP) {
+			i.Persistent = false
+		}
+	}
+}
+
+// byMAC finds the interface behind an adapter: the physical one, where a bond or VLAN has the same MAC.
+func (n *network) byMAC(mac string) *backends.Interface {
+	var found *backends.Interface
+	for i := range n.interfaces {
+		if in := &n.interfaces[i]; in.MAC == mac && (found == nil || n.physical[in.Name]) {
+			found = in
+		}
+	}
+	return found
+}

@@ -1,0 +1,240 @@
+// Package guest reads and sets up Linux guests over SSH: packages, kernel modules, what brings them back after a
+// reboot, addresses, limits and RDMA ports.
+package guest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/ssh"
+)
+
+// MACs tells the MAC of a VM's adapter on a port group: interfaces are found by it, because their names change
+// (Broadcom KB 407595).
+type MACs interface {
+	AdapterMAC(ctx context.Context, vm, portGroup string) (string, error)
+}
+
+// Options are the things that have a sensible zero.
+type Options struct {
+	// Packages are the names that a survey looks for and that belong to every package set; nil: DefaultPackages.
+	Packages []string
+	// Modules are the kernel modules that a survey looks for; nil: DefaultModules.
+	Modules []string
+
+	TakeBack time.Duration // how long a guest waits for word after its network was changed, before it goes back; 0: 60 s
+	BootTime time.Duration // how long Wait and Boot wait; 0: 10 min
+	Poll     time.Duration // between tries to reach a guest that is away; 0: 1 s
+	Settle   time.Duration // how long a link, address or port may take to come up; 0: 20 s
+	AptLock  time.Duration // how long another package manager may go on; 0: 5 min
+}
+
+// DefaultPackages are the RDMA packages of Debian, Ubuntu and Enterprise Linux (seed 000, Additional Steps).
+func DefaultPackages() []string {
+	return []string{"rdma-core", "ibverbs-providers", "ibverbs-utils", "rdmacm-utils", "infiniband-diags", "perftest", "libmlx4-1",
+		"libibverbs", "libibverbs-utils", "librdmacm-utils", "open-vm-tools"}
+}
+
+// DefaultModules are the kernel modules of PVRDMA in load order, vmw_pvrdma last, then those of SR-IOV and soft-RoCE
+// (seed 000, Additional Steps; seed 002).
+func DefaultModules() []string {
+	return []string{"mlx4_ib", "ib_umad", "rdma_cm", "rdma_ucm", "vmw_pvrdma", "mlx5_core", "mlx5_ib", "ib_uverbs", "ib_core", "rdma_rxe", "vmxnet3",
+		"nvidia", "nvidia_peermem"}
+}
+
+// Guests are the guests of the VMs that targets knows. It is safe for concurrent use. Close gives the connections back.
+type Guests struct {
+	pool    *ssh.Pool
+	targets func(vm string) (ssh.Target, bool)
+	macs    MACs
+	options Options
+
+	mu      sync.Mutex
+	conns   map[string]*ssh.Conn
+	wanted  map[string]backends.Value // by Setting.ID
+	updated map[string]bool           // guests whose package lists were fetched
+}
+
+// New makes Guests. targets gives the way to the guest of a VM; macs finds adapters and may be nil where no addresses
+// or ports are set.
+func New(pool *ssh.Pool, targets func(vm string) (ssh.Target, bool), macs MACs, o Options) *Guests {
+	if o.Packages == nil {
+		o.Packages = DefaultPackages()
+	}
+	if o.Modules == nil {
+		o.Modules = DefaultModules()
+	}
+	orElse(&o.TakeBack, time.Minute)
+	orElse(&o.BootTime, 10*time.Minute)
+	orElse(&o.Poll, time.Second)
+	orElse(&o.Settle, 20*time.Second)
+	orElse(&o.AptLock, 5*time.Minute)
+	return &Guests{pool: pool, targets: targets, macs: macs, options: o,
+		conns: map[string]*ssh.Conn{}, wanted: map[string]backends.Value{}, updated: map[string]bool{}}
+}
+
+func orElse(d *time.Duration, def time.Duration) {
+	if *d == 0 {
+		*d = def
+	}
+}
+
+// Close gives the connections back to the pool.
+func (g *Guests) Close() error {
+	g.mu.Lock()
+	conns := g.conns
+	g.conns = map[string]*ssh.Conn{}
+	g.mu.Unlock()
+	for _, c := range conns {
+		c.Close()
+	}
+	return nil
+}
+
+// Setters gives one Setter for each kind of setting that a guest has.
+func (g *Guests) Setters() map[backends.Kind]backends.Setter {
+	return map[backends.Kind]backends.Setter{
+		backends.KindPackages: packages{g},
+		backends.KindModules:  modules{g},
+		backends.KindPersist:  persist{g},
+		backends.KindAddress:  address{g},
+		backends.KindMemlock:  memlock{g},
+		backends.KindPort:     port{g},
+	}
+}
+
+// Want tells what a plan asks for. The values of package and module sets name only what was asked for, so Read can
+// say which of it is there only when it knows; until then it goes by Options. Set and Keep tell by themselves.
+func (g *Guests) Want(s backends.Setting, to backends.Value) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !to.IsAbsent() && to.Known() {
+		g.wanted[s.ID()] = to
+	}
+}
+
+func (g *Guests) want(s backends.Setting, into any) bool {
+	g.mu.Lock()
+	v, ok := g.wanted[s.ID()]
+	g.mu.Unlock()
+	return ok && v.Decode(into) == nil
+}
+
+// Run runs a command in the guest of a VM; see ssh.Conn.Run.
+func (g *Guests) Run(ctx context.Context, vm string, cmd ssh.Command) (ssh.Result, error) {
+	c, err := g.conn(ctx, vm)
+	if err != nil {
+		return ssh.Result{}, err
+	}
+	return c.Run(ctx, cmd)
+}
+
+// conn gives the connection to a guest; it stays open until Close.
+func (g *Guests) conn(ctx context.Context, vm string) (*ssh.Conn, error) {
+	g.mu.Lock()
+	c := g.conns[vm]
+	g.mu.Unlock()
+	if c != nil {
+		return c, nil
+	}
+	t, ok := g.targets(vm)
+	if !ok {
+		return nil, backends.Errorf(backends.KindUsage, label(vm), "Name its address under vms: guest: in the answers.", "nothing says how to log in")
+	}
+	if t.Name == "" {
+		t.Name = label(vm)
+	}
+	c, err := g.pool.Dial(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if first := g.conns[vm]; first != nil {
+		defer c.Close() // somebody was faster
+		return first, nil
+	}
+	g.conns[vm] = c
+	return c, nil
+}
+
+func label(vm string) string { return "guest " + vm }
+
+// root runs a script as root and wants it to succeed; what describes it.
+func (g *Guests) root(ctx context.Context, vm, what string, cmd ssh.Command) (string, error) {
+	cmd.Sudo = true
+	r, err := g.Run(ctx, vm, cmd)
+	if err != nil {
+		return r.Stdout, fmt.Errorf("%s: %w", what, err)
+	}
+	if r.ExitCode != 0 {
+		return r.Stdout, failed(vm, what, r)
+	}
+	return r.Stdout, nil
+}
+
+// failed makes an error of a command that ran and did not succeed, with the hint that fits what it said.
+func failed(vm, what string, r ssh.Result) error {
+	said := lastLines(r.Stderr, 3)
+	if said == "" {
+		said = lastLines(r.Stdout, 3)
+	}
+	if said == "" {
+		said = fmt.Sprintf("exit code %d", r.ExitCode)
+	}
+	kind, hint := backends.KindPermanent, ""
+	for _, c := range []struct {
+		says string
+		kind backends.ErrorKind
+		hint string
+	}{
+		{"No space left", backends.KindPermanent, "Free some space in the guest."},
+		{"Read-only file system", backends.KindPermanent, "The guest's file system is mounted read-only: look at its kernel log, it may have seen errors."},
+		{"is in use", backends.KindTransient, "Stop what uses RDMA in the guest, then resume."},
+		{"Resource temporarily unavailable", backends.KindTransient, "Something else is at work in the guest; try again."},
+		{"Operation not permitted", backends.KindPermission, "The user must be root, or may be one through sudo."},
+		{"ermission denied", backends.KindPermission, "The user must be root, or may be one through sudo."},
+	} {
+		if strings.Contains(said, c.says) {
+			kind, hint = c.kind, c.hint
+			break
+		}
+	}
+	return backends.Errorf(kind, label(vm), hint, "%s: %s", what, said)
+}
+
+// lastLines gives the last n lines that say something, as one line.
+func lastLines(text string, n int) string {
+	var lines []string
+	for l := range strings.SplitSeq(text, "\n") {
+		if l = ssh.Clean(l); l != "" {
+			lines = append(lines, l)
+		}
+	}
+	return strings.Join(lines[max(0, len(lines)-n):], "; ")
+}
+
+// mac finds the MAC of an adapter.
+func (g *Guests) mac(ctx context.Context, s backends.Setting) (string, error) {
+	if g.macs == nil {
+		return "", backends.Errorf(backends.KindUsage, label(s.Target.Name), "", "nothing tells the MAC of the adapter on %s", s.Name)
+	}
+	mac, err := g.macs.AdapterMAC(ctx, s.Target.Name, s.Name)
+	return strings.ToLower(mac), err
+}
+
+// ordered gives those of want that are in have, in the order of want.
+func ordered(want, have []string) []string {
+	out := []string{}
+	for _, w := range want {
+		if slices.Contains(have, w) {
+			out = append(out, w)
+		}
+	}
+	return out
+}

@@ -1,0 +1,99 @@
+package guest
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/ssh"
+)
+
+// memlock sets how much memory a login may lock: KindMemlock. RDMA registers memory, and the usual 64 KB or 8 MB
+// make ibv_reg_mr fail (openucx 8229, 7930).
+type memlock struct{ g *Guests }
+
+const limitsFile = "/etc/security/limits.d/60-rdma-setup.conf"
+
+// LimitsText is a file for /etc/security/limits.d. "*" does not mean root, so root is named. value is "unlimited" or KB.
+func LimitsText(value string) string {
+	var b strings.Builder
+	b.WriteString(ours)
+	for _, who := range []string{"*", "root"} {
+		for _, what := range []string{"soft", "hard"} {
+			fmt.Fprintf(&b, "%s %s memlock %s\n", who, what, value)
+		}
+	}
+	return b.String()
+}
+
+// Read gives the limit that a new login has.
+func (m memlock) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
+	r, err := m.g.Run(ctx, s.Target.Name, ssh.Command{Script: "echo $SSH_MEMLOCK"})
+	if err != nil {
+		return backends.Absent, err
+	}
+	return backends.ValueOf(limit(memlockKB(strings.TrimSpace(r.Stdout)))), nil
+}
+
+func limit(kb int64) string {
+	if kb < 0 {
+		return "unlimited"
+	}
+	return strconv.FormatInt(kb, 10)
+}
+
+// Set writes the file and logs in afresh to see that it works: the limits of a login are fixed when it begins.
+func (m memlock) Set(ctx context.Context, s backends.Setting, to backends.Value, _ backends.Progress) error {
+	vm := s.Target.Name
+	c, err := m.g.conn(ctx, vm)
+	if err != nil {
+		return err
+	}
+	var want string
+	if to.IsAbsent() {
+		err = m.g.restore(ctx, vm, []keptFile{{Path: limitsFile, Missing: true}})
+	} else if err = to.Decode(&want); err == nil {
+		if _, bad := strconv.ParseUint(want, 10, 63); bad != nil && want != "unlimited" {
+			return backends.Errorf(backends.KindUsage, label(vm), "", "the memlock limit %q is neither a number of KB nor unlimited", want)
+		}
+		err = c.Put(ctx, limitsFile, []byte(LimitsText(want)), 0o644, "")
+	}
+	if err != nil {
+		return err
+	}
+	c.Drop()
+	now, err := m.Read(ctx, s)
+	if err == nil && want != "" && now != to {
+		return backends.Errorf(backends.KindPermanent, label(vm),
+			"Check UsePAM in sshd_config, pam_limits in /etc/pam.d/sshd, and LimitMEMLOCK of the sshd unit.",
+			"%s is written, but a new login may still lock %s only", limitsFile, now)
+	}
+	return err
+}
+
+// Keep takes the file aside.
+func (m memlock) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (backends.Value, error) {
+	files, err := m.g.snapshot(ctx, s.Target.Name, limitsFile)
+	if err != nil {
+		return backends.Absent, err
+	}
+	return backends.ValueOf(files), nil
+}
+
+// Restore puts the file back.
+func (m memlock) Restore(ctx context.Context, s backends.Setting, kept backends.Value, _ backends.Progress) error {
+	var files []keptFile
+	if err := kept.Decode(&files); err != nil {
+		return badKept(s.Target.Name, err)
+	}
+	if err := m.g.restore(ctx, s.Target.Name, files); err != nil {
+		return err
+	}
+	c, err := m.g.conn(ctx, s.Target.Name)
+	if err == nil {
+		c.Drop()
+	}
+	return err
+}

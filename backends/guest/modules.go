@@ -1,0 +1,127 @@
+package guest
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/ssh"
+)
+
+// modules sets which kernel modules are loaded: KindModules.
+type modules struct{ g *Guests }
+
+const pvrdma = "vmw_pvrdma"
+
+// Read gives the modules of the set that are loaded, in the order of the set.
+func (m modules) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
+	loaded, err := m.loaded(ctx, s.Target.Name)
+	if err != nil {
+		return backends.Absent, err
+	}
+	return backends.ValueOf(ordered(m.set(s), loaded)), nil
+}
+
+func (m modules) set(s backends.Setting) []string {
+	var list []string
+	if !m.g.want(s, &list) {
+		list = m.g.options.Modules
+	}
+	return list
+}
+
+func (m modules) loaded(ctx context.Context, vm string) ([]string, error) {
+	r, err := m.g.Run(ctx, vm, ssh.Command{Script: section("modules", "cat /proc/modules || lsmod")})
+	if err != nil {
+		return nil, err
+	}
+	return sections(r.Stdout).loaded(), nil
+}
+
+// Set loads what is not loaded, in the order given, and unloads what belongs to the set and is not wanted any more.
+// vmw_pvrdma is loaded last, and loaded again when anything was loaded before it: its port becomes active only when
+// its netdev comes up under a driver that is there (seed 000, Additional Steps; vmw_pvrdma, NETDEV_UP).
+func (m modules) Set(ctx context.Context, s backends.Setting, to backends.Value, _ backends.Progress) error {
+	vm := s.Target.Name
+	var want []string
+	if !to.IsAbsent() {
+		if err := to.Decode(&want); err != nil {
+			return err
+		}
+	}
+	m.g.learn(s, to)
+	loaded, err := m.loaded(ctx, vm)
+	if err != nil {
+		return err
+	}
+	script := moduleScript(want, loaded, m.set(s))
+	if script == "" {
+		return nil
+	}
+	r, err := m.g.Run(ctx, vm, ssh.Command{Script: script, Sudo: true, Limit: 2 * time.Minute})
+	if err != nil {
+		return err
+	}
+	if r.ExitCode != 0 {
+		return moduleError(vm, r)
+	}
+	if loaded, err = m.loaded(ctx, vm); err != nil {
+		return err
+	}
+	if left := ordered(want, loaded); len(left) != len(want) {
+		return backends.Errorf(backends.KindPermanent, label(vm), "Look at the guest's kernel log.",
+			"load the modules %s: only %s are loaded", strings.Join(want, ", "), strings.Join(left, ", "))
+	}
+	return nil
+}
+
+// moduleScript brings loaded to want within set; "" when there is nothing to do.
+func moduleScript(want, loaded, set []string) string {
+	var b strings.Builder
+	is := func(m string) bool { return slices.Contains(loaded, m) }
+	fresh := false
+	for _, m := range want {
+		if m != pvrdma && !is(m) {
+			b.WriteString("modprobe -- " + ssh.Quote(m) + " || exit 1\n")
+			fresh = true
+		}
+	}
+	if slices.Contains(want, pvrdma) && (fresh || !is(pvrdma)) {
+		if is(pvrdma) {
+			b.WriteString("modprobe -r " + pvrdma + " || exit 1\n")
+		}
+		b.WriteString("modprobe " + pvrdma + " || exit 1\n")
+	}
+	for _, m := range slices.Backward(set) {
+		if is(m) && !slices.Contains(want, m) {
+			b.WriteString("modprobe -r -- " + ssh.Quote(m) + " || exit 1\n")
+		}
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return traceGuard(b.String())
+}
+
+// traceGuard fails a script after which the kernel log has more call traces than before: then nothing may be loaded
+// again (VMware's own QE reads the log after each reload).
+func traceGuard(script string) string {
+	return "traces() { dmesg 2>/dev/null | grep -c 'Call Trace'; }\nbefore=$(traces)\n(\n" + script + ")\nrc=$?\n" +
+		"if [ \"$(traces)\" -gt \"${before:-0}\" ] 2>/dev/null; then echo 'the kernel log has a new Call Trace' >&2; exit 45; fi\nexit $rc\n"
+}
+
+func moduleError(vm string, r ssh.Result) error {
+	said := lastLines(r.Stderr, 2)
+	switch {
+	case strings.Contains(said, "new Call Trace"):
+		return backends.Errorf(backends.KindPermanent, label(vm), "Collect the kernel log (dmesg) and reboot the guest; do not load the modules again.",
+			"load the modules: %s", said)
+	case strings.Contains(said, "not found"):
+		return backends.Errorf(backends.KindPermanent, label(vm),
+			"Install the rest of the kernel's modules (Ubuntu: linux-modules-extra, EL: kernel-modules-extra, Debian: not the cloud kernel), or use a kernel that has it.",
+			"load the modules: %s", said)
+	}
+	return failed(vm, "load the modules", r)
+}

@@ -1,0 +1,172 @@
+package netconf
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	yaml "go.yaml.in/yaml/v3"
+)
+
+func isNetplan(file string) bool {
+	return isIn(file, "/etc/netplan", "/run/netplan", "/lib/netplan") && strings.HasSuffix(file, ".yaml")
+}
+
+// NetplanText is a netplan file for one interface, matched by its MAC. id is the stanza: that of another file where one
+// has the interface already, for netplan merges stanzas of one id and lets later files win.
+func NetplanText(id string, a Static) string {
+	return comment(a) + fmt.Sprintf(`network:
+  version: 2
+  ethernets:
+    %s:
+      match:
+        macaddress: "%s"
+      dhcp4: false
+      dhcp6: false
+      mtu: %d
+      addresses:
+        - "%s"
+`, quoteYAML(id), a.MAC, a.MTU, a.CIDR)
+}
+
+// quoteYAML keeps plain what plainly is a string.
+func quoteYAML(s string) string {
+	for _, r := range s {
+		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_') {
+			return fmt.Sprintf("%q", s)
+		}
+	}
+	if s == "" || s[0] < 'A' {
+		return fmt.Sprintf("%q", s)
+	}
+	return s
+}
+
+// findNetplan merges the files as netplan does and finds the stanza of an interface: by MAC, by a name pattern, or by
+// an id that is the name.
+func findNetplan(files []File, nic NIC) (Config, bool) {
+	stanzas, last := mergeNetplan(files)
+	var found string
+	best := 0
+	for _, id := range slices.Sorted(maps.Keys(stanzas)) {
+		if n := fits(id, stanzas[id], nic); n > best {
+			found, best = id, n
+		}
+	}
+	if best == 0 {
+		return Config{}, false
+	}
+	s := stanzas[found]
+	c := Config{File: last[found], ID: found, DHCP: truth(s["dhcp4"]), MTU: number(s["mtu"])}
+	for _, a := range list(s["addresses"]) {
+		switch t := a.(type) {
+		case string:
+			c.Addresses = append(c.Addresses, canonical(t))
+		case map[string]any: // an address with options
+			for k := range t {
+				c.Addresses = append(c.Addresses, canonical(k))
+			}
+		}
+	}
+	c.Addresses = slices.Compact(c.Addresses)
+	c.Managed = s["renderer"] == "NetworkManager"
+	return c, true
+}
+
+// fits is 0 when the stanza is another interface's, higher the more exactly it names this one.
+func fits(id string, stanza map[string]any, nic NIC) int {
+	match, has := stanza["match"].(map[string]any)
+	if !has || len(match) == 0 {
+		if id == nic.Name {
+			return 2
+		}
+		return 0
+	}
+	if mac, ok := match["macaddress"].(string); ok {
+		if strings.EqualFold(mac, nic.MAC) {
+			return 3
+		}
+		return 0
+	}
+	if pattern, ok := match["name"].(string); ok {
+		if is, err := path.Match(pattern, nic.Name); err == nil && is {
+			return 1
+		}
+	}
+	return 0
+}
+
+// mergeNetplan gives the stanzas under ethernets by id, and the last file that adds to each. A file in /etc hides one
+// of the same name in /run, and that one in /lib; files go by their names.
+func mergeNetplan(files []File) (stanzas map[string]map[string]any, last map[string]string) {
+	byName := map[string]File{}
+	for _, dir := range []string{"/lib/netplan", "/run/netplan", "/etc/netplan"} {
+		for _, f := range files {
+			if path.Dir(f.Path) == dir && isNetplan(f.Path) {
+				byName[path.Base(f.Path)] = f
+			}
+		}
+	}
+	stanzas, last = map[string]map[string]any{}, map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		f := byName[name]
+		var doc struct {
+			Network struct {
+				Renderer  string                    `yaml:"renderer"`
+				Ethernets map[string]map[string]any `yaml:"ethernets"`
+			} `yaml:"network"`
+		}
+		if yaml.Unmarshal([]byte(f.Content), &doc) != nil {
+			continue // netplan itself will complain about it
+		}
+		for id, s := range doc.Network.Ethernets {
+			if stanzas[id] == nil {
+				stanzas[id] = map[string]any{}
+			}
+			merge(stanzas[id], s)
+			last[id] = f.Path
+		}
+	}
+	return stanzas, last
+}
+
+// merge puts b over a: maps merge, lists grow, the rest is replaced.
+func merge(a, b map[string]any) {
+	for k, v := range b {
+		switch t := v.(type) {
+		case map[string]any:
+			old, ok := a[k].(map[string]any)
+			if !ok {
+				old = map[string]any{}
+			}
+			merge(old, t)
+			a[k] = old
+		case []any:
+			a[k] = append(append([]any{}, list(a[k])...), t...)
+		default:
+			a[k] = v
+		}
+	}
+}
+
+func list(v any) []any {
+	l, _ := v.([]any)
+	return l
+}
+
+func truth(v any) bool {
+	switch t := v.(type) {
+	case bool:
+		return t
+	case string: // yes and on are booleans to netplan
+		return t == "yes" || t == "on" || t == "true"
+	}
+	return false
+}
+
+func number(v any) int {
+	n, _ := v.(int)
+	return n
+}

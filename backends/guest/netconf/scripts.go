@@ -1,0 +1,150 @@
+package netconf
+
+import (
+	"fmt"
+	"net/netip"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// IfcfgText is an ifcfg file of the network scripts (EL 7 and 8 without NetworkManager). It holds no UUID: a copied
+// one is what breaks copied files.
+func IfcfgText(a Static) string {
+	p, _ := netip.ParsePrefix(a.CIDR)
+	return comment(a) + fmt.Sprintf("TYPE=Ethernet\nDEVICE=%s\nHWADDR=%s\nBOOTPROTO=none\nONBOOT=yes\nDEFROUTE=no\nIPADDR=%s\nPREFIX=%d\nMTU=%d\n",
+		a.Name, strings.ToUpper(a.MAC), p.Addr(), p.Bits(), a.MTU)
+}
+
+// NetworkdText is a .network file of systemd-networkd, matched by MAC.
+func NetworkdText(a Static) string {
+	return comment(a) + fmt.Sprintf("[Match]\nMACAddress=%s\n\n[Link]\nMTUBytes=%d\n\n[Network]\nAddress=%s\nLinkLocalAddressing=ipv6\nIPv6AcceptRA=no\n",
+		a.MAC, a.MTU, a.CIDR)
+}
+
+// InterfacesText is a file for /etc/network/interfaces.d of ifupdown, which knows interfaces by their names only.
+func InterfacesText(a Static) string {
+	return comment(a) + fmt.Sprintf("auto %s\niface %[1]s inet static\n\taddress %s\n\tmtu %d\n", a.Name, a.CIDR, a.MTU)
+}
+
+func findIfcfg(files []File, nic NIC) (Config, bool) {
+	for _, f := range files {
+		if c, ok := ifcfg(f, nic); ok {
+			return c, true
+		}
+	}
+	return Config{}, false
+}
+
+func ifcfg(f File, nic NIC) (Config, bool) {
+	if !strings.HasPrefix(path.Base(f.Path), "ifcfg-") {
+		return Config{}, false
+	}
+	v := map[string]string{}
+	for line := range strings.SplitSeq(f.Content, "\n") {
+		if k, val, ok := strings.Cut(strings.TrimSpace(line), "="); ok && k[:min(1, len(k))] != "#" {
+			v[k] = strings.Trim(val, `"'`)
+		}
+	}
+	hw, dev := v["HWADDR"], v["DEVICE"]
+	if hw == "" && dev == "" || hw != "" && !strings.EqualFold(hw, nic.MAC) || dev != "" && dev != nic.Name || strings.EqualFold(v["ONBOOT"], "no") {
+		return Config{}, false
+	}
+	c := Config{File: f.Path, ID: v["NAME"], DHCP: strings.EqualFold(v["BOOTPROTO"], "dhcp")}
+	c.MTU, _ = strconv.Atoi(v["MTU"])
+	for _, n := range []string{"", "0", "1", "2", "3"} {
+		if ip, bits := v["IPADDR"+n], v["PREFIX"+n]; ip != "" {
+			if bits == "" {
+				bits = maskBits(v["NETMASK"+n])
+			}
+			c.Addresses = append(c.Addresses, canonical(ip+"/"+bits))
+		}
+	}
+	return c, true
+}
+
+// maskBits turns 255.255.255.0 into 24.
+func maskBits(mask string) string {
+	a, err := netip.ParseAddr(mask)
+	if err != nil || !a.Is4() {
+		return mask
+	}
+	bits := 0
+	for _, b := range a.As4() {
+		for ; b&0x80 != 0; b <<= 1 {
+			bits++
+		}
+	}
+	return strconv.Itoa(bits)
+}
+
+// findNetworkd finds the first .network file, by name, that matches: networkd uses no other.
+func findNetworkd(files []File, nic NIC) (Config, bool) {
+	var units []File
+	for _, f := range files {
+		if strings.HasSuffix(f.Path, ".network") {
+			units = append(units, f)
+		}
+	}
+	slices.SortFunc(units, func(a, b File) int { return strings.Compare(path.Base(a.Path), path.Base(b.Path)) })
+	for _, f := range units {
+		s := sectionsOf(f.Content)
+		match := s["match"]
+		macs := strings.Fields(match["macaddress"] + " " + match["permanentmacaddress"])
+		names := strings.Fields(match["name"])
+		if len(macs) == 0 && len(names) == 0 ||
+			len(macs) > 0 && !slices.ContainsFunc(macs, func(m string) bool { return strings.EqualFold(m, nic.MAC) }) ||
+			len(names) > 0 && !slices.ContainsFunc(names, func(p string) bool { is, _ := path.Match(p, nic.Name); return is }) {
+			continue
+		}
+		dhcp := strings.ToLower(s["network"]["dhcp"])
+		c := Config{File: f.Path, ID: path.Base(f.Path), DHCP: dhcp == "yes" || dhcp == "ipv4" || dhcp == "true"}
+		c.MTU, _ = strconv.Atoi(s["link"]["mtubytes"])
+		for _, a := range strings.Fields(s["network"]["address"] + "\n" + s["address"]["address"]) {
+			c.Addresses = append(c.Addresses, canonical(a))
+		}
+		return c, true
+	}
+	return Config{}, false
+}
+
+// findInterfaces reads the stanzas of ifupdown.
+func findInterfaces(files []File, nic NIC) (Config, bool) {
+	var c Config
+	found, automatic := false, false
+	for _, f := range files {
+		if !isIn(f.Path, "/etc/network", "/etc/network/interfaces.d") {
+			continue
+		}
+		inside := false
+		for line := range strings.SplitSeq(f.Content, "\n") {
+			w := strings.Fields(line)
+			if len(w) == 0 || strings.HasPrefix(w[0], "#") {
+				continue
+			}
+			switch w[0] {
+			case "auto", "allow-hotplug":
+				inside = false
+				automatic = automatic || slices.Contains(w[1:], nic.Name)
+			case "iface":
+				if inside = len(w) >= 4 && w[1] == nic.Name && w[2] == "inet"; inside {
+					c.File, c.ID, c.DHCP, found = f.Path, nic.Name, w[3] == "dhcp", true
+				}
+			case "address":
+				if inside && len(w) > 1 {
+					c.Addresses = append(c.Addresses, canonical(w[1]))
+				}
+			case "netmask":
+				if n := len(c.Addresses); inside && len(w) > 1 && n > 0 && !strings.Contains(c.Addresses[n-1], "/") {
+					c.Addresses[n-1] = canonical(c.Addresses[n-1] + "/" + maskBits(w[1]))
+				}
+			case "mtu":
+				if inside && len(w) > 1 {
+					c.MTU, _ = strconv.Atoi(w[1])
+				}
+			}
+		}
+	}
+	return c, found && automatic
+}

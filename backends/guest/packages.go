@@ -1,0 +1,274 @@
+package guest
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/ssh"
+)
+
+// packages sets which packages are installed: KindPackages.
+type packages struct{ g *Guests }
+
+// A keptPackages is what an installation would bring, asked before it: going back removes exactly that.
+type keptPackages struct {
+	New []string `json:"new"`
+}
+
+// Read gives the packages of the set that are installed.
+func (p packages) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
+	installed, err := p.installed(ctx, s.Target.Name, p.names(s, nil))
+	if err != nil {
+		return backends.Absent, err
+	}
+	return backends.ValueOf(backends.PackageSpec{Installed: installed}), nil
+}
+
+// names gives what belongs to a set: what was asked for, else all that the options name, and more.
+func (p packages) names(s backends.Setting, more []string) []string {
+	var spec backends.PackageSpec
+	if !p.g.want(s, &spec) {
+		spec.Installed = p.g.options.Packages
+	}
+	list := append(slices.Clone(spec.Installed), more...)
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+func (p packages) installed(ctx context.Context, vm string, names []string) ([]string, error) {
+	script := section("dpkg", "command -v dpkg-query >/dev/null && dpkg-query -W -f '${db:Status-Abbrev}|${Package}|${Version}|${Provides}\\n'") +
+		section("rpm", "command -v rpm >/dev/null && for p in "+ssh.QuoteAll(names...)+"; do rpm -q --qf '%{NAME}|%{VERSION}-%{RELEASE}\\n' $p || :; done")
+	r, err := p.g.Run(ctx, vm, ssh.Command{Script: script, MaxOutput: 8 << 20})
+	if err != nil {
+		return nil, err
+	}
+	have := sections(r.Stdout).packages(names)
+	out := []string{}
+	for _, n := range names {
+		if _, ok := have[n]; ok {
+			out = append(out, n)
+		}
+	}
+	return out, nil
+}
+
+// Keep asks the package manager what it would install.
+func (p packages) Keep(ctx context.Context, s backends.Setting, to backends.Value) (backends.Value, error) {
+	p.g.learn(s, to)
+	missing, err := p.missing(ctx, s, to)
+	if err != nil || len(missing) == 0 {
+		return backends.ValueOf(keptPackages{New: []string{}}), err
+	}
+	m, err := p.manager(ctx, s.Target.Name)
+	if err != nil {
+		return backends.Absent, err
+	}
+	if err := p.refresh(ctx, s.Target.Name, m); err != nil {
+		return backends.Absent, err
+	}
+	r, err := p.g.Run(ctx, s.Target.Name, ssh.Command{Script: m.simulate(missing), Sudo: true, Limit: 5 * time.Minute})
+	if err != nil {
+		return backends.Absent, err
+	}
+	fresh := append(m.wouldInstall(r.Stdout), missing...)
+	slices.Sort(fresh)
+	return backends.ValueOf(keptPackages{New: slices.Compact(fresh)}), nil
+}
+
+func (p packages) missing(ctx context.Context, s backends.Setting, to backends.Value) ([]string, error) {
+	var spec backends.PackageSpec
+	if !to.IsAbsent() {
+		if err := to.Decode(&spec); err != nil {
+			return nil, err
+		}
+	}
+	have, err := p.installed(ctx, s.Target.Name, spec.Installed)
+	if err != nil {
+		return nil, err
+	}
+	var missing []string
+	for _, n := range spec.Installed {
+		if !slices.Contains(have, n) {
+			missing = append(missing, n)
+		}
+	}
+	return missing, nil
+}
+
+// Set installs what is missing: all that can be had, also when some names are unknown to the guest's repositories;
+// those are then named in the error. What belongs to the set and is not wanted any more is removed.
+func (p packages) Set(ctx context.Context, s backends.Setting, to backends.Value, progress backends.Progress) error {
+	vm := s.Target.Name
+	p.g.learn(s, to)
+	missing, err := p.missing(ctx, s, to)
+	if err != nil {
+		return err
+	}
+	if len(missing) > 0 {
+		progress.Report(5)
+		if err := p.install(ctx, vm, missing); err != nil {
+			return err
+		}
+		progress.Report(90)
+	}
+	var spec backends.PackageSpec
+	if !to.IsAbsent() {
+		if err := to.Decode(&spec); err != nil {
+			return err
+		}
+	}
+	var set backends.PackageSpec
+	if !p.g.want(s, &set) {
+		return nil
+	}
+	have, err := p.installed(ctx, vm, set.Installed)
+	if err != nil {
+		return err
+	}
+	surplus := slices.DeleteFunc(have, func(n string) bool { return slices.Contains(spec.Installed, n) })
+	return p.remove(ctx, vm, surplus)
+}
+
+func (p packages) install(ctx context.Context, vm string, missing []string) error {
+	m, err := p.manager(ctx, vm)
+	if err != nil {
+		return err
+	}
+	if err := p.refresh(ctx, vm, m); err != nil {
+		return err
+	}
+	r, err := p.locked(ctx, vm, ssh.Command{Script: m.install(missing), Sudo: true, Limit: 30 * time.Minute, MaxOutput: 4 << 20})
+	if err != nil {
+		return err
+	}
+	have, err := p.installed(ctx, vm, missing)
+	if err != nil {
+		return err
+	}
+	left := slices.DeleteFunc(slices.Clone(missing), func(n string) bool { return slices.Contains(have, n) })
+	if len(left) == 0 {
+		return nil
+	}
+	return m.explain(vm, left, r)
+}
+
+// Restore removes what was newly installed, and nothing else: where that would take other packages along, it stops.
+func (p packages) Restore(ctx context.Context, s backends.Setting, kept backends.Value, _ backends.Progress) error {
+	var k keptPackages
+	if err := kept.Decode(&k); err != nil {
+		return badKept(s.Target.Name, err)
+	}
+	have, err := p.installed(ctx, s.Target.Name, k.New)
+	if err != nil {
+		return err
+	}
+	return p.remove(ctx, s.Target.Name, have)
+}
+
+func (p packages) remove(ctx context.Context, vm string, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	m, err := p.manager(ctx, vm)
+	if err != nil {
+		return err
+	}
+	r, err := p.g.Run(ctx, vm, ssh.Command{Script: m.simulateRemove(names), Sudo: true, Limit: 5 * time.Minute})
+	if err != nil {
+		return err
+	}
+	var others []string
+	for _, n := range m.wouldRemove(r.Stdout) {
+		if !slices.Contains(names, n) {
+			others = append(others, n)
+		}
+	}
+	if len(others) > 0 {
+		return backends.Errorf(backends.KindConflict, label(vm), "Remove those first, or leave the packages.",
+			"remove %s: %s would go with them", strings.Join(names, ", "), strings.Join(others, ", "))
+	}
+	if r, err = p.locked(ctx, vm, ssh.Command{Script: m.remove(names), Sudo: true, Limit: 10 * time.Minute}); err != nil {
+		return err
+	}
+	left, err := p.installed(ctx, vm, names)
+	if err == nil && len(left) > 0 {
+		err = failed(vm, "remove "+strings.Join(left, ", "), r)
+	}
+	return err
+}
+
+var lockTaken = regexp.MustCompile(`(?i)could not get lock|unable to (acquire|lock)|waiting for process with pid|existing lock .*yum\.pid`)
+
+// locked runs a package manager, again and again while another one has the lock.
+func (p packages) locked(ctx context.Context, vm string, cmd ssh.Command) (ssh.Result, error) {
+	limit := time.NewTimer(p.g.options.AptLock)
+	defer limit.Stop()
+	for {
+		r, err := p.g.Run(ctx, vm, cmd)
+		if err != nil || r.ExitCode == 0 || !lockTaken.MatchString(r.Stderr+r.Stdout) {
+			return r, err
+		}
+		select {
+		case <-ctx.Done():
+			return r, ctx.Err()
+		case <-limit.C:
+			return r, backends.Errorf(backends.KindTransient, label(vm), "Wait for the guest's own updates (unattended-upgrades), then resume.",
+				"another package manager holds the lock for more than %s", p.g.options.AptLock)
+		case <-time.After(p.g.options.Poll):
+		}
+	}
+}
+
+// refresh fetches the package lists, once a guest. apt-get update says nothing useful by its exit code, so what it
+// could not fetch shows when packages are asked for.
+func (p packages) refresh(ctx context.Context, vm string, m manager) error {
+	p.g.mu.Lock()
+	done := p.g.updated[vm]
+	p.g.updated[vm] = true
+	p.g.mu.Unlock()
+	if done || m.update == "" {
+		return nil
+	}
+	_, err := p.locked(ctx, vm, ssh.Command{Script: m.update, Sudo: true, Limit: 10 * time.Minute})
+	return err
+}
+
+func (p packages) manager(ctx context.Context, vm string) (manager, error) {
+	r, err := p.g.Run(ctx, vm, ssh.Command{Script: "for c in apt-get dnf yum; do command -v $c && break; done"})
+	if err != nil {
+		return manager{}, err
+	}
+	switch name := r.Stdout[strings.LastIndexByte(strings.TrimSpace(r.Stdout), '/')+1:]; strings.TrimSpace(name) {
+	case "apt-get":
+		return apt(), nil
+	case "dnf":
+		return dnf("dnf"), nil
+	case "yum":
+		return dnf("yum"), nil
+	}
+	return manager{}, backends.Errorf(backends.KindPermanent, label(vm), "Install the RDMA packages by hand and set guest.install to false.",
+		"there is no package manager that is known here (apt, dnf, yum)")
+}
+
+// learn remembers what a set is made of. Going back asks for less than the set, so a part of it teaches nothing.
+func (g *Guests) learn(s backends.Setting, to backends.Value) {
+	var old, now struct {
+		Installed []string `json:"installed"`
+	}
+	if g.want(s, &old) && to.Decode(&now) == nil && within(now.Installed, old.Installed) {
+		return
+	}
+	var oldList, nowList []string
+	if g.want(s, &oldList) && to.Decode(&nowList) == nil && within(nowList, oldList) {
+		return
+	}
+	g.Want(s, to)
+}
+
+func within(part, all []string) bool {
+	return !slices.ContainsFunc(part, func(p string) bool { return !slices.Contains(all, p) })
+}

@@ -1,0 +1,279 @@
+package guest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/ssh"
+)
+
+// persist sets what brings the modules back after a reboot: KindPersist.
+type persist struct{ g *Guests }
+
+const (
+	modulesLoadFile = "/etc/modules-load.d/rdma-setup.conf"
+	optionsFile     = "/etc/modprobe.d/rdma-setup.conf"
+	unitDir         = "/etc/systemd/system/"
+	unitPrefix      = "rdma-setup-"
+)
+
+const ours = "# Written by rdma-setup. Its rollback takes it away again.\n"
+
+// UnitName is the name of the unit that reloads a module.
+func UnitName(module string) string { return unitPrefix + module + ".service" }
+
+// UnitText is a systemd unit that loads a module again once the network is up: on Ubuntu the port of vmw_pvrdma stays
+// down after every boot until that is done (seed 000, "known issue").
+func UnitText(module string) string {
+	return ours + fmt.Sprintf(`[Unit]
+Description=Load %[1]s again, so that its RDMA port becomes active
+Wants=network-online.target
+After=network-online.target systemd-modules-load.service
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=-/sbin/modprobe -r %[1]s
+ExecStart=/sbin/modprobe %[1]s
+
+[Install]
+WantedBy=multi-user.target
+`, module)
+}
+
+// ModulesLoadText is a file for /etc/modules-load.d.
+func ModulesLoadText(modules []string) string {
+	return ours + strings.Join(modules, "\n") + "\n"
+}
+
+// OptionsText is a file for /etc/modprobe.d: options by module.
+func OptionsText(options map[string]string) string {
+	var b strings.Builder
+	b.WriteString(ours)
+	for _, m := range slices.Sorted(maps.Keys(options)) {
+		fmt.Fprintf(&b, "options %s %s\n", m, options[m])
+	}
+	return b.String()
+}
+
+func persistScript() string {
+	return section("persist", dumpScript(modulesLoadFile+" "+optionsFile+" "+unitDir+unitPrefix+"*.service")) +
+		section("units", "for u in "+unitDir+unitPrefix+`*.service; do
+	[ -f "$u" ] || continue
+	u=${u##*/}
+	if [ -e `+unitDir+`multi-user.target.wants/$u ] || systemctl is-enabled --quiet $u; then echo "$u"; fi
+done`)
+}
+
+// persist reads what of ours is in place and would work.
+func (f facts) persist() backends.Persist {
+	var p backends.Persist
+	enabled := strings.Fields(f["units"])
+	for _, file := range dumped(f["persist"]) {
+		switch text := string(file.Content); {
+		case file.Path == modulesLoadFile:
+			for line := range strings.SplitSeq(text, "\n") {
+				if line = strings.TrimSpace(line); line != "" && line[0] != '#' && line[0] != ';' {
+					p.Modules = append(p.Modules, line)
+				}
+			}
+		case file.Path == optionsFile:
+			for line := range strings.SplitSeq(text, "\n") {
+				if w := strings.SplitN(strings.TrimSpace(line), " ", 3); len(w) == 3 && w[0] == "options" {
+					if p.Options == nil {
+						p.Options = map[string]string{}
+					}
+					p.Options[w[1]] = strings.TrimSpace(w[2])
+				}
+			}
+		default:
+			name := strings.TrimPrefix(file.Path, unitDir)
+			module := strings.TrimSuffix(strings.TrimPrefix(name, unitPrefix), ".service")
+			if slices.Contains(enabled, name) && text == UnitText(module) {
+				p.Reload = module
+			}
+		}
+	}
+	return p
+}
+
+func (p persist) read(ctx context.Context, vm string) (backends.Persist, facts, error) {
+	r, err := p.g.Run(ctx, vm, ssh.Command{Script: persistScript()})
+	if err != nil {
+		return backends.Persist{}, nil, err
+	}
+	f := sections(r.Stdout)
+	return f.persist(), f, nil
+}
+
+// Read gives Absent when nothing of ours is there.
+func (p persist) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
+	now, _, err := p.read(ctx, s.Target.Name)
+	if err != nil || len(now.Modules) == 0 && now.Reload == "" && len(now.Options) == 0 {
+		return backends.Absent, err
+	}
+	return persistValue(now), nil
+}
+
+// persistValue gives equal values for equal things.
+func persistValue(p backends.Persist) backends.Value {
+	p.Modules = append([]string{}, p.Modules...)
+	if len(p.Options) == 0 {
+		p.Options = nil
+	}
+	return backends.ValueOf(p)
+}
+
+// Set writes the files, enables the unit and renews the initial RAM disk where the distribution has one that holds
+// modules (Ubuntu and Debian: update-initramfs).
+func (p persist) Set(ctx context.Context, s backends.Setting, to backends.Value, progress backends.Progress) error {
+	vm := s.Target.Name
+	var want backends.Persist
+	if !to.IsAbsent() {
+		if err := to.Decode(&want); err != nil {
+			return err
+		}
+	}
+	now, f, err := p.read(ctx, vm)
+	if err != nil {
+		return err
+	}
+	if persistValue(now) == persistValue(want) {
+		return nil
+	}
+	files := map[string]string{}
+	if len(want.Modules) > 0 {
+		files[modulesLoadFile] = ModulesLoadText(want.Modules)
+	}
+	if len(want.Options) > 0 {
+		files[optionsFile] = OptionsText(want.Options)
+	}
+	unit := ""
+	if want.Reload != "" {
+		unit = UnitName(want.Reload)
+		files[unitDir+unit] = UnitText(want.Reload)
+	}
+	var drop []string // ours, and not wanted any more
+	for _, file := range dumped(f["persist"]) {
+		if _, keep := files[file.Path]; !keep {
+			drop = append(drop, file.Path)
+		}
+	}
+	if err := p.disable(ctx, vm, drop); err != nil {
+		return err
+	}
+	c, err := p.g.conn(ctx, vm)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if err := c.Put(ctx, name, []byte(files[name]), 0o644, ""); err != nil {
+			return err
+		}
+	}
+	progress.Report(20)
+	if err := p.reload(ctx, vm, unit); err != nil {
+		return err
+	}
+	progress.Report(30)
+	return p.initramfs(ctx, vm)
+}
+
+// disable removes files of ours, units with their enabling.
+func (p persist) disable(ctx context.Context, vm string, paths []string) error {
+	if len(paths) == 0 {
+		return nil
+	}
+	var b strings.Builder
+	for _, path := range paths {
+		if unit, ok := strings.CutPrefix(path, unitDir); ok {
+			b.WriteString("systemctl disable " + ssh.Quote(unit) + " >/dev/null 2>&1\nrm -f -- " + ssh.Quote(unitDir+"multi-user.target.wants/"+unit) + "\n")
+		}
+		b.WriteString("rm -f -- " + ssh.Quote(path) + " || exit 1\n")
+	}
+	_, err := p.g.root(ctx, vm, "remove what loads modules at boot", ssh.Command{Script: b.String()})
+	return err
+}
+
+func (p persist) reload(ctx context.Context, vm, enable string) error {
+	script := "systemctl daemon-reload\n"
+	if enable != "" {
+		script += "systemctl enable " + ssh.Quote(enable) + "\n"
+	}
+	_, err := p.g.root(ctx, vm, "enable "+enable, ssh.Command{Script: script, Limit: time.Minute})
+	return err
+}
+
+func (p persist) initramfs(ctx context.Context, vm string) error {
+	_, err := p.g.root(ctx, vm, "renew the initial RAM disk", ssh.Command{
+		Script: "if command -v update-initramfs >/dev/null 2>&1; then update-initramfs -k all -u; fi", Limit: 15 * time.Minute})
+	return err
+}
+
+// A keptPersist is our files as they were, and which of our units were enabled.
+type keptPersist struct {
+	Files []keptFile `json:"files"`
+	Units []string   `json:"units"`
+}
+
+// Keep takes our files aside, those too that are not there yet.
+func (p persist) Keep(ctx context.Context, s backends.Setting, to backends.Value) (backends.Value, error) {
+	var want backends.Persist
+	if !to.IsAbsent() {
+		if err := to.Decode(&want); err != nil {
+			return backends.Absent, err
+		}
+	}
+	_, f, err := p.read(ctx, s.Target.Name)
+	if err != nil {
+		return backends.Absent, err
+	}
+	paths := []string{modulesLoadFile, optionsFile}
+	if want.Reload != "" {
+		paths = append(paths, unitDir+UnitName(want.Reload))
+	}
+	for _, file := range dumped(f["persist"]) {
+		if !slices.Contains(paths, file.Path) {
+			paths = append(paths, file.Path)
+		}
+	}
+	files, err := p.g.snapshot(ctx, s.Target.Name, paths...)
+	if err != nil {
+		return backends.Absent, err
+	}
+	return backends.ValueOf(keptPersist{Files: files, Units: strings.Fields(f["units"])}), nil
+}
+
+// Restore puts the files back to the byte and the units to their state.
+func (p persist) Restore(ctx context.Context, s backends.Setting, kept backends.Value, _ backends.Progress) error {
+	var k keptPersist
+	if err := kept.Decode(&k); err != nil {
+		return badKept(s.Target.Name, err)
+	}
+	var drop []string
+	var back []keptFile
+	for _, f := range k.Files {
+		if f.Missing {
+			drop = append(drop, f.Path)
+		} else {
+			back = append(back, f)
+		}
+	}
+	if err := p.disable(ctx, s.Target.Name, drop); err != nil {
+		return err
+	}
+	if err := p.g.restore(ctx, s.Target.Name, back); err != nil {
+		return err
+	}
+	for _, u := range append(slices.Clone(k.Units), "") {
+		if err := p.reload(ctx, s.Target.Name, u); err != nil {
+			return err
+		}
+	}
+	return p.initramfs(ctx, s.Target.Name)
+}

@@ -1,0 +1,114 @@
+package guest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/ssh"
+)
+
+// port brings an RDMA port up: KindPort.
+type port struct{ g *Guests }
+
+// device finds the RDMA device behind an adapter; nil when there is none.
+func (p port) device(ctx context.Context, s backends.Setting) (*backends.VerbsDevice, error) {
+	mac, err := p.g.mac(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	r, err := p.g.Run(ctx, s.Target.Name, ssh.Command{Script: section("rdma", rdmaScript) + networkScript() +
+		section("devinfo", "[ -d /sys/class/infiniband ] || ibv_devinfo -v"), MaxOutput: 8 << 20})
+	if err != nil {
+		return nil, err
+	}
+	f := sections(r.Stdout)
+	for _, d := range f.devices(f.network().interfaces) {
+		if d.MAC == mac {
+			return &d, nil
+		}
+	}
+	return nil, nil
+}
+
+// Read gives the state of the port, Absent when the adapter has no RDMA device.
+func (p port) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
+	d, err := p.device(ctx, s)
+	if err != nil || d == nil {
+		return backends.Absent, err
+	}
+	return backends.ValueOf(d.State), nil
+}
+
+// Set brings the port up: the link up, the link down and up, the driver loaded again, in this order, each only when
+// the one before did not do. It stops when the kernel log shows a call trace.
+func (p port) Set(ctx context.Context, s backends.Setting, to backends.Value, _ backends.Progress) error {
+	vm := s.Target.Name
+	var want string
+	if to.IsAbsent() || to.Decode(&want) == nil && want != "PORT_ACTIVE" {
+		return nil // a state, not a setting: there is nothing to go back to
+	}
+	d, err := p.device(ctx, s)
+	if err != nil {
+		return err
+	}
+	if d == nil {
+		return backends.Errorf(backends.KindPermanent, label(vm),
+			"Load the driver (vmw_pvrdma, mlx5_ib), and see that the adapter is attached and the VM was power-cycled since.",
+			"the adapter on %s has no RDMA device in the guest", s.Name)
+	}
+	if d.State == want {
+		return nil
+	}
+	r, err := p.g.Run(ctx, vm, ssh.Command{Script: portScript(*d, p.g.options.Settle), Sudo: true, Limit: 2*time.Minute + 4*p.g.options.Settle})
+	if err != nil {
+		return err
+	}
+	said := lastLines(r.Stderr, 2)
+	switch {
+	case r.ExitCode == 0:
+		return nil
+	case strings.Contains(said, "new Call Trace"):
+		return moduleError(vm, r)
+	case strings.Contains(r.Stdout, "no carrier"):
+		return backends.Errorf(backends.KindPermanent, label(vm), "See that the VM's adapter is connected and the port group's uplink has a link.",
+			"the port of %s stays down: %s has no carrier", d.Name, d.Interface)
+	}
+	if said == "" {
+		said = "tried " + strings.Join(strings.Fields(strings.ReplaceAll(r.Stdout, "step ", "")), ", ")
+	}
+	return backends.Errorf(backends.KindPermanent, label(vm), "Look at the guest's kernel log, and at the RDMA device of the host's uplink.",
+		"the port of %s stays down: %s", d.Name, said)
+}
+
+func portScript(d backends.VerbsDevice, settle time.Duration) string {
+	dev, nic := ssh.Quote(d.Name), ssh.Quote(d.Interface)
+	b := fmt.Sprintf(`active() {
+	n=0
+	while :; do
+		for f in /sys/class/infiniband/%s/ports/1/state /sys/class/net/%s/device/infiniband/*/ports/1/state; do
+			x=
+			[ -r "$f" ] && read -r x <"$f"
+			case $x in *ACTIVE*) exit 0 ;; esac
+		done
+		n=$((n + 1))
+		[ $n -gt %d ] && return 1
+		sleep 1
+	done
+}
+`, dev, nic, max(1, int(settle/time.Second)/4))
+	if d.Interface != "" {
+		b += fmt.Sprintf(`echo step link-up
+ip link set dev %[1]s up && active
+echo step link-down-up
+ip link set dev %[1]s down && ip link set dev %[1]s up && active
+`, nic)
+	}
+	if d.Driver == pvrdma {
+		b += "echo step reload\nmodprobe -r vmw_pvrdma && modprobe vmw_pvrdma && active\n"
+	}
+	b += fmt.Sprintf("read -r x </sys/class/net/%s/carrier\n[ \"$x\" = 0 ] && echo no carrier\nexit 1\n", nic)
+	return traceGuard(b)
+}

@@ -1,0 +1,136 @@
+package guest
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/ssh"
+)
+
+// mark begins a section of the survey's output. No tool prints it.
+const mark = "\x1e#"
+
+// Survey reads every fact of a guest in at most two remote commands. It never fails: a guest that could not be asked
+// says so in Error, and what a missing tool would have told is absent.
+func (g *Guests) Survey(ctx context.Context, vm string) backends.Guest {
+	out := backends.Guest{VM: vm}
+	c, err := g.conn(ctx, vm)
+	if err != nil {
+		return unasked(out, err)
+	}
+	out.Address, out.User = c.Address(), c.User()
+	mode, sudoErr := c.Sudo(ctx)
+	switch backends.KindOf(sudoErr) {
+	case backends.KindUnreachable, backends.KindInterrupted:
+		return unasked(out, sudoErr)
+	}
+	out.Sudo = mode
+	r, err := c.Run(ctx, ssh.Command{Script: g.surveyScript(), Sudo: sudoErr == nil, Limit: 2 * time.Minute, MaxOutput: 8 << 20})
+	if err != nil {
+		return unasked(out, err)
+	}
+	sections(r.Stdout).fill(&out, g.options)
+	out.Commands = 2
+	return out
+}
+
+func unasked(out backends.Guest, err error) backends.Guest {
+	out.Error, out.ErrKind, out.Hint = err.Error(), backends.KindOf(err), backends.HintOf(err)
+	return out
+}
+
+// facts are the sections of a survey by name.
+type facts map[string]string
+
+func sections(text string) facts {
+	f := facts{}
+	for part := range strings.SplitSeq(text, mark) {
+		if name, body, ok := strings.Cut(part, "\n"); ok {
+			f[name] = body
+		}
+	}
+	return f
+}
+
+func (f facts) line(name string) string {
+	first, _, _ := strings.Cut(strings.TrimSpace(f[name]), "\n")
+	return strings.TrimSpace(first)
+}
+
+// section wraps a part of a survey so that its failure is its own.
+func section(name, script string) string {
+	return "printf '\\036#%s\\n' " + name + "\n{\n" + script + "\n} 2>/dev/null\n"
+}
+
+func (g *Guests) surveyScript() string {
+	var b strings.Builder
+	words := func(list []string) string { return ssh.QuoteAll(list...) }
+	for _, s := range [][2]string{
+		{"os", "cat /etc/os-release || cat /usr/lib/os-release"},
+		{"kernel", "uname -r"},
+		{"arch", "uname -m"},
+		{"boot", "cat " + bootIDFile},
+		{"managers", "for c in apt-get dnf yum; do command -v $c; done"},
+		{"dpkg", "command -v dpkg-query >/dev/null && dpkg-query -W -f '${db:Status-Abbrev}|${Package}|${Version}|${Provides}\\n'"},
+		{"rpm", "command -v rpm >/dev/null && for p in " + words(g.options.Packages) + "; do rpm -q --qf '%{NAME}|%{VERSION}-%{RELEASE}\\n' $p || :; done"},
+		{"modules", "cat /proc/modules || lsmod"},
+		{"available", "for m in " + words(g.options.Modules) + "; do modinfo -n $m >/dev/null && echo $m; done"},
+		{"memlock", "echo $SSH_MEMLOCK"},
+		{"perftest", "command -v ib_send_bw >/dev/null && ib_send_bw --version 2>&1"},
+		{"ofed", "command -v ofed_info >/dev/null && ofed_info -s"},
+		{"devinfo", "command -v ibv_devinfo >/dev/null && ibv_devinfo -v"},
+		{"rdma", rdmaScript},
+	} {
+		b.WriteString(section(s[0], s[1]))
+	}
+	b.WriteString(networkScript())
+	b.WriteString(persistScript())
+	return b.String()
+}
+
+// rdmaScript walks sysfs, which tells more and more exactly than any tool. read is used for its speed: soft-RoCE has
+// a thousand GIDs.
+const rdmaScript = `for d in /sys/class/infiniband/*; do
+	[ -d "$d" ] || continue
+	p=$d/ports/1
+	echo "device ${d##*/}"
+	x=$(readlink -f "$d/device/driver") && echo "driver ${x##*/}"
+	for k in fw_ver; do read -r x <$d/$k && echo "$k $x"; done
+	for k in state rate link_layer; do read -r x <$p/$k && echo "$k $x"; done
+	read -r x <$d/parent && echo "netdev $x"
+	for n in "$d"/device/net/*; do [ -e "$n" ] && echo "netdev ${n##*/}"; done
+	for n in "$p"/gids/*; do
+		read -r x <$n || continue
+		case $x in 0000:0000:0000:0000:0000:0000:0000:0000|'') continue ;; esac
+		i=${n##*/} t= v=
+		read -r t <$p/gid_attrs/types/$i
+		read -r v <$p/gid_attrs/ndevs/$i
+		echo "gid $i|$x|$t|$v"
+	done
+	x=$(readlink -f "$d/device") && for n in "${x%.*}".0/net/*; do [ -e "$n" ] && echo "netdev ${n##*/}"; done
+done`
+
+// networkScript tells about interfaces and everything that configures them. It needs root for netplan's files.
+func networkScript() string {
+	return section("links", `for d in /sys/class/net/*; do
+	[ -e "$d/address" ] || continue
+	n=${d##*/} a= m= f= o=
+	read -r a <$d/address; read -r m <$d/mtu; read -r f <$d/flags; read -r o <$d/operstate
+	p=-; [ -e "$d/device" ] && p=device
+	s=-; [ -e "$d/master" ] && { s=$(readlink -f "$d/master"); s=${s##*/}; }
+	echo "$n|$a|$m|$f|$o|$p|$s"
+done`) +
+		section("addresses", "ip -o addr show") +
+		section("routes", "ip -4 route show default; ip -6 route show default") +
+		section("connection", "echo $SSH_CONNECTION") +
+		section("netconfig", `command -v netplan >/dev/null && echo netplan
+command -v nmcli >/dev/null && echo nmcli
+command -v ifup >/dev/null && echo ifup
+for u in NetworkManager systemd-networkd; do systemctl is-active --quiet $u && echo $u; done
+[ -d /etc/sysconfig/network-scripts ] && echo network-scripts`) +
+		section("netfiles", dumpScript(`/lib/netplan/*.yaml /run/netplan/*.yaml /etc/netplan/*.yaml \
+	/run/NetworkManager/system-connections/* /etc/NetworkManager/system-connections/* /etc/sysconfig/network-scripts/ifcfg-* \
+	/run/systemd/network/*.network /etc/systemd/network/*.network /etc/network/interfaces /etc/network/interfaces.d/*`))
+}

@@ -1,0 +1,144 @@
+package guest
+
+import (
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends/guest/netconf"
+	"github.com/rdma-setup/rdma-setup/backends/ssh"
+)
+
+// A turn is one change of one interface's configuration: a file, what makes it work, and what the interface shall
+// have then.
+type turn struct {
+	system  netconf.System
+	nic     netconf.NIC
+	slug    string // names the state of this turn in the guest
+	uuid    string // of the NetworkManager connection
+	file    string
+	content string // "" with an address "" removes the file
+	missing bool   // the file shall not be there
+	mode    uint32
+	owner   string
+
+	address string   // that must be there in the end, "" when there is none to wait for
+	mtu     int      // 0: as it comes
+	back    []string // addresses to give back by hand
+	stale   []string // addresses to take away by hand
+	down    bool     // the link was down
+}
+
+func (t turn) dir() string { return "/run/rdma-setup/address-" + t.slug }
+
+// confirm tells the watch in the guest that all is well, and waits for it to go.
+func (t turn) confirm() string {
+	d := ssh.Quote(t.dir())
+	return fmt.Sprintf("[ -e %s/watching ] || { echo 'the guest has already taken the change back' >&2; exit 1; }\n: >%[1]s/keep\nrm -f %[1]s/watching\n", d)
+}
+
+// pending prints something while the watch may still take the change back.
+func (t turn) pending() string {
+	return "ls " + ssh.Quote(t.dir()+"/watching") + " 2>/dev/null || :"
+}
+
+// script takes the file aside, starts the watch, writes, applies and waits for the result. Whatever fails after the
+// file was written is taken back at once.
+func (t turn) script(watch, settle time.Duration) string {
+	d, file := ssh.Quote(t.dir()), ssh.Quote(t.file)
+	write := "rm -f -- " + file
+	if t.content != "" || t.mode != 0 && !t.missing {
+		mode, owner := t.mode, t.owner
+		if mode == 0 {
+			mode, owner = 0o600, "0:0"
+		}
+		tmp := ssh.Quote(path.Join(path.Dir(t.file), ".rdma-setup.tmp"))
+		write = fmt.Sprintf("mkdir -p %[1]s && (umask 077; printf %%s %[2]s >%[3]s) && chmod %04[4]o %[3]s && chown %[5]s %[3]s && mv -f %[3]s %[6]s",
+			ssh.Quote(path.Dir(t.file)), ssh.Quote(t.content), tmp, mode, ssh.Quote(owner), file)
+	}
+	back := fmt.Sprintf("if [ -e %s/old ]; then cp -p %[1]s/old %[2]s; else rm -f -- %[2]s; fi\n%s\n", d, file, t.activate())
+	if t.address != "" {
+		back += fmt.Sprintf("ip addr del %s dev %s 2>/dev/null || :\n", ssh.Quote(t.address), ssh.Quote(t.nic.Name))
+	}
+	back += fmt.Sprintf("[ -s %s/mtu ] && ip link set dev %s mtu \"$(cat %[1]s/mtu)\"\nrm -f %[1]s/watching\n", d, ssh.Quote(t.nic.Name))
+	guard := fmt.Sprintf("i=0\nwhile [ $i -lt %d ]; do\n\t[ -e %s/keep ] && exit 0\n\tsleep 1\n\ti=$((i + 1))\ndone\n[ -e %[2]s/keep ] || sh %[2]s/back\n",
+		max(1, int(watch/time.Second)), d)
+
+	var b strings.Builder
+	fmt.Fprintf(&b, "umask 077\nrm -rf -- %s && mkdir -p %[1]s || exit 1\n", d)
+	fmt.Fprintf(&b, "if [ -e %s ]; then cp -p %[1]s %s/old || exit 1; fi\n", file, d)
+	fmt.Fprintf(&b, "cat /sys/class/net/%s/mtu >%s/mtu 2>/dev/null\n", ssh.Quote(t.nic.Name), d)
+	fmt.Fprintf(&b, "printf %%s %s >%s/back && printf %%s %s >%[2]s/watch && : >%[2]s/watching || exit 1\n", ssh.Quote(back), d, ssh.Quote(guard))
+	b.WriteString(watchScript(t.dir()))
+	fmt.Fprintf(&b, "undo() { : >%s/keep; sh %[1]s/back; exit 1; }\n", d)
+	fmt.Fprintf(&b, "%s || undo\n", write)
+	if t.system == netconf.Netplan {
+		b.WriteString("netplan generate || undo\n")
+	}
+	fmt.Fprintf(&b, "{\n%s\n} || undo\n", t.activate())
+	b.WriteString(t.settle(settle))
+	return b.String()
+}
+
+// watchScript starts the watch so that the end of this login does not end it.
+func watchScript(dir string) string {
+	d := ssh.Quote(dir + "/watch")
+	return fmt.Sprintf(`if command -v systemd-run >/dev/null 2>&1 && systemd-run --quiet --unit=rdma-setup-watch-$$ /bin/sh %s >/dev/null 2>&1; then :
+elif command -v setsid >/dev/null 2>&1; then setsid nohup /bin/sh %[1]s >/dev/null 2>&1 </dev/null &
+else nohup /bin/sh %[1]s >/dev/null 2>&1 </dev/null &
+fi
+`, d)
+}
+
+// activate makes the files work for the one interface, as far as the system can do that for one.
+func (t turn) activate() string {
+	nic := ssh.Quote(t.nic.Name)
+	limit := "limited() { if command -v timeout >/dev/null 2>&1; then timeout 60 \"$@\"; else \"$@\"; fi; }\n"
+	switch t.system {
+	case netconf.Netplan:
+		return limit + "limited netplan apply"
+	case netconf.NetworkManager:
+		u := ssh.Quote(t.uuid)
+		return limit + fmt.Sprintf("nmcli connection reload && { [ ! -e %s ] || limited nmcli --wait 30 connection up uuid %s ifname %s; }",
+			ssh.Quote(t.file), u, nic)
+	case netconf.Networkd:
+		return limit + fmt.Sprintf("{ networkctl reload && networkctl reconfigure %s; } || limited systemctl restart systemd-networkd", nic)
+	}
+	return limit + fmt.Sprintf("{ ifdown %s >/dev/null 2>&1 || :; }\nif [ -e %s ]; then limited ifup %[1]s; fi", nic, ssh.Quote(t.file))
+}
+
+// settle brings about by hand what the system left (an MTU that some apply only at boot, addresses that nobody
+// manages any more), and waits until the interface has what it shall have.
+func (t turn) settle(limit time.Duration) string {
+	nic := ssh.Quote(t.nic.Name)
+	var b strings.Builder
+	for _, a := range t.stale {
+		fmt.Fprintf(&b, "ip addr del %s dev %s 2>/dev/null || :\n", ssh.Quote(a), nic)
+	}
+	if t.mtu > 0 {
+		fmt.Fprintf(&b, "[ \"$(cat /sys/class/net/%s/mtu)\" = %d ] || ip link set dev %[1]s mtu %[2]d || :\n", nic, t.mtu)
+	}
+	for _, a := range t.back {
+		fmt.Fprintf(&b, "ip -o addr show dev %s | grep -qF %s || ip addr add %s dev %[1]s 2>/dev/null || :\n", nic, ssh.Quote(" "+a+" "), ssh.Quote(a))
+	}
+	if t.down {
+		fmt.Fprintf(&b, "ip link set dev %s down || :\n", nic)
+	}
+	if t.address == "" {
+		b.WriteString("exit 0\n")
+		return b.String()
+	}
+	fmt.Fprintf(&b, `ip link set dev %[1]s up || :
+i=0
+while :; do
+	if ip -o addr show dev %[1]s | grep -qF %[2]s && [ "$(cat /sys/class/net/%[1]s/mtu)" = %[3]d ]; then exit 0; fi
+	[ $i -lt %[4]d ] || break
+	i=$((i + 1))
+	sleep 1
+done
+echo "%[1]s did not get its address and MTU: $(ip -o addr show dev %[1]s | tr '\n' ' ')" >&2
+undo
+`, nic, ssh.Quote(" "+t.address+" "), t.mtu, max(1, int(limit/time.Second)))
+	return b.String()
+}
