@@ -2,79 +2,52 @@ package perftest
 
 import (
 	"fmt"
+
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
 // Fabric is what is known of the way between two nodes besides the measurement itself.
 type Fabric struct {
 	SameHost bool
 	LinkMbps int   // the slower of the two host ports; 0 unknown
+	VLAN     bool  // frames carry a tag
 	Counted  bool  // Packets is known
 	Packets  int64 // how far the RDMA counters of the client's host moved during the test
-}
-
-// A band is what counts as good and as bad, as a fraction of the expected bandwidth and in microseconds (rules: PVRDMA
-// pays for its paravirtual path; VFs and passed-through devices are held to near bare metal).
-type band struct {
-	passShare, warnShare float64
-	passUs, warnUs       float64
-}
-
-func bandOf(mode string) band {
-	if mode == "pvrdma" {
-		return band{0.85, 0.50, 8, 20}
-	}
-	return band{0.93, 0.80, 3, 10}
 }
 
 // Judge fills verdict, expectation and hint of a measurement that has rows. Bandwidth is the best average from 64 KiB
 // to 1 MiB against the link's speed less RoCE v2's headers; latency is the typical value of the smallest message.
 func Judge(m *Measurement, mode string, f Fabric) {
-	b := bandOf(mode)
+	b := sizing.BandsFor(mode)
+	link := sizing.Link{SpeedMbps: f.LinkMbps, IBMTU: m.MTU, VLAN: f.VLAN}
 	latency := m.Test == SendLatency
 	if latency {
-		m.AchievedUs, m.ExpectedUs = m.Rows[0].TypicalUs, b.passUs
-		m.Why = fmt.Sprintf("%s is expected to answer within %.0f us", mode, b.passUs)
+		m.AchievedUs, m.ExpectedUs = m.Rows[0].TypicalUs, b.PassUs
+		m.Why = fmt.Sprintf("%s is expected to answer within %.0f us", mode, b.PassUs)
 	} else {
 		m.AchievedGbps = plateau(m.Rows)
-		m.ExpectedGbps, m.Why = expected(f.LinkMbps, m.MTU)
+		if f.LinkMbps > 0 {
+			want := sizing.Expect(link)
+			m.ExpectedGbps, m.Why = want.Gbps, want.Why
+		}
 	}
 	switch {
 	case f.SameHost:
 		m.Verdict, m.ExpectedGbps, m.ExpectedUs, m.Why = VerdictNotApplicable, 0, 0, "both on one host: this is memory, not the fabric"
 		m.Hint = "move one of the VMs to another host to measure the fabric"
+	case latency && m.AchievedUs <= 0:
+		m.Verdict, m.Hint = VerdictUnknown, "the test printed no typical latency"
 	case latency:
-		m.Verdict = verdictBelow(m.AchievedUs, b.passUs, b.warnUs)
+		m.Verdict = Verdict(b.Latency(m.AchievedUs, link))
 	case m.ExpectedGbps == 0:
 		m.Verdict, m.Hint = VerdictUnknown, "the speed of the host port is not known"
 	default:
-		m.Verdict = verdictAbove(m.AchievedGbps/float64(f.LinkMbps)*1000, b)
+		m.Verdict = Verdict(b.Bandwidth(m.AchievedGbps, link))
 	}
 	if m.Verdict != VerdictNotApplicable {
 		fallback(m, mode, f)
 		hint(m, f, b)
 	}
-}
-
-func verdictAbove(share float64, b band) Verdict {
-	switch {
-	case share >= b.passShare:
-		return VerdictPass
-	case share >= b.warnShare:
-		return VerdictWarn
-	}
-	return VerdictFail
-}
-
-func verdictBelow(us, pass, warn float64) Verdict {
-	switch {
-	case us <= 0:
-		return VerdictUnknown
-	case us <= pass:
-		return VerdictPass
-	case us <= warn:
-		return VerdictWarn
-	}
-	return VerdictFail
 }
 
 // plateau is the best average between 64 KiB and 1 MiB; where no such row was measured, the best of all.
@@ -106,7 +79,7 @@ func fallback(m *Measurement, mode string, f Fabric) {
 }
 
 // hint names the likely cause of a figure that is not good.
-func hint(m *Measurement, f Fabric, b band) {
+func hint(m *Measurement, f Fabric, b sizing.Bands) {
 	if m.Hint != "" || m.Verdict == VerdictPass || f.LinkMbps == 0 {
 		return
 	}
@@ -116,9 +89,9 @@ func hint(m *Measurement, f Fabric, b band) {
 		m.Hint = "look at the power policy, latency sensitivity, and whether RDMA is used at all"
 	case m.MTU > 0 && m.MTU < 4096:
 		m.Hint = fmt.Sprintf("the path runs with an IB MTU of %d: raise the Ethernet MTU to 9000 on switch, DVS and guest", m.MTU)
-	case share > 0.90 && share < b.passShare:
+	case share > 0.90 && share < b.PassShare:
 		m.Hint = "about 92 % is what an active MTU of 1024 gives: raise the Ethernet MTU on every hop"
-	case m.MTU >= 4096 && share < b.warnShare:
+	case m.MTU >= 4096 && share < b.WarnShare:
 		m.Hint = "look for loss (PFC, ECN), a narrow PCIe slot, or traffic beside the test"
 	default:
 		m.Hint = "look at PCIe width, NUMA placement and power policy of both hosts"

@@ -98,7 +98,7 @@ func explain(w io.Writer, err error) {
 	var problems answers.Problems
 	if errors.As(err, &problems) {
 		for _, p := range problems {
-			printError(w, p.Error(), p.Hint)
+			printError(w, p.String(), p.Hint)
 		}
 		return
 	}

@@ -81,15 +81,7 @@ func (f *fabric) Connect(ctx context.Context, l live.Login) (*backends.Inventory
 
 // Choose implements live.Fabric.
 func (f *fabric) Choose(a *answers.Answers, inv *backends.Inventory) map[string]string {
-	picks := map[string]string{}
-	for _, name := range a.Hosts.Names {
-		if h := inv.Host(name); h != nil {
-			if nic := plan.Pick(a, h); nic != nil {
-				picks[name] = nic.Device
-			}
-		}
-	}
-	return picks
+	return plan.Choose(a, inv)
 }
 
 // Propose implements live.Fabric: what the answers leave open is filled from what is there, what they say stays.

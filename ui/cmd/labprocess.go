@@ -34,7 +34,7 @@ type labProcess struct {
 
 // startLab finds the lab that an unfinished run left, or starts one.
 func startLab(ctx context.Context, e *Env, set *Settings) (*labProcess, error) {
-	state := filepath.Join(set.StateDir, "lab.json")
+	state := labState(set)
 	if lab := runningLab(state); lab != nil {
 		return lab, nil
 	}
@@ -109,6 +109,9 @@ func (l *labProcess) start(ctx context.Context, self string, args []string) erro
 		return ctx.Err()
 	}
 }
+
+// labState is the file that names the private lab of a state directory.
+func labState(set *Settings) string { return filepath.Join(set.StateDir, "lab.json") }
 
 // runningLab gives the lab that the state file names, as long as its process lives.
 func runningLab(state string) *labProcess {

@@ -31,12 +31,12 @@ func newMMIOCmd(e *Env) *cobra.Command {
 			}
 			w, err := sizing.MMIO(gpus)
 			if err != nil {
-				return usage("known models: "+strings.Join(sizing.GPUModels(), " "), "%v", err)
+				return usage("", "%v", err)
 			}
 			if output == "json" {
 				return writeJSON(e.Stdout, w)
 			}
-			_, err = fmt.Fprintln(e.Stdout, w.Explain())
+			_, err = fmt.Fprintln(e.Stdout, w.Explanation)
 			return err
 		},
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"net/url"
 	"os"
 	"strings"
 
@@ -129,10 +130,25 @@ func sameVCenter(cmd *cobra.Command, set *Settings, a *answers.Answers) error {
 	if set.URL == "" || a.VCenter.URL == "" || cmd.Flags().Changed("url") || set.Lab {
 		return nil
 	}
-	if answers.HostOf(set.URL) != answers.HostOf(a.VCenter.URL) {
+	if hostOf(set.URL) != hostOf(a.VCenter.URL) {
 		return usage("give --url to say which one is meant", "the environment names vCenter %s, the answers name %s", set.URL, a.VCenter.URL)
 	}
 	return nil
+}
+
+// hostOf is the host and port of a vCenter address, however it is written.
+func hostOf(address string) string {
+	if !strings.Contains(address, "://") {
+		address = "https://" + address
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return address
+	}
+	if u.Port() == "" {
+		return strings.ToLower(u.Hostname()) + ":443"
+	}
+	return strings.ToLower(u.Host)
 }
 
 // A planned world is what survey, preflight and plan gave.

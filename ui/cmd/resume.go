@@ -166,9 +166,20 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 
 func (r *runner) planAgain(inv *backends.Inventory, st *journal.State, back bool) (*plan.Plan, error) {
 	if back {
-		return plan.Rollback(engine.Priors(st), inv, r.flags.options())
+		return plan.Rollback(engine.Priors(st), inv, plan.RollbackOptions{Mode: st.Header.Mode, Brackets: foundStates(st)})
 	}
 	return plan.Build(r.a, inv, r.flags.options())
+}
+
+// foundStates gives the state in which the run found each bracket's target before it first opened it.
+func foundStates(st *journal.State) map[string]backends.Value {
+	found := map[string]backends.Value{}
+	for _, rec := range st.Records {
+		if _, known := found[rec.Node]; rec.Type == journal.TypeOpening && rec.Phase == journal.PhaseApply && !known {
+			found[rec.Node] = rec.Prior
+		}
+	}
+	return found
 }
 
 // tookBack ends a rollback: nothing is measured, the world is as it was.

@@ -62,7 +62,7 @@ func (s *session) reachGuests() error {
 			if s.screen.Load() {
 				return false, nil // the wizard's screen has the terminal
 			}
-			return s.env.Confirm(fmt.Sprintf("%s shows an SSH host key that is not known.\n%s %s\nTrust it and remember it", k.Name, k.Type, k.Fingerprint))
+			return s.env.Confirm(fmt.Sprintf("%s shows an SSH host key that is not known.\n%s %s\nTrust it and remember it", k.Address, k.Type, k.Fingerprint))
 		}
 	}
 	pool, err := ssh.NewPool(cfg)

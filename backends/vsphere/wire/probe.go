@@ -1,0 +1,20 @@
+package wire
+
+import "context"
+
+// Probe proves that a vCenter answers at the address and that its certificate is trusted, without logging in: so a
+// password is only asked for when there is somebody to give it to.
+func Probe(ctx context.Context, cfg Config) error {
+	u, err := cfg.endpoint()
+	if err != nil {
+		return err
+	}
+	tr, err := newTrust(cfg, u.Hostname())
+	if err != nil {
+		return err
+	}
+	c := &Conn{cfg: cfg, host: u.Host, trust: tr}
+	c.prepare(u)
+	defer c.soap.CloseIdleConnections()
+	return c.greet(ctx)
+}

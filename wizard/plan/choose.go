@@ -1,0 +1,23 @@
+package plan
+
+import (
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// Choose gives the pNIC that the answers pick on each named host (device by host name), by the same rule as Build.
+// Hosts on which none or several fit are left out.
+func Choose(a *answers.Answers, inv *backends.Inventory) map[string]string {
+	picks := map[string]string{}
+	for _, name := range a.Hosts.Names {
+		h := inv.Host(name)
+		if h == nil {
+			continue
+		}
+		b := &builder{a: a, inv: inv, brackets: map[string]*Bracket{}}
+		if n := b.chooseNIC(&hostPart{Host: h}); n != nil {
+			picks[name] = n.Device
+		}
+	}
+	return picks
+}
