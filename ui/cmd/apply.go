@@ -12,6 +12,7 @@ import (
 	uireport "github.com/rdma-setup/rdma-setup/ui/report"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
 func newApplyCmd(e *Env) *cobra.Command {
@@ -50,6 +51,8 @@ type runner struct {
 	yes   bool
 	json  bool
 	stop  <-chan struct{}
+
+	conflicts []plan.Refusal // of a rollback: targets that somebody else has changed since
 }
 
 func (r *runner) apply(ctx context.Context, planFile string) error {

@@ -71,3 +71,10 @@ func measuredBadly(all []perftest.Measurement) bool {
 }
 
 func joined(lines []string) string { return strings.Join(lines, "; ") }
+
+func nonEmpty(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return []string{s}
+}

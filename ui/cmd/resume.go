@@ -166,9 +166,22 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 
 func (r *runner) planAgain(inv *backends.Inventory, st *journal.State, back bool) (*plan.Plan, error) {
 	if back {
-		return plan.Rollback(engine.Priors(st), inv, plan.RollbackOptions{Mode: st.Header.Mode, Brackets: foundStates(st)})
+		for _, p := range engine.Priors(st) {
+			if p.Change.Target.Type == backends.TypeGuest {
+				r.s.guests.Want(p.Change.Setting, p.Change.To)
+			}
+		}
+		p, err := plan.Rollback(engine.Priors(st), inv, plan.RollbackOptions{Mode: st.Header.Mode, Brackets: foundStates(st)})
+		if err == nil {
+			r.conflicts = p.Conflicts
+		}
+		return p, err
 	}
-	return plan.Build(r.a, inv, r.flags.options())
+	next, err := plan.Build(r.a, inv, r.flags.options())
+	if err == nil {
+		r.s.want(next)
+	}
+	return next, err
 }
 
 // foundStates gives the state in which the run found each bracket's target before it first opened it.
@@ -192,6 +205,12 @@ func (r *runner) tookBack(res engine.Result, runErr error) error {
 			code = exitCode(runErr)
 		}
 	}
+	for _, c := range r.conflicts {
+		out.Text = joined(append(nonEmpty(out.Text), "left alone: "+c.String()))
+	}
+	if len(r.conflicts) > 0 && code == exitOK {
+		out.Status, code = engine.StatusPartial, exitPartial
+	}
 	r.s.keepLab(code)
 	if r.json {
 		if err := r.writeResult(out, code); err != nil {
@@ -201,7 +220,10 @@ func (r *runner) tookBack(res engine.Result, runErr error) error {
 		for _, n := range res.Notes {
 			fmt.Fprintf(r.env.Stderr, "note: %s\n", plain.Clean(n))
 		}
-		fmt.Fprintf(r.env.Stdout, "rollback of %s: %s\n", res.Run, res.Status)
+		for _, c := range r.conflicts {
+			printError(r.env.Stderr, c.String(), c.Remedy)
+		}
+		fmt.Fprintf(r.env.Stdout, "rollback of %s: %s\n", res.Run, out.Status)
 	}
 	if runErr != nil {
 		return &codeError{code: code, err: runErr}

@@ -50,6 +50,7 @@ func (s *session) carryOut(ctx context.Context, a *answers.Answers, p *planned, 
 	}
 	job := s.job(a, f, j, stop, sink)
 	job.Plan, job.Ceiling = *p.plan, p.plan.Ceiling()
+	s.want(p.plan)
 	res, err := engine.Run(ctx, job)
 	return res, errors.Join(err, j.Close())
 }
@@ -66,8 +67,21 @@ func (s *session) job(a *answers.Answers, f planFlags, j *journal.Journal, stop 
 			if err != nil {
 				return nil, err
 			}
-			return plan.Build(a, inv, f.options())
+			next, err := plan.Build(a, inv, f.options())
+			if err == nil {
+				s.want(next)
+			}
+			return next, err
 		},
+	}
+}
+
+// want tells the guests what a plan asks for: a set of packages or modules is read by the names that are wanted.
+func (s *session) want(p *plan.Plan) {
+	for _, c := range p.Changes {
+		if c.Target.Type == backends.TypeGuest {
+			s.guests.Want(c.Setting, c.To)
+		}
 	}
 }
 

@@ -13,6 +13,13 @@ import (
 // Plan prints what would be done, grouped by target, then what it costs.
 func Plan(w io.Writer, p *plan.Plan) error {
 	out := &writer{w: w}
+	for _, c := range p.Conflicts {
+		out.line("left alone: %s", Clean(c.String()))
+		out.line("      remedy: %s", Clean(c.Remedy))
+	}
+	if p.Empty() && len(p.Conflicts) > 0 {
+		return out.err
+	}
 	if p.Empty() {
 		out.line("no changes: everything is as the answers ask")
 		notes(out, p)
