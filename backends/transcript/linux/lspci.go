@@ -132,6 +132,10 @@ func startsKey(line string) bool {
 
 // goesOn tells whether next is the rest of the line before. Of a head that has its ids only the revision can be missing.
 func goesOn(line, next string) bool {
+	if strings.HasPrefix(line, "Region") {
+		return strings.IndexByte("[(", next[0]) >= 0 || strings.HasPrefix(next, "prefetchable") || strings.HasPrefix(next, "non-prefetchable") ||
+			strings.HasSuffix(line, " at") || strings.HasSuffix(line, "Memory") || strings.HasSuffix(line, "ports")
+	}
 	if scan.PCI(scan.Word(line)) == nil {
 		return true
 	}
@@ -243,6 +247,10 @@ func (p *pciParser) detail(line, key, value string) {
 		set(&d.PhysicalSlot, scan.Str(value))
 	case key == "NUMA node":
 		set(&d.NUMANode, scan.LeadingInt(value))
+	case key == "Flags": // of -v
+		if _, node, ok := strings.Cut(value, "NUMA node "); ok {
+			set(&d.NUMANode, scan.LeadingInt(node))
+		}
 	case key == "Kernel driver in use":
 		set(&d.Driver, scan.Str(value))
 	case key == "Kernel modules":

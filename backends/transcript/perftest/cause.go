@@ -221,12 +221,23 @@ func peer(line string) *string {
 	return nil
 }
 
+// completionWords are the names of the completion status codes (ibv_wc_status_str), in the order of the codes.
+var completionWords = [...]string{"status success", "local length error", "local qp operation error", "local ee context operation error",
+	"local protection error", "work request flushed error", "memory management operation error", "bad response error", "local access error",
+	"remote invalid request error", "remote access error", "remote operation error", "transport retry counter exceeded",
+	"rnr retry counter exceeded", "local rdd violation error", "remote invalid rd request", "aborted error",
+	"invalid ee context number", "invalid ee context state", "fatal error", "response timeout error", "general error"}
+
 func (c *cause) completion(lower string) {
 	if strings.Contains(lower, "status") && (strings.Contains(lower, "fail") || strings.Contains(lower, "wr_id") || strings.Contains(lower, "bad ")) {
 		first(&c.status, numberAfter(lower, "status"))
-		if c.status == nil {
-			if s, ok := scan.Between(lower, "(", ")"); ok {
-				c.status = scan.Int(s)
+		if s, ok := scan.Between(lower, "(", ")"); ok {
+			first(&c.status, scan.Int(s))
+		}
+		for code, words := range completionWords {
+			if c.status == nil && strings.Contains(lower, words) {
+				n := int64(code)
+				c.status = &n
 			}
 		}
 	}
@@ -249,7 +260,7 @@ func (c *cause) completion(lower string) {
 func numberAfter(lower string, marks ...string) *int64 {
 	for _, m := range marks {
 		if rest, ok := scan.After(lower, m); ok {
-			if n := scan.LeadingInt(strings.TrimLeft(rest, ":= ")); n != nil {
+			if n := scan.LeadingInt(strings.TrimLeft(rest, ":=- ")); n != nil {
 				return n
 			}
 		}

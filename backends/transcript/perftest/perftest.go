@@ -214,7 +214,7 @@ func (p *parser) title(lower string) {
 
 // banner reads the messages that are no failures and tells whether the line is one.
 func (p *parser) banner(line, lower string) (found bool) {
-	if strings.Contains(lower, "waiting for client") && strings.Contains(lower, "connect") {
+	if strings.Contains(lower, "waiting for client to connect") {
 		p.header.WaitingForClient, p.understood, found = true, true, true
 	}
 	if name, ok := scan.Between(line, "device name = [", "]"); ok && p.header.GPUName == nil {

@@ -189,6 +189,9 @@ func (t *table) number(word string) bool {
 	v, whole, decimal := number(word)
 	switch {
 	case whole:
+		if v < 0 && (!t.isOpen || t.open.n != 1) {
+			return false
+		}
 		if t.isOpen && t.open.n < len(t.columns) && (t.columns[t.open.n] == iterations || t.columns[t.open.n] == other) {
 			t.put(v)
 			return true
@@ -397,21 +400,24 @@ func number(s string) (v float64, whole, decimal bool) {
 	if s == "" || len(s) > 16 {
 		return 0, false, false
 	}
-	digits, scale := uint64(0), 1.0
-	for i := range len(s) {
+	digits, scale, from := uint64(0), 1.0, 0
+	if s[0] == '-' { // counters of long runs overflow
+		scale, from = -1.0, 1
+	}
+	for i := from; i < len(s); i++ {
 		switch c := s[i]; {
 		case c >= '0' && c <= '9':
 			digits = digits*10 + uint64(c-'0')
 			if decimal {
 				scale *= 10
 			}
-		case c == '.' && i > 0 && i+1 < len(s) && !decimal:
+		case c == '.' && i > from && i+1 < len(s) && !decimal:
 			decimal = true
 		default:
 			return 0, false, false
 		}
 	}
-	return float64(digits) / scale, !decimal && len(s) <= 15, decimal
+	return float64(digits) / scale, !decimal && len(s) <= 15 && len(s) > from, decimal
 }
 
 func isWhole(s string) bool {

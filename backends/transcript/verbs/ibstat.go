@@ -49,9 +49,10 @@ func IBStat(text string) IBStatResult {
 	known := func(key string) bool { return ibstatKeys[key] || portOfKey(key) != nil }
 	var ca *CA
 	var port *CAPort
+	panicked := ""
 	for line := range scan.Lines(text) {
 		if lower := strings.ToLower(line); saysNoDevices(lower) || strings.Contains(lower, "ibpanic") {
-			r.Fail(scan.CodeNoDevices, line, nil)
+			panicked = line
 			continue
 		}
 		for _, part := range splitAt(line, "CA '", "CA: '") {
@@ -75,6 +76,9 @@ func IBStat(text string) IBStatResult {
 				}
 			}
 		}
+	}
+	if panicked != "" && len(r.CAs) == 0 {
+		r.Fail(scan.CodeNoDevices, panicked, nil)
 	}
 	r.NotUnderstood(len(r.CAs) > 0, text)
 	return r
