@@ -23,9 +23,13 @@ func (d *deed) openUp(ctx context.Context, b *bracket) outcome {
 			b.leave = state
 		}
 	}
-	if err := d.append(journal.Record{
+	opening := journal.Record{
 		Type: journal.TypeOpening, Node: b.ID(), Target: b.Target, Kind: string(b.Kind), Prior: b.found, To: b.leave,
-	}); err != nil {
+	}
+	if b.bare() {
+		opening.Name = journal.Bare
+	}
+	if err := d.append(opening); err != nil {
 		return outcome{state: NodePending, prior: &state, journal: err}
 	}
 	o := outcome{state: NodeDone, prior: &state, begun: true}

@@ -53,6 +53,9 @@ func (b *bracket) down() bool {
 	return b.Kind == backends.BracketMaintenance || b.Kind == backends.BracketReboot
 }
 
+// bare tells whether the bracket stands for itself: its effect is due as soon as it is open.
+func (b *bracket) bare() bool { return len(b.body) == 0 && !b.leftover }
+
 // A parent gathers the changes that one SetMany may make together.
 type parent struct {
 	key   string

@@ -18,10 +18,12 @@ func (r *runner) keep(n NodeResult) {
 		return
 	}
 	was := r.result.Nodes[i]
-	if was.State == NodeDone && n.State == NodeSkipped {
-		return // found as it was left: it stays done
+	switch {
+	case was.State == NodeDone && n.State == NodeSkipped: // found as it was left
+	case was.State == NodeFailed && n.State == NodeBlocked: // by its own failure in a stage before
+	default:
+		r.result.Nodes[i] = n
 	}
-	r.result.Nodes[i] = n
 }
 
 // forget drops what was put off: the plan that was just made says what is left of it.

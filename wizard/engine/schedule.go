@@ -174,7 +174,7 @@ func (s *stage) launch(ctx context.Context, nodes []*node) {
 		s.emit(Event{Type: EventStarted, Node: n.id, Target: n.target, Title: n.title})
 	}
 	if b := first.around; b != nil {
-		d.effect = b.effect || len(b.body) == 0 && b.open.state == NodeDone
+		d.effect = b.effect || b.bare() && b.open.state == NodeDone
 		if !first.closes && b.down() && !b.inherited {
 			s.down[first.target]++
 		}

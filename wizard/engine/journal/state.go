@@ -144,12 +144,13 @@ type OpenBracket struct {
 	Target backends.Ref
 	Found  backends.Value // the state before the first opening
 	Leave  backends.Value // the state to leave behind
-	Body   bool           // something of the body was begun, so the bracket's effect is due
+	Body   bool           // something of the body was begun or there is none, so the bracket's effect is due
 }
 
 // OpenBrackets gives the brackets that have to be closed, in the order of their openings.
 func (s *State) OpenBrackets() []OpenBracket {
 	var out []OpenBracket
+	bare := map[string]bool{}
 	find := func(node string) int {
 		for i, b := range out {
 			if b.Node == node {
@@ -165,6 +166,9 @@ func (s *State) OpenBrackets() []OpenBracket {
 			out = append(out, OpenBracket{
 				Node: r.Node, Kind: backends.BracketKind(r.Kind), Target: r.Target, Found: r.Prior, Leave: r.To,
 			})
+			bare[r.Node] = r.Name == Bare
+		case r.Type == TypeOpened && i >= 0:
+			out[i].Body = out[i].Body || r.OK && bare[r.Node]
 		case r.Type == TypeClosing && i >= 0:
 			// Close was asked for, not Abort: the effect is due even when the body has nothing left to do.
 			out[i].Body = out[i].Body || r.Name != Aborting
@@ -181,5 +185,8 @@ func (s *State) OpenBrackets() []OpenBracket {
 	return out
 }
 
-// Aborting is the Name of a closing record that backs out of a bracket without its effect.
-const Aborting = "abort"
+// Names in the records of brackets.
+const (
+	Bare     = "bare"  // of an opening: the bracket has no body, its effect is due once it is open
+	Aborting = "abort" // of a closing: it backs out of the bracket without its effect
+)
