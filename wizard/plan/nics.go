@@ -17,11 +17,11 @@ type fault struct {
 // How deep a pNIC got before it was turned down.
 const (
 	depthAsked = iota // not the one that the answers describe
-	depthRDMA         // described, but no RDMA device
+	depthLink         // described, but no link: the choice is among those that are up
+	depthRDMA         // up, but no RDMA device
 	depthRoCE         // RDMA, but the wrong protocol
 	depthOwner        // belongs to a DPU
-	depthLink         // fit, but no link
-	depthFree         // fit and up, but used for something else
+	depthFree         // fit, but used for something else
 	depthNone         // nothing against it
 )
 
@@ -131,7 +131,8 @@ func (b *builder) described(h *hostPart, n *backends.NIC) fault {
 	if want.Driver != "" && n.Driver != want.Driver {
 		return fault{depthAsked, "HOST-PNIC-DRIVER-006", "has driver " + n.Driver, "install the driver, or correct nic.driver"}
 	}
-	if s := want.Speed.Mbps(); s > 0 && n.SpeedMbps != s && (n.SpeedMbps != 0 || n.MaxSpeedMbps != s) {
+	down := n.SpeedMbps == 0 && (n.MaxSpeedMbps == 0 || n.MaxSpeedMbps == want.Speed.Mbps()) // without a link it may yet be the one
+	if s := want.Speed.Mbps(); s > 0 && n.SpeedMbps != s && !down {
 		return fault{depthAsked, "HOST-PNIC-SPEED-004", "runs at " + speed(n), "check cable and switch port, or correct nic.speed"}
 	}
 	return fault{depth: depthNone}
@@ -153,6 +154,8 @@ func speed(n *backends.NIC) string {
 func (b *builder) unfit(n *backends.NIC) fault {
 	proto := b.a.PVRDMA.Protocol
 	switch {
+	case n.SpeedMbps == 0:
+		return fault{depthLink, "HOST-PNIC-STATE-003", "has no link", "check cable, optics and switch port"}
 	case n.RDMADevice == "":
 		return fault{depthRDMA, "HOST-PNIC-RDMA-001", "has no RDMA device",
 			"load the RDMA driver (nmlx5_rdma, irdman, bnxtroce, qedrntv), or choose another pNIC"}
@@ -164,8 +167,6 @@ func (b *builder) unfit(n *backends.NIC) fault {
 		return fault{depthRoCE, "HOST-PNIC-ROCEV2-002", "does not speak RoCE v1", "set pvrdma.protocol to rocev2"}
 	case n.DPU != "":
 		return fault{depthOwner, "HOST-PNIC-RDMA-001", "belongs to the DPU " + n.DPU, "choose another pNIC: PVRDMA does not run through a DPU"}
-	case n.SpeedMbps == 0:
-		return fault{depthLink, "HOST-PNIC-STATE-003", "has no link", "check cable, optics and switch port"}
 	}
 	return fault{depth: depthNone}
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
@@ -48,7 +47,7 @@ func TestApplyEndsInNothingToDoAndRollbackAtTheStart(t *testing.T) {
 				t.Fatalf("conflicts: %v", p.Conflicts)
 			}
 			reboot(start, inv) // a power cycle may load other modules than before
-			if diff := cmp.Diff(start, inv, cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(start, inv, equateEmpty); diff != "" {
 				t.Errorf("rollback did not restore (-start +now):\n%s", diff)
 			}
 		})
@@ -247,7 +246,7 @@ func TestHostileNames(t *testing.T) {
 			back := apply(t, a, inv)
 			rollback(t, inv, back)
 			reboot(start, inv)
-			if diff := cmp.Diff(start, inv, cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(start, inv, equateEmpty); diff != "" {
 				t.Errorf("rollback did not restore:\n%s", diff)
 			}
 		})

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
@@ -34,10 +36,13 @@ type past struct {
 func read(t *testing.T, inv *backends.Inventory, c plan.Change) backends.Value {
 	t.Helper()
 	g := inv.Guest(c.Target.Name)
-	var list []string
+	var list, from []string
 	var spec backends.PackageSpec
 	switch {
 	case c.Kind == backends.KindModules && c.To.Decode(&list) == nil:
+		if c.From.Decode(&from) == nil && len(from) > len(list) {
+			list = from
+		}
 		have := []string{}
 		for _, m := range list {
 			if slices.Contains(g.Loaded, m) {
@@ -137,3 +142,6 @@ func rollback(t *testing.T, inv *backends.Inventory, back *past) *plan.Plan {
 	carryOut(t, inv, p, nil)
 	return p
 }
+
+// equateEmpty lets a nil list equal an empty one.
+var equateEmpty = cmpopts.EquateEmpty()
