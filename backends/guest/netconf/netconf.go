@@ -9,6 +9,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // A System is what configures a guest's network.
@@ -139,8 +141,8 @@ func Slug(name string) string {
 // comment is the first line of every file that is ours.
 func comment(a Static) string {
 	group := strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029 {
-			return ' '
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return '?' // a file that is no clean text is refused by its reader
 		}
 		return r
 	}, a.PortGroup)
