@@ -1,6 +1,7 @@
 package esxi
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
@@ -18,10 +19,17 @@ type Ruleset struct {
 	Enabled *bool  `json:"enabled"`
 }
 
+// Where rows begin on a text that came on one line.
+var (
+	rulesetStart = regexp.MustCompile(`\b[\w.-]+\s+(?:true|false)(?:\s+(?:true|false))*`)
+	ruleStart    = regexp.MustCompile(`\b[\w.-]+\s+(?:Inbound|Outbound)\s`)
+)
+
 // RulesetList reads "esxcli network firewall ruleset list". ESXi 8 has more columns than Enabled; they are not read.
 func RulesetList(text string) Rulesets {
 	r := Rulesets{Rulesets: []Ruleset{}}
 	r.Envelope, text = scan.Begin("esxcli_network_firewall_ruleset_list", text)
+	text = scan.Unfold(text, rulesetStart)
 	var header *scan.Header
 	for line := range scan.Lines(text) {
 		line = strings.TrimSpace(line)
@@ -74,6 +82,7 @@ type Rule struct {
 func RuleList(text string) Rules {
 	r := Rules{Rules: []Rule{}}
 	r.Envelope, text = scan.Begin("esxcli_network_firewall_ruleset_rule_list", text)
+	text = scan.Unfold(text, ruleStart)
 	var header *scan.Header
 	for line := range scan.Lines(text) {
 		line = strings.TrimSpace(line)

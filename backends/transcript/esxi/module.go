@@ -80,6 +80,9 @@ var (
 	likeValue    = regexp.MustCompile(`^(?i:0x[0-9a-f]+|[-0-9][-0-9.,:]*|true|false|yes|no|[^\s,]+(?:,[^\s,]*)+)$`)
 )
 
+// wrapWidth is the length from which on a line may have been wrapped.
+const wrapWidth = 70
+
 // ParameterList reads "esxcli system module parameters list".
 func ParameterList(text string) Parameters {
 	r := Parameters{Parameters: []Parameter{}}
@@ -89,6 +92,7 @@ func ParameterList(text string) Parameters {
 		indent          = -1   // of the rows
 		broken          = true // a blank line or a gap: what follows continues nothing
 		sawIndented     bool
+		before          int // length of the line before
 		cur             *Parameter
 		description     []string
 		heading, closed = false, func() {
@@ -102,6 +106,8 @@ func ParameterList(text string) Parameters {
 	for line := range scan.Lines(text) {
 		trimmed := strings.TrimSpace(line)
 		in := scan.Indent(line)
+		width := before
+		before = len(line)
 		if h := parameterHeader(trimmed); h != nil {
 			closed()
 			header, heading, indent = h, true, in
@@ -127,7 +133,7 @@ func ParameterList(text string) Parameters {
 			if indent < 0 {
 				indent = in
 			}
-		case cur != nil && !broken && (deeper || !sawIndented) && len(description) < 256:
+		case cur != nil && !broken && (deeper || !sawIndented || width >= wrapWidth) && len(description) < 256:
 			sawIndented = sawIndented || deeper
 			description = append(description, trimmed)
 		case strings.Contains(strings.ToLower(trimmed), "module") && notThere.MatchString(trimmed):
@@ -143,12 +149,10 @@ func ParameterList(text string) Parameters {
 
 // parameterOf matches a row, after a cheap look for the words of a type.
 func parameterOf(line string) []string {
-	for _, word := range [...]string{"int", "str", "bool", "short", "long", "byte", "char", "array"} {
-		if strings.Contains(line, word) {
-			return parameterRow.FindStringSubmatch(line)
-		}
+	if !mentions(line, "int", "str", "bool", "short", "long", "byte", "char", "array") {
+		return nil
 	}
-	return nil
+	return parameterRow.FindStringSubmatch(line)
 }
 
 func parameterHeader(line string) *scan.Header {

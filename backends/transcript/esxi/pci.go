@@ -39,10 +39,17 @@ type PCIDevice struct {
 	FPTSharable     *bool   `json:"fpt_sharable"`
 }
 
+// Where records and rows begin on a text that came on one line.
+var (
+	recordStart  = regexp.MustCompile(`\b[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]\s+Address:`)
+	addressStart = regexp.MustCompile(`\b[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]\b`)
+)
+
 // PCIList reads "esxcli hardware pci list".
 func PCIList(text string) PCIDevices {
 	r := PCIDevices{Devices: []PCIDevice{}}
 	r.Envelope, text = scan.Begin("esxcli_hardware_pci_list", text)
+	text = scan.Unfold(text, recordStart)
 	records := scan.NewLabels("Address", "Segment", "Bus", "Slot", "Function", "VMkernel Name", "Vendor Name", "Device Name",
 		"Configured Owner", "Current Owner", "Vendor ID", "Device ID", "SubVendor ID", "SubDevice ID", "Device Class",
 		"Device Class Name", "Programming Interface", "Revision ID", "Interrupt Line", "IRQ", "Interrupt Vector", "PCI Pin",
@@ -98,6 +105,7 @@ var passthruRow = regexp.MustCompile(`^([0-9A-Fa-f]{3,8}:[0-9A-Fa-f]{2,3}:[0-9A-
 func PassthruList(text string) Passthru {
 	r := Passthru{Devices: []PassthruDevice{}}
 	r.Envelope, text = scan.Begin("esxcli_hardware_pci_pcipassthru_list", text)
+	text = scan.Unfold(text, addressStart)
 	heading := false
 	for line := range scan.Lines(text) {
 		line = strings.TrimLeft(line, " \t")
@@ -136,6 +144,7 @@ var (
 func LSPCI(text string) LSPCIDevices {
 	r := LSPCIDevices{Devices: []LSPCIDevice{}}
 	r.Envelope, text = scan.Begin("esxi_lspci", text)
+	text = scan.Unfold(text, addressStart)
 	wrapped := false // the last description has an open bracket
 	for line := range scan.Lines(text) {
 		line = strings.TrimLeft(line, " \t")

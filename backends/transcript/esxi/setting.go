@@ -50,11 +50,20 @@ func OptionList(text string) Options {
 	}
 	if len(r.Options) == 0 {
 		for line := range scan.Lines(text) {
-			if strings.ContainsAny(line, "/'\":") && noOption.MatchString(line) && notThere.MatchString(line) {
+			if mentions(line, "ption", "ath", "etting", "ranch", "ode") && noOption.MatchString(line) && notThere.MatchString(line) {
 				r.Fail(CodeUnknownOption, line, nil)
 			}
 		}
 	}
 	r.NotUnderstood(len(r.Options) > 0 || strings.Contains(text, "Default Int Value:"), text)
 	return r
+}
+
+func mentions(line string, words ...string) bool {
+	for _, w := range words {
+		if strings.Contains(line, w) {
+			return true
+		}
+	}
+	return false
 }

@@ -23,6 +23,7 @@ type VIB struct {
 }
 
 var (
+	vibStart = regexp.MustCompile(`\S+\s+\S+\s+\S+\s+(?:VMware|Partner|Community)(?:Certified|Accepted|Supported)\b`)
 	vibDate  = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}$`)
 	vibLevel = regexp.MustCompile(`(?i)^(?:VMware|Partner|Community|Broadcom)(?:Certified|Accepted|Supported)$`)
 )
@@ -31,6 +32,7 @@ var (
 func VIBList(text string) VIBs {
 	r := VIBs{VIBs: []VIB{}}
 	r.Envelope, text = scan.Begin("esxcli_software_vib_list", text)
+	text = scan.Unfold(text, vibStart)
 	heading := false
 	begun := "" // a row that is wrapped
 	for line := range scan.Lines(text) {

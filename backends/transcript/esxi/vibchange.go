@@ -51,7 +51,7 @@ func VIBChangeOf(text string) VIBChange {
 	r.Message, r.RebootRequired = f.Str("Message"), f.Bool("Reboot Required")
 	r.Installed, r.Removed, r.Skipped = vibRefs(f, "VIBs Installed"), vibRefs(f, "VIBs Removed"), vibRefs(f, "VIBs Skipped")
 	r.Operation = operation(text)
-	if tail := strings.Join(f.Tail, " "); f.Len() == 1 && r.Message != nil && strings.HasSuffix(tail, ".") { // cut behind the message
+	if tail := strings.Join(f.Tail, " "); f.Ends("Message") && r.Message != nil && strings.HasSuffix(tail, ".") { // cut behind the message
 		whole := *r.Message + " " + tail
 		r.Message = &whole
 	}
@@ -83,7 +83,11 @@ func vibRefs(f *scan.Record, label string) []VIBRef {
 		return nil
 	}
 	list := []VIBRef{}
-	for piece := range strings.SplitSeq(f.Value(label), ",") {
+	value := f.Value(label)
+	if f.Ends(label) && !slices.ContainsFunc(f.Tail, func(line string) bool { return !likeVIBs.MatchString(line) }) {
+		value += " " + strings.Join(f.Tail, " ")
+	}
+	for piece := range strings.SplitSeq(value, ",") {
 		words := strings.Fields(piece)
 		if slices.ContainsFunc(words, func(w string) bool { _, ok := vibRef(w); return !ok }) {
 			words = []string{strings.Join(words, "")}
@@ -106,6 +110,9 @@ func vibRef(id string) (VIBRef, bool) {
 	}
 	return VIBRef{ID: id, Vendor: vendor, Name: rest[:i], Version: rest[i+1:]}, true
 }
+
+// likeVIBs is a line of ids: every word holds an underscore, or digits as the end of an id does.
+var likeVIBs = regexp.MustCompile(`^(?:[\w.-]*[0-9_][\w.-]*,?(?:\s+|$))+$`)
 
 var (
 	needs      = regexp.MustCompile(`^VIB\s+(\S+)\s+requires\s+(.+?)\s*,?\s+but\s+the\s+requirement`)

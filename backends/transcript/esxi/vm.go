@@ -2,6 +2,7 @@ package esxi
 
 import (
 	"encoding/hex"
+	"regexp"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
@@ -23,10 +24,14 @@ type VM struct {
 	ConfigFile  *string `json:"config_file"`
 }
 
+// vmStart is where a record begins on a text that came on one line, if the VM's name has no blanks.
+var vmStart = regexp.MustCompile(`\S+\s+World ID:`)
+
 // VMList reads "esxcli vm process list".
 func VMList(text string) VMs {
 	r := VMs{VMs: []VM{}}
 	r.Envelope, text = scan.Begin("esxcli_vm_process_list", text)
+	text = scan.Unfold(text, vmStart)
 	records := scan.NewLabels("World ID", "Process ID", "VMX Cartel ID", "UUID", "Display Name", "Config File").
 		Records(text, scan.Opening{First: "World ID", Head: func(string) bool { return true }})
 	for _, f := range records {
@@ -37,8 +42,8 @@ func VMList(text string) VMs {
 		if v.DisplayName == nil {
 			v.DisplayName = scan.Str(f.Head)
 		}
-		if v.ConfigFile != nil && len(f.Tail) > 0 && !strings.HasSuffix(*v.ConfigFile, ".vmx") {
-			if whole := *v.ConfigFile + " " + f.Tail[0]; strings.HasSuffix(whole, ".vmx") {
+		if len(f.Tail) > 0 && !strings.HasSuffix(f.Value("Config File"), ".vmx") {
+			if whole := strings.TrimSpace(f.Value("Config File") + " " + f.Tail[0]); strings.HasSuffix(whole, ".vmx") {
 				v.ConfigFile = &whole
 			}
 		}

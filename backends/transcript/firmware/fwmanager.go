@@ -57,6 +57,7 @@ type Update struct {
 }
 
 var (
+	managerStart  = regexp.MustCompile(`\bDevice #[0-9]|\bAll listed|\bFound [0-9]+ device|\bPerform FW|\bRestart needed|-[IEW]- `)
 	updating      = regexp.MustCompile(`^Device\s+#([0-9]+)\s*:\s*Updating`)
 	done          = regexp.MustCompile(`\bDone\b`)
 	versionWord   = regexp.MustCompile(`^(?:[0-9]+(?:\.[0-9A-Za-z]+)+|N/A|NA|--?)$`)
@@ -77,6 +78,7 @@ func managerLabels() scan.Labels {
 func MLXFWManager(text string) Inventory {
 	r := Inventory{Devices: []Device{}, Updates: []Update{}}
 	r.Envelope, text = scan.Begin("mlxfwmanager", text)
+	text = scan.Unfold(text, managerStart)
 	p := managerReader{inventory: &r}
 	for f := range managerLabels().Fields(withoutRefusals(text, p.refuse)) {
 		p.field(f)

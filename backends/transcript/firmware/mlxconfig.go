@@ -39,9 +39,11 @@ type Param struct {
 const CodeUnknownParameter = "unknown_parameter"
 
 var (
+	configStart  = regexp.MustCompile(`\bDevice #[0-9]|\bApply new|\bApplying\.|-[IEW]- `)
 	deviceHead   = regexp.MustCompile(`^Device\s+#([0-9]+)\s*:?[ \t-]*(.*)$`)
 	paramRow     = regexp.MustCompile(`^(\*)?[ \t]*(?:RO[ \t]+)?([A-Z][A-Z0-9_]+)[ \t]+(\S.*)$`)
 	paramName    = regexp.MustCompile(`^\*?[A-Z][A-Z0-9]*_[A-Z0-9_]+$`)
+	wholeValue   = regexp.MustCompile(`^(?:[\w.-]*\([0-9]+\)|[0-9]+|0x[0-9A-Fa-f]+|Array\[[0-9.]+\]|N/A)$`)
 	columnTitle  = regexp.MustCompile(`(?i)^(?:default|current|next[ \t]+boot|new)(?:[ \t]+|$)`)
 	unknownParam = regexp.MustCompile(`(?i)unknown param|failed to find param|(?:doesn't|does not) support .*param|parameter .*(?:not supported|not found|unknown|does not exist|invalid)|(?:not a valid|invalid|no such) param`)
 	applied      = regexp.MustCompile(`Applying\s*\.\.\.\s*Done`)
@@ -51,6 +53,7 @@ var (
 func MLXConfig(text string) Config {
 	c := Config{Params: []Param{}}
 	c.Envelope, text = scan.Begin("mlxconfig", text)
+	text = scan.Unfold(text, configStart)
 	p := configReader{config: &c}
 	body := withoutRefusals(text, c.refuse)
 	for f := range scan.NewLabels("Device type", "Name", "Description", "Device", "Configurations").Fields(body) {
@@ -84,147 +87,6 @@ func (c *Config) refuse(line string) bool {
 		c.Fail(code, words, nil)
 	}
 	return code != "" || strings.HasPrefix(strings.TrimSpace(line), "-E-")
-}
-
-type configReader struct {
-	config  *Config
-	columns []string // titles of the heading, in lower case
-	headed  bool
-	set     bool     // the heading has a column New
-	index   string   // of the device, "" before its head
-	wrapped **string // the value that the next line may go on with
-}
-
-// field takes the next piece of the text; false ends the reading.
-func (p *configReader) field(f scan.Field) bool {
-	c := p.config
-	wrapped := p.wrapped
-	p.wrapped = nil
-	first := func(value **string) {
-		if *value == nil {
-			*value = scan.Str(f.Text)
-			p.wrapped = value
-		}
-	}
-	switch f.Label {
-	case "Device type":
-		first(&c.DeviceType)
-	case "Name":
-		first(&c.Name)
-	case "Description":
-		first(&c.Description)
-	case "Device":
-		first(&c.Device)
-	case "Configurations":
-		p.headed, p.columns = true, nil
-		p.rows(p.heading(f.Text))
-	default:
-		if m := deviceHead.FindStringSubmatch(f.Text); m != nil {
-			if p.index != "" && p.index != m[1] {
-				return false
-			}
-			p.index = m[1]
-			return true
-		}
-		if rest := p.heading(f.Text); rest == "" && f.Text != "" {
-			p.headed = true
-			return true
-		}
-		if p.row(f.Text) || wrapped == nil || *wrapped == nil || !f.Plain() {
-			return true
-		}
-		whole := **wrapped + " " + f.Text
-		*wrapped, p.wrapped = &whole, wrapped
-	}
-	return true
-}
-
-// heading reads the titles that a text begins with and returns the rest.
-func (p *configReader) heading(text string) string {
-	var columns []string
-	for {
-		title := columnTitle.FindString(text)
-		if title == "" {
-			break
-		}
-		columns = append(columns, scan.Key(scan.Squeeze(title)))
-		text = text[len(title):]
-	}
-	if len(columns) > 0 && (text == "" || p.columns == nil) {
-		p.columns = columns
-		for _, title := range columns {
-			p.set = p.set || title == "new"
-		}
-	}
-	return text
-}
-
-// rows reads parameters that stand behind one another on one line.
-func (p *configReader) rows(text string) {
-	words := strings.Fields(text)
-	for i := 0; i < len(words); {
-		end := i + 1
-		for end < len(words) && !paramName.MatchString(words[end]) && words[end] != "*" {
-			end++
-		}
-		p.row(strings.Join(words[i:end], " "))
-		i = end
-	}
-}
-
-// row reads "SRIOV_EN  False(0)  True(1)".
-func (p *configReader) row(line string) bool {
-	m := paramRow.FindStringSubmatch(line)
-	if m == nil {
-		return false
-	}
-	columns := p.columns
-	values := p.values(m[3], len(columns))
-	if len(columns) == 0 {
-		switch len(values) {
-		case 1:
-			columns = []string{"next boot"}
-		case 2:
-			columns = []string{"next boot", "new"}
-		default:
-			columns = []string{"default", "current", "next boot", "new"}
-		}
-	}
-	if len(values) > len(columns) || !strings.Contains(m[2], "_") && (!p.headed || len(values) != len(columns)) {
-		return false
-	}
-	param := Param{Name: m[2], Changed: m[1] != ""}
-	for i, value := range values {
-		value := scan.Str(value)
-		switch columns[i] {
-		case "default":
-			param.Default = value
-		case "current":
-			param.Current = value
-		case "next boot":
-			param.NextBoot = value
-		case "new":
-			param.New = value
-		}
-	}
-	p.config.Params = append(p.config.Params, param)
-	return true
-}
-
-// values splits the values of a row: by words, or by wide gaps where that fits the heading better.
-func (p *configReader) values(text string, columns int) []string {
-	words := strings.Fields(text)
-	if columns > 0 && len(words) > columns {
-		if wide := scan.Cells(text); len(wide) == columns {
-			return wide
-		}
-	}
-	if len(words) < columns { // "ETH(2)IB(1)"
-		if apart := strings.Fields(strings.ReplaceAll(text, ")", ") ")); len(apart) == columns {
-			return apart
-		}
-	}
-	return words
 }
 
 func (c *Config) convenience() {

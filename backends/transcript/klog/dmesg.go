@@ -70,7 +70,10 @@ func messages(line string) []string {
 	var out []string
 	from := 0
 	for i := 1; i < len(line); i++ {
-		if line[i] == '[' && line[i-1] == ' ' && isStamp(line[i:]) {
+		if line[i-1] != ' ' {
+			continue
+		}
+		if line[i] == '[' && isStamp(line[i:]) || line[i] == 'N' && strings.HasPrefix(line[i:], "NVRM: ") && strings.Contains(line[from:i], "NVRM: ") {
 			out = append(out, line[from:i])
 			from = i
 		}
@@ -102,7 +105,8 @@ type collector struct {
 	seen    map[string]int // index into events by code and keys
 	pending bool           // a BAR was called invalid, its line is still to come
 	waited  int
-	cut     string // a line that looked like an event but ended too early
+	before  string   // a line that the next one may go on
+	told    []string // the marks in before that led to an event
 }
 
 func (c *collector) message(line string) {
@@ -116,23 +120,28 @@ func (c *collector) message(line string) {
 			c.flush()
 		}
 	}
-	before := c.cut
-	c.cut = ""
-	if before != "" && !stamped(line) {
-		for _, find := range finders(before) {
-			if e, ok := find(before + " " + strings.TrimSpace(line)); ok {
-				c.add(e)
-			}
-		}
+	before, told := c.before, c.told
+	c.before = ""
+	marks := finders(line, nil)
+	c.told = c.found(marks, line)
+	if len(c.told) == 0 && before != "" && !stamped(line) && len(before) < 2048 {
+		line = before + " " + strings.TrimSpace(line)
+		marks = finders(line, told)
+		c.told = append(told, c.found(marks, line)...)
 	}
-	for _, find := range finders(line) {
-		e, ok := find(line)
+	if isMessage(line) || len(c.told) < len(marks) {
+		c.before = line
+	}
+}
+
+// found adds the events of a line and returns the marks that led to one.
+func (c *collector) found(marks []mark, line string) (told []string) {
+	for _, m := range marks {
+		e, ok := m.find(line)
 		if !ok {
-			if len(line) < 1024 {
-				c.cut = line
-			}
 			continue
 		}
+		told = append(told, m.text)
 		if e.Code != GPUBARInvalid {
 			c.add(e)
 			continue
@@ -144,6 +153,12 @@ func (c *collector) message(line string) {
 			c.pending, c.waited = true, 0
 		}
 	}
+	return told
+}
+
+// isMessage tells a line that begins with a time stamp in brackets: unstamped text behind it is its wrapped rest.
+func isMessage(line string) bool {
+	return len(line) > 0 && line[0] == '[' && strings.IndexByte(line[:min(len(line), 40)], ']') > 0
 }
 
 // flush gives up waiting for the line of a BAR.

@@ -2,40 +2,39 @@ package klog
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
 )
 
-type finder = func(line string) (Event, bool)
-
 // mark pairs a text that a line must hold with the finder that then looks closer.
 type mark struct {
 	text string
-	find finder
+	find func(line string) (Event, bool)
 }
 
-// finders gives those that are worth trying on a line.
-func finders(line string) []finder {
-	var out []finder
+// finders gives those that are worth trying on a line, without those of the marks that are done.
+func finders(line string, without []string) []mark {
+	var out []mark
 	for _, m := range [...]mark{
 		{"Xid (", xid},
-		{"assigned to your NVIDIA device is invalid", barInvalid},
-		{"no space", noSpace},
+		{"PCI I/O region assigned to", barInvalid},
+		{"[mem size", noSpace},
 		{"failed with error", probeFailed},
 		{"initialized", noneInitialized},
 		{"RmInitAdapter failed", initFailed},
 		{"power cable", powerCable},
 		{"likely needs to be reset", resetNeeded},
 		{"firmware version:", nicFirmware},
-		{"available PCIe bandwidth", limited},
+		{"Gb/s available", limited},
 		{"invalid context", invalidContext},
 		{"disagrees about version of symbol", symbolMismatch},
 		{"Unknown symbol ", unknownSymbol},
 		{"could not insert", loadFailed},
 	} {
-		if strings.Contains(line, m.text) {
-			out = append(out, m.find)
+		if strings.Contains(line, m.text) && !slices.Contains(without, m.text) {
+			out = append(out, m)
 		}
 	}
 	return out
@@ -46,7 +45,7 @@ const addressPattern = `(?:[0-9A-Fa-f]{4,8}:)?[0-9A-Fa-f]{2,4}:[0-9A-Fa-f]{2}(?:
 var (
 	address       = regexp.MustCompile(`\b[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.[0-7])?\b`)
 	xidLine       = regexp.MustCompile(`NVRM: Xid \((?:PCI:)?(` + addressPattern + `)\):\s*([0-9]+)`)
-	barOf         = regexp.MustCompile(`BAR ?([0-9]+) is \S+ @ \S+ \((?:PCI:)?(` + addressPattern + `)\)`)
+	barOf         = regexp.MustCompile(`BAR ?([0-9]+) is \S+ @ \S+\s+\((?:PCI:)?(` + addressPattern + `)\)`)
 	noSpaceLine   = regexp.MustCompile(`(?:(` + addressPattern + `):\s+)?BAR ([0-9]+) \[mem size (0x[0-9A-Fa-f]+)[^\]]*\]: can't assign; no space`)
 	noSpaceOld    = regexp.MustCompile(`(?:(` + addressPattern + `):\s+)?BAR ([0-9]+): no space for \[mem size (0x[0-9A-Fa-f]+)`)
 	probeOld      = regexp.MustCompile(`nvidia: probe of (` + addressPattern + `) failed with error (-?[0-9]+)`)
@@ -82,7 +81,7 @@ func xid(line string) (Event, bool) {
 }
 
 func barInvalid(line string) (Event, bool) {
-	return Event{Code: GPUBARInvalid}, strings.Contains(line, "PCI I/O region")
+	return Event{Code: GPUBARInvalid}, strings.Contains(line, "your NVIDIA device")
 }
 
 func barLine(line string) (Event, bool) {

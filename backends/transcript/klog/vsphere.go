@@ -199,7 +199,7 @@ func vsphereAddress(s string) *string {
 
 var (
 	interruptBDF = regexp.MustCompile(`(?i)(?:BDF\s*=\s*|PCIPassthruChangeIntrSettings:\s*|VMKPCIPassthru:[^\n]*?)` + vsphereAddressPattern)
-	barListed    = regexp.MustCompile(`(?i)Device\s+` + vsphereAddressPattern + `\s+barIndex\s+([0-9]+)\s[^\n]*?\bsize\s+(0x[0-9A-Fa-f]+|[0-9]+)`)
+	barListed    = regexp.MustCompile(`(?i)Device\s+` + vsphereAddressPattern + `\s+barIndex\s+([0-9]+)\s.*?\bsize\s+(0x[0-9A-Fa-f]+|[0-9]+)`)
 )
 
 // interruptDevice is the virtual function that got no interrupt: a line beside the message names it.
@@ -216,18 +216,24 @@ func interruptDevice(text string) *string {
 
 // passthroughBARs reads the regions of the first device that the log lists.
 func passthroughBARs(text string) (device *string, bars []BAR) {
-	for line := range scan.AllLines(text) {
-		if !strings.Contains(line, "barIndex") {
+	const before, after, most = 48, 160, 4096
+	for from := 0; len(bars) < most; {
+		i := strings.Index(text[from:], "barIndex")
+		if i < 0 {
+			break
+		}
+		at := from + i
+		from = at + len("barIndex")
+		m := barListed.FindStringSubmatch(scan.Squeeze(text[max(0, at-before):min(len(text), at+after)]))
+		if m == nil {
 			continue
 		}
-		for _, m := range barListed.FindAllStringSubmatch(line, 16) {
-			address, index, size := vsphereAddress(m[1]), scan.Int(m[2]), scan.Int(m[3])
-			if address == nil || index == nil || size == nil || device != nil && *device != *address {
-				continue
-			}
-			device = address
-			bars = append(bars, BAR{*index, *size})
+		address, index, size := vsphereAddress(m[1]), scan.Int(m[2]), scan.Int(m[3])
+		if address == nil || index == nil || size == nil || device != nil && *device != *address {
+			continue
 		}
+		device = address
+		bars = append(bars, BAR{*index, *size})
 	}
 	return device, bars
 }

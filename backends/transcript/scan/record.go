@@ -10,11 +10,15 @@ type Record struct {
 	Head   string   // the line that opened it, empty when a label did
 	Tail   []string // text behind the last field up to a blank line: the rest of a wrapped value, or noise
 	values map[string]string
-	last   string
+	last   string // the label that a wrapped line would go on, "" behind a blank line
+	final  string // the label of the last field
 }
 
 // Value returns the value of a label, empty when the record does not have it.
 func (r *Record) Value(label string) string { return r.values[label] }
+
+// Ends tells whether the label is the last of the record: then Tail may be the rest of its value.
+func (r *Record) Ends(label string) bool { return r.final == label }
 
 // Has tells whether the record has the label, be it with an empty value.
 func (r *Record) Has(label string) bool {
@@ -105,7 +109,7 @@ func (r *Record) set(label, value string) {
 	if r.last != "" && len(r.Tail) > 0 {
 		r.values[r.last] = strings.TrimSpace(r.values[r.last] + " " + strings.Join(r.Tail, " "))
 	}
-	r.Tail, r.last = nil, ""
+	r.Tail, r.last, r.final = nil, "", label
 	if _, seen := r.values[label]; !seen {
 		r.values[label], r.last = value, label
 	}

@@ -76,6 +76,7 @@ type Pause struct {
 func PauseList(text string) Pauses {
 	r := Pauses{NICs: []Pause{}}
 	r.Envelope, text = scan.Begin("esxcli_network_nic_pauseparams_list", text)
+	text = scan.Unfold(text, nicStart)
 	titles := []string{"NIC", "Pause Params Supported", "Pause RX", "Pause TX", "Auto Negotiation",
 		"Auto Negotiation Resolution Avail", "RX Auto Negotiation Resolution", "TX Auto Negotiation Resolution"}
 	usual := scan.NewHeader(strings.Join(titles, "  "), len(titles), titles...)

@@ -40,6 +40,8 @@ func CfgList(text string) NICs { return table("esxcfg_nics", text) }
 var (
 	pciWord = regexp.MustCompile(`[0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]`)
 	macWord = regexp.MustCompile(`(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}`)
+	// nicStart is where a row begins on a text that came on one line.
+	nicStart = regexp.MustCompile(`\b(?:vmnic|vusb)[0-9]+\s`)
 	// gluedLink is the link state behind a driver name that fills its column.
 	gluedLink = regexp.MustCompile(`(?:Up|Down)$`)
 	nicName   = regexp.MustCompile(`^(?:vmnic|vusb|vmrdma|vmk)[0-9]+$`)
@@ -48,6 +50,7 @@ var (
 func table(tool, text string) NICs {
 	r := NICs{NICs: []NIC{}}
 	r.Envelope, text = scan.Begin(tool, text)
+	text = scan.Unfold(text, nicStart)
 	var header *scan.Header
 	var begun string // a row that is wrapped
 	flush := func() {

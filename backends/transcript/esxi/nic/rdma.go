@@ -38,6 +38,7 @@ func RDMAList(text string) RDMADevices {
 }
 
 var (
+	rdmaStart = regexp.MustCompile(`\bvmrdma[0-9]+\s`)
 	rdmaName  = regexp.MustCompile(`^vmrdma[0-9]+$`)
 	rdmaState = regexp.MustCompile(`(?i)^(?:active|inactive|down|up|disabled|init|initializing|armed|defer|nop|unknown)$`)
 	// rdmaSpeed takes "100 Gbps", "100Gbps", "40000 Mbps" and a bare number.
@@ -46,7 +47,7 @@ var (
 
 // eachDevice calls row for every line that begins with a vmrdma device, and tells whether the heading was seen.
 func eachDevice(text, title string, row func(line string)) (heading bool) {
-	for line := range scan.Lines(text) {
+	for line := range scan.Lines(scan.Unfold(text, rdmaStart)) {
 		line = strings.TrimLeft(line, " \t")
 		first, _, _ := strings.Cut(strings.ReplaceAll(line, "\t", " "), " ")
 		switch {
@@ -113,6 +114,7 @@ type Protocol struct {
 func ProtocolList(text string) Protocols {
 	r := Protocols{Devices: []Protocol{}}
 	r.Envelope, text = scan.Begin("esxcli_rdma_device_protocol_list", text)
+	text = scan.Unfold(text, rdmaStart)
 	titles := []string{"Device", "RoCE v1", "RoCE v2", "iWARP"}
 	header := scan.NewHeader(strings.Join(titles, "  "), len(titles), titles...)
 	heading := false

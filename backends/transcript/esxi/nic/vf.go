@@ -26,6 +26,8 @@ type VF struct {
 // CodeNotSRIOV is the error of VFList for a NIC without virtual functions.
 const CodeNotSRIOV = "not_sriov_nic"
 
+var vfStart = regexp.MustCompile(`\b[0-9]+\s+(?:true|false)\s`)
+
 var vfRow = regexp.MustCompile(`(?i)^([0-9]+)\s+(true|false|yes|no|enabled|disabled|n/a|-)?\s*((?:[0-9a-f]{4,8}:)?[0-9a-f]{2,3}:[0-9a-f]{2}[.:][0-9])(?:\s+(\S+))?`)
 
 // VFList reads "esxcli network sriovnic vf list". Older releases print the parts of the PCI address in decimal, newer
@@ -33,6 +35,7 @@ var vfRow = regexp.MustCompile(`(?i)^([0-9]+)\s+(true|false|yes|no|enabled|disab
 func VFList(text string) VFs {
 	r := VFs{VFs: []VF{}}
 	r.Envelope, text = scan.Begin("esxcli_network_sriovnic_vf_list", text)
+	text = scan.Unfold(text, vfStart)
 	heading := false
 	for line := range scan.Lines(text) {
 		line = strings.TrimLeft(line, " \t")

@@ -30,6 +30,7 @@ type VMKNIC struct {
 }
 
 var (
+	vmknicStart  = regexp.MustCompile(`\bvmk[0-9]+\s`)
 	vmknicHead   = regexp.MustCompile(`^vmk[0-9]+(?:\s|$)`)
 	vmknicFamily = regexp.MustCompile(`IPv[46](?:\s|$)`)
 	// vmknicTail follows the MAC: MTU, TSO MSS, enabled, the rest.
@@ -40,6 +41,7 @@ var (
 func VMKNICList(text string) VMKNICs {
 	r := VMKNICs{VMKNICs: []VMKNIC{}}
 	r.Envelope, text = scan.Begin("esxcfg_vmknic", text)
+	text = scan.Unfold(text, vmknicStart)
 	heading := false
 	begun := "" // a row that is wrapped
 	for line := range scan.Lines(text) {

@@ -1,0 +1,39 @@
+package scan
+
+import (
+	"regexp"
+	"strings"
+)
+
+// Unfold breaks lines on which several rows or messages stand behind one another: before every match of starts, and
+// around dash lines. In a text of one or two lines any such line is broken, in a longer one only those with two matches.
+func Unfold(text string, starts *regexp.Regexp) string {
+	const longest = 1 << 20
+	if len(text) > longest {
+		return text
+	}
+	few := 0
+	for line := range Lines(text) {
+		if line != "" {
+			few++
+		}
+	}
+	var b strings.Builder
+	broken := false
+	for line := range Lines(text) {
+		if few <= 2 || len(starts.FindAllStringIndex(line, 2)) > 1 {
+			whole := line
+			line = dashes.ReplaceAllStringFunc(line, func(run string) string { return "\n" + strings.TrimSpace(run) + "\n" })
+			line = starts.ReplaceAllString(line, "\n$0")
+			broken = broken || line != whole
+		}
+		b.WriteString(line)
+		b.WriteByte('\n')
+	}
+	if !broken {
+		return text
+	}
+	return b.String()
+}
+
+var dashes = regexp.MustCompile(`(?:^|[ \t])-{3,}(?:[ \t]+-{3,})*(?:[ \t]|$)`)
