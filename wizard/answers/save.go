@@ -96,7 +96,11 @@ func (s saver) node(v reflect.Value, path string) *yaml.Node {
 			n.Style = yaml.FlowStyle
 		}
 		for i := range v.Len() {
-			n.Content = append(n.Content, s.node(v.Index(i), path+"[]"))
+			p := path + "[]"
+			if i > 0 {
+				p = path + "[more]" // only the first of several is explained
+			}
+			n.Content = append(n.Content, s.node(v.Index(i), p))
 		}
 		return n
 	case reflect.String:

@@ -1,0 +1,256 @@
+package answers_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+func load(text string) (*answers.Answers, error) {
+	return answers.Load(strings.NewReader(text), "f.yaml")
+}
+
+func problems(t *testing.T, text string) answers.Problems {
+	t.Helper()
+	_, err := load(text)
+	var ps answers.Problems
+	if !errors.As(err, &ps) {
+		t.Fatalf("no problems in:\n%s\n%v", text, err)
+	}
+	return ps
+}
+
+func TestDefaultsAreThoseOfTheContract(t *testing.T) {
+	got, err := load("mode: pvrdma")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &answers.Answers{
+		APIVersion: "rdma-setup/v1", Mode: answers.PVRDMA,
+		Switch:    answers.Switch{Name: "RDMA-DVS", PortGroup: "RDMA-PG", Uplinks: 1, MTU: 9000},
+		PVRDMA:    answers.PVRDMAOpt{VMKNic: "vmk0", Protocol: "rocev2"},
+		QoS:       answers.QoS{Lossless: "none", Priority: 3, DSCP: 26, ECN: true},
+		SRIOV:     answers.SRIOVOpt{VFs: 8},
+		GPUDirect: answers.GPUOpt{NIC: "passthrough", MMIO: "kb", AllowP2P: true, RelaxACS: true},
+		ESXi:      answers.ESXi{User: "root", Port: 22},
+		Guest:     answers.Guest{Install: true, Persist: true},
+		Measure:   answers.Measure{Pairs: "ring", Bandwidth: true, Latency: true},
+		Run:       answers.Run{Parallel: 16, Reboot: answers.Reboot{MaxUnavailable: 1, Timeout: answers.Duration(30 * 60e9)}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(want, answers.Default(answers.PVRDMA)); diff != "" {
+		t.Errorf("Default differs from an empty file:\n%s", diff)
+	}
+	if s, err := load("mode: sriov"); err != nil || s.QoS.Lossless != "pfc" {
+		t.Errorf("sriov is lossless by pfc unless said otherwise: %+v %v", s, err)
+	}
+	if s, err := load("mode: sriov\nqos: {lossless: none}"); err != nil || s.QoS.Lossless != "none" {
+		t.Errorf("said otherwise: %+v %v", s, err)
+	}
+}
+
+func TestValuesAreNormalised(t *testing.T) {
+	a, err := load(`mode: gpudirect
+nic: {speed: 25GbE, device: vmnic2, macs: {esx-01: 0C-42-A1-00-00-01, esx-02: 0c42.a100.0002}}
+gpudirect: {mmio: 256, gpus: {a: [3D:00.0]}}
+run: {reboot: {timeout: 1h}}
+vms: [{name: a, ip: 10.1.1.1/24}]
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.NIC.Speed.Mbps() != 25000 || a.NIC.MACs["esx-01"] != "0c:42:a1:00:00:01" || a.NIC.MACs["esx-02"] != "0c:42:a1:00:00:02" {
+		t.Errorf("%+v", a.NIC)
+	}
+	if a.GPUDirect.MMIO.GB() != 256 || a.GPUDirect.GPUs["a"][0] != "0000:3d:00.0" || a.Run.Reboot.Limit().Hours() != 1 || a.VMs[0].Guest.Port != 22 {
+		t.Errorf("%+v %+v", a.GPUDirect, a.VMs)
+	}
+	for text, want := range map[string]int{"100G": 100000, "2500M": 2500, "2.5G": 2500, "100 Gbps": 100000, "": 0} {
+		var s answers.Speed
+		if err := s.UnmarshalText([]byte(text)); err != nil || s.Mbps() != want {
+			t.Errorf("speed %q: %d %v", text, s, err)
+		}
+	}
+	for _, text := range []string{"100", "fast", "0G", "9999999G", "1.5M", "-1G", "100T"} {
+		var s answers.Speed
+		if s.UnmarshalText([]byte(text)) == nil {
+			t.Errorf("speed %q is read as %d", text, s)
+		}
+	}
+}
+
+func TestEveryProblemIsNamedWithItsLine(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		line int
+		path string
+		what string // part of the problem
+		hint string // part of the hint
+	}{
+		"unknown key, near one":        {"mode: pvrdma\nnic:\n  sped: 100G", 3, "nic.sped", "unknown key", "speed"},
+		"unknown key of elsewhere":     {"mode: pvrdma\nvlan: 5", 2, "vlan", "unknown key", "switch.vlan"},
+		"unknown key, nothing near":    {"mode: pvrdma\nguest: {zzzzzz: 1}", 2, "guest.zzzzzz", "unknown key", "install, persist"},
+		"unknown mode":                 {"mode: pvrmda", 1, "mode", `"pvrmda" is not known`, "pvrdma"},
+		"mode missing":                 {"guest: {install: true}", 1, "mode", "missing", "pvrdma, sriov, gpudirect"},
+		"key twice":                    {"mode: pvrdma\nswitch: {mtu: 9000}\nswitch: {mtu: 1500}", 3, "switch", "twice, first in line 2", "one of the two"},
+		"map for text":                 {"mode: pvrdma\nvcenter: {url: {a: b}}", 2, "vcenter.url", "keys and values", ""},
+		"list for map":                 {"mode: pvrdma\nswitch: [1]", 2, "switch", "a list", "key: value"},
+		"text for list":                {"mode: pvrdma\nhosts: {names: esx-01}", 2, "hosts.names", `not "esx-01"`, "list"},
+		"text for number":              {"mode: pvrdma\nswitch: {mtu: '9000'}", 2, "switch.mtu", "whole number", "without quotes"},
+		"fraction":                     {"mode: pvrdma\nswitch: {mtu: 1.5}", 2, "switch.mtu", "whole number", ""},
+		"yes":                          {"mode: pvrdma\nguest: {install: yes}", 2, "guest.install", "true or false", ""},
+		"bare true as a name":          {"mode: pvrdma\nswitch: {name: true}", 2, "switch.name", "want text", "quotes"},
+		"MTU":                          {"mode: pvrdma\nswitch: {mtu: 1000}", 2, "switch.mtu", "not between 1280 and 9190", ""},
+		"VLAN":                         {"mode: pvrdma\nswitch: {vlan: 4095}", 2, "switch.vlan", "not between 0 and 4094", ""},
+		"vmknic in quotes":             {`mode: pvrdma` + "\n" + `pvrdma: {vmknic: '"vmk0"'}`, 2, "pvrdma.vmknic", "no vmknic", "write vmk0"},
+		"vmko (guide 000)":             {"mode: pvrdma\npvrdma: {vmknic: vmko}", 2, "pvrdma.vmknic", "no vmknic", "digit zero"},
+		"speed":                        {"mode: pvrdma\nnic: {speed: 100}", 2, "nic.speed", `"100" is no link speed`, "100G"},
+		"MAC":                          {"mode: pvrdma\nnic: {macs: {h: zz}}", 2, "nic.macs{h}", "no MAC", "hexadecimal"},
+		"MAC of two hosts":             {"mode: pvrdma\nnic:\n  macs:\n    a: 0c:42:a1:00:00:01\n    b: 0c:42:a1:00:00:01", 5, "nic.macs{b}", "that of", ""},
+		"device":                       {"mode: pvrdma\nnic: {device: eth0}", 2, "nic.device", "no device", "vmnic2"},
+		"host twice":                   {"mode: pvrdma\nhosts: {names: [a, b, a]}", 2, "hosts.names[2]", "twice", ""},
+		"http":                         {"mode: pvrdma\nvcenter: {url: http://vc/sdk}", 2, "vcenter.url", "not https", ""},
+		"no URL":                       {"mode: pvrdma\nvcenter: {url: vcenter}", 2, "vcenter.url", "no URL", "https://"},
+		"thumbprint":                   {"mode: pvrdma\nvcenter: {thumbprint: 12:34}", 2, "vcenter.thumbprint", "no thumbprint", "hexadecimal"},
+		"IP without prefix":            {"mode: pvrdma\nvms: [{name: a, ip: 10.0.0.1}]", 2, "vms[0].ip", "cannot be read", "192.168.50.11/24"},
+		"subnet as address":            {"mode: pvrdma\nvms: [{name: a, ip: 10.0.0.0/24}]", 2, "vms[0].ip", "subnet itself", ""},
+		"broadcast":                    {"mode: pvrdma\nvms: [{name: a, ip: 10.0.0.255/24}]", 2, "vms[0].ip", "broadcast", ""},
+		"loopback":                     {"mode: pvrdma\nvms: [{name: a, ip: 127.0.0.1/8}]", 2, "vms[0].ip", "no address of a machine", ""},
+		"IPv6":                         {"mode: pvrdma\nvms: [{name: a, ip: 'fd00::1/64'}]", 2, "vms[0].ip", "no IPv4", ""},
+		"IP twice":                     {"mode: pvrdma\nvms:\n- {name: a, ip: 10.0.0.1/24}\n- {name: b, ip: 10.0.0.1/24}", 4, "vms[1].ip", "that of vms[0]", ""},
+		"VM twice":                     {"mode: pvrdma\nvms:\n- {name: a, ip: 10.0.0.1/24}\n- {name: a, ip: 10.0.0.2/24}", 4, "vms[1].name", "twice", ""},
+		"VM without name":              {"mode: pvrdma\nvms:\n- {ip: 10.0.0.1/24}", 3, "vms[0].name", "missing", ""},
+		"VM without address":           {"mode: pvrdma\nvms:\n- {name: a}", 3, "vms[0].ip", "missing", ""},
+		"ip and adapters":              {"mode: pvrdma\nvms:\n- {name: a, ip: 10.0.0.1/24, adapters: [{ip: 10.0.1.1/24}]}", 3, "vms[0].adapters", "beside ip", ""},
+		"adapters in one port group":   {"mode: pvrdma\nvms:\n- {name: a, adapters: [{ip: 10.0.0.1/24}, {ip: 10.0.1.1/24}]}", 3, "vms[0].adapters[1].portgroup", "adapters[0] too", ""},
+		"adapters in one subnet (002)": {"mode: pvrdma\nvms:\n- {name: a, adapters: [{ip: 10.0.0.1/24}, {ip: 10.0.0.2/24, portgroup: p}]}", 3, "vms[0].adapters[1].ip", "subnet of adapters[0]", ""},
+		"SSH address is the RDMA one":  {"mode: pvrdma\nvms:\n- {name: a, ip: 10.0.0.1/24, guest: {address: 10.0.0.1}}", 3, "vms[0].ip", "own address for SSH", ""},
+		"address that is an option":    {"mode: pvrdma\nvms:\n- {name: a, ip: 10.0.0.1/24, guest: {address: -oProxyCommand=x}}", 3, "vms[0].guest.address", "no address", ""},
+		"user with host":               {"mode: pvrdma\nvms:\n- {name: a, ip: 10.0.0.1/24, guest: {user: u@h}}", 3, "vms[0].guest.user", "no user", ""},
+		"port":                         {"mode: pvrdma\nesxi: {port: 70000}", 2, "esxi.port", "not between 1 and 65535", ""},
+		"ESXi address":                 {"mode: pvrdma\nesxi: {addresses: {h: 'a b'}}", 2, "esxi.addresses{h}", "no address", "10.0.0.1:22"},
+		"VFs":                          {"mode: sriov\nsriov: {vfs: 128}", 2, "sriov.vfs", "not between 1 and 127", ""},
+		"component":                    {"mode: sriov\nsriov: {components: [mft.zip]}", 2, "sriov.components[0]", "no datastore path", "/vmfs/volumes"},
+		"DSCP of another priority":     {"mode: sriov\nqos: {dscp: 32}", 2, "qos.dscp", "priority 4", "24 to 31"},
+		"MMIO":                         {"mode: gpudirect\ngpudirect: {mmio: 100}", 2, "gpudirect.mmio", "power of two", "256"},
+		"GPU of an unknown VM":         {"mode: gpudirect\ngpudirect: {gpus: {x: ['3d:00.0']}}", 2, "gpudirect.gpus{x}", "not among vms", ""},
+		"PCI address":                  {"mode: gpudirect\ngpudirect: {gpus: {x: [zz]}}\nvms: [{name: x, ip: 10.0.0.1/24}]", 2, "gpudirect.gpus{x}[0]", "no PCI address", "0000:3d:00.0"},
+		"time-out":                     {"mode: pvrdma\nrun: {reboot: {timeout: 1s}}", 2, "run.reboot.timeout", "not between 1m and 24h", ""},
+		"no time":                      {"mode: pvrdma\nrun: {reboot: {timeout: soon}}", 2, "run.reboot.timeout", "no duration", "30m"},
+		"switch name too long":         {"mode: pvrdma\nswitch: {name: " + strings.Repeat("x", 81) + "}", 2, "switch.name", "too long", "80"},
+		"newer file":                   {"apiVersion: rdma-setup/v2\nmode: pvrdma", 1, "apiVersion", "reads rdma-setup/v1", "newer"},
+		"other file":                   {"apiVersion: v1\nmode: pvrdma", 1, "apiVersion", "reads rdma-setup/v1", "write apiVersion"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ps := problems(t, c.text)
+			if len(ps) != 1 {
+				t.Fatalf("%d problems:\n%v", len(ps), ps)
+			}
+			p := ps[0]
+			if p.Line != c.line || p.Path != c.path || !strings.Contains(p.What, c.what) || !strings.Contains(p.Hint, c.hint) || p.File != "f.yaml" {
+				t.Errorf("%+v", p)
+			}
+		})
+	}
+}
+
+func TestAllProblemsComeAtOnceInTheOrderOfTheFile(t *testing.T) {
+	ps := problems(t, "mode: pvrmda\nnic: {sped: 1, speed: fast}\nswitch:\n  mtu: 1\n  nmae: x\nvms:\n- {name: a, ip: x}\n- {nam: b}\n")
+	last, paths := 0, []string{}
+	for _, p := range ps {
+		if p.Line < last {
+			t.Errorf("line %d after %d", p.Line, last)
+		}
+		last = p.Line
+		paths = append(paths, p.Path)
+	}
+	want := []string{"mode", "nic.sped", "nic.speed", "switch.mtu", "switch.nmae", "vms[0].ip", "vms[1].name", "vms[1].ip", "vms[1].nam"}
+	if diff := cmp.Diff(want, paths); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWhatIsNoPlainYAML(t *testing.T) {
+	for name, c := range map[string]struct{ text, what string }{
+		"nothing":          {"", "is empty"},
+		"only a comment":   {"# hello\n", "is empty"},
+		"a list":           {"- a\n- b\n", "key: value"},
+		"text":             {"hello", "key: value"},
+		"two documents":    {"mode: pvrdma\n---\nmode: sriov\n", "more than one document"},
+		"tab":              {"mode: pvrdma\nswitch:\n\tmtu: 9000\n", "tab"},
+		"anchor":           {"mode: pvrdma\nnic: &a {speed: 100G}\n", "anchors"},
+		"alias bomb":       {"a: &a [x,x]\nb: &b [*a,*a]\nc: &c [*b,*b]\nmode: pvrdma\n", "anchors"},
+		"tag":              {"mode: !!python/object pvrdma\n", "tags"},
+		"broken":           {"mode: [pvrdma\n", "no YAML"},
+		"colon in a value": {"mode: pvrdma\nswitch: {name: a}\n  x: y: z\n", "no YAML"},
+		"too large":        {"# " + strings.Repeat("x", 5<<20), "larger than"},
+		"binary":           {"\x00\x01\x02", "no YAML"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if ps := problems(t, c.text); !strings.Contains(ps[0].What+ps[0].Hint, c.what) {
+				t.Errorf("%v", ps)
+			}
+		})
+	}
+}
+
+func TestHarmlessSpellings(t *testing.T) {
+	for name, text := range map[string]string{
+		"byte order mark": "\xef\xbb\xbfmode: pvrdma\nswitch: {mtu: 4200}\n",
+		"CRLF":            "mode: pvrdma\r\nswitch:\r\n  mtu: 4200\r\n",
+		"document marks":  "---\nmode: pvrdma\nswitch: {mtu: 4200}\n...\n",
+		"null sections":   "mode: pvrdma\nswitch: {mtu: 4200, name: }\nnic:\nvms: ~\n",
+		"JSON":            `{"mode": "pvrdma", "switch": {"mtu": 4200}}`,
+	} {
+		if a, err := load(text); err != nil || a.Switch.MTU != 4200 || a.Switch.Name != "RDMA-DVS" {
+			t.Errorf("%s: %+v %v", name, a, err)
+		}
+	}
+}
+
+func TestSecretsAreRefusedAndNeverRepeated(t *testing.T) {
+	for name, text := range map[string]string{
+		"password":      "mode: pvrdma\nvcenter: {password: hunter2}",
+		"deep":          "mode: pvrdma\nvms: [{name: a, ip: 10.0.0.1/24, guest: {sudo_password: hunter2}}]",
+		"token":         "mode: pvrdma\nvcenter: {api_token: hunter2}",
+		"private key":   "mode: pvrdma\nesxi:\n  user: |\n    -----BEGIN OPENSSH PRIVATE KEY-----\n    hunter2\n",
+		"key name":      "mode: pvrdma\nesxi: {private-key: hunter2}",
+		"URL":           "mode: pvrdma\nvcenter: {url: 'https://root:hunter2@vc/sdk'}",
+		"URL elsewhere": "mode: pvrdma\nswitch: {name: 'https://root:hunter2@vc'}",
+		"URL as number": "mode: pvrdma\nswitch: {mtu: 'ssh://root:hunter2@vc'}",
+		"URL as speed":  "mode: pvrdma\nnic: {speed: 'ssh://root:hunter2@vc'}",
+		"as a key":      "mode: pvrdma\nnic: {macs: {'https://a:hunter2@b': '0c:42:a1:00:00:01'}}",
+		"under a list":  "mode: pvrdma\nsecrets: [hunter2]",
+	} {
+		ps := problems(t, text)
+		if all := ps.Error(); strings.Contains(all, "hunter2") {
+			t.Errorf("%s: repeated: %s", name, all)
+		}
+		found := false
+		for _, p := range ps {
+			found = found || strings.Contains(p.What, "secret") || strings.Contains(p.What, "holds a") || strings.Contains(p.What, "password")
+		}
+		if !found {
+			t.Errorf("%s: %v", name, ps)
+		}
+	}
+}
+
+func TestNetworksSpellOutTheShortForm(t *testing.T) {
+	a, err := load("mode: pvrdma\nvms:\n- {name: a, ip: 10.0.0.1/24}\n- {name: b, adapters: [{ip: 10.0.0.2/24}, {ip: 10.0.1.2/24, portgroup: P2}]}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := a.Networks(a.VMs[0]); len(n) != 1 || n[0].PortGroup != "RDMA-PG" || n[0].IP.String() != "10.0.0.1/24" {
+		t.Errorf("%+v", n)
+	}
+	if diff := cmp.Diff([]string{"RDMA-PG", "P2"}, a.PortGroups()); diff != "" {
+		t.Error(diff)
+	}
+}
