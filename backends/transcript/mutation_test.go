@@ -2,18 +2,19 @@ package transcript_test
 
 import (
 	"encoding/json"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
 )
 
 // mutations change how a text looks and not what it says: the terminals, editors and mail programs of the world.
 var mutations = []struct {
 	name   string
 	mutate func(string) string
-	except string // tools for which the change does say something else
+	except string // tools and fixtures for which the change does say something else
 }{
 	{"CRLF", func(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") }, ""},
 	{"no newline at the end", func(s string) string { return strings.TrimRight(s, "\n") }, ""},
@@ -40,6 +41,10 @@ var mutations = []struct {
 	{"terminal of 72 columns", each(wrap(72)), ""},
 	{"terminal of 80 columns", each(wrap(80)), ""},
 	{"terminal of 100 columns", each(wrap(100)), ""},
+	{"one long line", oneLine, "lspci nvidia_smi nvidia_smi_q nvidia_smi_topo mlnx_qos ib_write_bw/no-heading ib_read_lat/fault-version " +
+		"ibv_devinfo/list lsmod/proc"},
+	{"lines swapped for paragraphs", each(func(l string) string { return "\n\n" + l + "\n" }), ""},
+	{"quoted in a mail", each(func(l string) string { return "> " + l }), ""},
 }
 
 // line ends a text with a newline.
@@ -53,6 +58,15 @@ func each(change func(string) string) func(string) string {
 		}
 		return strings.Join(lines, "\n") + "\n"
 	}
+}
+
+// oneLine joins all lines but prompts.
+func oneLine(s string) string {
+	var words []string
+	for l := range scan.Lines(scan.Clean(s)) {
+		words = append(words, strings.Fields(l)...)
+	}
+	return strings.Join(words, " ")
 }
 
 // wideGaps replaces every run of blanks and tabs inside a line that is two or more columns wide.
@@ -97,24 +111,18 @@ func wrap(width int) func(string) string {
 
 // TestMutations reads every fixture as it is and changed: the value must be the same.
 func TestMutations(t *testing.T) {
-	dirs := []string{"testdata"}
-	if dir := os.Getenv("RDMA_SETUP_TRANSCRIPTS"); dir != "" {
-		dirs = append(dirs, dir)
-	}
-	for _, dir := range dirs {
-		for _, f := range fixtures(t, dir) {
-			want := withoutTexts(t, parse(t, f.tool, f.text))
-			for _, m := range mutations {
-				if strings.Contains(" "+m.except+" ", " "+f.tool+" ") {
-					continue
-				}
-				t.Run(f.name+"/"+m.name, func(t *testing.T) {
-					got := withoutTexts(t, parse(t, f.tool, m.mutate(f.text)))
-					if diff := cmp.Diff(want, got); diff != "" {
-						t.Errorf("(-as it is +changed)\n%s\n%s", diff, m.mutate(f.text))
-					}
-				})
+	for _, f := range fixtures(t, "testdata") {
+		want := withoutTexts(t, parse(t, f.tool, f.text))
+		for _, m := range mutations {
+			if except := " " + m.except + " "; strings.Contains(except, " "+f.tool+" ") || strings.Contains(except, " "+f.name+" ") {
+				continue
 			}
+			t.Run(f.name+"/"+m.name, func(t *testing.T) {
+				got := withoutTexts(t, parse(t, f.tool, m.mutate(f.text)))
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("(-as it is +changed)\n%s\n%s", diff, m.mutate(f.text))
+				}
+			})
 		}
 	}
 }

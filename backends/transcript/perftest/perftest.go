@@ -119,29 +119,57 @@ func newParser(tool, text string, k kind) *parser {
 
 func (p *parser) run() {
 	for line := range scan.AllLines(p.text) {
-		line = scan.TrimIndent(line)
-		if line != "" && (line[0] == '>' || line[0] == '\\') { // quoted in a mail, escaped in Markdown
-			line = strings.TrimLeft(line, " \t>\\")
-		}
-		if len(line) < 3 { // nothing shorter means anything
-			continue
-		}
-		if c := line[0]; c >= '0' && c <= '9' && p.gidOpen == "" && p.table.numbers(line) {
-			// An error text may be glued to the last number of the row.
-			if tail := p.table.tail; tail != "" {
-				p.words(tail)
+		if len(line) > 300 {
+			for part := range strings.SplitSeq(unfold(line), "\n") {
+				p.line(part)
 			}
 			continue
 		}
-		if scan.IsFence(line) || line[0] != '#' && scan.IsPrompt(line) || isOption(line) {
-			continue
-		}
-		p.words(line)
+		p.line(line)
 	}
 	p.table.finish()
 	p.cause.report(&p.envelope)
 	p.understood = p.understood || p.table.seen() || len(p.envelope.Warnings) > 0
 	p.envelope.NotUnderstood(p.understood, p.text)
+}
+
+// unfold breaks a text that came as one line before the parts that begin a line.
+func unfold(line string) string {
+	line = strings.ReplaceAll(line, "is not max. ", "is not max.\n")
+	for _, mark := range []string{" ---", " local address:", " remote address:", " GID:", " #bytes", " Dual-port ", " Couldn't ", " Failed ", " Unable ",
+		" Completion with error", " Conflicting CPU", " WARNING:", " ethernet_read_keys"} {
+		line = strings.ReplaceAll(line, mark, "\n"+mark[1:])
+	}
+	var b strings.Builder
+	for part := range strings.SplitSeq(line, "\n") {
+		if rest := strings.TrimLeft(part, "-"); len(part)-len(rest) >= 3 { // nor does anything stand behind the dashes
+			part = part[:len(part)-len(rest)] + "\n" + rest
+		}
+		b.WriteString(part)
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+func (p *parser) line(line string) {
+	line = strings.TrimRight(scan.TrimIndent(line), " \t")
+	if line != "" && (line[0] == '>' || line[0] == '\\') { // quoted in a mail, escaped in Markdown
+		line = strings.TrimLeft(line, " \t>\\")
+	}
+	if len(line) < 3 { // nothing shorter means anything
+		return
+	}
+	if c := line[0]; c >= '0' && c <= '9' && p.gidOpen == "" && p.table.numbers(line) {
+		// An error text may be glued to the last number of the row.
+		if tail := p.table.tail; tail != "" {
+			p.words(tail)
+		}
+		return
+	}
+	if scan.IsFence(line) || line[0] != '#' && scan.IsPrompt(line) || isOption(line) {
+		return
+	}
+	p.words(line)
 }
 
 // words reads a line that is no row of numbers.
@@ -155,8 +183,12 @@ func (p *parser) words(line string) {
 	}
 	lower := strings.ToLower(line)
 	if p.table.heading(lower) {
-		if i := strings.LastIndexAny(line, "])"); i >= 0 && i+1 < len(line) {
-			p.table.numbers(strings.TrimLeft(line[i+1:], " \t"))
+		rest := line[strings.LastIndexByte(line, ']')+1:]
+		if _, behind, ok := strings.Cut(rest, "average"); ok { // "tps average" has no unit
+			rest = behind
+		}
+		if rest = scan.TrimIndent(rest); rest != line {
+			p.table.numbers(rest)
 		}
 		return
 	}

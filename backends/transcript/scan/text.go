@@ -140,8 +140,8 @@ func skipEscape(s string, i int) int {
 	return i
 }
 
-// AllLines yields the lines of a clean text without trailing blanks, each at most 64 KiB long. It yields every line,
-// also those that Lines leaves out.
+// AllLines yields the lines of a clean text without trailing blanks and without the "> " of a quoted mail, each at most
+// 64 KiB long. It yields every line, also those that Lines leaves out.
 func AllLines(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for len(text) > 0 {
@@ -153,6 +153,9 @@ func AllLines(text string) iter.Seq[string] {
 			}
 			if len(line) > maxLine {
 				line = line[:maxLine]
+			}
+			for len(line) > 1 && line[0] == '>' && isBlank(line[1]) {
+				line = line[2:]
 			}
 			for len(line) > 0 && isBlank(line[len(line)-1]) {
 				line = line[:len(line)-1]

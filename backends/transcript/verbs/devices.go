@@ -33,7 +33,6 @@ func Devices(text string) DevicesResult {
 		}
 		if strings.Contains(lower, "node guid") {
 			understood, before = true, ""
-			continue
 		}
 		if scan.IsRule(line) {
 			before = ""

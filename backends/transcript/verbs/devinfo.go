@@ -108,7 +108,7 @@ func (r *DevInfoResult) messages(text string) (opened string) {
 		lower := strings.ToLower(line)
 		switch {
 		case strings.Contains(lower, "failed to open device"):
-			if r.OpenFailures++; opened == "" {
+			if r.OpenFailures += strings.Count(lower, "failed to open device"); opened == "" {
 				opened = line
 			}
 		case saysNoDevices(lower):

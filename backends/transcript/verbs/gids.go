@@ -39,7 +39,10 @@ func GIDs(text string) GIDsResult {
 		}
 		if len(words) >= 4 && strings.EqualFold(words[1], "port") && strings.EqualFold(words[2], "index") {
 			understood = true
-			continue
+			for len(words) > 0 && rowAt(words) == nil && !strings.HasPrefix(words[0], "n_gids_found") {
+				words = words[1:]
+			}
+			line = strings.Join(words, " ")
 		}
 		if n, ok := scan.After(line, "n_gids_found="); ok {
 			r.CountReported, understood = scan.LeadingInt(n), true
