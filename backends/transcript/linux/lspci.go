@@ -349,10 +349,12 @@ func (p *pciParser) link(line, value string, capability bool) {
 		width = scan.LeadingInt(s)
 	}
 	l := p.openLink(capability)
-	if capability {
-		l.CapSpeedGTs, l.CapWidth = speed, width
+	if capability { // a second capability of the device does not count
+		set(&l.CapSpeedGTs, speed)
+		set(&l.CapWidth, width)
 	} else {
-		l.StaSpeedGTs, l.StaWidth = speed, width
+		set(&l.StaSpeedGTs, speed)
+		set(&l.StaWidth, width)
 	}
 }
 

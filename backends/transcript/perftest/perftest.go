@@ -205,7 +205,7 @@ func (p *parser) words(line string) {
 		p.cause.line(joined, strings.ToLower(joined))
 	}
 	p.before = ""
-	if len(line) >= 40 && len(line) < 512 {
+	if len(line) >= 40 && len(line) < 512 && containsAny(lower, "fail", "unable", "couldn't", "inline", "peak", "conflicting", "event", "error") {
 		p.before = line
 	}
 }
