@@ -142,7 +142,7 @@ func newVM(s *State, i, total int, now time.Time) *VM {
 			RDMAAddr: rdmaAddr(i, total),
 		},
 	}
-	v.Adapters = []*Adapter{{Key: 4000, Type: Vmxnet3, Label: "Network adapter 1", MAC: vmMAC(i, 0),
+	v.Adapters = []*Adapter{{Key: 4000, Type: Vmxnet3, Label: "Network adapter 1", MAC: MAC(i, 0),
 		PortGroup: "VM Network", Connected: true, Start: true, Slot: 192}}
 	return v
 }
@@ -170,7 +170,7 @@ func (v *VM) bootNICs() []GuestNIC {
 	return nics
 }
 
-// AdapterSlots are the PCI slot numbers that the adapters of a VM get, in order; the guest names them after it.
+// adapterSlots are the PCI slot numbers that the adapters of a VM get, in order; the guest names them after it.
 var adapterSlots = [...]int{192, 224, 256, 161, 193, 225, 257, 162, 194, 226}
 
 // NextSlot is the PCI slot number of the next adapter of a VM.
@@ -183,8 +183,8 @@ func (v *VM) NextSlot() int {
 	return 1184 + 32*len(v.Adapters)
 }
 
-// VMMAC is the generated MAC of the nth adapter of the VM with that index.
-func vmMAC(vm, n int) string {
+// MAC is the generated address of the nth adapter of the VM with that index.
+func MAC(vm, n int) string {
 	return fmt.Sprintf("00:50:56:%02x:%02x:%02x", 0x80+n%0x40, vm>>8&0xff, vm&0xff)
 }
 

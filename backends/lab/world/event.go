@@ -14,6 +14,8 @@ const (
 	HostModule      = "host.module"      // parameters of a kernel module were set; Detail "MODULE PARAMETERS"
 	HostNetwork     = "host.network"     // links, switches or vmknics changed
 	HostMaintenance = "host.maintenance" // Detail "true" or "false"
+	HostClock       = "host.clock"       // NTP servers changed
+	HostVMs         = "host.vms"         // VMs came or went
 	HostDown        = "host.down"        // it stopped answering; Detail the reason
 	HostUp          = "host.up"          // it answers again
 	VMPower         = "vm.power"         // Detail "on" or "off"

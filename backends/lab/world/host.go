@@ -66,6 +66,7 @@ type PNIC struct {
 	MTU           int
 	NUMA          int
 	MaxVFs        int
+	ActiveVFs     int   // VFs that exist
 	RDMA          *RDMA // nil without an RDMA device
 	RxPause       bool
 	TxPause       bool

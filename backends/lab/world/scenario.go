@@ -97,7 +97,7 @@ func done(s *State) {
 	for _, v := range s.VMs {
 		v.Locked, v.Reserved = true, v.MemoryMB
 		v.Guest.Preset = "pvrdma"
-		v.Adapters = append(v.Adapters, &Adapter{Key: 4001, Type: PVRDMA, Label: "Network adapter 2", MAC: vmMAC(v.Index, 1),
+		v.Adapters = append(v.Adapters, &Adapter{Key: 4001, Type: PVRDMA, Label: "Network adapter 2", MAC: MAC(v.Index, 1),
 			DVS: d.Name, PortGroup: pg.Name, Protocol: "rocev2", Connected: true, Start: true, Slot: v.NextSlot()})
 	}
 }

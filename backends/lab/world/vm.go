@@ -164,3 +164,30 @@ func (s *State) SwitchOf(host, pnic string) string {
 	}
 	return ""
 }
+
+// UplinkGroup is the switch's own port group for uplinks; nil when it has none yet.
+func (d *DVS) UplinkGroup() *PortGroup {
+	return find(d.PortGroups, func(p *PortGroup) bool { return p.Uplink })
+}
+
+// Connected lists the VMs and vmkernel adapters ("esx-01/vmk1") that are connected to a port group, or with "" to any
+// of the switch.
+func (s *State) Connected(d *DVS, group string) []string {
+	var list []string
+	for _, v := range s.VMs {
+		for _, a := range v.Adapters {
+			if a.DVS == d.Name && (group == "" || a.PortGroup == group) {
+				list = append(list, v.Name)
+				break
+			}
+		}
+	}
+	for _, h := range s.Hosts {
+		for _, k := range h.VMKs {
+			if k.DVS == d.Name && (group == "" || k.PortGroup == group) {
+				list = append(list, h.Name+"/"+k.Device)
+			}
+		}
+	}
+	return list
+}

@@ -14,6 +14,14 @@ type State struct {
 	Hosts      []*Host
 	VMs        []*VM
 	Switches   []*DVS
+
+	ids int
+}
+
+// NextID hands out the numbers in the references of new switches and port groups.
+func (s *State) NextID() int {
+	s.ids++
+	return 20 + s.ids
 }
 
 // Timing is how long things take in the lab.

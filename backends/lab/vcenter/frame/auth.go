@@ -143,7 +143,7 @@ func (f *Frame) admit(ctx *simulator.Context, m *simulator.Method) error {
 	case "LoginByToken", "LoginExtensionByCertificate", "ImpersonateUser":
 		return Refuse(&types.NotSupported{})
 	}
-	if id := privilegeFor(m); id != "" {
+	if id := Privilege(m.Name, m.This); id != "" {
 		return f.Need(ctx, id, m.This)
 	}
 	return nil

@@ -157,3 +157,8 @@ func (f *Frame) Target(ref types.ManagedObjectReference) world.Target {
 func refText(ref types.ManagedObjectReference) string {
 	return fmt.Sprintf("vim.%s:%s", ref.Type, ref.Value)
 }
+
+// Remove takes an object out of the inventory.
+func (f *Frame) Remove(ref types.ManagedObjectReference) {
+	f.Reg.Remove(&simulator.Context{Map: f.Reg}, ref)
+}

@@ -1,6 +1,6 @@
 package frame
 
-import "github.com/vmware/govmomi/simulator"
+import "github.com/vmware/govmomi/vim25/types"
 
 // privileges says what a method needs on the object that it is called on. What depends on the arguments is asked for
 // by the method itself. Source: the "Required Privileges" of the vSphere Web Services API reference.
@@ -47,12 +47,16 @@ var byType = map[string]string{
 	"Rename_Task DistributedVirtualPortgroup":     "DVPortgroup.Modify",
 }
 
-func privilegeFor(m *simulator.Method) string {
-	if id, ok := privileges[m.Name]; ok {
+// Privilege is what a method needs on an object; "" when anybody who has logged in may call it.
+func Privilege(method string, this types.ManagedObjectReference) string {
+	if id, ok := privileges[method]; ok {
 		return id
 	}
-	if m.Name == "UpdateOptions" && m.This.Value != "VpxSettings" {
+	switch {
+	case method == "UpdateOptions" && this.Value == "VpxSettings":
+		return "Global.Settings"
+	case method == "UpdateOptions":
 		return "Host.Config.AdvancedConfig"
 	}
-	return byType[m.Name+" "+m.This.Type]
+	return byType[method+" "+this.Type]
 }

@@ -1,0 +1,119 @@
+package vcenter
+
+import (
+	"strings"
+	"time"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/model"
+)
+
+// collector adds to the simulator's property collector what it lacks.
+type collector struct {
+	f     *frame.Frame
+	front *front
+}
+
+// WaitForUpdatesEx ends when the client has gone or the lab closes, too.
+func (m collector) WaitForUpdatesEx(ctx *simulator.Context, req *types.WaitForUpdatesEx) soap.HasFault {
+	pc, ok := ctx.Session.Get(req.This).(*simulator.PropertyCollector)
+	if !ok {
+		return frame.Answer(nil, frame.Gone(req.This))
+	}
+	gone, done := m.front.gone(req.This), make(chan struct{})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-done:
+			return
+		case <-gone:
+		case <-m.front.closing:
+		}
+		// The wait may not have begun yet: ask until it ends.
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			pc.CancelWaitForUpdates(&types.CancelWaitForUpdates{This: req.This})
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	answer := pc.WaitForUpdatesEx(ctx, req)
+	close(done)
+	<-ended
+	return answer
+}
+
+// CancelRetrievePropertiesEx ends a paged read early.
+func (m collector) CancelRetrievePropertiesEx(_ *simulator.Context, _ *types.CancelRetrievePropertiesEx) soap.HasFault {
+	return frame.Answer(types.CancelRetrievePropertiesExResponse{}, nil)
+}
+
+// views makes views while the inventory stands still.
+type views struct {
+	f    *frame.Frame
+	tree *model.Tree
+}
+
+// CreateContainerView implements ViewManager.
+func (m views) CreateContainerView(ctx *simulator.Context, req *types.CreateContainerView) (answer soap.HasFault) {
+	m.tree.Still(func() { answer = m.f.Reg.ViewManager().CreateContainerView(ctx, req) })
+	return answer
+}
+
+// search finds objects by path. The rest of SearchIndex is the simulator's.
+type search struct{ f *frame.Frame }
+
+// FindByInventoryPath finds an entity by its path, /DC/vm/vm-01 with or without the first slash.
+func (m search) FindByInventoryPath(_ *simulator.Context, req *types.FindByInventoryPath) soap.HasFault {
+	at := &model.Root
+	for _, name := range split(req.InventoryPath) {
+		if at = m.child(*at, name); at == nil {
+			break
+		}
+	}
+	return frame.Answer(types.FindByInventoryPathResponse{Returnval: at}, nil)
+}
+
+// FindChild finds a child of an entity by name.
+func (m search) FindChild(_ *simulator.Context, req *types.FindChild) soap.HasFault {
+	if m.f.Reg.Get(req.Entity) == nil {
+		return frame.Answer(nil, frame.Gone(req.Entity))
+	}
+	return frame.Answer(types.FindChildResponse{Returnval: m.child(req.Entity, req.Name)}, nil)
+}
+
+func (m search) child(parent types.ManagedObjectReference, name string) *types.ManagedObjectReference {
+	var children []types.ManagedObjectReference
+	m.f.Read(parent, func(obj mo.Reference) {
+		switch o := obj.(type) {
+		case *mo.Datacenter:
+			children = []types.ManagedObjectReference{o.VmFolder, o.HostFolder, o.DatastoreFolder, o.NetworkFolder}
+		case *mo.Folder:
+			children = o.ChildEntity
+		case *mo.ClusterComputeResource:
+			children = append(append(children, o.Host...), *o.ResourcePool)
+		case *mo.ResourcePool:
+			children = append(append(children, o.ResourcePool...), o.Vm...)
+		}
+	})
+	for _, c := range children {
+		if m.f.Name(c) == name {
+			return &c
+		}
+	}
+	return nil
+}
+
+func split(path string) []string {
+	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
+}

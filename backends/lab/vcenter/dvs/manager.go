@@ -1,0 +1,185 @@
+package dvs
+
+import (
+	"slices"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/model"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// versions are the DVS versions of a vCenter 8.0 U3, oldest first.
+var versions = []string{"6.6.0", "7.0.0", "7.0.2", "7.0.3", "8.0.0", "8.0.3"}
+
+const newest = "8.0.3"
+
+func available(version string) error {
+	if !slices.Contains(versions, version) {
+		return frame.BadArgument("spec.productInfo.version")
+	}
+	return nil
+}
+
+// compatible says whether a host can carry a DVS of that version: it must not be older.
+func compatible(h *world.Host, version string) error {
+	if world.VersionLess(h.Version, version) {
+		return frame.Refuse(&types.NotSupported{}, "Host "+h.Name+" is not compatible with the VDS version "+version+".")
+	}
+	return nil
+}
+
+type manager struct{ base }
+
+// QueryAvailableDvsSpec lists the versions that a DVS can have: all, or with recommended only the newest.
+func (m manager) QueryAvailableDvsSpec(_ *simulator.Context, req *types.QueryAvailableDvsSpec) soap.HasFault {
+	var list []types.DistributedVirtualSwitchProductSpec
+	for _, v := range versions {
+		if req.Recommended == nil || *req.Recommended == (v == newest) {
+			list = append(list, model.Product(v))
+		}
+	}
+	return frame.Answer(types.QueryAvailableDvsSpecResponse{Returnval: list}, nil)
+}
+
+// QueryDvsFeatureCapability says what a DVS can do.
+func (m manager) QueryDvsFeatureCapability(_ *simulator.Context, _ *types.QueryDvsFeatureCapability) soap.HasFault {
+	return frame.Answer(types.QueryDvsFeatureCapabilityResponse{Returnval: model.Feature()}, nil)
+}
+
+// QueryDvsByUuid finds a DVS.
+func (m manager) QueryDvsByUuid(_ *simulator.Context, req *types.QueryDvsByUuid) soap.HasFault {
+	var found *types.ManagedObjectReference
+	m.f.World.View(func(s *world.State) {
+		if d := model.SwitchByUUID(s, req.Uuid); d != nil {
+			found = ptr(model.SwitchRef(d))
+		}
+	})
+	if found == nil {
+		return frame.Answer(nil, frame.Refuse(&types.NotFound{}))
+	}
+	return frame.Answer(types.QueryDvsByUuidResponse{Returnval: found}, nil)
+}
+
+// QueryDvsCheckCompatibility says for each host of a container why it could not carry a DVS, new or existing.
+func (m manager) QueryDvsCheckCompatibility(_ *simulator.Context, req *types.QueryDvsCheckCompatibility) soap.HasFault {
+	hosts, err := m.hosts(req.HostContainer.Container)
+	if err != nil {
+		return frame.Answer(nil, err)
+	}
+	var results []types.DistributedVirtualSwitchManagerCompatibilityResult
+	m.f.World.View(func(s *world.State) {
+		version := newest
+		if p := req.DvsProductSpec; p != nil {
+			switch {
+			case p.DistributedVirtualSwitch != nil && model.SwitchOf(s, *p.DistributedVirtualSwitch) != nil:
+				version = model.SwitchOf(s, *p.DistributedVirtualSwitch).Version
+			case p.DistributedVirtualSwitch != nil:
+				err = frame.Gone(*p.DistributedVirtualSwitch)
+			case p.NewSwitchProductSpec != nil && p.NewSwitchProductSpec.Version != "":
+				version = p.NewSwitchProductSpec.Version
+				err = available(version)
+			}
+		}
+		for _, ref := range hosts {
+			h := model.HostOf(s, ref)
+			if !wanted(s, req.HostFilterSpec, ref) {
+				continue
+			}
+			r := types.DistributedVirtualSwitchManagerCompatibilityResult{Host: ref}
+			var faults bulk
+			switch {
+			case h.State != world.Up:
+				faults.add(h, frame.Refuse(&types.HostNotConnected{}))
+			case compatible(h, version) != nil:
+				faults.add(h, compatible(h, version))
+			}
+			for _, f := range faults {
+				r.Error = append(r.Error, f.Fault)
+			}
+			results = append(results, r)
+		}
+	})
+	return frame.Answer(types.QueryDvsCheckCompatibilityResponse{Returnval: results}, err)
+}
+
+// QueryCompatibleHostForNewDvs lists the hosts of a container that can carry a new DVS.
+func (m manager) QueryCompatibleHostForNewDvs(_ *simulator.Context, req *types.QueryCompatibleHostForNewDvs) soap.HasFault {
+	version := newest
+	if req.SwitchProductSpec != nil && req.SwitchProductSpec.Version != "" {
+		version = req.SwitchProductSpec.Version
+	}
+	hosts, err := m.fit(req.Container, version)
+	return frame.Answer(types.QueryCompatibleHostForNewDvsResponse{Returnval: hosts}, err)
+}
+
+// QueryCompatibleHostForExistingDvs lists the hosts of a container that can join a DVS.
+func (m manager) QueryCompatibleHostForExistingDvs(_ *simulator.Context, req *types.QueryCompatibleHostForExistingDvs) soap.HasFault {
+	version := ""
+	m.f.World.View(func(s *world.State) {
+		if d := model.SwitchOf(s, req.Dvs); d != nil {
+			version = d.Version
+		}
+	})
+	if version == "" {
+		return frame.Answer(nil, frame.Gone(req.Dvs))
+	}
+	hosts, err := m.fit(req.Container, version)
+	return frame.Answer(types.QueryCompatibleHostForExistingDvsResponse{Returnval: hosts}, err)
+}
+
+func (m manager) fit(container types.ManagedObjectReference, version string) ([]types.ManagedObjectReference, error) {
+	if err := available(version); err != nil {
+		return nil, err
+	}
+	hosts, err := m.hosts(container)
+	if err != nil {
+		return nil, err
+	}
+	m.f.World.View(func(s *world.State) {
+		hosts = slices.DeleteFunc(hosts, func(r types.ManagedObjectReference) bool {
+			h := model.HostOf(s, r)
+			return h.State != world.Up || compatible(h, version) != nil
+		})
+	})
+	return hosts, nil
+}
+
+// hosts lists the hosts in a container.
+func (m manager) hosts(container types.ManagedObjectReference) ([]types.ManagedObjectReference, error) {
+	if container.Type == "HostSystem" && m.f.Reg.Get(container) != nil {
+		return []types.ManagedObjectReference{container}, nil
+	}
+	switch container {
+	case model.Root, model.Datacenter, model.HostFolder, model.Cluster:
+	default:
+		if m.f.Reg.Get(container) == nil {
+			return nil, frame.Gone(container)
+		}
+		return nil, frame.BadArgument("hostContainer.container")
+	}
+	var hosts []types.ManagedObjectReference
+	m.f.Read(model.Cluster, func(obj mo.Reference) { hosts = slices.Clone(obj.(*mo.ClusterComputeResource).Host) })
+	return hosts, nil
+}
+
+func wanted(s *world.State, filters []types.BaseDistributedVirtualSwitchManagerHostDvsFilterSpec, host types.ManagedObjectReference) bool {
+	for _, filter := range filters {
+		in := true
+		switch f := filter.(type) {
+		case *types.DistributedVirtualSwitchManagerHostArrayFilter:
+			in = slices.Contains(f.Host, host)
+		case *types.DistributedVirtualSwitchManagerHostDvsMembershipFilter:
+			d := model.SwitchOf(s, f.DistributedVirtualSwitch)
+			in = d != nil && d.Member(model.HostOf(s, host).Name) != nil
+		}
+		if in != filter.GetDistributedVirtualSwitchManagerHostDvsFilterSpec().Inclusive {
+			return false
+		}
+	}
+	return true
+}

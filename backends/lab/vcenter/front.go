@@ -1,0 +1,216 @@
+package vcenter
+
+import (
+	"bytes"
+	"encoding/xml"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+const maxRequest = 64 << 20
+
+// A front stands before the simulator: it adds latency, lets fault rules act on the connection, ends idle sessions and
+// knows when a waiting client has gone.
+type front struct {
+	world   *world.World
+	frame   *frame.Frame
+	next    http.Handler
+	idle    time.Duration
+	closing chan struct{}
+	once    sync.Once
+
+	mu       sync.Mutex
+	sessions map[string]time.Time // last use, by cookie
+	ended    map[string]bool      // cookies of sessions that are over
+	waiting  map[types.ManagedObjectReference]<-chan struct{}
+}
+
+func newFront(w *world.World, f *frame.Frame, next http.Handler, idle time.Duration) *front {
+	return &front{world: w, frame: f, next: next, idle: idle, closing: make(chan struct{}), sessions: map[string]time.Time{},
+		ended: map[string]bool{}, waiting: map[types.ManagedObjectReference]<-chan struct{}{}}
+}
+
+func (f *front) close() { f.once.Do(func() { close(f.closing) }) }
+
+// ServeHTTP implements http.Handler.
+func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if strings.HasPrefix(r.URL.Path, "/lab/") {
+		f.control(w, r)
+		return
+	}
+	if r.Method != http.MethodPost || !strings.HasPrefix(r.URL.Path, "/sdk") {
+		f.next.ServeHTTP(w, r)
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
+	if err != nil {
+		http.Error(w, "the request cannot be read", http.StatusBadRequest)
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	f.session(r)
+	method, this := head(body)
+	if !f.pause(r, f.world.Timing.Latency) {
+		panic(http.ErrAbortHandler)
+	}
+	if method == "WaitForUpdatesEx" {
+		f.wait(this, r.Context().Done())
+		defer f.wait(this, nil)
+	}
+	f.serve(w, r, method, this)
+}
+
+func (f *front) serve(w http.ResponseWriter, r *http.Request, method string, this types.ManagedObjectReference) {
+	rule, hit := f.world.Faults.Take(f.frame.Target(this), method, "")
+	if !hit {
+		f.next.ServeHTTP(w, r)
+		return
+	}
+	t := f.frame.Target(this)
+	f.world.Log.Note(world.Event{What: world.FaultApplied, Host: t.Host, VM: t.VM, Detail: rule.Rule})
+	switch rule.Do {
+	case world.DoSlow:
+		if !f.pause(r, rule.Wait) {
+			panic(http.ErrAbortHandler)
+		}
+		f.next.ServeHTTP(w, r)
+	case world.DoHang:
+		f.pause(r, 24*time.Hour)
+		panic(http.ErrAbortHandler)
+	case world.DoDrop:
+		panic(http.ErrAbortHandler)
+	case world.DoDropAfter:
+		f.next.ServeHTTP(httptest.NewRecorder(), r)
+		panic(http.ErrAbortHandler)
+	case world.DoHTTP:
+		status, err := strconv.Atoi(rule.Arg)
+		if err != nil || status < 400 || status > 599 {
+			status = http.StatusServiceUnavailable
+		}
+		http.Error(w, http.StatusText(status), status)
+	case world.DoTaskError:
+		if !strings.HasSuffix(method, "_Task") {
+			writeFault(w, frame.Refuse(&types.SystemError{Reason: rule.Arg}, rule.Arg))
+			return
+		}
+		task := f.frame.FailLater(method, f.frame.Owner(this), frame.Refuse(&types.SystemError{Reason: rule.Arg}, rule.Arg))
+		writeTask(w, method, task)
+	case world.DoFault:
+		name, text, _ := strings.Cut(rule.Arg, ":")
+		err := frame.Named(name, text)
+		if p, ok := err.Fault.(*types.NoPermission); ok {
+			owner := f.frame.Owner(this)
+			p.Object, p.PrivilegeId = &owner, frame.Privilege(method, this)
+		}
+		writeFault(w, err)
+	default:
+		f.next.ServeHTTP(w, r)
+	}
+}
+
+// pause lets time pass; false when the client or the lab went away meanwhile.
+func (f *front) pause(r *http.Request, d time.Duration) bool {
+	if d == 0 {
+		return true
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-r.Context().Done():
+	case <-f.closing:
+	}
+	return false
+}
+
+// session takes the cookie away from a request whose session is over, so that it is not authenticated.
+func (f *front) session(r *http.Request) {
+	c, err := r.Cookie(soap.SessionCookieName)
+	if err != nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := time.Now()
+	if last, used := f.sessions[c.Value]; used && now.Sub(last) > f.idle {
+		f.ended[c.Value] = true
+	}
+	if f.ended[c.Value] {
+		r.Header.Del("Cookie")
+		return
+	}
+	f.sessions[c.Value] = now
+}
+
+// expire ends all sessions that were used so far.
+func (f *front) expire() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for cookie := range f.sessions {
+		f.ended[cookie] = true
+	}
+	clear(f.sessions)
+}
+
+func (f *front) wait(collector types.ManagedObjectReference, gone <-chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if gone == nil {
+		delete(f.waiting, collector)
+		return
+	}
+	f.waiting[collector] = gone
+}
+
+func (f *front) gone(collector types.ManagedObjectReference) <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.waiting[collector]
+}
+
+// head reads the method and the object from a SOAP request, and no further.
+func head(body []byte) (method string, this types.ManagedObjectReference) {
+	d := xml.NewDecoder(bytes.NewReader(body))
+	inBody := false
+	for {
+		token, err := d.Token()
+		if err != nil {
+			return method, this
+		}
+		start, ok := token.(xml.StartElement)
+		switch {
+		case !ok:
+		case !inBody:
+			inBody = start.Name.Local == "Body"
+		case method == "":
+			method = start.Name.Local
+		default:
+			if start.Name.Local != "_this" {
+				return method, this
+			}
+			for _, a := range start.Attr {
+				if a.Name.Local == "type" {
+					this.Type = a.Value
+				}
+			}
+			if text, err := d.Token(); err == nil {
+				if chars, ok := text.(xml.CharData); ok {
+					this.Value = strings.TrimSpace(string(chars))
+				}
+			}
+			return method, this
+		}
+	}
+}

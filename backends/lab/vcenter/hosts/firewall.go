@@ -1,0 +1,104 @@
+package hosts
+
+import (
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/model"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+type firewall struct{ base }
+
+// EnableRuleset opens a ruleset of one host. Enabling twice is no error.
+func (m firewall) EnableRuleset(_ *simulator.Context, req *types.EnableRuleset) soap.HasFault {
+	return frame.Answer(types.EnableRulesetResponse{}, m.set(req.This, req.Id, true))
+}
+
+// DisableRuleset closes a ruleset of one host.
+func (m firewall) DisableRuleset(_ *simulator.Context, req *types.DisableRuleset) soap.HasFault {
+	return frame.Answer(types.DisableRulesetResponse{}, m.set(req.This, req.Id, false))
+}
+
+func (m firewall) set(ref types.ManagedObjectReference, id string, on bool) error {
+	host, err := m.name(ref)
+	if err != nil {
+		return err
+	}
+	return refusal(m.f.World.SetRuleset(host, id, on), "id")
+}
+
+// UpdateRuleset says who may use a ruleset.
+func (m firewall) UpdateRuleset(_ *simulator.Context, req *types.UpdateRuleset) soap.HasFault {
+	host, err := m.name(req.This)
+	if err != nil {
+		return frame.Answer(nil, err)
+	}
+	allowed := req.Spec.AllowedHosts
+	networks := append([]string{}, allowed.IpAddress...)
+	for _, n := range allowed.IpNetwork {
+		networks = append(networks, model.CIDR(n))
+	}
+	if allowed.AllIp && len(networks) > 0 {
+		return frame.Answer(nil, frame.BadArgument("spec.allowedHosts"))
+	}
+	err = refusal(m.f.World.SetRulesetNetworks(host, req.Id, allowed.AllIp, networks), "id")
+	return frame.Answer(types.UpdateRulesetResponse{}, err)
+}
+
+// RefreshFirewall reads the firewall of the host again; here it is never stale.
+func (m firewall) RefreshFirewall(_ *simulator.Context, req *types.RefreshFirewall) soap.HasFault {
+	_, err := m.name(req.This)
+	return frame.Answer(types.RefreshFirewallResponse{}, err)
+}
+
+type services struct{ base }
+
+// StartService starts a service that does not run.
+func (m services) StartService(_ *simulator.Context, req *types.StartService) soap.HasFault {
+	return frame.Answer(types.StartServiceResponse{}, m.run(req.This, req.Id, true, false))
+}
+
+// StopService stops a service that runs.
+func (m services) StopService(_ *simulator.Context, req *types.StopService) soap.HasFault {
+	return frame.Answer(types.StopServiceResponse{}, m.run(req.This, req.Id, false, false))
+}
+
+// RestartService starts a service again.
+func (m services) RestartService(_ *simulator.Context, req *types.RestartService) soap.HasFault {
+	return frame.Answer(types.RestartServiceResponse{}, m.run(req.This, req.Id, true, true))
+}
+
+func (m services) run(ref types.ManagedObjectReference, id string, running, again bool) error {
+	host, err := m.name(ref)
+	if err != nil {
+		return err
+	}
+	same := false
+	m.f.World.View(func(s *world.State) {
+		if svc := s.Host(host).Service(id); svc != nil {
+			same = svc.Running == running
+		}
+	})
+	if same && !again {
+		return frame.Refuse(&types.InvalidState{})
+	}
+	return refusal(m.f.World.SetService(host, id, running), "id")
+}
+
+// UpdateServicePolicy says when a service starts.
+func (m services) UpdateServicePolicy(_ *simulator.Context, req *types.UpdateServicePolicy) soap.HasFault {
+	host, err := m.name(req.This)
+	if err == nil {
+		err = refusal(m.f.World.SetServicePolicy(host, req.Id, req.Policy), "policy")
+	}
+	return frame.Answer(types.UpdateServicePolicyResponse{}, err)
+}
+
+// RefreshServices reads the services of the host again; here they are never stale.
+func (m services) RefreshServices(_ *simulator.Context, req *types.RefreshServices) soap.HasFault {
+	_, err := m.name(req.This)
+	return frame.Answer(types.RefreshServicesResponse{}, err)
+}

@@ -1,0 +1,56 @@
+// Package hosts has the methods of hosts and of their sub-systems in the lab's vCenter.
+package hosts
+
+import (
+	"errors"
+
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/model"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// Register adds the methods to a frame.
+func Register(f *frame.Frame) {
+	b := base{f}
+	f.Handle(system{b}, "HostSystem")
+	f.Handle(firewall{b}, "HostFirewallSystem")
+	f.Handle(services{b}, "HostServiceSystem")
+	f.Handle(network{b}, "HostNetworkSystem")
+	f.Handle(nics{b}, "HostVirtualNicManager")
+	f.Handle(clock{b}, "HostDateTimeSystem")
+	f.Handle(executer{b}, "ManagedMethodExecuter")
+	f.Extend(options{b}, "OptionManager")
+}
+
+type base struct{ f *frame.Frame }
+
+// name finds the host that a call is for. It fails when vCenter cannot reach the host.
+func (b base) name(ref types.ManagedObjectReference) (string, error) {
+	var name string
+	err := error(frame.Gone(ref))
+	b.f.World.View(func(s *world.State) {
+		switch h := model.HostOf(s, b.f.Owner(ref)); {
+		case h == nil:
+		case h.State != world.Up:
+			err = frame.Refuse(&types.HostNotConnected{})
+		default:
+			name, err = h.Name, nil
+		}
+	})
+	return name, err
+}
+
+// refusal words the world's refusals as vSphere does.
+func refusal(err error, key string) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, world.ErrUnknown):
+		return frame.Refuse(&types.NotFound{})
+	case errors.Is(err, world.ErrInvalid):
+		return frame.BadArgument(key)
+	}
+	return err
+}

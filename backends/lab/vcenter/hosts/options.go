@@ -1,0 +1,91 @@
+package hosts
+
+import (
+	"sort"
+	"strings"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// options are the advanced options of a host, and for vCenter's own settings what the simulator has.
+type options struct{ base }
+
+const vcenterSettings = "VpxSettings"
+
+// QueryOptions returns one option, or with a name that ends in a dot a part of the tree. Names that do not exist are
+// refused.
+func (m options) QueryOptions(_ *simulator.Context, req *types.QueryOptions) soap.HasFault {
+	if req.This.Value == vcenterSettings {
+		return m.f.Reg.OptionManager().QueryOptions(req)
+	}
+	host, err := m.name(req.This)
+	if err != nil {
+		return frame.Answer(nil, err)
+	}
+	var found []types.BaseOptionValue
+	m.f.World.View(func(s *world.State) {
+		for key, value := range s.Host(host).Options {
+			if key == req.Name || req.Name == "" || strings.HasSuffix(req.Name, ".") && strings.HasPrefix(key, req.Name) {
+				found = append(found, &types.OptionValue{Key: key, Value: value})
+			}
+		}
+	})
+	if len(found) == 0 {
+		return frame.Answer(nil, frame.Refuse(&types.InvalidName{Name: req.Name}))
+	}
+	sort.Slice(found, func(i, j int) bool { return found[i].GetOptionValue().Key < found[j].GetOptionValue().Key })
+	return frame.Answer(types.QueryOptionsResponse{Returnval: found}, nil)
+}
+
+// UpdateOptions sets options: all of them or, when one has a name that does not exist (InvalidName) or a value of
+// the wrong type (InvalidArgument), none.
+func (m options) UpdateOptions(_ *simulator.Context, req *types.UpdateOptions) soap.HasFault {
+	if req.This.Value == vcenterSettings {
+		return frame.Answer(nil, frame.Refuse(&types.NotSupported{}))
+	}
+	host, err := m.name(req.This)
+	if err != nil {
+		return frame.Answer(nil, err)
+	}
+	m.f.Commit.Lock()
+	defer m.f.Commit.Unlock()
+	m.f.World.View(func(s *world.State) { err = valid(s.Host(host), req.ChangedValue) })
+	if err != nil {
+		return frame.Answer(nil, err)
+	}
+	for _, o := range req.ChangedValue {
+		v := o.GetOptionValue()
+		if err := m.f.World.SetOption(host, v.Key, v.Value); err != nil {
+			return frame.Answer(nil, refusal(err, v.Key))
+		}
+	}
+	return frame.Answer(types.UpdateOptionsResponse{}, nil)
+}
+
+func valid(h *world.Host, changes []types.BaseOptionValue) error {
+	for _, o := range changes {
+		v := o.GetOptionValue()
+		old, known := h.Options[v.Key]
+		if !known {
+			return frame.Refuse(&types.InvalidName{Name: v.Key})
+		}
+		ok := false
+		switch old.(type) {
+		case string:
+			_, ok = v.Value.(string)
+		case int64:
+			_, ok = v.Value.(int64)
+		case bool:
+			_, ok = v.Value.(bool)
+		}
+		if !ok {
+			return frame.BadArgument(v.Key)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package hosts
+
+import (
+	"slices"
+	"time"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+type system struct{ base }
+
+// EnterMaintenanceModeTask moves running VMs to other hosts and waits until none runs here any more. It ends with
+// Timedout when that does not happen in time; without a time-out it waits until it is cancelled.
+func (m system) EnterMaintenanceModeTask(ctx *simulator.Context, req *types.EnterMaintenanceMode_Task) soap.HasFault {
+	host, err := m.name(req.This)
+	if err == nil && m.maintenance(host) {
+		err = frame.Refuse(&types.InvalidState{})
+	}
+	if err != nil {
+		return frame.Answer(nil, err)
+	}
+	task := m.f.StartLong(ctx, "EnterMaintenanceMode_Task", "HostSystem.enterMaintenanceMode", req.This, frame.Pace{Cancelable: true},
+		func(t *frame.Task) (any, error) { return nil, m.enter(t, host, time.Duration(req.Timeout)*time.Second) })
+	return frame.Answer(types.EnterMaintenanceMode_TaskResponse{Returnval: task}, nil)
+}
+
+func (m system) enter(t *frame.Task, host string, timeout time.Duration) error {
+	if err := t.Walk(0); err != nil {
+		return err
+	}
+	deadline := time.Now().Add(timeout)
+	for {
+		m.f.Commit.Lock()
+		m.f.World.Evacuate(host)
+		err := m.f.World.SetMaintenance(host, true)
+		m.f.Commit.Unlock()
+		if err == nil {
+			return nil
+		}
+		if timeout > 0 && time.Now().After(deadline) {
+			return frame.Refuse(&types.Timedout{})
+		}
+		if err := t.Wait(20 * time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+func (m system) maintenance(host string) bool {
+	on := false
+	m.f.World.View(func(s *world.State) { on = s.Host(host).Maintenance })
+	return on
+}
+
+// ExitMaintenanceModeTask ends maintenance mode.
+func (m system) ExitMaintenanceModeTask(ctx *simulator.Context, req *types.ExitMaintenanceMode_Task) soap.HasFault {
+	host, err := m.name(req.This)
+	if err == nil && !m.maintenance(host) {
+		err = frame.Refuse(&types.InvalidState{})
+	}
+	if err != nil {
+		return frame.Answer(nil, err)
+	}
+	task := m.f.Start(ctx, "ExitMaintenanceMode_Task", "HostSystem.exitMaintenanceMode", req.This, frame.Pace{},
+		func() (any, error) { return nil, m.f.World.SetMaintenance(host, false) })
+	return frame.Answer(types.ExitMaintenanceMode_TaskResponse{Returnval: task}, nil)
+}
+
+// RebootHostTask restarts a host: without force only in maintenance mode. The task ends when the host goes down.
+func (m system) RebootHostTask(ctx *simulator.Context, req *types.RebootHost_Task) soap.HasFault {
+	host, err := m.name(req.This)
+	if err == nil && !req.Force && !m.maintenance(host) {
+		err = frame.Refuse(&types.InvalidState{})
+	}
+	if err != nil {
+		return frame.Answer(nil, err)
+	}
+	task := m.f.Start(ctx, "RebootHost_Task", "HostSystem.reboot", req.This, frame.Pace{},
+		func() (any, error) { return nil, m.f.World.RebootHost(host) })
+	return frame.Answer(types.RebootHost_TaskResponse{Returnval: task}, nil)
+}
+
+type clock struct{ base }
+
+// UpdateDateTimeConfig sets the NTP servers.
+func (m clock) UpdateDateTimeConfig(_ *simulator.Context, req *types.UpdateDateTimeConfig) soap.HasFault {
+	host, err := m.name(req.This)
+	if err == nil && req.Config.NtpConfig != nil {
+		err = m.f.World.Update(func(s *world.State) ([]world.Event, error) {
+			s.Host(host).NTP = slices.Clone(req.Config.NtpConfig.Server)
+			return []world.Event{{What: world.HostClock, Host: host}}, nil
+		})
+	}
+	return frame.Answer(types.UpdateDateTimeConfigResponse{}, err)
+}

@@ -1,0 +1,92 @@
+package model
+
+import (
+	"fmt"
+
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// The keys and units of virtual devices, as vSphere gives them.
+const (
+	PCIController  = 100
+	FirstEthernet  = 4000
+	FirstPassthru  = 13000
+	firstUnit      = 7
+	firstSRIOVUnit = 65
+	maxEthernet    = 10
+)
+
+// Devices is the whole device list of a VM.
+func Devices(s *world.State, v *world.VM) []types.BaseVirtualDevice {
+	device := func(key int32, label, summary string) types.VirtualDevice {
+		return types.VirtualDevice{Key: key, DeviceInfo: &types.Description{Label: label, Summary: summary}}
+	}
+	list := []types.BaseVirtualDevice{
+		&types.VirtualIDEController{VirtualController: types.VirtualController{VirtualDevice: device(200, "IDE 0", "IDE 0")}},
+		&types.VirtualPCIController{VirtualController: types.VirtualController{VirtualDevice: device(PCIController, "PCI controller 0", "PCI controller 0")}},
+		&types.VirtualMachineVideoCard{VirtualDevice: child(device(500, "Video card ", "Video card"), 0), VideoRamSizeInKB: 4096},
+		&types.ParaVirtualSCSIController{VirtualSCSIController: types.VirtualSCSIController{SharedBus: "noSharing", ScsiCtlrUnitNumber: 7,
+			VirtualController: types.VirtualController{VirtualDevice: child(device(1000, "SCSI controller 0", "VMware paravirtual SCSI"), 3)}}},
+		&types.VirtualDisk{CapacityInKB: 40 << 20, CapacityInBytes: 40 << 30, VirtualDevice: types.VirtualDevice{
+			Key: 2000, ControllerKey: 1000, UnitNumber: ptr(int32(0)), DeviceInfo: &types.Description{Label: "Hard disk 1", Summary: "41,943,040 KB"},
+			Backing: &types.VirtualDiskFlatVer2BackingInfo{DiskMode: "persistent", ThinProvisioned: types.NewBool(true),
+				VirtualDeviceFileBackingInfo: types.VirtualDeviceFileBackingInfo{FileName: fmt.Sprintf("[shared-01] %s/%s.vmdk", v.Name, v.Name), Datastore: &Datastore}}}},
+	}
+	unit, vf := int32(firstUnit), int32(firstSRIOVUnit)
+	for _, a := range v.Adapters {
+		at := unit
+		if a.Type == world.SRIOV {
+			at = vf
+			vf--
+		} else {
+			unit++
+		}
+		list = append(list, ethernet(s, v, a, at))
+	}
+	return list
+}
+
+func child(d types.VirtualDevice, unit int32) types.VirtualDevice {
+	d.ControllerKey, d.UnitNumber = PCIController, &unit
+	return d
+}
+
+func ethernet(s *world.State, v *world.VM, a *world.Adapter, unit int32) types.BaseVirtualDevice {
+	status := string(types.VirtualDeviceConnectInfoStatusOk)
+	if !v.On {
+		status = string(types.VirtualDeviceConnectInfoStatusUntried)
+	}
+	card := types.VirtualEthernetCard{
+		AddressType: "assigned", MacAddress: a.MAC, WakeOnLanEnabled: types.NewBool(true),
+		VirtualDevice: types.VirtualDevice{
+			Key: a.Key, ControllerKey: PCIController, UnitNumber: &unit, DeviceInfo: &types.Description{Label: a.Label, Summary: a.PortGroup},
+			Connectable: &types.VirtualDeviceConnectInfo{StartConnected: a.Start, AllowGuestControl: true, Connected: a.Connected && v.On, Status: status},
+			SlotInfo:    &types.VirtualDevicePciBusSlotInfo{PciSlotNumber: int32(a.Slot)},
+		},
+	}
+	if d := s.Switch(a.DVS); d != nil {
+		port := types.DistributedVirtualSwitchPortConnection{SwitchUuid: d.UUID, PortKey: a.PortKey, ConnectionCookie: 1}
+		if g := d.PortGroup(a.PortGroup); g != nil {
+			port.PortgroupKey = g.Key
+		}
+		card.Backing = &types.VirtualEthernetCardDistributedVirtualPortBackingInfo{Port: port}
+		card.DeviceInfo.GetDescription().Summary = "DVSwitch: " + d.UUID
+	} else {
+		card.Backing = &types.VirtualEthernetCardNetworkBackingInfo{Network: &VMNetwork,
+			VirtualDeviceDeviceBackingInfo: types.VirtualDeviceDeviceBackingInfo{DeviceName: a.PortGroup}}
+	}
+	switch a.Type {
+	case world.PVRDMA:
+		return &types.VirtualVmxnet3Vrdma{VirtualVmxnet3: types.VirtualVmxnet3{VirtualVmxnet: types.VirtualVmxnet{VirtualEthernetCard: card}},
+			DeviceProtocol: a.Protocol}
+	case world.SRIOV:
+		return &types.VirtualSriovEthernetCard{VirtualEthernetCard: card, AllowGuestOSMtuChange: types.NewBool(a.GuestMTU),
+			SriovBacking: &types.VirtualSriovEthernetCardSriovBackingInfo{PhysicalFunctionBacking: &types.VirtualPCIPassthroughDeviceBackingInfo{
+				Id: a.PF, DeviceId: "0", SystemId: "BYPASS", VendorId: 0}}}
+	case world.Other:
+		return &types.VirtualE1000e{VirtualEthernetCard: card}
+	}
+	return &types.VirtualVmxnet3{VirtualVmxnet: types.VirtualVmxnet{VirtualEthernetCard: card}}
+}

@@ -1,0 +1,67 @@
+package model
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+func number(r types.ManagedObjectReference, first int) int {
+	_, digits, ok := strings.Cut(r.Value, "-")
+	n, err := strconv.Atoi(digits)
+	if !ok || err != nil {
+		return -1
+	}
+	return n - first
+}
+
+// HostOf finds the host of a reference, or of a reference to one of its sub-objects; nil when there is none.
+func HostOf(s *world.State, r types.ManagedObjectReference) *world.Host {
+	if n := number(r, 1001); n >= 0 && n < len(s.Hosts) && r.Type != "VirtualMachine" {
+		return s.Hosts[n]
+	}
+	return nil
+}
+
+// VMOf finds the VM of a reference; nil when there is none.
+func VMOf(s *world.State, r types.ManagedObjectReference) *world.VM {
+	if n := number(r, 10001); n >= 0 && n < len(s.VMs) && r.Type == "VirtualMachine" {
+		return s.VMs[n]
+	}
+	return nil
+}
+
+// SwitchOf finds the DVS of a reference; nil when there is none.
+func SwitchOf(s *world.State, r types.ManagedObjectReference) *world.DVS {
+	for _, d := range s.Switches {
+		if SwitchRef(d) == r {
+			return d
+		}
+	}
+	return nil
+}
+
+// SwitchByUUID finds a DVS; nil when there is none.
+func SwitchByUUID(s *world.State, uuid string) *world.DVS {
+	for _, d := range s.Switches {
+		if d.UUID == uuid {
+			return d
+		}
+	}
+	return nil
+}
+
+// PortGroupByKey finds a distributed port group and its DVS; nil when there is none.
+func PortGroupByKey(s *world.State, key string) (*world.DVS, *world.PortGroup) {
+	for _, d := range s.Switches {
+		for _, p := range d.PortGroups {
+			if p.Key == key {
+				return d, p
+			}
+		}
+	}
+	return nil, nil
+}

@@ -1,0 +1,58 @@
+package model
+
+import (
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// follow writes what an event of the world changed.
+func (t *Tree) follow(e world.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.f.World.View(func(s *world.State) {
+		switch e.What {
+		case world.VMPower, world.VMGuest, world.VMDevices:
+			if v := s.VM(e.VM); v != nil {
+				t.syncVM(s, v, e.What)
+			}
+		case world.SwitchChanged:
+			t.syncSwitch(s, e.Switch)
+		case world.HostDown, world.HostUp:
+			h := s.Host(e.Host)
+			t.syncHost(s, h, e.What)
+			for _, d := range s.Switches {
+				if d.Member(h.Name) != nil {
+					t.syncSwitch(s, d.Name)
+				}
+			}
+		default:
+			if h := s.Host(e.Host); h != nil {
+				t.syncHost(s, h, e.What)
+			}
+		}
+	})
+}
+
+// syncNetworks writes the lists of networks: network folder, datacenter, cluster, and hosts of which a membership changed;
+// objects of switches and port groups that are gone are removed.
+func (t *Tree) syncNetworks(s *world.State) {
+	children := netChildren(s)
+	keep := map[types.ManagedObjectReference]bool{}
+	for _, r := range children {
+		keep[r] = true
+	}
+	var old []types.ManagedObjectReference
+	t.f.Read(NetFolder, func(obj mo.Reference) { old = append(old, obj.(*mo.Folder).ChildEntity...) })
+	for _, r := range old {
+		if !keep[r] {
+			t.f.Remove(r)
+		}
+	}
+	networks := append([]types.ManagedObjectReference{VMNetwork}, portGroups(s)...)
+	t.f.Update(NetFolder, frame.Set("childEntity", children))
+	t.f.Update(Datacenter, frame.Set("network", networks))
+	t.f.Update(Cluster, frame.Set("network", networks))
+}

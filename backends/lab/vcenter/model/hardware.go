@@ -1,0 +1,99 @@
+package model
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+const cpuHz = 2_400_000_000
+
+func hardware(h *world.Host) *types.HostHardwareInfo {
+	info := &types.HostHardwareInfo{
+		SystemInfo: types.HostSystemInfo{Vendor: "Dell Inc.", Model: "PowerEdge R740xd", Uuid: h.UUID, SerialNumber: fmt.Sprintf("LAB%04d", h.Index+1)},
+		CpuInfo: types.HostCpuInfo{NumCpuPackages: int16(h.Sockets), NumCpuCores: int16(h.Cores),
+			NumCpuThreads: int16(2 * h.Cores), Hz: cpuHz},
+		MemorySize: h.MemoryMB << 20,
+		NumaInfo:   &types.HostNumaInfo{Type: "NUMA", NumNodes: int32(h.Sockets)},
+		BiosInfo:   &types.HostBIOSInfo{BiosVersion: "2.19.1", Vendor: "Dell Inc.", ReleaseDate: ptr(time.Date(2023, 9, 12, 0, 0, 0, 0, time.UTC))},
+	}
+	for n := range h.Sockets {
+		node := types.HostNumaNode{TypeId: byte(n), MemoryRangeLength: h.MemoryMB << 20 / int64(h.Sockets)}
+		info.CpuPkg = append(info.CpuPkg, types.HostCpuPackage{Index: int16(n), Vendor: "intel", Hz: cpuHz, BusHz: 100_000_000,
+			Description: "Intel(R) Xeon(R) Gold 6240R CPU @ 2.40GHz"})
+		for c := range 2 * h.Cores / h.Sockets {
+			node.CpuID = append(node.CpuID, int16(n*2*h.Cores/h.Sockets+c))
+		}
+		for _, d := range h.PCI {
+			if d.NUMA == n {
+				node.PciId = append(node.PciId, d.Address)
+			}
+		}
+		info.NumaInfo.NumaNode = append(info.NumaInfo.NumaNode, node)
+	}
+	for _, d := range h.PCI {
+		info.PciDevice = append(info.PciDevice, pciDevice(d))
+	}
+	return info
+}
+
+// pciDevice shows a PCI function as vSphere does: ids are signed shorts.
+func pciDevice(d *world.PCIDevice) types.HostPciDevice {
+	var bus, slot, function byte
+	var segment int
+	_, _ = fmt.Sscanf(d.Address, "%04x:%02x:%02x.%x", &segment, &bus, &slot, &function)
+	return types.HostPciDevice{
+		Id: d.Address, ClassId: int16(d.Class), Bus: bus, Slot: slot, Function: function,
+		VendorId: int16(d.Vendor), DeviceId: int16(d.Device), SubVendorId: int16(d.SubVendor), SubDeviceId: int16(d.SubDevice),
+		VendorName: d.VendorName, DeviceName: d.DeviceName, ParentBridge: d.Parent,
+	}
+}
+
+func hardwareSummary(h *world.Host) *types.HostHardwareSummary {
+	return &types.HostHardwareSummary{
+		Vendor: "Dell Inc.", Model: "PowerEdge R740xd", Uuid: h.UUID, MemorySize: h.MemoryMB << 20,
+		CpuModel: "Intel(R) Xeon(R) Gold 6240R CPU @ 2.40GHz", CpuMhz: cpuHz / 1_000_000, NumCpuPkgs: int16(h.Sockets),
+		NumCpuCores: int16(h.Cores), NumCpuThreads: int16(2 * h.Cores), NumNics: int32(len(h.PNICs)),
+	}
+}
+
+// passthru lists what can be passed through; network functions that can have VFs are HostSriovInfo.
+func passthru(h *world.Host) []types.BaseHostPciPassthruInfo {
+	var list []types.BaseHostPciPassthruInfo
+	for _, d := range h.PCI {
+		info := types.HostPciPassthruInfo{Id: d.Address, DependentDevice: d.Address, PassthruCapable: d.PassthruCapable,
+			PassthruEnabled: d.PassthruEnabled, PassthruActive: d.PassthruActive}
+		if p := nicAt(h, d.Address); p != nil && p.MaxVFs > 0 {
+			list = append(list, &types.HostSriovInfo{HostPciPassthruInfo: info, SriovCapable: true,
+				MaxVirtualFunctionSupported: int32(p.MaxVFs)})
+			continue
+		}
+		list = append(list, &info)
+	}
+	return list
+}
+
+func nicAt(h *world.Host, address string) *world.PNIC {
+	for _, p := range h.PNICs {
+		if p.PCI == address {
+			return p
+		}
+	}
+	return nil
+}
+
+func graphics(h *world.Host) []types.HostGraphicsInfo {
+	var list []types.HostGraphicsInfo
+	for _, d := range h.PCI {
+		if d.Class>>8 == 0x03 {
+			list = append(list, types.HostGraphicsInfo{DeviceName: d.DeviceName, VendorName: d.VendorName, PciId: d.Address,
+				GraphicsType: "basic", MemorySizeInKB: d.MemoryMB << 10})
+		}
+	}
+	return list
+}
+
+func ptr[T any](v T) *T { return &v }

@@ -1,0 +1,251 @@
+package model
+
+import (
+	"fmt"
+	"net/netip"
+	"sort"
+
+	"github.com/vmware/govmomi/simulator/esx"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// SubRef is the reference of a host's sub-object ("firewallSystem"), which is its own on every host.
+func SubRef(kind, prefix string, h *world.Host) types.ManagedObjectReference {
+	return ref(kind, fmt.Sprintf("%s-%d", prefix, 1001+h.Index))
+}
+
+func (t *Tree) putHost(s *world.State, h *world.Host) {
+	self := HostRef(h)
+	obj := &mo.HostSystem{
+		ManagedEntity: mo.ManagedEntity{ExtensibleManagedObject: mo.ExtensibleManagedObject{Self: self}, Name: h.Name, Parent: &Cluster},
+		Runtime:       runtime(h),
+		Capability:    esx.HostCapability,
+		Hardware:      hardware(h),
+		Datastore:     []types.ManagedObjectReference{Datastore},
+		Network:       hostNetworks(s, h),
+		Vm:            hostVMs(s, h),
+		Config: &types.HostConfigInfo{
+			Host:                  self,
+			Product:               product(h),
+			HyperThread:           &types.HostHyperThreadScheduleInfo{Available: true, Active: true, Config: true},
+			Network:               network(s, h),
+			VirtualNicManagerInfo: &types.HostVirtualNicManagerInfo{NetConfig: netConfig(s, h)},
+			Firewall:              firewall(h),
+			Option:                options(h),
+			Service:               services(h),
+			DateTimeInfo:          clock(h),
+			PowerSystemCapability: powerPolicies(),
+			PowerSystemInfo:       powerPolicy(h),
+			LockdownMode:          types.HostLockdownMode(h.Lockdown),
+			PciPassthruInfo:       passthru(h),
+			GraphicsInfo:          graphics(h),
+		},
+	}
+	prod := obj.Config.Product
+	obj.Summary = types.HostListSummary{
+		Host: &self, Hardware: hardwareSummary(h), Runtime: &obj.Runtime, OverallStatus: types.ManagedEntityStatusGreen,
+		Config:             types.HostConfigSummary{Name: h.Name, Port: 443, Product: &prod},
+		QuickStats:         types.HostListSummaryQuickStats{OverallMemoryUsage: int32(memoryUsed(s, h)), OverallCpuUsage: 2400},
+		ManagementServerIp: "127.0.0.1",
+	}
+	t.subObjects(s, h, obj)
+	t.f.Reg.Put(obj)
+}
+
+func (t *Tree) subObjects(s *world.State, h *world.Host, obj *mo.HostSystem) {
+	self := obj.Self
+	put := func(o mo.Reference) *types.ManagedObjectReference {
+		sub := t.f.Reg.Put(o).Reference()
+		t.f.Own(sub, self)
+		return &sub
+	}
+	cm := &obj.ConfigManager
+	cm.FirewallSystem = put(&mo.HostFirewallSystem{FirewallInfo: obj.Config.Firewall,
+		ExtensibleManagedObject: mo.ExtensibleManagedObject{Self: SubRef("HostFirewallSystem", "firewallSystem", h)}})
+	cm.AdvancedOption = put(&mo.OptionManager{Self: SubRef("OptionManager", "EsxHostAdvSettings", h), Setting: obj.Config.Option})
+	cm.ServiceSystem = put(&mo.HostServiceSystem{ServiceInfo: *obj.Config.Service,
+		ExtensibleManagedObject: mo.ExtensibleManagedObject{Self: SubRef("HostServiceSystem", "serviceSystem", h)}})
+	cm.NetworkSystem = put(&mo.HostNetworkSystem{NetworkInfo: obj.Config.Network,
+		ExtensibleManagedObject: mo.ExtensibleManagedObject{Self: SubRef("HostNetworkSystem", "networkSystem", h)}})
+	cm.VirtualNicManager = put(&mo.HostVirtualNicManager{Info: *obj.Config.VirtualNicManagerInfo,
+		ExtensibleManagedObject: mo.ExtensibleManagedObject{Self: SubRef("HostVirtualNicManager", "virtualNicManager", h)}})
+	cm.DateTimeSystem = put(&mo.HostDateTimeSystem{Self: SubRef("HostDateTimeSystem", "dateTimeSystem", h), DateTimeInfo: *obj.Config.DateTimeInfo})
+	executer := SubRef("ManagedMethodExecuter", "managedMethodExecuter", h)
+	put(&plain{managed{Self: executer}})
+	put(&plain{managed{Self: SubRef("DynamicTypeManager", "dynamicTypeManager", h)}})
+}
+
+// plain is an object that has no properties.
+type plain struct{ managed }
+
+type managed = mo.EnvironmentBrowser
+
+func product(h *world.Host) types.AboutInfo {
+	return types.AboutInfo{
+		Name: "VMware ESXi", FullName: fmt.Sprintf("VMware ESXi %s build-%s", h.Version, h.Build), Vendor: "VMware, Inc.",
+		Version: h.Version, Build: h.Build, LocaleVersion: "INTL", LocaleBuild: "000", OsType: "vmnix-x86",
+		ProductLineId: "embeddedEsx", ApiType: "HostAgent", ApiVersion: h.Version + ".0",
+		LicenseProductName: "VMware ESX Server", LicenseProductVersion: h.Version[:1] + ".0",
+	}
+}
+
+func runtime(h *world.Host) types.HostRuntimeInfo {
+	boot := h.BootTime
+	r := types.HostRuntimeInfo{
+		ConnectionState: types.HostSystemConnectionStateConnected, PowerState: types.HostSystemPowerStatePoweredOn,
+		StandbyMode: "none", InMaintenanceMode: h.Maintenance, BootTime: &boot,
+		InQuarantineMode: types.NewBool(false),
+	}
+	if h.State != world.Up {
+		r.ConnectionState, r.PowerState = types.HostSystemConnectionStateNotResponding, types.HostSystemPowerStateUnknown
+	}
+	return r
+}
+
+func options(h *world.Host) []types.BaseOptionValue {
+	var keys []string
+	for key := range h.Options {
+		keys = append(keys, key)
+	}
+	sort.Strings(keys)
+	var list []types.BaseOptionValue
+	for _, key := range keys {
+		list = append(list, &types.OptionValue{Key: key, Value: h.Options[key]})
+	}
+	return list
+}
+
+// firewall dresses the captured rulesets of an ESXi 8 host with this host's own state.
+func firewall(h *world.Host) *types.HostFirewallInfo {
+	info := &types.HostFirewallInfo{DefaultPolicy: esx.HostFirewallInfo.DefaultPolicy}
+	known := map[string]types.HostFirewallRuleset{}
+	for _, r := range esx.HostFirewallInfo.Ruleset {
+		known[r.Key] = r
+	}
+	for _, r := range h.Firewall {
+		set, ok := known[r.Key]
+		if !ok {
+			set = types.HostFirewallRuleset{Key: r.Key, Label: r.Key}
+		}
+		set.Enabled = r.Enabled
+		allowed := &types.HostFirewallRulesetIpList{AllIp: r.AllIP}
+		for _, n := range r.Networks {
+			if p, err := netip.ParsePrefix(n); err == nil {
+				allowed.IpNetwork = append(allowed.IpNetwork, types.HostFirewallRulesetIpNetwork{Network: p.Addr().String(), PrefixLength: int32(p.Bits())})
+				continue
+			}
+			allowed.IpAddress = append(allowed.IpAddress, n)
+		}
+		set.AllowedHosts = allowed
+		info.Ruleset = append(info.Ruleset, set)
+	}
+	return info
+}
+
+// CIDR is a network as the world notes it.
+func CIDR(n types.HostFirewallRulesetIpNetwork) string {
+	return fmt.Sprintf("%s/%d", n.Network, n.PrefixLength)
+}
+
+func services(h *world.Host) *types.HostServiceInfo {
+	info := &types.HostServiceInfo{}
+	for _, s := range h.Services {
+		info.Service = append(info.Service, types.HostService{Key: s.Key, Label: s.Label, Running: s.Running, Policy: s.Policy})
+	}
+	return info
+}
+
+func clock(h *world.Host) *types.HostDateTimeInfo {
+	return &types.HostDateTimeInfo{
+		TimeZone:            types.HostDateTimeSystemTimeZone{Key: "UTC", Name: "UTC", Description: "UTC"},
+		SystemClockProtocol: "ntp", NtpConfig: &types.HostNtpConfig{Server: h.NTP},
+	}
+}
+
+var policies = []types.HostPowerPolicy{
+	{Key: 1, Name: "PowerPolicy.static.name", ShortName: "static", Description: "PowerPolicy.static.description"},
+	{Key: 2, Name: "PowerPolicy.dynamic.name", ShortName: "dynamic", Description: "PowerPolicy.dynamic.description"},
+	{Key: 3, Name: "PowerPolicy.low.name", ShortName: "low", Description: "PowerPolicy.low.description"},
+	{Key: 4, Name: "PowerPolicy.custom.name", ShortName: "custom", Description: "PowerPolicy.custom.description"},
+}
+
+func powerPolicies() *types.PowerSystemCapability {
+	return &types.PowerSystemCapability{AvailablePolicy: policies}
+}
+
+func powerPolicy(h *world.Host) *types.PowerSystemInfo {
+	for _, p := range policies {
+		if p.ShortName == h.PowerPolicy {
+			return &types.PowerSystemInfo{CurrentPolicy: p}
+		}
+	}
+	return &types.PowerSystemInfo{CurrentPolicy: policies[1]}
+}
+
+func hostVMs(s *world.State, h *world.Host) []types.ManagedObjectReference {
+	var list []types.ManagedObjectReference
+	for _, v := range s.VMs {
+		if v.Host == h.Name {
+			list = append(list, VMRef(v))
+		}
+	}
+	return list
+}
+
+func hostNetworks(s *world.State, h *world.Host) []types.ManagedObjectReference {
+	list := []types.ManagedObjectReference{VMNetwork}
+	for _, d := range s.Switches {
+		if d.Member(h.Name) != nil {
+			for _, p := range d.PortGroups {
+				list = append(list, PortGroupRef(p))
+			}
+		}
+	}
+	return list
+}
+
+func memoryUsed(s *world.State, h *world.Host) int64 {
+	used := int64(4096)
+	for _, v := range s.VMs {
+		if v.Host == h.Name && v.On {
+			used += v.MemoryMB
+		}
+	}
+	return used
+}
+
+// syncHost writes what an event of a host changed.
+func (t *Tree) syncHost(s *world.State, h *world.Host, what string) {
+	self := HostRef(h)
+	switch what {
+	case world.HostOption:
+		t.f.Update(self, frame.Set("config.option", options(h)))
+		t.f.Update(SubRef("OptionManager", "EsxHostAdvSettings", h), frame.Set("setting", options(h)))
+	case world.HostFirewall:
+		t.f.Update(self, frame.Set("config.firewall", *firewall(h)))
+		t.f.Update(SubRef("HostFirewallSystem", "firewallSystem", h), frame.Set("firewallInfo", *firewall(h)))
+	case world.HostService:
+		t.f.Update(self, frame.Set("config.service", *services(h)))
+		t.f.Update(SubRef("HostServiceSystem", "serviceSystem", h), frame.Set("serviceInfo", *services(h)))
+	case world.HostNetwork:
+		t.f.Update(self, frame.Set("config.network", *network(s, h)), frame.Set("network", hostNetworks(s, h)),
+			frame.Set("config.virtualNicManagerInfo.netConfig", netConfig(s, h)))
+		t.f.Update(SubRef("HostNetworkSystem", "networkSystem", h), frame.Set("networkInfo", *network(s, h)))
+		t.f.Update(SubRef("HostVirtualNicManager", "virtualNicManager", h), frame.Set("info", types.HostVirtualNicManagerInfo{NetConfig: netConfig(s, h)}))
+	case world.HostClock:
+		t.f.Update(self, frame.Set("config.dateTimeInfo", *clock(h)))
+		t.f.Update(SubRef("HostDateTimeSystem", "dateTimeSystem", h), frame.Set("dateTimeInfo", *clock(h)))
+	case world.HostVMs:
+		t.f.Update(self, frame.Set("vm", hostVMs(s, h)))
+	case world.HostMaintenance:
+		t.f.Update(self, frame.Set("runtime.inMaintenanceMode", h.Maintenance))
+	case world.HostDown, world.HostUp:
+		r := runtime(h)
+		t.f.Update(self, frame.Set("runtime.connectionState", r.ConnectionState), frame.Set("runtime.powerState", r.PowerState),
+			frame.Set("runtime.bootTime", *r.BootTime), frame.Set("summary.rebootRequired", false))
+	}
+}

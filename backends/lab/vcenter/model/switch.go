@@ -1,0 +1,294 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// SwitchExtra is what vCenter keeps of a DVS beside what the world knows.
+type SwitchExtra struct {
+	Created  time.Time
+	Contact  types.DVSContactInfo
+	Policy   *types.DVSPolicy
+	MaxPorts int32
+}
+
+// The bounds of a DVS's MTU.
+const (
+	MinMTU = 1280
+	MaxMTU = 9190
+)
+
+// Number gives a new DVS, its port groups and their ports their identifiers, and adds the uplink port group.
+// The world is locked.
+func Number(s *world.State, d *world.DVS) {
+	if d.ID == "" {
+		d.ID = fmt.Sprintf("dvs-%d", s.NextID())
+		d.Changes = 1
+	}
+	if d.UplinkGroup() == nil {
+		d.PortGroups = append([]*world.PortGroup{{
+			Name: fmt.Sprintf("%s-DVUplinks-%s", d.Name, strings.TrimPrefix(d.ID, "dvs-")), Uplink: true, Trunk: "0-4094",
+			Binding: "earlyBinding", Ports: len(d.Uplinks) * len(d.Members), Active: d.Uplinks,
+		}}, d.PortGroups...)
+	}
+	for _, p := range d.PortGroups {
+		if p.Key == "" {
+			p.Key = fmt.Sprintf("dvportgroup-%d", s.NextID())
+			p.Changes = 1
+			p.First = d.NextPort
+			d.NextPort += max(p.Ports, 1024)
+		}
+	}
+	for _, v := range s.VMs {
+		for _, a := range v.Adapters {
+			if a.DVS == d.Name && a.PortKey == "" {
+				a.PortKey, _ = FreePort(s, d, d.PortGroup(a.PortGroup))
+			}
+		}
+	}
+}
+
+// FreePort finds a port of a port group that nobody uses and says whether there was one. A port group that expands
+// grows. also are VMs that are not in the world, or not yet as they shall be. The world is locked.
+func FreePort(s *world.State, d *world.DVS, g *world.PortGroup, also ...*world.VM) (string, bool) {
+	if g == nil {
+		return "", false
+	}
+	used := map[string]bool{}
+	for _, v := range append(slices.Clone(s.VMs), also...) {
+		for _, a := range v.Adapters {
+			if a.DVS == d.Name && a.PortGroup == g.Name {
+				used[a.PortKey] = true
+			}
+		}
+	}
+	for i := range g.Ports {
+		if key := strconv.Itoa(g.First + i); !used[key] {
+			return key, true
+		}
+	}
+	if !g.Expand && g.Binding != "ephemeral" {
+		return "", false
+	}
+	g.Ports++
+	return strconv.Itoa(g.First + g.Ports - 1), true
+}
+
+func (t *Tree) putSwitch(s *world.State, d *world.DVS) {
+	self := SwitchRef(d)
+	obj := &mo.VmwareDistributedVirtualSwitch{}
+	obj.Self, obj.Name, obj.Parent = self, d.Name, &NetFolder
+	fillSwitch(s, d, &obj.DistributedVirtualSwitch)
+	t.f.Reg.Put(obj)
+	for _, p := range d.PortGroups {
+		t.putPortGroup(s, d, p)
+	}
+}
+
+func (t *Tree) putPortGroup(s *world.State, d *world.DVS, p *world.PortGroup) {
+	obj := &mo.DistributedVirtualPortgroup{}
+	obj.Self, obj.Parent = PortGroupRef(p), &NetFolder
+	fillPortGroup(s, d, p, obj)
+	if p.Uplink {
+		obj.Tag = []types.Tag{{Key: "SYSTEM/DVS.UPLINKPG"}}
+	}
+	t.f.Reg.Put(obj)
+}
+
+func fillSwitch(s *world.State, d *world.DVS, obj *mo.DistributedVirtualSwitch) {
+	extra, _ := d.Setting.(SwitchExtra)
+	product := Product(d.Version)
+	config := &types.VMwareDVSConfigInfo{
+		DVSConfigInfo: types.DVSConfigInfo{
+			Uuid: d.UUID, Name: d.Name, NumPorts: int32(ports(d)), MaxPorts: 1<<31 - 1,
+			UplinkPortPolicy:  &types.DVSNameArrayUplinkPortPolicy{UplinkPortName: slices.Clone(d.Uplinks)},
+			DefaultPortConfig: portSetting(d, &world.PortGroup{Active: d.Uplinks}),
+			ProductInfo:       product, Policy: extra.Policy, Description: d.Note, ConfigVersion: strconv.Itoa(d.Changes),
+			Contact: extra.Contact, CreateTime: extra.Created, NetworkResourceManagementEnabled: d.NIOC,
+			DefaultProxySwitchMaxNumPorts: 9216, NetworkResourceControlVersion: "version3",
+		},
+		MaxMtu: int32(d.MTU), LinkDiscoveryProtocolConfig: discovery(d.Discovery), LacpApiVersion: "multipleLag",
+		MulticastFilteringMode: "legacyFiltering",
+	}
+	summary := types.DVSSummary{Name: d.Name, Uuid: d.UUID, NumPorts: int32(ports(d)), ProductInfo: &product, NumHosts: int32(len(d.Members)),
+		Description: d.Note, Contact: &types.DVSContactInfo{}}
+	run := &types.DVSRuntimeInfo{}
+	for n, m := range d.Members {
+		h := s.Host(m.Host)
+		host := HostRef(h)
+		member := types.DistributedVirtualSwitchHostMember{
+			RuntimeState: &types.DistributedVirtualSwitchHostMemberRuntimeState{CurrentMaxProxySwitchPorts: 9216},
+			Config: types.DistributedVirtualSwitchHostMemberConfigInfo{Host: &host, MaxProxySwitchPorts: 9216, Backing: memberBacking(d, m),
+				NsxSwitch: types.NewBool(false), EnsEnabled: types.NewBool(false)},
+			Status: memberStatus(h),
+		}
+		for i := range d.Uplinks {
+			member.UplinkPortKey = append(member.UplinkPortKey, fmt.Sprint(uplinkPort(n, m, i)))
+		}
+		config.Host = append(config.Host, member)
+		summary.HostMember = append(summary.HostMember, host)
+		summary.Host = append(summary.Host, host)
+		run.HostMemberRuntime = append(run.HostMemberRuntime, types.HostMemberRuntimeInfo{Host: host, Status: memberStatus(h)})
+	}
+	obj.Portgroup = nil
+	for _, p := range d.PortGroups {
+		obj.Portgroup = append(obj.Portgroup, PortGroupRef(p))
+		summary.PortgroupName = append(summary.PortgroupName, p.Name)
+		if p.Uplink {
+			config.UplinkPortgroup = append(config.UplinkPortgroup, PortGroupRef(p))
+		}
+	}
+	summary.Vm = connectedVMs(s, d, "")
+	obj.Uuid, obj.Config, obj.Summary, obj.Runtime, obj.Capability = d.UUID, config, summary, run, capability()
+	obj.Name = d.Name
+}
+
+func memberStatus(h *world.Host) string {
+	if h.State != world.Up {
+		return "disconnected"
+	}
+	return "up"
+}
+
+// Product is how a DVS version is described.
+func Product(version string) types.DistributedVirtualSwitchProductSpec {
+	return types.DistributedVirtualSwitchProductSpec{Name: "DVS", Vendor: "VMware, Inc.", Version: version, ForwardingClass: "etherswitch"}
+}
+
+// Feature is what DVSs can do here.
+func Feature() *types.VMwareDVSFeatureCapability {
+	return &types.VMwareDVSFeatureCapability{
+		DVSFeatureCapability: types.DVSFeatureCapability{NetworkResourceManagementSupported: true,
+			NicTeamingPolicy: []string{"loadbalance_ip", "loadbalance_srcmac", "loadbalance_srcid", "failover_explicit", "loadbalance_loadbased"}},
+		LldpSupported: types.NewBool(true),
+		MtuCapability: &types.VMwareDvsMtuCapability{MinMtuSupported: MinMTU, MaxMtuSupported: MaxMTU},
+	}
+}
+
+func capability() types.DVSCapability {
+	return types.DVSCapability{DvsOperationSupported: types.NewBool(true), DvPortGroupOperationSupported: types.NewBool(true),
+		DvPortOperationSupported: types.NewBool(true), FeaturesSupported: Feature()}
+}
+
+func discovery(text string) *types.LinkDiscoveryProtocolConfig {
+	protocol, operation, ok := strings.Cut(text, " ")
+	if !ok {
+		return &types.LinkDiscoveryProtocolConfig{Protocol: "cdp", Operation: "none"}
+	}
+	return &types.LinkDiscoveryProtocolConfig{Protocol: protocol, Operation: operation}
+}
+
+func ports(d *world.DVS) int {
+	n := 0
+	for _, p := range d.PortGroups {
+		n += p.Ports
+	}
+	return n
+}
+
+func connectedVMs(s *world.State, d *world.DVS, group string) []types.ManagedObjectReference {
+	var list []types.ManagedObjectReference
+	for _, name := range s.Connected(d, group) {
+		if v := s.VM(name); v != nil {
+			list = append(list, VMRef(v))
+		}
+	}
+	return list
+}
+
+func fillPortGroup(s *world.State, d *world.DVS, p *world.PortGroup, obj *mo.DistributedVirtualPortgroup) {
+	self, sw := PortGroupRef(p), SwitchRef(d)
+	obj.ManagedEntity.Name, obj.Network.Name, obj.Key = p.Name, p.Name, p.Key
+	obj.Summary = &types.NetworkSummary{Network: &self, Name: p.Name, Accessible: true}
+	obj.Config = types.DVPortgroupConfigInfo{
+		Key: p.Key, Name: p.Name, NumPorts: int32(p.Ports), DistributedVirtualSwitch: &sw, DefaultPortConfig: portSetting(d, p),
+		Description: p.Note, Type: p.Binding, BackingType: "standard", ConfigVersion: strconv.Itoa(p.Changes),
+		AutoExpand: types.NewBool(p.Expand), Uplink: types.NewBool(p.Uplink),
+		Policy: &types.VMwareDVSPortgroupPolicy{DVPortgroupPolicy: types.DVPortgroupPolicy{BlockOverrideAllowed: true, PortConfigResetAtDisconnect: true}},
+	}
+	obj.PortKeys = nil
+	for i := range p.Ports {
+		obj.PortKeys = append(obj.PortKeys, strconv.Itoa(p.First+i))
+	}
+	obj.Host = nil
+	for _, m := range d.Members {
+		obj.Host = append(obj.Host, HostRef(s.Host(m.Host)))
+	}
+	obj.Vm = connectedVMs(s, d, p.Name)
+}
+
+// portSetting is the whole default configuration of a port group's ports: what was set, over what vCenter gives.
+func portSetting(d *world.DVS, p *world.PortGroup) *types.VMwareDVSPortSetting {
+	no := func() *types.BoolPolicy { return &types.BoolPolicy{Value: types.NewBool(false)} }
+	set := &types.VMwareDVSPortSetting{}
+	if kept, ok := p.Setting.(types.VMwareDVSPortSetting); ok {
+		*set = kept
+	}
+	if set.Blocked == nil {
+		set.Blocked = no()
+	}
+	if set.IpfixEnabled == nil {
+		set.IpfixEnabled = no()
+	}
+	if set.SecurityPolicy == nil {
+		set.SecurityPolicy = &types.DVSSecurityPolicy{AllowPromiscuous: no(), MacChanges: no(), ForgedTransmits: no()}
+	}
+	set.Vlan = &types.VmwareDistributedVirtualSwitchVlanIdSpec{VlanId: int32(p.VLAN)}
+	if from, to, ok := strings.Cut(p.Trunk, "-"); ok {
+		a, _ := strconv.Atoi(from)
+		b, _ := strconv.Atoi(to)
+		set.Vlan = &types.VmwareDistributedVirtualSwitchTrunkVlanSpec{VlanId: []types.NumericRange{{Start: int32(a), End: int32(b)}}}
+	}
+	team := types.VmwareUplinkPortTeamingPolicy{}
+	if set.UplinkTeamingPolicy != nil {
+		team = *set.UplinkTeamingPolicy
+	}
+	if team.Policy == nil {
+		team.Policy = &types.StringPolicy{Value: "loadbalance_srcid"}
+	}
+	if team.NotifySwitches == nil {
+		team.NotifySwitches = &types.BoolPolicy{Value: types.NewBool(true)}
+	}
+	active := p.Active
+	if active == nil && p.Standby == nil {
+		active = d.Uplinks
+	}
+	team.UplinkPortOrder = &types.VMwareUplinkPortOrderPolicy{ActiveUplinkPort: slices.Clone(active), StandbyUplinkPort: slices.Clone(p.Standby)}
+	set.UplinkTeamingPolicy = &team
+	return set
+}
+
+// syncSwitch writes a DVS, its port groups, and what hosts and the datacenter show of them. A DVS or port group that is
+// new appears, one that is gone disappears.
+func (t *Tree) syncSwitch(s *world.State, name string) {
+	if d := s.Switch(name); d != nil {
+		if t.f.Reg.Get(SwitchRef(d)) == nil {
+			t.putSwitch(s, d)
+		}
+		var obj mo.DistributedVirtualSwitch
+		fillSwitch(s, d, &obj)
+		t.f.Update(SwitchRef(d), frame.Set("name", d.Name), frame.Set("config", *obj.Config.(*types.VMwareDVSConfigInfo)), frame.Set("summary", obj.Summary),
+			frame.Set("portgroup", obj.Portgroup), frame.Set("runtime", *obj.Runtime))
+		for _, p := range d.PortGroups {
+			if t.f.Reg.Get(PortGroupRef(p)) == nil {
+				t.putPortGroup(s, d, p)
+				continue
+			}
+			var pg mo.DistributedVirtualPortgroup
+			fillPortGroup(s, d, p, &pg)
+			t.f.Update(PortGroupRef(p), frame.Set("name", p.Name), frame.Set("config", pg.Config), frame.Set("summary", pg.Summary),
+				frame.Set("portKeys", pg.PortKeys), frame.Set("host", pg.Host), frame.Set("vm", pg.Vm))
+		}
+	}
+	t.syncNetworks(s)
+}

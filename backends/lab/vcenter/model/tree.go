@@ -1,0 +1,180 @@
+// Package model turns the lab's world into the managed objects of a vCenter and keeps them equal: whatever changes in
+// the world, through the API or through a shell, is written to the properties that show it.
+package model
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// The fixed objects of the inventory.
+var (
+	Root        = ref("Folder", "group-d1")
+	Datacenter  = ref("Datacenter", "datacenter-3")
+	VMFolder    = ref("Folder", "group-v4")
+	HostFolder  = ref("Folder", "group-h5")
+	StoreFolder = ref("Folder", "group-s6")
+	NetFolder   = ref("Folder", "group-n7")
+	Cluster     = ref("ClusterComputeResource", "domain-c8")
+	Pool        = ref("ResourcePool", "resgroup-9")
+	Browser     = ref("EnvironmentBrowser", "envbrowser-8")
+	Datastore   = ref("Datastore", "datastore-11")
+	VMNetwork   = ref("Network", "network-12")
+	DVSManager  = ref("DistributedVirtualSwitchManager", "DVSManager")
+)
+
+func ref(kind, value string) types.ManagedObjectReference {
+	return types.ManagedObjectReference{Type: kind, Value: value}
+}
+
+// HostRef, VMRef, SwitchRef and PortGroupRef are the references of the objects that stand for a part of the world.
+func HostRef(h *world.Host) types.ManagedObjectReference {
+	return ref("HostSystem", fmt.Sprintf("host-%d", 1001+h.Index))
+}
+
+// VMRef is the reference of a VM.
+func VMRef(v *world.VM) types.ManagedObjectReference {
+	return ref("VirtualMachine", fmt.Sprintf("vm-%d", 10001+v.Index))
+}
+
+// SwitchRef is the reference of a DVS.
+func SwitchRef(d *world.DVS) types.ManagedObjectReference {
+	return ref("VmwareDistributedVirtualSwitch", d.ID)
+}
+
+// PortGroupRef is the reference of a distributed port group.
+func PortGroupRef(p *world.PortGroup) types.ManagedObjectReference {
+	return ref("DistributedVirtualPortgroup", p.Key)
+}
+
+// A Tree keeps the managed objects of one world.
+type Tree struct {
+	f *frame.Frame
+
+	// mu makes reading the world and writing the properties one step, so that the last writer has the last word.
+	mu sync.Mutex
+}
+
+// Build puts the whole inventory into the registry and follows the world from then on.
+func Build(f *frame.Frame) *Tree {
+	t := &Tree{f: f}
+	f.World.View(func(s *world.State) {
+		for _, d := range s.Switches {
+			Number(s, d)
+		}
+		t.fixed(s)
+		for _, h := range s.Hosts {
+			t.putHost(s, h)
+		}
+		for _, v := range s.VMs {
+			f.Reg.Put(vmObject(s, v))
+		}
+		for _, d := range s.Switches {
+			t.putSwitch(s, d)
+		}
+	})
+	f.World.Watch(t.follow)
+	return t
+}
+
+func (t *Tree) fixed(s *world.State) {
+	entity := func(self types.ManagedObjectReference, name string, parent *types.ManagedObjectReference) mo.ManagedEntity {
+		return mo.ManagedEntity{ExtensibleManagedObject: mo.ExtensibleManagedObject{Self: self}, Name: name, Parent: parent}
+	}
+	folder := func(self types.ManagedObjectReference, name string, parent *types.ManagedObjectReference,
+		kinds []string, children ...types.ManagedObjectReference) {
+		t.f.Reg.Put(&mo.Folder{ManagedEntity: entity(self, name, parent), ChildType: kinds, ChildEntity: children})
+	}
+	var hosts, vms []types.ManagedObjectReference
+	for _, h := range s.Hosts {
+		hosts = append(hosts, HostRef(h))
+	}
+	for _, v := range s.VMs {
+		vms = append(vms, VMRef(v))
+	}
+	networks := append([]types.ManagedObjectReference{VMNetwork}, portGroups(s)...)
+
+	folder(Root, "Datacenters", nil, []string{"Folder", "Datacenter"}, Datacenter)
+	folder(VMFolder, "vm", &Datacenter, []string{"Folder", "VirtualMachine", "VirtualApp"}, vms...)
+	folder(HostFolder, "host", &Datacenter, []string{"Folder", "ComputeResource"}, Cluster)
+	folder(StoreFolder, "datastore", &Datacenter, []string{"Folder", "Datastore", "StoragePod"}, Datastore)
+	folder(NetFolder, "network", &Datacenter, []string{"Folder", "Network", "DistributedVirtualSwitch"}, netChildren(s)...)
+	t.f.Reg.Put(&mo.Datacenter{
+		ManagedEntity: entity(Datacenter, s.Datacenter, &Root),
+		VmFolder:      VMFolder, HostFolder: HostFolder, DatastoreFolder: StoreFolder, NetworkFolder: NetFolder,
+		Datastore: []types.ManagedObjectReference{Datastore}, Network: networks,
+	})
+	t.f.Reg.Put(clusterObject(s, entity(Cluster, s.Cluster, &HostFolder), hosts, networks))
+	t.f.Reg.Put(&mo.ResourcePool{
+		ManagedEntity: entity(Pool, "Resources", &Cluster), Owner: Cluster, Vm: vms,
+		Summary: &types.ResourcePoolSummary{Name: "Resources"},
+	})
+	t.f.Reg.Put(&mo.EnvironmentBrowser{Self: Browser})
+	var mounts []types.DatastoreHostMount
+	for _, h := range hosts {
+		mounts = append(mounts, types.DatastoreHostMount{Key: h, MountInfo: types.HostMountInfo{
+			Path: "/vmfs/volumes/shared-01", AccessMode: "readWrite", Mounted: types.NewBool(true), Accessible: types.NewBool(true)}})
+	}
+	info := types.VmfsDatastoreInfo{DatastoreInfo: types.DatastoreInfo{Name: "shared-01", Url: "ds:///vmfs/volumes/shared-01/", FreeSpace: 8 << 40}}
+	t.f.Reg.Put(&mo.Datastore{
+		ManagedEntity: entity(Datastore, "shared-01", &StoreFolder), Info: &info, Host: mounts, Vm: vms,
+		Summary: types.DatastoreSummary{Datastore: &Datastore, Name: "shared-01", Url: info.Url, Capacity: 16 << 40, FreeSpace: 8 << 40,
+			Accessible: true, MultipleHostAccess: types.NewBool(len(hosts) > 1), Type: "VMFS"},
+	})
+	t.f.Reg.Put(&mo.Network{
+		ManagedEntity: entity(VMNetwork, "VM Network", &NetFolder), Name: "VM Network", Host: hosts, Vm: vms,
+		Summary: &types.NetworkSummary{Network: &VMNetwork, Name: "VM Network", Accessible: true},
+	})
+}
+
+func clusterObject(s *world.State, entity mo.ManagedEntity, hosts, networks []types.ManagedObjectReference) *mo.ClusterComputeResource {
+	das := types.ClusterDasConfigInfo{Enabled: types.NewBool(false)}
+	drs := types.ClusterDrsConfigInfo{Enabled: types.NewBool(true), DefaultVmBehavior: types.DrsBehaviorFullyAutomated}
+	summary := &types.ClusterComputeResourceSummary{}
+	for _, h := range s.Hosts {
+		summary.NumHosts++
+		summary.NumEffectiveHosts++
+		summary.NumCpuCores += int16(min(h.Cores, 1<<10))
+		summary.TotalMemory += h.MemoryMB << 20
+	}
+	summary.EffectiveMemory = summary.TotalMemory >> 20
+	return &mo.ClusterComputeResource{
+		ComputeResource: mo.ComputeResource{
+			ManagedEntity: entity, ResourcePool: &Pool, Host: hosts, Network: networks, EnvironmentBrowser: &Browser,
+			Datastore: []types.ManagedObjectReference{Datastore}, Summary: summary,
+			ConfigurationEx: &types.ClusterConfigInfoEx{DasConfig: das, DrsConfig: drs},
+		},
+		Configuration: types.ClusterConfigInfo{DasConfig: das, DrsConfig: drs},
+	}
+}
+
+func portGroups(s *world.State) []types.ManagedObjectReference {
+	var list []types.ManagedObjectReference
+	for _, d := range s.Switches {
+		for _, p := range d.PortGroups {
+			list = append(list, PortGroupRef(p))
+		}
+	}
+	return list
+}
+
+func netChildren(s *world.State) []types.ManagedObjectReference {
+	list := []types.ManagedObjectReference{VMNetwork}
+	for _, d := range s.Switches {
+		list = append(list, SwitchRef(d))
+	}
+	return append(list, portGroups(s)...)
+}
+
+// Still calls f while no object is added, changed or removed.
+func (t *Tree) Still(f func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f()
+}

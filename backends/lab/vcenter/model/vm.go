@@ -1,0 +1,204 @@
+package model
+
+import (
+	"fmt"
+	"net/netip"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+func vmObject(s *world.State, v *world.VM) *mo.VirtualMachine {
+	obj := &mo.VirtualMachine{}
+	obj.Self, obj.Name, obj.Parent = VMRef(v), v.Name, &VMFolder
+	obj.EnvironmentBrowser, obj.ResourcePool = Browser, &Pool
+	obj.Datastore = []types.ManagedObjectReference{Datastore}
+	obj.GuestHeartbeatStatus = types.ManagedEntityStatusGreen
+	obj.Config = vmConfig(s, v)
+	obj.ResourceConfig = &types.ResourceConfigSpec{CpuAllocation: *obj.Config.CpuAllocation, MemoryAllocation: *obj.Config.MemoryAllocation}
+	obj.Runtime = vmRuntime(s, v)
+	obj.Guest = vmGuest(s, v)
+	obj.Summary = vmSummary(v, obj)
+	obj.Network = vmNetworks(s, v)
+	return obj
+}
+
+// guestIDs are vSphere's names of the guest systems.
+var guestIDs = map[string][2]string{
+	"ubuntu":   {"ubuntu64Guest", "Ubuntu Linux (64-bit)"},
+	"rhel-8":   {"rhel8_64Guest", "Red Hat Enterprise Linux 8 (64-bit)"},
+	"rhel-9":   {"rhel9_64Guest", "Red Hat Enterprise Linux 9 (64-bit)"},
+	"centos-8": {"centos8_64Guest", "CentOS 8 (64-bit)"},
+	"centos-9": {"centos9_64Guest", "CentOS 9 (64-bit)"},
+}
+
+func guestID(v *world.VM) (id, name string) {
+	os := v.Guest.OS
+	if strings.HasPrefix(os, "ubuntu") {
+		os = "ubuntu"
+	}
+	if g, ok := guestIDs[os]; ok {
+		return g[0], g[1]
+	}
+	return "otherLinux64Guest", "Other Linux (64-bit)"
+}
+
+func vmConfig(s *world.State, v *world.VM) *types.VirtualMachineConfigInfo {
+	id, name := guestID(v)
+	c := &types.VirtualMachineConfigInfo{
+		ChangeVersion: ChangeVersion(v), Modified: time.Now(), Name: v.Name,
+		GuestId: id, GuestFullName: name, Version: fmt.Sprintf("vmx-%02d", v.Hardware), Uuid: v.UUID, InstanceUuid: "50" + v.UUID[2:],
+		Firmware: v.Firmware, Files: types.VirtualMachineFileInfo{VmPathName: fmt.Sprintf("[shared-01] %s/%s.vmx", v.Name, v.Name)},
+		Tools: &types.ToolsConfigInfo{ToolsVersion: 12389}, BootOptions: &types.VirtualMachineBootOptions{EfiSecureBootEnabled: types.NewBool(false)},
+		Hardware:                     types.VirtualHardware{NumCPU: int32(v.CPUs), NumCoresPerSocket: ptr(int32(v.CPUs)), MemoryMB: int32(v.MemoryMB), Device: Devices(s, v)},
+		CpuAllocation:                allocation(0, 4),
+		MemoryAllocation:             allocation(v.Reserved, int32(v.MemoryMB/100)),
+		MemoryReservationLockedToMax: types.NewBool(v.Locked),
+		MemoryHotAddEnabled:          types.NewBool(false), CpuHotAddEnabled: types.NewBool(false), NestedHVEnabled: types.NewBool(false),
+		LatencySensitivity: &types.LatencySensitivity{Level: latency(v)},
+		ExtraConfig:        extraConfig(v),
+	}
+	return c
+}
+
+// ChangeVersion names the configuration of a VM as it is now.
+func ChangeVersion(v *world.VM) string { return fmt.Sprintf("2025-03-04T10:00:00.%06dZ", v.Changes) }
+
+func latency(v *world.VM) types.LatencySensitivitySensitivityLevel {
+	if v.Latency == "" {
+		return types.LatencySensitivitySensitivityLevelNormal
+	}
+	return types.LatencySensitivitySensitivityLevel(v.Latency)
+}
+
+func allocation(mb int64, shares int32) *types.ResourceAllocationInfo {
+	return &types.ResourceAllocationInfo{Reservation: ptr(mb), Limit: ptr(int64(-1)), ExpandableReservation: types.NewBool(false),
+		Shares: &types.SharesInfo{Shares: shares * 1000, Level: types.SharesLevelNormal}}
+}
+
+func extraConfig(v *world.VM) []types.BaseOptionValue {
+	all := map[string]string{"nvram": v.Name + ".nvram", "svga.present": "TRUE"}
+	for key, value := range v.Extra {
+		all[key] = value
+	}
+	for n, a := range v.Adapters {
+		all[fmt.Sprintf("ethernet%d.pciSlotNumber", n)] = fmt.Sprint(a.Slot)
+	}
+	var keys []string
+	for key := range all {
+		keys = append(keys, key)
+	}
+	sort.Strings(keys)
+	var list []types.BaseOptionValue
+	for _, key := range keys {
+		list = append(list, &types.OptionValue{Key: key, Value: all[key]})
+	}
+	return list
+}
+
+func vmRuntime(s *world.State, v *world.VM) types.VirtualMachineRuntimeInfo {
+	r := types.VirtualMachineRuntimeInfo{
+		ConnectionState: types.VirtualMachineConnectionStateConnected, PowerState: types.VirtualMachinePowerStatePoweredOff,
+		MaxCpuUsage: int32(v.CPUs * cpuHz / 1_000_000), MaxMemoryUsage: int32(v.MemoryMB), FaultToleranceState: "notConfigured",
+		ConsolidationNeeded: false,
+	}
+	if h := s.Host(v.Host); h != nil {
+		r.Host = ptr(HostRef(h))
+		if h.State != world.Up {
+			r.ConnectionState = types.VirtualMachineConnectionStateDisconnected
+		}
+	}
+	if v.On {
+		r.PowerState = types.VirtualMachinePowerStatePoweredOn
+		if !v.Guest.Booted.IsZero() {
+			r.BootTime = ptr(v.Guest.Booted)
+		}
+	}
+	return r
+}
+
+func vmGuest(s *world.State, v *world.VM) *types.GuestInfo {
+	id, name := guestID(v)
+	g := &types.GuestInfo{
+		ToolsStatus: types.VirtualMachineToolsStatusToolsNotRunning, ToolsVersionStatus: "guestToolsUnmanaged", ToolsVersionStatus2: "guestToolsUnmanaged",
+		ToolsRunningStatus: "guestToolsNotRunning", ToolsVersion: "12389", GuestState: "notRunning",
+		GuestOperationsReady: types.NewBool(false), GuestStateChangeSupported: types.NewBool(false),
+	}
+	if !v.On || !v.Guest.Up {
+		return g
+	}
+	g.ToolsStatus, g.ToolsRunningStatus, g.GuestState = types.VirtualMachineToolsStatusToolsOk, "guestToolsRunning", "running"
+	g.GuestId, g.GuestFullName, g.GuestFamily, g.HostName = id, name, "linuxGuest", v.Guest.Hostname
+	g.GuestOperationsReady, g.GuestStateChangeSupported = types.NewBool(true), types.NewBool(true)
+	for _, n := range v.Guest.NICs {
+		nic := types.GuestNicInfo{MacAddress: n.MAC, Connected: true, DeviceConfigId: -1, IpConfig: &types.NetIpConfigInfo{}}
+		if a := v.Adapter(n.MAC); a != nil {
+			nic.Network, nic.Connected, nic.DeviceConfigId = a.PortGroup, a.Connected, a.Key
+		}
+		for _, addr := range n.Addrs {
+			p, err := netip.ParsePrefix(addr)
+			if err != nil {
+				continue
+			}
+			nic.IpAddress = append(nic.IpAddress, p.Addr().String())
+			nic.IpConfig.IpAddress = append(nic.IpConfig.IpAddress, types.NetIpConfigInfoIpAddress{IpAddress: p.Addr().String(),
+				PrefixLength: int32(p.Bits()), State: "preferred"})
+			if g.IpAddress == "" {
+				g.IpAddress = p.Addr().String()
+			}
+		}
+		g.Net = append(g.Net, nic)
+	}
+	return g
+}
+
+func vmSummary(v *world.VM, obj *mo.VirtualMachine) types.VirtualMachineSummary {
+	self := obj.Self
+	return types.VirtualMachineSummary{
+		Vm: &self, Runtime: obj.Runtime, OverallStatus: types.ManagedEntityStatusGreen,
+		Config: types.VirtualMachineConfigSummary{Name: v.Name, VmPathName: obj.Config.Files.VmPathName, MemorySizeMB: int32(v.MemoryMB),
+			MemoryReservation: int32(v.Reserved), NumCpu: int32(v.CPUs), NumEthernetCards: int32(len(v.Adapters)), NumVirtualDisks: 1,
+			Uuid: v.UUID, InstanceUuid: obj.Config.InstanceUuid, GuestId: obj.Config.GuestId, GuestFullName: obj.Config.GuestFullName,
+			HwVersion: obj.Config.Version},
+		Guest: &types.VirtualMachineGuestSummary{GuestId: obj.Guest.GuestId, GuestFullName: obj.Guest.GuestFullName,
+			ToolsStatus: obj.Guest.ToolsStatus, ToolsRunningStatus: obj.Guest.ToolsRunningStatus, HostName: obj.Guest.HostName,
+			ToolsVersionStatus2: obj.Guest.ToolsVersionStatus2, IpAddress: obj.Guest.IpAddress},
+	}
+}
+
+func vmNetworks(s *world.State, v *world.VM) []types.ManagedObjectReference {
+	var list []types.ManagedObjectReference
+	seen := map[types.ManagedObjectReference]bool{}
+	for _, a := range v.Adapters {
+		r := VMNetwork
+		if d := s.Switch(a.DVS); d != nil && d.PortGroup(a.PortGroup) != nil {
+			r = PortGroupRef(d.PortGroup(a.PortGroup))
+		}
+		if !seen[r] {
+			seen[r] = true
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// syncVM writes a VM; what says how much of it.
+func (t *Tree) syncVM(s *world.State, v *world.VM, what string) {
+	obj := vmObject(s, v)
+	changes := []types.PropertyChange{frame.Set("summary", obj.Summary), frame.Set("guest", *obj.Guest)}
+	if what != world.VMGuest {
+		changes = append(changes, frame.Set("runtime", obj.Runtime), frame.Set("config.hardware.device", obj.Config.Hardware.Device))
+	} else if v.On {
+		changes = append(changes, frame.Set("runtime.bootTime", obj.Runtime.BootTime))
+	}
+	if what == world.VMDevices {
+		changes = append(changes, frame.Set("config", *obj.Config), frame.Set("network", obj.Network), frame.Set("resourceConfig", *obj.ResourceConfig))
+	}
+	t.f.Update(VMRef(v), changes...)
+}

@@ -1,0 +1,131 @@
+// Package vcenter serves the lab's world as a vCenter: govmomi's simulator for SOAP, sessions, properties and views, and
+// our own managed objects and methods, which refuse what the real one refuses.
+package vcenter
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/simulator/vpx"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/dvs"
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/hosts"
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/model"
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/vms"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// An Account may log in, see [frame.Account].
+type Account = frame.Account
+
+// The accounts of every lab. The second one may only read.
+const (
+	Admin    = "administrator@vsphere.local"
+	ReadOnly = "readonly@vsphere.local"
+	Password = "Lab-vcenter-1!"
+)
+
+// Options say how to serve.
+type Options struct {
+	Listen   string          // 127.0.0.1:0 when empty
+	Cert     tls.Certificate // of the server
+	Accounts []Account       // beside Admin and ReadOnly
+	Idle     time.Duration   // sessions end when idle for so long; 30 min when zero
+}
+
+// A Server is a vCenter that serves.
+type Server struct {
+	URL *url.URL // https://127.0.0.1:PORT/sdk, without a user
+
+	front *front
+	http  *http.Server
+	frame *frame.Frame
+	wg    sync.WaitGroup
+}
+
+// Serve builds the inventory from the world and serves it until Close.
+func Serve(w *world.World, o Options) (*Server, error) {
+	if o.Listen == "" {
+		o.Listen = "127.0.0.1:0"
+	}
+	if o.Idle == 0 {
+		o.Idle = 30 * time.Minute
+	}
+	listener, err := net.Listen("tcp", o.Listen)
+	if err != nil {
+		return nil, err
+	}
+	content := vpx.ServiceContent
+	content.About = about()
+	ctx, instance := simulator.NewServiceInstance(simulator.NewContext(), content, vpx.RootFolder)
+	service := simulator.New(ctx, instance)
+	service.Listen = &url.URL{User: url.User("lab")} // makes the simulator ask ValidLogin
+	service.RegisterSDK(ctx.Map, ctx.Map.Path+"/vimService")
+	service.ServeMux.HandleFunc(ctx.Map.Path+"/vimServiceVersions.xml", service.ServiceVersions)
+
+	f := frame.New(w, ctx.Map)
+	f.Auth.Allow(Account{Name: Admin, Password: Password}, Account{Name: ReadOnly, Password: Password, Privileges: []string{}})
+	f.Auth.Allow(o.Accounts...)
+	ctx.Map.SessionManager().ValidLogin = func(r *types.Login) bool { return f.Auth.Valid(r.UserName, r.Password) }
+
+	s := &Server{frame: f, URL: &url.URL{Scheme: "https", Host: listener.Addr().String(), Path: ctx.Map.Path}}
+	s.front = newFront(w, f, service.ServeMux, o.Idle)
+	f.Extend(collector{f, s.front}, "PropertyCollector")
+	f.Extend(search{f}, "SearchIndex")
+	tree := model.Build(f)
+	f.Extend(views{f, tree}, "ViewManager")
+	hosts.Register(f)
+	dvs.Register(f)
+	vms.Register(f)
+
+	s.http = &http.Server{
+		Handler:           s.front,
+		ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog:          log.New(io.Discard, "", 0),
+		// HTTP/2 would make "drop the connection" mean one stream of it.
+		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
+	}
+	secure := tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{o.Cert}, MinVersion: tls.VersionTLS12})
+	s.wg.Go(func() {
+		if err := s.http.Serve(secure); !errors.Is(err, http.ErrServerClosed) {
+			w.Log.Note(world.Event{What: world.Call, Detail: "server: " + err.Error()})
+		}
+	})
+	return s, nil
+}
+
+// Close ends all calls and tasks and waits for them.
+func (s *Server) Close() error {
+	s.front.close()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	err := s.http.Shutdown(ctx)
+	if err != nil {
+		err = s.http.Close()
+	}
+	s.frame.Close()
+	s.wg.Wait()
+	return err
+}
+
+// about says what this is, and that it is simulated.
+func about() types.AboutInfo {
+	return types.AboutInfo{
+		Name: "VMware vCenter Server", FullName: "VMware vCenter Server 8.0.3 build-24022515 (simulated by rdma-setup lab)",
+		Vendor: "VMware, Inc.", Version: "8.0.3", Build: "24022515", LocaleVersion: "INTL", LocaleBuild: "000", OsType: "linux-x64",
+		ProductLineId: "vpx", ApiType: "VirtualCenter", ApiVersion: "8.0.3.0", InstanceUuid: uuid.NewString(),
+		LicenseProductName: "VMware VirtualCenter Server", LicenseProductVersion: "8.0",
+	}
+}

@@ -1,0 +1,130 @@
+package vms
+
+import (
+	"fmt"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/model"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+type browser struct{ base }
+
+// highest is the newest virtual hardware of one host, or with nil of all hosts that are up.
+func (m browser) highest(host *types.ManagedObjectReference) (int, error) {
+	best := 0
+	m.f.World.View(func(s *world.State) {
+		for _, h := range s.Hosts {
+			if host == nil && h.State == world.Up || host != nil && model.HostRef(h) == *host {
+				best = max(best, maxHardware(h.Version))
+			}
+		}
+	})
+	if best == 0 {
+		if host != nil {
+			return 0, frame.Gone(*host)
+		}
+		return 0, frame.Refuse(&types.HostNotConnected{})
+	}
+	return best, nil
+}
+
+// QueryConfigOptionEx describes one version of virtual hardware, by default the newest.
+func (m browser) QueryConfigOptionEx(_ *simulator.Context, req *types.QueryConfigOptionEx) soap.HasFault {
+	key, host := "", (*types.ManagedObjectReference)(nil)
+	if req.Spec != nil {
+		key, host = req.Spec.Key, req.Spec.Host
+	}
+	option, err := m.option(key, host)
+	return frame.Answer(types.QueryConfigOptionExResponse{Returnval: option}, err)
+}
+
+// QueryConfigOption is QueryConfigOptionEx in its older form.
+func (m browser) QueryConfigOption(_ *simulator.Context, req *types.QueryConfigOption) soap.HasFault {
+	option, err := m.option(req.Key, req.Host)
+	return frame.Answer(types.QueryConfigOptionResponse{Returnval: option}, err)
+}
+
+func (m browser) option(key string, host *types.ManagedObjectReference) (*types.VirtualMachineConfigOption, error) {
+	best, err := m.highest(host)
+	if err != nil {
+		return nil, err
+	}
+	version := best
+	if key != "" {
+		if n, err := fmt.Sscanf(key, "vmx-%d", &version); err != nil || n != 1 || version > best || version < 4 {
+			return nil, nil
+		}
+	}
+	var guests []types.GuestOsDescriptor
+	for _, id := range []string{"ubuntu64Guest", "rhel8_64Guest", "rhel9_64Guest", "centos8_64Guest", "centos9_64Guest", "otherLinux64Guest"} {
+		guests = append(guests, types.GuestOsDescriptor{Id: id, Family: "linuxGuest", FullName: id, SupportedMaxCPUs: 768, RecommendedFirmware: "efi",
+			SupportedEthernetCard: []string{"VirtualVmxnet3", "VirtualVmxnet3Vrdma", "VirtualSriovEthernetCard", "VirtualE1000e"}})
+	}
+	return &types.VirtualMachineConfigOption{Version: hardware(version), Description: fmt.Sprintf("ESXi virtual machine version %d", version),
+		GuestOSDescriptor: guests, HardwareOptions: types.VirtualHardwareOption{HwVersion: int32(version)}}, nil
+}
+
+func hardware(n int) string { return fmt.Sprintf("vmx-%02d", n) }
+
+// QueryConfigOptionDescriptor lists the versions of virtual hardware and the hosts that run them.
+func (m browser) QueryConfigOptionDescriptor(_ *simulator.Context, _ *types.QueryConfigOptionDescriptor) soap.HasFault {
+	best, err := m.highest(nil)
+	if err != nil {
+		return frame.Answer(nil, err)
+	}
+	var list []types.VirtualMachineConfigOptionDescriptor
+	for n := 13; n <= best; n++ {
+		d := types.VirtualMachineConfigOptionDescriptor{Key: hardware(n), Description: fmt.Sprintf("ESXi virtual machine version %d", n),
+			CreateSupported: true, RunSupported: true, UpgradeSupported: true, DefaultConfigOption: n == best}
+		m.f.World.View(func(s *world.State) {
+			for _, h := range s.Hosts {
+				if maxHardware(h.Version) >= n {
+					d.Host = append(d.Host, model.HostRef(h))
+				}
+			}
+		})
+		list = append(list, d)
+	}
+	return frame.Answer(types.QueryConfigOptionDescriptorResponse{Returnval: list}, nil)
+}
+
+// QueryConfigTarget lists what a VM on a host can be connected to. Only active passthrough devices and VFs count.
+func (m browser) QueryConfigTarget(_ *simulator.Context, req *types.QueryConfigTarget) soap.HasFault {
+	target := &types.ConfigTarget{MaxCpusPerHost: 96}
+	m.f.World.View(func(s *world.State) {
+		target.Network = []types.VirtualMachineNetworkInfo{{VirtualMachineTargetInfo: types.VirtualMachineTargetInfo{Name: "VM Network"},
+			Network: &types.NetworkSummary{Network: &model.VMNetwork, Name: "VM Network", Accessible: true}}}
+		for _, h := range s.Hosts {
+			if req.Host == nil || model.HostRef(h) == *req.Host {
+				target.NumCpus += int32(h.Sockets)
+				target.NumCpuCores += int32(h.Cores)
+				target.NumNumaNodes += int32(h.Sockets)
+			}
+		}
+		for _, d := range s.Switches {
+			member := req.Host == nil
+			for _, mem := range d.Members {
+				member = member || req.Host != nil && model.HostRef(s.Host(mem.Host)) == *req.Host
+			}
+			if !member {
+				continue
+			}
+			target.DistributedVirtualSwitch = append(target.DistributedVirtualSwitch, types.DistributedVirtualSwitchInfo{SwitchName: d.Name,
+				SwitchUuid: d.UUID, DistributedVirtualSwitch: model.SwitchRef(d)})
+			for _, g := range d.PortGroups {
+				target.DistributedVirtualPortgroup = append(target.DistributedVirtualPortgroup, types.DistributedVirtualPortgroupInfo{SwitchName: d.Name,
+					SwitchUuid: d.UUID, PortgroupName: g.Name, PortgroupKey: g.Key, PortgroupType: g.Binding, UplinkPortgroup: g.Uplink,
+					Portgroup: model.PortGroupRef(g)})
+			}
+		}
+	})
+	if req.Host != nil && m.f.Reg.Get(*req.Host) == nil {
+		return frame.Answer(nil, frame.Gone(*req.Host))
+	}
+	return frame.Answer(types.QueryConfigTargetResponse{Returnval: target}, nil)
+}

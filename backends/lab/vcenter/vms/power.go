@@ -1,0 +1,180 @@
+package vms
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/model"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+type machine struct{ base }
+
+// PowerOnVMTask switches a VM on.
+func (m machine) PowerOnVMTask(ctx *simulator.Context, req *types.PowerOnVM_Task) soap.HasFault {
+	return frame.Answer(types.PowerOnVM_TaskResponse{Returnval: m.powerOn(ctx, req.This)}, nil)
+}
+
+func (b base) powerOn(ctx *simulator.Context, vm types.ManagedObjectReference) types.ManagedObjectReference {
+	return b.f.Start(ctx, "PowerOnVM_Task", "VirtualMachine.powerOn", vm, frame.Pace{Silent: true, Cancelable: true}, func() (any, error) {
+		name := ""
+		err := b.view(vm, func(s *world.State, v *world.VM, h *world.Host) error {
+			name = v.Name
+			return mayPowerOn(s, v, h)
+		})
+		if err != nil {
+			return nil, err
+		}
+		return nil, b.f.World.PowerOn(name)
+	})
+}
+
+// mayPowerOn refuses what a host refuses. A PVRDMA adapter alone asks for no reservation; a device that is passed
+// through does.
+func mayPowerOn(s *world.State, v *world.VM, h *world.Host) error {
+	if err := needPower(v, false); err != nil {
+		return err
+	}
+	switch {
+	case h == nil || h.State != world.Up:
+		return frame.Refuse(&types.HostNotConnected{})
+	case h.Maintenance:
+		return frame.Refuse(&types.InvalidState{})
+	case v.Pinned() && v.Reserved < v.MemoryMB:
+		return frame.Refuse(&types.GenericVmConfigFault{Reason: "memory"},
+			fmt.Sprintf("Invalid memory setting: memory reservation (sched.mem.min) should be equal to memsize(%d). ", v.MemoryMB))
+	case v.Hardware > maxHardware(h.Version):
+		return frame.Refuse(&types.VirtualHardwareVersionNotSupported{HostName: h.Name, Host: model.HostRef(h)},
+			"The virtual machine version is not compatible with the version of the host '"+h.Name+"'.")
+	}
+	free := h.MemoryMB
+	for _, other := range s.VMs {
+		if other.Host == h.Name && other.On {
+			free -= other.Reserved
+		}
+	}
+	if v.Reserved > free {
+		return frame.Refuse(&types.InsufficientMemoryResourcesFault{Unreserved: free << 20, Requested: v.Reserved << 20})
+	}
+	return nil
+}
+
+// PowerOffVMTask cuts the power.
+func (m machine) PowerOffVMTask(ctx *simulator.Context, req *types.PowerOffVM_Task) soap.HasFault {
+	task := m.f.Start(ctx, "PowerOffVM_Task", "VirtualMachine.powerOff", req.This, frame.Pace{Silent: true}, func() (any, error) {
+		return nil, m.on(req.This, m.f.World.PowerOff)
+	})
+	return frame.Answer(types.PowerOffVM_TaskResponse{Returnval: task}, nil)
+}
+
+// ResetVMTask restarts a VM without asking the guest.
+func (m machine) ResetVMTask(ctx *simulator.Context, req *types.ResetVM_Task) soap.HasFault {
+	task := m.f.Start(ctx, "ResetVM_Task", "VirtualMachine.reset", req.This, frame.Pace{Silent: true}, func() (any, error) {
+		return nil, m.on(req.This, m.f.World.Reset)
+	})
+	return frame.Answer(types.ResetVM_TaskResponse{Returnval: task}, nil)
+}
+
+// on does something with a VM that is on and whose host answers.
+func (m machine) on(ref types.ManagedObjectReference, do func(string) error) error {
+	name := ""
+	err := m.view(ref, func(_ *world.State, v *world.VM, h *world.Host) error {
+		name = v.Name
+		if h.State != world.Up {
+			return frame.Refuse(&types.HostNotConnected{})
+		}
+		return needPower(v, true)
+	})
+	if err != nil {
+		return err
+	}
+	return do(name)
+}
+
+// ShutdownGuest asks the guest to shut down and returns at once. It needs VMware Tools to run.
+func (m machine) ShutdownGuest(_ *simulator.Context, req *types.ShutdownGuest) soap.HasFault {
+	return frame.Answer(types.ShutdownGuestResponse{}, m.guest(req.This, m.f.World.ShutdownGuest))
+}
+
+// RebootGuest asks the guest to restart and returns at once. It needs VMware Tools to run.
+func (m machine) RebootGuest(_ *simulator.Context, req *types.RebootGuest) soap.HasFault {
+	return frame.Answer(types.RebootGuestResponse{}, m.guest(req.This, m.f.World.RebootGuest))
+}
+
+func (m machine) guest(ref types.ManagedObjectReference, do func(string) error) error {
+	return m.on(ref, func(name string) error {
+		up := false
+		m.f.World.View(func(s *world.State) { up = s.VM(name).Guest.Up })
+		if !up {
+			return frame.Refuse(&types.ToolsUnavailable{})
+		}
+		return do(name)
+	})
+}
+
+type datacenter struct{ base }
+
+// PowerOnMultiVMTask starts a power-on for each VM; the result names their tasks.
+func (m datacenter) PowerOnMultiVMTask(ctx *simulator.Context, req *types.PowerOnMultiVM_Task) soap.HasFault {
+	for _, vm := range req.Vm {
+		if m.f.Reg.Get(vm) == nil {
+			return frame.Answer(nil, frame.Gone(vm))
+		}
+		if err := m.f.Need(ctx, "VirtualMachine.Interact.PowerOn", vm); err != nil {
+			return frame.Answer(nil, err)
+		}
+	}
+	task := m.f.StartLong(ctx, "PowerOnMultiVM_Task", "Datacenter.powerOnVm", req.This, frame.Pace{Time: 10 * time.Millisecond}, func(t *frame.Task) (any, error) {
+		result := types.ClusterPowerOnVmResult{}
+		for _, vm := range req.Vm {
+			result.Attempted = append(result.Attempted, types.ClusterAttemptedVmInfo{Vm: vm, Task: ptr(m.powerOn(ctx, vm))})
+		}
+		return result, nil
+	})
+	return frame.Answer(types.PowerOnMultiVM_TaskResponse{Returnval: task}, nil)
+}
+
+// UpgradeVMTask raises the virtual hardware of a VM that is off. There is no way back.
+func (m machine) UpgradeVMTask(ctx *simulator.Context, req *types.UpgradeVM_Task) soap.HasFault {
+	task := m.f.Start(ctx, "UpgradeVM_Task", "VirtualMachine.upgradeVirtualHardware", req.This, frame.Pace{}, func() (any, error) {
+		return nil, m.f.World.Update(func(s *world.State) ([]world.Event, error) {
+			v := model.VMOf(s, req.This)
+			if v == nil {
+				return nil, frame.Gone(req.This)
+			}
+			if err := upgrade(v, s.Host(v.Host), req.Version); err != nil {
+				return nil, err
+			}
+			v.Changes++
+			return []world.Event{{What: world.VMDevices, VM: v.Name, Detail: "hardware"}}, nil
+		})
+	})
+	return frame.Answer(types.UpgradeVM_TaskResponse{Returnval: task}, nil)
+}
+
+func upgrade(v *world.VM, h *world.Host, version string) error {
+	if err := needPower(v, false); err != nil {
+		return err
+	}
+	highest := maxHardware(h.Version)
+	to := highest
+	if version != "" {
+		if n, err := fmt.Sscanf(version, "vmx-%d", &to); err != nil || n != 1 {
+			return frame.BadArgument("version")
+		}
+	}
+	switch {
+	case to > highest:
+		return frame.Refuse(&types.VirtualHardwareVersionNotSupported{HostName: h.Name, Host: model.HostRef(h)},
+			"The virtual machine version is not compatible with the version of the host '"+h.Name+"'.")
+	case to <= v.Hardware:
+		return frame.Refuse(&types.AlreadyUpgraded{})
+	}
+	v.Hardware = to
+	return nil
+}

@@ -1,0 +1,66 @@
+// Package vms has the methods of VMs and of what describes their hardware in the lab's vCenter.
+package vms
+
+import (
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/model"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// Register adds the methods to a frame.
+func Register(f *frame.Frame) {
+	b := base{f}
+	f.Handle(machine{b}, "VirtualMachine")
+	f.Handle(datacenter{b}, "Datacenter")
+	f.Handle(browser{b}, "EnvironmentBrowser")
+}
+
+type base struct{ f *frame.Frame }
+
+// view calls read with a VM and its host.
+func (b base) view(ref types.ManagedObjectReference, read func(*world.State, *world.VM, *world.Host) error) error {
+	err := error(frame.Gone(ref))
+	b.f.World.View(func(s *world.State) {
+		if v := model.VMOf(s, ref); v != nil {
+			err = read(s, v, s.Host(v.Host))
+		}
+	})
+	return err
+}
+
+func power(v *world.VM) types.VirtualMachinePowerState {
+	if v.On {
+		return types.VirtualMachinePowerStatePoweredOn
+	}
+	return types.VirtualMachinePowerStatePoweredOff
+}
+
+// needPower refuses when a VM is not in the state that an operation needs.
+func needPower(v *world.VM, on bool) error {
+	if v.On == on {
+		return nil
+	}
+	want := types.VirtualMachinePowerStatePoweredOff
+	if on {
+		want = types.VirtualMachinePowerStatePoweredOn
+	}
+	return frame.Refuse(&types.InvalidPowerState{RequestedState: want, ExistingState: power(v)})
+}
+
+// maxHardware is the newest virtual hardware that a version of ESXi runs (KB 2007240).
+func maxHardware(version string) int {
+	best := 13
+	for _, row := range []struct {
+		version  string
+		hardware int
+	}{{"6.5.0", 13}, {"6.7.0", 14}, {"6.7.2", 15}, {"7.0.0", 17}, {"7.0.1", 18}, {"7.0.2", 19}, {"8.0.0", 20}, {"8.0.2", 21}, {"9.0.0", 22}} {
+		if !world.VersionLess(version, row.version) {
+			best = row.hardware
+		}
+	}
+	return best
+}
+
+func ptr[T any](v T) *T { return &v }

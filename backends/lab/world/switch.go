@@ -1,0 +1,49 @@
+package world
+
+import (
+	"fmt"
+	"slices"
+)
+
+// SwitchUUID makes the UUID of a new DVS, in the form that DVSs have it.
+func (s *State) SwitchUUID() string { return switchUUID(fmt.Sprint(s.NextID())) }
+
+// RemoveSwitch takes a DVS away; its uplinks are free from then on.
+func (s *State) RemoveSwitch(name string) {
+	s.Switches = slices.DeleteFunc(s.Switches, func(d *DVS) bool { return d.Name == name })
+}
+
+// RenameSwitch gives a DVS another name, for all that are connected to it too.
+func (s *State) RenameSwitch(d *DVS, name string) {
+	s.reconnect(d.Name, "", name, "")
+	d.Name = name
+}
+
+// RenamePortGroup gives a port group another name, for all that are connected to it too.
+func (s *State) RenamePortGroup(d *DVS, g *PortGroup, name string) {
+	s.reconnect(d.Name, g.Name, d.Name, name)
+	g.Name = name
+}
+
+func (s *State) reconnect(dvs, group, toDVS, toGroup string) {
+	for _, v := range s.VMs {
+		for _, a := range v.Adapters {
+			if a.DVS == dvs && (group == "" || a.PortGroup == group) {
+				a.DVS = toDVS
+				if toGroup != "" {
+					a.PortGroup = toGroup
+				}
+			}
+		}
+	}
+	for _, h := range s.Hosts {
+		for _, k := range h.VMKs {
+			if k.DVS == dvs && (group == "" || k.PortGroup == group) {
+				k.DVS = toDVS
+				if toGroup != "" {
+					k.PortGroup = toGroup
+				}
+			}
+		}
+	}
+}
