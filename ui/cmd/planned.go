@@ -3,9 +3,11 @@ package cmd
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -166,17 +168,22 @@ func makePlan(ctx context.Context, s *session, a *answers.Answers, f planFlags) 
 	}
 	p := &planned{inv: inv, findings: s.preflight(ctx, a, inv, f)}
 	p.plan, err = plan.Build(a, inv, f.options())
-	if err != nil {
-		return p, err
-	}
-	return p, preflightRefusal(p.findings)
+	return p, refusal(err, p.findings)
 }
 
-// preflightRefusal turns failed checks into a refusal, one reason a check and target.
-func preflightRefusal(findings []checks.Finding) error {
+// refusal joins what the plan refuses with the checks that failed: each reason of a target once.
+func refusal(err error, findings []checks.Finding) error {
 	var r plan.Refused
+	var refused *plan.Refused
+	switch {
+	case errors.As(err, &refused):
+		r.Refusals = refused.Refusals
+	case err != nil:
+		return err
+	}
 	for _, f := range findings {
-		if f.Status == checks.Fail {
+		said := func(r plan.Refusal) bool { return r.Target == f.Target && (r.Check == f.ID || r.Check == "") }
+		if f.Status == checks.Fail && !slices.ContainsFunc(r.Refusals, said) {
 			r.Refusals = append(r.Refusals, plan.Refusal{Target: f.Target, Check: f.ID, Why: f.ID + ": " + f.Evidence, Remedy: f.Remedy})
 		}
 	}

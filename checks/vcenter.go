@@ -1,0 +1,119 @@
+package checks
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	goversion "github.com/hashicorp/go-version"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// vCenterChecks look at vCenter itself.
+func vCenterChecks() []Check {
+	return []Check{
+		{
+			ID: "VC-CONN-001", Scope: VCenter, Quick: true, Preflight: true, Fix: Manual, Source: "-",
+			Criteria: "answers / thumbprint changed / unreachable",
+			Remedy:   "Confirm the new certificate thumbprint or fix the address.",
+			Run: func(f *Facts) []Answer {
+				return []Answer{pass(f.vcenter(), "vCenter %s build %s answers", f.Inventory.VCenter.Version, f.Inventory.VCenter.Build)}
+			},
+		},
+		{
+			ID: "VC-VERSION-002", Scope: VCenter, Quick: true, Preflight: true, Fix: Manual, Source: "seed 003; vSphere API",
+			Criteria: ">= 7.0 / 6.5 to 6.7 (no rdmaDevice property) / < 6.5",
+			Remedy:   "Upgrade vCenter.",
+			Run: func(f *Facts) []Answer {
+				return []Answer{vcenterVersion(f)}
+			},
+		},
+		{
+			ID: "VC-PRIV-003", Scope: VCenter, Quick: true, Preflight: true, Fix: Manual, Source: "seed 001, seed 003",
+			Criteria: "all / those for reading only / missing for the chosen actions",
+			Remedy:   "Grant the listed privileges to the account.",
+			Run:      privileges,
+		},
+		{
+			ID: "VC-TIME-004", Scope: VCenter, Quick: true, Fix: Automatic, Source: "seed 003; thresholds are ours",
+			Criteria: "clocks differ by <= 5 s / <= 60 s / more",
+			Remedy:   "Configure NTP.",
+			Run: func(f *Facts) []Answer {
+				vc := f.Inventory.VCenter
+				if vc.Clock.IsZero() || vc.ClockAsked.IsZero() {
+					return []Answer{unknown(f.vcenter(), "vCenter did not tell the time")}
+				}
+				off := vc.Clock.Sub(vc.ClockAsked).Abs().Round(time.Second)
+				switch {
+				case off <= 5*time.Second:
+					return []Answer{pass(f.vcenter(), "vCenter's clock is %s off ours", off)}
+				case off <= time.Minute:
+					return []Answer{warn(f.vcenter(), "vCenter's clock is %s off ours", off)}
+				}
+				return []Answer{fail(f.vcenter(), "vCenter's clock is %s off ours", off)}
+			},
+		},
+		{
+			ID: "VC-DC-005", Scope: VCenter, Quick: true, Preflight: true, Fix: Manual, Source: "VMware: PVRDMA support",
+			Criteria: "all selected hosts in one datacenter / - / no",
+			Remedy:   "Pick hosts from the same datacenter.",
+			Run: func(f *Facts) []Answer {
+				var names []string
+				for _, h := range f.hosts() {
+					if !strings.Contains("\x00"+strings.Join(names, "\x00")+"\x00", "\x00"+h.Datacenter+"\x00") {
+						names = append(names, h.Datacenter)
+					}
+				}
+				return []Answer{passIf(len(names) == 1, f.vcenter(), "the hosts are in %s", orNone(strings.Join(names, ", ")))}
+			},
+		},
+		{
+			ID: "VC-TASK-006", Scope: VCenter, Fix: Manual, Preflight: true, Source: "ours",
+			Criteria: "no task runs on the hosts / - / some",
+			Remedy:   "Wait for the running task.",
+			Run: eachHost(func(_ *Facts, h *backends.Host) Answer {
+				return passIf(len(h.RecentTasks) == 0, backends.HostRef(h.Name), "running tasks: %s", orNone(strings.Join(h.RecentTasks, ", ")))
+			}),
+		},
+	}
+}
+
+func vcenterVersion(f *Facts) Answer {
+	v, err := goversion.NewVersion(f.Inventory.VCenter.Version)
+	if err != nil {
+		return unknown(f.vcenter(), "vCenter calls its version %q", f.Inventory.VCenter.Version)
+	}
+	major, minor := v.Segments()[0], v.Segments()[1]
+	switch {
+	case major >= 7:
+		return pass(f.vcenter(), "vCenter %s", v)
+	case major == 6 && minor >= 5:
+		return warn(f.vcenter(), "vCenter %s has no property for RDMA devices: facts are fewer", v)
+	}
+	return fail(f.vcenter(), "vCenter %s", v)
+}
+
+func privileges(f *Facts) []Answer {
+	if f.LacksErr != nil {
+		return []Answer{unknown(f.vcenter(), "the privileges could not be asked: %v", f.LacksErr)}
+	}
+	if len(f.Lacks) == 0 {
+		return []Answer{pass(f.vcenter(), "%s has all privileges that the mode needs", f.Inventory.VCenter.User)}
+	}
+	var names []string
+	for _, l := range f.Lacks {
+		names = append(names, fmt.Sprintf("%s on %s", l.Privilege, l.Entity))
+	}
+	if !f.Before {
+		return []Answer{warn(f.vcenter(), "%s may look but not change; missing: %s", f.Inventory.VCenter.User, strings.Join(names, ", "))}
+	}
+	return []Answer{fail(f.vcenter(), "%s lacks %s", f.Inventory.VCenter.User, strings.Join(names, ", "))}
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}
