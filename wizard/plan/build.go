@@ -19,7 +19,10 @@ type Options struct {
 // Build works out the changes between an inventory and the answers. The error is a *Refused when the inventory does
 // not allow what was asked for (every reason at once), and of kind usage when a VM's name is ambiguous.
 func Build(a *answers.Answers, inv *backends.Inventory, opts Options) (*Plan, error) {
-	b := &builder{a: a, inv: inv, opts: opts, brackets: map[string]*Bracket{}}
+	b := &builder{
+		a: a, inv: inv, opts: opts, brackets: map[string]*Bracket{}, byHost: map[string]*hostPart{}, byVM: map[string]*vmPart{},
+		told: map[string][]string{},
+	}
 	b.plan.Mode = string(a.Mode)
 	switch a.Mode {
 	case answers.PVRDMA:
@@ -36,14 +39,19 @@ type builder struct {
 	inv  *backends.Inventory
 	opts Options
 
-	hosts []*hostPart
-	vms   []*vmPart
+	hosts  []*hostPart
+	byHost map[string]*hostPart
+	oldest *backends.Host
+	vms    []*vmPart
+	byVM   map[string]*vmPart
 
 	plan     Plan
 	order    []string // bracket ids in the order of their making
 	brackets map[string]*Bracket
 	refusals []Refusal
 	usage    []string
+	told     map[string][]string // note -> targets
+	tales    []string            // keys of told, in order
 }
 
 // hostPart is a host that takes part, and its RDMA pNIC.
@@ -57,7 +65,6 @@ type vmPart struct {
 	*backends.VM
 	nets  []answers.Adapter
 	guest *backends.Guest // nil: nobody asked it
-	user  answers.VMGuest
 }
 
 func (v *vmPart) on() bool { return v.Power == "poweredOn" }
@@ -81,6 +88,31 @@ func (b *builder) object(t backends.Ref, check, remedy, format string, args ...a
 func (b *builder) note(format string, args ...any) {
 	if s := fmt.Sprintf(format, args...); !slices.Contains(b.plan.Notes, s) {
 		b.plan.Notes = append(b.plan.Notes, s)
+	}
+}
+
+// each adds a sentence that may hold for many targets: they are told together.
+func (b *builder) each(name, format string, args ...any) {
+	s := fmt.Sprintf(format, args...)
+	if _, there := b.told[s]; !there {
+		b.tales = append(b.tales, s)
+	}
+	if !slices.Contains(b.told[s], name) {
+		b.told[s] = append(b.told[s], name)
+	}
+}
+
+// tell turns what each collected into notes.
+func (b *builder) tell() {
+	const most = 5
+	for _, s := range b.tales {
+		names := b.told[s]
+		more := ""
+		if len(names) > most {
+			more = fmt.Sprintf(" and %d more", len(names)-most)
+			names = names[:most]
+		}
+		b.note("%s%s: %s", strings.Join(names, ", "), more, s)
 	}
 }
 
@@ -121,6 +153,7 @@ func (b *builder) finish() (*Plan, error) {
 	if len(b.refusals) > 0 {
 		return nil, &Refused{Refusals: b.refusals}
 	}
+	b.tell()
 	for _, id := range b.order {
 		b.plan.Brackets = append(b.plan.Brackets, *b.brackets[id])
 	}
@@ -142,8 +175,10 @@ func (p *Plan) settle() error {
 	}
 	keep := func(ids []string) []string {
 		var out []string
+		seen := make(map[string]bool, len(ids))
 		for _, id := range ids {
-			if known[id] && !slices.Contains(out, id) {
+			if known[id] && !seen[id] {
+				seen[id] = true
 				out = append(out, id)
 			}
 		}

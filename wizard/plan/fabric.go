@@ -95,7 +95,7 @@ func (b *builder) dvs(sw *backends.Switch) {
 		b.add(Change{Setting: set, To: backends.ValueOf(backends.SwitchSpec{
 			Datacenter: b.datacenter(), Version: b.newVersion(), Uplinks: want.Uplinks, MTU: want.MTU, Discovery: discovery,
 		}), Why: "PVRDMA needs a distributed switch; this one carries RDMA alone: " + uplinksWhy(want.Uplinks) + ", Network I/O Control off"})
-		b.note("guide 000 counts uplinks by VMs; they are counted by pNICs of a host, and RDMA allows one (VMware, PVRDMA Support)")
+		b.note("VMware's Bitfusion guide counts uplinks by VMs; they are counted by pNICs of a host, and RDMA allows one (VMware, PVRDMA Support)")
 		return
 	}
 	to := switchSpec(sw)
@@ -187,13 +187,17 @@ func (b *builder) upgrade(sw *backends.Switch) string {
 	return to
 }
 
-func (b *builder) lowest() (ver, host string) {
-	for _, h := range b.hosts {
-		if ver == "" || newer(ver, h.Version) {
-			ver, host = h.Version, h.Name
+// lowest gives the oldest ESXi version among the hosts, and a host that has it.
+func (b *builder) lowest() (ver, host string) { return b.oldest.Version, b.oldest.Name }
+
+func oldest(hosts []*hostPart) *backends.Host {
+	low := &backends.Host{}
+	for _, h := range hosts {
+		if low.Version == "" || newer(low.Version, h.Version) {
+			low = h.Host
 		}
 	}
-	return ver, host
+	return low
 }
 
 // newer compares dotted versions; what cannot be read is not newer.

@@ -41,8 +41,10 @@ func (b *builder) selectHosts() {
 	}
 	slices.SortFunc(chosen, func(x, y *backends.Host) int { return cmp.Compare(x.Name, y.Name) })
 	for _, h := range b.limited(chosen) {
-		b.hosts = append(b.hosts, &hostPart{Host: h})
+		b.byHost[h.Name] = &hostPart{Host: h}
+		b.hosts = append(b.hosts, b.byHost[h.Name])
 	}
+	b.oldest = oldest(b.hosts)
 	b.oneDatacenter()
 	for _, h := range b.hosts {
 		b.hostState(h)
@@ -114,19 +116,15 @@ func (b *builder) datacenter() string {
 // hostState refuses or notes what speaks against touching a host at all.
 func (b *builder) hostState(h *hostPart) {
 	if h.InMaintenance {
-		b.note("%s is in maintenance mode and stays in it", h.Name)
+		b.each(h.Name, "in maintenance mode, and stays in it")
 	}
 	if h.RebootRequired {
-		b.note("%s waits for a reboot since before; what that brings is not known yet", h.Name)
+		b.each(h.Name, "waits for a reboot since before; what that brings is not known yet")
 	}
 	for _, owner := range h.ManagedBy {
-		b.note("%s is kept by %s: add these settings there too, or it puts them back", h.Name, owner)
+		b.each(h.Name, "kept by %s: add these settings there too, or it puts them back", owner)
 	}
 }
 
-func (b *builder) part(host string) *hostPart {
-	if i := slices.IndexFunc(b.hosts, func(h *hostPart) bool { return h.Name == host }); i >= 0 {
-		return b.hosts[i]
-	}
-	return nil
-}
+// part gives a host that takes part, nil for any other.
+func (b *builder) part(host string) *hostPart { return b.byHost[host] }

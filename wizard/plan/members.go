@@ -111,7 +111,7 @@ func (b *builder) memberState(sw *backends.Switch, h *hostPart, m backends.Membe
 			"runs %s in enhanced mode (ENS), in which there is no RDMA", sw.Name)
 	}
 	if m.Status != "" && m.Status != "up" {
-		b.note("%s is %s on %s; vCenter has to rectify that", h.Name, m.Status, sw.Name)
+		b.each(h.Name, "%s on %s; vCenter has to rectify that", m.Status, sw.Name)
 	}
 }
 
@@ -130,9 +130,7 @@ func (b *builder) pvrdmaOff(sw *backends.Switch, host, why string) []string {
 	return ids
 }
 
-func (b *builder) takesPart(v *backends.VM) bool {
-	return slices.ContainsFunc(b.vms, func(p *vmPart) bool { return p.Name == v.Name })
-}
+func (b *builder) takesPart(v *backends.VM) bool { return b.byVM[v.Name] != nil }
 
 // pvrdmaVMs finds the VMs that are on and have a PVRDMA adapter on a switch.
 func pvrdmaVMs(inv *backends.Inventory, dvs, host string) []*backends.VM {

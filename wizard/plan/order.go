@@ -42,9 +42,12 @@ func (p Plan) Graph() (Graph, error) {
 			return Graph{}, err
 		}
 	}
+	type edge struct{ id, before string }
+	seen := map[edge]bool{}
 	wait := func(id string, before ...string) {
 		for _, b := range before {
-			if _, there := g.Waits[b]; there && b != id && !slices.Contains(g.Waits[id], b) {
+			if _, there := g.Waits[b]; there && b != id && !seen[edge{id, b}] {
+				seen[edge{id, b}] = true
 				g.Waits[id] = append(g.Waits[id], b)
 			}
 		}

@@ -99,6 +99,8 @@ type Refusal struct {
 	Check  string       `json:"check,omitempty"` // id of the catalogue row that says the same, "" when there is none
 	Why    string       `json:"why"`
 	Remedy string       `json:"remedy"`
+	// Kind is that of an error under it (unreachable, auth), "" where the inventory itself is the reason.
+	Kind backends.ErrorKind `json:"kind,omitempty"`
 }
 
 func (r Refusal) String() string { return r.Target.Name + ": " + r.Why }

@@ -57,7 +57,7 @@ func (b *builder) vmknic(h *hostPart) {
 		b.refuse(ref, "HOST-VMKNIC-EXIST-002", "choose a vmknic on the default TCP/IP stack", "its vmknic %s is on the TCP/IP stack %s", want, k.NetStack)
 		return
 	case k.DHCP:
-		b.note("%s: %s has its address from DHCP; peers lose it when it changes", h.Name, want)
+		b.each(h.Name, "%s has its address from DHCP; peers lose it when it changes", want)
 	}
 	if _, ok := h.Options[VMKnicOption]; !ok {
 		b.refuse(ref, "HOST-VMKNIC-SET-001", b.gapRemedy(ref), "the option %s could not be read", VMKnicOption)
@@ -229,7 +229,7 @@ func (b *builder) clusterReach() {
 			p := b.part(v.Host)
 			return p != nil && p.Cluster == h.Cluster
 		}) {
-			b.note("%s is in cluster %s but does not take part: a VM that DRS or HA moves there has no RDMA", h.Name, h.Cluster)
+			b.each(h.Name, "in cluster %s, but does not take part: a VM that DRS or HA moves there has no RDMA", h.Cluster)
 		}
 	}
 }

@@ -91,12 +91,16 @@ func (u *undo) left(sw *backends.Switch) string {
 func (u *undo) arrange() {
 	guests := map[string][]string{} // VM -> ids
 	var devices, network, members []string
+	onHost := map[string][]string{} // host -> ids of its VMs' changes
 	for _, c := range u.changes {
 		switch {
 		case c.Target.Type == backends.TypeGuest:
 			guests[c.Target.Name] = append(guests[c.Target.Name], c.ID())
 		case c.Target.Type == backends.TypeVM:
 			devices = append(devices, c.ID())
+			if v := u.inv.VM(c.Target.Name); v != nil {
+				onHost[v.Host] = append(onHost[v.Host], c.ID())
+			}
 			u.power(c.Target.Name, "devices and memory of a VM change only while it is off")
 		case c.Kind == backends.KindPortGroup:
 			network = append(network, c.ID())
@@ -111,7 +115,9 @@ func (u *undo) arrange() {
 		case c.Target.Type == backends.TypeVM:
 			c.Within = []string{u.power(c.Target.Name, "")}
 			c.Disrupts = []Disruption{VMPowerCycle}
-		case c.Target.Type == backends.TypeHost, c.Kind == backends.KindPortGroup:
+		case c.Target.Type == backends.TypeHost:
+			c.After = append(c.After, onHost[c.Target.Name]...)
+		case c.Kind == backends.KindPortGroup:
 			c.After = append(c.After, devices...)
 		case c.Kind == backends.KindSwitch:
 			c.After = append(append(append(c.After, devices...), network...), members...)

@@ -12,8 +12,12 @@ import (
 
 // selectVMs finds the VMs that take part.
 func (b *builder) selectVMs() {
+	byName, guests := b.vmIndex(), map[string]*backends.Guest{}
+	for i := range b.inv.Guests {
+		guests[b.inv.Guests[i].VM] = &b.inv.Guests[i]
+	}
 	for _, want := range b.a.VMs {
-		v := b.findVM(want.Name)
+		v := b.findVM(want.Name, byName)
 		if v == nil {
 			continue
 		}
@@ -24,31 +28,45 @@ func (b *builder) selectVMs() {
 		}
 		if b.part(v.Host) == nil {
 			if len(b.opts.Limit) > 0 {
-				b.note("%s is on %s and left out by --limit", v.Name, v.Host)
+				b.each(v.Name, "left out by --limit")
 				continue
 			}
 			b.refuse(ref, "", "add the host, move the VM, or take it out of vms", "is on %s, which does not take part", v.Host)
 			continue
 		}
 		if b.vmState(v) {
-			b.vms = append(b.vms, &vmPart{VM: v, nets: b.a.Networks(want), guest: b.inv.Guest(v.Name), user: want.Guest})
+			b.byVM[v.Name] = &vmPart{VM: v, nets: b.a.Networks(want), guest: guests[v.Name]}
+			b.vms = append(b.vms, b.byVM[v.Name])
 		}
 	}
 	b.addresses()
 }
 
-// findVM finds a VM by name or inventory path. A name that several VMs have is the operator's to make clear.
-func (b *builder) findVM(name string) *backends.VM {
-	var found []*backends.VM
+// vmIndex gives the VMs by every name that answers may use: the name, the inventory path and the path's last part.
+func (b *builder) vmIndex() map[string][]*backends.VM {
+	idx := map[string][]*backends.VM{}
 	for i := range b.inv.VMs {
 		v := &b.inv.VMs[i]
-		if v.Path == name && name != "" {
+		names := []string{v.Name, v.Path, baseName(v.Name), baseName(v.Path)}
+		slices.Sort(names)
+		for _, n := range slices.Compact(names) {
+			if n != "" {
+				idx[n] = append(idx[n], v)
+			}
+		}
+	}
+	return idx
+}
+
+// findVM finds a VM by name or inventory path. A name that several VMs have is the operator's to make clear.
+func (b *builder) findVM(name string, idx map[string][]*backends.VM) *backends.VM {
+	var found []*backends.VM
+	for _, v := range idx[name] {
+		if v.Path == name {
 			return v
 		}
-		if v.Name == name || baseName(v.Name) == name || baseName(v.Path) == name {
-			if dc := b.a.Hosts.Datacenter; dc == "" || v.Datacenter == "" || v.Datacenter == dc {
-				found = append(found, v)
-			}
+		if dc := b.a.Hosts.Datacenter; dc == "" || v.Datacenter == "" || v.Datacenter == dc {
+			found = append(found, v)
 		}
 	}
 	switch len(found) {
@@ -106,21 +124,27 @@ func (b *builder) vmState(v *backends.VM) bool {
 
 // addresses refuses RDMA addresses that somebody has already.
 func (b *builder) addresses() {
+	vmks, tools := map[string]string{}, map[string]string{}
+	for _, h := range b.inv.Hosts {
+		for _, k := range h.VMKs {
+			vmks[k.IP] = k.Device + " on " + h.Name
+		}
+	}
+	for _, v := range b.inv.VMs {
+		for _, ip := range v.IPs {
+			if other := tools[ip]; other == "" || b.byVM[other] != nil {
+				tools[ip] = v.Name
+			}
+		}
+	}
 	for _, p := range b.vms {
 		for _, n := range p.nets {
 			ip := n.IP.Addr().String()
-			for _, h := range b.inv.Hosts {
-				for _, k := range h.VMKs {
-					if k.IP == ip {
-						b.refuse(backends.VMRef(p.Name), "GST-DUPIP-016", "choose another address", "%s is the address of %s on %s", ip, k.Device, h.Name)
-					}
-				}
+			if who, taken := vmks[ip]; taken {
+				b.refuse(backends.VMRef(p.Name), "GST-DUPIP-016", "choose another address", "%s is the address of %s", ip, who)
 			}
-			for i := range b.inv.VMs {
-				v := &b.inv.VMs[i]
-				if v.Name != p.Name && slices.Contains(v.IPs, ip) {
-					b.object(backends.VMRef(p.Name), "GST-DUPIP-016", "choose another address", "%s is in use by the VM %s", ip, v.Name)
-				}
+			if who, taken := tools[ip]; taken && who != p.Name {
+				b.object(backends.VMRef(p.Name), "GST-DUPIP-016", "choose another address", "%s is in use by the VM %s", ip, who)
 			}
 		}
 	}
@@ -139,7 +163,7 @@ func (b *builder) vm(v *vmPart) {
 	mem := backends.Setting{Target: ref, Kind: backends.KindMemory}
 	body = append(body, Change{Setting: mem, From: Current(b.inv, mem),
 		To:  backends.ValueOf(backends.MemorySpec{Locked: true, ReservationMB: v.MemoryMB}),
-		Why: "RDMA reads and writes the guest's memory directly (vSphere Networking, PVRDMA adapter; guide 000 leaves it out)", Disrupts: []Disruption{MemoryLocked}})
+		Why: "RDMA reads and writes the guest's memory directly (vSphere Networking; the Bitfusion guide leaves it out)", Disrupts: []Disruption{MemoryLocked}})
 	body = append(body, b.adapters(v)...)
 	hw := backends.Setting{Target: ref, Kind: backends.KindHardware}.ID()
 	for _, c := range body {
@@ -158,7 +182,7 @@ func (b *builder) vm(v *vmPart) {
 		b.power(v.VM, "its guest can only be asked and set up while it is on")
 	}
 	if v.Snapshots > 0 {
-		b.note("%s has snapshots: reverting to one brings its old devices back, but not its old reservation", v.Name)
+		b.each(v.Name, "has snapshots; reverting to one brings the old devices back, but not the old reservation")
 	}
 }
 
@@ -167,7 +191,7 @@ func (b *builder) vm(v *vmPart) {
 func (b *builder) hardware(v *vmPart) int {
 	if v.Hardware >= 13 {
 		if v.Hardware < 17 {
-			b.note("%s keeps hardware version %d; 17 and later give PVRDMA namespaces", v.Name, v.Hardware)
+			b.each(v.Name, "keeps hardware version %d; 17 and later give PVRDMA namespaces", v.Hardware)
 		}
 		return v.Hardware
 	}
@@ -189,7 +213,7 @@ func (b *builder) adapters(v *vmPart) []Change {
 		return nil
 	}
 	if t := v.Adapters[0].Type; t != "vmxnet3" {
-		b.note("the first adapter of %s is %s; vmxnet3 is what the guides use", v.Name, t)
+		b.each(v.Name, "the first adapter is %s; vmxnet3 is what the guides use", t)
 	}
 	wanted := map[string]bool{}
 	var out []Change
