@@ -56,7 +56,7 @@ func PCIList(text string) PCIDevices {
 		"Spawned Bus", "Flags", "Module ID", "Module Name", "Chassis", "Physical Slot", "Slot Description",
 		"Device Layer Bus Address", "Passthru Capable", "Parent Device", "Dependent Device", "Reset Method", "FPT Sharable",
 		"FPT Shareable", "NUMA Node", "Extended Device ID", "Extended Device Name", "Assigned",
-	).Records(text, scan.Opening{Head: func(line string) bool { return scan.PCI(line) != nil }})
+	).Records(text, scan.Opening{Head: func(line string) bool { return strings.Contains(line, ":") && scan.PCI(line) != nil }})
 	for _, f := range records {
 		if f.Len() == 0 {
 			continue

@@ -58,6 +58,9 @@ func (l Labels) Fields(text string) iter.Seq[Field] {
 }
 
 func (l Labels) line(line string, yield func(Field) bool) bool {
+	if strings.IndexByte(line, ':') < 0 {
+		return yield(Field{Text: strings.TrimSpace(line), Indent: Indent(line)})
+	}
 	indent, lower := Indent(line), strings.ToLower(line)
 	if len(lower) != len(line) { // a letter whose lower case is longer: the offsets would not fit
 		lower = line
@@ -132,7 +135,7 @@ func backward(line string, floor, end int, words []string) int {
 // IsGap tells a line that stands for left-out lines: "...", "(...)", "[snip]".
 func IsGap(line string) bool {
 	line = strings.Trim(line, " \t()[]<>{}|")
-	if line == "" {
+	if line == "" || len(line) > 64 {
 		return false
 	}
 	if strings.Trim(line, ". \u2026") == "" {
