@@ -34,7 +34,7 @@ type Account = frame.Account
 const (
 	Admin    = "administrator@vsphere.local"
 	ReadOnly = "readonly@vsphere.local"
-	Password = "Lab-vcenter-1!"
+	Password = "Lab-vcenter-1"
 )
 
 // Options say how to serve.

@@ -27,7 +27,7 @@ func (s Secrets) withDefaults() Secrets {
 	for _, field := range []struct {
 		value *string
 		plain string
-	}{{&s.ESXi, "Lab-esxi-1!"}, {&s.Guest, "Lab-guest-1!"}, {&s.Sudo, "Lab-guest-1!"}} {
+	}{{&s.ESXi, "Lab-esxi-1"}, {&s.Guest, "Lab-guest-1"}, {&s.Sudo, "Lab-guest-1"}} {
 		if *field.value == "" {
 			*field.value = field.plain
 		}

@@ -1,0 +1,119 @@
+package lab
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/rand"
+	"embed"
+	"encoding/pem"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"text/template"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+//go:embed answers.yaml.tmpl
+var templates embed.FS
+
+// modes are the answers files that a lab writes.
+var modes = []string{"pvrdma", "sriov", "gpudirect"}
+
+// A key is the SSH key that guests and ESXi shells accept.
+type key struct {
+	private    []byte // PEM
+	authorized string
+}
+
+func newKey() (key, error) {
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return key{}, err
+	}
+	block, err := ssh.MarshalPrivateKey(private, "rdma-setup lab")
+	if err != nil {
+		return key{}, err
+	}
+	signer, err := ssh.NewPublicKey(public)
+	if err != nil {
+		return key{}, err
+	}
+	return key{private: pem.EncodeToMemory(block), authorized: strings.TrimSpace(string(ssh.MarshalAuthorizedKey(signer)))}, nil
+}
+
+// write fills the directory.
+func (l *Lab) write(k key, authority []byte) error {
+	at := func(name string) string { return filepath.Join(l.dir, name) }
+	l.env = []string{
+		"GOVC_URL=" + l.vc.URL.String(),
+		"GOVC_USERNAME=" + vcenter.Admin,
+		"GOVC_PASSWORD=" + vcenter.Password,
+		"GOVC_TLS_CA_CERTS=" + at("ca.pem"),
+		"RDMA_SETUP_KNOWN_HOSTS=" + at("known_hosts"),
+		"RDMA_SETUP_SSH_KEY=" + at("id_ed25519"),
+		"RDMA_SETUP_ESXI_PASSWORD=" + l.world.Secrets.ESXi,
+		"RDMA_SETUP_GUEST_PASSWORD=" + l.world.Secrets.Guest,
+		"RDMA_SETUP_SUDO_PASSWORD=" + l.world.Secrets.Sudo,
+	}
+	var env strings.Builder
+	for _, line := range l.env {
+		name, value, _ := strings.Cut(line, "=")
+		fmt.Fprintf(&env, "%s=%s\n", name, shellWord(value))
+	}
+	files := map[string][]byte{
+		"ca.pem":      authority,
+		"known_hosts": l.shells.KnownHosts(),
+		"id_ed25519":  k.private,
+		"env":         []byte(env.String()),
+	}
+	for _, mode := range modes {
+		text, err := l.answers(mode)
+		if err != nil {
+			return err
+		}
+		files["answers-"+mode+".yaml"] = text
+	}
+	for name, content := range files {
+		// A file that is there already keeps its mode when it is written, so it goes first.
+		if err := os.Remove(at(name)); err != nil && !os.IsNotExist(err) {
+			return err
+		}
+		if err := os.WriteFile(at(name), content, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// answers writes the answers file of a mode, with every host and VM of the lab.
+func (l *Lab) answers(mode string) ([]byte, error) {
+	t, err := template.New("answers.yaml.tmpl").Funcs(template.FuncMap{"quote": strconv.Quote}).ParseFS(templates, "answers.yaml.tmpl")
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	l.world.View(func(s *world.State) {
+		err = t.Execute(&out, struct {
+			Mode, URL, User string
+			*world.State
+		}{mode, l.vc.URL.String(), vcenter.Admin, s})
+	})
+	return out.Bytes(), err
+}
+
+// shellWord quotes a value for a POSIX shell where it has to be.
+func shellWord(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@,+", r)
+	}
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -1,0 +1,159 @@
+// Package lab runs a whole simulated data centre on the loopback addresses: a vCenter, and the shells of its ESXi hosts
+// and Linux guests. It answers and refuses like the real thing, and it knows nothing of the program that is tried on
+// it: no package of the product is imported here.
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/ca"
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// Options say what to build and where to serve it.
+type Options struct {
+	Hosts      int           // 0: as the scenario asks, mostly 4
+	VMs        int           // 0: two a host
+	Scenario   string        // "": healthy; see Scenarios
+	Latency    time.Duration // of every vCenter call
+	RebootTime time.Duration // of a host; 0: 3 s
+	Faults     []string      // rules, see world.Fault
+	Listen     string        // of the vCenter; "": 127.0.0.1:0
+	Dir        string        // for answers, keys and env; "": a temporary one that Close removes
+
+	Accounts []vcenter.Account // beside the two that every lab has
+	Idle     time.Duration     // vCenter sessions end when idle for so long; 0: 30 min
+}
+
+// A Lab is a data centre that serves.
+type Lab struct {
+	world  *world.World
+	vc     *vcenter.Server
+	shells *shells
+	dir    string
+	temp   bool
+	env    []string
+
+	once sync.Once
+	err  error
+}
+
+// Start builds the data centre, serves it and writes its directory. ctx bounds the start only.
+func Start(ctx context.Context, o Options) (*Lab, error) {
+	l := &Lab{dir: o.Dir}
+	err := l.start(ctx, o)
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+func (l *Lab) start(ctx context.Context, o Options) error {
+	key, err := newKey()
+	if err != nil {
+		return err
+	}
+	l.world, err = world.New(world.Spec{
+		Hosts: o.Hosts, VMs: o.VMs, Scenario: o.Scenario, Faults: o.Faults,
+		Timing:  world.Timing{Latency: o.Latency, HostReboot: o.RebootTime},
+		Secrets: world.Secrets{AuthorizedKey: key.authorized},
+	})
+	if err != nil {
+		return err
+	}
+	authority, err := ca.New()
+	if err != nil {
+		return err
+	}
+	cert, err := authority.Server("vcenter.lab.example")
+	if err != nil {
+		return err
+	}
+	l.vc, err = vcenter.Serve(l.world, vcenter.Options{Listen: o.Listen, Cert: cert, Accounts: o.Accounts, Idle: o.Idle})
+	if err != nil {
+		return err
+	}
+	l.shells, err = startShells(ctx, l.world)
+	if err != nil {
+		return err
+	}
+	if err := l.openDir(); err != nil {
+		return err
+	}
+	return l.write(key, authority.PEM)
+}
+
+func (l *Lab) openDir() error {
+	if l.dir == "" {
+		dir, err := os.MkdirTemp("", "rdma-setup-lab-")
+		if err != nil {
+			return err
+		}
+		l.dir, l.temp = dir, true
+		return nil
+	}
+	dir, err := filepath.Abs(l.dir)
+	if err != nil {
+		return err
+	}
+	l.dir = dir
+	return os.MkdirAll(dir, 0o700)
+}
+
+// Close ends the lab. What it wrote into a directory of the caller's stays.
+func (l *Lab) Close() error {
+	l.once.Do(func() {
+		if l.vc != nil {
+			l.err = errors.Join(l.err, l.vc.Close())
+		}
+		if l.shells != nil {
+			l.err = errors.Join(l.err, l.shells.Close())
+		}
+		if l.world != nil {
+			l.world.Close()
+		}
+		if l.temp {
+			l.err = errors.Join(l.err, os.RemoveAll(l.dir))
+		}
+	})
+	return l.err
+}
+
+// URL is the address of the vCenter's API.
+func (l *Lab) URL() *url.URL { u := *l.vc.URL; return &u }
+
+// Dir is where answers, keys and env are.
+func (l *Lab) Dir() string { return l.dir }
+
+// Env is what the file env holds, as KEY=VALUE.
+func (l *Lab) Env() []string { return append([]string(nil), l.env...) }
+
+// World is the data centre itself, for tests in the same process.
+func (l *Lab) World() *world.World { return l.world }
+
+// Calls counts the vCenter calls so far.
+func (l *Lab) Calls() int {
+	n := 0
+	for _, calls := range l.world.Log.Calls() {
+		n += calls
+	}
+	return n
+}
+
+// ScenarioHelp lists the scenarios for people.
+func ScenarioHelp() string {
+	var parts []string
+	for _, s := range world.Scenarios() {
+		parts = append(parts, fmt.Sprintf("%s (%s)", s.Name, s.Text))
+	}
+	return strings.Join(parts, ", ")
+}
