@@ -46,16 +46,16 @@ func (r *runner) end(err error) (Result, error) {
 		counts[string(n.State)]++
 	}
 	r.result.Status = r.status(counts, err)
-	e := Event{Type: EventResult, Status: r.result.Status, Text: summary(counts)}
 	if j := r.job.Journal; j != nil && j.State().Attempts() > 0 && j.Err() == nil {
 		rec := journal.Record{Type: journal.TypeResult, Status: string(r.result.Status), Counts: counts}
 		if err != nil {
 			rec.Err, rec.Hint = err.Error(), backends.HintOf(err)
 		}
 		if bad := r.append(rec); bad != nil && err == nil {
-			err = bad
+			err, r.result.Status = bad, StatusPartial // all done, and the journal does not say so
 		}
 	}
+	e := Event{Type: EventResult, Status: r.result.Status, Text: summary(counts)}
 	if err != nil {
 		e.Err, e.Hint, e.ErrKind = err.Error(), backends.HintOf(err), backends.KindOf(err)
 	}

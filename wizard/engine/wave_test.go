@@ -72,6 +72,7 @@ func TestWaveStopsAtAHostThatDoesNotComeBack(t *testing.T) {
 		return nil
 	}
 	jb, j := fresh(t, w, wishes)
+	jb.Limits.Parallel = 1 // the hosts are ready in their order
 	res, err := engine.Run(t.Context(), jb)
 	if err != nil || res.Status != engine.StatusPartial {
 		t.Fatalf("%s, %v", res.Status, err)

@@ -74,3 +74,8 @@ func planned(t *testing.T, w *enginetest.World, p plan.Plan) (engine.Job, *journ
 func change(s backends.Setting, from, to backends.Value, within ...string) plan.Change {
 	return plan.Change{Setting: s, From: from, To: to, Why: "test", Within: within}
 }
+
+func createBench(b *testing.B, p *plan.Plan) (*journal.Journal, error) {
+	b.Helper()
+	return journal.Create(b.TempDir(), header(p), nil)
+}

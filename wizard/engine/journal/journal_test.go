@@ -1,0 +1,351 @@
+package journal_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func header() journal.Header {
+	return journal.Header{VCenter: "50a1", URL: "https://vc.example/sdk", Mode: "pvrdma", Answers: "mode: pvrdma\n", Made: noon}
+}
+
+func create(t *testing.T, root string, opts ...journal.Option) *journal.Journal {
+	t.Helper()
+	j, err := journal.Create(root, header(), []byte(`{"mode":"pvrdma"}`), opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = j.Close() })
+	return j
+}
+
+func intent(node string, prior, to any) journal.Record {
+	p := backends.Absent
+	if prior != nil {
+		p = backends.ValueOf(prior)
+	}
+	return journal.Record{
+		Type: journal.TypeIntent, Phase: journal.PhaseApply, Node: node, Target: backends.HostRef("esx-01"),
+		Kind: "option", Name: node, Prior: p, To: backends.ValueOf(to),
+	}
+}
+
+func outcome(node string, found any) journal.Record {
+	v := backends.ValueOf(found)
+	return journal.Record{Type: journal.TypeOutcome, Node: node, Target: backends.HostRef("esx-01"), Kind: "option", Name: node, Found: &v, OK: true}
+}
+
+func file(root string, j *journal.Journal) string {
+	return filepath.Join(journal.Dir(root, j.Run()), "journal.jsonl")
+}
+
+func TestRecordsComeBackAsTheyWereWritten(t *testing.T) {
+	root := t.TempDir()
+	j := create(t, root, journal.WithClock(func() time.Time { return noon }))
+	absent, text := backends.Absent, backends.ValueOf("<a> & \"b\"\n\x1b[31m")
+	want := []journal.Record{
+		{Type: journal.TypeBegin, Phase: journal.PhaseApply, PID: 7},
+		{Type: journal.TypeStage, Stage: 1, Plan: []byte(`{"mode":"pvrdma"}`)},
+		{Type: journal.TypeIntent, Node: "n", Target: backends.VMRef("a/b c"), Kind: "option", Name: "x", Prior: text, To: absent, Kept: &absent},
+		{Type: journal.TypeOutcome, Node: "n", Found: &absent, OK: true},
+		{Type: journal.TypeOutcome, Node: "n", Err: "no", Hint: "do"},
+		{Type: journal.TypeResult, Status: "partial", Counts: map[string]int{"done": 1}},
+	}
+	if err := j.Append(want...); err != nil {
+		t.Fatal(err)
+	}
+	for i := range want {
+		want[i].Seq, want[i].Time = int64(i+2), noon
+	}
+	st, err := journal.Read(root, j.Run())
+	if err != nil {
+		t.Fatal(err)
+	}
+	eq := cmp.Comparer(func(a, b backends.Value) bool { return a == b })
+	if diff := cmp.Diff(want, st.Records[1:], eq); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(st.Records, j.State().Records, eq); diff != "" {
+		t.Errorf("the open journal says otherwise: %s", diff)
+	}
+	if h := st.Header; h.Version != journal.Version || h.Run != j.Run() || len(h.AnswersHash) != 64 {
+		t.Errorf("header: %+v", h)
+	}
+}
+
+func TestPrivateAndNotFollowingLinks(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "state")
+	j := create(t, root)
+	if err := journal.WriteFile(root, j.Run(), "report.json", []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	log, err := journal.OpenLog(root, j.Run())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	err = filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if want := map[bool]os.FileMode{true: 0o700, false: 0o600}[d.IsDir()]; err == nil && info.Mode().Perm() != want {
+			t.Errorf("%s is %o", path, info.Mode().Perm())
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	victim := filepath.Join(t.TempDir(), "victim")
+	if err := os.WriteFile(victim, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dir := journal.Dir(root, j.Run())
+	for _, name := range []string{"report.json", "log.jsonl", "journal.jsonl"} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(victim, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := journal.WriteFile(root, j.Run(), "report.json", []byte("{}")); err != nil {
+		t.Errorf("a link should be replaced: %v", err)
+	}
+	if _, err := journal.OpenLog(root, j.Run()); err == nil {
+		t.Error("the log followed a link")
+	}
+	if _, err := journal.Open(root, j.Run()); err == nil {
+		t.Error("the journal followed a link")
+	}
+	if b, err := os.ReadFile(victim); err != nil || string(b) != "mine" {
+		t.Errorf("victim: %q, %v", b, err)
+	}
+
+	linked := t.TempDir()
+	if err := os.Symlink(t.TempDir(), filepath.Join(linked, "runs")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := journal.Create(linked, header(), nil); err == nil {
+		t.Error("the directory of runs is a link and was taken")
+	}
+	for _, run := range []string{"../x", "", "20261120-184410-pvrdma-x7k2/..", "/etc"} {
+		if _, err := journal.Read(root, run); backends.KindOf(err) != backends.KindUsage {
+			t.Errorf("run %q: %v", run, err)
+		}
+	}
+}
+
+func TestStateDirectoryThatCannotBeWritten(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(root, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := journal.Create(root, header(), nil)
+	if err == nil || !strings.Contains(backends.HintOf(err), "--state-dir") || !strings.Contains(err.Error(), root) {
+		t.Errorf("%v (hint %q)", err, backends.HintOf(err))
+	}
+}
+
+// slow counts syncs and holds them up until gate is closed.
+type slow struct {
+	journal.File
+	syncs atomic.Int64
+	gate  chan struct{}
+}
+
+func (s *slow) Sync() error {
+	if s.syncs.Add(1) > 1 { // the first is that of the header
+		<-s.gate
+	}
+	return nil
+}
+
+func TestAppendsShareAnFsync(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := &slow{gate: make(chan struct{})}
+		j := create(t, t.TempDir(), journal.WithFile(func(f journal.File) journal.File {
+			disk.File = f
+			return disk
+		}))
+		const writers = 100
+		var wg sync.WaitGroup
+		for i := range writers {
+			wg.Go(func() {
+				if err := j.Append(intent(fmt.Sprint(i), nil, i)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait() // one is at the disk, the others stand in line
+		close(disk.gate)
+		wg.Wait()
+		if n := disk.syncs.Load(); n > 3 {
+			t.Errorf("%d syncs for a header and %d appends", n, writers)
+		}
+		if n := len(j.State().Unsettled()); n != writers {
+			t.Errorf("%d intents", n)
+		}
+		_ = j.Close() // inside the bubble
+	})
+}
+
+func TestCutAnywhereOnlyTheLastRecordIsLost(t *testing.T) {
+	root := t.TempDir()
+	j := create(t, root)
+	for i := range 3 {
+		if err := j.Append(intent(fmt.Sprint(i), nil, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	whole, err := os.ReadFile(file(root, j))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cut := range whole {
+		lines := bytes.Count(whole[:cut], []byte("\n"))
+		for _, junk := range []string{"", "\x00\x00\x00"} {
+			st, err := journal.Parse(strings.NewReader(string(whole[:cut]) + junk))
+			if lines == 0 {
+				if !errors.Is(err, journal.ErrNotBegun) {
+					t.Fatalf("cut at %d: %v", cut, err)
+				}
+				continue
+			}
+			if err != nil {
+				t.Fatalf("cut at %d: %v", cut, err)
+			}
+			torn := junk != "" || whole[cut-1] != '\n'
+			if len(st.Records) != lines || (len(st.Notes) == 1) != torn {
+				t.Fatalf("cut at %d: %d records, notes %v", cut, len(st.Records), st.Notes)
+			}
+		}
+	}
+}
+
+func TestTornRecordIsCutOffBeforeMoreIsWritten(t *testing.T) {
+	root := t.TempDir()
+	j := create(t, root)
+	if err := errors.Join(j.Append(intent("a", nil, 1)), j.Append(intent("b", nil, 1)), j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(file(root, j))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file(root, j), whole[:len(whole)-9], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again, err := journal.Open(root, j.Run())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(again.Append(intent("c", nil, 1)), again.Close()); err != nil {
+		t.Fatal(err)
+	}
+	st, err := journal.Read(root, j.Run())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var nodes []string
+	for _, r := range st.Unsettled() {
+		nodes = append(nodes, r.Node)
+	}
+	if diff := cmp.Diff([]string{"a", "c"}, nodes); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestDamageInTheMiddleIsRefused(t *testing.T) {
+	root := t.TempDir()
+	j := create(t, root)
+	if err := errors.Join(j.Append(intent("a", "vmk1", "vmk0")), j.Append(intent("b", nil, 1))); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(file(root, j))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.SplitAfter(whole, []byte("\n"))
+	for name, text := range map[string]string{
+		"one letter":     strings.Replace(string(whole), "vmk1", "vmk2", 1),
+		"a line missing": string(lines[0]) + string(lines[2]),
+		"a line twice":   string(lines[0]) + string(lines[1]) + string(lines[1]) + string(lines[2]),
+		"no header":      string(lines[1]) + string(lines[2]),
+		"empty line":     string(lines[0]) + "\n" + string(lines[1]),
+	} {
+		st, err := journal.Parse(strings.NewReader(text))
+		if backends.KindOf(err) != backends.KindRefused || backends.HintOf(err) == "" {
+			t.Errorf("%s: %v, %v", name, st, err)
+		}
+	}
+}
+
+func TestAnotherVersionIsRefusedInWords(t *testing.T) {
+	rec := `{"seq":1,"time":"2026-11-20T12:00:00Z","type":"header","header":{"version":2,"run":"20261120-120000-pvrdma-aaaa"}}`
+	sum := crc32.Checksum([]byte(rec), crc32.MakeTable(crc32.Castagnoli))
+	_, err := journal.Parse(strings.NewReader(fmt.Sprintf("{\"crc\":\"%08x\",\"rec\":%s}\n", sum, rec)))
+	if backends.KindOf(err) != backends.KindRefused || !strings.Contains(err.Error(), "version 2, this program reads version 1") {
+		t.Error(err)
+	}
+}
+
+// sick gives an error for every write.
+type sick struct {
+	journal.File
+	left int
+}
+
+func (s *sick) Write(b []byte) (int, error) {
+	if s.left--; s.left < 0 {
+		return 0, syscall.EIO
+	}
+	return s.File.Write(b)
+}
+
+func TestBrokenJournalTakesNothingMore(t *testing.T) {
+	root := t.TempDir()
+	j := create(t, root, journal.WithFile(func(f journal.File) journal.File { return &sick{f, 2} }))
+	if err := j.Append(intent("a", nil, 1)); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := j.Append(intent("b", nil, 1)); !errors.Is(err, syscall.EIO) || !errors.Is(j.Err(), syscall.EIO) {
+			t.Errorf("append: %v, journal: %v", err, j.Err())
+		}
+	}
+	if n := len(j.State().Records); n != 2 {
+		t.Errorf("%d records", n)
+	}
+	if err := j.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := j.Append(intent("c", nil, 1)); err == nil {
+		t.Error("a closed journal took a record")
+	}
+}

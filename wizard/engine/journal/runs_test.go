@@ -1,0 +1,299 @@
+package journal_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
+)
+
+func TestRunIDsSortByTimeAndAreUnique(t *testing.T) {
+	early, late := journal.NewRun(noon, "pvrdma"), journal.NewRun(noon.Add(time.Second), "sriov")
+	if early >= late || !strings.HasPrefix(early, "20261120-120000-pvrdma-") {
+		t.Errorf("%s, %s", early, late)
+	}
+	ids := map[string]bool{}
+	for range 50 {
+		ids[journal.NewRun(noon, "pvrdma")] = true
+	}
+	if len(ids) != 50 {
+		t.Errorf("%d of 50 are different", len(ids))
+	}
+	if id := journal.NewRun(noon, "../../GPU direct"); strings.ContainsAny(id, "/. ") {
+		t.Errorf("%q", id)
+	}
+}
+
+func begin(phase journal.Phase) journal.Record {
+	return journal.Record{Type: journal.TypeBegin, Phase: phase}
+}
+
+func result(status string) journal.Record {
+	return journal.Record{Type: journal.TypeResult, Status: status, Counts: map[string]int{"done": 1}}
+}
+
+func opening(node string) journal.Record {
+	return journal.Record{Type: journal.TypeOpening, Node: node, Target: backends.VMRef("vm-01"), Kind: "vm-power", Prior: backends.ValueOf("on"), To: backends.ValueOf("on")}
+}
+
+func TestRunsAreListedWithWhatBecameOfThem(t *testing.T) {
+	root := t.TempDir()
+	if runs, err := journal.Runs(root); err != nil || len(runs) != 0 {
+		t.Fatalf("an empty state directory: %v, %v", runs, err)
+	}
+	cases := []struct {
+		status  string
+		changed bool
+		records []journal.Record
+	}{
+		{"interrupted", false, nil},
+		{"interrupted", true, []journal.Record{begin("apply"), intent("a", nil, 1)}},
+		{"done", true, []journal.Record{begin("apply"), intent("a", nil, 1), outcome("a", 1), result("done")}},
+		{"partial", true, []journal.Record{begin("apply"), intent("a", nil, 1), result("partial")}},
+		{"interrupted", true, []journal.Record{begin("apply"), intent("a", nil, 1), result("partial"), begin("apply")}},
+		{"rolled back", true, []journal.Record{begin("apply"), intent("a", nil, 1), result("done"), begin("rollback"), result("done")}},
+		{"unchanged", false, []journal.Record{begin("apply"), result("unchanged")}},
+	}
+	var want []string
+	last := ""
+	for i, c := range cases {
+		h := header()
+		h.Made = noon.Add(time.Duration(-i) * time.Hour) // the clock was set back again and again
+		j, err := journal.Create(root, h, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(c.records) > 0 {
+			err = j.Append(c.records...)
+		}
+		if err := errors.Join(err, j.Close()); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, c.status)
+		if c.changed && last == "" {
+			last = j.Run()
+		}
+	}
+	slices.Reverse(want)
+	runs, err := journal.Runs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range runs {
+		got = append(got, r.Status)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if run, err := journal.LastChanged(root); err != nil || run != last {
+		t.Errorf("last that changed something: %s, %v, want %s", run, err, last)
+	}
+}
+
+func TestRunsThatCannotBeReadAreListedToo(t *testing.T) {
+	root := t.TempDir()
+	a, b := create(t, root), create(t, root)
+	if err := os.WriteFile(file(root, a), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file(root, b), []byte("x\ny\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(root, "runs", "something else"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	runs, err := journal.Runs(root)
+	if err != nil || len(runs) != 2 {
+		t.Fatalf("%v, %v", runs, err)
+	}
+	got := map[string]string{runs[0].Run: runs[0].Status, runs[1].Run: runs[1].Status}
+	if diff := cmp.Diff(map[string]string{a.Run(): "not begun", b.Run(): "unreadable"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := journal.LastChanged(root); backends.KindOf(err) != backends.KindUsage {
+		t.Errorf("nothing has changed anything: %v", err)
+	}
+}
+
+func TestSecondRunOnAVCenterIsRefusedAndNamesTheFirst(t *testing.T) {
+	root := t.TempDir()
+	j := create(t, root)
+	first := journal.Holder{Run: j.Run(), PID: os.Getpid(), User: "ada", Since: noon}
+	lock, err := journal.Acquire(t.Context(), root, "50a1", first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if runs, err := journal.Runs(root); err != nil || runs[0].Status != "running" {
+		t.Errorf("%v, %v", runs, err)
+	}
+	_, err = journal.Acquire(t.Context(), root, "50a1", journal.Holder{Run: "another"})
+	if backends.KindOf(err) != backends.KindRefused {
+		t.Fatal(err)
+	}
+	for _, word := range []string{j.Run(), "ada", "2026-11-20 12:00:00"} {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("%q does not say %q", err, word)
+		}
+	}
+	other, err := journal.Acquire(t.Context(), root, "../77b2", journal.Holder{Run: "another"})
+	if err != nil {
+		t.Fatalf("another vCenter: %v", err)
+	}
+	if err := errors.Join(other.Release(), lock.Release()); err != nil {
+		t.Fatal(err)
+	}
+	if runs, err := journal.Runs(root); err != nil || runs[0].Status != "interrupted" {
+		t.Errorf("after the release: %v, %v", runs, err)
+	}
+	again, err := journal.Acquire(t.Context(), root, "50a1", first)
+	if err != nil {
+		t.Fatalf("after the release: %v", err)
+	}
+	if err := again.Release(); err != nil {
+		t.Error(err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if l, err := journal.Acquire(ended, root, "50a1", first); err == nil {
+		_ = l.Release() // free: taking it at once is fine as well
+	}
+}
+
+func TestAnswersThatChangedAreShownWithTheDifference(t *testing.T) {
+	root := t.TempDir()
+	h := header()
+	h.Answers = "a: 1\nb: 2\nc: 3\nd: 4\n"
+	j, err := journal.Create(root, h, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = j.Close() }()
+	st := j.State()
+	if err := errors.Join(st.Same("50a1", h.Answers), st.Same("", "")); err != nil {
+		t.Error(err)
+	}
+	for name, c := range map[string]struct{ now, says string }{
+		"changed":     {"a: 1\nb: 9\nc: 3\nd: 4\n", "- b: 2\n+ b: 9"},
+		"removed":     {"a: 1\nd: 4\n", "- b: 2\n- c: 3"},
+		"added":       {"a: 1\nb: 2\nc: 3\nd: 4\ne: 5\n", "+ e: 5"},
+		"two places":  {"a: 0\nb: 2\nc: 3\nd: 5\n", "- a: 1\n+ a: 0\n- d: 4\n+ d: 5"},
+		"all of it":   {strings.Repeat("x\n", 60), "lines more)"},
+		"white space": {"a: 1\nb: 2 \nc: 3\nd: 4\n", "- b: 2\n+ b: 2 "},
+	} {
+		err := st.Same("50a1", c.now)
+		if backends.KindOf(err) != backends.KindRefused || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestEntriesKeepTheFirstPriorAndTheLastFound(t *testing.T) {
+	root := t.TempDir()
+	j := create(t, root)
+	kept := backends.ValueOf("file")
+	a := intent("a", "vmk1", "vmk0")
+	a.Kept = &kept
+	failed := journal.Record{Type: journal.TypeOutcome, Node: "a", Err: "no"}
+	if err := j.Append(begin("apply"), a, failed, begin("apply"), intent("a", "half", "vmk0"), outcome("a", "vmk0"),
+		intent("b", nil, 1), begin("rollback"), intent("c", 1, 2)); err != nil {
+		t.Fatal(err)
+	}
+	es := j.State().Entries()
+	if len(es) != 2 {
+		t.Fatalf("%d entries", len(es))
+	}
+	if e := es[0]; e.Prior != backends.ValueOf("vmk1") || e.Kept == nil || e.Found == nil || *e.Found != backends.ValueOf("vmk0") || e.Open {
+		t.Errorf("a: %+v", e)
+	}
+	if e := es[1]; !e.Prior.IsAbsent() || e.Found != nil || !e.Open {
+		t.Errorf("b: %+v", e)
+	}
+}
+
+func TestBracketsStayOpenUntilTheyAreClosedWell(t *testing.T) {
+	node := "vm/vm-01/vm-power"
+	closed := func(ok bool) journal.Record {
+		return journal.Record{Type: journal.TypeClosed, Node: node, OK: ok}
+	}
+	again := opening(node)
+	again.Prior, again.To = backends.ValueOf("off"), backends.ValueOf("off")
+	for name, c := range map[string]struct {
+		records []journal.Record
+		open    bool
+	}{
+		"opening":        {[]journal.Record{opening(node)}, true},
+		"failed to open": {[]journal.Record{opening(node), {Type: journal.TypeOpened, Node: node}}, true},
+		"opened again":   {[]journal.Record{opening(node), begin("apply"), again}, true},
+		"failed close":   {[]journal.Record{opening(node), closed(false)}, true},
+		"closed":         {[]journal.Record{opening(node), closed(true)}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := create(t, t.TempDir())
+			if err := j.Append(c.records...); err != nil {
+				t.Fatal(err)
+			}
+			open := j.State().OpenBrackets()
+			if (len(open) == 1) != c.open {
+				t.Fatalf("%v", open)
+			}
+			if c.open && (open[0].Leave != backends.ValueOf("on") || open[0].Found != backends.ValueOf("on")) {
+				t.Errorf("leave %s, found %s", open[0].Leave, open[0].Found)
+			}
+		})
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	root := f.TempDir()
+	j, err := journal.Create(root, header(), nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	if err := errors.Join(j.Append(begin("apply"), opening("x"), intent("a", nil, 1), outcome("a", 1), result("done")), j.Close()); err != nil {
+		f.Fatal(err)
+	}
+	whole, err := os.ReadFile(file(root, j))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(whole, false)
+	f.Add(whole[:len(whole)-20], false)
+	f.Add([]byte("{}\n"), false)
+	// Records without their sums: the fuzzer cannot guess these.
+	var bare []byte
+	for line := range strings.Lines(string(whole)) {
+		_, rec, _ := strings.Cut(line, `"rec":`)
+		bare = append(bare, strings.TrimSuffix(rec, "}\n")+"\n"...)
+	}
+	f.Add(bare, true)
+	f.Fuzz(func(t *testing.T, b []byte, sum bool) {
+		text := string(b)
+		if sum {
+			text = ""
+			for line := range strings.Lines(string(b)) {
+				rec := strings.TrimSuffix(line, "\n")
+				text += fmt.Sprintf("{\"crc\":\"%08x\",\"rec\":%s}\n", crc32.Checksum([]byte(rec), crc32.MakeTable(crc32.Castagnoli)), rec)
+			}
+		}
+		st, err := journal.Parse(strings.NewReader(text))
+		if err != nil {
+			return
+		}
+		if len(st.Records) == 0 || st.Header.Version != journal.Version {
+			t.Errorf("a journal without a header was read: %+v", st)
+		}
+		_, _, _, _ = st.Entries(), st.Unsettled(), st.OpenBrackets(), st.Finished()
+	})
+}

@@ -1,0 +1,127 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/engine"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/enginetest"
+)
+
+func TestManyTargetsRunInParallelWithinTheLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const hosts, parallel, latency = 200, 16, 20 * time.Millisecond
+		w, wishes := options(hosts)
+		w.Latency = latency
+		var mu sync.Mutex
+		now, most := 0, 0
+		w.Before = func(_ context.Context, c enginetest.Call) {
+			if c.Verb != "set" {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			now++
+			most = max(most, now)
+			time.AfterFunc(latency, func() {
+				mu.Lock()
+				defer mu.Unlock()
+				now--
+			})
+		}
+		jb, j := fresh(t, w, wishes)
+		jb.Limits.Parallel = parallel
+		begin := time.Now()
+		res, err := engine.Run(t.Context(), jb)
+		if err != nil || res.Status != engine.StatusDone {
+			t.Fatalf("%s, %v", res.Status, err)
+		}
+		// Three calls for each of two settings of each host, 16 hosts at a time.
+		if took, floor := time.Since(begin), 3*2*latency*hosts/parallel; took > floor*11/10 {
+			t.Errorf("it took %s, the floor is %s", took, floor)
+		}
+		if most > parallel {
+			t.Errorf("%d deeds at once", most)
+		}
+		if c := w.Clashes(); len(c) > 0 {
+			t.Errorf("at the same time on one target: %v", c)
+		}
+		if n := len(w.Calls("read", "set")); n != 3*2*hosts {
+			t.Errorf("%d calls", n)
+		}
+		_ = j.Close() // inside the bubble
+	})
+}
+
+func TestMembersOfOneSwitchGoInOneCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const hosts = 100
+		w := enginetest.New()
+		w.Latency = 20 * time.Millisecond
+		wishes := []enginetest.Wish{{Setting: setting(backends.SwitchRef(dvs), backends.KindSwitch, ""), To: val(9000)}}
+		for i := range hosts {
+			h := backends.HostRef(fmt.Sprintf("esx-%03d", i))
+			// The option stands before the membership, so that the hosts come to it one after the other.
+			wishes = append(wishes,
+				enginetest.Wish{Setting: setting(h, backends.KindOption, "x"), To: val(1)},
+				enginetest.Wish{Setting: setting(h, backends.KindMember, dvs), To: val("vmnic2"), After: []string{switchID}})
+		}
+		jb, j := fresh(t, w, wishes)
+		res, err := engine.Run(t.Context(), jb)
+		if err != nil || res.Status != engine.StatusDone {
+			t.Fatalf("%s, %v", res.Status, err)
+		}
+		if many, reads := w.Calls("setmany"), w.Calls("readmany"); len(many) != 1 || many[0].Batch != hosts || len(reads) != 2 {
+			t.Errorf("%d reconfigures and %d reads of the members: %v", len(many), len(reads), many)
+		}
+		_ = j.Close() // inside the bubble
+	})
+}
+
+func TestAFailedHostDoesNotHoldTheOthersBack(t *testing.T) {
+	w := enginetest.New()
+	wishes := []enginetest.Wish{{Setting: setting(backends.SwitchRef(dvs), backends.KindSwitch, ""), To: val(9000)}}
+	for i := range 3 {
+		h := backends.HostRef(fmt.Sprintf("esx-%03d", i))
+		wishes = append(wishes,
+			enginetest.Wish{Setting: setting(h, backends.KindOption, "Net.PVRDMAVmknic"), To: val(1)},
+			enginetest.Wish{Setting: setting(h, backends.KindMember, dvs), To: val("vmnic2"), After: []string{switchID}})
+	}
+	w.Fault = failing(optionID("esx-001"), backends.KindPermanent)
+	jb, _ := fresh(t, w, wishes)
+	res, err := engine.Run(t.Context(), jb)
+	if err != nil || res.Status != engine.StatusPartial {
+		t.Fatalf("%s, %v", res.Status, err)
+	}
+	if many := w.Calls("setmany"); len(many) != 1 || many[0].Batch != 2 {
+		t.Errorf("reconfigures: %v", many)
+	}
+}
+
+func BenchmarkRun(b *testing.B) {
+	for _, hosts := range []int{10, 100, 1000} {
+		b.Run(fmt.Sprintf("hosts=%d", hosts), func(b *testing.B) {
+			for b.Loop() {
+				w, wishes := options(hosts)
+				p := w.Plan(wishes)
+				j, err := createBench(b, p)
+				if err != nil {
+					b.Fatal(err)
+				}
+				jb := job(w, wishes, j)
+				if res, err := engine.Run(b.Context(), jb); err != nil || res.Status != engine.StatusDone {
+					b.Fatal(res.Status, err)
+				}
+				if err := j.Close(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/float64(2*hosts), "us/change")
+		})
+	}
+}
