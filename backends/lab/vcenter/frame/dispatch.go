@@ -109,7 +109,7 @@ func (*refuser) Refuse(r *refusal) soap.HasFault { return Answer(nil, r.err) }
 
 // reply is the body of every answer of ours. The simulator takes the element's name from the type in Res.
 type reply struct {
-	Res    any         `xml:",omitempty"`
+	Res    any         `xml:"-"`
 	Fault_ *soap.Fault `xml:"http://schemas.xmlsoap.org/soap/envelope/ Fault,omitempty"`
 }
 
