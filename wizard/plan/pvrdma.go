@@ -98,10 +98,10 @@ func (b *builder) firewall(h *hostPart) {
 		b.refuse(ref, "HOST-FW-PVRDMA-007", b.gapRemedy(ref), "the firewall ruleset %s could not be read", FirewallRuleset)
 		return
 	}
-	if !r.AllIP && len(r.Networks) > 0 {
+	if !r.AllIP {
 		if shut := b.shutOut(h, r.Networks); len(shut) > 0 {
 			b.object(ref, "HOST-FW-ALLOW-008", "add these addresses to the ruleset's list, or let all in",
-				"its ruleset %s lets in %s only; shut out: %s", FirewallRuleset, strings.Join(r.Networks, ", "), strings.Join(shut, ", "))
+				"its ruleset %s lets in %s only; shut out: %s", FirewallRuleset, orElse(strings.Join(r.Networks, ", "), "nobody"), strings.Join(shut, ", "))
 		}
 	}
 	b.add(Change{Setting: s, From: Current(b.inv, s), To: backends.ValueOf(true),
