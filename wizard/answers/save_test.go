@@ -64,7 +64,7 @@ func random(r *rand.Rand) *answers.Answers {
 // Property: what is saved loads as the same answers.
 func TestLoadOfSaveIsTheSame(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
-	for range 150 {
+	for range 80 {
 		a := random(r)
 		if err := a.Validate(); err != nil {
 			t.Fatalf("the generator made invalid answers: %v", err)
