@@ -35,7 +35,7 @@ func (p *connectPage) enter(w *wizard) tea.Cmd {
 	p.fields = newFields(w.theme,
 		huh.NewInput().Title("vCenter address").Description("https://vcenter.example/sdk; the scheme and /sdk may be left out").
 			Value(&w.login.URL).Validate(notEmpty("an address")),
-		huh.NewInput().Title("Account").Description("read-only is enough to look; the plan names the privileges that changing needs").
+		huh.NewInput().Title("Account").Description("a read-only account is enough to look").
 			Value(&w.login.Username).Validate(notEmpty("an account")),
 	)
 	return p.fields.init()

@@ -12,8 +12,7 @@ func (w *wizard) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		w.width, w.height = msg.Width, msg.Height
-		cmd, _ := w.page().update(w, msg)
-		return w, cmd
+		return w, nil // pages are told their size when they draw
 	case stopMsg:
 		return w, w.interrupt()
 	case doneMsg:

@@ -1,0 +1,157 @@
+package form
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/ui/live"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/engine"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/report"
+)
+
+// world is a fabric that behaves: a small cluster, a login with one password, a plan of two changes.
+type world struct {
+	unknownCert bool
+	refuse      error
+	applied     int
+	stopped     bool
+	saved       *answers.Answers
+}
+
+var begin = time.Date(2026, 3, 14, 9, 26, 53, 0, time.UTC)
+
+func (f *world) Default() live.Login {
+	return live.Login{URL: "https://vcenter.example/sdk", Username: "operator@vsphere.local"}
+}
+
+func (f *world) Simulated() bool { return true }
+
+func (f *world) Reachable(_ context.Context, l live.Login) error {
+	switch {
+	case l.URL == "https://nobody.example":
+		return backends.Errorf(backends.KindUnreachable, "nobody.example", "check the address and the way there", "no answer within 15 s")
+	case f.unknownCert && l.Thumbprint == "":
+		return &live.Fingerprint{Host: "vcenter.example", SHA256: "AB:CD:EF"}
+	}
+	return nil
+}
+
+func (f *world) Connect(_ context.Context, l live.Login) (*backends.Inventory, error) {
+	if l.Password != "right" {
+		return nil, backends.Errorf(backends.KindAuth, "vcenter.example", "check account and password", "the login was refused")
+	}
+	return inventory(), nil
+}
+
+func inventory() *backends.Inventory {
+	inv := &backends.Inventory{VCenter: backends.VCenter{URL: "https://vcenter.example/sdk", Version: "8.0.3"}}
+	for i := 1; i <= 3; i++ {
+		name := fmt.Sprintf("esx-%02d", i)
+		inv.Hosts = append(inv.Hosts, backends.Host{
+			Name: name, Datacenter: "DC", Cluster: "Cluster-01", Version: "8.0.3", State: "connected",
+			VMKs: []backends.VMKernelNIC{{Device: "vmk0", IP: fmt.Sprintf("10.0.0.%d", i)}},
+			NICs: []backends.NIC{
+				{Device: "vmnic0", MAC: fmt.Sprintf("0c:42:a1:00:0%d:00", i), SpeedMbps: 25000, Driver: "nmlx5_core", Roles: []string{"management"}, Why: "carries management"},
+				{Device: "vmnic2", MAC: fmt.Sprintf("0c:42:a1:00:0%d:02", i), SpeedMbps: 100000, Driver: "nmlx5_core", RDMADevice: "vmrdma0", RoCEv2: true, Eligible: true, Why: "RoCE v2, link up, free"},
+			},
+		})
+		inv.VMs = append(inv.VMs, backends.VM{Name: fmt.Sprintf("vm-%02d", i), Host: name, Power: "poweredOn", Hardware: 19, GuestName: "Ubuntu Linux (64-bit)"})
+	}
+	inv.Hosts[2].State = "disconnected"
+	return inv
+}
+
+func (f *world) Propose(a *answers.Answers, inv *backends.Inventory) *answers.Answers {
+	if len(a.VMs) == 0 && len(a.Hosts.Names) > 0 {
+		for i, name := range []string{"vm-01", "vm-02"} {
+			v := answers.DefaultVM(name)
+			v.IP = netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 168, 50, byte(11 + i)}), 24)
+			a.VMs = append(a.VMs, v)
+		}
+	}
+	return a
+}
+
+func (f *world) Choose(a *answers.Answers, inv *backends.Inventory) map[string]string {
+	picks := map[string]string{}
+	for _, h := range a.Hosts.Names {
+		picks[h] = "vmnic2"
+	}
+	return picks
+}
+
+func (f *world) Survey(context.Context, *answers.Answers) (*backends.Inventory, error) {
+	return inventory(), nil
+}
+
+func (f *world) Preflight(context.Context, *answers.Answers, *backends.Inventory) []checks.Finding {
+	return []checks.Finding{
+		{ID: "VC-CONN-001", Target: backends.Ref{Type: backends.TypeVCenter, Name: "vcenter.example"}, Status: checks.Pass, Evidence: "answers"},
+		{ID: "CL-VER-002", Target: backends.HostRef("esx-02"), Status: checks.Warn, Evidence: "ESXi 8.0.2, most have 8.0.3", Remedy: "Align ESXi builds."},
+	}
+}
+
+func (f *world) Plan(*answers.Answers, *backends.Inventory) (*plan.Plan, error) {
+	if f.refuse != nil {
+		return nil, f.refuse
+	}
+	return &plan.Plan{Mode: "pvrdma", Changes: []plan.Change{
+		{Setting: backends.Setting{Target: backends.HostRef("esx-01"), Kind: backends.KindOption, Name: "Net.PVRDMAVmknic"}, From: backends.ValueOf(""), To: backends.ValueOf("vmk0"), Why: "PVRDMA's control plane goes over this vmknic"},
+		{Setting: backends.Setting{Target: backends.HostRef("esx-02"), Kind: backends.KindFirewall, Name: "pvrdma"}, From: backends.ValueOf(false), To: backends.ValueOf(true), Why: "hosts talk over TCP 28250"},
+	}, Notes: []string{"PVRDMA keeps vMotion and snapshots"}}, nil
+}
+
+func (f *world) Apply(_ context.Context, _ *answers.Answers, p *plan.Plan, stop <-chan struct{}, sink engine.Sink) (engine.Result, error) {
+	f.applied++
+	var nodes []engine.NodeInfo
+	for _, c := range p.Changes {
+		nodes = append(nodes, engine.NodeInfo{ID: c.ID(), Target: c.Target, Title: plan.Title(c)})
+	}
+	sink(engine.Event{Type: engine.EventPlanned, Time: begin, Nodes: nodes})
+	res := engine.Result{Run: "20260314-092653-pvrdma-abcd", Status: engine.StatusDone}
+	for i := range p.Changes {
+		select {
+		case <-stop:
+			f.stopped = true
+		default:
+		}
+		c := &p.Changes[i]
+		sink(engine.Event{Type: engine.EventStarted, Time: begin, Node: c.ID(), Target: c.Target, Title: plan.Title(*c)})
+		sink(engine.Event{Type: engine.EventDone, Time: begin.Add(time.Second), Node: c.ID(), Target: c.Target, Title: plan.Title(*c)})
+		res.Nodes = append(res.Nodes, engine.NodeResult{ID: c.ID(), Target: c.Target, Change: c, State: engine.NodeDone})
+	}
+	sink(engine.Event{Type: engine.EventResult, Time: begin.Add(2 * time.Second), Status: engine.StatusDone})
+	return res, nil
+}
+
+func (f *world) Measure(_ context.Context, _ *answers.Answers, progress func(perftest.Progress)) ([]perftest.Measurement, error) {
+	m := perftest.Measurement{From: "vm-01", To: "vm-02", FromHost: "esx-01", ToHost: "esx-02", Test: perftest.SendBandwidth, AchievedGbps: 96.1, ExpectedGbps: 98, Verdict: perftest.VerdictPass, Simulated: true, Rows: []perftest.Row{{Bytes: 65536, AvgGbps: 96.1}}}
+	if progress != nil {
+		progress(perftest.Progress{Round: 1, Rounds: 1, Done: 1, Total: 1, Test: m.Test, Result: &m})
+	}
+	return []perftest.Measurement{m}, nil
+}
+
+func (f *world) Report(a *answers.Answers, res engine.Result, found []checks.Finding, measured []perftest.Measurement) (*report.Report, error) {
+	return &report.Report{Run: res.Run, Mode: string(a.Mode), Made: begin, Tool: "test", VCenter: "https://vcenter.example/sdk", Simulated: true,
+		Status: string(res.Status), Checks: found, Measurements: measured}, nil
+}
+
+func (f *world) SaveAnswers(a *answers.Answers) (string, error) {
+	if a == nil {
+		return "", errors.New("no answers")
+	}
+	kept := *a
+	f.saved = &kept
+	return "/tmp/answers.yaml", nil
+}
+
+func (f *world) ReplayCommand(path string) string { return "rdma-setup apply -f " + path }

@@ -1,0 +1,336 @@
+package form
+
+import (
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/theme"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+)
+
+var update = flag.Bool("update", false, "write the golden screens")
+
+// A keyboard drives the wizard as a person does: it presses keys and carries out what the loop asks for, one thing after
+// the other, the clock apart.
+type keyboard struct {
+	t     *testing.T
+	w     *wizard
+	queue chan tea.Msg
+	quit  bool
+}
+
+func sit(t *testing.T, f *world, width, height int) *keyboard {
+	t.Helper()
+	k := &keyboard{t: t, queue: make(chan tea.Msg, 1024)}
+	k.w = newWizard(context.Background(), Options{Fabric: f, Answers: answers.Default(answers.PVRDMA), Theme: theme.New(false, false, true)})
+	k.w.send = func(m tea.Msg) { k.queue <- m }
+	k.send(tea.WindowSizeMsg{Width: width, Height: height})
+	k.do(k.w.Init())
+	return k
+}
+
+func (k *keyboard) send(m tea.Msg) {
+	_, cmd := k.w.Update(m)
+	k.do(cmd)
+}
+
+// do carries out a command and everything that follows from it.
+func (k *keyboard) do(cmd tea.Cmd) {
+	if cmd == nil {
+		return
+	}
+	done := make(chan tea.Msg, 1)
+	go func() { done <- cmd() }()
+	var msg tea.Msg
+	select {
+	case msg = <-done:
+	case <-time.After(100 * time.Millisecond):
+		return // a clock or a blinking cursor: nothing waits for it
+	}
+	for len(k.queue) > 0 {
+		k.send(<-k.queue)
+	}
+	switch msg := msg.(type) {
+	case nil:
+	case tea.BatchMsg:
+		for _, c := range msg {
+			k.do(c)
+		}
+	case tea.QuitMsg:
+		k.quit = true
+	default:
+		k.send(msg)
+	}
+}
+
+func (k *keyboard) press(keys ...string) *keyboard {
+	for _, key := range keys {
+		k.send(keyPress(key))
+	}
+	return k
+}
+
+func keyPress(key string) tea.KeyPressMsg {
+	named := map[string]rune{"enter": tea.KeyEnter, "esc": tea.KeyEscape, "tab": tea.KeyTab, "up": tea.KeyUp, "down": tea.KeyDown, "space": tea.KeySpace, "backspace": tea.KeyBackspace}
+	switch {
+	case key == "ctrl+c":
+		return tea.KeyPressMsg{Code: 'c', Mod: tea.ModCtrl}
+	case named[key] != 0:
+		return tea.KeyPressMsg{Code: named[key]}
+	}
+	r := []rune(key)[0]
+	return tea.KeyPressMsg{Code: r, Text: key}
+}
+
+func (k *keyboard) write(text string) *keyboard {
+	for _, r := range text {
+		k.send(tea.KeyPressMsg{Code: r, Text: string(r)})
+	}
+	return k
+}
+
+func (k *keyboard) screen() string { return ansi.Strip(k.w.draw()) }
+
+func (k *keyboard) on(title string) *keyboard {
+	k.t.Helper()
+	if got := k.w.page().title(); got != title {
+		k.t.Fatalf("on page %q, want %q:\n%s", got, title, k.screen())
+	}
+	return k
+}
+
+func (k *keyboard) shows(text string) *keyboard {
+	k.t.Helper()
+	if !strings.Contains(k.screen(), text) {
+		k.t.Errorf("the screen does not show %q:\n%s", text, k.screen())
+	}
+	return k
+}
+
+// walk goes from the first page to the report with Enter alone, and calls look on every page.
+func walk(k *keyboard, look func(name string)) {
+	k.on("vCenter")
+	look("1-vcenter")
+	k.press("enter").on("Password")
+	look("2-password")
+	k.write("right").press("enter").on("Hosts")
+	look("3-hosts")
+	k.press("enter").on("Mode")
+	look("4-mode")
+	k.press("enter").on("pNICs")
+	look("5-pnics")
+	k.press("enter").on("Switch and vmknic")
+	look("6-switch")
+	k.press("enter").on("VMs and guests")
+	look("7-vms")
+	k.press("enter").on("Preflight")
+	look("8-preflight")
+	k.press("enter").on("Plan")
+	look("9-plan")
+	k.press("enter").on("Report")
+	look("10-report")
+}
+
+func TestGoldenScreens(t *testing.T) {
+	for _, size := range []struct {
+		name          string
+		width, height int
+	}{{"80x24", 80, 24}, {"120x40", 120, 40}, {"200x60", 200, 60}} {
+		bubble(t, size.name, func(t *testing.T) {
+			k := sit(t, &world{}, size.width, size.height)
+			walk(k, func(name string) {
+				golden(t, filepath.Join("testdata", size.name, name+".txt"), k.screen())
+				for i, line := range strings.Split(k.screen(), "\n") {
+					if w := ansi.StringWidth(line); w > size.width {
+						t.Errorf("%s: line %d is %d cells wide: %q", name, i+1, w, line)
+					}
+				}
+				if n := strings.Count(k.screen(), "\n") + 1; n > size.height {
+					t.Errorf("%s: %d lines on a screen of %d", name, n, size.height)
+				}
+			})
+		})
+	}
+}
+
+// bubble runs a subtest in a bubble of its own, where clocks and blinking cursors take no time.
+func bubble(t *testing.T, name string, test func(*testing.T)) {
+	t.Run(name, func(t *testing.T) { still(t, test) })
+}
+
+// still runs a test in a bubble and lets its clocks run out.
+func still(t *testing.T, test func(*testing.T)) {
+	synctest.Test(t, func(t *testing.T) {
+		test(t)
+		<-time.After(time.Hour)
+	})
+}
+
+func golden(t *testing.T, path, got string) {
+	t.Helper()
+	lines := strings.Split(got, "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	got = strings.Join(lines, "\n") + "\n"
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs; look at it and run with -update:\n%s", path, got)
+	}
+}
+
+func TestEnterAloneReachesTheReport(t *testing.T) {
+	still(t, func(t *testing.T) {
+		f := &world{}
+		k := sit(t, f, 120, 40)
+		presses := 0
+		walk(k, func(string) { presses++ })
+		if presses > 15 {
+			t.Errorf("%d pages to confirm; 15 is the most", presses)
+		}
+		if f.applied != 1 || f.saved == nil {
+			t.Errorf("applied %d times, answers saved: %t", f.applied, f.saved != nil)
+		}
+		k.shows("SIMULATED").shows("rdma-setup apply -f /tmp/answers.yaml").shows("96.1 Gb/s")
+		k.press("enter")
+		if !k.quit {
+			t.Error("Enter on the report does not leave")
+		}
+	})
+}
+
+func TestBackLosesNothing(t *testing.T) {
+	still(t, func(t *testing.T) {
+		k := sit(t, &world{}, 120, 40)
+		k.press("enter").write("right").press("enter").on("Hosts")
+		k.press("down", "space", "enter", "enter", "enter").on("Switch and vmknic")
+		k.write("-two")
+		k.press("esc").on("pNICs").press("esc").on("Mode").press("esc").on("Hosts")
+		k.shows("1 chosen")
+		k.press("enter", "enter", "enter").on("Switch and vmknic").shows("RDMA-DVS-two")
+		if got := k.w.answers.Hosts.Names; len(got) != 1 || got[0] != "esx-01" {
+			t.Errorf("hosts %v after going back and forth", got)
+		}
+	})
+}
+
+func TestWrongInputStaysOnThePage(t *testing.T) {
+	for name, tt := range map[string]struct {
+		drive func(k *keyboard)
+		page  string
+		says  string
+	}{
+		"nobody at the address": {func(k *keyboard) {
+			for range len("https://vcenter.example/sdk") {
+				k.press("backspace")
+			}
+			k.write("https://nobody.example").press("enter")
+		}, "vCenter", "no answer within 15 s"},
+		"wrong password": {func(k *keyboard) { k.press("enter").write("wrong").press("enter") }, "Password", "the login was refused"},
+		"no password":    {func(k *keyboard) { k.press("enter", "enter") }, "Password", "the password is empty"},
+		"no host":        {func(k *keyboard) { k.press("enter").write("right").press("enter", "a", "enter") }, "Hosts", "no host is chosen"},
+		"a host that is away": {func(k *keyboard) {
+			k.press("enter").write("right").press("enter", "down", "down", "space")
+		}, "Hosts", "the host is disconnected"},
+		"a pNIC in use": {func(k *keyboard) {
+			k.press("enter").write("right").press("enter", "enter", "enter", "space")
+		}, "pNICs", "carries management"},
+		"no pNIC": {func(k *keyboard) {
+			k.press("enter").write("right").press("enter", "enter", "enter", "down", "space", "enter")
+		}, "pNICs", "no pNIC is chosen on esx-01"},
+		"an MTU that is no number": {func(k *keyboard) {
+			k.press("enter").write("right").press("enter", "enter", "enter", "enter", "tab", "tab").write("x").press("enter")
+		}, "Switch and vmknic", "want a number"},
+		"an address that is taken": {func(k *keyboard) {
+			k.press("enter").write("right").press("enter", "enter", "enter", "enter", "enter", "e")
+			k.press("backspace", "backspace", "backspace", "backspace").write("2/24").press("enter")
+		}, "VMs and guests", "192.168.50.12 is the address of vm-02"},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			k := sit(t, &world{}, 120, 40)
+			tt.drive(k)
+			k.on(tt.page).shows(tt.says)
+		})
+	}
+}
+
+func TestRefusalStopsBeforeThePlan(t *testing.T) {
+	still(t, func(t *testing.T) {
+		f := &world{refuse: &plan.Refused{Refusals: []plan.Refusal{{Target: backends.HostRef("esx-02"), Why: "vmnic2 has no link", Remedy: "Check the cable."}}}}
+		k := sit(t, f, 120, 40)
+		k.press("enter").write("right").press("enter", "enter", "enter", "enter", "enter", "enter").on("Preflight")
+		k.shows("vmnic2 has no link").shows("Check the cable.")
+		k.press("enter").on("Preflight")
+		if f.applied != 0 {
+			t.Error("something was applied")
+		}
+	})
+}
+
+func TestUnknownCertificateIsShownBeforeThePassword(t *testing.T) {
+	still(t, func(t *testing.T) {
+		k := sit(t, &world{unknownCert: true}, 100, 30)
+		k.press("enter").on("vCenter").shows("AB:CD:EF")
+		k.press("n").on("vCenter")
+		k.press("enter", "y").on("Password")
+		if k.w.login.Thumbprint != "AB:CD:EF" {
+			t.Errorf("thumbprint %q", k.w.login.Thumbprint)
+		}
+	})
+}
+
+func TestPasswordIsNeverShown(t *testing.T) {
+	still(t, func(t *testing.T) {
+		k := sit(t, &world{}, 100, 30)
+		k.press("enter").on("Password").write("right")
+		if strings.Contains(k.screen(), "right") {
+			t.Errorf("the password stands on the screen:\n%s", k.screen())
+		}
+	})
+}
+
+func TestSmallScreensSaySo(t *testing.T) {
+	still(t, func(t *testing.T) {
+		k := sit(t, &world{}, 60, 20)
+		k.shows("needs 80x24")
+		k.send(tea.WindowSizeMsg{Width: 1, Height: 1})
+		k.send(tea.WindowSizeMsg{Width: 80, Height: 24})
+		k.on("vCenter").shows("vCenter address")
+	})
+}
+
+func TestHelpAndLeaving(t *testing.T) {
+	still(t, func(t *testing.T) {
+		k := sit(t, &world{}, 100, 30)
+		k.press("enter").write("right").press("enter").on("Hosts")
+		k.press("?").shows("accept the page").press("x").on("Hosts")
+		k.press("q").shows("Leave?").press("n").on("Hosts")
+		k.press("q", "y")
+		if !k.quit {
+			t.Error("q and y do not leave")
+		}
+	})
+}
