@@ -121,15 +121,13 @@ func FaultOf(err error) types.BaseMethodFault {
 // Text gives the words of an error for people: vCenter's localized message with its details, or the words of the
 // fault's name where the server has none.
 func Text(err error) string {
-	var text string
-	if soap.IsSoapFault(err) {
-		text = soap.ToSoapFault(err).String
-	} else {
-		text = err.Error()
-	}
 	f := FaultOf(err)
 	if f == nil {
 		return plain(err)
+	}
+	text := strings.TrimPrefix(err.Error(), "ServerFaultCode: ")
+	if soap.IsSoapFault(err) {
+		text = soap.ToSoapFault(err).String
 	}
 	if text = strings.TrimSpace(text); text == "" || strings.HasPrefix(text, "*types.") {
 		text = faultName(f)
@@ -208,7 +206,7 @@ func (c *Conn) explainConnect(ctx context.Context, err error) error {
 		return fail(backends.KindUnreachable, "check the port; vCenter listens on 443", "nothing listens there: connection refused")
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return fail(backends.KindUnreachable, "check routing and VPN of this machine", "%s", plain(err))
-	case errors.As(err, &record):
+	case errors.As(err, &record), strings.Contains(err.Error(), "server gave HTTP response"):
 		return fail(backends.KindUnreachable, noVCenter, "what answers there does not speak TLS")
 	case isRestarting(err):
 		return fail(backends.KindUnreachable, "wait until vCenter's services are up, then try again", "vCenter is starting: %w", err)

@@ -105,7 +105,7 @@ func limitOf(method string) time.Duration {
 
 // reads tells the methods that change nothing on the far side, or only our own session's views.
 func reads(method string) bool {
-	for _, prefix := range []string{"Retrieve", "ContinueRetrieve", "Query", "Fetch", "CurrentTime", "HasPrivilege", "CreateContainerView", "DestroyView", "WaitForUpdates"} {
+	for _, prefix := range []string{"Retrieve", "ContinueRetrieve", "Query", "Fetch", "CurrentTime", "HasPrivilege", "CreateContainerView", "DestroyView"} {
 		if strings.HasPrefix(method, prefix) {
 			return true
 		}

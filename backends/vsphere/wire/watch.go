@@ -118,106 +118,6 @@ func (w *watcher) wait(ctx context.Context, ref types.ManagedObjectReference, se
 	}
 }
 
-// flush brings the pending objects into the view, those of other callers too, and sees to it that somebody waits.
-func (w *watcher) flush(ctx context.Context) error {
-	w.viewMu.Lock()
-	defer w.viewMu.Unlock()
-	w.mu.Lock()
-	add, remove := w.pending, w.done
-	w.pending, w.done = nil, nil
-	w.mu.Unlock()
-
-	if len(add) > 0 {
-		gone, err := w.change(ctx, add, remove)
-		if err != nil {
-			w.mu.Lock()
-			w.pending = append(w.pending, add...)
-			w.mu.Unlock()
-			return err
-		}
-		for _, ref := range gone {
-			w.finish(ref, ErrGone)
-		}
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.running && !w.closed && len(w.watches) > 0 {
-		w.running = true
-		w.ended = make(chan struct{})
-		var loop context.Context
-		loop, w.cancel = context.WithCancel(context.Background())
-		go w.loop(loop)
-	}
-	return nil
-}
-
-// change alters the view, or makes view, collector and filter when there are none. The caller holds viewMu.
-func (w *watcher) change(ctx context.Context, add, remove []types.ManagedObjectReference) ([]types.ManagedObjectReference, error) {
-	vim := w.conn.vim
-	if w.collector != nil {
-		res, err := methods.ModifyListView(ctx, vim, &types.ModifyListView{This: w.view, Add: add, Remove: remove})
-		if err == nil {
-			w.entered(add)
-			return res.Returnval, nil
-		}
-		if !lost(err) {
-			return nil, err
-		}
-		w.collector = nil
-	}
-	return nil, w.build(ctx)
-}
-
-func (w *watcher) entered(refs []types.ManagedObjectReference) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, ref := range refs {
-		w.inView[ref] = ref.Type != "Task"
-	}
-}
-
-// build makes view, collector and filter afresh over everything that is watched. The caller holds viewMu.
-func (w *watcher) build(ctx context.Context) error {
-	vim := w.conn.vim
-	w.mu.Lock()
-	refs := make([]types.ManagedObjectReference, 0, len(w.watches))
-	for ref := range w.watches {
-		refs = append(refs, ref)
-	}
-	w.done = nil
-	clear(w.inView)
-	w.mu.Unlock()
-
-	view, err := methods.CreateListView(ctx, vim, &types.CreateListView{This: *vim.ServiceContent.ViewManager})
-	if err != nil {
-		return err
-	}
-	pc, err := methods.CreatePropertyCollector(ctx, vim, &types.CreatePropertyCollector{This: vim.ServiceContent.PropertyCollector})
-	if err != nil {
-		return err
-	}
-	_, err = methods.CreateFilter(ctx, vim, &types.CreateFilter{This: pc.Returnval, Spec: types.PropertyFilterSpec{
-		PropSet: watched,
-		ObjectSet: []types.ObjectSpec{{Obj: view.Returnval, Skip: types.NewBool(true), SelectSet: []types.BaseSelectionSpec{
-			&types.TraversalSpec{Type: "ListView", Path: "view"},
-		}}},
-		ReportMissingObjectsInResults: types.NewBool(true),
-	}})
-	if err != nil {
-		return err
-	}
-	res, err := methods.ModifyListView(ctx, vim, &types.ModifyListView{This: view.Returnval, Add: refs})
-	if err != nil {
-		return err
-	}
-	w.collector, w.view, w.version = &pc.Returnval, view.Returnval, ""
-	w.entered(refs)
-	for _, ref := range res.Returnval {
-		w.finish(ref, ErrGone)
-	}
-	return nil
-}
-
 // loop waits for updates as long as somebody watches. When the last watch ends it lets the call that is open run out
 // instead of breaking it off, since a server may keep serving a broken one and swallow the updates meant for the next.
 func (w *watcher) loop(ctx context.Context) {
@@ -357,15 +257,6 @@ func (w *watcher) forget(ref types.ManagedObjectReference, one *watch) {
 	}
 }
 
-func pathsOf(kind string) []string {
-	for _, set := range watched {
-		if set.Type == kind {
-			return set.PathSet
-		}
-	}
-	return nil
-}
-
 func (w *watcher) close(ctx context.Context) {
 	w.mu.Lock()
 	w.closed = true
@@ -396,6 +287,9 @@ var errLost = errors.New("the collector is gone")
 func lost(err error) bool {
 	if errors.Is(err, errLost) {
 		return true
+	}
+	if isBroken(err) || errors.Is(err, errSilence) {
+		return true // the reply that was lost held news, and not every server tells them twice
 	}
 	switch FaultOf(err).(type) {
 	case *types.ManagedObjectNotFound, *types.InvalidCollectorVersion, *types.NotAuthenticated:
