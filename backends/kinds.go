@@ -1,5 +1,7 @@
 package backends
 
+import "strconv"
+
 // The kinds of setting, with the shape of their values. "Absent" removes unless it says otherwise.
 const (
 	// KindSwitch: target dvs/NAME, value SwitchSpec. Reading gives the spec of the DVS as it is. Creating is one
@@ -49,11 +51,14 @@ type SwitchSpec struct {
 	Discovery  string `json:"discovery"` // "lldp listen", "cdp listen", "none"
 }
 
+// UplinkName is the name of the nth uplink (from 1) of a DVS that this program makes.
+func UplinkName(n int) string { return "Uplink " + strconv.Itoa(n) }
+
 // A PortGroupSpec is what a distributed port group shall be.
 type PortGroupSpec struct {
 	Switch  string   `json:"switch"`
 	VLAN    int      `json:"vlan"`    // 0: untagged
-	Active  []string `json:"active"`  // active uplink names; one for PVRDMA. nil in a plan: the first uplink of the switch
+	Active  []string `json:"active"`  // active uplink names; one for PVRDMA
 	Binding string   `json:"binding"` // earlyBinding
 }
 

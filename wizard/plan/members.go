@@ -16,7 +16,7 @@ func (b *builder) portGroup(sw *backends.Switch, name string) {
 		After:   []string{b.switchID()},
 		Why:     "the RDMA adapters connect to it; one active uplink, because PVRDMA knows no teaming",
 	}
-	want := backends.PortGroupSpec{Switch: b.a.Switch.Name, VLAN: b.a.Switch.VLAN, Binding: "earlyBinding"}
+	want := backends.PortGroupSpec{Switch: b.a.Switch.Name, VLAN: b.a.Switch.VLAN, Binding: "earlyBinding", Active: []string{backends.UplinkName(1)}}
 	if sw != nil && len(sw.Uplinks) > 0 {
 		want.Active = sw.Uplinks[:1]
 	}

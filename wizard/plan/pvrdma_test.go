@@ -87,7 +87,7 @@ func TestBarePlanHoldsEveryStepOfTheGuide(t *testing.T) {
 	}
 	for id, value := range map[string]any{
 		"dvs/RDMA-DVS/switch":                 backends.SwitchSpec{Datacenter: "DC", Version: "8.0.3", Uplinks: 1, MTU: 9000, Discovery: "lldp listen"},
-		"portgroup/RDMA-PG/portgroup":         backends.PortGroupSpec{Switch: "RDMA-DVS", Binding: "earlyBinding"},
+		"portgroup/RDMA-PG/portgroup":         backends.PortGroupSpec{Switch: "RDMA-DVS", Binding: "earlyBinding", Active: []string{"Uplink 1"}},
 		"host/esx-01/member/RDMA-DVS":         backends.MemberSpec{PNICs: []string{"vmnic2"}},
 		"host/esx-01/option/Net.PVRDMAVmknic": "vmk0",
 		"host/esx-01/firewall/pvrdma":         true,

@@ -73,8 +73,8 @@ func (u *undo) look(p Prior) {
 	switch {
 	case why != "":
 		u.conflict(c.Target, "repair that, then roll back again", "%s", why)
-	case same(c.Kind, now, prior):
-	case p.Uncertain, same(c.Kind, now, p.Found), same(c.Kind, now, c.To):
+	case Same(c.Kind, now, prior):
+	case p.Uncertain, Same(c.Kind, now, p.Found), Same(c.Kind, now, c.To):
 		u.changes = append(u.changes, Change{Setting: c.Setting, From: now, To: prior, Why: "as it was before the run"})
 	default:
 		u.conflict(c.Target, fmt.Sprintf("decide by hand; before the run it was %s", prior),
@@ -181,28 +181,15 @@ func names(kind backends.Kind, values ...backends.Value) []string {
 	return all
 }
 
-// same compares two values of a kind, leaving out what a spec says is not compared.
-func same(kind backends.Kind, x, y backends.Value) bool {
+// Same compares two values of a kind, leaving out what a spec says is not compared.
+func Same(kind backends.Kind, x, y backends.Value) bool {
 	if x == y {
 		return true
 	}
-	switch kind {
-	case backends.KindSwitch:
-		var a, b backends.SwitchSpec
-		if x.Decode(&a) != nil || y.Decode(&b) != nil {
-			return false
-		}
-		a.Datacenter = b.Datacenter
-		return a == b
-	case backends.KindPortGroup:
-		var a, b backends.PortGroupSpec
-		if x.Decode(&a) != nil || y.Decode(&b) != nil {
-			return false
-		}
-		if a.Active == nil || b.Active == nil {
-			a.Active = b.Active
-		}
-		return a.Switch == b.Switch && a.VLAN == b.VLAN && a.Binding == b.Binding && slices.Equal(a.Active, b.Active)
+	var a, b backends.SwitchSpec
+	if kind != backends.KindSwitch || x.Decode(&a) != nil || y.Decode(&b) != nil {
+		return false
 	}
-	return false
+	a.Datacenter = b.Datacenter
+	return a == b
 }

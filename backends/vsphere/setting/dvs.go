@@ -215,7 +215,7 @@ func (s *site) destroy(ctx context.Context, ref place.Ref, progress backends.Pro
 func uplinkNames(have []string, n int) []string {
 	out := append([]string(nil), have[:min(len(have), n)]...)
 	for len(out) < n {
-		out = append(out, fmt.Sprintf("Uplink %d", len(out)+1))
+		out = append(out, backends.UplinkName(len(out)+1))
 	}
 	return out
 }
