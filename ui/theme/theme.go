@@ -25,8 +25,9 @@ func New(colour, ascii, dark bool) Theme {
 		t.Border = lipgloss.ASCIIBorder()
 	}
 	plain := lipgloss.NewStyle()
-	t.Title, t.Good, t.Bad, t.Warning, t.Quiet, t.Accent, t.Focus = plain.Bold(true), plain, plain.Bold(true), plain, plain, plain, plain.Reverse(true)
 	if !colour {
+		// No bold either: reports go through pipes. Only the cursor, which no pipe ever sees, stands out.
+		t.Title, t.Good, t.Bad, t.Warning, t.Quiet, t.Accent, t.Focus = plain, plain, plain, plain, plain, plain, plain.Reverse(true)
 		return t
 	}
 	pick := lipgloss.LightDark(dark)
