@@ -10,6 +10,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
 // An outcome is what became of a node in a deed.
@@ -74,9 +75,9 @@ func (d *deed) change(ctx context.Context) []outcome {
 		switch {
 		case a.err != nil:
 			out[i] = outcome{state: NodeFailed, err: a.err}
-		case a.value == c.To:
+		case plan.Same(c.Kind, a.value, c.To):
 			out[i] = outcome{state: NodeSkipped, prior: &a.value, found: &a.value, text: "it already is so"}
-		case a.value != c.From && c.From.Known() && !c.State && !d.moved[i]:
+		case c.From.Known() && !plan.Same(c.Kind, a.value, c.From) && !c.State && !d.moved[i]:
 			out[i] = outcome{state: NodeFailed, prior: &a.value, found: &a.value, err: backends.Errorf(backends.KindConflict, n.target.Name,
 				"Somebody else is at work there: settle it with them, then resume.",
 				"%s: changed since the plan was made: it was %s and is %s", n.title, c.From, a.value)}
@@ -176,7 +177,7 @@ func (d *deed) readBack(ctx context.Context, setter backends.Setter, todo []int,
 			o.found = &back[k].value
 		}
 		switch {
-		case o.found != nil && *o.found == n.change.To:
+		case o.found != nil && plan.Same(n.change.Kind, *o.found, n.change.To):
 			if o.err != nil {
 				o.text = "done, though the other side reported: " + o.err.Error()
 			}

@@ -209,8 +209,12 @@ func TestRollbackLeavesWhatSomebodyElseChanged(t *testing.T) {
 	}
 	colleague := setting(backends.HostRef("esx-001"), backends.KindOption, "Net.PVRDMAVmknic")
 	w.Put(colleague, val("vmk7"))
-	if _, err := engine.Rollback(t.Context(), unwinding(w, wishes, j)); err != nil {
-		t.Fatal(err)
+	res, err := engine.Rollback(t.Context(), unwinding(w, wishes, j))
+	if err != nil || res.Status != engine.StatusPartial || len(res.Conflicts) != 1 {
+		t.Fatalf("%s, %v, conflicts %v", res.Status, err, res.Conflicts)
+	}
+	if j.State().Finished() {
+		t.Error("a rollback with a conflict passes for finished")
 	}
 	if v := w.Value(colleague); v != val("vmk7") {
 		t.Errorf("the value of somebody else became %s", v)

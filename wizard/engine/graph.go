@@ -86,13 +86,13 @@ func nodesOf(p *plan.Plan, open map[string]*bracket) ([]*node, error) {
 			b.found, b.leave, b.effect = was.found, was.leave, was.effect
 			b.inherited, b.tried, b.leftover = true, true, was.leftover
 		}
-		b.open = add(&node{id: plan.OpenID(pb.ID()), target: pb.Target, title: openTitle(pb), around: b})
-		b.shut = add(&node{id: pb.ID(), target: pb.Target, title: closeTitle(pb), around: b, closes: true})
+		b.open = add(&node{id: plan.OpenID(pb.ID()), target: pb.Target, title: plan.OpenTitle(pb), around: b})
+		b.shut = add(&node{id: pb.ID(), target: pb.Target, title: plan.CloseTitle(pb), around: b, closes: true})
 		brackets, byBracket[pb.ID()] = append(brackets, b), b
 	}
 	for i := range p.Changes {
 		c := &p.Changes[i]
-		n := add(&node{id: c.ID(), target: c.Target, title: Title(*c), change: c})
+		n := add(&node{id: c.ID(), target: c.Target, title: plan.Title(*c), change: c})
 		for _, id := range c.Within {
 			if b := byBracket[id]; b != nil {
 				b.body = append(b.body, n)

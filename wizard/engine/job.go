@@ -100,7 +100,9 @@ type Result struct {
 	Status  Status
 	Nodes   []NodeResult  // in the order in which they were settled; a node of several attempts stands once, as it ended
 	Differs []plan.Change // what the last plan would still change
-	Notes   []string
+	// Conflicts are the targets that the last plan of a rollback leaves alone, because somebody else has changed them.
+	Conflicts []plan.Refusal
+	Notes     []string
 }
 
 // Exit is the exit code of CLI.md.

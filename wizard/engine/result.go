@@ -68,9 +68,10 @@ func (r *runner) status(counts map[string]int, err error) Status {
 	switch {
 	case r.halted && r.broken == nil && (bad > 0 || err != nil || r.unverified):
 		return StatusInterrupted
-	case err == nil && bad == 0 && len(r.result.Differs) == 0 && done == 0:
-		return StatusUnchanged
-	case err == nil && bad == 0 && len(r.result.Differs) == 0:
+	case err == nil && bad == 0 && len(r.result.Differs) == 0 && len(r.result.Conflicts) == 0:
+		if done == 0 {
+			return StatusUnchanged
+		}
 		return StatusDone
 	case done > 0 || counts[string(NodeSkipped)] > 0 || r.before:
 		return StatusPartial

@@ -63,6 +63,7 @@ func carryOn(ctx context.Context, job Job, phase journal.Phase) (Result, error) 
 	if err != nil || r.halted {
 		return r.end(err)
 	}
+	r.result.Conflicts = p.Conflicts
 	if p.Empty() && len(p.Brackets) == 0 {
 		return r.end(nil)
 	}
@@ -92,7 +93,7 @@ func (r *runner) settleIntents(ctx context.Context, st *journal.State) error {
 			}
 			return r.append(journal.Record{
 				Type: journal.TypeOutcome, Node: rec.Node, Target: rec.Target, Kind: rec.Kind, Name: rec.Name,
-				Found: &found, OK: found == rec.To,
+				Found: &found, OK: plan.Same(backends.Kind(rec.Kind), found, rec.To),
 			})
 		})
 	}

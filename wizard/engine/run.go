@@ -121,6 +121,7 @@ func (r *runner) stages(ctx context.Context, p plan.Plan) error {
 			return err
 		}
 		r.forget()
+		r.result.Conflicts = next.Conflicts
 		if next.Empty() {
 			return nil
 		}

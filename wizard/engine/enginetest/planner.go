@@ -97,7 +97,7 @@ func (w *World) Unwinder(wishes []Wish, priors func() []plan.Prior) func(context
 				continue
 			}
 			if !prior.Uncertain && from != prior.Found {
-				p.Notes = append(p.Notes, wish.ID()+" was changed by somebody else")
+				p.Conflicts = append(p.Conflicts, plan.Refusal{Target: wish.Target, Why: wish.ID() + " was changed by somebody else"})
 				continue
 			}
 			c := plan.Change{Setting: wish.Setting, From: from, To: prior.Prior, Why: "as it was"}
