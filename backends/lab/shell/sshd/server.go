@@ -58,7 +58,7 @@ const (
 // A Server listens for one machine.
 type Server struct {
 	machine Machine
-	config  *ssh.ServerConfig
+	config  func() *ssh.ServerConfig // asks the machine, so not before the first connection
 	ln      net.Listener
 	stop    context.CancelFunc
 	ctx     context.Context
@@ -77,7 +77,7 @@ func Listen(addr string, m Machine, key ssh.Signer) (*Server, error) {
 	}
 	s := &Server{machine: m, ln: ln}
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	s.config = s.serverConfig(key)
+	s.config = sync.OnceValue(func() *ssh.ServerConfig { return s.serverConfig(key) })
 	s.wg.Add(1)
 	go s.accept()
 	return s, nil
@@ -192,7 +192,7 @@ func (s *Server) serve(c net.Conn) {
 		return
 	}
 	_ = c.SetDeadline(time.Now().Add(loginGrace))
-	conn, channels, requests, err := ssh.NewServerConn(c, s.config)
+	conn, channels, requests, err := ssh.NewServerConn(c, s.config())
 	s.loggedIn()
 	if err != nil {
 		_ = c.Close()

@@ -92,6 +92,9 @@ func (f *File) ReadAt(b []byte, off int64) (int, error) {
 	if f.node.dir() {
 		return 0, &fs.PathError{Op: "read", Path: f.name, Err: syscall.EISDIR}
 	}
+	if f.node.fail != nil {
+		return 0, &fs.PathError{Op: "read", Path: f.name, Err: f.node.fail}
+	}
 	if off >= int64(len(f.node.data)) {
 		return 0, io.EOF
 	}

@@ -50,6 +50,7 @@ type node struct {
 	target   string               // of a symbolic link
 	tree     func() Tree          // of a directory that is computed
 	store    func(s string) error // of a computed file that can be written
+	fail     error                // of a computed file that cannot be read
 }
 
 // New returns an empty tree whose times come from now.

@@ -19,6 +19,7 @@ type Entry struct {
 	Dir  bool
 	Mode fs.FileMode          // 0444 when zero; 0555 for directories
 	Set  func(s string) error // what writing does; nil: it cannot be written
+	Err  error                // what reading answers
 }
 
 // Mount has tree computed whenever something at or below dir is looked at. Missing directories are made.
@@ -70,7 +71,7 @@ func (e Entry) node() *node {
 		}
 		return dirNode(mode)
 	}
-	n := &node{mode: e.Mode, data: []byte(e.Data), store: e.Set}
+	n := &node{mode: e.Mode, data: []byte(e.Data), store: e.Set, fail: e.Err}
 	if n.mode == 0 {
 		n.mode = 0o444
 	}

@@ -1,0 +1,204 @@
+// Package esxi is the shell of an ESXi host of the lab: busybox tools and the host's own commands, over the same world
+// that the simulated vCenter shows.
+package esxi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/coreutils"
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sshd"
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// Host is the shell of one host. It implements sshd.Machine.
+type Host struct {
+	world *world.World
+	name  string
+	sys   *sh.System
+	keys  []ssh.PublicKey
+
+	mu   sync.Mutex
+	ctx  context.Context
+	stop context.CancelFunc
+}
+
+// New builds the shell of a host. The authorized key, when there is one, lets root in beside the password.
+func New(w *world.World, host, authorizedKey string) (*Host, error) {
+	h := &Host{world: w, name: host}
+	if authorizedKey != "" {
+		key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(authorizedKey))
+		if err != nil {
+			return nil, fmt.Errorf("lab: host %s: authorized key: %w", host, err)
+		}
+		h.keys = []ssh.PublicKey{key}
+	}
+	h.ctx, h.stop = context.WithCancel(context.Background())
+	h.sys = &sh.System{FS: vfs.New(time.Now), Now: time.Now, Dash: true, Programs: coreutils.Programs(), Wrap: h.wrap}
+	maps.Copy(h.sys.Programs, h.programs())
+	if err := h.image(); err != nil {
+		return nil, fmt.Errorf("lab: host %s: %w", host, err)
+	}
+	return h, nil
+}
+
+func (h *Host) image() error {
+	f, root := h.sys.FS, vfs.Root()
+	for _, dir := range []string{"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/etc/ssh/keys-root", "/tmp", "/var/log", "/vmfs/volumes", "/opt", "/dev", "/usr/lib/vmware"} {
+		if err := f.MkdirAll(root, dir, 0o755); err != nil {
+			return err
+		}
+	}
+	for name, text := range map[string]string{
+		"/etc/passwd": "root:x:0:0:Administrator:/:/bin/sh\n", "/etc/group": "root:x:0:root\n", "/etc/profile": "", "/etc/profile.local": "",
+		"/etc/hostname": h.name + "\n", "/etc/vmware-release": "VMware ESXi\n",
+	} {
+		if err := f.WriteFile(root, name, []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	if err := f.Mknod(root, "/dev/null", fs.ModeDevice|fs.ModeCharDevice|0o666); err != nil {
+		return err
+	}
+	for name := range h.sys.Programs {
+		dir := "/bin/"
+		if name == "[" || name == "sudo" {
+			dir = "/usr/bin/"
+		}
+		if err := h.sys.Install(name, dir+name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Update follows the world: when the host or its SSH service goes down, everybody is thrown out.
+func (h *Host) Update() {
+	up := h.serves()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case !up && h.ctx.Err() == nil:
+		h.stop()
+	case up && h.ctx.Err() != nil:
+		h.ctx, h.stop = context.WithCancel(context.Background())
+	}
+}
+
+// Close throws everybody out.
+func (h *Host) Close() {
+	h.mu.Lock()
+	h.stop()
+	h.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	h.sys.Procs.KillAll(ctx)
+}
+
+// serves tells whether the host answers on port 22.
+func (h *Host) serves() bool {
+	ok := false
+	h.world.View(func(s *world.State) {
+		if host := s.Host(h.name); host != nil && host.State == world.Up {
+			svc, rule := host.Service("TSM-SSH"), host.Ruleset("sshServer")
+			ok = svc != nil && svc.Running && (rule == nil || rule.Enabled)
+		}
+	})
+	return ok
+}
+
+// Up implements sshd.Machine.
+func (h *Host) Up() (context.Context, bool) {
+	h.Update()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.ctx, h.ctx.Err() == nil
+}
+
+// Account implements sshd.Machine. In lockdown mode nobody gets in.
+func (h *Host) Account(name string) (sshd.Account, bool) {
+	locked := false
+	h.world.View(func(s *world.State) {
+		if host := s.Host(h.name); host != nil {
+			locked = host.Lockdown == "lockdownNormal" || host.Lockdown == "lockdownStrict"
+		}
+	})
+	if name != "root" || locked {
+		return sshd.Account{}, false
+	}
+	return sshd.Account{User: sh.User{Name: "root", GIDs: []int{0}, Home: "/", Shell: "/bin/sh"}, Password: h.world.Secrets.ESXi, Keys: h.keys}, true
+}
+
+// Login implements sshd.Machine.
+func (h *Host) Login(u sh.User, s *sh.Session) *sh.Proc {
+	s.Memlock = -1
+	return &sh.Proc{User: u, Dir: "/", Session: s, Sys: h.sys, Env: []string{"PATH=/bin:/sbin", "HOME=/", "USER=root", "SHELL=/bin/sh"}}
+}
+
+// Connect implements sshd.Machine.
+func (h *Host) Connect() sshd.Verdict {
+	f, ok := h.world.Faults.Take(world.Target{Host: h.name}, "", "")
+	if !ok {
+		return sshd.Verdict{}
+	}
+	h.note(f)
+	return sshd.Verdict{Drop: f.Do == world.DoDrop, Hang: f.Do == world.DoHang, Wait: f.Wait}
+}
+
+func (h *Host) note(f world.Fault) {
+	h.world.Log.Note(world.Event{What: world.FaultApplied, Host: h.name, Detail: f.Rule})
+}
+
+// Forward implements sshd.Machine: ESXi does not forward.
+func (h *Host) Forward(context.Context, string) (net.Conn, error) {
+	return nil, errors.New("administratively prohibited: open failed")
+}
+
+// Banner implements sshd.Machine.
+func (h *Host) Banner() string { return "SSH-2.0-OpenSSH_9.1" }
+
+// wrap lets fault rules act on the commands of the shell.
+func (h *Host) wrap(ctx context.Context, p *sh.Proc, run func() int) int {
+	f, ok := h.world.Faults.Take(world.Target{Host: h.name}, "", strings.Join(p.Args, " "))
+	if !ok {
+		return run()
+	}
+	h.note(f)
+	switch f.Do {
+	case world.DoFail:
+		fmt.Fprintln(p.Stderr, f.Arg)
+		return 1
+	case world.DoHang:
+		<-ctx.Done()
+		return 1
+	case world.DoSlow:
+		t := time.NewTimer(f.Wait)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return 1
+		}
+	case world.DoDrop:
+		p.Session.Drop()
+		return 255
+	case world.DoDropAfter:
+		status := run()
+		p.Session.Drop()
+		return status
+	}
+	return run()
+}
+
+var _ sshd.Machine = (*Host)(nil)

@@ -1,0 +1,225 @@
+package linux
+
+import (
+	"context"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/linux/rdma"
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// unitsTime is how long the boot waits for units before it lets people in.
+const unitsTime = 2 * time.Second
+
+// Power follows the VM: on boots the guest at once, off ends all that runs in it and returns when it has ended.
+func (m *Machine) Power(on bool) {
+	if !on {
+		m.halt()
+		return
+	}
+	m.mu.Lock()
+	lost := m.lost
+	m.lost = false
+	m.mu.Unlock()
+	if lost {
+		_ = m.site.World.Update(func(s *world.State) ([]world.Event, error) {
+			if v := s.VM(m.cfg.VM); v != nil {
+				v.Guest.Up, v.Guest.NICs = false, nil
+			}
+			return []world.Event{{What: world.VMGuest, VM: m.cfg.VM, Detail: "down"}}, nil
+		})
+		return
+	}
+	m.start()
+}
+
+func (m *Machine) halt() {
+	m.mu.Lock()
+	s := m.session
+	m.session.up = false
+	m.mu.Unlock()
+	if s.stop == nil {
+		return
+	}
+	s.stop()
+	ctx, cancel := context.WithTimeout(context.Background(), unitsTime)
+	defer cancel()
+	m.sys.Procs.KillAll(ctx)
+	m.rdma.Detach()
+}
+
+func (m *Machine) start() {
+	ctx, stop := context.WithCancel(context.Background())
+	m.mu.Lock()
+	if m.session.stop != nil {
+		m.session.stop()
+	}
+	m.session = bootSession{id: uuid4(), ctx: ctx, stop: stop}
+	m.journal = nil
+	m.mu.Unlock()
+
+	m.kernel.Boot()
+	m.kernel.Logf("Linux version %s", m.distro.kernel)
+	for _, dir := range []string{"/tmp", "/run"} {
+		_ = m.sys.FS.RemoveAll(vfs.Root(), dir) // both are made anew
+	}
+	b := &builder{fs: m.sys.FS}
+	b.dir(0o777, "/tmp")
+	b.dir(0o755, "/run")
+	if b.err == nil {
+		b.err = m.sys.FS.Chmod(vfs.Root(), "/tmp", 0o777|fs.ModeSticky)
+	}
+	if b.err != nil {
+		m.log("kernel", b.err.Error())
+	}
+	m.net.Stack.Boot(ports(m.Adapters()))
+	m.rdma.Plug(m.site.rdmaAdapters(m.cfg.VM))
+	m.autoload()
+	m.loadModules()
+	m.net.Boot()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		m.systemd.Boot(ctx)
+	}()
+	t := time.NewTimer(unitsTime)
+	defer t.Stop()
+	select {
+	case <-done:
+	case <-t.C:
+	}
+	m.mu.Lock()
+	if m.session.ctx == ctx {
+		m.session.up = true
+	}
+	m.mu.Unlock()
+	m.report()
+}
+
+// autoload loads the drivers of the devices that are there, as udev does early in the boot.
+func (m *Machine) autoload() {
+	for _, module := range []string{"ext4", "vmw_vmci", "vmw_balloon", "vmxnet3"} {
+		_ = m.kernel.Load(module) // all of them are there
+	}
+	if len(m.rdma.Adapters()) > 0 && !m.blacklisted(rdma.Driver) {
+		_ = m.kernel.Load(rdma.Driver) // a kernel without it does without
+	}
+}
+
+// conf returns the lines of all NAME.conf below the directories that are no comments.
+func (m *Machine) conf(dirs ...string) []string {
+	var lines []string
+	for _, dir := range dirs {
+		list, err := m.sys.FS.ReadDir(vfs.Root(), dir)
+		if err != nil {
+			continue
+		}
+		for _, i := range list {
+			if !strings.HasSuffix(i.Name(), ".conf") {
+				continue
+			}
+			data, err := m.sys.FS.ReadFile(vfs.Root(), path.Join(dir, i.Name()))
+			if err != nil {
+				continue
+			}
+			for line := range strings.Lines(string(data)) {
+				if line = strings.TrimSpace(line); line != "" && line[0] != '#' && line[0] != ';' {
+					lines = append(lines, line)
+				}
+			}
+		}
+	}
+	return lines
+}
+
+func (m *Machine) blacklisted(module string) bool {
+	return slices.ContainsFunc(m.conf("/lib/modprobe.d", "/etc/modprobe.d"), func(line string) bool {
+		f := strings.Fields(line)
+		return len(f) == 2 && f[0] == "blacklist" && f[1] == module
+	})
+}
+
+// loadModules does the work of systemd-modules-load.
+func (m *Machine) loadModules() {
+	for _, name := range m.conf("/lib/modules-load.d", "/etc/modules-load.d") {
+		if err := m.kernel.Load(name); err != nil {
+			m.log("systemd-modules-load", "Failed to find module '"+name+"'")
+		}
+	}
+}
+
+// probed is what follows a driver: devices appear, and rdma-core's rules load what programs need.
+func (m *Machine) probed(module string) {
+	if module != rdma.Driver {
+		return
+	}
+	m.mu.Lock()
+	booting := !m.session.up
+	m.mu.Unlock()
+	// Units run before people are let in, but after the network is up: they find a driver that hears its events.
+	m.rdma.Attach(booting && !m.networkUp())
+	if len(m.rdma.List()) > 0 && m.pkgs.Installed("rdma-core") {
+		_ = m.kernel.Load("rdma_ucm") // as /etc/rdma/modules/rdma.conf has it
+		_ = m.kernel.Load("rpcrdma")
+	}
+}
+
+func (m *Machine) networkUp() bool {
+	for _, l := range m.net.Stack.Links() {
+		if l.Up {
+			return true
+		}
+	}
+	return false
+}
+
+// report tells VMware Tools, and so vCenter, of the interfaces that are up.
+func (m *Machine) report() {
+	m.mu.Lock()
+	up := m.session.up
+	m.mu.Unlock()
+	if !up {
+		return
+	}
+	var nics []world.GuestNIC
+	for _, l := range m.net.Stack.Links() {
+		if !l.Up {
+			continue
+		}
+		n := world.GuestNIC{MAC: l.MAC, Name: l.Name, MTU: l.MTU}
+		for _, a := range l.Addrs {
+			n.Addrs = append(n.Addrs, a.String())
+		}
+		nics = append(nics, n)
+	}
+	_ = m.site.World.SetGuestNICs(m.cfg.VM, nics) // a VM that is gone needs no report
+}
+
+// Replug follows changes of the VM's adapters while it runs.
+func (m *Machine) Replug() {
+	if _, up := m.Up(); !up {
+		return
+	}
+	m.net.Stack.Plug(ports(m.Adapters()))
+	m.rdma.Plug(m.site.rdmaAdapters(m.cfg.VM))
+	if m.kernel.Loaded(rdma.Driver) {
+		m.rdma.Attach(false)
+	} else if len(m.rdma.Adapters()) > 0 && !m.blacklisted(rdma.Driver) {
+		_ = m.kernel.Load(rdma.Driver) // udev does it when the device appears
+	}
+}
+
+// lose keeps the guest from coming up after the next reboot.
+func (m *Machine) lose() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.lost = true
+}
+
+// Close ends everything that runs in the guest.
+func (m *Machine) Close() { m.halt() }

@@ -1,0 +1,81 @@
+// Package linux is a Linux guest of the lab: what people find when they log in to a VM. It puts together the kernel,
+// the network, the packages, systemd and the RDMA tools over a file system in memory, and follows the power of its VM.
+package linux
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/linux/kernel"
+	"github.com/rdma-setup/rdma-setup/backends/lab/linux/pkgs"
+	"github.com/rdma-setup/rdma-setup/backends/lab/linux/rdma"
+)
+
+// distro is what differs between distributions.
+type distro struct {
+	id, version string // ubuntu 22.04, rhel 9.2
+	kernel      string // uname -r
+	deb         bool
+	release     string // /etc/os-release
+	path        string // of users; root's has the sbin directories
+	memlock     int64  // KiB, of a session without limits.d
+	relaxed     bool   // perftest of 4.4+0.37 and later
+	perftest    string
+	banner      string
+	quirks      rdma.Quirks
+	packages    []pkgs.Package
+	modules     []kernel.Module
+}
+
+const (
+	rootPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	userPath = "/usr/local/bin:/usr/bin:/bin:/usr/games"
+)
+
+// newDistro knows ubuntu-20.04, ubuntu-22.04, rhel-8, rhel-9, centos-8 and centos-9; others are taken for ubuntu-22.04.
+func newDistro(os string) distro {
+	id, version, _ := strings.Cut(os, "-")
+	switch id {
+	case "rhel", "centos", "rocky", "almalinux":
+		return enterprise(id, version)
+	case "ubuntu":
+		if version == "20.04" {
+			return ubuntu(version, "Focal Fossa", "focal", "5.4.0-182-generic", "5.80", "SSH-2.0-OpenSSH_8.2p1 Ubuntu-4ubuntu0.11")
+		}
+	}
+	return ubuntu("22.04", "Jammy Jellyfish", "jammy", "5.15.0-112-generic", "5.96", "SSH-2.0-OpenSSH_8.9p1 Ubuntu-3ubuntu0.7")
+}
+
+func ubuntu(version, name, code, release, perftest, banner string) distro {
+	return distro{
+		id: "ubuntu", version: version, kernel: release, deb: true, path: userPath, memlock: 65536, perftest: perftest,
+		relaxed: version != "20.04", banner: banner, quirks: rdma.Quirks{BootDown: true},
+		packages: pkgs.Ubuntu(version, release), modules: kernel.Modules(true),
+		release: fmt.Sprintf("PRETTY_NAME=\"Ubuntu %s LTS\"\nNAME=\"Ubuntu\"\nVERSION_ID=\"%s\"\nVERSION=\"%s LTS (%s)\"\nVERSION_CODENAME=%s\nID=ubuntu\nID_LIKE=debian\n"+
+			"HOME_URL=\"https://www.ubuntu.com/\"\nSUPPORT_URL=\"https://help.ubuntu.com/\"\nBUG_REPORT_URL=\"https://bugs.launchpad.net/ubuntu/\"\nUBUNTU_CODENAME=%s\n",
+			version, version, version, name, code, code),
+	}
+}
+
+func enterprise(id, version string) distro {
+	major, _, _ := strings.Cut(version, ".")
+	name := map[string]string{"rhel": "Red Hat Enterprise Linux", "centos": "CentOS Stream", "rocky": "Rocky Linux", "almalinux": "AlmaLinux"}[id]
+	like := "fedora"
+	if id != "rhel" {
+		like = "rhel fedora"
+	}
+	full, release, memlock := "8.8", "4.18.0-477.27.1.el8_8.x86_64", int64(64)
+	if major == "9" {
+		full, release, memlock = "9.2", "5.14.0-284.30.1.el9_2.x86_64", 8192
+	}
+	if id == "centos" {
+		full = major
+	}
+	return distro{
+		id: id, version: full, kernel: release, path: "/usr/local/bin:/usr/bin", memlock: memlock, perftest: "6.06", relaxed: true,
+		banner: map[string]string{"8": "SSH-2.0-OpenSSH_8.0", "9": "SSH-2.0-OpenSSH_8.7"}[major], quirks: rdma.Quirks{NeedsUmad: true},
+		packages: pkgs.Enterprise(major, release), modules: kernel.Modules(true),
+		release: fmt.Sprintf("NAME=\"%s\"\nVERSION=\"%s\"\nID=\"%s\"\nID_LIKE=\"%s\"\nVERSION_ID=\"%s\"\nPLATFORM_ID=\"platform:el%s\"\nPRETTY_NAME=\"%s %s\"\n",
+			name, full, id, like, full, major, name, full),
+	}
+}

@@ -1,0 +1,212 @@
+// Package kernel is the part of a Linux kernel that RDMA needs in the lab's guests: modules that depend on each other
+// and cannot be removed while in use, and the kernel log.
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A Module is a kernel module that can be loaded.
+type Module struct {
+	Name  string
+	Size  int
+	Needs []string // modules it depends on
+	Text  string   // description
+	Alias string   // PCI alias, by which it is loaded when its device is there
+	Path  string   // below kernel/
+}
+
+// The reasons for which modules do not go in or out.
+var (
+	ErrNotFound = errors.New("not found")
+	ErrInUse    = errors.New("in use")
+	ErrAbsent   = errors.New("not loaded")
+)
+
+// Kernel is a running kernel. New makes one. It is safe for concurrent use; the hooks are called without its lock.
+type Kernel struct {
+	Release string
+	Probed  func(module string) // after a module was loaded
+	Removed func(module string) // after it was removed
+
+	now    func() time.Time
+	mu     sync.Mutex
+	found  []Module
+	loaded []string // the newest first, as lsmod shows them
+	users  map[string]int
+	log    []string
+	booted time.Time
+}
+
+// New returns a kernel with the modules that are to be had and nothing loaded.
+func New(release string, modules []Module, now func() time.Time) *Kernel {
+	return &Kernel{Release: release, found: modules, now: now, booted: now()}
+}
+
+// Boot forgets everything that a reboot forgets.
+func (k *Kernel) Boot() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.loaded, k.users, k.log, k.booted = nil, map[string]int{}, nil, k.now()
+}
+
+// Booted returns when the kernel started.
+func (k *Kernel) Booted() time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.booted
+}
+
+// Find returns a module that can be loaded. Dashes and underscores are the same.
+func (k *Kernel) Find(name string) (Module, bool) {
+	name = normal(name)
+	i := slices.IndexFunc(k.found, func(m Module) bool { return m.Name == name })
+	if i < 0 {
+		return Module{}, false
+	}
+	return k.found[i], true
+}
+
+// Available returns all modules that can be loaded.
+func (k *Kernel) Available() []Module { return k.found }
+
+func normal(name string) string { return strings.ReplaceAll(name, "-", "_") }
+
+// Loaded tells whether a module is in the kernel.
+func (k *Kernel) Loaded(name string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Contains(k.loaded, normal(name))
+}
+
+// Load loads a module and what it depends on (ErrNotFound). What is loaded stays.
+func (k *Kernel) Load(name string) error {
+	m, ok := k.Find(name)
+	if !ok {
+		return ErrNotFound
+	}
+	if k.Loaded(m.Name) {
+		return nil
+	}
+	for _, need := range m.Needs {
+		if err := k.Load(need); err != nil {
+			return err
+		}
+	}
+	k.mu.Lock()
+	if slices.Contains(k.loaded, m.Name) {
+		k.mu.Unlock()
+		return nil
+	}
+	k.loaded = append([]string{m.Name}, k.loaded...)
+	k.mu.Unlock()
+	if k.Probed != nil {
+		k.Probed(m.Name)
+	}
+	return nil
+}
+
+// Unload removes a module (ErrNotFound, ErrAbsent, ErrInUse), and with deps those that only it needed.
+func (k *Kernel) Unload(name string, deps bool) error {
+	name = normal(name)
+	k.mu.Lock()
+	if !slices.Contains(k.loaded, name) {
+		k.mu.Unlock()
+		if _, ok := k.Find(name); !ok {
+			return ErrNotFound
+		}
+		return ErrAbsent
+	}
+	if n, by := k.usage(name); n > 0 || len(by) > 0 {
+		k.mu.Unlock()
+		return ErrInUse
+	}
+	k.loaded = slices.DeleteFunc(k.loaded, func(l string) bool { return l == name })
+	k.mu.Unlock()
+	if k.Removed != nil {
+		k.Removed(name)
+	}
+	if m, ok := k.Find(name); ok && deps {
+		for _, need := range slices.Backward(m.Needs) {
+			_ = k.Unload(need, true) // what others need stays, without a word
+		}
+	}
+	return nil
+}
+
+// Use counts one user of a module until release is called, once.
+func (k *Kernel) Use(name string) (release func()) {
+	add := func(n int) {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if k.users == nil {
+			k.users = map[string]int{}
+		}
+		k.users[name] += n
+	}
+	add(1)
+	return func() { add(-1) }
+}
+
+// usage returns how many programs use a module and which modules do. The caller holds the lock.
+func (k *Kernel) usage(name string) (int, []string) {
+	var by []string
+	for _, l := range slices.Backward(k.loaded) {
+		if m, ok := k.Find(l); ok && slices.Contains(m.Needs, name) {
+			by = append(by, l)
+		}
+	}
+	return max(0, k.users[name]), by
+}
+
+// Line is one line of lsmod.
+type Line struct {
+	Module
+	Used int
+	By   []string
+}
+
+// List returns the loaded modules, the newest first.
+func (k *Kernel) List() []Line {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var list []Line
+	for _, name := range k.loaded {
+		m, _ := k.Find(name)
+		n, by := k.usage(name)
+		list = append(list, Line{Module: m, Used: n + len(by), By: by})
+	}
+	return list
+}
+
+// Proc returns /proc/modules.
+func (k *Kernel) Proc() string {
+	var b strings.Builder
+	for _, l := range k.List() {
+		by := "-"
+		if len(l.By) > 0 {
+			by = strings.Join(l.By, ",") + ","
+		}
+		fmt.Fprintf(&b, "%s %d %d %s Live 0x0000000000000000\n", l.Name, l.Size, l.Used, by)
+	}
+	return b.String()
+}
+
+// Logf adds a line to the kernel log.
+func (k *Kernel) Logf(format string, args ...any) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.log = append(k.log, fmt.Sprintf("[%12.6f] %s", k.now().Sub(k.booted).Seconds(), fmt.Sprintf(format, args...)))
+}
+
+// Log returns the lines of the kernel log.
+func (k *Kernel) Log() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.log)
+}

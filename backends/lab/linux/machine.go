@@ -1,0 +1,252 @@
+package linux
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/fabric"
+	"github.com/rdma-setup/rdma-setup/backends/lab/linux/kernel"
+	"github.com/rdma-setup/rdma-setup/backends/lab/linux/netif"
+	"github.com/rdma-setup/rdma-setup/backends/lab/linux/perftest"
+	"github.com/rdma-setup/rdma-setup/backends/lab/linux/pkgs"
+	"github.com/rdma-setup/rdma-setup/backends/lab/linux/rdma"
+	"github.com/rdma-setup/rdma-setup/backends/lab/linux/systemd"
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sshd"
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// Config says what guest to build.
+type Config struct {
+	VM, OS, Hostname string
+	User             string // may log in by key and by password
+	Password         string
+	Sudo             string // the password that sudo wants
+	SudoAsks         bool
+	AuthorizedKey    string
+	Preset           string // "pvrdma": set up already
+	RDMAAddr         string // address/prefix of the preset
+	CPUs             int
+	MemoryMB         int64
+	UUID             string
+	Index            int // of the VM, which its DHCP address follows
+}
+
+// Machine is one guest. New makes it, powered off; Power follows the VM. It implements sshd.Machine.
+type Machine struct {
+	cfg     Config
+	site    *Site
+	distro  distro
+	people  []person
+	keys    []ssh.PublicKey
+	sys     *sh.System
+	kernel  *kernel.Kernel
+	net     *netif.Config
+	pkgs    *pkgs.DB
+	rdma    *rdma.Devices
+	systemd *systemd.Manager
+
+	mu      sync.Mutex
+	session bootSession
+	journal []string
+	lost    bool // a fault keeps it from coming up
+}
+
+// bootSession is what lasts from boot to shutdown.
+type bootSession struct {
+	id   string
+	ctx  context.Context
+	stop context.CancelFunc
+	up   bool // answers
+}
+
+// New builds a guest with a freshly installed disk, or one that is set up when cfg.Preset says so.
+func New(site *Site, cfg Config) (*Machine, error) {
+	m := &Machine{cfg: cfg, site: site, distro: newDistro(cfg.OS), people: people(cfg)}
+	if cfg.AuthorizedKey != "" {
+		key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(cfg.AuthorizedKey))
+		if err != nil {
+			return nil, fmt.Errorf("lab: guest %s: authorized key: %w", cfg.VM, err)
+		}
+		m.keys = []ssh.PublicKey{key}
+	}
+	m.sys = &sh.System{FS: vfs.New(time.Now), Now: time.Now, Dash: m.distro.deb, Wrap: site.wrap(cfg.VM)}
+	m.kernel = kernel.New(m.distro.kernel, m.distro.modules, time.Now)
+	stack := &netif.Stack{}
+	m.net = &netif.Config{Stack: stack, FS: m.sys.FS, Wire: wire{m}, Netplan: m.distro.deb, Strict: m.distro.version == "22.04", DHCP: m.dhcp, Now: time.Now}
+	m.rdma = &rdma.Devices{Stack: stack, Quirks: m.distro.quirks, Logf: m.kernel.Logf,
+		Named: func() bool { return m.pkgs.Installed("rdma-core") }, Umad: func() bool { return m.kernel.Loaded("ib_umad") }}
+	m.pkgs = pkgs.New(m.sys.FS, m.sys, m.distro.packages)
+	m.systemd = &systemd.Manager{FS: m.sys.FS, Sys: m.sys, BuiltIn: m.builtIn(), Root: m.root, Log: m.log,
+		Restart: map[string]func(){"systemd-networkd.service": m.net.Boot, "NetworkManager.service": m.net.Boot, "systemd-modules-load.service": m.loadModules}}
+	m.programs()
+	if err := m.image(); err != nil {
+		return nil, fmt.Errorf("lab: guest %s: %w", cfg.VM, err)
+	}
+	if err := m.preset(); err != nil {
+		return nil, fmt.Errorf("lab: guest %s: %w", cfg.VM, err)
+	}
+	stack.Changed = m.report
+	stack.WentUp = func(name string) {
+		m.kernel.Logf("vmxnet3 %s: NIC Link is Up 10000 Mbps", name)
+		m.rdma.NetdevUp(name)
+	}
+	stack.WentDown = func(name string) { m.kernel.Logf("vmxnet3 %s: NIC Link is Down", name) }
+	m.kernel.Probed = m.probed
+	m.kernel.Removed = func(module string) {
+		if module == rdma.Driver {
+			m.rdma.Detach()
+		}
+	}
+	return m, nil
+}
+
+func (m *Machine) builtIn() map[string]bool {
+	list := map[string]bool{"ssh.service": true, "sshd.service": true, "systemd-modules-load.service": true, "network-online.target": true,
+		"network.target": true, "multi-user.target": true, "sysinit.target": true, "basic.target": true, "open-vm-tools.service": true, "vmtoolsd.service": true,
+		"systemd-udevd.service": true, "dbus.service": true, "cron.service": true, "chronyd.service": true}
+	if m.distro.deb {
+		list["systemd-networkd.service"], list["ufw.service"], list["systemd-networkd-wait-online.service"] = true, true, true
+	} else {
+		list["NetworkManager.service"], list["NetworkManager-wait-online.service"], list["crond.service"] = true, true, true
+	}
+	return list
+}
+
+func (m *Machine) log(unit, line string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.journal = append(m.journal, fmt.Sprintf("%s %s %s: %s", time.Now().UTC().Format("Jan 02 15:04:05"), m.cfg.Hostname, unit, line))
+}
+
+// root is a process of root on the console.
+func (m *Machine) root() *sh.Proc {
+	return &sh.Proc{User: m.people[0].user(), Dir: "/", Env: []string{"PATH=" + rootPath, "HOME=/root", "LANG=C.UTF-8"}, Session: &sh.Session{Memlock: -1}, Sys: m.sys}
+}
+
+// dhcp is the address that the management network gives to a MAC: only the first adapter is on it.
+func (m *Machine) dhcp(mac string) (netip.Prefix, bool) {
+	list := m.Adapters()
+	if len(list) == 0 || list[0].MAC != mac {
+		return netip.Prefix{}, false
+	}
+	p, err := netip.ParsePrefix(fmt.Sprintf("10.20.%d.%d/16", m.cfg.Index/200, 11+m.cfg.Index%200))
+	return p, err == nil
+}
+
+func (m *Machine) boot() bootSession {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.session
+}
+
+// Up implements sshd.Machine.
+func (m *Machine) Up() (context.Context, bool) {
+	s := m.boot()
+	return s.ctx, s.up
+}
+
+// Account implements sshd.Machine. Keys are those of authorized_keys as it is now.
+func (m *Machine) Account(name string) (sshd.Account, bool) {
+	for _, p := range m.people {
+		if p.name != name {
+			continue
+		}
+		a := sshd.Account{User: p.user(), Password: p.secret, Keys: m.authorized(p.user())}
+		if p.uid == 0 {
+			a.Password = "" // PermitRootLogin prohibit-password
+		}
+		return a, true
+	}
+	return sshd.Account{}, false
+}
+
+func (m *Machine) authorized(u sh.User) []ssh.PublicKey {
+	data, err := m.sys.FS.ReadFile(vfs.Root(), u.Home+"/.ssh/authorized_keys")
+	if err != nil {
+		return nil
+	}
+	var keys []ssh.PublicKey
+	for len(data) > 0 {
+		key, _, _, rest, err := ssh.ParseAuthorizedKey(data)
+		if err != nil {
+			break
+		}
+		keys, data = append(keys, key), rest
+	}
+	return keys
+}
+
+// Login implements sshd.Machine.
+func (m *Machine) Login(u sh.User, s *sh.Session) *sh.Proc {
+	s.Memlock = m.memlock(u)
+	path := m.distro.path
+	if u.UID == 0 {
+		path = rootPath
+	}
+	return &sh.Proc{User: u, Dir: u.Home, Session: s, Sys: m.sys,
+		Env: []string{"PATH=" + path, "HOME=" + u.Home, "USER=" + u.Name, "LOGNAME=" + u.Name, "SHELL=" + u.Shell, "LANG=C.UTF-8",
+			"SSH_CONNECTION=" + strings.ReplaceAll(s.Peer, ":", " ") + " " + m.address() + " 22"}}
+}
+
+// address is where people reach the guest: on its first interface.
+func (m *Machine) address() string {
+	if links := m.net.Stack.Links(); len(links) > 0 && len(links[0].Addrs) > 0 {
+		return links[0].Addrs[0].Addr().String()
+	}
+	return "127.0.0.1"
+}
+
+// Connect implements sshd.Machine.
+func (m *Machine) Connect() sshd.Verdict { return m.site.connect(m.cfg.VM) }
+
+// Forward implements sshd.Machine.
+func (m *Machine) Forward(ctx context.Context, addr string) (net.Conn, error) {
+	if m.site.Forward == nil {
+		return nil, errors.New("administratively prohibited: open failed")
+	}
+	return m.site.Forward(ctx, addr)
+}
+
+// Banner implements sshd.Machine.
+func (m *Machine) Banner() string { return m.distro.banner }
+
+func (m *Machine) tool() perftest.Tool {
+	return perftest.Tool{
+		VM: m.cfg.VM, Version: m.distro.perftest, Relaxed: m.distro.relaxed, Meeting: &m.site.meeting, Load: &m.site.load, Net: wire{m},
+		Verbs: m.verbs(), Use: func() func() { return m.kernel.Use(rdma.Driver) },
+	}
+}
+
+func (m *Machine) verbs() *rdma.Verbs {
+	return &rdma.Verbs{Devices: m.rdma, Provider: func() bool { return rdma.HasProvider(m.sys.FS) },
+		Uverbs: func() bool { return m.kernel.Loaded("ib_uverbs") }, Umad: func() bool { return m.kernel.Loaded("ib_umad") }}
+}
+
+// uuid4 makes a random UUID, as the kernel does for each boot.
+func uuid4() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+var _ sshd.Machine = (*Machine)(nil)
+
+// end is an interface of the guest as the fabric sees it.
+func (m *Machine) end(l netif.Link) fabric.End {
+	return fabric.End{VM: m.cfg.VM, MAC: l.MAC, MTU: l.MTU, Up: l.Up}
+}
+
+// Adapters returns the VM's adapters as they are now.
+func (m *Machine) Adapters() []world.Adapter { return m.site.adapters(m.cfg.VM) }

@@ -1,0 +1,390 @@
+package netif
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
+)
+
+const netplanDir = "/etc/netplan"
+
+// definition is one entry below ethernets.
+type definition struct {
+	id      string
+	mac     string // match.macaddress
+	name    string // match.name
+	setName string
+	dhcp    bool
+	addrs   []netip.Prefix
+	mtu     int
+}
+
+// planError is netplan's complaint about a file.
+type planError struct {
+	file string
+	line int
+	col  int
+	text string
+	what string // "Error in network definition", "Invalid YAML"
+}
+
+func (e planError) Error() string {
+	return fmt.Sprintf("%s:%d:%d: %s: %s", e.file, e.line, e.col, e.what, e.text)
+}
+
+// load reads /etc/netplan/*.yaml in order; a later file overrides what an earlier one said of the same id.
+func (c *Config) load() (map[string]*definition, error) {
+	list, err := c.FS.ReadDir(vfs.Root(), netplanDir)
+	if err != nil {
+		return nil, nil
+	}
+	defs := map[string]*definition{}
+	for _, i := range list {
+		if !strings.HasSuffix(i.Name(), ".yaml") {
+			continue
+		}
+		file := path.Join(netplanDir, i.Name())
+		data, err := c.FS.ReadFile(vfs.Root(), file)
+		if err != nil {
+			return nil, err
+		}
+		if err := parsePlan(file, data, defs); err != nil {
+			return nil, err
+		}
+	}
+	return defs, nil
+}
+
+func parsePlan(file string, data []byte, defs map[string]*definition) error {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil {
+		line := 1
+		_, _ = fmt.Sscanf(strings.TrimPrefix(err.Error(), "yaml: "), "line %d:", &line)
+		return planError{file, line, 1, strings.TrimPrefix(err.Error(), "yaml: "), "Invalid YAML"}
+	}
+	if len(doc.Content) == 0 {
+		return nil
+	}
+	fail := func(n *yaml.Node, format string, args ...any) error {
+		return planError{file, n.Line, n.Column, fmt.Sprintf(format, args...), "Error in network definition"}
+	}
+	root := doc.Content[0]
+	if root.Kind != yaml.MappingNode {
+		return fail(root, "expected mapping (check indentation)")
+	}
+	for key, network := range pairs(root) {
+		if key.Value != "network" {
+			return fail(key, "unknown key '%s'", key.Value)
+		}
+		if network.Kind != yaml.MappingNode {
+			return fail(network, "expected mapping (check indentation)")
+		}
+		for key, value := range pairs(network) {
+			switch key.Value {
+			case "version":
+				if value.Value != "2" {
+					return fail(value, "Only version 2 is supported")
+				}
+			case "renderer":
+				if value.Value != "networkd" && value.Value != "NetworkManager" {
+					return fail(value, "unknown renderer '%s'", value.Value)
+				}
+			case "ethernets":
+				if value.Kind != yaml.MappingNode {
+					return fail(value, "expected mapping (check indentation)")
+				}
+				for id, def := range pairs(value) {
+					d := defs[id.Value]
+					if d == nil {
+						d = &definition{id: id.Value}
+						defs[id.Value] = d
+					}
+					if err := d.parse(def, fail); err != nil {
+						return err
+					}
+				}
+			case "wifis", "bonds", "bridges", "vlans", "tunnels":
+			default:
+				return fail(key, "unknown key '%s'", key.Value)
+			}
+		}
+	}
+	return nil
+}
+
+// pairs iterates over the keys and values of a mapping.
+func pairs(n *yaml.Node) func(func(k, v *yaml.Node) bool) {
+	return func(yield func(k, v *yaml.Node) bool) {
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if !yield(n.Content[i], n.Content[i+1]) {
+				return
+			}
+		}
+	}
+}
+
+func (d *definition) parse(n *yaml.Node, fail func(*yaml.Node, string, ...any) error) error {
+	if n.Kind != yaml.MappingNode {
+		return fail(n, "expected mapping (check indentation)")
+	}
+	for key, v := range pairs(n) {
+		switch key.Value {
+		case "match":
+			for k, m := range pairs(v) {
+				switch k.Value {
+				case "macaddress":
+					if len(m.Value) != 17 || strings.Count(m.Value, ":") != 5 {
+						return fail(m, "Invalid MAC address '%s', must be XX:XX:XX:XX:XX:XX", m.Value)
+					}
+					d.mac = strings.ToLower(m.Value)
+				case "name":
+					d.name = m.Value
+				case "driver":
+				default:
+					return fail(k, "unknown key '%s'", k.Value)
+				}
+			}
+		case "set-name":
+			d.setName = v.Value
+		case "dhcp4":
+			b, ok := boolean(v.Value)
+			if !ok {
+				return fail(v, "invalid boolean value '%s'", v.Value)
+			}
+			d.dhcp = b
+		case "addresses":
+			if v.Kind != yaml.SequenceNode {
+				return fail(v, "expected sequence")
+			}
+			for _, a := range v.Content {
+				text := a.Value
+				if a.Kind == yaml.MappingNode && len(a.Content) > 0 {
+					text = a.Content[0].Value
+				}
+				if !strings.Contains(text, "/") {
+					return fail(a, "address '%s' is missing /prefixlength", text)
+				}
+				prefix, err := netip.ParsePrefix(text)
+				if err != nil {
+					return fail(a, "malformed address '%s', must be X.X.X.X/NN or X:X:X:X:X:X:X:X/NN", text)
+				}
+				if !slices.Contains(d.addrs, prefix) {
+					d.addrs = append(d.addrs, prefix)
+				}
+			}
+		case "mtu":
+			mtu, err := strconv.Atoi(v.Value)
+			if err != nil {
+				return fail(v, "invalid unsigned int value '%s'", v.Value)
+			}
+			d.mtu = mtu
+		case "dhcp6", "optional", "critical", "renderer", "accept-ra", "link-local", "wakeonlan", "optional-addresses",
+			"gateway4", "gateway6", "nameservers", "routes", "routing-policy", "dhcp-identifier", "dhcp4-overrides",
+			"dhcp6-overrides", "ipv6-privacy", "macaddress", "receive-checksum-offload", "ignore-carrier",
+			"activation-mode", "dhcp", "virtual-function-count":
+			if key.Value == "dhcp" {
+				return fail(key, "unknown key '%s'", key.Value)
+			}
+		default:
+			return fail(key, "unknown key '%s'", key.Value)
+		}
+	}
+	return nil
+}
+
+func boolean(s string) (value, ok bool) {
+	switch strings.ToLower(s) {
+	case "true", "yes", "on", "y", "1":
+		return true, true
+	case "false", "no", "off", "n", "0":
+		return false, true
+	}
+	return false, false
+}
+
+func (d *definition) matches(l Link) bool {
+	switch {
+	case d.mac != "":
+		return strings.EqualFold(d.mac, l.MAC)
+	case d.name != "":
+		ok, _ := path.Match(d.name, l.Name)
+		return ok
+	}
+	return d.id == l.Name
+}
+
+// apply configures every interface that a definition matches. Others are left alone.
+func (c *Config) apply(defs map[string]*definition) {
+	for _, l := range c.Stack.Links() {
+		for _, id := range slices.Sorted(maps.Keys(defs)) {
+			d := defs[id]
+			if !d.matches(l) {
+				continue
+			}
+			var addrs []Addr
+			if d.dhcp && l.Connected {
+				if p, ok := c.DHCP(l.MAC); ok {
+					addrs = append(addrs, Addr{Prefix: p, DHCP: true})
+				}
+			}
+			for _, p := range d.addrs {
+				addrs = append(addrs, Addr{Prefix: p})
+			}
+			// networkd logs an MTU that the device refuses, and goes on without it.
+			if err := c.Stack.Configure(l.Name, addrs, d.mtu); errors.Is(err, ErrMTU) {
+				_ = c.Stack.Configure(l.Name, addrs, 0)
+			}
+			break
+		}
+	}
+}
+
+func (c *Config) netplan(ctx context.Context, p *sh.Proc) int {
+	o, err := p.Options("timeout: config-file: debug help root-dir:")
+	if err != nil || len(o.Args) == 0 {
+		fmt.Fprintf(p.Stderr, "usage: netplan [-h] [--debug] {help,apply,generate,get,info,ip,rebind,set,try} ...\n")
+		return 2
+	}
+	what := o.Args[0]
+	if !slices.Contains([]string{"apply", "generate", "try", "get"}, what) {
+		fmt.Fprintf(p.Stderr, "usage: netplan [-h] [--debug] {help,apply,generate,get,info,ip,rebind,set,try} ...\n"+
+			"netplan: error: argument {help,apply,generate,get,info,ip,rebind,set,try}: invalid choice: '%s'\n", what)
+		return 2
+	}
+	if what != "get" && !p.Root() {
+		fmt.Fprintf(p.Stderr, "ERROR: cannot create file /run/systemd/network/10-netplan.network: Permission denied\n")
+		return 1
+	}
+	if what == "get" {
+		return c.planGet(p, o.Args[1:])
+	}
+	c.warn(p)
+	defs, err := c.load()
+	if err != nil {
+		fmt.Fprintf(p.Stderr, "%v\n", err)
+		if what == "generate" {
+			return 1
+		}
+		return 78
+	}
+	switch what {
+	case "apply":
+		c.apply(defs)
+	case "try":
+		return c.planTry(ctx, p, defs, o.Value("timeout"))
+	}
+	return 0
+}
+
+func (c *Config) warn(p *sh.Proc) {
+	if !c.Strict {
+		return
+	}
+	list, err := c.FS.ReadDir(vfs.Root(), netplanDir)
+	if err != nil {
+		return
+	}
+	for _, i := range list {
+		if strings.HasSuffix(i.Name(), ".yaml") && i.Mode()&0o077 != 0 {
+			fmt.Fprintf(p.Stderr, "\n** (generate:%d): WARNING **: %s: Permissions for %s are too open. Netplan configuration should NOT be accessible by others.\n",
+				p.PID, c.Now().UTC().Format("15:04:05.000"), path.Join(netplanDir, i.Name()))
+		}
+	}
+}
+
+// planTry waits for ENTER and takes everything back when none comes in time.
+func (c *Config) planTry(ctx context.Context, p *sh.Proc, defs map[string]*definition, limit string) int {
+	seconds := 120
+	if n, err := strconv.Atoi(limit); err == nil {
+		seconds = n
+	}
+	before := c.Stack.Links()
+	c.apply(defs)
+	p.Printf("Do you want to keep these settings?\n\n\nPress ENTER before the timeout to accept the new configuration\n\n\nChanges will revert in %d seconds\n", seconds)
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second)
+	defer cancel()
+	entered := make(chan bool, 1)
+	go func() {
+		_, err := bufio.NewReader(p.Stdin).ReadString('\n')
+		entered <- err == nil
+	}()
+	for {
+		select {
+		case ok := <-entered:
+			if ok {
+				p.Printf("Configuration accepted.\n")
+				return 0
+			}
+			entered = nil // input has ended: nobody will accept
+		case <-ctx.Done():
+			for _, l := range before {
+				_ = c.Stack.Configure(l.Name, l.Addrs, l.MTU) // the links are the same as before
+				_ = c.Stack.SetUp(l.Name, l.Up)
+			}
+			p.Printf("\nReverting.\n")
+			return 78
+		}
+	}
+}
+
+func (c *Config) planGet(p *sh.Proc, args []string) int {
+	defs, err := c.load()
+	if err != nil {
+		fmt.Fprintf(p.Stderr, "%v\n", err)
+		return 78
+	}
+	ethernets := map[string]any{}
+	for id, d := range defs {
+		e := map[string]any{}
+		if d.mac != "" {
+			e["match"] = map[string]any{"macaddress": d.mac}
+		}
+		if d.dhcp {
+			e["dhcp4"] = true
+		}
+		if d.mtu != 0 {
+			e["mtu"] = d.mtu
+		}
+		if d.addrs != nil {
+			var list []string
+			for _, a := range d.addrs {
+				list = append(list, a.String())
+			}
+			e["addresses"] = list
+		}
+		ethernets[id] = e
+	}
+	var tree any = map[string]any{"network": map[string]any{"version": 2, "ethernets": ethernets}}
+	for _, arg := range args {
+		for _, key := range strings.Split(arg, ".") {
+			if key == "all" {
+				continue
+			}
+			m, ok := tree.(map[string]any)
+			if !ok || m[key] == nil {
+				p.Printf("null\n")
+				return 0
+			}
+			tree = m[key]
+		}
+	}
+	out, err := yaml.Marshal(tree)
+	if err != nil {
+		return p.Errorf("%v", err)
+	}
+	p.Printf("%s", out)
+	return 0
+}

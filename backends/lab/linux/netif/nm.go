@@ -1,0 +1,242 @@
+package netif
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
+)
+
+const (
+	keyfiles = "/etc/NetworkManager/system-connections"
+	ifcfgs   = "/etc/sysconfig/network-scripts"
+)
+
+// connection is a profile of NetworkManager: settings by SECTION.KEY.
+type connection struct {
+	set    map[string]string
+	file   string
+	device string // it is active on
+}
+
+func (c *connection) get(key string) string { return c.set[key] }
+func (c *connection) id() string            { return c.set["connection.id"] }
+
+// manager is NetworkManager's memory.
+type manager struct {
+	turn sync.Mutex // one request at a time
+	mu   sync.Mutex
+	all  []*connection
+}
+
+func (m *manager) reset() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.all = nil
+}
+
+func (m *manager) list() []*connection {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.all)
+}
+
+func (m *manager) find(name string) *connection {
+	for _, c := range m.list() {
+		if c.id() == name || c.set["connection.uuid"] == name {
+			return c
+		}
+	}
+	return nil
+}
+
+func (m *manager) put(c *connection) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.all = append(m.all, c)
+}
+
+func (m *manager) drop(c *connection) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.all = slices.DeleteFunc(m.all, func(o *connection) bool { return o == c })
+}
+
+// nmReload reads the profiles from their files. As NetworkManager it passes by files that others may read.
+func (c *Config) nmReload() {
+	var fresh []*connection
+	for _, dir := range []string{keyfiles, ifcfgs} {
+		list, err := c.FS.ReadDir(vfs.Root(), dir)
+		if err != nil {
+			continue
+		}
+		for _, i := range list {
+			file := path.Join(dir, i.Name())
+			data, err := c.FS.ReadFile(vfs.Root(), file)
+			var con *connection
+			switch {
+			case err != nil:
+			case dir == ifcfgs && strings.HasPrefix(i.Name(), "ifcfg-"):
+				con = parseIfcfg(string(data))
+			case dir == keyfiles && i.Mode()&0o077 == 0 && i.UID == 0:
+				con = parseKeyfile(string(data))
+			}
+			if con == nil || con.id() == "" {
+				continue
+			}
+			con.file = file
+			if old := c.nm.find(con.set["connection.uuid"]); old != nil {
+				con.device = old.device
+			}
+			fresh = append(fresh, con)
+		}
+	}
+	c.nm.mu.Lock()
+	c.nm.all = fresh
+	c.nm.mu.Unlock()
+}
+
+// The keyfile format names some settings otherwise than nmcli does.
+func longName(key string) string {
+	if name, ok := strings.CutPrefix(key, "ethernet."); ok {
+		return "802-3-ethernet." + name
+	}
+	return key
+}
+
+func parseKeyfile(text string) *connection {
+	con := &connection{set: map[string]string{}}
+	section := ""
+	var addrs []string
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "[") {
+			section = strings.Trim(line, "[]")
+			continue
+		}
+		key, value, ok := strings.Cut(line, "=")
+		if !ok || strings.HasPrefix(line, "#") {
+			continue
+		}
+		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+		if section == "ipv4" && strings.HasPrefix(key, "address") {
+			value, _, _ = strings.Cut(value, ",")
+			addrs = append(addrs, value)
+			continue
+		}
+		con.set[longName(section+"."+key)] = value
+	}
+	if addrs != nil {
+		con.set["ipv4.addresses"] = strings.Join(addrs, ",")
+	}
+	return con
+}
+
+func (c *connection) keyfile() string {
+	sections := map[string][]string{"connection": nil, "ethernet": nil, "ipv4": nil, "ipv6": nil}
+	for _, name := range slices.Sorted(maps.Keys(c.set)) {
+		value := c.set[name]
+		section, key, _ := strings.Cut(strings.TrimPrefix(name, "802-3-"), ".")
+		if name == "ipv4.addresses" {
+			for i, a := range strings.Split(value, ",") {
+				sections[section] = append(sections[section], fmt.Sprintf("address%d=%s", i+1, strings.TrimSpace(a)))
+			}
+			continue
+		}
+		sections[section] = append(sections[section], key+"="+value)
+	}
+	var b strings.Builder
+	for _, section := range []string{"connection", "ethernet", "ipv4", "ipv6"} {
+		fmt.Fprintf(&b, "[%s]\n%s\n\n", section, strings.Join(sections[section], "\n"))
+	}
+	return b.String()
+}
+
+// parseIfcfg reads the files of EL7 and EL8.
+func parseIfcfg(text string) *connection {
+	v := map[string]string{}
+	for line := range strings.Lines(text) {
+		if key, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
+			v[key] = strings.Trim(value, `"'`)
+		}
+	}
+	name := v["NAME"]
+	if name == "" {
+		name = "System " + v["DEVICE"]
+	}
+	con := &connection{set: map[string]string{"connection.id": name, "connection.uuid": v["UUID"], "connection.type": "802-3-ethernet",
+		"connection.interface-name": v["DEVICE"], "802-3-ethernet.mac-address": v["HWADDR"], "ipv4.method": "auto"}}
+	if con.set["connection.uuid"] == "" {
+		con.set["connection.uuid"] = "ifcfg-" + v["DEVICE"]
+	}
+	if v["MTU"] != "" {
+		con.set["802-3-ethernet.mtu"] = v["MTU"]
+	}
+	if v["IPADDR"] != "" && v["BOOTPROTO"] != "dhcp" {
+		prefix := v["PREFIX"]
+		if prefix == "" {
+			prefix = "24"
+		}
+		con.set["ipv4.method"], con.set["ipv4.addresses"] = "manual", v["IPADDR"]+"/"+prefix
+	}
+	if strings.EqualFold(v["ONBOOT"], "no") {
+		con.set["connection.autoconnect"] = "no"
+	}
+	return con
+}
+
+var (
+	errNoDevice = errors.New("no suitable device")
+	errRefused  = errors.New("the device could not be readied for configuration")
+)
+
+// device finds what a profile fits: by MAC, else by name.
+func (c *Config) device(con *connection) (Link, bool) {
+	mac, name := con.get("802-3-ethernet.mac-address"), con.get("connection.interface-name")
+	for _, l := range c.Stack.Links() {
+		if mac != "" && !strings.EqualFold(mac, l.MAC) || name != "" && name != l.Name {
+			continue
+		}
+		if mac != "" || name != "" {
+			return l, true
+		}
+	}
+	return Link{}, false
+}
+
+// nmUp activates a profile.
+func (c *Config) nmUp(con *connection) error {
+	l, ok := c.device(con)
+	if !ok || !l.Connected {
+		return errNoDevice
+	}
+	var addrs []Addr
+	for _, a := range strings.FieldsFunc(con.get("ipv4.addresses"), func(r rune) bool { return r == ',' || r == ' ' }) {
+		if p, err := netip.ParsePrefix(a); err == nil {
+			addrs = append(addrs, Addr{Prefix: p})
+		}
+	}
+	if con.get("ipv4.method") == "auto" || con.get("ipv4.method") == "" {
+		if p, ok := c.DHCP(l.MAC); ok {
+			addrs = append(addrs, Addr{Prefix: p, DHCP: true})
+		}
+	}
+	mtu, _ := strconv.Atoi(con.get("802-3-ethernet.mtu"))
+	if err := c.Stack.Configure(l.Name, addrs, mtu); err != nil {
+		return errRefused
+	}
+	for _, other := range c.nm.list() {
+		if other.device == l.Name {
+			other.device = ""
+		}
+	}
+	con.device = l.Name
+	return nil
+}

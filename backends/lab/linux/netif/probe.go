@@ -1,0 +1,230 @@
+package netif
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
+)
+
+const (
+	ipHeaders   = 28 // IPv4 and ICMP
+	replyWithin = time.Second
+)
+
+// pause waits as a program that sends a packet now and then does. The lab does not make people wait for real
+// intervals: a tenth of them shows the same.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d / 10)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// ping is iputils' ping for IPv4.
+func (c *Config) ping(ctx context.Context, p *sh.Proc) int {
+	o, err := p.Options("c: s: W: I: M: i: w: n q 4 6 D O A f t: v")
+	if err != nil || len(o.Args) != 1 {
+		fmt.Fprintf(p.Stderr, "ping: usage error: Destination address required\n")
+		return 2
+	}
+	number := func(name string, def int) int {
+		if n, err := strconv.Atoi(o.Value(name)); err == nil {
+			return n
+		}
+		return def
+	}
+	size, count := number("s", 56), number("c", math.MaxInt)
+	target, err := netip.ParseAddr(o.Args[0])
+	if err != nil {
+		fmt.Fprintf(p.Stderr, "ping: %s: Temporary failure in name resolution\n", o.Args[0])
+		return 2
+	}
+	link, from, routed, why := c.outgoing(o.Value("I"), target)
+	if why != "" {
+		fmt.Fprintf(p.Stderr, "ping: %s\n", why)
+		return 2
+	}
+	p.Printf("PING %s (%s) ", target, target)
+	if o.Has("I") {
+		p.Printf("from %s %s: ", from, o.Value("I"))
+	}
+	p.Printf("%d(%d) bytes of data.\n", size, size+ipHeaders)
+	deadline := math.MaxInt
+	if w := number("w", 0); w > 0 {
+		deadline = w
+	}
+	sent, got, failed := 0, 0, 0
+	var rtts []float64
+	for sent < count && sent < deadline && ctx.Err() == nil {
+		if sent > 0 {
+			pause(ctx, time.Second)
+		}
+		sent++
+		rtt, line := c.echo(link, target, size, o.Value("M") == "do", routed, sent, from)
+		switch {
+		case rtt > 0:
+			got++
+			rtts = append(rtts, rtt)
+			p.Printf("%d bytes from %s: icmp_seq=%d ttl=64 time=%s ms\n", size+8, target, sent, ms(rtt))
+		case line != "":
+			failed++
+			p.Printf("%s\n", line)
+		default:
+			pause(ctx, time.Duration(number("W", 1))*replyWithin)
+		}
+	}
+	p.Printf("\n--- %s ping statistics ---\n%d packets transmitted, %d received, ", target, sent, got)
+	if failed > 0 {
+		p.Printf("+%d errors, ", failed)
+	}
+	p.Printf("%s%% packet loss, time %dms\n", strconv.FormatFloat(100*float64(sent-got)/float64(max(sent, 1)), 'g', 6, 64), (max(sent, 1)-1)*1001)
+	if got > 0 {
+		lo, hi, sum := rtts[0], rtts[0], 0.0
+		for _, r := range rtts {
+			lo, hi, sum = min(lo, r), max(hi, r), sum+r
+		}
+		p.Printf("rtt min/avg/max/mdev = %.3f/%.3f/%.3f/%.3f ms\n", lo, sum/float64(got), hi, (hi-lo)/2)
+		return 0
+	}
+	p.Printf("\n")
+	return 1
+}
+
+func ms(v float64) string {
+	if v < 1 {
+		return fmt.Sprintf("%.3f", v)
+	}
+	return fmt.Sprintf("%.2f", v)
+}
+
+// outgoing finds the interface and the source address that a packet to ip leaves with.
+func (c *Config) outgoing(via string, ip netip.Addr) (l Link, from netip.Addr, routed bool, why string) {
+	if c.Stack.Owns(ip) {
+		return loopback(), ip, false, ""
+	}
+	if via == "" {
+		l, a, ok := c.Stack.Route(ip)
+		if !ok {
+			return l, from, false, "connect: Network is unreachable"
+		}
+		return l, a.Addr(), !a.Contains(ip), ""
+	}
+	if src, err := netip.ParseAddr(via); err == nil {
+		for _, l := range c.Stack.Links() {
+			for _, a := range l.Addrs {
+				if a.Addr() == src {
+					return l, src, !a.Contains(ip), ""
+				}
+			}
+		}
+		return l, from, false, "bind: Cannot assign requested address"
+	}
+	l, ok := c.Stack.Link(via)
+	if !ok {
+		return l, from, false, fmt.Sprintf("unknown iface %s", via)
+	}
+	for _, a := range l.Addrs {
+		if a.Addr().Is4() {
+			from = a.Addr()
+			if a.Contains(ip) {
+				return l, from, false, ""
+			}
+		}
+	}
+	if !from.IsValid() {
+		return l, from, false, "connect: Cannot assign requested address"
+	}
+	return l, from, true, ""
+}
+
+// echo sends one request. It returns the time that the answer took in ms, or the line that says why none will come,
+// or neither when the packet is lost.
+func (c *Config) echo(l Link, ip netip.Addr, size int, dontFragment, routed bool, seq int, from netip.Addr) (float64, string) {
+	if l.Name == "lo" {
+		return 0.04, ""
+	}
+	if dontFragment && size+ipHeaders > l.MTU {
+		return 0, fmt.Sprintf("ping: local error: message too long, mtu=%d", l.MTU)
+	}
+	if !l.Up {
+		return 0, "ping: sendmsg: Network is unreachable"
+	}
+	peer, ok := c.Wire.Ask(l, ip, routed)
+	if !ok {
+		if routed {
+			return 0, ""
+		}
+		return 0, fmt.Sprintf("From %s icmp_seq=%d Destination Host Unreachable", from, seq)
+	}
+	c.neigh.add(neighbour{ip.String(), l.Name, peer.MAC})
+	// Without the flag the kernel cuts the packet to the interface's MTU; what the switches drop is lost either way.
+	packet := size + ipHeaders
+	if !dontFragment {
+		packet = min(packet, l.MTU)
+	}
+	if packet > peer.MTU {
+		return 0, ""
+	}
+	return float64(peer.RTT.Microseconds())/1000 + 0.001*float64(seq%7), ""
+}
+
+// arping is iputils' arping; -D asks whether somebody else has the address.
+func (c *Config) arping(ctx context.Context, p *sh.Proc) int {
+	o, err := p.Options("c: I: w: D q f b s: U A i:")
+	if err != nil || len(o.Args) != 1 {
+		return p.Usage(2, errors.New("destination address required"))
+	}
+	if !p.Root() {
+		return p.Fail(2, "socket: Operation not permitted")
+	}
+	ip, err := netip.ParseAddr(o.Args[0])
+	if err != nil {
+		return p.Fail(2, "%s: Name or service not known", o.Args[0])
+	}
+	l, ok := c.Stack.Link(o.Value("I"))
+	switch {
+	case !ok:
+		return p.Fail(2, "Device %s not available.", o.Value("I"))
+	case !l.Up:
+		return p.Fail(2, "Interface \"%s\" is down", l.Name)
+	}
+	from := netip.IPv4Unspecified()
+	if !o.Has("D") && len(l.Addrs) > 0 {
+		from = l.Addrs[0].Addr()
+	}
+	count := 3
+	if n, err := strconv.Atoi(o.Value("c")); err == nil {
+		count = n
+	}
+	p.Printf("ARPING %s from %s %s\n", ip, from, l.Name)
+	got := 0
+	for i := range count {
+		if i > 0 {
+			pause(ctx, time.Second)
+		}
+		if peer, ok := c.Wire.Ask(l, ip, false); ok && peer.MAC != l.MAC {
+			got++
+			p.Printf("Unicast reply from %s [%s]  0.%03dms\n", ip, peer.MAC, 601+7*i)
+			if o.Has("D") || o.Has("f") {
+				p.Printf("Sent %d probes (%d broadcast(s))\nReceived %d response(s)\n", i+1, i+1, got)
+				if o.Has("D") {
+					return 1
+				}
+				return 0
+			}
+		}
+	}
+	p.Printf("Sent %d probes (%d broadcast(s))\nReceived %d response(s)\n", count, count, got)
+	if o.Has("D") || got > 0 {
+		return 0
+	}
+	return 1
+}

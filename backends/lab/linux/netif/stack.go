@@ -1,0 +1,277 @@
+// Package netif is the network of the lab's guests: interfaces with addresses and MTUs, the ip program, netplan and
+// NetworkManager with their files, ping and what else looks at interfaces.
+package netif
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// MaxMTU is what vmxnet3 takes, in bytes.
+const MaxMTU = 9000
+
+// A Port is the virtual adapter under an interface.
+type Port struct {
+	MAC       string
+	Slot      int  // PCI slot number: ens192
+	Paired    bool // function 0 of a pair with a PVRDMA function: ens192f0
+	Connected bool // has a link
+}
+
+// Name returns the interface's name, as systemd gives it by slot.
+func (p Port) Name() string {
+	if p.Paired {
+		return fmt.Sprintf("ens%df0", p.Slot)
+	}
+	return fmt.Sprintf("ens%d", p.Slot)
+}
+
+// Bus returns the PCI bus that VMware puts a slot number on: 192 is 0b, 224 is 13.
+func Bus(slot int) int { return 3 + (slot/32-5)*8 + slot%32 }
+
+// PCI returns the adapter's address, 0000:0b:00.0.
+func (p Port) PCI() string { return fmt.Sprintf("0000:%02x:00.0", Bus(p.Slot)) }
+
+// An Addr is one address of an interface.
+type Addr struct {
+	netip.Prefix
+	DHCP bool
+}
+
+// A Link is one interface.
+type Link struct {
+	Port
+	Name  string
+	Index int
+	MTU   int // bytes
+	Up    bool
+	Addrs []Addr
+}
+
+// LinkLocal returns the IPv6 link-local address made of the MAC.
+func LinkLocal(mac string) netip.Addr {
+	var m [6]byte
+	for i, part := range strings.SplitN(mac, ":", 6) {
+		var b byte
+		if _, err := fmt.Sscanf(part, "%02x", &b); err != nil {
+			return netip.IPv6Unspecified()
+		}
+		m[i] = b
+	}
+	return netip.AddrFrom16([16]byte{0: 0xfe, 1: 0x80, 8: m[0] ^ 2, 9: m[1], 10: m[2], 11: 0xff, 12: 0xfe, 13: m[3], 14: m[4], 15: m[5]})
+}
+
+// Running tells whether frames pass.
+func (l Link) Running() bool { return l.Up && l.Connected }
+
+// The reasons for which the kernel refuses a change.
+var (
+	ErrNoDevice = errors.New("no such device")
+	ErrExists   = errors.New("file exists")
+	ErrNoAddr   = errors.New("cannot assign requested address")
+	ErrMTU      = errors.New("mtu out of range")
+)
+
+// A Stack holds the interfaces of a guest. It is safe for concurrent use; hooks are called without its lock.
+type Stack struct {
+	WentUp   func(name string) // NETDEV_UP
+	WentDown func(name string) // NETDEV_DOWN
+	Changed  func()            // after any change
+
+	mu    sync.Mutex
+	links []*Link
+}
+
+// Boot replaces the interfaces by those of the given adapters, all down and without addresses.
+func (s *Stack) Boot(ports []Port) {
+	s.mu.Lock()
+	s.links = nil
+	s.mu.Unlock()
+	s.Plug(ports)
+}
+
+// Plug makes the interfaces follow the adapters that are there now: new ones appear, others go, links change.
+func (s *Stack) Plug(ports []Port) {
+	s.mu.Lock()
+	var links []*Link
+	for _, p := range ports {
+		i := slices.IndexFunc(s.links, func(l *Link) bool { return l.MAC == p.MAC })
+		if i >= 0 && s.links[i].Slot == p.Slot && s.links[i].Paired == p.Paired {
+			s.links[i].Port = p
+			links = append(links, s.links[i])
+			continue
+		}
+		links = append(links, &Link{Port: p, Name: p.Name(), MTU: 1500})
+	}
+	for i, l := range links {
+		l.Index = i + 2 // lo is 1
+	}
+	s.links = links
+	s.mu.Unlock()
+	s.changed()
+}
+
+func (s *Stack) changed() {
+	if s.Changed != nil {
+		s.Changed()
+	}
+}
+
+// Links returns all interfaces but lo.
+func (s *Stack) Links() []Link {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := make([]Link, len(s.links))
+	for i, l := range s.links {
+		list[i] = *l
+		list[i].Addrs = slices.Clone(l.Addrs)
+	}
+	return list
+}
+
+// Link finds an interface by its name or its MAC.
+func (s *Stack) Link(name string) (Link, bool) {
+	for _, l := range s.Links() {
+		if l.Name == name || strings.EqualFold(l.MAC, name) {
+			return l, true
+		}
+	}
+	return Link{}, false
+}
+
+func (s *Stack) change(name string, f func(*Link) error) error {
+	s.mu.Lock()
+	i := slices.IndexFunc(s.links, func(l *Link) bool { return l.Name == name })
+	if i < 0 {
+		s.mu.Unlock()
+		return ErrNoDevice
+	}
+	err := f(s.links[i])
+	s.mu.Unlock()
+	if err == nil {
+		s.changed()
+	}
+	return err
+}
+
+// SetUp brings an interface up or down (ErrNoDevice). Going down loses IPv6 addresses, as in Linux; those of IPv4 stay.
+func (s *Stack) SetUp(name string, up bool) error {
+	was := up
+	err := s.change(name, func(l *Link) error {
+		was, l.Up = l.Up, up
+		return nil
+	})
+	switch {
+	case err != nil || was == up:
+	case up && s.WentUp != nil:
+		s.WentUp(name)
+	case !up && s.WentDown != nil:
+		s.WentDown(name)
+	}
+	return err
+}
+
+// SetMTU sets the MTU in bytes (ErrNoDevice, ErrMTU).
+func (s *Stack) SetMTU(name string, mtu int) error {
+	return s.change(name, func(l *Link) error {
+		if mtu < 68 || mtu > MaxMTU {
+			return ErrMTU
+		}
+		l.MTU = mtu
+		return nil
+	})
+}
+
+// Rename renames an interface that is down (ErrNoDevice, ErrExists).
+func (s *Stack) Rename(name, to string) error {
+	if _, taken := s.Link(to); taken {
+		return ErrExists
+	}
+	return s.change(name, func(l *Link) error {
+		l.Name = to
+		return nil
+	})
+}
+
+// Add adds an address (ErrNoDevice, ErrExists).
+func (s *Stack) Add(name string, a Addr) error {
+	return s.change(name, func(l *Link) error {
+		if slices.ContainsFunc(l.Addrs, func(have Addr) bool { return have.Prefix == a.Prefix }) {
+			return ErrExists
+		}
+		l.Addrs = append(l.Addrs, a)
+		return nil
+	})
+}
+
+// Delete takes an address away (ErrNoDevice, ErrNoAddr).
+func (s *Stack) Delete(name string, p netip.Prefix) error {
+	return s.change(name, func(l *Link) error {
+		i := slices.IndexFunc(l.Addrs, func(have Addr) bool { return have.Prefix == p })
+		if i < 0 {
+			return ErrNoAddr
+		}
+		l.Addrs = slices.Delete(l.Addrs, i, i+1)
+		return nil
+	})
+}
+
+// Configure gives an interface exactly these addresses, and brings it up. mtu 0 leaves the MTU.
+func (s *Stack) Configure(name string, addrs []Addr, mtu int) error {
+	err := s.change(name, func(l *Link) error {
+		if mtu != 0 && (mtu < 68 || mtu > MaxMTU) {
+			return ErrMTU
+		}
+		if mtu != 0 {
+			l.MTU = mtu
+		}
+		l.Addrs = slices.Clone(addrs)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return s.SetUp(name, true)
+}
+
+// Route returns the interface that traffic to ip leaves by: a connected network, else the first with an address.
+func (s *Stack) Route(ip netip.Addr) (Link, Addr, bool) {
+	var fallback *Link
+	links := s.Links()
+	for i, l := range links {
+		if !l.Up {
+			continue
+		}
+		for _, a := range l.Addrs {
+			if a.Contains(ip) {
+				return l, a, true
+			}
+			if fallback == nil && a.DHCP {
+				fallback = &links[i]
+			}
+		}
+	}
+	if fallback != nil {
+		return *fallback, fallback.Addrs[0], true
+	}
+	return Link{}, Addr{}, false
+}
+
+// Owns tells whether ip is an address of this guest.
+func (s *Stack) Owns(ip netip.Addr) bool {
+	if ip.IsLoopback() {
+		return true
+	}
+	for _, l := range s.Links() {
+		for _, a := range l.Addrs {
+			if a.Addr() == ip {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,118 @@
+package netif
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
+)
+
+func (c *Config) ethtool(_ context.Context, p *sh.Proc) int {
+	o, err := p.Options("i S k g c a driver statistics")
+	if err != nil || len(o.Args) != 1 {
+		return p.Usage(1, errors.Join(err, errors.New("bad command line argument(s)")))
+	}
+	l, ok := c.Stack.Link(o.Args[0])
+	if !ok || l.Name != o.Args[0] {
+		fmt.Fprintf(p.Stderr, "netlink error: No such device\n")
+		return 75
+	}
+	if o.Has("i", "driver") {
+		p.Printf("driver: vmxnet3\nversion: 1.7.0.0-k-NAPI\nfirmware-version: \nexpansion-rom-version: \nbus-info: %s\n"+
+			"supports-statistics: yes\nsupports-test: no\nsupports-eeprom-access: no\nsupports-register-dump: yes\nsupports-priv-flags: no\n", l.PCI())
+		return 0
+	}
+	speed, link, duplex := "10000Mb/s", "yes", "Full"
+	if !l.Running() {
+		speed, link, duplex = "Unknown!", "no", "Unknown! (255)"
+	}
+	p.Printf("Settings for %s:\n\tSupported ports: [ TP ]\n\tSupported link modes:   1000baseT/Full\n\t                        10000baseT/Full\n"+
+		"\tSupported pause frame use: No\n\tSupports auto-negotiation: No\n\tSpeed: %s\n\tDuplex: %s\n\tAuto-negotiation: off\n"+
+		"\tPort: Twisted Pair\n\tPHYAD: 0\n\tTransceiver: internal\n\tMDI-X: Unknown\n\tLink detected: %s\n", l.Name, speed, duplex, link)
+	return 0
+}
+
+// ss shows who listens: the SSH server, and programs that are told to by an environment-free convention, their port
+// being the one they are known for.
+func (c *Config) ss(_ context.Context, p *sh.Proc) int {
+	if _, err := p.Options("l t u n p a H 4 6 e m i s listening tcp udp numeric processes no-header"); err != nil {
+		return p.Usage(255, err)
+	}
+	p.Printf("State  Recv-Q Send-Q Local Address:Port Peer Address:PortProcess\nLISTEN 0      128          0.0.0.0:22         0.0.0.0:*    \n")
+	for _, r := range p.Sys.Procs.List() {
+		name := r.Args[0][strings.LastIndex(r.Args[0], "/")+1:]
+		if !strings.HasPrefix(name, "ib_") {
+			continue
+		}
+		port := 18515
+		for i, a := range r.Args {
+			if (a == "-p" || a == "--port") && i+1 < len(r.Args) {
+				if n, err := strconv.Atoi(r.Args[i+1]); err == nil {
+					port = n
+				}
+			}
+		}
+		p.Printf("LISTEN 0      0                  *:%d            *:*    \n", port)
+	}
+	return 0
+}
+
+func (c *Config) networkctl(_ context.Context, p *sh.Proc) int {
+	o, err := p.Options("a json: no-pager no-legend")
+	if err != nil {
+		return p.Usage(1, err)
+	}
+	if len(o.Args) > 0 && o.Args[0] == "reload" {
+		return 0
+	}
+	p.Printf("IDX LINK   TYPE     OPERATIONAL SETUP\n  1 lo     loopback carrier     unmanaged\n")
+	for _, l := range c.Stack.Links() {
+		oper, setup := "off", "unmanaged"
+		if l.Running() {
+			oper = "degraded"
+		}
+		if len(l.Addrs) > 0 {
+			oper, setup = "routable", "configured"
+		}
+		p.Printf("%3d %s %s %s %s\n", l.Index, l.Name, "ether", oper, setup)
+	}
+	return 0
+}
+
+// firewall answers for ufw, firewalld, nftables and iptables: installed, and letting everything through.
+func firewall(_ context.Context, p *sh.Proc) int {
+	if !p.Root() {
+		switch p.Name() {
+		case "ufw":
+			fmt.Fprintf(p.Stderr, "ERROR: You need to be root to run this script\n")
+		case "firewall-cmd":
+			fmt.Fprintf(p.Stderr, "Authorization failed.\n    Make sure polkit agent is running or run the application as superuser.\n")
+			return 253
+		default:
+			fmt.Fprintf(p.Stderr, "Operation not permitted (you must be root)\n")
+		}
+		return 1
+	}
+	args := strings.Join(p.Args[1:], " ")
+	switch p.Name() {
+	case "ufw":
+		if strings.HasPrefix(args, "status") {
+			p.Printf("Status: inactive\n")
+		}
+	case "firewall-cmd":
+		if args == "--state" {
+			fmt.Fprintf(p.Stderr, "not running\n")
+		} else {
+			fmt.Fprintf(p.Stderr, "FirewallD is not running\n")
+		}
+		return 252
+	case "iptables":
+		if strings.HasPrefix(args, "-S") {
+			p.Printf("-P INPUT ACCEPT\n-P FORWARD ACCEPT\n-P OUTPUT ACCEPT\n")
+		}
+	}
+	return 0
+}

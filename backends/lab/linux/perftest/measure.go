@@ -1,0 +1,93 @@
+package perftest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/fabric"
+	"github.com/rdma-setup/rdma-setup/backends/lab/linux/rdma"
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
+)
+
+// The lab's clock runs faster than the real one: nobody learns anything from waiting.
+const (
+	rowTime = 12 * time.Millisecond // for one message size
+	speedUp = 10                    // of -D
+)
+
+// measure runs the client's side. A test whose peer has gone, or whose path has, hangs: perftest has no time-out.
+func (t Tool) measure(ctx context.Context, p *sh.Proc, out io.Writer, c *call, self, peer side) int {
+	o, mtu := self.opt, min(self.mtu, peer.mtu)
+	salt := fmt.Sprintf("%s/%s/%s", self.end.VM, peer.end.VM, o.title())
+	for _, size := range o.sizes() {
+		path := t.Net.Path(self.end, peer.end)
+		if !path.Reachable {
+			<-ctx.Done()
+			return sh.Cause(ctx).Status()
+		}
+		if !path.Carries(size, mtu) {
+			return t.lost(p, o)
+		}
+		end := t.Load.Start(path)
+		share := t.Load.Share(path)
+		sleep(ctx, max(rowTime, time.Duration(o.seconds)*time.Second/speedUp))
+		share = min(share, t.Load.Share(path))
+		end()
+		r := t.row(path, o, size, mtu, share, salt)
+		t.count(path, self, r, mtu)
+		select {
+		case c.rows <- r:
+		case <-c.gone:
+			<-ctx.Done()
+			return sh.Cause(ctx).Status()
+		case <-ctx.Done():
+			return sh.Cause(ctx).Status()
+		}
+		result(out, t, o, r)
+	}
+	close(c.rows)
+	fmt.Fprintf(out, "%s\n", rule)
+	return 0
+}
+
+// lost is what the hardware reports when packets are not acknowledged: retries exceeded.
+func (t Tool) lost(p *sh.Proc, o options) int {
+	fmt.Fprintf(p.Stderr, " Completion with error at client\n Failed status 12: wr_id 0 syndrom 0x81\nscnt=%d, ccnt=0\n", o.depth)
+	if !t.Relaxed {
+		return 1
+	}
+	fmt.Fprintf(p.Stderr, " Failed to complete run_iter_bw function successfully\n")
+	return 17
+}
+
+func (t Tool) row(path fabric.Path, o options, size, mtu int, share float64, salt string) row {
+	r := row{size: size, iters: o.iters}
+	if o.latency {
+		l := path.Latency(size, mtu, share, salt)
+		r.lat = latency{min: l * 0.965, typical: l, average: l * 1.012, deviation: l * 0.03, p99: l * 1.12, p999: l*1.3 + 2.1, max: l*1.3 + 2.1}
+		if o.seconds > 0 {
+			r.iters = int(float64(o.seconds) * 1e6 / l / 2)
+		}
+		return r
+	}
+	gbps := path.Gbps(size, mtu, share, salt)
+	if o.bidir {
+		gbps *= 1.9
+	}
+	r.bw = bandwidth{average: gbps, peak: gbps * 1.004, rate: gbps * 1000 / 8 / float64(size)}
+	if o.seconds > 0 {
+		r.iters = int(r.bw.rate * 1e6 * float64(o.seconds))
+	}
+	return r
+}
+
+func (t Tool) count(path fabric.Path, self side, r row, mtu int) {
+	bytes := int64(r.size) * int64(r.iters)
+	packets := max(int64(r.iters), bytes/int64(mtu))
+	t.Verbs.Devices.Count(self.dev.Name, rdma.Counters{SentBytes: bytes, SentPackets: packets})
+	if path.RDMA && !path.SameHost {
+		t.Net.Moved(path, bytes, packets)
+	}
+}

@@ -1,0 +1,155 @@
+// Package perftest holds ib_send_bw, ib_write_bw, ib_read_bw and their _lat siblings for the lab's guests: a server
+// waits for a client, both exchange what they want, and the client gets what the fabric gives.
+package perftest
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
+)
+
+const (
+	defaultPort = 18515
+	bwSize      = 65536
+	latSize     = 2
+	defaultRuns = 1000
+	maxSize     = 8 << 20
+)
+
+// options are the settings of one run.
+type options struct {
+	verb     string // Send, RDMA_Write, RDMA_Read
+	latency  bool
+	server   string // "" is the server's side
+	device   string
+	ibPort   int
+	port     int
+	size     int
+	all      bool
+	iters    int
+	seconds  int
+	gid      int // -1: the program chooses
+	mtu      int // 0: the device's
+	qps      int
+	gbits    bool
+	depth    int
+	rxDepth  int
+	moderate int
+	rdmaCM   bool
+	conn     string
+	bidir    bool
+}
+
+var (
+	errVersion = errors.New("version")
+	errHelp    = errors.New("help")
+)
+
+func parse(p *sh.Proc) (options, error) {
+	o, err := p.Options("a all d: ib-dev: i: ib-port: p: port: s: size: n: iters: D: duration: x: gid-index: m: mtu: q: qp: F CPU-freq " +
+		"report_gbits report-both t: tx-depth: r: rx-depth: Q: cq-mod: b bidirectional R rdma_cm z comm_rdma_cm c: connection: S: sl: tclass: u: qp-timeout: I: inline_size: " +
+		"N no_peak e events l: post_list: U report-unsorted H report-histogram C report-cycles V version h help perform_warm_up use_hugepages f: margin: dont_xchg_versions " +
+		"disable_pcie_relaxed ipv6 ipv6-addr")
+	if err != nil {
+		return options{}, err
+	}
+	name := p.Name()
+	opt := options{latency: strings.HasSuffix(name, "_lat"), device: o.Value("d", "ib-dev"), all: o.Has("a", "all"),
+		gbits: o.Has("report_gbits"), rdmaCM: o.Has("R", "rdma_cm", "z", "comm_rdma_cm"), bidir: o.Has("b", "bidirectional"), conn: "RC"}
+	opt.verb = map[string]string{"send": "Send", "write": "RDMA_Write", "read": "RDMA_Read"}[strings.Split(name, "_")[1]]
+	switch {
+	case o.Has("V", "version"):
+		return opt, errVersion
+	case o.Has("h", "help"):
+		return opt, errHelp
+	}
+	if c := o.Value("c", "connection"); c != "" {
+		opt.conn = c
+	}
+	numbers := []struct {
+		into  *int
+		def   int
+		names []string
+	}{
+		{&opt.ibPort, 1, []string{"i", "ib-port"}}, {&opt.port, defaultPort, []string{"p", "port"}},
+		{&opt.size, 0, []string{"s", "size"}}, {&opt.iters, defaultRuns, []string{"n", "iters"}},
+		{&opt.seconds, 0, []string{"D", "duration"}}, {&opt.gid, -1, []string{"x", "gid-index"}},
+		{&opt.mtu, 0, []string{"m", "mtu"}}, {&opt.qps, 1, []string{"q", "qp"}},
+		{&opt.depth, 128, []string{"t", "tx-depth"}}, {&opt.rxDepth, 512, []string{"r", "rx-depth"}},
+		{&opt.moderate, 100, []string{"Q", "cq-mod"}},
+	}
+	for _, n := range numbers {
+		*n.into = n.def
+		if text := o.Value(n.names...); text != "" {
+			if *n.into, err = strconv.Atoi(text); err != nil {
+				return opt, fmt.Errorf("Failed to parse parameter %s: %q", n.names[0], text)
+			}
+		}
+	}
+	if len(o.Args) > 0 {
+		opt.server = o.Args[0]
+	}
+	return opt, opt.complete(len(o.Args))
+}
+
+// complete fills in what depends on other settings and refuses what does not go together.
+func (o *options) complete(operands int) error {
+	switch {
+	case operands > 1:
+		return errors.New("too many operands")
+	case o.all && o.seconds > 0:
+		return errors.New("Duration mode currently doesn't support running on all sizes.")
+	case o.iters < 5:
+		return errors.New("Number of iterations must be at least 5")
+	case o.size < 0 || o.size > 1<<30:
+		return errors.New("Message size is out of range")
+	}
+	if o.size == 0 {
+		o.size = bwSize
+		if o.latency {
+			o.size = latSize
+		}
+	}
+	if o.iters < o.depth {
+		o.depth = o.iters
+	}
+	if o.iters < o.rxDepth {
+		o.rxDepth = o.iters
+	}
+	if !o.all && o.size > 8192 || o.iters < 100 {
+		o.moderate = 1
+	}
+	o.moderate = min(o.moderate, o.depth)
+	if o.latency {
+		o.depth = 1
+	}
+	return nil
+}
+
+// sizes are the message sizes of the run.
+func (o options) sizes() []int {
+	if !o.all {
+		return []int{o.size}
+	}
+	var list []int
+	for s := 2; s <= maxSize; s *= 2 {
+		list = append(list, s)
+	}
+	return list
+}
+
+// test names the run: both sides must mean the same.
+func (o options) test() string {
+	return fmt.Sprintf("%s/%t/%t/%d/%s/%d/%d", o.verb, o.latency, o.all, o.seconds, o.conn, o.qps, o.iters)
+}
+
+func (o options) title() string {
+	kind := "BW"
+	if o.latency {
+		kind = "Latency"
+	}
+	return o.verb + " " + kind + " Test"
+}

@@ -1,0 +1,225 @@
+package pkgs
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
+)
+
+// DebPrograms returns apt's and dpkg's programs.
+func (db *DB) DebPrograms() map[string]sh.Program {
+	return map[string]sh.Program{
+		"apt": db.apt, "apt-get": db.apt, "apt-cache": db.aptCache, "dpkg": db.dpkg, "dpkg-query": db.dpkgQuery,
+		"apt-mark": func(context.Context, *sh.Proc) int { return 0 },
+	}
+}
+
+func (db *DB) apt(_ context.Context, p *sh.Proc) int {
+	o, err := p.Options("y q s o: f m t: V yes assume-yes quiet simulate dry-run no-install-recommends purge reinstall fix-missing allow-downgrades no-upgrade only-upgrade autoremove assume-no")
+	if err != nil {
+		fmt.Fprintf(p.Stderr, "E: Command line option %s is not understood in combination with the other options\n", strings.TrimPrefix(err.Error(), "invalid option -- "))
+		return 100
+	}
+	if p.Name() == "apt" {
+		fmt.Fprintf(p.Stderr, "\nWARNING: apt does not have a stable CLI interface. Use with caution in scripts.\n\n")
+	}
+	if len(o.Args) == 0 {
+		p.Printf("apt 2.4.12 (amd64)\nUsage: apt-get [options] command\n")
+		return 0
+	}
+	what, names := o.Args[0], o.Args[1:]
+	simulate := o.Has("s", "simulate", "dry-run")
+	if !p.Root() && !simulate && slices.Contains([]string{"install", "remove", "purge", "autoremove", "update", "upgrade"}, what) {
+		lock := "/var/lib/dpkg/lock-frontend"
+		text := "Unable to acquire the dpkg frontend lock (" + lock + "), are you root?"
+		if what == "update" {
+			lock = "/var/lib/apt/lists/lock"
+			text = "Unable to lock directory /var/lib/apt/lists/"
+		}
+		fmt.Fprintf(p.Stderr, "E: Could not open lock file %s - open (13: Permission denied)\nE: %s\n", lock, text)
+		return 100
+	}
+	switch what {
+	case "update":
+		db.mu.Lock()
+		db.updated = true
+		db.mu.Unlock()
+		p.Printf("Hit:1 http://archive.ubuntu.com/ubuntu stable InRelease\nReading package lists...\n")
+		return 0
+	case "install":
+		return db.aptInstall(p, o, names, simulate)
+	case "remove", "purge":
+		return db.aptRemove(p, o, names, simulate, what == "purge" || o.Has("purge"))
+	case "autoremove", "upgrade", "dist-upgrade", "clean", "autoclean", "check":
+		p.Printf("Reading package lists...\nBuilding dependency tree...\nReading state information...\n0 upgraded, 0 newly installed, 0 to remove and 0 not upgraded.\n")
+		return 0
+	}
+	fmt.Fprintf(p.Stderr, "E: Invalid operation %s\n", what)
+	return 100
+}
+
+func (db *DB) aptInstall(p *sh.Proc, o sh.Options, names []string, simulate bool) int {
+	p.Printf("Reading package lists...\nBuilding dependency tree...\nReading state information...\n")
+	var wanted []string
+	for _, spec := range names {
+		if strings.HasSuffix(spec, "-") {
+			continue
+		}
+		name, version, pinned := strings.Cut(spec, "=")
+		name, _, _ = strings.Cut(name, ":")
+		pkg, ok := db.Offered(name)
+		by := db.Providers(name)
+		switch {
+		case ok && pinned && version != pkg.Version:
+			fmt.Fprintf(p.Stderr, "E: Version '%s' for '%s' was not found\n", version, name)
+			return 100
+		case ok && db.Installed(name) && !o.Has("reinstall"):
+			p.Printf("%s is already the newest version (%s).\n", name, pkg.Version)
+		case ok:
+			wanted = append(wanted, name)
+		case len(by) == 1:
+			p.Printf("Note, selecting '%s' instead of '%s'\n", by[0], name)
+			wanted = append(wanted, by[0])
+		default:
+			fmt.Fprintf(p.Stderr, "E: Unable to locate package %s\n", name)
+			return 100
+		}
+	}
+	plan := db.Plan(wanted)
+	if len(plan) == 0 {
+		p.Printf("0 upgraded, 0 newly installed, 0 to remove and 0 not upgraded.\n")
+		return 0
+	}
+	var list []string
+	for _, pkg := range plan {
+		list = append(list, pkg.Name)
+	}
+	p.Printf("The following NEW packages will be installed:\n  %s\n0 upgraded, %d newly installed, 0 to remove and 0 not upgraded.\n", strings.Join(slices.Sorted(slices.Values(list)), " "), len(list))
+	if simulate {
+		for _, verb := range []string{"Inst", "Conf"} {
+			for _, pkg := range plan {
+				p.Printf("%s %s (%s Ubuntu:stable [%s])\n", verb, pkg.Name, pkg.Version, pkg.Arch)
+			}
+		}
+		return 0
+	}
+	if !agreed(p, o, "Do you want to continue? [Y/n] ") {
+		p.Printf("Abort.\n")
+		return 1
+	}
+	if err := db.Install(plan); err != nil {
+		fmt.Fprintf(p.Stderr, "dpkg: error processing archive: %v\nE: Sub-process /usr/bin/dpkg returned an error code (1)\n", err)
+		return 100
+	}
+	for _, pkg := range plan {
+		p.Printf("Selecting previously unselected package %s.\nUnpacking %s (%s) ...\n", pkg.Name, pkg.Name, pkg.Version)
+	}
+	for _, pkg := range plan {
+		p.Printf("Setting up %s (%s) ...\n", pkg.Name, pkg.Version)
+	}
+	return 0
+}
+
+// agreed asks, unless -y was given. Nobody answers when there is no input.
+func agreed(p *sh.Proc, o sh.Options, question string) bool {
+	if o.Has("y", "yes", "assume-yes", "assumeyes") {
+		return true
+	}
+	p.Printf("%s", question)
+	b := make([]byte, 1)
+	n, err := p.Stdin.Read(b)
+	return err == nil && n == 1 && (b[0] == 'y' || b[0] == 'Y' || b[0] == '\n')
+}
+
+func (db *DB) aptRemove(p *sh.Proc, o sh.Options, names []string, simulate, purge bool) int {
+	p.Printf("Reading package lists...\nBuilding dependency tree...\nReading state information...\n")
+	for _, name := range names {
+		_, ok := db.Offered(name)
+		switch {
+		case !ok && db.Providers(name) == nil:
+			fmt.Fprintf(p.Stderr, "E: Unable to locate package %s\n", name)
+			return 100
+		case !db.Installed(name):
+			p.Printf("Package '%s' is not installed, so not removed\n", name)
+		}
+	}
+	list := db.Removal(names)
+	if len(list) == 0 {
+		p.Printf("0 upgraded, 0 newly installed, 0 to remove and 0 not upgraded.\n")
+		return 0
+	}
+	mark := ""
+	if purge {
+		mark = "*"
+	}
+	var shown []string
+	for _, pkg := range list {
+		shown = append(shown, pkg.Name+mark)
+	}
+	p.Printf("The following packages will be REMOVED:\n  %s\n0 upgraded, 0 newly installed, %d to remove and 0 not upgraded.\n", strings.Join(shown, " "), len(list))
+	if simulate {
+		verb := "Remv"
+		if purge {
+			verb = "Purg"
+		}
+		for _, pkg := range list {
+			p.Printf("%s %s [%s]\n", verb, pkg.Name, pkg.Version)
+		}
+		return 0
+	}
+	if !agreed(p, o, "Do you want to continue? [Y/n] ") {
+		p.Printf("Abort.\n")
+		return 1
+	}
+	db.Remove(list, purge)
+	for _, pkg := range list {
+		p.Printf("Removing %s (%s) ...\n", pkg.Name, pkg.Version)
+	}
+	return 0
+}
+
+func (db *DB) aptCache(_ context.Context, p *sh.Proc) int {
+	o, err := p.Options("q n")
+	if err != nil || len(o.Args) == 0 {
+		fmt.Fprintf(p.Stderr, "E: Invalid operation\n")
+		return 100
+	}
+	status := 0
+	for _, name := range o.Args[1:] {
+		pkg, ok := db.Offered(name)
+		switch o.Args[0] {
+		case "policy":
+			if !ok {
+				if by := db.Providers(name); by != nil {
+					p.Printf("%s:\n  Installed: (none)\n  Candidate: (none)\n  Version table:\n", name)
+				} else if len(o.Args) == 2 {
+					fmt.Fprintf(p.Stderr, "N: Unable to locate package %s\n", name)
+				}
+				continue
+			}
+			have := "(none)"
+			if db.Installed(name) {
+				have = pkg.Version
+			}
+			p.Printf("%s:\n  Installed: %s\n  Candidate: %s\n  Version table:\n     %s 500\n        500 http://archive.ubuntu.com/ubuntu stable/main amd64 Packages\n", name, have, pkg.Version, pkg.Version)
+		case "show", "showpkg":
+			if !ok {
+				if by := db.Providers(name); by != nil && o.Args[0] == "showpkg" {
+					p.Printf("Package: %s\nVersions: \n\nReverse Provides: \n%s 0 (= )\n", name, strings.Join(by, " "))
+					continue
+				}
+				fmt.Fprintf(p.Stderr, "E: No packages found\n")
+				status = 100
+				continue
+			}
+			p.Printf("Package: %s\nArchitecture: %s\nVersion: %s\nDepends: %s\nProvides: %s\n\n", name, pkg.Arch, pkg.Version, strings.Join(pkg.Needs, ", "), strings.Join(pkg.Provides, ", "))
+		default:
+			fmt.Fprintf(p.Stderr, "E: Invalid operation %s\n", o.Args[0])
+			return 100
+		}
+	}
+	return status
+}

@@ -1,0 +1,172 @@
+package pkgs
+
+import "strings"
+
+// bin makes a package's programs: "name" goes to dir, "/path=name" to a path.
+func bin(dir string, names ...string) map[string]string {
+	m := map[string]string{}
+	for _, n := range names {
+		if path, program, ok := strings.Cut(n, "="); ok {
+			m[path] = program
+			continue
+		}
+		m[dir+"/"+n] = n
+	}
+	return m
+}
+
+func coreutils() []string {
+	return []string{"cat", "cp", "mv", "rm", "mkdir", "rmdir", "ln", "touch", "chmod", "chown", "install", "mktemp", "truncate", "sync",
+		"ls", "stat", "readlink", "realpath", "basename", "dirname", "test", "[", "pwd", "df", "tee", "head", "tail", "wc", "sort", "uniq",
+		"cut", "tr", "env", "sleep", "timeout", "stdbuf", "nohup", "nice", "true", "false", "echo", "seq", "id", "groups", "whoami", "date",
+		"sha256sum", "md5sum", "base64", "uname", "nproc", "uptime"}
+}
+
+func verbsTools() []string { return []string{"ibv_devices", "ibv_devinfo", "ibv_rc_pingpong"} }
+
+func diags() []string { return []string{"ibstat", "ibstatus"} }
+
+func perftests() []string {
+	return []string{"ib_send_bw", "ib_write_bw", "ib_read_bw", "ib_send_lat", "ib_write_lat", "ib_read_lat"}
+}
+
+// Ubuntu returns what Ubuntu 20.04 or 22.04 offers, as far as anybody here needs it. kernel is uname -r.
+func Ubuntu(release, kernel string) []Package {
+	rdma, perf, diag, plan := "39.0-1", "4.4+0.37-1", "39.0-1", "0.106.1-7ubuntu0.22.04.4"
+	if release == "20.04" {
+		rdma, perf, diag, plan = "28.0-1ubuntu1", "4.4+0.5-1", "28.0-1ubuntu1", "0.104-0ubuntu2~20.04.4"
+	}
+	list := []Package{
+		{Name: "coreutils", Version: "8.32-4.1ubuntu1.2", Base: true, Bin: bin("/usr/bin", coreutils()...)},
+		{Name: "bash", Version: "5.1-6ubuntu1.1", Base: true, Bin: bin("/usr/bin", "bash")},
+		{Name: "dash", Version: "0.5.11+git20210903+really0.5.11-3build1", Base: true, Bin: bin("/usr/bin", "dash", "/usr/bin/sh=dash")},
+		{Name: "grep", Version: "3.7-1build1", Base: true, Bin: bin("/usr/bin", "grep", "egrep", "fgrep")},
+		{Name: "sed", Version: "4.8-1ubuntu2", Base: true, Bin: bin("/usr/bin", "sed")},
+		{Name: "mawk", Version: "1.3.4.20200120-3", Base: true, Bin: bin("/usr/bin", "awk")},
+		{Name: "findutils", Version: "4.8.0-1ubuntu3", Base: true, Bin: bin("/usr/bin", "find", "xargs")},
+		{Name: "diffutils", Version: "1:3.8-0ubuntu2", Base: true, Bin: bin("/usr/bin", "diff", "cmp")},
+		{Name: "debianutils", Version: "5.5-1ubuntu2", Base: true, Bin: bin("/usr/bin", "which")},
+		{Name: "procps", Version: "2:3.3.17-6ubuntu2.1", Base: true, Bin: bin("/usr/bin", "ps", "kill", "pgrep", "pkill", "pidof", "free", "/usr/sbin/sysctl=sysctl")},
+		{Name: "hostname", Version: "3.23ubuntu2", Base: true, Bin: bin("/usr/bin", "hostname")},
+		{Name: "util-linux", Version: "2.37.2-4ubuntu3.4", Base: true, Bin: bin("/usr/bin", "dmesg", "setsid", "getent")},
+		{Name: "kmod", Version: "29-1ubuntu1", Base: true, Bin: bin("/usr/sbin", "modprobe", "rmmod", "modinfo", "depmod", "/usr/bin/lsmod=lsmod")},
+		{Name: "iproute2", Version: "5.15.0-1ubuntu2", Base: true, Bin: bin("/usr/bin", "ip", "ss", "/usr/sbin/ip=ip", "/usr/bin/rdma=rdma")},
+		{Name: "iputils-ping", Version: "3:20211215-1", Base: true, Bin: bin("/usr/bin", "ping")},
+		{Name: "iputils-arping", Version: "3:20211215-1", Bin: bin("/usr/bin", "arping"), KB: 60},
+		{Name: "ethtool", Version: "1:5.16-1ubuntu0.2", Base: true, Bin: bin("/usr/sbin", "ethtool")},
+		{Name: "pciutils", Version: "1:3.7.0-6", Base: true, Bin: bin("/usr/bin", "lspci")},
+		{Name: "netplan.io", Version: plan, Base: true, Bin: bin("/usr/sbin", "netplan")},
+		{Name: "ufw", Version: "0.36.1-4ubuntu0.1", Base: true, Bin: bin("/usr/sbin", "ufw")},
+		{Name: "nftables", Version: "1.0.2-1ubuntu3", Bin: bin("/usr/sbin", "nft")},
+		{Name: "iptables", Version: "1.8.7-1ubuntu5.2", Base: true, Bin: bin("/usr/sbin", "iptables")},
+		{Name: "systemd", Version: "249.11-0ubuntu3.12", Base: true, Bin: bin("/usr/bin", "systemctl", "journalctl", "networkctl", "systemd-detect-virt")},
+		{Name: "systemd-sysv", Version: "249.11-0ubuntu3.12", Base: true, Bin: bin("/usr/sbin", "reboot", "shutdown", "poweroff", "halt")},
+		{Name: "sudo", Version: "1.9.9-1ubuntu2.4", Base: true, Bin: bin("/usr/bin", "sudo")},
+		{Name: "passwd", Version: "1:4.8.1-2ubuntu2.2", Base: true},
+		{Name: "apt", Version: "2.4.12", Base: true, Bin: bin("/usr/bin", "apt", "apt-get", "apt-cache", "apt-mark")},
+		{Name: "dpkg", Version: "1.21.1ubuntu2.3", Base: true, Bin: bin("/usr/bin", "dpkg", "dpkg-query")},
+		{Name: "initramfs-tools", Version: "0.140ubuntu13.4", Base: true, Arch: "all", Bin: bin("/usr/sbin", "update-initramfs")},
+		{Name: "openssh-server", Version: "1:8.9p1-3ubuntu0.7", Base: true},
+		{Name: "open-vm-tools", Version: "2:12.3.5-3~ubuntu0.22.04.1", Base: true, Bin: bin("/usr/bin", "vmware-toolbox-cmd")},
+		{Name: "linux-image-" + kernel, Version: "5.15.0-112.122", Base: true},
+		{Name: "linux-modules-" + kernel, Version: "5.15.0-112.122", Base: true},
+		{Name: "linux-modules-extra-" + kernel, Version: "5.15.0-112.122", Base: true},
+
+		{Name: "libnl-3-200", Version: "3.5.0-0.1", Base: true, KB: 140},
+		{Name: "libnl-route-3-200", Version: "3.5.0-0.1", Base: true, KB: 540},
+		{Name: "libibverbs1", Version: rdma, Needs: []string{"libnl-3-200", "libnl-route-3-200"}, KB: 186},
+		{Name: "ibverbs-providers", Version: rdma, Needs: []string{"libibverbs1"}, KB: 1190,
+			Provides: []string{"libbnxt-re1", "libcxgb4-1", "libefa1", "libhfi1verbs1", "libhns1", "libipathverbs1", "libmlx4-1", "libmlx5-1",
+				"libmthca1", "librxe1", "libsiw1", "libvmw-pvrdma1"},
+			Files: map[string]string{"/etc/libibverbs.d/vmw_pvrdma.driver": "driver vmw_pvrdma\n", "/etc/libibverbs.d/mlx5.driver": "driver mlx5\n"}},
+		{Name: "ibverbs-utils", Version: rdma, Needs: []string{"libibverbs1"}, Bin: bin("/usr/bin", verbsTools()...), KB: 200},
+		{Name: "librdmacm1", Version: rdma, Needs: []string{"libibverbs1"}, KB: 210},
+		{Name: "rdmacm-utils", Version: rdma, Needs: []string{"libibverbs1", "librdmacm1"}, KB: 290},
+		{Name: "libibumad3", Version: rdma, KB: 63},
+		{Name: "libibmad5", Version: rdma, Needs: []string{"libibumad3"}, KB: 127},
+		{Name: "libibnetdisc5", Version: rdma, Needs: []string{"libibmad5", "libibumad3"}, KB: 110},
+		{Name: "infiniband-diags", Version: diag, Needs: []string{"libibmad5", "libibnetdisc5", "libibumad3", "libibverbs1"}, Bin: bin("/usr/sbin", diags()...), KB: 730},
+		{Name: "rdma-core", Version: rdma, Needs: []string{"libibverbs1", "ibverbs-providers", "udev"}, KB: 180,
+			Files: map[string]string{"/etc/rdma/modules/rdma.conf": "rdma_ucm\n", "/lib/udev/rules.d/60-rdma-persistent-naming.rules": "# NAME_FALLBACK\n"}},
+		{Name: "udev", Version: "249.11-0ubuntu3.12", Base: true},
+		{Name: "perftest", Version: perf, Needs: []string{"libibverbs1", "librdmacm1", "libibumad3", "pciutils"}, Bin: bin("/usr/bin", perftests()...), KB: 1050},
+		{Name: "libibverbs-dev", Version: rdma, Needs: []string{"libibverbs1", "ibverbs-providers"}, KB: 3000},
+		{Name: "git", Version: "1:2.34.1-1ubuntu1.11", KB: 19000},
+		{Name: "make", Version: "4.3-4.1build1", KB: 400},
+		{Name: "gcc", Version: "4:11.2.0-1ubuntu1", KB: 50},
+	}
+	if release == "20.04" {
+		list = append(list, Package{Name: "ibutils", Version: "1.5.7+0.2.gbd7e502-3", KB: 1900})
+	}
+	for i := range list {
+		if list[i].Arch == "" {
+			list[i].Arch = "amd64"
+		}
+	}
+	return list
+}
+
+// Enterprise returns what RHEL or CentOS 8 or 9 offers.
+func Enterprise(major, kernel string) []Package {
+	el, rdma, perf := ".el8", "44.0-2.el8.1", "4.5-12.el8"
+	if major == "9" {
+		el, rdma, perf = ".el9", "46.0-1.el9", "4.5-8.el9"
+	}
+	list := []Package{
+		{Name: "coreutils", Version: "8.30-15" + el, Base: true, Bin: bin("/usr/bin", coreutils()...)},
+		{Name: "bash", Version: "4.4.20-5" + el, Base: true, Bin: bin("/usr/bin", "bash", "/usr/bin/sh=sh")},
+		{Name: "grep", Version: "3.1-6" + el, Base: true, Bin: bin("/usr/bin", "grep", "egrep", "fgrep")},
+		{Name: "sed", Version: "4.5-5" + el, Base: true, Bin: bin("/usr/bin", "sed")},
+		{Name: "gawk", Version: "4.2.1-4" + el, Base: true, Bin: bin("/usr/bin", "awk")},
+		{Name: "findutils", Version: "1:4.6.0-21" + el, Base: true, Bin: bin("/usr/bin", "find", "xargs")},
+		{Name: "diffutils", Version: "3.6-6" + el, Base: true, Bin: bin("/usr/bin", "diff", "cmp")},
+		{Name: "which", Version: "2.21-20" + el, Base: true, Bin: bin("/usr/bin", "which")},
+		{Name: "procps-ng", Version: "3.3.15-14" + el, Base: true, Bin: bin("/usr/bin", "ps", "kill", "pgrep", "pkill", "pidof", "free", "/usr/sbin/sysctl=sysctl")},
+		{Name: "hostname", Version: "3.20-6" + el, Base: true, Bin: bin("/usr/bin", "hostname")},
+		{Name: "util-linux", Version: "2.32.1-44" + el, Base: true, Bin: bin("/usr/bin", "dmesg", "setsid", "getent")},
+		{Name: "kmod", Version: "25-20" + el, Base: true, Bin: bin("/usr/sbin", "modprobe", "rmmod", "modinfo", "depmod", "lsmod")},
+		{Name: "iproute", Version: "6.2.0-5" + el, Base: true, Bin: bin("/usr/sbin", "ip", "ss", "rdma")},
+		{Name: "iputils", Version: "20180629-11" + el, Base: true, Bin: bin("/usr/bin", "ping", "/usr/sbin/arping=arping")},
+		{Name: "ethtool", Version: "2:5.13-2" + el, Base: true, Bin: bin("/usr/sbin", "ethtool")},
+		{Name: "pciutils", Version: "3.7.0-3" + el, Base: true, Bin: bin("/usr/sbin", "lspci")},
+		{Name: "NetworkManager", Version: "1:1.40.16-15" + el, Base: true, Bin: bin("/usr/bin", "nmcli")},
+		{Name: "firewalld", Version: "0.9.3-13" + el, Base: true, Arch: "noarch", Bin: bin("/usr/bin", "firewall-cmd")},
+		{Name: "nftables", Version: "1:0.9.3-26" + el, Base: true, Bin: bin("/usr/sbin", "nft")},
+		{Name: "systemd", Version: "239-78" + el, Base: true, Bin: bin("/usr/bin", "systemctl", "journalctl", "systemd-detect-virt",
+			"/usr/sbin/reboot=reboot", "/usr/sbin/shutdown=shutdown", "/usr/sbin/poweroff=poweroff", "/usr/sbin/halt=halt")},
+		{Name: "sudo", Version: "1.8.29-10" + el, Base: true, Bin: bin("/usr/bin", "sudo")},
+		{Name: "dnf", Version: "4.7.0-19" + el, Base: true, Arch: "noarch", Bin: bin("/usr/bin", "dnf", "yum", "dnf-3")},
+		{Name: "rpm", Version: "4.14.3-28" + el, Base: true, Bin: bin("/usr/bin", "rpm")},
+		{Name: "dracut", Version: "049-228.git20230802" + el, Base: true, Bin: bin("/usr/bin", "dracut")},
+		{Name: "openssh-server", Version: "8.0p1-19" + el, Base: true},
+		{Name: "open-vm-tools", Version: "12.2.5-3" + el, Base: true, Bin: bin("/usr/bin", "vmware-toolbox-cmd")},
+		{Name: "kernel-core", Version: strings.TrimSuffix(kernel, ".x86_64"), Base: true},
+		{Name: "kernel-modules", Version: strings.TrimSuffix(kernel, ".x86_64"), Base: true},
+		{Name: "kernel-modules-extra", Version: strings.TrimSuffix(kernel, ".x86_64")},
+
+		{Name: "libnl3", Version: "3.7.0-1" + el, Base: true},
+		{Name: "libibverbs", Version: rdma, Needs: []string{"libnl3"}, KB: 990,
+			Files: map[string]string{"/etc/libibverbs.d/vmw_pvrdma.driver": "driver vmw_pvrdma\n", "/etc/libibverbs.d/mlx5.driver": "driver mlx5\n"}},
+		{Name: "libibverbs-utils", Version: rdma, Needs: []string{"libibverbs"}, Bin: bin("/usr/bin", verbsTools()...), KB: 300},
+		{Name: "librdmacm", Version: rdma, Needs: []string{"libibverbs"}, KB: 200},
+		{Name: "librdmacm-utils", Version: rdma, Needs: []string{"librdmacm"}, KB: 400},
+		{Name: "libibumad", Version: rdma, KB: 60},
+		{Name: "infiniband-diags", Version: rdma, Needs: []string{"libibumad", "libibverbs"}, Bin: bin("/usr/sbin", diags()...), KB: 950},
+		{Name: "rdma-core", Version: rdma, Needs: []string{"libnl3"}, KB: 120,
+			Files: map[string]string{"/etc/rdma/modules/rdma.conf": "rdma_ucm\n", "/usr/lib/udev/rules.d/60-rdma-persistent-naming.rules": "# NAME_FALLBACK\n"}},
+		{Name: "rdma-core-devel", Version: rdma, Needs: []string{"rdma-core", "libibverbs"}, KB: 700},
+		{Name: "perftest", Version: perf, Needs: []string{"libibverbs", "librdmacm", "libibumad"}, Bin: bin("/usr/bin", perftests()...), KB: 2100},
+		{Name: "automake", Version: "1.16.1-8" + el, Arch: "noarch", KB: 1700},
+		{Name: "autoconf", Version: "2.69-29" + el, Arch: "noarch", KB: 2300},
+		{Name: "pciutils-devel", Version: "3.7.0-3" + el, KB: 80},
+		{Name: "gcc", Version: "8.5.0-20" + el, KB: 60000},
+		{Name: "make", Version: "1:4.2.1-11" + el, KB: 1400},
+		{Name: "git", Version: "2.39.3-1" + el, KB: 400},
+	}
+	for i := range list {
+		if list[i].Arch == "" {
+			list[i].Arch = "x86_64"
+		}
+	}
+	return list
+}

@@ -1,0 +1,204 @@
+// Package pkgs is the software of the lab's guests: what is installed, what the distribution offers, and the programs
+// that show and change it (apt and dpkg, or dnf and rpm).
+package pkgs
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
+)
+
+// A Package is one package of the distribution.
+type Package struct {
+	Name     string
+	Version  string
+	Arch     string // amd64, x86_64, all, noarch
+	Needs    []string
+	Provides []string
+	Base     bool              // part of a fresh installation
+	Bin      map[string]string // path -> program
+	Files    map[string]string // path -> content
+	KB       int               // size on disk
+}
+
+// DB is the package database of one guest. It is safe for concurrent use.
+type DB struct {
+	FS  *vfs.FS
+	Sys *sh.System
+
+	offered map[string]Package
+	order   []string
+
+	mu        sync.Mutex
+	installed map[string]bool
+	updated   bool // the lists were fetched
+}
+
+// New returns a database that offers the packages; nothing is installed.
+func New(fs *vfs.FS, sys *sh.System, offered []Package) *DB {
+	db := &DB{FS: fs, Sys: sys, offered: map[string]Package{}, installed: map[string]bool{}}
+	for _, p := range offered {
+		db.offered[p.Name] = p
+		db.order = append(db.order, p.Name)
+	}
+	return db
+}
+
+// Installed tells whether a package is installed.
+func (db *DB) Installed(name string) bool {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	return db.installed[name]
+}
+
+// List returns the installed packages by name.
+func (db *DB) List() []Package {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	var list []Package
+	for _, name := range slices.Sorted(maps.Keys(db.installed)) {
+		list = append(list, db.offered[name])
+	}
+	return list
+}
+
+// Offered finds a package by its name.
+func (db *DB) Offered(name string) (Package, bool) {
+	p, ok := db.offered[name]
+	return p, ok
+}
+
+// Providers returns the packages that provide a virtual one.
+func (db *DB) Providers(name string) []string {
+	var list []string
+	for _, n := range db.order {
+		if slices.Contains(db.offered[n].Provides, name) {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// Plan returns what installing names brings in, dependencies first, without what is there already.
+func (db *DB) Plan(names []string) []Package {
+	var plan []Package
+	seen := map[string]bool{}
+	var add func(name string)
+	add = func(name string) {
+		p, ok := db.offered[name]
+		if !ok {
+			if by := db.Providers(name); len(by) > 0 {
+				add(by[0])
+			}
+			return
+		}
+		if seen[name] || db.Installed(name) {
+			return
+		}
+		seen[name] = true
+		for _, need := range p.Needs {
+			add(need)
+		}
+		plan = append(plan, p)
+	}
+	for _, name := range names {
+		add(name)
+	}
+	return plan
+}
+
+// Removal returns the installed packages that go when names go: those, and what needs them.
+func (db *DB) Removal(names []string) []Package {
+	gone := map[string]bool{}
+	for _, n := range names {
+		if db.Installed(n) {
+			gone[n] = true
+		}
+	}
+	for again := true; again; {
+		again = false
+		for _, p := range db.List() {
+			for _, need := range p.Needs {
+				if gone[need] && !gone[p.Name] {
+					gone[p.Name], again = true, true
+				}
+			}
+		}
+	}
+	var list []Package
+	for _, p := range db.List() {
+		if gone[p.Name] {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// Install puts the packages' files in place.
+func (db *DB) Install(list []Package) error {
+	for _, p := range list {
+		for path, program := range p.Bin {
+			if err := db.Sys.Install(program, path); err != nil {
+				return fmt.Errorf("%s: %w", p.Name, err)
+			}
+		}
+		for path, text := range p.Files {
+			if err := db.FS.MkdirAll(vfs.Root(), path[:strings.LastIndex(path, "/")+1], 0o755); err != nil {
+				return fmt.Errorf("%s: %w", p.Name, err)
+			}
+			if err := db.FS.WriteFile(vfs.Root(), path, []byte(text), 0o644); err != nil {
+				return fmt.Errorf("%s: %w", p.Name, err)
+			}
+		}
+		db.mu.Lock()
+		db.installed[p.Name] = true
+		db.mu.Unlock()
+	}
+	return nil
+}
+
+// Remove takes the packages' programs away; configuration below /etc stays unless purge is set.
+func (db *DB) Remove(list []Package, purge bool) {
+	for _, p := range list {
+		for path := range p.Bin {
+			_ = db.FS.RemoveAll(vfs.Root(), path) // what is gone already is gone
+		}
+		for path := range p.Files {
+			if purge || !strings.HasPrefix(path, "/etc/") {
+				_ = db.FS.RemoveAll(vfs.Root(), path)
+			}
+		}
+		db.mu.Lock()
+		delete(db.installed, p.Name)
+		db.mu.Unlock()
+	}
+}
+
+// InstallBase installs what a fresh system has.
+func (db *DB) InstallBase() error {
+	var list []Package
+	for _, name := range db.order {
+		if p := db.offered[name]; p.Base {
+			list = append(list, p)
+		}
+	}
+	return db.Install(list)
+}
+
+// Owner returns the installed package that a path belongs to, "" for none.
+func (db *DB) Owner(path string) string {
+	for _, p := range db.List() {
+		if _, ok := p.Bin[path]; ok {
+			return p.Name
+		}
+		if _, ok := p.Files[path]; ok {
+			return p.Name
+		}
+	}
+	return ""
+}

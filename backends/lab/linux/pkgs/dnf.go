@@ -1,0 +1,199 @@
+package pkgs
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
+)
+
+// RPMPrograms returns dnf's and rpm's programs.
+func (db *DB) RPMPrograms() map[string]sh.Program {
+	return map[string]sh.Program{"dnf": db.dnf, "dnf-3": db.dnf, "yum": db.dnf, "rpm": db.rpm}
+}
+
+func (db *DB) dnf(_ context.Context, p *sh.Proc) int {
+	o, err := p.Options("y q v C b assumeyes assumeno quiet setopt: enablerepo: disablerepo: cacheonly installed available skip-broken nobest allowerasing refresh showduplicates qf: queryformat:")
+	if err != nil {
+		return p.Fail(1, "error: %v", err)
+	}
+	if len(o.Args) == 0 {
+		return p.Fail(1, "error: the following arguments are required: COMMAND")
+	}
+	what, names := o.Args[0], o.Args[1:]
+	if !p.Root() && slices.Contains([]string{"install", "remove", "erase", "update", "upgrade", "reinstall"}, what) {
+		fmt.Fprintf(p.Stderr, "Error: This command has to be run with superuser privileges (under the root user on most systems).\n")
+		return 1
+	}
+	switch what {
+	case "install":
+		return db.dnfInstall(p, o, names)
+	case "remove", "erase":
+		list := db.Removal(names)
+		for _, name := range names {
+			if !db.Installed(name) {
+				fmt.Fprintf(p.Stderr, "No match for argument: %s\n", name)
+			}
+		}
+		if len(list) == 0 {
+			p.Printf("No packages marked for removal.\nDependencies resolved.\nNothing to do.\nComplete!\n")
+			return 0
+		}
+		if !db.confirm(p, o, "Removing", list) {
+			return 1
+		}
+		db.Remove(list, true)
+		p.Printf("\nRemoved:\n%s\nComplete!\n", listing(list))
+		return 0
+	case "list", "info":
+		return db.dnfList(p, o, names)
+	case "repoquery":
+		for _, name := range names {
+			if pkg, ok := db.Offered(name); ok {
+				p.Printf("%s\n", nevra(pkg))
+			}
+		}
+		return 0
+	case "makecache", "check-update", "clean", "update", "upgrade", "repolist", "history":
+		p.Printf("Metadata cache created.\n")
+		return 0
+	}
+	fmt.Fprintf(p.Stderr, "No such command: %s. Please use /usr/bin/dnf --help\n", what)
+	return 1
+}
+
+// nevra is NAME-VERSION-RELEASE.ARCH.
+func nevra(pkg Package) string {
+	return pkg.Name + "-" + pkg.Version[strings.Index(pkg.Version, ":")+1:] + "." + pkg.Arch
+}
+
+func listing(list []Package) string {
+	var b strings.Builder
+	for _, pkg := range list {
+		b.WriteString("  " + nevra(pkg) + "\n")
+	}
+	return b.String()
+}
+
+func (db *DB) confirm(p *sh.Proc, o sh.Options, verb string, list []Package) bool {
+	p.Printf("Dependencies resolved.\n================================================================================\n Package  Architecture  Version  Repository  Size\n" +
+		"================================================================================\n")
+	p.Printf("%s:\n", verb)
+	for _, pkg := range list {
+		p.Printf(" %s  %s  %s  baseos  %d k\n", pkg.Name, pkg.Arch, pkg.Version, pkg.KB)
+	}
+	if !agreed(p, o, "Is this ok [y/N]: ") {
+		p.Printf("Operation aborted.\n")
+		return false
+	}
+	return true
+}
+
+func (db *DB) dnfInstall(p *sh.Proc, o sh.Options, names []string) int {
+	var wanted, missing []string
+	for _, name := range names {
+		_, ok := db.Offered(name)
+		switch {
+		case ok && db.Installed(name):
+			pkg, _ := db.Offered(name)
+			p.Printf("Package %s is already installed.\n", nevra(pkg))
+		case ok, db.Providers(name) != nil:
+			wanted = append(wanted, name)
+		default:
+			fmt.Fprintf(p.Stderr, "No match for argument: %s\n", name)
+			missing = append(missing, name)
+		}
+	}
+	if missing != nil && !o.Has("skip-broken") {
+		fmt.Fprintf(p.Stderr, "Error: Unable to find a match: %s\n", strings.Join(missing, " "))
+		return 1
+	}
+	plan := db.Plan(wanted)
+	if len(plan) == 0 {
+		p.Printf("Dependencies resolved.\nNothing to do.\nComplete!\n")
+		return 0
+	}
+	if !db.confirm(p, o, "Installing", plan) {
+		return 1
+	}
+	if err := db.Install(plan); err != nil {
+		fmt.Fprintf(p.Stderr, "Error: Transaction failed: %v\n", err)
+		return 1
+	}
+	p.Printf("\nInstalled:\n%s\nComplete!\n", listing(plan))
+	return 0
+}
+
+func (db *DB) dnfList(p *sh.Proc, o sh.Options, names []string) int {
+	names = slices.DeleteFunc(names, func(s string) bool { return s == "installed" || s == "available" })
+	if len(names) == 0 {
+		names = db.order
+	}
+	found := false
+	for _, name := range names {
+		pkg, ok := db.Offered(name)
+		if !ok || o.Has("installed") && !db.Installed(name) {
+			continue
+		}
+		found = true
+		repo := "baseos"
+		if db.Installed(name) {
+			repo = "@anaconda"
+		}
+		p.Printf("%s.%s  %s  %s\n", pkg.Name, pkg.Arch, pkg.Version, repo)
+	}
+	if !found {
+		fmt.Fprintf(p.Stderr, "Error: No matching Packages to list\n")
+		return 1
+	}
+	return 0
+}
+
+func (db *DB) rpm(_ context.Context, p *sh.Proc) int {
+	o, err := p.Options("q a f i l V e qf: queryformat: query whatprovides quiet")
+	if err != nil {
+		fmt.Fprintf(p.Stderr, "rpm: %v\n", err)
+		return 1
+	}
+	if !o.Has("q", "query") {
+		fmt.Fprintf(p.Stderr, "rpm: no arguments given\n")
+		return 1
+	}
+	show := func(pkg Package) {
+		version, release, _ := strings.Cut(pkg.Version[strings.Index(pkg.Version, ":")+1:], "-")
+		if f := o.Value("qf", "queryformat"); f != "" {
+			p.Printf("%s", strings.NewReplacer("%{NAME}", pkg.Name, "%{VERSION}", version, "%{RELEASE}", release, "%{ARCH}", pkg.Arch,
+				"%{name}", pkg.Name, "%{version}", version, "%{release}", release, "%{arch}", pkg.Arch, `\n`, "\n", `\t`, "\t").Replace(f))
+			return
+		}
+		p.Printf("%s\n", nevra(pkg))
+	}
+	if o.Has("a") {
+		for _, pkg := range db.List() {
+			show(pkg)
+		}
+		return 0
+	}
+	status := 0
+	for _, name := range o.Args {
+		if o.Has("f") {
+			owner := db.Owner(p.Path(name))
+			if owner == "" {
+				p.Printf("file %s is not owned by any package\n", name)
+				status = 1
+				continue
+			}
+			name = owner
+		}
+		pkg, _ := db.Offered(name)
+		if !db.Installed(name) {
+			p.Printf("package %s is not installed\n", name)
+			status++
+			continue
+		}
+		show(pkg)
+	}
+	return status
+}

@@ -1,0 +1,131 @@
+package pkgs
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
+)
+
+func (db *DB) dpkg(ctx context.Context, p *sh.Proc) int {
+	o, err := p.Options("l s L S W f: print-architecture configure a showformat: list status")
+	if err != nil {
+		fmt.Fprintf(p.Stderr, "dpkg: error: %v\n", err)
+		return 2
+	}
+	switch {
+	case o.Has("print-architecture"):
+		p.Printf("amd64\n")
+		return 0
+	case o.Has("configure"):
+		return 0
+	case o.Has("l", "s", "L", "S", "W", "list", "status"):
+		return db.dpkgQuery(ctx, p)
+	}
+	fmt.Fprintf(p.Stderr, "dpkg: error: need an action option\n")
+	return 2
+}
+
+func (db *DB) dpkgQuery(_ context.Context, p *sh.Proc) int {
+	o, err := p.Options("l s L S W f: showformat: list status show no-pager")
+	if err != nil {
+		fmt.Fprintf(p.Stderr, "dpkg-query: error: %v\n", err)
+		return 2
+	}
+	switch {
+	case o.Has("l", "list"):
+		return db.dpkgList(p, o.Args)
+	case o.Has("W", "show"):
+		return db.dpkgShow(p, o)
+	case o.Has("S"):
+		for _, file := range o.Args {
+			owner := db.Owner(p.Path(file))
+			if owner == "" {
+				fmt.Fprintf(p.Stderr, "dpkg-query: no path found matching pattern %s\n", file)
+				return 1
+			}
+			p.Printf("%s: %s\n", owner, file)
+		}
+		return 0
+	}
+	status := 0
+	for _, name := range o.Args {
+		pkg, _ := db.Offered(name)
+		if !db.Installed(name) {
+			fmt.Fprintf(p.Stderr, "dpkg-query: package '%s' is not installed and no information is available\n", name)
+			status = 1
+			continue
+		}
+		if o.Has("L") {
+			for file := range pkg.Bin {
+				p.Printf("%s\n", file)
+			}
+			continue
+		}
+		p.Printf("Package: %s\nStatus: install ok installed\nArchitecture: %s\nVersion: %s\n\n", name, pkg.Arch, pkg.Version)
+	}
+	return status
+}
+
+// matching returns the installed packages that a pattern names.
+func (db *DB) matching(pattern string) []Package {
+	var list []Package
+	pattern, _, _ = strings.Cut(pattern, ":")
+	for _, pkg := range db.List() {
+		if ok, _ := path.Match(pattern, pkg.Name); ok {
+			list = append(list, pkg)
+		}
+	}
+	return list
+}
+
+func (db *DB) dpkgList(p *sh.Proc, patterns []string) int {
+	if len(patterns) == 0 {
+		patterns = []string{"*"}
+	}
+	status, first := 0, true
+	for _, pattern := range patterns {
+		list := db.matching(pattern)
+		if list == nil {
+			fmt.Fprintf(p.Stderr, "dpkg-query: no packages found matching %s\n", pattern)
+			status = 1
+			continue
+		}
+		if first {
+			p.Printf("Desired=Unknown/Install/Remove/Purge/Hold\n| Status=Not/Inst/Conf-files/Unpacked/halF-conf/Half-inst/trig-aWait/Trig-pend\n" +
+				"|/ Err?=(none)/Reinst-required (Status,Err: uppercase=bad)\n||/ Name           Version      Architecture Description\n" +
+				"+++-==============-============-============-=================================\n")
+			first = false
+		}
+		for _, pkg := range list {
+			p.Printf("ii  %-14s %-12s %-12s %s\n", pkg.Name, pkg.Version, pkg.Arch, "package of the distribution")
+		}
+	}
+	return status
+}
+
+func (db *DB) dpkgShow(p *sh.Proc, o sh.Options) int {
+	format := o.Value("f", "showformat")
+	if format == "" {
+		format = `${binary:Package}\t${Version}\n`
+	}
+	patterns, status := o.Args, 0
+	if len(patterns) == 0 {
+		patterns = []string{"*"}
+	}
+	for _, pattern := range patterns {
+		list := db.matching(pattern)
+		if list == nil {
+			fmt.Fprintf(p.Stderr, "dpkg-query: no packages found matching %s\n", pattern)
+			status = 1
+		}
+		for _, pkg := range list {
+			p.Printf("%s", strings.NewReplacer("${Package}", pkg.Name, "${binary:Package}", pkg.Name, "${Version}", pkg.Version,
+				"${Architecture}", pkg.Arch, "${Status}", "install ok installed", "${db:Status-Abbrev}", "ii ",
+				"${db:Status-Status}", "installed", "${Provides}", strings.Join(pkg.Provides, ", "), `\n`, "\n", `\t`, "\t").Replace(format))
+		}
+	}
+	return status
+}

@@ -1,0 +1,273 @@
+package linux
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/linux/netif"
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/coreutils"
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// programs fills the system with what a guest can run. Which of them is there is a matter of installed packages.
+func (m *Machine) programs() {
+	all := coreutils.Programs()
+	groups := []map[string]sh.Program{m.kernel.Programs(), m.net.Programs(), m.verbs().Programs(), m.tool().Programs(), {
+		"sudo": m.sudo, "systemctl": m.systemd.Systemctl(m.power), "reboot": m.powerProgram, "shutdown": m.powerProgram, "poweroff": m.powerProgram,
+		"halt": m.powerProgram, "journalctl": m.journalctl, "nproc": m.nproc, "uptime": m.uptime, "free": m.free, "sysctl": m.sysctl, "lspci": m.lspci,
+		"update-initramfs": m.initramfs, "dracut": m.initramfs, "systemd-detect-virt": say("vmware\n"), "vmware-toolbox-cmd": say("12.3.5.46049 (build-22544099)\n"),
+	}}
+	if m.distro.deb {
+		groups = append(groups, m.pkgs.DebPrograms())
+	} else {
+		groups = append(groups, m.pkgs.RPMPrograms())
+	}
+	for _, g := range groups {
+		maps.Copy(all, g)
+	}
+	m.sys.Programs = all
+}
+
+func say(text string) sh.Program {
+	return func(_ context.Context, p *sh.Proc) int {
+		p.Printf("%s", text)
+		return 0
+	}
+}
+
+// powerDelay lets the answer to the command reach the client before the guest goes.
+const powerDelay = 30 * time.Millisecond
+
+func (m *Machine) power(_ context.Context, p *sh.Proc, verb string) int {
+	if !p.Root() {
+		fmt.Fprintf(p.Stderr, "Failed to set wall message, ignoring: Interactive authentication required.\nFailed to %s system via logind: Interactive authentication required.\n", verb)
+		return 1
+	}
+	if f, ok := m.site.World.Faults.Take(world.Target{VM: m.cfg.VM}, "", "reboot"); ok && verb == "reboot" && f.Do == world.DoRebootNever {
+		m.site.note(m.cfg.VM, f)
+		m.lose()
+	}
+	w, vm := m.site.World, m.cfg.VM
+	w.After(powerDelay, func() {
+		// A guest that is going down already needs no second order.
+		if verb == "reboot" {
+			_ = w.RebootGuest(vm)
+		} else {
+			_ = w.ShutdownGuest(vm)
+		}
+	})
+	return 0
+}
+
+func (m *Machine) powerProgram(ctx context.Context, p *sh.Proc) int {
+	o, err := p.Options("r h P H f k c n p w reboot poweroff no-wall force")
+	if err != nil {
+		return p.Usage(1, err)
+	}
+	verb := p.Name()
+	if verb == "shutdown" {
+		if o.Has("c") {
+			return 0
+		}
+		verb = "poweroff"
+		if o.Has("r", "reboot") {
+			verb = "reboot"
+		}
+		if len(o.Args) > 0 && o.Args[0] != "now" && o.Args[0] != "+0" {
+			if _, err := strconv.Atoi(strings.TrimPrefix(o.Args[0], "+")); err != nil {
+				fmt.Fprintf(p.Stderr, "Failed to parse time specification: %s\n", o.Args[0])
+				return 1
+			}
+		}
+	}
+	if verb == "halt" {
+		verb = "poweroff"
+	}
+	return m.power(ctx, p, verb)
+}
+
+func (m *Machine) journalctl(_ context.Context, p *sh.Proc) int {
+	o, err := p.Options("u: b x e n: k f no-pager o: q p: unit: lines: S: since:")
+	if err != nil {
+		return p.Usage(1, err)
+	}
+	unit := o.Value("u", "unit")
+	m.mu.Lock()
+	lines := append([]string(nil), m.journal...)
+	m.mu.Unlock()
+	if o.Has("k") {
+		lines = m.kernel.Log()
+	}
+	shown := 0
+	for _, l := range lines {
+		if unit == "" || strings.Contains(l, " "+strings.TrimSuffix(unit, ".service")) {
+			p.Printf("%s\n", l)
+			shown++
+		}
+	}
+	if shown == 0 {
+		p.Printf("-- No entries --\n")
+	}
+	return 0
+}
+
+func (m *Machine) nproc(_ context.Context, p *sh.Proc) int {
+	p.Printf("%d\n", m.cfg.CPUs)
+	return 0
+}
+
+func (m *Machine) uptime(_ context.Context, p *sh.Proc) int {
+	up := m.sys.Now().Sub(m.kernel.Booted())
+	if len(p.Args) > 1 && p.Args[1] == "-s" {
+		p.Printf("%s\n", m.kernel.Booted().UTC().Format(time.DateTime))
+		return 0
+	}
+	p.Printf(" %s up %d min,  0 users,  load average: 0.00, 0.01, 0.00\n", m.sys.Now().UTC().Format(time.TimeOnly), int(up.Minutes()))
+	return 0
+}
+
+func (m *Machine) free(_ context.Context, p *sh.Proc) int {
+	kb := m.cfg.MemoryMB * 1024
+	p.Printf("               total        used        free      shared  buff/cache   available\nMem:     %11d %11d %11d %11d %11d %11d\nSwap:    %11d %11d %11d\n",
+		kb, kb/5, kb*3/5, 1024, kb/5, kb*4/5, 0, 0, 0)
+	return 0
+}
+
+func (m *Machine) sysctl(_ context.Context, p *sh.Proc) int {
+	o, err := p.Options("n a w p q system")
+	if err != nil {
+		return p.Usage(1, err)
+	}
+	status := 0
+	for _, name := range o.Args {
+		key, _, set := strings.Cut(name, "=")
+		data, err := p.Sys.FS.ReadFile(p.User.Cred(), "/proc/sys/"+strings.ReplaceAll(key, ".", "/"))
+		switch {
+		case err != nil:
+			status = p.Fail(255, "cannot stat /proc/sys/%s: %s", strings.ReplaceAll(key, ".", "/"), vfs.Reason(err))
+		case set && !p.Root():
+			status = p.Fail(255, "permission denied on key \"%s\"", key)
+		case o.Has("n"):
+			p.Printf("%s", data)
+		default:
+			p.Printf("%s = %s", key, data)
+		}
+	}
+	return status
+}
+
+func (m *Machine) lspci(_ context.Context, p *sh.Proc) int {
+	o, err := p.Options("n k v d: s: D m")
+	if err != nil {
+		return p.Usage(1, err)
+	}
+	type device struct{ at, class, classID, text, id, driver string }
+	list := []device{{"00:00.0", "Host bridge", "0600", "Intel Corporation 440BX/ZX/DX - 82443BX/ZX/DX Host bridge", "8086:7190", ""},
+		{"00:0f.0", "VGA compatible controller", "0300", "VMware SVGA II Adapter", "15ad:0405", ""},
+		{"03:00.0", "Serial Attached SCSI controller", "0107", "VMware PVSCSI SCSI Controller", "15ad:07c0", "vmw_pvscsi"}}
+	for _, l := range m.net.Stack.Links() {
+		bus := fmt.Sprintf("%02x:00.", netif.Bus(l.Slot))
+		list = append(list, device{bus + "0", "Ethernet controller", "0200", "VMware VMXNET3 Ethernet Controller", "15ad:07b0", "vmxnet3"})
+		if l.Paired {
+			driver := ""
+			if m.kernel.Loaded("vmw_pvrdma") {
+				driver = "vmw_pvrdma"
+			}
+			list = append(list, device{bus + "1", "Infiniband controller", "0207", "VMware Paravirtual RDMA controller", "15ad:0820", driver})
+		}
+	}
+	numeric := 0
+	for _, a := range p.Args[1:] {
+		if strings.HasPrefix(a, "-n") {
+			numeric += strings.Count(a, "n")
+		}
+	}
+	want, slot := strings.ToLower(o.Value("d")), o.Value("s")
+	for _, d := range list {
+		vendor, id, _ := strings.Cut(want, ":")
+		if want != "" && (!strings.HasPrefix(d.id, vendor+":") || id != "" && !strings.HasSuffix(d.id, id)) || slot != "" && !strings.Contains("0000:"+d.at, slot) {
+			continue
+		}
+		at := d.at
+		if o.Has("D") {
+			at = "0000:" + at
+		}
+		switch {
+		case numeric == 1:
+			p.Printf("%s %s: %s", at, d.classID, d.id)
+		case numeric > 1:
+			p.Printf("%s %s [%s]: %s [%s]", at, d.class, d.classID, d.text, d.id)
+		default:
+			p.Printf("%s %s: %s", at, d.class, d.text)
+		}
+		p.Printf(" (rev 01)\n")
+		if o.Has("k", "v") && d.driver != "" {
+			p.Printf("\tSubsystem: VMware %s\n\tKernel driver in use: %s\n\tKernel modules: %s\n", strings.TrimPrefix(d.text, "VMware "), d.driver, d.driver)
+		}
+	}
+	return 0
+}
+
+func (m *Machine) initramfs(_ context.Context, p *sh.Proc) int {
+	o, err := p.Options("u c k: d v f force regenerate-all kver: add-drivers: q")
+	if err != nil {
+		return p.Usage(1, err)
+	}
+	file := "/boot/initrd.img-" + m.distro.kernel
+	if !m.distro.deb {
+		file = "/boot/initramfs-" + m.distro.kernel + ".img"
+	}
+	if !p.Root() {
+		if m.distro.deb {
+			fmt.Fprintf(p.Stderr, "update-initramfs: You must be root to do this.\n")
+		} else {
+			fmt.Fprintf(p.Stderr, "dracut: No permission to write to /boot.\n")
+		}
+		return 1
+	}
+	if m.distro.deb && !o.Has("u", "c", "d") {
+		fmt.Fprintf(p.Stderr, "Usage: update-initramfs {-c|-d|-u} [-k version] [-v] [-b directory]\n")
+		return 1
+	}
+	if err := p.Sys.FS.WriteFile(vfs.Root(), file, []byte("initrd "+uuid4()+"\n"), 0o644); err != nil {
+		return p.Fail(1, "%s: %s", file, vfs.Reason(err))
+	}
+	if m.distro.deb {
+		p.Printf("update-initramfs: Generating %s\n", file)
+	}
+	return 0
+}
+
+// memlock is the limit of locked memory that pam_limits gives to a session, in KiB; -1 is none.
+func (m *Machine) memlock(u sh.User) int64 {
+	limit := m.distro.memlock
+	if data, err := m.sys.FS.ReadFile(vfs.Root(), "/etc/security/limits.conf"); err == nil {
+		for l := range strings.Lines(string(data)) {
+			limit = limitLine(limit, u, l)
+		}
+	}
+	for _, l := range m.conf("/etc/security/limits.d") {
+		limit = limitLine(limit, u, l)
+	}
+	return limit
+}
+
+func limitLine(have int64, u sh.User, text string) int64 {
+	f := strings.Fields(text)
+	if len(f) != 4 || f[2] != "memlock" || f[1] == "hard" || f[0] == "*" && u.UID == 0 || f[0] != "*" && f[0] != u.Name {
+		return have
+	}
+	if f[3] == "unlimited" || f[3] == "infinity" || f[3] == "-1" {
+		return -1
+	}
+	if n, err := strconv.ParseInt(f[3], 10, 64); err == nil {
+		return n
+	}
+	return have
+}

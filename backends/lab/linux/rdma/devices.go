@@ -1,0 +1,252 @@
+// Package rdma is what vmw_pvrdma and the verbs libraries make of a PVRDMA adapter in the lab's guests: the device, its
+// port and GID table, /sys/class/infiniband, and the programs that show them.
+package rdma
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/linux/netif"
+)
+
+// Driver is the module that drives PVRDMA adapters.
+const Driver = "vmw_pvrdma"
+
+// An Adapter is a PVRDMA adapter of the VM: its netdev is function 0, the device function 1 of the same slot.
+type Adapter struct {
+	MAC      string
+	Slot     int
+	Protocol string // rocev1, rocev2
+	RateGbps int    // of the uplink below
+}
+
+// A Device is a device that the driver has attached to.
+type Device struct {
+	Adapter
+	Name    string // rocep19s0f1
+	Netdev  string // now
+	Index   int    // of the netdev
+	MTU     int    // bytes, of the netdev
+	Up      bool   // the netdev
+	Carrier bool
+	Active  bool // the port
+	GIDs    []GID
+}
+
+// A GID is one entry of the GID table.
+type GID struct {
+	Addr netip.Addr
+	V2   bool
+}
+
+// Type returns the name that sysfs has for the kind of a GID.
+func (g GID) Type() string {
+	if g.V2 {
+		return "RoCE v2"
+	}
+	return "IB/RoCE v1"
+}
+
+// Full writes the GID as sysfs does, in eight groups of four digits.
+func (g GID) Full() string {
+	b := g.Addr.As16()
+	var parts []string
+	for i := 0; i < 16; i += 2 {
+		parts = append(parts, fmt.Sprintf("%02x%02x", b[i], b[i+1]))
+	}
+	return strings.Join(parts, ":")
+}
+
+// ActiveMTU returns the InfiniBand MTU for the netdev's MTU in bytes: the largest of 256 to 4096 that leaves 96 bytes
+// for the headers (Linux, include/rdma/ib_addr.h, iboe_get_mtu).
+func ActiveMTU(ethernet int) int {
+	mtu := 256
+	for _, m := range []int{512, 1024, 2048, 4096} {
+		if m+96 <= ethernet {
+			mtu = m
+		}
+	}
+	return mtu
+}
+
+// Quirks say how far the guest follows the guides' accounts of PVRDMA.
+type Quirks struct {
+	// BootDown: a driver that was loaded at boot leaves its port down until it is loaded again, whatever the netdev
+	// does (Ubuntu, as in VMware's Bitfusion guide).
+	BootDown bool
+	// NeedsUmad: the port becomes active only once ib_umad is loaded (RHEL, as in Red Hat's ESXi test suite).
+	NeedsUmad bool
+}
+
+// Devices keeps the devices of a guest. It is safe for concurrent use.
+type Devices struct {
+	Stack  *netif.Stack
+	Quirks Quirks
+	Named  func() bool                      // rdma-core's udev rule gives persistent names
+	Umad   func() bool                      // ib_umad is loaded
+	Logf   func(format string, args ...any) // the kernel log
+
+	mu       sync.Mutex
+	adapters []Adapter
+	attached []attached
+	counters map[string]*Counters
+}
+
+type attached struct {
+	Adapter
+	name    string
+	deaf    bool // attached at boot and BootDown: NETDEV_UP is lost
+	enabled bool // a NETDEV_UP came, or the netdev was up when the driver attached
+}
+
+// Counters are the hardware counters of a device.
+type Counters struct {
+	SentBytes, ReceivedBytes     int64
+	SentPackets, ReceivedPackets int64
+}
+
+// Plug says which adapters the VM has now. Devices whose adapter has gone detach.
+func (d *Devices) Plug(adapters []Adapter) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.adapters = adapters
+	d.attached = slices.DeleteFunc(d.attached, func(a attached) bool {
+		return !slices.ContainsFunc(adapters, func(b Adapter) bool { return a.MAC == b.MAC })
+	})
+}
+
+// Adapters returns the adapters that are there, attached or not.
+func (d *Devices) Adapters() []Adapter {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.adapters)
+}
+
+// Attach is what loading the driver does. At boot the netdevs are not up yet.
+func (d *Devices) Attach(boot bool) {
+	for _, a := range d.Adapters() {
+		pci := strings.TrimSuffix(netif.Port{Slot: a.Slot}.PCI(), "0") + "1"
+		l, ok := d.Stack.Link(a.MAC)
+		if !ok {
+			d.Logf("vmw_pvrdma %s: failed to find paired device", pci)
+			continue
+		}
+		d.mu.Lock()
+		if slices.ContainsFunc(d.attached, func(b attached) bool { return b.MAC == a.MAC }) {
+			d.mu.Unlock()
+			continue
+		}
+		name := fmt.Sprintf("vmw_pvrdma%d", len(d.attached))
+		if d.Named() {
+			name = fmt.Sprintf("rocep%ds0f1", netif.Bus(a.Slot))
+		}
+		// The driver registers for events of netdevs, and the kernel tells a newcomer of those that are up.
+		d.attached = append(d.attached, attached{Adapter: a, name: name, deaf: boot && d.Quirks.BootDown, enabled: l.Up && !(boot && d.Quirks.BootDown)})
+		d.mu.Unlock()
+		d.Logf("vmw_pvrdma %s: device version 20, driver version 20", pci)
+		d.Logf("vmw_pvrdma %s: paired device to %s", pci, l.Name)
+		d.Logf("vmw_pvrdma %s: attached to device", pci)
+	}
+}
+
+// Detach is what removing the driver does.
+func (d *Devices) Detach() {
+	d.mu.Lock()
+	gone := d.attached
+	d.attached = nil
+	d.mu.Unlock()
+	for _, a := range gone {
+		d.Logf("vmw_pvrdma 0000:%02x:00.1: detaching from device", netif.Bus(a.Slot))
+	}
+}
+
+// NetdevUp is the event NETDEV_UP: it makes the port active.
+func (d *Devices) NetdevUp(name string) {
+	l, ok := d.Stack.Link(name)
+	if !ok {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range d.attached {
+		if d.attached[i].MAC == l.MAC && !d.attached[i].deaf {
+			d.attached[i].enabled = true
+		}
+	}
+}
+
+// List returns the attached devices as they are now.
+func (d *Devices) List() []Device {
+	d.mu.Lock()
+	list := slices.Clone(d.attached)
+	d.mu.Unlock()
+	umad := !d.Quirks.NeedsUmad || d.Umad()
+	var devices []Device
+	for _, a := range list {
+		l, _ := d.Stack.Link(a.MAC)
+		dev := Device{Adapter: a.Adapter, Name: a.name, Netdev: l.Name, Index: l.Index, MTU: l.MTU, Up: l.Up, Carrier: l.Running()}
+		dev.Active = a.enabled && umad && l.Running()
+		dev.GIDs = gids(a.Protocol, l)
+		devices = append(devices, dev)
+	}
+	return devices
+}
+
+// gids is the table as the kernel keeps it: for each address, the link-local one first, RoCE v1 and then v2 as far as
+// the device speaks them.
+func gids(protocol string, l netif.Link) []GID {
+	addrs := []netip.Addr{netif.LinkLocal(l.MAC)}
+	if l.Up {
+		for _, a := range l.Addrs {
+			addrs = append(addrs, netip.AddrFrom16(a.Addr().As16()))
+		}
+	}
+	var table []GID
+	for _, a := range addrs {
+		table = append(table, GID{Addr: a})
+		if protocol != "rocev1" {
+			table = append(table, GID{Addr: a, V2: true})
+		}
+	}
+	return table
+}
+
+// Device finds an attached device.
+func (d *Devices) Device(name string) (Device, bool) {
+	for _, dev := range d.List() {
+		if dev.Name == name {
+			return dev, true
+		}
+	}
+	return Device{}, false
+}
+
+// Count adds to the counters of a device.
+func (d *Devices) Count(name string, c Counters) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.counters == nil {
+		d.counters = map[string]*Counters{}
+	}
+	have := d.counters[name]
+	if have == nil {
+		have = &Counters{}
+		d.counters[name] = have
+	}
+	have.SentBytes += c.SentBytes
+	have.ReceivedBytes += c.ReceivedBytes
+	have.SentPackets += c.SentPackets
+	have.ReceivedPackets += c.ReceivedPackets
+}
+
+func (d *Devices) count(name string) Counters {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c := d.counters[name]; c != nil {
+		return *c
+	}
+	return Counters{}
+}

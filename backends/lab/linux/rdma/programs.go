@@ -1,0 +1,269 @@
+package rdma
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
+)
+
+// Verbs is what the verbs library needs of the rest of the guest.
+type Verbs struct {
+	Devices  *Devices
+	Provider func() bool // the library's driver for the device is installed
+	Uverbs   func() bool // ib_uverbs is loaded
+	Umad     func() bool // ib_umad is loaded
+	Version  string      // of rdma-core: decides how ibv_devinfo writes GIDs
+}
+
+// Programs returns the programs that show RDMA devices.
+func (v *Verbs) Programs() map[string]sh.Program {
+	return map[string]sh.Program{
+		"ibv_devices": v.ibvDevices, "ibv_devinfo": v.ibvDevinfo, "ibstat": v.ibstat, "ibstatus": v.ibstatus, "rdma": v.rdma,
+		"ibv_rc_pingpong": func(_ context.Context, p *sh.Proc) int {
+			return p.Fail(1, "not to be had here, use ib_send_lat")
+		},
+	}
+}
+
+// Open returns the devices that a program of p finds through the library.
+func (v *Verbs) Open(p *sh.Proc) []Device {
+	if !v.Uverbs() {
+		return nil
+	}
+	list := v.Devices.List()
+	if len(list) > 0 && !v.Provider() {
+		for i := range list {
+			fmt.Fprintf(p.Stderr, "libibverbs: Warning: couldn't open config directory '/etc/libibverbs.d'.\n"+
+				"libibverbs: Warning: no userspace device-specific driver found for /sys/class/infiniband_verbs/uverbs%d\n", i)
+		}
+		return nil
+	}
+	return list
+}
+
+func (v *Verbs) ibvDevices(_ context.Context, p *sh.Proc) int {
+	p.Printf("    device          \t   node GUID\n    ------          \t----------------\n")
+	for _, d := range v.Open(p) {
+		p.Printf("    %-16s\t%s\n", d.Name, strings.ReplaceAll(d.NodeGUID(), ":", ""))
+	}
+	return 0
+}
+
+func (v *Verbs) ibvDevinfo(_ context.Context, p *sh.Proc) int {
+	o, err := p.Options("d: i: l v ib-dev: ib-port: list verbose")
+	if err != nil {
+		return p.Usage(1, err)
+	}
+	list := v.Open(p)
+	if o.Has("l", "list") {
+		p.Printf("%d HCA%s found:\n", len(list), map[bool]string{true: "s"}[len(list) != 1])
+		for _, d := range list {
+			p.Printf("\t%s\n", d.Name)
+		}
+		p.Printf("\n")
+		return 0
+	}
+	if want := o.Value("d", "ib-dev"); want != "" {
+		var one []Device
+		for _, d := range list {
+			if d.Name == want {
+				one = append(one, d)
+			}
+		}
+		if one == nil {
+			fmt.Fprintf(p.Stderr, "IB device '%s' wasn't found\n", want)
+			return 255
+		}
+		list = one
+	}
+	if len(list) == 0 {
+		fmt.Fprintf(p.Stderr, "No IB devices found\n")
+		return 255
+	}
+	for _, d := range list {
+		v.devinfo(p, d, o.Has("v", "verbose"))
+	}
+	return 0
+}
+
+// mtuCode is the enumeration behind an InfiniBand MTU.
+func mtuCode(mtu int) int {
+	code := 1
+	for m := 256; m < mtu; m *= 2 {
+		code++
+	}
+	return code
+}
+
+func (v *Verbs) devinfo(p *sh.Proc, d Device, verbose bool) {
+	state, word := d.State()
+	p.Printf("hca_id:\t%s\n\ttransport:\t\t\tInfiniBand (0)\n\tfw_ver:\t\t\t\t3.0.000\n\tnode_guid:\t\t\t%s\n\tsys_image_guid:\t\t\t0000:0000:0000:0000\n"+
+		"\tvendor_id:\t\t\t0x15ad\n\tvendor_part_id:\t\t\t2080\n\thw_ver:\t\t\t\t0x1\n\tboard_id:\t\t\t1\n\tphys_port_cnt:\t\t\t1\n", d.Name, d.NodeGUID())
+	if verbose {
+		p.Printf("\tmax_mr_size:\t\t\t0xffffffffffffffff\n\tpage_size_cap:\t\t\t0x1000\n\tmax_qp:\t\t\t\t65536\n\tmax_qp_wr:\t\t\t4096\n" +
+			"\tdevice_cap_flags:\t\t0x00009400\n\t\t\t\t\tPORT_ACTIVE_EVENT\n\t\t\t\t\tRC_RNR_NAK_GEN\n\tmax_sge:\t\t\t16\n\tmax_cq:\t\t\t\t65536\n" +
+			"\tmax_cqe:\t\t\t262144\n\tmax_mr:\t\t\t\t131072\n\tmax_pd:\t\t\t\t131072\n\tmax_qp_rd_atom:\t\t\t16\n\tatomic_cap:\t\t\tATOMIC_NONE (0)\n" +
+			"\tmax_pkeys:\t\t\t1\n\tlocal_ca_ack_delay:\t\t5\n\tnum_comp_vectors:\t\t1\n")
+	}
+	mtu := ActiveMTU(d.MTU)
+	p.Printf("\t\tport:\t1\n\t\t\tstate:\t\t\tPORT_%s (%d)\n\t\t\tmax_mtu:\t\t4096 (5)\n\t\t\tactive_mtu:\t\t%d (%d)\n\t\t\tsm_lid:\t\t\t0\n"+
+		"\t\t\tport_lid:\t\t0\n\t\t\tport_lmc:\t\t0x00\n\t\t\tlink_layer:\t\tEthernet\n", word, state, mtu, mtuCode(mtu))
+	if verbose {
+		phys, physWord := d.Phys()
+		width, widthCode, speed, speedCode := lanes(d)
+		p.Printf("\t\t\tmax_msg_sz:\t\t0x40000000\n\t\t\tport_cap_flags:\t\t0x04010000\n\t\t\tport_cap_flags2:\t0x0000\n\t\t\tmax_vl_num:\t\t1 (1)\n"+
+			"\t\t\tbad_pkey_cntr:\t\t0x0\n\t\t\tqkey_viol_cntr:\t\t0x0\n\t\t\tsm_sl:\t\t\t0\n\t\t\tpkey_tbl_len:\t\t1\n\t\t\tgid_tbl_len:\t\t%d\n"+
+			"\t\t\tsubnet_timeout:\t\t0\n\t\t\tinit_type_reply:\t0\n\t\t\tactive_width:\t\t%s (%d)\n\t\t\tactive_speed:\t\t%s (%d)\n\t\t\tphys_state:\t\t%s (%d)\n",
+			gidSlots, width, widthCode, speed, speedCode, map[string]string{"LinkUp": "LINK_UP", "Disabled": "DISABLED"}[physWord], phys)
+		for i, g := range d.GIDs {
+			text := g.Full()
+			if g.V2 {
+				text = short(g.Addr)
+			}
+			p.Printf("\t\t\tGID[%3d]:\t\t%s, %s\n", i, text, strings.TrimPrefix(g.Type(), "IB/"))
+		}
+	}
+	p.Printf("\n")
+}
+
+// short is how inet_ntop writes an address.
+func short(a netip.Addr) string {
+	if a.Is4In6() {
+		return "::ffff:" + a.Unmap().String()
+	}
+	return a.String()
+}
+
+func lanes(d Device) (width string, widthCode int, speed string, speedCode int) {
+	switch d.RateGbps {
+	case 25:
+		return "1X", 1, "25.0 Gbps", 32
+	case 50:
+		return "2X", 16, "25.0 Gbps", 32
+	case 100:
+		return "4X", 2, "25.0 Gbps", 32
+	case 200:
+		return "4X", 2, "50.0 Gbps", 64
+	case 400:
+		return "4X", 2, "100.0 Gbps", 128
+	}
+	return "1X", 1, "2.5 Gbps", 1
+}
+
+func (v *Verbs) ibstat(_ context.Context, p *sh.Proc) int {
+	o, err := p.Options("l s p d list_of_cas short port_list")
+	if err != nil {
+		return p.Usage(1, err)
+	}
+	list := v.Devices.List()
+	if !v.Umad() || p.Sys.FS.Access(p.User.Cred(), "/sys/class/infiniband", 5) != nil {
+		fmt.Fprintf(p.Stderr, "ibpanic: [%d] main: stat of IB device failed: No such file or directory\n", p.PID)
+		return 255
+	}
+	for _, d := range list {
+		if len(o.Args) > 0 && o.Args[0] != d.Name {
+			continue
+		}
+		if o.Has("l", "list_of_cas") {
+			p.Printf("%s\n", d.Name)
+			continue
+		}
+		_, word := d.State()
+		_, physWord := d.Phys()
+		gbps, _ := d.Rate()
+		guid := strings.ReplaceAll(d.NodeGUID(), ":", "")
+		p.Printf("CA '%s'\n\tCA type: VMW_PVRDMA-1.0.1.0-k\n\tNumber of ports: 1\n\tFirmware version: 3.0.000\n\tHardware version: 1\n\tNode GUID: 0x%s\n"+
+			"\tSystem image GUID: 0x0000000000000000\n\tPort 1:\n\t\tState: %s\n\t\tPhysical state: %s\n\t\tRate: %s\n\t\tBase lid: 0\n\t\tLMC: 0\n\t\tSM lid: 0\n"+
+			"\t\tCapability mask: 0x04010000\n\t\tPort GUID: 0x%s\n\t\tLink layer: Ethernet\n", d.Name, guid, word[:1]+strings.ToLower(word[1:]), physWord, gbps, guid)
+	}
+	return 0
+}
+
+func (v *Verbs) ibstatus(_ context.Context, p *sh.Proc) int {
+	list := v.Devices.List()
+	if len(list) == 0 {
+		fmt.Fprintf(p.Stderr, "Fatal error:  device '*': sys files not found (/sys/class/infiniband/*/ports)\n")
+		return 255
+	}
+	for _, d := range list {
+		state, word := d.State()
+		phys, physWord := d.Phys()
+		gbps, lanes := d.Rate()
+		p.Printf("Infiniband device '%s' port 1 status:\n\tdefault gid:\t %s\n\tbase lid:\t 0x0\n\tsm lid:\t\t 0x0\n\tstate:\t\t %d: %s\n"+
+			"\tphys state:\t %d: %s\n\trate:\t\t %s Gb/sec (%s)\n\tlink_layer:\t Ethernet\n\n", d.Name, d.GIDs[0].Full(), state, word, phys, physWord, gbps, lanes)
+	}
+	return 0
+}
+
+// rdma is iproute2's program rdma: links and devices.
+func (v *Verbs) rdma(_ context.Context, p *sh.Proc) int {
+	o, err := p.Options("j p d V json pretty details Version")
+	if err != nil {
+		return p.Usage(1, err)
+	}
+	args := append(o.Args, "", "", "")
+	if o.Has("V", "Version") {
+		p.Printf("rdma utility, iproute2-5.15.0\n")
+		return 0
+	}
+	name, _, _ := strings.Cut(args[2], "/")
+	if args[1] != "" && args[1] != "show" {
+		if !p.Root() {
+			fmt.Fprintf(p.Stderr, "error: Operation not permitted\n")
+		} else {
+			fmt.Fprintf(p.Stderr, "error: Invalid argument\n")
+		}
+		return 1
+	}
+	var links, devs []map[string]any
+	for i, d := range v.Devices.List() {
+		if name != "" && name != d.Name {
+			continue
+		}
+		_, word := d.State()
+		phys := map[string]string{"LinkUp": "LINK_UP", "Disabled": "DISABLED"}[second(d.Phys())]
+		links = append(links, map[string]any{"ifindex": i, "ifname": d.Name, "port": 1, "state": word, "physical_state": phys, "netdev": d.Netdev, "netdev_index": d.Index})
+		devs = append(devs, map[string]any{"ifindex": i, "ifname": d.Name, "node_type": "ca", "fw": "3.0.000", "node_guid": d.NodeGUID(), "sys_image_guid": "0000:0000:0000:0000"})
+		switch {
+		case o.Has("j", "json"):
+		case args[0] == "link":
+			p.Printf("link %s/1 state %s physical_state %s netdev %s \n", d.Name, word, phys, d.Netdev)
+		case args[0] == "dev":
+			p.Printf("%d: %s: node_type ca fw 3.0.000 node_guid %s sys_image_guid 0000:0000:0000:0000 \n", i, d.Name, d.NodeGUID())
+		}
+	}
+	if name != "" && links == nil {
+		fmt.Fprintf(p.Stderr, "Wrong device name\n")
+		return 1
+	}
+	if o.Has("j", "json") {
+		out := links
+		if args[0] == "dev" {
+			out = devs
+		}
+		if out == nil {
+			out = []map[string]any{}
+		}
+		b, _ := json.Marshal(out) // plain values: it cannot fail
+		p.Printf("%s\n", b)
+		return 0
+	}
+	if args[0] != "link" && args[0] != "dev" {
+		fmt.Fprintf(p.Stderr, "Unknown argument \"%s\".\n", args[0])
+		return 1
+	}
+	return 0
+}
+
+func second(_ int, s string) string { return s }
+
+// HasProvider tells whether the library's driver for PVRDMA is installed in fs.
+func HasProvider(fs *vfs.FS) bool {
+	_, err := fs.Stat(vfs.Root(), "/etc/libibverbs.d/vmw_pvrdma.driver")
+	return err == nil
+}

@@ -1,0 +1,228 @@
+package linux
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/fabric"
+	"github.com/rdma-setup/rdma-setup/backends/lab/linux/netif"
+	"github.com/rdma-setup/rdma-setup/backends/lab/linux/perftest"
+	"github.com/rdma-setup/rdma-setup/backends/lab/linux/rdma"
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sshd"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// Site is what the guests of one lab share: the world, the network between them and the tests under way.
+type Site struct {
+	World *world.World
+	// Forward opens connections for clients that use a guest as a jump host; nil refuses them.
+	Forward func(ctx context.Context, addr string) (net.Conn, error)
+
+	meeting perftest.Meeting
+	load    fabric.Load
+}
+
+func (s *Site) adapters(vm string) []world.Adapter {
+	var list []world.Adapter
+	s.World.View(func(st *world.State) {
+		if v := st.VM(vm); v != nil {
+			for _, a := range v.Adapters {
+				list = append(list, *a)
+			}
+		}
+	})
+	return list
+}
+
+// ports turns adapters into what is under the interfaces: vmxnet3, alone or paired with a PVRDMA function.
+func ports(adapters []world.Adapter) []netif.Port {
+	var list []netif.Port
+	for _, a := range adapters {
+		if a.Type == world.Vmxnet3 || a.Type == world.PVRDMA {
+			list = append(list, netif.Port{MAC: a.MAC, Slot: a.Slot, Paired: a.Type == world.PVRDMA, Connected: a.Connected})
+		}
+	}
+	return list
+}
+
+// rdmaAdapters returns the PVRDMA functions, with the speed of the uplink below.
+func (s *Site) rdmaAdapters(vm string) []rdma.Adapter {
+	var list []rdma.Adapter
+	s.World.View(func(st *world.State) {
+		v := st.VM(vm)
+		if v == nil {
+			return
+		}
+		for _, a := range v.RDMA() {
+			list = append(list, rdma.Adapter{MAC: a.MAC, Slot: a.Slot, Protocol: a.Protocol, RateGbps: rate(st, v, a)})
+		}
+	})
+	return list
+}
+
+func rate(st *world.State, v *world.VM, a *world.Adapter) int {
+	h, d := st.Host(v.Host), st.Switch(a.DVS)
+	if h == nil || d == nil {
+		return 0
+	}
+	if member := d.Member(h.Name); member != nil {
+		for _, name := range member.PNICs {
+			if p := h.PNIC(name); p != nil && p.LinkUp {
+				return p.SpeedMbps / 1000
+			}
+		}
+	}
+	return 0
+}
+
+// owner finds who has an address: a guest's interface, as Tools report it, or a host's vmknic.
+func owner(st *world.State, ip netip.Addr, not string) (vm, mac string, mtu int) {
+	for _, v := range st.VMs {
+		if !v.On {
+			continue
+		}
+		for _, n := range v.Guest.NICs {
+			for _, a := range n.Addrs {
+				if p, err := netip.ParsePrefix(a); err == nil && p.Addr() == ip && n.MAC != not {
+					return v.Name, n.MAC, n.MTU
+				}
+			}
+		}
+	}
+	return "", "", 0
+}
+
+// wire is the network as one guest sees it: netif.Wire and perftest.Network.
+type wire struct{ m *Machine }
+
+// Ask implements netif.Wire.
+func (w wire) Ask(l netif.Link, ip netip.Addr, routed bool) (netif.Peer, bool) {
+	peer, ok := netif.Peer{}, false
+	w.m.site.World.View(func(st *world.State) {
+		vm, mac, mtu := owner(st, ip, l.MAC)
+		if vm == "" {
+			return
+		}
+		path := fabric.Between(st, w.m.end(l), fabric.End{VM: vm, MAC: mac, MTU: mtu, Up: true})
+		if !path.Reachable {
+			return
+		}
+		rtt := 180 * time.Microsecond
+		if path.SameHost {
+			rtt = 90 * time.Microsecond
+		}
+		peer, ok = netif.Peer{VM: vm, MAC: mac, MTU: min(path.MTU, mtu), RTT: rtt}, true
+	})
+	return peer, ok
+}
+
+// Reach implements perftest.Network.
+func (w wire) Reach(ip netip.Addr) (string, bool) {
+	if w.m.net.Stack.Owns(ip) {
+		return w.m.cfg.VM, true
+	}
+	l, a, ok := w.m.net.Stack.Route(ip)
+	if !ok {
+		return "", false
+	}
+	peer, ok := w.Ask(l, ip, !a.Contains(ip))
+	return peer.VM, ok
+}
+
+// Path implements perftest.Network. The far end's interface is taken as it is now.
+func (w wire) Path(a, b fabric.End) fabric.Path {
+	var p fabric.Path
+	w.m.site.World.View(func(st *world.State) {
+		for _, e := range []*fabric.End{&a, &b} {
+			if v := st.VM(e.VM); v != nil {
+				e.Up = slices.ContainsFunc(v.Guest.NICs, func(n world.GuestNIC) bool { return strings.EqualFold(n.MAC, e.MAC) })
+			}
+		}
+		p = fabric.Between(st, a, b)
+	})
+	return p
+}
+
+// Moved implements perftest.Network.
+func (w wire) Moved(p fabric.Path, bytes, packets int64) {
+	for i, d := range p.Devices {
+		c := world.Counters{BytesSent: bytes, PacketsSent: packets, PacketsReceived: packets / 8, QueuePairs: 1}
+		if i == 1 {
+			c = world.Counters{BytesReceived: bytes, PacketsReceived: packets, PacketsSent: packets / 8, QueuePairs: 1}
+		}
+		_ = w.m.site.World.AddTraffic(d.Host, d.Name, c) // the path has just named the device
+	}
+}
+
+// connect asks the fault rules about a new connection.
+func (s *Site) connect(vm string) sshd.Verdict {
+	f, ok := s.World.Faults.Take(world.Target{VM: vm, Host: s.host(vm)}, "", "")
+	if !ok {
+		return sshd.Verdict{}
+	}
+	s.note(vm, f)
+	return sshd.Verdict{Drop: f.Do == world.DoDrop, Hang: f.Do == world.DoHang, Wait: f.Wait}
+}
+
+func (s *Site) host(vm string) string {
+	host := ""
+	s.World.View(func(st *world.State) {
+		if v := st.VM(vm); v != nil {
+			host = v.Host
+		}
+	})
+	return host
+}
+
+func (s *Site) note(vm string, f world.Fault) {
+	s.World.Log.Note(world.Event{What: world.FaultApplied, VM: vm, Detail: f.Rule})
+}
+
+// wrap lets fault rules act on every program that a guest runs.
+func (s *Site) wrap(vm string) func(ctx context.Context, p *sh.Proc, run func() int) int {
+	return func(ctx context.Context, p *sh.Proc, run func() int) int {
+		f, ok := s.World.Faults.Take(world.Target{VM: vm}, "", strings.Join(p.Args, " "))
+		if !ok {
+			return run()
+		}
+		s.note(vm, f)
+		drop := func() {
+			if p.Session.Drop != nil {
+				p.Session.Drop()
+			}
+		}
+		switch f.Do {
+		case world.DoFail:
+			fmt.Fprintln(p.Stderr, f.Arg)
+			if strings.HasPrefix(p.Name(), "apt") {
+				return 100
+			}
+			return 1
+		case world.DoHang:
+			<-ctx.Done()
+			return 1
+		case world.DoSlow:
+			t := time.NewTimer(f.Wait)
+			defer t.Stop()
+			select {
+			case <-t.C:
+			case <-ctx.Done():
+				return 1
+			}
+		case world.DoDrop:
+			drop()
+			return 255
+		case world.DoDropAfter:
+			status := run()
+			drop()
+			return status
+		}
+		return run()
+	}
+}

@@ -1,0 +1,238 @@
+package systemd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
+)
+
+var (
+	errNotFound = errors.New("not found")
+	errMasked   = errors.New("masked")
+)
+
+// Manager is systemd of one guest. It is safe for concurrent use.
+type Manager struct {
+	FS      *vfs.FS
+	Sys     *sh.System
+	BuiltIn map[string]bool         // the system's own units -> enabled
+	Root    func() *sh.Proc         // a process of root that commands run as
+	Restart map[string]func()       // what restarting one of the system's own units does
+	Log     func(unit, line string) // the journal
+
+	mu    sync.Mutex
+	units map[string]*unit
+}
+
+// Boot forgets what was running and starts what is enabled for the default target, in the order that After asks for.
+func (m *Manager) Boot(ctx context.Context) {
+	m.mu.Lock()
+	m.units = map[string]*unit{}
+	m.mu.Unlock()
+	var names []string
+	for _, target := range []string{"sysinit.target", "basic.target", "network-online.target", "multi-user.target", "default.target", "graphical.target"} {
+		list, err := m.FS.ReadDir(vfs.Root(), etcUnits+"/"+target+".wants")
+		if err != nil {
+			continue
+		}
+		for _, i := range list {
+			if !slices.Contains(names, i.Name()) {
+				names = append(names, i.Name())
+			}
+		}
+	}
+	for _, name := range m.order(names) {
+		_ = m.start(ctx, name) // what fails is failed, the boot goes on
+	}
+}
+
+// order sorts units so that each comes behind those of the list that it names in After.
+func (m *Manager) order(names []string) []string {
+	var sorted []string
+	seen := map[string]bool{}
+	var visit func(name string)
+	visit = func(name string) {
+		if seen[name] {
+			return
+		}
+		seen[name] = true
+		if u, err := m.load(name); err == nil {
+			for _, before := range u.words("Unit.After") {
+				if slices.Contains(names, before) {
+					visit(before)
+				}
+			}
+		}
+		sorted = append(sorted, name)
+	}
+	for _, name := range names {
+		visit(name)
+	}
+	return sorted
+}
+
+// load returns a unit, read from its file the first time.
+func (m *Manager) load(name string) (*unit, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if u := m.units[name]; u != nil {
+		return u, nil
+	}
+	u, err := m.read(name)
+	if err != nil {
+		return nil, err
+	}
+	if m.units == nil {
+		m.units = map[string]*unit{}
+	}
+	m.units[name] = u
+	return u, nil
+}
+
+// reload reads all unit files again.
+func (m *Manager) reload() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for name, old := range m.units {
+		u, err := m.read(name)
+		if err != nil {
+			if old.active == "" {
+				delete(m.units, name)
+			}
+			continue
+		}
+		u.active = old.active
+		m.units[name] = u
+	}
+}
+
+func (m *Manager) setActive(u *unit, state string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	u.active = state
+}
+
+func (m *Manager) active(name string) string {
+	if _, ok := m.BuiltIn[name]; ok {
+		return "active"
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if u := m.units[name]; u != nil && u.active != "" {
+		return u.active
+	}
+	return "inactive"
+}
+
+// start runs a unit's commands. A oneshot unit is started when they have ended; without RemainAfterExit it is then
+// inactive again.
+func (m *Manager) start(ctx context.Context, name string) error {
+	if _, ok := m.BuiltIn[name]; ok {
+		return nil
+	}
+	u, err := m.load(name)
+	if err != nil {
+		return err
+	}
+	if m.active(name) == "active" {
+		return nil
+	}
+	for _, need := range u.words("Unit.Requires") {
+		if err := m.start(ctx, need); err != nil && !errors.Is(err, errNotFound) {
+			return err
+		}
+	}
+	if u.last("Service.Type") != "oneshot" && strings.HasSuffix(name, ".service") {
+		return m.startSimple(ctx, u)
+	}
+	for _, line := range append(slices.Clone(u.all("Service.ExecStartPre")), u.all("Service.ExecStart")...) {
+		if err := m.run(ctx, u, line); err != nil {
+			m.setActive(u, "failed")
+			return err
+		}
+	}
+	if u.last("Service.RemainAfterExit") == "yes" || u.last("Service.RemainAfterExit") == "true" || !strings.HasSuffix(name, ".service") {
+		m.setActive(u, "active")
+	} else {
+		m.setActive(u, "")
+	}
+	return nil
+}
+
+// startSimple leaves the unit's command running.
+func (m *Manager) startSimple(ctx context.Context, u *unit) error {
+	line := u.last("Service.ExecStart")
+	m.setActive(u, "active")
+	go func() {
+		if err := m.run(context.WithoutCancel(ctx), u, line); err != nil {
+			m.setActive(u, "failed")
+			return
+		}
+		m.setActive(u, "")
+	}()
+	return nil
+}
+
+func (m *Manager) stop(ctx context.Context, name string) error {
+	u, err := m.load(name)
+	if err != nil {
+		return err
+	}
+	if m.active(name) == "active" {
+		for _, line := range u.all("Service.ExecStop") {
+			if err := m.run(ctx, u, line); err != nil {
+				m.setActive(u, "failed")
+				return err
+			}
+		}
+	}
+	m.setActive(u, "")
+	return nil
+}
+
+// run executes one command of a unit. A leading "-" forgives its failure.
+func (m *Manager) run(ctx context.Context, u *unit, line string) error {
+	forgive := false
+	for line != "" && strings.ContainsRune("-@:+!", rune(line[0])) {
+		forgive = forgive || line[0] == '-'
+		line = line[1:]
+	}
+	args, err := split(line)
+	if err != nil || len(args) == 0 {
+		return fmt.Errorf("%s: %q cannot be run", u.name, line)
+	}
+	p := m.Root().With(args...)
+	out := &journal{m: m, unit: u.name}
+	p.Stdin, p.Stdout, p.Stderr = strings.NewReader(""), out, out
+	status, err := m.Sys.Exec(ctx, p)
+	if err != nil {
+		m.Log("systemd", fmt.Sprintf("%s: Failed at step EXEC spawning %s: %s", u.name, args[0], vfs.Reason(err)))
+		status = 203
+	}
+	if status != 0 && !forgive {
+		m.Log("systemd", fmt.Sprintf("%s: Main process exited, code=exited, status=%d", u.name, status))
+		return fmt.Errorf("exited with status %d", status)
+	}
+	return nil
+}
+
+type journal struct {
+	m    *Manager
+	unit string
+}
+
+var _ io.Writer = (*journal)(nil)
+
+func (j *journal) Write(b []byte) (int, error) {
+	for line := range strings.Lines(string(b)) {
+		j.m.Log(j.unit, strings.TrimSuffix(line, "\n"))
+	}
+	return len(b), nil
+}

@@ -1,0 +1,262 @@
+// Package shell serves the lab's shells: one SSH server for each ESXi host and each guest, on loopback ports, over the
+// one world that the simulated vCenter shows too.
+package shell
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/esxi"
+	"github.com/rdma-setup/rdma-setup/backends/lab/linux"
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sshd"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// Options say how to serve.
+type Options struct {
+	Listen  string // address without port; "" is 127.0.0.1
+	AtStart int    // listen for everybody at once up to so many machines, beyond that when asked; 0 is 4096
+}
+
+// Servers are the SSH servers of a lab. The machines behind them are made when somebody first connects.
+type Servers struct {
+	world  *world.World
+	listen string
+	site   *linux.Site
+
+	mu     sync.Mutex
+	closed bool
+	guests map[string]*door
+	hosts  map[string]*door
+}
+
+// door is the server of one machine.
+type door struct {
+	server  *sshd.Server
+	machine *machine
+	key     ssh.PublicKey
+}
+
+// Start serves the shells of w. It records their addresses in the world. The passwords and the key that they accept
+// are those of w.Secrets. ctx bounds the start only.
+func Start(ctx context.Context, w *world.World, o Options) (*Servers, error) {
+	s := &Servers{world: w, listen: o.Listen, guests: map[string]*door{}, hosts: map[string]*door{}}
+	if s.listen == "" {
+		s.listen = "127.0.0.1"
+	}
+	s.site = &linux.Site{World: w, Forward: s.forward}
+	w.Watch(s.follow)
+	var hosts, vms []string
+	w.View(func(st *world.State) {
+		for _, h := range st.Hosts {
+			hosts = append(hosts, h.Name)
+		}
+		for _, v := range st.VMs {
+			vms = append(vms, v.Name)
+		}
+	})
+	limit := o.AtStart
+	if limit == 0 {
+		limit = 4096
+	}
+	if len(hosts)+len(vms) > limit {
+		return s, nil
+	}
+	for _, h := range hosts {
+		if _, err := s.Host(h); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+	}
+	for _, v := range vms {
+		if _, err := s.Guest(v); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+	}
+	return s, ctx.Err()
+}
+
+// Guest returns where the SSH server of a VM's guest listens, 127.0.0.1:PORT, and lets it listen first.
+func (s *Servers) Guest(vm string) (string, error) {
+	addr, fresh, err := s.open(s.guests, vm, s.newGuest)
+	if err != nil || !fresh {
+		return addr, err
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "", err
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		return "", err
+	}
+	return addr, s.world.SetGuestAddr(vm, host, n)
+}
+
+// Host returns where the SSH server of a host listens, and lets it listen first.
+func (s *Servers) Host(name string) (string, error) {
+	addr, fresh, err := s.open(s.hosts, name, s.newHost)
+	if err != nil || !fresh {
+		return addr, err
+	}
+	return addr, s.world.SetShellAddr(name, addr)
+}
+
+func (s *Servers) open(doors map[string]*door, name string, build func(string) (inner, error)) (addr string, fresh bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if d := doors[name]; d != nil {
+		return d.server.Addr(), false, nil
+	}
+	if s.closed {
+		return "", false, errors.New("lab: the shells are closed")
+	}
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return "", false, fmt.Errorf("lab: host key of %s: %w", name, err)
+	}
+	signer, err := ssh.NewSignerFromKey(private)
+	if err != nil {
+		return "", false, fmt.Errorf("lab: host key of %s: %w", name, err)
+	}
+	m := &machine{build: func() (inner, error) { return build(name) }}
+	server, err := sshd.Listen(net.JoinHostPort(s.listen, "0"), m, signer)
+	if err != nil {
+		return "", false, err
+	}
+	doors[name] = &door{server: server, machine: m, key: signer.PublicKey()}
+	return server.Addr(), true, nil
+}
+
+func (s *Servers) newGuest(vm string) (inner, error) {
+	cfg, found := linux.Config{VM: vm}, false
+	s.world.View(func(st *world.State) {
+		v := st.VM(vm)
+		if v == nil {
+			return
+		}
+		found = true
+		g := v.Guest
+		cfg = linux.Config{VM: vm, OS: g.OS, Hostname: g.Hostname, User: g.User, SudoAsks: g.SudoAsks, Preset: g.Preset, RDMAAddr: g.RDMAAddr,
+			CPUs: v.CPUs, MemoryMB: v.MemoryMB, UUID: v.UUID, Index: v.Index,
+			Password: s.world.Secrets.Guest, Sudo: s.world.Secrets.Sudo, AuthorizedKey: s.world.Secrets.AuthorizedKey}
+	})
+	if !found {
+		return nil, fmt.Errorf("lab: no VM %q", vm)
+	}
+	m, err := linux.New(s.site, cfg)
+	if err != nil {
+		return nil, err
+	}
+	s.world.OnPower(vm, m.Power)
+	up := false
+	s.world.View(func(st *world.State) {
+		v := st.VM(vm)
+		up = v != nil && v.On && v.Guest.Up
+	})
+	if up {
+		m.Power(true)
+	}
+	return m, nil
+}
+
+func (s *Servers) newHost(name string) (inner, error) {
+	return esxi.New(s.world, name, s.world.Secrets.AuthorizedKey)
+}
+
+// follow passes on what happens in the world to the machines that it concerns.
+func (s *Servers) follow(e world.Event) {
+	switch e.What {
+	case world.VMDevices, world.HostDown, world.HostUp, world.HostService, world.HostFirewall, world.SwitchChanged:
+	default:
+		return
+	}
+	s.mu.Lock()
+	var concerned []*machine
+	if e.What == world.VMDevices {
+		if d := s.guests[e.VM]; d != nil {
+			concerned = append(concerned, d.machine)
+		}
+	} else if d := s.hosts[e.Host]; d != nil {
+		concerned = append(concerned, d.machine)
+	}
+	s.mu.Unlock()
+	for _, m := range concerned {
+		m.update()
+	}
+}
+
+// forward lets a guest be a jump host towards the lab's own servers, and towards nothing else.
+func (s *Servers) forward(ctx context.Context, addr string) (net.Conn, error) {
+	s.mu.Lock()
+	known := false
+	for _, doors := range []map[string]*door{s.guests, s.hosts} {
+		for _, d := range doors {
+			known = known || d.server.Addr() == addr
+		}
+	}
+	s.mu.Unlock()
+	if !known {
+		return nil, errors.New("Connection refused")
+	}
+	var d net.Dialer
+	return d.DialContext(ctx, "tcp", addr)
+}
+
+// KnownHosts returns the host keys of all servers that listen, in the form of known_hosts.
+func (s *Servers) KnownHosts() []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out bytes.Buffer
+	for _, doors := range []map[string]*door{s.hosts, s.guests} {
+		for _, d := range doors {
+			host, port, err := net.SplitHostPort(d.server.Addr())
+			if err != nil {
+				continue
+			}
+			fmt.Fprintf(&out, "[%s]:%s %s", host, port, ssh.MarshalAuthorizedKey(d.key))
+		}
+	}
+	return out.Bytes()
+}
+
+// HostKey returns the host key of a guest's server, nil when it does not listen.
+func (s *Servers) HostKey(vm string) ssh.PublicKey {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if d := s.guests[vm]; d != nil {
+		return d.key
+	}
+	return nil
+}
+
+// Close ends all servers and everything that runs on the machines behind them.
+func (s *Servers) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	var all []*door
+	for _, doors := range []map[string]*door{s.guests, s.hosts} {
+		for _, d := range doors {
+			all = append(all, d)
+		}
+	}
+	s.mu.Unlock()
+	var wg sync.WaitGroup
+	errs := make([]error, len(all))
+	for i, d := range all {
+		wg.Go(func() {
+			d.machine.close()
+			errs[i] = d.server.Close()
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
