@@ -19,8 +19,8 @@ var allowed = map[string][]string{
 	"ui/cmd":    {"ui", "wizard", "backends", "checks", "assets"},
 	"ui/form":   {"ui/theme", "ui/live", "ui/plain", "ui/report", "wizard", "checks", "backends", "assets"},
 	"ui/live":   {"ui/theme", "ui/plain", "ui/report", "wizard", "checks", "backends", "assets"},
-	"ui/plain":  {"ui/theme", "ui/report", "wizard", "checks", "backends", "assets"},
-	"ui/report": {"ui/theme", "wizard", "checks", "backends", "assets"},
+	"ui/plain":  {"ui/theme", "wizard", "checks", "backends", "assets"},
+	"ui/report": {"ui/theme", "ui/plain", "wizard", "checks", "backends", "assets"},
 	"ui/theme":  {},
 
 	"wizard/engine":  {"wizard/plan", "wizard/answers", "wizard/sizing", "backends"},

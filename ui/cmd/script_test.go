@@ -1,0 +1,87 @@
+package cmd_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/ui/cmd"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"rdma-setup": func() { os.Exit(cmd.Main()) }})
+}
+
+// TestScripts runs the commands as a script would, each against a lab of its own.
+//
+//	lab [--scenario S] [--hosts N] [--vms N] [--fault RULE]...   starts a lab in $LAB and sets its environment
+//	exits N command...                                            runs a command that must exit with N
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", "script"),
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, "state"))
+			e.Setenv("XDG_CONFIG_HOME", filepath.Join(e.WorkDir, "config"))
+			e.Setenv("HOME", e.WorkDir)
+			e.Setenv("LAB", filepath.Join(e.WorkDir, "lab"))
+			return nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"lab": startLab, "exits": exits},
+	})
+}
+
+func startLab(ts *testscript.TestScript, neg bool, args []string) {
+	o := lab.Options{Hosts: 2, VMs: 2, Dir: ts.Getenv("LAB"), RebootTime: 300 * time.Millisecond}
+	for i := 0; i+1 < len(args); i += 2 {
+		n, _ := strconv.Atoi(args[i+1])
+		switch args[i] {
+		case "--scenario":
+			o.Scenario = args[i+1]
+			o.Hosts, o.VMs = 0, 0
+		case "--hosts":
+			o.Hosts = n
+		case "--vms":
+			o.VMs = n
+		case "--fault":
+			o.Faults = append(o.Faults, args[i+1])
+		default:
+			ts.Fatalf("lab: no flag %s", args[i])
+		}
+	}
+	l, err := lab.Start(context.Background(), o)
+	ts.Check(err)
+	ts.Defer(func() { l.Close() })
+	for _, kv := range l.Env() {
+		key, value, _ := strings.Cut(kv, "=")
+		ts.Setenv(key, value)
+	}
+}
+
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE command [args]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	code := 0
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit):
+		code = exit.ExitCode()
+	case err != nil:
+		ts.Fatalf("%v", err)
+	}
+	if code != want {
+		ts.Fatalf("exit code %d, want %d", code, want)
+	}
+}
