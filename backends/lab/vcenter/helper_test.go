@@ -12,7 +12,9 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-func newVim(ctx context.Context, sc *soap.Client) (*vim25.Client, error) { return vim25.NewClient(ctx, sc) }
+func newVim(ctx context.Context, sc *soap.Client) (*vim25.Client, error) {
+	return vim25.NewClient(ctx, sc)
+}
 
 func newSession(vc *vim25.Client) *session.Manager { return session.NewManager(vc) }
 

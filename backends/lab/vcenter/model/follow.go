@@ -16,13 +16,13 @@ func (t *Tree) follow(e world.Event) {
 		switch e.What {
 		case world.VMPower, world.VMGuest, world.VMDevices:
 			if v := s.VM(e.VM); v != nil {
-				t.syncVM(s, v, e.What)
+				t.f.Become(vmObject(s, v))
 			}
 		case world.SwitchChanged:
 			t.syncSwitch(s, e.Switch)
 		case world.HostDown, world.HostUp:
 			h := s.Host(e.Host)
-			t.syncHost(s, h, e.What)
+			t.syncHost(s, h)
 			for _, d := range s.Switches {
 				if d.Member(h.Name) != nil {
 					t.syncSwitch(s, d.Name)
@@ -30,7 +30,7 @@ func (t *Tree) follow(e world.Event) {
 			}
 		default:
 			if h := s.Host(e.Host); h != nil {
-				t.syncHost(s, h, e.What)
+				t.syncHost(s, h)
 			}
 		}
 	})

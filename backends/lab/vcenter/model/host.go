@@ -9,7 +9,6 @@ import (
 	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/types"
 
-	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
@@ -19,6 +18,14 @@ func SubRef(kind, prefix string, h *world.Host) types.ManagedObjectReference {
 }
 
 func (t *Tree) putHost(s *world.State, h *world.Host) {
+	obj := hostObject(s, h)
+	for _, o := range subObjects(s, h, obj) {
+		t.f.Own(t.f.Reg.Put(o).Reference(), obj.Self)
+	}
+	t.f.Reg.Put(obj)
+}
+
+func hostObject(s *world.State, h *world.Host) *mo.HostSystem {
 	self := HostRef(h)
 	obj := &mo.HostSystem{
 		ManagedEntity: mo.ManagedEntity{ExtensibleManagedObject: mo.ExtensibleManagedObject{Self: self}, Name: h.Name, Parent: &Cluster},
@@ -52,31 +59,33 @@ func (t *Tree) putHost(s *world.State, h *world.Host) {
 		QuickStats:         types.HostListSummaryQuickStats{OverallMemoryUsage: int32(memoryUsed(s, h)), OverallCpuUsage: 2400},
 		ManagementServerIp: "127.0.0.1",
 	}
-	t.subObjects(s, h, obj)
-	t.f.Reg.Put(obj)
+	obj.ConfigManager = types.HostConfigManager{
+		FirewallSystem:    ptr(SubRef("HostFirewallSystem", "firewallSystem", h)),
+		AdvancedOption:    ptr(SubRef("OptionManager", "EsxHostAdvSettings", h)),
+		ServiceSystem:     ptr(SubRef("HostServiceSystem", "serviceSystem", h)),
+		NetworkSystem:     ptr(SubRef("HostNetworkSystem", "networkSystem", h)),
+		VirtualNicManager: ptr(SubRef("HostVirtualNicManager", "virtualNicManager", h)),
+		DateTimeSystem:    ptr(SubRef("HostDateTimeSystem", "dateTimeSystem", h)),
+	}
+	return obj
 }
 
-func (t *Tree) subObjects(s *world.State, h *world.Host, obj *mo.HostSystem) {
-	self := obj.Self
-	put := func(o mo.Reference) *types.ManagedObjectReference {
-		sub := t.f.Reg.Put(o).Reference()
-		t.f.Own(sub, self)
-		return &sub
+// subObjects are the objects that configManager names, and two that nothing names.
+func subObjects(s *world.State, h *world.Host, host *mo.HostSystem) []mo.Reference {
+	cm := host.ConfigManager
+	self := func(r *types.ManagedObjectReference) mo.ExtensibleManagedObject {
+		return mo.ExtensibleManagedObject{Self: *r}
 	}
-	cm := &obj.ConfigManager
-	cm.FirewallSystem = put(&mo.HostFirewallSystem{FirewallInfo: obj.Config.Firewall,
-		ExtensibleManagedObject: mo.ExtensibleManagedObject{Self: SubRef("HostFirewallSystem", "firewallSystem", h)}})
-	cm.AdvancedOption = put(&mo.OptionManager{Self: SubRef("OptionManager", "EsxHostAdvSettings", h), Setting: obj.Config.Option})
-	cm.ServiceSystem = put(&mo.HostServiceSystem{ServiceInfo: *obj.Config.Service,
-		ExtensibleManagedObject: mo.ExtensibleManagedObject{Self: SubRef("HostServiceSystem", "serviceSystem", h)}})
-	cm.NetworkSystem = put(&mo.HostNetworkSystem{NetworkInfo: obj.Config.Network,
-		ExtensibleManagedObject: mo.ExtensibleManagedObject{Self: SubRef("HostNetworkSystem", "networkSystem", h)}})
-	cm.VirtualNicManager = put(&mo.HostVirtualNicManager{Info: *obj.Config.VirtualNicManagerInfo,
-		ExtensibleManagedObject: mo.ExtensibleManagedObject{Self: SubRef("HostVirtualNicManager", "virtualNicManager", h)}})
-	cm.DateTimeSystem = put(&mo.HostDateTimeSystem{Self: SubRef("HostDateTimeSystem", "dateTimeSystem", h), DateTimeInfo: *obj.Config.DateTimeInfo})
-	executer := SubRef("ManagedMethodExecuter", "managedMethodExecuter", h)
-	put(&plain{managed{Self: executer}})
-	put(&plain{managed{Self: SubRef("DynamicTypeManager", "dynamicTypeManager", h)}})
+	return []mo.Reference{
+		&mo.HostFirewallSystem{ExtensibleManagedObject: self(cm.FirewallSystem), FirewallInfo: firewall(h)},
+		&mo.OptionManager{Self: *cm.AdvancedOption, Setting: options(h)},
+		&mo.HostServiceSystem{ExtensibleManagedObject: self(cm.ServiceSystem), ServiceInfo: *services(h)},
+		&mo.HostNetworkSystem{ExtensibleManagedObject: self(cm.NetworkSystem), NetworkInfo: network(s, h)},
+		&mo.HostVirtualNicManager{ExtensibleManagedObject: self(cm.VirtualNicManager), Info: types.HostVirtualNicManagerInfo{NetConfig: netConfig(s, h)}},
+		&mo.HostDateTimeSystem{Self: *cm.DateTimeSystem, DateTimeInfo: *clock(h)},
+		&plain{managed{Self: SubRef("ManagedMethodExecuter", "managedMethodExecuter", h)}},
+		&plain{managed{Self: SubRef("DynamicTypeManager", "dynamicTypeManager", h)}},
+	}
 }
 
 // plain is an object that has no properties.
@@ -218,34 +227,11 @@ func memoryUsed(s *world.State, h *world.Host) int64 {
 	return used
 }
 
-// syncHost writes what an event of a host changed.
-func (t *Tree) syncHost(s *world.State, h *world.Host, what string) {
-	self := HostRef(h)
-	switch what {
-	case world.HostOption:
-		t.f.Update(self, frame.Set("config.option", options(h)))
-		t.f.Update(SubRef("OptionManager", "EsxHostAdvSettings", h), frame.Set("setting", options(h)))
-	case world.HostFirewall:
-		t.f.Update(self, frame.Set("config.firewall", *firewall(h)))
-		t.f.Update(SubRef("HostFirewallSystem", "firewallSystem", h), frame.Set("firewallInfo", *firewall(h)))
-	case world.HostService:
-		t.f.Update(self, frame.Set("config.service", *services(h)))
-		t.f.Update(SubRef("HostServiceSystem", "serviceSystem", h), frame.Set("serviceInfo", *services(h)))
-	case world.HostNetwork:
-		t.f.Update(self, frame.Set("config.network", *network(s, h)), frame.Set("network", hostNetworks(s, h)),
-			frame.Set("config.virtualNicManagerInfo.netConfig", netConfig(s, h)))
-		t.f.Update(SubRef("HostNetworkSystem", "networkSystem", h), frame.Set("networkInfo", *network(s, h)))
-		t.f.Update(SubRef("HostVirtualNicManager", "virtualNicManager", h), frame.Set("info", types.HostVirtualNicManagerInfo{NetConfig: netConfig(s, h)}))
-	case world.HostClock:
-		t.f.Update(self, frame.Set("config.dateTimeInfo", *clock(h)))
-		t.f.Update(SubRef("HostDateTimeSystem", "dateTimeSystem", h), frame.Set("dateTimeInfo", *clock(h)))
-	case world.HostVMs:
-		t.f.Update(self, frame.Set("vm", hostVMs(s, h)))
-	case world.HostMaintenance:
-		t.f.Update(self, frame.Set("runtime.inMaintenanceMode", h.Maintenance))
-	case world.HostDown, world.HostUp:
-		r := runtime(h)
-		t.f.Update(self, frame.Set("runtime.connectionState", r.ConnectionState), frame.Set("runtime.powerState", r.PowerState),
-			frame.Set("runtime.bootTime", *r.BootTime), frame.Set("summary.rebootRequired", false))
+// syncHost writes a host and what belongs to it.
+func (t *Tree) syncHost(s *world.State, h *world.Host) {
+	obj := hostObject(s, h)
+	t.f.Become(obj)
+	for _, o := range subObjects(s, h, obj) {
+		t.f.Become(o)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/types"
 
-	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
@@ -84,25 +83,21 @@ func FreePort(s *world.State, d *world.DVS, g *world.PortGroup, also ...*world.V
 	return strconv.Itoa(g.First + g.Ports - 1), true
 }
 
-func (t *Tree) putSwitch(s *world.State, d *world.DVS) {
-	self := SwitchRef(d)
+func switchObject(s *world.State, d *world.DVS) *mo.VmwareDistributedVirtualSwitch {
 	obj := &mo.VmwareDistributedVirtualSwitch{}
-	obj.Self, obj.Name, obj.Parent = self, d.Name, &NetFolder
+	obj.Self, obj.Parent = SwitchRef(d), &NetFolder
 	fillSwitch(s, d, &obj.DistributedVirtualSwitch)
-	t.f.Reg.Put(obj)
-	for _, p := range d.PortGroups {
-		t.putPortGroup(s, d, p)
-	}
+	return obj
 }
 
-func (t *Tree) putPortGroup(s *world.State, d *world.DVS, p *world.PortGroup) {
+func portGroupObject(s *world.State, d *world.DVS, p *world.PortGroup) *mo.DistributedVirtualPortgroup {
 	obj := &mo.DistributedVirtualPortgroup{}
 	obj.Self, obj.Parent = PortGroupRef(p), &NetFolder
 	fillPortGroup(s, d, p, obj)
 	if p.Uplink {
 		obj.Tag = []types.Tag{{Key: "SYSTEM/DVS.UPLINKPG"}}
 	}
-	t.f.Reg.Put(obj)
+	return obj
 }
 
 func fillSwitch(s *world.State, d *world.DVS, obj *mo.DistributedVirtualSwitch) {
@@ -268,27 +263,22 @@ func portSetting(d *world.DVS, p *world.PortGroup) *types.VMwareDVSPortSetting {
 	return set
 }
 
-// syncSwitch writes a DVS, its port groups, and what hosts and the datacenter show of them. A DVS or port group that is
-// new appears, one that is gone disappears.
+// syncSwitch writes a DVS and its port groups. What is new appears; what is gone disappears with syncNetworks.
 func (t *Tree) syncSwitch(s *world.State, name string) {
 	if d := s.Switch(name); d != nil {
-		if t.f.Reg.Get(SwitchRef(d)) == nil {
-			t.putSwitch(s, d)
-		}
-		var obj mo.DistributedVirtualSwitch
-		fillSwitch(s, d, &obj)
-		t.f.Update(SwitchRef(d), frame.Set("name", d.Name), frame.Set("config", *obj.Config.(*types.VMwareDVSConfigInfo)), frame.Set("summary", obj.Summary),
-			frame.Set("portgroup", obj.Portgroup), frame.Set("runtime", *obj.Runtime))
+		t.put(switchObject(s, d))
 		for _, p := range d.PortGroups {
-			if t.f.Reg.Get(PortGroupRef(p)) == nil {
-				t.putPortGroup(s, d, p)
-				continue
-			}
-			var pg mo.DistributedVirtualPortgroup
-			fillPortGroup(s, d, p, &pg)
-			t.f.Update(PortGroupRef(p), frame.Set("name", p.Name), frame.Set("config", pg.Config), frame.Set("summary", pg.Summary),
-				frame.Set("portKeys", pg.PortKeys), frame.Set("host", pg.Host), frame.Set("vm", pg.Vm))
+			t.put(portGroupObject(s, d, p))
 		}
 	}
 	t.syncNetworks(s)
+}
+
+// put adds an object, or makes the one that is there equal to it.
+func (t *Tree) put(obj mo.Reference) {
+	if t.f.Reg.Get(obj.Reference()) == nil {
+		t.f.Reg.Put(obj)
+		return
+	}
+	t.f.Become(obj)
 }

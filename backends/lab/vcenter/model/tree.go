@@ -76,7 +76,10 @@ func Build(f *frame.Frame) *Tree {
 			f.Reg.Put(vmObject(s, v))
 		}
 		for _, d := range s.Switches {
-			t.putSwitch(s, d)
+			f.Reg.Put(switchObject(s, d))
+			for _, p := range d.PortGroups {
+				f.Reg.Put(portGroupObject(s, d, p))
+			}
 		}
 	})
 	f.World.Watch(t.follow)

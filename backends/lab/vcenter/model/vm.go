@@ -10,7 +10,6 @@ import (
 	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/types"
 
-	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
@@ -52,7 +51,7 @@ func guestID(v *world.VM) (id, name string) {
 func vmConfig(s *world.State, v *world.VM) *types.VirtualMachineConfigInfo {
 	id, name := guestID(v)
 	c := &types.VirtualMachineConfigInfo{
-		ChangeVersion: ChangeVersion(v), Modified: time.Now(), Name: v.Name,
+		ChangeVersion: ChangeVersion(v), Modified: time.Date(2025, time.March, 4, 10, 0, v.Changes, 0, time.UTC), Name: v.Name,
 		GuestId: id, GuestFullName: name, Version: fmt.Sprintf("vmx-%02d", v.Hardware), Uuid: v.UUID, InstanceUuid: "50" + v.UUID[2:],
 		Firmware: v.Firmware, Files: types.VirtualMachineFileInfo{VmPathName: fmt.Sprintf("[shared-01] %s/%s.vmx", v.Name, v.Name)},
 		Tools: &types.ToolsConfigInfo{ToolsVersion: 12389}, BootOptions: &types.VirtualMachineBootOptions{EfiSecureBootEnabled: types.NewBool(false)},
@@ -186,19 +185,4 @@ func vmNetworks(s *world.State, v *world.VM) []types.ManagedObjectReference {
 		}
 	}
 	return list
-}
-
-// syncVM writes a VM; what says how much of it.
-func (t *Tree) syncVM(s *world.State, v *world.VM, what string) {
-	obj := vmObject(s, v)
-	changes := []types.PropertyChange{frame.Set("summary", obj.Summary), frame.Set("guest", *obj.Guest)}
-	if what != world.VMGuest {
-		changes = append(changes, frame.Set("runtime", obj.Runtime), frame.Set("config.hardware.device", obj.Config.Hardware.Device))
-	} else if v.On {
-		changes = append(changes, frame.Set("runtime.bootTime", obj.Runtime.BootTime))
-	}
-	if what == world.VMDevices {
-		changes = append(changes, frame.Set("config", *obj.Config), frame.Set("network", obj.Network), frame.Set("resourceConfig", *obj.ResourceConfig))
-	}
-	t.f.Update(VMRef(v), changes...)
 }

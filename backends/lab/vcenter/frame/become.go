@@ -1,0 +1,70 @@
+package frame
+
+import (
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/types"
+)
+
+// Become changes an object until it equals want, a fresh object of the same type: only the properties that differ, and
+// as deep as their paths go, so that a client that waits for runtime.powerState hears of it.
+func (f *Frame) Become(want mo.Reference) {
+	obj := f.Reg.Get(want.Reference())
+	if obj == nil {
+		return
+	}
+	ctx := &simulator.Context{Map: f.Reg}
+	f.Reg.WithLock(ctx, obj, func() {
+		var changes []types.PropertyChange
+		diff("", reflect.ValueOf(obj).Elem(), reflect.ValueOf(want).Elem(), &changes)
+		if len(changes) > 0 {
+			ctx.Update(obj, changes)
+		}
+	})
+}
+
+var timeType = reflect.TypeFor[time.Time]()
+
+func diff(prefix string, old, want reflect.Value, out *[]types.PropertyChange) {
+	t := old.Type()
+	named := false // has a name beside the one in ManagedEntity
+	for i := range t.NumField() {
+		named = named || t.Field(i).Name == "Name"
+	}
+	for i := range t.NumField() {
+		field, o, n := t.Field(i), old.Field(i), want.Field(i)
+		switch {
+		case field.Name == "Self" || field.Name == "DynamicData" || field.Name == "ExtensibleManagedObject":
+		case field.Name == "ManagedEntity":
+			if name := n.FieldByName("Name"); !named && o.FieldByName("Name").String() != name.String() {
+				*out = append(*out, Set("name", name.String()))
+			}
+		case field.Anonymous:
+			diff(prefix, o, n, out)
+		default:
+			differ(prefix+strings.ToLower(field.Name[:1])+field.Name[1:], o, n, out)
+		}
+	}
+}
+
+func differ(path string, old, want reflect.Value, out *[]types.PropertyChange) {
+	if old.Kind() == reflect.Slice && old.Len() == 0 && want.Len() == 0 || reflect.DeepEqual(old.Interface(), want.Interface()) {
+		return
+	}
+	switch {
+	case old.Kind() == reflect.Struct && old.Type() != timeType && old.NumField() > 0:
+		diff(path+".", old, want, out)
+	case old.Kind() == reflect.Pointer && want.IsNil():
+		*out = append(*out, types.PropertyChange{Name: path})
+	case old.Kind() == reflect.Pointer && old.Type().Elem().Kind() == reflect.Struct && old.Type().Elem() != timeType && !old.IsNil():
+		diff(path+".", old.Elem(), want.Elem(), out)
+	case old.Kind() == reflect.Pointer:
+		*out = append(*out, Set(path, want.Elem().Interface()))
+	default:
+		*out = append(*out, Set(path, want.Interface()))
+	}
+}
