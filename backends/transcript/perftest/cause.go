@@ -131,6 +131,9 @@ func (c *cause) line(line, lower string) bool {
 	if c.code != "" {
 		return false
 	}
+	if strings.Contains(lower, "could not") {
+		lower = strings.ReplaceAll(lower, "could not", "couldn't")
+	}
 	code, weak := c.phrase(lower)
 	if special := specialCause(lower); special != "" && (code == "" || weak) {
 		code, weak = special, false
