@@ -29,7 +29,12 @@ func (m authMethods) HasPrivilegeOnEntity(ctx *simulator.Context, req *types.Has
 	for _, p := range list[0].PrivAvailability {
 		granted = append(granted, p.IsGranted)
 	}
-	return Answer(types.HasPrivilegeOnEntityResponse{Returnval: granted}, nil)
+	return Answer(HasPrivilegeOnEntityResponse{Returnval: granted}, nil)
+}
+
+// HasPrivilegeOnEntityResponse is govmomi's type of that name, whose tag would drop every false.
+type HasPrivilegeOnEntityResponse struct {
+	Returnval []bool `xml:"returnval"`
 }
 
 // HasUserPrivilegeOnEntities answers for a user by name.

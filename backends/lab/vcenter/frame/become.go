@@ -27,7 +27,11 @@ func (f *Frame) Become(want mo.Reference) {
 	})
 }
 
-var timeType = reflect.TypeFor[time.Time]()
+// whole are structs that have no properties of their own.
+var whole = map[reflect.Type]bool{
+	reflect.TypeFor[time.Time]():                    true,
+	reflect.TypeFor[types.ManagedObjectReference](): true,
+}
 
 func diff(prefix string, old, want reflect.Value, out *[]types.PropertyChange) {
 	t := old.Type()
@@ -56,11 +60,11 @@ func differ(path string, old, want reflect.Value, out *[]types.PropertyChange) {
 		return
 	}
 	switch {
-	case old.Kind() == reflect.Struct && old.Type() != timeType && old.NumField() > 0:
+	case old.Kind() == reflect.Struct && !whole[old.Type()]:
 		diff(path+".", old, want, out)
 	case old.Kind() == reflect.Pointer && want.IsNil():
 		*out = append(*out, types.PropertyChange{Name: path})
-	case old.Kind() == reflect.Pointer && old.Type().Elem().Kind() == reflect.Struct && old.Type().Elem() != timeType && !old.IsNil():
+	case old.Kind() == reflect.Pointer && old.Type().Elem().Kind() == reflect.Struct && !whole[old.Type().Elem()] && !old.IsNil():
 		diff(path+".", old.Elem(), want.Elem(), out)
 	case old.Kind() == reflect.Pointer:
 		*out = append(*out, Set(path, want.Elem().Interface()))

@@ -1,6 +1,7 @@
 package frame
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -102,7 +103,7 @@ func (f *Frame) FailLater(name string, entity types.ManagedObjectReference, err 
 
 func (t *Task) run(do func(*Task) (any, error)) {
 	t.f.Update(t.Ref, Set("info.state", types.TaskInfoStateRunning), Set("info.startTime", time.Now()))
-	result, err := do(t)
+	result, err := safely(t, do)
 	t.f.tasks.mu.Lock()
 	delete(t.f.tasks.running, t.Ref)
 	t.f.tasks.mu.Unlock()
@@ -124,6 +125,16 @@ func (t *Task) run(do func(*Task) (any, error)) {
 	}
 	t.f.Update(t.Ref, changes...)
 	t.f.forget(t.Ref)
+}
+
+// safely turns a panic into an error: a lab that dies takes everything with it.
+func safely(t *Task, do func(*Task) (any, error)) (result any, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%v", r)
+		}
+	}()
+	return do(t)
 }
 
 // Progress reports how far the task is, in percent.
