@@ -2,6 +2,8 @@ package guest
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -118,7 +120,7 @@ func (a address) turn(s backends.Setting, n *network, i *backends.Interface, to 
 	if m := n.master[i.Name]; m != "" {
 		return refuse("Take it out of there first.", "the interface %s is not touched: it is a member of %s", i.Name, m)
 	}
-	t := turn{system: n.system, nic: netconf.NIC{Name: i.Name, MAC: i.MAC}, slug: netconf.Slug(s.Name)}
+	t := turn{nonce: nonce(), system: n.system, nic: netconf.NIC{Name: i.Name, MAC: i.MAC}, slug: netconf.Slug(s.Name)}
 	static := netconf.Static{NIC: t.nic, PortGroup: s.Name}
 	if !to.IsAbsent() {
 		var want backends.AddressSpec
@@ -154,6 +156,12 @@ func (a address) turn(s backends.Setting, n *network, i *backends.Interface, to 
 		}
 	}
 	return t, nil
+}
+
+func nonce() string {
+	b := make([]byte, 4)
+	rand.Read(b)
+	return hex.EncodeToString(b)
 }
 
 func overlaps(addresses []string, with netip.Prefix) bool {
@@ -201,7 +209,7 @@ func (a address) Restore(ctx context.Context, s backends.Setting, kept backends.
 		return backends.Errorf(backends.KindRefused, label(vm), "", "the interface %s is not touched: %s", i.Name, why)
 	}
 	f := k.Files[0]
-	t := turn{system: k.System, nic: netconf.NIC{Name: i.Name, MAC: i.MAC}, slug: netconf.Slug(s.Name),
+	t := turn{nonce: nonce(), system: k.System, nic: netconf.NIC{Name: i.Name, MAC: i.MAC}, slug: netconf.Slug(s.Name),
 		file: f.Path, content: string(f.Content), missing: f.Missing, mode: f.Mode, owner: f.Owner, back: k.Addresses, mtu: k.MTU, down: !k.Up,
 		uuid: netconf.ConnectionUUID(netconf.Static{NIC: netconf.NIC{MAC: k.MAC}, PortGroup: s.Name})}
 	for _, addr := range i.Addresses {

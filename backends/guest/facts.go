@@ -19,9 +19,8 @@ func (f facts) fill(g *backends.Guest, o Options) {
 	g.OS, g.Version, g.Pretty = release["ID"], release["VERSION_ID"], release["PRETTY_NAME"]
 	g.Like = strings.Fields(release["ID_LIKE"])
 	g.Kernel, g.Arch, g.BootID = f.line("kernel"), f.line("arch"), f.line("boot")
-	g.PackageManager = path.Base(f.line("managers"))
-	if g.PackageManager == "." {
-		g.PackageManager = ""
+	if m := f.line("managers"); m != "" {
+		g.PackageManager = strings.TrimSuffix(path.Base(m), "-get")
 	}
 	g.Packages = f.packages(o.Packages)
 	loaded := f.loaded()

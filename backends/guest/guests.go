@@ -26,6 +26,8 @@ type Options struct {
 	Packages []string
 	// Modules are the kernel modules that a survey looks for; nil: DefaultModules.
 	Modules []string
+	// ModuleSet is what KindModules is about as long as Want has not said it; nil: those of PVRDMA.
+	ModuleSet []string
 
 	TakeBack time.Duration // how long a guest waits for word after its network was changed, before it goes back; 0: 60 s
 	BootTime time.Duration // how long Wait and Boot wait; 0: 10 min
@@ -57,7 +59,7 @@ type Guests struct {
 	mu      sync.Mutex
 	conns   map[string]*ssh.Conn
 	wanted  map[string]backends.Value // by Setting.ID
-	updated map[string]bool           // guests whose package lists were fetched
+	updated map[string]string         // what fetching the package lists said, by guest
 }
 
 // New makes Guests. targets gives the way to the guest of a VM; macs finds adapters and may be nil where no addresses
@@ -69,13 +71,16 @@ func New(pool *ssh.Pool, targets func(vm string) (ssh.Target, bool), macs MACs, 
 	if o.Modules == nil {
 		o.Modules = DefaultModules()
 	}
+	if o.ModuleSet == nil {
+		o.ModuleSet = DefaultModules()[:5]
+	}
 	orElse(&o.TakeBack, time.Minute)
 	orElse(&o.BootTime, 10*time.Minute)
 	orElse(&o.Poll, time.Second)
 	orElse(&o.Settle, 20*time.Second)
 	orElse(&o.AptLock, 5*time.Minute)
 	return &Guests{pool: pool, targets: targets, macs: macs, options: o,
-		conns: map[string]*ssh.Conn{}, wanted: map[string]backends.Value{}, updated: map[string]bool{}}
+		conns: map[string]*ssh.Conn{}, wanted: map[string]backends.Value{}, updated: map[string]string{}}
 }
 
 func orElse(d *time.Duration, def time.Duration) {

@@ -100,14 +100,14 @@ func dnf(name string) manager {
 }
 
 // explain says why names are still missing after an installation.
-func (m manager) explain(vm string, left []string, r ssh.Result) error {
+func (m manager) explain(vm string, left []string, r ssh.Result, lists string) error {
 	what := "install " + strings.Join(left, ", ")
-	said := r.Stderr + "\n" + r.Stdout
+	said := lists + "\n" + r.Stderr
 	for _, sign := range []string{"Temporary failure resolving", "Could not resolve", "Unable to fetch some archives", "Failed to fetch", "Cannot download",
 		"Failed to download metadata", "Cannot find a valid baseurl", "Could not connect"} {
-		if strings.Contains(said, sign) {
+		if strings.Contains(said+r.Stdout, sign) {
 			return backends.Errorf(backends.KindUnreachable, label(vm), "Give the guest a way to its package repositories, or a local mirror.",
-				"%s: the repositories cannot be reached: %s", what, lastLines(r.Stderr, 2))
+				"%s: the repositories cannot be reached: %s", what, lastLines(said, 2))
 		}
 	}
 	if r.ExitCode != 0 {

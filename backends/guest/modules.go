@@ -27,7 +27,7 @@ func (m modules) Read(ctx context.Context, s backends.Setting) (backends.Value, 
 func (m modules) set(s backends.Setting) []string {
 	var list []string
 	if !m.g.want(s, &list) {
-		list = m.g.options.Modules
+		list = m.g.options.ModuleSet
 	}
 	return list
 }
@@ -96,6 +96,9 @@ func moduleScript(want, loaded, set []string) string {
 	}
 	for _, m := range slices.Backward(set) {
 		if is(m) && !slices.Contains(want, m) {
+			if m == "rdma_cm" {
+				b.WriteString("modprobe -r rpcrdma 2>/dev/null\n") // rdma-core loads it on top of rdma_cm by itself
+			}
 			b.WriteString("modprobe -r -- " + ssh.Quote(m) + " || exit 1\n")
 		}
 	}

@@ -153,7 +153,10 @@ func (p packages) install(ctx context.Context, vm string, missing []string) erro
 	if len(left) == 0 {
 		return nil
 	}
-	return m.explain(vm, left, r)
+	p.g.mu.Lock()
+	lists := p.g.updated[vm]
+	p.g.mu.Unlock()
+	return m.explain(vm, left, r, lists)
 }
 
 // Restore removes what was newly installed, and nothing else: where that would take other packages along, it stops.
@@ -227,13 +230,17 @@ func (p packages) locked(ctx context.Context, vm string, cmd ssh.Command) (ssh.R
 // could not fetch shows when packages are asked for.
 func (p packages) refresh(ctx context.Context, vm string, m manager) error {
 	p.g.mu.Lock()
-	done := p.g.updated[vm]
-	p.g.updated[vm] = true
+	_, done := p.g.updated[vm]
 	p.g.mu.Unlock()
 	if done || m.update == "" {
 		return nil
 	}
-	_, err := p.locked(ctx, vm, ssh.Command{Script: m.update, Sudo: true, Limit: 10 * time.Minute})
+	r, err := p.locked(ctx, vm, ssh.Command{Script: m.update, Sudo: true, Limit: 10 * time.Minute})
+	if err == nil {
+		p.g.mu.Lock()
+		p.g.updated[vm] = r.Stderr
+		p.g.mu.Unlock()
+	}
 	return err
 }
 

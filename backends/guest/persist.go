@@ -61,10 +61,11 @@ func OptionsText(options map[string]string) string {
 	return b.String()
 }
 
+// persistScript also looks at units of others: somebody may have set the guest up by hand, by the guides.
 func persistScript() string {
-	return section("persist", dumpScript(modulesLoadFile+" "+optionsFile+" "+unitDir+unitPrefix+"*.service")) +
-		section("units", "for u in "+unitDir+unitPrefix+`*.service; do
-	[ -f "$u" ] || continue
+	return section("persist", dumpScript(modulesLoadFile+" "+optionsFile+" $(grep -ls modprobe "+unitDir+"*.service)")) +
+		section("units", "for u in "+unitDir+`*.service; do
+	[ -f "$u" ] && grep -qs modprobe "$u" || continue
 	u=${u##*/}
 	if [ -e `+unitDir+`multi-user.target.wants/$u ] || systemctl is-enabled --quiet $u; then echo "$u"; fi
 done`)
@@ -92,14 +93,35 @@ func (f facts) persist() backends.Persist {
 				}
 			}
 		default:
-			name := strings.TrimPrefix(file.Path, unitDir)
-			module := strings.TrimSuffix(strings.TrimPrefix(name, unitPrefix), ".service")
-			if slices.Contains(enabled, name) && text == UnitText(module) {
-				p.Reload = module
+			if m := reloads(text); m != "" && slices.Contains(enabled, strings.TrimPrefix(file.Path, unitDir)) {
+				p.Reload = m
 			}
 		}
 	}
 	return p
+}
+
+// reloads gives the module that a unit unloads and loads again at boot, "" when it does not.
+func reloads(unit string) string {
+	var out, in string
+	for line := range strings.SplitSeq(unit, "\n") {
+		k, v, _ := strings.Cut(strings.TrimSpace(line), "=")
+		if !strings.HasPrefix(k, "ExecStart") {
+			continue
+		}
+		w := strings.Fields(v)
+		switch i := slices.IndexFunc(w, func(s string) bool { return strings.HasSuffix(s, "modprobe") }); {
+		case i < 0 || i+1 >= len(w):
+		case w[i+1] == "-r" && i+2 < len(w):
+			out = w[i+2]
+		default:
+			in = w[i+1]
+		}
+	}
+	if in != out {
+		return ""
+	}
+	return in
 }
 
 func (p persist) read(ctx context.Context, vm string) (backends.Persist, facts, error) {
@@ -160,7 +182,7 @@ func (p persist) Set(ctx context.Context, s backends.Setting, to backends.Value,
 	}
 	var drop []string // ours, and not wanted any more
 	for _, file := range dumped(f["persist"]) {
-		if _, keep := files[file.Path]; !keep {
+		if _, keep := files[file.Path]; !keep && isOurs(file.Path) {
 			drop = append(drop, file.Path)
 		}
 	}
@@ -184,6 +206,10 @@ func (p persist) Set(ctx context.Context, s backends.Setting, to backends.Value,
 	return p.initramfs(ctx, vm)
 }
 
+func isOurs(path string) bool {
+	return path == modulesLoadFile || path == optionsFile || strings.HasPrefix(path, unitDir+unitPrefix)
+}
+
 // disable removes files of ours, units with their enabling.
 func (p persist) disable(ctx context.Context, vm string, paths []string) error {
 	if len(paths) == 0 {
@@ -192,7 +218,7 @@ func (p persist) disable(ctx context.Context, vm string, paths []string) error {
 	var b strings.Builder
 	for _, path := range paths {
 		if unit, ok := strings.CutPrefix(path, unitDir); ok {
-			b.WriteString("systemctl disable " + ssh.Quote(unit) + " >/dev/null 2>&1\nrm -f -- " + ssh.Quote(unitDir+"multi-user.target.wants/"+unit) + "\n")
+			b.WriteString("systemctl disable " + ssh.Quote(unit) + " >/dev/null 2>&1\nsystemctl stop " + ssh.Quote(unit) + " >/dev/null 2>&1\nrm -f -- " + ssh.Quote(unitDir+"multi-user.target.wants/"+unit) + "\n")
 		}
 		b.WriteString("rm -f -- " + ssh.Quote(path) + " || exit 1\n")
 	}
@@ -238,7 +264,7 @@ func (p persist) Keep(ctx context.Context, s backends.Setting, to backends.Value
 		paths = append(paths, unitDir+UnitName(want.Reload))
 	}
 	for _, file := range dumped(f["persist"]) {
-		if !slices.Contains(paths, file.Path) {
+		if !slices.Contains(paths, file.Path) && isOurs(file.Path) {
 			paths = append(paths, file.Path)
 		}
 	}
@@ -246,7 +272,7 @@ func (p persist) Keep(ctx context.Context, s backends.Setting, to backends.Value
 	if err != nil {
 		return backends.Absent, err
 	}
-	return backends.ValueOf(keptPersist{Files: files, Units: strings.Fields(f["units"])}), nil
+	return backends.ValueOf(keptPersist{Files: files, Units: slices.DeleteFunc(strings.Fields(f["units"]), func(u string) bool { return !isOurs(unitDir + u) })}), nil
 }
 
 // Restore puts the files back to the byte and the units to their state.

@@ -21,16 +21,24 @@ func (g *Guests) Survey(ctx context.Context, vm string) backends.Guest {
 		return unasked(out, err)
 	}
 	out.Address, out.User = c.Address(), c.User()
-	mode, sudoErr := c.Sudo(ctx)
-	switch backends.KindOf(sudoErr) {
-	case backends.KindUnreachable, backends.KindInterrupted:
-		return unasked(out, sudoErr)
+	cmd := ssh.Command{Script: g.surveyScript(), Limit: 2 * time.Minute, MaxOutput: 8 << 20}
+	mode, err := c.Sudo(ctx)
+	var r ssh.Result
+	if err == nil {
+		cmd.Sudo = true
+		r, err = c.Run(ctx, cmd)
 	}
-	out.Sudo = mode
-	r, err := c.Run(ctx, ssh.Command{Script: g.surveyScript(), Sudo: sudoErr == nil, Limit: 2 * time.Minute, MaxOutput: 8 << 20})
+	switch backends.KindOf(err) {
+	case backends.KindAuth, backends.KindPermission:
+		// Nearly everything can be told without root.
+		mode, out.Hint = ssh.SudoNone, backends.HintOf(err)
+		cmd.Sudo = false
+		r, err = c.Run(ctx, cmd)
+	}
 	if err != nil {
 		return unasked(out, err)
 	}
+	out.Sudo = mode
 	sections(r.Stdout).fill(&out, g.options)
 	out.Commands = 2
 	return out

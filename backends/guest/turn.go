@@ -13,6 +13,7 @@ import (
 // A turn is one change of one interface's configuration: a file, what makes it work, and what the interface shall
 // have then.
 type turn struct {
+	nonce   string // keeps the watch of one turn apart from that of the next
 	system  netconf.System
 	nic     netconf.NIC
 	slug    string // names the state of this turn in the guest
@@ -30,7 +31,7 @@ type turn struct {
 	down    bool     // the link was down
 }
 
-func (t turn) dir() string { return "/run/rdma-setup/address-" + t.slug }
+func (t turn) dir() string { return "/run/rdma-setup/address-" + t.slug + "-" + t.nonce }
 
 // confirm tells the watch in the guest that all is well, and waits for it to go.
 func (t turn) confirm() string {
@@ -57,26 +58,23 @@ func (t turn) script(watch, settle time.Duration) string {
 		write = fmt.Sprintf("mkdir -p %[1]s && (umask 077; printf %%s %[2]s >%[3]s) && chmod %04[4]o %[3]s && chown %[5]s %[3]s && mv -f %[3]s %[6]s",
 			ssh.Quote(path.Dir(t.file)), ssh.Quote(t.content), tmp, mode, ssh.Quote(owner), file)
 	}
-	back := fmt.Sprintf("if [ -e %s/old ]; then cp -p %[1]s/old %[2]s; else rm -f -- %[2]s; fi\n%s\n", d, file, t.activate())
+	back := fmt.Sprintf("if [ -e %s/old ]; then cp -p %[1]s/old %[2]s; else rm -f -- %[2]s; fi\n(\n%s\n)\n", d, file, t.activate())
 	if t.address != "" {
 		back += fmt.Sprintf("ip addr del %s dev %s 2>/dev/null || :\n", ssh.Quote(t.address), ssh.Quote(t.nic.Name))
 	}
-	back += fmt.Sprintf("[ -s %s/mtu ] && ip link set dev %s mtu \"$(cat %[1]s/mtu)\"\nrm -f %[1]s/watching\n", d, ssh.Quote(t.nic.Name))
-	guard := fmt.Sprintf("i=0\nwhile [ $i -lt %d ]; do\n\t[ -e %s/keep ] && exit 0\n\tsleep 1\n\ti=$((i + 1))\ndone\n[ -e %[2]s/keep ] || sh %[2]s/back\n",
+	back += fmt.Sprintf("[ -s %[1]s/mtu ] && ip link set dev %[2]s mtu \"$(cat %[1]s/mtu)\"\n[ -s %[1]s/flags ] && [ $(($(cat %[1]s/flags) & 1)) = 0 ] && ip link set dev %[2]s down\nrm -f %[1]s/watching\n", d, ssh.Quote(t.nic.Name))
+	guard := fmt.Sprintf("i=0\nwhile [ $i -lt %d ] && [ ! -e %[2]s/keep ]; do\n\tsleep 1\n\ti=$((i + 1))\ndone\n[ -e %[2]s/keep ] || sh %[2]s/back\nrm -rf -- %[2]s\n",
 		max(1, int(watch/time.Second)), d)
 
 	var b strings.Builder
 	fmt.Fprintf(&b, "umask 077\nrm -rf -- %s && mkdir -p %[1]s || exit 1\n", d)
 	fmt.Fprintf(&b, "if [ -e %s ]; then cp -p %[1]s %s/old || exit 1; fi\n", file, d)
-	fmt.Fprintf(&b, "cat /sys/class/net/%s/mtu >%s/mtu 2>/dev/null\n", ssh.Quote(t.nic.Name), d)
+	fmt.Fprintf(&b, "for k in mtu flags; do cat /sys/class/net/%s/$k >%s/$k; done 2>/dev/null\n", ssh.Quote(t.nic.Name), d)
 	fmt.Fprintf(&b, "printf %%s %s >%s/back && printf %%s %s >%[2]s/watch && : >%[2]s/watching || exit 1\n", ssh.Quote(back), d, ssh.Quote(guard))
 	b.WriteString(watchScript(t.dir()))
 	fmt.Fprintf(&b, "undo() { : >%s/keep; sh %[1]s/back; exit 1; }\n", d)
 	fmt.Fprintf(&b, "%s || undo\n", write)
-	if t.system == netconf.Netplan {
-		b.WriteString("netplan generate || undo\n")
-	}
-	fmt.Fprintf(&b, "{\n%s\n} || undo\n", t.activate())
+	fmt.Fprintf(&b, "(\n%s\n) || undo\n", t.activate())
 	b.WriteString(t.settle(settle))
 	return b.String()
 }
@@ -97,7 +95,12 @@ func (t turn) activate() string {
 	limit := "limited() { if command -v timeout >/dev/null 2>&1; then timeout 60 \"$@\"; else \"$@\"; fi; }\n"
 	switch t.system {
 	case netconf.Netplan:
-		return limit + "limited netplan apply"
+		// netplan apply goes over every interface and restarts what runs them; networkd can be asked for the one.
+		return limit + fmt.Sprintf(`netplan generate || exit 1
+d=
+for f in /run/systemd/network/10-netplan-*.network; do [ -e "$f" ] && d=networkd; done
+if [ "$d" = networkd ] && networkctl reload && { networkctl reconfigure %s || [ ! -e %s ]; }; then :
+else limited netplan apply; fi`, nic, ssh.Quote(t.file))
 	case netconf.NetworkManager:
 		u := ssh.Quote(t.uuid)
 		return limit + fmt.Sprintf("nmcli connection reload && { [ ! -e %s ] || limited nmcli --wait 30 connection up uuid %s ifname %s; }",

@@ -204,7 +204,9 @@ func FuzzNetplanText(f *testing.F) {
 		a := static()
 		a.PortGroup = group
 		file, _ := netconf.Write(netconf.Netplan, nil, a)
-		var doc struct{ Network struct{ Ethernets map[string]any } }
+		var doc struct {
+			Network struct{ Ethernets map[string]any }
+		}
 		if err := yaml.Unmarshal([]byte(file.Content), &doc); err != nil || len(doc.Network.Ethernets) != 1 {
 			t.Fatalf("%v in\n%s", err, file.Content)
 		}

@@ -15,7 +15,8 @@ func isNetplan(file string) bool {
 }
 
 // NetplanText is a netplan file for one interface, matched by its MAC. id is the stanza: that of another file where one
-// has the interface already, for netplan merges stanzas of one id and lets later files win.
+// has the interface already, for netplan merges stanzas of one id and lets later files win. The name is set to what it
+// is: with an MTU netplan writes a .link file, which hides the rules that give interfaces their names.
 func NetplanText(id string, a Static) string {
 	return comment(a) + fmt.Sprintf(`network:
   version: 2
@@ -23,12 +24,13 @@ func NetplanText(id string, a Static) string {
     %s:
       match:
         macaddress: "%s"
+      set-name: %s
       dhcp4: false
       dhcp6: false
       mtu: %d
       addresses:
         - "%s"
-`, quoteYAML(id), a.MAC, a.MTU, a.CIDR)
+`, quoteYAML(id), a.MAC, quoteYAML(a.Name), a.MTU, a.CIDR)
 }
 
 // quoteYAML keeps plain what plainly is a string.

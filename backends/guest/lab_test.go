@@ -1,0 +1,224 @@
+package guest_test
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	xssh "golang.org/x/crypto/ssh"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/guest"
+	"github.com/rdma-setup/rdma-setup/backends/lab/linux"
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sshd"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/ssh"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A machine is one guest of the lab behind a door that can be shut, and the Guests that know it.
+type machine struct {
+	*guest.Guests
+	vm    string
+	mac   string // of the RDMA adapter
+	group string // its port group
+	world *world.World
+	door  *door
+}
+
+type config struct {
+	os      string
+	sudo    string // "": without a password
+	options guest.Options
+}
+
+func newMachine(t *testing.T, c config) *machine {
+	t.Helper()
+	w, err := world.New(world.Spec{Hosts: 2, VMs: 2, Scenario: "done", Timing: world.Timing{VMBoot: 50 * time.Millisecond, Shutdown: 20 * time.Millisecond}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Close)
+	m := &machine{world: w}
+	w.View(func(s *world.State) {
+		v := s.VMs[0]
+		m.vm, m.mac, m.group = v.Name, v.RDMA()[0].MAC, v.RDMA()[0].PortGroup
+	})
+	lm, err := linux.New(&linux.Site{World: w}, linux.Config{VM: m.vm, OS: c.os, Hostname: m.vm, User: "ops", Password: "let me in",
+		Sudo: c.sudo, SudoAsks: c.sudo != "", CPUs: 2, MemoryMB: 4096})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.OnPower(m.vm, lm.Power)
+	lm.Power(true)
+	t.Cleanup(lm.Close)
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := xssh.NewSignerFromKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := sshd.Listen("127.0.0.1:0", lm, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() })
+	m.door = openDoor(t, server.Addr())
+
+	host, port, _ := net.SplitHostPort(m.door.listener.Addr().String())
+	known := filepath.Join(t.TempDir(), "known_hosts")
+	if err := os.WriteFile(known, []byte("["+host+"]:"+port+" "+string(xssh.MarshalAuthorizedKey(key.PublicKey()))), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	pool, err := ssh.NewPool(ssh.Config{
+		KnownHosts:   []string{known},
+		Password:     func(context.Context, ssh.Target) (string, error) { return "let me in", nil },
+		SudoPassword: func(context.Context, ssh.Target) (string, error) { return c.sudo, nil },
+		DialTimeout:  2 * time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { pool.Close() })
+	number, _ := strconv.Atoi(port)
+	c.options.Poll = 20 * time.Millisecond
+	if c.options.TakeBack == 0 {
+		c.options.TakeBack = 20 * time.Second
+	}
+	if c.options.Settle == 0 {
+		c.options.Settle = 4 * time.Second
+	}
+	m.Guests = guest.New(pool, func(vm string) (ssh.Target, bool) {
+		return ssh.Target{Class: "guest", Host: host, Port: number, User: "ops"}, vm == m.vm
+	}, m, c.options)
+	t.Cleanup(func() { m.Guests.Close() })
+	return m
+}
+
+// AdapterMAC makes the machine a guest.MACs.
+func (m *machine) AdapterMAC(_ context.Context, _, portGroup string) (string, error) {
+	if portGroup != m.group {
+		return "", backends.Errorf(backends.KindPermanent, m.vm, "", "no adapter on %s", portGroup)
+	}
+	return strings.ToUpper(m.mac), nil
+}
+
+func (m *machine) setting(kind backends.Kind, name string) backends.Setting {
+	return backends.Setting{Target: backends.GuestRef(m.vm), Kind: kind, Name: name}
+}
+
+// root runs a script in the guest as root and gives what it printed.
+func (m *machine) root(t *testing.T, script string) string {
+	t.Helper()
+	r, err := m.Run(t.Context(), m.vm, ssh.Command{Script: script, Sudo: true, MaxOutput: 8 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.ExitCode != 0 {
+		t.Fatalf("%s: exit code %d: %s", script, r.ExitCode, r.Stderr)
+	}
+	return r.Stdout
+}
+
+// disk is every file below /etc with its mode, owner and content.
+func (m *machine) disk(t *testing.T) string {
+	t.Helper()
+	return m.root(t, `find /etc -type f | sort | while read -r f; do stat -c '== %n %a %u:%g' "$f"; cat "$f"; done; find /etc -type l | sort`)
+}
+
+func (m *machine) reboot(t *testing.T) {
+	t.Helper()
+	before, err := m.BootID(t.Context(), m.vm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.world.RebootGuest(m.vm); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Boot(t.Context(), m.vm, before); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A door is a way to a server that can be shut: what is open is cut, and nobody comes in.
+type door struct {
+	listener net.Listener
+	mu       sync.Mutex
+	shut     bool
+	open     []net.Conn
+	done     sync.WaitGroup
+}
+
+func openDoor(t *testing.T, to string) *door {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &door{listener: l}
+	d.done.Go(func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", to)
+			d.mu.Lock()
+			if err != nil || d.shut {
+				in.Close()
+				if err == nil {
+					out.Close()
+				}
+				d.mu.Unlock()
+				continue
+			}
+			d.open = append(d.open, in, out)
+			d.mu.Unlock()
+			d.pass(in, out)
+			d.pass(out, in)
+		}
+	})
+	t.Cleanup(func() { l.Close(); d.close(); d.done.Wait() })
+	return d
+}
+
+func (d *door) pass(to, from net.Conn) {
+	d.done.Go(func() {
+		defer to.Close()
+		buf := make([]byte, 32<<10)
+		for {
+			n, err := from.Read(buf)
+			if _, werr := to.Write(buf[:n]); err != nil || werr != nil {
+				return
+			}
+		}
+	})
+}
+
+func (d *door) close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.shut = true
+	for _, c := range d.open {
+		c.Close()
+	}
+	d.open = nil
+}
+
+func (d *door) reopen() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.shut = false
+}
