@@ -88,5 +88,5 @@ func (d *deed) timeFor(b *bracket) time.Duration {
 	if b.Kind == backends.BracketReboot || b.Effect == plan.HostReboot {
 		return d.limits.Reboot
 	}
-	return d.limits.Close
+	return d.limits.Bracket
 }

@@ -46,10 +46,11 @@ type Limits struct {
 	HostsDown int // hosts in maintenance or rebooting at the same time (max_unavailable): 1
 	// Canary lets the first host come back alone before others go down.
 	Canary bool
-	Deed   time.Duration // for one change: 15 min
-	Close  time.Duration // for opening or closing a bracket without a reboot: 30 min
-	Reboot time.Duration // for opening or closing one with a reboot: 30 min
-	Grace  time.Duration // for a deed to return after its time or its context ended: 10 s
+	// Times. Grace is for a call to return after its time or its context has ended.
+	Deed    time.Duration // one change: 15 min
+	Bracket time.Duration // opening or closing a bracket without a reboot: 30 min
+	Reboot  time.Duration // opening or closing one with a reboot: 30 min
+	Grace   time.Duration // 10 s
 }
 
 func (l Limits) withDefaults() Limits {
@@ -62,7 +63,7 @@ func (l Limits) withDefaults() Limits {
 	for _, d := range []struct {
 		limit *time.Duration
 		then  time.Duration
-	}{{&l.Deed, 15 * time.Minute}, {&l.Close, 30 * time.Minute}, {&l.Reboot, 30 * time.Minute}, {&l.Grace, 10 * time.Second}} {
+	}{{&l.Deed, 15 * time.Minute}, {&l.Bracket, 30 * time.Minute}, {&l.Reboot, 30 * time.Minute}, {&l.Grace, 10 * time.Second}} {
 		if *d.limit <= 0 {
 			*d.limit = d.then
 		}
