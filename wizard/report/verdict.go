@@ -1,0 +1,63 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/perftest"
+)
+
+// Verdict says in one sentence how it stands, worst news first, and how bad that is.
+func (r *Report) Verdict() (string, checks.Status) {
+	failed := 0
+	for _, c := range r.Changes {
+		if c.State == "failed" {
+			failed++
+		}
+	}
+	slow, doubtful, measured := 0, 0, 0
+	for _, m := range r.Measurements {
+		switch m.Verdict {
+		case perftest.VerdictFail:
+			slow++
+		case perftest.VerdictWarn, perftest.VerdictUnknown:
+			doubtful++
+		case perftest.VerdictPass:
+			measured++
+		}
+	}
+	count := map[checks.Status]int{}
+	var first checks.Finding
+	for _, f := range r.Checks {
+		if f.Status == checks.Fail && count[checks.Fail] == 0 {
+			first = f
+		}
+		count[f.Status]++
+	}
+	switch {
+	case r.Status == "interrupted":
+		return "The run was interrupted: resume it", checks.Warn
+	case failed > 0:
+		return fmt.Sprintf("%s failed: resume when the cause is mended", plural(failed, "change")), checks.Fail
+	case slow > 0:
+		return fmt.Sprintf("RDMA does not work as it should: %s of %d below what the hardware gives", plural(slow, "measurement"), len(r.Measurements)), checks.Fail
+	case count[checks.Fail] > 0:
+		return fmt.Sprintf("First broken link: %s on %s: %s", first.ID, first.Target.Name, first.Evidence), checks.Fail
+	case doubtful > 0:
+		return fmt.Sprintf("RDMA works, with %s in doubt", plural(doubtful, "measurement")), checks.Warn
+	case measured > 0:
+		return fmt.Sprintf("RDMA works: %s as good as the hardware gives", plural(measured, "measurement")), checks.Pass
+	case count[checks.Warn] > 0:
+		return fmt.Sprintf("Nothing broken, %s; not measured", plural(count[checks.Warn], "warning")), checks.Warn
+	case len(r.Checks) > 0:
+		return "Nothing broken; not measured", checks.Pass
+	}
+	return "Nothing was checked or measured", checks.Unknown
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
