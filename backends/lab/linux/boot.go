@@ -18,6 +18,8 @@ const unitsTime = 2 * time.Second
 
 // Power follows the VM: on boots the guest at once, off ends all that runs in it and returns when it has ended.
 func (m *Machine) Power(on bool) {
+	m.turn.Lock()
+	defer m.turn.Unlock()
 	if !on {
 		m.halt()
 		return

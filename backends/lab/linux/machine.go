@@ -56,6 +56,7 @@ type Machine struct {
 	rdma    *rdma.Devices
 	systemd *systemd.Manager
 
+	turn    sync.Mutex // one change of power at a time
 	mu      sync.Mutex
 	session bootSession
 	journal []string

@@ -31,7 +31,7 @@ type Device struct {
 	Index   int    // of the netdev
 	MTU     int    // bytes, of the netdev
 	Up      bool   // the netdev
-	Carrier bool
+	Plugged bool   // the adapter is connected
 	Active  bool // the port
 	GIDs    []GID
 }
@@ -187,7 +187,7 @@ func (d *Devices) List() []Device {
 	var devices []Device
 	for _, a := range list {
 		l, _ := d.Stack.Link(a.MAC)
-		dev := Device{Adapter: a.Adapter, Name: a.name, Netdev: l.Name, Index: l.Index, MTU: l.MTU, Up: l.Up, Carrier: l.Running()}
+		dev := Device{Adapter: a.Adapter, Name: a.name, Netdev: l.Name, Index: l.Index, MTU: l.MTU, Up: l.Up, Plugged: l.Connected}
 		dev.Active = a.enabled && umad && l.Running()
 		dev.GIDs = gids(a.Protocol, l)
 		devices = append(devices, dev)

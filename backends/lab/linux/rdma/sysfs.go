@@ -2,6 +2,7 @@ package rdma
 
 import (
 	"fmt"
+	"io/fs"
 	"strings"
 	"syscall"
 
@@ -19,7 +20,7 @@ func (d Device) State() (int, string) {
 
 // Phys returns the physical state as a number and a word.
 func (d Device) Phys() (int, string) {
-	if d.Carrier {
+	if d.Plugged {
 		return 5, "LinkUp"
 	}
 	return 3, "Disabled"
@@ -200,18 +201,19 @@ func (d *Devices) Verbs() vfs.Tree {
 
 // Nodes is /dev/infiniband: the nodes of the modules that are loaded.
 func (d *Devices) Nodes(loaded func(module string) bool) vfs.Tree {
+	const char = fs.ModeDevice | fs.ModeCharDevice
 	t := vfs.Tree{}
 	for i := range d.List() {
 		if loaded("ib_uverbs") {
-			t[fmt.Sprintf("uverbs%d", i)] = vfs.Entry{Mode: 0o666}
+			t[fmt.Sprintf("uverbs%d", i)] = vfs.Entry{Mode: char | 0o666}
 		}
 		if loaded("ib_umad") {
-			t[fmt.Sprintf("umad%d", i)] = vfs.Entry{Mode: 0o600}
-			t[fmt.Sprintf("issm%d", i)] = vfs.Entry{Mode: 0o600}
+			t[fmt.Sprintf("umad%d", i)] = vfs.Entry{Mode: char | 0o600}
+			t[fmt.Sprintf("issm%d", i)] = vfs.Entry{Mode: char | 0o600}
 		}
 	}
 	if loaded("rdma_ucm") {
-		t["rdma_cm"] = vfs.Entry{Mode: 0o666}
+		t["rdma_cm"] = vfs.Entry{Mode: char | 0o666}
 	}
 	return t
 }

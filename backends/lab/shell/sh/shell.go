@@ -38,19 +38,19 @@ func Shell(ctx context.Context, p *Proc) int {
 	}
 	if a.login {
 		if profile, err := p.Sys.FS.ReadFile(p.User.Cred(), "/etc/profile"); err == nil {
-			s.text(ctx, r, string(profile), "/etc/profile")
+			s.text(ctx, r, string(profile), "/etc/profile", false)
 		}
 	}
 	switch {
 	case a.command != nil:
-		return s.text(ctx, r, *a.command, "")
+		return s.text(ctx, r, *a.command, a.zero, true)
 	case a.script != "":
 		data, err := p.Sys.FS.ReadFile(p.User.Cred(), p.Path(a.script))
 		if err != nil {
 			return p.Fail(127, "%s: %s", a.script, vfs.Reason(err))
 		}
 		s.name = a.script
-		return s.text(ctx, r, string(data), a.script)
+		return s.text(ctx, r, string(data), a.script, false)
 	}
 	return s.stream(ctx, r)
 }
@@ -58,6 +58,7 @@ func Shell(ctx context.Context, p *Proc) int {
 type shellArgs struct {
 	command *string
 	script  string
+	zero    string // $0 of a command
 	login   bool
 	set     []string // -e, -u, -x, -o NAME
 	params  []string
@@ -106,7 +107,7 @@ func parseArgs(args []string) (shellArgs, error) {
 	case command:
 		a.command = &args[0]
 		if len(args) > 1 {
-			a.params = args[2:]
+			a.zero, a.params = args[1], args[2:]
 		}
 	case stdin:
 		a.params = args
@@ -180,13 +181,17 @@ func (s *shell) parser() *syntax.Parser {
 	return syntax.NewParser(syntax.Variant(lang))
 }
 
-func (s *shell) text(ctx context.Context, r *interp.Runner, text, name string) int {
+// text runs a whole script; name is its $0, command tells that it came with -c.
+func (s *shell) text(ctx context.Context, r *interp.Runner, text, name string, command bool) int {
+	if name == "" {
+		name = s.name
+	}
 	file, err := s.parser().Parse(strings.NewReader(text), name)
 	if err == nil {
 		err = s.refuse(file)
 	}
 	if err != nil {
-		return s.syntaxError(err, name == "")
+		return s.syntaxError(err, command)
 	}
 	return s.status(r.Run(ctx, file))
 }

@@ -49,6 +49,7 @@ type node struct {
 	children map[string]*node
 	target   string               // of a symbolic link
 	tree     func() Tree          // of a directory that is computed
+	computed bool                 // made by a tree
 	store    func(s string) error // of a computed file that can be written
 	fail     error                // of a computed file that cannot be read
 }
@@ -165,7 +166,7 @@ func (f *FS) vacancy(c Cred, op, p string, follow bool) (at place, exists bool, 
 	case err != nil:
 	case at.node != nil:
 		return at, true, nil
-	case at.parent.tree != nil:
+	case at.parent.tree != nil || at.parent.computed:
 		err = syscall.EACCES
 	case !at.parent.may(c, 3):
 		err = syscall.EACCES

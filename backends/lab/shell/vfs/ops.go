@@ -196,7 +196,7 @@ func (f *FS) remove(c Cred, p string, all bool) error {
 	switch {
 	case at.name == "." || at.node.tree != nil:
 		return fail(syscall.EBUSY)
-	case at.parent.tree != nil:
+	case at.parent.tree != nil || at.parent.computed:
 		return fail(syscall.EPERM)
 	case !at.parent.may(c, 3):
 		return fail(syscall.EACCES)
@@ -224,9 +224,9 @@ func (f *FS) Rename(c Cred, from, to string) error {
 	}
 	fail := func(e error) error { return &fs.PathError{Op: "rename", Path: to, Err: e} }
 	switch {
-	case src.name == "." || src.parent.tree != nil:
+	case src.name == "." || src.parent.tree != nil || src.parent.computed:
 		return fail(syscall.EBUSY)
-	case !src.parent.may(c, 3) || !dst.parent.may(c, 3) || dst.parent.tree != nil:
+	case !src.parent.may(c, 3) || !dst.parent.may(c, 3) || dst.parent.tree != nil || dst.parent.computed:
 		return fail(syscall.EACCES)
 	case taken && dst.node.dir() && !src.node.dir():
 		return fail(syscall.EISDIR)

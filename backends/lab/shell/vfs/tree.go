@@ -5,7 +5,6 @@ import (
 	"path"
 	"strings"
 	"syscall"
-	"time"
 )
 
 // A Tree is a computed part of the file system: path below the mount point -> what is there. Directories in
@@ -82,7 +81,7 @@ func (e Entry) node() *node {
 }
 
 func dirNode(mode fs.FileMode) *node {
-	return &node{mode: fs.ModeDir | mode, children: map[string]*node{}, mtime: time.Time{}}
+	return &node{mode: fs.ModeDir | mode, children: map[string]*node{}, computed: true}
 }
 
 // Join makes p absolute, seen from dir.

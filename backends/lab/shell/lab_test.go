@@ -1,0 +1,143 @@
+package shell_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/crypto/ssh"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// lab is a data centre with its shells, and the key that they accept.
+type lab struct {
+	*testing.T
+	world   *world.World
+	servers *shell.Servers
+	signer  ssh.Signer
+}
+
+func start(t *testing.T, spec world.Spec) *lab {
+	t.Helper()
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := ssh.NewSignerFromKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec.Secrets.AuthorizedKey = strings.TrimSpace(string(ssh.MarshalAuthorizedKey(signer.PublicKey())))
+	if spec.Timing.VMBoot == 0 {
+		spec.Timing.VMBoot = 20 * time.Millisecond
+	}
+	w, err := world.New(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := shell.Start(t.Context(), w, shell.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		w.Close()
+	})
+	return &lab{t, w, s, signer}
+}
+
+// config logs in as user by key, with the host key that the lab publishes.
+func (l *lab) config(user string) *ssh.ClientConfig {
+	return &ssh.ClientConfig{User: user, Auth: []ssh.AuthMethod{ssh.PublicKeys(l.signer)}, HostKeyCallback: ssh.InsecureIgnoreHostKey(), Timeout: 5 * time.Second}
+}
+
+func (l *lab) dial(vm, user string) *ssh.Client {
+	l.Helper()
+	addr, err := l.servers.Guest(vm)
+	if err != nil {
+		l.Fatal(err)
+	}
+	return l.dialAddr(addr, l.config(user))
+}
+
+func (l *lab) dialAddr(addr string, config *ssh.ClientConfig) *ssh.Client {
+	l.Helper()
+	c, err := ssh.Dial("tcp", addr, config)
+	if err != nil {
+		l.Fatalf("dial %s: %v", addr, err)
+	}
+	l.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// result is what a remote command gave.
+type result struct {
+	out, err string
+	status   int
+}
+
+func run(t *testing.T, c *ssh.Client, command, stdin string) result {
+	t.Helper()
+	s, err := c.NewSession()
+	if err != nil {
+		t.Fatalf("session for %q: %v", command, err)
+	}
+	defer s.Close()
+	var out, stderr bytes.Buffer
+	s.Stdout, s.Stderr = &out, &stderr
+	if stdin != "" {
+		s.Stdin = strings.NewReader(stdin)
+	}
+	r := result{}
+	err = s.Run(command)
+	var exit *ssh.ExitError
+	switch {
+	case errors.As(err, &exit):
+		r.status = exit.ExitStatus()
+		if exit.Signal() != "" {
+			r.status = -1
+		}
+	case err != nil:
+		r.status = -2
+	}
+	r.out, r.err = out.String(), stderr.String()
+	return r
+}
+
+// ok runs a command that must succeed and returns its output.
+func ok(t *testing.T, c *ssh.Client, command string) string {
+	t.Helper()
+	r := run(t, c, command, "")
+	if r.status != 0 {
+		t.Fatalf("%s: status %d\n%s%s", command, r.status, r.out, r.err)
+	}
+	return r.out
+}
+
+// eventually waits for a condition that the lab brings about by itself.
+func eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !cond() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("it never came to this: %s", what)
+		}
+	}
+}
