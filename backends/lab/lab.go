@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/ca"
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
@@ -38,7 +39,7 @@ type Options struct {
 type Lab struct {
 	world  *world.World
 	vc     *vcenter.Server
-	shells *shells
+	shells *shell.Servers
 	dir    string
 	temp   bool
 	env    []string
@@ -82,7 +83,7 @@ func (l *Lab) start(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	l.shells, err = startShells(ctx, l.world)
+	l.shells, err = shell.Start(ctx, l.world, shell.Options{})
 	if err != nil {
 		return err
 	}

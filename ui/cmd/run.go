@@ -60,7 +60,7 @@ func (s *session) job(a *answers.Answers, f planFlags, j *journal.Journal, stop 
 	setters := maps.Clone(s.vc.Setters())
 	maps.Copy(setters, s.guests.Setters())
 	return engine.Job{
-		Setters: setters, Brackets: s.brackets(), Journal: j, Skip: f.skip, Sink: sink, Stop: stop, Clock: s.env.Now,
+		Setters: engine.Retry(setters, engine.Backoff{}), Brackets: s.brackets(), Journal: j, Skip: f.skip, Sink: sink, Stop: stop, Clock: s.env.Now,
 		Limits: engine.Limits{Parallel: a.Run.Parallel, HostsDown: a.Run.Reboot.MaxUnavailable, Reboot: a.Run.Reboot.Limit()},
 		Replan: func(ctx context.Context) (*plan.Plan, error) {
 			inv, err := s.survey(ctx, a)
