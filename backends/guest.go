@@ -30,6 +30,59 @@ type Guest struct {
 	MOFED          string            `json:"mofed,omitempty"`      // ofed_info -s, "" when there is none
 	Persist        Persist           `json:"persist"`
 	Commands       int               `json:"commands,omitempty"` // remote commands it took
+
+	// What follows is for checks alone; nil (for Headers and SecureBoot too) says that it was not read.
+	PCI        []GuestDevice  `json:"pci,omitzero"`          // lspci -Dnn, network and InfiniBand controllers
+	KernelLog  []string       `json:"kernel_log,omitzero"`   // lines of dmesg since boot that tell of a Call Trace, or of vmw_pvrdma or mlx5 that failed
+	Headers    *bool          `json:"headers,omitempty"`     // headers of the running kernel are installed
+	SecureBoot *bool          `json:"secure_boot,omitempty"` // mokutil --sb-state
+	HugePages  *int           `json:"huge_pages,omitempty"`  // HugePages_Total
+	Firewall   *GuestFirewall `json:"guest_firewall,omitempty"`
+	NVIDIA     *NVIDIA        `json:"nvidia,omitempty"`
+	Containers []Container    `json:"containers,omitzero"` // running ones that use RDMA or GPUs
+	Forwarding *Forwarding    `json:"forwarding,omitempty"`
+}
+
+// A GuestDevice is a row of lspci in a guest.
+type GuestDevice struct {
+	Address string `json:"address"` // 0000:13:00.1
+	Vendor  string `json:"vendor"`  // 15ad
+	Device  string `json:"device"`  // 0820
+	Name    string `json:"name"`    // VMware Paravirtual RDMA controller
+}
+
+// A GuestFirewall is ufw, firewalld or nftables in a guest.
+type GuestFirewall struct {
+	Kind   string   `json:"kind"` // ufw, firewalld, nftables, "" when there is none
+	Active bool     `json:"active"`
+	Open   []string `json:"open,omitempty"` // "18515/tcp", "4791/udp", "all": of what RDMA tests need, what is let in
+}
+
+// NVIDIA is what the NVIDIA driver in a guest says.
+type NVIDIA struct {
+	GPUs     []string          `json:"gpus"`               // names that nvidia-smi -L lists
+	Driver   string            `json:"driver,omitempty"`   // version
+	Error    string            `json:"error,omitempty"`    // why nvidia-smi failed
+	DMABuf   bool              `json:"dma_buf,omitempty"`  // the open kernel modules export DMA-BUF
+	Peermem  string            `json:"peermem,omitempty"`  // nvidia_peermem or nv_peer_mem where loaded
+	Topology map[string]string `json:"topology,omitempty"` // NIC to GPU by nvidia-smi topo -m, "mlx5_0 GPU0": PIX, PXB, PHB, NODE, SYS
+}
+
+// A Container is a running container that may use RDMA.
+type Container struct {
+	Name    string `json:"name"`
+	MOFED   bool   `json:"mofed"`    // /opt/mellanox/DEBS, or ofed_info answers
+	Verbs   int    `json:"verbs"`    // RDMA devices that ibv_devinfo lists inside
+	Devices bool   `json:"devices"`  // /dev/infiniband is there
+	IPCLock bool   `json:"ipc_lock"` // CAP_IPC_LOCK
+	HostNet bool   `json:"host_net"` // runs in the guest's own network
+}
+
+// Forwarding is how a guest passes packets on, which containers of Kubernetes need.
+type Forwarding struct {
+	Kubernetes bool   `json:"kubernetes"`       // a kubelet runs here
+	IPForward  bool   `json:"ip_forward"`       // net.ipv4.ip_forward
+	Policy     string `json:"policy,omitempty"` // of the chain FORWARD: ACCEPT, DROP
 }
 
 // An Interface is a network interface in a guest.
@@ -42,6 +95,7 @@ type Interface struct {
 	DHCP       bool     `json:"dhcp,omitempty"`
 	Persistent bool     `json:"persistent,omitempty"` // addresses and MTU come back after a reboot
 	Config     string   `json:"config,omitempty"`     // the file or connection that configures it
+	Duplicate  string   `json:"duplicate,omitempty"`  // MAC that answered arping -D for its address
 }
 
 // A VerbsDevice is an RDMA device in a guest (rocep19s0f1).
@@ -55,6 +109,7 @@ type VerbsDevice struct {
 	ActiveMTU int     `json:"active_mtu,omitempty"`
 	RateGbps  float64 `json:"rate_gbps,omitempty"`
 	Firmware  string  `json:"firmware,omitempty"`
+	Class     *int    `json:"traffic_class,omitempty"` // tc/1/traffic_class or cma_roce_tos; nil: not read
 	GIDs      []GID   `json:"gids,omitempty"`
 }
 

@@ -11,6 +11,7 @@ type Inventory struct {
 	Hosts      []Host      `json:"hosts"`
 	Switches   []Switch    `json:"switches,omitempty"`
 	PortGroups []PortGroup `json:"port_groups,omitempty"`
+	Clusters   []Cluster   `json:"clusters,omitempty"` // nil: the clusters' settings were not read
 	VMs        []VM        `json:"vms"`
 	Guests     []Guest     `json:"guests,omitempty"`
 	Gaps       []Gap       `json:"gaps,omitempty"`
@@ -32,10 +33,23 @@ type VCenter struct {
 	Build        string    `json:"build"`
 	APIVersion   string    `json:"api_version"`
 	User         string    `json:"user"`
+	Thumbprint   string    `json:"thumbprint,omitempty"`   // of the certificate that was served, spelled as in the answers
 	Clock        time.Time `json:"clock,omitzero"`         // vCenter's clock when it was asked
 	ClockAsked   time.Time `json:"-"`                      // our clock at that moment
 	Simulated    bool      `json:"simulated"`              // the lab says so itself
 	DVSVersions  []string  `json:"dvs_versions,omitempty"` // what QueryAvailableDvsSpec offers, oldest first
+}
+
+// A Cluster is what a cluster decides about its hosts and VMs.
+type Cluster struct {
+	Name        string            `json:"name"`
+	Datacenter  string            `json:"datacenter,omitempty"`
+	DRS         bool              `json:"drs"`
+	DRSMode     string            `json:"drs_mode,omitempty"`     // manual, partiallyAutomated, fullyAutomated
+	DRSOverride map[string]string `json:"drs_override,omitempty"` // by VM: its own mode, or "disabled"
+	HA          bool              `json:"ha"`
+	VSAN        bool              `json:"vsan"`
+	EVC         string            `json:"evc,omitempty"` // key of the EVC mode, "" when off
 }
 
 // A Scope limits an inventory. Zero reads everything in overview; Hosts and VMs name those whose details
@@ -79,6 +93,8 @@ type Host struct {
 	PowerPolicy   string   `json:"power_policy,omitempty"`   // short name: static, dynamic, low, custom
 	PowerPolicies []string `json:"power_policies,omitempty"` // what the BIOS leaves to ESXi; empty: the BIOS keeps control
 	Lockdown      string   `json:"lockdown,omitempty"`
+	GraphicsType  string   `json:"graphics_type,omitempty"` // hostDefaultGraphicsType: shared, sharedDirect; "" not read
+	BootDevice    string   `json:"boot_device,omitempty"`   // what ESXi booted from: usb, sd, disk, network; "" not read
 	SSHRunning    bool     `json:"ssh_running,omitempty"`
 
 	CPUModel     string   `json:"cpu_model,omitempty"`
@@ -213,6 +229,13 @@ type Switch struct {
 	NSX        bool              `json:"nsx,omitempty"`
 	OffloadID  string            `json:"offload,omitempty"` // network offload spec (DPU)
 	Note       string            `json:"note,omitempty"`    // config.description: holds our mark on a switch that we made
+	Health     *SwitchHealth     `json:"health,omitempty"`  // nil: not read
+}
+
+// SwitchHealth is the VLAN and MTU health check of a DVS.
+type SwitchHealth struct {
+	Enabled  bool     `json:"enabled"`
+	Mismatch []string `json:"mismatch,omitempty"` // what it found: "esx-01 Uplink 1: VLAN 100 not trunked"
 }
 
 // A Member is one host on a DVS.
@@ -235,6 +258,15 @@ type PortGroup struct {
 	Binding string   `json:"binding"` // earlyBinding, lateBinding, ephemeral
 	Ports   int      `json:"ports"`
 	Free    int      `json:"free"` // -1 unknown
+
+	Security *PortSecurity `json:"security,omitempty"` // nil: not read
+}
+
+// PortSecurity is what a port group lets a guest do with its MAC address.
+type PortSecurity struct {
+	MACChanges bool `json:"mac_changes"`
+	Forged     bool `json:"forged_transmits"`
+	Promisc    bool `json:"promiscuous"`
 }
 
 // A VM is a machine in vCenter.
@@ -261,6 +293,8 @@ type VM struct {
 	FaultTolerant bool              `json:"fault_tolerant,omitempty"`
 	Nested        bool              `json:"nested_hv,omitempty"`
 	Latency       string            `json:"latency,omitempty"`
+	CPUReserved   *int64            `json:"cpu_reservation_mhz,omitempty"` // nil: not read
+	NodeAffinity  *string           `json:"numa_affinity,omitempty"`       // numa.nodeAffinity, "" when not pinned; nil: not read
 	CPUHotAdd     bool              `json:"cpu_hot_add,omitempty"`
 	MemHotAdd     bool              `json:"memory_hot_add,omitempty"`
 	Tools         string            `json:"tools,omitempty"`   // guestToolsRunning, ...

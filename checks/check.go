@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
@@ -39,8 +38,10 @@ const (
 type Check struct {
 	ID         string
 	Scope      Scope
+	Link       LinkName       // place in the chain
 	Modes      []answers.Mode // empty: every mode
-	Quick      bool           // answered by what the property collector delivers
+	Quick      bool           // belongs to the quick check
+	HostCall   bool           // takes a call per host, so that the full check alone asks it, quick or not
 	Preflight  bool           // must not fail before anything is written
 	Criteria   string         // pass / warn / fail, as in the catalogue
 	Remedy     string         // one sentence
@@ -60,26 +61,6 @@ type Answer struct {
 	Quiet    bool
 }
 
-// Facts is everything that checks may look at.
-type Facts struct {
-	Answers   *answers.Answers    // what shall be; Mode and names of the selection are always filled
-	Inventory *backends.Inventory // what is there, guests included where they were asked
-	Lacks     []Lack              // privileges that are missing
-	LacksErr  error               // why they could not be asked
-	Now       time.Time           // our clock when vCenter's was read
-	Before    bool                // before a run: what the run itself will do is no failure
-	HostFacts map[string]HostFacts
-}
-
-// HostFacts is what only a call per host tells (esxcli); the full check reads it, the quick one does not.
-type HostFacts struct {
-	Modules map[string]map[string]string // parameters by module
-	Err     error
-}
-
-// A Lack is a privilege that the account does not have on an entity.
-type Lack struct{ Entity, Privilege string }
-
 // A Selection narrows a run of the catalogue.
 type Selection struct {
 	Mode      answers.Mode
@@ -96,7 +77,7 @@ func (s Selection) covers(c Check) bool {
 		return slices.Contains(s.Only, c.ID)
 	case slices.Contains(s.Skip, c.ID):
 		return false
-	case s.Quick && !c.Quick, s.Preflight && !c.Preflight:
+	case s.Quick && (!c.Quick || c.HostCall), s.Preflight && !c.Preflight:
 		return false
 	case s.Mode != "" && len(c.Modes) > 0 && !slices.Contains(c.Modes, s.Mode):
 		return false
