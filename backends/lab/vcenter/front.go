@@ -64,7 +64,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !f.pause(r, f.world.Timing.Latency) {
 		panic(http.ErrAbortHandler)
 	}
-	if method == "WaitForUpdatesEx" {
+	if strings.HasPrefix(method, "WaitForUpdates") {
 		f.wait(this, r.Context().Done())
 		defer f.wait(this, nil)
 	}

@@ -17,12 +17,14 @@ import (
 	"github.com/google/uuid"
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/simulator/vpx"
+	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/dvs"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/hosts"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/model"
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/updates"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/vms"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
@@ -69,7 +71,9 @@ func Serve(w *world.World, o Options) (*Server, error) {
 	}
 	content := vpx.ServiceContent
 	content.About = about()
-	ctx, instance := simulator.NewServiceInstance(simulator.NewContext(), content, vpx.RootFolder)
+	empty := simulator.NewContext()
+	empty.Map.Put(licences())
+	ctx, instance := simulator.NewServiceInstance(empty, content, vpx.RootFolder)
 	service := simulator.New(ctx, instance)
 	service.Listen = &url.URL{User: url.User("lab")} // makes the simulator ask ValidLogin
 	service.RegisterSDK(ctx.Map, ctx.Map.Path+"/vimService")
@@ -82,7 +86,7 @@ func Serve(w *world.World, o Options) (*Server, error) {
 
 	s := &Server{frame: f, URL: &url.URL{Scheme: "https", Host: listener.Addr().String(), Path: ctx.Map.Path}}
 	s.front = newFront(w, f, service.ServeMux, o.Idle)
-	f.Extend(collector{f, s.front}, "PropertyCollector")
+	updates.Register(f, s.front.gone, s.front.closing)
 	f.Extend(search{f}, "SearchIndex")
 	tree := model.Build(f)
 	f.Extend(views{f, tree}, "ViewManager")
@@ -128,4 +132,10 @@ func about() types.AboutInfo {
 		ProductLineId: "vpx", ApiType: "VirtualCenter", ApiVersion: "8.0.3.0", InstanceUuid: uuid.NewString(),
 		LicenseProductName: "VMware VirtualCenter Server", LicenseProductVersion: "8.0",
 	}
+}
+
+// licences stands in for the simulator's licence manager, which writes to variables that all labs of a process share.
+func licences() *mo.LicenseManager {
+	evaluation := types.LicenseManagerLicenseInfo{LicenseKey: "00000-00000-00000-00000-00000", EditionKey: "eval", Name: "Evaluation Mode"}
+	return &mo.LicenseManager{Self: *vpx.ServiceContent.LicenseManager, LicensedEdition: "eval", Licenses: []types.LicenseManagerLicenseInfo{evaluation}}
 }

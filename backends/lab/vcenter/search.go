@@ -2,7 +2,6 @@ package vcenter
 
 import (
 	"strings"
-	"time"
 
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/mo"
@@ -12,51 +11,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/model"
 )
-
-// collector adds to the simulator's property collector what it lacks.
-type collector struct {
-	f     *frame.Frame
-	front *front
-}
-
-// WaitForUpdatesEx ends when the client has gone or the lab closes, too.
-func (m collector) WaitForUpdatesEx(ctx *simulator.Context, req *types.WaitForUpdatesEx) soap.HasFault {
-	pc, ok := ctx.Session.Get(req.This).(*simulator.PropertyCollector)
-	if !ok {
-		return frame.Answer(nil, frame.Gone(req.This))
-	}
-	gone, done := m.front.gone(req.This), make(chan struct{})
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		select {
-		case <-done:
-			return
-		case <-gone:
-		case <-m.front.closing:
-		}
-		// The wait may not have begun yet: ask until it ends.
-		tick := time.NewTicker(5 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			pc.CancelWaitForUpdates(&types.CancelWaitForUpdates{This: req.This})
-			select {
-			case <-done:
-				return
-			case <-tick.C:
-			}
-		}
-	}()
-	answer := pc.WaitForUpdatesEx(ctx, req)
-	close(done)
-	<-ended
-	return answer
-}
-
-// CancelRetrievePropertiesEx ends a paged read early.
-func (m collector) CancelRetrievePropertiesEx(_ *simulator.Context, _ *types.CancelRetrievePropertiesEx) soap.HasFault {
-	return frame.Answer(types.CancelRetrievePropertiesExResponse{}, nil)
-}
 
 // views makes views while the inventory stands still.
 type views struct {

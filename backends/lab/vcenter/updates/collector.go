@@ -1,0 +1,281 @@
+package updates
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
+)
+
+// most objects in one answer, as in vCenter.
+const most = 100
+
+// settle is how long changes may gather before they are looked at.
+const settle = 2 * time.Millisecond
+
+// A collector is one client's view: what it has been told of each filter.
+type collector struct {
+	turn chan struct{} // holds one while somebody waits
+	wake chan struct{}
+
+	mu       sync.Mutex
+	filters  []*filter
+	dirty    map[types.ManagedObjectReference]bool
+	version  int
+	pending  []types.PropertyFilterUpdate
+	canceled bool
+}
+
+type filter struct {
+	ref   types.ManagedObjectReference
+	spec  types.PropertyFilterSpec
+	known map[types.ManagedObjectReference]map[string]types.AnyType // nil: nothing told yet
+}
+
+func (c *collector) add(f *filter) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.filters = append(c.filters, f)
+	c.signal()
+}
+
+func (c *collector) remove(ref types.ManagedObjectReference) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.filters = slices.DeleteFunc(c.filters, func(f *filter) bool { return f.ref == ref })
+}
+
+func (c *collector) cancel() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.canceled = true
+	c.signal()
+}
+
+func (c *collector) touch(ref types.ManagedObjectReference) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dirty[ref] = true
+	c.signal()
+}
+
+func (c *collector) signal() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// WaitForUpdatesEx answers with what changed since the version that the client has, waiting until something does.
+func (m methods) WaitForUpdatesEx(ctx *simulator.Context, req *types.WaitForUpdatesEx) soap.HasFault {
+	c := m.w.collector(ctx, req.This)
+	gone := m.w.gone(req.This)
+	var deadline <-chan time.Time
+	limit, once := most, false
+	if o := req.Options; o != nil {
+		if o.MaxObjectUpdates > 0 {
+			limit = min(limit, int(o.MaxObjectUpdates))
+		}
+		if o.MaxWaitSeconds != nil {
+			once = *o.MaxWaitSeconds == 0
+			timer := time.NewTimer(time.Duration(*o.MaxWaitSeconds) * time.Second)
+			defer timer.Stop()
+			deadline = timer.C
+		}
+	}
+	select {
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
+	case <-gone:
+		return canceled()
+	case <-m.w.stop:
+		return canceled()
+	}
+	c.begin(req.Version)
+	for {
+		set, stopped := c.next(ctx, m.w, limit)
+		switch {
+		case stopped:
+			return canceled()
+		case set != nil:
+			return frame.Answer(types.WaitForUpdatesExResponse{Returnval: set}, nil)
+		case once:
+			return frame.Answer(types.WaitForUpdatesExResponse{}, nil)
+		}
+		select {
+		case <-c.wake:
+			m.w.settle()
+		case <-deadline:
+			return frame.Answer(types.WaitForUpdatesExResponse{}, nil)
+		case <-gone:
+			return canceled()
+		case <-m.w.stop:
+			return canceled()
+		}
+	}
+}
+
+func canceled() soap.HasFault { return frame.Answer(nil, frame.Refuse(&types.RequestCanceled{})) }
+
+// begin starts over when the client has no version.
+func (c *collector) begin(version string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.canceled = false
+	if version == "" {
+		c.pending = nil
+		for _, f := range c.filters {
+			f.known = nil
+		}
+	}
+}
+
+// next is the next answer; nil when nothing changed.
+func (c *collector) next(ctx *simulator.Context, w *Watch, limit int) (set *types.UpdateSet, stopped bool) {
+	c.mu.Lock()
+	dirty, filters := c.dirty, slices.Clone(c.filters)
+	c.dirty, stopped, c.canceled = map[types.ManagedObjectReference]bool{}, c.canceled, false
+	first := c.pending
+	c.mu.Unlock()
+	if stopped {
+		return nil, true
+	}
+	if len(first) == 0 {
+		for _, f := range filters {
+			if changed := f.update(ctx, w, dirty); len(changed) > 0 {
+				first = append(first, types.PropertyFilterUpdate{Filter: f.ref, ObjectSet: changed})
+			}
+		}
+	} else {
+		c.keep(dirty)
+	}
+	if len(first) == 0 {
+		return nil, false
+	}
+	page, rest := cut(first, limit)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pending = rest
+	c.version++
+	set = &types.UpdateSet{Version: strconv.Itoa(c.version), FilterSet: page}
+	if len(rest) > 0 {
+		set.Truncated = types.NewBool(true)
+	}
+	return set, false
+}
+
+// keep leaves changes for later.
+func (c *collector) keep(dirty map[types.ManagedObjectReference]bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for ref := range dirty {
+		c.dirty[ref] = true
+	}
+	c.signal()
+}
+
+func cut(list []types.PropertyFilterUpdate, limit int) (page, rest []types.PropertyFilterUpdate) {
+	for i, f := range list {
+		if n := len(f.ObjectSet); n <= limit {
+			page, limit = append(page, f), limit-n
+			continue
+		}
+		if limit > 0 {
+			page = append(page, types.PropertyFilterUpdate{Filter: f.Filter, ObjectSet: f.ObjectSet[:limit]})
+		}
+		rest = append(rest, types.PropertyFilterUpdate{Filter: f.Filter, ObjectSet: f.ObjectSet[limit:]})
+		return page, append(rest, list[i+1:]...)
+	}
+	return page, nil
+}
+
+// update reads what the filter selects and says how it differs from what the client knows.
+func (f *filter) update(ctx *simulator.Context, w *Watch, dirty map[types.ManagedObjectReference]bool) []types.ObjectUpdate {
+	if f.known != nil && !f.concerned(dirty) {
+		return nil
+	}
+	spec := f.spec
+	spec.ReportMissingObjectsInResults = types.NewBool(true)
+	objects, err := read(ctx, spec)
+	if err != nil {
+		return nil
+	}
+	known := map[types.ManagedObjectReference]map[string]types.AnyType{}
+	var out []types.ObjectUpdate
+	for _, o := range objects {
+		now := map[string]types.AnyType{}
+		before, told := f.known[o.Obj]
+		u := types.ObjectUpdate{Obj: o.Obj, Kind: types.ObjectUpdateKindModify}
+		if !told {
+			u.Kind, u.MissingSet = types.ObjectUpdateKindEnter, o.MissingSet
+		}
+		for _, p := range o.PropSet {
+			now[p.Name] = p.Val
+			if old, had := before[p.Name]; !had || !reflect.DeepEqual(old, p.Val) {
+				u.ChangeSet = append(u.ChangeSet, types.PropertyChange{Name: p.Name, Op: types.PropertyChangeOpAssign, Val: p.Val})
+			}
+		}
+		for name := range before {
+			if _, has := now[name]; !has {
+				u.ChangeSet = append(u.ChangeSet, types.PropertyChange{Name: name, Op: types.PropertyChangeOpAssign})
+			}
+		}
+		known[o.Obj] = now
+		if !told || len(u.ChangeSet) > 0 {
+			out = append(out, u)
+		}
+	}
+	for ref := range f.known {
+		if _, still := known[ref]; !still {
+			out = append(out, types.ObjectUpdate{Obj: ref, Kind: types.ObjectUpdateKindLeave})
+		}
+	}
+	f.known = known
+	return out
+}
+
+// concerned says whether a change can matter: an object that the client knows, or one from which others are reached.
+func (f *filter) concerned(dirty map[types.ManagedObjectReference]bool) bool {
+	for ref := range dirty {
+		if _, known := f.known[ref]; known {
+			return true
+		}
+		switch ref.Type {
+		case "Folder", "Datacenter", "ClusterComputeResource", "ResourcePool", "ContainerView", "ListView":
+			return true
+		}
+	}
+	for _, o := range f.spec.ObjectSet {
+		if dirty[o.Obj] {
+			return true
+		}
+	}
+	return false
+}
+
+// read collects through the simulator, which locks each object while it copies it.
+func read(ctx *simulator.Context, spec types.PropertyFilterSpec) ([]types.ObjectContent, error) {
+	pc := &simulator.PropertyCollector{}
+	res := pc.RetrievePropertiesEx(ctx, &types.RetrievePropertiesEx{SpecSet: []types.PropertyFilterSpec{spec}})
+	if fault := res.Fault(); fault != nil {
+		return nil, soap.WrapSoapFault(fault)
+	}
+	return frame.Objects(res), nil
+}
+
+// settle lets changes gather, unless the lab ends.
+func (w *Watch) settle() {
+	timer := time.NewTimer(settle)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-w.stop:
+	}
+}

@@ -1,0 +1,152 @@
+// Package updates waits for changes of properties, in place of the simulator's own waiting: that one reads objects while
+// they are written, and goes on when its client has left.
+package updates
+
+import (
+	"sync"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
+)
+
+// A Watch keeps the filters of all property collectors of a vCenter.
+type Watch struct {
+	f    *frame.Frame
+	gone func(collector types.ManagedObjectReference) <-chan struct{} // closed when the waiting client has left
+	stop <-chan struct{}
+
+	mu         sync.Mutex
+	collectors map[key]*collector
+}
+
+type key struct {
+	session   string
+	collector types.ManagedObjectReference
+}
+
+// Register adds the methods to a frame. gone gives the channel that is closed when the client that waits with a
+// collector has left; stop ends all waiting.
+func Register(f *frame.Frame, gone func(types.ManagedObjectReference) <-chan struct{}, stop <-chan struct{}) {
+	w := &Watch{f: f, gone: gone, stop: stop, collectors: map[key]*collector{}}
+	f.Reg.AddHandler(listener{w})
+	f.Extend(methods{w}, "PropertyCollector")
+	f.Extend(filterMethods{w}, "PropertyFilter")
+	f.Extend(sessions{w}, "SessionManager")
+}
+
+func (w *Watch) collector(ctx *simulator.Context, ref types.ManagedObjectReference) *collector {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	k := key{ctx.Session.Key, ref}
+	c := w.collectors[k]
+	if c == nil {
+		c = &collector{dirty: map[types.ManagedObjectReference]bool{}, wake: make(chan struct{}, 1), turn: make(chan struct{}, 1)}
+		w.collectors[k] = c
+	}
+	return c
+}
+
+func (w *Watch) forget(match func(key) bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for k := range w.collectors {
+		if match(k) {
+			delete(w.collectors, k)
+		}
+	}
+}
+
+// touch tells all collectors that an object changed, came or went.
+func (w *Watch) touch(ref types.ManagedObjectReference) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.collectors {
+		c.touch(ref)
+	}
+}
+
+// A listener hears of every change in the registry.
+type listener struct{ w *Watch }
+
+// Reference implements mo.Reference.
+func (l listener) Reference() types.ManagedObjectReference {
+	return types.ManagedObjectReference{Type: "Lab", Value: "updates"}
+}
+
+// PutObject implements simulator.RegisterObject.
+func (l listener) PutObject(_ *simulator.Context, obj mo.Reference) { l.w.touch(obj.Reference()) }
+
+// UpdateObject implements simulator.RegisterObject.
+func (l listener) UpdateObject(_ *simulator.Context, obj mo.Reference, _ []types.PropertyChange) {
+	l.w.touch(obj.Reference())
+}
+
+// RemoveObject implements simulator.RegisterObject.
+func (l listener) RemoveObject(_ *simulator.Context, ref types.ManagedObjectReference) {
+	l.w.touch(ref)
+}
+
+type methods struct{ w *Watch }
+
+// CreateFilter adds a filter to a collector. The objects that it names must exist.
+func (m methods) CreateFilter(ctx *simulator.Context, req *types.CreateFilter) soap.HasFault {
+	for _, o := range req.Spec.ObjectSet {
+		if ctx.Session.Get(o.Obj) == nil {
+			return frame.Answer(nil, frame.Gone(o.Obj))
+		}
+	}
+	obj := &filterObject{PropertyFilter: mo.PropertyFilter{Spec: req.Spec, PartialUpdates: req.PartialUpdates}}
+	obj.Self.Type = "PropertyFilter"
+	ref := ctx.Session.Put(obj).Reference()
+	m.w.collector(ctx, req.This).add(&filter{ref: ref, spec: req.Spec})
+	return frame.Answer(types.CreateFilterResponse{Returnval: ref}, nil)
+}
+
+// A filterObject is what stands in the session for a filter.
+type filterObject struct{ mo.PropertyFilter }
+
+// DestroyPropertyCollector removes a collector with its filters.
+func (m methods) DestroyPropertyCollector(ctx *simulator.Context, req *types.DestroyPropertyCollector) soap.HasFault {
+	m.w.collector(ctx, req.This).cancel()
+	m.w.forget(func(k key) bool { return k == key{ctx.Session.Key, req.This} })
+	ctx.Session.Remove(ctx, req.This)
+	return frame.Answer(types.DestroyPropertyCollectorResponse{}, nil)
+}
+
+// CancelWaitForUpdates ends a wait.
+func (m methods) CancelWaitForUpdates(ctx *simulator.Context, req *types.CancelWaitForUpdates) soap.HasFault {
+	m.w.collector(ctx, req.This).cancel()
+	return frame.Answer(types.CancelWaitForUpdatesResponse{}, nil)
+}
+
+// CancelRetrievePropertiesEx ends a paged read early.
+func (m methods) CancelRetrievePropertiesEx(_ *simulator.Context, _ *types.CancelRetrievePropertiesEx) soap.HasFault {
+	return frame.Answer(types.CancelRetrievePropertiesExResponse{}, nil)
+}
+
+type filterMethods struct{ w *Watch }
+
+// DestroyPropertyFilter removes a filter from its collector.
+func (m filterMethods) DestroyPropertyFilter(ctx *simulator.Context, req *types.DestroyPropertyFilter) soap.HasFault {
+	m.w.mu.Lock()
+	for k, c := range m.w.collectors {
+		if k.session == ctx.Session.Key {
+			c.remove(req.This)
+		}
+	}
+	m.w.mu.Unlock()
+	ctx.Session.Remove(ctx, req.This)
+	return frame.Answer(types.DestroyPropertyFilterResponse{}, nil)
+}
+
+type sessions struct{ w *Watch }
+
+// Logout ends a session and what it watched.
+func (m sessions) Logout(ctx *simulator.Context, req *types.Logout) soap.HasFault {
+	m.w.forget(func(k key) bool { return k.session == ctx.Session.Key })
+	return m.w.f.Reg.SessionManager().Logout(ctx, req)
+}
