@@ -88,6 +88,9 @@ func (p *Places) Look(ctx context.Context, t backends.Ref) (Ref, bool, error) {
 	if t.Type == backends.TypeGuest {
 		t.Type = backends.TypeVM
 	}
+	if err := ctx.Err(); err != nil {
+		return Ref{}, false, wire.Explain(err, t.Name, "look it up in vCenter")
+	}
 	if ref, ok, _, err := p.look(t); ok || err != nil {
 		return ref, ok, err
 	}

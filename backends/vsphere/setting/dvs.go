@@ -92,12 +92,16 @@ func (s switchSetter) create(ctx context.Context, t backends.Ref, want backends.
 	if err != nil {
 		return nil, err
 	}
-	dvs, ok := result.(types.ManagedObjectReference)
-	if !ok {
-		return nil, fmt.Errorf("vCenter did not say which switch it has created")
+	if dvs, ok := result.(types.ManagedObjectReference); ok {
+		s.places.Put(dvs, place.Raw(t.Name), folder)
+		return s.dvs.fresh(ctx, dvs)
 	}
-	s.places.Put(dvs, place.Raw(t.Name), folder)
-	return s.dvs.fresh(ctx, dvs)
+	s.places.Expire(backends.TypeSwitch)
+	v, err := s.look(ctx, t, s.dvs.fresh)
+	if err == nil && v == nil {
+		err = fmt.Errorf("the task has ended, but the switch is not there")
+	}
+	return v, err
 }
 
 func (s switchSetter) networkFolder(ctx context.Context, datacenter string) (place.Ref, error) {

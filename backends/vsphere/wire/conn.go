@@ -59,7 +59,7 @@ func Dial(ctx context.Context, cfg Config) (*Conn, error) {
 		c.soap.CloseIdleConnections()
 		return nil, err
 	}
-	c.watch.conn = c
+	c.watch.conn, c.watch.kick = c, make(chan struct{}, 1)
 	return c, nil
 }
 

@@ -2,7 +2,7 @@ package wire
 
 import (
 	"context"
-	"fmt"
+	"errors"
 
 	"github.com/vmware/govmomi/vim25/types"
 
@@ -24,29 +24,27 @@ func (e *TaskError) Fault() types.BaseMethodFault { return e.Cause }
 // Task waits for a task to end and hands on its progress in percent as it moves. The result is the task's own. When
 // ctx ends first the task goes on in vCenter: what it did is read again by whoever asks next.
 func (c *Conn) Task(ctx context.Context, ref types.ManagedObjectReference, progress backends.Progress) (types.AnyType, error) {
-	var info types.TaskInfo
+	var end Object
 	last := int32(-1)
 	err := c.Watch(ctx, ref, func(o Object) bool {
-		now, ok := Prop[types.TaskInfo](o, "info")
-		if !ok {
-			return false
-		}
-		info = now
-		if info.Progress > last && info.State == types.TaskInfoStateRunning {
-			last = info.Progress
+		state := Value[types.TaskInfoState](o, "info.state")
+		if now, ok := Prop[int32](o, "info.progress"); ok && now > last && state == types.TaskInfoStateRunning {
+			last = now
 			progress.Report(int(last))
 		}
-		return info.State == types.TaskInfoStateSuccess || info.State == types.TaskInfoStateError
+		end = o
+		return state == types.TaskInfoStateSuccess || state == types.TaskInfoStateError
 	})
 	if err != nil {
 		return nil, err
 	}
-	if info.State == types.TaskInfoStateError {
-		if info.Error == nil {
-			return nil, fmt.Errorf("the task failed without a reason")
+	if Value[types.TaskInfoState](end, "info.state") == types.TaskInfoStateError {
+		why, ok := Prop[types.LocalizedMethodFault](end, "info.error")
+		if !ok {
+			return nil, errors.New("the task failed without a reason")
 		}
-		return nil, &TaskError{Task: ref, Message: info.Error.LocalizedMessage, Cause: info.Error.Fault}
+		return nil, &TaskError{Task: ref, Message: why.LocalizedMessage, Cause: why.Fault}
 	}
 	progress.Report(100)
-	return info.Result, nil
+	return end.Props["info.result"], nil
 }

@@ -13,7 +13,7 @@ import (
 // watched are the properties that a watch sees, per type. One filter over one list view serves every watch, so that
 // waiting for a hundred tasks or reboots costs one open call.
 var watched = []types.PropertySpec{
-	{Type: "Task", PathSet: []string{"info"}},
+	{Type: "Task", PathSet: []string{"info.state", "info.progress", "info.error", "info.result"}},
 	{Type: "HostSystem", PathSet: []string{"runtime.connectionState", "runtime.bootTime", "runtime.inMaintenanceMode", "runtime.powerState", "summary.rebootRequired"}},
 	{Type: "VirtualMachine", PathSet: []string{"runtime.powerState", "guest.toolsRunningStatus", "guest.ipAddress"}},
 }
@@ -24,12 +24,14 @@ const outage = 20 * time.Minute
 // watcher waits for changes of many objects with one collector.
 type watcher struct {
 	conn *Conn
+	kick chan struct{}
 
 	mu      sync.Mutex
 	watches map[types.ManagedObjectReference][]*watch
 	pending []types.ManagedObjectReference        // not in the view yet
 	inView  map[types.ManagedObjectReference]bool // hosts and VMs stay in it, tasks are watched once
 	done    []types.ManagedObjectReference        // tasks to be taken out of the view with the next change of it
+	newest  time.Time                             // when the last watch began
 	running bool
 	closed  bool
 	cancel  context.CancelFunc
@@ -87,11 +89,16 @@ func (w *watcher) wait(ctx context.Context, ref types.ManagedObjectReference, se
 		w.inView = map[types.ManagedObjectReference]bool{}
 	}
 	w.watches[ref] = append(w.watches[ref], one)
+	w.newest = time.Now()
 	known := w.inView[ref]
 	if !known {
 		w.pending = append(w.pending, ref)
 	}
 	w.mu.Unlock()
+	select {
+	case w.kick <- struct{}{}:
+	default:
+	}
 
 	if err := w.flush(ctx); err != nil {
 		w.forget(ref, one)
@@ -136,6 +143,7 @@ func (w *watcher) loop(ctx context.Context) {
 		switch {
 		case err == nil:
 			broken = time.Time{}
+			w.rest(ctx)
 			continue
 		case ctx.Err() != nil:
 			w.fail(err)
@@ -156,6 +164,28 @@ func (w *watcher) loop(ctx context.Context) {
 			continue
 		}
 		sleep(ctx, 2*time.Second)
+	}
+}
+
+// rest lets news gather before the next call: a task that reports its progress every few milliseconds would cost a call
+// each time. The longer the wait, the longer the rest, up to half a second; a new watch ends it.
+func (w *watcher) rest(ctx context.Context) {
+	select {
+	case <-w.kick: // of the watch that the last step has served
+	default:
+	}
+	w.mu.Lock()
+	idle, age := len(w.watches) == 0, time.Since(w.newest)
+	w.mu.Unlock()
+	if idle {
+		return
+	}
+	t := time.NewTimer(min(max(age/4, 20*time.Millisecond), 500*time.Millisecond))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-w.kick:
+	case <-ctx.Done():
 	}
 }
 

@@ -1,0 +1,105 @@
+package vsphere_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere"
+)
+
+// Bounds on calls hold for any number of hosts; 200 hosts are ten pages of nothing but one more.
+func TestCostOfReading(t *testing.T) {
+	for _, hosts := range []int{4, 200} {
+		t.Run(fmt.Sprint(hosts, " hosts"), func(t *testing.T) {
+			_, c := startLab(t, lab.Options{Hosts: hosts, VMs: hosts})
+			if _, err := c.Inventory(t.Context(), backends.Scope{}); err != nil {
+				t.Fatal(err)
+			}
+			if n := c.Calls() + 1; n > 10 { // and the log-out
+				t.Errorf("overview: %d calls", n)
+			}
+			before := c.Calls()
+			inv, err := c.Inventory(t.Context(), backends.Scope{Details: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := c.Calls() - before + 3; n > 12 { // as in a command of its own
+				t.Errorf("details: %d calls", n)
+			}
+			if len(inv.Hosts) != hosts || inv.Hosts[hosts-1].Options[option] != "" || inv.Hosts[hosts-1].Firewall["pvrdma"].Enabled {
+				t.Errorf("%d hosts, the last: %+v", len(inv.Hosts), inv.Hosts[len(inv.Hosts)-1].Options)
+			}
+			if inv.APICalls != c.Calls()-before {
+				t.Errorf("the inventory says %d calls, it was %d", inv.APICalls, c.Calls()-before)
+			}
+		})
+	}
+}
+
+func TestCostOfSetting(t *testing.T) {
+	for _, hosts := range []int{4, 200} {
+		t.Run(fmt.Sprint(hosts, " hosts"), func(t *testing.T) {
+			_, c := startLab(t, lab.Options{Hosts: hosts, VMs: 1})
+			set := c.Setters()
+
+			// As the engine does it: every value is read for the journal, then set.
+			before := c.Calls()
+			read(t, set, dvs)
+			mustSet(t, set, dvs, dvs1)
+			read(t, set, group)
+			mustSet(t, set, group, group1)
+			as := memberships(hosts)
+			for _, a := range as {
+				read(t, set, a.Setting)
+			}
+			for i, err := range many(t, set, as) {
+				if err != nil {
+					t.Fatalf("%s: %v", as[i].ID(), err)
+				}
+			}
+			if n, bound := c.Calls()-before, 40+hosts/50; n > bound {
+				t.Errorf("switch, port group and %d hosts: %d calls, bound %d", hosts, n, bound)
+			}
+
+			before = c.Calls()
+			optionOnAll(t, c, hosts)
+			if n, bound := c.Calls()-before, 3*hosts+10; n > bound {
+				t.Errorf("option on %d hosts: %d calls, bound %d", hosts, n, bound)
+			}
+		})
+	}
+}
+
+func read(t *testing.T, set map[backends.Kind]backends.Setter, s backends.Setting) backends.Value {
+	t.Helper()
+	v, err := set[s.Kind].Read(t.Context(), s)
+	if err != nil {
+		t.Fatalf("%s: %v", s.ID(), err)
+	}
+	return v
+}
+
+// optionOnAll sets the option on every host, 16 at a time.
+func optionOnAll(t *testing.T, c *vsphere.Client, hosts int) {
+	t.Helper()
+	set := c.Setters()[backends.KindOption]
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, 16)
+	for i := range hosts {
+		s := backends.Setting{Target: backends.HostRef(fmt.Sprintf("esx-%02d", i+1)), Kind: backends.KindOption, Name: option}
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			if _, err := set.Read(t.Context(), s); err != nil {
+				t.Error(err)
+			}
+			if err := set.Set(t.Context(), s, backends.ValueOf("vmk0"), nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}
