@@ -163,16 +163,19 @@ func (f facts) netFiles() []netconf.File {
 	return files
 }
 
-// addAddresses reads "2: ens160    inet 10.0.2.15/24 ... scope global dynamic ens160\ ...".
+// addAddresses reads "2: ens160: <...> mtu 1500 ..." and, below it, "inet 10.0.2.15/24 brd ... scope global dynamic ens160".
 func (f facts) addAddresses(n *network) {
 	byIP := map[string]string{}
+	name := ""
 	for line := range strings.SplitSeq(f["addresses"], "\n") {
-		w := strings.Fields(strings.ReplaceAll(line, `\`, " "))
-		if len(w) < 4 || (w[2] != "inet" && w[2] != "inet6") {
+		w := strings.Fields(line)
+		if len(w) > 2 && line[0] != ' ' {
+			name, _, _ = strings.Cut(strings.TrimSuffix(w[1], ":"), "@")
+		}
+		if len(w) < 2 || (w[0] != "inet" && w[0] != "inet6") {
 			continue
 		}
-		name, _, _ := strings.Cut(w[1], "@")
-		prefix, err := netip.ParsePrefix(w[3])
+		prefix, err := netip.ParsePrefix(w[1])
 		if err != nil {
 			continue
 		}
@@ -182,7 +185,7 @@ func (f facts) addAddresses(n *network) {
 			continue
 		}
 		n.interfaces[i].Addresses = append(n.interfaces[i].Addresses, prefix.String())
-		if w[2] == "inet" && slices.Contains(w, "dynamic") {
+		if w[0] == "inet" && slices.Contains(w, "dynamic") {
 			n.interfaces[i].DHCP = true
 		}
 	}

@@ -39,6 +39,8 @@ type machine struct {
 type config struct {
 	os      string
 	sudo    string // "": without a password
+	user    string // "": ops
+	preset  bool   // somebody has set it up by the guides
 	options guest.Options
 }
 
@@ -54,8 +56,14 @@ func newMachine(t *testing.T, c config) *machine {
 		v := s.VMs[0]
 		m.vm, m.mac, m.group = v.Name, v.RDMA()[0].MAC, v.RDMA()[0].PortGroup
 	})
-	lm, err := linux.New(&linux.Site{World: w}, linux.Config{VM: m.vm, OS: c.os, Hostname: m.vm, User: "ops", Password: "let me in",
-		Sudo: c.sudo, SudoAsks: c.sudo != "", CPUs: 2, MemoryMB: 4096})
+	if c.user == "" {
+		c.user = "ops"
+	}
+	lc := linux.Config{VM: m.vm, OS: c.os, Hostname: m.vm, User: "ops", Password: "let me in", Sudo: c.sudo, SudoAsks: c.sudo != "", CPUs: 2, MemoryMB: 4096}
+	if c.preset {
+		lc.Preset, lc.RDMAAddr = "pvrdma", "192.168.50.21/24"
+	}
+	lm, err := linux.New(&linux.Site{World: w}, lc)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +109,7 @@ func newMachine(t *testing.T, c config) *machine {
 		c.options.Settle = 4 * time.Second
 	}
 	m.Guests = guest.New(pool, func(vm string) (ssh.Target, bool) {
-		return ssh.Target{Class: "guest", Host: host, Port: number, User: "ops"}, vm == m.vm
+		return ssh.Target{Class: "guest", Host: host, Port: number, User: c.user}, vm == m.vm
 	}, m, c.options)
 	t.Cleanup(func() { m.Guests.Close() })
 	return m
@@ -215,6 +223,13 @@ func (d *door) close() {
 		c.Close()
 	}
 	d.open = nil
+}
+
+// refuse lets nobody in any more; what is open stays.
+func (d *door) refuse() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.shut = true
 }
 
 func (d *door) reopen() {

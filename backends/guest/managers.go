@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -26,7 +27,7 @@ func apt() manager {
 	available := func(names []string) string {
 		return `can=
 if apt-get -s -qq install -- ` + ssh.QuoteAll(names...) + ` >/dev/null 2>&1; then can=` + ssh.Quote(ssh.QuoteAll(names...)) + `
-else for p in ` + ssh.QuoteAll(names...) + `; do apt-get -s -qq install -- $p >/dev/null 2>&1 && can="$can $p"; done; fi
+else for p in ` + ssh.QuoteAll(names...) + `; do said=$(apt-get -s -qq install -- $p 2>&1 >/dev/null) && can="$can $p" || echo "$said" >&2; done; fi
 `
 	}
 	return manager{
@@ -80,13 +81,15 @@ func dnf(name string) manager {
 			return names
 		}
 	}
-	skip := " --setopt=strict=0"
-	if name == "yum" {
-		skip = ""
+	// One name that cannot be had keeps dnf from installing the others (and the option against that differs between
+	// dnf 4 and 5).
+	available := func(names []string) string {
+		return "can=\nfor p in " + ssh.QuoteAll(names...) + "; do " + name + " -q list $p >/dev/null 2>&1 && can=\"$can $p\"; done\n[ -n \"$can\" ] || can=" +
+			ssh.Quote(ssh.QuoteAll(names...)) + "\n"
 	}
 	return manager{
-		install:  func(names []string) string { return name + " -y" + skip + " install " + ssh.QuoteAll(names...) },
-		simulate: func(names []string) string { return name + " --assumeno" + skip + " install " + ssh.QuoteAll(names...) },
+		install:  func(names []string) string { return available(names) + "eval \"" + name + " -y install $can\"" },
+		simulate: func(names []string) string { return available(names) + "eval \"" + name + " --assumeno install $can\"" },
 		remove: func(names []string) string {
 			return name + " -y --setopt=clean_requirements_on_remove=0 remove " + ssh.QuoteAll(names...)
 		},
@@ -110,8 +113,23 @@ func (m manager) explain(vm string, left []string, r ssh.Result, lists string) e
 				"%s: the repositories cannot be reached: %s", what, lastLines(said, 2))
 		}
 	}
-	if r.ExitCode != 0 {
+	if r.ExitCode != 0 && !onlyUnknown(r.Stderr) || r.ExitCode == 0 && complains(r.Stderr) {
 		return failed(vm, what, r)
 	}
 	return backends.Errorf(backends.KindPermanent, label(vm), m.noSuchName, "%s: the guest's repositories do not have them; the others are installed", what)
+}
+
+var unknownName = regexp.MustCompile(`(?i)unable to locate package|has no installation candidate|no package .* available|no match for argument|unable to find a match`)
+
+// onlyUnknown tells whether a package manager complains of nothing but names that it does not know.
+func onlyUnknown(said string) bool { return unknownName.MatchString(said) && !complains(said) }
+
+// complains tells whether there is an error that is not about unknown names.
+func complains(said string) bool {
+	for line := range strings.SplitSeq(said, "\n") {
+		if (strings.HasPrefix(line, "E: ") || strings.HasPrefix(line, "Error: ")) && !unknownName.MatchString(line) {
+			return true
+		}
+	}
+	return false
 }

@@ -130,7 +130,7 @@ func networkScript() string {
 	s=-; [ -e "$d/master" ] && { s=$(readlink -f "$d/master"); s=${s##*/}; }
 	echo "$n|$a|$m|$f|$o|$p|$s"
 done`) +
-		section("addresses", "ip -o addr show") +
+		section("addresses", "ip addr show") +
 		section("routes", "ip -4 route show default; ip -6 route show default") +
 		section("connection", "echo $SSH_CONNECTION") +
 		section("netconfig", `command -v netplan >/dev/null && echo netplan

@@ -136,6 +136,7 @@ type link struct {
 	line   *line // nil: not connected
 	closed bool
 	sudo   sudoState
+	wrong  string // a sudo password that was refused: it is not tried again, wrong tries lock accounts
 }
 
 // A line is one established connection; it is never revived.

@@ -88,6 +88,11 @@ func (c *Conn) askSudo(ctx context.Context) (string, error) {
 	if err == nil && (password == "" || strings.ContainsAny(password, "\n\x00")) {
 		err = ErrSudoAsks
 	}
+	c.link.mu.Lock()
+	if err == nil && password == c.link.wrong {
+		err = ErrSudoPassword
+	}
+	c.link.mu.Unlock()
 	if err != nil {
 		return "", backends.Errorf(backends.KindAuth, c.target.String(), hintSudoPassword, "become root as %s: %w", c.User(), err)
 	}
@@ -98,6 +103,9 @@ func (c *Conn) askSudo(ctx context.Context) (string, error) {
 func (c *Conn) forgetSudo(err error) {
 	if errors.Is(err, ErrSudoPassword) || errors.Is(err, ErrSudoAsks) {
 		c.link.mu.Lock()
+		if errors.Is(err, ErrSudoPassword) {
+			c.link.wrong = c.link.sudo.password
+		}
 		c.link.sudo = sudoState{}
 		c.link.mu.Unlock()
 	}

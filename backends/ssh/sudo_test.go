@@ -99,6 +99,21 @@ func TestSudo(t *testing.T) {
 	}
 }
 
+func TestAWrongSudoPasswordIsTriedOnce(t *testing.T) {
+	dir := fakeSudo(t, "password")
+	c := dial(t, startServer(t, func(s *server) { s.path = dir + ":" + s.path }), func(c *ssh.Config) {
+		c.SudoPassword = func(context.Context, ssh.Target) (string, error) { return "wrong", nil }
+	})
+	for range 3 {
+		if _, err := c.Run(t.Context(), ssh.Command{Script: "true", Sudo: true}); !errors.Is(err, ssh.ErrSudoPassword) {
+			t.Fatal(err)
+		}
+	}
+	if tried, _ := os.ReadFile(filepath.Join(dir, "sudo.tried")); string(tried) != "wrong\n" {
+		t.Errorf("tried %q", tried)
+	}
+}
+
 func TestSudoAsksAgainAfterAWrongPassword(t *testing.T) {
 	dir := fakeSudo(t, "password")
 	answers := []string{"wrong", `it is "$ecret"`}
