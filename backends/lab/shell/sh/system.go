@@ -113,7 +113,7 @@ func (s *System) exec(ctx context.Context, p *Proc, file string, depth int) (int
 
 func (s *System) run(ctx context.Context, p *Proc, program Program) int {
 	ctx, entry := s.Procs.start(ctx, p, s.Now())
-	defer s.Procs.end(entry)
+	defer func() { s.Procs.end(entry, p.Session.Detached()) }()
 	child := *p
 	child.PID, child.Sys = entry.PID, s
 	if f, ok := p.Stdin.(*os.File); ok {

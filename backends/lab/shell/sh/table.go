@@ -72,8 +72,11 @@ func (t *Table) start(ctx context.Context, p *Proc, now time.Time) (context.Cont
 	return ctx, r
 }
 
-func (t *Table) end(r *Running) {
-	r.kill(nil)
+// end takes a process out of the table. What it has left in the background goes on.
+func (t *Table) end(r *Running, background bool) {
+	if !background {
+		r.kill(nil)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.all, r.PID)

@@ -51,7 +51,7 @@ func (f *FS) Open(c Cred, p string, flag int, perm fs.FileMode) (*File, error) {
 		return fail(syscall.EEXIST)
 	case at.node.dir() && write:
 		return fail(syscall.EISDIR)
-	case !at.node.may(c, want):
+	case !at.node.may(c, want), write && at.node.readOnly():
 		return fail(syscall.EACCES)
 	}
 	if flag&os.O_TRUNC != 0 && write && at.node.mode.IsRegular() && at.node.store == nil {

@@ -1,0 +1,315 @@
+package shell_test
+
+import (
+	"strings"
+	"testing"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// What a real guest refuses, in its own words.
+func TestRefusalsOfUbuntu(t *testing.T) {
+	l := start(t, world.Spec{Hosts: 1, VMs: 2})
+	user, ops, none, root := l.dial("vm-01", "ubuntu"), l.dial("vm-01", "ops"), l.dial("vm-01", "nosudo"), l.dial("vm-01", "root")
+	secret := l.world.Secrets.Sudo
+	const kernel = "5.15.0-112-generic"
+	for _, tc := range []struct {
+		name        string
+		as          *ssh.Client
+		command, in string
+		out, err    string
+		status      int
+	}{
+		{"sudo -n without password", ops, "sudo -n id", "", "", "sudo: a password is required\n", 1},
+		{"sudo -n with NOPASSWD", user, "sudo -n id -u", "", "0\n", "", 0},
+		{"sudo, wrong password, then nothing", ops, "sudo -S id", "bad\n", "",
+			"[sudo] password for ops: Sorry, try again.\n[sudo] password for ops: \nsudo: no password was provided\nsudo: 1 incorrect password attempt\n", 1},
+		{"sudo, right password", ops, "sudo -S -p '' id -u", secret + "\n", "0\n", "", 0},
+		{"sudo leaves the rest of the input to the command", ops, "sudo -S -p '' cat", secret + "\nrest\n", "rest\n", "", 0},
+		{"sudo -S with empty input", ops, "sudo -S id </dev/null", "", "", "[sudo] password for ops: \nsudo: no password was provided\nsudo: a password is required\n", 1},
+		{"sudo without terminal", ops, "sudo id", "", "",
+			"sudo: a terminal is required to read the password; either use the -S option to read from standard input or configure an askpass helper\nsudo: a password is required\n", 1},
+		{"not in sudoers", none, "sudo -S -p '' id", secret + "\n", "", "nosudo is not in the sudoers file.\n", 1},
+		{"sudo, unknown command", user, "sudo frobnicate", "", "", "sudo: frobnicate: command not found\n", 1},
+		{"a user's PATH lacks modprobe", user, "modprobe ib_umad", "", "", "bash: line 1: modprobe: command not found\n", 127},
+		{"modules are root's", user, "/usr/sbin/modprobe ib_umad", "", "", "modprobe: ERROR: could not insert 'ib_umad': Operation not permitted\n", 1},
+		{"unknown module", root, "modprobe no_such", "", "", "modprobe: FATAL: Module no_such not found in directory /lib/modules/" + kernel + "\n", 1},
+		{"unknown module, remove", root, "modprobe -r no_such", "", "", "modprobe: FATAL: Module no_such not found.\n", 1},
+		{"remove what is not loaded", root, "modprobe -r mlx4_ib", "", "", "", 0},
+		{"rmmod what is not loaded", root, "rmmod mlx4_ib", "", "", "rmmod: ERROR: Module mlx4_ib is not currently loaded\n", 1},
+		{"module in use", root, "modprobe rdma_ucm; modprobe -r ib_core", "", "", "modprobe: FATAL: Module ib_core is in use.\n", 1},
+		{"no RDMA device", root, "apt-get install -qq -y ibverbs-utils ibverbs-providers >/dev/null; ibv_devinfo", "", "", "No IB devices found\n", 255},
+		{"wrong RDMA device", root, "ibv_devinfo -d nope", "", "", "IB device 'nope' wasn't found\n", 255},
+		{"wrong link", root, "rdma link show nope/1", "", "", "Wrong device name\n", 1},
+		{"no soft RoCE here", root, "rdma link add rxe0 type rxe netdev ens192", "", "", "error: Invalid argument\n", 1},
+		{"addresses are root's", user, "ip addr add 192.0.2.1/24 dev ens192", "", "", "RTNETLINK answers: Operation not permitted\n", 2},
+		{"address twice", root, "ip addr add 192.0.2.1/24 dev ens192; ip addr add 192.0.2.1/24 dev ens192", "", "", "RTNETLINK answers: File exists\n", 2},
+		{"address that is not there", root, "ip addr del 192.0.2.9/24 dev ens192", "", "", "RTNETLINK answers: Cannot assign requested address\n", 2},
+		{"MTU above vmxnet3's", root, "ip link set ens192 mtu 9001", "", "", "Error: mtu greater than device maximum.\n", 2},
+		{"unknown interface", root, "ip link set eth7 up", "", "", "Cannot find device \"eth7\"\n", 1},
+		{"unknown package", root, "apt-get install -y libmlx9", "", "Reading package lists...\nBuilding dependency tree...\nReading state information...\n", "E: Unable to locate package libmlx9\n", 100},
+		{"packages are root's", user, "apt-get update", "", "",
+			"E: Could not open lock file /var/lib/apt/lists/lock - open (13: Permission denied)\nE: Unable to lock directory /var/lib/apt/lists/\n", 100},
+		{"package that is not installed", user, "dpkg-query -W -f '${Version}' perftest", "", "", "dpkg-query: no packages found matching perftest\n", 1},
+		{"unit that is not there", root, "systemctl start nothing", "", "", "Failed to start nothing.service: Unit nothing.service not found.\n", 5},
+		{"units are root's", user, "systemctl daemon-reload", "", "", "Failed to daemon-reload : Interactive authentication required.\nSee system logs and 'systemctl status ' for details.\n", 1},
+		{"kernel files cannot be written", root, "echo 1 >/proc/sys/kernel/osrelease", "", "", "bash: line 1: /proc/sys/kernel/osrelease: Permission denied\n", 1},
+		{"no python", user, "python3 -c 1", "", "", "bash: line 1: python3: command not found\n", 127},
+		{"no dnf", user, "dnf list", "", "", "bash: line 1: dnf: command not found\n", 127},
+		{"ping, too long", user, "ping -M do -c 1 -s 8972 10.20.0.12 | head -2", "", "PING 10.20.0.12 (10.20.0.12) 8972(9000) bytes of data.\nping: local error: message too long, mtu=1500\n", "", 0},
+		{"firewall is root's", user, "/usr/sbin/ufw status", "", "", "ERROR: You need to be root to run this script\n", 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := run(t, tc.as, tc.command, tc.in)
+			if want := (result{tc.out, tc.err, tc.status}); r != want {
+				t.Errorf("got  %+v\nwant %+v", r, want)
+			}
+		})
+	}
+}
+
+func TestNetplan(t *testing.T) {
+	l := start(t, world.Spec{Hosts: 1, VMs: 1, Scenario: "done"})
+	c := l.dial("vm-01", "root")
+	write := func(text string) { run(t, c, "install -m 600 /dev/stdin /etc/netplan/70-test.yaml", text) }
+	for _, tc := range []struct{ name, yaml, err string }{
+		{"tab", "network:\n\tversion: 2\n", "Invalid YAML"},
+		{"unknown key", "network:\n  version: 2\n  ethernets:\n    ens224f0:\n      adresses: []\n", "70-test.yaml:5:7: Error in network definition: unknown key 'adresses'"},
+		{"address without prefix", "network:\n  version: 2\n  ethernets:\n    ens224f0:\n      addresses: [10.0.0.1]\n", "address '10.0.0.1' is missing /prefixlength"},
+		{"malformed address", "network:\n  version: 2\n  ethernets:\n    ens224f0:\n      addresses: [10.0.0.300/24]\n", "malformed address '10.0.0.300/24'"},
+		{"bad MAC", "network:\n  version: 2\n  ethernets:\n    x:\n      match: {macaddress: 00-50}\n", "Invalid MAC address '00-50'"},
+		{"bad boolean", "network:\n  version: 2\n  ethernets:\n    x: {dhcp4: maybe}\n", "invalid boolean value 'maybe'"},
+		{"not a mapping", "network: 7\n", "expected mapping"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			write(tc.yaml)
+			if r := run(t, c, "netplan generate", ""); r.status != 1 || !strings.Contains(r.err, tc.err) {
+				t.Errorf("generate: %+v", r)
+			}
+			before := ok(t, c, "ip -br addr")
+			if r := run(t, c, "netplan apply", ""); r.status != 78 || ok(t, c, "ip -br addr") != before {
+				t.Errorf("apply: %+v", r)
+			}
+		})
+	}
+	mac := strings.TrimSpace(ok(t, c, "cat /sys/class/net/ens224f0/address"))
+	write("network:\n  version: 2\n  ethernets:\n    rdma:\n      match:\n        macaddress: " + mac + "\n      addresses: [10.7.7.7/24]\n      mtu: 4200\n")
+	ok(t, c, "rm /etc/netplan/60-*; netplan apply")
+	if got := ok(t, c, "ip -br addr show ens224f0; cat /sys/class/net/ens224f0/mtu"); !strings.Contains(got, " 10.7.7.7/24 ") || !strings.HasSuffix(got, "\n4200\n") {
+		t.Errorf("got %q", got)
+	}
+	l.world.View(func(s *world.State) {
+		nics := s.VM("vm-01").Guest.NICs
+		if len(nics) != 2 || nics[1].MTU != 4200 || nics[1].Addrs[0] != "10.7.7.7/24" {
+			t.Errorf("Tools report %+v", nics)
+		}
+	})
+	ok(t, c, "chmod 644 /etc/netplan/70-test.yaml")
+	if r := run(t, c, "netplan apply", ""); !strings.Contains(r.err, "Permissions for /etc/netplan/70-test.yaml are too open") {
+		t.Errorf("no warning: %+v", r)
+	}
+	write("network:\n  version: 2\n  ethernets:\n    rdma:\n      match: {macaddress: \"" + mac + "\"}\n      addresses: [10.8.8.8/24]\n")
+	if r := run(t, c, "netplan try --timeout 1", ""); r.status != 78 || !strings.Contains(ok(t, c, "ip -br addr"), "10.7.7.7/24") {
+		t.Errorf("nobody accepted, and yet: %+v", r)
+	}
+	if r := run(t, c, "netplan try", "\n"); r.status != 0 || !strings.Contains(ok(t, c, "ip -br addr"), "10.8.8.8/24") {
+		t.Errorf("accepted, and yet: %+v", r)
+	}
+}
+
+func TestRebootKeepsFilesAndLosesTheRest(t *testing.T) {
+	l := start(t, world.Spec{Hosts: 1, VMs: 1})
+	c := l.dial("vm-01", "root")
+	id := ok(t, c, "cat /proc/sys/kernel/random/boot_id")
+	ok(t, c, "echo keep >/root/keep; echo lose >/tmp/lose; modprobe mlx4_ib; ip addr add 192.0.2.7/24 dev ens192; echo ib_umad >/etc/modules-load.d/t.conf; apt-get install -y perftest >/dev/null; reboot")
+	again := l.reconnect("vm-01", "root", id)
+	if got := ok(t, again, "cat /root/keep; ls /tmp; lsmod | grep -c mlx4; lsmod | grep -c ib_umad; ip -br addr | grep -c 192.0.2.7; which ib_send_bw || :"); got != "keep\n0\n2\n0\n/usr/bin/ib_send_bw\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// reconnect waits until the guest has booted anew.
+func (l *lab) reconnect(vm, user, bootID string) *ssh.Client {
+	l.Helper()
+	addr, err := l.servers.Guest(vm)
+	if err != nil {
+		l.Fatal(err)
+	}
+	var c *ssh.Client
+	eventually(l.T, "a new boot of "+vm, func() bool {
+		c, err = ssh.Dial("tcp", addr, l.config(user))
+		if err != nil {
+			return false
+		}
+		if r := run(l.T, c, "cat /proc/sys/kernel/random/boot_id", ""); r.status == 0 && r.out != bootID {
+			return true
+		}
+		_ = c.Close()
+		return false
+	})
+	l.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func TestRebootThatNeverEnds(t *testing.T) {
+	l := start(t, world.Spec{Hosts: 1, VMs: 1, Faults: []string{"vm=vm-01,do=reboot-never"}})
+	c := l.dial("vm-01", "ubuntu")
+	ok(t, c, "sudo systemctl reboot")
+	eventually(t, "the guest is down", func() bool {
+		up := true
+		l.world.View(func(s *world.State) { up = s.VM("vm-01").Guest.Up })
+		return !up
+	})
+	addr, err := l.servers.Guest("vm-01")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	l.world.After(20*l.world.Timing.VMBoot, func() { close(done) })
+	<-done
+	if c, err := ssh.Dial("tcp", addr, l.config("ubuntu")); err == nil {
+		_ = c.Close()
+		t.Error("it came back")
+	}
+}
+
+func TestUnits(t *testing.T) {
+	l := start(t, world.Spec{Hosts: 1, VMs: 1})
+	c := l.dial("vm-01", "root")
+	write := func(text string) { run(t, c, "cat >/etc/systemd/system/t.service", text) }
+	install := "[Install]\nWantedBy=multi-user.target\n"
+	write("[Unit]\nDescription=test\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/bin/touch /root/a\nExecStart=/usr/bin/touch /root/b\n" + install)
+	if r := run(t, c, "systemctl is-enabled t", ""); r.out != "disabled\n" || r.status != 1 {
+		t.Errorf("got %+v", r)
+	}
+	if r := run(t, c, "systemctl enable --now t", ""); r.status != 0 || !strings.HasPrefix(r.err, "Created symlink /etc/systemd/system/multi-user.target.wants/t.service") {
+		t.Errorf("got %+v", r)
+	}
+	if got := ok(t, c, "ls /root; systemctl is-active t; systemctl is-enabled t"); got != "a\nb\nactive\nenabled\n" {
+		t.Errorf("got %q", got)
+	}
+	write("[Service]\nExecStart=/bin/true\nExecStart=/bin/true\n" + install)
+	if r := run(t, c, "systemctl restart t", ""); r.status != 0 || !strings.Contains(r.err, "changed on disk. Run 'systemctl daemon-reload'") {
+		t.Errorf("the old unit is not in force: %+v", r)
+	}
+	ok(t, c, "systemctl stop t; rm -f /etc/systemd/system/multi-user.target.wants/t.service")
+	if r := run(t, c, "systemctl daemon-reload; systemctl enable t", ""); r.status == 0 || !strings.Contains(r.err, "only allowed for Type=oneshot") {
+		t.Errorf("two commands of a simple service: %+v", r)
+	}
+	write("[Service]\nType=oneshot\nExecStart=/bin/false\n" + install)
+	if r := run(t, c, "systemctl daemon-reload; systemctl start t; echo $?; systemctl is-active t", ""); !strings.HasPrefix(r.out, "1\nfailed\n") {
+		t.Errorf("got %+v", r)
+	}
+	write("[Service]\nType=oneshot\nExecStart=/bin/echo x > /root/d\n" + install)
+	ok(t, c, "systemctl daemon-reload; systemctl start t")
+	if got := ok(t, c, "ls /root | tr '\\n' ' '"); got != "a b " {
+		t.Errorf("a unit's line went through a shell: %q", got)
+	}
+}
+
+func TestMemlock(t *testing.T) {
+	l := start(t, world.Spec{Hosts: 1, VMs: 1})
+	c := l.dial("vm-01", "ubuntu")
+	ok(t, c, "printf '* soft memlock unlimited\\n* hard memlock unlimited\\n' | sudo tee /etc/security/limits.d/t.conf")
+	if before, after := ok(t, c, "ulimit -l"), ok(t, l.dial("vm-01", "ubuntu"), "ulimit -l"); after != "unlimited\n" || before == "" {
+		t.Errorf("before %q, after %q", before, after)
+	}
+}
+
+func TestPackages(t *testing.T) {
+	l := start(t, world.Spec{Hosts: 1, VMs: 2})
+	c := l.dial("vm-01", "root")
+	sim := ok(t, c, "apt-get install -s -y libmlx4-1 perftest")
+	for _, want := range []string{"Note, selecting 'ibverbs-providers' instead of 'libmlx4-1'", "Inst libibverbs1 (39.0-1", "Inst ibverbs-providers ", "Inst perftest "} {
+		if !strings.Contains(sim, want) {
+			t.Errorf("%q is not in\n%s", want, sim)
+		}
+	}
+	if r := run(t, c, "dpkg -l libmlx4-1", ""); r.status != 1 {
+		t.Errorf("a virtual package is listed: %+v", r)
+	}
+	if r := run(t, c, "apt-get install perftest </dev/null", ""); r.status != 1 || !strings.Contains(r.out, "Abort.") {
+		t.Errorf("without -y: %+v", r)
+	}
+	ok(t, c, "apt-get install -y libmlx4-1 perftest")
+	if got := ok(t, c, "dpkg-query -W -f '${db:Status-Abbrev}|${Package}|${Version}\\n' ibverbs-providers; dpkg -S /usr/bin/ib_send_bw"); got != "ii |ibverbs-providers|39.0-1\nperftest: /usr/bin/ib_send_bw\n" {
+		t.Errorf("got %q", got)
+	}
+	gone := ok(t, c, "apt-get remove -y -s libibverbs1")
+	for _, want := range []string{"Remv ibverbs-providers [", "Remv libibverbs1 [", "Remv perftest ["} {
+		if !strings.Contains(gone, want) {
+			t.Errorf("%q is not in\n%s", want, gone)
+		}
+	}
+	ok(t, c, "apt-get purge -y perftest")
+	if r := run(t, c, "ib_send_bw", ""); r.status != 127 {
+		t.Errorf("the program is still there: %+v", r)
+	}
+	if r := run(t, l.dial("vm-01", "ubuntu"), "apt-cache policy ibutils", ""); r.out != "" || !strings.Contains(r.err, "Unable to locate package ibutils") {
+		t.Errorf("22.04 has no ibutils: %+v", r)
+	}
+	if got := ok(t, l.dial("vm-02", "ubuntu"), "apt-cache policy ibutils"); !strings.Contains(got, "Candidate: 1.5.7") {
+		t.Errorf("20.04 has ibutils: %q", got)
+	}
+}
+
+func TestEnterpriseLinux(t *testing.T) {
+	l := start(t, world.Spec{Hosts: 1, VMs: 2, Scenario: "centos"})
+	c := l.dial("vm-01", "root")
+	if got := ok(t, c, ". /etc/os-release; echo $ID $VERSION_ID; command -v apt-get netplan || echo none"); got != "rhel 8.8\nnone\n" {
+		t.Errorf("got %q", got)
+	}
+	if r := run(t, c, "dnf install -y rdma-core no-such", ""); r.status != 1 || r.err != "No match for argument: no-such\nError: Unable to find a match: no-such\n" {
+		t.Errorf("got %+v", r)
+	}
+	ok(t, c, "yum install -y rdma-core libibverbs libibverbs-utils infiniband-diags perftest")
+	if got := ok(t, c, "rpm -q --qf '%{NAME}|%{VERSION}-%{RELEASE}\\n' rdma-core"); got != "rdma-core|44.0-2.el8.1\n" {
+		t.Errorf("got %q", got)
+	}
+	if r := run(t, c, "rpm -q nothing", ""); r.status != 1 || r.out != "package nothing is not installed\n" {
+		t.Errorf("got %+v", r)
+	}
+	ok(t, c, "nmcli con add type ethernet con-name t ifname ens192 ipv4.method manual ipv4.addresses 10.9.9.9/24 ethernet.mtu 9000")
+	ok(t, c, "nmcli con up t")
+	if got := ok(t, c, "ip -br addr show ens192; stat -c %a /etc/NetworkManager/system-connections/t.nmconnection; nmcli -g ipv4.addresses con show t"); !strings.Contains(got, "10.9.9.9/24") || !strings.HasSuffix(got, "600\n10.9.9.9/24\n") {
+		t.Errorf("got %q", got)
+	}
+	for _, tc := range []struct {
+		command, err string
+		status       int
+	}{
+		{"nmcli con up nothing", "unknown connection 'nothing'", 10},
+		{"nmcli con add con-name x", "'type' argument is required", 2},
+		{"nmcli con mod t ipv4.addresses 10.300.0.1/24", "invalid IP address", 2},
+		{"nmcli con mod t frob.x 1", "invalid setting name", 2},
+	} {
+		if r := run(t, c, tc.command, ""); r.status != tc.status || !strings.Contains(r.err, tc.err) {
+			t.Errorf("%s: %+v", tc.command, r)
+		}
+	}
+	id := ok(t, c, "cat /proc/sys/kernel/random/boot_id; nmcli con mod ens192 connection.autoconnect no")
+	ok(t, c, "reboot")
+	again := l.reconnect("vm-01", "root", strings.Split(id, "\n")[0]+"\n")
+	if got := ok(t, again, "ip -br addr show ens192; nmcli -t -f NAME,DEVICE con show --active"); !strings.Contains(got, "10.9.9.9/24") || !strings.HasSuffix(got, "t:ens192\n") {
+		t.Errorf("the profile did not come back: %q", got)
+	}
+}
+
+func TestHotAddedAdapter(t *testing.T) {
+	l := start(t, world.Spec{Hosts: 1, VMs: 1})
+	c := l.dial("vm-01", "root")
+	ok(t, c, "true")
+	err := l.world.Update(func(s *world.State) ([]world.Event, error) {
+		v := s.VM("vm-01")
+		v.Adapters = append(v.Adapters, &world.Adapter{Type: world.PVRDMA, MAC: "00:50:56:0a:0b:0c", Slot: 224, Protocol: "rocev2", Connected: true})
+		return []world.Event{{What: world.VMDevices, VM: "vm-01"}}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := ok(t, c, "ip -br link show ens224f0; rdma link"); !strings.HasPrefix(got, "ens224f0         DOWN") || !strings.Contains(got, "link vmw_pvrdma0/1 state DOWN") {
+		t.Errorf("got %q", got)
+	}
+}
