@@ -78,7 +78,7 @@ func (s *site) restart(v answers.VM) {
 	s.t.Helper()
 	const bootID = "cat /proc/sys/kernel/random/boot_id"
 	before := s.guest(v, bootID)
-	s.guest(v, "sudo -n nohup sh -c 'reboot' >/dev/null 2>&1 &")
+	_, _ = s.tryGuest(v, "sudo -n reboot") // the connection ends with the guest
 	until(s.t, v.Name+" is back", func() bool {
 		out, err := s.tryGuest(v, bootID)
 		return err == nil && out != before

@@ -36,8 +36,8 @@ which a shell can source.`,
 			})
 		},
 	}
-	c.Flags().IntVar(&o.Hosts, "hosts", 4, "number of ESXi hosts")
-	c.Flags().IntVar(&o.VMs, "vms", 8, "number of VMs")
+	c.Flags().IntVar(&o.Hosts, "hosts", 0, "number of ESXi hosts (default as the scenario asks, mostly 4)")
+	c.Flags().IntVar(&o.VMs, "vms", 0, "number of VMs (default two a host)")
 	c.Flags().StringVar(&o.Scenario, "scenario", "healthy", "what the data centre is like: "+lab.ScenarioHelp())
 	c.Flags().DurationVar(&o.Latency, "latency", 0, "delay of every vCenter call")
 	c.Flags().DurationVar(&o.RebootTime, "reboot-time", 3*time.Second, "how long a host takes to reboot")

@@ -182,7 +182,7 @@ func refusal(err error, findings []checks.Finding) error {
 		return err
 	}
 	for _, f := range findings {
-		said := func(r plan.Refusal) bool { return r.Target == f.Target && (r.Check == f.ID || r.Check == "") }
+		said := func(r plan.Refusal) bool { return r.Target == f.Target && (r.Check == "" || topic(r.Check) == topic(f.ID)) }
 		if f.Status == checks.Fail && !slices.ContainsFunc(r.Refusals, said) {
 			r.Refusals = append(r.Refusals, plan.Refusal{Target: f.Target, Check: f.ID, Why: f.ID + ": " + f.Evidence, Remedy: f.Remedy})
 		}
@@ -191,4 +191,11 @@ func refusal(err error, findings []checks.Finding) error {
 		return nil
 	}
 	return &r
+}
+
+// topic is what checks of one thing share: HOST-PNIC of HOST-PNIC-RDMA-001. A pNIC that does not fit is refused once, not
+// by every row that could speak of it.
+func topic(check string) string {
+	parts := strings.SplitN(check, "-", 3)
+	return strings.Join(parts[:min(2, len(parts))], "-")
 }

@@ -73,6 +73,7 @@ func (u *undo) look(p Prior) {
 	switch {
 	case why != "":
 		u.conflict(c.Target, "repair that, then roll back again", "%s", why)
+	case c.Kind == backends.KindModules && noMoreLoaded(now, prior):
 	case Same(c.Kind, now, prior):
 	case p.Uncertain, Same(c.Kind, now, p.Found), Same(c.Kind, now, c.To):
 		u.changes = append(u.changes, Change{Setting: c.Setting, From: now, To: prior, Why: "as it was before the run"})
@@ -80,6 +81,16 @@ func (u *undo) look(p Prior) {
 		u.conflict(c.Target, fmt.Sprintf("decide by hand; before the run it was %s", prior),
 			"%s is %s; the run left %s, so somebody has changed it since", subject(c), now, p.Found)
 	}
+}
+
+// noMoreLoaded tells that no module is loaded that was not loaded before. Loaded modules do not outlive a boot, so fewer
+// are no reason to load any, and nobody need have changed them.
+func noMoreLoaded(now, prior backends.Value) bool {
+	var is, was []string
+	if now.Decode(&is) != nil || !prior.IsAbsent() && prior.Decode(&was) != nil {
+		return false
+	}
+	return !slices.ContainsFunc(is, func(m string) bool { return !slices.Contains(was, m) })
 }
 
 func subject(c Change) string {

@@ -95,6 +95,7 @@ func done(s *State) {
 	pg := d.PortGroups[0]
 	pg.Ports = max(pg.Ports, len(s.VMs))
 	for _, v := range s.VMs {
+		v.Guest.OS = "ubuntu-22.04" // one release: a sound site has the same perftest everywhere
 		v.Locked, v.Reserved = true, v.MemoryMB
 		v.Guest.Preset = "pvrdma"
 		v.Adapters = append(v.Adapters, &Adapter{Key: 4001, Type: PVRDMA, Label: "Network adapter 2", MAC: MAC(v.Index, 1),
