@@ -8,22 +8,29 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks"
 )
 
-// Findings prints what is not well, worst first, findings of one cause together; then how many passed.
+// Findings prints what is not well, worst first, findings of one check together; then how many passed.
 func Findings(w io.Writer, all []checks.Finding) error {
 	out := &writer{w: w}
 	for _, status := range []checks.Status{checks.Fail, checks.Warn, checks.Unknown} {
 		for _, g := range Grouped(all, status) {
 			f := g.Findings[0]
-			out.line("%-7s %s  %s", strings.ToUpper(string(status)), f.ID, Clean(g.Targets()))
-			out.line("        %s", Clean(g.Evidence()))
+			out.line("%-7s %s  %s", strings.ToUpper(string(status)), f.ID, g.Targets())
+			for _, e := range g.Evidence() {
+				out.line("        %s", e)
+			}
 			if f.Remedy != "" && status != checks.Unknown {
 				out.line("        remedy: %s", Clean(f.Remedy))
 			}
 		}
 	}
-	n := Count(all)
-	out.line("%d passed, %d warnings, %d failed, %d unknown", n[checks.Pass], n[checks.Warn], n[checks.Fail], n[checks.Unknown])
+	out.line("%s", Tally(all))
 	return out.err
+}
+
+// Tally is "12 passed, 1 warning, 0 failed, 2 unknown".
+func Tally(all []checks.Finding) string {
+	n := Count(all)
+	return fmt.Sprintf("%d passed, %s, %d failed, %d unknown", n[checks.Pass], count(n[checks.Warn], "warning"), n[checks.Fail], n[checks.Unknown])
 }
 
 // Count counts findings by status.
@@ -65,25 +72,40 @@ func Grouped(all []checks.Finding, status checks.Status) []Group {
 	return groups
 }
 
-// Targets names the targets, or how many of how many when they are more than three.
+// Targets names the targets, and of how many where that says more.
 func (g Group) Targets() string {
 	var names []string
 	for _, f := range g.Findings {
 		names = append(names, f.Target.Name)
 	}
 	if len(names) > 3 {
-		return fmt.Sprintf("%d of %d: %s, ... %s", len(names), g.Of, strings.Join(names[:2], ", "), names[len(names)-1])
+		return fmt.Sprintf("%d of %d: %s", len(names), g.Of, Names(names))
 	}
-	return strings.Join(names, ", ")
+	return Names(names)
 }
 
-// Evidence is what was seen, once when all saw the same.
-func (g Group) Evidence() string {
-	first := g.Findings[0].Evidence
+// keepEvidence bounds the lines of one group; every finding stands in the JSON.
+const keepEvidence = 5
+
+// Evidence is what was seen: one line when all saw the same, else one for each thing seen and by whom.
+func (g Group) Evidence() []string {
+	var seen []string
+	by := map[string][]string{}
 	for _, f := range g.Findings {
-		if f.Evidence != first {
-			return first + " (and others alike)"
+		if by[f.Evidence] == nil {
+			seen = append(seen, f.Evidence)
 		}
+		by[f.Evidence] = append(by[f.Evidence], f.Target.Name)
 	}
-	return first
+	if len(seen) == 1 {
+		return []string{Clean(seen[0])}
+	}
+	var lines []string
+	for i, e := range seen {
+		if i == keepEvidence-1 && len(seen) > keepEvidence {
+			return append(lines, fmt.Sprintf("and %d more, each something else", len(seen)-i))
+		}
+		lines = append(lines, Names(by[e])+": "+Clean(e))
+	}
+	return lines
 }

@@ -2,18 +2,20 @@
 // moves no cursor.
 package plain
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
-// Clean makes text from machines that we do not trust harmless on a terminal: control characters, escapes and
-// direction marks become a dot; line breaks become blanks.
+// Clean makes text from machines that we do not trust harmless on a terminal: control characters, escapes, direction
+// marks and characters of no width become a question mark; line breaks and tabs become blanks.
 func Clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
-		case r == '\n' || r == '\t' || r == '\r':
+		case r == '\n' || r == '\t' || r == '\r' || r == '\u2028' || r == '\u2029':
 			return ' '
-		case r < 0x20, r == 0x7f, r >= 0x80 && r < 0xa0, r == 0x200e, r == 0x200f,
-			r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0xfeff:
-			return '·'
+		case unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r):
+			return '?'
 		}
 		return r
 	}, s)

@@ -4,50 +4,106 @@ import (
 	"io"
 	"strings"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// Markdown prints the plan as a page for a change board: what it costs, then every change with before and after, what
-// it disrupts and how it is undone.
+// Markdown prints the plan as a runbook for a change board: what it costs, then every change with before and after, what
+// it disrupts, how it is undone and how it would be done by hand.
 func Markdown(w io.Writer, p *plan.Plan) error {
 	out := &writer{w: w}
 	out.line("# rdma-setup plan: %s\n", cell(p.Mode))
 	out.line("Plan `%s`\n", p.Hash())
-	if p.Empty() {
-		out.line("No changes: everything is as the answers ask.")
-		return out.err
+	for _, c := range p.Conflicts {
+		out.line("- left alone: %s. Remedy: %s", cell(c.String()), cell(c.Remedy))
 	}
-	out.line("**Cost:** %s\n", Cost(p))
+	switch {
+	case !p.Empty():
+		out.line("**Cost:** %s\n", cell(Cost(p)))
+	case len(p.Conflicts) == 0:
+		out.line("No changes: everything is as the answers ask.\n")
+	}
 	for _, n := range p.Notes {
 		out.line("- %s", cell(n))
 	}
-	for _, group := range byTarget(p) {
-		out.line("\n## %s\n", cell(group.target.String()))
-		out.line("| change | before | after | disrupts | undo |")
-		out.line("|---|---|---|---|---|")
-		for _, c := range group.changes {
-			undo := "rollback"
-			switch {
-			case c.Irreversible != "":
-				undo = "none: " + c.Irreversible
-			case c.State:
-				undo = "nothing to undo"
-			}
-			out.line("| %s | %s | %s | %s | %s |", cell(plan.Title(c)), cell(c.From.String()), cell(c.To.String()), cell(disruptions(c)), cell(undo))
+	if p.Empty() {
+		return out.err
+	}
+	step := 0
+	for _, s := range sections(p) {
+		out.line("\n## %s\n", cell(s.heading()))
+		out.line("| # | change | who | before | after | disrupts | undo |")
+		out.line("|---|---|---|---|---|---|---|")
+		first := step
+		for _, e := range s.entries {
+			step++
+			rows(out, s, e, step)
 		}
+		out.line("\nBy hand:\n")
+		for i, e := range s.entries {
+			out.line("%d. %s", first+i+1, manual(e.changes[0]))
+		}
+	}
+	brackets(out, p)
+	out.line("\n## Sign-off\n")
+	out.line("| role | name | date |")
+	out.line("|---|---|---|")
+	for _, role := range []string{"requested", "reviewed", "approved"} {
+		out.line("| %s | | |", role)
 	}
 	return out.err
 }
 
-func disruptions(c plan.Change) string {
-	var words []string
-	for _, d := range c.Disrupts {
-		words = append(words, string(d))
+func rows(out *writer, s *section, e *entry, step int) {
+	c := e.changes[0]
+	undo := "`rdma-setup rollback`"
+	switch {
+	case c.Irreversible != "":
+		undo = "none: " + cell(c.Irreversible)
+	case c.State:
+		undo = "nothing to undo"
 	}
-	return dash(strings.Join(words, ", "))
+	title := cell(e.title())
+	if c.Why != "" {
+		title += "<br>" + cell(c.Why)
+	}
+	for _, m := range e.moves() {
+		who := "all"
+		if len(m.names) < len(s.targets) || len(s.targets) == 1 {
+			who = Names(m.names)
+		}
+		out.line("| %d | %s | %s | %s | %s | %s | %s |", step, title, cell(who), cell(m.from), cell(m.to), cell(disruptions(c)), undo)
+	}
+}
+
+// brackets lists who is taken down and brought back around the changes.
+func brackets(out *writer, p *plan.Plan) {
+	type way struct {
+		open, end string
+		of        backends.TargetType
+	}
+	var order []way
+	names := map[way][]string{}
+	for _, b := range p.Brackets {
+		k := way{plan.OpenTitle(b), plan.CloseTitle(b), b.Target.Type}
+		if names[k] == nil {
+			order = append(order, k)
+		}
+		names[k] = append(names[k], b.Target.Name)
+	}
+	if len(order) == 0 {
+		return
+	}
+	out.line("\n## Who is interrupted\n")
+	out.line("| who | before the changes | after the changes |")
+	out.line("|---|---|---|")
+	for _, k := range order {
+		s := section{kind: k.of, targets: names[k]}
+		out.line("| %s | %s | %s |", cell(s.heading()), cell(k.open), cell(k.end))
+	}
 }
 
 // cell makes text harmless inside a Markdown table.
 func cell(s string) string {
-	return strings.NewReplacer("|", `\|`, "<", "&lt;", ">", "&gt;", "`", "'", "*", `\*`, "_", `\_`, "[", `\[`).Replace(Clean(s))
+	return strings.NewReplacer(`\`, `\\`, "|", `\|`, "<", "&lt;", ">", "&gt;", "&", "&amp;", "`", "'", "*", `\*`, "_", `\_`, "[", `\[`, "~", `\~`).Replace(Clean(s))
 }

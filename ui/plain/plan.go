@@ -10,38 +10,73 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// Plan prints what would be done, grouped by target, then what it costs.
+// Plan prints what would be done, the same change of many targets once, then what it costs.
 func Plan(w io.Writer, p *plan.Plan) error {
 	out := &writer{w: w}
+	list(out, p)
+	if !p.Empty() {
+		out.line("")
+		out.line("cost: %s", Cost(p))
+	}
+	if !p.Empty() || len(p.Conflicts) == 0 {
+		notes(out, p)
+	}
+	return out.err
+}
+
+// Changes prints what Plan prints without the cost, for a page that shows the cost itself.
+func Changes(w io.Writer, p *plan.Plan) error {
+	out := &writer{w: w}
+	notes(out, p)
+	if len(p.Notes) > 0 {
+		out.line("")
+	}
+	list(out, p)
+	return out.err
+}
+
+func list(out *writer, p *plan.Plan) {
 	for _, c := range p.Conflicts {
 		out.line("left alone: %s", Clean(c.String()))
 		out.line("      remedy: %s", Clean(c.Remedy))
 	}
-	if p.Empty() && len(p.Conflicts) > 0 {
-		return out.err
-	}
 	if p.Empty() {
-		out.line("no changes: everything is as the answers ask")
-		notes(out, p)
-		return out.err
+		if len(p.Conflicts) == 0 {
+			out.line("no changes: everything is as the answers ask")
+		}
+		return
 	}
-	for _, group := range byTarget(p) {
-		out.line("%s", Clean(group.target.String()))
-		for _, c := range group.changes {
-			out.line("  %s %s", sign(c), Clean(plan.Title(c)))
-			out.line("      %s -> %s", Clean(c.From.String()), Clean(c.To.String()))
-			if c.Why != "" {
-				out.line("      %s", Clean(c.Why))
-			}
-			if c.Irreversible != "" {
-				out.line("      cannot be undone: %s", Clean(c.Irreversible))
-			}
+	for _, s := range sections(p) {
+		out.line("%s", s.heading())
+		for _, e := range s.entries {
+			entryLines(out, s, e)
 		}
 	}
-	out.line("")
-	out.line("cost: %s", Cost(p))
-	notes(out, p)
-	return out.err
+}
+
+func entryLines(out *writer, s *section, e *entry) {
+	c := e.changes[0]
+	out.line("  %s %s", sign(c), Clean(e.title()))
+	if len(e.changes) < len(s.targets) {
+		out.line("      on %s", Names(e.names()))
+	}
+	moves := e.moves()
+	for _, m := range moves {
+		who := ""
+		if len(moves) > 1 {
+			who = Names(m.names) + ": "
+		}
+		out.line("      %s%s -> %s", who, Clean(m.from), Clean(m.to))
+	}
+	if c.Why != "" {
+		out.line("      %s", Clean(c.Why))
+	}
+	if words := disruptions(c); words != "-" {
+		out.line("      disrupts: %s", Clean(words))
+	}
+	if c.Irreversible != "" {
+		out.line("      cannot be undone: %s", Clean(c.Irreversible))
+	}
 }
 
 func notes(out *writer, p *plan.Plan) {
@@ -53,7 +88,6 @@ func notes(out *writer, p *plan.Plan) {
 // Cost says in one line what people notice of a plan.
 func Cost(p *plan.Plan) string {
 	n := p.Ceiling()
-	parts := []string{count(len(p.Changes), "change")}
 	targets := map[backends.Ref]bool{}
 	flaps := map[backends.Ref]bool{}
 	irreversible := 0
@@ -66,8 +100,8 @@ func Cost(p *plan.Plan) string {
 			irreversible++
 		}
 	}
-	parts[0] += " on " + count(len(targets), "target")
-	parts = append(parts, count(n.HostReboots, "host reboot"), count(n.PowerCycles, "VM power cycle"))
+	parts := []string{count(len(p.Changes), "change") + " on " + count(len(targets), "target"),
+		count(n.HostReboots, "host reboot"), count(n.PowerCycles, "VM power cycle")}
 	if len(flaps) > 0 {
 		parts = append(parts, "uplinks flap on "+count(len(flaps), "target"))
 	}
@@ -80,25 +114,12 @@ func Cost(p *plan.Plan) string {
 	return strings.Join(parts, ", ")
 }
 
-type targetGroup struct {
-	target  backends.Ref
-	changes []plan.Change
-}
-
-// byTarget groups changes by target in the order of first appearance.
-func byTarget(p *plan.Plan) []targetGroup {
-	var groups []targetGroup
-	at := map[backends.Ref]int{}
-	for _, c := range p.Changes {
-		i, ok := at[c.Target]
-		if !ok {
-			i = len(groups)
-			at[c.Target] = i
-			groups = append(groups, targetGroup{target: c.Target})
-		}
-		groups[i].changes = append(groups[i].changes, c)
+func disruptions(c plan.Change) string {
+	var words []string
+	for _, d := range c.Disrupts {
+		words = append(words, string(d))
 	}
-	return groups
+	return dash(strings.Join(words, ", "))
 }
 
 // sign is + for something new, - for something removed, ~ for something changed, ? for what cannot be read yet.
@@ -112,13 +133,6 @@ func sign(c plan.Change) string {
 		return "?"
 	}
 	return "~"
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // A writer keeps the first error so that callers need not look after every line.

@@ -7,125 +7,139 @@ import (
 	"io"
 	"strings"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// JSON prints the report as one document.
+// JSON prints the report as one document; lists are never null.
 func JSON(w io.Writer, r *report.Report) error {
+	whole := *r
+	whole.Changes = append([]report.Outcome{}, r.Changes...)
+	whole.Checks = append([]checks.Finding{}, r.Checks...)
+	whole.Measurements = append([]perftest.Measurement{}, r.Measurements...)
+	for i := range whole.Measurements {
+		whole.Measurements[i].Rows = append([]perftest.Row{}, whole.Measurements[i].Rows...)
+	}
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
-	return enc.Encode(r)
+	return enc.Encode(whole)
 }
 
-// Terminal prints the report for a person: the verdict first, then what is not well, what was measured and what was
-// changed.
-func Terminal(w io.Writer, r *report.Report, t theme.Theme) error {
-	var b strings.Builder
-	verdict, mark := r.Verdict()
-	fmt.Fprintf(&b, "%s %s\n", t.Symbol(marks[mark]), t.Title.Render(plain.Clean(verdict)))
-	if r.Simulated {
-		fmt.Fprintln(&b, t.Warning.Render("SIMULATED: made on the embedded lab; it says nothing of real hardware"))
-	}
-	fmt.Fprintf(&b, "%s\n", t.Quiet.Render(plain.Clean(heading(r))))
+// columns is how wide the terminal report is: what every terminal has.
+const columns = 78
 
-	if len(r.Measurements) > 0 {
-		fmt.Fprintf(&b, "\n%s\n", t.Title.Render("Measured"))
-		for _, m := range r.Measurements {
-			fmt.Fprintf(&b, "  %s %s\n", t.Symbol(marks[verdictStatus(m.Verdict)]), plain.Clean(measurement(m, t)))
-			if m.Error != "" {
-				fmt.Fprintf(&b, "      %s\n", t.Bad.Render(plain.Clean(m.Error)))
-			}
-			if m.Hint != "" {
-				fmt.Fprintf(&b, "      hint: %s\n", plain.Clean(m.Hint))
-			}
-		}
+// Terminal prints the report for a person, 78 columns wide: the verdict first, then what was measured, what is not well
+// and what was changed.
+func Terminal(w io.Writer, r *report.Report, t theme.Theme) error {
+	p := &printer{t: t}
+	verdict, mark := r.Verdict()
+	p.line("%s %s", t.Symbol(marks[mark]), t.Title.Render(plain.Clean(verdict)))
+	if r.Simulated {
+		p.line("%s", t.Warning.Render("SIMULATED: made on the embedded lab; it says nothing of real hardware"))
 	}
-	findings(&b, r, t)
-	changes(&b, r, t)
+	p.heading(r)
+	p.measurements(r.Measurements)
+	p.findings(r.Checks)
+	p.changes(r.Changes)
+	if len(r.Notes) > 0 {
+		p.line("")
+	}
 	for _, n := range r.Notes {
-		fmt.Fprintf(&b, "note: %s\n", plain.Clean(n))
+		p.line("note: %s", plain.Clean(n))
 	}
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, theme.Fold(p.b.String(), columns))
 	return err
+}
+
+type printer struct {
+	t theme.Theme
+	b strings.Builder
+}
+
+func (p *printer) line(format string, args ...any) { fmt.Fprintf(&p.b, format+"\n", args...) }
+
+func (p *printer) title(what, rest string) {
+	p.line("\n%s  %s", p.t.Title.Render(what), rest)
 }
 
 var marks = map[checks.Status]theme.Mark{checks.Pass: theme.Pass, checks.Warn: theme.Warn, checks.Fail: theme.Fail, checks.Unknown: theme.Unknown}
 
-func verdictStatus(v perftest.Verdict) checks.Status {
-	switch v {
-	case perftest.VerdictPass, perftest.VerdictNotApplicable:
-		return checks.Pass
-	case perftest.VerdictWarn:
-		return checks.Warn
-	case perftest.VerdictFail:
-		return checks.Fail
+func (p *printer) heading(r *report.Report) {
+	row := func(label, value string) {
+		p.line("%s%s", p.t.Quiet.Render(fmt.Sprintf("%-9s", label)), plain.Clean(value))
 	}
-	return checks.Unknown
-}
-
-func heading(r *report.Report) string {
-	parts := []string{r.Mode, "vCenter " + r.VCenter, r.Made.Format("2006-01-02 15:04:05 -0700"), "rdma-setup " + r.Tool}
 	if r.Run != "" {
-		parts = append([]string{"run " + r.Run}, parts...)
+		row("run", r.Run+", "+r.Status)
 	}
-	return strings.Join(parts, "  ")
+	row("mode", r.Mode)
+	row("vCenter", r.VCenter)
+	row("made", r.Made.Format("2006-01-02 15:04:05 -0700")+", rdma-setup "+r.Tool)
 }
 
-// measurement is one line: "ib_send_bw   vm-01 -> vm-02   96.1 Gb/s of 98.0 expected  [bar]".
-func measurement(m perftest.Measurement, t theme.Theme) string {
-	head := fmt.Sprintf("%-12s %s -> %s", m.Test, m.From, m.To)
-	switch {
-	case m.Verdict == perftest.VerdictNotApplicable:
-		return head + "  n/a: both on " + m.FromHost + ", the traffic never meets the fabric"
-	case m.AchievedGbps > 0:
-		s := fmt.Sprintf("%s  %.1f Gb/s", head, m.AchievedGbps)
-		if m.ExpectedGbps > 0 {
-			s += fmt.Sprintf(" of %.1f expected", m.ExpectedGbps)
-		}
-		return s
-	case m.AchievedUs > 0:
-		s := fmt.Sprintf("%s  %.2f us", head, m.AchievedUs)
-		if m.ExpectedUs > 0 {
-			s += fmt.Sprintf(", good up to %.0f us", m.ExpectedUs)
-		}
-		return s
-	}
-	return head
-}
-
-func findings(b *strings.Builder, r *report.Report, t theme.Theme) {
-	if len(r.Checks) == 0 {
+func (p *printer) findings(all []checks.Finding) {
+	if len(all) == 0 {
 		return
 	}
-	n := plain.Count(r.Checks)
-	fmt.Fprintf(b, "\n%s  %d passed, %d warnings, %d failed, %d unknown\n", t.Title.Render("Checked"),
-		n[checks.Pass], n[checks.Warn], n[checks.Fail], n[checks.Unknown])
+	p.title("Checked", plain.Tally(all))
 	for _, status := range []checks.Status{checks.Fail, checks.Warn} {
-		for _, g := range plain.Grouped(r.Checks, status) {
+		for _, g := range plain.Grouped(all, status) {
 			f := g.Findings[0]
-			fmt.Fprintf(b, "  %s %s  %s: %s\n", t.Symbol(marks[status]), f.ID, plain.Clean(g.Targets()), plain.Clean(g.Evidence()))
-			fmt.Fprintf(b, "      remedy: %s\n", plain.Clean(f.Remedy))
+			p.line("  %s %s  %s", p.t.Symbol(marks[status]), f.ID, g.Targets())
+			for _, e := range g.Evidence() {
+				p.line("      %s", e)
+			}
+			if f.Remedy != "" {
+				p.line("      remedy: %s", plain.Clean(f.Remedy))
+			}
+		}
+	}
+	p.unknown(all)
+}
+
+// unknown names what could not be judged; the rows that only wait for the operator's word stand in the JSON.
+func (p *printer) unknown(all []checks.Finding) {
+	for _, g := range plain.Grouped(all, checks.Unknown) {
+		if g.Findings[0].Quiet {
+			continue
+		}
+		p.line("  %s %s  %s", p.t.Symbol(theme.Unknown), g.Findings[0].ID, g.Targets())
+		for _, e := range g.Evidence() {
+			p.line("      %s", e)
 		}
 	}
 }
 
-func changes(b *strings.Builder, r *report.Report, t theme.Theme) {
-	if len(r.Changes) == 0 {
+// changes counts what was done and names what was not, each with its reason.
+func (p *printer) changes(all []report.Outcome) {
+	if len(all) == 0 {
 		return
 	}
 	n := map[string]int{}
-	for _, c := range r.Changes {
+	behind := map[backends.Ref]int{}
+	var order []string
+	for _, c := range all {
 		n[c.State]++
-	}
-	fmt.Fprintf(b, "\n%s  %d done, %d already so, %d failed, %d not tried\n", t.Title.Render("Changed"), n["done"], n["skipped"], n["failed"], n["blocked"]+n["pending"])
-	for _, c := range r.Changes {
-		if c.State == "failed" {
-			fmt.Fprintf(b, "  %s %s: %s\n", t.Symbol(theme.Fail), plain.Clean(c.ID()), plain.Clean(c.Err))
+		if c.State == "blocked" || c.State == "pending" {
+			if behind[c.Target] == 0 {
+				order = append(order, c.Target.Name)
+			}
+			behind[c.Target]++
 		}
+	}
+	p.title("Changed", fmt.Sprintf("%d done, %d already so, %d failed, %d not tried", n["done"], n["skipped"], n["failed"], n["blocked"]+n["pending"]))
+	for _, c := range all {
+		if c.State == "failed" {
+			p.line("  %s %s", p.t.Symbol(theme.Fail), plain.Clean(c.Target.Name+": "+plan.Title(c.Change)))
+			p.line("      %s", p.t.Bad.Render(plain.Clean(c.Err)))
+		}
+	}
+	if len(order) > 0 {
+		p.line("  %s not tried: %s", p.t.Symbol(theme.Waiting), plain.Names(order))
 	}
 }

@@ -1,0 +1,102 @@
+package plain
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+)
+
+// manual says how one would make the change without this program: a way through the vSphere Client, or a command line.
+func manual(c plan.Change) string {
+	if c.To.IsAbsent() {
+		return removal(c)
+	}
+	switch c.Kind {
+	case backends.KindSwitch:
+		if c.From.IsAbsent() {
+			return "vSphere Client: Networking > datacenter > Distributed Switch > New Distributed Switch"
+		}
+		return "vSphere Client: Networking > " + cell(c.Target.Name) + " > Configure > Properties > Edit"
+	case backends.KindPortGroup:
+		return "vSphere Client: Networking > distributed switch > Distributed Port Group > New, then Teaming and failover: one active uplink"
+	case backends.KindMember:
+		return "vSphere Client: Networking > " + cell(c.Name) + " > Add and Manage Hosts"
+	case backends.KindOption:
+		return code("esxcli system settings advanced set -o %s -s %s", shell("/"+strings.ReplaceAll(c.Name, ".", "/")), shell(text(c.To)))
+	case backends.KindFirewall:
+		return code("esxcli network firewall ruleset set -r %s -e %t", shell(c.Name), c.To == backends.ValueOf(true))
+	case backends.KindHardware:
+		return "vSphere Client: VM > Actions > Compatibility > Upgrade VM Compatibility"
+	case backends.KindMemory:
+		return "vSphere Client: VM > Edit Settings > Memory > Reserve all guest memory"
+	case backends.KindAdapter:
+		return "vSphere Client: VM > Edit Settings > Add New Device > Network Adapter, adapter type PVRDMA, network " + cell(c.Name)
+	}
+	return guestManual(c)
+}
+
+func removal(c plan.Change) string {
+	switch c.Kind {
+	case backends.KindSwitch, backends.KindPortGroup:
+		return "vSphere Client: Networking > " + cell(c.Target.Name) + " > Delete"
+	case backends.KindMember:
+		return "vSphere Client: Networking > " + cell(c.Name) + " > Add and Manage Hosts > Remove hosts"
+	case backends.KindAdapter:
+		return "vSphere Client: VM > Edit Settings > network adapter on " + cell(c.Name) + " > Remove device"
+	}
+	return "in the guest: " + cell(plan.Title(c))
+}
+
+func guestManual(c plan.Change) string {
+	switch c.Kind {
+	case backends.KindPackages:
+		var p backends.PackageSpec
+		if c.To.Decode(&p) != nil || len(p.Installed) == 0 {
+			return "in the guest: install the RDMA packages with apt-get or dnf"
+		}
+		return "in the guest: " + code("apt-get install %s", strings.Join(p.Installed, " ")) + ", or the same with dnf"
+	case backends.KindModules:
+		var m []string
+		if c.To.Decode(&m) != nil || len(m) == 0 {
+			return "in the guest: load the RDMA modules with modprobe"
+		}
+		return "in the guest: " + code("modprobe -a %s", strings.Join(m, " "))
+	case backends.KindPersist:
+		return "in the guest: name the modules in a file in /etc/modules-load.d; where needed a systemd unit loads vmw_pvrdma anew at boot"
+	case backends.KindAddress:
+		return "in the guest: netplan or nmcli, static address and MTU for the interface with the adapter's MAC"
+	case backends.KindMemlock:
+		return "in the guest: a file in /etc/security/limits.d with memlock " + cell(text(c.To))
+	case backends.KindPort:
+		return "in the guest: " + code("ip link set DEV up") + "; if the port stays down: " + code("modprobe -r vmw_pvrdma; modprobe vmw_pvrdma")
+	}
+	return cell(plan.Title(c))
+}
+
+// text is a value as typed: without quotes, empty for absent.
+func text(v backends.Value) string {
+	var s string
+	switch {
+	case v.IsAbsent():
+		return ""
+	case v.Decode(&s) == nil:
+		return s
+	}
+	return v.String()
+}
+
+// code is a command line in Markdown; a backquote would end it.
+func code(format string, args ...any) string {
+	return "`" + strings.ReplaceAll(Clean(fmt.Sprintf(format, args...)), "`", "'") + "`"
+}
+
+func shell(s string) string {
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("/._-+:@", r)
+	}) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -1,0 +1,135 @@
+package plain
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+)
+
+// A section is all that is done to the targets of one type.
+type section struct {
+	kind    backends.TargetType
+	targets []string
+	entries []*entry
+}
+
+// An entry is one change of one or many targets: the same setting for the same reason.
+type entry struct{ changes []plan.Change }
+
+// A move is from where to where some targets of an entry go.
+type move struct {
+	names    []string
+	from, to string
+}
+
+// sections groups a plan by type of target and then by change, both in the order in which they first appear.
+func sections(p *plan.Plan) []*section {
+	var all []*section
+	at := map[backends.TargetType]*section{}
+	known := map[backends.Ref]bool{}
+	type key struct {
+		of                            backends.TargetType
+		kind                          backends.Kind
+		name, why, sign, irreversible string
+		disrupts                      string
+	}
+	entries := map[key]*entry{}
+	for _, c := range p.Changes {
+		s := at[c.Target.Type]
+		if s == nil {
+			s = &section{kind: c.Target.Type}
+			at[c.Target.Type] = s
+			all = append(all, s)
+		}
+		if !known[c.Target] {
+			known[c.Target] = true
+			s.targets = append(s.targets, c.Target.Name)
+		}
+		k := key{c.Target.Type, c.Kind, c.Name, c.Why, sign(c), c.Irreversible, disruptions(c)}
+		e := entries[k]
+		if e == nil {
+			e = &entry{}
+			entries[k] = e
+			s.entries = append(s.entries, e)
+		}
+		e.changes = append(e.changes, c)
+	}
+	return all
+}
+
+var targetWords = map[backends.TargetType]string{
+	backends.TypeVCenter: "vCenter", backends.TypeCluster: "cluster", backends.TypeSwitch: "distributed switch", backends.TypePortGroup: "port group",
+	backends.TypeHost: "host", backends.TypeVM: "VM", backends.TypeGuest: "guest", backends.TypePair: "pair",
+}
+
+// heading is "host esx-01" or "4 hosts: esx-01 to esx-04".
+func (s *section) heading() string {
+	word := targetWords[s.kind]
+	if word == "" {
+		word = string(s.kind)
+	}
+	if len(s.targets) == 1 {
+		return word + " " + Clean(s.targets[0])
+	}
+	return count(len(s.targets), word) + ": " + Names(s.targets)
+}
+
+func (e *entry) names() []string {
+	var names []string
+	for _, c := range e.changes {
+		names = append(names, c.Target.Name)
+	}
+	return names
+}
+
+// title is the title of the change; where it differs from target to target, what all have in common.
+func (e *entry) title() string {
+	words := strings.Fields(plan.Title(e.changes[0]))
+	head, tail := len(words), len(words)
+	for _, c := range e.changes[1:] {
+		other := strings.Fields(plan.Title(c))
+		if slices.Equal(other, words) {
+			continue
+		}
+		h := 0
+		for h < min(head, len(other)) && other[h] == words[h] {
+			h++
+		}
+		t := 0
+		for t < min(tail, len(other)-h, len(words)-h) && other[len(other)-1-t] == words[len(words)-1-t] {
+			t++
+		}
+		head, tail = h, t
+	}
+	if head == len(words) {
+		return strings.Join(words, " ")
+	}
+	return strings.Join(slices.Concat(words[:head], []string{"..."}, words[len(words)-tail:]), " ")
+}
+
+// moves are the ways that the targets go, each once.
+func (e *entry) moves() []*move {
+	var all []*move
+	at := map[[2]string]*move{}
+	for _, c := range e.changes {
+		k := [2]string{told(c.From), told(c.To)}
+		m := at[k]
+		if m == nil {
+			m = &move{from: k[0], to: k[1]}
+			at[k] = m
+			all = append(all, m)
+		}
+		m.names = append(m.names, c.Target.Name)
+	}
+	return all
+}
+
+// told prints a value. What one must wait for to know it stands in the JSON.
+func told(v backends.Value) string {
+	if !v.Known() {
+		return "not known yet"
+	}
+	return v.String()
+}

@@ -1,0 +1,145 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/ui/theme"
+)
+
+// A pair is what was measured between two guests, in one direction.
+type pair struct {
+	tests []perftest.Measurement
+	mark  theme.Mark // the worst
+}
+
+// manyPairs is from when pairs that are as they should be stand in one line together.
+const manyPairs = 16
+
+func (p *printer) measurements(all []perftest.Measurement) {
+	if len(all) == 0 {
+		return
+	}
+	pairs, good := byPair(all)
+	p.title("Measured", fmt.Sprintf("%d of %d pairs as good as the hardware gives", good, len(pairs)))
+	said := map[string]bool{}
+	for _, pr := range pairs {
+		if pr.mark == theme.Pass && len(pairs) > manyPairs {
+			continue
+		}
+		m := pr.tests[0]
+		p.line("  %s %s", p.t.Symbol(pr.mark), plain.Clean(fmt.Sprintf("%s -> %s  (%s -> %s)", m.From, m.To, m.FromHost, m.ToHost)))
+		for _, m := range pr.tests {
+			p.test(m, said)
+		}
+	}
+	if good > 0 && len(pairs) > manyPairs {
+		p.line("  %s %d more pairs: %s", p.t.Symbol(theme.Pass), good, spread(pairs))
+	}
+}
+
+func byPair(all []perftest.Measurement) (pairs []*pair, good int) {
+	at := map[[2]string]*pair{}
+	for _, m := range all {
+		k := [2]string{m.From, m.To}
+		if at[k] == nil {
+			at[k] = &pair{mark: theme.Skipped}
+			pairs = append(pairs, at[k])
+		}
+		at[k].tests = append(at[k].tests, m)
+		at[k].mark = worse(at[k].mark, verdictMark(m.Verdict))
+	}
+	for _, p := range pairs {
+		if p.mark == theme.Pass {
+			good++
+		}
+	}
+	return pairs, good
+}
+
+func verdictMark(v perftest.Verdict) theme.Mark {
+	switch v {
+	case perftest.VerdictPass:
+		return theme.Pass
+	case perftest.VerdictWarn:
+		return theme.Warn
+	case perftest.VerdictFail:
+		return theme.Fail
+	case perftest.VerdictNotApplicable:
+		return theme.Skipped
+	}
+	return theme.Unknown
+}
+
+func worse(a, b theme.Mark) theme.Mark {
+	rank := map[theme.Mark]int{theme.Skipped: 0, theme.Pass: 1, theme.Unknown: 2, theme.Warn: 3, theme.Fail: 4}
+	if rank[b] > rank[a] {
+		return b
+	}
+	return a
+}
+
+// test is one line, "ib_send_bw    96.1 Gb/s  [bar]  98 % of 98.0 expected", with what explains a figure that is not good below it.
+// What was said of an earlier pair in the same words is not said again.
+func (p *printer) test(m perftest.Measurement, said map[string]bool) {
+	p.line("      %-12s %s", plain.Clean(m.Test), p.figure(m))
+	if m.Verdict == perftest.VerdictPass {
+		return
+	}
+	if m.Error != "" {
+		p.line("        %s", p.t.Bad.Render(plain.Clean(m.Error)))
+	}
+	for _, l := range []struct{ label, text string }{{"", m.Why}, {"hint: ", m.Hint}} {
+		if l.text != "" && !said[l.text] {
+			said[l.text] = true
+			p.line("        %s%s", l.label, plain.Clean(l.text))
+		}
+	}
+}
+
+func (p *printer) figure(m perftest.Measurement) string {
+	switch {
+	case m.Verdict == perftest.VerdictNotApplicable:
+		return "n/a: the traffic never meets the fabric"
+	case m.AchievedGbps > 0 && m.ExpectedGbps > 0:
+		share := m.AchievedGbps / m.ExpectedGbps
+		return fmt.Sprintf("%6.1f Gb/s  %s %3.0f %% of %.1f expected", m.AchievedGbps, p.t.Bar(share, 10), share*100, m.ExpectedGbps)
+	case m.AchievedGbps > 0:
+		return fmt.Sprintf("%6.1f Gb/s", m.AchievedGbps)
+	case m.AchievedUs > 0 && m.ExpectedUs > 0:
+		return fmt.Sprintf("%6.2f us    good up to %.0f us", m.AchievedUs, m.ExpectedUs)
+	case m.AchievedUs > 0:
+		return fmt.Sprintf("%6.2f us", m.AchievedUs)
+	}
+	return "not measured"
+}
+
+// spread is the slowest and the fastest of the pairs that are good: "94.2 to 97.9 Gb/s, 2.01 to 2.40 us".
+func spread(pairs []*pair) string {
+	var low, high [2]float64
+	for _, pr := range pairs {
+		if pr.mark != theme.Pass {
+			continue
+		}
+		for _, m := range pr.tests {
+			for i, v := range [2]float64{m.AchievedGbps, m.AchievedUs} {
+				if v > 0 && (low[i] == 0 || v < low[i]) {
+					low[i] = v
+				}
+				high[i] = max(high[i], v)
+			}
+		}
+	}
+	s := ""
+	if high[0] > 0 {
+		s = fmt.Sprintf("%.1f to %.1f Gb/s", low[0], high[0])
+	}
+	if high[1] > 0 {
+		if s != "" {
+			s += ", "
+		}
+		s += fmt.Sprintf("%.2f to %.2f us", low[1], high[1])
+	}
+	return s
+}

@@ -1,0 +1,219 @@
+package report_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"charm.land/lipgloss/v2"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	uireport "github.com/rdma-setup/rdma-setup/ui/report"
+	"github.com/rdma-setup/rdma-setup/ui/theme"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/report"
+)
+
+var update = flag.Bool("update", false, "write the golden texts")
+
+func base() *report.Report {
+	return &report.Report{Run: "20260314-092653-pvrdma-abcd", Mode: "pvrdma", Made: time.Date(2026, 3, 14, 9, 31, 7, 0, time.UTC), Tool: "1.0.0",
+		VCenter: "https://vcenter.example/sdk", Status: "done"}
+}
+
+func outcome(host, name, state, err string) report.Outcome {
+	return report.Outcome{State: state, Err: err, Change: plan.Change{
+		Setting: backends.Setting{Target: backends.HostRef(host), Kind: backends.KindFirewall, Name: name}, From: backends.ValueOf(false), To: backends.ValueOf(true)}}
+}
+
+// both gives bandwidth and latency from one guest to the next, the hosts numbered alike.
+func both(from, to int, gbps, us float64) []perftest.Measurement {
+	m := perftest.Measurement{From: fmt.Sprintf("vm-%02d", from), To: fmt.Sprintf("vm-%02d", to), FromHost: fmt.Sprintf("esx-%02d", from), ToHost: fmt.Sprintf("esx-%02d", to)}
+	bw, lat := m, m
+	bw.Test, bw.AchievedGbps, bw.ExpectedGbps, bw.Verdict = perftest.SendBandwidth, gbps, 98, perftest.VerdictPass
+	bw.Rows = []perftest.Row{{Bytes: 65536, AvgGbps: gbps}}
+	lat.Test, lat.AchievedUs, lat.ExpectedUs, lat.Verdict = perftest.SendLatency, us, 8, perftest.VerdictPass
+	return []perftest.Measurement{bw, lat}
+}
+
+func finding(id, host string, s checks.Status, evidence, remedy string) checks.Finding {
+	return checks.Finding{ID: id, Target: backends.HostRef(host), Status: s, Evidence: evidence, Remedy: remedy}
+}
+
+func well() *report.Report {
+	r := base()
+	r.Changes = []report.Outcome{outcome("esx-01", "pvrdma", "done", ""), outcome("esx-02", "pvrdma", "skipped", "")}
+	r.Checks = []checks.Finding{finding("CL-VER-002", "Cluster-01", checks.Pass, "all hosts have 8.0.3", ""),
+		finding("HOST-FW-PVRDMA-007", "esx-01", checks.Pass, "ruleset pvrdma is on", "")}
+	r.Measurements = append(both(1, 2, 96.1, 2.1), both(2, 1, 97.3, 2.04)...)
+	r.Notes = []string{"PVRDMA keeps vMotion and snapshots"}
+	return r
+}
+
+func fallback() *report.Report {
+	r := well()
+	for i := range r.Measurements[2:] {
+		m := &r.Measurements[2+i]
+		m.Verdict = perftest.VerdictFail
+		m.Hint = "TCP fallback: the RDMA counters of esx-02 stood still during the test; look at the uplink, the firewall ruleset pvrdma and Net.PVRDMAVmknic on both hosts"
+	}
+	r.Measurements[2].AchievedGbps, r.Measurements[2].Why = 21.4, "100G less the headers of RoCE v2 at an IB MTU of 4096"
+	r.Measurements[3].AchievedUs = 31.5
+	r.Checks = append(r.Checks, finding("HOST-FW-PVRDMA-007", "esx-02", checks.Fail, "ruleset pvrdma is off", "Enable the firewall ruleset pvrdma."))
+	return r
+}
+
+func partial() *report.Report {
+	r := base()
+	r.Status = "partial"
+	r.Changes = []report.Outcome{outcome("esx-01", "pvrdma", "done", ""),
+		outcome("esx-02", "pvrdma", "failed", "esx-02: the firewall ruleset pvrdma could not be enabled: permission denied (Host.Config.NetService)")}
+	for i := 3; i < 9; i++ {
+		r.Changes = append(r.Changes, outcome(fmt.Sprintf("esx-%02d", i), "pvrdma", "blocked", ""))
+	}
+	for i, e := range []string{"8.0.2", "8.0.2", "8.0.1", "7.0.3", "8.0.0", "7.0.2", "6.7.0"} {
+		r.Checks = append(r.Checks, finding("CL-VER-002", fmt.Sprintf("esx-%02d", i+2), checks.Warn, "ESXi "+e+", most have 8.0.3", "Align ESXi builds."))
+	}
+	r.Checks = append(r.Checks, finding("HOST-NUMA-004", "esx-01", checks.Unknown, "the NUMA node could not be read: no shell", ""))
+	return r
+}
+
+func nothing() *report.Report {
+	r := well()
+	r.Run, r.Status, r.Changes, r.Measurements, r.Notes = "", "", nil, nil, nil
+	return r
+}
+
+func ring() *report.Report {
+	r := base()
+	for i := 1; i <= 20; i++ {
+		r.Measurements = append(r.Measurements, both(i, i%20+1, 94+float64(i)/8, 2+float64(i)/100)...)
+	}
+	slow := &r.Measurements[12]
+	slow.AchievedGbps, slow.Verdict, slow.Hint = 83, perftest.VerdictWarn, "about 92 % is what an active MTU of 1024 gives: raise the Ethernet MTU on every hop"
+	r.Measurements[16].AchievedGbps, r.Measurements[16].Verdict = 0, perftest.VerdictUnknown
+	r.Measurements[16].Error = "guest vm-09: the connection broke while ib_send_bw was running"
+	for i := range r.Measurements[20:22] {
+		m := &r.Measurements[20+i]
+		m.ToHost, m.Verdict, m.Why = m.FromHost, perftest.VerdictNotApplicable, "both on one host: this is memory, not the fabric"
+	}
+	return r
+}
+
+func hostile() *report.Report {
+	evil := "\x1b]0;owned\x07\x1b[2Jvm\u202e\u200f\u2066\r\nnext\u009b31m"
+	r := well()
+	r.Simulated = true
+	r.Notes = []string{evil}
+	r.VCenter = evil
+	r.Changes[0].State, r.Changes[0].Err, r.Changes[0].Target.Name = "failed", evil, evil
+	r.Checks = []checks.Finding{finding("X-001", evil, checks.Fail, evil, evil), finding("X-001", "other", checks.Fail, "seen", ""), finding("X-002", evil, checks.Unknown, evil, evil)}
+	for i := range r.Measurements {
+		m := &r.Measurements[i]
+		m.From, m.To, m.FromHost, m.ToHost, m.Error, m.Hint, m.Why, m.Test, m.Verdict = evil, evil, evil, evil, evil, evil, evil, evil, perftest.VerdictFail
+	}
+	return r
+}
+
+func TestTexts(t *testing.T) {
+	for name, r := range map[string]*report.Report{"well": well(), "fallback": fallback(), "partial": partial(), "nothing-measured": nothing(), "ring": ring(), "hostile": hostile()} {
+		t.Run(name, func(t *testing.T) {
+			var text, doc bytes.Buffer
+			if err := uireport.Terminal(&text, r, theme.New(false, false, true)); err != nil {
+				t.Fatal(err)
+			}
+			for _, l := range strings.Split(text.String(), "\n") {
+				if lipgloss.Width(l) > 80 {
+					t.Errorf("wider than 80 columns: %q", l)
+				}
+				for _, c := range l {
+					if c < 0x20 && c != 0x1b || c >= 0x7f && c < 0xa0 || c == 0x202e || c == 0x200f || c == 0x2066 {
+						t.Errorf("%U in %q", c, l)
+					}
+				}
+			}
+			golden(t, name+".txt", strings.NewReplacer("\x1b[1m", "", "\x1b[m", "").Replace(text.String()))
+			if err := uireport.JSON(&doc, r); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, name+".json", doc.String())
+			contract(t, doc.Bytes())
+		})
+	}
+}
+
+// contract holds the fields that the command line promises, with lists that are never null.
+func contract(t *testing.T, doc []byte) {
+	t.Helper()
+	var r struct {
+		Run          *string
+		Mode         *string
+		Simulated    *bool
+		Changes      []json.RawMessage
+		Checks       []json.RawMessage
+		Measurements []struct {
+			From, To, Test, Verdict *string
+			Rows                    []json.RawMessage
+		}
+	}
+	if err := json.Unmarshal(doc, &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Run == nil || r.Mode == nil || r.Simulated == nil || r.Changes == nil || r.Checks == nil || r.Measurements == nil {
+		t.Errorf("a promised field is missing:\n%s", doc)
+	}
+	for _, m := range r.Measurements {
+		if m.From == nil || m.To == nil || m.Test == nil || m.Verdict == nil || m.Rows == nil {
+			t.Errorf("a measurement lacks a promised field:\n%s", doc)
+		}
+	}
+	var again report.Report
+	if err := json.Unmarshal(doc, &again); err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := uireport.JSON(&b, &again); err != nil || !bytes.Equal(b.Bytes(), doc) {
+		t.Errorf("the document does not survive reading and writing: %v\n%s", err, b.Bytes())
+	}
+}
+
+func TestPlainThemeIsASCII(t *testing.T) {
+	var b bytes.Buffer
+	if err := uireport.Terminal(&b, ring(), theme.Plain()); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range strings.NewReplacer("\x1b[1m", "", "\x1b[m", "").Replace(b.String()) {
+		if r > 0x7e || r < 0x20 && r != '\n' {
+			t.Errorf("%U in the plain report", r)
+		}
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs; look at it and run with -update:\n%s", path, got)
+	}
+}

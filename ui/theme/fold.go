@@ -1,0 +1,31 @@
+package theme
+
+import (
+	"strings"
+
+	"charm.land/lipgloss/v2"
+)
+
+// Fold breaks the lines of a text at blanks so that none is wider than width; what follows a break stands two cells
+// deeper than the line began. Colours go on over a break.
+func Fold(text string, width int) string {
+	if width < 1 {
+		return text
+	}
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		if lipgloss.Width(l) <= width {
+			continue
+		}
+		words := strings.TrimLeft(l, " ")
+		indent := min(len(l)-len(words), width/2)
+		hang := min(indent+2, width/2)
+		// The library breaks behind any hyphen, which tears names and commands; the other hyphen it leaves alone.
+		words = lipgloss.Wrap(strings.ReplaceAll(words, "-", noBreak), width-hang, "")
+		words = strings.ReplaceAll(words, noBreak, "-")
+		lines[i] = strings.Repeat(" ", indent) + strings.ReplaceAll(words, "\n", "\n"+strings.Repeat(" ", hang))
+	}
+	return strings.Join(lines, "\n")
+}
+
+const noBreak = "\u2011"
