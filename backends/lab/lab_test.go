@@ -1,0 +1,205 @@
+package lab_test
+
+import (
+	"context"
+	"crypto/x509"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vmware/govmomi/session"
+	"github.com/vmware/govmomi/vim25"
+	"github.com/vmware/govmomi/vim25/soap"
+	"go.uber.org/goleak"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func start(t *testing.T, o lab.Options) *lab.Lab {
+	t.Helper()
+	l, err := lab.Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return l
+}
+
+// variables reads the file env as a shell would, for values without quotes.
+func variables(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, "env"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		name, value, ok := strings.Cut(strings.TrimSpace(line), "=")
+		if !ok {
+			t.Errorf("line %q", line)
+		}
+		env[name] = value
+	}
+	return env
+}
+
+func TestDirectory(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "new")
+	l := start(t, lab.Options{Hosts: 3, VMs: 5, Dir: dir})
+	env := variables(t, dir)
+	for _, name := range []string{"GOVC_URL", "GOVC_USERNAME", "GOVC_PASSWORD", "GOVC_TLS_CA_CERTS", "RDMA_SETUP_KNOWN_HOSTS",
+		"RDMA_SETUP_SSH_KEY", "RDMA_SETUP_ESXI_PASSWORD", "RDMA_SETUP_GUEST_PASSWORD", "RDMA_SETUP_SUDO_PASSWORD"} {
+		if env[name] == "" {
+			t.Errorf("%s is missing", name)
+		}
+		if !slices.Contains(l.Env(), name+"="+env[name]) {
+			t.Errorf("Env and the file env differ in %s", name)
+		}
+	}
+	if u, err := url.Parse(env["GOVC_URL"]); err != nil || u.User != nil || u.String() != l.URL().String() {
+		t.Errorf("URL %q", env["GOVC_URL"])
+	}
+	for _, name := range []string{"GOVC_TLS_CA_CERTS", "RDMA_SETUP_KNOWN_HOSTS", "RDMA_SETUP_SSH_KEY"} {
+		if info, err := os.Stat(env[name]); err != nil || !filepath.IsAbs(env[name]) || info.Size() == 0 {
+			t.Errorf("%s=%s: %v", name, env[name], err)
+		}
+	}
+	for name, want := range map[string]os.FileMode{dir: 0o700, env["RDMA_SETUP_SSH_KEY"]: 0o600, filepath.Join(dir, "env"): 0o600} {
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: mode %v, want %v", name, info.Mode(), want)
+		}
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	start(t, lab.Options{Hosts: 3, VMs: 5, Dir: dir})
+	for _, mode := range []string{"pvrdma", "sriov", "gpudirect"} {
+		text, err := os.ReadFile(filepath.Join(dir, "answers-"+mode+".yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var a struct {
+			APIVersion string `yaml:"apiVersion"`
+			Mode       string
+			Hosts      struct{ Names []string }
+			ESXi       struct{ Addresses map[string]string }
+			VMs        []struct {
+				Name, IP string
+				Guest    struct {
+					Address string
+					Port    int
+					User    string
+				}
+			}
+		}
+		if err := yaml.Unmarshal(text, &a); err != nil {
+			t.Fatalf("%s: %v\n%s", mode, err, text)
+		}
+		if a.APIVersion != "rdma-setup/v1" || a.Mode != mode || len(a.Hosts.Names) != 3 || len(a.ESXi.Addresses) != 3 || len(a.VMs) != 5 {
+			t.Errorf("%s: %+v", mode, a)
+		}
+		if v := a.VMs[4]; v.Name != "vm-05" || v.IP != "192.168.50.15/24" || v.Guest.Address != "127.0.0.1" || v.Guest.Port == 0 || v.Guest.User == "" {
+			t.Errorf("%s: VM %+v", mode, v)
+		}
+	}
+}
+
+func TestTemporaryDirectoryGoes(t *testing.T) {
+	t.Parallel()
+	l, err := lab.Start(t.Context(), lab.Options{Hosts: 1, VMs: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(l.Dir()); err != nil {
+		t.Error(err)
+	}
+	for range 2 {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := os.Stat(l.Dir()); !os.IsNotExist(err) {
+		t.Errorf("the directory is still there: %v", err)
+	}
+}
+
+func TestRefusedOptions(t *testing.T) {
+	t.Parallel()
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	for name, o := range map[string]lab.Options{
+		"scenario":  {Scenario: "nosuch"},
+		"fault":     {Faults: []string{"do=explode"}},
+		"address":   {Listen: busy.Addr().String()},
+		"too large": {Hosts: 100000},
+	} {
+		if l, err := lab.Start(t.Context(), o); err == nil {
+			t.Errorf("%s was accepted", name)
+			_ = l.Close()
+		}
+	}
+}
+
+// Two labs of one process know nothing of each other.
+func TestLabsAreApart(t *testing.T) {
+	t.Parallel()
+	a, b := start(t, lab.Options{Hosts: 1, VMs: 1}), start(t, lab.Options{Hosts: 1, VMs: 1})
+	login(t, a)
+	if a.Calls() == 0 || b.Calls() != 0 {
+		t.Errorf("calls %d and %d", a.Calls(), b.Calls())
+	}
+}
+
+func login(t *testing.T, l *lab.Lab) *vim25.Client {
+	t.Helper()
+	env := map[string]string{}
+	for _, line := range l.Env() {
+		name, value, _ := strings.Cut(line, "=")
+		env[name] = value
+	}
+	authority, err := os.ReadFile(env["GOVC_TLS_CA_CERTS"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	sc := soap.NewClient(l.URL(), false)
+	sc.DefaultTransport().TLSClientConfig.RootCAs = x509.NewCertPool()
+	sc.DefaultTransport().TLSClientConfig.RootCAs.AppendCertsFromPEM(authority)
+	t.Cleanup(sc.CloseIdleConnections)
+	c, err := vim25.NewClient(ctx, sc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := session.NewManager(c).Login(ctx, url.UserPassword(env["GOVC_USERNAME"], env["GOVC_PASSWORD"])); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestLargeLabStartsFast(t *testing.T) {
+	before := time.Now()
+	l := start(t, lab.Options{Hosts: 500, VMs: 2000})
+	if d := time.Since(before); d > 60*time.Second {
+		t.Errorf("500 hosts and 2000 VMs took %v", d)
+	}
+	login(t, l)
+}

@@ -1,0 +1,98 @@
+package world
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestFaultRules(t *testing.T) {
+	type call struct {
+		target          Target
+		method, command string
+	}
+	for _, row := range []struct {
+		rule  string
+		calls []call
+		hits  string // one letter a call: x hit, . miss
+	}{
+		{"host=esx-02,method=EnableRuleset,nth=1,do=fault:NoPermission", []call{
+			{Target{Host: "esx-01"}, "EnableRuleset", ""}, {Target{Host: "esx-02"}, "UpdateOptions", ""},
+			{Target{Host: "esx-02"}, "EnableRuleset", ""}, {Target{Host: "esx-02"}, "EnableRuleset", ""}}, "..x."},
+		{"method=ReconfigVM,do=hang", []call{{Target{VM: "vm-01"}, "ReconfigVM_Task", ""}, {Target{}, "", "ReconfigVM"}}, "x."},
+		{"vm=vm-*,command=modprobe,nth=2,do=fail:no such module, sorry", []call{
+			{Target{VM: "vm-01"}, "", "/sbin/modprobe ib_umad"}, {Target{VM: "vm-02"}, "", "modprobe -r vmw_pvrdma"},
+			{Target{VM: "vm-02"}, "", "lsmod"}, {Target{Host: "esx-01"}, "", "modprobe x"}}, ".x.."},
+		{"vm=vm-01,command=ip addr,do=drop", []call{
+			{Target{VM: "vm-01"}, "", "ip link"}, {Target{VM: "vm-01"}, "", "/usr/sbin/ip addr show"}}, ".x"},
+		{"host=esx-01,do=drop", []call{{Target{Host: "esx-01"}, "PowerOnVM_Task", ""}, {Target{Host: "esx-01"}, "", "esxcli x"}, {Target{}, "Login", ""}}, "xx."},
+		{"host=esx-01,do=reboot-never", []call{{Target{Host: "esx-01"}, "RebootHost_Task", ""}, {Target{Host: "esx-01"}, "", "reboot"}}, ".x"},
+		{"method=*,do=slow:10ms", []call{{Target{}, "Login", ""}, {Target{}, "", "ls"}}, "x."},
+	} {
+		t.Run(row.rule, func(t *testing.T) {
+			f, err := ParseFaults([]string{row.rule})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got strings.Builder
+			for _, c := range row.calls {
+				rule, hit := f.Take(c.target, c.method, c.command)
+				got.WriteByte(".x"[map[bool]int{true: 1}[hit]])
+				if hit && rule.Rule != row.rule {
+					t.Errorf("rule %q", rule.Rule)
+				}
+			}
+			if got.String() != row.hits {
+				t.Errorf("hits %s, want %s", got.String(), row.hits)
+			}
+		})
+	}
+}
+
+func TestFaultRulesRefused(t *testing.T) {
+	for rule, want := range map[string]string{
+		"host=esx-01":                           "do= is missing",
+		"hosts=esx-01,do=drop":                  `unknown key "hosts"`,
+		"nth=0,do=drop":                         "nth must be a number from 1",
+		"nth=many,do=drop":                      "nth must be a number from 1",
+		"do=explode":                            `unknown do "explode"`,
+		"do=slow:soon":                          "slow: ",
+		"do=fault":                              "fault needs a text",
+		"method=Login,command=modprobe,do=drop": "exclude each other",
+		"host,do=drop":                          `"host" is not key=value`,
+	} {
+		if _, err := ParseFaults([]string{rule}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q", rule, err, want)
+		}
+	}
+}
+
+func TestFaultArguments(t *testing.T) {
+	f, err := ParseFaults([]string{"do=slow:1m30s", "do=fail:a, b: c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, ok := f.Take(Target{}, "Login", ""); !ok || r.Wait != 90*time.Second {
+		t.Errorf("rule %+v", r)
+	}
+	f.Clear()
+	if err := f.Add("do=fail:a, b: c"); err != nil {
+		t.Fatal(err)
+	}
+	if r, ok := f.Take(Target{}, "", "ls"); !ok || r.Arg != "a, b: c" {
+		t.Errorf("rule %+v", r)
+	}
+}
+
+func FuzzParseFault(f *testing.F) {
+	f.Add("host=esx-02,method=EnableRuleset,nth=1,do=fault:NoPermission")
+	f.Add("vm=[,command=a,do=fail:x")
+	f.Fuzz(func(t *testing.T, rule string) {
+		faults, err := ParseFaults([]string{rule})
+		if err != nil {
+			return
+		}
+		faults.Take(Target{Host: "esx-01", VM: "vm-01"}, "Login", "")
+		faults.Take(Target{Host: "esx-01", VM: "vm-01"}, "", "modprobe x")
+	})
+}
