@@ -74,14 +74,14 @@ func (c *Command) Parse(words []string) (Args, error) {
 		name, value, joined := strings.Cut(words[i], "=")
 		p := c.option(name)
 		if p == nil {
-			return nil, fmt.Errorf("Invalid option %s", words[i]) //nolint:staticcheck // ESXi's own words
+			return nil, refuse("Invalid option %s", words[i])
 		}
 		switch {
 		case p.Flag:
 			value = "true"
 		case !joined:
 			if i+1 >= len(words) {
-				return nil, fmt.Errorf("Option %s requires an argument", name)
+				return nil, refuse("Option %s requires an argument", name)
 			}
 			i++
 			value = words[i]
@@ -90,7 +90,7 @@ func (c *Command) Parse(words []string) (Args, error) {
 	}
 	for _, p := range c.Params {
 		if _, given := args[p.Name]; p.Required && !given {
-			return nil, fmt.Errorf("Missing required parameter -%s|--%s", p.Short, p.Long)
+			return nil, refuse("Missing required parameter -%s|--%s", p.Short, p.Long)
 		}
 	}
 	return args, nil
@@ -104,6 +104,14 @@ func (c *Command) option(word string) *Param {
 	}
 	return nil
 }
+
+// A Refusal is an error in ESXi's own words.
+type Refusal string
+
+// Error implements error.
+func (r Refusal) Error() string { return string(r) }
+
+func refuse(format string, args ...any) error { return Refusal(fmt.Sprintf(format, args...)) }
 
 // Key is the name of a field in the API.
 func (f Field) Key() string { return strings.NewReplacer(" ", "", "-", "", "/", "").Replace(f.Name) }

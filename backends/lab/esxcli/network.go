@@ -81,7 +81,7 @@ func nicGet(w *world.World, host string, args Args) (Answer, error) {
 		}}
 	})
 	if err == nil && !found {
-		err = fmt.Errorf("NIC %s does not exist", args["nicname"])
+		err = refuse("NIC %s does not exist", args["nicname"])
 	}
 	return a, err
 }
@@ -107,7 +107,7 @@ func pauseSet(w *world.World, host string, args Args) (Answer, error) {
 		}
 		p := h.PNIC(args["nicname"])
 		if p == nil {
-			return nil, fmt.Errorf("NIC %s does not exist", args["nicname"])
+			return nil, refuse("NIC %s does not exist", args["nicname"])
 		}
 		for value, to := range map[string]*bool{"rx": &p.RxPause, "tx": &p.TxPause} {
 			if args[value] != "" {
@@ -130,7 +130,7 @@ func truth(text string) (bool, error) {
 	case "false", "f", "0", "no", "n":
 		return false, nil
 	}
-	return false, fmt.Errorf("Argument type mismatch: invalid boolean value %q", text)
+	return false, refuse("Argument type mismatch: invalid boolean value %q", text)
 }
 
 func interfaceList(w *world.World, host string, _ Args) (Answer, error) {
@@ -172,15 +172,15 @@ func dvsList(w *world.World, host string, _ Args) (Answer, error) {
 func ping(w *world.World, host string, args Args) (Answer, error) {
 	count, err := strconv.Atoi(orElse(args["count"], "3"))
 	if err != nil || count < 1 {
-		return Answer{}, fmt.Errorf("Invalid count %q", args["count"])
+		return Answer{}, refuse("Invalid count %q", args["count"])
 	}
 	size, err := strconv.Atoi(orElse(args["size"], "56"))
 	if err != nil || size < 0 {
-		return Answer{}, fmt.Errorf("Invalid size %q", args["size"])
+		return Answer{}, refuse("Invalid size %q", args["size"])
 	}
 	to, err := netip.ParseAddr(args["host"])
 	if err != nil {
-		return Answer{}, fmt.Errorf("Unknown host %q", args["host"])
+		return Answer{}, refuse("Unknown host %q", args["host"])
 	}
 	reached, tooBig := false, false
 	a, err := view(w, host, Record, "PingResult", func(s *world.State, h *world.Host) [][]Field {
@@ -191,7 +191,7 @@ func ping(w *world.World, host string, args Args) (Answer, error) {
 	case err != nil:
 		return Answer{}, err
 	case tooBig:
-		return Answer{}, fmt.Errorf("sendto() failed (Message too long)")
+		return Answer{}, refuse("sendto() failed (Message too long)")
 	}
 	got := 0
 	if reached {

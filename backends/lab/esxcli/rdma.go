@@ -70,7 +70,7 @@ func rdmaStats(w *world.World, host string, args Args) (Answer, error) {
 			"Protection domains allocated", "0", "Memory regions allocated", "0", "Memory windows allocated", "0")}
 	})
 	if err == nil && !found {
-		err = fmt.Errorf("RDMA device %s not found", args["device"])
+		err = refuse("RDMA device %s not found", args["device"])
 	}
 	return a, err
 }

@@ -2,7 +2,6 @@ package esxcli
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"sort"
 	"strconv"
@@ -27,7 +26,7 @@ func rulesetList(w *world.World, host string, args Args) (Answer, error) {
 		return rows
 	})
 	if err == nil && len(a.Rows) == 0 {
-		err = fmt.Errorf("Unable to find ruleset %s", args["rulesetid"])
+		err = refuse("Unable to find ruleset %s", args["rulesetid"])
 	}
 	return a, err
 }
@@ -46,7 +45,7 @@ func rulesetSet(w *world.World, host string, args Args) (Answer, error) {
 			return Answer{}, err
 		}
 		if err := set(on); errors.Is(err, world.ErrUnknown) {
-			return Answer{}, fmt.Errorf("Unable to find ruleset %s", id)
+			return Answer{}, refuse("Unable to find ruleset %s", id)
 		} else if err != nil {
 			return Answer{}, err
 		}
@@ -74,7 +73,7 @@ func advancedList(w *world.World, host string, args Args) (Answer, error) {
 		return rows
 	})
 	if err == nil && len(a.Rows) == 0 {
-		err = errors.New("Unable to find option")
+		err = refuse("Unable to find option")
 	}
 	return a, err
 }
@@ -114,21 +113,21 @@ func advancedSet(w *world.World, host string, args Args) (Answer, error) {
 	number, isNumber := args["intvalue"]
 	switch old.(type) {
 	case nil:
-		return Answer{}, errors.New("Unable to find option")
+		return Answer{}, refuse("Unable to find option")
 	case string:
 		if isNumber || !isText && args["default"] == "" {
-			return Answer{}, errors.New("Option expects a string value")
+			return Answer{}, refuse("Option expects a string value")
 		}
 		value = text
 	case int64:
 		n, err := strconv.ParseInt(number, 10, 64)
 		if isText || err != nil {
-			return Answer{}, errors.New("Option expects an integer value")
+			return Answer{}, refuse("Option expects an integer value")
 		}
 		value = n
 	case bool:
 		if isText || number != "0" && number != "1" {
-			return Answer{}, errors.New("Option expects an integer value")
+			return Answer{}, refuse("Option expects an integer value")
 		}
 		value = number == "1"
 	}
@@ -158,7 +157,7 @@ func parameterList(w *world.World, host string, args Args) (Answer, error) {
 		return rows
 	})
 	if err == nil && !found {
-		err = fmt.Errorf("Invalid Module name %s", args["module"])
+		err = refuse("Invalid Module name %s", args["module"])
 	}
 	return a, err
 }
@@ -182,9 +181,9 @@ func parameterSet(w *world.World, host string, args Args) (Answer, error) {
 	err := w.SetModule(host, args["module"], wanted)
 	switch {
 	case errors.Is(err, world.ErrUnknown):
-		return Answer{}, fmt.Errorf("Unable to set module parameters: %s", err)
+		return Answer{}, refuse("Unable to set module parameters: %s", err)
 	case errors.Is(err, world.ErrInvalid):
-		return Answer{}, fmt.Errorf("Invalid parameter string: %s", wanted)
+		return Answer{}, refuse("Invalid parameter string: %s", wanted)
 	}
 	return Answer{Shape: Text}, err
 }
