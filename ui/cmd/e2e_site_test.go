@@ -166,6 +166,9 @@ func (s *site) facts() map[string]string {
 	s.retrieve(c, "DistributedVirtualPortgroup", &pgs, "name", "config")
 	for _, pg := range pgs {
 		groups[pg.Self.Value] = pg.Name
+		if pg.Config.Uplink != nil && *pg.Config.Uplink {
+			continue // vCenter makes its name up
+		}
 		out["portgroup "+pg.Name] = fmt.Sprintf("%s %d ports %+v", pg.Config.Type, pg.Config.NumPorts, vlanOf(pg))
 	}
 	var switches []mo.DistributedVirtualSwitch
@@ -258,7 +261,7 @@ func (s *site) vmFacts(c *govmomi.Client, groups map[string]string, out map[stri
 func (s *site) guestFacts(out map[string]string) {
 	s.t.Helper()
 	for _, v := range s.guests() {
-		files := s.guest(v, `sudo -n find /etc -type f | sort | while read -r f; do sudo -n sha256sum "$f"; done`)
+		files := s.guest(v, s.sudo(`find /etc -type f | sort | while read -r f; do sha256sum "$f"; done`))
 		for line := range strings.Lines(files) {
 			if sum, name, ok := strings.Cut(strings.TrimSpace(line), "  "); ok {
 				out["guest "+v.Name+" "+name] = sum
@@ -270,6 +273,11 @@ func (s *site) guestFacts(out map[string]string) {
 		out["guest "+v.Name+" modules"] = strings.Join(mods, " ")
 		out["guest "+v.Name+" units"] = s.guest(v, `systemctl list-unit-files --state=enabled --no-legend 2>/dev/null | grep rdma-setup || true`)
 	}
+}
+
+// sudo makes a command line that runs as root; some guests want the password.
+func (s *site) sudo(command string) string {
+	return fmt.Sprintf("echo '%s' | sudo -S -p '' sh -c '%s'", s.value("RDMA_SETUP_SUDO_PASSWORD"), command)
 }
 
 func (s *site) guests() []answers.VM {

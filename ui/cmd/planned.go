@@ -182,7 +182,9 @@ func refusal(err error, findings []checks.Finding) error {
 		return err
 	}
 	for _, f := range findings {
-		said := func(r plan.Refusal) bool { return r.Target == f.Target && (r.Check == "" || topic(r.Check) == topic(f.ID)) }
+		said := func(r plan.Refusal) bool {
+			return r.Target == f.Target && (r.Check == "" || topic(r.Check) == topic(f.ID))
+		}
 		if f.Status == checks.Fail && !slices.ContainsFunc(r.Refusals, said) {
 			r.Refusals = append(r.Refusals, plan.Refusal{Target: f.Target, Check: f.ID, Why: f.ID + ": " + f.Evidence, Remedy: f.Remedy})
 		}
