@@ -1,6 +1,7 @@
 package frame
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"time"
@@ -8,6 +9,8 @@ import (
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
 // Become changes an object until it equals want, a fresh object of the same type: only the properties that differ, and
@@ -19,6 +22,12 @@ func (f *Frame) Become(want mo.Reference) {
 	}
 	ctx := &simulator.Context{Map: f.Reg}
 	f.Reg.WithLock(ctx, obj, func() {
+		// A property that govmomi does not know panics there; the lock must not be left behind.
+		defer func() {
+			if r := recover(); r != nil {
+				f.World.Log.Note(world.Event{What: world.FaultApplied, Detail: fmt.Sprintf("%v: %v", obj.Reference(), r)})
+			}
+		}()
 		var changes []types.PropertyChange
 		diff("", reflect.ValueOf(obj).Elem(), reflect.ValueOf(want).Elem(), &changes)
 		if len(changes) > 0 {
