@@ -2,12 +2,13 @@ package guest
 
 import (
 	"context"
-	"regexp"
+	"path"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/guest/pkgman"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
@@ -70,11 +71,11 @@ func (p packages) Keep(ctx context.Context, s backends.Setting, to backends.Valu
 	if err := p.refresh(ctx, s.Target.Name, m); err != nil {
 		return backends.Absent, err
 	}
-	r, err := p.g.Run(ctx, s.Target.Name, ssh.Command{Script: m.simulate(missing), Sudo: true, Limit: 5 * time.Minute})
+	r, err := p.g.Run(ctx, s.Target.Name, ssh.Command{Script: m.Simulate(missing), Sudo: true, Limit: 5 * time.Minute})
 	if err != nil {
 		return backends.Absent, err
 	}
-	fresh := append(m.wouldInstall(r.Stdout), missing...)
+	fresh := append(m.WouldInstall(r.Stdout), missing...)
 	slices.Sort(fresh)
 	return backends.ValueOf(keptPackages{New: slices.Compact(fresh)}), nil
 }
@@ -141,7 +142,7 @@ func (p packages) install(ctx context.Context, vm string, missing []string) erro
 	if err := p.refresh(ctx, vm, m); err != nil {
 		return err
 	}
-	r, err := p.locked(ctx, vm, ssh.Command{Script: m.install(missing), Sudo: true, Limit: 30 * time.Minute, MaxOutput: 4 << 20})
+	r, err := p.locked(ctx, vm, ssh.Command{Script: m.Install(missing), Sudo: true, Limit: 30 * time.Minute, MaxOutput: 4 << 20})
 	if err != nil {
 		return err
 	}
@@ -156,7 +157,7 @@ func (p packages) install(ctx context.Context, vm string, missing []string) erro
 	p.g.mu.Lock()
 	lists := p.g.updated[vm]
 	p.g.mu.Unlock()
-	return m.explain(vm, left, r, lists)
+	return explain(m, vm, left, r, lists)
 }
 
 // Restore removes what was newly installed, and nothing else: where that would take other packages along, it stops.
@@ -180,12 +181,12 @@ func (p packages) remove(ctx context.Context, vm string, names []string) error {
 	if err != nil {
 		return err
 	}
-	r, err := p.g.Run(ctx, vm, ssh.Command{Script: m.simulateRemove(names), Sudo: true, Limit: 5 * time.Minute})
+	r, err := p.g.Run(ctx, vm, ssh.Command{Script: m.SimulateRemove(names), Sudo: true, Limit: 5 * time.Minute})
 	if err != nil {
 		return err
 	}
 	var others []string
-	for _, n := range m.wouldRemove(r.Stdout) {
+	for _, n := range m.WouldRemove(r.Stdout) {
 		if !slices.Contains(names, n) {
 			others = append(others, n)
 		}
@@ -194,7 +195,7 @@ func (p packages) remove(ctx context.Context, vm string, names []string) error {
 		return backends.Errorf(backends.KindConflict, label(vm), "Remove those first, or leave the packages.",
 			"remove %s: %s would go with them", strings.Join(names, ", "), strings.Join(others, ", "))
 	}
-	if r, err = p.locked(ctx, vm, ssh.Command{Script: m.remove(names), Sudo: true, Limit: 10 * time.Minute}); err != nil {
+	if r, err = p.locked(ctx, vm, ssh.Command{Script: m.Remove(names), Sudo: true, Limit: 10 * time.Minute}); err != nil {
 		return err
 	}
 	left, err := p.installed(ctx, vm, names)
@@ -204,15 +205,13 @@ func (p packages) remove(ctx context.Context, vm string, names []string) error {
 	return err
 }
 
-var lockTaken = regexp.MustCompile(`(?i)could not get lock|unable to (acquire|lock)|waiting for process with pid|existing lock .*yum\.pid`)
-
 // locked runs a package manager, again and again while another one has the lock.
 func (p packages) locked(ctx context.Context, vm string, cmd ssh.Command) (ssh.Result, error) {
 	limit := time.NewTimer(p.g.options.AptLock)
 	defer limit.Stop()
 	for {
 		r, err := p.g.Run(ctx, vm, cmd)
-		if err != nil || r.ExitCode == 0 || !lockTaken.MatchString(r.Stderr+r.Stdout) {
+		if err != nil || r.ExitCode == 0 || !pkgman.Locked(r.Stderr+r.Stdout) {
 			return r, err
 		}
 		select {
@@ -228,14 +227,14 @@ func (p packages) locked(ctx context.Context, vm string, cmd ssh.Command) (ssh.R
 
 // refresh fetches the package lists, once a guest. apt-get update says nothing useful by its exit code, so what it
 // could not fetch shows when packages are asked for.
-func (p packages) refresh(ctx context.Context, vm string, m manager) error {
+func (p packages) refresh(ctx context.Context, vm string, m pkgman.Manager) error {
 	p.g.mu.Lock()
 	_, done := p.g.updated[vm]
 	p.g.mu.Unlock()
-	if done || m.update == "" {
+	if done || m.Update == "" {
 		return nil
 	}
-	r, err := p.locked(ctx, vm, ssh.Command{Script: m.update, Sudo: true, Limit: 10 * time.Minute})
+	r, err := p.locked(ctx, vm, ssh.Command{Script: m.Update, Sudo: true, Limit: 10 * time.Minute})
 	if err == nil {
 		p.g.mu.Lock()
 		p.g.updated[vm] = r.Stderr
@@ -244,20 +243,15 @@ func (p packages) refresh(ctx context.Context, vm string, m manager) error {
 	return err
 }
 
-func (p packages) manager(ctx context.Context, vm string) (manager, error) {
+func (p packages) manager(ctx context.Context, vm string) (pkgman.Manager, error) {
 	r, err := p.g.Run(ctx, vm, ssh.Command{Script: "for c in apt-get dnf yum; do command -v $c && break; done"})
 	if err != nil {
-		return manager{}, err
+		return pkgman.Manager{}, err
 	}
-	switch name := r.Stdout[strings.LastIndexByte(strings.TrimSpace(r.Stdout), '/')+1:]; strings.TrimSpace(name) {
-	case "apt-get":
-		return apt(), nil
-	case "dnf":
-		return dnf("dnf"), nil
-	case "yum":
-		return dnf("yum"), nil
+	if m, ok := pkgman.For(path.Base(strings.TrimSpace(r.Stdout))); ok {
+		return m, nil
 	}
-	return manager{}, backends.Errorf(backends.KindPermanent, label(vm), "Install the RDMA packages by hand and set guest.install to false.",
+	return pkgman.Manager{}, backends.Errorf(backends.KindPermanent, label(vm), "Install the RDMA packages by hand and set guest.install to false.",
 		"there is no package manager that is known here (apt, dnf, yum)")
 }
 
@@ -278,4 +272,18 @@ func (g *Guests) learn(s backends.Setting, to backends.Value) {
 
 func within(part, all []string) bool {
 	return !slices.ContainsFunc(part, func(p string) bool { return !slices.Contains(all, p) })
+}
+
+// explain says why names are still missing after an installation; lists is what fetching the package lists said.
+func explain(m pkgman.Manager, vm string, left []string, r ssh.Result, lists string) error {
+	what := "install " + strings.Join(left, ", ")
+	said := lists + "\n" + r.Stderr
+	switch {
+	case pkgman.Unreachable(said + r.Stdout):
+		return backends.Errorf(backends.KindUnreachable, label(vm), "Give the guest a way to its package repositories, or a local mirror.",
+			"%s: the repositories cannot be reached: %s", what, lastLines(said, 2))
+	case r.ExitCode != 0 && !pkgman.OnlyUnknown(r.Stderr), r.ExitCode == 0 && pkgman.Complains(r.Stderr):
+		return failed(vm, what, r)
+	}
+	return backends.Errorf(backends.KindPermanent, label(vm), m.Unavailable, "%s: the guest's repositories do not have them; the others are installed", what)
 }

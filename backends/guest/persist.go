@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -101,21 +102,21 @@ func (f facts) persist() backends.Persist {
 	return p
 }
 
+var modprobes = regexp.MustCompile(`modprobe((?:\s+-\S+)*)\s+([A-Za-z0-9_]+)`)
+
 // reloads gives the module that a unit unloads and loads again at boot, "" when it does not.
 func reloads(unit string) string {
 	var out, in string
 	for line := range strings.SplitSeq(unit, "\n") {
-		k, v, _ := strings.Cut(strings.TrimSpace(line), "=")
-		if !strings.HasPrefix(k, "ExecStart") {
+		if !strings.HasPrefix(strings.TrimSpace(line), "ExecStart") {
 			continue
 		}
-		w := strings.Fields(v)
-		switch i := slices.IndexFunc(w, func(s string) bool { return strings.HasSuffix(s, "modprobe") }); {
-		case i < 0 || i+1 >= len(w):
-		case w[i+1] == "-r" && i+2 < len(w):
-			out = w[i+2]
-		default:
-			in = w[i+1]
+		for _, m := range modprobes.FindAllStringSubmatch(line, -1) {
+			if strings.Contains(m[1], "-r") {
+				out = m[2]
+			} else {
+				in = m[2]
+			}
 		}
 	}
 	if in != out {

@@ -55,7 +55,7 @@ func (t turn) script(watch, settle time.Duration) string {
 			mode, owner = 0o600, "0:0"
 		}
 		tmp := ssh.Quote(path.Join(path.Dir(t.file), ".rdma-setup.tmp"))
-		write = fmt.Sprintf("mkdir -p %[1]s && (umask 077; printf %%s %[2]s >%[3]s) && chmod %04[4]o %[3]s && chown %[5]s %[3]s && mv -f %[3]s %[6]s",
+		write = fmt.Sprintf("mkdir -p %[1]s && : >%[3]s && chmod %04[4]o %[3]s && chown %[5]s %[3]s && printf %%s %[2]s >%[3]s && mv -f %[3]s %[6]s",
 			ssh.Quote(path.Dir(t.file)), ssh.Quote(t.content), tmp, mode, ssh.Quote(owner), file)
 	}
 	back := fmt.Sprintf("if [ -e %s/old ]; then cp -p %[1]s/old %[2]s; else rm -f -- %[2]s; fi\n(\n%s\n)\n", d, file, t.activate())
@@ -67,7 +67,7 @@ func (t turn) script(watch, settle time.Duration) string {
 		max(1, int(watch/time.Second)), d)
 
 	var b strings.Builder
-	fmt.Fprintf(&b, "umask 077\nrm -rf -- %s && mkdir -p %[1]s || exit 1\n", d)
+	fmt.Fprintf(&b, "rm -rf -- %s && mkdir -p %[1]s && chmod 700 %[1]s || exit 1\n", d)
 	fmt.Fprintf(&b, "if [ -e %s ]; then cp -p %[1]s %s/old || exit 1; fi\n", file, d)
 	fmt.Fprintf(&b, "for k in mtu flags; do cat /sys/class/net/%s/$k >%s/$k; done 2>/dev/null\n", ssh.Quote(t.nic.Name), d)
 	fmt.Fprintf(&b, "printf %%s %s >%s/back && printf %%s %s >%[2]s/watch && : >%[2]s/watching || exit 1\n", ssh.Quote(back), d, ssh.Quote(guard))

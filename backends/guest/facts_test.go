@@ -1,0 +1,113 @@
+package guest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// survey is what a guest with soft-RoCE and VLANs prints; every tool that can be missing is.
+var survey = strings.ReplaceAll(`noise
+§os
+NAME="A \"quoted\" Linux"
+ID='quoted'
+VERSION_ID=9
+ID_LIKE="rhel fedora"
+§kernel
+6.1.0-56-amd64
+§managers
+/usr/bin/yum
+§modules
+rdma_rxe 135168 0 - Live 0x0000000000000000
+ib_core 442368 1 rdma_rxe, Live 0x0000000000000000
+§rdma
+device rxe0
+fw_ver 
+state 4: ACTIVE
+rate 2.5 Gb/sec (1X SDR)
+link_layer Ethernet
+netdev ens224
+gid 10|0000:0000:0000:0000:0000:ffff:0a01:0203|RoCE v2|ens224
+gid 1|fe80:0000:0000:0000:0250:56ff:fe00:0201|RoCE v2|ens224
+gid x|broken
+§links
+lo|00:00:00:00:00:00|65536|0x9|unknown|-|-
+ens224|00:50:56:AA:00:01|9000|0x1003|up|device|-
+ens224.7|00:50:56:aa:00:01|9000|0x1003|up|-|-
+ens256|00:50:56:aa:00:02|1500|0x1002|down|device|bond0
+broken line
+§addresses
+2: ens224: <BROADCAST,UP> mtu 9000
+    inet 10.1.2.3/8 brd 10.255.255.255 scope global ens224
+    inet6 fe80::250:56ff:feaa:1/64 scope link
+3: ens224.7@ens224: <BROADCAST,UP> mtu 9000
+    inet 172.16.0.9/16 scope global dynamic ens224.7
+    inet nonsense
+§connection
+192.0.2.9 50022 ::ffff:172.16.0.9 22
+§routes
+default via 10.1.0.1 dev ens224
+§memlock
+64
+§perftest
+Version: 6.06
+§ofed
+MLNX_OFED_LINUX-5.8-1.1.2.1:
+`, "§", mark)
+
+func TestFacts(t *testing.T) {
+	var got backends.Guest
+	sections(survey).fill(&got, Options{Modules: []string{"rdma_rxe", "vmw_pvrdma", "ib_core"}, Packages: []string{"perftest"}})
+	want := backends.Guest{
+		OS: "quoted", Version: "9", Like: []string{"rhel", "fedora"}, Kernel: "6.1.0-56-amd64", PackageManager: "yum", Packages: map[string]string{}, Available: []string{},
+		Loaded: []string{"rdma_rxe", "ib_core"}, MemlockKB: 64, Perftest: "6.06", MOFED: "MLNX_OFED_LINUX-5.8-1.1.2.1",
+		Interfaces: []backends.Interface{
+			{Name: "ens224", MAC: "00:50:56:aa:00:01", MTU: 9000, Up: true, Addresses: []string{"10.1.2.3/8"}},
+			{Name: "ens224.7", MAC: "00:50:56:aa:00:01", MTU: 9000, Up: true, Addresses: []string{"172.16.0.9/16"}, DHCP: true},
+			{Name: "ens256", MAC: "00:50:56:aa:00:02", MTU: 1500},
+		},
+		RDMA: []backends.VerbsDevice{{Name: "rxe0", Driver: "rxe", Interface: "ens224", MAC: "00:50:56:aa:00:01", State: "PORT_ACTIVE", LinkLayer: "Ethernet", RateGbps: 2.5,
+			GIDs: []backends.GID{
+				{Index: 1, GID: "fe80:0000:0000:0000:0250:56ff:fe00:0201", Type: "RoCE v2", Netdev: "ens224"},
+				{Index: 10, GID: "0000:0000:0000:0000:0000:ffff:0a01:0203", Type: "RoCE v2", IPv4: "10.1.2.3", Netdev: "ens224"},
+			}}},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	n := sections(survey).network()
+	if i := n.byMAC("00:50:56:aa:00:01"); i == nil || i.Name != "ens224" {
+		t.Errorf("behind the MAC is %+v", i)
+	}
+	if n.management["ens224"] == "" || n.management["ens224.7"] == "" || n.master["ens256"] != "bond0" {
+		t.Errorf("management %v, master %v", n.management, n.master)
+	}
+}
+
+func TestReloads(t *testing.T) {
+	for _, test := range []struct{ name, unit, want string }{
+		{"ours", UnitText("vmw_pvrdma"), "vmw_pvrdma"},
+		{"one line of shell", "[Service]\nExecStart=/bin/sh -c 'modprobe -r vmw_pvrdma; modprobe vmw_pvrdma'\n", "vmw_pvrdma"},
+		{"only loads", "[Service]\nExecStart=/sbin/modprobe vmw_pvrdma\n", ""},
+		{"another module comes back", "[Service]\nExecStart=/sbin/modprobe -r vmw_pvrdma\nExecStart=/sbin/modprobe mlx5_ib\n", ""},
+		{"with its unloading before", "[Service]\nExecStartPre=-/usr/sbin/modprobe -r vmw_pvrdma\nExecStart=/usr/sbin/modprobe vmw_pvrdma\n", "vmw_pvrdma"},
+	} {
+		if got := reloads(test.unit); got != test.want {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+	}
+}
+
+// Whatever a guest prints, reading it ends and does not panic.
+func FuzzFacts(f *testing.F) {
+	f.Add(survey)
+	f.Add(strings.ReplaceAll("@netfiles\nfile 600|0:0|99999999|/etc/netplan/x.yaml\nnetwork:\n@persist\nfile 644|0:0|-1|/etc/x\n", "@", mark))
+	f.Add(strings.ReplaceAll("@netconfig\nnetplan\n@netfiles\nfile 600|0:0|43|/etc/netplan/x.yaml\nnetwork: {ethernets: {a: {addresses: [1, []]}}}\n", "@", mark))
+	f.Fuzz(func(t *testing.T, text string) {
+		var g backends.Guest
+		sections(text).fill(&g, Options{Modules: DefaultModules(), Packages: DefaultPackages()})
+	})
+}

@@ -1,0 +1,57 @@
+// Package pkgman speaks to the package managers of Linux guests: the scripts that root runs, and what their answers say.
+// It is pure: text in, text out.
+package pkgman
+
+import (
+	"regexp"
+	"strings"
+)
+
+// A Manager is how one package manager is spoken to. Scripts never ask anybody anything.
+type Manager struct {
+	Update         string                      // fetches the lists, "" where that happens by itself
+	Install        func(names []string) string // installs all of the names that can be had
+	Simulate       func(names []string) string
+	Remove         func(names []string) string
+	SimulateRemove func(names []string) string
+	WouldInstall   func(out string) []string // what a simulation would newly install, upgrades apart
+	WouldRemove    func(out string) []string
+	Unavailable    string // hint where names cannot be had
+}
+
+// For gives the Manager behind apt-get, dnf or yum.
+func For(program string) (Manager, bool) {
+	switch program {
+	case "apt-get":
+		return apt(), true
+	case "dnf", "yum":
+		return dnf(program), true
+	}
+	return Manager{}, false
+}
+
+var (
+	lockTaken   = regexp.MustCompile(`(?i)could not get lock|unable to (acquire|lock)|waiting for process with pid|existing lock .*yum\.pid`)
+	unreachable = regexp.MustCompile(`Temporary failure resolving|Could not resolve|Unable to fetch some archives|Failed to fetch|Cannot download|` +
+		`Failed to download metadata|Cannot find a valid baseurl|Could not connect`)
+	unknownName = regexp.MustCompile(`(?i)unable to locate package|has no installation candidate|no package .* available|no match for argument|unable to find a match`)
+)
+
+// OnlyUnknown tells whether a package manager complains of nothing but names that it does not know.
+func OnlyUnknown(said string) bool { return unknownName.MatchString(said) && !Complains(said) }
+
+// Complains tells whether there is an error that is not about unknown names.
+func Complains(said string) bool {
+	for line := range strings.SplitSeq(said, "\n") {
+		if (strings.HasPrefix(line, "E: ") || strings.HasPrefix(line, "Error: ")) && !unknownName.MatchString(line) {
+			return true
+		}
+	}
+	return false
+}
+
+// Locked tells whether another package manager is at work.
+func Locked(said string) bool { return lockTaken.MatchString(said) }
+
+// Unreachable tells whether the repositories cannot be reached.
+func Unreachable(said string) bool { return unreachable.MatchString(said) }

@@ -1,0 +1,111 @@
+package pkgman_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends/guest/pkgman"
+)
+
+const aptOut = `Reading package lists...
+Building dependency tree...
+The following NEW packages will be installed:
+  librdmacm1 perftest
+The following packages will be upgraded:
+  libibverbs1
+Inst libibverbs1 [39.0-1] (39.0-1ubuntu0.1 Ubuntu:22.04/jammy-updates [amd64])
+Inst librdmacm1 (39.0-1ubuntu0.1 Ubuntu:22.04/jammy-updates [amd64])
+Inst perftest (4.5+0.11-1 Ubuntu:22.04/jammy [amd64])
+Conf librdmacm1 (39.0-1ubuntu0.1 Ubuntu:22.04/jammy-updates [amd64])
+`
+
+const dnfOut = `Last metadata expiration check: 0:01:12 ago on Tue 04 Nov 2025 10:11:12 AM UTC.
+Dependencies resolved.
+================================================================================
+ Package                  Arch     Version             Repository          Size
+================================================================================
+Installing:
+ perftest                 x86_64   4.5.0.20-4.el9      appstream          245 k
+Upgrading:
+ libibverbs               x86_64   48.0-1.el9          baseos             418 k
+Installing dependencies:
+ a-package-whose-name-is-too-long-for-its-column
+                          noarch   1.0-1.el9           appstream           13 k
+ librdmacm                x86_64   48.0-1.el9          baseos              73 k
+Installing weak dependencies:
+ pciutils                 x86_64   3.7.0-5.el9         baseos              93 k
+
+Transaction Summary
+================================================================================
+Install  4 Packages
+Upgrade  1 Package
+
+Total download size: 842 k
+Operation aborted.
+`
+
+const dnfRemove = `Dependencies resolved.
+================================================================================
+ Package          Arch          Version              Repository            Size
+================================================================================
+Removing:
+ rdma-core        x86_64        48.0-1.el9           @baseos              112 k
+Removing dependent packages:
+ nfs-rdma-tools   x86_64        1.0-1.el9            @extras               10 k
+
+Transaction Summary
+`
+
+func TestSimulations(t *testing.T) {
+	for _, test := range []struct {
+		name, program, out string
+		remove             bool
+		want               []string
+	}{
+		{"apt: upgrades are not new", "apt-get", aptOut, false, []string{"librdmacm1", "perftest"}},
+		{"apt: removal", "apt-get", "Purg perftest [4.5]\nRemv infiniband-diags [39.0]\n", true, []string{"perftest", "infiniband-diags"}},
+		{"dnf: a long name has a line of its own", "dnf", dnfOut, false, []string{"perftest", "a-package-whose-name-is-too-long-for-its-column", "librdmacm", "pciutils"}},
+		{"dnf: what goes along", "dnf", dnfRemove, true, []string{"rdma-core", "nfs-rdma-tools"}},
+		{"yum answers like dnf", "yum", dnfRemove, true, []string{"rdma-core", "nfs-rdma-tools"}},
+		{"nothing", "dnf", "", false, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			m, ok := pkgman.For(test.program)
+			if !ok {
+				t.Fatal("not known")
+			}
+			read := m.WouldInstall
+			if test.remove {
+				read = m.WouldRemove
+			}
+			if got := read(test.out); !slices.Equal(got, test.want) {
+				t.Errorf("%q", got)
+			}
+		})
+	}
+	if _, ok := pkgman.For("zypper"); ok {
+		t.Error("zypper is known")
+	}
+}
+
+func TestWhatItSays(t *testing.T) {
+	for _, test := range []struct {
+		said                                  string
+		locked, unreachable, only, complaints bool
+	}{
+		{"E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 812 (unattended-upgr)", true, false, false, true},
+		{"Waiting for process with pid 4711 to finish.", true, false, false, false},
+		{"W: Failed to fetch http://deb.debian.org/debian/dists/bookworm/InRelease  Temporary failure resolving 'deb.debian.org'", false, true, false, false},
+		{"Error: Failed to download metadata for repo 'appstream': Cannot prepare internal mirrorlist", false, true, false, true},
+		{"E: Unable to locate package ibutils", false, false, true, false},
+		{"E: Package 'libmlx4-1' has no installation candidate", false, false, true, false},
+		{"No match for argument: ibutils\nError: Unable to find a match: ibutils", false, false, true, false},
+		{"E: Unable to locate package ibutils\nE: dpkg was interrupted, you must manually run 'dpkg --configure -a'", false, false, false, true},
+	} {
+		if pkgman.Locked(test.said) != test.locked || pkgman.Unreachable(test.said) != test.unreachable ||
+			pkgman.OnlyUnknown(test.said) != test.only || pkgman.Complains(test.said) != test.complaints {
+			t.Errorf("%q: locked %v, unreachable %v, only unknown %v, complains %v", test.said, pkgman.Locked(test.said),
+				pkgman.Unreachable(test.said), pkgman.OnlyUnknown(test.said), pkgman.Complains(test.said))
+		}
+	}
+}
