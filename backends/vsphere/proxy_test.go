@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"sync"
 	"testing"
 
@@ -25,6 +26,7 @@ type wire struct {
 	mu    sync.Mutex
 	seen  map[string]int
 	rules map[string]rule
+	old   string // a property path that the far side does not know
 }
 
 // A rule acts on the n-th call of a method (1 is the first); it returns true when it has answered by itself.
@@ -50,8 +52,12 @@ func between(t *testing.T, w *world) *wire {
 		}
 		p.mu.Lock()
 		p.seen[method]++
-		n, act := p.seen[method], p.rules[method]
+		n, act, old := p.seen[method], p.rules[method], p.old
 		p.mu.Unlock()
+		if old != "" && bytes.Contains(body, []byte(">"+old+"<")) {
+			fault("InvalidProperty", "", n, "<name>"+old+"</name>")(n, rw, nil)
+			return
+		}
 		if act != nil && act(n, rw, func() { proxy.ServeHTTP(httptest.NewRecorder(), r) }) {
 			return
 		}
@@ -70,6 +76,13 @@ func (p *wire) on(method string, r rule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.rules[method], p.seen[method] = r, 0
+}
+
+// refuse makes the far side one that does not know a property path.
+func (p *wire) refuse(path string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.old = path
 }
 
 func (p *wire) calls(method string) int {
@@ -121,7 +134,7 @@ func status(code, upTo int) rule {
 }
 
 // fault answers calls up to the n-th with a SOAP fault.
-func fault(kind, text string, upTo int) rule {
+func fault(kind, text string, upTo int, inside ...string) rule {
 	return func(n int, w http.ResponseWriter, _ func()) bool {
 		if n > upTo {
 			return false
@@ -130,7 +143,7 @@ func fault(kind, text string, upTo int) rule {
 		w.WriteHeader(http.StatusInternalServerError)
 		_, _ = io.WriteString(w, `<?xml version="1.0" encoding="UTF-8"?>
 <soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"><soapenv:Body><soapenv:Fault><faultcode>ServerFaultCode</faultcode><faultstring>`+
-			text+`</faultstring><detail><Fault xmlns="urn:vim25" xsi:type="`+kind+`"></Fault></detail></soapenv:Fault></soapenv:Body></soapenv:Envelope>`)
+			text+`</faultstring><detail><Fault xmlns="urn:vim25" xsi:type="`+kind+`">`+strings.Join(inside, "")+`</Fault></detail></soapenv:Fault></soapenv:Body></soapenv:Envelope>`)
 		return true
 	}
 }

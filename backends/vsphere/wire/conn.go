@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
 	"net/url"
 	"sync"
 	"time"
@@ -145,6 +146,7 @@ func (c *Conn) login(ctx context.Context, seen int) error {
 			return backends.Errorf(backends.KindAuth, "vCenter "+c.host, "set RDMA_SETUP_PASSWORD or use --password-file", "ask for the password: %w", err)
 		}
 	}
+	c.forgetCookie()
 	err := c.within(ctx, func(ctx context.Context) error {
 		res, err := methods.Login(ctx, patient{c}, &types.Login{
 			This: *c.vim.ServiceContent.SessionManager, UserName: c.cfg.Username, Password: password, Locale: "en_US",
@@ -163,6 +165,14 @@ func (c *Conn) login(ctx context.Context, seen int) error {
 		c.refused = err
 	}
 	return err
+}
+
+// forgetCookie drops the old session's cookie: vCenter takes a log-in that comes with a session for a wrong password.
+func (c *Conn) forgetCookie() {
+	u := c.soap.URL()
+	for _, path := range []string{"/", u.Path} {
+		c.soap.Jar.SetCookies(u, []*http.Cookie{{Name: soap.SessionCookieName, Path: path, MaxAge: -1}})
+	}
 }
 
 func (c *Conn) session() int {

@@ -1,0 +1,132 @@
+package vsphere_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/lab"
+	events "github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere"
+)
+
+func stateOf(t *testing.T, b backends.Bracket, r backends.Ref) backends.Value {
+	t.Helper()
+	v, err := b.State(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// through opens and closes a bracket, each twice, as resume does after a crash.
+func through(t *testing.T, b backends.Bracket, r backends.Ref, open backends.Value) {
+	t.Helper()
+	before := stateOf(t, b, r)
+	for range 2 {
+		if err := b.Open(t.Context(), r, nil); err != nil {
+			t.Fatalf("open: %v", err)
+		}
+	}
+	if !open.IsAbsent() {
+		if v := stateOf(t, b, r); v != open {
+			t.Errorf("open it is %s, want %s", v, open)
+		}
+	}
+	for range 2 {
+		if err := b.Close(t.Context(), r, before, nil); err != nil {
+			t.Fatalf("close: %v", err)
+		}
+	}
+}
+
+func TestVMPower(t *testing.T) {
+	l, c := startLab(t, lab.Options{Hosts: 1, VMs: 2})
+	b := c.Brackets(vsphere.BracketOptions{Tools: true})[backends.BracketVMPower]
+	vm := backends.VMRef("vm-01")
+	through(t, b, vm, backends.ValueOf("poweredOff"))
+	if v := stateOf(t, b, vm); v != backends.ValueOf("poweredOn") {
+		t.Errorf("closed it is %s", v)
+	}
+	if calls := l.World().Log.Calls(); calls["PowerOffVM_Task"] != 0 || calls["ShutdownGuest"] != 1 || calls["PowerOnVM_Task"] != 1 {
+		t.Errorf("calls: %v", calls)
+	}
+	// Off it stays off.
+	if err := b.Open(t.Context(), vm, nil); err != nil {
+		t.Fatal(err)
+	}
+	through(t, b, vm, backends.ValueOf("poweredOff"))
+	if v := stateOf(t, b, vm); v != backends.ValueOf("poweredOff") {
+		t.Errorf("a VM that was off is %s", v)
+	}
+}
+
+func TestGuestDoesNotShutDown(t *testing.T) {
+	l, c := startLab(t, lab.Options{Hosts: 1, VMs: 1, Faults: []string{"method=ShutdownGuest,do=fault:ToolsUnavailable"}})
+	vm := backends.VMRef("vm-01")
+	err := c.Brackets()[backends.BracketVMPower].Open(t.Context(), vm, nil)
+	check(t, err, backends.KindRefused, "open-vm-tools")
+	if n := l.World().Log.Calls()["PowerOffVM_Task"]; n != 0 {
+		t.Error("the power was cut without consent")
+	}
+	consent := c.Brackets(vsphere.BracketOptions{PowerOff: true})[backends.BracketVMPower]
+	if err := consent.Open(t.Context(), vm, nil); err != nil {
+		t.Fatal(err)
+	}
+	if v := stateOf(t, consent, vm); v != backends.ValueOf("poweredOff") {
+		t.Errorf("it is %s", v)
+	}
+}
+
+func TestMaintenance(t *testing.T) {
+	l, c := startLab(t, lab.Options{Hosts: 3, VMs: 3})
+	host := backends.HostRef("esx-02")
+	through(t, c.Brackets()[backends.BracketMaintenance], host, backends.ValueOf("maintenance"))
+	if v := stateOf(t, c.Brackets()[backends.BracketMaintenance], host); v != backends.ValueOf("normal") {
+		t.Errorf("closed it is %s", v)
+	}
+	if n := l.World().Log.Calls()["EnterMaintenanceMode_Task"]; n != 1 {
+		t.Errorf("entered %d times", n)
+	}
+}
+
+func TestReboot(t *testing.T) {
+	l, c := startLab(t, lab.Options{Hosts: 3, VMs: 3, RebootTime: 1500 * time.Millisecond})
+	host := backends.HostRef("esx-02")
+	through(t, c.Brackets()[backends.BracketReboot], host, backends.Absent)
+	if n := len(l.World().Log.Outages()); n != 1 {
+		t.Errorf("%d outages, want one: closing twice must not reboot twice", n)
+	}
+	if v := stateOf(t, c.Brackets()[backends.BracketMaintenance], host); v != backends.ValueOf("normal") {
+		t.Errorf("afterwards it is %s", v)
+	}
+	for _, e := range l.World().Log.Events() {
+		if e.What == events.HostDown && e.Host != "esx-02" {
+			t.Errorf("%s went down", e.Host)
+		}
+	}
+}
+
+func TestRebootNeverEnds(t *testing.T) {
+	_, c := startLab(t, lab.Options{Hosts: 2, VMs: 1, RebootTime: time.Second, Faults: []string{"host=esx-02,do=reboot-never"}})
+	host := backends.HostRef("esx-02")
+	b := c.Brackets(vsphere.BracketOptions{Reboot: 2 * time.Second})[backends.BracketReboot]
+	before := stateOf(t, b, host)
+	if err := b.Open(t.Context(), host, nil); err != nil {
+		t.Fatal(err)
+	}
+	check(t, b.Close(t.Context(), host, before, nil), backends.KindUnreachable, "has not come back within 2s")
+}
+
+func TestHostDoesNotBecomeEmpty(t *testing.T) {
+	l, c := startLab(t, lab.Options{Hosts: 1, VMs: 1}) // nowhere to go
+	host := backends.HostRef("esx-01")
+	b := c.Brackets(vsphere.BracketOptions{Evacuate: time.Second})[backends.BracketMaintenance]
+	check(t, b.Open(t.Context(), host, nil), backends.KindTransient, "not empty after 1s")
+	if v := stateOf(t, b, host); v != backends.ValueOf("normal") {
+		t.Errorf("it slipped into %s", v)
+	}
+	if l.World().Log.Calls()["EnterMaintenanceMode_Task"] != 1 {
+		t.Error("it was tried more than once")
+	}
+}

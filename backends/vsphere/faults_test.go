@@ -1,0 +1,93 @@
+package vsphere_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/lab"
+)
+
+// TestOneFaultEach sets up switch, port group, member, host and VM while one call each goes wrong once in a way that
+// passes: the end is the same, and nothing is there twice.
+func TestOneFaultEach(t *testing.T) {
+	methods := []string{
+		"CreateDVS_Task", "EnableNetworkResourceManagement", "AddDVPortgroup_Task", "ReconfigureDvs_Task", "UpdateOptions",
+		"EnableRuleset", "ReconfigVM_Task", "RetrievePropertiesEx", "CreateContainerView", "CreateListView", "CreateFilter",
+		"CreatePropertyCollector", "ModifyListView", "WaitForUpdatesEx", "QueryOptions",
+	}
+	for _, method := range methods {
+		for _, do := range []string{"drop", "drop-after", "http:503", "fault:ConcurrentAccess", "fault:NotAuthenticated"} {
+			if strings.HasPrefix(do, "fault:Concurrent") && !slices.Contains(methods[:7], method) {
+				continue // only what writes meets somebody else's change
+			}
+			t.Run(method+" "+do, func(t *testing.T) {
+				t.Parallel()
+				l, c := startLab(t, lab.Options{Hosts: 1, VMs: 1})
+				set := c.Setters()
+				vm := backends.VMRef("vm-01")
+				withVM := method == "ReconfigVM_Task"
+				if withVM {
+					if err := c.Brackets()[backends.BracketVMPower].Open(t.Context(), vm, nil); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := l.World().Faults.Add("method=" + method + ",nth=1,do=" + do); err != nil {
+					t.Fatal(err)
+				}
+				steps := []struct {
+					s backends.Setting
+					v any
+				}{
+					{dvs, dvs1},
+					{group, group1},
+					{member("esx-01"), backends.MemberSpec{PNICs: []string{"vmnic2"}}},
+					{backends.Setting{Target: backends.HostRef("esx-01"), Kind: backends.KindOption, Name: option}, "vmk0"},
+					{backends.Setting{Target: backends.HostRef("esx-01"), Kind: backends.KindFirewall, Name: "pvrdma"}, true},
+					{backends.Setting{Target: vm, Kind: backends.KindAdapter, Name: "RDMA-PG"},
+						backends.AdapterSpec{Type: "pvrdma", PortGroup: "RDMA-PG", Switch: "RDMA-DVS", Protocol: "rocev2", Start: true}},
+				}
+				adapters := 2
+				if !withVM { // its devices change only while it is off, which takes a while
+					steps, adapters = steps[:len(steps)-1], 1
+				}
+				for _, step := range steps {
+					mustSet(t, set, step.s, step.v)
+				}
+				for _, step := range steps {
+					if got := read(t, set, step.s); got != backends.ValueOf(step.v) {
+						t.Errorf("%s reads %s", step.s.ID(), got)
+					}
+				}
+				inv := inventory(t, c, backends.Scope{})
+				if len(inv.Switches) != 1 || len(inv.VMs[0].Adapters) != adapters {
+					t.Errorf("%d switches, %d adapters", len(inv.Switches), len(inv.VMs[0].Adapters))
+				}
+			})
+		}
+	}
+}
+
+func TestProgressMoves(t *testing.T) {
+	_, c := startLab(t, lab.Options{Hosts: 2, VMs: 1})
+	var seen []int
+	if err := c.Setters()[dvs.Kind].Set(t.Context(), dvs, backends.ValueOf(dvs1), func(n int) { seen = append(seen, n) }); err != nil {
+		t.Fatal(err)
+	}
+	if len(seen) < 2 || !slices.IsSorted(seen) || seen[len(seen)-1] != 100 {
+		t.Errorf("progress %v", seen)
+	}
+}
+
+func TestTaskFailsInWords(t *testing.T) {
+	l, c := startLab(t, lab.Options{Hosts: 1, VMs: 1})
+	if err := l.World().Faults.Add("method=CreateDVS_Task,do=task-error:The operation is not supported in this phase of the moon."); err != nil {
+		t.Fatal(err)
+	}
+	err := c.Setters()[dvs.Kind].Set(t.Context(), dvs, backends.ValueOf(dvs1), nil)
+	check(t, err, backends.KindPermanent, "phase of the moon")
+	if !strings.HasPrefix(err.Error(), "RDMA-DVS: set up the distributed switch: ") {
+		t.Errorf("%v", err)
+	}
+}
