@@ -142,7 +142,8 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 	if err != nil {
 		return err
 	}
-	job := r.s.job(r.a, r.flags, j, r.stop, r.sink())
+	sink, done := r.s.logged(run, r.sink())
+	job := r.s.job(r.a, r.flags, j, r.stop, sink)
 	job.Plan, job.Ceiling = *next, next.Ceiling()
 	job.Replan = func(ctx context.Context) (*plan.Plan, error) {
 		inv, err := r.s.survey(ctx, r.a)
@@ -157,7 +158,7 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 		do = engine.Rollback
 	}
 	res, runErr := do(ctx, job)
-	runErr = errors.Join(runErr, j.Close())
+	runErr = errors.Join(runErr, j.Close(), done())
 	if back {
 		return r.tookBack(res, runErr)
 	}

@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"os/user"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
@@ -48,11 +50,29 @@ func (s *session) carryOut(ctx context.Context, a *answers.Answers, p *planned, 
 	if err != nil {
 		return engine.Result{}, err
 	}
+	sink, done := s.logged(h.Run, sink)
 	job := s.job(a, f, j, stop, sink)
 	job.Plan, job.Ceiling = *p.plan, p.plan.Ceiling()
 	s.want(p.plan)
 	res, err := engine.Run(ctx, job)
-	return res, errors.Join(err, j.Close())
+	return res, errors.Join(err, j.Close(), done())
+}
+
+// logged writes every event into the run's log as well; at level debug also the progress of tasks. A log that cannot be
+// written stops nothing.
+func (s *session) logged(run string, sink engine.Sink) (engine.Sink, func() error) {
+	f, err := journal.OpenLog(s.set.StateDir, run)
+	if err != nil {
+		fmt.Fprintf(s.env.Stderr, "no log of this run: %v\n", err)
+		return sink, func() error { return nil }
+	}
+	write := plain.JSONLines(f)
+	return func(e engine.Event) {
+		if e.Type != engine.EventProgress || s.set.LogLevel == "debug" {
+			write(e)
+		}
+		sink(e)
+	}, f.Close
 }
 
 // job is everything of a run but its plan.
