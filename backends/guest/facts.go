@@ -36,6 +36,7 @@ func (f facts) fill(g *backends.Guest, o Options) {
 	g.Interfaces = n.interfaces
 	g.RDMA = f.devices(n.interfaces)
 	g.Persist = f.persist()
+	f.health(g)
 }
 
 // assignments reads KEY=value lines with shell quotes, as os-release has them.

@@ -33,6 +33,7 @@ netdev ens224
 gid 10|0000:0000:0000:0000:0000:ffff:0a01:0203|RoCE v2|ens224
 gid 1|fe80:0000:0000:0000:0250:56ff:fe00:0201|RoCE v2|ens224
 gid x|broken
+class Global tclass=106
 §links
 lo|00:00:00:00:00:00|65536|0x9|unknown|-|-
 ens224|00:50:56:AA:00:01|9000|0x1003|up|device|-
@@ -54,6 +55,38 @@ default via 10.1.0.1 dev ens224
 64
 §perftest
 Version: 6.06
+§pci
+read
+0000:13:00.1 Network controller [0280]: VMware Paravirtual RDMA controller [15ad:0820]
+0000:02:00.0 SCSI storage controller [0100]: VMware PVSCSI [15ad:07c0]
+§kernlog
+read
+§headers
+no
+§secureboot
+SecureBoot enabled
+§hugepages
+HugePages_Total:    1024
+§ufw
+Status: active
+
+To                         Action      From
+--                         ------      ----
+18515/tcp                  ALLOW       10.0.0.0/8
+4791/udp                   DENY        Anywhere
+§forwarding
+1
+kubelet
+-P FORWARD DROP
+§smi
+GPU 0: NVIDIA A30 (UUID: GPU-3b8b8a0d-0000-0000-0000-000000000000)
+§smidriver
+550.54.15
+§nvlicense
+Dual MIT/GPL
+§duplicates
+address ens224 10.1.2.3
+Unicast reply from 10.1.2.3 [00:50:56:BB:00:09]  1.023ms
 §ofed
 MLNX_OFED_LINUX-5.8-1.1.2.1:
 `, "§", mark)
@@ -65,11 +98,16 @@ func TestFacts(t *testing.T) {
 		OS: "quoted", Version: "9", Like: []string{"rhel", "fedora"}, Kernel: "6.1.0-56-amd64", PackageManager: "yum", Packages: map[string]string{}, Available: []string{},
 		Loaded: []string{"rdma_rxe", "ib_core"}, MemlockKB: 64, Perftest: "6.06", MOFED: "MLNX_OFED_LINUX-5.8-1.1.2.1",
 		Interfaces: []backends.Interface{
-			{Name: "ens224", MAC: "00:50:56:aa:00:01", MTU: 9000, Up: true, Addresses: []string{"10.1.2.3/8"}},
+			{Name: "ens224", MAC: "00:50:56:aa:00:01", MTU: 9000, Up: true, Addresses: []string{"10.1.2.3/8"}, Duplicate: "00:50:56:bb:00:09"},
 			{Name: "ens224.7", MAC: "00:50:56:aa:00:01", MTU: 9000, Up: true, Addresses: []string{"172.16.0.9/16"}, DHCP: true},
 			{Name: "ens256", MAC: "00:50:56:aa:00:02", MTU: 1500},
 		},
-		RDMA: []backends.VerbsDevice{{Name: "rxe0", Driver: "rxe", Interface: "ens224", MAC: "00:50:56:aa:00:01", State: "PORT_ACTIVE", LinkLayer: "Ethernet", RateGbps: 2.5,
+		PCI:       []backends.GuestDevice{{Address: "0000:13:00.1", Vendor: "15ad", Device: "0820", Name: "VMware Paravirtual RDMA controller"}},
+		KernelLog: []string{}, Headers: ptr(false), SecureBoot: ptr(true), HugePages: ptr(1024),
+		Firewall:   &backends.GuestFirewall{Kind: "ufw", Active: true, Open: []string{"18515/tcp"}},
+		Forwarding: &backends.Forwarding{Kubernetes: true, IPForward: true, Policy: "DROP"},
+		NVIDIA:     &backends.NVIDIA{GPUs: []string{"NVIDIA A30"}, Driver: "550.54.15", DMABuf: true},
+		RDMA: []backends.VerbsDevice{{Name: "rxe0", Driver: "rxe", Interface: "ens224", MAC: "00:50:56:aa:00:01", State: "PORT_ACTIVE", LinkLayer: "Ethernet", RateGbps: 2.5, Class: ptr(106),
 			GIDs: []backends.GID{
 				{Index: 1, GID: "fe80:0000:0000:0000:0250:56ff:fe00:0201", Type: "RoCE v2", Netdev: "ens224"},
 				{Index: 10, GID: "0000:0000:0000:0000:0000:ffff:0a01:0203", Type: "RoCE v2", IPv4: "10.1.2.3", Netdev: "ens224"},

@@ -60,6 +60,12 @@ func sysfsDevices(text string) []backends.VerbsDevice {
 			d.RateGbps, _ = strconv.ParseFloat(number, 64)
 		case "link_layer":
 			d.LinkLayer = v
+		case "class": // "Global tclass=106"
+			if _, n, ok := strings.Cut(v, "="); ok {
+				if c, err := strconv.Atoi(strings.TrimSpace(n)); err == nil {
+					d.Class = &c
+				}
+			}
 		case "netdev":
 			if d.Interface == "" {
 				d.Interface = v

@@ -95,6 +95,7 @@ func (g *Guests) surveyScript() string {
 	}
 	b.WriteString(networkScript())
 	b.WriteString(persistScript())
+	b.WriteString(healthScript())
 	return b.String()
 }
 
@@ -107,6 +108,7 @@ const rdmaScript = `for d in /sys/class/infiniband/*; do
 	x=$(readlink -f "$d/device/driver") && echo "driver ${x##*/}"
 	for k in fw_ver; do read -r x <$d/$k && echo "$k $x"; done
 	for k in state rate link_layer; do read -r x <$p/$k && echo "$k $x"; done
+	read -r x <$d/tc/1/traffic_class && echo "class $x"
 	read -r x <$d/parent && echo "netdev $x"
 	for n in "$d"/device/net/*; do [ -e "$n" ] && echo "netdev ${n##*/}"; done
 	for n in "$p"/gids/*; do

@@ -1,0 +1,197 @@
+package guest
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/transcript/linux"
+	"github.com/rdma-setup/rdma-setup/backends/transcript/nvidia"
+)
+
+// healthScript reads what nobody sets but checks judge. A section begins with "read" when its tool was there, because
+// nothing found and nothing read are not the same.
+func healthScript() string {
+	return section("pci", "command -v lspci >/dev/null && echo read && lspci -Dnn") +
+		section("kernlog", "dmesg >/dev/null && echo read && dmesg | grep -Ei 'call trace|(vmw_pvrdma|mlx5_core).*(fail|error|could not)' | tail -n 20") +
+		section("headers", "if [ -e /lib/modules/$(uname -r)/build/Makefile ]; then echo yes; else echo no; fi") +
+		section("secureboot", "command -v mokutil >/dev/null && mokutil --sb-state") +
+		section("hugepages", "grep HugePages_Total /proc/meminfo") +
+		section("ufw", "command -v ufw >/dev/null && ufw status") +
+		section("firewalld", "command -v firewall-cmd >/dev/null && firewall-cmd --state && firewall-cmd --list-ports") +
+		section("nft", "command -v nft >/dev/null && echo read && nft list ruleset") +
+		section("forwarding", "cat /proc/sys/net/ipv4/ip_forward; systemctl is-active --quiet kubelet && echo kubelet; iptables -S FORWARD | head -n 1") +
+		section("smi", "command -v nvidia-smi >/dev/null && { nvidia-smi -L 2>&1 || echo failed; }") +
+		section("smidriver", "command -v nvidia-smi >/dev/null && nvidia-smi --query-gpu=driver_version --format=csv,noheader") +
+		section("smitopo", "command -v nvidia-smi >/dev/null && nvidia-smi topo -m") +
+		section("nvlicense", "modinfo -F license nvidia") +
+		section("duplicates", `command -v arping >/dev/null && for d in /sys/class/infiniband/*; do
+	[ -d "$d" ] || continue
+	n=
+	read -r n <$d/ports/1/gid_attrs/ndevs/0 || continue
+	for a in $(ip -4 -o addr show dev "$n" | awk '{print $4}'); do
+		echo "address $n ${a%/*}"
+		arping -D -c 1 -w 1 -I "$n" "${a%/*}"
+	done
+done`)
+}
+
+// health fills in what healthScript read; what could not be read stays nil.
+func (f facts) health(g *backends.Guest) {
+	if rows, ok := strings.CutPrefix(f["pci"], "read\n"); ok {
+		g.PCI = pciDevices(rows)
+	}
+	if lines, ok := strings.CutPrefix(f["kernlog"], "read\n"); ok {
+		g.KernelLog = []string{}
+		for l := range strings.SplitSeq(strings.TrimSpace(lines), "\n") {
+			if l != "" {
+				g.KernelLog = append(g.KernelLog, l)
+			}
+		}
+	}
+	if h := f.line("headers"); h != "" {
+		g.Headers = ptr(h == "yes")
+	}
+	if s := f.line("secureboot"); strings.Contains(s, "SecureBoot") {
+		g.SecureBoot = ptr(strings.Contains(s, "enabled"))
+	}
+	if w := strings.Fields(f["hugepages"]); len(w) == 2 {
+		if n, err := strconv.Atoi(w[1]); err == nil {
+			g.HugePages = &n
+		}
+	}
+	g.Firewall = f.firewall()
+	if w := strings.Fields(f["forwarding"]); len(w) > 0 {
+		g.Forwarding = &backends.Forwarding{IPForward: w[0] == "1", Kubernetes: slices.Contains(w, "kubelet")}
+		if i := slices.Index(w, "FORWARD"); i >= 0 && i+1 < len(w) {
+			g.Forwarding.Policy = w[i+1]
+		}
+	}
+	g.NVIDIA = f.nvidia(g.Loaded)
+	f.duplicates(g)
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// pciDevices gives the network and InfiniBand controllers, and VMware's paravirtual RDMA controller.
+func pciDevices(rows string) []backends.GuestDevice {
+	out := []backends.GuestDevice{}
+	for _, d := range linux.PCI(rows).Devices {
+		if d.VendorID == nil || d.DeviceID == nil || d.ClassID == nil || d.Description == nil {
+			continue
+		}
+		if class := *d.ClassID; strings.HasPrefix(class, "02") || class == "0c06" {
+			out = append(out, backends.GuestDevice{Address: d.PCIAddress, Vendor: *d.VendorID, Device: *d.DeviceID, Name: *d.Description})
+		}
+	}
+	return out
+}
+
+var portSpec = regexp.MustCompile(`\b(18515/tcp|4791/udp|18515|4791)\b`)
+
+// firewall tells which firewall is at work and what it lets in of what RDMA tests need: TCP 18515 for perftest's
+// talk, UDP 4791 for RoCE v2.
+func (f facts) firewall() *backends.GuestFirewall {
+	ufw, firewalld, nft := f["ufw"], strings.TrimSpace(f["firewalld"]), f["nft"]
+	switch {
+	case strings.Contains(ufw, "Status: active"):
+		w := &backends.GuestFirewall{Kind: "ufw", Active: true}
+		for l := range strings.SplitSeq(ufw, "\n") {
+			if !strings.Contains(l, "ALLOW") {
+				continue
+			}
+			if strings.HasPrefix(l, "Anywhere") {
+				w.Open = append(w.Open, "all")
+			}
+			w.Open = append(w.Open, named(l)...)
+		}
+		return w
+	case strings.HasPrefix(firewalld, "running"):
+		return &backends.GuestFirewall{Kind: "firewalld", Active: true, Open: named(firewalld)}
+	case strings.Contains(nft, "hook input") && strings.Contains(nft, "policy drop"):
+		return &backends.GuestFirewall{Kind: "nftables", Active: true, Open: named(nft)}
+	case strings.Contains(ufw, "Status:"):
+		return &backends.GuestFirewall{Kind: "ufw"}
+	case firewalld != "":
+		return &backends.GuestFirewall{Kind: "firewalld"}
+	case strings.HasPrefix(nft, "read"):
+		return &backends.GuestFirewall{}
+	}
+	return nil
+}
+
+func named(text string) []string {
+	var out []string
+	for _, m := range portSpec.FindAllString(text, -1) {
+		switch m {
+		case "18515":
+			m = "18515/tcp"
+		case "4791":
+			m = "4791/udp"
+		}
+		if !slices.Contains(out, m) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// nvidia reads nvidia-smi; nil without it.
+func (f facts) nvidia(loaded []string) *backends.NVIDIA {
+	list := strings.TrimSpace(f["smi"])
+	if list == "" {
+		return nil
+	}
+	n := &backends.NVIDIA{GPUs: []string{}, Driver: f.line("smidriver")}
+	if strings.HasSuffix(list, "failed") {
+		n.Driver, n.Error = "", strings.TrimSpace(strings.TrimSuffix(list, "failed"))
+		return n
+	}
+	for l := range strings.SplitSeq(list, "\n") { // "GPU 0: NVIDIA A100 80GB PCIe (UUID: GPU-...)"
+		if _, name, ok := strings.Cut(l, ": "); ok && strings.HasPrefix(l, "GPU ") {
+			name, _, _ = strings.Cut(name, " (UUID")
+			n.GPUs = append(n.GPUs, name)
+		}
+	}
+	n.DMABuf = strings.Contains(f["nvlicense"], "GPL") // the open kernel modules are dual MIT/GPL
+	for _, m := range []string{"nvidia_peermem", "nv_peer_mem"} {
+		if slices.Contains(loaded, m) || slices.Contains(f.loaded(), m) {
+			n.Peermem = m
+		}
+	}
+	topo := nvidia.Topo(f["smitopo"])
+	for _, row := range topo.Rows {
+		nic, isNIC := topo.NICLegend[row.Name]
+		if !isNIC {
+			nic = row.Name // older drivers name the device itself
+		}
+		for other, link := range row.Links {
+			if strings.HasPrefix(other, "GPU") && !strings.HasPrefix(row.Name, "GPU") {
+				if n.Topology == nil {
+					n.Topology = map[string]string{}
+				}
+				n.Topology[nic+" "+other] = link
+			}
+		}
+	}
+	return n
+}
+
+var arpReply = regexp.MustCompile(`\[([0-9A-Fa-f:]{17})\]`)
+
+// duplicates notes who else answers for an address of an RDMA interface.
+func (f facts) duplicates(g *backends.Guest) {
+	name := ""
+	for l := range strings.SplitSeq(f["duplicates"], "\n") {
+		if w := strings.Fields(l); len(w) == 3 && w[0] == "address" {
+			name = w[1]
+		}
+		m := arpReply.FindStringSubmatch(l)
+		i := slices.IndexFunc(g.Interfaces, func(i backends.Interface) bool { return i.Name == name })
+		if m != nil && i >= 0 && !strings.EqualFold(m[1], g.Interfaces[i].MAC) {
+			g.Interfaces[i].Duplicate = strings.ToLower(m[1])
+		}
+	}
+}
