@@ -136,6 +136,7 @@ done`) +
 		section("routes", "ip -4 route show default; ip -6 route show default") +
 		section("connection", "echo $SSH_CONNECTION") +
 		section("netconfig", `command -v netplan >/dev/null && echo netplan
+ls /etc/netplan/*.yaml >/dev/null && echo netplan-files
 command -v nmcli >/dev/null && echo nmcli
 command -v ifup >/dev/null && echo ifup
 for u in NetworkManager systemd-networkd; do systemctl is-active --quiet $u && echo $u; done

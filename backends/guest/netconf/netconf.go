@@ -50,10 +50,11 @@ type Static struct {
 }
 
 // Detect says what configures the network: what is a list of the tools that are installed and the services that run
-// (netplan, nmcli, ifup, NetworkManager, systemd-networkd, network-scripts), files are all its files.
+// (netplan, netplan-files where it has any, nmcli, ifup, NetworkManager, systemd-networkd, network-scripts), files are all its files.
 func Detect(what []string, files []File) System {
 	has := func(s string) bool { return slices.Contains(what, s) }
-	plans := slices.ContainsFunc(files, func(f File) bool { return isNetplan(f.Path) })
+	// netplan's files are readable for root only, so that they are there must be told apart.
+	plans := has("netplan-files") || slices.ContainsFunc(files, func(f File) bool { return isNetplan(f.Path) })
 	switch {
 	case has("netplan") && plans:
 		return Netplan

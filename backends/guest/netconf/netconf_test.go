@@ -165,6 +165,7 @@ func TestDetect(t *testing.T) {
 		want  netconf.System
 	}{
 		{"Ubuntu server", "netplan systemd-networkd", plan, netconf.Netplan},
+		{"Ubuntu without root", "netplan netplan-files systemd-networkd", nil, netconf.Netplan},
 		{"Ubuntu desktop", "netplan nmcli NetworkManager", plan, netconf.Netplan},
 		{"EL 9", "nmcli NetworkManager network-scripts", nil, netconf.NetworkManager},
 		{"EL 7 without NetworkManager", "ifup network-scripts", nil, netconf.Ifcfg},
