@@ -263,15 +263,16 @@ func portSetting(d *world.DVS, p *world.PortGroup) *types.VMwareDVSPortSetting {
 	return set
 }
 
-// syncSwitch writes a DVS and its port groups. What is new appears; what is gone disappears with syncNetworks.
+// syncSwitch writes a DVS and its port groups. What is new appears; what is gone disappears. The folder comes first: a
+// view takes a new object in only when it finds it there.
 func (t *Tree) syncSwitch(s *world.State, name string) {
+	t.syncNetworks(s)
 	if d := s.Switch(name); d != nil {
 		t.put(switchObject(s, d))
 		for _, p := range d.PortGroups {
 			t.put(portGroupObject(s, d, p))
 		}
 	}
-	t.syncNetworks(s)
 }
 
 // put adds an object, or makes the one that is there equal to it.
