@@ -84,7 +84,8 @@ func New(site *Site, cfg Config) (*Machine, error) {
 	m.sys = &sh.System{FS: vfs.New(time.Now), Now: time.Now, Dash: m.distro.deb, Wrap: site.wrap(cfg.VM)}
 	m.kernel = kernel.New(m.distro.kernel, m.distro.modules, time.Now)
 	stack := &netif.Stack{}
-	m.net = &netif.Config{Stack: stack, FS: m.sys.FS, Wire: wire{m}, Netplan: m.distro.deb, Strict: m.distro.version == "22.04", DHCP: m.dhcp, Now: time.Now}
+	m.net = &netif.Config{Stack: stack, FS: m.sys.FS, Wire: wire{m}, Netplan: m.distro.deb, Strict: m.distro.version == "22.04", DHCP: m.dhcp, Now: time.Now,
+		Listening: func() []int { return site.meeting.Listening(cfg.VM) }}
 	m.rdma = &rdma.Devices{Stack: stack, Quirks: m.distro.quirks, Logf: m.kernel.Logf,
 		Named: func() bool { return m.pkgs.Installed("rdma-core") }, Umad: func() bool { return m.kernel.Loaded("ib_umad") }}
 	m.pkgs = pkgs.New(m.sys.FS, m.sys, m.distro.packages)

@@ -88,11 +88,17 @@ type result struct {
 	status   int
 }
 
+// What stands for an exit status where there is none.
+const (
+	signaled = -1
+	lost     = -2 // the connection
+)
+
 func run(t *testing.T, c *ssh.Client, command, stdin string) result {
 	t.Helper()
 	s, err := c.NewSession()
 	if err != nil {
-		t.Fatalf("session for %q: %v", command, err)
+		return result{err: err.Error(), status: lost}
 	}
 	defer s.Close()
 	var out, stderr bytes.Buffer
@@ -107,10 +113,10 @@ func run(t *testing.T, c *ssh.Client, command, stdin string) result {
 	case errors.As(err, &exit):
 		r.status = exit.ExitStatus()
 		if exit.Signal() != "" {
-			r.status = -1
+			r.status = signaled
 		}
 	case err != nil:
-		r.status = -2
+		r.status = lost
 	}
 	r.out, r.err = out.String(), stderr.String()
 	return r

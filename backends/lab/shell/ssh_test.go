@@ -280,7 +280,7 @@ func TestFaultRules(t *testing.T) {
 	if r := run(t, c, "timeout 0.1 hostname", ""); r.status != 124 {
 		t.Errorf("it did not hang: %+v", r)
 	}
-	if r := run(t, c, "uname", ""); r.status != -2 {
+	if r := run(t, c, "uname", ""); r.status != lost {
 		t.Errorf("the connection was not cut: %+v", r)
 	}
 	addr, err := l.servers.Guest("vm-02")

@@ -40,6 +40,8 @@ type Config struct {
 	// DHCP returns the address that a DHCP server gives to a MAC.
 	DHCP func(mac string) (netip.Prefix, bool)
 	Now  func() time.Time
+	// Listening returns the TCP ports on which programs wait.
+	Listening func() []int
 
 	neigh neighbours
 	nm    manager

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
@@ -35,26 +34,13 @@ func (c *Config) ethtool(_ context.Context, p *sh.Proc) int {
 	return 0
 }
 
-// ss shows who listens: the SSH server, and programs that are told to by an environment-free convention, their port
-// being the one they are known for.
+// ss shows who listens: the SSH server and what else waits.
 func (c *Config) ss(_ context.Context, p *sh.Proc) int {
 	if _, err := p.Options("l t u n p a H 4 6 e m i s listening tcp udp numeric processes no-header"); err != nil {
 		return p.Usage(255, err)
 	}
 	p.Printf("State  Recv-Q Send-Q Local Address:Port Peer Address:PortProcess\nLISTEN 0      128          0.0.0.0:22         0.0.0.0:*    \n")
-	for _, r := range p.Sys.Procs.List() {
-		name := r.Args[0][strings.LastIndex(r.Args[0], "/")+1:]
-		if !strings.HasPrefix(name, "ib_") {
-			continue
-		}
-		port := 18515
-		for i, a := range r.Args {
-			if (a == "-p" || a == "--port") && i+1 < len(r.Args) {
-				if n, err := strconv.Atoi(r.Args[i+1]); err == nil {
-					port = n
-				}
-			}
-		}
+	for _, port := range c.Listening() {
 		p.Printf("LISTEN 0      0                  *:%d            *:*    \n", port)
 	}
 	return 0

@@ -41,13 +41,13 @@ func header(w io.Writer, t Tool, o options, self side, mtu int) {
 func address(w io.Writer, which string, s side) {
 	keys := ""
 	if s.opt.verb != "Send" {
-		keys = fmt.Sprintf(" RKey %#08x VAddr %#014x", s.psn&0xffff, 0x7f0000000000|s.psn<<12)
+		keys = fmt.Sprintf(" RKey 0x%06x VAddr 0x%014x", s.psn&0xffff, 0x7f0000000000|s.psn<<12)
 	}
 	var gid []string
 	for _, b := range s.gid.Addr.As16() {
 		gid = append(gid, fmt.Sprintf("%02d", b))
 	}
-	fmt.Fprintf(w, " %s address: LID 0000 QPN %#06x PSN %#x%s\n GID: %s\n", which, s.qpn, s.psn, keys, strings.Join(gid, ":"))
+	fmt.Fprintf(w, " %s address: LID 0000 QPN 0x%04x PSN 0x%x%s\n GID: %s\n", which, s.qpn, s.psn, keys, strings.Join(gid, ":"))
 }
 
 func columns(w io.Writer, o options) {

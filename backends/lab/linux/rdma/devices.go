@@ -32,7 +32,7 @@ type Device struct {
 	MTU     int    // bytes, of the netdev
 	Up      bool   // the netdev
 	Plugged bool   // the adapter is connected
-	Active  bool // the port
+	Active  bool   // the port
 	GIDs    []GID
 }
 

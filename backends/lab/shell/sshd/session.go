@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/crypto/ssh"
 
@@ -87,7 +88,9 @@ func (c *client) session(ch ssh.Channel, requests <-chan *ssh.Request) {
 		select {
 		case r, ok := <-requests:
 			if !ok { // the client has closed the channel or the connection
-				cancel(sh.SIGHUP)
+				if !s.ended.Load() {
+					cancel(sh.SIGHUP)
+				}
 				if s.started {
 					<-s.done
 				}
@@ -108,7 +111,8 @@ type session struct {
 	state   *sh.Session
 	cancel  context.CancelCauseFunc
 	started bool
-	done    chan struct{}
+	ended   atomic.Bool   // the command has; what is left of it runs in the background
+	done    chan struct{} // closed when the client has been told
 
 	mu       sync.Mutex
 	signaled string
@@ -207,6 +211,7 @@ func (s *session) run(ctx context.Context, args []string) (int, error) {
 }
 
 func (s *session) exit(status int) {
+	s.ended.Store(true)
 	s.mu.Lock()
 	signaled := s.signaled
 	s.mu.Unlock()

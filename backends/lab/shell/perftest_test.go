@@ -1,0 +1,295 @@
+package shell_test
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// pair runs a test with the server on b and the client on a, and returns what both said.
+func pair(t *testing.T, l *lab, a, b, ip, command string) (client, server result) {
+	t.Helper()
+	sc, cc := l.dial(b, "root"), l.dial(a, "root")
+	var wg sync.WaitGroup
+	wg.Go(func() { server = run(t, sc, "timeout 20 "+command, "") })
+	waiting(t, l, b)
+	client = run(t, cc, "timeout 10 "+command+" "+ip, "")
+	wg.Wait()
+	return client, server
+}
+
+func waiting(t *testing.T, l *lab, vm string) {
+	t.Helper()
+	c := l.dial(vm, "root")
+	defer c.Close()
+	eventually(t, "a server on "+vm, func() bool { return run(t, c, "ss -ltn | grep -q :18515", "").status == 0 })
+}
+
+// gbps returns the average of each size.
+func gbps(out string) map[int]float64 {
+	rows := map[int]float64{}
+	for _, line := range strings.Split(out, "\n") {
+		f := strings.Fields(line)
+		if len(f) != 5 {
+			continue
+		}
+		size, err := strconv.Atoi(f[0])
+		avg, err2 := strconv.ParseFloat(f[3], 64)
+		if err == nil && err2 == nil {
+			rows[size] = avg
+		}
+	}
+	return rows
+}
+
+const bw = "ib_send_bw -a -F --report_gbits -d rocep19s0f1 -x 3"
+
+func TestBandwidthOfASoundFabric(t *testing.T) {
+	l := start(t, world.Spec{Hosts: 2, VMs: 2, Scenario: "done"})
+	client, server := pair(t, l, "vm-01", "vm-02", "192.168.50.12", bw)
+	if client.status != 0 || server.status != 0 {
+		t.Fatalf("client %+v\nserver %+v", client, server)
+	}
+	rows := gbps(client.out)
+	if len(rows) != 23 {
+		t.Errorf("%d rows", len(rows))
+	}
+	for size, want := range map[int][2]float64{64: {2, 3.5}, 1024: {35, 48}, 4096: {82, 92}, 65536: {95, 98}, 8 << 20: {95, 98}} {
+		if got := rows[size]; got < want[0] || got > want[1] {
+			t.Errorf("%d bytes: %.2f Gb/s, want %v", size, got, want)
+		}
+	}
+	moved := func(host string) world.Counters {
+		var c world.Counters
+		l.world.View(func(s *world.State) { c = s.Host(host).PNIC("vmnic2").RDMA.Stats })
+		return c
+	}
+	if a, b := moved("esx-01"), moved("esx-02"); a.BytesSent < 16e9 || a.BytesSent != b.BytesReceived || a.QueuePairs == 0 {
+		t.Errorf("counters: %+v and %+v", a, b)
+	}
+	lat, _ := pair(t, l, "vm-01", "vm-02", "192.168.50.12", "ib_send_lat -a -F -d rocep19s0f1 -x 3")
+	m := regexp.MustCompile(`(?m)^ 2 +1000 +(\S+) +\S+ +(\S+)`).FindStringSubmatch(lat.out)
+	if m == nil {
+		t.Fatalf("no row of 2 bytes in\n%s", lat.out)
+	}
+	if us, _ := strconv.ParseFloat(m[2], 64); us < 2 || us > 8 {
+		t.Errorf("latency %s", m[2])
+	}
+}
+
+// The layout of perftest 6 with tabs and blanks where it has them.
+func TestLayout(t *testing.T) {
+	l := start(t, world.Spec{Hosts: 2, VMs: 2, Scenario: "done"})
+	client, server := pair(t, l, "vm-01", "vm-02", "192.168.50.12", "ib_send_bw -s 65536 -n 50 -F --report_gbits -x 3")
+	head := "---------------------------------------------------------------------------------------\n" +
+		"                    Send BW Test\n Dual-port       : OFF\t\tDevice         : rocep19s0f1\n Number of qps   : 1\t\tTransport type : IB\n" +
+		" Connection type : RC\t\tUsing SRQ      : OFF\n PCIe relax order: ON\n ibv_wr* API     : OFF\n TX depth        : 50\n CQ Moderation   : 1\n" +
+		" Mtu             : 4096[B]\n Link type       : Ethernet\n GID index       : 3\n Max inline data : 0[B]\n rdma_cm QPs\t : OFF\n Data ex. method : Ethernet\n" +
+		"---------------------------------------------------------------------------------------\n local address: LID 0000 QPN 0x"
+	if !strings.HasPrefix(client.out, head) {
+		t.Errorf("got\n%s", client.out)
+	}
+	for _, want := range []string{
+		` local address: LID 0000 QPN 0x[0-9a-f]{4} PSN 0x[0-9a-f]+\n GID: 00:00:00:00:00:00:00:00:00:00:255:255:192:168:50:11\n`,
+		` remote address: LID 0000 QPN 0x[0-9a-f]{4} PSN 0x[0-9a-f]+\n GID: 00:00:00:00:00:00:00:00:00:00:255:255:192:168:50:12\n`,
+		` #bytes     #iterations    BW peak\[Gb/sec\]    BW average\[Gb/sec\]   MsgRate\[Mpps\]\n`,
+		` 65536      50               9\d\.\d\d              9\d\.\d\d  \t\t   0\.\d{6}\n-{87}\n$`,
+	} {
+		if !regexp.MustCompile(want).MatchString(client.out) {
+			t.Errorf("%s is not in\n%s", want, client.out)
+		}
+	}
+	if want := "\n************************************\n* Waiting for client to connect... *\n************************************\n---"; !strings.HasPrefix(server.out, want) {
+		t.Errorf("the server begins with\n%s", server.out)
+	}
+	if !strings.Contains(server.out, " RX depth        : 50\n") || !regexp.MustCompile(`(?m)^ 65536      50 +0\.00 `).MatchString(server.out) {
+		t.Errorf("the server says\n%s", server.out)
+	}
+}
+
+// What is wrong with the configuration of one host, or of one guest, shows in the measurement.
+func TestWrongConfigurationShows(t *testing.T) {
+	host := func(f func(h *world.Host)) func(*testing.T, *lab) {
+		return func(t *testing.T, l *lab) {
+			t.Helper()
+			if err := l.world.Update(func(s *world.State) ([]world.Event, error) { f(s.Host("esx-02")); return nil, nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	guest := func(command string) func(*testing.T, *lab) {
+		return func(t *testing.T, l *lab) { t.Helper(); ok(t, l.dial("vm-02", "root"), command) }
+	}
+	sw := func(f func(d *world.DVS)) func(*testing.T, *lab) {
+		return func(t *testing.T, l *lab) {
+			t.Helper()
+			if err := l.world.Update(func(s *world.State) ([]world.Event, error) { f(s.Switch("RDMA-DVS")); return nil, nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	fallback := func(t *testing.T, l *lab, c, _ result) {
+		rows := gbps(c.out)
+		if c.status != 0 || rows[65536] < 10 || rows[65536] > 30 {
+			t.Errorf("no TCP fallback: %d, %v", c.status, rows[65536])
+		}
+		l.world.View(func(s *world.State) {
+			for _, h := range s.Hosts {
+				if n := h.PNIC("vmnic2").RDMA; n != nil && n.Stats.BytesSent+n.Stats.BytesReceived > 0 {
+					t.Errorf("%s counted RDMA traffic", h.Name)
+				}
+			}
+		})
+	}
+	for _, tc := range []struct {
+		name  string
+		spoil func(*testing.T, *lab)
+		check func(t *testing.T, l *lab, client, server result)
+	}{
+		{"firewall forgotten on one host", host(func(h *world.Host) { h.Ruleset("pvrdma").Enabled = false }), fallback},
+		{"firewall lets nobody in", host(func(h *world.Host) { h.Ruleset("pvrdma").AllIP = false }), fallback},
+		{"vmknic not tagged", host(func(h *world.Host) { h.Options["Net.PVRDMAVmknic"] = "" }), fallback},
+		{"vmknic that does not exist", host(func(h *world.Host) { h.Options["Net.PVRDMAVmknic"] = "vmk7" }), fallback},
+		{"no RDMA device", host(func(h *world.Host) { h.PNIC("vmnic2").RDMA = nil }), fallback},
+		{"iWARP", host(func(h *world.Host) { r := h.PNIC("vmnic2").RDMA; r.RoCEv2, r.RoCEv1, r.IWARP = false, false, true }), fallback},
+		{"two uplinks", sw(func(d *world.DVS) {
+			d.Uplinks = append(d.Uplinks, "u2")
+			d.Member("esx-02").PNICs = append(d.Member("esx-02").PNICs, "vmnic3")
+		}), fallback},
+		{"25G uplink", host(func(h *world.Host) { h.PNIC("vmnic2").SpeedMbps = 25000 }), func(t *testing.T, _ *lab, c, _ result) {
+			if got := gbps(c.out)[65536]; got < 23 || got > 25 {
+				t.Errorf("%.2f Gb/s", got)
+			}
+		}},
+		{"guest MTU 1500", guest("ip link set ens224f0 mtu 1500"), func(t *testing.T, _ *lab, c, _ result) {
+			if got := gbps(c.out)[65536]; !strings.Contains(c.out, " Mtu             : 1024[B]\n") || got < 90 || got > 92.7 {
+				t.Errorf("%.2f Gb/s\n%s", got, c.out)
+			}
+		}},
+		{"switch MTU 1500: small messages pass, large ones die", sw(func(d *world.DVS) { d.MTU = 1500 }), func(t *testing.T, _ *lab, c, _ result) {
+			if c.status == 0 || !strings.Contains(c.err, "Failed status 12: wr_id 0 syndrom 0x81") || gbps(c.out)[1024] == 0 || gbps(c.out)[4096] != 0 {
+				t.Errorf("%+v", c)
+			}
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			l := start(t, world.Spec{Hosts: 2, VMs: 2, Scenario: "done"})
+			l.dial("vm-02", "root")
+			tc.spoil(t, l)
+			c, s := pair(t, l, "vm-01", "vm-02", "192.168.50.12", "timeout 5 "+bw)
+			tc.check(t, l, c, s)
+		})
+	}
+}
+
+func TestTestsThatShareAPortAreSlower(t *testing.T) {
+	l := start(t, world.Spec{Hosts: 2, VMs: 4, Scenario: "done"})
+	const long = "ib_send_bw -D 6 -s 65536 -F --report_gbits -x 3"
+	alone, _ := pair(t, l, "vm-01", "vm-02", "192.168.50.12", long)
+	var first, second result
+	var wg sync.WaitGroup
+	wg.Go(func() { first, _ = pair(t, l, "vm-01", "vm-02", "192.168.50.12", long) })
+	wg.Go(func() { second, _ = pair(t, l, "vm-03", "vm-04", "192.168.50.14", long) })
+	wg.Wait()
+	a, b, c := gbps(alone.out)[65536], gbps(first.out)[65536], gbps(second.out)[65536]
+	if a < 95 || b > 55 || c > 55 {
+		t.Errorf("alone %.1f, together %.1f and %.1f Gb/s", a, b, c)
+	}
+	same, _ := pair(t, l, "vm-01", "vm-03", "192.168.50.13", long)
+	if got := gbps(same.out)[65536]; got < 55 || got > 75 {
+		t.Errorf("on the same host %.1f Gb/s: that is memory, not the link", got)
+	}
+}
+
+func TestPerftestFailures(t *testing.T) {
+	l := start(t, world.Spec{Hosts: 2, VMs: 2, Scenario: "done"})
+	c := l.dial("vm-01", "root")
+	const socket = "Unable to open file descriptor for socket connection Unable to init the socket connection\n"
+	for _, tc := range []struct {
+		command, err string
+		status       int
+	}{
+		{"ib_send_bw -F 192.168.50.12", "Couldn't connect to 192.168.50.12:18515\n" + socket, 1},
+		{"ib_send_bw -F -p 18777 192.168.50.12", "Couldn't connect to 192.168.50.12:18777\n" + socket, 1},
+		{"ib_send_bw -F 192.168.50.77", "Couldn't connect to 192.168.50.77:18515\n" + socket, 1},
+		{"ib_send_bw -F no-such-host", "Temporary failure in name resolution for no-such-host:18515\nProblem in resolving basic address and port\n" + socket, 1},
+		{"ib_send_bw -d mlx5_0 192.168.50.12", "IB device mlx5_0 not found\n Unable to find the Infiniband/RoCE device\n", 1},
+		{"ib_send_bw -i 2 192.168.50.12", " Unable to query port 2 attributes\n Couldn't set the link layer\n Couldn't get context for the device\n", 1},
+		{"ib_send_bw -c UD 192.168.50.12", "Unable to create QP.\nFailed to create QP.\n Couldn't create IB resources\n", 1},
+		{"ib_send_bw -a -D 5 192.168.50.12", "ib_send_bw: Duration mode currently doesn't support running on all sizes.\n Invalid Command or flag.\n Please check command line and run again.\n\n", 1},
+		{"ip link set ens224f0 down; ib_send_bw 192.168.50.12; x=$?; ip link set ens224f0 up; exit $x",
+			" Port number 1 state is Down\n Couldn't set the link layer\n Couldn't get context for the device\n", 1},
+	} {
+		if r := run(t, c, tc.command, ""); r.err != tc.err || r.status != tc.status || r.out != "" {
+			t.Errorf("%s: %+v", tc.command, r)
+		}
+	}
+	if r := run(t, c, "ib_send_bw --version", ""); r != (result{"Version: 5.96\n", "", 1}) {
+		t.Errorf("got %+v", r)
+	}
+	user := l.dial("vm-01", "ubuntu")
+	if r := run(t, user, "ulimit -l 64; ib_send_bw 192.168.50.12", ""); r.status != 1 || !strings.Contains(r.err, "Couldn't allocate MR") {
+		t.Errorf("little locked memory: %+v", r)
+	}
+	if client, _ := pair(t, l, "vm-01", "vm-02", "192.168.50.12", "ib_send_bw -F -x 0"); client.status != 0 {
+		t.Errorf("link-local to link-local: %+v", client)
+	}
+}
+
+// A server's output is held back without a terminal, and lost when it is killed.
+func TestHangsAndBuffers(t *testing.T) {
+	l := start(t, world.Spec{Hosts: 2, VMs: 2, Scenario: "done"})
+	c := l.dial("vm-01", "root")
+	if r := run(t, c, "timeout 0.2 ib_send_bw -F", ""); r != (result{"", "", 124}) {
+		t.Errorf("got %+v", r)
+	}
+	if r := run(t, c, "timeout 0.2 stdbuf -oL ib_send_bw -F", ""); r.status != 124 || !strings.Contains(r.out, "Waiting for client") {
+		t.Errorf("got %+v", r)
+	}
+	var wg sync.WaitGroup
+	var first result
+	wg.Go(func() { first = run(t, c, "timeout 2 ib_send_bw -F", "") })
+	waiting(t, l, "vm-01")
+	if r := run(t, l.dial("vm-01", "root"), "ib_send_bw -F", ""); r.status != 1 || !strings.Contains(r.err, "Couldn't listen to port 18515") {
+		t.Errorf("a second server on one port: %+v", r)
+	}
+	ok(t, l.dial("vm-01", "root"), "pkill ib_send_bw")
+	wg.Wait()
+	if first.status != 143 {
+		t.Errorf("got %+v", first)
+	}
+	// The peer dies in the middle: the client waits for ever.
+	sc := l.dial("vm-02", "root")
+	wg.Go(func() { run(t, sc, "ib_send_bw -D 600 -F", "") })
+	waiting(t, l, "vm-02")
+	var client result
+	cc, err := ssh.Dial("tcp", mustGuest(t, l, "vm-01"), l.config("root"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cc.Close()
+	wg.Go(func() { client = run(t, cc, "timeout 1.5 ib_send_bw -D 600 -F 192.168.50.12", "") })
+	eventually(t, "the server has its client", func() bool { return run(t, c, "pgrep ib_send_bw", "").status == 0 })
+	if err := l.world.PowerOff("vm-02"); err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+	if client.status != 124 {
+		t.Errorf("the client ended by itself: %+v", client)
+	}
+}
+
+func mustGuest(t *testing.T, l *lab, vm string) string {
+	t.Helper()
+	addr, err := l.servers.Guest(vm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return addr
+}
