@@ -21,6 +21,7 @@ func Judge(m *Measurement, mode string, f Fabric) {
 	b := sizing.BandsFor(mode)
 	link := sizing.Link{SpeedMbps: f.LinkMbps, IBMTU: m.MTU, VLAN: f.VLAN}
 	latency := m.Test == SendLatency
+	m.LinkGbps = float64(f.LinkMbps) / 1000
 	if latency {
 		m.AchievedUs, m.ExpectedUs = m.Rows[0].TypicalUs, b.PassUs
 		m.Why = fmt.Sprintf("%s is expected to answer within %.0f us", mode, b.PassUs)

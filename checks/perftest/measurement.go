@@ -26,6 +26,7 @@ type Measurement struct {
 	GIDIndex     int       `json:"gid_index"`
 	MTU          int       `json:"mtu,omitempty"` // active path MTU, bytes
 	Rows         []Row     `json:"rows"`
+	LinkGbps     float64   `json:"link_gbps,omitempty"` // line rate: the slower of the two host ports; 0 unknown
 	ExpectedGbps float64   `json:"expected_gbps,omitempty"`
 	AchievedGbps float64   `json:"achieved_gbps,omitempty"`
 	ExpectedUs   float64   `json:"expected_us,omitempty"`

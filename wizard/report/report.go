@@ -24,6 +24,7 @@ type Report struct {
 	Checks       []checks.Finding       `json:"checks"`
 	Measurements []perftest.Measurement `json:"measurements"`
 	Notes        []string               `json:"notes,omitempty"`
+	Environment  *Environment           `json:"environment,omitempty"` // nil: not kept
 }
 
 // An Outcome is a planned change and what became of it.

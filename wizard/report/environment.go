@@ -1,0 +1,171 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+)
+
+// An Environment is what the figures of a report were got on: versions, firmware and cables. What was not read is empty.
+type Environment struct {
+	VCenter  string      `json:"vcenter"` // version and build
+	Switches []EnvSwitch `json:"switches,omitempty"`
+	Hosts    []EnvHost   `json:"hosts,omitempty"`
+	Guests   []EnvGuest  `json:"guests,omitempty"`
+}
+
+// An EnvSwitch is a DVS that the hosts carry RDMA on.
+type EnvSwitch struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	MTU     int    `json:"mtu"` // bytes
+	Uplinks int    `json:"uplinks"`
+	NIOC    bool   `json:"nioc"`
+	Hosts   int    `json:"hosts"` // members
+}
+
+// An EnvHost is a host with the pNICs that matter to RDMA and its GPUs.
+type EnvHost struct {
+	Name     string   `json:"name"`
+	Version  string   `json:"version"` // of ESXi
+	Build    string   `json:"build,omitempty"`
+	Machine  string   `json:"machine,omitempty"` // vendor and model
+	CPU      string   `json:"cpu,omitempty"`
+	Sockets  int      `json:"sockets,omitempty"`
+	Cores    int      `json:"cores,omitempty"`
+	MemoryMB int64    `json:"memory_mb,omitempty"`
+	Power    string   `json:"power_policy,omitempty"`
+	NICs     []EnvNIC `json:"nics,omitempty"`
+	GPUs     []string `json:"gpus,omitempty"` // models, one entry a GPU
+}
+
+// An EnvNIC is a pNIC that carries RDMA, could carry it, or is an uplink of a DVS.
+type EnvNIC struct {
+	Device     string `json:"device"`
+	Model      string `json:"model,omitempty"`
+	PCI        string `json:"pci"`
+	NUMA       int    `json:"numa"` // -1 unknown
+	SpeedMbps  int    `json:"speed_mbps"`
+	Driver     string `json:"driver"` // with its version
+	Firmware   string `json:"firmware,omitempty"`
+	PSID       string `json:"psid,omitempty"`
+	RDMADevice string `json:"rdma_device,omitempty"`
+	Switch     string `json:"switch,omitempty"` // vSwitch or DVS that has it as uplink
+	Neighbour  string `json:"neighbour,omitempty"`
+}
+
+// An EnvGuest is a VM and what runs in it.
+type EnvGuest struct {
+	VM       string   `json:"vm"`
+	Host     string   `json:"host"`
+	Hardware int      `json:"hardware"` // 19 for vmx-19
+	OS       string   `json:"os,omitempty"`
+	Kernel   string   `json:"kernel,omitempty"`
+	RDMACore string   `json:"rdma_core,omitempty"`
+	Perftest string   `json:"perftest,omitempty"`
+	MOFED    string   `json:"mofed,omitempty"`
+	Devices  []string `json:"devices,omitempty"` // "rocep19s0f1: vmw_pvrdma, PORT_ACTIVE, MTU 4096, 100 Gb/s"
+}
+
+// EnvironmentOf gathers the environment from an inventory and, where the full check asked the hosts, from what only
+// calls per host tell; facts may be nil. VMs count when their guest was asked.
+func EnvironmentOf(inv *backends.Inventory, facts map[string]checks.HostFacts) *Environment {
+	env := &Environment{VCenter: versionOf(inv.VCenter.Version, inv.VCenter.Build)}
+	for _, s := range inv.Switches {
+		env.Switches = append(env.Switches, EnvSwitch{s.Name, s.Version, s.MTU, len(s.Uplinks), s.NIOC, len(s.Members)})
+	}
+	for _, h := range inv.Hosts {
+		env.Hosts = append(env.Hosts, hostOf(inv, h, facts[h.Name]))
+	}
+	for _, g := range inv.Guests {
+		env.Guests = append(env.Guests, guestOf(inv, g))
+	}
+	return env
+}
+
+func versionOf(version, build string) string {
+	if build == "" {
+		return version
+	}
+	return version + " build " + build
+}
+
+func hostOf(inv *backends.Inventory, h backends.Host, facts checks.HostFacts) EnvHost {
+	e := EnvHost{
+		Name: h.Name, Version: h.Version, Build: h.Build, Machine: words(h.Vendor, h.Model), CPU: h.CPUModel, Sockets: h.Sockets, Cores: h.Cores,
+		MemoryMB: h.MemoryMB, Power: h.PowerPolicy,
+	}
+	for _, n := range h.NICs {
+		if n.RDMADevice == "" && !n.Eligible && (n.Switch == "" || inv.Switch(n.Switch) == nil) {
+			continue
+		}
+		card := EnvNIC{
+			Device: n.Device, Model: n.Model, PCI: n.PCI, NUMA: n.NUMA, SpeedMbps: n.SpeedMbps, Driver: words(n.Driver, n.DriverVersion), Firmware: n.Firmware,
+			RDMADevice: n.RDMADevice, Switch: n.Switch, PSID: psid(facts, n.PCI),
+		}
+		if near, ok := facts.Neighbours[n.Device]; ok {
+			card.Neighbour = words(near.Switch, near.Port)
+		}
+		e.NICs = append(e.NICs, card)
+	}
+	for _, g := range h.GPUs {
+		e.GPUs = append(e.GPUs, g.Model)
+	}
+	return e
+}
+
+// psid finds the PSID of a card, which its firmware tools tell for function 0 alone.
+func psid(facts checks.HostFacts, pci string) string {
+	card, ok := facts.Firmware[pci]
+	if dot := strings.LastIndexByte(pci, '.'); !ok && dot > 0 {
+		card = facts.Firmware[pci[:dot]+".0"]
+	}
+	return card.PSID
+}
+
+func guestOf(inv *backends.Inventory, g backends.Guest) EnvGuest {
+	e := EnvGuest{VM: g.VM, OS: g.Pretty, Kernel: g.Kernel, Perftest: g.Perftest, MOFED: g.MOFED}
+	if e.OS == "" {
+		e.OS = words(g.OS, g.Version)
+	}
+	if vm := inv.VM(g.VM); vm != nil {
+		e.Host, e.Hardware = vm.Host, vm.Hardware
+	}
+	for _, name := range []string{"rdma-core", "libibverbs1", "libibverbs"} {
+		if v := g.Packages[name]; v != "" {
+			e.RDMACore = v
+			break
+		}
+	}
+	for _, d := range g.RDMA {
+		e.Devices = append(e.Devices, deviceOf(d))
+	}
+	return e
+}
+
+func deviceOf(d backends.VerbsDevice) string {
+	said := []string{}
+	if d.Driver != "" {
+		said = append(said, d.Driver)
+	}
+	said = append(said, d.State)
+	if d.ActiveMTU > 0 {
+		said = append(said, "MTU "+strconv.Itoa(d.ActiveMTU))
+	}
+	if d.RateGbps > 0 {
+		said = append(said, fmt.Sprintf("%g Gb/s", d.RateGbps))
+	}
+	if d.Firmware != "" {
+		said = append(said, "firmware "+d.Firmware)
+	}
+	return d.Name + ": " + strings.Join(said, ", ")
+}
+
+// words joins what is there with a blank.
+func words(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " ")
+}
