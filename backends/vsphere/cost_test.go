@@ -14,7 +14,7 @@ import (
 func TestCostOfReading(t *testing.T) {
 	for _, hosts := range []int{4, 200} {
 		t.Run(fmt.Sprint(hosts, " hosts"), func(t *testing.T) {
-			_, c := startLab(t, lab.Options{Hosts: hosts, VMs: hosts})
+			_, c := startLab(t, lab.Options{Hosts: hosts, VMs: 8})
 			if _, err := c.Inventory(t.Context(), backends.Scope{}); err != nil {
 				t.Fatal(err)
 			}

@@ -58,6 +58,7 @@ func (s switchSetter) Set(ctx context.Context, t backends.Setting, to backends.V
 		}
 		if v == nil {
 			if v, err = s.create(ctx, t.Target, want, progress); err != nil {
+				s.places.Expire(backends.TypeSwitch) // it may be there all the same
 				return err
 			}
 		}

@@ -143,12 +143,12 @@ func (s groupSetter) create(ctx context.Context, t backends.Ref, dvs *switchView
 		Name: place.Raw(t.Name), Type: binding(want), DefaultPortConfig: port,
 		NumPorts: 16, AutoExpand: types.NewBool(true), // elastic: ports come as VMs ask for them
 	}
+	defer s.places.Expire(backends.TypePortGroup) // neither the task nor a broken call says what it has made
 	res, err := methods.AddDVPortgroup_Task(ctx, s.conn.VIM(), &types.AddDVPortgroup_Task{This: dvs.ref, Spec: []types.DVPortgroupConfigSpec{spec}})
 	if err != nil {
 		return err
 	}
 	_, err = s.task(ctx, res.Returnval, progress)
-	s.places.Expire(backends.TypePortGroup) // the task does not say what it has made
 	return err
 }
 

@@ -110,8 +110,11 @@ func (r *hostRow) detail(o wire.Object) {
 	for _, p := range wire.Value[types.ArrayOfHostPowerPolicy](o, "config.powerSystemCapability.availablePolicy").HostPowerPolicy {
 		h.PowerPolicies = append(h.PowerPolicies, p.ShortName)
 	}
-	if state := text(o, "complianceCheckState.state"); state != "" {
+	if state := text(o, "complianceCheckState.state"); state != "" && state != "unknown" {
 		h.ManagedBy = append(h.ManagedBy, "host profile")
+	}
+	if flag(o, "config.deploymentInfo.bootedFromStatelessCache") {
+		h.ManagedBy = append(h.ManagedBy, "Auto Deploy")
 	}
 	r.nfs(wire.Value[types.ArrayOfHostFileSystemMountInfo](o, "config.fileSystemVolume.mountInfo").HostFileSystemMountInfo)
 }

@@ -17,6 +17,7 @@ type reading struct {
 	vms      []*vmRow
 	switches []*switchRow
 	groups   []*groupRow
+	hidden   map[place.Ref][]string // property paths that the account may not see
 
 	plain map[string][]string          // by DVS: VMs with an ordinary adapter on it
 	users map[string]map[string]string // by host and PCI address: the VM that has the device

@@ -14,9 +14,6 @@ import (
 // for it by key spares reading the thousand others of every host.
 const option = "Net.PVRDMAVmknic"
 
-// ruleset is the firewall ruleset of the PVRDMA control plane (TCP 28250 and up).
-const ruleset = "pvrdma"
-
 // Property paths of the overview. Never summary.runtime, which carries the sensors, nor config as a whole.
 var (
 	hostPaths = []string{
@@ -49,7 +46,7 @@ var (
 	hostDetailPaths = []string{
 		`config.option["` + option + `"]`, "config.firewall.ruleset", "config.dateTimeInfo.ntpConfig", "config.service.service",
 		"config.powerSystemInfo.currentPolicy.shortName", "config.powerSystemCapability.availablePolicy",
-		"config.fileSystemVolume.mountInfo", "complianceCheckState.state",
+		"config.fileSystemVolume.mountInfo", "complianceCheckState.state", "config.deploymentInfo.bootedFromStatelessCache",
 	}
 	vmDetailPaths = []string{"config.extraConfig", "guest.net"}
 )

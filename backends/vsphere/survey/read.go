@@ -46,7 +46,7 @@ func Read(ctx context.Context, conn *wire.Conn, scope backends.Scope) (*backends
 	}
 	inv := rd.join(conn.VIM().URL().Hostname())
 	inv.VCenter = vc
-	inv.Gaps = append(gaps, unknowns(unknown, inv)...)
+	inv.Gaps = append(append(gaps, rd.unseen()...), unknowns(unknown, inv)...)
 	return inv, rd.index, nil
 }
 
@@ -64,7 +64,7 @@ func pass(ctx context.Context, conn *wire.Conn) (*reading, wire.Unknown, error) 
 		defer cancel()
 		_, _ = methods.DestroyView(tidy, vim, &types.DestroyView{This: view.Returnval})
 	}()
-	rd := &reading{index: place.NewIndex(), managed: map[place.Ref]bool{}}
+	rd := &reading{index: place.NewIndex(), managed: map[place.Ref]bool{}, hidden: map[place.Ref][]string{}}
 	unknown, err := conn.Retrieve(ctx, []types.PropertyFilterSpec{overview(view.Returnval)}, rd.take)
 	return rd, unknown, err
 }
@@ -72,6 +72,9 @@ func pass(ctx context.Context, conn *wire.Conn) (*reading, wire.Unknown, error) 
 // take turns an object into its row as it arrives, so that the raw properties of a page can go.
 func (rd *reading) take(o wire.Object) {
 	rd.index.Add(o.Ref, text(o, "name"), wire.Value[place.Ref](o, "parent"))
+	if len(o.Hidden) > 0 {
+		rd.hidden[o.Ref] = o.Hidden
+	}
 	switch place.TargetOf(o.Ref) {
 	case backends.TypeHost:
 		rd.hosts = append(rd.hosts, hostOf(o))
@@ -156,6 +159,20 @@ func dvsVersions(ctx context.Context, conn *wire.Conn) ([]string, error) {
 	}
 	slices.SortFunc(out, natural)
 	return slices.Compact(out), nil
+}
+
+// unseen names what the account may not see.
+func (rd *reading) unseen() []backends.Gap {
+	var out []backends.Gap
+	for ref, paths := range rd.hidden {
+		if t := place.TargetOf(ref); t != "" {
+			out = append(out, backends.Gap{
+				Target: backends.Ref{Type: t, Name: rd.index.Name(ref)}, What: strings.Join(paths, ", "), Why: "permission denied (System.Read)",
+			})
+		}
+	}
+	slices.SortFunc(out, func(a, b backends.Gap) int { return natural(a.Target.String(), b.Target.String()) })
+	return out
 }
 
 // unknowns names what this vCenter's API cannot tell of anything (rdmaDevice before 7.0).
