@@ -33,7 +33,7 @@ type Guest struct {
 
 	// What follows is for checks alone; nil (for Headers and SecureBoot too) says that it was not read.
 	PCI        []GuestDevice  `json:"pci,omitzero"`          // lspci -Dnn, network and InfiniBand controllers
-	KernelLog  []string       `json:"kernel_log,omitzero"`   // lines of dmesg since boot that tell of a Call Trace, or of vmw_pvrdma or mlx5 that failed
+	KernelLog  []string       `json:"kernel_log,omitzero"`   // lines of dmesg since boot: Call Trace, vmw_pvrdma or mlx5_core that failed, modules rejected for their signature
 	Headers    *bool          `json:"headers,omitempty"`     // headers of the running kernel are installed
 	SecureBoot *bool          `json:"secure_boot,omitempty"` // mokutil --sb-state
 	HugePages  *int           `json:"huge_pages,omitempty"`  // HugePages_Total

@@ -10,11 +10,14 @@ import (
 // vmknicOption is the advanced option that names the vmknic of PVRDMA's control plane.
 const vmknicOption = "Net.PVRDMAVmknic"
 
+// pvrdmaRuleset is the key of PVRDMA's firewall ruleset.
+const pvrdmaRuleset = "pvrdma"
+
 // controlPlaneChecks look at what PVRDMA needs between hosts: the tagged vmknic and the firewall.
 func controlPlaneChecks() []Check {
 	return []Check{
 		{
-			ID: "HOST-VMKNIC-SET-001", Scope: Host, Modes: pvrdmaOnly, Quick: true, Fix: Automatic, Source: "seed 000, section 4",
+			ID: "HOST-VMKNIC-SET-001", Scope: Host, Link: InHost, Modes: pvrdmaOnly, Quick: true, Fix: Automatic, Source: "seed 000, section 4",
 			Criteria: "a vmknic is named, no quotes, no blanks / - / empty or quoted",
 			Remedy:   "Set Net.PVRDMAVmknic to the vmknic.",
 			Run: eachHost(func(_ *Facts, h *backends.Host) Answer {
@@ -27,7 +30,7 @@ func controlPlaneChecks() []Check {
 			}),
 		},
 		{
-			ID: "HOST-VMKNIC-EXIST-002", Scope: Host, Modes: pvrdmaOnly, Quick: true, Preflight: true, Fix: Automatic, Source: "seed 000",
+			ID: "HOST-VMKNIC-EXIST-002", Scope: Host, Link: InHost, Modes: pvrdmaOnly, Quick: true, Preflight: true, Fix: Automatic, Source: "seed 000",
 			Criteria: "the vmknic exists with a static IP / DHCP / missing",
 			Remedy:   "Create the vmknic or choose one that has an IP.",
 			Run: eachHost(func(f *Facts, h *backends.Host) Answer {
@@ -43,19 +46,19 @@ func controlPlaneChecks() []Check {
 			}),
 		},
 		{
-			ID: "HOST-VMKNIC-SUBNET-003", Scope: Host, Modes: pvrdmaOnly, Quick: true, Preflight: true, Fix: Manual, Source: "seed 000, seed 003",
+			ID: "HOST-VMKNIC-SUBNET-003", Scope: Host, Link: InHost, Modes: pvrdmaOnly, Quick: true, Preflight: true, Fix: Manual, Source: "seed 000, seed 003",
 			Criteria: "all tagged vmknics in one subnet / in several, which must be routed / -",
 			Remedy:   "Readdress the vmknics, or make sure the subnets are routed to each other.",
 			Run:      vmknicSubnets,
 		},
 		{
-			ID: "HOST-VMKNIC-DUP-004", Scope: Host, Modes: pvrdmaOnly, Quick: true, Preflight: true, Fix: Manual, Source: "ours",
+			ID: "HOST-VMKNIC-DUP-004", Scope: Host, Link: InHost, Modes: pvrdmaOnly, Quick: true, Preflight: true, Fix: Manual, Source: "ours",
 			Criteria: "vmknic addresses are unique / - / duplicate",
 			Remedy:   "Fix the addressing.",
 			Run: func(f *Facts) []Answer {
 				owner := map[string]string{}
 				var out []Answer
-				for _, h := range f.hosts() {
+				for _, h := range f.connected() {
 					v := h.VMK(f.vmknic(h))
 					if v == nil || v.IP == "" {
 						continue
@@ -72,12 +75,44 @@ func controlPlaneChecks() []Check {
 			},
 		},
 		{
-			ID: "HOST-FW-PVRDMA-007", Scope: Host, Modes: pvrdmaOnly, Quick: true, Fix: Automatic, Source: "seed 000, section 4",
+			ID: "HOST-VMKNIC-PING-005", Scope: Host, Link: InHost, Modes: pvrdmaOnly, Fix: Manual, Source: "seed 000",
+			Criteria: "the vmknics reach each other without loss / < 5 % / more",
+			Remedy:   "Fix VLAN and switch between the vmknics.",
+			Run: eachPeer(func(_ *Facts, t backends.Ref, peer string, p Peer) Answer {
+				switch {
+				case p.Loss == 0:
+					return pass(t, "no ping to %s was lost", peer)
+				case p.Loss < 5:
+					return warn(t, "%.1f %% of the pings to %s were lost", p.Loss, peer)
+				}
+				return fail(t, "%.1f %% of the pings to %s were lost", p.Loss, peer)
+			}),
+		},
+		{
+			ID: "HOST-VMKNIC-MTU-006", Scope: Host, Link: InHost, Modes: pvrdmaOnly, Quick: true, Fix: Automatic, Source: "Broadcom KB 419088",
+			Criteria: "MTU of the DVS, or the vmknic lives on another switch / lower than the DVS / higher",
+			Remedy:   "Set the MTU of the vmknic to that of the DVS.",
+			Run: eachHost(func(f *Facts, h *backends.Host) Answer {
+				t, v := backends.HostRef(h.Name), h.VMK(f.vmknic(h))
+				sw := f.Inventory.Switch(f.Answers.Switch.Name)
+				switch {
+				case v == nil:
+					return Answer{}
+				case sw == nil || v.Switch != sw.Name:
+					return pass(t, "%s has MTU %d on %s, which does not carry RDMA", v.Device, v.MTU, orNone(v.Switch))
+				case v.MTU > sw.MTU:
+					return fail(t, "%s has MTU %d, %s only %d", v.Device, v.MTU, sw.Name, sw.MTU)
+				}
+				return warnIf(v.MTU < sw.MTU, t, "%s has MTU %d, %s has %d", v.Device, v.MTU, sw.Name, sw.MTU)
+			}),
+		},
+		{
+			ID: "HOST-FW-PVRDMA-007", Scope: Host, Link: InHost, Modes: pvrdmaOnly, Quick: true, Fix: Automatic, Source: "seed 000, section 4",
 			Criteria: "ruleset pvrdma on / - / off",
 			Remedy:   "Enable the firewall ruleset pvrdma.",
 			Run: eachHost(func(_ *Facts, h *backends.Host) Answer {
 				t := backends.HostRef(h.Name)
-				r, known := h.Firewall["pvrdma"]
+				r, known := h.Firewall[pvrdmaRuleset]
 				if !known {
 					return unknown(t, "the firewall was not read, or this ESXi has no ruleset pvrdma")
 				}
@@ -85,12 +120,44 @@ func controlPlaneChecks() []Check {
 			}),
 		},
 		{
-			ID: "HOST-FW-ALLOW-008", Scope: Host, Modes: pvrdmaOnly, Quick: true, Fix: Automatic, Unverified: true, Source: "unverified",
+			ID: "HOST-FW-ALLOW-008", Scope: Host, Link: InHost, Modes: pvrdmaOnly, Quick: true, Fix: Automatic, Unverified: true, Source: "unverified",
 			Criteria: "all addresses allowed or the peers listed / - / blocks",
 			Remedy:   "Add the peers' subnets to the ruleset.",
 			Run:      firewallAllows,
 		},
+		{
+			ID: "HOST-PORT-28250-009", Scope: Host, Link: InHost, Modes: pvrdmaOnly, Fix: Manual, Source: "seed 003",
+			Criteria: "TCP 28250 of the peers is open / could not be tried / closed",
+			Remedy:   "Open TCP 28250 between the vmknics in the physical firewall.",
+			Run: eachPeer(func(_ *Facts, t backends.Ref, peer string, p Peer) Answer {
+				if p.Port == "" {
+					return waiting(t, "TCP 28250 of %s was not tried: that takes the ESXi shell", peer)
+				}
+				return passIf(p.Port == "open", t, "TCP 28250 of %s is %s", peer, p.Port)
+			}),
+		},
 	}
+}
+
+// eachPeer asks how each host reaches its peers, and tells the worst of them.
+func eachPeer(ask func(f *Facts, t backends.Ref, peer string, p Peer) Answer) func(*Facts) []Answer {
+	return hostCall(func(f *Facts, h *backends.Host, facts HostFacts) Answer {
+		t := backends.HostRef(h.Name)
+		var worst Answer
+		for _, peer := range f.connected() {
+			p, tried := facts.Peers[peer.Name]
+			if !tried || peer.Name == h.Name {
+				continue
+			}
+			if a := ask(f, t, peer.Name, p); worst.Status == "" || weight(&Finding{Status: a.Status}) > weight(&Finding{Status: worst.Status}) {
+				worst = a
+			}
+		}
+		if worst.Status == "" {
+			return waiting(t, "no peer's vmknic was tried from here")
+		}
+		return worst
+	})
 }
 
 // vmknic is the vmknic that the answers name; where they name none the one that the host has.
@@ -115,13 +182,13 @@ func vmknicSubnets(f *Facts) []Answer {
 		p, err := addr.Prefix(v.PrefixLen)
 		return p, err == nil
 	}
-	for _, h := range f.hosts() {
+	for _, h := range f.connected() {
 		if p, ok := prefix(h); ok {
 			subnets[p]++
 		}
 	}
 	var out []Answer
-	for _, h := range f.hosts() {
+	for _, h := range f.connected() {
 		if p, ok := prefix(h); ok {
 			out = append(out, warnIf(len(subnets) > 1, backends.HostRef(h.Name), "vmknic in %s, one of %d subnets", p, len(subnets)))
 		}
@@ -132,14 +199,16 @@ func vmknicSubnets(f *Facts) []Answer {
 func firewallAllows(f *Facts) []Answer {
 	return eachHost(func(f *Facts, h *backends.Host) Answer {
 		t := backends.HostRef(h.Name)
-		r, known := h.Firewall["pvrdma"]
+		r, known := h.Firewall[pvrdmaRuleset]
 		switch {
 		case !known:
 			return unknown(t, "the firewall was not read")
+		case !r.Enabled:
+			return Answer{} // HOST-FW-PVRDMA-007 says so
 		case r.AllIP:
 			return pass(t, "ruleset pvrdma allows all addresses")
 		}
-		for _, peer := range f.hosts() {
+		for _, peer := range f.connected() {
 			v := peer.VMK(f.vmknic(peer))
 			if peer.Name == h.Name || v == nil || v.IP == "" {
 				continue

@@ -1,20 +1,17 @@
 package checks
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
-	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// pvrdmaOnly marks rows of mode pvrdma.
-var pvrdmaOnly = []answers.Mode{answers.PVRDMA}
-
-// hostChecks look at the platform of each host.
+// hostChecks look at the platform of each host: its state in vCenter and what the BIOS allows.
 func hostChecks() []Check {
 	return []Check{
 		{
-			ID: "HOST-CONN-001", Scope: Host, Quick: true, Preflight: true, Fix: Manual, Source: "vhpc-toolkit",
+			ID: "HOST-CONN-001", Scope: Host, Link: InHost, Quick: true, Preflight: true, Fix: Manual, Source: "vhpc-toolkit",
 			Criteria: "connected / - / not",
 			Remedy:   "Reconnect the host.",
 			Run: func(f *Facts) []Answer {
@@ -22,11 +19,16 @@ func hostChecks() []Check {
 				for _, h := range f.hosts() {
 					out = append(out, passIf(h.State == "connected", backends.HostRef(h.Name), "the host is %s", h.State))
 				}
+				for _, name := range f.Answers.Hosts.Names {
+					if f.Inventory.Host(name) == nil {
+						out = append(out, fail(backends.HostRef(name), "there is no host of this name"))
+					}
+				}
 				return out
 			},
 		},
 		{
-			ID: "HOST-MAINT-002", Scope: Host, Quick: true, Preflight: true, Fix: Automatic, Source: "-",
+			ID: "HOST-MAINT-002", Scope: Host, Link: InHost, Quick: true, Preflight: true, Fix: Automatic, Source: "vSphere API",
 			Criteria: "not in maintenance mode / in maintenance mode / -",
 			Remedy:   "Exit maintenance mode.",
 			Run: eachHost(func(_ *Facts, h *backends.Host) Answer {
@@ -34,7 +36,7 @@ func hostChecks() []Check {
 			}),
 		},
 		{
-			ID: "HOST-REBOOT-003", Scope: Host, Quick: true, Fix: Reboot, Source: "vSphere API",
+			ID: "HOST-REBOOT-003", Scope: Host, Link: InHost, Quick: true, Fix: Reboot, Source: "vSphere API",
 			Criteria: "no reboot required / required / -",
 			Remedy:   "Reboot to activate pending changes.",
 			Run: eachHost(func(_ *Facts, h *backends.Host) Answer {
@@ -42,7 +44,7 @@ func hostChecks() []Check {
 			}),
 		},
 		{
-			ID: "HOST-NTP-004", Scope: Host, Quick: true, Fix: Automatic, Source: "seed 003, Host Configuration",
+			ID: "HOST-NTP-004", Scope: Host, Link: InHost, Quick: true, Fix: Automatic, Source: "seed 003, Host Configuration",
 			Criteria: "server set and service running / configured but not running / none",
 			Remedy:   "Configure and start NTP.",
 			Run: eachHost(func(_ *Facts, h *backends.Host) Answer {
@@ -57,7 +59,31 @@ func hostChecks() []Check {
 			}),
 		},
 		{
-			ID: "HOST-BIOSPOWER-008", Scope: Host, Quick: true, Fix: Manual, Source: "seed 002, section 2.1",
+			ID: "HOST-IOMMU-005", Scope: Host, Link: InBIOS, Modes: directModes, Quick: true, Preflight: true, Fix: Manual, Source: "seed 001, seed 002",
+			Criteria: "a device can be passed through / - / none can",
+			Remedy:   "Enable VT-d or AMD IOMMU in the BIOS.",
+			Run:      eachHost(iommu),
+		},
+		{
+			ID: "HOST-SRIOVBIOS-006", Scope: Host, Link: InBIOS, Modes: sriovOnly, Quick: true, Fix: Manual, Source: "seed 002, section 2.1; vSphere API",
+			Criteria: "the PF can give VFs / capable of none / not capable",
+			Remedy:   "Enable SR-IOV Global in the BIOS and SRIOV_EN in the NIC's firmware.",
+			Run: eachNIC("HOST-SRIOVBIOS-006", func(_ *Facts, h *backends.Host, n *backends.NIC) Answer {
+				t := backends.HostRef(h.Name)
+				if n.SRIOV == nil || !n.SRIOV.Capable {
+					return fail(t, "%s is not capable of SR-IOV now", n.Device)
+				}
+				return warnIf(n.SRIOV.Max == 0, t, "%s is capable of %d VFs", n.Device, n.SRIOV.Max)
+			}),
+		},
+		{
+			ID: "HOST-ABOVE4G-007", Scope: Host, Link: InBIOS, Modes: gpuOnly, Fix: Manual, Source: "seed 001, section 1",
+			Criteria: "confirmed, or a VM runs with a large-BAR GPU / - / -; else unknown",
+			Remedy:   "Enable Above 4G decoding in the BIOS, then say so in the answers (confirmed.above_4g).",
+			Run:      eachHost(above4G),
+		},
+		{
+			ID: "HOST-BIOSPOWER-008", Scope: Host, Link: InBIOS, Quick: true, Fix: Manual, Source: "seed 002, section 2.1",
 			Criteria: "the BIOS leaves the power policy to ESXi / - / it does not",
 			Remedy:   "Set the BIOS profile Performance Per Watt (OS).",
 			Run: eachHost(func(_ *Facts, h *backends.Host) Answer {
@@ -69,7 +95,7 @@ func hostChecks() []Check {
 			}),
 		},
 		{
-			ID: "HOST-POWER-009", Scope: Host, Quick: true, Fix: Automatic, Source: "seed 002, Fig. 14",
+			ID: "HOST-POWER-009", Scope: Host, Link: InHost, Quick: true, Fix: Automatic, Source: "seed 002, Fig. 14",
 			Criteria: "High Performance (static) / other / -",
 			Remedy:   "Select High Performance.",
 			Run: eachHost(func(_ *Facts, h *backends.Host) Answer {
@@ -81,7 +107,7 @@ func hostChecks() []Check {
 			}),
 		},
 		{
-			ID: "HOST-HT-010", Scope: Host, Quick: true, Fix: Manual, Source: "seed 002, Table 1",
+			ID: "HOST-HT-010", Scope: Host, Link: InBIOS, Quick: true, Fix: Manual, Source: "seed 002, Table 1",
 			Criteria: "hyper-threading on / off / -",
 			Remedy:   "Enable hyper-threading (testbed setting).",
 			Run: eachHost(func(_ *Facts, h *backends.Host) Answer {
@@ -91,120 +117,40 @@ func hostChecks() []Check {
 	}
 }
 
-// nicChecks look at the RDMA pNIC of each host.
-func nicChecks() []Check {
-	return []Check{
-		{
-			ID: "HOST-PNIC-RDMA-001", Scope: Host, Modes: pvrdmaOnly, Quick: true, Preflight: true, Fix: Reboot, Source: "vSphere API, HostRdmaDevice",
-			Criteria: "an RDMA device is paired with the pNIC / - / none",
-			Remedy:   "Load the RDMA driver (nmlx5_rdma, irdman, bnxtroce, qedrntv) or choose another NIC.",
-			Run: eachNIC(func(_ *Facts, h *backends.Host, n *backends.NIC) Answer {
-				return passIf(n.RDMADevice != "", backends.HostRef(h.Name), "%s (%s): RDMA device %s", n.Device, n.Driver, orNone(n.RDMADevice))
-			}),
-		},
-		{
-			ID: "HOST-PNIC-ROCEV2-002", Scope: Host, Modes: pvrdmaOnly, Quick: true, Preflight: true, Fix: Reboot, Source: "vSphere API; irdman release notes",
-			Criteria: "RoCE v2 / v1 only / none (iWARP)",
-			Remedy:   "Switch an Intel NIC to RoCE v2, or use pvrdma.protocol rocev1.",
-			Run:      eachNIC(rocev2),
-		},
-		{
-			ID: "HOST-PNIC-STATE-003", Scope: Host, Quick: true, Preflight: true, Fix: Manual, Source: "vSphere API",
-			Criteria: "link up / - / down",
-			Remedy:   "Check cable, optics and switch port.",
-			Run: eachNIC(func(_ *Facts, h *backends.Host, n *backends.NIC) Answer {
-				if n.SpeedMbps == 0 {
-					return fail(backends.HostRef(h.Name), "%s has no link", n.Device)
-				}
-				return pass(backends.HostRef(h.Name), "%s is up at %d Mbps, RDMA device %s", n.Device, n.SpeedMbps, orNone(n.RDMAState))
-			}),
-		},
-		{
-			ID: "HOST-PNIC-SPEED-004", Scope: Host, Quick: true, Fix: Manual, Source: "seed 000, section 2",
-			Criteria: "as fast as the pNIC can, full duplex / slower / below 10 Gbps",
-			Remedy:   "Fix negotiation, cable or FEC.",
-			Run: eachNIC(func(_ *Facts, h *backends.Host, n *backends.NIC) Answer {
-				t := backends.HostRef(h.Name)
-				switch {
-				case n.SpeedMbps == 0:
-					return unknown(t, "%s has no link", n.Device)
-				case n.SpeedMbps < 10000:
-					return fail(t, "%s runs at %d Mbps", n.Device, n.SpeedMbps)
-				}
-				return warnIf(n.MaxSpeedMbps > n.SpeedMbps || !n.FullDuplex, t, "%s runs at %d Mbps of %d, full duplex %t", n.Device, n.SpeedMbps, n.MaxSpeedMbps, n.FullDuplex)
-			}),
-		},
-		{
-			ID: "HOST-PNIC-USED-012", Scope: Host, Quick: true, Preflight: true, Fix: Manual, Source: "seed 000, section 3",
-			Criteria: "free / uplink of the target DVS / in use",
-			Remedy:   "Choose another NIC or migrate its traffic first.",
-			Run: eachNIC(func(f *Facts, h *backends.Host, n *backends.NIC) Answer {
-				t := backends.HostRef(h.Name)
-				switch {
-				case len(n.Roles) > 0:
-					return fail(t, "%s carries %s", n.Device, strings.Join(n.Roles, ", "))
-				case n.Switch != "" && n.Switch != f.Answers.Switch.Name:
-					return fail(t, "%s is an uplink of %s", n.Device, n.Switch)
-				case n.Switch != "":
-					return pass(t, "%s is an uplink of the target DVS %s", n.Device, n.Switch)
-				}
-				return pass(t, "%s is free", n.Device)
-			}),
-		},
-		{
-			ID: "HOST-PNIC-ONLYUPLINK-013", Scope: Host, Modes: pvrdmaOnly, Quick: true, Fix: Automatic, Source: "VMware: PVRDMA support",
-			Criteria: "exactly one pNIC on the DVS / - / none or several",
-			Remedy:   "Leave the HCA as the only uplink (no teaming).",
-			Run: onSwitch(func(f *Facts, h *backends.Host, m backends.Member) Answer {
-				return passIf(len(m.PNICs) == 1, backends.HostRef(h.Name), "uplinks on %s: %s", f.Answers.Switch.Name, orNone(strings.Join(m.PNICs, ", ")))
-			}),
-		},
-		{
-			ID: "HOST-ENS-017", Scope: Host, Modes: pvrdmaOnly, Quick: true, Fix: Manual, Source: "irdman release notes",
-			Criteria: "ENS off on the DVS / - / on",
-			Remedy:   "Disable ENS: RDMA is unavailable with it.",
-			Run: onSwitch(func(f *Facts, h *backends.Host, m backends.Member) Answer {
-				return passIf(!m.ENS, backends.HostRef(h.Name), "ENS on %s is %s", f.Answers.Switch.Name, onOff(m.ENS))
-			}),
-		},
-	}
-}
-
-func rocev2(f *Facts, h *backends.Host, n *backends.NIC) Answer {
+// iommu takes any device that can be passed through as proof that the IOMMU is on.
+func iommu(_ *Facts, h *backends.Host) Answer {
 	t := backends.HostRef(h.Name)
-	switch {
-	case n.RoCEv2:
-		return pass(t, "%s is capable of RoCE v2", n.Device)
-	case n.RoCEv1 && f.Answers.PVRDMA.Protocol == "rocev1":
-		return warn(t, "%s is capable of RoCE v1 only, which is what the answers ask for", n.Device)
-	case n.RoCEv1:
-		return fail(t, "%s is capable of RoCE v1 only", n.Device)
-	case n.IWARP:
-		return fail(t, "%s speaks iWARP, not RoCE", n.Device)
+	if len(h.PCI)+len(h.GPUs) == 0 {
+		return unknown(t, "the host lists no PCI device")
 	}
-	return fail(t, "%s has no RoCE", n.Device)
-}
-
-// onSwitch asks about a host's share in the target DVS; a host that is no member has its own row (DVS-MEMBER-003).
-func onSwitch(ask func(f *Facts, h *backends.Host, m backends.Member) Answer) func(*Facts) []Answer {
-	return func(f *Facts) []Answer {
-		sw := f.Inventory.Switch(f.Answers.Switch.Name)
-		var out []Answer
-		for _, h := range f.hosts() {
-			if sw == nil || h.State != "connected" {
-				continue
-			}
-			if m, member := sw.Members[h.Name]; member {
-				out = append(out, ask(f, h, m))
-			}
+	n := 0
+	for _, d := range h.PCI {
+		if d.Capable {
+			n++
 		}
-		return out
 	}
+	for _, g := range h.GPUs {
+		if g.Capable && !slices.ContainsFunc(h.PCI, func(d backends.PCIDevice) bool { return d.Address == g.PCI }) {
+			n++
+		}
+	}
+	return passIf(n > 0, t, "%d of the listed PCI devices can be passed through", n)
 }
 
-func onOff(b bool) string {
-	if b {
-		return "on"
+// above4G looks for a VM that runs with a GPU whose BAR does not fit below 4 GB; else it takes the operator's word.
+func above4G(f *Facts, h *backends.Host) Answer {
+	t := backends.HostRef(h.Name)
+	if f.Answers.Confirmed.Above4G {
+		return pass(t, "confirmed by the operator")
 	}
-	return "off"
+	for i := range f.Inventory.VMs {
+		v := &f.Inventory.VMs[i]
+		if v.Host != h.Name || v.Power != "poweredOn" {
+			continue
+		}
+		if w, err := f.window(v); err == nil && w.Needed {
+			return pass(t, "%s runs with %g GB of BARs", v.Name, w.SumBARGB)
+		}
+	}
+	return waiting(t, "nothing can read this BIOS setting; confirmed.above_4g is false and no VM with a large GPU runs")
 }

@@ -2,6 +2,7 @@ package checks
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,15 +15,22 @@ import (
 func vCenterChecks() []Check {
 	return []Check{
 		{
-			ID: "VC-CONN-001", Scope: VCenter, Quick: true, Preflight: true, Fix: Manual, Source: "-",
+			ID: "VC-CONN-001", Scope: VCenter, Link: InHost, Quick: true, Preflight: true, Fix: Manual, Source: "vSphere API",
 			Criteria: "answers / thumbprint changed / unreachable",
 			Remedy:   "Confirm the new certificate thumbprint or fix the address.",
 			Run: func(f *Facts) []Answer {
-				return []Answer{pass(f.vcenter(), "vCenter %s build %s answers", f.Inventory.VCenter.Version, f.Inventory.VCenter.Build)}
+				vc, known := f.Inventory.VCenter, f.Answers.VCenter.Thumbprint
+				switch {
+				case vc.Version == "":
+					return []Answer{fail(f.vcenter(), "vCenter did not say what it is")}
+				case len(known) == len(vc.Thumbprint) && !strings.EqualFold(known, vc.Thumbprint):
+					return []Answer{warn(f.vcenter(), "the certificate is %s, the answers know %s", vc.Thumbprint, known)}
+				}
+				return []Answer{pass(f.vcenter(), "vCenter %s build %s answers", vc.Version, vc.Build)}
 			},
 		},
 		{
-			ID: "VC-VERSION-002", Scope: VCenter, Quick: true, Preflight: true, Fix: Manual, Source: "seed 003; vSphere API",
+			ID: "VC-VERSION-002", Scope: VCenter, Link: InHost, Quick: true, Preflight: true, Fix: Manual, Source: "seed 003; vSphere API",
 			Criteria: ">= 7.0 / 6.5 to 6.7 (no rdmaDevice property) / < 6.5",
 			Remedy:   "Upgrade vCenter.",
 			Run: func(f *Facts) []Answer {
@@ -30,13 +38,13 @@ func vCenterChecks() []Check {
 			},
 		},
 		{
-			ID: "VC-PRIV-003", Scope: VCenter, Quick: true, Preflight: true, Fix: Manual, Source: "seed 001, seed 003",
+			ID: "VC-PRIV-003", Scope: VCenter, Link: InHost, Quick: true, Preflight: true, Fix: Manual, Source: "seed 001, seed 003",
 			Criteria: "all / those for reading only / missing for the chosen actions",
 			Remedy:   "Grant the listed privileges to the account.",
 			Run:      privileges,
 		},
 		{
-			ID: "VC-TIME-004", Scope: VCenter, Quick: true, Fix: Automatic, Source: "seed 003; thresholds are ours",
+			ID: "VC-TIME-004", Scope: VCenter, Link: InHost, Quick: true, Fix: Automatic, Source: "seed 003; thresholds are ours",
 			Criteria: "clocks differ by <= 5 s / <= 60 s / more",
 			Remedy:   "Configure NTP.",
 			Run: func(f *Facts) []Answer {
@@ -45,23 +53,17 @@ func vCenterChecks() []Check {
 					return []Answer{unknown(f.vcenter(), "vCenter did not tell the time")}
 				}
 				off := vc.Clock.Sub(vc.ClockAsked).Abs().Round(time.Second)
-				switch {
-				case off <= 5*time.Second:
-					return []Answer{pass(f.vcenter(), "vCenter's clock is %s off ours", off)}
-				case off <= time.Minute:
-					return []Answer{warn(f.vcenter(), "vCenter's clock is %s off ours", off)}
-				}
-				return []Answer{fail(f.vcenter(), "vCenter's clock is %s off ours", off)}
+				return []Answer{grade(off.Seconds(), 5, 60, f.vcenter(), "vCenter's clock is %s off ours", off)}
 			},
 		},
 		{
-			ID: "VC-DC-005", Scope: VCenter, Quick: true, Preflight: true, Fix: Manual, Source: "VMware: PVRDMA support",
+			ID: "VC-DC-005", Scope: VCenter, Link: InHost, Quick: true, Preflight: true, Fix: Manual, Source: "VMware: PVRDMA support",
 			Criteria: "all selected hosts in one datacenter / - / no",
 			Remedy:   "Pick hosts from the same datacenter.",
 			Run: func(f *Facts) []Answer {
 				var names []string
 				for _, h := range f.hosts() {
-					if !strings.Contains("\x00"+strings.Join(names, "\x00")+"\x00", "\x00"+h.Datacenter+"\x00") {
+					if !slices.Contains(names, h.Datacenter) {
 						names = append(names, h.Datacenter)
 					}
 				}
@@ -69,11 +71,31 @@ func vCenterChecks() []Check {
 			},
 		},
 		{
-			ID: "VC-TASK-006", Scope: VCenter, Fix: Manual, Preflight: true, Source: "ours",
+			ID: "VC-TASK-006", Scope: VCenter, Link: InHost, Fix: Manual, Preflight: true, Source: "ours",
 			Criteria: "no task runs on the hosts / - / some",
 			Remedy:   "Wait for the running task.",
 			Run: eachHost(func(_ *Facts, h *backends.Host) Answer {
 				return passIf(len(h.RecentTasks) == 0, backends.HostRef(h.Name), "running tasks: %s", orNone(strings.Join(h.RecentTasks, ", ")))
+			}),
+		},
+		{
+			ID: "VC-LICENSE-007", Scope: VCenter, Link: InHost, Modes: dvsModes, Quick: true, Fix: Manual, Unverified: true, Source: "unverified",
+			Criteria: "hosts are members of a DVS, so the licence has it / - / the DVS that exists has none; no DVS yet: unknown",
+			Remedy:   "Assign a licence that includes distributed switches.",
+			Run: func(f *Facts) []Answer {
+				sw := f.Inventory.Switch(f.Answers.Switch.Name)
+				if sw == nil {
+					return []Answer{waiting(f.vcenter(), "the licence is not read, and no DVS proves it yet")}
+				}
+				return []Answer{passIf(len(sw.Members) > 0, f.vcenter(), "%s has %d member hosts", sw.Name, len(sw.Members))}
+			},
+		},
+		{
+			ID: "VC-VLCM-008", Scope: VCenter, Link: InHost, Modes: directModes, Quick: true, Fix: Manual, Source: "Broadcom KB 440252",
+			Criteria: "hosts follow baselines / a vLCM image or another owner rules them / -",
+			Remedy:   "Add the VIBs to the vLCM image instead of installing them by esxcli.",
+			Run: eachHost(func(_ *Facts, h *backends.Host) Answer {
+				return warnIf(len(h.ManagedBy) > 0, backends.HostRef(h.Name), "desired state owned by: %s", orNone(strings.Join(h.ManagedBy, ", ")))
 			}),
 		},
 	}
@@ -109,11 +131,4 @@ func privileges(f *Facts) []Answer {
 		return []Answer{warn(f.vcenter(), "%s may look but not change; missing: %s", f.Inventory.VCenter.User, strings.Join(names, ", "))}
 	}
 	return []Answer{fail(f.vcenter(), "%s lacks %s", f.Inventory.VCenter.User, strings.Join(names, ", "))}
-}
-
-func orNone(s string) string {
-	if s == "" {
-		return "none"
-	}
-	return s
 }

@@ -1,0 +1,113 @@
+package checks
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// policyChecks look at what the cluster may do with hosts and VMs by itself.
+func policyChecks() []Check {
+	return []Check{
+		{
+			ID: "CL-DRS-011", Scope: Cluster, Link: InHost, Modes: directModes, Quick: true, Fix: Automatic, Source: "vSphere Networking 6.5, p. 153",
+			Criteria: "DRS off, manual, partial, or off for the VM / fully automated / -",
+			Remedy:   "Add a VM override or an affinity rule: VMs with VFs or passed-through devices cannot migrate.",
+			Run: eachVM(func(f *Facts, v *backends.VM) Answer {
+				t, c := backends.VMRef(v.Name), f.clusterOf(v)
+				if c == nil {
+					return waiting(t, "the settings of cluster %s were not read", orNone(v.Cluster))
+				}
+				mode := c.DRSMode
+				if own := c.DRSOverride[v.Name]; own != "" {
+					mode = own
+				}
+				if !c.DRS {
+					mode = "off"
+				}
+				return warnIf(mode == "fullyAutomated", t, "DRS of %s for this VM: %s", c.Name, orNone(mode))
+			}),
+		},
+		{
+			ID: "CL-HA-012", Scope: Cluster, Link: InHost, Modes: directModes, Quick: true, Fix: NoFix, Source: "vSphere Networking 6.5, p. 153; VMware: Dynamic DirectPath I/O",
+			Criteria: "HA off / HA on, which restarts no VM with fixed passthrough or a VF / -",
+			Remedy:   "Document the restart by hand, or use Dynamic DirectPath, which HA can restart.",
+			Run: eachVM(func(f *Facts, v *backends.VM) Answer {
+				t, c := backends.VMRef(v.Name), f.clusterOf(v)
+				if c == nil {
+					return waiting(t, "the settings of cluster %s were not read", orNone(v.Cluster))
+				}
+				fixed := f.adapter(v, "sriov") != nil || slices.ContainsFunc(v.Passthrough, func(p string) bool { return !strings.HasPrefix(p, "dynamic") })
+				return warnIf(c.HA && fixed, t, "HA of %s is %s, fixed devices: %t", c.Name, onOff(c.HA), fixed)
+			}),
+		},
+		{
+			ID: "CL-RULE-013", Scope: Cluster, Link: InVM, Modes: pvrdmaOnly, Quick: true, Fix: Automatic, Source: "seed 003",
+			Criteria: "the VMs live on different hosts / on one host / -",
+			Remedy:   "Add an anti-affinity rule or move a VM: a pair on one host measures memory.",
+			Run: func(f *Facts) []Answer {
+				found, _ := f.vms()
+				on := map[string]bool{}
+				for _, v := range found {
+					on[v.Host] = true
+				}
+				return []Answer{warnIf(len(found) > 1 && len(on) < 2, f.cluster(), "%d VMs on %d hosts", len(found), len(on))}
+			},
+		},
+		{
+			ID: "CL-EVC-014", Scope: Cluster, Link: InHost, Fix: NoFix, Unverified: true, Source: "unverified",
+			Criteria: "EVC off / on / -", Remedy: "Know that EVC hides CPU features such as AVX from guests.",
+			Run: func(f *Facts) []Answer {
+				return eachCluster(f, func(c *backends.Cluster, t backends.Ref) Answer {
+					return warnIf(c.EVC != "", t, "EVC mode %s", orNone(c.EVC))
+				})
+			},
+		},
+		{
+			ID: "CL-VSAN-015", Scope: Cluster, Link: InHost, Modes: directModes, Quick: true, Fix: Manual, Source: "ours",
+			Criteria: "no vSAN, or nothing resyncs / a resync runs / -",
+			Remedy:   "Wait for the resync, and reboot one host at a time.",
+			Run:      eachHost(vsan),
+		},
+	}
+}
+
+func (f *Facts) clusterOf(v *backends.VM) *backends.Cluster {
+	name := v.Cluster
+	if h := f.Inventory.Host(v.Host); name == "" && h != nil {
+		name = h.Cluster
+	}
+	for i := range f.Inventory.Clusters {
+		if c := &f.Inventory.Clusters[i]; c.Name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// eachCluster asks about the clusters that selected hosts are in.
+func eachCluster(f *Facts, ask func(c *backends.Cluster, t backends.Ref) Answer) []Answer {
+	var out []Answer
+	for i := range f.Inventory.Clusters {
+		c := &f.Inventory.Clusters[i]
+		if slices.ContainsFunc(f.hosts(), func(h *backends.Host) bool { return h.Cluster == c.Name }) {
+			out = said(out, ask(c, backends.Ref{Type: backends.TypeCluster, Name: c.Name}))
+		}
+	}
+	if len(out) == 0 {
+		return []Answer{waiting(f.cluster(), "the settings of the cluster were not read")}
+	}
+	return out
+}
+
+func vsan(f *Facts, h *backends.Host) Answer {
+	t := backends.HostRef(h.Name)
+	if !slices.ContainsFunc(h.VMKs, func(v backends.VMKernelNIC) bool { return slices.Contains(v.Roles, "vsan") }) {
+		return pass(t, "no vmknic carries vSAN")
+	}
+	if r := f.HostFacts[h.Name].Resync; r != nil {
+		return warnIf(*r > 0, t, "vSAN has %d bytes left to resync", *r)
+	}
+	return waiting(t, "the host carries vSAN; what it resyncs was not read")
+}

@@ -1,0 +1,165 @@
+package checks
+
+import (
+	"strings"
+
+	goversion "github.com/hashicorp/go-version"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// switchChecks look at the distributed switch and its port group.
+func switchChecks() []Check {
+	return []Check{
+		{
+			ID: "DVS-EXIST-001", Scope: Switch, Link: InSwitch, Modes: dvsModes, Quick: true, Fix: Automatic, Source: "seed 000",
+			Criteria: "found / - / not", Remedy: "Create the distributed switch.",
+			Run: func(f *Facts) []Answer {
+				name := f.Answers.Switch.Name
+				sw := f.Inventory.Switch(name)
+				if sw == nil {
+					return []Answer{fail(backends.SwitchRef(name), "there is no distributed switch of this name")}
+				}
+				return []Answer{pass(backends.SwitchRef(name), "version %s in %s", sw.Version, sw.Datacenter)}
+			},
+		},
+		{
+			ID: "DVS-VERSION-002", Scope: Switch, Link: InSwitch, Modes: dvsModes, Quick: true, Fix: Manual, Source: "Broadcom KB 434420",
+			Criteria: "the newest that all hosts carry, or what the answers name / older / above a host", Remedy: "Upgrade the hosts; a DVS upgrade cannot be taken back.",
+			Run: theSwitch(switchVersion),
+		},
+		{
+			ID: "DVS-MEMBER-003", Scope: Switch, Link: InSwitch, Modes: dvsModes, Quick: true, Fix: Automatic, Source: "seed 000, section 3",
+			Criteria: "every host is a member and in sync / out of sync / no member", Remedy: "Add the host to the DVS, or rectify it.",
+			Run: func(f *Facts) []Answer {
+				sw := f.Inventory.Switch(f.Answers.Switch.Name)
+				if sw == nil {
+					return nil
+				}
+				return eachHost(func(_ *Facts, h *backends.Host) Answer {
+					m, member := sw.Members[h.Name]
+					if !member {
+						return fail(backends.HostRef(h.Name), "no member of %s", sw.Name)
+					}
+					return warnIf(m.Status != "" && m.Status != "up", backends.HostRef(h.Name), "member of %s with %s, status %s", sw.Name, orNone(strings.Join(m.PNICs, ", ")), orNone(m.Status))
+				})(f)
+			},
+		},
+		{
+			ID: "DVS-UPLINKS-004", Scope: Switch, Link: InSwitch, Modes: pvrdmaOnly, Quick: true, Fix: Automatic, Source: "VMware: PVRDMA support",
+			Criteria: "one active uplink, no standby, no LAG / unused names / several active", Remedy: "Reduce to one active uplink: PVRDMA does not team.",
+			Run: eachGroup(func(f *Facts, t backends.Ref, pg *backends.PortGroup) Answer {
+				sw, lags, names := f.Inventory.Switch(pg.Switch), 0, 0
+				if sw != nil {
+					lags, names = sw.LAGs, len(sw.Uplinks)
+				}
+				if len(pg.Active) != 1 || len(pg.Standby) > 0 || lags > 0 {
+					return fail(t, "active uplinks %s, standby %s, %d LAGs", orNone(strings.Join(pg.Active, ", ")), orNone(strings.Join(pg.Standby, ", ")), lags)
+				}
+				return warnIf(names > max(1, f.Answers.Switch.Uplinks), t, "active uplink %s, one of %d names", pg.Active[0], names)
+			}),
+		},
+		{
+			ID: "DVS-NIOC-005", Scope: Switch, Link: InSwitch, Modes: dvsModes, Quick: true, Fix: Automatic, Source: "seed 000; vSphere Networking 6.5, p. 182",
+			Criteria: "NIOC off / on / on with SR-IOV", Remedy: "Disable Network I/O Control on this switch.",
+			Run: theSwitch(func(f *Facts, sw *backends.Switch) Answer {
+				t := backends.SwitchRef(sw.Name)
+				if sw.NIOC && f.Answers.Mode == answers.SRIOV && sw.Ours() {
+					return fail(t, "NIOC is on")
+				}
+				return warnIf(sw.NIOC, t, "NIOC is %s", onOff(sw.NIOC))
+			}),
+		},
+		{
+			ID: "DVS-MTU-006", Scope: Switch, Link: InSwitch, Quick: true, Fix: Automatic, Source: "seed 000, section 5; seed 002",
+			Criteria: ">= 9000 (or what the answers ask) / 4200 to 8999 / less", Remedy: "Raise the MTU of the DVS; its uplinks flap (KB 419088).",
+			Run: theSwitch(func(f *Facts, sw *backends.Switch) Answer {
+				t, want := backends.SwitchRef(sw.Name), min(9000, orInt(f.Answers.Switch.MTU, 9000))
+				switch {
+				case sw.MTU >= want:
+					return pass(t, "MTU %d", sw.MTU)
+				case sw.MTU >= 4200:
+					return warn(t, "MTU %d, wanted %d", sw.MTU, want)
+				}
+				return fail(t, "MTU %d, wanted %d", sw.MTU, want)
+			}),
+		},
+		{
+			ID: "DVS-PG-007", Scope: Switch, Link: InSwitch, Modes: dvsModes, Quick: true, Fix: Automatic, Source: "vhpc-toolkit",
+			Criteria: "early binding with free ports / other binding, few ports / missing, on another switch, or full", Remedy: "Make the port group with early binding and enough ports.",
+			Run: func(f *Facts) []Answer {
+				var out []Answer
+				for _, name := range f.Answers.PortGroups() {
+					out = append(out, portGroup(f, backends.PortGroupRef(name), f.Inventory.PortGroup(name)))
+				}
+				return out
+			},
+		},
+		{
+			ID: "DVS-PG-VLAN-008", Scope: Switch, Link: InSwitch, Modes: dvsModes, Quick: true, Fix: Automatic, Source: "vSphere Networking 6.7, p. 162",
+			Criteria: "VLAN as planned / - / another", Remedy: "Set the VLAN of the port group.",
+			Run: eachGroup(func(f *Facts, t backends.Ref, pg *backends.PortGroup) Answer {
+				return passIf(pg.VLAN == itoa(f.Answers.Switch.VLAN), t, "VLAN %s, wanted %d", pg.VLAN, f.Answers.Switch.VLAN)
+			}),
+		},
+		{
+			ID: "DVS-PG-SEC-009", Scope: Switch, Link: InSwitch, Modes: sriovOnly, Quick: true, Fix: Automatic, Source: "vSphere Networking 6.7, p. 154",
+			Criteria: "guests keep their MAC, or may change it / - / a guest changed its MAC and may not", Remedy: "Accept MAC address changes on the port group.",
+			Run: eachGroup(portSecurity),
+		},
+		{
+			ID: "DVS-HEALTH-010", Scope: Switch, Link: InSwitch, Modes: dvsModes, Quick: true, Fix: Manual, Source: "vSphere API, DVS health check",
+			Criteria: "VLAN and MTU agree with the physical switch / - / they do not; health check off: unknown", Remedy: "Fix VLAN and MTU on the physical switch.",
+			Run: theSwitch(func(_ *Facts, sw *backends.Switch) Answer {
+				t := backends.SwitchRef(sw.Name)
+				switch {
+				case sw.Health == nil:
+					return waiting(t, "the health check was not read")
+				case !sw.Health.Enabled:
+					return waiting(t, "the health check is off, so that nothing was tested")
+				}
+				return passIf(len(sw.Health.Mismatch) == 0, t, "the health check is on; mismatches: %s", orNone(strings.Join(sw.Health.Mismatch, "; ")))
+			}),
+		},
+	}
+}
+
+// switchVersion holds the DVS against the newest version on offer that the oldest host carries.
+func switchVersion(f *Facts, sw *backends.Switch) Answer {
+	t := backends.SwitchRef(sw.Name)
+	have, err := goversion.NewVersion(sw.Version)
+	if err != nil {
+		return unknown(t, "the DVS calls its version %q", sw.Version)
+	}
+	var low *goversion.Version
+	for _, h := range f.connected() {
+		v, err := goversion.NewVersion(h.Version)
+		if err != nil {
+			continue
+		}
+		if v.LessThan(have) {
+			return fail(t, "version %s is above %s of %s", sw.Version, h.Version, h.Name)
+		}
+		if low == nil || v.LessThan(low) {
+			low = v
+		}
+	}
+	newest := sw.Version
+	for _, offer := range f.Inventory.VCenter.DVSVersions {
+		if v, err := goversion.NewVersion(offer); err == nil && low != nil && !low.LessThan(v) {
+			newest = offer
+		}
+	}
+	older := newest != sw.Version && have.LessThan(goversion.Must(goversion.NewVersion(newest)))
+	return warnIf(older && f.Answers.Switch.Version != sw.Version, t, "version %s, every host carries %s", sw.Version, newest)
+}
+
+func theSwitch(ask func(f *Facts, sw *backends.Switch) Answer) func(*Facts) []Answer {
+	return func(f *Facts) []Answer {
+		if sw := f.Inventory.Switch(f.Answers.Switch.Name); sw != nil {
+			return []Answer{ask(f, sw)}
+		}
+		return nil
+	}
+}

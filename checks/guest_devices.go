@@ -1,0 +1,174 @@
+package checks
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// guestDeviceChecks look at GPUs, the kernel's log, containers and modules that are built in the guest.
+func guestDeviceChecks() []Check {
+	return []Check{
+		{
+			ID: "GST-NVSMI-027", Scope: Guest, Link: InGuest, Modes: gpuOnly, Fix: Automatic, Source: "seed 001",
+			Criteria: "nvidia-smi lists every GPU of the VM / - / some are missing", Remedy: "Install the driver, or fix the MMIO keys.",
+			Run: eachGuest(nvidia(func(f *Facts, t backends.Ref, g *backends.Guest) Answer {
+				want := 0
+				if v := f.Inventory.VM(g.VM); v != nil {
+					want = len(f.vmGPUs(v))
+				}
+				if g.NVIDIA.Error != "" {
+					return fail(t, "nvidia-smi: %s", g.NVIDIA.Error)
+				}
+				return passIf(len(g.NVIDIA.GPUs) >= max(1, want), t, "nvidia-smi lists %d GPUs, the VM has %d", len(g.NVIDIA.GPUs), want)
+			})),
+		},
+		{
+			ID: "GST-PEERMEM-028", Scope: Guest, Link: InGuest, Modes: gpuOnly, Fix: Automatic, Source: "seed 004; NVIDIA GPU Operator: GPUDirect RDMA",
+			Criteria: "nvidia_peermem, nv_peer_mem or DMA-BUF / - / none", Remedy: "Load nvidia-peermem; MLNX_OFED has to be installed before it.",
+			Run: eachGuest(nvidia(func(_ *Facts, t backends.Ref, g *backends.Guest) Answer {
+				return passIf(g.NVIDIA.Peermem != "" || g.NVIDIA.DMABuf, t, "peer memory module %s, DMA-BUF %t", orNone(g.NVIDIA.Peermem), g.NVIDIA.DMABuf)
+			})),
+		},
+		{
+			ID: "GST-PVLSPCI-050", Scope: Guest, Link: InGuest, Modes: pvrdmaOnly, Fix: Automatic, Source: "esx-lsvm (rdma_boot_check)",
+			Criteria: "lspci names the VMware Paravirtual RDMA controller / - / no", Remedy: "Attach the PVRDMA adapter, or check that the hardware version is 13 or later.",
+			Run: eachGuest(listed(func(t backends.Ref, g *backends.Guest) Answer {
+				for _, d := range g.PCI {
+					if strings.Contains(d.Name, "Paravirtual RDMA") || d.Vendor == "15ad" && d.Device == "0820" {
+						return pass(t, "%s at %s", d.Name, d.Address)
+					}
+				}
+				return fail(t, "lspci names no Paravirtual RDMA controller")
+			})),
+		},
+		{
+			ID: "GST-DMESG-051", Scope: Guest, Link: InGuest, Fix: Manual, Source: "esx-lsvm (rdma_reload_vmx_pvrdma)",
+			Criteria: "no Call Trace and no driver that failed since boot / - / some", Remedy: "Collect the kernel log and stop; do not reload modules again.",
+			Run: eachGuest(func(_ *Facts, g *backends.Guest) Answer {
+				t := backends.GuestRef(g.VM)
+				if g.KernelLog == nil {
+					return waiting(t, "the kernel log was not read")
+				}
+				for _, line := range g.KernelLog {
+					if !rejected(line) {
+						return fail(t, "kernel log: %s", line)
+					}
+				}
+				return pass(t, "nothing of the kind since boot")
+			}),
+		},
+		{
+			ID: "GST-TOPO-029", Scope: Guest, Link: InGuest, Modes: gpuOnly, Fix: Manual, Source: "NCCL documentation, topology",
+			Criteria: "NIC and GPU at PIX or PXB / PHB / NODE or SYS", Remedy: "Place NIC and GPU below one PCIe switch.",
+			Run: eachGuest(nvidia(func(_ *Facts, t backends.Ref, g *backends.Guest) Answer {
+				order := []string{"PIX", "PXB", "PHB", "NODE", "SYS"}
+				best := len(order)
+				for _, c := range g.NVIDIA.Topology {
+					if i := slices.Index(order, c); i >= 0 {
+						best = min(best, i)
+					}
+				}
+				if best == len(order) {
+					return waiting(t, "nvidia-smi topo -m was not read, or has no NIC")
+				}
+				return grade(float64(best), 1, 2, t, "the nearest NIC and GPU are at %s", order[best])
+			})),
+		},
+		{
+			ID: "GST-CONTAINER-030", Scope: Guest, Link: InGuest, Modes: pvrdmaOnly, Fix: Automatic, Source: "seed 000, NGC container",
+			Criteria: "no container has MLNX_OFED / - / one has", Remedy: "Build the image again (rdma-setup generate dockerfile).",
+			Run: eachGuest(containers(func(t backends.Ref, list []backends.Container) Answer {
+				for _, c := range list {
+					if c.MOFED {
+						return fail(t, "container %s has MLNX_OFED, and sees %d RDMA devices", c.Name, c.Verbs)
+					}
+				}
+				return pass(t, "%d containers, none with MLNX_OFED", len(list))
+			})),
+		},
+		{
+			ID: "GST-CTRFLAGS-031", Scope: Guest, Link: InGuest, Fix: Manual, Source: "seed 000, NGC container",
+			Criteria: "containers have /dev/infiniband, IPC_LOCK and the host's network / - / one lacks something", Remedy: "Add --device=/dev/infiniband --cap-add=IPC_LOCK --net=host when the container is run.",
+			Run: eachGuest(containers(func(t backends.Ref, list []backends.Container) Answer {
+				for _, c := range list {
+					if !c.Devices || !c.IPCLock || !c.HostNet {
+						return fail(t, "container %s: /dev/infiniband %t, IPC_LOCK %t, host network %t", c.Name, c.Devices, c.IPCLock, c.HostNet)
+					}
+				}
+				return pass(t, "%d containers, all with what RDMA needs", len(list))
+			})),
+		},
+		{
+			ID: "GST-FWD-032", Scope: Guest, Link: InGuest, Fix: Automatic, Source: "seed 001",
+			Criteria: "no Kubernetes node, or it forwards packets / - / blocked", Remedy: "Set net.ipv4.ip_forward to 1 and the policy of the chain FORWARD to ACCEPT.",
+			Run: eachGuest(func(_ *Facts, g *backends.Guest) Answer {
+				t, w := backends.GuestRef(g.VM), g.Forwarding
+				switch {
+				case w == nil:
+					return waiting(t, "forwarding was not read")
+				case !w.Kubernetes:
+					return pass(t, "no kubelet runs here")
+				}
+				return passIf(w.IPForward && w.Policy != "DROP", t, "a kubelet runs; ip_forward %t, policy %s", w.IPForward, orNone(w.Policy))
+			}),
+		},
+		{
+			ID: "GST-SECBOOT-033", Scope: Guest, Link: InGuest, Modes: gpuOnly, Fix: Manual, Unverified: true, Source: "unverified",
+			Criteria: "secure boot off, or no module was rejected / - / a module was", Remedy: "Sign the modules, or disable secure boot of the VM.",
+			Run: eachGuest(func(_ *Facts, g *backends.Guest) Answer {
+				t := backends.GuestRef(g.VM)
+				switch {
+				case g.SecureBoot == nil:
+					return waiting(t, "secure boot was not read")
+				case !*g.SecureBoot:
+					return pass(t, "secure boot is off")
+				}
+				for _, line := range g.KernelLog {
+					if rejected(line) {
+						return fail(t, "secure boot is on: %s", line)
+					}
+				}
+				return pass(t, "secure boot is on, and no module is known to be rejected")
+			}),
+		},
+		{
+			ID: "GST-KHDR-034", Scope: Guest, Link: InGuest, Modes: sriovOnly, Fix: Automatic, Source: "seed 002",
+			Criteria: "headers of the running kernel, or no MLNX_OFED to build / - / missing", Remedy: "Install the kernel's headers.",
+			Run: eachGuest(func(_ *Facts, g *backends.Guest) Answer {
+				t := backends.GuestRef(g.VM)
+				if g.Headers == nil {
+					return waiting(t, "whether headers are installed was not read")
+				}
+				return passIf(*g.Headers || g.MOFED == "", t, "headers for %s installed: %t; MLNX_OFED %s", g.Kernel, *g.Headers, orNone(g.MOFED))
+			}),
+		},
+	}
+}
+
+// rejected tells of a kernel module that secure boot kept out.
+func rejected(line string) bool {
+	l := strings.ToLower(line)
+	return strings.Contains(l, "unsigned module") || strings.Contains(l, "key was rejected")
+}
+
+func nvidia(ask func(f *Facts, t backends.Ref, g *backends.Guest) Answer) func(*Facts, *backends.Guest) Answer {
+	return func(f *Facts, g *backends.Guest) Answer {
+		t := backends.GuestRef(g.VM)
+		if g.NVIDIA == nil {
+			return waiting(t, "the NVIDIA driver was not asked")
+		}
+		return ask(f, t, g)
+	}
+}
+
+func containers(ask func(t backends.Ref, list []backends.Container) Answer) func(*Facts, *backends.Guest) Answer {
+	return func(_ *Facts, g *backends.Guest) Answer {
+		t := backends.GuestRef(g.VM)
+		if g.Containers == nil {
+			return waiting(t, "containers were not looked for")
+		}
+		return ask(t, g.Containers)
+	}
+}

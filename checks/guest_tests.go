@@ -1,0 +1,115 @@
+package checks
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
+)
+
+// guestTestChecks look at what tests and applications need in the guests.
+func guestTestChecks() []Check {
+	return []Check{
+		{
+			ID: "GST-MEMLOCK-020", Scope: Guest, Link: InGuest, Fix: Automatic, Source: "openucx issues 8229, 7930",
+			Criteria: "unlimited / >= 512 MB / less", Remedy: "Set memlock to unlimited in limits.d.",
+			Run: eachGuest(func(_ *Facts, g *backends.Guest) Answer {
+				t := backends.GuestRef(g.VM)
+				switch {
+				case g.MemlockKB == -1:
+					return pass(t, "memlock of %s is unlimited", g.User)
+				case g.MemlockKB == 0:
+					return unknown(t, "memlock could not be read")
+				case g.MemlockKB >= 512<<10:
+					return warn(t, "memlock of %s is %d KB", g.User, g.MemlockKB)
+				}
+				return fail(t, "memlock of %s is %d KB", g.User, g.MemlockKB)
+			}),
+		},
+		{
+			ID: "GST-HUGE-021", Scope: Guest, Link: InGuest, Fix: Automatic, Source: "ours",
+			Criteria: "told, and passes: the answers plan no huge pages / - / -", Remedy: "Reserve huge pages if the application asks for them.",
+			Run: eachGuest(func(_ *Facts, g *backends.Guest) Answer {
+				if g.HugePages == nil {
+					return waiting(backends.GuestRef(g.VM), "huge pages were not read")
+				}
+				return pass(backends.GuestRef(g.VM), "HugePages_Total is %d", *g.HugePages)
+			}),
+		},
+		{
+			ID: "GST-FIREWALL-022", Scope: Guest, Link: InGuest, Fix: Automatic, Unverified: true, Source: "unverified",
+			Criteria: "no firewall, or TCP 18515 and UDP 4791 let in / - / blocked", Remedy: "Open the ports, or stop the firewall for the test.",
+			Run: eachGuest(func(_ *Facts, g *backends.Guest) Answer {
+				t := backends.GuestRef(g.VM)
+				if g.Firewall == nil {
+					return waiting(t, "the guest's firewall was not read")
+				}
+				open := g.Firewall.Open
+				ok := !g.Firewall.Active || slices.Contains(open, "all") || slices.Contains(open, "18515/tcp") && slices.Contains(open, "4791/udp")
+				return passIf(ok, t, "%s, active %t, lets in: %s", orNone(g.Firewall.Kind), g.Firewall.Active, orNone(strings.Join(open, ", ")))
+			}),
+		},
+		{
+			ID: "GST-PERFTEST-023", Scope: Guest, Link: InGuest, Fix: Automatic, Source: "seed 000",
+			Criteria: "the same perftest on all / differs / missing", Remedy: "Install the same perftest on every guest.",
+			Run: eachGuest(func(f *Facts, g *backends.Guest) Answer {
+				if g.Perftest == "" {
+					return fail(backends.GuestRef(g.VM), "perftest is not installed")
+				}
+				return sameGuests("perftest", func(o *backends.Guest) string { return o.Perftest })(f, g)
+			}),
+		},
+		{
+			ID: "GST-OFED-024", Scope: Guest, Link: InGuest, Modes: sriovOnly, Fix: Automatic, Source: "seed 002",
+			Criteria: "the same MLNX_OFED on all, or none / differs / -", Remedy: "Align MLNX_OFED in the guests.",
+			Run: eachGuest(sameGuests("MLNX_OFED", func(g *backends.Guest) string { return orNone(g.MOFED) })),
+		},
+		{
+			ID: "GST-TCLASS-025", Scope: Guest, Link: InGuest, Modes: directModes, Fix: Automatic, Source: "rules of DSCP: traffic class = DSCP x 4, + 2 with ECN",
+			Criteria: "the traffic class of the DSCP / unset / another; without qos.lossless pfc: told, and passes", Remedy: "Set the traffic class of the device.",
+			Run: eachVerbs("GST-TCLASS-025", func(f *Facts, t backends.Ref, d *backends.VerbsDevice) Answer {
+				q := f.Answers.QoS
+				want := sizing.TrafficClass(q.DSCP, q.ECN)
+				switch {
+				case d.Class == nil:
+					return waiting(t, "the traffic class of %s was not read", d.Name)
+				case q.Lossless != answers.LosslessPFC || *d.Class == want:
+					return pass(t, "%s: traffic class %d, qos.lossless is %s", d.Name, *d.Class, orNone(string(q.Lossless)))
+				case *d.Class == 0:
+					return warn(t, "%s: no traffic class, wanted %d", d.Name, want)
+				}
+				return fail(t, "%s: traffic class %d, wanted %d", d.Name, *d.Class, want)
+			}),
+		},
+		{
+			ID: "GST-CNT-026", Scope: Guest, Link: InGuest, Fix: Manual, Source: "nccl issue 394",
+			Criteria: "no retries during tests / congestion notifications only / retries grow", Remedy: "Fix PFC and ECN on the way.",
+			Run: eachGuest(func(f *Facts, g *backends.Guest) Answer {
+				t := backends.GuestRef(g.VM)
+				var retries, cnps int64
+				read := false
+				for _, p := range f.Pairs {
+					if (p.From == g.VM || p.To == g.VM) && p.Retries != nil {
+						read, retries = true, retries+*p.Retries
+						if p.CNPs != nil {
+							cnps += *p.CNPs
+						}
+					}
+				}
+				if !read {
+					return waiting(t, "no test ran here, or its counters were not read (check --pairs does)")
+				}
+				return lossless(t, retries, cnps)
+			}),
+		},
+	}
+}
+
+func lossless(t backends.Ref, retries, cnps int64) Answer {
+	if retries > 0 {
+		return fail(t, "%d retries or lost packets, %d congestion notifications during the tests", retries, cnps)
+	}
+	return warnIf(cnps > 0, t, "no retries, %d congestion notifications during the tests", cnps)
+}

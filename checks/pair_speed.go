@@ -1,0 +1,164 @@
+package checks
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks/perftest"
+)
+
+// writeBandwidth is the test that GPUDirect is measured by.
+const writeBandwidth = "ib_write_bw"
+
+// speedChecks judge bandwidth and latency between guests.
+func speedChecks() []Check {
+	return []Check{
+		{
+			ID: "PAIR-BW-006", Scope: Pair, Link: InPair, Fix: NoFix, Source: "seed 002, Fig. 21; bands are ours",
+			Criteria: ">= 93 % of the link / 80 to 93 % / less (PVRDMA: 85 %, 50 %)", Remedy: "Follow the hint beside the measurement; 92.6 % is what an MTU of 1024 gives.",
+			Run: eachPair(func(_ *Facts, t backends.Ref, p *PairFacts) Answer {
+				m := p.measured(perftest.SendBandwidth, writeBandwidth)
+				if m == nil {
+					return waiting(t, "no bandwidth was measured")
+				}
+				return judged(t, m, "%.1f of %.1f Gbps expected", m.AchievedGbps, m.ExpectedGbps)
+			}),
+		},
+		{
+			ID: "PAIR-BW-BIDIR-007", Scope: Pair, Link: InPair, Fix: NoFix, Source: "ours",
+			Criteria: "both ways >= 1.8 x one way / >= 1.5 x / less", Remedy: "Look at the PCIe slot and the CPU.",
+			Run: eachPair(func(_ *Facts, t backends.Ref, p *PairFacts) Answer {
+				m := p.measured(perftest.SendBandwidth, writeBandwidth)
+				if p.BothWays == nil || m == nil || m.AchievedGbps == 0 {
+					return waiting(t, "both directions were not measured together")
+				}
+				return grade(-*p.BothWays/m.AchievedGbps, -1.8, -1.5, t, "%.1f Gbps both ways, %.1f one way", *p.BothWays, m.AchievedGbps)
+			}),
+		},
+		{
+			ID: "PAIR-LAT-008", Scope: Pair, Link: InPair, Fix: NoFix, Source: "seed 002, Fig. 22; seed 000; bands are ours",
+			Criteria: "<= 3 us / <= 10 us / more (PVRDMA: 8, 20)", Remedy: "Look at the power policy, latency sensitivity, and whether the pair talks RDMA at all.",
+			Run: eachPair(func(_ *Facts, t backends.Ref, p *PairFacts) Answer {
+				m := p.measured(perftest.SendLatency)
+				if m == nil {
+					return waiting(t, "no latency was measured")
+				}
+				return judged(t, m, "%.2f us, %.0f expected", m.AchievedUs, m.ExpectedUs)
+			}),
+		},
+		{
+			ID: "PAIR-LAT-TAIL-009", Scope: Pair, Link: InPair, Fix: NoFix, Source: "seed 002; bands are ours",
+			Criteria: "p99.9 <= 3 x typical / <= 10 x / more", Remedy: "Reserve CPU and memory: something interrupts the VM.",
+			Run: eachPair(func(_ *Facts, t backends.Ref, p *PairFacts) Answer {
+				m := p.measured(perftest.SendLatency)
+				if m == nil || len(m.Rows) == 0 || m.Rows[0].TypicalUs == 0 || m.Rows[0].P999Us == 0 {
+					return waiting(t, "no p99.9 was measured")
+				}
+				r := m.Rows[0]
+				if r.Iterations < 10000 {
+					return waiting(t, "p99.9 of %d messages says little; 100000 would", r.Iterations)
+				}
+				return grade(r.P999Us/r.TypicalUs, 3, 10, t, "p99.9 %.2f us, typical %.2f us", r.P999Us, r.TypicalUs)
+			}),
+		},
+	}
+}
+
+// comparedChecks judge GPU memory against host memory, and pairs against each other.
+func comparedChecks() []Check {
+	return []Check{
+		{
+			ID: "PAIR-GDR-012", Scope: Pair, Link: InPair, Modes: gpuOnly, Fix: Manual, Source: "NVIDIA: ATS with GPUDirect RDMA",
+			Criteria: "GPU memory >= 90 % of host memory / 50 to 90 % / less, or an error", Remedy: "Look at P2P, ACS, ATS and the topology.",
+			Run: eachPair(func(_ *Facts, t backends.Ref, p *PairFacts) Answer {
+				m := p.measured(perftest.SendBandwidth, writeBandwidth)
+				switch {
+				case p.GPUErr != "":
+					return fail(t, "the test with GPU memory failed: %s", p.GPUErr)
+				case p.GPU == nil || m == nil || m.AchievedGbps == 0:
+					return waiting(t, "GPU memory was not measured beside host memory")
+				}
+				return grade(-*p.GPU/m.AchievedGbps, -0.9, -0.5, t, "%.1f Gbps with GPU memory, %.1f with host memory", *p.GPU, m.AchievedGbps)
+			}),
+		},
+		{
+			ID: "PAIR-NCCL-013", Scope: Pair, Link: InPair, Modes: gpuOnly, Fix: NoFix, Source: "nccl issue 465",
+			Criteria: "NCCL talks NET/IB with GPUDirect RDMA / NET/IB without / sockets", Remedy: "Look at NCCL's environment and at nvidia-peermem.",
+			Run: eachPair(func(_ *Facts, t backends.Ref, p *PairFacts) Answer {
+				switch {
+				case p.NCCL == "":
+					return waiting(t, "NCCL was not run")
+				case !strings.HasPrefix(p.NCCL, "NET/IB"):
+					return fail(t, "NCCL talks %s", p.NCCL)
+				}
+				return warnIf(!strings.Contains(p.NCCL, "GDR"), t, "NCCL talks %s", p.NCCL)
+			}),
+		},
+		{
+			ID: "PAIR-SYM-014", Scope: Pair, Link: InPair, Fix: NoFix, Source: "ours",
+			Criteria: "there and back differ by <= 5 % / <= 15 % / more", Remedy: "Find the weak end: it is the one that all its pairs share.",
+			Run: eachPair(func(f *Facts, t backends.Ref, p *PairFacts) Answer {
+				there, back := f.bandwidth(p.From, p.To), f.bandwidth(p.To, p.From)
+				if there == 0 || back == 0 {
+					return waiting(t, "the pair was not measured in both directions")
+				}
+				return grade((max(there, back)-min(there, back))/max(there, back), 0.05, 0.15, t, "%.1f Gbps there, %.1f back", there, back)
+			}),
+		},
+		{
+			ID: "PAIR-MATRIX-015", Scope: Pair, Link: InPair, Fix: NoFix, Source: "seed 002; bands are ours",
+			Criteria: "within 5 % of the median of all pairs / 15 % below / more", Remedy: "Inspect the host that the outliers share.",
+			Run: eachPair(func(f *Facts, t backends.Ref, p *PairFacts) Answer {
+				var all []float64
+				for _, o := range f.Pairs {
+					if gbps := f.bandwidth(o.From, o.To); gbps > 0 {
+						all = append(all, gbps)
+					}
+				}
+				own := f.bandwidth(p.From, p.To)
+				if len(all) < 3 || own == 0 {
+					return waiting(t, "a median takes three measured pairs, there are %d", len(all))
+				}
+				slices.Sort(all)
+				median := all[len(all)/2]
+				return grade((median-own)/median, 0.05, 0.15, t, "%.1f Gbps, the median is %.1f", own, median)
+			}),
+		},
+	}
+}
+
+// judged takes the verdict of a measurement, with its hint.
+func judged(t backends.Ref, m *perftest.Measurement, format string, args ...any) Answer {
+	a := pass(t, format, args...)
+	switch m.Verdict {
+	case perftest.VerdictPass:
+	case perftest.VerdictWarn:
+		a.Status = Warn
+	case perftest.VerdictFail:
+		a.Status = Fail
+	case perftest.VerdictNotApplicable:
+		return Answer{}
+	default:
+		a.Status = Unknown
+		if m.Error != "" {
+			a.Evidence = m.Error
+		}
+	}
+	if m.Hint != "" && a.Status != Pass {
+		a.Evidence += "; " + m.Hint
+	}
+	return a
+}
+
+// bandwidth is what was measured from one VM to another in Gbps; 0 without.
+func (f *Facts) bandwidth(from, to string) float64 {
+	for i := range f.Pairs {
+		if p := &f.Pairs[i]; p.From == from && p.To == to {
+			if m := p.measured(perftest.SendBandwidth, writeBandwidth); m != nil && m.Verdict != perftest.VerdictNotApplicable {
+				return m.AchievedGbps
+			}
+		}
+	}
+	return 0
+}

@@ -1,0 +1,198 @@
+package checks
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// passthroughChecks look at the devices that hosts pass through for GPUDirect.
+func passthroughChecks() []Check {
+	return []Check{
+		{
+			ID: "HOST-PT-ACTIVE-013", Scope: Host, Link: InHost, Modes: gpuOnly, Quick: true, Fix: Automatic, Source: "vSphere API, HostPciPassthruInfo",
+			Criteria: "enabled and active / enabled, waits for a reboot / not enabled",
+			Remedy:   "Enable passthrough, and reboot where it does not become active at once.",
+			Run: eachGPU(func(_ *Facts, h *backends.Host, g *backends.GPU) Answer {
+				t := backends.HostRef(h.Name)
+				if !g.Enabled {
+					return fail(t, "GPU %s: passthrough is not enabled", g.PCI)
+				}
+				return warnIf(!g.Active, t, "GPU %s: passthrough enabled %t, active %t", g.PCI, g.Enabled, g.Active)
+			}),
+		},
+		{
+			ID: "HOST-PT-FREE-014", Scope: Host, Link: InHost, Modes: gpuOnly, Quick: true, Fix: Manual, Source: "Broadcom KB 309986",
+			Criteria: "free, or of a selected VM / of another VM that is off / of another VM that runs",
+			Remedy:   "Detach the device from the other VM.",
+			Run: eachGPU(func(f *Facts, h *backends.Host, g *backends.GPU) Answer {
+				t := backends.HostRef(h.Name)
+				v := f.Inventory.VM(g.UsedBy)
+				found, _ := f.vms()
+				if g.UsedBy == "" || slices.Contains(found, v) {
+					return pass(t, "GPU %s is used by: %s", g.PCI, orNone(g.UsedBy))
+				}
+				if v != nil && v.Power == "poweredOn" {
+					return fail(t, "GPU %s is used by %s, which runs", g.PCI, g.UsedBy)
+				}
+				return warn(t, "GPU %s belongs to %s, which is off", g.PCI, g.UsedBy)
+			}),
+		},
+		{
+			ID: "HOST-PT-DEPEND-015", Scope: Host, Link: InBIOS, Modes: gpuOnly, Quick: true, Fix: Manual, Source: "vSphere API, HostPciPassthruInfo",
+			Criteria: "devices that go along are not the host's own / - / one carries the host's traffic",
+			Remedy:   "Pass the whole dependency group through, or choose another slot.",
+			Run: eachGPU(func(f *Facts, h *backends.Host, g *backends.GPU) Answer {
+				t := backends.HostRef(h.Name)
+				i := slices.IndexFunc(h.PCI, func(d backends.PCIDevice) bool { return d.Address == g.PCI })
+				if i < 0 {
+					return waiting(t, "GPU %s: what depends on it was not read", g.PCI)
+				}
+				for _, other := range h.PCI[i].Dependents {
+					for _, n := range h.NICs {
+						if n.PCI == other && (len(n.Roles) > 0 || n.Switch != "") {
+							return fail(t, "GPU %s takes %s along (%s), which the host uses", g.PCI, n.Device, other)
+						}
+					}
+				}
+				return pass(t, "GPU %s takes along: %s", g.PCI, orNone(strings.Join(h.PCI[i].Dependents, ", ")))
+			}),
+		},
+		{
+			ID: "HOST-GPU-ROOT-016", Scope: Host, Link: InBIOS, Modes: gpuOnly, Quick: true, Fix: Manual, Source: "NVIDIA GPU Operator: GPUDirect RDMA",
+			Criteria: "GPU and NIC under one switch or root port / one root complex / different ones",
+			Remedy:   "Move the card: no setting gives peer-to-peer across root complexes.",
+			Run:      eachHost(topology),
+		},
+		{
+			ID: "HOST-GPU-ATS-017", Scope: Host, Link: InFirmware, Modes: gpuOnly, Fix: Reboot, Source: "NVIDIA: ATS with GPUDirect RDMA",
+			Criteria: "ATS_ENABLED is on, or the card has no such key / off / -",
+			Remedy:   "Set ATS_ENABLED and reboot the host.",
+			Run: hostCall(func(f *Facts, h *backends.Host, facts HostFacts) Answer {
+				t, at := backends.HostRef(h.Name), f.hca(h)
+				card, read := facts.Firmware[function0(at)]
+				if !read {
+					return waiting(t, "the firmware of NIC %s was not read: that takes the ESXi shell and MFT", orNone(at))
+				}
+				v, has := card.Current["ATS_ENABLED"]
+				return warnIf(has && !isTrue(v), t, "NIC %s: ATS_ENABLED is %s", at, orNone(v))
+			}),
+		},
+		{
+			ID: "HOST-GPU-GFX-018", Scope: Host, Link: InHost, Modes: gpuOnly, Quick: true, Fix: Reboot, Unverified: true, Source: "unverified",
+			Criteria: "default graphics type shared, as passthrough leaves it / - / sharedDirect, which keeps GPUs for vGPU",
+			Remedy:   "Set the default graphics type of the host.",
+			Run: eachHost(func(_ *Facts, h *backends.Host) Answer {
+				t := backends.HostRef(h.Name)
+				if h.GraphicsType == "" {
+					return waiting(t, "the default graphics type was not read")
+				}
+				return passIf(h.GraphicsType != "sharedDirect", t, "default graphics type %s", h.GraphicsType)
+			}),
+		},
+	}
+}
+
+// eachGPU asks about the GPUs that selected VMs have or shall have; where nobody said which, the best answer of a host
+// counts, for one good GPU is enough.
+func eachGPU(ask func(f *Facts, h *backends.Host, g *backends.GPU) Answer) func(*Facts) []Answer {
+	return func(f *Facts) []Answer {
+		var out []Answer
+		for _, h := range f.connected() {
+			list, chosen := f.gpus(h)
+			var all []Answer
+			for _, g := range list {
+				all = append(all, ask(f, h, g))
+			}
+			switch {
+			case len(all) == 0:
+				out = append(out, fail(backends.HostRef(h.Name), "the host has no GPU that can be passed through"))
+			case chosen:
+				out = append(out, all...)
+			default:
+				out = append(out, best(all))
+			}
+		}
+		return out
+	}
+}
+
+func best(all []Answer) Answer {
+	order := []Status{Pass, Warn, Unknown, Fail}
+	return slices.MinFunc(all, func(a, b Answer) int { return slices.Index(order, a.Status) - slices.Index(order, b.Status) })
+}
+
+// hca is the PCI address of a host's RDMA card: the one that is passed through, else the chosen pNIC; "" without.
+func (f *Facts) hca(h *backends.Host) string {
+	found, _ := f.vms()
+	cards := f.cards(h)
+	for _, v := range found {
+		for _, p := range v.Passthrough {
+			if v.Host == h.Name && slices.Contains(cards, p) {
+				return p
+			}
+		}
+	}
+	if len(cards) > 0 {
+		return cards[0]
+	}
+	if n := f.nic(h); n != nil {
+		return n.PCI
+	}
+	return ""
+}
+
+func topology(f *Facts, h *backends.Host) Answer {
+	t, nic := backends.HostRef(h.Name), f.hca(h)
+	path := bridges(h, nic)
+	if nic == "" || len(path) == 0 {
+		return waiting(t, "the PCI path of NIC %s is not known", orNone(nic))
+	}
+	list, chosen := f.gpus(h)
+	var all []Answer
+	for _, g := range list {
+		shared := slices.ContainsFunc(append(slices.Clone(g.Switches), g.RootPort), func(b string) bool { return b != "" && slices.Contains(path, b) })
+		top := path[len(path)-1]
+		switch {
+		case g.RootPort == "":
+			all = append(all, waiting(t, "the PCI path of GPU %s is not known", g.PCI))
+		case shared:
+			all = append(all, pass(t, "GPU %s and NIC %s are both below %s", g.PCI, nic, top))
+		case bus(g.RootPort) == bus(top):
+			all = append(all, warn(t, "GPU %s is below %s, NIC %s below %s of the same root complex", g.PCI, g.RootPort, nic, top))
+		default:
+			all = append(all, fail(t, "GPU %s is below %s, NIC %s below %s", g.PCI, g.RootPort, nic, top))
+		}
+	}
+	switch {
+	case len(all) == 0:
+		return Answer{}
+	case !chosen:
+		return best(all)
+	}
+	return slices.MaxFunc(all, func(a, b Answer) int { return weight(&Finding{Status: a.Status}) - weight(&Finding{Status: b.Status}) })
+}
+
+// bridges are the PCI bridges above a device, nearest first; the last one is the root port.
+func bridges(h *backends.Host, address string) []string {
+	parent := map[string]string{}
+	for _, d := range h.PCI {
+		parent[d.Address] = d.Parent
+	}
+	var out []string
+	for at := parent[address]; at != "" && !slices.Contains(out, at); at = parent[at] {
+		if _, listed := parent[at]; listed {
+			out = append(out, at)
+		}
+	}
+	return out
+}
+
+// bus is segment and bus of a PCI address: root ports of one root complex share it.
+func bus(address string) string {
+	if i := strings.LastIndexByte(address, ':'); i > 0 {
+		return address[:i]
+	}
+	return address
+}

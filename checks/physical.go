@@ -1,0 +1,95 @@
+package checks
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
+)
+
+// physicalChecks look at the physical switch as far as hosts and pairs show it; nothing logs in there.
+func physicalChecks() []Check {
+	return []Check{
+		{
+			ID: "SW-LLDP-011", Scope: Switch, Link: InSwitch, Quick: true, HostCall: true, Fix: Manual, Source: "seed 002",
+			Criteria: "the pNIC hears a switch port / nobody / -",
+			Remedy:   "Enable LLDP on the physical switch.",
+			Run: nicCall(func(_ *Facts, h *backends.Host, n *backends.NIC, facts HostFacts) Answer {
+				t := backends.HostRef(h.Name)
+				if facts.Neighbours == nil {
+					return waiting(t, "the neighbour of %s was not read", n.Device)
+				}
+				at, heard := facts.Neighbours[n.Device]
+				if !heard {
+					return warn(t, "%s hears no LLDP or CDP", n.Device)
+				}
+				return pass(t, "%s is on %s port %s", n.Device, at.Switch, orNone(at.Port))
+			}),
+		},
+		{
+			ID: "SW-PFC-012", Scope: Switch, Link: InSwitch, Fix: Manual, Source: "seed 001, Network Switch Configuration",
+			Criteria: "confirmed, or no PFC is asked for / - / -; else unknown",
+			Remedy:   "Apply the switch snippet (rdma-setup generate switch), then say so in the answers (confirmed.switch_pfc).",
+			Run: func(f *Facts) []Answer {
+				t := backends.SwitchRef("physical")
+				switch {
+				case f.Answers.QoS.Lossless != answers.LosslessPFC:
+					return []Answer{pass(t, "qos.lossless is %s: no PFC is asked of the switch", orNone(string(f.Answers.QoS.Lossless)))}
+				case f.Answers.Confirmed.SwitchPFC:
+					return []Answer{pass(t, "PFC on priority %d is confirmed by the operator", f.Answers.QoS.Priority)}
+				}
+				return []Answer{waiting(t, "nothing can read the switch; confirmed.switch_pfc is false")}
+			},
+		},
+		{
+			ID: "SW-MTU-013", Scope: Switch, Link: InSwitch, Fix: Manual, Source: "seed 002, section 2.4",
+			Criteria: "a ping that fills the MTU crosses the switch / none does, though DVS and guests allow it / -",
+			Remedy:   "Set the MTU of the physical switch to 9216 or more.",
+			Run:      switchMTU,
+		},
+		{
+			ID: "SW-BUFFER-014", Scope: Switch, Link: InSwitch, Fix: Manual, Source: "seed 001",
+			Criteria: "no drops or pauses between two reads of the hosts' counters / some / more than 1000 a second",
+			Remedy:   "Enlarge the lossless pool of the switch.",
+			Run: nicCall(func(_ *Facts, h *backends.Host, n *backends.NIC, facts HostFacts) Answer {
+				t := backends.HostRef(h.Name)
+				s, read := facts.Stats[n.Device]
+				if !read || s.Over <= 0 {
+					return waiting(t, "the counters of %s were not read twice", n.Device)
+				}
+				return grade(float64(s.Dropped+s.Pause)/s.Over.Seconds(), 0, 1000, t, "%s: %d drops, %d pauses in %s", n.Device, s.Dropped, s.Pause, s.Over)
+			}),
+		},
+	}
+}
+
+// switchMTU blames the physical switch only where the pings of all pairs between hosts fall short: one host alone would
+// be that host's fault.
+func switchMTU(f *Facts) []Answer {
+	t, want := backends.SwitchRef("physical"), sizing.PingPayload(f.Answers.Switch.MTU, false)
+	tried, through := 0, 0
+	for _, p := range f.Pairs {
+		a, b := f.Inventory.VM(p.From), f.Inventory.VM(p.To)
+		if p.Payload == 0 || a == nil || b == nil || a.Host == b.Host {
+			continue
+		}
+		if tried++; p.Payload >= want {
+			through++
+		}
+	}
+	if tried == 0 {
+		return []Answer{waiting(t, "no pair on different hosts was pinged (check --pairs does)")}
+	}
+	sw := f.Inventory.Switch(f.Answers.Switch.Name)
+	inside := sw != nil && sw.MTU < f.Answers.Switch.MTU || slices.ContainsFunc(f.Inventory.Guests, func(g backends.Guest) bool {
+		i := g.Interface(f.rdmaMAC(g.VM))
+		return i != nil && i.MTU < f.Answers.Switch.MTU
+	})
+	evidence := fmt.Sprintf("%d of %d pairs between hosts let %d bytes through", through, tried, want)
+	if through > 0 || inside {
+		return []Answer{pass(t, "%s", evidence)}
+	}
+	return []Answer{warn(t, "%s, though DVS and guests allow them", evidence)}
+}

@@ -1,0 +1,100 @@
+package checks
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// vmTuningChecks look at what makes a VM with devices start and answer evenly.
+func vmTuningChecks() []Check {
+	return []Check{
+		{
+			ID: "VM-MEMGPU-009", Scope: VM, Link: InVM, Modes: gpuOnly, Quick: true, Fix: Automatic, Source: "HPE: GPU memory sizing",
+			Criteria: "memory >= 1.5 x framebuffers / less / -", Remedy: "Raise the guest's memory.",
+			Run: eachVM(func(f *Facts, v *backends.VM) Answer {
+				t := backends.VMRef(v.Name)
+				w, err := f.window(v)
+				if err != nil {
+					return unknown(t, "the framebuffers are not known: %v", err)
+				}
+				return warnIf(2*v.MemoryMB < 3*int64(w.SumFramebufferGB)<<10, t, "%d MB of memory, %d GB of framebuffer", v.MemoryMB, w.SumFramebufferGB)
+			}),
+		},
+		{
+			ID: "VM-HOTADD-010", Scope: VM, Link: InVM, Modes: directModes, Quick: true, Fix: Automatic, Source: "vhpc-toolkit",
+			Criteria: "hot-add of CPU and memory off / - / on", Remedy: "Disable hot-add.",
+			Run: eachVM(func(_ *Facts, v *backends.VM) Answer {
+				return passIf(!v.CPUHotAdd && !v.MemHotAdd, backends.VMRef(v.Name), "hot-add of CPU is %s, of memory %s", onOff(v.CPUHotAdd), onOff(v.MemHotAdd))
+			}),
+		},
+		{
+			ID: "VM-LATSENS-011", Scope: VM, Link: InVM, Modes: directModes, Quick: true, Fix: Automatic, Source: "seed 002, Table 1",
+			Criteria: "latency sensitivity high with full reservations / not high / high without reservations", Remedy: "Set latency sensitivity to high, with full reservations.",
+			Run: eachVM(func(_ *Facts, v *backends.VM) Answer {
+				t := backends.VMRef(v.Name)
+				if v.Latency != "high" {
+					return warn(t, "latency sensitivity %s", orNone(v.Latency))
+				}
+				return passIf(v.MemoryLocked, t, "latency sensitivity high, memory reserved %t", v.MemoryLocked)
+			}),
+		},
+		{
+			ID: "VM-CPURES-012", Scope: VM, Link: InVM, Modes: directModes, Quick: true, Fix: Automatic, Source: "vhpc-toolkit",
+			Criteria: "vCPU x MHz reserved, or latency sensitivity is not high / partly / nothing", Remedy: "Reserve the CPU.",
+			Run: eachVM(func(f *Facts, v *backends.VM) Answer {
+				t, h := backends.VMRef(v.Name), f.Inventory.Host(v.Host)
+				switch {
+				case v.Latency != "high":
+					return pass(t, "latency sensitivity %s asks for no reservation", orNone(v.Latency))
+				case v.CPUReserved == nil || h == nil || h.CPUMHz == 0:
+					return waiting(t, "the CPU reservation or the host's MHz were not read")
+				}
+				want := int64(v.CPUs) * int64(h.CPUMHz)
+				if *v.CPUReserved == 0 {
+					return fail(t, "no CPU is reserved, wanted %d MHz", want)
+				}
+				return warnIf(*v.CPUReserved < want, t, "%d MHz reserved, wanted %d", *v.CPUReserved, want)
+			}),
+		},
+		{
+			ID: "VM-NUMA-013", Scope: VM, Link: InVM, Quick: true, Fix: Automatic, Source: "vhpc-toolkit",
+			Criteria: "the vCPUs fit into one node / they span nodes / -", Remedy: "Reduce the vCPUs, or set the affinity to the NIC's node.",
+			Run: eachVM(func(f *Facts, v *backends.VM) Answer {
+				t, h := backends.VMRef(v.Name), f.Inventory.Host(v.Host)
+				if h == nil || h.Sockets == 0 || h.Cores == 0 {
+					return waiting(t, "the cores of host %s are not known", orNone(v.Host))
+				}
+				return warnIf(v.CPUs > h.Cores/h.Sockets, t, "%d vCPUs, %d cores a socket", v.CPUs, h.Cores/h.Sockets)
+			}),
+		},
+	}
+}
+
+// pciAddress reads a PCI address in the form of the API (hexadecimal 0000:3b:00.1) or of VMX keys (decimal
+// 00000:059:00.1, told by its width) and gives the first form; "" for anything else.
+func pciAddress(s string) string {
+	parts := strings.FieldsFunc(s, func(r rune) bool { return r == ':' || r == '.' })
+	if len(parts) != 4 || !slices.Contains([]int{4, 5}, len(parts[0])) {
+		return ""
+	}
+	base := 16
+	if len(parts[0]) == 5 && len(parts[1]) == 3 {
+		base = 10
+	}
+	var n [4]uint64
+	for i, p := range parts {
+		v, err := strconv.ParseUint(p, base, 16)
+		if err != nil {
+			return ""
+		}
+		n[i] = v
+	}
+	hex := func(v uint64, width int) string {
+		t := strconv.FormatUint(v, 16)
+		return strings.Repeat("0", max(0, width-len(t))) + t
+	}
+	return hex(n[0], 4) + ":" + hex(n[1], 2) + ":" + hex(n[2], 2) + "." + hex(n[3], 1)
+}

@@ -1,0 +1,208 @@
+package checks
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	goversion "github.com/hashicorp/go-version"
+
+	"github.com/rdma-setup/rdma-setup/assets"
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
+)
+
+// The VMX keys of passthrough, as VMware and NVIDIA spell them. Keys are compared without regard to case.
+const (
+	keyUse64  = "pciPassthru.use64bitMMIO"
+	keySize64 = "pciPassthru.64bitMMIOSizeGB"
+	keyP2P    = "pciPassthru.allowP2P"
+	keyACS    = "pciPassthru.RelaxACSforP2P"
+)
+
+// vmGPUChecks look at what VMs with passed-through GPUs need, and at where VMs are.
+func vmGPUChecks() []Check {
+	return []Check{
+		{
+			ID: "VM-FIRMWARE-022", Scope: VM, Link: InVM, Modes: gpuOnly, Quick: true, Preflight: true, Fix: Manual, Source: "seed 001, section 3.1",
+			Criteria: "efi / - / bios", Remedy: "Install the guest again as UEFI; never flip an installed BIOS guest.",
+			Run: eachVM(func(_ *Facts, v *backends.VM) Answer {
+				return passIf(v.Firmware == "efi", backends.VMRef(v.Name), "firmware %s", orNone(v.Firmware))
+			}),
+		},
+		{
+			ID: "VM-MMIO-ON-023", Scope: VM, Link: InVM, Modes: gpuOnly, Quick: true, Fix: Automatic, Source: "seed 001; Dell KB 000199172",
+			Criteria: "TRUE, or the BARs fit below 4 GB / - / absent", Remedy: "Write " + keyUse64 + " = TRUE.",
+			Run: eachVM(windowed(func(_ *Facts, t backends.Ref, v *backends.VM, w sizing.Window) Answer {
+				on, _ := vmx(v, keyUse64)
+				return passIf(isTrue(on), t, "%s is %s, BARs take %.2f GB", keyUse64, orUnset(on), w.TotalGB)
+			})),
+		},
+		{
+			ID: "VM-MMIO-SIZE-024", Scope: VM, Link: InVM, Modes: gpuOnly, Quick: true, Fix: Automatic, Source: "Broadcom KB 323402; seed 001, section 3.6",
+			Criteria: "a power of two, >= what the answers choose / >= the smallest that holds the BARs / smaller, or no power of two", Remedy: "Work the size out again (rdma-setup mmio).",
+			Run: eachVM(windowed(mmioSize)),
+		},
+		{
+			ID: "VM-P2P-025", Scope: VM, Link: InVM, Modes: gpuOnly, Quick: true, Fix: Automatic, Source: "seed 004; NVIDIA GPU Operator: GPUDirect RDMA",
+			Criteria: "both keys TRUE, as far as the answers ask / only allowP2P / neither", Remedy: "Write " + keyP2P + " and " + keyACS + " = TRUE.",
+			Run: eachVM(func(f *Facts, v *backends.VM) Answer {
+				t := backends.VMRef(v.Name)
+				if v.Extra == nil {
+					return waiting(t, "the VMX keys were not read")
+				}
+				p2p, _ := vmx(v, keyP2P)
+				acs, _ := vmx(v, keyACS)
+				g := f.Answers.GPUDirect
+				if g.AllowP2P && !isTrue(p2p) {
+					return fail(t, "%s is %s, %s is %s", keyP2P, orUnset(p2p), keyACS, orUnset(acs))
+				}
+				return warnIf(g.RelaxACS && !isTrue(acs), t, "%s is %s, %s is %s", keyP2P, orUnset(p2p), keyACS, orUnset(acs))
+			}),
+		},
+		{
+			ID: "VM-PTCOUNT-026", Scope: VM, Link: InVM, Modes: gpuOnly, Quick: true, Preflight: true, Fix: Manual, Source: "Broadcom KB 309986",
+			Criteria: "devices within the limit of the hardware version / - / more", Remedy: "Remove devices or upgrade the hardware version.",
+			Run: eachVM(func(f *Facts, v *backends.VM) Answer {
+				u1 := false
+				if h := f.Inventory.Host(v.Host); h != nil {
+					has, err := goversion.NewVersion(h.Version)
+					u1 = err == nil && !has.LessThan(goversion.Must(goversion.NewVersion("8.0.1")))
+				}
+				n := len(v.Passthrough)
+				for _, a := range v.Adapters {
+					if a.Type == "sriov" {
+						n++
+					}
+				}
+				limit := sizing.PassthroughLimit(v.Hardware, u1)
+				return passIf(n <= limit, backends.VMRef(v.Name), "%d devices, vmx-%d takes %d", n, v.Hardware, limit)
+			}),
+		},
+		{
+			ID: "VM-NESTED-027", Scope: VM, Link: InVM, Modes: gpuOnly, Quick: true, Fix: Automatic, Source: "Broadcom KB 437651",
+			Criteria: "nested virtualisation off / - / on", Remedy: "Disable nested virtualisation.",
+			Run: eachVM(func(_ *Facts, v *backends.VM) Answer {
+				return passIf(!v.Nested, backends.VMRef(v.Name), "nested virtualisation is %s", onOff(v.Nested))
+			}),
+		},
+		{
+			ID: "VM-FT-028", Scope: VM, Link: InVM, Modes: directModes, Quick: true, Preflight: true, Fix: Manual, Source: "VMware: DirectPath I/O",
+			Criteria: "fault tolerance off / - / on", Remedy: "Disable fault tolerance.",
+			Run: eachVM(func(_ *Facts, v *backends.VM) Answer {
+				return passIf(!v.FaultTolerant, backends.VMRef(v.Name), "fault tolerance is %s", onOff(v.FaultTolerant))
+			}),
+		},
+		{
+			ID: "VM-EXTRAKEYS-029", Scope: VM, Link: InVM, Modes: gpuOnly, Quick: true, Fix: Automatic, Source: "seed 004 (quotes in its listing)",
+			Criteria: "each key once, spelled as usual, no quotes / odd spelling / twice, or quotes in a value", Remedy: "Clean the VMX keys.",
+			Run: eachVM(extraKeys),
+		},
+		{
+			ID: "VM-PLACEMENT-030", Scope: VM, Link: InVM, Quick: true, Fix: Automatic, Source: "seed 003",
+			Criteria: "on a selected host, with a peer on another / on no selected host, or all VMs on one / -", Remedy: "Move the VM, so that pairs live on different hosts that were set up.",
+			Run: eachVM(func(f *Facts, v *backends.VM) Answer {
+				t := backends.VMRef(v.Name)
+				if !slices.ContainsFunc(f.hosts(), func(h *backends.Host) bool { return h.Name == v.Host }) {
+					return warn(t, "the VM is on %s, which is not selected", orNone(v.Host))
+				}
+				found, _ := f.vms()
+				alone := len(found) > 1 && !slices.ContainsFunc(found, func(o *backends.VM) bool { return o.Host != v.Host })
+				return warnIf(alone, t, "the VM is on %s, all %d selected VMs there: %t", v.Host, len(found), alone)
+			}),
+		},
+		{
+			ID: "VM-TOOLS-031", Scope: VM, Link: InVM, Quick: true, Fix: Automatic, Source: "seed 000",
+			Criteria: "VMware Tools run / not running / -", Remedy: "Install open-vm-tools.",
+			Run: eachVM(func(_ *Facts, v *backends.VM) Answer {
+				return warnIf(v.Power == "poweredOn" && v.Tools != "guestToolsRunning", backends.VMRef(v.Name), "Tools: %s", orNone(v.Tools))
+			}),
+		},
+	}
+}
+
+// window works out the MMIO window for the GPUs that a VM has.
+func (f *Facts) window(v *backends.VM) (sizing.Window, error) {
+	var list []sizing.GPUCount
+	for _, g := range f.vmGPUs(v) {
+		c := sizing.GPUCount{Model: g.Model, Count: 1, FramebufferGB: int(g.MemoryMB >> 10)}
+		if known, ok := assets.GPUByID(g.Vendor, g.Device); ok {
+			c.Model = known.Name
+			if known.Functions > 1 { // the table counts boards, a passed-through function is one GPU
+				c = sizing.GPUCount{Model: known.Name + " function", Count: 1, FramebufferGB: known.Framebuffer}
+			}
+		}
+		list = append(list, c)
+	}
+	return sizing.MMIO(list)
+}
+
+// windowed asks about VMs whose GPUs need a 64-bit MMIO window; the others pass.
+func windowed(ask func(f *Facts, t backends.Ref, v *backends.VM, w sizing.Window) Answer) func(f *Facts, v *backends.VM) Answer {
+	return func(f *Facts, v *backends.VM) Answer {
+		t := backends.VMRef(v.Name)
+		w, err := f.window(v)
+		switch {
+		case err != nil:
+			return unknown(t, "the window cannot be worked out: %v", err)
+		case !w.Needed:
+			return pass(t, "BARs of %d GPUs take %.2f GB: no window is needed", len(f.vmGPUs(v)), w.TotalGB)
+		case v.Extra == nil:
+			return waiting(t, "the VMX keys were not read")
+		}
+		return ask(f, t, v, w)
+	}
+}
+
+func mmioSize(f *Facts, t backends.Ref, v *backends.VM, w sizing.Window) Answer {
+	text, _ := vmx(v, keySize64)
+	gb, err := strconv.Atoi(strings.TrimSpace(text))
+	if err != nil {
+		return fail(t, "%s is %s, wanted %d", keySize64, orUnset(text), w.KB)
+	}
+	if err := w.Check(gb); err != nil {
+		return fail(t, "%s: %v", keySize64, err)
+	}
+	want := map[answers.MMIO]int{"minimal": w.Minimal, "guide": max(w.Guide, w.Minimal)}[f.Answers.GPUDirect.MMIO]
+	if n := f.Answers.GPUDirect.MMIO.GB(); n > 0 {
+		want = n
+	}
+	want = orInt(want, w.KB)
+	return warnIf(gb < want, t, "%s is %d, wanted %d; the BARs take %.2f GB", keySize64, gb, want, w.TotalGB)
+}
+
+// vmx finds a VMX key without regard to case, and tells its spelling.
+func vmx(v *backends.VM, key string) (value, spelling string) {
+	for _, k := range slices.Sorted(maps.Keys(v.Extra)) {
+		if strings.EqualFold(k, key) {
+			return strings.Trim(v.Extra[k], `"“” `), k
+		}
+	}
+	return "", ""
+}
+
+func extraKeys(_ *Facts, v *backends.VM) Answer {
+	t := backends.VMRef(v.Name)
+	if v.Extra == nil {
+		return waiting(t, "the VMX keys were not read")
+	}
+	usual := []string{keyUse64, keySize64, keyP2P, keyACS, "pciPassthru.relaxACSforP2P"}
+	seen, odd := map[string]bool{}, ""
+	for _, k := range slices.Sorted(maps.Keys(v.Extra)) {
+		value := v.Extra[k]
+		low := strings.ToLower(k)
+		switch {
+		case seen[low]:
+			return fail(t, "%s stands twice", k)
+		case strings.ContainsAny(value, `"'“”`):
+			return fail(t, "%s = %s holds quotes", k, value)
+		case !slices.Contains(usual, k) && slices.ContainsFunc(usual, func(u string) bool { return strings.EqualFold(u, k) }):
+			odd = k
+		}
+		seen[low] = true
+	}
+	return warnIf(odd != "", t, "%s", map[bool]string{true: "odd spelling: " + odd, false: fmt.Sprintf("%d VMX keys of passthrough", len(v.Extra))}[odd != ""])
+}
