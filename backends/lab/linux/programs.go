@@ -19,7 +19,7 @@ import (
 func (m *Machine) programs() {
 	all := coreutils.Programs()
 	groups := []map[string]sh.Program{m.kernel.Programs(), m.net.Programs(), m.verbs().Programs(), m.tool().Programs(), {
-		"sudo": m.sudo, "systemctl": m.systemd.Systemctl(m.power), "reboot": m.powerProgram, "shutdown": m.powerProgram, "poweroff": m.powerProgram,
+		"sudo": m.sudo, "systemctl": m.systemd.Systemctl(m.power), "systemd-run": m.systemd.Run, "reboot": m.powerProgram, "shutdown": m.powerProgram, "poweroff": m.powerProgram,
 		"halt": m.powerProgram, "journalctl": m.journalctl, "nproc": m.nproc, "uptime": m.uptime, "free": m.free, "sysctl": m.sysctl, "lspci": m.lspci,
 		"update-initramfs": m.initramfs, "dracut": m.initramfs, "systemd-detect-virt": say("vmware\n"), "vmware-toolbox-cmd": say("12.3.5.46049 (build-22544099)\n"),
 	}}

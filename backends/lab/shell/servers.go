@@ -12,6 +12,7 @@ import (
 	"net"
 	"strconv"
 	"sync"
+	"syscall"
 
 	"golang.org/x/crypto/ssh"
 
@@ -205,7 +206,7 @@ func (s *Servers) forward(ctx context.Context, addr string) (net.Conn, error) {
 	}
 	s.mu.Unlock()
 	if !known {
-		return nil, errors.New("Connection refused")
+		return nil, syscall.ECONNREFUSED
 	}
 	var d net.Dialer
 	return d.DialContext(ctx, "tcp", addr)

@@ -1,8 +1,6 @@
 package netif
 
 import (
-	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,11 +9,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
 
@@ -229,162 +225,29 @@ func (d *definition) matches(l Link) bool {
 // apply configures every interface that a definition matches. Others are left alone.
 func (c *Config) apply(defs map[string]*definition) {
 	for _, l := range c.Stack.Links() {
-		for _, id := range slices.Sorted(maps.Keys(defs)) {
-			d := defs[id]
-			if !d.matches(l) {
-				continue
-			}
-			var addrs []Addr
-			if d.dhcp && l.Connected {
-				if p, ok := c.DHCP(l.MAC); ok {
-					addrs = append(addrs, Addr{Prefix: p, DHCP: true})
-				}
-			}
-			for _, p := range d.addrs {
-				addrs = append(addrs, Addr{Prefix: p})
-			}
-			// networkd logs an MTU that the device refuses, and goes on without it.
-			if err := c.Stack.Configure(l.Name, addrs, d.mtu); errors.Is(err, ErrMTU) {
-				_ = c.Stack.Configure(l.Name, addrs, 0)
-			}
-			break
-		}
+		c.applyOne(defs, l)
 	}
 }
 
-func (c *Config) netplan(ctx context.Context, p *sh.Proc) int {
-	o, err := p.Options("timeout: config-file: debug help root-dir:")
-	if err != nil || len(o.Args) == 0 {
-		fmt.Fprintf(p.Stderr, "usage: netplan [-h] [--debug] {help,apply,generate,get,info,ip,rebind,set,try} ...\n")
-		return 2
-	}
-	what := o.Args[0]
-	if !slices.Contains([]string{"apply", "generate", "try", "get"}, what) {
-		fmt.Fprintf(p.Stderr, "usage: netplan [-h] [--debug] {help,apply,generate,get,info,ip,rebind,set,try} ...\n"+
-			"netplan: error: argument {help,apply,generate,get,info,ip,rebind,set,try}: invalid choice: '%s'\n", what)
-		return 2
-	}
-	if what != "get" && !p.Root() {
-		fmt.Fprintf(p.Stderr, "ERROR: cannot create file /run/systemd/network/10-netplan.network: Permission denied\n")
-		return 1
-	}
-	if what == "get" {
-		return c.planGet(p, o.Args[1:])
-	}
-	c.warn(p)
-	defs, err := c.load()
-	if err != nil {
-		fmt.Fprintf(p.Stderr, "%v\n", err)
-		if what == "generate" {
-			return 1
+func (c *Config) applyOne(defs map[string]*definition, l Link) {
+	for _, id := range slices.Sorted(maps.Keys(defs)) {
+		d := defs[id]
+		if !d.matches(l) {
+			continue
 		}
-		return 78
-	}
-	switch what {
-	case "apply":
-		c.apply(defs)
-	case "try":
-		return c.planTry(ctx, p, defs, o.Value("timeout"))
-	}
-	return 0
-}
-
-func (c *Config) warn(p *sh.Proc) {
-	if !c.Strict {
+		var addrs []Addr
+		if d.dhcp && l.Connected {
+			if p, ok := c.DHCP(l.MAC); ok {
+				addrs = append(addrs, Addr{Prefix: p, DHCP: true})
+			}
+		}
+		for _, p := range d.addrs {
+			addrs = append(addrs, Addr{Prefix: p})
+		}
+		// networkd logs an MTU that the device refuses, and goes on without it.
+		if err := c.Stack.Configure(l.Name, addrs, d.mtu); errors.Is(err, ErrMTU) {
+			_ = c.Stack.Configure(l.Name, addrs, 0)
+		}
 		return
 	}
-	list, err := c.FS.ReadDir(vfs.Root(), netplanDir)
-	if err != nil {
-		return
-	}
-	for _, i := range list {
-		if strings.HasSuffix(i.Name(), ".yaml") && i.Mode()&0o077 != 0 {
-			fmt.Fprintf(p.Stderr, "\n** (generate:%d): WARNING **: %s: Permissions for %s are too open. Netplan configuration should NOT be accessible by others.\n",
-				p.PID, c.Now().UTC().Format("15:04:05.000"), path.Join(netplanDir, i.Name()))
-		}
-	}
-}
-
-// planTry waits for ENTER and takes everything back when none comes in time.
-func (c *Config) planTry(ctx context.Context, p *sh.Proc, defs map[string]*definition, limit string) int {
-	seconds := 120
-	if n, err := strconv.Atoi(limit); err == nil {
-		seconds = n
-	}
-	before := c.Stack.Links()
-	c.apply(defs)
-	p.Printf("Do you want to keep these settings?\n\n\nPress ENTER before the timeout to accept the new configuration\n\n\nChanges will revert in %d seconds\n", seconds)
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second)
-	defer cancel()
-	entered := make(chan bool, 1)
-	go func() {
-		_, err := bufio.NewReader(p.Stdin).ReadString('\n')
-		entered <- err == nil
-	}()
-	for {
-		select {
-		case ok := <-entered:
-			if ok {
-				p.Printf("Configuration accepted.\n")
-				return 0
-			}
-			entered = nil // input has ended: nobody will accept
-		case <-ctx.Done():
-			for _, l := range before {
-				_ = c.Stack.Configure(l.Name, l.Addrs, l.MTU) // the links are the same as before
-				_ = c.Stack.SetUp(l.Name, l.Up)
-			}
-			p.Printf("\nReverting.\n")
-			return 78
-		}
-	}
-}
-
-func (c *Config) planGet(p *sh.Proc, args []string) int {
-	defs, err := c.load()
-	if err != nil {
-		fmt.Fprintf(p.Stderr, "%v\n", err)
-		return 78
-	}
-	ethernets := map[string]any{}
-	for id, d := range defs {
-		e := map[string]any{}
-		if d.mac != "" {
-			e["match"] = map[string]any{"macaddress": d.mac}
-		}
-		if d.dhcp {
-			e["dhcp4"] = true
-		}
-		if d.mtu != 0 {
-			e["mtu"] = d.mtu
-		}
-		if d.addrs != nil {
-			var list []string
-			for _, a := range d.addrs {
-				list = append(list, a.String())
-			}
-			e["addresses"] = list
-		}
-		ethernets[id] = e
-	}
-	var tree any = map[string]any{"network": map[string]any{"version": 2, "ethernets": ethernets}}
-	for _, arg := range args {
-		for _, key := range strings.Split(arg, ".") {
-			if key == "all" {
-				continue
-			}
-			m, ok := tree.(map[string]any)
-			if !ok || m[key] == nil {
-				p.Printf("null\n")
-				return 0
-			}
-			tree = m[key]
-		}
-	}
-	out, err := yaml.Marshal(tree)
-	if err != nil {
-		return p.Errorf("%v", err)
-	}
-	p.Printf("%s", out)
-	return 0
 }

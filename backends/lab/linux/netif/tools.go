@@ -46,28 +46,6 @@ func (c *Config) ss(_ context.Context, p *sh.Proc) int {
 	return 0
 }
 
-func (c *Config) networkctl(_ context.Context, p *sh.Proc) int {
-	o, err := p.Options("a json: no-pager no-legend")
-	if err != nil {
-		return p.Usage(1, err)
-	}
-	if len(o.Args) > 0 && o.Args[0] == "reload" {
-		return 0
-	}
-	p.Printf("IDX LINK   TYPE     OPERATIONAL SETUP\n  1 lo     loopback carrier     unmanaged\n")
-	for _, l := range c.Stack.Links() {
-		oper, setup := "off", "unmanaged"
-		if l.Running() {
-			oper = "degraded"
-		}
-		if len(l.Addrs) > 0 {
-			oper, setup = "routable", "configured"
-		}
-		p.Printf("%3d %s %s %s %s\n", l.Index, l.Name, "ether", oper, setup)
-	}
-	return 0
-}
-
 // firewall answers for ufw, firewalld, nftables and iptables: installed, and letting everything through.
 func firewall(_ context.Context, p *sh.Proc) int {
 	if !p.Root() {

@@ -43,6 +43,11 @@ type options struct {
 	bidir    bool
 }
 
+// complaint is what perftest says, in its words.
+type complaint string
+
+func (c complaint) Error() string { return string(c) }
+
 var (
 	errVersion = errors.New("version")
 	errHelp    = errors.New("help")
@@ -85,7 +90,7 @@ func parse(p *sh.Proc) (options, error) {
 		*n.into = n.def
 		if text := o.Value(n.names...); text != "" {
 			if *n.into, err = strconv.Atoi(text); err != nil {
-				return opt, fmt.Errorf("Failed to parse parameter %s: %q", n.names[0], text)
+				return opt, complaint(fmt.Sprintf("Failed to parse parameter %s: %q", n.names[0], text))
 			}
 		}
 	}
@@ -99,13 +104,13 @@ func parse(p *sh.Proc) (options, error) {
 func (o *options) complete(operands int) error {
 	switch {
 	case operands > 1:
-		return errors.New("too many operands")
+		return complaint("too many operands")
 	case o.all && o.seconds > 0:
-		return errors.New("Duration mode currently doesn't support running on all sizes.")
+		return complaint("Duration mode currently doesn't support running on all sizes.")
 	case o.iters < 5:
-		return errors.New("Number of iterations must be at least 5")
+		return complaint("Number of iterations must be at least 5")
 	case o.size < 0 || o.size > 1<<30:
-		return errors.New("Message size is out of range")
+		return complaint("Message size is out of range")
 	}
 	if o.size == 0 {
 		o.size = bwSize

@@ -223,6 +223,66 @@ func (m *Manager) run(ctx context.Context, u *unit, line string) error {
 	return nil
 }
 
+// Run is the program systemd-run: a command that goes on as a unit of its own, or with --wait or --pipe until it ends.
+func (m *Manager) Run(ctx context.Context, p *sh.Proc) int {
+	o, err := p.Options("+q G r d t P E: p: u: quiet collect no-block unit: wait pipe property: setenv: description: scope")
+	if err != nil {
+		return p.Fail(1, "%v", err)
+	}
+	if len(o.Args) == 0 {
+		return p.Fail(1, "Command line to execute required.")
+	}
+	if !p.Root() {
+		fmt.Fprintf(p.Stderr, "Failed to start transient service unit: Interactive authentication required.\n")
+		return 1
+	}
+	file, err := m.Sys.LookPath(p, o.Args[0])
+	if err != nil {
+		return p.Fail(1, "Failed to find executable %s: %s", o.Args[0], vfs.Reason(err))
+	}
+	name := o.Value("u", "unit")
+	if name == "" {
+		name = fmt.Sprintf("run-r%d", p.PID)
+	}
+	if !strings.HasSuffix(name, ".service") {
+		name += ".service"
+	}
+	m.mu.Lock()
+	if m.units == nil {
+		m.units = map[string]*unit{}
+	}
+	if old := m.units[name]; old != nil && old.active == "active" {
+		m.mu.Unlock()
+		fmt.Fprintf(p.Stderr, "Failed to start transient service unit: Unit %s already exists.\n", name)
+		return 1
+	}
+	u := &unit{name: name, values: map[string][]string{}, active: "active"}
+	m.units[name] = u
+	m.mu.Unlock()
+	child := m.Root().With(append([]string{file}, o.Args[1:]...)...)
+	out := &journal{m: m, unit: name}
+	child.Stdin, child.Stdout, child.Stderr = strings.NewReader(""), out, out
+	if o.Has("P", "pipe") {
+		child.Stdin, child.Stdout, child.Stderr = p.Stdin, p.Stdout, p.Stderr
+	}
+	run := func(ctx context.Context) int {
+		status, err := m.Sys.Exec(ctx, child)
+		if err != nil {
+			status = 203
+		}
+		m.setActive(u, map[bool]string{true: "", false: "failed"}[status == 0])
+		return status
+	}
+	if !o.Has("q", "quiet") {
+		fmt.Fprintf(p.Stderr, "Running as unit: %s\n", name)
+	}
+	if o.Has("wait", "P", "pipe") {
+		return run(ctx)
+	}
+	go run(context.WithoutCancel(ctx)) // it ends with the machine at the latest, which kills all processes
+	return 0
+}
+
 type journal struct {
 	m    *Manager
 	unit string

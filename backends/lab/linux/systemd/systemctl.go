@@ -113,7 +113,8 @@ func (m *Manager) failed(p *sh.Proc, verb, name string, err error) int {
 		fmt.Fprintf(p.Stderr, "Failed to %s %s: Unit %s is masked.\n", verb, name, name)
 		return 1
 	}
-	if strings.Contains(err.Error(), "Refusing") {
+	var bad badUnit
+	if errors.As(err, &bad) {
 		fmt.Fprintf(p.Stderr, "Failed to %s %s: Unit %s has a bad unit file setting.\nSee system logs and 'systemctl status %s' for details.\n", verb, name, name, name)
 		return 1
 	}

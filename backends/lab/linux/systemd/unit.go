@@ -4,7 +4,6 @@ package systemd
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
@@ -42,6 +41,11 @@ func (u *unit) words(key string) []string {
 	return list
 }
 
+// badUnit is why systemd does not take a unit, in its words.
+type badUnit string
+
+func (b badUnit) Error() string { return string(b) }
+
 func parseUnit(name, file, text string) (*unit, error) {
 	u := &unit{name: name, file: file, text: text, values: map[string][]string{}}
 	section := ""
@@ -69,10 +73,10 @@ func parseUnit(name, file, text string) (*unit, error) {
 	kind := u.last("Service.Type")
 	switch {
 	case !strings.HasSuffix(name, ".service"):
-	case len(commands) == 0 && !slices.Contains([]string{"oneshot"}, kind):
-		return nil, fmt.Errorf("%s: Service has no ExecStart=, ExecStop=, or SuccessAction=. Refusing.", name)
+	case len(commands) == 0 && kind != "oneshot":
+		return nil, badUnit(name + ": Service has no ExecStart=, ExecStop=, or SuccessAction=. Refusing.")
 	case len(commands) > 1 && kind != "oneshot":
-		return nil, fmt.Errorf("%s: Service has more than one ExecStart= setting, which is only allowed for Type=oneshot services. Refusing.", name)
+		return nil, badUnit(name + ": Service has more than one ExecStart= setting, which is only allowed for Type=oneshot services. Refusing.")
 	}
 	return u, nil
 }

@@ -19,7 +19,7 @@ import (
 func miscPrograms() map[string]sh.Program {
 	return map[string]sh.Program{
 		"true": func(context.Context, *sh.Proc) int { return 0 }, "false": func(context.Context, *sh.Proc) int { return 1 },
-		"echo": echo, "seq": seq, "id": id, "whoami": whoami, "date": date, "awk": awk,
+		"echo": echo, "seq": seq, "id": id, "whoami": whoami, "date": date,
 		"sha256sum": checksum, "md5sum": checksum, "base64": base64Program, "getent": getent, "groups": id,
 	}
 }
@@ -115,8 +115,8 @@ func checksum(_ context.Context, p *sh.Proc) int {
 	if err != nil || o.Has("c") {
 		return p.Usage(1, errors.Join(err, errors.New("checking is not supported")))
 	}
-	return inputs(p, o.Args, func(name string, r io.Reader) int {
-		data, err := readAll(r)
+	return p.EachInput(o.Args, func(name string, r io.Reader) int {
+		data, err := io.ReadAll(r)
 		if err != nil {
 			return p.Errorf("%s: %s", name, vfs.Reason(err))
 		}
@@ -134,8 +134,8 @@ func base64Program(_ context.Context, p *sh.Proc) int {
 	if err != nil {
 		return p.Usage(1, err)
 	}
-	return inputs(p, o.Args, func(_ string, r io.Reader) int {
-		data, _ := readAll(r)
+	return p.EachInput(o.Args, func(_ string, r io.Reader) int {
+		data, _ := io.ReadAll(r)
 		if o.Has("d", "D", "decode") {
 			out, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(string(data)), ""))
 			_, _ = p.Stdout.Write(out)

@@ -3,6 +3,7 @@ package coreutils
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"math/rand/v2"
 	"path"
@@ -230,7 +231,7 @@ func install(_ context.Context, p *sh.Proc) int {
 	for _, src := range srcs {
 		var data []byte
 		if src == "/dev/stdin" {
-			data, err = readAll(p.Stdin)
+			data, err = io.ReadAll(p.Stdin)
 		} else {
 			data, err = p.Sys.FS.ReadFile(p.User.Cred(), p.Path(src))
 		}

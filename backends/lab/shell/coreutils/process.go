@@ -3,6 +3,7 @@ package coreutils
 import (
 	"context"
 	"errors"
+	"io"
 	"regexp"
 	"strconv"
 	"strings"
@@ -271,7 +272,7 @@ func xargs(ctx context.Context, p *sh.Proc) int {
 	if err != nil {
 		return p.Usage(1, err)
 	}
-	data, _ := readAll(p.Stdin)
+	data, _ := io.ReadAll(p.Stdin)
 	items := strings.Fields(string(data))
 	if o.Has("0") {
 		items = strings.FieldsFunc(string(data), func(r rune) bool { return r == 0 })

@@ -112,7 +112,7 @@ func (s *shell) open(ctx context.Context, name string, flag int, perm os.FileMod
 		return nil, &fs.PathError{Op: s.where(hc.Pos.Line()), Path: name, Err: errors.New(vfs.Reason(err))}
 	}
 	if info, _ := f.Stat(); info != nil && info.IsDir() {
-		return nil, &fs.PathError{Op: s.where(hc.Pos.Line()), Path: name, Err: errors.New("Is a directory")}
+		return nil, &fs.PathError{Op: s.where(hc.Pos.Line()), Path: name, Err: errors.New(vfs.Reason(syscall.EISDIR))}
 	}
 	return redirected{f, s}, nil
 }

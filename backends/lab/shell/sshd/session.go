@@ -141,7 +141,7 @@ func (s *session) request(ctx context.Context, r *ssh.Request) {
 			ok = true
 		}
 	case "exec", "shell", "subsystem":
-		ok = s.start(ctx, r)
+		s.start(ctx, r)
 		return
 	}
 	if r.WantReply {
@@ -154,7 +154,8 @@ func name(payload []byte, into *struct{ Name string }) string {
 	return into.Name
 }
 
-func (s *session) start(ctx context.Context, r *ssh.Request) bool {
+// start runs what the client asks for, once.
+func (s *session) start(ctx context.Context, r *ssh.Request) {
 	var arg struct{ Name string }
 	ok := !s.started
 	if r.Type != "shell" {
@@ -167,7 +168,7 @@ func (s *session) start(ctx context.Context, r *ssh.Request) bool {
 		_ = r.Reply(ok, nil)
 	}
 	if !ok {
-		return false
+		return
 	}
 	s.started = true
 	go func() {
@@ -187,7 +188,6 @@ func (s *session) start(ctx context.Context, r *ssh.Request) bool {
 		}
 		s.exit(status)
 	}()
-	return true
 }
 
 func (s *session) run(ctx context.Context, args []string) (int, error) {

@@ -1,4 +1,4 @@
-package coreutils
+package textutils
 
 import (
 	"context"
@@ -13,10 +13,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
-
-func editPrograms() map[string]sh.Program {
-	return map[string]sh.Program{"grep": grep, "egrep": grep, "fgrep": grep, "sed": sed}
-}
 
 // regex turns a POSIX expression into Go's: in basic ones \( \) \{ \} \| \+ \? are the operators.
 func regex(expr string, extended bool) (*regexp.Regexp, error) {
@@ -76,7 +72,7 @@ func grep(ctx context.Context, p *sh.Proc) int {
 		names = []string{"-"}
 	}
 	for _, name := range names {
-		r, err := open(p, name)
+		r, err := p.Input(name)
 		if err != nil {
 			if !o.Has("s", "no-messages") {
 				p.Errorf("%s: %s", name, vfs.Reason(err))
@@ -220,7 +216,7 @@ func sed(ctx context.Context, p *sh.Proc) int {
 	if inPlace && len(names) == 0 {
 		return p.Errorf("no input files")
 	}
-	return inputs(p, names, func(name string, r io.Reader) int {
+	return p.EachInput(names, func(name string, r io.Reader) int {
 		out, status := runSed(ctx, r, program, o.Has("n", "quiet")), 0
 		if !inPlace {
 			_, _ = io.WriteString(p.Stdout, out)
@@ -242,7 +238,7 @@ func replaceFile(p *sh.Proc, name, suffix, data string) int {
 			return p.Errorf("couldn't open file %s: %s", name+suffix, vfs.Reason(err))
 		}
 	}
-	tmp := path.Join(path.Dir(p.Path(name)), "sed"+letters(6))
+	tmp := path.Join(path.Dir(p.Path(name)), "sedAb3xYz")
 	if err := f.WriteFile(c, tmp, []byte(data), fs.FileMode(0o600)); err != nil {
 		return p.Fail(4, "couldn't open temporary file %s: %s", tmp, vfs.Reason(err))
 	}

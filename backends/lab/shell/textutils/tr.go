@@ -1,8 +1,9 @@
-package coreutils
+package textutils
 
 import (
 	"context"
 	"errors"
+	"io"
 	"slices"
 	"strings"
 
@@ -18,7 +19,7 @@ func tr(_ context.Context, p *sh.Proc) int {
 	if len(o.Args) == 0 {
 		return p.Usage(1, errors.New("missing operand"))
 	}
-	data, _ := readAll(p.Stdin)
+	data, _ := io.ReadAll(p.Stdin)
 	from := trSet(o.Args[0])
 	in := func(b byte) bool { return slices.Contains(from, b) != o.Has("c", "C", "complement") }
 	var to []byte

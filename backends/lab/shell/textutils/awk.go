@@ -1,4 +1,4 @@
-package coreutils
+package textutils
 
 import (
 	"context"
@@ -37,7 +37,7 @@ func awk(ctx context.Context, p *sh.Proc) int {
 		}
 	}
 	nr := 0
-	return inputs(p, o.Args[1:], func(_ string, r io.Reader) int {
+	return p.EachInput(o.Args[1:], func(_ string, r io.Reader) int {
 		lines(ctx, r, func(line string) bool {
 			nr++
 			f := strings.Fields(line)

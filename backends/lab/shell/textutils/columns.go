@@ -1,0 +1,201 @@
+package textutils
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
+)
+
+func sortLines(ctx context.Context, p *sh.Proc) int {
+	o, err := p.Options("u n r V k: t: f b")
+	if err != nil {
+		return p.Usage(2, err)
+	}
+	var all []string
+	status := p.EachInput(o.Args, func(_ string, r io.Reader) int {
+		lines(ctx, r, func(line string) bool { all = append(all, line); return true })
+		return 0
+	})
+	key := func(s string) string {
+		if o.Value("k") == "" {
+			return s
+		}
+		n, _ := strconv.Atoi(strings.TrimRight(strings.SplitN(o.Value("k"), ",", 2)[0], "nrV"))
+		f := strings.Fields(s)
+		if t := o.Value("t"); t != "" {
+			f = strings.Split(s, t)
+		}
+		if n < 1 || n > len(f) {
+			return ""
+		}
+		return f[n-1]
+	}
+	slices.SortStableFunc(all, func(a, b string) int {
+		ka, kb := key(a), key(b)
+		c := cmp.Compare(ka, kb)
+		if o.Has("n", "V") || strings.HasSuffix(o.Value("k"), "n") {
+			x, _ := strconv.ParseFloat(leadingNumber(ka), 64)
+			y, _ := strconv.ParseFloat(leadingNumber(kb), 64)
+			c = cmp.Or(cmp.Compare(x, y), c)
+		}
+		if o.Has("r") {
+			c = -c
+		}
+		return c
+	})
+	if o.Has("u") {
+		all = slices.Compact(all)
+	}
+	for _, line := range all {
+		p.Printf("%s\n", line)
+	}
+	return status
+}
+
+func leadingNumber(s string) string {
+	s = strings.TrimSpace(s)
+	end := strings.IndexFunc(s, func(r rune) bool { return !unicode.IsDigit(r) && r != '.' && r != '-' })
+	if end < 0 {
+		return s
+	}
+	return s[:end]
+}
+
+func uniq(ctx context.Context, p *sh.Proc) int {
+	o, err := p.Options("c d u")
+	if err != nil {
+		return p.Usage(1, err)
+	}
+	prev, n := "", 0
+	flush := func() {
+		switch {
+		case n == 0 || o.Has("d") && n < 2 || o.Has("u") && n > 1:
+		case o.Has("c"):
+			p.Printf("%7d %s\n", n, prev)
+		default:
+			p.Printf("%s\n", prev)
+		}
+	}
+	status := p.EachInput(o.Args, func(_ string, r io.Reader) int {
+		lines(ctx, r, func(line string) bool {
+			if n > 0 && line != prev {
+				flush()
+				n = 0
+			}
+			prev, n = line, n+1
+			return true
+		})
+		return 0
+	})
+	flush()
+	return status
+}
+
+// fieldSet reads 1,3-5,7-.
+func fieldSet(s string) (func(int) bool, error) {
+	type span struct{ from, to int }
+	var spans []span
+	for _, part := range strings.Split(s, ",") {
+		from, to, both := strings.Cut(part, "-")
+		sp := span{1, 1 << 30}
+		var err error
+		if from != "" {
+			if sp.from, err = strconv.Atoi(from); err != nil {
+				return nil, fmt.Errorf("invalid field value '%s'", from)
+			}
+		}
+		switch {
+		case !both:
+			sp.to = sp.from
+		case to != "":
+			if sp.to, err = strconv.Atoi(to); err != nil {
+				return nil, fmt.Errorf("invalid field value '%s'", to)
+			}
+		}
+		spans = append(spans, sp)
+	}
+	return func(n int) bool {
+		return slices.ContainsFunc(spans, func(s span) bool { return n >= s.from && n <= s.to })
+	}, nil
+}
+
+func cut(ctx context.Context, p *sh.Proc) int {
+	o, err := p.Options("d: f: c: b: s delimiter: fields: output-delimiter:")
+	if err != nil {
+		return p.Usage(1, err)
+	}
+	list := o.Value("f", "fields", "c", "b")
+	if list == "" {
+		return p.Usage(1, errors.New("you must specify a list of bytes, characters, or fields"))
+	}
+	want, err := fieldSet(list)
+	if err != nil {
+		return p.Usage(1, err)
+	}
+	sep := o.Value("d", "delimiter")
+	if sep == "" {
+		sep = "\t"
+	}
+	return p.EachInput(o.Args, func(_ string, r io.Reader) int {
+		lines(ctx, r, func(line string) bool {
+			parts, join := strings.Split(line, sep), sep
+			if o.Has("c", "b") {
+				parts, join = strings.Split(line, ""), ""
+			} else if !strings.Contains(line, sep) {
+				if !o.Has("s") {
+					p.Printf("%s\n", line)
+				}
+				return true
+			}
+			var kept []string
+			for i, part := range parts {
+				if want(i + 1) {
+					kept = append(kept, part)
+				}
+			}
+			if d := o.Value("output-delimiter"); d != "" {
+				join = d
+			}
+			p.Printf("%s\n", strings.Join(kept, join))
+			return true
+		})
+		return 0
+	})
+}
+
+func compare(_ context.Context, p *sh.Proc) int {
+	o, err := p.Options("s q u brief silent quiet")
+	if err != nil {
+		return p.Usage(2, err)
+	}
+	if len(o.Args) != 2 {
+		return p.Usage(2, errors.New("missing operand"))
+	}
+	var data [2][]byte
+	for i, name := range o.Args {
+		r, err := p.Input(name)
+		if err == nil {
+			data[i], err = io.ReadAll(r)
+		}
+		if err != nil {
+			return p.Fail(2, "%s: %s", name, vfs.Reason(err))
+		}
+	}
+	if bytes.Equal(data[0], data[1]) {
+		return 0
+	}
+	if !o.Has("s", "silent", "quiet") {
+		p.Printf("Files %s and %s differ\n", o.Args[0], o.Args[1])
+	}
+	return 1
+}

@@ -1,0 +1,179 @@
+// Package textutils holds the programs that read lines: cat and its like, grep, sed and what awk is mostly used for.
+package textutils
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"unicode"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
+)
+
+// Programs returns the programs by name.
+func Programs() map[string]sh.Program {
+	return map[string]sh.Program{
+		"cat": cat, "tee": tee, "head": head, "tail": tail, "wc": wc, "sort": sortLines, "uniq": uniq, "cut": cut, "tr": tr,
+		"cmp": compare, "diff": compare, "grep": grep, "egrep": grep, "fgrep": grep, "sed": sed, "awk": awk,
+	}
+}
+
+// lines calls do for every line, without its end, until do returns false.
+func lines(ctx context.Context, r io.Reader, do func(line string) bool) {
+	b := bufio.NewReader(r)
+	for ctx.Err() == nil {
+		line, err := b.ReadString('\n')
+		if line != "" && !do(strings.TrimSuffix(line, "\n")) {
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func cat(ctx context.Context, p *sh.Proc) int {
+	o, err := p.Options("n u A v e t")
+	if err != nil {
+		return p.Usage(1, err)
+	}
+	n := 0
+	return p.EachInput(o.Args, func(name string, r io.Reader) int {
+		if o.Has("n") {
+			lines(ctx, r, func(line string) bool { n++; p.Printf("%6d\t%s\n", n, line); return true })
+			return 0
+		}
+		if _, err := io.Copy(p.Stdout, r); err != nil && ctx.Err() == nil && !errors.Is(err, syscall.EPIPE) {
+			return p.Errorf("%s: %s", name, vfs.Reason(err))
+		}
+		return 0
+	})
+}
+
+func tee(_ context.Context, p *sh.Proc) int {
+	o, err := p.Options("a i append")
+	if err != nil {
+		return p.Usage(1, err)
+	}
+	flag := os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+	if o.Has("a", "append") {
+		flag = os.O_WRONLY | os.O_CREATE | os.O_APPEND
+	}
+	status := 0
+	out := []io.Writer{p.Stdout}
+	var files []*vfs.File
+	for _, name := range o.Args {
+		f, err := p.Sys.FS.Open(p.User.Cred(), p.Path(name), flag, 0o644)
+		if err != nil {
+			status = p.Errorf("%s: %s", name, vfs.Reason(err))
+			continue
+		}
+		files, out = append(files, f), append(out, f)
+	}
+	_, _ = io.Copy(io.MultiWriter(out...), p.Stdin)
+	for _, f := range files {
+		if err := f.Close(); err != nil {
+			status = p.Errorf("%s: %s", f.Name(), vfs.Reason(err))
+		}
+	}
+	return status
+}
+
+// count reads -n N, -N and -c N.
+func count(p *sh.Proc) (o sh.Options, n int, plus bool, err error) {
+	q := p
+	if len(p.Args) > 1 && len(p.Args[1]) > 1 && p.Args[1][0] == '-' && unicode.IsDigit(rune(p.Args[1][1])) {
+		q = p.With(append([]string{p.Args[0], "-n", p.Args[1][1:]}, p.Args[2:]...)...)
+	}
+	if o, err = q.Options("n: c: q v f F lines: bytes:"); err != nil {
+		return
+	}
+	n = 10
+	if v := o.Value("n", "c", "lines", "bytes"); v != "" {
+		plus = strings.HasPrefix(v, "+")
+		if n, err = strconv.Atoi(strings.TrimPrefix(v, "+")); err != nil {
+			err = fmt.Errorf("invalid number of lines: '%s'", v)
+		}
+	}
+	return
+}
+
+func head(ctx context.Context, p *sh.Proc) int {
+	o, n, _, err := count(p)
+	if err != nil {
+		return p.Usage(1, err)
+	}
+	return p.EachInput(o.Args, func(_ string, r io.Reader) int {
+		if o.Has("c", "bytes") {
+			_, _ = io.CopyN(p.Stdout, r, int64(n))
+			return 0
+		}
+		left := n
+		if left > 0 {
+			lines(ctx, r, func(line string) bool { p.Printf("%s\n", line); left--; return left > 0 })
+		}
+		return 0
+	})
+}
+
+func tail(ctx context.Context, p *sh.Proc) int {
+	o, n, plus, err := count(p)
+	if err != nil {
+		return p.Usage(1, err)
+	}
+	status := p.EachInput(o.Args, func(_ string, r io.Reader) int {
+		if o.Has("c", "bytes") {
+			data, _ := io.ReadAll(r)
+			_, _ = p.Stdout.Write(data[max(0, len(data)-n):])
+			return 0
+		}
+		var all []string
+		lines(ctx, r, func(line string) bool { all = append(all, line); return true })
+		from := len(all) - n
+		if plus {
+			from = n - 1
+		}
+		for _, line := range all[min(max(0, from), len(all)):] {
+			p.Printf("%s\n", line)
+		}
+		return 0
+	})
+	if o.Has("f", "F") {
+		<-ctx.Done()
+	}
+	return status
+}
+
+func wc(_ context.Context, p *sh.Proc) int {
+	o, err := p.Options("l w c m lines words bytes")
+	if err != nil {
+		return p.Usage(1, err)
+	}
+	return p.EachInput(o.Args, func(name string, r io.Reader) int {
+		data, _ := io.ReadAll(r)
+		var cols []string
+		all := !o.Has("l", "w", "c", "m", "lines", "words", "bytes")
+		if all || o.Has("l", "lines") {
+			cols = append(cols, strconv.Itoa(bytes.Count(data, []byte("\n"))))
+		}
+		if all || o.Has("w", "words") {
+			cols = append(cols, strconv.Itoa(len(bytes.Fields(data))))
+		}
+		if all || o.Has("c", "m", "bytes") {
+			cols = append(cols, strconv.Itoa(len(data)))
+		}
+		if name != "-" {
+			cols = append(cols, name)
+		}
+		p.Printf("%s\n", strings.Join(cols, " "))
+		return 0
+	})
+}
