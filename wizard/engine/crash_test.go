@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
@@ -36,7 +37,11 @@ func crashed(t *testing.T, root string, crash *enginetest.Crash, parallel int) (
 	w.Crash = crash
 	p := w.Plan(wishes)
 	h := header(p)
-	h.Run = journal.NewRun(testTime, "crash")
+	made := testTime.Add(time.Duration(crash.At) * time.Minute) // a thousand runs of one second would meet in their ids
+	if crash.Torn {
+		made = made.Add(time.Second)
+	}
+	h.Run = journal.NewRun(made, "crash")
 	j, err := journal.Create(root, h, []byte("{}"), crash.File())
 	if err == nil {
 		jb := job(w, wishes, j)
