@@ -1,8 +1,12 @@
 package cmd
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/spf13/cobra"
 
+	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
@@ -11,17 +15,58 @@ func newGenerateCmd(e *Env) *cobra.Command {
 		Use:   "generate",
 		Short: "Print files made from templates",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return usage("rdma-setup generate answers", "generate what?")
+		RunE: func(*cobra.Command, []string) error {
+			return usage("rdma-setup generate answers, or rdma-setup generate role", "generate what?")
 		},
 	}
-	c.AddCommand(&cobra.Command{
+	c.AddCommand(newGenerateAnswersCmd(e), newGenerateRoleCmd(e))
+	return c
+}
+
+// modeFlag adds --mode.
+func modeFlag(c *cobra.Command, into *string) {
+	*into = string(answers.PVRDMA)
+	c.Flags().Var(&choice{into: into, from: []string{string(answers.PVRDMA), string(answers.SRIOV), string(answers.GPUDirect)}}, "mode", "pvrdma, sriov or gpudirect")
+}
+
+func newGenerateAnswersCmd(e *Env) *cobra.Command {
+	var mode string
+	c := &cobra.Command{
 		Use:   "answers",
 		Short: "Print answers with every key, its default and what it means",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return answers.Save(e.Stdout, answers.Default(answers.PVRDMA))
+			return answers.Save(e.Stdout, answers.Default(answers.Mode(mode)))
 		},
-	})
+	}
+	modeFlag(c, &mode)
+	return c
+}
+
+func newGenerateRoleCmd(e *Env) *cobra.Command {
+	var mode, tool, name string
+	c := &cobra.Command{
+		Use:   "role",
+		Short: "Print the lines that make a vCenter role with exactly the privileges of a mode",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			privileges := checks.Privileges(answers.Mode(mode))
+			if name == "" {
+				name = "rdma-setup-" + mode
+			}
+			if tool == "powercli" {
+				_, err := fmt.Fprintf(e.Stdout, "New-VIRole -Name '%s' -Privilege (Get-VIPrivilege -Id '%s')\n# New-VIPermission -Entity (Get-Folder -NoRecursion) -Principal 'DOMAIN\\account' -Role '%s'\n",
+					strings.ReplaceAll(name, "'", "''"), strings.Join(privileges, "','"), strings.ReplaceAll(name, "'", "''"))
+				return err
+			}
+			_, err := fmt.Fprintf(e.Stdout, "govc role.create %s \\\n  %s\n# govc permissions.set -principal account@domain -role %s /\n",
+				shellWord(name), strings.Join(privileges, " \\\n  "), shellWord(name))
+			return err
+		},
+	}
+	modeFlag(c, &mode)
+	c.Flags().Var(&choice{into: &tool, from: []string{"govc", "powercli"}}, "tool", "govc or powercli")
+	tool = "govc"
+	c.Flags().StringVar(&name, "name", "", "name of the role (default rdma-setup-MODE)")
 	return c
 }

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/rdma-setup/rdma-setup/assets"
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/guest"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
@@ -70,7 +71,11 @@ func (s *session) reachGuests() error {
 		return err
 	}
 	s.pool = pool
-	s.guests = guest.New(pool, s.target, s.vc, guest.Options{})
+	managed, err := assets.Managed()
+	if err != nil {
+		return err
+	}
+	s.guests = guest.New(pool, s.target, s.vc, guest.Options{Packages: managed})
 	return nil
 }
 
@@ -101,6 +106,9 @@ func (s *session) target(vm string) (ssh.Target, bool) {
 		t := ssh.Target{Name: "guest " + vm, Class: "guest", Host: v.Guest.Address, Port: v.Guest.Port, User: v.Guest.User}
 		if t.Host == "" {
 			t.Host = s.reported[vm]
+		}
+		if t.User == "" {
+			t.User = s.set.SSHUser
 		}
 		return t, t.Host != ""
 	}
