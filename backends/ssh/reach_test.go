@@ -173,4 +173,3 @@ func TestKeepAliveEndsADeadConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 }
-
