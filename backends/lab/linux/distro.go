@@ -22,6 +22,7 @@ type distro struct {
 	relaxed     bool   // perftest of 4.4+0.37 and later
 	perftest    string
 	banner      string
+	private     bool // the kernel log is root's
 	quirks      rdma.Quirks
 	packages    []pkgs.Package
 	modules     []kernel.Module
@@ -32,12 +33,15 @@ const (
 	userPath = "/usr/local/bin:/usr/bin:/bin:/usr/games"
 )
 
-// newDistro knows ubuntu-20.04, ubuntu-22.04, rhel-8, rhel-9, centos-8 and centos-9; others are taken for ubuntu-22.04.
+// newDistro knows ubuntu-20.04, ubuntu-22.04, debian-12, and rhel, centos, rocky and almalinux of 8, 9 and 10; others
+// are taken for ubuntu-22.04.
 func newDistro(os string) distro {
 	id, version, _ := strings.Cut(os, "-")
 	switch id {
 	case "rhel", "centos", "rocky", "almalinux":
 		return enterprise(id, version)
+	case "debian":
+		return debian()
 	case "ubuntu":
 		if version == "20.04" {
 			return ubuntu(version, "Focal Fossa", "focal", "5.4.0-182-generic", "5.80", "SSH-2.0-OpenSSH_8.2p1 Ubuntu-4ubuntu0.11")
@@ -49,12 +53,23 @@ func newDistro(os string) distro {
 func ubuntu(version, name, code, release, perftest, banner string) distro {
 	return distro{
 		id: "ubuntu", version: version, kernel: release, deb: true, path: userPath, memlock: 65536, perftest: perftest,
-		relaxed: version != "20.04", banner: banner, quirks: rdma.Quirks{BootDown: true},
-		packages: pkgs.Ubuntu(version, release), modules: kernel.Modules(true),
+		relaxed: version != "20.04", private: version != "20.04", banner: banner, quirks: rdma.Quirks{BootDown: true},
+		packages: pkgs.Ubuntu(version, release), modules: kernel.Modules(),
 		release: fmt.Sprintf("PRETTY_NAME=\"Ubuntu %s LTS\"\nNAME=\"Ubuntu\"\nVERSION_ID=\"%s\"\nVERSION=\"%s LTS (%s)\"\nVERSION_CODENAME=%s\nID=ubuntu\nID_LIKE=debian\n"+
 			"HOME_URL=\"https://www.ubuntu.com/\"\nSUPPORT_URL=\"https://help.ubuntu.com/\"\nBUG_REPORT_URL=\"https://bugs.launchpad.net/ubuntu/\"\nUBUNTU_CODENAME=%s\n",
 			version, version, version, name, code, code),
 	}
+}
+
+// debian is Debian 12, whose kernel is built without vmw_pvrdma.
+func debian() distro {
+	const release = "6.1.0-26-amd64"
+	d := ubuntu("22.04", "", "", release, "6.06", "SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u3")
+	d.id, d.version, d.private = "debian", "12", true
+	d.modules = kernel.Without(d.modules, "vmw_pvrdma")
+	d.release = "PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nNAME=\"Debian GNU/Linux\"\nVERSION_ID=\"12\"\nVERSION=\"12 (bookworm)\"\nVERSION_CODENAME=bookworm\nID=debian\n" +
+		"HOME_URL=\"https://www.debian.org/\"\nSUPPORT_URL=\"https://www.debian.org/support\"\nBUG_REPORT_URL=\"https://bugs.debian.org/\"\n"
+	return d
 }
 
 func enterprise(id, version string) distro {
@@ -65,16 +80,22 @@ func enterprise(id, version string) distro {
 		like = "rhel fedora"
 	}
 	full, release, memlock := "8.8", "4.18.0-477.27.1.el8_8.x86_64", int64(64)
-	if major == "9" {
+	modules := kernel.Modules()
+	switch major {
+	case "9":
 		full, release, memlock = "9.2", "5.14.0-284.30.1.el9_2.x86_64", 8192
+	case "10":
+		// Red Hat's kernel has both drivers switched off since 6.9.
+		full, release, memlock = "10.0", "6.12.0-55.9.1.el10_0.x86_64", 8192
+		modules = kernel.Without(modules, "vmw_pvrdma", "mlx4_core", "mlx4_ib")
 	}
 	if id == "centos" {
 		full = major
 	}
 	return distro{
 		id: id, version: full, kernel: release, path: "/usr/local/bin:/usr/bin", memlock: memlock, perftest: "6.06", relaxed: true,
-		banner: map[string]string{"8": "SSH-2.0-OpenSSH_8.0", "9": "SSH-2.0-OpenSSH_8.7"}[major], quirks: rdma.Quirks{NeedsUmad: true},
-		packages: pkgs.Enterprise(major, release), modules: kernel.Modules(true),
+		banner: map[string]string{"8": "SSH-2.0-OpenSSH_8.0", "9": "SSH-2.0-OpenSSH_8.7", "10": "SSH-2.0-OpenSSH_9.9"}[major], quirks: rdma.Quirks{NeedsUmad: true},
+		packages: pkgs.Enterprise(major, release), modules: modules,
 		release: fmt.Sprintf("NAME=\"%s\"\nVERSION=\"%s\"\nID=\"%s\"\nID_LIKE=\"%s\"\nVERSION_ID=\"%s\"\nPLATFORM_ID=\"platform:el%s\"\nPRETTY_NAME=\"%s %s\"\n",
 			name, full, id, like, full, major, name, full),
 	}

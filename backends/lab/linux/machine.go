@@ -83,6 +83,7 @@ func New(site *Site, cfg Config) (*Machine, error) {
 	}
 	m.sys = &sh.System{FS: vfs.New(time.Now), Now: time.Now, Dash: m.distro.deb, Wrap: site.wrap(cfg.VM)}
 	m.kernel = kernel.New(m.distro.kernel, m.distro.modules, time.Now)
+	m.kernel.Private = m.distro.private
 	stack := &netif.Stack{}
 	m.net = &netif.Config{Stack: stack, FS: m.sys.FS, Wire: wire{m}, Netplan: m.distro.deb, Strict: m.distro.version == "22.04", DHCP: m.dhcp, Now: time.Now,
 		Listening: func() []int { return site.meeting.Listening(cfg.VM) }}

@@ -162,22 +162,12 @@ func (w wire) Moved(p fabric.Path, bytes, packets int64) {
 
 // connect asks the fault rules about a new connection.
 func (s *Site) connect(vm string) sshd.Verdict {
-	f, ok := s.World.Faults.Take(world.Target{VM: vm, Host: s.host(vm)}, "", "")
+	f, ok := s.World.Faults.Take(world.Target{VM: vm}, "", "")
 	if !ok {
 		return sshd.Verdict{}
 	}
 	s.note(vm, f)
 	return sshd.Verdict{Drop: f.Do == world.DoDrop, Hang: f.Do == world.DoHang, Wait: f.Wait}
-}
-
-func (s *Site) host(vm string) string {
-	host := ""
-	s.World.View(func(st *world.State) {
-		if v := st.VM(vm); v != nil {
-			host = v.Host
-		}
-	})
-	return host
 }
 
 func (s *Site) note(vm string, f world.Fault) {
@@ -191,7 +181,10 @@ func (s *Site) wrap(vm string) func(ctx context.Context, p *sh.Proc, run func() 
 		if !ok {
 			return run()
 		}
-		s.note(vm, f)
+		switch f.Do {
+		case world.DoFail, world.DoHang, world.DoSlow, world.DoDrop, world.DoDropAfter:
+			s.note(vm, f)
+		}
 		drop := func() {
 			if p.Session.Drop != nil {
 				p.Session.Drop()

@@ -313,3 +313,25 @@ func TestHotAddedAdapter(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// The driver decides, not the version: these kernels are built without it.
+func TestKernelsWithoutTheDriver(t *testing.T) {
+	for os, kernel := range map[string]string{"debian-12": "6.1.0-26-amd64", "rhel-10": "6.12.0-55.9.1.el10_0.x86_64"} {
+		t.Run(os, func(t *testing.T) {
+			l := bare(t, "", 1)
+			if err := l.world.Update(func(s *world.State) ([]world.Event, error) { s.VM("vm-01").Guest.OS = os; return nil, nil }); err != nil {
+				t.Fatal(err)
+			}
+			c := l.dial("vm-01", "root")
+			if r := run(t, c, "modprobe vmw_pvrdma", ""); r.err != "modprobe: FATAL: Module vmw_pvrdma not found in directory /lib/modules/"+kernel+"\n" {
+				t.Errorf("got %+v", r)
+			}
+			if r := run(t, c, "modinfo vmw_pvrdma", ""); r.status != 1 || r.err != "modinfo: ERROR: Module vmw_pvrdma not found.\n" {
+				t.Errorf("got %+v", r)
+			}
+			if r := run(t, l.dial("vm-01", "ubuntu"), "dmesg", ""); os == "debian-12" && r.status != 1 {
+				t.Errorf("a user reads the kernel log: %+v", r)
+			}
+		})
+	}
+}

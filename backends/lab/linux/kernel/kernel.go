@@ -31,6 +31,7 @@ var (
 // Kernel is a running kernel. New makes one. It is safe for concurrent use; the hooks are called without its lock.
 type Kernel struct {
 	Release string
+	Private bool                // the log is root's (kernel.dmesg_restrict)
 	Probed  func(module string) // after a module was loaded
 	Removed func(module string) // after it was removed
 

@@ -1,9 +1,10 @@
 package kernel
 
-// Modules returns what the kernel package of a distribution brings along, as far as RDMA is concerned. mlx4 tells
-// whether the old ConnectX-3 driver is still built.
-func Modules(mlx4 bool) []Module {
-	list := []Module{
+import "slices"
+
+// Modules returns what the kernel packages of distributions bring along, as far as RDMA is concerned.
+func Modules() []Module {
+	return []Module{
 		{Name: "vmxnet3", Size: 73728, Text: "VMware vmxnet3 virtual NIC driver", Alias: "pci:v000015ADd000007B0sv*sd*bc*sc*i*", Path: "drivers/net/vmxnet3"},
 		{Name: "vmw_balloon", Size: 28672, Text: "VMware Memory Control (Balloon) Driver", Path: "drivers/misc"},
 		{Name: "vmw_vmci", Size: 94208, Text: "VMware Virtual Machine Communication Interface.", Path: "drivers/misc/vmw_vmci"},
@@ -25,12 +26,12 @@ func Modules(mlx4 bool) []Module {
 		{Name: "mlx5_ib", Size: 458752, Needs: []string{"mlx5_core", "ib_uverbs", "ib_core"}, Text: "Mellanox 5th generation network adapters (ConnectX series) IB driver", Path: "drivers/infiniband/hw/mlx5"},
 		{Name: "crc16", Size: 16384, Text: "CRC16 calculations", Path: "lib"},
 		{Name: "ext4", Size: 983040, Needs: []string{"crc16"}, Text: "Fourth Extended Filesystem", Path: "fs/ext4"},
+		{Name: "mlx4_core", Size: 385024, Text: "Mellanox ConnectX HCA low-level driver", Path: "drivers/net/ethernet/mellanox/mlx4"},
+		{Name: "mlx4_ib", Size: 225280, Needs: []string{"mlx4_core", "ib_uverbs", "ib_core"}, Text: "Mellanox ConnectX HCA InfiniBand driver", Path: "drivers/infiniband/hw/mlx4"},
 	}
-	if mlx4 {
-		list = append(list,
-			Module{Name: "mlx4_core", Size: 385024, Text: "Mellanox ConnectX HCA low-level driver", Path: "drivers/net/ethernet/mellanox/mlx4"},
-			Module{Name: "mlx4_ib", Size: 225280, Needs: []string{"mlx4_core", "ib_uverbs", "ib_core"}, Text: "Mellanox ConnectX HCA InfiniBand driver", Path: "drivers/infiniband/hw/mlx4"},
-		)
-	}
-	return list
+}
+
+// Without returns the modules but for those that a distribution does not build.
+func Without(list []Module, names ...string) []Module {
+	return slices.DeleteFunc(list, func(m Module) bool { return slices.Contains(names, m.Name) })
 }

@@ -212,6 +212,9 @@ func (k *Kernel) dmesg(_ context.Context, p *sh.Proc) int {
 	if err != nil {
 		return p.Usage(1, err)
 	}
+	if k.Private && !p.Root() {
+		return p.Errorf("read kernel buffer failed: Operation not permitted")
+	}
 	for _, line := range k.Log() {
 		if o.Has("t", "notime") {
 			_, line, _ = strings.Cut(line, "] ")

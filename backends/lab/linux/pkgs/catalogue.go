@@ -106,11 +106,14 @@ func Ubuntu(release, kernel string) []Package {
 	return list
 }
 
-// Enterprise returns what RHEL or CentOS 8 or 9 offers.
+// Enterprise returns what RHEL or CentOS 8, 9 or 10 offers.
 func Enterprise(major, kernel string) []Package {
 	el, rdma, perf := ".el8", "44.0-2.el8.1", "4.5-12.el8"
-	if major == "9" {
+	switch major {
+	case "9":
 		el, rdma, perf = ".el9", "46.0-1.el9", "4.5-8.el9"
+	case "10":
+		el, rdma, perf = ".el10", "54.0-1.el10", "24.07-3.el10"
 	}
 	list := []Package{
 		{Name: "coreutils", Version: "8.30-15" + el, Base: true, Bin: bin("/usr/bin", coreutils()...)},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"io/fs"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +29,7 @@ func system(t *testing.T) *sh.System {
 	root := vfs.Root()
 	for _, err := range []error{
 		s.Install("cat", "/usr/sbin/onlyroot"), s.FS.MkdirAll(root, "/tmp", 0o777), s.FS.Mkdir(root, "/etc", 0o755), s.FS.Mkdir(root, "/dev", 0o755),
-		s.FS.Mknod(root, "/dev/null", 1<<26|1<<21|0o666),
+		s.FS.Mknod(root, "/dev/null", fs.ModeDevice|fs.ModeCharDevice|0o666),
 		s.FS.WriteFile(root, "/etc/passwd", []byte("root:x:0:0::/root:/bin/sh\nkim:x:7:7::/tmp:/bin/bash\n"), 0o644),
 		s.FS.WriteFile(root, "/etc/group", []byte("root:x:0:\nkim:x:7:\n"), 0o644),
 		s.FS.WriteFile(root, "/tmp/py", []byte("#!/usr/bin/python3\n"), 0o755),
