@@ -184,7 +184,7 @@ func (m *Machine) lspci(_ context.Context, p *sh.Proc) int {
 	}
 	numeric := 0
 	for _, a := range p.Args[1:] {
-		if strings.HasPrefix(a, "-n") {
+		if strings.HasPrefix(a, "-") {
 			numeric += strings.Count(a, "n")
 		}
 	}
