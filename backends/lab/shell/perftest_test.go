@@ -277,7 +277,8 @@ func TestHangsAndBuffers(t *testing.T) {
 	}
 	defer cc.Close()
 	wg.Go(func() { client = run(t, cc, "timeout 1.5 ib_send_bw -D 600 -F 192.168.50.12", "") })
-	eventually(t, "the server has its client", func() bool { return run(t, c, "pgrep ib_send_bw", "").status == 0 })
+	peer := l.dial("vm-02", "root")
+	eventually(t, "the server has its client", func() bool { return run(t, peer, "ss -ltn | grep -q :18515", "").status == 1 })
 	if err := l.world.PowerOff("vm-02"); err != nil {
 		t.Fatal(err)
 	}

@@ -21,17 +21,17 @@ func run(t *testing.T, line string) (string, string, int) {
 		}
 	}
 	for _, err := range []error{
-		s.FS.MkdirAll(vfs.Root(), "/work", 0o755), s.FS.MkdirAll(vfs.Root(), "/tmp", 0o777), s.FS.MkdirAll(vfs.Root(), "/etc", 0o755),
+		s.FS.MkdirAll(vfs.Root(), "/data", 0o755), s.FS.MkdirAll(vfs.Root(), "/tmp", 0o777), s.FS.MkdirAll(vfs.Root(), "/etc", 0o755),
 		s.FS.WriteFile(vfs.Root(), "/etc/passwd", []byte("root:x:0:0::/root:/bin/sh\nkim:x:7:7::/home/kim:/bin/sh\n"), 0o644),
 		s.FS.WriteFile(vfs.Root(), "/etc/group", []byte("root:x:0:\n"), 0o644),
-		s.FS.WriteFile(vfs.Root(), "/work/t", []byte("one 1\ntwo 2\nthree 3\ntwo 22\n"), 0o640),
+		s.FS.WriteFile(vfs.Root(), "/data/t", []byte("one 1\ntwo 2\nthree 3\ntwo 22\n"), 0o640),
 	} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	var out, stderr bytes.Buffer
-	p := &sh.Proc{Args: []string{"bash", "-c", line}, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &stderr, Dir: "/work", Sys: s,
+	p := &sh.Proc{Args: []string{"bash", "-c", line}, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &stderr, Dir: "/data", Sys: s,
 		User: sh.User{Name: "root", GIDs: []int{0}, Home: "/root"}, Session: &sh.Session{}, Env: []string{"PATH=/usr/bin"}}
 	status, err := s.Exec(t.Context(), p)
 	if err != nil {
@@ -48,7 +48,7 @@ func TestPrograms(t *testing.T) {
 		"grep -E -o '[0-9]+$' t | sort -n | tail -1":                             "22\n",
 		"grep -F 'o 2' t | head -1":                                              "two 2\n",
 		"grep -w 2 t":                                                            "two 2\n",
-		"grep -l two /work/t /etc/passwd":                                        "/work/t\n",
+		"grep -l two /data/t /etc/passwd":                                        "/data/t\n",
 		"sed -n 's/^two \\(.*\\)/<\\1>/p' t":                                     "<2>\n<22>\n",
 		"sed -e '/two/d' t":                                                      "one 1\nthree 3\n",
 		"sed -i 's/one/ONE/' t; head -n1 t; stat -c %a t":                        "ONE 1\n640\n",
@@ -67,15 +67,15 @@ func TestPrograms(t *testing.T) {
 		"cp -p t u; chmod go-r,u+x u; stat -c %a u":                              "700\n",
 		"mkdir -p d/e; cp -r d f; ls f":                                          "e\n",
 		"mv t v; ls":                                                             "v\n",
-		"ln -s t l; readlink l; cat l | head -1; readlink -f l":                  "t\none 1\n/work/t\n",
+		"ln -s t l; readlink l; cat l | head -1; readlink -f l":                  "t\none 1\n/data/t\n",
 		"f=$(mktemp /tmp/x.XXXX); test -f $f && stat -c %a $f":                   "600\n",
-		"find /work -type f -name 't*'":                                          "/work/t\n",
+		"find /data -type f -name 't*'":                                          "/data/t\n",
 		"tee a b <t >/dev/null 2>&1 || tee a b <t | wc -l; cmp a b && echo same": "4\nsame\n",
 		"date -u +%Y-%m-%d":                                                      "2024-05-06\n",
 		"basename /a/b.conf .conf; dirname /a/b.conf":                            "b\n/a\n",
 		"echo 1 2 | xargs -n 2 echo got":                                         "got 1 2\n",
 		"seq 3 | tail -n +2":                                                     "2\n3\n",
-		"test 2 -gt 1 && env test -d /work && echo ok":                           "ok\n",
+		"test 2 -gt 1 && env test -d /data && echo ok":                           "ok\n",
 	} {
 		t.Run(line, func(t *testing.T) {
 			out, stderr, _ := run(t, line)
@@ -92,8 +92,8 @@ func TestComplaints(t *testing.T) {
 		status     int
 	}{
 		{"cat nope", "cat: nope: No such file or directory", 1},
-		{"cat /work", "cat: /work: Is a directory", 1},
-		{"rm /work", "rm: cannot remove '/work': Is a directory", 1},
+		{"cat /data", "cat: /data: Is a directory", 1},
+		{"rm /data", "rm: cannot remove '/data': Is a directory", 1},
 		{"rm nope", "rm: cannot remove 'nope': No such file or directory", 1},
 		{"rmdir /", "rmdir: failed to remove '/': Device or resource busy", 1},
 		{"mkdir /a/b", "mkdir: cannot create directory '/a/b': No such file or directory", 1},
