@@ -1,0 +1,58 @@
+package report
+
+import (
+	"embed"
+	"html/template"
+	"io"
+	"math"
+
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/ui/report/page"
+	"github.com/rdma-setup/rdma-setup/wizard/report"
+)
+
+//go:embed templates
+var templates embed.FS
+
+// HTML prints the report as one page that stands alone: no script, no font, no picture and no request to anywhere (its
+// own content policy forbids them). It prints on paper and follows the reader's choice of light or dark.
+func HTML(w io.Writer, r *report.Report) error {
+	t, err := template.New("report").Funcs(template.FuncMap{"symbol": symbol, "word": word, "percent": percent, "named": named}).ParseFS(templates, "templates/*.gohtml")
+	if err != nil {
+		return err
+	}
+	return t.ExecuteTemplate(w, "report", page.Of(r))
+}
+
+// symbol is the sign of a status, so that it does not hang on colour alone.
+func symbol(s checks.Status) string {
+	switch s {
+	case checks.Pass:
+		return "✓"
+	case checks.Warn:
+		return "!"
+	case checks.Fail:
+		return "✗"
+	case checks.Unknown:
+		return "?"
+	}
+	return "–"
+}
+
+// word is a status in a word; what never meets the fabric has none.
+func word(s checks.Status) string {
+	if s == "" {
+		return "n/a"
+	}
+	return string(s)
+}
+
+func percent(share float64) float64 { return math.Round(share * 100) }
+
+// A seen is a table of groups under a caption.
+type seen struct {
+	Caption string
+	Groups  []page.Group
+}
+
+func named(caption string, groups []page.Group) seen { return seen{caption, groups} }

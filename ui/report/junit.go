@@ -1,0 +1,210 @@
+package report
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/report"
+)
+
+// The elements that both the schema of Ant's JUnit report and that of Jenkins' xUnit plug-in (junit-10) allow, in their
+// order. Warnings have no element of their own there: they pass and stand in system-out.
+type junitSuites struct {
+	XMLName xml.Name     `xml:"testsuites"`
+	Suites  []junitSuite `xml:"testsuite"`
+}
+
+type junitSuite struct {
+	Package    string          `xml:"package,attr"`
+	ID         int             `xml:"id,attr"`
+	Name       string          `xml:"name,attr"`
+	Timestamp  string          `xml:"timestamp,attr"`
+	Hostname   string          `xml:"hostname,attr"`
+	Tests      int             `xml:"tests,attr"`
+	Failures   int             `xml:"failures,attr"`
+	Errors     int             `xml:"errors,attr"`
+	Skipped    int             `xml:"skipped,attr"`
+	Time       string          `xml:"time,attr"`
+	Properties []junitProperty `xml:"properties>property"`
+	Cases      []junitCase     `xml:"testcase"`
+	Out        string          `xml:"system-out"`
+	Err        string          `xml:"system-err"`
+}
+
+type junitProperty struct {
+	Name  string `xml:"name,attr"`
+	Value string `xml:"value,attr"`
+}
+
+type junitCase struct {
+	Name    string        `xml:"name,attr"`
+	Class   string        `xml:"classname,attr"`
+	Time    string        `xml:"time,attr"`
+	Skipped *junitSkipped `xml:"skipped"`
+	Error   *junitProblem `xml:"error"`
+	Failure *junitProblem `xml:"failure"`
+}
+
+type junitSkipped struct {
+	Message string `xml:"message,attr"`
+}
+
+type junitProblem struct {
+	Message string `xml:"message,attr"`
+	Type    string `xml:"type,attr"`
+	Text    string `xml:",chardata"`
+}
+
+// JUnit prints the report for CI: a suite for each scope of checks, one for what was measured and one for what was
+// changed. What failed is a failure, what should have been answered and was not an error, what waits is skipped.
+func JUnit(w io.Writer, r *report.Report) error {
+	j := &junit{r: r, at: map[string]int{}}
+	for _, f := range r.Checks {
+		j.check(f)
+	}
+	for _, m := range r.Measurements {
+		j.measurement(m)
+	}
+	for _, o := range r.Changes {
+		j.outcome(o)
+	}
+	for i := range j.all.Suites {
+		s := &j.all.Suites[i]
+		for _, c := range s.Cases {
+			s.count(c)
+		}
+	}
+	if _, err := io.WriteString(w, xml.Header); err != nil {
+		return err
+	}
+	enc := xml.NewEncoder(w)
+	enc.Indent("", "  ")
+	if err := enc.Encode(j.all); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
+}
+
+type junit struct {
+	r   *report.Report
+	all junitSuites
+	at  map[string]int
+}
+
+// add puts a case into the suite of that name; said goes to the suite's system-out.
+func (j *junit) add(suite string, c junitCase, said string) {
+	i, ok := j.at[suite]
+	if !ok {
+		i = len(j.all.Suites)
+		j.at[suite] = i
+		j.all.Suites = append(j.all.Suites, j.suite(i, suite))
+	}
+	s := &j.all.Suites[i]
+	c.Time = "0"
+	s.Cases = append(s.Cases, c)
+	if said != "" {
+		s.Out += plain.Clean(said) + "\n"
+	}
+}
+
+func (j *junit) suite(id int, name string) junitSuite {
+	s := junitSuite{Package: "rdma-setup", ID: id, Name: name, Timestamp: j.r.Made.UTC().Format("2006-01-02T15:04:05"), Hostname: "localhost", Time: "0"}
+	if u, err := url.Parse(j.r.VCenter); err == nil && u.Hostname() != "" {
+		s.Hostname = plain.Clean(u.Hostname())
+	}
+	for _, p := range []junitProperty{{"run", j.r.Run}, {"mode", j.r.Mode}, {"vcenter", j.r.VCenter}, {"tool", j.r.Tool}, {"simulated", fmt.Sprint(j.r.Simulated)}} {
+		if p.Value != "" {
+			s.Properties = append(s.Properties, junitProperty{p.Name, plain.Clean(p.Value)})
+		}
+	}
+	return s
+}
+
+func (s *junitSuite) count(c junitCase) {
+	s.Tests++
+	switch {
+	case c.Failure != nil:
+		s.Failures++
+	case c.Error != nil:
+		s.Errors++
+	case c.Skipped != nil:
+		s.Skipped++
+	}
+}
+
+func (j *junit) check(f checks.Finding) {
+	c := junitCase{Name: plain.Clean(f.ID + " " + f.Target.Name), Class: "rdma-setup." + plain.Clean(f.Scope)}
+	said := ""
+	switch {
+	case f.Status == checks.Fail:
+		c.Failure = problem("check", f.Evidence, "remedy: "+f.Remedy, "source: "+f.Source)
+	case f.Status == checks.Warn:
+		said = "WARN " + f.ID + " " + f.Target.Name + ": " + f.Evidence + " (remedy: " + f.Remedy + ")"
+	case f.Status == checks.Unknown && f.Quiet:
+		c.Skipped = &junitSkipped{plain.Clean(f.Evidence)}
+	case f.Status == checks.Unknown:
+		c.Error = problem("unknown", f.Evidence)
+	}
+	j.add("checks "+plain.Clean(f.Scope), c, said)
+}
+
+func (j *junit) measurement(m perftest.Measurement) {
+	pair := fmt.Sprintf("%s %s -> %s", m.Test, m.From, m.To)
+	c := junitCase{Name: plain.Clean(pair), Class: "rdma-setup.measured"}
+	said := pair + ": " + measuredFigure(m)
+	switch m.Verdict {
+	case perftest.VerdictFail:
+		c.Failure = problem("measurement", measuredFigure(m), m.Error, m.Why, m.Hint)
+	case perftest.VerdictUnknown:
+		c.Error = problem("unknown", measuredFigure(m), m.Error, m.Why, m.Hint)
+	case perftest.VerdictNotApplicable:
+		c.Skipped = &junitSkipped{plain.Clean(m.Why)}
+	case perftest.VerdictWarn:
+		said = "WARN " + said + " (" + m.Hint + ")"
+	}
+	j.add("measured", c, said)
+}
+
+func measuredFigure(m perftest.Measurement) string {
+	switch {
+	case m.AchievedGbps > 0 && m.ExpectedGbps > 0:
+		return fmt.Sprintf("%.1f Gb/s of %.1f expected", m.AchievedGbps, m.ExpectedGbps)
+	case m.AchievedGbps > 0:
+		return fmt.Sprintf("%.1f Gb/s", m.AchievedGbps)
+	case m.AchievedUs > 0 && m.ExpectedUs > 0:
+		return fmt.Sprintf("%.2f us, good up to %g", m.AchievedUs, m.ExpectedUs)
+	case m.AchievedUs > 0:
+		return fmt.Sprintf("%.2f us", m.AchievedUs)
+	}
+	return "not measured"
+}
+
+func (j *junit) outcome(o report.Outcome) {
+	c := junitCase{Name: plain.Clean(o.ID()), Class: "rdma-setup.changed"}
+	switch o.State {
+	case "failed":
+		c.Failure = problem("change", plan.Title(o.Change)+": "+o.Err)
+	case "blocked", "pending":
+		c.Skipped = &junitSkipped{"not tried"}
+	}
+	j.add("changed", c, "")
+}
+
+// problem has the first line as its message and all lines as its text.
+func problem(kind string, lines ...string) *junitProblem {
+	var kept []string
+	for _, l := range lines {
+		if _, text, labelled := strings.Cut(l, ": "); l != "" && (!labelled || text != "") {
+			kept = append(kept, plain.Clean(l))
+		}
+	}
+	return &junitProblem{Message: plain.Clean(lines[0]), Type: kind, Text: strings.Join(kept, "\n")}
+}

@@ -1,0 +1,213 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/ui/report/page"
+	"github.com/rdma-setup/rdma-setup/wizard/report"
+)
+
+// keepMatrix is up to how many nodes the map of all pairs is spelled out as a table of figures.
+const keepMatrix = 16
+
+// Markdown prints the report for a ticket or a wiki: the same page as HTML in tables of GitHub's dialect.
+func Markdown(w io.Writer, r *report.Report) error {
+	p := page.Of(r)
+	m := &marked{}
+	m.line("# %s", md(p.Title))
+	m.line("\n**%s %s**", symbol(p.Status), md(p.Verdict))
+	if p.Simulated {
+		m.line("\n> **SIMULATED**: made on the embedded lab; it says nothing of real hardware")
+	}
+	m.line("")
+	for _, f := range p.Facts {
+		m.line("- %s: %s", md(f.Label), md(f.Text))
+	}
+	m.chain(p.Chain)
+	m.measured(p)
+	m.checked(p)
+	m.changed(p)
+	if len(p.Environment) > 0 {
+		m.line("\n## Environment")
+	}
+	for _, t := range p.Environment {
+		m.table(t)
+	}
+	if len(p.Method) > 0 {
+		m.line("\n## How it was measured\n")
+	}
+	for _, f := range p.Method {
+		m.line("- %s: %s", md(f.Label), md(f.Text))
+	}
+	if len(p.Notes) > 0 {
+		m.line("\n## Notes\n")
+	}
+	for _, n := range p.Notes {
+		m.line("- %s", md(n))
+	}
+	_, err := io.WriteString(w, m.b.String())
+	return err
+}
+
+// marked collects lines of Markdown.
+type marked struct{ b strings.Builder }
+
+func (m *marked) line(format string, args ...any) { fmt.Fprintf(&m.b, format+"\n", args...) }
+
+// row prints the cells of a row, which are escaped here.
+func (m *marked) row(cells ...string) {
+	for i := range cells {
+		cells[i] = md(cells[i])
+	}
+	m.line("| %s |", strings.Join(cells, " | "))
+}
+
+// head prints the head of a table, after a blank line.
+func (m *marked) head(cells ...string) {
+	m.line("")
+	n := len(cells)
+	m.row(cells...)
+	m.line("|%s", strings.Repeat("---|", n))
+}
+
+func (m *marked) table(t page.Table) {
+	m.line("\n### %s", md(t.Caption))
+	m.head(append([]string{}, t.Head...)...)
+	for _, r := range t.Rows {
+		m.row(append([]string{}, r...)...)
+	}
+}
+
+func (m *marked) chain(links []page.Link) {
+	if len(links) == 0 {
+		return
+	}
+	m.line("\n## The chain")
+	m.head("link", "status", "checks", "first amiss")
+	for _, l := range links {
+		m.row(l.Name, symbol(l.Status)+" "+word(l.Status), l.Tally, l.First)
+	}
+}
+
+func (m *marked) measured(p *page.Page) {
+	if len(p.Tests) == 0 {
+		return
+	}
+	m.line("\n## Measured\n\n%s", md(p.PairTally))
+	for _, t := range p.Tests {
+		m.line("\n### %s", md(t.Name))
+		m.pairs(t)
+		if t.Map != nil {
+			m.heat(t.Map)
+		}
+		if len(t.Sizes.Rows) > 0 {
+			m.table(t.Sizes)
+		}
+	}
+}
+
+func (m *marked) pairs(t page.Test) {
+	head := []string{"pair", "hosts", "achieved", "expected", "verdict", "remarks"}
+	if t.Latency {
+		head = []string{"pair", "hosts", "typical", "99 % us", "99.9 % us", "good", "verdict", "remarks"}
+	}
+	m.head(head...)
+	for _, x := range t.Pairs {
+		cells := []string{x.From + " -> " + x.To, x.Hosts, x.Result}
+		if t.Latency {
+			cells = append(cells, x.P99, x.P999)
+		}
+		m.row(append(cells, x.Expected, symbol(x.Status)+" "+x.Word, strings.Join(x.Remarks, "; "))...)
+	}
+	if t.More > 0 {
+		m.line("\n%d more pairs are not listed: these are the worst.", t.More)
+	}
+}
+
+func (m *marked) heat(h *page.Map) {
+	if len(h.Nodes) <= keepMatrix {
+		m.line("\n%s, %s: from the machine of the row to that of the column", md(h.Title), h.Unit)
+		head := []string{""}
+		for _, n := range h.Nodes {
+			head = append(head, n.Name)
+		}
+		m.head(head...)
+		for i, n := range h.Nodes {
+			cells := []string{n.Name}
+			for j := range h.Nodes {
+				cells = append(cells, h.Figure(i, j))
+			}
+			m.row(cells...)
+		}
+	}
+	for i, s := range h.Suspects {
+		if i == 0 {
+			m.line("\nLook there first, nearly all of their pairs are outliers:\n")
+		}
+		m.line("- %s", md(s))
+	}
+	if len(h.Outliers) > 0 {
+		m.line("\nOutliers, furthest first:")
+		m.head("pair", "hosts", "figure", "why")
+	}
+	for _, o := range h.Outliers {
+		m.row(o.Pair, o.Hosts, o.Figure, o.Why)
+	}
+	if h.MoreOut > 0 {
+		m.line("\n%d more outliers are not listed.", h.MoreOut)
+	}
+}
+
+func (m *marked) checked(p *page.Page) {
+	if p.CheckTally == "" {
+		return
+	}
+	m.line("\n## Checked\n\n%s", md(p.CheckTally))
+	if len(p.Amiss) > 0 {
+		m.head("status", "check", "link", "where", "what was seen", "what to do")
+	}
+	for _, g := range p.Amiss {
+		m.row(symbol(g.Status)+" "+word(g.Status), g.ID, g.Link, g.Targets, strings.Join(g.Evidence, "; "), g.Remedy)
+	}
+	for _, s := range []struct {
+		title  string
+		groups []page.Group
+	}{{"What passed", p.Passed}, {"What nothing here can judge", p.Waiting}} {
+		if len(s.groups) == 0 {
+			continue
+		}
+		m.line("\n### %s", s.title)
+		m.head("check", "link", "where", "what was seen")
+		for _, g := range s.groups {
+			m.row(g.ID, g.Link, g.Targets, strings.Join(g.Evidence, "; "))
+		}
+	}
+}
+
+func (m *marked) changed(p *page.Page) {
+	if len(p.Changes) == 0 {
+		return
+	}
+	m.line("\n## Changed\n\n%s", md(p.ChangeTally))
+	for _, c := range p.Changes {
+		m.line("\n### %s", md(c.Heading))
+		m.head("change", "who", "before", "after", "outcome", "remarks")
+		for _, r := range c.Rows {
+			var remarks []string
+			if r.Err != "" {
+				remarks = append(remarks, r.Err)
+			}
+			if r.Found != "" {
+				remarks = append(remarks, "read back: "+r.Found)
+			}
+			m.row(r.What, r.Who, r.Before, r.After, symbol(r.Status)+" "+r.Outcome, strings.Join(remarks, "; "))
+		}
+	}
+}
+
+var mdEscape = strings.NewReplacer(`\`, `\\`, "|", `\|`, "<", "&lt;", ">", "&gt;", "&", "&amp;", "`", "'", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "~", `\~`, "#", `\#`)
+
+// md makes text stand for itself anywhere in Markdown, in a cell of a table too.
+func md(s string) string { return mdEscape.Replace(s) }

@@ -1,0 +1,172 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
+)
+
+// keepLines is how many pairs have a curve of their own; with more, the field of all with its median is drawn and the
+// worst that are not good stand out.
+const keepLines = 4
+
+// curve draws one test over message sizes and tells the same in figures. Pairs on one host are left out.
+func curve(name string, some []perftest.Measurement, latency bool) (*Chart, Table) {
+	var shown []perftest.Measurement
+	for _, m := range some {
+		if len(m.Rows) > 0 && m.Verdict != perftest.VerdictNotApplicable {
+			shown = append(shown, m)
+		}
+	}
+	if len(shown) == 0 {
+		return nil, Table{}
+	}
+	if latency {
+		return latencyCurve(name, shown)
+	}
+	return bandwidthCurve(name, shown)
+}
+
+// A spread is what several pairs gave by message size.
+type spread struct {
+	sizes          []int64
+	low, mid, high []float64
+}
+
+func spreadOf(some []perftest.Measurement, value func(perftest.Row) float64) spread {
+	by := map[int64][]float64{}
+	for _, m := range some {
+		for _, r := range m.Rows {
+			if v := value(r); v > 0 && r.Bytes > 0 {
+				by[r.Bytes] = append(by[r.Bytes], v)
+			}
+		}
+	}
+	var s spread
+	for b := range by {
+		s.sizes = append(s.sizes, b)
+	}
+	slices.Sort(s.sizes)
+	for _, b := range s.sizes {
+		s.low, s.mid, s.high = append(s.low, slices.Min(by[b])), append(s.mid, median(by[b])), append(s.high, slices.Max(by[b]))
+	}
+	return s
+}
+
+func bandwidthCurve(name string, some []perftest.Measurement) (*Chart, Table) {
+	rate := func(r perftest.Row) float64 { return r.AvgGbps }
+	all := spreadOf(some, rate)
+	if len(all.sizes) == 0 {
+		return nil, Table{}
+	}
+	c := newChart(name + ": bandwidth against message size")
+	c.YLabel = "Gb/s"
+	x := c.sizes(all.sizes[0], all.sizes[len(all.sizes)-1])
+	top := slices.Max(all.high)
+	lines, wanted := levels(some, func(m perftest.Measurement) float64 { return m.LinkGbps }), levels(some, func(m perftest.Measurement) float64 { return m.ExpectedGbps })
+	y := c.rates(max(top, slices.Max(append(lines, 1)), slices.Max(append(wanted, 1))))
+	for _, v := range lines {
+		c.rule("line-rate", fmt.Sprintf("line rate %g Gb/s", v), y(v), false)
+	}
+	for _, v := range wanted {
+		c.rule("expected", fmt.Sprintf("expected %.1f Gb/s", v), y(v), true)
+	}
+	c.lines(x, y, some, all, rate)
+	c.Desc = fmt.Sprintf("%s. At %s the slowest gave %s, the middle one %s, the fastest %s Gb/s.", count(len(some), "pair"),
+		size(all.sizes[len(all.sizes)-1]), three(all.low[len(all.low)-1]), three(all.mid[len(all.mid)-1]), three(top))
+	t := Table{Caption: name + " by message size, Gb/s", Head: []string{"message", "slowest pair", "median", "fastest pair"}}
+	for i, b := range all.sizes {
+		if kept(i, len(all.sizes)) {
+			t.Rows = append(t.Rows, []string{size(b), three(all.low[i]), three(all.mid[i]), three(all.high[i])})
+		}
+	}
+	return c, t
+}
+
+func latencyCurve(name string, some []perftest.Measurement) (*Chart, Table) {
+	typical := func(r perftest.Row) float64 { return cmp.Or(r.TypicalUs, r.AvgUs) }
+	all := spreadOf(some, typical)
+	if len(all.sizes) == 0 {
+		return nil, Table{}
+	}
+	p99 := spreadOf(some, func(r perftest.Row) float64 { return r.P99Us })
+	p999 := spreadOf(some, func(r perftest.Row) float64 { return r.P999Us })
+	c := newChart(name + ": latency against message size")
+	c.YLabel = "microseconds"
+	x := c.sizes(all.sizes[0], all.sizes[len(all.sizes)-1])
+	wanted := levels(some, func(m perftest.Measurement) float64 { return m.ExpectedUs })
+	y := c.times(slices.Min(all.low), slices.Max(slices.Concat(all.high, p99.high, p999.high, wanted)))
+	for _, v := range wanted {
+		c.rule("expected", fmt.Sprintf("smallest message good up to %g us", v), y(v), false)
+	}
+	c.lines(x, y, some, all, typical)
+	for _, extra := range []struct {
+		spread
+		class, label string
+	}{{p99, "p99", "99 % of messages within"}, {p999, "p999", "99.9 % of messages within"}} {
+		if len(extra.sizes) > 0 {
+			c.Lines = append(c.Lines, Line{extra.class, points(x, y, extra.sizes, extra.mid), extra.label + " (median of pairs)"})
+		}
+	}
+	c.Desc = fmt.Sprintf("%s. The smallest message takes %s to %s us, the middle pair %s us.", count(len(some), "pair"), three(all.low[0]), three(all.high[0]), three(all.mid[0]))
+	t := Table{Caption: name + " by message size, us", Head: []string{"message", "fastest pair", "median", "slowest pair", "99 % median", "99.9 % median", "99.9 % worst"}}
+	for i, b := range all.sizes {
+		if kept(i, len(all.sizes)) {
+			t.Rows = append(t.Rows, []string{size(b), three(all.low[i]), three(all.mid[i]), three(all.high[i]), three(p99.at(b, p99.mid)), three(p999.at(b, p999.mid)), three(p999.at(b, p999.high))})
+		}
+	}
+	return c, t
+}
+
+// at finds a value by message size.
+func (s spread) at(bytes int64, values []float64) float64 {
+	if i, ok := slices.BinarySearch(s.sizes, bytes); ok {
+		return values[i]
+	}
+	return 0
+}
+
+// lines draws each pair where they are few, else the field of all, its median and the worst.
+func (c *Chart) lines(x, y scale, some []perftest.Measurement, all spread, value func(perftest.Row) float64) {
+	own := func(i int, m perftest.Measurement) {
+		s := spreadOf([]perftest.Measurement{m}, value)
+		c.Lines = append(c.Lines, Line{fmt.Sprintf("l%d", i), points(x, y, s.sizes, s.mid), plain.Clean(m.From + " -> " + m.To)})
+	}
+	if len(some) <= keepLines {
+		for i, m := range some {
+			own(i, m)
+		}
+		return
+	}
+	c.Band, c.BandLabel = between(x, y, all.sizes, all.low, all.high), fmt.Sprintf("all %d pairs, slowest to fastest", len(some))
+	c.Lines = append(c.Lines, Line{"l0", points(x, y, all.sizes, all.mid), "median of all pairs"})
+	bad := slices.DeleteFunc(slices.Clone(some), func(m perftest.Measurement) bool { return m.Verdict == perftest.VerdictPass })
+	slices.SortStableFunc(bad, func(a, b perftest.Measurement) int { return cmp.Compare(goodness(a), goodness(b)) })
+	for i, m := range bad[:min(len(bad), keepLines-1)] {
+		own(i+1, m)
+	}
+}
+
+// levels gives the different values that some measurements are held against, at most three.
+func levels(some []perftest.Measurement, of func(perftest.Measurement) float64) []float64 {
+	var out []float64
+	for _, m := range some {
+		if v := of(m); v > 0 && !slices.Contains(out, v) && len(out) < 3 {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// kept thins a table of sizes: every second row, counted from the largest message.
+func kept(i, n int) bool { return n <= 12 || (n-1-i)%2 == 0 || i == 0 }
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

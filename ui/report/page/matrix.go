@@ -1,0 +1,301 @@
+package page
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
+)
+
+// A Map is a heat map of all pairs: rows are clients, columns servers. Coordinates are those of an SVG view box.
+type Map struct {
+	Title, Desc string
+	Unit        string // Gb/s, us
+	Nodes       []Node
+	Side        float64 // of a cell
+	Inner       float64 // of what is painted of it
+	Left, Top   float64 // where the cells begin
+	W, H        float64
+	Cells       []Cell
+	Numbers     bool    // cells are large enough for their figures
+	Legend      []Shade // from good to bad
+	Outliers    []Outlier
+	Suspects    []string // who has outliers with nearly everybody
+	MoreOut     int      // outliers that Outliers leaves out
+}
+
+// A Node is a row and a column.
+type Node struct {
+	Name  string
+	Short string  // fits the margin
+	At    float64 // middle of its row and of its column, from where the cells begin
+}
+
+// A Cell is one pair that was measured.
+type Cell struct {
+	X, Y   float64
+	TX, TY float64 // middle
+	Class  string  // h0 (as expected) to h5, same (one host), none (no figure)
+	Figure string
+	Hint   string // pair and figure in full
+	Out    bool
+}
+
+// A Shade explains a class of cells.
+type Shade struct{ Class, Label string }
+
+// An Outlier is a pair that differs from the others, or from what the hardware gives.
+type Outlier struct {
+	Pair, Hosts, Figure, Why string
+	below                    float64 // how far it lies on the bad side of the middle, as a share of it
+}
+
+// keepOutliers bounds the outliers that are told one by one.
+const keepOutliers = 30
+
+// heat lays out a test; nil where fewer than half of the nodes' pairs were measured in at least one direction.
+func heat(name string, some []perftest.Measurement, latency bool) *Map {
+	names := nodes(some)
+	n := len(names)
+	met := map[[2]string]bool{}
+	for _, m := range some {
+		met[[2]string{min(m.From, m.To), max(m.From, m.To)}] = true
+	}
+	if n < 2 || 4*len(met) < n*(n-1) {
+		return nil
+	}
+	m := &Map{Title: name + " between all pairs", Unit: "Gb/s", Side: side(n), Inner: side(n) - 1, Numbers: n <= 24, Legend: shades(latency)}
+	if latency {
+		m.Unit = "us"
+	}
+	longest := 0
+	at := map[string]int{}
+	for i, name := range names {
+		short := shorten(plain.Clean(name), 18)
+		longest = max(longest, len([]rune(short)))
+		at[name] = i
+		m.Nodes = append(m.Nodes, Node{plain.Clean(name), short, tenth((float64(i) + 0.5) * m.Side)})
+	}
+	m.Left = tenth(12 + 6.6*float64(longest))
+	m.Top = m.Left
+	m.W, m.H = tenth(m.Left+float64(n)*m.Side+4), tenth(m.Top+float64(n)*m.Side+4)
+	odd := outliers(some, latency)
+	for i, x := range some {
+		m.Cells = append(m.Cells, cell(x, latency, m, at, odd[i] != nil))
+		if odd[i] != nil {
+			m.Outliers = append(m.Outliers, *odd[i])
+		}
+	}
+	m.Suspects = suspects(some, odd)
+	slices.SortStableFunc(m.Outliers, func(a, b Outlier) int {
+		switch {
+		case a.below > b.below:
+			return -1
+		case a.below < b.below:
+			return 1
+		}
+		return natural(a.Pair, b.Pair)
+	})
+	m.Desc = fmt.Sprintf("%d machines, %s measured from the machine of the row to that of the column, %s.", n, count(len(some), "pair"), count(len(m.Outliers), "outlier"))
+	if len(m.Outliers) > keepOutliers {
+		m.MoreOut = len(m.Outliers) - keepOutliers
+		m.Outliers = m.Outliers[:keepOutliers]
+	}
+	return m
+}
+
+func nodes(some []perftest.Measurement) []string {
+	seen := map[string]bool{}
+	var names []string
+	for _, m := range some {
+		for _, name := range []string{m.From, m.To} {
+			if !seen[name] {
+				seen[name] = true
+				names = append(names, name)
+			}
+		}
+	}
+	slices.SortFunc(names, natural)
+	return names
+}
+
+// side is the size of a cell: figures fit up to 24 nodes, and 64 fit a page.
+func side(n int) float64 {
+	switch {
+	case n <= 8:
+		return 46
+	case n <= 24:
+		return 36
+	}
+	return 15
+}
+
+func shorten(s string, most int) string {
+	r := []rune(s)
+	if len(r) <= most {
+		return s
+	}
+	return string(r[:most/2]) + "…" + string(r[len(r)-(most-most/2-1):])
+}
+
+// The limits of the shades: shares of what is expected. More is better for bandwidth, less for latency.
+var (
+	rateShades = []float64{0.97, 0.93, 0.85, 0.70, 0.50}
+	timeShades = []float64{0.60, 0.80, 1.00, 1.50, 2.50}
+)
+
+func shades(latency bool) []Shade {
+	var out []Shade
+	limits, from, last := rateShades, "from %.0f %% of what is expected", "less"
+	if latency {
+		limits, from, last = timeShades, "up to %.0f %% of what is good", "longer"
+	}
+	for i, v := range limits {
+		out = append(out, Shade{fmt.Sprintf("h%d", i), fmt.Sprintf(from, v*100)})
+	}
+	return append(out, Shade{fmt.Sprintf("h%d", len(limits)), last}, Shade{"same", "on one host"}, Shade{"none", "no figure"})
+}
+
+func cell(m perftest.Measurement, latency bool, on *Map, at map[string]int, odd bool) Cell {
+	row, column := float64(at[m.From]), float64(at[m.To])
+	c := Cell{
+		X: tenth(on.Left + column*on.Side), Y: tenth(on.Top + row*on.Side), Class: shade(m, latency), Out: odd,
+		Hint: plain.Clean(fmt.Sprintf("%s -> %s: %s", m.From, m.To, figure(m))),
+	}
+	c.TX, c.TY = tenth(c.X+on.Side/2), tenth(c.Y+on.Side/2)
+	if v := achieved(m); v > 0 {
+		c.Figure = three(v)
+	}
+	return c
+}
+
+func achieved(m perftest.Measurement) float64 {
+	if isLatency(m) {
+		return m.AchievedUs
+	}
+	return m.AchievedGbps
+}
+
+func shade(m perftest.Measurement, latency bool) string {
+	v, want := achieved(m), m.ExpectedGbps
+	if latency {
+		want = m.ExpectedUs
+	}
+	switch {
+	case m.Verdict == perftest.VerdictNotApplicable:
+		return "same"
+	case v <= 0 || want <= 0:
+		return "none"
+	case latency:
+		for i, limit := range timeShades {
+			if v/want <= limit {
+				return fmt.Sprintf("h%d", i)
+			}
+		}
+	default:
+		for i, limit := range rateShades {
+			if v/want >= limit {
+				return fmt.Sprintf("h%d", i)
+			}
+		}
+	}
+	return "h5"
+}
+
+// outliers finds, by index, the measurements that are not good or lie far on the bad side of the middle: more than
+// three times the usual spread (median absolute deviation) and 3 % of bandwidth or 10 % of latency.
+func outliers(some []perftest.Measurement, latency bool) map[int]*Outlier {
+	var values []float64
+	for _, m := range some {
+		if v := achieved(m); v > 0 && m.Verdict != perftest.VerdictNotApplicable {
+			values = append(values, v)
+		}
+	}
+	middle := median(values)
+	var off []float64
+	for _, v := range values {
+		off = append(off, max(v-middle, middle-v))
+	}
+	least := 0.03
+	if latency {
+		least = 0.10
+	}
+	limit := max(3*1.4826*median(off), least*middle)
+	out := map[int]*Outlier{}
+	for i, m := range some {
+		v := achieved(m)
+		bad := middle - v
+		if latency {
+			bad = v - middle
+		}
+		if m.Verdict == perftest.VerdictNotApplicable || m.Verdict == perftest.VerdictPass && (v <= 0 || bad <= limit) {
+			continue
+		}
+		o := &Outlier{Pair: plain.Clean(m.From + " -> " + m.To), Hosts: plain.Clean(m.FromHost + " -> " + m.ToHost), Figure: plain.Clean(figure(m)), below: 1}
+		if v > 0 && middle > 0 {
+			o.below = bad / middle
+		}
+		o.Why = because(m, o.below, latency)
+		out[i] = o
+	}
+	return out
+}
+
+func because(m perftest.Measurement, below float64, latency bool) string {
+	var said []string
+	if m.Verdict != perftest.VerdictPass {
+		said = append(said, "verdict "+plain.Clean(string(m.Verdict)))
+	}
+	if achieved(m) > 0 && below > 0.005 {
+		word := "below"
+		if latency {
+			word = "above"
+		}
+		said = append(said, fmt.Sprintf("%.0f %% %s the middle of all pairs", below*100, word))
+	}
+	return strings.Join(said, ", ")
+}
+
+// suspects names who is in most of its pairs an outlier while hardly anybody else is: look there first.
+func suspects(some []perftest.Measurement, odd map[int]*Outlier) []string {
+	host := map[string]string{}
+	bad, all := map[string]int{}, map[string]int{}
+	for i, m := range some {
+		if m.Verdict == perftest.VerdictNotApplicable {
+			continue
+		}
+		host[m.From], host[m.To] = m.FromHost, m.ToHost
+		for _, name := range []string{m.From, m.To} {
+			all[name]++
+			if odd[i] != nil {
+				bad[name]++
+			}
+		}
+	}
+	var out []string
+	for _, name := range nodes(some) {
+		if all[name] >= 3 && 3*bad[name] >= 2*all[name] {
+			out = append(out, plain.Clean(fmt.Sprintf("%s on %s: %d of its %d pairs", name, host[name], bad[name], all[name])))
+		}
+	}
+	if len(out)*2 > len(host) {
+		return nil // so many are no exception: the cause is common
+	}
+	return out
+}
+
+// Figure is what stands in a row and a column, "" where nothing was measured.
+func (m *Map) Figure(row, column int) string {
+	x, y := tenth(m.Left+float64(column)*m.Side), tenth(m.Top+float64(row)*m.Side)
+	for _, c := range m.Cells {
+		if c.X == x && c.Y == y {
+			if c.Out {
+				return c.Figure + " (outlier)"
+			}
+			return c.Figure
+		}
+	}
+	return ""
+}

@@ -1,0 +1,102 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/checks/perftest"
+)
+
+// isLatency tells whether a measurement is about time.
+func isLatency(m perftest.Measurement) bool {
+	return strings.HasSuffix(m.Test, "_lat") || m.AchievedUs > 0
+}
+
+// figure is what a measurement gave, in words.
+func figure(m perftest.Measurement) string {
+	switch {
+	case m.AchievedGbps > 0:
+		return fmt.Sprintf("%.1f Gb/s", m.AchievedGbps)
+	case m.AchievedUs > 0:
+		return fmt.Sprintf("%.2f us", m.AchievedUs)
+	case m.Error != "":
+		return m.Error
+	}
+	return "not measured"
+}
+
+// size prints bytes in binary units: 2 B, 64 KiB, 8 MiB.
+func size(bytes int64) string {
+	switch {
+	case bytes >= 1<<30 && bytes%(1<<30) == 0:
+		return fmt.Sprintf("%d GiB", bytes>>30)
+	case bytes >= 1<<20 && bytes%(1<<20) == 0:
+		return fmt.Sprintf("%d MiB", bytes>>20)
+	case bytes >= 1<<10 && bytes%(1<<10) == 0:
+		return fmt.Sprintf("%d KiB", bytes>>10)
+	}
+	return fmt.Sprintf("%d B", bytes)
+}
+
+// three prints a number with about three digits.
+func three(v float64) string {
+	switch {
+	case v <= 0 || math.IsNaN(v) || math.IsInf(v, 0):
+		return "-"
+	case v < 9.995:
+		return fmt.Sprintf("%.2f", v)
+	case v < 99.95:
+		return fmt.Sprintf("%.1f", v)
+	}
+	return fmt.Sprintf("%.0f", v)
+}
+
+// median of values; 0 when there is none.
+func median(values []float64) float64 {
+	s := slices.Sorted(slices.Values(values))
+	switch n := len(s); {
+	case n == 0:
+		return 0
+	case n%2 == 1:
+		return s[n/2]
+	default:
+		return (s[n/2-1] + s[n/2]) / 2
+	}
+}
+
+// natural compares names as people count: vm-2 before vm-10.
+func natural(a, b string) int {
+	i, j := 0, 0
+	for i < len(a) && j < len(b) {
+		if !digit(a[i]) || !digit(b[j]) {
+			if a[i] != b[j] {
+				return cmp.Compare(a[i], b[j])
+			}
+			i, j = i+1, j+1
+			continue
+		}
+		x, y := run(a[i:]), run(b[j:])
+		p, q := strings.TrimLeft(x, "0"), strings.TrimLeft(y, "0")
+		if c := cmp.Or(cmp.Compare(len(p), len(q)), strings.Compare(p, q)); c != 0 {
+			return c
+		}
+		i, j = i+len(x), j+len(y)
+	}
+	return cmp.Or(cmp.Compare(len(a)-i, len(b)-j), strings.Compare(a, b))
+}
+
+func run(s string) string {
+	n := 0
+	for n < len(s) && digit(s[n]) {
+		n++
+	}
+	return s[:n]
+}
+
+func digit(c byte) bool { return c >= '0' && c <= '9' }
+
+// tenth rounds for coordinates: what is finer than a tenth of a unit nobody sees.
+func tenth(v float64) float64 { return math.Round(v*10) / 10 }

@@ -1,0 +1,169 @@
+// Package page arranges a report for reading: grouped, ordered and counted, with curves and maps laid out, and every
+// text cleaned of what could drive a terminal or turn the direction of a line. How it is spelled out in HTML or Markdown
+// is the business of package report.
+package page
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/wizard/report"
+)
+
+// A Page is a report as it is read, from top to bottom. Sections without content are empty.
+type Page struct {
+	Title     string
+	Verdict   string
+	Status    checks.Status
+	Simulated bool
+	Facts     []Fact
+	Chain     []Link
+
+	PairTally string // "8 of 8 pairs as good as the hardware gives"
+	Tests     []Test
+
+	CheckTally string
+	Amiss      []Group // fail, warn, unknown: by severity, then by place in the chain
+	Passed     []Group
+	Waiting    []Group // quiet: what no channel reads, or what waits for the operator's word
+
+	ChangeTally string
+	Changes     []Changes
+
+	Environment []Table
+	Method      []Fact
+	Notes       []string
+}
+
+// A Fact is a labelled line.
+type Fact struct{ Label, Text string }
+
+// A Table has a row heading in its first column.
+type Table struct {
+	Caption string
+	Head    []string
+	Rows    [][]string
+}
+
+// A Link is a link of the chain.
+type Link struct {
+	Name   string
+	Status checks.Status
+	Tally  string // "12 passed, 1 failed"
+	First  string // what is first amiss, "" when nothing is
+}
+
+// Of arranges a report.
+func Of(r *report.Report) *Page {
+	verdict, status := r.Verdict()
+	p := &Page{
+		Title: "RDMA report", Verdict: plain.Clean(verdict), Status: status, Simulated: r.Simulated,
+		Chain: chain(r), Environment: environment(r.Environment), Method: method(r.Measurements),
+	}
+	if r.Run != "" {
+		p.Title = "RDMA report of run " + plain.Clean(r.Run)
+		p.fact("run", r.Run+", "+r.Status)
+	}
+	p.fact("mode", r.Mode)
+	p.fact("vCenter", r.VCenter)
+	p.fact("made", r.Made.Format("2006-01-02 15:04:05 -0700"))
+	p.fact("tool", "rdma-setup "+r.Tool)
+	if len(r.Checks) > 0 {
+		p.CheckTally = plain.Tally(r.Checks)
+		p.Amiss, p.Passed, p.Waiting = groups(r.Checks)
+	}
+	if len(r.Measurements) > 0 {
+		p.PairTally, p.Tests = pairTally(r.Measurements), tests(r.Measurements)
+	}
+	if len(r.Changes) > 0 {
+		p.ChangeTally, p.Changes = changes(r.Changes)
+	}
+	for _, n := range r.Notes {
+		p.Notes = append(p.Notes, plain.Clean(n))
+	}
+	return p
+}
+
+func (p *Page) fact(label, text string) {
+	if text != "" {
+		p.Facts = append(p.Facts, Fact{label, plain.Clean(text)})
+	}
+}
+
+// chain is the chain of the checks; what was measured speaks for the pairs where no check does.
+func chain(r *report.Report) []Link {
+	if len(r.Checks) == 0 && len(r.Measurements) == 0 {
+		return nil
+	}
+	var out []Link
+	for _, l := range checks.Chain(r.Checks) {
+		link := Link{Name: string(l.Name), Status: l.Worst, Tally: tally(l.Count)}
+		if l.First != nil {
+			link.First = plain.Clean(fmt.Sprintf("%s %s: %s", l.First.ID, l.First.Target.Name, l.First.Evidence))
+		}
+		if l.Name == checks.InPair && len(l.Count) == 0 {
+			link = measuredLink(r.Measurements)
+		}
+		out = append(out, link)
+	}
+	return out
+}
+
+func tally(n map[checks.Status]int) string {
+	var said []string
+	for _, w := range []struct {
+		status checks.Status
+		word   string
+	}{{checks.Pass, "passed"}, {checks.Warn, "to watch"}, {checks.Fail, "failed"}, {checks.Unknown, "unknown"}} {
+		if n[w.status] > 0 {
+			said = append(said, fmt.Sprintf("%d %s", n[w.status], w.word))
+		}
+	}
+	if len(said) == 0 {
+		return "not looked at"
+	}
+	return strings.Join(said, ", ")
+}
+
+func measuredLink(all []perftest.Measurement) Link {
+	count := map[checks.Status]int{}
+	l := Link{Name: string(checks.InPair), Status: checks.Unknown}
+	for _, m := range all {
+		s := statusOf(m.Verdict)
+		if s == "" {
+			continue
+		}
+		count[s]++
+		if l.Tally == "" || severity(s) > severity(l.Status) {
+			l.Status, l.Tally = s, "measured"
+			if s != checks.Pass {
+				l.First = plain.Clean(fmt.Sprintf("%s %s -> %s: %s", m.Test, m.From, m.To, figure(m)))
+			}
+		}
+	}
+	l.Tally = tally(count)
+	return l
+}
+
+// statusOf gives the status of a verdict, "" for pairs that never meet the fabric.
+func statusOf(v perftest.Verdict) checks.Status {
+	switch v {
+	case perftest.VerdictPass:
+		return checks.Pass
+	case perftest.VerdictWarn:
+		return checks.Warn
+	case perftest.VerdictFail:
+		return checks.Fail
+	case perftest.VerdictNotApplicable:
+		return ""
+	}
+	return checks.Unknown
+}
+
+// severity orders statuses, the worst highest.
+func severity(s checks.Status) int {
+	return map[checks.Status]int{checks.Fail: 4, checks.Warn: 3, checks.Unknown: 2, checks.Pass: 1}[s]
+}

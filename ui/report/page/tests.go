@@ -1,0 +1,198 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
+)
+
+// A Test is one kind of measurement over all pairs.
+type Test struct {
+	Name    string // ib_send_bw
+	Latency bool
+	Chart   *Chart // nil where no message size was measured
+	Sizes   Table  // what the chart draws, as figures
+	Map     *Map   // nil where too few of the possible pairs were measured
+	Pairs   []Pair
+	More    int // pairs that Pairs leaves out; the map has them
+}
+
+// A Pair is what one test gave between two guests, from the client to the server.
+type Pair struct {
+	From, To  string
+	Hosts     string
+	Result    string
+	Expected  string
+	Share     float64 // of what was expected, 0 to 1; bandwidth only
+	P99, P999 string  // latency only
+	Status    checks.Status
+	Word      string // the verdict as a word: pass, warn, fail, unknown, "n/a: one host"
+	Remarks   []string
+}
+
+// keepPairs bounds the rows of a table of pairs. Beyond it the worst are shown.
+const keepPairs = 40
+
+// tests groups measurements by test, in the order in which they first appear.
+func tests(all []perftest.Measurement) []Test {
+	var order []string
+	by := map[string][]perftest.Measurement{}
+	for _, m := range all {
+		if by[m.Test] == nil {
+			order = append(order, m.Test)
+		}
+		by[m.Test] = append(by[m.Test], m)
+	}
+	var out []Test
+	for _, name := range order {
+		some := by[name]
+		t := Test{Name: plain.Clean(name), Latency: isLatency(some[0])}
+		t.Chart, t.Sizes = curve(t.Name, some, t.Latency)
+		t.Map = heat(t.Name, some, t.Latency)
+		t.Pairs, t.More = pairs(some)
+		out = append(out, t)
+	}
+	return out
+}
+
+// pairs gives a row for each measurement by name; when there are too many, the worst.
+func pairs(some []perftest.Measurement) ([]Pair, int) {
+	sorted := slices.Clone(some)
+	slices.SortStableFunc(sorted, func(a, b perftest.Measurement) int {
+		return cmp.Or(natural(a.From, b.From), natural(a.To, b.To))
+	})
+	if len(sorted) > keepPairs {
+		slices.SortStableFunc(sorted, func(a, b perftest.Measurement) int {
+			return cmp.Or(severity(statusOf(b.Verdict))-severity(statusOf(a.Verdict)), cmp.Compare(goodness(a), goodness(b)))
+		})
+	}
+	var out []Pair
+	for _, m := range sorted[:min(len(sorted), keepPairs)] {
+		out = append(out, pair(m))
+	}
+	return out, len(sorted) - len(out)
+}
+
+// goodness orders measurements of one test, the worst lowest.
+func goodness(m perftest.Measurement) float64 {
+	if isLatency(m) {
+		return -m.AchievedUs
+	}
+	return m.AchievedGbps
+}
+
+func pair(m perftest.Measurement) Pair {
+	p := Pair{
+		From: plain.Clean(m.From), To: plain.Clean(m.To), Hosts: plain.Clean(m.FromHost + " -> " + m.ToHost),
+		Result: "not measured", Status: statusOf(m.Verdict), Word: plain.Clean(string(m.Verdict)),
+	}
+	if m.AchievedGbps > 0 || m.AchievedUs > 0 {
+		p.Result = figure(m)
+	}
+	switch {
+	case m.ExpectedGbps > 0:
+		p.Expected, p.Share = fmt.Sprintf("%.1f Gb/s", m.ExpectedGbps), min(1, m.AchievedGbps/m.ExpectedGbps)
+	case m.ExpectedUs > 0:
+		p.Expected = fmt.Sprintf("up to %g us", m.ExpectedUs)
+	}
+	if isLatency(m) && len(m.Rows) > 0 {
+		p.P99, p.P999 = three(m.Rows[0].P99Us), three(m.Rows[0].P999Us)
+	}
+	switch m.Verdict {
+	case perftest.VerdictPass:
+	case perftest.VerdictNotApplicable:
+		p.Word = "n/a: one host"
+	default:
+		for _, s := range []string{m.Error, m.Hint} {
+			if s != "" {
+				p.Remarks = append(p.Remarks, plain.Clean(s))
+			}
+		}
+	}
+	return p
+}
+
+// pairTally counts pairs whose every test is as it should be; pairs on one host do not count.
+func pairTally(all []perftest.Measurement) string {
+	worst := map[[2]string]checks.Status{}
+	for _, m := range all {
+		k := [2]string{m.From, m.To}
+		if s := statusOf(m.Verdict); s != "" && (worst[k] == "" || severity(s) > severity(worst[k])) {
+			worst[k] = s
+		}
+	}
+	good := 0
+	for _, s := range worst {
+		if s == checks.Pass {
+			good++
+		}
+	}
+	return fmt.Sprintf("%d of %d pairs as good as the hardware gives", good, len(worst))
+}
+
+// method tells how the figures were got.
+func method(all []perftest.Measurement) []Fact {
+	if len(all) == 0 {
+		return nil
+	}
+	var facts []Fact
+	first, last := all[0].Started, all[0].Started
+	var order []string
+	by := map[string][]perftest.Measurement{}
+	for _, m := range all {
+		if by[m.Test] == nil {
+			order = append(order, m.Test)
+		}
+		by[m.Test] = append(by[m.Test], m)
+		if m.Started.Before(first) {
+			first = m.Started
+		}
+		if m.Started.After(last) {
+			last = m.Started
+		}
+	}
+	if !first.IsZero() {
+		facts = append(facts, Fact{"when", first.Format("2006-01-02 15:04:05 -0700") + " to " + last.Format("15:04:05") + " (start of the last test)"})
+	}
+	for _, name := range order {
+		facts = append(facts, testFacts(plain.Clean(name), by[name])...)
+	}
+	return append(facts,
+		Fact{"bandwidth", "the best average of the messages from 64 KiB to 1 MiB, held against the line rate less the headers of RoCE v2"},
+		Fact{"latency", "the typical (median) time of the smallest message, half of a round trip; the 99.9 % of a thousand messages is little more than the slowest one"},
+		Fact{"pairs", "measured in rounds in which no guest and no host port works twice; a pair on one host is n/a: its traffic never meets the fabric"})
+}
+
+func testFacts(name string, some []perftest.Measurement) []Fact {
+	var facts []Fact
+	for _, m := range some {
+		if len(m.Rows) == 0 {
+			continue
+		}
+		a, b := m.Rows[0], m.Rows[len(m.Rows)-1]
+		text := fmt.Sprintf("%d message sizes from %s to %s", len(m.Rows), size(a.Bytes), size(b.Bytes))
+		if a.Iterations > 0 {
+			text += fmt.Sprintf(", %d messages of each", a.Iterations)
+		}
+		if m.MTU > 0 {
+			text += fmt.Sprintf(", RDMA MTU %d", m.MTU)
+		}
+		facts = append(facts, Fact{name, text})
+		if m.Command != "" {
+			facts = append(facts, Fact{"on " + plain.Clean(m.From), plain.Clean(m.Command)})
+		}
+		break
+	}
+	seen := map[string]bool{}
+	for _, m := range some {
+		if m.Why != "" && m.Verdict != perftest.VerdictNotApplicable && !seen[m.Why] && len(seen) < 4 {
+			seen[m.Why] = true
+			facts = append(facts, Fact{name + " expected", plain.Clean(m.Why)})
+		}
+	}
+	return facts
+}

@@ -1,0 +1,56 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
+)
+
+// PluginLine is the first line of a monitoring plug-in: "RDMA CRITICAL - HOST-FW-PVRDMA-007 esx-02: ruleset pvrdma is
+// off". word is OK, WARNING, CRITICAL or UNKNOWN, whatever its case.
+func PluginLine(word string, all []checks.Finding) string {
+	return pluginLine(word, told(all))
+}
+
+// PluginError is the line of a check that could judge nothing.
+func PluginError(err error) string { return pluginLine("UNKNOWN", err.Error()) }
+
+func pluginLine(word, said string) string {
+	// What follows a bar is performance data to a monitoring system.
+	return "RDMA " + strings.ToUpper(word) + " - " + strings.ReplaceAll(plain.Clean(said), "|", "/")
+}
+
+func told(all []checks.Finding) string {
+	f := first(all)
+	if f == nil {
+		return plain.Tally(all)
+	}
+	n := 0
+	for _, o := range all {
+		if o.Status == f.Status && !o.Quiet {
+			n++
+		}
+	}
+	said := fmt.Sprintf("%s %s: %s", f.ID, f.Target.Name, f.Evidence)
+	if n > 1 {
+		said += fmt.Sprintf(" (and %d more %s)", n-1, map[checks.Status]string{checks.Fail: "failed", checks.Warn: "to watch", checks.Unknown: "unknown"}[f.Status])
+	}
+	return said
+}
+
+// first is the first broken link; findings of rows that the catalogue does not hold come after it.
+func first(all []checks.Finding) *checks.Finding {
+	if f := checks.FirstBroken(all); f != nil {
+		return f
+	}
+	for _, s := range []checks.Status{checks.Fail, checks.Warn, checks.Unknown} {
+		for i := range all {
+			if all[i].Status == s && !all[i].Quiet {
+				return &all[i]
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/wizard/report"
+)
+
+// Numbers of a status in metrics, as monitoring plug-ins have them.
+var statusNumber = map[checks.Status]float64{checks.Pass: 0, checks.Warn: 1, checks.Fail: 2, checks.Unknown: 3}
+
+// Prometheus prints the report in the text format that node_exporter's textfile collector reads. status is the exit code
+// of check: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN. Units are bits per second and seconds.
+func Prometheus(w io.Writer, r *report.Report, status int) error {
+	x := &exposition{}
+	x.metric("rdma_setup_info", "What made these figures, always 1.")
+	x.sample(1, "version", r.Tool, "mode", r.Mode, "vcenter", r.VCenter, "simulated", strconv.FormatBool(r.Simulated))
+	x.metric("rdma_setup_status", "Exit code of the check: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.")
+	x.sample(float64(status))
+	x.metric("rdma_setup_last_run_timestamp_seconds", "When the check was made, in seconds since 1970.")
+	x.sample(float64(r.Made.Unix()))
+	x.checks(r.Checks)
+	x.measurements(r.Measurements)
+	_, err := io.WriteString(w, x.b.String())
+	return err
+}
+
+// exposition writes metrics of type gauge.
+type exposition struct {
+	b    strings.Builder
+	name string
+	seen map[string]bool
+}
+
+func (x *exposition) metric(name, help string) {
+	x.name, x.seen = name, map[string]bool{}
+	fmt.Fprintf(&x.b, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name)
+}
+
+var labelEscape = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
+
+// sample writes a value under labels, given as name, value, name, value. The same labels twice would make the whole
+// file invalid; the first stands.
+func (x *exposition) sample(v float64, labels ...string) {
+	var pairs []string
+	for i := 0; i+1 < len(labels); i += 2 {
+		pairs = append(pairs, fmt.Sprintf(`%s="%s"`, labels[i], labelEscape.Replace(strings.ToValidUTF8(plain.Clean(labels[i+1]), "?"))))
+	}
+	set := ""
+	if len(pairs) > 0 {
+		set = "{" + strings.Join(pairs, ",") + "}"
+	}
+	if x.seen[set] || math.IsNaN(v) || math.IsInf(v, 0) {
+		return
+	}
+	x.seen[set] = true
+	fmt.Fprintf(&x.b, "%s%s %s\n", x.name, set, strconv.FormatFloat(v, 'g', -1, 64))
+}
+
+func (x *exposition) checks(all []checks.Finding) {
+	x.metric("rdma_setup_checks", "Findings by status.")
+	n := plain.Count(all)
+	for _, s := range []checks.Status{checks.Pass, checks.Warn, checks.Fail, checks.Unknown} {
+		x.sample(float64(n[s]), "status", string(s))
+	}
+	x.metric("rdma_setup_first_broken", "The first broken link of the chain; no sample when nothing is amiss.")
+	if f := checks.FirstBroken(all); f != nil {
+		x.sample(statusNumber[f.Status], "id", f.ID, "scope", f.Scope, "target", f.Target.String())
+	}
+	if len(all) == 0 {
+		return
+	}
+	x.metric("rdma_setup_check_status", "One check of one target: 0 pass, 1 warn, 2 fail, 3 unknown. quiet rows never raise the exit code.")
+	for _, f := range all {
+		x.sample(statusNumber[f.Status], "id", f.ID, "scope", f.Scope, "target", f.Target.String(), "quiet", strconv.FormatBool(f.Quiet))
+	}
+}
+
+func (x *exposition) measurements(all []perftest.Measurement) {
+	for _, f := range []struct {
+		name, help string
+		value      func(perftest.Measurement) float64
+	}{
+		{"rdma_setup_bandwidth_bits_per_second", "Bandwidth between two guests, best average from 64 KiB to 1 MiB.", func(m perftest.Measurement) float64 { return math.Round(m.AchievedGbps * 1e9) }},
+		{"rdma_setup_bandwidth_expected_bits_per_second", "Bandwidth that the link allows.", func(m perftest.Measurement) float64 { return math.Round(m.ExpectedGbps * 1e9) }},
+		{"rdma_setup_latency_seconds", "Typical latency of the smallest message between two guests.", func(m perftest.Measurement) float64 { return math.Round(m.AchievedUs*1e3) / 1e9 }},
+	} {
+		begun := false
+		for _, m := range all {
+			v := f.value(m)
+			if v <= 0 {
+				continue
+			}
+			if !begun {
+				x.metric(f.name, f.help)
+				begun = true
+			}
+			x.sample(v, "test", m.Test, "from", m.From, "to", m.To, "from_host", m.FromHost, "to_host", m.ToHost)
+		}
+	}
+}
