@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
 // hostChecks look at the platform of each host: its state in vCenter and what the BIOS allows.
@@ -98,12 +99,14 @@ func hostChecks() []Check {
 			ID: "HOST-POWER-009", Scope: Host, Link: InHost, Quick: true, Fix: Automatic, Source: "seed 002, Fig. 14",
 			Criteria: "High Performance (static) / other / -",
 			Remedy:   "Select High Performance.",
-			Run: eachHost(func(_ *Facts, h *backends.Host) Answer {
+			Run: eachHost(func(f *Facts, h *backends.Host) Answer {
 				t := backends.HostRef(h.Name)
 				if h.PowerPolicy == "" {
 					return unknown(t, "the host tells nothing of its power policy")
 				}
-				return warnIf(h.PowerPolicy != "static", t, "power policy %s", h.PowerPolicy)
+				a := warnIf(h.PowerPolicy != "static", t, "power policy %s", h.PowerPolicy)
+				a.Quiet = f.Answers.Mode == answers.PVRDMA // no step of this mode sets it: worth saying, no reason to worry
+				return a
 			}),
 		},
 		{
