@@ -89,12 +89,14 @@ func (s Selection) covers(c Check) bool {
 // is cut short by ctx gives unknown. Checks are pure and look at facts that were read before, with limits of their own
 // there, so they need neither goroutines nor a limit each: all rows over thousands of hosts take milliseconds.
 func Run(ctx context.Context, f *Facts, s Selection) []Finding {
+	own := *f
+	own.found = nil
 	var out []Finding
 	for _, c := range Catalogue() {
 		if !s.covers(c) {
 			continue
 		}
-		out = append(out, c.findings(ctx, f)...)
+		out = append(out, c.findings(ctx, &own)...)
 	}
 	return out
 }

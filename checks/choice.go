@@ -11,8 +11,7 @@ import (
 // networkClass is the PCI class of network controllers, as the inventory spells it.
 const networkClass = "02"
 
-// nic is the pNIC of a host that the answers describe: the uplink of their switch, else the best of those that fit.
-func (f *Facts) nic(h *backends.Host) *backends.NIC {
+func (f *Facts) choose(h *backends.Host) *backends.NIC {
 	var best *backends.NIC
 	for i := range h.NICs {
 		n := &h.NICs[i]

@@ -20,6 +20,8 @@ type Facts struct {
 	Pairs     []PairFacts          // nil: no pair was looked at
 	Baseline  *backends.Inventory  // what was kept as healthy; nil: nothing was
 	Changed   map[string]time.Time // by host: when a run last set module parameters or firmware; nil: the journals were not read
+
+	found *selection // worked out once a run
 }
 
 // HostFacts is what only calls per host tell (esxcli, the ESXi shell); the full check reads it, the quick one does not.

@@ -112,14 +112,20 @@ func guestNetChecks() []Check {
 // guestSubnets looks for a second interface in the network that RDMA has, or shall have.
 func guestSubnets(f *Facts, g *backends.Guest) Answer {
 	t := backends.GuestRef(g.VM)
-	own := map[string]bool{}
-	for _, p := range f.ports(g.VM) {
+	ports, own := f.ports(f.Inventory.VM(g.VM)), map[string]bool{}
+	if len(ports) == 0 && !f.Before {
+		return Answer{} // the VM has no RDMA adapter, which is told elsewhere
+	}
+	for _, p := range ports {
 		own[p.mac] = true
 		if i := p.netdev(g); i != nil {
 			own[i.MAC] = true
+		} else if i := (port{cidr: p.cidr}).netdev(g); i != nil && !f.Before {
+			own[i.MAC] = true // the guest gave it another MAC
 		}
 	}
-	for _, want := range f.planned(g.VM) {
+	for _, n := range f.networks(g.VM) {
+		want := n.IP
 		for _, i := range g.Interfaces {
 			if own[strings.ToLower(i.MAC)] {
 				continue
@@ -132,21 +138,6 @@ func guestSubnets(f *Facts, g *backends.Guest) Answer {
 		}
 	}
 	return pass(t, "no other interface is in the network of RDMA")
-}
-
-// planned are the addresses that the answers give a VM.
-func (f *Facts) planned(name string) []netip.Prefix {
-	v := f.Inventory.VM(name)
-	var out []netip.Prefix
-	for _, want := range f.Answers.VMs {
-		if v == nil || want.Name != v.Name && want.Name != v.Path {
-			continue
-		}
-		for _, n := range f.Answers.Networks(want) {
-			out = append(out, n.IP)
-		}
-	}
-	return out
 }
 
 // duplicate compares a port's address with all that the inventory knows, and takes arping's word where it was asked.

@@ -103,7 +103,7 @@ func nicLinkChecks() []Check {
 func slotCarries(_ *Facts, h *backends.Host, n *backends.NIC, facts HostFacts) Answer {
 	t := backends.HostRef(h.Name)
 	s, read := facts.Slots[n.PCI]
-	has, need := sizing.PCIeGbps(s.Gen, s.Lanes), float64(max(n.SpeedMbps, n.MaxSpeedMbps))/1000
+	has, need := sizing.PCIeGbps(s.Gen, s.Lanes), float64(orInt(n.SpeedMbps, n.MaxSpeedMbps))/1000
 	if !read || has == 0 || need == 0 {
 		return waiting(t, "the PCIe link of %s was not read", n.Device)
 	}

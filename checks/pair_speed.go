@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -98,32 +99,32 @@ func comparedChecks() []Check {
 		{
 			ID: "PAIR-SYM-014", Scope: Pair, Link: InPair, Fix: NoFix, Source: "ours",
 			Criteria: "there and back differ by <= 5 % / <= 15 % / more", Remedy: "Find the weak end: it is the one that all its pairs share.",
-			Run: eachPair(func(f *Facts, t backends.Ref, p *PairFacts) Answer {
-				there, back := f.bandwidth(p.From, p.To), f.bandwidth(p.To, p.From)
-				if there == 0 || back == 0 {
-					return waiting(t, "the pair was not measured in both directions")
-				}
-				return grade((max(there, back)-min(there, back))/max(there, back), 0.05, 0.15, t, "%.1f Gbps there, %.1f back", there, back)
-			}),
+			Run: func(f *Facts) []Answer {
+				gbps := f.bandwidths()
+				return eachPair(func(_ *Facts, t backends.Ref, p *PairFacts) Answer {
+					there, back := gbps[[2]string{p.From, p.To}], gbps[[2]string{p.To, p.From}]
+					if there == 0 || back == 0 {
+						return waiting(t, "the pair was not measured in both directions")
+					}
+					return grade((max(there, back)-min(there, back))/max(there, back), 0.05, 0.15, t, "%.1f Gbps there, %.1f back", there, back)
+				})(f)
+			},
 		},
 		{
 			ID: "PAIR-MATRIX-015", Scope: Pair, Link: InPair, Fix: NoFix, Source: "seed 002; bands are ours",
 			Criteria: "within 5 % of the median of all pairs / 15 % below / more", Remedy: "Inspect the host that the outliers share.",
-			Run: eachPair(func(f *Facts, t backends.Ref, p *PairFacts) Answer {
-				var all []float64
-				for _, o := range f.Pairs {
-					if gbps := f.bandwidth(o.From, o.To); gbps > 0 {
-						all = append(all, gbps)
+			Run: func(f *Facts) []Answer {
+				gbps := f.bandwidths()
+				all := slices.Sorted(maps.Values(gbps))
+				return eachPair(func(_ *Facts, t backends.Ref, p *PairFacts) Answer {
+					own := gbps[[2]string{p.From, p.To}]
+					if len(all) < 3 || own == 0 {
+						return waiting(t, "a median takes three measured pairs, there are %d", len(all))
 					}
-				}
-				own := f.bandwidth(p.From, p.To)
-				if len(all) < 3 || own == 0 {
-					return waiting(t, "a median takes three measured pairs, there are %d", len(all))
-				}
-				slices.Sort(all)
-				median := all[len(all)/2]
-				return grade((median-own)/median, 0.05, 0.15, t, "%.1f Gbps, the median is %.1f", own, median)
-			}),
+					median := all[len(all)/2]
+					return grade((median-own)/median, 0.05, 0.15, t, "%.1f Gbps, the median is %.1f", own, median)
+				})(f)
+			},
 		},
 	}
 }
@@ -151,14 +152,14 @@ func judged(t backends.Ref, m *perftest.Measurement, format string, args ...any)
 	return a
 }
 
-// bandwidth is what was measured from one VM to another in Gbps; 0 without.
-func (f *Facts) bandwidth(from, to string) float64 {
+// bandwidths are what was measured from one VM to another, in Gbps.
+func (f *Facts) bandwidths() map[[2]string]float64 {
+	out := map[[2]string]float64{}
 	for i := range f.Pairs {
-		if p := &f.Pairs[i]; p.From == from && p.To == to {
-			if m := p.measured(perftest.SendBandwidth, writeBandwidth); m != nil && m.Verdict != perftest.VerdictNotApplicable {
-				return m.AchievedGbps
-			}
+		p := &f.Pairs[i]
+		if m := p.measured(perftest.SendBandwidth, writeBandwidth); m != nil && m.Verdict != perftest.VerdictNotApplicable && m.AchievedGbps > 0 {
+			out[[2]string{p.From, p.To}] = m.AchievedGbps
 		}
 	}
-	return 0
+	return out
 }

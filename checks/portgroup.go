@@ -53,7 +53,7 @@ func portSecurity(f *Facts, t backends.Ref, pg *backends.PortGroup) Answer {
 	var changed []string
 	found, _ := f.vms()
 	for _, v := range found {
-		g, a := f.Inventory.Guest(v.Name), f.adapter(v, "sriov")
+		g, a := f.guest(v.Name), f.adapter(v, "sriov")
 		if g == nil || g.Error != "" || a == nil || a.PortGroup != pg.Name || len(g.Interfaces) < len(v.Adapters) {
 			continue
 		}

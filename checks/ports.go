@@ -14,22 +14,13 @@ type port struct{ mac, cidr string }
 
 // ports are the RDMA adapters of a VM, those of the answers first. A VM that lacks one has its own row in vCenter
 // (VM-NIC-DVS-019, VM-SRIOV-PF-021), and guests are not blamed for it.
-func (f *Facts) ports(name string) []port {
-	v := f.Inventory.VM(name)
-	if v == nil {
-		return nil
-	}
+func (f *Facts) ports(v *backends.VM) []port {
 	var out []port
-	for _, want := range f.Answers.VMs {
-		if want.Name != v.Name && want.Name != v.Path {
-			continue
-		}
-		for _, n := range f.Answers.Networks(want) {
-			if a := rdmaAdapter(v, n.PortGroup); a != nil {
-				out = append(out, port{strings.ToLower(a.MAC), n.IP.String()})
-			} else if f.Answers.Mode == answers.GPUDirect && len(v.Passthrough) > 0 {
-				out = append(out, port{"", n.IP.String()})
-			}
+	for _, n := range f.networks(v.Name) {
+		if a := rdmaAdapter(v, n.PortGroup); a != nil {
+			out = append(out, port{strings.ToLower(a.MAC), n.IP.String()})
+		} else if f.Answers.Mode == answers.GPUDirect && len(v.Passthrough) > 0 {
+			out = append(out, port{"", n.IP.String()})
 		}
 	}
 	if len(out) > 0 {
@@ -52,8 +43,10 @@ func rdmaAdapter(v *backends.VM, group string) *backends.Adapter {
 
 // rdmaMAC is the MAC of a VM's first RDMA adapter, "" when it has none.
 func (f *Facts) rdmaMAC(vm string) string {
-	if all := f.ports(vm); len(all) > 0 {
-		return all[0].mac
+	if v := f.Inventory.VM(vm); v != nil {
+		if all := f.ports(v); len(all) > 0 {
+			return all[0].mac
+		}
 	}
 	return ""
 }
@@ -134,11 +127,11 @@ func eachPort(ask func(f *Facts, g *backends.Guest, p port) Answer) func(*Facts)
 		}
 		found, _ := f.vms()
 		for _, v := range found {
-			g := f.Inventory.Guest(v.Name)
+			g := f.guest(v.Name)
 			if g == nil || g.Error != "" {
 				continue
 			}
-			for _, p := range f.ports(v.Name) {
+			for _, p := range f.ports(v) {
 				out = said(out, ask(f, g, p))
 			}
 		}
@@ -146,14 +139,14 @@ func eachPort(ask func(f *Facts, g *backends.Guest, p port) Answer) func(*Facts)
 	}
 }
 
-// sameGuests warns where a guest differs from the most.
-func sameGuests(what string, of func(g *backends.Guest) string) func(f *Facts, g *backends.Guest) Answer {
-	return func(f *Facts, g *backends.Guest) Answer {
+// sameGuests warns where a guest differs from the most, and fails where it has nothing.
+func sameGuests(what string, of func(g *backends.Guest) string) func(*Facts) []Answer {
+	return func(f *Facts) []Answer {
 		count, most := map[string]int{}, ""
 		found, _ := f.vms()
 		for _, v := range found {
-			if o := f.Inventory.Guest(v.Name); o != nil && o.Error == "" && of(o) != "" {
-				count[of(o)]++
+			if g := f.guest(v.Name); g != nil && g.Error == "" && of(g) != "" {
+				count[of(g)]++
 			}
 		}
 		for v, n := range count {
@@ -161,6 +154,11 @@ func sameGuests(what string, of func(g *backends.Guest) string) func(f *Facts, g
 				most = v
 			}
 		}
-		return warnIf(of(g) != most, backends.GuestRef(g.VM), "%s %s, most have %s", what, orNone(of(g)), most)
+		return eachGuest(func(_ *Facts, g *backends.Guest) Answer {
+			if of(g) == "" {
+				return fail(backends.GuestRef(g.VM), "%s is not there", what)
+			}
+			return warnIf(of(g) != most, backends.GuestRef(g.VM), "%s %s, most have %s", what, of(g), most)
+		})(f)
 	}
 }

@@ -16,29 +16,6 @@ func (f *Facts) cluster() backends.Ref {
 	return backends.Ref{Type: backends.TypeCluster, Name: orNone(f.Answers.Hosts.Cluster)}
 }
 
-// hosts are the hosts that the answers select; without names every host in their cluster and datacenter.
-func (f *Facts) hosts() []*backends.Host {
-	var out []*backends.Host
-	want := f.Answers.Hosts
-	for i := range f.Inventory.Hosts {
-		h := &f.Inventory.Hosts[i]
-		switch {
-		case len(want.Names) > 0 && !slices.Contains(want.Names, h.Name):
-		case len(want.Names) == 0 && want.Cluster != "" && want.Cluster != h.Cluster:
-		case want.Datacenter != "" && want.Datacenter != h.Datacenter:
-		default:
-			out = append(out, h)
-		}
-	}
-	return out
-}
-
-// connected leaves out hosts that do not answer: they have their own row (HOST-CONN-001), and what vCenter remembers
-// of them is no fact.
-func (f *Facts) connected() []*backends.Host {
-	return slices.DeleteFunc(f.hosts(), func(h *backends.Host) bool { return h.State != "connected" })
-}
-
 // eachHost asks about every selected host that is connected. An empty answer says nothing of that host.
 func eachHost(ask func(f *Facts, h *backends.Host) Answer) func(*Facts) []Answer {
 	return func(f *Facts) []Answer {
@@ -105,18 +82,6 @@ func function0(pci string) string {
 	return pci
 }
 
-// vms are the VMs that the answers select, as far as they exist; absent ones are named by missing.
-func (f *Facts) vms() (found []*backends.VM, missing []string) {
-	for _, v := range f.Answers.VMs {
-		if vm := f.Inventory.VM(v.Name); vm != nil {
-			found = append(found, vm)
-		} else {
-			missing = append(missing, v.Name)
-		}
-	}
-	return found, missing
-}
-
 // eachVM asks about every selected VM. An empty answer says nothing of that VM.
 func eachVM(ask func(f *Facts, v *backends.VM) Answer) func(*Facts) []Answer {
 	return func(f *Facts) []Answer {
@@ -140,7 +105,7 @@ func eachGuest(ask func(f *Facts, g *backends.Guest) Answer) func(*Facts) []Answ
 		var out []Answer
 		for _, v := range found {
 			t := backends.GuestRef(v.Name)
-			switch g := f.Inventory.Guest(v.Name); {
+			switch g := f.guest(v.Name); {
 			case g == nil && v.Power != "poweredOn":
 				a := unknown(t, "the VM is %s", v.Power)
 				a.Quiet = f.Before

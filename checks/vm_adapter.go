@@ -122,12 +122,10 @@ func pvrdmaCount(f *Facts, v *backends.VM) Answer {
 func onGroups(f *Facts, v *backends.VM) Answer {
 	t := backends.VMRef(v.Name)
 	want := []string{f.Answers.Switch.PortGroup}
-	for _, a := range f.Answers.VMs {
-		if nets := f.Answers.Networks(a); (a.Name == v.Name || a.Name == v.Path) && len(nets) > 0 {
-			want = nil
-			for _, n := range nets {
-				want = append(want, n.PortGroup)
-			}
+	if nets := f.networks(v.Name); len(nets) > 0 {
+		want = nil
+		for _, n := range nets {
+			want = append(want, n.PortGroup)
 		}
 	}
 	var seen []string

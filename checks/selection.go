@@ -1,0 +1,84 @@
+package checks
+
+import (
+	"slices"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// A selection is what the answers pick from the inventory. Rows ask for it again and again, and fabrics have thousands
+// of VMs.
+type selection struct {
+	hosts, connected []*backends.Host
+	vms              []*backends.VM
+	missing          []string // VMs of the answers that are not there
+	wanted           map[string]answers.VM
+	guests           map[string]*backends.Guest
+	nics             map[string]*backends.NIC // by host
+}
+
+func (f *Facts) selected() *selection {
+	if f.found != nil {
+		return f.found
+	}
+	s := &selection{wanted: map[string]answers.VM{}, guests: map[string]*backends.Guest{}, nics: map[string]*backends.NIC{}}
+	want := f.Answers.Hosts
+	named := map[string]bool{}
+	for _, name := range want.Names {
+		named[name] = true
+	}
+	for i := range f.Inventory.Hosts {
+		h := &f.Inventory.Hosts[i]
+		switch {
+		case len(want.Names) > 0 && !named[h.Name]:
+		case len(want.Names) == 0 && want.Cluster != "" && want.Cluster != h.Cluster:
+		case want.Datacenter != "" && want.Datacenter != h.Datacenter:
+		default:
+			s.hosts = append(s.hosts, h)
+			s.nics[h.Name] = f.choose(h)
+		}
+	}
+	s.connected = slices.DeleteFunc(slices.Clone(s.hosts), func(h *backends.Host) bool { return h.State != "connected" })
+	byName := map[string]*backends.VM{}
+	for i := range f.Inventory.VMs {
+		v := &f.Inventory.VMs[i]
+		byName[v.Name], byName[v.Path] = v, v
+	}
+	for _, a := range f.Answers.VMs {
+		if v := byName[a.Name]; v != nil {
+			s.vms = append(s.vms, v)
+			s.wanted[v.Name] = a
+		} else {
+			s.missing = append(s.missing, a.Name)
+		}
+	}
+	for i := range f.Inventory.Guests {
+		s.guests[f.Inventory.Guests[i].VM] = &f.Inventory.Guests[i]
+	}
+	f.found = s
+	return s
+}
+
+// hosts are the hosts that the answers select; without names every host in their cluster and datacenter.
+func (f *Facts) hosts() []*backends.Host { return f.selected().hosts }
+
+// connected leaves out hosts that do not answer: they have their own row (HOST-CONN-001), and what vCenter remembers
+// of them is no fact.
+func (f *Facts) connected() []*backends.Host { return f.selected().connected }
+
+// vms are the VMs that the answers select, as far as they exist; absent ones are named by missing.
+func (f *Facts) vms() (found []*backends.VM, missing []string) {
+	return f.selected().vms, f.selected().missing
+}
+
+func (f *Facts) guest(vm string) *backends.Guest { return f.selected().guests[vm] }
+
+// networks are the RDMA adapters that the answers give a VM.
+func (f *Facts) networks(vm string) []answers.Adapter {
+	return f.Answers.Networks(f.selected().wanted[vm])
+}
+
+// nic is the pNIC of a host that the answers describe: the uplink of their switch, else the best of those that fit; nil
+// without one.
+func (f *Facts) nic(h *backends.Host) *backends.NIC { return f.selected().nics[h.Name] }
