@@ -63,7 +63,7 @@ func inventory() *backends.Inventory {
 				{Device: "vmnic2", MAC: fmt.Sprintf("0c:42:a1:00:0%d:02", i), SpeedMbps: 100000, Driver: "nmlx5_core", RDMADevice: "vmrdma0", RoCEv2: true, Eligible: true, Why: "RoCE v2, link up, free"},
 			},
 		})
-		inv.VMs = append(inv.VMs, backends.VM{Name: fmt.Sprintf("vm-%02d", i), Host: name, Power: "poweredOn", Hardware: 19, GuestName: "Ubuntu Linux (64-bit)"})
+		inv.VMs = append(inv.VMs, backends.VM{Name: fmt.Sprintf("vm-%02d", i), Host: name, Power: "poweredOn", Hardware: 19, MemoryMB: 16384, GuestName: "Ubuntu Linux (64-bit)"})
 	}
 	inv.Hosts[2].State = "disconnected"
 	return inv

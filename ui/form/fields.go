@@ -1,6 +1,9 @@
 package form
 
 import (
+	"fmt"
+	"strings"
+
 	"charm.land/bubbles/v2/key"
 	tea "charm.land/bubbletea/v2"
 	"charm.land/huh/v2"
@@ -9,68 +12,175 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 )
 
-// fields are the questions of one page in one huh form. Enter belongs to the page, not to a field: the fields move with
-// Tab and the arrows, so that one Enter accepts a page that is valid.
-type fields struct {
-	form   *huh.Form
-	first  huh.Field
-	letter func() bool // a text field has the keyboard
+// A question is one text field of a page.
+type question struct {
+	title, about string
+	value        *string
+	check        func(string) error // nil: anything goes
+	secret       bool
 }
 
-func newFields(t theme.Theme, list ...huh.Field) *fields {
-	f := huh.NewForm(huh.NewGroup(list...)).WithShowHelp(false).WithShowErrors(true).
-		WithKeyMap(keys()).WithTheme(look{t}).WithAccessible(false)
-	return &fields{form: f, first: list[0]}
+// fields are the questions of one page in one huh form. Enter belongs to the page, not to a field: the fields move with
+// Tab and the arrows, so that one Enter accepts a page that is valid. What is wrong with a field stands beside it.
+type fields struct {
+	theme     theme.Theme
+	form      *huh.Form
+	questions []question
+	inputs    []*huh.Input // as the questions; none where the form is a list
+	errs      []error
+	width     int
+	height    int
+}
+
+func newFields(t theme.Theme, questions ...question) *fields {
+	f := &fields{theme: t, questions: questions, errs: make([]error, len(questions))}
+	var list []huh.Field
+	for _, q := range questions {
+		in := huh.NewInput().Title(q.title).Description(q.about).Value(q.value)
+		if q.secret {
+			in.EchoMode(huh.EchoModePassword)
+		}
+		f.inputs = append(f.inputs, in)
+		list = append(list, in)
+	}
+	f.build(list...)
+	return f
+}
+
+// newChoice is a page with one list to choose from.
+func newChoice(t theme.Theme, list huh.Field) *fields {
+	f := &fields{theme: t}
+	f.build(list)
+	return f
+}
+
+func (f *fields) build(list ...huh.Field) {
+	f.form = huh.NewForm(huh.NewGroup(list...)).WithShowHelp(false).WithShowErrors(false).WithKeyMap(keys()).WithTheme(look{f.theme}).WithAccessible(false)
 }
 
 // keys is huh's key map without Enter and Escape.
 func keys() *huh.KeyMap {
-	next := key.NewBinding(key.WithKeys("tab"), key.WithHelp("tab", "next field"))
-	prev := key.NewBinding(key.WithKeys("shift+tab"), key.WithHelp("shift+tab", "field before"))
+	next := key.NewBinding(key.WithKeys("tab"))
+	prev := key.NewBinding(key.WithKeys("shift+tab"))
 	none := key.NewBinding(key.WithDisabled())
 	k := huh.NewDefaultKeyMap()
 	k.Quit = none
 	k.Input.Next, k.Input.Prev, k.Input.Submit = key.NewBinding(key.WithKeys("tab", "down")), key.NewBinding(key.WithKeys("shift+tab", "up")), none
 	k.Select.Next, k.Select.Prev, k.Select.Submit, k.Select.Filter = next, prev, none, none
-	k.Confirm.Next, k.Confirm.Prev, k.Confirm.Submit = next, prev, none
-	k.Note.Next, k.Note.Prev, k.Note.Submit = next, prev, none
 	return k
 }
 
 func (f *fields) init() tea.Cmd { return f.form.Init() }
 
-// update gives the message to the form, Enter and Escape apart; on the first field Shift+Tab is the page's too.
+// update gives the message to the form, apart from the keys that are the page's or would leave the form at its ends.
 func (f *fields) update(msg tea.Msg) (tea.Cmd, bool) {
-	if k, ok := msg.(tea.KeyPressMsg); ok {
+	k, isKey := msg.(tea.KeyPressMsg)
+	if isKey {
+		at := f.at()
 		switch k.String() {
-		case "enter", "esc":
+		case "enter", "esc", "f1":
 			return nil, false
+		case "tab", "down":
+			if at == len(f.inputs)-1 {
+				return nil, true
+			}
 		case "shift+tab", "up":
-			if _, input := f.form.GetFocusedField().(*huh.Input); f.form.GetFocusedField() == f.first && (input || k.String() == "shift+tab") {
-				return nil, k.String() == "up"
+			if at == 0 {
+				return nil, true
 			}
 		case "?", "q":
 			if !f.typing() {
 				return nil, false
 			}
 		}
+		if !f.typing() && (k.String() == "tab" || k.String() == "shift+tab") {
+			return nil, true // the only field of its page
+		}
 	}
+	before := f.values()
 	m, cmd := f.form.Update(msg)
 	if form, ok := m.(*huh.Form); ok {
 		f.form = form
 	}
-	_, isKey := msg.(tea.KeyPressMsg)
+	for i, was := range before {
+		if f.errs[i] != nil && *f.questions[i].value != was {
+			f.tell(i, nil)
+		}
+	}
 	return cmd, isKey
 }
 
-func (f *fields) typing() bool {
-	_, input := f.form.GetFocusedField().(*huh.Input)
-	return input
+func (f *fields) values() []string {
+	v := make([]string, len(f.questions))
+	for i, q := range f.questions {
+		v[i] = *q.value
+	}
+	return v
+}
+
+// at is the number of the field that has the keyboard, -1 where that is a list.
+func (f *fields) at() int {
+	for i, in := range f.inputs {
+		if f.form.GetFocusedField() == huh.Field(in) {
+			return i
+		}
+	}
+	return -1
+}
+
+func (f *fields) typing() bool { return f.at() >= 0 }
+
+// check looks at every field, marks those that are wrong and goes to the first of them.
+func (f *fields) check() error {
+	for i := len(f.questions) - 1; i >= 0; i-- {
+		q := f.questions[i]
+		if q.check != nil {
+			f.tell(i, q.check(*q.value))
+		}
+	}
+	for i, err := range f.errs {
+		if err != nil {
+			return f.refuse(i, err)
+		}
+	}
+	return nil
+}
+
+// refuse marks a field as wrong and puts the keyboard there.
+func (f *fields) refuse(i int, err error) error {
+	f.tell(i, err)
+	for f.at() >= 0 && f.at() < i {
+		f.form.NextField()
+	}
+	for f.at() > i {
+		f.form.PrevField()
+	}
+	return fmt.Errorf("%s: %w", f.questions[i].title, err)
+}
+
+// tell puts what is wrong in the place of what the field is about; nil takes it away.
+func (f *fields) tell(i int, err error) {
+	f.errs[i] = err
+	text := f.questions[i].about
+	if err != nil {
+		text = f.theme.Bad.Render(err.Error())
+	}
+	f.inputs[i].Description(text)
+	f.form.Update(nil) // the form draws anew only on a message
 }
 
 func (f *fields) view(width, height int) string {
-	return f.form.WithWidth(min(width, 76)).WithHeight(height).View()
+	if width != f.width || height != f.height {
+		f.width, f.height = width, height
+		f.form = f.form.WithWidth(min(width, 78)).WithHeight(height)
+		f.form.Update(nil) // what is drawn is still as wide as before
+	}
+	return strings.ReplaceAll(f.form.View(), unfocused, "")
 }
+
+// unfocused is the white of dark terminals in which the library writes the fields without the keyboard; it gives no way
+// to change it, and nobody can read it on a light background.
+const unfocused = "\x1b[37m"
 
 // look is our theme in huh's words.
 type look struct{ of theme.Theme }
@@ -82,23 +192,22 @@ func (l look) Theme(dark bool) *huh.Styles {
 	if l.of.ASCII {
 		bar = lipgloss.ASCIIBorder()
 	}
-	s.Focused.Base = s.Focused.Base.BorderStyle(bar)
+	s.Focused.Base = s.Focused.Base.BorderStyle(bar).BorderForeground(l.of.Accent.GetForeground())
 	s.Focused.Card = s.Focused.Base
 	s.Focused.Title = l.of.Title
 	s.Focused.Description = l.of.Quiet
-	s.Focused.ErrorIndicator = l.of.Bad
-	s.Focused.ErrorMessage = l.of.Bad
 	s.Focused.SelectSelector = l.of.Accent.SetString("> ")
 	s.Focused.SelectedOption = l.of.Accent
+	s.Focused.UnselectedOption = lipgloss.NewStyle()
 	s.Focused.TextInput.Prompt = l.of.Accent
+	s.Focused.TextInput.Text = lipgloss.NewStyle()
 	s.Focused.TextInput.Placeholder = l.of.Quiet
-	s.Focused.FocusedButton = l.of.Focus.Padding(0, 1)
-	s.Focused.BlurredButton = l.of.Quiet.Padding(0, 1)
 	s.Blurred = s.Focused
 	s.Blurred.Base = s.Focused.Base.BorderStyle(lipgloss.HiddenBorder())
 	s.Blurred.Card = s.Blurred.Base
 	s.Blurred.Title = lipgloss.NewStyle()
 	s.Blurred.SelectSelector = lipgloss.NewStyle().SetString("  ")
+	s.Blurred.TextInput.Prompt = l.of.Quiet
 	s.Group.Title = l.of.Title
 	s.Group.Description = l.of.Quiet
 	return s

@@ -1,6 +1,7 @@
 package form
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -8,46 +9,70 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/live"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/ui/theme"
 )
 
+// A list is a page with a table.
+type list struct{ table *live.Table }
+
+func (l *list) typing() bool { return l.table != nil && l.table.Typing() }
+
+func (l *list) update(_ *wizard, msg tea.Msg) (tea.Cmd, bool) { return l.table.Update(msg) }
+
+// editing tells that Enter and Esc are those of a text field in the table.
+func (l *list) editing() bool { return l.typing() }
+
 // hostsPage chooses the ESXi hosts.
-type hostsPage struct{ table *live.Table }
+type hostsPage struct{ list }
 
 func (p *hostsPage) title() string { return "Hosts" }
-func (p *hostsPage) hints() string { return "Space choose  a all  / filter" }
-func (p *hostsPage) typing() bool  { return p.table != nil && p.table.Typing() }
+func (p *hostsPage) hints() []hint {
+	return []hint{{"Space", "choose"}, {"a", "all"}, {"c", "cluster"}, {"/", "filter"}}
+}
+func (p *hostsPage) enterWord() string { return "go on" }
 
 func (p *hostsPage) enter(w *wizard) tea.Cmd {
-	rows := make([]live.Row, 0, len(w.overview.Hosts))
+	hosts := slices.Clone(w.overview.Hosts)
+	slices.SortStableFunc(hosts, func(a, b backends.Host) int { return cmp.Compare(a.Cluster, b.Cluster) })
+	rows := make([]live.Row, 0, len(hosts))
 	chosen := map[string]bool{}
-	for _, h := range w.overview.Hosts {
-		free := 0
-		for _, n := range h.NICs {
-			if n.Eligible {
-				free++
-			}
-		}
-		r := live.Row{ID: h.Name, Cells: []string{h.Name, h.Cluster, h.Version, h.State, fmt.Sprint(free)}}
-		switch {
-		case h.State != "connected":
-			r.Disabled = "the host is " + h.State
-		case h.InMaintenance:
-			r.Cells[3] = "maintenance"
-		}
+	named := members(w.answers)
+	for _, h := range hosts {
+		r := hostRow(h)
 		rows = append(rows, r)
-		named := slices.Contains(w.answers.Hosts.Names, h.Name)
-		everyone := len(w.answers.Hosts.Names) == 0 && (w.answers.Hosts.Cluster == "" || w.answers.Hosts.Cluster == h.Cluster)
-		if r.Disabled == "" && (named || everyone) {
+		everyone := len(named) == 0 && (w.answers.Hosts.Cluster == "" || w.answers.Hosts.Cluster == h.Cluster)
+		if r.Disabled == "" && (named[h.Name] || everyone) {
 			chosen[h.Name] = true
 		}
 	}
-	p.table = live.NewTable(w.theme, []string{"Host", "Cluster", "ESXi", "State", "RDMA NICs"}, rows)
+	p.table = live.NewTable(w.theme, []live.Column{{Title: "Host"}, {Title: "Cluster", Rank: 1}, {Title: "ESXi", Rank: 2}, {Title: "State"}, {Title: "RDMA pNICs"}}, rows)
+	p.table.Groups = "cluster"
 	p.table.Chosen = chosen
 	return nil
 }
 
-func (p *hostsPage) update(_ *wizard, msg tea.Msg) (tea.Cmd, bool) { return p.table.Update(msg) }
+func hostRow(h backends.Host) live.Row {
+	var fit []string
+	for _, n := range h.NICs {
+		if n.Eligible {
+			fit = append(fit, n.Device+" "+plain.Speed(n.SpeedMbps))
+		}
+	}
+	r := live.Row{ID: h.Name, Group: h.Cluster, Cells: []string{h.Name, h.Cluster, h.Version, h.State, fmt.Sprint(len(fit))},
+		Detail: fmt.Sprintf("%s in %s, fit for RDMA: %s", h.Name, h.Datacenter, orNone(fit))}
+	switch {
+	case h.State != "connected":
+		r.Disabled = "the host is " + h.State
+		r.Detail = h.Name + " cannot be chosen: " + r.Disabled
+	case h.InMaintenance:
+		r.Cells[3] = "maintenance"
+		r.Detail = h.Name + " is in maintenance mode: its VMs are elsewhere"
+	}
+	return r
+}
 
 func (p *hostsPage) accept(w *wizard) (tea.Cmd, error) {
 	if len(p.table.Chosen) == 0 {
@@ -58,21 +83,30 @@ func (p *hostsPage) accept(w *wizard) (tea.Cmd, error) {
 		names = append(names, name)
 	}
 	sort.Strings(names)
-	w.answers.Hosts.Names = names
-	datacenter := ""
-	for _, n := range names {
-		h := w.overview.Host(n)
-		if datacenter != "" && h.Datacenter != datacenter {
-			return nil, fmt.Errorf("%s is in datacenter %s, others in %s: a distributed switch stays in one datacenter", n, h.Datacenter, datacenter)
-		}
-		datacenter = h.Datacenter
+	datacenter, err := oneDatacenter(w.overview, names)
+	if err != nil {
+		return nil, err
 	}
-	w.answers.Hosts.Datacenter = datacenter
+	w.answers.Hosts.Names, w.answers.Hosts.Datacenter = names, datacenter
 	w.answers = w.fabric.Propose(w.answers, w.overview)
-	return forward, nil
+	return w.next(), nil
+}
+
+// oneDatacenter gives the datacenter of the hosts.
+func oneDatacenter(inv *backends.Inventory, names []string) (string, error) {
+	of := map[string]string{}
+	for _, h := range inv.Hosts {
+		of[h.Name] = h.Datacenter
+	}
+	for _, n := range names {
+		if of[n] != of[names[0]] {
+			return "", fmt.Errorf("%s is in datacenter %s, %s in %s: a distributed switch stays in one datacenter", n, of[n], names[0], of[names[0]])
+		}
+	}
+	return of[names[0]], nil
 }
 
 func (p *hostsPage) view(w *wizard, width, height int) string {
-	return fmt.Sprintf("vCenter %s, %d hosts, %d VMs. Which hosts take part?\n\n", w.overview.VCenter.Version, len(w.overview.Hosts), len(w.overview.VMs)) +
-		p.table.View(width, height-2)
+	intro := theme.Wrap(fmt.Sprintf("Which hosts take part? vCenter %s has %s and %s.", plain.Clean(w.overview.VCenter.Version), counted(len(w.overview.Hosts), "host"), counted(len(w.overview.VMs), "VM")), width)
+	return intro + "\n\n" + p.table.View(width, height-lines(intro)-1)
 }

@@ -7,58 +7,58 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/ui/live"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/ui/theme"
 )
 
 // reviewPage shows the whole plan and its cost; Enter is the consent.
 type reviewPage struct{ scroll *live.Scroll }
 
 func (p *reviewPage) title() string { return "Plan" }
-func (p *reviewPage) hints() string { return "Up Down scroll  s save the answers" }
-func (p *reviewPage) typing() bool  { return false }
+func (p *reviewPage) hints() []hint {
+	return []hint{{"PgUp PgDn", "scroll"}, {"s", "save the answers"}}
+}
+func (p *reviewPage) enterWord() string { return "CARRY OUT" }
+func (p *reviewPage) typing() bool      { return false }
 
 func (p *reviewPage) enter(w *wizard) tea.Cmd {
 	var b strings.Builder
-	_ = plain.Plan(&b, w.plan)
+	_ = plain.Changes(&b, w.plan)
 	p.scroll = live.NewScroll(w.theme, b.String())
 	return nil
 }
 
 func (p *reviewPage) update(w *wizard, msg tea.Msg) (tea.Cmd, bool) {
 	if k, ok := msg.(tea.KeyPressMsg); ok && k.String() == "s" {
-		w.save()
-		return nil, true
+		w.err = w.save()
+		return nil, w.err == nil
 	}
 	return nil, p.scroll.Update(msg)
 }
 
 // save writes the answers; the page says where.
-func (w *wizard) save() {
+func (w *wizard) save() error {
 	path, err := w.fabric.SaveAnswers(w.answers)
-	if err != nil {
-		w.err = err
-		return
+	if err == nil {
+		w.saved = path
 	}
-	w.saved = path
+	return err
 }
 
 func (p *reviewPage) accept(w *wizard) (tea.Cmd, error) {
-	w.save()
-	if w.err != nil {
-		return nil, w.err
+	if err := w.save(); err != nil {
+		return nil, err
 	}
-	return forward, nil
+	return w.next(), nil
 }
 
 func (p *reviewPage) view(w *wizard, width, height int) string {
-	consent := "Enter carries this out. Nothing beyond it is done without asking again.  "
+	consent := "Enter carries this out. Nothing beyond it is done without asking again."
 	if w.plan.Empty() {
-		consent = "There is nothing to change. Enter goes on to the measurement.  "
+		consent = "There is nothing to change. Enter goes on to the measurement."
 	}
-	cost := w.theme.Warning.Render(wrap("Cost: "+plain.Cost(w.plan), width))
-	saved := ""
+	top := w.theme.Warning.Render(theme.Fold("Cost: "+plain.Cost(w.plan), width)) + "\n" + w.theme.Title.Render(theme.Wrap(consent, width)) + "\n"
 	if w.saved != "" {
-		saved = "\n" + w.theme.Quiet.Render("answers saved: "+w.saved)
+		top += w.theme.Quiet.Render(theme.Fold("Answers saved: "+plain.Clean(w.saved), width)) + "\n"
 	}
-	top := cost + "\n" + w.theme.Title.Render(wrap(consent, width)) + saved + "\n\n"
-	return top + p.scroll.View(width, height-strings.Count(top, "\n"))
+	return top + "\n" + p.scroll.View(width, height-strings.Count(top, "\n")-1)
 }

@@ -4,9 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	tea "charm.land/bubbletea/v2"
-	"charm.land/huh/v2"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
 // switchPage asks for the distributed switch, its port group and the vmknic.
@@ -15,28 +19,47 @@ type switchPage struct {
 	mtu, vlan string
 }
 
-func (p *switchPage) title() string { return "Switch and vmknic" }
-func (p *switchPage) hints() string { return "Tab next field" }
-func (p *switchPage) typing() bool  { return p.fields.typing() }
+func (p *switchPage) title() string     { return "Switch and vmknic" }
+func (p *switchPage) hints() []hint     { return []hint{{"Tab", "next field"}} }
+func (p *switchPage) enterWord() string { return "go on" }
+func (p *switchPage) typing() bool      { return p.fields.typing() }
 
 func (p *switchPage) enter(w *wizard) tea.Cmd {
 	a := w.answers
 	p.mtu, p.vlan = strconv.Itoa(a.Switch.MTU), strconv.Itoa(a.Switch.VLAN)
 	p.fields = newFields(w.theme,
-		huh.NewInput().Title("Distributed switch").Description("made new unless it exists; one that carries other traffic is refused").Value(&a.Switch.Name).Validate(notEmpty("a name")),
-		huh.NewInput().Title("Port group").Value(&a.Switch.PortGroup).Validate(notEmpty("a name")),
-		huh.NewInput().Title("MTU").Description("9000; physical switch ports need 9216. Changing it flaps the uplinks (KB419088)").Value(&p.mtu).Validate(number(1280, 9190)),
-		huh.NewInput().Title("VLAN").Description("0: untagged").Value(&p.vlan).Validate(number(0, 4094)),
-		huh.NewInput().Title("vmknic for PVRDMA").Description("control plane between hosts (Net.PVRDMAVmknic, TCP 28250); no quotes").Value(&a.PVRDMA.VMKNic).Validate(notEmpty("a vmknic")),
+		question{title: "Distributed switch", about: "made new unless it exists; one that carries other traffic is refused", value: &a.Switch.Name, check: notEmpty("a name")},
+		question{title: "Port group", about: "where the RDMA adapters of the VMs are connected", value: &a.Switch.PortGroup, check: notEmpty("a name")},
+		question{title: "MTU", about: "physical switch ports need 9216; a change flaps uplinks (KB419088)", value: &p.mtu, check: number},
+		question{title: "VLAN", about: "0: untagged", value: &p.vlan, check: number},
+		question{title: "vmknic for PVRDMA", about: "control plane between hosts (Net.PVRDMAVmknic, TCP 28250)", value: &a.PVRDMA.VMKNic, check: vmknic(w.overview, a)},
 	)
 	return p.fields.init()
 }
 
-func number(low, high int) func(string) error {
+// number wants a whole number; which ones are allowed the answers know.
+func number(s string) error {
+	if _, err := strconv.Atoi(strings.TrimSpace(s)); err != nil {
+		return errors.New("want a number")
+	}
+	return nil
+}
+
+// vmknic checks that every chosen host has the vmknic.
+func vmknic(inv *backends.Inventory, a *answers.Answers) func(string) error {
 	return func(s string) error {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < low || n > high {
-			return fmt.Errorf("want a number from %d to %d", low, high)
+		var without []string
+		member := members(a)
+		for _, h := range inv.Hosts {
+			if member[h.Name] && h.VMK(s) == nil {
+				without = append(without, h.Name)
+			}
+		}
+		switch {
+		case s == "":
+			return errors.New("give a vmknic, vmk0 for instance")
+		case len(without) > 0:
+			return fmt.Errorf("no vmknic %q on %s", plain.Clean(s), plain.Names(without))
 		}
 		return nil
 	}
@@ -46,23 +69,20 @@ func (p *switchPage) update(_ *wizard, msg tea.Msg) (tea.Cmd, bool) { return p.f
 
 func (p *switchPage) accept(w *wizard) (tea.Cmd, error) {
 	a := w.answers
-	if a.Switch.Name == "" || a.Switch.PortGroup == "" {
-		return nil, errors.New("switch and port group both need a name")
+	for _, s := range []*string{&a.Switch.Name, &a.Switch.PortGroup, &a.PVRDMA.VMKNic, &p.mtu, &p.vlan} {
+		*s = strings.TrimSpace(*s)
 	}
-	if err := number(1280, 9190)(p.mtu); err != nil {
-		return nil, fmt.Errorf("MTU %q: %w", p.mtu, err)
-	}
-	if err := number(0, 4094)(p.vlan); err != nil {
-		return nil, fmt.Errorf("VLAN %q: %w", p.vlan, err)
+	if err := p.fields.check(); err != nil {
+		return nil, err
 	}
 	a.Switch.MTU, _ = strconv.Atoi(p.mtu)
 	a.Switch.VLAN, _ = strconv.Atoi(p.vlan)
-	for _, name := range a.Hosts.Names {
-		if h := w.overview.Host(name); h != nil && h.VMK(a.PVRDMA.VMKNic) == nil {
-			return nil, fmt.Errorf("%s has no vmknic %q", name, a.PVRDMA.VMKNic)
+	for i, path := range []string{"switch.name", "switch.portgroup", "switch.mtu", "switch.vlan", "pvrdma.vmknic"} {
+		if err := problem(a, path); err != nil {
+			return nil, p.fields.refuse(i, err)
 		}
 	}
-	return forward, nil
+	return w.next(), nil
 }
 
 func (p *switchPage) view(_ *wizard, width, height int) string { return p.fields.view(width, height) }

@@ -1,10 +1,11 @@
 package form
 
 import (
-	"context"
-	"errors"
+	"strings"
 
 	tea "charm.land/bubbletea/v2"
+
+	"github.com/rdma-setup/rdma-setup/ui/theme"
 )
 
 // Update is the wizard's one loop.
@@ -13,26 +14,38 @@ func (w *wizard) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.WindowSizeMsg:
 		w.width, w.height = msg.Width, msg.Height
 		return w, nil // pages are told their size when they draw
+	case tea.BackgroundColorMsg:
+		return w, w.background(msg.IsDark())
 	case stopMsg:
 		return w, w.interrupt()
 	case doneMsg:
 		w.busy, w.cancel = "", nil
-		if msg.err != nil {
-			if !errors.Is(msg.err, context.Canceled) {
-				w.err = msg.err
-			}
-			return w, nil
-		}
-		return w, msg.then(w)
-	case forwardMsg:
-		return w, w.show(w.at + 1)
-	case backMsg:
-		return w, w.goBack()
+		return w, msg.then(w, msg.err)
 	case tea.KeyPressMsg:
 		return w, w.key(msg)
+	case tea.PasteMsg:
+		if w.busy != "" || w.help || w.leaving || w.glass.dark() {
+			return w, nil
+		}
+		msg.Content = strings.TrimRight(msg.Content, "\r\n") // a line that was copied whole
+		cmd, _ := w.page().update(w, msg)
+		return w, cmd
 	}
 	cmd, _ := w.page().update(w, msg)
 	return w, cmd
+}
+
+// background takes the colours that fit the terminal's background, where it answers.
+func (w *wizard) background(dark bool) tea.Cmd {
+	fit := theme.New(w.theme.Colour, w.theme.ASCII, dark)
+	if !w.theme.Colour || fit.Title.GetForeground() == w.theme.Title.GetForeground() {
+		return nil
+	}
+	w.theme = fit
+	if w.at > 0 || w.busy != "" {
+		return nil // pages take it when they are shown
+	}
+	return w.page().enter(w)
 }
 
 func (w *wizard) key(msg tea.KeyPressMsg) tea.Cmd {
@@ -40,23 +53,28 @@ func (w *wizard) key(msg tea.KeyPressMsg) tea.Cmd {
 	switch {
 	case key == "ctrl+c":
 		return w.interrupt()
-	case w.leave:
-		if key == "y" || key == "enter" {
+	case w.leaving:
+		w.leaving = false
+		if key == "y" {
 			return tea.Quit
 		}
-		w.leave = false
 		return nil
 	case w.help:
 		w.help = false
 		return nil
 	case w.busy != "":
-		if key == "esc" && w.cancel != nil && w.running == nil {
+		if key == "esc" && w.cancel != nil {
 			w.cancel()
+			w.busy = "cancelling"
 		}
 		return nil // keys typed ahead must not land in the next page
+	case w.glass.dark():
+		return nil
 	}
 	if cmd, used := w.page().update(w, msg); used {
-		w.err = nil
+		if w.busy == "" && w.page().typing() {
+			w.err = nil
+		}
 		return cmd
 	}
 	switch key {
@@ -67,12 +85,12 @@ func (w *wizard) key(msg tea.KeyPressMsg) tea.Cmd {
 			return nil
 		}
 		return cmd
-	case "esc", "shift+tab":
-		return back
-	case "?":
+	case "esc":
+		return w.back()
+	case "?", "f1":
 		w.help = true
 	case "q":
-		w.leave = true
+		return w.leave()
 	}
 	return nil
 }
@@ -83,12 +101,11 @@ func (w *wizard) interrupt() tea.Cmd {
 	if w.running == nil || isClosed(w.running) {
 		return tea.Quit
 	}
-	if !w.stopped {
-		w.stopped = true
+	w.stopping++
+	switch {
+	case !isClosed(w.stop):
 		close(w.stop)
-		return nil
-	}
-	if w.cancel != nil {
+	case w.cancel != nil:
 		w.cancel()
 	}
 	return nil
@@ -103,18 +120,26 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// goBack shows the page before, as long as nothing was begun that cannot be taken back by going back.
-func (w *wizard) goBack() tea.Cmd {
-	if w.at == 0 {
-		w.leave = true
+// back shows the page before, as long as nothing was begun that cannot be taken back by going back.
+func (w *wizard) back() tea.Cmd {
+	switch {
+	case w.running != nil:
 		return nil
+	case w.at == 0:
+		return w.leave()
+	case w.at == passwordAt+1:
+		return w.show(0)
 	}
-	if w.running != nil {
-		return nil
+	return w.show(w.at - 1)
+}
+
+// leave asks whether to leave; there is nothing to ask once the report stands.
+func (w *wizard) leave() tea.Cmd {
+	switch {
+	case w.running == nil:
+		w.leaving = true
+	case isClosed(w.running):
+		return tea.Quit
 	}
-	to := w.at - 1
-	if _, password := w.pages[to].(*passwordPage); password {
-		to--
-	}
-	return w.show(to)
+	return nil
 }

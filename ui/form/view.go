@@ -10,6 +10,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
@@ -25,6 +26,7 @@ func (w *wizard) View() tea.View {
 	v := tea.NewView(w.draw())
 	v.AltScreen = true
 	v.WindowTitle = "rdma-setup"
+	w.glass.composed()
 	return v
 }
 
@@ -33,28 +35,25 @@ func (w *wizard) draw() string {
 		return ""
 	}
 	if w.width < minWidth || w.height < minHeight {
-		return fmt.Sprintf("This screen is %dx%d.\nrdma-setup needs %dx%d:\nmake it larger.", w.width, w.height, minWidth, minHeight)
+		return theme.Fold(fmt.Sprintf("This screen is %dx%d.\nrdma-setup needs %dx%d:\nmake it larger.", w.width, w.height, minWidth, minHeight), max(1, w.width))
 	}
-	footer := w.footer()
-	head := w.header()
-	body := w.height - lipgloss.Height(head) - lipgloss.Height(footer)
+	head, foot := w.header(), w.footer()
+	body := w.height - lipgloss.Height(head) - lipgloss.Height(foot)
 	width := w.width - 2
 	side := ""
 	if w.width >= sidePanelFrom {
-		width -= sidePanelWidth + 2
+		width -= sidePanelWidth
 		side = w.sidePanel(body)
 	}
-	var content string
-	if w.help {
-		content = helpText
-	} else {
-		content = w.page().view(w, width, body-1)
+	content := helpText
+	if !w.help {
+		content = w.page().view(w, width, body)
 	}
 	box := lipgloss.NewStyle().Width(width).Height(body).MaxHeight(body).Render(content)
 	if side != "" {
-		box = lipgloss.JoinHorizontal(lipgloss.Top, box, "  ", side)
+		box = lipgloss.JoinHorizontal(lipgloss.Top, box, " ", side)
 	}
-	return head + "\n" + lipgloss.NewStyle().PaddingLeft(1).Render(box) + "\n" + footer
+	return head + "\n" + lipgloss.NewStyle().PaddingLeft(1).Render(box) + "\n" + foot
 }
 
 func (w *wizard) header() string {
@@ -64,49 +63,100 @@ func (w *wizard) header() string {
 		right = w.theme.Warning.Render("SIMULATED ")
 	}
 	gap := max(1, w.width-lipgloss.Width(left)-lipgloss.Width(right))
-	return left + strings.Repeat(" ", gap) + right + "\n" + w.theme.Quiet.Render(strings.Repeat(w.rule(), w.width))
+	return left + strings.Repeat(" ", gap) + right + "\n" + w.rule()
 }
 
 func (w *wizard) rule() string {
+	line := "─"
 	if w.theme.ASCII {
-		return "-"
+		line = "-"
 	}
-	return "─"
+	return w.theme.Quiet.Render(strings.Repeat(line, w.width))
 }
 
 // footer shows what is waited for or what is wrong, then the keys.
 func (w *wizard) footer() string {
 	status := ""
 	switch {
-	case w.leave:
-		status = w.theme.Warning.Render(" Leave? Nothing was changed that is not in the journal. y leaves, any other key stays")
+	case w.leaving:
+		status = w.theme.Warning.Render(" Leave? Nothing has been changed. y leaves, any other key stays.")
+	case w.stopping > 1:
+		status = w.theme.Warning.Render(" Stopping at once. The journal is kept: rdma-setup resume goes on later.")
+	case w.stopping == 1:
+		status = w.theme.Warning.Render(" Stopping: running steps are being finished. Ctrl-C again stops at once.")
+	case w.busy == "cancelling":
+		status = w.theme.Accent.Render(" cancelling ...")
 	case w.busy != "":
-		status = w.theme.Accent.Render(" " + w.busy + " ...  Esc cancels")
+		status = w.theme.Accent.Render(clip(" "+w.busy+" ...", w.width-14) + "  Esc cancels")
 	case w.err != nil:
 		status = w.problem()
 	}
-	keys := " Enter accept  Esc back  ? help  q leave"
-	if h := w.page().hints(); h != "" {
-		keys = " " + h + "  " + keys[1:]
-	}
-	return w.theme.Quiet.Render(strings.Repeat(w.rule(), w.width)) + "\n" + status + "\n" + w.theme.Quiet.Render(clip(keys, w.width))
+	return status + "\n" + w.rule() + "\n" + w.keys()
 }
 
+// keys are the keys of the page, as many as fit, and how to get help.
+func (w *wizard) keys() string {
+	help := hint{"?", "help"}
+	if w.page().typing() {
+		help.key = "F1"
+	}
+	line, used := "", 1
+	room := w.width - len(help.key) - len(help.does) - 4
+	for _, h := range w.hints() {
+		n := len(h.key) + len(h.does) + 3
+		if used+n > room {
+			break
+		}
+		line, used = line+w.hint(h)+"  ", used+n
+	}
+	return " " + line + strings.Repeat(" ", max(0, room-used+1)) + w.hint(help)
+}
+
+// hints are the keys that mean something now, the most useful first.
+func (w *wizard) hints() []hint {
+	if l, ok := w.page().(interface{ editing() bool }); ok && l.editing() {
+		return []hint{{"Enter", "keep"}, {"Esc", "give up"}}
+	}
+	var all []hint
+	if word := w.page().enterWord(); word != "" && w.busy == "" {
+		all = append(all, hint{"Enter", word})
+	}
+	if w.running == nil && w.busy == "" {
+		all = append(all, hint{"Esc", "back"})
+	}
+	if w.busy == "" {
+		all = append(all, w.page().hints()...)
+	}
+	if !w.page().typing() && (w.running == nil || isClosed(w.running)) {
+		all = append(all, hint{"q", "leave"})
+	}
+	return all
+}
+
+func (w *wizard) hint(h hint) string {
+	return w.theme.Accent.Render(h.key) + " " + w.theme.Quiet.Render(h.does)
+}
+
+// problem is what is wrong and what to do about it, in at most four lines.
 func (w *wizard) problem() string {
 	what, hint := w.err.Error(), backends.HintOf(w.err)
 	var refused *plan.Refused
 	if errors.As(w.err, &refused) && len(refused.Refusals) > 0 {
 		hint = refused.Refusals[0].Remedy
 	}
-	s := w.theme.Bad.Render(wrap(" error: "+plain.Clean(what), w.width))
+	s := w.theme.Bad.Render(short(theme.Fold(" error: "+plain.Clean(what), w.width-1)))
 	if hint != "" {
-		s += "\n" + wrap(" hint:  "+plain.Clean(hint), w.width)
+		s += "\n" + short(theme.Fold(" hint:  "+plain.Clean(hint), w.width-1))
 	}
 	return s
 }
 
-func wrap(s string, width int) string {
-	return lipgloss.NewStyle().Width(width).Render(s)
+// short keeps two lines.
+func short(s string) string {
+	if l := strings.Split(s, "\n"); len(l) > 2 {
+		return strings.Join(l[:2], "\n") + " ..."
+	}
+	return s
 }
 
 func clip(s string, width int) string {
@@ -115,45 +165,3 @@ func clip(s string, width int) string {
 	}
 	return lipgloss.NewStyle().MaxWidth(max(1, width)).Render(s)
 }
-
-// sidePanel shows the answers so far and what they cost.
-func (w *wizard) sidePanel(height int) string {
-	a := w.answers
-	var b strings.Builder
-	line := func(label, value string) {
-		if value != "" {
-			fmt.Fprintf(&b, "%s\n  %s\n", w.theme.Quiet.Render(label), clip(plain.Clean(value), sidePanelWidth-6))
-		}
-	}
-	b.WriteString(w.theme.Title.Render("Answers so far") + "\n")
-	line("vCenter", a.VCenter.URL)
-	line("Hosts", hostsInWords(w))
-	line("Mode", string(a.Mode)+", "+costOf(string(a.Mode)))
-	line("NIC", nicInWords(a))
-	line("Switch", fmt.Sprintf("%s / %s, MTU %d", a.Switch.Name, a.Switch.PortGroup, a.Switch.MTU))
-	line("vmknic", a.PVRDMA.VMKNic)
-	line("VMs", fmt.Sprintf("%d", len(a.VMs)))
-	if w.plan != nil {
-		line("Cost", "")
-		b.WriteString(lipgloss.NewStyle().Width(sidePanelWidth-4).Render(plain.Cost(w.plan)) + "\n")
-	}
-	return lipgloss.NewStyle().Border(w.theme.Border).Padding(0, 1).Width(sidePanelWidth).Height(height - 2).MaxHeight(height).Render(b.String())
-}
-
-const helpText = `Keys
-
-  Enter        accept the page and go on
-  Esc          back to the page before; nothing is lost
-  Tab          next field        Shift+Tab  field before
-  Up Down      move              PgUp PgDn Home End
-  Space        choose            a          choose all, or none
-  /            filter a list     Esc        clear the filter
-  e            edit the line under the cursor
-  q            leave             Ctrl-C     stop: once lets running steps finish,
-                                            twice stops at once
-  ?            this help
-
-Nothing is written to vCenter, a host or a guest before you accept the plan.
-A run can be resumed (rdma-setup resume) and taken back (rdma-setup rollback).
-
-Any key closes this help.`

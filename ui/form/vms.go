@@ -3,110 +3,122 @@ package form
 import (
 	"errors"
 	"fmt"
-	"net/netip"
-	"slices"
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/live"
+	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// vmsPage chooses the VMs and their RDMA addresses.
+// vmsPage chooses the VMs, their RDMA addresses and how their guests are reached.
 type vmsPage struct {
-	table *live.Table
-	ips   map[string]netip.Prefix // by VM name, also of those not chosen
-	rows  map[string]int
+	list
+	guests guests // also of the VMs that are not chosen, by row id
+	row    map[string]int
 }
 
 func (p *vmsPage) title() string { return "VMs and guests" }
-func (p *vmsPage) hints() string { return "Space choose  a all  e edit address  / filter" }
-func (p *vmsPage) typing() bool  { return p.table != nil && p.table.Typing() }
+func (p *vmsPage) hints() []hint {
+	return []hint{{"Space", "choose"}, {"e", "address"}, {"l", "login"}, {"a", "all"}, {"/", "filter"}}
+}
+func (p *vmsPage) enterWord() string { return "go on" }
 
-// column of the RDMA address.
-const addressColumn = 1
+// The columns that can be edited.
+const addressColumn, loginColumn = 1, 2
 
 func (p *vmsPage) enter(w *wizard) tea.Cmd {
-	p.ips, p.rows = map[string]netip.Prefix{}, map[string]int{}
-	chosen := map[string]bool{}
+	vms := map[string]answers.VM{}
+	p.row = map[string]int{}
+	picked := map[string]bool{}
 	for _, v := range w.answers.VMs {
-		p.ips[v.Name] = v.IP
-		chosen[v.Name] = true
+		vms[v.Name] = v
+		picked[v.Name] = true
+	}
+	free := freeAddresses(w.answers.VMs)
+	same := map[string]int{}
+	for _, v := range w.overview.VMs {
+		same[v.Name]++
 	}
 	var rows []live.Row
+	member := members(w.answers)
 	for _, v := range w.overview.VMs {
-		if !slices.Contains(w.answers.Hosts.Names, v.Host) {
+		if !member[v.Host] {
 			continue
 		}
-		ip := ""
-		if p.ips[v.Name].IsValid() {
-			ip = p.ips[v.Name].String()
+		id := v.Name
+		if _, byPath := vms[v.Path]; byPath || same[id] > 1 {
+			id = v.Path
 		}
-		r := live.Row{ID: v.Name, Cells: []string{v.Name, ip, v.Host, v.Power, fmt.Sprintf("vmx-%d", v.Hardware), v.GuestName}}
-		switch {
-		case v.Template:
-			r.Disabled = "it is a template"
-		case v.Power == "suspended":
-			r.Disabled = "it is suspended"
-		case v.FaultTolerant:
-			r.Disabled = "fault tolerance is on"
-		case v.VCenterVM:
-			r.Disabled = "it is the vCenter itself"
-		}
-		p.rows[v.Name] = len(rows)
-		rows = append(rows, r)
+		vm, known := vms[id]
+		vms[id], p.row[id] = completed(id, vm, known, free), len(rows)
+		rows = append(rows, vmRow(id, v, vms[id]))
 	}
-	p.table = live.NewTable(w.theme, []string{"VM", "RDMA address", "Host", "Power", "Hardware", "Guest"}, rows)
-	p.table.Chosen = chosen
-	p.table.Edit = addressColumn
-	p.table.Edited = p.edited
+	for id := range picked {
+		if _, shown := p.row[id]; !shown {
+			delete(picked, id)
+		}
+	}
+	p.table = live.NewTable(w.theme, []live.Column{{Title: "VM"}, {Title: "RDMA address"}, {Title: "Guest login", Rank: 1}, {Title: "Host", Rank: 2}, {Title: "Power", Rank: 3}, {Title: "Guest", Rank: 4}}, rows)
+	p.table.Chosen = picked
+	p.guests = guests{vm: vms, member: func(id string) bool { return p.table.Chosen[id] }}
+	p.table.Edits = []live.Edit{
+		{Key: "e", Column: addressColumn, Set: p.edit(addressColumn, p.guests.setAddress, addressText)},
+		{Key: "l", Column: loginColumn, Set: p.edit(loginColumn, p.guests.setLogin, loginText)},
+	}
 	return nil
 }
 
-// edited checks an address typed for one VM.
-func (p *vmsPage) edited(vm, text string) error {
-	ip, err := netip.ParsePrefix(text)
-	if err != nil {
-		return fmt.Errorf("%q: want an address with its prefix length, 192.168.50.11/24", text)
+func vmRow(id string, v backends.VM, vm answers.VM) live.Row {
+	r := live.Row{ID: id, Group: v.Cluster, Cells: []string{id, addressText(vm), loginText(vm), v.Host, v.Power, v.GuestName},
+		Detail: fmt.Sprintf("%s on %s, %s, vmx-%d, %d MB: %s", id, v.Host, v.Power, v.Hardware, v.MemoryMB, v.GuestName)}
+	switch {
+	case v.Template:
+		r.Disabled = "it is a template"
+	case v.Power == "suspended":
+		r.Disabled = "it is suspended"
+	case v.FaultTolerant:
+		r.Disabled = "fault tolerance is on"
+	case v.VCenterVM:
+		r.Disabled = "it is the vCenter itself"
 	}
-	for other, taken := range p.ips {
-		if other != vm && p.table.Chosen[other] && taken.Addr() == ip.Addr() {
-			return fmt.Errorf("%s is the address of %s", ip.Addr(), other)
-		}
+	if r.Disabled != "" {
+		r.Detail = id + " cannot be chosen: " + r.Disabled
 	}
-	p.ips[vm] = ip
-	p.table.Rows[p.rows[vm]].Cells[addressColumn] = ip.String()
-	p.table.Chosen[vm] = true
-	return nil
+	return r
 }
 
-func (p *vmsPage) update(_ *wizard, msg tea.Msg) (tea.Cmd, bool) { return p.table.Update(msg) }
+// edit gives what takes a text typed for one column: it checks, keeps and shows it, and chooses the VM.
+func (p *vmsPage) edit(column int, set func(id, text string) error, show func(answers.VM) string) func(id, text string) error {
+	return func(id, text string) error {
+		if err := set(id, text); err != nil {
+			return err
+		}
+		p.table.SetCell(p.row[id], column, show(p.guests.vm[id]))
+		p.table.Chosen[id] = true
+		return nil
+	}
+}
 
 func (p *vmsPage) accept(w *wizard) (tea.Cmd, error) {
-	known := map[string]answers.VM{}
-	for _, v := range w.answers.VMs {
-		known[v.Name] = v
-	}
 	var vms []answers.VM
-	for _, r := range p.table.Rows {
-		if !p.table.Chosen[r.ID] {
-			continue
+	for _, r := range p.table.Rows() {
+		if p.table.Chosen[r.ID] {
+			vms = append(vms, p.guests.vm[r.ID])
 		}
-		v := known[r.ID]
-		v.Name, v.IP = r.ID, p.ips[r.ID]
-		if !v.IP.IsValid() && len(v.Adapters) == 0 {
-			return nil, fmt.Errorf("%s has no RDMA address: press e on its line", r.ID)
-		}
-		vms = append(vms, v)
 	}
 	if len(vms) == 0 {
 		return nil, errors.New("no VM is chosen: RDMA is for the guests in them")
 	}
 	w.answers.VMs = vms
-	w.answers = w.fabric.Propose(w.answers, w.overview)
-	return forward, nil
+	if err := problem(w.answers, "vms"); err != nil {
+		return nil, err
+	}
+	return w.next(), nil
 }
 
 func (p *vmsPage) view(_ *wizard, width, height int) string {
-	return "Which VMs get an RDMA adapter, and which address on it? The network must be one that no other adapter of the guest has.\n\n" + p.table.View(width, height-3)
+	intro := theme.Wrap("Which VMs get an RDMA adapter, with which address? Take a network that no other adapter of the guest has.", width)
+	return intro + "\n\n" + p.table.View(width, height-lines(intro)-1)
 }

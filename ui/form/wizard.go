@@ -58,12 +58,13 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 		}()
 	}
 	w := newWizard(ctx, o)
+	w.glass = newGlass(o.Out)
 	p := tea.NewProgram(w, tea.WithContext(screen), tea.WithoutSignalHandler(), tea.WithFPS(20),
-		tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithEnvironment(o.Environ))
+		tea.WithInput(o.In), tea.WithOutput(w.glass.output()), tea.WithEnvironment(o.Environ))
 	w.send = p.Send
 	_, err := p.Run()
-	if errors.Is(err, tea.ErrProgramKilled) || errors.Is(err, context.Canceled) {
-		err = nil
+	if errors.Is(err, tea.ErrProgramKilled) || errors.Is(err, context.Canceled) || w.running != nil {
+		err = nil // the terminal may be gone: the run and its report count
 	}
 	w.wait()
 	return Outcome{Answers: w.answers, Path: w.saved, Result: w.result, Report: w.report, Err: w.runErr}, err
@@ -74,33 +75,33 @@ type wizard struct {
 	ctx    context.Context
 	fabric live.Fabric
 	theme  theme.Theme
+	glass  *glass // nil where nothing is drawn
 	send   func(tea.Msg)
 
 	answers  *answers.Answers
 	login    live.Login
 	overview *backends.Inventory
-	survey   *backends.Inventory
 	findings []checks.Finding
 	plan     *plan.Plan
-	refused  *plan.Refused
 	result   engine.Result
 	runErr   error
 	measured []perftest.Measurement
 	report   *report.Report
 	saved    string
 
-	pages  []page
-	at     int
-	width  int
-	height int
-	busy   string // what is being waited for; "" nothing
-	err    error  // shown under the page
-	help   bool
-	leave  bool // asked whether to leave
+	pages    []page
+	at       int
+	far      int // the furthest page that was seen
+	width    int
+	height   int
+	busy     string // what is being waited for; "" nothing
+	err      error  // shown under the page
+	help     bool
+	leaving  bool // asked whether to leave
+	stopping int  // how often the operator asked to stop the run
 
 	outside <-chan struct{}
-	stop    chan struct{} // closed: nothing new begins
-	stopped bool
+	stop    chan struct{}      // closed: nothing new begins
 	cancel  context.CancelFunc // of what runs now
 	running chan struct{}      // closed when the run has ended; nil before
 }
@@ -112,14 +113,22 @@ type page interface {
 	enter(w *wizard) tea.Cmd
 	// update takes a message; it says whether a key was used.
 	update(w *wizard, msg tea.Msg) (tea.Cmd, bool)
-	// accept checks the page and puts it into the answers; forward or a command that does so when it is done.
+	// accept checks the page, puts it into the answers and shows the next one, at once or when what it takes is done.
 	accept(w *wizard) (tea.Cmd, error)
 	view(w *wizard, width, height int) string
-	// hints are the keys that only this page knows.
-	hints() string
+	// hints are the keys that only this page knows, the most useful first.
+	hints() []hint
+	// enterWord says what Enter does, "" where it does nothing.
+	enterWord() string
 	// typing says that letters are meant for a text field.
 	typing() bool
 }
+
+// A hint is a key and what it does.
+type hint struct{ key, does string }
+
+// passwordAt is the page of the password; the login leads past it.
+const passwordAt = 1
 
 func newWizard(ctx context.Context, o Options) *wizard {
 	w := &wizard{ctx: ctx, fabric: o.Fabric, theme: o.Theme, answers: o.Answers, login: o.Fabric.Default(),
@@ -128,9 +137,9 @@ func newWizard(ctx context.Context, o Options) *wizard {
 	return w
 }
 
-// Init shows the first page.
+// Init shows the first page and asks the terminal for its background.
 func (w *wizard) Init() tea.Cmd {
-	return tea.Batch(w.pages[0].enter(w), w.watchStop())
+	return tea.Batch(w.page().enter(w), w.watchStop(), tea.RequestBackgroundColor)
 }
 
 type stopMsg struct{}
@@ -140,19 +149,23 @@ func (w *wizard) watchStop() tea.Cmd {
 		return nil
 	}
 	return func() tea.Msg {
-		<-w.outside
-		return stopMsg{}
+		select {
+		case <-w.outside:
+			return stopMsg{}
+		case <-w.ctx.Done():
+			return nil
+		}
 	}
 }
 
-// A doneMsg brings the outcome of something that ran outside the loop: then is called with the error.
+// A doneMsg brings the outcome of something that ran outside the loop; then goes on inside it.
 type doneMsg struct {
 	err  error
-	then func(w *wizard) tea.Cmd
+	then func(w *wizard, err error) tea.Cmd
 }
 
-// do runs f outside the loop while the page says what it waits for; then runs inside it when f had no error.
-func (w *wizard) do(what string, f func(ctx context.Context) error, then func(w *wizard) tea.Cmd) tea.Cmd {
+// do runs f outside the loop while the page says what it waits for, then goes on inside it.
+func (w *wizard) do(what string, f func(ctx context.Context) error, then func(w *wizard, err error) tea.Cmd) tea.Cmd {
 	ctx, cancel := context.WithCancel(w.ctx)
 	w.busy, w.cancel, w.err = what, cancel, nil
 	return func() tea.Msg {
@@ -161,26 +174,40 @@ func (w *wizard) do(what string, f func(ctx context.Context) error, then func(w 
 	}
 }
 
-type (
-	forwardMsg struct{}
-	backMsg    struct{}
-)
-
-func forward() tea.Msg { return forwardMsg{} }
-func back() tea.Msg    { return backMsg{} }
-
-// wait waits for a run that was begun.
-func (w *wizard) wait() {
-	if w.running != nil {
-		<-w.running
+// fail shows an error under the page; what the operator cancelled is none.
+func (w *wizard) fail(err error) tea.Cmd {
+	if !errors.Is(err, context.Canceled) {
+		w.err = err
 	}
+	return nil
+}
+
+// wait waits for a run that was begun, and passes on a wish to stop when there is no screen any more to do so.
+func (w *wizard) wait() {
+	if w.running == nil {
+		return
+	}
+	select {
+	case <-w.running:
+		return
+	case <-w.outside:
+		if !isClosed(w.stop) {
+			close(w.stop)
+		}
+	}
+	<-w.running
 }
 
 func (w *wizard) page() page { return w.pages[w.at] }
 
+// next shows the page after this one.
+func (w *wizard) next() tea.Cmd { return w.show(w.at + 1) }
+
 // show shows another page.
 func (w *wizard) show(at int) tea.Cmd {
 	w.at = min(max(0, at), len(w.pages)-1)
-	w.err, w.leave = nil, false
+	w.far = max(w.far, w.at)
+	w.err, w.leaving = nil, false
+	w.glass.cover()
 	return w.page().enter(w)
 }

@@ -250,16 +250,16 @@ func TestWrongInputStaysOnThePage(t *testing.T) {
 			k.write("https://nobody.example").press("enter")
 		}, "vCenter", "no answer within 15 s"},
 		"wrong password": {func(k *keyboard) { k.press("enter").write("wrong").press("enter") }, "Password", "the login was refused"},
-		"no password":    {func(k *keyboard) { k.press("enter", "enter") }, "Password", "the password is empty"},
+		"no password":    {func(k *keyboard) { k.press("enter", "enter") }, "Password", "give the password"},
 		"no host":        {func(k *keyboard) { k.press("enter").write("right").press("enter", "a", "enter") }, "Hosts", "no host is chosen"},
 		"a host that is away": {func(k *keyboard) {
 			k.press("enter").write("right").press("enter", "down", "down", "space")
 		}, "Hosts", "the host is disconnected"},
 		"a pNIC in use": {func(k *keyboard) {
-			k.press("enter").write("right").press("enter", "enter", "enter", "space")
+			k.press("enter").write("right").press("enter", "enter", "enter", "up", "space")
 		}, "pNICs", "carries management"},
 		"no pNIC": {func(k *keyboard) {
-			k.press("enter").write("right").press("enter", "enter", "enter", "down", "space", "enter")
+			k.press("enter").write("right").press("enter", "enter", "enter", "space", "enter")
 		}, "pNICs", "no pNIC is chosen on esx-01"},
 		"an MTU that is no number": {func(k *keyboard) {
 			k.press("enter").write("right").press("enter", "enter", "enter", "enter", "tab", "tab").write("x").press("enter")

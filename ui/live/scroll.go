@@ -9,17 +9,19 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 )
 
-// A Scroll shows a long text: a plan, a report.
+// A Scroll shows a long text: a plan, a report. Long lines are folded to the width of the screen.
 type Scroll struct {
 	theme theme.Theme
-	lines []string
+	text  string
+	lines []string // folded to width
+	width int
 	top   int
 	page  int
 }
 
 // NewScroll gives a text that begins at its first line.
 func NewScroll(t theme.Theme, text string) *Scroll {
-	return &Scroll{theme: t, lines: strings.Split(strings.TrimRight(text, "\n"), "\n"), page: 10}
+	return &Scroll{theme: t, text: strings.TrimRight(text, "\n"), page: 10}
 }
 
 // Update takes a key; it says whether the key was used.
@@ -49,6 +51,14 @@ func (s *Scroll) Update(msg tea.Msg) bool {
 
 // View draws the part that fits, with the position below where it does not all fit.
 func (s *Scroll) View(width, height int) string {
+	if width != s.width {
+		at := 0.0
+		if len(s.lines) > 0 {
+			at = float64(s.top) / float64(len(s.lines))
+		}
+		s.width, s.lines = width, strings.Split(theme.Fold(s.text, width), "\n")
+		s.top = int(at*float64(len(s.lines)) + 0.5)
+	}
 	body := height
 	if len(s.lines) > height {
 		body = max(1, height-1)
@@ -57,11 +67,13 @@ func (s *Scroll) View(width, height int) string {
 	s.top = min(max(0, s.top), max(0, len(s.lines)-body))
 	end := min(s.top+body, len(s.lines))
 	out := make([]string, 0, height)
-	for _, l := range s.lines[s.top:end] {
-		out = append(out, clip(l, width))
-	}
+	out = append(out, s.lines[s.top:end]...)
 	if len(s.lines) > height {
-		out = append(out, s.theme.Quiet.Render(clip(fmt.Sprintf("lines %d-%d of %d", s.top+1, end, len(s.lines)), width)))
+		more := "end"
+		if end < len(s.lines) {
+			more = "PgDn for more"
+		}
+		out = append(out, s.theme.Accent.Render(cut(fmt.Sprintf("lines %d-%d of %d, %s", s.top+1, end, len(s.lines), more), width, s.theme)))
 	}
 	return strings.Join(out, "\n")
 }

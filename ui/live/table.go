@@ -1,7 +1,7 @@
 package live
 
 import (
-	"fmt"
+	"slices"
 	"strings"
 
 	"charm.land/bubbles/v2/textinput"
@@ -12,27 +12,40 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 )
 
+// A Column is one column of a Table. On a narrow screen the columns of the highest rank go first; rank 0 always stays.
+type Column struct {
+	Title string
+	Rank  int
+}
+
 // A Row is one line of a Table.
 type Row struct {
 	ID       string
 	Cells    []string
-	Group    string // rows of one group behave like radio buttons where the table says so
+	Group    string // what c chooses together; of a radio table one row a group can be chosen
 	Disabled string // why the row cannot be chosen, "" when it can
+	Detail   string // all that is known of the row: shown below the table while the cursor is on it
 }
 
-// A Table is a long list with a cursor, a filter, choosing with space and, where Edit is set, editing of one column.
-// It draws only what is visible.
+// An Edit is a column whose text can be changed.
+type Edit struct {
+	Key    string // that begins it
+	Column int
+	Set    func(id, text string) error // checks and keeps the new text
+}
+
+// A Table is a long list with a cursor, a filter, choosing with space and editing of single cells. It draws only what is
+// visible.
 type Table struct {
-	Columns []string
-	Rows    []Row
-	Chosen  map[string]bool // by row id
-	Radio   bool            // one row per group
-	Fixed   bool            // nothing can be chosen: a list to read
-	// Edit names the column that e edits; Edited checks and keeps the new text.
-	Edit   int
-	Edited func(id, text string) error
+	Chosen map[string]bool // by row id
+	Radio  bool            // one row a group
+	Groups string          // what a group is called ("cluster"); "" where c shall not choose groups
+	Edits  []Edit
 
 	theme   theme.Theme
+	columns []Column
+	rows    []Row
+	find    []string // what the filter looks through, by row
 	widths  []int
 	visible []int // rows that the filter lets through
 	cursor  int   // index into visible
@@ -40,74 +53,75 @@ type Table struct {
 	filter  textinput.Model
 	typing  bool // the filter takes the keys
 	editor  textinput.Model
-	editing bool
+	edit    *Edit // nil while nothing is edited
 	err     string
 }
 
-// NewTable gives a table whose cursor stands on the first row. Edit is off (-1).
-func NewTable(t theme.Theme, columns []string, rows []Row) *Table {
-	f, e := textinput.New(), textinput.New()
-	f.Prompt, e.Prompt = "/", "> "
-	f.SetVirtualCursor(true)
-	table := &Table{Columns: columns, Rows: rows, Chosen: map[string]bool{}, Edit: -1, theme: t, filter: f, editor: e}
-	table.SetRows(rows)
+// NewTable gives a table whose cursor stands on the first row.
+func NewTable(t theme.Theme, columns []Column, rows []Row) *Table {
+	table := &Table{Chosen: map[string]bool{}, theme: t, columns: columns, rows: rows, filter: field(t, "/"), editor: field(t, "> ")}
+	table.widths = make([]int, len(columns))
+	table.find = make([]string, len(rows))
+	for i, c := range columns {
+		table.widths[i] = lipgloss.Width(c.Title)
+	}
+	for i := range rows {
+		for j := range rows[i].Cells {
+			table.SetCell(i, j, rows[i].Cells[j])
+		}
+	}
+	table.narrow()
 	return table
 }
 
-// SetRows replaces the rows; what was chosen stays chosen.
-func (t *Table) SetRows(rows []Row) {
-	t.Rows = rows
-	t.widths = make([]int, len(t.Columns))
-	for i, c := range t.Columns {
-		t.widths[i] = lipgloss.Width(c)
+// field is a text field in our colours.
+func field(t theme.Theme, prompt string) textinput.Model {
+	f := textinput.New()
+	f.Prompt = prompt
+	s := f.Styles()
+	s.Focused.Prompt, s.Focused.Text = t.Accent, lipgloss.NewStyle()
+	f.SetStyles(s)
+	return f
+}
+
+// SetCell replaces the text of one cell.
+func (t *Table) SetCell(row, column int, text string) {
+	r := &t.rows[row]
+	r.Cells[column] = plain.Clean(text)
+	t.widths[column] = max(t.widths[column], lipgloss.Width(r.Cells[column]))
+	t.find[row] = strings.ToLower(strings.Join(r.Cells, "\n"))
+}
+
+// Rows gives the rows, in order.
+func (t *Table) Rows() []Row { return t.rows }
+
+// At puts the cursor on a row.
+func (t *Table) At(id string) {
+	if i := slices.IndexFunc(t.visible, func(i int) bool { return t.rows[i].ID == id }); i >= 0 {
+		t.cursor = i
 	}
-	for r := range rows {
-		for i := range rows[r].Cells {
-			rows[r].Cells[i] = plain.Clean(rows[r].Cells[i])
-			if i < len(t.widths) {
-				t.widths[i] = max(t.widths[i], lipgloss.Width(rows[r].Cells[i]))
-			}
-		}
-	}
-	t.narrow()
 }
 
 // narrow works out which rows the filter lets through: every word must be in the row.
 func (t *Table) narrow() {
 	words := strings.Fields(strings.ToLower(t.filter.Value()))
 	t.visible = t.visible[:0]
-	for i, r := range t.Rows {
-		if matches(r, words) {
+	for i, text := range t.find {
+		if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) }) {
 			t.visible = append(t.visible, i)
 		}
 	}
 	t.cursor = min(t.cursor, max(0, len(t.visible)-1))
 }
 
-func matches(r Row, words []string) bool {
-	for _, w := range words {
-		hit := false
-		for _, c := range r.Cells {
-			if strings.Contains(strings.ToLower(c), w) {
-				hit = true
-				break
-			}
-		}
-		if !hit {
-			return false
-		}
-	}
-	return true
-}
-
 // Typing tells whether a text field has the keyboard, so that letters and Enter are meant for it.
-func (t *Table) Typing() bool { return t.typing || t.editing }
+func (t *Table) Typing() bool { return t.typing || t.edit != nil }
 
 // Update takes a key; it says whether the key was used.
 func (t *Table) Update(msg tea.Msg) (tea.Cmd, bool) {
 	key, ok := msg.(tea.KeyPressMsg)
 	switch {
-	case t.editing:
+	case t.edit != nil:
 		return t.updateEditor(msg)
 	case t.typing:
 		return t.updateFilter(msg)
@@ -116,56 +130,75 @@ func (t *Table) Update(msg tea.Msg) (tea.Cmd, bool) {
 	}
 	t.err = ""
 	switch key.String() {
-	case "up", "k":
-		t.move(-1)
-	case "down", "j":
-		t.move(1)
-	case "pgup":
-		t.move(-10)
-	case "pgdown":
-		t.move(10)
-	case "home", "g":
-		t.move(-len(t.visible))
-	case "end", "G":
-		t.move(len(t.visible))
 	case "/":
 		t.typing = true
 		return t.filter.Focus(), true
+	case "esc":
+		if t.filter.Value() == "" {
+			return nil, false
+		}
+		t.clear()
 	case "space", "x":
 		t.toggle()
 	case "a":
-		t.all()
-	case "e":
-		return t.beginEdit(), true
+		t.all(func(Row) bool { return true })
+	case "c":
+		if r := t.row(); r != nil && t.Groups != "" {
+			t.all(func(other Row) bool { return other.Group == r.Group })
+		}
 	default:
-		return nil, false
+		for i := range t.Edits {
+			if t.Edits[i].Key == key.String() {
+				return t.beginEdit(&t.Edits[i]), true
+			}
+		}
+		return nil, t.moved(key)
 	}
 	return nil, true
 }
 
-func (t *Table) move(by int) {
+// moved moves the cursor where the key says so.
+func (t *Table) moved(key tea.KeyPressMsg) bool {
+	by := 0
+	switch key.String() {
+	case "up", "k":
+		by = -1
+	case "down", "j":
+		by = 1
+	case "pgup":
+		by = -10
+	case "pgdown":
+		by = 10
+	case "home", "g":
+		by = -len(t.visible)
+	case "end", "G":
+		by = len(t.visible)
+	default:
+		return false
+	}
 	t.cursor = min(max(0, t.cursor+by), max(0, len(t.visible)-1))
+	return true
 }
 
 func (t *Table) row() *Row {
 	if len(t.visible) == 0 {
 		return nil
 	}
-	return &t.Rows[t.visible[t.cursor]]
+	return &t.rows[t.visible[t.cursor]]
 }
 
 func (t *Table) toggle() {
 	r := t.row()
-	if r == nil || t.Fixed {
+	if r == nil {
 		return
 	}
 	if r.Disabled != "" && !t.Chosen[r.ID] {
-		t.err = r.Cells[0] + ": " + r.Disabled
+		t.err = r.Cells[0] + " cannot be chosen: " + plain.Clean(r.Disabled)
 		return
 	}
 	was := t.Chosen[r.ID]
 	if t.Radio {
-		for _, other := range t.Rows {
+		for _, other := range t.rows {
 			if other.Group == r.Group {
 				delete(t.Chosen, other.ID)
 			}
@@ -178,50 +211,52 @@ func (t *Table) toggle() {
 	}
 }
 
-// all chooses every visible row that can be chosen, or none when all are chosen.
-func (t *Table) all() {
-	if t.Radio || t.Fixed {
+// all chooses every visible row of those meant that can be chosen, or none when all are chosen.
+func (t *Table) all(meant func(Row) bool) {
+	if t.Radio {
 		return
 	}
 	missing := false
+	var rows []Row
 	for _, i := range t.visible {
-		if r := t.Rows[i]; r.Disabled == "" && !t.Chosen[r.ID] {
-			missing = true
+		if r := t.rows[i]; meant(r) && (r.Disabled == "" || t.Chosen[r.ID]) {
+			rows = append(rows, r)
+			missing = missing || !t.Chosen[r.ID]
 		}
 	}
-	for _, i := range t.visible {
-		if r := t.Rows[i]; missing && r.Disabled == "" {
+	for _, r := range rows {
+		if missing {
 			t.Chosen[r.ID] = true
-		} else if !missing {
+		} else {
 			delete(t.Chosen, r.ID)
 		}
 	}
 }
 
-func (t *Table) beginEdit() tea.Cmd {
+func (t *Table) beginEdit(e *Edit) tea.Cmd {
 	r := t.row()
-	if r == nil || t.Edit < 0 || t.Edit >= len(r.Cells) {
+	if r == nil {
 		return nil
 	}
-	t.editing = true
-	t.editor.SetValue(r.Cells[t.Edit])
+	t.edit = e
+	t.editor.SetValue(r.Cells[e.Column])
 	t.editor.CursorEnd()
 	return t.editor.Focus()
 }
 
 func (t *Table) updateEditor(msg tea.Msg) (tea.Cmd, bool) {
 	if key, ok := msg.(tea.KeyPressMsg); ok {
+		t.err = ""
 		switch key.String() {
 		case "esc":
-			t.editing = false
+			t.edit = nil
 			return nil, true
 		case "enter":
-			r := t.row()
-			if err := t.Edited(r.ID, strings.TrimSpace(t.editor.Value())); err != nil {
-				t.err = err.Error()
+			if err := t.edit.Set(t.row().ID, strings.TrimSpace(t.editor.Value())); err != nil {
+				t.err = plain.Clean(err.Error())
 				return nil, true
 			}
-			t.editing, t.err = false, ""
+			t.edit = nil
 			return nil, true
 		}
 	}
@@ -234,13 +269,13 @@ func (t *Table) updateFilter(msg tea.Msg) (tea.Cmd, bool) {
 	if key, ok := msg.(tea.KeyPressMsg); ok {
 		switch key.String() {
 		case "esc":
-			t.filter.SetValue("")
-			t.typing = false
-			t.narrow()
+			t.clear()
 			return nil, true
 		case "enter":
 			t.typing = false
 			return nil, true
+		case "up", "down", "pgup", "pgdown":
+			return nil, t.moved(key)
 		}
 	}
 	var cmd tea.Cmd
@@ -249,84 +284,14 @@ func (t *Table) updateFilter(msg tea.Msg) (tea.Cmd, bool) {
 	return cmd, true
 }
 
-// View draws the table into width x height cells.
-func (t *Table) View(width, height int) string {
-	lines := []string{t.theme.Quiet.Render(clip("    "+t.cells(t.Columns), width))}
-	body := max(1, height-3)
-	if t.cursor < t.top {
-		t.top = t.cursor
+// clear takes the filter away; the cursor stays on its row.
+func (t *Table) clear() {
+	t.typing = false
+	id := ""
+	if r := t.row(); r != nil {
+		id = r.ID
 	}
-	if t.cursor >= t.top+body {
-		t.top = t.cursor - body + 1
-	}
-	for i := t.top; i < min(t.top+body, len(t.visible)); i++ {
-		lines = append(lines, t.line(i, width))
-	}
-	if len(t.visible) == 0 {
-		lines = append(lines, t.theme.Quiet.Render("    nothing matches"))
-	}
-	for len(lines) < body+1 {
-		lines = append(lines, "")
-	}
-	return strings.Join(append(lines, t.foot(width), t.theme.Bad.Render(clip(t.err, width))), "\n")
-}
-
-func (t *Table) line(i, width int) string {
-	r := t.Rows[t.visible[i]]
-	mark := "[ ]"
-	switch {
-	case t.Fixed:
-		mark = "   "
-	case t.Chosen[r.ID]:
-		mark = "[x]"
-	case r.Disabled != "":
-		mark = " - "
-	}
-	text := clip(mark+" "+t.cells(r.Cells), width)
-	switch {
-	case i == t.cursor:
-		return t.theme.Focus.Render(text + strings.Repeat(" ", max(0, width-lipgloss.Width(text))))
-	case r.Disabled != "":
-		return t.theme.Quiet.Render(text)
-	}
-	return text
-}
-
-func (t *Table) cells(cells []string) string {
-	var b strings.Builder
-	for i, c := range cells {
-		if i > 0 {
-			b.WriteString("  ")
-		}
-		b.WriteString(c)
-		if i < len(cells)-1 && i < len(t.widths) {
-			b.WriteString(strings.Repeat(" ", max(0, t.widths[i]-lipgloss.Width(c))))
-		}
-	}
-	return b.String()
-}
-
-func (t *Table) foot(width int) string {
-	switch {
-	case t.editing:
-		return clip(t.Columns[t.Edit]+" "+t.editor.View(), width)
-	case t.typing:
-		return clip(t.filter.View(), width)
-	}
-	s := fmt.Sprintf("%d of %d", min(t.cursor+1, len(t.visible)), len(t.visible))
-	if len(t.visible) != len(t.Rows) {
-		s += fmt.Sprintf(" (filter %q, %d in all)", t.filter.Value(), len(t.Rows))
-	}
-	if !t.Fixed {
-		s += fmt.Sprintf(", %d chosen", len(t.Chosen))
-	}
-	return t.theme.Quiet.Render(clip(s, width))
-}
-
-// clip cuts a line to width cells.
-func clip(s string, width int) string {
-	if lipgloss.Width(s) <= width {
-		return s
-	}
-	return lipgloss.NewStyle().MaxWidth(max(1, width)).Render(s)
+	t.filter.SetValue("")
+	t.narrow()
+	t.At(id)
 }

@@ -1,7 +1,9 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
@@ -39,6 +41,7 @@ func (p *printer) measurements(all []perftest.Measurement) {
 	}
 }
 
+// byPair gathers what belongs to a pair, in the order of the names: tests end in any order.
 func byPair(all []perftest.Measurement) (pairs []*pair, good int) {
 	at := map[[2]string]*pair{}
 	for _, m := range all {
@@ -50,6 +53,9 @@ func byPair(all []perftest.Measurement) (pairs []*pair, good int) {
 		at[k].tests = append(at[k].tests, m)
 		at[k].mark = worse(at[k].mark, verdictMark(m.Verdict))
 	}
+	slices.SortStableFunc(pairs, func(a, b *pair) int {
+		return cmp.Or(cmp.Compare(a.tests[0].From, b.tests[0].From), cmp.Compare(a.tests[0].To, b.tests[0].To))
+	})
 	for _, p := range pairs {
 		if p.mark == theme.Pass {
 			good++

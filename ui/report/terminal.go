@@ -75,9 +75,10 @@ func (p *printer) heading(r *report.Report) {
 		p.line("%s%s", p.t.Quiet.Render(fmt.Sprintf("%-9s", label)), plain.Clean(value))
 	}
 	if r.Run != "" {
-		row("run", r.Run+", "+r.Status)
+		row("run", r.Run+", "+r.Mode+", "+r.Status)
+	} else {
+		row("mode", r.Mode)
 	}
-	row("mode", r.Mode)
 	row("vCenter", r.VCenter)
 	row("made", r.Made.Format("2006-01-02 15:04:05 -0700")+", rdma-setup "+r.Tool)
 }

@@ -8,7 +8,12 @@ import (
 
 // Fold breaks the lines of a text at blanks so that none is wider than width; what follows a break stands two cells
 // deeper than the line began. Colours go on over a break.
-func Fold(text string, width int) string {
+func Fold(text string, width int) string { return fold(text, width, 2) }
+
+// Wrap is Fold for prose: what follows a break stands where the line began.
+func Wrap(text string, width int) string { return fold(text, width, 0) }
+
+func fold(text string, width, deeper int) string {
 	if width < 1 {
 		return text
 	}
@@ -19,7 +24,7 @@ func Fold(text string, width int) string {
 		}
 		words := strings.TrimLeft(l, " ")
 		indent := min(len(l)-len(words), width/2)
-		hang := min(indent+2, width/2)
+		hang := min(indent+deeper, width/2)
 		// The library breaks behind any hyphen, which tears names and commands; the other hyphen it leaves alone.
 		words = lipgloss.Wrap(strings.ReplaceAll(words, "-", noBreak), width-hang, "")
 		words = strings.ReplaceAll(words, noBreak, "-")

@@ -32,6 +32,12 @@ func TestFold(t *testing.T) {
 	}
 }
 
+func TestWrapKeepsTheIndent(t *testing.T) {
+	if got := theme.Wrap("  one two three", 9); got != "  one two\n  three" {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestFoldKeepsColours(t *testing.T) {
 	red := theme.New(true, false, true).Bad.Render("one two three four five six")
 	lines := strings.Split(theme.Fold(red, 12), "\n")

@@ -3,7 +3,6 @@ package page
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
@@ -22,8 +21,8 @@ type Map struct {
 	Numbers     bool    // cells are large enough for their figures
 	Legend      []Shade // from good to bad
 	Outliers    []Outlier
-	Suspects    []string // who has outliers with nearly everybody
-	MoreOut     int      // outliers that Outliers leaves out
+	Suspects    []string // who has outliers with nearly everybody; Outliers leaves theirs out
+	MoreOut     int      // all that Outliers leaves out
 }
 
 // A Node is a row and a column.
@@ -45,15 +44,6 @@ type Cell struct {
 
 // A Shade explains a class of cells.
 type Shade struct{ Class, Label string }
-
-// An Outlier is a pair that differs from the others, or from what the hardware gives.
-type Outlier struct {
-	Pair, Hosts, Figure, Why string
-	below                    float64 // how far it lies on the bad side of the middle, as a share of it
-}
-
-// keepOutliers bounds the outliers that are told one by one.
-const keepOutliers = 30
 
 // heat lays out a test; nil where fewer than half of the nodes' pairs were measured in at least one direction.
 func heat(name string, some []perftest.Measurement, latency bool) *Map {
@@ -82,13 +72,18 @@ func heat(name string, some []perftest.Measurement, latency bool) *Map {
 	m.Top = m.Left
 	m.W, m.H = tenth(m.Left+float64(n)*m.Side+4), tenth(m.Top+float64(n)*m.Side+4)
 	odd := outliers(some, latency)
+	suspect := suspects(some, odd)
 	for i, x := range some {
 		m.Cells = append(m.Cells, cell(x, latency, m, at, odd[i] != nil))
-		if odd[i] != nil {
+		if odd[i] != nil && suspect[x.From] == "" && suspect[x.To] == "" {
 			m.Outliers = append(m.Outliers, *odd[i])
 		}
 	}
-	m.Suspects = suspects(some, odd)
+	for _, name := range names {
+		if s := suspect[name]; s != "" {
+			m.Suspects = append(m.Suspects, s)
+		}
+	}
 	slices.SortStableFunc(m.Outliers, func(a, b Outlier) int {
 		switch {
 		case a.below > b.below:
@@ -98,11 +93,9 @@ func heat(name string, some []perftest.Measurement, latency bool) *Map {
 		}
 		return natural(a.Pair, b.Pair)
 	})
-	m.Desc = fmt.Sprintf("%d machines, %s measured from the machine of the row to that of the column, %s.", n, count(len(some), "pair"), count(len(m.Outliers), "outlier"))
-	if len(m.Outliers) > keepOutliers {
-		m.MoreOut = len(m.Outliers) - keepOutliers
-		m.Outliers = m.Outliers[:keepOutliers]
-	}
+	m.Desc = fmt.Sprintf("%d machines, %s measured from the machine of the row to that of the column, %s.", n, count(len(some), "pair"), count(len(odd), "outlier"))
+	m.Outliers = m.Outliers[:min(len(m.Outliers), keepOutliers)]
+	m.MoreOut = len(odd) - len(m.Outliers)
 	return m
 }
 
@@ -202,88 +195,6 @@ func shade(m perftest.Measurement, latency bool) string {
 		}
 	}
 	return "h5"
-}
-
-// outliers finds, by index, the measurements that are not good or lie far on the bad side of the middle: more than
-// three times the usual spread (median absolute deviation) and 3 % of bandwidth or 10 % of latency.
-func outliers(some []perftest.Measurement, latency bool) map[int]*Outlier {
-	var values []float64
-	for _, m := range some {
-		if v := achieved(m); v > 0 && m.Verdict != perftest.VerdictNotApplicable {
-			values = append(values, v)
-		}
-	}
-	middle := median(values)
-	var off []float64
-	for _, v := range values {
-		off = append(off, max(v-middle, middle-v))
-	}
-	least := 0.03
-	if latency {
-		least = 0.10
-	}
-	limit := max(3*1.4826*median(off), least*middle)
-	out := map[int]*Outlier{}
-	for i, m := range some {
-		v := achieved(m)
-		bad := middle - v
-		if latency {
-			bad = v - middle
-		}
-		if m.Verdict == perftest.VerdictNotApplicable || m.Verdict == perftest.VerdictPass && (v <= 0 || bad <= limit) {
-			continue
-		}
-		o := &Outlier{Pair: plain.Clean(m.From + " -> " + m.To), Hosts: plain.Clean(m.FromHost + " -> " + m.ToHost), Figure: plain.Clean(figure(m)), below: 1}
-		if v > 0 && middle > 0 {
-			o.below = bad / middle
-		}
-		o.Why = because(m, o.below, latency)
-		out[i] = o
-	}
-	return out
-}
-
-func because(m perftest.Measurement, below float64, latency bool) string {
-	var said []string
-	if m.Verdict != perftest.VerdictPass {
-		said = append(said, "verdict "+plain.Clean(string(m.Verdict)))
-	}
-	if achieved(m) > 0 && below > 0.005 {
-		word := "below"
-		if latency {
-			word = "above"
-		}
-		said = append(said, fmt.Sprintf("%.0f %% %s the middle of all pairs", below*100, word))
-	}
-	return strings.Join(said, ", ")
-}
-
-// suspects names who is in most of its pairs an outlier while hardly anybody else is: look there first.
-func suspects(some []perftest.Measurement, odd map[int]*Outlier) []string {
-	host := map[string]string{}
-	bad, all := map[string]int{}, map[string]int{}
-	for i, m := range some {
-		if m.Verdict == perftest.VerdictNotApplicable {
-			continue
-		}
-		host[m.From], host[m.To] = m.FromHost, m.ToHost
-		for _, name := range []string{m.From, m.To} {
-			all[name]++
-			if odd[i] != nil {
-				bad[name]++
-			}
-		}
-	}
-	var out []string
-	for _, name := range nodes(some) {
-		if all[name] >= 3 && 3*bad[name] >= 2*all[name] {
-			out = append(out, plain.Clean(fmt.Sprintf("%s on %s: %d of its %d pairs", name, host[name], bad[name], all[name])))
-		}
-	}
-	if len(out)*2 > len(host) {
-		return nil // so many are no exception: the cause is common
-	}
-	return out
 }
 
 // Figure is what stands in a row and a column, "" where nothing was measured.

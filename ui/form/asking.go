@@ -1,0 +1,210 @@
+package form
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/ui/theme"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+func (q *questions) hosts(inv *backends.Inventory) error {
+	var usable []string
+	for _, h := range inv.Hosts {
+		q.say("host %s, cluster %s, ESXi %s, %s", plain.Clean(h.Name), plain.Clean(h.Cluster), plain.Clean(h.Version), plain.Clean(h.State))
+		if h.State == "connected" && !h.InMaintenance && (q.a.Hosts.Cluster == "" || q.a.Hosts.Cluster == h.Cluster) {
+			usable = append(usable, h.Name)
+		}
+	}
+	def := usable
+	if len(q.a.Hosts.Names) > 0 {
+		def = q.a.Hosts.Names
+	}
+	return q.until("Hosts, separated by commas", strings.Join(def, ","), func(s string) error {
+		names, err := listed(s, func(name string) error {
+			switch h := inv.Host(name); {
+			case h == nil:
+				return errors.New("there is no host " + name)
+			case h.State != "connected":
+				return errors.New(name + " is " + h.State)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		sort.Strings(names)
+		datacenter, err := oneDatacenter(inv, names)
+		if err != nil {
+			return err
+		}
+		q.a.Hosts.Names, q.a.Hosts.Datacenter = names, datacenter
+		q.a = q.o.Fabric.Propose(q.a, inv)
+		return nil
+	})
+}
+
+// listed splits a list; every entry must be good and at least one must be there.
+func listed(s string, good func(string) error) ([]string, error) {
+	var names []string
+	for _, n := range strings.Split(s, ",") {
+		if n = strings.TrimSpace(n); n == "" || slices.Contains(names, n) {
+			continue
+		}
+		if err := good(n); err != nil {
+			return nil, err
+		}
+		names = append(names, n)
+	}
+	if len(names) == 0 {
+		return nil, errors.New("name at least one")
+	}
+	return names, nil
+}
+
+func (q *questions) mode(*backends.Inventory) error {
+	q.say("%s", costTable(theme.Plain(), ""))
+	before := q.a.Mode
+	return q.until("Mode: pvrdma, sriov or gpudirect", string(before), func(s string) error {
+		m := answers.Mode(strings.ToLower(s))
+		if !slices.Contains([]answers.Mode{answers.PVRDMA, answers.SRIOV, answers.GPUDirect}, m) {
+			return fmt.Errorf("there is no mode %q", s)
+		}
+		q.a.Mode = m
+		changeMode(q.a, before)
+		return nil
+	})
+}
+
+func (q *questions) nics(inv *backends.Inventory) error {
+	picks := q.o.Fabric.Choose(q.a, inv)
+	macs := map[string]answers.MAC{}
+	changed := false
+	for _, name := range q.a.Hosts.Names {
+		h := inv.Host(name)
+		for _, n := range h.NICs {
+			q.say("%s %s, %s, %s, %s: %s", plain.Clean(name), plain.Clean(n.Device), plain.Speed(n.SpeedMbps), plain.Clean(n.MAC), rdmaWord(n), plain.Clean(n.Why))
+		}
+		err := q.until("pNIC of "+name, picks[name], func(s string) error {
+			n := h.NIC(s)
+			switch {
+			case n == nil:
+				return fmt.Errorf("%s has no pNIC %q", name, s)
+			case !n.Eligible:
+				return fmt.Errorf("%s cannot be chosen: %s", s, n.Why)
+			}
+			macs[name] = answers.MAC(strings.ToLower(n.MAC))
+			changed = changed || s != picks[name]
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if changed {
+		q.a.NIC = answers.NIC{MACs: macs}
+	}
+	return nil
+}
+
+func (q *questions) network(inv *backends.Inventory) error {
+	text := func(into *string) func(string) error {
+		return func(s string) error { *into = s; return nil }
+	}
+	whole := func(into *int) func(string) error {
+		return func(s string) error {
+			n, err := strconv.Atoi(s)
+			if err != nil {
+				return fmt.Errorf("%q: want a number", s)
+			}
+			*into = n
+			return nil
+		}
+	}
+	sw := &q.a.Switch
+	for _, f := range []struct {
+		question, path, def string
+		set                 func(string) error
+	}{
+		{"Distributed switch, made new unless it exists", "switch.name", sw.Name, text(&sw.Name)},
+		{"Port group for the RDMA adapters of the VMs", "switch.portgroup", sw.PortGroup, text(&sw.PortGroup)},
+		{"MTU; physical switch ports need 9216", "switch.mtu", strconv.Itoa(sw.MTU), whole(&sw.MTU)},
+		{"VLAN, 0 is untagged", "switch.vlan", strconv.Itoa(sw.VLAN), whole(&sw.VLAN)},
+		{"vmknic for PVRDMA, the control plane between hosts", "pvrdma.vmknic", q.a.PVRDMA.VMKNic, text(&q.a.PVRDMA.VMKNic)},
+	} {
+		err := q.until(f.question, f.def, func(s string) error {
+			if err := f.set(s); err != nil {
+				return err
+			}
+			if f.path == "pvrdma.vmknic" {
+				if err := vmknic(inv, q.a)(s); err != nil {
+					return err
+				}
+			}
+			return problem(q.a, f.path)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// vms asks which VMs, then for the address of each and how its guest is reached.
+func (q *questions) vms(inv *backends.Inventory) error {
+	known := map[string]answers.VM{}
+	var def []string
+	member := members(q.a)
+	for _, v := range q.a.VMs {
+		known[v.Name] = v
+		if m := inv.VM(v.Name); m != nil && member[m.Host] {
+			def = append(def, v.Name)
+		}
+	}
+	for _, v := range inv.VMs {
+		if member[v.Host] {
+			q.say("VM %s on %s, %s, %s", plain.Clean(v.Name), plain.Clean(v.Host), plain.Clean(v.Power), plain.Clean(v.GuestName))
+		}
+	}
+	var names []string
+	err := q.until("VMs, separated by commas", strings.Join(def, ","), func(s string) (err error) {
+		names, err = listed(s, func(name string) error {
+			switch v := inv.VM(name); {
+			case v == nil:
+				return errors.New("there is no VM " + name)
+			case !member[v.Host]:
+				return fmt.Errorf("%s is on %s, which does not take part", name, v.Host)
+			}
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	free := freeAddresses(q.a.VMs)
+	q.a.VMs = nil
+	g := guests{vm: map[string]answers.VM{}, member: func(id string) bool {
+		return slices.ContainsFunc(q.a.VMs, func(v answers.VM) bool { return v.Name == id })
+	}}
+	for _, name := range names {
+		vm, ok := known[name]
+		g.vm[name] = completed(name, vm, ok, free)
+		if len(g.vm[name].Adapters) == 0 {
+			if err := q.until("RDMA address of "+name, addressText(g.vm[name]), func(s string) error { return g.setAddress(name, s) }); err != nil {
+				return err
+			}
+		}
+		if err := q.until("Login of guest "+name+", user@address:port, empty for your SSH settings", loginText(g.vm[name]), func(s string) error { return g.setLogin(name, s) }); err != nil {
+			return err
+		}
+		q.a.VMs = append(q.a.VMs, g.vm[name])
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Pictures of every page of the wizard on the embedded lab, made in a real terminal: pictures.sh BINARY DIRECTORY
+# [PREFIX COLUMNS ROWS INK PAPER ENVIRONMENT...]. Needs tmux, aha and chromium. A page is taken when its text stands on
+# the screen, never after a while.
+set -euo pipefail
+bin=$(realpath "$1")
+out=$(mkdir -p "$2" && realpath "$2")
+work=$(mktemp -d)
+tm() { tmux -L "rdma-pictures-$$" -f /dev/null "$@"; }
+trap 'tm kill-server 2>/dev/null || true; rm -rf "$work"' EXIT
+for tool in tmux aha chromium; do
+  command -v "$tool" >/dev/null || { echo "pictures: $tool is not installed" >&2; exit 1; }
+done
+
+wait_for() {
+  for _ in $(seq 600); do
+    if tm capture-pane -p -t s 2>/dev/null | grep -qF -- "$1"; then return; fi
+    tm has-session 2>/dev/null || break
+    sleep 0.1
+  done
+  echo "pictures: \"$1\" did not come; the screen shows:" >&2
+  tm capture-pane -p -t s >&2 || true
+  exit 1
+}
+
+shot() { # NAME COLUMNS ROWS INK PAPER
+  local opts=(--no-header)
+  if [ "$5" = black ]; then opts+=(--black); fi
+  {
+    echo "<body style='margin:0;background:$5'><pre style='margin:8px;color:$4;font:16px/19px DejaVu Sans Mono,monospace'>"
+    tm capture-pane -p -e -N -t s | aha "${opts[@]}"
+    echo '</pre></body>'
+  } >"$work/page.html"
+  chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size="$(($2 * 10 + 16)),$(($3 * 19 + 16))" \
+    --screenshot="$out/$1.png" "file://$work/page.html" >/dev/null 2>&1
+  tm capture-pane -p -t s >"$out/$1.txt"
+}
+
+walk() { # PREFIX COLUMNS ROWS INK PAPER ENVIRONMENT...
+  local prefix=$1 columns=$2 rows=$3 ink=$4 paper=$5
+  shift 5
+  tm kill-server 2>/dev/null || true
+  rm -rf "$work/run" && mkdir -p "$work/run"
+  tm new-session -d -x "$columns" -y "$rows" -s s \
+    "cd '$work/run' && exec env TERM=xterm-256color COLORTERM=truecolor LANG=C.UTF-8 XDG_STATE_HOME='$work/run' $(printf '%q ' "$@") '$bin' --lab"
+  local n=0
+  take() { # NAME TEXT
+    wait_for "$2"
+    n=$((n + 1))
+    shot "$prefix-$(printf %02d "$n")-$1" "$columns" "$rows" "$ink" "$paper"
+  }
+  take vcenter 'vCenter address'; tm send-keys -t s Enter
+  take hosts 'Which hosts take part'; tm send-keys -t s Enter
+  take mode 'How shall the guests'; tm send-keys -t s Enter
+  take pnics 'Which pNIC of each host'; tm send-keys -t s Enter
+  take switch 'Distributed switch'; tm send-keys -t s Enter
+  take vms 'Which VMs get an RDMA adapter'; tm send-keys -t s Enter
+  take preflight ' passed, '; tm send-keys -t s Enter
+  take plan 'Enter carries this out'; tm send-keys -t s Enter
+  take run 'power on'
+  take measure ' tests'
+  take report 'Where to go from here'; tm send-keys -t s Enter
+}
+
+if [ $# -gt 2 ]; then
+  walk "${@:3}"
+  exit
+fi
+walk 80x24 80 24 '#ddd' black
+walk 120x40 120 40 '#ddd' black
+walk 200x60 200 60 '#ddd' black
+walk light 120 40 black white 'COLORFGBG=0;15'
+walk plain 80 24 '#ddd' black NO_COLOR=1 LANG=C LC_ALL=C
+echo "pictures: in $out"

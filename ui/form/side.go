@@ -1,0 +1,77 @@
+package form
+
+import (
+	"fmt"
+	"strings"
+
+	"charm.land/lipgloss/v2"
+
+	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/ui/theme"
+)
+
+// The pages from which on an answer is the operator's, not a proposal any more.
+const (
+	hostsAt, modeAt, nicsAt, switchAt, vmsAt = 2, 3, 4, 5, 6
+)
+
+// sidePanel shows the answers so far and what they cost; what no page has asked yet is quiet.
+func (w *wizard) sidePanel(height int) string {
+	a := w.answers
+	width := sidePanelWidth - 4
+	var b strings.Builder
+	line := func(page int, label, value string) {
+		text := clipLines(theme.Wrap(plain.Clean(value), width-2), 3)
+		if w.far > page || page == 0 && w.overview != nil {
+			text = "  " + strings.ReplaceAll(text, "\n", "\n  ")
+		} else {
+			text = w.theme.Quiet.Render("  " + strings.ReplaceAll(text, "\n", "\n  "))
+		}
+		fmt.Fprintf(&b, "%s\n%s\n", w.theme.Quiet.Render(label), text)
+	}
+	b.WriteString(w.theme.Title.Render("Answers so far") + "\n")
+	line(0, "vCenter", w.login.URL)
+	line(hostsAt, "Hosts", hostsInWords(a))
+	line(modeAt, "Mode", string(a.Mode)+": "+costOf(a.Mode))
+	line(nicsAt, "pNIC", nicInWords(a))
+	line(switchAt, "Switch", fmt.Sprintf("%s, %s, MTU %d, VLAN %d", a.Switch.Name, a.Switch.PortGroup, a.Switch.MTU, a.Switch.VLAN))
+	line(switchAt, "vmknic", a.PVRDMA.VMKNic)
+	line(vmsAt, "VMs", counted(len(a.VMs), "VM"))
+	if w.plan != nil {
+		b.WriteString("\n" + w.theme.Title.Render("What it costs") + "\n" + w.theme.Warning.Render(theme.Wrap(strings.ReplaceAll(plain.Cost(w.plan), ", ", "\n"), width)) + "\n")
+	}
+	edge := lipgloss.NormalBorder()
+	if w.theme.ASCII {
+		edge = lipgloss.ASCIIBorder()
+	}
+	return lipgloss.NewStyle().Border(edge, false, false, false, true).BorderForeground(w.theme.Quiet.GetForeground()).PaddingLeft(1).
+		Width(sidePanelWidth - 1).Height(height).MaxHeight(height).Render(strings.TrimRight(b.String(), "\n"))
+}
+
+// clipLines keeps the first lines of a text.
+func clipLines(s string, n int) string {
+	l := strings.Split(s, "\n")
+	if len(l) <= n {
+		return s
+	}
+	return strings.Join(l[:n], "\n") + " ..."
+}
+
+const helpText = `Keys
+
+  Enter        accept the page and go on
+  Esc          back to the page before; nothing is lost
+  Tab          next field        Shift+Tab  field before
+  Up Down      move              PgUp PgDn Home End
+  Space        choose            a  all, or none     c  all of the cluster
+  /            filter a list     Esc  clear the filter
+  e            edit the address  l  edit the login of a guest
+  r            read again        s  save the answers
+  q            leave             Ctrl-C  stop: once lets running steps finish,
+                                         twice stops at once
+  ? or F1      this help
+
+Nothing is written to vCenter, a host or a guest before you accept the plan.
+A run can be resumed (rdma-setup resume) and taken back (rdma-setup rollback).
+
+Any key closes this help.`

@@ -1,0 +1,136 @@
+package live
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"charm.land/lipgloss/v2"
+
+	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/ui/theme"
+	"github.com/rdma-setup/rdma-setup/wizard/engine"
+)
+
+// pinned is how many failures stay on the screen; all stand in the report.
+const pinned = 4
+
+// View draws the screen; now moves the clock.
+func (r *Run) View(width, height int, now time.Time) string {
+	lines := append(r.headline(width, now), "")
+	fails := r.failures(width)
+	pane := max(4, (height-len(lines)-len(fails))/3)
+	room := max(1, height-len(lines)-len(fails)-pane-2)
+	lines = append(lines, r.rows(width, room)...)
+	for len(lines) < height-len(fails)-pane-1 {
+		lines = append(lines, "")
+	}
+	lines = append(lines, fails...)
+	lines = append(lines, r.theme.Title.Render("Log"))
+	for _, l := range r.log[max(0, len(r.log)-pane):] {
+		lines = append(lines, r.theme.Quiet.Render(cut(l, width, r.theme)))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// headline is how far the whole is, and the measurement below it once that runs.
+func (r *Run) headline(width int, now time.Time) []string {
+	c := r.state.Counts
+	lines := []string{"nothing to change"}
+	if c.Total > 0 {
+		share := float64(c.Settled()) / float64(c.Total)
+		s := fmt.Sprintf("%d of %d steps  %s %3.0f %%  %s", c.Settled(), c.Total, r.theme.Bar(share, 24), 100*share, r.state.Elapsed(now).Round(time.Second))
+		if left := r.state.ETA().Round(time.Second); left > 0 {
+			s += fmt.Sprintf(", about %s left", left)
+		}
+		lines = []string{clip(s, width)}
+	}
+	if r.tests > 0 {
+		share := float64(r.measured) / float64(r.tests)
+		s := fmt.Sprintf("%d of %d tests  %s %3.0f %%  ", r.measured, r.tests, r.theme.Bar(share, 24), 100*share)
+		lines = append(lines, s+cut(strings.Join(r.testing, ", "), width-lipgloss.Width(s), r.theme))
+	}
+	return lines
+}
+
+// rows are the targets, in their order; where they do not all fit, those at work or in trouble come before those that
+// wait, and those that are done.
+func (r *Run) rows(width, room int) []string {
+	all := r.state.Targets
+	shown := map[*engine.TargetState]bool{}
+	fits := room
+	if len(all) > room {
+		fits = room - 1
+	}
+	for _, words := range []string{"running failed blocked", "waiting", "done"} {
+		for _, t := range all {
+			if len(shown) < fits && strings.Contains(words, t.Word()) {
+				shown[t] = true
+			}
+		}
+	}
+	wide := 0
+	for _, t := range all {
+		wide = max(wide, lipgloss.Width(plain.Clean(t.Target.String())))
+	}
+	wide = min(wide, 32)
+	var lines []string
+	hidden := map[string]int{}
+	for _, t := range all {
+		if shown[t] {
+			lines = append(lines, r.row(t, wide, width))
+		} else {
+			hidden[t.Word()]++
+		}
+	}
+	if len(lines) < len(all) {
+		var words []string
+		for _, w := range []string{"running", "failed", "blocked", "waiting", "done"} {
+			if n := hidden[w]; n > 0 {
+				words = append(words, fmt.Sprintf("%d %s", n, w))
+			}
+		}
+		lines = append(lines, r.theme.Quiet.Render(fmt.Sprintf("and %d more: %s", len(all)-len(lines), strings.Join(words, ", "))))
+	}
+	return lines
+}
+
+func (r *Run) row(t *engine.TargetState, wide, width int) string {
+	mark := map[string]theme.Mark{"running": theme.Running, "failed": theme.Fail, "blocked": theme.Skipped, "done": theme.Pass, "waiting": theme.Waiting}[t.Word()]
+	name := cut(plain.Clean(t.Target.String()), wide, r.theme)
+	c := t.Counts
+	s := fmt.Sprintf("%s %s%s %2d/%-2d %s ", r.theme.Symbol(mark), name, strings.Repeat(" ", wide-lipgloss.Width(name)), c.Settled(), c.Total,
+		r.theme.Bar(float64(c.Settled())/float64(max(1, c.Total)), 10))
+	left := width - lipgloss.Width(s)
+	switch {
+	case c.Running > 0:
+		what := t.Title
+		if t.Text != "" {
+			what += ": " + t.Text
+		}
+		if t.Percent > 0 {
+			what = fmt.Sprintf("%d %% %s", t.Percent, what)
+		}
+		return s + cut(plain.Clean(what), left, r.theme)
+	case c.Failed > 0:
+		return s + r.theme.Bad.Render(cut(plain.Clean(t.Err), left, r.theme))
+	case c.Blocked > 0:
+		return s + r.theme.Warning.Render(cut(fmt.Sprintf("%d not tried", c.Blocked), left, r.theme))
+	}
+	return s
+}
+
+func (r *Run) failures(width int) []string {
+	if len(r.failed) == 0 {
+		return nil
+	}
+	head := fmt.Sprintf("%d failed", len(r.failed))
+	if len(r.failed) > pinned {
+		head += fmt.Sprintf(", the last %d", pinned)
+	}
+	lines := []string{r.theme.Bad.Render(head)}
+	for _, f := range r.failed[max(0, len(r.failed)-pinned):] {
+		lines = append(lines, r.theme.Bad.Render("  "+cut(f, width-2, r.theme)))
+	}
+	return append(lines, "")
+}

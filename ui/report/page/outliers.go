@@ -1,0 +1,100 @@
+package page
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
+)
+
+// An Outlier is a pair that differs from the others, or from what the hardware gives.
+type Outlier struct {
+	Pair, Hosts, Figure, Why string
+	below                    float64 // how far it lies on the bad side of the middle, as a share of it
+}
+
+// keepOutliers bounds the outliers that are told one by one.
+const keepOutliers = 30
+
+// outliers finds, by index, the measurements that are not good or lie far on the bad side of the middle: more than
+// three times the usual spread (median absolute deviation) and 3 % of bandwidth or 10 % of latency.
+func outliers(some []perftest.Measurement, latency bool) map[int]*Outlier {
+	var values []float64
+	for _, m := range some {
+		if v := achieved(m); v > 0 && m.Verdict != perftest.VerdictNotApplicable {
+			values = append(values, v)
+		}
+	}
+	middle := median(values)
+	var off []float64
+	for _, v := range values {
+		off = append(off, max(v-middle, middle-v))
+	}
+	least := 0.03
+	if latency {
+		least = 0.10
+	}
+	limit := max(3*1.4826*median(off), least*middle)
+	out := map[int]*Outlier{}
+	for i, m := range some {
+		v := achieved(m)
+		bad := middle - v
+		if latency {
+			bad = v - middle
+		}
+		if m.Verdict == perftest.VerdictNotApplicable || m.Verdict == perftest.VerdictPass && (v <= 0 || bad <= limit) {
+			continue
+		}
+		o := &Outlier{Pair: plain.Clean(m.From + " -> " + m.To), Hosts: plain.Clean(m.FromHost + " -> " + m.ToHost), Figure: plain.Clean(figure(m)), below: 1}
+		if v > 0 && middle > 0 {
+			o.below = bad / middle
+		}
+		o.Why = because(m, o.below, latency)
+		out[i] = o
+	}
+	return out
+}
+
+func because(m perftest.Measurement, below float64, latency bool) string {
+	var said []string
+	if m.Verdict != perftest.VerdictPass {
+		said = append(said, "verdict "+plain.Clean(string(m.Verdict)))
+	}
+	if achieved(m) > 0 && below > 0.005 {
+		word := "below"
+		if latency {
+			word = "above"
+		}
+		said = append(said, fmt.Sprintf("%.0f %% %s the middle of all pairs", below*100, word))
+	}
+	return strings.Join(said, ", ")
+}
+
+// suspects tells, by name, who is in most of its pairs an outlier while hardly anybody else is: look there first.
+func suspects(some []perftest.Measurement, odd map[int]*Outlier) map[string]string {
+	host := map[string]string{}
+	bad, all := map[string]int{}, map[string]int{}
+	for i, m := range some {
+		if m.Verdict == perftest.VerdictNotApplicable {
+			continue
+		}
+		host[m.From], host[m.To] = m.FromHost, m.ToHost
+		for _, name := range []string{m.From, m.To} {
+			all[name]++
+			if odd[i] != nil {
+				bad[name]++
+			}
+		}
+	}
+	out := map[string]string{}
+	for name := range host {
+		if all[name] >= 3 && 3*bad[name] >= 2*all[name] {
+			out[name] = plain.Clean(fmt.Sprintf("%s on %s: %d of its %d pairs", name, host[name], bad[name], all[name]))
+		}
+	}
+	if len(out)*2 > len(host) {
+		return nil // so many are no exception: the cause is common
+	}
+	return out
+}
