@@ -87,7 +87,8 @@ func (s Selection) covers(c Check) bool {
 
 // Run asks the selected checks of the catalogue, in its order; each gives at least one finding. A check that panics or
 // is cut short by ctx gives unknown. Checks are pure and look at facts that were read before, with limits of their own
-// there, so they need neither goroutines nor a limit each: all rows over thousands of hosts take milliseconds.
+// there, so they need neither goroutines nor a limit each: all rows over 500 hosts and 1000 VMs take a fraction of a
+// second.
 func Run(ctx context.Context, f *Facts, s Selection) []Finding {
 	own := *f
 	own.found = nil
