@@ -37,44 +37,9 @@ func (s *session) facts(ctx context.Context, a *answers.Answers, inv *backends.I
 		f.Lacks = append(f.Lacks, checks.Lack{Entity: l.Entity, Privilege: l.Privilege})
 	}
 	if full {
-		f.HostFacts = s.hostFacts(ctx, inv)
+		f.HostFacts = s.hostFacts(ctx, a, inv)
 	}
 	return f
-}
-
-// hostFacts reads what only esxcli tells, one call a host and module. Hosts that cannot be asked say why.
-func (s *session) hostFacts(ctx context.Context, inv *backends.Inventory) map[string]checks.HostFacts {
-	out := map[string]checks.HostFacts{}
-	for _, h := range inv.Hosts {
-		if h.State != "connected" || ctx.Err() != nil {
-			continue
-		}
-		facts := checks.HostFacts{Modules: map[string]map[string]string{}}
-		for _, module := range rdmaModules(h) {
-			rows, err := s.vc.Esxcli(ctx, h.Name, "system", "module", "parameters", "list", "-m", module)
-			if err != nil {
-				facts.Err = err
-				break
-			}
-			params := map[string]string{}
-			for _, r := range rows {
-				params[r["Name"]] = r["Value"]
-			}
-			facts.Modules[module] = params
-		}
-		out[h.Name] = facts
-	}
-	return out
-}
-
-// rdmaModules names the driver modules of a host's nmlx5 NICs.
-func rdmaModules(h backends.Host) []string {
-	for _, n := range h.NICs {
-		if n.Driver == "nmlx5_core" {
-			return []string{"nmlx5_core", "nmlx5_rdma"}
-		}
-	}
-	return nil
 }
 
 // answersFrom guesses what shall be from what is there: the mode by the VMs' adapters, the switch that they hang on,

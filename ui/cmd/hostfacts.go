@@ -1,0 +1,131 @@
+package cmd
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
+)
+
+// hostLimit is how long one host may take to answer all its esxcli calls.
+const hostLimit = 30 * time.Second
+
+// hostFacts reads what only esxcli tells, all hosts at the same time, each with its own limit. A host that cannot be
+// asked says why.
+func (s *session) hostFacts(ctx context.Context, a *answers.Answers, inv *backends.Inventory) map[string]checks.HostFacts {
+	var (
+		g  errgroup.Group
+		mu sync.Mutex
+	)
+	out := map[string]checks.HostFacts{}
+	g.SetLimit(max(1, a.Run.Parallel))
+	hosts := reachable(a, inv)
+	for i, h := range hosts {
+		g.Go(func() error {
+			ctx, cancel := context.WithTimeout(ctx, hostLimit)
+			defer cancel()
+			facts := s.askHost(ctx, h)
+			if a.Mode == answers.PVRDMA && facts.Err == nil {
+				facts.Peers = s.pings(ctx, a, h, neighbours(hosts, i))
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			out[h.Name] = facts
+			return nil
+		})
+	}
+	_ = g.Wait()
+	return out
+}
+
+// reachable are the selected hosts that vCenter is connected to.
+func reachable(a *answers.Answers, inv *backends.Inventory) []backends.Host {
+	return slices.DeleteFunc(slices.Clone(inv.Hosts), func(h backends.Host) bool {
+		return h.State != "connected" || len(a.Hosts.Names) > 0 && !slices.Contains(a.Hosts.Names, h.Name)
+	})
+}
+
+// neighbours are the two hosts after host i, in a ring: every host is pinged from two sides, whatever their number.
+func neighbours(hosts []backends.Host, i int) []backends.Host {
+	var out []backends.Host
+	for k := 1; k <= 2 && k < len(hosts); k++ {
+		out = append(out, hosts[(i+k)%len(hosts)])
+	}
+	return out
+}
+
+func (s *session) askHost(ctx context.Context, h backends.Host) checks.HostFacts {
+	facts := checks.HostFacts{Modules: map[string]map[string]string{}, Pause: map[string]checks.Pause{}}
+	for _, module := range rdmaModules(h) {
+		rows, err := s.vc.Esxcli(ctx, h.Name, "system", "module", "parameters", "list", "-m", module)
+		if err != nil {
+			return checks.HostFacts{Err: err}
+		}
+		params := map[string]string{}
+		for _, r := range rows {
+			params[r["Name"]] = r["Value"]
+		}
+		facts.Modules[module] = params
+	}
+	rows, err := s.vc.Esxcli(ctx, h.Name, "network", "nic", "pauseParams", "list")
+	if err != nil {
+		return checks.HostFacts{Err: err}
+	}
+	for _, r := range rows {
+		facts.Pause[r["NIC"]] = checks.Pause{Rx: r["PauseRX"] == "true", Tx: r["PauseTX"] == "true"}
+	}
+	if rows, err = s.vc.Esxcli(ctx, h.Name, "software", "vib", "list"); err != nil {
+		return checks.HostFacts{Err: err}
+	}
+	for _, r := range rows {
+		facts.VIBs = append(facts.VIBs, checks.VIB{Name: r["Name"], Version: r["Version"], Acceptance: r["AcceptanceLevel"]})
+	}
+	return facts
+}
+
+// rdmaModules names the driver modules of a host's nmlx5 NICs.
+func rdmaModules(h backends.Host) []string {
+	if slices.ContainsFunc(h.NICs, func(n backends.NIC) bool { return n.Driver == "nmlx5_core" }) {
+		return []string{"nmlx5_core", "nmlx5_rdma"}
+	}
+	return nil
+}
+
+// pings tries the vmknics of other hosts: two small pings, then one unfragmented that fills the vmknic's MTU.
+func (s *session) pings(ctx context.Context, a *answers.Answers, h backends.Host, peers []backends.Host) map[string]checks.Peer {
+	out := map[string]checks.Peer{}
+	from := h.VMK(a.PVRDMA.VMKNic)
+	if from == nil {
+		return out
+	}
+	for _, peer := range peers {
+		to := peer.VMK(a.PVRDMA.VMKNic)
+		if to == nil || to.IP == "" {
+			continue
+		}
+		rows, err := s.vc.Esxcli(ctx, h.Name, "network", "diag", "ping", "-I", from.Device, "-H", to.IP, "-c", "2")
+		if err != nil || len(rows) == 0 {
+			continue
+		}
+		lost, err := strconv.ParseFloat(rows[0]["PacketLost"], 64)
+		if err != nil {
+			continue
+		}
+		p := checks.Peer{Loss: lost}
+		size := sizing.PingPayload(min(from.MTU, to.MTU), false)
+		rows, err = s.vc.Esxcli(ctx, h.Name, "network", "diag", "ping", "-I", from.Device, "-H", to.IP, "-c", "1", "-d", "-s", strconv.Itoa(size))
+		if err == nil && len(rows) > 0 && rows[0]["PacketLost"] == "0" {
+			p.Payload = size
+		}
+		out[peer.Name] = p
+	}
+	return out
+}
