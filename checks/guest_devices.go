@@ -32,7 +32,7 @@ func guestDeviceChecks() []Check {
 			})),
 		},
 		{
-			ID: "GST-PVLSPCI-050", Scope: Guest, Link: InGuest, Modes: pvrdmaOnly, Fix: Automatic, Source: "esx-lsvm (rdma_boot_check)",
+			ID: "GST-PVLSPCI-050", Scope: Guest, Link: InGuest, Modes: pvrdmaOnly, Fix: Automatic, Source: "ESX-LISA (rdma_boot_check)",
 			Criteria: "lspci names the VMware Paravirtual RDMA controller / - / no", Remedy: "Attach the PVRDMA adapter, or check that the hardware version is 13 or later.",
 			Run: eachGuest(listed(func(t backends.Ref, g *backends.Guest) Answer {
 				for _, d := range g.PCI {
@@ -44,7 +44,7 @@ func guestDeviceChecks() []Check {
 			})),
 		},
 		{
-			ID: "GST-DMESG-051", Scope: Guest, Link: InGuest, Fix: Manual, Source: "esx-lsvm (rdma_reload_vmx_pvrdma)",
+			ID: "GST-DMESG-051", Scope: Guest, Link: InGuest, Fix: Manual, Source: "ESX-LISA (rdma_reload_vmx_pvrdma)",
 			Criteria: "no Call Trace and no driver that failed since boot / - / some", Remedy: "Collect the kernel log and stop; do not reload modules again.",
 			Run: eachGuest(func(_ *Facts, g *backends.Guest) Answer {
 				t := backends.GuestRef(g.VM)
