@@ -3,6 +3,7 @@ package rdma
 import (
 	"fmt"
 	"io/fs"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -91,20 +92,21 @@ func (d *Devices) PCI() vfs.Tree {
 }
 
 // Tree is /sys/devices: the PCI functions with the interfaces and the RDMA devices below them. The RDMA function has
-// no netdev below it: gid_attrs/ndevs names it, and the interface is found below function 0.
+// no netdev below it: gid_attrs/ndevs names it, and the interface is found below function 0. What is below an interface
+// or a device is made only for those who look there: a walk of sysfs asks for hundreds of files, one by one.
 func (d *Devices) Tree() vfs.Tree {
 	t := vfs.Tree{"virtual/net/lo/address": {Data: "00:00:00:00:00:00\n"}, "virtual/net/lo/mtu": {Data: "65536\n"},
 		"virtual/net/lo/operstate": {Data: "unknown\n"}, "virtual/net/lo/flags": {Data: "0x9\n"}}
 	for _, l := range d.Stack.Links() {
 		function(t, slot(l.Slot)+"0", "0x07b0", "0x020000", "vmxnet3")
-		netFiles(t, slot(l.Slot)+"0/net/"+l.Name, l)
+		t[slot(l.Slot)+"0/net/"+l.Name] = vfs.Entry{Sub: func() vfs.Tree { return netFiles(l) }}
 		if l.Paired {
 			function(t, slot(l.Slot)+"1", "0x0820", "0x020700", "")
 		}
 	}
 	for _, dev := range d.List() {
 		function(t, slot(dev.Slot)+"1", "0x0820", "0x020700", Driver)
-		d.verbsFiles(t, slot(dev.Slot)+"1/infiniband/"+dev.Name, dev)
+		t[slot(dev.Slot)+"1/infiniband/"+dev.Name] = vfs.Entry{Sub: func() vfs.Tree { return d.verbsFiles(dev) }}
 	}
 	return t
 }
@@ -120,53 +122,72 @@ func function(t vfs.Tree, at, device, class, driver string) {
 	}
 }
 
-// verbsFiles fills in an RDMA device.
-func (d *Devices) verbsFiles(t vfs.Tree, at string, dev Device) {
-	put := func(name, format string, args ...any) {
-		t[at+"/"+name] = vfs.Entry{Data: fmt.Sprintf(format, args...) + "\n"}
+// verbsFiles are the files of an RDMA device.
+func (d *Devices) verbsFiles(dev Device) vfs.Tree {
+	t := vfs.Tree{
+		"sys_image_guid": line("0000:0000:0000:0000"),
+		"node_guid":      line(dev.NodeGUID()),
+		"node_type":      line("1: CA"),
+		"node_desc":      line(""),
+		"fw_ver":         line("3.0.000"),
+		"board_id":       line("1"),
+		"hca_type":       line("VMW_PVRDMA-1.0.1.0-k"),
+		"hw_rev":         line("1"),
+		"ports/1":        {Sub: func() vfs.Tree { return d.portFiles(dev) }},
 	}
+	at := slot(dev.Slot)
+	t["device"] = vfs.Entry{Link: "../../../" + at[strings.LastIndexByte(at, '/')+1:] + "1"}
+	return t
+}
+
+// portFiles are the files of a device's port.
+func (d *Devices) portFiles(dev Device) vfs.Tree {
 	state, word := dev.State()
 	phys, physWord := dev.Phys()
 	gbps, lanes := dev.Rate()
-	put("node_guid", "%s", dev.NodeGUID())
-	put("sys_image_guid", "0000:0000:0000:0000")
-	put("node_type", "1: CA")
-	put("node_desc", "")
-	put("fw_ver", "3.0.000")
-	put("board_id", "1")
-	put("hca_type", "VMW_PVRDMA-1.0.1.0-k")
-	put("hw_rev", "1")
-	put("ports/1/state", "%d: %s", state, word)
-	put("ports/1/phys_state", "%d: %s", phys, physWord)
-	put("ports/1/rate", "%s Gb/sec (%s)", gbps, lanes)
-	put("ports/1/link_layer", "Ethernet")
-	put("ports/1/lid", "0x0")
-	put("ports/1/sm_lid", "0x0")
-	put("ports/1/cap_mask", "0x04010000")
-	for i := range gidSlots {
-		gid := "0000:0000:0000:0000:0000:0000:0000:0000"
-		types, ndevs := fmt.Sprintf("%s/ports/1/gid_attrs/types/%d", at, i), fmt.Sprintf("%s/ports/1/gid_attrs/ndevs/%d", at, i)
-		t[types], t[ndevs] = vfs.Entry{Err: syscall.EINVAL}, vfs.Entry{Err: syscall.EINVAL}
-		if i < len(dev.GIDs) {
-			g := dev.GIDs[i]
-			gid = g.Full()
-			t[types], t[ndevs] = vfs.Entry{Data: g.Type() + "\n"}, vfs.Entry{Data: dev.Netdev + "\n"}
-		}
-		put(fmt.Sprintf("ports/1/gids/%d", i), "%s", gid)
+	return vfs.Tree{
+		"state":      line(fmt.Sprintf("%d: %s", state, word)),
+		"phys_state": line(fmt.Sprintf("%d: %s", phys, physWord)),
+		"rate":       line(fmt.Sprintf("%s Gb/sec (%s)", gbps, lanes)),
+		"link_layer": line("Ethernet"),
+		"lid":        line("0x0"),
+		"sm_lid":     line("0x0"),
+		"cap_mask":   line("0x04010000"),
+		"gids": {Sub: func() vfs.Tree {
+			return dev.slots(line("0000:0000:0000:0000:0000:0000:0000:0000"), GID.Full)
+		}},
+		// The kernel answers EINVAL for the attributes of an empty slot.
+		"gid_attrs/types": {Sub: func() vfs.Tree { return dev.slots(vfs.Entry{Err: syscall.EINVAL}, GID.Type) }},
+		"gid_attrs/ndevs": {Sub: func() vfs.Tree {
+			return dev.slots(vfs.Entry{Err: syscall.EINVAL}, func(GID) string { return dev.Netdev })
+		}},
+		"counters": {Sub: func() vfs.Tree {
+			c := d.count(dev.Name)
+			return vfs.Tree{
+				"port_xmit_data": line(strconv.FormatInt(c.SentBytes/4, 10)), "port_rcv_data": line(strconv.FormatInt(c.ReceivedBytes/4, 10)),
+				"port_xmit_packets": line(strconv.FormatInt(c.SentPackets, 10)), "port_rcv_packets": line(strconv.FormatInt(c.ReceivedPackets, 10)),
+			}
+		}},
 	}
-	c := d.count(dev.Name)
-	put("ports/1/counters/port_xmit_data", "%d", c.SentBytes/4)
-	put("ports/1/counters/port_rcv_data", "%d", c.ReceivedBytes/4)
-	put("ports/1/counters/port_xmit_packets", "%d", c.SentPackets)
-	put("ports/1/counters/port_rcv_packets", "%d", c.ReceivedPackets)
-	t[at+"/device"] = vfs.Entry{Link: "../../../" + at[strings.LastIndex(at[:strings.Index(at, "/infiniband")], "/")+1:strings.Index(at, "/infiniband")]}
 }
 
-// netFiles fills in an interface.
-func netFiles(t vfs.Tree, at string, l netif.Link) {
-	put := func(name, format string, args ...any) {
-		t[at+"/"+name] = vfs.Entry{Data: fmt.Sprintf(format, args...) + "\n"}
+// slots are the files of the GID table, one a slot.
+func (d Device) slots(empty vfs.Entry, of func(GID) string) vfs.Tree {
+	t := make(vfs.Tree, gidSlots)
+	for i := range gidSlots {
+		e := empty
+		if i < len(d.GIDs) {
+			e = line(of(d.GIDs[i]))
+		}
+		t[strconv.Itoa(i)] = e
 	}
+	return t
+}
+
+func line(s string) vfs.Entry { return vfs.Entry{Data: s + "\n"} }
+
+// netFiles are the files of an interface.
+func netFiles(l netif.Link) vfs.Tree {
 	state, flags := "down", 0x1002
 	if l.Up {
 		flags |= 1
@@ -174,19 +195,19 @@ func netFiles(t vfs.Tree, at string, l netif.Link) {
 	if l.Running() {
 		state = "up"
 	}
-	put("address", "%s", l.MAC)
-	put("mtu", "%d", l.MTU)
-	put("operstate", "%s", state)
-	put("flags", "%#x", flags)
-	put("ifindex", "%d", l.Index)
-	put("type", "1")
-	// Linux answers EINVAL for the carrier and the speed of an interface that is down.
-	t[at+"/carrier"], t[at+"/speed"] = vfs.Entry{Err: syscall.EINVAL}, vfs.Entry{Err: syscall.EINVAL}
-	if l.Up {
-		put("carrier", "%d", map[bool]int{true: 1, false: 0}[l.Connected])
-		put("speed", "%d", map[bool]int{true: 10000, false: -1}[l.Connected])
+	t := vfs.Tree{
+		"address": line(l.MAC), "mtu": line(strconv.Itoa(l.MTU)), "operstate": line(state), "flags": line(fmt.Sprintf("%#x", flags)),
+		"ifindex": line(strconv.Itoa(l.Index)), "type": line("1"), "device": {Link: "../../../" + l.PCI()},
+		// Linux answers EINVAL for the carrier and the speed of an interface that is down.
+		"carrier": {Err: syscall.EINVAL}, "speed": {Err: syscall.EINVAL},
 	}
-	t[at+"/device"] = vfs.Entry{Link: "../../../" + l.PCI()}
+	switch {
+	case l.Up && l.Connected:
+		t["carrier"], t["speed"] = line("1"), line("10000")
+	case l.Up:
+		t["carrier"], t["speed"] = line("0"), line("-1")
+	}
+	return t
 }
 
 // Verbs is /sys/class/infiniband_verbs.

@@ -11,11 +11,12 @@ import (
 // between need no entry.
 type Tree map[string]Entry
 
-// An Entry is one computed file, or a symbolic link when Link is set.
+// An Entry is one computed file, a symbolic link when Link is set, or a directory.
 type Entry struct {
 	Data string
 	Link string
 	Dir  bool
+	Sub  func() Tree          // of a directory that is computed only when somebody looks into it
 	Mode fs.FileMode          // 0444 when zero; 0555 for directories
 	Set  func(s string) error // what writing does; nil: it cannot be written
 	Err  error                // what reading answers
@@ -63,12 +64,14 @@ func (e Entry) node() *node {
 	switch {
 	case e.Link != "":
 		return &node{mode: fs.ModeSymlink | 0o777, target: e.Link}
-	case e.Dir:
+	case e.Dir || e.Sub != nil:
 		mode := e.Mode
 		if mode == 0 {
 			mode = 0o555
 		}
-		return dirNode(mode)
+		dir := dirNode(mode)
+		dir.tree = e.Sub
+		return dir
 	}
 	n := &node{mode: e.Mode, data: []byte(e.Data), store: e.Set, fail: e.Err, computed: true}
 	if n.mode == 0 {
