@@ -76,7 +76,7 @@ const CodeUnknownModule = "unknown_module"
 var (
 	parameterRow = regexp.MustCompile(`^([A-Za-z_][\w.-]*)\s+((?i:array\s+of\s+)?(?i:u?int(?:8|16|32|64)?|u?short|u?long|u?byte|u?char|charp|string|strings|bool|invbool))(?:\s+|$)(.*)$`)
 	defaultMark  = regexp.MustCompile(`(?i)\bdefault(?: value)?\s*:\s*`)
-	notThere     = regexp.MustCompile(`(?i)\b(?:unknown|invalid|unable to find|could not find|can't find|cannot find|not found|no such|does not exist|doesn't exist|not a valid|unable to load|not exist)\b`)
+	notThere     = regexp.MustCompile(`(?i)\b(?:unknown|invalid|unable to find|could not find|can't find|cannot find|not found|no such|does not exist|doesn't exist|not a valid|unable to load|not exist|no (?:option|module))\b`)
 	likeValue    = regexp.MustCompile(`^(?i:0x[0-9a-f]+|[-0-9][-0-9.,:]*|true|false|yes|no|[^\s,]+(?:,[^\s,]*)+)$`)
 )
 
@@ -90,7 +90,8 @@ func ParameterList(text string) Parameters {
 	var (
 		header          *scan.Header
 		indent          = -1   // of the rows
-		broken          = true // a blank line or a gap: what follows continues nothing
+		broken          = true // a gap: what follows continues nothing
+		blank           bool   // a blank line stood before
 		sawIndented     bool
 		before          int // length of the line before
 		cur             *Parameter
@@ -117,9 +118,11 @@ func ParameterList(text string) Parameters {
 			continue
 		}
 		if trimmed == "" || scan.IsGap(trimmed) {
-			broken = true
+			broken, blank = broken || trimmed != "", true
 			continue
 		}
+		afterBlank := blank
+		blank = false
 		m := parameterOf(trimmed)
 		deeper := indent >= 0 && in > indent+1
 		switch {
@@ -133,7 +136,7 @@ func ParameterList(text string) Parameters {
 			if indent < 0 {
 				indent = in
 			}
-		case cur != nil && !broken && (deeper || !sawIndented || width >= wrapWidth) && len(description) < 256:
+		case cur != nil && !broken && (deeper || !afterBlank && (!sawIndented || width >= wrapWidth)) && len(description) < 256:
 			sawIndented = sawIndented || deeper
 			description = append(description, trimmed)
 		case strings.Contains(strings.ToLower(trimmed), "module") && notThere.MatchString(trimmed):

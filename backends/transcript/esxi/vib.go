@@ -46,6 +46,12 @@ func VIBList(text string) VIBs {
 			v, ok = vib(begun + " " + line)
 		}
 		begun = ""
+		if n := len(r.VIBs); !ok && n > 0 && r.VIBs[n-1].InstallDate == nil {
+			if date, _, _ := strings.Cut(line, " "); vibDate.MatchString(date) {
+				r.VIBs[n-1].InstallDate = &date
+				continue
+			}
+		}
 		switch {
 		case ok:
 			r.VIBs = append(r.VIBs, v)

@@ -182,6 +182,8 @@ func (p *managerReader) text(f scan.Field, wrapped **string) {
 	}
 	lower := strings.ToLower(f.Text)
 	switch {
+	case strings.Contains(lower, "no devices found"):
+		r.Fail(scan.CodeNoDevices, f.Text, nil)
 	case strings.Contains(lower, "restart needed"):
 		r.RestartRequired, p.updating = true, false
 	case strings.Contains(lower, "querying") && strings.Contains(lower, "devices firmware"), strings.Contains(lower, "all listed device"):

@@ -45,7 +45,7 @@ var (
 	paramName    = regexp.MustCompile(`^\*?[A-Z][A-Z0-9]*_[A-Z0-9_]+$`)
 	wholeValue   = regexp.MustCompile(`^(?:[\w.-]*\([0-9]+\)|[0-9]+|0x[0-9A-Fa-f]+|Array\[[0-9.]+\]|N/A)$`)
 	columnTitle  = regexp.MustCompile(`(?i)^(?:default|current|next[ \t]+boot|new)(?:[ \t]+|$)`)
-	unknownParam = regexp.MustCompile(`(?i)unknown param|failed to find param|(?:doesn't|does not) support .*param|parameter .*(?:not supported|not found|unknown|does not exist|invalid)|(?:not a valid|invalid|no such) param`)
+	unknownParam = regexp.MustCompile(`(?i)unknown param|failed to find param|(?:doesn't|does not) support .*\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b|(?:doesn't|does not) support .*param|parameter .*(?:not supported|not found|unknown|does not exist|invalid)|(?:not a valid|invalid|no such) param`)
 	applied      = regexp.MustCompile(`Applying\s*\.\.\.\s*Done`)
 )
 
@@ -80,7 +80,7 @@ func MLXConfig(text string) Config {
 // refuse notes a line with which the tool gives up.
 func (c *Config) refuse(line string) bool {
 	code, words := refusal(line)
-	if code == "" && strings.Contains(strings.ToLower(line), "param") && unknownParam.MatchString(line) {
+	if lower := strings.ToLower(line); code == "" && (strings.Contains(lower, "param") || strings.Contains(lower, "support")) && unknownParam.MatchString(line) {
 		code, words = CodeUnknownParameter, line[len(marked.FindString(line)):]
 	}
 	if code != "" {

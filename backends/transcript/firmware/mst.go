@@ -15,6 +15,8 @@ type MSTState struct {
 	PCIModuleLoaded     *bool       `json:"pci_module_loaded"`
 	PCIConfModuleLoaded *bool       `json:"pciconf_module_loaded"`
 	Devices             []MSTDevice `json:"devices"`
+
+	begun string // the module of the last step that was loading
 }
 
 // MSTDevice is a device that the firmware tools can open.
@@ -39,7 +41,7 @@ var (
 	mstWarn   = regexp.MustCompile(`(?i)mst_(pciconf|pci)\s+is\s+already\s+loaded`)
 	mstModule = regexp.MustCompile(`(?i)^MST\s+(PCI configuration|PCI)\s+module\s+(is\s+not\s+loaded|not\s+loaded|(?:is\s+)?loaded)`)
 	esxiMST   = regexp.MustCompile(`(?i)^Module\s+(\S+)\s+(?:is\s+)?(?:already\s+)?loaded\b`)
-	mstFailed = regexp.MustCompile(`(?i)could not insert|failed to load|unable to load|load(?:ing)? .*\bfail|cannot load module|can't load module|module .*\bnot (?:found|loaded)\b.*fail`)
+	mstFailed = regexp.MustCompile(`(?i)could not insert|fatal: module|failed to load|unable to load|load(?:ing)? .*\bfail|cannot load module|can't load module|module .*\bnot (?:found|loaded)\b.*fail`)
 )
 
 // MST reads "mst start", "mst restart" and "mst status", also with -v.
@@ -118,6 +120,9 @@ func (r *MSTState) line(line string) {
 		loading := strings.EqualFold(m[1], "loading")
 		ok := !failed && !strings.HasPrefix(strings.ToLower(m[3]), "fail")
 		r.step(ok)
+		if r.begun = ""; loading {
+			r.begun = m[2]
+		}
 		if ok {
 			r.module(m[2], loading)
 		} else if loading {
@@ -130,6 +135,7 @@ func (r *MSTState) line(line string) {
 		r.module(m[1], !strings.Contains(strings.ToLower(m[2]), "not"))
 	case failed, strings.HasPrefix(lower, "- failure"):
 		r.step(false)
+		r.module(r.begun, false)
 		r.Fail(CodeModuleLoad, line, nil)
 	case module && esxiMST.MatchString(line):
 		r.step(true)

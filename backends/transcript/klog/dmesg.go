@@ -123,23 +123,33 @@ func (c *collector) message(line string) {
 	before, told := c.before, c.told
 	c.before = ""
 	marks := finders(line, nil)
-	c.told = c.found(marks, line)
-	if len(c.told) == 0 && before != "" && !stamped(line) && len(before) < 2048 {
-		line = before + " " + strings.TrimSpace(line)
+	joined := ""
+	if before != "" && !stamped(line) && len(before) < 2048 {
+		joined = before + " " + strings.TrimSpace(line)
+	}
+	c.told = c.found(marks, line, joined)
+	if len(c.told) == 0 && joined != "" {
+		line = joined
 		marks = finders(line, told)
-		c.told = append(told, c.found(marks, line)...)
+		c.told = append(told, c.found(marks, line, "")...)
 	}
 	if isMessage(line) || len(c.told) < len(marks) {
 		c.before = line
 	}
 }
 
-// found adds the events of a line and returns the marks that led to one.
-func (c *collector) found(marks []mark, line string) (told []string) {
+// found adds the events of a line and returns the marks that led to one. Joined is the line behind the one that it may
+// have been wrapped off, for the address of the device.
+func (c *collector) found(marks []mark, line, joined string) (told []string) {
 	for _, m := range marks {
 		e, ok := m.find(line)
 		if !ok {
 			continue
+		}
+		if e.PCIAddress == nil && joined != "" {
+			if whole, ok := m.find(joined); ok && whole.PCIAddress != nil {
+				e = whole
+			}
 		}
 		told = append(told, m.text)
 		if e.Code != GPUBARInvalid {

@@ -44,10 +44,10 @@ const addressPattern = `(?:[0-9A-Fa-f]{4,8}:)?[0-9A-Fa-f]{2,4}:[0-9A-Fa-f]{2}(?:
 
 var (
 	address       = regexp.MustCompile(`\b[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.[0-7])?\b`)
-	xidLine       = regexp.MustCompile(`NVRM: Xid \((?:PCI:)?(` + addressPattern + `)\):\s*([0-9]+)`)
+	xidLine       = regexp.MustCompile(`NVRM: Xid \((?:PCI:)?(` + addressPattern + `)(?: [^)]*)?\):\s*([0-9]+)`)
 	barOf         = regexp.MustCompile(`BAR ?([0-9]+) is \S+ @ \S+\s+\((?:PCI:)?(` + addressPattern + `)\)`)
-	noSpaceLine   = regexp.MustCompile(`(?:(` + addressPattern + `):\s+)?BAR ([0-9]+) \[mem size (0x[0-9A-Fa-f]+)[^\]]*\]: can't assign; no space`)
-	noSpaceOld    = regexp.MustCompile(`(?:(` + addressPattern + `):\s+)?BAR ([0-9]+): no space for \[mem size (0x[0-9A-Fa-f]+)`)
+	noSpaceLine   = regexp.MustCompile(`(?:(` + addressPattern + `):\s+)?(?:VF )?BAR ([0-9]+) \[mem size (0x[0-9A-Fa-f]+)[^\]]*\]: can't assign; no space`)
+	noSpaceOld    = regexp.MustCompile(`(?:(` + addressPattern + `):\s+)?(?:VF )?BAR ([0-9]+): no space for \[mem size (0x[0-9A-Fa-f]+)`)
 	probeOld      = regexp.MustCompile(`nvidia: probe of (` + addressPattern + `) failed with error (-?[0-9]+)`)
 	probeNew      = regexp.MustCompile(`nvidia (` + addressPattern + `): probe with driver nvidia failed with error (-?[0-9]+)`)
 	noneLine      = regexp.MustCompile(`(?i)(?:none of the NVIDIA [a-z ]*?\b(?:were|was|are|is|could be)|no NVIDIA [a-z ]*?)\s*initialized`)

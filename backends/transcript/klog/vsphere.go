@@ -81,7 +81,7 @@ func symptoms() []symptom {
 		},
 		{
 			DeviceIDMismatch, "The host has another device at the address that the VM asks for.", "does not match",
-			regexp.MustCompile(`(?i)(?:systemId|deviceId|vendorId)\s+does\s+not\s+match\s[^.]*?currently\s+at\s+` + vsphereAddressPattern), deviceOnly,
+			regexp.MustCompile(`(?i)(?:systemId|deviceId|vendorId)\s+does\s+not\s+match\s[^.]*?device\s+(?:currently\s+)?at\s+` + vsphereAddressPattern), deviceOnly,
 		},
 		{
 			DeviceIDMismatch, "The host has another device at the address that the VM asks for.", "does not match",
@@ -106,12 +106,27 @@ func symptoms() []symptom {
 		},
 		{
 			ModuleNotLoaded, "A kernel module that the hypervisor needs is not loaded.", "module",
-			regexp.MustCompile("(?i)(?:make\\s+sure\\s+(?:that\\s+)?the\\s+kernel\\s+module\\s+[`'\"]?([\\w-]+)[`'\"]?\\s+is\\s+loaded|(?:load|insert)\\s+(?:the\\s+)?(?:vm)?kernel\\s+module\\s+[`'\"]?([\\w-]+)|kernel\\s+module\\s+[`'\"]([\\w-]+)[`'\"]\\s+(?:is\\s+not|must\\s+be|needs\\s+to\\s+be|has\\s+to\\s+be)\\s+loaded|load\\s+(?:the\\s+)?[`'\"]?([\\w-]+?)[`'\"]?\\s+(?:vm)?kernel\\s+module|(?:run|try|execute)\\s+[`'\"]?(?:modprobe|vmkload_mod)\\s+([\\w-]+))"),
-			func(m []string) (*string, map[string]any) {
-				return nil, map[string]any{"module": m[1] + m[2] + m[3] + m[4] + m[5]}
-			},
+			moduleAsked, moduleName,
+		},
+		{
+			ModuleNotLoaded, "A kernel module that the hypervisor needs is not loaded.", "vmkload_mod",
+			regexp.MustCompile("(?i)(?:run|try|execute|use|with)\\s+[`'\"]?vmkload_mod\\s+([\\w-]+)"), moduleName,
 		},
 	}
+}
+
+// moduleAsked are the sentences that ask for a kernel module; the name may stand in quotes of any kind.
+var moduleAsked = regexp.MustCompile("(?i)(?:" + strings.Join([]string{
+	"make\\s+sure\\s+(?:that\\s+)?(?:the\\s+)?(?:(?:vm)?kernel\\s+)?module\\s+[`'\"]?([\\w-]+)[`'\"]?\\s+is\\s+loaded",
+	"(?:load|insert)\\s+(?:the\\s+)?(?:(?:vm)?kernel\\s+)?module\\s+[`'\"]?([\\w-]+)",
+	"module\\s+[`'\"]?([\\w-]+)[`'\"]?\\s+(?:is\\s+not|isn't|must\\s+be|needs\\s+to\\s+be|has\\s+to\\s+be|should\\s+be)\\s+loaded",
+	"[`'\"]?\\b([\\w-]+)[`'\"]?\\s+(?:vm)?kernel\\s+module\\s+(?:is\\s+not|isn't|must\\s+be|needs\\s+to\\s+be|has\\s+to\\s+be|should\\s+be)\\s+loaded",
+	"load\\s+(?:the\\s+)?[`'\"]?([\\w-]+?)[`'\"]?\\s+(?:(?:vm)?kernel\\s+)?module",
+	"(?:run|try|execute)\\s+[`'\"]?(?:modprobe|vmkload_mod)\\s+([\\w-]+)",
+}, "|") + ")")
+
+func moduleName(m []string) (*string, map[string]any) {
+	return nil, map[string]any{"module": strings.Join(m[1:], "")}
 }
 
 // VSphereError reads the text of a task error, of vmware.log or of vmkernel.log.

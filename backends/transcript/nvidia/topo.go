@@ -30,7 +30,11 @@ func Topo(text string) TopoResult {
 	t := topoParser{}
 	t.result = TopoResult{Columns: []string{}, Rows: []TopoRow{}, NICLegend: map[string]string{}}
 	t.result.Envelope, text = scan.Begin("nvidia_smi_topo", text)
+	underline := strings.NewReplacer("[4m", " ", "[0m", " ") // nvidia-smi underlines the heading; copies lose the escape byte
 	for line := range scan.Lines(text) {
+		if strings.Contains(line, "m") && strings.Contains(line, "[") {
+			line = underline.Replace(line)
+		}
 		if words := scan.Words(line); len(words) > 0 {
 			t.line(line, words)
 		} else {

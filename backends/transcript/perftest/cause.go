@@ -12,6 +12,7 @@ var causes = []struct {
 	phrase, code string
 	weak         bool
 }{
+	{"couldn't connect to remote qp", "qp_rtr_failed", false}, // of the ping-pong tests
 	{"couldn't connect to", "connect_failed", false},
 	{"name resolution for", "connect_failed", false},
 	{"service not known for", "connect_failed", false},
@@ -28,6 +29,7 @@ var causes = []struct {
 	{"no ib devices found", "bad_device", false},
 	{"did not detect devices", "bad_device", false},
 	{"failed to get ib devices list", "bad_device", false},
+	{"no such device id", "cuda_unsupported", false}, // of a GPU
 	{"no such device", "bad_device", false},
 	{"unable to query port", "bad_device", false},
 	{"couldn't get context for", "bad_device", true},
@@ -178,7 +180,7 @@ func specialCause(lower string) string {
 		return "bad_device"
 	case strings.Contains(lower, "modify qp") && strings.Contains(lower, "to rt"):
 		return "qp_rtr_failed"
-	case strings.Contains(lower, "version") && containsAny(lower, "mismatch", "differ", "incompatib", "not compatible", "match"):
+	case strings.Contains(lower, "version") && containsAny(lower, "mismatch", "differ", "conflict", "incompatib", "not compatible", "not the same", "match"):
 		return "version_mismatch"
 	case strings.Contains(lower, "gid") && containsAny(lower, failing...):
 		return "gid_missing"

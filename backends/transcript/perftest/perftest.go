@@ -153,8 +153,8 @@ func unfold(line string) string {
 
 func (p *parser) line(line string) {
 	line = strings.TrimRight(scan.TrimIndent(line), " \t")
-	if line != "" && (line[0] == '>' || line[0] == '\\') { // quoted in a mail, escaped in Markdown
-		line = strings.TrimLeft(line, " \t>\\")
+	if line != "" && line[0] == '\\' { // escaped in Markdown
+		line = strings.TrimLeft(line, " \t\\")
 	}
 	if len(line) < 3 { // nothing shorter means anything
 		return

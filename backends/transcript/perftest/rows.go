@@ -9,6 +9,7 @@ import (
 type row struct {
 	set    uint16 // bit by column
 	n      int    // numbers read so far
+	blank  bool   // a cell says nan or inf
 	values [columns]float64
 }
 

@@ -193,6 +193,7 @@ func (t *table) number(word string) bool {
 		return true
 	case word == "nan" || word == "-nan" || word == "inf" || word == "-inf":
 		t.open.n++
+		t.open.blank = true
 		return true
 	}
 	return t.glued(word)
@@ -245,7 +246,7 @@ func (t *table) close() {
 	if !r.has(size) || !r.has(iterations) {
 		return
 	}
-	if t.kind == bandwidth && !r.has(average) || t.kind == latency && !r.has(tAvg) && !r.has(tTypical) {
+	if !r.blank && (t.kind == bandwidth && !r.has(average) || t.kind == latency && !r.has(tAvg) && !r.has(tTypical)) {
 		return
 	}
 	t.rows.add(r)

@@ -46,7 +46,21 @@ func Begin(tool, text string) (Envelope, string) {
 		text = text[:MaxInput]
 		e.Warn(CodeInputCut, "the text is longer than 16 MiB; the rest was not read")
 	}
-	return e, Clean(text)
+	return e, withoutPrompt(Clean(text))
+}
+
+// withoutPrompt takes the prompt off a text that stands on its line: all else would be left out with it.
+func withoutPrompt(text string) string {
+	line := strings.TrimSpace(text)
+	if len(line) > maxLine || strings.Contains(line, "\n") || !IsPrompt(line) {
+		return text
+	}
+	for _, sign := range []string{"# ", "$ ", "% ", "] "} {
+		if i := strings.Index(line, sign); i >= 0 && i < 160 {
+			return line[i+len(sign):]
+		}
+	}
+	return text
 }
 
 // Warn adds a warning unless one of that code is there.

@@ -35,12 +35,36 @@ func Read(r io.Reader) (string, error) {
 }
 
 // Clean makes one text of what terminals, editors and mail leave behind: line ends become \n, a byte order mark, NUL,
-// BEL and terminal escape sequences go, blanks that are not ASCII become ASCII, and bytes that are not UTF-8 become '?'.
-// A text that needs nothing is returned as it is.
+// BEL, terminal escape sequences and the '>' of quoted mails go, blanks that are not ASCII become ASCII, and bytes that
+// are not UTF-8 become '?'. A text that needs nothing is returned as it is.
 func Clean(s string) string {
-	if !needsCleaning(s) {
-		return s
+	if needsCleaning(s) {
+		s = plain(s)
 	}
+	if strings.HasPrefix(s, ">") || strings.Contains(s, "\n>") {
+		s = unquoted(s)
+	}
+	return s
+}
+
+// unquoted takes the marks of a quoted mail, of any depth, off the lines.
+func unquoted(s string) string {
+	b := make([]byte, 0, len(s))
+	for len(s) > 0 {
+		for s != "" && s[0] == '>' {
+			s = strings.TrimPrefix(s[1:], " ")
+		}
+		end := strings.IndexByte(s, '\n') + 1
+		if end == 0 {
+			end = len(s)
+		}
+		b = append(b, s[:end]...)
+		s = s[end:]
+	}
+	return string(b)
+}
+
+func plain(s string) string {
 	b := make([]byte, 0, len(s))
 	for i := 0; i < len(s); {
 		switch c := s[i]; {
@@ -140,7 +164,7 @@ func skipEscape(s string, i int) int {
 	return i
 }
 
-// AllLines yields the lines of a clean text without trailing blanks and without the "> " of a quoted mail, each at most
+// AllLines yields the lines of a clean text without trailing blanks, each at most
 // 64 KiB long. It yields every line, also those that Lines leaves out.
 func AllLines(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
@@ -153,9 +177,6 @@ func AllLines(text string) iter.Seq[string] {
 			}
 			if len(line) > maxLine {
 				line = line[:maxLine]
-			}
-			for len(line) > 1 && line[0] == '>' && isBlank(line[1]) {
-				line = line[2:]
 			}
 			for len(line) > 0 && isBlank(line[len(line)-1]) {
 				line = line[:len(line)-1]

@@ -72,7 +72,7 @@ func saysNoDevices(lower string) bool {
 	switch {
 	case strings.Contains(lower, "no ib devices"), strings.Contains(lower, "no rdma devices"),
 		strings.Contains(lower, "failed to get ib devices list"), strings.Contains(lower, "can't list ib device"),
-		strings.Contains(lower, "sysfs files not found"), strings.Contains(lower, "0 hcas found"):
+		strings.Contains(lower, "sysfs files not found"), strings.Contains(lower, "sys files not found"), strings.Contains(lower, "0 hcas found"):
 		return true
 	case strings.Contains(lower, "ib device") || strings.Contains(lower, "infiniband device"):
 		return strings.Contains(lower, "not found") || strings.Contains(lower, "wasn't found") ||

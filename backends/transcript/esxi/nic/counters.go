@@ -2,6 +2,7 @@ package nic
 
 import (
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
@@ -10,8 +11,8 @@ import (
 // Stats is the record of "esxcli network nic stats get -n vmnicN": counters by their label in snake_case.
 type Stats struct {
 	scan.Envelope
-	NIC   *string          `json:"nic"`
-	Stats map[string]int64 `json:"stats"`
+	NIC   *string           `json:"nic"`
+	Stats map[string]uint64 `json:"stats"`
 }
 
 var (
@@ -21,7 +22,7 @@ var (
 
 // StatsOf reads "esxcli network nic stats get".
 func StatsOf(text string) Stats {
-	r := Stats{Stats: map[string]int64{}}
+	r := Stats{Stats: map[string]uint64{}}
 	r.Envelope, text = scan.Begin("esxcli_network_nic_stats_get", text)
 	understood := false
 	for line := range scan.Lines(text) {
@@ -37,12 +38,13 @@ func StatsOf(text string) Stats {
 			continue
 		}
 		for _, m := range counter.FindAllStringSubmatch(line, 256) {
-			key, value := scan.Snake(m[1]), scan.Int(m[2])
-			if value == nil || key == "" {
+			key := scan.Snake(m[1])
+			value, err := strconv.ParseUint(m[2], 10, 64)
+			if err != nil || key == "" {
 				continue
 			}
 			if _, seen := r.Stats[key]; !seen {
-				r.Stats[key] = *value
+				r.Stats[key] = value
 			}
 			understood = understood || strings.Contains(key, "packets") || strings.Contains(key, "bytes") || strings.Contains(key, "errors")
 		}
@@ -81,6 +83,7 @@ func PauseList(text string) Pauses {
 		"Auto Negotiation Resolution Avail", "RX Auto Negotiation Resolution", "TX Auto Negotiation Resolution"}
 	usual := scan.NewHeader(strings.Join(titles, "  "), len(titles), titles...)
 	printed, heading := usual, false
+	begun := "" // a row that may be wrapped
 	for line := range scan.Lines(text) {
 		line = strings.TrimLeft(line, " \t")
 		if strings.HasPrefix(line, "NIC") && strings.Contains(line, "Pause") {
@@ -94,16 +97,24 @@ func PauseList(text string) Pauses {
 		if printed.Rule(line) {
 			continue
 		}
-		first, _, _ := strings.Cut(strings.ReplaceAll(line, "\t", " "), " ")
-		if !nicName.MatchString(first) {
+		words := strings.Fields(line)
+		if begun != "" && pauseRest(words) {
+			line = begun + "  " + line
+			words = strings.Fields(line)
+			r.NICs = r.NICs[:len(r.NICs)-1]
+		}
+		if begun = ""; len(words) == 0 || !nicName.MatchString(words[0]) {
 			continue
 		}
+		if len(words) < usual.Width() {
+			begun = line
+		}
 		c := printed.Words(line)
-		if len(strings.Fields(line)) == usual.Width() && printed.Width() < usual.Width() {
+		if len(words) == usual.Width() && printed.Width() < usual.Width() {
 			c = usual.Words(line)
 		}
 		p := Pause{
-			Name: first, Supported: scan.Bool(c.At(titles[1])), PauseRX: scan.Bool(c.At(titles[2])), PauseTX: scan.Bool(c.At(titles[3])),
+			Name: words[0], Supported: scan.Bool(c.At(titles[1])), PauseRX: scan.Bool(c.At(titles[2])), PauseTX: scan.Bool(c.At(titles[3])),
 			AutoNegotiation: scan.Bool(c.At(titles[4])), AutonegResolutionAvailable: scan.Bool(c.At(titles[5])),
 			RXAutonegResolution: scan.Bool(c.At(titles[6])), TXAutonegResolution: scan.Bool(c.At(titles[7])),
 		}
@@ -111,4 +122,14 @@ func PauseList(text string) Pauses {
 	}
 	r.NotUnderstood(heading || len(r.NICs) > 0, text)
 	return r
+}
+
+// pauseRest tells the rest of a wrapped row: truth values and nothing else.
+func pauseRest(words []string) bool {
+	for _, w := range words {
+		if scan.Bool(w) == nil && !scan.IsNull(w) {
+			return false
+		}
+	}
+	return len(words) > 0
 }

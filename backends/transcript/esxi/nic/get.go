@@ -40,7 +40,7 @@ func Get(text string) Details {
 	).Records(text, scan.Opening{})[0]
 	d.Name, d.Driver, d.DriverVersion = f.Str("Name"), f.Str("Driver"), f.Str("Version")
 	d.FirmwareVersion, d.PCIAddress = f.Str("Firmware Version"), scan.PCI(f.Value("Bus Info"))
-	d.LinkUp, d.LinkDetected, d.AutoNegotiation = f.Bool("Link Status"), f.Bool("Link Detected"), f.Bool("Auto Negotiation")
+	d.LinkUp, d.LinkDetected, d.AutoNegotiation = scan.Bool(scan.Word(f.Value("Link Status"))), f.Bool("Link Detected"), f.Bool("Auto Negotiation")
 	d.AdvertisedLinkModes, d.CableType = []string{}, f.Str("Cable Type")
 	for mode := range strings.SplitSeq(f.Value("Advertised Link Modes"), ",") {
 		if mode := scan.Str(mode); mode != nil {

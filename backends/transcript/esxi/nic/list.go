@@ -51,8 +51,13 @@ func table(tool, text string) NICs {
 	r := NICs{NICs: []NIC{}}
 	r.Envelope, text = scan.Begin(tool, text)
 	text = scan.Unfold(text, nicStart)
-	var header *scan.Header
-	var begun string // a row that is wrapped
+	var (
+		header  *scan.Header
+		heading bool
+		begun   string // a row that is wrapped
+		behind  bool   // the line before belongs to the last row
+		more    wrapped
+	)
 	flush := func() {
 		n, ok := row(begun, header, false)
 		if !ok {
@@ -66,7 +71,11 @@ func table(tool, text string) NICs {
 	for line := range scan.Lines(text) {
 		line = strings.TrimLeft(line, " \t")
 		if h := listHeader(line); h != nil {
-			header = h
+			header, heading = h, true
+			continue
+		}
+		if len(r.NICs) == 0 && header != nil && wrappedTitles.MatchString(line) {
+			header, more.sure = nil, true
 			continue
 		}
 		if header != nil && header.Rule(line) {
@@ -81,21 +90,26 @@ func table(tool, text string) NICs {
 		switch {
 		case line == "":
 			flush()
+			behind = false
 			continue
 		case begun != "" && len(begun) < 1024:
 			line = begun + " " + line
 		case !starts:
+			if behind && !scan.IsRule(line) && !scan.IsGap(line) {
+				more.add(len(r.NICs)-1, line)
+			}
 			continue
 		}
 		if n, ok := row(line, header, true); ok {
 			r.NICs = append(r.NICs, n)
-			begun = ""
+			begun, behind = "", true
 		} else if starts || begun != "" {
 			begun = line
 		}
 	}
 	flush()
-	r.NotUnderstood(header != nil || len(r.NICs) > 0, text)
+	more.give(r.NICs)
+	r.NotUnderstood(heading || len(r.NICs) > 0, text)
 	return r
 }
 

@@ -43,6 +43,8 @@ var (
 	rdmaState = regexp.MustCompile(`(?i)^(?:active|inactive|down|up|disabled|init|initializing|armed|defer|nop|unknown)$`)
 	// rdmaSpeed takes "100 Gbps", "100Gbps", "40000 Mbps" and a bare number.
 	rdmaSpeed = regexp.MustCompile(`(?i)^([0-9.]+)\s*(?:([GM])b(?:ps|it/s|/s))?(?:\s+|$)`)
+	// onlySpeed is a speed behind an empty MTU: it has a unit, or is smaller than any MTU and no speed follows.
+	onlySpeed = regexp.MustCompile(`(?i)^[0-9.]+\s*[GM]b(?:ps|it/s|/s)|^[0-9]{1,2}(?:\s+[^0-9\s]|\s*$)`)
 )
 
 // eachDevice calls row for every line that begins with a vmrdma device, and tells whether the heading was seen.
@@ -78,7 +80,7 @@ func rdmaDevice(line string) (RDMADevice, bool) {
 	if word == "" {
 		return d, false
 	}
-	if mtu := strings.SplitN(rest+" ", " ", 2)[0]; scan.Int(mtu) != nil || scan.IsNull(mtu) && mtu != "" {
+	if mtu := strings.SplitN(rest+" ", " ", 2)[0]; (scan.Int(mtu) != nil || scan.IsNull(mtu) && mtu != "") && !onlySpeed.MatchString(rest) {
 		d.MTU = scan.Int(next())
 	}
 	if m := rdmaSpeed.FindStringSubmatch(rest); m != nil {

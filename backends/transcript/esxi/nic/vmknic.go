@@ -42,14 +42,20 @@ func VMKNICList(text string) VMKNICs {
 	r := VMKNICs{VMKNICs: []VMKNIC{}}
 	r.Envelope, text = scan.Begin("esxcfg_vmknic", text)
 	text = scan.Unfold(text, vmknicStart)
-	heading := false
-	begun := "" // a row that is wrapped
+	heading, narrow := false, false // narrow: the heading itself is wrapped, so the end of a row stands on the next line
+	begun := ""                     // a row that is wrapped
+	open := false                   // the last row may go on
 	for line := range scan.Lines(text) {
 		line = strings.TrimLeft(line, " \t")
 		if strings.HasPrefix(line, "Interface") && strings.Contains(line, "Port Group") {
-			heading = true
+			heading, narrow, open = true, !strings.Contains(line, "NetStack"), false
 			continue
 		}
+		if words := strings.Fields(line); open && narrow && begun == "" && len(words) > 0 && !vmknicHead.MatchString(line) {
+			open = r.VMKNICs[len(r.VMKNICs)-1].rest(words)
+			continue
+		}
+		open = false
 		joined := []string{line}
 		switch {
 		case vmknicHead.MatchString(line):
@@ -63,7 +69,7 @@ func VMKNICList(text string) VMKNICs {
 		for _, l := range joined {
 			if v, ok := vmknic(l); ok {
 				r.VMKNICs = append(r.VMKNICs, v)
-				begun = ""
+				begun, open = "", v.NetStack == nil
 				break
 			}
 		}
@@ -98,8 +104,16 @@ func vmknic(line string) (VMKNIC, bool) {
 			v.Broadcast = scan.Str(word)
 		}
 	}
-	// The type is one word, and more while a comma follows; what is left is the stack.
-	words := strings.Fields(tail[4])
+	v.rest(strings.Fields(tail[4]))
+	return v, true
+}
+
+// rest reads the words behind the truth value. The type is one word, and more while a comma follows; what is left is the
+// stack. It tells whether the stack is still to come.
+func (v *VMKNIC) rest(words []string) (open bool) {
+	if v.Type != nil {
+		words = append(strings.Fields(*v.Type), words...)
+	}
 	n := 0
 	for n < len(words) && (n == 0 || strings.HasSuffix(words[n-1], ",")) {
 		n++
@@ -108,7 +122,7 @@ func vmknic(line string) (VMKNIC, bool) {
 	if n < len(words) {
 		v.NetStack = scan.Str(words[n])
 	}
-	return v, true
+	return v.NetStack == nil
 }
 
 // familyOf finds the family, and the words behind it. A port group may be called "IPv4 storage": only a family with an

@@ -1,0 +1,48 @@
+package nic
+
+import (
+	"regexp"
+	"strings"
+)
+
+// wrappedTitles is the end of a heading that the terminal wrapped.
+var wrappedTitles = regexp.MustCompile(`^(?:(?:Address\s+)?MTU\s+)?Description$|^(?:Address\s+)?MTU$`)
+
+// wrapped collects the lines behind the rows of a NIC table. They may be the rest of the descriptions, or noise: only
+// the whole table tells.
+type wrapped struct {
+	sure  bool // the heading is wrapped too
+	tails map[int][]string
+}
+
+// add notes a line behind the row of that index.
+func (w *wrapped) add(row int, line string) {
+	if w.tails == nil {
+		w.tails = map[int][]string{}
+	}
+	if len(w.tails[row]) < 4 {
+		w.tails[row] = append(w.tails[row], strings.TrimSpace(line))
+	}
+}
+
+// give adds the tails to the descriptions if the heading or at least half of several rows is wrapped. Behind the last
+// row no more lines count than behind another.
+func (w *wrapped) give(nics []NIC) {
+	if !w.sure && (len(w.tails) < 2 || 2*len(w.tails) < len(nics)) {
+		return
+	}
+	last, most := len(nics)-1, 1
+	for row, tail := range w.tails {
+		if row != last {
+			most = max(most, len(tail))
+		}
+	}
+	for row, tail := range w.tails {
+		n := &nics[row]
+		text := strings.Join(tail[:min(most, len(tail))], " ")
+		if n.Description != nil {
+			text = *n.Description + " " + text
+		}
+		n.Description = &text
+	}
+}
