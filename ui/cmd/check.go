@@ -3,12 +3,14 @@ package cmd
 import (
 	"context"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
-	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	uireport "github.com/rdma-setup/rdma-setup/ui/report"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
@@ -22,7 +24,7 @@ const (
 
 func newCheckCmd(e *Env) *cobra.Command {
 	var f planFlags
-	var output string
+	var output, out, pairs string
 	var list bool
 	var sel checks.Selection
 	c := &cobra.Command{
@@ -33,11 +35,21 @@ func newCheckCmd(e *Env) *cobra.Command {
 			if list {
 				return listChecks(e, output)
 			}
-			code, err := runCheck(cmd.Context(), e, cmd, f, sel, output)
-			if err != nil {
+			return interruptible(cmd.Context(), e, func(ctx context.Context) error {
+				c, err := runCheck(ctx, e, cmd, f, sel, pairs)
+				if err == nil {
+					err = renderTo(e, out, func(w io.Writer) error { return c.render(w, output, e.themeFor(out)) })
+				}
+				switch {
+				case err == nil:
+					return exit(c.code)
+				case ctx.Err() != nil:
+					return err
+				case output == "text":
+					fmt.Fprintln(e.Stdout, uireport.PluginError(err))
+				}
 				return &codeError{code: checkUnknown, err: err}
-			}
-			return exit(code)
+			})
 		},
 	}
 	c.Flags().StringVarP(&f.file, "file", "f", "", "answers file: what is expected")
@@ -45,7 +57,9 @@ func newCheckCmd(e *Env) *cobra.Command {
 	c.Flags().StringSliceVar(&sel.Only, "only", nil, "only these check ids")
 	c.Flags().StringSliceVar(&sel.Skip, "skip", nil, "not these check ids")
 	c.Flags().BoolVar(&list, "list", false, "print the catalogue")
-	outputFlag(c, &output, "text", "json")
+	c.Flags().StringVar(&pairs, "pairs", "", "measure too, which loads the fabric: ring, all or VM:VM")
+	c.Flags().StringVar(&out, "out", "", "file to write instead of stdout")
+	outputFlag(c, &output, "text", "json", "junit", "prometheus", "html", "markdown")
 	return c
 }
 
@@ -72,42 +86,39 @@ func listChecks(e *Env, output string) error {
 	if output == "json" {
 		return writeJSON(e.Stdout, map[string]any{"checks": rows})
 	}
+	if output != "text" {
+		return usage("-o text or -o json", "the catalogue has no %s", output)
+	}
 	for _, r := range rows {
 		fmt.Fprintf(e.Stdout, "%-26s %s\n", r.ID, r.Criteria)
 	}
 	return nil
 }
 
-// checkDoc is the JSON that CLI.md promises.
-type checkDoc struct {
-	Status   string           `json:"status"`
-	Results  []checks.Finding `json:"results"`
-	Counts   map[string]int   `json:"counts"`
-	APICalls int              `json:"api_calls"`
-}
-
-func runCheck(ctx context.Context, e *Env, cmd *cobra.Command, f planFlags, sel checks.Selection, output string) (int, error) {
+func runCheck(ctx context.Context, e *Env, cmd *cobra.Command, f planFlags, sel checks.Selection, pairs string) (*checked, error) {
 	for _, id := range append(append([]string{}, sel.Only...), sel.Skip...) {
 		if !knownCheck(id) {
-			return 0, usage("rdma-setup check --list names them", "there is no check %q", id)
+			return nil, usage("rdma-setup check --list names them", "there is no check %q", id)
 		}
+	}
+	if pairs != "" && f.file == "" {
+		return nil, usage("give -f answers.yaml: it names the VMs and their RDMA addresses", "--pairs needs answers")
 	}
 	s, a, inv, err := checkWorld(ctx, e, cmd, f, sel.Quick)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	defer s.close()
 	sel.Mode = a.Mode
-	findings := checks.Run(ctx, s.facts(ctx, a, inv, !sel.Quick), sel)
-	code, word := judged(findings)
-	if output == "json" {
-		doc := checkDoc{Status: word, Results: append([]checks.Finding{}, findings...), Counts: map[string]int{}, APICalls: s.vc.Calls()}
-		for status, n := range plain.Count(findings) {
-			doc.Counts[string(status)] = n
+	facts := s.facts(ctx, a, inv, !sel.Quick)
+	var measured []perftest.Measurement
+	if pairs != "" {
+		if measured, err = s.measure(ctx, a, pairs, (&runner{env: e}).progress()); err != nil {
+			return nil, err
 		}
-		return code, writeJSON(e.Stdout, doc)
+		facts.Pairs = append(facts.Pairs, pairFacts(measured)...)
 	}
-	return code, plain.Findings(e.Stdout, findings)
+	return s.checked(a, inv, facts, checks.Run(ctx, facts, sel), measured), ctx.Err()
 }
 
 func knownCheck(id string) bool {
@@ -161,18 +172,4 @@ func (s *session) look(ctx context.Context, a *answers.Answers, quick bool) (*ba
 		s.note(inv)
 	}
 	return inv, err
-}
-
-// judged is the exit code and the word for it.
-func judged(findings []checks.Finding) (int, string) {
-	code, word := checkOK, "ok"
-	for _, f := range findings {
-		switch {
-		case f.Status == checks.Fail:
-			return checkCritical, "critical"
-		case f.Status == checks.Warn && !f.Quiet, f.Status == checks.Unknown && !f.Quiet:
-			code, word = checkWarning, "warning"
-		}
-	}
-	return code, word
 }

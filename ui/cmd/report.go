@@ -5,8 +5,8 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"os"
 
+	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -43,36 +43,55 @@ func newReportCmd(e *Env) *cobra.Command {
 			if err := json.Unmarshal(b, &r); err != nil {
 				return backends.Errorf(backends.KindPermanent, "", "", "the report of run %s is damaged: %w", run, err)
 			}
-			return renderTo(e, out, func(w io.Writer) error {
-				if output == "json" {
-					return uireport.JSON(w, &r)
-				}
-				t := e.theme()
-				if out != "" {
-					t = theme.Plain()
-				}
-				return uireport.Terminal(w, &r, t)
-			})
+			return renderTo(e, out, func(w io.Writer) error { return render(w, output, &r, e.themeFor(out)) })
 		},
 	}
-	outputFlag(c, &output, "terminal", "json")
+	outputFlag(c, &output, "terminal", "html", "markdown", "json", "junit")
 	c.Flags().StringVar(&out, "out", "", "file to write instead of stdout")
 	return c
 }
+
+// render prints a report in one of the formats that report knows; terminal is what is left.
+func render(w io.Writer, format string, r *report.Report, t theme.Theme) error {
+	switch format {
+	case "html":
+		return uireport.HTML(w, r)
+	case "markdown":
+		return uireport.Markdown(w, r)
+	case "json":
+		return uireport.JSON(w, r)
+	case "junit":
+		return uireport.JUnit(w, r)
+	}
+	return uireport.Terminal(w, r, t)
+}
+
+// themeFor is the terminal's theme, and the plain one for a file.
+func (e *Env) themeFor(out string) theme.Theme {
+	if out != "" {
+		return theme.Plain()
+	}
+	return e.theme()
+}
+
+// readable is the mode of reports in files: they are for others to read, a monitoring agent too.
+const readable = 0o644
 
 // renderTo writes to stdout or, where a file is named, to that file, whole or not at all.
 func renderTo(e *Env, path string, render func(io.Writer) error) error {
 	if path == "" {
 		return render(e.Stdout)
 	}
-	f, err := os.CreateTemp(dirOf(path), ".rdma-setup-*")
+	f, err := renameio.NewPendingFile(path, renameio.WithPermissions(readable))
 	if err != nil {
 		return backends.Errorf(backends.KindPermanent, "", "", "%s cannot be written: %w", path, err)
 	}
-	defer os.Remove(f.Name())
-	err = errors.Join(render(f), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
+	defer f.Cleanup()
+	if err := render(f); err != nil {
+		return err
 	}
-	return err
+	if err := f.CloseAtomicallyReplace(); err != nil {
+		return backends.Errorf(backends.KindPermanent, "", "", "%s cannot be written: %w", path, err)
+	}
+	return nil
 }

@@ -135,6 +135,7 @@ func (s *session) report(a *answers.Answers, p *planned, res engine.Result, meas
 		Run: res.Run, Mode: string(a.Mode), Made: s.env.Now(), Tool: version, VCenter: p.inv.VCenter.URL, Simulated: p.inv.VCenter.Simulated,
 		Status: string(res.Status), Changes: []report.Outcome{}, Checks: append([]checks.Finding{}, p.findings...),
 		Measurements: append([]perftest.Measurement{}, measured...), Notes: append(append([]string{}, p.plan.Notes...), res.Notes...),
+		Environment: report.EnvironmentOf(s.last(p.inv), nil),
 	}
 	for _, n := range res.Nodes {
 		if n.Change == nil {
@@ -157,6 +158,16 @@ func (s *session) report(a *answers.Answers, p *planned, res engine.Result, meas
 		return r, err
 	}
 	return r, journal.WriteFile(s.set.StateDir, res.Run, "report.json", append(b, '\n'))
+}
+
+// last is what was read last: after a measurement, the state that was measured.
+func (s *session) last(otherwise *backends.Inventory) *backends.Inventory {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.seen == nil {
+		return otherwise
+	}
+	return s.seen
 }
 
 // keepLab keeps the private lab while a run on it is not finished.

@@ -36,6 +36,7 @@ type session struct {
 	paths     map[string]string // inventory path by VM
 	reported  map[string]string // address that Tools report, by VM
 	simulated bool
+	seen      *backends.Inventory // what was read last
 }
 
 // guestLimit is how long one guest may take to tell its facts: a dead guest costs this once, not the sum.

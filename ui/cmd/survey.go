@@ -158,7 +158,7 @@ func (s *session) note(inv *backends.Inventory) {
 			s.reported[v.Name] = v.IPs[0]
 		}
 	}
-	s.simulated = inv.VCenter.Simulated
+	s.simulated, s.seen = inv.VCenter.Simulated, inv
 }
 
 // guestFacts asks every guest of the answers whose VM is on, all at the same time, each with its own limit.

@@ -11,13 +11,14 @@ import (
 // PluginLine is the first line of a monitoring plug-in: "RDMA CRITICAL - HOST-FW-PVRDMA-007 esx-02: ruleset pvrdma is
 // off". word is OK, WARNING, CRITICAL or UNKNOWN, whatever its case.
 func PluginLine(word string, all []checks.Finding) string {
-	return pluginLine(word, told(all))
+	return PluginText(word, told(all))
 }
 
 // PluginError is the line of a check that could judge nothing.
-func PluginError(err error) string { return pluginLine("UNKNOWN", err.Error()) }
+func PluginError(err error) string { return PluginText("UNKNOWN", err.Error()) }
 
-func pluginLine(word, said string) string {
+// PluginText is such a line with words of its own.
+func PluginText(word, said string) string {
 	// What follows a bar is performance data to a monitoring system.
 	return "RDMA " + strings.ToUpper(word) + " - " + strings.ReplaceAll(plain.Clean(said), "|", "/")
 }

@@ -1,0 +1,153 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
+	uireport "github.com/rdma-setup/rdma-setup/ui/report"
+	"github.com/rdma-setup/rdma-setup/ui/theme"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/report"
+)
+
+// A checked is what a health check found, with its exit code and the word for it.
+type checked struct {
+	code   int
+	word   string
+	report *report.Report
+	calls  int
+}
+
+// checked gathers what was found into a report.
+func (s *session) checked(a *answers.Answers, inv *backends.Inventory, facts *checks.Facts, findings []checks.Finding, measured []perftest.Measurement) *checked {
+	c := &checked{calls: s.vc.Calls(), report: &report.Report{
+		Mode: string(a.Mode), Made: s.env.Now(), Tool: version, VCenter: s.set.URL, Simulated: inv.VCenter.Simulated,
+		Checks: findings, Measurements: measured, Environment: report.EnvironmentOf(inv, facts.HostFacts),
+	}}
+	c.code, c.word = judged(findings, measured)
+	return c
+}
+
+// checkDoc is the JSON that scripts rely on.
+type checkDoc struct {
+	Status       string                 `json:"status"`
+	FirstBroken  *checks.Finding        `json:"first_broken,omitempty"` // first in the chain; none when nothing is amiss
+	Results      []checks.Finding       `json:"results"`
+	Measurements []perftest.Measurement `json:"measurements,omitempty"`
+	Counts       map[string]int         `json:"counts"`
+	Simulated    bool                   `json:"simulated"`
+	APICalls     int                    `json:"api_calls"`
+}
+
+func (c *checked) render(w io.Writer, format string, t theme.Theme) error {
+	found := c.report.Checks
+	switch format {
+	case "json":
+		doc := checkDoc{
+			Status: c.word, FirstBroken: checks.FirstBroken(found), Results: append([]checks.Finding{}, found...), Measurements: c.report.Measurements,
+			Counts: map[string]int{}, Simulated: c.report.Simulated, APICalls: c.calls,
+		}
+		for status, n := range plain.Count(found) {
+			doc.Counts[string(status)] = n
+		}
+		return writeJSON(w, doc)
+	case "prometheus":
+		return uireport.Prometheus(w, c.report, c.code)
+	case "text":
+		return c.text(w)
+	}
+	return render(w, format, c.report, t)
+}
+
+// text is the line that monitoring systems read, then the findings for a person.
+func (c *checked) text(w io.Writer) error {
+	line := uireport.PluginLine(c.word, c.report.Checks)
+	if m := worstMeasured(c.report.Measurements); m != nil && checks.FirstBroken(c.report.Checks) == nil {
+		line = uireport.PluginText(c.word, fmt.Sprintf("%s %s -> %s: %s", m.Test, m.From, m.To, figure(*m)))
+	}
+	if _, err := fmt.Fprintln(w, line); err != nil {
+		return err
+	}
+	if c.report.Simulated {
+		fmt.Fprintln(w, "SIMULATED: checked on the embedded lab; it says nothing of real hardware")
+	}
+	for _, m := range c.report.Measurements {
+		fmt.Fprintf(w, "%-7s %s  %s -> %s: %s\n", m.Verdict, plain.Clean(m.Test), plain.Clean(m.From), plain.Clean(m.To), figure(m))
+		if m.Hint != "" {
+			fmt.Fprintf(w, "        %s\n", plain.Clean(m.Hint))
+		}
+	}
+	return plain.Findings(w, c.report.Checks)
+}
+
+// worstMeasured is the first measurement of the worst sort that is not good; nil when there is none.
+func worstMeasured(all []perftest.Measurement) *perftest.Measurement {
+	for _, v := range []perftest.Verdict{perftest.VerdictFail, perftest.VerdictWarn, perftest.VerdictUnknown} {
+		for i := range all {
+			if all[i].Verdict == v {
+				return &all[i]
+			}
+		}
+	}
+	return nil
+}
+
+// judged is the exit code and the word for it.
+func judged(findings []checks.Finding, measured []perftest.Measurement) (int, string) {
+	code, word := checkOK, "ok"
+	if worstMeasured(measured) != nil {
+		code, word = checkWarning, "warning"
+	}
+	for _, f := range findings {
+		if f.Status != checks.Pass && !f.Quiet {
+			code, word = checkWarning, "warning"
+		}
+	}
+	for _, f := range findings {
+		if f.Status == checks.Fail {
+			return checkCritical, "critical"
+		}
+	}
+	if measuredBadly(measured) {
+		return checkCritical, "critical"
+	}
+	return code, word
+}
+
+// pairFacts hands measurements to the checks of pairs.
+func pairFacts(measured []perftest.Measurement) []checks.PairFacts {
+	var out []checks.PairFacts
+	at := map[[2]string]int{}
+	for _, m := range measured {
+		k := [2]string{m.From, m.To}
+		i, ok := at[k]
+		if !ok {
+			i = len(out)
+			at[k] = i
+			out = append(out, checks.PairFacts{From: m.From, To: m.To})
+		}
+		out[i].Measured = append(out[i].Measured, m)
+	}
+	return out
+}
+
+// interruptible stops do by its context when a signal comes.
+func interruptible(ctx context.Context, e *Env, do func(context.Context) error) error {
+	return signalled(ctx, e, func(ctx context.Context, stop <-chan struct{}) error {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		go func() {
+			select {
+			case <-stop:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+		return do(ctx)
+	})
+}
