@@ -24,6 +24,12 @@ type world struct {
 	applied     int
 	stopped     bool
 	saved       *answers.Answers
+	surveys     int
+	hang        bool                // the survey waits until it is cancelled
+	findings    []checks.Finding    // of the preflight, instead of the usual ones
+	logins      []live.Login        // as they were tried
+	inv         *backends.Inventory // instead of the usual one
+	nothing     bool                // the plan is empty
 }
 
 var begin = time.Date(2026, 3, 14, 9, 26, 53, 0, time.UTC)
@@ -45,8 +51,12 @@ func (f *world) Reachable(_ context.Context, l live.Login) error {
 }
 
 func (f *world) Connect(_ context.Context, l live.Login) (*backends.Inventory, error) {
+	f.logins = append(f.logins, l)
 	if l.Password != "right" {
 		return nil, backends.Errorf(backends.KindAuth, "vcenter.example", "check account and password", "the login was refused")
+	}
+	if f.inv != nil {
+		return f.inv, nil
 	}
 	return inventory(), nil
 }
@@ -88,11 +98,19 @@ func (f *world) Choose(a *answers.Answers, inv *backends.Inventory) map[string]s
 	return picks
 }
 
-func (f *world) Survey(context.Context, *answers.Answers) (*backends.Inventory, error) {
+func (f *world) Survey(ctx context.Context, _ *answers.Answers) (*backends.Inventory, error) {
+	f.surveys++
+	if f.hang {
+		<-ctx.Done()
+		return nil, fmt.Errorf("reading esx-01: %w", ctx.Err())
+	}
 	return inventory(), nil
 }
 
 func (f *world) Preflight(context.Context, *answers.Answers, *backends.Inventory) []checks.Finding {
+	if f.findings != nil {
+		return f.findings
+	}
 	return []checks.Finding{
 		{ID: "VC-CONN-001", Target: backends.Ref{Type: backends.TypeVCenter, Name: "vcenter.example"}, Status: checks.Pass, Evidence: "answers"},
 		{ID: "CL-VER-002", Target: backends.HostRef("esx-02"), Status: checks.Warn, Evidence: "ESXi 8.0.2, most have 8.0.3", Remedy: "Align ESXi builds."},
@@ -102,6 +120,9 @@ func (f *world) Preflight(context.Context, *answers.Answers, *backends.Inventory
 func (f *world) Plan(*answers.Answers, *backends.Inventory) (*plan.Plan, error) {
 	if f.refuse != nil {
 		return nil, f.refuse
+	}
+	if f.nothing {
+		return &plan.Plan{Mode: "pvrdma"}, nil
 	}
 	return &plan.Plan{Mode: "pvrdma", Changes: []plan.Change{
 		{Setting: backends.Setting{Target: backends.HostRef("esx-01"), Kind: backends.KindOption, Name: "Net.PVRDMAVmknic"}, From: backends.ValueOf(""), To: backends.ValueOf("vmk0"), Why: "PVRDMA's control plane goes over this vmknic"},

@@ -3,6 +3,7 @@ package form
 import (
 	"strings"
 
+	"charm.land/bubbles/v2/cursor"
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/rdma-setup/rdma-setup/ui/theme"
@@ -16,6 +17,8 @@ func (w *wizard) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return w, nil // pages are told their size when they draw
 	case tea.BackgroundColorMsg:
 		return w, w.background(msg.IsDark())
+	case cursor.BlinkMsg:
+		return w, nil // a cursor that stands still: an idle page sends nothing
 	case stopMsg:
 		return w, w.interrupt()
 	case doneMsg:

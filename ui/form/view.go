@@ -35,7 +35,8 @@ func (w *wizard) draw() string {
 		return ""
 	}
 	if w.width < minWidth || w.height < minHeight {
-		return theme.Fold(fmt.Sprintf("This screen is %dx%d.\nrdma-setup needs %dx%d:\nmake it larger.", w.width, w.height, minWidth, minHeight), max(1, w.width))
+		words := fmt.Sprintf("This screen is %dx%d.\nrdma-setup needs %dx%d:\nmake it larger.", w.width, w.height, minWidth, minHeight)
+		return lipgloss.NewStyle().MaxWidth(w.width).MaxHeight(max(1, w.height)).Render(theme.Wrap(words, w.width))
 	}
 	head, foot := w.header(), w.footer()
 	body := w.height - lipgloss.Height(head) - lipgloss.Height(foot)

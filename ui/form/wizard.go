@@ -32,6 +32,8 @@ type Options struct {
 	Stop <-chan struct{}
 	// Hangup is closed when the terminal went away: the screen ends, a run goes on.
 	Hangup <-chan struct{}
+
+	size *tea.WindowSizeMsg // where Out is no terminal that could be asked
 }
 
 // An Outcome is how the wizard ended.
@@ -58,11 +60,16 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 		}()
 	}
 	w := newWizard(ctx, o)
-	w.glass = newGlass(o.Out)
-	p := tea.NewProgram(w, tea.WithContext(screen), tea.WithoutSignalHandler(), tea.WithFPS(20),
-		tea.WithInput(o.In), tea.WithOutput(w.glass.output()), tea.WithEnvironment(o.Environ))
+	w.glass, w.gone = newGlass(o.Out), screen.Done()
+	options := []tea.ProgramOption{tea.WithContext(screen), tea.WithoutSignalHandler(), tea.WithFPS(20),
+		tea.WithInput(o.In), tea.WithOutput(w.glass.output()), tea.WithEnvironment(o.Environ)}
+	if o.size != nil {
+		options = append(options, tea.WithWindowSize(o.size.Width, o.size.Height))
+	}
+	p := tea.NewProgram(w, options...)
 	w.send = p.Send
 	_, err := p.Run()
+	end()
 	if errors.Is(err, tea.ErrProgramKilled) || errors.Is(err, context.Canceled) || w.running != nil {
 		err = nil // the terminal may be gone: the run and its report count
 	}
@@ -101,6 +108,7 @@ type wizard struct {
 	stopping int  // how often the operator asked to stop the run
 
 	outside <-chan struct{}
+	gone    <-chan struct{}    // closed when the screen has ended
 	stop    chan struct{}      // closed: nothing new begins
 	cancel  context.CancelFunc // of what runs now
 	running chan struct{}      // closed when the run has ended; nil before
@@ -152,7 +160,7 @@ func (w *wizard) watchStop() tea.Cmd {
 		select {
 		case <-w.outside:
 			return stopMsg{}
-		case <-w.ctx.Done():
+		case <-w.gone:
 			return nil
 		}
 	}

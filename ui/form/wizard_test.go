@@ -28,6 +28,8 @@ type keyboard struct {
 	w     *wizard
 	queue chan tea.Msg
 	quit  bool
+
+	answer tea.Msg // of a command that the test holds back
 }
 
 func sit(t *testing.T, f *world, width, height int) *keyboard {

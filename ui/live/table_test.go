@@ -31,6 +31,8 @@ func hosts(n int) *live.Table {
 	return t
 }
 
+var keyDown = tea.KeyPressMsg{Code: tea.KeyDown}
+
 func press(t *live.Table, keys ...string) (used bool) {
 	named := map[string]rune{"enter": tea.KeyEnter, "esc": tea.KeyEscape, "up": tea.KeyUp, "down": tea.KeyDown, "space": tea.KeySpace, "end": tea.KeyEnd, "home": tea.KeyHome, "pgdown": tea.KeyPgDown, "backspace": tea.KeyBackspace}
 	for _, k := range keys {

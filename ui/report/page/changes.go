@@ -1,8 +1,10 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
@@ -33,43 +35,63 @@ var headings = map[backends.TargetType]string{
 	backends.TypeHost: "Hosts", backends.TypeVM: "VMs", backends.TypeGuest: "Guests", backends.TypePair: "Pairs",
 }
 
-// changes groups outcomes by type of target, and what is alike into one row.
+// A setting is what one kind of change is about.
+type setting struct {
+	of   backends.TargetType
+	kind backends.Kind
+	name string
+}
+
+// changes groups outcomes by type of target, then by setting, and what went alike into one row.
 func changes(all []report.Outcome) (string, []Changes) {
-	var out []Changes
-	section, row := map[backends.TargetType]int{}, map[Change]*[]string{}
-	type place struct {
-		section, row int
-		names        *[]string
+	type row struct {
+		setting
+		Change
 	}
-	var places []place
-	count := map[string]int{}
-	for _, o := range all {
+	var order []row
+	names, place, count := map[row][]string{}, map[setting]int{}, map[string]int{}
+	types := map[backends.TargetType]int{}
+	for i, o := range all {
 		count[o.State]++
-		i, ok := section[o.Target.Type]
-		if !ok {
-			i = len(out)
-			section[o.Target.Type] = i
-			heading := headings[o.Target.Type]
-			if heading == "" {
-				heading = plain.Clean(string(o.Target.Type))
-			}
-			out = append(out, Changes{Heading: heading})
+		r := row{setting{o.Target.Type, o.Kind, o.Name}, change(o)}
+		if names[r] == nil {
+			order = append(order, r)
 		}
-		c := change(o)
-		key := c
-		key.Who = string(o.Target.Type)
-		if row[key] == nil {
-			row[key] = new([]string)
-			out[i].Rows = append(out[i].Rows, c)
-			places = append(places, place{i, len(out[i].Rows) - 1, row[key]})
+		if _, ok := place[r.setting]; !ok {
+			place[r.setting] = i
 		}
-		*row[key] = append(*row[key], o.Target.Name)
+		if _, ok := types[r.of]; !ok {
+			types[r.of] = i
+		}
+		names[r] = append(names[r], o.Target.Name)
 	}
-	for _, p := range places {
-		slices.SortFunc(*p.names, natural)
-		out[p.section].Rows[p.row].Who = plain.Names(*p.names)
+	for _, who := range names {
+		slices.SortFunc(who, natural)
+	}
+	slices.SortStableFunc(order, func(a, b row) int {
+		return cmp.Or(types[a.of]-types[b.of], place[a.setting]-place[b.setting], natural(names[a][0], names[b][0]))
+	})
+	var out []Changes
+	for i, r := range order {
+		if i == 0 || order[i-1].of != r.of {
+			out = append(out, Changes{Heading: heading(r.of)})
+		}
+		c := r.Change
+		c.Who = plain.Names(names[r])
+		if i > 0 && order[i-1].setting == r.setting && order[i-1].Why == r.Why {
+			c.Why = "" // said in the row above
+		}
+		last := &out[len(out)-1]
+		last.Rows = append(last.Rows, c)
 	}
 	return fmt.Sprintf("%d done, %d already so, %d failed, %d not tried", count["done"], count["skipped"], count["failed"], count["blocked"]+count["pending"]), out
+}
+
+func heading(t backends.TargetType) string {
+	if h := headings[t]; h != "" {
+		return h
+	}
+	return plain.Clean(string(t))
 }
 
 func change(o report.Outcome) Change {
@@ -98,5 +120,8 @@ func told(v backends.Value) string {
 	if !v.Known() {
 		return "not known before the run"
 	}
-	return plain.Clean(v.String())
+	if s := plain.Clean(v.String()); s != `""` {
+		return strings.ReplaceAll(s, ",", ", ")
+	}
+	return "empty"
 }

@@ -1,0 +1,153 @@
+package live_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"charm.land/lipgloss/v2"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/ui/live"
+	"github.com/rdma-setup/rdma-setup/ui/theme"
+	"github.com/rdma-setup/rdma-setup/wizard/engine"
+)
+
+var update = flag.Bool("update", false, "write the golden screens")
+
+var begin = time.Date(2026, 3, 14, 9, 26, 53, 0, time.UTC)
+
+// part is a run in the middle of its work: some hosts done, one failed with its VM behind it, the others at it.
+func part(hosts int) *live.Run {
+	r := live.NewRun(theme.New(false, false, true))
+	var nodes []engine.NodeInfo
+	for i := 1; i <= hosts; i++ {
+		host, vm := backends.HostRef(fmt.Sprintf("esx-%02d", i)), backends.VMRef(fmt.Sprintf("vm-%02d", i))
+		for _, n := range []engine.NodeInfo{{ID: "member", Target: host, Title: "join distributed switch RDMA-DVS with vmnic2"}, {ID: "firewall", Target: host, Title: "enable firewall ruleset pvrdma"},
+			{ID: "power", Target: vm, Title: "shut down"}, {ID: "adapter", Target: vm, Title: "add PVRDMA adapter on RDMA-PG"}} {
+			n.ID = n.Target.String() + "/" + n.ID
+			nodes = append(nodes, n)
+		}
+	}
+	r.Event(engine.Event{Type: engine.EventPlanned, Time: begin, Nodes: nodes})
+	for i, n := range nodes {
+		e := engine.Event{Time: begin.Add(time.Duration(i) * time.Second), Node: n.ID, Target: n.Target, Title: n.Title, Elapsed: 2 * time.Second}
+		send := func(t engine.EventType) { e.Type = t; r.Event(e) }
+		switch host, step := i/4, i%4; {
+		case host == 0 || host == 1 && step == 0:
+			send(engine.EventStarted)
+			send(engine.EventDone)
+		case host == 1 && step == 1:
+			send(engine.EventStarted)
+			e.Err, e.Hint = "permission denied\x1b[2J (Host.Config.NetService)", "grant the privilege"
+			send(engine.EventFailed)
+		case host == 1:
+			send(engine.EventBlocked)
+		case host == 2 && step == 0:
+			send(engine.EventStarted)
+			e.Percent = 40
+			send(engine.EventProgress)
+		case host == 2 && step == 2:
+			send(engine.EventStarted)
+			e.Text = "waiting for VMware Tools"
+			send(engine.EventProgress)
+		}
+	}
+	return r
+}
+
+func TestRunScreens(t *testing.T) {
+	measuring := part(4)
+	measuring.Event(engine.Event{Type: engine.EventResult, Time: begin.Add(90 * time.Second), Status: engine.StatusDone, Text: "14 done, 2 failed"})
+	pair := perftest.Pair{Client: perftest.Node{VM: "vm-01"}, Server: perftest.Node{VM: "vm-02"}}
+	measuring.Measured(perftest.Progress{Done: 0, Total: 4, Pair: pair, Test: perftest.SendBandwidth})
+	measuring.Measured(perftest.Progress{Done: 1, Total: 4, Pair: pair, Test: perftest.SendBandwidth, Result: &perftest.Measurement{AchievedGbps: 96.1, Verdict: perftest.VerdictPass}})
+	measuring.Measured(perftest.Progress{Done: 1, Total: 4, Pair: pair, Test: perftest.SendLatency})
+	for name, tt := range map[string]struct {
+		run           *live.Run
+		width, height int
+	}{
+		"four-80x19":       {part(4), 78, 19},
+		"four-120x35":      {part(4), 118, 35},
+		"hundred-80x19":    {part(100), 78, 19},
+		"measuring-80x19":  {measuring, 78, 19},
+		"nothing-80x19":    {live.NewRun(theme.Plain()), 78, 19},
+		"hundred-wide-200": {part(100), 160, 55},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := tt.run.View(tt.width, tt.height, begin.Add(75*time.Second))
+			lines := strings.Split(got, "\n")
+			for _, l := range lines {
+				if lipgloss.Width(l) > tt.width {
+					t.Errorf("too wide: %q", l)
+				}
+			}
+			if len(lines) > tt.height {
+				t.Errorf("%d lines on %d", len(lines), tt.height)
+			}
+			if strings.Contains(got, "\x1b[2J") {
+				t.Error("an escape came through")
+			}
+			golden(t, name+".txt", strings.NewReplacer("\x1b[1m", "", "\x1b[m", "").Replace(got)+"\n")
+		})
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs; look at it and run with -update:\n%s", path, got)
+	}
+}
+
+func TestFailuresStayPinned(t *testing.T) {
+	r := part(4)
+	for i := range 500 {
+		r.Event(engine.Event{Type: engine.EventDone, Time: begin, Node: fmt.Sprintf("x%d", i), Target: backends.HostRef("esx-99"), Title: "something else"})
+	}
+	if v := r.View(100, 24, begin); !strings.Contains(v, "1 failed") || !strings.Contains(v, "esx-02: enable firewall ruleset pvrdma: permission denied") {
+		t.Errorf("the failure is gone:\n%s", v)
+	}
+}
+
+func TestScrollKeepsItsPlaceWhenTheScreenChanges(t *testing.T) {
+	var b strings.Builder
+	for i := range 200 {
+		fmt.Fprintf(&b, "line %d with words enough to be folded on a narrow screen, and some more of them\n", i)
+	}
+	s := live.NewScroll(theme.Plain(), b.String())
+	s.View(120, 20)
+	for range 50 {
+		s.Update(keyDown)
+	}
+	if first := strings.Split(s.View(120, 20), "\n")[0]; !strings.HasPrefix(first, "line 50 ") {
+		t.Fatalf("on %q", first)
+	}
+	if first := strings.Split(s.View(40, 20), "\n")[0]; !strings.HasPrefix(first, "line 50 ") {
+		t.Errorf("after the change on %q", first)
+	}
+	for _, l := range strings.Split(s.View(40, 20), "\n") {
+		if lipgloss.Width(l) > 40 {
+			t.Errorf("too wide: %q", l)
+		}
+	}
+}
