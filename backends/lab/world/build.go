@@ -64,8 +64,16 @@ func build(s *State, spec Spec) error {
 	if scenario.Apply != nil {
 		scenario.Apply(s)
 	}
+	for _, h := range s.Hosts {
+		h.populate()
+	}
 	for _, v := range s.VMs {
 		v.Guest.NICs = v.bootNICs()
+		if v.On {
+			if err := s.AssignVFs(v); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

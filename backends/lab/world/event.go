@@ -16,6 +16,8 @@ const (
 	HostMaintenance = "host.maintenance" // Detail "true" or "false"
 	HostClock       = "host.clock"       // NTP servers changed
 	HostVMs         = "host.vms"         // VMs came or went
+	HostHardware    = "host.hardware"    // SR-IOV, passthrough, power policy or firmware was set
+	HostImage       = "host.image"       // VIBs came or went; Detail the VIBs
 	HostDown        = "host.down"        // it stopped answering; Detail the reason
 	HostUp          = "host.up"          // it answers again
 	VMPower         = "vm.power"         // Detail "on" or "off"

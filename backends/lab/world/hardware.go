@@ -3,10 +3,14 @@ package world
 import (
 	"fmt"
 	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/firmware"
 )
 
 const (
 	nmlxVersion = "4.23.6.2-1OEM.803.0.0.24022510"
+	mftVersion  = "4.28.0.92-0"
+	nmstVersion = "4.28.0.92-1OEM.801.0.0.21495797"
 	mellanox    = "Mellanox Technologies"
 )
 
@@ -34,6 +38,14 @@ func equip(h *Host) {
 	// The service card has no RDMA device of its own here: the pair vmrdma0, vmrdma1 belongs to the ConnectX-5.
 	h.PNICs[0].RDMA, h.PNICs[1].RDMA = nil, nil
 	h.PNICs[2].RDMA.Name, h.PNICs[3].RDMA.Name = "vmrdma0", "vmrdma1"
+	h.Cards = []*firmware.Card{firmware.ConnectX4Lx("0000:1a:00.0", h.PNICs[0].MAC), firmware.ConnectX5("0000:3b:00.0", h.PNICs[2].MAC)}
+	for _, c := range h.Cards {
+		c.Set("SRIOV_EN", 1)
+		c.Set("NUM_OF_VFS", 16)
+		c.Set("LINK_TYPE_P1", 2)
+		c.Set("LINK_TYPE_P2", 2)
+	}
+	h.BIOSSRIOV, h.Acceptance = true, "PartnerSupported"
 
 	bridge := func(address, parent, name string, numa int) *PCIDevice {
 		return &PCIDevice{Address: address, Parent: parent, Class: 0x0604, Vendor: 0x8086, Device: 0x2030,
@@ -72,6 +84,8 @@ func equip(h *Host) {
 		{Name: "nmlx5-core", Version: nmlxVersion, Vendor: "MEL", Acceptance: "VMwareCertified"},
 		{Name: "nmlx5-rdma", Version: nmlxVersion, Vendor: "MEL", Acceptance: "VMwareCertified"},
 		{Name: "esx-base", Version: "8.0.3-0.35.24022510", Vendor: "VMware", Acceptance: "VMwareCertified"},
+		{Name: "mft", Version: mftVersion, Vendor: "MEL", Acceptance: "PartnerSupported"},
+		{Name: "nmst", Version: nmstVersion, Vendor: "MEL", Acceptance: "PartnerSupported"},
 		{Name: "esx-ui", Version: "2.18.0-23593406", Vendor: "VMware", Acceptance: "VMwareCertified"},
 	} {
 		v.Installed = installed

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/firmware"
 )
 
 // HostState says whether a host answers.
@@ -46,6 +48,14 @@ type Host struct {
 	Modules  []*Module
 	NTP      []string
 	VIBs     []VIB
+	Cards    []*firmware.Card
+
+	BIOSSRIOV  bool   // SR-IOV is on in the BIOS
+	SecureBoot bool   // of UEFI: unsigned VIBs do not load
+	Acceptance string // VMwareCertified, VMwareAccepted, PartnerSupported, CommunitySupported
+	MST        bool   // "mst start" was run since the boot
+
+	Detached []*PNIC // passed through as a whole: no adapters of the host while that lasts
 
 	NeverReturns bool // the next reboot does not end
 }
@@ -65,10 +75,11 @@ type PNIC struct {
 	LinkUp        bool
 	MTU           int
 	NUMA          int
-	MaxVFs        int
-	ActiveVFs     int   // VFs that exist
-	RDMA          *RDMA // nil without an RDMA device
-	RxPause       bool
+	MaxVFs        int           // that BIOS and firmware allow since the last boot
+	ActiveVFs     int           // VFs that exist
+	SRIOV         *SRIOVRequest // of vCenter; nil: the module parameter counts
+	RDMA          *RDMA         // nil without an RDMA device
+	RxPause       bool          // as set; PFC suspends it, see Host.Pause
 	TxPause       bool
 }
 
@@ -126,6 +137,7 @@ type PCIDevice struct {
 	NUMA       int
 	MemoryMB   int64 // framebuffer of a GPU
 	Bridge     bool
+	PF         string // of a VF: the address of its physical function
 
 	PassthruCapable bool
 	PassthruEnabled bool
@@ -167,6 +179,8 @@ type Parameter struct {
 type VIB struct {
 	Name, Version, Vendor, Acceptance string
 	Installed                         time.Time
+	Unsigned                          bool
+	Pending                           string // PendingInstall, PendingRemove: at the next boot
 }
 
 // PNIC finds a physical adapter by its device name; nil when there is none.

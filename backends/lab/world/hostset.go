@@ -97,6 +97,7 @@ func (w *World) SetServicePolicy(host, key, policy string) error {
 
 // SetModule replaces all parameters of a kernel module, as "esxcli system module parameters set -p" does: those not
 // named go back to empty. They act after the next reboot. Unknown modules and parameters are refused (ErrUnknown).
+// Writing max_vfs, or dropping it, takes back what vCenter asked for.
 func (w *World) SetModule(host, module, parameters string) error {
 	return w.setHost(host, func(_ *State, h *Host) (Event, error) {
 		m := h.Module(module)
@@ -113,6 +114,11 @@ func (w *World) SetModule(host, module, parameters string) error {
 				return Event{}, fmt.Errorf("parameter %s of %s: %w", name, module, ErrUnknown)
 			}
 			wanted[name] = value
+		}
+		if vfs := m.Parameter("max_vfs"); vfs != nil && (vfs.Value != "" || wanted["max_vfs"] != "") {
+			for _, p := range h.Ports(module) {
+				p.SRIOV = nil
+			}
 		}
 		for _, p := range m.Parameters {
 			p.Value = wanted[p.Name]

@@ -14,6 +14,9 @@ func (w *World) PowerOn(vm string) error {
 		if h := s.Host(v.Host); h == nil || h.State != Up || h.Maintenance {
 			return fmt.Errorf("the host %s of %s cannot run it now", v.Host, vm)
 		}
+		if err := s.AssignVFs(v); err != nil {
+			return err
+		}
 		v.On = true
 		for _, a := range v.Adapters {
 			a.Connected = a.Start
@@ -106,7 +109,7 @@ func switchOff(v *VM) {
 	v.boot++
 	v.Guest.Up, v.Guest.NICs = false, nil
 	for _, a := range v.Adapters {
-		a.Connected = false
+		a.Connected, a.VF = false, ""
 	}
 }
 
@@ -189,7 +192,7 @@ func (w *World) hostGoes(host string, to HostState, reason string) error {
 	return err
 }
 
-// HostReturns ends a reboot or an outage: pending module parameters act from now on.
+// HostReturns ends a reboot or an outage: what was pending acts from now on.
 func (w *World) HostReturns(host string) error {
 	return w.Update(func(s *State) ([]Event, error) {
 		h := s.Host(host)
@@ -200,19 +203,31 @@ func (w *World) HostReturns(host string) error {
 			return nil, fmt.Errorf("%s is up", host)
 		}
 		h.State, h.BootTime, h.NeverReturns = Up, time.Now(), false
-		for _, m := range h.Modules {
-			for _, p := range m.Parameters {
-				p.Active = p.Value
-			}
-		}
-		for _, p := range h.PNICs {
-			if p.RDMA != nil {
-				p.RDMA.Stats = Counters{}
-			}
-		}
-		for _, d := range h.PCI {
-			d.PassthruActive = d.PassthruEnabled
-		}
+		h.boot()
 		return []Event{{What: HostUp, Host: host}}, nil
 	})
+}
+
+// boot makes what was set before act: VIBs, firmware, module parameters, passthrough, VFs.
+func (h *Host) boot() {
+	h.MST = false
+	h.bootImage()
+	for _, c := range h.Cards {
+		c.Boot()
+	}
+	for _, m := range h.Modules {
+		for _, p := range m.Parameters {
+			p.Active = p.Value
+		}
+	}
+	for _, d := range h.PCI {
+		d.PassthruActive = d.PassthruEnabled
+	}
+	h.detach()
+	h.populate()
+	for _, p := range h.PNICs {
+		if p.RDMA != nil {
+			p.RDMA.Stats = Counters{}
+		}
+	}
 }

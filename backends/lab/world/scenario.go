@@ -71,6 +71,7 @@ func intelIWARP(h *Host) {
 		d.Vendor, d.Device, d.SubVendor, d.SubDevice = 0x8086, 0x1592, 0x8086, 0x0002
 		d.VendorName, d.DeviceName = "Intel Corporation", p.Model
 	}
+	h.Cards = h.Cards[:1]
 	for _, m := range []string{"nmlx5_rdma"} {
 		h.Module(m).Loaded = false
 	}

@@ -20,6 +20,7 @@ type VM struct {
 	Guest    Guest
 	Extra    map[string]string // extraConfig (VMX) entries
 	Latency  string            // latency sensitivity: normal, high
+	CPUMHz   int64             // reserved
 	Changes  int               // how often it was reconfigured
 
 	boot int // counts power changes, so that a boot under way knows that it was overtaken
@@ -51,7 +52,8 @@ type Adapter struct {
 	Slot      int    // PCI slot number in the guest (192 = ens192)
 	PortKey   string // of the DVS port, "" on a standard network
 	GuestMTU  bool   // the guest may change the MTU; SR-IOV only
-	PF        string // PCI address of the physical function; SR-IOV only
+	PF        string // PCI address of the physical function, "" for any uplink; SR-IOV only
+	VF        string // PCI address of the virtual function while the VM is on; SR-IOV only
 }
 
 // A Guest is the system inside a VM, as far as others see it. The guest's own shell keeps the rest.

@@ -14,6 +14,9 @@ type State struct {
 	Hosts      []*Host
 	VMs        []*VM
 	Switches   []*DVS
+	Depot      []*Package // VIBs and bundles on the datastore
+	Lossless   string     // what the answers for SR-IOV ask for: pfc, or "" for the default
+	Lifecycle  bool       // the cluster is managed by an image
 
 	ids int
 }

@@ -1,0 +1,74 @@
+package firmware
+
+import "strings"
+
+// ConnectX5 is a dual-port 100G VPI card: each port can be InfiniBand or Ethernet.
+func ConnectX5(pci, mac string) *Card {
+	return &Card{
+		PCI: pci, Ports: 2, Type: "ConnectX5", ID: 4119, Part: "MCX556A-ECU_Ax",
+		Description: "ConnectX-5 VPI adapter card; EDR IB (100Gb/s) and 100GbE; dual-port QSFP28; PCIe3.0 x16; tall bracket; ROHS R6",
+		PSID:        "MT_0000000009", Version: "16.35.4030", PXE: "3.6.0902", UEFI: "14.29.0015", MAC: bare(mac),
+		Settings: settings(2, true, 14),
+	}
+}
+
+// ConnectX4Lx is a dual-port 25G card that speaks Ethernet only: it has no LINK_TYPE.
+func ConnectX4Lx(pci, mac string) *Card {
+	return &Card{
+		PCI: pci, Ports: 2, Type: "ConnectX4LX", ID: 4117, Part: "MCX4121A-ACA_Ax",
+		Description: "ConnectX-4 Lx EN network interface card; 25GbE dual-port SFP28; PCIe3.0 x8; ROHS R6",
+		PSID:        "MT_2420110034", Version: "14.32.1010", PXE: "3.6.0502", UEFI: "14.25.0017", MAC: bare(mac),
+		Settings: settings(2, false, 12),
+	}
+}
+
+// ConnectX6Lx is a dual-port 25G card, the one that somebody adds later.
+func ConnectX6Lx(pci, mac string) *Card {
+	c := &Card{
+		PCI: pci, Ports: 2, Type: "ConnectX6LX", ID: 4127, Part: "MCX631102AN-ADA_Ax",
+		Description: "ConnectX-6 Lx EN adapter card; 25GbE; Dual-port SFP28; PCIe 4.0 x8; No Crypto",
+		PSID:        "MT_0000000531", Version: "26.38.1900", PXE: "3.7.0201", UEFI: "14.31.0020", MAC: bare(mac),
+		Settings: settings(2, false, 16),
+	}
+	c.Settings = append(c.Settings, &Setting{Name: "ATS_ENABLED", Kind: Bool})
+	return c
+}
+
+func bare(mac string) string { return strings.ReplaceAll(mac, ":", "") }
+
+// settings are the parameters in the order of mlxconfig. Out of the factory SR-IOV is off; a VPI card's ports are
+// InfiniBand.
+func settings(ports int, vpi bool, logBar int) []*Setting {
+	port := func(name string, p int) string { return name + "_P" + string(rune('1'+p)) }
+	list := []*Setting{
+		{Name: "MEMIC_BAR_SIZE", Max: 31},
+		{Name: "ROCE_NEXT_PROTOCOL", Max: 255, Default: 254},
+		{Name: "PF_BAR2_EN", Kind: Bool},
+		{Name: "NUM_OF_VFS", Max: MaxVFs, Default: 8},
+		{Name: "NUM_OF_PF", Max: ports, Default: ports},
+		{Name: "SRIOV_EN", Kind: Bool},
+		{Name: "PF_LOG_BAR_SIZE", Max: logBar, Default: 5},
+		{Name: "VF_LOG_BAR_SIZE", Max: logBar, Default: 1},
+		{Name: "NUM_PF_MSIX", Max: 255, Default: 63},
+		{Name: "NUM_VF_MSIX", Max: 255, Default: 11},
+	}
+	for p := range ports {
+		list = append(list, &Setting{Name: port("ROCE_CC_PRIO_MASK", p), Max: 255, Default: 255})
+	}
+	list = append(list, &Setting{Name: "ROCE_CONTROL", Kind: Control, Default: 2})
+	if vpi {
+		for p := range ports {
+			list = append(list, &Setting{Name: port("LINK_TYPE", p), Kind: Link, Default: 1})
+		}
+	}
+	list = append(list,
+		&Setting{Name: "EXP_ROM_UEFI_x86_ENABLE", Kind: Bool},
+		&Setting{Name: "EXP_ROM_PXE_ENABLE", Kind: Bool, Default: 1},
+		&Setting{Name: "ADVANCED_PCI_SETTINGS", Kind: Bool},
+		&Setting{Name: "SAFE_MODE_THRESHOLD", Max: 255, Default: 10},
+	)
+	for _, s := range list {
+		s.Current, s.Next = s.Default, s.Default
+	}
+	return list
+}

@@ -1,0 +1,129 @@
+// Package firmware models the adapter cards of the lab's hosts: their identity and the configuration that they keep
+// over a reboot, with the values of the factory, of this boot and of the next one.
+package firmware
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Kind is how the values of a setting are written.
+type Kind int
+
+// The kinds of settings.
+const (
+	Number Kind = iota
+	Bool        // False(0), True(1)
+	Link        // IB(1), ETH(2)
+	Control     // DEVICE_DEFAULT(0), ROCE_DISABLE(1), ROCE_ENABLE(2)
+)
+
+var names = map[Kind][]string{
+	Bool:    {"False", "True"},
+	Link:    {"", "IB", "ETH", "VPI"},
+	Control: {"DEVICE_DEFAULT", "ROCE_DISABLE", "ROCE_ENABLE"},
+}
+
+// A Setting is one parameter of the firmware.
+type Setting struct {
+	Name                   string
+	Kind                   Kind
+	Max                    int // of a Number
+	Default, Current, Next int
+}
+
+// Text writes a value as mlxconfig does: "16", "True(1)", "ETH(2)".
+func (s *Setting) Text(value int) string {
+	if list := names[s.Kind]; value >= 0 && value < len(list) {
+		return fmt.Sprintf("%s(%d)", list[value], value)
+	}
+	return strconv.Itoa(value)
+}
+
+// ErrRange says that a value is none of the setting's.
+var ErrRange = errors.New("out of range")
+
+// Parse reads a value: a number, or a name in any case.
+func (s *Setting) Parse(text string) (int, error) {
+	list, most := names[s.Kind], s.Max
+	if list != nil {
+		most = len(list) - 1
+	}
+	least := 0
+	if s.Kind == Link {
+		least = 1
+	}
+	n, err := strconv.ParseInt(text, 0, 32)
+	if err != nil {
+		n = int64(slices.IndexFunc(list, func(name string) bool { return name != "" && strings.EqualFold(name, text) }))
+	}
+	if int(n) < least || int(n) > most {
+		return 0, fmt.Errorf("%s=%s: %w", s.Name, text, ErrRange)
+	}
+	return int(n), nil
+}
+
+// A Card is one adapter card. Its ports are the functions of one PCI device.
+type Card struct {
+	PCI         string // of its first function, 0000:3b:00.0
+	Ports       int
+	Type        string // ConnectX5
+	ID          int    // 4119, the decimal device id in its mst name
+	Part        string
+	Description string
+	PSID        string // MT_..., or another prefix on an OEM's card
+	Version     string // 16.35.4030
+	PXE, UEFI   string
+	MAC         string // of the first port, without colons
+	Settings    []*Setting
+}
+
+// MaxVFs is the most VFs that any firmware gives a port (MFT documentation, NUM_OF_VFS).
+const MaxVFs = 127
+
+// Function is the PCI address of a port, counted from 0.
+func (c *Card) Function(port int) string { return c.PCI[:len(c.PCI)-1] + strconv.Itoa(port) }
+
+// Has says whether a PCI address is one of the card's ports.
+func (c *Card) Has(address string) bool {
+	for port := range c.Ports {
+		if c.Function(port) == address {
+			return true
+		}
+	}
+	return false
+}
+
+// Setting finds a parameter; nil when the card has none of that name.
+func (c *Card) Setting(name string) *Setting {
+	if i := slices.IndexFunc(c.Settings, func(s *Setting) bool { return s.Name == name }); i >= 0 {
+		return c.Settings[i]
+	}
+	return nil
+}
+
+// Set gives a parameter a value for this boot and the next, as a card that came with it has it.
+func (c *Card) Set(name string, value int) {
+	if s := c.Setting(name); s != nil {
+		s.Current, s.Next = value, value
+	}
+}
+
+// Boot makes the values for the next boot those of this one.
+func (c *Card) Boot() {
+	for _, s := range c.Settings {
+		s.Current = s.Next
+	}
+}
+
+// VFs is how many VFs a port can have in this boot: none while SR-IOV is off.
+func (c *Card) VFs() int {
+	on, n := c.Setting("SRIOV_EN"), c.Setting("NUM_OF_VFS")
+	if on == nil || n == nil || on.Current == 0 {
+		return 0
+	}
+	return n.Current
+}

@@ -1,0 +1,221 @@
+package world
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+// What a VIB waits for.
+const (
+	PendingInstall = "install"
+	PendingRemove  = "remove"
+)
+
+// A Package is a file on the datastore: one VIB (.vib) or an offline bundle (.zip).
+type Package struct {
+	Path string // /vmfs/volumes/shared-01/rdma/mft.vib
+	VIBs []VIB
+}
+
+// An ImageError is a refusal of the installer, printed as esxcli prints it.
+type ImageError struct{ Code, Text string }
+
+// Error implements error.
+func (e *ImageError) Error() string {
+	return fmt.Sprintf(" [%s]\n %s\n Please refer to the log file for more details.", e.Code, strings.ReplaceAll(e.Text, "\n", "\n "))
+}
+
+// ID is the full name of a VIB.
+func (v VIB) ID() string { return v.Vendor + "_bootbank_" + v.Name + "_" + v.Version }
+
+// An ImageChange is what an installation or a removal did. It acts at the next boot.
+type ImageChange struct{ Installed, Removed, Skipped []string }
+
+var levels = []string{"CommunitySupported", "PartnerSupported", "VMwareAccepted", "VMwareCertified"}
+
+func level(name string) int { return slices.Index(levels, name) }
+
+// Active finds a VIB that the host has booted with; nil when there is none.
+func (h *Host) Active(vib string) *VIB {
+	for i, v := range h.VIBs {
+		if v.Name == vib && v.Pending != PendingInstall {
+			return &h.VIBs[i]
+		}
+	}
+	return nil
+}
+
+// Package finds a file on the datastore; nil when there is none.
+func (s *State) Package(name string) *Package {
+	return find(s.Depot, func(p *Package) bool { return p.Path == name })
+}
+
+// An Install says what to install and what to overlook.
+type Install struct {
+	Path    string
+	Bundle  bool // a .zip is asked for (-d), not a .vib (-v)
+	Force   bool // -f: neither acceptance level nor dependencies count
+	NoCheck bool // --no-sig-check
+	Update  bool // never to an older version
+}
+
+// InstallVIBs installs a file of the datastore into the image of the next boot. It refuses with an ImageError.
+func (w *World) InstallVIBs(host string, in Install) (ImageChange, error) {
+	var change ImageChange
+	err := w.setHost(host, func(s *State, h *Host) (Event, error) {
+		pkg, err := s.open(in)
+		if err != nil {
+			return Event{}, err
+		}
+		for _, v := range pkg.VIBs {
+			if err := h.accepts(v, in); err != nil {
+				return Event{}, err
+			}
+		}
+		for _, v := range pkg.VIBs {
+			h.stage(v, in, &change)
+		}
+		return Event{What: HostImage, Detail: strings.Join(change.Installed, " ")}, nil
+	})
+	return change, err
+}
+
+func (s *State) open(in Install) (*Package, error) {
+	pkg := s.Package(in.Path)
+	switch {
+	case !strings.HasPrefix(in.Path, "/") && in.Bundle:
+		return nil, &ImageError{"MetadataDownloadError", fmt.Sprintf("Could not download from depot at zip:/var/log/vmware/%s, skipping "+
+			"(('zip:/var/log/vmware/%[1]s', '', \"Error extracting index.xml from /var/log/vmware/%[1]s: [Errno 2] No such file or directory: "+
+			"'/var/log/vmware/%[1]s'\"))\n       url = zip:/var/log/vmware/%[1]s", in.Path)}
+	case in.Bundle && (pkg == nil || path.Ext(in.Path) != ".zip"):
+		return nil, &ImageError{"MetadataDownloadError", fmt.Sprintf("Could not download from depot at zip:%s, skipping "+
+			"(('zip:%[1]s', '', \"Error extracting index.xml from %[1]s: [Errno 2] No such file or directory: '%[1]s'\"))\n       url = zip:%[1]s", in.Path)}
+	case !strings.HasPrefix(in.Path, "/"):
+		return nil, &ImageError{"VibDownloadError", fmt.Sprintf("('%s', '/var/log/vmware/%[1]s', '[Errno 2] No such file or directory')", in.Path)}
+	case pkg == nil:
+		return nil, &ImageError{"VibDownloadError", fmt.Sprintf("('%s', '', \"[Errno 2] No such file or directory: '%[1]s'\")", in.Path)}
+	case !in.Bundle && path.Ext(in.Path) != ".vib":
+		return nil, &ImageError{"VibFormatError", fmt.Sprintf("('%s', 'VIB file does not have the ar format')", in.Path)}
+	}
+	return pkg, nil
+}
+
+// accepts refuses a VIB below the host's acceptance level unless forced, and with Secure Boot an unsigned one always.
+func (h *Host) accepts(v VIB, in Install) error {
+	switch {
+	case v.Unsigned && h.SecureBoot:
+		return &ImageError{"InstallationError", fmt.Sprintf("('%s', \"UEFI Secure Boot is enabled: the signature of VIB %[1]s cannot be verified. "+
+			"Installing unsigned VIBs will prevent the system from booting.\")", v.ID())}
+	case level(v.Acceptance) < level(h.Acceptance) && !in.Force:
+		return &ImageError{"AcceptanceConfigError", fmt.Sprintf("VIB %s's acceptance level is %s, which is not compliant with the ImageProfile acceptance level %s\n"+
+			"To change the host acceptance level, use the 'esxcli software acceptance set' command.", v.ID(), short(v.Acceptance), short(h.Acceptance))}
+	case v.Unsigned && !in.Force && !in.NoCheck:
+		return &ImageError{"InstallationError", fmt.Sprintf("('%s', 'Could not find a trusted signer.')", v.ID())}
+	}
+	return nil
+}
+
+func short(acceptance string) string {
+	return map[string]string{"CommunitySupported": "community", "PartnerSupported": "partner", "VMwareAccepted": "accepted",
+		"VMwareCertified": "certified"}[acceptance]
+}
+
+// stage puts a VIB in the place of another version.
+func (h *Host) stage(v VIB, in Install, change *ImageChange) {
+	for i, old := range h.VIBs {
+		if old.Name != v.Name || old.Pending == PendingRemove {
+			continue
+		}
+		if old.Version == v.Version || in.Update && VersionLess(upstream(v.Version), upstream(old.Version)) {
+			change.Skipped = append(change.Skipped, v.ID())
+			return
+		}
+		h.VIBs[i].Pending = PendingRemove
+		change.Removed = append(change.Removed, old.ID())
+	}
+	v.Pending, v.Installed = PendingInstall, time.Now()
+	h.VIBs = append(h.VIBs, v)
+	change.Installed = append(change.Installed, v.ID())
+}
+
+// upstream is a version without the build of ESXi that it was made for.
+func upstream(version string) string {
+	v, _, _ := strings.Cut(version, "-")
+	return v
+}
+
+// staged finds a VIB of the image of the next boot; nil when there is none.
+func (h *Host) staged(vib string) *VIB {
+	for i, v := range h.VIBs {
+		if v.Name == vib && v.Pending != PendingRemove {
+			return &h.VIBs[i]
+		}
+	}
+	return nil
+}
+
+// RemoveVIBs takes VIBs out of the image of the next boot: all of them or, with an ImageError, none.
+func (w *World) RemoveVIBs(host string, names []string) (ImageChange, error) {
+	var change ImageChange
+	err := w.setHost(host, func(_ *State, h *Host) (Event, error) {
+		for _, name := range names {
+			switch v := h.staged(name); {
+			case v == nil:
+				return Event{}, &ImageError{"NoMatchError", "No VIB matching VIB search specification '" + name + "'."}
+			case name == "esx-base" || name == "nmlx5-core" && h.staged("nmlx5-rdma") != nil && !slices.Contains(names, "nmlx5-rdma"):
+				by := map[bool]string{true: "esx-ui", false: "nmlx5-rdma"}[name == "esx-base"]
+				return Event{}, &ImageError{"DependencyError", fmt.Sprintf("VIB %s requires %s, but the requirement cannot be satisfied within the ImageProfile.",
+					h.staged(by).ID(), name)}
+			}
+		}
+		for _, name := range names {
+			v := h.staged(name)
+			change.Removed = append(change.Removed, v.ID())
+			if v.Pending == PendingInstall {
+				h.VIBs = slices.DeleteFunc(h.VIBs, func(o VIB) bool { return o.Name == name && o.Pending == PendingInstall })
+				continue
+			}
+			v.Pending = PendingRemove
+		}
+		return Event{What: HostImage, Detail: "remove " + strings.Join(names, " ")}, nil
+	})
+	return change, err
+}
+
+// SetAcceptance sets the acceptance level of the image: not above that of a VIB that is installed, and not down to
+// CommunitySupported under Secure Boot (ErrInvalid, ErrBusy).
+func (w *World) SetAcceptance(host, to string) error {
+	return w.setHost(host, func(_ *State, h *Host) (Event, error) {
+		if level(to) < 0 || h.SecureBoot && to == "CommunitySupported" {
+			return Event{}, fmt.Errorf("acceptance level %s: %w", to, ErrInvalid)
+		}
+		for _, v := range h.VIBs {
+			if v.Pending != PendingRemove && level(v.Acceptance) < level(to) {
+				return Event{}, fmt.Errorf("VIB %s of level %s is %w", v.ID(), v.Acceptance, ErrBusy)
+			}
+		}
+		h.Acceptance = to
+		return Event{What: HostImage, Detail: "acceptance " + to}, nil
+	})
+}
+
+// bootImage makes the staged image the running one. A driver that came with it serves its adapters from then on.
+func (h *Host) bootImage() {
+	h.VIBs = slices.DeleteFunc(h.VIBs, func(v VIB) bool { return v.Pending == PendingRemove })
+	for i := range h.VIBs {
+		h.VIBs[i].Pending = ""
+	}
+	for vib, module := range map[string]string{"nmlx5-core": Nmlx5, "nmlx5-rdma": "nmlx5_rdma"} {
+		v, m := h.Active(vib), h.Module(module)
+		if m == nil || v == nil || m.Version == v.Version {
+			continue
+		}
+		m.Version = v.Version
+		for _, p := range h.Ports(module) {
+			p.DriverVersion = v.Version
+		}
+	}
+}

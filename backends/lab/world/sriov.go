@@ -1,0 +1,229 @@
+package world
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/firmware"
+)
+
+// Nmlx5 is the driver whose ports share one list max_vfs.
+const Nmlx5 = "nmlx5_core"
+
+// ErrNoVF says that a physical function has no VF left to give.
+var ErrNoVF = errors.New("no VF is free")
+
+// ErrBusy says that a setting cannot change while something uses the device.
+var ErrBusy = errors.New("in use")
+
+// A SRIOVRequest is what was asked of a port through vCenter (HostSriovConfig). It acts from the next boot on, in the
+// place of the port's entry in max_vfs, until the module parameter is written again: the last writer wins.
+type SRIOVRequest struct {
+	Enabled bool
+	VFs     int
+	Booted  bool // the host has booted since
+}
+
+// Ports are the ports that a driver has claimed, in the order of its list parameters: by PCI address, whatever the
+// devices are called (KB 309346).
+func (h *Host) Ports(driver string) []*PNIC {
+	var list []*PNIC
+	for _, p := range h.PNICs {
+		if p.Driver == driver {
+			list = append(list, p)
+		}
+	}
+	slices.SortFunc(list, func(a, b *PNIC) int { return strings.Compare(a.PCI, b.PCI) })
+	return list
+}
+
+// Card finds the card of a PCI function; nil when the lab models no firmware there.
+func (h *Host) Card(pci string) *firmware.Card {
+	return find(h.Cards, func(c *firmware.Card) bool { return c.Has(pci) })
+}
+
+// PNICAt finds the physical adapter at a PCI address; nil when there is none.
+func (h *Host) PNICAt(pci string) *PNIC {
+	return find(h.PNICs, func(p *PNIC) bool { return p.PCI == pci })
+}
+
+// VFs are the virtual functions of a port, in order.
+func (h *Host) VFs(p *PNIC) []*PCIDevice {
+	var list []*PCIDevice
+	for _, d := range h.PCI {
+		if d.PF == p.PCI {
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+// wanted is the number of VFs that a port was told to have at this boot: by vCenter, else by its place in max_vfs.
+// A list that is too short leaves the last ports without; a single number is for the first port alone.
+func (h *Host) wanted(p *PNIC) int {
+	if r := p.SRIOV; r != nil {
+		if !r.Enabled {
+			return 0
+		}
+		return r.VFs
+	}
+	m := h.Module(p.Driver)
+	if m == nil || m.Parameter("max_vfs") == nil {
+		return 0
+	}
+	list := strings.Split(m.Parameter("max_vfs").Active, ",")
+	at := slices.Index(h.Ports(p.Driver), p)
+	if at >= len(list) {
+		return 0
+	}
+	n, err := strconv.ParseUint(strings.TrimSpace(list[at]), 0, 16)
+	if err != nil || n > 128 {
+		return 0 // the driver takes 0-128 and ignores the rest
+	}
+	return int(n)
+}
+
+// populate makes the VFs that BIOS, firmware and driver agree on, never more than the firmware of this boot allows.
+func (h *Host) populate() {
+	h.PCI = slices.DeleteFunc(h.PCI, func(d *PCIDevice) bool { return d.PF != "" })
+	for _, p := range h.PNICs {
+		card := h.Card(p.PCI)
+		if card != nil {
+			p.MaxVFs = 0
+			if h.BIOSSRIOV {
+				p.MaxVFs = card.VFs()
+			}
+		}
+		if p.SRIOV != nil {
+			p.SRIOV.Booted = true
+		}
+		p.ActiveVFs = min(h.wanted(p), p.MaxVFs)
+		for n := range p.ActiveVFs {
+			h.PCI = append(h.PCI, virtualFunction(h.PCIDevice(p.PCI), p, n))
+		}
+	}
+}
+
+// virtualFunction makes the nth VF of a port: VFs follow the physical functions of their card, those of the second port
+// after all that the first could have.
+func virtualFunction(pf *PCIDevice, p *PNIC, n int) *PCIDevice {
+	port := int(p.PCI[len(p.PCI)-1] - '0')
+	rid := 2 + port*(p.MaxVFs) + n
+	d := *pf
+	d.Address = fmt.Sprintf("%s%02x.%x", p.PCI[:len(p.PCI)-4], rid>>3, rid&7)
+	d.PF, d.Device = p.PCI, virtualID(pf.Device)
+	d.DeviceName = strings.TrimSuffix(pf.DeviceName, "]") + " Virtual Function]"
+	d.PassthruCapable, d.PassthruEnabled, d.PassthruActive = true, true, true
+	return &d
+}
+
+// virtualID is the device id of a VF: the port's plus one through ConnectX-6, one for all after that.
+func virtualID(pf uint16) uint16 {
+	if pf >= 0x101d {
+		return 0x101e
+	}
+	return pf + 1
+}
+
+// freeVF is the first VF of a port that no running VM has; "" when there is none.
+func (s *State) freeVF(h *Host, p *PNIC) string {
+	used := map[string]bool{}
+	for _, v := range s.VMs {
+		for _, a := range v.Adapters {
+			if v.Host == h.Name && v.On && a.VF != "" {
+				used[a.VF] = true
+			}
+		}
+	}
+	for _, d := range h.VFs(p) {
+		if !used[d.Address] {
+			return d.Address
+		}
+	}
+	return ""
+}
+
+// functions are the ports that may serve an SR-IOV adapter: the one that it names or, when it names none, the uplinks of
+// its switch.
+func (s *State) functions(h *Host, a *Adapter) []*PNIC {
+	if a.PF != "" {
+		if p := h.PNICAt(a.PF); p != nil {
+			return []*PNIC{p}
+		}
+		return nil
+	}
+	var list []*PNIC
+	for _, p := range h.PNICs {
+		if s.SwitchOf(h.Name, p.Device) == a.DVS && a.DVS != "" {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// AssignVFs gives each SR-IOV adapter of a VM a VF that is free, or none and ErrNoVF.
+func (s *State) AssignVFs(v *VM) error {
+	h := s.Host(v.Host)
+	for _, a := range v.Adapters {
+		if a.Type != SRIOV {
+			continue
+		}
+		a.VF = ""
+		for _, p := range s.functions(h, a) {
+			a.VF = s.freeFor(h, p, v)
+			if a.VF != "" {
+				break
+			}
+		}
+		if a.VF == "" {
+			for _, other := range v.Adapters {
+				other.VF = ""
+			}
+			return fmt.Errorf("%s, %s: %w", v.Name, a.Label, ErrNoVF)
+		}
+	}
+	return nil
+}
+
+// freeFor is freeVF for a VM that is not on yet and may hold VFs of other adapters already.
+func (s *State) freeFor(h *Host, p *PNIC, v *VM) string {
+	on := v.On
+	v.On = true
+	defer func() { v.On = on }()
+	return s.freeVF(h, p)
+}
+
+// SetSRIOV asks for VFs of a port, as vCenter does (ErrUnknown, ErrInvalid, ErrBusy). It acts after the next reboot.
+func (w *World) SetSRIOV(host, pci string, enabled bool, vfs int) error {
+	return w.setHost(host, func(s *State, h *Host) (Event, error) {
+		p := h.PNICAt(pci)
+		switch {
+		case p == nil:
+			return Event{}, fmt.Errorf("PCI device %s: %w", pci, ErrUnknown)
+		case enabled && (p.MaxVFs == 0 || vfs < 1 || vfs > p.MaxVFs):
+			return Event{}, fmt.Errorf("%d virtual functions on %s, which supports %d: %w", vfs, pci, p.MaxVFs, ErrInvalid)
+		}
+		for _, v := range s.VMs {
+			for _, a := range v.Adapters {
+				if d := h.PCIDevice(a.VF); v.Host == host && v.On && d != nil && d.PF == pci {
+					return Event{}, fmt.Errorf("a virtual function of %s is %w by %s", pci, ErrBusy, v.Name)
+				}
+			}
+		}
+		if !enabled {
+			vfs = 0
+		}
+		p.SRIOV = &SRIOVRequest{Enabled: enabled, VFs: vfs, Booted: p.ActiveVFs == vfs}
+		return Event{What: HostHardware, Detail: fmt.Sprintf("%s %d VFs", pci, vfs)}, nil
+	})
+}
+
+// RebootPending says what ESXi says: that something waits for a reboot. Module parameters and firmware do not show.
+func (h *Host) RebootPending() bool {
+	return slices.ContainsFunc(h.PNICs, func(p *PNIC) bool { return p.SRIOV != nil && !p.SRIOV.Booted }) ||
+		slices.ContainsFunc(h.VIBs, func(v VIB) bool { return v.Pending != "" }) ||
+		slices.ContainsFunc(h.PCI, func(d *PCIDevice) bool { return d.PassthruActive != d.PassthruEnabled })
+}

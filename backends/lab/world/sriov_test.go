@@ -1,0 +1,242 @@
+package world
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// reboot restarts a host and waits until it is back.
+func reboot(t *testing.T, w *World, host string) {
+	t.Helper()
+	if err := w.HostDies(host); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.HostReturns(host); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func vfs(w *World, host string) []int {
+	var list []int
+	w.View(func(s *State) {
+		h := s.Host(host)
+		for _, p := range h.Ports(Nmlx5) {
+			if p.ActiveVFs != len(h.VFs(p)) {
+				list = append(list, -1)
+			}
+			list = append(list, p.ActiveVFs)
+		}
+	})
+	return list
+}
+
+func TestVFsNeedEverything(t *testing.T) {
+	next := func(name string, value int) func(*World) {
+		return func(w *World) {
+			w.View(func(s *State) {
+				for _, c := range s.Host("esx-01").Cards {
+					if x := c.Setting(name); x != nil {
+						x.Next = value
+					}
+				}
+			})
+		}
+	}
+	module := func(text string) func(*World) {
+		return func(w *World) { _ = w.SetModule("esx-01", Nmlx5, text) }
+	}
+	for _, row := range []struct {
+		name    string
+		prepare []func(*World)
+		want    []int
+	}{
+		{"nothing asked for", nil, []int{0, 0, 0, 0}},
+		{"a place for each port (KB 309346)", []func(*World){module("max_vfs=0,0,8,7")}, []int{0, 0, 8, 7}},
+		{"a short list leaves the last ports without", []func(*World){module("max_vfs=2,2")}, []int{2, 2, 0, 0}},
+		{"a long list is cut", []func(*World){module("max_vfs=0,0,1,1,9,9")}, []int{0, 0, 1, 1}},
+		{"a single number is for the first port", []func(*World){module("max_vfs=8")}, []int{8, 0, 0, 0}},
+		{"above 128 the driver ignores the entry", []func(*World){module("max_vfs=0,0,129,4")}, []int{0, 0, 0, 4}},
+		{"never more than the firmware allows", []func(*World){module("max_vfs=0,0,64,1")}, []int{0, 0, 16, 1}},
+		{"firmware raised in the same boot", []func(*World){module("max_vfs=0,0,64,0"), next("NUM_OF_VFS", 65)}, []int{0, 0, 64, 0}},
+		{"SRIOV_EN=0", []func(*World){module("max_vfs=0,0,8,7"), next("SRIOV_EN", 0)}, []int{0, 0, 0, 0}},
+		{"SR-IOV off in the BIOS", []func(*World){module("max_vfs=0,0,8,7"),
+			func(w *World) { w.View(func(s *State) { s.Host("esx-01").BIOSSRIOV = false }) }}, []int{0, 0, 0, 0}},
+		{"vCenter wrote last", []func(*World){module("max_vfs=0,0,8,7"), func(w *World) { _ = w.SetSRIOV("esx-01", "0000:3b:00.1", true, 1) }},
+			[]int{0, 0, 8, 1}},
+		{"the module parameter was written last", []func(*World){func(w *World) { _ = w.SetSRIOV("esx-01", "0000:3b:00.1", true, 1) },
+			module("max_vfs=0,0,8,7")}, []int{0, 0, 8, 7}},
+		{"other parameters leave vCenter's alone", []func(*World){func(w *World) { _ = w.SetSRIOV("esx-01", "0000:3b:00.1", true, 1) },
+			module("pfctx=8 pfcrx=8")}, []int{0, 0, 0, 1}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := newWorld(t, Spec{Hosts: 1})
+			for _, f := range row.prepare {
+				f(w)
+			}
+			if before := vfs(w, "esx-01"); !slices.Equal(before, []int{0, 0, 0, 0}) {
+				t.Errorf("VFs before the reboot: %v", before)
+			}
+			reboot(t, w, "esx-01")
+			if got := vfs(w, "esx-01"); !slices.Equal(got, row.want) {
+				t.Errorf("VFs %v, want %v", got, row.want)
+			}
+			w.View(func(s *State) {
+				seen := map[string]bool{}
+				for _, d := range s.Host("esx-01").PCI {
+					if seen[d.Address] {
+						t.Errorf("two functions at %s", d.Address)
+					}
+					seen[d.Address] = true
+				}
+			})
+		})
+	}
+}
+
+func TestSRIOVRefused(t *testing.T) {
+	w := newWorld(t, Spec{Hosts: 1})
+	for name, row := range map[string]struct {
+		err, want error
+	}{
+		"no such device":           {w.SetSRIOV("esx-01", "0000:99:00.0", true, 1), ErrUnknown},
+		"more than supported":      {w.SetSRIOV("esx-01", "0000:3b:00.0", true, 17), ErrInvalid},
+		"none of them":             {w.SetSRIOV("esx-01", "0000:3b:00.0", true, 0), ErrInvalid},
+		"passthrough of an uplink": {w.SetPassthru("esx-01", "0000:1a:00.0", true, false), ErrBusy},
+		"passthrough of a bridge":  {w.SetPassthru("esx-01", "0000:17:00.0", true, false), ErrInvalid},
+		"power policy":             {w.SetPowerPolicy("esx-01", "fast"), ErrInvalid},
+		"acceptance above a VIB":   {w.SetAcceptance("esx-01", "VMwareCertified"), ErrBusy},
+	} {
+		if !errors.Is(row.err, row.want) {
+			t.Errorf("%s: %v, want %v", name, row.err, row.want)
+		}
+	}
+}
+
+func TestVFsAreHandedOutAtPowerOn(t *testing.T) {
+	w := newWorld(t, Spec{Hosts: 1, VMs: 3})
+	if err := w.SetModule("esx-01", Nmlx5, "max_vfs=0,0,2,0"); err != nil {
+		t.Fatal(err)
+	}
+	reboot(t, w, "esx-01")
+	w.View(func(s *State) {
+		for _, v := range s.VMs {
+			v.Adapters = append(v.Adapters, &Adapter{Type: SRIOV, PF: "0000:3b:00.0", Label: "Network adapter 2", MAC: MAC(v.Index, 1)})
+		}
+	})
+	for vm, want := range map[string]bool{"vm-01": true, "vm-02": true} {
+		if err := w.PowerOn(vm); (err == nil) != want {
+			t.Errorf("%s: %v", vm, err)
+		}
+	}
+	if err := w.PowerOn("vm-03"); !errors.Is(err, ErrNoVF) {
+		t.Errorf("a third VM on two VFs: %v (KB 309346)", err)
+	}
+	if err := w.SetSRIOV("esx-01", "0000:3b:00.0", true, 1); !errors.Is(err, ErrBusy) {
+		t.Errorf("VFs in use were changed: %v", err)
+	}
+	if err := w.PowerOff("vm-01"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.PowerOn("vm-03"); err != nil {
+		t.Errorf("a VF that was given back: %v", err)
+	}
+}
+
+func TestWholeFunctionPassedThrough(t *testing.T) {
+	w := newWorld(t, Spec{Hosts: 1})
+	if err := w.SetPassthru("esx-01", "0000:3b:00.1", true, true); err != nil {
+		t.Fatal(err)
+	}
+	count := func() (n int, pending bool) {
+		w.View(func(s *State) { n, pending = len(s.Host("esx-01").PNICs), s.Host("esx-01").RebootPending() })
+		return n, pending
+	}
+	if n, pending := count(); n != 4 || !pending {
+		t.Errorf("before the reboot: %d adapters, reboot pending %t", n, pending)
+	}
+	reboot(t, w, "esx-01")
+	if n, pending := count(); n != 3 || pending {
+		t.Errorf("after the reboot: %d adapters, reboot pending %t", n, pending)
+	}
+	if err := w.SetPassthru("esx-01", "0000:3b:00.1", false, false); err != nil {
+		t.Fatal(err)
+	}
+	reboot(t, w, "esx-01")
+	if n, _ := count(); n != 4 {
+		t.Errorf("taken back: %d adapters", n)
+	}
+}
+
+func TestImage(t *testing.T) {
+	w := newWorld(t, Spec{Hosts: 1})
+	tool := VIB{Name: "tool", Version: "1.0-1", Vendor: "ACM", Acceptance: "CommunitySupported"}
+	w.View(func(s *State) {
+		s.Depot = []*Package{
+			{Path: "/vmfs/volumes/shared-01/tool.vib", VIBs: []VIB{tool}},
+			{Path: "/vmfs/volumes/shared-01/nmst.zip", VIBs: []VIB{{Name: "nmst", Version: "5.0-1", Vendor: "MEL", Acceptance: "PartnerSupported"}}},
+			{Path: "/vmfs/volumes/shared-01/raw.vib", VIBs: []VIB{{Name: "raw", Version: "1-1", Vendor: "ACM", Acceptance: "PartnerSupported", Unsigned: true}}},
+		}
+	})
+	for _, row := range []struct {
+		name   string
+		in     Install
+		secure bool
+		code   string
+	}{
+		{"no such file", Install{Path: "/vmfs/volumes/shared-01/none.vib"}, false, "VibDownloadError"},
+		{"relative path (guide: -v needs an absolute one)", Install{Path: "tool.vib"}, false, "VibDownloadError"},
+		{"no such bundle", Install{Path: "/vmfs/volumes/shared-01/none.zip", Bundle: true}, false, "MetadataDownloadError"},
+		{"a VIB as a bundle", Install{Path: "/vmfs/volumes/shared-01/tool.vib", Bundle: true}, false, "MetadataDownloadError"},
+		{"a bundle as a VIB", Install{Path: "/vmfs/volumes/shared-01/nmst.zip"}, false, "VibFormatError"},
+		{"below the acceptance level", Install{Path: "/vmfs/volumes/shared-01/tool.vib"}, false, "AcceptanceConfigError"},
+		{"unsigned", Install{Path: "/vmfs/volumes/shared-01/raw.vib"}, false, "InstallationError"},
+		{"unsigned and forced under Secure Boot", Install{Path: "/vmfs/volumes/shared-01/raw.vib", Force: true}, true, "InstallationError"},
+	} {
+		w.View(func(s *State) { s.Host("esx-01").SecureBoot = row.secure })
+		_, err := w.InstallVIBs("esx-01", row.in)
+		var refused *ImageError
+		if !errors.As(err, &refused) || refused.Code != row.code {
+			t.Errorf("%s: %v, want %s", row.name, err, row.code)
+		}
+	}
+	change, err := w.InstallVIBs("esx-01", Install{Path: "/vmfs/volumes/shared-01/nmst.zip", Bundle: true})
+	if err != nil || len(change.Installed) != 1 || len(change.Removed) != 1 {
+		t.Fatalf("%+v, %v", change, err)
+	}
+	version := func() (v string) {
+		w.View(func(s *State) { v = s.Host("esx-01").Active("nmst").Version })
+		return v
+	}
+	if strings.HasPrefix(version(), "5.") {
+		t.Error("a VIB runs before the reboot")
+	}
+	reboot(t, w, "esx-01")
+	if version() != "5.0-1" {
+		t.Errorf("nmst %s after the reboot", version())
+	}
+	if change, err = w.InstallVIBs("esx-01", Install{Path: "/vmfs/volumes/shared-01/nmst.zip", Bundle: true}); err != nil || len(change.Skipped) != 1 {
+		t.Errorf("the same again: %+v, %v", change, err)
+	}
+	if _, err := w.InstallVIBs("esx-01", Install{Path: "/vmfs/volumes/shared-01/tool.vib", Force: true}); err != nil {
+		t.Errorf("forced without Secure Boot: %v", err)
+	}
+	if _, err := w.RemoveVIBs("esx-01", []string{"tool"}); err != nil {
+		t.Errorf("taking back what is staged: %v", err)
+	}
+	for _, name := range []string{"nosuch", "esx-base", "nmlx5-core"} {
+		if _, err := w.RemoveVIBs("esx-01", []string{name}); err == nil {
+			t.Errorf("%s was removed", name)
+		}
+	}
+	if _, err := w.RemoveVIBs("esx-01", []string{"mft", "nmst"}); err != nil {
+		t.Fatal(err)
+	}
+	reboot(t, w, "esx-01")
+	w.View(func(s *State) {
+		if s.Host("esx-01").Active("mft") != nil {
+			t.Error("mft is still there")
+		}
+	})
+}
