@@ -118,7 +118,7 @@ func (j *junit) add(suite string, c junitCase, said string) {
 func (j *junit) suite(id int, name string) junitSuite {
 	s := junitSuite{Package: "rdma-setup", ID: id, Name: name, Timestamp: j.r.Made.UTC().Format("2006-01-02T15:04:05"), Hostname: "localhost", Time: "0"}
 	if u, err := url.Parse(j.r.VCenter); err == nil && u.Hostname() != "" {
-		s.Hostname = plain.Clean(u.Hostname())
+		s.Hostname = token(u.Hostname())
 	}
 	for _, p := range []junitProperty{{"run", j.r.Run}, {"mode", j.r.Mode}, {"vcenter", j.r.VCenter}, {"tool", j.r.Tool}, {"simulated", fmt.Sprint(j.r.Simulated)}} {
 		if p.Value != "" {
@@ -127,6 +127,9 @@ func (j *junit) suite(id int, name string) junitSuite {
 	}
 	return s
 }
+
+// token is text as a name may be in the schemas: one line, with no blank at its ends and none twice.
+func token(s string) string { return strings.Join(strings.Fields(plain.Clean(s)), " ") }
 
 func (s *junitSuite) count(c junitCase) {
 	s.Tests++
@@ -141,7 +144,7 @@ func (s *junitSuite) count(c junitCase) {
 }
 
 func (j *junit) check(f checks.Finding) {
-	c := junitCase{Name: plain.Clean(f.ID + " " + f.Target.Name), Class: "rdma-setup." + plain.Clean(f.Scope)}
+	c := junitCase{Name: token(f.ID + " " + f.Target.Name), Class: strings.TrimSuffix("rdma-setup.checks."+token(f.Scope), ".")}
 	said := ""
 	switch {
 	case f.Status == checks.Fail:
@@ -153,12 +156,12 @@ func (j *junit) check(f checks.Finding) {
 	case f.Status == checks.Unknown:
 		c.Error = problem("unknown", f.Evidence)
 	}
-	j.add("checks "+plain.Clean(f.Scope), c, said)
+	j.add(token("checks "+f.Scope), c, said)
 }
 
 func (j *junit) measurement(m perftest.Measurement) {
 	pair := fmt.Sprintf("%s %s -> %s", m.Test, m.From, m.To)
-	c := junitCase{Name: plain.Clean(pair), Class: "rdma-setup.measured"}
+	c := junitCase{Name: token(pair), Class: "rdma-setup.measured"}
 	said := pair + ": " + measuredFigure(m)
 	switch m.Verdict {
 	case perftest.VerdictFail:
@@ -188,7 +191,7 @@ func measuredFigure(m perftest.Measurement) string {
 }
 
 func (j *junit) outcome(o report.Outcome) {
-	c := junitCase{Name: plain.Clean(o.ID()), Class: "rdma-setup.changed"}
+	c := junitCase{Name: token(o.ID()), Class: "rdma-setup.changed"}
 	switch o.State {
 	case "failed":
 		c.Failure = problem("change", plan.Title(o.Change)+": "+o.Err)

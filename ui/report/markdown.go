@@ -207,7 +207,7 @@ func (m *marked) changed(p *page.Page) {
 	}
 }
 
-var mdEscape = strings.NewReplacer(`\`, `\\`, "|", `\|`, "<", "&lt;", ">", "&gt;", "&", "&amp;", "`", "'", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "~", `\~`, "#", `\#`)
+var mdEscape = strings.NewReplacer(`\`, `\\`, "|", `\|`, "<", "&lt;", "&", "&amp;", "`", "'", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "~", `\~`, "#", `\#`)
 
 // md makes text stand for itself anywhere in Markdown, in a cell of a table too.
 func md(s string) string { return mdEscape.Replace(s) }

@@ -17,7 +17,7 @@ import (
 var statusNumber = map[checks.Status]float64{checks.Pass: 0, checks.Warn: 1, checks.Fail: 2, checks.Unknown: 3}
 
 // Prometheus prints the report in the text format that node_exporter's textfile collector reads. status is the exit code
-// of check: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN. Units are bits per second and seconds.
+// of check: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN. Units are bytes per second and seconds, the base units of Prometheus.
 func Prometheus(w io.Writer, r *report.Report, status int) error {
 	x := &exposition{}
 	x.metric("rdma_setup_info", "What made these figures, always 1.")
@@ -61,7 +61,7 @@ func (x *exposition) sample(v float64, labels ...string) {
 		return
 	}
 	x.seen[set] = true
-	fmt.Fprintf(&x.b, "%s%s %s\n", x.name, set, strconv.FormatFloat(v, 'g', -1, 64))
+	fmt.Fprintf(&x.b, "%s%s %s\n", x.name, set, strconv.FormatFloat(v, 'f', -1, 64))
 }
 
 func (x *exposition) checks(all []checks.Finding) {
@@ -88,8 +88,8 @@ func (x *exposition) measurements(all []perftest.Measurement) {
 		name, help string
 		value      func(perftest.Measurement) float64
 	}{
-		{"rdma_setup_bandwidth_bits_per_second", "Bandwidth between two guests, best average from 64 KiB to 1 MiB.", func(m perftest.Measurement) float64 { return math.Round(m.AchievedGbps * 1e9) }},
-		{"rdma_setup_bandwidth_expected_bits_per_second", "Bandwidth that the link allows.", func(m perftest.Measurement) float64 { return math.Round(m.ExpectedGbps * 1e9) }},
+		{"rdma_setup_bandwidth_bytes_per_second", "Bandwidth between two guests, best average from 64 KiB to 1 MiB.", func(m perftest.Measurement) float64 { return math.Round(m.AchievedGbps * 1e9 / 8) }},
+		{"rdma_setup_bandwidth_expected_bytes_per_second", "Bandwidth that the link allows.", func(m perftest.Measurement) float64 { return math.Round(m.ExpectedGbps * 1e9 / 8) }},
 		{"rdma_setup_latency_seconds", "Typical latency of the smallest message between two guests.", func(m perftest.Measurement) float64 { return math.Round(m.AchievedUs*1e3) / 1e9 }},
 	} {
 		begun := false

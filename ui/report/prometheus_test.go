@@ -1,0 +1,122 @@
+package report_test
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/checks"
+)
+
+var (
+	metricHead  = regexp.MustCompile(`^# (HELP|TYPE) ([a-zA-Z_:][a-zA-Z0-9_:]*) (.+)$`)
+	metricValue = regexp.MustCompile(`^([a-zA-Z_:][a-zA-Z0-9_:]*)(\{.*\})? (\S+)$`)
+	metricLabel = regexp.MustCompile(`^([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"(,|$)`)
+)
+
+// exposition reads the text format of Prometheus as strictly as its description has it, and as node_exporter wants it:
+// HELP and TYPE once and before the samples, samples of a metric together, none twice, no timestamps.
+func exposition(doc string) (map[string]float64, error) {
+	if !strings.HasSuffix(doc, "\n") {
+		return nil, errors.New("the last line has no end")
+	}
+	samples, done := map[string]float64{}, map[string]bool{}
+	name, heads := "", 0
+	for _, line := range strings.Split(strings.TrimSuffix(doc, "\n"), "\n") {
+		if h := metricHead.FindStringSubmatch(line); h != nil {
+			if h[2] != name {
+				if done[h[2]] {
+					return nil, fmt.Errorf("%s comes back", h[2])
+				}
+				name, heads, done[h[2]] = h[2], 0, true
+			}
+			if heads++; heads > 2 || h[1] == "TYPE" && h[3] != "gauge" {
+				return nil, fmt.Errorf("line %q", line)
+			}
+			continue
+		}
+		s := metricValue.FindStringSubmatch(line)
+		if s == nil || s[1] != name || heads != 2 {
+			return nil, fmt.Errorf("line %q", line)
+		}
+		if err := labels(s[2]); err != nil {
+			return nil, err
+		}
+		v, err := strconv.ParseFloat(s[3], 64)
+		if _, twice := samples[s[1]+s[2]]; err != nil || twice {
+			return nil, fmt.Errorf("value or double in %q", line)
+		}
+		samples[s[1]+s[2]] = v
+	}
+	return samples, nil
+}
+
+func labels(set string) error {
+	seen := map[string]bool{}
+	rest := strings.TrimSuffix(strings.TrimPrefix(set, "{"), "}")
+	for rest != "" {
+		m := metricLabel.FindStringSubmatch(rest)
+		if m == nil || seen[m[1]] {
+			return fmt.Errorf("labels %s", set)
+		}
+		seen[m[1]] = true
+		rest = rest[len(m[0]):]
+	}
+	return nil
+}
+
+func TestPrometheusValidatorSees(t *testing.T) {
+	for _, bad := range []string{
+		"", "x 1\n", "# HELP x y\n# TYPE x gauge\nx 1", "# HELP x y\n# TYPE x gauge\nx{a=\"b} 1\n", "# HELP x y\n# TYPE x gauge\nx 1\nx 2\n", "# HELP x y\n# TYPE x gauge\nx 1 2\n",
+		"# HELP x y\n# TYPE x gauge\nx{a=\"\\q\"} 1\n", "# HELP x y\n# TYPE x gauge\nx{a=\"1\",a=\"2\"} 1\n", "# HELP x y\nx 1\n", "# HELP x y\n# TYPE x gauge\ny 1\n", "# HELP x y\n# TYPE x gauge\nx one\n",
+	} {
+		if _, err := exposition(bad); err == nil {
+			t.Errorf("passes: %q", bad)
+		}
+	}
+}
+
+func TestPrometheusSamples(t *testing.T) {
+	r := everything()
+	r.Checks = append(r.Checks, r.Checks[0], finding("HOST-FW-PVRDMA-007", `a "b" \c`, checks.Fail, "", ""))
+	got, err := exposition(rendered(t, "prom", r))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for sample, want := range map[string]float64{
+		`rdma_setup_status`: 2,
+		`rdma_setup_check_status{id="HOST-FW-PVRDMA-007",scope="",target="host/esx-02",quiet="false"}`:      2,
+		`rdma_setup_check_status{id="HOST-FW-PVRDMA-007",scope="",target="host/a \"b\" \\c",quiet="false"}`: 2,
+		`rdma_setup_check_status{id="HOST-FW-PVRDMA-007",scope="",target="host/esx-01",quiet="false"}`:      0,
+		`rdma_setup_check_status{id="SW-PFC-001",scope="switch",target="host/esx-01",quiet="true"}`:         3,
+		`rdma_setup_checks{status="warn"}`:                                                                                              1,
+		`rdma_setup_first_broken{id="HOST-FW-PVRDMA-007",scope="",target="host/esx-02"}`:                                                2,
+		`rdma_setup_last_run_timestamp_seconds`:                                                                                         float64(r.Made.Unix()),
+		`rdma_setup_bandwidth_bytes_per_second{test="ib_send_bw",from="vm-02",to="vm-01",from_host="esx-02",to_host="esx-01"}`:          21.4e9 / 8,
+		`rdma_setup_bandwidth_expected_bytes_per_second{test="ib_send_bw",from="vm-01",to="vm-02",from_host="esx-01",to_host="esx-02"}`: 98e9 / 8,
+		`rdma_setup_latency_seconds{test="ib_send_lat",from="vm-02",to="vm-01",from_host="esx-02",to_host="esx-01"}`:                    31.5e-6,
+		`rdma_setup_info{version="1.0.0",mode="pvrdma",vcenter="https://vcenter.example/sdk",simulated="true"}`:                         1,
+	} {
+		if v, ok := got[sample]; !ok || v != want {
+			t.Errorf("%s is %g (%v), want %g", sample, v, ok, want)
+		}
+	}
+	if t.Failed() {
+		t.Log(rendered(t, "prom", r))
+	}
+}
+
+func TestPrometheusOfNothing(t *testing.T) {
+	got, err := exposition(rendered(t, "prom", base()))
+	if err != nil || got[`rdma_setup_checks{status="pass"}`] != 0 {
+		t.Errorf("%v, %v", got, err)
+	}
+	for s := range got {
+		if strings.HasPrefix(s, "rdma_setup_check_status") {
+			t.Errorf("a status of nothing: %s", s)
+		}
+	}
+}
