@@ -38,6 +38,10 @@ type Host struct {
 	Cores       int // in all sockets
 	PowerPolicy string
 
+	RebootRequired bool // something waits for the next boot
+	NoThreads      bool // hyper-threading is off in the BIOS
+	OwnPower       bool // the BIOS keeps power management to itself
+
 	PNICs    []*PNIC
 	VMKs     []*VMK
 	VSwitch  []*VSwitch
@@ -108,6 +112,7 @@ type VMK struct {
 	IP        string
 	Prefix    int
 	MTU       int
+	DHCP      bool   // has its address from there
 	VSwitch   string // standard switch, or
 	DVS       string // distributed switch
 	PortGroup string

@@ -210,7 +210,7 @@ func (w *World) HostReturns(host string) error {
 
 // boot makes what was set before act: VIBs, firmware, module parameters, passthrough, VFs.
 func (h *Host) boot() {
-	h.MST = false
+	h.MST, h.RebootRequired = false, false
 	h.bootImage()
 	for _, c := range h.Cards {
 		c.Boot()
