@@ -56,7 +56,7 @@ func vmConfig(s *world.State, v *world.VM) *types.VirtualMachineConfigInfo {
 		Firmware: v.Firmware, Files: types.VirtualMachineFileInfo{VmPathName: fmt.Sprintf("[shared-01] %s/%s.vmx", v.Name, v.Name)},
 		Tools: &types.ToolsConfigInfo{ToolsVersion: 12389}, BootOptions: &types.VirtualMachineBootOptions{EfiSecureBootEnabled: types.NewBool(false)},
 		Hardware:                     types.VirtualHardware{NumCPU: int32(v.CPUs), NumCoresPerSocket: ptr(int32(v.CPUs)), MemoryMB: int32(v.MemoryMB), Device: Devices(s, v)},
-		CpuAllocation:                allocation(0, 4),
+		CpuAllocation:                allocation(v.CPUMHz, 4),
 		MemoryAllocation:             allocation(v.Reserved, int32(v.MemoryMB/100)),
 		MemoryReservationLockedToMax: types.NewBool(v.Locked),
 		MemoryHotAddEnabled:          types.NewBool(false), CpuHotAddEnabled: types.NewBool(false), NestedHVEnabled: types.NewBool(false),
