@@ -34,7 +34,9 @@ func (f *Facts) against(h *backends.Host, n *backends.NIC) (id string, depth int
 	if want.Driver != "" && want.Driver != n.Driver {
 		return "HOST-PNIC-DRIVER-006", 2
 	}
-	if speed := want.Speed.Mbps(); speed != 0 && n.SpeedMbps != speed && (n.SpeedMbps != 0 || n.MaxSpeedMbps != speed) {
+	// The uplink that runs below its speed is still the one that is meant: it is not some other card.
+	slow := n.SpeedMbps == 0 || n.Switch != "" && n.Switch == f.Answers.Switch.Name
+	if speed := want.Speed.Mbps(); speed != 0 && n.SpeedMbps != speed && (!slow || n.MaxSpeedMbps != speed) {
 		return "HOST-PNIC-SPEED-004", 3
 	}
 	return "", 4

@@ -97,7 +97,14 @@ func guestNetChecks() []Check {
 		{
 			ID: "GST-IPPERSIST-018", Scope: Guest, Link: InGuest, Fix: Automatic, Source: "seed 000",
 			Criteria: "address survives a reboot / - / no", Remedy: "Write a persistent configuration.",
-			Run: eachNetdev("GST-IPPERSIST-018", func(_ *Facts, t backends.Ref, i *backends.Interface, _ string) Answer {
+			Run: eachPort(func(_ *Facts, g *backends.Guest, p port) Answer {
+				t, i := backends.GuestRef(g.VM), p.netdev(g)
+				switch {
+				case i == nil || p.cidr == "":
+					return Answer{}
+				case !i.Persistent && (g.Sudo == "none" || g.Sudo == ""):
+					return unknown(t, "%s: the files that configure interfaces can only be read by root", i.Name)
+				}
 				return passIf(i.Persistent, t, "%s is configured by %s", i.Name, orNone(i.Config))
 			}),
 		},

@@ -97,8 +97,8 @@ func eachVM(ask func(f *Facts, v *backends.VM) Answer) func(*Facts) []Answer {
 	}
 }
 
-// eachGuest asks about every guest that could be asked; the others are unknown with the reason. Guests of VMs that are
-// off before a run are asked once they are on.
+// eachGuest asks about every guest that could be asked; the others are unknown with the reason, quietly where nobody
+// tried (a check without answers asks no guest). Guests of VMs that are off before a run are asked once they are on.
 func eachGuest(ask func(f *Facts, g *backends.Guest) Answer) func(*Facts) []Answer {
 	return func(f *Facts) []Answer {
 		found, _ := f.vms()
@@ -108,10 +108,10 @@ func eachGuest(ask func(f *Facts, g *backends.Guest) Answer) func(*Facts) []Answ
 			switch g := f.guest(v.Name); {
 			case g == nil && v.Power != "poweredOn":
 				a := unknown(t, "the VM is %s", v.Power)
-				a.Quiet = f.Before
+				a.Quiet = f.Before || f.Inventory.Guests == nil
 				out = append(out, a)
 			case g == nil:
-				out = append(out, unknown(t, "the guest was not asked"))
+				out = append(out, waiting(t, "the guest was not asked"))
 			case g.Error != "":
 				out = append(out, unknown(t, "the guest could not be asked: %s", g.Error))
 			default:

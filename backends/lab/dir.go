@@ -52,7 +52,7 @@ func (l *Lab) write(k key, authority []byte) error {
 	at := func(name string) string { return filepath.Join(l.dir, name) }
 	l.env = []string{
 		"GOVC_URL=" + l.vc.URL.String(),
-		"GOVC_USERNAME=" + vcenter.Admin,
+		"GOVC_USERNAME=" + l.user(),
 		"GOVC_PASSWORD=" + vcenter.Password,
 		"GOVC_TLS_CA_CERTS=" + at("ca.pem"),
 		"RDMA_SETUP_KNOWN_HOSTS=" + at("known_hosts"),
@@ -102,9 +102,22 @@ func (l *Lab) answers(mode string) ([]byte, error) {
 		err = t.Execute(&out, struct {
 			Mode, URL, User string
 			*world.State
-		}{mode, l.vc.URL.String(), vcenter.Admin, s})
+		}{mode, l.vc.URL.String(), user(s), s})
 	})
 	return out.Bytes(), err
+}
+
+// user is the account that people log in to vCenter with.
+func (l *Lab) user() (name string) {
+	l.world.View(func(s *world.State) { name = user(s) })
+	return name
+}
+
+func user(s *world.State) string {
+	if s.Reader {
+		return vcenter.ReadOnly
+	}
+	return vcenter.Admin
 }
 
 // shellWord quotes a value for a POSIX shell where it has to be.

@@ -18,6 +18,9 @@ import (
 // hostLimit is how long one host may take to answer all its esxcli calls.
 const hostLimit = 30 * time.Second
 
+// smallPing is the payload of a ping that nobody sized.
+const smallPing = 56
+
 // hostFacts reads what only esxcli tells, all hosts at the same time, each with its own limit. A host that cannot be
 // asked says why.
 func (s *session) hostFacts(ctx context.Context, a *answers.Answers, inv *backends.Inventory) map[string]checks.HostFacts {
@@ -99,7 +102,7 @@ func rdmaModules(h backends.Host) []string {
 	return nil
 }
 
-// pings tries the vmknics of other hosts: two small pings, then one unfragmented that fills the vmknic's MTU.
+// pings tries the vmknics of other hosts: two small pings, then large ones.
 func (s *session) pings(ctx context.Context, a *answers.Answers, h backends.Host, peers []backends.Host) map[string]checks.Peer {
 	out := map[string]checks.Peer{}
 	from := h.VMK(a.PVRDMA.VMKNic)
@@ -120,12 +123,25 @@ func (s *session) pings(ctx context.Context, a *answers.Answers, h backends.Host
 			continue
 		}
 		p := checks.Peer{Loss: lost}
-		size := sizing.PingPayload(min(from.MTU, to.MTU), false)
-		rows, err = s.vc.Esxcli(ctx, h.Name, "network", "diag", "ping", "-I", from.Device, "-H", to.IP, "-c", "1", "-d", "-s", strconv.Itoa(size))
-		if err == nil && len(rows) > 0 && rows[0]["PacketLost"] == "0" {
-			p.Payload = size
+		if lost < 100 {
+			p.Payload = s.largest(ctx, h.Name, from.Device, to.IP, min(from.MTU, to.MTU))
 		}
 		out[peer.Name] = p
 	}
 	return out
+}
+
+// largest is the payload of the largest ping that gets through unfragmented: what fills the MTU, else what fills 1500,
+// else what small pings have. 0: none could be tried.
+func (s *session) largest(ctx context.Context, host, vmk, to string, mtu int) int {
+	for _, size := range slices.Compact([]int{sizing.PingPayload(mtu, false), sizing.PingPayload(min(mtu, 1500), false)}) {
+		rows, err := s.vc.Esxcli(ctx, host, "network", "diag", "ping", "-I", vmk, "-H", to, "-c", "1", "-d", "-s", strconv.Itoa(size))
+		if err != nil || len(rows) == 0 {
+			return 0
+		}
+		if rows[0]["PacketLost"] == "0" {
+			return size
+		}
+	}
+	return smallPing
 }

@@ -3,9 +3,11 @@ package linux
 import (
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
 // people are the accounts of every guest: the VM's own user, and three to try things with.
@@ -20,6 +22,9 @@ func people(cfg Config) []person {
 	own := person{name: cfg.User, uid: 1000, sudo: "nopasswd", secret: cfg.Password}
 	if cfg.SudoAsks {
 		own.sudo = "password"
+	}
+	if slices.Contains(cfg.Flaws, world.NoSudo) {
+		own.sudo = ""
 	}
 	list := []person{{name: "root", uid: 0, secret: cfg.Password}, own}
 	for i, extra := range []person{{name: "ops", sudo: "password"}, {name: "opsnp", sudo: "nopasswd"}, {name: "nosudo"}} {

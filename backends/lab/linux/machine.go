@@ -36,6 +36,7 @@ type Config struct {
 	AuthorizedKey    string
 	Preset           string // "pvrdma": set up already
 	RDMAAddr         string // address/prefix of the preset
+	Flaws            []world.Flaw
 	CPUs             int
 	MemoryMB         int64
 	UUID             string
@@ -74,6 +75,9 @@ type bootSession struct {
 // New builds a guest with a freshly installed disk, or one that is set up when cfg.Preset says so.
 func New(site *Site, cfg Config) (*Machine, error) {
 	m := &Machine{cfg: cfg, site: site, distro: newDistro(cfg.OS), people: people(cfg)}
+	if m.flawed(world.NoDriver) {
+		m.distro.modules = kernel.Without(m.distro.modules, rdma.Driver)
+	}
 	if cfg.AuthorizedKey != "" {
 		key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(cfg.AuthorizedKey))
 		if err != nil {
@@ -161,6 +165,9 @@ func (m *Machine) Up() (context.Context, bool) {
 
 // Account implements sshd.Machine. Keys are those of authorized_keys as it is now.
 func (m *Machine) Account(name string) (sshd.Account, bool) {
+	if m.flawed(world.NoLogin) {
+		return sshd.Account{}, false
+	}
 	for _, p := range m.people {
 		if p.name != name {
 			continue

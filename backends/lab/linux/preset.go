@@ -8,16 +8,37 @@ import (
 )
 
 // preset sets up a guest as somebody did before us, by the guides: packages, modules, the address by MAC, locked
-// memory, and on Ubuntu the unit that loads the driver again after each boot.
+// memory, and on Ubuntu the unit that loads the driver again after each boot. Flaws are what he forgot.
 func (m *Machine) preset() error {
 	if m.cfg.Preset != "pvrdma" {
 		return nil
 	}
-	adapters := m.Adapters()
-	i := slices.IndexFunc(adapters, func(a world.Adapter) bool { return a.Type == world.PVRDMA })
-	if i < 0 {
-		return nil
+	if err := m.pkgs.Install(m.pkgs.Plan(m.presetPackages())); err != nil {
+		return err
 	}
+	b := &builder{fs: m.sys.FS}
+	if !m.flawed(world.NoMemlock) {
+		b.file(0o644, "/etc/security/limits.d/rdma-setup.conf", "* soft memlock unlimited\n* hard memlock unlimited\nroot soft memlock unlimited\nroot hard memlock unlimited\n")
+	}
+	if !m.flawed(world.NoModules) {
+		b.file(0o644, "/etc/modules-load.d/rdma-setup.conf", "ib_umad\nrdma_cm\nrdma_ucm\n")
+	}
+	if m.flawed(world.MOFED) {
+		b.file(0o755, "/usr/bin/ofed_info", "#!/bin/sh\necho MLNX_OFED_LINUX-5.8-4.1.5.0:\n")
+	}
+	if m.distro.deb && !m.flawed(world.NoReload) {
+		m.enable(b, "rdma-setup-pvrdma", "Load vmw_pvrdma again once the network is up", "/sbin/modprobe -r vmw_pvrdma", "/sbin/modprobe vmw_pvrdma")
+	}
+	adapters := m.Adapters()
+	if i := slices.IndexFunc(adapters, func(a world.Adapter) bool { return a.Type == world.PVRDMA }); i >= 0 {
+		m.presetAddress(b, adapters[i], ports(adapters[i : i+1])[0].Name())
+	}
+	return b.err
+}
+
+func (m *Machine) flawed(f world.Flaw) bool { return slices.Contains(m.cfg.Flaws, f) }
+
+func (m *Machine) presetPackages() []string {
 	names := []string{"rdma-core", "libibverbs", "libibverbs-utils", "infiniband-diags", "perftest", "automake", "autoconf", "rdma-core-devel", "pciutils-devel", "librdmacm-utils"}
 	if m.distro.deb {
 		names = []string{"rdma-core", "ibverbs-providers", "infiniband-diags", "ibverbs-utils", "rdmacm-utils", "perftest"}
@@ -25,24 +46,60 @@ func (m *Machine) preset() error {
 			names = append(names, "ibutils")
 		}
 	}
-	if err := m.pkgs.Install(m.pkgs.Plan(names)); err != nil {
-		return err
+	without := map[world.Flaw]string{world.NoPerftest: "perftest", world.NoProvider: "rdma-core", world.NoDiags: "infiniband-diags"}
+	return slices.DeleteFunc(names, func(name string) bool {
+		return slices.ContainsFunc(m.cfg.Flaws, func(f world.Flaw) bool { return without[f] == name })
+	})
+}
+
+// presetAddress configures the interface of the adapter.
+func (m *Machine) presetAddress(b *builder, a world.Adapter, name string) {
+	address, mtu := m.cfg.RDMAAddr, 9000
+	if m.flawed(world.WrongAddress) {
+		address = fmt.Sprintf("192.168.5.%d/24", 11+m.cfg.Index%200)
 	}
-	a := adapters[i]
-	b := &builder{fs: m.sys.FS}
-	b.file(0o644, "/etc/security/limits.d/rdma-setup.conf", "* soft memlock unlimited\n* hard memlock unlimited\nroot soft memlock unlimited\nroot hard memlock unlimited\n")
-	b.file(0o644, "/etc/modules-load.d/rdma-setup.conf", "ib_umad\nrdma_cm\nrdma_ucm\n")
-	name := ports(adapters[i : i+1])[0].Name()
+	if m.flawed(world.LowMTU) {
+		mtu = 1500
+	}
+	if m.flawed(world.AddressLost) {
+		m.enable(b, "bring-up-rdma", "Address of the RDMA network", fmt.Sprintf("/sbin/ip link set dev %s mtu %d up", name, mtu), fmt.Sprintf("/sbin/ip addr add %s dev %s", address, name))
+		return
+	}
 	if !m.distro.deb {
 		b.file(0o600, "/etc/NetworkManager/system-connections/"+name+".nmconnection", fmt.Sprintf(
-			"[connection]\nid=%s\nuuid=%s\ntype=ethernet\n\n[ethernet]\nmac-address=%s\nmtu=9000\n\n[ipv4]\naddress1=%s\nmethod=manual\n", name, uuid4(), a.MAC, m.cfg.RDMAAddr))
-		return b.err
+			"[connection]\nid=%s\nuuid=%s\ntype=ethernet\n\n[ethernet]\nmac-address=%s\nmtu=%d\n\n[ipv4]\naddress1=%s\nmethod=manual\n", name, uuid4(), a.MAC, mtu, address))
+		return
+	}
+	addresses := "[" + address + "]"
+	if m.flawed(world.NoAddress) {
+		addresses = "[]"
 	}
 	b.file(0o600, "/etc/netplan/60-rdma-setup.yaml", fmt.Sprintf(
-		"network:\n  version: 2\n  ethernets:\n    %s:\n      match:\n        macaddress: %s\n      addresses: [%s]\n      mtu: 9000\n      dhcp4: false\n", name, a.MAC, m.cfg.RDMAAddr))
-	const unit = "/etc/systemd/system/rdma-setup-pvrdma.service"
-	b.file(0o644, unit, "[Unit]\nDescription=Load vmw_pvrdma again once the network is up\nAfter=network-online.target systemd-modules-load.service\nWants=network-online.target\n\n"+
-		"[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/sbin/modprobe -r vmw_pvrdma\nExecStart=/sbin/modprobe vmw_pvrdma\n\n[Install]\nWantedBy=multi-user.target\n")
-	b.link(unit, "/etc/systemd/system/multi-user.target.wants/rdma-setup-pvrdma.service")
-	return b.err
+		"network:\n  version: 2\n  ethernets:\n    %s:\n      match:\n        macaddress: %s\n      addresses: %s\n      mtu: %d\n      dhcp4: false\n", name, a.MAC, addresses, mtu))
+	if first := ports(m.Adapters())[0].Name(); m.flawed(world.TwoInSubnet) {
+		b.file(0o600, "/etc/netplan/70-storage.yaml", "network:\n  version: 2\n  ethernets:\n    "+first+":\n      addresses: [192.168.50.240/24]\n")
+	}
+}
+
+// enable writes a unit that runs commands once a boot, when the network is up.
+func (m *Machine) enable(b *builder, name, text string, commands ...string) {
+	unit := "/etc/systemd/system/" + name + ".service"
+	body := "[Unit]\nDescription=" + text + "\nAfter=network-online.target systemd-modules-load.service\nWants=network-online.target\n\n[Service]\nType=oneshot\nRemainAfterExit=yes\n"
+	for _, c := range commands {
+		body += "ExecStart=" + c + "\n"
+	}
+	b.file(0o644, unit, body+"\n[Install]\nWantedBy=multi-user.target\n")
+	b.link(unit, "/etc/systemd/system/multi-user.target.wants/"+name+".service")
+}
+
+// spoil is what goes wrong at the end of a boot.
+func (m *Machine) spoil() {
+	if m.flawed(world.PortDown) {
+		m.rdma.Detach()
+		m.rdma.Attach(true)
+	}
+	if m.flawed(world.Trace) {
+		m.kernel.Logf("WARNING: CPU: 1 PID: 412 at drivers/infiniband/core/cq.c:322 ib_free_cq+0x109/0x150 [ib_core]")
+		m.kernel.Logf("Call Trace:")
+	}
 }

@@ -2,6 +2,7 @@ package vcenter
 
 import (
 	"strings"
+	"time"
 
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/mo"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/model"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
 // views makes views while the inventory stands still.
@@ -22,6 +24,16 @@ type views struct {
 func (m views) CreateContainerView(ctx *simulator.Context, req *types.CreateContainerView) (answer soap.HasFault) {
 	m.tree.Still(func() { answer = m.f.Reg.ViewManager().CreateContainerView(ctx, req) })
 	return answer
+}
+
+// clock tells vCenter's time. The rest of ServiceInstance is the simulator's.
+type clock struct{ f *frame.Frame }
+
+// CurrentTime tells vCenter's time.
+func (c clock) CurrentTime(*simulator.Context, *types.CurrentTime) soap.HasFault {
+	now := time.Now()
+	c.f.World.View(func(s *world.State) { now = now.Add(s.Skew) })
+	return frame.Answer(types.CurrentTimeResponse{Returnval: now}, nil)
 }
 
 // search finds objects by path. The rest of SearchIndex is the simulator's.

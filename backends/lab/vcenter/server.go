@@ -87,6 +87,7 @@ func Serve(w *world.World, o Options) (*Server, error) {
 	s := &Server{frame: f, URL: &url.URL{Scheme: "https", Host: listener.Addr().String(), Path: ctx.Map.Path}}
 	s.front = newFront(w, f, service.ServeMux, o.Idle)
 	updates.Register(f, s.front.gone, s.front.closing)
+	f.Extend(clock{f}, "ServiceInstance")
 	f.Extend(search{f}, "SearchIndex")
 	tree := model.Build(f)
 	f.Extend(views{f, tree}, "ViewManager")

@@ -55,6 +55,12 @@ func (s *State) uplinks(h *Host, v *VMK) []*PNIC {
 	return list
 }
 
+// carries says whether a packet gets through a vmkernel adapter and the switch behind it.
+func (s *State) carries(h *Host, v *VMK, bytes int, whole bool) bool {
+	links := s.uplinks(h, v)
+	return len(links) > 0 && (!whole || bytes <= v.MTU && bytes <= s.MTU(h, links[0]))
+}
+
 // Ping says whether a packet of that many bytes gets from a host's vmkernel adapter ("" any) to an address of another
 // host, and whether it is refused at once because it is larger than the adapter's MTU and may not be fragmented.
 func (s *State) Ping(h *Host, vmk, to string, bytes int, whole bool) (reached, tooBig bool) {
@@ -76,7 +82,7 @@ func (s *State) Ping(h *Host, vmk, to string, bytes int, whole bool) (reached, t
 			if peer == h {
 				return true, false
 			}
-			return len(s.uplinks(h, from)) > 0 && len(s.uplinks(peer, v)) > 0 && (!whole || bytes <= v.MTU), false
+			return s.carries(h, from, bytes, whole) && s.carries(peer, v, bytes, whole), false
 		}
 	}
 	return false, false

@@ -22,6 +22,7 @@ type VM struct {
 	Latency  string            // latency sensitivity: normal, high
 	CPUMHz   int64             // reserved
 	Changes  int               // how often it was reconfigured
+	Snaps    int               // snapshots, each upon the last
 
 	boot int // counts power changes, so that a boot under way knows that it was overtaken
 }
@@ -70,6 +71,7 @@ type Guest struct {
 	Preset   string // "" bare; "pvrdma": packages, modules, persistence and address are already there
 	RDMAAddr string // address/prefix proposed for, or with Preset already on, the RDMA adapter
 	NICs     []GuestNIC
+	Flaws    []Flaw // of the preset
 }
 
 // A GuestNIC is an interface as VMware Tools report it.
@@ -136,6 +138,7 @@ type PortGroup struct {
 type Member struct {
 	Host  string
 	PNICs []string // by uplink
+	ENS   bool     // runs the enhanced data path
 }
 
 // PortGroup finds a port group by name; nil when there is none.

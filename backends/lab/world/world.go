@@ -18,6 +18,9 @@ type State struct {
 	Lossless   string     // what the answers for SR-IOV ask for: pfc, or "" for the default
 	Lifecycle  bool       // the cluster is managed by an image
 
+	Skew   time.Duration // how far vCenter's clock is ahead
+	Reader bool          // people log in to vCenter with an account that may look only
+
 	ids int
 }
 

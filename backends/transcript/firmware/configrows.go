@@ -1,7 +1,6 @@
 package firmware
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
@@ -36,7 +35,7 @@ func (p *configReader) field(f scan.Field) bool {
 		first(&c.Name)
 	case "Description":
 		first(&c.Description)
-	case "Device", "PCI device": // of ConnectX-3
+	case "Device":
 		first(&c.Device)
 	case "Configurations":
 		p.headed, p.columns = true, nil
@@ -111,7 +110,7 @@ func (p *configReader) rows(text string) {
 		for end < len(words) && !paramName.MatchString(words[end]) && words[end] != "*" {
 			end++
 		}
-		p.row(strings.Join(slices.DeleteFunc(words[i:end:end], scan.IsGap), " "))
+		p.row(strings.Join(words[i:end], " "))
 		i = end
 	}
 }

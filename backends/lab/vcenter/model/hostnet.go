@@ -101,7 +101,7 @@ func vswitch(v *world.VSwitch) types.HostVirtualSwitch {
 func proxySwitch(n int, d *world.DVS, m *world.Member) types.HostProxySwitch {
 	sw := types.HostProxySwitch{
 		DvsUuid: d.UUID, DvsName: d.Name, Key: fmt.Sprintf("key-vim.host.HostProxySwitch-%s", d.Name), NumPorts: 9216, ConfigNumPorts: 512,
-		NumPortsAvailable: 9200, Mtu: int32(d.MTU), Pnic: pnicKeys(m.PNICs), EnsEnabled: types.NewBool(false),
+		NumPortsAvailable: 9200, Mtu: int32(d.MTU), Pnic: pnicKeys(m.PNICs), EnsEnabled: types.NewBool(m.ENS),
 		Spec: types.HostProxySwitchSpec{Backing: memberBacking(d, m)},
 	}
 	for i, uplink := range d.Uplinks {
@@ -135,7 +135,7 @@ func vnic(s *world.State, v *world.VMK, key string) types.HostVirtualNic {
 	nic := types.HostVirtualNic{
 		Device: v.Device, Key: key, Portgroup: v.PortGroup,
 		Spec: types.HostVirtualNicSpec{
-			Ip: &types.HostIpConfig{IpAddress: v.IP, SubnetMask: v.Netmask()}, Mac: v.MAC, Mtu: int32(v.MTU), TsoEnabled: types.NewBool(true),
+			Ip: &types.HostIpConfig{Dhcp: v.DHCP, IpAddress: v.IP, SubnetMask: v.Netmask()}, Mac: v.MAC, Mtu: int32(v.MTU), TsoEnabled: types.NewBool(true),
 			NetStackInstanceKey: v.NetStack, Portgroup: v.PortGroup,
 		},
 	}

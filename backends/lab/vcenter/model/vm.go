@@ -25,6 +25,7 @@ func vmObject(s *world.State, v *world.VM) *mo.VirtualMachine {
 	obj.Guest = vmGuest(s, v)
 	obj.Summary = vmSummary(v, obj)
 	obj.Network = vmNetworks(s, v)
+	obj.Snapshot = snapshots(v)
 	return obj
 }
 
@@ -155,6 +156,24 @@ func vmGuest(s *world.State, v *world.VM) *types.GuestInfo {
 		g.Net = append(g.Net, nic)
 	}
 	return g
+}
+
+// snapshots is the chain of a VM's snapshots; nil without one.
+func snapshots(v *world.VM) *types.VirtualMachineSnapshotInfo {
+	var below []types.VirtualMachineSnapshotTree
+	var current *types.ManagedObjectReference
+	for n := v.Snaps; n > 0; n-- {
+		r := ref("VirtualMachineSnapshot", fmt.Sprintf("snapshot-%d-%d", v.Index+1, n))
+		if current == nil {
+			current = &r
+		}
+		below = []types.VirtualMachineSnapshotTree{{Snapshot: r, Vm: VMRef(v), Name: fmt.Sprintf("before patch %d", n), Id: int32(n),
+			CreateTime: time.Date(2025, time.March, 4, 9, n, 0, 0, time.UTC), State: types.VirtualMachinePowerStatePoweredOff, ChildSnapshotList: below}}
+	}
+	if current == nil {
+		return nil
+	}
+	return &types.VirtualMachineSnapshotInfo{CurrentSnapshot: current, RootSnapshotList: below}
 }
 
 func vmSummary(v *world.VM, obj *mo.VirtualMachine) types.VirtualMachineSummary {

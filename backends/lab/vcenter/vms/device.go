@@ -38,11 +38,6 @@ func device(s *world.State, v *world.VM, index int, c *types.VirtualDeviceConfig
 			return frame.Refuse(ptr(at(index)))
 		}
 		if c.Operation == types.VirtualDeviceConfigSpecOperationEdit {
-			if d, ok := c.Device.(*types.VirtualSriovEthernetCard); ok && kind == v.Adapters[i].Type && !v.On {
-				if err := virtualFunction(s.Host(v.Host), index, d, v.Adapters[i]); err != nil {
-					return err
-				}
-			}
 			return edit(s, v, index, v.Adapters[i], card, kind, protocol)
 		}
 		if v.On && v.Adapters[i].Type == world.SRIOV {
@@ -134,19 +129,20 @@ func pvrdma(v *world.VM, h *world.Host, index int, a *world.Adapter) error {
 	return nil
 }
 
-// virtualFunction checks that the physical function has VFs to give. Without a backing the host picks one of the
-// uplinks of the adapter's switch at power-on.
+// virtualFunction checks that the physical function has VFs to give.
 func virtualFunction(h *world.Host, index int, d *types.VirtualSriovEthernetCard, a *world.Adapter) error {
-	a.GuestMTU = d.AllowGuestOSMtuChange != nil && *d.AllowGuestOSMtuChange
+	refused := frame.Refuse(&types.InvalidDeviceBacking{InvalidDeviceSpec: at(index)})
 	if d.SriovBacking == nil || d.SriovBacking.PhysicalFunctionBacking == nil {
-		a.PF = ""
-		return nil
+		return refused
 	}
 	a.PF = d.SriovBacking.PhysicalFunctionBacking.Id
-	if p := h.PNICAt(a.PF); p != nil && p.ActiveVFs > 0 {
-		return nil
+	a.GuestMTU = d.AllowGuestOSMtuChange != nil && *d.AllowGuestOSMtuChange
+	for _, p := range h.PNICs {
+		if p.PCI == a.PF && p.ActiveVFs > 0 {
+			return nil
+		}
 	}
-	return frame.Refuse(&types.InvalidDeviceBacking{InvalidDeviceSpec: at(index)})
+	return refused
 }
 
 func ethernets(v *world.VM) int {

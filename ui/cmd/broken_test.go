@@ -1,0 +1,191 @@
+package cmd_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/ui/cmd"
+)
+
+// broken says what check has to name in the scenarios that break one link.
+var broken = map[string]struct {
+	first string
+	exit  int
+	with  []string // what else has to be told, as a consequence of the same cause
+}{
+	"broken-cpu-mixed":            {"CL-CPU-003", 1, nil},
+	"broken-nic-mixed":            {"CL-NIC-004", 1, nil},
+	"broken-slot-moved":           {"CL-SLOT-007", 1, nil},
+	"broken-hyperthreading":       {"HOST-HT-010", 1, nil},
+	"broken-power-control":        {"HOST-BIOSPOWER-008", 2, nil},
+	"broken-firmware-mixed":       {"CL-FW-005", 1, nil},
+	"broken-firmware-old":         {"HOST-PNIC-FWMATRIX-007", 2, nil},
+	"broken-driver-mixed":         {"CL-DRV-006", 1, nil},
+	"broken-driver-unknown":       {"HOST-PNIC-DRIVER-006", 2, nil},
+	"broken-no-rdma":              {"HOST-PNIC-RDMA-001", 2, nil},
+	"broken-iwarp":                {"HOST-PNIC-ROCEV2-002", 2, nil},
+	"broken-rocev1-only":          {"HOST-PNIC-ROCEV2-002", 2, nil},
+	"broken-parameters-mixed":     {"CL-PARAM-009", 1, nil},
+	"broken-privileges":           {"VC-PRIV-003", 1, nil},
+	"broken-clock":                {"VC-TIME-004", 2, nil},
+	"broken-clock-drifting":       {"VC-TIME-004", 1, nil},
+	"broken-esxi-mixed":           {"CL-VER-002", 1, nil},
+	"broken-power-mixed":          {"CL-POWER-010", 1, nil},
+	"broken-host-disconnected":    {"HOST-CONN-001", 2, nil},
+	"broken-maintenance":          {"HOST-MAINT-002", 1, nil},
+	"broken-reboot-required":      {"HOST-REBOOT-003", 1, nil},
+	"broken-ntp":                  {"HOST-NTP-004", 2, nil},
+	"broken-ntp-stopped":          {"HOST-NTP-004", 1, nil},
+	"broken-link-down":            {"HOST-PNIC-STATE-003", 2, nil},
+	"broken-link-slow":            {"HOST-PNIC-SPEED-004", 2, nil},
+	"broken-nic-shared":           {"HOST-PNIC-USED-012", 2, nil},
+	"broken-vmknic-empty":         {"HOST-VMKNIC-SET-001", 2, nil},
+	"broken-vmknic-quoted":        {"HOST-VMKNIC-SET-001", 2, nil},
+	"broken-vmknic-missing":       {"HOST-VMKNIC-EXIST-002", 2, nil},
+	"broken-vmknic-dhcp":          {"HOST-VMKNIC-EXIST-002", 1, nil},
+	"broken-vmknic-subnet":        {"HOST-VMKNIC-SUBNET-003", 1, nil},
+	"broken-vmknic-duplicate":     {"HOST-VMKNIC-DUP-004", 2, nil},
+	"broken-vmknic-cable":         {"HOST-VMKNIC-PING-005", 2, nil},
+	"broken-vmknic-mtu":           {"PAIR-MTU-HOST-003", 2, nil},
+	"broken-firewall":             {"HOST-FW-PVRDMA-007", 2, nil},
+	"broken-dvs-missing":          {"DVS-EXIST-001", 2, []string{"DVS-PG-007", "VM-NIC-DVS-019", "GST-LSPCI-003", "GST-PVLSPCI-050"}}, // all that hung on it
+	"broken-dvs-version":          {"DVS-VERSION-002", 1, nil},
+	"broken-not-member":           {"DVS-MEMBER-003", 2, nil},
+	"broken-uplink-second":        {"HOST-PNIC-ONLYUPLINK-013", 2, []string{"DVS-UPLINKS-004"}}, // the second uplink needs a name on the DVS
+	"broken-uplink-missing":       {"HOST-PNIC-ONLYUPLINK-013", 2, nil},
+	"broken-uplink-standby":       {"DVS-UPLINKS-004", 2, nil},
+	"broken-uplink-team":          {"DVS-UPLINKS-004", 2, nil},
+	"broken-uplink-unused":        {"DVS-UPLINKS-004", 1, nil},
+	"broken-ens":                  {"HOST-ENS-017", 2, nil},
+	"broken-nioc":                 {"DVS-NIOC-005", 1, nil},
+	"broken-dvs-mtu":              {"DVS-MTU-006", 2, nil},
+	"broken-dvs-mtu-low":          {"DVS-MTU-006", 1, nil},
+	"broken-pg-missing":           {"DVS-PG-007", 2, []string{"VM-NIC-DVS-019"}}, // adapters stay where they were, so that the planned group has none
+	"broken-pg-binding":           {"DVS-PG-007", 1, nil},
+	"broken-pg-vlan":              {"DVS-PG-VLAN-008", 2, nil},
+	"broken-one-host":             {"CL-RULE-013", 1, []string{"VM-PLACEMENT-030", "PAIR-HOSTS-005"}}, // two more rows look at where VMs live
+	"broken-hwversion":            {"VM-HWVER-002", 2, nil},
+	"broken-hwversion-old":        {"VM-HWVER-002", 1, nil},
+	"broken-snapshot":             {"VM-SNAP-P-006", 1, nil},
+	"broken-memory-reservation":   {"VM-MEMRES-007", 1, nil},
+	"broken-vcpus":                {"VM-NUMA-013", 1, nil},
+	"broken-adapter-missing":      {"VM-NIC-DVS-019", 2, []string{"GST-LSPCI-003", "GST-PVLSPCI-050"}}, // the guest does not see what is not there
+	"broken-adapter-first":        {"VM-NIC-FIRST-014", 2, nil},
+	"broken-adapter-twice":        {"VM-NIC-PVCOUNT-016", 1, nil},
+	"broken-adapter-disconnected": {"VM-NIC-CONNECT-018", 2, []string{"GST-PORT-010"}}, // the port follows the adapter
+	"broken-adapter-elsewhere":    {"VM-NIC-DVS-019", 2, nil},
+	"broken-protocol-mixed":       {"VM-NIC-PROTO-017", 2, []string{"GST-GID-019"}},           // a device of RoCE v1 has no GID of v2
+	"broken-guest-driver":         {"GST-OS-001", 2, []string{"GST-MOD-007", "GST-PORT-010"}}, // no driver, no module, no port
+	"broken-guest-login":          {"GST-OS-001", 1, nil},
+	"broken-sudo":                 {"GST-SUDO-002", 2, []string{"GST-IPPERSIST-018"}}, // netplan's files are root's
+	"broken-packages":             {"GST-PKG-005", 2, nil},
+	"broken-tools-missing":        {"GST-PKG-005", 1, nil},
+	"broken-perftest-missing":     {"GST-PKG-005", 2, []string{"GST-PERFTEST-023"}}, // the package is one of those of the list
+	"broken-perftest-version":     {"GST-PERFTEST-023", 1, nil},
+	"broken-mofed":                {"GST-MOFED-006", 2, nil},
+	"broken-modules":              {"GST-MOD-007", 1, nil},
+	"broken-persist":              {"GST-PERSIST-009", 2, []string{"GST-PORT-010"}}, // without the unit the port stays down after a boot, as the guide for Ubuntu says
+	"broken-port-down":            {"GST-PORT-010", 2, nil},
+	"broken-guest-mtu":            {"GST-MTU-012", 1, []string{"GST-IBMTU-013"}}, // the RDMA MTU follows
+	"broken-no-address":           {"GST-IP-014", 2, []string{"GST-GID-019"}},    // GIDs follow the addresses
+	"broken-wrong-address":        {"GST-IP-014", 2, nil},
+	"broken-address-lost":         {"GST-IPPERSIST-018", 2, nil},
+	"broken-subnet-twice":         {"GST-SUBNET-015", 2, nil},
+	"broken-duplicate-ip":         {"GST-DUPIP-016", 2, nil},
+	"broken-memlock":              {"GST-MEMLOCK-020", 2, nil},
+	"broken-kernel-trace":         {"GST-DMESG-051", 2, nil},
+}
+
+// TestBrokenLinks holds check against sites in which one link is broken: it names that link first, and nothing that is
+// not a consequence of it.
+func TestBrokenLinks(t *testing.T) {
+	seen := 0
+	for _, s := range world.Scenarios() {
+		if !strings.HasPrefix(s.Name, "broken-") && s.Name != "done" {
+			continue
+		}
+		seen++
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
+			want := broken[s.Name]
+			doc, code := checkScenario(t, s)
+			if code != want.exit {
+				t.Errorf("exit code %d, want %d", code, want.exit)
+			}
+			first := ""
+			if doc.FirstBroken != nil {
+				first = doc.FirstBroken.ID
+			}
+			if first != want.first {
+				t.Errorf("first broken link %q, want %q", first, want.first)
+			}
+			told := map[string]bool{}
+			for _, f := range doc.Results {
+				if f.Status == checks.Pass || f.Quiet || f.ID == want.first {
+					continue
+				}
+				if b := doc.FirstBroken; b != nil && f.Target == b.Target && f.Evidence == b.Evidence {
+					continue // the same words about the same target: rows that a dead guest leaves without an answer
+				}
+				told[f.ID] = true
+				if !slices.Contains(want.with, f.ID) {
+					t.Errorf("also told: %s %s %s: %s", f.Status, f.ID, f.Target, f.Evidence)
+				}
+			}
+			for _, id := range want.with {
+				if !told[id] {
+					t.Errorf("%s should have been told too", id)
+				}
+			}
+		})
+	}
+	if seen != len(broken)+1 {
+		t.Errorf("%d scenarios, %d are expected", seen, len(broken)+1)
+	}
+}
+
+type brokenDoc struct {
+	FirstBroken *checks.Finding  `json:"first_broken"`
+	Results     []checks.Finding `json:"results"`
+}
+
+// checkScenario runs check in this process, with the environment that the lab gives.
+func checkScenario(t *testing.T, s world.Scenario) (brokenDoc, int) {
+	t.Helper()
+	o := lab.Options{Scenario: s.Name, Hosts: s.Hosts, VMs: s.VMs, Dir: t.TempDir()}
+	if o.Hosts == 0 {
+		o.Hosts, o.VMs = 2, 2
+	}
+	l, err := lab.Start(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	env := map[string]string{"HOME": o.Dir, "XDG_STATE_HOME": o.Dir, "XDG_CONFIG_HOME": o.Dir}
+	for _, kv := range l.Env() {
+		key, value, _ := strings.Cut(kv, "=")
+		env[key] = value
+	}
+	var out, errs bytes.Buffer
+	code := cmd.Run(context.Background(), &cmd.Env{
+		Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Getenv: func(key string) string { return env[key] }, Now: time.Now,
+		Terminal:   func() bool { return false },
+		Executable: os.Executable,
+		Interrupts: func() (<-chan os.Signal, func()) { return nil, func() {} },
+	}, []string{"check", "-f", filepath.Join(l.Dir(), "answers-pvrdma.yaml"), "-o", "json"})
+	var doc brokenDoc
+	if err := json.Unmarshal(out.Bytes(), &doc); err != nil {
+		t.Fatalf("%v: %s%s", err, out.Bytes(), errs.Bytes())
+	}
+	return doc, code
+}
