@@ -41,7 +41,8 @@ var mutations = []struct {
 	{"terminal of 72 columns", each(wrap(72)), ""},
 	{"terminal of 80 columns", each(wrap(80)), ""},
 	{"terminal of 100 columns", each(wrap(100)), ""},
-	{"one long line", oneLine, "lspci nvidia_smi nvidia_smi_q nvidia_smi_topo mlnx_qos ib_write_bw/no-heading ib_read_lat/fault-version " +
+	{"one long line", oneLine, "lspci nvidia_smi nvidia_smi_q nvidia_smi_topo mlnx_qos ethtool_s/after-login ib_write_bw/cm-disconnect " +
+		"ib_write_bw/fault-versions-conflict ib_write_bw/no-heading ib_read_lat/fault-version " +
 		"ibv_devinfo/list lsmod/proc"},
 	{"lines swapped for paragraphs", each(func(l string) string { return "\n\n" + l + "\n" }), ""},
 	{"quoted in a mail", each(func(l string) string { return "> " + l }), ""},
@@ -112,6 +113,9 @@ func wrap(width int) func(string) string {
 // TestMutations reads every fixture as it is and changed: the value must be the same.
 func TestMutations(t *testing.T) {
 	for _, f := range fixtures(t, "testdata") {
+		if strings.HasSuffix(f.name, "/flat") { // mutated enough: all on one line, a prompt and a command too
+			continue
+		}
 		want := withoutTexts(t, parse(t, f.tool, f.text))
 		for _, m := range mutations {
 			if except := " " + m.except + " "; strings.Contains(except, " "+f.tool+" ") || strings.Contains(except, " "+f.name+" ") {

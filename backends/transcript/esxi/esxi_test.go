@@ -2,7 +2,11 @@ package esxi_test
 
 import (
 	"maps"
+	"os"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/rdma-setup/rdma-setup/backends/transcript/esxi"
 	"github.com/rdma-setup/rdma-setup/backends/transcript/esxi/nic"
@@ -28,3 +32,16 @@ func TestMutations(t *testing.T) {
 }
 
 func TestNoise(t *testing.T) { scantest.Noise(t, "testdata", own()) }
+
+// TestParametersDoubleSpaced: a blank line between all lines, as some pages copy them, ends no description.
+func TestParametersDoubleSpaced(t *testing.T) {
+	text, err := os.ReadFile("testdata/esxcli_system_module_parameters_list/nmlx5-core.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := esxi.ParameterList(string(text))
+	got := esxi.ParameterList(strings.ReplaceAll(string(text), "\n", "\n\n"))
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}

@@ -47,8 +47,8 @@ func VIBList(text string) VIBs {
 		}
 		begun = ""
 		if n := len(r.VIBs); !ok && n > 0 && r.VIBs[n-1].InstallDate == nil {
-			if date, _, _ := strings.Cut(line, " "); vibDate.MatchString(date) {
-				r.VIBs[n-1].InstallDate = &date
+			if words := strings.Fields(line); len(words) > 0 && vibDate.MatchString(words[0]) {
+				r.VIBs[n-1].InstallDate = &words[0]
 				continue
 			}
 		}

@@ -1,6 +1,7 @@
 package firmware
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
@@ -35,7 +36,7 @@ func (p *configReader) field(f scan.Field) bool {
 		first(&c.Name)
 	case "Description":
 		first(&c.Description)
-	case "Device":
+	case "Device", "PCI device": // of ConnectX-3
 		first(&c.Device)
 	case "Configurations":
 		p.headed, p.columns = true, nil
@@ -110,7 +111,7 @@ func (p *configReader) rows(text string) {
 		for end < len(words) && !paramName.MatchString(words[end]) && words[end] != "*" {
 			end++
 		}
-		p.row(strings.Join(words[i:end], " "))
+		p.row(strings.Join(slices.DeleteFunc(words[i:end:end], scan.IsGap), " "))
 		i = end
 	}
 }

@@ -56,7 +56,7 @@ func MLXConfig(text string) Config {
 	text = scan.Unfold(text, configStart)
 	p := configReader{config: &c}
 	body := withoutRefusals(text, c.refuse)
-	for f := range scan.NewLabels("Device type", "Name", "Description", "Device", "Configurations").Fields(body) {
+	for f := range scan.NewLabels("Device type", "Name", "Description", "Device", "PCI device", "Configurations").Fields(body) {
 		if !p.field(f) {
 			break
 		}

@@ -33,14 +33,14 @@ const CodeModuleLoad = "module_load_failed"
 
 var (
 	mstStart  = regexp.MustCompile(`\bMST (?:modules|devices):|\bPCI devices:|\bMST PCI\b[ a-z]*module (?:is|loaded)|(?:/dev/mst/|\b)mt[0-9]+_|\bmst_pci\w* is|\b(?:Unl|L)oading MST|\bNo MST|\[warn\]|\bCreate devices`)
-	mstDevice = regexp.MustCompile(`^(/dev/mst/\S+|mt[0-9]+_[\w.]+)(?:\s+-\s+(.*))?$`)
+	mstDevice = regexp.MustCompile(`^(/dev/(?:mst/\S+|mt[0-9]+_[\w.]+)|mt[0-9]+_[\w.]+)(?:\s+-\s+(.*))?$`)
 	mstRow    = regexp.MustCompile(`^(\S+?)\(rev:(\w+)\)\s+(\S+)\s+(\S+)`)
 	mstBus    = regexp.MustCompile(`(?:domain:)?bus:dev\.fn=([0-9A-Fa-f:.]+)`)
 	mstChip   = regexp.MustCompile(`Chip revision is:?\s*(\w+)`)
 	mstStep   = regexp.MustCompile(`(?i)\b(loading|unloading)\s+MST\s+(PCI configuration|PCI|[A-Z0-9]+)\s+module[^-]*?(?:-\s*(\w+)|$)`)
 	mstWarn   = regexp.MustCompile(`(?i)mst_(pciconf|pci)\s+is\s+already\s+loaded`)
 	mstModule = regexp.MustCompile(`(?i)^MST\s+(PCI configuration|PCI)\s+module\s+(is\s+not\s+loaded|not\s+loaded|(?:is\s+)?loaded)`)
-	esxiMST   = regexp.MustCompile(`(?i)^Module\s+(\S+)\s+(?:is\s+)?(?:already\s+)?loaded\b`)
+	esxiMST   = regexp.MustCompile(`(?i)(?:^|\bstart\s+)Module\s+(\S+)\s+(?:is\s+)?(?:already\s+)?loaded\b`)
 	mstFailed = regexp.MustCompile(`(?i)could not insert|fatal: module|failed to load|unable to load|load(?:ing)? .*\bfail|cannot load module|can't load module|module .*\bnot (?:found|loaded)\b.*fail`)
 )
 

@@ -17,7 +17,7 @@ const (
 
 var (
 	unsupported = regexp.MustCompile(`(?i)unsupported\s+(?:hw\s+)?device|MFE_UNSUPPORTED_DEVICE|device (?:type )?(?:\S+ )?is not supported|unsupported hardware`)
-	cannotOpen  = regexp.MustCompile(`(?i)(?:can(?:not|'t| not)|could not|unable to|failed to)\s+open\b|failed to query\s+\S+\s+device|open failed`)
+	cannotOpen  = regexp.MustCompile(`(?i)(?:can(?:not|'t| not)|could not|unable to|failed to)\s+open\b|failed to query\s+(?:\S+\s+)?device|open failed`)
 	marked      = regexp.MustCompile(`^\s*(?:-[EWI]-|FATAL\s*-)\s*`)
 )
 

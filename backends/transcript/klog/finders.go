@@ -53,7 +53,7 @@ var (
 	noneLine      = regexp.MustCompile(`(?i)(?:none of the NVIDIA [a-z ]*?\b(?:were|was|are|is|could be)|no NVIDIA [a-z ]*?)\s*initialized`)
 	initLine      = regexp.MustCompile(`RmInitAdapter failed!?\s*\(([0-9A-Fa-fx]+:[0-9A-Fa-fx]+:[0-9A-Fa-fx]+)\)`)
 	firmwareLine  = regexp.MustCompile(`mlx5_core (` + addressPattern + `):\s+firmware version:\s*(\S+)`)
-	limitedLine   = regexp.MustCompile(`([0-9.]+) Gb/s available PCIe bandwidth, limited by ([0-9.]+) GT/s(?: PCIe)? x([0-9]+) link at (` + addressPattern + `)(?: \(capable of ([0-9.]+) Gb/s)?`)
+	limitedLine   = regexp.MustCompile(`([0-9.]+) Gb/s available PCIe bandwidth, limited by (?:([0-9.]+) GT/s(?: PCIe)?|Unknown(?: speed)?) x([0-9]+) link at (` + addressPattern + `)(?: \(capable of ([0-9.]+) Gb/s)?`)
 	contextLine   = regexp.MustCompile(`nvidia[-_]peermem.*invalid context`)
 	mismatchLine  = regexp.MustCompile(`([\w-]+): disagrees about version of symbol (\S+)`)
 	unknownLine   = regexp.MustCompile(`([\w-]+): Unknown symbol (\S+) \(err(?:or)? (-?[0-9]+)\)`)

@@ -140,6 +140,9 @@ func cutCounter(line string) (name string, value uint64, rest string, ok bool) {
 		}
 		v, err := strconv.ParseUint(number[:end], 10, 64)
 		name = strings.TrimSpace(line[:i])
+		if at := strings.LastIndexAny(name, " \t"); at >= 0 && !isCounterName(name) { // a command in front, on one line
+			name = name[at+1:]
+		}
 		if err != nil || !isCounterName(name) {
 			return "", 0, "", false
 		}
@@ -152,6 +155,8 @@ func isCounterName(s string) bool {
 	letters := false
 	for i := range len(s) {
 		switch c := s[i]; {
+		case c == ':' && i > 0 && s[i-1] >= '0' && s[i-1] <= '9': // of a time
+			return false
 		case c|0x20 >= 'a' && c|0x20 <= 'z':
 			letters = true
 		case c >= '0' && c <= '9', strings.IndexByte("_-.[]#:/()+ ", c) >= 0:

@@ -1,6 +1,7 @@
 package linux
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
@@ -34,10 +35,14 @@ var qosKeys = map[string]bool{"dcbx mode": true, "priority trust state": true, "
 	"prio": true, "receive buffer size (bytes)": true, "buffer size (bytes)": true, "cable len": true, "pfc configuration": true,
 	"tc": true, "priority": true, "up": true, "skprio": true}
 
+// qosStart is where a line begins in a text that came on one.
+var qosStart = regexp.MustCompile(`\b(?:priority\s+0\s+1\s|enabled\s+[01]\s|buffer\s+[0-9]\s|tc:\s|priority:\s|prio:[0-7]|Receive buffer|Cable len|PFC conf|Priority trust|DCBX mode|dscp2prio)`)
+
 // QoS reads the text of mlnx_qos -i.
 func QoS(text string) QoSResult {
 	r := QoSResult{BufferSizeBytes: []int64{}, PFCEnabled: []bool{}, PFCPriorities: []int64{}, PFCBuffer: []int64{}, TCs: []TrafficClass{}}
 	r.Envelope, text = scan.Begin("mlnx_qos", text)
+	text = scan.Unfold(text, qosStart)
 	understood := false
 	prio := int64(-1) // of the dscp list that may go on in the next line
 	buffers := false  // the list of buffers goes on in the next line

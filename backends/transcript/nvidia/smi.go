@@ -2,6 +2,7 @@
 package nvidia
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
@@ -45,11 +46,17 @@ type Process struct {
 	MemMiB *int64  `json:"mem_mib"`
 }
 
+// tableEdge is where a line of the table ends in a text that came on one.
+var tableEdge = regexp.MustCompile(`(\|)\s+(\||\+[-=])|([-=][|+])\s+\|`)
+
 // SMI reads the summary table of nvidia-smi. A GPU has two lines, and a third for MIG; their cells are told by what
 // they hold, because the widths differ between versions.
 func SMI(text string) SMIResult {
 	r := SMIResult{GPUs: []GPU{}, Processes: []Process{}}
 	r.Envelope, text = scan.Begin("nvidia_smi", text)
+	if scan.IsFlat(text) {
+		text = tableEdge.ReplaceAllString(text, "$1\n$2")
+	}
 	messages(&r.Envelope, text)
 	understood := false
 	var gpu *GPU

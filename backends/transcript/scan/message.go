@@ -51,8 +51,17 @@ func Begin(tool, text string) (Envelope, string) {
 
 // withoutPrompt takes the prompt off a text that stands on its line: all else would be left out with it.
 func withoutPrompt(text string) string {
-	line := strings.TrimSpace(text)
-	if len(line) > maxLine || strings.Contains(line, "\n") || !IsPrompt(line) {
+	line := ""
+	for l := range AllLines(text) {
+		if l == "" || IsFence(l) {
+			continue
+		}
+		if line != "" {
+			return text
+		}
+		line = l
+	}
+	if !IsPrompt(line) {
 		return text
 	}
 	for _, sign := range []string{"# ", "$ ", "% ", "] "} {

@@ -12,16 +12,11 @@ func Unfold(text string, starts *regexp.Regexp) string {
 	if len(text) > longest {
 		return text
 	}
-	few := 0
-	for line := range Lines(text) {
-		if line != "" {
-			few++
-		}
-	}
+	flat := IsFlat(text)
 	var b strings.Builder
 	broken := false
 	for line := range Lines(text) {
-		if few <= 2 || len(starts.FindAllStringIndex(line, 2)) > 1 {
+		if flat || len(starts.FindAllStringIndex(line, 2)) > 1 {
 			whole := line
 			line = dashes.ReplaceAllStringFunc(line, func(run string) string { return "\n" + strings.TrimSpace(run) + "\n" })
 			line = starts.ReplaceAllString(line, "\n$0")
@@ -34,6 +29,20 @@ func Unfold(text string, starts *regexp.Regexp) string {
 		return text
 	}
 	return b.String()
+}
+
+// IsFlat tells a text of one or two lines, as a page that lost its line ends leaves it.
+func IsFlat(text string) bool {
+	few := 0
+	for line := range Lines(text) {
+		if line != "" {
+			few++
+		}
+		if few > 2 {
+			return false
+		}
+	}
+	return true
 }
 
 var dashes = regexp.MustCompile(`(?:^|[ \t])-{3,}(?:[ \t]+-{3,})*(?:[ \t]|$)`)

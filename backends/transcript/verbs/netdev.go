@@ -77,6 +77,10 @@ func readLink(line string) (link NetdevLink, rest string, ok bool) {
 	link.Netdev, link.NetdevUp = scan.Str(name), scan.Bool(inside)
 
 	words := strings.Fields(left)
+	for skip := 0; skip < 8 && len(words) > 2 && !startsLink(left); skip++ { // a command in front
+		left = strings.TrimSpace(left[len(words[0]):])
+		words = words[1:]
+	}
 	if len(words) > 0 {
 		if pci := scan.PCI(words[0]); pci != nil {
 			link.PCIAddress = pci

@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
@@ -14,12 +15,20 @@ type OFEDResult struct {
 	Internal *bool   `json:"internal"` // DOCA and development builds: OFED-internal-...
 }
 
+// bareVersion is what ofed_info -n prints.
+var bareVersion = regexp.MustCompile(`^\s*([0-9]+\.[0-9]+-[0-9]+(?:\.[0-9]+)+):?$`)
+
 // OFED reads the text of ofed_info: the first word that is a name of OFED with a version.
 func OFED(text string) OFEDResult {
 	var r OFEDResult
 	r.Envelope, text = scan.Begin("ofed_info", text)
 lines:
 	for line := range scan.Lines(text) {
+		if m := bareVersion.FindStringSubmatch(line); m != nil {
+			internal := false
+			r.Version, r.Internal = &m[1], &internal
+			break
+		}
 		for _, w := range scan.Words(line) {
 			prefix, version, ok := ofedName(strings.TrimLeft(w, "(["))
 			if !ok {

@@ -103,12 +103,15 @@ func table(tool, text string) NICs {
 		if n, ok := row(line, header, true); ok {
 			r.NICs = append(r.NICs, n)
 			begun, behind = "", true
+		} else if n, ok := rowByHeader(line, header); ok && n.MTU != nil && starts { // whole, without a MAC
+			r.NICs = append(r.NICs, n)
+			begun, behind = "", true
 		} else if starts || begun != "" {
 			begun = line
 		}
 	}
 	flush()
-	more.give(r.NICs)
+	more.give(len(r.NICs), func(row int) **string { return &r.NICs[row].Description })
 	r.NotUnderstood(heading || len(r.NICs) > 0, text)
 	return r
 }

@@ -28,11 +28,17 @@ type RDMADevice struct {
 func RDMAList(text string) RDMADevices {
 	r := RDMADevices{Devices: []RDMADevice{}}
 	r.Envelope, text = scan.Begin("esxcli_rdma_device_list", text)
+	var more wrapped
 	heading := eachDevice(text, "Paired Uplink", func(line string) {
 		if d, ok := rdmaDevice(line); ok {
 			r.Devices = append(r.Devices, d)
 		}
+	}, func(line string) {
+		if len(r.Devices) > 0 {
+			more.add(len(r.Devices)-1, line)
+		}
 	})
+	more.give(len(r.Devices), func(row int) **string { return &r.Devices[row].Description })
 	r.NotUnderstood(heading || len(r.Devices) > 0, text)
 	return r
 }
@@ -47,16 +53,23 @@ var (
 	onlySpeed = regexp.MustCompile(`(?i)^[0-9.]+\s*[GM]b(?:ps|it/s|/s)|^[0-9]{1,2}(?:\s+[^0-9\s]|\s*$)`)
 )
 
-// eachDevice calls row for every line that begins with a vmrdma device, and tells whether the heading was seen.
-func eachDevice(text, title string, row func(line string)) (heading bool) {
+// eachDevice calls row for every line that begins with a vmrdma device, and rest, if there is one, for those that stand
+// directly behind one. It tells whether the heading was seen.
+func eachDevice(text, title string, row, rest func(line string)) (heading bool) {
+	behind := false
 	for line := range scan.Lines(scan.Unfold(text, rdmaStart)) {
 		line = strings.TrimLeft(line, " \t")
 		first, _, _ := strings.Cut(strings.ReplaceAll(line, "\t", " "), " ")
 		switch {
 		case rdmaName.MatchString(first):
 			row(line)
+			behind = true
 		case strings.Contains(line, title) && !strings.Contains(line, ":"):
-			heading = true
+			heading, behind = true, false
+		case line == "" || scan.IsGap(line) || scan.IsRule(line):
+			behind = false
+		case behind && rest != nil:
+			rest(line)
 		}
 	}
 	return heading
@@ -172,7 +185,7 @@ func BindingList(text string) Bindings {
 			}
 		}
 		r.Bindings = append(r.Bindings, b)
-	})
+	}, nil)
 	r.NotUnderstood(heading || len(r.Bindings) > 0, text)
 	return r
 }

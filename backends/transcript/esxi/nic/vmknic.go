@@ -51,7 +51,7 @@ func VMKNICList(text string) VMKNICs {
 			heading, narrow, open = true, !strings.Contains(line, "NetStack"), false
 			continue
 		}
-		if words := strings.Fields(line); open && narrow && begun == "" && len(words) > 0 && !vmknicHead.MatchString(line) {
+		if words := strings.Fields(line); open && narrow && len(words) > 0 && len(words) <= 3 && !vmknicHead.MatchString(line) && !scan.IsGap(line) {
 			open = r.VMKNICs[len(r.VMKNICs)-1].rest(words)
 			continue
 		}

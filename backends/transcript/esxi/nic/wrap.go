@@ -8,8 +8,8 @@ import (
 // wrappedTitles is the end of a heading that the terminal wrapped.
 var wrappedTitles = regexp.MustCompile(`^(?:(?:Address\s+)?MTU\s+)?Description$|^(?:Address\s+)?MTU$`)
 
-// wrapped collects the lines behind the rows of a NIC table. They may be the rest of the descriptions, or noise: only
-// the whole table tells.
+// wrapped collects the lines behind the rows of a table. They may be the rest of the descriptions, or noise: only the
+// whole table tells.
 type wrapped struct {
 	sure  bool // the heading is wrapped too
 	tails map[int][]string
@@ -27,22 +27,22 @@ func (w *wrapped) add(row int, line string) {
 
 // give adds the tails to the descriptions if the heading or at least half of several rows is wrapped. Behind the last
 // row no more lines count than behind another.
-func (w *wrapped) give(nics []NIC) {
-	if !w.sure && (len(w.tails) < 2 || 2*len(w.tails) < len(nics)) {
+func (w *wrapped) give(rows int, description func(row int) **string) {
+	if !w.sure && (len(w.tails) < 2 || 2*len(w.tails) < rows) {
 		return
 	}
-	last, most := len(nics)-1, 1
+	last, most := rows-1, 1
 	for row, tail := range w.tails {
 		if row != last {
 			most = max(most, len(tail))
 		}
 	}
 	for row, tail := range w.tails {
-		n := &nics[row]
+		to := description(row)
 		text := strings.Join(tail[:min(most, len(tail))], " ")
-		if n.Description != nil {
-			text = *n.Description + " " + text
+		if *to != nil {
+			text = **to + " " + text
 		}
-		n.Description = &text
+		*to = &text
 	}
 }
