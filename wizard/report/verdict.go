@@ -27,10 +27,10 @@ func (r *Report) Verdict() (string, checks.Status) {
 		}
 	}
 	count := map[checks.Status]int{}
-	var first checks.Finding
-	for _, f := range r.Checks {
-		if f.Status == checks.Fail && count[checks.Fail] == 0 {
-			first = f
+	first := checks.FirstBroken(r.Checks)
+	for i, f := range r.Checks {
+		if f.Status == checks.Fail && (first == nil || first.Status != checks.Fail) {
+			first = &r.Checks[i] // a row that the catalogue does not hold
 		}
 		count[f.Status]++
 	}

@@ -59,7 +59,7 @@ func logarithmic(low, high, from, to float64) scale {
 
 // newChart is an empty plot of the common size.
 func newChart(title string) *Chart {
-	return &Chart{Title: title, W: 520, H: 300, Left: 54, Top: 28, Right: 506, Bottom: 252, XLabel: "message size"}
+	return &Chart{Title: title, W: 520, H: 300, Left: 54, Top: 28, Right: 492, Bottom: 252, XLabel: "message size"}
 }
 
 // sizes lays the x axis out, about seven marks.
