@@ -13,7 +13,7 @@ func Commands() []Command {
 	flag := func(name, long, short, help string) Param {
 		return Param{Name: name, Long: long, Short: short, Help: help, Flag: true}
 	}
-	return []Command{
+	return append(hardware(nic, module), []Command{
 		{Path: path("rdma device list"), Help: "List RDMA devices", Run: rdmaDeviceList},
 		{Path: path("rdma device protocol list"), Help: "List protocols of RDMA devices", Run: rdmaProtocolList},
 		{Path: path("rdma device vmknic list"), Help: "List vmknics of RDMA devices", Run: rdmaVmknicList},
@@ -51,7 +51,42 @@ func Commands() []Command {
 		{Path: path("system version get"), Help: "Version of ESXi", Run: versionGet},
 		{Path: path("system hostname get"), Help: "Names of the host", Run: hostnameGet},
 		{Path: path("system maintenanceMode get"), Help: "Maintenance mode", Run: maintenanceGet},
-		{Path: path("software vib list"), Help: "List VIBs", Run: vibList},
 		{Path: path("vm process list"), Help: "List running VMs", Run: vmList},
+	}...)
+}
+
+// hardware are the commands for images, drivers, VFs and PCI devices.
+func hardware(nic, module Param) []Command {
+	text := func(name, long, short, help string) Param {
+		return Param{Name: name, Long: long, Short: short, Help: help}
+	}
+	flag := func(name, long, short, help string) Param {
+		return Param{Name: name, Long: long, Short: short, Help: help, Flag: true}
+	}
+	needed := func(p Param) Param { p.Required = true; return p }
+	many := func(p Param) Param { p.Many = true; return p }
+	source := []Param{many(text("viburl", "viburl", "v", "Paths of VIBs")), text("depot", "depot", "d", "Path of an offline bundle"),
+		flag("force", "force", "f", "Overlook acceptance and dependencies"), flag("nosigcheck", "no-sig-check", "", "Overlook signatures"),
+		flag("maintenancemode", "maintenance-mode", "", "Pretend maintenance mode"), flag("noliveinstall", "no-live-install", "", "Install for the next boot")}
+	return []Command{
+		{Path: path("software vib list"), Help: "List VIBs", Params: []Param{flag("rebootingimage", "rebooting-image", "", "Of the next boot")}, Run: vibList},
+		{Path: path("software vib install"), Help: "Install VIBs", Writes: true, Params: source, Run: vibInstall},
+		{Path: path("software vib update"), Help: "Update VIBs", Writes: true, Params: source, Run: vibUpdate},
+		{Path: path("software vib remove"), Help: "Remove VIBs", Writes: true, Params: []Param{needed(many(text("vibname", "vibname", "n", "Names of VIBs"))),
+			flag("force", "force", "f", "Overlook dependencies"), flag("maintenancemode", "maintenance-mode", "", "Pretend maintenance mode"),
+			flag("noliveinstall", "no-live-install", "", "Remove for the next boot")}, Run: vibRemove},
+		{Path: path("software acceptance get"), Help: "Acceptance level of the host", Run: acceptanceGet},
+		{Path: path("software acceptance set"), Help: "Set the acceptance level", Writes: true,
+			Params: []Param{needed(text("level", "level", "l", "The level"))}, Run: acceptanceSet},
+		{Path: path("system module get"), Help: "A kernel module", Params: []Param{module}, Run: moduleGet},
+		{Path: path("network sriovnic list"), Help: "List NICs with VFs", Run: sriovList},
+		{Path: path("network sriovnic vf list"), Help: "List the VFs of a NIC", Params: []Param{nic}, Run: vfList},
+		{Path: path("network nic dcb status get"), Help: "DCB of a NIC", Params: []Param{nic}, Run: dcbGet},
+		{Path: path("hardware pci list"), Help: "List PCI devices", Params: []Param{text("class", "class", "c", "Of a class, 0x0200"),
+			text("mask", "mask", "m", "Mask of the class")}, Run: pciList},
+		{Path: path("hardware pci pcipassthru list"), Help: "List passthrough", Run: pciPassthruList},
+		{Path: path("hardware pci pcipassthru set"), Help: "Set passthrough", Writes: true, Params: []Param{
+			needed(text("deviceid", "device-id", "d", "PCI address")), needed(text("enable", "enable", "e", "Pass it through")),
+			flag("applynow", "apply-now", "a", "Without a reboot")}, Run: pciPassthruSet},
 	}
 }

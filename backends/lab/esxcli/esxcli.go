@@ -18,6 +18,7 @@ const (
 	Table  Shape = iota // rows under a header
 	Record              // "Name: value" lines, one block a row
 	Text                // one text
+	Titled              // Record under a line of its own: Answer.Title, else the row's first value
 )
 
 // A Field is one value of a row. Name is the column's title ("Paired Uplink"); the API's key is the title without
@@ -25,11 +26,13 @@ const (
 type Field struct {
 	Name, Value string
 	Sub         []Field
+	List        []string // not nil: several values; Value has them for people
 }
 
 // An Answer is what a command gives.
 type Answer struct {
 	Shape Shape
+	Title string // of a Titled answer
 	Type  string // name of the row's type in the API, "RDMADevice"
 	Rows  [][]Field
 	Text  string
@@ -43,9 +46,10 @@ type Param struct {
 	Help     string
 	Flag     bool // takes no value
 	Required bool
+	Many     bool // may be given more than once; the values are joined by commas
 }
 
-// Args are the values of options by Param.Name. Flags have the value "true".
+// Args are the values of options by Param.Name, lists joined by commas. Flags have the value "true".
 type Args map[string]string
 
 // A Command is one command of esxcli.
@@ -85,6 +89,9 @@ func (c *Command) Parse(words []string) (Args, error) {
 			}
 			i++
 			value = words[i]
+		}
+		if p.Many && args[p.Name] != "" {
+			value = args[p.Name] + "," + value
 		}
 		args[p.Name] = value
 	}
@@ -130,6 +137,18 @@ func (a Answer) Print() string {
 			if i > 0 {
 				b.WriteByte('\n')
 			}
+			record(&b, row, "   ")
+		}
+	case Titled:
+		for i, row := range a.Rows {
+			if i > 0 {
+				b.WriteByte('\n')
+			}
+			title := a.Title
+			if title == "" {
+				title = row[0].Value
+			}
+			b.WriteString(title + "\n")
 			record(&b, row, "   ")
 		}
 	case Table:

@@ -56,6 +56,7 @@ func nicGet(w *world.World, host string, args Args) (Answer, error) {
 		}
 		found = true
 		link := map[bool]string{true: "Up", false: "Down"}[p.LinkUp]
+		rx, tx := h.Pause(p)
 		return [][]Field{{
 			{Name: "Advertised Auto Negotiation", Value: "true"},
 			{Name: "Advertised Link Modes", Value: fmt.Sprintf("Auto, %dBaseCR4/Full", p.MaxSpeedMbps)},
@@ -69,8 +70,8 @@ func nicGet(w *world.World, host string, args Args) (Answer, error) {
 			{Name: "Name", Value: p.Device},
 			{Name: "PHYAddress", Value: "0"},
 			{Name: "Pause Autonegotiate", Value: "false"},
-			{Name: "Pause RX", Value: strconv.FormatBool(p.RxPause)},
-			{Name: "Pause TX", Value: strconv.FormatBool(p.TxPause)},
+			{Name: "Pause RX", Value: strconv.FormatBool(rx)},
+			{Name: "Pause TX", Value: strconv.FormatBool(tx)},
 			{Name: "Supported Ports", Value: "DA"},
 			{Name: "Supports Auto Negotiation", Value: "true"},
 			{Name: "Supports Pause", Value: "true"},
@@ -90,8 +91,9 @@ func pauseList(w *world.World, host string, args Args) (Answer, error) {
 	return view(w, host, Table, "PauseParams", func(_ *world.State, h *world.Host) (rows [][]Field) {
 		for _, p := range h.PNICs {
 			if args["nicname"] == "" || args["nicname"] == p.Device {
-				rows = append(rows, row("NIC", p.Device, "Pause Params Supported", "true", "Pause RX", strconv.FormatBool(p.RxPause),
-					"Pause TX", strconv.FormatBool(p.TxPause), "Auto Negotiation", "false", "Auto Negotiation Resolution Avail", "false",
+				rx, tx := h.Pause(p)
+				rows = append(rows, row("NIC", p.Device, "Pause Params Supported", "true", "Pause RX", strconv.FormatBool(rx),
+					"Pause TX", strconv.FormatBool(tx), "Auto Negotiation", "false", "Auto Negotiation Resolution Avail", "false",
 					"RX Auto Negotiation Resolution", "false", "TX Auto Negotiation Resolution", "false"))
 			}
 		}

@@ -211,16 +211,6 @@ func maintenanceGet(w *world.World, host string, _ Args) (Answer, error) {
 	return a, nil
 }
 
-func vibList(w *world.World, host string, _ Args) (Answer, error) {
-	return view(w, host, Table, "SummaryExt", func(_ *world.State, h *world.Host) (rows [][]Field) {
-		for _, v := range h.VIBs {
-			rows = append(rows, row("Name", v.Name, "Version", v.Version, "Vendor", v.Vendor, "Acceptance Level", v.Acceptance,
-				"Install Date", v.Installed.Format("2006-01-02"), "Platforms", "host"))
-		}
-		return rows
-	})
-}
-
 func vmList(w *world.World, host string, _ Args) (Answer, error) {
 	return view(w, host, Record, "VirtualMachine", func(s *world.State, h *world.Host) (rows [][]Field) {
 		for _, v := range s.VMs {

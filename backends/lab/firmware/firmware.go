@@ -15,10 +15,10 @@ type Kind int
 
 // The kinds of settings.
 const (
-	Number Kind = iota
-	Bool        // False(0), True(1)
-	Link        // IB(1), ETH(2)
-	Control     // DEVICE_DEFAULT(0), ROCE_DISABLE(1), ROCE_ENABLE(2)
+	Number  Kind = iota
+	Bool         // False(0), True(1)
+	Link         // IB(1), ETH(2)
+	Control      // DEVICE_DEFAULT(0), ROCE_DISABLE(1), ROCE_ENABLE(2)
 )
 
 var names = map[Kind][]string{

@@ -55,27 +55,31 @@ func (s *State) Package(name string) *Package {
 
 // An Install says what to install and what to overlook.
 type Install struct {
-	Path    string
-	Bundle  bool // a .zip is asked for (-d), not a .vib (-v)
+	Paths   []string
+	Bundle  bool // a .zip is asked for (-d), not .vib files (-v)
 	Force   bool // -f: neither acceptance level nor dependencies count
 	NoCheck bool // --no-sig-check
 	Update  bool // never to an older version
 }
 
-// InstallVIBs installs a file of the datastore into the image of the next boot. It refuses with an ImageError.
+// InstallVIBs installs files of the datastore into the image of the next boot. It refuses with an ImageError.
 func (w *World) InstallVIBs(host string, in Install) (ImageChange, error) {
 	var change ImageChange
 	err := w.setHost(host, func(s *State, h *Host) (Event, error) {
-		pkg, err := s.open(in)
-		if err != nil {
-			return Event{}, err
+		var vibs []VIB
+		for _, file := range in.Paths {
+			pkg, err := s.open(file, in.Bundle)
+			if err != nil {
+				return Event{}, err
+			}
+			vibs = append(vibs, pkg.VIBs...)
 		}
-		for _, v := range pkg.VIBs {
+		for _, v := range vibs {
 			if err := h.accepts(v, in); err != nil {
 				return Event{}, err
 			}
 		}
-		for _, v := range pkg.VIBs {
+		for _, v := range vibs {
 			h.stage(v, in, &change)
 		}
 		return Event{What: HostImage, Detail: strings.Join(change.Installed, " ")}, nil
@@ -83,22 +87,22 @@ func (w *World) InstallVIBs(host string, in Install) (ImageChange, error) {
 	return change, err
 }
 
-func (s *State) open(in Install) (*Package, error) {
-	pkg := s.Package(in.Path)
+func (s *State) open(file string, bundle bool) (*Package, error) {
+	pkg := s.Package(file)
 	switch {
-	case !strings.HasPrefix(in.Path, "/") && in.Bundle:
+	case !strings.HasPrefix(file, "/") && bundle:
 		return nil, &ImageError{"MetadataDownloadError", fmt.Sprintf("Could not download from depot at zip:/var/log/vmware/%s, skipping "+
 			"(('zip:/var/log/vmware/%[1]s', '', \"Error extracting index.xml from /var/log/vmware/%[1]s: [Errno 2] No such file or directory: "+
-			"'/var/log/vmware/%[1]s'\"))\n       url = zip:/var/log/vmware/%[1]s", in.Path)}
-	case in.Bundle && (pkg == nil || path.Ext(in.Path) != ".zip"):
+			"'/var/log/vmware/%[1]s'\"))\n       url = zip:/var/log/vmware/%[1]s", file)}
+	case bundle && (pkg == nil || path.Ext(file) != ".zip"):
 		return nil, &ImageError{"MetadataDownloadError", fmt.Sprintf("Could not download from depot at zip:%s, skipping "+
-			"(('zip:%[1]s', '', \"Error extracting index.xml from %[1]s: [Errno 2] No such file or directory: '%[1]s'\"))\n       url = zip:%[1]s", in.Path)}
-	case !strings.HasPrefix(in.Path, "/"):
-		return nil, &ImageError{"VibDownloadError", fmt.Sprintf("('%s', '/var/log/vmware/%[1]s', '[Errno 2] No such file or directory')", in.Path)}
+			"(('zip:%[1]s', '', \"Error extracting index.xml from %[1]s: [Errno 2] No such file or directory: '%[1]s'\"))\n       url = zip:%[1]s", file)}
+	case !strings.HasPrefix(file, "/"):
+		return nil, &ImageError{"VibDownloadError", fmt.Sprintf("('%s', '/var/log/vmware/%[1]s', '[Errno 2] No such file or directory')", file)}
 	case pkg == nil:
-		return nil, &ImageError{"VibDownloadError", fmt.Sprintf("('%s', '', \"[Errno 2] No such file or directory: '%[1]s'\")", in.Path)}
-	case !in.Bundle && path.Ext(in.Path) != ".vib":
-		return nil, &ImageError{"VibFormatError", fmt.Sprintf("('%s', 'VIB file does not have the ar format')", in.Path)}
+		return nil, &ImageError{"VibDownloadError", fmt.Sprintf("('%s', '', \"[Errno 2] No such file or directory: '%[1]s'\")", file)}
+	case !bundle && path.Ext(file) != ".vib":
+		return nil, &ImageError{"VibFormatError", fmt.Sprintf("('%s', 'VIB file does not have the ar format')", file)}
 	}
 	return pkg, nil
 }

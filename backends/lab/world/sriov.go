@@ -128,22 +128,21 @@ func virtualID(pf uint16) uint16 {
 	return pf + 1
 }
 
-// freeVF is the first VF of a port that no running VM has; "" when there is none.
-func (s *State) freeVF(h *Host, p *PNIC) string {
-	used := map[string]bool{}
-	for _, v := range s.VMs {
-		for _, a := range v.Adapters {
-			if v.Host == h.Name && v.On && a.VF != "" {
-				used[a.VF] = true
-			}
-		}
-	}
+// freeVF is the first VF of a port that neither a running VM nor one of taken has; "" when there is none.
+func (s *State) freeVF(h *Host, p *PNIC, taken []*Adapter) string {
 	for _, d := range h.VFs(p) {
-		if !used[d.Address] {
+		if s.Owner(h.Name, d.Address) == nil && !slices.ContainsFunc(taken, func(a *Adapter) bool { return a.VF == d.Address }) {
 			return d.Address
 		}
 	}
 	return ""
+}
+
+// Owner is the running VM that has a VF; nil when it is free.
+func (s *State) Owner(host, vf string) *VM {
+	return find(s.VMs, func(v *VM) bool {
+		return v.Host == host && v.On && slices.ContainsFunc(v.Adapters, func(a *Adapter) bool { return a.VF == vf })
+	})
 }
 
 // functions are the ports that may serve an SR-IOV adapter: the one that it names or, when it names none, the uplinks of
@@ -164,18 +163,19 @@ func (s *State) functions(h *Host, a *Adapter) []*PNIC {
 	return list
 }
 
-// AssignVFs gives each SR-IOV adapter of a VM a VF that is free, or none and ErrNoVF.
+// AssignVFs gives each SR-IOV adapter of a VM that is being switched on a VF that is free, or none and ErrNoVF.
 func (s *State) AssignVFs(v *VM) error {
 	h := s.Host(v.Host)
+	for _, a := range v.Adapters {
+		a.VF = ""
+	}
 	for _, a := range v.Adapters {
 		if a.Type != SRIOV {
 			continue
 		}
-		a.VF = ""
 		for _, p := range s.functions(h, a) {
-			a.VF = s.freeFor(h, p, v)
-			if a.VF != "" {
-				break
+			if a.VF == "" {
+				a.VF = s.freeVF(h, p, v.Adapters)
 			}
 		}
 		if a.VF == "" {
@@ -186,14 +186,6 @@ func (s *State) AssignVFs(v *VM) error {
 		}
 	}
 	return nil
-}
-
-// freeFor is freeVF for a VM that is not on yet and may hold VFs of other adapters already.
-func (s *State) freeFor(h *Host, p *PNIC, v *VM) string {
-	on := v.On
-	v.On = true
-	defer func() { v.On = on }()
-	return s.freeVF(h, p)
 }
 
 // SetSRIOV asks for VFs of a port, as vCenter does (ErrUnknown, ErrInvalid, ErrBusy). It acts after the next reboot.

@@ -185,14 +185,14 @@ func TestImage(t *testing.T) {
 		secure bool
 		code   string
 	}{
-		{"no such file", Install{Path: "/vmfs/volumes/shared-01/none.vib"}, false, "VibDownloadError"},
-		{"relative path (guide: -v needs an absolute one)", Install{Path: "tool.vib"}, false, "VibDownloadError"},
-		{"no such bundle", Install{Path: "/vmfs/volumes/shared-01/none.zip", Bundle: true}, false, "MetadataDownloadError"},
-		{"a VIB as a bundle", Install{Path: "/vmfs/volumes/shared-01/tool.vib", Bundle: true}, false, "MetadataDownloadError"},
-		{"a bundle as a VIB", Install{Path: "/vmfs/volumes/shared-01/nmst.zip"}, false, "VibFormatError"},
-		{"below the acceptance level", Install{Path: "/vmfs/volumes/shared-01/tool.vib"}, false, "AcceptanceConfigError"},
-		{"unsigned", Install{Path: "/vmfs/volumes/shared-01/raw.vib"}, false, "InstallationError"},
-		{"unsigned and forced under Secure Boot", Install{Path: "/vmfs/volumes/shared-01/raw.vib", Force: true}, true, "InstallationError"},
+		{"no such file", Install{Paths: []string{"/vmfs/volumes/shared-01/none.vib"}}, false, "VibDownloadError"},
+		{"relative path (guide: -v needs an absolute one)", Install{Paths: []string{"tool.vib"}}, false, "VibDownloadError"},
+		{"no such bundle", Install{Paths: []string{"/vmfs/volumes/shared-01/none.zip"}, Bundle: true}, false, "MetadataDownloadError"},
+		{"a VIB as a bundle", Install{Paths: []string{"/vmfs/volumes/shared-01/tool.vib"}, Bundle: true}, false, "MetadataDownloadError"},
+		{"a bundle as a VIB", Install{Paths: []string{"/vmfs/volumes/shared-01/nmst.zip"}}, false, "VibFormatError"},
+		{"below the acceptance level", Install{Paths: []string{"/vmfs/volumes/shared-01/tool.vib"}}, false, "AcceptanceConfigError"},
+		{"unsigned", Install{Paths: []string{"/vmfs/volumes/shared-01/raw.vib"}}, false, "InstallationError"},
+		{"unsigned and forced under Secure Boot", Install{Paths: []string{"/vmfs/volumes/shared-01/raw.vib"}, Force: true}, true, "InstallationError"},
 	} {
 		w.View(func(s *State) { s.Host("esx-01").SecureBoot = row.secure })
 		_, err := w.InstallVIBs("esx-01", row.in)
@@ -201,7 +201,7 @@ func TestImage(t *testing.T) {
 			t.Errorf("%s: %v, want %s", row.name, err, row.code)
 		}
 	}
-	change, err := w.InstallVIBs("esx-01", Install{Path: "/vmfs/volumes/shared-01/nmst.zip", Bundle: true})
+	change, err := w.InstallVIBs("esx-01", Install{Paths: []string{"/vmfs/volumes/shared-01/nmst.zip"}, Bundle: true})
 	if err != nil || len(change.Installed) != 1 || len(change.Removed) != 1 {
 		t.Fatalf("%+v, %v", change, err)
 	}
@@ -216,10 +216,10 @@ func TestImage(t *testing.T) {
 	if version() != "5.0-1" {
 		t.Errorf("nmst %s after the reboot", version())
 	}
-	if change, err = w.InstallVIBs("esx-01", Install{Path: "/vmfs/volumes/shared-01/nmst.zip", Bundle: true}); err != nil || len(change.Skipped) != 1 {
+	if change, err = w.InstallVIBs("esx-01", Install{Paths: []string{"/vmfs/volumes/shared-01/nmst.zip"}, Bundle: true}); err != nil || len(change.Skipped) != 1 {
 		t.Errorf("the same again: %+v, %v", change, err)
 	}
-	if _, err := w.InstallVIBs("esx-01", Install{Path: "/vmfs/volumes/shared-01/tool.vib", Force: true}); err != nil {
+	if _, err := w.InstallVIBs("esx-01", Install{Paths: []string{"/vmfs/volumes/shared-01/tool.vib"}, Force: true}); err != nil {
 		t.Errorf("forced without Secure Boot: %v", err)
 	}
 	if _, err := w.RemoveVIBs("esx-01", []string{"tool"}); err != nil {

@@ -80,7 +80,9 @@ func (k *kind) has(method string) bool {
 	return reflect.ValueOf(k.methods).MethodByName(methodName(method)).IsValid()
 }
 
+// methodName is the Go name of a method: some begin with a small letter in SOAP.
 func methodName(soap string) string {
+	soap = strings.ToUpper(soap[:1]) + soap[1:]
 	if base, ok := strings.CutSuffix(soap, "_Task"); ok {
 		return base + "Task"
 	}

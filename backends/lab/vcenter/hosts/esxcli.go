@@ -101,15 +101,23 @@ func (m executer) ExecuteSoap(ctx *simulator.Context, req any) soap.HasFault {
 	return frame.Answer(ExecuteSoapResponse{soapResult{Response: render(answer, words)}}, nil)
 }
 
-// arguments reads <name>value</name> pairs.
+// arguments reads <name>value</name> pairs; an argument that is given more than once is a list.
 func arguments(list reflect.Value) esxcli.Args {
 	args := esxcli.Args{}
 	for i := range list.Len() {
-		var v struct {
-			Text string `xml:",chardata"`
+		d := xml.NewDecoder(strings.NewReader(list.Index(i).FieldByName("Val").String()))
+		var values []string
+		for {
+			var v struct {
+				Text string `xml:",chardata"`
+			}
+			if d.Decode(&v) != nil {
+				break
+			}
+			values = append(values, v.Text)
 		}
-		if err := xml.Unmarshal([]byte(list.Index(i).FieldByName("Val").String()), &v); err == nil {
-			args[list.Index(i).FieldByName("Name").String()] = v.Text
+		if values != nil {
+			args[list.Index(i).FieldByName("Name").String()] = strings.Join(values, ",")
 		}
 	}
 	return args
@@ -161,7 +169,7 @@ func render(a esxcli.Answer, words []string) string {
 		b.WriteString("<obj" + xsi + `xsd:string">`)
 		_ = xml.EscapeText(&b, []byte(a.Text))
 		b.WriteString("</obj>")
-	case words[len(words)-1] == "get" && len(a.Rows) == 1:
+	case a.Title != "" || words[len(words)-1] == "get" && len(a.Rows) == 1:
 		b.WriteString("<obj" + xsi + kind + `">`)
 		object(&b, a.Rows[0])
 		b.WriteString("</obj>")
@@ -179,6 +187,12 @@ func render(a esxcli.Answer, words []string) string {
 
 func object(b *strings.Builder, row []esxcli.Field) {
 	for _, f := range row {
+		if f.List != nil {
+			for _, v := range f.List { // a list is its element again and again
+				object(b, []esxcli.Field{{Name: f.Name, Value: v}})
+			}
+			continue
+		}
 		b.WriteString("<" + f.Key() + ">")
 		if f.Sub != nil {
 			b.WriteString("\n")

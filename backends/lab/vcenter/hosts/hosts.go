@@ -20,6 +20,9 @@ func Register(f *frame.Frame) {
 	f.Handle(network{b}, "HostNetworkSystem")
 	f.Handle(nics{b}, "HostVirtualNicManager")
 	f.Handle(clock{b}, "HostDateTimeSystem")
+	f.Handle(passthru{b}, "HostPciPassthruSystem")
+	f.Handle(power{b}, "HostPowerSystem")
+	f.Handle(image{b}, "HostImageConfigManager")
 	f.Handle(executer{b}, "ManagedMethodExecuter")
 	f.Extend(options{b}, "OptionManager")
 }

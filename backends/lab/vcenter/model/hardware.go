@@ -4,12 +4,16 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/vmware/govmomi/simulator/esx"
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-const cpuHz = 2_400_000_000
+// CoreMHz is the clock of a core.
+const CoreMHz = 2400
+
+const cpuHz = CoreMHz * 1_000_000
 
 func hardware(h *world.Host) *types.HostHardwareInfo {
 	info := &types.HostHardwareInfo{
@@ -66,23 +70,69 @@ func passthru(h *world.Host) []types.BaseHostPciPassthruInfo {
 	for _, d := range h.PCI {
 		info := types.HostPciPassthruInfo{Id: d.Address, DependentDevice: d.Address, PassthruCapable: d.PassthruCapable,
 			PassthruEnabled: d.PassthruEnabled, PassthruActive: d.PassthruActive}
-		if p := nicAt(h, d.Address); p != nil && p.MaxVFs > 0 {
-			list = append(list, &types.HostSriovInfo{HostPciPassthruInfo: info, SriovCapable: true,
-				MaxVirtualFunctionSupported: int32(p.MaxVFs)})
+		p := h.PNICAt(d.Address)
+		if p == nil || p.MaxVFs == 0 {
+			list = append(list, &info)
 			continue
 		}
-		list = append(list, &info)
+		sriov := &types.HostSriovInfo{HostPciPassthruInfo: info, SriovCapable: true, MaxVirtualFunctionSupported: int32(p.MaxVFs),
+			SriovEnabled: p.ActiveVFs > 0, SriovActive: p.ActiveVFs > 0, NumVirtualFunction: int32(p.ActiveVFs), NumVirtualFunctionRequested: int32(p.ActiveVFs)}
+		if r := p.SRIOV; r != nil {
+			sriov.SriovEnabled, sriov.NumVirtualFunctionRequested = r.Enabled, int32(r.VFs)
+		}
+		list = append(list, sriov)
 	}
 	return list
 }
 
-func nicAt(h *world.Host, address string) *world.PNIC {
-	for _, p := range h.PNICs {
-		if p.PCI == address {
-			return p
+// CanRebind says whether a device changes between host and VMs without a reboot (vSphere 7.0 and later).
+func CanRebind(h *world.Host) bool { return !world.VersionLess(h.Version, "7.0.0") }
+
+// uefiSecureBootSince is the version whose API tells whether Secure Boot is on.
+const uefiSecureBootSince = "8.0.3"
+
+func hostCapability(h *world.Host) *types.HostCapability {
+	c := *esx.HostCapability
+	c.DeviceRebindWithoutRebootSupported = types.NewBool(CanRebind(h))
+	c.UefiSecureBoot = nil
+	if !world.VersionLess(h.Version, uefiSecureBootSince) {
+		c.UefiSecureBoot = types.NewBool(h.SecureBoot)
+	}
+	return &c
+}
+
+// SRIOVTargets lists the ports that have VFs, and the VFs, as a VM on the host can be given them.
+func SRIOVTargets(h *world.Host) []types.VirtualMachineSriovInfo {
+	var list []types.VirtualMachineSriovInfo
+	for _, d := range h.PCI {
+		p := h.PNICAt(d.Address)
+		if d.PF == "" && (p == nil || p.ActiveVFs == 0) {
+			continue
+		}
+		info := types.VirtualMachineSriovInfo{VirtualFunction: d.PF != "", VirtualMachinePciPassthroughInfo: target(d, "BYPASS")}
+		if p != nil {
+			info.Pnic = p.Device
+		}
+		list = append(list, info)
+	}
+	return list
+}
+
+// PassthruTargets lists the devices that are passed through now.
+func PassthruTargets(h *world.Host) []types.BaseVirtualMachinePciPassthroughInfo {
+	var list []types.BaseVirtualMachinePciPassthroughInfo
+	for _, d := range h.PCI {
+		if d.PassthruActive {
+			info := target(d, h.UUID)
+			list = append(list, &info)
 		}
 	}
-	return nil
+	return list
+}
+
+func target(d *world.PCIDevice, system string) types.VirtualMachinePciPassthroughInfo {
+	return types.VirtualMachinePciPassthroughInfo{PciDevice: pciDevice(d), SystemId: system,
+		VirtualMachineTargetInfo: types.VirtualMachineTargetInfo{Name: d.Address}}
 }
 
 func graphics(h *world.Host) []types.HostGraphicsInfo {

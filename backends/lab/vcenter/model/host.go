@@ -30,7 +30,7 @@ func hostObject(s *world.State, h *world.Host) *mo.HostSystem {
 	obj := &mo.HostSystem{
 		ManagedEntity: mo.ManagedEntity{ExtensibleManagedObject: mo.ExtensibleManagedObject{Self: self}, Name: h.Name, Parent: &Cluster},
 		Runtime:       runtime(h),
-		Capability:    esx.HostCapability,
+		Capability:    hostCapability(h),
 		Hardware:      hardware(h),
 		Datastore:     []types.ManagedObjectReference{Datastore},
 		Network:       hostNetworks(s, h),
@@ -55,17 +55,21 @@ func hostObject(s *world.State, h *world.Host) *mo.HostSystem {
 	prod := obj.Config.Product
 	obj.Summary = types.HostListSummary{
 		Host: &self, Hardware: hardwareSummary(h), Runtime: &obj.Runtime, OverallStatus: types.ManagedEntityStatusGreen,
+		RebootRequired:     h.RebootPending(),
 		Config:             types.HostConfigSummary{Name: h.Name, Port: 443, Product: &prod},
 		QuickStats:         types.HostListSummaryQuickStats{OverallMemoryUsage: int32(memoryUsed(s, h)), OverallCpuUsage: 2400},
-		ManagementServerIp: "127.0.0.1", RebootRequired: h.RebootPending(),
+		ManagementServerIp: "127.0.0.1",
 	}
 	obj.ConfigManager = types.HostConfigManager{
-		FirewallSystem:    ptr(SubRef("HostFirewallSystem", "firewallSystem", h)),
-		AdvancedOption:    ptr(SubRef("OptionManager", "EsxHostAdvSettings", h)),
-		ServiceSystem:     ptr(SubRef("HostServiceSystem", "serviceSystem", h)),
-		NetworkSystem:     ptr(SubRef("HostNetworkSystem", "networkSystem", h)),
-		VirtualNicManager: ptr(SubRef("HostVirtualNicManager", "virtualNicManager", h)),
-		DateTimeSystem:    ptr(SubRef("HostDateTimeSystem", "dateTimeSystem", h)),
+		FirewallSystem:     ptr(SubRef("HostFirewallSystem", "firewallSystem", h)),
+		AdvancedOption:     ptr(SubRef("OptionManager", "EsxHostAdvSettings", h)),
+		ServiceSystem:      ptr(SubRef("HostServiceSystem", "serviceSystem", h)),
+		NetworkSystem:      ptr(SubRef("HostNetworkSystem", "networkSystem", h)),
+		VirtualNicManager:  ptr(SubRef("HostVirtualNicManager", "virtualNicManager", h)),
+		DateTimeSystem:     ptr(SubRef("HostDateTimeSystem", "dateTimeSystem", h)),
+		PciPassthruSystem:  ptr(SubRef("HostPciPassthruSystem", "pciPassthruSystem", h)),
+		PowerSystem:        ptr(SubRef("HostPowerSystem", "powerSystem", h)),
+		ImageConfigManager: ptr(SubRef("HostImageConfigManager", "imageConfigManager", h)),
 	}
 	return obj
 }
@@ -83,6 +87,9 @@ func subObjects(s *world.State, h *world.Host, host *mo.HostSystem) []mo.Referen
 		&mo.HostNetworkSystem{ExtensibleManagedObject: self(cm.NetworkSystem), NetworkInfo: network(s, h)},
 		&mo.HostVirtualNicManager{ExtensibleManagedObject: self(cm.VirtualNicManager), Info: types.HostVirtualNicManagerInfo{NetConfig: netConfig(s, h)}},
 		&mo.HostDateTimeSystem{Self: *cm.DateTimeSystem, DateTimeInfo: *clock(h)},
+		&mo.HostPciPassthruSystem{ExtensibleManagedObject: self(cm.PciPassthruSystem), PciPassthruInfo: passthru(h)},
+		&mo.HostPowerSystem{Self: *cm.PowerSystem, Capability: *powerPolicies(h), Info: *powerPolicy(h)},
+		&mo.HostImageConfigManager{Self: *cm.ImageConfigManager},
 		&plain{managed{Self: SubRef("ManagedMethodExecuter", "managedMethodExecuter", h)}},
 		&plain{managed{Self: SubRef("DynamicTypeManager", "dynamicTypeManager", h)}},
 	}
@@ -187,6 +194,16 @@ func powerPolicies(h *world.Host) *types.PowerSystemCapability {
 		return &types.PowerSystemCapability{}
 	}
 	return &types.PowerSystemCapability{AvailablePolicy: policies}
+}
+
+// PowerPolicy is the short name of the policy with that key.
+func PowerPolicy(key int32) (string, bool) {
+	for _, p := range policies {
+		if p.Key == key {
+			return p.ShortName, true
+		}
+	}
+	return "", false
 }
 
 func powerPolicy(h *world.Host) *types.PowerSystemInfo {

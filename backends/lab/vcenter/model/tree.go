@@ -150,7 +150,7 @@ func clusterObject(s *world.State, entity mo.ManagedEntity, hosts, networks []ty
 	return &mo.ClusterComputeResource{
 		ComputeResource: mo.ComputeResource{
 			ManagedEntity: entity, ResourcePool: &Pool, Host: hosts, Network: networks, EnvironmentBrowser: &Browser,
-			Datastore: []types.ManagedObjectReference{Datastore}, Summary: summary,
+			Datastore: []types.ManagedObjectReference{Datastore}, Summary: summary, LifecycleManaged: types.NewBool(s.Lifecycle),
 			ConfigurationEx: &types.ClusterConfigInfoEx{DasConfig: das, DrsConfig: drs},
 		},
 		Configuration: types.ClusterConfigInfo{DasConfig: das, DrsConfig: drs},

@@ -105,6 +105,9 @@ func (m browser) QueryConfigTarget(_ *simulator.Context, req *types.QueryConfigT
 				target.NumCpuCores += int32(h.Cores)
 				target.NumNumaNodes += int32(h.Sockets)
 			}
+			if req.Host != nil && model.HostRef(h) == *req.Host && h.State == world.Up {
+				target.Sriov, target.PciPassthrough = model.SRIOVTargets(h), model.PassthruTargets(h)
+			}
 		}
 		for _, d := range s.Switches {
 			member := req.Host == nil

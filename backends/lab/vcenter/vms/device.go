@@ -38,6 +38,11 @@ func device(s *world.State, v *world.VM, index int, c *types.VirtualDeviceConfig
 			return frame.Refuse(ptr(at(index)))
 		}
 		if c.Operation == types.VirtualDeviceConfigSpecOperationEdit {
+			if d, ok := c.Device.(*types.VirtualSriovEthernetCard); ok && kind == v.Adapters[i].Type && !v.On {
+				if err := virtualFunction(s.Host(v.Host), index, d, v.Adapters[i]); err != nil {
+					return err
+				}
+			}
 			return edit(s, v, index, v.Adapters[i], card, kind, protocol)
 		}
 		if v.On && v.Adapters[i].Type == world.SRIOV {
@@ -129,20 +134,19 @@ func pvrdma(v *world.VM, h *world.Host, index int, a *world.Adapter) error {
 	return nil
 }
 
-// virtualFunction checks that the physical function has VFs to give.
+// virtualFunction checks that the physical function has VFs to give. Without a backing the host picks one of the
+// uplinks of the adapter's switch at power-on.
 func virtualFunction(h *world.Host, index int, d *types.VirtualSriovEthernetCard, a *world.Adapter) error {
-	refused := frame.Refuse(&types.InvalidDeviceBacking{InvalidDeviceSpec: at(index)})
+	a.GuestMTU = d.AllowGuestOSMtuChange != nil && *d.AllowGuestOSMtuChange
 	if d.SriovBacking == nil || d.SriovBacking.PhysicalFunctionBacking == nil {
-		return refused
+		a.PF = ""
+		return nil
 	}
 	a.PF = d.SriovBacking.PhysicalFunctionBacking.Id
-	a.GuestMTU = d.AllowGuestOSMtuChange != nil && *d.AllowGuestOSMtuChange
-	for _, p := range h.PNICs {
-		if p.PCI == a.PF && p.ActiveVFs > 0 {
-			return nil
-		}
+	if p := h.PNICAt(a.PF); p != nil && p.ActiveVFs > 0 {
+		return nil
 	}
-	return refused
+	return frame.Refuse(&types.InvalidDeviceBacking{InvalidDeviceSpec: at(index)})
 }
 
 func ethernets(v *world.VM) int {

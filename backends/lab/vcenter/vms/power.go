@@ -34,6 +34,10 @@ func (b base) powerOn(ctx *simulator.Context, vm types.ManagedObjectReference) t
 	})
 }
 
+// noVF is the host's word when a physical function has no VF left (KB 309346).
+const noVF = "No SR-IOV virtual function (VF) is available for given physical function (PF). " +
+	"Module 'DevicePowerOn' power on failed. Failed to start the virtual machine."
+
 // mayPowerOn refuses what a host refuses. A PVRDMA adapter alone asks for no reservation; a device that is passed
 // through does.
 func mayPowerOn(s *world.State, v *world.VM, h *world.Host) error {
@@ -45,9 +49,12 @@ func mayPowerOn(s *world.State, v *world.VM, h *world.Host) error {
 		return frame.Refuse(&types.HostNotConnected{})
 	case h.Maintenance:
 		return frame.Refuse(&types.InvalidState{})
-	case v.Pinned() && v.Reserved < v.MemoryMB:
+	case (v.Pinned() || v.Latency == "high") && v.Reserved < v.MemoryMB:
 		return frame.Refuse(&types.GenericVmConfigFault{Reason: "memory"},
 			fmt.Sprintf("Invalid memory setting: memory reservation (sched.mem.min) should be equal to memsize(%d). ", v.MemoryMB))
+	case v.Latency == "high" && v.CPUMHz < int64(v.CPUs)*model.CoreMHz:
+		return frame.Refuse(&types.GenericVmConfigFault{Reason: "cpu"}, fmt.Sprintf(
+			"Invalid CPU reservation for the latency-sensitive VM, (sched.cpu.min) should be at least %d MHz. ", v.CPUs*model.CoreMHz))
 	case v.Hardware > maxHardware(h.Version):
 		return frame.Refuse(&types.VirtualHardwareVersionNotSupported{HostName: h.Name, Host: model.HostRef(h)},
 			"The virtual machine version is not compatible with the version of the host '"+h.Name+"'.")
@@ -60,6 +67,15 @@ func mayPowerOn(s *world.State, v *world.VM, h *world.Host) error {
 	}
 	if v.Reserved > free {
 		return frame.Refuse(&types.InsufficientMemoryResourcesFault{Unreserved: free << 20, Requested: v.Reserved << 20})
+	}
+	trial := *v
+	trial.Adapters = nil
+	for _, a := range v.Adapters {
+		clone := *a
+		trial.Adapters = append(trial.Adapters, &clone)
+	}
+	if err := s.AssignVFs(&trial); err != nil {
+		return frame.Refuse(&types.GenericVmConfigFault{Reason: "sriov"}, noVF)
 	}
 	return nil
 }

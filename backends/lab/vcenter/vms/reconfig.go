@@ -155,7 +155,16 @@ func settings(v *world.VM, spec types.VirtualMachineConfigSpec) error {
 		v.CPUs = int(spec.NumCPUs)
 	}
 	if l := spec.LatencySensitivity; l != nil {
+		if !slices.Contains([]string{"low", "normal", "medium", "high"}, string(l.Level)) {
+			return frame.BadArgument("configSpec.latencySensitivity.level")
+		}
 		v.Latency = string(l.Level)
+	}
+	if a := spec.CpuAllocation; a != nil && a.Reservation != nil {
+		if *a.Reservation < 0 || *a.Reservation > int64(v.CPUs)*model.CoreMHz {
+			return frame.BadArgument("spec.cpuAllocation.reservation")
+		}
+		v.CPUMHz = *a.Reservation
 	}
 	if v.Extra == nil && len(spec.ExtraConfig) > 0 {
 		v.Extra = map[string]string{}

@@ -1,0 +1,105 @@
+package esxcli
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+func vibList(w *world.World, host string, args Args) (Answer, error) {
+	return view(w, host, Table, "SummaryExt", func(_ *world.State, h *world.Host) (rows [][]Field) {
+		hidden := world.PendingInstall
+		if args["rebootingimage"] == "true" {
+			hidden = world.PendingRemove
+		}
+		for _, v := range h.VIBs {
+			if v.Pending != hidden {
+				rows = append(rows, row("Name", v.Name, "Version", v.Version, "Vendor", v.Vendor, "Acceptance Level", v.Acceptance,
+					"Install Date", v.Installed.Format("2006-01-02"), "Platforms", "host"))
+			}
+		}
+		return rows
+	})
+}
+
+func vibInstall(w *world.World, host string, args Args) (Answer, error) {
+	return install(w, host, args, false)
+}
+func vibUpdate(w *world.World, host string, args Args) (Answer, error) {
+	return install(w, host, args, true)
+}
+
+func install(w *world.World, host string, args Args, update bool) (Answer, error) {
+	in := world.Install{Paths: strings.Split(args["viburl"], ","), Force: args["force"] == "true", NoCheck: args["nosigcheck"] == "true", Update: update}
+	switch {
+	case (args["viburl"] == "") == (args["depot"] == ""):
+		return Answer{}, refuse("One and only one of --depot or --viburl must be given.")
+	case args["depot"] != "":
+		in.Paths, in.Bundle = []string{args["depot"]}, true
+	}
+	change, err := w.InstallVIBs(host, in)
+	return result("Installation Result", change), err
+}
+
+func vibRemove(w *world.World, host string, args Args) (Answer, error) {
+	change, err := w.RemoveVIBs(host, strings.Split(args["vibname"], ","))
+	return result("Removal Result", change), err
+}
+
+func result(title string, c world.ImageChange) Answer {
+	needed := len(c.Installed)+len(c.Removed) > 0
+	message := "Operation finished successfully."
+	if needed {
+		message = "The update completed successfully, but the system needs to be rebooted for the changes to be effective."
+	}
+	return Answer{Shape: Titled, Title: title, Type: "InstallationResult", Rows: [][]Field{{
+		{Name: "Message", Value: message},
+		list("VIBs Installed", c.Installed),
+		list("VIBs Removed", c.Removed),
+		list("VIBs Skipped", c.Skipped),
+		{Name: "Reboot Required", Value: strconv.FormatBool(needed)},
+		{Name: "DPU Results", Value: ""},
+	}}}
+}
+
+func list(name string, values []string) Field {
+	return Field{Name: name, Value: strings.Join(values, ", "), List: append([]string{}, values...)}
+}
+
+func acceptanceGet(w *world.World, host string, _ Args) (Answer, error) {
+	a := Answer{Shape: Text}
+	w.View(func(s *world.State) {
+		if h := s.Host(host); h != nil {
+			a.Text = h.Acceptance
+		}
+	})
+	return a, nil
+}
+
+func acceptanceSet(w *world.World, host string, args Args) (Answer, error) {
+	err := w.SetAcceptance(host, args["level"])
+	if errors.Is(err, world.ErrInvalid) || errors.Is(err, world.ErrBusy) {
+		return Answer{}, refuse(" [AcceptanceConfigError]\n %s\n Please refer to the log file for more details.", err)
+	}
+	return Answer{Shape: Text, Text: "Host acceptance level changed to '" + args["level"] + "'."}, err
+}
+
+func moduleGet(w *world.World, host string, args Args) (Answer, error) {
+	found := false
+	a, err := view(w, host, Record, "ModuleDetails", func(_ *world.State, h *world.Host) [][]Field {
+		m := h.Module(args["module"])
+		if m == nil {
+			return nil
+		}
+		found = true
+		return [][]Field{row("Module", m.Name, "Module File", "/usr/lib/vmware/vmkmod/"+m.Name, "License", "BSD", "Version", m.Version,
+			"Build Type", "release", "Provided Namespaces", "", "Required Namespaces", "com.vmware.vmkapi@v2_12_0_0",
+			"Containing VIB", strings.ReplaceAll(m.Name, "_", "-"), "VIB Acceptance Level", "certified")}
+	})
+	if err == nil && !found {
+		err = refuse("Invalid Module name %s", args["module"])
+	}
+	return a, err
+}

@@ -1,0 +1,119 @@
+package esxcli_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// restart lets what is pending act.
+func restart(t *testing.T, w *world.World) {
+	t.Helper()
+	if err := w.HostDies("esx-01"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.HostReturns("esx-01"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func must(t *testing.T, w *world.World, line string) string {
+	t.Helper()
+	a, err := run(t, w, line)
+	if err != nil {
+		t.Fatalf("%s: %v", line, err)
+	}
+	return a.Print()
+}
+
+func TestVFsThroughModuleParameters(t *testing.T) {
+	w := lab(t)
+	must(t, w, "system module parameters set -m nmlx5_core -p max_vfs=0,0,2,1")
+	if got := must(t, w, "network sriovnic list"); got != "" {
+		t.Errorf("VFs before the reboot:\n%s", got)
+	}
+	restart(t, w)
+	want := "" +
+		"Name    PCI Device    Driver      Link  Speed   Duplex  MAC Address        MTU   Description\n" +
+		"------  ------------  ----------  ----  ------  ------  -----------------  ----  -------------------------------------------------\n" +
+		"vmnic2  0000:3b:00.0  nmlx5_core  Up    100000  Full    b8:59:9f:00:00:02  9000  Mellanox Technologies MT27800 Family [ConnectX-5]\n" +
+		"vmnic3  0000:3b:00.1  nmlx5_core  Down       0  Half    b8:59:9f:00:00:03  1500  Mellanox Technologies MT27800 Family [ConnectX-5]\n"
+	if got := must(t, w, "network sriovnic list"); got != want {
+		t.Errorf("sriovnic list:\n%s\nwant\n%s", got, want)
+	}
+	want = "" +
+		"VF ID  Active  PCI Address   Owner World ID\n" +
+		"-----  ------  ------------  --------------\n" +
+		"    0   false  0000:3b:00.2  -\n" +
+		"    1   false  0000:3b:00.3  -\n"
+	if got := must(t, w, "network sriovnic vf list -n vmnic2"); got != want {
+		t.Errorf("vf list:\n%s\nwant\n%s", got, want)
+	}
+	w.View(func(s *world.State) { s.Host("esx-01").Version = "7.0.3" })
+	if got := must(t, w, "network sriovnic vf list -n vmnic3"); !strings.Contains(got, "00000:059:02.2") {
+		t.Errorf("older releases print decimal addresses:\n%s", got)
+	}
+}
+
+func TestPFCSuspendsPause(t *testing.T) {
+	w := lab(t)
+	if err := w.SetModule("esx-01", world.Nmlx5, "pfctx=0x08 pfcrx=0x08"); err != nil {
+		t.Fatal(err)
+	}
+	if got := must(t, w, "network nic dcb status get -n vmnic0"); !strings.Contains(got, "PFC Enabled: false\n   PFC Configuration: 0 0 0 0 0 0 0 0\n") {
+		t.Errorf("PFC before the reboot:\n%s", got)
+	}
+	restart(t, w)
+	// The parameters act on every port of the driver, the service NIC too.
+	if got := must(t, w, "network nic dcb status get -n vmnic0"); !strings.Contains(got, "PFC Enabled: true\n   PFC Configuration: 0 0 0 1 0 0 0 0\n") {
+		t.Errorf("PFC:\n%s", got)
+	}
+	if got := must(t, w, "network nic pauseParams list -n vmnic0"); !strings.Contains(got, "vmnic0                    true     false     false") {
+		t.Errorf("global pause beside PFC:\n%s", got)
+	}
+}
+
+func TestVIBs(t *testing.T) {
+	w := lab(t)
+	w.View(func(s *world.State) {
+		s.Depot = []*world.Package{{Path: "/vmfs/volumes/shared-01/tools.vib", VIBs: []world.VIB{
+			{Name: "mft", Version: "4.30.0.111-0", Vendor: "MEL", Acceptance: "PartnerSupported"}}}}
+	})
+	got := must(t, w, "software vib install -v /vmfs/volumes/shared-01/tools.vib")
+	want := "" +
+		"Installation Result\n" +
+		"   Message: The update completed successfully, but the system needs to be rebooted for the changes to be effective.\n" +
+		"   VIBs Installed: MEL_bootbank_mft_4.30.0.111-0\n" +
+		"   VIBs Removed: MEL_bootbank_mft_4.28.0.92-0\n" +
+		"   VIBs Skipped: \n" +
+		"   Reboot Required: true\n" +
+		"   DPU Results: \n"
+	if got != want {
+		t.Errorf("install:\n%s\nwant\n%s", got, want)
+	}
+	if now, next := must(t, w, "software vib list"), must(t, w, "software vib list --rebooting-image"); !strings.Contains(now, "4.28.0.92-0") ||
+		!strings.Contains(next, "4.30.0.111-0") || strings.Contains(now, "4.30.0.111-0") {
+		t.Errorf("now:\n%s\nnext:\n%s", now, next)
+	}
+	if got := must(t, w, "software vib remove -n mft -n nmst"); !strings.Contains(got, "VIBs Removed: MEL_bootbank_mft_4.30.0.111-0, MEL_bootbank_nmst_") {
+		t.Errorf("remove:\n%s", got)
+	}
+	if got := must(t, w, "software acceptance get"); got != "PartnerSupported\n" {
+		t.Errorf("acceptance %q", got)
+	}
+	for line, want := range map[string]string{
+		"software vib install":                              "One and only one of --depot or --viburl must be given.",
+		"software vib install -v /nosuch.vib":               " [VibDownloadError]\n ('/nosuch.vib', '', \"[Errno 2] No such file or directory: '/nosuch.vib'\")\n Please refer to the log file for more details.",
+		"software vib remove -n nosuch":                     " [NoMatchError]\n No VIB matching VIB search specification 'nosuch'.\n Please refer to the log file for more details.",
+		"network sriovnic vf list -n vmnic2":                "There is no SRIOV Nic with name vmnic2",
+		"network nic dcb status get -n vmnic9":              "NIC vmnic9 does not exist",
+		"system module get -m nosuch":                       "Invalid Module name nosuch",
+		"hardware pci pcipassthru set -d x -e true":         "Unable to configure the PCI device: PCI device x: not found",
+		"system module parameters set -m nmlx5_core -p x=1": "Unable to set module parameters: parameter x of nmlx5_core: not found",
+	} {
+		if _, err := run(t, w, line); err == nil || err.Error() != want {
+			t.Errorf("%s: error %v, want %q", line, err, want)
+		}
+	}
+}

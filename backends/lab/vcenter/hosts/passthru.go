@@ -1,0 +1,72 @@
+package hosts
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/model"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+type passthru struct{ base }
+
+// UpdatePassthruConfig asks for VFs and for devices to be passed through, one after the other until one is refused. VFs
+// exist after the next reboot; so does the passthrough of a network adapter. Other devices change at once on hosts that
+// can rebind them, unless applyNow says no.
+func (m passthru) UpdatePassthruConfig(_ *simulator.Context, req *types.UpdatePassthruConfig) soap.HasFault {
+	host, err := m.name(req.This)
+	if err != nil {
+		return frame.Answer(nil, err)
+	}
+	m.f.Commit.Lock()
+	defer m.f.Commit.Unlock()
+	rebind := false
+	m.f.World.View(func(s *world.State) { rebind = model.CanRebind(s.Host(host)) })
+	for _, c := range req.Config {
+		config := c.GetHostPciPassthruConfig()
+		if sriov, ok := c.(*types.HostSriovConfig); ok {
+			err = m.f.World.SetSRIOV(host, config.Id, sriov.SriovEnabled, int(sriov.NumVirtualFunction))
+		} else {
+			now := rebind && (config.ApplyNow == nil || *config.ApplyNow)
+			err = m.f.World.SetPassthru(host, config.Id, config.PassthruEnabled, now)
+		}
+		if err != nil {
+			return frame.Answer(nil, configFault(err))
+		}
+	}
+	return frame.Answer(types.UpdatePassthruConfigResponse{}, nil)
+}
+
+// configFault is how a host refuses its configuration.
+func configFault(err error) error {
+	if errors.Is(err, world.ErrUnknown) || errors.Is(err, world.ErrInvalid) || errors.Is(err, world.ErrBusy) {
+		return frame.Refuse(&types.HostConfigFault{}, "An error occurred during host configuration:", fmt.Sprint(err))
+	}
+	return err
+}
+
+// Refresh reads the devices of the host again; here they are never stale.
+func (m passthru) Refresh(_ *simulator.Context, req *types.Refresh) soap.HasFault {
+	_, err := m.name(req.This)
+	return frame.Answer(types.RefreshResponse{}, err)
+}
+
+type power struct{ base }
+
+// ConfigurePowerPolicy sets the power policy by the key that the host lists it under.
+func (m power) ConfigurePowerPolicy(_ *simulator.Context, req *types.ConfigurePowerPolicy) soap.HasFault {
+	host, err := m.name(req.This)
+	if err != nil {
+		return frame.Answer(nil, err)
+	}
+	policy, known := model.PowerPolicy(req.Key)
+	if !known {
+		return frame.Answer(nil, frame.BadArgument("key"))
+	}
+	return frame.Answer(types.ConfigurePowerPolicyResponse{}, m.f.World.SetPowerPolicy(host, policy))
+}
