@@ -1,6 +1,7 @@
 package form
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -84,15 +85,24 @@ func (q *questions) mode(*backends.Inventory) error {
 
 func (q *questions) nics(inv *backends.Inventory) error {
 	picks := q.o.Fabric.Choose(q.a, inv)
+	for _, name := range q.a.Hosts.Names {
+		for _, n := range inv.Host(name).NICs {
+			q.say("%s %s, %s, %s, %s: %s", plain.Clean(name), plain.Clean(n.Device), plain.Speed(n.SpeedMbps), plain.Clean(n.MAC), rdmaWord(n), plain.Clean(n.Why))
+		}
+	}
+	if len(picks) == len(q.a.Hosts.Names) {
+		for _, name := range q.a.Hosts.Names {
+			q.say("proposed: %s %s", plain.Clean(name), plain.Clean(picks[name]))
+		}
+		if yes, err := q.yes("Take these pNICs"); err != nil || yes {
+			return err
+		}
+	}
 	macs := map[string]answers.MAC{}
 	changed := false
 	for _, name := range q.a.Hosts.Names {
-		h := inv.Host(name)
-		for _, n := range h.NICs {
-			q.say("%s %s, %s, %s, %s: %s", plain.Clean(name), plain.Clean(n.Device), plain.Speed(n.SpeedMbps), plain.Clean(n.MAC), rdmaWord(n), plain.Clean(n.Why))
-		}
 		err := q.until("pNIC of "+name, picks[name], func(s string) error {
-			n := h.NIC(s)
+			n := inv.Host(name).NIC(s)
 			switch {
 			case n == nil:
 				return fmt.Errorf("%s has no pNIC %q", name, s)
@@ -111,6 +121,23 @@ func (q *questions) nics(inv *backends.Inventory) error {
 		q.a.NIC = answers.NIC{MACs: macs}
 	}
 	return nil
+}
+
+// yes asks whether to take what was proposed.
+func (q *questions) yes(question string) (bool, error) {
+	took := false
+	err := q.until(question+"? yes or no", "yes", func(s string) error {
+		switch strings.ToLower(s) {
+		case "yes", "y":
+			took = true
+		case "no", "n":
+			took = false
+		default:
+			return errors.New("answer yes or no")
+		}
+		return nil
+	})
+	return took, err
 }
 
 func (q *questions) network(inv *backends.Inventory) error {
@@ -188,23 +215,42 @@ func (q *questions) vms(inv *backends.Inventory) error {
 	if err != nil {
 		return err
 	}
+	return q.guests(names, known)
+}
+
+// guests asks for the address of each VM and how its guest is reached, one by one only where the proposal is no good.
+func (q *questions) guests(names []string, known map[string]answers.VM) error {
 	free := freeAddresses(q.a.VMs)
-	q.a.VMs = nil
-	g := guests{vm: map[string]answers.VM{}, member: func(id string) bool {
-		return slices.ContainsFunc(q.a.VMs, func(v answers.VM) bool { return v.Name == id })
-	}}
+	g := guests{vm: map[string]answers.VM{}}
 	for _, name := range names {
 		vm, ok := known[name]
 		g.vm[name] = completed(name, vm, ok, free)
-		if len(g.vm[name].Adapters) == 0 {
-			if err := q.until("RDMA address of "+name, addressText(g.vm[name]), func(s string) error { return g.setAddress(name, s) }); err != nil {
+		q.say("proposed: %s has %s, login %s", plain.Clean(name), addressText(g.vm[name]), cmp.Or(plain.Clean(loginText(g.vm[name])), "of your SSH settings"))
+	}
+	yes, err := q.yes("Take these addresses and logins")
+	if err != nil {
+		return err
+	}
+	q.a.VMs = nil
+	g.member = func(id string) bool {
+		return slices.ContainsFunc(q.a.VMs, func(v answers.VM) bool { return v.Name == id })
+	}
+	for _, name := range names {
+		if !yes {
+			if err := q.guest(name, g); err != nil {
 				return err
 			}
-		}
-		if err := q.until("Login of guest "+name+", user@address:port, empty for your SSH settings", loginText(g.vm[name]), func(s string) error { return g.setLogin(name, s) }); err != nil {
-			return err
 		}
 		q.a.VMs = append(q.a.VMs, g.vm[name])
 	}
 	return nil
+}
+
+func (q *questions) guest(name string, g guests) error {
+	if len(g.vm[name].Adapters) == 0 {
+		if err := q.until("RDMA address of "+name, addressText(g.vm[name]), func(s string) error { return g.setAddress(name, s) }); err != nil {
+			return err
+		}
+	}
+	return q.until("Login of guest "+name+", user@address:port, empty for your SSH settings", loginText(g.vm[name]), func(s string) error { return g.setLogin(name, s) })
 }

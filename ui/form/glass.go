@@ -34,7 +34,8 @@ func (g *glass) composed() {
 // dark tells whether keys cannot be meant for the page that is shown.
 func (g *glass) dark() bool { return g != nil && g.covered.Load() }
 
-func (g *glass) wrote() {
+// writes is told before something is sent, so that whoever sees the page has its keys taken.
+func (g *glass) writes() {
 	if g.ready.Load() {
 		g.covered.Store(false)
 	}
@@ -54,9 +55,8 @@ type glassFile struct {
 }
 
 func (f *glassFile) Write(b []byte) (int, error) {
-	n, err := f.File.Write(b)
-	f.glass.wrote()
-	return n, err
+	f.glass.writes()
+	return f.File.Write(b)
 }
 
 // WriteString is there because that of os.File would pass by Write.
@@ -65,7 +65,6 @@ func (f *glassFile) WriteString(s string) (int, error) { return f.Write([]byte(s
 type glassWriter struct{ glass *glass }
 
 func (w *glassWriter) Write(b []byte) (int, error) {
-	n, err := w.glass.out.Write(b)
-	w.glass.wrote()
-	return n, err
+	w.glass.writes()
+	return w.glass.out.Write(b)
 }

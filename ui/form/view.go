@@ -81,6 +81,7 @@ func (w *wizard) footer() string {
 	switch {
 	case w.leaving:
 		status = w.theme.Warning.Render(" Leave? Nothing has been changed. y leaves, any other key stays.")
+	case w.running != nil && isClosed(w.running):
 	case w.stopping > 1:
 		status = w.theme.Warning.Render(" Stopping at once. The journal is kept: rdma-setup resume goes on later.")
 	case w.stopping == 1:

@@ -1,0 +1,254 @@
+//go:build e2e
+
+package form_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/creack/pty"
+
+	"github.com/rdma-setup/rdma-setup/wizard/report"
+)
+
+// A terminal runs the real program on a pseudo-terminal.
+type terminal struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	tty   *os.File
+	dir   string
+	ended chan error
+	width uint16
+	keys  int
+
+	mu    sync.Mutex
+	drawn strings.Builder
+	news  chan struct{}
+}
+
+func build(t *testing.T) string {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), "rdma-setup")
+	if out, err := exec.Command("go", "build", "-o", bin, "github.com/rdma-setup/rdma-setup").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return bin
+}
+
+func start(t *testing.T, bin string, env []string, args ...string) *terminal {
+	t.Helper()
+	s := &terminal{t: t, cmd: exec.Command(bin, args...), dir: t.TempDir(), ended: make(chan error, 1), width: 120, news: make(chan struct{}, 1)}
+	s.cmd.Dir = s.dir
+	s.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "XDG_STATE_HOME=" + s.dir, "TERM=xterm-256color", "LANG=C.UTF-8"}, env...)
+	var err error
+	if s.tty, err = pty.StartWithSize(s.cmd, &pty.Winsize{Rows: 40, Cols: s.width}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		s.tty.Close()
+		_ = s.cmd.Process.Kill()
+	})
+	go s.read()
+	go func() { s.ended <- s.cmd.Wait() }()
+	return s
+}
+
+func (s *terminal) read() {
+	b := make([]byte, 1<<16)
+	for {
+		n, err := s.tty.Read(b)
+		s.mu.Lock()
+		s.drawn.Write(b[:n])
+		s.mu.Unlock()
+		select {
+		case s.news <- struct{}{}:
+		default:
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// text gives what was drawn since clear, without colours and blanks: the screen is drawn in pieces.
+func (s *terminal) text() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(strings.Fields(ansi.Strip(s.drawn.String())), "")
+}
+
+func (s *terminal) clear() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drawn.Reset()
+}
+
+// shows waits until one of the texts was drawn and gives it. What stands on the screen already is not drawn again: a
+// change of the size makes the program do so.
+func (s *terminal) shows(texts ...string) string {
+	s.t.Helper()
+	limit, redraw := time.After(2*time.Minute), time.NewTicker(2*time.Second)
+	defer redraw.Stop()
+	for {
+		for _, text := range texts {
+			if strings.Contains(s.text(), strings.Join(strings.Fields(text), "")) {
+				s.clear()
+				return text
+			}
+		}
+		select {
+		case <-s.news:
+		case <-redraw.C:
+			s.width ^= 1
+			if err := pty.Setsize(s.tty, &pty.Winsize{Rows: 40, Cols: s.width}); err != nil {
+				s.t.Fatal(err)
+			}
+		case err := <-s.ended:
+			s.t.Fatalf("the program ended (%v) before %q was drawn:\n%s", err, texts, s.text())
+		case <-limit:
+			s.t.Fatalf("%q was not drawn:\n%s", texts, s.text())
+		}
+	}
+}
+
+func (s *terminal) press(keys string) {
+	s.t.Helper()
+	if _, err := s.tty.WriteString(keys); err != nil {
+		s.t.Fatal(err)
+	}
+	s.keys++
+}
+
+// exit waits for the end and gives the exit code.
+func (s *terminal) exit() int {
+	s.t.Helper()
+	select {
+	case err := <-s.ended:
+		var bad *exec.ExitError
+		if err != nil && !errors.As(err, &bad) {
+			s.t.Fatal(err)
+		}
+		return s.cmd.ProcessState.ExitCode()
+	case <-time.After(2 * time.Minute):
+		s.t.Fatalf("the program does not end:\n%s", s.text())
+	}
+	return -1
+}
+
+// kept is the report that the run left on disk.
+func (s *terminal) kept() report.Report {
+	s.t.Helper()
+	found, err := filepath.Glob(filepath.Join(s.dir, "rdma-setup", "runs", "*", "report.json"))
+	if err != nil || len(found) != 1 {
+		s.t.Fatalf("reports %v, %v", found, err)
+	}
+	b, err := os.ReadFile(found[0])
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var r report.Report
+	if err := json.Unmarshal(b, &r); err != nil {
+		s.t.Fatal(err)
+	}
+	return r
+}
+
+func (s *terminal) complete() {
+	s.t.Helper()
+	r := s.kept()
+	if r.Status != "done" || !r.Simulated || len(r.Changes) == 0 || len(r.Measurements) == 0 {
+		s.t.Errorf("status %q, simulated %t, %d changes, %d measurements", r.Status, r.Simulated, len(r.Changes), len(r.Measurements))
+	}
+	for _, c := range r.Changes {
+		if c.State != "done" && c.State != "skipped" {
+			s.t.Errorf("%s is %s: %s", c.ID(), c.State, c.Err)
+		}
+	}
+}
+
+// toPlan accepts one page after the other up to the plan.
+func (s *terminal) toPlan() {
+	s.t.Helper()
+	for _, text := range []string{"vCenter address", "Which hosts take part", "How shall the guests", "Which pNIC of each host", "Distributed switch", "Which VMs get an RDMA", "Nothing stands in the way"} {
+		s.shows(text)
+		s.press("\r")
+	}
+	s.shows("Enter carries this out")
+}
+
+func TestE2EWizard(t *testing.T) {
+	bin := build(t)
+	t.Run("Enter alone leads to a finished report", func(t *testing.T) {
+		s := start(t, bin, nil, "--lab")
+		s.toPlan()
+		s.press("\r")
+		s.shows("Where to go from here")
+		s.press("\r")
+		if code := s.exit(); code != 0 || s.keys > 15 {
+			t.Errorf("exit code %d after %d keys", code, s.keys)
+		}
+		s.complete()
+		if info, err := os.Stat(filepath.Join(s.dir, "rdma-setup-answers.yaml")); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("the answers: %v, %v", info, err)
+		}
+	})
+	t.Run("a lost terminal ends the screen and not the run", func(t *testing.T) {
+		s := start(t, bin, nil, "--lab")
+		s.toPlan()
+		s.press("\r")
+		s.shows("shut down", "power on", "install packages")
+		s.tty.Close()
+		if code := s.exit(); code != 0 {
+			t.Errorf("exit code %d", code)
+		}
+		s.complete()
+	})
+	t.Run("Ctrl-C stops the run and resume is named", func(t *testing.T) {
+		s := start(t, bin, nil, "--lab")
+		s.toPlan()
+		s.press("\r")
+		s.shows("shut down", "power on")
+		s.press("\x03")
+		s.shows("Ctrl-C again stops at once", "Where to go from here")
+		s.shows("rdma-setup resume")
+		s.press("\r")
+		if code := s.exit(); code != 130 {
+			t.Errorf("exit code %d", code)
+		}
+		if r := s.kept(); r.Status != "interrupted" {
+			t.Errorf("status %q", r.Status)
+		}
+		again := start(t, bin, []string{"XDG_STATE_HOME=" + s.dir}, "resume", "--yes")
+		if code := again.exit(); code != 0 {
+			t.Errorf("resume: exit code %d\n%s", code, again.text())
+		}
+		s.complete()
+	})
+	for name, how := range map[string]struct{ env, args []string }{
+		"plain questions":             {nil, []string{"--lab", "--accessible"}},
+		"plain questions by TERM":     {[]string{"TERM=dumb"}, []string{"--lab"}},
+		"plain questions, ACCESSIBLE": {[]string{"ACCESSIBLE=1"}, []string{"--lab"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t, bin, how.env, how.args...)
+			for _, q := range []string{"vCenter address", "Account", "Hosts, separated", "Mode: pvrdma", "Take these pNICs", "Distributed switch", "Port group", "MTU;", "VLAN", "vmknic for PVRDMA", "VMs, separated", "Take these addresses"} {
+				s.shows(q)
+				s.press("\n")
+			}
+			s.shows("Carry this out?")
+			s.press("yes\n")
+			if code := s.exit(); code != 0 {
+				t.Errorf("exit code %d:\n%s", code, s.text())
+			}
+			s.complete()
+		})
+	}
+}
