@@ -4,7 +4,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X github.com/rdma-setup/rdma-setup/ui/cmd.version=$(VERSION)
 BIN     := bin/rdma-setup
 
-.PHONY: run build test lint bench e2e clean
+.PHONY: run build test lint bench e2e pictures clean
 
 run: build
 	$(BIN) --lab
@@ -27,7 +27,11 @@ bench: build
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 e2e: build
-	$(GO) test -race -count=1 -tags e2e -timeout 18m -run 'TestE2E' ./ui/cmd
+	$(GO) test -race -count=1 -tags e2e -timeout 18m -run 'TestE2E' ./ui/cmd ./ui/form
+
+# Every page of the wizard as PNG and text, in bin/pictures; needs tmux, aha and chromium.
+pictures: build
+	ui/form/pictures.sh $(BIN) bin/pictures
 
 clean:
 	rm -rf bin dist
