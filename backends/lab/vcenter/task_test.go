@@ -97,7 +97,7 @@ func reboot(c *client, host string, force bool) error {
 }
 
 func TestReboot(t *testing.T) {
-	c := start(t, world.Spec{Hosts: 2, VMs: 2, Timing: world.Timing{HostReboot: 300 * time.Millisecond}})
+	c := start(t, world.Spec{Hosts: 2, VMs: 2, Timing: world.Timing{HostReboot: 5 * time.Second}})
 	refused(t, reboot(c, "esx-01", false), "InvalidState", "The operation is not allowed in the current state.")
 	before := *c.hostMO("esx-01", "runtime").Runtime.BootTime
 	if err := c.world.SetModule("esx-01", "nmlx5_core", "pfctx=8 pfcrx=8"); err != nil {
@@ -141,7 +141,7 @@ func TestReboot(t *testing.T) {
 		}
 	})
 	out := c.world.Log.Outages()
-	if len(out) != 1 || out[0].Host != "esx-01" || out[0].To.Sub(out[0].From) < 300*time.Millisecond || c.world.Log.MostDown() != 1 {
+	if len(out) != 1 || out[0].Host != "esx-01" || out[0].To.Sub(out[0].From) < 5*time.Second || c.world.Log.MostDown() != 1 {
 		t.Errorf("outages %+v", out)
 	}
 }
