@@ -179,6 +179,22 @@ func TestGuestsOfVMsThatAreOff(t *testing.T) {
 	}
 }
 
+// A check without answers asks no guest: that is no reason to worry.
+func TestGuestsThatNobodyAsked(t *testing.T) {
+	f := healthy(p)
+	f.Inventory.Guests, f.Inventory.VMs[2].Power = nil, "poweredOff"
+	for _, r := range run(f, checks.Selection{}) {
+		if strings.HasPrefix(r.ID, "GST-") && (r.Status != checks.Unknown || !r.Quiet) {
+			t.Errorf("%s at %s: %s, quiet %t", r.ID, r.Target, r.Status, r.Quiet)
+		}
+	}
+	f = healthy(p)
+	f.Inventory.Guests[1].Error = "no route to host"
+	if r := run(f, checks.Selection{Only: []string{"GST-OS-001"}})[1]; r.Status != checks.Unknown || r.Quiet {
+		t.Errorf("a guest that failed: %s, quiet %t", r.Status, r.Quiet)
+	}
+}
+
 func BenchmarkThousandVMs(b *testing.B) {
 	f := healthy(p)
 	for i := range 497 {
