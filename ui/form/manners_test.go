@@ -194,7 +194,7 @@ func TestBackgroundChangesTheColours(t *testing.T) {
 		if k.w.theme.Title.GetForeground() != dark {
 			t.Error("a black background changed the colours")
 		}
-		k.send(tea.BackgroundColorMsg{Color: ansi.TrueColor(0xffffff)})
+		k.send(tea.BackgroundColorMsg{Color: ansi.RGBColor{R: 255, G: 255, B: 255}})
 		if k.w.theme.Title.GetForeground() == dark {
 			t.Error("the colours stay those of a dark background")
 		}

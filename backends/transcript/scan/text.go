@@ -119,7 +119,7 @@ func needsCleaning(s string) bool {
 		w := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
 			uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
 		// The high bit of a byte is set when the byte is 0x7f or more, or less than a blank.
-		if (w|w+ones|(w-ones*' ')&^w)&(ones<<7) != 0 && dirty(s[i:i+8]) {
+		if (w|(w+ones)|((w-ones*' ')&^w))&(ones<<7) != 0 && dirty(s[i:i+8]) {
 			return true
 		}
 	}
