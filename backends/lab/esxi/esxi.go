@@ -50,6 +50,7 @@ func New(w *world.World, host, authorizedKey string) (*Host, error) {
 	if err := h.image(); err != nil {
 		return nil, fmt.Errorf("lab: host %s: %w", host, err)
 	}
+	maps.Copy(h.sys.Programs, h.mft()) // their files come and go with the VIB
 	return h, nil
 }
 
@@ -143,6 +144,7 @@ func (h *Host) Account(name string) (sshd.Account, bool) {
 // Login implements sshd.Machine.
 func (h *Host) Login(u sh.User, s *sh.Session) *sh.Proc {
 	s.Memlock = -1
+	h.settle()
 	return &sh.Proc{User: u, Dir: "/", Session: s, Sys: h.sys, Env: []string{"PATH=/bin:/sbin", "HOME=/", "USER=root", "SHELL=/bin/sh"}}
 }
 

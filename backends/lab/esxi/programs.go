@@ -17,6 +17,7 @@ func (h *Host) programs() map[string]sh.Program {
 	return map[string]sh.Program{
 		"esxcli": h.esxcli, "localcli": h.esxcli, "vmware": h.vmware, "vmkping": h.vmkping, "hostname": h.hostname, "uname": h.uname,
 		"esxcfg-vmknic": h.vmknics, "reboot": h.reboot, "uptime": h.uptime,
+		"esxcfg-module": h.esxcfgModule, "lspci": h.lspci,
 	}
 }
 

@@ -23,7 +23,7 @@ func Scenarios() []Scenario {
 		{Name: "done", Text: "configured for PVRDMA, guests included", Apply: done},
 		{Name: "drifted", Text: "was configured for PVRDMA, then changed behind our back", Apply: drifted},
 		{Name: "centos", Text: "healthy, with RHEL and CentOS 8 and 9 in the guests", Apply: centos},
-	}, broken()...)
+	}, append(sriov(), broken()...)...)
 }
 
 func scenarioNamed(name string) (Scenario, error) {

@@ -240,3 +240,43 @@ func TestImage(t *testing.T) {
 		}
 	})
 }
+
+func TestSRIOVScenarios(t *testing.T) {
+	for _, row := range []struct {
+		scenario string
+		want     []int
+	}{
+		{"bare", []int{0, 0, 0, 0}},
+		{"sriov-half", []int{0, 0, 0, 0}},
+		{"sriov-api", []int{0, 0, 8, 0}},
+		{"sriov-ready", []int{0, 0, 8, 0}},
+		// The list is for other ports now: the ConnectX-4 Lx got the VFs (KB 309346).
+		{"sriov-added", []int{0, 0, 8, 0, 0, 0}},
+	} {
+		w := newWorld(t, Spec{Scenario: row.scenario, Hosts: 1, VMs: 1})
+		if got := vfs(w, "esx-01"); !slices.Equal(got, row.want) {
+			t.Errorf("%s: VFs %v, want %v", row.scenario, got, row.want)
+		}
+	}
+	w := newWorld(t, Spec{Scenario: "sriov-added", Hosts: 1, VMs: 1})
+	if err := w.PowerOn("vm-01"); !errors.Is(err, ErrNoVF) {
+		t.Errorf("power-on after the shift: %v", err)
+	}
+	w = newWorld(t, Spec{Scenario: "sriov-half", Hosts: 1})
+	reboot(t, w, "esx-01")
+	w.View(func(s *State) {
+		if n := s.Hosts[0].PNIC("vmnic2").MaxVFs; n != 16 {
+			t.Errorf("half done, after the reboot: %d VFs possible", n)
+		}
+	})
+	w = newWorld(t, Spec{Scenario: "sriov-reversed", Hosts: 1})
+	w.View(func(s *State) {
+		var order []string
+		for _, p := range s.Hosts[0].Ports(Nmlx5) {
+			order = append(order, p.Device)
+		}
+		if !slices.Equal(order, []string{"vmnic3", "vmnic2", "vmnic0", "vmnic1"}) {
+			t.Errorf("order %v", order)
+		}
+	})
+}
