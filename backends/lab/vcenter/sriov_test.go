@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter"
@@ -254,4 +255,48 @@ func TestLatencySensitivity(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.must(c.vm("vm-01").PowerOn(c.ctx))
+}
+
+func TestDatastoreFiles(t *testing.T) {
+	c := start(t, world.Spec{Scenario: "bare", Hosts: 1, VMs: 1})
+	store, err := c.find.Datastore(c.ctx, "shared-01")
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser, err := store.Browser(c.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	search := func(folder, pattern string) ([]types.BaseFileInfo, error) {
+		task, err := browser.SearchDatastore(c.ctx, folder, &types.HostDatastoreBrowserSearchSpec{MatchPattern: []string{pattern}})
+		if err != nil {
+			return nil, err
+		}
+		info, err := task.WaitForResult(c.ctx, nil)
+		if err != nil {
+			return nil, err
+		}
+		return info.Result.(types.HostDatastoreBrowserSearchResults).File, nil
+	}
+	found, err := search("[shared-01] rdma", "mft-*.vib")
+	if err != nil || len(found) != 1 {
+		t.Errorf("found %v, %v", found, err)
+	}
+	_, err = search("[shared-01] nosuch", "*")
+	refused(t, err, "FileNotFound", "File [shared-01] nosuch was not found")
+	_, err = search("[other] rdma", "*")
+	refused(t, err, "InvalidDatastorePath", "Invalid datastore path '[other] rdma'.")
+}
+
+func TestImageCluster(t *testing.T) {
+	c := start(t, world.Spec{Scenario: "sriov-image", Hosts: 1, VMs: 1})
+	cluster, err := c.find.ClusterComputeResource(c.ctx, "Cluster-01")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m mo.ClusterComputeResource
+	c.read(cluster.Reference(), &m, "lifecycleManaged")
+	if m.LifecycleManaged == nil || !*m.LifecycleManaged {
+		t.Error("the cluster is not managed by an image")
+	}
 }

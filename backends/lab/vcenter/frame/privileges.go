@@ -30,6 +30,7 @@ var privileges = map[string]string{
 	"RemoveAuthorizationRole":         "Authorization.ModifyRoles",
 	"ResetVM_Task":                    "VirtualMachine.Interact.Reset",
 	"RestartService":                  "Host.Config.NetService",
+	"SearchDatastore_Task":            "Datastore.Browse",
 	"SetEntityPermissions":            "Authorization.ModifyPermissions",
 	"ShutdownGuest":                   "VirtualMachine.Interact.PowerOff",
 	"StartService":                    "Host.Config.NetService",

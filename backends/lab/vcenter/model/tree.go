@@ -25,6 +25,7 @@ var (
 	Pool        = ref("ResourcePool", "resgroup-9")
 	Browser     = ref("EnvironmentBrowser", "envbrowser-8")
 	Datastore   = ref("Datastore", "datastore-11")
+	Files       = ref("HostDatastoreBrowser", "datastoreBrowser-datastore-11")
 	VMNetwork   = ref("Network", "network-12")
 	DVSManager  = ref("DistributedVirtualSwitchManager", "DVSManager")
 )
@@ -125,7 +126,10 @@ func (t *Tree) fixed(s *world.State) {
 			Path: "/vmfs/volumes/shared-01", AccessMode: "readWrite", Mounted: types.NewBool(true), Accessible: types.NewBool(true)}})
 	}
 	info := types.VmfsDatastoreInfo{DatastoreInfo: types.DatastoreInfo{Name: "shared-01", Url: "ds:///vmfs/volumes/shared-01/", FreeSpace: 8 << 40}}
+	t.f.Reg.Put(&mo.HostDatastoreBrowser{Self: Files, Datastore: []types.ManagedObjectReference{Datastore}})
+	t.f.Own(Files, Datastore)
 	t.f.Reg.Put(&mo.Datastore{
+		Browser:       Files,
 		ManagedEntity: entity(Datastore, "shared-01", &StoreFolder), Info: &info, Host: mounts, Vm: vms,
 		Summary: types.DatastoreSummary{Datastore: &Datastore, Name: "shared-01", Url: info.Url, Capacity: 16 << 40, FreeSpace: 8 << 40,
 			Accessible: true, MultipleHostAccess: types.NewBool(len(hosts) > 1), Type: "VMFS"},
