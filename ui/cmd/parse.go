@@ -33,9 +33,12 @@ func newParseCmd(e *Env) *cobra.Command {
 			if len(args) == 0 {
 				return usage("rdma-setup parse --list names them", "which tool printed it?")
 			}
+			if _, ok := transcript.Lookup(args[0]); !ok {
+				return usage("rdma-setup parse --list names the tools", "unknown tool %q", args[0])
+			}
 			in := e.Stdin
 			if len(args) == 2 && args[1] != "-" {
-				f, err := os.Open(args[1])
+				f, err := openText(args[1])
 				if err != nil {
 					return usage("", "%v", err)
 				}
@@ -57,10 +60,23 @@ func toolNames() []string {
 	return names
 }
 
+// openText opens what can be read from its beginning to its end: no directory.
+func openText(name string) (*os.File, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		f.Close()
+		return nil, fmt.Errorf("open %s: is a directory", name)
+	}
+	return f, nil
+}
+
 func parseTool(w io.Writer, id string, in io.Reader) error {
 	res, err := transcript.Parse(id, in)
 	if err != nil {
-		return usage("rdma-setup parse --list names the tools", "%v", err)
+		return err
 	}
 	if err := writeJSON(w, res); err != nil {
 		return err
