@@ -18,6 +18,8 @@ type Guest struct {
 	BootID  string   `json:"boot_id,omitempty"` // changes with every boot
 	Sudo    string   `json:"sudo,omitempty"`    // root, nopasswd, password, none
 
+	SudoError string `json:"sudo_error,omitempty"` // why Sudo is none; Hint says what to do about it
+
 	PackageManager string            `json:"package_manager,omitempty"` // apt, dnf, yum
 	Packages       map[string]string `json:"packages,omitempty"`        // installed version of each package that matters; absent: not installed
 	Loaded         []string          `json:"loaded,omitempty"`          // kernel modules loaded, as far as RDMA needs them

@@ -31,7 +31,7 @@ func (g *Guests) Survey(ctx context.Context, vm string) backends.Guest {
 	switch backends.KindOf(err) {
 	case backends.KindAuth, backends.KindPermission:
 		// Nearly everything can be told without root.
-		mode, out.Hint = ssh.SudoNone, backends.HintOf(err)
+		mode, out.SudoError, out.Hint = ssh.SudoNone, err.Error(), backends.HintOf(err)
 		cmd.Sudo = false
 		r, err = c.Run(ctx, cmd)
 	}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"strings"
@@ -68,7 +69,11 @@ func (b *builder) guestOf(v *vmPart) {
 func (g *guestPart) usable() bool {
 	f, ok := g.v.guest, true
 	if f.Sudo == "none" {
-		g.refuse(g.ref, "GST-SUDO-002", "let "+f.User+" use sudo, or name another user", "%s may not use sudo", f.User)
+		why, remedy := f.User+" may not use sudo", "let "+f.User+" use sudo, or name another user"
+		if f.SudoError != "" {
+			why, remedy = f.SudoError, cmp.Or(f.Hint, remedy) // a password that is missing or wrong is another matter
+		}
+		g.refuse(g.ref, "GST-SUDO-002", remedy, "%s", why)
 		ok = false
 	}
 	if f.MOFED != "" {

@@ -84,11 +84,14 @@ func TestWhatTheInventoryForbids(t *testing.T) {
 			w.inv.Hosts[0].Version = "7.0.1"
 			w.inv.VMs[1].Adapters = append(w.inv.VMs[1].Adapters, backends.Adapter{Type: "pvrdma", PortGroup: "x", Switch: "other", MAC: "m"})
 		}, "vm/vm-02", "VM-NIC-PVCOUNT-016", "2 PVRDMA adapters"},
-		"memory does not fit":                 {func(w world) { w.inv.Hosts[1].MemoryMB = 8192 }, "host/esx-02", "VM-MEMFIT-008", "16384 MB"},
-		"address of a vmknic":                 {func(w world) { w.inv.Hosts[0].VMKs[0].IP = "192.168.50.11" }, "vm/vm-02", "GST-DUPIP-016", "vmk0 on esx-01"},
-		"address of a VM":                     {func(w world) { w.inv.VMs[0].IPs = []string{"192.168.50.11"} }, "vm/vm-02", "GST-DUPIP-016", "in use by the VM vm-01"},
-		"guest unreachable":                   {func(w world) { w.inv.Guests[1] = backends.Guest{VM: "vm-02", Error: "connection refused"} }, "guest/vm-02", "", "connection refused"},
-		"guest without sudo":                  {func(w world) { w.inv.Guests[1].Sudo = "none" }, "guest/vm-02", "GST-SUDO-002", "may not use sudo"},
+		"memory does not fit": {func(w world) { w.inv.Hosts[1].MemoryMB = 8192 }, "host/esx-02", "VM-MEMFIT-008", "16384 MB"},
+		"address of a vmknic": {func(w world) { w.inv.Hosts[0].VMKs[0].IP = "192.168.50.11" }, "vm/vm-02", "GST-DUPIP-016", "vmk0 on esx-01"},
+		"address of a VM":     {func(w world) { w.inv.VMs[0].IPs = []string{"192.168.50.11"} }, "vm/vm-02", "GST-DUPIP-016", "in use by the VM vm-01"},
+		"guest unreachable":   {func(w world) { w.inv.Guests[1] = backends.Guest{VM: "vm-02", Error: "connection refused"} }, "guest/vm-02", "", "connection refused"},
+		"guest without sudo":  {func(w world) { w.inv.Guests[1].Sudo = "none" }, "guest/vm-02", "GST-SUDO-002", "may not use sudo"},
+		"guest whose sudo password is wrong": {func(w world) {
+			w.inv.Guests[1].Sudo, w.inv.Guests[1].SudoError, w.inv.Guests[1].Hint = "none", "become root: sudo did not accept the password", "set RDMA_SETUP_SUDO_PASSWORD"
+		}, "guest/vm-02", "GST-SUDO-002", "did not accept the password"},
 		"MOFED in the guest (guide 000, NGC)": {func(w world) { w.inv.Guests[1].MOFED = "MLNX_OFED_LINUX-5.8" }, "guest/vm-02", "GST-MOFED-006", "MLNX_OFED_LINUX-5.8"},
 		"kernel without driver":               {func(w world) { w.inv.Guests[1].Available = []string{"ib_umad"} }, "guest/vm-02", "GST-OS-001", "no driver vmw_pvrdma"},
 		"unknown distribution":                {func(w world) { g := &w.inv.Guests[1]; g.OS, g.Version, g.Like = "alpine", "3.19", nil }, "guest/vm-02", "GST-PKG-005", "alpine 3.19"},

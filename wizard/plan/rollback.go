@@ -57,7 +57,7 @@ func (u *undo) conflict(t backends.Ref, remedy, format string, args ...any) {
 // look decides what one prior asks for today.
 func (u *undo) look(p Prior) {
 	c := p.Change
-	if c.State || !p.Prior.Known() || u.gone(c) {
+	if c.State || !p.Prior.Known() || u.gone(c) || u.putBack(p) {
 		return
 	}
 	prior := p.Prior
@@ -113,6 +113,16 @@ func (u *undo) gone(c Change) bool {
 		u.note("%s is gone from the inventory; nothing is left to take back there", c.Target.Name)
 	}
 	return missing
+}
+
+// putBack tells that a guest whose VM is off, as the run found it, has its prior already: by the journal, where an attempt
+// before put it back; modules by themselves, because they do not outlive a boot.
+func (u *undo) putBack(p Prior) bool {
+	c := p.Change
+	if c.Target.Type != backends.TypeGuest || u.inv.VM(c.Target.Name).Power == "poweredOn" {
+		return false
+	}
+	return c.Kind == backends.KindModules || !p.Uncertain && Same(c.Kind, p.Found, p.Prior)
 }
 
 // keepVersion gives the prior spec of a switch with today's version.

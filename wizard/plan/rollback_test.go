@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -113,5 +114,34 @@ func TestRollbackWritesUplinksOnlyWithPVRDMAVMsOff(t *testing.T) {
 	c := p.Change("dvs/RDMA-DVS/switch")
 	if c == nil || len(c.Within) != 2 || inv.Switches[0].MTU != 1500 || inv.VMs[0].Power != "poweredOn" {
 		t.Errorf("KB 328676: %+v", c)
+	}
+}
+
+// The engine plans again when it has taken everything back: a VM that the run found off is off again then, and its guest
+// is where the journal says it was put.
+func TestRollbackOfAVMThatWasOffAsksItsGuestNoMore(t *testing.T) {
+	inv := newInventory(2)
+	inv.VMs[1].Power = "poweredOff"
+	back := apply(t, newAnswers(inv), inv)
+	p, err := plan.Rollback(back.priors, inv, plan.RollbackOptions{Brackets: back.brackets})
+	if err != nil || len(p.Conflicts) > 0 {
+		t.Fatal(p.Conflicts, err)
+	}
+	carryOut(t, inv, p, back)
+	if inv.VMs[1].Power != "poweredOff" {
+		t.Fatalf("the VM is %s", inv.VMs[1].Power)
+	}
+	again := rollback(t, inv, back)
+	if len(again.Conflicts) > 0 || !again.Empty() {
+		t.Errorf("conflicts %v, changes %v", again.Conflicts, again.Changes)
+	}
+}
+
+func TestRollbackNamesAGuestThatSomebodySwitchedOff(t *testing.T) {
+	inv := newInventory(2)
+	back := apply(t, newAnswers(inv), inv)
+	inv.VMs[0].Power = "poweredOff"
+	if p := rollback(t, inv, back); !slices.Contains(conflicts(p), "guest/vm-01") {
+		t.Errorf("conflicts %v", conflicts(p))
 	}
 }
