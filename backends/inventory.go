@@ -122,8 +122,8 @@ type NIC struct {
 	MaxSpeedMbps  int      `json:"max_speed_mbps,omitempty"`
 	FullDuplex    bool     `json:"full_duplex,omitempty"`
 	Driver        string   `json:"driver"`
-	DriverVersion string   `json:"driver_version,omitempty"`
-	Firmware      string   `json:"firmware,omitempty"`
+	DriverVersion string   `json:"driver_version"`
+	Firmware      string   `json:"firmware"`
 	PCI           string   `json:"pci"`              // 0000:3b:00.0
 	Vendor        string   `json:"vendor,omitempty"` // 15b3
 	PCIDeviceID   string   `json:"pci_device,omitempty"`
@@ -134,10 +134,10 @@ type NIC struct {
 	RoCEv2        bool     `json:"roce_v2"`
 	IWARP         bool     `json:"iwarp,omitempty"`
 	RDMAState     string   `json:"rdma_state,omitempty"` // active, activeDefer, down, init, armed, unknown
-	SRIOV         *SRIOV   `json:"sriov,omitempty"`
-	DPU           string   `json:"dpu,omitempty"`    // id of the DPU that owns it (pnic.dpuId), "" on ordinary NICs
-	Switch        string   `json:"switch,omitempty"` // name of the vSwitch or DVS that has it as uplink
-	Roles         []string `json:"roles"`            // traffic of the vmknics on that switch: management, vmotion, vsan, ...
+	SRIOV         *SRIOV   `json:"sriov"`
+	DPU           string   `json:"dpu,omitempty"` // id of the DPU that owns it (pnic.dpuId), "" on ordinary NICs
+	Switch        string   `json:"switch"`        // name of the vSwitch or DVS that has it as uplink
+	Roles         []string `json:"roles"`         // traffic of the vmknics on that switch: management, vmotion, vsan, ...
 	Eligible      bool     `json:"eligible"`
 	Why           string   `json:"why"` // why it is or is not eligible for RDMA
 }

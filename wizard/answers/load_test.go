@@ -108,6 +108,7 @@ func TestEveryProblemIsNamedWithItsLine(t *testing.T) {
 		"bare true as a name":          {"mode: pvrdma\nswitch: {name: true}", 2, "switch.name", "want text", "quotes"},
 		"MTU":                          {"mode: pvrdma\nswitch: {mtu: 1000}", 2, "switch.mtu", "not between 1280 and 9190", ""},
 		"VLAN":                         {"mode: pvrdma\nswitch: {vlan: 4095}", 2, "switch.vlan", "not between 0 and 4094", ""},
+		"port group named as switch":   {"mode: pvrdma\nswitch: {name: RDMA, portgroup: RDMA}", 2, "switch.portgroup", "that of the switch too", ""},
 		"vmknic in quotes":             {`mode: pvrdma` + "\n" + `pvrdma: {vmknic: '"vmk0"'}`, 2, "pvrdma.vmknic", "no vmknic", "write vmk0"},
 		"vmko (guide 000)":             {"mode: pvrdma\npvrdma: {vmknic: vmko}", 2, "pvrdma.vmknic", "no vmknic", "digit zero"},
 		"speed":                        {"mode: pvrdma\nnic: {speed: 100}", 2, "nic.speed", `"100" is no link speed`, "100G"},

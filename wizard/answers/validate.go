@@ -185,6 +185,9 @@ func (c *checker) dialable(s, path string, port bool) {
 func (c *checker) fabric(a *Answers) {
 	c.objectName(a.Switch.Name, "switch.name")
 	c.objectName(a.Switch.PortGroup, "switch.portgroup")
+	if a.Switch.PortGroup == a.Switch.Name && a.Switch.Name != "" {
+		c.bad("switch.portgroup", "give the port group a name of its own", "%q is that of the switch too", clip(a.Switch.Name))
+	}
 	if a.Switch.Version != "" && !version.MatchString(a.Switch.Version) {
 		c.bad("switch.version", "", "%q is no version", clip(a.Switch.Version))
 	}

@@ -22,6 +22,9 @@ func (b *builder) portGroup(sw *backends.Switch, name string) {
 	}
 	pg := b.inv.PortGroup(name)
 	if pg == nil {
+		if who := b.standard(name); who != "" {
+			b.refuse(ref, "DVS-PG-007", "choose another name for the port group", "a network of this name exists already: %s is on it", who)
+		}
 		c.To = backends.ValueOf(want)
 		b.add(c)
 		return
@@ -47,6 +50,23 @@ func (b *builder) portGroup(sw *backends.Switch, name string) {
 		}
 		b.add(c)
 	}
+}
+
+// standard names somebody on a port group of a standard switch that has this name: a datacenter has each network name once.
+func (b *builder) standard(name string) string {
+	for _, h := range b.inv.Hosts {
+		for _, k := range h.VMKs {
+			if k.PortGroup == name {
+				return k.Device + " of " + h.Name
+			}
+		}
+	}
+	for _, v := range b.inv.VMs {
+		if slices.ContainsFunc(v.Adapters, func(a backends.Adapter) bool { return a.PortGroup == name && a.Switch == "" }) {
+			return "the VM " + v.Name
+		}
+	}
+	return ""
 }
 
 func portGroupWhy(pg *backends.PortGroup, want backends.PortGroupSpec) string {

@@ -203,8 +203,14 @@ func (b *builder) costs() {
 			cycles++
 		}
 	}
-	if cycles > 0 {
+	switch {
+	case cycles == 1:
+		b.note("1 running VM is shut down by its guest and started again")
+	case cycles > 1:
 		b.note("%d running VMs are shut down by their guests and started again", cycles)
+	}
+	if len(b.vms) == 0 {
+		b.note("no VM takes part: hosts and switch are set up, and no guest gets an RDMA adapter")
 	}
 	if slices.ContainsFunc(b.plan.Changes, func(c Change) bool { return c.Kind == backends.KindMemory }) {
 		b.note("all memory of these VMs is reserved: their hosts' and the cluster's failover capacity shrinks")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -250,5 +251,16 @@ func TestHostileNames(t *testing.T) {
 				t.Errorf("rollback did not restore:\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestAVMThatIsOffIsSaidToBePoweredOn(t *testing.T) {
+	inv := newInventory(2)
+	inv.VMs[1].Power = "poweredOff"
+	p := mustBuild(t, newAnswers(inv), inv, plan.Options{})
+	for _, want := range []string{"vm-02: is off; it is powered on", "1 running VM is shut down"} {
+		if !strings.Contains(strings.Join(p.Notes, "\n"), want) {
+			t.Errorf("no note %q in %q", want, p.Notes)
+		}
 	}
 }

@@ -100,6 +100,8 @@ func TestWhatTheInventoryForbids(t *testing.T) {
 		"switch version not offered": {func(w world) { w.a.Switch.Version = "6.0.0" }, "dvs/RDMA-DVS", "DVS-VERSION-002", "does not offer"},
 		"switch version too new":     {func(w world) { w.a.Switch.Version = "8.0.3"; w.inv.Hosts[1].Version = "8.0.1" }, "dvs/RDMA-DVS", "DVS-VERSION-002", "newer than ESXi 8.0.1 of esx-02"},
 		"no version fits":            {func(w world) { w.inv.Hosts[1].Version = "6.7.0" }, "dvs/RDMA-DVS", "DVS-VERSION-002", "no version"},
+		"network of that name":       {func(w world) { w.inv.VMs[1].Adapters[0].PortGroup = "RDMA-PG" }, "portgroup/RDMA-PG", "DVS-PG-007", "the VM vm-02 is on it"},
+		"vmknic's network":           {func(w world) { w.inv.Hosts[1].VMKs[0].PortGroup = "RDMA-PG" }, "portgroup/RDMA-PG", "DVS-PG-007", "vmk0 of esx-02 is on it"},
 		"MTU too large":              {func(w world) { w.a.Switch.MTU = 9100 }, "dvs/RDMA-DVS", "DVS-MTU-006", "9100"},
 		"lossless QoS":               {func(w world) { w.a.QoS.Lossless = answers.LosslessPFC }, "cluster/DC", "", "not built yet"},
 	} {

@@ -180,6 +180,7 @@ func (b *builder) vm(v *vmPart) {
 	}
 	if !v.on() {
 		b.power(v.VM, "its guest can only be asked and set up while it is on")
+		b.each(v.Name, "is off; it is powered on, because its guest can only be set up while it is on, and stays on")
 	}
 	if v.Snapshots > 0 {
 		b.each(v.Name, "has snapshots; reverting to one brings the old devices back, but not the old reservation")

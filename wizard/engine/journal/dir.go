@@ -196,7 +196,7 @@ func syncDir(dir string) error {
 
 func stateError(root string, err error) error {
 	return backends.Errorf(backends.KindPermanent, "", "Give another directory with --state-dir.",
-		"use the state directory %s: %w", root, err)
+		"the state directory %s cannot be used: %w", root, err)
 }
 
 func hash(text string) string {
