@@ -194,17 +194,31 @@ func (p persist) Set(ctx context.Context, s backends.Setting, to backends.Value,
 	if err != nil {
 		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if err := c.Put(ctx, name, []byte(files[name]), 0o644, ""); err != nil {
-			return err
+	put := func(last bool) error {
+		for _, name := range slices.Sorted(maps.Keys(files)) {
+			if last != (name == modulesLoadFile) {
+				continue
+			}
+			if err := c.Put(ctx, name, []byte(files[name]), 0o644, ""); err != nil {
+				return err
+			}
 		}
+		return nil
 	}
-	progress.Report(20)
-	if err := p.reload(ctx, vm, unit); err != nil {
+	// The list of modules and the enabling of the unit come last: Read sees nothing whole before the RAM disk is renewed, so
+	// a renewal that failed or was broken off is not taken for done.
+	if err := put(false); err != nil {
 		return err
 	}
-	progress.Report(30)
-	return p.initramfs(ctx, vm)
+	progress.Report(20)
+	if err := p.initramfs(ctx, vm); err != nil {
+		return err
+	}
+	progress.Report(80)
+	if err := put(true); err != nil {
+		return err
+	}
+	return p.reload(ctx, vm, unit)
 }
 
 func isOurs(path string) bool {
