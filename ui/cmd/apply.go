@@ -13,6 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
 func newApplyCmd(e *Env) *cobra.Command {
@@ -24,7 +25,7 @@ func newApplyCmd(e *Env) *cobra.Command {
 		Short: "Preflight, plan, confirm, run, measure, report",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return signalled(cmd.Context(), e, func(ctx context.Context, stop <-chan struct{}) error {
+			return resultLine(e, output, signalled(cmd.Context(), e, func(ctx context.Context, stop <-chan struct{}) error {
 				s, a, err := f.begin(ctx, e, cmd)
 				if err != nil {
 					return err
@@ -32,7 +33,7 @@ func newApplyCmd(e *Env) *cobra.Command {
 				defer s.close()
 				r := &runner{env: e, s: s, a: a, flags: f, yes: yes, json: output == "json", stop: stop}
 				return r.apply(ctx, planFile)
-			})
+			}))
 		},
 	}
 	f.add(c)
@@ -52,7 +53,8 @@ type runner struct {
 	json  bool
 	stop  <-chan struct{}
 
-	conflicts []plan.Refusal // of a rollback: targets that somebody else has changed since
+	conflicts []plan.Refusal   // of a rollback: targets that somebody else has changed since
+	earlier   []report.Outcome // of a resume: what the attempts before it have done
 }
 
 func (r *runner) apply(ctx context.Context, planFile string) error {
@@ -116,8 +118,12 @@ func (r *runner) sink() engine.Sink {
 	}
 }
 
-// finish measures when the run got to its end, keeps and prints the report, and gives the exit code.
+// finish measures when the run got to its end, keeps and prints the report, and gives the exit code. A run that never
+// began has nothing to report.
 func (r *runner) finish(ctx context.Context, p *planned, res engine.Result, runErr error) error {
+	if runErr != nil && res.Run == "" {
+		return runErr
+	}
 	out := outcome{Status: res.Status, Run: res.Run, Text: joined(res.Notes)}
 	code := res.Status.Exit()
 	var err error
@@ -127,7 +133,7 @@ func (r *runner) finish(ctx context.Context, p *planned, res engine.Result, runE
 			runErr = err
 		}
 	}
-	rep, err := r.s.report(r.a, p, res, out.Measurements)
+	rep, err := r.s.report(r.a, p, res, out.Measurements, r.earlier)
 	if err != nil {
 		runErr = errors.Join(runErr, err)
 	}

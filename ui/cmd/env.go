@@ -27,7 +27,7 @@ type Env struct {
 	Confirm func(question string) (bool, error)
 	// Executable is the path of this program, to start its lab as a process of its own.
 	Executable func() (string, error)
-	// Interrupts delivers SIGINT, SIGTERM and SIGHUP until stop is called.
+	// Interrupts delivers SIGINT, SIGTERM, SIGHUP and SIGPIPE until stop is called.
 	Interrupts func() (signals <-chan os.Signal, stop func())
 }
 

@@ -157,7 +157,7 @@ func (f *fabric) Measure(ctx context.Context, a *answers.Answers, progress func(
 func (f *fabric) Report(a *answers.Answers, res engine.Result, found []checks.Finding, measured []perftest.Measurement) (*report.Report, error) {
 	f.last.findings = found
 	f.s.keepLab(res.Status.Exit())
-	return f.s.report(a, f.last, res, measured)
+	return f.s.report(a, f.last, res, measured, nil)
 }
 
 // SaveAnswers implements live.Fabric.

@@ -14,6 +14,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gofrs/flock"
+	"github.com/google/renameio/v2"
+
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
@@ -24,30 +27,85 @@ type LabFlags struct {
 }
 
 // A labProcess is the lab in a process of its own, so that a panic in the simulator cannot take the run down, and so
-// that it outlives the screen: it is kept until the run is finished.
+// that it outlives the screen: it is kept until the run is finished. Commands that run at the same time share it.
 type labProcess struct {
-	Dir   string `json:"dir"`
-	PID   int    `json:"pid"`
-	state string // file that names it for the next command
-	keep  bool   // a run is not finished
+	Dir  string `json:"dir"`
+	PID  int    `json:"pid"`
+	Keep bool   `json:"keep,omitempty"` // a run on it is not finished
+
+	state string       // file that names it for the next command
+	users *flock.Flock // shared by every command that uses it
 }
 
-// startLab finds the lab that an unfinished run left, or starts one.
+// startLab finds the lab that another command uses or an unfinished run left, or starts one.
 func startLab(ctx context.Context, e *Env, set *Settings) (*labProcess, error) {
-	state := labState(set)
-	if lab := runningLab(state); lab != nil {
-		return lab, nil
+	fail := func(err error) error {
+		return backends.Errorf(backends.KindPermanent, "", "choose another place with --state-dir", "the lab needs a directory: %w", err)
 	}
 	if err := os.MkdirAll(set.StateDir, 0o700); err != nil {
-		return nil, backends.Errorf(backends.KindPermanent, "", "choose another place with --state-dir", "the lab needs a directory: %w", err)
+		return nil, fail(err)
+	}
+	state := labState(set)
+	for end := e.Now().Add(time.Minute); ; {
+		users := labUsers(state)
+		if _, err := users.TryRLockContext(ctx, 20*time.Millisecond); err != nil {
+			return nil, fail(err)
+		}
+		if lab := runningLab(state); lab != nil {
+			lab.users = users
+			return lab, nil
+		}
+		if err := users.Unlock(); err != nil {
+			return nil, fail(err)
+		}
+		alone := labUsers(state)
+		switch first, err := alone.TryLock(); {
+		case err != nil:
+			return nil, fail(err)
+		case first:
+		case e.Now().After(end):
+			return nil, backends.Errorf(backends.KindRefused, "", "end that command, or give this one another --state-dir", "another command still uses a lab that has ended")
+		case sleep(ctx, 50*time.Millisecond):
+			continue // another command is starting one
+		default:
+			return nil, ctx.Err()
+		}
+		err := launchLab(ctx, e, set, state)
+		if err = errors.Join(err, alone.Unlock()); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// labUsers is the lock that tells whether commands use the lab: shared by those that do, taken alone by who starts or
+// ends it.
+func labUsers(state string) *flock.Flock {
+	return flock.New(state+".lock", flock.SetFlag(os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW), flock.SetPermissions(0o600))
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// launchLab starts a lab and writes the file that names it.
+func launchLab(ctx context.Context, e *Env, set *Settings, state string) error {
+	if runningLab(state) != nil {
+		return nil // another command was faster
 	}
 	dir, err := os.MkdirTemp(set.StateDir, "lab-")
 	if err != nil {
-		return nil, backends.Errorf(backends.KindPermanent, "", "choose another place with --state-dir", "the lab needs a directory: %w", err)
+		return backends.Errorf(backends.KindPermanent, "", "choose another place with --state-dir", "the lab needs a directory: %w", err)
 	}
 	self, err := e.Executable()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	args := []string{"lab", "--dir", dir, "--idle-exit", "30m"}
 	if set.LabArgs.Hosts > 0 {
@@ -60,14 +118,30 @@ func startLab(ctx context.Context, e *Env, set *Settings) (*labProcess, error) {
 		args = append(args, "--scenario", set.LabArgs.Scenario)
 	}
 	lab := &labProcess{Dir: dir, state: state}
-	if err := lab.start(ctx, self, args); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
-	}
-	b, err := json.Marshal(lab)
+	err = lab.start(ctx, self, args)
 	if err == nil {
-		err = os.WriteFile(state, b, 0o600)
+		err = lab.save()
 	}
-	return lab, err
+	if err != nil {
+		lab.kill()
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	return nil
+}
+
+// save writes the file that names the lab.
+func (l *labProcess) save() error {
+	b, err := json.Marshal(l)
+	if err == nil {
+		err = renameio.WriteFile(l.state, b, 0o600)
+	}
+	return err
+}
+
+// need says whether a run on the lab is not finished, also to the commands that come after this one.
+func (l *labProcess) need(keep bool) error {
+	l.Keep = keep
+	return l.save()
 }
 
 // start runs the child in a session of its own, away from the terminal's signals, and waits for its "ready".
@@ -123,6 +197,10 @@ func runningLab(state string) *labProcess {
 	if json.Unmarshal(b, l) != nil || l.PID <= 1 || syscall.Kill(l.PID, 0) != nil {
 		return nil
 	}
+	// The system gives the number of a lab that has ended to another process.
+	if line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(l.PID), "cmdline")); err == nil && !strings.Contains(string(line), l.Dir) {
+		return nil
+	}
 	if _, err := os.Stat(filepath.Join(l.Dir, "env")); err != nil {
 		return nil
 	}
@@ -154,14 +232,23 @@ func (l *labProcess) answersFile(mode string) string {
 	return filepath.Join(l.Dir, "answers-"+mode+".yaml")
 }
 
-// release ends the lab unless an unfinished run needs it again.
+// release ends the lab unless an unfinished run needs it again or another command still uses it.
 func (l *labProcess) release() {
-	if l.keep {
+	if l.users != nil {
+		_ = l.users.Unlock()
+	}
+	alone := labUsers(l.state)
+	if free, err := alone.TryLock(); err != nil || !free {
 		return
 	}
-	l.kill()
-	_ = os.Remove(l.state)
-	_ = os.RemoveAll(l.Dir)
+	defer func() { _ = alone.Unlock() }()
+	now := runningLab(l.state)
+	if now == nil || now.PID != l.PID || now.Keep {
+		return
+	}
+	now.kill()
+	_ = os.Remove(now.state)
+	_ = os.RemoveAll(now.Dir)
 }
 
 func (l *labProcess) kill() {

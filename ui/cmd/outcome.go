@@ -2,12 +2,15 @@ package cmd
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
 // An outcome is the last line that apply, resume and rollback print with -o json.
@@ -20,6 +23,7 @@ type outcome struct {
 	Measurements []perftest.Measurement `json:"measurements"`
 	Err          string                 `json:"error,omitempty"`
 	Hint         string                 `json:"hint,omitempty"`
+	Refusals     []plan.Refusal         `json:"refusals,omitempty"` // every reason why nothing was begun
 }
 
 func (r *runner) writeResult(o outcome, code int) error {
@@ -28,6 +32,34 @@ func (r *runner) writeResult(o outcome, code int) error {
 		o.Measurements = []perftest.Measurement{}
 	}
 	return json.NewEncoder(r.env.Stdout).Encode(o)
+}
+
+// statusRefused is the status of a result line where nothing was begun.
+const statusRefused = engine.Status("refused")
+
+// resultLine ends the JSON lines of a command that failed before its run could say how it ended.
+func resultLine(e *Env, output string, err error) error {
+	var said *codeError
+	if err == nil || output != "json" || errors.As(err, &said) {
+		return err
+	}
+	o := outcome{Status: engine.StatusFailed, Err: err.Error(), Hint: backends.HintOf(err)}
+	code := exitCode(err)
+	switch code {
+	case exitUsage, exitRefused, exitConnect:
+		o.Status = statusRefused
+	case exitInterrupted:
+		o.Status = engine.StatusInterrupted
+	}
+	var refused *plan.Refused
+	if errors.As(err, &refused) {
+		o.Refusals = refused.Refusals
+	}
+	r := &runner{env: e}
+	if bad := r.writeResult(o, code); bad != nil {
+		return errors.Join(err, bad)
+	}
+	return err
 }
 
 // progress shows each test of the measurement as it ends.

@@ -43,6 +43,9 @@ func newReportCmd(e *Env) *cobra.Command {
 			if err := json.Unmarshal(b, &r); err != nil {
 				return backends.Errorf(backends.KindPermanent, "", "", "the report of run %s is damaged: %w", run, err)
 			}
+			if st, err := journal.Read(set.StateDir, run); err == nil && st.Phase() == journal.PhaseRollback {
+				r.Status = report.RolledBack
+			}
 			return renderTo(e, out, func(w io.Writer) error { return render(w, output, &r, e.themeFor(out)) })
 		},
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
 func newResumeCmd(e *Env) *cobra.Command {
@@ -45,11 +46,11 @@ func carryOnCmd(e *Env, use, short string, c carryOn) *cobra.Command {
 			}
 			run, err := chosenRun(set, args)
 			if err != nil {
-				return err
+				return resultLine(e, output, err)
 			}
-			return signalled(cmd.Context(), e, func(ctx context.Context, stop <-chan struct{}) error {
+			return resultLine(e, output, signalled(cmd.Context(), e, func(ctx context.Context, stop <-chan struct{}) error {
 				return c.do(ctx, e, cmd, set, run, file, yes, output == "json", stop)
-			})
+			}))
 		},
 	}
 	outputFlag(cmd, &output, "text", "json")
@@ -106,7 +107,7 @@ func (c carryOn) do(ctx context.Context, e *Env, cmd *cobra.Command, set *Settin
 	}
 	defer s.close()
 	s.keepLab(exitPartial) // until the run is known to be finished
-	r := &runner{env: e, s: s, a: a, flags: f, yes: yes, json: asJSON, stop: stop}
+	r := &runner{env: e, s: s, a: a, flags: f, yes: yes, json: asJSON, stop: stop, earlier: doneBefore(st)}
 	return r.carryOn(ctx, st, run, given, c)
 }
 
@@ -183,6 +184,17 @@ func (r *runner) planAgain(inv *backends.Inventory, st *journal.State, back bool
 		r.s.want(next)
 	}
 	return next, err
+}
+
+// doneBefore gives the changes that the attempts so far have made and read back.
+func doneBefore(st *journal.State) []report.Outcome {
+	var done []report.Outcome
+	for _, p := range engine.Priors(st) {
+		if !p.Uncertain && plan.Same(p.Change.Kind, p.Found, p.Change.To) {
+			done = append(done, report.Outcome{Change: p.Change, State: string(engine.NodeDone), Found: &p.Found})
+		}
+	}
+	return done
 }
 
 // foundStates gives the state in which the run found each bracket's target before it first opened it.

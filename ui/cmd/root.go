@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -87,7 +88,7 @@ func wrapArgs(c *cobra.Command) {
 }
 
 // signalled runs do with a context that the first SIGINT or SIGTERM asks to stop and the second ends at once. SIGHUP,
-// a lost SSH session, does neither: the run goes on without a screen.
+// a lost SSH session, and SIGPIPE, a reader that has gone, do neither: the run goes on without a screen.
 func signalled(ctx context.Context, e *Env, do func(ctx context.Context, stop <-chan struct{}) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -118,4 +119,4 @@ func signalled(ctx context.Context, e *Env, do func(ctx context.Context, stop <-
 	return do(ctx, stop)
 }
 
-func isHangup(sig os.Signal) bool { return sig.String() == "hangup" }
+func isHangup(sig os.Signal) bool { return sig == syscall.SIGHUP || sig == syscall.SIGPIPE }

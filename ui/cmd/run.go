@@ -50,6 +50,7 @@ func (s *session) carryOut(ctx context.Context, a *answers.Answers, p *planned, 
 	if err != nil {
 		return engine.Result{}, err
 	}
+	s.keepLab(exitPartial) // until the run is known to be finished
 	sink, done := s.logged(h.Run, sink)
 	job := s.job(a, f, j, stop, sink)
 	job.Plan, job.Ceiling = *p.plan, p.plan.Ceiling()
@@ -129,13 +130,22 @@ func (s *session) measure(ctx context.Context, a *answers.Answers, pairs string,
 	return r.Measure(ctx, list)
 }
 
-// report gathers what a run gave and keeps it beside its journal.
-func (s *session) report(a *answers.Answers, p *planned, res engine.Result, measured []perftest.Measurement) (*report.Report, error) {
+// report gathers what a run gave and keeps it beside its journal. earlier is what attempts before this one have done.
+func (s *session) report(a *answers.Answers, p *planned, res engine.Result, measured []perftest.Measurement, earlier []report.Outcome) (*report.Report, error) {
 	r := &report.Report{
 		Run: res.Run, Mode: string(a.Mode), Made: s.env.Now(), Tool: version, VCenter: p.inv.VCenter.URL, Simulated: p.inv.VCenter.Simulated,
 		Status: string(res.Status), Changes: []report.Outcome{}, Checks: append([]checks.Finding{}, p.findings...),
 		Measurements: append([]perftest.Measurement{}, measured...), Notes: append(append([]string{}, p.plan.Notes...), res.Notes...),
 		Environment: report.EnvironmentOf(s.last(p.inv), nil),
+	}
+	now := map[string]bool{}
+	for _, n := range res.Nodes {
+		now[n.ID] = true
+	}
+	for _, o := range earlier {
+		if !now[o.ID()] {
+			r.Changes = append(r.Changes, o)
+		}
 	}
 	for _, n := range res.Nodes {
 		if n.Change == nil {
@@ -172,8 +182,11 @@ func (s *session) last(otherwise *backends.Inventory) *backends.Inventory {
 
 // keepLab keeps the private lab while a run on it is not finished.
 func (s *session) keepLab(code int) {
-	if s.lab != nil {
-		s.lab.keep = code == exitPartial || code == exitInterrupted || code == exitFailed
+	if s.lab == nil {
+		return
+	}
+	if err := s.lab.need(code == exitPartial || code == exitInterrupted || code == exitFailed); err != nil {
+		fmt.Fprintf(s.env.Stderr, "the lab may end before the run does: %v\n", err)
 	}
 }
 

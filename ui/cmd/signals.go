@@ -11,10 +11,11 @@ import (
 	"golang.org/x/term"
 )
 
-// watchSignals takes over the signals that would end the process: a lost SSH session (SIGHUP) must not end a run.
+// watchSignals takes over the signals that would end the process: a lost SSH session (SIGHUP) must not end a run, nor must
+// a reader that has gone (SIGPIPE: "| head").
 func watchSignals() (<-chan os.Signal, func()) {
 	ch := make(chan os.Signal, 4)
-	signal.Notify(ch, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Notify(ch, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	return ch, func() { signal.Stop(ch) }
 }
 

@@ -200,6 +200,7 @@ func (g *guestPart) address(n answers.Adapter) {
 	g.change(backends.KindAddress, n.PortGroup, from, to, "found by the adapter's MAC, kept over reboots", func(c *Change) {
 		c.Disrupts = []Disruption{GuestNetwork}
 		c.After = append(c.After, g.networkIDs(g.v.Host)...)
+		c.After = append(c.After, backends.Setting{Target: backends.VMRef(g.v.Name), Kind: backends.KindAdapter, Name: n.PortGroup}.ID())
 	})
 }
 

@@ -7,6 +7,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 )
 
+// RolledBack is the status of a run that was taken back after its report was made.
+const RolledBack = "rolled back"
+
 // Verdict says in one sentence how it stands, worst news first, and how bad that is.
 func (r *Report) Verdict() (string, checks.Status) {
 	failed := 0
@@ -35,10 +38,14 @@ func (r *Report) Verdict() (string, checks.Status) {
 		count[f.Status]++
 	}
 	switch {
+	case r.Status == RolledBack:
+		return "The run was taken back: what stands below is no more", checks.Warn
 	case r.Status == "interrupted":
 		return "The run was interrupted: resume it", checks.Warn
 	case failed > 0:
 		return fmt.Sprintf("%s failed: resume when the cause is mended", plural(failed, "change")), checks.Fail
+	case r.Status == "partial" || r.Status == "failed":
+		return "The run did not come to its end: resume it when the cause is mended", checks.Fail
 	case slow > 0:
 		return fmt.Sprintf("RDMA does not work as it should: %s of %d below what the hardware gives", plural(slow, "measurement"), len(r.Measurements)), checks.Fail
 	case count[checks.Fail] > 0:
