@@ -14,8 +14,8 @@ import (
 // far below what one needs that goes over the text again for every line.
 func Noise(t *testing.T, dir string, tools Tools) {
 	const (
-		size  = 1 << 20
-		limit = 10 * time.Second
+		size  = 128 << 10
+		limit = 30 * time.Second // work that grows with the square takes minutes; a busy machine with the race detector takes seconds
 	)
 	random := rand.New(rand.NewPCG(1, 2))
 	letters := make([]byte, size)
