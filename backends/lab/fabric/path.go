@@ -30,6 +30,7 @@ type Path struct {
 	Reachable bool   // frames arrive
 	Why       string // why they do not, or why RDMA does not go over the adapters
 	SameHost  bool
+	VF        bool // between VFs: RDMA without the hypervisor
 	RDMA      bool // PVRDMA uses the adapters, or memory on the same host; else TCP between the hosts
 	LinkMbps  int  // of the slower port; 0 on the same host
 	MTU       int  // bytes: the largest IP packet that the switches pass; the guests' own MTU is not in it
@@ -69,9 +70,10 @@ func Between(s *world.State, a, b End) Path {
 		return unreachable("VLAN %d of %s is not VLAN %d of %s", x.vlan, a.VM, y.vlan, b.VM)
 	}
 	p := Path{Reachable: true, MTU: min(x.mtu, y.mtu), Tagged: x.vlan != 0}
+	vfs := x.adapter.Type == world.SRIOV && y.adapter.Type == world.SRIOV
 	pvrdma := x.adapter.Type == world.PVRDMA && y.adapter.Type == world.PVRDMA
 	if x.host == y.host {
-		p.SameHost, p.RDMA = true, pvrdma && x.adapter.Protocol == y.adapter.Protocol
+		p.SameHost, p.VF, p.RDMA = true, vfs, vfs || pvrdma && x.adapter.Protocol == y.adapter.Protocol
 		return p
 	}
 	for _, e := range []side{x, y} {
@@ -82,6 +84,10 @@ func Between(s *world.State, a, b End) Path {
 	}
 	p.LinkMbps = min(x.uplink.SpeedMbps, y.uplink.SpeedMbps)
 	p.MTU = min(p.MTU, x.mtu, y.mtu)
+	if vfs {
+		p.VF, p.RDMA = true, true
+		return p
+	}
 	if !pvrdma {
 		p.Why = "not both adapters are PVRDMA"
 		return p
@@ -115,10 +121,29 @@ func look(s *world.State, e End) (side, string) {
 	case !e.Up:
 		return o, "the interface in " + e.VM + " is down"
 	}
+	why := ""
 	if o.adapter.DVS == "" {
-		return o, o.standard()
+		why = o.standard()
+	} else {
+		why = o.distributed(s.Switch(o.adapter.DVS))
 	}
-	return o, o.distributed(s.Switch(o.adapter.DVS))
+	if o.adapter.Type == world.SRIOV && why == "" {
+		why = o.virtualFunction(s)
+	}
+	return o, why
+}
+
+// virtualFunction replaces the uplink by the port of the VF: its frames leave there, whatever the teaming says.
+func (o *side) virtualFunction(s *world.State) string {
+	p, _ := o.host.PortOf(o.adapter)
+	if p == nil {
+		return "the adapter of " + o.vm.Name + " has no VF"
+	}
+	o.uplink, o.mtu, o.teamed = nil, s.MTU(o.host, p), false
+	if p.LinkUp {
+		o.uplink = p
+	}
+	return ""
 }
 
 func (o *side) standard() string {

@@ -21,6 +21,7 @@ const (
 	memoryRate      = 4.0
 	memoryGbps      = 64.0
 	rdmaLatency     = 4.1 // microseconds, half a round trip of a small message
+	vfLatency       = 2.0 // likewise, between VFs
 	fallbackLatency = 38.0
 	memoryLatency   = 2.9
 	copyLatency     = 0.6  // added above the inline size
@@ -63,6 +64,8 @@ func (p Path) Latency(size, ibMTU int, share float64, salt string) float64 {
 		base = memoryLatency
 	case !p.RDMA:
 		base = fallbackLatency
+	case p.VF:
+		base = vfLatency
 	}
 	if size > inlineSize {
 		base += copyLatency

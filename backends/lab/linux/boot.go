@@ -52,7 +52,7 @@ func (m *Machine) halt() {
 	ctx, cancel := context.WithTimeout(context.Background(), unitsTime)
 	defer cancel()
 	m.sys.Procs.KillAll(ctx)
-	m.rdma.Detach()
+	m.rdma.Detach("")
 }
 
 func (m *Machine) start() {
@@ -79,7 +79,7 @@ func (m *Machine) start() {
 	if b.err != nil {
 		m.log("kernel", b.err.Error())
 	}
-	m.net.Stack.Boot(ports(m.Adapters()))
+	m.net.Stack.Boot(m.site.ports(m.cfg.VM))
 	m.rdma.Plug(m.site.rdmaAdapters(m.cfg.VM))
 	m.autoload()
 	m.loadModules()
@@ -109,8 +109,10 @@ func (m *Machine) autoload() {
 	for _, module := range []string{"ext4", "vmw_vmci", "vmw_balloon", "vmxnet3"} {
 		_ = m.kernel.Load(module) // all of them are there
 	}
-	if len(m.rdma.Adapters()) > 0 && !m.blacklisted(rdma.Driver) {
-		_ = m.kernel.Load(rdma.Driver) // a kernel without it does without
+	for _, driver := range m.rdma.Drivers() {
+		if !m.blacklisted(driver) {
+			_ = m.kernel.Load(driver) // a kernel without it does without
+		}
 	}
 }
 
@@ -158,14 +160,14 @@ func (m *Machine) loadModules() {
 
 // probed is what follows a driver: devices appear, and rdma-core's rules load what programs need.
 func (m *Machine) probed(module string) {
-	if module != rdma.Driver {
+	if module != rdma.Driver && module != rdma.VFDriver {
 		return
 	}
 	m.mu.Lock()
 	booting := !m.session.up
 	m.mu.Unlock()
 	// Units run before people are let in, but after the network is up: they find a driver that hears its events.
-	m.rdma.Attach(booting && !m.networkUp())
+	m.rdma.Attach(module, booting && !m.networkUp())
 	if len(m.rdma.List()) > 0 && m.pkgs.Installed("rdma-core") {
 		_ = m.kernel.Load("rdma_ucm") // as /etc/rdma/modules/rdma.conf has it
 		_ = m.kernel.Load("rpcrdma")
@@ -208,12 +210,14 @@ func (m *Machine) Replug() {
 	if _, up := m.Up(); !up {
 		return
 	}
-	m.net.Stack.Plug(ports(m.Adapters()))
+	m.net.Stack.Plug(m.site.ports(m.cfg.VM))
 	m.rdma.Plug(m.site.rdmaAdapters(m.cfg.VM))
-	if m.kernel.Loaded(rdma.Driver) {
-		m.rdma.Attach(false)
-	} else if len(m.rdma.Adapters()) > 0 && !m.blacklisted(rdma.Driver) {
-		_ = m.kernel.Load(rdma.Driver) // udev does it when the device appears
+	for _, driver := range m.rdma.Drivers() {
+		if m.kernel.Loaded(driver) {
+			m.rdma.Attach(driver, false)
+		} else if !m.blacklisted(driver) {
+			_ = m.kernel.Load(driver) // udev does it when the device appears
+		}
 	}
 }
 

@@ -105,14 +105,14 @@ func New(site *Site, cfg Config) (*Machine, error) {
 	}
 	stack.Changed = m.report
 	stack.WentUp = func(name string) {
-		m.kernel.Logf("vmxnet3 %s: NIC Link is Up 10000 Mbps", name)
+		m.linkWent(name, "Up 10000 Mbps")
 		m.rdma.NetdevUp(name)
 	}
-	stack.WentDown = func(name string) { m.kernel.Logf("vmxnet3 %s: NIC Link is Down", name) }
+	stack.WentDown = func(name string) { m.linkWent(name, "Down") }
 	m.kernel.Probed = m.probed
 	m.kernel.Removed = func(module string) {
-		if module == rdma.Driver {
-			m.rdma.Detach()
+		if module == rdma.Driver || module == rdma.VFDriver {
+			m.rdma.Detach(module)
 		}
 	}
 	return m, nil
@@ -234,8 +234,30 @@ func (m *Machine) Banner() string { return m.distro.banner }
 func (m *Machine) tool() perftest.Tool {
 	return perftest.Tool{
 		VM: m.cfg.VM, Version: m.distro.perftest, Relaxed: m.distro.relaxed, Meeting: &m.site.meeting, Load: &m.site.load, Net: wire{m},
-		Verbs: m.verbs(), Use: func() func() { return m.kernel.Use(rdma.Driver) },
+		Verbs: m.verbs(), Use: m.useDrivers,
 	}
+}
+
+// useDrivers keeps the RDMA drivers in the kernel while a program has a device open.
+func (m *Machine) useDrivers() func() {
+	var release []func()
+	for _, driver := range m.rdma.Drivers() {
+		release = append(release, m.kernel.Use(driver))
+	}
+	return func() {
+		for _, f := range release {
+			f()
+		}
+	}
+}
+
+// linkWent is the driver's line in the kernel log.
+func (m *Machine) linkWent(name, state string) {
+	if l, ok := m.net.Stack.Link(name); ok && l.VF != nil {
+		m.kernel.Logf("mlx5_core %s %s: Link %s", l.PCI(), name, strings.ToLower(strings.Fields(state)[0]))
+		return
+	}
+	m.kernel.Logf("vmxnet3 %s: NIC Link is %s", name, state)
 }
 
 func (m *Machine) verbs() *rdma.Verbs {

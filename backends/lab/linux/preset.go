@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rdma-setup/rdma-setup/backends/lab/linux/rdma"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
@@ -95,8 +96,8 @@ func (m *Machine) enable(b *builder, name, text string, commands ...string) {
 // spoil is what goes wrong at the end of a boot.
 func (m *Machine) spoil() {
 	if m.flawed(world.PortDown) {
-		m.rdma.Detach()
-		m.rdma.Attach(true)
+		m.rdma.Detach(rdma.Driver)
+		m.rdma.Attach(rdma.Driver, true)
 	}
 	if m.flawed(world.Trace) {
 		m.kernel.Logf("WARNING: CPU: 1 PID: 412 at drivers/infiniband/core/cq.c:322 ib_free_cq+0x109/0x150 [ib_core]")

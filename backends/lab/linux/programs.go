@@ -173,6 +173,14 @@ func (m *Machine) lspci(_ context.Context, p *sh.Proc) int {
 		{"03:00.0", "Serial Attached SCSI controller", "0107", "VMware PVSCSI SCSI Controller", "15ad:07c0", "vmw_pvscsi"}}
 	for _, l := range m.net.Stack.Links() {
 		bus := fmt.Sprintf("%02x:00.", netif.Bus(l.Slot))
+		if l.VF != nil {
+			driver := ""
+			if m.kernel.Loaded("mlx5_core") {
+				driver = "mlx5_core"
+			}
+			list = append(list, device{bus + "0", "Ethernet controller", "0200", "Mellanox Technologies " + l.VF.Name, fmt.Sprintf("15b3:%04x", l.VF.Device), driver})
+			continue
+		}
 		list = append(list, device{bus + "0", "Ethernet controller", "0200", "VMware VMXNET3 Ethernet Controller", "15ad:07b0", "vmxnet3"})
 		if l.Paired {
 			driver := ""

@@ -51,7 +51,42 @@ func ports(adapters []world.Adapter) []netif.Port {
 	return list
 }
 
-// rdmaAdapters returns the PVRDMA functions, with the speed of the uplink below.
+// ports is what a VM that is on has: also the VFs that it was given.
+func (s *Site) ports(vm string) []netif.Port {
+	var list []netif.Port
+	s.World.View(func(st *world.State) {
+		v := st.VM(vm)
+		if v == nil {
+			return
+		}
+		for _, a := range v.Adapters {
+			list = append(list, ports([]world.Adapter{*a})...)
+			if vf, linked := virtualFunction(st, v, a); vf != nil {
+				list = append(list, netif.Port{MAC: a.MAC, Slot: a.Slot, Connected: a.Connected && linked, VF: vf})
+			}
+		}
+	})
+	return list
+}
+
+// virtualFunction is what the guest sees of an adapter's VF, and whether the port has a link; nil while there is none.
+func virtualFunction(st *world.State, v *world.VM, a *world.Adapter) (vf *netif.VF, linked bool) {
+	h := st.Host(v.Host)
+	if h == nil {
+		return nil, false
+	}
+	p, d := h.PortOf(a)
+	if p == nil {
+		return nil, false
+	}
+	vf = &netif.VF{Device: d.Device, Name: d.DeviceName, Firmware: p.Firmware, SpeedMbps: p.SpeedMbps, FixedMTU: !a.GuestMTU}
+	if c := h.Card(p.PCI); c != nil {
+		vf.PSID = c.PSID
+	}
+	return vf, p.LinkUp
+}
+
+// rdmaAdapters returns the PVRDMA functions, with the speed of the uplink below, and the VFs.
 func (s *Site) rdmaAdapters(vm string) []rdma.Adapter {
 	var list []rdma.Adapter
 	s.World.View(func(st *world.State) {
@@ -59,8 +94,15 @@ func (s *Site) rdmaAdapters(vm string) []rdma.Adapter {
 		if v == nil {
 			return
 		}
-		for _, a := range v.RDMA() {
-			list = append(list, rdma.Adapter{MAC: a.MAC, Slot: a.Slot, Protocol: a.Protocol, RateGbps: rate(st, v, a)})
+		for _, a := range v.Adapters {
+			switch a.Type {
+			case world.PVRDMA:
+				list = append(list, rdma.Adapter{MAC: a.MAC, Slot: a.Slot, Protocol: a.Protocol, RateGbps: rate(st, v, a)})
+			case world.SRIOV:
+				if vf, _ := virtualFunction(st, v, a); vf != nil {
+					list = append(list, rdma.Adapter{MAC: a.MAC, Slot: a.Slot, RateGbps: vf.SpeedMbps / 1000, VF: vf})
+				}
+			}
 		}
 	})
 	return list

@@ -138,6 +138,15 @@ func (s *State) freeVF(h *Host, p *PNIC, taken []*Adapter) string {
 	return ""
 }
 
+// PortOf is the port of an adapter's VF and the VF itself; nil while the adapter has none.
+func (h *Host) PortOf(a *Adapter) (*PNIC, *PCIDevice) {
+	d := h.PCIDevice(a.VF)
+	if a.VF == "" || d == nil {
+		return nil, nil
+	}
+	return h.PNICAt(d.PF), d
+}
+
 // Owner is the running VM that has a VF; nil when it is free.
 func (s *State) Owner(host, vf string) *VM {
 	return find(s.VMs, func(v *VM) bool {

@@ -20,6 +20,22 @@ type Port struct {
 	Slot      int  // PCI slot number: ens192
 	Paired    bool // function 0 of a pair with a PVRDMA function: ens192f0
 	Connected bool // has a link
+	VF        *VF  // nil: a vmxnet3 adapter
+}
+
+// A VF is what a virtual function shows of the card that it is a part of.
+type VF struct {
+	Device    uint16 // PCI id, of vendor 15b3
+	Name      string // MT27800 Family [ConnectX-5 Virtual Function]
+	Firmware  string
+	PSID      string
+	SpeedMbps int
+	FixedMTU  bool // the VM does not let the guest change it
+}
+
+// mayMTU says whether an interface takes an MTU.
+func (p Port) mayMTU(now, mtu int) bool {
+	return mtu >= 68 && mtu <= MaxMTU && (p.VF == nil || !p.VF.FixedMTU || mtu == now)
 }
 
 // Name returns the interface's name, as systemd gives it by slot.
@@ -178,7 +194,7 @@ func (s *Stack) SetUp(name string, up bool) error {
 // SetMTU sets the MTU in bytes (ErrNoDevice, ErrMTU).
 func (s *Stack) SetMTU(name string, mtu int) error {
 	return s.change(name, func(l *Link) error {
-		if mtu < 68 || mtu > MaxMTU {
+		if !l.mayMTU(l.MTU, mtu) {
 			return ErrMTU
 		}
 		l.MTU = mtu
@@ -223,7 +239,7 @@ func (s *Stack) Delete(name string, p netip.Prefix) error {
 // Configure gives an interface exactly these addresses, and brings it up. mtu 0 leaves the MTU.
 func (s *Stack) Configure(name string, addrs []Addr, mtu int) error {
 	err := s.change(name, func(l *Link) error {
-		if mtu != 0 && (mtu < 68 || mtu > MaxMTU) {
+		if mtu != 0 && !l.mayMTU(l.MTU, mtu) {
 			return ErrMTU
 		}
 		if mtu != 0 {

@@ -1,5 +1,5 @@
-// Package rdma is what vmw_pvrdma and the verbs libraries make of a PVRDMA adapter in the lab's guests: the device, its
-// port and GID table, /sys/class/infiniband, and the programs that show them.
+// Package rdma is what vmw_pvrdma, mlx5_ib and the verbs libraries make of a PVRDMA adapter or of a ConnectX VF in the
+// lab's guests: the device, its port and GID table, /sys/class/infiniband, and the programs that show them.
 package rdma
 
 import (
@@ -15,12 +15,30 @@ import (
 // Driver is the module that drives PVRDMA adapters.
 const Driver = "vmw_pvrdma"
 
-// An Adapter is a PVRDMA adapter of the VM: its netdev is function 0, the device function 1 of the same slot.
+// An Adapter is a PVRDMA adapter of the VM: its netdev is function 0, the device function 1 of the same slot. Of a VF
+// both are function 0.
 type Adapter struct {
 	MAC      string
 	Slot     int
 	Protocol string // rocev1, rocev2
 	RateGbps int    // of the uplink below
+	VF       *netif.VF
+}
+
+// Driver is the module that drives the adapter.
+func (a Adapter) Driver() string {
+	if a.VF != nil {
+		return VFDriver
+	}
+	return Driver
+}
+
+// function is the PCI function of the device.
+func (a Adapter) function() string {
+	if a.VF != nil {
+		return "0"
+	}
+	return "1"
 }
 
 // A Device is a device that the driver has attached to.
@@ -125,9 +143,27 @@ func (d *Devices) Adapters() []Adapter {
 	return slices.Clone(d.adapters)
 }
 
-// Attach is what loading the driver does. At boot the netdevs are not up yet.
-func (d *Devices) Attach(boot bool) {
+// Drivers are the modules that the adapters want.
+func (d *Devices) Drivers() []string {
+	var list []string
 	for _, a := range d.Adapters() {
+		if !slices.Contains(list, a.Driver()) {
+			list = append(list, a.Driver())
+		}
+	}
+	return list
+}
+
+// Attach is what loading a driver does. At boot the netdevs are not up yet.
+func (d *Devices) Attach(driver string, boot bool) {
+	for _, a := range d.Adapters() {
+		if a.Driver() != driver {
+			continue
+		}
+		if a.VF != nil {
+			d.attachVF(a)
+			continue
+		}
 		pci := strings.TrimSuffix(netif.Port{Slot: a.Slot}.PCI(), "0") + "1"
 		l, ok := d.Stack.Link(a.MAC)
 		if !ok {
@@ -152,14 +188,23 @@ func (d *Devices) Attach(boot bool) {
 	}
 }
 
-// Detach is what removing the driver does.
-func (d *Devices) Detach() {
+// Detach is what removing a driver does, or with "" all of them.
+func (d *Devices) Detach(driver string) {
+	var kept, gone []attached
 	d.mu.Lock()
-	gone := d.attached
-	d.attached = nil
+	for _, a := range d.attached {
+		if driver == "" || a.Driver() == driver {
+			gone = append(gone, a)
+		} else {
+			kept = append(kept, a)
+		}
+	}
+	d.attached = kept
 	d.mu.Unlock()
 	for _, a := range gone {
-		d.Logf("vmw_pvrdma 0000:%02x:00.1: detaching from device", netif.Bus(a.Slot))
+		if a.VF == nil {
+			d.Logf("vmw_pvrdma 0000:%02x:00.1: detaching from device", netif.Bus(a.Slot))
+		}
 	}
 }
 
@@ -188,7 +233,7 @@ func (d *Devices) List() []Device {
 	for _, a := range list {
 		l, _ := d.Stack.Link(a.MAC)
 		dev := Device{Adapter: a.Adapter, Name: a.name, Netdev: l.Name, Index: l.Index, MTU: l.MTU, Up: l.Up, Plugged: l.Connected}
-		dev.Active = a.enabled && umad && l.Running()
+		dev.Active = a.enabled && (umad || a.VF != nil) && l.Running()
 		dev.GIDs = gids(a.Protocol, l)
 		devices = append(devices, dev)
 	}

@@ -102,8 +102,10 @@ func mtuCode(mtu int) int {
 
 func (v *Verbs) devinfo(p *sh.Proc, d Device, verbose bool) {
 	state, word := d.State()
-	p.Printf("hca_id:\t%s\n\ttransport:\t\t\tInfiniBand (0)\n\tfw_ver:\t\t\t\t3.0.000\n\tnode_guid:\t\t\t%s\n\tsys_image_guid:\t\t\t0000:0000:0000:0000\n"+
-		"\tvendor_id:\t\t\t0x15ad\n\tvendor_part_id:\t\t\t2080\n\thw_ver:\t\t\t\t0x1\n\tboard_id:\t\t\t1\n\tphys_port_cnt:\t\t\t1\n", d.Name, d.NodeGUID())
+	im := d.Image()
+	p.Printf("hca_id:\t%s\n\ttransport:\t\t\tInfiniBand (0)\n\tfw_ver:\t\t\t\t%s\n\tnode_guid:\t\t\t%s\n\tsys_image_guid:\t\t\t%s\n"+
+		"\tvendor_id:\t\t\t%#04x\n\tvendor_part_id:\t\t\t%d\n\thw_ver:\t\t\t\t%#x\n\tboard_id:\t\t\t%s\n\tphys_port_cnt:\t\t\t1\n",
+		d.Name, im.Firmware, d.NodeGUID(), im.SystemGUID, im.Vendor, im.Part, im.Hardware, im.Board)
 	if verbose {
 		p.Printf("\tmax_mr_size:\t\t\t0xffffffffffffffff\n\tpage_size_cap:\t\t\t0x1000\n\tmax_qp:\t\t\t\t65536\n\tmax_qp_wr:\t\t\t4096\n" +
 			"\tdevice_cap_flags:\t\t0x00009400\n\t\t\t\t\tPORT_ACTIVE_EVENT\n\t\t\t\t\tRC_RNR_NAK_GEN\n\tmax_sge:\t\t\t16\n\tmax_cq:\t\t\t\t65536\n" +
@@ -177,9 +179,11 @@ func (v *Verbs) ibstat(_ context.Context, p *sh.Proc) int {
 		_, physWord := d.Phys()
 		gbps, _ := d.Rate()
 		guid := strings.ReplaceAll(d.NodeGUID(), ":", "")
-		p.Printf("CA '%s'\n\tCA type: VMW_PVRDMA-1.0.1.0-k\n\tNumber of ports: 1\n\tFirmware version: 3.0.000\n\tHardware version: 1\n\tNode GUID: 0x%s\n"+
-			"\tSystem image GUID: 0x0000000000000000\n\tPort 1:\n\t\tState: %s\n\t\tPhysical state: %s\n\t\tRate: %s\n\t\tBase lid: 0\n\t\tLMC: 0\n\t\tSM lid: 0\n"+
-			"\t\tCapability mask: 0x04010000\n\t\tPort GUID: 0x%s\n\t\tLink layer: Ethernet\n", d.Name, guid, word[:1]+strings.ToLower(word[1:]), physWord, gbps, guid)
+		im := d.Image()
+		p.Printf("CA '%s'\n\tCA type: %s\n\tNumber of ports: 1\n\tFirmware version: %s\n\tHardware version: %d\n\tNode GUID: 0x%s\n"+
+			"\tSystem image GUID: 0x%s\n\tPort 1:\n\t\tState: %s\n\t\tPhysical state: %s\n\t\tRate: %s\n\t\tBase lid: 0\n\t\tLMC: 0\n\t\tSM lid: 0\n"+
+			"\t\tCapability mask: 0x04010000\n\t\tPort GUID: 0x%s\n\t\tLink layer: Ethernet\n", d.Name, im.Type, im.Firmware, im.Hardware, guid,
+			strings.ReplaceAll(im.SystemGUID, ":", ""), word[:1]+strings.ToLower(word[1:]), physWord, gbps, guid)
 	}
 	return 0
 }
@@ -228,13 +232,13 @@ func (v *Verbs) rdma(_ context.Context, p *sh.Proc) int {
 		_, word := d.State()
 		phys := map[string]string{"LinkUp": "LINK_UP", "Disabled": "DISABLED"}[second(d.Phys())]
 		links = append(links, map[string]any{"ifindex": i, "ifname": d.Name, "port": 1, "state": word, "physical_state": phys, "netdev": d.Netdev, "netdev_index": d.Index})
-		devs = append(devs, map[string]any{"ifindex": i, "ifname": d.Name, "node_type": "ca", "fw": "3.0.000", "node_guid": d.NodeGUID(), "sys_image_guid": "0000:0000:0000:0000"})
+		devs = append(devs, map[string]any{"ifindex": i, "ifname": d.Name, "node_type": "ca", "fw": d.Image().Firmware, "node_guid": d.NodeGUID(), "sys_image_guid": d.Image().SystemGUID})
 		switch {
 		case o.Has("j", "json"):
 		case args[0] == "link":
 			p.Printf("link %s/1 state %s physical_state %s netdev %s \n", d.Name, word, phys, d.Netdev)
 		case args[0] == "dev":
-			p.Printf("%d: %s: node_type ca fw 3.0.000 node_guid %s sys_image_guid 0000:0000:0000:0000 \n", i, d.Name, d.NodeGUID())
+			p.Printf("%d: %s: node_type ca fw %s node_guid %s sys_image_guid %s \n", i, d.Name, d.Image().Firmware, d.NodeGUID(), d.Image().SystemGUID)
 		}
 	}
 	if name != "" && links == nil {

@@ -65,7 +65,7 @@ func slot(n int) string {
 func (d *Devices) Infiniband() vfs.Tree {
 	t := vfs.Tree{}
 	for _, dev := range d.List() {
-		t[dev.Name] = vfs.Entry{Link: "../../devices/" + slot(dev.Slot) + "1/infiniband/" + dev.Name}
+		t[dev.Name] = vfs.Entry{Link: "../../devices/" + slot(dev.Slot) + dev.function() + "/infiniband/" + dev.Name}
 	}
 	return t
 }
@@ -81,7 +81,7 @@ func (d *Devices) Net() vfs.Tree {
 
 // PCI is /sys/bus/pci.
 func (d *Devices) PCI() vfs.Tree {
-	t := vfs.Tree{"drivers/vmxnet3": {Dir: true}, "drivers/" + Driver: {Dir: true}, "devices": {Dir: true}}
+	t := vfs.Tree{"drivers/vmxnet3": {Dir: true}, "drivers/" + Driver: {Dir: true}, "drivers/" + vfNetDriver: {Dir: true}, "devices": {Dir: true}}
 	for _, l := range d.Stack.Links() {
 		at := slot(l.Slot)
 		for _, function := range []string{"0", "1"}[:map[bool]int{true: 2, false: 1}[l.Paired]] {
@@ -98,22 +98,33 @@ func (d *Devices) Tree() vfs.Tree {
 	t := vfs.Tree{"virtual/net/lo/address": {Data: "00:00:00:00:00:00\n"}, "virtual/net/lo/mtu": {Data: "65536\n"},
 		"virtual/net/lo/operstate": {Data: "unknown\n"}, "virtual/net/lo/flags": {Data: "0x9\n"}}
 	for _, l := range d.Stack.Links() {
-		function(t, slot(l.Slot)+"0", "0x07b0", "0x020000", "vmxnet3")
+		if l.VF != nil {
+			function(t, slot(l.Slot)+"0", "0x15b3", fmt.Sprintf("%#04x", l.VF.Device), "0x020000", vfNetDriver)
+		} else {
+			function(t, slot(l.Slot)+"0", vmware, "0x07b0", "0x020000", "vmxnet3")
+		}
 		t[slot(l.Slot)+"0/net/"+l.Name] = vfs.Entry{Sub: func() vfs.Tree { return netFiles(l) }}
 		if l.Paired {
-			function(t, slot(l.Slot)+"1", "0x0820", "0x020700", "")
+			function(t, slot(l.Slot)+"1", vmware, "0x0820", "0x020700", "")
 		}
 	}
 	for _, dev := range d.List() {
-		function(t, slot(dev.Slot)+"1", "0x0820", "0x020700", Driver)
-		t[slot(dev.Slot)+"1/infiniband/"+dev.Name] = vfs.Entry{Sub: func() vfs.Tree { return d.verbsFiles(dev) }}
+		if dev.VF == nil {
+			function(t, slot(dev.Slot)+"1", vmware, "0x0820", "0x020700", Driver)
+		}
+		t[slot(dev.Slot)+dev.function()+"/infiniband/"+dev.Name] = vfs.Entry{Sub: func() vfs.Tree { return d.verbsFiles(dev) }}
 	}
 	return t
 }
 
+const (
+	vmware      = "0x15ad"
+	vfNetDriver = "mlx5_core"
+)
+
 // function fills in a PCI function.
-func function(t vfs.Tree, at, device, class, driver string) {
-	t[at+"/vendor"] = vfs.Entry{Data: "0x15ad\n"}
+func function(t vfs.Tree, at, vendor, device, class, driver string) {
+	t[at+"/vendor"] = vfs.Entry{Data: vendor + "\n"}
 	t[at+"/device"] = vfs.Entry{Data: device + "\n"}
 	t[at+"/class"] = vfs.Entry{Data: class + "\n"}
 	t[at+"/numa_node"] = vfs.Entry{Data: "-1\n"}
@@ -125,18 +136,18 @@ func function(t vfs.Tree, at, device, class, driver string) {
 // verbsFiles are the files of an RDMA device.
 func (d *Devices) verbsFiles(dev Device) vfs.Tree {
 	t := vfs.Tree{
-		"sys_image_guid": line("0000:0000:0000:0000"),
+		"sys_image_guid": line(dev.Image().SystemGUID),
 		"node_guid":      line(dev.NodeGUID()),
 		"node_type":      line("1: CA"),
 		"node_desc":      line(""),
-		"fw_ver":         line("3.0.000"),
-		"board_id":       line("1"),
-		"hca_type":       line("VMW_PVRDMA-1.0.1.0-k"),
-		"hw_rev":         line("1"),
+		"fw_ver":         line(dev.Image().Firmware),
+		"board_id":       line(dev.Image().Board),
+		"hca_type":       line(dev.Image().Type),
+		"hw_rev":         line(strconv.Itoa(dev.Image().Hardware)),
 		"ports/1":        {Sub: func() vfs.Tree { return d.portFiles(dev) }},
 	}
 	at := slot(dev.Slot)
-	t["device"] = vfs.Entry{Link: "../../../" + at[strings.LastIndexByte(at, '/')+1:] + "1"}
+	t["device"] = vfs.Entry{Link: "../../../" + at[strings.LastIndexByte(at, '/')+1:] + dev.function()}
 	return t
 }
 
@@ -202,6 +213,8 @@ func netFiles(l netif.Link) vfs.Tree {
 		"carrier": {Err: syscall.EINVAL}, "speed": {Err: syscall.EINVAL},
 	}
 	switch {
+	case l.Up && l.Connected && l.VF != nil:
+		t["carrier"], t["speed"] = line("1"), line(strconv.Itoa(l.VF.SpeedMbps))
 	case l.Up && l.Connected:
 		t["carrier"], t["speed"] = line("1"), line("10000")
 	case l.Up:

@@ -1,0 +1,50 @@
+package rdma
+
+import (
+	"fmt"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/linux/netif"
+)
+
+// VFDriver is the module that drives the RDMA side of a VF.
+const VFDriver = "mlx5_ib"
+
+// An Image is what a device says of its make and its firmware.
+type Image struct {
+	Type       string // of the CA: MT4120
+	Firmware   string
+	Board      string // PSID
+	SystemGUID string // in groups of four digits
+	Vendor     int    // 0x02c9
+	Part       int    // 4120
+	Hardware   int
+}
+
+// Image tells a PVRDMA device from the VF of a card.
+func (d Device) Image() Image {
+	if d.VF == nil {
+		return Image{Type: "VMW_PVRDMA-1.0.1.0-k", Firmware: "3.0.000", Board: "1", SystemGUID: "0000:0000:0000:0000", Vendor: 0x15ad, Part: 2080, Hardware: 1}
+	}
+	part := int(d.VF.Device)
+	return Image{Type: fmt.Sprintf("MT%d", part), Firmware: d.VF.Firmware, Board: d.VF.PSID, SystemGUID: d.NodeGUID(), Vendor: 0x02c9, Part: part}
+}
+
+// attachVF makes the device of a VF: its port follows the netdev and nothing else.
+func (d *Devices) attachVF(a Adapter) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := 0
+	for _, b := range d.attached {
+		if b.MAC == a.MAC {
+			return
+		}
+		if b.VF != nil {
+			n++
+		}
+	}
+	name := fmt.Sprintf("mlx5_%d", n)
+	if d.Named() {
+		name = fmt.Sprintf("rocep%ds0", netif.Bus(a.Slot))
+	}
+	d.attached = append(d.attached, attached{Adapter: a, name: name, enabled: true})
+}
