@@ -3,6 +3,7 @@ package assets_test
 import (
 	"io/fs"
 	"math/bits"
+	"os"
 	"regexp"
 	"slices"
 	"testing"
@@ -18,6 +19,25 @@ func TestEveryAssetIsThere(t *testing.T) {
 	}
 	if _, err := assets.Example("no-such-mode"); err == nil {
 		t.Error("an example for a mode that does not exist")
+	}
+}
+
+// The pictures are for the README: nobody downloads them with the program.
+func TestPicturesAreNotBuiltIn(t *testing.T) {
+	err := fs.WalkDir(assets.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && d.Name() == "pictures" {
+			t.Errorf("%s is built in", name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"pictures/report.png", "pictures/wizard.png"} {
+		st, err := os.Stat(name)
+		if err != nil || st.Size() > 300<<10 {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

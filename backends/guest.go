@@ -21,7 +21,7 @@ type Guest struct {
 	SudoError string `json:"sudo_error,omitempty"` // why Sudo is none; Hint says what to do about it
 
 	PackageManager string            `json:"package_manager,omitempty"` // apt, dnf, yum
-	Packages       map[string]string `json:"packages,omitempty"`        // installed version of each package that matters; absent: not installed
+	Packages       map[string]string `json:"packages,omitzero"`         // installed version of each package that matters; absent: not installed
 	Loaded         []string          `json:"loaded,omitempty"`          // kernel modules loaded, as far as RDMA needs them
 	Available      []string          `json:"available,omitempty"`       // kernel modules that modinfo finds
 	NetConfig      string            `json:"net_config,omitempty"`      // netplan, networkmanager, ifcfg

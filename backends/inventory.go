@@ -11,7 +11,7 @@ type Inventory struct {
 	Hosts      []Host      `json:"hosts"`
 	Switches   []Switch    `json:"switches,omitempty"`
 	PortGroups []PortGroup `json:"port_groups,omitempty"`
-	Clusters   []Cluster   `json:"clusters,omitempty"` // nil: the clusters' settings were not read
+	Clusters   []Cluster   `json:"clusters,omitzero"` // nil: the clusters' settings were not read
 	VMs        []VM        `json:"vms"`
 	Guests     []Guest     `json:"guests,omitempty"`
 	Gaps       []Gap       `json:"gaps,omitempty"`
@@ -60,152 +60,6 @@ type Scope struct {
 	Hosts      []string // names; nil: all
 	VMs        []string // names or inventory paths; nil: all
 	Details    bool     // options, firewall rulesets, DVS offers: what a plan needs
-}
-
-// A Host is one ESXi host.
-type Host struct {
-	Name       string `json:"name"`
-	Path       string `json:"path,omitempty"` // inventory path
-	Datacenter string `json:"datacenter"`
-	Cluster    string `json:"cluster"`
-	Version    string `json:"version"` // "8.0.3"
-	Build      string `json:"build,omitempty"`
-	State      string `json:"state"` // connected, disconnected, notResponding
-	Power      string `json:"power,omitempty"`
-	Vendor     string `json:"vendor,omitempty"`
-	Model      string `json:"model,omitempty"`
-
-	InMaintenance  bool      `json:"in_maintenance,omitempty"`
-	RebootRequired bool      `json:"reboot_required,omitempty"`
-	BootTime       time.Time `json:"boot_time,omitzero"`
-	ManagedBy      []string  `json:"managed_by,omitempty"` // owners of the desired state: vLCM image, host profile, ...
-
-	NICs      []NIC              `json:"nics"`
-	RDMA      []RDMADevice       `json:"rdma_devices,omitempty"`
-	VMKs      []VMKernelNIC      `json:"vmknics,omitempty"`
-	GPUs      []GPU              `json:"gpus"`
-	PCI       []PCIDevice        `json:"pci,omitempty"`
-	Options   map[string]string  `json:"options,omitempty"`  // only the keys that were asked for; details only
-	Firewall  map[string]Ruleset `json:"firewall,omitempty"` // by ruleset key; details only
-	NTP       []string           `json:"ntp,omitempty"`
-	NTPActive bool               `json:"ntp_active,omitempty"`
-
-	PowerPolicy   string   `json:"power_policy,omitempty"`   // short name: static, dynamic, low, custom
-	PowerPolicies []string `json:"power_policies,omitempty"` // what the BIOS leaves to ESXi; empty: the BIOS keeps control
-	Lockdown      string   `json:"lockdown,omitempty"`
-	GraphicsType  string   `json:"graphics_type,omitempty"` // hostDefaultGraphicsType: shared, sharedDirect; "" not read
-	BootDevice    string   `json:"boot_device,omitempty"`   // what ESXi booted from: usb, sd, disk, network; "" not read
-	SSHRunning    bool     `json:"ssh_running,omitempty"`
-
-	CPUModel     string   `json:"cpu_model,omitempty"`
-	Sockets      int      `json:"sockets,omitempty"`
-	Cores        int      `json:"cores,omitempty"`
-	CPUMHz       int      `json:"cpu_mhz,omitempty"`
-	MemoryMB     int64    `json:"memory_mb,omitempty"`
-	MemoryUsedMB int64    `json:"memory_used_mb,omitempty"`
-	Hyperthreads bool     `json:"hyperthreads,omitempty"`
-	RecentTasks  []string `json:"recent_tasks,omitempty"` // descriptions of tasks now running on the host
-}
-
-// A Ruleset is one firewall ruleset of a host.
-type Ruleset struct {
-	Enabled  bool     `json:"enabled"`
-	AllIP    bool     `json:"all_ip"`
-	Networks []string `json:"networks,omitempty"` // CIDRs and addresses when AllIP is false
-}
-
-// A NIC is one physical adapter (pNIC) of a host.
-type NIC struct {
-	Device        string   `json:"device"` // vmnic2
-	MAC           string   `json:"mac"`
-	SpeedMbps     int      `json:"speed_mbps"` // 0: no link
-	MaxSpeedMbps  int      `json:"max_speed_mbps,omitempty"`
-	FullDuplex    bool     `json:"full_duplex,omitempty"`
-	Driver        string   `json:"driver"`
-	DriverVersion string   `json:"driver_version"`
-	Firmware      string   `json:"firmware"`
-	PCI           string   `json:"pci"`              // 0000:3b:00.0
-	Vendor        string   `json:"vendor,omitempty"` // 15b3
-	PCIDeviceID   string   `json:"pci_device,omitempty"`
-	Model         string   `json:"model,omitempty"`
-	NUMA          int      `json:"numa"`        // -1 unknown
-	RDMADevice    string   `json:"rdma_device"` // vmrdma0, "" when there is none
-	RoCEv1        bool     `json:"roce_v1,omitempty"`
-	RoCEv2        bool     `json:"roce_v2"`
-	IWARP         bool     `json:"iwarp,omitempty"`
-	RDMAState     string   `json:"rdma_state,omitempty"` // active, activeDefer, down, init, armed, unknown
-	SRIOV         *SRIOV   `json:"sriov"`
-	DPU           string   `json:"dpu,omitempty"` // id of the DPU that owns it (pnic.dpuId), "" on ordinary NICs
-	Switch        string   `json:"switch"`        // name of the vSwitch or DVS that has it as uplink
-	Roles         []string `json:"roles"`         // traffic of the vmknics on that switch: management, vmotion, vsan, ...
-	Eligible      bool     `json:"eligible"`
-	Why           string   `json:"why"` // why it is or is not eligible for RDMA
-}
-
-// SRIOV is what a physical function says of its VFs.
-type SRIOV struct {
-	Capable   bool `json:"capable"`
-	Enabled   bool `json:"enabled"`
-	Active    bool `json:"active"`
-	Max       int  `json:"max_vfs"`
-	Requested int  `json:"requested_vfs"`
-	VFs       int  `json:"vfs"`
-}
-
-// An RDMADevice is a vmrdma device of a host.
-type RDMADevice struct {
-	Name   string `json:"name"`
-	Driver string `json:"driver,omitempty"`
-	NIC    string `json:"nic"` // paired uplink, vmnic2
-	State  string `json:"state"`
-	RoCEv1 bool   `json:"roce_v1"`
-	RoCEv2 bool   `json:"roce_v2"`
-	IWARP  bool   `json:"iwarp"`
-}
-
-// A VMKernelNIC is a vmknic.
-type VMKernelNIC struct {
-	Device    string   `json:"device"` // vmk0
-	MAC       string   `json:"mac,omitempty"`
-	IP        string   `json:"ip,omitempty"`
-	PrefixLen int      `json:"prefix_len,omitempty"`
-	DHCP      bool     `json:"dhcp,omitempty"`
-	MTU       int      `json:"mtu"`
-	NetStack  string   `json:"netstack,omitempty"`
-	PortGroup string   `json:"port_group,omitempty"`
-	Switch    string   `json:"switch,omitempty"`
-	Roles     []string `json:"roles"` // management, vmotion, vsan, ...
-}
-
-// A GPU is a display or 3D controller of a host that could be passed through.
-type GPU struct {
-	PCI      string   `json:"pci"`
-	Model    string   `json:"model"`
-	Vendor   string   `json:"vendor"`
-	Device   string   `json:"device"`
-	NUMA     int      `json:"numa"`
-	MemoryMB int64    `json:"memory_mb,omitempty"`
-	Capable  bool     `json:"passthrough_capable"`
-	Enabled  bool     `json:"passthrough_enabled"`
-	Active   bool     `json:"passthrough_active"`
-	UsedBy   string   `json:"used_by,omitempty"`      // VM
-	RootPort string   `json:"root_port,omitempty"`    // PCI address of the root port above it
-	Switches []string `json:"pci_switches,omitempty"` // bridges between root port and device, top down
-}
-
-// A PCIDevice is a row of the host's PCI list, as far as topology needs it.
-type PCIDevice struct {
-	Address    string   `json:"address"`
-	Vendor     string   `json:"vendor"`
-	Device     string   `json:"device"`
-	Class      string   `json:"class"`
-	Parent     string   `json:"parent,omitempty"` // address of the bridge above
-	Name       string   `json:"name,omitempty"`
-	NUMA       int      `json:"numa"`
-	Capable    bool     `json:"passthrough_capable,omitempty"`
-	Enabled    bool     `json:"passthrough_enabled,omitempty"`
-	Active     bool     `json:"passthrough_active,omitempty"`
-	Dependents []string `json:"dependents,omitempty"`
 }
 
 // A Switch is a distributed switch (DVS).
@@ -337,6 +191,11 @@ func (inv *Inventory) Guest(vm string) *Guest {
 	return find(inv.Guests, func(g *Guest) bool { return g.VM == vm })
 }
 
+// Cluster finds a cluster by name.
+func (inv *Inventory) Cluster(name string) *Cluster {
+	return find(inv.Clusters, func(c *Cluster) bool { return c.Name == name })
+}
+
 // Switch finds a DVS by name.
 func (inv *Inventory) Switch(name string) *Switch {
 	return find(inv.Switches, func(s *Switch) bool { return s.Name == name })
@@ -345,16 +204,6 @@ func (inv *Inventory) Switch(name string) *Switch {
 // PortGroup finds a distributed port group by name.
 func (inv *Inventory) PortGroup(name string) *PortGroup {
 	return find(inv.PortGroups, func(p *PortGroup) bool { return p.Name == name })
-}
-
-// NIC finds a pNIC by its device name (vmnic2).
-func (h *Host) NIC(device string) *NIC {
-	return find(h.NICs, func(n *NIC) bool { return n.Device == device })
-}
-
-// VMK finds a vmknic by its device name (vmk0).
-func (h *Host) VMK(device string) *VMKernelNIC {
-	return find(h.VMKs, func(v *VMKernelNIC) bool { return v.Device == device })
 }
 
 func find[T any](list []T, is func(*T) bool) *T {

@@ -15,6 +15,27 @@ const (
 	KindOption Kind = "option"
 	// KindFirewall: target host/NAME, name = ruleset key, value bool. Never absent.
 	KindFirewall Kind = "firewall"
+	// KindPower: target host/NAME, value string: the short name of the power policy (static is High Performance).
+	// Never absent.
+	KindPower Kind = "power-policy"
+	// KindComponent: target host/NAME, name = the VIB's name (mft, nmst, nmlx5-core), value string, its version in the
+	// image of the next boot. Setting installs from the depot that was named beforehand; removing is not done.
+	KindComponent Kind = "component"
+	// KindModuleParams: target host/NAME, name = the module (nmlx5_core), value map[string]string: every parameter that is
+	// set, as the next boot will have it. Setting writes the whole string. Never absent: no parameter is an empty map.
+	KindModuleParams Kind = "module-params"
+	// KindFirmware: target host/NAME, name = PCI address of the card's function 0 (0000:3b:00.0), value map[string]string:
+	// the mlxconfig keys of FirmwareKeys that the card has, as the next boot will have them, numbers in decimal and
+	// booleans as 0 and 1. Setting writes the keys that differ. Never absent.
+	KindFirmware Kind = "firmware"
+	// KindVFs: target host/NAME, name = PCI address of the PF, value VFSpec: HostSriovConfig of vCenter, the other way to
+	// get VFs; never together with max_vfs on one PF. Never absent.
+	KindVFs Kind = "vfs"
+	// KindActiveVFs: target host/NAME, name = PCI address of the PF, value int: the VFs that are there now. A state that a
+	// reboot brings about, not a setting: Set changes nothing and fails while it is another.
+	KindActiveVFs Kind = "active-vfs"
+	// KindPassthrough: target host/NAME, name = PCI address, value bool: enabled for passthrough. Never absent.
+	KindPassthrough Kind = "passthrough"
 
 	// KindHardware: target vm/NAME, value int (19 for vmx-19); cannot be lowered again. VM off.
 	KindHardware Kind = "hardware"
@@ -22,6 +43,11 @@ const (
 	KindMemory Kind = "memory"
 	// KindAdapter: target vm/NAME, name = port group, value AdapterSpec. VM off.
 	KindAdapter Kind = "adapter"
+	// KindExtra: target vm/NAME, name = extraConfig key (compared without regard to case; an existing key keeps its
+	// spelling), value string. VM off.
+	KindExtra Kind = "extra"
+	// KindDevice: target vm/NAME, name = PCI address of the device on the VM's host, value DeviceSpec. VM off.
+	KindDevice Kind = "device"
 
 	// KindPackages: target guest/NAME, name = a word for the set ("rdma"), value PackageSpec. Keeper: going back
 	// removes exactly what was newly installed with it.
@@ -95,6 +121,22 @@ type Persist struct {
 	Reload  string            `json:"reload"`            // the module that a unit reloads last at boot, "" when none is needed
 	Options map[string]string `json:"options,omitempty"` // modprobe options by module
 }
+
+// A VFSpec is how many VFs vCenter's own setting asks of a PF.
+type VFSpec struct {
+	Enabled bool `json:"enabled"`
+	VFs     int  `json:"vfs"`
+}
+
+// A DeviceSpec is a PCI device passed through whole.
+type DeviceSpec struct {
+	Backing string `json:"backing"` // fixed, dynamic
+	Vendor  string `json:"vendor"`  // hex, 10de
+	Device  string `json:"device"`  // hex, 20b5
+}
+
+// FirmwareKeys are the mlxconfig keys that this program reads and may write; a card has some of them.
+var FirmwareKeys = []string{"SRIOV_EN", "NUM_OF_VFS", "LINK_TYPE_P1", "LINK_TYPE_P2", "ADVANCED_PCI_SETTINGS", "ATS_ENABLED"}
 
 // An AddressSpec is a persistent static address of the interface behind an adapter.
 type AddressSpec struct {

@@ -10,14 +10,16 @@ type TargetType string
 
 // The target types. A guest is the operating system inside the VM of the same name.
 const (
-	TypeVCenter   TargetType = "vcenter"
-	TypeCluster   TargetType = "cluster"
-	TypeSwitch    TargetType = "dvs"
-	TypePortGroup TargetType = "portgroup"
-	TypeHost      TargetType = "host"
-	TypeVM        TargetType = "vm"
-	TypeGuest     TargetType = "guest"
-	TypePair      TargetType = "pair"
+	TypeVCenter    TargetType = "vcenter"
+	TypeDatacenter TargetType = "datacenter"
+	TypeCluster    TargetType = "cluster"
+	TypeSwitch     TargetType = "dvs"
+	TypePortGroup  TargetType = "portgroup"
+	TypeHost       TargetType = "host"
+	TypeVM         TargetType = "vm"
+	TypeGuest      TargetType = "guest"
+	TypePair       TargetType = "pair"
+	TypeKubernetes TargetType = "kubernetes"
 )
 
 // Ref names one target. Name is the shortest inventory name that is unique among targets of its type: the plain

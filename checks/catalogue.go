@@ -4,7 +4,7 @@ import "slices"
 
 // Catalogue gives all checks, in the order in which the domain's catalogue lists them: from vCenter inwards to the pair.
 func Catalogue() []Check {
-	return slices.Concat(
+	all := slices.Concat(
 		vCenterChecks(), clusterChecks(), policyChecks(),
 		hostChecks(), directHostChecks(), nicChecks(), nicLinkChecks(), qosChecks(), sriovChecks(), passthroughChecks(), controlPlaneChecks(),
 		switchChecks(), physicalChecks(),
@@ -12,4 +12,11 @@ func Catalogue() []Check {
 		guestChecks(), guestNetChecks(), guestTestChecks(), guestDeviceChecks(),
 		pathChecks(), speedChecks(), lossChecks(), comparedChecks(),
 	)
+	held := drifts()
+	for i := range all {
+		if all[i].Drift = held[all[i].ID]; all[i].Drift != nil {
+			all[i].Criteria += "; other than the baseline: warns"
+		}
+	}
+	return all
 }

@@ -51,6 +51,8 @@ type Check struct {
 	// Run answers for every target; nil where no channel exists, which gives unknown with the reason in NoChannel.
 	Run       func(f *Facts) []Answer
 	NoChannel string
+	// Drift holds a target against the baseline; nil where the row has nothing that is kept there.
+	Drift Drift
 }
 
 // An Answer is what a check says of one target.
@@ -124,14 +126,15 @@ func (c Check) findings(ctx context.Context, f *Facts) (out []Finding) {
 		return unknown("nothing that was found can be asked this", true)
 	}
 	for _, a := range said {
-		r := row
-		r.Target, r.Status, r.Evidence, r.Quiet = a.Target, a.Status, a.Evidence, a.Quiet
 		if c.Unverified {
-			r.Quiet = true
-			if r.Status == Fail {
-				r.Status = Warn
+			a.Quiet = true
+			if a.Status == Fail {
+				a.Status = Warn
 			}
 		}
+		a = c.drifted(f, a)
+		r := row
+		r.Target, r.Status, r.Evidence, r.Quiet = a.Target, a.Status, a.Evidence, a.Quiet
 		out = append(out, r)
 	}
 	return out

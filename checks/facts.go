@@ -21,6 +21,9 @@ type Facts struct {
 	Baseline  *backends.Inventory  // what was kept as healthy; nil: nothing was
 	Changed   map[string]time.Time // by host: when a run last set module parameters or firmware; nil: the journals were not read
 
+	// LinksLost counts how often the link of a pNIC went down since the baseline, by host and pNIC; nil: not asked.
+	LinksLost map[string]map[string]int
+
 	found *selection // worked out once a run
 }
 

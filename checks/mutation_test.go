@@ -57,6 +57,9 @@ func TestOneFaultIsToldByItsRow(t *testing.T) {
 	for _, m := range mutations() {
 		f := healthy(m.mode)
 		m.spoil(f)
+		if !strings.Contains("HOST-PNIC-MAC-005 VM-HWVER-SLOT-004 GST-NAME-017", m.id) {
+			f.Baseline = f.Inventory // it was so before: what the baseline tells beside has its own test
+		}
 		told := amiss(f, m.want == checks.Unknown)
 		for _, id := range strings.Fields(notHere(m.mode)) {
 			if told[id] == checks.Unknown {

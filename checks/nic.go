@@ -119,11 +119,23 @@ func sameCard(f *Facts, h *backends.Host, n *backends.NIC) Answer {
 					return warnIf(old.PCI != n.PCI, t, "%s (%s) is at %s, the baseline has it at %s", n.Device, n.MAC, n.PCI, old.PCI)
 				}
 			}
-			return fail(t, "%s has %s, which the baseline does not know on this host", n.Device, n.MAC)
+			return fail(t, "%s has %s, which the baseline %s", n.Device, n.MAC, f.hadCard(n.MAC))
 		}
 	}
 	if mac := f.Answers.NIC.MACs[h.Name]; mac != "" {
 		return pass(t, "%s has %s, as the answers say", n.Device, n.MAC)
 	}
 	return pass(t, "%s has %s; the answers name no MAC", n.Device, n.MAC)
+}
+
+// hadCard says where the baseline has a MAC that is not where it was.
+func (f *Facts) hadCard(mac string) string {
+	for _, h := range f.Baseline.Hosts {
+		for _, n := range h.NICs {
+			if strings.EqualFold(n.MAC, mac) {
+				return "has in " + h.Name + " at " + n.PCI
+			}
+		}
+	}
+	return "does not know on this host"
 }

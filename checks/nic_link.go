@@ -1,8 +1,10 @@
 package checks
 
 import (
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
@@ -85,7 +87,7 @@ func nicLinkChecks() []Check {
 					return waiting(t, "the counters of %s were not read twice", n.Device)
 				}
 				bad := s.Errors + s.Dropped
-				return grade(float64(bad)/s.Over.Seconds(), 0, 10, t, "%s: %d errors, %d drops in %s", n.Device, s.Errors, s.Dropped, s.Over)
+				return grade(float64(bad)/max(1, s.Over.Seconds()), 0, 10, t, "%s: %s", n.Device, moved(s, "errors", s.Errors, "drops", s.Dropped))
 			}),
 		},
 		{
@@ -148,4 +150,12 @@ func onSwitch(ask func(f *Facts, h *backends.Host, m backends.Member) Answer) fu
 		}
 		return Answer{}
 	})
+}
+
+// moved tells what two counters grew by, and in what time where they did.
+func moved(s Stats, a string, n int64, b string, m int64) string {
+	if n == 0 && m == 0 {
+		return fmt.Sprintf("no %s and no %s between two looks", a, b)
+	}
+	return fmt.Sprintf("%d %s, %d %s in %s", n, a, m, b, s.Over.Round(10*time.Millisecond))
 }

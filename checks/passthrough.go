@@ -73,7 +73,7 @@ func passthroughChecks() []Check {
 				t, at := backends.HostRef(h.Name), f.hca(h)
 				card, read := facts.Firmware[function0(at)]
 				if !read {
-					return waiting(t, "the firmware of NIC %s was not read: that takes the ESXi shell and MFT", orNone(at))
+					return waiting(t, "the firmware of NIC %s was not read: that takes the ESXi shell and MFT (check --esxi-shell)", orNone(at))
 				}
 				v, has := card.Current["ATS_ENABLED"]
 				return warnIf(has && !isTrue(v), t, "NIC %s: ATS_ENABLED is %s", at, orNone(v))

@@ -18,7 +18,10 @@ func physicalChecks() []Check {
 			Remedy:   "Enable LLDP on the physical switch.",
 			Run: nicCall(func(_ *Facts, h *backends.Host, n *backends.NIC, facts HostFacts) Answer {
 				t := backends.HostRef(h.Name)
-				if facts.Neighbours == nil {
+				switch {
+				case n.SpeedMbps == 0:
+					return Answer{} // HOST-PNIC-STATE-003 says so
+				case facts.Neighbours == nil:
 					return waiting(t, "the neighbour of %s was not read", n.Device)
 				}
 				at, heard := facts.Neighbours[n.Device]
@@ -59,7 +62,7 @@ func physicalChecks() []Check {
 				if !read || s.Over <= 0 {
 					return waiting(t, "the counters of %s were not read twice", n.Device)
 				}
-				return grade(float64(s.Dropped+s.Pause)/s.Over.Seconds(), 0, 1000, t, "%s: %d drops, %d pauses in %s", n.Device, s.Dropped, s.Pause, s.Over)
+				return grade(float64(s.Dropped+s.Pause)/max(1, s.Over.Seconds()), 0, 1000, t, "%s: %s", n.Device, moved(s, "drops", s.Dropped, "pauses", s.Pause))
 			}),
 		},
 	}

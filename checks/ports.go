@@ -142,11 +142,12 @@ func eachPort(ask func(f *Facts, g *backends.Guest, p port) Answer) func(*Facts)
 // sameGuests warns where a guest differs from the most, and fails where it has nothing.
 func sameGuests(what string, of func(g *backends.Guest) string) func(*Facts) []Answer {
 	return func(f *Facts) []Answer {
-		count, most := map[string]int{}, ""
+		count, most, total := map[string]int{}, "", 0
 		found, _ := f.vms()
 		for _, v := range found {
 			if g := f.guest(v.Name); g != nil && g.Error == "" && of(g) != "" {
 				count[of(g)]++
+				total++
 			}
 		}
 		for v, n := range count {
@@ -158,7 +159,7 @@ func sameGuests(what string, of func(g *backends.Guest) string) func(*Facts) []A
 			if of(g) == "" {
 				return fail(backends.GuestRef(g.VM), "%s is not there", what)
 			}
-			return warnIf(of(g) != most, backends.GuestRef(g.VM), "%s %s, most have %s", what, of(g), most)
+			return warnIf(of(g) != most, backends.GuestRef(g.VM), "%s %s, %s on %d of %d", what, of(g), most, count[most], total)
 		})(f)
 	}
 }

@@ -1,11 +1,18 @@
 package checks
 
-import "github.com/rdma-setup/rdma-setup/wizard/answers"
+import (
+	"strings"
 
-// Privileges are what the account needs to carry out a plan of a mode (VC-PRIV-003); reading needs none of them.
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// Privileges are what the account needs to carry out a plan of a mode and to take it back (VC-PRIV-003); reading needs
+// none of them.
 func Privileges(mode answers.Mode) []string {
 	all := []string{
-		"DVSwitch.Create", "DVSwitch.Modify", "DVSwitch.HostOp", "DVSwitch.ResourceManagement", "DVPortgroup.Create", "DVPortgroup.Modify",
+		"DVSwitch.Create", "DVSwitch.Modify", "DVSwitch.HostOp", "DVSwitch.ResourceManagement", "DVSwitch.Delete",
+		"DVPortgroup.Create", "DVPortgroup.Modify", "DVPortgroup.Delete",
 		"Host.Config.AdvancedConfig", "Host.Config.NetService", "Host.Config.Network", "Network.Assign",
 		"VirtualMachine.Config.AddRemoveDevice", "VirtualMachine.Config.EditDevice", "VirtualMachine.Config.Memory", "VirtualMachine.Config.Resource",
 		"VirtualMachine.Config.Settings", "VirtualMachine.Config.UpgradeVirtualHardware", "VirtualMachine.Interact.PowerOn", "VirtualMachine.Interact.PowerOff",
@@ -15,4 +22,16 @@ func Privileges(mode answers.Mode) []string {
 			"VirtualMachine.Config.AdvancedConfig", "Datastore.Browse", "Resource.ColdMigrate", "Resource.HotMigrate")
 	}
 	return all
+}
+
+// HeldOn is the type of target on which a privilege has to be held: hosts, VMs, and for all that has to do with switches,
+// port groups, datastores and migration the datacenter, from which they inherit it.
+func HeldOn(privilege string) backends.TargetType {
+	switch {
+	case strings.HasPrefix(privilege, "Host."):
+		return backends.TypeHost
+	case strings.HasPrefix(privilege, "VirtualMachine."):
+		return backends.TypeVM
+	}
+	return backends.TypeDatacenter
 }

@@ -70,7 +70,7 @@ func shellCall(ask func(f *Facts, h *backends.Host, n *backends.NIC, card CardFi
 		case facts.ShellErr != nil && f.Answers.Mode != answers.PVRDMA:
 			return unknown(t, "the firmware of %s could not be read: %v", n.Device, facts.ShellErr)
 		}
-		return waiting(t, "the firmware of %s was not read: that takes the ESXi shell and MFT", n.Device)
+		return waiting(t, "the firmware of %s was not read: that takes the ESXi shell and MFT (check --esxi-shell)", n.Device)
 	})
 }
 

@@ -124,8 +124,21 @@ func privileges(f *Facts) []Answer {
 		return []Answer{pass(f.vcenter(), "%s has all privileges that the mode needs", f.Inventory.VCenter.User)}
 	}
 	var names []string
+	on := map[string][]string{}
 	for _, l := range f.Lacks {
-		names = append(names, fmt.Sprintf("%s on %s", l.Privilege, l.Entity))
+		if on[l.Privilege] == nil {
+			names = append(names, l.Privilege)
+		}
+		on[l.Privilege] = append(on[l.Privilege], l.Entity)
+	}
+	for i, p := range names {
+		const most = 3
+		entities := on[p]
+		more := ""
+		if len(entities) > most {
+			more = fmt.Sprintf(" and %d more", len(entities)-most)
+		}
+		names[i] = fmt.Sprintf("%s on %s%s", p, strings.Join(entities[:min(most, len(entities))], ", "), more)
 	}
 	if !f.Before {
 		return []Answer{warn(f.vcenter(), "%s may look but not change; missing: %s", f.Inventory.VCenter.User, strings.Join(names, ", "))}

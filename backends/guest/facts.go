@@ -85,14 +85,6 @@ func (f facts) packages(watched []string) map[string]string {
 // loaded gives the loaded modules, newest first as the kernel lists them.
 func (f facts) loaded() []string {
 	var names []string
-	if text := f["modules"]; strings.Contains(text, " 0x") || strings.Contains(text, " Live ") {
-		for line := range strings.SplitSeq(text, "\n") { // /proc/modules has columns that lsmod lacks
-			if name, _, ok := strings.Cut(line, " "); ok {
-				names = append(names, name)
-			}
-		}
-		return names
-	}
 	for _, m := range linux.Modules(f["modules"]).Modules {
 		names = append(names, m.Name)
 	}
@@ -164,30 +156,23 @@ func (f facts) netFiles() []netconf.File {
 	return files
 }
 
-// addAddresses reads "2: ens160: <...> mtu 1500 ..." and, below it, "inet 10.0.2.15/24 brd ... scope global dynamic ens160".
+// addAddresses adds what ip addr shows, and notes which interfaces this program and the rest of the world come in by.
 func (f facts) addAddresses(n *network) {
 	byIP := map[string]string{}
-	name := ""
-	for line := range strings.SplitSeq(f["addresses"], "\n") {
-		w := strings.Fields(line)
-		if len(w) > 2 && line[0] != ' ' {
-			name, _, _ = strings.Cut(strings.TrimSuffix(w[1], ":"), "@")
-		}
-		if len(w) < 2 || (w[0] != "inet" && w[0] != "inet6") {
-			continue
-		}
-		prefix, err := netip.ParsePrefix(w[1])
-		if err != nil {
-			continue
-		}
-		byIP[prefix.Addr().String()] = name
-		i := slices.IndexFunc(n.interfaces, func(i backends.Interface) bool { return i.Name == name })
-		if i < 0 || prefix.Addr().IsLinkLocalUnicast() {
-			continue
-		}
-		n.interfaces[i].Addresses = append(n.interfaces[i].Addresses, prefix.String())
-		if w[0] == "inet" && slices.Contains(w, "dynamic") {
-			n.interfaces[i].DHCP = true
+	for _, printed := range linux.IPAddr(f["addresses"]).Interfaces {
+		at := slices.IndexFunc(n.interfaces, func(i backends.Interface) bool { return i.Name == printed.Name })
+		for _, a := range printed.Addresses {
+			ip, err := netip.ParseAddr(a.Address)
+			if err != nil || a.PrefixLen == nil || *a.PrefixLen > int64(ip.BitLen()) {
+				continue
+			}
+			byIP[ip.String()] = printed.Name
+			if at < 0 || ip.IsLinkLocalUnicast() {
+				continue
+			}
+			i := &n.interfaces[at]
+			i.Addresses = append(i.Addresses, netip.PrefixFrom(ip, int(*a.PrefixLen)).String())
+			i.DHCP = i.DHCP || a.Family == "inet" && a.Dynamic
 		}
 	}
 	if w := strings.Fields(f["connection"]); len(w) == 4 {

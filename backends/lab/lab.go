@@ -27,6 +27,7 @@ type Options struct {
 	Scenario   string        // "": healthy; see Scenarios
 	Latency    time.Duration // of every vCenter call
 	RebootTime time.Duration // of a host; 0: 3 s
+	BootTime   time.Duration // from power-on until a guest answers; 0: 1 s
 	Faults     []string      // rules, see world.Fault
 	Listen     string        // of the vCenter; "": 127.0.0.1:0
 	Dir        string        // for answers, keys and env; "": a temporary one that Close removes
@@ -65,7 +66,7 @@ func (l *Lab) start(ctx context.Context, o Options) error {
 	}
 	l.world, err = world.New(world.Spec{
 		Hosts: o.Hosts, VMs: o.VMs, Scenario: o.Scenario, Faults: o.Faults,
-		Timing:  world.Timing{Latency: o.Latency, HostReboot: o.RebootTime},
+		Timing:  world.Timing{Latency: o.Latency, HostReboot: o.RebootTime, VMBoot: o.BootTime},
 		Secrets: world.Secrets{AuthorizedKey: key.authorized},
 	})
 	if err != nil {
@@ -148,6 +149,15 @@ func (l *Lab) Calls() int {
 		n += calls
 	}
 	return n
+}
+
+// Scenarios names the scenarios.
+func Scenarios() []string {
+	var names []string
+	for _, s := range world.Scenarios() {
+		names = append(names, s.Name)
+	}
+	return names
 }
 
 // ScenarioHelp lists the scenarios for people.

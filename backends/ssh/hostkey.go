@@ -24,18 +24,31 @@ type HostKey struct {
 	Fingerprint string // SHA256:...
 }
 
-// knownHosts reads the known_hosts files that exist.
+// knownKeys are the known_hosts files as they were read.
+type knownKeys struct {
+	stamp string // names, sizes and times of the files
+	db    *knownhosts.HostKeyDB
+}
+
+// knownHosts reads the known_hosts files that exist, again whenever one has changed: a thousand guests would otherwise
+// have a thousand lines read twice each. The caller holds p.hosts.
 func (p *Pool) knownHosts() (*knownhosts.HostKeyDB, error) {
 	var files []string
+	var stamp strings.Builder
 	for _, f := range p.config.KnownHosts {
-		if _, err := os.Stat(f); err == nil {
+		if info, err := os.Stat(f); err == nil {
 			files = append(files, f)
+			fmt.Fprintf(&stamp, "%q %d %d\n", f, info.Size(), info.ModTime().UnixNano())
 		}
+	}
+	if p.known.db != nil && p.known.stamp == stamp.String() {
+		return p.known.db, nil
 	}
 	db, err := knownhosts.NewDB(files...)
 	if err != nil {
 		return nil, backends.Errorf(backends.KindUsage, "", "Correct or remove the line.", "read the known hosts: %w", err)
 	}
+	p.known = knownKeys{stamp.String(), db}
 	return db, nil
 }
 
@@ -151,6 +164,7 @@ func (p *Pool) remember(name string, key ssh.PublicKey) error {
 			line = "\n" + line
 		}
 	}
+	p.known = knownKeys{} // a clock may be too coarse to tell
 	_, err = f.WriteString(line)
 	return err
 }

@@ -17,6 +17,7 @@ type Pool struct {
 	keys     keyring
 	prompts  sync.Mutex // one question at a time
 	hosts    sync.Mutex // known_hosts files
+	known    knownKeys  // under hosts
 
 	mu     sync.Mutex
 	links  map[endpoint]*link

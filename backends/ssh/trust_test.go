@@ -93,6 +93,24 @@ func TestHostKeys(t *testing.T) {
 			t.Error("a password was sent to a host with another key")
 		}
 	})
+	t.Run("revoked between two logins", func(t *testing.T) {
+		s := startServer(t, nil)
+		c := trusting(t, s)
+		pool := newPool(t, c)
+		conn, err := pool.Dial(t.Context(), s.target("guest vm-01"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.Drop()
+		conn.Close()
+		b, _ := os.ReadFile(c.KnownHosts[0])
+		if err := os.WriteFile(c.KnownHosts[0], append([]byte("@revoked "), b...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := pool.Dial(t.Context(), s.target("guest vm-01")); backends.KindOf(err) != backends.KindAuth || !strings.Contains(err.Error(), "revoked") {
+			t.Fatalf("the file has changed since it was read: %v", err)
+		}
+	})
 	t.Run("revoked", func(t *testing.T) {
 		s := startServer(t, nil)
 		c := trusting(t, s)

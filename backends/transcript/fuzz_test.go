@@ -1,51 +1,12 @@
 package transcript_test
 
 import (
-	"encoding/json"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
-	"github.com/rdma-setup/rdma-setup/backends/transcript"
+	"github.com/rdma-setup/rdma-setup/backends/transcript/scan/scantest"
 )
 
-// fuzzTool feeds anything to one parser: it must return, its value must marshal, keep its id and hold no null list of
-// messages; a text that is not understood is an error and nothing else is.
-func fuzzTool(f *testing.F, id string) {
-	paths, err := filepath.Glob(filepath.Join("testdata", id, "*.txt"))
-	if err != nil || len(paths) == 0 {
-		f.Fatalf("no fixtures of %s (%v)", id, err)
-	}
-	for _, p := range paths {
-		text, err := os.ReadFile(p)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(string(text))
-		f.Add(strings.Join(strings.Fields(string(text)), " "))
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		r, err := transcript.Parse(id, strings.NewReader(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		data, err := json.Marshal(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var v struct {
-			Tool             string
-			Warnings, Errors []struct{ Code string }
-		}
-		if err := json.Unmarshal(data, &v); err != nil {
-			t.Fatal(err)
-		}
-		if v.Tool != id || v.Warnings == nil || v.Errors == nil || r.Failed() != (len(v.Errors) > 0) {
-			t.Errorf("envelope %+v", v)
-		}
-	})
-}
+func fuzzTool(f *testing.F, id string) { scantest.Fuzz(f, "testdata", id, own()[id]) }
 
 func FuzzIBSendBW(f *testing.F)     { fuzzTool(f, "ib_send_bw") }
 func FuzzIBWriteBW(f *testing.F)    { fuzzTool(f, "ib_write_bw") }

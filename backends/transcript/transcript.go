@@ -1,8 +1,8 @@
 // Package transcript turns the text that a tool printed into a typed value. The parsers are pure and total: no text
 // makes one panic or hang, lines that mean nothing pass by, and what a tool says about its failure becomes an error code.
 //
-// The packages below hold one file a tool: scan (the common ground), perftest, verbs and link, nvidia, esxi, firmware,
-// klog. This package is the table over all of them, for callers that know the tool by its id only.
+// The packages below hold one file a tool: perftest, verbs, linux, nvidia, esxi, firmware and klog, on the common ground
+// of scan. This package is the table over all of them, for callers that know the tool by its id only.
 package transcript
 
 import (

@@ -8,7 +8,39 @@ import (
 	"testing/iotest"
 
 	"github.com/rdma-setup/rdma-setup/backends/transcript"
+	"github.com/rdma-setup/rdma-setup/backends/transcript/esxi"
+	"github.com/rdma-setup/rdma-setup/backends/transcript/firmware"
+	"github.com/rdma-setup/rdma-setup/backends/transcript/klog"
+	"github.com/rdma-setup/rdma-setup/backends/transcript/scan/scantest"
 )
+
+// own are the tools whose fixtures lie here; the families esxi, firmware and klog have theirs and their tests beside them.
+func own() scantest.Tools {
+	tools := scantest.Tools{}
+	for _, tool := range transcript.Tools() {
+		tools[tool.ID] = func(text string) any { return tool.Parse(text) }
+	}
+	for _, family := range []scantest.Tools{esxi.Tools(), firmware.Tools(), klog.Tools()} {
+		for id := range family {
+			delete(tools, id)
+		}
+	}
+	return tools
+}
+
+func TestGolden(t *testing.T) { scantest.Golden(t, "testdata", own()) }
+
+func TestForeign(t *testing.T) { scantest.Score(t, own()) }
+
+func TestMutations(t *testing.T) {
+	scantest.Hold(t, "testdata", own(), map[string][]string{
+		"": {"ethtool_s/flat", "ibdev2netdev/flat", "lspci/flat", "mlnx_qos/flat", "nvidia_smi/flat"},
+		// The line of dashes says that the test came to its end.
+		"no dash line": {"ib_read_bw", "ib_read_lat", "ib_send_bw", "ib_send_lat", "ib_write_bw", "ib_write_lat"},
+		"one long line": {"ethtool_s/after-login", "ib_read_lat/fault-version", "ib_write_bw/cm-disconnect", "ib_write_bw/no-heading",
+			"ib_write_bw/fault-versions-conflict", "ibv_devinfo/list", "lsmod/proc", "lspci/v-flags", "nvidia_smi_q"},
+	})
+}
 
 // contractTools are the ids that scripts rely on.
 const contractTools = `dmesg esxcfg_module esxcfg_nics esxcfg_vmknic esxcli_hardware_pci_list esxcli_hardware_pci_pcipassthru_list
@@ -30,10 +62,12 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// TestNothingOfTheTool gives every tool an empty text and a shell's complaint: both fail, but for the kernel log.
+// TestNothingOfTheTool gives every tool an empty text, a shell's complaint and words out of long noise: all fail, but for
+// the kernel log.
 func TestNothingOfTheTool(t *testing.T) {
 	for _, tool := range transcript.Tools() {
-		for _, text := range []string{"", "\n \r\n", "-bash: " + tool.ID + ": command not found\n", "root@vm-07:~# " + tool.ID + "\n"} {
+		for _, text := range []string{"", "\n \r\n", "-bash: " + tool.ID + ": command not found\n", "root@vm-07:~# " + tool.ID + "\n",
+			"E_ D{?yRc?Ql\nae95 x\n"} {
 			if r := tool.Parse(text); r.Failed() != (tool.ID != "dmesg") {
 				t.Errorf("%s: %q: failed %v", tool.ID, text, r.Failed())
 			}

@@ -130,3 +130,72 @@ func TestHostDoesNotBecomeEmpty(t *testing.T) {
 		t.Error("it was tried more than once")
 	}
 }
+
+func TestSSH(t *testing.T) {
+	l, c := startLab(t, lab.Options{Hosts: 2, VMs: 1})
+	host := backends.HostRef("esx-02")
+	b := c.Brackets()[backends.BracketSSH]
+	through(t, b, host, backends.ValueOf(map[string]bool{"running": true, "open": true}))
+	if v := stateOf(t, b, host); v != backends.ValueOf(map[string]bool{"running": false, "open": true}) {
+		t.Errorf("closed it is %s", v)
+	}
+	if calls := l.World().Log.Calls(); calls["StartService"] != 1 || calls["StopService"] != 1 || calls["EnableRuleset"]+calls["DisableRuleset"] != 0 {
+		t.Errorf("calls: %v", calls)
+	}
+	// What ran before runs on, and what was shut is shut again.
+	if err := l.World().SetService("esx-02", "TSM-SSH", true); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.World().SetRuleset("esx-02", "sshServer", false); err != nil {
+		t.Fatal(err)
+	}
+	through(t, b, host, backends.ValueOf(map[string]bool{"running": true, "open": true}))
+	if v := stateOf(t, b, host); v != backends.ValueOf(map[string]bool{"running": true, "open": false}) {
+		t.Errorf("closed it is %s", v)
+	}
+}
+
+func TestSSHInLockdown(t *testing.T) {
+	l, c := startLab(t, lab.Options{Hosts: 2, VMs: 1, Scenario: "sriov-lockdown"})
+	host := backends.HostRef("esx-02")
+	err := c.Brackets()[backends.BracketSSH].Open(t.Context(), host, nil)
+	check(t, err, backends.KindRefused, "normal lockdown mode and root is none of its exception users")
+	if hint := backends.HintOf(err); hint == "" {
+		t.Error("no way out is told")
+	}
+	l.World().View(func(s *events.State) {
+		if h := s.Host("esx-02"); h.Service("TSM-SSH").Running || h.Lockdown != "lockdownNormal" {
+			t.Error("something was changed")
+		}
+		s.Host("esx-02").Exceptions = []string{"rdma"}
+	})
+	b := c.Brackets(vsphere.BracketOptions{ShellUser: "rdma"})[backends.BracketSSH]
+	if err := b.Open(t.Context(), host, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSSHFaults(t *testing.T) {
+	for _, fault := range []string{"method=StartService,nth=1,do=drop-after", "method=StartService,nth=1,do=fault:InvalidState", "method=StartService,nth=1,do=drop"} {
+		t.Run(fault, func(t *testing.T) {
+			_, c := startLab(t, lab.Options{Hosts: 1, VMs: 1, Faults: []string{fault}})
+			host, b := backends.HostRef("esx-01"), c.Brackets()[backends.BracketSSH]
+			before := stateOf(t, b, host)
+			err := b.Open(t.Context(), host, nil)
+			if running := stateOf(t, b, host) == backends.ValueOf(map[string]bool{"running": true, "open": true}); running != (err == nil) {
+				t.Fatalf("running %t, but %v", running, err)
+			}
+			if err := b.Open(t.Context(), host, nil); err != nil {
+				t.Fatalf("again: %v", err)
+			}
+			if err := b.Close(t.Context(), host, before, nil); err != nil {
+				t.Fatal(err)
+			}
+			if v := stateOf(t, b, host); v != before {
+				t.Errorf("closed it is %s, before %s", v, before)
+			}
+		})
+	}
+	_, c := startLab(t, lab.Options{Hosts: 1, VMs: 1, Faults: []string{"method=StartService,do=fault:NoPermission"}})
+	check(t, c.Brackets()[backends.BracketSSH].Open(t.Context(), backends.HostRef("esx-01"), nil), backends.KindPermission, "start the SSH service")
+}

@@ -4,12 +4,16 @@ package vsphere
 
 import (
 	"context"
+	"maps"
+	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/bracket"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/esxcli"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/setting"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/survey"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/system"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
@@ -21,7 +25,8 @@ type Client struct {
 	conn     *wire.Conn
 	places   *place.Places
 	settings *setting.Settings
-	esxcli   esxcli
+	esxcli   *esxcli.CLI
+	system   *system.System
 }
 
 // Dial connects to a vCenter, verifies it and logs in. Errors are of kind auth, unreachable or usage and say how to go on.
@@ -31,7 +36,8 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 		return nil, err
 	}
 	places := place.New(conn)
-	return &Client{conn: conn, places: places, settings: setting.New(conn, places)}, nil
+	cli := esxcli.New(conn, places)
+	return &Client{conn: conn, places: places, settings: setting.New(conn, places), esxcli: cli, system: system.New(conn, places, cli)}, nil
 }
 
 // Close logs out.
@@ -58,8 +64,43 @@ func (c *Client) Inventory(ctx context.Context, scope backends.Scope) (*backends
 	return inv, nil
 }
 
+// SetterOptions bound what setters do. The zero value is the default.
+type SetterOptions struct {
+	Parallel int // hosts that one SetMany works on at the same time; 16
+}
+
 // Setters gives the setters of every kind of setting that vCenter holds. They are safe for use by many goroutines.
-func (c *Client) Setters() map[backends.Kind]backends.Setter { return c.settings.Setters() }
+func (c *Client) Setters(options ...SetterOptions) map[backends.Kind]backends.Setter {
+	var o SetterOptions
+	if len(options) > 0 {
+		o = options[0]
+	}
+	set := c.settings.Setters(o.Parallel)
+	maps.Copy(set, c.system.Setters())
+	return set
+}
+
+// ErrNoCommand says that a host has no such esxcli command: an older ESXi, or a plug-in that is not installed.
+var ErrNoCommand = esxcli.ErrNoCommand
+
+// Esxcli runs an esxcli command on a host through the API, without SSH, and gives its records: one map a record, from
+// the field names of esxcli's own structured output (LinkStatus, not "Link Status"). A field with several values has
+// them joined with commas; a command that prints plain text gives one record with the field "output".
+func (c *Client) Esxcli(ctx context.Context, host string, args ...string) ([]map[string]string, error) {
+	return c.esxcli.Run(ctx, host, args...)
+}
+
+// Depots names the files on datastores (.vib, .zip, absolute paths) from which KindComponent installs.
+func (c *Client) Depots(paths []string) { c.system.Depots(paths) }
+
+// SystemOptions bound a survey of hosts' systems.
+type SystemOptions = system.Options
+
+// System asks hosts by esxcli through the API, never by SSH, what no property tells: module parameters, VIBs of this
+// boot and the next, acceptance level, VFs. Every host that was asked is in the answer; Error says why one is not whole.
+func (c *Client) System(ctx context.Context, hosts []string, o SystemOptions) map[string]*backends.HostSystem {
+	return c.system.Survey(ctx, hosts, o)
+}
 
 // BracketOptions bound how long brackets wait and say what the operator has consented to.
 type BracketOptions = bracket.Options
@@ -72,6 +113,18 @@ func (c *Client) Brackets(options ...BracketOptions) map[backends.BracketKind]ba
 		o = options[0]
 	}
 	return bracket.Of(c.conn, c.places, o)
+}
+
+// OffAgain waits until a VM that was powered on goes off by itself, as one does whose VF gets no interrupt vectors, and
+// says so as an error; nil when ctx ends before.
+func (c *Client) OffAgain(ctx context.Context, vm string) error {
+	return bracket.OffAgain(ctx, c.conn, c.places, vm)
+}
+
+// HostBack waits until a host that is away is connected again, at most for limit; an error of kind unreachable when it
+// is not.
+func (c *Client) HostBack(ctx context.Context, host string, limit time.Duration) error {
+	return bracket.Back(ctx, c.conn, c.places, host, limit)
 }
 
 // AdapterMAC gives the MAC address (lower case, colons) of a VM's adapter on a port group, by which its guest is told

@@ -2,6 +2,7 @@ package vsphere_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -68,6 +69,9 @@ func TestEsxcliRefuses(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := c.Esxcli(t.Context(), "esx-01", tt.args...)
 			check(t, err, tt.kind, "esx-01: run esxcli")
+			if strings.Contains(err.Error(), "CLIFault") || strings.Contains(err.Error(), "<") {
+				t.Errorf("keys and markup in %v", err)
+			}
 			if errors.Is(err, vsphere.ErrNoCommand) != tt.none {
 				t.Errorf("%v", err)
 			}
@@ -80,20 +84,23 @@ func TestEsxcliRefuses(t *testing.T) {
 func TestPrivileges(t *testing.T) {
 	l, c := startLab(t, lab.Options{Hosts: 2, VMs: 1})
 	want := []string{"System.Read", "Host.Config.NetService", "DVSwitch.Create"}
-	hosts := []backends.Ref{backends.HostRef("esx-01"), backends.HostRef("esx-02"), backends.HostRef("esx-01")}
-	if lack, err := c.Missing(t.Context(), want, hosts...); err != nil || len(lack) != 0 {
+	hosts := map[backends.Ref][]string{backends.HostRef("esx-01"): want, backends.HostRef("esx-02"): want}
+	if lack, err := c.Missing(t.Context(), hosts); err != nil || len(lack) != 0 {
 		t.Errorf("the administrator lacks %v (%v)", lack, err)
 	}
 	reader := dialLab(t, l, vcenter.ReadOnly, vcenter.Password)
-	lack, err := reader.Missing(t.Context(), want, hosts...)
+	lack, err := reader.Missing(t.Context(), hosts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(lack) != 4 || lack[0] != (vsphere.Lack{Entity: "esx-01", Privilege: "Host.Config.NetService"}) {
 		t.Errorf("a reader lacks %v", lack)
 	}
-	if lack, err := reader.Missing(t.Context(), want); err != nil || len(lack) != 2 || lack[0].Entity != "vCenter" {
-		t.Errorf("on the root a reader lacks %v (%v)", lack, err)
+	for _, site := range []backends.Ref{{Type: backends.TypeVCenter, Name: "vCenter"}, {Type: backends.TypeDatacenter, Name: "DC"}} {
+		lack, err := reader.Missing(t.Context(), map[backends.Ref][]string{site: want})
+		if err != nil || len(lack) != 2 || lack[0].Entity != site.Name {
+			t.Errorf("on %s a reader lacks %v (%v)", site, lack, err)
+		}
 	}
 	s := backends.Setting{Target: backends.HostRef("esx-01"), Kind: backends.KindFirewall, Name: "pvrdma"}
 	err = reader.Setters()[s.Kind].Set(t.Context(), s, backends.ValueOf(true), nil)

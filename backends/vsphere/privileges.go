@@ -1,7 +1,9 @@
 package vsphere
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/vmware/govmomi/vim25/methods"
@@ -13,37 +15,52 @@ import (
 
 // A Lack is a privilege that the account does not have on an entity.
 type Lack struct {
-	Entity    string // its name; "vCenter" for the root
+	Entity    string // its name
 	Privilege string // Host.Config.NetService
 }
 
-// Missing tells which of the privileges the account lacks on the entities; with none given, on vCenter's root. It
-// costs one call, whatever the number of entities.
-func (c *Client) Missing(ctx context.Context, privileges []string, entities ...backends.Ref) ([]Lack, error) {
+// Missing tells which privileges the account lacks on which of the targets; a target of type vcenter is the root of the
+// inventory. It costs one call for each type of target, whatever their number.
+func (c *Client) Missing(ctx context.Context, want map[backends.Ref][]string) ([]Lack, error) {
+	byType := map[backends.TargetType][]backends.Ref{}
+	for t := range want {
+		byType[t.Type] = append(byType[t.Type], t)
+	}
+	var out []Lack
+	for _, kind := range slices.Sorted(maps.Keys(byType)) {
+		targets := byType[kind]
+		slices.SortFunc(targets, func(x, y backends.Ref) int { return cmp.Compare(x.Name, y.Name) })
+		lacks, err := c.missing(ctx, targets, want)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, lacks...)
+	}
+	return out, nil
+}
+
+func (c *Client) missing(ctx context.Context, targets []backends.Ref, want map[backends.Ref][]string) ([]Lack, error) {
 	const what = "ask for the account's privileges"
 	vim := c.conn.VIM()
 	manager := vim.ServiceContent.AuthorizationManager
 	if manager == nil {
 		return nil, backends.Errorf(backends.KindPermanent, "vCenter", "", "%s: this vCenter does not tell", what)
 	}
-	names := map[types.ManagedObjectReference]string{}
-	var refs []types.ManagedObjectReference
-	if len(entities) == 0 {
-		refs = append(refs, vim.ServiceContent.RootFolder)
-		names[refs[0]] = "vCenter"
-	}
-	for _, e := range entities {
-		ref, err := c.places.Find(ctx, e)
-		if err != nil {
-			return nil, err
+	refs := make([]types.ManagedObjectReference, len(targets))
+	var privileges []string
+	for i, t := range targets {
+		refs[i] = vim.ServiceContent.RootFolder
+		if t.Type != backends.TypeVCenter {
+			var err error
+			if refs[i], err = c.places.Find(ctx, t); err != nil {
+				return nil, err
+			}
 		}
-		if _, twice := names[ref]; !twice {
-			refs = append(refs, ref)
-			names[ref] = e.Name
-		}
+		privileges = append(privileges, want[t]...)
 	}
+	slices.Sort(privileges)
 	res, err := methods.HasPrivilegeOnEntities(ctx, vim, &types.HasPrivilegeOnEntities{
-		This: *manager, Entity: refs, SessionId: c.conn.Session(), PrivId: privileges,
+		This: *manager, Entity: refs, SessionId: c.conn.Session(), PrivId: slices.Compact(privileges),
 	})
 	if err != nil {
 		return nil, wire.Explain(err, "vCenter", what)
@@ -57,10 +74,10 @@ func (c *Client) Missing(ctx context.Context, privileges []string, entities ...b
 		}
 	}
 	var out []Lack
-	for _, ref := range refs {
-		for _, p := range privileges {
-			if !slices.Contains(granted[ref], p) {
-				out = append(out, Lack{Entity: names[ref], Privilege: p})
+	for i, t := range targets {
+		for _, p := range want[t] {
+			if !slices.Contains(granted[refs[i]], p) {
+				out = append(out, Lack{Entity: t.Name, Privilege: p})
 			}
 		}
 	}

@@ -29,7 +29,10 @@ func Judge(m *Measurement, mode string, f Fabric) {
 		m.AchievedGbps = plateau(m.Rows)
 		if f.LinkMbps > 0 {
 			want := sizing.Expect(link)
-			m.ExpectedGbps, m.Why = want.Gbps, want.Why
+			m.ExpectedGbps, m.Why = want.Gbps*factor(m.Test), want.Why
+			if m.Test == SendBothWays {
+				m.Why += fmt.Sprintf(", both ways %.1f times that", bothWays)
+			}
 		}
 	}
 	switch {
@@ -43,11 +46,40 @@ func Judge(m *Measurement, mode string, f Fabric) {
 	case m.ExpectedGbps == 0:
 		m.Verdict, m.Hint = VerdictUnknown, "the speed of the host port is not known"
 	default:
-		m.Verdict = Verdict(b.Bandwidth(m.AchievedGbps, link))
+		m.Verdict = Verdict(b.Bandwidth(m.AchievedGbps/factor(m.Test), link))
 	}
 	if m.Verdict != VerdictNotApplicable {
 		fallback(m, mode, f)
 		hint(m, f, b)
+	}
+}
+
+// bothWays is what both directions together give where slot and CPU are no limit (PAIR-BW-BIDIR-007).
+const bothWays = 1.8
+
+// factor is how much more than one direction a test is expected to give.
+func factor(test string) float64 {
+	if test == SendBothWays {
+		return bothWays
+	}
+	return 1
+}
+
+// compare tells of one queue pair that is slow where several are not: the path is sound then.
+func compare(all []Measurement) {
+	many := map[[2]string]Measurement{}
+	for _, m := range all {
+		if m.Test == SendManyQPs && m.Verdict == VerdictPass {
+			many[[2]string{m.From, m.To}] = m
+		}
+	}
+	for i := range all {
+		m := &all[i]
+		best, ok := many[[2]string{m.From, m.To}]
+		if ok && m.Test == SendBandwidth && (m.Verdict == VerdictWarn || m.Verdict == VerdictFail) && m.Error == "" {
+			m.Verdict = VerdictWarn
+			m.Hint = fmt.Sprintf("one queue pair does not fill this link, four do (%.1f Gb/s): the path is sound, let applications open several", best.AchievedGbps)
+		}
 	}
 }
 
@@ -84,7 +116,7 @@ func hint(m *Measurement, f Fabric, b sizing.Bands) {
 	if m.Hint != "" || m.Verdict == VerdictPass || f.LinkMbps == 0 {
 		return
 	}
-	share := m.AchievedGbps / float64(f.LinkMbps) * 1000
+	share := m.AchievedGbps / factor(m.Test) / float64(f.LinkMbps) * 1000
 	switch {
 	case m.AchievedUs > 0:
 		m.Hint = "look at the power policy, latency sensitivity, and whether RDMA is used at all"

@@ -30,8 +30,10 @@ type Measurement struct {
 	ExpectedGbps float64   `json:"expected_gbps,omitempty"`
 	AchievedGbps float64   `json:"achieved_gbps,omitempty"`
 	ExpectedUs   float64   `json:"expected_us,omitempty"`
-	AchievedUs   float64   `json:"achieved_us,omitempty"` // typical at the smallest size
-	Why          string    `json:"why,omitempty"`         // where the expectation comes from
+	AchievedUs   float64   `json:"achieved_us,omitempty"`  // typical at the smallest size
+	Why          string    `json:"why,omitempty"`          // where the expectation comes from
+	Packets      *int64    `json:"rdma_packets,omitempty"` // how far the RDMA counters of the client's host moved; nil: not read
+	Path         *Path     `json:"path,omitempty"`         // of the first test of a pair; nil: not pinged
 	Verdict      Verdict   `json:"verdict"`
 	Hint         string    `json:"hint,omitempty"`
 	Error        string    `json:"error,omitempty"`

@@ -14,16 +14,14 @@ const timedOut = 124
 // read takes the rows out of the client's output, or the first cause why there are none.
 func (r *Runner) read(test string, out Output, m *Measurement) {
 	text := out.Stdout + "\n" + out.Stderr
+	test, _, _ = strings.Cut(test, " ")
 	var problems []scan.Message
 	if strings.HasSuffix(test, "_lat") {
 		res := parse.Latency(test, text)
 		problems = res.Errors
 		m.head(res.Header)
 		for _, row := range res.Rows {
-			m.Rows = append(m.Rows, Row{
-				Bytes: row.SizeBytes, Iterations: row.Iterations, TypicalUs: value(row.TTypicalUs), AvgUs: value(row.TAvgUs),
-				P99Us: value(row.P99Us), P999Us: value(row.P999Us),
-			})
+			m.Rows = append(m.Rows, latencyRow(row))
 		}
 	} else {
 		res := parse.Bandwidth(test, text)
@@ -86,6 +84,7 @@ func errorCode(test string, out Output) string {
 }
 
 func toolErrors(test, text string) []scan.Message {
+	test, _, _ = strings.Cut(test, " ")
 	if strings.HasSuffix(test, "_lat") {
 		return parse.Latency(test, text).Errors
 	}

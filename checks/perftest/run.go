@@ -10,10 +10,12 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// The tests.
+// The tests, as their command lines begin.
 const (
 	SendBandwidth = "ib_send_bw"
 	SendLatency   = "ib_send_lat"
+	SendBothWays  = "ib_send_bw -b"   // both directions at once
+	SendManyQPs   = "ib_send_bw -q 4" // four queue pairs
 )
 
 // A Shell runs commands in guests.
@@ -45,7 +47,9 @@ type Runner struct {
 	Simulated bool
 	Port      int           // first TCP port of the control connection; 18515
 	Limit     time.Duration // of one test; 3 minutes
-	Now       func() time.Time
+
+	EthernetMTU int // bytes, that the fabric shall carry; 9000
+	Now         func() time.Time
 	// Counters reads how many packets the RDMA device behind a host port has sent and received; nil where no
 	// channel exists. Standing still under load means that the traffic took TCP.
 	Counters func(ctx context.Context, host, port string) (int64, error)
@@ -55,29 +59,48 @@ type Runner struct {
 
 // Progress is one step of a measurement.
 type Progress struct {
+	Pairs         int
 	Round, Rounds int
-	Done, Total   int // tests
+	Done, Total   int           // tests
+	Left          time.Duration // about how long it will still take; 0 unknown
 	Pair          Pair
 	Test          string
 	Result        *Measurement // nil when it begins
 }
 
-// Measure runs the tests of every pair, round by round; the pairs of a round run at the same time. It returns what
-// was measured so far when ctx is cancelled, with its error.
-func (r *Runner) Measure(ctx context.Context, pairs []Pair) ([]Measurement, error) {
+// fast is from which speed on one queue pair may not fill a link, so that several and both directions are measured
+// beside it (ConnectX-7 firmware 28.39.5050, known issue 3795140).
+const fast = 200_000 // Mbps
+
+// tests gives what is measured between the two ends of a pair.
+func (r *Runner) tests(p Pair) []string {
 	var tests []string
 	if r.Bandwidth {
 		tests = append(tests, SendBandwidth)
+		if p.linkMbps() >= fast && !p.SameHost() {
+			tests = append(tests, SendManyQPs, SendBothWays)
+		}
 	}
 	if r.Latency {
 		tests = append(tests, SendLatency)
 	}
+	return tests
+}
+
+// Measure runs the tests of every pair, round by round; the pairs of a round run at the same time. It returns what
+// was measured so far when ctx is cancelled, with its error.
+func (r *Runner) Measure(ctx context.Context, pairs []Pair) ([]Measurement, error) {
 	rounds := Rounds(pairs)
+	total := 0
+	for _, p := range pairs {
+		total += len(r.tests(p))
+	}
 	var (
 		mu   sync.Mutex
 		all  []Measurement
 		done int
 	)
+	left := r.remaining(pairs, total)
 	tell := func(round int, p Pair, test string, m *Measurement) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -86,19 +109,24 @@ func (r *Runner) Measure(ctx context.Context, pairs []Pair) ([]Measurement, erro
 			done++
 		}
 		if r.Progress != nil {
-			r.Progress(Progress{Round: round + 1, Rounds: len(rounds), Done: done, Total: len(pairs) * len(tests), Pair: p, Test: test, Result: m})
+			r.Progress(Progress{Pairs: len(pairs), Left: left(done), Round: round + 1, Rounds: len(rounds), Done: done, Total: total, Pair: p, Test: test, Result: m})
 		}
 	}
 	for i, round := range rounds {
 		var g errgroup.Group
 		for k, p := range round {
 			g.Go(func() error {
-				for _, test := range tests {
+				path := r.path(ctx, p)
+				for _, test := range r.tests(p) {
 					if err := ctx.Err(); err != nil {
 						return err
 					}
 					tell(i, p, test, nil)
 					m := r.measure(ctx, p, test, r.port()+k)
+					if err := ctx.Err(); err != nil {
+						return err // what was cut short tells nothing
+					}
+					m.Path, path = path, nil // told once a pair
 					tell(i, p, test, &m)
 				}
 				return nil
@@ -108,6 +136,7 @@ func (r *Runner) Measure(ctx context.Context, pairs []Pair) ([]Measurement, erro
 			return all, err
 		}
 	}
+	compare(all)
 	return all, ctx.Err()
 }
 
@@ -140,17 +169,21 @@ func (r *Runner) measure(ctx context.Context, p Pair, test string, port int) Mea
 		return m
 	}
 	before, beforeErr := r.counters(ctx, p.Client)
-	out, err := r.exchange(ctx, p, test, port, &m)
+	out, err := r.exchange(ctx, p, test, sweep, port, &m)
 	after, afterErr := r.counters(ctx, p.Client)
-	fabric := Fabric{SameHost: p.SameHost(), LinkMbps: min(p.Client.LinkMbps, p.Server.LinkMbps)}
+	fabric := Fabric{SameHost: p.SameHost(), LinkMbps: p.linkMbps()}
 	if r.Counters != nil && beforeErr == nil && afterErr == nil {
 		fabric.Counted, fabric.Packets = true, after-before
+		m.Packets = &fabric.Packets
 	}
 	if err != nil {
 		m.Verdict, m.Error = VerdictFail, err.Error()
 		return m
 	}
 	r.read(test, out, &m)
+	if m.Error == "" && test == SendLatency {
+		r.tail(ctx, p, port, &m)
+	}
 	if m.Error == "" {
 		Judge(&m, r.Mode, fabric)
 	}
@@ -176,7 +209,7 @@ const attempts = 3
 
 // exchange starts the server, then the client, and returns what the client printed: a server's own figures mean
 // nothing (its peak is 0 and it exits 0 even when the client failed).
-func (r *Runner) exchange(ctx context.Context, p Pair, test string, port int, m *Measurement) (Output, error) {
+func (r *Runner) exchange(ctx context.Context, p Pair, test, sizes string, port int, m *Measurement) (Output, error) {
 	serverCtx, stopServer := context.WithCancel(ctx)
 	defer stopServer()
 	ready := make(chan struct{})
@@ -188,7 +221,7 @@ func (r *Runner) exchange(ctx context.Context, p Pair, test string, port int, m 
 	server := make(chan ended, 1)
 	go func() {
 		out, err := r.Shell.Exec(serverCtx, p.Server.VM, Command{
-			Line: r.line(test, p.Server, port, ""), Sudo: !p.Server.User,
+			Line: r.line(test, sizes, p.Server, port, ""), Sudo: !p.Server.User,
 			OnLine: func(line string) {
 				if strings.Contains(line, "Waiting for client") {
 					once.Do(func() { close(ready) })
@@ -212,11 +245,14 @@ func (r *Runner) exchange(ctx context.Context, p Pair, test string, port int, m 
 		<-server
 		return Output{}, ctx.Err()
 	}
-	m.Command = r.line(test, p.Client, port, p.Server.IP)
+	line := r.line(test, sizes, p.Client, port, p.Server.IP)
+	if sizes == sweep {
+		m.Command = line
+	}
 	var out Output
 	var err error
 	for try := range attempts {
-		out, err = r.Shell.Exec(ctx, p.Client.VM, Command{Line: m.Command, Sudo: !p.Client.User})
+		out, err = r.Shell.Exec(ctx, p.Client.VM, Command{Line: line, Sudo: !p.Client.User})
 		if err != nil || out.Exit == 0 || !connectFailed(test, out) || try == attempts-1 {
 			break
 		}
@@ -229,11 +265,14 @@ func (r *Runner) exchange(ctx context.Context, p Pair, test string, port int, m 
 	return out, nil
 }
 
+// sweep measures every message size up to 8 MiB, a thousand messages each.
+const sweep = "-a"
+
 // line is the command line of one side; peer is empty for the server. perftest hangs without limit when its peer dies,
 // hence timeout, and keeps its output back without a terminal, hence stdbuf.
-func (r *Runner) line(test string, n Node, port int, peer string) string {
+func (r *Runner) line(test, sizes string, n Node, port int, peer string) string {
 	limit := int(r.limit().Seconds())
-	line := fmt.Sprintf("stdbuf -oL timeout -k 5 %d %s -d %s -i 1 -x %d -p %d -F -a", limit, test, quote(n.Device), n.GID, port)
+	line := fmt.Sprintf("stdbuf -oL timeout -k 5 %d %s -d %s -i 1 -x %d -p %d -F %s", limit, test, quote(n.Device), n.GID, port, sizes)
 	if test != SendLatency {
 		line += " --report_gbits"
 	}

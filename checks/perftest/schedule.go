@@ -28,6 +28,9 @@ type Pair struct{ Client, Server Node }
 // SameHost pairs never meet the fabric.
 func (p Pair) SameHost() bool { return p.Client.Host == p.Server.Host }
 
+// linkMbps is the speed of the slower of the two host ports; 0 where one is not known.
+func (p Pair) linkMbps() int { return min(p.Client.LinkMbps, p.Server.LinkMbps) }
+
 func (p Pair) String() string { return p.Client.VM + " -> " + p.Server.VM }
 
 // Pairs gives what to measure: "ring" (each node to the next one, so that every node sends once and receives once),

@@ -58,19 +58,20 @@ type runner struct {
 }
 
 func (r *runner) apply(ctx context.Context, planFile string) error {
+	var saved *planDoc
+	if planFile != "" {
+		var err error
+		if saved, err = savedPlan(planFile); err != nil {
+			return err
+		}
+	}
 	p, err := makePlan(ctx, r.s, r.a, r.flags)
 	if err != nil {
 		return err
 	}
-	if planFile != "" {
-		doc, err := savedPlan(planFile)
-		if err != nil {
-			return err
-		}
-		if doc.Hash != p.plan.Hash() {
-			return backends.Errorf(backends.KindRefused, "", "look at what changed with: rdma-setup plan -f ..., and save a new one with --out",
-				"the world or the answers have changed since %s was made: the plan would now be another", planFile)
-		}
+	if saved != nil && saved.Hash != p.plan.Hash() {
+		return backends.Errorf(backends.KindRefused, "", "look at what changed with: rdma-setup plan -f ..., and save a new one with --out",
+			"the world or the answers have changed since %s was made: the plan would now be another", planFile)
 	}
 	if !p.plan.Empty() {
 		if err := r.consent(p); err != nil {
@@ -133,7 +134,7 @@ func (r *runner) finish(ctx context.Context, p *planned, res engine.Result, runE
 			runErr = err
 		}
 	}
-	rep, err := r.s.report(r.a, p, res, out.Measurements, r.earlier)
+	rep, err := r.s.report(r.a, p, res, out.Measurements, r.s.lookAgain(ctx, r.a, p, r.flags, res, out.Measurements), r.earlier)
 	if err != nil {
 		runErr = errors.Join(runErr, err)
 	}

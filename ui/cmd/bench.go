@@ -2,79 +2,80 @@ package cmd
 
 import (
 	"context"
+	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
-	uireport "github.com/rdma-setup/rdma-setup/ui/report"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
 func newBenchCmd(e *Env) *cobra.Command {
 	var f planFlags
-	var output, pairs string
+	var output, out, pairs string
 	c := &cobra.Command{
 		Use:   "bench -f answers.yaml",
 		Short: "Measure bandwidth and latency between the guests; loads the fabric",
-		Args:  cobra.NoArgs,
+		Long: `bench measures bandwidth and latency between the guests of the answers, in rounds in which no guest and no host port
+works twice. From 200 Gb/s on it also measures four queue pairs, and both directions at once: one queue pair may not
+fill such a link. It says before how long it takes, and shows what was measured when it is interrupted.`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return signalled(cmd.Context(), e, func(ctx context.Context, stop <-chan struct{}) error {
-				ctx, cancel := context.WithCancel(ctx)
-				defer cancel()
-				go func() {
-					select {
-					case <-stop:
-						cancel()
-					case <-ctx.Done():
-					}
-				}()
-				s, a, err := f.begin(ctx, e, cmd)
-				if err != nil {
+			return interruptible(cmd.Context(), e, func(ctx context.Context) error {
+				rep, err := bench(ctx, e, cmd, f, pairs)
+				if rep == nil {
 					return err
 				}
-				defer s.close()
-				if pairs == "" {
-					pairs = a.Measure.Pairs
+				if bad := renderTo(e, out, func(w io.Writer) error { return render(w, output, rep, e.themeFor(out)) }); bad != nil {
+					return bad
 				}
-				if !a.Measure.Bandwidth && !a.Measure.Latency {
-					return usage("set measure.bandwidth or measure.latency", "the answers ask for no measurement")
-				}
-				r := &runner{env: e, s: s, a: a}
-				measured, err := s.measure(ctx, a, pairs, r.progress())
-				if err != nil {
-					return err
-				}
-				if len(measured) == 0 {
-					return backends.Errorf(backends.KindRefused, "", "name at least two VMs with RDMA addresses in the answers", "there is no pair to measure")
-				}
-				rep := &report.Report{
-					Mode: string(a.Mode), Made: e.Now(), Tool: version, VCenter: s.set.URL, Simulated: s.simulated,
-					Changes: []report.Outcome{}, Checks: []checks.Finding{}, Measurements: measured,
-				}
-				if err := renderReport(e, output, rep); err != nil {
-					return err
-				}
-				if measuredBadly(measured) {
+				if err == nil && measuredBadly(rep.Measurements) {
 					return exit(exitFailed)
 				}
-				return nil
+				return err
 			})
 		},
 	}
 	c.Flags().StringVarP(&f.file, "file", "f", "", "answers file")
 	c.Flags().StringVar(&pairs, "pairs", "", "ring, all or VM:VM (default from the answers)")
-	outputFlag(c, &output, "text", "json")
+	c.Flags().StringVar(&out, "out", "", "file to write instead of stdout")
+	outputFlag(c, &output, "text", "json", "html", "markdown", "junit")
 	return c
 }
 
-func renderReport(e *Env, output string, r *report.Report) error {
-	if r.Measurements == nil {
-		r.Measurements = []perftest.Measurement{}
+// bench measures; with an error it gives what was measured before, nil where that is nothing.
+func bench(ctx context.Context, e *Env, cmd *cobra.Command, f planFlags, pairs string) (*report.Report, error) {
+	s, a, err := f.begin(ctx, e, cmd)
+	if err != nil {
+		return nil, err
 	}
-	if output == "json" {
-		return uireport.JSON(e.Stdout, r)
+	defer s.close()
+	if pairs == "" {
+		pairs = a.Measure.Pairs
 	}
-	return uireport.Terminal(e.Stdout, r, e.theme())
+	if !a.Measure.Bandwidth && !a.Measure.Latency {
+		return nil, usage("set measure.bandwidth or measure.latency", "the answers ask for no measurement")
+	}
+	measured, err := s.measure(ctx, a, pairs, (&runner{env: e}).progress())
+	if len(measured) == 0 {
+		switch {
+		case ctx.Err() != nil:
+			err = backends.Errorf(backends.KindInterrupted, "", "", "interrupted before anything was measured")
+		case err == nil:
+			err = backends.Errorf(backends.KindRefused, "", "name at least two VMs with RDMA addresses in the answers", "there is no pair to measure")
+		}
+		return nil, err
+	}
+	r := &report.Report{
+		Mode: string(a.Mode), Made: e.Now(), Tool: version, VCenter: s.set.URL, Simulated: s.simulated,
+		Changes: []report.Outcome{}, Checks: []checks.Finding{}, Measurements: append([]perftest.Measurement{}, measured...),
+		Environment: report.EnvironmentOf(s.last(nil), nil),
+	}
+	if ctx.Err() != nil {
+		r.Notes = []string{"interrupted: not every pair was measured"}
+		err = backends.Errorf(backends.KindInterrupted, "", "", "interrupted: not every pair was measured")
+	}
+	return r, err
 }

@@ -48,6 +48,8 @@ var broken = map[string]struct {
 	"broken-ntp-stopped":          {"HOST-NTP-004", 1, nil},
 	"broken-link-down":            {"HOST-PNIC-STATE-003", 2, nil},
 	"broken-link-slow":            {"HOST-PNIC-SPEED-004", 2, nil},
+	"broken-nic-errors":           {"HOST-PNIC-ERR-016", 2, nil},
+	"broken-nic-deaf":             {"SW-LLDP-011", 1, nil},
 	"broken-nic-shared":           {"HOST-PNIC-USED-012", 2, nil},
 	"broken-vmknic-empty":         {"HOST-VMKNIC-SET-001", 2, nil},
 	"broken-vmknic-quoted":        {"HOST-VMKNIC-SET-001", 2, nil},

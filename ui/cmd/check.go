@@ -2,14 +2,16 @@ package cmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
-	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	uireport "github.com/rdma-setup/rdma-setup/ui/report"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
@@ -22,143 +24,166 @@ const (
 	checkUnknown  = 3
 )
 
+// checkFlags decide what is checked, against what, and what is done with it.
+type checkFlags struct {
+	planFlags
+	sel      checks.Selection
+	pairs    string
+	bundle   string // file of collect that is judged instead of a vCenter
+	kube     string // context of a Kubernetes cluster that is asked instead of a vCenter
+	output   string
+	out      string
+	save     string // baseline to write; keepDefault: the one of the vCenter
+	baseline string // baseline to compare with; none: with no one; "": that of the vCenter, if there is one
+	force    bool
+	fix      bool
+	yes      bool
+	shell    bool          // the ESXi shells may be asked
+	every    time.Duration // of a watch; 0: look once
+}
+
 func newCheckCmd(e *Env) *cobra.Command {
-	var f planFlags
-	var output, out, pairs string
+	var f checkFlags
 	var list bool
-	var sel checks.Selection
 	c := &cobra.Command{
 		Use:   "check [-f answers.yaml]",
 		Short: "Is RDMA fine, and if not, what is the first broken link? Reads only",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if list {
-				return listChecks(e, output)
+				return listChecks(e, f.output)
+			}
+			if err := f.settle(args); err != nil {
+				return f.ended(cmd.Context(), e, err)
+			}
+			if f.kube != "" {
+				return f.ended(cmd.Context(), e, f.checkKube(cmd.Context(), e))
+			}
+			if f.every > 0 {
+				return f.watch(cmd.Context(), e, cmd)
+			}
+			if f.fix {
+				return signalled(cmd.Context(), e, func(ctx context.Context, stop <-chan struct{}) error {
+					return f.mend(ctx, e, cmd, stop)
+				})
 			}
 			return interruptible(cmd.Context(), e, func(ctx context.Context) error {
-				c, err := runCheck(ctx, e, cmd, f, sel, pairs)
-				if err == nil {
-					err = renderTo(e, out, func(w io.Writer) error { return c.render(w, output, e.themeFor(out)) })
-				}
-				switch {
-				case err == nil:
-					return exit(c.code)
-				case ctx.Err() != nil:
-					return err
-				case output == "text":
-					fmt.Fprintln(e.Stdout, uireport.PluginError(err))
-				}
-				return &codeError{code: checkUnknown, err: err}
+				return f.ended(ctx, e, f.once(ctx, e, cmd))
 			})
 		},
 	}
 	c.Flags().StringVarP(&f.file, "file", "f", "", "answers file: what is expected")
-	c.Flags().BoolVar(&sel.Quick, "quick", false, "only what vCenter tells in a few calls")
-	c.Flags().StringSliceVar(&sel.Only, "only", nil, "only these check ids")
-	c.Flags().StringSliceVar(&sel.Skip, "skip", nil, "not these check ids")
+	c.Flags().BoolVar(&f.sel.Quick, "quick", false, "only what vCenter tells in a few calls")
+	c.Flags().StringSliceVar(&f.sel.Only, "only", nil, "only these check ids")
+	c.Flags().StringSliceVar(&f.sel.Skip, "skip", nil, "not these check ids")
 	c.Flags().BoolVar(&list, "list", false, "print the catalogue")
-	c.Flags().StringVar(&pairs, "pairs", "", "measure too, which loads the fabric: ring, all or VM:VM")
-	c.Flags().StringVar(&out, "out", "", "file to write instead of stdout")
-	outputFlag(c, &output, "text", "json", "junit", "prometheus", "html", "markdown")
+	c.Flags().StringVar(&f.pairs, "pairs", "", "measure too, which loads the fabric: ring, all or VM:VM")
+	c.Flags().StringVar(&f.bundle, "bundle", "", "judge what collect gathered into this file; asks no vCenter")
+	c.Flags().StringVar(&f.kube, "kube", "", "ask the Kubernetes cluster of this context of kubectl instead: can MPI jobs over RDMA run there?")
+	c.Flags().StringVar(&f.out, "out", "", "file to write instead of stdout")
+	c.Flags().StringVar(&f.save, "save-baseline", "", "keep what is there now as healthy, in FILE or beside the runs; refused while a check fails")
+	c.Flags().Lookup("save-baseline").NoOptDefVal = keepDefault
+	c.Flags().StringVar(&f.baseline, "baseline", "", "baseline to hold everything against (default: the one that was kept of this vCenter; none: no one)")
+	c.Flags().BoolVar(&f.force, "force", false, "with --save-baseline: keep it although a check fails")
+	c.Flags().BoolVar(&f.fix, "fix", false, "plan what mends the findings whose fix is automatic, ask, and carry it out as apply does")
+	c.Flags().BoolVarP(&f.yes, "yes", "y", false, "with --fix: accept all that the plan prints")
+	c.Flags().DurationVar(&f.every, "watch", 0, "look again every so often (60s) and show what changes; q leaves")
+	c.Flags().BoolVar(&f.shell, "esxi-shell", false, "ask the ESXi shells for the cards' firmware too, where SSH runs; loads the module of the Mellanox tools until the next boot")
+	c.Flags().StringSliceVar(&f.limit, "limit", nil, "only these hosts and their VMs")
+	outputFlag(c, &f.output, "text", "json", "junit", "prometheus", "html", "markdown")
 	return c
 }
 
-type checkRow struct {
-	ID       string         `json:"id"`
-	Scope    checks.Scope   `json:"scope"`
-	Modes    []answers.Mode `json:"modes"`
-	Quick    bool           `json:"quick"`
-	Criteria string         `json:"criteria"`
-	Remedy   string         `json:"remedy"`
-	Source   string         `json:"source"`
-	Fix      checks.Fix     `json:"fix"`
-}
-
-func listChecks(e *Env, output string) error {
-	rows := []checkRow{}
-	for _, c := range checks.Catalogue() {
-		modes := c.Modes
-		if len(modes) == 0 {
-			modes = []answers.Mode{answers.PVRDMA, answers.SRIOV, answers.GPUDirect}
+// settle refuses flags that mean nothing together.
+func (f *checkFlags) settle(args []string) error {
+	if len(args) == 1 { // "--save-baseline FILE": a value that may be absent has to be joined with "=", which nobody does
+		if f.save != keepDefault {
+			return usage("rdma-setup check takes flags only", "unexpected argument %q", args[0])
 		}
-		rows = append(rows, checkRow{c.ID, c.Scope, modes, c.Quick, c.Criteria, c.Remedy, c.Source, c.Fix})
+		f.save = args[0]
 	}
-	if output == "json" {
-		return writeJSON(e.Stdout, map[string]any{"checks": rows})
+	for _, id := range append(append([]string{}, f.sel.Only...), f.sel.Skip...) {
+		if !knownCheck(id) {
+			return usage(nearestCheck(id), "there is no check %q", id)
+		}
 	}
-	if output != "text" {
-		return usage("-o text or -o json", "the catalogue has no %s", output)
-	}
-	for _, r := range rows {
-		fmt.Fprintf(e.Stdout, "%-26s %s\n", r.ID, r.Criteria)
+	switch {
+	case f.bundle != "" && (f.save != "" || f.baseline != ""):
+		return usage("check the vCenter itself", "a baseline is kept of a vCenter and compared with it, not with a bundle")
+	case f.pairs != "" && f.file == "" && f.bundle == "":
+		return usage("give -f answers.yaml: it names the VMs and their RDMA addresses", "--pairs needs answers")
+	case f.save != "" && len(f.sel.Only)+len(f.sel.Skip) > 0:
+		return usage("leave --only and --skip out", "a baseline is kept of a whole check")
+	case f.every < 0 || f.every > 0 && f.every < time.Second:
+		return usage("give a time like 60s or 5m", "--watch %s: looks are at least a second apart", f.every)
+	case f.every > 0 && (f.fix || f.save != "" || f.bundle != "" || f.pairs != ""):
+		return usage("check once", "--watch goes with neither --fix, --save-baseline, --bundle nor --pairs")
+	case f.every > 0 && f.out == "" && f.output != "text" && f.output != "json":
+		return usage("name a file with --out: it is written anew at every look", "--watch prints -o text and -o json only")
+	case f.shell && (f.file == "" || f.sel.Quick || f.bundle != ""):
+		return usage("give -f answers.yaml, and leave --quick out", "--esxi-shell goes with a full check of what answers name")
+	case f.fix && f.file == "":
+		return usage("give -f answers.yaml: it says what shall be", "--fix needs answers")
+	case f.fix && (f.bundle != "" || f.save != "" || f.output != "text" && f.output != "json"):
+		return usage("check again when it is mended", "--fix goes with -o text and -o json, and neither with --bundle nor --save-baseline")
+	case f.yes && !f.fix:
+		return usage("check reads only", "--yes belongs to --fix")
+	case f.force && f.save == "":
+		return usage("", "--force belongs to --save-baseline")
 	}
 	return nil
 }
 
-func runCheck(ctx context.Context, e *Env, cmd *cobra.Command, f planFlags, sel checks.Selection, pairs string) (*checked, error) {
-	for _, id := range append(append([]string{}, sel.Only...), sel.Skip...) {
-		if !knownCheck(id) {
-			return nil, usage("rdma-setup check --list names them", "there is no check %q", id)
+// once checks, shows, and keeps the baseline when that was asked for.
+func (f *checkFlags) once(ctx context.Context, e *Env, cmd *cobra.Command) error {
+	if f.bundle != "" {
+		c, err := judgeBundle(ctx, e, f.bundle, f.planFlags, f.sel, f.pairs)
+		if err == nil {
+			err = f.show(e, c)
 		}
+		if err != nil {
+			return err
+		}
+		return exit(c.code)
 	}
-	if pairs != "" && f.file == "" {
-		return nil, usage("give -f answers.yaml: it names the VMs and their RDMA addresses", "--pairs needs answers")
-	}
-	s, a, inv, err := checkWorld(ctx, e, cmd, f, sel.Quick)
+	u, err := f.begin(ctx, e, cmd)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer s.close()
-	sel.Mode = a.Mode
-	facts := s.facts(ctx, a, inv, !sel.Quick)
-	var measured []perftest.Measurement
-	if pairs != "" {
-		if measured, err = s.measure(ctx, a, pairs, (&runner{env: e}).progress()); err != nil {
-			return nil, err
+	defer u.s.close()
+	c, err := u.look(ctx)
+	if err != nil {
+		return err
+	}
+	if err := f.show(e, c); err != nil {
+		return err
+	}
+	if f.save != "" {
+		if err := u.keep(c, f.save, f.force); err != nil {
+			return err
 		}
-		facts.Pairs = append(facts.Pairs, pairFacts(measured)...)
 	}
-	return s.checked(a, inv, facts, checks.Run(ctx, facts, sel), measured), ctx.Err()
+	return exit(c.code)
 }
 
-func knownCheck(id string) bool {
-	for _, c := range checks.Catalogue() {
-		if c.ID == id {
-			return true
-		}
+func (f *checkFlags) show(e *Env, c *checked) error {
+	err := renderTo(e, f.out, func(w io.Writer) error { return c.render(w, f.output, e.themeFor(f.out)) })
+	if f.out == "" && errors.Is(err, syscall.EPIPE) {
+		return nil // "| head" has seen enough; the code still counts
 	}
-	return false
+	return err
 }
 
-// checkWorld reads what is judged: what the answers name, or without answers everything, with the mode guessed from
-// what the VMs have.
-func checkWorld(ctx context.Context, e *Env, cmd *cobra.Command, f planFlags, quick bool) (*session, *answers.Answers, *backends.Inventory, error) {
-	if f.file != "" {
-		s, a, err := f.begin(ctx, e, cmd)
-		if err != nil {
-			return nil, nil, nil, err
-		}
-		inv, err := s.look(ctx, a, quick)
-		if err != nil {
-			s.close()
-			return nil, nil, nil, err
-		}
-		return s, a, inv, nil
+// ended gives an error the exit code that monitoring systems know: nothing could be judged.
+func (f *checkFlags) ended(ctx context.Context, e *Env, err error) error {
+	var judged *codeError
+	switch {
+	case err == nil, ctx.Err() != nil, errors.As(err, &judged):
+		return err
+	case f.output == "text":
+		fmt.Fprintln(e.Stdout, uireport.PluginError(err))
 	}
-	set, err := settings(e, cmd)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	s, err := open(ctx, e, set, nil)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	inv, err := s.vc.Inventory(ctx, backends.Scope{Details: true})
-	if err != nil {
-		s.close()
-		return nil, nil, nil, err
-	}
-	return s, answersFrom(inv), inv, nil
+	return &codeError{code: checkUnknown, err: err}
 }
 
 // look reads what check needs: quick is vCenter alone, full asks the guests too.

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/baseline"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	uireport "github.com/rdma-setup/rdma-setup/ui/report"
@@ -21,6 +23,8 @@ type checked struct {
 	word   string
 	report *report.Report
 	calls  int
+	// baseline is what everything was held against; nil: nothing.
+	baseline *baseline.Baseline
 }
 
 // checked gathers what was found into a report.
@@ -40,28 +44,36 @@ type checkDoc struct {
 	Results      []checks.Finding       `json:"results"`
 	Measurements []perftest.Measurement `json:"measurements,omitempty"`
 	Counts       map[string]int         `json:"counts"`
+	Baseline     string                 `json:"baseline,omitempty"` // when it was kept
 	Simulated    bool                   `json:"simulated"`
 	APICalls     int                    `json:"api_calls"`
 }
 
 func (c *checked) render(w io.Writer, format string, t theme.Theme) error {
-	found := c.report.Checks
 	switch format {
 	case "json":
-		doc := checkDoc{
-			Status: c.word, FirstBroken: checks.FirstBroken(found), Results: append([]checks.Finding{}, found...), Measurements: c.report.Measurements,
-			Counts: map[string]int{}, Simulated: c.report.Simulated, APICalls: c.calls,
-		}
-		for status, n := range plain.Count(found) {
-			doc.Counts[string(status)] = n
-		}
-		return writeJSON(w, doc)
+		return writeJSON(w, c.document())
 	case "prometheus":
 		return uireport.Prometheus(w, c.report, c.code)
 	case "text":
 		return c.text(w)
 	}
 	return render(w, format, c.report, t)
+}
+
+func (c *checked) document() checkDoc {
+	found := c.report.Checks
+	doc := checkDoc{
+		Status: c.word, FirstBroken: checks.FirstBroken(found), Results: append([]checks.Finding{}, found...), Measurements: c.report.Measurements,
+		Counts: map[string]int{}, Simulated: c.report.Simulated, APICalls: c.calls,
+	}
+	if c.baseline != nil {
+		doc.Baseline = c.baseline.Made.Format(time.RFC3339)
+	}
+	for status, n := range plain.Count(found) {
+		doc.Counts[string(status)] = n
+	}
+	return doc
 }
 
 // text is the line that monitoring systems read, then the findings for a person.
@@ -75,6 +87,9 @@ func (c *checked) text(w io.Writer) error {
 	}
 	if c.report.Simulated {
 		fmt.Fprintln(w, "SIMULATED: checked on the embedded lab; it says nothing of real hardware")
+	}
+	if c.baseline != nil {
+		fmt.Fprintf(w, "held against the baseline of %s\n", c.baseline.Made.Format("2006-01-02 15:04 MST"))
 	}
 	for _, m := range c.report.Measurements {
 		fmt.Fprintf(w, "%-7s %s  %s -> %s: %s\n", m.Verdict, plain.Clean(m.Test), plain.Clean(m.From), plain.Clean(m.To), figure(m))
@@ -132,6 +147,16 @@ func pairFacts(measured []perftest.Measurement) []checks.PairFacts {
 			out = append(out, checks.PairFacts{From: m.From, To: m.To})
 		}
 		out[i].Measured = append(out[i].Measured, m)
+		if m.Test == perftest.SendBothWays && m.AchievedGbps > 0 {
+			out[i].BothWays = &m.AchievedGbps
+		}
+		if p := m.Path; p != nil {
+			out[i].Loss, out[i].Payload, out[i].PeerMAC = &p.Loss, p.Payload, p.PeerMAC
+		}
+		// Of several tests the one in which least moved tells: each of them should have taken RDMA.
+		if n := m.Packets; n != nil && (out[i].RDMAPackets == nil || *n < *out[i].RDMAPackets) {
+			out[i].RDMAPackets = n
+		}
 	}
 	return out
 }
@@ -139,15 +164,21 @@ func pairFacts(measured []perftest.Measurement) []checks.PairFacts {
 // interruptible stops do by its context when a signal comes.
 func interruptible(ctx context.Context, e *Env, do func(context.Context) error) error {
 	return signalled(ctx, e, func(ctx context.Context, stop <-chan struct{}) error {
-		ctx, cancel := context.WithCancel(ctx)
+		ctx, cancel := stoppable(ctx, stop)
 		defer cancel()
-		go func() {
-			select {
-			case <-stop:
-				cancel()
-			case <-ctx.Done():
-			}
-		}()
 		return do(ctx)
 	})
+}
+
+// stoppable is a context that ends when stop is closed.
+func stoppable(ctx context.Context, stop <-chan struct{}) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"golang.org/x/term"
@@ -51,5 +52,8 @@ func OSEnv() *Env {
 
 // Main runs the command line of this process and gives its exit code.
 func Main() int {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(75) // a thousand hosts with ten thousand VMs in 150 MB instead of 190, for no more CPU that could be measured
+	}
 	return Run(context.Background(), OSEnv(), os.Args[1:])
 }

@@ -70,7 +70,10 @@ func (f *fabric) Connect(ctx context.Context, l live.Login) (*backends.Inventory
 	if f.s.vc != nil {
 		f.s.vc.Close()
 	}
-	f.s.vc, f.s.guests = vc, nil
+	if f.s.pool != nil {
+		f.s.pool.Close() // connections to the guests of the vCenter before
+	}
+	f.s.vc, f.s.guests, f.s.pool = vc, nil, nil
 	inv, err := vc.Inventory(ctx, backends.Scope{})
 	if err != nil {
 		return nil, err
@@ -154,10 +157,10 @@ func (f *fabric) Measure(ctx context.Context, a *answers.Answers, progress func(
 }
 
 // Report implements live.Fabric.
-func (f *fabric) Report(a *answers.Answers, res engine.Result, found []checks.Finding, measured []perftest.Measurement) (*report.Report, error) {
+func (f *fabric) Report(ctx context.Context, a *answers.Answers, res engine.Result, found []checks.Finding, measured []perftest.Measurement) (*report.Report, error) {
 	f.last.findings = found
 	f.s.keepLab(res.Status.Exit())
-	return f.s.report(a, f.last, res, measured, nil)
+	return f.s.report(a, f.last, res, measured, f.s.lookAgain(ctx, a, f.last, planFlags{}, res, measured), nil)
 }
 
 // SaveAnswers implements live.Fabric.

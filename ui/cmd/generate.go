@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/generate"
 )
 
 func newGenerateCmd(e *Env) *cobra.Command {
@@ -16,11 +17,31 @@ func newGenerateCmd(e *Env) *cobra.Command {
 		Short: "Print files made from templates",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return usage("rdma-setup generate answers, or rdma-setup generate role", "generate what?")
+			return usage("see: rdma-setup generate --help", "generate what?")
 		},
 	}
-	c.AddCommand(newGenerateAnswersCmd(e), newGenerateRoleCmd(e))
+	c.AddCommand(
+		newGenerateAnswersCmd(e), newGenerateRoleCmd(e), newGenerateSwitchCmd(e), newGenerateMPIJobCmd(e),
+		newGenerateDockerfileCmd(e), newGenerateDaemonJSONCmd(e), newGenerateContainerRoutesCmd(e), newGenerateDockerSetupCmd(e),
+		newGenerateOSUCmd(e), newGenerateSystemdCmd(e),
+	)
+	for _, k := range networkFiles {
+		c.AddCommand(newGenerateNetworkCmd(e, k))
+	}
 	return c
+}
+
+// origin heads what a command generates.
+func (e *Env) origin(what string, from ...string) generate.Origin {
+	return generate.Origin{Tool: "rdma-setup " + version, What: "generate " + what, From: from, Made: madeAt(e)}
+}
+
+// sources names where facts came from, and says so when they are the lab's.
+func (s *session) sources(from ...string) []string {
+	if s.simulated {
+		from = append(from, "SIMULATED by the embedded lab: it says nothing of real hardware")
+	}
+	return from
 }
 
 // modeFlag adds --mode.

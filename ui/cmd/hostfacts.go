@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -14,9 +13,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
-
-// hostLimit is how long one host may take to answer all its esxcli calls.
-const hostLimit = 30 * time.Second
 
 // smallPing is the payload of a ping that nobody sized.
 const smallPing = 56
@@ -33,15 +29,20 @@ func (s *session) hostFacts(ctx context.Context, a *answers.Answers, inv *backen
 	hosts := reachable(a, inv)
 	for i, h := range hosts {
 		g.Go(func() error {
-			ctx, cancel := context.WithTimeout(ctx, hostLimit)
+			ctx, cancel := context.WithTimeout(ctx, s.set.HostTimeout)
 			defer cancel()
-			facts := s.askHost(ctx, h)
-			if a.Mode == answers.PVRDMA && facts.Err == nil {
-				facts.Peers = s.pings(ctx, a, h, neighbours(hosts, i))
-			}
+			q := hostQuestions{s: s, host: h, mode: a.Mode}
+			facts := q.ask(ctx, func() {
+				if a.Mode == answers.PVRDMA {
+					q.facts.Peers = s.pings(ctx, a, h, neighbours(hosts, i))
+				}
+			})
 			mu.Lock()
 			defer mu.Unlock()
 			out[h.Name] = facts
+			if q.boot != "" {
+				inv.Host(h.Name).BootDevice = q.boot
+			}
 			return nil
 		})
 	}
@@ -63,35 +64,6 @@ func neighbours(hosts []backends.Host, i int) []backends.Host {
 		out = append(out, hosts[(i+k)%len(hosts)])
 	}
 	return out
-}
-
-func (s *session) askHost(ctx context.Context, h backends.Host) checks.HostFacts {
-	facts := checks.HostFacts{Modules: map[string]map[string]string{}, Pause: map[string]checks.Pause{}}
-	for _, module := range rdmaModules(h) {
-		rows, err := s.vc.Esxcli(ctx, h.Name, "system", "module", "parameters", "list", "-m", module)
-		if err != nil {
-			return checks.HostFacts{Err: err}
-		}
-		params := map[string]string{}
-		for _, r := range rows {
-			params[r["Name"]] = r["Value"]
-		}
-		facts.Modules[module] = params
-	}
-	rows, err := s.vc.Esxcli(ctx, h.Name, "network", "nic", "pauseParams", "list")
-	if err != nil {
-		return checks.HostFacts{Err: err}
-	}
-	for _, r := range rows {
-		facts.Pause[r["NIC"]] = checks.Pause{Rx: r["PauseRX"] == "true", Tx: r["PauseTX"] == "true"}
-	}
-	if rows, err = s.vc.Esxcli(ctx, h.Name, "software", "vib", "list"); err != nil {
-		return checks.HostFacts{Err: err}
-	}
-	for _, r := range rows {
-		facts.VIBs = append(facts.VIBs, checks.VIB{Name: r["Name"], Version: r["Version"], Acceptance: r["AcceptanceLevel"]})
-	}
-	return facts
 }
 
 // rdmaModules names the driver modules of a host's nmlx5 NICs.

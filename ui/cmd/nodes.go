@@ -29,7 +29,23 @@ func (p powerAndGuest) Close(ctx context.Context, t backends.Ref, leave backends
 	if _, reached := p.s.target(t.Name); !reached || leave != backends.ValueOf("poweredOn") {
 		return nil
 	}
-	return p.s.guests.Wait(ctx, t.Name)
+	// A VM that goes off again has no guest to wait for.
+	ctx, cancel := context.WithCancelCause(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		if err := p.s.vc.OffAgain(ctx, t.Name); err != nil {
+			cancel(err)
+		}
+	}()
+	err := p.s.guests.Wait(ctx, t.Name)
+	cause := context.Cause(ctx)
+	cancel(nil)
+	<-watched
+	if backends.KindOf(cause) == backends.KindPermanent {
+		return cause
+	}
+	return err
 }
 
 // guestShell runs the tests of a measurement in guests.

@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rdma-setup/rdma-setup/backends/transcript"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
 func newParseCmd(e *Env) *cobra.Command {
@@ -34,7 +37,7 @@ func newParseCmd(e *Env) *cobra.Command {
 				return usage("rdma-setup parse --list names them", "which tool printed it?")
 			}
 			if _, ok := transcript.Lookup(args[0]); !ok {
-				return usage("rdma-setup parse --list names the tools", "unknown tool %q", args[0])
+				return usage(nearestTool(args[0]), "unknown tool %q", args[0])
 			}
 			in := e.Stdin
 			if len(args) == 2 && args[1] != "-" {
@@ -60,6 +63,15 @@ func toolNames() []string {
 	return names
 }
 
+// nearestTool is the hint for a tool that is none: the one that was probably meant. Ids are the command's words joined by
+// '_', however the operator wrote them.
+func nearestTool(id string) string {
+	if near := answers.Nearest(strings.NewReplacer(" ", "_", "-", "_").Replace(id), toolNames()); near != "" {
+		return "did you mean " + near + "? rdma-setup parse --list names them all"
+	}
+	return "rdma-setup parse --list names the tools"
+}
+
 // openText opens what can be read from its beginning to its end: no directory.
 func openText(name string) (*os.File, error) {
 	f, err := os.Open(name)
@@ -73,7 +85,11 @@ func openText(name string) (*os.File, error) {
 	return f, nil
 }
 
+// parseMemory is what reading a text should take: the collector works harder near it. Long noise took 150 MB without.
+const parseMemory = 80 << 20
+
 func parseTool(w io.Writer, id string, in io.Reader) error {
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(parseMemory))
 	res, err := transcript.Parse(id, in)
 	if err != nil {
 		return err

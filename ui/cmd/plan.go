@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 
@@ -108,8 +109,12 @@ func savedPlan(path string) (*planDoc, error) {
 		return nil, usage("make one with: rdma-setup plan -f answers.yaml --out FILE", "plan: %v", err)
 	}
 	var doc planDoc
-	if err := json.Unmarshal(b, &doc); err != nil || doc.Hash == "" {
-		return nil, usage("make one with: rdma-setup plan -f answers.yaml --out FILE", "plan %s: not a plan: %v", path, err)
+	err = json.Unmarshal(b, &doc)
+	if err == nil && doc.Hash == "" {
+		err = errors.New("it has no hash")
+	}
+	if err != nil {
+		return nil, usage("make one with: rdma-setup plan -f answers.yaml --out FILE", "%s is not a plan: %v", path, err)
 	}
 	return &doc, nil
 }

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,6 +26,7 @@ type planFlags struct {
 	limit    []string
 	forceNIC []string
 	parallel int
+	only     []string // ids of changes; what check --fix chose
 }
 
 func (f *planFlags) add(c *cobra.Command) {
@@ -36,16 +38,19 @@ func (f *planFlags) add(c *cobra.Command) {
 }
 
 func (f *planFlags) options() plan.Options {
-	return plan.Options{Skip: f.skip, Limit: f.limit, ForceNIC: f.forceNIC}
+	return plan.Options{Skip: f.skip, Limit: f.limit, ForceNIC: f.forceNIC, Only: f.only, Ourselves: ownAddresses()}
 }
 
 // record keeps the flags in the journal: resume needs the same.
 func (f *planFlags) record() map[string]string {
 	m := map[string]string{}
-	for name, list := range map[string][]string{"skip": f.skip, "limit": f.limit, "force-nic": f.forceNIC} {
+	for name, list := range map[string][]string{"skip": f.skip, "limit": f.limit, "force-nic": f.forceNIC, "only": f.only} {
 		if len(list) > 0 {
 			m[name] = strings.Join(list, ",")
 		}
+	}
+	if f.parallel > 0 {
+		m["parallel"] = strconv.Itoa(f.parallel)
 	}
 	return m
 }
@@ -58,7 +63,26 @@ func recorded(m map[string]string) planFlags {
 		}
 		return strings.Split(s, ",")
 	}
-	return planFlags{skip: split(m["skip"]), limit: split(m["limit"]), forceNIC: split(m["force-nic"])}
+	n, _ := strconv.Atoi(m["parallel"]) // what is missing stands in the answers
+	return planFlags{skip: split(m["skip"]), limit: split(m["limit"]), forceNIC: split(m["force-nic"]), only: split(m["only"]), parallel: n}
+}
+
+// check refuses words that cannot mean anything; whether they name something is for the inventory to say.
+func (f *planFlags) check() error {
+	for _, id := range f.skip {
+		if !strings.Contains(id, "/") && !knownCheck(id) { // ids of changes have slashes
+			return usage("rdma-setup check --list names the checks, plan -o json the changes", "--skip %q: there is no check or change of this id", id)
+		}
+	}
+	for _, spec := range f.forceNIC {
+		if i := strings.LastIndex(spec, "/"); i < 1 || i == len(spec)-1 {
+			return usage("write the host as vCenter has it and the device: esx-01/vmnic2", "--force-nic %q: want HOST/vmnicN", spec)
+		}
+	}
+	if f.parallel < 0 || f.parallel > 256 {
+		return usage("", "--parallel %d is not between 1 and 256", f.parallel)
+	}
+	return nil
 }
 
 // load reads the answers that -f names; with --lab and no -f they are the lab's own.
@@ -100,6 +124,9 @@ func text(a *answers.Answers) (string, error) {
 
 // begin loads the answers and opens the session they name.
 func (f *planFlags) begin(ctx context.Context, e *Env, cmd *cobra.Command) (*session, *answers.Answers, error) {
+	if err := f.check(); err != nil {
+		return nil, nil, err
+	}
 	set, err := settings(e, cmd)
 	if err != nil {
 		return nil, nil, err

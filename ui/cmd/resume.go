@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
@@ -118,6 +119,12 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 		return err
 	}
 	back := c.back || st.Phase() == journal.PhaseRollback
+	if away := underway(inv, st); len(away) > 0 {
+		// What is left to do, or was there before, cannot be told of a host that is away.
+		if inv, err = r.waitFor(ctx, away); err != nil {
+			return err
+		}
+	}
 	next, err := r.planAgain(inv, st, back)
 	if err != nil {
 		return err
@@ -179,6 +186,7 @@ func (r *runner) planAgain(inv *backends.Inventory, st *journal.State, back bool
 		}
 		return p, err
 	}
+	ownMaintenance(inv, st)
 	next, err := plan.Build(r.a, inv, r.flags.options())
 	if err == nil {
 		r.s.want(next)
@@ -186,12 +194,77 @@ func (r *runner) planAgain(inv *backends.Inventory, st *journal.State, back bool
 	return next, err
 }
 
+// waitFor waits for what the run has sent to reboot or powered on, as the run itself would have done, and reads the world
+// then. What does not come back is no error here: the plan says what becomes of it.
+func (r *runner) waitFor(ctx context.Context, away []backends.Ref) (*backends.Inventory, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-r.stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	limit := r.a.Run.Reboot.Limit()
+	var hosts, guests []string
+	var g errgroup.Group
+	for _, t := range away {
+		if t.Type == backends.TypeHost {
+			hosts = append(hosts, t.Name)
+			g.Go(func() error { return r.s.vc.HostBack(ctx, t.Name, limit) })
+		} else {
+			guests = append(guests, t.Name)
+			g.Go(func() error { _ = r.s.guests.Wait(ctx, t.Name); return nil }) // the survey says what is wrong with it
+		}
+	}
+	if len(hosts) > 0 {
+		fmt.Fprintf(r.env.Stderr, "waiting for %s to come back from the reboot that the run has sent (at most %s)\n", strings.Join(hosts, ", "), limit)
+	}
+	if len(guests) > 0 {
+		fmt.Fprintf(r.env.Stderr, "waiting for the guest of %s to answer: the run has powered it on\n", strings.Join(guests, ", "))
+	}
+	if err := g.Wait(); err != nil && backends.KindOf(err) != backends.KindUnreachable || ctx.Err() != nil {
+		return nil, errors.Join(err, ctx.Err())
+	}
+	return r.s.survey(ctx, r.a)
+}
+
+// underway gives the hosts that are away because the run has sent them to reboot, and the guests that do not answer and
+// were powered on by the run.
+func underway(inv *backends.Inventory, st *journal.State) []backends.Ref {
+	var out []backends.Ref
+	for _, b := range st.OpenBrackets() {
+		if h := inv.Host(b.Target.Name); h != nil && h.State != "connected" && b.Kind == backends.BracketReboot && b.Closing {
+			out = append(out, backends.HostRef(h.Name))
+		}
+	}
+	for _, vm := range st.Unheard() {
+		if g := inv.Guest(vm); g != nil && g.ErrKind == backends.KindUnreachable {
+			out = append(out, backends.GuestRef(vm))
+		}
+	}
+	return out
+}
+
+// ownMaintenance takes hosts that the run itself left in maintenance mode for what they were: they leave it before
+// anything else is done.
+func ownMaintenance(inv *backends.Inventory, st *journal.State) {
+	for _, b := range st.OpenBrackets() {
+		if h := inv.Host(b.Target.Name); h != nil && (b.Kind == backends.BracketReboot || b.Kind == backends.BracketMaintenance) {
+			h.InMaintenance = false
+		}
+	}
+}
+
 // doneBefore gives the changes that the attempts so far have made and read back.
 func doneBefore(st *journal.State) []report.Outcome {
 	var done []report.Outcome
 	for _, p := range engine.Priors(st) {
 		if !p.Uncertain && plan.Same(p.Change.Kind, p.Found, p.Change.To) {
-			done = append(done, report.Outcome{Change: p.Change, State: string(engine.NodeDone), Found: &p.Found})
+			o := report.Outcome{Change: p.Change, State: string(engine.NodeDone), Found: &p.Found}
+			o.From = p.Prior
+			done = append(done, o)
 		}
 	}
 	return done

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
 // version is set by the build (-ldflags -X).
@@ -47,7 +50,7 @@ Without a command it opens the wizard. With --lab everything runs against a simu
 	root.Flags().Bool("accessible", false, "ask plain questions, one a line, for screen readers (or set ACCESSIBLE=1)")
 	root.Flags().StringP("file", "f", "", "begin with these answers")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usage("see: "+cmd.CommandPath()+" --help", "%v", err)
+		return usage(nearestFlag(cmd, err), "%v", err)
 	})
 	root.AddGroup(
 		&cobra.Group{ID: "do", Title: "Set up:"},
@@ -58,7 +61,7 @@ Without a command it opens the wizard. With --lab everything runs against a simu
 	root.SetCompletionCommandGroupID("more")
 	for group, commands := range map[string][]*cobra.Command{
 		"do":   {newPlanCmd(e), newApplyCmd(e), newResumeCmd(e), newRollbackCmd(e), newRunsCmd(e)},
-		"see":  {newDiscoverCmd(e), newCheckCmd(e), newBenchCmd(e), newReportCmd(e)},
+		"see":  {newDiscoverCmd(e), newCheckCmd(e), newCollectCmd(e), newBenchCmd(e), newReportCmd(e)},
 		"more": {newMMIOCmd(e), newGenerateCmd(e), newParseCmd(e), newLabCmd(e), newSchemaCmd(e), newManCmd(e), newVersionCmd(e)},
 	} {
 		for _, c := range commands {
@@ -67,6 +70,7 @@ Without a command it opens the wizard. With --lab everything runs against a simu
 		}
 	}
 	wrapArgs(root)
+	completeFlags(root, e)
 	return root
 }
 
@@ -79,12 +83,40 @@ func wrapArgs(c *cobra.Command) {
 			if err == nil || errors.As(err, &known) {
 				return err
 			}
-			return usage("see: "+cmd.CommandPath()+" --help", "%v", err)
+			hint := "see: " + cmd.CommandPath() + " --help"
+			if len(args) > 0 && cmd.HasSubCommands() {
+				hint = nearestCommand(cmd, args[0])
+			}
+			return usage(hint, "%v", err)
 		}
 	}
 	for _, sub := range c.Commands() {
 		wrapArgs(sub)
 	}
+}
+
+// nearestFlag is the hint for a flag that is none: the one that was probably meant.
+func nearestFlag(cmd *cobra.Command, err error) string {
+	if _, name, ok := strings.Cut(err.Error(), "unknown flag: --"); ok {
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		if near := answers.Nearest(name, names); near != "" {
+			return "did you mean --" + near + "? See: " + cmd.CommandPath() + " --help"
+		}
+	}
+	return "see: " + cmd.CommandPath() + " --help"
+}
+
+// nearestCommand is the same for a command.
+func nearestCommand(cmd *cobra.Command, word string) string {
+	var names []string
+	for _, c := range cmd.Commands() {
+		names = append(names, c.Name())
+	}
+	if near := answers.Nearest(word, names); near != "" {
+		return "did you mean " + cmd.CommandPath() + " " + near + "?"
+	}
+	return "see: " + cmd.CommandPath() + " --help"
 }
 
 // signalled runs do with a context that the first SIGINT or SIGTERM asks to stop and the second ends at once. SIGHUP,

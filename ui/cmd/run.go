@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"maps"
 	"os/user"
+	"slices"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
@@ -78,11 +80,12 @@ func (s *session) logged(run string, sink engine.Sink) (engine.Sink, func() erro
 
 // job is everything of a run but its plan.
 func (s *session) job(a *answers.Answers, f planFlags, j *journal.Journal, stop <-chan struct{}, sink engine.Sink) engine.Job {
-	setters := maps.Clone(s.vc.Setters())
+	setters := maps.Clone(s.vc.Setters(vsphere.SetterOptions{Parallel: a.Run.Parallel}))
 	maps.Copy(setters, s.guests.Setters())
+	maps.Copy(setters, s.shells.Setters())
 	return engine.Job{
-		Setters: engine.Retry(setters, engine.Backoff{}), Brackets: s.brackets(), Journal: j, Skip: f.skip, Sink: sink, Stop: stop, Clock: s.env.Now,
-		Limits: engine.Limits{Parallel: a.Run.Parallel, HostsDown: a.Run.Reboot.MaxUnavailable, Reboot: a.Run.Reboot.Limit()},
+		Setters: engine.Retry(setters, engine.Backoff{}), Brackets: s.brackets(a), Journal: j, Skip: f.skip, Sink: sink, Stop: stop, Clock: s.env.Now,
+		Limits: engine.Limits{Parallel: a.Run.Parallel, HostsDown: a.Run.Reboot.MaxUnavailable, Reboot: max(a.Run.Reboot.Limit(), evacuation) + rebootGrace},
 		Replan: func(ctx context.Context) (*plan.Plan, error) {
 			inv, err := s.survey(ctx, a)
 			if err != nil {
@@ -122,7 +125,7 @@ func (s *session) measure(ctx context.Context, a *answers.Answers, pairs string,
 	}
 	r := perftest.Runner{
 		Shell: guestShell{s.guests}, Mode: string(a.Mode), Bandwidth: a.Measure.Bandwidth, Latency: a.Measure.Latency,
-		Simulated: inv.VCenter.Simulated, Now: s.env.Now, Progress: progress,
+		Simulated: inv.VCenter.Simulated, Now: s.env.Now, Progress: progress, EthernetMTU: a.Switch.MTU,
 	}
 	if a.Mode == answers.PVRDMA {
 		r.Counters = s.rdmaPackets(inv)
@@ -131,12 +134,15 @@ func (s *session) measure(ctx context.Context, a *answers.Answers, pairs string,
 }
 
 // report gathers what a run gave and keeps it beside its journal. earlier is what attempts before this one have done.
-func (s *session) report(a *answers.Answers, p *planned, res engine.Result, measured []perftest.Measurement, earlier []report.Outcome) (*report.Report, error) {
+func (s *session) report(a *answers.Answers, p *planned, res engine.Result, measured []perftest.Measurement, after aftermath, earlier []report.Outcome) (*report.Report, error) {
 	r := &report.Report{
 		Run: res.Run, Mode: string(a.Mode), Made: s.env.Now(), Tool: version, VCenter: p.inv.VCenter.URL, Simulated: p.inv.VCenter.Simulated,
-		Status: string(res.Status), Changes: []report.Outcome{}, Checks: append([]checks.Finding{}, p.findings...),
-		Measurements: append([]perftest.Measurement{}, measured...), Notes: append(append([]string{}, p.plan.Notes...), res.Notes...),
-		Environment: report.EnvironmentOf(s.last(p.inv), nil),
+		Status: string(res.Status), Changes: []report.Outcome{}, Checks: append([]checks.Finding{}, after.findings...),
+		Measurements: append([]perftest.Measurement{}, measured...), Notes: slices.Concat(res.Notes, after.notes),
+		Environment: report.EnvironmentOf(s.last(p.inv), after.hosts),
+	}
+	for _, n := range p.plan.Notes {
+		r.Notes = append(r.Notes, "said before the run: "+n)
 	}
 	now := map[string]bool{}
 	for _, n := range res.Nodes {
@@ -150,11 +156,18 @@ func (s *session) report(a *answers.Answers, p *planned, res engine.Result, meas
 	for _, n := range res.Nodes {
 		if n.Change == nil {
 			if n.Err != nil {
-				r.Notes = append(r.Notes, n.ID+": "+n.Err.Error())
+				note := n.ID + ": " + n.Err.Error()
+				if hint := backends.HintOf(n.Err); hint != "" {
+					note += " (" + hint + ")"
+				}
+				r.Notes = append(r.Notes, note)
 			}
 			continue
 		}
 		o := report.Outcome{Change: *n.Change, State: string(n.State), Found: n.Found}
+		if n.Prior != nil {
+			o.From = *n.Prior // as read just before the deed: the plan may not have known it
+		}
 		if n.Err != nil {
 			o.Err = n.Err.Error()
 		}
@@ -198,8 +211,8 @@ func localUser() string {
 }
 
 // brackets are vCenter's, with the guest's own coming back awaited after a VM was powered on.
-func (s *session) brackets() map[backends.BracketKind]backends.Bracket {
-	b := maps.Clone(s.vc.Brackets())
+func (s *session) brackets(a *answers.Answers) map[backends.BracketKind]backends.Bracket {
+	b := maps.Clone(s.vc.Brackets(vsphere.BracketOptions{Reboot: a.Run.Reboot.Limit(), Evacuate: evacuation, ShellUser: a.ESXi.User}))
 	if power := b[backends.BracketVMPower]; power != nil {
 		b[backends.BracketVMPower] = powerAndGuest{power, s}
 	}

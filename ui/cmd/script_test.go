@@ -47,10 +47,18 @@ func startLab(ts *testscript.TestScript, neg bool, args []string) {
 		case "--scenario":
 			o.Scenario = args[i+1]
 			o.Hosts, o.VMs = 0, 0
+		case "--boot-time":
+			d, err := time.ParseDuration(args[i+1])
+			ts.Check(err)
+			o.BootTime = d
 		case "--hosts":
 			o.Hosts = n
 		case "--vms":
 			o.VMs = n
+		case "--reboot-time":
+			d, err := time.ParseDuration(args[i+1])
+			ts.Check(err)
+			o.RebootTime = d
 		case "--fault":
 			o.Faults = append(o.Faults, args[i+1])
 		default:

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/esxi"
 	"github.com/rdma-setup/rdma-setup/backends/guest"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
@@ -28,6 +28,7 @@ type session struct {
 	lab    *labProcess
 	pool   *ssh.Pool
 	guests *guest.Guests
+	shells *esxi.Hosts
 
 	screen atomic.Bool // a screen has the terminal: nothing else may ask there
 
@@ -38,9 +39,6 @@ type session struct {
 	simulated bool
 	seen      *backends.Inventory // what was read last
 }
-
-// guestLimit is how long one guest may take to tell its facts: a dead guest costs this once, not the sum.
-const guestLimit = 40 * time.Second
 
 // open connects to the vCenter that flags, environment and answers name. a may be nil.
 func open(ctx context.Context, e *Env, set *Settings, a *answers.Answers) (*session, error) {

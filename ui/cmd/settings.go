@@ -38,6 +38,9 @@ type Settings struct {
 	LogLevel string
 	Verbose  bool
 	Timeout  time.Duration
+
+	GuestTimeout time.Duration // for one guest to tell its facts: a dead one costs this once, not the sum
+	HostTimeout  time.Duration // for one host to answer all its esxcli calls
 }
 
 // env names the environment variables of each setting, the most particular first.
@@ -57,6 +60,8 @@ var env = map[string][]string{
 	"sudo-password":  {"RDMA_SETUP_SUDO_PASSWORD"},
 	"state-dir":      {"RDMA_SETUP_STATE_DIR"},
 	"log-level":      {"RDMA_SETUP_LOG_LEVEL"},
+	"guest-timeout":  {"RDMA_SETUP_GUEST_TIMEOUT"},
+	"host-timeout":   {"RDMA_SETUP_HOST_TIMEOUT"},
 }
 
 // addSettings puts the flags that every command knows on the root.
@@ -74,6 +79,8 @@ func addSettings(fs *pflag.FlagSet) {
 	fs.String("jump", "", "SSH jump host: [user@]host[:port]")
 	fs.String("state-dir", "", "where runs are kept (default $XDG_STATE_HOME/rdma-setup)")
 	fs.String("log-level", "info", "debug, info, warn or error, in the run's log file")
+	fs.Duration("guest-timeout", 40*time.Second, "how long one guest may take to tell its facts; guests are asked at the same time")
+	fs.Duration("host-timeout", 30*time.Second, "how long one host may take to answer esxcli; hosts are asked at the same time")
 	fs.String("config", "", "settings file (default $XDG_CONFIG_HOME/rdma-setup/config.yaml)")
 	fs.BoolP("verbose", "v", false, "say more on stderr")
 	fs.Bool("lab", false, "work on a private lab instead of a real vCenter: everything is simulated")
@@ -132,6 +139,13 @@ func settings(e *Env, cmd *cobra.Command) (*Settings, error) {
 		SSHUser: get("ssh-user"), SSHKey: get("ssh-key"), KnownHosts: get("known-hosts"), Jump: get("jump"),
 		ESXiPassword: get("esxi-password"), GuestPassword: get("guest-password"), SudoPassword: get("sudo-password"),
 		Lab: yes("lab"), StateDir: get("state-dir"), LogLevel: get("log-level"), Verbose: yes("verbose"),
+	}
+	for key, into := range map[string]*time.Duration{"guest-timeout": &s.GuestTimeout, "host-timeout": &s.HostTimeout} {
+		d, err := time.ParseDuration(get(key))
+		if err != nil || d <= 0 {
+			return nil, usage("give a time like 40s or 2m", "%s %q is not a time to wait", key, get(key))
+		}
+		*into = d
 	}
 	if s.StateDir == "" {
 		s.StateDir = filepath.Join(xdg(e, "XDG_STATE_HOME", filepath.Join(".local", "state")), "rdma-setup")

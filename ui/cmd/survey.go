@@ -2,14 +2,17 @@ package cmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rdma-setup/rdma-setup/assets"
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/esxi"
 	"github.com/rdma-setup/rdma-setup/backends/guest"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
@@ -52,11 +55,13 @@ func (s *session) reachGuests() error {
 	cfg.SudoPassword = func(context.Context, ssh.Target) (string, error) {
 		return s.secret(&s.set.SudoPassword, "sudo password in the guests")
 	}
-	cfg.Passphrase = func(_ context.Context, file string) (string, error) {
-		if !s.env.Terminal() || s.screen.Load() {
-			return "", nil
+	if s.env.Terminal() {
+		cfg.Passphrase = func(_ context.Context, file string) (string, error) {
+			if s.screen.Load() {
+				return "", errors.New("is encrypted; the agent (ssh-add) can give it to the wizard")
+			}
+			return s.env.Secret("passphrase of " + file)
 		}
-		return s.env.Secret("passphrase of " + file)
 	}
 	if s.env.Terminal() && s.env.Confirm != nil {
 		cfg.Confirm = func(_ context.Context, k ssh.HostKey) (bool, error) {
@@ -76,6 +81,7 @@ func (s *session) reachGuests() error {
 		return err
 	}
 	s.guests = guest.New(pool, s.target, s.vc, guest.Options{Packages: managed})
+	s.shells = esxi.New(pool, s.shellTarget, esxi.Options{})
 	return nil
 }
 
@@ -133,7 +139,12 @@ func (s *session) survey(ctx context.Context, a *answers.Answers) (*backends.Inv
 	if err := s.reachGuests(); err != nil {
 		return nil, err
 	}
-	s.guestFacts(ctx, a, inv)
+	var g errgroup.Group
+	g.Go(func() error { s.guestFacts(ctx, a, inv); return nil })
+	if asksDriver(a) {
+		s.systems(ctx, a, inv)
+	}
+	_ = g.Wait() // errors stand at their guests
 	inv.APICalls = s.vc.Calls()
 	return inv, ctx.Err()
 }
@@ -161,6 +172,11 @@ func (s *session) note(inv *backends.Inventory) {
 	s.simulated, s.seen = inv.VCenter.Simulated, inv
 }
 
+func slowGuest(limit time.Duration) error {
+	return backends.Errorf(backends.KindUnreachable, "", "See what keeps the guest busy, or give it more time with --guest-timeout.",
+		"it did not tell its facts within %s", limit)
+}
+
 // guestFacts asks every guest of the answers whose VM is on, all at the same time, each with its own limit.
 func (s *session) guestFacts(ctx context.Context, a *answers.Answers, inv *backends.Inventory) {
 	var g errgroup.Group
@@ -175,7 +191,7 @@ func (s *session) guestFacts(ctx context.Context, a *answers.Answers, inv *backe
 	}
 	for i := range facts {
 		g.Go(func() error {
-			ctx, cancel := context.WithTimeout(ctx, guestLimit)
+			ctx, cancel := context.WithTimeoutCause(ctx, s.set.GuestTimeout, slowGuest(s.set.GuestTimeout))
 			defer cancel()
 			facts[i] = s.guests.Survey(ctx, facts[i].VM)
 			return nil

@@ -3,6 +3,7 @@ package cmd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -10,8 +11,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdma-setup/rdma-setup/ui/form"
+	"github.com/rdma-setup/rdma-setup/ui/live"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/engine"
 )
 
 // runWizard opens the wizard; without a terminal it says how to go on without one.
@@ -78,7 +82,30 @@ func showWizard(ctx context.Context, e *Env, cmd *cobra.Command, o form.Options)
 		o.Theme = theme.Plain()
 		return form.Questions(ctx, o, e.Secret)
 	}
-	return form.Run(ctx, o)
+	out, err := form.Run(ctx, o)
+	farewell(e, o.Fabric, out)
+	return out, err
+}
+
+// farewell leaves on the terminal what the screen took with it: how it ended, and the commands to go on from there.
+func farewell(e *Env, f live.Fabric, out form.Outcome) {
+	if r := out.Report; r != nil {
+		words, _ := r.Verdict()
+		if r.Simulated {
+			words += " (simulated)"
+		}
+		fmt.Fprintln(e.Stderr, plain.Clean(words))
+		if r.Run != "" {
+			fmt.Fprintf(e.Stderr, "report  rdma-setup report %s\n", r.Run)
+			if r.Status == string(engine.StatusPartial) || r.Status == string(engine.StatusInterrupted) {
+				fmt.Fprintf(e.Stderr, "go on   rdma-setup resume %s\n", r.Run)
+			}
+			fmt.Fprintf(e.Stderr, "undo    rdma-setup rollback %s\n", r.Run)
+		}
+	}
+	if out.Path != "" {
+		fmt.Fprintf(e.Stderr, "again   %s\n", f.ReplayCommand(out.Path))
+	}
 }
 
 func closeOnce(c chan struct{}) {

@@ -19,7 +19,7 @@ func (q *questions) hosts(inv *backends.Inventory) error {
 	var usable []string
 	for _, h := range inv.Hosts {
 		q.say("host %s, cluster %s, ESXi %s, %s", plain.Clean(h.Name), plain.Clean(h.Cluster), plain.Clean(h.Version), plain.Clean(h.State))
-		if h.State == "connected" && !h.InMaintenance && (q.a.Hosts.Cluster == "" || q.a.Hosts.Cluster == h.Cluster) {
+		if h.State == "connected" && !h.InMaintenance && fits(h) > 0 && (q.a.Hosts.Cluster == "" || q.a.Hosts.Cluster == h.Cluster) {
 			usable = append(usable, h.Name)
 		}
 	}
@@ -155,16 +155,26 @@ func (q *questions) network(inv *backends.Inventory) error {
 		}
 	}
 	sw := &q.a.Switch
-	for _, f := range []struct {
+	type entry struct {
 		question, path, def string
 		set                 func(string) error
-	}{
+	}
+	entries := []entry{
 		{"Distributed switch, made new unless it exists", "switch.name", sw.Name, text(&sw.Name)},
 		{"Port group for the RDMA adapters of the VMs", "switch.portgroup", sw.PortGroup, text(&sw.PortGroup)},
 		{"MTU; physical switch ports need 9216", "switch.mtu", strconv.Itoa(sw.MTU), whole(&sw.MTU)},
 		{"VLAN, 0 is untagged", "switch.vlan", strconv.Itoa(sw.VLAN), whole(&sw.VLAN)},
-		{"vmknic for PVRDMA, the control plane between hosts", "pvrdma.vmknic", q.a.PVRDMA.VMKNic, text(&q.a.PVRDMA.VMKNic)},
-	} {
+	}
+	if q.a.Mode == answers.SRIOV {
+		s := &q.a.SRIOV
+		entries = append(entries,
+			entry{"VFs, " + aboutVFs, "sriov.vfs", strconv.Itoa(s.VFs), whole(&s.VFs)},
+			entry{"Components, " + aboutComponents, "sriov.components", strings.Join(s.Components, ", "), func(text string) error { s.Components = components(text); return nil }},
+			entry{"Account of the ESXi shell, " + aboutShell, "esxi.user", q.a.ESXi.User, func(text string) error { q.a.ESXi.User = text; return shellUser(text) }})
+	} else {
+		entries = append(entries, entry{"vmknic for PVRDMA, the control plane between hosts", "pvrdma.vmknic", q.a.PVRDMA.VMKNic, text(&q.a.PVRDMA.VMKNic)})
+	}
+	for _, f := range entries {
 		err := q.until(f.question, f.def, func(s string) error {
 			if err := f.set(s); err != nil {
 				return err

@@ -161,7 +161,7 @@ func (f *world) Measure(_ context.Context, _ *answers.Answers, progress func(per
 	return []perftest.Measurement{m}, nil
 }
 
-func (f *world) Report(a *answers.Answers, res engine.Result, found []checks.Finding, measured []perftest.Measurement) (*report.Report, error) {
+func (f *world) Report(_ context.Context, a *answers.Answers, res engine.Result, found []checks.Finding, measured []perftest.Measurement) (*report.Report, error) {
 	return &report.Report{Run: res.Run, Mode: string(a.Mode), Made: begin, Tool: "test", VCenter: "https://vcenter.example/sdk", Simulated: true,
 		Status: string(res.Status), Checks: found, Measurements: measured}, nil
 }

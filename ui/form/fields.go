@@ -81,7 +81,7 @@ func (f *fields) update(msg tea.Msg) (tea.Cmd, bool) {
 		case "enter", "esc", "f1":
 			return nil, false
 		case "tab", "down":
-			if at == len(f.inputs)-1 {
+			if at >= 0 && at == len(f.inputs)-1 { // a list has no inputs and takes these keys itself
 				return nil, true
 			}
 		case "shift+tab", "up":

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -43,7 +44,7 @@ func (p *hostsPage) enter(w *wizard) tea.Cmd {
 	for _, h := range hosts {
 		r := hostRow(h)
 		rows = append(rows, r)
-		everyone := len(named) == 0 && (w.answers.Hosts.Cluster == "" || w.answers.Hosts.Cluster == h.Cluster)
+		everyone := len(named) == 0 && fits(h) > 0 && (w.answers.Hosts.Cluster == "" || w.answers.Hosts.Cluster == h.Cluster)
 		if r.Disabled == "" && (named[h.Name] || everyone) {
 			chosen[h.Name] = true
 		}
@@ -54,15 +55,32 @@ func (p *hostsPage) enter(w *wizard) tea.Cmd {
 	return nil
 }
 
+// fits counts the pNICs that could carry RDMA.
+func fits(h backends.Host) int {
+	n := 0
+	for _, nic := range h.NICs {
+		if nic.Eligible {
+			n++
+		}
+	}
+	return n
+}
+
 func hostRow(h backends.Host) live.Row {
-	var fit []string
+	var fit, unfit []string
 	for _, n := range h.NICs {
-		if n.Eligible {
+		switch {
+		case n.Eligible:
 			fit = append(fit, n.Device+" "+plain.Speed(n.SpeedMbps))
+		case len(n.Roles) == 0:
+			unfit = append(unfit, n.Device+" "+n.Why)
 		}
 	}
 	r := live.Row{ID: h.Name, Group: h.Cluster, Cells: []string{h.Name, h.Cluster, h.Version, h.State, fmt.Sprint(len(fit))},
 		Detail: fmt.Sprintf("%s in %s, fit for RDMA: %s", h.Name, h.Datacenter, orNone(fit))}
+	if len(fit) == 0 {
+		r.Detail = fmt.Sprintf("%s has no pNIC that is fit for RDMA: %s", h.Name, strings.Join(unfit, "; "))
+	}
 	switch {
 	case h.State != "connected":
 		r.Disabled = "the host is " + h.State

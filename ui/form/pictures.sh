@@ -12,9 +12,17 @@ for tool in tmux aha chromium; do
   command -v "$tool" >/dev/null || { echo "pictures: $tool is not installed" >&2; exit 1; }
 done
 
+# wait_for TEXT...: until one of the texts stands on the screen; it is left in $found.
 wait_for() {
+  local screen text
   for _ in $(seq 600); do
-    if tm capture-pane -p -t s 2>/dev/null | grep -qF -- "$1"; then return; fi
+    screen=$(tm capture-pane -p -t s 2>/dev/null || true)
+    for text in "$@"; do
+      if [[ $screen == *"$text"* ]]; then
+        found=$text
+        return
+      fi
+    done
     tm has-session 2>/dev/null || break
     sleep 0.1
   done
@@ -39,15 +47,24 @@ shot() { # NAME COLUMNS ROWS INK PAPER
 walk() { # PREFIX COLUMNS ROWS INK PAPER ENVIRONMENT...
   local prefix=$1 columns=$2 rows=$3 ink=$4 paper=$5
   shift 5
+  local settings=""
+  if [ $# -gt 0 ]; then settings=$(printf '%q ' "$@"); fi
   tm kill-server 2>/dev/null || true
   rm -rf "$work/run" && mkdir -p "$work/run"
   tm new-session -d -x "$columns" -y "$rows" -s s \
-    "cd '$work/run' && exec env TERM=xterm-256color COLORTERM=truecolor LANG=C.UTF-8 XDG_STATE_HOME='$work/run' $(printf '%q ' "$@") '$bin' --lab"
+    "cd '$work/run' && exec env TERM=xterm-256color COLORTERM=truecolor LANG=C.UTF-8 XDG_STATE_HOME='$work/run' $settings '$bin' --lab"
   local n=0
-  take() { # NAME TEXT
-    wait_for "$2"
+  picture() { # NAME
     n=$((n + 1))
     shot "$prefix-$(printf %02d "$n")-$1" "$columns" "$rows" "$ink" "$paper"
+  }
+  take() { # NAME TEXT
+    wait_for "$2"
+    picture "$1"
+  }
+  glimpse() { # NAME TEXT: of a page that passes by itself
+    wait_for "$2" 'Where to go from here'
+    if [ "$found" = "$2" ]; then picture "$1"; fi
   }
   take vcenter 'vCenter address'; tm send-keys -t s Enter
   take hosts 'Which hosts take part'; tm send-keys -t s Enter
@@ -57,8 +74,8 @@ walk() { # PREFIX COLUMNS ROWS INK PAPER ENVIRONMENT...
   take vms 'Which VMs get an RDMA adapter'; tm send-keys -t s Enter
   take preflight ' passed, '; tm send-keys -t s Enter
   take plan 'Enter carries this out'; tm send-keys -t s Enter
-  take run 'power on'
-  take measure ' tests'
+  glimpse run 'power on'
+  glimpse measure ' tests'
   take report 'Where to go from here'; tm send-keys -t s Enter
 }
 

@@ -26,8 +26,11 @@ func (p *preflightPage) title() string { return "Preflight" }
 func (p *preflightPage) hints() []hint { return []hint{{"r", "read again"}, {"Up Down", "scroll"}} }
 func (p *preflightPage) typing() bool  { return false }
 func (p *preflightPage) enterWord() string {
-	if p.scroll == nil {
+	switch {
+	case p.scroll == nil:
 		return "read"
+	case p.refused != nil:
+		return "" // there is no going on
 	}
 	return "go on"
 }

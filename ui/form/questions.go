@@ -228,7 +228,7 @@ func (q *questions) preflight(ctx context.Context) (*plan.Plan, []checks.Finding
 	return p, found, nil
 }
 
-// consent shows the plan, saves the answers and asks; without changes there is nothing to ask.
+// consent shows the plan, saves the answers and asks; without changes only whether to load the fabric.
 func (q *questions) consent(p *plan.Plan) (bool, error) {
 	err := plain.Plan(q.out, p)
 	if err != nil {
@@ -240,7 +240,7 @@ func (q *questions) consent(p *plan.Plan) (bool, error) {
 	q.outcome.Answers = q.a
 	q.say("answers saved: %s", plain.Clean(q.outcome.Path))
 	if p.Empty() {
-		return true, nil
+		return q.yes("There is nothing to change. Measure now")
 	}
 	word, err := q.ask("Carry this out? yes or no", "no")
 	if err == nil && strings.ToLower(word) != "yes" {
@@ -261,7 +261,7 @@ func (q *questions) carryOut(ctx context.Context, p *plan.Plan, found []checks.F
 			}
 		})
 	}
-	rep, err := f.Report(q.a, q.outcome.Result, found, measured)
+	rep, err := f.Report(ctx, q.a, q.outcome.Result, found, measured)
 	if err != nil {
 		return err
 	}

@@ -134,11 +134,13 @@ func TestOnlyYesIsConsent(t *testing.T) {
 	}
 }
 
-func TestQuestionsWithNothingToChangeAskNoConsent(t *testing.T) {
-	f := &world{nothing: true}
-	lines := defaults()
-	if got, text, err := answer(f, lines[:len(lines)-1]...); err != nil || got.Report == nil {
-		t.Errorf("%v\n%s", err, text)
+func TestQuestionsWithNothingToChangeAskBeforeTheyMeasure(t *testing.T) {
+	for word, measured := range map[string]bool{"": true, "no": false} {
+		lines := defaults()
+		lines[len(lines)-1] = word
+		if got, text, err := answer(&world{nothing: true}, lines...); err != nil || (got.Report != nil) != measured {
+			t.Errorf("%q: %v\n%s", word, err, text)
+		}
 	}
 }
 

@@ -11,18 +11,27 @@ import (
 )
 
 // reviewPage shows the whole plan and its cost; Enter is the consent.
-type reviewPage struct{ scroll *live.Scroll }
+type reviewPage struct {
+	scroll *live.Scroll
+	empty  bool
+}
 
 func (p *reviewPage) title() string { return "Plan" }
 func (p *reviewPage) hints() []hint {
 	return []hint{{"PgUp PgDn", "scroll"}, {"s", "save the answers"}}
 }
-func (p *reviewPage) enterWord() string { return "CARRY OUT" }
-func (p *reviewPage) typing() bool      { return false }
+func (p *reviewPage) typing() bool { return false }
+func (p *reviewPage) enterWord() string {
+	if p.empty {
+		return "measure"
+	}
+	return "CARRY OUT"
+}
 
 func (p *reviewPage) enter(w *wizard) tea.Cmd {
 	var b strings.Builder
 	_ = plain.Changes(&b, w.plan)
+	p.empty = w.plan.Empty()
 	p.scroll = live.NewScroll(w.theme, b.String())
 	return nil
 }
@@ -52,11 +61,11 @@ func (p *reviewPage) accept(w *wizard) (tea.Cmd, error) {
 }
 
 func (p *reviewPage) view(w *wizard, width, height int) string {
-	consent := "Enter carries this out. Nothing beyond it is done without asking again."
-	if w.plan.Empty() {
-		consent = "There is nothing to change. Enter goes on to the measurement."
+	top := w.theme.Title.Render(theme.Wrap("There is nothing to change. Enter goes on to the measurement.", width)) + "\n"
+	if !p.empty {
+		top = w.theme.Warning.Render(theme.Fold("Cost: "+plain.Cost(w.plan), width)) + "\n" +
+			w.theme.Title.Render(theme.Wrap("Enter carries this out. Nothing beyond it is done without asking again.", width)) + "\n"
 	}
-	top := w.theme.Warning.Render(theme.Fold("Cost: "+plain.Cost(w.plan), width)) + "\n" + w.theme.Title.Render(theme.Wrap(consent, width)) + "\n"
 	if w.saved != "" {
 		top += w.theme.Quiet.Render(theme.Fold("Answers saved: "+plain.Clean(w.saved), width)) + "\n"
 	}

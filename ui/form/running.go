@@ -100,7 +100,7 @@ func (p *runPage) carryOut(ctx context.Context, w *wizard, news *feed) {
 			news.add(func(n *newsMsg) { n.tests = append(n.tests, t) })
 		})
 	}
-	rep, err := w.fabric.Report(w.answers, w.result, w.findings, w.measured)
+	rep, err := w.fabric.Report(ctx, w.answers, w.result, w.findings, w.measured)
 	if w.runErr == nil {
 		w.runErr = err
 	}

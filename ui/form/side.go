@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
 // The pages from which on an answer is the operator's, not a proposal any more.
@@ -35,7 +36,11 @@ func (w *wizard) sidePanel(height int) string {
 	line(modeAt, "Mode", string(a.Mode)+": "+costOf(a.Mode))
 	line(nicsAt, "pNIC", nicInWords(a))
 	line(switchAt, "Switch", fmt.Sprintf("%s, %s, MTU %d, VLAN %d", a.Switch.Name, a.Switch.PortGroup, a.Switch.MTU, a.Switch.VLAN))
-	line(switchAt, "vmknic", a.PVRDMA.VMKNic)
+	if a.Mode == answers.SRIOV {
+		line(switchAt, "VFs", fmt.Sprintf("%d a host, %s", a.SRIOV.VFs, counted(len(a.SRIOV.Components), "component")))
+	} else {
+		line(switchAt, "vmknic", a.PVRDMA.VMKNic)
+	}
 	line(vmsAt, "VMs", counted(len(a.VMs), "VM"))
 	if w.plan != nil {
 		b.WriteString("\n" + w.theme.Title.Render("What it costs") + "\n" + w.theme.Warning.Render(theme.Wrap(strings.ReplaceAll(plain.Cost(w.plan), ", ", "\n"), width)) + "\n")

@@ -13,13 +13,22 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// switchPage asks for the distributed switch, its port group and the vmknic.
+// switchPage asks for the distributed switch and its port group, and for what the mode needs besides: the vmknic of
+// PVRDMA, or VFs and how they are made.
 type switchPage struct {
-	fields    *fields
-	mtu, vlan string
+	fields     *fields
+	mtu, vlan  string
+	vfs, depot string
+	paths      []string // of the answers, by field
+	virtual    bool
 }
 
-func (p *switchPage) title() string     { return "Switch and vmknic" }
+func (p *switchPage) title() string {
+	if p.virtual {
+		return "Switch and VFs"
+	}
+	return "Switch and vmknic"
+}
 func (p *switchPage) hints() []hint     { return []hint{{"Tab", "next field"}} }
 func (p *switchPage) enterWord() string { return "go on" }
 func (p *switchPage) typing() bool      { return p.fields.typing() }
@@ -27,13 +36,26 @@ func (p *switchPage) typing() bool      { return p.fields.typing() }
 func (p *switchPage) enter(w *wizard) tea.Cmd {
 	a := w.answers
 	p.mtu, p.vlan = strconv.Itoa(a.Switch.MTU), strconv.Itoa(a.Switch.VLAN)
-	p.fields = newFields(w.theme,
-		question{title: "Distributed switch", about: "made new unless it exists; one that carries other traffic is refused", value: &a.Switch.Name, check: notEmpty("a name")},
-		question{title: "Port group", about: "where the RDMA adapters of the VMs are connected", value: &a.Switch.PortGroup, check: notEmpty("a name")},
-		question{title: "MTU", about: "physical switch ports need 9216; a change flaps uplinks (KB419088)", value: &p.mtu, check: number},
-		question{title: "VLAN", about: "0: untagged", value: &p.vlan, check: number},
-		question{title: "vmknic for PVRDMA", about: "control plane between hosts (Net.PVRDMAVmknic, TCP 28250)", value: &a.PVRDMA.VMKNic, check: vmknic(w.overview, a)},
-	)
+	p.virtual = a.Mode == answers.SRIOV
+	p.vfs, p.depot = strconv.Itoa(a.SRIOV.VFs), strings.Join(a.SRIOV.Components, ", ")
+	list := []question{
+		{title: "Distributed switch", about: "made new unless it exists; one that carries other traffic is refused", value: &a.Switch.Name, check: notEmpty("a name")},
+		{title: "Port group", about: "where the RDMA adapters of the VMs are connected", value: &a.Switch.PortGroup, check: notEmpty("a name")},
+		{title: "MTU", about: "physical switch ports need 9216; a change flaps uplinks (KB419088)", value: &p.mtu, check: number},
+		{title: "VLAN", about: "0: untagged", value: &p.vlan, check: number},
+	}
+	p.paths = []string{"switch.name", "switch.portgroup", "switch.mtu", "switch.vlan"}
+	if p.virtual {
+		list = append(list,
+			question{title: "VFs", about: aboutVFs, value: &p.vfs, check: number},
+			question{title: "Components", about: aboutComponents, value: &p.depot, check: depotPaths(a)},
+			question{title: "Account of the ESXi shell", about: aboutShell, value: &a.ESXi.User, check: shellUser})
+		p.paths = append(p.paths, "sriov.vfs", "sriov.components", "esxi.user")
+	} else {
+		list = append(list, question{title: "vmknic for PVRDMA", about: "control plane between hosts (Net.PVRDMAVmknic, TCP 28250)", value: &a.PVRDMA.VMKNic, check: vmknic(w.overview, a)})
+		p.paths = append(p.paths, "pvrdma.vmknic")
+	}
+	p.fields = newFields(w.theme, list...)
 	return p.fields.init()
 }
 
@@ -69,7 +91,7 @@ func (p *switchPage) update(_ *wizard, msg tea.Msg) (tea.Cmd, bool) { return p.f
 
 func (p *switchPage) accept(w *wizard) (tea.Cmd, error) {
 	a := w.answers
-	for _, s := range []*string{&a.Switch.Name, &a.Switch.PortGroup, &a.PVRDMA.VMKNic, &p.mtu, &p.vlan} {
+	for _, s := range []*string{&a.Switch.Name, &a.Switch.PortGroup, &a.PVRDMA.VMKNic, &a.ESXi.User, &p.mtu, &p.vlan, &p.vfs} {
 		*s = strings.TrimSpace(*s)
 	}
 	if err := p.fields.check(); err != nil {
@@ -77,7 +99,11 @@ func (p *switchPage) accept(w *wizard) (tea.Cmd, error) {
 	}
 	a.Switch.MTU, _ = strconv.Atoi(p.mtu)
 	a.Switch.VLAN, _ = strconv.Atoi(p.vlan)
-	for i, path := range []string{"switch.name", "switch.portgroup", "switch.mtu", "switch.vlan", "pvrdma.vmknic"} {
+	if p.virtual {
+		a.SRIOV.VFs, _ = strconv.Atoi(p.vfs)
+		a.SRIOV.Components = components(p.depot)
+	}
+	for i, path := range p.paths {
 		if err := problem(a, path); err != nil {
 			return nil, p.fields.refuse(i, err)
 		}

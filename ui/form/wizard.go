@@ -61,7 +61,9 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 	}
 	w := newWizard(ctx, o)
 	w.glass, w.gone = newGlass(o.Out), screen.Done()
-	options := []tea.ProgramOption{tea.WithContext(screen), tea.WithoutSignalHandler(), tea.WithFPS(20),
+	// A key waits up to a frame until it is seen: 8 ms. What runs is gathered before it is drawn, so that many frames
+	// send no more.
+	options := []tea.ProgramOption{tea.WithContext(screen), tea.WithoutSignalHandler(), tea.WithFPS(120),
 		tea.WithInput(o.In), tea.WithOutput(w.glass.output()), tea.WithEnvironment(o.Environ)}
 	if o.size != nil {
 		options = append(options, tea.WithWindowSize(o.size.Width, o.size.Height))

@@ -336,3 +336,26 @@ func TestHelpAndLeaving(t *testing.T) {
 		}
 	})
 }
+
+func TestModeSRIOVAsksForVFs(t *testing.T) {
+	for _, size := range []struct {
+		name          string
+		width, height int
+	}{{"80x24", 80, 24}, {"120x40", 120, 40}} {
+		bubble(t, size.name, func(t *testing.T) {
+			k := sit(t, &world{}, size.width, size.height)
+			k.press("enter").write("right").press("enter").on("Hosts").press("enter").on("Mode").press("down", "enter").on("pNICs").press("enter").on("Switch and VFs")
+			golden(t, filepath.Join("testdata", size.name, "6-switch-sriov.txt"), k.screen())
+			k.press("tab", "tab", "tab", "tab").press("backspace").write("200").press("enter").on("Switch and VFs").shows("127")
+			k.press("backspace", "backspace", "backspace").write("12").press("tab").write("mft.vib").press("enter").on("Switch and VFs").shows("no datastore path")
+			for range len("mft.vib") {
+				k.press("backspace")
+			}
+			k.write("/vmfs/volumes/ds/mft.vib, /vmfs/volumes/ds/nmst.vib").press("enter").on("VMs and guests")
+			a := k.w.answers
+			if a.Mode != answers.SRIOV || a.SRIOV.VFs != 12 || len(a.SRIOV.Components) != 2 || a.ESXi.User != "root" || a.QoS.Lossless != answers.LosslessPFC {
+				t.Errorf("%+v, %+v, %q, %s", a.Mode, a.SRIOV, a.ESXi.User, a.QoS.Lossless)
+			}
+		})
+	}
+}

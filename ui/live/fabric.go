@@ -46,8 +46,9 @@ type Fabric interface {
 	Apply(ctx context.Context, a *answers.Answers, p *plan.Plan, stop <-chan struct{}, sink engine.Sink) (engine.Result, error)
 	// Measure runs bandwidth and latency tests between the guests.
 	Measure(ctx context.Context, a *answers.Answers, progress func(perftest.Progress)) ([]perftest.Measurement, error)
-	// Report gathers everything into the report of the run and keeps it on disk.
-	Report(a *answers.Answers, res engine.Result, found []checks.Finding, measured []perftest.Measurement) (*report.Report, error)
+	// Report looks at everything once more where the run came to an end, gathers it into the report of the run and keeps
+	// that on disk. found is what the preflight said.
+	Report(ctx context.Context, a *answers.Answers, res engine.Result, found []checks.Finding, measured []perftest.Measurement) (*report.Report, error)
 	// SaveAnswers writes the answers file and gives its path.
 	SaveAnswers(a *answers.Answers) (path string, err error)
 	// ReplayCommand is the command line that does the same again without a terminal.

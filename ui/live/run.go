@@ -2,7 +2,10 @@ package live
 
 import (
 	"fmt"
+	"strings"
+	"time"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
@@ -19,6 +22,7 @@ type Run struct {
 
 	tests    int // of the measurement
 	measured int
+	left     time.Duration // of the measurement, about
 	testing  []string
 }
 
@@ -39,7 +43,7 @@ func (r *Run) Event(e engine.Event) {
 	case engine.EventDone:
 		r.say(e, "done: "+e.Title)
 	case engine.EventFailed:
-		line := e.Target.Name + ": " + e.Title + ": " + e.Err
+		line := e.Target.Name + ": " + reason(e.Target, e.Err)
 		if e.Hint != "" {
 			line += " (" + e.Hint + ")"
 		}
@@ -47,6 +51,9 @@ func (r *Run) Event(e engine.Event) {
 		r.say(e, "FAILED: "+e.Title)
 	}
 }
+
+// reason is an error without the target that stands before it anyway.
+func reason(t backends.Ref, err string) string { return strings.TrimPrefix(err, t.Name+": ") }
 
 func (r *Run) say(e engine.Event, what string) {
 	line := e.Time.Format("15:04:05") + " "
@@ -65,7 +72,7 @@ func (r *Run) keep(line string) {
 
 // Measured takes the progress of the measurement that follows the changes.
 func (r *Run) Measured(p perftest.Progress) {
-	r.tests, r.measured = p.Total, p.Done
+	r.tests, r.measured, r.left = p.Total, p.Done, p.Left
 	key := p.Test + " " + p.Pair.String()
 	if p.Result == nil {
 		r.testing = append(r.testing, plain.Clean(key))

@@ -44,7 +44,7 @@ func part(hosts int) *live.Run {
 			send(engine.EventDone)
 		case host == 1 && step == 1:
 			send(engine.EventStarted)
-			e.Err, e.Hint = "permission denied\x1b[2J (Host.Config.NetService)", "grant the privilege"
+			e.Err, e.Hint = n.Target.Name+": enable the firewall ruleset pvrdma: permission denied\x1b[2J (Host.Config.NetService)", "grant the privilege"
 			send(engine.EventFailed)
 		case host == 1:
 			send(engine.EventBlocked)
@@ -124,7 +124,7 @@ func TestFailuresStayPinned(t *testing.T) {
 	for i := range 500 {
 		r.Event(engine.Event{Type: engine.EventDone, Time: begin, Node: fmt.Sprintf("x%d", i), Target: backends.HostRef("esx-99"), Title: "something else"})
 	}
-	if v := r.View(100, 24, begin); !strings.Contains(v, "1 failed") || !strings.Contains(v, "esx-02: enable firewall ruleset pvrdma: permission denied") {
+	if v := r.View(100, 24, begin); !strings.Contains(v, "1 failed") || !strings.Contains(v, "esx-02: enable the firewall ruleset pvrdma: permission denied") {
 		t.Errorf("the failure is gone:\n%s", v)
 	}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // pinned is how many failures stay on the screen; all stand in the report.
-const pinned = 4
+const pinned = 3
 
 // View draws the screen; now moves the clock.
 func (r *Run) View(width, height int, now time.Time) string {
@@ -48,6 +48,9 @@ func (r *Run) headline(width int, now time.Time) []string {
 	if r.tests > 0 {
 		share := float64(r.measured) / float64(r.tests)
 		s := fmt.Sprintf("%d of %d tests  %s %3.0f %%  ", r.measured, r.tests, r.theme.Bar(share, 24), 100*share)
+		if left := r.left.Round(time.Second); left > 0 {
+			s += fmt.Sprintf("about %s left  ", left)
+		}
 		lines = append(lines, s+cut(strings.Join(r.testing, ", "), width-lipgloss.Width(s), r.theme))
 	}
 	return lines
@@ -113,7 +116,7 @@ func (r *Run) row(t *engine.TargetState, wide, width int) string {
 		}
 		return s + cut(plain.Clean(what), left, r.theme)
 	case c.Failed > 0:
-		return s + r.theme.Bad.Render(cut(plain.Clean(t.Err), left, r.theme))
+		return s + r.theme.Bad.Render(cut(plain.Clean(reason(t.Target, t.Err)), left, r.theme))
 	case c.Blocked > 0:
 		return s + r.theme.Warning.Render(cut(fmt.Sprintf("%d not tried", c.Blocked), left, r.theme))
 	}
@@ -130,7 +133,13 @@ func (r *Run) failures(width int) []string {
 	}
 	lines := []string{r.theme.Bad.Render(head)}
 	for _, f := range r.failed[max(0, len(r.failed)-pinned):] {
-		lines = append(lines, r.theme.Bad.Render("  "+cut(f, width-2, r.theme)))
+		folded := strings.Split(theme.Fold("  "+f, width), "\n")
+		if len(folded) > 2 {
+			folded = []string{folded[0], cut(folded[1]+" "+strings.TrimSpace(folded[2]), width, r.theme)}
+		}
+		for _, l := range folded {
+			lines = append(lines, r.theme.Bad.Render(l))
+		}
 	}
 	return append(lines, "")
 }

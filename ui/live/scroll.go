@@ -52,12 +52,11 @@ func (s *Scroll) Update(msg tea.Msg) bool {
 // View draws the part that fits, with the position below where it does not all fit.
 func (s *Scroll) View(width, height int) string {
 	if width != s.width {
-		at := 0.0
-		if len(s.lines) > 0 {
-			at = float64(s.top) / float64(len(s.lines))
-		}
+		was := len(s.lines)
 		s.width, s.lines = width, strings.Split(theme.Fold(s.text, width), "\n")
-		s.top = int(at*float64(len(s.lines)) + 0.5)
+		if was > 0 {
+			s.top = int(float64(s.top)/float64(was)*float64(len(s.lines)) + 0.5)
+		}
 	}
 	body := height
 	if len(s.lines) > height {
@@ -76,4 +75,13 @@ func (s *Scroll) View(width, height int) string {
 		out = append(out, s.theme.Accent.Render(cut(fmt.Sprintf("lines %d-%d of %d, %s", s.top+1, end, len(s.lines), more), width, s.theme)))
 	}
 	return strings.Join(out, "\n")
+}
+
+// replaced is a Scroll of another text at the same place; s may be nil.
+func (s *Scroll) replaced(t theme.Theme, text string) *Scroll {
+	n := NewScroll(t, text)
+	if s != nil {
+		n.top = s.top
+	}
+	return n
 }

@@ -19,7 +19,11 @@ func Inventory(w io.Writer, inv *backends.Inventory) error {
 				dash(n.Driver), dash(n.RDMADevice), dash(roce(n)), dash(Clean(n.Switch)), dash(strings.Join(n.Roles, ",")), yesNo(n.Eligible), Clean(n.Why))
 		}
 		if len(h.NICs) == 0 {
-			fmt.Fprintf(t, "%s\t-\t-\t-\t-\t-\t-\t-\t-\tno\thost is %s\n", Clean(h.Name), h.State)
+			why := "host is " + h.State
+			if h.State == "connected" {
+				why = "no pNIC matches"
+			}
+			fmt.Fprintf(t, "%s\t-\t-\t-\t-\t-\t-\t-\t-\tno\t%s\n", Clean(h.Name), why)
 		}
 	}
 	if err := t.Flush(); err != nil {

@@ -13,6 +13,9 @@ func manual(c plan.Change) string {
 	if c.To.IsAbsent() {
 		return removal(c)
 	}
+	if words, is := hostManual(c); is {
+		return words
+	}
 	switch c.Kind {
 	case backends.KindSwitch:
 		if c.From.IsAbsent() {
@@ -32,7 +35,12 @@ func manual(c plan.Change) string {
 	case backends.KindMemory:
 		return "vSphere Client: VM > Edit Settings > Memory > Reserve all guest memory"
 	case backends.KindAdapter:
-		return "vSphere Client: VM > Edit Settings > Add New Device > Network Adapter, adapter type PVRDMA, network " + cell(c.Name)
+		kind := "PVRDMA"
+		var a backends.AdapterSpec
+		if c.To.Decode(&a) == nil && a.Type == "sriov" {
+			kind = "SR-IOV passthrough (physical function " + cell(a.PF) + ", Guest OS MTU Change: Allow)"
+		}
+		return "vSphere Client: VM > Edit Settings > Add New Device > Network Adapter, adapter type " + kind + ", network " + cell(c.Name)
 	}
 	return guestManual(c)
 }

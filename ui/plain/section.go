@@ -76,6 +76,26 @@ func (s *section) heading() string {
 	return count(len(s.targets), word) + ": " + Names(s.targets)
 }
 
+// Targets lists targets by their type: "VM vm-02; 6 hosts: esx-03 to esx-08".
+func Targets(refs []backends.Ref) string {
+	var all []*section
+	at := map[backends.TargetType]*section{}
+	for _, r := range refs {
+		s := at[r.Type]
+		if s == nil {
+			s = &section{kind: r.Type}
+			at[r.Type] = s
+			all = append(all, s)
+		}
+		s.targets = append(s.targets, r.Name)
+	}
+	words := make([]string, len(all))
+	for i, s := range all {
+		words[i] = s.heading()
+	}
+	return strings.Join(words, "; ")
+}
+
 func (e *entry) names() []string {
 	var names []string
 	for _, c := range e.changes {
@@ -131,5 +151,8 @@ func told(v backends.Value) string {
 	if !v.Known() {
 		return "not known yet"
 	}
-	return v.String()
+	if s := v.String(); s != "" {
+		return s
+	}
+	return "none" // no parameter is set
 }

@@ -174,7 +174,7 @@ func (m *marked) checked(p *page.Page) {
 	for _, s := range []struct {
 		title  string
 		groups []page.Group
-	}{{"What passed", p.Passed}, {"What nothing here can judge", p.Waiting}} {
+	}{{"What passed", p.Passed}, {"What decides nothing", p.Waiting}} {
 		if len(s.groups) == 0 {
 			continue
 		}

@@ -16,8 +16,11 @@ type pair struct {
 	mark  theme.Mark // the worst
 }
 
-// manyPairs is from when pairs that are as they should be stand in one line together.
-const manyPairs = 16
+// manyPairs is from when pairs that are as they should be stand in one line together; of the others so many are told.
+const (
+	manyPairs = 16
+	keepBad   = 10
+)
 
 func (p *printer) measurements(all []perftest.Measurement) {
 	if len(all) == 0 {
@@ -26,15 +29,24 @@ func (p *printer) measurements(all []perftest.Measurement) {
 	pairs, good := byPair(all)
 	p.title("Measured", fmt.Sprintf("%d of %d pairs as good as the hardware gives", good, len(pairs)))
 	said := map[string]bool{}
+	p.wide = 12
+	for _, m := range all {
+		p.wide = max(p.wide, len(plain.Clean(m.Test)))
+	}
+	shown, kept := 0, worstFirst(pairs)
 	for _, pr := range pairs {
-		if pr.mark == theme.Pass && len(pairs) > manyPairs {
+		if len(pairs) > manyPairs && (pr.mark == theme.Pass || !kept[pr]) {
 			continue
 		}
+		shown++
 		m := pr.tests[0]
 		p.line("  %s %s", p.t.Symbol(pr.mark), plain.Clean(fmt.Sprintf("%s -> %s  (%s -> %s)", m.From, m.To, m.FromHost, m.ToHost)))
 		for _, m := range pr.tests {
 			p.test(m, said)
 		}
+	}
+	if bad := len(pairs) - good - shown; bad > 0 && len(pairs) > manyPairs {
+		p.line("  %s %d more pairs that are not: rdma-setup report -o html has their map, -o json all figures", p.t.Symbol(theme.Warn), bad)
 	}
 	if good > 0 && len(pairs) > manyPairs {
 		p.line("  %s %d more pairs: %s", p.t.Symbol(theme.Pass), good, spread(pairs))
@@ -64,6 +76,19 @@ func byPair(all []perftest.Measurement) (pairs []*pair, good int) {
 	return pairs, good
 }
 
+// worstFirst picks the pairs that are told where they are many: the worst of those that are not good.
+func worstFirst(pairs []*pair) map[*pair]bool {
+	bad := slices.DeleteFunc(slices.Clone(pairs), func(p *pair) bool { return p.mark == theme.Pass })
+	slices.SortStableFunc(bad, func(a, b *pair) int {
+		return cmp.Or(rank(b.mark)-rank(a.mark), cmp.Compare(a.tests[0].AchievedGbps, b.tests[0].AchievedGbps))
+	})
+	kept := map[*pair]bool{}
+	for _, p := range bad[:min(len(bad), keepBad)] {
+		kept[p] = true
+	}
+	return kept
+}
+
 func verdictMark(v perftest.Verdict) theme.Mark {
 	switch v {
 	case perftest.VerdictPass:
@@ -79,17 +104,21 @@ func verdictMark(v perftest.Verdict) theme.Mark {
 }
 
 func worse(a, b theme.Mark) theme.Mark {
-	rank := map[theme.Mark]int{theme.Skipped: 0, theme.Pass: 1, theme.Unknown: 2, theme.Warn: 3, theme.Fail: 4}
-	if rank[b] > rank[a] {
+	if rank(b) > rank(a) {
 		return b
 	}
 	return a
 }
 
+// rank orders marks, the worst highest.
+func rank(m theme.Mark) int {
+	return map[theme.Mark]int{theme.Skipped: 0, theme.Pass: 1, theme.Unknown: 2, theme.Warn: 3, theme.Fail: 4}[m]
+}
+
 // test is one line, "ib_send_bw    96.1 Gb/s  [bar]  98 % of 98.0 expected", with what explains a figure that is not good below it.
 // What was said of an earlier pair in the same words is not said again.
 func (p *printer) test(m perftest.Measurement, said map[string]bool) {
-	p.line("      %-12s %s", plain.Clean(m.Test), p.figure(m))
+	p.line("      %-*s %s", p.wide, plain.Clean(m.Test), p.figure(m))
 	if m.Verdict == perftest.VerdictPass {
 		return
 	}

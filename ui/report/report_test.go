@@ -108,6 +108,29 @@ func ring() *report.Report {
 	return r
 }
 
+// mesh is seven machines of which the fourth is slow with everybody, and one pair that was not measured.
+func mesh() *report.Report {
+	r := base()
+	for i := 1; i <= 7; i++ {
+		for j := i + 1; j <= 7; j++ {
+			two := both(i, j, 96+float64(i*j%5)/10, 2+float64(i+j)/100)
+			two[0].Rows = nil
+			for bytes := int64(2); bytes <= 8<<20; bytes *= 8 {
+				two[0].Rows = append(two[0].Rows, perftest.Row{Bytes: bytes, AvgGbps: two[0].AchievedGbps * min(1, float64(bytes)/8192)})
+			}
+			if i == 4 || j == 4 {
+				two[0].AchievedGbps, two[0].Verdict, two[0].Hint = 40, perftest.VerdictFail, "look at PCIe width"
+			}
+			if i == 2 && j == 6 {
+				two = two[:1]
+				two[0].AchievedGbps, two[0].Rows, two[0].Verdict, two[0].Error = 0, nil, perftest.VerdictFail, "ib_send_bw did not end within 3m0s"
+			}
+			r.Measurements = append(r.Measurements, two...)
+		}
+	}
+	return r
+}
+
 func hostile() *report.Report {
 	evil := "\x1b]0;owned\x07\x1b[2Jvm\u202e\u200f\u2066\r\nnext\u009b31m"
 	r := well()
@@ -124,7 +147,7 @@ func hostile() *report.Report {
 }
 
 func TestTexts(t *testing.T) {
-	for name, r := range map[string]*report.Report{"well": well(), "fallback": fallback(), "partial": partial(), "nothing-measured": nothing(), "ring": ring(), "hostile": hostile()} {
+	for name, r := range map[string]*report.Report{"well": well(), "fallback": fallback(), "partial": partial(), "nothing-measured": nothing(), "ring": ring(), "mesh": mesh(), "hostile": hostile()} {
 		t.Run(name, func(t *testing.T) {
 			var text, doc bytes.Buffer
 			if err := uireport.Terminal(&text, r, theme.New(false, false, true)); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/ui/report/page"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
@@ -44,7 +45,12 @@ func Terminal(w io.Writer, r *report.Report, t theme.Theme) error {
 		p.line("%s", t.Warning.Render("SIMULATED: made on the embedded lab; it says nothing of real hardware"))
 	}
 	p.heading(r)
+	laid := page.Of(r)
+	if len(r.Checks) > 0 {
+		p.chain(laid.Chain)
+	}
 	p.measurements(r.Measurements)
+	p.shapes(laid.Tests)
 	p.findings(r.Checks)
 	p.changes(r.Changes)
 	if len(r.Notes) > 0 {
@@ -58,8 +64,9 @@ func Terminal(w io.Writer, r *report.Report, t theme.Theme) error {
 }
 
 type printer struct {
-	t theme.Theme
-	b strings.Builder
+	t    theme.Theme
+	b    strings.Builder
+	wide int // of the names of tests
 }
 
 func (p *printer) line(format string, args ...any) { fmt.Fprintf(&p.b, format+"\n", args...) }
@@ -122,25 +129,25 @@ func (p *printer) changes(all []report.Outcome) {
 		return
 	}
 	n := map[string]int{}
-	behind := map[backends.Ref]int{}
-	var order []string
+	behind := map[backends.Ref]bool{}
+	var order []backends.Ref
 	for _, c := range all {
 		n[c.State]++
 		if c.State == "blocked" || c.State == "pending" {
-			if behind[c.Target] == 0 {
-				order = append(order, c.Target.Name)
+			if !behind[c.Target] {
+				order = append(order, c.Target)
 			}
-			behind[c.Target]++
+			behind[c.Target] = true
 		}
 	}
 	p.title("Changed", fmt.Sprintf("%d done, %d already so, %d failed, %d not tried", n["done"], n["skipped"], n["failed"], n["blocked"]+n["pending"]))
 	for _, c := range all {
 		if c.State == "failed" {
 			p.line("  %s %s", p.t.Symbol(theme.Fail), plain.Clean(c.Target.Name+": "+plan.Title(c.Change)))
-			p.line("      %s", p.t.Bad.Render(plain.Clean(c.Err)))
+			p.line("      %s", p.t.Bad.Render(plain.Clean(strings.TrimPrefix(c.Err, c.Target.Name+": "))))
 		}
 	}
 	if len(order) > 0 {
-		p.line("  %s not tried: %s", p.t.Symbol(theme.Waiting), plain.Names(order))
+		p.line("  %s not tried  %s", p.t.Symbol(theme.Waiting), plain.Targets(order))
 	}
 }

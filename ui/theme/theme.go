@@ -91,3 +91,24 @@ func (t Theme) Bar(fraction float64, width int) string {
 	}
 	return t.Accent.Render(strings.Repeat(on, full)) + t.Quiet.Render(strings.Repeat(off, width-full))
 }
+
+// Trace draws one state after the other in a cell each: the higher, the worse. Skipped is a state that nobody knows.
+func (t Theme) Trace(marks []Mark) string {
+	utf := map[Mark]string{Pass: "▁", Unknown: "▂", Warn: "▄", Fail: "█", Skipped: "×"}
+	ascii := map[Mark]string{Pass: "_", Unknown: "?", Warn: "=", Fail: "#", Skipped: "x"}
+	styles := map[Mark]lipgloss.Style{Pass: t.Good, Unknown: t.Quiet, Warn: t.Warning, Fail: t.Bad, Skipped: t.Quiet}
+	var b strings.Builder
+	for i := 0; i < len(marks); {
+		end := i + 1
+		for end < len(marks) && marks[end] == marks[i] {
+			end++
+		}
+		sign := utf[marks[i]]
+		if t.ASCII {
+			sign = ascii[marks[i]]
+		}
+		b.WriteString(styles[marks[i]].Render(strings.Repeat(sign, end-i)))
+		i = end
+	}
+	return b.String()
+}

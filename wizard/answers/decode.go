@@ -146,7 +146,7 @@ func (d *decoder) mapping(n *yaml.Node, path string, visit func(key string, kn, 
 
 func (d *decoder) unknown(kn *yaml.Node, path, key string, names []string) {
 	hint := "known here: " + strings.Join(names, ", ")
-	if near := nearest(key, names); near != "" {
+	if near := Nearest(key, names); near != "" {
 		hint = fmt.Sprintf("did you mean %s?", near)
 	} else if home := d.elsewhere(key); home != "" {
 		hint = fmt.Sprintf("did you mean %s?", home)

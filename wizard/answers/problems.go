@@ -59,8 +59,8 @@ func (ps Problems) sort() {
 	})
 }
 
-// nearest finds the name that was probably meant, "" when none is near.
-func nearest(name string, names []string) string {
+// Nearest finds the name that was probably meant, "" when none is near.
+func Nearest(name string, names []string) string {
 	best, least := "", 1+max(1, len(name)/3)
 	for _, n := range names {
 		if d := distance(strings.ToLower(name), strings.ToLower(n)); d < least {

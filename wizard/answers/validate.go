@@ -85,7 +85,7 @@ func (c *checker) word(s, path string, k Key) {
 		c.bad(path, hint, "is missing")
 	case s != "" && len(k.Enum) > 0 && !slices.Contains(k.Enum, s), s == "" && len(k.Enum) > 0 && !k.Required:
 		hint := "write one of: " + strings.Join(k.Enum, ", ")
-		if near := nearest(s, k.Enum); near != "" {
+		if near := Nearest(s, k.Enum); near != "" {
 			hint = fmt.Sprintf("did you mean %s?", near)
 		}
 		c.bad(path, hint, "%q is not known", clip(s))

@@ -29,8 +29,9 @@ type outcome struct {
 type deed struct {
 	*runner
 	nodes  []*node
-	moved  []bool // per change: the value may have moved by our own doing
-	effect bool   // of a closing: the bracket's effect is due
+	moved  []bool           // per change: the value may have moved by our own doing
+	to     []backends.Value // per change: what is set, worked out from what was read where the change is late
+	effect bool             // of a closing: the bracket's effect is due
 	msgs   chan<- message
 	over   chan struct{}
 	last   atomic.Int64 // percent last told, plus one
@@ -69,13 +70,17 @@ func (d *deed) change(ctx context.Context) []outcome {
 	var todo []int
 	var recs []journal.Record
 	kept := map[int]*backends.Value{}
+	d.to = make([]backends.Value, len(d.nodes))
 	for i, a := range d.read(ctx, setter, all) {
 		n := d.nodes[i]
 		c := n.change
+		if a.err == nil {
+			d.to[i], a.err = plan.Resolve(*c, a.value)
+		}
 		switch {
 		case a.err != nil:
 			out[i] = outcome{state: NodeFailed, err: a.err}
-		case plan.Same(c.Kind, a.value, c.To):
+		case plan.Same(c.Kind, a.value, d.to[i]):
 			out[i] = outcome{state: NodeSkipped, prior: &a.value, found: &a.value, text: "it already is so"}
 		case c.From.Known() && !plan.Same(c.Kind, a.value, c.From) && !c.State && !d.moved[i]:
 			out[i] = outcome{state: NodeFailed, prior: &a.value, found: &a.value, err: backends.Errorf(backends.KindConflict, n.target.Name,
@@ -92,7 +97,7 @@ func (d *deed) change(ctx context.Context) []outcome {
 			todo = append(todo, i)
 			recs = append(recs, journal.Record{
 				Type: journal.TypeIntent, Node: n.id, Target: n.target, Kind: string(c.Kind), Name: c.Name,
-				Prior: a.value, To: c.To, Kept: keep,
+				Prior: a.value, To: d.to[i], Kept: keep,
 			})
 		}
 	}
@@ -131,7 +136,7 @@ func (d *deed) set(ctx context.Context, setter backends.Setter, todo []int) []er
 	if many, ok := setter.(backends.ManySetter); ok && len(todo) > 1 {
 		as := make([]backends.Assignment, len(todo))
 		for k, i := range todo {
-			as[k] = backends.Assignment{Setting: d.nodes[i].change.Setting, To: d.nodes[i].change.To}
+			as[k] = backends.Assignment{Setting: d.nodes[i].change.Setting, To: d.to[i]}
 		}
 		errs, err := guard(ctx, d.limits.Deed, d.limits.Grace, first.target.Name, first.title, func(ctx context.Context) ([]error, error) {
 			errs := many.SetMany(ctx, as, d.progress)
@@ -157,7 +162,7 @@ func (d *deed) set(ctx context.Context, setter backends.Setter, todo []int) []er
 					return struct{}{}, keeper.Restore(ctx, n.change.Setting, *kept, d.progress)
 				}
 			}
-			return struct{}{}, setter.Set(ctx, n.change.Setting, n.change.To, d.progress)
+			return struct{}{}, setter.Set(ctx, n.change.Setting, d.to[i], d.progress)
 		})
 	}
 	return errs
@@ -177,7 +182,7 @@ func (d *deed) readBack(ctx context.Context, setter backends.Setter, todo []int,
 			o.found = &back[k].value
 		}
 		switch {
-		case o.found != nil && plan.Same(n.change.Kind, *o.found, n.change.To):
+		case o.found != nil && plan.Same(n.change.Kind, *o.found, d.to[i]):
 			if o.err != nil {
 				o.text = "done, though the other side reported: " + o.err.Error()
 			}

@@ -40,17 +40,39 @@ type bracket struct {
 	plan.Bracket
 	open, shut *node
 	body       []*node
+	inner      []*bracket     // opened and closed while this one is open
 	tried      bool           // opening was begun, now or in an attempt before: it has to be closed
 	effect     bool           // something of the body was begun: the effect is due
 	found      backends.Value // state found before the first opening
 	leave      backends.Value
 	inherited  bool // open since an attempt before, which found and leave come from
 	leftover   bool // inherited, and the plan needs it no more: it is only closed
+	closing    bool // inherited, and its closing was begun in an attempt before
 }
 
 // down tells whether the bracket takes its host out of service.
 func (b *bracket) down() bool {
 	return b.Kind == backends.BracketMaintenance || b.Kind == backends.BracketReboot
+}
+
+// host gives the host whose wave the bracket belongs to: the one that is out of service while it is open, the one whose
+// reboot it stands around, or the one whose shell is open (what is set there waits for a reboot of its host). Several
+// brackets that share a body are open together, whatever their hosts: they wait for no wave.
+func (b *bracket) host() (backends.Ref, bool) {
+	if b.down() || b.Kind == backends.BracketSSH {
+		return b.Target, true
+	}
+	for _, n := range b.body {
+		if len(n.within) > 1 {
+			return backends.Ref{}, false
+		}
+	}
+	for _, in := range b.inner {
+		if in.down() {
+			return in.Target, true
+		}
+	}
+	return backends.Ref{}, false
 }
 
 // bare tells whether the bracket stands for itself: its effect is due as soon as it is open.
@@ -97,6 +119,13 @@ func nodesOf(p *plan.Plan, open map[string]*bracket) ([]*node, error) {
 			if b := byBracket[id]; b != nil {
 				b.body = append(b.body, n)
 				n.within = append(n.within, b)
+			}
+		}
+	}
+	for _, b := range brackets {
+		for _, id := range b.Around {
+			if in := byBracket[id]; in != nil {
+				b.inner = append(b.inner, in)
 			}
 		}
 	}

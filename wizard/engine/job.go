@@ -42,7 +42,10 @@ type Job struct {
 
 // Limits bound a run. Zero fields take the defaults.
 type Limits struct {
-	Parallel  int // deeds at the same time, each with one target or one SetMany: 16
+	Parallel int // deeds at the same time that load what all share (vCenter), each with one target or one SetMany: 16
+	// Apart bounds those that load only a machine of their own and mostly wait for it (guests, VMs that start): 8 x
+	// Parallel. With Parallel 1 all take turns.
+	Apart     int
 	HostsDown int // hosts in maintenance or rebooting at the same time (max_unavailable): 1
 	// Canary lets the first host come back alone before others go down.
 	Canary bool
@@ -56,6 +59,9 @@ type Limits struct {
 func (l Limits) withDefaults() Limits {
 	if l.Parallel <= 0 {
 		l.Parallel = 16
+	}
+	if l.Apart <= 0 {
+		l.Apart = 8 * l.Parallel
 	}
 	if l.HostsDown <= 0 {
 		l.HostsDown = 1

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -100,6 +101,69 @@ func TestAFailedHostDoesNotHoldTheOthersBack(t *testing.T) {
 	}
 	if many := w.Calls("setmany"); len(many) != 1 || many[0].Batch != 2 {
 		t.Errorf("reconfigures: %v", many)
+	}
+}
+
+// Power cycles and guests wait for machines of their own: a hundred of them take as long as one as far as Limits.Apart
+// goes, and one at a time where that was asked for.
+func TestMachinesAreWaitedForTogether(t *testing.T) {
+	const vms, boot, work = 100, 10 * time.Second, 2 * time.Second
+	for _, c := range []struct {
+		name   string
+		limits engine.Limits
+		most   int64
+		want   time.Duration
+	}{
+		{"as it is", engine.Limits{}, vms, 2*boot + work},
+		{"ten at a time", engine.Limits{Apart: 10}, 10, 10 * (2*boot + work)},
+		{"one at a time", engine.Limits{Parallel: 1}, 1, vms * (2*boot + work)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := enginetest.New()
+				var wishes []enginetest.Wish
+				for i := range vms {
+					vm, guest := backends.VMRef(fmt.Sprintf("vm-%03d", i)), backends.GuestRef(fmt.Sprintf("vm-%03d", i))
+					memory := setting(vm, backends.KindMemory, "")
+					power := []backends.BracketKind{backends.BracketVMPower}
+					wishes = append(wishes,
+						enginetest.Wish{Setting: memory, To: val(1), Within: power},
+						enginetest.Wish{Setting: setting(guest, backends.KindModules, "rdma"), To: val(1), After: []string{vm.String() + "/vm-power"}})
+				}
+				var now, most atomic.Int64
+				w.Before = func(ctx context.Context, call enginetest.Call) {
+					d := boot
+					switch {
+					case call.Verb == "set" && call.Setting.Target.Type == backends.TypeGuest:
+						d = work
+					case call.Verb != "open" && call.Verb != "close":
+						return
+					}
+					n := now.Add(1)
+					defer now.Add(-1)
+					for high := most.Load(); n > high && !most.CompareAndSwap(high, n); high = most.Load() {
+					}
+					select {
+					case <-time.After(d):
+					case <-ctx.Done():
+					}
+				}
+				jb, j := fresh(t, w, wishes)
+				jb.Limits = c.limits
+				begin := time.Now()
+				res, err := engine.Run(t.Context(), jb)
+				if err != nil || res.Status != engine.StatusDone {
+					t.Fatalf("%s, %v: %v", res.Status, err, states(res))
+				}
+				if took := time.Since(begin); took > c.want*11/10 {
+					t.Errorf("it took %s, the floor is %s", took, c.want)
+				}
+				if most.Load() > c.most {
+					t.Errorf("%d at once, bound %d", most.Load(), c.most)
+				}
+				_ = j.Close() // inside the bubble
+			})
+		})
 	}
 }
 

@@ -97,8 +97,10 @@ func leftovers(s *journal.State) map[string]*bracket {
 	out := map[string]*bracket{}
 	for _, b := range s.OpenBrackets() {
 		out[b.Node] = &bracket{
-			Bracket: plan.Bracket{Kind: b.Kind, Target: b.Target, Why: "left open when the run broke off", Leave: b.Leave},
-			found:   b.Found, leave: b.Leave, effect: b.Body,
+			Bracket: plan.Bracket{
+				Kind: b.Kind, Target: b.Target, Why: "left open when the run broke off", Leave: b.Leave, Round: plan.RoundOf(b.Node),
+			},
+			found: b.Found, leave: b.Leave, effect: b.Body, closing: b.Closing,
 		}
 	}
 	return out

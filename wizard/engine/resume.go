@@ -101,10 +101,11 @@ func (r *runner) settleIntents(ctx context.Context, st *journal.State) error {
 }
 
 // planOn plans again and adds the brackets that were left open. Where the world cannot be planned in the state in which
-// it was left (a VM that is off, a host in maintenance mode), these are closed first.
+// it was left (a VM that is off, a host in maintenance mode), these are closed first; so are they where a host has rebooted
+// or is about to: what is set now would wait for a reboot that has been.
 func (r *runner) planOn(ctx context.Context) (plan.Plan, error) {
 	p, err := r.replan(ctx)
-	if err == nil {
+	if err == nil && !r.rebooting() {
 		return r.withLeftovers(*p), nil
 	}
 	if len(r.open) == 0 || ctx.Err() != nil {
@@ -130,6 +131,16 @@ func (r *runner) planOn(ctx context.Context) (plan.Plan, error) {
 	return r.withLeftovers(*p), nil
 }
 
+// rebooting tells whether a reboot that an attempt before has sent is waited for.
+func (r *runner) rebooting() bool {
+	for _, b := range r.open {
+		if b.closing && b.Kind == backends.BracketReboot {
+			return true
+		}
+	}
+	return false
+}
+
 // withLeftovers adds the open brackets that the plan does not hold. Changes of the same machine are made before such a
 // bracket is closed, what is done inside the VM after it.
 func (r *runner) withLeftovers(p plan.Plan) plan.Plan {
@@ -141,10 +152,20 @@ func (r *runner) withLeftovers(p plan.Plan) plan.Plan {
 		planned[b.ID()] = true
 	}
 	bare := with.Brackets
+	var hosts []string
+	for id, b := range r.open {
+		if b.down() {
+			hosts = append(hosts, id)
+		}
+	}
+	slices.Sort(hosts)
 	for _, id := range slices.Sorted(maps.Keys(r.open)) {
 		b := r.open[id]
 		if b.leftover = !planned[id]; !b.leftover {
 			continue
+		}
+		if b.Target.Type == backends.TypeVM {
+			b.Around = hosts // a VM starts only on a host that is back
 		}
 		bare = append(bare[:len(bare):len(bare)], b.Bracket)
 		for i := range with.Changes {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -58,7 +59,7 @@ func (s *stage) startHot(ctx context.Context, held bool) bool {
 		case later:
 			rest = append(rest, l)
 		case never:
-			s.settle(n, outcome{state: NodeBlocked, err: fmt.Errorf("not begun, because the reboot or maintenance of %s failed", s.wave)})
+			s.settle(n, outcome{state: NodeBlocked, err: fmt.Errorf("not begun, because %s failed in its wave", s.wave)})
 		case now:
 			some = true
 			s.launch(ctx, s.batch(n))
@@ -81,24 +82,38 @@ const (
 
 // admit applies the limits to a node that is ready.
 func (s *stage) admit(n *node, held bool) admission {
-	if n.around != nil && n.around.down() {
+	if n.around != nil {
+		host, wave := n.around.host()
 		switch {
-		case n.closes || s.down[n.target] > 0:
-			return now
+		case !wave || n.closes || s.down[host] > 0:
 		case s.wave != "":
 			return never
 		case len(s.down) >= s.limits.HostsDown || s.limits.Canary && !s.back && len(s.down) > 0:
 			return later
 		}
-		return now
+		if n.around.down() {
+			return now
+		}
 	}
-	if s.slots >= s.limits.Parallel {
+	if running, limit := s.bound(n); *running >= limit {
 		return later
 	}
 	if n.merge != nil && (s.busy[n.merge] || !held && s.hold(n)) {
 		return later
 	}
 	return now
+}
+
+// bound gives the count of running deeds that a node adds to, and its limit. Deeds that load only a machine of their own
+// and mostly wait for it (a guest, a VM that shuts down or starts) have a limit of their own.
+func (s *stage) bound(n *node) (running *int, limit int) {
+	switch {
+	case n.around != nil && n.around.down():
+		return new(int), math.MaxInt // Limits.HostsDown holds these
+	case s.limits.Parallel > 1 && (n.around != nil || n.target.Type == backends.TypeGuest):
+		return &s.apart, s.limits.Apart
+	}
+	return &s.slots, s.limits.Parallel
 }
 
 type holdKey struct {
@@ -160,9 +175,8 @@ func (s *stage) launch(ctx context.Context, nodes []*node) {
 	d := &deed{runner: s.runner, nodes: nodes, over: make(chan struct{}), msgs: s.msgs}
 	m := message{nodes: nodes, ended: true, merge: nodes[0].merge}
 	first := nodes[0]
-	if m.slot = first.around == nil || !first.around.down(); m.slot {
-		s.slots++
-	}
+	m.counter, _ = s.bound(first)
+	*m.counter++
 	if first.merge != nil {
 		s.busy[first.merge] = true
 	}
@@ -175,8 +189,8 @@ func (s *stage) launch(ctx context.Context, nodes []*node) {
 	}
 	if b := first.around; b != nil {
 		d.effect = b.effect || b.bare() && b.open.state == NodeDone
-		if !first.closes && b.down() && !b.inherited {
-			s.down[first.target]++
+		if host, wave := b.host(); wave && !first.closes && !b.inherited {
+			s.down[host]++
 		}
 	} else {
 		for _, n := range nodes {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
@@ -22,6 +21,7 @@ type stage struct {
 	left    int // nodes not settled
 	running int // deeds
 	slots   int // deeds that count against Limits.Parallel
+	apart   int // and those that count against Limits.Apart
 	busy    map[*parent]bool
 	holds   map[holdKey]bool     // of one round
 	down    map[backends.Ref]int // open brackets of hosts out of service
@@ -41,7 +41,7 @@ type message struct {
 	percent  int
 	ended    bool
 	outcomes []outcome // when ended, one per node
-	slot     bool
+	counter  *int      // of the limits
 	merge    *parent
 }
 
@@ -72,8 +72,10 @@ func newStage(r *runner, p *plan.Plan) (*stage, error) {
 			s.lanes[n.target] = l
 		}
 		l.nodes = append(l.nodes, n)
-		if n.closes && n.around.inherited && n.around.down() {
-			s.down[n.target]++
+		if n.closes && n.around.inherited {
+			if host, wave := n.around.host(); wave {
+				s.down[host]++
+			}
 		}
 	}
 	return s, nil
@@ -88,6 +90,7 @@ func (s *stage) viable() bool {
 			if n.around.inherited && !failed {
 				return true
 			}
+			bad[n] = !n.around.inherited && bad[n.around.open] // what is never opened is never closed
 			continue
 		}
 		bad[n] = failed || s.deferred(n) || s.undone(n) != "" || slices.ContainsFunc(n.waits, func(w *node) bool { return bad[w] })
@@ -98,12 +101,14 @@ func (s *stage) viable() bool {
 	return false
 }
 
-// deferred tells whether the value of a change is not known yet.
-func (s *stage) deferred(n *node) bool { return n.change != nil && !n.change.To.Known() }
+// deferred tells whether the value of a change is not known yet, and will not be when the change is due.
+func (s *stage) deferred(n *node) bool {
+	return n.change != nil && !n.change.To.Known() && n.change.Late.IsAbsent()
+}
 
 // undone says that a change which this attempt has made is wanted again, "" when it is not so.
 func (s *stage) undone(n *node) string {
-	if n.change == nil {
+	if n.change == nil || !n.change.To.Known() {
 		return ""
 	}
 	if m, made := s.made[n.id]; made && m.to == n.change.To && m.stage == s.number-1 {
@@ -215,9 +220,7 @@ func (s *stage) take(m message) {
 		return
 	}
 	s.running--
-	if m.slot {
-		s.slots--
-	}
+	*m.counter--
 	if m.merge != nil {
 		delete(s.busy, m.merge)
 	}
@@ -232,163 +235,4 @@ func (s *stage) take(m message) {
 		}
 		s.settle(n, m.outcomes[i])
 	}
-}
-
-// settle ends a node and looks at those that wait for it.
-func (s *stage) settle(n *node, o outcome) {
-	if n.state != "" {
-		return
-	}
-	n.state = o.state
-	s.left--
-	if b := n.around; b != nil && !n.closes {
-		b.tried = b.tried || o.begun
-		if b.down() && !b.inherited && !o.begun && !n.started.IsZero() {
-			s.up(n.target)
-		}
-	}
-	if o.begun {
-		for _, b := range n.within {
-			b.effect = true
-		}
-	}
-	if !o.quiet {
-		s.tell(n, o)
-	}
-	if n.closes && n.around.down() && n.around.tried && o.state == NodeDone {
-		s.back = true
-		s.up(n.target)
-	}
-	for _, m := range n.next {
-		if m.unmet--; m.unmet == 0 && m.state == "" {
-			s.evaluate(m)
-		}
-	}
-	if o.state == NodeFailed {
-		s.failTarget(n)
-	}
-	s.mark(s.lanes[n.target])
-}
-
-// up counts one bracket less around a host.
-func (s *stage) up(t backends.Ref) {
-	if s.down[t]--; s.down[t] <= 0 {
-		delete(s.down, t)
-	}
-}
-
-// failTarget blocks what is left to do on a target, closings apart, and stops the wave when its host is down.
-func (s *stage) failTarget(n *node) {
-	if _, known := s.failed[n.target]; !known {
-		s.failed[n.target] = n.title
-	}
-	if s.down[n.target] > 0 && s.wave == "" {
-		s.wave = n.target.Name
-	}
-	for _, m := range s.lanes[n.target].nodes {
-		if m.state == "" && !m.running && !m.closes {
-			s.settle(m, outcome{state: NodeBlocked, err: fmt.Errorf("%q failed before", n.title)})
-		}
-	}
-}
-
-// evaluate decides on a node that waits for nothing any more: it is ready, or can never be.
-func (s *stage) evaluate(n *node) {
-	if n.closes {
-		if b := n.around; !b.tried {
-			s.settle(n, outcome{state: b.open.state})
-			return
-		}
-		s.mark(s.lanes[n.target])
-		return
-	}
-	if s.halted {
-		s.settle(n, outcome{state: NodePending})
-		return
-	}
-	if o, doomed := s.doomed(n); doomed {
-		s.settle(n, o)
-		return
-	}
-	if n.change != nil && s.skip[n.id] {
-		s.settle(n, outcome{state: NodeSkipped, text: "left out as asked"})
-		return
-	}
-	if n.around != nil {
-		if o, useless := s.useless(n.around); useless {
-			s.settle(n, o)
-			return
-		}
-	}
-	s.mark(s.lanes[n.target])
-}
-
-// doomed tells whether something that a node must have failed or was put off.
-func (s *stage) doomed(n *node) (outcome, bool) {
-	for _, w := range n.waits {
-		switch w.state {
-		case NodeFailed, NodeBlocked:
-			return outcome{state: NodeBlocked, err: fmt.Errorf("%s: %q failed", w.target.Name, w.title)}, true
-		case NodePending:
-			return outcome{state: NodePending}, true
-		}
-	}
-	return outcome{}, false
-}
-
-// useless tells whether nothing of a bracket's body can be done, so that it need not be opened.
-func (s *stage) useless(b *bracket) (outcome, bool) {
-	if len(b.body) == 0 {
-		return outcome{}, false
-	}
-	worst := outcome{state: NodeSkipped, text: "nothing to do inside"}
-	for _, n := range b.body {
-		o, doomed := outcome{state: n.state}, n.state != ""
-		if !doomed {
-			o, doomed = s.doomed(n)
-		}
-		if !doomed && !s.skip[n.id] {
-			return outcome{}, false
-		}
-		if o.state == NodeFailed || o.state == NodeBlocked {
-			worst = outcome{state: NodeBlocked, err: fmt.Errorf("%s: %q cannot be done", n.target.Name, n.title)}
-		} else if o.state == NodePending && worst.state == NodeSkipped {
-			worst = outcome{state: NodePending}
-		}
-	}
-	return worst, true
-}
-
-// tell keeps the result of a node and emits its end.
-func (s *stage) tell(n *node, o outcome) {
-	elapsed := time.Duration(0)
-	if !n.started.IsZero() {
-		elapsed = s.now().Sub(n.started)
-	}
-	if o.state == NodeDone && n.change != nil {
-		s.made[n.id] = made{n.change.To, s.number}
-	}
-	if n.closes && !n.around.tried {
-		return // it was never opened
-	}
-	s.keep(NodeResult{
-		ID: n.id, Target: n.target, Change: n.change, State: o.state, Prior: o.prior, Found: o.found, Err: o.err, Elapsed: elapsed,
-	})
-	e := Event{Node: n.id, Target: n.target, Title: n.title, Text: o.text, Prior: o.prior, Found: o.found, Elapsed: elapsed}
-	if o.err != nil {
-		e.Err, e.Hint, e.ErrKind = o.err.Error(), backends.HintOf(o.err), backends.KindOf(o.err)
-	}
-	switch o.state {
-	case NodeDone:
-		e.Type, e.Percent = EventDone, 100
-	case NodeSkipped:
-		e.Type = EventSkipped
-	case NodeFailed:
-		e.Type = EventFailed
-	case NodeBlocked:
-		e.Type = EventBlocked
-	default:
-		return
-	}
-	s.emit(e)
 }

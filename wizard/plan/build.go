@@ -14,6 +14,9 @@ type Options struct {
 	Skip     []string // check ids whose refusals the operator overrides, where a plan is possible without
 	Limit    []string // host names: only these, and the VMs on them
 	ForceNIC []string // HOST/vmnicN: this pNIC, even where it carries traffic
+	Only     []string // ids of changes: these and no others; nil: all
+	// Ourselves are the addresses of the machine that plans: a host that runs it does not reboot.
+	Ourselves []string
 }
 
 // Build works out the changes between an inventory and the answers. The error is a *Refused when the inventory does
@@ -26,11 +29,32 @@ func Build(a *answers.Answers, inv *backends.Inventory, opts Options) (*Plan, er
 	b.plan.Mode = string(a.Mode)
 	switch a.Mode {
 	case answers.PVRDMA:
-		b.pvrdma()
+		b.recipe(b.pvrdma)
+	case answers.SRIOV:
+		b.recipe(b.sriov)
 	default:
-		return nil, backends.Errorf(backends.KindUsage, "", "plan with mode: pvrdma", "mode %s is not built yet", a.Mode)
+		return nil, backends.Errorf(backends.KindUsage, "", "plan with mode: pvrdma or sriov", "mode %s is not built yet", a.Mode)
 	}
 	return b.finish()
+}
+
+// recipe plans what every mode does: the switch with the RDMA pNIC of each host, an adapter in each VM, the guests' side,
+// and what that means for reboots and power. hosts plans what only this mode does on hosts.
+func (b *builder) recipe(hosts func()) {
+	b.selectHosts()
+	b.selectVMs()
+	b.fabric()
+	hosts()
+	for _, v := range b.vms {
+		b.vm(v)
+	}
+	b.memoryFits()
+	for _, v := range b.vms {
+		b.guestOf(v)
+	}
+	b.waves()
+	b.wait()
+	b.costs()
 }
 
 // builder collects changes, brackets, notes and reasons against.
@@ -57,7 +81,10 @@ type builder struct {
 // hostPart is a host that takes part, and its RDMA pNIC.
 type hostPart struct {
 	*backends.Host
-	nic *backends.NIC // nil when none could be chosen
+	nic     *backends.NIC // nil when none could be chosen
+	shell   string        // id of the bracket that has SSH open, "" when there is none
+	reboots []string      // ids of its reboots, in their order
+	ready   []string      // ids that its VMs wait for before they get a VF
 }
 
 // vmPart is a VM that takes part.
@@ -157,10 +184,41 @@ func (b *builder) finish() (*Plan, error) {
 	for _, id := range b.order {
 		b.plan.Brackets = append(b.plan.Brackets, *b.brackets[id])
 	}
+	if b.opts.Only != nil {
+		b.plan.narrow(b.opts.Only)
+	}
 	if err := b.plan.settle(); err != nil {
 		return nil, err
 	}
 	return &b.plan, nil
+}
+
+// Narrow leaves out what is not named, as Options.Only does.
+func (p *Plan) Narrow(only []string) error {
+	p.narrow(only)
+	return p.settle()
+}
+
+// narrow leaves the named changes and the brackets that they need: those they are made in, and those that bring up by
+// themselves (a VM that is off) what a change waits for. Notes speak of the whole and go; what a change costs stands by it.
+func (p *Plan) narrow(only []string) {
+	p.Notes = nil
+	needed, body := map[string]bool{}, map[string]bool{}
+	for _, c := range p.Changes {
+		for _, id := range c.Within {
+			body[id] = true
+		}
+	}
+	p.Changes = slices.DeleteFunc(p.Changes, func(c Change) bool { return !slices.Contains(only, c.ID()) })
+	for _, c := range p.Changes {
+		for _, id := range c.Within {
+			needed[id] = true
+		}
+		for _, id := range c.After {
+			needed[id] = needed[id] || !body[id]
+		}
+	}
+	p.Brackets = slices.DeleteFunc(p.Brackets, func(br Bracket) bool { return !needed[br.ID()] })
 }
 
 // settle drops names of what is not in the plan from every After, puts changes into an order in which they could be
@@ -171,7 +229,7 @@ func (p *Plan) settle() error {
 		known[c.ID()] = true
 	}
 	for _, br := range p.Brackets {
-		known[br.ID()] = true
+		known[br.ID()], known[OpenID(br.ID())] = true, true
 	}
 	keep := func(ids []string) []string {
 		var out []string
@@ -188,7 +246,7 @@ func (p *Plan) settle() error {
 		p.Changes[i].After, p.Changes[i].Within = keep(p.Changes[i].After), keep(p.Changes[i].Within)
 	}
 	for i := range p.Brackets {
-		p.Brackets[i].After = keep(p.Brackets[i].After)
+		p.Brackets[i].After, p.Brackets[i].Around = keep(p.Brackets[i].After), keep(p.Brackets[i].Around)
 	}
 	g, err := p.Graph()
 	if err != nil {

@@ -2,6 +2,8 @@ package plan
 
 import (
 	"encoding/json"
+	"strconv"
+	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 )
@@ -33,6 +35,9 @@ type Change struct {
 	Irreversible string
 	// State marks a repair of something that is no setting (a port that is down): rollback leaves it alone.
 	State bool
+	// Late is what to make of the value that is read when the change is due and nobody could read before (firmware, before
+	// its tools are installed): Resolve works the new value out. Then To is not Known. Absent where To is what it will be.
+	Late backends.Value
 }
 
 type changeJSON struct {
@@ -48,13 +53,14 @@ type changeJSON struct {
 	Within       []string       `json:"within,omitempty"`
 	Irreversible string         `json:"irreversible,omitempty"`
 	State        bool           `json:"state,omitempty"`
+	Late         backends.Value `json:"late,omitzero"`
 }
 
 // MarshalJSON writes the fields that CLI.md promises, lists never null.
 func (c Change) MarshalJSON() ([]byte, error) {
 	return json.Marshal(changeJSON{
 		c.ID(), c.Kind, c.Target, c.Name, c.From, c.To, c.Why,
-		append([]Disruption{}, c.Disrupts...), append([]string{}, c.After...), c.Within, c.Irreversible, c.State,
+		append([]Disruption{}, c.Disrupts...), append([]string{}, c.After...), c.Within, c.Irreversible, c.State, c.Late,
 	})
 }
 
@@ -67,7 +73,7 @@ func (c *Change) UnmarshalJSON(b []byte) error {
 	*c = Change{
 		Setting: backends.Setting{Target: j.Target, Kind: j.Kind, Name: j.Name},
 		From:    j.From, To: j.To, Why: j.Why, Disrupts: j.Disrupts, After: j.After, Within: j.Within,
-		Irreversible: j.Irreversible, State: j.State,
+		Irreversible: j.Irreversible, State: j.State, Late: j.Late,
 	}
 	return nil
 }
@@ -81,9 +87,29 @@ type Bracket struct {
 	// Leave is the state that Close brings about; Absent: the state found before Open.
 	Leave backends.Value `json:"leave"`
 	After []string       `json:"after,omitempty"` // ids that must be done before it is opened
+	// Around are the ids of brackets that are opened and closed while this one is open: a VM is off while its host
+	// reboots. Where a bracket has them and no body, it is opened only when one of them is.
+	Around []string `json:"around,omitempty"`
+	// Round tells several brackets of one kind and target apart, from 2 on: the second reboot of a host.
+	Round int `json:"round,omitempty"`
 	// Effect is what people notice, with the state found: HostReboot, VMPowerCycle.
 	Effect Disruption `json:"effect"`
 }
 
-// ID is "vm/vm-01/vm-power".
-func (b Bracket) ID() string { return b.Target.String() + "/" + string(b.Kind) }
+// ID is "vm/vm-01/vm-power", in a second round "host/esx-01/host-reboot/2".
+func (b Bracket) ID() string {
+	id := b.Target.String() + "/" + string(b.Kind)
+	if b.Round > 1 {
+		id += "/" + strconv.Itoa(b.Round)
+	}
+	return id
+}
+
+// RoundOf gives the Round of a bracket from its id.
+func RoundOf(id string) int {
+	n, err := strconv.Atoi(id[strings.LastIndex(id, "/")+1:])
+	if err != nil {
+		return 0
+	}
+	return n
+}

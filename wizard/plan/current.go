@@ -3,6 +3,7 @@ package plan
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 )
@@ -73,6 +74,58 @@ func hostValue(inv *backends.Inventory, h *backends.Host, s backends.Setting, un
 	case backends.KindFirewall:
 		if r, ok := h.Firewall[s.Name]; ok {
 			return backends.ValueOf(r.Enabled)
+		}
+	case backends.KindPower:
+		if h.PowerPolicy != "" {
+			return backends.ValueOf(h.PowerPolicy)
+		}
+	case backends.KindVFs, backends.KindActiveVFs:
+		return vfsValue(h, s, unread)
+	case backends.KindComponent, backends.KindModuleParams, backends.KindFirmware:
+		if h.System != nil && h.System.Error == "" {
+			return systemValue(h.System, s, unread)
+		}
+	}
+	return unread
+}
+
+func vfsValue(h *backends.Host, s backends.Setting, unread backends.Value) backends.Value {
+	i := slices.IndexFunc(h.NICs, func(n backends.NIC) bool { return strings.EqualFold(n.PCI, s.Name) })
+	if i < 0 {
+		return unread
+	}
+	n := h.NICs[i].SRIOV
+	if n == nil {
+		n = &backends.SRIOV{}
+	}
+	if s.Kind == backends.KindActiveVFs {
+		return backends.ValueOf(n.VFs)
+	}
+	if !n.Enabled {
+		return backends.ValueOf(backends.VFSpec{})
+	}
+	return backends.ValueOf(backends.VFSpec{Enabled: true, VFs: n.Requested})
+}
+
+// systemValue is what the next boot will have.
+func systemValue(sys *backends.HostSystem, s backends.Setting, unread backends.Value) backends.Value {
+	switch s.Kind {
+	case backends.KindComponent:
+		image := sys.VIBs
+		if sys.NextVIBs != nil {
+			image = sys.NextVIBs
+		}
+		if v, there := image[s.Name]; there {
+			return backends.ValueOf(v)
+		}
+		return backends.Absent
+	case backends.KindModuleParams:
+		if m, there := sys.Modules[s.Name]; there {
+			return paramsValue(m.Params)
+		}
+	case backends.KindFirmware:
+		if f, there := sys.Firmware[s.Name]; there {
+			return backends.ValueOf(f.Next)
 		}
 	}
 	return unread

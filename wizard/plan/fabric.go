@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/go-version"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
 const discovery = "lldp listen" // names the switch port of each pNIC and sends nothing
@@ -94,7 +95,7 @@ func (b *builder) dvs(sw *backends.Switch) {
 		}
 		b.add(Change{Setting: set, To: backends.ValueOf(backends.SwitchSpec{
 			Datacenter: b.datacenter(), Version: b.newVersion(), Uplinks: want.Uplinks, MTU: want.MTU, Discovery: discovery,
-		}), Why: "PVRDMA needs a distributed switch; this one carries RDMA alone: " + uplinksWhy(want.Uplinks) + ", Network I/O Control off"})
+		}), Why: b.switchWhy() + uplinksWhy(want.Uplinks) + ", Network I/O Control off"})
 		b.note("VMware's Bitfusion guide counts uplinks by VMs; they are counted by pNICs of a host, and RDMA allows one (VMware, PVRDMA Support)")
 		return
 	}
@@ -134,11 +135,18 @@ func (b *builder) dvs(sw *backends.Switch) {
 	b.add(c)
 }
 
+func (b *builder) switchWhy() string {
+	if b.a.Mode == answers.SRIOV {
+		return "one place for MTU and VLAN of all hosts, for RDMA alone: "
+	}
+	return "PVRDMA needs a distributed switch; this one carries RDMA alone: "
+}
+
 func uplinksWhy(n int) string {
 	if n == 1 {
-		return "one uplink, because PVRDMA knows no teaming"
+		return "one uplink, because RDMA knows no teaming"
 	}
-	return fmt.Sprintf("%d uplink names, of which the port group uses one, because PVRDMA knows no teaming", n)
+	return fmt.Sprintf("%d uplink names, of which the port group uses one, because RDMA knows no teaming", n)
 }
 
 // newVersion is the version asked for, or the newest that vCenter offers and all hosts carry (rules: QueryAvailableDvsSpec,

@@ -15,6 +15,17 @@ import (
 // port sees the interface come up (guide 000; the guide's mlx4_ib plays no part in PVRDMA and is left out).
 func PVRDMAModules() []string { return []string{"ib_umad", "rdma_cm", "rdma_ucm", "vmw_pvrdma"} }
 
+// VFModules are those of a guest with a VF: the driver that is in the kernel, and what user space talks to.
+func VFModules() []string { return []string{"mlx5_ib", "ib_umad", "rdma_cm", "rdma_ucm"} }
+
+// driverOf is the module that makes the guest's RDMA device.
+func (g *guestPart) driverOf() string {
+	if g.a.Mode == answers.SRIOV {
+		return "mlx5_ib"
+	}
+	return "vmw_pvrdma"
+}
+
 const (
 	setRDMA    = "rdma" // the one set of packages and of modules
 	portActive = "PORT_ACTIVE"
@@ -76,17 +87,17 @@ func (g *guestPart) usable() bool {
 		g.refuse(g.ref, "GST-SUDO-002", remedy, "%s", why)
 		ok = false
 	}
-	if f.MOFED != "" {
+	if f.MOFED != "" && g.a.Mode == answers.PVRDMA {
 		g.object(g.ref, "GST-MOFED-006", "remove it (ofed_uninstall.sh) and let the distribution's rdma-core in",
 			"has %s, whose libraries do not know PVRDMA", f.MOFED)
 		ok = ok && slices.Contains(g.opts.Skip, "GST-MOFED-006")
 	}
-	if len(f.Available) > 0 && !slices.Contains(f.Available, "vmw_pvrdma") && !slices.Contains(f.Loaded, "vmw_pvrdma") {
+	if driver := g.driverOf(); len(f.Available) > 0 && !slices.Contains(f.Available, driver) && !slices.Contains(f.Loaded, driver) {
 		remedy := "use a kernel that has it"
 		if d, found := assets.DistroFor(f.OS, f.Version, f.Like); found && d.ModulesPackage != "" {
 			remedy = "install " + strings.ReplaceAll(d.ModulesPackage, "KERNEL", f.Kernel)
 		}
-		g.refuse(g.ref, "GST-OS-001", remedy, "kernel %s has no driver vmw_pvrdma", f.Kernel)
+		g.refuse(g.ref, "GST-OS-001", remedy, "kernel %s has no driver %s", f.Kernel, driver)
 		ok = false
 	}
 	for _, n := range g.v.nets {
@@ -146,6 +157,9 @@ func (g *guestPart) packages(d assets.Distro, known bool) {
 	switch {
 	case g.asked && !known:
 		return // refused, or left to the operator by --skip
+	case g.asked && g.v.guest.MOFED != "":
+		g.note("%s has %s, which brings its own libraries and tools: no packages are installed", g.v.Name, g.v.guest.MOFED)
+		return
 	case g.asked:
 		from = membersOf(g.v.guest, backends.KindPackages, d.Packages)
 		to = backends.ValueOf(backends.PackageSpec{Installed: slices.Sorted(slices.Values(d.Packages))})
@@ -154,7 +168,10 @@ func (g *guestPart) packages(d assets.Distro, known bool) {
 }
 
 func (g *guestPart) modules() {
-	wanted := PVRDMAModules()
+	wanted, why := PVRDMAModules(), "in this order, vmw_pvrdma last"
+	if g.a.Mode == answers.SRIOV {
+		wanted, why = VFModules(), "the driver of the VF, which the kernel has, and what user space talks to"
+	}
 	from := g.until
 	if g.asked {
 		if f := g.v.guest; len(f.Available) > 0 {
@@ -164,7 +181,7 @@ func (g *guestPart) modules() {
 			from = membersOf(g.v.guest, backends.KindModules, wanted)
 		}
 	}
-	g.change(backends.KindModules, setRDMA, from, backends.ValueOf(wanted), "in this order, vmw_pvrdma last", func(c *Change) {
+	g.change(backends.KindModules, setRDMA, from, backends.ValueOf(wanted), why, func(c *Change) {
 		c.Disrupts = []Disruption{GuestNetwork}
 		c.After = append(c.After, g.id(backends.KindPackages, setRDMA))
 	})
@@ -177,13 +194,13 @@ func (g *guestPart) persist(d assets.Distro, known bool) {
 		if f := g.v.guest; len(f.Available) > 0 {
 			want.Modules = held(want.Modules, func(m string) bool { return slices.Contains(f.Available, m) || slices.Contains(f.Loaded, m) })
 		}
-		if known && d.Reload {
+		if known && d.Reload && g.a.Mode == answers.PVRDMA {
 			want.Reload = "vmw_pvrdma"
 		}
 		from, to = persistValue(g.v.guest.Persist), persistValue(want)
 	}
 	why := "the modules come back after a reboot"
-	if known && d.Reload {
+	if known && d.Reload && g.a.Mode == answers.PVRDMA {
 		why += ", and vmw_pvrdma is loaded once more at boot: on Ubuntu its port stays down otherwise"
 	}
 	g.change(backends.KindPersist, "", from, to, why, func(c *Change) {

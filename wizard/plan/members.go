@@ -14,7 +14,7 @@ func (b *builder) portGroup(sw *backends.Switch, name string) {
 	c := Change{
 		Setting: backends.Setting{Target: ref, Kind: backends.KindPortGroup},
 		After:   []string{b.switchID()},
-		Why:     "the RDMA adapters connect to it; one active uplink, because PVRDMA knows no teaming",
+		Why:     "the RDMA adapters connect to it; one active uplink, because RDMA knows no teaming",
 	}
 	want := backends.PortGroupSpec{Switch: b.a.Switch.Name, VLAN: b.a.Switch.VLAN, Binding: "earlyBinding", Active: []string{backends.UplinkName(1)}}
 	if sw != nil && len(sw.Uplinks) > 0 {
@@ -36,7 +36,7 @@ func (b *builder) portGroup(sw *backends.Switch, name string) {
 	case pg.Uplink:
 		b.refuse(ref, "DVS-PG-007", remedy, "is the uplink port group of %s", pg.Switch)
 	case strings.ContainsAny(pg.VLAN, "-, abcdefghijklmnopqrstuvwxyz"):
-		b.refuse(ref, "DVS-PG-VLAN-008", remedy, "carries several VLANs (%s); PVRDMA wants one, tagged by the switch", pg.VLAN)
+		b.refuse(ref, "DVS-PG-VLAN-008", remedy, "carries several VLANs (%s); RDMA wants one, tagged by the switch", pg.VLAN)
 	case pg.Binding != "" && pg.Binding != want.Binding:
 		b.refuse(ref, "DVS-PG-007", remedy, "binds its ports by %s; the way cannot be changed while adapters are connected", pg.Binding)
 	default:
@@ -75,7 +75,7 @@ func portGroupWhy(pg *backends.PortGroup, want backends.PortGroupSpec) string {
 		why = append(why, fmt.Sprintf("VLAN %d was asked for, it has %s", want.VLAN, pg.VLAN))
 	}
 	if len(pg.Active) != 1 || !slices.Equal(pg.Active, want.Active) {
-		why = append(why, "one active uplink, because PVRDMA knows no teaming")
+		why = append(why, "one active uplink, because RDMA knows no teaming")
 	}
 	return strings.Join(why, "; ")
 }
@@ -107,7 +107,7 @@ func (b *builder) member(sw *backends.Switch, h *hostPart) {
 		From:    backends.Absent,
 		To:      backends.ValueOf(backends.MemberSpec{PNICs: []string{h.nic.Device}}),
 		After:   []string{b.switchID()},
-		Why:     fmt.Sprintf("%s (%s, %s, %s) carries this host's RDMA", h.nic.Device, h.nic.RDMADevice, speed(h.nic), h.nic.Driver),
+		Why:     fmt.Sprintf("%s (%s, %s, %s) carries this host's RDMA", h.nic.Device, orElse(h.nic.RDMADevice, h.nic.PCI), speed(h.nic), h.nic.Driver),
 	}
 	if sw != nil {
 		if m, is := sw.Members[h.Name]; is {

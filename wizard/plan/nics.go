@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/nmlx5"
 )
 
 // A fault is a reason against a pNIC. Deeper faults were found later: the pNIC was nearer to what was asked for.
@@ -79,7 +81,7 @@ func (b *builder) forced(h *hostPart) (*backends.NIC, bool) {
 				"--force-nic names %q, which the host does not have", spec[i+1:])
 			return nil, true
 		}
-		if f := b.unfit(n); f.depth != depthNone {
+		if f := b.unfit(h, n); f.depth != depthNone {
 			b.refuse(backends.HostRef(h.Name), f.check, f.remedy, "--force-nic %s: %s", n.Device, f.why)
 			return nil, true
 		}
@@ -96,7 +98,7 @@ func (b *builder) against(h *hostPart, n *backends.NIC) fault {
 	if f := b.described(h, n); f.depth != depthNone {
 		return f
 	}
-	if f := b.unfit(n); f.depth != depthNone {
+	if f := b.unfit(h, n); f.depth != depthNone {
 		return f
 	}
 	if n.Switch == b.a.Switch.Name && len(n.Roles) == 0 {
@@ -151,7 +153,10 @@ func speed(n *backends.NIC) string {
 
 // unfit tells what a pNIC lacks for PVRDMA, whoever asks for it (rules: HCA with an RDMA device that speaks the
 // protocol; a DPU's ports are not the host's to use).
-func (b *builder) unfit(n *backends.NIC) fault {
+func (b *builder) unfit(h *hostPart, n *backends.NIC) fault {
+	if b.a.Mode == answers.SRIOV {
+		return b.unfitForVFs(h, n)
+	}
 	proto := b.a.PVRDMA.Protocol
 	switch {
 	case n.SpeedMbps == 0:
@@ -167,6 +172,23 @@ func (b *builder) unfit(n *backends.NIC) fault {
 		return fault{depthRoCE, "HOST-PNIC-ROCEV2-002", "does not speak RoCE v1", "set pvrdma.protocol to rocev2"}
 	case n.DPU != "":
 		return fault{depthOwner, "HOST-PNIC-RDMA-001", "belongs to the DPU " + n.DPU, "choose another pNIC: PVRDMA does not run through a DPU"}
+	}
+	return fault{depth: depthNone}
+}
+
+// unfitForVFs tells what a pNIC lacks for VFs. That its function offers none yet is no reason: firmware and BIOS look the
+// same from here, and the firmware is set on the way.
+func (b *builder) unfitForVFs(h *hostPart, n *backends.NIC) fault {
+	switch {
+	case n.SpeedMbps == 0:
+		return fault{depthLink, "HOST-PNIC-STATE-003", "has no link", "check cable, optics and switch port"}
+	case n.Driver != nmlx5.Core:
+		return fault{depthRDMA, "HOST-PNIC-DRIVER-006", "has driver " + n.Driver + ", and the way to VFs is that of ConnectX cards (" + nmlx5.Core + ")",
+			"choose a port of a ConnectX card, or mode pvrdma"}
+	case n.DPU != "":
+		return fault{depthOwner, "HOST-PNIC-RDMA-001", "belongs to the DPU " + n.DPU, "choose another pNIC: a DPU's ports are not the host's to use"}
+	case n.SRIOV == nil || !n.SRIOV.Capable:
+		b.each(h.Name, "%s offers no SR-IOV yet; where the firmware is not the reason: %s", n.Device, nmlx5.BIOSHelp(h.Vendor))
 	}
 	return fault{depth: depthNone}
 }

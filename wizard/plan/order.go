@@ -45,6 +45,9 @@ func (p Plan) Graph() (Graph, error) {
 	type edge struct{ id, before string }
 	seen := map[edge]bool{}
 	wait := func(id string, before ...string) {
+		if _, there := g.Waits[id]; !there {
+			return
+		}
 		for _, b := range before {
 			if _, there := g.Waits[b]; there && b != id && !seen[edge{id, b}] {
 				seen[edge{id, b}] = true
@@ -55,6 +58,10 @@ func (p Plan) Graph() (Graph, error) {
 	for _, b := range p.Brackets {
 		wait(b.ID(), OpenID(b.ID()))
 		wait(OpenID(b.ID()), b.After...)
+		for _, inner := range b.Around {
+			wait(OpenID(inner), OpenID(b.ID()))
+			wait(b.ID(), inner)
+		}
 	}
 	for _, c := range p.Changes {
 		wait(c.ID(), c.After...)

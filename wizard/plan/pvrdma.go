@@ -15,30 +15,17 @@ const (
 	FirewallRuleset = "pvrdma"           // TCP 28250 to 28761, in and out, between the vmknics of hosts
 )
 
-// pvrdma is the recipe of mode pvrdma: a DVS with the RDMA pNIC of each host, the tagged vmknic, the firewall, an
-// adapter in each VM, and the guests' side (guides 000 and 003; VMware, "PVRDMA Support").
+// pvrdma is the hosts' part of mode pvrdma: the tagged vmknic, the firewall, and PFC where it is asked for (guides 000 and
+// 003; VMware, "PVRDMA Support").
 func (b *builder) pvrdma() {
-	if l := b.a.QoS.Lossless; l != answers.LosslessNone && l != "" {
-		b.refuse(backends.Ref{Type: backends.TypeCluster, Name: scopeName(b.a.Hosts.Datacenter, b.a.Hosts.Cluster)}, "",
-			"set qos.lossless to none", "qos.lossless: %s is not built yet for mode pvrdma", l)
-	}
-	b.selectHosts()
-	b.selectVMs()
-	b.fabric()
 	b.vmkAddresses()
 	for _, h := range b.hosts {
 		b.vmknic(h)
 		b.firewall(h)
+		if l := b.a.QoS.Lossless; l != answers.LosslessNone && l != "" && h.nic != nil {
+			b.driver(h)
+		}
 	}
-	for _, v := range b.vms {
-		b.vm(v)
-	}
-	b.memoryFits()
-	for _, v := range b.vms {
-		b.guestOf(v)
-	}
-	b.wait()
-	b.costs()
 }
 
 // vmknic plans the option that names the vmknic for PVRDMA's control traffic.
@@ -171,6 +158,9 @@ func (b *builder) networkIDs(host string) []string {
 	for _, pg := range b.a.PortGroups() {
 		ids = append(ids, backends.Setting{Target: backends.PortGroupRef(pg), Kind: backends.KindPortGroup}.ID())
 	}
+	if h := b.part(host); h != nil {
+		ids = append(ids, h.ready...)
+	}
 	return ids
 }
 
@@ -187,7 +177,12 @@ func (b *builder) wait() {
 	}
 	for _, v := range b.vms {
 		if id, there := b.powered(v.VM); there && !needed[id] {
-			b.brackets[id].After = b.networkIDs(v.Host)
+			br := b.brackets[id]
+			for _, n := range b.networkIDs(v.Host) {
+				if h := b.part(v.Host); h == nil || !slices.Contains(h.ready, n) {
+					br.After = append(br.After, n)
+				}
+			}
 		}
 	}
 }
@@ -215,7 +210,10 @@ func (b *builder) costs() {
 	if slices.ContainsFunc(b.plan.Changes, func(c Change) bool { return c.Kind == backends.KindMemory }) {
 		b.note("all memory of these VMs is reserved: their hosts' and the cluster's failover capacity shrinks")
 	}
-	if slices.ContainsFunc(b.plan.Changes, func(c Change) bool { return c.Kind == backends.KindAdapter }) {
+	devices := slices.ContainsFunc(b.plan.Changes, func(c Change) bool { return c.Kind == backends.KindAdapter })
+	if devices && b.a.Mode == answers.SRIOV {
+		b.note("a VM with a VF cannot be moved by vMotion, suspended, restarted by HA or balanced by DRS, and takes no snapshots, so no image backup")
+	} else if devices {
 		b.note("PVRDMA keeps vMotion and snapshots; with native endpoints (hardware version 18 and later, bare-metal peers) vMotion is lost while they are in use (unverified)")
 	}
 	if b.a.Switch.MTU > 1500 {

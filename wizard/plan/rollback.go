@@ -71,6 +71,8 @@ func (u *undo) look(p Prior) {
 	}
 	now, why := u.now(p)
 	switch {
+	case c.Kind == backends.KindFirmware && !now.Known():
+		u.unread(p, prior)
 	case why != "":
 		u.conflict(c.Target, "repair that, then roll back again", "%s", why)
 	case c.Kind == backends.KindModules && noMoreLoaded(now, prior):
@@ -81,6 +83,18 @@ func (u *undo) look(p Prior) {
 		u.conflict(c.Target, fmt.Sprintf("decide by hand; before the run it was %s", prior),
 			"%s is %s; the run left %s, so somebody has changed it since", subject(c), now, p.Found)
 	}
+}
+
+// unread takes back what no plan can read: the firmware of a card. What the run left is what the engine must find when the
+// change is due, else somebody has changed it since; what a rollback has put back already is in the journal.
+func (u *undo) unread(p Prior, prior backends.Value) {
+	from := p.Found
+	if p.Uncertain {
+		from = backends.Unknown(Bracket{Kind: backends.BracketSSH, Target: p.Change.Target}.ID())
+	} else if p.Found == prior {
+		return
+	}
+	u.changes = append(u.changes, Change{Setting: p.Change.Setting, From: from, To: prior, Why: "as it was before the run"})
 }
 
 // noMoreLoaded tells that no module is loaded that was not loaded before. Loaded modules do not outlive a boot, so fewer
@@ -161,7 +175,7 @@ func (u *undo) now(p Prior) (backends.Value, string) {
 	if c.Kind == backends.KindAddress {
 		now = u.address(c, p)
 	}
-	if !now.Known() {
+	if !now.Known() && c.Kind != backends.KindFirmware {
 		return now, subject(c) + " could not be read"
 	}
 	return now, ""

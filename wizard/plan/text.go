@@ -32,6 +32,8 @@ func Title(c Change) string {
 		return fmt.Sprintf("set option %s to %s", c.Name, c.To)
 	case backends.KindFirewall:
 		return map[bool]string{true: "enable", false: "disable"}[c.To == backends.ValueOf(true)] + " firewall ruleset " + c.Name
+	case backends.KindPower, backends.KindComponent, backends.KindModuleParams, backends.KindFirmware, backends.KindVFs, backends.KindActiveVFs, backends.KindPassthrough:
+		return systemTitle(c)
 	case backends.KindHardware:
 		return fmt.Sprintf("upgrade hardware version to %s", c.To)
 	case backends.KindMemory:
@@ -40,6 +42,51 @@ func Title(c Change) string {
 		return adapterTitle(c, removed)
 	}
 	return guestTitle(c, removed)
+}
+
+func systemTitle(c Change) string {
+	switch c.Kind {
+	case backends.KindPower:
+		return fmt.Sprintf("set power policy to %s", c.To)
+	case backends.KindComponent:
+		return fmt.Sprintf("install %s %s", c.Name, c.To)
+	case backends.KindModuleParams:
+		return "set parameters of " + c.Name + parameters(c)
+	case backends.KindFirmware:
+		return "set firmware of " + c.Name
+	case backends.KindVFs:
+		var v backends.VFSpec
+		if c.To.Decode(&v) == nil && !v.Enabled {
+			return "switch SR-IOV off on " + c.Name + " in vCenter"
+		}
+		return fmt.Sprintf("ask vCenter for %d VFs on %s", v.VFs, c.Name)
+	case backends.KindActiveVFs:
+		return fmt.Sprintf("find %s VFs on %s", c.To, c.Name)
+	}
+	return map[bool]string{true: "pass through ", false: "take back "}[c.To == backends.ValueOf(true)] + c.Name
+}
+
+// parameters says which parameters a change of a module moves.
+func parameters(c Change) string {
+	var from, to map[string]string
+	if c.From.Decode(&from) != nil || c.To.Decode(&to) != nil {
+		return ""
+	}
+	var parts []string
+	for _, k := range sortedKeys(to) {
+		if from[k] != to[k] {
+			parts = append(parts, k+"="+to[k])
+		}
+	}
+	for _, k := range sortedKeys(from) {
+		if _, kept := to[k]; !kept {
+			parts = append(parts, "without "+k)
+		}
+	}
+	if parts == nil {
+		return ""
+	}
+	return ": " + strings.Join(parts, " ")
 }
 
 func memberTitle(c Change, removed bool) string {

@@ -109,9 +109,11 @@ func (u *undo) arrange() {
 		}
 	}
 	u.powerAsFound()
+	u.waves(onHost)
 	for i := range u.changes {
 		c := &u.changes[i]
 		switch {
+		case atBoot(c.Kind) || c.Kind == backends.KindPower: // see waves
 		case c.Target.Type == backends.TypeVM:
 			c.Within = []string{u.power(c.Target.Name, "")}
 			c.Disrupts = []Disruption{VMPowerCycle}
@@ -127,7 +129,9 @@ func (u *undo) arrange() {
 	u.changes = slices.DeleteFunc(u.changes, u.moot)
 	for _, id := range u.order {
 		br := u.brackets[id]
-		br.After = guests[br.Target.Name]
+		if br.Target.Type == backends.TypeVM {
+			br.After = append(br.After, guests[br.Target.Name]...)
+		}
 		u.plan.Brackets = append(u.plan.Brackets, *br)
 	}
 	u.guestOrder(guests)

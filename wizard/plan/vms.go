@@ -111,7 +111,7 @@ func (b *builder) vmState(v *backends.VM) bool {
 	case v.Power == "suspended":
 		b.refuse(ref, "VM-POWER-001", "resume it, or power it off", "is suspended")
 	case v.FaultTolerant:
-		b.refuse(ref, "VM-FT-028", "switch fault tolerance off", "runs with fault tolerance, which knows no PVRDMA")
+		b.refuse(ref, "VM-FT-028", "switch fault tolerance off", "runs with fault tolerance, which knows no RDMA adapter")
 	default:
 		if h := b.part(v.Host); h.InMaintenance && v.Power != "poweredOn" {
 			b.refuse(ref, "HOST-MAINT-002", "take the host out of maintenance mode", "is on %s, which is in maintenance mode: it cannot be powered on", v.Host)
@@ -154,7 +154,7 @@ func (b *builder) addresses() {
 func (b *builder) vm(v *vmPart) {
 	ref := backends.VMRef(v.Name)
 	var body []Change
-	if to := b.hardware(v); to > v.Hardware {
+	if to := b.hardware(v); to > v.Hardware && b.a.Mode == answers.PVRDMA {
 		s := backends.Setting{Target: ref, Kind: backends.KindHardware}
 		body = append(body, Change{Setting: s, From: Current(b.inv, s), To: backends.ValueOf(to),
 			Why:          fmt.Sprintf("PVRDMA needs hardware version 13 or later, it has %d (KB 328676)", v.Hardware),
@@ -190,6 +190,9 @@ func (b *builder) vm(v *vmPart) {
 // hardware is the version that a VM should have: its own where that is enough, else what brings PVRDMA namespaces where
 // the hosts carry it (17, ESXi 7.0), the RoCE v2 minimum (14, ESXi 6.7), or the bare minimum 13.
 func (b *builder) hardware(v *vmPart) int {
+	if b.a.Mode == answers.SRIOV {
+		return v.Hardware
+	}
 	if v.Hardware >= 13 {
 		if v.Hardware < 17 {
 			b.each(v.Name, "keeps hardware version %d; 17 and later give PVRDMA namespaces", v.Hardware)
@@ -210,7 +213,7 @@ func (b *builder) hardware(v *vmPart) int {
 func (b *builder) adapters(v *vmPart) []Change {
 	ref := backends.VMRef(v.Name)
 	if i := slices.IndexFunc(v.Adapters, func(a backends.Adapter) bool { return a.Type != "pvrdma" && a.Type != "sriov" }); i != 0 {
-		b.refuse(ref, "VM-NIC-FIRST-014", "add a vmxnet3 adapter first: PVRDMA may not be the first one", "its first adapter is no ordinary one")
+		b.refuse(ref, "VM-NIC-FIRST-014", "add a vmxnet3 adapter first: the RDMA adapter may not be the first one", "its first adapter is no ordinary one")
 		return nil
 	}
 	if t := v.Adapters[0].Type; t != "vmxnet3" {
@@ -221,16 +224,31 @@ func (b *builder) adapters(v *vmPart) []Change {
 	for _, n := range v.nets {
 		wanted[n.PortGroup] = true
 		s := backends.Setting{Target: ref, Kind: backends.KindAdapter, Name: n.PortGroup}
-		out = append(out, Change{Setting: s, From: Current(b.inv, s), To: backends.ValueOf(backends.AdapterSpec{
+		c := Change{Setting: s, From: Current(b.inv, s), Why: b.adapterWhy(v, n), To: backends.ValueOf(backends.AdapterSpec{
 			Type: "pvrdma", PortGroup: n.PortGroup, Switch: b.a.Switch.Name, Protocol: b.a.PVRDMA.Protocol, Start: true,
-		}), Why: b.adapterWhy(v, n)})
+		})}
+		if b.a.Mode == answers.SRIOV {
+			h := b.part(v.Host)
+			if h.nic == nil {
+				continue // refused
+			}
+			c.To = backends.ValueOf(backends.AdapterSpec{Type: "sriov", PortGroup: n.PortGroup, Switch: b.a.Switch.Name, Start: true, GuestMTU: true, PF: h.nic.PCI})
+			c.Disrupts = []Disruption{NoVMotion, NoSnapshots, NoHA}
+		}
+		out = append(out, c)
 	}
 	b.others(v, wanted)
 	return out
 }
 
 func (b *builder) adapterWhy(v *vmPart, n answers.Adapter) string {
-	if rdmaAdapter(v.VM, n.PortGroup) != nil {
+	there := rdmaAdapter(v.VM, n.PortGroup) != nil
+	switch {
+	case b.a.Mode == answers.SRIOV && there:
+		return "the SR-IOV adapter that is there is completed"
+	case b.a.Mode == answers.SRIOV:
+		return "ESXi gives it a free VF of the host's RDMA pNIC at power-on; the guest may change the MTU"
+	case there:
 		return "the PVRDMA adapter that is there is completed"
 	}
 	return "the paravirtual RDMA adapter of this VM"
@@ -239,6 +257,10 @@ func (b *builder) adapterWhy(v *vmPart, n answers.Adapter) string {
 // others looks at adapters that are there and were not asked for.
 func (b *builder) others(v *vmPart, wanted map[string]bool) {
 	ref := backends.VMRef(v.Name)
+	if b.a.Mode == answers.SRIOV {
+		b.otherVFs(v, wanted)
+		return
+	}
 	count, seen := 0, map[string]bool{}
 	for _, a := range v.Adapters {
 		if a.Type == "sriov" && wanted[a.PortGroup] {
@@ -269,6 +291,20 @@ func (b *builder) others(v *vmPart, wanted map[string]bool) {
 	}
 	if total > 10 {
 		b.refuse(ref, "VM-NIC-MAX-015", "take adapters out", "would have %d adapters; ten are the most", total)
+	}
+}
+
+// otherVFs looks at RDMA adapters that are there and were not asked for.
+func (b *builder) otherVFs(v *vmPart, wanted map[string]bool) {
+	seen := map[string]bool{}
+	for _, a := range v.Adapters {
+		switch {
+		case a.Type == "pvrdma" && wanted[a.PortGroup]:
+			b.refuse(backends.VMRef(v.Name), "VM-NIC-DVS-019", "take that adapter out, or choose another port group", "has a PVRDMA adapter on %s already", a.PortGroup)
+		case a.Type == "sriov" && seen[a.PortGroup] && wanted[a.PortGroup]:
+			b.refuse(backends.VMRef(v.Name), "VM-NIC-PVCOUNT-016", "take one of them out", "has two SR-IOV adapters on %s", a.PortGroup)
+		}
+		seen[a.PortGroup] = seen[a.PortGroup] || a.Type == "sriov"
 	}
 }
 

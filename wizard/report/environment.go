@@ -105,7 +105,7 @@ func hostOf(inv *backends.Inventory, h backends.Host, facts checks.HostFacts) En
 		}
 		card := EnvNIC{
 			Device: n.Device, Model: n.Model, PCI: n.PCI, NUMA: n.NUMA, SpeedMbps: n.SpeedMbps, Driver: words(n.Driver, n.DriverVersion), Firmware: n.Firmware,
-			RDMADevice: n.RDMADevice, Switch: n.Switch, PSID: psid(facts, n.PCI),
+			RDMADevice: n.RDMADevice, Switch: n.Switch, PSID: psid(h, facts, n.PCI),
 		}
 		if near, ok := facts.Neighbours[n.Device]; ok {
 			card.Neighbour = words(near.Switch, near.Port)
@@ -118,13 +118,21 @@ func hostOf(inv *backends.Inventory, h backends.Host, facts checks.HostFacts) En
 	return e
 }
 
-// psid finds the PSID of a card, which its firmware tools tell for function 0 alone.
-func psid(facts checks.HostFacts, pci string) string {
-	card, ok := facts.Firmware[pci]
-	if dot := strings.LastIndexByte(pci, '.'); !ok && dot > 0 {
-		card = facts.Firmware[pci[:dot]+".0"]
+// psid finds the PSID of a card, which its firmware tools tell for function 0 alone, to the check or to the survey.
+func psid(h backends.Host, facts checks.HostFacts, pci string) string {
+	functions := []string{pci}
+	if dot := strings.LastIndexByte(pci, '.'); dot > 0 {
+		functions = append(functions, pci[:dot]+".0")
 	}
-	return card.PSID
+	for _, f := range functions {
+		if id := facts.Firmware[f].PSID; id != "" {
+			return id
+		}
+		if h.System != nil && h.System.Firmware[f].PSID != "" {
+			return h.System.Firmware[f].PSID
+		}
+	}
+	return ""
 }
 
 func guestOf(inv *backends.Inventory, g backends.Guest) EnvGuest {

@@ -65,6 +65,11 @@ func TestEnvironmentOf(t *testing.T) {
 	if err := json.Unmarshal(b, &again); err != nil || cmp.Diff(got, again.Environment) != "" {
 		t.Errorf("the environment does not survive report.json: %v", err)
 	}
+	inv.Hosts[0].System = &backends.HostSystem{Firmware: map[string]backends.Firmware{"0000:3b:00.0": {PSID: "MT_0000000080"}}}
+	if psid := report.EnvironmentOf(inv, nil).Hosts[0].NICs[1].PSID; psid != "MT_0000000080" {
+		t.Errorf("PSID %q, the survey read MT_0000000080", psid)
+	}
+	inv.Hosts[0].System = nil
 	if psid := report.EnvironmentOf(inv, nil).Hosts[0].NICs[0].PSID; psid != "" {
 		t.Errorf("PSID %q without anybody having been asked", psid)
 	}

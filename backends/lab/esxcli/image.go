@@ -12,6 +12,9 @@ func vibList(w *world.World, host string, args Args) (Answer, error) {
 	return view(w, host, Table, "SummaryExt", func(_ *world.State, h *world.Host) (rows [][]Field) {
 		hidden := world.PendingInstall
 		if args["rebootingimage"] == "true" {
+			if !h.Staged() {
+				return nil // there is no such image before something is staged
+			}
 			hidden = world.PendingRemove
 		}
 		for _, v := range h.VIBs {
@@ -22,6 +25,37 @@ func vibList(w *world.World, host string, args Args) (Answer, error) {
 		}
 		return rows
 	})
+}
+
+// sourceList lists what an offline bundle holds.
+func sourceList(w *world.World, host string, args Args) (Answer, error) {
+	return sources(w, host, args["depot"], true, func(v world.VIB) []Field {
+		return row("Name", v.Name, "Version", v.Version, "Vendor", v.Vendor, "Creation Date", "2024-03-05", "Acceptance Level", v.Acceptance)
+	}, Answer{Shape: Table, Type: "Vib"})
+}
+
+// sourceGet tells all about VIBs of a bundle or of a file.
+func sourceGet(w *world.World, host string, args Args) (Answer, error) {
+	file := args["viburl"]
+	if (file == "") == (args["depot"] == "") {
+		return Answer{}, refuse("One and only one of --depot or --viburl must be given.")
+	}
+	return sources(w, host, file+args["depot"], file == "", func(v world.VIB) []Field {
+		return row("ID", v.ID(), "Name", v.Name, "Version", v.Version, "Type", "bootbank", "Vendor", v.Vendor, "Acceptance Level", v.Acceptance,
+			"Summary", v.Name, "Description", v.Name, "Creation Date", "2024-03-05", "Maintenance Mode Required", "True", "Live Install Allowed", "False",
+			"Live Remove Allowed", "False", "Stateless Ready", "True", "Overlay", "False", "Payloads", v.Name)
+	}, Answer{Shape: Titled, Type: "VibExt"})
+}
+
+func sources(w *world.World, host, file string, bundle bool, fields func(world.VIB) []Field, a Answer) (Answer, error) {
+	pkg, err := w.OpenPackage(host, file, bundle)
+	if err != nil {
+		return Answer{}, err
+	}
+	for _, v := range pkg.VIBs {
+		a.Rows = append(a.Rows, fields(v))
+	}
+	return a, nil
 }
 
 func vibInstall(w *world.World, host string, args Args) (Answer, error) {

@@ -42,7 +42,7 @@ func vfList(w *world.World, host string, args Args) (Answer, error) {
 		for n, d := range h.VFs(p) {
 			address, owner := d.Address, s.Owner(host, d.Address)
 			if world.VersionLess(h.Version, decimalBefore) {
-				address = decimal(address)
+				address = world.DecimalPCI(address)
 			}
 			id := "-"
 			if owner != nil {
@@ -56,13 +56,6 @@ func vfList(w *world.World, host string, args Args) (Answer, error) {
 		err = refuse("There is no SRIOV Nic with name %s", args["nicname"])
 	}
 	return a, err
-}
-
-// decimal writes 0000:3b:00.2 as 00000:059:00.2.
-func decimal(address string) string {
-	var segment, bus, slot, function int
-	_, _ = fmt.Sscanf(address, "%04x:%02x:%02x.%x", &segment, &bus, &slot, &function)
-	return fmt.Sprintf("%05d:%03d:%02d.%d", segment, bus, slot, function)
 }
 
 func dcbGet(w *world.World, host string, args Args) (Answer, error) {

@@ -80,6 +80,15 @@ func TestVIBs(t *testing.T) {
 		s.Depot = []*world.Package{{Path: "/vmfs/volumes/shared-01/tools.vib", VIBs: []world.VIB{
 			{Name: "mft", Version: "4.30.0.111-0", Vendor: "MEL", Acceptance: "PartnerSupported"}}}}
 	})
+	if got := must(t, w, "software sources vib get -v /vmfs/volumes/shared-01/tools.vib"); !strings.Contains(got, "   Name: mft\n   Version: 4.30.0.111-0\n") {
+		t.Errorf("what the file holds:\n%s", got)
+	}
+	if _, err := run(t, w, "software sources vib list -d /vmfs/volumes/shared-01/tools.vib"); err == nil || !strings.Contains(err.Error(), "[MetadataDownloadError]") {
+		t.Errorf("a VIB taken for a bundle: %v", err)
+	}
+	if got := must(t, w, "software vib list --rebooting-image"); got != "" {
+		t.Errorf("an image of the next boot before anything is staged:\n%s", got)
+	}
 	got := must(t, w, "software vib install -v /vmfs/volumes/shared-01/tools.vib")
 	want := "" +
 		"Installation Result\n" +

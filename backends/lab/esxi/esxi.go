@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"maps"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -127,12 +128,12 @@ func (h *Host) Up() (context.Context, bool) {
 	return h.ctx, h.ctx.Err() == nil
 }
 
-// Account implements sshd.Machine. In lockdown mode nobody gets in.
+// Account implements sshd.Machine. In lockdown mode only its exception users get in.
 func (h *Host) Account(name string) (sshd.Account, bool) {
 	locked := false
 	h.world.View(func(s *world.State) {
 		if host := s.Host(h.name); host != nil {
-			locked = host.Lockdown == "lockdownNormal" || host.Lockdown == "lockdownStrict"
+			locked = host.Lockdown != "lockdownDisabled" && !slices.Contains(host.Exceptions, name)
 		}
 	})
 	if name != "root" || locked {
@@ -170,9 +171,11 @@ func (h *Host) Forward(context.Context, string) (net.Conn, error) {
 // Banner implements sshd.Machine.
 func (h *Host) Banner() string { return "SSH-2.0-OpenSSH_9.1" }
 
-// wrap lets fault rules act on the commands of the shell.
+// wrap notes the commands of the shell and lets fault rules act on them.
 func (h *Host) wrap(ctx context.Context, p *sh.Proc, run func() int) int {
-	f, ok := h.world.Faults.Take(world.Target{Host: h.name}, "", strings.Join(p.Args, " "))
+	argv := strings.Join(p.Args, " ")
+	h.world.Log.Note(world.Event{What: world.Process, Host: h.name, Detail: argv})
+	f, ok := h.world.Faults.Take(world.Target{Host: h.name}, "", argv)
 	if !ok {
 		return run()
 	}

@@ -154,14 +154,18 @@ func mstStatus(p *sh.Proc, host *world.Host, verbose bool) int {
 		}
 		return 0
 	}
-	p.Printf("PCI devices:\n------------\n%-23s %-24s %s\n", "DEVICE_TYPE", "MST", "PCI")
+	p.Printf("PCI devices:\n------------\n%-23s %-24s %-10s%-16s%-26s%s\n", "DEVICE_TYPE", "MST", "PCI", "RDMA", "NET", "NUMA")
 	for _, d := range devices(host) {
 		for port := range d.card.Ports {
 			name := d.name
 			if port > 0 {
 				name = fmt.Sprintf("%s.%d", name, port)
 			}
-			p.Printf("%-23s %-24s %s\n", d.card.Type+"(rev:0)", name, strings.TrimPrefix(d.card.Function(port), "0000:"))
+			net := ""
+			if nic := host.PNICAt(d.card.Function(port)); nic != nil {
+				net = "net-" + nic.Device
+			}
+			p.Printf("%-23s %-24s %-10s%-16s%-26s\n", d.card.Type+"(rev:0)", name, strings.TrimPrefix(d.card.Function(port), "0000:"), "", net)
 		}
 	}
 	p.Printf("\n")

@@ -216,10 +216,12 @@ func (s *Site) note(vm string, f world.Fault) {
 	s.World.Log.Note(world.Event{What: world.FaultApplied, VM: vm, Detail: f.Rule})
 }
 
-// wrap lets fault rules act on every program that a guest runs.
+// wrap notes every program that a guest runs and lets fault rules act on it.
 func (s *Site) wrap(vm string) func(ctx context.Context, p *sh.Proc, run func() int) int {
 	return func(ctx context.Context, p *sh.Proc, run func() int) int {
-		f, ok := s.World.Faults.Take(world.Target{VM: vm}, "", strings.Join(p.Args, " "))
+		argv := strings.Join(p.Args, " ")
+		s.World.Log.Note(world.Event{What: world.Process, VM: vm, Detail: argv})
+		f, ok := s.World.Faults.Take(world.Target{VM: vm}, "", argv)
 		if !ok {
 			return run()
 		}

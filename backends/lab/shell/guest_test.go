@@ -123,9 +123,9 @@ func TestRebootKeepsFilesAndLosesTheRest(t *testing.T) {
 	l := start(t, world.Spec{Hosts: 1, VMs: 1})
 	c := l.dial("vm-01", "root")
 	id := ok(t, c, "cat /proc/sys/kernel/random/boot_id")
-	ok(t, c, "echo keep >/root/keep; echo lose >/tmp/lose; modprobe mlx4_ib; ip addr add 192.0.2.7/24 dev ens192; echo ib_umad >/etc/modules-load.d/t.conf; apt-get install -y perftest >/dev/null; reboot")
+	ok(t, c, "echo keep >/srv/keep; echo lose >/tmp/lose; modprobe mlx4_ib; ip addr add 192.0.2.7/24 dev ens192; echo ib_umad >/etc/modules-load.d/t.conf; apt-get install -y perftest >/dev/null; reboot")
 	again := l.reconnect("vm-01", "root", id)
-	if got := ok(t, again, "cat /root/keep; ls /tmp; lsmod | grep -c mlx4; lsmod | grep -c ib_umad; ip -br addr | grep -c 192.0.2.7; which ib_send_bw || :"); got != "keep\n0\n2\n0\n/usr/bin/ib_send_bw\n" {
+	if got := ok(t, again, "cat /srv/keep; ls /tmp; lsmod | grep -c mlx4; lsmod | grep -c ib_umad; ip -br addr | grep -c 192.0.2.7; which ib_send_bw || :"); got != "keep\n0\n2\n0\n/usr/bin/ib_send_bw\n" {
 		t.Errorf("got %q", got)
 	}
 }

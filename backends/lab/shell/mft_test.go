@@ -84,8 +84,8 @@ func TestBareToVFs(t *testing.T) {
 func TestMSTNumbersDiffer(t *testing.T) {
 	l := start(t, world.Spec{Hosts: 2, VMs: 2})
 	for host, want := range map[string]string{
-		"esx-01": "(?s)ConnectX4LX\\(rev:0\\) +mt4117_pciconf0 +1a:00\\.0\n.*ConnectX5\\(rev:0\\) +mt4119_pciconf1\\.1 +3b:00\\.1\n",
-		"esx-02": "(?s)ConnectX5\\(rev:0\\) +mt4119_pciconf0 +3b:00\\.0\n.*ConnectX4LX\\(rev:0\\) +mt4117_pciconf1 +1a:00\\.0\n",
+		"esx-01": "(?s)ConnectX4LX\\(rev:0\\) +mt4117_pciconf0 +1a:00\\.0 +net-vmnic0 *\n.*ConnectX5\\(rev:0\\) +mt4119_pciconf1\\.1 +3b:00\\.1 +net-vmnic3 *\n",
+		"esx-02": "(?s)ConnectX5\\(rev:0\\) +mt4119_pciconf0 +3b:00\\.0 +net-vmnic2 *\n.*ConnectX4LX\\(rev:0\\) +mt4117_pciconf1 +1a:00\\.0 +net-vmnic0 *\n",
 	} {
 		c := l.host(host)
 		if out := ok(t, c, bin+"mst status"); !strings.Contains(out, "No MST devices were found") {

@@ -89,6 +89,7 @@ func Serve(w *world.World, o Options) (*Server, error) {
 	updates.Register(f, s.front.gone, s.front.closing)
 	f.Extend(clock{f}, "ServiceInstance")
 	f.Extend(search{f}, "SearchIndex")
+	f.Extend(events{f}, "EventManager")
 	tree := model.Build(f)
 	f.Extend(views{f, tree}, "ViewManager")
 	hosts.Register(f)

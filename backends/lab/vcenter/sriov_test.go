@@ -60,6 +60,13 @@ func TestVFChain(t *testing.T) {
 	if err := c.passthru("esx-01", vfConfig(pf, true, 1)); err != nil {
 		t.Fatal(err)
 	}
+	if s := c.sriovInfo("esx-01", pf); s.SriovEnabled || s.NumVirtualFunctionRequested != 0 {
+		t.Errorf("vCenter shows the change before it has read the host again: %+v", s)
+	}
+	system := *c.hostMO("esx-01", "configManager.pciPassthruSystem").ConfigManager.PciPassthruSystem
+	if _, err := methods.Refresh(c.ctx, c.Client.Client, &types.Refresh{This: system}); err != nil {
+		t.Fatal(err)
+	}
 	if s := c.sriovInfo("esx-01", pf); !s.SriovEnabled || s.SriovActive || s.NumVirtualFunction != 0 || s.NumVirtualFunctionRequested != 1 || s.MaxVirtualFunctionSupported != 16 {
 		t.Errorf("before the reboot: %+v", s)
 	}

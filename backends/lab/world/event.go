@@ -25,6 +25,7 @@ const (
 	VMDevices       = "vm.devices"       // hardware or memory settings changed
 	SwitchChanged   = "switch"           // a DVS, its port groups or its members changed
 	Call            = "call"             // a call of the vCenter API; Detail the method
+	Process         = "process"          // a program was run in a guest or an ESXi shell; Detail its arguments
 	FaultApplied    = "fault"            // a fault rule acted; Detail the rule
 )
 

@@ -29,10 +29,11 @@ type Host struct {
 	Maintenance bool
 	BootTime    time.Time
 
-	Address     string // of the management vmknic
-	UUID        string // of the BIOS
-	ShellAddr   string // 127.0.0.1:PORT of its SSH server, "" until it listens
-	Lockdown    string // lockdownDisabled, lockdownNormal, lockdownStrict
+	Address     string   // of the management vmknic
+	UUID        string   // of the BIOS
+	ShellAddr   string   // 127.0.0.1:PORT of its SSH server, "" until it listens
+	Lockdown    string   // lockdownDisabled, lockdownNormal, lockdownStrict
+	Exceptions  []string // accounts that lockdown mode lets in
 	MemoryMB    int64
 	Sockets     int
 	Cores       int // in all sockets
@@ -59,6 +60,8 @@ type Host struct {
 	Acceptance string // VMwareCertified, VMwareAccepted, PartnerSupported, CommunitySupported
 	MST        bool   // "mst start" was run since the boot
 
+	Vectors int // interrupt vectors that VFs in use may have together; 0: 3072
+
 	Detached []*PNIC // passed through as a whole: no adapters of the host while that lasts
 
 	NeverReturns bool // the next reboot does not end
@@ -82,9 +85,12 @@ type PNIC struct {
 	MaxVFs        int           // that BIOS and firmware allow since the last boot
 	ActiveVFs     int           // VFs that exist
 	SRIOV         *SRIOVRequest // of vCenter; nil: the module parameter counts
+	Shown         *SRIOVRequest // what vCenter still shows after a change; nil: as it is
 	RDMA          *RDMA         // nil without an RDMA device
 	RxPause       bool          // as set; PFC suspends it, see Host.Pause
 	TxPause       bool
+	BadFrames     int  // frames with errors that arrive each second: a bad cable
+	Deaf          bool // hears no LLDP: the switch does not send it
 }
 
 // An RDMA is the RDMA device of a pNIC.

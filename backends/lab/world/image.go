@@ -53,6 +53,26 @@ func (s *State) Package(name string) *Package {
 	return find(s.Depot, func(p *Package) bool { return p.Path == name })
 }
 
+// OpenPackage opens a file of the datastore as a host sees it: a bundle (.zip) or one VIB. It refuses with an ImageError.
+func (w *World) OpenPackage(host, file string, bundle bool) (pkg Package, err error) {
+	w.View(func(s *State) {
+		if s.Host(host) == nil {
+			err = noHost(host)
+			return
+		}
+		var p *Package
+		if p, err = s.open(file, bundle); err == nil {
+			pkg = *p
+		}
+	})
+	return pkg, err
+}
+
+// Staged tells whether an image waits for the next boot.
+func (h *Host) Staged() bool {
+	return slices.ContainsFunc(h.VIBs, func(v VIB) bool { return v.Pending != "" })
+}
+
 // An Install says what to install and what to overlook.
 type Install struct {
 	Paths   []string

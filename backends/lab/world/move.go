@@ -60,5 +60,5 @@ func (v *VM) Pinned() bool {
 			return true
 		}
 	}
-	return false
+	return len(v.Devices) > 0
 }

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,6 +28,36 @@ func (w *World) SetPassthru(host, pci string, enabled, now bool) error {
 		}
 		return Event{What: HostHardware, Detail: fmt.Sprintf("%s passthrough %t", pci, enabled)}, nil
 	})
+}
+
+// ErrNoDevice says that a device is not passed through, or that another VM has it.
+var ErrNoDevice = errors.New("no such device is free")
+
+// AssignDevices gives a VM that is being switched on the devices that it is to have (ErrNoDevice).
+func (s *State) AssignDevices(v *VM) error {
+	h := s.Host(v.Host)
+	taken := map[string]bool{}
+	for _, other := range s.VMs {
+		if other.Host != v.Host || !other.On || other.Name == v.Name {
+			continue
+		}
+		for _, d := range other.Devices {
+			taken[d.PCI], taken[d.Assigned] = true, true
+		}
+	}
+	for _, d := range v.Devices {
+		at := find(h.PCI, func(c *PCIDevice) bool {
+			return c.PassthruActive && !taken[c.Address] && c.Vendor == d.Vendor && c.Device == d.Device && (d.PCI == "" || d.PCI == c.Address)
+		})
+		if at == nil {
+			return fmt.Errorf("%s, %04x:%04x %s: %w", v.Name, d.Vendor, d.Device, d.PCI, ErrNoDevice)
+		}
+		taken[at.Address] = true
+		if d.PCI == "" {
+			d.Assigned = at.Address
+		}
+	}
+	return nil
 }
 
 // detach takes adapters that are passed through as a whole out of the host's list, and puts back those that are not any

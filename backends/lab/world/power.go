@@ -17,6 +17,9 @@ func (w *World) PowerOn(vm string) error {
 		if err := s.AssignVFs(v); err != nil {
 			return err
 		}
+		if err := s.AssignDevices(v); err != nil {
+			return err
+		}
 		v.On = true
 		for _, a := range v.Adapters {
 			a.Connected = a.Start
@@ -119,18 +122,23 @@ func (w *World) bootLater(v *VM) {
 	v.boot++
 	boot, name := v.boot, v.Name
 	w.afterLocked(w.Timing.VMBoot, func() {
-		up := false
+		up, lost := false, false
 		_ = w.Update(func(s *State) ([]Event, error) {
 			v := s.VM(name)
 			if v == nil || v.boot != boot || !v.On {
 				return nil, nil
 			}
+			if s.outOfVectors(v) {
+				lost = true
+				switchOff(v)
+				return []Event{{What: VMPower, VM: name, Host: v.Host, Detail: "off: failed to register interrupt (error code 195887110)"}}, nil
+			}
 			up = true
 			v.guestUp(time.Now())
 			return []Event{{What: VMGuest, VM: name, Detail: "up"}}, nil
 		})
-		if up {
-			w.guestWent(name, true)
+		if up || lost {
+			w.guestWent(name, up)
 		}
 	})
 }

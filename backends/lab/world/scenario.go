@@ -22,6 +22,7 @@ func Scenarios() []Scenario {
 		{Name: "mixed", Text: "hosts without RDMA device, with iWARP only, without link, with management on the RDMA NIC", Hosts: 6, Apply: mixed},
 		{Name: "done", Text: "configured for PVRDMA, guests included", Apply: done},
 		{Name: "drifted", Text: "was configured for PVRDMA, then changed behind our back", Apply: drifted},
+		{Name: "names", Text: "healthy, with VM names that mean something to a shell, a terminal, HTML, YAML or a file system", VMs: len(oddNames), Apply: names},
 		{Name: "centos", Text: "healthy, with RHEL and CentOS 8 and 9 in the guests", Apply: centos},
 	}, append(sriov(), broken()...)...)
 }
@@ -30,14 +31,12 @@ func scenarioNamed(name string) (Scenario, error) {
 	if name == "" {
 		name = "healthy"
 	}
-	var names []string
 	for _, s := range Scenarios() {
 		if s.Name == name {
 			return s, nil
 		}
-		names = append(names, s.Name)
 	}
-	return Scenario{}, fmt.Errorf("unknown scenario %q (%s)", name, strings.Join(names, ", "))
+	return Scenario{}, fmt.Errorf("unknown scenario %q", name)
 }
 
 // mixed spoils the last hosts, each in its own way, but never the first two: without them nothing can be measured.
@@ -131,6 +130,35 @@ func centos(s *State) {
 		}
 	}
 }
+
+// oddNames are what people do call their VMs, and what an attacker would. vCenter keeps / \ and % escaped.
+var oddNames = [...]string{
+	`vm "one" $(touch /tmp/owned)`,
+	"vm`touch /tmp/owned`; touch /tmp/owned #",
+	"-rf --help",
+	"<script>alert(1)</script> & 'it''s'",
+	"a/b%2f%s..\\c",
+	"\u202eright to left \u200b\u2028end",
+	"two\nlines\tand a tab",
+	"ünïcödé 日本語 🚀",
+	strings.Repeat("a very long name ", 5) + "- end",
+	"- {yaml: [true, &a *a]} # no",
+}
+
+func names(s *State) {
+	for i, v := range s.VMs {
+		if i < len(oddNames) {
+			v.Name = oddNames[i]
+			v.Path = v.Path[:strings.LastIndexByte(v.Path, '/')+1] + Escaped(v.Name)
+		}
+	}
+}
+
+// escaper does to a name what vCenter does: / \ and % cannot stand in it as they are (API reference, ManagedEntity.name).
+var escaper = strings.NewReplacer("%", "%25", "/", "%2f", `\`, "%5c")
+
+// Escaped is a name as vCenter keeps it.
+func Escaped(name string) string { return escaper.Replace(name) }
 
 func switchUUID(name string) string {
 	u := uuid("dvs/"+name, 0)

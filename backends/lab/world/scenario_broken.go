@@ -105,6 +105,8 @@ func brokenHosts() []spoiled {
 		{name: "ntp-stopped", text: "a host does not run ntpd", spoil: lastHost(func(h *Host) { h.Service("ntpd").Running = false })},
 		{name: "link-down", text: "an RDMA NIC has no link", spoil: lastHost(func(h *Host) { h.PNICs[2].LinkUp = false })},
 		{name: "link-slow", text: "an RDMA NIC negotiated 25G", spoil: lastHost(func(h *Host) { h.PNICs[2].SpeedMbps = 25000 })},
+		{name: "nic-errors", text: "a bad cable: frames arrive broken", spoil: lastHost(func(h *Host) { h.PNICs[2].BadFrames = 5000 })},
+		{name: "nic-deaf", text: "the physical switch sends no LLDP to a host", spoil: lastHost(func(h *Host) { h.PNICs[2].Deaf = true })},
 		{name: "nic-shared", text: "an RDMA NIC carries vMotion too", spoil: lastHost(func(h *Host) {
 			h.VMKs = append(h.VMKs, &VMK{Device: "vmk1", MAC: "00:50:56:60:00:01", IP: "10.11.0.11", Prefix: 24, MTU: 9000,
 				DVS: "RDMA-DVS", PortGroup: "RDMA-PG", NetStack: "defaultTcpipStack", Roles: []string{"vmotion"}})

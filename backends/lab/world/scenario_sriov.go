@@ -2,6 +2,7 @@ package world
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/firmware"
@@ -22,8 +23,13 @@ func sriov() []Scenario {
 		{Name: "sriov-ready", Text: "hosts have 8 VFs on vmnic2 by max_vfs, no VM has one", Apply: ready},
 		{Name: "sriov-added", Text: "VMs have VFs, then a third card was plugged in before the others: max_vfs means other ports", Apply: thirdCard},
 		{Name: "sriov-reversed", Text: "bare, the ConnectX-5 has the lower PCI address and the vmnic numbers follow neither", Apply: reversed},
+		{Name: "sriov-vectors", Text: "sriov-ready, the last host has interrupt vectors for one VF alone", Apply: func(s *State) {
+			ready(s)
+			s.Hosts[len(s.Hosts)-1].Vectors = 12
+		}},
 		{Name: "sriov-bios", Text: "bare, SR-IOV is off in the BIOS of one host", Apply: last(func(h *Host) { h.BIOSSRIOV = false })},
 		{Name: "sriov-oem", Text: "bare, one host has an OEM's card with old firmware", Apply: last(oem)},
+		{Name: "sriov-single", Text: "bare, the RDMA card of one host has one port and speaks Ethernet only", Apply: last(single)},
 		{Name: "sriov-lockdown", Text: "bare, one host is in lockdown mode", Apply: last(func(h *Host) { h.Lockdown = "lockdownNormal" })},
 		{Name: "sriov-acceptance", Text: "bare with Secure Boot, one host takes certified VIBs only", Apply: func(s *State) {
 			last(func(h *Host) { h.Acceptance = "VMwareCertified" })(s)
@@ -148,6 +154,20 @@ func reversed(s *State) {
 		a, b := h.PNIC("vmnic2"), h.PNIC("vmnic3")
 		a.PCI, b.PCI = b.PCI, a.PCI
 	}
+}
+
+// single makes the ConnectX-5 a card with one port and without LINK_TYPE.
+func single(h *Host) {
+	const gone = "0000:3b:00.1"
+	h.PNICs = slices.DeleteFunc(h.PNICs, func(p *PNIC) bool { return p.PCI == gone })
+	h.PCI = slices.DeleteFunc(h.PCI, func(d *PCIDevice) bool { return d.Address == gone })
+	c := h.Card("0000:3b:00.0")
+	c.Ports, c.Part, c.PSID = 1, "MCX515A-CCA_Ax_Bx", "MT_0000000011"
+	c.Description = "ConnectX-5 EN network interface card; 100GbE single-port QSFP28; PCIe3.0 x16; ROHS R6"
+	c.Settings = slices.DeleteFunc(c.Settings, func(s *firmware.Setting) bool {
+		return strings.HasPrefix(s.Name, "LINK_TYPE") || strings.HasSuffix(s.Name, "_P2")
+	})
+	c.Set("NUM_OF_PF", 1)
 }
 
 func oem(h *Host) {

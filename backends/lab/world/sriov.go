@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/firmware"
 )
@@ -97,6 +98,7 @@ func (h *Host) populate() {
 				p.MaxVFs = card.VFs()
 			}
 		}
+		p.Shown = nil
 		if p.SRIOV != nil {
 			p.SRIOV.Booted = true
 		}
@@ -118,6 +120,13 @@ func virtualFunction(pf *PCIDevice, p *PNIC, n int) *PCIDevice {
 	d.DeviceName = strings.TrimSuffix(pf.DeviceName, "]") + " Virtual Function]"
 	d.PassthruCapable, d.PassthruEnabled, d.PassthruActive = true, true, true
 	return &d
+}
+
+// DecimalPCI writes 0000:3b:00.2 as 00000:059:00.2, as VMX files and older releases of ESXi do.
+func DecimalPCI(address string) string {
+	var segment, bus, slot, function int
+	_, _ = fmt.Sscanf(address, "%04x:%02x:%02x.%x", &segment, &bus, &slot, &function)
+	return fmt.Sprintf("%05d:%03d:%02d.%d", segment, bus, slot, function)
 }
 
 // virtualID is the device id of a VF: the port's plus one through ConnectX-6, one for all after that.
@@ -197,6 +206,56 @@ func (s *State) AssignVFs(v *VM) error {
 	return nil
 }
 
+// vfVectors are the interrupt vectors of a host that VFs may have: 4096 less those for the host's own devices (vSphere
+// Networking, SR-IOV support).
+const vfVectors = 3072
+
+// outOfVectors tells whether the host has no interrupt vectors left for the VFs of a VM. It is noticed when the guest's
+// driver registers them, not at power-on: the VM goes off again (vSphere Networking, "Powered Off Because the Host Is
+// Out of Interrupt Vectors").
+func (s *State) outOfVectors(v *VM) bool {
+	h := s.Host(v.Host)
+	if h == nil || !slices.ContainsFunc(v.Adapters, func(a *Adapter) bool { return a.VF != "" }) {
+		return false
+	}
+	left := h.Vectors
+	if left == 0 {
+		left = vfVectors
+	}
+	for _, other := range s.VMs {
+		if other.Host != h.Name || !other.On || other != v && !other.Guest.Up {
+			continue
+		}
+		for _, a := range other.Adapters {
+			if p, _ := h.PortOf(a); p != nil {
+				left -= vectors(h.Card(p.PCI))
+			}
+		}
+	}
+	return left < 0
+}
+
+// vectors is what one VF of a card takes.
+func vectors(c *firmware.Card) int {
+	if c != nil && c.Setting("NUM_VF_MSIX") != nil {
+		return c.Setting("NUM_VF_MSIX").Current
+	}
+	return 3
+}
+
+// staleFor is how long vCenter shows the old number of VFs after a change, unless it is told to read the host again.
+const staleFor = 2 * time.Second
+
+// RefreshPassthru lets vCenter show a host's devices as they are.
+func (w *World) RefreshPassthru(host string) error {
+	return w.setHost(host, func(_ *State, h *Host) (Event, error) {
+		for _, p := range h.PNICs {
+			p.Shown = nil
+		}
+		return Event{What: HostNetwork, Detail: "devices read again"}, nil
+	})
+}
+
 // SetSRIOV asks for VFs of a port, as vCenter does (ErrUnknown, ErrInvalid, ErrBusy). It acts after the next reboot.
 func (w *World) SetSRIOV(host, pci string, enabled bool, vfs int) error {
 	return w.setHost(host, func(s *State, h *Host) (Event, error) {
@@ -217,6 +276,12 @@ func (w *World) SetSRIOV(host, pci string, enabled bool, vfs int) error {
 		if !enabled {
 			vfs = 0
 		}
+		p.Shown = &SRIOVRequest{Enabled: p.ActiveVFs > 0, VFs: p.ActiveVFs}
+		if p.SRIOV != nil {
+			shown := *p.SRIOV
+			p.Shown = &shown
+		}
+		w.afterLocked(staleFor, func() { _ = w.RefreshPassthru(host) }) // the host is there, or nobody looks
 		p.SRIOV = &SRIOVRequest{Enabled: enabled, VFs: vfs, Booted: p.ActiveVFs == vfs}
 		return Event{What: HostHardware, Detail: fmt.Sprintf("%s %d VFs", pci, vfs)}, nil
 	})
@@ -225,6 +290,6 @@ func (w *World) SetSRIOV(host, pci string, enabled bool, vfs int) error {
 // RebootPending says what ESXi says: that something waits for a reboot. Module parameters and firmware do not show.
 func (h *Host) RebootPending() bool {
 	return h.RebootRequired || slices.ContainsFunc(h.PNICs, func(p *PNIC) bool { return p.SRIOV != nil && !p.SRIOV.Booted }) ||
-		slices.ContainsFunc(h.VIBs, func(v VIB) bool { return v.Pending != "" }) ||
+		h.Staged() ||
 		slices.ContainsFunc(h.PCI, func(d *PCIDevice) bool { return d.PassthruActive != d.PassthruEnabled })
 }

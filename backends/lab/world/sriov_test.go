@@ -248,6 +248,7 @@ func TestSRIOVScenarios(t *testing.T) {
 	}{
 		{"bare", []int{0, 0, 0, 0}},
 		{"sriov-half", []int{0, 0, 0, 0}},
+		{"sriov-single", []int{0, 0, 0}},
 		{"sriov-api", []int{0, 0, 8, 0}},
 		{"sriov-ready", []int{0, 0, 8, 0}},
 		// The list is for other ports now: the ConnectX-4 Lx got the VFs (KB 309346).
@@ -279,4 +280,30 @@ func TestSRIOVScenarios(t *testing.T) {
 			t.Errorf("order %v", order)
 		}
 	})
+}
+
+// A VM whose VF gets no interrupt vectors goes off when its guest's driver asks for them (vSphere Networking, "Powered
+// Off Because the Host Is Out of Interrupt Vectors").
+func TestOutOfInterruptVectors(t *testing.T) {
+	w := newWorld(t, Spec{Scenario: "sriov-vectors", Hosts: 1, VMs: 2, Timing: Timing{VMBoot: 1}})
+	seen := make(chan Event, 16)
+	w.Watch(func(e Event) {
+		if e.What == VMGuest && e.Detail == "up" || e.What == VMPower && strings.HasPrefix(e.Detail, "off") {
+			seen <- e
+		}
+	})
+	w.View(func(s *State) {
+		for _, v := range s.VMs {
+			switchOff(v)
+			v.Adapters = append(v.Adapters, &Adapter{Type: SRIOV, PF: "0000:3b:00.0", MAC: MAC(v.Index, 1)})
+		}
+	})
+	for _, row := range []struct{ vm, want string }{{"vm-01", VMGuest}, {"vm-02", VMPower}} {
+		if err := w.PowerOn(row.vm); err != nil {
+			t.Fatal(err)
+		}
+		if e := <-seen; e.VM != row.vm || e.What != row.want {
+			t.Errorf("%s: %+v", row.vm, e)
+		}
+	}
 }

@@ -17,6 +17,7 @@ type VM struct {
 	Locked   bool  // memoryReservationLockedToMax
 	UUID     string
 	Adapters []*Adapter
+	Devices  []*Passthrough
 	Guest    Guest
 	Extra    map[string]string // extraConfig (VMX) entries
 	Latency  string            // latency sensitivity: normal, high
@@ -55,6 +56,14 @@ type Adapter struct {
 	GuestMTU  bool   // the guest may change the MTU; SR-IOV only
 	PF        string // PCI address of the physical function, "" for any uplink; SR-IOV only
 	VF        string // PCI address of the virtual function while the VM is on; SR-IOV only
+}
+
+// A Passthrough is a PCI device given to a VM whole: one at an address, or any of a make.
+type Passthrough struct {
+	Key            int32  // device key in vCenter
+	PCI            string // of a fixed one; "" for any of the make
+	Vendor, Device uint16 // the make
+	Assigned       string // PCI address of what a dynamic one has got; kept while the VM is off
 }
 
 // A Guest is the system inside a VM, as far as others see it. The guest's own shell keeps the rest.

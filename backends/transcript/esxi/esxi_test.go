@@ -26,8 +26,17 @@ func TestGolden(t *testing.T) { scantest.Golden(t, "testdata", own()) }
 func TestForeign(t *testing.T) { scantest.Score(t, own()) }
 
 func TestMutations(t *testing.T) {
+	const (
+		rules  = "esxcli_network_firewall_ruleset_rule_list" // only its place tells which cell of a short row is empty
+		change = "esxcli_software_vib_install/"
+		levels = "esxcli_software_vib_list/levels" // a row of it is wrapped
+	)
 	scantest.Hold(t, "testdata", own(), map[string][]string{
-		"esxcli_network_firewall_ruleset_rule_list": {"tabs"}, // only its place tells which cell of a short row is empty
+		"tabs": {rules}, "two blanks between columns": {rules}, "one blank between columns": {rules},
+		"one long line":          {rules, levels, "esxcli_system_module_parameters_list"},
+		"blank lines between":    {change + "wrapped", levels, "esxcli_vm_process_list/names"},
+		"terminal of 72 columns": {change + "one-line", levels}, "terminal of 80 columns": {change + "one-line", levels},
+		"terminal of 100 columns": {change + "one-line"},
 	})
 }
 

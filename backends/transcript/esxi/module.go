@@ -81,7 +81,7 @@ var (
 )
 
 // wrapWidth is the length from which on a line may have been wrapped.
-const wrapWidth = 70
+const wrapWidth = 60
 
 // ParameterList reads "esxcli system module parameters list".
 func ParameterList(text string) Parameters {

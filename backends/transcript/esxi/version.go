@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
+	"github.com/rdma-setup/rdma-setup/backends/transcript/scan/fields"
 )
 
 // Version is the record of "esxcli system version get".
@@ -22,7 +23,7 @@ type Version struct {
 func VersionOf(text string) Version {
 	var v Version
 	v.Envelope, text = scan.Begin("esxcli_system_version_get", text)
-	f := scan.NewLabels("Product", "Version", "Build", "Update", "Patch").Records(text, scan.Opening{})[0]
+	f := fields.Named("Product", "Version", "Build", "Update", "Patch").Records(text, fields.Opening{})[0]
 	v.Product, v.Version, v.Update, v.Patch = f.Str("Product"), f.Str("Version"), f.Int("Update"), f.Int("Patch")
 	kind, number := "", f.Value("Build")
 	if i := strings.LastIndexByte(number, '-'); i >= 0 {

@@ -70,6 +70,9 @@ func startsWithVersion(name string) bool {
 
 // vib reads a row around its acceptance level and its date: the other columns may be empty or hold blanks.
 func vib(line string) (VIB, bool) {
+	if len(line) > 1024 {
+		return VIB{}, false
+	}
 	words := strings.Fields(line)
 	if len(words) < 3 || len(words) > 16 {
 		return VIB{}, false

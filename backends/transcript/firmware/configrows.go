@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
+	"github.com/rdma-setup/rdma-setup/backends/transcript/scan/fields"
 )
 
 // configReader walks the text of mlxconfig.
@@ -19,7 +20,7 @@ type configReader struct {
 }
 
 // field takes the next piece of the text; false ends the reading.
-func (p *configReader) field(f scan.Field) bool {
+func (p *configReader) field(f fields.Field) bool {
 	c := p.config
 	wrapped, short := p.wrapped, p.short
 	p.wrapped, p.short = nil, ""
@@ -95,6 +96,9 @@ func (p *configReader) heading(text string) string {
 		text = text[len(title):]
 	}
 	if len(columns) > 0 && (text == "" || p.columns == nil) {
+		if len(p.config.Params) == 0 && len(p.columns) > 0 && !slices.Contains(p.columns, columns[0]) { // a wrapped heading
+			columns = append(p.columns, columns...)
+		}
 		p.columns = columns
 		for _, title := range columns {
 			p.set = p.set || title == "new"
@@ -129,6 +133,9 @@ func (p *configReader) row(line string) bool {
 	values := p.values(m[3], len(columns))
 	if len(values) < len(columns) {
 		p.short = line
+	}
+	if !p.headed && len(m[2]) < 5 && !wholeValue.MatchString(scan.Word(m[3])) { // in long noise anything short turns up
+		return false
 	}
 	if len(columns) == 0 {
 		switch len(values) {

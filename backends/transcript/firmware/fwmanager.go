@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
+	"github.com/rdma-setup/rdma-setup/backends/transcript/scan/fields"
 )
 
 // Inventory is what mlxfwmanager (mlxup, mstfwmanager) prints: the devices, and the updates it made.
@@ -65,13 +66,13 @@ var (
 	portLabel     = regexp.MustCompile(`^Port([1-8]) (GUID|MAC)$`)
 )
 
-func managerLabels() scan.Labels {
+func managerLabels() fields.Labels {
 	names := []string{"Device Type", "Part Number", "Description", "PSID", "PCI Device Name", "Base GUID", "Base MAC",
 		"Versions", "Status", "Log File"}
 	for port := 1; port <= 8; port++ {
 		names = append(names, fmt.Sprintf("Port%d GUID", port), fmt.Sprintf("Port%d MAC", port))
 	}
-	return scan.NewLabels(names...)
+	return fields.Named(names...)
 }
 
 // MLXFWManager reads "mlxfwmanager".
@@ -114,7 +115,7 @@ func (p *managerReader) closeDevice() {
 	p.device = nil
 }
 
-func (p *managerReader) field(f scan.Field) {
+func (p *managerReader) field(f fields.Field) {
 	wrapped := p.wrapped
 	p.wrapped = nil
 	if f.Label == "" {
@@ -164,7 +165,7 @@ func (p *managerReader) field(f scan.Field) {
 }
 
 // text reads what has no label: heads of devices, rows of versions, updates, messages.
-func (p *managerReader) text(f scan.Field, wrapped **string) {
+func (p *managerReader) text(f fields.Field, wrapped **string) {
 	r := p.inventory
 	if m := updating.FindStringSubmatch(f.Text); m != nil {
 		p.closeDevice()
@@ -211,7 +212,7 @@ func (p *managerReader) refuse(line string) bool {
 	return strings.HasPrefix(strings.TrimSpace(line), "-E-")
 }
 
-func (d *Device) port(f scan.Field) {
+func (d *Device) port(f fields.Field) {
 	m := portLabel.FindStringSubmatch(f.Label)
 	if m == nil {
 		return

@@ -103,7 +103,8 @@ func (r *MSTState) line(line string) {
 		return
 	}
 	module := strings.Contains(lower, "mod") || strings.Contains(lower, "load") || strings.Contains(lower, "insert")
-	failed := module && mstFailed.MatchString(line)
+	says := func(word string) bool { return strings.Contains(lower, word) } // cheaper than the expressions
+	failed := module && (says("fa") || says("not") || says("n't") || says("unable")) && mstFailed.MatchString(line)
 	switch {
 	case strings.HasPrefix(lower, "mst modules:"), strings.HasPrefix(lower, "mst devices:"), strings.HasPrefix(lower, "pci devices:"):
 		r.act("status")
@@ -112,10 +113,10 @@ func (r *MSTState) line(line string) {
 		r.Fail(scan.CodeNoDevices, line, nil)
 	case strings.HasPrefix(lower, "starting mst"):
 		r.act("start")
-	case module && mstWarn.MatchString(line):
+	case module && says("already") && mstWarn.MatchString(line):
 		r.module(mstWarn.FindStringSubmatch(line)[1], true)
 		r.step(true)
-	case module && mstStep.MatchString(line):
+	case module && says("loading") && mstStep.MatchString(line):
 		m := mstStep.FindStringSubmatch(line)
 		loading := strings.EqualFold(m[1], "loading")
 		ok := !failed && !strings.HasPrefix(strings.ToLower(m[3]), "fail")
@@ -129,7 +130,7 @@ func (r *MSTState) line(line string) {
 			r.module(m[2], false)
 			r.Fail(CodeModuleLoad, line, nil)
 		}
-	case module && mstModule.MatchString(line):
+	case module && says("mst") && mstModule.MatchString(line):
 		m := mstModule.FindStringSubmatch(line)
 		r.act("status")
 		r.module(m[1], !strings.Contains(strings.ToLower(m[2]), "not"))
@@ -137,7 +138,7 @@ func (r *MSTState) line(line string) {
 		r.step(false)
 		r.module(r.begun, false)
 		r.Fail(CodeModuleLoad, line, nil)
-	case module && esxiMST.MatchString(line):
+	case module && says("loaded") && esxiMST.MatchString(line):
 		r.step(true)
 	default:
 		r.device(line)

@@ -166,9 +166,14 @@ func (c *collector) found(marks []mark, line, joined string) (told []string) {
 	return told
 }
 
-// isMessage tells a line that begins with a time stamp in brackets: unstamped text behind it is its wrapped rest.
+// isMessage tells a line that begins with a time stamp, of dmesg, the journal or /dev/kmsg: unstamped text behind it is
+// its wrapped rest.
 func isMessage(line string) bool {
-	return len(line) > 0 && line[0] == '[' && strings.IndexByte(line[:min(len(line), 40)], ']') > 0
+	if line = strings.TrimLeft(line, " \t"); line == "" {
+		return false
+	}
+	head := line[:min(len(line), 80)]
+	return line[0] == '[' && strings.IndexByte(head[:min(len(head), 40)], ']') > 0 || strings.Contains(head, " kernel: ") || strings.Contains(head, ",-;")
 }
 
 // flush gives up waiting for the line of a BAR.

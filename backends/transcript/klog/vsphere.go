@@ -213,17 +213,16 @@ func vsphereAddress(s string) *string {
 }
 
 var (
-	interruptBDF = regexp.MustCompile(`(?i)(?:BDF\s*=\s*|PCIPassthruChangeIntrSettings:\s*|VMKPCIPassthru:[^\n]*?)` + vsphereAddressPattern)
+	interruptBDF = regexp.MustCompile(`(?i)(?:BDF\s*=\s*|PCIPassthruChangeIntrSettings:\s*(?:[0-9]+:\s+)?|VMKPCIPassthru:[^\n]*?)` + vsphereAddressPattern)
 	barListed    = regexp.MustCompile(`(?i)Device\s+` + vsphereAddressPattern + `\s+barIndex\s+([0-9]+)\s.*?\bsize\s+(0x[0-9A-Fa-f]+|[0-9]+)`)
 )
 
 // interruptDevice is the virtual function that got no interrupt: a line beside the message names it.
 func interruptDevice(text string) *string {
-	for line := range scan.AllLines(text) {
-		if strings.Contains(line, "BDF") || strings.Contains(line, "PCIPassthru") {
-			if m := interruptBDF.FindStringSubmatch(line); m != nil {
-				return vsphereAddress(m[1])
-			}
+	lower := strings.ToLower(text)
+	for _, mark := range []string{"bdf", "pcipassthru"} {
+		if m := around(text, lower, mark, interruptBDF); m != nil {
+			return vsphereAddress(m[1])
 		}
 	}
 	return nil

@@ -33,6 +33,7 @@ type IPAddress struct {
 	Address   string  `json:"address"`
 	PrefixLen *int64  `json:"prefix_len"`
 	Scope     *string `json:"scope"`
+	Dynamic   bool    `json:"dynamic"` // with a lifetime: of DHCP or of a router's advertisement
 }
 
 // VF is one vf line of a physical function.
@@ -103,6 +104,8 @@ func (p *ipParser) word(w string) {
 		p.vfWord(prior, key, w)
 	case p.addr != nil && (key == "scope" || key == "peer"):
 		p.addressWord(key, w)
+	case p.addr != nil && w == "dynamic":
+		p.addr.Dynamic = true
 	default:
 		p.open.set(key, w)
 	}

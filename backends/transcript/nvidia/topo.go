@@ -2,6 +2,7 @@ package nvidia
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
@@ -27,7 +28,7 @@ type TopoRow struct {
 }
 
 // topoRow is where a row begins in a text that came on one line.
-var topoRow = regexp.MustCompile(`\b(?:GPU|NIC|mlx[45]_)[0-9]+\s+(?:X|NV[0-9]+|PIX|PXB|PHB|NODE|SYS|SOC)\b|\b(?:NIC )?Legend:`)
+var topoRow = regexp.MustCompile(`\b(?:GPU|NIC|mlx[45]_)[0-9]+\s+(?:X|NV[0-9]+|PIX|PXB|PHB|NODE|SYS|SOC)\b|\b(?:NIC )?Legend:|\bNIC[0-9]+:\s`)
 
 // Topo reads the matrix of nvidia-smi topo -m. Heading and rows may be wrapped.
 func Topo(text string) TopoResult {
@@ -49,7 +50,7 @@ func Topo(text string) TopoResult {
 	for i := range t.result.Rows {
 		t.result.Rows[i].assign(t.result.Columns, t.affinities)
 	}
-	t.result.NotUnderstood(len(t.result.Columns) > 0, text)
+	t.result.NotUnderstood(len(t.result.Rows) > 0 || slices.ContainsFunc(t.result.Columns, isUsualDevice), text)
 	return t.result
 }
 
@@ -100,6 +101,11 @@ func (t *topoParser) columns(words []string) {
 
 func isAffinity(w string) bool {
 	return w == "CPU" || w == "NUMA" || w == "GPU" || w == "Affinity" || w == "ID"
+}
+
+// isUsualDevice tells the devices that make a heading one of this tool's without a row below it.
+func isUsualDevice(w string) bool {
+	return strings.HasPrefix(w, "GPU") || strings.HasPrefix(w, "NIC") || strings.HasPrefix(w, "mlx")
 }
 
 // isTopoDevice tells GPU0, NIC3, mlx5_0, mlx5_bond_0, hns_0: letters first and a number at the end.

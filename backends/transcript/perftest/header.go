@@ -21,7 +21,9 @@ func (p *parser) fields(line string) {
 			end = len(next)
 		}
 		value := strings.Trim(next[:end], "\"',")
-		p.field(fieldKey(key), value)
+		if key = fieldKey(key); key != "" {
+			p.field(key, value)
+		}
 		key = strings.TrimLeft(next[end:], " \t,")
 	}
 }

@@ -129,7 +129,7 @@ func (p *parser) run() {
 	}
 	p.table.finish()
 	p.cause.report(&p.envelope)
-	p.understood = p.understood || p.table.seen() || len(p.envelope.Warnings) > 0
+	p.understood = p.understood || p.table.seen()
 	p.envelope.NotUnderstood(p.understood, p.text)
 }
 
@@ -254,7 +254,7 @@ func (p *parser) banner(line, lower string) (found bool) {
 	}
 	if code := warningOf(lower); code != "" {
 		p.envelope.Warn(code, line)
-		found = true
+		p.understood, found = true, true
 	}
 	return found
 }

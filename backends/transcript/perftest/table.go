@@ -267,12 +267,16 @@ func (t *table) finish() {
 	}
 }
 
+// resultKeys are the keys of the results block of --out_json.
+var resultKeys = map[string]column{
+	"msgsize": size, "n iterations": iterations, "bw peak": peak, "bw average": average, "msgrate": rate,
+	"t min": tMin, "t max": tMax, "t typical": tTypical, "t avg": tAvg, "t stdev": tStdev, "percentile 99": p99,
+	"percentile 99.9": p999, "tps": tps, "tps average": tps,
+}
+
 // result reads one value of the results block of --out_json.
 func (t *table) result(key, value string) bool {
-	col := map[string]column{"msgsize": size, "n iterations": iterations, "bw peak": peak, "bw average": average, "msgrate": rate,
-		"t min": tMin, "t max": tMax, "t typical": tTypical, "t avg": tAvg, "t stdev": tStdev, "percentile 99": p99,
-		"percentile 99.9": p999, "tps": tps, "tps average": tps}
-	c, ok := col[key]
+	c, ok := resultKeys[key]
 	if !ok || !t.isOpen && c != size {
 		return false
 	}

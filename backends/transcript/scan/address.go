@@ -123,8 +123,10 @@ func squeezeHex(s string) string {
 	if !strings.ContainsAny(s, ":-.") {
 		return s
 	}
-	return strings.NewReplacer(":", "", "-", "", ".", "").Replace(s)
+	return separators.Replace(s)
 }
+
+var separators = strings.NewReplacer(":", "", "-", "", ".", "")
 
 // GID expands a GID to eight groups of four hex digits, also "::ffff:192.0.2.1"; nil for anything else.
 func GID(s string) *string {

@@ -97,3 +97,19 @@ func isBracketPrompt(line string) bool {
 	}
 	return strings.Contains(inside, "@") && strings.Contains(inside, ":") && !strings.Contains(inside, " ")
 }
+
+// IsGap tells a line that stands for left-out lines: "...", "(...)", "[snip]".
+func IsGap(line string) bool {
+	line = strings.Trim(line, " \t()[]<>{}|")
+	if line == "" || len(line) > 64 {
+		return false
+	}
+	if strings.Trim(line, ". \u2026") == "" {
+		return true
+	}
+	switch strings.ToLower(line) {
+	case "snip", "snipped", "cut", "truncated", "output omitted", "omitted", "skipped":
+		return true
+	}
+	return false
+}

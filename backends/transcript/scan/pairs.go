@@ -12,6 +12,9 @@ type Pair struct {
 	Next       string // the next line when nothing in it is a pair: the terminal may have wrapped the value
 }
 
+// maxKey bounds the bytes of a key as it is printed.
+const maxKey = 80
+
 // Pairs yields the pairs of one line whose key is known, in order: "a: 1" as well as "a: 1 b: 2" and "a:1". A key is
 // the longest run of at most four words before a colon that known accepts; what stands between two keys is the value of
 // the first.
@@ -45,18 +48,18 @@ func keyBefore(line string, from, colon int, known func(string) bool) (key strin
 	for end > from && (line[end-1] == ' ' || line[end-1] == '\t') {
 		end--
 	}
-	at := end
+	at, floor := end, max(from, end-maxKey)
 	for range 4 {
-		for at > from && (line[at-1] == ' ' || line[at-1] == '\t') {
+		for at > floor && (line[at-1] == ' ' || line[at-1] == '\t') {
 			at--
 		}
 		if at == from {
 			break
 		}
-		for at > from && line[at-1] != ' ' && line[at-1] != '\t' {
+		for at > floor && line[at-1] != ' ' && line[at-1] != '\t' {
 			at--
 		}
-		if end-at > 80 {
+		if at == floor && floor > from && line[floor-1] != ' ' && line[floor-1] != '\t' { // the word is longer
 			break
 		}
 		if k := Key(line[at:end]); known(k) {

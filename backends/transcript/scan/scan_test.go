@@ -169,3 +169,11 @@ func TestNumbers(t *testing.T) {
 		}
 	}
 }
+
+func TestIsGap(t *testing.T) {
+	for line, want := range map[string]bool{"...": true, "  (...)": true, "[snip]": true, "": false, "....x": false, "1.2.3": false} {
+		if scan.IsGap(line) != want {
+			t.Errorf("IsGap(%q) is %t", line, !want)
+		}
+	}
+}

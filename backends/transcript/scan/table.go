@@ -172,6 +172,18 @@ func (h *Header) split(line string, found []column) []column {
 	return out
 }
 
+// Words splits a line below the heading whose cells hold no blanks: by order when there is a word for every column,
+// else by place.
+func (h *Header) Words(line string) Row {
+	if words := strings.Fields(line); len(words) == len(h.columns) {
+		return Row{header: h, cells: words}
+	}
+	return h.Row(line)
+}
+
+// Width is the number of columns.
+func (h *Header) Width() int { return len(h.columns) }
+
 // distance is how far a cell stands from column i: zero when one edge is shared, small when they overlap.
 func (h *Header) distance(c column, i int) int {
 	col := h.columns[i]

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"iter"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -44,7 +45,21 @@ func Clean(s string) string {
 	if strings.HasPrefix(s, ">") || strings.Contains(s, "\n>") {
 		s = unquoted(s)
 	}
+	if strings.Contains(s, "\n\n\n\n") {
+		s = withoutGaps(s)
+	}
 	return s
+}
+
+// withoutGaps makes two empty lines of more: they say no more, and a parser looks at every one.
+func withoutGaps(s string) string {
+	b := make([]byte, 0, len(s))
+	for i := range len(s) {
+		if n := len(b); s[i] != '\n' || n < 3 || string(b[n-3:]) != "\n\n\n" {
+			b = append(b, s[i])
+		}
+	}
+	return string(b)
 }
 
 // unquoted takes the marks of a quoted mail, of any depth, off the lines.
@@ -65,8 +80,11 @@ func unquoted(s string) string {
 }
 
 func plain(s string) string {
-	b := make([]byte, 0, len(s))
+	var out strings.Builder // takes the lines one by one: a text of 16 MB is not held twice
+	out.Grow(len(s))
+	var line []byte
 	for i := 0; i < len(s); {
+		end := false
 		switch c := s[i]; {
 		case c == '\r':
 			// "\r\n", "\r\r\n" and a lone "\r" (a progress line drawn over) all end a line.
@@ -76,41 +94,54 @@ func plain(s string) string {
 			if i < len(s) && s[i] == '\n' {
 				i++
 			}
-			b = append(b, '\n')
+			end = true
 		case c == 0x1b:
 			i = skipEscape(s, i)
-		case c == 0x08 && len(b) > 0 && b[len(b)-1] != '\n':
-			b = b[:len(b)-1]
+		case c == 0x08 && len(line) > 0:
+			line = line[:len(line)-1]
 			i++
-		case c == '\v' || c == '\f':
-			b = append(b, '\n')
+		case c == '\n' || c == '\v' || c == '\f':
+			end = true
 			i++
-		case c < ' ' && c != '\n' && c != '\t', c == 0x7f:
+		case c < ' ' && c != '\t', c == 0x7f:
 			i++
 		case c < utf8.RuneSelf:
-			b = append(b, c)
+			line = append(line, c)
 			i++
 		default:
-			r, n := utf8.DecodeRuneInString(s[i:])
-			switch {
-			case r == utf8.RuneError && n == 1:
-				b = append(b, '?')
-			case r == '\uFEFF' || r >= '\u200B' && r <= '\u200F':
-			case r == '\u00A0' || r >= '\u2000' && r <= '\u200A' || r == '\u202F' || r == '\u3000':
-				b = append(b, ' ')
-			case r >= '\u2010' && r <= '\u2015' || r == '\u2212':
-				b = append(b, '-')
-			case r == '\u2018' || r == '\u2019':
-				b = append(b, '\'')
-			case r == '\u201C' || r == '\u201D':
-				b = append(b, '"')
-			default:
-				b = append(b, s[i:i+n]...)
-			}
+			_, n := utf8.DecodeRuneInString(s[i:])
+			line = appendPlain(line, s[i:i+n])
 			i += n
 		}
+		if end {
+			line = append(line, '\n')
+		}
+		if end || i >= len(s) {
+			out.Write(line)
+			line = line[:0]
+		}
 	}
-	return string(b)
+	return out.String()
+}
+
+// appendPlain adds one character that is not ASCII, as ASCII where there is one that means the same.
+func appendPlain(line []byte, char string) []byte {
+	r, n := utf8.DecodeRuneInString(char)
+	switch {
+	case r == utf8.RuneError && n == 1:
+		return append(line, '?')
+	case r == '\uFEFF' || r >= '\u200B' && r <= '\u200F':
+		return line
+	case unicode.IsSpace(r):
+		return append(line, ' ')
+	case r >= '\u2010' && r <= '\u2015' || r == '\u2212':
+		return append(line, '-')
+	case r == '\u2018' || r == '\u2019':
+		return append(line, '\'')
+	case r == '\u201C' || r == '\u201D':
+		return append(line, '"')
+	}
+	return append(line, char...)
 }
 
 func needsCleaning(s string) bool {
@@ -215,6 +246,9 @@ func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
 // Words splits a line at blanks and tabs.
 func Words(line string) []string { return strings.Fields(line) }
+
+// Squeeze joins the words of s with one blank. Give it a piece of a text, not a whole one.
+func Squeeze(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // Indent counts the columns before the first word; a tab reaches to the next multiple of eight.
 func Indent(line string) int {

@@ -117,7 +117,7 @@ func (r *DevInfoResult) messages(text string) (opened string) {
 			listed = true
 		case listed:
 			name := strings.TrimSpace(line)
-			if listed = isDeviceName(name); listed {
+			if listed = isDeviceName(name) && strings.ContainsAny(name, "0123456789"); listed {
 				r.Devices = append(r.Devices, Device{Name: name, Ports: []Port{}})
 			}
 		}

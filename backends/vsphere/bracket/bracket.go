@@ -1,5 +1,5 @@
 // Package bracket opens and closes what must be around changes: a VM powered off, a host in maintenance mode, a host
-// rebooted. Nothing is forced: a guest is asked to shut down, a host is emptied before it goes.
+// rebooted, its SSH service running. Nothing is forced: a guest is asked to shut down, a host is emptied before it goes.
 package bracket
 
 import (
@@ -21,6 +21,8 @@ type Options struct {
 
 	// PowerOff allows to power off a guest that cannot be asked or does not obey. Data in it may be lost.
 	PowerOff bool
+	// ShellUser is who logs in by SSH on hosts, to be looked for among the exception users of lockdown mode; root when empty.
+	ShellUser string
 	// Tools waits after power-on until VMware Tools run.
 	Tools bool
 }
@@ -45,6 +47,7 @@ func Of(conn *wire.Conn, places *place.Places, o Options) map[backends.BracketKi
 		backends.BracketVMPower:     vmPower{s},
 		backends.BracketMaintenance: maintenance{s},
 		backends.BracketReboot:      reboot{s},
+		backends.BracketSSH:         shell{s},
 	}
 }
 

@@ -101,6 +101,15 @@ func (b reboot) Close(ctx context.Context, t backends.Ref, leave backends.Value,
 	return nil
 }
 
+// Abort ends maintenance mode without the reboot, where the host was in service before.
+func (b reboot) Abort(ctx context.Context, t backends.Ref, found backends.Value, progress backends.Progress) error {
+	before, err := state[Boot](found, t.Name)
+	if err != nil || before.Maintenance {
+		return err
+	}
+	return b.exit(ctx, t, progress)
+}
+
 // send orders the reboot. Without force vCenter refuses a host that is not in maintenance mode.
 func (b reboot) send(ctx context.Context, h hostState, progress backends.Progress) error {
 	res, err := methods.RebootHost_Task(ctx, b.conn.VIM(), &types.RebootHost_Task{This: h.ref, Force: false})
@@ -115,4 +124,22 @@ func (b reboot) send(ctx context.Context, h hostState, progress backends.Progres
 // rebooted tells whether a host has booted since. The time is worked out from the uptime and may waver a little.
 func rebooted(h hostState, before time.Time) bool {
 	return h.booted.Sub(before) > time.Second
+}
+
+// Back waits until a host that is away is connected again, at most for limit; an error of kind unreachable when it is not.
+func Back(ctx context.Context, conn *wire.Conn, places *place.Places, host string, limit time.Duration) error {
+	const what = "wait for the host to come back"
+	s := site{conn: conn, places: places}
+	ref, err := places.Find(ctx, backends.HostRef(host))
+	if err != nil {
+		return wire.Explain(err, host, what)
+	}
+	err = s.watch(ctx, ref, limit, func(o wire.Object) bool {
+		return stateOf(ref, o).connection == types.HostSystemConnectionStateConnected
+	})
+	if errors.Is(err, errLate) {
+		return backends.Errorf(backends.KindUnreachable, host, "look at the host's console; once it is connected again, resume",
+			"the host has not come back within %s", limit)
+	}
+	return wire.Explain(err, host, what)
 }

@@ -3,6 +3,7 @@ package bracket
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/vmware/govmomi/vim25/methods"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/settle"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
@@ -104,17 +106,71 @@ func (b vmPower) Close(ctx context.Context, t backends.Ref, leave backends.Value
 	}
 	if power != types.VirtualMachinePowerStatePoweredOn {
 		if err := b.powerOn(ctx, vm, progress); err != nil {
-			return wire.Explain(err, t.Name, "power the VM on")
+			return wire.Explain(explainPowerOn(err), t.Name, "power the VM on")
 		}
 	}
 	if !b.opt.Tools || tools {
 		return nil
 	}
-	err = b.watch(ctx, vm, b.opt.PowerOn, toolsRun)
+	err = b.watch(ctx, vm, b.opt.PowerOn, func(o wire.Object) bool { return toolsRun(o) || isOff(o) })
+	if err == nil {
+		_, power, _, err = b.read(ctx, t)
+		if err == nil && power == types.VirtualMachinePowerStatePoweredOff {
+			return offAgain(t.Name)
+		}
+	}
 	if errors.Is(err, errLate) {
 		return backends.Errorf(backends.KindTransient, t.Name, "look at the guest's console, then resume", "the VM is on, but VMware Tools have not come up within %s", b.opt.PowerOn)
 	}
 	return wire.Explain(err, t.Name, "wait for VMware Tools")
+}
+
+func offAgain(vm string) error {
+	return backends.Errorf(backends.KindPermanent, vm, "look at the VM's vmware.log; where it says \"failed to register interrupt\", the host is out of interrupt vectors: "+
+		"have fewer VFs in use on it", "power the VM on: it went off again by itself")
+}
+
+// OffAgain waits until a VM that was powered on is off, and says so as an error; nil when ctx ends before.
+func OffAgain(ctx context.Context, conn *wire.Conn, places *place.Places, vm string) error {
+	b := vmPower{site{conn: conn, places: places}}
+	ref, err := places.Find(ctx, backends.VMRef(vm))
+	for try := 1; err == nil; try++ {
+		if err = conn.Watch(ctx, ref, isOff); err != nil {
+			break
+		}
+		var power types.VirtualMachinePowerState
+		if _, power, _, err = b.read(ctx, backends.VMRef(vm)); err == nil && power == types.VirtualMachinePowerStatePoweredOff {
+			return offAgain(vm)
+		}
+		if !settle.Pause(ctx, min(try, settle.Tries)) { // what was watched may be a moment old
+			break
+		}
+	}
+	return nil // who waits for the guest sees by himself that vCenter is away
+}
+
+func isOff(o wire.Object) bool {
+	return wire.Value[types.VirtualMachinePowerState](o, "runtime.powerState") == types.VirtualMachinePowerStatePoweredOff
+}
+
+// refusals are what hosts say when a VM with passed-through devices does not start, and what to do about it.
+var refusals = []struct{ mark, hint string }{
+	{"No SR-IOV virtual function", "compare the VFs of the host with max_vfs by PCI order (a card added or removed shifts them, KB 309346): rdma-setup check; or move the VM"},
+	{"sched.mem.min", "reserve all guest memory of the VM"},
+	{"sched.cpu.min", "reserve the VM's CPUs in full, or set its latency sensitivity back to normal"},
+	{"Out of interrupt vectors", "have fewer VFs in use on this host"},
+	{"total number of pages needed", "raise pciPassthru.64bitMMIOSizeGB: rdma-setup mmio works it out (KB 323402)"},
+}
+
+// explainPowerOn adds what to do about a refusal.
+func explainPowerOn(err error) error {
+	text := wire.Text(err)
+	for _, r := range refusals {
+		if strings.Contains(text, r.mark) {
+			return backends.Errorf(backends.KindPermanent, "", r.hint, "%s", text)
+		}
+	}
+	return err
 }
 
 func (b vmPower) powerOn(ctx context.Context, vm place.Ref, progress backends.Progress) error {

@@ -51,6 +51,8 @@ func TargetOf(ref Ref) backends.TargetType {
 		return backends.TypePortGroup
 	case "ClusterComputeResource":
 		return backends.TypeCluster
+	case "Datacenter":
+		return backends.TypeDatacenter
 	}
 	return ""
 }

@@ -39,7 +39,7 @@ func (p *Places) Adopt(index *Index) {
 	defer p.mu.Unlock()
 	p.index = index
 	now := time.Now()
-	for _, t := range []backends.TargetType{backends.TypeHost, backends.TypeVM, backends.TypeSwitch, backends.TypePortGroup, backends.TypeCluster} {
+	for _, t := range []backends.TargetType{backends.TypeHost, backends.TypeVM, backends.TypeSwitch, backends.TypePortGroup, backends.TypeCluster, backends.TypeDatacenter} {
 		p.read[t] = now
 	}
 }
@@ -124,24 +124,14 @@ func (p *Places) load(ctx context.Context, t backends.TargetType) error {
 		kinds = append(kinds, "ComputeResource", "HostSystem")
 	case backends.TypeVM:
 		kinds = append(kinds, "VirtualMachine")
+	case backends.TypeDatacenter:
 	default:
 		return errors.New("vCenter has no such targets")
 	}
-	vim := p.conn.VIM()
-	view, err := methods.CreateContainerView(ctx, vim, &types.CreateContainerView{
-		This: *vim.ServiceContent.ViewManager, Container: vim.ServiceContent.RootFolder, Type: kinds, Recursive: true,
-	})
-	if err != nil {
-		return err
+	found, err := p.names(ctx, kinds)
+	if err == nil && len(found) == 0 { // the view went with a session that had to be renewed
+		found, err = p.names(ctx, kinds)
 	}
-	defer func() { _, _ = methods.DestroyView(ctx, vim, &types.DestroyView{This: view.Returnval}) }()
-
-	var sets []types.PropertySpec
-	for _, k := range kinds {
-		sets = append(sets, types.PropertySpec{Type: k, PathSet: []string{"name", "parent"}})
-	}
-	var found []wire.Object
-	_, err = p.conn.Retrieve(ctx, []types.PropertyFilterSpec{Through(view.Returnval, sets)}, func(o wire.Object) { found = append(found, o) })
 	if err != nil {
 		return err
 	}
@@ -158,6 +148,24 @@ func (p *Places) load(ctx context.Context, t backends.TargetType) error {
 		p.index.Add(o.Ref, wire.Value[string](o, "name"), wire.Value[Ref](o, "parent"))
 	}
 	return nil
+}
+
+// names reads the objects of some types through a view.
+func (p *Places) names(ctx context.Context, kinds []string) (found []wire.Object, err error) {
+	vim := p.conn.VIM()
+	view, err := methods.CreateContainerView(ctx, vim, &types.CreateContainerView{
+		This: *vim.ServiceContent.ViewManager, Container: vim.ServiceContent.RootFolder, Type: kinds, Recursive: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _, _ = methods.DestroyView(ctx, vim, &types.DestroyView{This: view.Returnval}) }()
+	var sets []types.PropertySpec
+	for _, k := range kinds {
+		sets = append(sets, types.PropertySpec{Type: k, PathSet: []string{"name", "parent"}})
+	}
+	_, err = p.conn.Retrieve(ctx, []types.PropertyFilterSpec{Through(view.Returnval, sets)}, func(o wire.Object) { found = append(found, o) })
+	return found, err
 }
 
 // Through is the spec that reads the objects of a container view.

@@ -163,6 +163,10 @@ func (s *vmSetter) complete(ctx context.Context, dev types.BaseVirtualDevice, v 
 		card.DeviceProtocol = want.Protocol
 	case *types.VirtualSriovEthernetCard:
 		card.AllowGuestOSMtuChange = ref(want.GuestMTU)
+		if want.PF == "" { // the host takes any uplink of the switch that has a VF left
+			card.SriovBacking = nil
+			return nil
+		}
 		backing, err := s.physicalFunction(ctx, v, want.PF)
 		if err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/settle"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
@@ -51,7 +52,7 @@ func (s switchSetter) Set(ctx context.Context, t backends.Setting, to backends.V
 		}
 		return backends.ValueOf(v.spec), is == want, nil
 	}
-	return settle(ctx, name, "set up the distributed switch", to, read, func() error {
+	return settle.Do(ctx, name, "set up the distributed switch", to, read, func() error {
 		v, err := s.look(ctx, t.Target, s.dvs.fresh)
 		if err != nil {
 			return err
@@ -189,7 +190,7 @@ func (s switchSetter) remove(ctx context.Context, t backends.Setting, progress b
 		}
 		return backends.ValueOf(v.spec), false, nil
 	}
-	return settle(ctx, t.Target.Name, "remove the distributed switch", backends.Absent, read, func() error {
+	return settle.Do(ctx, t.Target.Name, "remove the distributed switch", backends.Absent, read, func() error {
 		v, err := s.look(ctx, t.Target, s.dvs.fresh)
 		if err != nil || v == nil {
 			return err

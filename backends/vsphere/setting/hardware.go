@@ -9,6 +9,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/settle"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/survey"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
@@ -52,7 +53,7 @@ func (s hardwareSetter) Set(ctx context.Context, t backends.Setting, to backends
 		n, _, err := s.version(ctx, vm)
 		return backends.ValueOf(n), n == want, err
 	}
-	return settle(ctx, name, what, to, read, func() error {
+	return settle.Do(ctx, name, what, to, read, func() error {
 		is, power, err := s.version(ctx, vm)
 		switch {
 		case err != nil || is == want:

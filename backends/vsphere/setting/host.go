@@ -10,6 +10,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/settle"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
@@ -30,6 +31,7 @@ func (s *site) part(ctx context.Context, t backends.Ref, pick func(types.HostCon
 	return *p, nil
 }
 
+// optionSetter sets advanced settings of hosts.
 type optionSetter struct{ *site }
 
 func (s optionSetter) options(ctx context.Context, t backends.Ref) (place.Ref, error) {
@@ -55,28 +57,38 @@ func (s optionSetter) Read(ctx context.Context, t backends.Setting) (backends.Va
 	return backends.Absent, backends.Errorf(backends.KindPermanent, t.Target.Name, "", "the host has no advanced setting %s", t.Name)
 }
 
-// Set writes an advanced setting and reads it back.
-func (s optionSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, progress backends.Progress) error {
-	what := "set the advanced setting " + t.Name
+// Parent is the same for all hosts.
+func (s optionSetter) Parent(t backends.Setting) string { return "option " + t.Name }
+
+// write writes an advanced setting.
+func (s optionSetter) write(ctx context.Context, t backends.Setting, to backends.Value) error {
 	manager, err := s.options(ctx, t.Target)
 	if err != nil {
-		return wire.Explain(err, t.Target.Name, what)
+		return wire.Explain(err, t.Target.Name, s.what(t, to))
 	}
-	value, err := optionValue(to, t.Target.Name, what)
+	value, err := optionValue(to, t.Target.Name, s.what(t, to))
 	if err != nil {
 		return err
 	}
-	read := func() (backends.Value, bool, error) {
-		got, err := s.Read(ctx, t)
-		return got, got == to, err
-	}
-	err = settle(ctx, t.Target.Name, what, to, read, func() error {
+	return settle.Attempt(ctx, t.Target.Name, s.what(t, to), reading(ctx, s, t, to), func() error {
 		return s.update(ctx, manager, t.Name, value)
 	})
-	if err == nil {
-		progress.Report(100)
-	}
-	return err
+}
+
+func (s optionSetter) what(t backends.Setting, _ backends.Value) string {
+	return "set the advanced setting " + t.Name
+}
+
+// object and path are where a property read finds the setting.
+func (s optionSetter) object(ctx context.Context, t backends.Setting) (place.Ref, error) {
+	return s.places.Find(ctx, t.Target)
+}
+
+func (s optionSetter) path(t backends.Setting) string { return `config.option["` + t.Name + `"]` }
+
+func (s optionSetter) value(prop any) (backends.Value, bool) {
+	o, ok := prop.(types.OptionValue)
+	return backends.ValueOf(o.Value), ok
 }
 
 // update writes the value. Numbers are long for most settings and int for some; the wrong one is an invalid argument.
@@ -115,6 +127,7 @@ func optionValue(to backends.Value, target, what string) (any, error) {
 	return nil, backends.Errorf(backends.KindPermanent, target, "", "%s: %s is neither text nor a number", what, to)
 }
 
+// firewallSetter enables and disables firewall rulesets of hosts.
 type firewallSetter struct{ *site }
 
 func (s firewallSetter) system(ctx context.Context, t backends.Ref) (place.Ref, error) {
@@ -134,38 +147,43 @@ func (s firewallSetter) Read(ctx context.Context, t backends.Setting) (backends.
 	return backends.ValueOf(set.Enabled), nil
 }
 
+// ruleset reads one ruleset. Servers that do not give a single one of the list give the whole.
 func (s firewallSetter) ruleset(ctx context.Context, system place.Ref, key string) (*types.HostFirewallRuleset, error) {
-	o, err := s.conn.One(ctx, system, "firewallInfo.ruleset")
-	if err != nil {
-		return nil, err
-	}
-	for _, set := range wire.Value[types.ArrayOfHostFirewallRuleset](o, "firewallInfo.ruleset").HostFirewallRuleset {
-		if set.Key == key {
+	for _, path := range []string{rulesetPath(key), rulesets} {
+		o, err := s.conn.One(ctx, system, path)
+		if err != nil {
+			return nil, err
+		}
+		if set, ok := wire.Prop[types.HostFirewallRuleset](o, path); ok {
 			return &set, nil
+		}
+		for _, set := range wire.Value[types.ArrayOfHostFirewallRuleset](o, path).HostFirewallRuleset {
+			if set.Key == key {
+				return &set, nil
+			}
 		}
 	}
 	return nil, backends.Errorf(backends.KindPermanent, "", "", "the host has no firewall ruleset %s", key)
 }
 
-// Set enables or disables a firewall ruleset and reads it back.
-func (s firewallSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, progress backends.Progress) error {
-	what := "disable the firewall ruleset " + t.Name
+const rulesets = "firewallInfo.ruleset"
+
+func rulesetPath(key string) string { return rulesets + `["` + key + `"]` }
+
+// Parent is the same for all hosts.
+func (s firewallSetter) Parent(t backends.Setting) string { return "ruleset " + t.Name }
+
+// write enables or disables a firewall ruleset.
+func (s firewallSetter) write(ctx context.Context, t backends.Setting, to backends.Value) error {
 	on, err := decode[bool](to, t.Target.Name, "set the firewall ruleset "+t.Name)
 	if err != nil {
 		return err
 	}
-	if on {
-		what = "enable the firewall ruleset " + t.Name
-	}
 	system, err := s.system(ctx, t.Target)
 	if err != nil {
-		return wire.Explain(err, t.Target.Name, what)
+		return wire.Explain(err, t.Target.Name, s.what(t, to))
 	}
-	read := func() (backends.Value, bool, error) {
-		got, err := s.Read(ctx, t)
-		return got, got == to, err
-	}
-	err = settle(ctx, t.Target.Name, what, to, read, func() error {
+	return settle.Attempt(ctx, t.Target.Name, s.what(t, to), reading(ctx, s, t, to), func() error {
 		var err error
 		if on {
 			_, err = methods.EnableRuleset(ctx, s.conn.VIM(), &types.EnableRuleset{This: system, Id: t.Name})
@@ -174,10 +192,24 @@ func (s firewallSetter) Set(ctx context.Context, t backends.Setting, to backends
 		}
 		return s.controllable(ctx, err, system, t.Name)
 	})
-	if err == nil {
-		progress.Report(100)
+}
+
+func (s firewallSetter) what(t backends.Setting, to backends.Value) string {
+	if to == backends.ValueOf(true) {
+		return "enable the firewall ruleset " + t.Name
 	}
-	return err
+	return "disable the firewall ruleset " + t.Name
+}
+
+func (s firewallSetter) object(ctx context.Context, t backends.Setting) (place.Ref, error) {
+	return s.system(ctx, t.Target)
+}
+
+func (s firewallSetter) path(t backends.Setting) string { return rulesetPath(t.Name) }
+
+func (s firewallSetter) value(prop any) (backends.Value, bool) {
+	set, ok := prop.(types.HostFirewallRuleset)
+	return backends.ValueOf(set.Enabled), ok
 }
 
 // controllable says of a refused ruleset whether users may change it at all (HostFirewallRuleset.userControllable,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/settle"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
@@ -75,7 +76,7 @@ func (s memberSetter) SetMany(ctx context.Context, as []backends.Assignment, pro
 			return errs
 		case v == nil:
 			return all(backends.Errorf(backends.KindConflict, "", "run it again to plan from what is there now", "the distributed switch %s does not exist", dvs))
-		case try > tries:
+		case try > settle.Tries:
 			return all(backends.Errorf(backends.KindConflict, "", "look at the events of "+dvs+" in vCenter", "it was accepted, but does not read so"))
 		}
 		if err = s.reconfigure(ctx, v, as, hosts, pending, progress); err == nil {
@@ -93,7 +94,7 @@ func (s memberSetter) SetMany(ctx context.Context, as []backends.Assignment, pro
 			continue
 		}
 		why := wire.Explain(err, "", s.what(as[pending[0]]))
-		if again(why) && try < tries && pause(ctx, try) {
+		if settle.Again(why) && try < settle.Tries && settle.Pause(ctx, try) {
 			continue
 		}
 		if len(pending) == 1 || backends.KindOf(why) != backends.KindPermanent {

@@ -1,5 +1,5 @@
 // Package setting sets what vCenter holds: distributed switches, port groups, memberships, host options, firewall
-// rulesets, and the memory and adapters of VMs. Every setter is safe to repeat and believes only what it reads back.
+// rulesets, and what VMs are made of. Every setter is safe to repeat and believes only what it reads back.
 package setting
 
 import (
@@ -13,9 +13,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/survey"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
-
-// tries bounds how often a change is made again after somebody else came first or the connection broke.
-const tries = 5
 
 // taskLimit bounds one task: long enough for a DVS with hundreds of hosts, short enough that nobody waits for ever.
 const taskLimit = 20 * time.Minute
@@ -40,18 +37,29 @@ func New(conn *wire.Conn, places *place.Places) *Settings {
 	return &Settings{site: s, vms: &vmSetter{site: s, nets: map[place.Ref]network{}}}
 }
 
-// Setters gives the setter of every kind of setting that vCenter holds. Memory and adapters share one, so that both
-// go into one reconfigure.
-func (s *Settings) Setters() map[backends.Kind]backends.Setter {
+// inFlight is how many hosts are asked or changed at the same time where nobody says otherwise.
+const inFlight = 16
+
+// Setters gives the setter of every kind of setting that vCenter holds. What a VM has shares one, so that all of it goes
+// into one reconfigure. Parallel bounds how many hosts one call of a setter works on at the same time; 0 is 16.
+func (s *Settings) Setters(parallel int) map[backends.Kind]backends.Setter {
+	if parallel <= 0 {
+		parallel = inFlight
+	}
+	many := func(k hostSetting) *hosts {
+		return &hosts{hostSetting: k, site: s.site, parallel: parallel, alone: map[place.Ref]bool{}}
+	}
 	return map[backends.Kind]backends.Setter{
 		backends.KindSwitch:    switchSetter{s.site},
 		backends.KindPortGroup: groupSetter{s.site},
 		backends.KindMember:    memberSetter{s.site},
-		backends.KindOption:    optionSetter{s.site},
-		backends.KindFirewall:  firewallSetter{s.site},
+		backends.KindOption:    many(optionSetter{s.site}),
+		backends.KindFirewall:  many(firewallSetter{s.site}),
 		backends.KindHardware:  hardwareSetter{s.site},
 		backends.KindMemory:    s.vms,
 		backends.KindAdapter:   s.vms,
+		backends.KindExtra:     s.vms,
+		backends.KindDevice:    s.vms,
 	}
 }
 
@@ -82,62 +90,6 @@ func (s *Settings) AdapterMAC(ctx context.Context, vm, group string) (string, er
 		return "", backends.Errorf(backends.KindTransient, vm, "power the VM on once", "%s: vCenter has not given it one yet", what)
 	}
 	return a.MAC, nil
-}
-
-// settle makes a change until it is read back. After a conflict or a broken connection it reads first: the change may
-// have been made. What is the clause for errors ("set option Net.PVRDMAVmknic").
-func settle(ctx context.Context, target, what string, to backends.Value, read func() (backends.Value, bool, error), act func() error) error {
-	for try := 1; ; try++ {
-		err := act()
-		if err == nil {
-			return confirm(ctx, target, what, to, read)
-		}
-		err = wire.Explain(err, target, what)
-		if !again(err) || try == tries || !pause(ctx, try) {
-			return err
-		}
-		if _, same, rerr := read(); rerr == nil && same {
-			return nil
-		}
-	}
-}
-
-// confirm reads a value back. A server may show the old one for a moment.
-func confirm(ctx context.Context, target, what string, to backends.Value, read func() (backends.Value, bool, error)) error {
-	for try := 1; ; try++ {
-		got, same, err := read()
-		if err != nil {
-			return wire.Explain(err, target, what+": read it back")
-		}
-		if same {
-			return nil
-		}
-		if try == 3 || !pause(ctx, try) {
-			return backends.Errorf(backends.KindConflict, target, "somebody or something sets it back; look at the object's events in vCenter",
-				"%s: it was accepted, but reads %s, not %s", what, got, to)
-		}
-	}
-}
-
-// again tells errors after which the same change may succeed.
-func again(err error) bool {
-	switch backends.KindOf(err) {
-	case backends.KindConflict, backends.KindTransient:
-		return true
-	}
-	return false
-}
-
-// pause waits longer from try to try; false when ctx ends first.
-func pause(ctx context.Context, try int) bool {
-	t := time.NewTimer(time.Duration(try*try) * 100 * time.Millisecond)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }
 
 // task waits for a task with the common limit.

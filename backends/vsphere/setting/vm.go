@@ -3,6 +3,7 @@ package setting
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/vmware/govmomi/vim25/methods"
@@ -10,10 +11,11 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/settle"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// vmSetter sets memory and adapters of a VM together in one reconfigure.
+// vmSetter sets memory, adapters, passed-through devices and extraConfig of a VM together in one reconfigure.
 type vmSetter struct {
 	*site
 	mu   sync.Mutex
@@ -28,13 +30,21 @@ type vmView struct {
 	memoryMB int64
 	memory   backends.MemorySpec
 	devices  []types.BaseVirtualDevice
+	extra    []types.BaseOptionValue // only where it was asked for
 	host     place.Ref
 	browser  place.Ref
 }
 
-func (s *vmSetter) view(ctx context.Context, vm place.Ref) (*vmView, error) {
-	o, err := s.conn.One(ctx, vm, "config.changeVersion", "config.hardware.memoryMB", "config.hardware.device", "config.memoryAllocation.reservation",
-		"config.memoryReservationLockedToMax", "runtime.powerState", "runtime.host", "environmentBrowser")
+var viewPaths = []string{"config.changeVersion", "config.hardware.memoryMB", "config.hardware.device", "config.memoryAllocation.reservation",
+	"config.memoryReservationLockedToMax", "runtime.powerState", "runtime.host", "environmentBrowser"}
+
+// view reads a VM, with its extraConfig where that is wanted: it is long.
+func (s *vmSetter) view(ctx context.Context, vm place.Ref, extra bool) (*vmView, error) {
+	paths := viewPaths
+	if extra {
+		paths = append(slices.Clone(paths), "config.extraConfig")
+	}
+	o, err := s.conn.One(ctx, vm, paths...)
 	if err != nil {
 		return nil, err
 	}
@@ -42,6 +52,7 @@ func (s *vmSetter) view(ctx context.Context, vm place.Ref) (*vmView, error) {
 		ref: vm, change: wire.Value[string](o, "config.changeVersion"), power: wire.Value[types.VirtualMachinePowerState](o, "runtime.powerState"),
 		memoryMB: int64(wire.Value[int32](o, "config.hardware.memoryMB")),
 		devices:  wire.Value[types.ArrayOfVirtualDevice](o, "config.hardware.device").VirtualDevice,
+		extra:    wire.Value[types.ArrayOfOptionValue](o, "config.extraConfig").OptionValue,
 		host:     wire.Value[place.Ref](o, "runtime.host"), browser: wire.Value[place.Ref](o, "environmentBrowser"),
 	}
 	v.memory = backends.MemorySpec{
@@ -50,13 +61,13 @@ func (s *vmSetter) view(ctx context.Context, vm place.Ref) (*vmView, error) {
 	return v, nil
 }
 
-// Read gives the memory reservation of a VM or its adapter on a port group.
+// Read gives one setting of a VM.
 func (s *vmSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
 	vm, err := s.places.Find(ctx, t.Target)
 	if err != nil {
 		return backends.Absent, err
 	}
-	v, err := s.view(ctx, vm)
+	v, err := s.view(ctx, vm, isExtra(t))
 	if err != nil {
 		return backends.Absent, wire.Explain(err, t.Target.Name, "read the VM's "+thing(t))
 	}
@@ -64,17 +75,54 @@ func (s *vmSetter) Read(ctx context.Context, t backends.Setting) (backends.Value
 	return got, wire.Explain(err, t.Target.Name, "read the VM's "+thing(t))
 }
 
+// ReadMany gives settings of VMs with one read a VM.
+func (s *vmSetter) ReadMany(ctx context.Context, ss []backends.Setting) ([]backends.Value, []error) {
+	values, errs := make([]backends.Value, len(ss)), make([]error, len(ss))
+	views := map[backends.Ref]*vmView{}
+	for i, t := range ss {
+		v := views[t.Target]
+		if v == nil {
+			vm, err := s.places.Find(ctx, t.Target)
+			if err == nil {
+				v, err = s.view(ctx, vm, slices.ContainsFunc(ss, isExtra))
+			}
+			if err != nil {
+				errs[i] = wire.Explain(err, t.Target.Name, "read the VM's "+thing(t))
+				continue
+			}
+			views[t.Target] = v
+		}
+		got, err := s.of(ctx, v, t)
+		values[i], errs[i] = got, wire.Explain(err, t.Target.Name, "read the VM's "+thing(t))
+	}
+	return values, errs
+}
+
 func thing(t backends.Setting) string {
-	if t.Kind == backends.KindMemory {
+	switch t.Kind {
+	case backends.KindMemory:
 		return "memory reservation"
+	case backends.KindExtra:
+		return "setting " + t.Name
+	case backends.KindDevice:
+		return "device " + t.Name
 	}
 	return "adapter on " + t.Name
 }
 
+func isExtra(t backends.Setting) bool { return t.Kind == backends.KindExtra }
+
 // of gives a setting out of a view.
 func (s *vmSetter) of(ctx context.Context, v *vmView, t backends.Setting) (backends.Value, error) {
-	if t.Kind == backends.KindMemory {
+	switch t.Kind {
+	case backends.KindMemory:
 		return backends.ValueOf(v.memory), nil
+	case backends.KindExtra:
+		_, value := v.option(t.Name)
+		return value, nil
+	case backends.KindDevice:
+		_, value, err := s.passthrough(ctx, v, t.Name)
+		return value, err
 	}
 	net, ok, err := s.network(ctx, t.Name)
 	if err != nil || !ok {
@@ -122,12 +170,15 @@ func (s *vmSetter) SetMany(ctx context.Context, as []backends.Assignment, progre
 		}
 		return errs
 	}
+	if err := twins(as); err != nil {
+		return all(err)
+	}
 	vm, err := s.places.Find(ctx, as[0].Target)
 	if err != nil {
 		return all(err)
 	}
 	for try := 1; ; try++ {
-		v, err := s.view(ctx, vm)
+		v, err := s.view(ctx, vm, slices.ContainsFunc(as, func(a backends.Assignment) bool { return isExtra(a.Setting) }))
 		if err != nil {
 			return all(err)
 		}
@@ -144,14 +195,14 @@ func (s *vmSetter) SetMany(ctx context.Context, as []backends.Assignment, progre
 			return errs
 		case v.power != types.VirtualMachinePowerStatePoweredOff:
 			return all(errNotOff(v.power))
-		case try > tries:
+		case try > settle.Tries:
 			return all(backends.Errorf(backends.KindConflict, "", "look at the VM's events in vCenter", "it was accepted, but does not read so"))
 		}
 		if err = s.reconfigure(ctx, v, spec, progress); err == nil {
 			continue // the next view reads it back
 		}
 		why := wire.Explain(err, "", "")
-		if again(why) && pause(ctx, try) {
+		if settle.Again(why) && settle.Pause(ctx, try) {
 			continue
 		}
 		if len(open) == 1 || backends.KindOf(why) != backends.KindPermanent {
@@ -187,6 +238,10 @@ func (s *vmSetter) spec(ctx context.Context, v *vmView, as []backends.Assignment
 			err = memory(spec, v, a)
 		case backends.KindAdapter:
 			err = s.adapter(ctx, spec, v, a)
+		case backends.KindExtra:
+			err = extra(spec, v, a)
+		case backends.KindDevice:
+			err = s.device(ctx, spec, v, a)
 		default:
 			err = errors.New("not a setting of a VM: " + string(a.Kind))
 		}

@@ -150,11 +150,18 @@ func rulesetOf(s types.HostFirewallRuleset) backends.Ruleset {
 
 func (v *vmRow) detail(o wire.Object) {
 	v.vm.Extra = map[string]string{}
+	affinity := ""
 	for _, e := range wire.Value[types.ArrayOfOptionValue](o, "config.extraConfig").OptionValue {
 		kv := e.GetOptionValue()
-		if strings.HasPrefix(strings.ToLower(kv.Key), "pcipassthru") {
+		switch key := strings.ToLower(kv.Key); {
+		case strings.HasPrefix(key, "pcipassthru"):
 			v.vm.Extra[kv.Key] = fmt.Sprint(kv.Value)
+		case key == "numa.nodeaffinity":
+			affinity = fmt.Sprint(kv.Value)
 		}
+	}
+	if _, told := wire.Prop[types.ArrayOfOptionValue](o, "config.extraConfig"); told {
+		v.vm.NodeAffinity = &affinity
 	}
 	for _, n := range wire.Value[types.ArrayOfGuestNicInfo](o, "guest.net").GuestNicInfo {
 		for _, ip := range n.IpAddress {

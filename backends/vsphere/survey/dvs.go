@@ -15,6 +15,8 @@ type switchRow struct {
 	ref     place.Ref
 	dvs     backends.Switch
 	members map[place.Ref]backends.Member
+
+	mismatches []mismatch
 }
 
 type groupRow struct {
@@ -49,7 +51,11 @@ func switchOf(o wire.Object) *switchRow {
 			member.Status = m.Status
 			r.members[m.Host] = member
 		}
+		for _, what := range mismatchesOf(m.HealthCheckResult) {
+			r.mismatches = append(r.mismatches, mismatch{m.Host, what})
+		}
 	}
+	r.dvs.Health = &backends.SwitchHealth{Enabled: checksHealth(config.HealthCheckConfig)}
 	r.dvs.MTUMax = 9000 // vSphere Networking 6.7, p. 162; from 7.0.2 on the switch says itself
 	if f, ok := o.Props["capability.featuresSupported"].(types.VMwareDVSFeatureCapability); ok && f.MtuCapability != nil {
 		r.dvs.MTUMin, r.dvs.MTUMax = int(f.MtuCapability.MinMtuSupported), int(f.MtuCapability.MaxMtuSupported)
@@ -96,6 +102,7 @@ func groupOf(o wire.Object) *groupRow {
 	}
 	if port, ok := c.DefaultPortConfig.(*types.VMwareDVSPortSetting); ok {
 		r.group.VLAN = VLAN(port.Vlan)
+		r.group.Security = securityOf(port)
 		if t := port.UplinkTeamingPolicy; t != nil && t.UplinkPortOrder != nil {
 			r.group.Active = append(r.group.Active, t.UplinkPortOrder.ActiveUplinkPort...)
 			r.group.Standby = t.UplinkPortOrder.StandbyUplinkPort
@@ -112,15 +119,19 @@ func VLAN(spec types.BaseVmwareDistributedVirtualSwitchVlanSpec) string {
 	case *types.VmwareDistributedVirtualSwitchPvlanSpec:
 		return fmt.Sprintf("pvlan %d", v.PvlanId)
 	case *types.VmwareDistributedVirtualSwitchTrunkVlanSpec:
-		var parts []string
-		for _, r := range v.VlanId {
-			if r.Start == r.End {
-				parts = append(parts, fmt.Sprint(r.Start))
-			} else {
-				parts = append(parts, fmt.Sprintf("%d-%d", r.Start, r.End))
-			}
-		}
-		return strings.Join(parts, ",")
+		return ranges(v.VlanId)
 	}
 	return "0"
+}
+
+func ranges(list []types.NumericRange) string {
+	var parts []string
+	for _, r := range list {
+		if r.Start == r.End {
+			parts = append(parts, fmt.Sprint(r.Start))
+		} else {
+			parts = append(parts, fmt.Sprintf("%d-%d", r.Start, r.End))
+		}
+	}
+	return strings.Join(parts, ",")
 }

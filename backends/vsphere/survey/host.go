@@ -17,7 +17,6 @@ type hostRow struct {
 	ref      place.Ref
 	host     backends.Host
 	keys     []string // keys of host.NICs, in order
-	dpu      []bool
 	switches []uplinks
 	vmks     []vmk
 	hbas     []hba
@@ -52,7 +51,8 @@ func hostOf(o wire.Object) *hostRow {
 		Cores: int(number(o, "summary.hardware.numCpuCores")), CPUMHz: int(number(o, "summary.hardware.cpuMhz")),
 		MemoryMB: mb, MemoryUsedMB: number(o, "summary.quickStats.overallMemoryUsage"),
 		Hyperthreads: flag(o, "config.hyperThread.active"), Lockdown: lockdown(text(o, "config.lockdownMode")),
-		NICs: []backends.NIC{}, GPUs: []backends.GPU{},
+		GraphicsType: text(o, "config.graphicsConfig.hostDefaultGraphicsType"),
+		NICs:         []backends.NIC{}, GPUs: []backends.GPU{},
 	}
 	tree := pciOf(o)
 	r.host.PCI = tree.rows()
@@ -83,7 +83,7 @@ func (r *hostRow) nics(o wire.Object, tree pciTree) {
 	for _, p := range wire.Value[types.ArrayOfPhysicalNic](o, "config.network.pnic").PhysicalNic {
 		n := backends.NIC{
 			Device: p.Device, MAC: strings.ToLower(p.Mac), Driver: p.Driver, DriverVersion: p.DriverVersion, Firmware: p.FirmwareVersion,
-			PCI: p.Pci, NUMA: tree.node(p.Pci), SRIOV: tree.sriov(p.Pci), Roles: []string{},
+			PCI: p.Pci, NUMA: tree.node(p.Pci), SRIOV: tree.sriov(p.Pci), DPU: p.DpuId, Roles: []string{},
 		}
 		if d, ok := tree.devices[p.Pci]; ok {
 			n.Vendor, n.PCIDeviceID, n.Model = hex(d.VendorId), hex(d.DeviceId), strings.TrimSpace(d.DeviceName)
@@ -96,7 +96,6 @@ func (r *hostRow) nics(o wire.Object, tree pciTree) {
 		}
 		r.host.NICs = append(r.host.NICs, n)
 		r.keys = append(r.keys, p.Key)
-		r.dpu = append(r.dpu, p.DpuId != "")
 	}
 }
 

@@ -17,6 +17,7 @@ type reading struct {
 	vms      []*vmRow
 	switches []*switchRow
 	groups   []*groupRow
+	clusters []*clusterRow
 	hidden   map[place.Ref][]string // property paths that the account may not see
 
 	plain map[string][]string          // by DVS: VMs with an ordinary adapter on it
@@ -25,7 +26,7 @@ type reading struct {
 
 // join fills in names and works out what depends on more than one object.
 func (rd *reading) join(vcenter string) *backends.Inventory {
-	inv := &backends.Inventory{Hosts: []backends.Host{}, VMs: []backends.VM{}}
+	inv := &backends.Inventory{Hosts: []backends.Host{}, VMs: []backends.VM{}, Clusters: []backends.Cluster{}}
 	x := rd.index
 	byUUID, byRef := map[string]*switchRow{}, map[place.Ref]*switchRow{}
 	for _, s := range rd.switches {
@@ -33,6 +34,9 @@ func (rd *reading) join(vcenter string) *backends.Inventory {
 		byUUID[s.dvs.UUID], byRef[s.ref] = s, s
 		for host, m := range s.members {
 			s.dvs.Members[x.Name(host)] = m
+		}
+		for _, m := range s.mismatches {
+			s.dvs.Health.Mismatch = append(s.dvs.Health.Mismatch, x.Name(m.host)+" "+m.what)
 		}
 	}
 	byKey := map[string]*groupRow{}
@@ -71,6 +75,10 @@ func (rd *reading) join(vcenter string) *backends.Inventory {
 		g.group.Free = max(0, g.group.Free)
 		inv.PortGroups = append(inv.PortGroups, g.group)
 	}
+	for _, c := range rd.clusters {
+		inv.Clusters = append(inv.Clusters, c.join(x))
+	}
+	slices.SortFunc(inv.Clusters, func(a, b backends.Cluster) int { return natural(a.Name, b.Name) })
 	slices.SortFunc(inv.Hosts, func(a, b backends.Host) int { return natural(a.Name, b.Name) })
 	slices.SortFunc(inv.VMs, func(a, b backends.VM) int { return natural(a.Name, b.Name) })
 	slices.SortFunc(inv.Switches, func(a, b backends.Switch) int { return natural(a.Name, b.Name) })
@@ -128,7 +136,7 @@ func (rd *reading) joinHost(h *hostRow, byKey map[string]*groupRow, byUUID map[s
 func (rd *reading) judge(h *hostRow, byUUID map[string]*switchRow) {
 	for i := range h.host.NICs {
 		n := &h.host.NICs[i]
-		at := Position{DPU: h.dpu[i]}
+		at := Position{DPU: n.DPU != ""}
 		for _, u := range h.switches {
 			if !slices.ContainsFunc(u.pnics, func(key string) bool { return h.nicByKey(key) == i }) {
 				continue

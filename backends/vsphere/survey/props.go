@@ -25,17 +25,20 @@ var (
 		"config.network.pnic", "config.network.rdmaDevice", "config.network.vnic", "config.network.vswitch",
 		"config.network.portgroup", "config.network.proxySwitch", "config.virtualNicManagerInfo.netConfig",
 		"config.storageDevice.hostBusAdapter", "config.pciPassthruInfo", "config.graphicsInfo",
+		"config.graphicsConfig.hostDefaultGraphicsType",
 		"hardware.pciDevice", "hardware.numaInfo.numaNode", "config.hyperThread.active", "config.lockdownMode",
 	}
 	vmPaths = []string{
 		"name", "parent", "runtime.host", "runtime.powerState", "runtime.connectionState", "runtime.faultToleranceState",
 		"config.template", "config.version", "config.firmware", "config.guestId", "config.guestFullName",
 		"config.hardware.numCPU", "config.hardware.memoryMB", "config.hardware.device",
-		"config.memoryAllocation.reservation", "config.memoryReservationLockedToMax", "config.cpuHotAddEnabled",
+		"config.memoryAllocation.reservation", "config.cpuAllocation.reservation", "config.memoryReservationLockedToMax", "config.cpuHotAddEnabled",
 		"config.memoryHotAddEnabled", "config.nestedHVEnabled", "config.latencySensitivity.level",
 		"guest.toolsRunningStatus", "guest.ipAddress", "snapshot.rootSnapshotList", "summary.config.product.name",
 	}
-	clusterPaths = []string{"name", "parent", "lifecycleManaged"}
+	computePaths = []string{"name", "parent", "lifecycleManaged"}
+	// Those of any compute resource stand here again: which specification an object of a derived type gets is not written.
+	clusterPaths = []string{"name", "parent", "lifecycleManaged", "configurationEx", "summary.currentEVCModeKey"}
 	placePaths   = []string{"name", "parent"}
 	switchPaths  = []string{"name", "parent", "uuid", "config", "capability.featuresSupported", "runtime.hostMemberRuntime"}
 	groupPaths   = []string{"name", "parent", "key", "config"}
@@ -55,7 +58,8 @@ func overview(view place.Ref) types.PropertyFilterSpec {
 	return place.Through(view, []types.PropertySpec{
 		{Type: "Datacenter", PathSet: placePaths},
 		{Type: "Folder", PathSet: placePaths},
-		{Type: "ComputeResource", PathSet: clusterPaths},
+		{Type: "ComputeResource", PathSet: computePaths},
+		{Type: "ClusterComputeResource", PathSet: clusterPaths},
 		{Type: "HostSystem", PathSet: hostPaths},
 		{Type: "VirtualMachine", PathSet: vmPaths},
 		{Type: "DistributedVirtualSwitch", PathSet: switchPaths},

@@ -4,6 +4,7 @@ package survey
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -20,9 +21,12 @@ import (
 // objects. The index holds every object of the vCenter, also those outside the scope.
 func Read(ctx context.Context, conn *wire.Conn, scope backends.Scope) (*backends.Inventory, *place.Index, error) {
 	rd, unknown, err := pass(ctx, conn)
-	if isGone(err) {
+	if isGone(err) || errors.Is(err, errLostView) {
 		// The session ended between making the view and reading it, and the view with it.
 		rd, unknown, err = pass(ctx, conn)
+	}
+	if errors.Is(err, errLostView) {
+		err = nil // so it is: an empty vCenter, or an account that may see nothing
 	}
 	if err != nil {
 		return nil, nil, wire.Explain(err, "vCenter", "read the inventory")
@@ -65,9 +69,19 @@ func pass(ctx context.Context, conn *wire.Conn) (*reading, wire.Unknown, error) 
 		_, _ = methods.DestroyView(tidy, vim, &types.DestroyView{This: view.Returnval})
 	}()
 	rd := &reading{index: place.NewIndex(), managed: map[place.Ref]bool{}, hidden: map[place.Ref][]string{}}
-	unknown, err := conn.Retrieve(ctx, []types.PropertyFilterSpec{overview(view.Returnval)}, rd.take)
+	seen := false
+	unknown, err := conn.Retrieve(ctx, []types.PropertyFilterSpec{overview(view.Returnval)}, func(o wire.Object) {
+		seen = true
+		rd.take(o)
+	})
+	if err == nil && !seen {
+		err = errLostView
+	}
 	return rd, unknown, err
 }
+
+// errLostView says that a view showed nothing at all: it went with a session that had to be renewed.
+var errLostView = errors.New("vCenter shows no objects, not even a datacenter")
 
 // take turns an object into its row as it arrives, so that the raw properties of a page can go.
 func (rd *reading) take(o wire.Object) {
@@ -84,6 +98,11 @@ func (rd *reading) take(o wire.Object) {
 		rd.switches = append(rd.switches, switchOf(o))
 	case backends.TypePortGroup:
 		rd.groups = append(rd.groups, groupOf(o))
+	}
+	if o.Ref.Type == "ClusterComputeResource" {
+		if c := clusterOf(o); c != nil {
+			rd.clusters = append(rd.clusters, c)
+		}
 	}
 	if flag(o, "lifecycleManaged") {
 		rd.managed[o.Ref] = true
@@ -118,6 +137,9 @@ func (rd *reading) limit(scope backends.Scope) error {
 	}
 	rd.hosts = slices.DeleteFunc(rd.hosts, func(h *hostRow) bool { return !inside(h.ref) || !cluster(h.ref) })
 	rd.vms = slices.DeleteFunc(rd.vms, func(v *vmRow) bool { return !inside(v.ref) || !cluster(v.host) })
+	rd.clusters = slices.DeleteFunc(rd.clusters, func(c *clusterRow) bool {
+		return !inside(c.ref) || scope.Cluster != "" && x.Name(c.ref) != scope.Cluster && x.Path(c.ref) != scope.Cluster
+	})
 	return nil
 }
 
@@ -130,7 +152,7 @@ func vcenterOf(conn *wire.Conn) backends.VCenter {
 	about := conn.VIM().ServiceContent.About
 	return backends.VCenter{
 		URL: conn.URL(), InstanceUUID: about.InstanceUuid, Version: about.Version, Build: about.Build, APIVersion: about.ApiVersion,
-		User: conn.User(), Simulated: strings.Contains(strings.ToLower(about.Name+" "+about.FullName), "simulat"),
+		User: conn.User(), Thumbprint: conn.Served(), Simulated: strings.Contains(strings.ToLower(about.Name+" "+about.FullName), "simulat"),
 	}
 }
 
@@ -178,7 +200,7 @@ func (rd *reading) unseen() []backends.Gap {
 // unknowns names what this vCenter's API cannot tell of anything (rdmaDevice before 7.0).
 func unknowns(u wire.Unknown, inv *backends.Inventory) []backends.Gap {
 	var out []backends.Gap
-	for _, kind := range []string{"HostSystem", "VirtualMachine", "DistributedVirtualSwitch", "DistributedVirtualPortgroup", "ComputeResource"} {
+	for _, kind := range []string{"HostSystem", "VirtualMachine", "DistributedVirtualSwitch", "DistributedVirtualPortgroup", "ComputeResource", "ClusterComputeResource"} {
 		for _, path := range u[kind] {
 			out = append(out, backends.Gap{
 				Target: backends.Ref{Type: backends.TypeVCenter}, What: kind + " " + path,

@@ -34,6 +34,9 @@ func vmOf(o wire.Object) *vmRow {
 		VCenterVM: strings.Contains(strings.ToLower(text(o, "summary.config.product.name")), "vcenter server"),
 		Adapters:  []backends.Adapter{},
 	}
+	if mhz, told := wire.Prop[int64](o, "config.cpuAllocation.reservation"); told {
+		r.vm.CPUReserved = &mhz
+	}
 	if ip := text(o, "guest.ipAddress"); ip != "" {
 		r.vm.IPs = []string{ip}
 	}

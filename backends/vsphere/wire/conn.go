@@ -36,7 +36,8 @@ type Conn struct {
 	user    string
 	key     string // of the session
 
-	watch watcher
+	watch   watcher
+	closing sync.Once
 }
 
 // Dial connects, verifies who answers, and logs in. Errors are of kind auth, unreachable or usage and say how to go on.
@@ -192,8 +193,10 @@ func (c *Conn) within(ctx context.Context, step func(context.Context) error) err
 	return err
 }
 
-// Close logs out and stops waiting. It never fails: a session that cannot be closed ends by itself.
-func (c *Conn) Close() {
+// Close logs out and stops waiting, once. It never fails: a session that cannot be closed ends by itself.
+func (c *Conn) Close() { c.closing.Do(c.logout) }
+
+func (c *Conn) logout() {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	c.watch.close(ctx)
@@ -223,6 +226,13 @@ func (c *Conn) Session() string {
 
 // URL is the address in use, without user info.
 func (c *Conn) URL() string { return c.soap.URL().String() }
+
+// Served is the SHA-256 fingerprint of the certificate that the server shows, however it was verified.
+func (c *Conn) Served() string {
+	c.trust.mu.Lock()
+	defer c.trust.mu.Unlock()
+	return colons(c.trust.served)
+}
 
 // Thumbprint is the SHA-256 fingerprint that was pinned or accepted, "" when the certificate was verified otherwise.
 func (c *Conn) Thumbprint() string {

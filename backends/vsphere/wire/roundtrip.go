@@ -69,7 +69,7 @@ func (p patient) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
 		default:
 			return err
 		}
-		if !sleep(ctx, pause) {
+		if !Sleep(ctx, pause) {
 			return err
 		}
 		pause = min(2*pause, 4*time.Second)
@@ -77,7 +77,8 @@ func (p patient) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
 	}
 }
 
-func sleep(ctx context.Context, d time.Duration) bool {
+// Sleep waits; false when ctx ends first.
+func Sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

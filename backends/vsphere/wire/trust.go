@@ -40,8 +40,9 @@ type trust struct {
 	roots    *x509.CertPool // nil: the system's
 	insecure bool
 
-	mu  sync.Mutex
-	pin string // hex of SHA-256, lower case
+	mu     sync.Mutex
+	pin    string // hex of SHA-256, lower case
+	served string // fingerprint of the certificate that was shown last, whether trusted or not
 }
 
 func newTrust(c Config, host string) (*trust, error) {
@@ -84,6 +85,7 @@ func (t *trust) verify(cs tls.ConnectionState) error {
 
 	t.mu.Lock()
 	pin := t.pin
+	t.served = got
 	t.mu.Unlock()
 	switch {
 	case pin == got:

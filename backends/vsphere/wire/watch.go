@@ -163,7 +163,7 @@ func (w *watcher) loop(ctx context.Context) {
 			w.fail(err)
 			continue
 		}
-		sleep(ctx, 2*time.Second)
+		Sleep(ctx, 2*time.Second)
 	}
 }
 

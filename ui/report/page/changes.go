@@ -109,8 +109,12 @@ func change(o report.Outcome) Change {
 	case "blocked", "pending":
 		c.Outcome = "not tried"
 	}
-	if o.Found != nil && *o.Found != o.To {
+	switch {
+	case o.Found == nil || *o.Found == o.To:
+	case o.To.Known():
 		c.Found = told(*o.Found)
+	default: // worked out during the run
+		c.After = told(*o.Found)
 	}
 	return c
 }
@@ -120,8 +124,12 @@ func told(v backends.Value) string {
 	if !v.Known() {
 		return "not known before the run"
 	}
-	if s := plain.Clean(v.String()); s != `""` {
+	switch s := plain.Clean(v.String()); s {
+	case "":
+		return "none"
+	case `""`:
+		return "empty"
+	default:
 		return strings.ReplaceAll(s, ",", ", ")
 	}
-	return "empty"
 }

@@ -3,6 +3,7 @@ package page
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
@@ -28,6 +29,28 @@ func curve(name string, some []perftest.Measurement, latency bool) (*Chart, Tabl
 		return latencyCurve(name, shown)
 	}
 	return bandwidthCurve(name, shown)
+}
+
+// shape takes the medians by message size for a sparkline; times, which span decades, count by their logarithm.
+func (t *Test) shape(some []perftest.Measurement) {
+	met := slices.DeleteFunc(slices.Clone(some), func(m perftest.Measurement) bool { return m.Verdict == perftest.VerdictNotApplicable })
+	value, unit := func(r perftest.Row) float64 { return r.AvgGbps }, "Gb/s"
+	if t.Latency {
+		value, unit = func(r perftest.Row) float64 { return cmp.Or(r.TypicalUs, r.AvgUs) }, "us"
+	}
+	s := spreadOf(met, value)
+	if len(s.sizes) == 0 {
+		return
+	}
+	low, high := slices.Min(s.mid), slices.Max(s.mid)
+	for _, v := range s.mid {
+		share := v / high
+		if t.Latency && high > low {
+			share = math.Log(v/low) / math.Log(high/low)
+		}
+		t.Shape = append(t.Shape, share)
+	}
+	t.Span, t.Highest = [2]string{size(s.sizes[0]), size(s.sizes[len(s.sizes)-1])}, three(high)+" "+unit
 }
 
 // A spread is what several pairs gave by message size.

@@ -34,12 +34,13 @@ type Node struct {
 
 // A Cell is one pair that was measured.
 type Cell struct {
-	X, Y   float64
-	TX, TY float64 // middle
-	Class  string  // h0 (as expected) to h5, same (one host), none (no figure)
-	Figure string
-	Hint   string // pair and figure in full
-	Out    bool
+	Row, Column int
+	X, Y        float64
+	TX, TY      float64 // middle
+	Class       string  // h0 (as expected) to h5, same (one host), none (no figure)
+	Figure      string
+	Hint        string // pair and figure in full
+	Out         bool
 }
 
 // A Shade explains a class of cells.
@@ -152,9 +153,9 @@ func shades(latency bool) []Shade {
 }
 
 func cell(m perftest.Measurement, latency bool, on *Map, at map[string]int, odd bool) Cell {
-	row, column := float64(at[m.From]), float64(at[m.To])
+	row, column := at[m.From], at[m.To]
 	c := Cell{
-		X: tenth(on.Left + column*on.Side), Y: tenth(on.Top + row*on.Side), Class: shade(m, latency), Out: odd,
+		Row: row, Column: column, X: tenth(on.Left + float64(column)*on.Side), Y: tenth(on.Top + float64(row)*on.Side), Class: shade(m, latency), Out: odd,
 		Hint: plain.Clean(fmt.Sprintf("%s -> %s: %s", m.From, m.To, figure(m))),
 	}
 	c.TX, c.TY = tenth(c.X+on.Side/2), tenth(c.Y+on.Side/2)
@@ -197,16 +198,24 @@ func shade(m perftest.Measurement, latency bool) string {
 	return "h5"
 }
 
-// Figure is what stands in a row and a column, "" where nothing was measured.
-func (m *Map) Figure(row, column int) string {
-	x, y := tenth(m.Left+float64(column)*m.Side), tenth(m.Top+float64(row)*m.Side)
-	for _, c := range m.Cells {
-		if c.X == x && c.Y == y {
-			if c.Out {
-				return c.Figure + " (outlier)"
-			}
-			return c.Figure
+// Cell is what stands in a row and a column; nil where nothing was measured.
+func (m *Map) Cell(row, column int) *Cell {
+	for i := range m.Cells {
+		if c := &m.Cells[i]; c.Row == row && c.Column == column {
+			return c
 		}
 	}
-	return ""
+	return nil
+}
+
+// Figure is the figure of a row and a column, "" where nothing was measured.
+func (m *Map) Figure(row, column int) string {
+	c := m.Cell(row, column)
+	switch {
+	case c == nil:
+		return ""
+	case c.Out:
+		return c.Figure + " (outlier)"
+	}
+	return c.Figure
 }

@@ -28,7 +28,7 @@ type Page struct {
 	CheckTally string
 	Amiss      []Group // fail, warn, unknown: by severity, then by place in the chain
 	Passed     []Group
-	Waiting    []Group // quiet: what no channel reads, or what waits for the operator's word
+	Waiting    []Group // quiet: what no channel reads, waits for the operator's word, or has an unverified limit
 
 	ChangeTally string
 	Changes     []Changes

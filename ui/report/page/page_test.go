@@ -3,6 +3,7 @@ package page_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -192,14 +193,30 @@ func TestCurvesOfManyAreAField(t *testing.T) {
 }
 
 func TestManyPairsAreCutToTheWorst(t *testing.T) {
-	x := of(allPairs(64, 23))
-	if len(x.Pairs) != 40 || x.More != 2016-40 {
-		t.Fatalf("%d pairs and %d more", len(x.Pairs), x.More)
-	}
-	for _, p := range x.Pairs {
-		if p.From != "vm-23" && p.To != "vm-23" {
-			t.Errorf("%s -> %s is among the worst", p.From, p.To)
+	all := allPairs(64, 23)
+	for i := range all {
+		if all[i].From == "vm-23" || all[i].To == "vm-23" {
+			all[i].Verdict, all[i].Hint = perftest.VerdictWarn, "look at the host"
 		}
+	}
+	for _, i := range []int{5, 700, 1500} {
+		all[i].Verdict, all[i].AchievedGbps, all[i].Hint = perftest.VerdictFail, 10+float64(i)/1000, "look at the path"
+	}
+	x := of(all)
+	var got []string
+	for _, p := range x.Pairs {
+		who := "other"
+		if p.From == "vm-23" || p.To == "vm-23" {
+			who = "vm-23"
+		}
+		got = append(got, who+" "+strings.Join(p.Remarks, ""))
+	}
+	want := []string{"other look at the path", "other as above", "other as above", "vm-23 look at the host", "vm-23 as above", "vm-23 as above"}
+	if !slices.Equal(got, want) || x.More != 2016-len(want) {
+		t.Errorf("%q and %d more", got, x.More)
+	}
+	if n := len(of(allPairs(64, 0)).Pairs); n != 5 {
+		t.Errorf("%d pairs listed of many good ones", n)
 	}
 }
 
@@ -233,6 +250,17 @@ func TestChangesGoTogether(t *testing.T) {
 	}
 	if p.ChangeTally != "8 done, 0 already so, 1 failed, 1 not tried" {
 		t.Error(p.ChangeTally)
+	}
+}
+
+// What nobody knew before the run is told as it was found: the value before the deed, and the value after it.
+func TestWhatWasWorkedOutDuringTheRun(t *testing.T) {
+	found, params := backends.ValueOf(8), backends.ValueOf(map[string]string{})
+	o := change(backends.KindFirmware, backends.HostRef("esx-01"), "0000:3b:00.0", 1, "done")
+	o.From, o.To, o.Found = params, backends.Unknown("host/esx-01/tools"), &found
+	c := page.Of(&report.Report{Changes: []report.Outcome{o}}).Changes[0].Rows[0]
+	if c.Before != "none" || c.After != "8" || c.Found != "" {
+		t.Errorf("%q -> %q, read back %q", c.Before, c.After, c.Found)
 	}
 }
 

@@ -14,9 +14,12 @@ import (
 type Test struct {
 	Name    string // ib_send_bw
 	Latency bool
-	Chart   *Chart // nil where no message size was measured
-	Sizes   Table  // what the chart draws, as figures
-	Map     *Map   // nil where too few of the possible pairs were measured
+	Chart   *Chart    // nil where no message size was measured
+	Sizes   Table     // what the chart draws, as figures
+	Map     *Map      // nil where too few of the possible pairs were measured
+	Shape   []float64 // the chart in short: the median by message size, 0 to 1
+	Span    [2]string // the smallest and the largest message of it
+	Highest string    // what 1 stands for
 	Pairs   []Pair
 	More    int // pairs that Pairs leaves out; the map has them
 }
@@ -34,8 +37,12 @@ type Pair struct {
 	Remarks   []string
 }
 
-// keepPairs bounds the rows of a table of pairs. Beyond it the worst are shown.
-const keepPairs = 40
+// keepPairs bounds the rows of a table of pairs. Beyond it the worst are shown, of those that a suspect is in but a few.
+const (
+	keepPairs    = 40
+	keepSuspects = 3
+	keepGood     = 5 // where all are as they should be
+)
 
 // tests groups measurements by test, in the order in which they first appear.
 func tests(all []perftest.Measurement) []Test {
@@ -53,28 +60,59 @@ func tests(all []perftest.Measurement) []Test {
 		t := Test{Name: plain.Clean(name), Latency: isLatency(some[0])}
 		t.Chart, t.Sizes = curve(t.Name, some, t.Latency)
 		t.Map = heat(t.Name, some, t.Latency)
-		t.Pairs, t.More = pairs(some)
+		t.shape(some)
+		t.Pairs, t.More = pairs(some, t.Latency)
 		out = append(out, t)
 	}
 	return out
 }
 
 // pairs gives a row for each measurement by name; when there are too many, the worst.
-func pairs(some []perftest.Measurement) ([]Pair, int) {
+func pairs(some []perftest.Measurement, latency bool) ([]Pair, int) {
 	sorted := slices.Clone(some)
 	slices.SortStableFunc(sorted, func(a, b perftest.Measurement) int {
 		return cmp.Or(natural(a.From, b.From), natural(a.To, b.To))
 	})
 	if len(sorted) > keepPairs {
-		slices.SortStableFunc(sorted, func(a, b perftest.Measurement) int {
-			return cmp.Or(severity(statusOf(b.Verdict))-severity(statusOf(a.Verdict)), cmp.Compare(goodness(a), goodness(b)))
-		})
+		sorted = worst(sorted, latency)
 	}
 	var out []Pair
-	for _, m := range sorted[:min(len(sorted), keepPairs)] {
-		out = append(out, pair(m))
+	said := []string(nil)
+	for _, m := range sorted {
+		p := pair(m)
+		again := len(p.Remarks) > 0 && slices.Equal(p.Remarks, said)
+		said = p.Remarks
+		if again {
+			p.Remarks = []string{"as above"}
+		}
+		out = append(out, p)
 	}
-	return out, len(sorted) - len(out)
+	return out, len(some) - len(out)
+}
+
+// worst gives what is not as it should be, the worst first; of each suspect but a few, because one cause has them all.
+func worst(some []perftest.Measurement, latency bool) []perftest.Measurement {
+	suspect, told := suspects(some, outliers(some, latency)), map[string]int{}
+	sorted := slices.Clone(some)
+	slices.SortStableFunc(sorted, func(a, b perftest.Measurement) int {
+		return cmp.Or(severity(statusOf(b.Verdict))-severity(statusOf(a.Verdict)), cmp.Compare(goodness(a), goodness(b)))
+	})
+	var out []perftest.Measurement
+	for _, m := range sorted {
+		name := m.From
+		if suspect[name] == "" {
+			name = m.To
+		}
+		if suspect[name] != "" {
+			told[name]++
+		}
+		good := m.Verdict == perftest.VerdictPass || m.Verdict == perftest.VerdictNotApplicable
+		if told[name] > keepSuspects || good && len(out) >= keepGood || len(out) >= keepPairs {
+			continue
+		}
+		out = append(out, m)
+	}
+	return out
 }
 
 // goodness orders measurements of one test, the worst lowest.
@@ -163,7 +201,7 @@ func method(all []perftest.Measurement) []Fact {
 	}
 	return append(facts,
 		Fact{"bandwidth", "the best average of the messages from 64 KiB to 1 MiB, held against the line rate less the headers of RoCE v2"},
-		Fact{"latency", "the typical (median) time of the smallest message, half of a round trip; the 99.9 % of a thousand messages is little more than the slowest one"},
+		Fact{"latency", "the typical (median) time of the smallest message, half of a round trip; a 99.9 % is worth something from 10000 messages on"},
 		Fact{"pairs", "measured in rounds in which no guest and no host port works twice; a pair on one host is n/a: its traffic never meets the fabric"})
 }
 
@@ -175,8 +213,12 @@ func testFacts(name string, some []perftest.Measurement) []Fact {
 		}
 		a, b := m.Rows[0], m.Rows[len(m.Rows)-1]
 		text := fmt.Sprintf("%d message sizes from %s to %s", len(m.Rows), size(a.Bytes), size(b.Bytes))
-		if a.Iterations > 0 {
-			text += fmt.Sprintf(", %d messages of each", a.Iterations)
+		each := cmp.Or(b.Iterations, a.Iterations)
+		if each > 0 {
+			text += fmt.Sprintf(", %d messages of each", each)
+		}
+		if a.Iterations > each {
+			text += fmt.Sprintf(", %d of the smallest", a.Iterations)
 		}
 		if m.MTU > 0 {
 			text += fmt.Sprintf(", RDMA MTU %d", m.MTU)

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 )
@@ -145,6 +146,8 @@ type OpenBracket struct {
 	Found  backends.Value // the state before the first opening
 	Leave  backends.Value // the state to leave behind
 	Body   bool           // something of the body was begun or there is none, so the bracket's effect is due
+	// Closing: its closing was begun, so its effect may have come already (the host has rebooted).
+	Closing bool
 }
 
 // OpenBrackets gives the brackets that have to be closed, in the order of their openings.
@@ -167,11 +170,14 @@ func (s *State) OpenBrackets() []OpenBracket {
 				Node: r.Node, Kind: backends.BracketKind(r.Kind), Target: r.Target, Found: r.Prior, Leave: r.To,
 			})
 			bare[r.Node] = r.Name == Bare
+		case r.Type == TypeOpening:
+			out[i].Closing = false
 		case r.Type == TypeOpened && i >= 0:
 			out[i].Body = out[i].Body || r.OK && bare[r.Node]
 		case r.Type == TypeClosing && i >= 0:
 			// Close was asked for, not Abort: the effect is due even when the body has nothing left to do.
 			out[i].Body = out[i].Body || r.Name != Aborting
+			out[i].Closing = out[i].Closing || r.Name != Aborting
 		case r.Type == TypeClosed && i >= 0 && r.OK:
 			out = append(out[:i], out[i+1:]...)
 		case r.Type == TypeIntent:
@@ -180,6 +186,21 @@ func (s *State) OpenBrackets() []OpenBracket {
 					out[k].Body = true
 				}
 			}
+		}
+	}
+	return out
+}
+
+// Unheard gives the VMs that the run has powered on, or was about to, and of whose guests it has not heard since: they may
+// still be starting.
+func (s *State) Unheard() []string {
+	var out []string
+	for _, r := range s.Records {
+		switch {
+		case r.Type == TypeClosing && r.Kind == string(backends.BracketVMPower) && !slices.Contains(out, r.Target.Name):
+			out = append(out, r.Target.Name)
+		case r.Type == TypeOutcome && r.OK && r.Target.Type == backends.TypeGuest:
+			out = slices.DeleteFunc(out, func(vm string) bool { return vm == r.Target.Name })
 		}
 	}
 	return out

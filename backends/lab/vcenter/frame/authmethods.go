@@ -93,13 +93,16 @@ func (a *Auth) all() []string {
 	return nil
 }
 
+// exist says whether these are privileges at all.
+func (a *Auth) exist(ids []string) bool {
+	all := a.all()
+	return !slices.ContainsFunc(ids, func(id string) bool { return !slices.Contains(all, id) })
+}
+
 // AddAuthorizationRole adds a role.
 func (m authMethods) AddAuthorizationRole(_ *simulator.Context, req *types.AddAuthorizationRole) soap.HasFault {
-	all := m.a.all()
-	for _, id := range req.PrivIds {
-		if !slices.Contains(all, id) {
-			return Answer(nil, BadArgument("privIds"))
-		}
+	if !m.a.exist(req.PrivIds) {
+		return Answer(nil, BadArgument("privIds"))
 	}
 	m.a.mu.Lock()
 	defer m.a.mu.Unlock()
@@ -114,6 +117,30 @@ func (m authMethods) AddAuthorizationRole(_ *simulator.Context, req *types.AddAu
 	m.a.roles = append(m.a.roles, role)
 	m.a.publish()
 	return Answer(types.AddAuthorizationRoleResponse{Returnval: role.RoleId}, nil)
+}
+
+// UpdateAuthorizationRole renames a role that is not built in and replaces its privileges.
+func (m authMethods) UpdateAuthorizationRole(_ *simulator.Context, req *types.UpdateAuthorizationRole) soap.HasFault {
+	if !m.a.exist(req.PrivIds) {
+		return Answer(nil, BadArgument("privIds"))
+	}
+	m.a.mu.Lock()
+	defer m.a.mu.Unlock()
+	i := slices.IndexFunc(m.a.roles, func(r types.AuthorizationRole) bool { return r.RoleId == req.RoleId })
+	switch {
+	case i < 0:
+		return Answer(nil, Refuse(&types.NotFound{}))
+	case m.a.roles[i].System:
+		return Answer(nil, BadArgument("roleId"))
+	case slices.ContainsFunc(m.a.roles, func(r types.AuthorizationRole) bool {
+		return r.RoleId != req.RoleId && strings.EqualFold(r.Name, req.NewName)
+	}):
+		return Answer(nil, Refuse(&types.AlreadyExists{Name: req.NewName}))
+	}
+	m.a.roles = slices.Clone(m.a.roles)
+	m.a.roles[i].Name, m.a.roles[i].Privilege = req.NewName, slices.Clone(req.PrivIds)
+	m.a.publish()
+	return Answer(types.UpdateAuthorizationRoleResponse{}, nil)
 }
 
 // publish shows the roles as the property roleList. The caller holds the mutex.

@@ -5,7 +5,6 @@ import (
 	"reflect"
 
 	"github.com/vmware/govmomi/simulator"
-	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
@@ -124,14 +123,6 @@ func Answer(response any, err error) soap.HasFault {
 		return &reply{Fault_: simulator.Fault(text, fault)}
 	}
 	return &reply{Res: response}
-}
-
-// Objects takes the objects out of the simulator's answer to RetrievePropertiesEx.
-func Objects(answer soap.HasFault) []types.ObjectContent {
-	if body, ok := answer.(*methods.RetrievePropertiesExBody); ok && body.Res != nil && body.Res.Returnval != nil {
-		return body.Res.Returnval.Objects
-	}
-	return nil
 }
 
 // Response takes the response out of an answer that Answer made.

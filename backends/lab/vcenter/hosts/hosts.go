@@ -23,6 +23,7 @@ func Register(f *frame.Frame) {
 	f.Handle(passthru{b}, "HostPciPassthruSystem")
 	f.Handle(power{b}, "HostPowerSystem")
 	f.Handle(image{b}, "HostImageConfigManager")
+	f.Handle(access{b}, "HostAccessManager")
 	f.Handle(files{b}, "HostDatastoreBrowser")
 	f.Handle(executer{b}, "ManagedMethodExecuter")
 	f.Extend(options{b}, "OptionManager")

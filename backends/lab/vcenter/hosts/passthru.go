@@ -50,9 +50,12 @@ func configFault(err error) error {
 	return err
 }
 
-// Refresh reads the devices of the host again; here they are never stale.
+// Refresh reads the devices of the host again: until then vCenter may show the old number of VFs.
 func (m passthru) Refresh(_ *simulator.Context, req *types.Refresh) soap.HasFault {
-	_, err := m.name(req.This)
+	host, err := m.name(req.This)
+	if err == nil {
+		err = m.f.World.RefreshPassthru(host)
+	}
 	return frame.Answer(types.RefreshResponse{}, err)
 }
 

@@ -85,6 +85,18 @@ func (m system) RebootHostTask(ctx *simulator.Context, req *types.RebootHost_Tas
 	return frame.Answer(types.RebootHost_TaskResponse{Returnval: task}, nil)
 }
 
+type access struct{ base }
+
+// QueryLockdownExceptions lists the accounts that lockdown mode lets in.
+func (m access) QueryLockdownExceptions(_ *simulator.Context, req *types.QueryLockdownExceptions) soap.HasFault {
+	host, err := m.name(req.This)
+	var list []string
+	if err == nil {
+		m.f.World.View(func(s *world.State) { list = slices.Clone(s.Host(host).Exceptions) })
+	}
+	return frame.Answer(types.QueryLockdownExceptionsResponse{Returnval: list}, err)
+}
+
 type clock struct{ base }
 
 // UpdateDateTimeConfig sets the NTP servers.

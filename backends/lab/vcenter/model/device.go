@@ -15,7 +15,9 @@ const (
 	FirstPassthru  = 13000
 	firstUnit      = 7
 	firstSRIOVUnit = 65
-	maxEthernet    = 10
+
+	firstPassthruUnit = 18
+	maxEthernet       = 10
 )
 
 // Devices is the whole device list of a VM.
@@ -45,7 +47,37 @@ func Devices(s *world.State, v *world.VM) []types.BaseVirtualDevice {
 		}
 		list = append(list, ethernet(s, v, a, at))
 	}
+	for n, d := range v.Devices {
+		list = append(list, passedThrough(s.Host(v.Host), d, int32(firstPassthruUnit+n)))
+	}
 	return list
+}
+
+// passedThrough is a device given to a VM whole.
+func passedThrough(h *world.Host, d *world.Passthrough, unit int32) *types.VirtualPCIPassthrough {
+	p := &types.VirtualPCIPassthrough{VirtualDevice: types.VirtualDevice{Key: d.Key, ControllerKey: PCIController, UnitNumber: &unit,
+		DeviceInfo: &types.Description{Label: fmt.Sprintf("PCI device %d", d.Key-FirstPassthru)}}}
+	if d.PCI == "" {
+		p.Backing = &types.VirtualPCIPassthroughDynamicBackingInfo{AssignedId: d.Assigned,
+			AllowedDevice: []types.VirtualPCIPassthroughAllowedDevice{{VendorId: int32(d.Vendor), DeviceId: int32(d.Device)}}}
+		return p
+	}
+	b := &types.VirtualPCIPassthroughDeviceBackingInfo{Id: d.PCI, DeviceId: fmt.Sprintf("%x", d.Device), VendorId: int16(d.Vendor)}
+	if h != nil {
+		b.SystemId = h.UUID
+	}
+	p.Backing = b
+	return p
+}
+
+// virtualFunction is an SR-IOV adapter; one that takes any uplink of its switch has no backing.
+func virtualFunction(a *world.Adapter, card types.VirtualEthernetCard) *types.VirtualSriovEthernetCard {
+	d := &types.VirtualSriovEthernetCard{VirtualEthernetCard: card, AllowGuestOSMtuChange: types.NewBool(a.GuestMTU)}
+	if a.PF != "" {
+		d.SriovBacking = &types.VirtualSriovEthernetCardSriovBackingInfo{PhysicalFunctionBacking: &types.VirtualPCIPassthroughDeviceBackingInfo{
+			Id: a.PF, DeviceId: "0", SystemId: "BYPASS", VendorId: 0}}
+	}
+	return d
 }
 
 func child(d types.VirtualDevice, unit int32) types.VirtualDevice {
@@ -82,9 +114,7 @@ func ethernet(s *world.State, v *world.VM, a *world.Adapter, unit int32) types.B
 		return &types.VirtualVmxnet3Vrdma{VirtualVmxnet3: types.VirtualVmxnet3{VirtualVmxnet: types.VirtualVmxnet{VirtualEthernetCard: card}},
 			DeviceProtocol: a.Protocol}
 	case world.SRIOV:
-		return &types.VirtualSriovEthernetCard{VirtualEthernetCard: card, AllowGuestOSMtuChange: types.NewBool(a.GuestMTU),
-			SriovBacking: &types.VirtualSriovEthernetCardSriovBackingInfo{PhysicalFunctionBacking: &types.VirtualPCIPassthroughDeviceBackingInfo{
-				Id: a.PF, DeviceId: "0", SystemId: "BYPASS", VendorId: 0}}}
+		return virtualFunction(a, card)
 	case world.Other:
 		return &types.VirtualE1000e{VirtualEthernetCard: card}
 	}

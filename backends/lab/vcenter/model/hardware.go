@@ -77,8 +77,10 @@ func passthru(h *world.Host) []types.BaseHostPciPassthruInfo {
 		}
 		sriov := &types.HostSriovInfo{HostPciPassthruInfo: info, SriovCapable: true, MaxVirtualFunctionSupported: int32(p.MaxVFs),
 			SriovEnabled: p.ActiveVFs > 0, SriovActive: p.ActiveVFs > 0, NumVirtualFunction: int32(p.ActiveVFs), NumVirtualFunctionRequested: int32(p.ActiveVFs)}
-		if r := p.SRIOV; r != nil {
-			sriov.SriovEnabled, sriov.NumVirtualFunctionRequested = r.Enabled, int32(r.VFs)
+		for _, r := range []*world.SRIOVRequest{p.SRIOV, p.Shown} {
+			if r != nil {
+				sriov.SriovEnabled, sriov.NumVirtualFunctionRequested = r.Enabled, int32(r.VFs)
+			}
 		}
 		list = append(list, sriov)
 	}

@@ -50,6 +50,7 @@ func hostObject(s *world.State, h *world.Host) *mo.HostSystem {
 			LockdownMode:          types.HostLockdownMode(h.Lockdown),
 			PciPassthruInfo:       passthru(h),
 			GraphicsInfo:          graphics(h),
+			GraphicsConfig:        &types.HostGraphicsConfig{HostDefaultGraphicsType: "shared", SharedPassthruAssignmentPolicy: "performance"},
 		},
 	}
 	prod := obj.Config.Product
@@ -70,6 +71,7 @@ func hostObject(s *world.State, h *world.Host) *mo.HostSystem {
 		PciPassthruSystem:  ptr(SubRef("HostPciPassthruSystem", "pciPassthruSystem", h)),
 		PowerSystem:        ptr(SubRef("HostPowerSystem", "powerSystem", h)),
 		ImageConfigManager: ptr(SubRef("HostImageConfigManager", "imageConfigManager", h)),
+		HostAccessManager:  ptr(SubRef("HostAccessManager", "hostAccessManager", h)),
 	}
 	return obj
 }
@@ -90,6 +92,7 @@ func subObjects(s *world.State, h *world.Host, host *mo.HostSystem) []mo.Referen
 		&mo.HostPciPassthruSystem{ExtensibleManagedObject: self(cm.PciPassthruSystem), PciPassthruInfo: passthru(h)},
 		&mo.HostPowerSystem{Self: *cm.PowerSystem, Capability: *powerPolicies(h), Info: *powerPolicy(h)},
 		&mo.HostImageConfigManager{Self: *cm.ImageConfigManager},
+		&mo.HostAccessManager{Self: *cm.HostAccessManager, LockdownMode: types.HostLockdownMode(h.Lockdown)},
 		&plain{managed{Self: SubRef("ManagedMethodExecuter", "managedMethodExecuter", h)}},
 		&plain{managed{Self: SubRef("DynamicTypeManager", "dynamicTypeManager", h)}},
 	}

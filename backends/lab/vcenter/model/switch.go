@@ -110,6 +110,7 @@ func fillSwitch(s *world.State, d *world.DVS, obj *mo.DistributedVirtualSwitch) 
 			DefaultPortConfig: portSetting(d, &world.PortGroup{Active: d.Uplinks}),
 			ProductInfo:       product, Policy: extra.Policy, Description: d.Note, ConfigVersion: strconv.Itoa(d.Changes),
 			Contact: extra.Contact, CreateTime: extra.Created, NetworkResourceManagementEnabled: d.NIOC,
+			HealthCheckConfig:             healthChecks(),
 			DefaultProxySwitchMaxNumPorts: 9216, NetworkResourceControlVersion: "version3",
 		},
 		MaxMtu: int32(d.MTU), LinkDiscoveryProtocolConfig: discovery(d.Discovery), LacpApiVersion: "multipleLag",
@@ -238,6 +239,10 @@ func portSetting(d *world.DVS, p *world.PortGroup) *types.VMwareDVSPortSetting {
 	if set.SecurityPolicy == nil {
 		set.SecurityPolicy = &types.DVSSecurityPolicy{AllowPromiscuous: no(), MacChanges: no(), ForgedTransmits: no()}
 	}
+	if set.MacManagementPolicy == nil { // vCenter keeps both places equal
+		set.MacManagementPolicy = &types.DVSMacManagementPolicy{AllowPromiscuous: policy(set.SecurityPolicy.AllowPromiscuous), MacChanges: policy(set.SecurityPolicy.MacChanges),
+			ForgedTransmits: policy(set.SecurityPolicy.ForgedTransmits)}
+	}
 	set.Vlan = &types.VmwareDistributedVirtualSwitchVlanIdSpec{VlanId: int32(p.VLAN)}
 	if from, to, ok := strings.Cut(p.Trunk, "-"); ok {
 		a, _ := strconv.Atoi(from)
@@ -282,4 +287,15 @@ func (t *Tree) put(obj mo.Reference) {
 		return
 	}
 	t.f.Become(obj)
+}
+
+func policy(p *types.BoolPolicy) *bool {
+	return types.NewBool(p != nil && p.Value != nil && *p.Value)
+}
+
+// healthChecks are off, as on any new DVS.
+func healthChecks() []types.BaseDVSHealthCheckConfig {
+	off := types.VMwareDVSHealthCheckConfig{DVSHealthCheckConfig: types.DVSHealthCheckConfig{Enable: types.NewBool(false), Interval: 1}}
+	return []types.BaseDVSHealthCheckConfig{&types.VMwareDVSVlanMtuHealthCheckConfig{VMwareDVSHealthCheckConfig: off},
+		&types.VMwareDVSTeamingHealthCheckConfig{VMwareDVSHealthCheckConfig: off}}
 }

@@ -155,7 +155,7 @@ func clusterObject(s *world.State, entity mo.ManagedEntity, hosts, networks []ty
 		ComputeResource: mo.ComputeResource{
 			ManagedEntity: entity, ResourcePool: &Pool, Host: hosts, Network: networks, EnvironmentBrowser: &Browser,
 			Datastore: []types.ManagedObjectReference{Datastore}, Summary: summary, LifecycleManaged: types.NewBool(s.Lifecycle),
-			ConfigurationEx: &types.ClusterConfigInfoEx{DasConfig: das, DrsConfig: drs},
+			ConfigurationEx: &types.ClusterConfigInfoEx{DasConfig: das, DrsConfig: drs, VsanConfigInfo: &types.VsanClusterConfigInfo{Enabled: types.NewBool(false)}},
 		},
 		Configuration: types.ClusterConfigInfo{DasConfig: das, DrsConfig: drs},
 	}

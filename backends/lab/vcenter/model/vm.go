@@ -15,7 +15,7 @@ import (
 
 func vmObject(s *world.State, v *world.VM) *mo.VirtualMachine {
 	obj := &mo.VirtualMachine{}
-	obj.Self, obj.Name, obj.Parent = VMRef(v), v.Name, &VMFolder
+	obj.Self, obj.Name, obj.Parent = VMRef(v), world.Escaped(v.Name), &VMFolder
 	obj.EnvironmentBrowser, obj.ResourcePool = Browser, &Pool
 	obj.Datastore = []types.ManagedObjectReference{Datastore}
 	obj.GuestHeartbeatStatus = types.ManagedEntityStatusGreen
@@ -52,7 +52,7 @@ func guestID(v *world.VM) (id, name string) {
 func vmConfig(s *world.State, v *world.VM) *types.VirtualMachineConfigInfo {
 	id, name := guestID(v)
 	c := &types.VirtualMachineConfigInfo{
-		ChangeVersion: ChangeVersion(v), Modified: time.Date(2025, time.March, 4, 10, 0, v.Changes, 0, time.UTC), Name: v.Name,
+		ChangeVersion: ChangeVersion(v), Modified: time.Date(2025, time.March, 4, 10, 0, v.Changes, 0, time.UTC), Name: world.Escaped(v.Name),
 		GuestId: id, GuestFullName: name, Version: fmt.Sprintf("vmx-%02d", v.Hardware), Uuid: v.UUID, InstanceUuid: "50" + v.UUID[2:],
 		Firmware: v.Firmware, Files: types.VirtualMachineFileInfo{VmPathName: fmt.Sprintf("[shared-01] %s/%s.vmx", v.Name, v.Name)},
 		Tools: &types.ToolsConfigInfo{ToolsVersion: 12389}, BootOptions: &types.VirtualMachineBootOptions{EfiSecureBootEnabled: types.NewBool(false)},
@@ -89,6 +89,20 @@ func extraConfig(v *world.VM) []types.BaseOptionValue {
 	}
 	for n, a := range v.Adapters {
 		all[fmt.Sprintf("ethernet%d.pciSlotNumber", n)] = fmt.Sprint(a.Slot)
+		if key := fmt.Sprintf("pciPassthru%d.", a.Key-FirstPassthru); a.Type == world.SRIOV {
+			all[key+"generatedMACAddress"] = a.MAC
+			if a.PF != "" {
+				all[key+"pfId"] = world.DecimalPCI(a.PF)
+			}
+			if a.VF != "" {
+				all[key+"id"] = world.DecimalPCI(a.VF)
+			}
+		}
+	}
+	for _, d := range v.Devices {
+		if at := d.PCI + d.Assigned; at != "" {
+			all[fmt.Sprintf("pciPassthru%d.id", d.Key-FirstPassthru)] = world.DecimalPCI(at)
+		}
 	}
 	var keys []string
 	for key := range all {
@@ -180,7 +194,7 @@ func vmSummary(v *world.VM, obj *mo.VirtualMachine) types.VirtualMachineSummary 
 	self := obj.Self
 	return types.VirtualMachineSummary{
 		Vm: &self, Runtime: obj.Runtime, OverallStatus: types.ManagedEntityStatusGreen,
-		Config: types.VirtualMachineConfigSummary{Name: v.Name, VmPathName: obj.Config.Files.VmPathName, MemorySizeMB: int32(v.MemoryMB),
+		Config: types.VirtualMachineConfigSummary{Name: world.Escaped(v.Name), VmPathName: obj.Config.Files.VmPathName, MemorySizeMB: int32(v.MemoryMB),
 			MemoryReservation: int32(v.Reserved), NumCpu: int32(v.CPUs), NumEthernetCards: int32(len(v.Adapters)), NumVirtualDisks: 1,
 			Uuid: v.UUID, InstanceUuid: obj.Config.InstanceUuid, GuestId: obj.Config.GuestId, GuestFullName: obj.Config.GuestFullName,
 			HwVersion: obj.Config.Version},

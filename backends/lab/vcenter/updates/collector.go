@@ -203,8 +203,8 @@ func (f *filter) update(ctx *simulator.Context, w *Watch, dirty map[types.Manage
 	}
 	spec := f.spec
 	spec.ReportMissingObjectsInResults = types.NewBool(true)
-	objects, err := read(ctx, spec)
-	if err != nil {
+	objects, fault := w.read.Read(ctx, []types.PropertyFilterSpec{spec})
+	if fault != nil {
 		return nil
 	}
 	known := map[types.ManagedObjectReference]map[string]types.AnyType{}
@@ -258,16 +258,6 @@ func (f *filter) concerned(dirty map[types.ManagedObjectReference]bool) bool {
 		}
 	}
 	return false
-}
-
-// read collects through the simulator, which locks each object while it copies it.
-func read(ctx *simulator.Context, spec types.PropertyFilterSpec) ([]types.ObjectContent, error) {
-	pc := &simulator.PropertyCollector{}
-	res := pc.RetrievePropertiesEx(ctx, &types.RetrievePropertiesEx{SpecSet: []types.PropertyFilterSpec{spec}})
-	if fault := res.Fault(); fault != nil {
-		return nil, soap.WrapSoapFault(fault)
-	}
-	return frame.Objects(res), nil
 }
 
 // settle lets changes gather, unless the lab ends.

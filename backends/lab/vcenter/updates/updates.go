@@ -11,10 +11,12 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/props"
 )
 
 // A Watch keeps the filters of all property collectors of a vCenter.
 type Watch struct {
+	read *props.Reader
 	f    *frame.Frame
 	gone func(collector types.ManagedObjectReference) <-chan struct{} // closed when the waiting client has left
 	stop <-chan struct{}
@@ -31,9 +33,9 @@ type key struct {
 // Register adds the methods to a frame. gone gives the channel that is closed when the client that waits with a
 // collector has left; stop ends all waiting.
 func Register(f *frame.Frame, gone func(types.ManagedObjectReference) <-chan struct{}, stop <-chan struct{}) {
-	w := &Watch{f: f, gone: gone, stop: stop, collectors: map[key]*collector{}}
+	w := &Watch{read: props.NewReader(), f: f, gone: gone, stop: stop, collectors: map[key]*collector{}}
 	f.Reg.AddHandler(listener{w})
-	f.Extend(methods{w}, "PropertyCollector")
+	f.Extend(methods{w.read, w}, "PropertyCollector")
 	f.Extend(filterMethods{w}, "PropertyFilter")
 	f.Extend(sessions{w}, "SessionManager")
 }
@@ -90,7 +92,11 @@ func (l listener) RemoveObject(_ *simulator.Context, ref types.ManagedObjectRefe
 	l.w.touch(ref)
 }
 
-type methods struct{ w *Watch }
+// methods are those of the PropertyCollector: reading is props' part, waiting ours.
+type methods struct {
+	*props.Reader
+	w *Watch
+}
 
 // CreateFilter adds a filter to a collector. The objects that it names must exist.
 func (m methods) CreateFilter(ctx *simulator.Context, req *types.CreateFilter) soap.HasFault {
@@ -123,11 +129,6 @@ func (m methods) CancelWaitForUpdates(ctx *simulator.Context, req *types.CancelW
 	return frame.Answer(types.CancelWaitForUpdatesResponse{}, nil)
 }
 
-// CancelRetrievePropertiesEx ends a paged read early.
-func (m methods) CancelRetrievePropertiesEx(_ *simulator.Context, _ *types.CancelRetrievePropertiesEx) soap.HasFault {
-	return frame.Answer(types.CancelRetrievePropertiesExResponse{}, nil)
-}
-
 type filterMethods struct{ w *Watch }
 
 // DestroyPropertyFilter removes a filter from its collector.
@@ -148,5 +149,6 @@ type sessions struct{ w *Watch }
 // Logout ends a session and what it watched.
 func (m sessions) Logout(ctx *simulator.Context, req *types.Logout) soap.HasFault {
 	m.w.forget(func(k key) bool { return k.session == ctx.Session.Key })
+	m.w.read.Forget(ctx.Session.Key)
 	return m.w.f.Reg.SessionManager().Logout(ctx, req)
 }

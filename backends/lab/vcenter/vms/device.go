@@ -23,11 +23,10 @@ const (
 func device(s *world.State, v *world.VM, index int, c *types.VirtualDeviceConfigSpec) error {
 	card, kind, protocol := ethernet(c.Device)
 	if card == nil {
-		switch c.Device.(type) {
-		case *types.VirtualPCIPassthrough:
-			return frame.Refuse(&types.InvalidDeviceBacking{InvalidDeviceSpec: at(index)})
+		if p, ok := c.Device.(*types.VirtualPCIPassthrough); ok {
+			return passthrough(s, v, index, c.Operation, p)
 		}
-		return frame.Refuse(&types.DeviceNotSupported{Device: fmt.Sprintf("%T", c.Device)}, "The lab changes network adapters only.")
+		return frame.Refuse(&types.DeviceNotSupported{Device: fmt.Sprintf("%T", c.Device)}, "The lab changes network adapters and passed-through devices only.")
 	}
 	switch c.Operation {
 	case types.VirtualDeviceConfigSpecOperationAdd:

@@ -77,7 +77,7 @@ func mayPowerOn(s *world.State, v *world.VM, h *world.Host) error {
 	if err := s.AssignVFs(&trial); err != nil {
 		return frame.Refuse(&types.GenericVmConfigFault{Reason: "sriov"}, noVF)
 	}
-	return nil
+	return devicesFit(s, v, h)
 }
 
 // PowerOffVMTask cuts the power.

@@ -94,6 +94,11 @@ func reconfigure(s *world.State, v *world.VM, spec types.VirtualMachineConfigSpe
 		clone := *a
 		trial.Adapters = append(trial.Adapters, &clone)
 	}
+	trial.Devices = nil
+	for _, d := range v.Devices {
+		clone := *d
+		trial.Devices = append(trial.Devices, &clone)
+	}
 	if err := settings(&trial, spec); err != nil {
 		return nil, err
 	}

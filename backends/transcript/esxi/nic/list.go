@@ -39,7 +39,7 @@ func CfgList(text string) NICs { return table("esxcfg_nics", text) }
 
 var (
 	pciWord = regexp.MustCompile(`[0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]`)
-	macWord = regexp.MustCompile(`(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}`)
+	macWord = regexp.MustCompile(`^(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}$`)
 	// nicStart is where a row begins on a text that came on one line.
 	nicStart = regexp.MustCompile(`\b(?:vmnic|vusb)[0-9]+\s`)
 	// gluedLink is the link state behind a driver name that fills its column.
@@ -61,7 +61,7 @@ func table(tool, text string) NICs {
 	flush := func() {
 		n, ok := row(begun, header, false)
 		if !ok {
-			n, ok = rowByHeader(begun, header)
+			n, ok = rowByHeader(begun, header, true)
 		}
 		if ok {
 			r.NICs = append(r.NICs, n)
@@ -92,7 +92,7 @@ func table(tool, text string) NICs {
 			flush()
 			behind = false
 			continue
-		case begun != "" && len(begun) < 1024:
+		case begun != "" && len(begun) < 512:
 			line = begun + " " + line
 		case !starts:
 			if behind && !scan.IsRule(line) && !scan.IsGap(line) {
@@ -103,7 +103,7 @@ func table(tool, text string) NICs {
 		if n, ok := row(line, header, true); ok {
 			r.NICs = append(r.NICs, n)
 			begun, behind = "", true
-		} else if n, ok := rowByHeader(line, header); ok && n.MTU != nil && starts { // whole, without a MAC
+		} else if n, ok := rowByHeader(line, header, starts); ok && n.MTU != nil { // whole, without a MAC
 			r.NICs = append(r.NICs, n)
 			begun, behind = "", true
 		} else if starts || begun != "" {
@@ -125,7 +125,7 @@ func isName(word string) bool {
 }
 
 func listHeader(line string) *scan.Header {
-	if !strings.HasPrefix(strings.ToLower(line), "name") {
+	if len(line) < 4 || !strings.EqualFold(line[:4], "name") {
 		return nil
 	}
 	return scan.NewHeader(line, 4, "Name", "PCI Device", "PCI", "Driver", "Admin Status", "Link Status", "Link", "Speed",
@@ -135,7 +135,7 @@ func listHeader(line string) *scan.Header {
 // row takes a row apart from its MAC outwards: no other column can be mistaken for it, and an empty driver, glued or
 // shifted columns do no harm. A whole row must go on behind the MAC.
 func row(line string, h *scan.Header, whole bool) (NIC, bool) {
-	at := macWord.FindStringIndex(line)
+	at := macIn(line)
 	if at == nil {
 		return NIC{}, false
 	}
@@ -145,7 +145,7 @@ func row(line string, h *scan.Header, whole bool) (NIC, bool) {
 		n.PCIAddress = scan.PCI(left[pci[0]:pci[1]])
 		left = left[:pci[0]] + " " + left[pci[1]:]
 	}
-	words := strings.Fields(strings.NewReplacer("Mbps", "Mbps ").Replace(left))
+	words := strings.Fields(strings.ReplaceAll(left, "Mbps", "Mbps "))
 	if len(words) == 0 || !isName(words[0]) {
 		return NIC{}, false
 	}
@@ -208,9 +208,23 @@ func duplex(word string) *bool {
 	return &full
 }
 
-// rowByHeader reads a row that shows no MAC.
-func rowByHeader(line string, h *scan.Header) (NIC, bool) {
-	if h == nil || line == "" {
+// macIn finds a MAC and returns where it begins and ends.
+func macIn(line string) []int {
+	const width = len("0c:42:a1:aa:bb:cd")
+	for i := 2; i+width-2 <= len(line); i++ {
+		if line[i] != ':' || line[i+3] != ':' || line[i+12] != ':' {
+			continue
+		}
+		if at := i - 2; macWord.MatchString(line[at : at+width]) {
+			return []int{at, at + width}
+		}
+	}
+	return nil
+}
+
+// rowByHeader reads a row that shows no MAC; a line that does not start one is none.
+func rowByHeader(line string, h *scan.Header, starts bool) (NIC, bool) {
+	if h == nil || line == "" || !starts {
 		return NIC{}, false
 	}
 	c := h.Words(line)

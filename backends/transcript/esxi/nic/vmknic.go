@@ -59,7 +59,7 @@ func VMKNICList(text string) VMKNICs {
 		joined := []string{line}
 		switch {
 		case vmknicHead.MatchString(line):
-		case begun != "" && line != "" && len(begun) < 1024:
+		case begun != "" && line != "" && len(begun) < 512:
 			joined = []string{begun + " " + line, begun + line}
 		default:
 			begun = ""
@@ -80,7 +80,7 @@ func VMKNICList(text string) VMKNICs {
 
 // vmknic takes a row apart at its MAC and its family: the port group may hold any blanks, and even be glued to the family.
 func vmknic(line string) (VMKNIC, bool) {
-	mac := macWord.FindStringIndex(line)
+	mac := macIn(line)
 	if mac == nil {
 		return VMKNIC{}, false
 	}

@@ -6,7 +6,7 @@ import (
 )
 
 // wrappedTitles is the end of a heading that the terminal wrapped.
-var wrappedTitles = regexp.MustCompile(`^(?:(?:Address\s+)?MTU\s+)?Description$|^(?:Address\s+)?MTU$`)
+var wrappedTitles = regexp.MustCompile(`^(?:(?:(?:(?:Duplex\s+)?MAC\s+)?Address\s+)?MTU\s+)?Description$|^(?:(?:MAC\s+)?Address\s+)?MTU$`)
 
 // wrapped collects the lines behind the rows of a table. They may be the rest of the descriptions, or noise: only the
 // whole table tells.

@@ -59,6 +59,9 @@ func Score(t *testing.T, tools Tools) {
 		t.Logf("%s is not set: no foreign transcripts", Foreign)
 		return
 	}
+	if _, err := os.Stat(dir); err != nil {
+		t.Fatal(err)
+	}
 	for _, tool := range slices.Sorted(maps.Keys(tools)) {
 		for _, file := range fixtures(t, filepath.Join(dir, tool)) {
 			t.Run(tool+"/"+filepath.Base(file), func(t *testing.T) {
@@ -72,16 +75,33 @@ func Score(t *testing.T, tools Tools) {
 	}
 }
 
-// Fuzz gives the fixtures of one tool to the fuzzer. Whatever the text, the parser must return the same value twice,
-// and one that becomes JSON.
+// Fuzz gives the fixtures of one tool, as they are and on one line, to the fuzzer. Whatever the text, the parser must
+// return the same value twice, and one that becomes JSON with the envelope of the tool.
 func Fuzz(f *testing.F, dir, tool string, parse func(string) any) {
-	for _, file := range fixtures(f, filepath.Join(dir, tool)) {
+	files := fixtures(f, filepath.Join(dir, tool))
+	if len(files) == 0 {
+		f.Fatalf("%s has no fixture", tool)
+	}
+	for _, file := range files {
 		f.Add(read(f, file))
+		f.Add(oneLine(read(f, file)))
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		first, second := encode(t, parse(text)), encode(t, parse(text))
+		value := parse(text)
+		first, second := encode(t, value), encode(t, parse(text))
 		if !bytes.Equal(first, second) {
 			t.Errorf("two readings differ:\n%s\n%s", first, second)
+		}
+		var v struct {
+			Tool             string
+			Warnings, Errors []struct{ Code string }
+		}
+		if err := json.Unmarshal(first, &v); err != nil {
+			t.Fatal(err)
+		}
+		result, ok := value.(interface{ Failed() bool })
+		if v.Tool != tool || v.Warnings == nil || v.Errors == nil || !ok || result.Failed() != (len(v.Errors) > 0) {
+			t.Errorf("envelope %+v", v)
 		}
 	})
 }
@@ -152,7 +172,7 @@ func differences(want, got any, path string) []string {
 		}
 		return out
 	case float64:
-		if g, ok := got.(float64); ok && close(w, g) {
+		if g, ok := got.(float64); ok && near(w, g) {
 			return nil
 		}
 	default:
@@ -167,7 +187,7 @@ func isMessage(path string) bool {
 	return strings.HasPrefix(path, "$.errors[") || strings.HasPrefix(path, "$.warnings[")
 }
 
-func close(a, b float64) bool {
+func near(a, b float64) bool {
 	if a == float64(int64(a)) && b == float64(int64(b)) {
 		return a == b
 	}

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Makes dist/: archives, deb and rpm, SBOMs and checksums. The same commit and Go version give the same bytes.
+# Called by `make dist` with GO and VERSION set. Windows is left out: the journal needs files that are replaced atomically.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+: "${GO:=go}" "${VERSION:?}"
+nfpm=github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.4
+export SOURCE_DATE_EPOCH TZ=UTC LC_ALL=C
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+umask 022
+rm -rf dist && mkdir -p dist/stage/man dist/stage/completions
+stage=$PWD/dist/stage
+
+build() { # OS ARCH FILE
+  CGO_ENABLED=0 GOOS=$1 GOARCH=$2 $GO build -trimpath -buildvcs=false \
+    -ldflags "-s -w -X github.com/rdma-setup/rdma-setup/ui/cmd.version=$VERSION" -o "$3" .
+}
+
+# pack FOLDER FILE: an archive with nothing of this machine in it.
+pack() {
+  tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner -C "$stage" -cf - "$1" | gzip -9n >"dist/$2"
+}
+
+build "$($GO env GOHOSTOS)" "$($GO env GOHOSTARCH)" "$stage/host"
+"$stage/host" man --dir "$stage/man"
+gzip -9n "$stage"/man/*.1
+"$stage/host" completion bash >"$stage/completions/rdma-setup.bash"
+"$stage/host" completion zsh >"$stage/completions/_rdma-setup"
+"$stage/host" completion fish >"$stage/completions/rdma-setup.fish"
+"$stage/host" version -o spdx >"dist/rdma-setup-$VERSION.spdx.json"
+touch -d "@$SOURCE_DATE_EPOCH" "$stage"/man/* "$stage"/completions/* # packages keep the time of their files
+
+mkdir -p "$stage/bin"
+GOBIN="$stage/bin" GOFLAGS= $GO install "$nfpm"
+for target in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64; do
+  os=${target%/*} arch=${target#*/}
+  folder=rdma-setup-$VERSION-$os-$arch
+  mkdir -p "$stage/$folder"
+  build "$os" "$arch" "$stage/$folder/rdma-setup"
+  cp -r README.md LICENSE "$stage/man" "$stage/completions" "$stage/$folder/"
+  pack "$folder" "$folder.tar.gz"
+  if [ "$os" = linux ]; then
+    cp "$stage/$folder/rdma-setup" "$stage/rdma-setup"
+    touch -d "@$SOURCE_DATE_EPOCH" "$stage/rdma-setup"
+    # A git description is no package version where a dash stands: 0.1.0-3-gabc becomes 0.1.0+3.gabc.
+    package=$(sed -E 's/^v//; s/^([^-]*)-/\1+/; s/-/./g; s/^([^0-9])/0~\1/' <<<"$VERSION")
+    for kind in deb rpm; do
+      GOARCH=$arch VERSION=$package "$stage/bin/nfpm" package -f assets/dist/nfpm.yaml -p "$kind" -t dist/ >"$stage/nfpm.log" ||
+        { cat "$stage/nfpm.log" >&2; exit 1; }
+    done
+  fi
+done
+rm -rf "$stage"
+cd dist && sha256sum -- * >SHA256SUMS && cat SHA256SUMS

@@ -1,0 +1,160 @@
+package esxi_test
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/esxi"
+	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/settertest"
+	"github.com/rdma-setup/rdma-setup/backends/ssh"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const cx5, cx4 = "0000:3b:00.0", "0000:1a:00.0"
+
+// start serves a lab and lets SSH in on all its hosts.
+func start(t *testing.T, scenario string, faults ...string) (*lab.Lab, *esxi.Hosts) {
+	t.Helper()
+	l, err := lab.Start(t.Context(), lab.Options{Hosts: 2, VMs: 1, Scenario: scenario, Faults: faults, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, host := range []string{"esx-01", "esx-02"} {
+		if err := l.World().SetService(host, "TSM-SSH", true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return l, shells(t, l, ssh.Config{Keys: []string{filepath.Join(l.Dir(), "id_ed25519")}})
+}
+
+// shells logs in to the hosts of a lab.
+func shells(t *testing.T, l *lab.Lab, c ssh.Config) *esxi.Hosts {
+	t.Helper()
+	c.KnownHosts = []string{filepath.Join(l.Dir(), "known_hosts")}
+	pool, err := ssh.NewPool(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = pool.Close() })
+	return esxi.New(pool, addresses(l.World()), esxi.Options{Start: 2 * time.Second, Poll: 20 * time.Millisecond})
+}
+
+// limited logs in by key with other options.
+func limited(t *testing.T, dir string, w *world.World, o esxi.Options) *esxi.Hosts {
+	t.Helper()
+	pool, err := ssh.NewPool(ssh.Config{Keys: []string{filepath.Join(dir, "id_ed25519")}, KnownHosts: []string{filepath.Join(dir, "known_hosts")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = pool.Close() })
+	return esxi.New(pool, addresses(w), o)
+}
+
+func addresses(w *world.World) func(host string) (ssh.Target, bool) {
+	return func(host string) (ssh.Target, bool) {
+		addr := ""
+		w.View(func(s *world.State) {
+			if h := s.Host(host); h != nil {
+				addr = h.ShellAddr
+			}
+		})
+		name, port, err := net.SplitHostPort(addr)
+		if err != nil {
+			return ssh.Target{}, false
+		}
+		n, err := strconv.Atoi(port)
+		return ssh.Target{Class: "esxi", Host: name, Port: n, User: "root"}, err == nil
+	}
+}
+
+func firmware(host, pci string) backends.Setting {
+	return backends.Setting{Target: backends.HostRef(host), Kind: backends.KindFirmware, Name: pci}
+}
+
+// writes counts what mlxconfig has set.
+func writes(l *lab.Lab) func() int {
+	return func() int {
+		n := 0
+		for _, e := range l.World().Log.Events() {
+			if e.What == world.HostHardware && len(e.Detail) > 9 && e.Detail[:9] == "mlxconfig" {
+				n++
+			}
+		}
+		return n
+	}
+}
+
+func value(pairs map[string]string) backends.Value { return backends.ValueOf(pairs) }
+
+func TestContract(t *testing.T) {
+	l, h := start(t, "healthy")
+	vpi := func(on, vfs, link2 string) backends.Value {
+		return value(map[string]string{"SRIOV_EN": on, "NUM_OF_VFS": vfs, "LINK_TYPE_P1": "2", "LINK_TYPE_P2": link2, "ADVANCED_PCI_SETTINGS": "0"})
+	}
+	t.Run("VPI card", func(t *testing.T) {
+		s := firmware("esx-01", cx5)
+		missing := s
+		missing.Target = backends.HostRef("no-such-host")
+		settertest.Run(t, settertest.Case{Setter: h.Setters()[s.Kind], Setting: s, Missing: missing, Writes: writes(l),
+			Values: []backends.Value{vpi("1", "64", "2"), vpi("0", "8", "1"), vpi("1", "127", "2")}})
+	})
+	t.Run("Ethernet card without LINK_TYPE", func(t *testing.T) {
+		s := firmware("esx-02", cx4)
+		settertest.Run(t, settertest.Case{Setter: h.Setters()[s.Kind], Setting: s, Writes: writes(l), Missing: firmware("esx-02", "0000:99:00.0"),
+			Values: []backends.Value{value(map[string]string{"SRIOV_EN": "0", "NUM_OF_VFS": "8", "ADVANCED_PCI_SETTINGS": "0"}),
+				value(map[string]string{"SRIOV_EN": "1", "NUM_OF_VFS": "32", "ADVANCED_PCI_SETTINGS": "1"})}})
+	})
+}
+
+// The index of a card differs between hosts, so cards are told apart by their PCI address alone.
+func TestCards(t *testing.T) {
+	_, h := start(t, "sriov-half")
+	all := h.Read(t.Context(), []string{"esx-01", "esx-02"}, 2)
+	for _, host := range []string{"esx-01", "esx-02"} {
+		r := all[host]
+		if r.Err != nil {
+			t.Fatal(r.Err)
+		}
+		five, four := r.Cards[cx5], r.Cards[cx4]
+		if len(r.Cards) != 2 || five.PSID != "MT_0000000009" || five.Version != "16.35.4030" || four.PSID != "MT_2420110034" {
+			t.Errorf("%s: %+v", host, r.Cards)
+		}
+		if five.Current["SRIOV_EN"] != "0" || five.Next["SRIOV_EN"] != "1" || five.Current["NUM_OF_VFS"] != "8" || five.Next["NUM_OF_VFS"] != "16" {
+			t.Errorf("%s: current %v, next %v", host, five.Current, five.Next)
+		}
+		if _, has := four.Next["LINK_TYPE_P1"]; has || five.Next["LINK_TYPE_P1"] != "2" {
+			t.Errorf("%s: LINK_TYPE of the Ethernet card %v, of the VPI card %v", host, four.Next, five.Next)
+		}
+	}
+	if all["esx-01"].Cards[cx5].Device == all["esx-02"].Cards[cx5].Device {
+		t.Error("the lab gives the card the same index on both hosts: nothing was tried")
+	}
+}
+
+func TestLoginByPassword(t *testing.T) {
+	l, _ := start(t, "healthy")
+	h := shells(t, l, ssh.Config{Password: func(context.Context, ssh.Target) (string, error) { return l.World().Secrets.ESXi, nil }})
+	if cards, err := h.Cards(t.Context(), "esx-01"); err != nil || len(cards) != 2 {
+		t.Errorf("%v (%v)", cards, err)
+	}
+	h = shells(t, l, ssh.Config{Password: func(context.Context, ssh.Target) (string, error) { return "wrong", nil }})
+	_, err := h.Cards(t.Context(), "esx-01")
+	if backends.KindOf(err) != backends.KindAuth || backends.HintOf(err) == "" {
+		t.Errorf("%v (hint %q)", err, backends.HintOf(err))
+	}
+}

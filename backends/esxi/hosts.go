@@ -1,0 +1,151 @@
+// Package esxi does what only a shell on an ESXi host can do: it asks the firmware of ConnectX cards and sets it, with
+// the tools of MFT. Everything else of a host goes through vCenter.
+package esxi
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/ssh"
+)
+
+// tools is where the VIB mft puts its programs; it is in nobody's PATH.
+const tools = "/opt/mellanox/bin/"
+
+// ErrNoTools is in the chain of errors of hosts whose running image has no MFT.
+var ErrNoTools = errors.New("the Mellanox firmware tools (MFT) are not in the running image")
+
+// Options bound what is asked of a host. Zero times are the defaults.
+type Options struct {
+	Tool  time.Duration // for one run of a tool; 2 min
+	Start time.Duration // for the SSH service to answer after it was started; 10 s
+	Poll  time.Duration // between tries meanwhile; 500 ms
+}
+
+// Hosts are the ESXi hosts that targets knows. It keeps no connection between calls: the SSH service of a host runs
+// only while a bracket has it open. It is safe for concurrent use.
+type Hosts struct {
+	pool    *ssh.Pool
+	targets func(host string) (ssh.Target, bool)
+	options Options
+
+	mu    sync.Mutex
+	turns map[string]chan struct{} // one tool at a time on a host: they lock the card
+}
+
+// New makes Hosts. targets gives the way to the shell of a host.
+func New(pool *ssh.Pool, targets func(host string) (ssh.Target, bool), o Options) *Hosts {
+	orElse(&o.Tool, 2*time.Minute)
+	orElse(&o.Start, 10*time.Second)
+	orElse(&o.Poll, 500*time.Millisecond)
+	return &Hosts{pool: pool, targets: targets, options: o, turns: map[string]chan struct{}{}}
+}
+
+func orElse(d *time.Duration, def time.Duration) {
+	if *d == 0 {
+		*d = def
+	}
+}
+
+// Setters gives the setters of what a host's shell holds.
+func (h *Hosts) Setters() map[backends.Kind]backends.Setter {
+	return map[backends.Kind]backends.Setter{backends.KindFirmware: firmwareSetter{h}}
+}
+
+// A Reading is what the firmware tools say of one host's cards, by PCI address of function 0, or why they say nothing.
+type Reading struct {
+	Cards map[string]backends.Firmware
+	Err   error
+}
+
+// Read asks several hosts at once for all their cards. SSH must be open on them; every host is in the answer.
+func (h *Hosts) Read(ctx context.Context, hosts []string, parallel int) map[string]Reading {
+	if parallel <= 0 {
+		parallel = 16
+	}
+	out := make(map[string]Reading, len(hosts))
+	var mu sync.Mutex
+	var g errgroup.Group
+	g.SetLimit(parallel)
+	for _, host := range hosts {
+		g.Go(func() error {
+			cards, err := h.Cards(ctx, host)
+			mu.Lock()
+			out[host] = Reading{cards, err}
+			mu.Unlock()
+			return nil
+		})
+	}
+	_ = g.Wait() // nobody fails: errors stand at their hosts
+	return out
+}
+
+// with runs f with a connection to a host's shell, alone on that host.
+func (h *Hosts) with(ctx context.Context, host string, f func(s *shell) error) error {
+	turn := h.turn(host)
+	select {
+	case turn <- struct{}{}:
+		defer func() { <-turn }()
+	case <-ctx.Done():
+		return backends.Errorf(backends.KindInterrupted, host, "", "ask the firmware: %w", context.Cause(ctx))
+	}
+	t, ok := h.targets(host)
+	if !ok {
+		return backends.Errorf(backends.KindUsage, host, "name the host's address under esxi: addresses: in the answers", "nothing says how to log in to its shell")
+	}
+	if t.Name == "" {
+		t.Name = host
+	}
+	c, err := h.dial(ctx, t)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return f(&shell{conn: c, host: host, limit: h.options.Tool})
+}
+
+func (h *Hosts) turn(host string) chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.turns[host] == nil {
+		h.turns[host] = make(chan struct{}, 1)
+	}
+	return h.turns[host]
+}
+
+// dial waits a little for the service: it was started a moment ago.
+func (h *Hosts) dial(ctx context.Context, t ssh.Target) (*ssh.Conn, error) {
+	limit := time.NewTimer(h.options.Start)
+	defer limit.Stop()
+	for {
+		c, err := h.pool.Dial(ctx, t)
+		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "refused the connection") {
+			return c, explainLogin(err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-limit.C:
+			return nil, err
+		case <-time.After(h.options.Poll):
+		}
+	}
+}
+
+// explainLogin adds to a refused login what it may mean on ESXi.
+func explainLogin(err error) error {
+	var e *backends.Error
+	if !errors.As(err, &e) || e.Kind != backends.KindAuth || e.Hint != "" {
+		return err
+	}
+	told := *e
+	told.Hint = "check esxi.user in the answers and RDMA_SETUP_ESXI_PASSWORD, or the key in /etc/ssh/keys-root/authorized_keys; " +
+		"ESXi locks an account for 15 minutes after five wrong passwords"
+	return &told
+}

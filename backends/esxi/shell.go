@@ -1,0 +1,132 @@
+package esxi
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/ssh"
+	"github.com/rdma-setup/rdma-setup/backends/transcript/firmware"
+	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
+)
+
+// A shell is a connection to one host.
+type shell struct {
+	conn  *ssh.Conn
+	host  string
+	limit time.Duration
+}
+
+// notFound is what ESXi's shell exits with when there is no such program.
+const notFound = 127
+
+// tool runs a program of MFT and gives what it printed, on either stream. A program that is not there is an error;
+// one that fails says why in its text.
+func (s *shell) tool(ctx context.Context, name string, args ...string) (text string, failed bool, err error) {
+	r, err := s.conn.Run(ctx, ssh.Command{Argv: append([]string{tools + name}, args...), Limit: s.limit})
+	if err != nil {
+		return "", false, err
+	}
+	if r.ExitCode == notFound {
+		return "", false, backends.Errorf(backends.KindPermanent, s.host, "install MFT and NMST (name their files under sriov.components in the answers) and reboot the host",
+			"run %s%s: %w", tools, name, ErrNoTools)
+	}
+	return r.Stdout + r.Stderr, r.ExitCode != 0, nil
+}
+
+// A device is a card as the tools call it on this host: indexes differ from host to host and from boot to boot.
+type device struct {
+	name string // mt4119_pciconf1
+	pci  string // 0000:3b:00.0, of function 0
+}
+
+// devices loads the tools' module and lists the cards. The module stays loaded until the next boot.
+func (s *shell) devices(ctx context.Context) ([]device, error) {
+	text, failed, err := s.tool(ctx, "mst", "start")
+	if err != nil {
+		return nil, err
+	}
+	state := firmware.MST(text)
+	if started := state.Started != nil && *state.Started; state.Failed() || failed && !started { // it may have been loaded before
+		return nil, s.fail("start mst", state.Errors, text)
+	}
+	text, failed, err = s.tool(ctx, "mst", "status", "-vv")
+	if err != nil {
+		return nil, err
+	}
+	state = firmware.MST(text)
+	if failed || state.Failed() {
+		return nil, s.fail("list the cards", state.Errors, text)
+	}
+	var out []device
+	for _, d := range state.Devices {
+		if d.Name == nil || d.PCIAddress == nil || !strings.HasSuffix(*d.PCIAddress, ".0") {
+			continue // the other functions share the card's configuration
+		}
+		if slices.ContainsFunc(out, func(o device) bool { return o.pci == *d.PCIAddress }) {
+			continue // older cards stand there once for each way in
+		}
+		out = append(out, device{name: *d.Name, pci: *d.PCIAddress})
+	}
+	if len(out) == 0 {
+		return nil, backends.Errorf(backends.KindPermanent, s.host, "look at: "+tools+"mst status -vv on the host", "list the cards: mst names no PCI address")
+	}
+	return out, nil
+}
+
+// device finds a card by the PCI address of its function 0.
+func (s *shell) device(ctx context.Context, pci string) (device, error) {
+	list, err := s.devices(ctx)
+	if err != nil {
+		return device{}, err
+	}
+	var seen []string
+	for _, d := range list {
+		if strings.EqualFold(d.pci, pci) {
+			return d, nil
+		}
+		seen = append(seen, d.pci)
+	}
+	return device{}, backends.Errorf(backends.KindPermanent, s.host, "it has cards at "+strings.Join(seen, ", ")+"; run it again to plan from what is there now", "there is no card at %s", pci)
+}
+
+// remedies are what to do about the errors of the firmware tools, by the code that the parsers give.
+var remedies = map[string]string{
+	firmware.CodeModuleLoad:       "install NMST beside MFT, both of one release, and reboot the host; with UEFI Secure Boot an unsigned module does not load",
+	scan.CodeNoDevices:            "check that NMST is installed and the host was rebooted since, and that the card shows in: esxcli hardware pci list",
+	firmware.CodeCannotOpen:       "start mst again on the host; if it persists, the card needs a power cycle",
+	firmware.CodeUnsupported:      "use a release of MFT that knows this card",
+	firmware.CodeUnknownParameter: "the card's firmware does not have this key; update the firmware with the vendor's image, or leave it out",
+}
+
+// fail words the failure of a tool: by the parser's reading, else by the tool's own line.
+func (s *shell) fail(what string, errs []scan.Message, text string) error {
+	if busy.MatchString(text) {
+		return backends.Errorf(backends.KindTransient, s.host, "another tool is working on the card; resume when it has ended", "%s: %s", what, complaint(text))
+	}
+	for _, e := range errs {
+		if hint, known := remedies[e.Code]; known {
+			return backends.Errorf(backends.KindPermanent, s.host, hint, "%s: %s", what, ssh.Clean(e.Text))
+		}
+	}
+	return backends.Errorf(backends.KindPermanent, s.host, "run the tool by hand on the host; it is in "+strings.TrimSuffix(tools, "/"), "%s: %s", what, complaint(text))
+}
+
+var (
+	busy     = regexp.MustCompile(`(?i)semaphore|resource temporarily|is locked|busy`)
+	errorRow = regexp.MustCompile(`(?m)^\s*(?:-[EWF]-|FATAL\s*-)\s*(.*)$`)
+)
+
+// complaint is the line in which a tool says what is wrong.
+func complaint(text string) string {
+	if m := errorRow.FindStringSubmatch(text); m != nil {
+		return ssh.Clean(m[1])
+	}
+	if text = ssh.Clean(text); text != "" {
+		return text
+	}
+	return "the tool failed without a word"
+}

@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# build.sh OUT - makes root.ext4, vmlinux and initrd of a Debian guest, and verbs.so for its QEMU, in the directory OUT,
+# from packages alone.
+set -euo pipefail
+
+out=$(realpath "$1")
+here=$(cd "$(dirname "$0")" && pwd)
+. /etc/os-release
+suite=${VERSION_CODENAME:?}
+for sources in /etc/apt/sources.list.d/debian.sources /etc/apt/sources.list; do [ -s "$sources" ] && break; done
+work=$(mktemp -d "$out/work.XXXXXX")
+trap 'rm -rf --one-file-system "$work"' EXIT
+root=$work/root
+
+base=(linux-image-amd64 systemd-sysv udev dbus openssh-server sudo iproute2 iputils-ping iputils-arping kmod procps
+  netplan.io ethtool pciutils initramfs-tools zstd netbase locales nftables tcsh fish)
+# What the tests install in the guests comes from a repository inside them, with all that it depends on.
+rdma=(rdma-core ibverbs-providers ibverbs-utils rdmacm-utils infiniband-diags perftest)
+
+# Drivers that no guest has a device for are most of the kernel package.
+excluded=()
+for d in drivers/{gpu,media,staging,iio,usb,isdn,bluetooth,input,hwmon,mtd,video,platform,leds,nfc,comedi,w1,scsi,md,mmc} \
+  drivers/{thunderbolt,net/wireless,net/ethernet/{broadcom,chelsio,qlogic,cavium,intel,sfc,marvell,netronome}} \
+  sound fs/{btrfs,xfs,ocfs2,f2fs,nfs,nfsd,ceph,smb,gfs2,jfs} net/{bluetooth,mac80211,wireless,ceph,tipc,batman-adv}; do
+  excluded+=(--dpkgopt="path-exclude=/lib/modules/*/kernel/$d/*")
+done
+
+mmdebstrap --quiet --variant=minbase --include="$(IFS=,; echo "${base[*]}")" "${excluded[@]}" \
+  --aptopt='Acquire::Languages "none"' --aptopt='APT::Install-Recommends "false"' --aptopt='Acquire::Retries "3"' \
+  --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/doc/*' \
+  --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-include=/usr/share/locale/de/*' \
+  --extract-hook='mkdir -p "$1/etc/initramfs-tools/conf.d"; printf "MODULES=list\nCOMPRESS=zstd\nCOMPRESSLEVEL=1\n" >"$1/etc/initramfs-tools/conf.d/guest"; printf "virtio_pci\nvirtio_blk\next4\ncrc32c_generic\n" >"$1/etc/initramfs-tools/modules"' \
+  --customize-hook="mkdir -p '$root/srv/packages'" \
+  --customize-hook="APT_CONFIG=\$MMDEBSTRAP_APT_CONFIG apt-get -qq -y --no-install-recommends --download-only -o Dir::Cache::Archives='$root/srv/packages' install ${rdma[*]}" \
+  "$suite" "$root" "$sources" >"$out/build.log" 2>&1 || { tail -n 40 "$out/build.log" >&2; echo "build.sh: mmdebstrap failed: is a Debian mirror within reach?" >&2; exit 1; }
+
+release=$(basename "$root"/lib/modules/*)
+"$here/driver.sh" "$release" "$work" >>"$out/build.log" 2>&1 || { tail -n 20 "$out/build.log" >&2; echo "build.sh: vmw_pvrdma could not be built for $release" >&2; exit 1; }
+gcc -O2 -shared -fPIC -o "$out/verbs.so" "$here/verbs.c" -lpthread >>"$out/build.log" 2>&1
+install -Dm644 "$work/vmw_pvrdma.ko" "$root/lib/modules/$release/extra/vmw_pvrdma.ko"
+chroot "$root" depmod "$release"
+
+rm -rf "$root/srv/packages/partial" "$root/srv/packages/lock"
+(cd "$root/srv/packages" && for deb in *.deb; do
+  dpkg-deb -f "$deb"
+  printf 'Filename: ./%s\nSize: %s\nSHA256: %s\n\n' "$deb" "$(stat -c %s "$deb")" "$(sha256sum "$deb" | cut -d' ' -f1)"
+done >Packages)
+
+cp -r "$here/files/." "$root/"
+install -m755 "$here/customize.sh" "$root/customize.sh"
+chroot "$root" /customize.sh >>"$out/build.log" 2>&1 || { tail -n 20 "$out/build.log" >&2; echo "build.sh: customize.sh failed" >&2; exit 1; }
+rm "$root/customize.sh"
+
+# An unpacked kernel starts by PVH and saves the time to unpack it without KVM.
+kernel=$root/boot/vmlinuz-$release
+offset=$(LC_ALL=C grep -aboP '\xFD7zXZ\x00' "$kernel" | cut -d: -f1 | sed -n 1p || :)
+{ tail -c "+$((offset + 1))" "$kernel" | xz -qdc >"$out/vmlinux" 2>/dev/null; } || : # the kernel goes on after its packed part
+grep -aqm1 '^.ELF' "$out/vmlinux" || cp "$kernel" "$out/vmlinux"
+cp "$root/boot/initrd.img-$release" "$out/initrd"
+mke2fs -q -F -t ext4 -L guest -d "$root" "$out/root.ext4" 2G

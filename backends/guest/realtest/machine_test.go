@@ -1,0 +1,260 @@
+//go:build e2e
+
+package realtest_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// bootTime is how long a guest may take to answer over SSH: about 30 s without KVM on two idle cores.
+const bootTime = 4 * time.Minute
+
+// A machine is a guest in QEMU.
+type machine struct {
+	t      *testing.T
+	name   string
+	dir    string // of its own: disk, console, sockets
+	port   int    // of its sshd on 127.0.0.1
+	mac    string // of the RDMA adapter
+	host   key    // of its sshd
+	login  key    // accepted for every user
+	peer   string // directory of the other end of the wire
+	pvrdma bool   // QEMU's pvrdma device in place of soft-RoCE
+	image  string
+	cmd    *exec.Cmd
+	ended  chan struct{}
+}
+
+// start makes a fresh disk and starts QEMU. The guest has two NICs: one for SSH, without a way to the world, and one
+// on a private wire to its peer.
+func (m *machine) start() error {
+	if err := os.MkdirAll(m.dir, 0o700); err != nil {
+		return err
+	}
+	for name, content := range map[string][]byte{"hostkey": m.host.private, "key": m.login.authorized} {
+		if err := os.WriteFile(m.at(name), content, 0o600); err != nil {
+			return err
+		}
+	}
+	disk := exec.Command("qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", filepath.Join(m.image, "root.ext4"), m.at("disk"))
+	if out, err := disk.CombinedOutput(); err != nil {
+		return fmt.Errorf("qemu-img: %w: %s", err, out)
+	}
+	port, err := freePort()
+	if err != nil {
+		return err
+	}
+	m.port = port
+	log, err := os.Create(m.at("qemu.log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	// A machine that other programs use too stays usable; a test that is killed takes its guests along.
+	command := []string{"-n", "10", "env"}
+	if m.pvrdma {
+		command = append(command, "LD_PRELOAD="+filepath.Join(m.image, "verbs.so"), "VERBS_MAD="+m.at("mad"))
+	}
+	m.cmd = exec.Command("nice", append(append(command, "qemu-system-x86_64"), m.args()...)...)
+	m.cmd.Stdout, m.cmd.Stderr = log, log
+	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if err := m.cmd.Start(); err != nil {
+		return err
+	}
+	m.ended = make(chan struct{})
+	go func() {
+		_ = m.cmd.Wait()
+		close(m.ended)
+	}()
+	return nil
+}
+
+// nic is the name of the RDMA interface.
+func (m *machine) nic() string {
+	if m.pvrdma {
+		return "ens192f0"
+	}
+	return "ens192"
+}
+
+func (m *machine) at(name string) string { return filepath.Join(m.dir, name) }
+
+// args name a q35 machine whose slots give the NICs the names they have on vSphere: ens160 and ens192.
+func (m *machine) args() []string {
+	rxe := "on"
+	nic := "vmxnet3,id=rdma,netdev=wire,bus=slot192,mac=" + m.mac
+	memory := []string{"-machine", "q35,usb=off"}
+	var function []string
+	if m.pvrdma {
+		rxe = "off"
+		nic += ",addr=00.0,multifunction=on"
+		memory = []string{"-object", "memory-backend-ram,id=ram,size=512M,share=on", "-machine", "q35,usb=off,memory-backend=ram"}
+		function = []string{"-chardev", "socket,id=mad,path=" + m.at("mad"),
+			"-device", "pvrdma,bus=slot192,addr=00.1,ibdev=verbs0,ibport=1,netdev=lo,mad-chardev=mad"}
+	}
+	return append(append(memory,
+		"-name", m.name, "-accel", accelerator(), "-cpu", "max", "-smp", "1", "-m", "512", "-nodefaults", "-vga", "none", "-display", "none",
+		"-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off",
+		"-kernel", filepath.Join(m.image, "vmlinux"), "-initrd", filepath.Join(m.image, "initrd"),
+		"-append", "root=LABEL=guest rw console=ttyS0 quiet mitigations=off random.trust_cpu=on nowatchdog panic=1",
+		"-drive", "file="+m.at("disk")+",if=none,id=disk,format=qcow2,cache=unsafe", "-device", "virtio-blk-pci,drive=disk",
+		"-device", "virtio-rng-pci",
+		"-device", "pcie-root-port,id=slot160,chassis=1,slot=160", "-device", "pcie-root-port,id=slot192,chassis=2,slot=192",
+		"-netdev", fmt.Sprintf("user,id=management,restrict=on,ipv6=off,net=10.0.2.0/24,hostfwd=tcp:127.0.0.1:%d-:22", m.port),
+		"-device", "vmxnet3,netdev=management,bus=slot160,mac=00:50:56:80:0f:01",
+		"-netdev", "dgram,id=wire,local.type=unix,local.path="+m.at("wire")+",remote.type=unix,remote.path="+filepath.Join(m.peer, "wire"),
+		"-device", nic,
+		"-fw_cfg", "name=opt/guest/name,string="+m.name, "-fw_cfg", "name=opt/guest/rxe,string="+rxe,
+		"-fw_cfg", "name=opt/guest/hostkey,file="+m.at("hostkey"), "-fw_cfg", "name=opt/guest/key,file="+m.at("key"),
+		"-serial", "file:"+m.at("console"), "-qmp", "unix:"+m.at("qmp")+",server=on,wait=off"), function...)
+}
+
+var virtual = regexp.MustCompile(`(?m)^flags\s*:.* (vmx|svm)\b`)
+
+// accelerator is KVM where the processor has it, else emulation. A machine that is virtual itself may have /dev/kvm, and
+// stop in the middle of the guest's boot.
+func accelerator() string {
+	if cpu, err := os.ReadFile("/proc/cpuinfo"); err == nil && virtual.Match(cpu) {
+		if f, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0); err == nil {
+			f.Close()
+			return "kvm"
+		}
+	}
+	return "tcg,thread=multi,tb-size=256"
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// stop ends QEMU and removes the disk.
+func (m *machine) stop() {
+	if m.cmd == nil || m.cmd.Process == nil {
+		return
+	}
+	_ = syscall.Kill(-m.cmd.Process.Pid, syscall.SIGKILL)
+	<-m.ended
+	for _, name := range []string{"disk", "wire", "qmp", "mad"} {
+		_ = os.Remove(m.at(name))
+	}
+}
+
+// diagnose tells what the machine said before it failed.
+func (m *machine) diagnose() string {
+	console, _ := os.ReadFile(m.at("console"))
+	log, _ := os.ReadFile(m.at("qemu.log"))
+	return fmt.Sprintf("%s: console:\n%s\nqemu: %s", m.name, lastPart(string(console), 60), lastPart(string(log), 10))
+}
+
+func lastPart(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+// dial logs in; the host key is the one that the guest was given.
+func (m *machine) dial(ctx context.Context, user string) (*ssh.Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	addr := fmt.Sprintf("127.0.0.1:%d", m.port)
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	end, _ := ctx.Deadline()
+	_ = conn.SetDeadline(end)
+	c, chans, reqs, err := ssh.NewClientConn(conn, addr, &ssh.ClientConfig{User: user,
+		Auth: []ssh.AuthMethod{ssh.PublicKeys(m.login.signer)}, HostKeyCallback: ssh.FixedHostKey(m.host.signer.PublicKey())})
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	_ = conn.SetDeadline(time.Time{})
+	return ssh.NewClient(c, chans, reqs), nil
+}
+
+// try runs a script as root, for two minutes at most.
+func (m *machine) try(script string) (string, error) {
+	ctx, cancel := context.WithTimeout(m.t.Context(), 2*time.Minute)
+	defer cancel()
+	c, err := m.dial(ctx, "root")
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", m.name, err)
+	}
+	defer c.Close()
+	stop := context.AfterFunc(ctx, func() { c.Close() })
+	defer stop()
+	s, err := c.NewSession()
+	if err != nil {
+		return "", err
+	}
+	var out, errs bytes.Buffer
+	s.Stdin, s.Stdout, s.Stderr = strings.NewReader(script), &out, &errs
+	if err := s.Run("sh"); err != nil {
+		return out.String(), fmt.Errorf("%s: %q: %w: %s", m.name, script, err, errs.String())
+	}
+	return out.String(), nil
+}
+
+// run runs a script as root that has to succeed.
+func (m *machine) run(script string) string {
+	m.t.Helper()
+	out, err := m.try(script)
+	if err != nil {
+		m.t.Fatalf("%v\n%s", err, out)
+	}
+	return strings.TrimSpace(out)
+}
+
+// up waits until the guest answers, with another boot id than before.
+func (m *machine) up(ctx context.Context, before string) error {
+	ctx, cancel := context.WithTimeout(ctx, bootTime)
+	defer cancel()
+	last := errors.New("nobody answered")
+	for {
+		id, err := m.try("cat /proc/sys/kernel/random/boot_id")
+		if err == nil && id != before {
+			return nil
+		}
+		if err != nil {
+			last = err
+		}
+		select {
+		case <-m.ended:
+			return fmt.Errorf("QEMU ended; %s", m.diagnose())
+		case <-ctx.Done():
+			return fmt.Errorf("no login within %s: %w; %s", bootTime, last, m.diagnose())
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+}
+
+// reboot restarts the guest and waits for it.
+func (m *machine) reboot() {
+	before, err := m.try("cat /proc/sys/kernel/random/boot_id")
+	if err == nil {
+		_, _ = m.try("systemctl reboot") // the connection ends with the guest
+		err = m.up(m.t.Context(), before)
+	}
+	if err != nil {
+		m.t.Error(err)
+	}
+}

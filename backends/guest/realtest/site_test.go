@@ -1,0 +1,179 @@
+//go:build e2e
+
+package realtest_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh/knownhosts"
+)
+
+// A site is a vCenter that is simulated, set up for PVRDMA, whose two VMs have real guests.
+type site struct {
+	outer *testing.T // of the whole suite
+	t     *testing.T // of the scenario
+	bin   string
+	dir   string // of the lab
+	state string
+	env   []string
+	pair  [2]*machine
+}
+
+// lab starts a lab of the program's own.
+func lab(t *testing.T, flags ...string) *site {
+	t.Helper()
+	bin, err := filepath.Abs("../../../bin/rdma-setup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{outer: t, t: t, bin: bin, dir: filepath.Join(t.TempDir(), "lab"), state: t.TempDir()}
+	cmd := exec.Command(bin, append([]string{"lab", "--dir", s.dir}, flags...)...)
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("make builds the binary first: %v", err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		_ = cmd.Wait()
+	})
+	if lines := bufio.NewScanner(out); !lines.Scan() || lines.Text() != "ready" {
+		t.Fatalf("the lab is not ready: %s", log.String())
+	}
+	s.env = append(os.Environ(), "XDG_STATE_HOME="+s.state, "XDG_CONFIG_HOME="+s.state, "HOME="+s.state,
+		"RDMA_SETUP_GUEST_TIMEOUT=3m") // an emulated guest on a busy machine is slow
+	for line := range strings.Lines(string(s.read("env"))) {
+		s.env = append(s.env, strings.TrimSpace(line))
+	}
+	return s
+}
+
+// serve starts a lab and boots guests whose RDMA adapters have the MACs of the lab's VMs.
+func serve(t *testing.T, pvrdma bool) *site {
+	t.Helper()
+	s := lab(t, "--hosts", "2", "--vms", "2", "--scenario", "done")
+	var found struct {
+		VMs []struct{ Adapters []struct{ MAC, Type string } }
+	}
+	listed, _ := s.must(0, "discover", "-o", "json")
+	if err := json.Unmarshal([]byte(listed), &found); err != nil || len(found.VMs) != 2 {
+		t.Fatalf("%v in %s", err, listed)
+	}
+	var macs [2]string
+	for i, vm := range found.VMs {
+		for _, a := range vm.Adapters {
+			if a.Type == "pvrdma" {
+				macs[i] = a.MAC
+			}
+		}
+	}
+	s.pair = bootPair(t, readKey(t, s.read("id_ed25519")), macs, pvrdma)
+	known := s.read("known_hosts")
+	s.write("known_hosts.lab", string(known))
+	for _, m := range s.pair {
+		known = fmt.Appendln(known, m.known(m.host))
+	}
+	s.write("known_hosts", string(known))
+	return s
+}
+
+// known is the line of known_hosts for a machine with a key.
+func (m *machine) known(k key) string {
+	return knownhosts.Line([]string{fmt.Sprintf("127.0.0.1:%d", m.port)}, k.signer.PublicKey())
+}
+
+func (s *site) read(name string) []byte {
+	s.t.Helper()
+	b, err := os.ReadFile(filepath.Join(s.dir, name))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return b
+}
+
+func (s *site) write(name, content string) string {
+	s.t.Helper()
+	path := filepath.Join(s.dir, name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	return path
+}
+
+// with runs do with a variable of the environment set.
+func (s *site) with(name, value string, do func()) {
+	old := s.env
+	s.env = append(old[:len(old):len(old)], name+"="+value)
+	defer func() { s.env = old }()
+	do()
+}
+
+var labGuest = regexp.MustCompile(`guest: \{address: 127\.0\.0\.1, port: \d+, user: \w+\}`)
+
+// answers writes answers that lead to the real guests; the users are those of guest-1 and guest-2.
+func (s *site) answers(users ...string) string {
+	s.t.Helper()
+	i := 0
+	text := labGuest.ReplaceAllStringFunc(string(s.read("answers-pvrdma.yaml")), func(string) string {
+		user := "ubuntu"
+		if i < len(users) {
+			user = users[i]
+		}
+		i++
+		return fmt.Sprintf("guest: {address: 127.0.0.1, port: %d, user: %s}", s.pair[i-1].port, user)
+	})
+	if i != len(s.pair) {
+		s.t.Fatalf("%d guests in\n%s", i, text)
+	}
+	s.write("answers-measure.yaml", text)
+	text = strings.TrimSpace(text) + "\nmeasure: {bandwidth: false, latency: false}\n"
+	return s.write("answers-"+strings.Join(users, "-")+".yaml", text)
+}
+
+// run runs the program, for a quarter of an hour at most.
+func (s *site) run(args ...string) (stdout, stderr string, code int) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), 15*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, s.bin, args...)
+	cmd.Env = s.env
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	started := time.Now()
+	err := cmd.Run()
+	s.t.Logf("%s: %s", strings.Join(args[:min(len(args), 1)], " "), time.Since(started).Round(100*time.Millisecond))
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit):
+		code = exit.ExitCode()
+	case err != nil:
+		s.t.Fatal(err)
+	}
+	return out.String(), errs.String(), code
+}
+
+// must runs the program, which has to exit with the given code.
+func (s *site) must(code int, args ...string) (stdout, stderr string) {
+	s.t.Helper()
+	out, errs, got := s.run(args...)
+	if got != code {
+		s.t.Fatalf("rdma-setup %s: exit %d, want %d\n%s\n%s", strings.Join(args, " "), got, code, lastPart(out, 60), lastPart(errs, 40))
+	}
+	return out, errs
+}

@@ -1,0 +1,156 @@
+//go:build e2e
+
+package realtest_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// A key is an SSH key as files and as an object.
+type key struct {
+	private, authorized []byte
+	signer              ssh.Signer
+}
+
+func newKey(t *testing.T) key {
+	t.Helper()
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, err := ssh.MarshalPrivateKey(private, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return readKey(t, pem.EncodeToMemory(block))
+}
+
+func readKey(t *testing.T, private []byte) key {
+	t.Helper()
+	signer, err := ssh.ParsePrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key{private, ssh.MarshalAuthorizedKey(signer.PublicKey()), signer}
+}
+
+// bootPair starts two guests whose second NICs are on one wire, and waits until both answer. A pair that does not
+// boot is tried once more: that is the only thing that is.
+func bootPair(t *testing.T, login key, macs [2]string, pvrdma bool) [2]*machine {
+	t.Helper()
+	image := guestImage(t.Context(), t)
+	base, err := os.MkdirTemp("", "rdma-e2e-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(base) })
+	var pair [2]*machine
+	for i := range pair {
+		name := fmt.Sprintf("guest-%d", i+1)
+		pair[i] = &machine{t: t, name: name, dir: filepath.Join(base, name), peer: filepath.Join(base, fmt.Sprintf("guest-%d", 2-i)),
+			mac: macs[i], host: newKey(t), login: login, pvrdma: pvrdma, image: image}
+	}
+	t.Cleanup(func() {
+		for _, m := range pair {
+			if t.Failed() {
+				keep(t, m)
+			}
+			m.stop()
+		}
+	})
+	started := time.Now()
+	err = boot(t.Context(), pair)
+	if err != nil {
+		t.Logf("starting once more after: %v", err)
+		for _, m := range pair {
+			m.stop()
+		}
+		err = boot(t.Context(), pair)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("two guests (%s) answered after %s", accelerator(), time.Since(started).Round(time.Second))
+	return pair
+}
+
+func boot(ctx context.Context, pair [2]*machine) error {
+	var wg sync.WaitGroup
+	errs := make([]error, len(pair))
+	for i, m := range pair {
+		if errs[i] = m.start(); errs[i] == nil {
+			wg.Go(func() { errs[i] = m.up(ctx, "") })
+		}
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// keep leaves the console of a machine in the cache and its end in the log.
+func keep(t *testing.T, m *machine) {
+	t.Log(m.diagnose())
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return
+	}
+	dir := filepath.Join(cache, "rdma-setup-e2e", "logs")
+	console, err := os.ReadFile(m.at("console"))
+	if err == nil {
+		err = os.MkdirAll(dir, 0o755)
+	}
+	if err == nil {
+		file := filepath.Join(dir, m.name+".console")
+		if err = os.WriteFile(file, console, 0o644); err == nil {
+			t.Logf("the whole console is in %s", file)
+		}
+	}
+}
+
+// qmp gives QEMU one command.
+func (m *machine) qmp(command string, args map[string]any) {
+	m.t.Helper()
+	c, err := net.Dial("unix", m.at("qmp"))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+	answers := bufio.NewScanner(c)
+	answers.Scan() // the greeting
+	for _, order := range []map[string]any{{"execute": "qmp_capabilities"}, {"execute": command, "arguments": args}} {
+		if err := json.NewEncoder(c).Encode(order); err != nil {
+			m.t.Fatal(err)
+		}
+		for answers.Scan() {
+			var a struct {
+				Return any
+				Error  any
+				Event  string
+			}
+			if err := json.Unmarshal(answers.Bytes(), &a); err != nil || a.Error != nil {
+				m.t.Fatalf("%s: %s: %v", m.name, answers.Text(), err)
+			}
+			if a.Event == "" {
+				break
+			}
+		}
+	}
+}
+
+// link pulls the plug of the RDMA adapter, or puts it in again.
+func (m *machine) link(up bool) { m.qmp("set_link", map[string]any{"name": "rdma", "up": up}) }

@@ -1,0 +1,206 @@
+package backends
+
+import "time"
+
+// A Host is one ESXi host.
+type Host struct {
+	Name       string `json:"name"`
+	Path       string `json:"path,omitempty"` // inventory path
+	Datacenter string `json:"datacenter"`
+	Cluster    string `json:"cluster"`
+	Version    string `json:"version"` // "8.0.3"
+	Build      string `json:"build,omitempty"`
+	State      string `json:"state"` // connected, disconnected, notResponding
+	Power      string `json:"power,omitempty"`
+	Vendor     string `json:"vendor,omitempty"`
+	Model      string `json:"model,omitempty"`
+
+	InMaintenance  bool      `json:"in_maintenance,omitempty"`
+	RebootRequired bool      `json:"reboot_required,omitempty"`
+	BootTime       time.Time `json:"boot_time,omitzero"`
+	ManagedBy      []string  `json:"managed_by,omitempty"` // owners of the desired state: vLCM image, host profile, ...
+
+	NICs      []NIC              `json:"nics"`
+	RDMA      []RDMADevice       `json:"rdma_devices,omitempty"`
+	VMKs      []VMKernelNIC      `json:"vmknics,omitempty"`
+	GPUs      []GPU              `json:"gpus"`
+	PCI       []PCIDevice        `json:"pci,omitempty"`
+	Options   map[string]string  `json:"options,omitempty"`  // only the keys that were asked for; details only
+	Firewall  map[string]Ruleset `json:"firewall,omitempty"` // by ruleset key; details only
+	NTP       []string           `json:"ntp,omitempty"`
+	NTPActive bool               `json:"ntp_active,omitempty"`
+
+	PowerPolicy   string   `json:"power_policy,omitempty"`   // short name: static, dynamic, low, custom
+	PowerPolicies []string `json:"power_policies,omitempty"` // what the BIOS leaves to ESXi; empty: the BIOS keeps control
+	Lockdown      string   `json:"lockdown,omitempty"`
+	GraphicsType  string   `json:"graphics_type,omitempty"` // hostDefaultGraphicsType: shared, sharedDirect; "" not read
+	BootDevice    string   `json:"boot_device,omitempty"`   // what ESXi booted from: usb, sd, disk, network; "" not read
+	SSHRunning    bool     `json:"ssh_running,omitempty"`
+
+	CPUModel     string   `json:"cpu_model,omitempty"`
+	Sockets      int      `json:"sockets,omitempty"`
+	Cores        int      `json:"cores,omitempty"`
+	CPUMHz       int      `json:"cpu_mhz,omitempty"`
+	MemoryMB     int64    `json:"memory_mb,omitempty"`
+	MemoryUsedMB int64    `json:"memory_used_mb,omitempty"`
+	Hyperthreads bool     `json:"hyperthreads,omitempty"`
+	RecentTasks  []string `json:"recent_tasks,omitempty"` // descriptions of tasks now running on the host
+
+	System *HostSystem `json:"system,omitempty"` // nil: nobody asked esxcli
+}
+
+// A HostSystem is what only esxcli and the ESXi shell tell of a host.
+type HostSystem struct {
+	Modules    map[string]Module   `json:"modules,omitempty"`    // by name; driver modules that could be of use
+	VIBs       map[string]string   `json:"vibs,omitempty"`       // name to version, of the running image
+	NextVIBs   map[string]string   `json:"next_vibs,omitempty"`  // of the image of the next boot; nil: nothing is staged
+	Acceptance string              `json:"acceptance,omitempty"` // VMwareCertified, VMwareAccepted, PartnerSupported, CommunitySupported
+	VFs        map[string][]string `json:"vfs,omitempty"`        // PCI addresses of the VFs, by PF's pNIC
+	Offers     []Component         `json:"offers,omitempty"`     // what the files named for components hold, as this host sees them
+	Firmware   map[string]Firmware `json:"firmware,omitempty"`   // by PCI address of function 0; nil: the ESXi shell was not asked
+	ShellError string              `json:"shell_error,omitempty"`
+	Error      string              `json:"error,omitempty"` // why esxcli could not be asked
+}
+
+// A Component is a VIB in a file on a datastore. A file that a host cannot read has one with Error and no Name.
+type Component struct {
+	Path       string `json:"path"`
+	Name       string `json:"name,omitempty"`
+	Version    string `json:"version,omitempty"`
+	Acceptance string `json:"acceptance,omitempty"`
+	Error      string `json:"error,omitempty"`
+}
+
+// A Module is a kernel module of a host.
+type Module struct {
+	Version string            `json:"version,omitempty"`
+	Loaded  bool              `json:"loaded"`
+	Known   []string          `json:"known"`  // every parameter that the module lists
+	Params  map[string]string `json:"params"` // those that are set; in force since the next boot after they were
+}
+
+// Firmware is what the firmware tools say of one card, by mlxconfig key (FirmwareKeys).
+type Firmware struct {
+	Device  string            `json:"device,omitempty"`  // /dev/mst name on this host; never used to tell cards apart
+	PSID    string            `json:"psid,omitempty"`    // MT_...: NVIDIA's own; anything else is an OEM card
+	Version string            `json:"version,omitempty"` // 16.35.2000
+	Current map[string]string `json:"current,omitempty"` // in force
+	Next    map[string]string `json:"next,omitempty"`    // after the next boot
+}
+
+// A Ruleset is one firewall ruleset of a host.
+type Ruleset struct {
+	Enabled  bool     `json:"enabled"`
+	AllIP    bool     `json:"all_ip"`
+	Networks []string `json:"networks,omitempty"` // CIDRs and addresses when AllIP is false
+}
+
+// A NIC is one physical adapter (pNIC) of a host.
+type NIC struct {
+	Device        string   `json:"device"` // vmnic2
+	MAC           string   `json:"mac"`
+	SpeedMbps     int      `json:"speed_mbps"` // 0: no link
+	MaxSpeedMbps  int      `json:"max_speed_mbps,omitempty"`
+	FullDuplex    bool     `json:"full_duplex,omitempty"`
+	Driver        string   `json:"driver"`
+	DriverVersion string   `json:"driver_version"`
+	Firmware      string   `json:"firmware"`
+	PCI           string   `json:"pci"`              // 0000:3b:00.0
+	Vendor        string   `json:"vendor,omitempty"` // 15b3
+	PCIDeviceID   string   `json:"pci_device,omitempty"`
+	Model         string   `json:"model,omitempty"`
+	NUMA          int      `json:"numa"`        // -1 unknown
+	RDMADevice    string   `json:"rdma_device"` // vmrdma0, "" when there is none
+	RoCEv1        bool     `json:"roce_v1,omitempty"`
+	RoCEv2        bool     `json:"roce_v2"`
+	IWARP         bool     `json:"iwarp,omitempty"`
+	RDMAState     string   `json:"rdma_state,omitempty"` // active, activeDefer, down, init, armed, unknown
+	SRIOV         *SRIOV   `json:"sriov"`
+	DPU           string   `json:"dpu,omitempty"` // id of the DPU that owns it (pnic.dpuId), "" on ordinary NICs
+	Switch        string   `json:"switch"`        // name of the vSwitch or DVS that has it as uplink
+	Roles         []string `json:"roles"`         // traffic of the vmknics on that switch: management, vmotion, vsan, ...
+	Eligible      bool     `json:"eligible"`
+	Why           string   `json:"why"` // why it is or is not eligible for RDMA
+}
+
+// A Neighbour is the switch port that a pNIC hears by LLDP or CDP: the switch's name as it tells it, else its chassis id.
+type Neighbour struct {
+	Switch string `json:"switch"`
+	Port   string `json:"port"` // as the switch spells it: Eth1/7, swp7, ethernet1/1/7
+}
+
+// SRIOV is what a physical function says of its VFs.
+type SRIOV struct {
+	Capable   bool `json:"capable"`
+	Enabled   bool `json:"enabled"`
+	Active    bool `json:"active"`
+	Max       int  `json:"max_vfs"`
+	Requested int  `json:"requested_vfs"`
+	VFs       int  `json:"vfs"`
+}
+
+// An RDMADevice is a vmrdma device of a host.
+type RDMADevice struct {
+	Name   string `json:"name"`
+	Driver string `json:"driver,omitempty"`
+	NIC    string `json:"nic"` // paired uplink, vmnic2
+	State  string `json:"state"`
+	RoCEv1 bool   `json:"roce_v1"`
+	RoCEv2 bool   `json:"roce_v2"`
+	IWARP  bool   `json:"iwarp"`
+}
+
+// A VMKernelNIC is a vmknic.
+type VMKernelNIC struct {
+	Device    string   `json:"device"` // vmk0
+	MAC       string   `json:"mac,omitempty"`
+	IP        string   `json:"ip,omitempty"`
+	PrefixLen int      `json:"prefix_len,omitempty"`
+	DHCP      bool     `json:"dhcp,omitempty"`
+	MTU       int      `json:"mtu"`
+	NetStack  string   `json:"netstack,omitempty"`
+	PortGroup string   `json:"port_group,omitempty"`
+	Switch    string   `json:"switch,omitempty"`
+	Roles     []string `json:"roles"` // management, vmotion, vsan, ...
+}
+
+// A GPU is a display or 3D controller of a host that could be passed through.
+type GPU struct {
+	PCI      string   `json:"pci"`
+	Model    string   `json:"model"`
+	Vendor   string   `json:"vendor"`
+	Device   string   `json:"device"`
+	NUMA     int      `json:"numa"`
+	MemoryMB int64    `json:"memory_mb,omitempty"`
+	Capable  bool     `json:"passthrough_capable"`
+	Enabled  bool     `json:"passthrough_enabled"`
+	Active   bool     `json:"passthrough_active"`
+	UsedBy   string   `json:"used_by,omitempty"`      // VM
+	RootPort string   `json:"root_port,omitempty"`    // PCI address of the root port above it
+	Switches []string `json:"pci_switches,omitempty"` // bridges between root port and device, top down
+}
+
+// A PCIDevice is a row of the host's PCI list, as far as topology needs it.
+type PCIDevice struct {
+	Address    string   `json:"address"`
+	Vendor     string   `json:"vendor"`
+	Device     string   `json:"device"`
+	Class      string   `json:"class"`
+	Parent     string   `json:"parent,omitempty"` // address of the bridge above
+	Name       string   `json:"name,omitempty"`
+	NUMA       int      `json:"numa"`
+	Capable    bool     `json:"passthrough_capable,omitempty"`
+	Enabled    bool     `json:"passthrough_enabled,omitempty"`
+	Active     bool     `json:"passthrough_active,omitempty"`
+	Dependents []string `json:"dependents,omitempty"`
+}
+
+// NIC finds a pNIC by its device name (vmnic2).
+func (h *Host) NIC(device string) *NIC {
+	return find(h.NICs, func(n *NIC) bool { return n.Device == device })
+}
+
+// VMK finds a vmknic by its device name (vmk0).
+func (h *Host) VMK(device string) *VMKernelNIC {
+	return find(h.VMKs, func(v *VMKernelNIC) bool { return v.Device == device })
+}

@@ -1,0 +1,216 @@
+// Package kube asks a Kubernetes cluster through kubectl, with the context that the operator names. It reads, and it
+// lets the API server try a manifest without keeping it; it never changes a cluster.
+package kube
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os/exec"
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// A Client speaks to one cluster.
+type Client struct {
+	context string
+	run     Runner
+}
+
+// A Runner runs kubectl with arguments and stdin, and gives what it printed.
+type Runner func(ctx context.Context, stdin []byte, args ...string) (stdout, stderr []byte, err error)
+
+// New gives a client for a context of the kubeconfig.
+func New(context string, run Runner) (*Client, error) {
+	if strings.TrimSpace(context) == "" {
+		return nil, backends.Errorf(backends.KindUsage, "", "kubectl config get-contexts names them", "no Kubernetes context is named")
+	}
+	return &Client{context, run}, nil
+}
+
+// Kubectl runs the kubectl of the PATH.
+func Kubectl(ctx context.Context, stdin []byte, args ...string) (stdout, stderr []byte, err error) {
+	var out, errs bytes.Buffer
+	cmd := exec.CommandContext(ctx, "kubectl", args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), &out, &errs
+	err = cmd.Run()
+	return out.Bytes(), errs.Bytes(), err
+}
+
+// call runs a command in the context. One argument holds flag and value, so that no value can become a flag.
+func (c *Client) call(ctx context.Context, stdin []byte, args ...string) ([]byte, error) {
+	args = append([]string{"--context=" + c.context, "--request-timeout=20s"}, args...)
+	out, errs, err := c.run(ctx, stdin, args...)
+	if err == nil {
+		return out, nil
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	why := strings.TrimSpace(string(errs))
+	if why == "" {
+		why = err.Error()
+	}
+	return nil, backends.Errorf(kindOf(err, why), c.context, hintOf(err, why), "%s", why)
+}
+
+func kindOf(err error, why string) backends.ErrorKind {
+	has := func(words ...string) bool {
+		for _, w := range words {
+			if strings.Contains(why, w) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		return backends.KindPermanent
+	case has("context was not found", "does not exist"):
+		return backends.KindUsage
+	case has("Unauthorized", "must be logged in", "certificate"):
+		return backends.KindAuth
+	case has("forbidden", "Forbidden"):
+		return backends.KindPermission
+	case has("refused", "no such host", "timeout", "deadline", "Unable to connect", "unreachable"):
+		return backends.KindUnreachable
+	}
+	return backends.KindPermanent
+}
+
+func hintOf(err error, why string) string {
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		return "install kubectl where rdma-setup runs"
+	case kindOf(err, why) == backends.KindUsage:
+		return "kubectl config get-contexts names them"
+	case kindOf(err, why) == backends.KindPermission:
+		return "the account of the context must be allowed to get nodes and customresourcedefinitions"
+	}
+	return ""
+}
+
+// Survey reads nodes and the versions of MPIJob that are served.
+func (c *Client) Survey(ctx context.Context) (*backends.Kubernetes, error) {
+	out, err := c.call(ctx, nil, "get", "nodes", "-o", "json")
+	if err != nil {
+		return nil, err
+	}
+	k := &backends.Kubernetes{Context: c.context}
+	if k.Nodes, err = nodes(out); err != nil {
+		return nil, backends.Errorf(backends.KindPermanent, c.context, "", "what kubectl says of the nodes is not understood: %w", err)
+	}
+	out, err = c.call(ctx, nil, "get", "customresourcedefinition", "mpijobs.kubeflow.org", "--ignore-not-found", "-o", "json")
+	if err != nil {
+		return nil, err
+	}
+	if k.MPIJob, err = served(out); err != nil {
+		return nil, backends.Errorf(backends.KindPermanent, c.context, "", "what kubectl says of MPIJob is not understood: %w", err)
+	}
+	return k, nil
+}
+
+// Try lets the API server check a manifest as if it were created, with its schemas and admission rules.
+func (c *Client) Try(ctx context.Context, manifest []byte) error {
+	_, err := c.call(ctx, manifest, "apply", "--dry-run=server", "-f", "-")
+	return err
+}
+
+type nodeList struct {
+	Items []struct {
+		Metadata struct {
+			Name   string            `json:"name"`
+			Labels map[string]string `json:"labels"`
+		} `json:"metadata"`
+		Spec struct {
+			Unschedulable bool `json:"unschedulable"`
+		} `json:"spec"`
+		Status struct {
+			Allocatable map[string]string `json:"allocatable"`
+			Conditions  []struct {
+				Type, Status, Reason, Message string
+			} `json:"conditions"`
+			Info struct {
+				OS      string `json:"osImage"`
+				Kernel  string `json:"kernelVersion"`
+				Kubelet string `json:"kubeletVersion"`
+				Runtime string `json:"containerRuntimeVersion"`
+			} `json:"nodeInfo"`
+		} `json:"status"`
+	} `json:"items"`
+}
+
+func nodes(text []byte) ([]backends.KubeNode, error) {
+	var list nodeList
+	if err := json.Unmarshal(text, &list); err != nil {
+		return nil, err
+	}
+	var out []backends.KubeNode
+	for _, i := range list.Items {
+		n := backends.KubeNode{
+			Name: i.Metadata.Name, Cordoned: i.Spec.Unschedulable, Why: "it reports no condition Ready",
+			OS: i.Status.Info.OS, Kernel: i.Status.Info.Kernel, Kubelet: i.Status.Info.Kubelet, Runtime: i.Status.Info.Runtime,
+		}
+		for _, role := range []string{"control-plane", "master"} {
+			if _, ok := i.Metadata.Labels["node-role.kubernetes.io/"+role]; ok {
+				n.ControlPlane = true
+			}
+		}
+		for _, c := range i.Status.Conditions {
+			if c.Type == "Ready" {
+				n.Ready, n.Why = c.Status == "True", strings.TrimSpace(c.Reason+" "+c.Message)
+			}
+		}
+		if n.Ready {
+			n.Why = ""
+		}
+		for name, quantity := range i.Status.Allocatable {
+			count, err := strconv.Atoi(quantity)
+			if err != nil {
+				continue // memory and the like
+			}
+			switch {
+			case name == "nvidia.com/gpu":
+				n.GPUs = count
+			case strings.HasPrefix(name, "rdma/"):
+				if n.RDMA == nil {
+					n.RDMA = map[string]int{}
+				}
+				n.RDMA[name] = count
+			}
+		}
+		out = append(out, n)
+	}
+	return out, nil
+}
+
+func served(text []byte) ([]string, error) {
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nil, nil // not there
+	}
+	var crd struct {
+		Spec struct {
+			Version  string `json:"version"` // CRDs of old
+			Versions []struct {
+				Name   string `json:"name"`
+				Served bool   `json:"served"`
+			} `json:"versions"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(text, &crd); err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, v := range crd.Spec.Versions {
+		if v.Served {
+			out = append(out, v.Name)
+		}
+	}
+	if len(out) == 0 && crd.Spec.Version != "" {
+		out = append(out, crd.Spec.Version)
+	}
+	return out, nil
+}

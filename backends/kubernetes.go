@@ -1,0 +1,26 @@
+package backends
+
+// Kubernetes is what a cluster says of itself, as far as MPI jobs over RDMA need it.
+type Kubernetes struct {
+	Context string     `json:"context"`
+	Nodes   []KubeNode `json:"nodes"`
+	MPIJob  []string   `json:"mpijob,omitempty"` // versions of MPIJob that the cluster serves: v2beta1
+}
+
+// A KubeNode is one node of a cluster.
+type KubeNode struct {
+	Name         string         `json:"name"`
+	Ready        bool           `json:"ready"`
+	Why          string         `json:"why,omitempty"` // why it is not ready
+	ControlPlane bool           `json:"control_plane,omitempty"`
+	Cordoned     bool           `json:"cordoned,omitempty"`
+	OS           string         `json:"os"`      // CentOS Linux 7 (Core)
+	Kernel       string         `json:"kernel"`  // uname -r
+	Kubelet      string         `json:"kubelet"` // v1.29.3
+	Runtime      string         `json:"runtime"` // containerd://1.7.13
+	GPUs         int            `json:"gpus"`    // nvidia.com/gpu that can be given away
+	RDMA         map[string]int `json:"rdma,omitempty"`
+}
+
+// Worker tells whether jobs are placed on the node.
+func (n KubeNode) Worker() bool { return !n.ControlPlane && !n.Cordoned }

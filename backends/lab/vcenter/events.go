@@ -1,0 +1,58 @@
+package vcenter
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/model"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// Event types of links, as ESXi reports them to vCenter.
+const (
+	linkDown = "esx.problem.net.vmnic.linkstate.down"
+	linkUp   = "esx.clear.net.vmnic.linkstate.up"
+)
+
+// events tells what has happened, as far as the lab has events of vCenter's for it: links that went down and up. The rest
+// of EventManager is the simulator's.
+type events struct{ f *frame.Frame }
+
+// QueryEvents gives the events of a filter, the oldest first.
+func (m events) QueryEvents(_ *simulator.Context, req *types.QueryEvents) soap.HasFault {
+	var out []types.BaseEvent
+	hosts := map[string]types.ManagedObjectReference{}
+	m.f.World.View(func(s *world.State) {
+		for _, h := range s.Hosts {
+			hosts[h.Name] = model.HostRef(h)
+		}
+	})
+	for n, e := range m.f.World.Log.Events() {
+		pnic, up, link := strings.Cut(e.Detail, " link ")
+		ref, known := hosts[e.Host]
+		if e.What != world.HostNetwork || !link || !known {
+			continue
+		}
+		kind := linkDown
+		if up == "true" {
+			kind = linkUp
+		}
+		if t := req.Filter.Time; t != nil && (t.BeginTime != nil && e.Time.Before(*t.BeginTime) || t.EndTime != nil && e.Time.After(*t.EndTime)) {
+			continue
+		}
+		if len(req.Filter.EventTypeId) > 0 && !slices.Contains(req.Filter.EventTypeId, kind) {
+			continue
+		}
+		x := &types.EventEx{EventTypeId: kind, Severity: "info", Arguments: []types.KeyAnyValue{{Key: "1", Value: pnic}}}
+		x.Key, x.ChainId, x.CreatedTime = int32(n+1), int32(n+1), e.Time
+		x.Host = &types.HostEventArgument{EntityEventArgument: types.EntityEventArgument{Name: e.Host}, Host: ref}
+		x.FullFormattedMessage = "Physical NIC " + pnic + " linkstate is " + map[bool]string{true: "up", false: "down"}[up == "true"] + "."
+		out = append(out, x)
+	}
+	return frame.Answer(types.QueryEventsResponse{Returnval: out}, nil)
+}

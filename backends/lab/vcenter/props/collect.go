@@ -1,0 +1,202 @@
+// Package props reads properties of the lab's managed objects, in place of the simulator's own reading: that one copies
+// each object by writing it as XML and parsing it again, which is most of what a large read costs.
+package props
+
+import (
+	"path"
+	"reflect"
+	"strings"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/types"
+)
+
+// A Reader reads properties for anyone. It is safe for concurrent use.
+type Reader struct {
+	copies copier
+	book   book
+}
+
+// NewReader returns a Reader with no open pages.
+func NewReader() *Reader { return &Reader{} }
+
+// A reading is one call.
+type reading struct {
+	*Reader
+	ctx   *simulator.Context
+	sets  []types.PropertySpec
+	done  map[types.ManagedObjectReference]bool
+	named map[string]*types.TraversalSpec
+	out   []types.ObjectContent
+}
+
+// Read collects what the specs select. Each object is copied while it is locked.
+func (r *Reader) Read(ctx *simulator.Context, specs []types.PropertyFilterSpec) ([]types.ObjectContent, types.BaseMethodFault) {
+	rd := &reading{Reader: r, ctx: ctx, done: map[types.ManagedObjectReference]bool{}, named: map[string]*types.TraversalSpec{}}
+	for _, spec := range specs {
+		rd.sets = append(rd.sets, spec.PropSet...)
+	}
+	var refs []types.ManagedObjectReference
+	for _, spec := range specs {
+		for _, o := range spec.ObjectSet {
+			var fault types.BaseMethodFault
+			ctx.WithLock(o.Obj, func() {
+				v, ok := rd.object(o.Obj)
+				switch {
+				case !ok && !yes(spec.ReportMissingObjectsInResults):
+					fault = &types.ManagedObjectNotFound{Obj: o.Obj}
+				case ok:
+					if o.SelectSet == nil || !yes(o.Skip) {
+						rd.collect(o.Obj, v)
+					}
+					fault = rd.walk(v, o.SelectSet, &refs)
+				}
+			})
+			if fault != nil {
+				return nil, fault
+			}
+		}
+	}
+	for _, ref := range refs {
+		if rd.done[ref] {
+			continue
+		}
+		ctx.WithLock(ref, func() {
+			if v, ok := rd.object(ref); ok {
+				rd.collect(ref, v)
+			}
+		})
+	}
+	return rd.out, nil
+}
+
+func yes(b *bool) bool { return b != nil && *b }
+
+// object finds the properties of an object: the first type of govmomi's package mo that is embedded in it.
+func (rd *reading) object(ref types.ManagedObjectReference) (reflect.Value, bool) {
+	obj := rd.ctx.Session.Get(ref)
+	if obj == nil {
+		return reflect.Value{}, false
+	}
+	if o, ok := obj.(interface{ Get() mo.Reference }); ok {
+		obj = o.Get()
+	}
+	v := solid(reflect.ValueOf(obj))
+	for path.Base(v.Type().PkgPath()) != "mo" {
+		if v.Kind() != reflect.Struct || v.NumField() == 0 {
+			return reflect.Value{}, false
+		}
+		if v = solid(v.Field(0)); !v.IsValid() {
+			return v, false
+		}
+	}
+	return v, true
+}
+
+// walk follows traversal specs to further objects.
+func (rd *reading) walk(v reflect.Value, set []types.BaseSelectionSpec, refs *[]types.ManagedObjectReference) types.BaseMethodFault {
+	for _, s := range set {
+		if t, ok := s.(*types.TraversalSpec); ok && t.Name != "" {
+			rd.named[t.Name] = t
+		}
+	}
+	for _, s := range set {
+		t, ok := s.(*types.TraversalSpec)
+		if !ok {
+			if t = rd.named[s.GetSelectionSpec().Name]; t == nil {
+				return &types.InvalidArgument{InvalidProperty: "undefined TraversalSpec name"}
+			}
+		}
+		to, err := property(v, t.Path)
+		if err != nil {
+			continue // of another type than this object
+		}
+		for _, ref := range references(to) {
+			if !yes(t.Skip) {
+				*refs = append(*refs, ref)
+			}
+			if len(t.SelectSet) == 0 {
+				continue
+			}
+			if next, ok := rd.object(ref); ok {
+				if fault := rd.walk(next, t.SelectSet, refs); fault != nil {
+					return fault
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func references(x any) []types.ManagedObjectReference {
+	switch x := x.(type) {
+	case types.ManagedObjectReference:
+		return []types.ManagedObjectReference{x}
+	case types.ArrayOfManagedObjectReference:
+		return x.ManagedObjectReference
+	}
+	return nil
+}
+
+// collect adds the wanted properties of an object, once.
+func (rd *reading) collect(ref types.ManagedObjectReference, v reflect.Value) {
+	if rd.done[ref] {
+		return
+	}
+	rd.done[ref] = true
+	content := types.ObjectContent{Obj: ref}
+	seen := map[string]bool{}
+	match := false
+	for _, set := range rd.sets {
+		if !isA(v.Type(), ref.Type, set.Type) {
+			continue
+		}
+		match = true
+		paths := set.PathSet
+		if yes(set.All) {
+			paths = every(v.Type())
+		}
+		for _, p := range paths {
+			if seen[p] {
+				continue
+			}
+			seen[p] = true
+			x, err := property(v, p)
+			switch {
+			case err != nil:
+				content.MissingSet = append(content.MissingSet, types.MissingProperty{
+					Path: p, Fault: types.LocalizedMethodFault{Fault: &types.InvalidProperty{Name: p}},
+				})
+			case x != nil:
+				content.PropSet = append(content.PropSet, types.DynamicProperty{Name: p, Val: rd.copies.copy(x)})
+			}
+		}
+	}
+	if match {
+		rd.out = append(rd.out, content)
+	}
+}
+
+// isA tells whether an object is of a type or of one derived from it.
+func isA(t reflect.Type, own, want string) bool {
+	if want == own || want == t.Name() {
+		return true
+	}
+	f, ok := t.FieldByName(want)
+	return ok && f.Anonymous
+}
+
+// every names all properties of a type.
+func every(t reflect.Type) []string {
+	var out []string
+	for i := range t.NumField() {
+		switch f := t.Field(i); {
+		case f.Anonymous:
+			out = append(out, every(f.Type)...)
+		case f.Name != "Self":
+			out = append(out, strings.ToLower(f.Name[:1])+f.Name[1:])
+		}
+	}
+	return out
+}

@@ -1,0 +1,198 @@
+package bracket
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/settle"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
+)
+
+// The SSH service of a host and the firewall ruleset in front of it.
+const (
+	sshService = "TSM-SSH"
+	sshRuleset = "sshServer"
+)
+
+// shell has the SSH service of a host running. Its state says what ran and was open before, and goes back to that.
+// Lockdown mode is respected, never changed.
+type shell struct{ site }
+
+// A Shell is the state of an SSH bracket.
+type Shell struct {
+	Running bool `json:"running"` // the service TSM-SSH
+	Open    bool `json:"open"`    // the firewall ruleset sshServer
+}
+
+// A shellView is a host as the bracket sees it.
+type shellView struct {
+	Shell
+	ref      place.Ref
+	parts    types.HostConfigManager
+	lockdown types.HostLockdownMode
+	known    bool // the service is there
+}
+
+func (b shell) view(ctx context.Context, t backends.Ref) (shellView, error) {
+	ref, err := b.places.Find(ctx, t)
+	if err != nil {
+		return shellView{}, err
+	}
+	v := shellView{ref: ref}
+	if v.parts, err = b.places.Parts(ctx, ref); err != nil {
+		return v, err
+	}
+	if v.parts.ServiceSystem == nil {
+		return v, backends.Errorf(backends.KindUnreachable, t.Name, "check the host's connection in vCenter", "the host does not offer its services now")
+	}
+	o, err := b.conn.One(ctx, ref, "config.service.service", "config.firewall.ruleset", "config.lockdownMode")
+	if err != nil {
+		return v, err
+	}
+	v.lockdown = wire.Value[types.HostLockdownMode](o, "config.lockdownMode")
+	for _, s := range wire.Value[types.ArrayOfHostService](o, "config.service.service").HostService {
+		if s.Key == sshService {
+			v.Running, v.known = s.Running, true
+		}
+	}
+	v.Open = true // a host that does not list the ruleset does not shut it either
+	for _, r := range wire.Value[types.ArrayOfHostFirewallRuleset](o, "config.firewall.ruleset").HostFirewallRuleset {
+		if r.Key == sshRuleset {
+			v.Open = r.Enabled
+		}
+	}
+	return v, nil
+}
+
+// fresh is view after vCenter has asked the host for its services again, as far as the account may have it do so.
+func (b shell) fresh(ctx context.Context, t backends.Ref) (shellView, error) {
+	v, err := b.view(ctx, t)
+	if err != nil {
+		return v, err
+	}
+	if _, err := methods.RefreshServices(ctx, b.conn.VIM(), &types.RefreshServices{This: *v.parts.ServiceSystem}); err != nil && wire.FaultOf(err) == nil {
+		return v, err
+	}
+	return b.view(ctx, t)
+}
+
+func (b shell) State(ctx context.Context, t backends.Ref) (backends.Value, error) {
+	v, err := b.view(ctx, t)
+	if err != nil {
+		return backends.Absent, wire.Explain(err, t.Name, "read the SSH service")
+	}
+	return backends.ValueOf(v.Shell), nil
+}
+
+// Open starts the service and opens its ruleset, as far as that is needed. Some versions open the ruleset with the
+// service and let nobody else do it, so the service comes first.
+func (b shell) Open(ctx context.Context, t backends.Ref, progress backends.Progress) error {
+	const what = "start the SSH service"
+	read := func() (backends.Value, bool, error) {
+		v, err := b.fresh(ctx, t)
+		return backends.ValueOf(v.Shell), v.Running && v.Open, err
+	}
+	err := settle.Do(ctx, t.Name, what, backends.ValueOf(Shell{Running: true, Open: true}), read, func() error {
+		v, err := b.view(ctx, t)
+		if err == nil {
+			err = b.allowed(ctx, t, v)
+		}
+		if err == nil && !v.Running {
+			err = b.run(ctx, v, true)
+		}
+		if err == nil && !v.Open {
+			if v, err = b.view(ctx, t); err == nil && !v.Open {
+				err = b.door(ctx, v, true)
+			}
+		}
+		return err
+	})
+	if err == nil {
+		progress.Report(100)
+	}
+	return err
+}
+
+// Close shuts again what Open found shut.
+func (b shell) Close(ctx context.Context, t backends.Ref, leave backends.Value, progress backends.Progress) error {
+	before, err := state[Shell](leave, t.Name)
+	if err != nil {
+		return err
+	}
+	read := func() (backends.Value, bool, error) {
+		v, err := b.fresh(ctx, t)
+		return backends.ValueOf(v.Shell), (before.Running || !v.Running) && (before.Open || !v.Open), err
+	}
+	err = settle.Do(ctx, t.Name, "put the SSH service back", leave, read, func() error {
+		v, err := b.view(ctx, t)
+		if err == nil && v.Running && !before.Running {
+			err = b.run(ctx, v, false)
+		}
+		if err == nil && v.Open && !before.Open {
+			if v, err = b.view(ctx, t); err == nil && v.Open {
+				err = b.door(ctx, v, false)
+			}
+		}
+		return err
+	})
+	if err == nil {
+		progress.Report(100)
+	}
+	return err
+}
+
+// allowed refuses hosts on which a login would be refused.
+func (b shell) allowed(ctx context.Context, t backends.Ref, v shellView) error {
+	if !v.known {
+		return backends.Errorf(backends.KindPermanent, t.Name, "", "the host has no service %s", sshService)
+	}
+	if v.lockdown == "" || v.lockdown == types.HostLockdownModeLockdownDisabled {
+		return nil
+	}
+	user, mode := b.opt.ShellUser, strings.ToLower(strings.TrimPrefix(string(v.lockdown), "lockdown"))
+	if user == "" {
+		user = "root"
+	}
+	if m := v.parts.HostAccessManager; m != nil {
+		res, err := methods.QueryLockdownExceptions(ctx, b.conn.VIM(), &types.QueryLockdownExceptions{This: *m})
+		switch {
+		case err == nil && slices.Contains(res.Returnval, user):
+			return nil
+		case err != nil && wire.FaultOf(err) == nil: // whom it lets in is a question that some accounts may not ask
+			return err
+		}
+	}
+	return backends.Errorf(backends.KindRefused, t.Name,
+		"take the host out of lockdown mode for this run, or make "+user+" one of its exception users (host, Configure, Security Profile); this program changes neither",
+		"the host is in %s lockdown mode and %s is none of its exception users, so nobody can log in by SSH", mode, user)
+}
+
+func (b shell) run(ctx context.Context, v shellView, on bool) (err error) {
+	if on {
+		_, err = methods.StartService(ctx, b.conn.VIM(), &types.StartService{This: *v.parts.ServiceSystem, Id: sshService})
+	} else {
+		_, err = methods.StopService(ctx, b.conn.VIM(), &types.StopService{This: *v.parts.ServiceSystem, Id: sshService})
+	}
+	if _, already := wire.FaultOf(err).(*types.InvalidState); already {
+		return nil
+	}
+	return err
+}
+
+func (b shell) door(ctx context.Context, v shellView, on bool) (err error) {
+	if v.parts.FirewallSystem == nil {
+		return nil
+	}
+	if on {
+		_, err = methods.EnableRuleset(ctx, b.conn.VIM(), &types.EnableRuleset{This: *v.parts.FirewallSystem, Id: sshRuleset})
+	} else {
+		_, err = methods.DisableRuleset(ctx, b.conn.VIM(), &types.DisableRuleset{This: *v.parts.FirewallSystem, Id: sshRuleset})
+	}
+	return err
+}

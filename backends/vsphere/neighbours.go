@@ -1,0 +1,62 @@
+package vsphere
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
+)
+
+// Neighbours gives the switch port behind each pNIC of a host, by device name: what the physical switch says of itself
+// over LLDP or CDP. A pNIC that heard nobody has no entry; ESXi listens only on uplinks of a switch that is set to.
+// It costs one call once the host's managers are known.
+func (c *Client) Neighbours(ctx context.Context, host string) (map[string]backends.Neighbour, error) {
+	const what = "ask for the switch ports of the pNICs"
+	ref, err := c.places.Find(ctx, backends.HostRef(host))
+	if err != nil {
+		return nil, err
+	}
+	parts, err := c.places.Parts(ctx, ref)
+	if err != nil {
+		return nil, wire.Explain(err, host, what)
+	}
+	if parts.NetworkSystem == nil {
+		return nil, backends.Errorf(backends.KindUnreachable, host, "check the host's connection in vCenter", "%s: the host does not offer this now", what)
+	}
+	res, err := methods.QueryNetworkHint(ctx, c.conn.VIM(), &types.QueryNetworkHint{This: *parts.NetworkSystem})
+	if err != nil {
+		return nil, wire.Explain(err, host, what)
+	}
+	out := map[string]backends.Neighbour{}
+	for _, hint := range res.Returnval {
+		if n, ok := neighbour(hint); ok {
+			out[hint.Device] = n
+		}
+	}
+	return out, nil
+}
+
+// neighbour reads LLDP first: it is what switches of other makers than Cisco speak.
+func neighbour(hint types.PhysicalNicHintInfo) (backends.Neighbour, bool) {
+	if l := hint.LldpInfo; l != nil && l.PortId != "" {
+		n := backends.Neighbour{Switch: l.ChassisId, Port: l.PortId}
+		for _, p := range l.Parameter {
+			if name := fmt.Sprint(p.Value); p.Key == "System Name" && name != "" {
+				n.Switch = name
+			}
+		}
+		return n, true
+	}
+	if p := hint.ConnectedSwitchPort; p != nil && p.PortId != "" {
+		n := backends.Neighbour{Switch: p.SystemName, Port: p.PortId}
+		if n.Switch == "" {
+			n.Switch = p.DevId
+		}
+		return n, true
+	}
+	return backends.Neighbour{}, false
+}

@@ -1,0 +1,208 @@
+package setting
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// option finds an extraConfig key, spelled as it is in the VM: VMX keys are compared without regard to case. An empty
+// value is how vCenter removes a key.
+func (v *vmView) option(key string) (spelled string, value backends.Value) {
+	for _, o := range v.extra {
+		kv := o.GetOptionValue()
+		if !strings.EqualFold(kv.Key, key) {
+			continue
+		}
+		if text := fmt.Sprint(kv.Value); text != "" {
+			return kv.Key, backends.ValueOf(text)
+		}
+	}
+	return key, backends.Absent
+}
+
+// extra sets or removes one extraConfig key.
+func extra(spec *types.VirtualMachineConfigSpec, v *vmView, a backends.Assignment) error {
+	key, _ := v.option(a.Name)
+	text := ""
+	if !a.To.IsAbsent() {
+		var err error
+		if text, err = decode[string](a.To, a.Target.Name, "set "+a.Name); err != nil {
+			return err
+		}
+	}
+	spec.ExtraConfig = append(spec.ExtraConfig, &types.OptionValue{Key: key, Value: text})
+	return nil
+}
+
+// The two ways in which a device is given to a VM whole.
+const (
+	fixedBacking   = "fixed"   // this one: the VM stays on its host
+	dynamicBacking = "dynamic" // one of its make, on whatever host has it free
+)
+
+// passthrough finds the VM's device at a PCI address of its host. A dynamic device that has no address yet, because
+// the VM has not been on, counts as the one at an address of its make.
+func (s *vmSetter) passthrough(ctx context.Context, v *vmView, pci string) (types.BaseVirtualDevice, backends.Value, error) {
+	var waiting []types.BaseVirtualDevice
+	for _, d := range v.devices {
+		p, ok := d.(*types.VirtualPCIPassthrough)
+		if !ok {
+			continue
+		}
+		switch b := p.Backing.(type) {
+		case *types.VirtualPCIPassthroughDeviceBackingInfo:
+			if strings.EqualFold(b.Id, pci) {
+				return d, backends.ValueOf(backends.DeviceSpec{Backing: fixedBacking, Vendor: hex(b.VendorId), Device: trimHex(b.DeviceId)}), nil
+			}
+		case *types.VirtualPCIPassthroughDynamicBackingInfo:
+			if strings.EqualFold(b.AssignedId, pci) && len(b.AllowedDevice) > 0 {
+				return d, dynamicSpec(b), nil
+			}
+			if b.AssignedId == "" && len(b.AllowedDevice) > 0 {
+				waiting = append(waiting, d)
+			}
+		}
+	}
+	if len(waiting) == 0 {
+		return nil, backends.Absent, nil
+	}
+	want, err := s.make(ctx, v, pci)
+	if err != nil {
+		return nil, backends.Absent, err
+	}
+	for _, d := range waiting {
+		b := d.(*types.VirtualPCIPassthrough).Backing.(*types.VirtualPCIPassthroughDynamicBackingInfo)
+		if b.AllowedDevice[0].VendorId == want.VendorId && b.AllowedDevice[0].DeviceId == want.DeviceId {
+			return d, dynamicSpec(b), nil
+		}
+	}
+	return nil, backends.Absent, nil
+}
+
+func dynamicSpec(b *types.VirtualPCIPassthroughDynamicBackingInfo) backends.Value {
+	a := b.AllowedDevice[0]
+	return backends.ValueOf(backends.DeviceSpec{Backing: dynamicBacking, Vendor: hex(int16(a.VendorId)), Device: hex(int16(a.DeviceId))})
+}
+
+// hex prints an id of the API, which is signed, as people write it.
+func hex(id int16) string { return fmt.Sprintf("%04x", uint16(id)) }
+
+func trimHex(id string) string {
+	id = strings.TrimPrefix(strings.ToLower(id), "0x")
+	return strings.Repeat("0", max(0, 4-len(id))) + id
+}
+
+// make reads what stands at a PCI address of the VM's host.
+func (s *vmSetter) make(ctx context.Context, v *vmView, pci string) (types.VirtualPCIPassthroughAllowedDevice, error) {
+	var out types.VirtualPCIPassthroughAllowedDevice
+	o, err := s.conn.One(ctx, v.host, "hardware.pciDevice")
+	if err != nil {
+		return out, err
+	}
+	list, _ := o.Props["hardware.pciDevice"].(types.ArrayOfHostPciDevice)
+	for _, d := range list.HostPciDevice {
+		if strings.EqualFold(d.Id, pci) {
+			return types.VirtualPCIPassthroughAllowedDevice{VendorId: int32(uint16(d.VendorId)), DeviceId: int32(uint16(d.DeviceId))}, nil
+		}
+	}
+	return out, backends.Errorf(backends.KindPermanent, "", "compare with: rdma-setup discover", "the VM's host has no PCI device %s", pci)
+}
+
+// device adds or removes one passed-through device.
+func (s *vmSetter) device(ctx context.Context, spec *types.VirtualMachineConfigSpec, v *vmView, a backends.Assignment) error {
+	old, _, err := s.passthrough(ctx, v, a.Name)
+	if err != nil {
+		return err
+	}
+	if old != nil {
+		change(spec, types.VirtualDeviceConfigSpecOperationRemove, old)
+	}
+	if a.To.IsAbsent() {
+		return nil
+	}
+	want, err := decode[backends.DeviceSpec](a.To, a.Target.Name, "set the device")
+	if err != nil {
+		return err
+	}
+	dev := &types.VirtualPCIPassthrough{}
+	dev.Key = int32(-100 - len(spec.DeviceChange)) // a negative key asks vCenter for one
+	switch want.Backing {
+	case fixedBacking:
+		dev.Backing, err = s.fixed(ctx, v, a.Name, want)
+	case dynamicBacking:
+		dev.Backing, err = s.dynamic(ctx, v, a.Name, want)
+	default:
+		err = backends.Errorf(backends.KindPermanent, "", "use fixed or dynamic", "a device cannot have a backing %q", want.Backing)
+	}
+	if err != nil {
+		return err
+	}
+	change(spec, types.VirtualDeviceConfigSpecOperationAdd, dev)
+	return nil
+}
+
+// fixed describes a device as the host of the VM offers it; its system id cannot be made up.
+func (s *vmSetter) fixed(ctx context.Context, v *vmView, pci string, want backends.DeviceSpec) (*types.VirtualPCIPassthroughDeviceBackingInfo, error) {
+	res, err := methods.QueryConfigTarget(ctx, s.conn.VIM(), &types.QueryConfigTarget{This: v.browser, Host: &v.host})
+	if err != nil {
+		return nil, err
+	}
+	if res.Returnval == nil {
+		return nil, backends.Errorf(backends.KindUnreachable, "", "check the host's connection in vCenter", "the host of the VM offers no devices now")
+	}
+	var offered []string
+	for _, base := range res.Returnval.PciPassthrough {
+		o := base.GetVirtualMachinePciPassthroughInfo()
+		dev := o.PciDevice
+		offered = append(offered, dev.Id)
+		if !strings.EqualFold(dev.Id, pci) {
+			continue
+		}
+		if is := hex(dev.VendorId) + ":" + hex(dev.DeviceId); is != want.Vendor+":"+want.Device {
+			return nil, backends.Errorf(backends.KindConflict, "", "run it again to plan from what is there now", "the device at %s is %s, not %s:%s", pci, is, want.Vendor, want.Device)
+		}
+		return &types.VirtualPCIPassthroughDeviceBackingInfo{
+			VirtualDeviceDeviceBackingInfo: types.VirtualDeviceDeviceBackingInfo{DeviceName: dev.DeviceName},
+			Id:                             dev.Id, DeviceId: fmt.Sprintf("%x", uint16(dev.DeviceId)), SystemId: o.SystemId, VendorId: dev.VendorId,
+		}, nil
+	}
+	slices.Sort(offered)
+	return nil, backends.Errorf(backends.KindPermanent, "", "enable its passthrough on the host (and reboot where the host asks for it); passed through are: "+strings.Join(offered, ", "),
+		"the VM's host does not pass %s through", pci)
+}
+
+// twins refuses dynamic devices of one make beside one another: before the VM has been on they cannot be told apart.
+func twins(as []backends.Assignment) error {
+	seen := map[backends.Value]string{}
+	for _, a := range as {
+		var want backends.DeviceSpec
+		if a.Kind != backends.KindDevice || a.To.IsAbsent() || a.To.Decode(&want) != nil || want.Backing != dynamicBacking {
+			continue
+		}
+		if other, ok := seen[a.To]; ok && other != a.Name {
+			return backends.Errorf(backends.KindRefused, "", "use fixed passthrough for several devices of one make",
+				"%s and %s are of one make: as dynamic devices they cannot be told apart", other, a.Name)
+		}
+		seen[a.To] = a.Name
+	}
+	return nil
+}
+
+// dynamic asks for a device of the make that stands at the address.
+func (s *vmSetter) dynamic(ctx context.Context, v *vmView, pci string, want backends.DeviceSpec) (*types.VirtualPCIPassthroughDynamicBackingInfo, error) {
+	is, err := s.make(ctx, v, pci)
+	if err != nil {
+		return nil, err
+	}
+	if id := hex(int16(is.VendorId)) + ":" + hex(int16(is.DeviceId)); id != want.Vendor+":"+want.Device {
+		return nil, backends.Errorf(backends.KindConflict, "", "run it again to plan from what is there now", "the device at %s is %s, not %s:%s", pci, id, want.Vendor, want.Device)
+	}
+	return &types.VirtualPCIPassthroughDynamicBackingInfo{AllowedDevice: []types.VirtualPCIPassthroughAllowedDevice{is}}, nil
+}

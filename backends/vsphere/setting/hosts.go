@@ -1,0 +1,185 @@
+package setting
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/vmware/govmomi/vim25/types"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/settle"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
+)
+
+// A hostSetting is a setting that every host has for itself, so that it costs one call a host to write it, while a
+// property read gives it for hundreds of hosts at once.
+type hostSetting interface {
+	Read(ctx context.Context, t backends.Setting) (backends.Value, error)
+	Parent(t backends.Setting) string                                       // what all hosts shall have goes together
+	write(ctx context.Context, t backends.Setting, to backends.Value) error // does not read back
+	what(t backends.Setting, to backends.Value) string
+	object(ctx context.Context, t backends.Setting) (place.Ref, error)
+	path(t backends.Setting) string // property of the object
+	value(prop any) (backends.Value, bool)
+}
+
+// hosts is the setter of one such setting, for one host and for many.
+type hosts struct {
+	hostSetting
+	*site
+	parallel int // hosts asked or changed at the same time
+
+	mu    sync.Mutex
+	alone map[place.Ref]bool // objects whose property lags behind what the host itself tells
+}
+
+// Set writes the setting of a host and reads it back.
+func (h *hosts) Set(ctx context.Context, t backends.Setting, to backends.Value, progress backends.Progress) error {
+	err := h.write(ctx, t, to)
+	if err == nil {
+		err = settle.Confirm(ctx, t.Target.Name, h.what(t, to), to, reading(ctx, h, t, to))
+	}
+	if err == nil {
+		progress.Report(100)
+	}
+	return err
+}
+
+// reading reads a setting as package settle wants it.
+func reading(ctx context.Context, k hostSetting, t backends.Setting, to backends.Value) func() (backends.Value, bool, error) {
+	return func() (backends.Value, bool, error) {
+		got, err := k.Read(ctx, t)
+		return got, got == to, err
+	}
+}
+
+// SetMany writes all at the same time and reads them back together. Each host's error is its own.
+func (h *hosts) SetMany(ctx context.Context, as []backends.Assignment, progress backends.Progress) []error {
+	errs := make([]error, len(as))
+	h.each(all(len(as)), func(i int) { errs[i] = h.write(ctx, as[i].Setting, as[i].To) })
+	var unproved []int
+	for i, err := range errs {
+		if err == nil {
+			unproved = append(unproved, i)
+		}
+	}
+	for try := 1; len(unproved) > 0; try++ {
+		ss := make([]backends.Setting, len(unproved))
+		for n, i := range unproved {
+			ss[n] = as[i].Setting
+		}
+		values, _ := h.ReadMany(ctx, ss)
+		var left []int
+		for n, i := range unproved {
+			if values[n] != as[i].To {
+				left = append(left, i)
+			}
+		}
+		unproved = left
+		if try == 2 || len(unproved) > 0 && !settle.Pause(ctx, try) {
+			break
+		}
+	}
+	// vCenter's properties may lag behind: the host itself has the last word, now and from here on.
+	h.each(unproved, func(i int) {
+		a := as[i]
+		if errs[i] = settle.Confirm(ctx, a.Target.Name, h.what(a.Setting, a.To), a.To, reading(ctx, h, a.Setting, a.To)); errs[i] == nil {
+			h.distrust(ctx, a.Setting)
+		}
+	})
+	progress.Report(100)
+	return errs
+}
+
+func (h *hosts) distrust(ctx context.Context, t backends.Setting) {
+	if ref, err := h.object(ctx, t); err == nil {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.alone[ref] = true
+	}
+}
+
+func (h *hosts) distrusted(ref place.Ref) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.alone[ref]
+}
+
+// ReadMany reads the setting of many hosts with one property read, one call for 500 of them. Hosts that do not tell it
+// so are asked by themselves.
+func (h *hosts) ReadMany(ctx context.Context, ss []backends.Setting) ([]backends.Value, []error) {
+	values, errs := make([]backends.Value, len(ss)), make([]error, len(ss))
+	wanted := map[place.Ref]map[string]int{} // object -> path -> index
+	var refs []place.Ref
+	var paths []string
+	var alone []int
+	for i, t := range ss {
+		ref, err := h.object(ctx, t)
+		switch {
+		case err != nil:
+			errs[i] = wire.Explain(err, t.Target.Name, "read "+t.Name)
+			continue
+		case h.distrusted(ref) || strings.ContainsAny(t.Name, `"[]`):
+			alone = append(alone, i)
+			continue
+		case wanted[ref] == nil:
+			wanted[ref] = map[string]int{}
+			refs = append(refs, ref)
+		}
+		path := h.path(t)
+		if _, twice := wanted[ref][path]; twice {
+			alone = append(alone, i)
+			continue
+		}
+		wanted[ref][path] = i
+		if !slices.Contains(paths, path) {
+			paths = append(paths, path)
+		}
+	}
+	if len(refs) > 0 {
+		_, err := h.conn.Retrieve(ctx, []types.PropertyFilterSpec{wire.Of(refs[0].Type, refs, paths...)}, func(o wire.Object) {
+			for path, i := range wanted[o.Ref] {
+				if v, ok := h.value(o.Props[path]); ok {
+					values[i] = v
+					delete(wanted[o.Ref], path)
+				}
+			}
+		})
+		for _, ref := range refs {
+			for _, i := range wanted[ref] {
+				if err == nil || stale(err) {
+					alone = append(alone, i)
+				} else {
+					errs[i] = wire.Explain(err, ss[i].Target.Name, "read "+ss[i].Name)
+				}
+			}
+		}
+	}
+	h.each(alone, func(i int) { values[i], errs[i] = h.Read(ctx, ss[i]) })
+	return values, errs
+}
+
+// each calls do for some indices at the same time.
+func (h *hosts) each(which []int, do func(i int)) {
+	var g errgroup.Group
+	g.SetLimit(h.parallel)
+	for _, i := range which {
+		g.Go(func() error {
+			do(i)
+			return nil
+		})
+	}
+	_ = g.Wait() // do keeps its own errors
+}
+
+func all(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}

@@ -1,0 +1,102 @@
+package survey
+
+import (
+	"strings"
+
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
+)
+
+// clusterRow is a cluster on its way: the VMs of its overrides have no names yet.
+type clusterRow struct {
+	ref       place.Ref
+	cluster   backends.Cluster
+	overrides map[place.Ref]string
+}
+
+// clusterOf reads what a cluster decides; nil where the account may not see it.
+func clusterOf(o wire.Object) *clusterRow {
+	config, told := wire.Prop[types.ClusterConfigInfoEx](o, "configurationEx")
+	if !told {
+		return nil
+	}
+	r := &clusterRow{ref: o.Ref, overrides: map[place.Ref]string{}}
+	r.cluster = backends.Cluster{DRS: yes(config.DrsConfig.Enabled), DRSMode: string(config.DrsConfig.DefaultVmBehavior), HA: yes(config.DasConfig.Enabled),
+		EVC: text(o, "summary.currentEVCModeKey")}
+	if v := config.VsanConfigInfo; v != nil {
+		r.cluster.VSAN = yes(v.Enabled)
+	}
+	for _, vm := range config.DrsVmConfig {
+		switch {
+		case vm.Enabled != nil && !*vm.Enabled:
+			r.overrides[vm.Key] = "disabled"
+		case vm.Behavior != "":
+			r.overrides[vm.Key] = string(vm.Behavior)
+		}
+	}
+	return r
+}
+
+func (r *clusterRow) join(x *place.Index) backends.Cluster {
+	c := r.cluster
+	c.Name, c.Datacenter = x.Name(r.ref), x.Datacenter(r.ref)
+	for vm, mode := range r.overrides {
+		if c.DRSOverride == nil {
+			c.DRSOverride = map[string]string{}
+		}
+		c.DRSOverride[x.Name(vm)] = mode
+	}
+	return c
+}
+
+// mismatch is what the health check of a DVS found on a host.
+type mismatch struct {
+	host place.Ref
+	what string
+}
+
+// checksHealth tells whether the VLAN and MTU check is on; that of teaming says nothing of RDMA.
+func checksHealth(configs []types.BaseDVSHealthCheckConfig) bool {
+	for _, c := range configs {
+		if _, vlan := c.(*types.VMwareDVSVlanMtuHealthCheckConfig); vlan && yes(c.GetDVSHealthCheckConfig().Enable) {
+			return true
+		}
+	}
+	return false
+}
+
+// mismatchesOf names the uplink ports whose physical switch disagrees.
+func mismatchesOf(results []types.BaseHostMemberHealthCheckResult) []string {
+	var out []string
+	for _, res := range results {
+		switch r := res.(type) {
+		case *types.VMwareDVSVlanHealthCheckResult:
+			if len(r.UntrunkedVlan) > 0 {
+				out = append(out, "uplink port "+r.UplinkPortKey+": VLAN "+ranges(r.UntrunkedVlan)+" not trunked")
+			}
+		case *types.VMwareDVSMtuHealthCheckResult:
+			if r.MtuMismatch || len(r.VlanNotSupportSwitchMtu) > 0 {
+				out = append(out, strings.TrimSuffix("uplink port "+r.UplinkPortKey+": MTU too small on the physical switch, VLAN "+ranges(r.VlanNotSupportSwitchMtu), ", VLAN "))
+			}
+		}
+	}
+	return out
+}
+
+// securityOf reads what ports let a guest do with its MAC; since 6.7 it stands in the MAC management policy, and the
+// older place is kept equal by vCenter where it is filled at all.
+func securityOf(port *types.VMwareDVSPortSetting) *backends.PortSecurity {
+	set := func(p *types.BoolPolicy) bool { return p != nil && yes(p.Value) }
+	switch {
+	case port.MacManagementPolicy != nil:
+		m := port.MacManagementPolicy
+		return &backends.PortSecurity{MACChanges: yes(m.MacChanges), Forged: yes(m.ForgedTransmits), Promisc: yes(m.AllowPromiscuous)}
+	case port.SecurityPolicy != nil:
+		s := port.SecurityPolicy
+		return &backends.PortSecurity{MACChanges: set(s.MacChanges), Forged: set(s.ForgedTransmits), Promisc: set(s.AllowPromiscuous)}
+	}
+	return nil
+}

@@ -1,0 +1,49 @@
+package system
+
+import (
+	"context"
+
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// activeSetter tells how many VFs a PF has now. Nobody can set that: BIOS, firmware and driver bring it about at a boot.
+type activeSetter struct{ passthru }
+
+func (s activeSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
+	n, _, err := s.count(ctx, t)
+	return backends.ValueOf(n), err
+}
+
+// Set changes nothing: it fails, with the first link that is seen to be broken, while there are not as many VFs.
+func (s activeSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, _ backends.Progress) error {
+	what := "find the VFs of " + t.Name
+	want, err := decode[int](to, t.Target.Name, what)
+	if err != nil {
+		return err
+	}
+	n, most, err := s.count(ctx, t)
+	if err != nil || n == want {
+		return err
+	}
+	hint := "look at: esxcli system module parameters list -m nmlx5_core, and whether another card has taken the places in max_vfs"
+	if most < want {
+		hint = "switch SR-IOV and VT-d (AMD: IOMMU) on in the BIOS (Dell: racadm set BIOS.IntegratedDevices.SriovGlobalEnable Enabled; HPE: ilorest set Sriov=Enabled --selector=Bios.; " +
+			"Supermicro: PCIe/PCI/PnP Configuration > SR-IOV Support), power-cycle the host, then resume"
+	}
+	return backends.Errorf(backends.KindPermanent, t.Target.Name, hint, "%s: %d are there and %d are wanted; the device offers %d", what, n, want, most)
+}
+
+// count gives the VFs that are there and those that the device offers.
+func (s activeSetter) count(ctx context.Context, t backends.Setting) (now, most int, err error) {
+	info, err := s.info(ctx, t, "count the VFs of "+t.Name)
+	if err != nil {
+		return 0, 0, err
+	}
+	pf, can := info.(*types.HostSriovInfo)
+	if !can {
+		return 0, 0, nil
+	}
+	return int(pf.NumVirtualFunction), int(pf.MaxVirtualFunctionSupported), nil
+}

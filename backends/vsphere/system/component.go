@@ -1,0 +1,220 @@
+package system
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/transcript/esxi"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/esxcli"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/settle"
+)
+
+// Depots names the files on datastores from which components are installed: single VIBs (.vib) and offline bundles
+// (.zip), by absolute path as ESXi sees it (/vmfs/volumes/...).
+func (s *System) Depots(paths []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.depots = slices.Clone(paths)
+}
+
+func (s *System) depotPaths() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.depots)
+}
+
+// vibs lists a host's VIBs, name to version: those it runs, and those of its next boot when it has staged others.
+func (s *System) vibs(ctx context.Context, host string) (now, next map[string]string, err error) {
+	list := func(options ...string) (map[string]string, error) {
+		rows, err := s.cli.Run(ctx, host, append([]string{"software", "vib", "list"}, options...)...)
+		out := make(map[string]string, len(rows))
+		for _, r := range rows {
+			out[r["Name"]] = r["Version"]
+		}
+		return out, err
+	}
+	if now, err = list(); err != nil {
+		return nil, nil, err
+	}
+	// Nothing is printed while no image waits for a reboot.
+	if next, err = list("--rebooting-image"); err != nil {
+		return nil, nil, err
+	}
+	if len(next) == 0 {
+		next = nil
+	}
+	return now, next, nil
+}
+
+// offers reads what a file on a datastore holds, as a host sees it.
+func (s *System) offers(ctx context.Context, host, file string) ([]backends.Component, error) {
+	args := []string{"software", "sources", "vib", "get", "-v", file}
+	if bundle(file) {
+		args = []string{"software", "sources", "vib", "list", "-d", file}
+	}
+	if !path.IsAbs(file) {
+		return nil, backends.Errorf(backends.KindRefused, host, "write it as ESXi sees it: /vmfs/volumes/DATASTORE/FILE", "%s is not an absolute path", file)
+	}
+	rows, err := s.cli.Run(ctx, host, args...)
+	if err != nil {
+		return nil, refusal(err)
+	}
+	var out []backends.Component
+	for _, r := range rows {
+		if r["Name"] != "" {
+			out = append(out, backends.Component{Path: file, Name: r["Name"], Version: r["Version"], Acceptance: acceptance(r["AcceptanceLevel"])})
+		}
+	}
+	return out, nil
+}
+
+func bundle(file string) bool { return strings.EqualFold(path.Ext(file), ".zip") }
+
+// acceptance spells a level as the host's own is spelled, whichever of the two forms esxcli chose.
+func acceptance(level string) string {
+	full := map[string]string{"certified": "VMwareCertified", "accepted": "VMwareAccepted", "partner": "PartnerSupported", "community": "CommunitySupported"}[level]
+	if full == "" {
+		return level
+	}
+	return full
+}
+
+// componentSetter installs VIBs. They act from the next boot on and are not removed again.
+type componentSetter struct{ *System }
+
+// Read gives the version in the image of the next boot; Absent when it is not in it.
+func (s componentSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
+	now, next, err := s.vibs(ctx, t.Target.Name)
+	if err != nil {
+		return backends.Absent, err
+	}
+	if next == nil {
+		next = now
+	}
+	if v, ok := next[t.Name]; ok {
+		return backends.ValueOf(v), nil
+	}
+	return backends.Absent, nil
+}
+
+// Set installs the version asked for from the depot that has it. The checks of the installer stay on: what it refuses
+// is the operator's to decide.
+func (s componentSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, progress backends.Progress) error {
+	host, what := t.Target.Name, "install "+t.Name
+	got, err := s.Read(ctx, t)
+	if err != nil || got == to {
+		return err
+	}
+	if to.IsAbsent() {
+		return backends.Errorf(backends.KindRefused, host, "remove it by hand: esxcli software vib remove -n "+t.Name, "installed components are not removed by this program")
+	}
+	version, err := decode[string](to, host, what)
+	if err != nil {
+		return err
+	}
+	what += " " + version
+	file, err := s.depot(ctx, host, t.Name, version)
+	if err != nil {
+		return backends.Errorf(kindOf(err), host, backends.HintOf(err), "%s: %w", what, err)
+	}
+	option := "-v"
+	if bundle(file) {
+		option = "-d"
+	}
+	read := func() (backends.Value, bool, error) {
+		got, err := s.Read(ctx, t)
+		return got, got == to, err
+	}
+	err = settle.Do(ctx, host, what, to, read, func() error {
+		_, err := s.cli.Run(ctx, host, "software", "vib", "install", option, file)
+		return refusal(err)
+	})
+	if err == nil {
+		progress.Report(100)
+	}
+	return err
+}
+
+// depot finds the file that holds a VIB of a version.
+func (s componentSetter) depot(ctx context.Context, host, name, version string) (string, error) {
+	var seen []string
+	var failed error
+	for _, file := range s.depotPaths() {
+		offers, err := s.offers(ctx, host, file)
+		if err != nil {
+			failed = err
+			continue
+		}
+		for _, o := range offers {
+			if o.Name == name && o.Version == version {
+				return file, nil
+			}
+			seen = append(seen, o.Name+" "+o.Version)
+		}
+	}
+	if failed != nil {
+		return "", failed
+	}
+	hint := "name a file that holds it under sriov.components in the answers"
+	if len(seen) > 0 {
+		hint += "; those named hold " + strings.Join(seen, ", ")
+	}
+	return "", backends.Errorf(backends.KindRefused, "", hint, "no file that was named holds it")
+}
+
+func kindOf(err error) backends.ErrorKind {
+	if k := backends.KindOf(err); k != "" {
+		return k
+	}
+	return backends.KindPermanent
+}
+
+// remedies are what to do about a refusal of the installer, by its own word for it.
+var remedies = []struct{ mark, hint string }{
+	{"[AcceptanceConfigError]", "use a VIB of the vendor's that is signed for this level, or decide about the host's level yourself: esxcli software acceptance set"},
+	{"Secure Boot", "use a signed VIB: with UEFI Secure Boot a host with an unsigned one does not boot"},
+	{"trusted signer", "use a signed VIB of the vendor's"},
+	{"[DependencyError]", "use the offline bundle (.zip) that holds what the VIB requires, made for this version of ESXi"},
+	{"[MetadataDownloadError]", "check the path in the answers, and that this host has the datastore"},
+	{"[VibDownloadError]", "check the path in the answers, and that this host has the datastore"},
+	{"[VibFormatError]", "name a .vib file or an offline bundle (.zip); a package from the vendor may have to be unzipped first"},
+	{"[MaintenanceModeError]", "bring the host into maintenance mode first"},
+	{"[LiveInstallationError]", "reboot the host, then resume"},
+	{"[LockingError]", "another installation runs on the host; wait for it to end, then resume"},
+}
+
+// refusal adds to an installer's refusal what to do about it.
+func refusal(err error) error {
+	if err == nil || errors.Is(err, esxcli.ErrNoCommand) {
+		return err
+	}
+	text := err.Error()
+	for _, r := range remedies {
+		if !strings.Contains(text, r.mark) {
+			continue
+		}
+		kind := backends.KindPermanent
+		if r.mark == "[LockingError]" {
+			kind = backends.KindTransient
+		}
+		return backends.Errorf(kind, "", r.hint, "the installer refuses: %s", said(text, r.mark))
+	}
+	return err
+}
+
+// said shortens the installer's message to the sentence that counts.
+func said(text, mark string) string {
+	if change := esxi.VIBChangeOf(text); change.Failed() && len(change.Errors) > 0 && change.Errors[0].Text != "" {
+		return change.Errors[0].Text
+	}
+	if _, rest, ok := strings.Cut(text, "]"); ok && strings.HasPrefix(mark, "[") {
+		text = rest
+	}
+	text, _, _ = strings.Cut(text, "Please refer to the log file")
+	return fmt.Sprintf("%s %s", strings.Trim(mark, "[]"), strings.Join(strings.Fields(text), " "))
+}

@@ -1,0 +1,96 @@
+package system
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/settle"
+)
+
+// moduleSetter sets the parameters of a kernel module, all of them in one string: what the string does not name is gone.
+// They act from the next boot on.
+type moduleSetter struct{ *System }
+
+// parameters reads what a module takes and what of it is set.
+func (s *System) parameters(ctx context.Context, host, module string) (known []string, set map[string]string, err error) {
+	rows, err := s.cli.Run(ctx, host, "system", "module", "parameters", "list", "-m", module)
+	if err != nil {
+		return nil, nil, err
+	}
+	known, set = []string{}, map[string]string{}
+	for _, r := range rows {
+		known = append(known, r["Name"])
+		if v := strings.TrimSpace(r["Value"]); v != "" {
+			set[r["Name"]] = v
+		}
+	}
+	slices.Sort(known)
+	return known, set, nil
+}
+
+// Read gives the parameters that are set, as the next boot will have them.
+func (s moduleSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
+	_, set, err := s.parameters(ctx, t.Target.Name, t.Name)
+	if err != nil {
+		return backends.Absent, err
+	}
+	return backends.ValueOf(set), nil
+}
+
+// Set writes the whole string. Parameters that the module does not list are refused: a driver that meets one does not
+// load, and the host loses its adapters.
+func (s moduleSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, progress backends.Progress) error {
+	host, what := t.Target.Name, "set the parameters of "+t.Name
+	want, err := decode[map[string]string](to, host, what)
+	if err != nil {
+		return err
+	}
+	known, set, err := s.parameters(ctx, host, t.Name)
+	if err != nil {
+		return err
+	}
+	if maps.Equal(set, want) {
+		return nil
+	}
+	line, err := parameterString(want, known)
+	if err != nil {
+		return backends.Errorf(backends.KindRefused, host, backends.HintOf(err), "%s: %w", what, err)
+	}
+	read := func() (backends.Value, bool, error) {
+		got, err := s.Read(ctx, t)
+		return got, got == to, err
+	}
+	err = settle.Do(ctx, host, what, to, read, func() error {
+		_, err := s.cli.Run(ctx, host, "system", "module", "parameters", "set", "-m", t.Name, "-p", line)
+		return err
+	})
+	if err == nil {
+		progress.Report(100)
+	}
+	return err
+}
+
+// parameterString writes NAME=VALUE words in the order of their names. A value cannot be quoted there.
+func parameterString(want map[string]string, known []string) (string, error) {
+	words := make([]string, 0, len(want))
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		value := want[name]
+		switch {
+		case !slices.Contains(known, name):
+			return "", backends.Errorf(backends.KindRefused, "", "this version of the driver takes: "+strings.Join(known, ", "), "the module has no parameter %s", name)
+		case value == "" || strings.ContainsFunc(value, unfit):
+			return "", backends.Errorf(backends.KindRefused, "", "", "%q cannot be the value of %s", value, name)
+		}
+		words = append(words, name+"="+value)
+	}
+	return strings.Join(words, " "), nil
+}
+
+// unfit are characters that end a value or change what a shell or the boot loader reads.
+func unfit(r rune) bool {
+	letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+	return !letter && !strings.ContainsRune("_-.,:/+", r)
+}

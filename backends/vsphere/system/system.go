@@ -1,0 +1,66 @@
+// Package system sets and reads what an ESXi host is made of: its power policy, VFs and passthrough, the parameters of
+// its kernel modules and the VIBs of its image. All of it goes through vCenter, esxcli included; nothing needs SSH.
+package system
+
+import (
+	"context"
+	"sync"
+
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/esxcli"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
+)
+
+// A System is the hosts of one vCenter. It is safe for use by many goroutines.
+type System struct {
+	conn   *wire.Conn
+	places *place.Places
+	cli    *esxcli.CLI
+
+	mu     sync.Mutex
+	depots []string
+}
+
+// New returns the system of a vCenter's hosts.
+func New(conn *wire.Conn, places *place.Places, cli *esxcli.CLI) *System {
+	return &System{conn: conn, places: places, cli: cli}
+}
+
+// Setters gives the setters of every kind of setting of the hosts' systems.
+func (s *System) Setters() map[backends.Kind]backends.Setter {
+	return map[backends.Kind]backends.Setter{
+		backends.KindPower:        powerSetter{s},
+		backends.KindVFs:          vfSetter{passthru{s}},
+		backends.KindActiveVFs:    activeSetter{passthru{s}},
+		backends.KindPassthrough:  passthroughSetter{passthru{s}},
+		backends.KindModuleParams: moduleSetter{s},
+		backends.KindComponent:    componentSetter{s},
+	}
+}
+
+// part finds a host and one of its managers, which older or disconnected hosts may lack.
+func (s *System) part(ctx context.Context, t backends.Ref, pick func(types.HostConfigManager) *types.ManagedObjectReference) (host, part place.Ref, err error) {
+	if host, err = s.places.Find(ctx, t); err != nil {
+		return host, part, err
+	}
+	parts, err := s.places.Parts(ctx, host)
+	if err != nil {
+		return host, part, err
+	}
+	p := pick(parts)
+	if p == nil {
+		return host, part, backends.Errorf(backends.KindUnreachable, t.Name, "check the host's connection in vCenter", "the host does not offer this now")
+	}
+	return host, *p, nil
+}
+
+func decode[T any](v backends.Value, target, what string) (T, error) {
+	var out T
+	if err := v.Decode(&out); err != nil {
+		return out, backends.Errorf(backends.KindPermanent, target, "", "%s: %w", what, err)
+	}
+	return out, nil
+}

@@ -1,0 +1,122 @@
+package baseline_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/baseline"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+var made = time.Date(2026, 4, 5, 6, 7, 8, 0, time.FixedZone("CEST", 7200))
+
+func facts() *checks.Facts {
+	return &checks.Facts{
+		Answers: answers.Default(answers.PVRDMA),
+		Inventory: &backends.Inventory{
+			VCenter: backends.VCenter{URL: "https://vc.lyon.example/sdk", InstanceUUID: "4711-a", Clock: made},
+			Hosts: []backends.Host{
+				{Name: "lyon-1", MemoryUsedMB: 4096, RecentTasks: []string{"a task"}, PCI: []backends.PCIDevice{{Address: "0000:3b:00.0"}},
+					System: &backends.HostSystem{Acceptance: "PartnerSupported", Modules: map[string]backends.Module{"nmlx5_core": {Version: "4.23"}}}},
+				{Name: "lyon-2"}, {Name: "lyon-3"},
+			},
+			Guests: []backends.Guest{{VM: "node-1", Kernel: "5.15.0", KernelLog: []string{"mlx5_core: something"}}},
+			Gaps:   []backends.Gap{{What: "clock"}}, APICalls: 9,
+		},
+		HostFacts: map[string]checks.HostFacts{
+			"lyon-1": {Modules: map[string]map[string]string{"nmlx5_core": {"pfctx": "0x08", "ecn": ""}}},
+			"lyon-2": {Err: os.ErrDeadlineExceeded, Modules: map[string]map[string]string{"nmlx5_core": {"pfctx": "0x04"}}},
+		},
+	}
+}
+
+func TestWhatIsKept(t *testing.T) {
+	f := facts()
+	before := facts()
+	path := baseline.Path(filepath.Join(t.TempDir(), "state"), f.Inventory.VCenter.InstanceUUID)
+	if err := baseline.Save(path, baseline.Of(f, made, "1.2")); err != nil {
+		t.Fatal(err)
+	}
+	got, err := baseline.Load(path, "4711-a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &baseline.Baseline{Format: 1, Made: made.UTC(), Tool: "1.2", Mode: "pvrdma", Inventory: &backends.Inventory{
+		VCenter: backends.VCenter{URL: "https://vc.lyon.example/sdk", InstanceUUID: "4711-a"},
+		Hosts: []backends.Host{
+			{Name: "lyon-1", System: &backends.HostSystem{Acceptance: "PartnerSupported", Modules: map[string]backends.Module{"nmlx5_core": {Version: "4.23", Params: map[string]string{"pfctx": "0x08"}}}}},
+			{Name: "lyon-2"}, {Name: "lyon-3"},
+		},
+		Guests: []backends.Guest{{VM: "node-1", Kernel: "5.15.0"}},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(before.Inventory, f.Inventory); diff != "" {
+		t.Errorf("keeping changed what was checked: %s", diff)
+	}
+	for name, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): 0o700} {
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v %v", name, info.Mode(), err)
+		}
+	}
+}
+
+func TestAServerCannotNameAFile(t *testing.T) {
+	for _, id := range []string{"../../etc/passwd", "a/b", "", "a\x00b", strings.Repeat("a", 200), ".."} {
+		if got := baseline.Path("/state", id); got != "/state/baselines/vcenter.json" {
+			t.Errorf("%q gives %s", id, got)
+		}
+	}
+}
+
+func TestAnOldFileIsReplacedWholeOrNotAtAll(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "b.json")
+	if b, err := baseline.Load(path, "4711-a"); b != nil || err != nil {
+		t.Errorf("no file: %v %v", b, err)
+	}
+	for range 2 {
+		if err := baseline.Save(path, baseline.Of(facts(), made, "")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := baseline.Save(filepath.Join(path, "below", "a", "file.json"), baseline.Of(facts(), made, "")); err == nil {
+		t.Error("a file served as a directory")
+	}
+	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 {
+		t.Errorf("%v %v", entries, err)
+	}
+}
+
+func FuzzLoad(f *testing.F) {
+	for _, seed := range []string{"", "{}", "null", `{"format":1,"inventory":{}}`, `{"format":1,"inventory":{"vcenter":{"instance_uuid":"4711-a"},"hosts":[{"name":"a","system":{"modules":{"m":{}}}}]}}`, `{"format":2,"inventory":null}`} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		path := filepath.Join(t.TempDir(), "b.json")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		b, err := baseline.Load(path, "4711-a")
+		if err != nil {
+			return
+		}
+		if b == nil || b.Inventory == nil || b.Inventory.VCenter.InstanceUUID != "4711-a" {
+			t.Fatalf("%+v", b)
+		}
+		now := facts()
+		now.Baseline = b.Inventory // whatever stands in a file breaks no check
+		for _, r := range checks.Run(t.Context(), now, checks.Selection{}) {
+			if strings.Contains(r.Evidence, "the check itself broke") {
+				t.Fatalf("%s: %s", r.ID, r.Evidence)
+			}
+		}
+	})
+}

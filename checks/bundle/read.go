@@ -1,0 +1,195 @@
+package bundle
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// Read reads what Write wrote. It trusts nothing: what is too large, cut short, changed, of another version or no bundle
+// at all is an error of kind usage that says so. Nothing is unpacked to disk.
+func Read(r io.Reader) (*Bundle, error) {
+	in := bufio.NewReader(&capped{r: r, left: packedLimit})
+	zip, err := gzip.NewReader(in)
+	if err != nil {
+		return nil, refuse(nil, "it is no gzipped tar file")
+	}
+	body := &capped{r: zip, left: totalLimit}
+	t := tar.NewReader(body)
+	head, err := readManifest(t)
+	if err != nil {
+		return nil, err
+	}
+	files, err := readFiles(t, head)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := io.Copy(io.Discard, body); err != nil { // the checksum stands at the end
+		return nil, refuse(err, "it is damaged")
+	}
+	return open(head, files)
+}
+
+func readManifest(t *tar.Reader) (*manifest, error) {
+	h, err := t.Next()
+	if err != nil {
+		return nil, refuse(err, "it is no gzipped tar file")
+	}
+	if h.Name != manifestFile {
+		return nil, refuse(nil, "it does not begin with %s but with %q", manifestFile, clip(h.Name))
+	}
+	text, err := readMember(t, h)
+	if err != nil {
+		return nil, err
+	}
+	var head manifest
+	if err := json.Unmarshal(text, &head); err != nil || head.Kind != kind {
+		return nil, refuse(err, "%s is not that of a bundle", manifestFile)
+	}
+	if head.Schema != Schema {
+		return nil, backends.Errorf(backends.KindUsage, "", "judge it with the release of rdma-setup that made it: "+clip(head.Tool),
+			"the bundle has format %d, this release reads %d", head.Schema, Schema)
+	}
+	return &head, nil
+}
+
+// readFiles reads what follows the manifest: the files that it names and no others, each once and unchanged.
+func readFiles(t *tar.Reader, head *manifest) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	for {
+		h, err := t.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, refuse(err, "it is damaged")
+		}
+		want, named := head.Files[h.Name]
+		switch h.Name {
+		case answersFile, inventoryFile, guestsFile, hostsFile, pairsFile, factsFile:
+		default:
+			named = false
+		}
+		if _, again := files[h.Name]; !named || again {
+			return nil, refuse(nil, "it holds %q, which does not belong there", clip(h.Name))
+		}
+		text, err := readMember(t, h)
+		if err != nil {
+			return nil, err
+		}
+		if sum(text) != want {
+			return nil, refuse(nil, "%s was changed or damaged: its checksum is another", h.Name)
+		}
+		files[h.Name] = text
+	}
+	for name := range head.Files {
+		if files[name] == nil {
+			return nil, refuse(nil, "%s is missing", clip(name))
+		}
+	}
+	return files, nil
+}
+
+func readMember(t *tar.Reader, h *tar.Header) ([]byte, error) {
+	switch {
+	case h.Typeflag != tar.TypeReg:
+		return nil, refuse(nil, "%q is no plain file", clip(h.Name))
+	case h.Size > fileLimit:
+		return nil, refuse(errTooLarge, "%s has %d MiB", clip(h.Name), h.Size>>20)
+	}
+	var b bytes.Buffer
+	if _, err := io.Copy(&b, t); err != nil {
+		return nil, refuse(err, "it is damaged")
+	}
+	return b.Bytes(), nil
+}
+
+// open turns the files into what the checks look at.
+func open(head *manifest, files map[string][]byte) (*Bundle, error) {
+	var (
+		inv   backends.Inventory
+		rest  facts
+		hosts map[string]host
+		pairs []checks.PairFacts
+	)
+	for _, d := range []struct {
+		name string
+		into any
+	}{{inventoryFile, &inv}, {guestsFile, &inv.Guests}, {hostsFile, &hosts}, {pairsFile, &pairs}, {factsFile, &rest}} {
+		text, ok := files[d.name]
+		if !ok {
+			return nil, refuse(nil, "%s is missing", d.name)
+		}
+		if err := json.Unmarshal(text, d.into); err != nil {
+			return nil, refuse(err, "%s cannot be read", d.name)
+		}
+	}
+	f := rest.Facts
+	inv.VCenter.ClockAsked = f.Now // the inventory does not keep it
+	f.Answers, f.Inventory, f.HostFacts, f.Pairs, f.LacksErr = nil, &inv, hostFacts(hosts), pairs, rest.LacksErr.err()
+	b := &Bundle{Tool: head.Tool, Made: head.Made, Quick: head.Quick, Kept: head.Kept, Facts: &f}
+	if text, ok := files[answersFile]; ok {
+		a, err := answers.Load(bytes.NewReader(text), answersFile)
+		if err != nil {
+			return nil, err
+		}
+		b.Answers = a
+	}
+	return b, nil
+}
+
+var errTooLarge = errors.New("too large")
+
+// capped gives errTooLarge where more comes than may.
+type capped struct {
+	r    io.Reader
+	left int64
+}
+
+func (c *capped) Read(p []byte) (int, error) {
+	if c.left <= 0 {
+		var one [1]byte
+		if n, err := c.r.Read(one[:]); n == 0 {
+			return 0, err
+		}
+		return 0, errTooLarge
+	}
+	if int64(len(p)) > c.left {
+		p = p[:c.left]
+	}
+	n, err := c.r.Read(p)
+	c.left -= int64(n)
+	return n, err
+}
+
+// refuse says why a file is no bundle that can be judged. The sort of cause that err is comes before what.
+func refuse(err error, format string, args ...any) error {
+	what := fmt.Sprintf(format, args...)
+	switch {
+	case errors.Is(err, errTooLarge):
+		what = fmt.Sprintf("it is too large: a bundle has at most %d MiB, packed %d", totalLimit>>20, packedLimit>>20)
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		what = "it is cut short"
+	case err != nil:
+		what += ": " + err.Error()
+	}
+	return backends.Errorf(backends.KindUsage, "", "gather it again with: rdma-setup collect --out bundle.tgz", "the bundle cannot be judged: %s", what)
+}
+
+// clip keeps a name from a foreign file short.
+func clip(s string) string {
+	const most = 80
+	if r := []rune(s); len(r) > most {
+		return string(r[:most]) + "..."
+	}
+	return s
+}

@@ -1,0 +1,114 @@
+package checks
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// kubeScope is the scope of what is asked of a Kubernetes cluster; it has no place in the chain of vCenter's rows.
+const kubeScope = "kubernetes"
+
+// Kubernetes judges a cluster for MPI jobs over RDMA (seed 003). It stands apart from the catalogue: a cluster is asked
+// only where its context is named.
+func Kubernetes(k *backends.Kubernetes) []Finding {
+	var out []Finding
+	add := func(id, target string, status Status, evidence, remedy string) {
+		out = append(out, Finding{
+			ID: id, Scope: kubeScope, Target: backends.Ref{Type: backends.TypeKubernetes, Name: target}, Status: status, Evidence: evidence, Remedy: remedy,
+			Source: "seed 003", Fix: string(Manual),
+		})
+	}
+	var workers []backends.KubeNode
+	for _, n := range k.Nodes {
+		if n.Worker() {
+			workers = append(workers, n)
+		}
+		status, evidence := Pass, "ready, "+n.Kubelet
+		if !n.Ready {
+			status, evidence = Fail, "not ready: "+n.Why
+		}
+		add("KUBE-NODE-001", n.Name, status, evidence, "Look at the node: kubectl describe node, and the kubelet's log.")
+	}
+	status, evidence := Pass, fmt.Sprintf("%d workers that take pods", len(workers))
+	if len(workers) < 2 {
+		status = Fail
+	}
+	add("KUBE-WORKERS-002", k.Context, status, evidence, "A job over RDMA needs two workers: join nodes, or uncordon them.")
+
+	switch {
+	case slices.Contains(k.MPIJob, "v2beta1"):
+		add("KUBE-OPERATOR-003", k.Context, Pass, "MPIJob "+strings.Join(k.MPIJob, ", "), "")
+	case len(k.MPIJob) > 0:
+		add("KUBE-OPERATOR-003", k.Context, Warn, "only MPIJob "+strings.Join(k.MPIJob, ", "), "Update the MPI operator, or generate jobs with --api v1alpha2.")
+	default:
+		add("KUBE-OPERATOR-003", k.Context, Fail, "there is no MPIJob", "Install the MPI operator: kubectl apply --server-side -f mpi-operator.yaml of its release.")
+	}
+	resources := map[string]int{}
+	for _, n := range workers {
+		status, evidence := Pass, fmt.Sprintf("%d nvidia.com/gpu", n.GPUs)
+		if n.GPUs == 0 {
+			status = Warn
+		}
+		add("KUBE-GPU-004", n.Name, status, evidence, "Install the NVIDIA driver, the container toolkit and the device plugin on the node (rdma-setup generate docker-setup --nvidia).")
+		for name, count := range n.RDMA {
+			if count > 0 {
+				resources[name]++
+			}
+		}
+	}
+	out = append(out, rdmaResources(k.Context, resources, len(workers))...)
+	return append(out, alike(k.Context, workers)...)
+}
+
+// rdmaResources: a device plugin may be missing, but not on some workers only.
+func rdmaResources(context string, on map[string]int, workers int) []Finding {
+	f := Finding{
+		ID: "KUBE-RDMA-005", Scope: kubeScope, Target: backends.Ref{Type: backends.TypeKubernetes, Name: context}, Source: "seed 003", Fix: string(Manual),
+		Status: Pass, Evidence: "no RDMA device plugin: jobs reach /dev/infiniband of the node with privileged pods",
+		Remedy: "Run the RDMA device plugin on every worker, and name its resource with generate mpijob --rdma-resource.",
+	}
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(on)) {
+		parts = append(parts, fmt.Sprintf("%s on %d of %d workers", name, on[name], workers))
+		if on[name] < workers {
+			f.Status = Warn
+		}
+	}
+	if len(parts) > 0 {
+		f.Evidence = strings.Join(parts, ", ")
+	}
+	return []Finding{f}
+}
+
+// alike compares what must not differ between workers of one job.
+func alike(context string, workers []backends.KubeNode) []Finding {
+	f := Finding{
+		ID: "KUBE-ALIKE-006", Scope: kubeScope, Target: backends.Ref{Type: backends.TypeKubernetes, Name: context}, Source: "seed 003, host configuration", Fix: string(Manual),
+		Status: Pass, Evidence: "the workers are alike", Remedy: "Give all workers the same system, kernel and GPUs.",
+	}
+	var differ []string
+	for what, of := range map[string]func(backends.KubeNode) string{
+		"systems":  func(n backends.KubeNode) string { return n.OS },
+		"kernels":  func(n backends.KubeNode) string { return n.Kernel },
+		"kubelets": func(n backends.KubeNode) string { return n.Kubelet },
+		"runtimes": func(n backends.KubeNode) string { return n.Runtime },
+		"GPUs":     func(n backends.KubeNode) string { return fmt.Sprint(n.GPUs) },
+	} {
+		seen := map[string]bool{}
+		for _, n := range workers {
+			seen[of(n)] = true
+		}
+		if len(seen) > 1 {
+			differ = append(differ, what+" differ: "+strings.Join(slices.Sorted(maps.Keys(seen)), ", "))
+		}
+	}
+	if len(differ) > 0 {
+		slices.Sort(differ)
+		f.Status, f.Evidence = Warn, strings.Join(differ, "; ")
+	}
+	return []Finding{f}
+}

@@ -1,0 +1,60 @@
+package perftest
+
+import "time"
+
+// What a test takes besides its traffic: logging in, starting both ends, the exchange of keys.
+const startUp = 2 * time.Second
+
+// unknownMbps is how fast a path is taken to be that nobody knows.
+const unknownMbps = 10_000
+
+// swept is how many bytes a sweep sends one way: a thousand messages of each size up to 8 MiB.
+const swept = 1000 * (16 << 20)
+
+// lasting is about how long one test takes between two ends.
+func lasting(p Pair, test string) time.Duration {
+	mbps := p.linkMbps()
+	if mbps <= 0 {
+		mbps = unknownMbps
+	}
+	once := time.Duration(swept * 8 / float64(mbps) * float64(time.Microsecond))
+	switch test {
+	case SendManyQPs:
+		return startUp + 4*once
+	case SendLatency:
+		return 2*startUp + 2*once + time.Second // there and back, and the sample for the tail
+	}
+	return startUp + once
+}
+
+// remaining tells how long it will still take when so many tests are done: as estimated, then at the pace so far.
+func (r *Runner) remaining(pairs []Pair, total int) func(done int) time.Duration {
+	whole := r.Estimate(pairs)
+	if r.Now == nil {
+		return func(done int) time.Duration { return whole * time.Duration(total-done) / time.Duration(max(1, total)) }
+	}
+	began := r.Now()
+	return func(done int) time.Duration {
+		if done == 0 {
+			return whole
+		}
+		return r.Now().Sub(began) * time.Duration(total-done) / time.Duration(done)
+	}
+}
+
+// Estimate is about how long Measure takes: the longest pair of each round.
+func (r *Runner) Estimate(pairs []Pair) time.Duration {
+	var whole time.Duration
+	for _, round := range Rounds(pairs) {
+		var longest time.Duration
+		for _, p := range round {
+			d := startUp // of the pings
+			for _, test := range r.tests(p) {
+				d += lasting(p, test)
+			}
+			longest = max(longest, d)
+		}
+		whole += longest
+	}
+	return whole
+}

@@ -1,0 +1,87 @@
+package perftest
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
+)
+
+// A Path is what small and large pings tell of the way from the client to the server, before anything loads it.
+type Path struct {
+	Loss    float64 `json:"loss"`              // percent of small pings without an answer
+	Payload int     `json:"payload,omitempty"` // bytes of the largest ping that came through unfragmented; 0: none did
+	PeerMAC string  `json:"peer_mac,omitempty"`
+}
+
+const (
+	pings   = 5
+	roceMTU = 4200 // the smallest Ethernet MTU that carries an RDMA MTU of 4096
+)
+
+var (
+	pingSent  = regexp.MustCompile(`(\d+) packets transmitted, (\d+) (?:packets )?received`)
+	pingSize  = regexp.MustCompile(`(?m)^payload (\d+)$`)
+	neighbour = regexp.MustCompile(`(?m)^(\S+) .*\blladdr ([0-9a-fA-F:]{17})`)
+)
+
+// path pings the server from the client's guest; nil where that told nothing, as in a guest without ping.
+func (r *Runner) path(ctx context.Context, p Pair) *Path {
+	if p.Server.IP == "" {
+		return nil
+	}
+	ip := quote(p.Server.IP)
+	line := fmt.Sprintf(`ping -n -q -c %d -i 0.2 -W 1 %s; for s in %s; do if ping -n -q -c 1 -W 1 -M do -s $s %s >/dev/null 2>&1; then echo "payload $s"; break; fi; done; ip neigh show %s`,
+		pings, ip, strings.Join(r.payloads(), " "), ip, ip)
+	out, err := r.Shell.Exec(ctx, p.Client.VM, Command{Line: line})
+	if err != nil {
+		return nil
+	}
+	m := pingSent.FindStringSubmatch(out.Stdout)
+	if m == nil {
+		return nil
+	}
+	sent, got := number(m[1]), number(m[2])
+	if sent == 0 {
+		return nil
+	}
+	path := &Path{Loss: 100 * float64(sent-got) / float64(sent)}
+	if m := pingSize.FindStringSubmatch(out.Stdout); m != nil {
+		path.Payload = number(m[1])
+	}
+	for _, m := range neighbour.FindAllStringSubmatch(out.Stdout, -1) {
+		if m[1] == p.Server.IP {
+			path.PeerMAC = strings.ToLower(m[2])
+		}
+	}
+	return path
+}
+
+// payloads are the large pings that are tried, the largest first: what fills the MTU that is wanted, what carries an RDMA
+// MTU of 4096, and what fills 1500.
+func (r *Runner) payloads() []string {
+	want := r.EthernetMTU
+	if want <= 0 {
+		want = 9000
+	}
+	var out []string
+	for _, mtu := range []int{want, roceMTU, 1500} {
+		if s := strconv.Itoa(sizing.PingPayload(mtu, false)); mtu <= want && !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// number reads digits; what does not fit is 0.
+func number(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,42 @@
+package perftest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	parse "github.com/rdma-setup/rdma-setup/backends/transcript/perftest"
+)
+
+const (
+	tailMost  = 100_000         // messages by which a p99.9 is worth something
+	tailLeast = 10_000          // below this it is little more than the slowest message
+	tailTime  = 5 * time.Second // what the sample may take on a slow path
+)
+
+// tail measures the smallest message again, often enough for a p99.9, and puts it in the place of the sweep's thousand.
+// Where that fails the sweep stays: it is the measurement, this its refinement.
+func (r *Runner) tail(ctx context.Context, p Pair, port int, m *Measurement) {
+	if len(m.Rows) == 0 || m.Rows[0].TypicalUs <= 0 {
+		return
+	}
+	first := &m.Rows[0]
+	there := time.Duration(2 * first.TypicalUs * float64(time.Microsecond)) // and back
+	n := max(tailLeast, min(tailMost, int(tailTime/max(there, 1))))
+	out, err := r.exchange(ctx, p, SendLatency, fmt.Sprintf("-s %d -n %d", first.Bytes, n), port, m)
+	if err != nil || out.Exit != 0 {
+		return
+	}
+	res := parse.Latency(SendLatency, out.Stdout)
+	if len(res.Errors) > 0 || len(res.Rows) != 1 || res.Rows[0].SizeBytes != first.Bytes || value(res.Rows[0].TTypicalUs) <= 0 {
+		return
+	}
+	*first = latencyRow(res.Rows[0])
+}
+
+func latencyRow(row parse.LatencyRow) Row {
+	return Row{
+		Bytes: row.SizeBytes, Iterations: row.Iterations, TypicalUs: value(row.TTypicalUs), AvgUs: value(row.TAvgUs),
+		P99Us: value(row.P99Us), P999Us: value(row.P999Us),
+	}
+}

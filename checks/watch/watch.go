@@ -1,0 +1,194 @@
+// Package watch holds what one look after the other of a health check gives: the history of each link of the chain, and
+// what has changed since the look before.
+package watch
+
+import (
+	"slices"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+)
+
+// A Look is what a health check gave once.
+type Look struct {
+	At        time.Time     // when it began
+	Took      time.Duration // until it was judged
+	Word      string        // ok, warning, critical
+	Findings  []checks.Finding
+	Calls     int // SOAP round trips
+	Simulated bool
+	Err       error // why nothing could be judged: vCenter is away; nil with findings
+}
+
+// Away is the state of a look that could judge nothing, beside those of checks.
+const Away = checks.Status("away")
+
+// A Change is a finding that is another than at the look before.
+type Change struct {
+	At       time.Time     `json:"at"`
+	ID       string        `json:"id"`
+	Target   backends.Ref  `json:"target"`
+	From     checks.Status `json:"from"` // pass also where the row said nothing of the target
+	To       checks.Status `json:"to"`
+	Evidence string        `json:"evidence"`
+}
+
+// Better tells whether the change is for the better.
+func (c Change) Better() bool { return rank(c.To) < rank(c.From) }
+
+func rank(s checks.Status) int {
+	return slices.Index([]checks.Status{checks.Pass, checks.Unknown, checks.Warn, checks.Fail}, s)
+}
+
+// keep bounds the history: what fits on the widest screen.
+const keep = 400
+
+// A History is what the looks so far gave. The zero value has seen nothing.
+type History struct {
+	Looks   int
+	At      time.Time // when the last look began, judged or not
+	Last    *Look     // the last that could be judged; nil: none yet
+	Chain   []checks.Link
+	Changes []Change // of the last look that was judged, worst first; nil where nothing changed, and at the first look
+	Latest  []Change // those of the last look in which something changed
+	Since   time.Time
+	Err     error // of the looks since Since; nil while looks are judged
+
+	links map[checks.LinkName][]checks.Status
+	whole []checks.Status
+}
+
+// Take adds a look.
+func (h *History) Take(l Look) {
+	h.Looks++
+	h.At = l.At
+	if h.links == nil {
+		h.links = map[checks.LinkName][]checks.Status{}
+	}
+	if l.Err != nil {
+		if h.Err == nil {
+			h.Since = l.At
+		}
+		h.Err, h.Changes = l.Err, nil
+		for _, name := range checks.Links() {
+			h.add(name, Away)
+		}
+		h.whole = bounded(append(h.whole, Away))
+		return
+	}
+	h.Changes = nil
+	if h.Last != nil {
+		h.Changes = changes(h.Last.Findings, l)
+	}
+	if len(h.Changes) > 0 {
+		h.Latest = h.Changes
+	}
+	h.Err, h.Last, h.Chain = nil, &l, checks.Chain(l.Findings)
+	for _, link := range h.Chain {
+		h.add(link.Name, link.Worst)
+	}
+	h.whole = bounded(append(h.whole, worst(h.Chain)))
+}
+
+func (h *History) add(name checks.LinkName, s checks.Status) {
+	h.links[name] = bounded(append(h.links[name], s))
+}
+
+func bounded(list []checks.Status) []checks.Status {
+	if len(list) > keep {
+		return slices.Clone(list[len(list)-keep:])
+	}
+	return list
+}
+
+// Of gives the states of a link at the looks so far, the latest last.
+func (h *History) Of(name checks.LinkName) []checks.Status { return h.links[name] }
+
+// Whole gives the states of the whole at the looks so far, the latest last.
+func (h *History) Whole() []checks.Status { return h.whole }
+
+// worst is the state of the whole: unknown links beside others that were judged do not darken it.
+func worst(chain []checks.Link) checks.Status {
+	out := checks.Unknown
+	for _, l := range chain {
+		if l.First == nil && l.Worst == checks.Unknown {
+			continue // nothing of this link was asked
+		}
+		if out == checks.Unknown && l.Worst == checks.Pass || rank(l.Worst) > rank(out) {
+			out = l.Worst
+		}
+	}
+	return out
+}
+
+type key struct {
+	id     string
+	target backends.Ref
+}
+
+// told is what a look says of rows that matter: the worst status of each row on each target, quiet ones as passed.
+func told(findings []checks.Finding) (map[key]checks.Finding, []key) {
+	out := map[key]checks.Finding{}
+	var order []key
+	for _, f := range findings {
+		if f.Quiet {
+			f.Status = checks.Pass
+		}
+		k := key{f.ID, f.Target}
+		was, seen := out[k]
+		if !seen {
+			order = append(order, k)
+		}
+		if !seen || rank(f.Status) > rank(was.Status) {
+			out[k] = f
+		}
+	}
+	return out, order
+}
+
+// changes compares two looks. A finding that is not told any more counts as passed: another row says why.
+func changes(before []checks.Finding, now Look) []Change {
+	old, gone := told(before)
+	is, order := told(now.Findings)
+	var out []Change
+	note := func(k key, from, to checks.Status, evidence string) {
+		if from != to {
+			out = append(out, Change{At: now.At, ID: k.id, Target: k.target, From: from, To: to, Evidence: evidence})
+		}
+	}
+	for _, k := range order {
+		from := checks.Pass
+		if was, known := old[k]; known {
+			from = was.Status
+		}
+		note(k, from, is[k].Status, is[k].Evidence)
+	}
+	for _, k := range gone {
+		if _, still := is[k]; !still {
+			note(k, old[k].Status, checks.Pass, "not told any more")
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Change) int { return rank(b.To) - rank(a.To) })
+	return out
+}
+
+// A Group is what changed in the same way on several targets.
+type Group struct {
+	Change
+	Targets []string // names, in the order of the look
+}
+
+// Grouped gathers changes of one row from one state to another, in their order.
+func Grouped(all []Change) []Group {
+	var out []Group
+	for _, c := range all {
+		i := slices.IndexFunc(out, func(g Group) bool { return g.ID == c.ID && g.From == c.From && g.To == c.To })
+		if i < 0 {
+			i = len(out)
+			out = append(out, Group{Change: c})
+		}
+		out[i].Targets = append(out[i].Targets, c.Target.Name)
+	}
+	return out
+}

@@ -1,0 +1,77 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/baseline"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
+)
+
+// Words for baselines that are no files.
+const (
+	keepDefault = "beside the runs"
+	noBaseline  = "none"
+)
+
+// compare finds the baseline that a check is held against: once, so that all looks of a watch have the same.
+func (u *checkup) compare(inv *backends.Inventory) error {
+	file := u.flags.baseline
+	if u.compared || file == noBaseline {
+		return nil
+	}
+	if file == "" {
+		file = baseline.Path(u.s.set.StateDir, inv.VCenter.InstanceUUID)
+	}
+	var err error
+	u.base, err = baseline.Load(file, inv.VCenter.InstanceUUID)
+	switch {
+	case err != nil && u.flags.baseline == "": // nobody asked for it: the rest of the check is worth having
+		fmt.Fprintf(u.s.env.Stderr, "warning: %s\n", plain.Clean(err.Error()))
+	case err != nil:
+		return err
+	case u.base == nil && u.flags.baseline != "":
+		return usage("rdma-setup check --save-baseline FILE writes one", "there is no baseline %s", file)
+	}
+	u.compared = true
+	return nil
+}
+
+// keep writes what was seen as the new baseline. What is broken is no measure for later: it is refused without force.
+func (u *checkup) keep(c *checked, file string, force bool) error {
+	if n := plain.Count(c.report.Checks)[checks.Fail]; n > 0 && !force {
+		first := checks.FirstBroken(c.report.Checks)
+		return &codeError{code: c.code, err: backends.Errorf(backends.KindRefused, "", "mend it first, or keep it all the same with --force",
+			"no baseline was kept: %d checks fail, the first is %s of %s", n, first.ID, plain.Clean(first.Target.Name))}
+	}
+	if file == keepDefault {
+		file = baseline.Path(u.s.set.StateDir, u.facts.Inventory.VCenter.InstanceUUID)
+	}
+	b := baseline.Of(u.facts, u.s.env.Now(), version)
+	if err := baseline.Save(file, b); err != nil {
+		return &codeError{code: max(c.code, checkWarning), err: err}
+	}
+	if abs, err := filepath.Abs(file); err == nil {
+		file = abs
+	}
+	how := ""
+	if u.flags.sel.Quick {
+		how = "; a quick check knows neither module parameters nor guests, so that later checks will not compare them"
+	}
+	fmt.Fprintf(u.s.env.Stderr, "baseline kept in %s: %d hosts, %d VMs, %d guests%s\n", file, len(b.Inventory.Hosts), len(b.Inventory.VMs), len(b.Inventory.Guests), how)
+	return nil
+}
+
+// drift hands the baseline to the checks, and what vCenter remembers of links since. Events are told by vCenter's clock.
+func (u *checkup) drift(ctx context.Context, facts *checks.Facts) {
+	facts.Baseline = u.base.Inventory
+	vc := facts.Inventory.VCenter
+	lost, err := u.s.vc.LinksLost(ctx, u.base.Made.Add(vc.Clock.Sub(vc.ClockAsked)))
+	if err != nil && ctx.Err() == nil {
+		fmt.Fprintf(u.s.env.Stderr, "warning: links that came and went are not known: %s\n", plain.Clean(err.Error()))
+	}
+	facts.LinksLost = lost
+}

@@ -1,0 +1,232 @@
+//go:build bench
+
+package cmd_test
+
+import (
+	"context"
+	"debug/elf"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/cmd"
+)
+
+// beginnings is about the binary: its size, and how long it takes until it does something.
+func beginnings(ctx context.Context, b *board) {
+	s := serve(b.t, "--hosts", "4")
+	info, err := os.Stat(s.bin)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.count("binary, stripped, MB", "", int(info.Size()>>20), 45)
+	b.count("shared libraries it needs", "", libraries(b.t, s.bin), 0)
+	var firstPage time.Duration
+	b.takes("version", "", best(7, func() { s.must(0, "version") }), 80*time.Millisecond)
+	b.takes("start to first page", "", best(5, func() { firstPage = s.firstPage(ctx) }), 150*time.Millisecond)
+	b.tell("  CPU until then", "", short(firstPage))
+	b.takes("lab start", "4 hosts", best(3, func() { serve(b.t, "--hosts", "4") }), time.Second)
+}
+
+func libraries(t *testing.T, file string) int {
+	f, err := elf.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	libs, err := f.ImportedLibraries()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP {
+			libs = append(libs, "interpreter")
+		}
+	}
+	return len(libs)
+}
+
+// best is the shortest of n: what the program takes when nobody else is at work.
+func best(n int, do func()) time.Duration {
+	least := time.Hour
+	for range n {
+		begin := time.Now()
+		do()
+		least = min(least, time.Since(begin))
+	}
+	return least
+}
+
+// firstPage starts the wizard on a terminal and waits for its first page. It gives the CPU that this took.
+func (s *site) firstPage(ctx context.Context) time.Duration {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	c := exec.CommandContext(ctx, s.bin)
+	c.Env = append(s.env, "TERM=xterm-256color")
+	tty, err := pty.StartWithSize(c, &pty.Winsize{Rows: 40, Cols: 120})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer tty.Close()
+	var seen strings.Builder
+	buf := make([]byte, 4096)
+	for !strings.Contains(strings.ToLower(seen.String()), "vcenter") {
+		n, err := tty.Read(buf)
+		if err != nil {
+			s.t.Fatalf("no first page: %v\n%q", err, seen.String())
+		}
+		seen.Write(buf[:n])
+	}
+	_ = c.Process.Kill()
+	_ = c.Wait()
+	return c.ProcessState.UserTime() + c.ProcessState.SystemTime()
+}
+
+// growth discovers ever more hosts. What grows faster than the hosts do would show in the last columns.
+func growth(ctx context.Context, b *board) {
+	var before struct{ per float64 }
+	for _, hosts := range []int{10, 100, 1000} {
+		begin := time.Now()
+		s := serve(b.t, "--hosts", fmt.Sprint(hosts), "--vms", fmt.Sprint(10*hosts))
+		started := time.Since(begin)
+		at := fmt.Sprintf("%d hosts, %d VMs", hosts, 10*hosts)
+		objects := s.dial(ctx, b.t)
+		inv, err := objects.Inventory(ctx, backends.Scope{})
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if len(inv.Hosts) != hosts || len(inv.VMs) != 10*hosts {
+			b.t.Fatalf("%d hosts and %d VMs", len(inv.Hosts), len(inv.VMs))
+		}
+		calls := s.calls()
+		c := s.command("discover", "-o", "json")
+		out, err := c.Output()
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		wire := total(s.calls()) - total(calls)
+		var doc struct {
+			Calls int `json:"api_calls"`
+		}
+		if err := json.Unmarshal(out, &doc); err != nil || doc.Calls != wire {
+			b.t.Errorf("%s: api_calls is %d, the wire has carried %d (%v)", at, doc.Calls, wire, err)
+		}
+		pages := (11*hosts+10)/500 + 1
+		b.count("SOAP calls to discover", at, wire, 10+pages-1)
+		usage := c.ProcessState.SysUsage().(*syscall.Rusage)
+		if hosts == 1000 {
+			b.count("memory, MB RSS", at, int(usage.Maxrss>>10), 200)
+		}
+		used := c.ProcessState.UserTime() + c.ProcessState.SystemTime()
+		per := float64(used.Microseconds()) / float64(11*hosts)
+		if before.per > 0 {
+			b.times("CPU an object, against a tenth of the hosts", at, per/before.per, 1.3)
+		}
+		before.per = per
+		b.tell("  CPU; bytes received; lab start", at, fmt.Sprintf("%s; %.1f MB; %s", used.Round(time.Millisecond), float64(objects.Cost().Received)/1e6, started.Round(10*time.Millisecond)))
+	}
+}
+
+// calls is what the lab has been asked, by SOAP method.
+func (s *site) calls() map[string]int {
+	s.t.Helper()
+	res, err := s.httpClient().Get(strings.TrimSuffix(s.value("GOVC_URL"), "/sdk") + "/lab/calls")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	out := map[string]int{}
+	if err := json.NewDecoder(res.Body).Decode(&out); err != nil {
+		s.t.Fatal(err)
+	}
+	return out
+}
+
+func total(calls map[string]int) int {
+	n := 0
+	for _, c := range calls {
+		n += c
+	}
+	return n
+}
+
+// reads holds the program's reading against that of a program which only reads, in one process and by turns.
+func reads(ctx context.Context, b *board) {
+	begin := time.Now()
+	s := serve(b.t, "--hosts", "500", "--vms", "2000", "--scenario", "done")
+	const at = "500 hosts, 2000 VMs"
+	b.takes("lab start", at, time.Since(begin), time.Minute)
+	ours, bare := s.dial(ctx, b.t), s.reader(ctx, b.t)
+	var mine, theirs []time.Duration
+	var sizes [2]int64
+	for range 3 {
+		received := ours.Cost().Received
+		began := time.Now()
+		if _, err := ours.Inventory(ctx, backends.Scope{}); err != nil {
+			b.t.Fatal(err)
+		}
+		mine = append(mine, time.Since(began))
+		sizes[0] = ours.Cost().Received - received
+
+		received = bare.received.Load()
+		began = time.Now()
+		if n := bare.read(ctx, b.t); n < 2500 {
+			b.t.Fatalf("the reader saw %d objects", n)
+		}
+		theirs = append(theirs, time.Since(began))
+		sizes[1] = bare.received.Load() - received
+	}
+	b.share("bytes received, against a narrow read", at, float64(sizes[0])/float64(sizes[1]), 1.3)
+	b.times("wall time, against a bare govmomi reader", at, float64(median(mine))/float64(median(theirs)), 1.3)
+	b.tell("  ours; bare", at, fmt.Sprintf("%s; %s; %.1f MB", median(mine).Round(time.Millisecond), median(theirs).Round(time.Millisecond), float64(sizes[0])/1e6))
+
+	// The quick check, in this process, against the read that it stands on.
+	read := cpu()
+	if _, err := ours.Inventory(ctx, backends.Scope{Details: true}); err != nil {
+		b.t.Fatal(err)
+	}
+	read = cpu() - read
+	before := s.calls()
+	whole := cpu()
+	code := cmd.Run(ctx, s.inProcess(), []string{"check", "--quick", "-o", "json"})
+	whole = cpu() - whole
+	if code > 2 {
+		b.t.Errorf("check --quick exits %d", code)
+	}
+	pages := 2*(2500+10)/500 + 1
+	b.count("SOAP calls of a quick check", at, total(s.calls())-total(before), 15+pages)
+	b.times("CPU of a quick check, against its read alone", at, float64(whole)/float64(read), 1.5)
+}
+
+// inProcess is the environment of a command that runs in this process, its output thrown away.
+func (s *site) inProcess() *cmd.Env {
+	e := cmd.OSEnv()
+	e.Stdin, e.Stdout, e.Stderr = strings.NewReader(""), io.Discard, io.Discard
+	env := map[string]string{}
+	for _, kv := range s.env {
+		key, value, _ := strings.Cut(kv, "=")
+		env[key] = value
+	}
+	e.Getenv = func(key string) string { return env[key] }
+	e.Terminal = func() bool { return false }
+	runtime.GC()
+	return e
+}
+
+func (s *site) httpClient() *http.Client {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.TLSClientConfig = s.tls()
+	return &http.Client{Transport: t}
+}

@@ -1,0 +1,46 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/rdma-setup/rdma-setup/backends/kube"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/wizard/report"
+)
+
+// checkKube asks a Kubernetes cluster instead of a vCenter whether MPI jobs over RDMA can run there.
+func (f *checkFlags) checkKube(ctx context.Context, e *Env) error {
+	if f.output != "text" && f.output != "json" || f.file != "" || f.fix || f.every > 0 || f.save != "" || f.bundle != "" || f.pairs != "" || len(f.sel.Only)+len(f.sel.Skip) > 0 {
+		return usage("rdma-setup check --kube CONTEXT [-o json]", "--kube asks the cluster alone, and prints -o text and -o json")
+	}
+	client, err := kube.New(f.kube, kube.Kubectl)
+	if err != nil {
+		return err
+	}
+	k, err := client.Survey(ctx)
+	if err != nil {
+		return err
+	}
+	findings := checks.Kubernetes(k)
+	c := &checked{report: &report.Report{Made: e.Now(), Tool: version, Checks: findings}}
+	c.code, c.word = judged(findings, nil)
+	if err := renderTo(e, f.out, func(w io.Writer) error { return c.render(w, f.output, e.themeFor(f.out)) }); err != nil {
+		return err
+	}
+	return exit(c.code)
+}
+
+// tryJob lets the API server of a context check a job without creating it.
+func tryJob(ctx context.Context, e *Env, name, manifest string) error {
+	client, err := kube.New(name, kube.Kubectl)
+	if err != nil {
+		return err
+	}
+	if err := client.Try(ctx, []byte(manifest)); err != nil {
+		return err
+	}
+	fmt.Fprintf(e.Stderr, "note: the API server of %s takes this job (dry run; nothing was created)\n", visible(name))
+	return nil
+}

@@ -1,0 +1,114 @@
+package cmd_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// TestExitCodesOfCheck is the table of the monitoring-plugin convention: 0 OK, 1 WARNING, 2 CRITICAL, 3 nothing could be
+// judged.
+func TestExitCodesOfCheck(t *testing.T) {
+	t.Parallel()
+	away := func(b *bench) { b.env["GOVC_URL"] = "https://127.0.0.1:1/sdk" }
+	for name, tt := range map[string]struct {
+		scenario string
+		args     []string
+		env      func(b *bench)
+		code     int
+		says     string // on stdout, with -o text
+	}{
+		"all is well":                         {"done", []string{"-f", "ANSWERS"}, nil, 0, "RDMA OK - "},
+		"all is well, quick":                  {"done", []string{"-f", "ANSWERS", "--quick"}, nil, 0, "RDMA OK - "},
+		"all is well, without answers":        {"done", []string{"--quick"}, nil, 0, "RDMA OK - "},
+		"a warning":                           {"broken-maintenance", []string{"-f", "ANSWERS", "--quick"}, nil, 1, "RDMA WARNING - HOST-MAINT-002"},
+		"a guest that should tell cannot":     {"broken-guest-login", []string{"-f", "ANSWERS"}, nil, 1, "RDMA WARNING - GST-OS-001"},
+		"a failure":                           {"broken-firewall", []string{"-f", "ANSWERS", "--quick"}, nil, 2, "RDMA CRITICAL - HOST-FW-PVRDMA-007"},
+		"a failure that was left out":         {"broken-firewall", []string{"-f", "ANSWERS", "--quick", "--skip", "HOST-FW-PVRDMA-007"}, nil, 0, "RDMA OK - "},
+		"only what is unverified":             {"done", []string{"-f", "ANSWERS", "--only", "CL-EVC-014"}, nil, 0, "RDMA OK - "},
+		"a host that is not there":            {"done", []string{"-f", "UNKNOWN-HOST", "--quick"}, nil, 2, "RDMA CRITICAL - HOST-CONN-001"},
+		"one host of those that are well":     {"broken-firewall", []string{"-f", "ANSWERS", "--quick", "--limit", "esx-01", "--skip", "CL-HOSTS-001"}, nil, 0, "RDMA OK - "},
+		"a limit that names no host":          {"done", []string{"-f", "ANSWERS", "--quick", "--limit", "esx-99"}, nil, 3, "RDMA UNKNOWN - esx-99"},
+		"wrong password":                      {"done", []string{"--quick"}, func(b *bench) { b.env["GOVC_PASSWORD"] = "wrong" }, 3, "RDMA UNKNOWN - "},
+		"nobody answers":                      {"done", []string{"--quick"}, away, 3, "RDMA UNKNOWN - "},
+		"bad answers":                         {"done", []string{"-f", "BAD"}, nil, 3, "RDMA UNKNOWN - "},
+		"no such datacenter":                  {"done", []string{"-f", "UNKNOWN-DC"}, nil, 3, "RDMA UNKNOWN - "},
+		"no such check":                       {"done", []string{"--only", "HOST-FW"}, nil, 3, "RDMA UNKNOWN - "},
+		"the catalogue needs no vCenter":      {"done", []string{"--list"}, away, 0, "HOST-FW-PVRDMA-007"},
+		"in JSON the codes are the same":      {"broken-firewall", []string{"-f", "ANSWERS", "--quick", "-o", "json"}, nil, 2, `"status": "critical"`},
+		"and in the formats of other tools":   {"broken-firewall", []string{"-f", "ANSWERS", "--quick", "-o", "prometheus"}, nil, 2, "HOST-FW-PVRDMA-007"},
+		"a time that is none":                 {"done", []string{"--quick", "--guest-timeout", "0s"}, nil, 3, "RDMA UNKNOWN - "},
+		"a file that cannot be written":       {"done", []string{"--quick", "--out", "/dev/null/x"}, nil, 3, ""},
+		"a flag that does not exist is usage": {"done", []string{"--quik"}, nil, 2, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			hosts, vms := 2, 2
+			if tt.scenario == "broken-maintenance" {
+				hosts = 3
+			}
+			b := newBench(t, lab.Options{Scenario: tt.scenario, Hosts: hosts, VMs: vms})
+			good, err := os.ReadFile(filepath.Join(b.lab.Dir(), "answers-pvrdma.yaml"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, a := range tt.args {
+				text, found := "", true
+				switch a {
+				case "UNKNOWN-HOST":
+					text = strings.Replace(string(good), "esx-02", "esx-77", 1)
+				case "UNKNOWN-DC":
+					text = strings.Replace(string(good), `datacenter: "DC"`, `datacenter: "nowhere"`, 1)
+				case "BAD":
+					text = "mode: quantum\n"
+				default:
+					found = false
+				}
+				if found {
+					tt.args[i] = filepath.Join(b.env["HOME"], a+".yaml")
+					if err := os.WriteFile(tt.args[i], []byte(text), 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if tt.env != nil {
+				tt.env(b)
+			}
+			code, out, errs := b.run(append([]string{"check"}, tt.args...)...)
+			if code != tt.code || !strings.Contains(out, tt.says) {
+				t.Errorf("exit %d, want %d with %q:\n%.1500s\n%s", code, tt.code, tt.says, out, errs)
+			}
+		})
+	}
+}
+
+// Guests that hang are asked at the same time, each for its limit: all of them begin before the first is given up.
+func TestDeadGuestsCostOneLimit(t *testing.T) {
+	t.Parallel()
+	const limit = 6 * time.Second
+	b := newBench(t, lab.Options{Scenario: "done", Hosts: 2, VMs: 4, Faults: []string{
+		"vm=vm-01,command=*,do=hang", "vm=vm-02,command=*,do=hang", "vm=vm-03,command=*,do=hang"}})
+	code, out, _ := b.run("check", "-f", "ANSWERS", "--guest-timeout", limit.String(), "--only", "GST-OS-001")
+	if code != 1 || !strings.Contains(out, "vm-01, vm-02, vm-03") || !strings.Contains(out, "1 passed") || !strings.Contains(out, "3 unknown") {
+		t.Errorf("exit %d:\n%s", code, out)
+	}
+	var first, last time.Time
+	hung := map[string]bool{}
+	for _, e := range b.lab.World().Log.Events() {
+		if e.What != world.FaultApplied || hung[e.VM] {
+			continue
+		}
+		if hung[e.VM] = true; first.IsZero() {
+			first = e.Time
+		}
+		last = e.Time
+	}
+	if len(hung) != 3 || last.Sub(first) >= limit {
+		t.Errorf("%d guests hung, the last began %s after the first: one after the other", len(hung), last.Sub(first))
+	}
+}

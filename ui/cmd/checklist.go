@@ -1,0 +1,58 @@
+package cmd
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+type checkRow struct {
+	ID       string         `json:"id"`
+	Scope    checks.Scope   `json:"scope"`
+	Modes    []answers.Mode `json:"modes"`
+	Quick    bool           `json:"quick"`
+	Criteria string         `json:"criteria"`
+	Remedy   string         `json:"remedy"`
+	Source   string         `json:"source"`
+	Fix      checks.Fix     `json:"fix"`
+}
+
+func listChecks(e *Env, output string) error {
+	rows := []checkRow{}
+	for _, c := range checks.Catalogue() {
+		modes := c.Modes
+		if len(modes) == 0 {
+			modes = []answers.Mode{answers.PVRDMA, answers.SRIOV, answers.GPUDirect}
+		}
+		rows = append(rows, checkRow{c.ID, c.Scope, modes, c.Quick, c.Criteria, c.Remedy, c.Source, c.Fix})
+	}
+	if output == "json" {
+		return writeJSON(e.Stdout, map[string]any{"checks": rows})
+	}
+	if output != "text" {
+		return usage("-o text or -o json", "the catalogue has no %s", output)
+	}
+	for _, r := range rows {
+		fmt.Fprintf(e.Stdout, "%-26s %s\n", r.ID, r.Criteria)
+	}
+	return nil
+}
+
+func knownCheck(id string) bool {
+	return slices.ContainsFunc(checks.Catalogue(), func(c checks.Check) bool { return c.ID == id })
+}
+
+// nearestCheck is the hint for an id that is none: the one that was probably meant.
+func nearestCheck(id string) string {
+	var ids []string
+	for _, c := range checks.Catalogue() {
+		ids = append(ids, c.ID)
+	}
+	if near := answers.Nearest(strings.ToUpper(id), ids); near != "" {
+		return "did you mean " + near + "? rdma-setup check --list names them all"
+	}
+	return "rdma-setup check --list names them"
+}

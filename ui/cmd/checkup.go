@@ -1,0 +1,93 @@
+package cmd
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/baseline"
+	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// A checkup is a health check that can be made again on one session.
+type checkup struct {
+	flags *checkFlags
+	s     *session
+	a     *answers.Answers // given, or guessed from what was seen first
+	facts *checks.Facts    // of the last look
+	calls int              // before the next look
+
+	base     *baseline.Baseline
+	compared bool // base was looked for
+}
+
+// begin connects to what the answers name, or without answers to what the settings name.
+func (f *checkFlags) begin(ctx context.Context, e *Env, cmd *cobra.Command) (*checkup, error) {
+	u := &checkup{flags: f}
+	if f.file != "" {
+		var err error
+		u.s, u.a, err = f.planFlags.begin(ctx, e, cmd)
+		return u, err
+	}
+	set, err := settings(e, cmd)
+	if err != nil {
+		return nil, err
+	}
+	u.s, err = open(ctx, e, set, nil)
+	return u, err
+}
+
+// look reads what is judged and judges it.
+func (u *checkup) look(ctx context.Context) (*checked, error) {
+	f := u.flags
+	inv, err := u.world(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := u.compare(inv); err != nil {
+		return nil, err
+	}
+	for _, name := range f.limit {
+		if inv.Host(name) == nil {
+			return nil, backends.Errorf(backends.KindRefused, name, "look at the names with: rdma-setup discover", "--limit: there is no host of this name among those to check")
+		}
+	}
+	a, inv := limited(u.a, inv, f.limit)
+	facts := u.s.facts(ctx, a, inv, !f.sel.Quick)
+	if f.shell {
+		if err := u.s.askShells(ctx, a, facts); err != nil {
+			return nil, err
+		}
+	}
+	if u.base != nil {
+		u.drift(ctx, facts)
+	}
+	var measured []perftest.Measurement
+	if f.pairs != "" {
+		if measured, err = u.s.measure(ctx, u.a, f.pairs, (&runner{env: u.s.env}).progress()); err != nil {
+			return nil, err
+		}
+		facts.Pairs = append(facts.Pairs, pairFacts(measured)...)
+	}
+	sel := f.sel
+	sel.Mode = u.a.Mode
+	u.facts = facts
+	c := u.s.checked(a, inv, facts, checks.Run(ctx, facts, sel), measured)
+	c.calls, u.calls, c.baseline = u.s.vc.Calls()-u.calls, u.s.vc.Calls(), u.base
+	return c, ctx.Err()
+}
+
+// world reads what the answers name, or without answers everything, with the mode guessed from what the VMs have.
+func (u *checkup) world(ctx context.Context) (*backends.Inventory, error) {
+	if u.flags.file != "" {
+		return u.s.look(ctx, u.a, u.flags.sel.Quick)
+	}
+	inv, err := u.s.vc.Inventory(ctx, backends.Scope{Details: true})
+	if err == nil && u.a == nil {
+		u.a = answersFrom(inv)
+	}
+	return inv, err
+}

@@ -1,0 +1,152 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/google/renameio/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/baseline"
+	"github.com/rdma-setup/rdma-setup/checks/bundle"
+	"github.com/rdma-setup/rdma-setup/wizard/report"
+)
+
+func newCollectCmd(e *Env) *cobra.Command {
+	var f checkFlags
+	var out string
+	c := &cobra.Command{
+		Use:   "collect [-f answers.yaml] [--out bundle.tgz]",
+		Short: "Gather what check reads into one file, to judge it elsewhere with check --bundle",
+		Long: `collect reads what check reads and writes it into one file, without user names; secrets never get there. The names
+of hosts and VMs, addresses and versions stay in it: the checks need them. Where no vCenter is at hand,
+rdma-setup check --bundle FILE gives the findings that check would have given here.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return interruptible(cmd.Context(), e, func(ctx context.Context) error {
+				b, err := collect(ctx, e, cmd, &f)
+				if ctx.Err() != nil {
+					return backends.Errorf(backends.KindInterrupted, "", "", "interrupted: nothing was written")
+				}
+				if err != nil {
+					return err
+				}
+				if out == "" {
+					out = "rdma-bundle-" + b.Made.UTC().Format("20060102-150405") + ".tgz"
+				}
+				if err := writeBundle(out, b); err != nil {
+					return err
+				}
+				inv := b.Facts.Inventory
+				fmt.Fprintf(e.Stderr, "%d hosts, %d VMs, %d guests, %d measurements; user names are left out, other names and addresses are not\njudge it with: rdma-setup check --bundle %s\n",
+					len(inv.Hosts), len(inv.VMs), len(inv.Guests), len(b.Measured()), shellWord(out))
+				_, err = fmt.Fprintln(e.Stdout, out)
+				return err
+			})
+		},
+	}
+	c.Flags().StringVarP(&f.file, "file", "f", "", "answers file: what is expected; it comes with the bundle")
+	c.Flags().StringVar(&out, "out", "", "file to write (default rdma-bundle-TIME.tgz)")
+	c.Flags().BoolVar(&f.sel.Quick, "quick", false, "only what vCenter tells in a few calls")
+	c.Flags().BoolVar(&f.shell, "esxi-shell", false, "ask the ESXi shells for the cards' firmware too, where SSH runs; loads the module of the Mellanox tools until the next boot")
+	c.Flags().StringVar(&f.baseline, "baseline", "", "baseline to take along (default: the one that was kept of this vCenter; none: no one)")
+	c.Flags().StringVar(&f.pairs, "pairs", "", "measure too, which loads the fabric: ring, all or VM:VM")
+	return c
+}
+
+// collect reads what check reads, the baseline included that it would be held against.
+func collect(ctx context.Context, e *Env, cmd *cobra.Command, f *checkFlags) (*bundle.Bundle, error) {
+	if err := f.settle(nil); err != nil {
+		return nil, err
+	}
+	u, err := f.begin(ctx, e, cmd)
+	if err != nil {
+		return nil, err
+	}
+	defer u.s.close()
+	if _, err := u.look(ctx); err != nil {
+		return nil, err
+	}
+	b := &bundle.Bundle{Tool: version, Made: e.Now(), Quick: f.sel.Quick, Facts: u.facts}
+	if f.file != "" {
+		b.Answers = u.a
+	}
+	if u.base != nil {
+		b.Kept = u.base.Made
+	}
+	return b, nil
+}
+
+// writeBundle writes a file that only its owner can read, whole or not at all.
+func writeBundle(path string, b *bundle.Bundle) error {
+	f, err := renameio.NewPendingFile(path, renameio.WithStaticPermissions(0o600))
+	if err == nil {
+		defer f.Cleanup()
+		if err = bundle.Write(f, b); err == nil {
+			err = f.CloseAtomicallyReplace()
+		}
+	}
+	if err != nil {
+		return backends.Errorf(backends.KindPermanent, "", "", "%s cannot be written: %w", path, err)
+	}
+	return nil
+}
+
+// judgeBundle checks what collect gathered, here or elsewhere, against the answers in it or those of -f.
+func judgeBundle(ctx context.Context, e *Env, path string, f planFlags, sel checks.Selection, pairs string) (*checked, error) {
+	if pairs != "" {
+		return nil, usage("measure when it is gathered: rdma-setup collect --pairs ring", "--pairs cannot measure what a bundle holds")
+	}
+	b, err := openBundle(path)
+	if err != nil {
+		return nil, err
+	}
+	a := b.Answers
+	switch {
+	case f.file != "":
+		if a, err = f.load(e, nil); err != nil {
+			return nil, err
+		}
+	case a == nil:
+		a = answersFrom(b.Facts.Inventory)
+	}
+	facts := b.Facts
+	facts.Answers, sel.Mode = a, a.Mode
+	note := "judged from a bundle that rdma-setup " + b.Tool + " gathered at " + b.Made.Format("2006-01-02 15:04:05 -0700")
+	if b.Quick && !sel.Quick {
+		sel.Quick = true
+		note += "; it holds what a quick check reads, so that only those rows were asked"
+	}
+	measured, found := b.Measured(), checks.Run(ctx, facts, sel)
+	vc := facts.Inventory.VCenter
+	c := &checked{report: &report.Report{
+		Mode: string(a.Mode), Made: b.Made, Tool: version, VCenter: vc.URL, Simulated: vc.Simulated, Notes: []string{note},
+		Checks: found, Measurements: measured, Environment: report.EnvironmentOf(facts.Inventory, facts.HostFacts),
+	}}
+	c.code, c.word = judged(found, measured)
+	if facts.Baseline != nil {
+		c.baseline = &baseline.Baseline{Made: b.Kept}
+	}
+	fmt.Fprintln(e.Stderr, visible(note))
+	return c, ctx.Err()
+}
+
+func openBundle(path string) (*bundle.Bundle, error) {
+	const hint = "make one with: rdma-setup collect --out FILE"
+	st, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, usage(hint, "bundle: %v", err)
+	case !st.Mode().IsRegular(): // opening a pipe would wait
+		return nil, usage(hint, "bundle: %s is no plain file", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, usage(hint, "bundle: %v", err)
+	}
+	defer f.Close()
+	return bundle.Read(f)
+}

@@ -1,0 +1,124 @@
+package cmd
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// completionLimit is how long Tab may wait for a vCenter.
+const completionLimit = 5 * time.Second
+
+// completeFlags gives Tab something to offer behind the flags that name hosts, pNICs and checks.
+func completeFlags(c *cobra.Command, e *Env) {
+	for flag, offer := range map[string]cobra.CompletionFunc{
+		"limit": completeHosts(e), "force-nic": completeNICs(e), "skip": completeChecks, "only": completeChecks,
+	} {
+		if c.Flags().Lookup(flag) != nil {
+			_ = c.RegisterFlagCompletionFunc(flag, offer) // fails only for a flag that is not there
+		}
+	}
+	for _, sub := range c.Commands() {
+		completeFlags(sub, e)
+	}
+}
+
+// completeHosts offers host names, in a list behind what is typed already: those of the answers where they name any,
+// else what vCenter has.
+func completeHosts(e *Env) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		a := answersOf(cmd)
+		if a != nil && len(a.Hosts.Names) > 0 {
+			return listed(typed, a.Hosts.Names)
+		}
+		var names []string
+		for _, h := range hostsNow(cmd, e, a) {
+			names = append(names, h.Name)
+		}
+		return listed(typed, names)
+	}
+}
+
+// completeNICs offers HOST/vmnicN of what vCenter has.
+func completeNICs(e *Env) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		var names []string
+		for _, h := range hostsNow(cmd, e, answersOf(cmd)) {
+			for _, n := range h.NICs {
+				names = append(names, h.Name+"/"+n.Device)
+			}
+		}
+		return listed(typed, names)
+	}
+}
+
+// completeChecks offers the ids of the catalogue.
+func completeChecks(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	var ids []string
+	for _, c := range checks.Catalogue() {
+		ids = append(ids, c.ID)
+	}
+	return listed(typed, ids)
+}
+
+// listed gives each name as the next item of a list with commas.
+func listed(typed string, names []string) ([]string, cobra.ShellCompDirective) {
+	before := typed[:strings.LastIndex(typed, ",")+1]
+	chosen := strings.Split(before, ",")
+	var out []string
+	for _, n := range names {
+		if !slices.Contains(chosen, n) {
+			out = append(out, before+n)
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// answersOf reads the file of -f where it is there and sound; nil otherwise.
+func answersOf(cmd *cobra.Command) *answers.Answers {
+	f := cmd.Flags().Lookup("file")
+	if f == nil || f.Value.String() == "" || f.Value.String() == "-" {
+		return nil
+	}
+	r, err := os.Open(f.Value.String())
+	if err != nil {
+		return nil
+	}
+	defer r.Close()
+	a, err := answers.Load(r, f.Value.String())
+	if err != nil {
+		return nil
+	}
+	return a
+}
+
+// hostsNow asks vCenter, where everything that it takes is in the environment: Tab asks nobody for a password, starts no
+// lab and says nothing.
+func hostsNow(cmd *cobra.Command, e *Env, a *answers.Answers) []backends.Host {
+	set, err := settings(e, cmd)
+	if err != nil || set.Lab || set.PasswordIn || set.Insecure || set.Password == "" && set.PasswordFile == "" {
+		return nil
+	}
+	quiet := *e
+	quiet.Terminal = func() bool { return false }
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionLimit)
+	defer cancel()
+	s, err := open(ctx, &quiet, set, a)
+	if err != nil {
+		return nil
+	}
+	defer s.close()
+	inv, err := s.vc.Inventory(ctx, backends.Scope{})
+	if err != nil {
+		return nil
+	}
+	return inv.Hosts
+}

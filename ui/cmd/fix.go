@@ -1,0 +1,102 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/wizard/engine"
+	"github.com/rdma-setup/rdma-setup/wizard/remedy"
+)
+
+// mend checks, and turns what is automatic into a plan that goes the way of apply: shown, consented to, journalled, to
+// be resumed and taken back. It checks again afterwards, and that gives the exit code.
+func (f *checkFlags) mend(ctx context.Context, e *Env, cmd *cobra.Command, stop <-chan struct{}) error {
+	looking, cancel := stoppable(ctx, stop)
+	defer cancel()
+	u, err := f.begin(looking, e, cmd)
+	if err != nil {
+		return f.ended(looking, e, err)
+	}
+	defer u.s.close()
+	before, err := u.look(looking)
+	if err != nil {
+		return f.ended(looking, e, err)
+	}
+	p, err := u.remedies(looking, before, e.Stderr)
+	switch {
+	case looking.Err() != nil:
+		return looking.Err()
+	case err != nil || p == nil:
+		if shown := f.show(e, before); shown != nil {
+			return shown
+		}
+		if err != nil {
+			return err
+		}
+		return exit(before.code)
+	}
+	if f.output == "text" {
+		if err := before.text(e.Stderr); err != nil {
+			return err
+		}
+	}
+	a := *u.a
+	a.Measure.Bandwidth, a.Measure.Latency = false, false // nor when the run is resumed: check loads no fabric unasked
+	r := &runner{env: e, s: u.s, a: &a, flags: f.planFlags, yes: f.yes, json: f.output == "json", stop: stop}
+	if err := r.consent(p); err != nil {
+		return err
+	}
+	res, runErr := u.s.carryOut(ctx, r.a, p, f.planFlags, stop, plain.Lines(e.Stderr))
+	if runErr != nil || res.Status != engine.StatusDone {
+		r.json = false // the events went to stderr: stdout is for the check's one document
+		return r.finish(ctx, p, res, runErr)
+	}
+	after, err := u.look(ctx)
+	if err != nil {
+		return f.ended(ctx, e, err)
+	}
+	rep, err := u.s.report(u.a, p, res, nil, aftermath{findings: after.report.Checks, hosts: u.facts.HostFacts}, nil)
+	if err != nil {
+		return err
+	}
+	after.report.Run, after.report.Changes = rep.Run, rep.Changes
+	if err := f.show(e, after); err != nil {
+		return err
+	}
+	fmt.Fprintf(e.Stderr, "mended in run %s; what was done: rdma-setup report %s; undo: rdma-setup rollback %s\n", res.Run, res.Run, res.Run)
+	u.s.keepLab(exitOK)
+	return exit(after.code)
+}
+
+// remedies plans what mends the findings; nil where there is nothing to do. What has no step is said.
+func (u *checkup) remedies(ctx context.Context, c *checked, w io.Writer) (*planned, error) {
+	any := false
+	for _, f := range c.report.Checks {
+		any = any || remedy.Automatic(f)
+	}
+	if !any {
+		fmt.Fprintln(w, "nothing to fix: no finding has an automatic fix")
+		return nil, nil
+	}
+	f := u.flags
+	f.skip, f.only = f.sel.Skip, nil
+	p, err := makePlan(ctx, u.s, u.a, f.planFlags)
+	if err != nil {
+		return nil, err
+	}
+	var left []checks.Finding
+	f.only, left = remedy.Changes(p.plan, c.report.Checks)
+	for _, l := range left {
+		fmt.Fprintf(w, "no step of a plan mends %s of %s: %s\n", l.ID, plain.Clean(l.Target.Name), plain.Clean(l.Remedy))
+	}
+	if len(f.only) == 0 {
+		fmt.Fprintln(w, "nothing to fix: no plan for these answers changes what was found")
+		return nil, nil
+	}
+	return p, p.plan.Narrow(f.only)
+}

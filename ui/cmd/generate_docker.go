@@ -1,0 +1,196 @@
+package cmd
+
+import (
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdma-setup/rdma-setup/wizard/generate/containers"
+)
+
+// dockerHosts are the flags that give each host its own network for containers.
+type dockerHosts struct {
+	all   string
+	hosts []string
+	self  string
+}
+
+func (d *dockerHosts) add(c *cobra.Command) {
+	c.Flags().StringVar(&d.all, "subnets", "172.30.0.0/16", "network out of which each host gets a /24 for its containers")
+	c.Flags().StringArrayVar(&d.hosts, "host", nil, "NAME=ADDRESS of a host with containers; once for each, always in the same order")
+	c.Flags().StringVar(&d.self, "for", "", "the one of them that the file is for")
+}
+
+// spread gives every host its network, and the one that the file is for.
+func (d *dockerHosts) spread() (netip.Prefix, []containers.Host, containers.Host, error) {
+	var self containers.Host
+	all, err := netip.ParsePrefix(d.all)
+	if err != nil {
+		return all, nil, self, usage("write it like 172.30.0.0/16", "--subnets: %v", err)
+	}
+	var hosts []containers.Host
+	for _, h := range d.hosts {
+		name, addr, _ := strings.Cut(h, "=")
+		a, err := netip.ParseAddr(addr)
+		if err != nil {
+			return all, nil, self, usage("write it like vm-01=10.0.0.11", "--host %q: want NAME=ADDRESS", h)
+		}
+		hosts = append(hosts, containers.Host{Name: name, Address: a})
+	}
+	if hosts, err = containers.Spread(all, hosts); err != nil {
+		return all, nil, self, usage("", "%v", err)
+	}
+	for _, h := range hosts {
+		if h.Name == d.self {
+			return all, hosts, h, nil
+		}
+	}
+	return all, nil, self, usage("name one of the --host with --for", "--for %q is none of the hosts", d.self)
+}
+
+func newGenerateDaemonJSONCmd(e *Env) *cobra.Command {
+	var hosts dockerHosts
+	var d containers.Daemon
+	var file, bip, fixed string
+	var dns []string
+	c := &cobra.Command{
+		Use:   "daemon-json [--merge FILE] (--host NAME=ADDRESS .. --for NAME | --bip ADDRESS/BITS)",
+		Short: "Print Docker's daemon.json, merged into the one that is there",
+		Long: `Print Docker's daemon.json. What the file of --merge says stays as it is: other keys in their order, and other values of
+the same keys, which are named on stderr. Merging again changes nothing. With several hosts each gets its own network
+for containers, without which no route between them is possible.`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if err := bridgeOf(&d, &hosts, bip, fixed); err != nil {
+				return err
+			}
+			for _, s := range dns {
+				a, err := netip.ParseAddr(s)
+				if err != nil {
+					return usage("", "--dns: %v", err)
+				}
+				d.DNS = append(d.DNS, a)
+			}
+			old, err := readMerge(e, file)
+			if err != nil {
+				return err
+			}
+			text, kept, err := d.Merge(old)
+			if err != nil {
+				return usage("", "%v", err)
+			}
+			for _, k := range kept {
+				fmt.Fprintf(e.Stderr, "note: %s\n", visible(k))
+			}
+			_, err = e.Stdout.Write(text)
+			return err
+		},
+	}
+	fl := c.Flags()
+	fl.StringVar(&file, "merge", "", "the daemon.json that is there; - reads stdin, and a file that is not there is an empty one")
+	hosts.add(c)
+	fl.StringVar(&bip, "bip", "", "address of docker0, 172.30.1.1/24, where no hosts are given")
+	fl.StringVar(&fixed, "fixed-cidr", "", "where containers get their addresses from (default the whole network)")
+	fl.IntVar(&d.MTU, "mtu", 0, "MTU of docker0 in bytes")
+	fl.StringSliceVar(&dns, "dns", nil, "name servers for containers")
+	fl.BoolVar(&d.NVIDIA, "nvidia", false, "add the runtime of the NVIDIA container toolkit")
+	return c
+}
+
+// bridgeOf fills in docker0's network: the host's share, or what the flags say.
+func bridgeOf(d *containers.Daemon, hosts *dockerHosts, bip, fixed string) error {
+	switch {
+	case len(hosts.hosts) > 0 && bip != "":
+		return usage("give --bip, or --host and --for", "--bip and --host both say what docker0's network is")
+	case len(hosts.hosts) > 0:
+		_, _, self, err := hosts.spread()
+		if err != nil {
+			return err
+		}
+		d.Bridge, d.Range = self.Bridge(), self.Containers
+	case bip != "":
+		p, err := netip.ParsePrefix(bip)
+		if err != nil {
+			return usage("write it like 172.30.1.1/24", "--bip: %v", err)
+		}
+		d.Bridge = p
+	}
+	if fixed != "" {
+		p, err := netip.ParsePrefix(fixed)
+		if err != nil {
+			return usage("write it like 172.30.1.0/25", "--fixed-cidr: %v", err)
+		}
+		d.Range = p
+	}
+	return nil
+}
+
+func readMerge(e *Env, file string) ([]byte, error) {
+	const most = 1 << 20
+	switch file {
+	case "":
+		return nil, nil
+	case "-":
+		return io.ReadAll(io.LimitReader(e.Stdin, most))
+	}
+	b, err := os.ReadFile(file)
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, usage("", "--merge: %v", err)
+	}
+	return b, nil
+}
+
+func newGenerateContainerRoutesCmd(e *Env) *cobra.Command {
+	var hosts dockerHosts
+	forward := string(containers.ForwardContainers)
+	c := &cobra.Command{
+		Use:   "container-routes --host NAME=ADDRESS .. --for NAME",
+		Short: "Print the unit that keeps a host's routes to the containers of the others",
+		Long: `Print a systemd unit for one host: routes to the containers of the others, forwarding, and what the firewall lets
+through. --forward containers opens it between the containers' networks only; all does what the guide does, which
+opens it for everything; leave changes nothing. Stopping the unit takes routes and rules away again.`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			all, list, self, err := hosts.spread()
+			if err != nil {
+				return err
+			}
+			text, err := containers.Routes(self.Name, all, list, containers.Forward(forward), e.origin("container-routes", "flags"))
+			if err != nil {
+				return usage("", "%v", err)
+			}
+			_, err = fmt.Fprint(e.Stdout, text)
+			return err
+		},
+	}
+	hosts.add(c)
+	c.Flags().Var(&choice{into: &forward, from: []string{string(containers.ForwardContainers), string(containers.ForwardAll), string(containers.ForwardLeave)}}, "forward", "containers, all or leave")
+	return c
+}
+
+func newGenerateDockerSetupCmd(e *Env) *cobra.Command {
+	var d containers.Setup
+	c := &cobra.Command{
+		Use:   "docker-setup",
+		Short: "Print the script that installs Docker and the NVIDIA container toolkit in a guest, and takes them back",
+		Long: `Print a script for the guests: Docker's engine and, with --nvidia, the NVIDIA container toolkit from their makers'
+repositories, each with its own keyring (the guides' apt-key is gone) and Docker's key held against the guide's
+fingerprint. It works with apt and dnf, may be run again, and "undo" takes back what it did.`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprint(e.Stdout, d.Script(e.origin("docker-setup", "flags")))
+			return err
+		},
+	}
+	c.Flags().BoolVar(&d.NVIDIA, "nvidia", false, "the NVIDIA container toolkit too")
+	c.Flags().BoolVar(&d.RemoveOld, "remove-old", false, "take away the distribution's Docker where there is one; images and containers stay")
+	c.Flags().BoolVar(&d.RemoveNVIDIA1, "remove-nvidia-docker", false, "take away nvidia-docker 1 and the containers that use its volumes")
+	return c
+}

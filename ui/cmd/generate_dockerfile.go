@@ -1,0 +1,44 @@
+package cmd
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdma-setup/rdma-setup/wizard/generate/containers"
+)
+
+func newGenerateDockerfileCmd(e *Env) *cobra.Command {
+	var d containers.Dockerfile
+	family := "apt"
+	c := &cobra.Command{
+		Use:   "dockerfile",
+		Short: "Print a Dockerfile that puts PVRDMA's libraries into an NGC image",
+		Long: `Print a Dockerfile for containers over PVRDMA: MLNX_OFED out, the distribution's rdma-core in, and a build that ends
+where the vmw_pvrdma provider is missing. The packages of MLNX_OFED and the release are found in the image while it is
+built, unless they are given.`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			d.EL = family == "dnf"
+			text, err := d.Text(e.origin("dockerfile", d.Base))
+			if err != nil {
+				return usage("see: rdma-setup generate dockerfile --help", "%v", err)
+			}
+			_, err = fmt.Fprint(e.Stdout, text)
+			return err
+		},
+	}
+	fl := c.Flags()
+	fl.StringVar(&d.Base, "base", "nvcr.io/nvidia/tensorrt:20.12-py3", "image to begin with, with a tag or digest (default the guide's)")
+	fl.Var(&choice{into: &family, from: []string{"apt", "dnf"}}, "family", "what installs packages in it: apt or dnf")
+	fl.StringVar(&d.Codename, "codename", "", "release to install from, focal (default that of the image)")
+	fl.StringSliceVar(&d.Remove, "remove", nil, "packages that go beside those of MLNX_OFED that the image has (default the guide's)")
+	fl.StringSliceVar(&d.Packages, "packages", nil, "packages that come (default those of the distribution's table)")
+	fl.StringVar(&d.Name, "name", "", "name of the image to build, for the lines at the top")
+	fl.StringVar(&d.Bitfusion, "bitfusion", "", "https address of the Bitfusion client's .deb; without a value the guide's")
+	fl.Lookup("bitfusion").NoOptDefVal = containers.BitfusionClient
+	fl.StringVar(&d.SHA256, "bitfusion-sha256", "", "SHA-256 of that package")
+	fl.StringVar(&d.Timezone, "timezone", "", "time zone that its installation asks for (default Etc/UTC)")
+	fl.BoolVar(&d.Sample, "sample", false, "also build the guide's TensorRT sample")
+	return c
+}

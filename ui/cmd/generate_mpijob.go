@@ -1,0 +1,172 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/generate"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
+)
+
+// jobFlags are the wishes of generate mpijob beside the answers.
+type jobFlags struct {
+	plan planFlags
+	api  string
+	mode string
+	tcp  bool
+	kube string
+	job  generate.Job
+}
+
+func newGenerateMPIJobCmd(e *Env) *cobra.Command {
+	f := jobFlags{api: string(generate.V2Beta1), mode: string(answers.PVRDMA)}
+	c := &cobra.Command{
+		Use:   "mpijob [-f answers.yaml] [-- COMMAND ..]",
+		Short: "Print a Kubernetes MPIJob over RoCE or TCP, with what NCCL must know",
+		Long: `Print an MPIJob for the Kubernetes MPI operator. With answers the guests are the workers' nodes: their RDMA device
+and the index of its RoCE v2 address are read from them unless --device is given. COMMAND is what mpirun starts,
+without one the benchmark of the guide.`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error { return generateMPIJob(cmd, e, &f, args) },
+	}
+	fl := c.Flags()
+	fl.StringVarP(&f.plan.file, "file", "f", "", "answers file: mode, QoS, VMs")
+	fl.Var(&choice{into: &f.api, from: []string{string(generate.V2Beta1), string(generate.V1Alpha2)}}, "api", "v2beta1, or v1alpha2 for old operators")
+	modeFlag(c, &f.mode)
+	fl.StringVar(&f.kube, "kube", "", "let the API server of this context of kubectl check the job, without creating it")
+	fl.BoolVar(&f.tcp, "tcp", false, "over TCP instead of RDMA, to compare")
+	fl.StringVar(&f.job.Name, "name", "tensorflow-benchmarks", "name of the job")
+	fl.StringVar(&f.job.Namespace, "namespace", "", "namespace (default that of the context)")
+	fl.StringVar(&f.job.Image, "image", "mpioperator/tensorflow-benchmarks:latest", "container image of launcher and workers")
+	fl.IntVar(&f.job.Workers, "workers", 2, "number of workers (default the VMs of the answers)")
+	fl.IntVar(&f.job.GPUs, "gpus", 1, "GPUs for each worker")
+	fl.IntVar(&f.job.Slots, "slots", 0, "MPI ranks for each worker (default one for each GPU)")
+	fl.BoolVar(&f.job.Spread, "spread", true, "one worker a node: two on one node measure its memory, not the fabric")
+	fl.StringVar(&f.job.Resource, "rdma-resource", "", "resource of an RDMA device plugin, rdma/hca_shared_devices_a, instead of the node's /dev/infiniband")
+	fl.StringVar(&f.job.Net.Device, "device", "", "RDMA device in the workers (default as the guests say)")
+	fl.IntVar(&f.job.Net.GID, "gid-index", -1, "index of the RoCE v2 address (default as the guests say, else NCCL looks)")
+	fl.IntVar(&f.job.Net.Class, "traffic-class", 0, "IP traffic class of RoCE (default from the answers' DSCP where guests mark their own traffic)")
+	fl.StringVar(&f.job.Net.Interface, "interface", "", "network interface for NCCL's own traffic, and for all with --tcp")
+	fl.IntVar(&f.job.Batches, "batches", 100, "batches of the benchmark")
+	return c
+}
+
+func generateMPIJob(cmd *cobra.Command, e *Env, f *jobFlags, command []string) error {
+	set, err := settings(e, cmd)
+	if err != nil {
+		return err
+	}
+	given := cmd.Flags().Changed
+	f.job.API, f.job.Command = generate.API(f.api), command
+	from := []string{"flags"}
+	var a *answers.Answers
+	switch {
+	case set.Lab || f.plan.file != "" && !f.tcp && f.job.Net.Device == "":
+		s, loaded, err := f.plan.begin(cmd.Context(), e, cmd)
+		if err != nil {
+			return err
+		}
+		defer s.close()
+		a = loaded
+		if !f.tcp && f.job.Net.Device == "" {
+			device, gid, why, err := s.workers(cmd.Context(), a)
+			if err != nil {
+				return err
+			}
+			for _, w := range why {
+				fmt.Fprintf(e.Stderr, "note: %s\n", visible(w))
+			}
+			f.job.Net.Device = device
+			if !given("gid-index") {
+				f.job.Net.GID = gid
+			}
+		}
+		from = s.sources("answers", "what the guests say of their RDMA devices")
+	case f.plan.file != "":
+		if a, err = f.plan.load(e, nil); err != nil {
+			return err
+		}
+		from = append(from, f.plan.file)
+	}
+	if a != nil {
+		if !given("mode") {
+			f.mode = string(a.Mode)
+		}
+		if !given("workers") && len(a.VMs) > 0 {
+			f.job.Workers = len(a.VMs)
+		}
+		// A PVRDMA adapter's frames are marked by the host, not by the guest.
+		if !given("traffic-class") && f.mode != string(answers.PVRDMA) && a.QoS.Lossless == answers.LosslessPFC {
+			f.job.Net.Class = sizing.TrafficClass(a.QoS.DSCP, a.QoS.ECN)
+		}
+	}
+	f.job.Net.Path = generate.Path(f.mode)
+	if f.tcp {
+		f.job.Net.Path = generate.TCP
+	}
+	text, err := f.job.YAML(e.origin("mpijob", from...))
+	if err != nil {
+		return usage("see: rdma-setup generate mpijob --help", "%v", err)
+	}
+	if _, err := fmt.Fprint(e.Stdout, text); err != nil || f.kube == "" {
+		return err
+	}
+	return tryJob(cmd.Context(), e, f.kube, text)
+}
+
+// workers asks the guests for the RDMA device that has their RDMA address, and its index. One job has one setting for
+// all, so what differs between them is left out and told.
+func (s *session) workers(ctx context.Context, a *answers.Answers) (device string, gid int, notes []string, err error) {
+	inv, err := s.survey(ctx, a)
+	if err != nil {
+		return "", -1, nil, err
+	}
+	gid = -1
+	sameDevice, sameGID, first := true, true, true
+	for _, v := range a.VMs {
+		d, index, ok := rdmaAddress(inv, v.Name, a.Networks(v))
+		if !ok {
+			notes = append(notes, v.Name+": no RDMA device with its address was seen")
+			continue
+		}
+		if first {
+			device, gid, first = d, index, false
+			continue
+		}
+		sameDevice, sameGID = sameDevice && d == device, sameGID && index == gid
+	}
+	if !sameDevice {
+		device, notes = "", append(notes, "the guests' RDMA devices have different names: NCCL looks for them itself")
+	}
+	if !sameGID {
+		gid, notes = -1, append(notes, "the guests' RoCE v2 addresses have different indexes: NCCL (2.21 and later) looks for them itself")
+	}
+	return device, gid, notes, nil
+}
+
+// rdmaAddress finds the RDMA device of a VM's guest that has one of its addresses, and the index of that address.
+func rdmaAddress(inv *backends.Inventory, name string, networks []answers.Adapter) (device string, gid int, ok bool) {
+	vm := inv.VM(name)
+	if vm == nil {
+		return "", -1, false
+	}
+	g := inv.Guest(vm.Name)
+	if g == nil {
+		return "", -1, false
+	}
+	for _, n := range networks {
+		for _, d := range g.RDMA {
+			for _, entry := range d.GIDs {
+				if ip, err := netip.ParseAddr(entry.IPv4); err == nil && ip == n.IP.Addr() && entry.Type == "RoCE v2" {
+					return d.Name, entry.Index, true
+				}
+			}
+		}
+	}
+	return "", -1, false
+}

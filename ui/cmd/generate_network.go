@@ -1,0 +1,210 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/guest"
+	"github.com/rdma-setup/rdma-setup/backends/guest/netconf"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/generate"
+)
+
+// A networkFile is a kind of file that gives an RDMA adapter its address for good.
+type networkFile struct {
+	use    string
+	system netconf.System
+	short  string
+	then   string // how it takes effect
+}
+
+var networkFiles = []networkFile{
+	{"netplan", netconf.Netplan, "Print the netplan file of an RDMA adapter (Ubuntu)", "netplan generate, then netplan apply; on a console netplan try goes back by itself"},
+	{"nmconnection", netconf.NetworkManager, "Print the NetworkManager keyfile of an RDMA adapter (EL 8 and later)", "nmcli connection reload, then nmcli connection up ID"},
+	{"ifcfg", netconf.Ifcfg, "Print the ifcfg file of an RDMA adapter (EL 7 and 8)", "ifdown INTERFACE; ifup INTERFACE"},
+	{"networkd", netconf.Networkd, "Print the systemd-networkd file of an RDMA adapter", "networkctl reload"},
+	{"interfaces", netconf.Ifupdown, "Print the ifupdown file of an RDMA adapter (Debian)", "ifup INTERFACE"},
+}
+
+// interfaceName is stricter than Linux, which takes quotes and dollars: some of these files are read by shells.
+var interfaceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$`)
+
+func newGenerateNetworkCmd(e *Env, k networkFile) *cobra.Command {
+	var f planFlags
+	var vm, mac, ip, group string
+	nic := netconf.Static{}
+	c := &cobra.Command{
+		Use:   k.use + " (-f answers.yaml [--vm VM] | --interface NAME --mac MAC --ip ADDRESS/BITS)",
+		Short: k.short,
+		Long: k.short + `: what apply writes into guests, printed alone.
+
+With answers, MAC and interface are read from vCenter and the guests, one file an adapter; with --interface, --mac and
+--ip nothing is asked.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			set, err := settings(e, cmd)
+			if err != nil {
+				return err
+			}
+			if f.file == "" && !set.Lab {
+				nic.MAC, nic.CIDR, nic.PortGroup = mac, ip, group
+				if err := checkStatic(&nic); err != nil {
+					return err
+				}
+				return printNetworkFile(e, k, "", nic, "flags")
+			}
+			s, a, err := f.begin(cmd.Context(), e, cmd)
+			if err != nil {
+				return err
+			}
+			defer s.close()
+			return s.printNetworkFiles(cmd.Context(), e, k, a, vm)
+		},
+	}
+	fl := c.Flags()
+	fl.StringVarP(&f.file, "file", "f", "", "answers file: VMs and their addresses")
+	fl.StringVar(&vm, "vm", "", "only this VM of the answers")
+	fl.StringVar(&nic.Name, "interface", "", "name of the interface in the guest, ens224f0")
+	fl.StringVar(&mac, "mac", "", "its MAC address")
+	fl.StringVar(&ip, "ip", "", "its address with the network's bits, 192.168.50.11/24")
+	fl.IntVar(&nic.MTU, "mtu", 9000, "its MTU in bytes")
+	fl.StringVar(&group, "portgroup", "RDMA-PG", "the adapter's port group, which names the file")
+	return c
+}
+
+// checkStatic refuses what could not stand in a file as it is.
+func checkStatic(n *netconf.Static) error {
+	if !interfaceName.MatchString(n.Name) {
+		return usage("give --interface as ip link shows it; or give -f answers.yaml", "%q is no interface that could be written into a file: letters, digits, dot, hyphen, underscore, 15 at most", n.Name)
+	}
+	var mac answers.MAC
+	if err := mac.UnmarshalText([]byte(n.MAC)); err != nil {
+		return usage("give --mac", "%v", err)
+	}
+	p, err := netip.ParsePrefix(n.CIDR)
+	if err != nil || !p.Addr().Is4() {
+		return usage("write it like 192.168.50.11/24", "--ip %q is no IPv4 address with the network's bits", n.CIDR)
+	}
+	if n.MTU < 576 || n.MTU > 9216 {
+		return usage("", "--mtu %d is not between 576 and 9216", n.MTU)
+	}
+	n.MAC, n.CIDR = string(mac), p.String()
+	return nil
+}
+
+func printNetworkFile(e *Env, k networkFile, vm string, n netconf.Static, from ...string) error {
+	file, ok := netconf.Write(k.system, nil, n)
+	if !ok {
+		return backends.Errorf(backends.KindPermanent, vm, "", "no file for %s", k.system)
+	}
+	where := file.Path
+	if vm != "" {
+		where += " on " + vm
+	}
+	_, body, _ := strings.Cut(file.Content, "\n") // its first line speaks of apply and rollback, which know nothing of this one
+	_, err := fmt.Fprint(e.Stdout, e.origin(k.use, from...).Comment("#"),
+		"# ", generate.Plain(where+", owner root, mode 0600. Then: "+k.then), "\n", body)
+	return err
+}
+
+// printNetworkFiles prints the file of every RDMA adapter that the answers name.
+func (s *session) printNetworkFiles(ctx context.Context, e *Env, k networkFile, a *answers.Answers, only string) error {
+	inv, err := s.survey(ctx, a)
+	if err != nil {
+		return err
+	}
+	n := 0
+	for _, v := range a.VMs {
+		if only != "" && v.Name != only {
+			continue
+		}
+		statics, err := guestStatics(inv, a, v)
+		if err != nil {
+			return err
+		}
+		for _, static := range statics {
+			if n++; n > 1 {
+				fmt.Fprintln(e.Stdout)
+			}
+			if err := printNetworkFile(e, k, v.Name, static, s.sources("answers", "vCenter", "the guest")...); err != nil {
+				return err
+			}
+		}
+	}
+	if n == 0 {
+		return usage("", "the answers name no RDMA adapter of %q", only)
+	}
+	return nil
+}
+
+// guestStatics joins the addresses of the answers with the adapters in vCenter and the interfaces in the guest.
+func guestStatics(inv *backends.Inventory, a *answers.Answers, v answers.VM) ([]netconf.Static, error) {
+	refuse := func(hint, format string, args ...any) error {
+		return backends.Errorf(backends.KindRefused, v.Name, hint, format, args...)
+	}
+	vm := inv.VM(v.Name)
+	if vm == nil {
+		return nil, refuse("", "there is no such VM")
+	}
+	g := inv.Guest(vm.Name)
+	if g == nil {
+		return nil, refuse("power the VM on", "its guest could not be asked")
+	}
+	if g.Error != "" {
+		return nil, refuse(g.Hint, "%s", g.Error)
+	}
+	var out []netconf.Static
+	used := map[string]bool{}
+	for _, n := range a.Networks(v) {
+		var mac string
+		for _, ad := range vm.Adapters {
+			if ad.PortGroup == n.PortGroup && (ad.Type == "pvrdma" || ad.Type == "sriov") && !used[ad.MAC] {
+				mac = ad.MAC
+				break
+			}
+		}
+		if mac == "" {
+			return nil, refuse("apply makes it; or give --interface, --mac and --ip", "it has no RDMA adapter on %s yet", n.PortGroup)
+		}
+		used[mac] = true
+		i := g.Interface(mac)
+		if i == nil {
+			return nil, refuse("", "no interface in the guest has the MAC %s", mac)
+		}
+		static := netconf.Static{NIC: netconf.NIC{Name: i.Name, MAC: mac}, PortGroup: n.PortGroup, CIDR: n.IP.String(), MTU: a.Switch.MTU}
+		if err := checkStatic(&static); err != nil {
+			return nil, refuse(backends.HintOf(err), "%v", err)
+		}
+		out = append(out, static)
+	}
+	return out, nil
+}
+
+var moduleName = regexp.MustCompile(`^[A-Za-z0-9_]{1,55}$`)
+
+func newGenerateSystemdCmd(e *Env) *cobra.Command {
+	module := "vmw_pvrdma"
+	c := &cobra.Command{
+		Use:   "systemd",
+		Short: "Print the unit that loads an RDMA driver again after every boot (Ubuntu's known issue)",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if !moduleName.MatchString(module) {
+				return usage("", "--module %q is no name of a kernel module", module)
+			}
+			unit := guest.UnitName(module)
+			_, body, _ := strings.Cut(guest.UnitText(module), "\n")
+			_, err := fmt.Fprint(e.Stdout, e.origin("systemd", "flags").Comment("#"),
+				"# /etc/systemd/system/", unit, ", owner root, mode 0644. Then: systemctl daemon-reload; systemctl enable --now ", unit, "\n", body)
+			return err
+		},
+	}
+	c.Flags().StringVar(&module, "module", module, "kernel module")
+	return c
+}

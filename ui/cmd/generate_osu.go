@@ -1,0 +1,63 @@
+package cmd
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/generate"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
+)
+
+func newGenerateOSUCmd(e *Env) *cobra.Command {
+	var f planFlags
+	var s generate.OSU
+	var hosts []string
+	c := &cobra.Command{
+		Use:   "osu (-f answers.yaml | --host ADDRESS ..)",
+		Short: "Print the script that runs the OSU MPI micro-benchmarks over the guests",
+		Long: `Print a script for the first guest: osu_mbw_mr and osu_alltoall over 2, 4, 8, 12, 16 and all VMs, the mean of five
+runs each, judged against a baseline by the 8.3 % of the guide. Nothing is asked of vCenter or the guests.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			from := "flags"
+			for _, h := range hosts {
+				a, err := netip.ParseAddr(h)
+				if err != nil {
+					return usage("", "--host: %v", err)
+				}
+				s.Hosts = append(s.Hosts, a)
+			}
+			if f.file != "" {
+				a, err := f.load(e, nil)
+				if err != nil {
+					return err
+				}
+				from = f.file
+				for _, v := range a.VMs {
+					if n := a.Networks(v); len(n) > 0 {
+						s.Hosts = append(s.Hosts, n[0].IP.Addr())
+					}
+				}
+				if !cmd.Flags().Changed("traffic-class") && a.Mode != answers.PVRDMA && a.QoS.Lossless == answers.LosslessPFC {
+					s.Class = sizing.TrafficClass(a.QoS.DSCP, a.QoS.ECN)
+				}
+			}
+			text, err := s.Script(e.origin("osu", from))
+			if err != nil {
+				return usage("give -f answers.yaml, or --host once for each guest", "%v", err)
+			}
+			_, err = fmt.Fprint(e.Stdout, text)
+			return err
+		},
+	}
+	fl := c.Flags()
+	fl.StringVarP(&f.file, "file", "f", "", "answers file: the VMs' RDMA addresses")
+	fl.StringArrayVar(&hosts, "host", nil, "address of a guest; once for each")
+	fl.StringVar(&s.Device, "device", "", "RDMA device in the guests (default UCX looks)")
+	fl.IntVar(&s.Class, "traffic-class", 0, "IP traffic class of RoCE (default from the answers where guests mark their own traffic)")
+	fl.IntVar(&s.Runs, "runs", 5, "runs of each test")
+	return c
+}

@@ -1,0 +1,234 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/generate/switches"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+)
+
+// switchFlags are the wishes of generate switch beside the answers.
+type switchFlags struct {
+	plan     planFlags
+	os       string
+	name     string
+	ports    []string
+	lossless string
+	wish     switches.Wish
+}
+
+func newGenerateSwitchCmd(e *Env) *cobra.Command {
+	var f switchFlags
+	c := &cobra.Command{
+		Use:   "switch --os SYSTEM (-f answers.yaml | --ports PORT,..)",
+		Short: "Print the configuration of the physical switch, each line with its source",
+		Long: `Print what the physical switch needs: MTU, VLAN, PFC of one priority, ECN marks, ETS, DCBX, PFC watchdog.
+
+With answers the ports are those that the chosen pNICs hear by LLDP or CDP, one text a switch; with --ports nothing is
+asked. Without any port all lines are comments, so that a paste does nothing. Nothing is ever sent to a switch.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return generateSwitch(cmd, e, &f) },
+	}
+	fl := c.Flags()
+	fl.Var(&choice{into: &f.os, from: switches.Systems()}, "os", strings.Join(switches.Systems(), ", "))
+	fl.StringVarP(&f.plan.file, "file", "f", "", "answers file: hosts, VLAN, QoS")
+	fl.StringSliceVar(&f.ports, "ports", nil, "ports of the switch that the hosts are on, as it spells them")
+	fl.StringVar(&f.name, "switch", "", "only this switch; with --ports its name")
+	fl.IntVar(&f.wish.VLAN, "vlan", 0, "VLAN of the port group, 0 untagged (default from the answers)")
+	fl.IntVar(&f.wish.Priority, "priority", 3, "priority of RoCE (default from the answers)")
+	fl.IntVar(&f.wish.DSCP, "dscp", 26, "DSCP of RoCE (default from the answers)")
+	fl.BoolVar(&f.wish.ECN, "ecn", true, "mark packets when queues fill (default from the answers)")
+	fl.IntVar(&f.wish.ECNMin, "ecn-min", 150, "KB in a queue at which marking begins")
+	fl.IntVar(&f.wish.ECNMax, "ecn-max", 1500, "KB in a queue at which every packet is marked")
+	f.lossless = string(answers.LosslessPFC)
+	fl.Var(&choice{into: &f.lossless, from: []string{string(answers.LosslessPFC), string(answers.LosslessNone)}}, "lossless", "pfc or none (default from the answers)")
+	f.wish.Queue = "tx-queue"
+	fl.Var(&choice{into: &f.wish.Queue, from: []string{"tx-queue", "uc-tx-queue"}}, "queue", "how an EOS switch calls its queues: tx-queue or uc-tx-queue")
+	return c
+}
+
+func generateSwitch(cmd *cobra.Command, e *Env, f *switchFlags) error {
+	if f.os == "" {
+		return usage("--os is one of "+strings.Join(switches.Systems(), ", "), "what does the switch run?")
+	}
+	f.wish.OS = switches.OS(f.os)
+	set, err := settings(e, cmd)
+	if err != nil {
+		return err
+	}
+	var ports map[string][]switches.Port
+	var silent []string
+	from := []string{"flags"}
+	switch {
+	case len(f.ports) > 0:
+		if ports, err = f.given(); err != nil {
+			return err
+		}
+		if f.plan.file != "" {
+			a, err := f.plan.load(e, nil)
+			if err != nil {
+				return err
+			}
+			from = append(from, f.plan.file)
+			if err := f.follow(cmd, a); err != nil {
+				return err
+			}
+		}
+	case f.plan.file != "" || set.Lab:
+		s, a, err := f.plan.begin(cmd.Context(), e, cmd)
+		if err != nil {
+			return err
+		}
+		defer s.close()
+		if err := f.follow(cmd, a); err != nil {
+			return err
+		}
+		if ports, silent, err = s.switchPorts(cmd.Context(), a, f.wish.OS); err != nil {
+			return err
+		}
+		from = s.sources("answers", "what the pNICs hear by LLDP or CDP")
+	}
+	f.wish.PFC = f.lossless == string(answers.LosslessPFC)
+	if len(ports) == 0 {
+		ports = map[string][]switches.Port{"": nil}
+	}
+	return f.print(e, ports, silent, from)
+}
+
+// follow takes from the answers what no flag says.
+func (f *switchFlags) follow(cmd *cobra.Command, a *answers.Answers) error {
+	given := cmd.Flags().Changed
+	if !given("vlan") {
+		f.wish.VLAN = a.Switch.VLAN
+	}
+	if !given("priority") {
+		f.wish.Priority = a.QoS.Priority
+	}
+	if !given("dscp") {
+		f.wish.DSCP = a.QoS.DSCP
+	}
+	if !given("ecn") {
+		f.wish.ECN = a.QoS.ECN
+	}
+	if !given("lossless") {
+		if a.QoS.Lossless == answers.LosslessPause {
+			return usage("say --lossless pfc or --lossless none", "the answers ask for global pause, which no switch is configured for here")
+		}
+		f.lossless = string(a.QoS.Lossless)
+	}
+	return nil
+}
+
+// given are the ports of --ports, all of one switch.
+func (f *switchFlags) given() (map[string][]switches.Port, error) {
+	var list []switches.Port
+	for _, p := range f.ports {
+		name, err := switches.Name(f.wish.OS, p)
+		if err != nil {
+			return nil, usage("", "--ports: %v", err)
+		}
+		list = append(list, switches.Port{Name: name, Peer: "given"})
+	}
+	return map[string][]switches.Port{f.name: list}, nil
+}
+
+// print writes one text a switch. What is missing makes it an error, after the text.
+func (f *switchFlags) print(e *Env, ports map[string][]switches.Port, silent, from []string) error {
+	var names []string
+	for name := range ports {
+		if f.name == "" || name == f.name {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	if len(names) == 0 {
+		return backends.Errorf(backends.KindRefused, "", "", "no pNIC hears a switch called %s", f.name)
+	}
+	missing := silent
+	var texts []string
+	for _, name := range names {
+		w := f.wish
+		w.Switch, w.Ports = name, ports[name]
+		text, lacks, err := switches.Config(w, e.origin("switch --os "+f.os, from...))
+		if err != nil {
+			return usage("", "%v", err)
+		}
+		texts = append(texts, text)
+		missing = append(missing, lacks...)
+	}
+	if _, err := fmt.Fprint(e.Stdout, strings.Join(texts, "\n")); err != nil {
+		return err
+	}
+	if len(missing) > 0 {
+		return backends.Errorf(backends.KindRefused, "", "give --ports, or let the hosts hear the switch: LLDP on the switch, and the pNIC an uplink of a DVS that listens",
+			"the configuration is not complete; missing: %s", strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+// switchPorts asks the hosts which port of which switch their RDMA pNIC is on: ports by switch, and who heard nothing.
+func (s *session) switchPorts(ctx context.Context, a *answers.Answers, system switches.OS) (map[string][]switches.Port, []string, error) {
+	inv, err := s.vc.Inventory(ctx, scopeOf(a))
+	if err != nil {
+		return nil, nil, err
+	}
+	s.note(inv)
+	chosen := *a
+	chosen.Hosts.Names = nil
+	for _, h := range reachable(a, inv) {
+		chosen.Hosts.Names = append(chosen.Hosts.Names, h.Name)
+	}
+	picks := plan.Choose(&chosen, inv)
+	var (
+		g    errgroup.Group
+		mu   sync.Mutex
+		near = map[string]backends.Neighbour{}
+	)
+	g.SetLimit(max(1, a.Run.Parallel))
+	for host, device := range picks {
+		g.Go(func() error {
+			all, err := s.vc.Neighbours(ctx, host)
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if n, ok := all[device]; ok {
+				near[host] = n
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, nil, err
+	}
+	ports := map[string][]switches.Port{}
+	var silent []string
+	for _, host := range chosen.Hosts.Names {
+		device, ok := picks[host]
+		if !ok {
+			silent = append(silent, "the port of "+host+" (no pNIC fits the answers)")
+			continue
+		}
+		n, ok := near[host]
+		if !ok {
+			silent = append(silent, "the port of "+host+" "+device+" (hears no LLDP or CDP)")
+			continue
+		}
+		name, err := switches.Name(system, n.Port)
+		if err != nil {
+			return nil, nil, backends.Errorf(backends.KindRefused, host, "give the --os that "+n.Switch+" runs, or --ports", "%s is on %s: %v", device, n.Switch, err)
+		}
+		ports[n.Switch] = append(ports[n.Switch], switches.Port{Name: name, Peer: host + " " + device})
+	}
+	return ports, silent, nil
+}

@@ -1,0 +1,75 @@
+package cmd
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/ssh"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// evacuation is how long a host may take to become empty, and rebootGrace what is added to a limit that the other side
+// holds itself: its words for being late are the better ones.
+const (
+	evacuation  = 30 * time.Minute
+	rebootGrace = time.Minute
+)
+
+// asksDriver tells whether a plan depends on what only esxcli tells of a host's driver.
+func asksDriver(a *answers.Answers) bool {
+	return a.Mode == answers.SRIOV || a.QoS.Lossless != "" && a.QoS.Lossless != answers.LosslessNone
+}
+
+// systems asks the hosts that take part by esxcli, through the API: never by SSH.
+func (s *session) systems(ctx context.Context, a *answers.Answers, inv *backends.Inventory) {
+	var names []string
+	for _, h := range reachable(a, inv) {
+		names = append(names, h.Name)
+	}
+	s.vc.Depots(a.SRIOV.Components)
+	found := s.vc.System(ctx, names, vsphere.SystemOptions{Parallel: a.Run.Parallel, Depots: a.SRIOV.Components})
+	for i := range inv.Hosts {
+		if sys := found[inv.Hosts[i].Name]; sys != nil {
+			inv.Hosts[i].System = sys
+		}
+	}
+}
+
+// shellTarget says how the shell of a host is reached: as the answers tell, else by its inventory name.
+func (s *session) shellTarget(host string) (ssh.Target, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.answers == nil {
+		return ssh.Target{}, false
+	}
+	e := s.answers.ESXi
+	t := ssh.Target{Name: host, Class: "esxi", Host: host, Port: e.Port, User: e.User}
+	if addr := e.Addresses[host]; addr != "" {
+		t.Host = addr
+		if name, port, err := net.SplitHostPort(addr); err == nil {
+			if n, err := strconv.Atoi(port); err == nil {
+				t.Host, t.Port = name, n
+			}
+		}
+	}
+	return t, true
+}
+
+// ownAddresses are those of this machine, without loopback.
+func ownAddresses() []string {
+	var out []string
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil // then nobody is taken for ourselves
+	}
+	for _, a := range addrs {
+		if n, ok := a.(*net.IPNet); ok && !n.IP.IsLoopback() {
+			out = append(out, n.IP.String())
+		}
+	}
+	return out
+}

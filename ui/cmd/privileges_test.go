@@ -1,0 +1,135 @@
+package cmd_test
+
+import (
+	"bytes"
+	"context"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vmware/govmomi"
+	"github.com/vmware/govmomi/find"
+	"github.com/vmware/govmomi/object"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/ui/cmd"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// TestTheRoleOfAModeIsExact has an account that holds exactly the privileges which generate role prints: apply and
+// rollback work with them, and without any one of them apply stops before it has written and names it.
+func TestTheRoleOfAModeIsExact(t *testing.T) {
+	l, err := lab.Start(t.Context(), lab.Options{Hosts: 2, VMs: 2, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	env := environment(l, t.TempDir())
+	role := newRole(t, env)
+	all := checks.Privileges(answers.PVRDMA)
+	apply := []string{"apply", "-f", filepath.Join(l.Dir(), "answers-pvrdma.yaml"), "--yes"}
+	for _, missing := range all {
+		role.hold(t, slices.DeleteFunc(slices.Clone(all), func(p string) bool { return p == missing }))
+		_, errs, code := inProcess(env, apply...)
+		if code != 3 || !strings.Contains(errs, missing) {
+			t.Errorf("without %s: exit %d, want 3 and its name:\n%s", missing, code, errs)
+		}
+	}
+	if out, _, _ := inProcess(env, "runs", "-o", "json"); !strings.Contains(out, `"runs": []`) {
+		t.Fatalf("a run was begun without a privilege:\n%s", out)
+	}
+	role.hold(t, all)
+	if out, errs, code := inProcess(env, apply...); code != 0 {
+		t.Fatalf("apply: exit %d\n%s%s", code, out, errs)
+	}
+	if out, errs, code := inProcess(env, "rollback", "--yes"); code != 0 {
+		t.Fatalf("rollback: exit %d\n%s%s", code, out, errs)
+	}
+}
+
+// TestTheRoleOfSRIOVIsEnough does the same as above for the longest way, without taking privileges away one by one.
+func TestTheRoleOfSRIOVIsEnough(t *testing.T) {
+	l, err := lab.Start(t.Context(), lab.Options{Scenario: "bare", Hosts: 2, VMs: 2, Dir: t.TempDir(), RebootTime: 1200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	env := environment(l, t.TempDir())
+	newRole(t, env).hold(t, checks.Privileges(answers.SRIOV))
+	for _, words := range [][]string{{"apply", "-f", filepath.Join(l.Dir(), "answers-sriov.yaml"), "--yes"}, {"rollback", "--yes"}} {
+		if out, errs, code := inProcess(env, words...); code != 0 {
+			t.Fatalf("%s: exit %d\n%s%s", words[0], code, out, errs)
+		}
+	}
+}
+
+// A role is the one that the account of the environment has.
+type role struct {
+	auth *object.AuthorizationManager
+	id   int32
+}
+
+// newRole logs in as the administrator, makes a role, gives it to the lab's read-only account on the one datacenter, as
+// careful people do, and puts that account into env.
+func newRole(t *testing.T, env map[string]string) role {
+	t.Helper()
+	u, err := url.Parse(env["GOVC_URL"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.UserPassword(env["GOVC_USERNAME"], env["GOVC_PASSWORD"])
+	c, err := govmomi.NewClient(t.Context(), u, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Logout(context.WithoutCancel(t.Context())) })
+	const account = "readonly@vsphere.local"
+	r := role{auth: object.NewAuthorizationManager(c.Client)}
+	if r.id, err = r.auth.AddRole(t.Context(), "rdma-setup", nil); err != nil {
+		t.Fatal(err)
+	}
+	dc, err := find.NewFinder(c.Client).DefaultDatacenter(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.auth.SetEntityPermissions(t.Context(), dc.Reference(), []types.Permission{{Principal: account, RoleId: r.id, Propagate: true}}); err != nil {
+		t.Fatal(err)
+	}
+	env["GOVC_USERNAME"] = account
+	return r
+}
+
+func (r role) hold(t *testing.T, privileges []string) {
+	t.Helper()
+	if err := r.auth.UpdateRole(t.Context(), r.id, "rdma-setup", privileges); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// environment is what the lab says to put into it, with a state directory.
+func environment(l *lab.Lab, state string) map[string]string {
+	env := map[string]string{"HOME": state, "XDG_STATE_HOME": state, "XDG_CONFIG_HOME": state}
+	for _, kv := range l.Env() {
+		key, value, _ := strings.Cut(kv, "=")
+		env[key] = value
+	}
+	return env
+}
+
+// inProcess carries out a command line in this process, without a terminal.
+func inProcess(env map[string]string, args ...string) (stdout, stderr string, code int) {
+	var out, errs bytes.Buffer
+	code = cmd.Run(context.Background(), &cmd.Env{
+		Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Getenv: func(key string) string { return env[key] }, Now: time.Now,
+		Terminal:   func() bool { return false },
+		Executable: os.Executable,
+		Interrupts: func() (<-chan os.Signal, func()) { return nil, func() {} },
+	}, args)
+	return out.String(), errs.String(), code
+}

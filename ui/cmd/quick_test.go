@@ -1,0 +1,45 @@
+package cmd_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab"
+)
+
+// pageSize is how many objects one call for properties brings.
+const pageSize = 500
+
+// TestQuickCheckCostsAFewCallsWhateverTheNumberOfHosts counts on the side of the vCenter, login and logout included.
+func TestQuickCheckCostsAFewCallsWhateverTheNumberOfHosts(t *testing.T) {
+	for _, hosts := range []int{4, 60, 500} {
+		t.Run(fmt.Sprint(hosts, " hosts"), func(t *testing.T) {
+			const vms = 20
+			b := newBench(t, lab.Options{Hosts: hosts, VMs: vms})
+			pages := (2*hosts + 2*vms + 20) / pageSize // every object of the overview, and the chosen ones again
+			for _, args := range [][]string{{"check", "--quick", "-o", "json"}, {"check", "--quick", "-o", "json", "-f", "ANSWERS"}} {
+				before := b.lab.Calls()
+				_, out, errs := b.run(args...)
+				var doc struct {
+					Results  []json.RawMessage
+					APICalls int `json:"api_calls"`
+				}
+				if err := json.Unmarshal([]byte(out), &doc); err != nil {
+					t.Fatalf("%v: %s", err, errs)
+				}
+				n := b.lab.Calls() - before
+				if n > 15+pages {
+					t.Errorf("%v: %d calls for %d hosts, at most 15 and one for each of %d further pages", args, n, hosts, pages)
+				}
+				if doc.APICalls > n || doc.APICalls < n-2 { // the logout, and what the server counts beside it, come after the document
+					t.Errorf("%v: it says %d calls, the vCenter counted %d", args, doc.APICalls, n)
+				}
+				if len(doc.Results) < 10*hosts {
+					t.Errorf("%v: only %d results", args, len(doc.Results))
+				}
+				t.Logf("%d hosts, %v: %d calls", hosts, args, n)
+			}
+		})
+	}
+}

@@ -1,0 +1,110 @@
+package cmd_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// TestNoSecretIsLeftAnywhere makes a run with a log at debug level, a resume of nothing, checks, reports and a rollback,
+// and looks for every secret that was handed in: in what was printed, in every file that was written and in the
+// arguments of every program that ran in a guest or on a host. Files are closed to others.
+func TestNoSecretIsLeftAnywhere(t *testing.T) {
+	l, err := lab.Start(t.Context(), lab.Options{
+		Hosts: 2, VMs: 2, Dir: t.TempDir(), Faults: []string{"host=esx-02,method=EnableRuleset,nth=1,do=fault:NoPermission"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	state := t.TempDir()
+	env := environment(l, state)
+	key, err := os.ReadFile(env["RDMA_SETUP_SSH_KEY"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	secrets := map[string]string{"the private key": strings.Split(string(key), "\n")[2]}
+	for _, name := range []string{"GOVC_PASSWORD", "RDMA_SETUP_ESXI_PASSWORD", "RDMA_SETUP_GUEST_PASSWORD", "RDMA_SETUP_SUDO_PASSWORD"} {
+		secrets[name] = env[name]
+	}
+	look := func(where, text string) {
+		for name, secret := range secrets {
+			if strings.Contains(text, secret) {
+				t.Errorf("%s holds %s", where, name)
+			}
+		}
+	}
+	answers := filepath.Join(l.Dir(), "answers-pvrdma.yaml")
+	for _, c := range []struct {
+		words []string
+		exit  int
+	}{
+		{[]string{"apply", "-f", answers, "--yes", "--log-level", "debug", "-v"}, 5},
+		{[]string{"resume", "--yes", "--log-level", "debug", "-o", "json"}, 0},
+		{[]string{"plan", "-f", answers, "-o", "json"}, 0},
+		{[]string{"check", "-f", answers, "-o", "json"}, 1}, // the hosts' power policy
+		{[]string{"collect", "-f", answers, "--out", filepath.Join(state, "bundle.tgz")}, 0},
+		{[]string{"check", "--bundle", filepath.Join(state, "bundle.tgz"), "-o", "json"}, 1},
+		{[]string{"report", "-o", "html"}, 0},
+		{[]string{"rollback", "--yes"}, 0},
+		{[]string{"discover", "--password-file", "/dev/null"}, 0},
+	} {
+		out, errs, code := inProcess(env, c.words...)
+		if code != c.exit {
+			t.Errorf("%v: exit %d, want %d\n%s", c.words, code, c.exit, errs)
+		}
+		look(strings.Join(c.words, " "), out+errs)
+	}
+	files := 0
+	if err := filepath.WalkDir(state, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(state, path)
+		if open := info.Mode().Perm() & 0o077; open != 0 && rel != "." {
+			t.Errorf("%s has mode %v", rel, info.Mode())
+		}
+		if d.IsDir() {
+			return nil
+		}
+		files++
+		b, err := os.ReadFile(path)
+		if err == nil && filepath.Ext(path) == ".tgz" {
+			b, err = unzipped(b)
+		}
+		look(rel, string(b))
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	processes := 0
+	for _, e := range l.World().Log.Events() {
+		if e.What == world.Process {
+			processes++
+			look(e.VM+e.Host+": "+e.Detail, e.Detail)
+		}
+	}
+	if files < 6 || processes < 50 {
+		t.Errorf("only %d files and %d processes were looked at", files, processes)
+	}
+}
+
+func unzipped(b []byte) ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(b))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(r)
+}

@@ -1,0 +1,49 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// errNoSSH is said of hosts whose shell cannot be asked because a check starts nothing.
+var errNoSSH = errors.New("the SSH service of the host is not running, and a check does not start it")
+
+// askShells asks the firmware of the cards over the ESXi shells, where SSH runs already. The tools need a module of their
+// own loaded, which stays until the next boot: that is why it is only done when the operator allows it.
+func (s *session) askShells(ctx context.Context, a *answers.Answers, facts *checks.Facts) error {
+	if err := s.reachGuests(); err != nil {
+		return err
+	}
+	var open []string
+	for _, h := range reachable(a, facts.Inventory) {
+		f := facts.HostFacts[h.Name]
+		if h.SSHRunning {
+			open = append(open, h.Name)
+		} else {
+			f.ShellErr = errNoSSH
+		}
+		facts.HostFacts[h.Name] = f
+	}
+	limited, cancel := context.WithTimeout(ctx, s.set.HostTimeout)
+	defer cancel()
+	for name, r := range s.shells.Read(limited, open, a.Run.Parallel) {
+		f := facts.HostFacts[name]
+		if f.ShellErr = r.Err; r.Err == nil {
+			f.Firmware = cards(r.Cards)
+		}
+		facts.HostFacts[name] = f
+	}
+	return ctx.Err()
+}
+
+func cards(all map[string]backends.Firmware) map[string]checks.CardFirmware {
+	out := map[string]checks.CardFirmware{}
+	for address, fw := range all {
+		out[address] = checks.CardFirmware{PSID: fw.PSID, Current: fw.Current, Next: fw.Next}
+	}
+	return out
+}

@@ -1,0 +1,162 @@
+package cmd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks/watch"
+	"github.com/rdma-setup/rdma-setup/ui/live"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
+	uireport "github.com/rdma-setup/rdma-setup/ui/report"
+)
+
+// watching looks again and again until somebody leaves. A vCenter that is away is told and tried again.
+type watching struct {
+	*checkup
+	last *checked // nil until something was judged
+}
+
+// watch shows looks on a screen, or as blocks where there is none. Leaving by q gives the code of the last look,
+// 3 where that could judge nothing.
+func (f *checkFlags) watch(ctx context.Context, e *Env, cmd *cobra.Command) error {
+	return untilSignalled(ctx, e, func(ctx context.Context, stop <-chan struct{}) error {
+		starting, cancel := stoppable(ctx, stop)
+		defer cancel()
+		u, err := f.begin(starting, e, cmd)
+		if err != nil {
+			return f.ended(starting, e, err)
+		}
+		defer u.s.close()
+		w := &watching{checkup: u}
+		if f.output == "json" && f.out == "" || !e.Terminal() || e.Getenv("TERM") == "dumb" {
+			return w.blocks(starting)
+		}
+		return w.screen(ctx, stop)
+	})
+}
+
+// untilSignalled closes stop at the first signal, also where the terminal has gone: a watch leaves nothing undone.
+func untilSignalled(ctx context.Context, e *Env, do func(ctx context.Context, stop <-chan struct{}) error) error {
+	signals, done := e.Interrupts()
+	defer done()
+	stop, finished := make(chan struct{}), make(chan struct{})
+	defer close(finished)
+	go func() {
+		select {
+		case <-signals:
+			close(stop)
+		case <-finished:
+		}
+	}()
+	return do(ctx, stop)
+}
+
+// one judges once, within a limit, and keeps the file of --out up to date.
+func (w *watching) one(ctx context.Context) watch.Look {
+	l := watch.Look{At: w.s.env.Now()}
+	ctx, cancel := context.WithTimeout(ctx, max(2*w.flags.every, 5*time.Minute))
+	defer cancel()
+	c, err := w.look(ctx)
+	if err == nil && w.flags.out != "" {
+		err = w.flags.show(w.s.env, c)
+	}
+	l.Took = w.s.env.Now().Sub(l.At)
+	if err != nil {
+		l.Err = err
+		return l
+	}
+	w.last = c
+	l.Word, l.Findings, l.Calls, l.Simulated = c.word, c.report.Checks, c.calls, c.report.Simulated
+	return l
+}
+
+func line(l *watch.Look) string { return uireport.PluginLine(l.Word, l.Findings) }
+
+// screen draws. What would ask for a password behind it does not: what is known at the start has to do.
+func (w *watching) screen(ctx context.Context, stop <-chan struct{}) error {
+	e := w.s.env
+	w.s.screen.Store(true)
+	h, interrupted, err := live.RunWatch(ctx, live.WatchOptions{
+		Look: w.one, Line: line, Every: w.flags.every, Site: w.s.set.URL, Theme: screenTheme(e),
+		In: e.Stdin, Out: e.Stdout, Environ: os.Environ(), Stop: stop, Now: e.Now,
+	})
+	w.s.screen.Store(false)
+	if err != nil {
+		return err
+	}
+	if h.Last != nil {
+		fmt.Fprintln(e.Stdout, line(h.Last))
+	}
+	switch {
+	case interrupted:
+		return exit(exitInterrupted)
+	case h.Err != nil || w.last == nil:
+		return exit(checkUnknown)
+	}
+	return exit(w.last.code)
+}
+
+// blocks prints a block for each look, or with -o json a document on a line of its own.
+func (w *watching) blocks(ctx context.Context) error {
+	e := w.s.env
+	var h watch.History
+	for {
+		next := time.NewTimer(w.flags.every)
+		l := w.one(ctx)
+		if ctx.Err() != nil {
+			next.Stop()
+			return exit(exitInterrupted)
+		}
+		h.Take(l)
+		if err := w.print(&h, l); err != nil {
+			next.Stop()
+			return err
+		}
+		select {
+		case <-next.C:
+		case <-ctx.Done():
+			next.Stop()
+			fmt.Fprintf(e.Stderr, "stopped after %d looks\n", h.Looks)
+			return exit(exitInterrupted)
+		}
+	}
+}
+
+// An awayLine is what -o json says of a look that could judge nothing.
+type awayLine struct {
+	Status string    `json:"status"`
+	At     time.Time `json:"at"`
+	Err    string    `json:"error"`
+	Hint   string    `json:"hint,omitempty"`
+}
+
+// A lookLine is the document of a look, and when it was.
+type lookLine struct {
+	At time.Time `json:"at"`
+	checkDoc
+	Changes []watch.Change `json:"changes,omitempty"`
+}
+
+func (w *watching) print(h *watch.History, l watch.Look) error {
+	e := w.s.env
+	if w.flags.output != "json" || w.flags.out != "" {
+		if h.Looks == 1 && l.Simulated {
+			fmt.Fprintln(e.Stdout, "SIMULATED: checked on the embedded lab; it says nothing of real hardware")
+		}
+		said := ""
+		if l.Err == nil {
+			said = line(&l)
+		}
+		return plain.Watched(e.Stdout, h, said)
+	}
+	if l.Err != nil {
+		return json.NewEncoder(e.Stdout).Encode(awayLine{"unknown", l.At, l.Err.Error(), backends.HintOf(l.Err)})
+	}
+	return json.NewEncoder(e.Stdout).Encode(lookLine{At: l.At, checkDoc: w.last.document(), Changes: h.Changes})
+}

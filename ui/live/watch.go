@@ -1,0 +1,174 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/rdma-setup/rdma-setup/checks/watch"
+	"github.com/rdma-setup/rdma-setup/ui/theme"
+)
+
+// WatchOptions is what a watch needs from outside.
+type WatchOptions struct {
+	Look    func(ctx context.Context) watch.Look // judges once
+	Line    func(l *watch.Look) string           // says in one sentence how it stands
+	Taken   func(l watch.Look)                   // is told of every look, in order
+	Every   time.Duration                        // from the beginning of a look to that of the next
+	Site    string                               // vCenter's address
+	Theme   theme.Theme
+	In      io.Reader
+	Out     io.Writer
+	Environ []string
+	Stop    <-chan struct{} // closed: end, as by Ctrl-C
+	Now     func() time.Time
+
+	size *tea.WindowSizeMsg // where Out is no terminal that could be asked
+}
+
+// RunWatch shows looks until the operator leaves. interrupted tells Ctrl-C and Stop from leaving by q. What looks when
+// it ends is cancelled and waited for.
+func RunWatch(ctx context.Context, o WatchOptions) (h *watch.History, interrupted bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w := &watcher{ctx: ctx, o: o, theme: o.Theme, slot: make(chan struct{}, 1)}
+	options := []tea.ProgramOption{tea.WithContext(ctx), tea.WithoutSignalHandler(), tea.WithFPS(10),
+		tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithEnvironment(o.Environ)}
+	if o.size != nil {
+		options = append(options, tea.WithWindowSize(o.size.Width, o.size.Height))
+	}
+	_, err = tea.NewProgram(w, options...).Run()
+	cancel()
+	w.slot <- struct{}{} // waits for the look that is on
+	if errors.Is(err, tea.ErrProgramKilled) || errors.Is(err, context.Canceled) {
+		err, w.interrupted = nil, true
+	}
+	return &w.history, w.interrupted, err
+}
+
+// watcher is the model: what was seen, when to look next, and what part of it is shown.
+type watcher struct {
+	ctx   context.Context
+	o     WatchOptions
+	theme theme.Theme
+	slot  chan struct{} // taken by the look that is on
+
+	history     watch.History
+	looking     bool
+	begun       time.Time // the look that is on, or the last
+	scroll      *Scroll   // the findings; nil before the first
+	width       int
+	height      int
+	interrupted bool
+}
+
+type (
+	lookedMsg watch.Look
+	tickMsg   struct{}
+	stopMsg   struct{}
+)
+
+// Init looks for the first time and starts the clock.
+func (w *watcher) Init() tea.Cmd {
+	return tea.Batch(w.look(), w.tick(), w.watchStop(), tea.RequestBackgroundColor)
+}
+
+func (w *watcher) watchStop() tea.Cmd {
+	return func() tea.Msg {
+		select {
+		case <-w.o.Stop:
+			return stopMsg{}
+		case <-w.ctx.Done():
+			return nil
+		}
+	}
+}
+
+// look judges outside the loop; one look at a time.
+func (w *watcher) look() tea.Cmd {
+	if w.looking {
+		return nil
+	}
+	w.looking, w.begun = true, w.o.Now()
+	return func() tea.Msg {
+		select {
+		case w.slot <- struct{}{}:
+		case <-w.ctx.Done():
+			return nil
+		}
+		defer func() { <-w.slot }()
+		return lookedMsg(w.o.Look(w.ctx))
+	}
+}
+
+// tick moves the clock at full seconds.
+func (w *watcher) tick() tea.Cmd {
+	now := w.o.Now()
+	timer := time.NewTimer(now.Truncate(time.Second).Add(time.Second).Sub(now))
+	return func() tea.Msg {
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			return tickMsg{}
+		case <-w.ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (w *watcher) next() time.Time { return w.begun.Add(w.o.Every) }
+
+// Update is the one loop.
+func (w *watcher) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		w.width, w.height = msg.Width, msg.Height
+	case tea.BackgroundColorMsg:
+		w.theme = theme.New(w.theme.Colour, w.theme.ASCII, msg.IsDark())
+		w.refresh()
+	case stopMsg:
+		w.interrupted = true
+		return w, tea.Quit
+	case lookedMsg:
+		w.took(watch.Look(msg))
+	case tickMsg:
+		if !w.o.Now().Before(w.next()) {
+			return w, tea.Batch(w.look(), w.tick())
+		}
+		return w, w.tick()
+	case tea.KeyPressMsg:
+		return w, w.key(msg)
+	}
+	return w, nil
+}
+
+func (w *watcher) key(msg tea.KeyPressMsg) tea.Cmd {
+	switch msg.String() {
+	case "ctrl+c":
+		w.interrupted = true
+		return tea.Quit
+	case "q", "esc":
+		return tea.Quit
+	case "enter", "r":
+		return w.look()
+	}
+	if w.scroll != nil {
+		w.scroll.Update(msg)
+	}
+	return nil
+}
+
+func (w *watcher) took(l watch.Look) {
+	w.looking = false
+	if w.ctx.Err() != nil {
+		return // the screen is ending, and so did the look
+	}
+	w.history.Take(l)
+	if w.o.Taken != nil {
+		w.o.Taken(l)
+	}
+	w.refresh()
+}

@@ -1,0 +1,76 @@
+package plain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+)
+
+// hostManual says how one would change what a host is made of by hand.
+func hostManual(c plan.Change) (string, bool) {
+	switch c.Kind {
+	case backends.KindPower:
+		return "vSphere Client: host > Configure > Hardware > Overview > Power Management > Edit Power Policy: " + cell(policyName(text(c.To))), true
+	case backends.KindComponent:
+		file, _, _ := strings.Cut(strings.TrimPrefix(c.Why, "from "), ",")
+		option := "-v"
+		if strings.HasSuffix(strings.ToLower(file), ".zip") {
+			option = "-d"
+		}
+		return "in maintenance mode: " + code("esxcli software vib install %s %s", option, shell(file)) + ", then reboot", true
+	case backends.KindModuleParams:
+		var params map[string]string
+		if c.To.Decode(&params) != nil {
+			return "", false
+		}
+		return "in maintenance mode: " + code("esxcli system module parameters set -m %s -p %s", shell(c.Name), shell(joined(params))) + " (the whole string), then reboot", true
+	case backends.KindFirmware:
+		return "on the host's shell: " + code("/opt/mellanox/bin/mlxconfig -d %s -y set %s", shell(strings.TrimPrefix(c.Name, "0000:")), firmwareWords(c)) + ", then reboot", true
+	case backends.KindVFs:
+		var v backends.VFSpec
+		if c.To.Decode(&v) != nil {
+			return "", false
+		}
+		return fmt.Sprintf("vSphere Client: host > Configure > Networking > Physical adapters > %s > Edit > SR-IOV: %s, %d VFs, then reboot", cell(c.Name), onOff(v.Enabled), v.VFs), true
+	case backends.KindActiveVFs:
+		return "after the reboot: " + code("esxcli network sriovnic vf list -n vmnicN") + " lists " + cell(text(c.To)) + " VFs", true
+	}
+	return "", false
+}
+
+func onOff(on bool) string {
+	if on {
+		return "Enabled"
+	}
+	return "Disabled"
+}
+
+// policyName is what the vSphere Client calls a power policy.
+func policyName(short string) string {
+	names := map[string]string{"static": "High Performance", "dynamic": "Balanced", "low": "Low Power", "custom": "Custom"}
+	if n := names[short]; n != "" {
+		return n
+	}
+	return short
+}
+
+func joined(params map[string]string) string {
+	var parts []string
+	for k, v := range params {
+		parts = append(parts, k+"="+v)
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, " ")
+}
+
+// firmwareWords are the keys to set; where they follow from what the card has, NUM_OF_VFS is the least that it must be.
+func firmwareWords(c plan.Change) string {
+	var keys map[string]string
+	if c.To.Decode(&keys) != nil && c.Late.Decode(&keys) != nil {
+		return "SRIOV_EN=1 NUM_OF_VFS=N"
+	}
+	return joined(keys)
+}

@@ -1,0 +1,61 @@
+package plain
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/watch"
+)
+
+// recent is how many looks a block shows of each link.
+const recent = 30
+
+// Watched prints a block for the look that h took last: how it stands, the links of the chain, and what has changed
+// since the look before. line says how it stands in one sentence. The findings stand in full in the first block.
+func Watched(w io.Writer, h *watch.History, line string) error {
+	out := &writer{w: w}
+	if h.Err != nil {
+		out.line("%s  AWAY since %s: %s", h.At.Format(time.DateTime), h.Since.Format("15:04:05"), Clean(h.Err.Error()))
+		return out.err
+	}
+	out.line("%s  %s", h.Last.At.Format(time.DateTime), line)
+	var links []string
+	for _, l := range h.Chain {
+		if s := l.Worst; s != checks.Unknown || l.First != nil {
+			links = append(links, fmt.Sprintf("%s %s", l.Name, s))
+		}
+	}
+	out.line("  %s", strings.Join(links, ", "))
+	out.line("  last looks %s", trace(h.Whole()))
+	for _, g := range watch.Grouped(h.Changes) {
+		out.line("  %s", Changed(g))
+	}
+	if h.Looks > 1 && h.Changes == nil {
+		out.line("  nothing has changed")
+	}
+	if h.Looks == 1 && out.err == nil {
+		return Findings(w, h.Last.Findings)
+	}
+	return out.err
+}
+
+// Changed is "worse  HOST-FW-PVRDMA-007 esx-01, esx-02: pass -> fail, ruleset pvrdma is off".
+func Changed(g watch.Group) string {
+	turn := "worse "
+	if g.Better() {
+		turn = "better"
+	}
+	return fmt.Sprintf("%s %s %s: %s -> %s, %s", turn, g.ID, Names(g.Targets), g.From, g.To, Clean(g.Evidence))
+}
+
+func trace(states []checks.Status) string {
+	signs := map[checks.Status]byte{checks.Pass: '_', checks.Unknown: '?', checks.Warn: '=', checks.Fail: '#', watch.Away: 'x'}
+	var b strings.Builder
+	for _, s := range states[max(0, len(states)-recent):] {
+		b.WriteByte(signs[s])
+	}
+	return b.String()
+}

@@ -1,0 +1,125 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"charm.land/lipgloss/v2"
+
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/ui/report/page"
+	"github.com/rdma-setup/rdma-setup/ui/theme"
+)
+
+// The map of all pairs is drawn where it says more than the list of pairs, and fits.
+const (
+	mapLeast = 5
+	mapMost  = 56
+	mapWide  = 28 // up to so many nodes the cells have room between them
+)
+
+// chain is the chain in one line: the first cross is where to begin.
+func (p *printer) chain(links []page.Link) {
+	var said []string
+	for _, l := range links {
+		mark := marks[l.Status]
+		if l.Status == checks.Unknown && l.First == "" {
+			mark = theme.Waiting // nobody looked
+		}
+		said = append(said, p.t.Symbol(mark)+" "+l.Name)
+	}
+	p.line("%s%s", p.t.Quiet.Render(fmt.Sprintf("%-9s", "chain")), strings.Join(said, "  "))
+}
+
+// shapes draws bandwidth and latency over message sizes, and who meets whom how well.
+func (p *printer) shapes(tests []page.Test) {
+	for _, t := range tests {
+		if len(t.Shape) > 3 {
+			p.line("  %-*s %s %s %s  median, up to %s", p.wide, t.Name, t.Span[0], p.t.Spark(t.Shape), t.Span[1], t.Highest)
+		}
+	}
+	for _, t := range tests {
+		if m := t.Map; m != nil && len(m.Nodes) >= mapLeast {
+			p.heat(m)
+		}
+	}
+}
+
+// signs are the characters of a map's cells, and their styles.
+func (p *printer) sign(class string) (string, lipgloss.Style) {
+	switch class {
+	case "h0":
+		return ".", p.t.Quiet
+	case "h1":
+		return ":", p.t.Good
+	case "h2":
+		return "+", p.t.Good
+	case "h3":
+		return "x", p.t.Warning
+	case "h4":
+		return "X", p.t.Warning
+	case "h5":
+		return "#", p.t.Bad
+	case "same":
+		return "o", p.t.Quiet
+	}
+	return "?", p.t.Warning
+}
+
+func (p *printer) heat(m *page.Map) {
+	p.line("\n  %s, from the row to the column", m.Title)
+	if len(m.Nodes) > mapMost {
+		p.line("      %d machines are more than a terminal shows: rdma-setup report -o html", len(m.Nodes))
+	} else {
+		p.cells(m)
+	}
+	for _, s := range m.Suspects {
+		p.line("    %s look there first: %s", p.t.Symbol(theme.Warn), s)
+	}
+}
+
+func (p *printer) cells(m *page.Map) {
+	gap := " "
+	if len(m.Nodes) > mapWide {
+		gap = ""
+	}
+	const margin = 16 // of names
+	var head strings.Builder
+	for i := range m.Nodes {
+		fmt.Fprintf(&head, "%s%d", gap, (i+1)%10)
+	}
+	p.line("%s", p.t.Quiet.Render(fmt.Sprintf("%*s%s", margin+5, "", head.String())))
+	used := map[string]bool{}
+	for i, n := range m.Nodes {
+		var row strings.Builder
+		for j := range m.Nodes {
+			row.WriteString(gap)
+			c := m.Cell(i, j)
+			if c == nil {
+				row.WriteByte(' ')
+				continue
+			}
+			used[c.Class] = true
+			sign, style := p.sign(c.Class)
+			row.WriteString(style.Render(sign))
+		}
+		p.line("%s", strings.TrimRight(fmt.Sprintf("  %2d %s%s", i+1, short(n.Name, margin), row.String()), " "))
+	}
+	var legend []string
+	for _, s := range m.Legend {
+		if used[s.Class] {
+			sign, _ := p.sign(s.Class)
+			legend = append(legend, sign+" "+s.Label)
+		}
+	}
+	p.line("     %s", p.t.Quiet.Render(strings.Join(legend, ", ")))
+}
+
+// short makes a name so many cells wide: names differ at their end.
+func short(name string, cells int) string {
+	r := []rune(name)
+	if len(r) > cells {
+		r = append([]rune("~"), r[len(r)-cells+1:]...)
+	}
+	return string(r) + strings.Repeat(" ", max(0, cells-lipgloss.Width(string(r))))
+}

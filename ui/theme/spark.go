@@ -1,0 +1,20 @@
+package theme
+
+import "strings"
+
+// Spark draws values from 0 to 1 as a line of columns, a cell each; what is below 0 was not measured and stays blank.
+func (t Theme) Spark(values []float64) string {
+	levels := []rune("▁▂▃▄▅▆▇█")
+	if t.ASCII {
+		levels = []rune("_.:-=+*#")
+	}
+	var b strings.Builder
+	for _, v := range values {
+		if v < 0 {
+			b.WriteByte(' ')
+			continue
+		}
+		b.WriteRune(levels[min(int(v*float64(len(levels))), len(levels)-1)])
+	}
+	return t.Accent.Render(b.String())
+}

@@ -1,0 +1,194 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// settle ends a node and looks at those that wait for it.
+func (s *stage) settle(n *node, o outcome) {
+	if n.state != "" {
+		return
+	}
+	n.state = o.state
+	s.left--
+	if b := n.around; b != nil && !n.closes {
+		b.tried = b.tried || o.begun
+		if host, wave := b.host(); wave && !b.inherited && !o.begun && !n.started.IsZero() {
+			s.up(host)
+		}
+	}
+	if o.begun {
+		for _, b := range n.within {
+			b.effect = true
+		}
+	}
+	if !o.quiet {
+		s.tell(n, o)
+	}
+	if n.closes && n.around.tried && o.state == NodeDone {
+		if host, wave := n.around.host(); wave {
+			s.up(host)
+			s.back = s.back || s.down[host] == 0 && n.around.Kind != backends.BracketSSH
+		}
+	}
+	for _, m := range n.next {
+		if m.unmet--; m.unmet == 0 && m.state == "" {
+			s.evaluate(m)
+		}
+	}
+	if o.state == NodeFailed {
+		s.failTarget(n)
+	}
+	s.mark(s.lanes[n.target])
+}
+
+// up counts one bracket less around a host.
+func (s *stage) up(t backends.Ref) {
+	if s.down[t]--; s.down[t] <= 0 {
+		delete(s.down, t)
+	}
+}
+
+// failTarget blocks what is left to do on a target, closings apart, and stops the wave when its host is down.
+func (s *stage) failTarget(n *node) {
+	if _, known := s.failed[n.target]; !known {
+		s.failed[n.target] = n.title
+	}
+	host := n.target
+	if n.closes {
+		if h, wave := n.around.host(); wave { // a VM that does not come back is as bad as its host
+			host = h
+		}
+	}
+	if s.wave == "" && (s.down[host] > 0 || s.wasDown(host)) {
+		s.wave = host.Name
+	}
+	for _, m := range s.lanes[n.target].nodes {
+		if m.state == "" && !m.running && !m.closes {
+			s.settle(m, outcome{state: NodeBlocked, err: fmt.Errorf("%q failed before", n.title)})
+		}
+	}
+}
+
+// wasDown tells whether a host was out of service in this stage: what fails on it then may be what its reboot has brought.
+func (s *stage) wasDown(t backends.Ref) bool {
+	l := s.lanes[t]
+	return l != nil && slices.ContainsFunc(l.nodes, func(n *node) bool { return n.closes && n.around.down() && n.around.tried && n.state == NodeDone })
+}
+
+// evaluate decides on a node that waits for nothing any more: it is ready, or can never be.
+func (s *stage) evaluate(n *node) {
+	if n.closes {
+		if b := n.around; !b.tried {
+			s.settle(n, outcome{state: b.open.state})
+			return
+		}
+		s.mark(s.lanes[n.target])
+		return
+	}
+	if s.halted {
+		s.settle(n, outcome{state: NodePending})
+		return
+	}
+	if o, doomed := s.doomed(n); doomed {
+		s.settle(n, o)
+		return
+	}
+	if n.change != nil && s.skip[n.id] {
+		s.settle(n, outcome{state: NodeSkipped, text: "left out as asked"})
+		return
+	}
+	if n.around != nil {
+		if o, useless := s.useless(n.around); useless {
+			s.settle(n, o)
+			return
+		}
+	}
+	s.mark(s.lanes[n.target])
+}
+
+// doomed tells whether something that a node must have failed or was put off.
+func (s *stage) doomed(n *node) (outcome, bool) {
+	for _, w := range n.waits {
+		switch w.state {
+		case NodeFailed, NodeBlocked:
+			return outcome{state: NodeBlocked, err: fmt.Errorf("%s: %q failed", w.target.Name, w.title)}, true
+		case NodePending:
+			return outcome{state: NodePending}, true
+		}
+	}
+	return outcome{}, false
+}
+
+// useless tells whether nothing of a bracket's body can be done and none of the brackets inside it is opened, so that it
+// need not be opened.
+func (s *stage) useless(b *bracket) (outcome, bool) {
+	if len(b.body) == 0 && len(b.inner) == 0 {
+		return outcome{}, false
+	}
+	body := b.body
+	for _, in := range b.inner {
+		if _, doomed := s.doomed(in.open); in.open.state == "" && !doomed {
+			if _, useless := s.useless(in); !useless {
+				return outcome{}, false
+			}
+		}
+		if len(b.body) == 0 {
+			body = append(append(body, in.open), in.body...)
+		}
+	}
+	worst := outcome{state: NodeSkipped, text: "nothing to do inside"}
+	for _, n := range body {
+		o, doomed := outcome{state: n.state}, n.state != ""
+		if !doomed {
+			o, doomed = s.doomed(n)
+		}
+		if !doomed && !s.skip[n.id] && n.around == nil {
+			return outcome{}, false
+		}
+		if o.state == NodeFailed || o.state == NodeBlocked {
+			worst = outcome{state: NodeBlocked, err: fmt.Errorf("%s: %q cannot be done", n.target.Name, n.title)}
+		} else if o.state == NodePending && worst.state == NodeSkipped {
+			worst = outcome{state: NodePending}
+		}
+	}
+	return worst, true
+}
+
+// tell keeps the result of a node and emits its end.
+func (s *stage) tell(n *node, o outcome) {
+	elapsed := time.Duration(0)
+	if !n.started.IsZero() {
+		elapsed = s.now().Sub(n.started)
+	}
+	if o.state == NodeDone && n.change != nil {
+		s.made[n.id] = made{n.change.To, s.number}
+	}
+	if n.closes && !n.around.tried {
+		return // it was never opened
+	}
+	s.keep(NodeResult{
+		ID: n.id, Target: n.target, Change: n.change, State: o.state, Prior: o.prior, Found: o.found, Err: o.err, Elapsed: elapsed,
+	})
+	e := Event{Node: n.id, Target: n.target, Title: n.title, Text: o.text, Prior: o.prior, Found: o.found, Elapsed: elapsed}
+	if o.err != nil {
+		e.Err, e.Hint, e.ErrKind = o.err.Error(), backends.HintOf(o.err), backends.KindOf(o.err)
+	}
+	switch o.state {
+	case NodeDone:
+		e.Type, e.Percent = EventDone, 100
+	case NodeSkipped:
+		e.Type = EventSkipped
+	case NodeFailed:
+		e.Type = EventFailed
+	case NodeBlocked:
+		e.Type = EventBlocked
+	default:
+		return
+	}
+	s.emit(e)
+}

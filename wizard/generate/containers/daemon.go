@@ -1,0 +1,197 @@
+// Package containers makes the files that containers over RDMA need in guests: a Dockerfile without MLNX_OFED, a script
+// that installs Docker, its daemon.json, and the routes between containers. It is pure.
+package containers
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"reflect"
+	"slices"
+)
+
+// A Daemon is what Docker's daemon.json shall say (seed 001, Docker; keys as dockerd knows them). Zero values are not
+// said.
+type Daemon struct {
+	Bridge netip.Prefix // address of docker0 with the network's bits, 172.30.1.1/24: "bip"
+	Range  netip.Prefix // where containers get theirs from: "fixed-cidr"
+	MTU    int
+	DNS    []netip.Addr
+	NVIDIA bool // the runtime of the NVIDIA container toolkit
+}
+
+// Check names what dockerd would refuse.
+func (d Daemon) Check() error {
+	switch {
+	case d.Bridge.IsValid() && (!d.Bridge.Addr().Is4() || d.Bridge.Bits() > 30 || d.Bridge.Addr() == d.Bridge.Masked().Addr()):
+		return fmt.Errorf("bip %s is no IPv4 address of a host in its network: write it like 172.30.1.1/24", d.Bridge)
+	case d.Range.IsValid() && (!d.Range.Addr().Is4() || !d.Bridge.IsValid() || !d.Bridge.Masked().Contains(d.Range.Addr()) || d.Range.Bits() < d.Bridge.Bits()):
+		return fmt.Errorf("fixed-cidr %s does not lie in the network of bip %s", d.Range, d.Bridge)
+	case d.MTU != 0 && (d.MTU < 576 || d.MTU > 9216):
+		return fmt.Errorf("MTU %d is not between 576 and 9216", d.MTU)
+	}
+	return nil
+}
+
+// members gives the wanted settings in the order of the guide.
+func (d Daemon) members() object {
+	var out object
+	add := func(key string, value any) {
+		raw, err := json.Marshal(value)
+		if err == nil { // strings, numbers and lists of them always are
+			out = append(out, member{key, raw})
+		}
+	}
+	if d.Bridge.IsValid() {
+		add("bip", d.Bridge.String())
+	}
+	if d.Range.IsValid() {
+		add("fixed-cidr", d.Range.Masked().String())
+	}
+	if d.MTU != 0 {
+		add("mtu", d.MTU)
+	}
+	if len(d.DNS) > 0 {
+		add("dns", d.DNS)
+	}
+	if d.NVIDIA {
+		add("runtimes", map[string]any{"nvidia": map[string]any{"args": []string{}, "path": "nvidia-container-runtime"}})
+	}
+	return out
+}
+
+// Merge adds the settings to a daemon.json, "" for none. What is there stays: other keys in their order and spelling,
+// and also another value of a wanted key, which kept then names. Merging again changes nothing.
+func (d Daemon) Merge(old []byte) (merged []byte, kept []string, err error) {
+	if err := d.Check(); err != nil {
+		return nil, nil, err
+	}
+	o := object{}
+	if len(bytes.TrimSpace(old)) > 0 {
+		if o, err = parseObject(old); err != nil {
+			return nil, nil, fmt.Errorf("the daemon.json that is there is not one: %w", err)
+		}
+	}
+	for _, want := range d.members() {
+		if want.key == "runtimes" {
+			o, kept, err = mergeRuntimes(o, want.value, kept)
+			if err != nil {
+				return nil, nil, err
+			}
+			continue
+		}
+		o, kept = merge(o, want, "", kept)
+	}
+	var b bytes.Buffer
+	if err := json.Indent(&b, o.text(), "", "  "); err != nil {
+		return nil, nil, err
+	}
+	b.WriteByte('\n')
+	return b.Bytes(), kept, nil
+}
+
+// merge adds one member, or says that another value is kept.
+func merge(o object, want member, prefix string, kept []string) (object, []string) {
+	i := slices.IndexFunc(o, func(m member) bool { return m.key == want.key })
+	switch {
+	case i < 0:
+		return append(o, want), kept
+	case !sameJSON(o[i].value, want.value):
+		kept = append(kept, fmt.Sprintf("%s%s stays %s, wanted was %s", prefix, want.key, o[i].value, want.value))
+	}
+	return o, kept
+}
+
+// mergeRuntimes adds one runtime beside those that are there.
+func mergeRuntimes(o object, want json.RawMessage, kept []string) (object, []string, error) {
+	i := slices.IndexFunc(o, func(m member) bool { return m.key == "runtimes" })
+	if i < 0 {
+		return append(o, member{"runtimes", want}), kept, nil
+	}
+	there, err := parseObject(o[i].value)
+	if err != nil {
+		return nil, nil, fmt.Errorf("runtimes in the daemon.json that is there: %w", err)
+	}
+	wanted, err := parseObject(want)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, m := range wanted {
+		if slices.ContainsFunc(there, func(t member) bool { return t.key == m.key }) {
+			continue // its path and arguments are the toolkit's or the operator's
+		}
+		there = append(there, m)
+	}
+	o = slices.Clone(o)
+	o[i].value = there.text()
+	return o, kept, nil
+}
+
+// An object is a JSON object that keeps the order of its members and the text of their values.
+type object []member
+
+type member struct {
+	key   string
+	value json.RawMessage
+}
+
+// text writes the members in their order, without the escapes that encoding/json adds for web pages.
+func (o object) text() json.RawMessage {
+	var b bytes.Buffer
+	keys := json.NewEncoder(&b)
+	keys.SetEscapeHTML(false)
+	b.WriteByte('{')
+	for i, m := range o {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		if keys.Encode(m.key) == nil { // a string always is
+			b.WriteByte(':')
+			b.Write(m.value)
+		}
+	}
+	b.WriteByte('}')
+	return b.Bytes()
+}
+
+// parseObject reads one JSON object. A key that is there twice is an error: nobody can tell which one counts.
+func parseObject(text []byte) (object, error) {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	t, err := dec.Token()
+	if err != nil {
+		return nil, err
+	}
+	if t != json.Delim('{') {
+		return nil, errors.New("it is no JSON object")
+	}
+	o := object{}
+	for dec.More() {
+		t, err := dec.Token()
+		if err != nil {
+			return nil, err
+		}
+		m := member{key: t.(string)}
+		if err := dec.Decode(&m.value); err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(o, func(x member) bool { return x.key == m.key }) {
+			return nil, fmt.Errorf("it has %q twice", m.key)
+		}
+		o = append(o, m)
+	}
+	if _, err := dec.Token(); err != nil {
+		return nil, err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("there is something after its end")
+	}
+	return o, nil
+}
+
+func sameJSON(a, b json.RawMessage) bool {
+	var x, y any
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
+}

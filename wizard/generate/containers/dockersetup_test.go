@@ -1,0 +1,201 @@
+package containers_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/rdma-setup/rdma-setup/wizard/generate/containers"
+)
+
+// A machine is a guest in a directory: its files, and commands that behave like those of a package manager.
+type machine struct {
+	t    *testing.T
+	root string
+}
+
+// fakes are the commands; $W is the machine. Packages are files in $W/installed.
+var fakes = map[string]string{
+	"id": `echo 0`,
+	"apt-get": `cmd=; for a in "$@"; do case $a in -*) ;; update|install|purge|remove) cmd=$a ;; *)
+		case $cmd in install) touch "$W/installed/$a" ;; purge|remove) rm "$W/installed/$a" || exit 100 ;; esac ;; esac; done`,
+	"dnf":        `cmd=; for a in "$@"; do case $a in -*) ;; install|remove) cmd=$a ;; *) case $cmd in install) touch "$W/installed/$a" ;; remove) rm "$W/installed/$a" || exit 1 ;; esac ;; esac; done`,
+	"dpkg-query": `for a in "$@"; do :; done; [ -f "$W/installed/$a" ] && printf 'install ok installed'`,
+	"rpm":        `[ -f "$W/installed/$2" ]`,
+	"dpkg":       `echo amd64`,
+	"curl":       `while [ $# -gt 0 ]; do case $1 in -o) echo "from $url" >"$2"; shift ;; -*) ;; *) url=$1 ;; esac; shift; done`,
+	"gpg":        `printf 'pub:-:\nfpr:::::::::%s:\n' "$(cat "$W/fingerprint")"`,
+	"systemctl":  `:`,
+	"docker":     `case "$1 $2" in "volume ls") echo nv1 ;; "ps -q") echo c1 ;; esac`,
+}
+
+func newMachine(t *testing.T, release string, installed ...string) *machine {
+	t.Helper()
+	m := &machine{t, t.TempDir()}
+	for _, d := range []string{"installed", "bin", "etc/apt/sources.list.d", "etc/yum.repos.d", "var/lib"} {
+		if err := os.MkdirAll(filepath.Join(m.root, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.write("etc/os-release", release)
+	m.write("fingerprint", containers.DockerKey)
+	for _, p := range installed {
+		m.write("installed/"+p, "")
+	}
+	for name, body := range fakes {
+		m.write("bin/"+name, "#!/bin/sh\necho \"$(basename \"$0\") $*\" >>\"$W/log\"\n"+body+"\n")
+		if err := os.Chmod(filepath.Join(m.root, "bin", name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return m
+}
+
+func (m *machine) write(name, text string) {
+	m.t.Helper()
+	if err := os.WriteFile(filepath.Join(m.root, name), []byte(text), 0o644); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+func (m *machine) run(d containers.Setup, args ...string) (string, error) {
+	m.t.Helper()
+	script := strings.NewReplacer("/etc/", m.root+"/etc/", "/var/lib/", m.root+"/var/lib/").Replace(d.Script(origin))
+	cmd := exec.Command("/bin/sh", append([]string{"-s", "--"}, args...)...)
+	cmd.Stdin = strings.NewReader(script)
+	cmd.Env = []string{"PATH=" + m.root + "/bin:/usr/bin:/bin", "W=" + m.root}
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// state is every package and every file below etc and var.
+func (m *machine) state() []string {
+	m.t.Helper()
+	var out []string
+	for _, d := range []string{"installed", "etc", "var"} {
+		err := filepath.WalkDir(filepath.Join(m.root, d), func(p string, e os.DirEntry, err error) error {
+			if err == nil && !e.IsDir() {
+				out = append(out, strings.TrimPrefix(p, m.root+"/"))
+			}
+			return err
+		})
+		if err != nil {
+			m.t.Fatal(err)
+		}
+	}
+	return out
+}
+
+const (
+	ubuntu = "ID=ubuntu\nID_LIKE=debian\nVERSION_CODENAME=jammy\nUBUNTU_CODENAME=jammy\n"
+	debian = "ID=debian\nVERSION_CODENAME=bookworm\n"
+	rocky  = "ID=rocky\nID_LIKE=\"rhel centos fedora\"\n"
+)
+
+// What the script did, it takes back, and nothing else; run again it changes nothing.
+func TestDockerSetupAndBack(t *testing.T) {
+	for name, release := range map[string]string{"ubuntu": ubuntu, "debian": debian, "rocky": rocky} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t, release, "curl")
+			before := m.state()
+			d := containers.Setup{NVIDIA: true}
+			if out, err := m.run(d); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			after := m.state()
+			for _, want := range []string{"installed/docker-ce", "installed/containerd.io", "installed/nvidia-container-toolkit"} {
+				if !slices.Contains(after, want) {
+					t.Errorf("no %s in %v", want, after)
+				}
+			}
+			if out, err := m.run(d); err != nil || !slices.Equal(m.state(), after) {
+				t.Errorf("run again: %v %s %v", err, out, m.state())
+			}
+			if out, err := m.run(d, "undo"); err != nil || !slices.Equal(m.state(), before) {
+				t.Errorf("undo: %v %s\n%v\n%v", err, out, before, m.state())
+			}
+			if out, err := m.run(d, "undo"); err != nil || !slices.Equal(m.state(), before) {
+				t.Errorf("undo again: %v %s", err, out)
+			}
+		})
+	}
+}
+
+func TestDockerSetupUsesTheRepositoryOfTheGuest(t *testing.T) {
+	m := newMachine(t, ubuntu)
+	if out, err := m.run(containers.Setup{}); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	b, err := os.ReadFile(filepath.Join(m.root, "etc/apt/sources.list.d/rdma-setup-docker.list"))
+	if err != nil || !strings.Contains(string(b), "https://download.docker.com/linux/ubuntu jammy stable") || !strings.Contains(string(b), "signed-by=") {
+		t.Errorf("%s (%v)", b, err)
+	}
+	if slices.Contains(m.state(), "installed/nvidia-container-toolkit") {
+		t.Error("the NVIDIA toolkit was not asked for")
+	}
+}
+
+// Nothing is taken away, and no key trusted, that was not asked for.
+func TestDockerSetupRefuses(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		d      containers.Setup
+		change func(*machine)
+		want   string
+	}{
+		{"the distribution's Docker", containers.Setup{}, func(m *machine) { m.write("installed/docker.io", "") }, "docker.io is installed"},
+		{"seed 001: a key of somebody else", containers.Setup{}, func(m *machine) { m.write("fingerprint", strings.Repeat("A", 40)) }, "fingerprint"},
+		{"a distribution nobody packs for", containers.Setup{}, func(m *machine) { m.write("etc/os-release", "ID=alpine\n") }, "no repository is known for alpine"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m := newMachine(t, ubuntu)
+			tt.change(m)
+			out, err := m.run(tt.d)
+			if err == nil || !strings.Contains(out, tt.want) {
+				t.Errorf("%v: %s", err, out)
+			}
+			if s := m.state(); slices.Contains(s, "installed/docker-ce") || slices.Contains(s, "etc/apt/keyrings/rdma-setup-docker.asc") {
+				t.Errorf("it went on: %v", s)
+			}
+		})
+	}
+}
+
+func TestDockerSetupRemovesWhatWasAgreed(t *testing.T) {
+	m := newMachine(t, ubuntu, "docker.io", "nvidia-docker")
+	out, err := m.run(containers.Setup{RemoveOld: true, RemoveNVIDIA1: true})
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if s := m.state(); slices.Contains(s, "installed/docker.io") || slices.Contains(s, "installed/nvidia-docker") {
+		t.Errorf("%v", s)
+	}
+	log, err := os.ReadFile(filepath.Join(m.root, "log"))
+	if err != nil || !strings.Contains(string(log), "docker rm -f c1") {
+		t.Errorf("the containers of nvidia-docker 1 stay: %s", log)
+	}
+	keep := newMachine(t, ubuntu, "nvidia-docker")
+	if out, err := keep.run(containers.Setup{}); err != nil || !slices.Contains(keep.state(), "installed/nvidia-docker") {
+		t.Errorf("nvidia-docker 1 goes unasked: %v %s", err, out)
+	}
+}
+
+func TestDockerSetupIsPOSIX(t *testing.T) {
+	o := origin
+	o.From = []string{"x\nreboot"}
+	f, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(containers.Setup{NVIDIA: true}.Script(o)), "setup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	syntax.Walk(f, func(n syntax.Node) bool {
+		if c, ok := n.(*syntax.CallExpr); ok && len(c.Args) > 0 && (c.Args[0].Lit() == "reboot" || c.Args[0].Lit() == "apt-key") {
+			t.Errorf("line %d runs %s", c.Pos().Line(), c.Args[0].Lit())
+		}
+		return true
+	})
+}

@@ -1,0 +1,151 @@
+package generate
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	yaml "go.yaml.in/yaml/v3"
+)
+
+// An API is a version of the MPI operator's job.
+type API string
+
+// The versions: that of today, and that of the guide (seed 003).
+const (
+	V2Beta1  API = "v2beta1"
+	V1Alpha2 API = "v1alpha2"
+)
+
+// A Job is an MPIJob for the Kubernetes MPI operator: one launcher, and workers with GPUs and RDMA.
+type Job struct {
+	API       API
+	Name      string
+	Namespace string // "": that of the context
+	Image     string
+	Workers   int
+	GPUs      int // for each worker
+	Slots     int // MPI ranks for each worker; 0: one for each GPU
+	Spread    bool
+	Resource  string   // of an RDMA device plugin, rdma/hca_shared_devices_a; "": /dev/infiniband of the node
+	Command   []string // what mpirun starts; nil: the guide's benchmark
+	Batches   int      // of that benchmark; 0: 100
+	Net       NCCL
+}
+
+// benchmark is what the guide runs (seed 003, MPIJob; the file name is restored).
+func benchmark(batches int) []string {
+	return []string{"python", "scripts/tf_cnn_benchmarks/tf_cnn_benchmarks.py", "--model=resnet50", "--batch_size=32",
+		"--variable_update=horovod", "--use_fp16", "--xla=True", "--num_batches=" + strconv.Itoa(batches)}
+}
+
+var (
+	kubeName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$`) // the operator adds -launcher, -worker-0
+	resource = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,250}[a-z0-9])?/[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$`)
+	image    = regexp.MustCompile(`^[a-z0-9][A-Za-z0-9._:/-]{0,254}(@sha256:[0-9a-f]{64})?$`)
+)
+
+// Check names what Kubernetes would refuse.
+func (j Job) Check() error {
+	switch {
+	case j.API != V2Beta1 && j.API != V1Alpha2:
+		return fmt.Errorf("%q is no version of MPIJob: v2beta1 or v1alpha2", j.API)
+	case !kubeName.MatchString(j.Name):
+		return fmt.Errorf("%q is no name for a job: small letters, digits and hyphens, 40 at most", j.Name)
+	case j.Namespace != "" && !kubeName.MatchString(j.Namespace):
+		return fmt.Errorf("%q is no name of a namespace", j.Namespace)
+	case !image.MatchString(j.Image):
+		return fmt.Errorf("%q is no container image", j.Image)
+	case j.Workers < 1 || j.Workers > 1000 || j.GPUs < 0 || j.GPUs > 16 || j.Slots < 0 || j.Slots > 256:
+		return fmt.Errorf("%d workers with %d GPUs and %d slots each: want 1 to 1000, 0 to 16 and up to 256", j.Workers, j.GPUs, j.Slots)
+	case j.Batches < 0:
+		return fmt.Errorf("%d batches cannot be run", j.Batches)
+	case j.Resource != "" && !resource.MatchString(j.Resource):
+		return fmt.Errorf("%q is no resource of a device plugin: want one like rdma/hca_shared_devices_a", j.Resource)
+	case j.Resource != "" && j.Net.Path == TCP:
+		return fmt.Errorf("a job over TCP needs no %s", j.Resource)
+	}
+	return j.Net.Check()
+}
+
+// YAML writes the job.
+func (j Job) YAML(o Origin) (string, error) {
+	if err := j.Check(); err != nil {
+		return "", err
+	}
+	var b bytes.Buffer
+	b.WriteString(o.Comment("#"))
+	for _, line := range j.advice() {
+		b.WriteString("# " + Plain(line) + "\n")
+	}
+	enc := yaml.NewEncoder(&b)
+	enc.SetIndent(2)
+	if err := enc.Encode(j.object()); err != nil {
+		return "", err
+	}
+	return b.String(), enc.Close()
+}
+
+// advice is what the file itself cannot do.
+func (j Job) advice() []string {
+	at := ""
+	if j.Namespace != "" {
+		at = " -n " + j.Namespace
+	}
+	role, proof := "training.kubeflow.org/job-name="+j.Name+",training.kubeflow.org/job-role=launcher", "NET/IB"
+	if j.API == V1Alpha2 {
+		role = "mpi_job_name=" + j.Name + ",mpi_role_type=launcher"
+	}
+	switch j.Net.Path {
+	case TCP:
+		proof = "NET/Socket"
+	case GPUDirect:
+		proof = "NET/IB with GDRDMA"
+	}
+	lines := []string{
+		"Ask the cluster before you create it: kubectl apply" + at + " --dry-run=server -f FILE",
+		"Follow it: kubectl logs" + at + " -f -l " + role + "   must show " + proof,
+	}
+	if j.API == V2Beta1 {
+		lines = append(lines, "The operator of v2beta1 reaches workers by ssh: the image needs sshd. Operators before 2021 want --api v1alpha2.")
+	}
+	switch {
+	case j.Net.Path == TCP:
+	case j.Resource == "":
+		lines = append(lines, "Workers see the node's own /dev/infiniband, which needs privileged pods. With an RDMA device plugin: --rdma-resource.")
+	default:
+		lines = append(lines, "The RDMA device plugin gives "+j.Resource+". IPC_LOCK lets the pods lock memory beyond the runtime's memlock limit.")
+	}
+	if j.Net.Path == PVRDMA {
+		lines = append(lines, "The image needs the distribution's rdma-core: MLNX_OFED has no vmw_pvrdma provider (rdma-setup generate dockerfile).")
+	}
+	return lines
+}
+
+// mpirun is the launcher's command: the guide's arguments in its order.
+func (j Job) mpirun() []string {
+	args := []string{"mpirun", "--allow-run-as-root", "-np", strconv.Itoa(j.Workers * j.slots()), "-bind-to", "none", "-map-by", "slot"}
+	for _, v := range j.Net.Variables(j.API == V1Alpha2) {
+		args = append(args, "-x", v.Name+"="+v.Value)
+	}
+	command := j.Command
+	if len(command) == 0 {
+		command = benchmark(cmp.Or(j.Batches, 100))
+		args = append(args, "-x", "HOROVOD_MPI_THREADS_DISABLE=1")
+	}
+	args = append(args, "-x", "LD_LIBRARY_PATH", "-x", "PATH", "-mca", "pml", "ob1", "-mca", "btl", "^openib")
+	for _, a := range command {
+		args = append(args, strings.ReplaceAll(a, "$(", "$$(")) // Kubernetes expands $(NAME)
+	}
+	return args
+}
+
+func (j Job) slots() int {
+	if j.Slots > 0 {
+		return j.Slots
+	}
+	return max(1, j.GPUs)
+}

@@ -1,0 +1,85 @@
+package generate
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+)
+
+// A Path is how the workers of a job can move data.
+type Path string
+
+// The paths. Only GPUDirect has one between GPU and NIC that leaves host memory out.
+const (
+	PVRDMA    Path = "pvrdma"
+	SRIOV     Path = "sriov"
+	GPUDirect Path = "gpudirect"
+	TCP       Path = "tcp"
+)
+
+// NCCL is what NVIDIA's collective library must know of the network.
+type NCCL struct {
+	Path      Path
+	Device    string // RDMA device in the workers, rocep19s0f1; "": NCCL looks for itself
+	GID       int    // index of the RoCE v2 address in the device's GID table; -1: NCCL looks for itself
+	Class     int    // IP traffic class of RoCE, DSCP<<2 with the ECN bit: 106; 0: not marked
+	Interface string // network interface for NCCL's own traffic, and for all with TCP; "": NCCL looks for itself
+}
+
+// A Variable is one of the environment.
+type Variable struct{ Name, Value string }
+
+// deviceName fits names of RDMA devices and network interfaces as Linux makes them.
+var deviceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
+
+// Check names what NCCL could not mean.
+func (n NCCL) Check() error {
+	switch {
+	case n.Path != PVRDMA && n.Path != SRIOV && n.Path != GPUDirect && n.Path != TCP:
+		return fmt.Errorf("%q is no way to move data: pvrdma, sriov, gpudirect or tcp", n.Path)
+	case n.Device != "" && !deviceName.MatchString(n.Device):
+		return fmt.Errorf("%q is no name of an RDMA device", n.Device)
+	case n.Interface != "" && !deviceName.MatchString(n.Interface):
+		return fmt.Errorf("%q is no name of a network interface", n.Interface)
+	case n.GID < -1 || n.GID > 255:
+		return fmt.Errorf("GID index %d is not between 0 and 255", n.GID)
+	case n.Class < 0 || n.Class > 255:
+		return fmt.Errorf("traffic class %d is not between 0 and 255", n.Class)
+	}
+	return nil
+}
+
+// Variables are the settings for NCCL, in a fixed order. Libraries of the time of v1alpha2 (before 2.4) know the GDR
+// level by its former name and as a number, and names without the mark for "exactly" (NCCL user guide, environment
+// variables). Level LOC, formerly 0, keeps GPUDirect off: neither PVRDMA nor a VF beside a vGPU has a path for it
+// (seed 003); PHB, formerly 3, lets it cross the CPU, which is how a VM sees all its passed-through devices.
+func (n NCCL) Variables(old bool) []Variable {
+	exactly, level := "=", "NCCL_NET_GDR_LEVEL"
+	off, on := "LOC", "PHB"
+	if old {
+		exactly, level, off, on = "", "NCCL_IB_GDR_LEVEL", "0", "3"
+	}
+	out := []Variable{{"NCCL_DEBUG", "INFO"}}
+	if n.Path == TCP {
+		out = append(out, Variable{"NCCL_IB_DISABLE", "1"})
+	} else {
+		gdr := off
+		if n.Path == GPUDirect {
+			gdr = on
+		}
+		out = append(out, Variable{"NCCL_IB_DISABLE", "0"}, Variable{level, gdr})
+		if n.Device != "" {
+			out = append(out, Variable{"NCCL_IB_HCA", exactly + n.Device})
+		}
+		if n.GID >= 0 {
+			out = append(out, Variable{"NCCL_IB_GID_INDEX", strconv.Itoa(n.GID)})
+		}
+		if n.Class > 0 {
+			out = append(out, Variable{"NCCL_IB_TC", strconv.Itoa(n.Class)})
+		}
+	}
+	if n.Interface != "" {
+		out = append(out, Variable{"NCCL_SOCKET_IFNAME", exactly + n.Interface})
+	}
+	return out
+}

@@ -1,0 +1,83 @@
+package nmlx5
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/go-version"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// tools are the VIBs of the firmware tools: MFT and the kernel module that it talks through.
+var tools = []string{"mft", "nmst"}
+
+// drivers are the VIBs of the driver, by name.
+var drivers = []string{"nmlx5-core", "nmlx5-rdma"}
+
+// Needed gives the VIBs to install from the files that the operator named: the firmware tools where the firmware has to be
+// set and they are missing, and a driver that is older than the one named. lacking are tools that are missing and that no
+// file holds; faults are files that the host cannot read.
+func Needed(sys *backends.HostSystem, firmware bool) (install []backends.Component, lacking, faults []string) {
+	image := sys.VIBs
+	if sys.NextVIBs != nil {
+		image = sys.NextVIBs
+	}
+	for _, o := range sys.Offers {
+		if o.Error != "" {
+			faults = append(faults, o.Path+": "+o.Error)
+		}
+	}
+	if firmware {
+		for _, name := range tools {
+			if _, there := image[name]; there {
+				continue
+			}
+			if o := newest(sys.Offers, name); o != nil {
+				install = append(install, *o)
+			} else {
+				lacking = append(lacking, name)
+			}
+		}
+	}
+	for _, name := range drivers {
+		if o := newest(sys.Offers, name); o != nil && older(image[name], o.Version) {
+			install = append(install, *o)
+		}
+	}
+	return install, lacking, faults
+}
+
+// ToolsRun tells whether the image that runs now has the firmware tools; others come with the next boot.
+func ToolsRun(sys *backends.HostSystem) bool {
+	return !slices.ContainsFunc(tools, func(name string) bool { return sys.VIBs[name] == "" })
+}
+
+// Accepts refuses a component that is trusted less than what the host's image asks for.
+func Accepts(sys *backends.HostSystem, c backends.Component) error {
+	levels := []string{"CommunitySupported", "PartnerSupported", "VMwareAccepted", "VMwareCertified"}
+	host, has := slices.Index(levels, sys.Acceptance), slices.Index(levels, c.Acceptance)
+	if host >= 0 && has >= 0 && has < host {
+		return fmt.Errorf("%s %s is %s, and the host's image takes %s and above", c.Name, c.Version, c.Acceptance, sys.Acceptance)
+	}
+	return nil
+}
+
+func newest(offers []backends.Component, name string) *backends.Component {
+	var best *backends.Component
+	for i, o := range offers {
+		if o.Name == name && (best == nil || older(best.Version, o.Version)) {
+			best = &offers[i]
+		}
+	}
+	return best
+}
+
+// older compares versions up to the build of ESXi that they were made for (4.21.71.101-1OEM.702.0.0...).
+func older(a, b string) bool {
+	short := func(v string) string { v, _, _ = strings.Cut(v, "-"); return v }
+	x, err := version.NewVersion(short(a))
+	y, err2 := version.NewVersion(short(b))
+	return err == nil && err2 == nil && x.LessThan(y)
+}

@@ -1,0 +1,205 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/nmlx5"
+)
+
+// arrange puts what a host needs into an order with as few reboots as it takes: one that brings the firmware tools where
+// they are missing, the firmware, and one after which everything acts.
+func (d *driverPart) arrange(core, rdma map[string]string, method string) {
+	firmware := d.vfs && !nmlx5.Proven(d.h.nic, d.want)
+	install, ok := d.components(firmware)
+	if !ok {
+		return
+	}
+	if firmware && !nmlx5.ToolsRun(d.sys) {
+		d.first = d.reboot(1, "the firmware tools run after it")
+	}
+	fw := ""
+	if firmware {
+		if fw, ok = d.firmware(); !ok {
+			return
+		}
+	}
+	s, active := d.h.nic.SRIOV, true
+	if d.vfs {
+		active = s != nil && s.Active && s.VFs == d.want
+	}
+	var body []Change
+	for module, to := range map[string]map[string]string{nmlx5.Core: core, nmlx5.RDMA: rdma} {
+		if _, there := d.sys.Modules[module]; !there {
+			continue
+		}
+		set := d.set(backends.KindModuleParams, module)
+		body = append(body, Change{Setting: set, From: Current(d.inv, set), To: paramsValue(to), Why: d.paramsWhy(module, to, method)})
+	}
+	slices.SortFunc(body, func(x, y Change) int { return strings.Compare(x.Name, y.Name) })
+	if method == byVCenter {
+		set := d.set(backends.KindVFs, d.h.nic.PCI)
+		body = append(body, Change{Setting: set, From: Current(d.inv, set), To: backends.ValueOf(backends.VFSpec{Enabled: true, VFs: d.want}),
+			Why: "by " + byVCenter + ", as the VFs that are there"})
+	}
+	body = slices.DeleteFunc(body, func(c Change) bool { return c.From == c.To })
+	drivers := slices.DeleteFunc(slices.Clone(install), func(c backends.Component) bool { return d.first != "" || tool(c.Name) })
+	if fw != "" || len(body) > 0 || len(drivers) > 0 || !active {
+		round := 1
+		if d.first != "" {
+			round = 2
+		}
+		d.last = d.reboot(round, d.rebootWhy(active))
+		d.brackets[d.last].After = nonEmpty(d.first, fw)
+	}
+	for _, c := range install {
+		within := d.last
+		if d.first != "" {
+			within = d.first
+		}
+		set := d.set(backends.KindComponent, c.Name)
+		d.add(Change{Setting: set, From: Current(d.inv, set), To: backends.ValueOf(c.Version), Within: []string{within}, Disrupts: []Disruption{HostReboot},
+			Why: "from " + c.Path + ", without -f: the installer's checks stay on", Irreversible: "components are not removed again; esxcli software vib remove -n " + c.Name + " does it"})
+	}
+	for _, c := range body {
+		c.Within, c.Disrupts = []string{d.last}, []Disruption{HostReboot}
+		d.add(c)
+	}
+	d.h.ready = nonEmpty(d.first, d.last)
+	if d.vfs && d.last != "" && !active {
+		set := d.set(backends.KindActiveVFs, d.h.nic.PCI)
+		d.add(Change{Setting: set, From: Current(d.inv, set), To: backends.ValueOf(d.want), State: true, After: []string{d.last},
+			Why: "read after the reboot: " + vfsWhy(d.want, d.h.nic) + "; if they do not come: " + nmlx5.BIOSHelp(d.h.Vendor)})
+		d.h.ready = append(d.h.ready, set.ID())
+	}
+}
+
+func tool(name string) bool { return name == "mft" || name == "nmst" }
+
+func nonEmpty(ids ...string) []string {
+	return slices.DeleteFunc(ids, func(id string) bool { return id == "" })
+}
+
+func (d *driverPart) rebootWhy(active bool) string {
+	if active {
+		return "module parameters act from the next boot on"
+	}
+	return vfsWhy(d.want, d.h.nic)
+}
+
+func (d *driverPart) paramsWhy(module string, to map[string]string, method string) string {
+	if module == nmlx5.RDMA {
+		return "marks the host's own RDMA with the DSCP that PFC protects"
+	}
+	why := "the whole string is written; what others have set in it stays"
+	if method == byParameter {
+		var ports []string
+		for _, n := range nmlx5.Ports(d.h.Host) {
+			ports = append(ports, n.Device)
+		}
+		why = "max_vfs " + to["max_vfs"] + " is for " + strings.Join(ports, ", ") + ", in the order of PCI addresses (KB 309346); " + why
+	}
+	return why
+}
+
+// reboot asks for a reboot of the host and gives its id.
+func (d *driverPart) reboot(round int, why string) string {
+	br := Bracket{Kind: backends.BracketReboot, Target: d.ref, Why: why, Effect: HostReboot}
+	if round > 1 {
+		br.Round = round
+	}
+	d.brackets[br.ID()] = &br
+	d.h.reboots = append(d.h.reboots, br.ID())
+	return br.ID()
+}
+
+// components decides what is installed. Clusters under an image are somebody else's to change.
+func (d *driverPart) components(firmware bool) ([]backends.Component, bool) {
+	install, lacking, faults := nmlx5.Needed(d.sys, firmware)
+	if len(lacking) > 0 && len(faults) > 0 {
+		d.refuse(d.ref, "", "check sriov.components, and that every host sees that datastore", "%s", strings.Join(faults, "; "))
+		return nil, false
+	}
+	if len(lacking) > 0 {
+		d.refuse(d.ref, "", "put the VIBs on a datastore and name them under sriov.components: /vmfs/volumes/DATASTORE/FILE.vib (or .zip)",
+			"the firmware has to be set for VFs, and %s is not installed", strings.Join(lacking, " and "))
+		return nil, false
+	}
+	if len(install) == 0 {
+		return nil, true
+	}
+	var names []string
+	for _, c := range install {
+		names = append(names, c.Name+" "+c.Version)
+		if err := nmlx5.Accepts(d.sys, c); err != nil {
+			d.object(d.ref, "HOST-ACCEPT-014", "use the vendor's component signed for this level, or decide about the level yourself: esxcli software acceptance set", "%v", err)
+		}
+	}
+	if slices.Contains(d.h.ManagedBy, "vLCM image") {
+		d.refuse(d.ref, "VC-VLCM-008", "add "+strings.Join(names, ", ")+" to the cluster's image (Lifecycle Manager: import the depot, edit the image, remediate), then plan again",
+			"its cluster is managed by one image: components installed by hand would be taken out again (KB 440252)")
+		return nil, false
+	}
+	return install, true
+}
+
+// firmware plans the keys of the chosen port's card. Plans never start SSH: the values are read when they are due.
+func (d *driverPart) firmware() (string, bool) {
+	vfs, err := d.cardVFs()
+	var keys map[string]string
+	if err == nil {
+		keys, err = nmlx5.FirmwareKeys(vfs)
+	}
+	if err != nil {
+		d.refuse(d.ref, "HOST-NUMVFS-008", "ask for fewer VFs", "%v", err)
+		return "", false
+	}
+	if l := d.h.Lockdown; l != "" && l != "disabled" {
+		d.object(d.ref, "HOST-LOCKDOWN-012", "end lockdown mode for the run, or make "+d.a.ESXi.User+" a lockdown exception user and add --skip HOST-LOCKDOWN-012",
+			"is in lockdown mode (%s), and its card's firmware can only be set in the ESXi shell", l)
+	}
+	d.each(d.ref.Name, "SSH is started for as long as the card's firmware is read or set, and put back as it was found")
+	ssh := Bracket{Kind: backends.BracketSSH, Target: d.ref, Why: "the firmware tools run in the ESXi shell; the SSH service is put back as found", After: nonEmpty(d.first)}
+	d.brackets[ssh.ID()] = &ssh
+	d.h.shell = ssh.ID()
+	set := d.set(backends.KindFirmware, nmlx5.CardAddress(d.h.nic.PCI))
+	c := Change{Setting: set, From: backends.Unknown(ssh.ID()), To: backends.Unknown(ssh.ID()), Late: backends.ValueOf(keys), Within: []string{ssh.ID()},
+		After: nonEmpty(d.first), Disrupts: []Disruption{HostReboot}, Why: d.firmwareWhy(keys)}
+	if now := Current(d.inv, set); now.Known() {
+		to, err := Resolve(c, now)
+		if err != nil {
+			d.refuse(d.ref, "HOST-SRIOVEN-009", backends.HintOf(err), "%v", err)
+			return "", false
+		}
+		c.From, c.To, c.Late = now, to, backends.Absent
+	}
+	if nmlx5.OEM(d.sys.Firmware[set.Name].PSID) {
+		d.each(d.h.Name, "its card is an OEM's (PSID %s): a newer firmware comes from the server's vendor alone", d.sys.Firmware[set.Name].PSID)
+	}
+	if !d.add(c) {
+		d.note("%s: the firmware of %s has these values already and waits for a reboot", d.h.Name, set.Name)
+		delete(d.brackets, ssh.ID())
+		d.h.shell = ""
+		return "", true
+	}
+	return set.ID(), true
+}
+
+func (d *driverPart) firmwareWhy(keys map[string]string) string {
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(keys)) {
+		switch {
+		case k == firmwareVFs:
+			parts = append(parts, k+" at least "+keys[k])
+		case strings.HasPrefix(k, "LINK_TYPE"):
+			parts = append(parts, k+"="+keys[k]+" where the card has it")
+		default:
+			parts = append(parts, k+"="+keys[k])
+		}
+	}
+	ports := nmlx5.Card(d.h.Host, d.h.nic.PCI)
+	return strings.Join(parts, ", ") + "; of " + strconv.Itoa(len(ports)) + " ports (" + ports[0].Device + " and its neighbours); read when it is due, NUM_OF_VFS is never lowered"
+}

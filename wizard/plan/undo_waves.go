@@ -1,0 +1,92 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// atBoot tells whether a setting of a host acts only after its next boot.
+func atBoot(k backends.Kind) bool {
+	return k == backends.KindModuleParams || k == backends.KindFirmware || k == backends.KindVFs
+}
+
+// waves puts one reboot of each host after everything that it must bring to life, with SSH open around its firmware, and
+// the VMs that cannot leave the host off around it. onHost are the changes of the host's VMs: VFs go after the adapters.
+func (u *undo) waves(onHost map[string][]string) {
+	u.keepVCenterUp()
+	var hosts []string
+	for i := range u.changes {
+		c := &u.changes[i]
+		if !atBoot(c.Kind) {
+			continue
+		}
+		host := c.Target.Name
+		if !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
+		}
+		reboot := u.bracket(Bracket{Kind: backends.BracketReboot, Target: c.Target, Effect: HostReboot, Why: "what was set back acts from the next boot on"})
+		c.Disrupts = append(c.Disrupts, HostReboot)
+		if c.Kind != backends.KindFirmware {
+			c.Within = append(c.Within, reboot.ID())
+			c.After = append(c.After, onHost[host]...)
+			continue
+		}
+		ssh := u.bracket(Bracket{Kind: backends.BracketSSH, Target: c.Target, Why: "the firmware tools run in the ESXi shell; the SSH service is put back as found"})
+		c.Within = append(c.Within, ssh.ID())
+		reboot.After = append(reboot.After, c.ID())
+	}
+	m := mover{u.inv}
+	for _, host := range hosts {
+		reboot := u.brackets[Bracket{Kind: backends.BracketReboot, Target: backends.HostRef(host)}.ID()]
+		reboot.After = append(reboot.After, onHost[host]...)
+		for i := range u.inv.VMs {
+			v := &u.inv.VMs[i]
+			if v.Host != host || v.Template {
+				continue
+			}
+			id := Bracket{Kind: backends.BracketVMPower, Target: backends.VMRef(v.Name)}.ID()
+			_, planned := u.brackets[id]
+			switch why := m.stays(v, u.inv.Host(host)); {
+			case planned:
+			case v.Power != "poweredOn":
+				continue
+			case why == "":
+				u.note("%s is moved to another host by vCenter while its own reboots", v.Name)
+				continue
+			default:
+				u.power(v.Name, "its host reboots, and "+why)
+			}
+			br := u.brackets[id]
+			br.Around = append(br.Around, reboot.ID())
+		}
+	}
+	if len(hosts) > 0 {
+		u.note("%d host(s) reboot: firmware, module parameters and VFs act only from the next boot on", len(hosts))
+	}
+}
+
+// keepVCenterUp stops a host that would have to reboot under vCenter.
+func (u *undo) keepVCenterUp() {
+	m := mover{u.inv}
+	for _, v := range u.inv.VMs {
+		h := u.inv.Host(v.Host)
+		if !v.VCenterVM || v.Power != "poweredOn" || h == nil || m.stays(&v, h) == "" {
+			continue
+		}
+		if slices.ContainsFunc(u.changes, func(c Change) bool { return atBoot(c.Kind) && c.Target.Name == h.Name }) {
+			u.conflict(backends.HostRef(h.Name), "move it to another host, then roll back again", "runs vCenter itself (%s), and would have to reboot: %s", v.Name, m.stays(&v, h))
+		}
+	}
+	u.dropStopped()
+}
+
+// bracket asks for a bracket that the plan has once.
+func (u *undo) bracket(b Bracket) *Bracket {
+	id := b.ID()
+	if u.brackets[id] == nil {
+		u.brackets[id] = &b
+		u.order = append(u.order, id)
+	}
+	return u.brackets[id]
+}

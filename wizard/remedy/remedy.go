@@ -1,0 +1,85 @@
+// Package remedy picks from a plan what mends the findings of a check.
+package remedy
+
+import (
+	"slices"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+)
+
+// kinds says which settings mend what a row finds amiss, on the target of the finding or, for guests, on their VM. Rows
+// whose fix is automatic and that are not here have no step in any plan yet.
+func kinds() map[string][]backends.Kind {
+	adapter, address := []backends.Kind{backends.KindAdapter}, []backends.Kind{backends.KindAddress}
+	extra, dvs, group := []backends.Kind{backends.KindExtra}, []backends.Kind{backends.KindSwitch}, []backends.Kind{backends.KindPortGroup}
+	return map[string][]backends.Kind{
+		"CL-POWER-010": {backends.KindPower}, "HOST-POWER-009": {backends.KindPower},
+		"HOST-VMKNIC-SET-001": {backends.KindOption}, "HOST-FW-PVRDMA-007": {backends.KindFirewall},
+		"HOST-PNIC-ONLYUPLINK-013": {backends.KindMember}, "DVS-MEMBER-003": {backends.KindMember},
+		"HOST-PT-ACTIVE-013": {backends.KindPassthrough},
+
+		"DVS-EXIST-001": dvs, "DVS-NIOC-005": dvs, "DVS-MTU-006": dvs,
+		"DVS-UPLINKS-004": group, "DVS-PG-007": group, "DVS-PG-VLAN-008": group,
+
+		"VM-HWVER-002": {backends.KindHardware}, "VM-HWVER-DDIO-003": {backends.KindHardware}, "VM-MEMRES-007": {backends.KindMemory},
+		"VM-NIC-PROTO-017": adapter, "VM-NIC-CONNECT-018": adapter, "VM-NIC-DVS-019": adapter, "VM-SRIOV-MTU-020": adapter, "VM-SRIOV-PF-021": adapter,
+		"VM-PCIADDR-050": {backends.KindDevice, backends.KindAdapter}, "VM-MMIO-ON-023": extra, "VM-MMIO-SIZE-024": extra, "VM-P2P-025": extra,
+
+		"GST-LSPCI-003": adapter, "GST-LSPCI-VF-004": adapter, "GST-PVLSPCI-050": adapter,
+		"GST-PKG-005": {backends.KindPackages}, "GST-PERFTEST-023": {backends.KindPackages},
+		"GST-MOD-007": {backends.KindModules}, "GST-MOD-S-008": {backends.KindModules}, "GST-PERSIST-009": {backends.KindPersist},
+		"GST-PORT-010": {backends.KindPort}, "GST-MEMLOCK-020": {backends.KindMemlock},
+		"GST-MTU-012": address, "GST-IBMTU-013": address, "GST-IP-014": address, "GST-IPPERSIST-018": address, "GST-GID-019": address,
+	}
+}
+
+// Changes names the changes of a plan that mend findings, with all that has to be done before them, in the plan's
+// order. left are the findings whose fix is called automatic and for which the plan has nothing.
+func Changes(p *plan.Plan, found []checks.Finding) (ids []string, left []checks.Finding) {
+	by := kinds()
+	wanted := map[string]bool{}
+	for _, f := range found {
+		if !Automatic(f) {
+			continue
+		}
+		any := false
+		for _, c := range p.Changes {
+			if slices.Contains(by[f.ID], c.Kind) && on(c.Target, f.Target) {
+				any = true
+				require(p, c.ID(), wanted)
+			}
+		}
+		if !any {
+			left = append(left, f)
+		}
+	}
+	for _, c := range p.Changes {
+		if wanted[c.ID()] {
+			ids = append(ids, c.ID())
+		}
+	}
+	return ids, left
+}
+
+// Automatic tells whether a finding is something that this program mends by itself, once it is allowed to.
+func Automatic(f checks.Finding) bool {
+	return f.Fix == string(checks.Automatic) && !f.Quiet && (f.Status == checks.Fail || f.Status == checks.Warn)
+}
+
+func on(c, found backends.Ref) bool {
+	return c == found || found.Type == backends.TypeGuest && c.Type == backends.TypeVM && c.Name == found.Name
+}
+
+// require adds a change and what has to be done before it.
+func require(p *plan.Plan, id string, wanted map[string]bool) {
+	c := p.Change(id)
+	if c == nil || wanted[id] {
+		return
+	}
+	wanted[id] = true
+	for _, before := range c.After {
+		require(p, before, wanted)
+	}
+}

@@ -1,0 +1,80 @@
+package remedy_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/remedy"
+)
+
+// noStep are rows whose fix is automatic by the catalogue and for which no plan has a change yet: check --fix says so.
+const noStep = "VC-TIME-004 CL-DRS-011 CL-RULE-013 HOST-MAINT-002 HOST-NTP-004 HOST-SSH-011 HOST-PNIC-NUMA-011 HOST-PNIC-PAUSE-014 " +
+	"HOST-VMKNIC-EXIST-002 HOST-VMKNIC-MTU-006 HOST-FW-ALLOW-008 DVS-PG-SEC-009 VM-POWER-001 VM-MEMGPU-009 VM-HOTADD-010 VM-LATSENS-011 " +
+	"VM-CPURES-012 VM-NUMA-013 VM-NIC-FIRST-014 VM-NIC-MAX-015 VM-NIC-PVCOUNT-016 VM-NESTED-027 VM-EXTRAKEYS-029 VM-PLACEMENT-030 VM-TOOLS-031 " +
+	"GST-MOFED-006 GST-SUBNET-015 GST-NAME-017 GST-HUGE-021 GST-FIREWALL-022 GST-OFED-024 GST-TCLASS-025 GST-NVSMI-027 " +
+	"GST-PEERMEM-028 GST-CONTAINER-030 GST-FWD-032 GST-KHDR-034 PAIR-HOSTS-005"
+
+// everything is a plan with a change of every kind on every sort of target, and one far from all.
+func everything() *plan.Plan {
+	p := &plan.Plan{}
+	for _, t := range targets() {
+		for _, k := range []backends.Kind{
+			backends.KindSwitch, backends.KindPortGroup, backends.KindMember, backends.KindOption, backends.KindFirewall, backends.KindPower, backends.KindComponent,
+			backends.KindModuleParams, backends.KindFirmware, backends.KindVFs, backends.KindPassthrough, backends.KindHardware, backends.KindMemory, backends.KindAdapter,
+			backends.KindExtra, backends.KindDevice, backends.KindPackages, backends.KindModules, backends.KindPersist, backends.KindAddress, backends.KindMemlock, backends.KindPort,
+		} {
+			p.Changes = append(p.Changes, plan.Change{Setting: backends.Setting{Target: t, Kind: k}})
+		}
+	}
+	p.Changes = append(p.Changes, plan.Change{Setting: backends.Setting{Target: backends.HostRef("far"), Kind: backends.KindFirewall}})
+	return p
+}
+
+func targets() []backends.Ref {
+	return []backends.Ref{backends.HostRef("it"), backends.SwitchRef("it"), backends.PortGroupRef("it"), backends.VMRef("it"), backends.GuestRef("it")}
+}
+
+func TestEveryAutomaticFixHasAStepOrIsKnownToHaveNone(t *testing.T) {
+	p, none := everything(), strings.Fields(noStep)
+	for _, c := range checks.Catalogue() {
+		var ids []string
+		for _, target := range targets() {
+			found := []checks.Finding{{ID: c.ID, Target: target, Status: checks.Fail, Fix: string(c.Fix)}}
+			got, left := remedy.Changes(p, found)
+			if len(got) == 0 != (len(left) == 1) && c.Fix == checks.Automatic {
+				t.Errorf("%s: %d changes, %d findings left", c.ID, len(got), len(left))
+			}
+			ids = append(ids, got...)
+		}
+		switch {
+		case c.Fix != checks.Automatic && len(ids) > 0:
+			t.Errorf("%s is mended by %v, though its fix is %s", c.ID, ids, c.Fix)
+		case c.Fix == checks.Automatic && (len(ids) == 0) != slices.Contains(none, c.ID):
+			t.Errorf("%s: %v; the list says that it has none: %t", c.ID, ids, slices.Contains(none, c.ID))
+		}
+		if slices.Contains(ids, "host/far/firewall") {
+			t.Errorf("%s touches another host", c.ID)
+		}
+	}
+}
+
+func TestWhatHasToBeDoneBeforeComesAlong(t *testing.T) {
+	change := func(k backends.Kind, after ...string) plan.Change {
+		return plan.Change{Setting: backends.Setting{Target: backends.GuestRef("a"), Kind: k}, After: after}
+	}
+	p := &plan.Plan{Changes: []plan.Change{change(backends.KindPackages), change(backends.KindModules, "guest/a/packages"), change(backends.KindMemlock), change(backends.KindPort, "guest/a/modules")}}
+	found := []checks.Finding{
+		{ID: "GST-PORT-010", Target: backends.GuestRef("a"), Status: checks.Fail, Fix: "automatic"},
+		{ID: "GST-MEMLOCK-020", Target: backends.GuestRef("a"), Status: checks.Unknown, Fix: "automatic"}, // nobody knows
+		{ID: "GST-MEMLOCK-020", Target: backends.GuestRef("a"), Status: checks.Warn, Fix: "automatic", Quiet: true},
+		{ID: "GST-MEMLOCK-020", Target: backends.GuestRef("b"), Status: checks.Fail, Fix: "automatic"},
+	}
+	ids, left := remedy.Changes(p, found)
+	if want := []string{"guest/a/packages", "guest/a/modules", "guest/a/port"}; !slices.Equal(ids, want) || len(left) != 1 || left[0].Target.Name != "b" {
+		t.Errorf("%v, left %v", ids, left)
+	}
+}
