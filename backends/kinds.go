@@ -41,6 +41,10 @@ const (
 	KindHardware Kind = "hardware"
 	// KindMemory: target vm/NAME, value MemorySpec. VM off.
 	KindMemory Kind = "memory"
+	// KindCPU: target vm/NAME, value int64: MHz of CPU reserved. Never absent: no reservation is 0. VM off.
+	KindCPU Kind = "cpu"
+	// KindLatency: target vm/NAME, value string: the latency sensitivity, normal or high. Never absent. VM off.
+	KindLatency Kind = "latency"
 	// KindAdapter: target vm/NAME, name = port group, value AdapterSpec. VM off.
 	KindAdapter Kind = "adapter"
 	// KindExtra: target vm/NAME, name = extraConfig key (compared without regard to case; an existing key keeps its
@@ -92,6 +96,9 @@ type PortGroupSpec struct {
 type MemberSpec struct {
 	PNICs []string `json:"pnics"` // in uplink order
 }
+
+// NodeAffinityKey is the extraConfig key that binds a VM to NUMA nodes of its host: "0", or "0,1".
+const NodeAffinityKey = "numa.nodeAffinity"
 
 // A MemorySpec is a VM's memory reservation.
 type MemorySpec struct {

@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -20,6 +21,16 @@ func Privileges(mode answers.Mode) []string {
 	if mode != answers.PVRDMA {
 		all = append(all, "Host.Config.PciPassthru", "Host.Config.Maintenance", "Host.Config.Power", "Host.Config.Settings", "Host.Config.Image",
 			"VirtualMachine.Config.AdvancedConfig", "Datastore.Browse", "Resource.ColdMigrate", "Resource.HotMigrate")
+	}
+	return all
+}
+
+// Needed are the privileges that answers ask for: those of their mode, and what their tuning needs besides.
+func Needed(a *answers.Answers) []string {
+	const advanced = "VirtualMachine.Config.AdvancedConfig" // numa.nodeAffinity is an extraConfig key
+	all := Privileges(a.Mode)
+	if a.Tuning.NUMA == "nic" && !slices.Contains(all, advanced) {
+		all = append(all, advanced)
 	}
 	return all
 }

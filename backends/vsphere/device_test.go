@@ -148,3 +148,16 @@ func TestDeviceRefuses(t *testing.T) {
 		check(t, err, backends.KindRefused, "are of one make")
 	}
 }
+
+// What makes a VM answer evenly; latency sensitivity high wants both reservations first.
+func TestTuningContractOnLab(t *testing.T) {
+	l, _, set := withGPUs(t)
+	s := ofVM(backends.KindCPU, "")
+	settertest.Run(t, settertest.Case{Setter: set[s.Kind], Setting: s, Writes: changes(l, events.VMDevices),
+		Values: []backends.Value{backends.ValueOf(int64(2400)), backends.ValueOf(int64(9600))}})
+	mustSet(t, set, s, int64(9600))
+	mustSet(t, set, ofVM(backends.KindMemory, ""), backends.MemorySpec{Locked: true, ReservationMB: 8192})
+	s = ofVM(backends.KindLatency, "")
+	settertest.Run(t, settertest.Case{Setter: set[s.Kind], Setting: s, Writes: changes(l, events.VMDevices),
+		Values: []backends.Value{backends.ValueOf("high"), backends.ValueOf("normal")}})
+}

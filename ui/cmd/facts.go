@@ -84,7 +84,7 @@ func needs(a *answers.Answers, inv *backends.Inventory, before bool) map[backend
 		}
 	}
 	want := map[backends.Ref][]string{}
-	for _, p := range checks.Privileges(a.Mode) {
+	for _, p := range checks.Needed(a) {
 		on := targets[checks.HeldOn(p)]
 		if len(on) == 0 {
 			on = []backends.Ref{site}

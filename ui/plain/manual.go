@@ -34,6 +34,12 @@ func manual(c plan.Change) string {
 		return "vSphere Client: VM > Actions > Compatibility > Upgrade VM Compatibility"
 	case backends.KindMemory:
 		return "vSphere Client: VM > Edit Settings > Memory > Reserve all guest memory"
+	case backends.KindCPU:
+		return "vSphere Client: VM > Edit Settings > CPU > Reservation"
+	case backends.KindLatency:
+		return "vSphere Client: VM > Edit Settings > VM Options > Advanced > Latency Sensitivity"
+	case backends.KindExtra:
+		return "vSphere Client: VM > Edit Settings > VM Options > Advanced > Configuration Parameters: " + code("%s = %s", c.Name, text(c.To))
 	case backends.KindAdapter:
 		kind := "PVRDMA"
 		var a backends.AdapterSpec

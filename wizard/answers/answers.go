@@ -45,6 +45,7 @@ type Answers struct {
 	GPUDirect  GPUOpt    `yaml:"gpudirect" json:"gpudirect"`
 	ESXi       ESXi      `yaml:"esxi" json:"esxi"`
 	VMs        []VM      `yaml:"vms" json:"vms"`
+	Tuning     Tuning    `yaml:"tuning" json:"tuning"`
 	Guest      Guest     `yaml:"guest" json:"guest"`
 	Confirmed  Confirmed `yaml:"confirmed" json:"confirmed"`
 	Measure    Measure   `yaml:"measure" json:"measure"`
@@ -138,6 +139,13 @@ type VMGuest struct {
 	Address string `yaml:"address" json:"address"`
 	Port    int    `yaml:"port" json:"port"`
 	User    string `yaml:"user" json:"user"`
+}
+
+// Tuning is what makes VMs answer evenly, each of it at a cost (seed 002, Table 1).
+type Tuning struct {
+	ReserveCPU bool   `yaml:"reserve_cpu" json:"reserve_cpu"` // vCPUs x the clock of a core
+	Latency    string `yaml:"latency" json:"latency"`         // normal, high; high reserves the CPU too
+	NUMA       string `yaml:"numa" json:"numa"`               // none, nic: the node of the RDMA pNIC
 }
 
 // Guest says what may be done inside guests.

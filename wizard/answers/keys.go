@@ -92,6 +92,11 @@ func Keys() []Key {
 		{Path: "vms[].guest.port", Doc: "SSH port", Default: "22", Min: 1, Max: 65535},
 		{Path: "vms[].guest.user", Doc: "\"\": as for ssh"},
 
+		{Path: "tuning", Doc: "What makes VMs answer evenly; each takes resources of the host for this VM alone."},
+		{Path: "tuning.reserve_cpu", Doc: "reserve vCPUs x MHz of a core", Default: "false"},
+		{Path: "tuning.latency", Doc: "normal | high; high gives each vCPU a core of its own and reserves the CPU in full", Default: "normal", Enum: []string{"normal", "high"}},
+		{Path: "tuning.numa", Doc: "none | nic; nic binds the VM to the NUMA node of the host's RDMA pNIC (numa.nodeAffinity)", Default: "none", Enum: []string{"none", "nic"}},
+
 		{Path: "guest", Doc: "What may be done inside guests."},
 		{Path: "guest.install", Doc: "install packages", Default: "true"},
 		{Path: "guest.persist", Doc: "make modules come back after a reboot", Default: "true"},

@@ -38,6 +38,7 @@ func TestDefaultsAreThoseOfTheContract(t *testing.T) {
 		GPUDirect: answers.GPUOpt{NIC: "passthrough", MMIO: "kb", AllowP2P: true, RelaxACS: true},
 		ESXi:      answers.ESXi{User: "root", Port: 22},
 		Guest:     answers.Guest{Install: true, Persist: true},
+		Tuning:    answers.Tuning{Latency: "normal", NUMA: "none"},
 		Measure:   answers.Measure{Pairs: "ring", Bandwidth: true, Latency: true},
 		Run:       answers.Run{Parallel: 16, Reboot: answers.Reboot{MaxUnavailable: 1, Timeout: answers.Duration(30 * 60e9)}},
 	}

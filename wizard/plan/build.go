@@ -49,6 +49,7 @@ func (b *builder) recipe(hosts func()) {
 		b.vm(v)
 	}
 	b.memoryFits()
+	b.cpuFits()
 	for _, v := range b.vms {
 		b.guestOf(v)
 	}

@@ -137,6 +137,19 @@ func vmValue(v *backends.VM, s backends.Setting, unread backends.Value) backends
 		return backends.ValueOf(v.Hardware)
 	case backends.KindMemory:
 		return backends.ValueOf(backends.MemorySpec{Locked: v.MemoryLocked, ReservationMB: v.Reservation})
+	case backends.KindCPU:
+		if v.CPUReserved != nil {
+			return backends.ValueOf(*v.CPUReserved)
+		}
+	case backends.KindLatency:
+		return backends.ValueOf(orElse(v.Latency, latencyNormal))
+	case backends.KindExtra:
+		if strings.EqualFold(s.Name, backends.NodeAffinityKey) && v.NodeAffinity != nil {
+			if *v.NodeAffinity == "" {
+				return backends.Absent
+			}
+			return backends.ValueOf(*v.NodeAffinity)
+		}
 	case backends.KindAdapter:
 		if a := rdmaAdapter(v, s.Name); a != nil {
 			return backends.ValueOf(adapterSpec(a))

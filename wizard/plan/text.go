@@ -38,6 +38,17 @@ func Title(c Change) string {
 		return fmt.Sprintf("upgrade hardware version to %s", c.To)
 	case backends.KindMemory:
 		return memoryTitle(c)
+	case backends.KindCPU:
+		if c.To == backends.ValueOf(int64(0)) {
+			return "reserve no CPU"
+		}
+		return fmt.Sprintf("reserve %s MHz of CPU", c.To)
+	case backends.KindLatency:
+		return fmt.Sprintf("set latency sensitivity to %s", c.To)
+	case backends.KindExtra:
+		if removed {
+			return "remove setting " + c.Name
+		}
 	case backends.KindAdapter:
 		return adapterTitle(c, removed)
 	}

@@ -164,6 +164,7 @@ func (b *builder) vm(v *vmPart) {
 	body = append(body, Change{Setting: mem, From: Current(b.inv, mem),
 		To:  backends.ValueOf(backends.MemorySpec{Locked: true, ReservationMB: v.MemoryMB}),
 		Why: "RDMA reads and writes the guest's memory directly (vSphere Networking; the Bitfusion guide leaves it out)", Disrupts: []Disruption{MemoryLocked}})
+	body = append(body, b.tuning(v)...)
 	body = append(body, b.adapters(v)...)
 	hw := backends.Setting{Target: ref, Kind: backends.KindHardware}.ID()
 	for _, c := range body {

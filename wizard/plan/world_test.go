@@ -195,6 +195,17 @@ func setVM(t *testing.T, inv *backends.Inventory, s backends.Setting, to backend
 	case backends.KindMemory:
 		m := decode[backends.MemorySpec](t, to)
 		v.MemoryLocked, v.Reservation = m.Locked, m.ReservationMB
+	case backends.KindCPU:
+		mhz := decode[int64](t, to)
+		v.CPUReserved = &mhz
+	case backends.KindLatency:
+		v.Latency = decode[string](t, to)
+	case backends.KindExtra:
+		affinity := ""
+		if !to.IsAbsent() {
+			affinity = decode[string](t, to)
+		}
+		v.NodeAffinity = &affinity
 	case backends.KindAdapter:
 		v.Adapters = slices.DeleteFunc(v.Adapters, func(a backends.Adapter) bool { return a.Type == "pvrdma" && a.PortGroup == s.Name })
 		if to.IsAbsent() {

@@ -24,6 +24,7 @@ func kinds() map[string][]backends.Kind {
 		"DVS-UPLINKS-004": group, "DVS-PG-007": group, "DVS-PG-VLAN-008": group,
 
 		"VM-HWVER-002": {backends.KindHardware}, "VM-HWVER-DDIO-003": {backends.KindHardware}, "VM-MEMRES-007": {backends.KindMemory},
+		"VM-LATSENS-011": {backends.KindLatency}, "VM-CPURES-012": {backends.KindCPU},
 		"VM-NIC-PROTO-017": adapter, "VM-NIC-CONNECT-018": adapter, "VM-NIC-DVS-019": adapter, "VM-SRIOV-MTU-020": adapter, "VM-SRIOV-PF-021": adapter,
 		"VM-PCIADDR-050": {backends.KindDevice, backends.KindAdapter}, "VM-MMIO-ON-023": extra, "VM-MMIO-SIZE-024": extra, "VM-P2P-025": extra,
 

@@ -247,21 +247,63 @@ func TestHardwarePrivileges(t *testing.T) {
 	refused(t, err, "NoPermission", "Permission to perform this operation was denied.")
 }
 
-// Latency sensitivity high wants both reservations in full.
+func sensitive() types.VirtualMachineConfigSpec {
+	return types.VirtualMachineConfigSpec{LatencySensitivity: &types.LatencySensitivity{Level: "high"}, MemoryReservationLockedToMax: types.NewBool(true)}
+}
+
+// Latency sensitivity high wants both reservations in full: hosts of 7.0 and later say so when the VM is edited, older
+// ones when it is switched on.
 func TestLatencySensitivity(t *testing.T) {
+	mhz, none := int64(9600), int64(0)
 	c := start(t, world.Spec{Hosts: 1, VMs: 1})
 	c.powerOff("vm-01")
-	spec := types.VirtualMachineConfigSpec{LatencySensitivity: &types.LatencySensitivity{Level: "high"}, MemoryReservationLockedToMax: types.NewBool(true)}
-	if err := c.reconfigure("vm-01", spec); err != nil {
+	refused(t, c.reconfigure("vm-01", sensitive()), "InvalidArgument", "A specified parameter was not correct: spec.cpuAllocation. The latency-sensitive virtual machine "+
+		"must have the CPU reservation set to at least 9600 MHz (the number of low latency virtual CPUs multiplied by the measured physical CPU speed).")
+	both := sensitive()
+	both.CpuAllocation = &types.ResourceAllocationInfo{Reservation: &mhz}
+	if err := c.reconfigure("vm-01", both); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, c.done(c.vm("vm-01").PowerOn(c.ctx)), "GenericVmConfigFault",
-		"Invalid CPU reservation for the latency-sensitive VM, (sched.cpu.min) should be at least 9600 MHz. ")
-	mhz := int64(9600)
-	if err := c.reconfigure("vm-01", types.VirtualMachineConfigSpec{CpuAllocation: &types.ResourceAllocationInfo{Reservation: &mhz}}); err != nil {
-		t.Fatal(err)
+	less := types.VirtualMachineConfigSpec{CpuAllocation: &types.ResourceAllocationInfo{Reservation: &none}}
+	if err := c.reconfigure("vm-01", less); err == nil {
+		t.Error("the reservation of a latency-sensitive VM was taken away")
 	}
 	c.must(c.vm("vm-01").PowerOn(c.ctx))
+}
+
+func TestLatencySensitivityOnAnOldHost(t *testing.T) {
+	old, mhz := start(t, world.Spec{Hosts: 1, VMs: 1}), int64(9600)
+	if err := old.world.Update(func(s *world.State) ([]world.Event, error) {
+		s.Hosts[0].Version = "6.7.0"
+		s.VMs[0].Hardware = 14
+		return nil, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	old.powerOff("vm-01")
+	if err := old.reconfigure("vm-01", sensitive()); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, old.done(old.vm("vm-01").PowerOn(old.ctx)), "GenericVmConfigFault",
+		"Invalid CPU reservation for the latency-sensitive VM, (sched.cpu.min) should be at least 9600 MHz. ")
+	if err := old.reconfigure("vm-01", types.VirtualMachineConfigSpec{CpuAllocation: &types.ResourceAllocationInfo{Reservation: &mhz}}); err != nil {
+		t.Fatal(err)
+	}
+	old.must(old.vm("vm-01").PowerOn(old.ctx))
+}
+
+// A host gives no more CPU than it has.
+func TestCPUReservationFits(t *testing.T) {
+	c := start(t, world.Spec{Hosts: 1, VMs: 2})
+	for _, vm := range []string{"vm-01", "vm-02"} {
+		c.powerOff(vm)
+		mhz := int64(24 * 2400)
+		if err := c.reconfigure(vm, types.VirtualMachineConfigSpec{NumCPUs: 24, CpuAllocation: &types.ResourceAllocationInfo{Reservation: &mhz}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.must(c.vm("vm-01").PowerOn(c.ctx))
+	refused(t, c.done(c.vm("vm-02").PowerOn(c.ctx)), "InsufficientCpuResourcesFault", "The available CPU resources in the parent resource pool are insufficient for the operation.")
 }
 
 func TestDatastoreFiles(t *testing.T) {

@@ -57,6 +57,8 @@ func (s *Settings) Setters(parallel int) map[backends.Kind]backends.Setter {
 		backends.KindFirewall:  many(firewallSetter{s.site}),
 		backends.KindHardware:  hardwareSetter{s.site},
 		backends.KindMemory:    s.vms,
+		backends.KindCPU:       s.vms,
+		backends.KindLatency:   s.vms,
 		backends.KindAdapter:   s.vms,
 		backends.KindExtra:     s.vms,
 		backends.KindDevice:    s.vms,

@@ -29,6 +29,8 @@ type vmView struct {
 	power    types.VirtualMachinePowerState
 	memoryMB int64
 	memory   backends.MemorySpec
+	cpuMHz   int64  // reserved
+	latency  string // sensitivity
 	devices  []types.BaseVirtualDevice
 	extra    []types.BaseOptionValue // only where it was asked for
 	host     place.Ref
@@ -36,7 +38,7 @@ type vmView struct {
 }
 
 var viewPaths = []string{"config.changeVersion", "config.hardware.memoryMB", "config.hardware.device", "config.memoryAllocation.reservation",
-	"config.memoryReservationLockedToMax", "runtime.powerState", "runtime.host", "environmentBrowser"}
+	"config.memoryReservationLockedToMax", "config.cpuAllocation.reservation", "config.latencySensitivity.level", "runtime.powerState", "runtime.host", "environmentBrowser"}
 
 // view reads a VM, with its extraConfig where that is wanted: it is long.
 func (s *vmSetter) view(ctx context.Context, vm place.Ref, extra bool) (*vmView, error) {
@@ -58,6 +60,7 @@ func (s *vmSetter) view(ctx context.Context, vm place.Ref, extra bool) (*vmView,
 	v.memory = backends.MemorySpec{
 		Locked: wire.Value[bool](o, "config.memoryReservationLockedToMax"), ReservationMB: wire.Value[int64](o, "config.memoryAllocation.reservation"),
 	}
+	v.tuning(o)
 	return v, nil
 }
 
@@ -102,6 +105,10 @@ func thing(t backends.Setting) string {
 	switch t.Kind {
 	case backends.KindMemory:
 		return "memory reservation"
+	case backends.KindCPU:
+		return "CPU reservation"
+	case backends.KindLatency:
+		return "latency sensitivity"
 	case backends.KindExtra:
 		return "setting " + t.Name
 	case backends.KindDevice:
@@ -117,6 +124,10 @@ func (s *vmSetter) of(ctx context.Context, v *vmView, t backends.Setting) (backe
 	switch t.Kind {
 	case backends.KindMemory:
 		return backends.ValueOf(v.memory), nil
+	case backends.KindCPU:
+		return backends.ValueOf(v.cpuMHz), nil
+	case backends.KindLatency:
+		return backends.ValueOf(v.latency), nil
 	case backends.KindExtra:
 		_, value := v.option(t.Name)
 		return value, nil
@@ -236,6 +247,10 @@ func (s *vmSetter) spec(ctx context.Context, v *vmView, as []backends.Assignment
 		switch a.Kind {
 		case backends.KindMemory:
 			err = memory(spec, v, a)
+		case backends.KindCPU:
+			err = cpu(spec, a)
+		case backends.KindLatency:
+			err = latency(spec, a)
 		case backends.KindAdapter:
 			err = s.adapter(ctx, spec, v, a)
 		case backends.KindExtra:

@@ -74,6 +74,7 @@ var plain = map[string]string{
 	"ToolsUnavailable":                 "Cannot complete operation because VMware Tools is not running in this virtual machine.",
 	"AlreadyUpgraded":                  "The virtual machine hardware is already at the requested version.",
 	"InsufficientMemoryResourcesFault": "The available Memory resources in the parent resource pool are insufficient for the operation.",
+	"InsufficientCpuResourcesFault":    "The available CPU resources in the parent resource pool are insufficient for the operation.",
 	"HostConfigFault":                  "An error occurred during host configuration.",
 	"UserNotFound":                     "The specified user or group could not be found.",
 }

@@ -68,6 +68,9 @@ func mayPowerOn(s *world.State, v *world.VM, h *world.Host) error {
 	if v.Reserved > free {
 		return frame.Refuse(&types.InsufficientMemoryResourcesFault{Unreserved: free << 20, Requested: v.Reserved << 20})
 	}
+	if err := cpuAdmits(s, v, h); err != nil {
+		return err
+	}
 	trial := *v
 	trial.Adapters = nil
 	for _, a := range v.Adapters {

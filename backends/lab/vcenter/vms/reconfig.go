@@ -105,6 +105,11 @@ func reconfigure(s *world.State, v *world.VM, spec types.VirtualMachineConfigSpe
 	if err := memory(&trial, spec); err != nil {
 		return nil, err
 	}
+	if spec.LatencySensitivity != nil || spec.CpuAllocation != nil || spec.MemoryAllocation != nil || spec.MemoryReservationLockedToMax != nil || spec.NumCPUs != 0 {
+		if err := sensitive(s.Host(v.Host), &trial); err != nil {
+			return nil, err
+		}
+	}
 	before := connections(v)
 	for i, change := range spec.DeviceChange {
 		c := change.GetVirtualDeviceConfigSpec()
