@@ -82,6 +82,24 @@ func (f facts) packages(watched []string) map[string]string {
 	return m
 }
 
+// begun gives those of names of which more than configuration files is there: installed, unpacked, half installed.
+func (f facts) begun(names []string) []string {
+	var list []string
+	for line := range strings.SplitSeq(f["dpkg"], "\n") {
+		p := strings.SplitN(line, "|", 4)
+		if len(p) == 4 && len(p[0]) > 1 && p[0][1] != 'n' && p[0][1] != 'c' && slices.Contains(names, p[1]) {
+			list = append(list, p[1])
+		}
+	}
+	for line := range strings.SplitSeq(f["rpm"], "\n") {
+		if name, _, ok := strings.Cut(strings.TrimSpace(line), "|"); ok && slices.Contains(names, name) {
+			list = append(list, name)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
 // loaded gives the loaded modules, newest first as the kernel lists them.
 func (f facts) loaded() []string {
 	var names []string

@@ -2,13 +2,11 @@ package guest
 
 import (
 	"context"
-	"path"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
-	"github.com/rdma-setup/rdma-setup/backends/guest/pkgman"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
@@ -40,21 +38,36 @@ func (p packages) names(s backends.Setting, more []string) []string {
 	return slices.Compact(list)
 }
 
+// installed gives those of names that are there whole.
 func (p packages) installed(ctx context.Context, vm string, names []string) ([]string, error) {
-	script := section("dpkg", "command -v dpkg-query >/dev/null && dpkg-query -W -f '${db:Status-Abbrev}|${Package}|${Version}|${Provides}\\n'") +
-		section("rpm", "command -v rpm >/dev/null && for p in "+ssh.QuoteAll(names...)+"; do rpm -q --qf '%{NAME}|%{VERSION}-%{RELEASE}\\n' $p || :; done")
-	r, err := p.g.Run(ctx, vm, ssh.Command{Script: script, MaxOutput: 8 << 20})
+	f, err := p.ask(ctx, vm, names)
 	if err != nil {
 		return nil, err
 	}
-	have := sections(r.Stdout).packages(names)
-	out := []string{}
+	have, out := f.packages(names), []string{}
 	for _, n := range names {
 		if _, ok := have[n]; ok {
 			out = append(out, n)
 		}
 	}
 	return out, nil
+}
+
+// begun gives those of names of which anything but their configuration is there.
+func (p packages) begun(ctx context.Context, vm string, names []string) ([]string, error) {
+	f, err := p.ask(ctx, vm, names)
+	return f.begun(names), err
+}
+
+// ask reads what the package manager knows.
+func (p packages) ask(ctx context.Context, vm string, names []string) (facts, error) {
+	script := section("dpkg", "command -v dpkg-query >/dev/null && dpkg-query -W -f '${db:Status-Abbrev}|${Package}|${Version}|${Provides}\\n'") +
+		section("rpm", "command -v rpm >/dev/null && for p in "+ssh.QuoteAll(names...)+"; do rpm -q --qf '%{NAME}|%{VERSION}-%{RELEASE}\\n' $p || :; done")
+	r, err := p.g.Run(ctx, vm, ssh.Command{Script: script, MaxOutput: 8 << 20})
+	if err != nil {
+		return nil, err
+	}
+	return sections(r.Stdout), nil
 }
 
 // Keep asks the package manager what it would install.
@@ -139,6 +152,9 @@ func (p packages) install(ctx context.Context, vm string, missing []string) erro
 	if err != nil {
 		return err
 	}
+	if err := p.mend(ctx, vm, m); err != nil {
+		return err
+	}
 	if err := p.refresh(ctx, vm, m); err != nil {
 		return err
 	}
@@ -166,7 +182,18 @@ func (p packages) Restore(ctx context.Context, s backends.Setting, kept backends
 	if err := kept.Decode(&k); err != nil {
 		return badKept(s.Target.Name, err)
 	}
-	have, err := p.installed(ctx, s.Target.Name, k.New)
+	if len(k.New) == 0 {
+		return nil
+	}
+	m, err := p.manager(ctx, s.Target.Name)
+	if err != nil {
+		return err
+	}
+	// An installation that was cut short keeps apt-get from removing anything.
+	if err := p.mend(ctx, s.Target.Name, m); err != nil {
+		return err
+	}
+	have, err := p.begun(ctx, s.Target.Name, k.New)
 	if err != nil {
 		return err
 	}
@@ -198,61 +225,11 @@ func (p packages) remove(ctx context.Context, vm string, names []string) error {
 	if r, err = p.locked(ctx, vm, ssh.Command{Script: m.Remove(names), Sudo: true, Limit: 10 * time.Minute}); err != nil {
 		return err
 	}
-	left, err := p.installed(ctx, vm, names)
+	left, err := p.begun(ctx, vm, names)
 	if err == nil && len(left) > 0 {
 		err = failed(vm, "remove "+strings.Join(left, ", "), r)
 	}
 	return err
-}
-
-// locked runs a package manager, again and again while another one has the lock.
-func (p packages) locked(ctx context.Context, vm string, cmd ssh.Command) (ssh.Result, error) {
-	limit := time.NewTimer(p.g.options.AptLock)
-	defer limit.Stop()
-	for {
-		r, err := p.g.Run(ctx, vm, cmd)
-		if err != nil || r.ExitCode == 0 || !pkgman.Locked(r.Stderr+r.Stdout) {
-			return r, err
-		}
-		select {
-		case <-ctx.Done():
-			return r, ctx.Err()
-		case <-limit.C:
-			return r, backends.Errorf(backends.KindTransient, label(vm), "Wait for the guest's own updates (unattended-upgrades), then resume.",
-				"another package manager holds the lock for more than %s", p.g.options.AptLock)
-		case <-time.After(p.g.options.Poll):
-		}
-	}
-}
-
-// refresh fetches the package lists, once a guest. apt-get update says nothing useful by its exit code, so what it
-// could not fetch shows when packages are asked for.
-func (p packages) refresh(ctx context.Context, vm string, m pkgman.Manager) error {
-	p.g.mu.Lock()
-	_, done := p.g.updated[vm]
-	p.g.mu.Unlock()
-	if done || m.Update == "" {
-		return nil
-	}
-	r, err := p.locked(ctx, vm, ssh.Command{Script: m.Update, Sudo: true, Limit: 10 * time.Minute})
-	if err == nil {
-		p.g.mu.Lock()
-		p.g.updated[vm] = r.Stderr
-		p.g.mu.Unlock()
-	}
-	return err
-}
-
-func (p packages) manager(ctx context.Context, vm string) (pkgman.Manager, error) {
-	r, err := p.g.Run(ctx, vm, ssh.Command{Script: "for c in apt-get dnf yum; do command -v $c && break; done"})
-	if err != nil {
-		return pkgman.Manager{}, err
-	}
-	if m, ok := pkgman.For(path.Base(strings.TrimSpace(r.Stdout))); ok {
-		return m, nil
-	}
-	return pkgman.Manager{}, backends.Errorf(backends.KindPermanent, label(vm), "Install the RDMA packages by hand and set guest.install to false.",
-		"there is no package manager that is known here (apt, dnf, yum)")
 }
 
 // learn remembers what a set is made of. Going back asks for less than the set, so a part of it teaches nothing.
@@ -272,18 +249,4 @@ func (g *Guests) learn(s backends.Setting, to backends.Value) {
 
 func within(part, all []string) bool {
 	return !slices.ContainsFunc(part, func(p string) bool { return !slices.Contains(all, p) })
-}
-
-// explain says why names are still missing after an installation; lists is what fetching the package lists said.
-func explain(m pkgman.Manager, vm string, left []string, r ssh.Result, lists string) error {
-	what := "install " + strings.Join(left, ", ")
-	said := lists + "\n" + r.Stderr
-	switch {
-	case pkgman.Unreachable(said + r.Stdout):
-		return backends.Errorf(backends.KindUnreachable, label(vm), "Give the guest a way to its package repositories, or a local mirror.",
-			"%s: the repositories cannot be reached: %s", what, lastLines(said, 2))
-	case r.ExitCode != 0 && !pkgman.OnlyUnknown(r.Stderr), r.ExitCode == 0 && pkgman.Complains(r.Stderr):
-		return failed(vm, what, r)
-	}
-	return backends.Errorf(backends.KindPermanent, label(vm), m.Unavailable, "%s: the guest's repositories do not have them; the others are installed", what)
 }

@@ -8,7 +8,8 @@ import (
 
 // apt speaks to apt-get. Configuration files that somebody changed stay; nobody is asked anything.
 func apt() Manager {
-	const get = "DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l apt-get -q -y -o DPkg::Lock::Timeout=60 -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold "
+	const quiet = "DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l "
+	const get = quiet + "apt-get -q -y -o DPkg::Lock::Timeout=60 -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold "
 	// Of names that cannot be had, apt-get installs none of the others: those that can are found out one by one.
 	available := func(names []string) string {
 		return `can=
@@ -17,6 +18,11 @@ else for p in ` + ssh.QuoteAll(names...) + `; do said=$(apt-get -s -qq install -
 `
 	}
 	return Manager{
+		// Of a dpkg that was killed there is a journal, files with numbers for names, on account of which apt-get refuses;
+		// of one that was stopped between two packages there are only those that are not configured.
+		Mend: `if ls /var/lib/dpkg/updates 2>/dev/null | grep -q '^[0-9][0-9]*$' || [ -n "$(dpkg --audit 2>/dev/null)" ]; then
+	` + quiet + `dpkg --force-confdef --force-confold --configure -a
+fi`,
 		Update: get + "update",
 		Install: func(names []string) string {
 			return available(names) + `[ -z "$can" ] || eval "` + get + `--no-install-recommends install -- $can"`
@@ -24,7 +30,10 @@ else for p in ` + ssh.QuoteAll(names...) + `; do said=$(apt-get -s -qq install -
 		Simulate: func(names []string) string {
 			return available(names) + `[ -z "$can" ] || eval "apt-get -s -q --no-install-recommends install -- $can"`
 		},
-		Remove:         func(names []string) string { return get + "purge -- " + ssh.QuoteAll(names...) },
+		// What was cut short while it was unpacked can neither be configured nor, without this, removed.
+		Remove: func(names []string) string {
+			return get + "-o Dpkg::Options::=--force-remove-reinstreq purge -- " + ssh.QuoteAll(names...)
+		},
 		SimulateRemove: func(names []string) string { return "apt-get -s -q purge -- " + ssh.QuoteAll(names...) },
 		WouldInstall: func(out string) []string {
 			var names []string

@@ -9,6 +9,7 @@ import (
 
 // A Manager is how one package manager is spoken to. Scripts never ask anybody anything.
 type Manager struct {
+	Mend           string                      // finishes what a run that was cut short left undone, "" where there is no such thing
 	Update         string                      // fetches the lists, "" where that happens by itself
 	Install        func(names []string) string // installs all of the names that can be had
 	Simulate       func(names []string) string
@@ -31,7 +32,7 @@ func For(program string) (Manager, bool) {
 }
 
 var (
-	lockTaken   = regexp.MustCompile(`(?i)could not get lock|unable to (acquire|lock)|waiting for process with pid|existing lock .*yum\.pid`)
+	lockTaken   = regexp.MustCompile(`(?i)could not get lock|unable to (acquire|lock)|dpkg frontend (lock )?(is|was) locked by|waiting for process with pid|existing lock .*yum\.pid`)
 	unreachable = regexp.MustCompile(`Temporary failure resolving|Could not resolve|Unable to fetch some archives|Failed to fetch|Cannot download|` +
 		`Failed to download metadata|Cannot find a valid baseurl|Could not connect`)
 	unknownName = regexp.MustCompile(`(?i)unable to locate package|has no installation candidate|no package .* available|no match for argument|unable to find a match`)

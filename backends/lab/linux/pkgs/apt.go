@@ -17,7 +17,7 @@ func (db *DB) DebPrograms() map[string]sh.Program {
 	}
 }
 
-func (db *DB) apt(_ context.Context, p *sh.Proc) int {
+func (db *DB) apt(ctx context.Context, p *sh.Proc) int {
 	o, err := p.Options("y q s o: f m t: V yes assume-yes quiet simulate dry-run no-install-recommends purge reinstall fix-missing allow-downgrades no-upgrade only-upgrade autoremove assume-no")
 	if err != nil {
 		fmt.Fprintf(p.Stderr, "E: Command line option %s is not understood in combination with the other options\n", strings.TrimPrefix(err.Error(), "invalid option -- "))
@@ -42,6 +42,10 @@ func (db *DB) apt(_ context.Context, p *sh.Proc) int {
 		fmt.Fprintf(p.Stderr, "E: Could not open lock file %s - open (13: Permission denied)\nE: %s\n", lock, text)
 		return 100
 	}
+	if !simulate && what != "update" && db.interrupted() {
+		fmt.Fprintf(p.Stderr, "E: dpkg was interrupted, you must manually run 'dpkg --configure -a' to correct the problem. \n")
+		return 100
+	}
 	switch what {
 	case "update":
 		db.mu.Lock()
@@ -50,7 +54,7 @@ func (db *DB) apt(_ context.Context, p *sh.Proc) int {
 		p.Printf("Hit:1 http://archive.ubuntu.com/ubuntu stable InRelease\nReading package lists...\n")
 		return 0
 	case "install":
-		return db.aptInstall(p, o, names, simulate)
+		return db.aptInstall(ctx, p, o, names, simulate)
 	case "remove", "purge":
 		return db.aptRemove(p, o, names, simulate, what == "purge" || o.Has("purge"))
 	case "autoremove", "upgrade", "dist-upgrade", "clean", "autoclean", "check":
@@ -61,7 +65,7 @@ func (db *DB) apt(_ context.Context, p *sh.Proc) int {
 	return 100
 }
 
-func (db *DB) aptInstall(p *sh.Proc, o sh.Options, names []string, simulate bool) int {
+func (db *DB) aptInstall(ctx context.Context, p *sh.Proc, o sh.Options, names []string, simulate bool) int {
 	p.Printf("Reading package lists...\nBuilding dependency tree...\nReading state information...\n")
 	var wanted []string
 	for _, spec := range names {
@@ -110,15 +114,17 @@ func (db *DB) aptInstall(p *sh.Proc, o sh.Options, names []string, simulate bool
 		p.Printf("Abort.\n")
 		return 1
 	}
-	if err := db.Install(plan); err != nil {
-		fmt.Fprintf(p.Stderr, "dpkg: error processing archive: %v\nE: Sub-process /usr/bin/dpkg returned an error code (1)\n", err)
+	archives, err := db.fetch(plan)
+	if err != nil {
+		fmt.Fprintf(p.Stderr, "E: Failed to fetch: %v\nE: Unable to fetch some archives, maybe run apt-get update or try with --fix-missing?\n", err)
 		return 100
 	}
-	for _, pkg := range plan {
-		p.Printf("Selecting previously unselected package %s.\nUnpacking %s (%s) ...\n", pkg.Name, pkg.Name, pkg.Version)
-	}
-	for _, pkg := range plan {
-		p.Printf("Setting up %s (%s) ...\n", pkg.Name, pkg.Version)
+	for _, args := range [][]string{append([]string{"--no-triggers", "--unpack", "--auto-deconfigure"}, archives...), {"--configure", "--pending"}} {
+		status, err := p.Sys.Exec(ctx, p.With(append([]string{"/usr/bin/dpkg", "--status-fd", "9"}, args...)...))
+		if err != nil || status != 0 {
+			fmt.Fprintf(p.Stderr, "E: Sub-process /usr/bin/dpkg returned an error code (%d)\n", status)
+			return 100
+		}
 	}
 	return 0
 }

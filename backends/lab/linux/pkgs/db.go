@@ -4,6 +4,7 @@ package pkgs
 
 import (
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -23,6 +24,7 @@ type Package struct {
 	Base     bool              // part of a fresh installation
 	Bin      map[string]string // path -> program
 	Files    map[string]string // path -> content
+	Script   string            // runs when dpkg configures it, "" for none
 	KB       int               // size on disk
 }
 
@@ -36,12 +38,14 @@ type DB struct {
 
 	mu        sync.Mutex
 	installed map[string]bool
-	updated   bool // the lists were fetched
+	half      map[string]string // what dpkg has not finished, with its state
+	noted     int               // entries of dpkg's journal
+	updated   bool              // the lists were fetched
 }
 
 // New returns a database that offers the packages; nothing is installed.
 func New(fs *vfs.FS, sys *sh.System, offered []Package) *DB {
-	db := &DB{FS: fs, Sys: sys, offered: map[string]Package{}, installed: map[string]bool{}}
+	db := &DB{FS: fs, Sys: sys, offered: map[string]Package{}, installed: map[string]bool{}, half: map[string]string{}}
 	for _, p := range offered {
 		db.offered[p.Name] = p
 		db.order = append(db.order, p.Name)
@@ -142,24 +146,38 @@ func (db *DB) Removal(names []string) []Package {
 // Install puts the packages' files in place.
 func (db *DB) Install(list []Package) error {
 	for _, p := range list {
-		for path, program := range p.Bin {
-			if err := db.Sys.Install(program, path); err != nil {
-				return fmt.Errorf("%s: %w", p.Name, err)
-			}
-		}
-		for path, text := range p.Files {
-			if err := db.FS.MkdirAll(vfs.Root(), path[:strings.LastIndex(path, "/")+1], 0o755); err != nil {
-				return fmt.Errorf("%s: %w", p.Name, err)
-			}
-			if err := db.FS.WriteFile(vfs.Root(), path, []byte(text), 0o644); err != nil {
-				return fmt.Errorf("%s: %w", p.Name, err)
-			}
+		if err := db.unpack(p); err != nil {
+			return fmt.Errorf("%s: %w", p.Name, err)
 		}
 		db.mu.Lock()
 		db.installed[p.Name] = true
 		db.mu.Unlock()
 	}
 	return nil
+}
+
+func (db *DB) unpack(p Package) error {
+	for path, program := range p.Bin {
+		if err := db.Sys.Install(program, path); err != nil {
+			return err
+		}
+	}
+	for path, text := range p.Files {
+		if err := db.file(path, text, 0o644); err != nil {
+			return err
+		}
+	}
+	if p.Script != "" {
+		return db.file(script(p), p.Script, 0o755)
+	}
+	return nil
+}
+
+func (db *DB) file(path, text string, mode fs.FileMode) error {
+	if err := db.FS.MkdirAll(vfs.Root(), path[:strings.LastIndex(path, "/")+1], 0o755); err != nil {
+		return err
+	}
+	return db.FS.WriteFile(vfs.Root(), path, []byte(text), mode)
 }
 
 // Remove takes the packages' programs away; configuration below /etc stays unless purge is set.

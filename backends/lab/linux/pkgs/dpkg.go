@@ -10,7 +10,7 @@ import (
 )
 
 func (db *DB) dpkg(ctx context.Context, p *sh.Proc) int {
-	o, err := p.Options("l s L S W f: print-architecture configure a showformat: list status")
+	o, err := p.Options("l s L S W C f: print-architecture unpack configure a audit pending no-triggers auto-deconfigure status-fd: force-confdef force-confold showformat: list status")
 	if err != nil {
 		fmt.Fprintf(p.Stderr, "dpkg: error: %v\n", err)
 		return 2
@@ -19,8 +19,18 @@ func (db *DB) dpkg(ctx context.Context, p *sh.Proc) int {
 	case o.Has("print-architecture"):
 		p.Printf("amd64\n")
 		return 0
+	case o.Has("C", "audit"):
+		return db.dpkgAudit(p)
+	case o.Has("unpack", "configure") && !p.Root():
+		fmt.Fprintf(p.Stderr, "dpkg: error: requested operation requires superuser privilege\n")
+		return 2
+	case o.Has("unpack"):
+		return db.dpkgUnpack(ctx, p, o.Args)
+	case o.Has("configure") && len(o.Args) == 0 && !o.Has("a", "pending"):
+		fmt.Fprintf(p.Stderr, "dpkg: error: --configure needs at least one package name argument\n")
+		return 2
 	case o.Has("configure"):
-		return 0
+		return db.dpkgConfigure(ctx, p, o.Args)
 	case o.Has("l", "s", "L", "S", "W", "list", "status"):
 		return db.dpkgQuery(ctx, p)
 	}
@@ -69,11 +79,11 @@ func (db *DB) dpkgQuery(_ context.Context, p *sh.Proc) int {
 	return status
 }
 
-// matching returns the installed packages that a pattern names.
+// matching returns the packages known to dpkg that a pattern names.
 func (db *DB) matching(pattern string) []Package {
 	var list []Package
 	pattern, _, _ = strings.Cut(pattern, ":")
-	for _, pkg := range db.List() {
+	for _, pkg := range db.known() {
 		if ok, _ := path.Match(pattern, pkg.Name); ok {
 			list = append(list, pkg)
 		}
@@ -100,7 +110,7 @@ func (db *DB) dpkgList(p *sh.Proc, patterns []string) int {
 			first = false
 		}
 		for _, pkg := range list {
-			p.Printf("ii  %-14s %-12s %-12s %s\n", pkg.Name, pkg.Version, pkg.Arch, "package of the distribution")
+			p.Printf("%s  %-14s %-12s %-12s %s\n", db.state(pkg.Name), pkg.Name, pkg.Version, pkg.Arch, "package of the distribution")
 		}
 	}
 	return status
@@ -111,7 +121,7 @@ func (db *DB) dpkgShow(p *sh.Proc, o sh.Options) int {
 	if format == "" {
 		format = `${binary:Package}\t${Version}\n`
 	}
-	patterns, status := o.Args, 0
+	patterns, code := o.Args, 0
 	if len(patterns) == 0 {
 		patterns = []string{"*"}
 	}
@@ -119,13 +129,14 @@ func (db *DB) dpkgShow(p *sh.Proc, o sh.Options) int {
 		list := db.matching(pattern)
 		if list == nil {
 			fmt.Fprintf(p.Stderr, "dpkg-query: no packages found matching %s\n", pattern)
-			status = 1
+			code = 1
 		}
 		for _, pkg := range list {
+			status := map[string]string{"ii": "installed", unpacked: "unpacked", halfConfigured: "half-configured"}[db.state(pkg.Name)]
 			p.Printf("%s", strings.NewReplacer("${Package}", pkg.Name, "${binary:Package}", pkg.Name, "${Version}", pkg.Version,
-				"${Architecture}", pkg.Arch, "${Status}", "install ok installed", "${db:Status-Abbrev}", "ii ",
-				"${db:Status-Status}", "installed", "${Provides}", strings.Join(pkg.Provides, ", "), `\n`, "\n", `\t`, "\t").Replace(format))
+				"${Architecture}", pkg.Arch, "${Status}", "install ok "+status, "${db:Status-Abbrev}", db.state(pkg.Name)+" ",
+				"${db:Status-Status}", status, "${Provides}", strings.Join(pkg.Provides, ", "), `\n`, "\n", `\t`, "\t").Replace(format))
 		}
 	}
-	return status
+	return code
 }

@@ -1,0 +1,86 @@
+package guest
+
+import (
+	"context"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/guest/pkgman"
+	"github.com/rdma-setup/rdma-setup/backends/ssh"
+)
+
+// mend finishes what an earlier run of the package manager left half done, because the guest went down or the
+// program was killed in the middle of it. Where that fails, the installation after it says why.
+func (p packages) mend(ctx context.Context, vm string, m pkgman.Manager) error {
+	if m.Mend == "" {
+		return nil
+	}
+	_, err := p.locked(ctx, vm, ssh.Command{Script: m.Mend, Sudo: true, Limit: 30 * time.Minute, MaxOutput: 4 << 20})
+	return err
+}
+
+// locked runs a package manager, again and again while another one has the lock.
+func (p packages) locked(ctx context.Context, vm string, cmd ssh.Command) (ssh.Result, error) {
+	limit := time.NewTimer(p.g.options.AptLock)
+	defer limit.Stop()
+	for {
+		r, err := p.g.Run(ctx, vm, cmd)
+		if err != nil || r.ExitCode == 0 || !pkgman.Locked(r.Stderr+r.Stdout) {
+			return r, err
+		}
+		select {
+		case <-ctx.Done():
+			return r, ctx.Err()
+		case <-limit.C:
+			return r, backends.Errorf(backends.KindTransient, label(vm), "Wait for the guest's own updates (unattended-upgrades), then resume.",
+				"another package manager holds the lock for more than %s", p.g.options.AptLock)
+		case <-time.After(p.g.options.Poll):
+		}
+	}
+}
+
+// refresh fetches the package lists, once a guest. apt-get update says nothing useful by its exit code, so what it
+// could not fetch shows when packages are asked for.
+func (p packages) refresh(ctx context.Context, vm string, m pkgman.Manager) error {
+	p.g.mu.Lock()
+	_, done := p.g.updated[vm]
+	p.g.mu.Unlock()
+	if done || m.Update == "" {
+		return nil
+	}
+	r, err := p.locked(ctx, vm, ssh.Command{Script: m.Update, Sudo: true, Limit: 10 * time.Minute})
+	if err == nil {
+		p.g.mu.Lock()
+		p.g.updated[vm] = r.Stderr
+		p.g.mu.Unlock()
+	}
+	return err
+}
+
+func (p packages) manager(ctx context.Context, vm string) (pkgman.Manager, error) {
+	r, err := p.g.Run(ctx, vm, ssh.Command{Script: "for c in apt-get dnf yum; do command -v $c && break; done"})
+	if err != nil {
+		return pkgman.Manager{}, err
+	}
+	if m, ok := pkgman.For(path.Base(strings.TrimSpace(r.Stdout))); ok {
+		return m, nil
+	}
+	return pkgman.Manager{}, backends.Errorf(backends.KindPermanent, label(vm), "Install the RDMA packages by hand and set guest.install to false.",
+		"there is no package manager that is known here (apt, dnf, yum)")
+}
+
+// explain says why names are still missing after an installation; lists is what fetching the package lists said.
+func explain(m pkgman.Manager, vm string, left []string, r ssh.Result, lists string) error {
+	what := "install " + strings.Join(left, ", ")
+	said := lists + "\n" + r.Stderr
+	switch {
+	case pkgman.Unreachable(said + r.Stdout):
+		return backends.Errorf(backends.KindUnreachable, label(vm), "Give the guest a way to its package repositories, or a local mirror.",
+			"%s: the repositories cannot be reached: %s", what, lastLines(said, 2))
+	case r.ExitCode != 0 && !pkgman.OnlyUnknown(r.Stderr), r.ExitCode == 0 && pkgman.Complains(r.Stderr):
+		return failed(vm, what, r)
+	}
+	return backends.Errorf(backends.KindPermanent, label(vm), m.Unavailable, "%s: the guest's repositories do not have them; the others are installed", what)
+}

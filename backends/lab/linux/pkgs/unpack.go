@@ -1,0 +1,182 @@
+package pkgs
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
+)
+
+// journalDir holds dpkg's changes of its status file, in files with numbers for names, until a run of it has ended. What
+// a run that was killed leaves there keeps apt-get from working (debSystem::CheckUpdates of apt).
+const journalDir = "/var/lib/dpkg/updates"
+
+// How far dpkg has come with a package that is not installed yet, as dpkg-query abbreviates it.
+const (
+	unpacked       = "iU"
+	halfConfigured = "iF"
+)
+
+// interrupted tells whether a run of dpkg did not come to its end.
+func (db *DB) interrupted() bool {
+	list, err := db.FS.ReadDir(vfs.Root(), journalDir)
+	return err == nil && slices.ContainsFunc(list, func(i vfs.Info) bool { return strings.Trim(i.Name(), "0123456789") == "" })
+}
+
+// note moves a package to a state, "" for installed, and journals it.
+func (db *DB) note(name, state string) error {
+	db.mu.Lock()
+	if state == "" {
+		delete(db.half, name)
+		db.installed[name] = true
+	} else {
+		db.half[name] = state
+	}
+	n := db.noted
+	db.noted++
+	db.mu.Unlock()
+	if err := db.FS.MkdirAll(vfs.Root(), journalDir, 0o755); err != nil {
+		return err
+	}
+	return db.FS.WriteFile(vfs.Root(), fmt.Sprintf("%s/%04d", journalDir, n), []byte("Package: "+name+"\n"), 0o644)
+}
+
+// checkpoint ends a run of dpkg: the journal goes into the status file.
+func (db *DB) checkpoint() {
+	db.mu.Lock()
+	db.noted = 0
+	db.mu.Unlock()
+	_ = db.FS.RemoveAll(vfs.Root(), journalDir) // made anew by the next run
+}
+
+// state is how dpkg-query abbreviates the state of a package, "" for one that it does not know.
+func (db *DB) state(name string) string {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.installed[name] {
+		return "ii"
+	}
+	return db.half[name]
+}
+
+// known returns the packages that dpkg knows, in the order of their names.
+func (db *DB) known() []Package {
+	list := db.List()
+	for _, name := range db.order {
+		if s := db.state(name); s != "" && s != "ii" {
+			list = append(list, db.offered[name])
+		}
+	}
+	slices.SortFunc(list, func(a, b Package) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// fetch puts the archives where apt-get does and returns their names.
+func (db *DB) fetch(list []Package) (archives []string, err error) {
+	const dir = "/var/cache/apt/archives"
+	if err := db.FS.MkdirAll(vfs.Root(), dir, 0o755); err != nil {
+		return nil, err
+	}
+	for _, p := range list {
+		file := fmt.Sprintf("%s/%s_%s_%s.deb", dir, p.Name, strings.ReplaceAll(p.Version, ":", "%3a"), p.Arch)
+		if err := db.FS.WriteFile(vfs.Root(), file, []byte("!<arch>\n"), 0o644); err != nil {
+			return nil, err
+		}
+		archives = append(archives, file)
+	}
+	return archives, nil
+}
+
+// dpkgUnpack is dpkg --unpack ARCHIVE...
+func (db *DB) dpkgUnpack(ctx context.Context, p *sh.Proc, archives []string) int {
+	for _, file := range archives {
+		if ctx.Err() != nil {
+			return 2
+		}
+		name, _, _ := strings.Cut(path.Base(file), "_")
+		pkg, ok := db.Offered(name)
+		if _, err := db.FS.Stat(vfs.Root(), file); err != nil || !ok {
+			fmt.Fprintf(p.Stderr, "dpkg: error: cannot access archive '%s': No such file or directory\n", file)
+			return 2
+		}
+		if db.state(name) == "" {
+			p.Printf("Selecting previously unselected package %s.\n", name)
+		}
+		p.Printf("Preparing to unpack %s ...\nUnpacking %s (%s) ...\n", file, name, pkg.Version)
+		err := db.unpack(pkg)
+		if err == nil {
+			err = db.note(name, unpacked)
+		}
+		if err != nil {
+			fmt.Fprintf(p.Stderr, "dpkg: error processing archive %s (--unpack):\n %v\nErrors were encountered while processing:\n %s\n", file, err, file)
+			db.checkpoint()
+			return 1
+		}
+	}
+	db.checkpoint()
+	return 0
+}
+
+// dpkgConfigure is dpkg --configure: of names, else of all that is unpacked. The archives of a package bring a script
+// that runs then; dpkg that is killed meanwhile leaves its journal behind.
+func (db *DB) dpkgConfigure(ctx context.Context, p *sh.Proc, names []string) int {
+	var bad []string
+	for _, pkg := range db.known() {
+		if db.Installed(pkg.Name) || len(names) > 0 && !slices.Contains(names, pkg.Name) {
+			continue
+		}
+		p.Printf("Setting up %s (%s) ...\n", pkg.Name, pkg.Version)
+		err := db.note(pkg.Name, halfConfigured)
+		if err == nil && pkg.Script != "" {
+			var status int
+			status, err = p.Sys.Exec(ctx, p.With(script(pkg), "configure", ""))
+			if ctx.Err() != nil {
+				return 2
+			}
+			if err == nil && status != 0 {
+				err = fmt.Errorf("installed %s package post-installation script subprocess returned error exit status %d", pkg.Name, status)
+			}
+		}
+		if err == nil {
+			err = db.note(pkg.Name, "")
+		}
+		if err != nil {
+			fmt.Fprintf(p.Stderr, "dpkg: error processing package %s (--configure):\n %v\n", pkg.Name, err)
+			bad = append(bad, pkg.Name)
+		}
+	}
+	db.checkpoint()
+	if bad != nil {
+		fmt.Fprintf(p.Stderr, "Errors were encountered while processing:\n %s\n", strings.Join(bad, "\n "))
+		return 1
+	}
+	return 0
+}
+
+// dpkgAudit is dpkg --audit, which lists what is not whole.
+func (db *DB) dpkgAudit(p *sh.Proc) int {
+	for _, part := range []struct{ state, text string }{
+		{unpacked, "The following packages have been unpacked but not yet configured.\nThey must be configured using dpkg --configure or the configure\nmenu option in dselect for them to work:\n"},
+		{halfConfigured, "The following packages are only half configured, probably due to problems\nconfiguring them the first time.  The configuration should be retried using\n" +
+			"dpkg --configure <package> or the configure menu option in dselect:\n"},
+	} {
+		text := part.text
+		for _, pkg := range db.known() {
+			if db.state(pkg.Name) == part.state {
+				p.Printf("%s %-20s package of the distribution\n", text, pkg.Name)
+				text = ""
+			}
+		}
+		if text == "" {
+			p.Printf("\n")
+		}
+	}
+	return 0
+}
+
+// script is where a package's post-installation script lies.
+func script(p Package) string { return "/var/lib/dpkg/info/" + p.Name + ".postinst" }
