@@ -33,7 +33,7 @@ type Guest struct {
 	Persist        Persist           `json:"persist"`
 	Commands       int               `json:"commands,omitempty"` // remote commands it took
 
-	// What follows is for checks alone; nil (for Headers and SecureBoot too) says that it was not read.
+	// What follows is for checks and for GPUs; nil (for Headers and SecureBoot too) says that it was not read.
 	PCI        []GuestDevice  `json:"pci,omitzero"`          // lspci -Dnn, network and InfiniBand controllers
 	KernelLog  []string       `json:"kernel_log,omitzero"`   // lines of dmesg since boot: Call Trace, vmw_pvrdma or mlx5_core that failed, modules rejected for their signature
 	Headers    *bool          `json:"headers,omitempty"`     // headers of the running kernel are installed
@@ -41,7 +41,9 @@ type Guest struct {
 	HugePages  *int           `json:"huge_pages,omitempty"`  // HugePages_Total
 	Firewall   *GuestFirewall `json:"guest_firewall,omitempty"`
 	NVIDIA     *NVIDIA        `json:"nvidia,omitempty"`
-	Containers []Container    `json:"containers,omitzero"` // running ones that use RDMA or GPUs
+	CUDATests  *CUDAPerftest  `json:"cuda_perftest,omitempty"` // nil: no perftest here was built with CUDA
+	PeerAPI    *bool          `json:"peer_api,omitempty"`      // ib_core lets peer memory register (MLNX_OFED, Ubuntu's kernels)
+	Containers []Container    `json:"containers,omitzero"`     // running ones that use RDMA or GPUs
 	Forwarding *Forwarding    `json:"forwarding,omitempty"`
 }
 
@@ -63,11 +65,26 @@ type GuestFirewall struct {
 // NVIDIA is what the NVIDIA driver in a guest says.
 type NVIDIA struct {
 	GPUs     []string          `json:"gpus"`               // names that nvidia-smi -L lists
+	Devices  []GuestGPU        `json:"devices,omitempty"`  // what nvidia-smi -q tells of them, in the same order
 	Driver   string            `json:"driver,omitempty"`   // version
 	Error    string            `json:"error,omitempty"`    // why nvidia-smi failed
-	DMABuf   bool              `json:"dma_buf,omitempty"`  // the open kernel modules export DMA-BUF
+	DMABuf   bool              `json:"dma_buf,omitempty"`  // the driver exports DMA-BUF: open kernel modules, kernel 5.12 or later
 	Peermem  string            `json:"peermem,omitempty"`  // nvidia_peermem or nv_peer_mem where loaded
 	Topology map[string]string `json:"topology,omitempty"` // NIC to GPU by nvidia-smi topo -m, "mlx5_0 GPU0": PIX, PXB, PHB, NODE, SYS
+}
+
+// A GuestGPU is one GPU as a guest sees it; its index is its place in the list, by PCI address.
+type GuestGPU struct {
+	Name     string `json:"name"`
+	PCI      string `json:"pci"`
+	MemoryMB int64  `json:"memory_mb,omitempty"`
+	VGPU     bool   `json:"vgpu,omitempty"` // a share of a GPU, not the whole
+}
+
+// CUDAPerftest is a perftest that was built with CUDA.
+type CUDAPerftest struct {
+	Dir    string `json:"dir,omitempty"`     // where it is, "" for the PATH
+	DMABuf bool   `json:"dma_buf,omitempty"` // it knows --use_cuda_dmabuf
 }
 
 // A Container is a running container that may use RDMA.
@@ -132,4 +149,27 @@ func (g *Guest) Interface(mac string) *Interface {
 // Verbs finds a guest's RDMA device by the MAC of its interface.
 func (g *Guest) Verbs(mac string) *VerbsDevice {
 	return find(g.RDMA, func(d *VerbsDevice) bool { return d.MAC == mac })
+}
+
+// Card finds the RDMA device of a NIC that is passed through whole: an mlx5 device behind none of the VM's adapters. Of
+// several the one whose port is active; nil where that leaves none or more than one.
+func (g *Guest) Card(v *VM) *VerbsDevice {
+	var all, active []*VerbsDevice
+	for i := range g.RDMA {
+		d := &g.RDMA[i]
+		if d.Driver != "mlx5_core" || find(v.Adapters, func(a *Adapter) bool { return a.MAC == d.MAC }) != nil {
+			continue
+		}
+		all = append(all, d)
+		if d.State == "PORT_ACTIVE" {
+			active = append(active, d)
+		}
+	}
+	switch {
+	case len(all) == 1:
+		return all[0]
+	case len(active) == 1:
+		return active[0]
+	}
+	return nil
 }

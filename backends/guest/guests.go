@@ -46,7 +46,7 @@ func DefaultPackages() []string {
 // (seed 000, Additional Steps; seed 002).
 func DefaultModules() []string {
 	return []string{"mlx4_ib", "ib_umad", "rdma_cm", "rdma_ucm", "vmw_pvrdma", "mlx5_core", "mlx5_ib", "ib_uverbs", "ib_core", "rdma_rxe", "vmxnet3",
-		"nvidia", "nvidia_peermem"}
+		"nvidia", "nvidia_peermem", "nv_peer_mem", "nouveau"}
 }
 
 // Guests are the guests of the VMs that targets knows. It is safe for concurrent use. Close gives the connections back.
@@ -230,7 +230,26 @@ func (g *Guests) mac(ctx context.Context, s backends.Setting) (string, error) {
 		return "", backends.Errorf(backends.KindUsage, label(s.Target.Name), "", "nothing tells the MAC of the adapter on %s", s.Name)
 	}
 	mac, err := g.macs.AdapterMAC(ctx, s.Target.Name, s.Name)
+	if backends.KindOf(err) == backends.KindRefused {
+		if card, found := g.card(ctx, s.Target.Name); found {
+			return card, nil
+		}
+	}
 	return strings.ToLower(mac), err
+}
+
+// card finds the MAC of a NIC that is passed through whole: no adapter of vCenter has it, only the guest sees it.
+func (g *Guests) card(ctx context.Context, vm string) (string, bool) {
+	r, err := g.Run(ctx, vm, ssh.Command{Script: networkScript() + section("rdma", rdmaScript)})
+	if err != nil {
+		return "", false
+	}
+	f := sections(r.Stdout)
+	seen := backends.Guest{RDMA: f.devices(f.network().interfaces)}
+	if d := seen.Card(&backends.VM{}); d != nil && d.MAC != "" {
+		return d.MAC, true
+	}
+	return "", false
 }
 
 // ordered gives those of want that are in have, in the order of want.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/transcript/linux"
-	"github.com/rdma-setup/rdma-setup/backends/transcript/nvidia"
 )
 
 // healthScript reads what nobody sets but checks judge. A section begins with "read" when its tool was there, because
@@ -23,10 +22,7 @@ func healthScript() string {
 		section("firewalld", "command -v firewall-cmd >/dev/null && firewall-cmd --state && firewall-cmd --list-ports") +
 		section("nft", "command -v nft >/dev/null && echo read && nft list ruleset") +
 		section("forwarding", "cat /proc/sys/net/ipv4/ip_forward; systemctl is-active --quiet kubelet && echo kubelet; iptables -S FORWARD | head -n 1") +
-		section("smi", "command -v nvidia-smi >/dev/null && { nvidia-smi -L 2>&1 || echo failed; }") +
-		section("smidriver", "command -v nvidia-smi >/dev/null && nvidia-smi --query-gpu=driver_version --format=csv,noheader") +
-		section("smitopo", "command -v nvidia-smi >/dev/null && nvidia-smi topo -m") +
-		section("nvlicense", "modinfo -F license nvidia") +
+		gpuScript() +
 		section("containers", containerScript()) +
 		section("duplicates", `command -v arping >/dev/null && for d in /sys/class/infiniband/*; do
 	[ -d "$d" ] || continue
@@ -70,21 +66,21 @@ func (f facts) health(g *backends.Guest) {
 			g.Forwarding.Policy = w[i+1]
 		}
 	}
-	g.NVIDIA = f.nvidia(g.Loaded)
+	f.gpus(g)
 	g.Containers = f.containers()
 	f.duplicates(g)
 }
 
 func ptr[T any](v T) *T { return &v }
 
-// pciDevices gives the network and InfiniBand controllers, and VMware's paravirtual RDMA controller.
+// pciDevices gives the network and InfiniBand controllers, VMware's paravirtual RDMA controller, and NVIDIA's GPUs.
 func pciDevices(rows string) []backends.GuestDevice {
 	out := []backends.GuestDevice{}
 	for _, d := range linux.PCI(rows).Devices {
 		if d.VendorID == nil || d.DeviceID == nil || d.ClassID == nil || d.Description == nil {
 			continue
 		}
-		if class := *d.ClassID; strings.HasPrefix(class, "02") || class == "0c06" {
+		if class := *d.ClassID; strings.HasPrefix(class, "02") || class == "0c06" || strings.HasPrefix(class, "03") && *d.VendorID == NVIDIAVendor {
 			out = append(out, backends.GuestDevice{Address: d.PCIAddress, Vendor: *d.VendorID, Device: *d.DeviceID, Name: *d.Description})
 		}
 	}
@@ -138,47 +134,6 @@ func named(text string) []string {
 		}
 	}
 	return out
-}
-
-// nvidia reads nvidia-smi; nil without it.
-func (f facts) nvidia(loaded []string) *backends.NVIDIA {
-	list := strings.TrimSpace(f["smi"])
-	if list == "" {
-		return nil
-	}
-	n := &backends.NVIDIA{GPUs: []string{}, Driver: f.line("smidriver")}
-	if strings.HasSuffix(list, "failed") {
-		n.Driver, n.Error = "", strings.TrimSpace(strings.TrimSuffix(list, "failed"))
-		return n
-	}
-	for l := range strings.SplitSeq(list, "\n") { // "GPU 0: NVIDIA A100 80GB PCIe (UUID: GPU-...)"
-		if _, name, ok := strings.Cut(l, ": "); ok && strings.HasPrefix(l, "GPU ") {
-			name, _, _ = strings.Cut(name, " (UUID")
-			n.GPUs = append(n.GPUs, name)
-		}
-	}
-	n.DMABuf = strings.Contains(f["nvlicense"], "GPL") // the open kernel modules are dual MIT/GPL
-	for _, m := range []string{"nvidia_peermem", "nv_peer_mem"} {
-		if slices.Contains(loaded, m) || slices.Contains(f.loaded(), m) {
-			n.Peermem = m
-		}
-	}
-	topo := nvidia.Topo(f["smitopo"])
-	for _, row := range topo.Rows {
-		nic, isNIC := topo.NICLegend[row.Name]
-		if !isNIC {
-			nic = row.Name // older drivers name the device itself
-		}
-		for other, link := range row.Links {
-			if strings.HasPrefix(other, "GPU") && !strings.HasPrefix(row.Name, "GPU") {
-				if n.Topology == nil {
-					n.Topology = map[string]string{}
-				}
-				n.Topology[nic+" "+other] = link
-			}
-		}
-	}
-	return n
 }
 
 var arpReply = regexp.MustCompile(`\[([0-9A-Fa-f:]{17})\]`)

@@ -111,6 +111,7 @@ type GPUOpt struct {
 	MMIO     MMIO             `yaml:"mmio" json:"mmio"`
 	AllowP2P bool             `yaml:"allow_p2p" json:"allow_p2p"`
 	RelaxACS bool             `yaml:"relax_acs" json:"relax_acs"`
+	Driver   []string         `yaml:"driver" json:"driver"` // packages that bring the NVIDIA driver into guests without one
 }
 
 // ESXi says how the shell of a host is reached.

@@ -74,6 +74,8 @@ func Keys() []Key {
 		{Path: "gpudirect.mmio", Doc: "kb | minimal | guide | GB", Default: "kb", Hint: "write kb, minimal, guide or a power of two in GB, as 256", Mode: GPUDirect},
 		{Path: "gpudirect.allow_p2p", Doc: "pciPassthru.allowP2P", Default: "true", Mode: GPUDirect},
 		{Path: "gpudirect.relax_acs", Doc: "pciPassthru.RelaxACSforP2P", Default: "true", Mode: GPUDirect},
+		{Path: "gpudirect.driver", Doc: "packages that bring the NVIDIA driver into guests without one; []: it must be there", Mode: GPUDirect},
+		{Path: "gpudirect.driver[]", Doc: "package of the guest's repositories, as nvidia-headless-570-server-open", Hint: "write the name of a package"},
 
 		{Path: "esxi", Doc: "The shell of hosts, only where the vSphere API is not enough."},
 		{Path: "esxi.user", Doc: "account", Default: "root"},

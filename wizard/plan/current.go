@@ -176,6 +176,21 @@ func rdmaAdapter(v *backends.VM, portgroup string) *backends.Adapter {
 	return &v.Adapters[i]
 }
 
+// rdmaMAC is the MAC by which a guest's RDMA interface is known: that of the adapter on the port group, else that of a card
+// that is passed through; "" where there is neither.
+func rdmaMAC(v *backends.VM, g *backends.Guest, portgroup string) string {
+	if a := rdmaAdapter(v, portgroup); a != nil {
+		return a.MAC
+	}
+	if len(v.Passthrough) == 0 || g == nil {
+		return ""
+	}
+	if d := g.Card(v); d != nil {
+		return d.MAC
+	}
+	return ""
+}
+
 func guestValue(v *backends.VM, g *backends.Guest, s backends.Setting, unread backends.Value) backends.Value {
 	switch s.Kind {
 	case backends.KindPersist:
@@ -185,15 +200,15 @@ func guestValue(v *backends.VM, g *backends.Guest, s backends.Setting, unread ba
 	case backends.KindModules, backends.KindPackages:
 		return unread // a matter of which ones were asked for: see membersOf
 	}
-	a := rdmaAdapter(v, s.Name)
-	if a == nil {
+	mac := rdmaMAC(v, g, s.Name)
+	if mac == "" {
 		return backends.Absent
 	}
 	switch s.Kind {
 	case backends.KindAddress:
-		return addressValue(g.Interface(a.MAC), "")
+		return addressValue(g.Interface(mac), "")
 	case backends.KindPort:
-		if d := g.Verbs(a.MAC); d != nil {
+		if d := g.Verbs(mac); d != nil {
 			return backends.ValueOf(d.State)
 		}
 		return backends.Absent

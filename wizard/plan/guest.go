@@ -20,7 +20,7 @@ func VFModules() []string { return []string{"mlx5_ib", "ib_umad", "rdma_cm", "rd
 
 // driverOf is the module that makes the guest's RDMA device.
 func (g *guestPart) driverOf() string {
-	if g.a.Mode == answers.SRIOV {
+	if g.a.Mode != answers.PVRDMA {
 		return "mlx5_ib"
 	}
 	return "vmw_pvrdma"
@@ -40,6 +40,7 @@ type guestPart struct {
 	until  backends.Value // stands for what only the started and asked guest can say
 	asked  bool           // the guest's facts are known
 	cycled bool           // the VM is off in between: what lives in the kernel starts anew
+	peer   backends.Value // the peer memory module of GPUs; Absent where none is wanted
 }
 
 // guestOf plans what happens inside a VM's guest. Facts that survive a reboot are taken as they are now; the others
@@ -64,6 +65,7 @@ func (b *builder) guestOf(v *vmPart) {
 		g.packages(distro, known)
 	}
 	g.modules()
+	g.gpu()
 	if b.a.Guest.Persist {
 		g.persist(distro, known)
 	}
@@ -108,10 +110,7 @@ func (g *guestPart) usable() bool {
 
 // subnet refuses a second interface in one subnet: the two would answer for each other (guide 002, reference 15).
 func (g *guestPart) subnet(n answers.Adapter) bool {
-	own := ""
-	if a := rdmaAdapter(g.v.VM, n.PortGroup); a != nil {
-		own = a.MAC
-	}
+	own := rdmaMAC(g.v.VM, g.v.guest, n.PortGroup)
 	for _, i := range g.v.guest.Interfaces {
 		for _, cidr := range i.Addresses {
 			p, err := netip.ParsePrefix(cidr)
@@ -169,8 +168,8 @@ func (g *guestPart) packages(d assets.Distro, known bool) {
 
 func (g *guestPart) modules() {
 	wanted, why := PVRDMAModules(), "in this order, vmw_pvrdma last"
-	if g.a.Mode == answers.SRIOV {
-		wanted, why = VFModules(), "the driver of the VF, which the kernel has, and what user space talks to"
+	if g.a.Mode != answers.PVRDMA {
+		wanted, why = VFModules(), "the driver of the VF or card, which the kernel has, and what user space talks to"
 	}
 	from := g.until
 	if g.asked {
@@ -198,20 +197,27 @@ func (g *guestPart) persist(d assets.Distro, known bool) {
 			want.Reload = "vmw_pvrdma"
 		}
 		from, to = persistValue(g.v.guest.Persist), persistValue(want)
+		var peer []string
+		if !g.peer.Known() {
+			to = g.peer
+		} else if !g.peer.IsAbsent() && g.peer.Decode(&peer) == nil {
+			want.Modules = append(want.Modules, peer...)
+			to = persistValue(want)
+		}
 	}
 	why := "the modules come back after a reboot"
 	if known && d.Reload && g.a.Mode == answers.PVRDMA {
 		why += ", and vmw_pvrdma is loaded once more at boot: on Ubuntu its port stays down otherwise"
 	}
 	g.change(backends.KindPersist, "", from, to, why, func(c *Change) {
-		c.After = append(c.After, g.id(backends.KindModules, setRDMA))
+		c.After = append(c.After, g.id(backends.KindModules, setRDMA), g.id(backends.KindModules, setPeer))
 	})
 }
 
 func (g *guestPart) address(n answers.Adapter) {
 	from := g.until
-	if a := rdmaAdapter(g.v.VM, n.PortGroup); a != nil && g.asked {
-		from = addressValue(g.v.guest.Interface(a.MAC), n.IP.String())
+	if mac := rdmaMAC(g.v.VM, g.v.guest, n.PortGroup); mac != "" && g.asked {
+		from = addressValue(g.v.guest.Interface(mac), n.IP.String())
 	}
 	to := backends.ValueOf(backends.AddressSpec{CIDR: n.IP.String(), MTU: g.a.Switch.MTU})
 	g.change(backends.KindAddress, n.PortGroup, from, to, "found by the adapter's MAC, kept over reboots", func(c *Change) {
@@ -231,9 +237,9 @@ func (g *guestPart) memlock() {
 
 func (g *guestPart) port(n answers.Adapter) {
 	from := g.until
-	if a := rdmaAdapter(g.v.VM, n.PortGroup); a != nil && g.asked && !g.cycled {
+	if mac := rdmaMAC(g.v.VM, g.v.guest, n.PortGroup); mac != "" && g.asked && !g.cycled {
 		from = backends.Absent
-		if d := g.v.guest.Verbs(a.MAC); d != nil {
+		if d := g.v.guest.Verbs(mac); d != nil {
 			from = backends.ValueOf(d.State)
 		}
 	}

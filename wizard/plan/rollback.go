@@ -184,15 +184,15 @@ func (u *undo) now(p Prior) (backends.Value, string) {
 // address reads the interface's address, the one that the run set where it is one of several.
 func (u *undo) address(c Change, p Prior) backends.Value {
 	v, g := u.inv.VM(c.Target.Name), u.inv.Guest(c.Target.Name)
-	a := rdmaAdapter(v, c.Name)
-	if a == nil {
+	mac := rdmaMAC(v, g, c.Name)
+	if mac == "" {
 		return backends.Absent
 	}
 	var spec backends.AddressSpec
 	if p.Found.Decode(&spec) != nil && c.To.Decode(&spec) != nil {
-		return addressValue(g.Interface(a.MAC), "")
+		return addressValue(g.Interface(mac), "")
 	}
-	return addressValue(g.Interface(a.MAC), spec.CIDR)
+	return addressValue(g.Interface(mac), spec.CIDR)
 }
 
 // names gives the packages or modules that a change was about.

@@ -157,6 +157,9 @@ func guestTitle(c Change, removed bool) string {
 	case backends.KindPackages:
 		return packagesTitle(c)
 	case backends.KindModules:
+		if c.Name == setPeer {
+			return "load the peer memory module"
+		}
 		return "load RDMA modules"
 	case backends.KindPersist:
 		if removed {

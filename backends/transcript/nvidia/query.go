@@ -36,6 +36,8 @@ type GPUQuery struct {
 	BAR1UsedMiB      *int64  `json:"bar1_used_mib"`
 	BAR1FreeMiB      *int64  `json:"bar1_free_mib"`
 	ComputeMode      *string `json:"compute_mode"`
+
+	Virtualization *string `json:"-"` // Pass-Through, VGPU, None: the section GPU Virtualization Mode
 }
 
 // Query reads the text of nvidia-smi -q. The section of a key is the last line without a value: the indentation may be
@@ -128,6 +130,8 @@ func (g *GPUQuery) set(section, key, value string) bool {
 		set(&g.Persistence, scan.Bool(value))
 	case "compute mode":
 		set(&g.ComputeMode, scan.Str(value))
+	case "virtualization mode":
+		set(&g.Virtualization, scan.Str(value))
 	default:
 		to := g.sized(section, key)
 		if to == nil {

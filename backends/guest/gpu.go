@@ -1,0 +1,135 @@
+package guest
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/transcript/nvidia"
+)
+
+// NVIDIAVendor is the PCI vendor id of NVIDIA's GPUs.
+const NVIDIAVendor = "10de"
+
+// gpuScript reads what the NVIDIA driver, peer memory and a perftest with CUDA have to say. A perftest with CUDA is
+// mostly one that somebody built, so the usual places are looked into after the PATH.
+func gpuScript() string {
+	return section("smi", "command -v nvidia-smi >/dev/null && { nvidia-smi -L 2>&1 || echo failed; }") +
+		section("smidriver", "command -v nvidia-smi >/dev/null && nvidia-smi --query-gpu=driver_version --format=csv,noheader") +
+		section("smiquery", "command -v nvidia-smi >/dev/null && nvidia-smi -q") +
+		section("smitopo", "command -v nvidia-smi >/dev/null && nvidia-smi topo -m") +
+		section("nvlicense", "modinfo -F license nvidia") +
+		section("nvversion", "modinfo -F version nvidia") +
+		section("peerapi", "[ -r /proc/kallsyms ] && echo read && grep -m 1 -o ib_register_peer_memory_client /proc/kallsyms") +
+		section("cudaperftest", `for d in '' /usr/local/bin/ /opt/perftest/bin/ /usr/local/perftest/bin/; do
+	command -v ${d}ib_write_bw >/dev/null || continue
+	o=$(${d}ib_write_bw --help 2>&1 | grep -o -- '--use_cuda[a-z_]*')
+	[ -n "$o" ] && echo dir "$d" && echo "$o" && break
+done`)
+}
+
+// gpus fills in what gpuScript read.
+func (f facts) gpus(g *backends.Guest) {
+	g.NVIDIA = f.nvidia(g)
+	if words := strings.Fields(f["cudaperftest"]); len(words) > 1 && slices.Contains(words, "--use_cuda") {
+		g.CUDATests = &backends.CUDAPerftest{DMABuf: slices.Contains(words, "--use_cuda_dmabuf")}
+		if strings.HasPrefix(words[1], "/") {
+			g.CUDATests.Dir = strings.TrimSuffix(words[1], "/")
+		}
+	}
+	// The symbol shows only while ib_core is loaded.
+	if found, ok := strings.CutPrefix(f["peerapi"], "read\n"); ok && slices.Contains(f.loaded(), "ib_core") {
+		g.PeerAPI = ptr(strings.Contains(found, "ib_register_peer_memory_client"))
+	}
+}
+
+// nvidia reads the driver; nil where there is none. A driver without a GPU, as before the GPU is passed through, has an
+// Error and the version of its module.
+func (f facts) nvidia(g *backends.Guest) *backends.NVIDIA {
+	list := strings.TrimSpace(f["smi"])
+	version := strings.TrimSpace(f["nvversion"])
+	if list == "" && version == "" {
+		return nil
+	}
+	n := &backends.NVIDIA{GPUs: []string{}, Driver: f.line("smidriver")}
+	open := strings.Contains(f["nvlicense"], "GPL") // the open kernel modules are dual MIT/GPL, the others "NVIDIA"
+	n.DMABuf = open && !olderKernel(g.Kernel, 5, 12)
+	for _, m := range []string{"nvidia_peermem", "nv_peer_mem"} {
+		if slices.Contains(f.loaded(), m) {
+			n.Peermem = m
+		}
+	}
+	switch {
+	case list == "":
+		n.Driver, n.Error = version, "the kernel module is there, nvidia-smi is not"
+		return n
+	case strings.HasSuffix(list, "failed"):
+		n.Driver, n.Error = version, strings.TrimSpace(strings.TrimSuffix(list, "failed"))
+		return n
+	}
+	for l := range strings.SplitSeq(list, "\n") { // "GPU 0: NVIDIA A100 80GB PCIe (UUID: GPU-...)"
+		if _, name, ok := strings.Cut(l, ": "); ok && strings.HasPrefix(l, "GPU ") {
+			name, _, _ = strings.Cut(name, " (UUID")
+			n.GPUs = append(n.GPUs, name)
+		}
+	}
+	for _, d := range nvidia.Query(f["smiquery"]).GPUs {
+		gpu := backends.GuestGPU{Name: text(d.ProductName), PCI: text(d.PCIAddress)}
+		if d.FBTotalMiB != nil {
+			gpu.MemoryMB = *d.FBTotalMiB
+		}
+		gpu.VGPU = strings.EqualFold(text(d.Virtualization), "VGPU") || vgpuName.MatchString(gpu.Name)
+		n.Devices = append(n.Devices, gpu)
+	}
+	n.Topology = topology(f["smitopo"])
+	return n
+}
+
+// vgpuName is how a guest sees a share of a GPU: "GRID A100-40C", "NVIDIA A30-12C".
+var vgpuName = regexp.MustCompile(`^GRID |-[0-9]+[ABCQ]$`)
+
+func topology(text string) map[string]string {
+	var out map[string]string
+	topo := nvidia.Topo(text)
+	for _, row := range topo.Rows {
+		nic, isNIC := topo.NICLegend[row.Name]
+		if !isNIC {
+			nic = row.Name // older drivers name the device itself
+		}
+		for other, link := range row.Links {
+			if strings.HasPrefix(other, "GPU") && !strings.HasPrefix(row.Name, "GPU") {
+				if out == nil {
+					out = map[string]string{}
+				}
+				out[nic+" "+other] = link
+			}
+		}
+	}
+	return out
+}
+
+// olderKernel tells whether a release as uname -r prints it is before major.minor; one that cannot be read is.
+func olderKernel(release string, major, minor int) bool {
+	var have [2]int
+	for i, part := range strings.SplitN(release, ".", 3)[:min(2, strings.Count(release, ".")+1)] {
+		digits := strings.IndexFunc(part, func(r rune) bool { return r < '0' || r > '9' })
+		if digits < 0 {
+			digits = len(part)
+		}
+		n, err := strconv.Atoi(part[:digits])
+		if err != nil {
+			return true
+		}
+		have[i] = n
+	}
+	return have[0] < major || have[0] == major && have[1] < minor
+}
+
+func text(p *string) string {
+	if p == nil {
+		return ""
+	}
+	return *p
+}

@@ -1,0 +1,159 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+const (
+	setNVIDIA = "nvidia" // the set of packages that brings the driver
+	setPeer   = "gpu"    // the set of modules that lets the NIC reach GPU memory
+
+	peermem    = "nvidia_peermem" // comes with the driver from release 470 on
+	oldPeermem = "nv_peer_mem"    // deprecated since CUDA 11.5
+
+	checkDriver, checkPeer, checkSecure = "GST-NVSMI-027", "GST-PEERMEM-028", "GST-SECBOOT-033"
+)
+
+// gpu plans the NVIDIA driver of a guest, where the answers name packages for it, and what lets the NIC reach GPU memory:
+// DMA-BUF where the driver has it, else nvidia-peermem, else nv_peer_mem of old drivers. Both modules register with
+// ib_core, so whatever replaces ib_core (MLNX_OFED) comes before (NVIDIA GPUDirect RDMA guide; nv_peer_memory issue 84).
+func (g *guestPart) gpu() {
+	g.vgpu()
+	if g.a.Mode != answers.GPUDirect {
+		return
+	}
+	if !g.asked {
+		g.modulesFor(g.until, "what the NIC reaches GPU memory by depends on the guest's driver")
+		return
+	}
+	f := g.v.guest
+	if f.NVIDIA == nil {
+		if id := g.driverPackages(); id != "" {
+			g.modulesFor(backends.Unknown(id), "what the NIC reaches GPU memory by depends on the driver that is installed")
+		}
+		return
+	}
+	if len(f.NVIDIA.GPUs) > 0 && f.CUDATests == nil {
+		g.each(g.v.Name, "no perftest built with CUDA was found: GPU memory is not measured (build it with CUDA_H_PATH set and install it under /usr/local)")
+	}
+	module, why, no := peerWay(f)
+	if no != nil {
+		g.object(g.ref, checkPeer, no.Remedy, "%s", no.Why)
+		return
+	}
+	if module == "" {
+		g.note("%s: %s", g.v.Name, why)
+		return
+	}
+	g.modulesFor(backends.ValueOf([]string{module}), why)
+}
+
+// vgpu says what a share of a GPU cannot do (guide 003: NCCL_IB_GDR_LEVEL=0).
+func (g *guestPart) vgpu() {
+	i := slices.IndexFunc(g.v.Passthrough, func(p string) bool { return strings.HasPrefix(p, "vgpu") })
+	if i < 0 {
+		return
+	}
+	profile := strings.TrimSpace(strings.TrimPrefix(g.v.Passthrough[i], "vgpu"))
+	if g.a.Mode == answers.GPUDirect {
+		g.object(g.ref, checkDriver, "choose mode pvrdma or sriov for this VM, or give it a whole GPU",
+			"has the vGPU profile %s; mode gpudirect wants the whole GPU beside the NIC", orElse(profile, "of an unknown name"))
+		return
+	}
+	g.each(g.v.Name, "vGPU %s: GPUDirect RDMA stays off, because the NIC has no way to a share of a GPU here; data goes through host memory (NCCL_NET_GDR_LEVEL=LOC, before NCCL 2.4 NCCL_IB_GDR_LEVEL=0)",
+		orElse(profile, "of an unknown name"))
+}
+
+// driverPackages plans the driver where the guest has none, and gives the change's id; "" where nothing may be done.
+func (g *guestPart) driverPackages() string {
+	f := g.v.guest
+	switch {
+	case len(g.a.GPUDirect.Driver) == 0:
+		g.object(g.ref, checkDriver, "install the NVIDIA driver in the guest, or name its packages in gpudirect.driver, as [nvidia-headless-570-server-open, nvidia-utils-570-server]",
+			"has no NVIDIA driver, and the answers name none to install")
+		return ""
+	case slices.Contains(f.Loaded, "nouveau"):
+		g.object(g.ref, checkDriver, "write \"blacklist nouveau\" and \"options nouveau modeset=0\" into a file of /etc/modprobe.d, renew the initial RAM disk and reboot the guest",
+			"the module nouveau has the GPU; the NVIDIA driver cannot take it beside")
+		return ""
+	case f.SecureBoot != nil && *f.SecureBoot:
+		g.object(g.ref, checkSecure, "choose packages with signed modules (Ubuntu: linux-modules-nvidia-..), enroll the signing key (mokutil --import), or switch Secure Boot of the VM off",
+			"Secure Boot is on: modules that are built in the guest are not loaded")
+		if !slices.Contains(g.opts.Skip, checkSecure) {
+			return ""
+		}
+	}
+	want := slices.Sorted(slices.Values(g.a.GPUDirect.Driver))
+	g.change(backends.KindPackages, setNVIDIA, membersOf(f, backends.KindPackages, want), backends.ValueOf(backends.PackageSpec{Installed: want}),
+		"the NVIDIA driver, as named in gpudirect.driver", func(c *Change) {
+			c.After = append(c.After, g.id(backends.KindPackages, setRDMA))
+			c.After = append(c.After, g.before()...)
+		})
+	return g.id(backends.KindPackages, setNVIDIA)
+}
+
+// before are the ids of what replaces the guest's RDMA stack: drivers of GPUs build on it.
+func (g *guestPart) before() []string {
+	var ids []string
+	for _, c := range g.plan.Changes {
+		if c.Target == g.ref && c.Kind == backends.KindPackages && c.Name != setNVIDIA {
+			ids = append(ids, c.ID())
+		}
+	}
+	return ids
+}
+
+// modulesFor plans the peer memory module, and that it comes back after a reboot.
+func (g *guestPart) modulesFor(to backends.Value, why string) {
+	g.peer = to
+	from := g.until
+	var want []string
+	if g.asked && !g.cycled {
+		if from = g.until; to.Known() && to.Decode(&want) == nil {
+			from = membersOf(g.v.guest, backends.KindModules, want)
+		}
+	}
+	g.change(backends.KindModules, setPeer, from, to, why, func(c *Change) {
+		c.After = append(c.After, g.id(backends.KindModules, setRDMA), g.id(backends.KindPackages, setNVIDIA))
+		c.After = append(c.After, g.before()...)
+	})
+}
+
+// peerWay chooses how the NIC reaches the memory of a guest's GPUs: a kernel module, or "" for DMA-BUF, which needs none.
+func peerWay(f *backends.Guest) (module, why string, no *Refusal) {
+	n := f.NVIDIA
+	there := func(m string) bool { return slices.Contains(f.Available, m) || slices.Contains(f.Loaded, m) }
+	denied := f.PeerAPI != nil && !*f.PeerAPI && f.MOFED == ""
+	switch {
+	case slices.Contains(f.Loaded, peermem) && slices.Contains(f.Loaded, oldPeermem):
+		return "", "", &Refusal{Why: oldPeermem + " and " + peermem + " are both loaded and take each other's place", Remedy: "remove the package of " + oldPeermem + " (nvidia-peer-memory-dkms), which the driver's own module replaces"}
+	case n.DMABuf && (f.CUDATests == nil || f.CUDATests.DMABuf || denied || !there(peermem)):
+		return "", fmt.Sprintf("the NIC reaches GPU memory by DMA-BUF (open kernel modules %s, kernel %s): no peer memory module is needed", n.Driver, f.Kernel), nil
+	case there(peermem) && denied:
+		return "", "", &Refusal{Why: "ib_core lets no peer memory register, so nvidia-peermem would not load", Remedy: "install MLNX_OFED or DOCA first and the NVIDIA driver after it, or the driver's open kernel modules, which need no peer memory (DMA-BUF)"}
+	case there(peermem):
+		return peermem, "the NIC reaches GPU memory by nvidia-peermem, which comes with the driver", nil
+	case there(oldPeermem) && major(n.Driver) < 470:
+		return oldPeermem, fmt.Sprintf("driver %s is older than nvidia-peermem (470): nv_peer_mem is the way to GPU memory", n.Driver), nil
+	}
+	return "", "", &Refusal{
+		Why:    fmt.Sprintf("nothing lets the NIC reach GPU memory: driver %s has neither DMA-BUF (open kernel modules, kernel 5.12) nor nvidia-peermem", orElse(n.Driver, "of an unknown release")),
+		Remedy: "install a driver from release 470 on after MLNX_OFED or DOCA, better its open kernel modules",
+	}
+}
+
+// major is the release of a driver: 570 of 570.86.15; 0 where it cannot be read.
+func major(version string) int {
+	head, _, _ := strings.Cut(version, ".")
+	n, err := strconv.Atoi(head)
+	if err != nil {
+		return 0
+	}
+	return n
+}
