@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/appliance"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/bracket"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/esxcli"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
@@ -131,4 +132,11 @@ func (c *Client) HostBack(ctx context.Context, host string, limit time.Duration)
 // which interface is meant.
 func (c *Client) AdapterMAC(ctx context.Context, vm, portGroup string) (string, error) {
 	return c.settings.AdapterMAC(ctx, vm, portGroup)
+}
+
+// Deploy makes a VM, off, from an appliance.
+func (c *Client) Deploy(ctx context.Context, f *appliance.File, d backends.Deployment, warn func(string), progress backends.Progress) error {
+	err := appliance.Deploy(ctx, c.conn, f, d, warn, progress)
+	c.places.Expire(backends.TypeVM)
+	return err
 }

@@ -60,7 +60,7 @@ Without a command it opens the wizard. With --lab everything runs against a simu
 	root.SetHelpCommandGroupID("more")
 	root.SetCompletionCommandGroupID("more")
 	for group, commands := range map[string][]*cobra.Command{
-		"do":   {newPlanCmd(e), newApplyCmd(e), newResumeCmd(e), newRollbackCmd(e), newRunsCmd(e)},
+		"do":   {newPlanCmd(e), newApplyCmd(e), newResumeCmd(e), newRollbackCmd(e), newRunsCmd(e), newDeployCmd(e)},
 		"see":  {newDiscoverCmd(e), newCheckCmd(e), newCollectCmd(e), newBenchCmd(e), newReportCmd(e)},
 		"more": {newMMIOCmd(e), newGenerateCmd(e), newParseCmd(e), newLabCmd(e), newSchemaCmd(e), newManCmd(e), newVersionCmd(e)},
 	} {

@@ -54,6 +54,7 @@ type Server struct {
 	front *front
 	http  *http.Server
 	frame *frame.Frame
+	nfc   io.Closer
 	wg    sync.WaitGroup
 }
 
@@ -94,7 +95,7 @@ func Serve(w *world.World, o Options) (*Server, error) {
 	f.Extend(views{f, tree}, "ViewManager")
 	hosts.Register(f)
 	dvs.Register(f)
-	vms.Register(f)
+	s.nfc = vms.Register(f)
 
 	s.http = &http.Server{
 		Handler:           s.front,
@@ -123,7 +124,7 @@ func (s *Server) Close() error {
 	}
 	s.frame.Close()
 	s.wg.Wait()
-	return err
+	return errors.Join(err, s.nfc.Close())
 }
 
 // about says what this is, and that it is simulated.

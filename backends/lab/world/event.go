@@ -22,6 +22,8 @@ const (
 	HostUp          = "host.up"          // it answers again
 	VMPower         = "vm.power"         // Detail "on" or "off"
 	VMGuest         = "vm.guest"         // the guest system came up or went down, or its addresses changed
+	VMAdded         = "vm.added"         // it was imported
+	VMRemoved       = "vm.removed"       // it is gone
 	VMDevices       = "vm.devices"       // hardware or memory settings changed
 	SwitchChanged   = "switch"           // a DVS, its port groups or its members changed
 	Call            = "call"             // a call of the vCenter API; Detail the method

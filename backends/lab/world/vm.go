@@ -1,6 +1,9 @@
 package world
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A VM is one machine.
 type VM struct {
@@ -25,7 +28,34 @@ type VM struct {
 	Changes  int               // how often it was reconfigured
 	Snaps    int               // snapshots, each upon the last
 
+	Properties []Property // of the OVF environment, as far as they were given
+
 	boot int // counts power changes, so that a boot under way knows that it was overtaken
+}
+
+// A Property is one of an appliance's OVF environment.
+type Property struct{ Key, Value string }
+
+// NewVM makes a VM that is off and has no devices; it belongs to the inventory once it stands in VMs.
+func (s *State) NewVM(name string) *VM {
+	index := 0
+	for _, v := range s.VMs {
+		index = max(index, v.Index+1)
+	}
+	return &VM{Name: name, Path: "/" + s.Datacenter + "/vm/" + name, Index: index, Hardware: 13, Firmware: "bios", CPUs: 1, MemoryMB: 1024,
+		UUID: uuid("vm", index), Guest: Guest{OS: "other", Hostname: name}}
+}
+
+// RemoveVM takes a VM out of the inventory.
+func (w *World) RemoveVM(name string) {
+	_ = w.Update(func(s *State) ([]Event, error) {
+		v := s.VM(name)
+		if v == nil {
+			return nil, noVM(name)
+		}
+		s.VMs = slices.DeleteFunc(s.VMs, func(other *VM) bool { return other == v })
+		return []Event{{What: VMRemoved, VM: name, Host: v.Host}}, nil
+	})
 }
 
 // AdapterType is the kind of a virtual adapter.

@@ -18,6 +18,9 @@ func (t *Tree) follow(e world.Event) {
 			if v := s.VM(e.VM); v != nil {
 				t.f.Become(vmObject(s, v))
 			}
+		case world.VMAdded, world.VMRemoved:
+			t.syncVMs(s)
+			t.syncHost(s, s.Host(e.Host))
 		case world.SwitchChanged:
 			t.syncSwitch(s, e.Switch)
 		case world.HostDown, world.HostUp:
@@ -34,6 +37,32 @@ func (t *Tree) follow(e world.Event) {
 			}
 		}
 	})
+}
+
+// syncVMs writes the lists of VMs: folder, pool, datastore and standard network; VMs that are new get an object, those
+// of VMs that are gone are removed.
+func (t *Tree) syncVMs(s *world.State) {
+	keep := map[types.ManagedObjectReference]bool{}
+	vms := []types.ManagedObjectReference{}
+	for _, v := range s.VMs {
+		ref := VMRef(v)
+		keep[ref] = true
+		vms = append(vms, ref)
+		if t.f.Reg.Get(ref) == nil {
+			t.f.Reg.Put(vmObject(s, v))
+		}
+	}
+	var old []types.ManagedObjectReference
+	t.f.Read(VMFolder, func(obj mo.Reference) { old = append(old, obj.(*mo.Folder).ChildEntity...) })
+	for _, r := range old {
+		if !keep[r] {
+			t.f.Remove(r)
+		}
+	}
+	t.f.Update(VMFolder, frame.Set("childEntity", vms))
+	for _, r := range []types.ManagedObjectReference{Pool, Datastore, VMNetwork} {
+		t.f.Update(r, frame.Set("vm", vms))
+	}
 }
 
 // syncNetworks writes the lists of networks: network folder, datacenter, cluster, and hosts of which a membership changed;

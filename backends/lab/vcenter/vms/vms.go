@@ -2,6 +2,8 @@
 package vms
 
 import (
+	"io"
+
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
@@ -9,12 +11,17 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// Register adds the methods to a frame.
-func Register(f *frame.Frame) {
+// Register adds the methods to a frame. What it returns is closed with the vCenter.
+func Register(f *frame.Frame) io.Closer {
 	b := base{f}
+	l := &leases{base: b, open: map[types.ManagedObjectReference]*lease{}}
+	f.Extend(ovfManager{b}, "OvfManager")
+	f.Extend(pool{b, l}, "ResourcePool")
+	f.Handle(l, "HttpNfcLease")
 	f.Handle(machine{b}, "VirtualMachine")
 	f.Handle(datacenter{b}, "Datacenter")
 	f.Handle(browser{b}, "EnvironmentBrowser")
+	return l
 }
 
 type base struct{ f *frame.Frame }

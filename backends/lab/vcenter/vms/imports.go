@@ -1,0 +1,114 @@
+package vms
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/model"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+type pool struct {
+	base
+	leases *leases
+}
+
+// ImportVApp makes the VM of a spec, without its disks, and gives a lease under which they are sent. The VM goes again
+// when the lease is aborted or runs out.
+func (p pool) ImportVApp(ctx *simulator.Context, req *types.ImportVApp) soap.HasFault {
+	spec, ok := req.Spec.(*types.VirtualMachineImportSpec)
+	if !ok {
+		return frame.Answer(nil, frame.BadArgument("spec"))
+	}
+	if err := p.f.Need(ctx, "VApp.Import", req.This); err != nil {
+		return frame.Answer(nil, err)
+	}
+	if err := (machine{p.base}).mayReconfigure(ctx, &types.ReconfigVM_Task{This: model.VMFolder, Spec: networksOf(spec.ConfigSpec)}); err != nil {
+		return frame.Answer(nil, err)
+	}
+	ref, err := p.make(spec.ConfigSpec, req.Host)
+	if err != nil {
+		return frame.Answer(nil, err)
+	}
+	return frame.Answer(types.ImportVAppResponse{Returnval: ref}, nil)
+}
+
+// networksOf leaves of a spec what needs a privilege of its own: the networks that are assigned.
+func networksOf(spec types.VirtualMachineConfigSpec) types.VirtualMachineConfigSpec {
+	return types.VirtualMachineConfigSpec{DeviceChange: spec.DeviceChange}
+}
+
+// diskKey is how the lease names a disk of the spec, so that the client finds the file that belongs to it.
+func diskKey(vm string, n int) string { return fmt.Sprintf("/%s/VirtualSCSIController0:%d", vm, n) }
+
+// parted divides the devices of a spec into adapters and disks.
+func parted(spec types.VirtualMachineConfigSpec) (adapters []types.BaseVirtualDeviceConfigSpec, disks []string) {
+	for _, change := range spec.DeviceChange {
+		if _, ok := change.GetVirtualDeviceConfigSpec().Device.(*types.VirtualDisk); ok {
+			disks = append(disks, diskKey(spec.Name, len(disks)))
+			continue
+		}
+		adapters = append(adapters, change)
+	}
+	return adapters, disks
+}
+
+func (p pool) make(spec types.VirtualMachineConfigSpec, host *types.ManagedObjectReference) (types.ManagedObjectReference, error) {
+	var entity types.ManagedObjectReference
+	adapters, disks := parted(spec)
+	err := p.f.World.Update(func(s *world.State) ([]world.Event, error) {
+		if s.VM(spec.Name) != nil {
+			return nil, frame.Refuse(&types.DuplicateName{Name: spec.Name, Object: model.VMRef(s.VM(spec.Name))})
+		}
+		v := s.NewVM(spec.Name)
+		for _, h := range s.Hosts {
+			if h.State == world.Up && !h.Maintenance && (host == nil || *host == model.HostRef(h)) {
+				v.Host = h.Name
+				break
+			}
+		}
+		if v.Host == "" {
+			return nil, frame.Refuse(&types.InvalidState{}, "No host of the cluster can take the virtual machine now.")
+		}
+		v.CPUs, v.MemoryMB = int(spec.NumCPUs), spec.MemoryMB
+		if n, err := strconv.Atoi(strings.TrimPrefix(spec.Version, "vmx-")); err == nil {
+			v.Hardware = n
+		}
+		if v.Hardware > maxHardware(s.Host(v.Host).Version) {
+			return nil, frame.Refuse(&types.VirtualHardwareVersionNotSupported{HostName: v.Host}, "The host '"+v.Host+"' does not support the hardware version "+spec.Version+".")
+		}
+		v.Extra = map[string]string{}
+		if c, ok := spec.VAppConfig.(*types.VAppConfigSpec); ok {
+			for _, prop := range c.Property {
+				if prop.Info != nil && prop.Info.Value != "" {
+					v.Properties = append(v.Properties, world.Property{Key: prop.Info.Id, Value: prop.Info.Value})
+				}
+			}
+		}
+		s.VMs = append(s.VMs, v)
+		for i, change := range adapters {
+			if err := device(s, v, i, change.GetVirtualDeviceConfigSpec()); err != nil {
+				s.VMs = slices.DeleteFunc(s.VMs, func(other *world.VM) bool { return other == v })
+				return nil, err
+			}
+		}
+		entity = model.VMRef(v)
+		events := []world.Event{{What: world.VMAdded, VM: v.Name, Host: v.Host}}
+		for _, name := range slices.Sorted(maps.Keys(connections(v))) {
+			events = append(events, world.Event{What: world.SwitchChanged, Switch: name})
+		}
+		return events, nil
+	})
+	if err != nil {
+		return types.ManagedObjectReference{}, err
+	}
+	return p.leases.begin(spec.Name, entity, disks)
+}

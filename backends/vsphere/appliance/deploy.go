@@ -1,0 +1,145 @@
+package appliance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/vmware/govmomi/find"
+	"github.com/vmware/govmomi/nfc"
+	"github.com/vmware/govmomi/ovf/importer"
+	"github.com/vmware/govmomi/task"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
+)
+
+// Deploy makes the VM, off, and sends its disks. Warn takes what vCenter has to say beside. When it fails or ctx ends, the
+// VM that was begun is taken back: by vCenter itself where this program is killed, when the lease runs out (5 min).
+func Deploy(ctx context.Context, conn *wire.Conn, f *File, d backends.Deployment, warn func(string), progress backends.Progress) error {
+	imp, err := destination(ctx, conn, d)
+	if err != nil {
+		return wire.Explain(located(err), d.Name, "find where to deploy it")
+	}
+	imp.Name, imp.Archive = d.Name, f.archive
+	imp.Log = func(line string) (int, error) { warn(line); return len(line), nil }
+	info, lease, err := imp.ImportVApp(ctx, f.inside, options(d))
+	if err != nil {
+		return wire.Explain(refused(err), d.Name, "deploy the appliance")
+	}
+	if err := send(ctx, f, info, lease, progress); err != nil {
+		// The lease is given back even when ctx has ended, else the half VM stands there until it runs out.
+		over, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
+		defer cancel()
+		if aborted := lease.Abort(over, nil); aborted != nil {
+			err = errors.Join(err, fmt.Errorf("take the VM back: %w; vCenter removes it itself within %d s", aborted, info.LeaseTimeout))
+		}
+		if ctx.Err() != nil {
+			return backends.Errorf(backends.KindInterrupted, d.Name, "", "interrupted: the VM that was begun has been taken back")
+		}
+		return wire.Explain(err, d.Name, "send the disks")
+	}
+	return wire.Explain(lease.Complete(ctx), d.Name, "finish the deployment")
+}
+
+// refused takes vCenter's words out of the result of a call that was no fault.
+func refused(err error) error {
+	var t task.Error
+	var p *task.Error
+	switch {
+	case errors.As(err, &p):
+		return backends.Errorf(backends.KindRefused, "", "", "%s", p.LocalizedMessage)
+	case errors.As(err, &t):
+		return backends.Errorf(backends.KindRefused, "", "", "%s", t.LocalizedMessage)
+	}
+	return err
+}
+
+// located turns what the finder says into words with a way on.
+func located(err error) error {
+	var none *find.NotFoundError
+	var many *find.MultipleFoundError
+	var unnamed *find.DefaultMultipleFoundError
+	switch {
+	case errors.As(err, &none):
+		return backends.Errorf(backends.KindRefused, "", "compare with: rdma-setup discover", "%v", err)
+	case errors.As(err, &many), errors.As(err, &unnamed):
+		return backends.Errorf(backends.KindUsage, "", "name it by its inventory path", "%v", err)
+	}
+	return err
+}
+
+// destination finds pool, datastore, folder and host.
+func destination(ctx context.Context, conn *wire.Conn, d backends.Deployment) (*importer.Importer, error) {
+	finder := find.NewFinder(conn.VIM(), false)
+	imp := &importer.Importer{Client: conn.VIM(), Finder: finder}
+	var err error
+	if imp.Datacenter, err = finder.DatacenterOrDefault(ctx, d.Datacenter); err != nil {
+		return nil, err
+	}
+	finder.SetDatacenter(imp.Datacenter)
+	folders, err := imp.Datacenter.Folders(ctx)
+	if err != nil {
+		return nil, err
+	}
+	imp.Folder = folders.VmFolder
+	if imp.Datastore, err = finder.DatastoreOrDefault(ctx, d.Datastore); err != nil {
+		return nil, err
+	}
+	if d.Host != "" {
+		if imp.Host, err = finder.HostSystem(ctx, d.Host); err != nil {
+			return nil, err
+		}
+		imp.ResourcePool, err = imp.Host.ResourcePool(ctx)
+		return imp, err
+	}
+	cluster, err := finder.ClusterComputeResourceOrDefault(ctx, d.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	imp.ResourcePool, err = cluster.ResourcePool(ctx)
+	return imp, err
+}
+
+func options(d backends.Deployment) importer.Options {
+	o := importer.Options{Name: &d.Name, DiskProvisioning: d.Disk, Deployment: d.Configuration, IPAllocationPolicy: string(types.VAppIPAssignmentInfoIpAllocationPolicyFixedPolicy), IPProtocol: "IPv4"}
+	for _, name := range slices.Sorted(maps.Keys(d.Networks)) {
+		o.NetworkMapping = append(o.NetworkMapping, importer.Network{Name: name, Network: d.Networks[name]})
+	}
+	for _, key := range slices.Sorted(maps.Keys(d.Properties)) {
+		o.PropertyMapping = append(o.PropertyMapping, importer.Property{KeyValue: importer.KeyValue{Key: key, Value: d.Properties[key]}})
+	}
+	return o
+}
+
+// send sends the disks one after the other, and tells the lease so that it lives.
+func send(ctx context.Context, f *File, info *nfc.LeaseInfo, lease *nfc.Lease, progress backends.Progress) error {
+	var total, sent int64
+	for _, item := range info.Items {
+		total += item.Size
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	meter := newMeter(total, progress)
+	go meter.keep(ctx, func(percent int) {
+		if err := lease.Progress(ctx, int32(percent)); err != nil && ctx.Err() == nil {
+			cancel(fmt.Errorf("the lease ended: %w", err))
+		}
+	})
+	for _, item := range info.Items {
+		if err := upload(ctx, f, item, meter); err != nil {
+			if cause := context.Cause(ctx); cause != nil {
+				err = cause
+			}
+			return err
+		}
+		sent += item.Size
+		meter.set(sent)
+	}
+	meter.close()
+	return context.Cause(ctx)
+}

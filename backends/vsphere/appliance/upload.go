@@ -1,0 +1,117 @@
+package appliance
+
+import (
+	"context"
+	"crypto/sha1"
+	"crypto/tls"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/vmware/govmomi/nfc"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// A meter counts bytes and tells how far everything is.
+type meter struct {
+	total    int64
+	sent     atomic.Int64
+	progress backends.Progress
+	done     chan struct{}
+}
+
+func newMeter(total int64, progress backends.Progress) *meter {
+	return &meter{total: max(total, 1), progress: progress, done: make(chan struct{})}
+}
+
+func (m *meter) set(n int64) { m.sent.Store(n) }
+
+func (m *meter) close() { close(m.done) }
+
+func (m *meter) percent() int { return int(min(99, 100*m.sent.Load()/m.total)) }
+
+// keep reports every few seconds until all is sent: a lease that hears nothing for five minutes ends.
+func (m *meter) keep(ctx context.Context, tell func(percent int)) {
+	m.progress.Report(0)
+	tick := time.NewTicker(2 * time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-m.done:
+			m.progress.Report(100)
+			return
+		case <-tick.C:
+			m.progress.Report(m.percent())
+			tell(m.percent())
+		}
+	}
+}
+
+// counted is a reader that a meter watches.
+type counted struct {
+	io.Reader
+	meter *meter
+}
+
+func (c counted) Read(b []byte) (int, error) {
+	n, err := c.Reader.Read(b)
+	c.meter.sent.Add(int64(n))
+	return n, err
+}
+
+// upload sends one file to where the lease says: a host, whose certificate vCenter vouches for by its thumbprint.
+func upload(ctx context.Context, f *File, item nfc.FileItem, m *meter) error {
+	r, size, err := f.archive.Open(item.Path)
+	if err != nil {
+		return backends.Errorf(backends.KindUsage, "", "download the appliance again", "%s lacks its file %s: %w", f.Path, item.Path, err)
+	}
+	defer r.Close()
+	method, kind := http.MethodPost, "application/x-vnd.vmware-streamVmdk"
+	if item.Create { // no disk: an ISO image
+		method, kind = http.MethodPut, "application/octet-stream"
+	}
+	req, err := http.NewRequestWithContext(ctx, method, item.URL.String(), counted{r, m})
+	if err != nil {
+		return err
+	}
+	req.ContentLength = size
+	req.Header.Set("Content-Type", kind)
+	req.Header.Set("Overwrite", "t")
+	transport := &http.Transport{TLSClientConfig: vouched(item.Thumbprint), Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: 20 * time.Second}
+	defer transport.CloseIdleConnections()
+	res, err := (&http.Client{Transport: transport}).Do(req)
+	if err != nil {
+		return backends.Errorf(backends.KindUnreachable, item.URL.Host, "the host itself takes the disks: port 443 of it must be open from here", "send %s: %w", item.Path, err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode/100 != 2 {
+		return backends.Errorf(backends.KindPermanent, item.URL.Host, "look at the host's hostd.log", "send %s: the host answers %s", item.Path, res.Status)
+	}
+	return nil
+}
+
+// vouched trusts the certificate with the thumbprint (SHA-1, as vCenter gives it in the lease) and no other; without one the
+// usual authorities decide.
+func vouched(thumbprint string) *tls.Config {
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if thumbprint == "" {
+		return c
+	}
+	want := strings.ToLower(strings.ReplaceAll(thumbprint, ":", ""))
+	c.InsecureSkipVerify = true // verified below against what vCenter says
+	c.VerifyConnection = func(cs tls.ConnectionState) error {
+		sum := sha1.Sum(cs.PeerCertificates[0].Raw)
+		if got := hex.EncodeToString(sum[:]); got != want {
+			return fmt.Errorf("its certificate (SHA-1 %s) is not the one that vCenter knows (%s)", got, want)
+		}
+		return nil
+	}
+	return c
+}

@@ -1,0 +1,174 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/appliance"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
+	rules "github.com/rdma-setup/rdma-setup/wizard/plan/appliance"
+)
+
+// deployFlags are how an appliance becomes a VM.
+type deployFlags struct {
+	wish                 rules.Wish
+	networks, properties []string
+	output               string
+	yes, dry, eula       bool
+}
+
+func newDeployCmd(e *Env) *cobra.Command {
+	var f deployFlags
+	c := &cobra.Command{
+		Use:   "deploy APPLIANCE.ova --network 'NAME=PORT GROUP' [--rdma 'PORT GROUP']",
+		Short: "Deploy a virtual appliance, with PVRDMA adapters before its first start",
+		Long: `deploy makes a VM from an OVA or OVF file: VMware's Bitfusion server, for one. Each network of the appliance is mapped
+to a port group; every --rdma adds a PVRDMA adapter behind its own ones, each in a port group of its own, and reserves the
+VM's memory. The VM stays off, so that everything is there at its first start.
+
+When it fails or is interrupted before the end, the VM that was begun is taken back.`,
+		Example: `  rdma-setup deploy bitfusion-server-4.5.ova --name bitfusion-01 --network 'Network 1=VM Network' \
+      --rdma RDMA-PG --property guestinfo.hostname=bitfusion-01 --property guestinfo.password=@password.txt`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return resultLine(e, f.output, interruptible(cmd.Context(), e, func(ctx context.Context) error { return f.run(ctx, e, cmd, args[0]) }))
+		},
+	}
+	d := &f.wish.Deployment
+	fl := c.Flags()
+	fl.StringVar(&d.Name, "name", "", "name of the VM (default: the appliance's)")
+	fl.StringArrayVar(&f.networks, "network", nil, "'NAME=PORT GROUP' for each network of the appliance")
+	fl.StringArrayVar(&f.wish.RDMA, "rdma", nil, "port group of a PVRDMA adapter; again for another")
+	fl.StringArrayVar(&f.properties, "property", nil, "KEY=VALUE, or KEY=@FILE for what nobody shall see on the command line")
+	fl.StringVar(&d.Configuration, "configuration", "", "one of the appliance's configurations")
+	fl.StringVar(&d.Datacenter, "datacenter", "", "where there are several")
+	fl.StringVar(&d.Cluster, "cluster", "", "where there are several")
+	fl.StringVar(&d.Host, "host", "", "the ESXi host (default: any of the cluster)")
+	fl.StringVar(&d.Datastore, "datastore", "", "where there are several")
+	d.Disk = "thin"
+	fl.Var(&choice{into: &d.Disk, from: []string{"thin", "thick", "eagerZeroedThick"}}, "disk", "thin, thick or eagerZeroedThick")
+	fl.BoolVar(&f.eula, "accept-eula", false, "accept the licence that comes with the appliance")
+	fl.BoolVar(&f.dry, "dry-run", false, "only say what would be done")
+	fl.BoolVarP(&f.yes, "yes", "y", false, "accept what is printed")
+	outputFlag(c, &f.output, "text", "json")
+	return c
+}
+
+// pairs reads NAME=VALUE flags; NAME=@FILE takes the first line of a file.
+func pairs(flag string, given []string, files bool) (map[string]string, error) {
+	out := map[string]string{}
+	for _, g := range given {
+		key, value, ok := strings.Cut(g, "=")
+		if _, twice := out[key]; !ok || key == "" || twice {
+			return nil, usage("write --"+flag+" NAME=VALUE, each name once", "--%s %q cannot be understood", flag, key)
+		}
+		if name, file := strings.CutPrefix(value, "@"); file && files {
+			b, err := os.ReadFile(name)
+			if err != nil {
+				return nil, usage("", "--%s %s: %v", flag, key, err)
+			}
+			value, _, _ = strings.Cut(string(b), "\n")
+			value = strings.TrimSuffix(value, "\r")
+		}
+		out[key] = value
+	}
+	return out, nil
+}
+
+func (f *deployFlags) run(ctx context.Context, e *Env, cmd *cobra.Command, path string) error {
+	set, err := settings(e, cmd)
+	if err != nil {
+		return err
+	}
+	if f.wish.Networks, err = pairs("network", f.networks, false); err != nil {
+		return err
+	}
+	if f.wish.Properties, err = pairs("property", f.properties, true); err != nil {
+		return err
+	}
+	file, err := appliance.Open(path, f.wish.Configuration)
+	if err != nil {
+		return err
+	}
+	if f.wish.Name == "" {
+		f.wish.Name = file.Name
+	}
+	s, err := open(ctx, e, set, nil)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	inv, err := s.vc.Inventory(ctx, backends.Scope{})
+	if err != nil {
+		return err
+	}
+	if err := rules.Check(file.Appliance, f.wish, inv); err != nil {
+		return err
+	}
+	if len(file.Licences) > 0 && !f.eula && !f.dry {
+		return usage("read it in the file's EulaSection and add --accept-eula", "%s comes with a licence that nobody has accepted", path)
+	}
+	fmt.Fprintf(e.Stderr, "checking %s against its manifest\n", plain.Clean(path))
+	signed, err := file.Verify()
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(rules.Summary(file.Appliance, f.wish, signed)) {
+		fmt.Fprintln(e.Stderr, plain.Clean(strings.TrimSuffix(line, "\n")))
+	}
+	if f.dry {
+		return nil
+	}
+	if err := f.consent(e); err != nil {
+		return err
+	}
+	return f.deploy(ctx, e, s, file, inv)
+}
+
+func (f *deployFlags) consent(e *Env) error {
+	if f.yes {
+		return nil
+	}
+	if !e.Terminal() {
+		return usage("add --yes to accept what is printed", "there is no terminal to confirm it on")
+	}
+	ok, err := e.Confirm("Deploy it")
+	if err == nil && !ok {
+		err = backends.Errorf(backends.KindInterrupted, "", "", "not confirmed: nothing was changed")
+	}
+	return err
+}
+
+func (f *deployFlags) deploy(ctx context.Context, e *Env, s *session, file *appliance.File, inv *backends.Inventory) error {
+	shown := -1
+	progress := func(percent int) {
+		if percent/10 != shown/10 || shown < 0 {
+			fmt.Fprintf(e.Stderr, "sending the disks: %d %%\n", percent)
+			shown = percent
+		}
+	}
+	warn := func(line string) { fmt.Fprintln(e.Stderr, "vCenter: "+plain.Clean(strings.TrimSpace(line))) }
+	if err := s.vc.Deploy(ctx, file, f.wish.Deployment, warn, progress); err != nil {
+		return err
+	}
+	setters := s.vc.Setters()
+	for _, a := range rules.Additions(file.Appliance, f.wish, inv) {
+		fmt.Fprintf(e.Stderr, "%s: %s\n", f.wish.Name, a.ID())
+		if err := setters[a.Kind].Set(ctx, a.Setting, a.To, nil); err != nil {
+			return &codeError{code: exitPartial, err: errors.Join(err, backends.Errorf(backends.KindOf(err), f.wish.Name,
+				"add what is missing with: rdma-setup apply; or remove the VM", "the VM is there, off, without its PVRDMA adapters"))}
+		}
+	}
+	if f.output == "json" {
+		return writeJSON(e.Stdout, map[string]any{"status": "done", "vm": f.wish.Name, "rdma": f.wish.RDMA})
+	}
+	fmt.Fprintf(e.Stdout, "%s is deployed and off.\nnext:  power it on; then name it under vms in the answers and run: rdma-setup check -f answers.yaml\nundo:  govc vm.destroy %s\n",
+		plain.Clean(f.wish.Name), shellWord(f.wish.Name))
+	return nil
+}

@@ -1,0 +1,129 @@
+// Package appliance holds the rules by which a virtual appliance gets its networks, properties and RDMA adapters.
+package appliance
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+)
+
+// A Wish is a deployment with what comes on top of the appliance's own hardware.
+type Wish struct {
+	backends.Deployment
+	RDMA []string // port groups of PVRDMA adapters that are added before the first start
+}
+
+// How many adapters a VM has at most: VMware's Bitfusion guide (000, Creating a Bitfusion Server) allows its appliance four,
+// ESXi any VM ten.
+const (
+	maxBitfusion = 4
+	maxAdapters  = 10
+)
+
+// Limit is how many adapters the appliance may have.
+func Limit(a backends.Appliance) int {
+	if strings.Contains(strings.ToLower(a.Product+" "+a.Name), "bitfusion") {
+		return maxBitfusion
+	}
+	return maxAdapters
+}
+
+// Check fails with a plan.Refused that holds everything that speaks against a wish in this inventory.
+func Check(a backends.Appliance, w Wish, inv *backends.Inventory) error {
+	var out []plan.Refusal
+	bad := func(hint, format string, args ...any) {
+		out = append(out, plan.Refusal{Target: backends.VMRef(w.Name), Why: fmt.Sprintf(format, args...), Remedy: hint})
+	}
+	if inv.VM(w.Name) != nil {
+		bad("choose another with --name", "a VM %s exists already", w.Name)
+	}
+	for _, n := range slices.Sorted(maps.Keys(w.Networks)) {
+		if !slices.Contains(a.Networks, n) {
+			bad(near(n, a.Networks), "the appliance has no network %q", n)
+		}
+	}
+	for _, n := range a.Networks {
+		if w.Networks[n] == "" {
+			bad(fmt.Sprintf("add --network %q", n+"=PORT GROUP"), "nothing says to which port group the appliance's network %q belongs", n)
+		}
+	}
+	adapters(a, w, inv.PortGroups, bad)
+	properties(a, w, bad)
+	if w.Configuration != "" && !slices.Contains(a.Configurations, w.Configuration) {
+		bad(near(w.Configuration, a.Configurations), "the appliance has no configuration %q", w.Configuration)
+	}
+	if len(out) > 0 {
+		return &plan.Refused{Refusals: out}
+	}
+	return nil
+}
+
+func near(name string, known []string) string {
+	if n := answers.Nearest(name, known); n != "" {
+		return "did you mean " + n + "?"
+	}
+	if len(known) == 0 {
+		return "it has none"
+	}
+	return "it has: " + strings.Join(known, ", ")
+}
+
+// adapters holds the guide's rules: the first adapter is no PVRDMA one, and each stands in a network of its own, since Linux
+// answers for all addresses of a subnet on any of its interfaces.
+func adapters(a backends.Appliance, w Wish, groups []backends.PortGroup, bad func(string, string, ...any)) {
+	if n, most := len(a.Adapters)+len(w.RDMA), Limit(a); n > most {
+		bad("leave some --rdma out", "%d adapters are more than the %d that it may have", n, most)
+	}
+	if len(a.Adapters) == 0 && len(w.RDMA) > 0 {
+		bad("use an appliance with a network adapter", "its first adapter would be a PVRDMA one, by which it is not managed")
+	}
+	seen := map[string]string{}
+	for _, n := range a.Adapters {
+		seen[w.Networks[n]] = "network " + n
+	}
+	for _, g := range w.RDMA {
+		if who, taken := seen[g]; taken {
+			bad("give every adapter a port group and a subnet of its own", "port group %s is asked for twice: for PVRDMA and by %s", g, who)
+		}
+		seen[g] = "another PVRDMA adapter"
+		i := slices.IndexFunc(groups, func(p backends.PortGroup) bool { return p.Name == g })
+		switch {
+		case i < 0:
+			var known []string
+			for _, p := range groups {
+				if !p.Uplink {
+					known = append(known, p.Name)
+				}
+			}
+			bad(near(g, known), "there is no distributed port group %s", g)
+		case groups[i].Uplink:
+			bad("name a port group for VMs", "%s is the uplink port group of %s", g, groups[i].Switch)
+		case groups[i].Free == 0:
+			bad("give it more ports, or elastic ones", "port group %s has no free port", g)
+		}
+	}
+}
+
+func properties(a backends.Appliance, w Wish, bad func(string, string, ...any)) {
+	var known []string
+	for _, p := range a.Properties {
+		known = append(known, p.Key)
+		value := w.Properties[p.Key]
+		switch {
+		case value != "" && !p.Asked:
+			bad("leave it out", "property %s is not for users to set", p.Key)
+		case value == "" && p.Needed:
+			bad(fmt.Sprintf("add --property %s=VALUE (or =@FILE)", p.Key), "property %s (%s) must not be empty: the VM would not start", p.Key, p.Label)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(w.Properties)) {
+		if !slices.Contains(known, key) {
+			bad(near(key, known), "the appliance has no property %q", key)
+		}
+	}
+}
