@@ -30,6 +30,7 @@ type capture struct {
 const (
 	noiseLimit = 8 << 10
 	lineLimit  = 64 << 10
+	markLimit  = 1 << 10 // the line of a marker: what is longer is none of ours
 )
 
 // Write never fails: what is over the limit is counted as dropped, so that the other side is not held up.
@@ -64,6 +65,7 @@ func (c *capture) search(p []byte) []byte {
 	}
 	nl := bytes.IndexByte(c.hold[i:], '\n')
 	if nl < 0 {
+		c.hold = c.hold[:min(len(c.hold), i+markLimit)]
 		return nil
 	}
 	rest := string(c.hold[i+len(c.begin) : i+nl])
@@ -89,7 +91,7 @@ func (c *capture) take(p []byte) {
 		nl := bytes.IndexByte(c.hold[i:], '\n')
 		if nl < 0 {
 			c.keep(c.hold[:i])
-			c.hold = append([]byte(nil), c.hold[i:]...)
+			c.hold = append([]byte(nil), c.hold[i:min(len(c.hold), i+markLimit)]...)
 			return
 		}
 		c.keep(c.hold[:i])

@@ -167,7 +167,7 @@ func (p *Pool) explain(ctx context.Context, t Target, e endpoint, clock *patienc
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return unreachable("Check the address and the routes.", "there is no route to %s", addr)
 	case errors.As(err, &algorithms):
-		return unreachable("The server offers only what is no longer trusted; update it, or allow weak algorithms for this run.",
+		return unreachable("The server offers only what is no longer trusted. Update it; until then --ssh-weak takes such algorithms for one run.",
 			"no common algorithm with %s for the %s: it offers %s", addr, algorithms.What, Clean(strings.Join(algorithms.RequestedAlgorithms, ", ")))
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, net.ErrClosed):
 		return unreachable("Check the server's log; sshd hangs up when MaxStartups is exceeded or the client is blocked.",

@@ -98,7 +98,7 @@ func (l *login) check(name string, remote net.Addr, key ssh.PublicKey) error {
 			"the host key %s of %s is revoked in %s:%d", ssh.FingerprintSHA256(key), name, revoked.Revoked.Filename, revoked.Revoked.Line)
 	case errors.As(err, &unknown) && len(unknown.Want) == 0:
 		return backends.Errorf(backends.KindAuth, l.target.String(),
-			fmt.Sprintf("Compare with `ssh-keygen -lf` on the machine's console; run again with a terminal to accept it, or add it to %s.", l.pool.knownFile()),
+			l.pool.knowIt(),
 			"%w: %s shows %s %s", errFirstUse, name, key.Type(), ssh.FingerprintSHA256(key))
 	case errors.As(err, &unknown):
 		return l.changed(name, key, unknown.Want)
@@ -126,12 +126,17 @@ func (l *login) firstUse(ctx context.Context, name string, key ssh.PublicKey) er
 		return backends.Errorf(backends.KindAuth, l.target.String(), "", "ask about the host key of %s: %w", name, err)
 	}
 	if !yes {
-		return backends.Errorf(backends.KindAuth, l.target.String(), "", "the host key of %s (%s) was not accepted", name, ssh.FingerprintSHA256(key))
+		return backends.Errorf(backends.KindAuth, l.target.String(), l.pool.knowIt(), "the host key of %s (%s) was not accepted", name, ssh.FingerprintSHA256(key))
 	}
 	if err := l.pool.remember(name, key); err != nil {
 		return backends.Errorf(backends.KindAuth, l.target.String(), "Make the file writable.", "keep the host key of %s: %w", name, err)
 	}
 	return nil
+}
+
+// knowIt is the safe way on where a key is met for the first time.
+func (p *Pool) knowIt() string {
+	return fmt.Sprintf("Compare with `ssh-keygen -lf` on the machine's console; a command on a terminal asks and remembers it, or add it to %s.", p.knownFile())
 }
 
 func (p *Pool) knownFile() string {

@@ -34,6 +34,7 @@ type server struct {
 	env      []string
 	forward  bool
 	hangups  int // connections to drop before they say anything
+	offers   xssh.Config
 
 	mu     sync.Mutex
 	key    xssh.PublicKey // authorized
@@ -125,7 +126,7 @@ func (s *server) lines() string {
 }
 
 func (s *server) serve(c net.Conn) {
-	conf := &xssh.ServerConfig{}
+	conf := &xssh.ServerConfig{Config: s.offers}
 	if s.password != "" {
 		conf.PasswordCallback = func(_ xssh.ConnMetadata, p []byte) (*xssh.Permissions, error) {
 			if string(p) != s.password {
@@ -327,5 +328,22 @@ func eventually(t *testing.T, what string, is func() bool) {
 		case <-limit:
 			t.Fatalf("still not: %s", what)
 		}
+	}
+}
+
+// forget puts another key in the place of a server's in a known_hosts file.
+func forget(t *testing.T, file string, s *server) {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, _ := newKey(t)
+	text := strings.ReplaceAll(string(b), string(xssh.MarshalAuthorizedKey(s.hostKey.PublicKey())), string(xssh.MarshalAuthorizedKey(other.PublicKey())))
+	if text == string(b) {
+		t.Fatal("the server has no line")
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }

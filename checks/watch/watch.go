@@ -18,6 +18,7 @@ type Look struct {
 	Findings  []checks.Finding
 	Calls     int // SOAP round trips
 	Simulated bool
+	Insecure  bool  // something was not verified on the operator's word
 	Err       error // why nothing could be judged: vCenter is away; nil with findings
 }
 

@@ -70,7 +70,7 @@ func bench(ctx context.Context, e *Env, cmd *cobra.Command, f planFlags, pairs s
 	}
 	r := &report.Report{
 		Mode: string(a.Mode), Made: e.Now(), Tool: version, VCenter: s.set.URL, Simulated: s.simulated,
-		Changes: []report.Outcome{}, Checks: []checks.Finding{}, Measurements: append([]perftest.Measurement{}, measured...),
+		Insecure: s.set.insecure(), Changes: []report.Outcome{}, Checks: []checks.Finding{}, Measurements: append([]perftest.Measurement{}, measured...),
 		Environment: report.EnvironmentOf(s.last(nil), nil),
 	}
 	if ctx.Err() != nil {

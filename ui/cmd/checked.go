@@ -31,7 +31,7 @@ type checked struct {
 func (s *session) checked(a *answers.Answers, inv *backends.Inventory, facts *checks.Facts, findings []checks.Finding, measured []perftest.Measurement) *checked {
 	c := &checked{calls: s.vc.Calls(), report: &report.Report{
 		Mode: string(a.Mode), Made: s.env.Now(), Tool: version, VCenter: s.set.URL, Simulated: inv.VCenter.Simulated,
-		Checks: findings, Measurements: measured, Environment: report.EnvironmentOf(inv, facts.HostFacts),
+		Insecure: s.set.insecure(), Checks: findings, Measurements: measured, Environment: report.EnvironmentOf(inv, facts.HostFacts),
 	}}
 	c.code, c.word = judged(findings, measured)
 	return c
@@ -46,6 +46,7 @@ type checkDoc struct {
 	Counts       map[string]int         `json:"counts"`
 	Baseline     string                 `json:"baseline,omitempty"` // when it was kept
 	Simulated    bool                   `json:"simulated"`
+	Insecure     []string               `json:"insecure,omitempty"`
 	APICalls     int                    `json:"api_calls"`
 }
 
@@ -65,7 +66,7 @@ func (c *checked) document() checkDoc {
 	found := c.report.Checks
 	doc := checkDoc{
 		Status: c.word, FirstBroken: checks.FirstBroken(found), Results: append([]checks.Finding{}, found...), Measurements: c.report.Measurements,
-		Counts: map[string]int{}, Simulated: c.report.Simulated, APICalls: c.calls,
+		Counts: map[string]int{}, Simulated: c.report.Simulated, Insecure: c.report.Insecure, APICalls: c.calls,
 	}
 	if c.baseline != nil {
 		doc.Baseline = c.baseline.Made.Format(time.RFC3339)
@@ -87,6 +88,9 @@ func (c *checked) text(w io.Writer) error {
 	}
 	if c.report.Simulated {
 		fmt.Fprintln(w, "SIMULATED: checked on the embedded lab; it says nothing of real hardware")
+	}
+	for _, what := range c.report.Insecure {
+		fmt.Fprintln(w, "INSECURE: "+what)
 	}
 	if c.baseline != nil {
 		fmt.Fprintf(w, "held against the baseline of %s\n", c.baseline.Made.Format("2006-01-02 15:04 MST"))

@@ -36,6 +36,9 @@ func (f *fabric) Default() live.Login {
 // Simulated implements live.Fabric.
 func (f *fabric) Simulated() bool { return f.s.lab != nil || f.s.simulated }
 
+// Insecure implements live.Fabric.
+func (f *fabric) Insecure() []string { return f.s.set.insecure() }
+
 // config is how the wizard connects; it never asks on the terminal, which the screen has.
 func (f *fabric) config(l live.Login, unknown **live.Fingerprint) vsphere.Config {
 	set := f.s.set

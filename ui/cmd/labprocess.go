@@ -224,7 +224,7 @@ func (l *labProcess) into(set *Settings) {
 			*into = strings.Trim(value, `'"`)
 		}
 	}
-	set.Thumbprint, set.Insecure, set.Jump = "", false, ""
+	set.Thumbprint, set.Insecure, set.WeakSSH, set.Jump = "", false, false, ""
 }
 
 // answersFile is the lab's own answers for a mode.

@@ -137,7 +137,7 @@ func (s *session) measure(ctx context.Context, a *answers.Answers, pairs string,
 func (s *session) report(a *answers.Answers, p *planned, res engine.Result, measured []perftest.Measurement, after aftermath, earlier []report.Outcome) (*report.Report, error) {
 	r := &report.Report{
 		Run: res.Run, Mode: string(a.Mode), Made: s.env.Now(), Tool: version, VCenter: p.inv.VCenter.URL, Simulated: p.inv.VCenter.Simulated,
-		Status: string(res.Status), Changes: []report.Outcome{}, Checks: append([]checks.Finding{}, after.findings...),
+		Insecure: s.set.insecure(), Status: string(res.Status), Changes: []report.Outcome{}, Checks: append([]checks.Finding{}, after.findings...),
 		Measurements: append([]perftest.Measurement{}, measured...), Notes: slices.Concat(res.Notes, after.notes),
 		Environment: report.EnvironmentOf(s.last(p.inv), after.hosts),
 	}

@@ -78,8 +78,8 @@ func (s *session) connect(ctx context.Context, a *answers.Answers) error {
 	if set.Username == "" {
 		return usage("give --username or set GOVC_USERNAME", "no vCenter account is named")
 	}
-	if set.Insecure {
-		fmt.Fprintln(s.env.Stderr, "WARNING: the vCenter's certificate is not verified (--insecure): anybody on the way can read the password")
+	for _, what := range set.insecure() {
+		fmt.Fprintln(s.env.Stderr, "WARNING: "+what)
 	}
 	cfg := vsphere.Config{
 		URL: set.URL, Username: set.Username, Thumbprint: set.Thumbprint, CAFiles: caFiles(set.CACerts), Insecure: set.Insecure,

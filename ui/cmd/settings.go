@@ -23,6 +23,7 @@ type Settings struct {
 	Thumbprint   string
 	CACerts      string
 	Insecure     bool
+	WeakSSH      bool
 
 	SSHUser       string
 	SSHKey        string
@@ -55,6 +56,7 @@ var env = map[string][]string{
 	"ssh-key":        {"RDMA_SETUP_SSH_KEY"},
 	"known-hosts":    {"RDMA_SETUP_KNOWN_HOSTS"},
 	"jump":           {"RDMA_SETUP_JUMP"},
+	"ssh-weak":       {"RDMA_SETUP_SSH_WEAK"},
 	"esxi-password":  {"RDMA_SETUP_ESXI_PASSWORD"},
 	"guest-password": {"RDMA_SETUP_GUEST_PASSWORD"},
 	"sudo-password":  {"RDMA_SETUP_SUDO_PASSWORD"},
@@ -77,6 +79,7 @@ func addSettings(fs *pflag.FlagSet) {
 	fs.String("ssh-key", "", "private key file for the guests (RDMA_SETUP_SSH_KEY)")
 	fs.String("known-hosts", "", "known_hosts file (RDMA_SETUP_KNOWN_HOSTS; default ~/.ssh/known_hosts)")
 	fs.String("jump", "", "SSH jump host: [user@]host[:port]")
+	fs.Bool("ssh-weak", false, "also take SHA-1 and CBC, for an SSH server that knows nothing else; said on every page")
 	fs.String("state-dir", "", "where runs are kept (default $XDG_STATE_HOME/rdma-setup)")
 	fs.String("log-level", "info", "debug, info, warn or error, in the run's log file")
 	fs.Duration("guest-timeout", 40*time.Second, "how long one guest may take to tell its facts; guests are asked at the same time")
@@ -136,7 +139,7 @@ func settings(e *Env, cmd *cobra.Command) (*Settings, error) {
 	s := &Settings{
 		URL: get("url"), Username: get("username"), Password: get("password"), PasswordFile: get("password-file"),
 		PasswordIn: yes("password-stdin"), Thumbprint: get("thumbprint"), CACerts: get("ca-certs"), Insecure: yes("insecure"),
-		SSHUser: get("ssh-user"), SSHKey: get("ssh-key"), KnownHosts: get("known-hosts"), Jump: get("jump"),
+		SSHUser: get("ssh-user"), SSHKey: get("ssh-key"), KnownHosts: get("known-hosts"), Jump: get("jump"), WeakSSH: yes("ssh-weak"),
 		ESXiPassword: get("esxi-password"), GuestPassword: get("guest-password"), SudoPassword: get("sudo-password"),
 		Lab: yes("lab"), StateDir: get("state-dir"), LogLevel: get("log-level"), Verbose: yes("verbose"),
 	}
@@ -151,6 +154,18 @@ func settings(e *Env, cmd *cobra.Command) (*Settings, error) {
 		s.StateDir = filepath.Join(xdg(e, "XDG_STATE_HOME", filepath.Join(".local", "state")), "rdma-setup")
 	}
 	return s, nil
+}
+
+// insecure tells what is not verified on the operator's word, a sentence each; screens, checks and reports repeat it.
+func (s *Settings) insecure() []string {
+	var out []string
+	if s.Insecure && s.Thumbprint == "" {
+		out = append(out, "vCenter's certificate is not verified (--insecure): anybody on the way can read the password and change what is said")
+	}
+	if s.WeakSSH {
+		out = append(out, "SSH takes algorithms that are broken or nearly so (--ssh-weak): somebody on the way may read or change what is said")
+	}
+	return out
 }
 
 // xdg gives a base directory of the XDG specification.

@@ -24,7 +24,7 @@ func (s *session) reachGuests() error {
 		return nil
 	}
 	home := s.env.Getenv("HOME")
-	cfg := ssh.Config{User: s.set.SSHUser, AgentSocket: s.env.Getenv("SSH_AUTH_SOCK")}
+	cfg := ssh.Config{User: s.set.SSHUser, AgentSocket: s.env.Getenv("SSH_AUTH_SOCK"), WeakAlgorithms: s.set.WeakSSH}
 	if s.set.SSHKey != "" {
 		cfg.Keys = []string{s.set.SSHKey}
 	} else if home != "" {

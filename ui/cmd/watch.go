@@ -72,7 +72,7 @@ func (w *watching) one(ctx context.Context) watch.Look {
 		return l
 	}
 	w.last = c
-	l.Word, l.Findings, l.Calls, l.Simulated = c.word, c.report.Checks, c.calls, c.report.Simulated
+	l.Word, l.Findings, l.Calls, l.Simulated, l.Insecure = c.word, c.report.Checks, c.calls, c.report.Simulated, len(c.report.Insecure) > 0
 	return l
 }
 

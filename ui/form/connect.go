@@ -112,6 +112,9 @@ func (p *connectPage) view(w *wizard, width, height int) string {
 	if w.fabric.Simulated() {
 		intro += w.theme.Warning.Render(theme.Wrap("This is the embedded lab: a simulated data centre. Try everything, nothing real is touched.", width)) + "\n"
 	}
+	for _, what := range w.fabric.Insecure() {
+		intro += w.theme.Bad.Render(theme.Wrap("INSECURE: "+what, width)) + "\n"
+	}
 	return intro + "\n" + p.fields.view(width, height-strings.Count(intro, "\n")-1)
 }
 

@@ -30,6 +30,7 @@ type world struct {
 	logins      []live.Login        // as they were tried
 	inv         *backends.Inventory // instead of the usual one
 	nothing     bool                // the plan is empty
+	insecure    []string
 }
 
 var begin = time.Date(2026, 3, 14, 9, 26, 53, 0, time.UTC)
@@ -39,6 +40,8 @@ func (f *world) Default() live.Login {
 }
 
 func (f *world) Simulated() bool { return true }
+
+func (f *world) Insecure() []string { return f.insecure }
 
 func (f *world) Reachable(_ context.Context, l live.Login) error {
 	switch {

@@ -44,6 +44,20 @@ func TestEveryPageTakesAnySize(t *testing.T) {
 	})
 }
 
+func TestEveryPageSaysThatSomethingIsNotVerified(t *testing.T) {
+	still(t, func(t *testing.T) {
+		for _, width := range []int{80, 120} {
+			k := sit(t, &world{insecure: []string{"vCenter's certificate is not verified (--insecure)"}}, width, 24)
+			k.shows("INSECURE: vCenter's certificate is not verified")
+			walk(k, func(name string) {
+				if head, _, _ := strings.Cut(k.screen(), "\n"); !strings.Contains(head, "INSECURE  SIMULATED") {
+					t.Errorf("%s at %d columns: %q", name, width, head)
+				}
+			})
+		}
+	})
+}
+
 func TestEscCancelsWhatTakesLong(t *testing.T) {
 	still(t, func(t *testing.T) {
 		f := &world{hang: true}

@@ -144,6 +144,9 @@ func (q *questions) connect(ctx context.Context) (*backends.Inventory, error) {
 	if q.o.Fabric.Simulated() {
 		q.say("SIMULATED: this is the embedded lab")
 	}
+	for _, what := range q.o.Fabric.Insecure() {
+		q.say("INSECURE: " + what)
+	}
 	given := l
 	for _, f := range []struct {
 		question, what string

@@ -59,9 +59,9 @@ func (w *wizard) draw() string {
 
 func (w *wizard) header() string {
 	left := w.theme.Title.Render(" rdma-setup") + w.theme.Quiet.Render(fmt.Sprintf("  %d/%d  ", w.at+1, len(w.pages))) + w.theme.Title.Render(w.page().title())
-	right := ""
-	if w.fabric.Simulated() {
-		right = w.theme.Warning.Render("SIMULATED ")
+	right := w.theme.Badges(len(w.fabric.Insecure()) > 0, w.fabric.Simulated())
+	if right != "" {
+		right += " "
 	}
 	gap := max(1, w.width-lipgloss.Width(left)-lipgloss.Width(right))
 	return left + strings.Repeat(" ", gap) + right + "\n" + w.rule()

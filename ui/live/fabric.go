@@ -26,6 +26,8 @@ type Fabric interface {
 	Default() Login
 	// Simulated tells whether the lab answers.
 	Simulated() bool
+	// Insecure tells what is not verified on the operator's word, a sentence each; every page says so.
+	Insecure() []string
 	// Reachable proves that a vCenter answers at the address before anybody types a password. Where the certificate is
 	// not known it returns a *Fingerprint.
 	Reachable(ctx context.Context, l Login) error

@@ -52,8 +52,8 @@ func (w *watcher) draw() string {
 func (w *watcher) title() string {
 	left := w.theme.Title.Render("rdma-setup check") + "  " + w.theme.Quiet.Render(plain.Clean(w.o.Site))
 	right := ""
-	if l := w.history.Last; l != nil && l.Simulated {
-		right = w.theme.Warning.Render("SIMULATED")
+	if l := w.history.Last; l != nil {
+		right = w.theme.Badges(l.Insecure, l.Simulated)
 	}
 	left = clip(left, w.width-lipgloss.Width(right)-1)
 	return left + strings.Repeat(" ", max(1, w.width-lipgloss.Width(left)-lipgloss.Width(right))) + right

@@ -105,6 +105,23 @@ func TestHTMLTellsThatItIsSimulated(t *testing.T) {
 	}
 }
 
+func TestEveryFormatTellsThatItIsInsecure(t *testing.T) {
+	r := everything()
+	r.Insecure = []string{"vCenter's certificate is not verified <--insecure>\x1b[2J"}
+	for format := range formats {
+		if format == "prom" {
+			continue // figures; check itself says so
+		}
+		doc := rendered(t, format, r)
+		if !strings.Contains(strings.ToUpper(doc), "INSECURE") || strings.Contains(doc, "\x1b") {
+			t.Errorf("%s: the word is missing, or an escape is not", format)
+		}
+	}
+	if doc := rendered(t, "html", r); !strings.Contains(doc, "&lt;--insecure&gt;") {
+		t.Error("not escaped")
+	}
+}
+
 func TestHTMLPutsTheVerdictFirst(t *testing.T) {
 	doc := rendered(t, "html", everything())
 	last := 0

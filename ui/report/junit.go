@@ -120,7 +120,7 @@ func (j *junit) suite(id int, name string) junitSuite {
 	if u, err := url.Parse(j.r.VCenter); err == nil && u.Hostname() != "" {
 		s.Hostname = token(u.Hostname())
 	}
-	for _, p := range []junitProperty{{"run", j.r.Run}, {"mode", j.r.Mode}, {"vcenter", j.r.VCenter}, {"tool", j.r.Tool}, {"simulated", fmt.Sprint(j.r.Simulated)}} {
+	for _, p := range []junitProperty{{"run", j.r.Run}, {"mode", j.r.Mode}, {"vcenter", j.r.VCenter}, {"tool", j.r.Tool}, {"simulated", fmt.Sprint(j.r.Simulated)}, {"insecure", strings.Join(j.r.Insecure, "; ")}} {
 		if p.Value != "" {
 			s.Properties = append(s.Properties, junitProperty{p.Name, plain.Clean(p.Value)})
 		}

@@ -21,6 +21,9 @@ func Markdown(w io.Writer, r *report.Report) error {
 	if p.Simulated {
 		m.line("\n> **SIMULATED**: made on the embedded lab; it says nothing of real hardware")
 	}
+	for _, what := range p.Insecure {
+		m.line("\n> **INSECURE**: %s", md(what))
+	}
 	m.line("")
 	for _, f := range p.Facts {
 		m.line("- %s: %s", md(f.Label), md(f.Text))

@@ -44,6 +44,9 @@ func Terminal(w io.Writer, r *report.Report, t theme.Theme) error {
 	if r.Simulated {
 		p.line("%s", t.Warning.Render("SIMULATED: made on the embedded lab; it says nothing of real hardware"))
 	}
+	for _, what := range r.Insecure {
+		p.line("%s", t.Bad.Render("INSECURE: "+plain.Clean(what)))
+	}
 	p.heading(r)
 	laid := page.Of(r)
 	if len(r.Checks) > 0 {

@@ -81,6 +81,18 @@ func (t Theme) Symbol(m Mark) string {
 	return styles[m].Render(utf[m])
 }
 
+// Badges are the words that stand on every page: that something was not verified, that nothing here is real.
+func (t Theme) Badges(insecure, simulated bool) string {
+	var words []string
+	if insecure {
+		words = append(words, t.Bad.Render("INSECURE"))
+	}
+	if simulated {
+		words = append(words, t.Warning.Render("SIMULATED"))
+	}
+	return strings.Join(words, "  ")
+}
+
 // Bar draws a bar of width cells, filled by fraction (0 to 1).
 func (t Theme) Bar(fraction float64, width int) string {
 	fraction = min(max(fraction, 0), 1)

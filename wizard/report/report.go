@@ -19,7 +19,8 @@ type Report struct {
 	Tool         string                 `json:"tool"` // version of rdma-setup
 	VCenter      string                 `json:"vcenter"`
 	Simulated    bool                   `json:"simulated"`
-	Status       string                 `json:"status"` // of the run: done, unchanged, partial, failed, interrupted; "" for a mere check
+	Insecure     []string               `json:"insecure,omitempty"` // what was not verified on the operator's word, a sentence each
+	Status       string                 `json:"status"`             // of the run: done, unchanged, partial, failed, interrupted; "" for a mere check
 	Changes      []Outcome              `json:"changes"`
 	Checks       []checks.Finding       `json:"checks"`
 	Measurements []perftest.Measurement `json:"measurements"`

@@ -19,6 +19,7 @@ type Page struct {
 	Verdict   string
 	Status    checks.Status
 	Simulated bool
+	Insecure  []string // what was not verified
 	Facts     []Fact
 	Chain     []Link
 
@@ -62,6 +63,9 @@ func Of(r *report.Report) *Page {
 	p := &Page{
 		Title: "RDMA report", Verdict: plain.Clean(verdict), Status: status, Simulated: r.Simulated,
 		Chain: chain(r), Environment: environment(r.Environment), Method: method(r.Measurements),
+	}
+	for _, what := range r.Insecure {
+		p.Insecure = append(p.Insecure, plain.Clean(what))
 	}
 	if r.Run != "" {
 		p.Title = "RDMA report of run " + plain.Clean(r.Run)
