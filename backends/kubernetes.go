@@ -5,6 +5,7 @@ type Kubernetes struct {
 	Context string     `json:"context"`
 	Nodes   []KubeNode `json:"nodes"`
 	MPIJob  []string   `json:"mpijob,omitempty"` // versions of MPIJob that the cluster serves: v2beta1
+	Calico  *Calico    `json:"calico,omitempty"` // nil: another network
 }
 
 // A KubeNode is one node of a cluster.
@@ -24,3 +25,9 @@ type KubeNode struct {
 
 // Worker tells whether jobs are placed on the node.
 func (n KubeNode) Worker() bool { return !n.ControlPlane && !n.Cordoned }
+
+// Calico is how many of Calico's agents run, and are ready: one is ready when its BGP sessions stand (TCP 179).
+type Calico struct {
+	Wanted int `json:"wanted"`
+	Ready  int `json:"ready"`
+}

@@ -47,6 +47,15 @@ func Kubernetes(k *backends.Kubernetes) []Finding {
 	default:
 		add("KUBE-OPERATOR-003", k.Context, Fail, "there is no MPIJob", "Install the MPI operator: kubectl apply --server-side -f mpi-operator.yaml of its release.")
 	}
+	switch c := k.Calico; {
+	case c == nil:
+		add("KUBE-CNI-007", k.Context, Pass, "no Calico: its port (TCP 179) is not needed", "")
+	case c.Ready < c.Wanted:
+		add("KUBE-CNI-007", k.Context, Fail, fmt.Sprintf("calico-node is ready on %d of %d nodes", c.Ready, c.Wanted),
+			"Let TCP 179 (BGP) through between the nodes, both ways; then: kubectl describe daemonset calico-node.")
+	default:
+		add("KUBE-CNI-007", k.Context, Pass, fmt.Sprintf("calico-node is ready on %d nodes, so BGP (TCP 179) passes", c.Ready), "")
+	}
 	resources := map[string]int{}
 	for _, n := range workers {
 		status, evidence := Pass, fmt.Sprintf("%d nvidia.com/gpu", n.GPUs)

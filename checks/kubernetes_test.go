@@ -33,6 +33,8 @@ func TestKubernetes(t *testing.T) {
 		{"a worker without GPUs", "KUBE-GPU-004", checks.Warn, func(k *backends.Kubernetes) { k.Nodes[2].GPUs = 0 }},
 		{"the device plugin on some workers only", "KUBE-RDMA-005", checks.Warn, func(k *backends.Kubernetes) { k.Nodes[2].RDMA = nil }},
 		{"no device plugin is a choice", "KUBE-RDMA-005", checks.Pass, func(k *backends.Kubernetes) { k.Nodes[1].RDMA, k.Nodes[2].RDMA = nil, nil }},
+		{"BGP does not pass (seed 003, TCP 179)", "KUBE-CNI-007", checks.Fail, func(k *backends.Kubernetes) { k.Calico = &backends.Calico{Wanted: 3, Ready: 1} }},
+		{"Calico is well", "KUBE-CNI-007", checks.Pass, func(k *backends.Kubernetes) { k.Calico = &backends.Calico{Wanted: 3, Ready: 3} }},
 		{"kernels differ", "KUBE-ALIKE-006", checks.Warn, func(k *backends.Kubernetes) { k.Nodes[2].Kernel = "5.15.0" }},
 	} {
 		k := cluster()

@@ -88,7 +88,7 @@ func hintOf(err error, why string) string {
 	case kindOf(err, why) == backends.KindUsage:
 		return "kubectl config get-contexts names them"
 	case kindOf(err, why) == backends.KindPermission:
-		return "the account of the context must be allowed to get nodes and customresourcedefinitions"
+		return "the account of the context must be allowed to get nodes, daemonsets and customresourcedefinitions"
 	}
 	return ""
 }
@@ -110,7 +110,35 @@ func (c *Client) Survey(ctx context.Context) (*backends.Kubernetes, error) {
 	if k.MPIJob, err = served(out); err != nil {
 		return nil, backends.Errorf(backends.KindPermanent, c.context, "", "what kubectl says of MPIJob is not understood: %w", err)
 	}
+	out, err = c.call(ctx, nil, "get", "daemonsets", "--all-namespaces", "--selector=k8s-app=calico-node", "-o", "json")
+	if err != nil {
+		return nil, err
+	}
+	if k.Calico, err = calico(out); err != nil {
+		return nil, backends.Errorf(backends.KindPermanent, c.context, "", "what kubectl says of Calico is not understood: %w", err)
+	}
 	return k, nil
+}
+
+// calico adds up the daemon sets of Calico's agents; nil where there is none.
+func calico(text []byte) (*backends.Calico, error) {
+	var list struct {
+		Items []struct {
+			Status struct {
+				Wanted int `json:"desiredNumberScheduled"`
+				Ready  int `json:"numberReady"`
+			} `json:"status"`
+		} `json:"items"`
+	}
+	if err := json.Unmarshal(text, &list); err != nil || len(list.Items) == 0 {
+		return nil, err
+	}
+	var c backends.Calico
+	for _, set := range list.Items {
+		c.Wanted += set.Status.Wanted
+		c.Ready += set.Status.Ready
+	}
+	return &c, nil
 }
 
 // Try lets the API server check a manifest as if it were created, with its schemas and admission rules.
