@@ -30,7 +30,7 @@ type Path struct {
 	Reachable bool   // frames arrive
 	Why       string // why they do not, or why RDMA does not go over the adapters
 	SameHost  bool
-	VF        bool // between VFs: RDMA without the hypervisor
+	VF        bool // between VFs or whole ports: RDMA without the hypervisor
 	RDMA      bool // PVRDMA uses the adapters, or memory on the same host; else TCP between the hosts
 	LinkMbps  int  // of the slower port; 0 on the same host
 	MTU       int  // bytes: the largest IP packet that the switches pass; the guests' own MTU is not in it
@@ -48,6 +48,7 @@ type side struct {
 	mtu     int
 	uplink  *world.PNIC
 	teamed  bool
+	whole   bool // the port itself is in the VM: no switch of the host is between it and the cable
 }
 
 func unreachable(format string, args ...any) Path { return Path{Why: fmt.Sprintf(format, args...)} }
@@ -64,27 +65,28 @@ func Between(s *world.State, a, b End) Path {
 		return unreachable("%s", why)
 	}
 	switch {
-	case x.adapter.DVS != y.adapter.DVS, x.adapter.DVS == "" && x.adapter.PortGroup != y.adapter.PortGroup:
-		return unreachable("%s and %s are on different networks", a.VM, b.VM)
 	case x.vlan != y.vlan:
 		return unreachable("VLAN %d of %s is not VLAN %d of %s", x.vlan, a.VM, y.vlan, b.VM)
+	case x.whole || y.whole: // they meet on the cable
+	case x.adapter.DVS != y.adapter.DVS, x.adapter.DVS == "" && x.adapter.PortGroup != y.adapter.PortGroup:
+		return unreachable("%s and %s are on different networks", a.VM, b.VM)
 	}
 	p := Path{Reachable: true, MTU: min(x.mtu, y.mtu), Tagged: x.vlan != 0}
-	vfs := x.adapter.Type == world.SRIOV && y.adapter.Type == world.SRIOV
-	pvrdma := x.adapter.Type == world.PVRDMA && y.adapter.Type == world.PVRDMA
-	if x.host == y.host {
-		p.SameHost, p.VF, p.RDMA = true, vfs, vfs || pvrdma && x.adapter.Protocol == y.adapter.Protocol
+	bypass := x.bypasses() && y.bypasses()
+	pvrdma := x.is(world.PVRDMA) && y.is(world.PVRDMA)
+	if x.host == y.host && !x.whole && !y.whole {
+		p.SameHost, p.VF, p.RDMA = true, bypass, bypass || pvrdma && x.adapter.Protocol == y.adapter.Protocol
 		return p
 	}
 	for _, e := range []side{x, y} {
 		if e.uplink == nil {
-			return unreachable("%s has no uplink with a link for %s", e.host.Name, e.adapter.PortGroup)
+			return unreachable("%s has no uplink with a link for %s", e.host.Name, e.network())
 		}
 		p.Ports = append(p.Ports, Port{Host: e.host.Name, PNIC: e.uplink.Device})
 	}
 	p.LinkMbps = min(x.uplink.SpeedMbps, y.uplink.SpeedMbps)
 	p.MTU = min(p.MTU, x.mtu, y.mtu)
-	if vfs {
+	if bypass {
 		p.VF, p.RDMA = true, true
 		return p
 	}
@@ -114,6 +116,8 @@ func look(s *world.State, e End) (side, string) {
 		return o, e.VM + " is off"
 	case o.host == nil || o.host.State != world.Up:
 		return o, o.vm.Host + " does not answer"
+	case s.WholeOf(o.vm, e.MAC) != nil:
+		return o, o.port(s.WholeOf(o.vm, e.MAC), e)
 	case o.adapter == nil:
 		return o, e.VM + " has no adapter " + e.MAC
 	case !o.adapter.Connected:
@@ -131,6 +135,33 @@ func look(s *world.State, e End) (side, string) {
 		why = o.virtualFunction(s)
 	}
 	return o, why
+}
+
+// switchMTU is what the physical switch passes.
+const switchMTU = 9216
+
+// port is a side whose VM has the port itself.
+func (o *side) port(p *world.PNIC, e End) string {
+	if !e.Up {
+		return "the interface in " + e.VM + " is down"
+	}
+	o.whole, o.mtu = true, switchMTU
+	if p.LinkUp {
+		o.uplink = p
+	}
+	return ""
+}
+
+func (o *side) is(kind world.AdapterType) bool { return o.adapter != nil && o.adapter.Type == kind }
+
+// bypasses tells whether the guest talks to the card without the hypervisor.
+func (o *side) bypasses() bool { return o.whole || o.is(world.SRIOV) }
+
+func (o *side) network() string {
+	if o.whole {
+		return "the port of " + o.vm.Name
+	}
+	return o.adapter.PortGroup
 }
 
 // virtualFunction replaces the uplink by the port of the VF: its frames leave there, whatever the teaming says.

@@ -160,7 +160,7 @@ func (m *Machine) loadModules() {
 
 // probed is what follows a driver: devices appear, and rdma-core's rules load what programs need.
 func (m *Machine) probed(module string) {
-	if module != rdma.Driver && module != rdma.VFDriver {
+	if module != rdma.Driver && module != rdma.HCADriver {
 		return
 	}
 	m.mu.Lock()

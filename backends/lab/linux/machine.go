@@ -111,7 +111,7 @@ func New(site *Site, cfg Config) (*Machine, error) {
 	stack.WentDown = func(name string) { m.linkWent(name, "Down") }
 	m.kernel.Probed = m.probed
 	m.kernel.Removed = func(module string) {
-		if module == rdma.Driver || module == rdma.VFDriver {
+		if module == rdma.Driver || module == rdma.HCADriver {
 			m.rdma.Detach(module)
 		}
 	}
@@ -253,7 +253,7 @@ func (m *Machine) useDrivers() func() {
 
 // linkWent is the driver's line in the kernel log.
 func (m *Machine) linkWent(name, state string) {
-	if l, ok := m.net.Stack.Link(name); ok && l.VF != nil {
+	if l, ok := m.net.Stack.Link(name); ok && l.HCA != nil {
 		m.kernel.Logf("mlx5_core %s %s: Link %s", l.PCI(), name, strings.ToLower(strings.Fields(state)[0]))
 		return
 	}

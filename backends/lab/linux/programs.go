@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rdma-setup/rdma-setup/backends/lab/linux/netif"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/coreutils"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
@@ -160,66 +159,6 @@ func (m *Machine) sysctl(_ context.Context, p *sh.Proc) int {
 		}
 	}
 	return status
-}
-
-func (m *Machine) lspci(_ context.Context, p *sh.Proc) int {
-	o, err := p.Options("n k v d: s: D m")
-	if err != nil {
-		return p.Usage(1, err)
-	}
-	type device struct{ at, class, classID, text, id, driver string }
-	list := []device{{"00:00.0", "Host bridge", "0600", "Intel Corporation 440BX/ZX/DX - 82443BX/ZX/DX Host bridge", "8086:7190", ""},
-		{"00:0f.0", "VGA compatible controller", "0300", "VMware SVGA II Adapter", "15ad:0405", ""},
-		{"03:00.0", "Serial Attached SCSI controller", "0107", "VMware PVSCSI SCSI Controller", "15ad:07c0", "vmw_pvscsi"}}
-	for _, l := range m.net.Stack.Links() {
-		bus := fmt.Sprintf("%02x:00.", netif.Bus(l.Slot))
-		if l.VF != nil {
-			driver := ""
-			if m.kernel.Loaded("mlx5_core") {
-				driver = "mlx5_core"
-			}
-			list = append(list, device{bus + "0", "Ethernet controller", "0200", "Mellanox Technologies " + l.VF.Name, fmt.Sprintf("15b3:%04x", l.VF.Device), driver})
-			continue
-		}
-		list = append(list, device{bus + "0", "Ethernet controller", "0200", "VMware VMXNET3 Ethernet Controller", "15ad:07b0", "vmxnet3"})
-		if l.Paired {
-			driver := ""
-			if m.kernel.Loaded("vmw_pvrdma") {
-				driver = "vmw_pvrdma"
-			}
-			list = append(list, device{bus + "1", "Infiniband controller", "0207", "VMware Paravirtual RDMA controller", "15ad:0820", driver})
-		}
-	}
-	numeric := 0
-	for _, a := range p.Args[1:] {
-		if strings.HasPrefix(a, "-") {
-			numeric += strings.Count(a, "n")
-		}
-	}
-	want, slot := strings.ToLower(o.Value("d")), o.Value("s")
-	for _, d := range list {
-		vendor, id, _ := strings.Cut(want, ":")
-		if want != "" && (!strings.HasPrefix(d.id, vendor+":") || id != "" && !strings.HasSuffix(d.id, id)) || slot != "" && !strings.Contains("0000:"+d.at, slot) {
-			continue
-		}
-		at := d.at
-		if o.Has("D") {
-			at = "0000:" + at
-		}
-		switch {
-		case numeric == 1:
-			p.Printf("%s %s: %s", at, d.classID, d.id)
-		case numeric > 1:
-			p.Printf("%s %s [%s]: %s [%s]", at, d.class, d.classID, d.text, d.id)
-		default:
-			p.Printf("%s %s: %s", at, d.class, d.text)
-		}
-		p.Printf(" (rev 01)\n")
-		if o.Has("k", "v") && d.driver != "" {
-			p.Printf("\tSubsystem: VMware %s\n\tKernel driver in use: %s\n\tKernel modules: %s\n", strings.TrimPrefix(d.text, "VMware "), d.driver, d.driver)
-		}
-	}
-	return 0
 }
 
 func (m *Machine) initramfs(_ context.Context, p *sh.Proc) int {

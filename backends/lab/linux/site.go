@@ -51,7 +51,7 @@ func ports(adapters []world.Adapter) []netif.Port {
 	return list
 }
 
-// ports is what a VM that is on has: also the VFs that it was given.
+// ports is what a VM that is on has: also the VFs and the ports of cards that it was given.
 func (s *Site) ports(vm string) []netif.Port {
 	var list []netif.Port
 	s.World.View(func(st *world.State) {
@@ -62,15 +62,18 @@ func (s *Site) ports(vm string) []netif.Port {
 		for _, a := range v.Adapters {
 			list = append(list, ports([]world.Adapter{*a})...)
 			if vf, linked := virtualFunction(st, v, a); vf != nil {
-				list = append(list, netif.Port{MAC: a.MAC, Slot: a.Slot, Connected: a.Connected && linked, VF: vf})
+				list = append(list, netif.Port{MAC: a.MAC, Slot: a.Slot, Connected: a.Connected && linked, HCA: vf})
 			}
+		}
+		for _, p := range wholePorts(st, v) {
+			list = append(list, netif.Port{MAC: p.nic.MAC, Slot: p.slot, Connected: p.nic.LinkUp, HCA: p.hca})
 		}
 	})
 	return list
 }
 
 // virtualFunction is what the guest sees of an adapter's VF, and whether the port has a link; nil while there is none.
-func virtualFunction(st *world.State, v *world.VM, a *world.Adapter) (vf *netif.VF, linked bool) {
+func virtualFunction(st *world.State, v *world.VM, a *world.Adapter) (vf *netif.HCA, linked bool) {
 	h := st.Host(v.Host)
 	if h == nil {
 		return nil, false
@@ -79,11 +82,41 @@ func virtualFunction(st *world.State, v *world.VM, a *world.Adapter) (vf *netif.
 	if p == nil {
 		return nil, false
 	}
-	vf = &netif.VF{Device: d.Device, Name: d.DeviceName, Firmware: p.Firmware, SpeedMbps: p.SpeedMbps, FixedMTU: !a.GuestMTU}
-	if c := h.Card(p.PCI); c != nil {
-		vf.PSID = c.PSID
-	}
+	vf = cardFunction(h, p, d)
+	vf.FixedMTU = !a.GuestMTU
 	return vf, p.LinkUp
+}
+
+// cardFunction is what the guest sees of a function of a card.
+func cardFunction(h *world.Host, p *world.PNIC, d *world.PCIDevice) *netif.HCA {
+	hca := &netif.HCA{Device: d.Device, Sub: d.SubDevice, Name: d.DeviceName, Firmware: p.Firmware, SpeedMbps: p.SpeedMbps}
+	if c := h.Card(p.PCI); c != nil {
+		hca.PSID = c.PSID
+	}
+	return hca
+}
+
+// A wholePort is a port of a card that was given to a VM.
+type wholePort struct {
+	nic  *world.PNIC
+	slot int
+	hca  *netif.HCA
+}
+
+// wholePorts are the ports of cards among the devices of a VM. mlx5_core drives those of Mellanox.
+func wholePorts(st *world.State, v *world.VM) []wholePort {
+	h := st.Host(v.Host)
+	if h == nil || !v.On {
+		return nil
+	}
+	var list []wholePort
+	for _, d := range v.Devices {
+		nic, c := h.Whole(d.PCI+d.Assigned), h.PCIDevice(d.PCI+d.Assigned)
+		if nic != nil && c != nil && c.Vendor == 0x15b3 {
+			list = append(list, wholePort{nic, d.Slot, cardFunction(h, nic, c)})
+		}
+	}
+	return list
 }
 
 // rdmaAdapters returns the PVRDMA functions, with the speed of the uplink below, and the VFs.
@@ -100,9 +133,12 @@ func (s *Site) rdmaAdapters(vm string) []rdma.Adapter {
 				list = append(list, rdma.Adapter{MAC: a.MAC, Slot: a.Slot, Protocol: a.Protocol, RateGbps: rate(st, v, a)})
 			case world.SRIOV:
 				if vf, _ := virtualFunction(st, v, a); vf != nil {
-					list = append(list, rdma.Adapter{MAC: a.MAC, Slot: a.Slot, RateGbps: vf.SpeedMbps / 1000, VF: vf})
+					list = append(list, rdma.Adapter{MAC: a.MAC, Slot: a.Slot, RateGbps: vf.SpeedMbps / 1000, HCA: vf})
 				}
 			}
+		}
+		for _, p := range wholePorts(st, v) {
+			list = append(list, rdma.Adapter{MAC: p.nic.MAC, Slot: p.slot, RateGbps: p.nic.SpeedMbps / 1000, HCA: p.hca})
 		}
 	})
 	return list

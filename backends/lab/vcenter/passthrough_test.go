@@ -63,7 +63,7 @@ func TestDevicePassedThrough(t *testing.T) {
 	if err := c.reconfigure("vm-01", types.VirtualMachineConfigSpec{MemoryReservationLockedToMax: types.NewBool(true)}); err != nil {
 		t.Fatal(err)
 	}
-	if err := powerOn("vm-01"); err == nil || !strings.Contains(err.Error(), "exceeds limit (917504)") {
+	if err := powerOn("vm-01"); err == nil || !strings.Contains(vmwareLog(c, "vm-01"), "(33566722) exceeds limit (917504), failing") {
 		t.Errorf("without 64-bit MMIO (Dell KB 000199172): %v", err)
 	}
 	for _, vm := range []string{"vm-01", "vm-02"} {
@@ -74,10 +74,16 @@ func TestDevicePassedThrough(t *testing.T) {
 	if err := powerOn("vm-01"); err != nil {
 		t.Fatal(err)
 	}
-	if err := powerOn("vm-02"); err == nil || !strings.Contains(err.Error(), "Device is not available") {
+	if err := powerOn("vm-02"); err == nil || !strings.Contains(err.Error(), "(pciPassthru0) required by VM vm-02 are not available") {
 		t.Errorf("a device that another VM has: %v", err)
 	}
 	if v, _ := object.OptionValueList(c.vmMO("vm-01", "config.extraConfig").Config.ExtraConfig).GetString("pciPassthru0.id"); v != "00000:175:00.0" {
 		t.Errorf("VMX key %q", v)
 	}
+}
+
+// vmwareLog is the vmware.log of a VM's last power-on.
+func vmwareLog(c *client, vm string) (text string) {
+	c.world.View(func(s *world.State) { text, _ = s.VM(vm).Log(0) })
+	return text
 }

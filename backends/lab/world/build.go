@@ -65,12 +65,16 @@ func build(s *State, spec Spec) error {
 		scenario.Apply(s)
 	}
 	for _, h := range s.Hosts {
+		h.detach()
 		h.populate()
 	}
 	for _, v := range s.VMs {
 		v.Guest.NICs = v.bootNICs()
 		if v.On {
 			if err := s.AssignVFs(v); err != nil {
+				return err
+			}
+			if err := s.AssignDevices(v); err != nil {
 				return err
 			}
 		}
@@ -184,11 +188,12 @@ var adapterSlots = [...]int{192, 224, 256, 161, 193, 225, 257, 162, 194, 226}
 // NextSlot is the PCI slot number of the next adapter of a VM.
 func (v *VM) NextSlot() int {
 	for _, slot := range adapterSlots {
-		if find(v.Adapters, func(a *Adapter) bool { return a.Slot == slot }) == nil {
+		if find(v.Adapters, func(a *Adapter) bool { return a.Slot == slot }) == nil &&
+			find(v.Devices, func(d *Passthrough) bool { return d.Slot == slot }) == nil {
 			return slot
 		}
 	}
-	return 1184 + 32*len(v.Adapters)
+	return 1184 + 32*(len(v.Adapters)+len(v.Devices))
 }
 
 // MAC is the generated address of the nth adapter of the VM with that index.

@@ -47,36 +47,24 @@ func equip(h *Host) {
 	}
 	h.BIOSSRIOV, h.Acceptance = true, "PartnerSupported"
 
-	bridge := func(address, parent, name string, numa int) *PCIDevice {
-		return &PCIDevice{Address: address, Parent: parent, Class: 0x0604, Vendor: 0x8086, Device: 0x2030,
-			VendorName: "Intel Corporation", DeviceName: name, NUMA: numa, Bridge: true}
-	}
-	plx := func(address, parent string) *PCIDevice {
-		return &PCIDevice{Address: address, Parent: parent, Class: 0x0604, Vendor: 0x10b5, Device: 0x9765,
-			VendorName: "PLX Technology, Inc.", DeviceName: "PEX9765 PCI Express Fan-out Switch", Bridge: true}
-	}
 	nic := func(address, parent string, device, sub uint16, name string) *PCIDevice {
 		return &PCIDevice{Address: address, Parent: parent, Class: 0x0200, Vendor: 0x15b3, Device: device,
-			SubVendor: 0x15b3, SubDevice: sub, VendorName: mellanox, DeviceName: name, PassthruCapable: true}
-	}
-	gpu := func(address, parent string, numa int) *PCIDevice {
-		return &PCIDevice{Address: address, Parent: parent, Class: 0x0302, Vendor: 0x10de, Device: 0x20b5, SubVendor: 0x10de,
-			SubDevice: 0x1533, VendorName: "NVIDIA Corporation", DeviceName: "GA100 [A100 PCIe 80GB]",
-			NUMA: numa, MemoryMB: 80 * 1024, PassthruCapable: true}
+			SubVendor: 0x15b3, SubDevice: sub, VendorName: mellanox, DeviceName: name, PassthruCapable: true,
+			BARs: []BAR{{0, 32, true}}}
 	}
 	h.PCI = []*PCIDevice{
-		bridge("0000:17:00.0", "", "Sky Lake-E PCI Express Root Port A", 0),
+		bridgeAt("0000:17:00.0", "", 0),
 		nic("0000:1a:00.0", "0000:17:00.0", 0x1015, 0x0025, cx4),
 		nic("0000:1a:00.1", "0000:17:00.0", 0x1015, 0x0025, cx4),
-		bridge("0000:37:00.0", "", "Sky Lake-E PCI Express Root Port A", 0),
-		plx("0000:38:00.0", "0000:37:00.0"),
-		plx("0000:39:00.0", "0000:38:00.0"),
-		plx("0000:39:01.0", "0000:38:00.0"),
+		bridgeAt("0000:37:00.0", "", 0),
+		bridgeAt("0000:38:00.0", "0000:37:00.0", 0),
+		bridgeAt("0000:39:00.0", "0000:38:00.0", 0),
+		bridgeAt("0000:39:01.0", "0000:38:00.0", 0),
 		nic("0000:3b:00.0", "0000:39:00.0", 0x1017, 0x0006, cx5),
 		nic("0000:3b:00.1", "0000:39:00.0", 0x1017, 0x0006, cx5),
-		gpu("0000:3c:00.0", "0000:39:01.0", 0),
-		bridge("0000:ae:00.0", "", "Sky Lake-E PCI Express Root Port A", 1),
-		gpu("0000:af:00.0", "0000:ae:00.0", 1),
+		newGPU("a100-80g", "0000:3c:00.0", "0000:39:01.0", 0),
+		bridgeAt("0000:ae:00.0", "", 1),
+		newGPU("a100-80g", "0000:af:00.0", "0000:ae:00.0", 1),
 	}
 	h.Modules = modules()
 	installed := time.Date(2025, time.March, 4, 0, 0, 0, 0, time.UTC)

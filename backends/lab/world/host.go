@@ -60,6 +60,9 @@ type Host struct {
 	Acceptance string // VMwareCertified, VMwareAccepted, PartnerSupported, CommunitySupported
 	MST        bool   // "mst start" was run since the boot
 
+	VGPUs  []string // profiles of shares that the driver of the host offers
+	Shared string   // what a GPU that is not passed through serves for: "shared" (also ""), "sharedDirect"
+
 	Vectors int // interrupt vectors that VFs in use may have together; 0: 3072
 
 	Detached []*PNIC // passed through as a whole: no adapters of the host while that lasts
@@ -149,6 +152,11 @@ type PCIDevice struct {
 	MemoryMB   int64 // framebuffer of a GPU
 	Bridge     bool
 	PF         string // of a VF: the address of its physical function
+	BARs       []BAR
+	GPU        *GPU   // nil of other devices
+	Dependent  string // the function that it goes with, "" on its own
+	AtBoot     bool   // changes hands at the next boot only
+	Label      string // hardware label, by which dynamic devices are chosen
 
 	PassthruCapable bool
 	PassthruEnabled bool

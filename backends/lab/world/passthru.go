@@ -3,12 +3,14 @@ package world
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
 
-// SetPassthru passes a PCI function through to VMs, or takes it back (ErrUnknown, ErrInvalid, ErrBusy). A network adapter
-// changes at the next boot; other devices at once when now is set, else at the next boot too.
+// SetPassthru passes a PCI function through to VMs, or takes it back (ErrUnknown, ErrInvalid, ErrBusy), and with it what
+// shares its fate. A network adapter and a device that the host has in use change at the next boot; others at once when
+// now is set, else at the next boot too.
 func (w *World) SetPassthru(host, pci string, enabled, now bool) error {
 	return w.setHost(host, func(s *State, h *Host) (Event, error) {
 		d := h.PCIDevice(pci)
@@ -18,22 +20,64 @@ func (w *World) SetPassthru(host, pci string, enabled, now bool) error {
 		case !d.PassthruCapable || d.PF != "":
 			return Event{}, fmt.Errorf("PCI device %s: %w", pci, ErrInvalid)
 		}
-		p := h.PNICAt(pci)
-		if enabled && p != nil && (s.SwitchOf(host, p.Device) != "" || p.ActiveVFs > 0) {
-			return Event{}, fmt.Errorf("%s is %w", p.Device, ErrBusy)
+		group := h.group(d)
+		for _, m := range group {
+			if v := s.Owner(host, m.Address); v != nil && m.PassthruEnabled != enabled {
+				return Event{}, fmt.Errorf("%s is %w by %s", m.Address, ErrBusy, v.Name)
+			}
+			p := h.PNICAt(m.Address)
+			if enabled && p != nil && (s.SwitchOf(host, p.Device) != "" || p.ActiveVFs > 0) {
+				return Event{}, fmt.Errorf("%s is %w", p.Device, ErrBusy)
+			}
 		}
-		d.PassthruEnabled = enabled
-		if now && d.Class>>8 != 0x02 {
-			d.PassthruActive = enabled
+		for _, m := range group {
+			m.PassthruEnabled = enabled
+			if now && m.Class>>8 != 0x02 && !m.AtBoot {
+				m.PassthruActive = enabled
+			}
 		}
 		return Event{What: HostHardware, Detail: fmt.Sprintf("%s passthrough %t", pci, enabled)}, nil
 	})
 }
 
-// ErrNoDevice says that a device is not passed through, or that another VM has it.
-var ErrNoDevice = errors.New("no such device is free")
+// group is a function and those that go with it.
+func (h *Host) group(d *PCIDevice) []*PCIDevice {
+	head := d.Address
+	if d.Dependent != "" {
+		head = d.Dependent
+	}
+	var list []*PCIDevice
+	for _, m := range h.PCI {
+		if m.Address == head || m.Dependent == head {
+			list = append(list, m)
+		}
+	}
+	return list
+}
 
-// AssignDevices gives a VM that is being switched on the devices that it is to have (ErrNoDevice).
+// Why a VM does not get a device.
+var (
+	ErrNotPassthrough = errors.New("not a passthrough device")
+	ErrNoDevice       = errors.New("no such device is free")
+)
+
+// A DeviceError says which device of a VM is the matter.
+type DeviceError struct {
+	Index int    // in the VM's list
+	PCI   string // "" of a dynamic one
+	Err   error  // ErrNotPassthrough, ErrNoDevice
+}
+
+// Error implements error.
+func (e *DeviceError) Error() string {
+	return fmt.Sprintf("pciPassthru%d %s: %v", e.Index, e.PCI, e.Err)
+}
+
+// Unwrap gives the reason.
+func (e *DeviceError) Unwrap() error { return e.Err }
+
+// AssignDevices gives a VM that is being switched on the devices that it is to have, with a DeviceError when it cannot:
+// a fixed one at its address, a dynamic one of a make that it allows and with the label that it wants.
 func (s *State) AssignDevices(v *VM) error {
 	h := s.Host(v.Host)
 	taken := map[string]bool{}
@@ -45,12 +89,18 @@ func (s *State) AssignDevices(v *VM) error {
 			taken[d.PCI], taken[d.Assigned] = true, true
 		}
 	}
-	for _, d := range v.Devices {
+	for n, d := range v.Devices {
+		if d.Profile != "" {
+			continue
+		}
+		if c := h.PCIDevice(d.PCI); d.PCI != "" && (c == nil || !c.PassthruActive) {
+			return &DeviceError{n, d.PCI, ErrNotPassthrough}
+		}
 		at := find(h.PCI, func(c *PCIDevice) bool {
-			return c.PassthruActive && !taken[c.Address] && c.Vendor == d.Vendor && c.Device == d.Device && (d.PCI == "" || d.PCI == c.Address)
+			return c.PassthruActive && c.PF == "" && !taken[c.Address] && (d.PCI == c.Address || d.PCI == "" && d.allows(c))
 		})
 		if at == nil {
-			return fmt.Errorf("%s, %04x:%04x %s: %w", v.Name, d.Vendor, d.Device, d.PCI, ErrNoDevice)
+			return &DeviceError{n, d.PCI, ErrNoDevice}
 		}
 		taken[at.Address] = true
 		if d.PCI == "" {
@@ -58,6 +108,26 @@ func (s *State) AssignDevices(v *VM) error {
 		}
 	}
 	return nil
+}
+
+// allows tells whether a dynamic device may be this one.
+func (d *Passthrough) allows(c *PCIDevice) bool {
+	makes := append([]Make{{d.Vendor, d.Device}}, d.Others...)
+	return d.Label == c.Label && slices.Contains(makes, Make{c.Vendor, c.Device})
+}
+
+// Given are the functions of the host that the devices of a VM are, in the order of the VM's list: those that it has, or
+// had when it ran last.
+func (s *State) Given(v *VM) []*PCIDevice {
+	var list []*PCIDevice
+	if h := s.Host(v.Host); h != nil {
+		for _, d := range v.Devices {
+			if c := h.PCIDevice(d.PCI + d.Assigned); c != nil {
+				list = append(list, c)
+			}
+		}
+	}
+	return list
 }
 
 // detach takes adapters that are passed through as a whole out of the host's list, and puts back those that are not any
@@ -73,6 +143,25 @@ func (h *Host) detach() {
 		h.PNICs = append(h.PNICs, p)
 	}
 	slices.SortStableFunc(h.PNICs, func(a, b *PNIC) int { return natural(a.Device, b.Device) })
+}
+
+// Whole finds the adapter at a PCI address that is passed through as a whole; nil when there is none.
+func (h *Host) Whole(pci string) *PNIC {
+	return find(h.Detached, func(p *PNIC) bool { return p.PCI == pci })
+}
+
+// WholeOf finds the port with that MAC that a running VM has as a whole; nil when it has none.
+func (s *State) WholeOf(v *VM, mac string) *PNIC {
+	h := s.Host(v.Host)
+	if h == nil || !v.On {
+		return nil
+	}
+	for _, d := range v.Devices {
+		if p := h.Whole(d.PCI + d.Assigned); p != nil && strings.EqualFold(p.MAC, mac) {
+			return p
+		}
+	}
+	return nil
 }
 
 // natural orders vmnic2 before vmnic10.
@@ -117,3 +206,5 @@ func (h *Host) Pause(p *PNIC) (rx, tx bool) {
 	}
 	return p.RxPause, p.TxPause
 }
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -24,6 +24,8 @@ func (w *World) PowerOn(vm string) error {
 		for _, a := range v.Adapters {
 			a.Connected = a.Start
 		}
+		s.LogStart(v)
+		s.LogStarted(v)
 		w.bootLater(v)
 		return nil
 	}, "on")
@@ -128,10 +130,16 @@ func (w *World) bootLater(v *VM) {
 			if v == nil || v.boot != boot || !v.On {
 				return nil, nil
 			}
-			if s.outOfVectors(v) {
+			if why := s.cannotBoot(v); why != "" {
 				lost = true
 				switchOff(v)
-				return []Event{{What: VMPower, VM: name, Host: v.Host, Detail: "off: failed to register interrupt (error code 195887110)"}}, nil
+				v.logf("vcpu-0", "%s", why)
+				return []Event{{What: VMPower, VM: name, Host: v.Host, Detail: "off: " + why}}, nil
+			}
+			if v.Guest.BIOS != (v.Firmware == "bios") {
+				v.logf("vcpu-0", "[msg.Backdoor.OsNotFound] No operating system was found. If you have an operating system installation disc, "+
+					"you can insert the disc into the system's CD-ROM drive and restart the virtual machine.")
+				return nil, nil // it waits at the firmware's screen
 			}
 			up = true
 			v.guestUp(time.Now())
@@ -141,6 +149,14 @@ func (w *World) bootLater(v *VM) {
 			w.guestWent(name, up)
 		}
 	})
+}
+
+// cannotBoot is why a VM goes off again right after power-on; "" when it does not.
+func (s *State) cannotBoot(v *VM) string {
+	if s.outOfVectors(v) {
+		return "failed to register interrupt (error code 195887110)"
+	}
+	return s.MMIO(v).short()
 }
 
 func (v *VM) guestUp(now time.Time) {

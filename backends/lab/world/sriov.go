@@ -156,10 +156,11 @@ func (h *Host) PortOf(a *Adapter) (*PNIC, *PCIDevice) {
 	return h.PNICAt(d.PF), d
 }
 
-// Owner is the running VM that has a VF; nil when it is free.
-func (s *State) Owner(host, vf string) *VM {
+// Owner is the running VM that has a VF or a device; nil when it is free.
+func (s *State) Owner(host, pci string) *VM {
 	return find(s.VMs, func(v *VM) bool {
-		return v.Host == host && v.On && slices.ContainsFunc(v.Adapters, func(a *Adapter) bool { return a.VF == vf })
+		return v.Host == host && v.On && (slices.ContainsFunc(v.Adapters, func(a *Adapter) bool { return a.VF == pci }) ||
+			slices.ContainsFunc(v.Devices, func(d *Passthrough) bool { return d.PCI+d.Assigned == pci }))
 	})
 }
 

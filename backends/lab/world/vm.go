@@ -27,6 +27,8 @@ type VM struct {
 	CPUMHz   int64             // reserved
 	Changes  int               // how often it was reconfigured
 	Snaps    int               // snapshots, each upon the last
+	Nested   bool              // hardware virtualization is offered to the guest
+	Logs     [][]string        // vmware.log of this and of earlier runs, the latest first
 
 	Properties []Property // of the OVF environment, as far as they were given
 
@@ -88,13 +90,21 @@ type Adapter struct {
 	VF        string // PCI address of the virtual function while the VM is on; SR-IOV only
 }
 
-// A Passthrough is a PCI device given to a VM whole: one at an address, or any of a make.
+// A Passthrough is a PCI device given to a VM whole: one at an address, or any of a make; or a share of a GPU.
 type Passthrough struct {
 	Key            int32  // device key in vCenter
 	PCI            string // of a fixed one; "" for any of the make
 	Vendor, Device uint16 // the make
+	Others         []Make // that a dynamic one may be as well
+	Label          string // that a dynamic one must have
+	System         string // id of the host that a fixed one was added on; "" for the VM's own
 	Assigned       string // PCI address of what a dynamic one has got; kept while the VM is off
+	Profile        string // of a share of a GPU: grid_a100-40c
+	Slot           int    // PCI slot number in the guest
 }
+
+// A Make is a PCI vendor and device id.
+type Make struct{ Vendor, Device uint16 }
 
 // A Guest is the system inside a VM, as far as others see it. The guest's own shell keeps the rest.
 type Guest struct {
@@ -107,6 +117,7 @@ type Guest struct {
 	Port     int       // 0 until it listens
 	User     string
 	SudoAsks bool   // sudo wants a password
+	BIOS     bool   // was installed on BIOS firmware, and starts on no other
 	Preset   string // "" bare; "pvrdma": packages, modules, persistence and address are already there
 	RDMAAddr string // address/prefix proposed for, or with Preset already on, the RDMA adapter
 	NICs     []GuestNIC

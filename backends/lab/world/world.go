@@ -22,6 +22,21 @@ type State struct {
 	Reader bool          // people log in to vCenter with an account that may look only
 
 	ids int
+
+	GPUs      map[string][]string // of which VM which GPUs, for the answers; nil: every free one
+	HCA       string              // PCI address of the NICs that go into VMs, for the answers; "": by speed
+	Strangers []string            // VMs that the answers do not name
+}
+
+// Asked are the VMs that the answers name.
+func (s *State) Asked() []*VM {
+	var list []*VM
+	for _, v := range s.VMs {
+		if !slices.Contains(s.Strangers, v.Name) {
+			list = append(list, v)
+		}
+	}
+	return list
 }
 
 // NextID hands out the numbers in the references of new switches and port groups.

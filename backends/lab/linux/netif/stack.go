@@ -20,12 +20,13 @@ type Port struct {
 	Slot      int  // PCI slot number: ens192
 	Paired    bool // function 0 of a pair with a PVRDMA function: ens192f0
 	Connected bool // has a link
-	VF        *VF  // nil: a vmxnet3 adapter
+	HCA       *HCA // nil: a vmxnet3 adapter
 }
 
-// A VF is what a virtual function shows of the card that it is a part of.
-type VF struct {
+// An HCA is what a function of a ConnectX shows of the card that it is a part of: a VF, or a port given to the VM whole.
+type HCA struct {
 	Device    uint16 // PCI id, of vendor 15b3
+	Sub       uint16 // subsystem id
 	Name      string // MT27800 Family [ConnectX-5 Virtual Function]
 	Firmware  string
 	PSID      string
@@ -35,7 +36,7 @@ type VF struct {
 
 // mayMTU says whether an interface takes an MTU.
 func (p Port) mayMTU(now, mtu int) bool {
-	return mtu >= 68 && mtu <= MaxMTU && (p.VF == nil || !p.VF.FixedMTU || mtu == now)
+	return mtu >= 68 && mtu <= MaxMTU && (p.HCA == nil || !p.HCA.FixedMTU || mtu == now)
 }
 
 // Name returns the interface's name, as systemd gives it by slot.

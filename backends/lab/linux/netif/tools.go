@@ -19,10 +19,10 @@ func (c *Config) ethtool(_ context.Context, p *sh.Proc) int {
 		fmt.Fprintf(p.Stderr, "netlink error: No such device\n")
 		return 75
 	}
-	if o.Has("i", "driver") && l.VF != nil {
+	if o.Has("i", "driver") && l.HCA != nil {
 		p.Printf("driver: mlx5_core\nversion: 5.15.0-112-generic\nfirmware-version: %s (%s)\nexpansion-rom-version: \nbus-info: %s\n"+
 			"supports-statistics: yes\nsupports-test: yes\nsupports-eeprom-access: no\nsupports-register-dump: no\nsupports-priv-flags: yes\n",
-			l.VF.Firmware, l.VF.PSID, l.PCI())
+			l.HCA.Firmware, l.HCA.PSID, l.PCI())
 		return 0
 	}
 	if o.Has("i", "driver") {
@@ -31,8 +31,8 @@ func (c *Config) ethtool(_ context.Context, p *sh.Proc) int {
 		return 0
 	}
 	speed, link, duplex := "10000Mb/s", "yes", "Full"
-	if l.VF != nil {
-		speed = fmt.Sprintf("%dMb/s", l.VF.SpeedMbps)
+	if l.HCA != nil {
+		speed = fmt.Sprintf("%dMb/s", l.HCA.SpeedMbps)
 	}
 	if !l.Running() {
 		speed, link, duplex = "Unknown!", "no", "Unknown! (255)"

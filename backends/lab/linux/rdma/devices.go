@@ -1,4 +1,4 @@
-// Package rdma is what vmw_pvrdma, mlx5_ib and the verbs libraries make of a PVRDMA adapter or of a ConnectX VF in the
+// Package rdma is what vmw_pvrdma, mlx5_ib and the verbs libraries make of a PVRDMA adapter or of a ConnectX function in the
 // lab's guests: the device, its port and GID table, /sys/class/infiniband, and the programs that show them.
 package rdma
 
@@ -15,27 +15,27 @@ import (
 // Driver is the module that drives PVRDMA adapters.
 const Driver = "vmw_pvrdma"
 
-// An Adapter is a PVRDMA adapter of the VM: its netdev is function 0, the device function 1 of the same slot. Of a VF
-// both are function 0.
+// An Adapter is a PVRDMA adapter of the VM: its netdev is function 0, the device function 1 of the same slot. Of a
+// ConnectX both are function 0.
 type Adapter struct {
 	MAC      string
 	Slot     int
 	Protocol string // rocev1, rocev2
 	RateGbps int    // of the uplink below
-	VF       *netif.VF
+	HCA      *netif.HCA
 }
 
 // Driver is the module that drives the adapter.
 func (a Adapter) Driver() string {
-	if a.VF != nil {
-		return VFDriver
+	if a.HCA != nil {
+		return HCADriver
 	}
 	return Driver
 }
 
 // function is the PCI function of the device.
 func (a Adapter) function() string {
-	if a.VF != nil {
+	if a.HCA != nil {
 		return "0"
 	}
 	return "1"
@@ -160,8 +160,8 @@ func (d *Devices) Attach(driver string, boot bool) {
 		if a.Driver() != driver {
 			continue
 		}
-		if a.VF != nil {
-			d.attachVF(a)
+		if a.HCA != nil {
+			d.attachHCA(a)
 			continue
 		}
 		pci := strings.TrimSuffix(netif.Port{Slot: a.Slot}.PCI(), "0") + "1"
@@ -202,7 +202,7 @@ func (d *Devices) Detach(driver string) {
 	d.attached = kept
 	d.mu.Unlock()
 	for _, a := range gone {
-		if a.VF == nil {
+		if a.HCA == nil {
 			d.Logf("vmw_pvrdma 0000:%02x:00.1: detaching from device", netif.Bus(a.Slot))
 		}
 	}
@@ -233,7 +233,7 @@ func (d *Devices) List() []Device {
 	for _, a := range list {
 		l, _ := d.Stack.Link(a.MAC)
 		dev := Device{Adapter: a.Adapter, Name: a.name, Netdev: l.Name, Index: l.Index, MTU: l.MTU, Up: l.Up, Plugged: l.Connected}
-		dev.Active = a.enabled && (umad || a.VF != nil) && l.Running()
+		dev.Active = a.enabled && (umad || a.HCA != nil) && l.Running()
 		dev.GIDs = gids(a.Protocol, l)
 		devices = append(devices, dev)
 	}

@@ -56,8 +56,8 @@ func (d Device) NodeGUID() string {
 
 const gidSlots = 16
 
-// slot is where a slot's PCI functions are below /sys/devices.
-func slot(n int) string {
+// SlotPath is where a slot's PCI functions are below /sys/devices.
+func SlotPath(n int) string {
 	return fmt.Sprintf("pci0000:00/0000:00:%02x.0/0000:%02x:00.", 0x15+n/32%4, netif.Bus(n))
 }
 
@@ -65,7 +65,7 @@ func slot(n int) string {
 func (d *Devices) Infiniband() vfs.Tree {
 	t := vfs.Tree{}
 	for _, dev := range d.List() {
-		t[dev.Name] = vfs.Entry{Link: "../../devices/" + slot(dev.Slot) + dev.function() + "/infiniband/" + dev.Name}
+		t[dev.Name] = vfs.Entry{Link: "../../devices/" + SlotPath(dev.Slot) + dev.function() + "/infiniband/" + dev.Name}
 	}
 	return t
 }
@@ -74,7 +74,7 @@ func (d *Devices) Infiniband() vfs.Tree {
 func (d *Devices) Net() vfs.Tree {
 	t := vfs.Tree{"lo": {Link: "../../devices/virtual/net/lo"}}
 	for _, l := range d.Stack.Links() {
-		t[l.Name] = vfs.Entry{Link: "../../devices/" + slot(l.Slot) + "0/net/" + l.Name}
+		t[l.Name] = vfs.Entry{Link: "../../devices/" + SlotPath(l.Slot) + "0/net/" + l.Name}
 	}
 	return t
 }
@@ -83,7 +83,7 @@ func (d *Devices) Net() vfs.Tree {
 func (d *Devices) PCI() vfs.Tree {
 	t := vfs.Tree{"drivers/vmxnet3": {Dir: true}, "drivers/" + Driver: {Dir: true}, "drivers/" + vfNetDriver: {Dir: true}, "devices": {Dir: true}}
 	for _, l := range d.Stack.Links() {
-		at := slot(l.Slot)
+		at := SlotPath(l.Slot)
 		for _, function := range []string{"0", "1"}[:map[bool]int{true: 2, false: 1}[l.Paired]] {
 			t["devices/"+at[strings.LastIndex(at, "/")+1:]+function] = vfs.Entry{Link: "../../../devices/" + at + function}
 		}
@@ -98,21 +98,21 @@ func (d *Devices) Tree() vfs.Tree {
 	t := vfs.Tree{"virtual/net/lo/address": {Data: "00:00:00:00:00:00\n"}, "virtual/net/lo/mtu": {Data: "65536\n"},
 		"virtual/net/lo/operstate": {Data: "unknown\n"}, "virtual/net/lo/flags": {Data: "0x9\n"}}
 	for _, l := range d.Stack.Links() {
-		if l.VF != nil {
-			function(t, slot(l.Slot)+"0", "0x15b3", fmt.Sprintf("%#04x", l.VF.Device), "0x020000", vfNetDriver)
+		if l.HCA != nil {
+			Function(t, SlotPath(l.Slot)+"0", "0x15b3", fmt.Sprintf("%#04x", l.HCA.Device), "0x020000", vfNetDriver)
 		} else {
-			function(t, slot(l.Slot)+"0", vmware, "0x07b0", "0x020000", "vmxnet3")
+			Function(t, SlotPath(l.Slot)+"0", vmware, "0x07b0", "0x020000", "vmxnet3")
 		}
-		t[slot(l.Slot)+"0/net/"+l.Name] = vfs.Entry{Sub: func() vfs.Tree { return netFiles(l) }}
+		t[SlotPath(l.Slot)+"0/net/"+l.Name] = vfs.Entry{Sub: func() vfs.Tree { return netFiles(l) }}
 		if l.Paired {
-			function(t, slot(l.Slot)+"1", vmware, "0x0820", "0x020700", "")
+			Function(t, SlotPath(l.Slot)+"1", vmware, "0x0820", "0x020700", "")
 		}
 	}
 	for _, dev := range d.List() {
-		if dev.VF == nil {
-			function(t, slot(dev.Slot)+"1", vmware, "0x0820", "0x020700", Driver)
+		if dev.HCA == nil {
+			Function(t, SlotPath(dev.Slot)+"1", vmware, "0x0820", "0x020700", Driver)
 		}
-		t[slot(dev.Slot)+dev.function()+"/infiniband/"+dev.Name] = vfs.Entry{Sub: func() vfs.Tree { return d.verbsFiles(dev) }}
+		t[SlotPath(dev.Slot)+dev.function()+"/infiniband/"+dev.Name] = vfs.Entry{Sub: func() vfs.Tree { return d.verbsFiles(dev) }}
 	}
 	return t
 }
@@ -122,8 +122,8 @@ const (
 	vfNetDriver = "mlx5_core"
 )
 
-// function fills in a PCI function.
-func function(t vfs.Tree, at, vendor, device, class, driver string) {
+// Function fills in a PCI function.
+func Function(t vfs.Tree, at, vendor, device, class, driver string) {
 	t[at+"/vendor"] = vfs.Entry{Data: vendor + "\n"}
 	t[at+"/device"] = vfs.Entry{Data: device + "\n"}
 	t[at+"/class"] = vfs.Entry{Data: class + "\n"}
@@ -146,7 +146,7 @@ func (d *Devices) verbsFiles(dev Device) vfs.Tree {
 		"hw_rev":         line(strconv.Itoa(dev.Image().Hardware)),
 		"ports/1":        {Sub: func() vfs.Tree { return d.portFiles(dev) }},
 	}
-	at := slot(dev.Slot)
+	at := SlotPath(dev.Slot)
 	t["device"] = vfs.Entry{Link: "../../../" + at[strings.LastIndexByte(at, '/')+1:] + dev.function()}
 	return t
 }
@@ -213,8 +213,8 @@ func netFiles(l netif.Link) vfs.Tree {
 		"carrier": {Err: syscall.EINVAL}, "speed": {Err: syscall.EINVAL},
 	}
 	switch {
-	case l.Up && l.Connected && l.VF != nil:
-		t["carrier"], t["speed"] = line("1"), line(strconv.Itoa(l.VF.SpeedMbps))
+	case l.Up && l.Connected && l.HCA != nil:
+		t["carrier"], t["speed"] = line("1"), line(strconv.Itoa(l.HCA.SpeedMbps))
 	case l.Up && l.Connected:
 		t["carrier"], t["speed"] = line("1"), line("10000")
 	case l.Up:

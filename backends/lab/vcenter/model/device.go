@@ -57,16 +57,23 @@ func Devices(s *world.State, v *world.VM) []types.BaseVirtualDevice {
 func passedThrough(h *world.Host, d *world.Passthrough, unit int32) *types.VirtualPCIPassthrough {
 	p := &types.VirtualPCIPassthrough{VirtualDevice: types.VirtualDevice{Key: d.Key, ControllerKey: PCIController, UnitNumber: &unit,
 		DeviceInfo: &types.Description{Label: fmt.Sprintf("PCI device %d", d.Key-FirstPassthru)}}}
-	if d.PCI == "" {
-		p.Backing = &types.VirtualPCIPassthroughDynamicBackingInfo{AssignedId: d.Assigned,
-			AllowedDevice: []types.VirtualPCIPassthroughAllowedDevice{{VendorId: int32(d.Vendor), DeviceId: int32(d.Device)}}}
-		return p
+	p.SlotInfo = &types.VirtualDevicePciBusSlotInfo{PciSlotNumber: int32(d.Slot)}
+	switch {
+	case d.Profile != "":
+		p.Backing = &types.VirtualPCIPassthroughVmiopBackingInfo{Vgpu: d.Profile, MigrateSupported: types.NewBool(true)}
+	case d.PCI == "":
+		b := &types.VirtualPCIPassthroughDynamicBackingInfo{AssignedId: d.Assigned, CustomLabel: d.Label}
+		for _, m := range append([]world.Make{{Vendor: d.Vendor, Device: d.Device}}, d.Others...) {
+			b.AllowedDevice = append(b.AllowedDevice, types.VirtualPCIPassthroughAllowedDevice{VendorId: int32(m.Vendor), DeviceId: int32(m.Device)})
+		}
+		p.Backing = b
+	default:
+		b := &types.VirtualPCIPassthroughDeviceBackingInfo{Id: d.PCI, DeviceId: fmt.Sprintf("%x", d.Device), VendorId: int16(d.Vendor), SystemId: d.System}
+		if h != nil && b.SystemId == "" {
+			b.SystemId = h.UUID
+		}
+		p.Backing = b
 	}
-	b := &types.VirtualPCIPassthroughDeviceBackingInfo{Id: d.PCI, DeviceId: fmt.Sprintf("%x", d.Device), VendorId: int16(d.Vendor)}
-	if h != nil {
-		b.SystemId = h.UUID
-	}
-	p.Backing = b
 	return p
 }
 

@@ -69,7 +69,10 @@ func passthru(h *world.Host) []types.BaseHostPciPassthruInfo {
 	var list []types.BaseHostPciPassthruInfo
 	for _, d := range h.PCI {
 		info := types.HostPciPassthruInfo{Id: d.Address, DependentDevice: d.Address, PassthruCapable: d.PassthruCapable,
-			PassthruEnabled: d.PassthruEnabled, PassthruActive: d.PassthruActive}
+			PassthruEnabled: d.PassthruEnabled, PassthruActive: d.PassthruActive, HardwareLabel: d.Label}
+		if d.Dependent != "" {
+			info.DependentDevice = d.Dependent
+		}
 		p := h.PNICAt(d.Address)
 		if p == nil || p.MaxVFs == 0 {
 			list = append(list, &info)
@@ -135,17 +138,6 @@ func PassthruTargets(h *world.Host) []types.BaseVirtualMachinePciPassthroughInfo
 func target(d *world.PCIDevice, system string) types.VirtualMachinePciPassthroughInfo {
 	return types.VirtualMachinePciPassthroughInfo{PciDevice: pciDevice(d), SystemId: system,
 		VirtualMachineTargetInfo: types.VirtualMachineTargetInfo{Name: d.Address}}
-}
-
-func graphics(h *world.Host) []types.HostGraphicsInfo {
-	var list []types.HostGraphicsInfo
-	for _, d := range h.PCI {
-		if d.Class>>8 == 0x03 {
-			list = append(list, types.HostGraphicsInfo{DeviceName: d.DeviceName, VendorName: d.VendorName, PciId: d.Address,
-				GraphicsType: "basic", MemorySizeInKB: d.MemoryMB << 10})
-		}
-	}
-	return list
 }
 
 func ptr[T any](v T) *T { return &v }

@@ -60,7 +60,7 @@ func vmConfig(s *world.State, v *world.VM) *types.VirtualMachineConfigInfo {
 		CpuAllocation:                allocation(v.CPUMHz, 4),
 		MemoryAllocation:             allocation(v.Reserved, int32(v.MemoryMB/100)),
 		MemoryReservationLockedToMax: types.NewBool(v.Locked),
-		MemoryHotAddEnabled:          types.NewBool(false), CpuHotAddEnabled: types.NewBool(false), NestedHVEnabled: types.NewBool(false),
+		MemoryHotAddEnabled:          types.NewBool(false), CpuHotAddEnabled: types.NewBool(false), NestedHVEnabled: types.NewBool(v.Nested),
 		LatencySensitivity: &types.LatencySensitivity{Level: latency(v)},
 		ExtraConfig:        extraConfig(v),
 	}
@@ -100,6 +100,7 @@ func extraConfig(v *world.VM) []types.BaseOptionValue {
 		}
 	}
 	for _, d := range v.Devices {
+		all[fmt.Sprintf("pciPassthru%d.pciSlotNumber", d.Key-FirstPassthru)] = fmt.Sprint(d.Slot)
 		if at := d.PCI + d.Assigned; at != "" {
 			all[fmt.Sprintf("pciPassthru%d.id", d.Key-FirstPassthru)] = world.DecimalPCI(at)
 		}

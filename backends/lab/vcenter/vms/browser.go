@@ -107,6 +107,7 @@ func (m browser) QueryConfigTarget(_ *simulator.Context, req *types.QueryConfigT
 			}
 			if req.Host != nil && model.HostRef(h) == *req.Host && h.State == world.Up {
 				target.Sriov, target.PciPassthrough = model.SRIOVTargets(h), model.PassthruTargets(h)
+				target.DynamicPassthrough, target.SharedGpuPassthroughTypes = model.DynamicTargets(h), model.ShareTargets(h)
 			}
 		}
 		for _, d := range s.Switches {

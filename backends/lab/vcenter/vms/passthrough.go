@@ -16,51 +16,53 @@ import (
 // minDynamic is the hardware version that knows Dynamic DirectPath I/O (vSphere 7.0).
 const minDynamic = 17
 
-// passthrough adds or removes a device that is given to a VM whole. That is done with the VM off.
+// passthrough adds or removes a device that is given to a VM whole, or a share of a GPU. That is done with the VM off.
 func passthrough(s *world.State, v *world.VM, index int, op types.VirtualDeviceConfigSpecOperation, p *types.VirtualPCIPassthrough) error {
 	if v.On {
 		return hotPlug()
 	}
-	switch op {
-	case types.VirtualDeviceConfigSpecOperationAdd:
+	i := slices.IndexFunc(v.Devices, func(d *world.Passthrough) bool { return d.Key == p.Key })
+	switch {
+	case op == types.VirtualDeviceConfigSpecOperationAdd:
 		return addPassthrough(s.Host(v.Host), v, index, p)
-	case types.VirtualDeviceConfigSpecOperationRemove:
-		i := slices.IndexFunc(v.Devices, func(d *world.Passthrough) bool { return d.Key == p.Key })
-		if i < 0 {
-			return frame.Refuse(ptr(at(index)))
-		}
+	case op == types.VirtualDeviceConfigSpecOperationRemove && i >= 0:
 		v.Devices = slices.Delete(v.Devices, i, i+1)
+		return nil
+	case op == types.VirtualDeviceConfigSpecOperationEdit && i >= 0:
+		d, err := passthroughDevice(s.Host(v.Host), v, index, p)
+		if err != nil {
+			return err
+		}
+		d.Key, d.Slot = p.Key, v.Devices[i].Slot
+		v.Devices[i] = d
 		return nil
 	}
 	return frame.Refuse(ptr(at(index)))
 }
 
-func addPassthrough(h *world.Host, v *world.VM, index int, p *types.VirtualPCIPassthrough) error {
-	invalid := frame.Refuse(&types.InvalidDeviceBacking{InvalidDeviceSpec: at(index)})
-	d := &world.Passthrough{Key: model.FirstPassthru}
-	switch b := p.Backing.(type) {
-	case *types.VirtualPCIPassthroughDeviceBackingInfo:
-		c := h.PCIDevice(b.Id)
-		id, err := strconv.ParseUint(strings.TrimPrefix(strings.ToLower(b.DeviceId), "0x"), 16, 16)
-		switch {
-		case c == nil || !c.PassthruActive || err != nil || uint16(id) != c.Device || uint16(b.VendorId) != c.Vendor || b.SystemId != h.UUID:
-			return invalid
-		case slices.ContainsFunc(v.Devices, func(o *world.Passthrough) bool { return o.PCI == b.Id }):
-			return frame.Refuse(&types.DeviceNotSupported{Device: b.Id, Reason: "duplicate"}, "Device "+b.Id+" is already part of the virtual machine.")
-		}
-		d.PCI, d.Vendor, d.Device = b.Id, c.Vendor, c.Device
-	case *types.VirtualPCIPassthroughDynamicBackingInfo:
-		if v.Hardware < minDynamic {
-			return frame.Refuse(&types.DeviceUnsupportedForVmVersion{InvalidDeviceSpec: at(index), CurrentVersion: fmt.Sprintf("vmx-%02d", v.Hardware),
-				ExpectedVersion: fmt.Sprintf("vmx-%02d", minDynamic)}, "Dynamic DirectPath I/O is not supported for this virtual machine version.")
-		}
-		if len(b.AllowedDevice) == 0 {
-			return invalid
-		}
-		d.Vendor, d.Device = uint16(b.AllowedDevice[0].VendorId), uint16(b.AllowedDevice[0].DeviceId)
-	default:
-		return invalid
+// maxPassthrough is how many devices a version of virtual hardware takes (KB 309986).
+func maxPassthrough(h *world.Host, hardware int) int {
+	switch {
+	case hardware >= 21:
+		return 128
+	case hardware >= 20 && !world.VersionLess(h.Version, "8.0.1"):
+		return 64
+	case hardware >= 20:
+		return 32
 	}
+	return 16
+}
+
+func addPassthrough(h *world.Host, v *world.VM, index int, p *types.VirtualPCIPassthrough) error {
+	d, err := passthroughDevice(h, v, index, p)
+	if err != nil {
+		return err
+	}
+	if most := maxPassthrough(h, v.Hardware); len(v.Devices) >= most {
+		return frame.Refuse(&types.TooManyDevices{InvalidVmConfig: types.InvalidVmConfig{Property: "configSpec.deviceChange"}},
+			fmt.Sprintf("The maximum number of PCI passthrough devices (%d) for virtual machine version vmx-%02d has been exceeded.", most, v.Hardware))
+	}
+	d.Key, d.Slot = model.FirstPassthru, v.NextSlot()
 	for slices.ContainsFunc(v.Devices, func(o *world.Passthrough) bool { return o.Key == d.Key }) {
 		d.Key++
 	}
@@ -68,56 +70,48 @@ func addPassthrough(h *world.Host, v *world.VM, index int, p *types.VirtualPCIPa
 	return nil
 }
 
-// The pages of 4 KiB that devices may map without 64-bit MMIO: 3.5 GiB (Dell KB 000199172).
-const smallWindow = 917504
+// passthroughDevice takes a backing apart and holds it against the host.
+func passthroughDevice(h *world.Host, v *world.VM, index int, p *types.VirtualPCIPassthrough) (*world.Passthrough, error) {
+	invalid := frame.Refuse(&types.InvalidDeviceBacking{InvalidDeviceSpec: at(index)})
+	switch b := p.Backing.(type) {
+	case *types.VirtualPCIPassthroughDeviceBackingInfo:
+		c := h.PCIDevice(b.Id)
+		id, err := strconv.ParseUint(strings.TrimPrefix(strings.ToLower(b.DeviceId), "0x"), 16, 16)
+		switch {
+		case c == nil || !c.PassthruActive || err != nil || uint16(id) != c.Device || uint16(b.VendorId) != c.Vendor || b.SystemId != h.UUID:
+			return nil, invalid
+		case slices.ContainsFunc(v.Devices, func(o *world.Passthrough) bool { return o.PCI == b.Id && o.Key != p.Key }):
+			return nil, frame.Refuse(&types.DeviceNotSupported{Device: b.Id, Reason: "duplicate"}, "Device "+b.Id+" is already part of the virtual machine.")
+		}
+		return &world.Passthrough{PCI: b.Id, Vendor: c.Vendor, Device: c.Device}, nil
+	case *types.VirtualPCIPassthroughDynamicBackingInfo:
+		if v.Hardware < minDynamic {
+			return nil, frame.Refuse(&types.DeviceUnsupportedForVmVersion{InvalidDeviceSpec: at(index), CurrentVersion: fmt.Sprintf("vmx-%02d", v.Hardware),
+				ExpectedVersion: fmt.Sprintf("vmx-%02d", minDynamic)}, "Dynamic DirectPath I/O is not supported for this virtual machine version.")
+		}
+		if len(b.AllowedDevice) == 0 {
+			return nil, invalid
+		}
+		d := &world.Passthrough{Label: b.CustomLabel}
+		for _, a := range b.AllowedDevice {
+			d.Others = append(d.Others, world.Make{Vendor: uint16(a.VendorId), Device: uint16(a.DeviceId)})
+		}
+		d.Vendor, d.Device, d.Others = d.Others[0].Vendor, d.Others[0].Device, d.Others[1:]
+		return d, nil
+	case *types.VirtualPCIPassthroughVmiopBackingInfo:
+		if !slices.Contains(h.VGPUs, b.Vgpu) {
+			return nil, invalid
+		}
+		return &world.Passthrough{Profile: b.Vgpu}, nil
+	}
+	return nil, invalid
+}
 
-// devicesFit refuses a VM whose devices are not there, or whose address window does not hold their memory.
-func devicesFit(s *world.State, v *world.VM, h *world.Host) error {
-	trial := *v
-	trial.Devices = nil
-	for _, d := range v.Devices {
-		clone := *d
-		trial.Devices = append(trial.Devices, &clone)
-	}
-	if err := s.AssignDevices(&trial); err != nil {
-		return frame.Refuse(&types.GenericVmConfigFault{Reason: "passthrough"},
-			"Device is not available: "+err.Error()+". Module 'DevicePowerOn' power on failed. Failed to start the virtual machine.")
-	}
-	pages := int64(0)
-	for _, d := range trial.Devices {
-		if c := h.PCIDevice(d.PCI + d.Assigned); c != nil && c.MemoryMB > 0 {
-			pages += (bar(c.MemoryMB) + 48) << 20 >> 12
-		}
-	}
-	limit := int64(smallWindow)
-	if strings.EqualFold(setting(v, "pciPassthru.use64bitMMIO"), "TRUE") && v.Firmware == "efi" {
-		limit = 32 << 30 >> 12
-		if gb, err := strconv.ParseInt(setting(v, "pciPassthru.64bitMMIOSizeGB"), 10, 32); err == nil && gb > 0 {
-			limit = gb << 30 >> 12
-		}
-	}
-	if pages > limit {
-		return frame.Refuse(&types.GenericVmConfigFault{Reason: "mmio"}, fmt.Sprintf(
-			"PCIPassthru: total number of pages needed (%d) exceeds limit (%d). Module 'DevicePowerOn' power on failed. Failed to start the virtual machine.", pages, limit))
+// nestedFits refuses hardware virtualization for the guest beside a device (KB 437651).
+func nestedFits(v *world.VM) error {
+	if v.Nested && len(v.Devices) > 0 {
+		return frame.Refuse(&types.GenericVmConfigFault{Reason: "nested"},
+			"Nested Hardware-Assisted Virtualization is not supported on a virtual machine with a PCI passthrough device.")
 	}
 	return nil
-}
-
-// bar is the window over a device's memory, in MB: a power of two.
-func bar(memoryMB int64) int64 {
-	size := int64(1)
-	for size < memoryMB {
-		size *= 2
-	}
-	return size
-}
-
-// setting reads a VMX key, whatever its spelling.
-func setting(v *world.VM, key string) string {
-	for k, value := range v.Extra {
-		if strings.EqualFold(k, key) {
-			return value
-		}
-	}
-	return ""
 }

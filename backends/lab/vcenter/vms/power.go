@@ -1,6 +1,7 @@
 package vms
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -25,7 +26,13 @@ func (b base) powerOn(ctx *simulator.Context, vm types.ManagedObjectReference) t
 		name := ""
 		err := b.view(vm, func(s *world.State, v *world.VM, h *world.Host) error {
 			name = v.Name
-			return mayPowerOn(s, v, h)
+			err := mayPowerOn(s, v, h)
+			var refused *powerOnError
+			if errors.As(err, &refused) {
+				s.LogStart(v)
+				s.LogRefused(v, refused.log...)
+			}
+			return err
 		})
 		if err != nil {
 			return nil, err
@@ -50,8 +57,8 @@ func mayPowerOn(s *world.State, v *world.VM, h *world.Host) error {
 	case h.Maintenance:
 		return frame.Refuse(&types.InvalidState{})
 	case (v.Pinned() || v.Latency == "high") && v.Reserved < v.MemoryMB:
-		return frame.Refuse(&types.GenericVmConfigFault{Reason: "memory"},
-			fmt.Sprintf("Invalid memory setting: memory reservation (sched.mem.min) should be equal to memsize(%d). ", v.MemoryMB))
+		text := fmt.Sprintf("Invalid memory setting: memory reservation (sched.mem.min) should be equal to memsize(%d). ", v.MemoryMB)
+		return &powerOnError{refused: frame.Refuse(&types.GenericVmConfigFault{Reason: "memory"}, text), log: []string{text}}
 	case v.Latency == "high" && v.CPUMHz < int64(v.CPUs)*model.CoreMHz:
 		return frame.Refuse(&types.GenericVmConfigFault{Reason: "cpu"}, fmt.Sprintf(
 			"Invalid CPU reservation for the latency-sensitive VM, (sched.cpu.min) should be at least %d MHz. ", v.CPUs*model.CoreMHz))

@@ -40,7 +40,7 @@ func (m machine) mayReconfigure(ctx *simulator.Context, req *types.ReconfigVM_Ta
 		"VirtualMachine.Config.Memory":         spec.MemoryMB != 0,
 		"VirtualMachine.Config.Resource":       spec.MemoryAllocation != nil || spec.CpuAllocation != nil || spec.MemoryReservationLockedToMax != nil,
 		"VirtualMachine.Config.AdvancedConfig": len(spec.ExtraConfig) > 0,
-		"VirtualMachine.Config.Settings":       spec.Firmware != "" || spec.LatencySensitivity != nil || spec.BootOptions != nil,
+		"VirtualMachine.Config.Settings":       spec.Firmware != "" || spec.NestedHVEnabled != nil || spec.LatencySensitivity != nil || spec.BootOptions != nil,
 	}
 	for _, change := range spec.DeviceChange {
 		c := change.GetVirtualDeviceConfigSpec()
@@ -120,6 +120,9 @@ func reconfigure(s *world.State, v *world.VM, spec types.VirtualMachineConfigSpe
 			return nil, err
 		}
 	}
+	if err := nestedFits(&trial); err != nil {
+		return nil, err
+	}
 	trial.Changes++
 	*v = trial
 	events := []world.Event{{What: world.VMDevices, VM: v.Name}}
@@ -163,6 +166,12 @@ func settings(v *world.VM, spec types.VirtualMachineConfigSpec) error {
 			return frame.BadArgument("configSpec.numCPUs")
 		}
 		v.CPUs = int(spec.NumCPUs)
+	}
+	if on := spec.NestedHVEnabled; on != nil && *on != v.Nested {
+		if err := needPower(v, false); err != nil {
+			return err
+		}
+		v.Nested = *on
 	}
 	if l := spec.LatencySensitivity; l != nil {
 		if !slices.Contains([]string{"low", "normal", "medium", "high"}, string(l.Level)) {

@@ -6,8 +6,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux/netif"
 )
 
-// VFDriver is the module that drives the RDMA side of a VF.
-const VFDriver = "mlx5_ib"
+// HCADriver is the module that drives the RDMA side of a ConnectX function: a VF, or a port given whole.
+const HCADriver = "mlx5_ib"
 
 // An Image is what a device says of its make and its firmware.
 type Image struct {
@@ -20,17 +20,17 @@ type Image struct {
 	Hardware   int
 }
 
-// Image tells a PVRDMA device from the VF of a card.
+// Image tells a PVRDMA device from a function of a card.
 func (d Device) Image() Image {
-	if d.VF == nil {
+	if d.HCA == nil {
 		return Image{Type: "VMW_PVRDMA-1.0.1.0-k", Firmware: "3.0.000", Board: "1", SystemGUID: "0000:0000:0000:0000", Vendor: 0x15ad, Part: 2080, Hardware: 1}
 	}
-	part := int(d.VF.Device)
-	return Image{Type: fmt.Sprintf("MT%d", part), Firmware: d.VF.Firmware, Board: d.VF.PSID, SystemGUID: d.NodeGUID(), Vendor: 0x02c9, Part: part}
+	part := int(d.HCA.Device)
+	return Image{Type: fmt.Sprintf("MT%d", part), Firmware: d.HCA.Firmware, Board: d.HCA.PSID, SystemGUID: d.NodeGUID(), Vendor: 0x02c9, Part: part}
 }
 
-// attachVF makes the device of a VF: its port follows the netdev and nothing else.
-func (d *Devices) attachVF(a Adapter) {
+// attachHCA makes the device of a function of a card: its port follows the netdev and nothing else.
+func (d *Devices) attachHCA(a Adapter) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n := 0
@@ -38,7 +38,7 @@ func (d *Devices) attachVF(a Adapter) {
 		if b.MAC == a.MAC {
 			return
 		}
-		if b.VF != nil {
+		if b.HCA != nil {
 			n++
 		}
 	}

@@ -1,0 +1,80 @@
+package linux
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/linux/netif"
+	"github.com/rdma-setup/rdma-setup/backends/lab/linux/nvidia"
+	"github.com/rdma-setup/rdma-setup/backends/lab/linux/rdma"
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// gpus are the GPUs and the shares of GPUs that a VM that is on was given, by their addresses in the guest.
+func (s *Site) gpus(vm string) []nvidia.GPU {
+	var list []nvidia.GPU
+	s.World.View(func(st *world.State) {
+		v := st.VM(vm)
+		if v == nil || !v.On {
+			return
+		}
+		h := st.Host(v.Host)
+		for _, d := range v.Devices {
+			address := fmt.Sprintf("0000:%02x:00.0", netif.Bus(d.Slot))
+			switch c := h.PCIDevice(d.PCI + d.Assigned); {
+			case d.Profile != "":
+				list = append(list, share(h, d, address))
+			case c != nil && c.GPU != nil:
+				list = append(list, nvidia.GPU{GPU: *c.GPU, Address: address, Slot: d.Slot, Class: c.Class, Device: c.Device, Sub: c.SubDevice,
+					Text: c.DeviceName, BARs: c.BARs, NUMA: c.NUMA, Host: c.Address})
+			}
+		}
+	})
+	return list
+}
+
+// share is a vGPU: NVIDIA's name for it, and memory by its profile.
+func share(h *world.Host, d *world.Passthrough, address string) nvidia.GPU {
+	name := strings.ToUpper(strings.TrimPrefix(d.Profile, "grid_"))
+	g := nvidia.GPU{Address: address, Slot: d.Slot, Class: 0x0302, Profile: d.Profile}
+	for _, c := range h.PCI {
+		if c.GPU != nil {
+			g.GPU, g.Device, g.Sub, g.Text = *c.GPU, c.Device, c.SubDevice, c.DeviceName
+		}
+	}
+	one := world.VM{Devices: []*world.Passthrough{d}}
+	g.Name, g.MemoryMiB = "GRID "+name, one.ShareMB()
+	g.BARs = []world.BAR{{Index: 0, MB: 16}, {Index: 1, MB: 256, Wide: true}, {Index: 3, MB: 32, Wide: true}}
+	return g
+}
+
+// sysPCI is /sys/bus/pci.
+func (m *Machine) sysPCI() vfs.Tree {
+	t := m.rdma.PCI()
+	for _, g := range m.site.gpus(m.cfg.VM) {
+		t["devices/"+g.Address] = vfs.Entry{Link: "../../../devices/" + rdma.SlotPath(g.Slot) + "0"}
+	}
+	return t
+}
+
+// sysDevices is /sys/devices.
+func (m *Machine) sysDevices() vfs.Tree {
+	t := m.rdma.Tree()
+	for _, g := range m.site.gpus(m.cfg.VM) {
+		rdma.Function(t, rdma.SlotPath(g.Slot)+"0", "0x10de", fmt.Sprintf("%#04x", g.Device), fmt.Sprintf("%#06x", int(g.Class)<<8), m.loaded("nvidia"))
+	}
+	return t
+}
+
+// sysFirmware is /sys/firmware: it has efi where the system was started by it.
+func (m *Machine) sysFirmware() vfs.Tree {
+	t := vfs.Tree{"acpi": {Dir: true}}
+	m.site.World.View(func(s *world.State) {
+		if v := s.VM(m.cfg.VM); v != nil && v.Firmware == "efi" {
+			t["efi/fw_platform_size"] = vfs.Entry{Data: "64\n"}
+			t["efi/efivars"] = vfs.Entry{Dir: true}
+		}
+	})
+	return t
+}

@@ -1,0 +1,82 @@
+package model
+
+import (
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// graphics lists the GPUs and the VMs that have a share of one. A GPU that is passed through is a "direct" one.
+func graphics(s *world.State, h *world.Host) []types.HostGraphicsInfo {
+	var list []types.HostGraphicsInfo
+	for _, d := range h.PCI {
+		if d.Class>>8 != 0x03 {
+			continue
+		}
+		g := types.HostGraphicsInfo{DeviceName: d.DeviceName, VendorName: d.VendorName, PciId: d.Address, GraphicsType: "basic", MemorySizeInKB: d.MemoryMB << 10}
+		switch {
+		case d.PassthruActive:
+			g.GraphicsType = "direct"
+		case h.Shared != "":
+			g.GraphicsType = h.Shared
+			for _, v := range s.VMs {
+				if v.Host == h.Name && v.On && v.ShareMB() > 0 {
+					g.Vm = append(g.Vm, VMRef(v))
+				}
+			}
+		}
+		list = append(list, g)
+	}
+	return list
+}
+
+func graphicsConfig(h *world.Host) *types.HostGraphicsConfig {
+	c := &types.HostGraphicsConfig{HostDefaultGraphicsType: "shared", SharedPassthruAssignmentPolicy: "performance"}
+	if h.Shared != "" {
+		c.HostDefaultGraphicsType = h.Shared
+		for _, d := range h.PCI {
+			if d.GPU != nil {
+				c.DeviceType = append(c.DeviceType, types.HostGraphicsConfigDeviceType{DeviceId: d.Address, GraphicsType: h.Shared})
+			}
+		}
+	}
+	return c
+}
+
+func shares(h *world.Host) []types.HostSharedGpuCapabilities {
+	var list []types.HostSharedGpuCapabilities
+	for _, profile := range h.VGPUs {
+		list = append(list, types.HostSharedGpuCapabilities{Vgpu: profile, DiskSnapshotSupported: true, MemorySnapshotSupported: true,
+			SuspendSupported: true, MigrateSupported: true})
+	}
+	return list
+}
+
+// ShareTargets lists the shares of GPUs that a VM on the host can be given.
+func ShareTargets(h *world.Host) []types.VirtualMachinePciSharedGpuPassthroughInfo {
+	var list []types.VirtualMachinePciSharedGpuPassthroughInfo
+	for _, profile := range h.VGPUs {
+		list = append(list, types.VirtualMachinePciSharedGpuPassthroughInfo{VirtualMachineTargetInfo: types.VirtualMachineTargetInfo{Name: profile}, Vgpu: profile})
+	}
+	return list
+}
+
+// DynamicTargets lists the makes of device that are passed through now, each with its hardware label.
+func DynamicTargets(h *world.Host) []types.VirtualMachineDynamicPassthroughInfo {
+	var list []types.VirtualMachineDynamicPassthroughInfo
+	type kind struct {
+		make  world.Make
+		label string
+	}
+	seen := map[kind]bool{}
+	for _, d := range h.PCI {
+		k := kind{world.Make{Vendor: d.Vendor, Device: d.Device}, d.Label}
+		if !d.PassthruActive || d.PF != "" || seen[k] {
+			continue
+		}
+		seen[k] = true
+		list = append(list, types.VirtualMachineDynamicPassthroughInfo{VirtualMachineTargetInfo: types.VirtualMachineTargetInfo{Name: d.DeviceName},
+			VendorName: d.VendorName, DeviceName: d.DeviceName, CustomLabel: d.Label, VendorId: int32(d.Vendor), DeviceId: int32(d.Device)})
+	}
+	return list
+}

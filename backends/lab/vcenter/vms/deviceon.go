@@ -1,0 +1,112 @@
+package vms
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// A powerOnError is a refusal of the VMX process: people read a part of it, vmware.log has the rest.
+type powerOnError struct {
+	refused *frame.Error
+	log     []string
+}
+
+func (e *powerOnError) Error() string { return e.refused.Text }
+
+func (e *powerOnError) Unwrap() error { return e.refused }
+
+const (
+	moduleFailed = "Module 'DevicePowerOn' power on failed."
+	notStarted   = "Failed to start the virtual machine."
+)
+
+// deviceFailed is a device that did not start: what the user reads, if anything beside the module's name, and what
+// vmware.log says before.
+func deviceFailed(text string, log ...string) error {
+	var parts []string
+	fault := &types.GenericVmConfigFault{Reason: moduleFailed}
+	for _, m := range []types.LocalizableMessage{{Key: "msg.moduletable.powerOnFailed", Message: moduleFailed}, {Key: "msg.pciPassthru.failed", Message: text},
+		{Key: "msg.vmx.poweron.failed", Message: notStarted}} {
+		if m.Message != "" {
+			parts = append(parts, m.Message)
+			fault.FaultMessage = append(fault.FaultMessage, m)
+		}
+	}
+	if text != "" {
+		log = append(log, text)
+	}
+	return &powerOnError{refused: frame.Refuse(fault, strings.Join(parts, " ")), log: append(log, moduleFailed)}
+}
+
+// devicesFit refuses a VM whose devices are not there, or whose address window does not hold their memory.
+func devicesFit(s *world.State, v *world.VM, h *world.Host) error {
+	if err := nestedFits(v); err != nil {
+		return err
+	}
+	for n, d := range v.Devices {
+		c := h.PCIDevice(d.PCI)
+		if d.PCI != "" && (d.System != "" && d.System != h.UUID || c != nil && (c.Vendor != d.Vendor || c.Device != d.Device)) {
+			return deviceFailed(fmt.Sprintf("The systemId does not match the current system or the deviceId, and the vendorId does not match the device currently at %s.", world.ShortPCI(d.PCI)),
+				fmt.Sprintf("PCIPassthru: pciPassthru%d: device ids do not match", n))
+		}
+	}
+	trial := *v
+	trial.Devices = nil
+	for _, d := range v.Devices {
+		clone := *d
+		trial.Devices = append(trial.Devices, &clone)
+	}
+	if err := s.AssignDevices(&trial); err != nil {
+		return unassigned(v, h, err)
+	}
+	if err := sharesFit(s, v, h); err != nil {
+		return err
+	}
+	if w := s.MMIO(&trial); w.TooSmall() {
+		return deviceFailed("", fmt.Sprintf("PCIPassthru: total number of pages needed (%d) exceeds limit (%d), failing", w.Pages, w.Limit))
+	}
+	return nil
+}
+
+// unassigned is how a host refuses a device that is not passed through, or that another VM has.
+func unassigned(v *world.VM, h *world.Host, err error) error {
+	var d *world.DeviceError
+	switch {
+	case !errors.As(err, &d):
+		return err
+	case d.PCI == "": // vCenter finds no device to assign
+		return frame.Refuse(&types.InsufficientResourcesFault{}, fmt.Sprintf(
+			"Insufficient resources. One or more devices (pciPassthru%d) required by VM %s are not available on host %s.", d.Index, v.Name, h.Name))
+	case errors.Is(err, world.ErrNotPassthrough):
+		return deviceFailed("Device " + world.ShortPCI(d.PCI) + " is not a passthrough device.")
+	}
+	const busy = 0xbad0004 // of the VMkernel: Busy
+	return deviceFailed(fmt.Sprintf("Failed to register the device pciPassthru%d for %s due to unavailable hardware or software support.", d.Index, world.ShortPCI(d.PCI)),
+		fmt.Sprintf("PCIPassthru: Failed to register device %s error = %#x", d.PCI, busy), "[msg.pciPassthru.createAdapterFailedPlatformNotSupported]")
+}
+
+// sharesFit refuses a VM whose shares of GPUs the host cannot give: the memory of its GPUs is used up.
+func sharesFit(s *world.State, v *world.VM, h *world.Host) error {
+	free := int64(0)
+	for _, d := range h.PCI {
+		if d.GPU != nil && !d.PassthruActive {
+			free += d.MemoryMB
+		}
+	}
+	for _, other := range s.VMs {
+		if other.Host == h.Name && (other.On || other.Name == v.Name) {
+			free -= other.ShareMB()
+		}
+	}
+	if v.ShareMB() > 0 && free < 0 {
+		return frame.Refuse(&types.InsufficientGraphicsResourcesFault{},
+			"The amount of graphics resource available in the parent resource pool is insufficient for the operation.")
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+package world
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// The pages of 4 KiB that devices may map below 4 GB: 3.5 GiB (Dell KB 000199172).
+const smallWindow = 917504
+
+// defaultWindowGB is the window above 4 GB when nobody sizes it (frankdenneman.nl, 2023-05-30).
+const defaultWindowGB = 32
+
+// Window is the room that a VM's firmware has for the memory of devices.
+type Window struct {
+	Pages  int64 // of 4 KiB, that the devices map
+	Limit  int64 // of Pages, 0 when there is a window above 4 GB
+	WideKB int64 // of the regions that may lie above 4 GB
+	HighKB int64 // the window above 4 GB; 0 without
+}
+
+// MMIO works out the room for a VM and the devices that it has. A window above 4 GB takes EFI and the key with the value
+// TRUE; its size is a power of two in GB. What is not understood, as a value in quotes, has no effect.
+func (s *State) MMIO(v *VM) Window {
+	var w Window
+	for _, d := range s.Given(v) {
+		if len(d.BARs) == 0 {
+			continue
+		}
+		for _, b := range d.BARs {
+			w.Pages += b.MB << 20 >> 12
+			if b.Wide {
+				w.WideKB += b.MB << 10
+			}
+		}
+		w.Pages += 2 // as in the log of Dell KB 000199172: 16 GiB + 48 MiB and two pages
+	}
+	if !strings.EqualFold(v.Setting("pciPassthru.use64bitMMIO"), "TRUE") || v.Firmware != "efi" {
+		w.Limit = smallWindow
+		return w
+	}
+	gb, err := strconv.ParseInt(v.Setting("pciPassthru.64bitMMIOSizeGB"), 10, 32)
+	if err != nil || gb <= 0 || gb&(gb-1) != 0 {
+		gb = defaultWindowGB
+	}
+	w.HighKB = gb << 20
+	return w
+}
+
+// TooSmall tells whether power-on fails: the devices do not fit below 4 GB, and there is nothing else.
+func (w Window) TooSmall() bool { return w.Limit > 0 && w.Pages > w.Limit }
+
+// short is the firmware's complaint about a window above 4 GB that does not hold the devices; "" when it does. Then the VM
+// goes off again right after power-on (KB 323402). An L4, with 32 GiB and 32 MiB, asks for 33587200 KB.
+func (w Window) short() string {
+	if w.HighKB == 0 || w.WideKB <= w.HighKB {
+		return ""
+	}
+	return fmt.Sprintf("The firmware could not allocate %d KB of PCI MMIO. Increase the size of PCI MMIO and try again.", w.WideKB)
+}
+
+// Setting reads a VMX key, whatever its spelling.
+func (v *VM) Setting(key string) string {
+	for k, value := range v.Extra {
+		if strings.EqualFold(k, key) {
+			return value
+		}
+	}
+	return ""
+}

@@ -1,0 +1,139 @@
+package world
+
+import "slices"
+
+// gpudirect are the scenarios of VMs with GPUs. Each has two hosts with a ConnectX-5, an A100 on the same switch and another
+// below the other socket, and a VM on each host, unless it says otherwise.
+func gpudirect() []Scenario {
+	one := func(name, text string, apply func(*State)) Scenario {
+		return Scenario{Name: name, Text: text, Hosts: 2, VMs: 2, Apply: func(s *State) {
+			gpuReady(s)
+			apply(s)
+		}}
+	}
+	return []Scenario{
+		one("gpudirect", "GPUs and HCAs on one switch, nothing set up", func(*State) {}),
+		one("gpudirect-done", "VMs have an HCA and a GPU on its switch, guests included", gpuDone),
+		one("gpudirect-split", "the only GPU of a host is below the other socket", func(s *State) {
+			gpuSplit(s)
+		}),
+		one("gpudirect-bios", "a guest was installed on BIOS firmware", lastVM(func(v *VM) { v.Firmware, v.Guest.BIOS = "bios", true })),
+		one("gpudirect-busy", "a VM that nobody asked about has the GPU and the HCA of the last host", gpuBusy),
+		one("gpudirect-vgpu", "GPUs are shared out: VMs have a vGPU", gpuShared),
+		one("gpudirect-old", "a VM with hardware version 13, little memory and a snapshot", lastVM(func(v *VM) {
+			v.Hardware, v.MemoryMB, v.Snaps = 13, 16<<10, 1
+		})),
+		one("gpudirect-models", "hosts with K80, T4, V100, A30, H100, a GPU that nobody knows and one with a sound device", gpuModels),
+	}
+}
+
+// gpuReady makes a VM of each host large enough for a GPU. The card can be in one VM only: others are nobody's business.
+func gpuReady(s *State) {
+	s.GPUs, s.HCA = map[string][]string{}, "0000:3b:00.0"
+	served := map[string]bool{}
+	for _, v := range s.VMs {
+		v.Guest.OS = "ubuntu-22.04"
+		if served[v.Host] {
+			s.Strangers = append(s.Strangers, v.Name)
+			continue
+		}
+		served[v.Host] = true
+		v.CPUs, v.MemoryMB = 16, 128<<10
+		s.GPUs[v.Name] = []string{"0000:3c:00.0"}
+	}
+}
+
+// drop takes functions out of a host.
+func (h *Host) drop(addresses ...string) {
+	h.PCI = slices.DeleteFunc(h.PCI, func(d *PCIDevice) bool { return slices.Contains(addresses, d.Address) })
+}
+
+func gpuSplit(s *State) {
+	for _, h := range s.Hosts {
+		h.drop("0000:3c:00.0")
+	}
+	for _, v := range s.Asked() {
+		s.GPUs[v.Name] = []string{"0000:af:00.0"}
+	}
+}
+
+// give passes functions of a VM's host through, now, and gives them to the VM.
+func (s *State) give(v *VM, addresses ...string) {
+	h := s.Host(v.Host)
+	for _, at := range addresses {
+		d := h.PCIDevice(at)
+		d.PassthruEnabled, d.PassthruActive = true, true
+		v.Devices = append(v.Devices, &Passthrough{Key: int32(13000 + len(v.Devices)), PCI: at, Vendor: d.Vendor, Device: d.Device, Slot: v.NextSlot()})
+	}
+	v.Locked, v.Reserved = true, v.MemoryMB
+}
+
+// gpuKeys are the VMX keys that GPU and HCA need (rules of NVIDIA's GPU Operator guide; the window after KB 323402).
+func gpuKeys(v *VM, windowGB string) {
+	v.Extra = map[string]string{"pciPassthru.use64bitMMIO": "TRUE", "pciPassthru.64bitMMIOSizeGB": windowGB,
+		"pciPassthru.allowP2P": "TRUE", "pciPassthru.RelaxACSforP2P": "TRUE"}
+}
+
+func gpuDone(s *State) {
+	for _, v := range s.Asked() {
+		s.give(v, "0000:3b:00.0", s.GPUs[v.Name][0])
+		gpuKeys(v, "256")
+		v.Guest.Preset = "gpudirect"
+	}
+}
+
+// gpuBusy adds a VM of somebody's to the last host.
+func gpuBusy(s *State) {
+	asked := s.Asked()
+	if len(asked) == 0 {
+		return
+	}
+	last := asked[len(asked)-1]
+	v := newVM(s, len(s.VMs), len(s.VMs)+1, s.Hosts[0].BootTime)
+	v.Name, v.Host, v.MemoryMB, v.Guest.OS = "render-01", last.Host, 96<<10, "ubuntu-22.04"
+	v.Path = "/" + s.Datacenter + "/vm/" + v.Name
+	v.Guest.Hostname = v.Name
+	s.VMs = append(s.VMs, v)
+	s.give(v, "0000:3b:00.0", "0000:3c:00.0")
+	gpuKeys(v, "256")
+	s.Strangers = append(s.Strangers, v.Name)
+}
+
+func gpuShared(s *State) {
+	for _, h := range s.Hosts {
+		h.Shared = "sharedDirect"
+		h.VGPUs = []string{"grid_a100d-8c", "grid_a100d-10c", "grid_a100d-20c", "grid_a100d-40c", "grid_a100d-80c"}
+	}
+	for _, v := range s.Asked() {
+		v.Devices = []*Passthrough{{Key: 13000, Profile: "grid_a100d-40c", Slot: v.NextSlot()}}
+		v.Locked, v.Reserved = true, v.MemoryMB
+		v.Extra = map[string]string{"pciPassthru.use64bitMMIO": "TRUE", "pciPassthru.64bitMMIOSizeGB": "128"}
+	}
+}
+
+// gpuModels fills the hosts with GPUs of other makes: on the switch of the HCA and below the other socket.
+func gpuModels(s *State) {
+	for n, h := range s.Hosts {
+		h.drop("0000:3c:00.0", "0000:af:00.0")
+		if n%2 == 0 {
+			h.PCI = append(h.PCI,
+				// A K80 is a board with a switch of its own and two GPUs below it.
+				bridgeAt("0000:3c:00.0", "0000:39:01.0", 0), bridgeAt("0000:3d:08.0", "0000:3c:00.0", 0), bridgeAt("0000:3d:10.0", "0000:3c:00.0", 0),
+				newGPU("k80", "0000:3e:00.0", "0000:3d:08.0", 0), newGPU("k80", "0000:3f:00.0", "0000:3d:10.0", 0),
+				newGPU("t4", "0000:af:00.0", "0000:ae:00.0", 1),
+				bridgeAt("0000:d7:00.0", "", 1), newGPU("v100-16g", "0000:d8:00.0", "0000:d7:00.0", 1))
+			continue
+		}
+		console := newGPU("a40", "0000:d8:00.0", "0000:d7:00.0", 1)
+		console.Class, console.AtBoot = 0x0300, true // the host's own screen is on it
+		sound := &PCIDevice{Address: "0000:d8:00.1", Parent: "0000:d7:00.0", Class: 0x0403, Vendor: nvidia, Device: 0x1aef, SubVendor: nvidia,
+			SubDevice: 0x145a, VendorName: "NVIDIA Corporation", DeviceName: "GA102 High Definition Audio Controller", NUMA: 1, PassthruCapable: true,
+			Dependent: console.Address, BARs: []BAR{{0, 1, false}}}
+		h.PCI = append(h.PCI,
+			newGPU("a30", "0000:3c:00.0", "0000:39:01.0", 0),
+			newGPU("h100-80g", "0000:af:00.0", "0000:ae:00.0", 1),
+			bridgeAt("0000:d7:00.0", "", 1), console, sound,
+			bridgeAt("0000:e1:00.0", "", 1), newGPU("unknown-x", "0000:e2:00.0", "0000:e1:00.0", 1))
+	}
+	s.GPUs = nil
+}
