@@ -9,9 +9,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 )
 
-// writeBandwidth is the test that GPUDirect is measured by.
-const writeBandwidth = "ib_write_bw"
-
 // speedChecks judge bandwidth and latency between guests.
 func speedChecks() []Check {
 	return []Check{
@@ -19,7 +16,7 @@ func speedChecks() []Check {
 			ID: "PAIR-BW-006", Scope: Pair, Link: InPair, Fix: NoFix, Source: "seed 002, Fig. 21; bands are ours",
 			Criteria: ">= 93 % of the link / 80 to 93 % / less (PVRDMA: 85 %, 50 %)", Remedy: "Follow the hint beside the measurement; 92.6 % is what an MTU of 1024 gives.",
 			Run: eachPair(func(_ *Facts, t backends.Ref, p *PairFacts) Answer {
-				m := p.measured(perftest.SendBandwidth, writeBandwidth)
+				m := p.measured(perftest.SendBandwidth, perftest.WriteBandwidth)
 				if m == nil {
 					return waiting(t, "no bandwidth was measured")
 				}
@@ -30,7 +27,7 @@ func speedChecks() []Check {
 			ID: "PAIR-BW-BIDIR-007", Scope: Pair, Link: InPair, Fix: NoFix, Source: "ours",
 			Criteria: "both ways >= 1.8 x one way / >= 1.5 x / less", Remedy: "Look at the PCIe slot and the CPU.",
 			Run: eachPair(func(_ *Facts, t backends.Ref, p *PairFacts) Answer {
-				m := p.measured(perftest.SendBandwidth, writeBandwidth)
+				m := p.measured(perftest.SendBandwidth, perftest.WriteBandwidth)
 				if p.BothWays == nil || m == nil || m.AchievedGbps == 0 {
 					return waiting(t, "both directions were not measured together")
 				}
@@ -73,7 +70,7 @@ func comparedChecks() []Check {
 			ID: "PAIR-GDR-012", Scope: Pair, Link: InPair, Modes: gpuOnly, Fix: Manual, Source: "NVIDIA: ATS with GPUDirect RDMA",
 			Criteria: "GPU memory >= 90 % of host memory / 50 to 90 % / less, or an error", Remedy: "Look at P2P, ACS, ATS and the topology.",
 			Run: eachPair(func(_ *Facts, t backends.Ref, p *PairFacts) Answer {
-				m := p.measured(perftest.SendBandwidth, writeBandwidth)
+				m := p.measured(perftest.SendBandwidth, perftest.WriteBandwidth)
 				switch {
 				case p.GPUErr != "":
 					return fail(t, "the test with GPU memory failed: %s", p.GPUErr)
@@ -157,7 +154,7 @@ func (f *Facts) bandwidths() map[[2]string]float64 {
 	out := map[[2]string]float64{}
 	for i := range f.Pairs {
 		p := &f.Pairs[i]
-		if m := p.measured(perftest.SendBandwidth, writeBandwidth); m != nil && m.Verdict != perftest.VerdictNotApplicable && m.AchievedGbps > 0 {
+		if m := p.measured(perftest.SendBandwidth, perftest.WriteBandwidth); m != nil && m.Verdict != perftest.VerdictNotApplicable && m.AchievedGbps > 0 {
 			out[[2]string{p.From, p.To}] = m.AchievedGbps
 		}
 	}

@@ -23,6 +23,8 @@ func lasting(p Pair, test string) time.Duration {
 		return startUp + 4*once
 	case SendLatency:
 		return 2*startUp + 2*once + time.Second // there and back, and the sample for the tail
+	case SendLatencyGPU:
+		return startUp + 2*once
 	}
 	return startUp + once
 }

@@ -76,7 +76,7 @@ func compare(all []Measurement) {
 	for i := range all {
 		m := &all[i]
 		best, ok := many[[2]string{m.From, m.To}]
-		if ok && m.Test == SendBandwidth && (m.Verdict == VerdictWarn || m.Verdict == VerdictFail) && m.Error == "" {
+		if ok && (m.Test == SendBandwidth || m.Test == WriteBandwidth) && (m.Verdict == VerdictWarn || m.Verdict == VerdictFail) && m.Error == "" {
 			m.Verdict = VerdictWarn
 			m.Hint = fmt.Sprintf("one queue pair does not fill this link, four do (%.1f Gb/s): the path is sound, let applications open several", best.AchievedGbps)
 		}

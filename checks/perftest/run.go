@@ -74,6 +74,9 @@ const fast = 200_000 // Mbps
 
 // tests gives what is measured between the two ends of a pair.
 func (r *Runner) tests(p Pair) []string {
+	if p.Client.GPU != nil && p.Server.GPU != nil {
+		return r.gpuTests()
+	}
 	var tests []string
 	if r.Bandwidth {
 		tests = append(tests, SendBandwidth)
@@ -117,12 +120,19 @@ func (r *Runner) Measure(ctx context.Context, pairs []Pair) ([]Measurement, erro
 		for k, p := range round {
 			g.Go(func() error {
 				path := r.path(ctx, p)
+				host := map[string]*Measurement{} // what GPU memory is held against
 				for _, test := range r.tests(p) {
 					if err := ctx.Err(); err != nil {
 						return err
 					}
 					tell(i, p, test, nil)
-					m := r.measure(ctx, p, test, r.port()+k)
+					var m Measurement
+					if base, gpu := withGPU(test); gpu {
+						m = r.measureGPU(ctx, p, test, r.port()+k, host[base])
+					} else {
+						m = r.measure(ctx, p, test, r.port()+k)
+						host[test] = &m
+					}
 					if err := ctx.Err(); err != nil {
 						return err // what was cut short tells nothing
 					}
@@ -154,8 +164,8 @@ func (r *Runner) limit() time.Duration {
 	return r.Limit
 }
 
-// measure runs one test and judges it.
-func (r *Runner) measure(ctx context.Context, p Pair, test string, port int) Measurement {
+// blank is a measurement that is about to be made.
+func (r *Runner) blank(p Pair, test string) Measurement {
 	m := Measurement{
 		From: p.Client.VM, To: p.Server.VM, FromHost: p.Client.Host, ToHost: p.Server.Host, Test: test,
 		Device: p.Client.Device, GIDIndex: p.Client.GID, MTU: min(p.Client.MTU, p.Server.MTU), Simulated: r.Simulated, Rows: []Row{},
@@ -163,6 +173,12 @@ func (r *Runner) measure(ctx context.Context, p Pair, test string, port int) Mea
 	if r.Now != nil {
 		m.Started = r.Now()
 	}
+	return m
+}
+
+// measure runs one test and judges it.
+func (r *Runner) measure(ctx context.Context, p Pair, test string, port int) Measurement {
+	m := r.blank(p, test)
 	if p.Client.Device == "" || p.Server.Device == "" {
 		m.Verdict, m.Error = VerdictFail, "no RDMA device with an active port in "+missingDevice(p)
 		m.Hint = "look at the guest's checks: driver, port state, address"
@@ -272,8 +288,9 @@ const sweep = "-a"
 // hence timeout, and keeps its output back without a terminal, hence stdbuf.
 func (r *Runner) line(test, sizes string, n Node, port int, peer string) string {
 	limit := int(r.limit().Seconds())
-	line := fmt.Sprintf("stdbuf -oL timeout -k 5 %d %s -d %s -i 1 -x %d -p %d -F %s", limit, test, quote(n.Device), n.GID, port, sizes)
-	if test != SendLatency {
+	environment, test := n.gpuLine(test)
+	line := fmt.Sprintf("%sstdbuf -oL timeout -k 5 %d %s -d %s -i 1 -x %d -p %d -F %s", environment, limit, test, quote(n.Device), n.GID, port, sizes)
+	if !strings.Contains(test, SendLatency) {
 		line += " --report_gbits"
 	}
 	if !n.User {

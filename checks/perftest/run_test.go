@@ -21,6 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // guests answer like perftest in VMs whose link gives so many Gb/s: one queue pair gives but a share of it.
 type guests struct {
 	gbps, one float64
+	gpu       float64 // share of it that GPU memory gives
 	us        float64
 	fail      string // a command line that holds this ends with status 1
 	pinged    string
@@ -52,7 +53,11 @@ func (g *guests) Exec(ctx context.Context, vm string, c perftest.Command) (perft
 		return perftest.Output{Exit: 1, Stderr: " Couldn't allocate MR\n"}, nil
 	}
 	if strings.Contains(c.Line, "ib_send_lat") {
-		return perftest.Output{Stdout: g.latency(c.Line)}, nil
+		us := g.us
+		if strings.Contains(c.Line, "--use_cuda") {
+			us /= g.gpu
+		}
+		return perftest.Output{Stdout: latency(c.Line, us)}, nil
 	}
 	rate := g.gbps * g.one
 	switch {
@@ -61,19 +66,22 @@ func (g *guests) Exec(ctx context.Context, vm string, c perftest.Command) (perft
 	case strings.Contains(c.Line, " -b "):
 		rate = g.gbps * g.one * 1.9
 	}
+	if strings.Contains(c.Line, "--use_cuda") {
+		rate *= g.gpu
+	}
 	return perftest.Output{Stdout: fmt.Sprintf(" Mtu             : 4096[B]\n #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"+
 		" 65536      1000             %.2f              %.2f                0.18\n----------\n", rate, rate)}, nil
 }
 
-func (g *guests) latency(line string) string {
-	iterations, p999 := 1000, 9*g.us
+func latency(line string, us float64) string {
+	iterations, p999 := 1000, 9*us
 	if strings.Contains(line, " -s 2 -n ") {
 		_, rest, _ := strings.Cut(line, " -n ")
 		fmt.Sscan(rest, &iterations)
-		p999 = 2 * g.us
+		p999 = 2 * us
 	}
 	return fmt.Sprintf(" #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99%% percentile[usec]   99.9%% percentile[usec] \n"+
-		" 2       %d          %.2f           %.2f         %.2f               %.2f          0.10            %.2f              %.2f\n----------\n", iterations, g.us, 9*g.us, g.us, g.us, g.us*1.1, p999)
+		" 2       %d          %.2f           %.2f         %.2f               %.2f          0.10            %.2f              %.2f\n----------\n", iterations, us, 9*us, us, us, us*1.1, p999)
 }
 
 func pairOf(mbps int) []perftest.Pair {

@@ -16,6 +16,7 @@ type Node struct {
 	GID      int    // index of the RoCE v2 + IPv4 entry
 	MTU      int    // active_mtu of the port, bytes
 	LinkMbps int    // negotiated speed of the host port
+	GPU      *GPU   // nil: host memory alone is measured
 	User     bool   // the login user may lock enough memory: no sudo needed
 }
 

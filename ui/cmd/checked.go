@@ -154,6 +154,13 @@ func pairFacts(measured []perftest.Measurement) []checks.PairFacts {
 		if m.Test == perftest.SendBothWays && m.AchievedGbps > 0 {
 			out[i].BothWays = &m.AchievedGbps
 		}
+		if m.Test == perftest.WriteBandwidthGPU {
+			if m.AchievedGbps > 0 {
+				out[i].GPU = &m.AchievedGbps
+			} else if m.Verdict == perftest.VerdictFail {
+				out[i].GPUErr = m.Error
+			}
+		}
 		if p := m.Path; p != nil {
 			out[i].Loss, out[i].Payload, out[i].PeerMAC = &p.Loss, p.Payload, p.PeerMAC
 		}

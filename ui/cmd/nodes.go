@@ -80,6 +80,11 @@ func perftestNodes(a *answers.Answers, inv *backends.Inventory) []perftest.Node 
 				device(g, strings.ToLower(ad.MAC), &n)
 			}
 		}
+		g := inv.Guest(vm.Name)
+		cardNode(vm, g, &n)
+		if a.Mode == answers.GPUDirect {
+			n.GPU = gpuOf(a, vm, g, n.Device)
+		}
 		nodes = append(nodes, n)
 	}
 	return nodes

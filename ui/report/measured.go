@@ -119,6 +119,9 @@ func rank(m theme.Mark) int {
 // What was said of an earlier pair in the same words is not said again.
 func (p *printer) test(m perftest.Measurement, said map[string]bool) {
 	p.line("      %-*s %s", p.wide, plain.Clean(m.Test), p.figure(m))
+	if m.GPU != nil {
+		p.line("        %s%s", m.GPU, ofHost(m))
+	}
 	if m.Verdict == perftest.VerdictPass {
 		return
 	}
@@ -131,6 +134,17 @@ func (p *printer) test(m perftest.Measurement, said map[string]bool) {
 			p.line("        %s%s", l.label, plain.Clean(l.text))
 		}
 	}
+}
+
+// ofHost says how GPU memory stands to host memory.
+func ofHost(m perftest.Measurement) string {
+	switch {
+	case m.HostGbps > 0 && m.AchievedGbps > 0:
+		return fmt.Sprintf(": %.0f %% of host memory's %.1f Gb/s", 100*m.AchievedGbps/m.HostGbps, m.HostGbps)
+	case m.HostUs > 0 && m.AchievedUs > 0:
+		return fmt.Sprintf(": host memory takes %.2f us", m.HostUs)
+	}
+	return ""
 }
 
 func (p *printer) figure(m perftest.Measurement) string {

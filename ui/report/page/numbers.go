@@ -12,7 +12,8 @@ import (
 
 // isLatency tells whether a measurement is about time.
 func isLatency(m perftest.Measurement) bool {
-	return strings.HasSuffix(m.Test, "_lat") || m.AchievedUs > 0
+	name, _, _ := strings.Cut(m.Test, " ")
+	return strings.HasSuffix(name, "_lat") || m.AchievedUs > 0
 }
 
 // figure is what a measurement gave, in words.

@@ -131,6 +131,9 @@ func pair(m perftest.Measurement) Pair {
 	if m.AchievedGbps > 0 || m.AchievedUs > 0 {
 		p.Result = figure(m)
 	}
+	if m.GPU != nil {
+		p.Hosts += ", " + m.GPU.String()
+	}
 	switch {
 	case m.ExpectedGbps > 0:
 		p.Expected, p.Share = fmt.Sprintf("%.1f Gb/s", m.ExpectedGbps), min(1, m.AchievedGbps/m.ExpectedGbps)

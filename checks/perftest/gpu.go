@@ -1,0 +1,205 @@
+package perftest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// The tests of GPUDirect. Bandwidth and latency with GPU memory stand beside the same test with host memory. Latency is
+// that of sends: perftest measures none of writes with CUDA.
+const (
+	WriteBandwidth    = "ib_write_bw"
+	WriteBandwidthGPU = WriteBandwidth + useCUDA
+	SendLatencyGPU    = SendLatency + useCUDA
+
+	useCUDA = " --use_cuda"
+)
+
+// A GPU is the one that an end measures with.
+type GPU struct {
+	Index  int    `json:"index"` // as nvidia-smi counts, by PCI address
+	Name   string `json:"name,omitempty"`
+	Link   string `json:"link,omitempty"`    // to the RDMA device, by nvidia-smi topo -m: PIX, PXB, PHB, NODE, SYS
+	Host   string `json:"host,omitempty"`    // to the NIC by the host's PCI tree, in words
+	DMABuf bool   `json:"dma_buf,omitempty"` // reached by DMA-BUF instead of a peer memory module
+
+	Dir     string   `json:"-"`                 // where the perftest with CUDA is, "" for the PATH
+	Several bool     `json:"-"`                 // the guest has more than one
+	Apart   bool     `json:"-"`                 // the host's PCI tree rules peer to peer out
+	Keys    []string `json:"missing,omitempty"` // what the VM lacks of the settings of peer to peer
+	Without string   `json:"-"`                 // why nothing can be measured, "" where it can
+	Remedy  string   `json:"-"`
+}
+
+// Ends are the GPUs of both ends of a measurement.
+type Ends struct {
+	From GPU `json:"from"`
+	To   GPU `json:"to"`
+}
+
+// String says "GPU0 (PIX) -> GPU1 (PHB)".
+func (e Ends) String() string { return e.From.String() + " -> " + e.To.String() }
+
+// String says "GPU0 (PIX)".
+func (g GPU) String() string {
+	s := fmt.Sprintf("GPU%d", g.Index)
+	if g.Link != "" {
+		s += " (" + g.Link + ")"
+	}
+	return s
+}
+
+// links are the ways between a GPU and a NIC, the best first (nvidia-smi topo -m; SOC is the former name of SYS).
+var links = []string{"PIX", "PXB", "PHB", "NODE", "SYS", "SOC"}
+
+// Nearest chooses among so many GPUs of a guest the one that is nearest to an RDMA device; of several the first. Topology
+// is by "device GPU0"; link is "" where it does not say.
+func Nearest(topology map[string]string, device string, gpus int) (index int, link string) {
+	best := len(links)
+	for i := range gpus {
+		l := topology[fmt.Sprintf("%s GPU%d", device, i)]
+		if at := slices.Index(links, l); at >= 0 && at < best {
+			index, link, best = i, l, at
+		}
+	}
+	return index, link
+}
+
+// far tells whether a way crosses what no setting mends.
+func (g GPU) far() bool { return g.Apart || g.Link == "NODE" || g.Link == "SYS" || g.Link == "SOC" }
+
+// withGPU tells whether a test uses GPU memory, and the test with host memory that it is held against.
+func withGPU(test string) (host string, gpu bool) { return strings.CutSuffix(test, useCUDA) }
+
+// gpuTests are the tests of a pair whose ends have GPUs.
+func (r *Runner) gpuTests() []string {
+	var tests []string
+	if r.Bandwidth {
+		tests = append(tests, WriteBandwidth, WriteBandwidthGPU)
+	}
+	if r.Latency {
+		tests = append(tests, SendLatency, SendLatencyGPU)
+	}
+	return tests
+}
+
+// measureGPU runs one test with GPU memory and holds it against the same test with host memory.
+func (r *Runner) measureGPU(ctx context.Context, p Pair, test string, port int, host *Measurement) Measurement {
+	m := r.blank(p, test)
+	m.GPU = &Ends{From: *p.Client.GPU, To: *p.Server.GPU}
+	for _, n := range []Node{p.Client, p.Server} {
+		if n.GPU.Without != "" {
+			m.Verdict, m.Error, m.Hint = VerdictUnknown, n.VM+": "+n.GPU.Without, n.GPU.Remedy
+			return m
+		}
+	}
+	if host == nil || host.Error != "" {
+		m.Verdict, m.Error, m.Hint = VerdictUnknown, "the same test with host memory failed", "mend that first"
+		return m
+	}
+	out, err := r.exchange(ctx, p, test, sweep, port, &m)
+	if err != nil {
+		m.Verdict, m.Error = VerdictFail, err.Error()
+		m.gpuCause(p, errorCode(test, Output{Stderr: err.Error()}))
+		return m
+	}
+	r.read(test, out, &m)
+	if m.Error != "" {
+		m.gpuCause(p, errorCode(test, out))
+		return m
+	}
+	JudgeGPU(&m, *host, p)
+	return m
+}
+
+// Shares of host memory's bandwidth that GPU memory is judged by (PAIR-GDR-012).
+const (
+	gpuPass = 0.9
+	gpuWarn = 0.5
+	gpuSlow = 2 // times the latency of host memory that is not worth a warning yet; ours
+)
+
+// JudgeGPU holds a measurement with GPU memory against the one with host memory of the same pair.
+func JudgeGPU(m *Measurement, host Measurement, p Pair) {
+	m.LinkGbps, m.HostGbps, m.HostUs = host.LinkGbps, host.AchievedGbps, host.AchievedUs
+	if host.AchievedUs > 0 {
+		m.AchievedUs, m.ExpectedUs = m.Rows[0].TypicalUs, gpuSlow*host.AchievedUs
+		m.Why = fmt.Sprintf("host memory answers in %.2f us", host.AchievedUs)
+		m.Verdict = VerdictPass
+		if m.AchievedUs > m.ExpectedUs {
+			m.Verdict = VerdictWarn
+		}
+	} else {
+		m.AchievedGbps, m.ExpectedGbps = plateau(m.Rows), host.AchievedGbps
+		m.Why = fmt.Sprintf("host memory gives %.1f Gb/s between the two, and peer to peer is not slower", host.AchievedGbps)
+		switch {
+		case host.AchievedGbps <= 0:
+			m.Verdict, m.Hint = VerdictUnknown, "host memory gave nothing to hold it against"
+		case m.AchievedGbps >= gpuPass*host.AchievedGbps:
+			m.Verdict = VerdictPass
+		case m.AchievedGbps >= gpuWarn*host.AchievedGbps:
+			m.Verdict = VerdictWarn
+		default:
+			m.Verdict = VerdictFail
+		}
+	}
+	if p.SameHost() {
+		m.Verdict, m.Hint = VerdictNotApplicable, host.Hint
+	}
+	if m.Verdict == VerdictWarn || m.Verdict == VerdictFail {
+		m.Hint = gpuHint(p)
+	}
+}
+
+// gpuHint names what keeps GPU memory behind host memory: the topology where that rules peer to peer out, else settings.
+func gpuHint(p Pair) string {
+	for _, n := range []Node{p.Client, p.Server} {
+		if n.GPU.far() {
+			where := n.GPU.Link
+			if n.GPU.Host != "" {
+				where = n.GPU.Host
+			}
+			return fmt.Sprintf("topology, not settings: GPU%d and %s of %s are at %s, so data goes through the CPU; give the VM the GPU below the NIC's root port or switch, or move a card", n.GPU.Index, n.Device, n.VM, where)
+		}
+	}
+	for _, n := range []Node{p.Client, p.Server} {
+		if len(n.GPU.Keys) > 0 {
+			return fmt.Sprintf("the topology is fine, but %s lacks %s: without it data goes through host memory", n.VM, strings.Join(n.GPU.Keys, " and "))
+		}
+	}
+	return "the topology is fine: look for ACS redirection on the bridges above GPU and NIC (BIOS, PCIe switch), ATS_ENABLED of the NIC where ATS is used, and IOMMU settings"
+}
+
+// gpuCause says what to do where a test with GPU memory failed.
+func (m *Measurement) gpuCause(p Pair, code string) {
+	switch {
+	case code == "mr_failed" && p.Client.GPU.DMABuf:
+		m.Hint = "GPU memory could not be registered by DMA-BUF: the NVIDIA driver's open kernel modules, kernel 5.12 and an RDMA driver that knows DMA-BUF are needed"
+	case code == "mr_failed":
+		m.Hint = "GPU memory could not be registered: load nvidia-peermem (installed after MLNX_OFED), or use the driver's open kernel modules (DMA-BUF)"
+	case m.Hint == "":
+		m.Hint = "look at the GPU's checks in both guests: driver, peer memory, perftest with CUDA"
+	}
+}
+
+// gpuLine gives what stands before and behind a test's name on the command line. CUDA counts by speed unless it is told to
+// count by PCI address, as nvidia-smi does.
+func (n Node) gpuLine(test string) (environment, command string) {
+	base, gpu := withGPU(test)
+	if !gpu || n.GPU == nil {
+		return "", test
+	}
+	command = fmt.Sprintf("%s --use_cuda=%d", base, n.GPU.Index)
+	if n.GPU.Dir != "" {
+		command = n.GPU.Dir + "/" + command
+	}
+	if n.GPU.DMABuf {
+		command += " --use_cuda_dmabuf"
+	}
+	if n.GPU.Several {
+		environment = "CUDA_DEVICE_ORDER=PCI_BUS_ID "
+	}
+	return environment, command
+}

@@ -1,0 +1,74 @@
+package cmd
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// cardNode fills in what a node has by a NIC that is passed through whole: no adapter of vCenter leads to it.
+func cardNode(v *backends.VM, g *backends.Guest, n *perftest.Node) {
+	if n.Device != "" || g == nil || len(v.Passthrough) == 0 {
+		return
+	}
+	d := g.Card(v)
+	if d == nil {
+		return
+	}
+	device(g, d.MAC, n)
+	if n.LinkMbps == 0 {
+		n.LinkMbps = int(d.RateGbps * 1000)
+	}
+}
+
+// gpuOf chooses the GPU that a guest measures with: the one nearest to the RDMA device by the guest's topology. What keeps
+// it from being measured stands in Without.
+func gpuOf(a *answers.Answers, v *backends.VM, g *backends.Guest, device string) *perftest.GPU {
+	out := &perftest.GPU{}
+	switch {
+	case g == nil || g.Error != "":
+		out.Without, out.Remedy = "the guest was not asked", "see the guest's checks"
+		return out
+	case g.NVIDIA == nil:
+		out.Without, out.Remedy = "there is no NVIDIA driver", "install the driver, or name its packages in gpudirect.driver and apply again"
+		return out
+	case len(g.NVIDIA.GPUs) == 0:
+		out.Without, out.Remedy = cmp.Or(g.NVIDIA.Error, "nvidia-smi lists no GPU"), "look at the guest's kernel log: MMIO window, power and driver (rdma-setup check)"
+		return out
+	}
+	out.Index, out.Link = perftest.Nearest(g.NVIDIA.Topology, device, len(g.NVIDIA.GPUs))
+	out.Name, out.Several = g.NVIDIA.GPUs[out.Index], len(g.NVIDIA.GPUs) > 1
+	out.Keys = peerKeys(a, v)
+	if out.Index < len(g.NVIDIA.Devices) && g.NVIDIA.Devices[out.Index].VGPU {
+		out.Without, out.Remedy = "GPUDirect RDMA is off: "+out.Name+" is a share of a GPU (vGPU)", "give the VM a whole GPU, or set NCCL_NET_GDR_LEVEL=LOC"
+		return out
+	}
+	if g.CUDATests == nil {
+		out.Without = "no perftest built with CUDA was found"
+		out.Remedy = "build perftest with CUDA_H_PATH=/usr/local/cuda/include/cuda.h and install it under /usr/local; the distribution's knows no GPUs"
+		return out
+	}
+	out.Dir, out.DMABuf = g.CUDATests.Dir, g.NVIDIA.DMABuf && g.CUDATests.DMABuf
+	return out
+}
+
+// peerKeys are the VMX keys of peer to peer that the VM does not have as the answers want them; none where nobody read them.
+func peerKeys(a *answers.Answers, v *backends.VM) []string {
+	if v.Extra == nil {
+		return nil
+	}
+	var missing []string
+	for _, key := range []string{"pciPassthru.allowP2P", "pciPassthru.RelaxACSforP2P"} {
+		is := key != "pciPassthru.allowP2P" && !a.GPUDirect.RelaxACS
+		for name, value := range v.Extra {
+			is = is || strings.EqualFold(name, key) && strings.EqualFold(strings.Trim(value, `"`), "true")
+		}
+		if !is {
+			missing = append(missing, key)
+		}
+	}
+	return missing
+}
