@@ -33,8 +33,9 @@ type Host struct {
 	PowerPolicy   string   `json:"power_policy,omitempty"`   // short name: static, dynamic, low, custom
 	PowerPolicies []string `json:"power_policies,omitempty"` // what the BIOS leaves to ESXi; empty: the BIOS keeps control
 	Lockdown      string   `json:"lockdown,omitempty"`
-	GraphicsType  string   `json:"graphics_type,omitempty"` // hostDefaultGraphicsType: shared, sharedDirect; "" not read
-	BootDevice    string   `json:"boot_device,omitempty"`   // what ESXi booted from: usb, sd, disk, network; "" not read
+	Rebind        bool     `json:"rebind_without_reboot,omitempty"` // devices change between host and VMs without a reboot; details only
+	GraphicsType  string   `json:"graphics_type,omitempty"`         // hostDefaultGraphicsType: shared, sharedDirect; "" not read
+	BootDevice    string   `json:"boot_device,omitempty"`           // what ESXi booted from: usb, sd, disk, network; "" not read
 	SSHRunning    bool     `json:"ssh_running,omitempty"`
 
 	CPUModel     string   `json:"cpu_model,omitempty"`
@@ -178,6 +179,9 @@ type GPU struct {
 	UsedBy   string   `json:"used_by,omitempty"`      // VM
 	RootPort string   `json:"root_port,omitempty"`    // PCI address of the root port above it
 	Switches []string `json:"pci_switches,omitempty"` // bridges between root port and device, top down
+
+	Dependents []string `json:"dependents,omitempty"` // PCI addresses that change hands with it (IOMMU group)
+	Pairs      []Pair   `json:"pairs,omitempty"`      // with each RDMA card of the host, the nearest first
 }
 
 // A PCIDevice is a row of the host's PCI list, as far as topology needs it.

@@ -143,6 +143,7 @@ type VM struct {
 	MemoryLocked  bool              `json:"memory_locked"`
 	Adapters      []Adapter         `json:"adapters"`
 	Passthrough   []string          `json:"passthrough,omitempty"` // PCI addresses or labels of passed-through devices
+	Devices       []AssignedDevice  `json:"devices,omitempty"`     // the same with what is known of each
 	Snapshots     int               `json:"snapshots,omitempty"`
 	FaultTolerant bool              `json:"fault_tolerant,omitempty"`
 	Nested        bool              `json:"nested_hv,omitempty"`
@@ -155,6 +156,15 @@ type VM struct {
 	IPs           []string          `json:"ips,omitempty"`     // what Tools report
 	Extra         map[string]string `json:"extra,omitempty"`   // extraConfig keys that matter here (pciPassthru*); details only
 	VCenterVM     bool              `json:"vcenter,omitempty"` // the vCenter appliance itself
+}
+
+// An AssignedDevice is a host's device in a VM, or a share of one.
+type AssignedDevice struct {
+	PCI     string `json:"pci,omitempty"` // "" for a dynamic device that has none now, and for a vGPU
+	Backing string `json:"backing"`       // FixedBacking, DynamicBacking, VGPUBacking
+	Vendor  string `json:"vendor,omitempty"`
+	Device  string `json:"device,omitempty"`
+	Profile string `json:"profile,omitempty"` // of a vGPU: grid_a100-40c
 }
 
 // An Adapter is one virtual network adapter of a VM, in the order of the device list.

@@ -36,6 +36,9 @@ const (
 	KindActiveVFs Kind = "active-vfs"
 	// KindPassthrough: target host/NAME, name = PCI address, value bool: enabled for passthrough. Never absent.
 	KindPassthrough Kind = "passthrough"
+	// KindActivePassthrough: target host/NAME, name = PCI address, value bool: VMs can have the device now. A state like
+	// KindActiveVFs: some devices lose it at the boot that should bring it about (PCIe hot-plug).
+	KindActivePassthrough Kind = "active-passthrough"
 
 	// KindHardware: target vm/NAME, value int (19 for vmx-19); cannot be lowered again. VM off.
 	KindHardware Kind = "hardware"
@@ -52,6 +55,8 @@ const (
 	KindExtra Kind = "extra"
 	// KindDevice: target vm/NAME, name = PCI address of the device on the VM's host, value DeviceSpec. VM off.
 	KindDevice Kind = "device"
+	// KindNested: target vm/NAME, value bool: nested virtualization (nestedHVEnabled). VM off. Never absent.
+	KindNested Kind = "nested"
 
 	// KindPackages: target guest/NAME, name = a word for the set ("rdma"), value PackageSpec. Keeper: going back
 	// removes exactly what was newly installed with it.
@@ -134,6 +139,17 @@ type VFSpec struct {
 	Enabled bool `json:"enabled"`
 	VFs     int  `json:"vfs"`
 }
+
+// WholeHCA names the settings of a guest that are about the RDMA card which its VM has whole, where others are named by
+// the port group of the adapter: no port group leads to it, and the guest's interface is found by Guest.Card.
+const WholeHCA = "hca"
+
+// The backings of a device that a VM has whole, and of a share of one.
+const (
+	FixedBacking   = "fixed"   // this one: the VM stays on its host
+	DynamicBacking = "dynamic" // one of its make, on whatever host has it free
+	VGPUBacking    = "vgpu"    // a share that the vGPU manager gives; never set by this program
+)
 
 // A DeviceSpec is a PCI device passed through whole.
 type DeviceSpec struct {

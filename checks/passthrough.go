@@ -145,24 +145,22 @@ func (f *Facts) hca(h *backends.Host) string {
 
 func topology(f *Facts, h *backends.Host) Answer {
 	t, nic := backends.HostRef(h.Name), f.hca(h)
-	path := bridges(h, nic)
+	path := h.Bridges(nic)
 	if nic == "" || len(path) == 0 {
 		return waiting(t, "the PCI path of NIC %s is not known", orNone(nic))
 	}
 	list, chosen := f.gpus(h)
 	var all []Answer
 	for _, g := range list {
-		shared := slices.ContainsFunc(append(slices.Clone(g.Switches), g.RootPort), func(b string) bool { return b != "" && slices.Contains(path, b) })
-		top := path[len(path)-1]
-		switch {
-		case g.RootPort == "":
+		switch near, shared := backends.Near(g.Path(), path); near.PeerToPeer() {
+		case "yes":
+			all = append(all, pass(t, "GPU %s and NIC %s are both below %s (%s)", g.PCI, nic, shared, near))
+		case "unknown":
 			all = append(all, waiting(t, "the PCI path of GPU %s is not known", g.PCI))
-		case shared:
-			all = append(all, pass(t, "GPU %s and NIC %s are both below %s", g.PCI, nic, top))
-		case bus(g.RootPort) == bus(top):
-			all = append(all, warn(t, "GPU %s is below %s, NIC %s below %s of the same root complex", g.PCI, g.RootPort, nic, top))
+		case "doubtful":
+			all = append(all, warn(t, "GPU %s is below %s, NIC %s below %s of the same root complex", g.PCI, g.RootPort, nic, path[len(path)-1]))
 		default:
-			all = append(all, fail(t, "GPU %s is below %s, NIC %s below %s", g.PCI, g.RootPort, nic, top))
+			all = append(all, fail(t, "GPU %s is below %s, NIC %s below %s", g.PCI, g.RootPort, nic, path[len(path)-1]))
 		}
 	}
 	switch {
@@ -172,27 +170,4 @@ func topology(f *Facts, h *backends.Host) Answer {
 		return best(all)
 	}
 	return slices.MaxFunc(all, func(a, b Answer) int { return weight(&Finding{Status: a.Status}) - weight(&Finding{Status: b.Status}) })
-}
-
-// bridges are the PCI bridges above a device, nearest first; the last one is the root port.
-func bridges(h *backends.Host, address string) []string {
-	parent := map[string]string{}
-	for _, d := range h.PCI {
-		parent[d.Address] = d.Parent
-	}
-	var out []string
-	for at := parent[address]; at != "" && !slices.Contains(out, at); at = parent[at] {
-		if _, listed := parent[at]; listed {
-			out = append(out, at)
-		}
-	}
-	return out
-}
-
-// bus is segment and bus of a PCI address: root ports of one root complex share it.
-func bus(address string) string {
-	if i := strings.LastIndexByte(address, ':'); i > 0 {
-		return address[:i]
-	}
-	return address
 }

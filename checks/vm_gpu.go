@@ -9,7 +9,6 @@ import (
 
 	goversion "github.com/hashicorp/go-version"
 
-	"github.com/rdma-setup/rdma-setup/assets"
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
@@ -128,14 +127,7 @@ func vmGPUChecks() []Check {
 func (f *Facts) window(v *backends.VM) (sizing.Window, error) {
 	var list []sizing.GPUCount
 	for _, g := range f.vmGPUs(v) {
-		c := sizing.GPUCount{Model: g.Model, Count: 1, FramebufferGB: int(g.MemoryMB >> 10)}
-		if known, ok := assets.GPUByID(g.Vendor, g.Device); ok {
-			c.Model = known.Name
-			if known.Functions > 1 { // the table counts boards, a passed-through function is one GPU
-				c = sizing.GPUCount{Model: known.Name + " function", Count: 1, FramebufferGB: known.Framebuffer}
-			}
-		}
-		list = append(list, c)
+		list = append(list, sizing.CountOf(g.Vendor, g.Device, g.Model, g.MemoryMB))
 	}
 	return sizing.MMIO(list)
 }

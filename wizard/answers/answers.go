@@ -106,8 +106,9 @@ type SRIOVOpt struct {
 
 // GPUOpt is what only mode gpudirect needs.
 type GPUOpt struct {
-	GPUs     map[string][]PCI `yaml:"gpus" json:"gpus"` // by VM name; empty: every free GPU
-	NIC      string           `yaml:"nic" json:"nic"`   // passthrough, sriov
+	GPUs     map[string][]PCI `yaml:"gpus" json:"gpus"`       // by VM name; empty: every free GPU
+	NIC      string           `yaml:"nic" json:"nic"`         // passthrough, sriov
+	Backing  string           `yaml:"backing" json:"backing"` // fixed, dynamic
 	MMIO     MMIO             `yaml:"mmio" json:"mmio"`
 	AllowP2P bool             `yaml:"allow_p2p" json:"allow_p2p"`
 	RelaxACS bool             `yaml:"relax_acs" json:"relax_acs"`
@@ -197,6 +198,14 @@ func (a *Answers) Networks(v VM) []Adapter {
 	}
 	return out
 }
+
+// VFs tells whether guests get virtual functions of the RDMA pNIC.
+func (a *Answers) VFs() bool {
+	return a.Mode == SRIOV || a.Mode == GPUDirect && a.GPUDirect.NIC == "sriov"
+}
+
+// WholeCard tells whether a VM gets the RDMA card itself: then it is on no switch, and no adapter leads to it.
+func (a *Answers) WholeCard() bool { return a.Mode == GPUDirect && !a.VFs() }
 
 // PortGroups gives every port group that the VMs need, in the order of the answers and each once; the one of the
 // switch comes first.

@@ -71,6 +71,8 @@ func Keys() []Key {
 		{Path: "gpudirect.gpus{}", Doc: "PCI addresses of the GPUs of this VM"},
 		{Path: "gpudirect.gpus{}[]", Doc: "PCI address", Hint: "write the address as ESXi prints it: 0000:3d:00.0"},
 		{Path: "gpudirect.nic", Doc: "passthrough | sriov", Default: "passthrough", Enum: []string{"passthrough", "sriov"}, Mode: GPUDirect},
+		{Path: "gpudirect.backing", Doc: "fixed | dynamic; dynamic keeps HA restart, and ESXi chooses which device of the make", Default: "fixed",
+			Enum: []string{"fixed", "dynamic"}, Mode: GPUDirect},
 		{Path: "gpudirect.mmio", Doc: "kb | minimal | guide | GB", Default: "kb", Hint: "write kb, minimal, guide or a power of two in GB, as 256", Mode: GPUDirect},
 		{Path: "gpudirect.allow_p2p", Doc: "pciPassthru.allowP2P", Default: "true", Mode: GPUDirect},
 		{Path: "gpudirect.relax_acs", Doc: "pciPassthru.RelaxACSforP2P", Default: "true", Mode: GPUDirect},

@@ -35,7 +35,7 @@ func TestDefaultsAreThoseOfTheContract(t *testing.T) {
 		PVRDMA:    answers.PVRDMAOpt{VMKNic: "vmk0", Protocol: "rocev2"},
 		QoS:       answers.QoS{Lossless: "none", Priority: 3, DSCP: 26, ECN: true},
 		SRIOV:     answers.SRIOVOpt{VFs: 8},
-		GPUDirect: answers.GPUOpt{NIC: "passthrough", MMIO: "kb", AllowP2P: true, RelaxACS: true},
+		GPUDirect: answers.GPUOpt{NIC: "passthrough", Backing: "fixed", MMIO: "kb", AllowP2P: true, RelaxACS: true},
 		ESXi:      answers.ESXi{User: "root", Port: 22},
 		Guest:     answers.Guest{Install: true, Persist: true},
 		Tuning:    answers.Tuning{Latency: "normal", NUMA: "none"},

@@ -32,18 +32,31 @@ func Build(a *answers.Answers, inv *backends.Inventory, opts Options) (*Plan, er
 		b.recipe(b.pvrdma)
 	case answers.SRIOV:
 		b.recipe(b.sriov)
+	case answers.GPUDirect:
+		b.recipe(b.gpudirect)
 	default:
-		return nil, backends.Errorf(backends.KindUsage, "", "plan with mode: pvrdma or sriov", "mode %s is not built yet", a.Mode)
+		return nil, backends.Errorf(backends.KindUsage, "", "plan with mode: pvrdma, sriov or gpudirect", "there is no mode %q", a.Mode)
 	}
 	return b.finish()
 }
 
-// recipe plans what every mode does: the switch with the RDMA pNIC of each host, an adapter in each VM, the guests' side,
-// and what that means for reboots and power. hosts plans what only this mode does on hosts.
+// virtual tells whether guests get VFs of the RDMA pNIC; whole, whether they get the card itself, which is then no pNIC and
+// on no switch any more.
+func (b *builder) virtual() bool { return b.a.VFs() }
+
+func (b *builder) whole() bool { return b.a.WholeCard() }
+
+// recipe plans what every mode does: the switch with the RDMA pNIC of each host (or the card that a VM has whole), an
+// adapter in each VM, the guests' side, and what that means for reboots and power. hosts plans what only this mode does on
+// hosts.
 func (b *builder) recipe(hosts func()) {
 	b.selectHosts()
 	b.selectVMs()
-	b.fabric()
+	if b.whole() {
+		b.cards()
+	} else {
+		b.fabric()
+	}
 	hosts()
 	for _, v := range b.vms {
 		b.vm(v)
@@ -85,14 +98,17 @@ type hostPart struct {
 	nic     *backends.NIC // nil when none could be chosen
 	shell   string        // id of the bracket that has SSH open, "" when there is none
 	reboots []string      // ids of its reboots, in their order
-	ready   []string      // ids that its VMs wait for before they get a VF
+	ready   []string      // ids that its VMs wait for before they get a VF or a device
 }
 
 // vmPart is a VM that takes part.
 type vmPart struct {
 	*backends.VM
+	asked string // its name in the answers
 	nets  []answers.Adapter
-	guest *backends.Guest // nil: nobody asked it
+	guest *backends.Guest     // nil: nobody asked it
+	gpus  []*backends.GPU     // that it shall have whole
+	card  *backends.PCIDevice // the RDMA card that it shall have whole, nil where it gets a VF
 }
 
 func (v *vmPart) on() bool { return v.Power == "poweredOn" }

@@ -20,6 +20,7 @@ const (
 	NoVMotion    Disruption = "loss of vMotion"
 	NoSnapshots  Disruption = "loss of snapshots"
 	NoHA         Disruption = "loss of HA"
+	NoSuspend    Disruption = "loss of suspend and resume"
 	MemoryLocked Disruption = "memory fully reserved"
 )
 

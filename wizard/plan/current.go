@@ -29,7 +29,7 @@ func Current(inv *backends.Inventory, s backends.Setting) backends.Value {
 		}
 	case backends.TypeVM:
 		if v := inv.VM(s.Target.Name); v != nil {
-			return vmValue(v, s, unread)
+			return vmValue(inv, v, s, unread)
 		}
 	case backends.TypeGuest:
 		v, g := inv.VM(s.Target.Name), inv.Guest(s.Target.Name)
@@ -81,12 +81,25 @@ func hostValue(inv *backends.Inventory, h *backends.Host, s backends.Setting, un
 		}
 	case backends.KindVFs, backends.KindActiveVFs:
 		return vfsValue(h, s, unread)
+	case backends.KindPassthrough, backends.KindActivePassthrough:
+		return passedValue(h, s, unread)
 	case backends.KindComponent, backends.KindModuleParams, backends.KindFirmware:
 		if h.System != nil && h.System.Error == "" {
 			return systemValue(h.System, s, unread)
 		}
 	}
 	return unread
+}
+
+func passedValue(h *backends.Host, s backends.Setting, unread backends.Value) backends.Value {
+	i := slices.IndexFunc(h.PCI, func(d backends.PCIDevice) bool { return strings.EqualFold(d.Address, s.Name) })
+	switch {
+	case i < 0:
+		return unread
+	case s.Kind == backends.KindActivePassthrough:
+		return backends.ValueOf(h.PCI[i].Active)
+	}
+	return backends.ValueOf(h.PCI[i].Enabled)
 }
 
 func vfsValue(h *backends.Host, s backends.Setting, unread backends.Value) backends.Value {
@@ -131,10 +144,14 @@ func systemValue(sys *backends.HostSystem, s backends.Setting, unread backends.V
 	return unread
 }
 
-func vmValue(v *backends.VM, s backends.Setting, unread backends.Value) backends.Value {
+func vmValue(inv *backends.Inventory, v *backends.VM, s backends.Setting, unread backends.Value) backends.Value {
 	switch s.Kind {
 	case backends.KindHardware:
 		return backends.ValueOf(v.Hardware)
+	case backends.KindNested:
+		return backends.ValueOf(v.Nested)
+	case backends.KindDevice:
+		return deviceValue(inv.Host(v.Host), v, s.Name)
 	case backends.KindMemory:
 		return backends.ValueOf(backends.MemorySpec{Locked: v.MemoryLocked, ReservationMB: v.Reservation})
 	case backends.KindCPU:
@@ -150,6 +167,9 @@ func vmValue(v *backends.VM, s backends.Setting, unread backends.Value) backends
 			}
 			return backends.ValueOf(*v.NodeAffinity)
 		}
+		if v.Extra != nil {
+			return extraValue(v, s.Name)
+		}
 	case backends.KindAdapter:
 		if a := rdmaAdapter(v, s.Name); a != nil {
 			return backends.ValueOf(adapterSpec(a))
@@ -157,6 +177,35 @@ func vmValue(v *backends.VM, s backends.Setting, unread backends.Value) backends
 		return backends.Absent
 	}
 	return unread
+}
+
+// extraValue is a VMX key, whatever its spelling.
+func extraValue(v *backends.VM, key string) backends.Value {
+	for _, k := range sortedKeys(v.Extra) {
+		if strings.EqualFold(k, key) && v.Extra[k] != "" {
+			return backends.ValueOf(v.Extra[k])
+		}
+	}
+	return backends.Absent
+}
+
+// deviceValue is the device that a VM has at an address of its host. A dynamic one that has no address, because the VM is
+// off, counts as the one at an address of its make.
+func deviceValue(h *backends.Host, v *backends.VM, pci string) backends.Value {
+	for _, d := range v.Devices {
+		at := d.PCI
+		if at == "" && d.Backing == backends.DynamicBacking && h != nil {
+			if i := slices.IndexFunc(h.PCI, func(c backends.PCIDevice) bool {
+				return c.Address == pci && c.Vendor == d.Vendor && c.Device == d.Device
+			}); i >= 0 {
+				at = pci
+			}
+		}
+		if strings.EqualFold(at, pci) {
+			return backends.ValueOf(backends.DeviceSpec{Backing: d.Backing, Vendor: d.Vendor, Device: d.Device})
+		}
+	}
+	return backends.Absent
 }
 
 func adapterSpec(a *backends.Adapter) backends.AdapterSpec {

@@ -8,7 +8,6 @@ import (
 	"github.com/hashicorp/go-version"
 
 	"github.com/rdma-setup/rdma-setup/backends"
-	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
 const discovery = "lldp listen" // names the switch port of each pNIC and sends nothing
@@ -136,7 +135,7 @@ func (b *builder) dvs(sw *backends.Switch) {
 }
 
 func (b *builder) switchWhy() string {
-	if b.a.Mode == answers.SRIOV {
+	if b.virtual() {
 		return "one place for MTU and VLAN of all hosts, for RDMA alone: "
 	}
 	return "PVRDMA needs a distributed switch; this one carries RDMA alone: "

@@ -15,7 +15,7 @@ import (
 // port sees the interface come up (guide 000; the guide's mlx4_ib plays no part in PVRDMA and is left out).
 func PVRDMAModules() []string { return []string{"ib_umad", "rdma_cm", "rdma_ucm", "vmw_pvrdma"} }
 
-// VFModules are those of a guest with a VF: the driver that is in the kernel, and what user space talks to.
+// VFModules are those of a guest with a VF or the whole card: the driver that is in the kernel, and what user space talks to.
 func VFModules() []string { return []string{"mlx5_ib", "ib_umad", "rdma_cm", "rdma_ucm"} }
 
 // driverOf is the module that makes the guest's RDMA device.
@@ -220,7 +220,7 @@ func (g *guestPart) address(n answers.Adapter) {
 		from = addressValue(g.v.guest.Interface(mac), n.IP.String())
 	}
 	to := backends.ValueOf(backends.AddressSpec{CIDR: n.IP.String(), MTU: g.a.Switch.MTU})
-	g.change(backends.KindAddress, n.PortGroup, from, to, "found by the adapter's MAC, kept over reboots", func(c *Change) {
+	g.change(backends.KindAddress, n.PortGroup, from, to, "found by its MAC, kept over reboots", func(c *Change) {
 		c.Disrupts = []Disruption{GuestNetwork}
 		c.After = append(c.After, g.networkIDs(g.v.Host)...)
 		c.After = append(c.After, backends.Setting{Target: backends.VMRef(g.v.Name), Kind: backends.KindAdapter, Name: n.PortGroup}.ID())

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
-	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/nmlx5"
 )
 
@@ -52,7 +51,7 @@ func (b *builder) chooseNIC(h *hostPart) *backends.NIC {
 	}
 	if len(fit) > 1 {
 		// An uplink of our switch was chosen before; it stays chosen.
-		if i := slices.IndexFunc(fit, func(n *backends.NIC) bool { return n.Switch == b.a.Switch.Name }); i >= 0 {
+		if i := slices.IndexFunc(fit, func(n *backends.NIC) bool { return n.Switch == b.a.Switch.Name }); i >= 0 && !b.whole() {
 			return fit[i]
 		}
 		b.refuse(backends.HostRef(h.Name), "", "choose one by nic.device or nic.macs", "several pNICs fit: %s", strings.Join(devices(fit), ", "))
@@ -85,6 +84,11 @@ func (b *builder) forced(h *hostPart) (*backends.NIC, bool) {
 			b.refuse(backends.HostRef(h.Name), f.check, f.remedy, "--force-nic %s: %s", n.Device, f.why)
 			return nil, true
 		}
+		if b.whole() && (n.Switch != "" || len(n.Roles) > 0) {
+			b.refuse(backends.HostRef(h.Name), "HOST-PNIC-USED-012", "take it off its switch first, or choose another pNIC",
+				"--force-nic %s: it %s; a card that the host uses cannot be passed through", n.Device, usage(n))
+			return nil, true
+		}
 		if n.Switch != "" && n.Switch != b.a.Switch.Name || len(n.Roles) > 0 {
 			b.note("%s: %s is taken by force; it %s, and that traffic stops on it", h.Name, n.Device, usage(n))
 		}
@@ -101,13 +105,20 @@ func (b *builder) against(h *hostPart, n *backends.NIC) fault {
 	if f := b.unfit(h, n); f.depth != depthNone {
 		return f
 	}
-	if n.Switch == b.a.Switch.Name && len(n.Roles) == 0 {
+	if n.Switch == b.a.Switch.Name && len(n.Roles) == 0 && !b.whole() {
 		return fault{depth: depthNone}
 	}
 	if n.Switch != "" || len(n.Roles) > 0 {
-		return fault{depthFree, "HOST-PNIC-USED-012", usage(n), "choose another pNIC, or move that traffic first; --force-nic HOST/" + n.Device + " takes it all the same"}
+		return fault{depthFree, "HOST-PNIC-USED-012", usage(n), b.otherNIC(n)}
 	}
 	return fault{depth: depthNone}
+}
+
+func (b *builder) otherNIC(n *backends.NIC) string {
+	if b.whole() {
+		return "choose another pNIC, or take it off its switch first"
+	}
+	return "choose another pNIC, or move that traffic first; --force-nic HOST/" + n.Device + " takes it all the same"
 }
 
 // usage says what a pNIC that is not free does.
@@ -154,8 +165,11 @@ func speed(n *backends.NIC) string {
 // unfit tells what a pNIC lacks for PVRDMA, whoever asks for it (rules: HCA with an RDMA device that speaks the
 // protocol; a DPU's ports are not the host's to use).
 func (b *builder) unfit(h *hostPart, n *backends.NIC) fault {
-	if b.a.Mode == answers.SRIOV {
+	switch {
+	case b.virtual():
 		return b.unfitForVFs(h, n)
+	case b.whole():
+		return b.unfitForPassthrough(h, n)
 	}
 	proto := b.a.PVRDMA.Protocol
 	switch {

@@ -211,10 +211,13 @@ func (b *builder) costs() {
 		b.note("all memory of these VMs is reserved: their hosts' and the cluster's failover capacity shrinks")
 	}
 	devices := slices.ContainsFunc(b.plan.Changes, func(c Change) bool { return c.Kind == backends.KindAdapter })
-	if devices && b.a.Mode == answers.SRIOV {
+	if devices && b.virtual() {
 		b.note("a VM with a VF cannot be moved by vMotion, suspended, restarted by HA or balanced by DRS, and takes no snapshots, so no image backup")
 	} else if devices {
 		b.note("PVRDMA keeps vMotion and snapshots; with native endpoints (hardware version 18 and later, bare-metal peers) vMotion is lost while they are in use (unverified)")
+	}
+	if b.a.Mode == answers.GPUDirect {
+		b.gpuCosts()
 	}
 	if b.a.Switch.MTU > 1500 {
 		b.note("the physical switch must carry frames of %d bytes already, better 9216; nothing here can set that", b.a.Switch.MTU)

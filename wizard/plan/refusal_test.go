@@ -219,10 +219,10 @@ func TestAmbiguousVMIsAUsageErrorWithThePaths(t *testing.T) {
 	}
 }
 
-func TestOtherModesSayThatTheyAreNotBuilt(t *testing.T) {
+func TestAModeThatDoesNotExist(t *testing.T) {
 	inv := newInventory(2)
 	a := newAnswers(inv)
-	a.Mode = answers.GPUDirect
+	a.Mode = "roce"
 	if _, err := plan.Build(a, inv, plan.Options{}); backends.KindOf(err) != backends.KindUsage {
 		t.Error(err)
 	}

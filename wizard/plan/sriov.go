@@ -38,7 +38,7 @@ type driverPart struct {
 
 // driver plans components, firmware, module parameters and reboots of a host.
 func (b *builder) driver(h *hostPart) {
-	d := &driverPart{builder: b, h: h, ref: backends.HostRef(h.Name), sys: h.System, vfs: b.a.Mode == answers.SRIOV, want: b.a.SRIOV.VFs}
+	d := &driverPart{builder: b, h: h, ref: backends.HostRef(h.Name), sys: h.System, vfs: b.virtual(), want: b.a.SRIOV.VFs}
 	switch {
 	case d.sys == nil || d.sys.Error != "":
 		why := "nobody asked"

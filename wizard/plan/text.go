@@ -32,7 +32,7 @@ func Title(c Change) string {
 		return fmt.Sprintf("set option %s to %s", c.Name, c.To)
 	case backends.KindFirewall:
 		return map[bool]string{true: "enable", false: "disable"}[c.To == backends.ValueOf(true)] + " firewall ruleset " + c.Name
-	case backends.KindPower, backends.KindComponent, backends.KindModuleParams, backends.KindFirmware, backends.KindVFs, backends.KindActiveVFs, backends.KindPassthrough:
+	case backends.KindPower, backends.KindComponent, backends.KindModuleParams, backends.KindFirmware, backends.KindVFs, backends.KindActiveVFs, backends.KindPassthrough, backends.KindActivePassthrough:
 		return systemTitle(c)
 	case backends.KindHardware:
 		return fmt.Sprintf("upgrade hardware version to %s", c.To)
@@ -45,10 +45,15 @@ func Title(c Change) string {
 		return fmt.Sprintf("reserve %s MHz of CPU", c.To)
 	case backends.KindLatency:
 		return fmt.Sprintf("set latency sensitivity to %s", c.To)
+	case backends.KindNested:
+		return "switch nested virtualization " + map[bool]string{true: "on", false: "off"}[c.To == backends.ValueOf(true)]
 	case backends.KindExtra:
 		if removed {
-			return "remove setting " + c.Name
+			return "remove " + c.Name
 		}
+		return fmt.Sprintf("set %s to %s", c.Name, c.To)
+	case backends.KindDevice:
+		return deviceTitle(c, removed)
 	case backends.KindAdapter:
 		return adapterTitle(c, removed)
 	}
@@ -71,6 +76,8 @@ func systemTitle(c Change) string {
 			return "switch SR-IOV off on " + c.Name + " in vCenter"
 		}
 		return fmt.Sprintf("ask vCenter for %d VFs on %s", v.VFs, c.Name)
+	case backends.KindActivePassthrough:
+		return "find " + c.Name + " passed through"
 	case backends.KindActiveVFs:
 		return fmt.Sprintf("find %s VFs on %s", c.To, c.Name)
 	}
@@ -142,6 +149,17 @@ func adapterTitle(c Change, removed bool) string {
 	return fmt.Sprintf("complete %s adapter on %s", kindOfAdapter(a.Type), c.Name)
 }
 
+func deviceTitle(c Change, removed bool) string {
+	if removed {
+		return "take " + c.Name + " out"
+	}
+	var d backends.DeviceSpec
+	if c.To.Decode(&d) != nil {
+		return "give it " + c.Name
+	}
+	return fmt.Sprintf("give it %s whole (%s DirectPath I/O)", c.Name, d.Backing)
+}
+
 func kindOfAdapter(t string) string {
 	switch t {
 	case "pvrdma":
@@ -170,17 +188,25 @@ func guestTitle(c Change, removed bool) string {
 		var a backends.AddressSpec
 		switch {
 		case removed:
-			return "take address off the interface on " + c.Name
+			return "take address off the interface on " + place(c.Name)
 		case c.To.Decode(&a) == nil:
-			return fmt.Sprintf("set address %s, MTU %d on %s", a.CIDR, a.MTU, c.Name)
+			return fmt.Sprintf("set address %s, MTU %d on %s", a.CIDR, a.MTU, place(c.Name))
 		}
-		return "set address on " + c.Name
+		return "set address on " + place(c.Name)
 	case backends.KindMemlock:
 		return fmt.Sprintf("set locked-memory limit to %s", c.To)
 	case backends.KindPort:
-		return "bring RDMA port up on " + c.Name
+		return "bring RDMA port up on " + place(c.Name)
 	}
 	return strings.TrimSpace(fmt.Sprintf("set %s %s to %s", c.Kind, c.Name, c.To))
+}
+
+// place says where an interface of a guest leads to: a port group, or nowhere but to the card itself.
+func place(name string) string {
+	if name == backends.WholeHCA {
+		return "the RDMA card"
+	}
+	return name
 }
 
 func packagesTitle(c Change) string {

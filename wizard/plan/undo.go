@@ -113,7 +113,7 @@ func (u *undo) arrange() {
 	for i := range u.changes {
 		c := &u.changes[i]
 		switch {
-		case atBoot(c.Kind) || c.Kind == backends.KindPower: // see waves
+		case u.atBoot(*c) || c.Kind == backends.KindPower: // see waves
 		case c.Target.Type == backends.TypeVM:
 			c.Within = []string{u.power(c.Target.Name, "")}
 			c.Disrupts = []Disruption{VMPowerCycle}

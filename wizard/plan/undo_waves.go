@@ -6,9 +6,17 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// atBoot tells whether a setting of a host acts only after its next boot.
-func atBoot(k backends.Kind) bool {
-	return k == backends.KindModuleParams || k == backends.KindFirmware || k == backends.KindVFs
+// atBoot tells whether a setting of a host acts only after its next boot. A GPU goes back to the host at once where that can
+// rebind devices.
+func (u *undo) atBoot(c Change) bool {
+	switch c.Kind {
+	case backends.KindModuleParams, backends.KindFirmware, backends.KindVFs:
+		return true
+	case backends.KindPassthrough:
+		h := u.inv.Host(c.Target.Name)
+		return !h.Rebind || !slices.ContainsFunc(h.GPUs, func(g backends.GPU) bool { return g.PCI == c.Name })
+	}
+	return false
 }
 
 // waves puts one reboot of each host after everything that it must bring to life, with SSH open around its firmware, and
@@ -18,7 +26,7 @@ func (u *undo) waves(onHost map[string][]string) {
 	var hosts []string
 	for i := range u.changes {
 		c := &u.changes[i]
-		if !atBoot(c.Kind) {
+		if !u.atBoot(*c) {
 			continue
 		}
 		host := c.Target.Name
@@ -62,7 +70,7 @@ func (u *undo) waves(onHost map[string][]string) {
 		}
 	}
 	if len(hosts) > 0 {
-		u.note("%d host(s) reboot: firmware, module parameters and VFs act only from the next boot on", len(hosts))
+		u.note("%d host(s) reboot: firmware, module parameters, VFs and passed-through cards act only from the next boot on", len(hosts))
 	}
 }
 
@@ -74,7 +82,7 @@ func (u *undo) keepVCenterUp() {
 		if !v.VCenterVM || v.Power != "poweredOn" || h == nil || m.stays(&v, h) == "" {
 			continue
 		}
-		if slices.ContainsFunc(u.changes, func(c Change) bool { return atBoot(c.Kind) && c.Target.Name == h.Name }) {
+		if slices.ContainsFunc(u.changes, func(c Change) bool { return u.atBoot(c) && c.Target.Name == h.Name }) {
 			u.conflict(backends.HostRef(h.Name), "move it to another host, then roll back again", "runs vCenter itself (%s), and would have to reboot: %s", v.Name, m.stays(&v, h))
 		}
 	}

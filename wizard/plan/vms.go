@@ -35,11 +35,27 @@ func (b *builder) selectVMs() {
 			continue
 		}
 		if b.vmState(v) {
-			b.byVM[v.Name] = &vmPart{VM: v, nets: b.a.Networks(want), guest: guests[v.Name]}
+			b.byVM[v.Name] = &vmPart{VM: v, asked: want.Name, nets: b.networks(want), guest: guests[v.Name]}
 			b.vms = append(b.vms, b.byVM[v.Name])
 		}
 	}
 	b.addresses()
+}
+
+// networks gives the RDMA interfaces that a VM shall have. A card that it has whole is on no port group.
+func (b *builder) networks(want answers.VM) []answers.Adapter {
+	nets := b.a.Networks(want)
+	if !b.whole() {
+		return nets
+	}
+	if len(nets) > 1 {
+		b.refuse(backends.VMRef(want.Name), "", "give it one address, or set gpudirect.nic to sriov", "has %d adapters in vms; the one RDMA card that it gets has one network", len(nets))
+	}
+	nets = slices.Clone(nets)
+	for i := range nets {
+		nets[i].PortGroup = backends.WholeHCA
+	}
+	return nets
 }
 
 // vmIndex gives the VMs by every name that answers may use: the name, the inventory path and the path's last part.
@@ -165,7 +181,12 @@ func (b *builder) vm(v *vmPart) {
 		To:  backends.ValueOf(backends.MemorySpec{Locked: true, ReservationMB: v.MemoryMB}),
 		Why: "RDMA reads and writes the guest's memory directly (vSphere Networking; the Bitfusion guide leaves it out)", Disrupts: []Disruption{MemoryLocked}})
 	body = append(body, b.tuning(v)...)
-	body = append(body, b.adapters(v)...)
+	if !b.whole() {
+		body = append(body, b.adapters(v)...)
+	}
+	if b.a.Mode == answers.GPUDirect {
+		body = append(body, b.devices(v)...)
+	}
 	hw := backends.Setting{Target: ref, Kind: backends.KindHardware}.ID()
 	for _, c := range body {
 		if c.From == c.To {
@@ -191,7 +212,7 @@ func (b *builder) vm(v *vmPart) {
 // hardware is the version that a VM should have: its own where that is enough, else what brings PVRDMA namespaces where
 // the hosts carry it (17, ESXi 7.0), the RoCE v2 minimum (14, ESXi 6.7), or the bare minimum 13.
 func (b *builder) hardware(v *vmPart) int {
-	if b.a.Mode == answers.SRIOV {
+	if b.a.Mode != answers.PVRDMA {
 		return v.Hardware
 	}
 	if v.Hardware >= 13 {
@@ -228,7 +249,7 @@ func (b *builder) adapters(v *vmPart) []Change {
 		c := Change{Setting: s, From: Current(b.inv, s), Why: b.adapterWhy(v, n), To: backends.ValueOf(backends.AdapterSpec{
 			Type: "pvrdma", PortGroup: n.PortGroup, Switch: b.a.Switch.Name, Protocol: b.a.PVRDMA.Protocol, Start: true,
 		})}
-		if b.a.Mode == answers.SRIOV {
+		if b.virtual() {
 			h := b.part(v.Host)
 			if h.nic == nil {
 				continue // refused
@@ -245,9 +266,9 @@ func (b *builder) adapters(v *vmPart) []Change {
 func (b *builder) adapterWhy(v *vmPart, n answers.Adapter) string {
 	there := rdmaAdapter(v.VM, n.PortGroup) != nil
 	switch {
-	case b.a.Mode == answers.SRIOV && there:
+	case b.virtual() && there:
 		return "the SR-IOV adapter that is there is completed"
-	case b.a.Mode == answers.SRIOV:
+	case b.virtual():
 		return "ESXi gives it a free VF of the host's RDMA pNIC at power-on; the guest may change the MTU"
 	case there:
 		return "the PVRDMA adapter that is there is completed"
@@ -258,7 +279,7 @@ func (b *builder) adapterWhy(v *vmPart, n answers.Adapter) string {
 // others looks at adapters that are there and were not asked for.
 func (b *builder) others(v *vmPart, wanted map[string]bool) {
 	ref := backends.VMRef(v.Name)
-	if b.a.Mode == answers.SRIOV {
+	if b.virtual() {
 		b.otherVFs(v, wanted)
 		return
 	}

@@ -18,6 +18,19 @@ type GPUCount struct {
 	FramebufferGB int
 }
 
+// CountOf is one passed-through function as the sum counts it: by its PCI ids, else by the framebuffer that the host tells
+// (0: it does not).
+func CountOf(vendor, device, name string, memoryMB int64) GPUCount {
+	known, ok := assets.GPUByID(vendor, device)
+	switch {
+	case ok && known.Functions > 1: // the table counts boards
+		return GPUCount{Model: known.Name + " function", Count: 1, FramebufferGB: known.Framebuffer}
+	case ok:
+		return GPUCount{Model: known.Name, Count: 1}
+	}
+	return GPUCount{Model: name, Count: 1, FramebufferGB: int(memoryMB >> 10)}
+}
+
 // A Window is the MMIO window of a VM with GPUs. Sizes are GB (GiB) and values of pciPassthru.64bitMMIOSizeGB; KB,
 // Minimal and Guide are 0 where no window is needed.
 type Window struct {
@@ -35,6 +48,8 @@ type Window struct {
 }
 
 const (
+	// NICBARs is the most that a function of an RDMA card maps: below 1 GB on every ConnectX (rules of the guide's window).
+	NICBARs   = 1.0
 	smallBARs = 48.0 / 1024  // BAR0 16 MiB and BAR3 32 MiB of a GPU (kata-containers PR 4358, Dell KB 000199172)
 	smallBAR1 = 256.0 / 1024 // of cards that map no framebuffer: T4, display mode
 	below4G   = 3.5          // 917504 pages of 4 KiB (Dell KB 000199172)

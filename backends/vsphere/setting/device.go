@@ -10,6 +10,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/survey"
 )
 
 // option finds an extraConfig key, spelled as it is in the VM: VMX keys are compared without regard to case. An empty
@@ -41,12 +42,6 @@ func extra(spec *types.VirtualMachineConfigSpec, v *vmView, a backends.Assignmen
 	return nil
 }
 
-// The two ways in which a device is given to a VM whole.
-const (
-	fixedBacking   = "fixed"   // this one: the VM stays on its host
-	dynamicBacking = "dynamic" // one of its make, on whatever host has it free
-)
-
 // passthrough finds the VM's device at a PCI address of its host. A dynamic device that has no address yet, because
 // the VM has not been on, counts as the one at an address of its make.
 func (s *vmSetter) passthrough(ctx context.Context, v *vmView, pci string) (types.BaseVirtualDevice, backends.Value, error) {
@@ -59,7 +54,7 @@ func (s *vmSetter) passthrough(ctx context.Context, v *vmView, pci string) (type
 		switch b := p.Backing.(type) {
 		case *types.VirtualPCIPassthroughDeviceBackingInfo:
 			if strings.EqualFold(b.Id, pci) {
-				return d, backends.ValueOf(backends.DeviceSpec{Backing: fixedBacking, Vendor: hex(b.VendorId), Device: trimHex(b.DeviceId)}), nil
+				return d, backends.ValueOf(backends.DeviceSpec{Backing: backends.FixedBacking, Vendor: hex(b.VendorId), Device: survey.PaddedHex(b.DeviceId)}), nil
 			}
 		case *types.VirtualPCIPassthroughDynamicBackingInfo:
 			if strings.EqualFold(b.AssignedId, pci) && len(b.AllowedDevice) > 0 {
@@ -88,16 +83,11 @@ func (s *vmSetter) passthrough(ctx context.Context, v *vmView, pci string) (type
 
 func dynamicSpec(b *types.VirtualPCIPassthroughDynamicBackingInfo) backends.Value {
 	a := b.AllowedDevice[0]
-	return backends.ValueOf(backends.DeviceSpec{Backing: dynamicBacking, Vendor: hex(int16(a.VendorId)), Device: hex(int16(a.DeviceId))})
+	return backends.ValueOf(backends.DeviceSpec{Backing: backends.DynamicBacking, Vendor: hex(int16(a.VendorId)), Device: hex(int16(a.DeviceId))})
 }
 
 // hex prints an id of the API, which is signed, as people write it.
 func hex(id int16) string { return fmt.Sprintf("%04x", uint16(id)) }
-
-func trimHex(id string) string {
-	id = strings.TrimPrefix(strings.ToLower(id), "0x")
-	return strings.Repeat("0", max(0, 4-len(id))) + id
-}
 
 // make reads what stands at a PCI address of the VM's host.
 func (s *vmSetter) make(ctx context.Context, v *vmView, pci string) (types.VirtualPCIPassthroughAllowedDevice, error) {
@@ -134,9 +124,9 @@ func (s *vmSetter) device(ctx context.Context, spec *types.VirtualMachineConfigS
 	dev := &types.VirtualPCIPassthrough{}
 	dev.Key = int32(-100 - len(spec.DeviceChange)) // a negative key asks vCenter for one
 	switch want.Backing {
-	case fixedBacking:
+	case backends.FixedBacking:
 		dev.Backing, err = s.fixed(ctx, v, a.Name, want)
-	case dynamicBacking:
+	case backends.DynamicBacking:
 		dev.Backing, err = s.dynamic(ctx, v, a.Name, want)
 	default:
 		err = backends.Errorf(backends.KindPermanent, "", "use fixed or dynamic", "a device cannot have a backing %q", want.Backing)
@@ -183,7 +173,7 @@ func twins(as []backends.Assignment) error {
 	seen := map[backends.Value]string{}
 	for _, a := range as {
 		var want backends.DeviceSpec
-		if a.Kind != backends.KindDevice || a.To.IsAbsent() || a.To.Decode(&want) != nil || want.Backing != dynamicBacking {
+		if a.Kind != backends.KindDevice || a.To.IsAbsent() || a.To.Decode(&want) != nil || want.Backing != backends.DynamicBacking {
 			continue
 		}
 		if other, ok := seen[a.To]; ok && other != a.Name {

@@ -59,6 +59,7 @@ func (s *Settings) Setters(parallel int) map[backends.Kind]backends.Setter {
 		backends.KindMemory:    s.vms,
 		backends.KindCPU:       s.vms,
 		backends.KindLatency:   s.vms,
+		backends.KindNested:    s.vms,
 		backends.KindAdapter:   s.vms,
 		backends.KindExtra:     s.vms,
 		backends.KindDevice:    s.vms,

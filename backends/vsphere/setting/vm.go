@@ -31,6 +31,7 @@ type vmView struct {
 	memory   backends.MemorySpec
 	cpuMHz   int64  // reserved
 	latency  string // sensitivity
+	nested   bool
 	devices  []types.BaseVirtualDevice
 	extra    []types.BaseOptionValue // only where it was asked for
 	host     place.Ref
@@ -38,7 +39,8 @@ type vmView struct {
 }
 
 var viewPaths = []string{"config.changeVersion", "config.hardware.memoryMB", "config.hardware.device", "config.memoryAllocation.reservation",
-	"config.memoryReservationLockedToMax", "config.cpuAllocation.reservation", "config.latencySensitivity.level", "runtime.powerState", "runtime.host", "environmentBrowser"}
+	"config.memoryReservationLockedToMax", "config.cpuAllocation.reservation", "config.latencySensitivity.level", "config.nestedHVEnabled",
+	"runtime.powerState", "runtime.host", "environmentBrowser"}
 
 // view reads a VM, with its extraConfig where that is wanted: it is long.
 func (s *vmSetter) view(ctx context.Context, vm place.Ref, extra bool) (*vmView, error) {
@@ -57,6 +59,7 @@ func (s *vmSetter) view(ctx context.Context, vm place.Ref, extra bool) (*vmView,
 		extra:    wire.Value[types.ArrayOfOptionValue](o, "config.extraConfig").OptionValue,
 		host:     wire.Value[place.Ref](o, "runtime.host"), browser: wire.Value[place.Ref](o, "environmentBrowser"),
 	}
+	v.nested = wire.Value[bool](o, "config.nestedHVEnabled")
 	v.memory = backends.MemorySpec{
 		Locked: wire.Value[bool](o, "config.memoryReservationLockedToMax"), ReservationMB: wire.Value[int64](o, "config.memoryAllocation.reservation"),
 	}
@@ -109,6 +112,8 @@ func thing(t backends.Setting) string {
 		return "CPU reservation"
 	case backends.KindLatency:
 		return "latency sensitivity"
+	case backends.KindNested:
+		return "nested virtualization"
 	case backends.KindExtra:
 		return "setting " + t.Name
 	case backends.KindDevice:
@@ -128,6 +133,8 @@ func (s *vmSetter) of(ctx context.Context, v *vmView, t backends.Setting) (backe
 		return backends.ValueOf(v.cpuMHz), nil
 	case backends.KindLatency:
 		return backends.ValueOf(v.latency), nil
+	case backends.KindNested:
+		return backends.ValueOf(v.nested), nil
 	case backends.KindExtra:
 		_, value := v.option(t.Name)
 		return value, nil
@@ -251,6 +258,8 @@ func (s *vmSetter) spec(ctx context.Context, v *vmView, as []backends.Assignment
 			err = cpu(spec, a)
 		case backends.KindLatency:
 			err = latency(spec, a)
+		case backends.KindNested:
+			err = nested(spec, a)
 		case backends.KindAdapter:
 			err = s.adapter(ctx, spec, v, a)
 		case backends.KindExtra:
@@ -280,6 +289,12 @@ func memory(spec *types.VirtualMachineConfigSpec, v *vmView, a backends.Assignme
 	spec.MemoryReservationLockedToMax = ref(want.Locked)
 	spec.MemoryAllocation = &types.ResourceAllocationInfo{Reservation: ref(reserve)}
 	return nil
+}
+
+func nested(spec *types.VirtualMachineConfigSpec, a backends.Assignment) error {
+	on, err := decode[bool](a.To, a.Target.Name, "set nested virtualization")
+	spec.NestedHVEnabled = ref(on)
+	return err
 }
 
 func (s *vmSetter) reconfigure(ctx context.Context, v *vmView, spec *types.VirtualMachineConfigSpec, progress backends.Progress) error {

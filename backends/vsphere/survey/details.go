@@ -110,6 +110,7 @@ func (r *hostRow) detail(o wire.Object) {
 	for _, p := range wire.Value[types.ArrayOfHostPowerPolicy](o, "config.powerSystemCapability.availablePolicy").HostPowerPolicy {
 		h.PowerPolicies = append(h.PowerPolicies, p.ShortName)
 	}
+	h.Rebind = flag(o, "capability.deviceRebindWithoutRebootSupported")
 	if state := text(o, "complianceCheckState.state"); state != "" && state != "unknown" {
 		h.ManagedBy = append(h.ManagedBy, "host profile")
 	}

@@ -166,7 +166,8 @@ func (rd *reading) judge(h *hostRow, byUUID map[string]*switchRow) {
 		n.Eligible, n.Why = Judge(*n, at)
 	}
 	for i := range h.host.GPUs {
-		h.host.GPUs[i].UsedBy = rd.users[h.host.Name][h.host.GPUs[i].PCI]
+		g := &h.host.GPUs[i]
+		g.UsedBy, g.Pairs = rd.users[h.host.Name][g.PCI], h.host.Pair(g)
 	}
 }
 

@@ -106,6 +106,7 @@ func (t pciTree) gpus(graphics []types.HostGraphicsInfo) []backends.GPU {
 		}
 		g := backends.GPU{PCI: id, Model: d.DeviceName, Vendor: vendor, Device: hex(d.DeviceId), NUMA: t.node(id)}
 		g.Capable, g.Enabled, g.Active = t.flags(id)
+		g.Dependents = t.dependents(id)
 		for _, info := range graphics {
 			if info.PciId == id {
 				g.MemoryMB = info.MemorySizeInKB / 1024
@@ -145,15 +146,25 @@ func (t pciTree) rows() []backends.PCIDevice {
 			Parent: d.ParentBridge, Name: strings.TrimSpace(d.DeviceName), NUMA: t.node(id),
 		}
 		row.Capable, row.Enabled, row.Active = t.flags(id)
-		if p, ok := t.passthr[id]; ok {
-			for _, other := range t.groups[p.GetHostPciPassthruInfo().DependentDevice] {
-				if other != id {
-					row.Dependents = append(row.Dependents, other)
-				}
-			}
-		}
+		row.Dependents = t.dependents(id)
 		out = append(out, row)
 	}
+	return out
+}
+
+// dependents are the devices that change hands with one: those that depend on the same device (IOMMU group).
+func (t pciTree) dependents(id string) []string {
+	p, ok := t.passthr[id]
+	if !ok {
+		return nil
+	}
+	var out []string
+	for _, other := range t.groups[p.GetHostPciPassthruInfo().DependentDevice] {
+		if other != id {
+			out = append(out, other)
+		}
+	}
+	slices.Sort(out)
 	return out
 }
 

@@ -49,6 +49,7 @@ var (
 	hostDetailPaths = []string{
 		`config.option["` + option + `"]`, "config.firewall.ruleset", "config.dateTimeInfo.ntpConfig", "config.service.service",
 		"config.powerSystemInfo.currentPolicy.shortName", "config.powerSystemCapability.availablePolicy",
+		"capability.deviceRebindWithoutRebootSupported",
 		"config.fileSystemVolume.mountInfo", "complianceCheckState.state", "config.deploymentInfo.bootedFromStatelessCache",
 	}
 	vmDetailPaths = []string{"config.extraConfig", "guest.net"}

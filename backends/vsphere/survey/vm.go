@@ -48,6 +48,7 @@ func vmOf(o wire.Object) *vmRow {
 		}
 		if p, ok := d.(*types.VirtualPCIPassthrough); ok {
 			r.vm.Passthrough = append(r.vm.Passthrough, passedThrough(p))
+			r.vm.Devices = append(r.vm.Devices, AssignedOf(p))
 		}
 	}
 	return r
@@ -123,6 +124,29 @@ func adapterType(d types.BaseVirtualDevice) string {
 		return "pcnet32"
 	}
 	return "other"
+}
+
+// AssignedOf reads a device that a VM has whole, or its share of one.
+func AssignedOf(p *types.VirtualPCIPassthrough) backends.AssignedDevice {
+	switch b := p.Backing.(type) {
+	case *types.VirtualPCIPassthroughDeviceBackingInfo:
+		return backends.AssignedDevice{PCI: b.Id, Backing: backends.FixedBacking, Vendor: hex(b.VendorId), Device: PaddedHex(b.DeviceId)}
+	case *types.VirtualPCIPassthroughDynamicBackingInfo:
+		d := backends.AssignedDevice{PCI: b.AssignedId, Backing: backends.DynamicBacking}
+		if len(b.AllowedDevice) > 0 {
+			d.Vendor, d.Device = hex(int16(b.AllowedDevice[0].VendorId)), hex(int16(b.AllowedDevice[0].DeviceId))
+		}
+		return d
+	case *types.VirtualPCIPassthroughVmiopBackingInfo:
+		return backends.AssignedDevice{Backing: backends.VGPUBacking, Profile: b.Vgpu}
+	}
+	return backends.AssignedDevice{Backing: "unknown"}
+}
+
+// PaddedHex gives four digits to the device id that a fixed backing has as text: "0x102d", "20b5" or "b5".
+func PaddedHex(id string) string {
+	id = strings.TrimPrefix(strings.ToLower(id), "0x")
+	return strings.Repeat("0", max(0, 4-len(id))) + id
 }
 
 // passedThrough is the PCI address of a fixed device, or what a dynamic or shared one asks for.

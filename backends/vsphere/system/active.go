@@ -47,3 +47,29 @@ func (s activeSetter) count(ctx context.Context, t backends.Setting) (now, most 
 	}
 	return int(pf.NumVirtualFunction), int(pf.MaxVirtualFunctionSupported), nil
 }
+
+// passedSetter tells whether VMs can have a device now. Nobody can set that: enabling it and a boot bring it about.
+type passedSetter struct{ passthru }
+
+func (s passedSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
+	if err := s.refresh(ctx, t); err != nil {
+		return backends.Absent, err
+	}
+	info, err := s.info(ctx, t, "see whether "+t.Name+" is passed through")
+	if err != nil {
+		return backends.Absent, err
+	}
+	return backends.ValueOf(info.GetHostPciPassthruInfo().PassthruActive), nil
+}
+
+// Set changes nothing: it fails while the device is enabled and not active, and says what takes it away.
+func (s passedSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, _ backends.Progress) error {
+	is, err := s.Read(ctx, t)
+	if err != nil || is == to {
+		return err
+	}
+	return backends.Errorf(backends.KindPermanent, t.Target.Name,
+		"look in vmkernel.log for \"is not a passthrough device\" and pciehp: where the host takes the device away by PCIe hot-plug (HPE a00121002), switch "+
+			"PCIe hot-plug off in the host's kernel settings as that advisory says, and reboot; else see that no driver of the host has claimed it; then resume",
+		"pass %s through: it is enabled, but not active after the boot", t.Name)
+}

@@ -32,12 +32,13 @@ func New(conn *wire.Conn, places *place.Places, cli *esxcli.CLI) *System {
 // Setters gives the setters of every kind of setting of the hosts' systems.
 func (s *System) Setters() map[backends.Kind]backends.Setter {
 	return map[backends.Kind]backends.Setter{
-		backends.KindPower:        powerSetter{s},
-		backends.KindVFs:          vfSetter{passthru{s}},
-		backends.KindActiveVFs:    activeSetter{passthru{s}},
-		backends.KindPassthrough:  passthroughSetter{passthru{s}},
-		backends.KindModuleParams: moduleSetter{s},
-		backends.KindComponent:    componentSetter{s},
+		backends.KindPower:             powerSetter{s},
+		backends.KindVFs:               vfSetter{passthru{s}},
+		backends.KindActiveVFs:         activeSetter{passthru{s}},
+		backends.KindPassthrough:       passthroughSetter{passthru{s}},
+		backends.KindActivePassthrough: passedSetter{passthru{s}},
+		backends.KindModuleParams:      moduleSetter{s},
+		backends.KindComponent:         componentSetter{s},
 	}
 }
 

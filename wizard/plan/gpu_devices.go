@@ -1,0 +1,298 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
+)
+
+const nvidia = "10de"
+
+// assign decides which GPUs of a host its VMs shall have: those that the answers name, else what they have and all that
+// are free, dealt out in turns.
+func (b *builder) assign(h *hostPart) {
+	var on []*vmPart
+	for _, v := range b.vms {
+		if v.Host == h.Name {
+			on = append(on, v)
+		}
+	}
+	if len(b.a.GPUDirect.GPUs) > 0 {
+		for _, v := range on {
+			b.gpusNamed(h, v)
+		}
+		return
+	}
+	var free []*backends.GPU
+	var taken []string
+	for _, g := range b.ranked(h, on) {
+		o := b.owner(h, g.PCI)
+		i := slices.IndexFunc(on, func(v *vmPart) bool { return o != nil && v.VM == o })
+		switch {
+		case i >= 0:
+			on[i].gpus = append(on[i].gpus, g)
+		case o != nil:
+			taken = append(taken, fmt.Sprintf("%s belongs to %s", g.PCI, o.Name))
+		case g.Vendor != nvidia:
+			taken = append(taken, fmt.Sprintf("%s is no NVIDIA GPU", g.PCI))
+		case !g.Capable:
+			taken = append(taken, g.PCI+" cannot be passed through")
+		default:
+			free = append(free, g)
+		}
+	}
+	for _, g := range free {
+		if len(on) > 0 {
+			v := slices.MinFunc(on, func(x, y *vmPart) int { return len(x.gpus) - len(y.gpus) })
+			v.gpus = append(v.gpus, g)
+		}
+	}
+	for _, v := range on {
+		if len(v.gpus) == 0 {
+			b.refuse(backends.VMRef(v.Name), "HOST-PT-FREE-014", "take it out of vms, move it to a host with a free GPU, or free one",
+				"no GPU of %s is free for it: %s", h.Name, orElse(strings.Join(taken, "; "), "the host has none, or too few"))
+		}
+	}
+}
+
+// ranked gives the GPUs of a host, those nearest to the RDMA card first.
+func (b *builder) ranked(h *hostPart, on []*vmPart) []*backends.GPU {
+	var out []*backends.GPU
+	for i := range h.GPUs {
+		out = append(out, &h.GPUs[i])
+	}
+	if len(on) > 0 {
+		nic := b.cardOf(h, on[0])
+		order := []string{"yes", "doubtful", "unknown", "no"}
+		slices.SortStableFunc(out, func(x, y *backends.GPU) int {
+			nx, _ := backends.Near(x.Path(), h.Bridges(nic))
+			ny, _ := backends.Near(y.Path(), h.Bridges(nic))
+			return slices.Index(order, nx.PeerToPeer()) - slices.Index(order, ny.PeerToPeer())
+		})
+	}
+	return out
+}
+
+// cardOf is the PCI address of the card through which a VM does RDMA, "" where none was chosen.
+func (b *builder) cardOf(h *hostPart, v *vmPart) string {
+	switch {
+	case v.card != nil:
+		return v.card.Address
+	case h.nic != nil:
+		return h.nic.PCI
+	}
+	return ""
+}
+
+// gpusNamed gives a VM the GPUs that the answers name for it.
+func (b *builder) gpusNamed(h *hostPart, v *vmPart) {
+	ref := backends.VMRef(v.Name)
+	list, ok := b.a.GPUDirect.GPUs[v.asked]
+	if !ok {
+		b.refuse(ref, "", "name its GPUs, or take it out of vms", "gpudirect.gpus names GPUs for other VMs and none for this one")
+		return
+	}
+	for _, pci := range list {
+		i := slices.IndexFunc(h.GPUs, func(g backends.GPU) bool { return strings.EqualFold(g.PCI, string(pci)) })
+		if i < 0 {
+			var have []string
+			for _, g := range h.GPUs {
+				have = append(have, g.PCI)
+			}
+			b.refuse(ref, "HOST-PT-FREE-014", "name one of: "+orElse(strings.Join(have, ", "), "none is there"), "%s has no GPU at %s", h.Name, pci)
+			continue
+		}
+		g := &h.GPUs[i]
+		if o := b.owner(h, g.PCI); o != nil && o != v.VM {
+			b.refuse(ref, "HOST-PT-FREE-014", "take it out of that VM, or name another GPU", "the GPU at %s belongs to %s (%s)", g.PCI, o.Name, o.Power)
+			continue
+		}
+		v.gpus = append(v.gpus, g)
+	}
+}
+
+// devices plans the passed-through devices of a VM, its VMX keys, and what must not be on with them.
+func (b *builder) devices(v *vmPart) []Change {
+	if !b.takesDevices(v) {
+		return nil
+	}
+	ref := backends.VMRef(v.Name)
+	var out []Change
+	nested := backends.Setting{Target: ref, Kind: backends.KindNested}
+	out = append(out, Change{Setting: nested, From: Current(b.inv, nested), To: backends.ValueOf(false), Why: "nested virtualization cannot be on beside peer-to-peer (KB 437651)"})
+	out = append(out, b.keys(v)...)
+	if c := v.card; c != nil {
+		out = append(out, b.device(v, c.Address, c.Vendor, c.Device, "the RDMA card ("+orElse(c.Name, c.Device)+"), whole"))
+	}
+	for _, g := range v.gpus {
+		out = append(out, b.device(v, g.PCI, g.Vendor, g.Device, "the GPU ("+g.Model+")"))
+	}
+	return out
+}
+
+// device plans one; a VM that has it already keeps its backing.
+func (b *builder) device(v *vmPart, pci, vendor, dev, what string) Change {
+	s := backends.Setting{Target: backends.VMRef(v.Name), Kind: backends.KindDevice, Name: pci}
+	c := Change{Setting: s, From: Current(b.inv, s), Why: what + ", " + b.a.GPUDirect.Backing, Disrupts: []Disruption{NoVMotion, NoSnapshots, NoSuspend}}
+	c.To = backends.ValueOf(backends.DeviceSpec{Backing: b.a.GPUDirect.Backing, Vendor: vendor, Device: dev})
+	if b.a.GPUDirect.Backing == backends.FixedBacking {
+		c.Disrupts = append(c.Disrupts, NoHA)
+	}
+	if !c.From.IsAbsent() {
+		c.To = c.From
+	}
+	return c
+}
+
+// takesDevices refuses VMs that could not run with the devices.
+func (b *builder) takesDevices(v *vmPart) bool {
+	ref, before := backends.VMRef(v.Name), len(b.refusals)
+	for _, d := range v.Devices {
+		if d.Backing == backends.VGPUBacking {
+			b.refuse(ref, "HOST-GPU-GFX-018", "take the vGPU out first, or use mode pvrdma, where NCCL runs without GPUDirect (NCCL_NET_GDR_LEVEL=LOC)",
+				"has the vGPU %s: peer-to-peer with an RDMA card is not there for it", d.Profile)
+		}
+	}
+	if v.Snapshots > 0 {
+		b.object(ref, "VM-SNAP-005", "delete or consolidate them first", "has %d snapshots, and a VM with passed-through devices cannot go back to one", v.Snapshots)
+	}
+	n := len(v.gpus)
+	for _, d := range v.Devices {
+		if !slices.ContainsFunc(v.gpus, func(g *backends.GPU) bool { return g.PCI == d.PCI }) && (v.card == nil || d.PCI != v.card.Address) {
+			n++
+		}
+	}
+	if v.card != nil {
+		n++
+	} else {
+		n += len(v.nets)
+	}
+	if limit := sizing.PassthroughLimit(v.Hardware, !newer("8.0.1", b.part(v.Host).Version)); n > limit {
+		b.refuse(ref, "VM-PTCOUNT-026", "give it fewer devices, or upgrade its hardware version", "would have %d passed-through devices; hardware version %d takes %d (KB 309986)", n, v.Hardware, limit)
+	}
+	if b.a.GPUDirect.Backing == backends.DynamicBacking {
+		b.dynamic(v)
+	}
+	return len(b.refusals) == before
+}
+
+// dynamic refuses what Dynamic DirectPath I/O does not do.
+func (b *builder) dynamic(v *vmPart) {
+	ref := backends.VMRef(v.Name)
+	if v.Hardware < 17 {
+		b.refuse(ref, "VM-HWVER-DDIO-003", "set gpudirect.backing to fixed, or upgrade its hardware version", "has hardware version %d; dynamic devices need 17 (vSphere 7.0)", v.Hardware)
+	}
+	makes := map[string]string{}
+	for _, g := range v.gpus {
+		if other := makes[g.Device]; other != "" {
+			b.refuse(ref, "", "set gpudirect.backing to fixed, or name one GPU for it in gpudirect.gpus",
+				"%s and %s are of one make: as dynamic devices they cannot be told apart", other, g.PCI)
+			return
+		}
+		makes[g.Device] = g.PCI
+	}
+	b.each(v.Name, "dynamic devices: ESXi may give another GPU or card of the same make at power-on, also one that is not near the other")
+}
+
+// The VMX keys of passthrough, as VMware and NVIDIA spell them; a key that a VM has keeps its spelling.
+const (
+	KeyUse64  = "pciPassthru.use64bitMMIO"
+	KeySize64 = "pciPassthru.64bitMMIOSizeGB"
+	KeyP2P    = "pciPassthru.allowP2P"
+	KeyACS    = "pciPassthru.RelaxACSforP2P"
+)
+
+// keys plans the VMX keys of a VM.
+func (b *builder) keys(v *vmPart) []Change {
+	ref := backends.VMRef(v.Name)
+	if v.Extra == nil {
+		b.refuse(ref, "VM-EXTRAKEYS-029", b.gapRemedy(ref), "its VMX keys could not be read")
+		return nil
+	}
+	spelled := map[string]string{}
+	for _, k := range sortedKeys(v.Extra) {
+		if other, twice := spelled[strings.ToLower(k)]; twice {
+			b.refuse(ref, "VM-EXTRAKEYS-029", "delete one of them in the VM's advanced parameters", "has both %s and %s: which one ESXi reads is not known", other, k)
+			return nil
+		}
+		spelled[strings.ToLower(k)] = k
+	}
+	var out []Change
+	key := func(name, value, why string) {
+		if is := spelled[strings.ToLower(name)]; is != "" {
+			name = is
+		}
+		s := backends.Setting{Target: ref, Kind: backends.KindExtra, Name: name}
+		c := Change{Setting: s, From: Current(b.inv, s), To: backends.ValueOf(value), Why: why}
+		if strings.EqualFold(v.Extra[name], value) {
+			c.To = c.From
+		}
+		out = append(out, c)
+	}
+	if size, why := b.window(v, v.Extra[spelled[strings.ToLower(KeySize64)]]); size > 0 {
+		key(KeyUse64, "TRUE", "large BARs need 64-bit MMIO, which takes EFI firmware")
+		key(KeySize64, strconv.Itoa(size), why)
+	}
+	if b.a.GPUDirect.AllowP2P {
+		key(KeyP2P, "TRUE", "lets devices of one VM reach each other's memory (guide 004)")
+	}
+	if b.a.GPUDirect.RelaxACS {
+		key(KeyACS, "TRUE", "lets them do so by the switch that both are on (NVIDIA GPU Operator; guide 004 leaves it out)")
+	}
+	return out
+}
+
+// window gives the size of the MMIO window in GB and where it is from; 0 where none is needed or none can be given. A
+// larger one that is there stays, unless the answers give a number.
+func (b *builder) window(v *vmPart, now string) (int, string) {
+	ref, chosen := backends.VMRef(v.Name), b.a.GPUDirect.MMIO
+	var list []sizing.GPUCount
+	for _, g := range v.gpus {
+		c := sizing.CountOf(g.Vendor, g.Device, g.Model, g.MemoryMB)
+		if i := slices.IndexFunc(list, func(o sizing.GPUCount) bool { return o.Model == c.Model && o.FramebufferGB == c.FramebufferGB }); i >= 0 {
+			list[i].Count++
+			continue
+		}
+		list = append(list, c)
+	}
+	if len(list) == 0 {
+		return 0, "" // refused
+	}
+	others := make([]float64, max(1, len(v.nets)))
+	for i := range others {
+		others[i] = sizing.NICBARs
+	}
+	w, err := sizing.MMIO(list, others...)
+	switch {
+	case err != nil && chosen.GB() > 0:
+		b.each(v.Name, "the MMIO window of %d GB is taken on your word: %v", chosen.GB(), err)
+		return chosen.GB(), fmt.Sprintf("%d GB, as the answers say", chosen.GB())
+	case err != nil:
+		b.refuse(ref, "VM-MMIO-SIZE-024", "find its BAR1 (nvidia-smi -q, or vmware.log of a VM that has it) and set gpudirect.mmio to a power of two in GB above the sum",
+			"the MMIO window cannot be worked out: %v", err)
+		return 0, ""
+	case v.Firmware != "efi" && w.Needed:
+		b.refuse(ref, "VM-FIRMWARE-022", "make a new VM with EFI firmware and install its guest anew (its data disks can be attached there); changing the firmware of this one would leave its guest unbootable",
+			"has BIOS firmware, and its GPUs map %.2f GB, for which the guest has to be installed with EFI", w.TotalGB)
+		return 0, ""
+	case !w.Needed:
+		return 0, ""
+	}
+	size := map[answers.MMIO]int{"kb": w.KB, "minimal": w.Minimal, "guide": w.Guide}[chosen]
+	if chosen.GB() > 0 {
+		size = chosen.GB()
+	}
+	if err := w.Check(size); err != nil {
+		b.object(ref, "VM-MMIO-SIZE-024", fmt.Sprintf("set gpudirect.mmio to kb, which gives %d; with --skip VM-MMIO-SIZE-024 it is written all the same, and the VM will not power on", w.KB),
+			"gpudirect.mmio %s: %v", chosen, err)
+	}
+	if n, err := strconv.Atoi(strings.TrimSpace(now)); err == nil && chosen.GB() == 0 && n > size && w.Check(n) == nil {
+		return n, "it is larger than it need be and stays"
+	}
+	return size, w.Explanation
+}

@@ -1,0 +1,86 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// gpuCosts notes what the operator should know of passed-through devices before consenting.
+func (b *builder) gpuCosts() {
+	if slices.ContainsFunc(b.plan.Changes, func(c Change) bool { return c.Kind == backends.KindDevice }) {
+		lost := "vMotion, Storage vMotion, snapshots (so image backups), suspend and resume, hot-add of memory and CPUs, fault tolerance"
+		if b.a.GPUDirect.Backing == backends.FixedBacking {
+			lost += ", HA restart and DRS"
+		}
+		b.note("a VM with passed-through devices loses: %s", lost)
+	}
+	for _, v := range b.vms {
+		b.reach(v)
+		b.room(v)
+		b.policies(v)
+	}
+	if !b.a.Confirmed.Above4G {
+		b.note("\"Above 4G decoding\" must be on in the BIOS of these hosts; nothing can read that (confirmed.above_4g), and a VM that does not power on is how it shows")
+	}
+	if b.a.GPUDirect.AllowP2P && !b.a.GPUDirect.RelaxACS {
+		b.note("relax_acs is off: peer-to-peer then takes ATS on the RDMA card (mlxconfig ATS_ENABLED=true, default false; a host reboot, also for a card that is passed through) and switches whose ACS lets translated requests by (NVIDIA, ATS)")
+	}
+	if b.whole() && b.a.QoS.Lossless != "none" && b.a.QoS.Lossless != "" {
+		b.note("qos.lossless %s is not set on a card that a VM has whole: its guest sets it (mlnx_qos)", b.a.QoS.Lossless)
+	}
+}
+
+// reach says which GPUs the RDMA card can reach directly, before anything is changed.
+func (b *builder) reach(v *vmPart) {
+	h := b.part(v.Host)
+	nic := b.cardOf(h, v)
+	if nic == "" || len(v.gpus) == 0 {
+		return
+	}
+	can := 0
+	var far []string
+	for _, g := range v.gpus {
+		near, _ := backends.Near(g.Path(), h.Bridges(nic))
+		if p := near.PeerToPeer(); p == "yes" {
+			can++
+		} else {
+			far = append(far, fmt.Sprintf("%s (%s: %s)", g.PCI, near, map[string]string{"doubtful": "doubtful", "no": "no peer-to-peer", "unknown": "not known"}[p]))
+		}
+	}
+	switch {
+	case len(far) == 0:
+	case can == 0:
+		b.each(v.Name, "NO GPU of it is sure to reach the RDMA card at %s by peer-to-peer: %s. Data goes through host memory; no setting mends that, only another slot (rdma-setup discover ranks the pairs)",
+			nic, strings.Join(far, ", "))
+	default:
+		b.each(v.Name, "%d of its GPUs reach the RDMA card at %s directly; for the others data goes through host memory: %s", can, nic, strings.Join(far, ", "))
+	}
+}
+
+// room notes a VM with less memory than its GPUs like.
+func (b *builder) room(v *vmPart) {
+	sum := int64(0)
+	for _, g := range v.gpus {
+		sum += g.MemoryMB
+	}
+	if sum > 0 && v.MemoryMB*2 < sum*3 {
+		b.each(v.Name, "has %d GB of memory for %d GB of GPU memory; half as much again as the GPUs have is recommended (VM-MEMGPU-009)", v.MemoryMB>>10, sum>>10)
+	}
+}
+
+// policies notes what the cluster would do with a VM, and cannot any more.
+func (b *builder) policies(v *vmPart) {
+	cl := b.inv.Cluster(v.Cluster)
+	if cl == nil || b.a.GPUDirect.Backing != backends.FixedBacking {
+		return
+	}
+	if cl.HA {
+		b.each(v.Name, "HA of %s cannot restart it on another host: arrange its restart by hand, or set gpudirect.backing to dynamic", cl.Name)
+	}
+	if mode := orElse(cl.DRSOverride[v.Name], cl.DRSMode); cl.DRS && mode == "fullyAutomated" {
+		b.each(v.Name, "DRS of %s is to move it by itself and cannot: its host empties only when it is shut down", cl.Name)
+	}
+}
