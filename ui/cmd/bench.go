@@ -71,7 +71,7 @@ func bench(ctx context.Context, e *Env, cmd *cobra.Command, f planFlags, pairs s
 	r := &report.Report{
 		Mode: string(a.Mode), Made: e.Now(), Tool: version, VCenter: s.set.URL, Simulated: s.simulated,
 		Insecure: s.set.insecure(), Changes: []report.Outcome{}, Checks: []checks.Finding{}, Measurements: append([]perftest.Measurement{}, measured...),
-		Environment: report.EnvironmentOf(s.last(nil), nil),
+		Environment: report.EnvironmentOf(s.last(nil), nil), NCCL: ncclOf(a, s.last(nil), measured),
 	}
 	if ctx.Err() != nil {
 		r.Notes = []string{"interrupted: not every pair was measured"}

@@ -126,6 +126,12 @@ func (s *session) workers(ctx context.Context, a *answers.Answers) (device strin
 	if err != nil {
 		return "", -1, nil, err
 	}
+	device, gid, notes = workersOf(inv, a)
+	return device, gid, notes, nil
+}
+
+// workersOf finds in the guests' facts the RDMA device and the index that all of them share.
+func workersOf(inv *backends.Inventory, a *answers.Answers) (device string, gid int, notes []string) {
 	gid = -1
 	sameDevice, sameGID, first := true, true, true
 	for _, v := range a.VMs {
@@ -146,7 +152,7 @@ func (s *session) workers(ctx context.Context, a *answers.Answers) (device strin
 	if !sameGID {
 		gid, notes = -1, append(notes, "the guests' RoCE v2 addresses have different indexes: NCCL (2.21 and later) looks for them itself")
 	}
-	return device, gid, notes, nil
+	return device, gid, notes
 }
 
 // rdmaAddress finds the RDMA device of a VM's guest that has one of its addresses, and the index of that address.

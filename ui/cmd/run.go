@@ -139,7 +139,7 @@ func (s *session) report(a *answers.Answers, p *planned, res engine.Result, meas
 		Run: res.Run, Mode: string(a.Mode), Made: s.env.Now(), Tool: version, VCenter: p.inv.VCenter.URL, Simulated: p.inv.VCenter.Simulated,
 		Insecure: s.set.insecure(), Status: string(res.Status), Changes: []report.Outcome{}, Checks: append([]checks.Finding{}, after.findings...),
 		Measurements: append([]perftest.Measurement{}, measured...), Notes: slices.Concat(res.Notes, after.notes),
-		Environment: report.EnvironmentOf(s.last(p.inv), after.hosts),
+		Environment: report.EnvironmentOf(s.last(p.inv), after.hosts), NCCL: ncclOf(a, s.last(p.inv), measured),
 	}
 	for _, n := range p.plan.Notes {
 		r.Notes = append(r.Notes, "said before the run: "+n)

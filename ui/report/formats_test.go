@@ -59,6 +59,7 @@ func poisoned(s string) *report.Report {
 		m.FromHost, m.ToHost, m.Hint, m.Why, m.Error, m.Device, m.Command = s, s, s, s, s, s, s
 		m.From, m.To = "1"+s, "2"+s
 	}
+	r.NCCL = &report.NCCL{Env: []report.Variable{{Name: s, Value: s}}, Why: []string{s}}
 	e := r.Environment
 	e.VCenter, e.Switches[0].Name, e.Switches[0].Version = s, s, s
 	h := &e.Hosts[0]
@@ -84,6 +85,11 @@ func everything() *report.Report {
 			m.Rows = []perftest.Row{{Bytes: 2, Iterations: 1000, AvgGbps: 0.1}, {Bytes: 65536, AvgGbps: m.AchievedGbps}}
 		}
 	}
+	r.Measurements = append(r.Measurements, gpuMemory(93.1, perftest.VerdictPass, ""))
+	back := gpuMemory(30.4, perftest.VerdictFail, "topology, not settings: GPU0 and mlx5_0 of vm-01 are at SYS")
+	back.From, back.To, back.FromHost, back.ToHost = back.To, back.From, back.ToHost, back.FromHost
+	r.Measurements = append(r.Measurements, back)
+	r.NCCL = &report.NCCL{Env: []report.Variable{{Name: "NCCL_NET_GDR_LEVEL", Value: "PHB"}, {Name: "NCCL_IB_HCA", Value: "=mlx5_0"}}, Why: []string{"as measured"}}
 	r.Environment = &report.Environment{
 		VCenter:  "8.0.3 build 1",
 		Switches: []report.EnvSwitch{{Name: "RDMA-DVS", Version: "8.0.3", MTU: 9000, Uplinks: 1, Hosts: 2}},
@@ -92,6 +98,13 @@ func everything() *report.Report {
 		Guests: []report.EnvGuest{{VM: "vm-01", Host: "esx-01", Hardware: 19, OS: "Ubuntu 22.04", Kernel: "5.15.0", RDMACore: "39.0", Perftest: "5.96", Devices: []string{"rocep19s0f1: vmw_pvrdma"}}},
 	}
 	return r
+}
+
+// gpuMemory is a measurement with GPU memory beside 95.8 Gb/s with host memory.
+func gpuMemory(gbps float64, v perftest.Verdict, hint string) perftest.Measurement {
+	return perftest.Measurement{From: "vm-01", To: "vm-02", FromHost: "esx-01", ToHost: "esx-02", Test: perftest.WriteBandwidthGPU, AchievedGbps: gbps, ExpectedGbps: 95.8,
+		HostGbps: 95.8, LinkGbps: 100, Rows: []perftest.Row{{Bytes: 65536, AvgGbps: gbps}}, Verdict: v, Hint: hint,
+		GPU: &perftest.Ends{From: perftest.GPU{Link: "PIX"}, To: perftest.GPU{Index: 1, Link: "PHB"}}}
 }
 
 var style = regexp.MustCompile(`(?s)<style>.*</style>`)

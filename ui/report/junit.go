@@ -120,6 +120,11 @@ func (j *junit) suite(id int, name string) junitSuite {
 	if u, err := url.Parse(j.r.VCenter); err == nil && u.Hostname() != "" {
 		s.Hostname = token(u.Hostname())
 	}
+	if n := j.r.NCCL; n != nil && name == "measured" {
+		for _, v := range n.Env {
+			s.Properties = append(s.Properties, junitProperty{token(v.Name), token(v.Value)})
+		}
+	}
 	for _, p := range []junitProperty{{"run", j.r.Run}, {"mode", j.r.Mode}, {"vcenter", j.r.VCenter}, {"tool", j.r.Tool}, {"simulated", fmt.Sprint(j.r.Simulated)}, {"insecure", strings.Join(j.r.Insecure, "; ")}} {
 		if p.Value != "" {
 			s.Properties = append(s.Properties, junitProperty{p.Name, plain.Clean(p.Value)})

@@ -30,6 +30,18 @@ func Markdown(w io.Writer, r *report.Report) error {
 	}
 	m.chain(p.Chain)
 	m.measured(p)
+	if len(p.NCCL) > 0 {
+		m.line("\n## For NCCL\n\nIn the environment of jobs on these guests:\n")
+	}
+	for _, v := range p.NCCL {
+		m.line("- %s", md(v))
+	}
+	for i, w := range p.NCCLWhy {
+		if i == 0 {
+			m.line("")
+		}
+		m.line("%s", md(w))
+	}
 	m.checked(p)
 	m.changed(p)
 	if len(p.Environment) > 0 {

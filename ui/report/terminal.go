@@ -54,6 +54,15 @@ func Terminal(w io.Writer, r *report.Report, t theme.Theme) error {
 	}
 	p.measurements(r.Measurements)
 	p.shapes(laid.Tests)
+	if len(laid.NCCL) > 0 {
+		p.title("For NCCL", "in the environment of jobs on these guests")
+	}
+	for _, v := range laid.NCCL {
+		p.line("      %s", v)
+	}
+	for _, w := range laid.NCCLWhy {
+		p.line("    %s", w)
+	}
 	p.findings(r.Checks)
 	p.changes(r.Changes)
 	if len(r.Notes) > 0 {

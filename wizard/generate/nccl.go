@@ -23,8 +23,15 @@ type NCCL struct {
 	Device    string // RDMA device in the workers, rocep19s0f1; "": NCCL looks for itself
 	GID       int    // index of the RoCE v2 address in the device's GID table; -1: NCCL looks for itself
 	Class     int    // IP traffic class of RoCE, DSCP<<2 with the ECN bit: 106; 0: not marked
+	Level     string // how far apart GPU and NIC may be: LOC (off), PIX, PXB, PHB, SYS; "": PHB with GPUDirect, else LOC
 	Interface string // network interface for NCCL's own traffic, and for all with TCP; "": NCCL looks for itself
 }
+
+// Off keeps GPUDirect RDMA off.
+const Off = "LOC"
+
+// levelNumbers are the levels as libraries before 2.4 know them (NCCL user guide, NCCL_NET_GDR_LEVEL).
+var levelNumbers = map[string]string{Off: "0", "PIX": "1", "PXB": "2", "PHB": "3", "SYS": "4"}
 
 // A Variable is one of the environment.
 type Variable struct{ Name, Value string }
@@ -43,6 +50,8 @@ func (n NCCL) Check() error {
 		return fmt.Errorf("%q is no name of a network interface", n.Interface)
 	case n.GID < -1 || n.GID > 255:
 		return fmt.Errorf("GID index %d is not between 0 and 255", n.GID)
+	case n.Level != "" && levelNumbers[n.Level] == "":
+		return fmt.Errorf("%q is no GDR level: LOC, PIX, PXB, PHB or SYS", n.Level)
 	case n.Class < 0 || n.Class > 255:
 		return fmt.Errorf("traffic class %d is not between 0 and 255", n.Class)
 	}
@@ -55,18 +64,20 @@ func (n NCCL) Check() error {
 // (seed 003); PHB, formerly 3, lets it cross the CPU, which is how a VM sees all its passed-through devices.
 func (n NCCL) Variables(old bool) []Variable {
 	exactly, level := "=", "NCCL_NET_GDR_LEVEL"
-	off, on := "LOC", "PHB"
+	gdr := n.Level
+	if gdr == "" {
+		gdr = Off
+		if n.Path == GPUDirect {
+			gdr = "PHB"
+		}
+	}
 	if old {
-		exactly, level, off, on = "", "NCCL_IB_GDR_LEVEL", "0", "3"
+		exactly, level, gdr = "", "NCCL_IB_GDR_LEVEL", levelNumbers[gdr]
 	}
 	out := []Variable{{"NCCL_DEBUG", "INFO"}}
 	if n.Path == TCP {
 		out = append(out, Variable{"NCCL_IB_DISABLE", "1"})
 	} else {
-		gdr := off
-		if n.Path == GPUDirect {
-			gdr = on
-		}
 		out = append(out, Variable{"NCCL_IB_DISABLE", "0"}, Variable{level, gdr})
 		if n.Device != "" {
 			out = append(out, Variable{"NCCL_IB_HCA", exactly + n.Device})

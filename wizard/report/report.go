@@ -24,6 +24,7 @@ type Report struct {
 	Changes      []Outcome              `json:"changes"`
 	Checks       []checks.Finding       `json:"checks"`
 	Measurements []perftest.Measurement `json:"measurements"`
+	NCCL         *NCCL                  `json:"nccl,omitempty"` // nil: no GPUs, or nothing measured
 	Notes        []string               `json:"notes,omitempty"`
 	Environment  *Environment           `json:"environment,omitempty"` // nil: not kept
 }

@@ -26,6 +26,9 @@ type Page struct {
 	PairTally string // "8 of 8 pairs as good as the hardware gives"
 	Tests     []Test
 
+	NCCL    []string // NAME=VALUE
+	NCCLWhy []string
+
 	CheckTally string
 	Amiss      []Group // fail, warn, unknown: by severity, then by place in the chain
 	Passed     []Group
@@ -81,6 +84,14 @@ func Of(r *report.Report) *Page {
 	}
 	if len(r.Measurements) > 0 {
 		p.PairTally, p.Tests = pairTally(r.Measurements), tests(r.Measurements)
+	}
+	if n := r.NCCL; n != nil {
+		for _, v := range n.Env {
+			p.NCCL = append(p.NCCL, plain.Clean(v.String()))
+		}
+		for _, w := range n.Why {
+			p.NCCLWhy = append(p.NCCLWhy, plain.Clean(w))
+		}
 	}
 	if len(r.Changes) > 0 {
 		p.ChangeTally, p.Changes = changes(r.Changes)

@@ -1,0 +1,83 @@
+package cmd
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/generate"
+	"github.com/rdma-setup/rdma-setup/wizard/report"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
+)
+
+// ncclOf is what NCCL should be told in the guests of the answers, from their facts and from what was measured; nil where
+// no guest has a GPU, or no RDMA device was found.
+func ncclOf(a *answers.Answers, inv *backends.Inventory, measured []perftest.Measurement) *report.NCCL {
+	if len(measured) == 0 || !slices.ContainsFunc(inv.Guests, func(g backends.Guest) bool { return g.NVIDIA != nil && len(g.NVIDIA.GPUs) > 0 }) {
+		return nil
+	}
+	out := &report.NCCL{}
+	net := generate.NCCL{Path: generate.Path(a.Mode)}
+	net.Device, net.GID, out.Why = workersOf(inv, a)
+	if net.Device == "" && net.GID < 0 {
+		return nil
+	}
+	if a.QoS.Lossless == answers.LosslessPFC && a.Mode != answers.PVRDMA {
+		net.Class = sizing.TrafficClass(a.QoS.DSCP, a.QoS.ECN)
+	}
+	var why string
+	net.Level, why = gdrLevel(a, inv, measured)
+	out.Why = append(out.Why, why)
+	for _, v := range net.Variables(false) {
+		if v.Name != "NCCL_DEBUG" {
+			out.Env = append(out.Env, report.Variable(v))
+		}
+	}
+	return out
+}
+
+// levels are NCCL's words for how far apart GPU and NIC may be, by those of nvidia-smi topo -m.
+var levels = map[string]string{"PIX": "PIX", "PXB": "PXB", "PHB": "PHB", "NODE": "PHB", "SYS": "SYS", "SOC": "SYS"}
+
+// gdrLevel chooses NCCL_NET_GDR_LEVEL: as far as the measured ways reach where GPU memory kept up with host memory, LOC
+// where it did not, or where there is no way.
+func gdrLevel(a *answers.Answers, inv *backends.Inventory, measured []perftest.Measurement) (level, why string) {
+	off := generate.Off
+	if a.Mode == answers.PVRDMA {
+		return off, "GPUDirect RDMA is off: a PVRDMA adapter has no way to GPU memory"
+	}
+	for _, g := range inv.Guests {
+		if g.NVIDIA != nil && slices.ContainsFunc(g.NVIDIA.Devices, func(d backends.GuestGPU) bool { return d.VGPU }) {
+			return off, fmt.Sprintf("GPUDirect RDMA is off: %s has a share of a GPU (vGPU)", g.VM)
+		}
+	}
+	if a.Mode != answers.GPUDirect {
+		return off, "GPUDirect RDMA is off: it was not set up (mode gpudirect)"
+	}
+	tried, order := 0, []string{"PIX", "PXB", "PHB", "SYS"}
+	farthest := 0
+	for _, m := range measured {
+		if m.Test != perftest.WriteBandwidthGPU {
+			continue
+		}
+		switch m.Verdict {
+		case perftest.VerdictFail:
+			if m.Error != "" {
+				return off, fmt.Sprintf("GPUDirect RDMA is off: GPU memory could not be used between %s and %s", m.From, m.To)
+			}
+			return off, fmt.Sprintf("GPUDirect RDMA is off: between %s and %s GPU memory gave %.0f %% of host memory, so going through host memory is faster", m.From, m.To, 100*m.AchievedGbps/m.HostGbps)
+		case perftest.VerdictPass, perftest.VerdictWarn:
+			tried++
+			for _, g := range []perftest.GPU{m.GPU.From, m.GPU.To} {
+				farthest = max(farthest, slices.Index(order, levels[g.Link]))
+			}
+		}
+	}
+	if tried == 0 {
+		return "PHB", "GPU memory was not measured: try with and without NCCL_NET_GDR_LEVEL=LOC"
+	}
+	return order[farthest], fmt.Sprintf("GPUDirect RDMA reaches as far as it was measured to be as good as host memory (%s)", strings.Join(order[:farthest+1], ", "))
+}
