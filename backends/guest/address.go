@@ -245,11 +245,12 @@ func (g *Guests) apply(ctx context.Context, vm string, t turn) error {
 	if err == nil {
 		err = cerr
 	}
-	return g.takenBack(ctx, vm, t, err)
+	return g.takenBack(ctx, vm, t, r.ExitCode == 0 && cerr == err, err)
 }
 
-// takenBack waits for a guest that could not be reached to go back by itself.
-func (g *Guests) takenBack(ctx context.Context, vm string, t turn, cause error) error {
+// takenBack waits for a guest that could not be reached to go back by itself. One that was only slow, and had done all
+// that was asked, is confirmed after all when it answers in time.
+func (g *Guests) takenBack(ctx context.Context, vm string, t turn, done bool, cause error) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*g.options.TakeBack+g.options.Settle)
 	defer cancel()
 	for {
@@ -257,6 +258,11 @@ func (g *Guests) takenBack(ctx context.Context, vm string, t turn, cause error) 
 		if err == nil && strings.TrimSpace(r.Stdout) == "" {
 			return backends.Errorf(backends.KindPermanent, label(vm), "Look at the address, and at the guest's routes.",
 				"after the address of %s was set the guest could not be reached; it took the change back by itself: %w", t.nic.Name, cause)
+		}
+		if err == nil && done {
+			if r, err := g.Run(ctx, vm, ssh.Command{Script: t.confirm(), Sudo: true, Limit: 30 * time.Second}); err == nil && r.ExitCode == 0 {
+				return nil
+			}
 		}
 		select {
 		case <-ctx.Done():

@@ -63,7 +63,7 @@ func (t turn) script(watch, settle time.Duration) string {
 		back += fmt.Sprintf("ip addr del %s dev %s 2>/dev/null || :\n", ssh.Quote(t.address), ssh.Quote(t.nic.Name))
 	}
 	back += fmt.Sprintf("[ -s %[1]s/mtu ] && ip link set dev %[2]s mtu \"$(cat %[1]s/mtu)\"\n[ -s %[1]s/flags ] && [ $(($(cat %[1]s/flags) & 1)) = 0 ] && ip link set dev %[2]s down\nrm -f %[1]s/watching\n", d, ssh.Quote(t.nic.Name))
-	guard := fmt.Sprintf("i=0\nwhile [ $i -lt %d ] && [ ! -e %[2]s/keep ]; do\n\tsleep 1\n\ti=$((i + 1))\ndone\n[ -e %[2]s/keep ] || sh %[2]s/back\nrm -rf -- %[2]s\n",
+	guard := fmt.Sprintf("i=0 all=0\nwhile [ $i -lt %d ] && [ ! -e %[2]s/keep ]; do\n\tsleep 1\n\ti=$((i + 1)) all=$((all + 1))\n\t[ $all -gt 240 ] || ! kill -0 \"$1\" 2>/dev/null || i=0\ndone\n[ -e %[2]s/keep ] || sh %[2]s/back\nrm -rf -- %[2]s\n",
 		max(1, int(watch/time.Second)), d)
 
 	var b strings.Builder
@@ -79,12 +79,12 @@ func (t turn) script(watch, settle time.Duration) string {
 	return b.String()
 }
 
-// watchScript starts the watch so that the end of this login does not end it.
+// watchScript starts the watch, which is patient as long as the script is at work, so that the end of this login does not end it.
 func watchScript(dir string) string {
 	d := ssh.Quote(dir + "/watch")
-	return fmt.Sprintf(`if command -v systemd-run >/dev/null 2>&1 && systemd-run --quiet --unit=rdma-setup-watch-$$ /bin/sh %s >/dev/null 2>&1; then :
-elif command -v setsid >/dev/null 2>&1; then setsid nohup /bin/sh %[1]s >/dev/null 2>&1 </dev/null &
-else nohup /bin/sh %[1]s >/dev/null 2>&1 </dev/null &
+	return fmt.Sprintf(`if command -v systemd-run >/dev/null 2>&1 && systemd-run --quiet --unit=rdma-setup-watch-$$ /bin/sh %s $$ >/dev/null 2>&1; then :
+elif command -v setsid >/dev/null 2>&1; then setsid nohup /bin/sh %[1]s $$ >/dev/null 2>&1 </dev/null &
+else nohup /bin/sh %[1]s $$ >/dev/null 2>&1 </dev/null &
 fi
 `, d)
 }

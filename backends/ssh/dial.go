@@ -117,7 +117,11 @@ func (p *Pool) handshake(ctx context.Context, t Target, e endpoint, jump *Conn) 
 		if login.refused != nil {
 			return nil, login.refused
 		}
-		return nil, p.explain(ctx, t, e, clock, login.explain(err))
+		// A login that ran out of time was not refused, however far it had come.
+		if ctx.Err() == nil {
+			err = login.explain(err)
+		}
+		return nil, p.explain(ctx, t, e, clock, err)
 	}
 	return ssh.NewClient(sc, chans, reqs), nil
 }

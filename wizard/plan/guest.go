@@ -207,7 +207,7 @@ func (g *guestPart) persist(d assets.Distro, known bool) {
 	}
 	why := "the modules come back after a reboot"
 	if known && d.Reload && g.a.Mode == answers.PVRDMA {
-		why += ", and vmw_pvrdma is loaded once more at boot: on Ubuntu its port stays down otherwise"
+		why += ", and vmw_pvrdma is loaded once more at boot: without that its port may stay down, or its device be missing"
 	}
 	g.change(backends.KindPersist, "", from, to, why, func(c *Change) {
 		c.After = append(c.After, g.id(backends.KindModules, setRDMA), g.id(backends.KindModules, setPeer))
