@@ -5,8 +5,10 @@ package realtest_test
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // setUp applies while guest-1 has no package mirror and guest-2 no disk space, then mends both and resumes.
@@ -75,7 +77,7 @@ func (s *site) says(text string, patterns ...string) {
 const configuredScript = `ip -4 -o addr show dev NIC | awk '{print $4}'
 cat /sys/class/net/NIC/mtu
 su - ubuntu -c 'ulimit -l'
-cut -d' ' -f1 /proc/modules | grep -xE 'ib_umad|rdma_cm|rdma_ucm|vmw_pvrdma' | sort | xargs
+cut -d' ' -f1 /proc/modules | grep -xE 'ib_umad|rdma_cm|rdma_ucm|DRIVER' | sort | xargs
 ibv_devinfo | grep -o PORT_ACTIVE
 cat /sys/class/infiniband/*/ports/1/gids/* | grep -c :ffff:c0a8:32`
 
@@ -83,11 +85,24 @@ cat /sys/class/infiniband/*/ports/1/gids/* | grep -c :ffff:c0a8:32`
 func (s *site) configured() {
 	s.t.Helper()
 	for i, m := range s.pair {
-		want := []string{[]string{"192.168.50.11/24", "192.168.50.12/24"}[i], "9000", "unlimited", "ib_umad rdma_cm rdma_ucm vmw_pvrdma", "PORT_ACTIVE"}
-		out, err := m.try(strings.ReplaceAll(configuredScript, "NIC", m.nic()))
-		got := strings.Split(strings.TrimSpace(out), "\n")
-		if len(got) != len(want)+1 || strings.Join(got[:len(want)], "\n") != strings.Join(want, "\n") || got[len(want)] == "0" {
-			s.t.Errorf("%s: got %q (%v), want %q and a GID of the address", m.name, got, err, want)
+		driver, modules := "rdma_rxe", "ib_umad rdma_cm rdma_rxe rdma_ucm"
+		if m.pvrdma {
+			driver, modules = "vmw_pvrdma", "ib_umad rdma_cm rdma_ucm vmw_pvrdma"
+		}
+		want := []string{[]string{"192.168.50.11/24", "192.168.50.12/24"}[i], "9000", "unlimited", modules, "PORT_ACTIVE"}
+		script := strings.NewReplacer("NIC", m.nic(), "DRIVER", driver).Replace(configuredScript)
+		// After a boot people are let in before the last units have run.
+		for end := time.Now().Add(bootTime); ; {
+			out, err := m.try(script)
+			got := strings.Split(strings.TrimSpace(out), "\n")
+			if len(got) == len(want)+1 && slices.Equal(got[:len(want)], want) && got[len(want)] != "0" {
+				break
+			}
+			if time.Now().After(end) {
+				s.t.Errorf("%s: got %q (%v), want %q and a GID of the address", m.name, got, err, want)
+				break
+			}
+			<-time.After(time.Second)
 		}
 	}
 }

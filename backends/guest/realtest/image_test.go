@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,6 +41,7 @@ func guestImage(ctx context.Context, t *testing.T) string {
 	defer alone.Unlock()
 	name := contentHash(t)
 	dir := filepath.Join(cache, name)
+	prune(t, cache, name)
 	if _, err := os.Stat(dir); err == nil {
 		return dir
 	}
@@ -56,6 +58,26 @@ func guestImage(ctx context.Context, t *testing.T) string {
 	}
 	t.Logf("the image %s was built in %s", dir, time.Since(started).Round(time.Second))
 	return dir
+}
+
+// prune removes images of other contents and what a build that was killed has left. Guests of an older checkout that
+// run meanwhile keep the files that they have opened.
+func prune(t *testing.T, cache, name string) {
+	t.Helper()
+	for _, pattern := range []string{"build-*", strings.Repeat("[0-9a-f]", 16)} {
+		old, err := filepath.Glob(filepath.Join(cache, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, dir := range old {
+			if filepath.Base(dir) == name {
+				continue
+			}
+			if err := os.RemoveAll(dir); err != nil {
+				t.Logf("an old image stays: %v", err)
+			}
+		}
+	}
 }
 
 func build(ctx context.Context, t *testing.T, command ...string) {
