@@ -45,15 +45,4 @@ func (s *site) measured(answers string) {
 			}
 		}
 	})
-	s.scenario("port 18515 is taken in the server", func(t *testing.T) {
-		s.pair[1].run(`systemd-run --quiet --unit=taken perl -MIO::Socket::INET -e '$s = IO::Socket::INET->new(LocalPort => 18515, Listen => 5, ReuseAddr => 1) or die; sleep 600'
-for i in $(seq 20); do ss -tln | grep -q :18515 && exit 0; sleep 0.5; done; exit 1`)
-		defer s.pair[1].run("systemctl stop taken")
-		out, errs, code := s.run("bench", "-f", answers, "--pairs", "vm-01:vm-02")
-		if code != 1 {
-			t.Errorf("exit %d", code)
-		}
-		s.says(out+errs, `server on vm-02.*(18515|in use|bind)`)
-		t.Log(out + errs)
-	})
 }

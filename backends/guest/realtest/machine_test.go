@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -40,7 +39,7 @@ type machine struct {
 	ended  chan struct{}
 }
 
-// start makes a fresh disk and starts QEMU. The guest has two NICs: one for SSH, without a way to the world, and one
+// start makes a fresh disk and starts QEMU with it. The guest has two NICs: one for SSH, without a way to the world, and one
 // on a private wire to its peer.
 func (m *machine) start() error {
 	if err := os.MkdirAll(m.dir, 0o700); err != nil {
@@ -60,17 +59,22 @@ func (m *machine) start() error {
 		return err
 	}
 	m.port = port
-	log, err := os.Create(m.at("qemu.log"))
+	return m.power()
+}
+
+// power starts QEMU.
+func (m *machine) power() error {
+	log, err := os.OpenFile(m.at("qemu.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	// A machine that other programs use too stays usable; a test that is killed takes its guests along.
-	command := []string{"-n", "10", "env"}
+	// A test that is killed takes its guests along.
+	command := []string{}
 	if m.pvrdma {
 		command = append(command, "LD_PRELOAD="+filepath.Join(m.image, "verbs.so"), "VERBS_MAD="+m.at("mad"))
 	}
-	m.cmd = exec.Command("nice", append(append(command, "qemu-system-x86_64"), m.args()...)...)
+	m.cmd = exec.Command("env", append(append(command, "qemu-system-x86_64"), m.args()...)...)
 	m.cmd.Stdout, m.cmd.Stderr = log, log
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := m.cmd.Start(); err != nil {
@@ -93,67 +97,6 @@ func (m *machine) nic() string {
 }
 
 func (m *machine) at(name string) string { return filepath.Join(m.dir, name) }
-
-// args name a q35 machine whose slots give the NICs the names they have on vSphere: ens160 and ens192.
-func (m *machine) args() []string {
-	rxe := "on"
-	nic := "vmxnet3,id=rdma,netdev=wire,bus=slot192,mac=" + m.mac
-	memory := []string{"-machine", "q35,usb=off"}
-	var function []string
-	if m.pvrdma {
-		rxe = "off"
-		nic += ",addr=00.0,multifunction=on"
-		memory = []string{"-object", "memory-backend-ram,id=ram,size=512M,share=on", "-machine", "q35,usb=off,memory-backend=ram"}
-		function = []string{"-chardev", "socket,id=mad,path=" + m.at("mad"),
-			"-device", "pvrdma,bus=slot192,addr=00.1,ibdev=verbs0,ibport=1,netdev=lo,mad-chardev=mad"}
-	}
-	return append(append(memory,
-		"-name", m.name, "-accel", accelerator(), "-cpu", processor(), "-smp", "1", "-m", "512", "-nodefaults", "-vga", "none", "-display", "none",
-		"-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off",
-		"-kernel", filepath.Join(m.image, "vmlinux"), "-initrd", filepath.Join(m.image, "initrd"),
-		"-append", "root=LABEL=guest rw console=ttyS0 quiet mitigations=off random.trust_cpu=on nowatchdog panic=1",
-		"-drive", "file="+m.at("disk")+",if=none,id=disk,format=qcow2,cache=unsafe", "-device", "virtio-blk-pci,drive=disk",
-		"-device", "virtio-rng-pci",
-		"-device", "pcie-root-port,id=slot160,chassis=1,slot=160", "-device", "pcie-root-port,id=slot192,chassis=2,slot=192",
-		"-netdev", fmt.Sprintf("user,id=management,restrict=on,ipv6=off,net=10.0.2.0/24,hostfwd=tcp:127.0.0.1:%d-:22", m.port),
-		"-device", "vmxnet3,netdev=management,bus=slot160,mac=00:50:56:80:0f:01",
-		"-netdev", "dgram,id=wire,local.type=unix,local.path="+m.at("wire")+",remote.type=unix,remote.path="+filepath.Join(m.peer, "wire"),
-		"-device", nic,
-		"-fw_cfg", "name=opt/guest/name,string="+m.name, "-fw_cfg", "name=opt/guest/rxe,string="+rxe,
-		"-fw_cfg", "name=opt/guest/hostkey,file="+m.at("hostkey"), "-fw_cfg", "name=opt/guest/key,file="+m.at("key"),
-		"-serial", "file:"+m.at("console"), "-qmp", "unix:"+m.at("qmp")+",server=on,wait=off"), function...)
-}
-
-var virtual = regexp.MustCompile(`(?m)^flags\s*:.* (vmx|svm)\b`)
-
-// accelerator is KVM where the processor has it, else emulation. A machine that is virtual itself may have /dev/kvm, and
-// stop in the middle of the guest's boot.
-func accelerator() string {
-	if cpu, err := os.ReadFile("/proc/cpuinfo"); err == nil && virtual.Match(cpu) {
-		if f, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0); err == nil {
-			f.Close()
-			return "kvm"
-		}
-	}
-	return "tcg,thread=multi,tb-size=256"
-}
-
-// processor has nothing, where it is emulated, for which the guest would load drivers: that costs seconds of its boot.
-func processor() string {
-	if accelerator() == "kvm" {
-		return "max"
-	}
-	return "Nehalem"
-}
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
-}
 
 // stop ends QEMU and removes the disk.
 func (m *machine) stop() {

@@ -41,8 +41,10 @@ func TestE2EGuests(t *testing.T) {
 		s.must(0, "plan", "-f", good, "--detailed-exitcode")
 	})
 	s.drifts(good, sound)
+	s.accidents(good, sound)
 	s.lockout()
 	s.measured(filepath.Join(s.dir, "answers-measure.yaml"))
+	s.unmeasured(filepath.Join(s.dir, "answers-measure.yaml"))
 	s.scenario("rollback brings back every file, package, unit and address", func(t *testing.T) {
 		s.must(0, "rollback", run, "--yes")
 		s.unchanged(bare)
