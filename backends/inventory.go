@@ -48,6 +48,7 @@ type Cluster struct {
 	DRSMode     string            `json:"drs_mode,omitempty"`     // manual, partiallyAutomated, fullyAutomated
 	DRSOverride map[string]string `json:"drs_override,omitempty"` // by VM: its own mode, or "disabled"
 	HA          bool              `json:"ha"`
+	Failover    int               `json:"ha_failover,omitempty"` // lost hosts that HA's admission control keeps capacity for; 0: it is off
 	VSAN        bool              `json:"vsan"`
 	EVC         string            `json:"evc,omitempty"` // key of the EVC mode, "" when off
 }

@@ -131,6 +131,16 @@ func TestHostDoesNotBecomeEmpty(t *testing.T) {
 	}
 }
 
+// A host is not emptied while vSAN copies what another has missed: vCenter would refuse it.
+func TestRebootWaitsForVSAN(t *testing.T) {
+	_, c := startLab(t, lab.Options{Hosts: 2, VMs: 1, Scenario: "sriov-vsan", RebootTime: 500 * time.Millisecond})
+	b := c.Brackets(vsphere.BracketOptions{Look: 200 * time.Millisecond})[backends.BracketReboot]
+	through(t, b, backends.HostRef("esx-02"), backends.Absent)
+	impatient := c.Brackets(vsphere.BracketOptions{Look: 50 * time.Millisecond, Evacuate: 200 * time.Millisecond})[backends.BracketReboot]
+	check(t, impatient.Open(t.Context(), backends.HostRef("esx-01"), nil), backends.KindTransient, "vSAN still has 4294967296 bytes to copy")
+	through(t, b, backends.HostRef("esx-01"), backends.Absent)
+}
+
 func TestSSH(t *testing.T) {
 	l, c := startLab(t, lab.Options{Hosts: 2, VMs: 1})
 	host := backends.HostRef("esx-02")

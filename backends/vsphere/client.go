@@ -113,6 +113,9 @@ func (c *Client) Brackets(options ...BracketOptions) map[backends.BracketKind]ba
 	if len(options) > 0 {
 		o = options[0]
 	}
+	if o.Resync == nil {
+		o.Resync = c.system.Resync
+	}
 	return bracket.Of(c.conn, c.places, o)
 }
 

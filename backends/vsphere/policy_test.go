@@ -22,8 +22,9 @@ func TestPoliciesOfClusterAndSwitch(t *testing.T) {
 			vms = append(vms, e.Reference())
 		}
 		cluster.ConfigurationEx = &types.ClusterConfigInfoEx{
-			DrsConfig:      types.ClusterDrsConfigInfo{Enabled: types.NewBool(true), DefaultVmBehavior: types.DrsBehaviorFullyAutomated},
-			DasConfig:      types.ClusterDasConfigInfo{Enabled: types.NewBool(true)},
+			DrsConfig: types.ClusterDrsConfigInfo{Enabled: types.NewBool(true), DefaultVmBehavior: types.DrsBehaviorFullyAutomated},
+			DasConfig: types.ClusterDasConfigInfo{Enabled: types.NewBool(true), AdmissionControlEnabled: types.NewBool(true),
+				AdmissionControlPolicy: &types.ClusterFailoverResourcesAdmissionControlPolicy{FailoverLevel: 2}},
 			VsanConfigInfo: &types.VsanClusterConfigInfo{Enabled: types.NewBool(true)},
 			DrsVmConfig:    []types.ClusterDrsVmConfigInfo{{Key: vms[0], Enabled: types.NewBool(false)}, {Key: vms[1], Behavior: types.DrsBehaviorManual}},
 		}
@@ -63,7 +64,7 @@ func TestPoliciesOfClusterAndSwitch(t *testing.T) {
 		modes[mode]++
 	}
 	inv.Clusters[0].DRSOverride = nil
-	want := backends.Cluster{Name: "DC0_C0", Datacenter: "DC0", DRS: true, DRSMode: "fullyAutomated", HA: true, VSAN: true, EVC: "intel-cascadelake"}
+	want := backends.Cluster{Name: "DC0_C0", Datacenter: "DC0", DRS: true, DRSMode: "fullyAutomated", HA: true, Failover: 2, VSAN: true, EVC: "intel-cascadelake"}
 	if diff := cmp.Diff(want, inv.Clusters[0]); diff != "" || modes["disabled"] != 1 || modes["manual"] != 1 {
 		t.Errorf("%s%v", diff, modes)
 	}

@@ -6,9 +6,11 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -227,6 +229,46 @@ func TestE2ESRIOVHostThatNeverReturns(t *testing.T) {
 	out, _ := s.must(0, "resume", "--yes", "-o", "json")
 	passed(t, out, 8)
 	s.holds(1)
+}
+
+// The host of vCenter goes last, a VM that nobody moves is started again, and vSAN is waited for.
+func TestE2ESRIOVInAClusterOfOthers(t *testing.T) {
+	for scenario, last := range map[string]string{"sriov-vcenter": "esx-01", "sriov-drs-manual": "", "sriov-vsan": ""} {
+		t.Run(scenario, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, "--hosts", "3", "--vms", "3", "--scenario", scenario, "--reboot-time", "300ms")
+			start := s.facts()
+			s.must(0, "apply", "-f", s.answers("sriov"), "--yes")
+			var log outages
+			s.control(http.MethodGet, "/lab/outages", &log)
+			if n := len(log.Outages); n != 3 || log.MostDown != 1 || last != "" && log.Outages[n-1].Host != last {
+				t.Errorf("%+v", log)
+			}
+			end := s.facts()
+			for _, v := range []string{"billing-01", "vcenter-01"} {
+				if key := "vm " + v + " power"; start[key] != end[key] {
+					t.Errorf("%s is %s, it was %s", v, end[key], start[key])
+				}
+			}
+		})
+	}
+}
+
+// Where the lab's machine has an address of its own, the VM that reports it is taken for ourselves.
+func TestE2ESRIOVOnTheHostThatRunsUs(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "--hosts", "2", "--vms", "2", "--scenario", "sriov-ourselves")
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := 0
+	if slices.ContainsFunc(addrs, func(a net.Addr) bool { n, is := a.(*net.IPNet); return is && !n.IP.IsLoopback() }) {
+		code = 3
+	}
+	if _, said := s.must(code, "plan", "-f", s.answers("sriov")); code == 3 && !strings.Contains(said, "runs jump-01, on which rdma-setup runs, and has to reboot") {
+		t.Errorf("it does not say so:\n%s", tail(said))
+	}
 }
 
 func TestE2ESRIOVRefusals(t *testing.T) {

@@ -26,7 +26,9 @@ type planFlags struct {
 	limit    []string
 	forceNIC []string
 	parallel int
-	only     []string // ids of changes; what check --fix chose
+	canary   bool
+	given    func(flag string) bool // on the command line
+	only     []string               // ids of changes; what check --fix chose
 }
 
 func (f *planFlags) add(c *cobra.Command) {
@@ -34,6 +36,8 @@ func (f *planFlags) add(c *cobra.Command) {
 	c.Flags().StringSliceVar(&f.skip, "skip", nil, "ids of checks or changes to leave out")
 	c.Flags().StringSliceVar(&f.limit, "limit", nil, "only these hosts and their VMs (try one pair first)")
 	c.Flags().StringSliceVar(&f.forceNIC, "force-nic", nil, "HOST/vmnicN: take this pNIC although it is in use")
+	c.Flags().BoolVar(&f.canary, "canary", true, "one host reboots first; the others follow when it and its VMs are back (default from the answers, true)")
+	f.given = c.Flags().Changed
 	c.Flags().IntVar(&f.parallel, "parallel", 0, "targets at the same time (default from the answers, 16)")
 }
 
@@ -111,6 +115,9 @@ func (f *planFlags) load(e *Env, s *labProcess) (*answers.Answers, error) {
 	}
 	if f.parallel > 0 {
 		a.Run.Parallel = f.parallel
+	}
+	if f.given != nil && f.given("canary") {
+		a.Run.Reboot.Canary = f.canary
 	}
 	return a, nil
 }

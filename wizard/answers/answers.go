@@ -179,6 +179,7 @@ type Run struct {
 type Reboot struct {
 	MaxUnavailable int      `yaml:"max_unavailable" json:"max_unavailable"`
 	Timeout        Duration `yaml:"timeout" json:"timeout"`
+	Canary         bool     `yaml:"canary" json:"canary"` // one host first, and alone
 }
 
 // Networks gives the RDMA adapters that a VM shall have, the short form (ip) spelled out.

@@ -119,6 +119,7 @@ func Keys() []Key {
 		{Path: "run.reboot", Doc: "waves of host reboots"},
 		{Path: "run.reboot.max_unavailable", Doc: "hosts down at once", Default: "1", Min: 1, Max: 64},
 		{Path: "run.reboot.timeout", Doc: "a host that is not back by then stops the waves", Default: "30m", Hint: "write a time as 30m or 1h"},
+		{Path: "run.reboot.canary", Doc: "one host first: the others follow when it and its VMs are back with their VFs", Default: "true"},
 	}
 }
 

@@ -47,8 +47,6 @@ type Limits struct {
 	// Parallel. With Parallel 1 all take turns.
 	Apart     int
 	HostsDown int // hosts in maintenance or rebooting at the same time (max_unavailable): 1
-	// Canary lets the first host come back alone before others go down.
-	Canary bool
 	// Times. Grace is for a call to return after its time or its context has ended.
 	Deed    time.Duration // one change: 15 min
 	Bracket time.Duration // opening or closing a bracket without a reboot: 30 min

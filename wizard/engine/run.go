@@ -42,7 +42,6 @@ type runner struct {
 	number     int                        // of the stage, from 1
 	failed     map[backends.Ref]string    // targets that failed in this attempt, and where
 	wave       string                     // host that failed while it was down: no other goes down
-	back       bool                       // a host came back: the canary lives
 	used       plan.Ceiling               // reboots and power cycles of the stages before
 	known      map[string]int             // index in results
 	stop       <-chan struct{}            // nil when it has been heard

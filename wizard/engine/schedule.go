@@ -88,7 +88,7 @@ func (s *stage) admit(n *node, held bool) admission {
 		case !wave || n.closes || s.down[host] > 0:
 		case s.wave != "":
 			return never
-		case len(s.down) >= s.limits.HostsDown || s.limits.Canary && !s.back && len(s.down) > 0:
+		case len(s.down) >= s.limits.HostsDown:
 			return later
 		}
 		if n.around.down() {

@@ -32,7 +32,6 @@ func (s *stage) settle(n *node, o outcome) {
 	if n.closes && n.around.tried && o.state == NodeDone {
 		if host, wave := n.around.host(); wave {
 			s.up(host)
-			s.back = s.back || s.down[host] == 0 && n.around.Kind != backends.BracketSSH
 		}
 	}
 	for _, m := range n.next {

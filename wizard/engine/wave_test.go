@@ -36,16 +36,15 @@ func firmwareID(host string) string {
 func TestHostsGoDownInWaves(t *testing.T) {
 	for _, c := range []struct {
 		down   int
-		canary bool
 		most   int
 		rounds int // of open and close, a second each
-	}{{1, false, 1, 6}, {2, false, 2, 3}, {2, true, 2, 4}, {6, false, 6, 1}} {
-		t.Run(fmt.Sprintf("%d down canary %v", c.down, c.canary), func(t *testing.T) {
+	}{{1, 1, 6}, {2, 2, 3}, {6, 6, 1}} {
+		t.Run(fmt.Sprintf("%d down", c.down), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w, wishes := firmware(6)
 				w.Before = brackets(t, time.Second)
 				jb, j := fresh(t, w, wishes)
-				jb.Limits = engine.Limits{HostsDown: c.down, Canary: c.canary}
+				jb.Limits = engine.Limits{HostsDown: c.down}
 				begin := time.Now()
 				res, err := engine.Run(t.Context(), jb)
 				if err != nil || res.Status != engine.StatusDone {

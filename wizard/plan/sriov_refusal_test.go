@@ -47,6 +47,24 @@ func TestWavesSettleWhoStandsInTheWay(t *testing.T) {
 			inv.Clusters = cluster("", false)
 			bystander(inv, func(v *backends.VM) { v.IPs = []string{"10.9.9.9"} })
 		}, plan.Options{Ourselves: []string{"10.9.9.9"}}, false, "on which rdma-setup runs"},
+		"HA's failover level would break": {func(inv *backends.Inventory) {
+			inv.Clusters = cluster("fullyAutomated", true)
+			inv.Clusters[0].Failover = 2
+		}, plan.Options{}, false, "HA's failover level is 2 of 3 hosts"},
+		"HA's memory would not be enough": {func(inv *backends.Inventory) {
+			inv.Clusters = cluster("fullyAutomated", true)
+			inv.Clusters[0].Failover = 1
+			bystander(inv, func(v *backends.VM) { v.Reservation = inv.Hosts[1].MemoryMB })
+		}, plan.Options{}, false, "while esx-01 reboots"},
+		"HA's memory, overridden": {func(inv *backends.Inventory) {
+			inv.Clusters = cluster("fullyAutomated", true)
+			inv.Clusters[0].Failover = 1
+			bystander(inv, func(v *backends.VM) { v.Reservation = inv.Hosts[1].MemoryMB })
+		}, plan.Options{Skip: []string{"CL-HA-012"}}, false, ""},
+		"HA has room": {func(inv *backends.Inventory) {
+			inv.Clusters = cluster("fullyAutomated", true)
+			inv.Clusters[0].Failover = 1
+		}, plan.Options{}, false, ""},
 		"HA would have nobody to fail over to": {func(inv *backends.Inventory) {
 			inv.Clusters = cluster("fullyAutomated", true)
 			for i := range inv.Hosts[:len(inv.Hosts)-1] {
@@ -94,6 +112,53 @@ func TestHostOfVCenterGoesLast(t *testing.T) {
 		if b.ID() == "host/esx-01/host-reboot" && (!slices.Contains(b.After, "host/esx-02/host-reboot") || !slices.Contains(b.After, "host/esx-03/host-reboot")) {
 			t.Errorf("after %q", b.After)
 		}
+	}
+}
+
+// TestCanary holds that nobody goes down before the first host is back, has its VFs and runs its VMs again.
+func TestCanary(t *testing.T) {
+	for name, c := range map[string]struct {
+		off     bool
+		vcenter string // host
+		first   string
+	}{
+		"first host":                {false, "", "esx-01"},
+		"switched off":              {true, "", ""},
+		"never the host of vCenter": {false, "esx-01", "esx-02"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inv := withTools(newSRIOV(3))
+			inv.Clusters = []backends.Cluster{{Name: "compute", DRS: true, DRSMode: "fullyAutomated"}}
+			a := sriovAnswers(inv)
+			a.Run.Reboot.Canary = !c.off
+			if c.vcenter != "" {
+				v := newVM(9, c.vcenter)
+				v.VCenterVM = true
+				inv.VMs = append(inv.VMs, v)
+			}
+			p := mustBuild(t, a, inv, plan.Options{})
+			for _, b := range p.Brackets {
+				if b.Kind != backends.BracketReboot || b.Target.Name == c.vcenter {
+					continue
+				}
+				want := []string(nil)
+				if c.first != "" && b.Target.Name != c.first {
+					n := strings.TrimPrefix(c.first, "esx-")
+					want = []string{"host/" + c.first + "/host-reboot", "host/" + c.first + "/active-vfs/0000:3b:00.0", "vm/vm-" + n + "/vm-power"}
+				}
+				for _, id := range want {
+					if !slices.Contains(b.After, id) {
+						t.Errorf("%s waits for %q, not for %s", b.ID(), b.After, id)
+					}
+				}
+				if want == nil && slices.ContainsFunc(b.After, func(id string) bool { return strings.HasSuffix(id, "host-reboot") }) {
+					t.Errorf("%s waits for %q", b.ID(), b.After)
+				}
+			}
+			if said := slices.ContainsFunc(p.Notes, func(n string) bool { return strings.Contains(n, "goes first and alone") }); said == c.off {
+				t.Errorf("notes: %q", p.Notes)
+			}
+		})
 	}
 }
 

@@ -45,6 +45,7 @@ func (u *undo) waves(onHost map[string][]string) {
 		reboot.After = append(reboot.After, c.ID())
 	}
 	m := mover{u.inv}
+	last := "" // runs vCenter itself
 	for _, host := range hosts {
 		reboot := u.brackets[Bracket{Kind: backends.BracketReboot, Target: backends.HostRef(host)}.ID()]
 		reboot.After = append(reboot.After, onHost[host]...)
@@ -60,6 +61,9 @@ func (u *undo) waves(onHost map[string][]string) {
 			case v.Power != "poweredOn":
 				continue
 			case why == "":
+				if v.VCenterVM {
+					last = host
+				}
 				u.note("%s is moved to another host by vCenter while its own reboots", v.Name)
 				continue
 			default:
@@ -69,9 +73,23 @@ func (u *undo) waves(onHost map[string][]string) {
 			br.Around = append(br.Around, reboot.ID())
 		}
 	}
+	if last != "" {
+		u.last(last, hosts)
+	}
 	if len(hosts) > 0 {
 		u.note("%d host(s) reboot: firmware, module parameters, VFs and passed-through cards act only from the next boot on", len(hosts))
 	}
+}
+
+// last lets a host reboot after all others.
+func (u *undo) last(host string, hosts []string) {
+	reboot := func(h string) string { return Bracket{Kind: backends.BracketReboot, Target: backends.HostRef(h)}.ID() }
+	for _, other := range hosts {
+		if other != host {
+			u.brackets[reboot(host)].After = append(u.brackets[reboot(host)].After, reboot(other))
+		}
+	}
+	u.note("%s runs vCenter itself and reboots last", host)
 }
 
 // keepVCenterUp stops a host that would have to reboot under vCenter.

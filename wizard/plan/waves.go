@@ -68,9 +68,11 @@ func (b *builder) waves() {
 		}
 		b.order = append(b.order, h.reboots...)
 	}
+	b.canary(vcenter)
 	if vcenter != nil {
 		first := b.brackets[vcenter[0]]
 		first.After = append(first.After, others...)
+		b.note("%s runs vCenter itself and reboots last", first.Target.Name)
 	}
 	b.clusters()
 }
@@ -137,20 +139,11 @@ func (b *builder) clusters() {
 			b.note("how cluster %s is set (HA, DRS, vSAN) was not read: see that its failover level allows %d host(s) in maintenance", name, at)
 			continue
 		}
-		up := 0
-		for _, h := range b.inv.Hosts {
-			if h.Cluster == name && h.State == "connected" && !h.InMaintenance {
-				up++
-			}
-		}
-		if cl.HA && up <= at {
-			b.refuse(backends.Ref{Type: backends.TypeCluster, Name: name}, "CL-HA-012", "lower run.reboot.max_unavailable, or switch HA off for the run",
-				"HA is on and has %d hosts; with %d down it has nobody left to fail over to", up, at)
-		} else if cl.HA {
-			b.note("HA of %s keeps %d of %d hosts while one wave runs; reservations of all memory shrink what it can restart", name, up-at, up)
+		if cl.HA {
+			b.failover(cl, at)
 		}
 		if cl.VSAN {
-			b.note("vSAN of %s: each host goes into maintenance with its objects kept accessible; let resync end before the next run", name)
+			b.note("vSAN of %s: each host goes into maintenance with its objects kept accessible, and not before vSAN has copied what the one before it has missed", name)
 		}
 		if cl.DRS && cl.DRSMode != "fullyAutomated" {
 			b.note("DRS of %s is %s: it would stall maintenance mode, so VMs are shut down instead of moved", name, fmt.Sprint(strings.TrimSpace(orElse(cl.DRSMode, "not automated"))))

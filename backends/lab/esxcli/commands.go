@@ -52,6 +52,7 @@ func Commands() []Command {
 		{Path: path("system version get"), Help: "Version of ESXi", Run: versionGet},
 		{Path: path("system hostname get"), Help: "Names of the host", Run: hostnameGet},
 		{Path: path("system maintenanceMode get"), Help: "Maintenance mode", Run: maintenanceGet},
+		{Path: path("vsan debug resync summary get"), Help: "What vSAN has to copy", Run: resyncSummary},
 		{Path: path("vm process list"), Help: "List running VMs", Run: vmList},
 	}...)
 }

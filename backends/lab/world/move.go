@@ -2,9 +2,12 @@ package world
 
 // Evacuate moves the running VMs of a host to others, as DRS does: to the host with the fewest VMs that is up, not in
 // maintenance, has the memory, and is a member of every DVS that the VM is connected to. VMs with VFs stay: they
-// cannot move.
+// cannot move. DRS that is not fully automated only recommends, and none moves where the failover level of HA would break.
 func (w *World) Evacuate(host string) {
 	_ = w.Update(func(s *State) ([]Event, error) {
+		if s.Services.DRS != "" || !s.Level(0, host) {
+			return nil, nil
+		}
 		var events []Event
 		for _, v := range s.VMs {
 			if v.Host != host || !v.On {

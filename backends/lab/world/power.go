@@ -228,6 +228,7 @@ func (w *World) HostReturns(host string) error {
 		}
 		h.State, h.BootTime, h.NeverReturns = Up, time.Now(), false
 		h.boot()
+		w.resync()
 		return []Event{{What: HostUp, Host: host}}, nil
 	})
 }

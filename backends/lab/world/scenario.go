@@ -24,7 +24,7 @@ func Scenarios() []Scenario {
 		{Name: "drifted", Text: "was configured for PVRDMA, then changed behind our back", Apply: drifted},
 		{Name: "names", Text: "healthy, with VM names that mean something to a shell, a terminal, HTML, YAML or a file system", VMs: len(oddNames), Apply: names},
 		{Name: "centos", Text: "healthy, with RHEL and CentOS 8 and 9 in the guests", Apply: centos},
-	}, slices.Concat(sriov(), gpudirect(), broken())...)
+	}, slices.Concat(sriov(), clustered(), gpudirect(), broken())...)
 }
 
 func scenarioNamed(name string) (Scenario, error) {

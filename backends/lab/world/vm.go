@@ -27,6 +27,7 @@ type VM struct {
 	CPUMHz   int64             // reserved
 	Changes  int               // how often it was reconfigured
 	Snaps    int               // snapshots, each upon the last
+	Product  string            // of an appliance: VMware vCenter Server
 	Nested   bool              // hardware virtualization is offered to the guest
 	Logs     [][]string        // vmware.log of this and of earlier runs, the latest first
 
@@ -121,7 +122,8 @@ type Guest struct {
 	Preset   string // "" bare; "pvrdma": packages, modules, persistence and address are already there
 	RDMAAddr string // address/prefix proposed for, or with Preset already on, the RDMA adapter
 	NICs     []GuestNIC
-	Flaws    []Flaw // of the preset
+	Flaws    []Flaw     // of the preset
+	Others   []GuestNIC // that Tools report beside those of its adapters: bridges, tunnels
 }
 
 // A GuestNIC is an interface as VMware Tools report it.

@@ -17,6 +17,7 @@ type State struct {
 	Depot      []*Package // VIBs and bundles on the datastore
 	Lossless   string     // what the answers for SR-IOV ask for: pfc, or "" for the default
 	Lifecycle  bool       // the cluster is managed by an image
+	Services   Services
 
 	Skew   time.Duration // how far vCenter's clock is ahead
 	Reader bool          // people log in to vCenter with an account that may look only

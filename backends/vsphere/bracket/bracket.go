@@ -23,6 +23,11 @@ type Options struct {
 	PowerOff bool
 	// ShellUser is who logs in by SSH on hosts, to be looked for among the exception users of lockdown mode; root when empty.
 	ShellUser string
+	// Resync tells how many bytes vSAN has to copy as a host sees it, and false on a host without vSAN. A host is not
+	// emptied before they are copied: its objects may be the only whole ones. nil: nobody asks.
+	Resync func(ctx context.Context, host string) (int64, bool)
+	// Look is how often Resync is asked while there is something; 10 s.
+	Look time.Duration
 	// Tools waits after power-on until VMware Tools run.
 	Tools bool
 }
@@ -37,6 +42,7 @@ func (o Options) filled() Options {
 	set(&o.PowerOn, 10*time.Minute)
 	set(&o.Evacuate, 30*time.Minute)
 	set(&o.Reboot, 30*time.Minute)
+	set(&o.Look, 10*time.Second)
 	return o
 }
 

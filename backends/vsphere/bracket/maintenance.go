@@ -2,6 +2,7 @@ package bracket
 
 import (
 	"context"
+	"time"
 
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/types"
@@ -53,6 +54,9 @@ func (s site) enter(ctx context.Context, t backends.Ref, progress backends.Progr
 	if h.maintenance {
 		return nil
 	}
+	if err := s.whole(ctx, t, what); err != nil {
+		return err
+	}
 	vim := s.conn.VIM()
 	res, err := methods.EnterMaintenanceMode_Task(ctx, vim, &types.EnterMaintenanceMode_Task{
 		This: h.ref, Timeout: int32(s.opt.Evacuate.Seconds()),
@@ -77,6 +81,29 @@ func (s site) enter(ctx context.Context, t backends.Ref, progress backends.Progr
 			"%s: the host is not empty after %s", what, s.opt.Evacuate)
 	}
 	return wire.Explain(err, t.Name, what)
+}
+
+// whole waits until vSAN has copied what it has to. Nothing pushes that figure, so it is asked for again and again.
+func (s site) whole(ctx context.Context, t backends.Ref, what string) error {
+	if s.opt.Resync == nil {
+		return nil
+	}
+	deadline := time.NewTimer(s.opt.Evacuate)
+	defer deadline.Stop()
+	for wait := s.opt.Look / 16; ; wait = min(2*wait, s.opt.Look) {
+		left, vsan := s.opt.Resync(ctx, t.Name)
+		if !vsan || left == 0 {
+			return ctx.Err()
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-deadline.C:
+			return backends.Errorf(backends.KindTransient, t.Name, "see what vSAN waits for (cluster, Monitor, vSAN, Resyncing Objects), then resume",
+				"%s: vSAN still has %d bytes to copy after %s; the host's objects may be the only whole ones", what, left, s.opt.Evacuate)
+		case <-time.After(wait):
+		}
+	}
 }
 
 func (s site) exit(ctx context.Context, t backends.Ref, progress backends.Progress) error {

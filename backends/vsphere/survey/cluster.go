@@ -26,6 +26,9 @@ func clusterOf(o wire.Object) *clusterRow {
 	r := &clusterRow{ref: o.Ref, overrides: map[place.Ref]string{}}
 	r.cluster = backends.Cluster{DRS: yes(config.DrsConfig.Enabled), DRSMode: string(config.DrsConfig.DefaultVmBehavior), HA: yes(config.DasConfig.Enabled),
 		EVC: text(o, "summary.currentEVCModeKey")}
+	if yes(config.DasConfig.Enabled) && yes(config.DasConfig.AdmissionControlEnabled) {
+		r.cluster.Failover = failoverLevel(config.DasConfig)
+	}
 	if v := config.VsanConfigInfo; v != nil {
 		r.cluster.VSAN = yes(v.Enabled)
 	}
@@ -38,6 +41,20 @@ func clusterOf(o wire.Object) *clusterRow {
 		}
 	}
 	return r
+}
+
+// failoverLevel is how many hosts may be lost with every VM restarted elsewhere; at least one where admission control is on.
+func failoverLevel(das types.ClusterDasConfigInfo) int {
+	level := das.FailoverLevel
+	switch p := das.AdmissionControlPolicy.(type) {
+	case *types.ClusterFailoverLevelAdmissionControlPolicy:
+		level = p.FailoverLevel
+	case *types.ClusterFailoverResourcesAdmissionControlPolicy:
+		level = p.FailoverLevel
+	case *types.ClusterFailoverHostAdmissionControlPolicy:
+		level = max(p.FailoverLevel, int32(len(p.FailoverHosts)))
+	}
+	return max(1, int(level))
 }
 
 func (r *clusterRow) join(x *place.Index) backends.Cluster {

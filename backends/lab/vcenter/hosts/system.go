@@ -29,12 +29,21 @@ func (m system) EnterMaintenanceModeTask(ctx *simulator.Context, req *types.Ente
 	return frame.Answer(types.EnterMaintenanceMode_TaskResponse{Returnval: task}, nil)
 }
 
+// noVSANRoom is vSAN's word when objects would not be reachable without the host.
+const noVSANRoom = "Failed to enter maintenance mode in the current vSAN data migration mode due to insufficient nodes or disk " +
+	"space in the cluster. Retry operation in another mode or after adding more resources to the cluster."
+
 func (m system) enter(t *frame.Task, host string, timeout time.Duration) error {
 	if err := t.Walk(0); err != nil {
 		return err
 	}
 	deadline := time.Now().Add(timeout)
 	for {
+		var syncing int64
+		m.f.World.View(func(s *world.State) { syncing = s.Services.Resync })
+		if syncing > 0 {
+			return frame.Refuse(&types.VsanFault{}, noVSANRoom)
+		}
 		m.f.Commit.Lock()
 		m.f.World.Evacuate(host)
 		err := m.f.World.SetMaintenance(host, true)

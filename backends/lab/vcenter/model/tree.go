@@ -141,8 +141,14 @@ func (t *Tree) fixed(s *world.State) {
 }
 
 func clusterObject(s *world.State, entity mo.ManagedEntity, hosts, networks []types.ManagedObjectReference) *mo.ClusterComputeResource {
-	das := types.ClusterDasConfigInfo{Enabled: types.NewBool(false)}
+	das := types.ClusterDasConfigInfo{Enabled: types.NewBool(s.Services.HA), AdmissionControlEnabled: types.NewBool(s.Services.Failover > 0)}
+	if n := int32(min(s.Services.Failover, 31)); n > 0 {
+		das.AdmissionControlPolicy = &types.ClusterFailoverLevelAdmissionControlPolicy{FailoverLevel: n}
+	}
 	drs := types.ClusterDrsConfigInfo{Enabled: types.NewBool(true), DefaultVmBehavior: types.DrsBehaviorFullyAutomated}
+	if s.Services.DRS != "" {
+		drs.DefaultVmBehavior = types.DrsBehavior(s.Services.DRS)
+	}
 	summary := &types.ClusterComputeResourceSummary{}
 	for _, h := range s.Hosts {
 		summary.NumHosts++
@@ -155,7 +161,7 @@ func clusterObject(s *world.State, entity mo.ManagedEntity, hosts, networks []ty
 		ComputeResource: mo.ComputeResource{
 			ManagedEntity: entity, ResourcePool: &Pool, Host: hosts, Network: networks, EnvironmentBrowser: &Browser,
 			Datastore: []types.ManagedObjectReference{Datastore}, Summary: summary, LifecycleManaged: types.NewBool(s.Lifecycle),
-			ConfigurationEx: &types.ClusterConfigInfoEx{DasConfig: das, DrsConfig: drs, VsanConfigInfo: &types.VsanClusterConfigInfo{Enabled: types.NewBool(false)}},
+			ConfigurationEx: &types.ClusterConfigInfoEx{DasConfig: das, DrsConfig: drs, VsanConfigInfo: &types.VsanClusterConfigInfo{Enabled: types.NewBool(s.Services.VSAN)}},
 		},
 		Configuration: types.ClusterConfigInfo{DasConfig: das, DrsConfig: drs},
 	}

@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -151,7 +152,7 @@ func vmGuest(s *world.State, v *world.VM) *types.GuestInfo {
 	g.ToolsStatus, g.ToolsRunningStatus, g.GuestState = types.VirtualMachineToolsStatusToolsOk, "guestToolsRunning", "running"
 	g.GuestId, g.GuestFullName, g.GuestFamily, g.HostName = id, name, "linuxGuest", v.Guest.Hostname
 	g.GuestOperationsReady, g.GuestStateChangeSupported = types.NewBool(true), types.NewBool(true)
-	for _, n := range v.Guest.NICs {
+	for _, n := range append(slices.Clone(v.Guest.Others), v.Guest.NICs...) {
 		nic := types.GuestNicInfo{MacAddress: n.MAC, Connected: true, DeviceConfigId: -1, IpConfig: &types.NetIpConfigInfo{}}
 		if a := v.Adapter(n.MAC); a != nil {
 			nic.Network, nic.Connected, nic.DeviceConfigId = a.PortGroup, a.Connected, a.Key
@@ -198,11 +199,19 @@ func vmSummary(v *world.VM, obj *mo.VirtualMachine) types.VirtualMachineSummary 
 		Config: types.VirtualMachineConfigSummary{Name: world.Escaped(v.Name), VmPathName: obj.Config.Files.VmPathName, MemorySizeMB: int32(v.MemoryMB),
 			MemoryReservation: int32(v.Reserved), NumCpu: int32(v.CPUs), NumEthernetCards: int32(len(v.Adapters)), NumVirtualDisks: 1,
 			Uuid: v.UUID, InstanceUuid: obj.Config.InstanceUuid, GuestId: obj.Config.GuestId, GuestFullName: obj.Config.GuestFullName,
-			HwVersion: obj.Config.Version},
+			HwVersion: obj.Config.Version, Product: appliance(v)},
 		Guest: &types.VirtualMachineGuestSummary{GuestId: obj.Guest.GuestId, GuestFullName: obj.Guest.GuestFullName,
 			ToolsStatus: obj.Guest.ToolsStatus, ToolsRunningStatus: obj.Guest.ToolsRunningStatus, HostName: obj.Guest.HostName,
 			ToolsVersionStatus2: obj.Guest.ToolsVersionStatus2, IpAddress: obj.Guest.IpAddress},
 	}
+}
+
+// appliance is what the maker of a VM's template says of it; nil for any other VM.
+func appliance(v *world.VM) *types.VAppProductInfo {
+	if v.Product == "" {
+		return nil
+	}
+	return &types.VAppProductInfo{Name: v.Product, Vendor: "VMware, Inc."}
 }
 
 func vmNetworks(s *world.State, v *world.VM) []types.ManagedObjectReference {

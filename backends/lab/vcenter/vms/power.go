@@ -72,6 +72,9 @@ func mayPowerOn(s *world.State, v *world.VM, h *world.Host) error {
 			free -= other.Reserved
 		}
 	}
+	if !s.Level(v.Reserved, "") {
+		return frame.Refuse(&types.InsufficientFailoverResourcesFault{}, "Insufficient resources to satisfy configured failover level for vSphere HA.")
+	}
 	if v.Reserved > free {
 		return frame.Refuse(&types.InsufficientMemoryResourcesFault{Unreserved: free << 20, Requested: v.Reserved << 20})
 	}

@@ -1,0 +1,28 @@
+package esxcli
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// resyncSummary tells what vSAN has to copy. A host without vSAN refuses.
+func resyncSummary(w *world.World, host string, _ Args) (Answer, error) {
+	vsan := false
+	a, err := view(w, host, Record, "ResyncSummary", func(s *world.State, _ *world.Host) [][]Field {
+		if vsan = s.Services.VSAN; !vsan {
+			return nil
+		}
+		objects, left := 0, s.Services.Resync
+		if left > 0 {
+			objects = 3
+		}
+		return [][]Field{row("Total Number Of Resyncing Objects", strconv.Itoa(objects), "Total Bytes Left To Resync", strconv.FormatInt(left, 10),
+			"Total GB Left To Resync", fmt.Sprintf("%.2f", float64(left)/(1<<30)))}
+	})
+	if err == nil && !vsan {
+		err = refuse("vSAN is not enabled on this host")
+	}
+	return a, err
+}

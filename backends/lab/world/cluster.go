@@ -1,0 +1,64 @@
+package world
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Services are what the cluster does by itself.
+type Services struct {
+	DRS      string // manual, partiallyAutomated; "": fullyAutomated
+	HA       bool
+	Failover int   // lost hosts that HA's admission control keeps memory for; 0: it is off
+	VSAN     bool  // data of vSAN objects lies on the hosts
+	Resync   int64 // bytes that vSAN has to copy before its objects are whole again
+}
+
+// copying is how long vSAN copies after a host came back, and what.
+const (
+	copying  = 3 * time.Second
+	resynced = 4 << 30
+)
+
+// Level tells whether HA's admission control lets the memory of running VMs, and more, be reserved on the hosts that are
+// up and not named: as much as all but the largest of them have, as many as the failover level says.
+func (s *State) Level(more int64, without string) bool {
+	if !s.Services.HA || s.Services.Failover == 0 {
+		return true
+	}
+	var room []int64
+	for _, h := range s.Hosts {
+		if h.State == Up && !h.Maintenance && h.Name != without {
+			room = append(room, h.MemoryMB)
+		}
+	}
+	left := len(room) - s.Services.Failover
+	if left < 1 {
+		return false
+	}
+	slices.SortFunc(room, func(a, b int64) int { return cmp.Compare(a, b) })
+	for _, mb := range room[:left] {
+		more -= mb
+	}
+	for _, v := range s.VMs {
+		if v.On {
+			more += v.Reserved
+		}
+	}
+	return more <= 0
+}
+
+// resync begins to copy what a host has missed. The caller holds the mutex.
+func (w *World) resync() {
+	if !w.state.Services.VSAN {
+		return
+	}
+	w.state.Services.Resync += resynced
+	w.afterLocked(copying, func() {
+		_ = w.Update(func(s *State) ([]Event, error) {
+			s.Services.Resync = max(0, s.Services.Resync-resynced)
+			return nil, nil
+		})
+	})
+}
