@@ -236,7 +236,7 @@ func TestE2ESRIOVInAClusterOfOthers(t *testing.T) {
 	for scenario, last := range map[string]string{"sriov-vcenter": "esx-01", "sriov-drs-manual": "", "sriov-vsan": ""} {
 		t.Run(scenario, func(t *testing.T) {
 			t.Parallel()
-			s := serve(t, "--hosts", "3", "--vms", "3", "--scenario", scenario, "--reboot-time", "300ms")
+			s := serve(t, "--hosts", "3", "--vms", "6", "--scenario", scenario, "--reboot-time", "300ms")
 			start := s.facts()
 			s.must(0, "apply", "-f", s.answers("sriov"), "--yes")
 			var log outages

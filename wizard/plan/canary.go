@@ -8,12 +8,12 @@ import (
 
 // canary lets one host go first: no other goes down before that one is back, its VFs are found and the VMs on it run again
 // (production.md: one host before any wave). The host of vCenter is none: it goes last.
-func (b *builder) canary(last []string) {
+func (b *builder) canary(last *hostPart) {
 	var rest []*hostPart
 	var first *hostPart
 	for _, h := range b.hosts {
 		switch {
-		case len(h.reboots) == 0 || slices.Equal(h.reboots, last):
+		case len(h.reboots) == 0 || h == last:
 		case first == nil:
 			first = h
 		default:
@@ -33,15 +33,30 @@ func (b *builder) canary(last []string) {
 			alive = append(alive, c.ID())
 		}
 	}
-	for i := range b.inv.VMs {
-		v := &b.inv.VMs[i]
-		if id, there := b.powered(v); there && v.Host == first.Name && len(b.brackets[id].Around) > 0 {
-			alive = append(alive, id)
-		}
-	}
+	alive = append(alive, b.powerAround(first)...)
 	for _, h := range rest {
-		br := b.brackets[h.reboots[0]]
-		br.After = append(br.After, alive...)
+		b.wavesAfter(h, alive)
 	}
 	b.note("%s goes first and alone (run.reboot.canary): no other host goes down before it is back, its VFs are found and its VMs run again", first.Name)
+}
+
+// powerAround gives the power cycles that stand around a host's reboots.
+func (b *builder) powerAround(h *hostPart) []string {
+	var ids []string
+	for i := range b.inv.VMs {
+		v := &b.inv.VMs[i]
+		if id, there := b.powered(v); there && v.Host == h.Name && len(b.brackets[id].Around) > 0 {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// wavesAfter lets all that takes a host out of service wait: its first reboot, its open shell, and the power cycles of its
+// VMs. A shell or a VM that went before would hold a place among the hosts that may be down.
+func (b *builder) wavesAfter(h *hostPart, ids []string) {
+	for _, id := range append(nonEmpty(h.reboots[0], h.shell), b.powerAround(h)...) {
+		br := b.brackets[id]
+		br.After = append(br.After, ids...)
+	}
 }

@@ -84,9 +84,15 @@ func (u *undo) waves(onHost map[string][]string) {
 // last lets a host reboot after all others.
 func (u *undo) last(host string, hosts []string) {
 	reboot := func(h string) string { return Bracket{Kind: backends.BracketReboot, Target: backends.HostRef(h)}.ID() }
+	var others []string
 	for _, other := range hosts {
 		if other != host {
-			u.brackets[reboot(host)].After = append(u.brackets[reboot(host)].After, reboot(other))
+			others = append(others, reboot(other))
+		}
+	}
+	for _, br := range u.brackets { // an open shell and VMs that are off hold a place among the hosts that may be down
+		if br.ID() == reboot(host) || br.Target == backends.HostRef(host) && br.Kind == backends.BracketSSH || slices.Contains(br.Around, reboot(host)) {
+			br.After = append(br.After, others...)
 		}
 	}
 	u.note("%s runs vCenter itself and reboots last", host)

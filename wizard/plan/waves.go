@@ -42,7 +42,7 @@ func (m mover) stays(v *backends.VM, h *backends.Host) string {
 // HA, DRS, what runs on the host, the host of vCenter).
 func (b *builder) waves() {
 	m := mover{b.inv}
-	var vcenter []string // reboots of the host that runs vCenter: after all others
+	var vcenter *hostPart // runs vCenter: after all others
 	var others []string
 	for _, h := range b.hosts {
 		if len(h.reboots) == 0 {
@@ -55,10 +55,10 @@ func (b *builder) waves() {
 			}
 			b.around(m, h, v)
 			if v.VCenterVM && v.Power == "poweredOn" {
-				vcenter = h.reboots
+				vcenter = h
 			}
 		}
-		if !slices.Equal(vcenter, h.reboots) {
+		if vcenter != h {
 			others = append(others, h.reboots...)
 		}
 	}
@@ -70,9 +70,8 @@ func (b *builder) waves() {
 	}
 	b.canary(vcenter)
 	if vcenter != nil {
-		first := b.brackets[vcenter[0]]
-		first.After = append(first.After, others...)
-		b.note("%s runs vCenter itself and reboots last", first.Target.Name)
+		b.wavesAfter(vcenter, others)
+		b.note("%s runs vCenter itself and reboots last", vcenter.Name)
 	}
 	b.clusters()
 }
