@@ -13,8 +13,14 @@ func guestDeviceChecks() []Check {
 		{
 			ID: "GST-NVSMI-027", Scope: Guest, Link: InGuest, Modes: gpuOnly, Fix: Automatic, Source: "seed 001",
 			Criteria: "nvidia-smi lists every GPU of the VM / - / some are missing", Remedy: "Install the driver, or fix the MMIO keys.",
-			Run: eachGuest(nvidia(func(f *Facts, t backends.Ref, g *backends.Guest) Answer {
-				want := 0
+			Run: eachGuest(func(f *Facts, g *backends.Guest) Answer {
+				t, want := backends.GuestRef(g.VM), 0
+				if g.NVIDIA == nil {
+					if i := slices.IndexFunc(g.PCI, func(d backends.GuestDevice) bool { return d.Vendor == "10de" }); i >= 0 {
+						return fail(t, "lspci lists %s at %s, and there is no NVIDIA driver; nouveau loaded: %t", g.PCI[i].Name, g.PCI[i].Address, slices.Contains(g.Loaded, "nouveau"))
+					}
+					return waiting(t, "the NVIDIA driver was not asked")
+				}
 				if v := f.Inventory.VM(g.VM); v != nil {
 					want = len(f.vmGPUs(v))
 				}
@@ -22,12 +28,15 @@ func guestDeviceChecks() []Check {
 					return fail(t, "nvidia-smi: %s", g.NVIDIA.Error)
 				}
 				return passIf(len(g.NVIDIA.GPUs) >= max(1, want), t, "nvidia-smi lists %d GPUs, the VM has %d", len(g.NVIDIA.GPUs), want)
-			})),
+			}),
 		},
 		{
 			ID: "GST-PEERMEM-028", Scope: Guest, Link: InGuest, Modes: gpuOnly, Fix: Automatic, Source: "seed 004; NVIDIA GPU Operator: GPUDirect RDMA",
-			Criteria: "nvidia_peermem, nv_peer_mem or DMA-BUF / - / none", Remedy: "Load nvidia-peermem; MLNX_OFED has to be installed before it.",
+			Criteria: "nvidia_peermem, nv_peer_mem or DMA-BUF / both modules / none", Remedy: "Load nvidia-peermem; MLNX_OFED has to be installed before it.",
 			Run: eachGuest(nvidia(func(_ *Facts, t backends.Ref, g *backends.Guest) Answer {
+				if slices.Contains(g.Loaded, "nvidia_peermem") && slices.Contains(g.Loaded, "nv_peer_mem") {
+					return warn(t, "nvidia_peermem and nv_peer_mem are both loaded; remove nvidia-peer-memory-dkms")
+				}
 				return passIf(g.NVIDIA.Peermem != "" || g.NVIDIA.DMABuf, t, "peer memory module %s, DMA-BUF %t", orNone(g.NVIDIA.Peermem), g.NVIDIA.DMABuf)
 			})),
 		},
@@ -61,8 +70,8 @@ func guestDeviceChecks() []Check {
 		},
 		{
 			ID: "GST-TOPO-029", Scope: Guest, Link: InGuest, Modes: gpuOnly, Fix: Manual, Source: "NCCL documentation, topology",
-			Criteria: "NIC and GPU at PIX or PXB / PHB / NODE or SYS", Remedy: "Place NIC and GPU below one PCIe switch.",
-			Run: eachGuest(nvidia(func(_ *Facts, t backends.Ref, g *backends.Guest) Answer {
+			Criteria: "NIC and GPU at PIX or PXB, or at PHB and below one root port of the host / PHB / NODE or SYS", Remedy: "Place NIC and GPU below one PCIe switch.",
+			Run: eachGuest(nvidia(func(f *Facts, t backends.Ref, g *backends.Guest) Answer {
 				order := []string{"PIX", "PXB", "PHB", "NODE", "SYS"}
 				best := len(order)
 				for _, c := range g.NVIDIA.Topology {
@@ -72,6 +81,10 @@ func guestDeviceChecks() []Check {
 				}
 				if best == len(order) {
 					return waiting(t, "nvidia-smi topo -m was not read, or has no NIC")
+				}
+				// A VM's own PCI tree hardly ever shows less than PHB; the host's tells what lies between.
+				if shared := f.sharedBridge(g.VM); order[best] == "PHB" && shared != "" {
+					return pass(t, "the nearest NIC and GPU are at PHB, which is all that a VM sees; on the host both are below %s", shared)
 				}
 				return grade(float64(best), 1, 2, t, "the nearest NIC and GPU are at %s", order[best])
 			})),

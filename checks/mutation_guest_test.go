@@ -60,10 +60,17 @@ func guestMutations() []mutation {
 		{"GST-CNT-026", p, checks.Warn, func(f *checks.Facts) { thePair(f).CNPs = ptr(int64(3)) }, "PAIR-LOSS-011"},
 		{"GST-CNT-026", p, checks.Fail, func(f *checks.Facts) { thePair(f).Retries = ptr(int64(3)) }, "PAIR-LOSS-011"},
 		{"GST-NVSMI-027", g, checks.Fail, guest(func(g *backends.Guest) { g.NVIDIA.GPUs = nil }), ""},
+		{"GST-NVSMI-027", g, checks.Fail, guest(func(g *backends.Guest) {
+			g.NVIDIA, g.PCI = nil, append(g.PCI, backends.GuestDevice{Address: "0000:0c:00.0", Vendor: "10de", Device: "20b5"})
+		}), ""},
+		{"GST-PEERMEM-028", g, checks.Warn, guest(func(g *backends.Guest) { g.Loaded = append(g.Loaded, "nvidia_peermem", "nv_peer_mem") }), ""},
 		{"GST-PEERMEM-028", g, checks.Fail, guest(func(g *backends.Guest) { g.NVIDIA.Peermem = "" }), ""},
 		{"GST-PVLSPCI-050", p, checks.Fail, guest(func(g *backends.Guest) { g.PCI = g.PCI[:2] }), "GST-LSPCI-003"},
 		{"GST-DMESG-051", p, checks.Fail, guest(func(g *backends.Guest) { g.KernelLog = []string{"Call Trace:"} }), ""},
-		{"GST-TOPO-029", g, checks.Warn, guest(func(g *backends.Guest) { g.NVIDIA.Topology["mlx5_0 GPU0"] = "PHB" }), ""},
+		{"GST-TOPO-029", g, checks.Warn, func(f *checks.Facts) { // below one root port of the host PHB is as it should be
+			guest(func(g *backends.Guest) { g.NVIDIA.Topology["mlx5_0 GPU0"] = "PHB" })(f)
+			theHost(f).GPUs[0].RootPort, theHost(f).GPUs[0].Switches = "0000:40:03.0", nil
+		}, "HOST-GPU-ROOT-016"},
 		{"GST-TOPO-029", g, checks.Fail, guest(func(g *backends.Guest) { g.NVIDIA.Topology["mlx5_0 GPU0"] = "SYS" }), ""},
 		{"GST-CONTAINER-030", p, checks.Fail, guest(func(g *backends.Guest) {
 			g.Containers = []backends.Container{{Name: "ngc", MOFED: true, Devices: true, IPCLock: true, HostNet: true}}

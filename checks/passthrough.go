@@ -171,3 +171,23 @@ func topology(f *Facts, h *backends.Host) Answer {
 	}
 	return slices.MaxFunc(all, func(a, b Answer) int { return weight(&Finding{Status: a.Status}) - weight(&Finding{Status: b.Status}) })
 }
+
+// sharedBridge is the bridge of the host above a VM's RDMA card and one of its GPUs, by which they reach each other; "" where
+// there is none, or it is not known.
+func (f *Facts) sharedBridge(vm string) string {
+	v := f.Inventory.VM(vm)
+	if v == nil {
+		return ""
+	}
+	h := f.Inventory.Host(v.Host)
+	if h == nil {
+		return ""
+	}
+	path := h.Bridges(f.hca(h))
+	for _, g := range f.vmGPUs(v) {
+		if near, shared := backends.Near(g.Path(), path); near.PeerToPeer() == "yes" {
+			return shared
+		}
+	}
+	return ""
+}

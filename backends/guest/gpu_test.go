@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
 // TestGPUFacts reads what guests with and without a GPU, a driver and a perftest with CUDA print.
@@ -52,5 +53,20 @@ func TestGPUFacts(t *testing.T) {
 				t.Error(d)
 			}
 		})
+	}
+}
+
+// What modprobe says of peer memory modules is turned into the one thing to do (nv_peer_memory issues 8, 28, 84).
+func TestWhyPeerMemoryIsNotLoaded(t *testing.T) {
+	for _, c := range []struct{ said, hint string }{
+		{"modprobe: ERROR: could not insert 'nv_peer_mem': Invalid argument", "MLNX_OFED or DOCA first"},
+		{"modprobe: ERROR: could not insert 'nvidia_peermem': Unknown symbol in module, or unknown parameter (see dmesg)", "MLNX_OFED or DOCA first"},
+		{"modprobe: ERROR: could not insert 'nvidia': No such device", "finds no GPU"},
+		{"modprobe: ERROR: could not insert 'nvidia_peermem': Key was rejected by service", "Secure Boot"},
+		{"modprobe: FATAL: Module nvidia_peermem not found in directory /lib/modules/5.15.0-100-generic", "rest of the kernel's modules"},
+	} {
+		if got := backends.HintOf(moduleError("vm-01", ssh.Result{ExitCode: 1, Stderr: c.said})); !strings.Contains(got, c.hint) {
+			t.Errorf("%s: hint %q, want %q", c.said, got, c.hint)
+		}
 	}
 }

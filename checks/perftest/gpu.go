@@ -27,7 +27,7 @@ type GPU struct {
 
 	Dir     string   `json:"-"`                 // where the perftest with CUDA is, "" for the PATH
 	Several bool     `json:"-"`                 // the guest has more than one
-	Apart   bool     `json:"-"`                 // the host's PCI tree rules peer to peer out
+	Apart   bool     `json:"-"`                 // by the host's PCI tree peer to peer is ruled out, or doubtful
 	Keys    []string `json:"missing,omitempty"` // what the VM lacks of the settings of peer to peer
 	Without string   `json:"-"`                 // why nothing can be measured, "" where it can
 	Remedy  string   `json:"-"`
@@ -67,8 +67,13 @@ func Nearest(topology map[string]string, device string, gpus int) (index int, li
 	return index, link
 }
 
-// far tells whether a way crosses what no setting mends.
-func (g GPU) far() bool { return g.Apart || g.Link == "NODE" || g.Link == "SYS" || g.Link == "SOC" }
+// far tells whether a way crosses what no setting mends. The host's PCI tree knows better than the guest's.
+func (g GPU) far() bool {
+	if g.Host != "" {
+		return g.Apart
+	}
+	return g.Link == "NODE" || g.Link == "SYS" || g.Link == "SOC"
+}
 
 // withGPU tells whether a test uses GPU memory, and the test with host memory that it is held against.
 func withGPU(test string) (host string, gpu bool) { return strings.CutSuffix(test, useCUDA) }

@@ -83,7 +83,7 @@ func perftestNodes(a *answers.Answers, inv *backends.Inventory) []perftest.Node 
 		g := inv.Guest(vm.Name)
 		cardNode(vm, g, &n)
 		if a.Mode == answers.GPUDirect {
-			n.GPU = gpuOf(a, vm, g, n.Device)
+			n.GPU = gpuOf(a, inv, vm, g, n.Device)
 		}
 		nodes = append(nodes, n)
 	}

@@ -2,6 +2,8 @@ package cmd
 
 import (
 	"cmp"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -26,7 +28,7 @@ func cardNode(v *backends.VM, g *backends.Guest, n *perftest.Node) {
 
 // gpuOf chooses the GPU that a guest measures with: the one nearest to the RDMA device by the guest's topology. What keeps
 // it from being measured stands in Without.
-func gpuOf(a *answers.Answers, v *backends.VM, g *backends.Guest, device string) *perftest.GPU {
+func gpuOf(a *answers.Answers, inv *backends.Inventory, v *backends.VM, g *backends.Guest, device string) *perftest.GPU {
 	out := &perftest.GPU{}
 	switch {
 	case g == nil || g.Error != "":
@@ -40,6 +42,13 @@ func gpuOf(a *answers.Answers, v *backends.VM, g *backends.Guest, device string)
 		return out
 	}
 	out.Index, out.Link = perftest.Nearest(g.NVIDIA.Topology, device, len(g.NVIDIA.GPUs))
+	if ways := hostWays(inv, v); len(ways) == len(g.NVIDIA.GPUs) {
+		out.Index = nearestWay(ways, out.Index)
+		out.Link = g.NVIDIA.Topology[fmt.Sprintf("%s GPU%d", device, out.Index)]
+		if way := ways[out.Index]; way != backends.PathUnknown {
+			out.Host, out.Apart = string(way), way.PeerToPeer() != "yes"
+		}
+	}
 	out.Name, out.Several = g.NVIDIA.GPUs[out.Index], len(g.NVIDIA.GPUs) > 1
 	out.Keys = peerKeys(a, v)
 	if out.Index < len(g.NVIDIA.Devices) && g.NVIDIA.Devices[out.Index].VGPU {
@@ -53,6 +62,49 @@ func gpuOf(a *answers.Answers, v *backends.VM, g *backends.Guest, device string)
 	}
 	out.Dir, out.DMABuf = g.CUDATests.Dir, g.NVIDIA.DMABuf && g.CUDATests.DMABuf
 	return out
+}
+
+// hostWays are the ways from each GPU of a VM to its RDMA card by the host's PCI tree, which sees what the VM's own does not:
+// bridges and root ports. The order is that of the VM's devices, in which a guest finds them too.
+func hostWays(inv *backends.Inventory, v *backends.VM) []backends.Nearness {
+	h := inv.Host(v.Host)
+	if h == nil {
+		return nil
+	}
+	card := ""
+	for _, c := range h.Cards() {
+		if slices.Contains(v.Passthrough, c.Address) {
+			card = c.Address
+		}
+	}
+	for _, ad := range v.Adapters {
+		if card == "" {
+			card = ad.PF
+		}
+	}
+	var out []backends.Nearness
+	for _, address := range v.Passthrough {
+		i := slices.IndexFunc(h.GPUs, func(g backends.GPU) bool { return g.PCI == address })
+		if i < 0 {
+			continue
+		}
+		way, _ := backends.Near(h.GPUs[i].Path(), h.Bridges(card))
+		out = append(out, way)
+	}
+	return out
+}
+
+// nearestWay is the place of the first of the best ways; that of the guest's choice where it is as good.
+func nearestWay(ways []backends.Nearness, choice int) int {
+	rank := func(i int) int {
+		return slices.Index([]string{"yes", "doubtful", "unknown", "no"}, ways[i].PeerToPeer())
+	}
+	for i := range ways {
+		if rank(i) < rank(choice) {
+			choice = i
+		}
+	}
+	return choice
 }
 
 // peerKeys are the VMX keys of peer to peer that the VM does not have as the answers want them; none where nobody read them.

@@ -1,9 +1,12 @@
 package plan_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
@@ -23,5 +26,120 @@ func TestVGPUIsSaid(t *testing.T) {
 	}
 	if strings.Contains(notes, "vm-01: vGPU") {
 		t.Errorf("vm-01 has none: %q", notes)
+	}
+}
+
+func guestID(vm string, kind backends.Kind, name string) string {
+	return backends.Setting{Target: backends.GuestRef(vm), Kind: kind, Name: name}.ID()
+}
+
+func is(b bool) *bool { return &b }
+
+// The way to GPU memory: DMA-BUF before nvidia-peermem before nv_peer_mem; what is planned comes back after a reboot.
+func TestTheWayToGPUMemory(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit   func(g *backends.Guest)
+		module string // "" none: DMA-BUF
+		note   string
+	}{
+		"open kernel modules": {func(g *backends.Guest) { g.NVIDIA.DMABuf = true }, "", "by DMA-BUF"},
+		"open kernel modules, but a perftest that knows no DMA-BUF": {func(g *backends.Guest) {
+			g.NVIDIA.DMABuf, g.CUDATests = true, &backends.CUDAPerftest{}
+		}, "nvidia_peermem", ""},
+		"closed modules": {func(*backends.Guest) {}, "nvidia_peermem", ""},
+		"closed modules and MLNX_OFED, whose ib_core is not loaded yet": {func(g *backends.Guest) {
+			g.PeerAPI, g.MOFED = is(false), "MLNX_OFED_LINUX-24.10-1.1.4.0"
+		}, "nvidia_peermem", ""},
+		"a driver before 470": {func(g *backends.Guest) {
+			g.NVIDIA.Driver = "460.32.03"
+			g.Available = append(held(g.Available, "nvidia_peermem"), "nv_peer_mem")
+		}, "nv_peer_mem", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inv := newGPUs(1)
+			inv.Guests[0].NVIDIA = &backends.NVIDIA{Driver: "570.86.15", Error: "No devices were found"}
+			c.edit(&inv.Guests[0])
+			p := mustBuild(t, gpuAnswers(inv), inv, plan.Options{})
+			got := p.Change(guestID("vm-01", backends.KindModules, "gpu"))
+			persist := p.Change(guestID("vm-01", backends.KindPersist, ""))
+			if c.module == "" {
+				if got != nil {
+					t.Errorf("planned: %s", got.To)
+				}
+				if strings.Contains(persist.To.String(), "peer") {
+					t.Errorf("at boot %s", persist.To)
+				}
+			} else if got == nil || got.To != backends.ValueOf([]string{c.module}) {
+				t.Fatalf("planned %+v", got)
+			} else if !slices.Contains(got.After, guestID("vm-01", backends.KindModules, "rdma")) || !strings.Contains(persist.To.String(), c.module) || !slices.Contains(persist.After, got.ID()) {
+				t.Errorf("after %q; at boot %s", got.After, persist.To)
+			}
+			if !strings.Contains(strings.Join(p.Notes, "\n"), c.note) {
+				t.Errorf("no note %q", c.note)
+			}
+		})
+	}
+}
+
+// held gives what is left of a list without one.
+func held(list []string, without string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return s == without })
+}
+
+func TestWhatAGuestForbidsGPUs(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit   func(g *backends.Guest, a *answers.Answers)
+		check  string
+		why    string
+		remedy string
+	}{
+		"no driver, none named": {func(g *backends.Guest, _ *answers.Answers) { g.NVIDIA = nil }, "GST-NVSMI-027", "no NVIDIA driver", "gpudirect.driver"},
+		"nouveau has the GPU": {func(g *backends.Guest, a *answers.Answers) {
+			g.NVIDIA, g.Loaded, a.GPUDirect.Driver = nil, append(g.Loaded, "nouveau"), []string{"nvidia-headless-570-server-open"}
+		}, "GST-NVSMI-027", "nouveau", "blacklist nouveau"},
+		"Secure Boot": {func(g *backends.Guest, a *answers.Answers) {
+			g.NVIDIA, g.SecureBoot, a.GPUDirect.Driver = nil, is(true), []string{"nvidia-headless-570-server-open"}
+		}, "GST-SECBOOT-033", "Secure Boot is on", "mokutil"},
+		"closed modules without peer memory in ib_core": {func(g *backends.Guest, _ *answers.Answers) { g.NVIDIA.DMABuf, g.PeerAPI = false, is(false) },
+			"GST-PEERMEM-028", "would not load", "MLNX_OFED or DOCA first"},
+		"both modules": {func(g *backends.Guest, _ *answers.Answers) {
+			g.Loaded = append(g.Loaded, "nvidia_peermem", "nv_peer_mem")
+		},
+			"GST-PEERMEM-028", "both loaded", "nvidia-peer-memory-dkms"},
+		"nothing at all": {func(g *backends.Guest, _ *answers.Answers) {
+			g.NVIDIA.DMABuf, g.NVIDIA.Driver, g.Available = false, "418.40", held(g.Available, "nvidia_peermem")
+		}, "GST-PEERMEM-028", "driver 418.40 has neither", "470"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inv := newGPUs(1)
+			a := gpuAnswers(inv)
+			c.edit(&inv.Guests[0], a)
+			all := refusals(t, a, inv, plan.Options{})
+			if r := all[0]; len(all) != 1 || r.Target.String() != "guest/vm-01" || r.Check != c.check || !strings.Contains(r.Why, c.why) || !strings.Contains(r.Remedy, c.remedy) {
+				t.Errorf("%+v", all)
+			}
+		})
+	}
+}
+
+// A driver that the answers name is installed after the RDMA packages; what follows from it is planned when it is there.
+func TestTheDriverIsInstalledFromNamedPackages(t *testing.T) {
+	inv := newGPUs(1)
+	a := gpuAnswers(inv)
+	inv.Guests[0].NVIDIA, a.GPUDirect.Driver = nil, []string{"nvidia-utils-570-server", "nvidia-headless-570-server-open"}
+	p := mustBuild(t, a, inv, plan.Options{})
+	driver, rdma := p.Change(guestID("vm-01", backends.KindPackages, "nvidia")), guestID("vm-01", backends.KindPackages, "rdma")
+	if driver == nil || driver.To != backends.ValueOf(backends.PackageSpec{Installed: []string{"nvidia-headless-570-server-open", "nvidia-utils-570-server"}}) || !slices.Contains(driver.After, rdma) {
+		t.Fatalf("%+v", driver)
+	}
+	peer := p.Change(guestID("vm-01", backends.KindModules, "gpu"))
+	if peer == nil || peer.To.Known() || !slices.Contains(peer.After, driver.ID()) {
+		t.Errorf("%+v", peer)
+	}
+	if persist := p.Change(guestID("vm-01", backends.KindPersist, "")); persist.To.Known() {
+		t.Errorf("at boot %s, which hangs on the driver", persist.To)
+	}
+	if _, err := p.Graph(); err != nil {
+		t.Error(err)
 	}
 }
