@@ -128,7 +128,8 @@ type VerbsDevice struct {
 	ActiveMTU int     `json:"active_mtu,omitempty"`
 	RateGbps  float64 `json:"rate_gbps,omitempty"`
 	Firmware  string  `json:"firmware,omitempty"`
-	Class     *int    `json:"traffic_class,omitempty"` // tc/1/traffic_class or cma_roce_tos; nil: not read
+	Class     *int    `json:"traffic_class,omitempty"`      // tc/1/traffic_class or the default of rdma_cm; nil: not read
+	ClassKept bool    `json:"traffic_class_kept,omitempty"` // it comes back after a boot, by a unit of ours
 	GIDs      []GID   `json:"gids,omitempty"`
 }
 

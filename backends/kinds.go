@@ -70,6 +70,9 @@ const (
 	KindAddress Kind = "address"
 	// KindMemlock: target guest/NAME, value string: "unlimited" or KB. Keeper.
 	KindMemlock Kind = "memlock"
+	// KindTrafficClass: target guest/NAME, name = port group of the adapter, value int: the traffic class with which its RDMA
+	// device marks what it sends, now and after each boot. Keeper.
+	KindTrafficClass Kind = "traffic-class"
 	// KindPort: target guest/NAME, name = port group of the adapter, value string "PORT_ACTIVE": repairs a port that
 	// is down (link up, link down and up, module reload, in this order). A state, not a setting: nothing to undo.
 	KindPort Kind = "port"

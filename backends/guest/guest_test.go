@@ -38,71 +38,97 @@ func TestThereAndBack(t *testing.T) {
 		t.Run(os, func(t *testing.T) {
 			t.Parallel()
 			m := newMachine(t, config{os: os, sudo: []string{"", "it's $ecret"}[i%2]})
-			before, disk := m.Survey(t.Context(), m.vm), m.disk(t)
-			if before.Error != "" {
-				t.Fatal(before.Error)
-			}
-			setters := m.Setters()
-			all := wanted(m, os)
-			kept := make([]backends.Value, len(all))
-			prior := make([]backends.Value, len(all))
-			for i, a := range all {
-				m.Want(a.Setting, a.To)
-				s := setters[a.Kind]
-				var err error
-				if prior[i], err = s.Read(t.Context(), a.Setting); err != nil {
-					t.Fatal(err)
-				}
-				if k, ok := s.(backends.Keeper); ok {
-					if kept[i], err = k.Keep(t.Context(), a.Setting, a.To); err != nil {
-						t.Fatalf("%s: keep: %v", a.ID(), err)
-					}
-					kept[i] = throughJSON(t, kept[i])
-				}
-				if err := s.Set(t.Context(), a.Setting, a.To, nil); err != nil {
-					t.Fatalf("%s: %v\nhint: %s", a.ID(), err, backends.HintOf(err))
-				}
-			}
-			m.holds(t, all)
-			m.reboot(t)
-			m.holds(t, all)
-			after := m.Survey(t.Context(), m.vm)
-			d := after.Verbs(m.mac)
-			if d == nil || d.State != "PORT_ACTIVE" || d.Driver != "vmw_pvrdma" || !slices.ContainsFunc(d.GIDs, func(g backends.GID) bool { return g.IPv4 == "192.168.50.21" && g.Type == "RoCE v2" }) {
-				t.Errorf("the RDMA device: %+v", d)
-			}
-			if i := after.Interface(m.mac); i == nil || !i.Persistent || i.MTU != 9000 || !i.Up || !slices.Contains(i.Addresses, "192.168.50.21/24") {
-				t.Errorf("the interface: %+v", i)
-			}
-			if after.MemlockKB != -1 || after.Commands > 2 || after.Perftest == "" || len(after.Persist.Modules) != 3 {
-				t.Errorf("%+v", after)
-			}
-
-			for i, a := range slices.Backward(all) {
-				s := setters[a.Kind]
-				var err error
-				if k, ok := s.(backends.Keeper); ok {
-					err = k.Restore(t.Context(), a.Setting, kept[i], nil)
-				} else {
-					err = s.Set(t.Context(), a.Setting, prior[i], nil)
-				}
-				if err != nil {
-					t.Fatalf("%s: back: %v", a.ID(), err)
-				}
-				if now, err := s.Read(t.Context(), a.Setting); a.Kind != backends.KindPort && (err != nil || now != prior[i]) {
-					t.Errorf("%s: was %s, is %s, %v", a.ID(), prior[i], now, err)
-				}
-			}
-			if d := cmp.Diff(strings.Split(disk, "\n"), strings.Split(m.disk(t), "\n")); d != "" {
-				t.Errorf("left on the disk:\n%s", d)
-			}
-			m.reboot(t)
-			again := m.Survey(t.Context(), m.vm)
-			before.BootID, again.BootID = "", ""
-			if d := cmp.Diff(before, again); d != "" {
-				t.Errorf("not as before:\n%s", d)
-			}
+			m.thereAndBack(t, wanted(m, os), "vmw_pvrdma")
 		})
+	}
+}
+
+// The same with a VF (seed 002, 2.4): its driver is there, its interface is found by the MAC, and what it sends is marked.
+func TestThereAndBackWithVF(t *testing.T) {
+	for os, system := range map[string]string{"ubuntu-20.04": "netplan", "ubuntu-22.04": "netplan", "debian-12": "netplan", "rhel-8": "networkmanager", "rhel-9": "networkmanager"} {
+		t.Run(os, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t, config{os: os, vf: true})
+			if got := m.Survey(t.Context(), m.vm).NetConfig; got != system {
+				t.Errorf("the network of %s is kept by %s", os, got)
+			}
+			all := slices.DeleteFunc(wanted(m, os), func(a backends.Assignment) bool { return a.Kind == backends.KindModules || a.Kind == backends.KindPersist })
+			modules := backends.Assignment{Setting: m.setting(backends.KindModules, "rdma"), To: backends.ValueOf([]string{"ib_umad", "rdma_cm", "rdma_ucm"})}
+			persist := backends.Assignment{Setting: m.setting(backends.KindPersist, ""), To: backends.ValueOf(backends.Persist{Modules: []string{"ib_umad", "rdma_cm", "rdma_ucm"}})}
+			class := backends.Assignment{Setting: m.setting(backends.KindTrafficClass, m.group), To: backends.ValueOf(106)}
+			all = append(slices.Insert(all, 1, modules, persist), class)
+			m.thereAndBack(t, all, "mlx5_core")
+		})
+	}
+}
+
+func (m *machine) thereAndBack(t *testing.T, all []backends.Assignment, driver string) {
+	t.Helper()
+	before, disk := m.Survey(t.Context(), m.vm), m.disk(t)
+	if before.Error != "" {
+		t.Fatal(before.Error)
+	}
+	setters := m.Setters()
+	kept := make([]backends.Value, len(all))
+	prior := make([]backends.Value, len(all))
+	for i, a := range all {
+		m.Want(a.Setting, a.To)
+		s := setters[a.Kind]
+		var err error
+		if prior[i], err = s.Read(t.Context(), a.Setting); err != nil {
+			t.Fatal(err)
+		}
+		if k, ok := s.(backends.Keeper); ok {
+			if kept[i], err = k.Keep(t.Context(), a.Setting, a.To); err != nil {
+				t.Fatalf("%s: keep: %v", a.ID(), err)
+			}
+			kept[i] = throughJSON(t, kept[i])
+		}
+		if err := s.Set(t.Context(), a.Setting, a.To, nil); err != nil {
+			t.Fatalf("%s: %v\nhint: %s", a.ID(), err, backends.HintOf(err))
+		}
+	}
+	m.holds(t, all)
+	m.reboot(t)
+	m.holds(t, all)
+	after := m.Survey(t.Context(), m.vm)
+	d := after.Verbs(m.mac)
+	if d == nil || d.State != "PORT_ACTIVE" || d.Driver != driver || !slices.ContainsFunc(d.GIDs, func(g backends.GID) bool { return g.IPv4 == "192.168.50.21" && g.Type == "RoCE v2" }) {
+		t.Errorf("the RDMA device: %+v", d)
+	}
+	if marks := slices.ContainsFunc(all, func(a backends.Assignment) bool { return a.Kind == backends.KindTrafficClass }); d != nil && marks != d.ClassKept {
+		t.Errorf("traffic class %v, kept %t", d.Class, d.ClassKept)
+	}
+	if i := after.Interface(m.mac); i == nil || !i.Persistent || i.MTU != 9000 || !i.Up || !slices.Contains(i.Addresses, "192.168.50.21/24") {
+		t.Errorf("the interface: %+v", i)
+	}
+	if after.MemlockKB != -1 || after.Commands > 2 || after.Perftest == "" || len(after.Persist.Modules) != 3 {
+		t.Errorf("%+v", after)
+	}
+
+	for i, a := range slices.Backward(all) {
+		s := setters[a.Kind]
+		var err error
+		if k, ok := s.(backends.Keeper); ok {
+			err = k.Restore(t.Context(), a.Setting, kept[i], nil)
+		} else {
+			err = s.Set(t.Context(), a.Setting, prior[i], nil)
+		}
+		if err != nil {
+			t.Fatalf("%s: back: %v", a.ID(), err)
+		}
+		if now, err := s.Read(t.Context(), a.Setting); a.Kind != backends.KindPort && (err != nil || now != prior[i]) {
+			t.Errorf("%s: was %s, is %s, %v", a.ID(), prior[i], now, err)
+		}
+	}
+	if d := cmp.Diff(strings.Split(disk, "\n"), strings.Split(m.disk(t), "\n")); d != "" {
+		t.Errorf("left on the disk:\n%s", d)
+	}
+	m.reboot(t)
+	again := m.Survey(t.Context(), m.vm)
+	before.BootID, again.BootID = "", ""
+	if d := cmp.Diff(before, again); d != "" {
+		t.Errorf("not as before:\n%s", d)
 	}
 }
 

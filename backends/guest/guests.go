@@ -104,12 +104,13 @@ func (g *Guests) Close() error {
 // Setters gives one Setter for each kind of setting that a guest has.
 func (g *Guests) Setters() map[backends.Kind]backends.Setter {
 	return map[backends.Kind]backends.Setter{
-		backends.KindPackages: packages{g},
-		backends.KindModules:  modules{g},
-		backends.KindPersist:  persist{g},
-		backends.KindAddress:  address{g},
-		backends.KindMemlock:  memlock{g},
-		backends.KindPort:     port{g},
+		backends.KindPackages:     packages{g},
+		backends.KindModules:      modules{g},
+		backends.KindPersist:      persist{g},
+		backends.KindAddress:      address{g},
+		backends.KindMemlock:      memlock{g},
+		backends.KindPort:         port{g},
+		backends.KindTrafficClass: class{g},
 	}
 }
 

@@ -40,13 +40,18 @@ type config struct {
 	os      string
 	sudo    string // "": without a password
 	user    string // "": ops
+	vf      bool   // has a VF, not a PVRDMA adapter
 	preset  bool   // somebody has set it up by the guides
 	options guest.Options
 }
 
 func newMachine(t *testing.T, c config) *machine {
 	t.Helper()
-	w, err := world.New(world.Spec{Hosts: 2, VMs: 2, Scenario: "done", Timing: world.Timing{VMBoot: 50 * time.Millisecond, Shutdown: 20 * time.Millisecond}})
+	scenario := "done"
+	if c.vf {
+		scenario = "sriov-ready"
+	}
+	w, err := world.New(world.Spec{Hosts: 2, VMs: 2, Scenario: scenario, Timing: world.Timing{VMBoot: 50 * time.Millisecond, Shutdown: 20 * time.Millisecond}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,6 +59,11 @@ func newMachine(t *testing.T, c config) *machine {
 	m := &machine{world: w}
 	w.View(func(s *world.State) {
 		v := s.VMs[0]
+		if c.vf {
+			v.Adapters = append(v.Adapters, virtualFunction(s, v))
+			m.vm, m.mac, m.group = v.Name, v.Adapters[1].MAC, v.Adapters[1].PortGroup
+			return
+		}
 		m.vm, m.mac, m.group = v.Name, v.RDMA()[0].MAC, v.RDMA()[0].PortGroup
 	})
 	if c.user == "" {
@@ -115,6 +125,15 @@ func newMachine(t *testing.T, c config) *machine {
 	return m
 }
 
+// virtualFunction is an adapter with a VF of the host's ConnectX-5, on a switch of its own.
+func virtualFunction(s *world.State, v *world.VM) *world.Adapter {
+	s.Switches = append(s.Switches, &world.DVS{Name: "D", MTU: 9000, Uplinks: []string{"u1"}, PortGroups: []*world.PortGroup{{Name: "P", Active: []string{"u1"}}},
+		Members: []*world.Member{{Host: v.Host, PNICs: []string{"vmnic2"}}}})
+	h := s.Host(v.Host)
+	return &world.Adapter{Type: world.SRIOV, MAC: world.MAC(v.Index, 1), DVS: "D", PortGroup: "P", Connected: true, Start: true, Slot: 224, GuestMTU: true,
+		PF: "0000:3b:00.0", VF: h.VFs(h.PNICAt("0000:3b:00.0"))[0].Address}
+}
+
 // AdapterMAC makes the machine a guest.MACs.
 func (m *machine) AdapterMAC(_ context.Context, _, portGroup string) (string, error) {
 	if portGroup != m.group {
@@ -143,7 +162,7 @@ func (m *machine) root(t *testing.T, script string) string {
 // disk is every file below /etc with its mode, owner and content.
 func (m *machine) disk(t *testing.T) string {
 	t.Helper()
-	return m.root(t, `find /etc -type f | sort | while read -r f; do stat -c '== %n %a %u:%g' "$f"; cat "$f"; done; find /etc -type l | sort`)
+	return m.root(t, `find /etc /usr/local -type f | sort | while read -r f; do stat -c '== %n %a %u:%g' "$f"; cat "$f"; done; find /etc -type l | sort`)
 }
 
 func (m *machine) reboot(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 // Without sysfs ibv_devinfo must do.
 func (f facts) devices(interfaces []backends.Interface) []backends.VerbsDevice {
 	devinfo := verbs.DevInfo(f["devinfo"])
-	list := sysfsDevices(f["rdma"])
+	list, kept := sysfsDevices(f["rdma"]), f.keptClasses()
 	if len(list) == 0 {
 		for _, d := range devinfo.Devices {
 			list = append(list, backends.VerbsDevice{Name: d.Name})
@@ -30,6 +30,8 @@ func (f facts) devices(interfaces []backends.Interface) []backends.VerbsDevice {
 		}
 		if in := slices.IndexFunc(interfaces, func(i backends.Interface) bool { return i.Name == d.Interface }); d.Interface != "" && in >= 0 {
 			d.MAC = interfaces[in].MAC
+			n, ours := kept[d.MAC]
+			d.ClassKept = ours && d.Class != nil && *d.Class == n
 		}
 	}
 	return list
@@ -65,6 +67,11 @@ func sysfsDevices(text string) []backends.VerbsDevice {
 				if c, err := strconv.Atoi(strings.TrimSpace(n)); err == nil {
 					d.Class = &c
 				}
+			}
+		case "tos":
+			// The class of a whole device (MLNX_OFED) goes before the default of rdma_cm.
+			if c, err := strconv.Atoi(v); err == nil && (d.Class == nil || *d.Class == 0) {
+				d.Class = &c
 			}
 		case "netdev":
 			if d.Interface == "" {

@@ -95,6 +95,7 @@ func (g *Guests) surveyScript() string {
 	}
 	b.WriteString(networkScript())
 	b.WriteString(persistScript())
+	b.WriteString(section("classes", classUnits))
 	b.WriteString(healthScript())
 	return b.String()
 }
@@ -108,7 +109,9 @@ const rdmaScript = `for d in /sys/class/infiniband/*; do
 	x=$(readlink -f "$d/device/driver") && echo "driver ${x##*/}"
 	for k in fw_ver; do read -r x <$d/$k && echo "$k $x"; done
 	for k in state rate link_layer; do read -r x <$p/$k && echo "$k $x"; done
+	c=/sys/kernel/config/rdma_cm
 	read -r x <$d/tc/1/traffic_class && echo "class $x"
+	if [ -d $c ] && [ ! -d $c/${d##*/} ]; then echo "tos 0"; elif read -r x <$c/${d##*/}/ports/1/default_roce_tos; then echo "tos $x"; fi
 	read -r x <$d/parent && echo "netdev $x"
 	for n in "$d"/device/net/*; do [ -e "$n" ] && echo "netdev ${n##*/}"; done
 	for n in "$p"/gids/*; do
@@ -124,14 +127,7 @@ done`
 
 // networkScript tells about interfaces and everything that configures them. It needs root for netplan's files.
 func networkScript() string {
-	return section("links", `for d in /sys/class/net/*; do
-	[ -e "$d/address" ] || continue
-	n=${d##*/} a= m= f= o=
-	read -r a <$d/address; read -r m <$d/mtu; read -r f <$d/flags; read -r o <$d/operstate
-	p=-; [ -e "$d/device" ] && p=device
-	s=-; [ -e "$d/master" ] && { s=$(readlink -f "$d/master"); s=${s##*/}; }
-	echo "$n|$a|$m|$f|$o|$p|$s"
-done`) +
+	return networkLinks() +
 		section("addresses", "ip addr show") +
 		section("routes", "ip -4 route show default; ip -6 route show default") +
 		section("connection", "echo $SSH_CONNECTION") +
@@ -144,4 +140,16 @@ for u in NetworkManager systemd-networkd; do systemctl is-active --quiet $u && e
 		section("netfiles", dumpScript(`/lib/netplan/*.yaml /run/netplan/*.yaml /etc/netplan/*.yaml \
 	/run/NetworkManager/system-connections/* /etc/NetworkManager/system-connections/* /etc/sysconfig/network-scripts/ifcfg-* \
 	/run/systemd/network/*.network /etc/systemd/network/*.network /etc/network/interfaces /etc/network/interfaces.d/*`))
+}
+
+// networkLinks lists the interfaces.
+func networkLinks() string {
+	return section("links", `for d in /sys/class/net/*; do
+	[ -e "$d/address" ] || continue
+	n=${d##*/} a= m= f= o=
+	read -r a <$d/address; read -r m <$d/mtu; read -r f <$d/flags; read -r o <$d/operstate
+	p=-; [ -e "$d/device" ] && p=device
+	s=-; [ -e "$d/master" ] && { s=$(readlink -f "$d/master"); s=${s##*/}; }
+	echo "$n|$a|$m|$f|$o|$p|$s"
+done`)
 }

@@ -83,6 +83,8 @@ func guestManual(c plan.Change) string {
 		return "in the guest: netplan or nmcli, static address and MTU for the interface with the adapter's MAC"
 	case backends.KindMemlock:
 		return "in the guest: a file in /etc/security/limits.d with memlock " + cell(text(c.To))
+	case backends.KindTrafficClass:
+		return "in the guest, at every boot: " + code("cma_roce_tos -d DEV -t %s", text(c.To)) + ", or the same number into default_roce_tos below /sys/kernel/config/rdma_cm/DEV"
 	case backends.KindPort:
 		return "in the guest: " + code("ip link set DEV up") + "; if the port stays down: " + code("modprobe -r vmw_pvrdma; modprobe vmw_pvrdma")
 	}

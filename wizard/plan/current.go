@@ -256,6 +256,11 @@ func guestValue(v *backends.VM, g *backends.Guest, s backends.Setting, unread ba
 	switch s.Kind {
 	case backends.KindAddress:
 		return addressValue(g.Interface(mac), "")
+	case backends.KindTrafficClass:
+		if d := g.Verbs(mac); d != nil && d.ClassKept {
+			return backends.ValueOf(*d.Class)
+		}
+		return backends.Absent
 	case backends.KindPort:
 		if d := g.Verbs(mac); d != nil {
 			return backends.ValueOf(d.State)

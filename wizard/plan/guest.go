@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/assets"
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
 // PVRDMAModules are the kernel modules of a PVRDMA guest in the order of loading; vmw_pvrdma comes last, so that its
@@ -75,6 +77,7 @@ func (b *builder) guestOf(v *vmPart) {
 	g.memlock()
 	for _, n := range v.nets {
 		g.port(n)
+		g.class(n)
 	}
 }
 
@@ -246,6 +249,22 @@ func (g *guestPart) port(n answers.Adapter) {
 	g.change(backends.KindPort, n.PortGroup, from, backends.ValueOf(portActive), "a port that is down is brought up: link up, link down and up, module reload, in this order", func(c *Change) {
 		c.State = true
 		c.After = append(c.After, g.id(backends.KindModules, setRDMA), g.id(backends.KindAddress, n.PortGroup))
+	})
+}
+
+// class has the guest mark its RDMA traffic where frames are kept from being dropped by their DSCP: the host marks
+// nothing of what goes out by a VF (domain rules, PFC; S2 leaves it out).
+func (g *guestPart) class(n answers.Adapter) {
+	if g.a.Mode != answers.SRIOV || g.a.QoS.Lossless != answers.LosslessPFC {
+		return
+	}
+	from := g.until
+	if g.asked && !g.cycled {
+		from = Current(g.inv, g.set(backends.KindTrafficClass, n.PortGroup))
+	}
+	tc := sizing.TrafficClass(g.a.QoS.DSCP, g.a.QoS.ECN)
+	g.change(backends.KindTrafficClass, n.PortGroup, from, backends.ValueOf(tc), fmt.Sprintf("DSCP %d, which the switch keeps from loss; a guest on a VF marks by itself", g.a.QoS.DSCP), func(c *Change) {
+		c.After = append(c.After, g.id(backends.KindModules, setRDMA), g.id(backends.KindAddress, n.PortGroup), g.id(backends.KindPort, n.PortGroup))
 	})
 }
 

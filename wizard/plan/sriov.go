@@ -104,9 +104,6 @@ func (d *driverPart) params() (core, rdma map[string]string, ok bool) {
 	if !d.a.Confirmed.SwitchPFC {
 		d.note("the switch must protect priority %d by PFC and trust DSCP %d; nothing here can read that (confirmed.switch_pfc)", d.a.QoS.Priority, d.a.QoS.DSCP)
 	}
-	if d.vfs {
-		d.note("guests on VFs mark their traffic themselves: traffic class %d for DSCP %d", sizing.TrafficClass(d.a.QoS.DSCP, d.a.QoS.ECN), d.a.QoS.DSCP)
-	}
 	return core, rdma, true
 }
 

@@ -195,6 +195,11 @@ func guestTitle(c Change, removed bool) string {
 		return "set address on " + place(c.Name)
 	case backends.KindMemlock:
 		return fmt.Sprintf("set locked-memory limit to %s", c.To)
+	case backends.KindTrafficClass:
+		if removed {
+			return "mark RDMA traffic on " + place(c.Name) + " no more"
+		}
+		return fmt.Sprintf("mark RDMA traffic on %s with traffic class %s", place(c.Name), c.To)
 	case backends.KindPort:
 		return "bring RDMA port up on " + place(c.Name)
 	}

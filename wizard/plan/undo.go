@@ -151,14 +151,22 @@ func (u *undo) moot(c Change) bool {
 // guestOrder lets packages go last in each guest: what they hold is in use before.
 func (u *undo) guestOrder(guests map[string][]string) {
 	for i := range u.changes {
-		if c := &u.changes[i]; c.Kind == backends.KindPackages {
-			for _, id := range guests[c.Target.Name] {
-				if id != c.ID() {
-					c.After = append(c.After, id)
-				}
+		c := &u.changes[i]
+		for _, id := range guests[c.Target.Name] {
+			// A traffic class holds rdma_cm in the kernel.
+			before := c.Kind == backends.KindModules && u.kindOf(id) == backends.KindTrafficClass
+			if id != c.ID() && (c.Kind == backends.KindPackages || before) {
+				c.After = append(c.After, id)
 			}
 		}
 	}
+}
+
+func (u *undo) kindOf(id string) backends.Kind {
+	if i := slices.IndexFunc(u.changes, func(c Change) bool { return c.ID() == id }); i >= 0 {
+		return u.changes[i].Kind
+	}
+	return ""
 }
 
 // flap puts PVRDMA VMs that keep their adapter off around a change of their uplinks or MTU (KB 328676).

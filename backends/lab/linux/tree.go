@@ -28,6 +28,7 @@ func (m *Machine) mounts() error {
 		"/sys/firmware":               m.sysFirmware,
 		"/sys/module":                 m.sysModules,
 		"/sys/class/dmi/id":           m.dmi,
+		"/sys/kernel/config":          m.configfs,
 		"/dev/infiniband":             func() vfs.Tree { return m.rdma.Nodes(m.kernel.Loaded) },
 	} {
 		if err := f.Mount(dir, tree); err != nil {
@@ -62,6 +63,14 @@ func (m *Machine) proc() vfs.Tree {
 		"mounts":                           {Data: "/dev/sda2 / ext4 rw,relatime 0 0\n"},
 	}
 	return t
+}
+
+// configfs has a part for each module that is set up by it.
+func (m *Machine) configfs() vfs.Tree {
+	if !m.kernel.Loaded("rdma_cm") {
+		return vfs.Tree{}
+	}
+	return m.rdma.Config(func() func() { return m.kernel.Use("rdma_cm") })
 }
 
 func (m *Machine) sysModules() vfs.Tree {

@@ -111,12 +111,14 @@ type Devices struct {
 	adapters []Adapter
 	attached []attached
 	counters map[string]*Counters
+	configs  map[string]func() // devices with a directory in configfs, and what lets rdma_cm go
 }
 
 type attached struct {
 	Adapter
 	name    string
 	deaf    bool // attached at boot and BootDown: NETDEV_UP is lost
+	tos     int  // default type of service of rdma_cm
 	enabled bool // a NETDEV_UP came, or the netdev was up when the driver attached
 }
 
@@ -190,6 +192,9 @@ func (d *Devices) Attach(driver string, boot bool) {
 
 // Detach is what removing a driver does, or with "" all of them.
 func (d *Devices) Detach(driver string) {
+	if driver == "" {
+		d.forget()
+	}
 	var kept, gone []attached
 	d.mu.Lock()
 	for _, a := range d.attached {

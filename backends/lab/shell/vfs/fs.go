@@ -47,9 +47,11 @@ type node struct {
 	mtime    time.Time
 	data     []byte
 	children map[string]*node
-	target   string               // of a symbolic link
-	tree     func() Tree          // of a directory that is computed
-	computed bool                 // made by a tree
+	target   string      // of a symbolic link
+	tree     func() Tree // of a directory that is computed
+	computed bool        // made by a tree
+	mkdir    func(name string) error
+	rmdir    func(name string) error
 	store    func(s string) error // of a computed file that can be written
 	fail     error                // of a computed file that cannot be read
 }

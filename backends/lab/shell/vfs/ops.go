@@ -143,6 +143,16 @@ func (f *FS) Mknod(c Cred, p string, mode fs.FileMode) error {
 func (f *FS) make(c Cred, op, p string, n *node) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if at, err := f.resolve(c, p, false); err == nil && at.node == nil && n.dir() && at.parent.mkdir != nil {
+		err = syscall.EACCES
+		if at.parent.may(c, 3) {
+			err = at.parent.mkdir(at.name)
+		}
+		if err != nil {
+			err = &fs.PathError{Op: op, Path: p, Err: err}
+		}
+		return err
+	}
 	at, taken, err := f.vacancy(c, op, p, false)
 	if err != nil {
 		return err
@@ -194,6 +204,11 @@ func (f *FS) remove(c Cred, p string, all bool) error {
 	}
 	fail := func(e error) error { return &fs.PathError{Op: "remove", Path: p, Err: e} }
 	switch {
+	case at.parent.rmdir != nil && at.node.dir() && at.parent.may(c, 3) && !all:
+		if err := at.parent.rmdir(at.name); err != nil {
+			return fail(err)
+		}
+		return nil
 	case at.name == "." || at.node.tree != nil:
 		return fail(syscall.EBUSY)
 	case at.parent.tree != nil || at.parent.computed:

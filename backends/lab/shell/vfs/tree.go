@@ -20,6 +20,9 @@ type Entry struct {
 	Mode fs.FileMode          // 0444 when zero; 0555 for directories
 	Set  func(s string) error // what writing does; nil: it cannot be written
 	Err  error                // what reading answers
+
+	// Of a directory in which directories are made and removed, as configfs has it; nil: they are not.
+	Mkdir, Rmdir func(name string) error
 }
 
 // Mount has tree computed whenever something at or below dir is looked at. Missing directories are made.
@@ -70,7 +73,7 @@ func (e Entry) node() *node {
 			mode = 0o555
 		}
 		dir := dirNode(mode)
-		dir.tree = e.Sub
+		dir.tree, dir.mkdir, dir.rmdir = e.Sub, e.Mkdir, e.Rmdir
 		return dir
 	}
 	n := &node{mode: e.Mode, data: []byte(e.Data), store: e.Set, fail: e.Err, computed: true}

@@ -1,0 +1,231 @@
+package guest
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/ssh"
+)
+
+// class sets the traffic class with which the RDMA device behind an adapter marks what it sends: KindTrafficClass. The
+// host marks nothing of what goes out by a VF, so the guest has to.
+type class struct{ g *Guests }
+
+const classScriptFile = "/usr/local/sbin/rdma-setup-traffic-class"
+
+// ClassScript marks the traffic of the RDMA device of an interface: the default of rdma_cm (configfs, every kernel since
+// 4.14; what cma_roce_tos writes), and where MLNX_OFED is, the class of all traffic of the device. Nothing of either
+// survives a reboot.
+const ClassScript = "#!/bin/sh\n" + ours + `# Use: rdma-setup-traffic-class MAC CLASS
+i=0 dev=
+while :; do
+	for d in /sys/class/infiniband/*; do
+		for n in "$d"/device/net/*; do
+			[ -e "$n/address" ] && [ "$(cat "$n/address")" = "$1" ] && dev=${d##*/}
+		done
+	done
+	[ -z "$dev" ] && [ $i -lt 20 ] || break
+	i=$((i + 1))
+	sleep 1
+done
+[ -n "$dev" ] || { echo "no RDMA device belongs to $1" >&2; exit 1; }
+c=/sys/kernel/config/rdma_cm t=/sys/class/infiniband/$dev/tc/1/traffic_class written=
+if [ -d $c ]; then
+	[ -d $c/$dev ] || mkdir $c/$dev || exit 1
+	for p in $c/$dev/ports/*; do
+		echo "$2" >$p/default_roce_tos || exit 1
+	done
+	written=1
+fi
+if [ -e $t ]; then
+	echo "$2" >$t || exit 1
+	written=1
+fi
+[ -n "$written" ] || { echo "neither $c nor $t is there" >&2; exit 1; }
+`
+
+// ClassUnit gives the name and the text of the systemd unit that marks the traffic again after each boot.
+func ClassUnit(mac string, class int) (name, text string) {
+	return unitPrefix + "class-" + strings.ReplaceAll(mac, ":", "") + ".service", ours + fmt.Sprintf(`[Unit]
+Description=Mark the RDMA traffic of %[1]s with traffic class %[2]d
+Wants=network-online.target
+After=network-online.target systemd-modules-load.service
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/bin/sh %[3]s %[1]s %[2]d
+
+[Install]
+WantedBy=multi-user.target
+`, mac, class, classScriptFile)
+}
+
+// classUnits prints the units of ours that are enabled, with their command.
+const classUnits = `for u in ` + unitDir + unitPrefix + `class-*.service; do
+	[ -f "$u" ] && systemctl is-enabled --quiet "${u##*/}" && grep '^ExecStart=' "$u"
+done`
+
+var classCommand = regexp.MustCompile(`(?m)^ExecStart=/bin/sh ` + regexp.QuoteMeta(classScriptFile) + ` ([0-9a-f:]{17}) ([0-9]{1,3})$`)
+
+// keptClasses gives the classes that come back after a boot, by MAC.
+func (f facts) keptClasses() map[string]int {
+	m := map[string]int{}
+	for _, c := range classCommand.FindAllStringSubmatch(f["classes"], -1) {
+		m[c[1]], _ = strconv.Atoi(c[2])
+	}
+	return m
+}
+
+// A classState is what marks the traffic of one device.
+type classState struct {
+	mac  string
+	dev  string
+	now  *int // nil: nothing tells
+	kept int  // after the next boot; -1: nothing of ours
+	dir  bool // the device has its directory in configfs
+}
+
+func (c class) state(ctx context.Context, s backends.Setting) (classState, error) {
+	mac, err := c.g.mac(ctx, s)
+	if err != nil {
+		return classState{}, err
+	}
+	r, err := c.g.Run(ctx, s.Target.Name, ssh.Command{Script: section("rdma", rdmaScript) + networkLinks() + section("classes", classUnits) +
+		section("dirs", "ls /sys/kernel/config/rdma_cm")})
+	if err != nil {
+		return classState{}, err
+	}
+	f, out := sections(r.Stdout), classState{mac: mac, kept: -1}
+	for _, d := range f.devices(f.network().interfaces) {
+		if d.MAC == mac {
+			out.dev, out.now = d.Name, d.Class
+		}
+	}
+	if n, ours := f.keptClasses()[mac]; ours {
+		out.kept = n
+	}
+	out.dir = slices.Contains(strings.Fields(f["dirs"]), out.dev)
+	return out, nil
+}
+
+// Read gives the class that is in force and comes back after a boot; Absent where either is missing.
+func (c class) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
+	st, err := c.state(ctx, s)
+	if err != nil || st.now == nil || *st.now != st.kept {
+		return backends.Absent, err
+	}
+	return backends.ValueOf(st.kept), nil
+}
+
+// Set writes the script and the unit, starts it and reads back.
+func (c class) Set(ctx context.Context, s backends.Setting, to backends.Value, _ backends.Progress) error {
+	vm := s.Target.Name
+	st, err := c.state(ctx, s)
+	if err != nil {
+		return err
+	}
+	if to.IsAbsent() {
+		return c.clear(ctx, vm, st, 0, false)
+	}
+	var want int
+	if err := to.Decode(&want); err != nil {
+		return err
+	}
+	if want < 0 || want > 255 {
+		return backends.Errorf(backends.KindUsage, label(vm), "", "%d is no traffic class", want)
+	}
+	if st.now != nil && *st.now == want && st.kept == want {
+		return nil
+	}
+	conn, err := c.g.conn(ctx, vm)
+	if err != nil {
+		return err
+	}
+	unit, text := ClassUnit(st.mac, want)
+	if err := conn.Put(ctx, classScriptFile, []byte(ClassScript), 0o755, ""); err != nil {
+		return err
+	}
+	if err := conn.Put(ctx, unitDir+unit, []byte(text), 0o644, ""); err != nil {
+		return err
+	}
+	u := ssh.Quote(unit)
+	_, err = c.g.root(ctx, vm, "mark the traffic of "+st.mac, ssh.Command{Limit: time.Minute,
+		Script: fmt.Sprintf("sh %s %s %d || exit 1\nsystemctl daemon-reload\nsystemctl enable %s && systemctl restart %[4]s", classScriptFile, st.mac, want, u)})
+	if err != nil {
+		return err
+	}
+	if now, err := c.Read(ctx, s); err != nil || now != to {
+		return backends.Errorf(backends.KindPermanent, label(vm), "Look at: journalctl -u "+unit, "traffic class %d was set, but reads %s: %v", want, now, err)
+	}
+	return nil
+}
+
+// clear takes the unit away and lets the device mark as before.
+func (c class) clear(ctx context.Context, vm string, st classState, before int, dir bool) error {
+	unit, _ := ClassUnit(st.mac, 0)
+	u := ssh.Quote(unit)
+	script := fmt.Sprintf("systemctl disable %[1]s >/dev/null 2>&1\nsystemctl stop %[1]s >/dev/null 2>&1\nrm -f -- %[2]s || exit 1\nsystemctl daemon-reload\n", u, ssh.Quote(unitDir+unit))
+	if st.dev != "" {
+		script += fmt.Sprintf("if [ -e %s ]; then sh %[1]s %s %d || exit 1; fi\n", classScriptFile, st.mac, before)
+		if !dir {
+			d := ssh.Quote("/sys/kernel/config/rdma_cm/" + st.dev)
+			script += fmt.Sprintf("if [ -d %s ]; then rmdir %[1]s || exit 1; fi\n", d)
+		}
+	}
+	script += "ls " + unitDir + unitPrefix + "class-*.service >/dev/null 2>&1 || rm -f -- " + classScriptFile
+	_, err := c.g.root(ctx, vm, "take the traffic class of "+st.mac+" back", ssh.Command{Script: script, Limit: time.Minute})
+	return err
+}
+
+// A keptClass is how a device marked its traffic, and the files of ours.
+type keptClass struct {
+	Class int        `json:"class"`
+	Dir   bool       `json:"dir"` // in configfs
+	Unit  bool       `json:"unit"`
+	Files []keptFile `json:"files"`
+}
+
+// Keep takes the files and the class aside.
+func (c class) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (backends.Value, error) {
+	st, err := c.state(ctx, s)
+	if err != nil {
+		return backends.Absent, err
+	}
+	unit, _ := ClassUnit(st.mac, 0)
+	files, err := c.g.snapshot(ctx, s.Target.Name, unitDir+unit, classScriptFile)
+	if err != nil {
+		return backends.Absent, err
+	}
+	k := keptClass{Dir: st.dir, Unit: st.kept >= 0, Files: files}
+	if st.now != nil {
+		k.Class = *st.now
+	}
+	return backends.ValueOf(k), nil
+}
+
+// Restore lets the device mark as before, now and after a boot.
+func (c class) Restore(ctx context.Context, s backends.Setting, kept backends.Value, _ backends.Progress) error {
+	var k keptClass
+	if err := kept.Decode(&k); err != nil {
+		return badKept(s.Target.Name, err)
+	}
+	st, err := c.state(ctx, s)
+	if err != nil {
+		return err
+	}
+	if err := c.clear(ctx, s.Target.Name, st, k.Class, k.Dir); err != nil || !k.Unit {
+		return err
+	}
+	if err := c.g.restore(ctx, s.Target.Name, k.Files); err != nil {
+		return err
+	}
+	unit, _ := ClassUnit(st.mac, 0)
+	return persist(c).reload(ctx, s.Target.Name, unit)
+}
