@@ -253,9 +253,9 @@ func (g *guestPart) port(n answers.Adapter) {
 }
 
 // class has the guest mark its RDMA traffic where frames are kept from being dropped by their DSCP: the host marks
-// nothing of what goes out by a VF (domain rules, PFC; S2 leaves it out).
+// nothing of what goes out by a VF or a device that the guest has whole (domain rules, PFC; S2 leaves it out).
 func (g *guestPart) class(n answers.Adapter) {
-	if g.a.Mode != answers.SRIOV || g.a.QoS.Lossless != answers.LosslessPFC {
+	if g.a.Mode == answers.PVRDMA || g.a.QoS.Lossless != answers.LosslessPFC {
 		return
 	}
 	from := g.until
@@ -263,7 +263,7 @@ func (g *guestPart) class(n answers.Adapter) {
 		from = Current(g.inv, g.set(backends.KindTrafficClass, n.PortGroup))
 	}
 	tc := sizing.TrafficClass(g.a.QoS.DSCP, g.a.QoS.ECN)
-	g.change(backends.KindTrafficClass, n.PortGroup, from, backends.ValueOf(tc), fmt.Sprintf("DSCP %d, which the switch keeps from loss; a guest on a VF marks by itself", g.a.QoS.DSCP), func(c *Change) {
+	g.change(backends.KindTrafficClass, n.PortGroup, from, backends.ValueOf(tc), fmt.Sprintf("DSCP %d, which the switch keeps from loss; what goes out by a VF only the guest marks", g.a.QoS.DSCP), func(c *Change) {
 		c.After = append(c.After, g.id(backends.KindModules, setRDMA), g.id(backends.KindAddress, n.PortGroup), g.id(backends.KindPort, n.PortGroup))
 	})
 }
