@@ -52,7 +52,9 @@ func TestThereAndBackWithVF(t *testing.T) {
 			if got := m.Survey(t.Context(), m.vm).NetConfig; got != system {
 				t.Errorf("the network of %s is kept by %s", os, got)
 			}
-			all := slices.DeleteFunc(wanted(m, os), func(a backends.Assignment) bool { return a.Kind == backends.KindModules || a.Kind == backends.KindPersist })
+			all := slices.DeleteFunc(wanted(m, os), func(a backends.Assignment) bool {
+				return a.Kind == backends.KindModules || a.Kind == backends.KindPersist
+			})
 			modules := backends.Assignment{Setting: m.setting(backends.KindModules, "rdma"), To: backends.ValueOf([]string{"ib_umad", "rdma_cm", "rdma_ucm"})}
 			persist := backends.Assignment{Setting: m.setting(backends.KindPersist, ""), To: backends.ValueOf(backends.Persist{Modules: []string{"ib_umad", "rdma_cm", "rdma_ucm"}})}
 			class := backends.Assignment{Setting: m.setting(backends.KindTrafficClass, m.group), To: backends.ValueOf(106)}
