@@ -45,14 +45,14 @@ const exitMissing = 44
 func (c *Conn) ReadFile(ctx context.Context, name string) ([]byte, error) {
 	q := Quote(name)
 	r, err := c.Run(ctx, Command{Script: fmt.Sprintf("[ -e %s ] || [ -L %[1]s ] || exit %d\ncat %[1]s", q, exitMissing), Sudo: true})
+	if errors.Is(err, ErrTooMuch) {
+		return nil, backends.Errorf(backends.KindPermanent, c.target.String(), "", "read %s: it is longer than %s", name, inBytes(defaultOutput))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
 	if r.ExitCode == exitMissing {
 		return nil, backends.Errorf(backends.KindPermanent, c.target.String(), "", "read %s: %w", name, fs.ErrNotExist)
-	}
-	if r.Truncated {
-		return nil, backends.Errorf(backends.KindPermanent, c.target.String(), "", "read %s: it is longer than %d bytes", name, defaultOutput)
 	}
 	return []byte(r.Stdout), c.fileError("read", name, r)
 }

@@ -103,11 +103,15 @@ func TestOutputIsCapped(t *testing.T) {
 			}
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
+	if !errors.Is(err, ssh.ErrTooMuch) || backends.KindOf(err) != backends.KindPermanent || !strings.Contains(err.Error(), "1000 bytes") {
+		t.Errorf("%v", err)
 	}
-	if len(r.Stdout) != 1000 || len(r.Stderr) != 1000 || !r.Truncated || r.ExitCode != 5 || lines < 2 {
-		t.Errorf("%d and %d bytes, truncated %v, exit code %d, %d lines", len(r.Stdout), len(r.Stderr), r.Truncated, r.ExitCode, lines)
+	if len(r.Stdout) != 1000 || len(r.Stderr) != 1000 || r.ExitCode != 5 || lines < 2 {
+		t.Errorf("%d and %d bytes, exit code %d, %d lines", len(r.Stdout), len(r.Stderr), r.ExitCode, lines)
+	}
+	r, err = c.Run(t.Context(), ssh.Command{Script: "echo fine; head -c 100000 /dev/zero >&2", MaxOutput: 1000})
+	if err != nil || r.Stdout != "fine\n" || len(r.Stderr) != 1000 {
+		t.Errorf("complaints that are too long: %v, %q, %d bytes", err, r.Stdout, len(r.Stderr))
 	}
 }
 

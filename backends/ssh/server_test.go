@@ -126,7 +126,7 @@ func (s *server) lines() string {
 }
 
 func (s *server) serve(c net.Conn) {
-	conf := &xssh.ServerConfig{Config: s.offers}
+	conf := &xssh.ServerConfig{Config: s.offers, AuthLogCallback: s.judged}
 	if s.password != "" {
 		conf.PasswordCallback = func(_ xssh.ConnMetadata, p []byte) (*xssh.Permissions, error) {
 			if string(p) != s.password {
@@ -148,9 +148,6 @@ func (s *server) serve(c net.Conn) {
 	if err != nil {
 		return
 	}
-	s.mu.Lock()
-	s.logins++
-	s.mu.Unlock()
 	go xssh.DiscardRequests(reqs)
 	for nc := range chans {
 		switch {
@@ -168,6 +165,15 @@ func (s *server) serve(c net.Conn) {
 		}
 	}
 	conn.Wait()
+}
+
+// judged counts a login before the client hears of it.
+func (s *server) judged(_ xssh.ConnMetadata, _ string, err error) {
+	if err == nil {
+		s.mu.Lock()
+		s.logins++
+		s.mu.Unlock()
+	}
 }
 
 func (s *server) tunnel(nc xssh.NewChannel) {

@@ -1,7 +1,9 @@
 package cmd
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -123,14 +125,21 @@ func writeYAML(e *Env, v any) error {
 		return err
 	}
 	blockStyle(&doc)
-	enc := yaml.NewEncoder(e.Stdout)
+	b.Reset()
+	enc := yaml.NewEncoder(&b)
 	enc.SetIndent(2)
-	defer enc.Close()
-	return enc.Encode(&doc)
+	if err := errors.Join(enc.Encode(&doc), enc.Close()); err != nil {
+		return err
+	}
+	_, err := io.WriteString(e.Stdout, plain.YAML(b.String()))
+	return err
 }
 
+// blockStyle takes JSON's style away; what is escaped needs its quotes.
 func blockStyle(n *yaml.Node) {
-	n.Style = 0
+	if n.Style = 0; plain.YAML(n.Value) != n.Value {
+		n.Style = yaml.DoubleQuotedStyle
+	}
 	for _, c := range n.Content {
 		blockStyle(c)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
@@ -112,15 +113,12 @@ func printError(w io.Writer, what, hint string) {
 	}
 }
 
-// visible makes control characters harmless: names and messages come from machines that we do not trust.
+// visible makes text harmless that names and machines that we do not trust have had a say in. Lines after the first are
+// indented: none can pose as an error or a hint of its own.
 func visible(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' {
-			return r
-		}
-		if r < 0x20 || r == 0x7f || (r >= 0x80 && r < 0xa0) || (r >= 0x202a && r <= 0x202e) || (r >= 0x2066 && r <= 0x2069) {
-			return '·'
-		}
-		return r
-	}, s)
+	lines := strings.Split(s, "\n")
+	for i, line := range lines {
+		lines[i] = plain.Clean(line)
+	}
+	return strings.Join(lines, "\n       ")
 }

@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -21,7 +20,7 @@ func (r *runner) progress() func(perftest.Progress) {
 			return
 		}
 		if r.json {
-			_ = json.NewEncoder(r.env.Stdout).Encode(struct {
+			_ = plain.JSON(r.env.Stdout).Encode(struct {
 				Event string               `json:"event"`
 				Done  int                  `json:"done"`
 				Total int                  `json:"total"`
@@ -36,7 +35,7 @@ func (r *runner) progress() func(perftest.Progress) {
 // announce tells what the measurement costs before it begins.
 func (r *runner) announce(p perftest.Progress) {
 	if r.json {
-		_ = json.NewEncoder(r.env.Stdout).Encode(struct {
+		_ = plain.JSON(r.env.Stdout).Encode(struct {
 			Event   string `json:"event"`
 			Pairs   int    `json:"pairs"`
 			Rounds  int    `json:"rounds"`

@@ -1,12 +1,12 @@
 package cmd
 
 import (
-	"encoding/json"
 	"errors"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
@@ -29,7 +29,7 @@ func (r *runner) writeResult(o outcome, code int) error {
 	if o.Measurements == nil {
 		o.Measurements = []perftest.Measurement{}
 	}
-	return json.NewEncoder(r.env.Stdout).Encode(o)
+	return plain.JSON(r.env.Stdout).Encode(o)
 }
 
 // statusRefused is the status of a result line where nothing was begun.

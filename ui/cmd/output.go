@@ -1,13 +1,14 @@
 package cmd
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 )
 
 // outputFlag adds -o with a fixed choice; the first is the default. A wrong word is a usage error.
@@ -42,8 +43,7 @@ func (c *choice) Set(s string) error {
 
 // writeJSON prints one indented document.
 func writeJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
+	enc := plain.JSON(w)
 	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
 }

@@ -219,10 +219,10 @@ func (r *runner) waitFor(ctx context.Context, away []backends.Ref) (*backends.In
 		}
 	}
 	if len(hosts) > 0 {
-		fmt.Fprintf(r.env.Stderr, "waiting for %s to come back from the reboot that the run has sent (at most %s)\n", strings.Join(hosts, ", "), limit)
+		fmt.Fprintf(r.env.Stderr, "waiting for %s to come back from the reboot that the run has sent (at most %s)\n", plain.Clean(strings.Join(hosts, ", ")), limit)
 	}
 	if len(guests) > 0 {
-		fmt.Fprintf(r.env.Stderr, "waiting for the guest of %s to answer: the run has powered it on\n", strings.Join(guests, ", "))
+		fmt.Fprintf(r.env.Stderr, "waiting for the guest of %s to answer: the run has powered it on\n", plain.Clean(strings.Join(guests, ", ")))
 	}
 	if err := g.Wait(); err != nil && backends.KindOf(err) != backends.KindUnreachable || ctx.Err() != nil {
 		return nil, errors.Join(err, ctx.Err())

@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"time"
@@ -156,7 +155,7 @@ func (w *watching) print(h *watch.History, l watch.Look) error {
 		return plain.Watched(e.Stdout, h, said)
 	}
 	if l.Err != nil {
-		return json.NewEncoder(e.Stdout).Encode(awayLine{"unknown", l.At, l.Err.Error(), backends.HintOf(l.Err)})
+		return plain.JSON(e.Stdout).Encode(awayLine{"unknown", l.At, l.Err.Error(), backends.HintOf(l.Err)})
 	}
-	return json.NewEncoder(e.Stdout).Encode(lookLine{At: l.At, checkDoc: w.last.document(), Changes: h.Changes})
+	return plain.JSON(e.Stdout).Encode(lookLine{At: l.At, checkDoc: w.last.document(), Changes: h.Changes})
 }

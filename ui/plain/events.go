@@ -1,7 +1,6 @@
 package plain
 
 import (
-	"encoding/json"
 	"io"
 	"time"
 
@@ -47,8 +46,7 @@ func Lines(w io.Writer) engine.Sink {
 
 // JSONLines gives a sink that prints one JSON document a line.
 func JSONLines(w io.Writer) engine.Sink {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
+	enc := JSON(w)
 	return func(e engine.Event) {
 		_ = enc.Encode(e) // a closed pipe must not stop the run
 	}

@@ -2,7 +2,6 @@
 package report
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -26,9 +25,8 @@ func JSON(w io.Writer, r *report.Report) error {
 	for i := range whole.Measurements {
 		whole.Measurements[i].Rows = append([]perftest.Row{}, whole.Measurements[i].Rows...)
 	}
-	enc := json.NewEncoder(w)
+	enc := plain.JSON(w)
 	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
 	return enc.Encode(whole)
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"net"
@@ -184,6 +185,10 @@ func (h *Host) wrap(ctx context.Context, p *sh.Proc, run func() int) int {
 	case world.DoFail:
 		fmt.Fprintln(p.Stderr, f.Arg)
 		return 1
+	case world.DoNoise:
+		if _, err := io.Copy(p.Stdout, f.Noise()); err != nil {
+			return 141 // SIGPIPE: nobody listens any more
+		}
 	case world.DoHang:
 		<-ctx.Done()
 		return 1

@@ -3,6 +3,7 @@ package linux
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"slices"
@@ -262,7 +263,7 @@ func (s *Site) wrap(vm string) func(ctx context.Context, p *sh.Proc, run func() 
 			return run()
 		}
 		switch f.Do {
-		case world.DoFail, world.DoHang, world.DoSlow, world.DoDrop, world.DoDropAfter:
+		case world.DoFail, world.DoHang, world.DoSlow, world.DoDrop, world.DoDropAfter, world.DoNoise:
 			s.note(vm, f)
 		}
 		drop := func() {
@@ -277,6 +278,10 @@ func (s *Site) wrap(vm string) func(ctx context.Context, p *sh.Proc, run func() 
 				return 100
 			}
 			return 1
+		case world.DoNoise:
+			if _, err := io.Copy(p.Stdout, f.Noise()); err != nil {
+				return 141 // SIGPIPE: nobody listens any more
+			}
 		case world.DoHang:
 			<-ctx.Done()
 			return 1

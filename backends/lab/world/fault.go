@@ -20,6 +20,7 @@ const (
 	DoFail        = "fail"         // a command ends with status 1 and the text Arg
 	DoRebootNever = "reboot-never" // the reboot that this starts does not end
 	DoHTTP        = "http"         // answer with the HTTP status Arg
+	DoNoise       = "noise"        // a command prints Arg bytes that mean harm, then does its work
 )
 
 // A Fault is one rule of --fault: keys and values joined by commas, the last key being do, whose value is the rest.
@@ -41,6 +42,7 @@ type Fault struct {
 	Do      string
 	Arg     string
 	Wait    time.Duration // of DoSlow
+	Bytes   int64         // of DoNoise
 }
 
 // A Target is what a call acts on; what is not known stays empty.
@@ -116,7 +118,7 @@ func (r Fault) matches(t Target, method, command string) bool {
 	if r.Do == DoRebootNever {
 		return command == "reboot"
 	}
-	return r.Do != DoFail || command != ""
+	return r.Do != DoFail && r.Do != DoNoise || command != ""
 }
 
 func like(pattern, name string) bool {
@@ -180,13 +182,19 @@ func parseFault(text string) (Fault, error) {
 			return r, fmt.Errorf("slow: %w", err)
 		}
 		r.Wait = wait
+	case DoNoise:
+		n, err := size(r.Arg)
+		if err != nil {
+			return r, fmt.Errorf("noise: %w", err)
+		}
+		r.Bytes = n
 	case DoFault, DoTaskError, DoFail, DoHTTP:
 		if r.Arg == "" {
 			return r, fmt.Errorf("%s needs a text: do=%s:TEXT", r.Do, r.Do)
 		}
 	case DoDrop, DoDropAfter, DoHang, DoRebootNever:
 	default:
-		return r, fmt.Errorf("unknown do %q (fault, slow, drop, drop-after, hang, task-error, fail, http, reboot-never)", r.Do)
+		return r, fmt.Errorf("unknown do %q (fault, slow, drop, drop-after, hang, task-error, fail, noise, http, reboot-never)", r.Do)
 	}
 	return r, nil
 }

@@ -58,6 +58,8 @@ func TestFaultRulesRefused(t *testing.T) {
 		"do=explode":                            `unknown do "explode"`,
 		"do=slow:soon":                          "slow: ",
 		"do=fault":                              "fault needs a text",
+		"do=noise:much":                         "is no size",
+		"do=noise:":                             "is no size",
 		"method=Login,command=modprobe,do=drop": "exclude each other",
 		"host,do=drop":                          `"host" is not key=value`,
 	} {

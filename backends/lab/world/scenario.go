@@ -140,6 +140,7 @@ var oddNames = [...]string{
 	"a/b%2f%s..\\c",
 	"\u202eright to left \u200b\u2028end",
 	"two\nlines\tand a tab",
+	"\u009b31mC1\u009b2J \u0085 \u2066isolated", // XML lets these pass, and many terminals obey them
 	"ünïcödé 日本語 🚀",
 	strings.Repeat("a very long name ", 5) + "- end",
 	"- {yaml: [true, &a *a]} # no",

@@ -1,0 +1,49 @@
+package world
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// hostile is what a machine prints that means harm: escapes that retitle and clear a terminal, colours without end, text
+// that turns its direction, markup, what a shell would run, bytes that are no UTF-8 and a zero; and never a line end.
+const hostile = "\x1b]0;owned\x07\x1b[2J\x1b[31m\u202e\u2066$(reboot)`reboot`;reboot <script>alert(1)</script> %n%s \xff\xfe\xc3\x28\x00\r"
+
+var chunk = strings.Repeat(hostile, 500)
+
+// Noise is what a rule with do=noise prints before the command itself does.
+func (f Fault) Noise() io.Reader { return &noise{left: f.Bytes} }
+
+// A noise is so many bytes of chunk, again and again.
+type noise struct {
+	left int64
+	at   int
+}
+
+func (n *noise) Read(p []byte) (int, error) {
+	if n.left == 0 {
+		return 0, io.EOF
+	}
+	p = p[:min(int64(len(p)), n.left)]
+	read := copy(p, chunk[n.at:])
+	n.at = (n.at + read) % len(chunk)
+	n.left -= int64(read)
+	return read, nil
+}
+
+// size reads a number of bytes: 4096, 64K, 5M, 1G.
+func size(text string) (int64, error) {
+	digits, unit := text, int64(1)
+	for suffix, times := range map[string]int64{"K": 1 << 10, "M": 1 << 20, "G": 1 << 30} {
+		if d, ok := strings.CutSuffix(text, suffix); ok {
+			digits, unit = d, times
+		}
+	}
+	n, err := strconv.ParseInt(digits, 10, 32)
+	if err != nil || n < 1 {
+		return 0, fmt.Errorf("%q is no size: 4096, 64K, 5M or 1G", text)
+	}
+	return n * unit, nil
+}
