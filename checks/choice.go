@@ -64,7 +64,7 @@ func (f *Facts) blame(h *backends.Host) string {
 
 // passedOn tells whether the host's RDMA card is passed through to VMs as a whole: then it is no pNIC any more.
 func (f *Facts) passedOn(h *backends.Host) bool {
-	return f.Answers.Mode == answers.GPUDirect && len(f.cards(h)) > 0
+	return f.Answers.WholeCard() && len(f.cards(h)) > 0
 }
 
 // cards are the PCI addresses of network cards on a host whose passthrough is on.

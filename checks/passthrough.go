@@ -61,7 +61,7 @@ func passthroughChecks() []Check {
 		},
 		{
 			ID: "HOST-GPU-ROOT-016", Scope: Host, Link: InBIOS, Modes: gpuOnly, Quick: true, Fix: Manual, Source: "NVIDIA GPU Operator: GPUDirect RDMA",
-			Criteria: "GPU and NIC under one switch or root port / one root complex / different ones",
+			Criteria: "GPU and NIC under one switch or root port / one root complex, or only some of the GPUs / different ones",
 			Remedy:   "Move the card: no setting gives peer-to-peer across root complexes.",
 			Run:      eachHost(topology),
 		},
@@ -169,7 +169,11 @@ func topology(f *Facts, h *backends.Host) Answer {
 	case !chosen:
 		return best(all)
 	}
-	return slices.MaxFunc(all, func(a, b Answer) int { return weight(&Finding{Status: a.Status}) - weight(&Finding{Status: b.Status}) })
+	worst := slices.MaxFunc(all, func(a, b Answer) int { return weight(&Finding{Status: a.Status}) - weight(&Finding{Status: b.Status}) })
+	if worst.Status == Fail && slices.ContainsFunc(all, func(a Answer) bool { return a.Status == Pass }) {
+		worst.Status = Warn // another GPU of the host is near
+	}
+	return worst
 }
 
 // sharedBridge is the bridge of the host above a VM's RDMA card and one of its GPUs, by which they reach each other; "" where

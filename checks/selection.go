@@ -36,7 +36,9 @@ func (f *Facts) selected() *selection {
 		case want.Datacenter != "" && want.Datacenter != h.Datacenter:
 		default:
 			s.hosts = append(s.hosts, h)
-			s.nics[h.Name] = f.choose(h)
+			if !f.passedOn(h) {
+				s.nics[h.Name] = f.choose(h)
+			}
 		}
 	}
 	s.connected = slices.DeleteFunc(slices.Clone(s.hosts), func(h *backends.Host) bool { return h.State != "connected" })

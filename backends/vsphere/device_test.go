@@ -76,7 +76,7 @@ func TestDevicesStart(t *testing.T) {
 	as := []backends.Assignment{
 		{Setting: ofVM(backends.KindDevice, gpu), To: a100("fixed")}, {Setting: ofVM(backends.KindDevice, otherGPU), To: a100("fixed")},
 		{Setting: ofVM(backends.KindMemory, ""), To: backends.ValueOf(backends.MemorySpec{Locked: true, ReservationMB: 8192})},
-		{Setting: ofVM(backends.KindExtra, "pciPassthru.use64bitMMIO"), To: backends.ValueOf("TRUE")},
+		{Setting: ofVM(backends.KindExtra, "pciPassthru.use64bitMMIO"), To: backends.ValueOf("FALSE")},
 		{Setting: ofVM(backends.KindExtra, "pciPassthru.64bitMMIOSizeGB"), To: backends.ValueOf("128")},
 	}
 	for i, err := range many.SetMany(t.Context(), as, nil) {
@@ -88,9 +88,19 @@ func TestDevicesStart(t *testing.T) {
 		t.Errorf("%d reconfigures", n)
 	}
 	power := c.Brackets()[backends.BracketVMPower]
-	err := power.Close(t.Context(), backends.VMRef("vm-01"), backends.ValueOf("poweredOn"), nil)
-	check(t, err, backends.KindPermanent, "total number of pages needed")
-	if hint := backends.HintOf(err); !strings.Contains(hint, "64bitMMIOSizeGB") {
+	on := backends.ValueOf("poweredOn")
+	watched := c.Brackets(vsphere.BracketOptions{Tools: true})[backends.BracketVMPower]
+	// vCenter names a module only; the pages stand in vmware.log.
+	err := power.Close(t.Context(), backends.VMRef("vm-01"), on, nil)
+	check(t, err, backends.KindPermanent, "MMIO window is too small")
+	if hint := backends.HintOf(err); !strings.Contains(hint, "use64bitMMIO to TRUE") {
+		t.Errorf("hint %q", hint)
+	}
+	// With a window above 4 GB that is too small the VM goes off again (KB 323402).
+	mustSet(t, set, as[3].Setting, "TRUE")
+	err = watched.Close(t.Context(), backends.VMRef("vm-01"), on, nil)
+	check(t, err, backends.KindPermanent, "firmware found no room")
+	if hint := backends.HintOf(err); !strings.Contains(hint, "64bitMMIOSizeGB to 512 at least") {
 		t.Errorf("hint %q", hint)
 	}
 	mustSet(t, set, as[4].Setting, "512")

@@ -49,6 +49,10 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.control(w, r)
 		return
 	}
+	if r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/folder/") {
+		f.folder(w, r)
+		return
+	}
 	if r.Method != http.MethodPost || !strings.HasPrefix(r.URL.Path, "/sdk") {
 		f.next.ServeHTTP(w, r)
 		return

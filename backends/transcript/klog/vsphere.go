@@ -29,6 +29,11 @@ const (
 	ModuleNotLoaded      = "module_not_loaded" // module
 	PassthroughBARs      = "passthrough_bars"  // bars; no error
 	DevicePowerOnFailed  = "device_power_on_failed"
+	MMIOFirmware         = "mmio_firmware" // kb_needed
+	DeviceBusy           = "device_busy"
+	NoDeviceFree         = "no_device_free"
+	NestedVirtualization = "nested_virtualization"
+	IOMMUFault           = "iommu_fault"
 )
 
 // BAR is a memory region of a passthrough device as vmware.log lists it.
@@ -70,6 +75,31 @@ func symptoms() []symptom {
 			func(m []string) (*string, map[string]any) {
 				return nil, map[string]any{"pages_needed": scan.Int(m[1]), "pages_limit": scan.Int(m[2])}
 			},
+		},
+		{
+			MMIOFirmware, "The VM's firmware found no room for the memory regions of its passthrough devices.", "pci mmio",
+			regexp.MustCompile(`(?i)could\s+not\s+allocate\s+([0-9]+)\s+KB\s+of\s+PCI\s+MMIO`),
+			func(m []string) (*string, map[string]any) { return nil, map[string]any{"kb_needed": scan.Int(m[1])} },
+		},
+		{
+			MMIOFirmware, "The VM's firmware found no room for the memory regions of its passthrough devices.", "pcimmioerror",
+			regexp.MustCompile(`(?i)pciMmioError`), nothing,
+		},
+		{
+			DeviceBusy, "Another VM has the device, or the host cannot give it away now.", "unavailable hardware",
+			regexp.MustCompile(`(?i)failed\s+to\s+register\s+the\s+device\s+pciPassthru[0-9]+\s+for\s+` + vsphereAddressPattern + `\s+due\s+to\s+unavailable\s+hardware`), deviceOnly,
+		},
+		{
+			NoDeviceFree, "The host has no device free of the make that the VM asks for.", "not available on host",
+			regexp.MustCompile(`(?i)one\s+or\s+more\s+devices[^.]{0,80}?required\s+by\s+VM[^.]{0,200}?are\s+not\s+available\s+on\s+host`), nothing,
+		},
+		{
+			NestedVirtualization, "Nested virtualization is on beside a passthrough device.", "nested hardware-assisted",
+			regexp.MustCompile(`(?i)nested\s+hardware-assisted\s+virtualization\s+is\s+not\s+supported`), nothing,
+		},
+		{
+			IOMMUFault, "The host's IOMMU turned an access of the device down.", "iommu fault",
+			regexp.MustCompile(`(?i)IOMMU\s+fault`), nothing,
 		},
 		{
 			NotPassthroughDevice, "The device given to the VM is not set aside for passthrough on this host.", "passthrough device",

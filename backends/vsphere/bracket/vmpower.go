@@ -106,7 +106,7 @@ func (b vmPower) Close(ctx context.Context, t backends.Ref, leave backends.Value
 	}
 	if power != types.VirtualMachinePowerStatePoweredOn {
 		if err := b.powerOn(ctx, vm, progress); err != nil {
-			return wire.Explain(explainPowerOn(err), t.Name, "power the VM on")
+			return wire.Explain(b.diagnose(ctx, vm, err), t.Name, "power the VM on")
 		}
 	}
 	if !b.opt.Tools || tools {
@@ -116,7 +116,7 @@ func (b vmPower) Close(ctx context.Context, t backends.Ref, leave backends.Value
 	if err == nil {
 		_, power, _, err = b.read(ctx, t)
 		if err == nil && power == types.VirtualMachinePowerStatePoweredOff {
-			return offAgain(t.Name)
+			return wire.Explain(b.diagnose(ctx, vm, offAgain("")), t.Name, "power the VM on")
 		}
 	}
 	if errors.Is(err, errLate) {
@@ -140,7 +140,7 @@ func OffAgain(ctx context.Context, conn *wire.Conn, places *place.Places, vm str
 		}
 		var power types.VirtualMachinePowerState
 		if _, power, _, err = b.read(ctx, backends.VMRef(vm)); err == nil && power == types.VirtualMachinePowerStatePoweredOff {
-			return offAgain(vm)
+			return wire.Explain(b.diagnose(ctx, ref, offAgain("")), vm, "power the VM on")
 		}
 		if !settle.Pause(ctx, min(try, settle.Tries)) { // what was watched may be a moment old
 			break
@@ -159,18 +159,17 @@ var refusals = []struct{ mark, hint string }{
 	{"sched.mem.min", "reserve all guest memory of the VM"},
 	{"sched.cpu.min", "reserve the VM's CPUs in full, or set its latency sensitivity back to normal"},
 	{"Out of interrupt vectors", "have fewer VFs in use on this host"},
-	{"total number of pages needed", "raise pciPassthru.64bitMMIOSizeGB: rdma-setup mmio works it out (KB 323402)"},
 }
 
-// explainPowerOn adds what to do about a refusal.
-func explainPowerOn(err error) error {
+// explainPowerOn adds what to do about a refusal that says all there is to know; false where vmware.log has more.
+func explainPowerOn(err error) (error, bool) {
 	text := wire.Text(err)
 	for _, r := range refusals {
 		if strings.Contains(text, r.mark) {
-			return backends.Errorf(backends.KindPermanent, "", r.hint, "%s", text)
+			return backends.Errorf(backends.KindPermanent, "", r.hint, "%s", text), true
 		}
 	}
-	return err
+	return err, false
 }
 
 func (b vmPower) powerOn(ctx context.Context, vm place.Ref, progress backends.Progress) error {

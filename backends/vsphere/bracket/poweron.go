@@ -1,0 +1,124 @@
+package bracket
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+	"strings"
+
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/transcript/klog"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
+)
+
+// A patient is a VM that did not start, and what is known of it.
+type patient struct {
+	firmware string // bios, efi
+	use64    bool   // pciPassthru.use64bitMMIO
+	log      string // the end of its vmware.log, "" where it could not be read
+	logErr   error
+}
+
+// logTail is how much of vmware.log is read: one power-on with many devices stays below it.
+const logTail = 512 << 10
+
+// examine reads what tells why a VM did not start. The fault often names a module only; its vmware.log has the cause.
+func (b vmPower) examine(ctx context.Context, vm place.Ref) patient {
+	var p patient
+	o, err := b.conn.One(ctx, vm, "config.firmware", "config.extraConfig", "config.files.logDirectory", "config.files.vmPathName")
+	if err != nil {
+		p.logErr = err
+		return p
+	}
+	p.firmware = wire.Value[string](o, "config.firmware")
+	for _, e := range wire.Value[types.ArrayOfOptionValue](o, "config.extraConfig").OptionValue {
+		if kv := e.GetOptionValue(); strings.EqualFold(kv.Key, "pciPassthru.use64bitMMIO") {
+			p.use64 = strings.EqualFold(fmt.Sprint(kv.Value), "TRUE")
+		}
+	}
+	dir := wire.Value[string](o, "config.files.logDirectory")
+	if dir == "" {
+		at := wire.Value[string](o, "config.files.vmPathName")
+		dir = at[:strings.LastIndex(at, "/")+1]
+	}
+	p.log, p.logErr = b.conn.File(ctx, b.places.Datacenter(vm), strings.TrimSuffix(dir, "/")+"/vmware.log", logTail)
+	return p
+}
+
+// diagnose adds to the fault of a VM that did not start, or went off again, the cause and the one thing to do about it.
+// What is not understood stays as vCenter says it.
+func (b vmPower) diagnose(ctx context.Context, vm place.Ref, err error) error {
+	if kind := backends.KindOf(wire.Explain(err, "", "")); kind == backends.KindUnreachable || kind == backends.KindAuth || kind == backends.KindTransient || ctx.Err() != nil {
+		return err
+	}
+	if known, is := explainPowerOn(err); is {
+		return known
+	}
+	text := wire.Text(err)
+	p := b.examine(ctx, vm)
+	for _, said := range []string{text, p.log} {
+		f := klog.VSphereError(said)
+		if f.Code == nil || *f.Code == klog.PassthroughBARs || *f.Code == klog.DevicePowerOnFailed {
+			continue
+		}
+		if hint := p.remedy(f); hint != "" {
+			cause := strings.TrimSuffix(*f.Cause, ".")
+			return backends.Errorf(backends.KindPermanent, "", hint, "%s%s (%s)", strings.ToLower(cause[:1]), cause[1:], strings.TrimPrefix(strings.TrimSpace(text), "power the VM on: "))
+		}
+	}
+	if p.logErr != nil && strings.Contains(text, "DevicePowerOn") {
+		return backends.Errorf(backends.KindPermanent, "", "look at vmware.log in the VM's folder: rdma-setup parse vsphere_error reads it", "%s (its vmware.log could not be read: %v)", text, p.logErr)
+	}
+	return err
+}
+
+// remedy is the one thing to do about a cause.
+func (p patient) remedy(f klog.Failure) string {
+	device := "the device"
+	if f.Device != nil {
+		device = *f.Device
+	}
+	const bios = "its guest has to be installed with EFI firmware: make a new VM with EFI; never switch the firmware of an installed guest"
+	switch *f.Code {
+	case klog.MMIOSpace:
+		switch {
+		case p.firmware == "bios":
+			return bios
+		case !p.use64:
+			return "set pciPassthru.use64bitMMIO to TRUE and pciPassthru.64bitMMIOSizeGB to what rdma-setup mmio works out"
+		}
+		if pages, ok := f.Keys["pages_needed"].(*int64); ok && pages != nil {
+			return fmt.Sprintf("set pciPassthru.64bitMMIOSizeGB to %d at least (gpudirect.mmio kb, KB 323402)", 1<<bits.Len64(uint64(*pages>>18)))
+		}
+		return "set gpudirect.mmio to kb (KB 323402)"
+	case klog.MMIOFirmware:
+		if p.firmware == "bios" {
+			return bios
+		}
+		if kb, ok := f.Keys["kb_needed"].(*int64); ok && kb != nil {
+			return fmt.Sprintf("set pciPassthru.64bitMMIOSizeGB to %d at least (gpudirect.mmio kb, KB 323402); where that is set, switch \"Above 4G decoding\" on in the host's BIOS",
+				1<<bits.Len64(uint64(*kb>>20)))
+		}
+		return "set gpudirect.mmio to kb (KB 323402); where that is set, switch \"Above 4G decoding\" on in the host's BIOS"
+	case klog.NotPassthroughDevice:
+		return "enable passthrough of " + device + " on its host; where it is enabled, the host takes it away by PCIe hot-plug: switch that off in the host's kernel settings (HPE a00121002) and reboot"
+	case klog.DeviceIDMismatch:
+		return "take " + device + " out of the VM and add it again: cards were moved, or the VM was"
+	case klog.MemoryReservation:
+		return "reserve all guest memory of the VM"
+	case klog.DeviceBusy:
+		return "another VM that runs has " + device + ": shut that one down or take the device out of it (rdma-setup discover names it)"
+	case klog.NoDeviceFree:
+		return "no device of that make is free on the host: shut down the VM that has it, or move this one"
+	case klog.NestedVirtualization:
+		return "switch nested virtualization of the VM off"
+	case klog.IOMMUFault:
+		return "switch VT-d (AMD: IOMMU) on in the host's BIOS and update it; this is not the MMIO window"
+	case klog.NoInterruptVectors:
+		return "have fewer VFs in use on this host"
+	}
+	return ""
+}

@@ -1,0 +1,44 @@
+package wire
+
+import (
+	"context"
+	"io"
+	"net/url"
+	"strings"
+
+	"github.com/vmware/govmomi/vim25/soap"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// File reads the end of a file of a datastore, at most limit bytes of it. Path is as vCenter writes it: "[shared-01]
+// vm-01/vmware.log". It takes the privilege Datastore.Browse.
+func (c *Conn) File(ctx context.Context, datacenter, path string, limit int) (string, error) {
+	store, file, ok := strings.Cut(strings.TrimPrefix(path, "["), "] ")
+	if !ok {
+		return "", backends.Errorf(backends.KindPermanent, path, "", "that is no path of a datastore")
+	}
+	u := *c.soap.URL()
+	u.User, u.Path = nil, "/folder/"+file
+	u.RawQuery = url.Values{"dcPath": {datacenter}, "dsName": {store}}.Encode()
+	body, _, err := c.soap.Download(ctx, &u, &soap.Download{Method: "GET"})
+	if err != nil {
+		return "", Explain(err, path, "read the file")
+	}
+	defer body.Close()
+	const most = 64 << 20 // a log that is longer is not worth the wait
+	kept := make([]byte, 0, 2*limit)
+	buf := make([]byte, 32<<10)
+	for r := io.LimitReader(body, most); ; {
+		n, err := r.Read(buf)
+		if kept = append(kept, buf[:n]...); len(kept) > 2*limit {
+			kept = append(kept[:0], kept[len(kept)-limit:]...)
+		}
+		if err == io.EOF {
+			return string(kept[max(0, len(kept)-limit):]), nil
+		}
+		if err != nil {
+			return "", Explain(err, path, "read the file")
+		}
+	}
+}
