@@ -24,7 +24,9 @@ func (s *session) reachGuests() error {
 		return nil
 	}
 	home := s.env.Getenv("HOME")
-	cfg := ssh.Config{User: s.set.SSHUser, AgentSocket: s.env.Getenv("SSH_AUTH_SOCK"), WeakAlgorithms: s.set.WeakSSH}
+	// Guests that are given more time for their facts are slow to log in to, too, and to come back from a new address.
+	cfg := ssh.Config{User: s.set.SSHUser, AgentSocket: s.env.Getenv("SSH_AUTH_SOCK"), WeakAlgorithms: s.set.WeakSSH,
+		DialTimeout: max(10*time.Second, s.set.GuestTimeout/4)}
 	if s.set.SSHKey != "" {
 		cfg.Keys = []string{s.set.SSHKey}
 	} else if home != "" {
@@ -80,7 +82,7 @@ func (s *session) reachGuests() error {
 	if err != nil {
 		return err
 	}
-	s.guests = guest.New(pool, s.target, s.vc, guest.Options{Packages: managed})
+	s.guests = guest.New(pool, s.target, s.vc, guest.Options{Packages: managed, TakeBack: max(time.Minute, s.set.GuestTimeout)})
 	s.shells = esxi.New(pool, s.shellTarget, esxi.Options{})
 	return nil
 }

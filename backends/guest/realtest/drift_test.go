@@ -85,7 +85,7 @@ state() { cat /etc/netplan/*.yaml | sha256sum; }
 old=$(state)
 for i in $(seq 600); do [ "$(state)" != "$old" ] && break; sleep 0.1; done
 nft 'add table inet lockout; add chain inet lockout in { type filter hook input priority 0; }; add rule inet lockout in tcp dport 22 drop'
-for i in $(seq 1200); do [ "$(state)" = "$old" ] && break; sleep 0.1; done
+for i in $(seq 6000); do [ "$(state)" = "$old" ] && break; sleep 0.1; done
 nft delete table inet lockout
 END
 systemd-run --quiet --unit=block sh /var/tmp/block`
@@ -108,7 +108,7 @@ func (s *site) lockout() {
 		nic, address := second.run(management), second.run(rdma)
 		second.run(block)
 		out, errs, code := s.run("apply", "-f", moved, "--yes")
-		second.run("for i in $(seq 90); do systemctl is-active --quiet block || break; sleep 1; done; rm /var/tmp/block; ! nft list tables | grep lockout")
+		second.run("for i in $(seq 100); do systemctl is-active --quiet block || break; sleep 1; done; rm /var/tmp/block; ! nft list tables | grep lockout")
 		if code != 1 && code != 5 {
 			t.Errorf("exit %d:\n%s%s", code, out, errs)
 		}
