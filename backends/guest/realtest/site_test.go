@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -40,6 +41,7 @@ func lab(t *testing.T, flags ...string) *site {
 	}
 	s := &site{outer: t, t: t, bin: bin, dir: filepath.Join(t.TempDir(), "lab"), state: t.TempDir()}
 	cmd := exec.Command(bin, append([]string{"lab", "--dir", s.dir}, flags...)...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	var log bytes.Buffer
 	cmd.Stderr = &log
 	out, err := cmd.StdoutPipe()
