@@ -19,7 +19,7 @@ lint:
 	@bad=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')); \
 	if [ -n "$$bad" ]; then echo "gofmt: not formatted:"; echo "$$bad"; exit 1; fi
 	$(GO) vet ./...
-	$(GO) vet -tags e2e,bench ./ui/...
+	$(GO) vet -tags e2e,bench ./ui/... ./backends/guest/realtest
 	$(GO) tool staticcheck ./...
 	$(GO) mod verify
 	@# 3 is a finding; anything else is a database that cannot be asked from here.
@@ -34,11 +34,13 @@ bench: build
 
 e2e: build
 	$(GO) test -race -count=1 -tags e2e -timeout 18m -run 'TestE2E' ./ui/cmd ./ui/form
+	@[ -x /usr/sbin/sshd ] || backends/guest/realtest/needs.sh
+	$(GO) test -race -count=1 -tags e2e -timeout 8m -run 'TestE2EFanOut' -v ./backends/guest/realtest
 
 # On real kernels in QEMU: installs what it needs with apt, and keeps the guests' image in the user's cache.
 e2e-guests: build
 	backends/guest/realtest/needs.sh
-	$(GO) test -count=1 -tags e2e -timeout 25m -run 'TestE2E' -v ./backends/guest/realtest
+	$(GO) test -count=1 -tags e2e -timeout 90m -run 'TestE2E' -v ./backends/guest/realtest
 
 # Every page of the wizard as PNG and text, and the top of a report, in bin/pictures; needs tmux, aha and chromium. Those
 # of the README lie in assets/pictures.
