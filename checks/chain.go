@@ -28,6 +28,16 @@ func Links() []LinkName {
 	return []LinkName{InBIOS, InFirmware, InDriver, InHost, InSwitch, InVM, InGuest, InPair}
 }
 
+// LinkOf is the place of a row in the chain, "" where the catalogue does not hold it.
+func LinkOf(id string) LinkName {
+	for _, c := range Catalogue() {
+		if c.ID == id {
+			return c.Link
+		}
+	}
+	return ""
+}
+
 // Chain gathers findings by link, in the order of the chain. Findings of rows that the catalogue does not hold are
 // left out.
 func Chain(findings []Finding) []Link {

@@ -95,6 +95,9 @@ func (c *checked) text(w io.Writer) error {
 	if c.baseline != nil {
 		fmt.Fprintf(w, "held against the baseline of %s\n", c.baseline.Made.Format("2006-01-02 15:04 MST"))
 	}
+	if err := plain.Chain(w, c.report.Checks); err != nil {
+		return err
+	}
 	for _, m := range c.report.Measurements {
 		fmt.Fprintf(w, "%-7s %s  %s -> %s: %s\n", m.Verdict, plain.Clean(m.Test), plain.Clean(m.From), plain.Clean(m.To), figure(m))
 		if m.Hint != "" {

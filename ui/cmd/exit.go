@@ -64,7 +64,7 @@ func exitCode(err error) int {
 	case errors.As(err, &code):
 		return code.code
 	case errors.As(err, &refused):
-		return exitRefused
+		return refusedCode(refused)
 	case errors.As(err, &problems):
 		return exitUsage
 	case errors.Is(err, context.Canceled):
@@ -81,6 +81,17 @@ func exitCode(err error) int {
 		return exitInterrupted
 	}
 	return exitFailed
+}
+
+// refusedCode tells what an inventory forbids from guests that nobody could log in to: where nothing else stands in the way,
+// the login is what has to be mended.
+func refusedCode(refused *plan.Refused) int {
+	for _, r := range refused.Refusals {
+		if r.Kind != backends.KindAuth && r.Kind != backends.KindUnreachable {
+			return exitRefused
+		}
+	}
+	return exitConnect
 }
 
 // explain prints what went wrong as "error:" and "hint:" lines.

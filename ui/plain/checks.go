@@ -27,6 +27,28 @@ func Findings(w io.Writer, all []checks.Finding) error {
 	return out.err
 }
 
+// Chain prints the links in their order with what was found on each, then the first broken one with its remedy. Links at
+// which nothing looked are shown by a dash.
+func Chain(w io.Writer, all []checks.Finding) error {
+	out := &writer{w: w}
+	var said []string
+	for _, l := range checks.Chain(all) {
+		state := string(l.Worst)
+		if l.Worst == checks.Unknown && l.First == nil {
+			state = "-"
+		}
+		said = append(said, fmt.Sprintf("%s %s", l.Name, state))
+	}
+	out.line("chain   %s", strings.Join(said, " > "))
+	if f := checks.FirstBroken(all); f != nil {
+		out.line("first   %s: %s %s: %s", checks.LinkOf(f.ID), f.ID, Clean(f.Target.Name), Clean(f.Evidence))
+		if f.Remedy != "" && f.Status != checks.Unknown {
+			out.line("        remedy: %s", Clean(f.Remedy))
+		}
+	}
+	return out.err
+}
+
 // Tally is "12 passed, 1 warning, 0 failed, 2 unknown".
 func Tally(all []checks.Finding) string {
 	n := Count(all)

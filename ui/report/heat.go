@@ -29,6 +29,15 @@ func (p *printer) chain(links []page.Link) {
 		said = append(said, p.t.Symbol(mark)+" "+l.Name)
 	}
 	p.line("%s%s", p.t.Quiet.Render(fmt.Sprintf("%-9s", "chain")), strings.Join(said, "  "))
+	for _, l := range links {
+		if !l.Broken {
+			continue
+		}
+		p.line("%s%s: %s", p.t.Quiet.Render(fmt.Sprintf("%-9s", "begin at")), l.Name, l.First)
+		if l.Remedy != "" {
+			p.line("%-9sremedy: %s", "", l.Remedy)
+		}
+	}
 }
 
 // shapes draws bandwidth and latency over message sizes, and who meets whom how well.

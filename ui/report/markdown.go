@@ -100,9 +100,14 @@ func (m *marked) chain(links []page.Link) {
 		return
 	}
 	m.line("\n## The chain")
-	m.head("link", "status", "checks", "first amiss")
+	m.head("link", "status", "checks", "first amiss", "remedy")
 	for _, l := range links {
-		m.row(l.Name, symbol(l.Status)+" "+word(l.Status), l.Tally, l.First)
+		m.row(l.Name, symbol(l.Status)+" "+word(l.Status), l.Tally, l.First, l.Remedy)
+	}
+	for _, l := range links {
+		if l.Broken {
+			m.line("\nBegin with the link %s.", l.Name)
+		}
 	}
 }
 

@@ -58,6 +58,8 @@ type Link struct {
 	Status checks.Status
 	Tally  string // "12 passed, 1 failed"
 	First  string // what is first amiss, "" when nothing is
+	Remedy string // of that
+	Broken bool   // the first broken link of the chain: here to begin
 }
 
 // Of arranges a report.
@@ -114,10 +116,13 @@ func chain(r *report.Report) []Link {
 		return nil
 	}
 	var out []Link
+	first := checks.FirstBroken(r.Checks)
 	for _, l := range checks.Chain(r.Checks) {
 		link := Link{Name: string(l.Name), Status: l.Worst, Tally: tally(l.Count)}
 		if l.First != nil {
 			link.First = plain.Clean(fmt.Sprintf("%s %s: %s", l.First.ID, l.First.Target.Name, l.First.Evidence))
+			link.Remedy = plain.Clean(l.First.Remedy)
+			link.Broken = first != nil && first.Status != checks.Unknown && *first == *l.First
 		}
 		if l.Name == checks.InPair && len(l.Count) == 0 {
 			link = measuredLink(r.Measurements)
