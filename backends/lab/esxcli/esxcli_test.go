@@ -124,6 +124,9 @@ func TestCountersMove(t *testing.T) {
 // Every command answers on every host without a panic, in both shapes.
 func TestEveryCommand(t *testing.T) {
 	w := lab(t)
+	if err := w.Update(func(s *world.State) ([]world.Event, error) { s.Services.VSAN = true; return nil, nil }); err != nil {
+		t.Fatal(err)
+	}
 	given := map[string]string{"nicname": "vmnic2", "device": "vmrdma0", "module": "nmlx5_core", "rulesetid": "pvrdma", "option": "/Net/PVRDMAVmknic"}
 	for _, c := range esxcli.Commands() {
 		args := esxcli.Args{}
