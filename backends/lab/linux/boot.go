@@ -114,6 +114,10 @@ func (m *Machine) autoload() {
 			_ = m.kernel.Load(driver) // a kernel without it does without
 		}
 	}
+	if len(m.site.gpus(m.cfg.VM)) > 0 {
+		_ = m.kernel.Load("nvidia_drm") // where the driver is installed
+		_ = m.kernel.Load("nvidia_uvm")
+	}
 }
 
 // conf returns the lines of all NAME.conf below the directories that are no comments.

@@ -16,6 +16,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/fabric"
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux/kernel"
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux/netif"
+	"github.com/rdma-setup/rdma-setup/backends/lab/linux/nvidia"
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux/perftest"
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux/pkgs"
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux/rdma"
@@ -56,6 +57,7 @@ type Machine struct {
 	pkgs    *pkgs.DB
 	rdma    *rdma.Devices
 	systemd *systemd.Manager
+	nvidia  *nvidia.Driver
 
 	turn    sync.Mutex // one change of power at a time
 	mu      sync.Mutex
@@ -94,6 +96,8 @@ func New(site *Site, cfg Config) (*Machine, error) {
 	m.rdma = &rdma.Devices{Stack: stack, Quirks: m.distro.quirks, Logf: m.kernel.Logf,
 		Named: func() bool { return m.pkgs.Installed("rdma-core") }, Umad: func() bool { return m.kernel.Loaded("ib_umad") }}
 	m.pkgs = pkgs.New(m.sys.FS, m.sys, m.distro.packages)
+	m.nvidia = &nvidia.Driver{GPUs: func() []nvidia.GPU { return site.gpus(cfg.VM) }, Kernel: m.kernel, API: m.peerAPI, Logf: m.kernel.Logf, NICs: m.smiNICs}
+	m.kernel.Extra, m.kernel.Init, m.pkgs.Changed = m.nvidia.Modules, m.nvidia.Init, m.packageChanged
 	m.systemd = &systemd.Manager{FS: m.sys.FS, Sys: m.sys, BuiltIn: m.builtIn(), Root: m.root, Log: m.log,
 		Restart: map[string]func(){"systemd-networkd.service": m.net.Boot, "NetworkManager.service": m.net.Boot, "systemd-modules-load.service": m.loadModules}}
 	m.programs()
@@ -234,7 +238,7 @@ func (m *Machine) Banner() string { return m.distro.banner }
 func (m *Machine) tool() perftest.Tool {
 	return perftest.Tool{
 		VM: m.cfg.VM, Version: m.distro.perftest, Relaxed: m.distro.relaxed, Meeting: &m.site.meeting, Load: &m.site.load, Net: wire{m},
-		Verbs: m.verbs(), Use: m.useDrivers,
+		Verbs: m.verbs(), Use: m.useDrivers, CUDA: m.cuda(),
 	}
 }
 

@@ -11,7 +11,12 @@ import (
 // preset sets up a guest as somebody did before us, by the guides: packages, modules, the address by MAC, locked
 // memory, and on Ubuntu the unit that loads the driver again after each boot. Flaws are what he forgot.
 func (m *Machine) preset() error {
-	if m.cfg.Preset != "pvrdma" {
+	switch m.cfg.Preset {
+	case presetTemplate:
+		return m.template()
+	case presetGPU:
+		return m.gpuPreset()
+	case "":
 		return nil
 	}
 	if err := m.pkgs.Install(m.pkgs.Plan(m.presetPackages())); err != nil {

@@ -61,6 +61,10 @@ func (m *Machine) proc() vfs.Tree {
 		"sys/net/ipv4/conf/all/forwarding": {Data: "0\n", Mode: 0o644},
 		"self/limits":                      {Data: "Limit                     Soft Limit           Hard Limit           Units     \n"},
 		"mounts":                           {Data: "/dev/sda2 / ext4 rw,relatime 0 0\n"},
+		"kallsyms":                         {Data: m.kallsyms()},
+	}
+	if text := m.nvidia.Proc(); text != "" {
+		t["driver/nvidia/version"] = vfs.Entry{Data: text}
 	}
 	return t
 }
@@ -78,6 +82,9 @@ func (m *Machine) sysModules() vfs.Tree {
 	for _, l := range m.kernel.List() {
 		t[l.Name+"/refcnt"] = vfs.Entry{Data: fmt.Sprintf("%d\n", l.Used)}
 		t[l.Name+"/initstate"] = vfs.Entry{Data: "live\n"}
+		if l.Version != "" {
+			t[l.Name+"/version"] = vfs.Entry{Data: l.Version + "\n"}
+		}
 	}
 	return t
 }

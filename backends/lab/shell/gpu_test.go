@@ -28,3 +28,44 @@ func TestHCAAndGPUInTheGuest(t *testing.T) {
 		}
 	}
 }
+
+// gpuLab is a lab whose guests are set up for GPUDirect but for what spoil does before they start.
+func gpuLab(t *testing.T, scenario string, keys map[string]string) (*lab, map[int]float64) {
+	t.Helper()
+	l := start(t, world.Spec{Scenario: scenario})
+	for _, vm := range []string{"vm-01", "vm-02"} {
+		l.world.View(func(s *world.State) {
+			for key, value := range keys {
+				s.VM(vm).Extra[key] = value
+			}
+		})
+	}
+	client, server := pair(t, l, "vm-01", "vm-02", "192.168.50.12", "/opt/perftest/bin/ib_write_bw -F --report_gbits --use_cuda=0 -s 65536")
+	if client.status != 0 {
+		t.Logf("client %+v\nserver %+v", client, server)
+	}
+	return l, gbps(client.out)
+}
+
+// The memory of a GPU is nearly as fast as the host's below one switch, slower where ACS sends requests up, and far slower
+// below another socket whatever the keys say.
+func TestPeerToPeer(t *testing.T) {
+	for name, tc := range map[string]struct {
+		scenario string
+		keys     map[string]string
+		from, to float64
+	}{
+		"one switch":                  {"gpudirect-done", nil, 93, 98},
+		"ACS is not relaxed":          {"gpudirect-done", map[string]string{"pciPassthru.RelaxACSforP2P": "FALSE"}, 35, 60},
+		"quotes are no part of TRUE":  {"gpudirect-done", map[string]string{"pciPassthru.RelaxACSforP2P": `"TRUE"`}, 35, 60},
+		"below the other socket":      {"gpudirect-far", nil, 10, 25},
+		"devices not mapped for each": {"gpudirect-done", map[string]string{"pciPassthru.allowP2P": ""}, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, rates := gpuLab(t, tc.scenario, tc.keys)
+			if got := rates[65536]; got < tc.from || got > tc.to {
+				t.Errorf("%.2f Gb/s, not %.0f to %.0f", got, tc.from, tc.to)
+			}
+		})
+	}
+}

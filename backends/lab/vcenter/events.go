@@ -19,8 +19,8 @@ const (
 	linkUp   = "esx.clear.net.vmnic.linkstate.up"
 )
 
-// events tells what has happened, as far as the lab has events of vCenter's for it: links that went down and up. The rest
-// of EventManager is the simulator's.
+// events tells what has happened, as far as the lab has events of vCenter's for it: links that went down and up, VMs that
+// went off again right after power-on. The rest of EventManager is the simulator's.
 type events struct{ f *frame.Frame }
 
 // QueryEvents gives the events of a filter, the oldest first.
@@ -33,6 +33,10 @@ func (m events) QueryEvents(_ *simulator.Context, req *types.QueryEvents) soap.H
 		}
 	})
 	for n, e := range m.f.World.Log.Events() {
+		if x := m.dropped(e, hosts[e.Host]); x != nil && wanted(req.Filter, e, "VmMessageErrorEvent") {
+			x.Key, x.ChainId, x.CreatedTime = int32(n+1), int32(n+1), e.Time
+			out = append(out, x)
+		}
 		pnic, up, link := strings.Cut(e.Detail, " link ")
 		ref, known := hosts[e.Host]
 		if e.What != world.HostNetwork || !link || !known {
@@ -42,10 +46,7 @@ func (m events) QueryEvents(_ *simulator.Context, req *types.QueryEvents) soap.H
 		if up == "true" {
 			kind = linkUp
 		}
-		if t := req.Filter.Time; t != nil && (t.BeginTime != nil && e.Time.Before(*t.BeginTime) || t.EndTime != nil && e.Time.After(*t.EndTime)) {
-			continue
-		}
-		if len(req.Filter.EventTypeId) > 0 && !slices.Contains(req.Filter.EventTypeId, kind) {
+		if !wanted(req.Filter, e, kind) {
 			continue
 		}
 		x := &types.EventEx{EventTypeId: kind, Severity: "info", Arguments: []types.KeyAnyValue{{Key: "1", Value: pnic}}}
@@ -55,4 +56,29 @@ func (m events) QueryEvents(_ *simulator.Context, req *types.QueryEvents) soap.H
 		out = append(out, x)
 	}
 	return frame.Answer(types.QueryEventsResponse{Returnval: out}, nil)
+}
+
+// wanted tells whether a filter lets an event of a type through.
+func wanted(filter types.EventFilterSpec, e world.Event, kind string) bool {
+	if t := filter.Time; t != nil && (t.BeginTime != nil && e.Time.Before(*t.BeginTime) || t.EndTime != nil && e.Time.After(*t.EndTime)) {
+		return false
+	}
+	return len(filter.EventTypeId) == 0 || slices.Contains(filter.EventTypeId, kind)
+}
+
+// dropped is what vCenter shows of a VM that the host switched off, with the host's reason; nil of other events.
+func (m events) dropped(e world.Event, host types.ManagedObjectReference) *types.VmMessageErrorEvent {
+	why, off := strings.CutPrefix(e.Detail, "off: ")
+	if e.What != world.VMPower || !off {
+		return nil
+	}
+	x := &types.VmMessageErrorEvent{Message: why}
+	x.FullFormattedMessage = "Error message on " + e.VM + " on " + e.Host + " in DC: " + why
+	x.Host = &types.HostEventArgument{EntityEventArgument: types.EntityEventArgument{Name: e.Host}, Host: host}
+	m.f.World.View(func(s *world.State) {
+		if v := s.VM(e.VM); v != nil {
+			x.Vm = &types.VmEventArgument{EntityEventArgument: types.EntityEventArgument{Name: e.VM}, Vm: model.VMRef(v)}
+		}
+	})
+	return x
 }

@@ -1,43 +1,61 @@
 package vcenter
 
 import (
-	"fmt"
+	"io"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/vmware/govmomi/vim25/soap"
 
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/model"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// folder serves files of VMs as vCenter does, to whoever has a session: GET /folder/VM/vmware.log?dcPath=DC&dsName=shared-01.
+// folder serves the files of VMs on the datastore, /folder/vm-01/vmware.log?dcPath=DC&dsName=shared-01, to those who have a
+// session or give name and password, and may browse the datastore (vSphere Web Services SDK, "Datastore access over HTTP").
 func (f *front) folder(w http.ResponseWriter, r *http.Request) {
-	c, err := r.Cookie(soap.SessionCookieName)
-	f.mu.Lock()
-	known := err == nil && !f.ended[c.Value] && !f.sessions[c.Value].IsZero()
-	f.mu.Unlock()
-	if !known {
+	user := f.user(r)
+	switch {
+	case user == "":
 		w.Header().Set("WWW-Authenticate", `Basic realm="VMware HTTP server"`)
-		http.Error(w, "401 Unauthorized", http.StatusUnauthorized)
+		http.Error(w, "Unauthorized", http.StatusUnauthorized)
+		return
+	case !f.frame.Auth.Holds(user, "Datastore.Browse", model.Datastore):
+		http.Error(w, "Forbidden", http.StatusForbidden)
+		return
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		http.Error(w, "Method not allowed", http.StatusMethodNotAllowed)
 		return
 	}
-	dir, file := path.Split(strings.TrimPrefix(r.URL.Path, "/folder/"))
+	vm, name := path.Split(strings.TrimPrefix(r.URL.Path, "/folder/"))
 	text, found := "", false
 	f.world.View(func(s *world.State) {
-		if q := r.URL.Query(); q.Get("dcPath") != s.Datacenter || q.Get("dsName") != "shared-01" {
+		q := r.URL.Query()
+		v := s.VM(strings.Trim(vm, "/"))
+		if v == nil || q.Get("dsName") != "shared-01" || strings.TrimPrefix(q.Get("dcPath"), "/") != s.Datacenter || !slices.Contains(model.VMFiles(v), name) {
 			return
 		}
-		for _, v := range s.VMs {
-			if v.Name == strings.TrimSuffix(dir, "/") && file == "vmware.log" {
-				text, found = v.Log(0)
-			}
-		}
+		text, found = model.VMFile(v, name), true
 	})
 	if !found {
-		http.NotFound(w, r)
+		http.Error(w, "Not found", http.StatusNotFound)
 		return
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
-	_, _ = fmt.Fprint(w, text) // a client that has gone cannot be told
+	_, _ = io.WriteString(w, text) // a reader that is gone needs no more
+}
+
+// user is who asks: by a session that lasts, or by name and password.
+func (f *front) user(r *http.Request) string {
+	if name, password, ok := r.BasicAuth(); ok && f.frame.Auth.Valid(name, password) {
+		return name
+	}
+	f.session(r)
+	c, err := r.Cookie(soap.SessionCookieName)
+	if err != nil {
+		return ""
+	}
+	return f.frame.SessionUser(strings.Trim(c.Value, `"`))
 }

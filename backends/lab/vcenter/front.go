@@ -49,7 +49,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.control(w, r)
 		return
 	}
-	if r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/folder/") {
+	if strings.HasPrefix(r.URL.Path, "/folder/") {
 		f.folder(w, r)
 		return
 	}

@@ -77,6 +77,10 @@ func build(s *State, spec Spec) error {
 			if err := s.AssignDevices(v); err != nil {
 				return err
 			}
+			if len(v.Devices) > 0 {
+				s.LogStart(v)
+				s.LogStarted(v)
+			}
 		}
 	}
 	return nil

@@ -3,6 +3,14 @@ package world
 // A Flaw is what somebody left out or got wrong when he set up a guest by hand. The guest's own shell plays it.
 type Flaw string
 
+// The flaws of a guest whose Preset is "gpudirect".
+const (
+	NoGPUDriver  Flaw = "nvidia"        // NVIDIA's driver is not installed
+	ClosedDriver Flaw = "closed"        // its modules are not the open ones: no DMA-BUF
+	NoPeermem    Flaw = "peermem"       // nothing loads nvidia_peermem
+	OFEDLater    Flaw = "ofed too late" // MLNX_OFED came after the driver: nvidia_peermem was built for another ib_core
+)
+
 // The flaws of a guest whose Preset is "pvrdma".
 const (
 	NoDriver     Flaw = "driver"     // a kernel without vmw_pvrdma

@@ -133,6 +133,7 @@ func (w *World) bootLater(v *VM) {
 			if why := s.cannotBoot(v); why != "" {
 				lost = true
 				switchOff(v)
+				v.logf("vcpu-0", "Msg_Post: Error")
 				v.logf("vcpu-0", "%s", why)
 				return []Event{{What: VMPower, VM: name, Host: v.Host, Detail: "off: " + why}}, nil
 			}

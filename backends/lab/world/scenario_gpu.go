@@ -14,16 +14,46 @@ func gpudirect() []Scenario {
 	return []Scenario{
 		one("gpudirect", "GPUs and HCAs on one switch, nothing set up", func(*State) {}),
 		one("gpudirect-done", "VMs have an HCA and a GPU on its switch, guests included", gpuDone),
-		one("gpudirect-split", "the only GPU of a host is below the other socket", func(s *State) {
-			gpuSplit(s)
-		}),
-		one("gpudirect-bios", "a guest was installed on BIOS firmware", lastVM(func(v *VM) { v.Firmware, v.Guest.BIOS = "bios", true })),
+		one("gpudirect-split", "the only GPU of a host is below the other socket", gpuSplit),
+		one("gpudirect-bios", "a guest was installed on BIOS firmware", lastAsked(func(v *VM) { v.Firmware, v.Guest.BIOS = "bios", true })),
 		one("gpudirect-busy", "a VM that nobody asked about has the GPU and the HCA of the last host", gpuBusy),
 		one("gpudirect-vgpu", "GPUs are shared out: VMs have a vGPU", gpuShared),
-		one("gpudirect-old", "a VM with hardware version 13, little memory and a snapshot", lastVM(func(v *VM) {
+		one("gpudirect-old", "a VM with hardware version 13, little memory and a snapshot", lastAsked(func(v *VM) {
 			v.Hardware, v.MemoryMB, v.Snaps = 13, 16<<10, 1
 		})),
+		one("gpudirect-far", "VMs have an HCA and a GPU below the other socket, guests included", func(s *State) {
+			gpuSplit(s)
+			gpuDone(s)
+		}),
+		one("gpudirect-moved", "VMs have GPU and HCA, the last one came from another host", func(s *State) {
+			gpuDone(s)
+			if v := s.lastAsked(); v != nil {
+				v.On, v.Guest.Up = false, false
+				v.Adapters[0].Connected = false
+				for _, d := range v.Devices {
+					d.System = s.Hosts[0].UUID
+				}
+			}
+		}),
 		one("gpudirect-models", "hosts with K80, T4, V100, A30, H100, a GPU that nobody knows and one with a sound device", gpuModels),
+	}
+}
+
+// lastAsked is the last VM that the answers name; nil without one.
+func (s *State) lastAsked() *VM {
+	asked := s.Asked()
+	if len(asked) == 0 {
+		return nil
+	}
+	return asked[len(asked)-1]
+}
+
+// lastAsked lets f spoil the last VM that the answers name.
+func lastAsked(f func(*VM)) func(*State) {
+	return func(s *State) {
+		if v := s.lastAsked(); v != nil {
+			f(v)
+		}
 	}
 }
 
@@ -38,7 +68,7 @@ func gpuReady(s *State) {
 			continue
 		}
 		served[v.Host] = true
-		v.CPUs, v.MemoryMB = 16, 128<<10
+		v.CPUs, v.MemoryMB, v.Guest.Preset = 16, 128<<10, "gpu"
 		s.GPUs[v.Name] = []string{"0000:3c:00.0"}
 	}
 }
@@ -84,11 +114,10 @@ func gpuDone(s *State) {
 
 // gpuBusy adds a VM of somebody's to the last host.
 func gpuBusy(s *State) {
-	asked := s.Asked()
-	if len(asked) == 0 {
+	last := s.lastAsked()
+	if last == nil {
 		return
 	}
-	last := asked[len(asked)-1]
 	v := newVM(s, len(s.VMs), len(s.VMs)+1, s.Hosts[0].BootTime)
 	v.Name, v.Host, v.MemoryMB, v.Guest.OS = "render-01", last.Host, 96<<10, "ubuntu-22.04"
 	v.Path = "/" + s.Datacenter + "/vm/" + v.Name

@@ -19,6 +19,8 @@ type Module struct {
 	Text  string   // description
 	Alias string   // PCI alias, by which it is loaded when its device is there
 	Path  string   // below kernel/
+
+	License, Version string // "" for the kernel's own
 }
 
 // The reasons for which modules do not go in or out.
@@ -31,9 +33,11 @@ var (
 // Kernel is a running kernel. New makes one. It is safe for concurrent use; the hooks are called without its lock.
 type Kernel struct {
 	Release string
-	Private bool                // the log is root's (kernel.dmesg_restrict)
-	Probed  func(module string) // after a module was loaded
-	Removed func(module string) // after it was removed
+	Private bool                      // the log is root's (kernel.dmesg_restrict)
+	Probed  func(module string)       // after a module was loaded
+	Removed func(module string)       // after it was removed
+	Extra   func() []Module           // that packages brought; nil for none
+	Init    func(module string) error // what a module of theirs does first; nil when all go in
 
 	now    func() time.Time
 	mu     sync.Mutex
@@ -66,15 +70,28 @@ func (k *Kernel) Booted() time.Time {
 // Find returns a module that can be loaded. Dashes and underscores are the same.
 func (k *Kernel) Find(name string) (Module, bool) {
 	name = normal(name)
-	i := slices.IndexFunc(k.found, func(m Module) bool { return m.Name == name })
+	list := k.Available()
+	i := slices.IndexFunc(list, func(m Module) bool { return m.Name == name })
 	if i < 0 {
 		return Module{}, false
 	}
-	return k.found[i], true
+	return list[i], true
 }
 
 // Available returns all modules that can be loaded.
-func (k *Kernel) Available() []Module { return k.found }
+func (k *Kernel) Available() []Module {
+	if k.Extra == nil {
+		return k.found
+	}
+	return append(slices.Clone(k.found), k.Extra()...)
+}
+
+// AtLeast tells whether the kernel is of a release or a later one.
+func (k *Kernel) AtLeast(major, minor int) bool {
+	var have [2]int
+	_, _ = fmt.Sscanf(k.Release, "%d.%d", &have[0], &have[1])
+	return have[0] > major || have[0] == major && have[1] >= minor
+}
 
 func normal(name string) string { return strings.ReplaceAll(name, "-", "_") }
 
@@ -85,7 +102,7 @@ func (k *Kernel) Loaded(name string) bool {
 	return slices.Contains(k.loaded, normal(name))
 }
 
-// Load loads a module and what it depends on (ErrNotFound). What is loaded stays.
+// Load loads a module and what it depends on (ErrNotFound, or what Init says). What is loaded stays.
 func (k *Kernel) Load(name string) error {
 	m, ok := k.Find(name)
 	if !ok {
@@ -96,6 +113,11 @@ func (k *Kernel) Load(name string) error {
 	}
 	for _, need := range m.Needs {
 		if err := k.Load(need); err != nil {
+			return err
+		}
+	}
+	if k.Init != nil {
+		if err := k.Init(m.Name); err != nil {
 			return err
 		}
 	}

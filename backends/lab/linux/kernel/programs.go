@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -87,7 +88,10 @@ func (k *Kernel) insert(ctx context.Context, p *sh.Proc, o sh.Options, name stri
 	if o.Has("n", "dry-run") {
 		return 0
 	}
-	if err := k.Load(name); err != nil {
+	switch err := k.Load(name); {
+	case err != nil && !errors.Is(err, ErrNotFound):
+		return p.Errorf("ERROR: could not insert '%s': %v", normal(name), err)
+	case err != nil:
 		return p.Errorf("ERROR: could not insert '%s': Unknown symbol in module, or unknown parameter (see dmesg)", name)
 	}
 	return 0
@@ -171,7 +175,7 @@ func (k *Kernel) rmmod(_ context.Context, p *sh.Proc) int {
 }
 
 func (k *Kernel) file(m Module) string {
-	return fmt.Sprintf("/lib/modules/%s/kernel/%s/%s.ko", k.Release, m.Path, m.Name)
+	return path.Join("/lib/modules", k.Release, "kernel", m.Path, m.Name+".ko")
 }
 
 func (k *Kernel) modinfo(_ context.Context, p *sh.Proc) int {
@@ -190,13 +194,17 @@ func (k *Kernel) modinfo(_ context.Context, p *sh.Proc) int {
 		if o.Has("n", "filename") {
 			field = "filename"
 		}
+		license, intree := "Dual BSD/GPL", "Y"
+		if m.License != "" {
+			license, intree = m.License, ""
+		}
 		for _, kv := range [][2]string{
-			{"filename", k.file(m)}, {"license", "Dual BSD/GPL"}, {"description", m.Text}, {"alias", m.Alias},
-			{"depends", strings.Join(m.Needs, ",")}, {"retpoline", "Y"}, {"intree", "Y"}, {"name", m.Name},
+			{"filename", k.file(m)}, {"version", m.Version}, {"license", license}, {"description", m.Text}, {"alias", m.Alias},
+			{"depends", strings.Join(m.Needs, ",")}, {"retpoline", "Y"}, {"intree", intree}, {"name", m.Name},
 			{"vermagic", k.Release + " SMP mod_unload modversions "},
 		} {
 			switch {
-			case kv[0] == "alias" && m.Alias == "":
+			case kv[1] == "" && kv[0] != "depends":
 			case field == "":
 				p.Printf("%-15s %s\n", kv[0]+":", kv[1])
 			case field == kv[0]:

@@ -5,6 +5,7 @@ package nvidia
 import (
 	"fmt"
 	"hash/fnv"
+	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
@@ -33,3 +34,19 @@ func (g GPU) UUID() string {
 	b := h.Sum64()
 	return fmt.Sprintf("GPU-%08x-%04x-%04x-%04x-%012x", uint32(a>>32), uint16(a>>16), uint16(a), uint16(b>>48), b&0xffffffffffff)
 }
+
+// busID is the address with a domain of eight digits, as NVIDIA writes it.
+func (g GPU) busID() string { return "0000" + strings.ToUpper(g.Address) }
+
+// bar1 is the size of the region over the GPU's memory, in MiB.
+func (g GPU) bar1() int64 {
+	for _, b := range g.BARs {
+		if b.Index == 1 {
+			return b.MB
+		}
+	}
+	return 0
+}
+
+// reserved is what the driver keeps for itself, in MiB.
+func (g GPU) reserved() int64 { return g.MemoryMiB/160 + 1 }

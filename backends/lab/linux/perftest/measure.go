@@ -28,11 +28,17 @@ func (t Tool) measure(ctx context.Context, p *sh.Proc, out io.Writer, c *call, s
 			<-ctx.Done()
 			return sh.Cause(ctx).Status()
 		}
-		if !path.Carries(size, mtu) {
+		part, micros, peers := limits(self, peer)
+		if !path.Carries(size, mtu) || !peers {
+			select {
+			case c.rows <- row{lost: true}: // its connection ends
+			case <-c.gone:
+			case <-ctx.Done():
+			}
 			return t.lost(p, o)
 		}
 		share := t.share(ctx, path, max(rowTime, time.Duration(o.seconds)*time.Second/speedUp))
-		r := t.row(path, o, size, mtu, share, salt)
+		r := t.row(path, o, size, mtu, share, part, micros, salt)
 		t.count(path, self, r, mtu)
 		select {
 		case c.rows <- r:
@@ -71,17 +77,18 @@ func (t Tool) lost(p *sh.Proc, o options) int {
 	return 17
 }
 
-func (t Tool) row(path fabric.Path, o options, size, mtu int, share float64, salt string) row {
+// row is the result for one size, of which the memory leaves a part and to whose latency it adds.
+func (t Tool) row(path fabric.Path, o options, size, mtu int, share, part, micros float64, salt string) row {
 	r := row{size: size, iters: o.iters}
 	if o.latency {
-		l := path.Latency(size, mtu, share, salt)
+		l := path.Latency(size, mtu, share, salt) + micros
 		r.lat = latency{min: l * 0.965, typical: l, average: l * 1.012, deviation: l * 0.03, p99: l * 1.12, p999: l*1.3 + 2.1, max: l*1.3 + 2.1}
 		if o.seconds > 0 {
 			r.iters = int(float64(o.seconds) * 1e6 / l / 2)
 		}
 		return r
 	}
-	gbps := path.Gbps(size, mtu, share, salt)
+	gbps := path.Gbps(size, mtu, share*part, salt)
 	if o.bidir {
 		gbps *= 1.9
 	}

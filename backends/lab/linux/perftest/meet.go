@@ -19,6 +19,7 @@ type side struct {
 	opt   options
 	qpn   int
 	psn   int
+	peer  fabric.Peer // of a test with the memory of a GPU
 }
 
 // row is one line of the result, as the client measured it.
@@ -26,6 +27,7 @@ type row struct {
 	size, iters int
 	bw          bandwidth
 	lat         latency
+	lost        bool // the client has given up
 }
 
 // call is one test: the client brings it, the server answers.

@@ -41,6 +41,7 @@ type options struct {
 	rdmaCM   bool
 	conn     string
 	bidir    bool
+	memory   memory
 }
 
 // complaint is what perftest says, in its words.
@@ -53,11 +54,16 @@ var (
 	errHelp    = errors.New("help")
 )
 
-func parse(p *sh.Proc) (options, error) {
-	o, err := p.Options("a all d: ib-dev: i: ib-port: p: port: s: size: n: iters: D: duration: x: gid-index: m: mtu: q: qp: F CPU-freq " +
+// parse reads the options; cuda says that the program was built with it.
+func parse(p *sh.Proc, cuda bool) (options, error) {
+	known := "a all d: ib-dev: i: ib-port: p: port: s: size: n: iters: D: duration: x: gid-index: m: mtu: q: qp: F CPU-freq " +
 		"report_gbits report-both t: tx-depth: r: rx-depth: Q: cq-mod: b bidirectional R rdma_cm z comm_rdma_cm c: connection: S: sl: tclass: u: qp-timeout: I: inline_size: " +
 		"N no_peak e events l: post_list: U report-unsorted H report-histogram C report-cycles V version h help perform_warm_up use_hugepages f: margin: dont_xchg_versions " +
-		"disable_pcie_relaxed ipv6 ipv6-addr")
+		"disable_pcie_relaxed ipv6 ipv6-addr"
+	if cuda {
+		known += cudaOptions
+	}
+	o, err := p.Options(known)
 	if err != nil {
 		return options{}, err
 	}
@@ -96,6 +102,11 @@ func parse(p *sh.Proc) (options, error) {
 	}
 	if len(o.Args) > 0 {
 		opt.server = o.Args[0]
+	}
+	if cuda {
+		if opt.memory, err = memoryOf(p.Args[1:], opt.latency, opt.verb); err != nil {
+			return opt, err
+		}
 	}
 	return opt, opt.complete(len(o.Args))
 }

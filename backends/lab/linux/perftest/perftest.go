@@ -35,13 +35,18 @@ type Tool struct {
 	Load    *fabric.Load
 	Net     Network
 	Use     func() (release func()) // keeps the driver from being unloaded
+	CUDA    CUDA
+
+	built bool // with CUDA
 }
 
-// Programs returns the programs by name.
+// Programs returns the programs by name, and those of a build with CUDA with cuda- before it.
 func (t Tool) Programs() map[string]sh.Program {
 	all := map[string]sh.Program{}
+	cuda := t
+	cuda.built = true
 	for _, name := range []string{"ib_send_bw", "ib_write_bw", "ib_read_bw", "ib_send_lat", "ib_write_lat", "ib_read_lat"} {
-		all[name] = t.run
+		all[name], all[cudaPrefix+name] = t.run, cuda.run
 	}
 	return all
 }
@@ -82,13 +87,22 @@ func (t Tool) run(ctx context.Context, p *sh.Proc) int {
 }
 
 func (t Tool) test(ctx context.Context, p *sh.Proc, out io.Writer) int {
-	o, err := parse(p)
+	o, err := parse(p, t.built)
+	var alone bare
 	switch {
 	case errors.Is(err, errVersion):
 		fmt.Fprintf(out, "Version: %s\n", t.Version)
 		return 1
 	case errors.Is(err, errHelp):
 		fmt.Fprintf(out, "Usage:\n  %s            start a server and wait for connection\n  %s <host>     connect to server at <host>\n", p.Name(), p.Name())
+		if t.built {
+			fmt.Fprintf(out, "      --use_cuda=<cuda device id>   Use CUDA specific device for GPUDirect RDMA testing\n"+
+				"      --use_cuda_bus_id=<cuda full BUS id>   Use CUDA specific device, based on its full PCIe address, for GPUDirect RDMA testing\n"+
+				"      --use_cuda_dmabuf   Use CUDA DMA-BUF for GPUDirect RDMA testing\n")
+		}
+		return 1
+	case errors.As(err, &alone):
+		fmt.Fprintf(p.Stderr, "%v\n Parser function exited with Error\n", err)
 		return 1
 	case err != nil:
 		fmt.Fprintf(p.Stderr, "%s: %v\n Invalid Command or flag.\n Please check command line and run again.\n\n", p.Name(), err)
@@ -100,8 +114,15 @@ func (t Tool) test(ctx context.Context, p *sh.Proc, out io.Writer) int {
 		return 1
 	}
 	defer t.Use()()
+	if o.memory.cuda {
+		fmt.Fprintf(out, "Perftest doesn't supports CUDA tests with inline messages: inline size set to 0\n")
+	}
 	if o.server == "" {
 		return t.serve(ctx, p, out, self)
+	}
+	if text := t.allocate(out, p, &self); text != "" {
+		fmt.Fprintf(p.Stderr, "%s", text)
+		return 1
 	}
 	return t.connect(ctx, p, out, self)
 }
@@ -188,6 +209,10 @@ func (t Tool) serve(ctx context.Context, p *sh.Proc, out io.Writer, self side) i
 	}
 	stop()
 	defer close(c.gone)
+	if text := t.allocate(out, p, &self); text != "" {
+		fmt.Fprintf(p.Stderr, "%s", text)
+		return 1
+	}
 	c.answer <- self
 	if status := t.agree(p, out, self, c.client); status != 0 {
 		return status
@@ -198,6 +223,10 @@ func (t Tool) serve(ctx context.Context, p *sh.Proc, out io.Writer, self side) i
 			if !ok {
 				fmt.Fprintf(out, "%s\n", rule)
 				return 0
+			}
+			if r.lost {
+				fmt.Fprintf(p.Stderr, " Unable to read from socket/rdma_cm\nFailed to exchange data between server and clients\n")
+				return 1
 			}
 			result(out, t, self.opt, r)
 		case <-ctx.Done():

@@ -96,6 +96,7 @@ func Ubuntu(release, kernel string) []Package {
 		{Name: "make", Version: "4.3-4.1build1", KB: 400},
 		{Name: "gcc", Version: "4:11.2.0-1ubuntu1", KB: 50},
 	}
+	list = append(list, nvidiaDebs()...)
 	if release == "20.04" {
 		list = append(list, Package{Name: "ibutils", Version: "1.5.7+0.2.gbd7e502-3", KB: 1900})
 	}
@@ -167,6 +168,7 @@ func Enterprise(major, kernel string) []Package {
 		{Name: "make", Version: "1:4.2.1-11" + el, KB: 1400},
 		{Name: "git", Version: "2.39.3-1" + el, KB: 400},
 	}
+	list = append(list, nvidiaRPMs(el)...)
 	for i := range list {
 		if list[i].Arch == "" {
 			list[i].Arch = "x86_64"

@@ -33,6 +33,8 @@ type DB struct {
 	FS  *vfs.FS
 	Sys *sh.System
 
+	Changed func(p Package, installed bool) // after a package came or went; nil for nobody
+
 	offered map[string]Package
 	order   []string
 
@@ -152,6 +154,9 @@ func (db *DB) Install(list []Package) error {
 		db.mu.Lock()
 		db.installed[p.Name] = true
 		db.mu.Unlock()
+		if db.Changed != nil {
+			db.Changed(p, true)
+		}
 	}
 	return nil
 }
@@ -194,6 +199,9 @@ func (db *DB) Remove(list []Package, purge bool) {
 		db.mu.Lock()
 		delete(db.installed, p.Name)
 		db.mu.Unlock()
+		if db.Changed != nil {
+			db.Changed(p, false)
+		}
 	}
 }
 

@@ -55,9 +55,28 @@ func (d *dispatcher) Do(ctx *simulator.Context, c *call) (answer soap.HasFault) 
 	return m.Call(in)[0].Interface().(soap.HasFault)
 }
 
+// remember notes whose session it is that calls, until it logs out.
+func (f *Frame) remember(ctx *simulator.Context, m *simulator.Method) {
+	switch {
+	case ctx.Session == nil:
+	case m.Name == "Logout":
+		f.users.Delete(ctx.Session.Key)
+	default:
+		f.users.Store(ctx.Session.Key, ctx.Session.UserName)
+	}
+}
+
+// SessionUser is the user of a session, by its cookie; "" of one that has made no call or is over.
+func (f *Frame) SessionUser(cookie string) string {
+	name, _ := f.users.Load(cookie)
+	text, _ := name.(string)
+	return text
+}
+
 // route is called for every SOAP call before the simulator looks for the method.
 func (f *Frame) route(ctx *simulator.Context, m *simulator.Method) (mo.Reference, types.BaseMethodFault) {
 	f.World.Log.CountCall(m.Name)
+	f.remember(ctx, m)
 	if err := f.admit(ctx, m); err != nil {
 		f.redirect(m, refuserType, "Refuse", &refusal{err: err})
 		if ctx.Session == nil {

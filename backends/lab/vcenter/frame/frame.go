@@ -32,6 +32,7 @@ type Frame struct {
 	gate   *gate
 	kinds  map[string]*kind // by type of managed object
 	owners sync.Map         // sub-object (firewall system, task) -> entity
+	users  sync.Map         // session -> name, of those that have called
 	tasks  tasks
 }
 

@@ -25,19 +25,33 @@ func (m files) SearchDatastoreTask(ctx *simulator.Context, req *types.SearchData
 	return frame.Answer(types.SearchDatastore_TaskResponse{Returnval: task}, nil)
 }
 
+// datastoreRoot is where a host mounts the datastore.
+const datastoreRoot = "/vmfs/volumes/shared-01"
+
 func (m files) search(folder string, spec *types.HostDatastoreBrowserSearchSpec) (any, error) {
 	name, ok := strings.CutPrefix(folder, "[shared-01]")
 	if !ok {
 		return nil, frame.Refuse(&types.InvalidDatastorePath{DatastorePath: folder}, "Invalid datastore path '"+folder+"'.")
 	}
-	dir := path.Join("/vmfs/volumes/shared-01", strings.TrimSpace(name))
+	dir := path.Join(datastoreRoot, strings.TrimSpace(name))
 	result := types.HostDatastoreBrowserSearchResults{Datastore: &model.Datastore, FolderPath: folder}
-	found := dir == "/vmfs/volumes/shared-01"
+	found := dir == datastoreRoot
 	m.f.World.View(func(s *world.State) {
 		for _, p := range s.Depot {
 			found = found || strings.HasPrefix(p.Path, dir+"/")
 			if path.Dir(p.Path) == dir && matches(path.Base(p.Path), spec) {
 				result.File = append(result.File, &types.FileInfo{Path: path.Base(p.Path), FileSize: 1 << 20})
+			}
+		}
+		for _, v := range s.VMs {
+			if path.Join(datastoreRoot, v.Name) != dir {
+				continue
+			}
+			found = true
+			for _, name := range model.VMFiles(v) {
+				if matches(name, spec) {
+					result.File = append(result.File, &types.FileInfo{Path: name, FileSize: int64(len(model.VMFile(v, name)))})
+				}
 			}
 		}
 	})

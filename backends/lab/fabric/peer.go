@@ -1,0 +1,80 @@
+package fabric
+
+import (
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// A Peer is how a GPU and a NIC of one VM reach each other without the memory of the host.
+type Peer struct {
+	OK       bool    // they do; else the IOMMU stops them
+	Share    float64 // of what the NIC does with the memory of the host
+	Micros   float64 // added to a latency
+	Distance world.Distance
+	Why      string
+}
+
+// What a card does with a GPU's memory, as a part of what it does with the host's. Below one switch it is nearly the
+// same; over root ports reads wait for the processor's buffers, and over sockets for the link between them.
+const (
+	switchShare = 0.985
+	treeShare   = 0.97
+	portsShare  = 0.42
+	socketShare = 0.16
+	acsShare    = 0.45 // below one switch, when ACS sends all requests up to the root port
+)
+
+// peerToPeer is the hardware version from which devices reach each other without a key.
+const peerToPeer = 22
+
+// PeerOf works out how the GPU at a PCI address of the host reaches the port behind a MAC of the VM. The keys are those of
+// NVIDIA's GPU Operator guide: allowP2P maps the devices to each other, RelaxACSforP2P lets a switch turn requests round.
+func PeerOf(s *world.State, vm, gpu, mac string) Peer {
+	v := s.VM(vm)
+	if v == nil || s.Host(v.Host) == nil {
+		return Peer{Why: "no such VM"}
+	}
+	h := s.Host(v.Host)
+	nic := ""
+	if p := s.WholeOf(v, mac); p != nil {
+		nic = p.PCI
+	} else if a := v.Adapter(mac); a != nil && a.Type == world.SRIOV {
+		if p, _ := h.PortOf(a); p != nil {
+			nic = p.PCI
+		}
+	}
+	switch {
+	case gpu == "":
+		return Peer{Why: "a share of a GPU has no memory of its own"}
+	case nic == "":
+		return Peer{Why: "the adapter is no function of a card"}
+	}
+	p := Peer{Distance: h.Distance(gpu, nic)}
+	if !strings.EqualFold(v.Setting("pciPassthru.allowP2P"), "TRUE") && v.Hardware < peerToPeer {
+		p.Why = "pciPassthru.allowP2P is not TRUE"
+		return p
+	}
+	p.OK = true
+	near := p.Distance == world.OneSwitch || p.Distance == world.SwitchTree
+	relaxed := strings.EqualFold(v.Setting("pciPassthru.RelaxACSforP2P"), "TRUE") || translated(h, nic)
+	switch {
+	case near && !relaxed:
+		p.Share, p.Micros, p.Why = acsShare, 0.9, "pciPassthru.RelaxACSforP2P is not TRUE"
+	case p.Distance == world.OneSwitch:
+		p.Share, p.Micros = switchShare, 0.3
+	case near:
+		p.Share, p.Micros = treeShare, 0.4
+	case p.Distance == world.RootPorts:
+		p.Share, p.Micros, p.Why = portsShare, 1.1, "different root ports"
+	default:
+		p.Share, p.Micros, p.Why = socketShare, 2.6, "different sockets"
+	}
+	return p
+}
+
+// translated tells whether the card asks the IOMMU itself (ATS): a switch may then turn its requests round.
+func translated(h *world.Host, nic string) bool {
+	c := h.Card(nic)
+	return c != nil && c.Setting("ATS_ENABLED") != nil && c.Setting("ATS_ENABLED").Current == 1
+}

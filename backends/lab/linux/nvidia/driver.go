@@ -1,0 +1,190 @@
+package nvidia
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/linux/kernel"
+)
+
+// The modules that open the memory of GPUs to network cards: the driver's own and, for drivers before R470, one built beside.
+const (
+	Peermem = "nvidia_peermem"
+	Legacy  = "nv_peer_mem"
+)
+
+// An API is where ib_core's interface for peer memory comes from.
+type API string
+
+// The sources of the interface.
+const (
+	NoAPI  API = ""
+	Inbox  API = "inbox" // of the distribution's kernel: Ubuntu's have it
+	OFED   API = "ofed"
+	peerFn     = "ib_register_peer_memory_client"
+)
+
+// Why a module does not go in.
+var (
+	ErrNoDevice = errors.New("No such device") //nolint:staticcheck // the kernel's word
+	ErrInvalid  = errors.New("Invalid argument")
+)
+
+// A Driver is NVIDIA's driver as a guest has it. Its fields are set once; it is safe for concurrent use.
+type Driver struct {
+	GPUs   func() []GPU
+	Kernel *kernel.Kernel
+	API    func() API                       // of ib_core now
+	Logf   func(format string, args ...any) // the kernel log
+	NICs   func() []NIC
+
+	mu      sync.Mutex
+	version string // installed, "" without
+	open    bool
+	legacy  bool // nv_peer_mem is installed
+	built   API  // when the modules were
+	persist bool
+}
+
+// A NIC is an RDMA device beside the GPUs.
+type NIC struct {
+	Name   string // mlx5_0
+	Remote func(GPU) string
+}
+
+// Install builds the modules of a version for the running kernel, with the interface that ib_core has now.
+func (d *Driver) Install(version string, open bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.version, d.open, d.built = version, open, d.API()
+}
+
+// InstallLegacy builds nv_peer_mem.
+func (d *Driver) InstallLegacy(on bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.legacy = on
+	if on {
+		d.built = d.API()
+	}
+}
+
+// Rebuild builds the modules again, as dkms does.
+func (d *Driver) Rebuild() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.built = d.API()
+}
+
+// Remove takes the modules away. What is loaded stays until the next boot.
+func (d *Driver) Remove() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.version = ""
+}
+
+// Version is what is installed, and whether it is the open modules; "" without.
+func (d *Driver) Version() (version string, open bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.version, d.open
+}
+
+// Modules are what the driver's package brings into the kernel's directory.
+func (d *Driver) Modules() []kernel.Module {
+	version, open := d.Version()
+	d.mu.Lock()
+	legacy := d.legacy
+	d.mu.Unlock()
+	var list []kernel.Module
+	if legacy {
+		list = append(list, kernel.Module{Name: Legacy, Size: 16384, Needs: []string{"ib_core", "nvidia"}, Text: "NVIDIA GPU memory plug-in", Path: "../updates/dkms",
+			License: "Dual BSD/GPL", Version: "1.3"})
+	}
+	if version == "" {
+		return list
+	}
+	license := "NVIDIA"
+	if open {
+		license = "Dual MIT/GPL"
+	}
+	for _, m := range []kernel.Module{
+		{Name: "nvidia", Size: 9732096, Alias: "pci:v000010DEd*sv*sd*bc03sc02i00*"},
+		{Name: "nvidia_uvm", Size: 1961984, Needs: []string{"nvidia"}},
+		{Name: "nvidia_modeset", Size: 1724416, Needs: []string{"nvidia"}},
+		{Name: "nvidia_drm", Size: 122880, Needs: []string{"nvidia_modeset"}},
+		{Name: Peermem, Size: 16384, Needs: []string{"nvidia", "ib_core"}, Text: "NVIDIA GPU memory plug-in"},
+	} {
+		m.Path, m.License, m.Version = "../updates/dkms", license, version
+		if m.Name == Peermem {
+			m.License = "Dual BSD/GPL"
+		}
+		list = append(list, m)
+	}
+	return list
+}
+
+// Init is what a module does first; its error is the kernel's.
+func (d *Driver) Init(module string) error {
+	switch module {
+	case "nvidia":
+		for _, g := range d.GPUs() {
+			if _, open := d.Version(); !open || g.Open {
+				version, _ := d.Version()
+				d.Logf("nvidia-nvlink: Nvlink Core is being initialized, major device number 235")
+				d.Logf("NVRM: loading NVIDIA UNIX %s  %s", flavour(open), version)
+				return nil
+			}
+			d.Logf("NVRM: The NVIDIA GPU %s (PCI ID: 10de:%04x) installed in this system is not supported by open nvidia.ko", g.Address, g.Device)
+			d.Logf("NVRM: because it does not include the required GPU System Processor (GSP).")
+		}
+		d.Logf("NVRM: No NVIDIA GPU found.")
+		return ErrNoDevice
+	case Peermem, Legacy:
+		d.mu.Lock()
+		built := d.built
+		d.mu.Unlock()
+		switch now := d.API(); {
+		case built == NoAPI:
+			return ErrInvalid // it was built without the interface and has nothing to do
+		case now != built:
+			for _, fn := range []string{peerFn, "ib_unregister_peer_memory_client"} {
+				d.Logf("%s: disagrees about version of symbol %s", module, fn)
+				d.Logf("%s: Unknown symbol %s (err -22)", module, fn)
+			}
+			return ErrInvalid
+		}
+	}
+	return nil
+}
+
+// PeerMemory tells whether a network card may register a GPU's memory, by a module or, with dmabuf, by DMA-BUF, which takes
+// the open modules and a kernel of 5.12 or later.
+func (d *Driver) PeerMemory(dmabuf bool) bool {
+	if dmabuf {
+		_, open := d.Version()
+		return open && d.Kernel.AtLeast(5, 12)
+	}
+	return d.Kernel.Loaded(Peermem) || d.Kernel.Loaded(Legacy)
+}
+
+// Ready tells whether the driver serves: programs load it when it is not in the kernel.
+func (d *Driver) Ready() bool {
+	return d.Kernel.Loaded("nvidia") || d.Kernel.Load("nvidia") == nil
+}
+
+func flavour(open bool) string {
+	if open {
+		return "Open Kernel Module for x86_64"
+	}
+	return "x86_64 Kernel Module"
+}
+
+// Proc is /proc/driver/nvidia/version; "" while the driver is not in the kernel.
+func (d *Driver) Proc() string {
+	version, open := d.Version()
+	if version == "" || !d.Kernel.Loaded("nvidia") {
+		return ""
+	}
+	return "NVRM version: NVIDIA UNIX " + flavour(open) + "  " + version + "  Release Build\n"
+}

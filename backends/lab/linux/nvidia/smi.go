@@ -1,0 +1,229 @@
+package nvidia
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
+)
+
+// Programs returns nvidia-smi and dkms.
+func (d *Driver) Programs() map[string]sh.Program {
+	return map[string]sh.Program{"nvidia-smi": d.smi, "dkms": d.dkms}
+}
+
+// The exit codes of nvidia-smi.
+const (
+	badArgument   = 2
+	noDevice      = 6
+	driverMissing = 9
+)
+
+const cudaVersion = "12.8"
+
+func (d *Driver) smi(_ context.Context, p *sh.Proc) int {
+	args := p.Args[1:]
+	if len(args) > 0 && (args[0] == "-h" || args[0] == "--help") {
+		p.Printf("NVIDIA System Management Interface -- v570.133.20\n\nnvidia-smi [OPTION1 [ARG1]] [OPTION2 [ARG2]] ...\n")
+		return 0
+	}
+	for n, a := range p.Args {
+		if a == "-pm" { // one option, though it looks like two
+			p.Args[n] = "--persistence-mode"
+		}
+	}
+	o, err := p.Options("q L i: d: x l: query-gpu: format: list-gpus query id: display: persistence-mode: m p2p:")
+	if err != nil {
+		p.Printf("Invalid combination of input arguments. Please run 'nvidia-smi -h' for help.\n\n")
+		return badArgument
+	}
+	if !d.Ready() {
+		p.Printf("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is installed and running.\n\n")
+		return driverMissing
+	}
+	gpus := d.GPUs()
+	if len(gpus) == 0 {
+		p.Printf("No devices were found\n")
+		return noDevice
+	}
+	if id := o.Value("i", "id"); id != "" {
+		n, err := strconv.Atoi(id)
+		if err != nil || n < 0 || n >= len(gpus) {
+			p.Printf("No devices were found\n")
+			return noDevice
+		}
+		gpus = gpus[n : n+1]
+	}
+	switch {
+	case len(o.Args) > 0 && o.Args[0] == "topo":
+		return d.topo(p, gpus, o.Has("m"))
+	case o.Has("persistence-mode"):
+		return d.persistence(p, gpus, o.Value("persistence-mode"))
+	case o.Has("L", "list-gpus"):
+		for n, g := range gpus {
+			p.Printf("GPU %d: %s (UUID: %s)\n", n, g.Name, g.UUID())
+		}
+	case o.Value("query-gpu") != "":
+		return d.query(p, gpus, o.Value("query-gpu"), o.Value("format"))
+	case o.Has("q", "query"):
+		d.full(p, gpus)
+	case len(o.Args) > 0:
+		p.Printf("Invalid combination of input arguments. Please run 'nvidia-smi -h' for help.\n\n")
+		return badArgument
+	default:
+		d.table(p, gpus)
+	}
+	return 0
+}
+
+func (d *Driver) persistence(p *sh.Proc, gpus []GPU, value string) int {
+	if !p.Root() {
+		p.Printf("Unable to set persistence mode for GPU %s: Insufficient Permissions\nTerminating early due to previous errors.\n", gpus[0].busID())
+		return 4
+	}
+	d.mu.Lock()
+	d.persist = value == "1"
+	d.mu.Unlock()
+	for _, g := range gpus {
+		p.Printf("%s persistence mode for GPU %s.\n", map[bool]string{true: "Enabled", false: "Disabled"}[value == "1"], g.busID())
+	}
+	p.Printf("All done.\n")
+	return 0
+}
+
+func (d *Driver) persistent(on, off string) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.persist {
+		return on
+	}
+	return off
+}
+
+// table is nvidia-smi alone, as R570 draws it.
+func (d *Driver) table(p *sh.Proc, gpus []GPU) {
+	version, _ := d.Version()
+	rule := "+-----------------------------------------+------------------------+----------------------+"
+	p.Printf("%s\n", p.Sys.Now().UTC().Format("Mon Jan _2 15:04:05 2006       "))
+	p.Printf("+%s+\n| NVIDIA-SMI %-22s Driver Version: %-14s CUDA Version: %-8s |\n|%s|\n", strings.Repeat("-", 89), version, version, cudaVersion, rule[1:len(rule)-1])
+	p.Printf("| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |\n" +
+		"| Fan  Temp   Perf          Pwr:Usage/Cap |           Memory-Usage | GPU-Util  Compute M. |\n" +
+		"|                                         |                        |               MIG M. |\n" +
+		"|=========================================+========================+======================|\n")
+	for n, g := range gpus {
+		mig := "N/A"
+		if g.Architecture == "Ampere" && strings.Contains(g.Name, "A100") || g.Architecture == "Hopper" || strings.Contains(g.Name, "A30") {
+			mig = "Disabled"
+		}
+		p.Printf("| %3d  %-25.25s   %6s | %18s %3s | %20s |\n", n, g.Name, d.persistent("On", "Off"), g.busID(), "Off", "0")
+		p.Printf("| N/A   31C    P0    %12s / %4dW | %7dMiB / %6dMiB | %6d%%  %11s |\n", fmt.Sprintf("%dW", g.Watts/7), g.Watts, 0, g.MemoryMiB, 0, "Default")
+		p.Printf("| %39s | %22s | %20s |\n%s\n", "", "", mig, rule)
+	}
+	line := strings.Repeat("-", 89)
+	p.Printf("%90s\n+%s+\n| %-87s |\n| %-87s |\n| %-87s |\n|%s|\n| %-87s |\n+%s+\n", "", line, "Processes:",
+		" GPU   GI   CI              PID   Type   Process name                        GPU Memory", "       ID   ID                                                               Usage",
+		strings.Repeat("=", 89), " No running processes found", line)
+}
+
+// full is nvidia-smi -q, as far as anybody here reads it.
+func (d *Driver) full(p *sh.Proc, gpus []GPU) {
+	version, _ := d.Version()
+	p.Printf("\n==============NVSMI LOG==============\n\n")
+	row := func(indent int, key, value string) {
+		p.Printf("%s%-*s : %s\n", strings.Repeat(" ", indent), 50-indent, key, value)
+	}
+	row(0, "Timestamp", p.Sys.Now().UTC().Format(time.ANSIC))
+	row(0, "Driver Version", version)
+	row(0, "CUDA Version", cudaVersion)
+	p.Printf("\n")
+	row(0, "Attached GPUs", strconv.Itoa(len(gpus)))
+	for n, g := range gpus {
+		mode := "Pass-Through"
+		if g.Profile != "" {
+			mode = "VGPU"
+		}
+		p.Printf("GPU %s\n", g.busID())
+		for _, l := range []struct {
+			indent     int
+			key, value string
+		}{
+			{4, "Product Name", g.Name}, {4, "Product Brand", "NVIDIA"}, {4, "Product Architecture", g.Architecture},
+			{4, "Display Mode", "Disabled"}, {4, "Display Active", "Disabled"}, {4, "Persistence Mode", d.persistent("Enabled", "Disabled")},
+			{4, "Serial Number", fmt.Sprint(1320000000000 + int64(g.Slot))}, {4, "GPU UUID", g.UUID()}, {4, "Minor Number", strconv.Itoa(n)},
+			{4, "VBIOS Version", g.VBIOS}, {4, "MultiGPU Board", map[bool]string{true: "Yes", false: "No"}[g.Name == "Tesla K80"]},
+			{4, "GPU Virtualization Mode", ""}, {8, "Virtualization Mode", mode}, {8, "Host VGPU Mode", "N/A"},
+			{4, "PCI", ""}, {8, "Bus", "0x" + strings.ToUpper(g.Address[5:7])}, {8, "Device", "0x00"}, {8, "Domain", "0x0000"},
+			{8, "Device Id", fmt.Sprintf("0x%04X10DE", g.Device)}, {8, "Bus Id", g.busID()}, {8, "Sub System Id", fmt.Sprintf("0x%04X10DE", g.Sub)},
+			{8, "GPU Link Info", ""}, {12, "PCIe Generation", ""}, {16, "Max", strconv.Itoa(g.Gen)}, {16, "Current", strconv.Itoa(g.Gen)},
+			{16, "Device Current", strconv.Itoa(g.Gen)}, {16, "Device Max", strconv.Itoa(g.Gen)}, {16, "Host Max", "N/A"},
+			{12, "Link Width", ""}, {16, "Max", "16x"}, {16, "Current", "16x"},
+			{4, "FB Memory Usage", ""}, {8, "Total", mib(g.MemoryMiB)}, {8, "Reserved", mib(g.reserved())}, {8, "Used", mib(0)}, {8, "Free", mib(g.MemoryMiB - g.reserved())},
+			{4, "BAR1 Memory Usage", ""}, {8, "Total", mib(g.bar1())}, {8, "Used", mib(1)}, {8, "Free", mib(g.bar1() - 1)},
+			{4, "Compute Mode", "Default"},
+		} {
+			if l.value == "" {
+				p.Printf("%s%s\n", strings.Repeat(" ", l.indent), l.key)
+				continue
+			}
+			row(l.indent, l.key, l.value)
+		}
+	}
+	p.Printf("\n")
+}
+
+func mib(n int64) string { return fmt.Sprintf("%d MiB", n) }
+
+// topo is nvidia-smi topo -m. What lies between is the VM's own PCI tree: the host's switches are not to be seen in it.
+func (d *Driver) topo(p *sh.Proc, gpus []GPU, matrix bool) int {
+	if !matrix {
+		p.Printf("Invalid combination of input arguments. Please run 'nvidia-smi topo -h' for help.\n\n")
+		return badArgument
+	}
+	nics := d.NICs()
+	names := make([]string, 0, len(gpus)+len(nics))
+	for n := range gpus {
+		names = append(names, fmt.Sprintf("GPU%d", n))
+	}
+	for n := range nics {
+		names = append(names, fmt.Sprintf("NIC%d", n))
+	}
+	link := func(a, b int) string {
+		switch {
+		case a == b:
+			return " X "
+		case a < len(gpus) && b >= len(gpus):
+			return nics[b-len(gpus)].Remote(gpus[a])
+		case b < len(gpus) && a >= len(gpus):
+			return nics[a-len(gpus)].Remote(gpus[b])
+		}
+		return "PHB"
+	}
+	p.Printf("\t%s\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n", strings.Join(names, "\t"))
+	for a, name := range names {
+		p.Printf("%s", name)
+		for b := range names {
+			p.Printf("\t%s", link(a, b))
+		}
+		if a < len(gpus) {
+			p.Printf("\t0-15\t0\t\tN/A\n")
+		} else {
+			p.Printf("\t\t\t\t\n")
+		}
+	}
+	p.Printf("\nLegend:\n\n  X    = Self\n  SYS  = Connection traversing PCIe as well as the SMP interconnect between NUMA nodes (e.g., QPI/UPI)\n" +
+		"  NODE = Connection traversing PCIe as well as the interconnect between PCIe Host Bridges within a NUMA node\n" +
+		"  PHB  = Connection traversing PCIe as well as a PCIe Host Bridge (typically the CPU)\n" +
+		"  PXB  = Connection traversing multiple PCIe bridges (without traversing the PCIe Host Bridge)\n" +
+		"  PIX  = Connection traversing at most a single PCIe bridge\n  NV#  = Connection traversing a bonded set of # NVLinks\n")
+	if len(nics) > 0 {
+		p.Printf("\nNIC Legend:\n\n")
+		for n, nic := range nics {
+			p.Printf("  NIC%d: %s\n", n, nic.Name)
+		}
+	}
+	p.Printf("\n")
+	return 0
+}

@@ -1,0 +1,95 @@
+package linux
+
+import (
+	"context"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/fabric"
+	"github.com/rdma-setup/rdma-setup/backends/lab/linux/nvidia"
+	"github.com/rdma-setup/rdma-setup/backends/lab/linux/perftest"
+	"github.com/rdma-setup/rdma-setup/backends/lab/linux/pkgs"
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// peerAPI is where ib_core has the interface for peer memory from: MLNX_OFED, or the kernel of Ubuntu.
+func (m *Machine) peerAPI() nvidia.API {
+	switch {
+	case m.pkgs.Installed(pkgs.OFED):
+		return nvidia.OFED
+	case m.distro.id == "ubuntu":
+		return nvidia.Inbox
+	}
+	return nvidia.NoAPI
+}
+
+// packageChanged follows the packages that bring modules.
+func (m *Machine) packageChanged(p pkgs.Package, installed bool) {
+	version, open, driver := pkgs.IsDriver(p.Name)
+	switch {
+	case driver && installed:
+		m.nvidia.Install(version, open)
+	case driver:
+		m.nvidia.Remove()
+	case p.Name == pkgs.LegacyModule:
+		m.nvidia.InstallLegacy(installed)
+	}
+}
+
+// kallsyms are the kernel's symbols, as far as anybody here looks for them. Only root sees addresses.
+func (m *Machine) kallsyms() string {
+	text := "ffffffff81000000 T _stext\n"
+	if m.kernel.Loaded("ib_core") && m.peerAPI() != nvidia.NoAPI {
+		for _, name := range []string{"ib_register_peer_memory_client", "ib_unregister_peer_memory_client"} {
+			text += "ffffffffc0a1b2c0 T " + name + "\t[ib_core]\n"
+		}
+	}
+	return text
+}
+
+func (m *Machine) ofedInfo(_ context.Context, p *sh.Proc) int {
+	if len(p.Args) > 1 && p.Args[1] == "-s" {
+		p.Printf("%s:\n", pkgs.OFEDVersion)
+		return 0
+	}
+	p.Printf("%s (OFED-24.10-1.1.4):\n\n", pkgs.OFEDVersion)
+	return 0
+}
+
+// smiNICs are the RDMA devices in the words of nvidia-smi. In a VM each device is below a bridge of its own; beside another NUMA
+// node it is only where the VM is larger than one.
+func (m *Machine) smiNICs() []nvidia.NIC {
+	var list []nvidia.NIC
+	for _, d := range m.rdma.List() {
+		list = append(list, nvidia.NIC{Name: d.Name, Remote: func(g nvidia.GPU) string {
+			text := "PHB"
+			m.site.World.View(func(s *world.State) {
+				v := s.VM(m.cfg.VM)
+				if h := s.Host(v.Host); h != nil && v.CPUs > h.Cores/h.Sockets && fabric.PeerOf(s, m.cfg.VM, g.Host, d.MAC).Distance == world.Sockets {
+					text = "SYS"
+				}
+			})
+			return text
+		}})
+	}
+	return list
+}
+
+// cuda is what perftest needs of the GPUs.
+func (m *Machine) cuda() perftest.CUDA {
+	return perftest.CUDA{
+		Ready: m.nvidia.Ready,
+		GPUs: func() []perftest.GPU {
+			var list []perftest.GPU
+			for _, g := range m.site.gpus(m.cfg.VM) {
+				list = append(list, perftest.GPU{Name: g.Name, Bus: strings.ToUpper(strings.TrimSuffix(strings.TrimPrefix(g.Address, "0000:"), ".0")), Host: g.Host})
+			}
+			return list
+		},
+		PeerMemory: m.nvidia.PeerMemory,
+		Peer: func(gpu, mac string) (p fabric.Peer) {
+			m.site.World.View(func(s *world.State) { p = fabric.PeerOf(s, m.cfg.VM, gpu, mac) })
+			return p
+		},
+	}
+}

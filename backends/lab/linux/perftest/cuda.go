@@ -1,0 +1,116 @@
+package perftest
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/fabric"
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
+)
+
+// A GPU is a device as CUDA lists it.
+type GPU struct {
+	Name string
+	Bus  string // 1B:00
+	Host string // where it is in the host
+}
+
+// CUDA is what a perftest that was built with CUDA needs of the guest.
+type CUDA struct {
+	Ready      func() bool // NVIDIA's driver serves
+	GPUs       func() []GPU
+	PeerMemory func(dmabuf bool) bool
+	Peer       func(gpu, mac string) fabric.Peer
+}
+
+// cudaPrefix marks the programs that were built with CUDA.
+const cudaPrefix = "cuda-"
+
+// cudaOptions are what such a build knows beside.
+const cudaOptions = " use_cuda: use_cuda_dmabuf use_cuda_bus_id: use_data_direct cuda_mem_type:"
+
+// memory is the memory that a test reads and writes.
+type memory struct {
+	cuda   bool
+	device int
+	dmabuf bool
+}
+
+// memoryOf reads the options of a CUDA build. The order counts: --use_cuda_dmabuf before --use_cuda is refused
+// (perftest issue 336).
+func memoryOf(args []string, latency bool, verb string) (memory, error) {
+	var m memory
+	for _, a := range args {
+		switch value, isCUDA := strings.CutPrefix(a, "--use_cuda="); {
+		case isCUDA:
+			n, err := strconv.Atoi(value)
+			if err != nil || n < 0 {
+				return m, complaint("Invalid CUDA device " + value)
+			}
+			m.cuda, m.device = true, n
+		case a == "--use_cuda_dmabuf" && !m.cuda:
+			return m, bare("CUDA DMA-BUF cannot be used without CUDA")
+		case a == "--use_cuda_dmabuf":
+			m.dmabuf = true
+		}
+	}
+	if m.cuda && latency && verb == "RDMA_Write" {
+		return m, bare(" Perftest supports CUDA latency tests with read/send verbs only")
+	}
+	return m, nil
+}
+
+// bare is a complaint that perftest makes without the usage.
+type bare string
+
+func (b bare) Error() string { return string(b) }
+
+// allocate takes memory of the GPU and registers it with the card, or says why it cannot.
+func (t Tool) allocate(out io.Writer, p *sh.Proc, self *side) string {
+	m := self.opt.memory
+	if !m.cuda {
+		return ""
+	}
+	fmt.Fprintf(out, "initializing CUDA\n")
+	if !t.CUDA.Ready() {
+		return "cuInit(0) returned 100\nFailed to init CUDA\n Couldn't init GPU context\n"
+	}
+	gpus := t.CUDA.GPUs()
+	fmt.Fprintf(out, "Listing all CUDA devices in system:\n")
+	for n, g := range gpus {
+		fmt.Fprintf(out, "CUDA device %d: PCIe address is %s\n", n, g.Bus)
+	}
+	if m.device >= len(gpus) {
+		return fmt.Sprintf("No such device ID (%d) exists in system\n Couldn't init GPU context\n", m.device)
+	}
+	g := gpus[m.device]
+	fmt.Fprintf(out, "\nPicking device No. %d\n[pid = %d, dev = %d] device name = [%s]\ncreating CUDA Ctx\nmaking it the current CUDA Ctx\nCUDA device integrated: 0\n", m.device, p.PID, m.device, g.Name)
+	if m.dmabuf && !t.CUDA.PeerMemory(true) {
+		return "DMA-BUF is not supported on this GPU\nFailed to init GPU\n Couldn't create IB resources\n"
+	}
+	size := 2 * self.opt.sizes()[len(self.opt.sizes())-1]
+	if m.dmabuf {
+		fmt.Fprintf(out, "using DMA-BUF for GPU buffer address at 0x7fdb%08x aligned at 0x7fdb%08x with aligned size %d\n", p.PID<<12, p.PID<<12, size)
+	}
+	fmt.Fprintf(out, "allocated GPU buffer of a %d address at 0x%x for type CUDA_MEM_DEVICE\n", size, 0x5af3874d4fb0+p.PID<<8)
+	if !m.dmabuf && !t.CUDA.PeerMemory(false) || g.Host == "" {
+		return "Couldn't allocate MR with error=14\nfailed to create mr\nFailed to create MR\n Couldn't create IB resources\ndestroying current CUDA Ctx\n"
+	}
+	self.peer = t.CUDA.Peer(g.Host, self.dev.MAC)
+	return ""
+}
+
+// limits is what the memory of GPUs leaves of a path between two sides, and what it adds to a latency; not ok when the IOMMU
+// stops one of the cards.
+func limits(a, b side) (share, micros float64, ok bool) {
+	share, ok = 1, true
+	for _, s := range []side{a, b} {
+		if !s.opt.memory.cuda {
+			continue
+		}
+		share, micros, ok = min(share, s.peer.Share), micros+s.peer.Micros, ok && s.peer.OK
+	}
+	return share, micros, ok
+}

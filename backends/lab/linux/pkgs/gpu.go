@@ -1,0 +1,73 @@
+package pkgs
+
+import "strings"
+
+// DriverVersion is the version of NVIDIA's driver that packages bring.
+const DriverVersion = "570.133.20"
+
+// OldDriverVersion is that of the last branch that knows Kepler.
+const OldDriverVersion = "470.256.02"
+
+// OFEDVersion is what ofed_info -s prints.
+const OFEDVersion = "MLNX_OFED_LINUX-24.10-1.1.4.0"
+
+// The packages that a guest watches.
+const (
+	OFED         = "mlnx-ofed-all"
+	LegacyModule = "nvidia-peer-memory-dkms"
+)
+
+// IsDriver tells whether a package has the modules of NVIDIA's driver, of which version, and whether the open ones.
+func IsDriver(name string) (version string, open, is bool) {
+	switch name {
+	case "nvidia-dkms-570-server-open", "kmod-nvidia-open-dkms":
+		return DriverVersion, true, true
+	case "nvidia-dkms-570-server", "kmod-nvidia-latest-dkms":
+		return DriverVersion, false, true
+	case "nvidia-dkms-470-server":
+		return OldDriverVersion, false, true
+	}
+	return "", false, false
+}
+
+// nvidiaDebs are NVIDIA's packages as Ubuntu has them, and those of MLNX_OFED's repository. nvidia-headless brings no nvidia-smi: that is in
+// nvidia-utils.
+func nvidiaDebs() []Package {
+	version := func(v string) string { return v + "-0ubuntu0.22.04.1" }
+	list := []Package{
+		{Name: "dkms", Version: "2.8.7-2ubuntu2.2", Arch: "all", Bin: bin("/usr/sbin", "dkms"), KB: 200},
+		{Name: "libnvidia-compute-570-server", Version: version(DriverVersion), KB: 320000},
+		{Name: "nvidia-utils-570-server", Version: version(DriverVersion), Needs: []string{"libnvidia-compute-570-server"}, Bin: bin("/usr/bin", "nvidia-smi"), KB: 1200},
+		{Name: "nvidia-dkms-470-server", Version: version(OldDriverVersion), Needs: []string{"dkms"}, Files: blacklist(), KB: 40000},
+		{Name: "nvidia-utils-470-server", Version: version(OldDriverVersion), Bin: bin("/usr/bin", "nvidia-smi"), KB: 1200},
+		{Name: "nvidia-headless-470-server", Version: version(OldDriverVersion), Needs: []string{"nvidia-dkms-470-server"}, KB: 20},
+		{Name: LegacyModule, Version: "1.3-0", Needs: []string{"dkms"}, Arch: "all", KB: 60},
+		{Name: OFED, Version: "24.10-1.1.4.0", Needs: []string{"rdma-core", "ibverbs-utils", "infiniband-diags"}, Arch: "all", Bin: bin("/usr/bin", "ofed_info"), KB: 40},
+	}
+	for _, open := range []string{"", "-open"} {
+		list = append(list,
+			Package{Name: "nvidia-dkms-570-server" + open, Version: version(DriverVersion), Needs: []string{"dkms"}, Files: blacklist(), KB: 60000},
+			Package{Name: "nvidia-headless-570-server" + open, Version: version(DriverVersion), Needs: []string{"nvidia-dkms-570-server" + open, "libnvidia-compute-570-server"}, KB: 20},
+			Package{Name: "nvidia-driver-570-server" + open, Version: version(DriverVersion),
+				Needs: []string{"nvidia-headless-570-server" + open, "nvidia-utils-570-server"}, KB: 500})
+	}
+	return list
+}
+
+// nvidiaRPMs are the packages of NVIDIA's and MLNX_OFED's repositories for RHEL.
+func nvidiaRPMs(el string) []Package {
+	driver := "3:" + DriverVersion + "-1" + el
+	list := []Package{
+		{Name: "dkms", Version: "3.0.12-1" + el, Arch: "noarch", Bin: bin("/usr/sbin", "dkms"), KB: 200},
+		{Name: "nvidia-driver-cuda", Version: driver, Bin: bin("/usr/bin", "nvidia-smi"), KB: 2000},
+		{Name: OFED, Version: "24.10-1.1.4.0", Needs: []string{"rdma-core", "libibverbs-utils", "infiniband-diags"}, Arch: "noarch", Bin: bin("/usr/bin", "ofed_info"), KB: 40},
+	}
+	for _, kind := range []string{"open", "latest"} {
+		list = append(list, Package{Name: "kmod-nvidia-" + kind + "-dkms", Version: driver, Needs: []string{"dkms"}, Files: blacklist(), KB: 60000})
+	}
+	return list
+}
+
+func blacklist() map[string]string {
+	return map[string]string{"/etc/modprobe.d/nvidia-graphics-drivers-kms.conf": strings.Join([]string{"blacklist nouveau", "options nvidia_drm modeset=0", ""}, "\n")}
+}

@@ -1,0 +1,81 @@
+package linux
+
+import (
+	"github.com/rdma-setup/rdma-setup/backends/lab/linux/netif"
+	"github.com/rdma-setup/rdma-setup/backends/lab/linux/nvidia"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// The presets of guests for GPUs: a template in which somebody has built perftest with CUDA, and all of it.
+const (
+	presetTemplate = "gpu"
+	presetGPU      = "gpudirect"
+)
+
+// template puts a perftest with CUDA where no package is.
+func (m *Machine) template() error {
+	if m.flawed(world.NoPerftest) {
+		return nil
+	}
+	for _, name := range []string{"ib_send_bw", "ib_write_bw", "ib_read_bw", "ib_send_lat", "ib_write_lat", "ib_read_lat"} {
+		if err := m.sys.Install("cuda-"+name, "/opt/perftest/bin/"+name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gpuPreset is a guest that is set up for GPUDirect: the packages, NVIDIA's driver, peer memory, the address of the card.
+func (m *Machine) gpuPreset() error {
+	if err := m.template(); err != nil {
+		return err
+	}
+	if !m.flawed(world.NoGPUDriver) {
+		driver := []string{"nvidia-driver-570-server-open"}
+		if !m.distro.deb {
+			driver = []string{"kmod-nvidia-open-dkms", "nvidia-driver-cuda"}
+		}
+		if m.flawed(world.ClosedDriver) {
+			driver = []string{"nvidia-driver-570-server"}
+		}
+		if err := m.pkgs.Install(m.pkgs.Plan(driver)); err != nil {
+			return err
+		}
+	}
+	if err := m.pkgs.Install(m.pkgs.Plan(m.presetPackages())); err != nil {
+		return err
+	}
+	if m.flawed(world.OFEDLater) {
+		if err := m.pkgs.Install(m.pkgs.Plan([]string{"mlnx-ofed-all"})); err != nil {
+			return err
+		}
+	}
+	b := &builder{fs: m.sys.FS}
+	b.file(0o644, "/etc/security/limits.d/rdma-setup.conf", "* soft memlock unlimited\n* hard memlock unlimited\nroot soft memlock unlimited\nroot hard memlock unlimited\n")
+	load := "ib_umad\nrdma_cm\nrdma_ucm\n"
+	if !m.flawed(world.NoPeermem) {
+		load += nvidia.Peermem + "\n"
+	}
+	b.file(0o644, "/etc/modules-load.d/rdma-setup.conf", load)
+	mac, slot := m.site.wholeMAC(m.cfg.VM)
+	if mac != "" {
+		m.presetAddress(b, world.Adapter{MAC: mac}, netif.Port{Slot: slot}.Name())
+	}
+	return b.err
+}
+
+// wholeMAC is the first port of a card that a VM has as its own, whether it is on or not.
+func (s *Site) wholeMAC(vm string) (mac string, slot int) {
+	s.World.View(func(st *world.State) {
+		v := st.VM(vm)
+		if v == nil || st.Host(v.Host) == nil {
+			return
+		}
+		for _, d := range v.Devices {
+			if p := st.Host(v.Host).Whole(d.PCI + d.Assigned); p != nil && mac == "" {
+				mac, slot = p.MAC, d.Slot
+			}
+		}
+	})
+	return mac, slot
+}

@@ -1,0 +1,128 @@
+package vcenter_test
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/vmware/govmomi/event"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// log downloads a file from a VM's folder as govmomi does.
+func (c *client) log(vm, name string) string {
+	c.t.Helper()
+	ds, err := c.find.Datastore(c.ctx, "shared-01")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	r, _, err := ds.Download(c.ctx, vm+"/"+name, &soap.DefaultDownload)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer r.Close()
+	text, err := io.ReadAll(r)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// A VM with a GPU does not start when something is missing: what the user reads, and what vmware.log says.
+func TestVMWithGPUDoesNotStart(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spoil func(*world.State, *world.VM)
+		text  string
+		log   string
+	}{
+		"memory is not reserved": {func(_ *world.State, v *world.VM) { v.Locked, v.Reserved = false, 0 },
+			"memory reservation (sched.mem.min) should be equal to memsize(131072)", "Invalid memory setting"},
+		"Dell KB 000199172: no window above 4 GB": {func(_ *world.State, v *world.VM) { delete(v.Extra, "pciPassthru.use64bitMMIO") },
+			"Module 'DevicePowerOn' power on failed.", "total number of pages needed (33574916) exceeds limit (917504), failing"},
+		"quotes are no part of TRUE": {func(_ *world.State, v *world.VM) { v.Extra["pciPassthru.use64bitMMIO"] = `"TRUE"` },
+			"Module 'DevicePowerOn' power on failed.", "exceeds limit (917504), failing"},
+		"BIOS firmware": {func(_ *world.State, v *world.VM) { v.Firmware, v.Guest.BIOS = "bios", true },
+			"Module 'DevicePowerOn' power on failed.", "exceeds limit (917504), failing"},
+		"not passed through": {func(s *world.State, v *world.VM) { s.Host(v.Host).PCIDevice("0000:3c:00.0").PassthruActive = false },
+			"Device 60:0.0 is not a passthrough device.", "Device 60:0.0 is not a passthrough device."},
+		"another VM has it": {func(s *world.State, v *world.VM) {
+			other := s.VM("vm-01")
+			other.Host, other.Devices = v.Host, v.Devices[1:]
+		}, "Failed to register the device pciPassthru1 for 60:0.0 due to unavailable hardware or software support.", "Failed to register device 0000:3c:00.0 error = 0xbad0004"},
+		"it was added on another host": {func(s *world.State, v *world.VM) { v.Devices[1].System = s.Host("esx-01").UUID },
+			"The systemId does not match the current system", "device ids do not match"},
+		"another device is there now": {func(s *world.State, v *world.VM) { s.Host(v.Host).PCIDevice("0000:3c:00.0").Device = 0x2331 },
+			"the vendorId does not match the device currently at 60:0.0", "device ids do not match"},
+		"KB 437651: nested virtualization": {func(_ *world.State, v *world.VM) { v.Nested = true },
+			"Nested Hardware-Assisted Virtualization is not supported", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := start(t, world.Spec{Hosts: 2, VMs: 2, Scenario: "gpudirect-done"})
+			c.powerOff("vm-02")
+			c.world.View(func(s *world.State) { tc.spoil(s, s.VM("vm-02")) })
+			err := c.done(c.vm("vm-02").PowerOn(c.ctx))
+			if err == nil || !strings.Contains(err.Error(), tc.text) {
+				t.Fatalf("%v does not say %q", err, tc.text)
+			}
+			if tc.log != "" {
+				if got := c.log("vm-02", "vmware.log"); !strings.Contains(got, tc.log) {
+					t.Errorf("%q is not in\n%s", tc.log, got)
+				}
+			}
+		})
+	}
+}
+
+// A window above 4 GB that is too small is noticed by the firmware: the VM goes off again (KB 323402).
+func TestWindowTooSmallForTheFirmware(t *testing.T) {
+	c := start(t, world.Spec{Hosts: 1, VMs: 1, Scenario: "gpudirect-done", Timing: world.Timing{VMBoot: 1}})
+	c.powerOff("vm-01")
+	if err := c.reconfigure("vm-01", types.VirtualMachineConfigSpec{ExtraConfig: []types.BaseOptionValue{
+		&types.OptionValue{Key: "pciPassthru.64bitMMIOSizeGB", Value: "128"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.done(c.vm("vm-01").PowerOn(c.ctx)); err != nil {
+		t.Fatal(err)
+	}
+	const want = "The firmware could not allocate 134283264 KB of PCI MMIO. Increase the size of PCI MMIO and try again."
+	for c.vmMO("vm-01", "runtime.powerState").Runtime.PowerState == types.VirtualMachinePowerStatePoweredOn {
+		if c.ctx.Err() != nil {
+			t.Fatal("it stays on")
+		}
+	}
+	if got := c.log("vm-01", "vmware.log"); !strings.Contains(got, want) || !strings.Contains(got, "barIndex 1 type 3 realaddr 0x386000000000 size 137438953472 flags 12") {
+		t.Errorf("%q is not in\n%s", want, got)
+	}
+	events, err := event.NewManager(c.Client.Client).QueryEvents(c.ctx, types.EventFilterSpec{EventTypeId: []string{"VmMessageErrorEvent"}})
+	if err != nil || len(events) != 1 || !strings.Contains(events[0].GetEvent().FullFormattedMessage, want) {
+		t.Errorf("%v, %v", events, err)
+	}
+}
+
+// Files of the datastore are for those who may look at it.
+func TestFolderWantsASession(t *testing.T) {
+	c := start(t, world.Spec{Hosts: 1, VMs: 1, Scenario: "gpudirect-done"})
+	reader, err := c.dial(vcenter.ReadOnly, vcenter.Password)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := methods.GetCurrentTime(c.ctx, reader.Client); err != nil {
+		t.Fatal(err)
+	}
+	u := *c.server.URL
+	u.Path, u.RawQuery = "/folder/vm-01/vmware.log", "dcPath=DC&dsName=shared-01"
+	if _, _, err := reader.Client.Client.Download(c.ctx, &u, &soap.DefaultDownload); err == nil || !strings.Contains(err.Error(), "403") {
+		t.Errorf("read only: %v", err)
+	}
+	if err := c.Logout(c.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.Client.Client.Download(c.ctx, &u, &soap.DefaultDownload); err == nil || !strings.Contains(err.Error(), "401") {
+		t.Errorf("logged out: %v", err)
+	}
+}

@@ -1,0 +1,56 @@
+package model
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// VMFiles are the names of the files in a VM's folder on the datastore, as far as people read them: the configuration and the logs,
+// the latest of which has no number and the others of which count up.
+func VMFiles(v *world.VM) []string {
+	names := []string{v.Name + ".vmx", v.Name + ".nvram", v.Name + ".vmdk"}
+	for n := len(v.Logs); n > 1; n-- {
+		names = append(names, fmt.Sprintf("vmware-%d.log", len(v.Logs)-n+1))
+	}
+	if len(v.Logs) > 0 {
+		names = append(names, "vmware.log")
+	}
+	return names
+}
+
+// VMFile is the text of a file in a VM's folder; "" of one that is not text.
+func VMFile(v *world.VM, name string) string {
+	number := 0
+	switch n, _ := fmt.Sscanf(name, "vmware-%d.log", &number); {
+	case name == "vmware.log":
+		text, _ := v.Log(0)
+		return text
+	case n == 1:
+		text, _ := v.Log(len(v.Logs) - number)
+		return text
+	case name == v.Name+".vmx":
+		return vmx(v)
+	}
+	return ""
+}
+
+// vmx is the configuration file, as far as this program's readers go.
+func vmx(v *world.VM) string {
+	var b strings.Builder
+	line := func(key, value string) { fmt.Fprintf(&b, "%s = %q\n", key, value) }
+	line(".encoding", "UTF-8")
+	line("virtualHW.version", fmt.Sprint(v.Hardware))
+	line("displayName", v.Name)
+	line("firmware", v.Firmware)
+	line("memSize", fmt.Sprint(v.MemoryMB))
+	line("numvcpus", fmt.Sprint(v.CPUs))
+	if v.Reserved > 0 {
+		line("sched.mem.min", fmt.Sprint(v.Reserved))
+	}
+	for _, o := range extraConfig(v) {
+		line(o.GetOptionValue().Key, fmt.Sprint(o.GetOptionValue().Value))
+	}
+	return b.String()
+}
