@@ -90,7 +90,8 @@ func (k *Kernel) insert(ctx context.Context, p *sh.Proc, o sh.Options, name stri
 	}
 	switch err := k.Load(name); {
 	case err != nil && !errors.Is(err, ErrNotFound):
-		return p.Errorf("ERROR: could not insert '%s': %v", normal(name), err)
+		reason := err.Error()
+		return p.Errorf("ERROR: could not insert '%s': %s", normal(name), strings.ToUpper(reason[:1])+reason[1:])
 	case err != nil:
 		return p.Errorf("ERROR: could not insert '%s': Unknown symbol in module, or unknown parameter (see dmesg)", name)
 	}

@@ -26,8 +26,8 @@ const (
 
 // Why a module does not go in.
 var (
-	ErrNoDevice = errors.New("No such device") //nolint:staticcheck // the kernel's word
-	ErrInvalid  = errors.New("Invalid argument")
+	ErrNoDevice = errors.New("no such device")
+	ErrInvalid  = errors.New("invalid argument")
 )
 
 // A Driver is NVIDIA's driver as a guest has it. Its fields are set once; it is safe for concurrent use.
