@@ -162,13 +162,18 @@ func Scenarios() []string {
 
 // ScenarioHelp lists the scenarios for people.
 func ScenarioHelp() string {
-	var parts, links []string
+	var parts, links, gpus []string
 	for _, s := range world.Scenarios() {
+		if link, one := strings.CutPrefix(s.Name, "gpudirect-broken-"); one {
+			gpus = append(gpus, link)
+			continue
+		}
 		if link, one := strings.CutPrefix(s.Name, "broken-"); one {
 			links = append(links, link)
 			continue
 		}
 		parts = append(parts, fmt.Sprintf("%s (%s)", s.Name, s.Text))
 	}
-	return strings.Join(parts, ", ") + "; done with one link broken: broken-X with X of " + strings.Join(links, ", ")
+	return strings.Join(parts, ", ") + "; done with one link broken: broken-X with X of " + strings.Join(links, ", ") +
+		"; gpudirect-done with one link broken: gpudirect-broken-X with X of " + strings.Join(gpus, ", ")
 }

@@ -5,13 +5,21 @@ import "slices"
 // gpudirect are the scenarios of VMs with GPUs. Each has two hosts with a ConnectX-5, an A100 on the same switch and another
 // below the other socket, and a VM on each host, unless it says otherwise.
 func gpudirect() []Scenario {
+	var broken []Scenario
+	for _, r := range gpuBroken() {
+		broken = append(broken, Scenario{Name: "gpudirect-broken-" + r.name, Text: "gpudirect-done, " + r.text, Hosts: 2, VMs: 2, Apply: func(s *State) {
+			gpuReady(s)
+			gpuDone(s)
+			r.spoil(s)
+		}})
+	}
 	one := func(name, text string, apply func(*State)) Scenario {
 		return Scenario{Name: name, Text: text, Hosts: 2, VMs: 2, Apply: func(s *State) {
 			gpuReady(s)
 			apply(s)
 		}}
 	}
-	return []Scenario{
+	return append([]Scenario{
 		one("gpudirect", "GPUs and HCAs on one switch, nothing set up", func(*State) {}),
 		one("gpudirect-done", "VMs have an HCA and a GPU on its switch, guests included", gpuDone),
 		one("gpudirect-split", "the only GPU of a host is below the other socket", gpuSplit),
@@ -36,7 +44,7 @@ func gpudirect() []Scenario {
 			}
 		}),
 		one("gpudirect-models", "hosts with K80, T4, V100, A30, H100, a GPU that nobody knows and one with a sound device", gpuModels),
-	}
+	}, broken...)
 }
 
 // lastAsked is the last VM that the answers name; nil without one.

@@ -39,6 +39,9 @@ func (db *DB) note(name, state string) error {
 	n := db.noted
 	db.noted++
 	db.mu.Unlock()
+	if state == "" && db.Changed != nil {
+		db.Changed(db.offered[name], true)
+	}
 	if err := db.FS.MkdirAll(vfs.Root(), journalDir, 0o755); err != nil {
 		return err
 	}

@@ -1,0 +1,75 @@
+package shell_test
+
+import (
+	"strings"
+	"testing"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// said runs a command that may fail and returns all that it says.
+func said(t *testing.T, c *ssh.Client, command string) (string, int) {
+	t.Helper()
+	r := run(t, c, command, "")
+	return r.out + r.err, r.status
+}
+
+// What NVIDIA's programs print and refuse, by what is installed.
+func TestDriverInTheGuest(t *testing.T) {
+	l := start(t, world.Spec{Hosts: 1, VMs: 2, Scenario: "gpudirect-done"})
+	c, bare := l.dial("vm-01", "root"), l.dial("vm-02", "root")
+	for _, tc := range []struct {
+		c       *ssh.Client
+		command string
+		status  int
+		want    string
+	}{
+		{c, "nvidia-smi", 0, "|   0  NVIDIA A100 80GB PCIe          Off |   00000000:1B:00.0 Off |                    0 |\n"},
+		{c, "nvidia-smi -L", 0, "GPU 0: NVIDIA A100 80GB PCIe (UUID: GPU-"},
+		{c, "nvidia-smi -q", 0, "    BAR1 Memory Usage\n        Total                                      : 131072 MiB\n"},
+		{c, "nvidia-smi topo -m", 0, "GPU0\t X \tPHB\t0-15\t0\t\tN/A\nNIC0\tPHB\t X "},
+		{c, "nvidia-smi --query-gpu=name,memory.total,pci.bus_id --format=csv,noheader,nounits", 0, "NVIDIA A100 80GB PCIe, 81920, 00000000:1B:00.0\n"},
+		{c, "nvidia-smi --query-gpu=index,memory.total --format=csv", 0, "index, memory.total [MiB]\n0, 81920 MiB\n"},
+		{c, "nvidia-smi --query-gpu=colour --format=csv", 2, "Field \"colour\" is not a valid field to query.\n"},
+		{c, "nvidia-smi -i 3", 6, "No devices were found\n"},
+		{c, "modinfo -F license nvidia", 0, "Dual MIT/GPL\n"},
+		{c, "cat /proc/driver/nvidia/version", 0, "Open Kernel Module for x86_64  570.133.20"},
+		{c, "ib_write_bw --use_cuda=0 192.168.50.12", 1, "unrecognized option '--use_cuda=0'\n Invalid Command or flag.\n"},
+		{c, "/opt/perftest/bin/ib_write_bw --use_cuda_dmabuf --use_cuda=0", 1, "CUDA DMA-BUF cannot be used without CUDA\n"},
+		{c, "/opt/perftest/bin/ib_write_lat --use_cuda=0", 1, "Perftest supports CUDA latency tests with read/send verbs only\n"},
+		{c, "/opt/perftest/bin/ib_write_bw --use_cuda=4 192.168.50.12", 1, "No such device ID (4) exists in system\n"},
+		{c, "modprobe -r nvidia_peermem && /opt/perftest/bin/ib_write_bw --use_cuda=0 192.168.50.12", 1, "Couldn't allocate MR with error=14\nfailed to create mr\n"},
+		{bare, "which nvidia-smi", 1, ""},
+		{bare, "modprobe nvidia_peermem", 1, "FATAL: Module nvidia_peermem not found in directory"},
+		{bare, "apt-get install -y nvidia-headless-570-server-open && modprobe nvidia", 1, "could not insert 'nvidia': No such device\n"},
+		{bare, "apt-get install -y nvidia-utils-570-server && nvidia-smi", 9, "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."},
+	} {
+		if got, status := said(t, tc.c, tc.command); status != tc.status || !strings.Contains(got, tc.want) {
+			t.Errorf("%s: status %d, want %d; %q is not in\n%s", tc.command, status, tc.status, tc.want, got)
+		}
+	}
+}
+
+// nvidia_peermem serves the ib_core that it was built for (nv_peer_memory issues 79 and 84, gpu-operator issue 2868).
+func TestPeermemWantsItsOwnCore(t *testing.T) {
+	l := start(t, world.Spec{Hosts: 1, VMs: 1, Scenario: "gpudirect-done"})
+	c := l.dial("vm-01", "root")
+	ok(t, c, "modprobe -r nvidia_peermem")
+	ok(t, c, "apt-get install -y mlnx-ofed-all")
+	if got := ok(t, c, "ofed_info -s"); got != "MLNX_OFED_LINUX-24.10-1.1.4.0:\n" {
+		t.Errorf("%q", got)
+	}
+	if got, status := said(t, c, "modprobe nvidia_peermem"); status == 0 || !strings.Contains(got, "could not insert 'nvidia_peermem': Invalid argument\n") {
+		t.Errorf("built for another ib_core: %d %q", status, got)
+	}
+	if got := ok(t, c, "dmesg | tail -n 4"); !strings.Contains(got, "nvidia_peermem: disagrees about version of symbol ib_register_peer_memory_client") {
+		t.Errorf("%q", got)
+	}
+	ok(t, c, "dkms install nvidia/570.133.20 --force")
+	ok(t, c, "modprobe nvidia_peermem")
+	if got := ok(t, c, "lsmod | grep -c ^nvidia_peermem"); got != "1\n" {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,0 +1,114 @@
+package vms
+
+import (
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/model"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// What a host says of a VM with a device that is passed through, in a VF or whole (messages msg.pciPassthru.* of ESXi 8).
+const (
+	noMove = "vMotion, Storage vMotion, Fault Tolerance, and PCI hot-plug cannot be used for a virtual machine with PCI DirectPath I/O device."
+	noHold = "A virtual machine with a PCI DirectPath I/O device cannot be suspended when FPT devices in-use have posted interrupts enabled."
+	noSnap = "A snapshot of the virtual machine cannot be taken: it has a PCI DirectPath I/O device."
+)
+
+// CreateSnapshotTask takes a snapshot, not of a running VM with a device and not with the memory of one.
+func (m machine) CreateSnapshotTask(ctx *simulator.Context, req *types.CreateSnapshot_Task) soap.HasFault {
+	task := m.f.Start(ctx, "CreateSnapshot_Task", "VirtualMachine.createSnapshot", req.This, frame.Pace{}, func() (any, error) {
+		return nil, m.change(req.This, func(_ *world.State, v *world.VM) error {
+			if v.Pinned() && v.ShareMB() == 0 {
+				return frame.Refuse(&types.GenericVmConfigFault{Reason: noSnap}, "An error occurred while taking a snapshot: "+noSnap)
+			}
+			v.Snaps++
+			return nil
+		})
+	})
+	return frame.Answer(types.CreateSnapshot_TaskResponse{Returnval: task}, nil)
+}
+
+// SuspendVMTask is refused for a VM with a device; the lab suspends no others.
+func (m machine) SuspendVMTask(ctx *simulator.Context, req *types.SuspendVM_Task) soap.HasFault {
+	task := m.f.Start(ctx, "SuspendVM_Task", "VirtualMachine.suspend", req.This, frame.Pace{}, func() (any, error) {
+		return nil, m.change(req.This, func(_ *world.State, v *world.VM) error {
+			if err := needPower(v, true); err != nil {
+				return err
+			}
+			if v.Pinned() {
+				return frame.Refuse(&types.GenericVmConfigFault{Reason: noHold}, noHold)
+			}
+			return frame.Refuse(&types.NotSupported{}, "The lab does not suspend virtual machines.")
+		})
+	})
+	return frame.Answer(types.SuspendVM_TaskResponse{Returnval: task}, nil)
+}
+
+// RelocateVMTask moves a VM to another host. A VM with a device stays while it runs; off, its fixed devices name the old host.
+func (m machine) RelocateVMTask(ctx *simulator.Context, req *types.RelocateVM_Task) soap.HasFault {
+	task := m.f.Start(ctx, "RelocateVM_Task", "VirtualMachine.relocate", req.This, frame.Pace{}, func() (any, error) {
+		return nil, m.move(req.This, req.Spec.Host)
+	})
+	return frame.Answer(types.RelocateVM_TaskResponse{Returnval: task}, nil)
+}
+
+// MigrateVMTask is RelocateVM_Task in its older form.
+func (m machine) MigrateVMTask(ctx *simulator.Context, req *types.MigrateVM_Task) soap.HasFault {
+	task := m.f.Start(ctx, "MigrateVM_Task", "VirtualMachine.migrate", req.This, frame.Pace{}, func() (any, error) {
+		return nil, m.move(req.This, req.Host)
+	})
+	return frame.Answer(types.MigrateVM_TaskResponse{Returnval: task}, nil)
+}
+
+func (m machine) move(vm types.ManagedObjectReference, host *types.ManagedObjectReference) error {
+	if host == nil {
+		return frame.BadArgument("spec.host")
+	}
+	return m.change(vm, func(s *world.State, v *world.VM) error {
+		to := model.HostOf(s, *host)
+		switch {
+		case to == nil:
+			return frame.Gone(*host)
+		case to.State != world.Up:
+			return frame.Refuse(&types.HostNotConnected{})
+		case v.On && v.Pinned():
+			return frame.Refuse(&types.GenericVmConfigFault{Reason: noMove}, noMove)
+		}
+		for _, a := range v.Adapters {
+			if d := s.Switch(a.DVS); d != nil && d.Member(to.Name) == nil {
+				return frame.Refuse(&types.CannotAccessNetwork{}, "Currently connected network interface '"+a.Label+"' uses network '"+a.PortGroup+"', which is not accessible.")
+			}
+		}
+		old := s.Host(v.Host)
+		for _, d := range v.Devices {
+			if d.PCI != "" && d.System == "" {
+				d.System = old.UUID
+			}
+		}
+		v.Host = to.Name
+		return nil
+	})
+}
+
+// change changes a VM and tells of it.
+func (m machine) change(vm types.ManagedObjectReference, f func(*world.State, *world.VM) error) error {
+	return m.f.World.Update(func(s *world.State) ([]world.Event, error) {
+		v := model.VMOf(s, vm)
+		if v == nil {
+			return nil, frame.Gone(vm)
+		}
+		before := v.Host
+		if err := f(s, v); err != nil {
+			return nil, err
+		}
+		v.Changes++
+		events := []world.Event{{What: world.VMDevices, VM: v.Name}}
+		if v.Host != before {
+			events = append(events, world.Event{What: world.HostVMs, Host: before}, world.Event{What: world.HostVMs, Host: v.Host})
+		}
+		return events, nil
+	})
+}
