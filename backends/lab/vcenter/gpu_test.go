@@ -126,3 +126,38 @@ func TestFolderWantsASession(t *testing.T) {
 		t.Errorf("logged out: %v", err)
 	}
 }
+
+// What VMs lose that have a device (vSphere Networking, DirectPath I/O; messages msg.pciPassthru.*).
+func TestVMWithGPUStays(t *testing.T) {
+	c := start(t, world.Spec{Hosts: 2, VMs: 3, Scenario: "gpudirect-done"})
+	host, err := c.find.HostSystem(c.ctx, "esx-02")
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := host.Reference()
+	move := types.VirtualMachineRelocateSpec{Host: &to}
+	for what, do := range map[string]func(vm string) error{
+		"moved": func(vm string) error {
+			return c.done(c.vm(vm).Relocate(c.ctx, move, types.VirtualMachineMovePriorityDefaultPriority))
+		},
+		"suspended": func(vm string) error { return c.done(c.vm(vm).Suspend(c.ctx)) },
+		"kept":      func(vm string) error { return c.done(c.vm(vm).CreateSnapshot(c.ctx, "s", "", false, false)) },
+	} {
+		if err := do("vm-01"); err == nil || !strings.Contains(err.Error(), "PCI DirectPath I/O device") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := c.done(c.vm("vm-03").Relocate(c.ctx, move, types.VirtualMachineMovePriorityDefaultPriority)); err != nil {
+		t.Errorf("a VM without a device: %v", err)
+	}
+	c.powerOff("vm-01")
+	if err := c.done(c.vm("vm-01").Relocate(c.ctx, move, types.VirtualMachineMovePriorityDefaultPriority)); err != nil {
+		t.Errorf("a VM that is off: %v", err)
+	}
+	if err := c.done(c.vm("vm-01").PowerOn(c.ctx)); err == nil || !strings.Contains(err.Error(), "systemId does not match") {
+		t.Errorf("on another host: %v", err)
+	}
+	if err := c.reconfigure("vm-01", types.VirtualMachineConfigSpec{NestedHVEnabled: types.NewBool(true)}); err == nil || !strings.Contains(err.Error(), "Nested Hardware-Assisted") {
+		t.Errorf("nested virtualization: %v", err)
+	}
+}

@@ -135,8 +135,8 @@ func TestMissingObjectsAndMethods(t *testing.T) {
 	gone := types.ManagedObjectReference{Type: "VirtualMachine", Value: "vm-1"}
 	_, err := object.NewVirtualMachine(c.Client.Client, gone).PowerOn(c.ctx)
 	refused(t, err, "ManagedObjectNotFound", "The object 'vim.VirtualMachine:vm-1' has already been deleted or has not been completely created")
-	_, err = c.vm("vm-01").Suspend(c.ctx)
-	refused(t, err, "MethodNotFound", "The method SuspendVM_Task is not supported on vim.VirtualMachine:vm-10001.")
+	err = c.vm("vm-01").MarkAsTemplate(c.ctx)
+	refused(t, err, "MethodNotFound", "The method MarkAsTemplate is not supported on vim.VirtualMachine:vm-10001.")
 }
 
 func TestPagesAndViews(t *testing.T) {
