@@ -63,7 +63,7 @@ func TestWhyPeerMemoryIsNotLoaded(t *testing.T) {
 		{"modprobe: ERROR: could not insert 'nvidia_peermem': Unknown symbol in module, or unknown parameter (see dmesg)", "MLNX_OFED or DOCA first"},
 		{"modprobe: ERROR: could not insert 'nvidia': No such device", "finds no GPU"},
 		{"modprobe: ERROR: could not insert 'nvidia_peermem': Key was rejected by service", "Secure Boot"},
-		{"modprobe: FATAL: Module nvidia_peermem not found in directory /lib/modules/5.15.0-100-generic", "rest of the kernel's modules"},
+		{"modprobe: FATAL: Module nvidia_peermem not found in directory /lib/modules/5.15.0-100-generic", "from release 470 on"},
 	} {
 		if got := backends.HintOf(moduleError("vm-01", ssh.Result{ExitCode: 1, Stderr: c.said})); !strings.Contains(got, c.hint) {
 			t.Errorf("%s: hint %q, want %q", c.said, got, c.hint)

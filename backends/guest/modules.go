@@ -133,6 +133,9 @@ func moduleError(vm string, r ssh.Result) error {
 	case strings.Contains(said, "new Call Trace"):
 		return backends.Errorf(backends.KindPermanent, label(vm), "Collect the kernel log (dmesg) and reboot the guest; do not load the modules again.",
 			"load the modules: %s", said)
+	case peer && strings.Contains(said, "not found"):
+		return backends.Errorf(backends.KindPermanent, label(vm), "Install the NVIDIA driver's kernel modules for this kernel; from release 470 on nvidia-peermem is one of them.",
+			"load the peer memory module: %s", said)
 	case strings.Contains(said, "not found"):
 		return backends.Errorf(backends.KindPermanent, label(vm),
 			"Install the rest of the kernel's modules (Ubuntu: linux-modules-extra, EL: kernel-modules-extra, Debian: not the cloud kernel), or use a kernel that has it.",

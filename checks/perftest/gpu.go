@@ -1,6 +1,7 @@
 package perftest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -39,14 +40,14 @@ type Ends struct {
 	To   GPU `json:"to"`
 }
 
-// String says "GPU0 (PIX) -> GPU1 (PHB)".
+// String says "GPU0 (one PCIe switch) -> GPU1 (PHB)".
 func (e Ends) String() string { return e.From.String() + " -> " + e.To.String() }
 
-// String says "GPU0 (PIX)".
+// String says "GPU0 (one PCIe switch)": the way to the NIC as the host sees it, else as the guest does (PIX, PHB).
 func (g GPU) String() string {
 	s := fmt.Sprintf("GPU%d", g.Index)
-	if g.Link != "" {
-		s += " (" + g.Link + ")"
+	if way := cmp.Or(g.Host, g.Link); way != "" {
+		s += " (" + way + ")"
 	}
 	return s
 }

@@ -82,6 +82,11 @@ func (s *session) reachGuests() error {
 	if err != nil {
 		return err
 	}
+	s.mu.Lock()
+	if s.answers != nil {
+		managed = append(managed, s.answers.GPUDirect.Driver...) // a rollback must see what is there of them
+	}
+	s.mu.Unlock()
 	s.guests = guest.New(pool, s.target, s.vc, guest.Options{Packages: managed, TakeBack: max(time.Minute, s.set.GuestTimeout)})
 	s.shells = esxi.New(pool, s.shellTarget, esxi.Options{})
 	return nil

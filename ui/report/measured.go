@@ -128,7 +128,11 @@ func (p *printer) test(m perftest.Measurement, said map[string]bool) {
 	if m.Error != "" {
 		p.line("        %s", p.t.Bad.Render(plain.Clean(m.Error)))
 	}
-	for _, l := range []struct{ label, text string }{{"", m.Why}, {"hint: ", m.Hint}} {
+	why := m.Why
+	if m.GPU != nil && ofHost(m) != "" {
+		why = "" // said already
+	}
+	for _, l := range []struct{ label, text string }{{"", why}, {"hint: ", m.Hint}} {
 		if l.text != "" && !said[l.text] {
 			said[l.text] = true
 			p.line("        %s%s", l.label, plain.Clean(l.text))

@@ -42,6 +42,11 @@ func (g *guestPart) gpu() {
 	if len(f.NVIDIA.GPUs) > 0 && f.CUDATests == nil {
 		g.each(g.v.Name, "no perftest built with CUDA was found: GPU memory is not measured (build it with CUDA_H_PATH set and install it under /usr/local)")
 	}
+	if f.NVIDIA.Driver == "" {
+		g.object(g.ref, checkDriver, "install the headers of the kernel and build the driver's modules again (dkms autoinstall), or reboot the guest into the kernel that they were built for",
+			"has nvidia-smi, but kernel %s has no module of the NVIDIA driver: %s", f.Kernel, orElse(f.NVIDIA.Error, "it tells no version"))
+		return
+	}
 	module, why, no := peerWay(f)
 	if no != nil {
 		g.object(g.ref, checkPeer, no.Remedy, "%s", no.Why)

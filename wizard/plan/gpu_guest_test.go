@@ -94,6 +94,9 @@ func TestWhatAGuestForbidsGPUs(t *testing.T) {
 		remedy string
 	}{
 		"no driver, none named": {func(g *backends.Guest, _ *answers.Answers) { g.NVIDIA = nil }, "GST-NVSMI-027", "no NVIDIA driver", "gpudirect.driver"},
+		"tools without a module": {func(g *backends.Guest, _ *answers.Answers) {
+			g.NVIDIA = &backends.NVIDIA{Error: "couldn't communicate with the NVIDIA driver"}
+		}, "GST-NVSMI-027", "no module of the NVIDIA driver", "headers"},
 		"nouveau has the GPU": {func(g *backends.Guest, a *answers.Answers) {
 			g.NVIDIA, g.Loaded, a.GPUDirect.Driver = nil, append(g.Loaded, "nouveau"), []string{"nvidia-headless-570-server-open"}
 		}, "GST-NVSMI-027", "nouveau", "blacklist nouveau"},
@@ -141,5 +144,30 @@ func TestTheDriverIsInstalledFromNamedPackages(t *testing.T) {
 	}
 	if _, err := p.Graph(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Going back, the driver goes before the packages that it was built on.
+func TestTheDriverGoesFirst(t *testing.T) {
+	inv := newGPUs(1)
+	inv.Guests[0].Packages = map[string]string{"rdma-core": "39", "nvidia-utils-570-server": "570"}
+	none := backends.ValueOf(backends.PackageSpec{Installed: []string{}})
+	var priors []plan.Prior
+	for _, set := range [][2]string{{"rdma", "rdma-core"}, {"nvidia", "nvidia-utils-570-server"}} {
+		is := backends.ValueOf(backends.PackageSpec{Installed: []string{set[1]}})
+		priors = append(priors, plan.Prior{Prior: none, Found: is, Change: plan.Change{From: none, To: is,
+			Setting: backends.Setting{Target: backends.GuestRef("vm-01"), Kind: backends.KindPackages, Name: set[0]}}})
+	}
+	p, err := plan.Rollback(priors, inv, plan.RollbackOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := p.Graph()
+	if err != nil {
+		t.Fatal(err)
+	}
+	driver, rdma := slices.Index(g.Order, guestID("vm-01", backends.KindPackages, "nvidia")), slices.Index(g.Order, guestID("vm-01", backends.KindPackages, "rdma"))
+	if driver < 0 || rdma < 0 || driver > rdma {
+		t.Errorf("order %q", g.Order)
 	}
 }

@@ -148,14 +148,16 @@ func (u *undo) moot(c Change) bool {
 	return there
 }
 
-// guestOrder lets packages go last in each guest: what they hold is in use before.
+// guestOrder lets packages go last in each guest, those last that came first: what they hold is in use before.
 func (u *undo) guestOrder(guests map[string][]string) {
+	earlier := map[string]bool{} // sets of packages that came before
 	for i := range u.changes {
 		c := &u.changes[i]
+		earlier[c.ID()] = c.Kind == backends.KindPackages
 		for _, id := range guests[c.Target.Name] {
 			// A traffic class holds rdma_cm in the kernel.
 			before := c.Kind == backends.KindModules && u.kindOf(id) == backends.KindTrafficClass
-			if id != c.ID() && (c.Kind == backends.KindPackages || before) {
+			if id != c.ID() && (c.Kind == backends.KindPackages && !earlier[id] || before) {
 				c.After = append(c.After, id)
 			}
 		}
