@@ -16,7 +16,7 @@ import (
 // ncclOf is what NCCL should be told in the guests of the answers, from their facts and from what was measured; nil where
 // no guest has a GPU, or no RDMA device was found.
 func ncclOf(a *answers.Answers, inv *backends.Inventory, measured []perftest.Measurement) *report.NCCL {
-	if len(measured) == 0 || !slices.ContainsFunc(inv.Guests, func(g backends.Guest) bool { return g.NVIDIA != nil && len(g.NVIDIA.GPUs) > 0 }) {
+	if len(measured) == 0 || !slices.ContainsFunc(inv.Guests, func(g backends.Guest) bool { return g.NVIDIA != nil && len(g.NVIDIA.GPUs) > 0 || shares(inv.VM(g.VM)) }) {
 		return nil
 	}
 	out := &report.NCCL{}
@@ -39,6 +39,11 @@ func ncclOf(a *answers.Answers, inv *backends.Inventory, measured []perftest.Mea
 	return out
 }
 
+// shares tells whether a VM has a share of a GPU.
+func shares(v *backends.VM) bool {
+	return v != nil && slices.ContainsFunc(v.Passthrough, func(p string) bool { return strings.HasPrefix(p, "vgpu") })
+}
+
 // levels are NCCL's words for how far apart GPU and NIC may be, by those of nvidia-smi topo -m.
 var levels = map[string]string{"PIX": "PIX", "PXB": "PXB", "PHB": "PHB", "NODE": "PHB", "SYS": "SYS", "SOC": "SYS"}
 
@@ -47,10 +52,10 @@ var levels = map[string]string{"PIX": "PIX", "PXB": "PXB", "PHB": "PHB", "NODE":
 func gdrLevel(a *answers.Answers, inv *backends.Inventory, measured []perftest.Measurement) (level, why string) {
 	off := generate.Off
 	if a.Mode == answers.PVRDMA {
-		return off, "GPUDirect RDMA is off: a PVRDMA adapter has no way to GPU memory"
+		return off, "GPUDirect RDMA is off: a PVRDMA adapter has no way to GPU memory, be it a whole GPU's or a vGPU's"
 	}
 	for _, g := range inv.Guests {
-		if g.NVIDIA != nil && slices.ContainsFunc(g.NVIDIA.Devices, func(d backends.GuestGPU) bool { return d.VGPU }) {
+		if shares(inv.VM(g.VM)) || g.NVIDIA != nil && slices.ContainsFunc(g.NVIDIA.Devices, func(d backends.GuestGPU) bool { return d.VGPU }) {
 			return off, fmt.Sprintf("GPUDirect RDMA is off: %s has a share of a GPU (vGPU)", g.VM)
 		}
 	}

@@ -51,6 +51,9 @@ func TestNCCLFromWhatWasMeasured(t *testing.T) {
 		"vGPU beside PVRDMA (guide 003)": {answers.PVRDMA, []perftest.Measurement{{Test: perftest.SendBandwidth}}, nil, "NCCL_NET_GDR_LEVEL=LOC", "no way to GPU memory"},
 		"vGPU beside a VF": {answers.SRIOV, []perftest.Measurement{{Test: perftest.SendBandwidth}}, func(_ *answers.Answers, inv *backends.Inventory) { inv.Guests[1].NVIDIA.Devices[0].VGPU = true },
 			"NCCL_NET_GDR_LEVEL=LOC", "vm-2 has a share of a GPU"},
+		"a vGPU whose guest has no driver": {answers.PVRDMA, []perftest.Measurement{{Test: perftest.SendBandwidth}}, func(_ *answers.Answers, inv *backends.Inventory) {
+			inv.Guests[0].NVIDIA, inv.Guests[1].NVIDIA, inv.VMs[0].Passthrough = nil, nil, []string{"vgpu grid_a100-40c"}
+		}, "NCCL_NET_GDR_LEVEL=LOC", "a vGPU's"},
 		"no GPU": {answers.SRIOV, []perftest.Measurement{{Test: perftest.SendBandwidth}}, func(_ *answers.Answers, inv *backends.Inventory) {
 			inv.Guests[0].NVIDIA, inv.Guests[1].NVIDIA = nil, nil
 		}, "", ""},

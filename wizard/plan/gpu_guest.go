@@ -62,15 +62,10 @@ func (g *guestPart) gpu() {
 // vgpu says what a share of a GPU cannot do (guide 003: NCCL_IB_GDR_LEVEL=0).
 func (g *guestPart) vgpu() {
 	i := slices.IndexFunc(g.v.Passthrough, func(p string) bool { return strings.HasPrefix(p, "vgpu") })
-	if i < 0 {
-		return
+	if i < 0 || g.a.Mode == answers.GPUDirect {
+		return // there it is refused, with its VM
 	}
 	profile := strings.TrimSpace(strings.TrimPrefix(g.v.Passthrough[i], "vgpu"))
-	if g.a.Mode == answers.GPUDirect {
-		g.object(g.ref, checkDriver, "choose mode pvrdma or sriov for this VM, or give it a whole GPU",
-			"has the vGPU profile %s; mode gpudirect wants the whole GPU beside the NIC", orElse(profile, "of an unknown name"))
-		return
-	}
 	g.each(g.v.Name, "vGPU %s: GPUDirect RDMA stays off, because the NIC has no way to a share of a GPU here; data goes through host memory (NCCL_NET_GDR_LEVEL=LOC, before NCCL 2.4 NCCL_IB_GDR_LEVEL=0)",
 		orElse(profile, "of an unknown name"))
 }
@@ -131,6 +126,7 @@ func (g *guestPart) modulesFor(to backends.Value, why string) {
 }
 
 // peerWay chooses how the NIC reaches the memory of a guest's GPUs: a kernel module, or "" for DMA-BUF, which needs none.
+// A module that somebody has loaded stays.
 func peerWay(f *backends.Guest) (module, why string, no *Refusal) {
 	n := f.NVIDIA
 	there := func(m string) bool { return slices.Contains(f.Available, m) || slices.Contains(f.Loaded, m) }
@@ -138,6 +134,8 @@ func peerWay(f *backends.Guest) (module, why string, no *Refusal) {
 	switch {
 	case slices.Contains(f.Loaded, peermem) && slices.Contains(f.Loaded, oldPeermem):
 		return "", "", &Refusal{Why: oldPeermem + " and " + peermem + " are both loaded and take each other's place", Remedy: "remove the package of " + oldPeermem + " (nvidia-peer-memory-dkms), which the driver's own module replaces"}
+	case slices.Contains(f.Loaded, peermem):
+		return peermem, "nvidia-peermem is loaded already and stays", nil
 	case n.DMABuf && (f.CUDATests == nil || f.CUDATests.DMABuf || denied || !there(peermem)):
 		return "", fmt.Sprintf("the NIC reaches GPU memory by DMA-BUF (open kernel modules %s, kernel %s): no peer memory module is needed", n.Driver, f.Kernel), nil
 	case there(peermem) && denied:

@@ -46,6 +46,9 @@ func TestTheWayToGPUMemory(t *testing.T) {
 		"open kernel modules, but a perftest that knows no DMA-BUF": {func(g *backends.Guest) {
 			g.NVIDIA.DMABuf, g.CUDATests = true, &backends.CUDAPerftest{}
 		}, "nvidia_peermem", ""},
+		"open kernel modules, and somebody has loaded nvidia-peermem": {func(g *backends.Guest) {
+			g.NVIDIA.DMABuf, g.Loaded = true, append(g.Loaded, "nvidia_peermem")
+		}, "nvidia_peermem", ""},
 		"closed modules": {func(*backends.Guest) {}, "nvidia_peermem", ""},
 		"closed modules and MLNX_OFED, whose ib_core is not loaded yet": {func(g *backends.Guest) {
 			g.PeerAPI, g.MOFED = is(false), "MLNX_OFED_LINUX-24.10-1.1.4.0"
