@@ -59,7 +59,7 @@ func lab(t *testing.T, flags ...string) *site {
 		t.Fatalf("the lab is not ready: %s", log.String())
 	}
 	s.env = append(os.Environ(), "XDG_STATE_HOME="+s.state, "XDG_CONFIG_HOME="+s.state, "HOME="+s.state,
-		"RDMA_SETUP_GUEST_TIMEOUT=3m") // an emulated guest on a busy machine is slow
+		"RDMA_SETUP_GUEST_TIMEOUT=3m")
 	for line := range strings.Lines(string(s.read("env"))) {
 		s.env = append(s.env, strings.TrimSpace(line))
 	}
@@ -85,6 +85,7 @@ func serve(t *testing.T, pvrdma bool) *site {
 			}
 		}
 	}
+	s.env = append(s.env, "RDMA_SETUP_GUEST_TIMEOUT=6m") // the processor is emulated, and the machine may be busy
 	s.pair = bootPair(t, readKey(t, s.read("id_ed25519")), macs, pvrdma)
 	known := s.read("known_hosts")
 	s.write("known_hosts.lab", string(known))
