@@ -14,7 +14,7 @@ import (
 // nothing found and nothing read are not the same. That a module is not signed (DKMS) is no fault of its.
 func healthScript() string {
 	return section("pci", "command -v lspci >/dev/null && echo read && lspci -Dnn") +
-		section("kernlog", "dmesg >/dev/null && echo read && dmesg | grep -Ei 'call trace|(vmw_pvrdma|mlx5_core).*(fail|error|could not)' | grep -v 'module verification failed' | tail -n 20") +
+		section("kernlog", "dmesg >/dev/null && echo read && dmesg | grep -Ei 'call trace|vmw_pvrdma.*attached to device|(vmw_pvrdma|mlx5_core).*(fail|error|could not)' | grep -v 'module verification failed' | tail -n 20") +
 		section("headers", "if [ -e /lib/modules/$(uname -r)/build/Makefile ]; then echo yes; else echo no; fi") +
 		section("secureboot", "command -v mokutil >/dev/null && mokutil --sb-state") +
 		section("hugepages", "grep HugePages_Total /proc/meminfo") +
@@ -41,12 +41,7 @@ func (f facts) health(g *backends.Guest) {
 		g.PCI = pciDevices(rows)
 	}
 	if lines, ok := strings.CutPrefix(f["kernlog"], "read\n"); ok {
-		g.KernelLog = []string{}
-		for l := range strings.SplitSeq(strings.TrimSpace(lines), "\n") {
-			if l != "" {
-				g.KernelLog = append(g.KernelLog, l)
-			}
-		}
+		g.KernelLog = troubles(lines)
 	}
 	if h := f.line("headers"); h != "" {
 		g.Headers = ptr(h == "yes")
@@ -69,6 +64,22 @@ func (f facts) health(g *backends.Guest) {
 	f.gpus(g)
 	g.Containers = f.containers()
 	f.duplicates(g)
+}
+
+// troubles gives the lines of the kernel log that tell of one. That vmw_pvrdma was there before vmxnet3 is none any more
+// once it has attached to its device: it was loaded again.
+func troubles(log string) []string {
+	list := []string{}
+	for l := range strings.SplitSeq(strings.TrimSpace(log), "\n") {
+		switch {
+		case l == "":
+		case strings.Contains(l, "attached to device"):
+			list = slices.DeleteFunc(list, func(old string) bool { return strings.Contains(old, "failed to get vmxnet3 device") })
+		default:
+			list = append(list, l)
+		}
+	}
+	return list
 }
 
 func ptr[T any](v T) *T { return &v }
