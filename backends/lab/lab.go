@@ -10,11 +10,13 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/ca"
+	"github.com/rdma-setup/rdma-setup/backends/lab/linux"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
@@ -25,6 +27,7 @@ type Options struct {
 	Hosts      int           // 0: as the scenario asks, mostly 4
 	VMs        int           // 0: two a host
 	Scenario   string        // "": healthy; see Scenarios
+	Systems    []string      // of the guests in turn; nil: as the scenario has it; see linux.Systems
 	Latency    time.Duration // of every vCenter call
 	RebootTime time.Duration // of a host; 0: 3 s
 	BootTime   time.Duration // from power-on until a guest answers; 0: 1 s
@@ -64,8 +67,13 @@ func (l *Lab) start(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	for _, s := range o.Systems {
+		if !slices.Contains(linux.Systems(), s) {
+			return fmt.Errorf("no guest runs %q; one of %s does", s, strings.Join(linux.Systems(), ", "))
+		}
+	}
 	l.world, err = world.New(world.Spec{
-		Hosts: o.Hosts, VMs: o.VMs, Scenario: o.Scenario, Faults: o.Faults,
+		Hosts: o.Hosts, VMs: o.VMs, Scenario: o.Scenario, Systems: o.Systems, Faults: o.Faults,
 		Timing:  world.Timing{Latency: o.Latency, HostReboot: o.RebootTime, VMBoot: o.BootTime},
 		Secrets: world.Secrets{AuthorizedKey: key.authorized},
 	})
@@ -150,6 +158,9 @@ func (l *Lab) Calls() int {
 	}
 	return n
 }
+
+// Systems names what guests can run.
+func Systems() []string { return linux.Systems() }
 
 // Scenarios names the scenarios.
 func Scenarios() []string {

@@ -151,6 +151,7 @@ func TestRefusedOptions(t *testing.T) {
 		"fault":     {Faults: []string{"do=explode"}},
 		"address":   {Listen: busy.Addr().String()},
 		"too large": {Hosts: 100000},
+		"system":    {Systems: []string{"ubuntu-22.04", "plan9-4"}},
 	} {
 		if l, err := lab.Start(t.Context(), o); err == nil {
 			t.Errorf("%s was accepted", name)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -53,6 +54,7 @@ which a shell can source.`,
 	c.Flags().IntVar(&o.VMs, "vms", 0, "number of VMs (default two a host)")
 	c.Flags().StringVar(&o.Scenario, "scenario", "healthy", "what the data centre is like: "+lab.ScenarioHelp())
 	_ = c.RegisterFlagCompletionFunc("scenario", cobra.FixedCompletions(lab.Scenarios(), cobra.ShellCompDirectiveNoFileComp))
+	c.Flags().StringSliceVar(&o.Systems, "systems", nil, "what the guests run, in turn: "+strings.Join(lab.Systems(), ", ")+" (default as the scenario has it)")
 	c.Flags().DurationVar(&o.Latency, "latency", 0, "delay of every vCenter call")
 	c.Flags().DurationVar(&o.RebootTime, "reboot-time", 3*time.Second, "how long a host takes to reboot")
 	c.Flags().DurationVar(&o.BootTime, "boot-time", time.Second, "how long a guest takes to start")

@@ -33,6 +33,11 @@ const (
 	userPath = "/usr/local/bin:/usr/bin:/bin:/usr/games"
 )
 
+// Systems are the systems that guests can run.
+func Systems() []string {
+	return []string{"ubuntu-20.04", "ubuntu-22.04", "debian-12", "rhel-8", "rhel-9", "rhel-10", "centos-8", "centos-9", "rocky-8", "rocky-9", "almalinux-8", "almalinux-9"}
+}
+
 // newDistro knows ubuntu-20.04, ubuntu-22.04, debian-12, and rhel, centos, rocky and almalinux of 8, 9 and 10; others
 // are taken for ubuntu-22.04.
 func newDistro(os string) distro {

@@ -9,7 +9,8 @@ import (
 // A Spec says what to build. Zero numbers take the scenario's own.
 type Spec struct {
 	Hosts, VMs int
-	Scenario   string // "" is healthy
+	Scenario   string   // "" is healthy
+	Systems    []string // of the guests in turn, as rhel-9; nil: as the scenario has it
 	Timing     Timing
 	Faults     []string // rules, see Fault
 	Secrets    Secrets  // empty fields take the lab's fixed ones
@@ -63,6 +64,11 @@ func build(s *State, spec Spec) error {
 	}
 	if scenario.Apply != nil {
 		scenario.Apply(s)
+	}
+	for _, v := range s.VMs {
+		if len(spec.Systems) > 0 {
+			v.Guest.runs(spec.Systems[v.Index%len(spec.Systems)])
+		}
 	}
 	for _, h := range s.Hosts {
 		h.detach()

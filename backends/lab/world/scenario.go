@@ -123,11 +123,16 @@ func drifted(s *State) {
 func centos(s *State) {
 	systems := []string{"rhel-8", "rhel-9", "centos-8", "rhel-9"}
 	for _, v := range s.VMs {
-		v.Guest.OS = systems[v.Index%len(systems)]
-		v.Guest.User = "cloud-user"
-		if strings.HasPrefix(v.Guest.OS, "centos") {
-			v.Guest.User = "centos"
-		}
+		v.Guest.runs(systems[v.Index%len(systems)])
+	}
+}
+
+// runs puts a system into a guest, with the user that its cloud image has.
+func (g *Guest) runs(system string) {
+	g.OS = system
+	id, _, _ := strings.Cut(system, "-")
+	if g.User = id; id == "rhel" {
+		g.User = "cloud-user"
 	}
 }
 
