@@ -52,15 +52,17 @@ type Host struct {
 
 // A HostSystem is what only esxcli and the ESXi shell tell of a host.
 type HostSystem struct {
-	Modules    map[string]Module   `json:"modules,omitempty"`    // by name; driver modules that could be of use
-	VIBs       map[string]string   `json:"vibs,omitempty"`       // name to version, of the running image
-	NextVIBs   map[string]string   `json:"next_vibs,omitempty"`  // of the image of the next boot; nil: nothing is staged
-	Acceptance string              `json:"acceptance,omitempty"` // VMwareCertified, VMwareAccepted, PartnerSupported, CommunitySupported
-	VFs        map[string][]string `json:"vfs,omitempty"`        // PCI addresses of the VFs, by PF's pNIC
-	Offers     []Component         `json:"offers,omitempty"`     // what the files named for components hold, as this host sees them
-	Firmware   map[string]Firmware `json:"firmware,omitempty"`   // by PCI address of function 0; nil: the ESXi shell was not asked
-	ShellError string              `json:"shell_error,omitempty"`
-	Error      string              `json:"error,omitempty"` // why esxcli could not be asked
+	Modules    map[string]Module    `json:"modules,omitempty"`             // by name; driver modules that could be of use
+	VIBs       map[string]string    `json:"vibs,omitempty"`                // name to version, of the running image
+	NextVIBs   map[string]string    `json:"next_vibs,omitempty"`           // of the image of the next boot; nil: nothing is staged
+	Acceptance string               `json:"acceptance,omitempty"`          // VMwareCertified, VMwareAccepted, PartnerSupported, CommunitySupported
+	VFs        map[string][]string  `json:"vfs,omitempty"`                 // PCI addresses of the VFs, by PF's pNIC
+	Offers     []Component          `json:"offers,omitempty"`              // what the files named for components hold, as this host sees them
+	Firmware   map[string]Firmware  `json:"firmware,omitempty"`            // by PCI address of function 0; nil: the ESXi shell was not asked
+	Exceptions []string             `json:"lockdown_exceptions,omitempty"` // accounts that lockdown mode lets in
+	ShellError string               `json:"shell_error,omitempty"`
+	Pause      map[string]PauseSpec `json:"pause,omitempty"` // global pause in force, by pNIC
+	Error      string               `json:"error,omitempty"` // why esxcli could not be asked
 }
 
 // A Component is a VIB in a file on a datastore. A file that a host cannot read has one with Error and no Name.

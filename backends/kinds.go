@@ -34,6 +34,8 @@ const (
 	// KindActiveVFs: target host/NAME, name = PCI address of the PF, value int: the VFs that are there now. A state that a
 	// reboot brings about, not a setting: Set changes nothing and fails while it is another.
 	KindActiveVFs Kind = "active-vfs"
+	// KindPause: target host/NAME, name = pNIC (vmnic2), value PauseSpec: the global pause in force. Never absent.
+	KindPause Kind = "pause"
 	// KindPassthrough: target host/NAME, name = PCI address, value bool: enabled for passthrough. Never absent.
 	KindPassthrough Kind = "passthrough"
 	// KindActivePassthrough: target host/NAME, name = PCI address, value bool: VMs can have the device now. A state like
@@ -135,6 +137,12 @@ type Persist struct {
 	Modules []string          `json:"modules"`           // in /etc/modules-load.d
 	Reload  string            `json:"reload"`            // the module that a unit reloads last at boot, "" when none is needed
 	Options map[string]string `json:"options,omitempty"` // modprobe options by module
+}
+
+// A PauseSpec is the global pause (802.3x) of a pNIC.
+type PauseSpec struct {
+	Rx bool `json:"rx"`
+	Tx bool `json:"tx"`
 }
 
 // A VFSpec is how many VFs vCenter's own setting asks of a PF.

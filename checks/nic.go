@@ -58,9 +58,9 @@ func nicChecks() []Check {
 			Run:      eachNIC("HOST-PNIC-DRIVER-006", driver),
 		},
 		{
-			ID: "HOST-PNIC-FWMATRIX-007", Scope: Host, Link: InFirmware, Quick: true, Fix: Manual, Source: "seed 002, Fig. 9",
+			ID: "HOST-PNIC-FWMATRIX-007", Scope: Host, Link: InFirmware, Quick: true, Preflight: true, Fix: Manual, Source: "seed 002, Fig. 9",
 			Criteria: "firmware not below the minimum of the driver / no minimum is known for this nmlx5 driver and card / below",
-			Remedy:   "Update the NIC's firmware.",
+			Remedy:   "Update the NIC's firmware (an OEM's card: from the server's vendor), or --skip this row knowingly.",
 			Run:      eachNIC("HOST-PNIC-FWMATRIX-007", firmwareMatrix),
 		},
 	}

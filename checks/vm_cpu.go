@@ -33,10 +33,12 @@ func vmTuningChecks() []Check {
 		{
 			ID: "VM-LATSENS-011", Scope: VM, Link: InVM, Modes: directModes, Quick: true, Fix: Automatic, Source: "seed 002, Table 1",
 			Criteria: "latency sensitivity high with full reservations / not high / high without reservations", Remedy: "Set latency sensitivity to high, with full reservations.",
-			Run: eachVM(func(_ *Facts, v *backends.VM) Answer {
+			Run: eachVM(func(f *Facts, v *backends.VM) Answer {
 				t := backends.VMRef(v.Name)
 				if v.Latency != "high" {
-					return warn(t, "latency sensitivity %s", orNone(v.Latency))
+					a := warn(t, "latency sensitivity %s, asked for: %s", orNone(v.Latency), orNone(f.Answers.Tuning.Latency))
+					a.Quiet = f.Answers.Tuning.Latency != "high" // what was not asked for is told
+					return a
 				}
 				return passIf(v.MemoryLocked, t, "latency sensitivity high, memory reserved %t", v.MemoryLocked)
 			}),

@@ -27,6 +27,12 @@ func hostManual(c plan.Change) (string, bool) {
 			return "", false
 		}
 		return "in maintenance mode: " + code("esxcli system module parameters set -m %s -p %s", shell(c.Name), shell(joined(params))) + " (the whole string), then reboot", true
+	case backends.KindPause:
+		var p backends.PauseSpec
+		if c.To.Decode(&p) != nil {
+			return "", false
+		}
+		return "on the host: " + code("esxcli network nic pauseParams set -n %s -r %t -t %t", shell(c.Name), p.Rx, p.Tx), true
 	case backends.KindFirmware:
 		return "on the host's shell: " + code("/opt/mellanox/bin/mlxconfig -d %s -y set %s", shell(strings.TrimPrefix(c.Name, "0000:")), firmwareWords(c)) + ", then reboot", true
 	case backends.KindVFs:

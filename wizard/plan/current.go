@@ -83,7 +83,7 @@ func hostValue(inv *backends.Inventory, h *backends.Host, s backends.Setting, un
 		return vfsValue(h, s, unread)
 	case backends.KindPassthrough, backends.KindActivePassthrough:
 		return passedValue(h, s, unread)
-	case backends.KindComponent, backends.KindModuleParams, backends.KindFirmware:
+	case backends.KindComponent, backends.KindModuleParams, backends.KindFirmware, backends.KindPause:
 		if h.System != nil && h.System.Error == "" {
 			return systemValue(h.System, s, unread)
 		}
@@ -135,6 +135,10 @@ func systemValue(sys *backends.HostSystem, s backends.Setting, unread backends.V
 	case backends.KindModuleParams:
 		if m, there := sys.Modules[s.Name]; there {
 			return paramsValue(m.Params)
+		}
+	case backends.KindPause:
+		if p, there := sys.Pause[s.Name]; there {
+			return backends.ValueOf(p)
 		}
 	case backends.KindFirmware:
 		if f, there := sys.Firmware[s.Name]; there {

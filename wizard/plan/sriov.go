@@ -48,8 +48,11 @@ func (b *builder) driver(h *hostPart) {
 		b.refuse(d.ref, "HOST-CONN-001", "check the host's connection, and that the account has Host.Config.Settings",
 			"its driver could not be asked through esxcli: %s", why)
 		return
+	case d.h.nic.Driver != nmlx5.Core && !d.vfs && b.a.QoS.Lossless == answers.LosslessPause:
+		b.pause(h, "")
+		return
 	case d.h.nic.Driver != nmlx5.Core:
-		b.refuse(d.ref, "HOST-PNIC-DRIVER-006", "set qos.lossless to none, or configure DCBX on the switch",
+		b.refuse(d.ref, "HOST-PNIC-DRIVER-006", "set qos.lossless to none or pause, or configure DCBX on the switch",
 			"%s has driver %s; PFC is set here by parameters of %s alone", d.h.nic.Device, d.h.nic.Driver, nmlx5.Core)
 		return
 	}
@@ -67,6 +70,9 @@ func (b *builder) driver(h *hostPart) {
 		}
 	}
 	d.arrange(core, rdma, method)
+	if b.a.QoS.Lossless == answers.LosslessPause {
+		b.pause(h, d.last)
+	}
 }
 
 // params gives the parameters of both modules with PFC where it was asked for, else as they are.
@@ -74,9 +80,7 @@ func (d *driverPart) params() (core, rdma map[string]string, ok bool) {
 	core, rdma = d.sys.Modules[nmlx5.Core].Params, d.sys.Modules[nmlx5.RDMA].Params
 	switch d.a.QoS.Lossless {
 	case answers.LosslessPause:
-		d.refuse(d.ref, "", "set it by hand (esxcli network nic pauseParams set -r true -t true -n "+d.h.nic.Device+") and write qos.lossless: none, or choose pfc",
-			"qos.lossless: pause is not set by this program")
-		return nil, nil, false
+		return d.withoutPFC(core), rdma, true
 	case answers.LosslessPFC:
 	default:
 		return core, rdma, true
@@ -98,7 +102,7 @@ func (d *driverPart) params() (core, rdma map[string]string, ok bool) {
 	}
 	changes := Same(backends.KindModuleParams, paramsValue(core), paramsValue(d.sys.Modules[nmlx5.Core].Params))
 	if pausing := nmlx5.Pausing(d.h.Host, d.h.nic); len(pausing) > 0 && !changes {
-		d.object(d.ref, "HOST-PFC-001", "set qos.lossless to none, or bring that storage's traffic into the PFC class first",
+		d.object(d.ref, "HOST-PFC-001", "set qos.lossless to pause or none, or bring that storage's traffic into the PFC class first",
 			"PFC would take global pause from storage on the same driver: %s", strings.Join(pausing, ", "))
 	}
 	if !d.a.Confirmed.SwitchPFC {
@@ -213,6 +217,7 @@ func (b *builder) powerPolicy(h *hostPart) {
 // enoughVFs refuses VMs that would find no VF at power-on.
 func (b *builder) enoughVFs(h *hostPart) {
 	need, others := 0, 0
+	var ours, theirs []string
 	for i := range b.inv.VMs {
 		v := &b.inv.VMs[i]
 		if v.Host != h.Name {
@@ -220,17 +225,20 @@ func (b *builder) enoughVFs(h *hostPart) {
 		}
 		if p := b.byVM[v.Name]; p != nil {
 			need += len(p.nets)
+			ours = append(ours, v.Name)
 			continue
 		}
 		for _, a := range v.Adapters {
 			if a.Type == "sriov" && strings.EqualFold(a.PF, h.nic.PCI) && v.Power == "poweredOn" {
 				others++
+				theirs = append(theirs, v.Name)
 			}
 		}
 	}
 	if need+others > b.a.SRIOV.VFs {
 		b.refuse(backends.HostRef(h.Name), "HOST-VF-FREE-011", "raise sriov.vfs, or move VMs to other hosts",
-			"%d VFs are needed on %s (%d by VMs that take no part), %d were asked for", need+others, h.nic.Device, others, b.a.SRIOV.VFs)
+			"%d VFs are needed on %s (by %s; in use by VMs that take no part: %s), %d asked for", need+others, h.nic.Device,
+			orElse(strings.Join(ours, ", "), "none of vms"), orElse(strings.Join(theirs, ", "), "none"), b.a.SRIOV.VFs)
 	}
 }
 

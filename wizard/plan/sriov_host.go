@@ -157,9 +157,14 @@ func (d *driverPart) firmware() (string, bool) {
 		d.refuse(d.ref, "HOST-NUMVFS-008", "ask for fewer VFs", "%v", err)
 		return "", false
 	}
-	if l := d.h.Lockdown; l != "" && l != "disabled" {
-		d.object(d.ref, "HOST-LOCKDOWN-012", "end lockdown mode for the run, or make "+d.a.ESXi.User+" a lockdown exception user and add --skip HOST-LOCKDOWN-012",
-			"is in lockdown mode (%s), and its card's firmware can only be set in the ESXi shell", l)
+	user := orElse(d.a.ESXi.User, "root")
+	switch l := d.h.Lockdown; {
+	case l == "" || l == "disabled":
+	case slices.Contains(d.sys.Exceptions, user):
+		d.each(d.ref.Name, "is in lockdown mode (%s) and stays in it: %s is one of its exception users and may use the ESXi shell", l, user)
+	default:
+		d.object(d.ref, "HOST-LOCKDOWN-012", "end lockdown mode for the run, or make "+user+" one of its exception users (host, Configure, Security Profile); this program changes neither",
+			"is in lockdown mode (%s), %s is none of its exception users, and its card's firmware can only be set in the ESXi shell", l, user)
 	}
 	d.each(d.ref.Name, "SSH is started for as long as the card's firmware is read or set, and put back as it was found")
 	ssh := Bracket{Kind: backends.BracketSSH, Target: d.ref, Why: "the firmware tools run in the ESXi shell; the SSH service is put back as found", After: nonEmpty(d.first)}

@@ -115,6 +115,20 @@ func TestHostOfVCenterGoesLast(t *testing.T) {
 	}
 }
 
+func TestLockdownExceptionUser(t *testing.T) {
+	inv := newSRIOV(1)
+	inv.Hosts[0].Lockdown, inv.Hosts[0].System.Exceptions = "strict", []string{"svc-rdma"}
+	a := sriovAnswers(inv)
+	if _, err := plan.Build(a, inv, plan.Options{}); err == nil || !strings.Contains(refusedText(err), "is in lockdown mode (strict), root is none of its exception users") {
+		t.Errorf("%v", err)
+	}
+	a.ESXi.User = "svc-rdma"
+	p := mustBuild(t, a, inv, plan.Options{})
+	if !slices.ContainsFunc(p.Notes, func(n string) bool { return strings.Contains(n, "stays in it: svc-rdma is one of its exception users") }) {
+		t.Errorf("%q", p.Notes)
+	}
+}
+
 // TestCanary holds that nobody goes down before the first host is back, has its VFs and runs its VMs again.
 func TestCanary(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -179,14 +193,13 @@ func TestWhatForbidsVFs(t *testing.T) {
 		"driver without PFC": {func(inv *backends.Inventory, _ *answers.Answers) {
 			inv.Hosts[0].System.Modules["nmlx5_core"] = backends.Module{Known: []string{"max_vfs"}}
 		}, "no parameter nmlx5_core pfcrx"},
-		"global pause":                       {func(_ *backends.Inventory, a *answers.Answers) { a.QoS.Lossless = answers.LosslessPause }, "qos.lossless: pause"},
 		"vSAN relies on pause (rules.md, 3)": {func(inv *backends.Inventory, _ *answers.Answers) { inv.Hosts[0].NIC("vmnic0").Roles = []string{"vsan"} }, "PFC would take global pause"},
 		"more VMs than VFs": {func(inv *backends.Inventory, a *answers.Answers) {
 			a.SRIOV.VFs = 1
 			v := newVM(9, "esx-01")
 			v.Adapters = append(v.Adapters, backends.Adapter{Type: "sriov", PF: portCX5, PortGroup: "x"})
 			inv.VMs = append(inv.VMs, v)
-		}, "2 VFs are needed on vmnic2"},
+		}, "2 VFs are needed on vmnic2 (by vm-01; in use by VMs that take no part: vm-09), 1 asked for"},
 		"more VFs than interrupt vectors (vSphere Networking)": {func(inv *backends.Inventory, a *answers.Answers) {
 			a.SRIOV.VFs = 127
 			var list []string

@@ -306,3 +306,37 @@ func TestPVRDMAWithPFC(t *testing.T) {
 		t.Errorf("the service NIC is not named: %q", p.Notes)
 	}
 }
+
+// Global pause is for the chosen pNIC alone, whatever its driver; PFC is taken out of force before it (rules.md 3).
+func TestGlobalPause(t *testing.T) {
+	off := map[string]backends.PauseSpec{"vmnic2": {}, "vmnic0": {}}
+	for name, c := range map[string]struct {
+		edit    func(*backends.Inventory)
+		core    map[string]string // nil: no change
+		reboots int
+	}{
+		"off":          {func(*backends.Inventory) {}, nil, 0},
+		"PFC was set":  {func(inv *backends.Inventory) { inv.Hosts[0].System.Modules["nmlx5_core"].Params["pfctx"] = "0x08" }, map[string]string{"pfctx": "0x00"}, 1},
+		"other driver": {func(inv *backends.Inventory) { inv.Hosts[0].NIC("vmnic2").Driver = "bnxtnet" }, nil, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inv := newSRIOV(1)
+			a := newAnswers(inv)
+			inv.Hosts[0].System.Pause = off
+			a.QoS.Lossless = answers.LosslessPause
+			c.edit(inv)
+			p := mustBuild(t, a, inv, plan.Options{})
+			set := p.Change("host/esx-01/pause/vmnic2")
+			if set == nil || set.To != backends.ValueOf(backends.PauseSpec{Rx: true, Tx: true}) {
+				t.Fatalf("%+v", set)
+			}
+			if n := p.Ceiling().HostReboots; n != c.reboots {
+				t.Errorf("%d reboots", n)
+			}
+			params := p.Change("host/esx-01/module-params/nmlx5_core")
+			if (params == nil) != (c.core == nil) || params != nil && (params.To != backends.ValueOf(c.core) || !slices.Contains(set.After, "host/esx-01/host-reboot")) {
+				t.Errorf("%+v, then %q", params, set.After)
+			}
+		})
+	}
+}

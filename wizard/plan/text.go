@@ -32,7 +32,7 @@ func Title(c Change) string {
 		return fmt.Sprintf("set option %s to %s", c.Name, c.To)
 	case backends.KindFirewall:
 		return map[bool]string{true: "enable", false: "disable"}[c.To == backends.ValueOf(true)] + " firewall ruleset " + c.Name
-	case backends.KindPower, backends.KindComponent, backends.KindModuleParams, backends.KindFirmware, backends.KindVFs, backends.KindActiveVFs, backends.KindPassthrough, backends.KindActivePassthrough:
+	case backends.KindPower, backends.KindPause, backends.KindComponent, backends.KindModuleParams, backends.KindFirmware, backends.KindVFs, backends.KindActiveVFs, backends.KindPassthrough, backends.KindActivePassthrough:
 		return systemTitle(c)
 	case backends.KindHardware:
 		return fmt.Sprintf("upgrade hardware version to %s", c.To)
@@ -64,6 +64,12 @@ func systemTitle(c Change) string {
 	switch c.Kind {
 	case backends.KindPower:
 		return fmt.Sprintf("set power policy to %s", c.To)
+	case backends.KindPause:
+		var p backends.PauseSpec
+		if c.To.Decode(&p) == nil && !p.Rx && !p.Tx {
+			return "switch global pause off on " + c.Name
+		}
+		return "set global pause on " + c.Name
 	case backends.KindComponent:
 		return fmt.Sprintf("install %s %s", c.Name, c.To)
 	case backends.KindModuleParams:

@@ -18,7 +18,8 @@ func kinds() map[string][]backends.Kind {
 		"CL-POWER-010": {backends.KindPower}, "HOST-POWER-009": {backends.KindPower},
 		"HOST-VMKNIC-SET-001": {backends.KindOption}, "HOST-FW-PVRDMA-007": {backends.KindFirewall},
 		"HOST-PNIC-ONLYUPLINK-013": {backends.KindMember}, "DVS-MEMBER-003": {backends.KindMember},
-		"HOST-PT-ACTIVE-013": {backends.KindPassthrough},
+		"HOST-PNIC-PAUSE-014": {backends.KindPause},
+		"HOST-PT-ACTIVE-013":  {backends.KindPassthrough},
 
 		"DVS-EXIST-001": dvs, "DVS-NIOC-005": dvs, "DVS-MTU-006": dvs,
 		"DVS-UPLINKS-004": group, "DVS-PG-007": group, "DVS-PG-VLAN-008": group,

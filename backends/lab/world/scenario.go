@@ -23,6 +23,11 @@ func Scenarios() []Scenario {
 		{Name: "done", Text: "configured for PVRDMA, guests included", Apply: done},
 		{Name: "drifted", Text: "was configured for PVRDMA, then changed behind our back", Apply: drifted},
 		{Name: "names", Text: "healthy, with VM names that mean something to a shell, a terminal, HTML, YAML or a file system", VMs: len(oddNames), Apply: names},
+		{Name: "no-pause", Text: "healthy, with global pause off on the RDMA NICs", Apply: func(s *State) {
+			for _, h := range s.Hosts {
+				h.PNICs[2].RxPause, h.PNICs[2].TxPause = false, false
+			}
+		}},
 		{Name: "centos", Text: "healthy, with RHEL and CentOS 8 and 9 in the guests", Apply: centos},
 	}, slices.Concat(sriov(), clustered(), gpudirect(), broken())...)
 }

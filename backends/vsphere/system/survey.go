@@ -62,6 +62,14 @@ func (s *System) ask(ctx context.Context, host string, depots []string, sys *bac
 		return err
 	})
 	g.Go(func() error { return s.image(ctx, host, depots, sys) })
+	g.Go(func() error {
+		sys.Exceptions = s.exceptions(ctx, host)
+		return nil
+	})
+	g.Go(func() (err error) {
+		sys.Pause, err = s.pause(ctx, host)
+		return err
+	})
 	return g.Wait()
 }
 

@@ -38,6 +38,7 @@ func (s *System) Setters() map[backends.Kind]backends.Setter {
 		backends.KindPassthrough:       passthroughSetter{passthru{s}},
 		backends.KindActivePassthrough: passedSetter{passthru{s}},
 		backends.KindModuleParams:      moduleSetter{s},
+		backends.KindPause:             pauseSetter{s},
 		backends.KindComponent:         componentSetter{s},
 	}
 }

@@ -1,0 +1,63 @@
+package system
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/settle"
+)
+
+// pauseSetter sets the global pause of a pNIC (VMware, lossless network: esxcli network nic pauseParams). PFC of the
+// driver puts it out of force, and it then reads as off.
+type pauseSetter struct{ *System }
+
+// pause reads what every pNIC of a host has in force.
+func (s *System) pause(ctx context.Context, host string) (map[string]backends.PauseSpec, error) {
+	rows, err := s.cli.Run(ctx, host, "network", "nic", "pauseParams", "list")
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]backends.PauseSpec{}
+	for _, r := range rows {
+		out[r["NIC"]] = backends.PauseSpec{Rx: r["PauseRX"] == "true", Tx: r["PauseTX"] == "true"}
+	}
+	return out, nil
+}
+
+// Read gives the pause in force; Absent for a pNIC that the host does not have.
+func (s pauseSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
+	all, err := s.pause(ctx, t.Target.Name)
+	if err != nil {
+		return backends.Absent, err
+	}
+	p, there := all[t.Name]
+	if !there {
+		return backends.Absent, nil
+	}
+	return backends.ValueOf(p), nil
+}
+
+// Set switches both directions and reads them back.
+func (s pauseSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, progress backends.Progress) error {
+	host, what := t.Target.Name, "set the global pause of "+t.Name
+	want, err := decode[backends.PauseSpec](to, host, what)
+	if err != nil {
+		return err
+	}
+	read := func() (backends.Value, bool, error) {
+		got, err := s.Read(ctx, t)
+		return got, got == to, err
+	}
+	if _, same, err := read(); err == nil && same {
+		return nil
+	}
+	err = settle.Do(ctx, host, what, to, read, func() error {
+		_, err := s.cli.Run(ctx, host, "network", "nic", "pauseParams", "set", "-n", t.Name, "-r", strconv.FormatBool(want.Rx), "-t", strconv.FormatBool(want.Tx))
+		return err
+	})
+	if err == nil {
+		progress.Report(100)
+	}
+	return err
+}
