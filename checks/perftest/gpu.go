@@ -26,12 +26,12 @@ type GPU struct {
 	Host   string `json:"host,omitempty"`    // to the NIC by the host's PCI tree, in words
 	DMABuf bool   `json:"dma_buf,omitempty"` // reached by DMA-BUF instead of a peer memory module
 
-	Dir     string   `json:"-"`                 // where the perftest with CUDA is, "" for the PATH
-	Several bool     `json:"-"`                 // the guest has more than one
-	Apart   bool     `json:"-"`                 // by the host's PCI tree peer to peer is ruled out, or doubtful
+	Dir     string   `json:"dir,omitempty"`     // where the perftest with CUDA is, "" for the PATH
+	Several bool     `json:"several,omitempty"` // the guest has more than one
+	Apart   bool     `json:"apart,omitempty"`   // by the host's PCI tree peer to peer is ruled out, or doubtful
 	Keys    []string `json:"missing,omitempty"` // what the VM lacks of the settings of peer to peer
-	Without string   `json:"-"`                 // why nothing can be measured, "" where it can
-	Remedy  string   `json:"-"`
+	Without string   `json:"without,omitempty"` // why nothing can be measured, "" where it can
+	Remedy  string   `json:"remedy,omitempty"`
 }
 
 // Ends are the GPUs of both ends of a measurement.

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// JSON encodes to w what people look at on terminals, too: characters that drive one (C1 controls, which JSON leaves as
-// they are) or turn the direction of a line are written as \u escapes, which every reader takes for the same.
+// JSON encodes to w what people look at on terminals, too: characters that drive one (DEL and C1 controls, which JSON
+// leaves as they are) or turn the direction of a line are written as \u escapes, which every reader takes for the same.
 func JSON(w io.Writer) *json.Encoder {
 	enc := json.NewEncoder(escaping{w})
 	enc.SetEscapeHTML(false)
@@ -43,7 +43,7 @@ func escape(s string, write func(rune) string) string {
 	var b strings.Builder
 	kept := 0
 	for i, r := range s {
-		if r < utf8.RuneSelf || !unicode.Is(unicode.Cc, r) && !unicode.Is(unicode.Cf, r) {
+		if r < unicode.MaxASCII || !unicode.Is(unicode.Cc, r) && !unicode.Is(unicode.Cf, r) {
 			continue
 		}
 		b.WriteString(s[kept:i] + write(r))
