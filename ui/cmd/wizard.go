@@ -103,6 +103,9 @@ func farewell(e *Env, f live.Fabric, out form.Outcome) {
 			fmt.Fprintf(e.Stderr, "undo    rdma-setup rollback %s\n", r.Run)
 		}
 	}
+	if out.Report == nil {
+		fmt.Fprintln(e.Stderr, "left before anything was changed")
+	}
 	if out.Path != "" {
 		fmt.Fprintf(e.Stderr, "again   %s\n", f.ReplayCommand(out.Path))
 	}
@@ -140,6 +143,9 @@ func screenTheme(e *Env) theme.Theme {
 func wizardExit(out form.Outcome) error {
 	if out.Err != nil && !errors.Is(out.Err, context.Canceled) {
 		return out.Err
+	}
+	if out.Interrupted {
+		return &codeError{code: exitInterrupted}
 	}
 	if out.Report == nil {
 		return nil

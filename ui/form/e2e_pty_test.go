@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -30,7 +31,8 @@ type terminal struct {
 	keys  int
 
 	mu    sync.Mutex
-	drawn strings.Builder
+	drawn strings.Builder // since the last clear
+	whole strings.Builder
 	news  chan struct{}
 }
 
@@ -67,6 +69,7 @@ func (s *terminal) read() {
 		n, err := s.tty.Read(b)
 		s.mu.Lock()
 		s.drawn.Write(b[:n])
+		s.whole.Write(b[:n])
 		s.mu.Unlock()
 		select {
 		case s.news <- struct{}{}:
@@ -211,6 +214,55 @@ func TestE2EWizard(t *testing.T) {
 		}
 		s.complete()
 	})
+	t.Run("a terminal lost in a wave of reboots, and SIGHUP with it", func(t *testing.T) {
+		env, file := lossless(t, bin)
+		s := start(t, bin, env, "-f", file)
+		s.toPlan()
+		s.press("\r")
+		s.shows("reboot, wait")
+		s.tty.Close() // the kernel sends SIGHUP to the session
+		for range 3 {
+			_ = s.cmd.Process.Signal(syscall.SIGHUP)
+		}
+		if code := s.exit(); code != 0 {
+			t.Errorf("exit code %d", code)
+		}
+		if r := s.kept(); r.Status != "done" || len(r.Changes) == 0 {
+			t.Errorf("status %q, %d changes", r.Status, len(r.Changes))
+		}
+		again := start(t, bin, append(env, "XDG_STATE_HOME="+s.dir), "resume", "--yes")
+		if code := again.exit(); code != 0 {
+			t.Errorf("resume of a finished run: exit code %d\n%s", code, again.text())
+		}
+	})
+	t.Run("a screen of one cell, and back", func(t *testing.T) {
+		s := start(t, bin, nil, "--lab")
+		s.shows("vCenter address")
+		for _, size := range []pty.Winsize{{Rows: 1, Cols: 1}, {Rows: 24, Cols: 79}, {Rows: 2, Cols: 300}} {
+			if err := pty.Setsize(s.tty, &size); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.shows("Which hosts take part", "vCenter address", "make it larger")
+		s.press("\x03")
+		if code := s.exit(); code != 130 {
+			t.Errorf("exit code %d", code)
+		}
+		s.restored()
+	})
+	for name, sig := range map[string]syscall.Signal{"SIGTERM": syscall.SIGTERM, "SIGINT": syscall.SIGINT} {
+		t.Run(name+" before a run leaves, and the terminal is as it was", func(t *testing.T) {
+			s := start(t, bin, nil, "--lab")
+			s.shows("vCenter address")
+			if err := s.cmd.Process.Signal(sig); err != nil {
+				t.Fatal(err)
+			}
+			if code := s.exit(); code != 130 {
+				t.Errorf("exit code %d", code)
+			}
+			s.restored()
+		})
+	}
 	t.Run("Ctrl-C stops the run and resume is named", func(t *testing.T) {
 		s := start(t, bin, nil, "--lab")
 		s.toPlan()

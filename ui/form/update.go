@@ -102,6 +102,7 @@ func (w *wizard) key(msg tea.KeyPressMsg) tea.Cmd {
 // after it leaves.
 func (w *wizard) interrupt() tea.Cmd {
 	if w.running == nil || isClosed(w.running) {
+		w.interrupted = true
 		return tea.Quit
 	}
 	w.stopping++

@@ -43,6 +43,8 @@ type Outcome struct {
 	Result  engine.Result
 	Report  *report.Report // nil when it did not come so far
 	Err     error          // of the run
+	// Interrupted says that Ctrl-C, a signal or a lost terminal ended it before anything was begun.
+	Interrupted bool
 }
 
 // Run shows the wizard until the operator leaves it. A run that was begun is always waited for, also after the terminal
@@ -76,7 +78,8 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 		err = nil // the terminal may be gone: the run and its report count
 	}
 	w.wait()
-	return Outcome{Answers: w.answers, Path: w.saved, Result: w.result, Report: w.report, Err: w.runErr}, err
+	lost := o.Hangup != nil && isClosed(o.Hangup)
+	return Outcome{Interrupted: w.running == nil && (w.interrupted || lost), Answers: w.answers, Path: w.saved, Result: w.result, Report: w.report, Err: w.runErr}, err
 }
 
 // wizard is the root model: the pages, what was answered and what came back.
@@ -98,16 +101,17 @@ type wizard struct {
 	report   *report.Report
 	saved    string
 
-	pages    []page
-	at       int
-	far      int // the furthest page that was seen
-	width    int
-	height   int
-	busy     string // what is being waited for; "" nothing
-	err      error  // shown under the page
-	help     bool
-	leaving  bool // asked whether to leave
-	stopping int  // how often the operator asked to stop the run
+	pages       []page
+	at          int
+	far         int // the furthest page that was seen
+	width       int
+	height      int
+	busy        string // what is being waited for; "" nothing
+	err         error  // shown under the page
+	help        bool
+	leaving     bool // asked whether to leave
+	interrupted bool // by Ctrl-C or a signal before a run
+	stopping    int  // how often the operator asked to stop the run
 
 	outside <-chan struct{}
 	gone    <-chan struct{}    // closed when the screen has ended

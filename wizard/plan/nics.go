@@ -89,12 +89,25 @@ func (b *builder) forced(h *hostPart) (*backends.NIC, bool) {
 				"--force-nic %s: it %s; a card that the host uses cannot be passed through", n.Device, usage(n))
 			return nil, true
 		}
+		if lastOfManagement(h, n) {
+			b.refuse(backends.HostRef(h.Name), "HOST-PNIC-USED-012", "give "+n.Switch+" another uplink with link, see that the host stays reachable over it, then run this again",
+				"--force-nic %s: it %s, where no other uplink has link: vCenter would lose the host", n.Device, usage(n))
+			return nil, true
+		}
 		if n.Switch != "" && n.Switch != b.a.Switch.Name || len(n.Roles) > 0 {
 			b.note("%s: %s is taken by force; it %s, and that traffic stops on it", h.Name, n.Device, usage(n))
 		}
 		return n, true
 	}
 	return nil, false
+}
+
+// lastOfManagement tells whether a host's management would be cut with this pNIC: no force takes it. vCenter rolls back
+// such a change by itself only where its network rollback is on (vSphere Networking, Networking Rollback).
+func lastOfManagement(h *hostPart, n *backends.NIC) bool {
+	return slices.Contains(n.Roles, "management") && !slices.ContainsFunc(h.NICs, func(o backends.NIC) bool {
+		return o.Device != n.Device && o.Switch == n.Switch && o.SpeedMbps > 0
+	})
 }
 
 // against tells the first thing that speaks against a pNIC.

@@ -185,6 +185,31 @@ func TestEveryBadHostIsNamedAtOnce(t *testing.T) {
 	}
 }
 
+func TestNoForceCutsManagement(t *testing.T) {
+	inv := newInventory(2)
+	h := &inv.Hosts[1]
+	h.NICs[1].Switch, h.NICs[1].Roles = "vSwitch0", []string{"management"}
+	h.NICs[0].Switch, h.NICs[0].Roles = "", nil
+	a := newAnswers(inv)
+	force := plan.Options{ForceNIC: []string{"esx-02/vmnic2"}}
+	for state, prepare := range map[string]func(){
+		"its only uplink":        func() {},
+		"the other has no link":  func() { h.NICs[0].Switch, h.NICs[0].SpeedMbps = "vSwitch0", 0 },
+		"the other is elsewhere": func() { h.NICs[0].Switch, h.NICs[0].SpeedMbps = "vSwitch1", 25000 },
+	} {
+		prepare()
+		got := refusals(t, a, inv, force)
+		if len(got) != 1 || got[0].Target.Name != "esx-02" || !strings.Contains(got[0].Why, "vCenter would lose the host") || !strings.Contains(got[0].Remedy, "another uplink") {
+			t.Errorf("%s: %+v", state, got)
+		}
+	}
+	h.NICs[0].Switch, h.NICs[0].SpeedMbps, h.NICs[0].Roles = "vSwitch0", 25000, []string{"management"}
+	p := mustBuild(t, a, inv, force)
+	if !slices.ContainsFunc(p.Notes, func(n string) bool { return strings.Contains(n, "vmnic2 is taken by force") }) {
+		t.Errorf("with another uplink that has link: notes %q", p.Notes)
+	}
+}
+
 func TestSkipOverridesWhatCanBeOverridden(t *testing.T) {
 	inv := newInventory(2)
 	inv.Hosts[1].VMKs[0].IP = "10.0.1.1"

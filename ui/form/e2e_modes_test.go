@@ -1,0 +1,86 @@
+//go:build e2e
+
+package form_test
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/creack/pty"
+	"golang.org/x/term"
+)
+
+// restored wants the terminal as a shell needs it: as a fresh one is, echo and line editing on, the screen from before, a
+// cursor, and no mouse or paste reports.
+func (s *terminal) restored() {
+	s.t.Helper()
+	master, fresh, err := pty.Open()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer master.Close()
+	defer fresh.Close()
+	want, err := term.GetState(int(fresh.Fd()))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	got, err := term.GetState(int(s.tty.Fd()))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, want) {
+		s.t.Errorf("the terminal's modes are %+v, want %+v", got, want)
+	}
+	s.mu.Lock()
+	drawn := s.whole.String()
+	s.mu.Unlock()
+	for on, off := range map[string]string{"\x1b[?1049h": "\x1b[?1049l", "\x1b[?25l": "\x1b[?25h", "\x1b[?2004h": "\x1b[?2004l", "\x1b[?1000h": "\x1b[?1000l"} {
+		if strings.LastIndex(drawn, on) > strings.LastIndex(drawn, off) {
+			s.t.Errorf("%q was sent and never taken back with %q", on, off)
+		}
+	}
+}
+
+// lossless serves a lab in a process of its own and gives its environment, and answers that cost a reboot of every host.
+func lossless(t *testing.T, bin string) (env []string, answers string) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "lab")
+	lab := exec.Command(bin, "lab", "--hosts", "2", "--vms", "2", "--reboot-time", "1s", "--dir", dir)
+	out, err := lab.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lab.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = lab.Process.Signal(os.Interrupt)
+		_ = lab.Wait()
+	})
+	if ready := make([]byte, 6); !strings.Contains(readWord(out, ready), "ready") {
+		t.Fatal("the lab is not ready")
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "env"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "answers-pvrdma.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers = filepath.Join(t.TempDir(), "answers.yaml")
+	if err := os.WriteFile(answers, append(text, "qos: {lossless: pfc}\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Fields(string(b)), answers
+}
+
+func readWord(r io.Reader, into []byte) string {
+	n, _ := io.ReadFull(r, into)
+	return string(into[:n])
+}
