@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -37,28 +38,30 @@ func newDiscoverCmd(e *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s, err := open(cmd.Context(), e, set, nil)
-			if err != nil {
-				return err
-			}
-			defer s.close()
-			inv, err := s.vc.Inventory(cmd.Context(), backends.Scope{})
-			if err != nil {
-				return err
-			}
-			eligible := 0
-			for i := range inv.Hosts {
-				inv.Hosts[i].NICs, eligible = filtered(inv.Hosts[i].NICs, keep, eligible)
-			}
-			s.vc.Close()
-			inv.APICalls = s.vc.Calls()
-			if err := printInventory(e, output, inv); err != nil {
-				return err
-			}
-			if eligible == 0 && f == (nicFilter{all: f.all}) {
-				return nothingEligible(inv)
-			}
-			return nil
+			return interruptible(cmd.Context(), e, func(ctx context.Context) error {
+				s, err := open(ctx, e, set, nil)
+				if err != nil {
+					return err
+				}
+				defer s.close()
+				inv, err := s.vc.Inventory(ctx, backends.Scope{})
+				if err != nil {
+					return err
+				}
+				eligible := 0
+				for i := range inv.Hosts {
+					inv.Hosts[i].NICs, eligible = filtered(inv.Hosts[i].NICs, keep, eligible)
+				}
+				s.vc.Close()
+				inv.APICalls = s.vc.Calls()
+				if err := printInventory(e, output, inv); err != nil {
+					return err
+				}
+				if eligible == 0 && f == (nicFilter{all: f.all}) {
+					return nothingEligible(inv)
+				}
+				return nil
+			})
 		},
 	}
 	outputFlag(c, &output, "table", "json", "yaml")

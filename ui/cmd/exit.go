@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"syscall"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
@@ -97,8 +98,8 @@ func refusedCode(refused *plan.Refused) int {
 // explain prints what went wrong as "error:" and "hint:" lines.
 func explain(w io.Writer, err error) {
 	var code *codeError
-	if errors.As(err, &code) && code.err == nil {
-		return
+	if errors.As(err, &code) && code.err == nil || errors.Is(err, syscall.EPIPE) {
+		return // a reader that has gone wants to hear no more
 	}
 	var refused *plan.Refused
 	if errors.As(err, &refused) {

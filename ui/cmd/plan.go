@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -23,28 +24,30 @@ func newPlanCmd(e *Env) *cobra.Command {
 		Short: "Show the changes and what they cost; writes nothing anywhere",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, a, err := f.begin(cmd.Context(), e, cmd)
-			if err != nil {
-				return err
-			}
-			defer s.close()
-			p, err := makePlan(cmd.Context(), s, a, f)
-			if err != nil {
-				return err
-			}
-			doc := planDocument(p, s.vc.Calls())
-			if out != "" {
-				if err := writePlanFile(out, doc); err != nil {
+			return interruptible(cmd.Context(), e, func(ctx context.Context) error {
+				s, a, err := f.begin(ctx, e, cmd)
+				if err != nil {
 					return err
 				}
-			}
-			if err := printPlan(e.Stdout, output, p.plan, doc); err != nil {
-				return err
-			}
-			if detailed && !p.plan.Empty() {
-				return exit(exitChanges)
-			}
-			return nil
+				defer s.close()
+				p, err := makePlan(ctx, s, a, f)
+				if err != nil {
+					return err
+				}
+				doc := planDocument(p, s.vc.Calls())
+				if out != "" {
+					if err := writePlanFile(out, doc); err != nil {
+						return err
+					}
+				}
+				if err := printPlan(e.Stdout, output, p.plan, doc); err != nil {
+					return err
+				}
+				if detailed && !p.plan.Empty() {
+					return exit(exitChanges)
+				}
+				return nil
+			})
 		},
 	}
 	f.add(c)
