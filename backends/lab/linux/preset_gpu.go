@@ -53,7 +53,7 @@ func (m *Machine) gpuPreset() error {
 	b := &builder{fs: m.sys.FS}
 	b.file(0o644, "/etc/security/limits.d/rdma-setup.conf", "* soft memlock unlimited\n* hard memlock unlimited\nroot soft memlock unlimited\nroot hard memlock unlimited\n")
 	load := "ib_umad\nrdma_cm\nrdma_ucm\n"
-	if !m.flawed(world.NoPeermem) {
+	if m.flawed(world.ClosedDriver) && !m.flawed(world.NoPeermem) { // the open modules have DMA-BUF
 		load += nvidia.Peermem + "\n"
 	}
 	b.file(0o644, "/etc/modules-load.d/rdma-setup.conf", load)

@@ -40,7 +40,7 @@ func gpuLab(t *testing.T, scenario string, keys map[string]string) (*lab, map[in
 			}
 		})
 	}
-	client, server := pair(t, l, "vm-01", "vm-02", "192.168.50.12", "/opt/perftest/bin/ib_write_bw -F --report_gbits --use_cuda=0 -s 65536")
+	client, server := pair(t, l, "vm-01", "vm-02", "192.168.50.12", "/opt/perftest/bin/ib_write_bw -F --report_gbits --use_cuda=0 --use_cuda_dmabuf -s 65536")
 	if client.status != 0 {
 		t.Logf("client %+v\nserver %+v", client, server)
 	}

@@ -7,7 +7,7 @@ type Flaw string
 const (
 	NoGPUDriver  Flaw = "nvidia"        // NVIDIA's driver is not installed
 	ClosedDriver Flaw = "closed"        // its modules are not the open ones: no DMA-BUF
-	NoPeermem    Flaw = "peermem"       // nothing loads nvidia_peermem
+	NoPeermem    Flaw = "peermem"       // nothing loads nvidia_peermem, which the closed modules need
 	OFEDLater    Flaw = "ofed too late" // MLNX_OFED came after the driver: nvidia_peermem was built for another ib_core
 )
 

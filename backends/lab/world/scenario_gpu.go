@@ -113,6 +113,9 @@ func gpuKeys(v *VM, windowGB string) {
 }
 
 func gpuDone(s *State) {
+	for _, h := range s.Hosts {
+		h.PowerPolicy = "static"
+	}
 	for _, v := range s.Asked() {
 		s.give(v, "0000:3b:00.0", s.GPUs[v.Name][0])
 		gpuKeys(v, "256")

@@ -10,7 +10,7 @@ func gpuBroken() []spoiled {
 			}
 		}
 	}
-	flaw := func(f Flaw) func(*State) { return lastAsked(func(v *VM) { v.Guest.Flaws = []Flaw{f} }) }
+	flaws := func(f ...Flaw) func(*State) { return lastAsked(func(v *VM) { v.Guest.Flaws = f }) }
 	key := func(name, value string) func(*State) { return lastAsked(func(v *VM) { v.Extra[name] = value }) }
 	off := func(v *VM) { v.On, v.Guest.Up, v.Adapters[0].Connected = false, false, false }
 	return []spoiled{
@@ -53,10 +53,8 @@ func gpuBroken() []spoiled {
 			off(v)
 			v.Locked, v.Reserved = false, 0
 		})},
-		{name: "driver", text: "a guest has no NVIDIA driver", spoil: flaw(NoGPUDriver)},
-		{name: "peermem", text: "a guest does not load nvidia_peermem, its driver is not the open one", spoil: lastAsked(func(v *VM) {
-			v.Guest.Flaws = []Flaw{ClosedDriver, NoPeermem}
-		})},
-		{name: "order", text: "a guest got MLNX_OFED after the NVIDIA driver", spoil: flaw(OFEDLater)},
+		{name: "driver", text: "a guest has no NVIDIA driver", spoil: flaws(NoGPUDriver)},
+		{name: "peermem", text: "a guest does not load nvidia_peermem, its driver is not the open one", spoil: flaws(ClosedDriver, NoPeermem)},
+		{name: "order", text: "a guest got MLNX_OFED after the NVIDIA driver", spoil: flaws(ClosedDriver, OFEDLater)},
 	}
 }
