@@ -1,0 +1,87 @@
+package world_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+func gpuWorld(t *testing.T, scenario string) *world.World {
+	t.Helper()
+	w, err := world.New(world.Spec{Hosts: 2, VMs: 2, Scenario: scenario})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Close)
+	return w
+}
+
+// The pages of a VM's devices are those that logs show: Dell KB 000199172 has 4206594 for a GPU of 16 GB. A T4 and a sound
+// device fit below 4 GB.
+func TestPagesOfDevices(t *testing.T) {
+	w := gpuWorld(t, "gpudirect-models")
+	for _, tc := range []struct {
+		host, pci string
+		pages     int64
+		fits      bool
+	}{
+		{"esx-01", "0000:d8:00.0", 4206594, false}, // V100 16 GB
+		{"esx-01", "0000:af:00.0", 77826, true},    // T4
+		{"esx-01", "0000:3e:00.0", 4206594, false}, // one GPU of a K80
+		{"esx-02", "0000:3c:00.0", 8400898, false}, // A30
+		{"esx-02", "0000:d8:00.1", 258, true},
+	} {
+		w.View(func(s *world.State) {
+			v := &world.VM{Host: tc.host, Firmware: "efi", Devices: []*world.Passthrough{{PCI: tc.pci}}}
+			got := s.MMIO(v)
+			if got.Pages != tc.pages || got.TooSmall() == tc.fits {
+				t.Errorf("%s %s: %+v, want %d pages", tc.host, tc.pci, got, tc.pages)
+			}
+		})
+	}
+}
+
+// How far devices are from each other follows the bridges above them.
+func TestDistances(t *testing.T) {
+	for _, tc := range []struct {
+		scenario, host, a, b string
+		want                 world.Distance
+	}{
+		{"gpudirect", "esx-01", "0000:3b:00.0", "0000:3c:00.0", world.OneSwitch},
+		{"gpudirect", "esx-01", "0000:3b:00.0", "0000:3b:00.1", world.OneSwitch},
+		{"gpudirect", "esx-01", "0000:3b:00.0", "0000:af:00.0", world.Sockets},
+		{"gpudirect", "esx-01", "0000:3b:00.0", "0000:1a:00.0", world.RootPorts},
+		{"gpudirect-models", "esx-01", "0000:3b:00.0", "0000:3e:00.0", world.SwitchTree},
+		{"gpudirect-models", "esx-01", "0000:3e:00.0", "0000:3f:00.0", world.OneSwitch},
+		{"gpudirect-models", "esx-01", "0000:af:00.0", "0000:d8:00.0", world.RootPorts},
+	} {
+		gpuWorld(t, tc.scenario).View(func(s *world.State) {
+			if got := s.Host(tc.host).Distance(tc.a, tc.b); got != tc.want {
+				t.Errorf("%s: %s and %s: %s, want %s", tc.scenario, tc.a, tc.b, got, tc.want)
+			}
+		})
+	}
+}
+
+// What shares a fate changes hands together; what the host has in use waits for the boot; what a running VM has stays.
+func TestDevicesThatGoTogether(t *testing.T) {
+	w := gpuWorld(t, "gpudirect-models")
+	if err := w.SetPassthru("esx-02", "0000:d8:00.1", true, true); err != nil {
+		t.Fatal(err)
+	}
+	w.View(func(s *world.State) {
+		h := s.Host("esx-02")
+		for pci, active := range map[string]bool{"0000:d8:00.0": false, "0000:d8:00.1": true} {
+			if d := h.PCIDevice(pci); !d.PassthruEnabled || d.PassthruActive != active {
+				t.Errorf("%s: %+v", pci, d)
+			}
+		}
+		if !h.RebootPending() {
+			t.Error("no reboot is pending")
+		}
+	})
+	if err := gpuWorld(t, "gpudirect-done").SetPassthru("esx-01", "0000:3c:00.0", false, true); !errors.Is(err, world.ErrBusy) {
+		t.Errorf("taken from a running VM: %v", err)
+	}
+}
