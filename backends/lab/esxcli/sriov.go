@@ -110,6 +110,12 @@ func pciList(w *world.World, host string, args Args) (Answer, error) {
 			if d.PassthruActive {
 				owner = "VM Passthru"
 			}
+			var ds, db, dd, df int
+			dependent := d.Address
+			if d.Dependent != "" {
+				dependent = d.Dependent
+			}
+			_, _ = fmt.Sscanf(dependent, "%04x:%02x:%02x.%x", &ds, &db, &dd, &df)
 			parent := "PCI 0:0:0:0"
 			if d.Parent != "" {
 				var ps, pb, pd, pf int
@@ -125,7 +131,7 @@ func pciList(w *world.World, host string, args Args) (Answer, error) {
 				"Revision ID", "0x00", "Interrupt Line", "0xff", "IRQ", "255", "Interrupt Vector", "0x00", "PCI Pin", "0x00",
 				"Spawned Bus", "0x00", "Flags", "0x3201", "Module ID", strconv.Itoa(70+n), "Module Name", module, "Chassis", "0",
 				"Physical Slot", "4294967295", "Slot Description", "", "Passthru Capable", strconv.FormatBool(d.PassthruCapable),
-				"Parent Device", parent, "Dependent Device", fmt.Sprintf("PCI %d:%d:%d:%d", segment, bus, slot, function),
+				"Parent Device", parent, "Dependent Device", fmt.Sprintf("PCI %d:%d:%d:%d", ds, db, dd, df),
 				"Reset Method", "Function reset", "FPT Sharable", "true"))
 		}
 		return rows
@@ -138,6 +144,8 @@ func className(class uint16) string {
 		return "Ethernet controller"
 	case 0x03:
 		return "3D controller"
+	case 0x04:
+		return "Audio device"
 	case 0x06:
 		return "PCI bridge"
 	}

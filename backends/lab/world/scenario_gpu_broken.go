@@ -30,13 +30,6 @@ func gpuBroken() []spoiled {
 			host(func(h *Host) { d := h.PCIDevice("0000:3c:00.0"); d.PassthruActive, d.AtBoot = false, true })(s)
 		}},
 		{name: "graphics", text: "a host shares its GPUs by default", spoil: host(func(h *Host) { h.Shared = "sharedDirect" })},
-		{name: "ats", text: "the cards of a host do not use address translation", spoil: host(func(h *Host) {
-			for _, c := range h.Cards {
-				if c.Setting("ATS_ENABLED") != nil {
-					c.Set("ATS_ENABLED", 0)
-				}
-			}
-		})},
 		{name: "p2p", text: "a VM has no pciPassthru.allowP2P", spoil: lastAsked(func(v *VM) { delete(v.Extra, "pciPassthru.allowP2P") })},
 		{name: "acs", text: "a VM has no pciPassthru.RelaxACSforP2P", spoil: lastAsked(func(v *VM) { delete(v.Extra, "pciPassthru.RelaxACSforP2P") })},
 		{name: "quotes", text: "pciPassthru.RelaxACSforP2P of a VM has quotes in it", spoil: key("pciPassthru.RelaxACSforP2P", `"TRUE"`)},
