@@ -159,19 +159,39 @@ func (q *questions) network(inv *backends.Inventory) error {
 		question, path, def string
 		set                 func(string) error
 	}
-	entries := []entry{
-		{"Distributed switch, made new unless it exists", "switch.name", sw.Name, text(&sw.Name)},
-		{"Port group for the RDMA adapters of the VMs", "switch.portgroup", sw.PortGroup, text(&sw.PortGroup)},
-		{"MTU; physical switch ports need 9216", "switch.mtu", strconv.Itoa(sw.MTU), whole(&sw.MTU)},
-		{"VLAN, 0 is untagged", "switch.vlan", strconv.Itoa(sw.VLAN), whole(&sw.VLAN)},
+	var entries []entry
+	mtu := entry{"MTU; physical switch ports need 9216", "switch.mtu", strconv.Itoa(sw.MTU), whole(&sw.MTU)}
+	if q.a.Mode == answers.GPUDirect {
+		for _, l := range gpuLines(q.a, inv) {
+			q.say("%s", l)
+		}
+		g := &q.a.GPUDirect
+		if err := q.until("RDMA card in the VM, "+aboutCard, g.NIC, func(s string) error { g.NIC = s; return oneOf("passthrough", "sriov")(s) }); err != nil {
+			return err
+		}
+		entries = append(entries,
+			entry{"MMIO window, " + aboutMMIO, "gpudirect.mmio", string(g.MMIO), func(s string) error { return g.MMIO.UnmarshalText([]byte(s)) }},
+			entry{"DirectPath devices, " + aboutBacking, "gpudirect.backing", g.Backing, func(s string) error { g.Backing = s; return oneOf("fixed", "dynamic")(s) }})
 	}
-	if q.a.Mode == answers.SRIOV {
+	if q.a.WholeCard() {
+		entries = append(entries, mtu)
+	} else {
+		entries = append(entries, []entry{
+			{"Distributed switch, made new unless it exists", "switch.name", sw.Name, text(&sw.Name)},
+			{"Port group for the RDMA adapters of the VMs", "switch.portgroup", sw.PortGroup, text(&sw.PortGroup)},
+			mtu,
+			{"VLAN, 0 is untagged", "switch.vlan", strconv.Itoa(sw.VLAN), whole(&sw.VLAN)},
+		}...)
+	}
+	switch {
+	case q.a.WholeCard():
+	case q.a.VFs():
 		s := &q.a.SRIOV
 		entries = append(entries,
 			entry{"VFs, " + aboutVFs, "sriov.vfs", strconv.Itoa(s.VFs), whole(&s.VFs)},
 			entry{"Components, " + aboutComponents, "sriov.components", strings.Join(s.Components, ", "), func(text string) error { s.Components = components(text); return nil }},
 			entry{"Account of the ESXi shell, " + aboutShell, "esxi.user", q.a.ESXi.User, func(text string) error { q.a.ESXi.User = text; return shellUser(text) }})
-	} else {
+	default:
 		entries = append(entries, entry{"vmknic for PVRDMA, the control plane between hosts", "pvrdma.vmknic", q.a.PVRDMA.VMKNic, text(&q.a.PVRDMA.VMKNic)})
 	}
 	for _, f := range entries {

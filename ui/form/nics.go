@@ -83,7 +83,7 @@ func (p *nicsPage) accept(w *wizard) (tea.Cmd, error) {
 	}
 	var without []string
 	for _, h := range w.answers.Hosts.Names {
-		if picked[h] == "" {
+		if picked[h] == "" && !passedOn(w.answers, w.overview.Host(h)) {
 			without = append(without, h)
 		}
 	}

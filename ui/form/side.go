@@ -2,6 +2,7 @@ package form
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"charm.land/lipgloss/v2"
@@ -35,8 +36,15 @@ func (w *wizard) sidePanel(height int) string {
 	line(hostsAt, "Hosts", hostsInWords(a))
 	line(modeAt, "Mode", string(a.Mode)+": "+costOf(a.Mode))
 	line(nicsAt, "pNIC", nicInWords(a))
-	line(switchAt, "Switch", fmt.Sprintf("%s, %s, MTU %d, VLAN %d", a.Switch.Name, a.Switch.PortGroup, a.Switch.MTU, a.Switch.VLAN))
-	if a.Mode == answers.SRIOV {
+	if a.Mode == answers.GPUDirect {
+		line(switchAt, "GPUs", fmt.Sprintf("card %s, MMIO %s, %s", a.GPUDirect.NIC, a.GPUDirect.MMIO, a.GPUDirect.Backing))
+	}
+	if !a.WholeCard() {
+		line(switchAt, "Switch", fmt.Sprintf("%s, %s, MTU %d, VLAN %d", a.Switch.Name, a.Switch.PortGroup, a.Switch.MTU, a.Switch.VLAN))
+	}
+	if a.WholeCard() {
+		line(switchAt, "MTU", strconv.Itoa(a.Switch.MTU))
+	} else if a.VFs() {
 		line(switchAt, "VFs", fmt.Sprintf("%d a host, %s", a.SRIOV.VFs, counted(len(a.SRIOV.Components), "component")))
 	} else {
 		line(switchAt, "vmknic", a.PVRDMA.VMKNic)

@@ -10,21 +10,27 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
 // switchPage asks for the distributed switch and its port group, and for what the mode needs besides: the vmknic of
-// PVRDMA, or VFs and how they are made.
+// PVRDMA, VFs and how they are made, or what goes with GPUs, where a whole card takes no switch.
 type switchPage struct {
 	fields     *fields
 	mtu, vlan  string
 	vfs, depot string
+	mmio, card string   // of mode gpudirect; card as it was when the page was shown
+	gpus       []string // lines
 	paths      []string // of the answers, by field
 	virtual    bool
 }
 
 func (p *switchPage) title() string {
-	if p.virtual {
+	switch {
+	case p.gpus != nil:
+		return "GPUs"
+	case p.virtual:
 		return "Switch and VFs"
 	}
 	return "Switch and vmknic"
@@ -36,15 +42,27 @@ func (p *switchPage) typing() bool      { return p.fields.typing() }
 func (p *switchPage) enter(w *wizard) tea.Cmd {
 	a := w.answers
 	p.mtu, p.vlan = strconv.Itoa(a.Switch.MTU), strconv.Itoa(a.Switch.VLAN)
-	p.virtual = a.Mode == answers.SRIOV
+	p.virtual, p.gpus, p.paths = a.VFs(), nil, nil
 	p.vfs, p.depot = strconv.Itoa(a.SRIOV.VFs), strings.Join(a.SRIOV.Components, ", ")
-	list := []question{
-		{title: "Distributed switch", about: "made new unless it exists; one that carries other traffic is refused", value: &a.Switch.Name, check: notEmpty("a name")},
-		{title: "Port group", about: "where the RDMA adapters of the VMs are connected", value: &a.Switch.PortGroup, check: notEmpty("a name")},
-		{title: "MTU", about: "physical switch ports need 9216; a change flaps uplinks (KB419088)", value: &p.mtu, check: number},
-		{title: "VLAN", about: "0: untagged", value: &p.vlan, check: number},
+	var list []question
+	if a.Mode == answers.GPUDirect {
+		p.mmio, p.card = string(a.GPUDirect.MMIO), a.GPUDirect.NIC
+		p.gpus = gpuLines(a, w.overview)
+		list, p.paths = gpuQuestions(a, &p.mmio)
 	}
-	p.paths = []string{"switch.name", "switch.portgroup", "switch.mtu", "switch.vlan"}
+	mtu := question{title: "MTU", about: "physical switch ports need 9216; a change flaps uplinks (KB419088)", value: &p.mtu, check: number}
+	if a.WholeCard() {
+		mtu.about = "of the guest's interface; physical switch ports need 9216"
+		list, p.paths = append(list, mtu), append(p.paths, "switch.mtu")
+		p.fields = newFields(w.theme, list...)
+		return p.fields.init()
+	}
+	list = append(list,
+		question{title: "Distributed switch", about: "made new unless it exists; one that carries other traffic is refused", value: &a.Switch.Name, check: notEmpty("a name")},
+		question{title: "Port group", about: "where the RDMA adapters of the VMs are connected", value: &a.Switch.PortGroup, check: notEmpty("a name")},
+		mtu,
+		question{title: "VLAN", about: "0: untagged", value: &p.vlan, check: number})
+	p.paths = append(p.paths, "switch.name", "switch.portgroup", "switch.mtu", "switch.vlan")
 	if p.virtual {
 		list = append(list,
 			question{title: "VFs", about: aboutVFs, value: &p.vfs, check: number},
@@ -91,11 +109,19 @@ func (p *switchPage) update(_ *wizard, msg tea.Msg) (tea.Cmd, bool) { return p.f
 
 func (p *switchPage) accept(w *wizard) (tea.Cmd, error) {
 	a := w.answers
-	for _, s := range []*string{&a.Switch.Name, &a.Switch.PortGroup, &a.PVRDMA.VMKNic, &a.ESXi.User, &p.mtu, &p.vlan, &p.vfs} {
+	for _, s := range []*string{&a.GPUDirect.NIC, &a.GPUDirect.Backing, &p.mmio, &a.Switch.Name, &a.Switch.PortGroup, &a.PVRDMA.VMKNic, &a.ESXi.User, &p.mtu, &p.vlan, &p.vfs} {
 		*s = strings.TrimSpace(*s)
 	}
 	if err := p.fields.check(); err != nil {
 		return nil, err
+	}
+	if a.Mode == answers.GPUDirect {
+		if err := a.GPUDirect.MMIO.UnmarshalText([]byte(p.mmio)); err != nil {
+			return nil, p.fields.refuse(1, err)
+		}
+		if p.card != a.GPUDirect.NIC { // the questions are others now
+			return p.enter(w), nil
+		}
 	}
 	a.Switch.MTU, _ = strconv.Atoi(p.mtu)
 	a.Switch.VLAN, _ = strconv.Atoi(p.vlan)
@@ -111,4 +137,15 @@ func (p *switchPage) accept(w *wizard) (tea.Cmd, error) {
 	return w.next(), nil
 }
 
-func (p *switchPage) view(_ *wizard, width, height int) string { return p.fields.view(width, height) }
+func (p *switchPage) view(w *wizard, width, height int) string {
+	if p.gpus == nil {
+		return p.fields.view(width, height)
+	}
+	most := max(2, height-4*len(p.paths)-1)
+	shown := p.gpus[:min(len(p.gpus), most)]
+	intro := theme.Wrap(strings.Join(shown, "\n"), width)
+	if more := len(p.gpus) - len(shown); more > 0 {
+		intro += fmt.Sprintf("\nand %d more: rdma-setup discover", more)
+	}
+	return w.theme.Quiet.Render(intro) + "\n\n" + p.fields.view(width, height-lines(intro)-1)
+}

@@ -53,22 +53,41 @@ func gpus(w io.Writer, inv *backends.Inventory) error {
 	for _, h := range inv.Hosts {
 		for _, g := range h.GPUs {
 			if !headed {
-				fmt.Fprintln(t, "\nHOST\tGPU\tMODEL\tNUMA\tPASSTHROUGH\tROOT PORT\tUSED BY")
+				fmt.Fprintln(t, "\nHOST\tGPU\tMODEL\tNUMA\tPASSTHROUGH\tROOT PORT\tUSED BY\tGOES WITH\tNEAREST RDMA CARD\tP2P")
 				headed = true
 			}
-			state := "off"
-			switch {
-			case g.Active:
-				state = "active"
-			case g.Enabled:
-				state = "after reboot"
-			case !g.Capable:
-				state = "not capable"
-			}
-			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", Clean(h.Name), g.PCI, Clean(g.Model), g.NUMA, state, dash(g.RootPort), dash(Clean(g.UsedBy)))
+			near, p2p := Nearest(g)
+			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", Clean(h.Name), g.PCI, Clean(g.Model), g.NUMA, Passthrough(g), dash(g.RootPort), dash(Clean(g.UsedBy)),
+				dash(strings.Join(g.Dependents, ",")), near, p2p)
 		}
 	}
 	return t.Flush()
+}
+
+// Passthrough says in a word whether VMs can have a GPU.
+func Passthrough(g backends.GPU) string {
+	switch {
+	case g.Active:
+		return "active"
+	case g.Enabled:
+		return "after reboot"
+	case !g.Capable:
+		return "not capable"
+	}
+	return "off"
+}
+
+// Nearest says which RDMA card of its host a GPU is nearest to, by what path, and whether the two can do peer-to-peer.
+func Nearest(g backends.GPU) (card, p2p string) {
+	if len(g.Pairs) == 0 {
+		return "none", "no"
+	}
+	p := g.Pairs[0]
+	card = p.NIC
+	if p.Device != "" {
+		card = p.Device
+	}
+	return fmt.Sprintf("%s (%s)", Clean(card), p.Path), p.P2P
 }
 
 // Speed prints Mbps as people say it: 100G, 2.5G, 100M; "down" for no link.

@@ -5,6 +5,8 @@ package sizing
 import (
 	"fmt"
 	"math/bits"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/assets"
@@ -129,7 +131,30 @@ func modelOf(table []assets.GPU, g GPUCount) (assets.GPU, error) {
 	if g.FramebufferGB > 0 && g.FramebufferGB <= 1024 {
 		return assets.GPU{Name: g.Model, Framebuffer: g.FramebufferGB, BAR1: pow2ceil(g.FramebufferGB)}, nil
 	}
+	if fb, is := profile(g.Model); is {
+		v := assets.GPU{Name: g.Model, Framebuffer: fb}
+		if fb >= vgpuLarge {
+			v.BAR1 = pow2ceil(fb)
+		}
+		return v, nil
+	}
 	return assets.GPU{}, fmt.Errorf("GPU %q is not in the table (%s) and its framebuffer is not given", g.Model, strings.Join(names, " "))
+}
+
+// vgpuLarge is the framebuffer in GB from which a vGPU maps it like a GPU does; smaller ones need no key (stephenwagner.com
+// 2022/09, frankdenneman.nl 2023/05).
+const vgpuLarge = 16
+
+var profileName = regexp.MustCompile(`^(?:grid_|nvidia_)?[a-z]+[0-9]+[a-z]*(?:-[0-9]+)?-([0-9]+)(?:a|b|c|q|me)$`)
+
+// profile gives the framebuffer in GB of a vGPU by the name of its profile: 40 of grid_a100d-40c, 20 of grid_a100d-2-20c.
+func profile(name string) (gb int, is bool) {
+	m := profileName.FindStringSubmatch(strings.ToLower(name))
+	if m == nil {
+		return 0, false
+	}
+	gb, err := strconv.Atoi(m[1])
+	return gb, err == nil && gb > 0 && gb <= 1024
 }
 
 // Check holds a size that an operator chose against the window: a power of two, not below the minimum.
