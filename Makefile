@@ -4,7 +4,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X github.com/rdma-setup/rdma-setup/ui/cmd.version=$(VERSION)
 BIN     := bin/rdma-setup
 
-.PHONY: run build test lint bench e2e e2e-guests pictures dist clean
+.PHONY: run build test lint bench e2e e2e-guests torture pictures dist clean
 
 run: build
 	$(BIN) --lab
@@ -19,7 +19,7 @@ lint:
 	@bad=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')); \
 	if [ -n "$$bad" ]; then echo "gofmt: not formatted:"; echo "$$bad"; exit 1; fi
 	$(GO) vet ./...
-	$(GO) vet -tags e2e,bench ./ui/... ./backends/guest/realtest
+	$(GO) vet -tags e2e,bench,torture ./ui/... ./backends/guest/realtest
 	$(GO) tool staticcheck ./...
 	$(GO) mod verify
 	@# 3 is a finding; anything else is a database that cannot be asked from here.
@@ -41,6 +41,10 @@ e2e: build
 e2e-guests: build
 	backends/guest/realtest/needs.sh
 	$(GO) test -count=1 -tags e2e -timeout 90m -run 'TestE2E' -v ./backends/guest/realtest
+
+# Every record of the journal x kill -9, every call and command x every way to fail; the tables lie in bin/torture then.
+torture:
+	$(GO) test -count=1 -tags torture -timeout 3h -parallel 6 -run TestTorture -v ./ui/cmd/torture
 
 # Every page of the wizard as PNG and text, and the top of a report, in bin/pictures; needs tmux, aha and chromium. Those
 # of the README lie in assets/pictures.

@@ -42,6 +42,14 @@ type Config struct {
 	WeakAlgorithms bool          // also SHA-1 key exchanges and CBC ciphers, for servers that know nothing else
 	DialTimeout    time.Duration // connect and handshake of one hop, time for questions apart; 0: 10 s
 	KeepAlive      time.Duration // between probes of an idle connection, dead after three; 0: 15 s
+	CommandLimit   time.Duration // for one command whose own Limit is longer or none; 0: its own
+}
+
+func (c *Config) limitOf(cmd Command) time.Duration {
+	if c.CommandLimit > 0 && (cmd.Limit <= 0 || cmd.Limit > c.CommandLimit) {
+		return c.CommandLimit
+	}
+	return cmd.Limit
 }
 
 // A Target is one machine to log in to.

@@ -80,8 +80,8 @@ func (c *Conn) Run(ctx context.Context, cmd Command) (Result, error) {
 
 // exchange runs a framed command in a session of its own.
 func (c *Conn) exchange(ctx context.Context, cmd Command, f frame, password string) (Result, error) {
-	if cmd.Limit > 0 {
-		limited, cancel := context.WithTimeoutCause(ctx, cmd.Limit, ErrTooSlow)
+	if limit := c.link.pool.config.limitOf(cmd); limit > 0 {
+		limited, cancel := context.WithTimeoutCause(ctx, limit, ErrTooSlow)
 		defer cancel()
 		ctx = limited
 	}

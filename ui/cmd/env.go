@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
 
 // Env is what a command takes from the outside; tests hand in their own.
@@ -30,6 +32,20 @@ type Env struct {
 	Executable func() (string, error)
 	// Interrupts delivers SIGINT, SIGTERM, SIGHUP and SIGPIPE until stop is called.
 	Interrupts func() (signals <-chan os.Signal, stop func())
+
+	// JournalFile puts something between a journal and its file; nil: nothing. Tests die at a record with it.
+	JournalFile func(journal.File) journal.File
+	// CallLimit bounds one call of vCenter and one command in a guest or on a host, where their own limits are longer;
+	// zero: their own.
+	CallLimit time.Duration
+}
+
+// journalOptions is how this process writes journals.
+func (e *Env) journalOptions() []journal.Option {
+	if e.JournalFile == nil {
+		return nil
+	}
+	return []journal.Option{journal.WithFile(e.JournalFile)}
 }
 
 // OSEnv is the environment of a real process.

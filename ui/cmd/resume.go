@@ -118,6 +118,9 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 	if err != nil {
 		return err
 	}
+	if err := st.Same(inv.VCenter.InstanceUUID, ""); err != nil {
+		return err // before anything is planned for, or waited for on, another vCenter
+	}
 	back := c.back || st.Phase() == journal.PhaseRollback
 	if away := underway(inv, st); len(away) > 0 {
 		// What is left to do, or was there before, cannot be told of a host that is away.
@@ -146,7 +149,7 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 		return err
 	}
 	defer lock.Release()
-	j, err := journal.Open(r.s.set.StateDir, run)
+	j, err := journal.Open(r.s.set.StateDir, run, r.env.journalOptions()...)
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func (s *session) carryOut(ctx context.Context, a *answers.Answers, p *planned, 
 	vc := p.inv.VCenter
 	now := s.env.Now()
 	h := journal.Header{
-		Run: journal.NewRun(now, p.plan.Mode), Made: now.UTC(), Tool: version, VCenter: vc.InstanceUUID, URL: vc.URL, Mode: p.plan.Mode,
+		Run: journal.NextRun(s.set.StateDir, now, p.plan.Mode), Made: now.UTC(), Tool: version, VCenter: vc.InstanceUUID, URL: vc.URL, Mode: p.plan.Mode,
 		User: localUser(), Simulated: vc.Simulated, Answers: words, PlanHash: p.plan.Hash(), Options: f.record(),
 	}
 	if h.Ceiling, err = json.Marshal(p.plan.Ceiling()); err != nil {
@@ -48,7 +48,7 @@ func (s *session) carryOut(ctx context.Context, a *answers.Answers, p *planned, 
 	if err != nil {
 		return engine.Result{}, err
 	}
-	j, err := journal.Create(s.set.StateDir, h, saved)
+	j, err := journal.Create(s.set.StateDir, h, saved, s.env.journalOptions()...)
 	if err != nil {
 		return engine.Result{}, err
 	}

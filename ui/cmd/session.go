@@ -83,7 +83,7 @@ func (s *session) connect(ctx context.Context, a *answers.Answers) error {
 	}
 	cfg := vsphere.Config{
 		URL: set.URL, Username: set.Username, Thumbprint: set.Thumbprint, CAFiles: caFiles(set.CACerts), Insecure: set.Insecure,
-		Timeout: set.Timeout, UserAgent: "rdma-setup/" + version, Password: s.password(),
+		Timeout: set.Timeout, CallLimit: s.env.CallLimit, UserAgent: "rdma-setup/" + version, Password: s.password(),
 	}
 	if s.env.Terminal() && s.env.Confirm != nil {
 		cfg.Confirm = func(_ context.Context, host, sha256 string) (bool, error) {

@@ -25,8 +25,10 @@ func (s *session) reachGuests() error {
 	}
 	home := s.env.Getenv("HOME")
 	// Guests that are given more time for their facts are slow to log in to, too, and to come back from a new address.
-	cfg := ssh.Config{User: s.set.SSHUser, AgentSocket: s.env.Getenv("SSH_AUTH_SOCK"), WeakAlgorithms: s.set.WeakSSH,
-		DialTimeout: max(10*time.Second, s.set.GuestTimeout/4)}
+	cfg := ssh.Config{
+		User: s.set.SSHUser, CommandLimit: s.env.CallLimit, AgentSocket: s.env.Getenv("SSH_AUTH_SOCK"), WeakAlgorithms: s.set.WeakSSH,
+		DialTimeout: max(10*time.Second, s.set.GuestTimeout/4),
+	}
 	if s.set.SSHKey != "" {
 		cfg.Keys = []string{s.set.SSHKey}
 	} else if home != "" {

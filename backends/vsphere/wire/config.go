@@ -32,6 +32,8 @@ type Config struct {
 
 	// Timeout bounds connecting and logging in, each; zero is DefaultTimeout.
 	Timeout time.Duration
+	// CallLimit bounds one call after that, where its own limit (2 min, 30 min for esxcli) is longer; zero: its own.
+	CallLimit time.Duration
 
 	// Confirm is asked on first use of a certificate that cannot be verified, with its SHA-256 fingerprint. Nil
 	// refuses.

@@ -21,7 +21,7 @@ const (
 	callLimit   = 2 * time.Minute
 	esxcliLimit = 30 * time.Minute // installing a VIB is one call
 	waitSeconds = 60               // how long vCenter holds a WaitForUpdatesEx
-	waitLimit   = waitSeconds*time.Second + 30*time.Second
+	waitGrace   = 30 * time.Second
 )
 
 var errSilence = errors.New("no answer in time")
@@ -47,7 +47,7 @@ type patient struct{ c *Conn }
 
 func (p patient) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
 	method := methodOf(req)
-	ctx, cancel := context.WithTimeoutCause(ctx, limitOf(method), errSilence)
+	ctx, cancel := context.WithTimeoutCause(ctx, p.c.cfg.limitOf(method), errSilence)
 	defer cancel()
 
 	deadline := time.Now().Add(p.c.cfg.timeout())
@@ -94,14 +94,26 @@ func methodOf(req soap.HasFault) string {
 	return strings.TrimSuffix(reflect.TypeOf(req).Elem().Name(), "Body")
 }
 
-func limitOf(method string) time.Duration {
+func (c *Config) limitOf(method string) time.Duration {
+	limit := callLimit
 	switch method {
 	case "WaitForUpdatesEx":
-		return waitLimit
+		limit = time.Duration(c.waitSeconds())*time.Second + waitGrace
 	case "ExecuteSoap":
-		return esxcliLimit
+		limit = esxcliLimit
 	}
-	return callLimit
+	if c.CallLimit > 0 {
+		return min(limit, c.CallLimit)
+	}
+	return limit
+}
+
+// waitSeconds is how long vCenter is asked to hold a WaitForUpdatesEx: well below what the call may take.
+func (c *Config) waitSeconds() int32 {
+	if c.CallLimit > 0 {
+		return max(1, min(waitSeconds, int32(c.CallLimit/time.Second)/2))
+	}
+	return waitSeconds
 }
 
 // reads tells the methods that change nothing on the far side, or only our own session's views.

@@ -197,7 +197,7 @@ func (w *watcher) step(ctx context.Context) error {
 		return errLost
 	}
 	res, err := methods.WaitForUpdatesEx(ctx, w.conn.vim, &types.WaitForUpdatesEx{
-		This: *collector, Version: version, Options: &types.WaitOptions{MaxWaitSeconds: types.NewInt32(waitSeconds)},
+		This: *collector, Version: version, Options: &types.WaitOptions{MaxWaitSeconds: types.NewInt32(w.conn.cfg.waitSeconds())},
 	})
 	if err != nil || res.Returnval == nil {
 		return err

@@ -26,7 +26,36 @@ func NewRun(now time.Time, mode string) string {
 		}
 		return -1
 	}, strings.ToLower(mode))
-	return now.UTC().Format("20060102-150405") + "-" + word + "-" + strings.ToLower(rand.Text()[:4])
+	return now.UTC().Format(stamp) + "-" + word + "-" + strings.ToLower(rand.Text()[:4])
+}
+
+// NextRun makes the id of a run that stands behind all that root has, also when the clock was set back since or the last
+// run was made in the same second: what is taken for the last run must be the last run.
+func NextRun(root string, now time.Time, mode string) string {
+	entries, err := os.ReadDir(filepath.Join(root, "runs"))
+	if err != nil {
+		return NewRun(now, mode) // Create says what is wrong
+	}
+	for _, e := range entries {
+		if checkRun(e.Name()) != nil {
+			continue
+		}
+		if made := madeOf(e.Name()); !now.Truncate(time.Second).After(made) {
+			now = made.Add(time.Second)
+		}
+	}
+	return NewRun(now, mode)
+}
+
+const stamp = "20060102-150405"
+
+// madeOf is the time that the id of a run tells.
+func madeOf(run string) time.Time {
+	made, err := time.Parse(stamp, run[:len(stamp)])
+	if err != nil {
+		return time.Time{} // digits that are no time
+	}
+	return made
 }
 
 // runID is what NewRun makes; anything else never reaches the file system.

@@ -44,12 +44,8 @@ func Runs(root string) ([]Summary, error) {
 		}
 		out = append(out, summarize(root, e.Name()))
 	}
-	slices.SortStableFunc(out, func(a, b Summary) int {
-		if c := a.Made.Compare(b.Made); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Run, b.Run)
-	})
+	// By id, not by the clock of the header: see NextRun.
+	slices.SortFunc(out, func(a, b Summary) int { return strings.Compare(a.Run, b.Run) })
 	return out, nil
 }
 
@@ -57,7 +53,7 @@ func summarize(root, run string) Summary {
 	s, err := Read(root, run)
 	sum := Summary{Run: run}
 	// Where the header is missing the id still tells the time.
-	sum.Made, _ = time.Parse("20060102-150405", run[:len("20060102-150405")])
+	sum.Made = madeOf(run)
 	switch {
 	case errors.Is(err, ErrNotBegun):
 		sum.Status = "not begun"

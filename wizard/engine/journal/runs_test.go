@@ -35,6 +35,30 @@ func TestRunIDsSortByTimeAndAreUnique(t *testing.T) {
 	}
 }
 
+func TestTheNextRunStandsBehindAllOthers(t *testing.T) {
+	root := t.TempDir()
+	before := ""
+	for _, back := range []time.Duration{0, 0, time.Hour, 48 * time.Hour, -time.Minute} { // same second, set back twice, on again
+		h := header()
+		h.Made = noon.Add(-back)
+		h.Run = journal.NextRun(root, h.Made, "pvrdma")
+		if h.Run <= before {
+			t.Errorf("%s comes after %s and stands before it", h.Run, before)
+		}
+		before = h.Run
+		j, err := journal.Create(root, h, nil)
+		if err == nil {
+			err = errors.Join(j.Append(begin("apply"), intent("a", nil, 1)), j.Close())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last, err := journal.LastChanged(root); err != nil || last != h.Run {
+			t.Errorf("the last run is %s, %v; want %s", last, err, h.Run)
+		}
+	}
+}
+
 func begin(phase journal.Phase) journal.Record {
 	return journal.Record{Type: journal.TypeBegin, Phase: phase}
 }

@@ -1,0 +1,104 @@
+package torture
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/ui/cmd"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
+)
+
+// childKey is the environment variable that makes this binary the program, with the harm that is done to it.
+const childKey = "RDMA_SETUP_TORTURE"
+
+func TestMain(m *testing.M) {
+	if harm, child := os.LookupEnv(childKey); child {
+		os.Exit(program(harm))
+	}
+	os.Exit(m.Run())
+}
+
+// program is the real program with harm done to its journal or its clock:
+//
+//	before|after|torn:TYPE:N   kill -9 before, after or in the middle of the Nth record of a type; TYPE any: of all
+//	full:TYPE:N                the disk is full when that record is written
+//	clock:back                 the clock goes back a minute each time that it is looked at
+func program(harm string) int {
+	e := cmd.OSEnv()
+	how, what, _ := strings.Cut(harm, ":")
+	switch how {
+	case "":
+	case "clock":
+		begun, n := time.Now(), 0
+		e.Now = func() time.Time { n++; return begun.Add(-time.Duration(n) * time.Minute) }
+	default:
+		kind, nth, _ := strings.Cut(what, ":")
+		n, err := strconv.Atoi(nth)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "harm", harm, err)
+			return 99
+		}
+		e.JournalFile = func(f journal.File) journal.File { return &harmed{File: f, how: how, kind: kind, left: n} }
+	}
+	return cmd.Run(context.Background(), e, os.Args[1:])
+}
+
+// harmed is a journal's file on which the process dies, or whose disk is full.
+type harmed struct {
+	journal.File
+	how, kind string
+	left      int // records of the kind until it happens
+	full      bool
+}
+
+// Write writes record by record, so that a kill falls between two of those that are written together.
+func (h *harmed) Write(b []byte) (int, error) {
+	if h.full {
+		return 0, syscall.ENOSPC
+	}
+	written := 0
+	for line := range strings.Lines(string(b)) {
+		if h.kind == "any" || strings.Contains(line, `,"type":"`+h.kind+`",`) {
+			h.left--
+		}
+		part := len(line)
+		if h.left == 0 {
+			switch h.how {
+			case "before":
+				die(line)
+			case "torn", "full":
+				part /= 2
+			}
+		}
+		n, err := h.File.Write([]byte(line[:part]))
+		written += n
+		if err != nil {
+			return written, err
+		}
+		if h.left == 0 {
+			h.left--
+			if h.how == "full" {
+				h.full = true
+				return written, syscall.ENOSPC
+			}
+			die(line)
+		}
+	}
+	return written, nil
+}
+
+// die ends the process as kill -9 does; nothing of it runs after that. It leaves word at which record.
+func die(line string) {
+	var l struct{ Rec struct{ Type, Node string } }
+	_ = json.Unmarshal([]byte(line), &l) // only to name it
+	fmt.Fprintf(os.Stderr, "killed at %s %s\n", l.Rec.Type, l.Rec.Node)
+	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	select {}
+}

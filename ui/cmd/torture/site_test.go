@@ -1,0 +1,187 @@
+package torture
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/ui/cmd"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// A mode is a row of the matrices: what is set up, and on which lab.
+type mode struct {
+	name     string
+	scenario string
+	hosts    int
+	reboot   time.Duration
+	stays    *regexp.Regexp // facts that a rollback leaves, as the plan says
+}
+
+var modes = []mode{
+	{name: "pvrdma", scenario: "healthy", hosts: 2},
+	{name: "sriov", scenario: "bare", hosts: 2, reboot: 1100 * time.Millisecond, stays: regexp.MustCompile(`\.VIBs\.(mft|nmst)\.`)},
+}
+
+// small is a mode on a lab of one host, for the tests that run every time.
+func (m mode) small() mode { m.hosts = 1; return m }
+
+// A site is a lab with a state directory and answers that measure nothing.
+type site struct {
+	t       *testing.T
+	lab     *lab.Lab
+	env     map[string]string
+	mode    mode
+	answers string
+	vms     []answers.VM
+}
+
+func serve(t *testing.T, m mode) *site {
+	t.Helper()
+	l, err := lab.Start(t.Context(), lab.Options{
+		Hosts: m.hosts, VMs: m.hosts, Scenario: m.scenario, Dir: t.TempDir(), RebootTime: m.reboot, BootTime: 50 * time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	state := t.TempDir()
+	s := &site{t: t, lab: l, mode: m, env: map[string]string{"HOME": state, "XDG_STATE_HOME": state, "XDG_CONFIG_HOME": state}}
+	for _, kv := range l.Env() {
+		key, value, _ := strings.Cut(kv, "=")
+		s.env[key] = value
+	}
+	s.answers = s.rewrite(filepath.Join(l.Dir(), "answers-"+m.name+".yaml"), func(a *answers.Answers) {
+		a.Measure.Bandwidth, a.Measure.Latency = false, false
+		s.vms = a.VMs
+	})
+	return s
+}
+
+// rewrite saves changed answers beside those that are there.
+func (s *site) rewrite(path string, change func(*answers.Answers)) string {
+	s.t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	a, err := answers.Load(bytes.NewReader(b), path)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	change(a)
+	var out bytes.Buffer
+	if err := answers.Save(&out, a); err != nil {
+		s.t.Fatal(err)
+	}
+	path = strings.TrimSuffix(path, ".yaml") + "-again.yaml"
+	if err := os.WriteFile(path, out.Bytes(), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	return path
+}
+
+// A said is what a command printed and how it ended; code -1: it was killed.
+type said struct {
+	out, errs string
+	code      int
+	took      time.Duration
+}
+
+func (s said) String() string { return tail(s.out) + "\n" + tail(s.errs) }
+
+func tail(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-25):], "\n")
+}
+
+// here carries out a command line in this process; limit bounds single calls.
+func (s *site) here(limit time.Duration, args ...string) said {
+	var out, errs bytes.Buffer
+	begun := time.Now()
+	code := cmd.Run(context.Background(), &cmd.Env{
+		Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Getenv: func(key string) string { return s.env[key] }, Now: time.Now,
+		Terminal:   func() bool { return false },
+		Executable: os.Executable,
+		Interrupts: func() (<-chan os.Signal, func()) { return nil, func() {} },
+		CallLimit:  limit,
+	}, args)
+	return said{out.String(), errs.String(), code, time.Since(begun)}
+}
+
+// child carries out a command line in a process of its own, which the spec of harm hurts.
+func (s *site) child(harm string, args ...string) said {
+	s.t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	c := exec.Command(self, args...)
+	c.Env = []string{childKey + "=" + harm}
+	for key, value := range s.env {
+		c.Env = append(c.Env, key+"="+value)
+	}
+	var out, errs bytes.Buffer
+	c.Stdout, c.Stderr = &out, &errs
+	begun := time.Now()
+	err = c.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		s.t.Fatal(err)
+	}
+	return said{out.String(), errs.String(), c.ProcessState.ExitCode(), time.Since(begun)}
+}
+
+func (s *site) apply() []string { return []string{"apply", "-f", s.answers, "--yes", "-o", "json"} }
+
+// run is the last run that is known, and its status; "" when there is none.
+func (s *site) run() (id, status string) {
+	s.t.Helper()
+	got := s.here(0, "runs", "-o", "json")
+	var doc struct {
+		Runs []struct{ Run, Status string }
+	}
+	if err := json.Unmarshal([]byte(got.out), &doc); got.code != 0 || err != nil {
+		s.t.Fatalf("runs: %v\n%s", err, got)
+	}
+	if len(doc.Runs) == 0 {
+		return "", ""
+	}
+	slices.SortFunc(doc.Runs, func(a, b struct{ Run, Status string }) int { return strings.Compare(a.Run, b.Run) })
+	last := doc.Runs[len(doc.Runs)-1]
+	return last.Run, last.Status
+}
+
+// finish carries on with what is there until it has ended well: the run that was begun, or a new one.
+func (s *site) finish() said {
+	s.t.Helper()
+	if id, status := s.run(); id != "" && status != "not begun" && status != "rolled back" {
+		return s.here(0, "resume", id, "--yes", "-o", "json")
+	}
+	return s.here(0, s.apply()...)
+}
+
+// back takes everything back that the last run has changed.
+func (s *site) back() said {
+	s.t.Helper()
+	id, _ := s.run()
+	return s.here(0, "rollback", id, "--yes", "-o", "json")
+}
+
+// forget drops the runs that are known, so that the next one is the last.
+func (s *site) forget() {
+	s.t.Helper()
+	if err := os.RemoveAll(filepath.Join(s.env["XDG_STATE_HOME"], "rdma-setup", "runs")); err != nil {
+		s.t.Fatal(err)
+	}
+}
