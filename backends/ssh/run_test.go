@@ -199,6 +199,22 @@ func TestConnectionLost(t *testing.T) {
 	}
 }
 
+// TestAWriteThatIsEndedLeavesNothing ends the shell that writes a file as the end of its session or of the machine does.
+func TestAWriteThatIsEndedLeavesNothing(t *testing.T) {
+	tools, dir := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(tools, "cat"), []byte("#!/bin/sh\nkill -HUP $PPID\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s := startServer(t, func(s *server) { s.path = tools + ":" + fakeSudo(t, "nopasswd") + ":" + s.path })
+	c := dial(t, s, nil)
+	if err := c.Put(t.Context(), filepath.Join(dir, "unit"), []byte("text"), 0o600, ""); err == nil {
+		t.Error("it says that it was written")
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
 func TestFiles(t *testing.T) {
 	own := strconv.Itoa(os.Getuid()) + ":" + strconv.Itoa(os.Getgid())
 	s := startServer(t, func(s *server) { s.path = fakeSudo(t, "nopasswd") + ":" + s.path })
@@ -209,6 +225,10 @@ func TestFiles(t *testing.T) {
 	}
 	name := filepath.Join(dir, "-file with\nnewline")
 	content := []byte("line\n\x00\xff'\\$!\nno newline at the end")
+	// What a write left that a power cut ended.
+	if err := os.WriteFile(filepath.Join(dir, ".-file with\nnewline.a1B2c3"), []byte("ha"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if err := c.Put(t.Context(), name, content, 0o600, own); err != nil {
 		t.Fatal(err)
 	}

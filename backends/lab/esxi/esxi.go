@@ -203,6 +203,9 @@ func (h *Host) wrap(ctx context.Context, p *sh.Proc, run func() int) int {
 	case world.DoDrop:
 		p.Session.Drop()
 		return 255
+	case world.DoGarbage:
+		p.Stdout.Write([]byte(world.Garbage))
+		return 0
 	case world.DoDropAfter:
 		status := run()
 		p.Session.Drop()

@@ -263,7 +263,7 @@ func (s *Site) wrap(vm string) func(ctx context.Context, p *sh.Proc, run func() 
 			return run()
 		}
 		switch f.Do {
-		case world.DoFail, world.DoHang, world.DoSlow, world.DoDrop, world.DoDropAfter, world.DoNoise:
+		case world.DoFail, world.DoHang, world.DoSlow, world.DoDrop, world.DoDropAfter, world.DoNoise, world.DoGarbage:
 			s.note(vm, f)
 		}
 		drop := func() {
@@ -296,6 +296,9 @@ func (s *Site) wrap(vm string) func(ctx context.Context, p *sh.Proc, run func() 
 		case world.DoDrop:
 			drop()
 			return 255
+		case world.DoGarbage:
+			p.Stdout.Write([]byte(world.Garbage))
+			return 0
 		case world.DoDropAfter:
 			status := run()
 			drop()

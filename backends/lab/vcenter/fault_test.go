@@ -14,6 +14,7 @@ import (
 	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
 
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
@@ -34,6 +35,11 @@ func TestFaultRules(t *testing.T) {
 		}, false},
 		{"connection dropped before", "host=esx-02,method=EnableRuleset,do=drop", isDropped, false},
 		{"connection dropped after", "host=esx-02,method=EnableRuleset,do=drop-after", isDropped, true},
+		{"half a reply", "host=esx-02,method=EnableRuleset,do=garbage", isDropped, true},
+		{"sessions ended", "host=esx-02,method=EnableRuleset,do=expire", func(t *testing.T, c *client, err error) {
+			refused(t, err, "NotAuthenticated", "The session is not authenticated.")
+			c.login(vcenter.Admin, vcenter.Password)
+		}, false},
 		{"HTTP 503", "method=EnableRuleset,do=http:503", func(t *testing.T, _ *client, err error) {
 			if err == nil || !strings.Contains(err.Error(), "503") {
 				t.Errorf("error %v", err)
@@ -91,6 +97,20 @@ func TestTaskError(t *testing.T) {
 		}
 		refused(t, err, "SystemError", "The disk is on fire.")
 	}
+}
+
+func TestTaskThatIsCancelledOrFails(t *testing.T) {
+	c := start(t, world.Spec{Faults: []string{"vm=vm-01,method=ReconfigVM,do=task-cancel", "vm=vm-02,method=ReconfigVM,do=task-fault:ConcurrentAccess"}})
+	spec := types.VirtualMachineConfigSpec{ExtraConfig: []types.BaseOptionValue{&types.OptionValue{Key: "a", Value: "b"}}}
+	refused(t, c.reconfigure("vm-01", spec), "RequestCanceled", "The task was canceled by a user.")
+	refused(t, c.reconfigure("vm-02", spec), "ConcurrentAccess", "Cannot complete operation due to concurrent modification by another operation.")
+	c.world.View(func(s *world.State) {
+		for _, v := range s.VMs {
+			if v.Extra["a"] != "" {
+				t.Errorf("%s was reconfigured", v.Name)
+			}
+		}
+	})
 }
 
 func TestLatency(t *testing.T) {

@@ -103,6 +103,26 @@ func (f *front) serve(w http.ResponseWriter, r *http.Request, method string, thi
 			status = http.StatusServiceUnavailable
 		}
 		http.Error(w, http.StatusText(status), status)
+	case world.DoGarbage:
+		whole := httptest.NewRecorder()
+		f.next.ServeHTTP(whole, r)
+		w.Header().Set("Content-Type", "text/xml; charset=utf-8")
+		// The client that hears half a reply may be gone for the rest.
+		_, _ = w.Write(append(whole.Body.Bytes()[:whole.Body.Len()/2], "\x00<&"...))
+	case world.DoExpire:
+		f.expire()
+		f.session(r)
+		f.next.ServeHTTP(w, r)
+	case world.DoTaskFault, world.DoTaskCancel:
+		err := frame.Named(rule.Arg, "")
+		if rule.Do == world.DoTaskCancel {
+			err = frame.Refuse(&types.RequestCanceled{})
+		}
+		if !strings.HasSuffix(method, "_Task") {
+			writeFault(w, err)
+			return
+		}
+		writeTask(w, method, f.frame.FailLater(method, f.frame.Owner(this), err))
 	case world.DoTaskError:
 		if !strings.HasSuffix(method, "_Task") {
 			writeFault(w, frame.Refuse(&types.SystemError{Reason: rule.Arg}, rule.Arg))

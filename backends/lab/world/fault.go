@@ -16,12 +16,19 @@ const (
 	DoDrop        = "drop"         // cut the connection before anything happens
 	DoDropAfter   = "drop-after"   // do it, then cut the connection instead of answering
 	DoHang        = "hang"         // never answer
+	DoGarbage     = "garbage"      // do it, then answer with half of a reply that nobody can read; a command: see Garbage
+	DoExpire      = "expire"       // end all sessions of the vCenter first, this one too
 	DoTaskError   = "task-error"   // accept the call; its task ends with the text Arg
+	DoTaskFault   = "task-fault"   // accept the call; its task ends with the vSphere fault Arg
+	DoTaskCancel  = "task-cancel"  // accept the call; somebody cancels its task before it takes effect
 	DoFail        = "fail"         // a command ends with status 1 and the text Arg
 	DoRebootNever = "reboot-never" // the reboot that this starts does not end
 	DoHTTP        = "http"         // answer with the HTTP status Arg
 	DoNoise       = "noise"        // a command prints Arg bytes that mean harm, then does its work
 )
+
+// Garbage is what a command prints, and it ends well, without having run.
+const Garbage = "\x1b[2J\x00\xff\xfe}{ %s %n \"'` ^@ 18446744073709551616 -- \r\n\n"
 
 // A Fault is one rule of --fault: keys and values joined by commas, the last key being do, whose value is the rest.
 //
@@ -188,13 +195,13 @@ func parseFault(text string) (Fault, error) {
 			return r, fmt.Errorf("noise: %w", err)
 		}
 		r.Bytes = n
-	case DoFault, DoTaskError, DoFail, DoHTTP:
+	case DoFault, DoTaskError, DoTaskFault, DoFail, DoHTTP:
 		if r.Arg == "" {
 			return r, fmt.Errorf("%s needs a text: do=%s:TEXT", r.Do, r.Do)
 		}
-	case DoDrop, DoDropAfter, DoHang, DoRebootNever:
+	case DoDrop, DoDropAfter, DoHang, DoRebootNever, DoGarbage, DoExpire, DoTaskCancel:
 	default:
-		return r, fmt.Errorf("unknown do %q (fault, slow, drop, drop-after, hang, task-error, fail, noise, http, reboot-never)", r.Do)
+		return r, fmt.Errorf("unknown do %q (fault, slow, drop, drop-after, hang, noise, garbage, expire, task-error, task-fault, task-cancel, fail, http, reboot-never)", r.Do)
 	}
 	return r, nil
 }

@@ -61,15 +61,19 @@ func (s *site) same(when string, want map[string]string) bool {
 // started holds that all is as it was before the run, but for what no rollback takes back.
 func (s *site) started(when string, c course) bool {
 	s.t.Helper()
-	want, got := maps.Clone(c.start), s.facts()
-	for _, facts := range []map[string]string{want, got} {
-		maps.DeleteFunc(facts, func(key, _ string) bool { return s.mode.stays != nil && s.mode.stays.MatchString(key) })
-	}
+	want, got := s.leaving(c.start), s.leaving(s.facts())
 	if diff := cmp.Diff(want, got); diff != "" {
 		s.t.Errorf("%s (-want +got):\n%s", when, diff)
 		return false
 	}
 	return true
+}
+
+// leaving gives facts without those that a rollback leaves.
+func (s *site) leaving(facts map[string]string) map[string]string {
+	facts = maps.Clone(facts)
+	maps.DeleteFunc(facts, func(key, _ string) bool { return s.mode.stays != nil && s.mode.stays.MatchString(key) })
+	return facts
 }
 
 // killed holds that a command died of its harm and not by itself.

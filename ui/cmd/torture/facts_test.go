@@ -19,7 +19,7 @@ import (
 
 // passing are facts of the lab's world that differ from one way to the same state to another: keys and addresses that
 // vCenter makes up, times, counters.
-var passing = regexp.MustCompile(`(BootTime|\.Booted|\.Boots|\.Changes|\.ID|\.ShellAddr|Guest\.Port|\.UUID|\.Created|\.Installed|Key|\.MAC|\.Stats\..*)$`)
+var passing = regexp.MustCompile(`(BootTime|\.Booted|\.Boots|\.Changes|\.ID|\.ShellAddr|Guest\.Port|\.UUID|\.Created|\.Installed|Key|\.MAC|\.Stats\..*|\.Logs\..*)$`)
 
 // numbered are names that vCenter makes up from such keys.
 var numbered = regexp.MustCompile(`DVUplinks-[0-9]+`)
@@ -46,7 +46,9 @@ func (s *site) facts() map[string]string {
 		}
 	}
 	for _, v := range s.vms {
-		s.guest(v, out)
+		if out["VMs."+v.Name+".On"] == "true" {
+			s.guest(v, out)
+		}
 	}
 	return out
 }
@@ -81,18 +83,24 @@ func flatten(at string, tree any, out map[string]string) {
 }
 
 // look is the command that tells what a guest has: files by hash, enabled units, loaded modules, packages.
-const look = `find / -type f ! -path "/proc/*" ! -path "/sys/*" ! -path "/run/*" ! -path "/tmp/*" ! -path "/var/log/*" ! -path "/dev/*" | sort | while read -r f; do sha256sum "$f"; done
+const look = `for d in /boot /etc /home /lib /opt /root /srv /usr /var; do find $d -type f 2>/dev/null; done | sort | while read -r f; do sha256sum "$f"; done
 echo modules $(cut -d " " -f 1 /proc/modules | sort)
 echo units $(systemctl list-unit-files --state=enabled --no-legend 2>/dev/null | sort)`
 
-// volatile are files that a guest writes by itself.
-var volatile = regexp.MustCompile(`^/var/(cache|lib/apt/lists|lib/dpkg|lib/rpm|lib/dnf|lib/systemd)/`)
+// volatile are files that a guest writes by itself, the key of the lab, and images with a date in them.
+var volatile = regexp.MustCompile(`^/var/(cache|lib/apt/lists|lib/dpkg|lib/rpm|lib/dnf|lib/systemd|log|tmp)/|/[.]ssh/authorized_keys$|^/boot/initrd`)
 
 func (s *site) guest(v answers.VM, out map[string]string) {
 	s.t.Helper()
-	text, err := s.ask(v, fmt.Sprintf("echo '%s' | sudo -S -p '' sh -c '%s'", s.env["RDMA_SETUP_SUDO_PASSWORD"], look))
-	if err != nil {
-		s.t.Fatalf("guest %s: %v\n%s", v.Name, err, text)
+	var text string
+	s.until("guest "+v.Name+" answers", func() (ok bool) {
+		var err error
+		text, err = s.ask(v, fmt.Sprintf("echo '%s' | sudo -S -p '' sh -c '%s'", s.env["RDMA_SETUP_SUDO_PASSWORD"], look))
+		return err == nil
+	})
+	files := strings.Count(text, "\n")
+	if files < 20 {
+		s.t.Fatalf("guest %s has only %d files:\n%s", v.Name, files, text)
 	}
 	for line := range strings.Lines(text) {
 		first, rest, _ := strings.Cut(strings.TrimSpace(line), " ")

@@ -1,0 +1,276 @@
+package torture
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// A subject is a SOAP method or a remote command, and how often an undisturbed run of each phase uses it.
+type subject struct {
+	name    string
+	command bool
+	calls   map[string]int // by phase: apply, check, rollback
+}
+
+// rule is the fault rule that hits the call in the middle of a phase, or all of them.
+func (s subject) rule(phase, do string, always bool) string {
+	key := "method="
+	if s.command {
+		key = "command="
+	}
+	if always {
+		return key + s.name + ",do=" + do
+	}
+	return fmt.Sprintf("%s%s,nth=%d,do=%s", key, s.name, 1+s.calls[phase]/2, do)
+}
+
+// phase is the one in which the subject is tried: the first that uses it.
+func (s subject) phase() string {
+	for _, p := range []string{"apply", "rollback"} {
+		if s.calls[p] > 0 {
+			return p
+		}
+	}
+	return "check"
+}
+
+// harms are what can happen to a call. Those to a task make sense for methods that start one only.
+var (
+	callHarms = []string{
+		"fault:SystemError", "fault:NoPermission", "fault:ConcurrentAccess", "hang", "drop", "drop-after", "slow:1s", "garbage", "expire", "http:503",
+	}
+	taskHarms    = []string{"task-error:The operation failed.", "task-cancel", "task-fault:ConcurrentAccess", "task-fault:Timedout"}
+	commandHarms = []string{"fail:No such thing", "hang", "drop", "drop-after", "slow:1s", "garbage"}
+	lasting      = []string{"fault:NoPermission", "http:503", "drop", "fail:No such thing"} // also tried on every call
+)
+
+func (s subject) harms() []string {
+	switch {
+	case s.command:
+		return commandHarms
+	case strings.HasSuffix(s.name, "_Task"):
+		return slices.Concat(callHarms, taskHarms)
+	}
+	return callHarms
+}
+
+// subjects runs everything once and lists what was used, from the lab's own log.
+func (s *site) subjects() (list []subject, c course) {
+	s.t.Helper()
+	c.start = s.facts()
+	found := map[string]*subject{}
+	for _, phase := range []string{"apply", "check", "rollback"} {
+		log := s.lab.World().Log
+		before, from := log.Calls(), len(log.Events())
+		var got said
+		switch phase {
+		case "apply":
+			got = s.here(0, s.apply()...)
+		case "check":
+			got = s.here(0, s.check()...)
+		default:
+			got = s.back()
+		}
+		if got.code != 0 && phase != "check" { // a lab has things to warn of
+			s.t.Fatalf("undisturbed %s: exit %d\n%s", phase, got.code, got)
+		}
+		note := func(name string, command bool, n int) {
+			if found[name] == nil {
+				found[name] = &subject{name: name, command: command, calls: map[string]int{}}
+			}
+			found[name].calls[phase] += n
+		}
+		for method, n := range log.Calls() {
+			if n -= before[method]; n > 0 {
+				note(method, false, n)
+			}
+		}
+		for _, e := range log.Events()[from:] {
+			if e.What == world.Process {
+				note(program0(e.Detail), true, 1)
+			}
+		}
+		if phase == "apply" {
+			c.end = s.facts()
+		}
+	}
+	s.started("an undisturbed rollback", c)
+	s.forget()
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		list = append(list, *found[name])
+	}
+	return list, c
+}
+
+// program0 names a command as fault rules do: the base name of its first word, with the verb of programs that have many.
+func program0(argv string) string {
+	words := strings.Fields(argv)
+	name := path.Base(words[0])
+	switch name {
+	case "systemctl", "ip", "apt-get", "nmcli", "netplan", "dnf", "esxcli", "mlxconfig", "mst":
+		for _, w := range words[1:] {
+			if !strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "/") && !strings.Contains(w, ":") {
+				if before, _, _ := strings.Cut(argv, w); before == words[0]+" " {
+					return name + " " + w
+				}
+				break
+			}
+		}
+	}
+	return name
+}
+
+func (s *site) check() []string { return []string{"check", "-f", s.answers, "-o", "json"} }
+
+// No call and no command may hold a run for longer than this; the tests shorten the program's own limits to it.
+const callLimit = 6 * time.Second
+
+// No command may take longer than this, whatever happens to one call, on a machine that is busy with other tests too.
+const patience = 4 * time.Minute
+
+// try lets harm happen to a subject and holds what every run owes its operator. It leaves the site as it found it.
+func (s *site) try(c course, sub subject, do string, always bool) (verdict string) {
+	s.t.Helper()
+	phase, rule := sub.phase(), sub.rule(sub.phase(), do, always)
+	faults := s.lab.World().Faults
+	var got said
+	switch phase {
+	case "apply":
+		s.fault(rule)
+		got = s.here(callLimit, s.apply()...)
+	case "rollback":
+		if first := s.here(0, s.apply()...); first.code != 0 {
+			s.t.Fatalf("apply: exit %d\n%s", first.code, first)
+		}
+		s.fault(rule)
+		id, _ := s.run()
+		got = s.here(callLimit, "rollback", id, "--yes", "-o", "json")
+	default:
+		s.fault(rule)
+		got = s.here(callLimit, s.check()...)
+	}
+	faults.Clear()
+	s.settled()
+	s.owes(rule, got)
+	if phase == "check" {
+		return fmt.Sprintf("exit %d", got.code)
+	}
+	id, status := s.run()
+	begun := id != "" && status != "not begun"
+	goal := c.end
+	if phase == "rollback" {
+		goal = c.start
+	}
+	now := s.facts()
+	changed := !s.alike(c.start, now)
+	switch {
+	case got.code == 0 && !s.alike(goal, now):
+		s.t.Errorf("%s: SILENT: exit 0, and something is missing (-want +got):\n%s", rule, cmp.Diff(goal, now))
+	case got.code != 0 && !strings.Contains(got.errs+got.out, "error"):
+		s.t.Errorf("%s: UNREPORTED: exit %d without a word\n%s", rule, got.code, got)
+	case changed && !begun:
+		s.t.Errorf("%s: UNRECORDED: something was changed, and no run knows of it (-want +got):\n%s", rule, cmp.Diff(c.start, now))
+	}
+	verdict = map[int]string{0: "done", 1: "failed", 3: "refused", 4: "not connected", 5: "partly done"}[got.code]
+	if phase == "apply" {
+		if got.code != 0 {
+			if again := s.finish(); again.code != 0 {
+				s.t.Errorf("%s: NOT RESUMED: exit %d\n%s", rule, again.code, again)
+			}
+			verdict += ", resumed"
+			if !begun {
+				verdict = strings.Replace(verdict, "resumed", "nothing written, applied", 1)
+			}
+			s.same(rule+": after the resume", c.end)
+		}
+	} else if got.code != 0 {
+		verdict += ", taken back"
+	}
+	if phase == "apply" || got.code != 0 {
+		if again := s.back(); again.code != 0 {
+			s.t.Errorf("%s: NOT TAKEN BACK: exit %d\n%s", rule, again.code, again)
+		}
+	}
+	s.started(rule+": after the rollback", c)
+	s.forget()
+	return verdict
+}
+
+func (s *site) fault(rule string) {
+	s.t.Helper()
+	if err := s.lab.World().Faults.Add(rule); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// owes holds what every command owes, however it ended: within its time, with a code that scripts know, without a stack.
+func (s *site) owes(rule string, got said) {
+	s.t.Helper()
+	if got.took > patience {
+		s.t.Errorf("%s: HUNG: it took %s", rule, got.took)
+	}
+	if !slices.Contains([]int{0, 1, 2, 3, 4, 5}, got.code) {
+		s.t.Errorf("%s: exit %d\n%s", rule, got.code, got)
+	}
+	if text := got.out + got.errs; strings.Contains(text, "panic") || strings.Contains(text, "goroutine ") {
+		s.t.Errorf("%s: PANIC\n%s", rule, got)
+	}
+}
+
+// settled waits until no host reboots, no VM starts or stops and guests answer, so that the world may be looked at.
+func (s *site) settled() {
+	s.t.Helper()
+	s.until("the lab is at rest", func() bool {
+		rest := true
+		s.lab.World().View(func(st *world.State) {
+			for _, h := range st.Hosts {
+				rest = rest && h.State != world.Rebooting
+			}
+			for _, v := range st.VMs {
+				rest = rest && (!v.On || v.Guest.Up)
+			}
+		})
+		return rest
+	})
+}
+
+// alike compares as started does.
+func (s *site) alike(a, b map[string]string) bool { return cmp.Equal(s.leaving(a), s.leaving(b)) }
+
+// TestFaultsOneByOne tries every kind of harm once, on methods and commands that differ from one kind to the next.
+func TestFaultsOneByOne(t *testing.T) {
+	t.Parallel()
+	s := serve(t, modes[0].small())
+	all, c := s.subjects()
+	rows := newTable(t, "faults-sample", "subject\tphase\tharm\tcalls\tverdict")
+	var calls, tasks, commands []subject
+	for _, sub := range all {
+		switch {
+		case sub.phase() != "apply":
+		case sub.command:
+			commands = append(commands, sub)
+		case strings.HasSuffix(sub.name, "_Task"):
+			tasks = append(tasks, sub)
+		default:
+			calls = append(calls, sub)
+		}
+	}
+	for _, group := range []struct {
+		subjects []subject
+		harms    []string
+	}{{calls, callHarms}, {tasks, taskHarms}, {commands, commandHarms}} {
+		for i, do := range group.harms {
+			sub := group.subjects[(i*7+3)%len(group.subjects)]
+			rows.row(sub.name, sub.phase(), do, sub.calls[sub.phase()], s.try(c, sub, do, false))
+		}
+	}
+}

@@ -1,0 +1,46 @@
+//go:build torture
+
+package torture
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestTortureEveryFault tries every kind of harm on every SOAP method and every remote command that a run, its check and
+// its rollback use.
+func TestTortureEveryFault(t *testing.T) {
+	for _, m := range modes {
+		t.Run(m.name, func(t *testing.T) {
+			all, c := serve(t, m.small()).subjects()
+			rows := newTable(t, "faults-"+m.name, "subject\tphase\tharm\tcalls\tverdict")
+			t.Run("all", func(t *testing.T) {
+				for _, sub := range all {
+					t.Run(strings.ReplaceAll(sub.name, "/", "-"), func(t *testing.T) {
+						t.Parallel()
+						for _, do := range sub.harms() {
+							for _, always := range []bool{false, true} {
+								if always && !slices.Contains(lasting, do) {
+									continue
+								}
+								many := "once"
+								if always {
+									many = "always"
+								}
+								t.Run(do+" "+many, func(t *testing.T) {
+									verdict := "WRONG"
+									defer func() { rows.row(sub.name, sub.phase(), do, many, verdict) }()
+									s := serve(t, m.small())
+									if got := s.try(c, sub, do, always); !t.Failed() {
+										verdict = got
+									}
+								})
+							}
+						}
+					})
+				}
+			})
+		})
+	}
+}
