@@ -113,7 +113,7 @@ func (c *Conn) greet(ctx context.Context) error {
 		return backends.Errorf(backends.KindUnreachable, c.host, "give the address of the vCenter that manages this host",
 			"this is no vCenter but %s", content.About.FullName)
 	}
-	if content.SessionManager == nil || content.PropertyCollector.Value == "" {
+	if content.SessionManager == nil || content.ViewManager == nil || content.PropertyCollector.Value == "" {
 		return backends.Errorf(backends.KindUnreachable, c.host, "give the address of a vCenter, such as https://vcenter.example/sdk",
 			"no vCenter answers there")
 	}

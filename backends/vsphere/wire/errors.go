@@ -3,7 +3,6 @@ package wire
 import (
 	"context"
 	"crypto/tls"
-	"encoding/xml"
 	"errors"
 	"fmt"
 	"net"
@@ -66,6 +65,8 @@ func classify(err error) (kind backends.ErrorKind, text, hint string) {
 		return backends.KindTransient, "vCenter is restarting (" + text + ")", "wait until vCenter's services are up, then resume"
 	case errors.As(err, &status):
 		return backends.KindUnreachable, text, "check that the address is a vCenter's"
+	case isUnreadable(err):
+		return backends.KindTransient, "vCenter's reply cannot be read (" + text + "); whether it took effect is not known", "resume: what was done is read again first"
 	case isBroken(err):
 		return backends.KindTransient, "the connection to vCenter broke; whether it took effect is not known", "resume: what was done is read again first"
 	}
@@ -185,7 +186,6 @@ func (c *Conn) explainConnect(ctx context.Context, err error) error {
 		dns      *net.DNSError
 		record   tls.RecordHeaderError
 		status   *StatusError
-		syntax   *xml.SyntaxError
 	)
 	fail := func(kind backends.ErrorKind, hint, format string, args ...any) error {
 		return backends.Errorf(kind, at, hint, format, args...)
@@ -214,7 +214,7 @@ func (c *Conn) explainConnect(ctx context.Context, err error) error {
 		return fail(backends.KindUnreachable, noVCenter, "a web server answers, but no vCenter: %w", status)
 	case errors.Is(err, errSilence), errors.Is(err, context.DeadlineExceeded), isTimeout(err):
 		return fail(backends.KindUnreachable, "check address, routing and firewalls between this machine and vCenter", "no answer within %s", c.cfg.timeout())
-	case errors.As(err, &syntax), strings.Contains(err.Error(), "XML syntax"), strings.Contains(err.Error(), "expected element"):
+	case isUnreadable(err), strings.Contains(err.Error(), "expected element"):
 		return fail(backends.KindUnreachable, noVCenter, "a web server answers, but no vCenter")
 	case FaultOf(err) != nil || soap.IsSoapFault(err):
 		return fail(backends.KindUnreachable, noVCenter, "what answers there is no vCenter: %s", Text(err))

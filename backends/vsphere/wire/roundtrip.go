@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"encoding/xml"
 	"errors"
 	"io"
 	"net/http"
@@ -25,6 +26,9 @@ const (
 )
 
 var errSilence = errors.New("no answer in time")
+
+// errNoReply is a reply in which the answer to the call is missing. The library takes it for a success.
+var errNoReply = errors.New("the reply holds no answer")
 
 // RoundTrip makes Conn the round tripper of its client: each call is limited in time; an expired session is renewed
 // and the call made again, which is safe for any call because the server has refused the first; the same holds while
@@ -55,6 +59,9 @@ func (p patient) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
 	broken := 0
 	for {
 		err := p.c.soap.RoundTrip(ctx, req, res)
+		if err == nil && !answered(res) {
+			err = errNoReply
+		}
 		switch {
 		case err == nil:
 			return nil
@@ -126,6 +133,12 @@ func reads(method string) bool {
 	return false
 }
 
+// answered tells whether the body of a reply holds the answer: every method has one, if only an empty element.
+func answered(res soap.HasFault) bool {
+	f := reflect.ValueOf(res).Elem().FieldByName("Res")
+	return !f.IsValid() || f.Kind() != reflect.Pointer || !f.IsNil()
+}
+
 // reset empties a reply so that a second answer is not mixed with the first.
 func reset(res soap.HasFault) { reflect.ValueOf(res).Elem().SetZero() }
 
@@ -161,6 +174,13 @@ func isRestarting(err error) bool {
 
 // isBroken tells errors after which it is not known whether the far side has acted.
 func isBroken(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+	return isUnreadable(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || strings.Contains(err.Error(), "server closed idle connection")
+}
+
+// isUnreadable tells replies that came, and in which no answer can be found.
+func isUnreadable(err error) bool {
+	var syntax *xml.SyntaxError
+	var mismatch xml.UnmarshalError
+	return errors.Is(err, errNoReply) || errors.As(err, &syntax) || errors.As(err, &mismatch)
 }

@@ -1,0 +1,160 @@
+package vsphere_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere"
+)
+
+// A tape holds replies of a vCenter by method, in the order in which they came.
+type tape struct {
+	mu      sync.Mutex
+	replies map[string][][]byte
+	at      map[string]int
+	methods []string
+	// The reply to the first call of a method that is played in place of its own.
+	method string
+	forged []byte
+}
+
+func methodOf(body []byte) string {
+	if m := methodName.FindSubmatch(body); m != nil {
+		return string(m[1])
+	}
+	return ""
+}
+
+// record takes down what a lab answers to everything that look asks.
+func record(f *testing.F) *tape {
+	f.Helper()
+	l, err := lab.Start(context.Background(), lab.Options{Hosts: 1, VMs: 1, Scenario: "done", Dir: f.TempDir()})
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer l.Close()
+	target := *l.URL()
+	target.Path = ""
+	proxy := httputil.NewSingleHostReverseProxy(&target)
+	proxy.Transport = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	t := &tape{replies: map[string][][]byte{}}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		r.Header.Set("Accept-Encoding", "identity")
+		answer := httptest.NewRecorder()
+		proxy.ServeHTTP(answer, r)
+		method := methodOf(body)
+		t.mu.Lock()
+		if t.replies[method] == nil {
+			t.methods = append(t.methods, method)
+		}
+		t.replies[method] = append(t.replies[method], answer.Body.Bytes())
+		t.mu.Unlock()
+		for key, values := range answer.Header() {
+			w.Header()[key] = values
+		}
+		w.WriteHeader(answer.Code)
+		_, _ = w.Write(answer.Body.Bytes())
+	}))
+	defer s.Close()
+	if err := look(s.URL, vcenter.Admin, vcenter.Password); err != nil {
+		f.Fatal(err)
+	}
+	slices.Sort(t.methods)
+	return t
+}
+
+// ServeHTTP plays the tape; when it has run out for a method, the last reply comes again.
+func (t *tape) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	method := methodOf(body)
+	t.mu.Lock()
+	list, n := t.replies[method], t.at[method]
+	t.at[method]++
+	reply := t.forged
+	if method != t.method || n > 0 {
+		if len(list) == 0 {
+			t.mu.Unlock()
+			http.Error(w, "no such method on the tape", http.StatusInternalServerError)
+			return
+		}
+		reply = list[min(n, len(list)-1)]
+	}
+	t.mu.Unlock()
+	w.Header().Set("Content-Type", "text/xml; charset=utf-8")
+	_, _ = w.Write(reply)
+}
+
+// forge has another reply played to the first call of a method.
+func (t *tape) forge(method string, reply []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.method, t.forged, t.at = method, reply, map[string]int{}
+}
+
+// look reads all that there is to read of a vCenter. What one host cannot tell is no error of it.
+func look(url, user, password string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	c, err := vsphere.Dial(ctx, vsphere.Config{URL: url + "/sdk", Username: user, Password: word(password), Timeout: 5 * time.Second, CallLimit: 3 * time.Second})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	inv, err := c.Inventory(ctx, backends.Scope{Details: true})
+	if err != nil {
+		return err
+	}
+	var hosts []string
+	for _, h := range inv.Hosts {
+		hosts = append(hosts, h.Name)
+	}
+	c.System(ctx, hosts, vsphere.SystemOptions{})
+	settings := []backends.Setting{
+		{Target: backends.HostRef("esx-01"), Kind: backends.KindFirewall, Name: "pvrdma"},
+		{Target: backends.HostRef("esx-01"), Kind: backends.KindOption, Name: "Net.PVRDMAVmknic"},
+	}
+	for _, s := range settings {
+		if set := c.Setters()[s.Kind]; set != nil {
+			_, err = set.Read(ctx, s)
+		}
+	}
+	return err
+}
+
+// FuzzReplies answers one call with a forged reply: whatever comes, it is an error or an inventory, never a panic, and
+// never takes longer than the limits say.
+func FuzzReplies(f *testing.F) {
+	t := record(f)
+	for i, method := range t.methods {
+		whole := t.replies[method][0]
+		f.Add(uint8(i), whole)
+		f.Add(uint8(i), whole[:len(whole)/2])
+	}
+	empty := `<?xml version="1.0"?><Envelope xmlns="http://schemas.xmlsoap.org/soap/envelope/"><Body><RetrievePropertiesExResponse xmlns="urn:vim25"><returnval/></RetrievePropertiesExResponse></Body></Envelope>`
+	f.Add(uint8(0), []byte(empty))
+	f.Add(uint8(0), []byte{})
+	s := httptest.NewServer(t)
+	f.Cleanup(s.Close)
+	f.Fuzz(func(test *testing.T, which uint8, reply []byte) {
+		t.forge(t.methods[int(which)%len(t.methods)], reply)
+		begun := time.Now()
+		_ = look(s.URL, "a", "b") // whether it is an error is the reply's affair
+		if took := time.Since(begun); took > 40*time.Second {
+			test.Errorf("it took %s", took)
+		}
+	})
+}
