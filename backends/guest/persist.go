@@ -225,19 +225,23 @@ func isOurs(path string) bool {
 	return path == modulesLoadFile || path == optionsFile || strings.HasPrefix(path, unitDir+unitPrefix)
 }
 
-// disable removes files of ours, units with their enabling.
+// disable removes files of ours, units with their enabling. The list of modules goes last: as long as something is left,
+// Read sees it, and a removal that was broken off is not taken for done. What systemd still knows of a unit is stopped
+// when all of it has gone.
 func (p persist) disable(ctx context.Context, vm string, paths []string) error {
 	if len(paths) == 0 {
 		return nil
 	}
-	var b strings.Builder
-	for _, path := range paths {
+	var remove, stop strings.Builder
+	for _, path := range slices.Backward(paths) {
+		remove.WriteString("rm -f -- " + ssh.Quote(path))
 		if unit, ok := strings.CutPrefix(path, unitDir); ok {
-			b.WriteString("systemctl disable " + ssh.Quote(unit) + " >/dev/null 2>&1\nsystemctl stop " + ssh.Quote(unit) + " >/dev/null 2>&1\nrm -f -- " + ssh.Quote(unitDir+"multi-user.target.wants/"+unit) + "\n")
+			remove.WriteString(" " + ssh.Quote(unitDir+"multi-user.target.wants/"+unit))
+			stop.WriteString("systemctl stop " + ssh.Quote(unit) + " >/dev/null 2>&1\n")
 		}
-		b.WriteString("rm -f -- " + ssh.Quote(path) + " || exit 1\n")
+		remove.WriteString(" || exit 1\n")
 	}
-	_, err := p.g.root(ctx, vm, "remove what loads modules at boot", ssh.Command{Script: b.String()})
+	_, err := p.g.root(ctx, vm, "remove what loads modules at boot", ssh.Command{Script: remove.String() + stop.String() + ":"})
 	return err
 }
 

@@ -18,7 +18,7 @@ func TestOneFaultEach(t *testing.T) {
 		"CreatePropertyCollector", "ModifyListView", "WaitForUpdatesEx", "QueryOptions",
 	}
 	for _, method := range methods {
-		for _, do := range []string{"drop", "drop-after", "http:503", "fault:ConcurrentAccess", "fault:NotAuthenticated"} {
+		for _, do := range []string{"drop", "drop-after", "garbage", "http:503", "fault:ConcurrentAccess", "fault:NotAuthenticated"} {
 			if strings.HasPrefix(do, "fault:Concurrent") && !slices.Contains(methods[:7], method) {
 				continue // only what writes meets somebody else's change
 			}

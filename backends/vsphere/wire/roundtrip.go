@@ -2,7 +2,6 @@ package wire
 
 import (
 	"context"
-	"encoding/xml"
 	"errors"
 	"io"
 	"net/http"
@@ -15,6 +14,7 @@ import (
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
+	"github.com/vmware/govmomi/vim25/xml"
 )
 
 // Limits of one call. A server that takes the call and never answers must not hold the program for ever.
