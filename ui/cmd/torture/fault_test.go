@@ -50,18 +50,7 @@ var (
 	}
 	taskHarms    = []string{"task-error:The operation failed.", "task-cancel", "task-fault:ConcurrentAccess", "task-fault:Timedout"}
 	commandHarms = []string{"fail:No such thing", "hang", "drop", "drop-after", "slow:1s", "garbage"}
-	lasting      = []string{"fault:NoPermission", "http:503", "drop", "fail:No such thing"} // also tried on every call
 )
-
-func (s subject) harms() []string {
-	switch {
-	case s.command:
-		return commandHarms
-	case strings.HasSuffix(s.name, "_Task"):
-		return slices.Concat(callHarms, taskHarms)
-	}
-	return callHarms
-}
 
 // subjects runs everything once and lists what was used, from the lab's own log.
 func (s *site) subjects() (list []subject, c course) {

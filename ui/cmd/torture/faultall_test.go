@@ -8,6 +8,20 @@ import (
 	"testing"
 )
 
+// lasting are the harms that are also tried on every call.
+var lasting = []string{"fault:NoPermission", "http:503", "drop", "fail:No such thing"}
+
+// harms are those that can happen to a subject.
+func (s subject) harms() []string {
+	switch {
+	case s.command:
+		return commandHarms
+	case strings.HasSuffix(s.name, "_Task"):
+		return slices.Concat(callHarms, taskHarms)
+	}
+	return callHarms
+}
+
 // TestTortureEveryFault tries every kind of harm on every SOAP method and every remote command that a run, its check and
 // its rollback use.
 func TestTortureEveryFault(t *testing.T) {
