@@ -87,7 +87,7 @@ func (s *site) killed(harm string, got said) {
 // TestKilledInAChain kills a run once at every type of record, each time in the resume of the one before, then lets it
 // finish; the rollback likewise.
 func TestKilledInAChain(t *testing.T) {
-	for _, m := range modes {
+	for _, m := range sample.modes {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			s := serve(t, m.small())

@@ -8,6 +8,8 @@ import (
 	"testing"
 )
 
+func init() { sample.modes, sample.every = modes, 1 }
+
 var killedAt = regexp.MustCompile(`killed at (\S+ ?\S*)`)
 
 // TestTortureEveryRecord kills a run before, in the middle of and after every record that it writes, and a rollback

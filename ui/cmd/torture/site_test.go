@@ -36,6 +36,12 @@ var modes = []mode{
 // small is a mode on a lab of one host, for the tests that run every time.
 func (m mode) small() mode { m.hosts = 1; return m }
 
+// sample is what runs with all tests, which have ten minutes on two cores; make torture takes everything.
+var sample = struct {
+	modes []mode
+	every int // of so many kinds of harm one
+}{modes[:1], 12}
+
 // A site is a lab with a state directory and answers that measure nothing.
 type site struct {
 	t       *testing.T
