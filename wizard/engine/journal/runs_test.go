@@ -279,6 +279,33 @@ func TestBracketsStayOpenUntilTheyAreClosedWell(t *testing.T) {
 	}
 }
 
+// A guest that the run has powered on may still be starting until something was done in it.
+func TestUnheardGuests(t *testing.T) {
+	power := func(vm string) journal.Record {
+		return journal.Record{Type: journal.TypeClosing, Node: "vm/" + vm + "/vm-power", Target: backends.VMRef(vm), Kind: string(backends.BracketVMPower)}
+	}
+	did := func(vm string, ok bool) journal.Record {
+		return journal.Record{Type: journal.TypeOutcome, Node: "guest/" + vm, Target: backends.GuestRef(vm), OK: ok}
+	}
+	for name, c := range map[string]struct {
+		records []journal.Record
+		want    []string
+	}{
+		"nothing begun":              {nil, nil},
+		"powered on":                 {[]journal.Record{power("a"), power("b")}, []string{"a", "b"}},
+		"heard of":                   {[]journal.Record{power("a"), power("b"), did("a", true)}, []string{"b"}},
+		"a failure says nothing":     {[]journal.Record{power("a"), did("a", false)}, []string{"a"}},
+		"powered on again":           {[]journal.Record{power("a"), did("a", true), power("a")}, []string{"a"}},
+		"heard of before, not after": {[]journal.Record{did("a", true), power("a"), power("a")}, []string{"a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := (&journal.State{Records: c.records}).Unheard(); !slices.Equal(got, c.want) {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	root := f.TempDir()
 	j, err := journal.Create(root, header(), nil)
