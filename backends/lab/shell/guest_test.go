@@ -180,14 +180,14 @@ func TestUnits(t *testing.T) {
 	c := l.dial("vm-01", "root")
 	write := func(text string) { run(t, c, "cat >/etc/systemd/system/t.service", text) }
 	install := "[Install]\nWantedBy=multi-user.target\n"
-	write("[Unit]\nDescription=test\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/bin/touch /root/a\nExecStart=/usr/bin/touch /root/b\n" + install)
+	write("[Unit]\nDescription=test\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/bin/touch /srv/a\nExecStart=/usr/bin/touch /srv/b\n" + install)
 	if r := run(t, c, "systemctl is-enabled t", ""); r.out != "disabled\n" || r.status != 1 {
 		t.Errorf("got %+v", r)
 	}
 	if r := run(t, c, "systemctl enable --now t", ""); r.status != 0 || !strings.HasPrefix(r.err, "Created symlink /etc/systemd/system/multi-user.target.wants/t.service") {
 		t.Errorf("got %+v", r)
 	}
-	if got := ok(t, c, "ls /root; systemctl is-active t; systemctl is-enabled t"); got != "a\nb\nactive\nenabled\n" {
+	if got := ok(t, c, "ls /srv; systemctl is-active t; systemctl is-enabled t"); got != "a\nb\nactive\nenabled\n" {
 		t.Errorf("got %q", got)
 	}
 	write("[Service]\nExecStart=/bin/true\nExecStart=/bin/true\n" + install)
@@ -202,9 +202,9 @@ func TestUnits(t *testing.T) {
 	if r := run(t, c, "systemctl daemon-reload; systemctl start t; echo $?; systemctl is-active t", ""); !strings.HasPrefix(r.out, "1\nfailed\n") {
 		t.Errorf("got %+v", r)
 	}
-	write("[Service]\nType=oneshot\nExecStart=/bin/echo x > /root/d\n" + install)
+	write("[Service]\nType=oneshot\nExecStart=/bin/echo x > /srv/d\n" + install)
 	ok(t, c, "systemctl daemon-reload; systemctl start t")
-	if got := ok(t, c, "ls /root | tr '\\n' ' '"); got != "a b " {
+	if got := ok(t, c, "ls /srv | tr '\\n' ' '"); got != "a b " {
 		t.Errorf("a unit's line went through a shell: %q", got)
 	}
 }

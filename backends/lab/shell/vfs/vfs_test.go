@@ -20,8 +20,8 @@ func fixture(t *testing.T) *vfs.FS {
 	root := vfs.Root()
 	for _, err := range []error{
 		f.MkdirAll(root, "/etc/netplan", 0o755),
-		f.MkdirAll(root, "/home/kim", 0o755),
-		f.Chown(root, "/home/kim", 7, 7),
+		f.MkdirAll(root, "/srv/kim", 0o755),
+		f.Chown(root, "/srv/kim", 7, 7),
 		f.MkdirAll(root, "/secret", 0o700),
 		f.WriteFile(root, "/secret/key", []byte("k"), 0o600),
 		f.WriteFile(root, "/etc/motd", []byte("hello\n"), 0o644),
@@ -55,7 +55,7 @@ func TestRefusals(t *testing.T) {
 		do   func(*vfs.FS, vfs.Cred) error
 		want error
 	}{
-		{"own directory", kim, write("/home/kim/a"), nil},
+		{"own directory", kim, write("/srv/kim/a"), nil},
 		{"directory of another", kim, write("/etc/a"), syscall.EACCES},
 		{"file of another", kim, write("/etc/motd"), syscall.EACCES},
 		{"readable file of another", kim, read("/etc/motd"), nil},
@@ -77,7 +77,7 @@ func TestRefusals(t *testing.T) {
 			return err
 		}, syscall.EEXIST},
 		{"chmod of another's", kim, func(f *vfs.FS, c vfs.Cred) error { return f.Chmod(c, "/etc/motd", 0o777) }, syscall.EPERM},
-		{"chown to another", kim, func(f *vfs.FS, c vfs.Cred) error { return f.Chown(c, "/home/kim", 0, -1) }, syscall.EPERM},
+		{"chown to another", kim, func(f *vfs.FS, c vfs.Cred) error { return f.Chown(c, "/srv/kim", 0, -1) }, syscall.EPERM},
 		{"directory into itself", vfs.Root(), func(f *vfs.FS, c vfs.Cred) error { return f.Rename(c, "/etc", "/etc/netplan/etc") }, syscall.EINVAL},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
