@@ -90,5 +90,9 @@ func LastChanged(root string) (string, error) {
 			return runs[i].Run, nil
 		}
 	}
-	return "", backends.Errorf(backends.KindUsage, "", "Begin one with: rdma-setup apply -f answers.yaml", "no run has changed anything yet")
+	hint := "Begin one with: rdma-setup apply -f answers.yaml"
+	if n := len(runs); n > 0 && runs[n-1].Status == "interrupted" {
+		hint = "The latest run was stopped before its first change. Carry it on by name: rdma-setup resume " + runs[n-1].Run
+	}
+	return "", backends.Errorf(backends.KindUsage, "", hint, "no run has changed anything yet")
 }

@@ -151,6 +151,17 @@ func TestRunsThatCannotBeReadAreListedToo(t *testing.T) {
 	}
 }
 
+func TestRunStoppedBeforeItsFirstChangeIsNamed(t *testing.T) {
+	root := t.TempDir()
+	j := create(t, root)
+	if err := errors.Join(j.Append(begin("apply")), j.Append(result("interrupted")), j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := journal.LastChanged(root); !strings.HasSuffix(backends.HintOf(err), "rdma-setup resume "+j.Run()) {
+		t.Errorf("%v, hint %q", err, backends.HintOf(err))
+	}
+}
+
 func TestSecondRunOnAVCenterIsRefusedAndNamesTheFirst(t *testing.T) {
 	root := t.TempDir()
 	j := create(t, root)
