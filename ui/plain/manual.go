@@ -16,6 +16,9 @@ func manual(c plan.Change) string {
 	if words, is := hostManual(c); is {
 		return words
 	}
+	if words, is := deviceManual(c); is {
+		return words
+	}
 	switch c.Kind {
 	case backends.KindSwitch:
 		if c.From.IsAbsent() {
@@ -59,6 +62,10 @@ func removal(c plan.Change) string {
 		return "vSphere Client: Networking > " + cell(c.Name) + " > Add and Manage Hosts > Remove hosts"
 	case backends.KindAdapter:
 		return "vSphere Client: VM > Edit Settings > network adapter on " + cell(c.Name) + " > Remove device"
+	case backends.KindDevice:
+		return "vSphere Client: VM off > Edit Settings > PCI device " + cell(c.Name) + " > Remove device"
+	case backends.KindExtra:
+		return "vSphere Client: VM off > Edit Settings > Advanced Parameters > " + cell(c.Name) + " > delete, or set it to nothing"
 	}
 	return "in the guest: " + cell(plan.Title(c))
 }
@@ -74,7 +81,7 @@ func guestManual(c plan.Change) string {
 	case backends.KindModules:
 		var m []string
 		if c.To.Decode(&m) != nil || len(m) == 0 {
-			return "in the guest: load the RDMA modules with modprobe"
+			return unreadModules(c)
 		}
 		return "in the guest: " + code("modprobe -a %s", strings.Join(m, " "))
 	case backends.KindPersist:
@@ -86,7 +93,11 @@ func guestManual(c plan.Change) string {
 	case backends.KindTrafficClass:
 		return "in the guest, at every boot: " + code("cma_roce_tos -d DEV -t %s", text(c.To)) + ", or the same number into default_roce_tos below /sys/kernel/config/rdma_cm/DEV"
 	case backends.KindPort:
-		return "in the guest: " + code("ip link set DEV up") + "; if the port stays down: " + code("modprobe -r vmw_pvrdma; modprobe vmw_pvrdma")
+		driver := "vmw_pvrdma"
+		if whole := c.Name == backends.WholeHCA; whole {
+			driver = "mlx5_ib"
+		}
+		return "in the guest: " + code("ip link set DEV up") + "; if the port stays down: " + code("modprobe -r %s; modprobe %s", driver, driver)
 	}
 	return cell(plan.Title(c))
 }

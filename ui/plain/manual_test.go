@@ -34,3 +34,36 @@ func TestMarkdownByHandOnHosts(t *testing.T) {
 		}
 	}
 }
+
+// What GPUs need of hosts, VMs and guests has its way by hand too, and what a rollback takes out again.
+func TestMarkdownByHandForGPUs(t *testing.T) {
+	h, v, g := backends.HostRef("esx-01"), backends.VMRef("vm-01"), backends.GuestRef("vm-01")
+	set := func(ref backends.Ref, kind backends.Kind, name string, to backends.Value) plan.Change {
+		return plan.Change{Setting: backends.Setting{Target: ref, Kind: kind, Name: name}, To: to}
+	}
+	device := func(backing string) backends.Value {
+		return backends.ValueOf(backends.DeviceSpec{Backing: backing, Vendor: "10de", Device: "20b5"})
+	}
+	const gpu = "0000:3c:00.0"
+	for want, c := range map[string]plan.Change{
+		"Toggle Passthrough; or `esxcli hardware pci pcipassthru set -d 0000:3c:00.0 -e true`":   set(h, backends.KindPassthrough, gpu, backends.ValueOf(true)),
+		"`esxcli hardware pci pcipassthru set -d 0000:3c:00.0 -e false`":                         set(h, backends.KindPassthrough, gpu, backends.ValueOf(false)),
+		"0000:3c:00.0 is Enabled, not Enabled / Needs reboot":                                    set(h, backends.KindActivePassthrough, gpu, backends.ValueOf(true)),
+		"Hardware virtualization: Expose hardware assisted":                                      set(v, backends.KindNested, "", backends.ValueOf(false)),
+		"PCI Device > DirectPath I/O: 0000:3c:00.0 (10de:20b5)":                                  set(v, backends.KindDevice, gpu, device("fixed")),
+		"PCI Device > Dynamic DirectPath I/O: 0000:3c:00.0 (10de:20b5)":                          set(v, backends.KindDevice, gpu, device("dynamic")),
+		"PCI device 0000:3c:00.0 > Remove device":                                                set(v, backends.KindDevice, gpu, backends.Absent),
+		"Advanced Parameters > pciPassthru.allowP2P > delete":                                    set(v, backends.KindExtra, plan.KeyP2P, backends.Absent),
+		"`modprobe nvidia-peermem`, unless `modinfo -F license nvidia` says Dual MIT/GPL":        set(g, backends.KindModules, plan.PeerModules, backends.Unknown("vm/vm-01/vm-power")),
+		"if the port stays down: `modprobe -r mlx5_ib; modprobe mlx5_ib`":                        set(g, backends.KindPort, backends.WholeHCA, backends.ValueOf("PORT_ACTIVE")),
+		"`apt-get install nvidia-headless-570-server-open nvidia-utils-570-server`, or the same": set(g, backends.KindPackages, "nvidia", backends.ValueOf(backends.PackageSpec{Installed: []string{"nvidia-headless-570-server-open", "nvidia-utils-570-server"}})),
+	} {
+		var b strings.Builder
+		if err := plain.Markdown(&b, &plan.Plan{Changes: []plan.Change{c}}); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%s: %q is not in\n%s", c.ID(), want, b.String())
+		}
+	}
+}

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	setNVIDIA = "nvidia" // the set of packages that brings the driver
-	setPeer   = "gpu"    // the set of modules that lets the NIC reach GPU memory
+	setNVIDIA   = "nvidia" // the set of packages that brings the driver
+	PeerModules = "gpu"    // the set of modules that lets the NIC reach GPU memory
 
 	peermem    = "nvidia_peermem" // comes with the driver from release 470 on
 	oldPeermem = "nv_peer_mem"    // deprecated since CUDA 11.5
@@ -119,7 +119,7 @@ func (g *guestPart) modulesFor(to backends.Value, why string) {
 			from = membersOf(g.v.guest, backends.KindModules, want)
 		}
 	}
-	g.change(backends.KindModules, setPeer, from, to, why, func(c *Change) {
+	g.change(backends.KindModules, PeerModules, from, to, why, func(c *Change) {
 		c.After = append(c.After, g.id(backends.KindModules, setRDMA), g.id(backends.KindPackages, setNVIDIA))
 		c.After = append(c.After, g.before()...)
 	})

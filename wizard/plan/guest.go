@@ -213,7 +213,7 @@ func (g *guestPart) persist(d assets.Distro, known bool) {
 		why += ", and vmw_pvrdma is loaded once more at boot: without that its port may stay down, or its device be missing"
 	}
 	g.change(backends.KindPersist, "", from, to, why, func(c *Change) {
-		c.After = append(c.After, g.id(backends.KindModules, setRDMA), g.id(backends.KindModules, setPeer))
+		c.After = append(c.After, g.id(backends.KindModules, setRDMA), g.id(backends.KindModules, PeerModules))
 	})
 }
 

@@ -181,7 +181,7 @@ func guestTitle(c Change, removed bool) string {
 	case backends.KindPackages:
 		return packagesTitle(c)
 	case backends.KindModules:
-		if c.Name == setPeer {
+		if c.Name == PeerModules {
 			return "load the peer memory module"
 		}
 		return "load RDMA modules"

@@ -1,0 +1,38 @@
+package plain
+
+import (
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+)
+
+// deviceManual says how one would give a VM a GPU or a card by hand, on its host and in its own settings.
+func deviceManual(c plan.Change) (string, bool) {
+	switch c.Kind {
+	case backends.KindPassthrough:
+		command := code("esxcli hardware pci pcipassthru set -d %s -e %t", shell(c.Name), c.To == backends.ValueOf(true))
+		return "vSphere Client: host > Configure > Hardware > PCI Devices > " + cell(c.Name) + " > Toggle Passthrough; or " + command + " (7.0 and later; -a acts now, else reboot)", true
+	case backends.KindActivePassthrough:
+		return "vSphere Client: host > Configure > Hardware > PCI Devices: " + cell(c.Name) + " is Enabled, not Enabled / Needs reboot", true
+	case backends.KindNested:
+		return "vSphere Client: VM off > Edit Settings > CPU > Hardware virtualization: Expose hardware assisted virtualization to the guest OS is not ticked", true
+	case backends.KindDevice:
+		var d backends.DeviceSpec
+		if c.To.Decode(&d) != nil {
+			return "", false
+		}
+		way := "DirectPath I/O"
+		if d.Backing == backends.DynamicBacking {
+			way = "Dynamic DirectPath I/O"
+		}
+		return "vSphere Client: VM off > Edit Settings > Add New Device > PCI Device > " + way + ": " + cell(c.Name) + " (" + cell(d.Vendor+":"+d.Device) + ")", true
+	}
+	return "", false
+}
+
+// unreadModules is for modules that only the guest can tell, when its driver is there.
+func unreadModules(c plan.Change) string {
+	if c.Name == plan.PeerModules {
+		return "in the guest: " + code("modprobe nvidia-peermem") + ", unless " + code("modinfo -F license nvidia") + " says Dual MIT/GPL and the kernel is 5.12 or later: then DMA-BUF serves, and no module is needed"
+	}
+	return "in the guest: load the RDMA modules with modprobe"
+}
