@@ -102,12 +102,11 @@ func TestGPUDirectFromBareToBack(t *testing.T) {
 func TestGPUDirectIsRefused(t *testing.T) {
 	for scenario, want := range map[string]string{
 		"gpudirect-bios": "make a new VM with EFI firmware", "gpudirect-busy": "belongs to render-01", "gpudirect-vgpu": "vGPU grid_a100d-40c",
-		"gpudirect-old": "VM-SNAP-005",
 	} {
 		t.Run(scenario, func(t *testing.T) {
 			env, file := gpuLab(t, scenario)
 			out, errs, code := inProcess(env, "apply", "-f", file, "--yes")
-			if code != 3 || !strings.Contains(errs, want) && !strings.Contains(errs, "snapshots") {
+			if code != 3 || !strings.Contains(errs, want) {
 				t.Errorf("exit %d, want %q:\n%s%s", code, want, out, errs)
 			}
 			if out, _, _ := inProcess(env, "runs", "-o", "json"); !strings.Contains(out, `"runs": []`) {
