@@ -34,6 +34,8 @@ type Config struct {
 	Timeout time.Duration
 	// CallLimit bounds one call after that, where its own limit (2 min, 30 min for esxcli) is longer; zero: its own.
 	CallLimit time.Duration
+	// ReplyLimit bounds the bytes of one reply; zero: 128 MiB.
+	ReplyLimit int64
 
 	// Confirm is asked on first use of a certificate that cannot be verified, with its SHA-256 fingerprint. Nil
 	// refuses.
@@ -70,4 +72,11 @@ func (c *Config) timeout() time.Duration {
 		return c.Timeout
 	}
 	return DefaultTimeout
+}
+
+func (c *Config) replyLimit() int64 {
+	if c.ReplyLimit > 0 {
+		return c.ReplyLimit
+	}
+	return replyLimit
 }

@@ -79,7 +79,7 @@ func (c *Conn) prepare(u *url.URL) {
 	t.DialContext = (&net.Dialer{Timeout: c.cfg.timeout(), KeepAlive: 30 * time.Second}).DialContext
 	t.TLSHandshakeTimeout = c.cfg.timeout()
 	t.MaxIdleConnsPerHost = 32 // as many as calls are in flight; the default of 2 would shake hands again for the rest
-	c.meter = &meter{base: t}
+	c.meter = &meter{base: t, limit: c.cfg.replyLimit()}
 	c.soap.Client.Transport = c.meter
 }
 

@@ -65,6 +65,8 @@ func classify(err error) (kind backends.ErrorKind, text, hint string) {
 		return backends.KindTransient, "vCenter is restarting (" + text + ")", "wait until vCenter's services are up, then resume"
 	case errors.As(err, &status):
 		return backends.KindUnreachable, text, "check that the address is a vCenter's"
+	case isLong(err):
+		return backends.KindPermanent, "vCenter's reply cannot be read (" + text + "); whether it took effect is not known", "see what stands between this machine and vCenter, and what vCenter's log says; then resume"
 	case isUnreadable(err):
 		return backends.KindTransient, "vCenter's reply cannot be read (" + text + "); whether it took effect is not known", "resume: what was done is read again first"
 	case isBroken(err):
@@ -214,7 +216,7 @@ func (c *Conn) explainConnect(ctx context.Context, err error) error {
 		return fail(backends.KindUnreachable, noVCenter, "a web server answers, but no vCenter: %w", status)
 	case errors.Is(err, errSilence), errors.Is(err, context.DeadlineExceeded), isTimeout(err):
 		return fail(backends.KindUnreachable, "check address, routing and firewalls between this machine and vCenter", "no answer within %s", c.cfg.timeout())
-	case isUnreadable(err), strings.Contains(err.Error(), "expected element"):
+	case isLong(err), isUnreadable(err), strings.Contains(err.Error(), "expected element"):
 		return fail(backends.KindUnreachable, noVCenter, "a web server answers, but no vCenter")
 	case FaultOf(err) != nil || soap.IsSoapFault(err):
 		return fail(backends.KindUnreachable, noVCenter, "what answers there is no vCenter: %s", Text(err))

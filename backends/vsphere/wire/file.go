@@ -12,12 +12,14 @@ import (
 )
 
 // File reads the end of a file of a datastore, at most limit bytes of it. Path is as vCenter writes it: "[shared-01]
-// vm-01/vmware.log". It takes the privilege Datastore.Browse.
+// vm-01/vmware.log". It takes the privilege Datastore.Browse, and no longer than one call may.
 func (c *Conn) File(ctx context.Context, datacenter, path string, limit int) (string, error) {
 	store, file, ok := strings.Cut(strings.TrimPrefix(path, "["), "] ")
 	if !ok {
 		return "", backends.Errorf(backends.KindPermanent, path, "", "that is no path of a datastore")
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.limitOf("Download"), errSilence)
+	defer cancel()
 	u := *c.soap.URL()
 	u.User, u.Path = nil, "/folder/"+file
 	u.RawQuery = url.Values{"dcPath": {datacenter}, "dsName": {store}}.Encode()

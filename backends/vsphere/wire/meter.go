@@ -22,10 +22,22 @@ type StatusError struct {
 
 func (e *StatusError) Error() string { return fmt.Sprintf("HTTP status %s", e.Status) }
 
-// meter counts what passes. It also turns every status but 200 and 500 (a SOAP fault) into a StatusError, since the
+// replyLimit bounds the body of one reply, after decompression. All replies for 1,000 hosts with 10,000 VMs together have
+// 158 MB; whatever is longer than this in one comes from no vCenter that is well.
+const replyLimit = 128 << 20
+
+// A LongReplyError says that a reply was longer than is read. The rest of it was not taken from the network.
+type LongReplyError struct{ Limit int64 }
+
+func (e *LongReplyError) Error() string {
+	return fmt.Sprintf("the reply is longer than %d bytes and was not read to its end", e.Limit)
+}
+
+// meter counts what passes, and ends replies that do not end by themselves. It also turns every status but 200 and 500 (a SOAP fault) into a StatusError, since the
 // library's own error for these cannot be inspected.
 type meter struct {
 	base                  http.RoundTripper
+	limit                 int64 // bytes of one reply
 	calls, sent, received atomic.Int64
 }
 
@@ -45,7 +57,7 @@ func (m *meter) RoundTrip(req *http.Request) (*http.Response, error) {
 		_ = res.Body.Close()
 		return nil, &StatusError{Code: res.StatusCode, Status: res.Status}
 	}
-	res.Body = &counted{ReadCloser: res.Body, n: &m.received}
+	res.Body = &limited{counted{ReadCloser: res.Body, n: &m.received}, m.limit, m.limit}
 	return res, nil
 }
 
@@ -61,5 +73,23 @@ type counted struct {
 func (c *counted) Read(p []byte) (int, error) {
 	n, err := c.ReadCloser.Read(p)
 	c.n.Add(int64(n))
+	return n, err
+}
+
+// limited fails in a reader's hands where a body goes on after its limit.
+type limited struct {
+	counted
+	limit, left int64
+}
+
+func (l *limited) Read(p []byte) (int, error) {
+	if int64(len(p)) > l.left+1 {
+		p = p[:l.left+1] // one more tells a body that ends at the limit from one that goes on
+	}
+	n, err := l.counted.Read(p)
+	if l.left -= int64(n); l.left < 0 {
+		l.left = 0
+		return n - 1, &LongReplyError{Limit: l.limit}
+	}
 	return n, err
 }

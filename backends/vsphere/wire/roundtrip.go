@@ -123,8 +123,12 @@ func (c *Config) waitSeconds() int32 {
 	return waitSeconds
 }
 
-// reads tells the methods that change nothing on the far side, or only our own session's views.
+// reads tells the methods that change nothing on the far side, or only our own session's views. What starts a task is no
+// read, whatever it is called.
 func reads(method string) bool {
+	if strings.HasSuffix(method, "_Task") {
+		return false
+	}
 	for _, prefix := range []string{"Retrieve", "ContinueRetrieve", "Query", "Fetch", "CurrentTime", "HasPrivilege", "CreateContainerView", "DestroyView"} {
 		if strings.HasPrefix(method, prefix) {
 			return true
@@ -183,4 +187,10 @@ func isUnreadable(err error) bool {
 	var syntax *xml.SyntaxError
 	var mismatch xml.UnmarshalError
 	return errors.Is(err, errNoReply) || errors.As(err, &syntax) || errors.As(err, &mismatch)
+}
+
+// isLong tells replies that went on and on. The same question again would be answered the same.
+func isLong(err error) bool {
+	var long *LongReplyError
+	return errors.As(err, &long)
 }
