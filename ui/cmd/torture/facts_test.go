@@ -90,6 +90,10 @@ echo units $(systemctl list-unit-files --state=enabled --no-legend 2>/dev/null |
 // volatile are files that a guest writes by itself, the key of the lab, and images with a date in them.
 var volatile = regexp.MustCompile(`^/var/(cache|lib/apt/lists|lib/dpkg|lib/rpm|lib/dnf|lib/systemd|log|tmp)/|/[.]ssh/authorized_keys$|^/boot/initrd`)
 
+// atBoot are modules that rdma-core's own units load when a guest boots: whether it has booted since the packages came
+// differs from one way to the same state to another.
+var atBoot = regexp.MustCompile(`\b(rpcrdma|sunrpc) ?`)
+
 func (s *site) guest(v answers.VM, out map[string]string) {
 	s.t.Helper()
 	var text string
@@ -105,7 +109,9 @@ func (s *site) guest(v answers.VM, out map[string]string) {
 	for line := range strings.Lines(text) {
 		first, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 		switch rest = strings.TrimSpace(rest); {
-		case first == "modules" || first == "units":
+		case first == "modules":
+			out["guest "+v.Name+" "+first] = atBoot.ReplaceAllString(rest, "")
+		case first == "units":
 			out["guest "+v.Name+" "+first] = rest
 		case !volatile.MatchString(rest):
 			out["guest "+v.Name+" "+rest] = first

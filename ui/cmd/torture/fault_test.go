@@ -2,8 +2,6 @@ package torture
 
 import (
 	"fmt"
-	"maps"
-	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -14,35 +12,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// A subject is a SOAP method or a remote command, and how often an undisturbed run of each phase uses it.
-type subject struct {
-	name    string
-	command bool
-	calls   map[string]int // by phase: apply, check, rollback
-}
-
-// rule is the fault rule that hits the call in the middle of a phase, or all of them.
-func (s subject) rule(phase, do string, always bool) string {
-	key := "method="
-	if s.command {
-		key = "command="
-	}
-	if always {
-		return key + s.name + ",do=" + do
-	}
-	return fmt.Sprintf("%s%s,nth=%d,do=%s", key, s.name, 1+s.calls[phase]/2, do)
-}
-
-// phase is the one in which the subject is tried: the first that uses it.
-func (s subject) phase() string {
-	for _, p := range []string{"apply", "rollback"} {
-		if s.calls[p] > 0 {
-			return p
-		}
-	}
-	return "check"
-}
-
 // harms are what can happen to a call. Those to a task make sense for methods that start one only.
 var (
 	callHarms = []string{
@@ -52,72 +21,6 @@ var (
 	commandHarms = []string{"fail:No such thing", "hang", "drop", "drop-after", "slow:1s", "garbage"}
 )
 
-// subjects runs everything once and lists what was used, from the lab's own log.
-func (s *site) subjects() (list []subject, c course) {
-	s.t.Helper()
-	c.start = s.facts()
-	found := map[string]*subject{}
-	for _, phase := range []string{"apply", "check", "rollback"} {
-		log := s.lab.World().Log
-		before, from := log.Calls(), len(log.Events())
-		var got said
-		switch phase {
-		case "apply":
-			got = s.here(0, s.apply()...)
-		case "check":
-			got = s.here(0, s.check()...)
-		default:
-			got = s.back()
-		}
-		if got.code != 0 && phase != "check" { // a lab has things to warn of
-			s.t.Fatalf("undisturbed %s: exit %d\n%s", phase, got.code, got)
-		}
-		note := func(name string, command bool, n int) {
-			if found[name] == nil {
-				found[name] = &subject{name: name, command: command, calls: map[string]int{}}
-			}
-			found[name].calls[phase] += n
-		}
-		for method, n := range log.Calls() {
-			if n -= before[method]; n > 0 {
-				note(method, false, n)
-			}
-		}
-		for _, e := range log.Events()[from:] {
-			if e.What == world.Process {
-				note(program0(e.Detail), true, 1)
-			}
-		}
-		if phase == "apply" {
-			c.end = s.facts()
-		}
-	}
-	s.started("an undisturbed rollback", c)
-	s.forget()
-	for _, name := range slices.Sorted(maps.Keys(found)) {
-		list = append(list, *found[name])
-	}
-	return list, c
-}
-
-// program0 names a command as fault rules do: the base name of its first word, with the verb of programs that have many.
-func program0(argv string) string {
-	words := strings.Fields(argv)
-	name := path.Base(words[0])
-	switch name {
-	case "systemctl", "ip", "apt-get", "nmcli", "netplan", "dnf", "esxcli", "mlxconfig", "mst":
-		for _, w := range words[1:] {
-			if !strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "/") && !strings.Contains(w, ":") {
-				if before, _, _ := strings.Cut(argv, w); before == words[0]+" " {
-					return name + " " + w
-				}
-				break
-			}
-		}
-	}
-	return name
-}
-
 func (s *site) check() []string { return []string{"check", "-f", s.answers, "-o", "json"} }
 
 // No call and no command may hold a run for longer than this; the tests shorten the program's own limits to it.
@@ -126,32 +29,31 @@ const callLimit = 6 * time.Second
 // No command may take longer than this, whatever happens to one call, on a machine that is busy with other tests too.
 const patience = 4 * time.Minute
 
-// try lets harm happen to a subject and holds what every run owes its operator. It leaves the site as it found it.
+// try lets harm happen to a subject and holds what every run owes its operator. It leaves the site as it found it. The
+// verdict ends with how often the subject was used more than in an undisturbed run.
 func (s *site) try(c course, sub subject, do string, always bool) (verdict string) {
 	s.t.Helper()
 	phase, rule := sub.phase(), sub.rule(sub.phase(), do, always)
-	faults := s.lab.World().Faults
-	var got said
+	line := s.check()
 	switch phase {
 	case "apply":
-		s.fault(rule)
-		got = s.here(callLimit, s.apply()...)
+		line = s.apply()
 	case "rollback":
 		if first := s.here(0, s.apply()...); first.code != 0 {
 			s.t.Fatalf("apply: exit %d\n%s", first.code, first)
 		}
-		s.fault(rule)
 		id, _ := s.run()
-		got = s.here(callLimit, "rollback", id, "--yes", "-o", "json")
-	default:
-		s.fault(rule)
-		got = s.here(callLimit, s.check()...)
+		line = []string{"rollback", id, "--yes", "-o", "json"}
 	}
-	faults.Clear()
+	s.fault(rule)
+	end := s.watch()
+	got := s.here(callLimit, line...)
+	s.lab.World().Faults.Clear()
+	again := s.twice(sub, rule, do, end())
 	s.settled()
 	s.owes(rule, got)
 	if phase == "check" {
-		return fmt.Sprintf("exit %d", got.code)
+		return fmt.Sprintf("exit %d%s", got.code, again)
 	}
 	id, status := s.run()
 	begun := id != "" && status != "not begun"
@@ -191,7 +93,7 @@ func (s *site) try(c course, sub subject, do string, always bool) (verdict strin
 	}
 	s.started(rule+": after the rollback", c)
 	s.forget()
-	return verdict
+	return verdict + again
 }
 
 func (s *site) fault(rule string) {
@@ -266,6 +168,6 @@ func TestFaultsOneByOne(t *testing.T) {
 		}
 	}
 	// A rollback that breaks off while it removes what the guest loads at boot must not be taken for done.
-	stop := subject{name: "systemctl stop", command: true, calls: map[string]int{"rollback": 1}}
+	stop := subject{name: "systemctl stop", command: true, calls: map[string]int{"rollback": 1}, deeds: all[0].deeds}
 	rows.row(stop.name, stop.phase(), "hang", 1, s.try(c, stop, "hang", false))
 }
