@@ -91,11 +91,13 @@ func TestMaintenance(t *testing.T) {
 }
 
 func TestReboot(t *testing.T) {
-	l, c := startLab(t, lab.Options{Hosts: 3, VMs: 3, RebootTime: 1500 * time.Millisecond})
+	l, c := startLab(t, lab.Options{Hosts: 3, VMs: 3, RebootTime: 100 * time.Millisecond})
 	host := backends.HostRef("esx-02")
-	through(t, c.Brackets()[backends.BracketReboot], host, backends.Absent)
-	if n := len(l.World().Log.Outages()); n != 1 {
-		t.Errorf("%d outages, want one: closing twice must not reboot twice", n)
+	for n := 1; n <= 2; n++ { // the second follows the first at once
+		through(t, c.Brackets()[backends.BracketReboot], host, backends.Absent)
+		if is := len(l.World().Log.Outages()); is != n {
+			t.Errorf("%d outages, want %d: closing twice must not reboot twice", is, n)
+		}
 	}
 	if v := stateOf(t, c.Brackets()[backends.BracketMaintenance], host); v != backends.ValueOf("normal") {
 		t.Errorf("afterwards it is %s", v)

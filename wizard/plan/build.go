@@ -17,6 +17,8 @@ type Options struct {
 	Only     []string // ids of changes: these and no others; nil: all
 	// Ourselves are the addresses of the machine that plans: a host that runs it does not reboot.
 	Ourselves []string
+	// Held are the VMs that an attempt before has left off and this one starts again, not before their hosts are back.
+	Held []string
 }
 
 // Build works out the changes between an inventory and the answers. The error is a *Refused when the inventory does

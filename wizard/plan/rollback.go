@@ -13,6 +13,7 @@ type RollbackOptions struct {
 	// Brackets gives the state in which the run found each bracket's target before it first opened it ("poweredOff"),
 	// by bracket id. Where it is missing the target is left as it is found now.
 	Brackets map[string]backends.Value
+	Held     []string // as in Options
 }
 
 // Rollback works out the changes from today's inventory to the values that a run's journal says were there before. It

@@ -39,6 +39,14 @@ func TestWavesSettleWhoStandsInTheWay(t *testing.T) {
 		"a device holds it": {func(inv *backends.Inventory) {
 			bystander(inv, func(v *backends.VM) { v.Passthrough = []string{"0000:3d:00.0"} })
 		}, plan.Options{}, true, ""},
+		"it was left off": {func(inv *backends.Inventory) {
+			inv.Clusters = cluster("fullyAutomated", true)
+			bystander(inv, func(v *backends.VM) { v.Power = "poweredOff" })
+		}, plan.Options{Held: []string{"vm-09"}}, true, ""},
+		"it is off": {func(inv *backends.Inventory) {
+			inv.Clusters = cluster("manual", true)
+			bystander(inv, func(v *backends.VM) { v.Power = "poweredOff" })
+		}, plan.Options{}, false, ""},
 		"vCenter that cannot move": {func(inv *backends.Inventory) {
 			inv.Clusters = cluster("manual", false)
 			bystander(inv, func(v *backends.VM) { v.VCenterVM = true })

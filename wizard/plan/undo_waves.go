@@ -58,6 +58,8 @@ func (u *undo) waves(onHost map[string][]string) {
 			_, planned := u.brackets[id]
 			switch why := m.stays(v, u.inv.Host(host)); {
 			case planned:
+			case v.Power != "poweredOn" && slices.Contains(u.opts.Held, v.Name):
+				u.power(v.Name, heldOff)
 			case v.Power != "poweredOn":
 				continue
 			case why == "":

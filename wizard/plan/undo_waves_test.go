@@ -49,3 +49,28 @@ func TestRollbackOfFirmwareAndParameters(t *testing.T) {
 		})
 	}
 }
+
+// A VM that the attempt before has left off, with nothing of its own to set back, starts once its host is back.
+func TestRollbackKeepsVMsOffDuringTheReboot(t *testing.T) {
+	const power, reboot = "vm/vm-01/vm-power", "host/esx-01/host-reboot"
+	inv := ready(newSRIOV(1))
+	inv.VM("vm-01").Power = "poweredOff"
+	params := plan.Prior{
+		Change: plan.Change{Setting: backends.Setting{Target: backends.HostRef("esx-01"), Kind: backends.KindModuleParams, Name: "nmlx5_core"}},
+		Prior:  backends.ValueOf(map[string]string{}), Found: backends.ValueOf(inv.Hosts[0].System.Modules["nmlx5_core"].Params),
+	}
+	for _, held := range [][]string{nil, {"vm-01"}} {
+		p, err := plan.Rollback([]plan.Prior{params}, inv, plan.RollbackOptions{Held: held})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := p.Graph()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, there := g.Waits[power]
+		if there != (held != nil) || there && !slices.Contains(g.Waits[power], reboot) {
+			t.Errorf("held %q: %q", held, g.Order)
+		}
+	}
+}

@@ -76,10 +76,15 @@ func (b *builder) waves() {
 	b.clusters()
 }
 
+// heldOff is why a VM that is off waits for the reboot of its host: a host that is being emptied starts none, and one that
+// is started before keeps it from being emptied.
+const heldOff = "it was shut down in the attempt before, and starts once its host is back"
+
 // around puts one VM of a host that reboots where it belongs.
 func (b *builder) around(m mover, h *hostPart, v *backends.VM) {
 	id, planned := b.powered(v)
-	if !planned && v.Power != "poweredOn" {
+	held := slices.Contains(b.opts.Held, v.Name)
+	if !planned && !held && v.Power != "poweredOn" {
 		return
 	}
 	why := m.stays(v, h.Host)
@@ -95,6 +100,9 @@ func (b *builder) around(m mover, h *hostPart, v *backends.VM) {
 	}
 	switch {
 	case planned:
+	case held && v.Power != "poweredOn":
+		id = b.power(v, heldOff)
+		b.brackets[id].Leave = backends.Absent
 	case why == "":
 		b.each(v.Name, "is moved to another host by vCenter while its own reboots")
 		return

@@ -2,7 +2,6 @@ package esxcli
 
 import (
 	"strconv"
-	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
@@ -16,7 +15,7 @@ func nicStats(w *world.World, host string, args Args) (Answer, error) {
 			return nil
 		}
 		found = true
-		bad := strconv.FormatInt(int64(time.Since(h.BootTime).Seconds()*float64(p.BadFrames)), 10)
+		bad := strconv.FormatInt(int64(h.Uptime().Seconds()*float64(p.BadFrames)), 10)
 		return [][]Field{row("NIC name", p.Device, "Packets received", "184213", "Packets sent", "90312", "Bytes received", "21913320", "Bytes sent", "8120443",
 			"Receive packets dropped", "0", "Transmit packets dropped", "0", "Multicast packets received", "1203", "Broadcast packets received", "811",
 			"Multicast packets sent", "12", "Broadcast packets sent", "37", "Total receive errors", bad, "Receive length errors", "0", "Receive over errors", "0",

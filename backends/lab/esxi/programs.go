@@ -151,9 +151,8 @@ func (h *Host) uname(_ context.Context, p *sh.Proc) int {
 }
 
 func (h *Host) uptime(_ context.Context, p *sh.Proc) int {
-	var booted time.Time
-	h.host(func(host *world.Host) { booted = host.BootTime })
-	up := time.Since(booted)
+	var up time.Duration
+	h.host(func(host *world.Host) { up = host.Uptime() })
 	p.Printf(" %s up %d days, %02d:%02d:%02d, load average: 0.02, 0.02, 0.02\n", time.Now().UTC().Format(time.TimeOnly),
 		int(up.Hours())/24, int(up.Hours())%24, int(up.Minutes())%60, int(up.Seconds())%60)
 	return 0

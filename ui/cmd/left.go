@@ -1,0 +1,71 @@
+package cmd
+
+import (
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/engine"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/report"
+)
+
+// underway gives the hosts that are away because the run has sent them to reboot, and the guests that do not answer and
+// were powered on by the run.
+func underway(inv *backends.Inventory, st *journal.State) []backends.Ref {
+	var out []backends.Ref
+	for _, b := range st.OpenBrackets() {
+		if h := inv.Host(b.Target.Name); h != nil && h.State != "connected" && b.Kind == backends.BracketReboot && b.Closing {
+			out = append(out, backends.HostRef(h.Name))
+		}
+	}
+	for _, vm := range st.Unheard() {
+		if g := inv.Guest(vm); g != nil && g.ErrKind == backends.KindUnreachable {
+			out = append(out, backends.GuestRef(vm))
+		}
+	}
+	return out
+}
+
+// ownMaintenance takes hosts that the run itself left in maintenance mode for what they were: they leave it before
+// anything else is done.
+func ownMaintenance(inv *backends.Inventory, st *journal.State) {
+	for _, b := range st.OpenBrackets() {
+		if h := inv.Host(b.Target.Name); h != nil && (b.Kind == backends.BracketReboot || b.Kind == backends.BracketMaintenance) {
+			h.InMaintenance = false
+		}
+	}
+}
+
+// held gives the VMs that were shut down and are to be started again.
+func held(st *journal.State) []string {
+	var out []string
+	for _, b := range st.OpenBrackets() {
+		if b.Kind == backends.BracketVMPower && b.Leave == backends.ValueOf("poweredOn") {
+			out = append(out, b.Target.Name)
+		}
+	}
+	return out
+}
+
+// doneBefore gives the changes that the attempts so far have made and read back.
+func doneBefore(st *journal.State) []report.Outcome {
+	var done []report.Outcome
+	for _, p := range engine.Priors(st) {
+		if !p.Uncertain && plan.Same(p.Change.Kind, p.Found, p.Change.To) {
+			o := report.Outcome{Change: p.Change, State: string(engine.NodeDone), Found: &p.Found}
+			o.From = p.Prior
+			done = append(done, o)
+		}
+	}
+	return done
+}
+
+// foundStates gives the state in which the run found each bracket's target before it first opened it.
+func foundStates(st *journal.State) map[string]backends.Value {
+	found := map[string]backends.Value{}
+	for _, rec := range st.Records {
+		if _, known := found[rec.Node]; rec.Type == journal.TypeOpening && rec.Phase == journal.PhaseApply && !known {
+			found[rec.Node] = rec.Prior
+		}
+	}
+	return found
+}
