@@ -180,10 +180,10 @@ func (p *Pool) explain(ctx context.Context, t Target, e endpoint, clock *patienc
 	return unreachable("Check that an SSH server answers at this address and port.", "log in to %s: %s", addr, Clean(err.Error()))
 }
 
-// interrupted is the error of a ctx that has ended.
+// interrupted is the error of a ctx that has ended: by a limit, which its cause may tell, or by the operator.
 func interrupted(ctx context.Context, t Target, what string) error {
 	kind := backends.KindInterrupted
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) || backends.KindOf(context.Cause(ctx)) == backends.KindUnreachable {
 		kind = backends.KindUnreachable
 	}
 	return backends.Errorf(kind, t.String(), "", "%s: %w", what, context.Cause(ctx))

@@ -22,9 +22,10 @@ import (
 
 // fabric is the world as the wizard sees it.
 type fabric struct {
-	s    *session
-	file string // where the answers are saved
-	last *planned
+	s     *session
+	file  string // where the answers are saved
+	last  *planned
+	ready bool // RDMA adapters were seen by the last look
 }
 
 // Default implements live.Fabric.

@@ -17,6 +17,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/guest"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
+	"github.com/rdma-setup/rdma-setup/ui/live"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
@@ -30,7 +31,9 @@ type session struct {
 	guests *guest.Guests
 	shells *esxi.Hosts
 
-	screen atomic.Bool // a screen has the terminal: nothing else may ask there
+	screen atomic.Bool                                    // a screen has the terminal: nothing else may ask there
+	trust  func(ctx context.Context, k live.HostKey) bool // asks there about a host key; nil: nobody
+	pauses pauses
 
 	mu        sync.Mutex
 	answers   *answers.Answers  // whose guests are reached

@@ -68,9 +68,10 @@ func (s *session) reachGuests() error {
 		}
 	}
 	if s.env.Terminal() && s.env.Confirm != nil {
-		cfg.Confirm = func(_ context.Context, k ssh.HostKey) (bool, error) {
+		cfg.Confirm = func(ctx context.Context, k ssh.HostKey) (bool, error) {
+			defer s.asking()()
 			if s.screen.Load() {
-				return false, nil // the wizard's screen has the terminal
+				return s.trusted(ctx, k, cfg.KnownHosts), nil // the wizard's screen has the terminal
 			}
 			return s.env.Confirm(fmt.Sprintf("%s shows an SSH host key that is not known.\n%s %s\nTrust it and remember it", k.Address, k.Type, k.Fingerprint))
 		}
@@ -200,7 +201,7 @@ func (s *session) guestFacts(ctx context.Context, a *answers.Answers, inv *backe
 	}
 	for i := range facts {
 		g.Go(func() error {
-			ctx, cancel := context.WithTimeoutCause(ctx, s.set.GuestTimeout, slowGuest(s.set.GuestTimeout))
+			ctx, cancel := s.within(ctx, s.set.GuestTimeout, slowGuest(s.set.GuestTimeout))
 			defer cancel()
 			facts[i] = s.guests.Survey(ctx, facts[i].VM)
 			return nil

@@ -103,7 +103,13 @@ func farewell(e *Env, f live.Fabric, out form.Outcome) {
 			fmt.Fprintf(e.Stderr, "undo    rdma-setup rollback %s\n", r.Run)
 		}
 	}
-	if out.Report == nil {
+	if r := out.Looked; r != nil && out.Report == nil {
+		words, _ := r.Verdict()
+		if r.Simulated {
+			words += " (simulated)"
+		}
+		fmt.Fprintf(e.Stderr, "%s\nnothing was changed\nagain   %s\n", plain.Clean(words), f.LookCommand())
+	} else if out.Report == nil {
 		fmt.Fprintln(e.Stderr, "left before anything was changed")
 	}
 	if out.Path != "" {

@@ -124,9 +124,12 @@ func (q *questions) nics(inv *backends.Inventory) error {
 }
 
 // yes asks whether to take what was proposed.
-func (q *questions) yes(question string) (bool, error) {
+func (q *questions) yes(question string) (bool, error) { return q.yesOr(question, "yes") }
+
+// yesOr asks for a yes or a no; def is what Enter means.
+func (q *questions) yesOr(question, def string) (bool, error) {
 	took := false
-	err := q.until(question+"? yes or no", "yes", func(s string) error {
+	err := q.until(question+"? yes or no", def, func(s string) error {
 		switch strings.ToLower(s) {
 		case "yes", "y":
 			took = true
@@ -190,7 +193,8 @@ func (q *questions) network(inv *backends.Inventory) error {
 		entries = append(entries,
 			entry{"VFs, " + aboutVFs, "sriov.vfs", strconv.Itoa(s.VFs), whole(&s.VFs)},
 			entry{"Components, " + aboutComponents, "sriov.components", strings.Join(s.Components, ", "), func(text string) error { s.Components = components(text); return nil }},
-			entry{"Account of the ESXi shell, " + aboutShell, "esxi.user", q.a.ESXi.User, func(text string) error { q.a.ESXi.User = text; return shellUser(text) }})
+			entry{"Account of the ESXi shell, " + aboutShell, "esxi.user", q.a.ESXi.User, func(text string) error { q.a.ESXi.User = text; return shellUser(text) }},
+			entry{"Tuning, " + aboutTuning, "tuning", cmp.Or(tuningWords(q.a.Tuning), "none"), func(text string) (err error) { q.a.Tuning, err = tuningOf(text); return err }})
 	default:
 		entries = append(entries, entry{"vmknic for PVRDMA, the control plane between hosts", "pvrdma.vmknic", q.a.PVRDMA.VMKNic, text(&q.a.PVRDMA.VMKNic)})
 	}

@@ -26,7 +26,7 @@ func (p *connectPage) hints() []hint {
 	if p.trust != nil {
 		return []hint{{"y", "trust it"}}
 	}
-	return []hint{{"Tab", "next field"}}
+	return []hint{{"F2", "only look"}, {"Tab", "next field"}}
 }
 func (p *connectPage) enterWord() string { return "connect" }
 func (p *connectPage) typing() bool      { return p.trust == nil && p.fields.typing() }
@@ -51,7 +51,15 @@ func notEmpty(what string) func(string) error {
 
 func (p *connectPage) update(w *wizard, msg tea.Msg) (tea.Cmd, bool) {
 	k, ok := msg.(tea.KeyPressMsg)
-	if !ok || p.trust == nil {
+	switch {
+	case !ok:
+		return p.fields.update(msg)
+	case p.trust == nil && (k.String() == "f2" || k.String() == "enter"):
+		w.lookOnly = k.String() == "f2"
+		cmd, err := p.accept(w)
+		w.err = err
+		return cmd, true
+	case p.trust == nil:
 		return p.fields.update(msg)
 	}
 	yes := k.String() == "y"
@@ -101,14 +109,24 @@ func halves(fingerprint string) string {
 	return fingerprint
 }
 
-const lead = "Sets up RDMA over Converged Ethernet on a cluster, step by step. Nothing is changed before you accept a plan."
+const lead = "Sets up RDMA over Converged Ethernet on a cluster and proves that it works."
+
+// The two ways through the wizard, the one that only reads first.
+var ways = [...][2]string{
+	{"F2     ", "only look: a report on hosts, pNICs and VMs; writes nothing"},
+	{"Enter  ", "set up: step by step; nothing is changed before you accept a plan"},
+}
 
 func (p *connectPage) view(w *wizard, width, height int) string {
 	if p.trust != nil {
 		return theme.Wrap(fmt.Sprintf("%s shows a certificate that this machine does not know.\n\nSHA-256 fingerprint\n%s\n\nCompare it with what the vCenter's owner tells you. y trusts it and pins it in the answers, any other key goes back.",
 			plain.Clean(p.trust.Host), w.theme.Accent.Render(halves(plain.Clean(p.trust.SHA256)))), width)
 	}
-	intro := theme.Wrap(lead, width) + "\n"
+	intro := theme.Wrap(lead, width) + "\n\n"
+	for _, way := range ways {
+		intro += w.theme.Accent.Render(way[0]) + theme.Wrap(way[1], width-7) + "\n"
+	}
+	intro += "\n"
 	if w.fabric.Simulated() {
 		intro += w.theme.Warning.Render(theme.Wrap("This is the embedded lab: a simulated data centre. Try everything, nothing real is touched.", width)) + "\n"
 	}
@@ -166,6 +184,9 @@ func connect(w *wizard) tea.Cmd {
 		}
 		w.overview = inv
 		w.answers.VCenter.URL, w.answers.VCenter.Username, w.answers.VCenter.Thumbprint = l.URL, l.Username, l.Thumbprint
+		if w.lookOnly {
+			return w.look()
+		}
 		w.answers = w.fabric.Propose(w.answers, w.overview)
 		return w.show(passwordAt + 1)
 	})

@@ -25,11 +25,15 @@ type world struct {
 	stopped     bool
 	saved       *answers.Answers
 	surveys     int
-	hang        bool                // the survey waits until it is cancelled
-	findings    []checks.Finding    // of the preflight, instead of the usual ones
-	logins      []live.Login        // as they were tried
-	inv         *backends.Inventory // instead of the usual one
-	nothing     bool                // the plan is empty
+	looks       int
+	ask         func(context.Context, live.HostKey) bool // who is asked about host keys
+	unmet       []live.HostKey                           // shown by the survey
+	trusted     []bool                                   // what was answered
+	hang        bool                                     // the survey waits until it is cancelled
+	findings    []checks.Finding                         // of the preflight, instead of the usual ones
+	logins      []live.Login                             // as they were tried
+	inv         *backends.Inventory                      // instead of the usual one
+	nothing     bool                                     // the plan is empty
 	insecure    []string
 }
 
@@ -103,6 +107,9 @@ func (f *world) Choose(a *answers.Answers, inv *backends.Inventory) map[string]s
 
 func (f *world) Survey(ctx context.Context, _ *answers.Answers) (*backends.Inventory, error) {
 	f.surveys++
+	for _, k := range f.unmet {
+		f.trusted = append(f.trusted, f.ask(ctx, k))
+	}
 	if f.hang {
 		<-ctx.Done()
 		return nil, fmt.Errorf("reading esx-01: %w", ctx.Err())
@@ -176,6 +183,20 @@ func (f *world) SaveAnswers(a *answers.Answers) (string, error) {
 	kept := *a
 	f.saved = &kept
 	return "/tmp/answers.yaml", nil
+}
+
+func (f *world) LookCommand() string { return "rdma-setup check -o html --out report.html" }
+
+func (f *world) Trusts(ask func(context.Context, live.HostKey) bool) { f.ask = ask }
+
+func (f *world) Look(ctx context.Context, a *answers.Answers) (*backends.Inventory, *report.Report, error) {
+	f.looks++
+	if f.hang {
+		<-ctx.Done()
+		return nil, nil, ctx.Err()
+	}
+	return inventory(), &report.Report{Mode: string(a.Mode), Made: begin, Tool: "test", VCenter: "https://vcenter.example/sdk", Simulated: true,
+		Checks: f.Preflight(ctx, a, nil), Notes: []string{"only read: nothing was changed, nothing was measured"}}, nil
 }
 
 func (f *world) ReplayCommand(path string) string { return "rdma-setup apply -f " + path }

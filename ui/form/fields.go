@@ -169,13 +169,19 @@ func (f *fields) tell(i int, err error) {
 	f.form.Update(nil) // the form draws anew only on a message
 }
 
+// view draws the fields; where they do not all fit, the last line tells which one has the keyboard.
 func (f *fields) view(width, height int) string {
+	where := ""
+	if n := len(f.inputs); 4*n-1 > height && n > 1 {
+		height = max(1, height/4)*4 - 1 // whole fields
+		where = "\n\n" + f.theme.Accent.Render(fmt.Sprintf("  field %d of %d, Tab for more", f.at()+1, n))
+	}
 	if width != f.width || height != f.height {
 		f.width, f.height = width, height
 		f.form = f.form.WithWidth(min(width, 78)).WithHeight(height)
 		f.form.Update(nil) // what is drawn is still as wide as before
 	}
-	return strings.ReplaceAll(f.form.View(), unfocused, "")
+	return strings.TrimRight(strings.ReplaceAll(f.form.View(), unfocused, ""), "\n") + where
 }
 
 // unfocused is the white of dark terminals in which the library writes the fields without the keyboard; it gives no way

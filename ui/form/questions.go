@@ -25,16 +25,18 @@ func Questions(ctx context.Context, o Options, secret func(prompt string) (strin
 	q := &questions{out: o.Out, o: o, a: o.Answers, secret: secret, lines: make(chan string, 1), want: make(chan struct{})}
 	defer close(q.want)
 	go q.read(bufio.NewReader(o.In))
+	o.Fabric.Trusts(q.trust)
 	err := q.run(ctx)
 	return q.outcome, err
 }
 
 type questions struct {
-	out     io.Writer
-	o       Options
-	a       *answers.Answers
-	secret  func(prompt string) (string, error)
-	outcome Outcome
+	out      io.Writer
+	o        Options
+	a        *answers.Answers
+	secret   func(prompt string) (string, error)
+	outcome  Outcome
+	lookOnly bool // only a report is wanted
 
 	want  chan struct{} // a line is wanted; closed at the end
 	lines chan string   // closed when the input has ended
@@ -116,9 +118,20 @@ func (q *questions) run(ctx context.Context) error {
 		case <-before.Done():
 		}
 	}()
+	simulated := q.o.Fabric.Simulated()
+	if simulated {
+		q.say("SIMULATED: this is the embedded lab")
+	}
+	q.say("To only look, which writes nothing, answer the first question with the word look.")
 	inv, err := q.connect(before)
 	if err != nil {
 		return err
+	}
+	if !simulated && q.o.Fabric.Simulated() {
+		q.say("SIMULATED: a lab answers at this address")
+	}
+	if q.lookOnly {
+		return q.look(before)
 	}
 	q.a = q.o.Fabric.Propose(q.a, inv)
 	for _, step := range []func(*backends.Inventory) error{q.hosts, q.mode, q.nics, q.network, q.vms} {
@@ -141,9 +154,6 @@ const tries = 3
 
 func (q *questions) connect(ctx context.Context) (*backends.Inventory, error) {
 	l := q.o.Fabric.Default()
-	if q.o.Fabric.Simulated() {
-		q.say("SIMULATED: this is the embedded lab")
-	}
 	for _, what := range q.o.Fabric.Insecure() {
 		q.say("INSECURE: " + what)
 	}
@@ -152,7 +162,15 @@ func (q *questions) connect(ctx context.Context) (*backends.Inventory, error) {
 		question, what string
 		into           *string
 	}{{"vCenter address", "an address", &l.URL}, {"Account", "an account", &l.Username}} {
-		if err := q.until(f.question, *f.into, func(s string) error { *f.into = s; return notEmpty(f.what)(s) }); err != nil {
+		err := q.until(f.question, *f.into, func(s string) error {
+			if f.into == &l.URL && s == "look" {
+				q.lookOnly = true
+				return errors.New("only looking: nothing will be written. Where?")
+			}
+			*f.into = s
+			return notEmpty(f.what)(s)
+		})
+		if err != nil {
 			return nil, err
 		}
 	}

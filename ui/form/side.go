@@ -46,6 +46,9 @@ func (w *wizard) sidePanel(height int) string {
 		line(switchAt, "MTU", strconv.Itoa(a.Switch.MTU))
 	} else if a.VFs() {
 		line(switchAt, "VFs", fmt.Sprintf("%d a host, %s", a.SRIOV.VFs, counted(len(a.SRIOV.Components), "component")))
+		if words := tuningWords(a.Tuning); words != "" {
+			line(switchAt, "Tuning", words)
+		}
 	} else {
 		line(switchAt, "vmknic", a.PVRDMA.VMKNic)
 	}
@@ -79,6 +82,7 @@ const helpText = `Keys
   Space        choose            a  all, or none     c  all of the cluster
   /            filter a list     Esc  clear the filter
   e            edit the address  l  edit the login of a guest
+  F2           only look, on the first page: a report, nothing is written
   r            read again        s  save the answers
   q            leave             Ctrl-C  stop: once lets running steps finish,
                                          twice stops at once

@@ -20,6 +20,7 @@ type switchPage struct {
 	fields     *fields
 	mtu, vlan  string
 	vfs, depot string
+	tuning     string
 	mmio, card string   // of mode gpudirect; card as it was when the page was shown
 	gpus       []string // lines
 	paths      []string // of the answers, by field
@@ -69,6 +70,9 @@ func (p *switchPage) enter(w *wizard) tea.Cmd {
 			question{title: "Components", about: aboutComponents, value: &p.depot, check: depotPaths(a)},
 			question{title: "Account of the ESXi shell", about: aboutShell, value: &a.ESXi.User, check: shellUser})
 		p.paths = append(p.paths, "sriov.vfs", "sriov.components", "esxi.user")
+		p.tuning = tuningWords(a.Tuning)
+		list = append(list, question{title: "Tuning", about: aboutTuning, value: &p.tuning, check: tuningWord})
+		p.paths = append(p.paths, "tuning")
 	} else {
 		list = append(list, question{title: "vmknic for PVRDMA", about: "control plane between hosts (Net.PVRDMAVmknic, TCP 28250)", value: &a.PVRDMA.VMKNic, check: vmknic(w.overview, a)})
 		p.paths = append(p.paths, "pvrdma.vmknic")
@@ -109,7 +113,7 @@ func (p *switchPage) update(_ *wizard, msg tea.Msg) (tea.Cmd, bool) { return p.f
 
 func (p *switchPage) accept(w *wizard) (tea.Cmd, error) {
 	a := w.answers
-	for _, s := range []*string{&a.GPUDirect.NIC, &a.GPUDirect.Backing, &p.mmio, &a.Switch.Name, &a.Switch.PortGroup, &a.PVRDMA.VMKNic, &a.ESXi.User, &p.mtu, &p.vlan, &p.vfs} {
+	for _, s := range []*string{&a.GPUDirect.NIC, &a.GPUDirect.Backing, &p.mmio, &a.Switch.Name, &a.Switch.PortGroup, &a.PVRDMA.VMKNic, &a.ESXi.User, &p.mtu, &p.vlan, &p.vfs, &p.tuning} {
 		*s = strings.TrimSpace(*s)
 	}
 	if err := p.fields.check(); err != nil {
@@ -128,6 +132,7 @@ func (p *switchPage) accept(w *wizard) (tea.Cmd, error) {
 	if p.virtual {
 		a.SRIOV.VFs, _ = strconv.Atoi(p.vfs)
 		a.SRIOV.Components = components(p.depot)
+		a.Tuning, _ = tuningOf(p.tuning)
 	}
 	for i, path := range p.paths {
 		if err := problem(a, path); err != nil {

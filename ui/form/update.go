@@ -24,10 +24,14 @@ func (w *wizard) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case doneMsg:
 		w.busy, w.cancel = "", nil
 		return w, msg.then(w, msg.err)
+	case keyMsg:
+		w.unknown = append(w.unknown, msg)
+		w.glass.cover()
+		return w, nil
 	case tea.KeyPressMsg:
 		return w, w.key(msg)
 	case tea.PasteMsg:
-		if w.busy != "" || w.help || w.leaving || w.glass.dark() {
+		if w.question() != nil || w.busy != "" || w.help || w.leaving || w.glass.dark() {
 			return w, nil
 		}
 		msg.Content = strings.TrimRight(msg.Content, "\r\n") // a line that was copied whole
@@ -64,6 +68,11 @@ func (w *wizard) key(msg tea.KeyPressMsg) tea.Cmd {
 		return nil
 	case w.help:
 		w.help = false
+		return nil
+	case w.question() != nil:
+		if !w.glass.dark() {
+			w.decide(key)
+		}
 		return nil
 	case w.busy != "":
 		if key == "esc" && w.cancel != nil {
@@ -129,6 +138,8 @@ func (w *wizard) back() tea.Cmd {
 	switch {
 	case w.running != nil:
 		return nil
+	case w.looking != nil:
+		return w.show(0)
 	case w.at == 0:
 		return w.leave()
 	case w.at == passwordAt+1:
@@ -140,6 +151,8 @@ func (w *wizard) back() tea.Cmd {
 // leave asks whether to leave; there is nothing to ask once the report stands.
 func (w *wizard) leave() tea.Cmd {
 	switch {
+	case w.looking != nil && w.looking.scroll != nil:
+		return tea.Quit
 	case w.running == nil:
 		w.leaving = true
 	case isClosed(w.running):

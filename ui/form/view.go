@@ -47,7 +47,9 @@ func (w *wizard) draw() string {
 		side = w.sidePanel(body)
 	}
 	content := helpText
-	if !w.help {
+	if q := w.question(); q != nil {
+		content = w.questionView(q, width)
+	} else if !w.help {
 		content = w.page().view(w, width, body)
 	}
 	box := lipgloss.NewStyle().Width(width).Height(body).MaxHeight(body).Render(content)
@@ -58,7 +60,11 @@ func (w *wizard) draw() string {
 }
 
 func (w *wizard) header() string {
-	left := w.theme.Title.Render(" rdma-setup") + w.theme.Quiet.Render(fmt.Sprintf("  %d/%d  ", w.at+1, len(w.pages))) + w.theme.Title.Render(w.page().title())
+	where := "  "
+	if w.looking == nil {
+		where = fmt.Sprintf("  %d/%d  ", w.at+1, len(w.pages))
+	}
+	left := w.theme.Title.Render(" rdma-setup") + w.theme.Quiet.Render(where) + w.theme.Title.Render(w.page().title())
 	right := w.theme.Badges(len(w.fabric.Insecure()) > 0, w.fabric.Simulated())
 	if right != "" {
 		right += " "
@@ -82,6 +88,8 @@ func (w *wizard) footer() string {
 	case w.leaving:
 		status = w.theme.Warning.Render(" Leave? Nothing has been changed. y leaves, any other key stays.")
 	case w.running != nil && isClosed(w.running):
+	case w.question() != nil:
+		status = w.theme.Warning.Render(" Nobody logs in there before you answer.")
 	case w.stopping > 1:
 		status = w.theme.Warning.Render(" Stopping at once. The journal is kept: rdma-setup resume goes on later.")
 	case w.stopping == 1:
@@ -116,6 +124,9 @@ func (w *wizard) keys() string {
 
 // hints are the keys that mean something now, the most useful first.
 func (w *wizard) hints() []hint {
+	if w.question() != nil {
+		return []hint{{"y", "trust it and keep it"}, {"n", "decline"}}
+	}
 	if l, ok := w.page().(interface{ editing() bool }); ok && l.editing() {
 		return []hint{{"Enter", "keep"}, {"Esc", "give up"}}
 	}
@@ -124,7 +135,11 @@ func (w *wizard) hints() []hint {
 		all = append(all, hint{"Enter", word})
 	}
 	if w.running == nil && w.busy == "" {
-		all = append(all, hint{"Esc", "back"})
+		word := "back"
+		if w.at == 0 && w.looking == nil {
+			word = "leave"
+		}
+		all = append(all, hint{"Esc", word})
 	}
 	if w.busy == "" {
 		all = append(all, w.page().hints()...)

@@ -42,6 +42,7 @@ type Outcome struct {
 	Path    string // where the answers were saved, "" when not
 	Result  engine.Result
 	Report  *report.Report // nil when it did not come so far
+	Looked  *report.Report // of a look that changed nothing
 	Err     error          // of the run
 	// Interrupted says that Ctrl-C, a signal or a lost terminal ended it before anything was begun.
 	Interrupted bool
@@ -79,7 +80,7 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 	}
 	w.wait()
 	lost := o.Hangup != nil && isClosed(o.Hangup)
-	return Outcome{Interrupted: w.running == nil && (w.interrupted || lost), Answers: w.answers, Path: w.saved, Result: w.result, Report: w.report, Err: w.runErr}, err
+	return Outcome{Interrupted: w.running == nil && (w.interrupted || lost), Answers: w.answers, Path: w.saved, Result: w.result, Report: w.report, Looked: w.looked, Err: w.runErr}, err
 }
 
 // wizard is the root model: the pages, what was answered and what came back.
@@ -99,11 +100,15 @@ type wizard struct {
 	runErr   error
 	measured []perftest.Measurement
 	report   *report.Report
+	looked   *report.Report
 	saved    string
 
 	pages       []page
 	at          int
-	far         int // the furthest page that was seen
+	looking     *lookPage // shown instead of the page; nil else
+	lookOnly    bool      // asked for on the first page
+	unknown     []keyMsg  // host keys that wait for a word
+	far         int       // the furthest page that was seen
 	width       int
 	height      int
 	busy        string // what is being waited for; "" nothing
@@ -148,6 +153,7 @@ func newWizard(ctx context.Context, o Options) *wizard {
 	w := &wizard{ctx: ctx, fabric: o.Fabric, theme: o.Theme, answers: o.Answers, login: o.Fabric.Default(),
 		stop: make(chan struct{}), outside: o.Stop, send: func(tea.Msg) {}}
 	w.pages = []page{&connectPage{}, &passwordPage{}, &hostsPage{}, &modePage{}, &nicsPage{}, &switchPage{}, &vmsPage{}, &preflightPage{}, &reviewPage{}, &runPage{}, &finalPage{}}
+	o.Fabric.Trusts(w.trust)
 	return w
 }
 
@@ -212,7 +218,19 @@ func (w *wizard) wait() {
 	<-w.running
 }
 
-func (w *wizard) page() page { return w.pages[w.at] }
+func (w *wizard) page() page {
+	if w.looking != nil {
+		return w.looking
+	}
+	return w.pages[w.at]
+}
+
+// look shows what there is and how it stands.
+func (w *wizard) look() tea.Cmd {
+	w.looking, w.err, w.leaving = &lookPage{}, nil, false
+	w.glass.cover()
+	return w.looking.enter(w)
+}
 
 // next shows the page after this one.
 func (w *wizard) next() tea.Cmd { return w.show(w.at + 1) }
@@ -221,7 +239,7 @@ func (w *wizard) next() tea.Cmd { return w.show(w.at + 1) }
 func (w *wizard) show(at int) tea.Cmd {
 	w.at = min(max(0, at), len(w.pages)-1)
 	w.far = max(w.far, w.at)
-	w.err, w.leaving = nil, false
+	w.err, w.leaving, w.looking = nil, false, nil
 	w.glass.cover()
 	return w.page().enter(w)
 }

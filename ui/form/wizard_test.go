@@ -351,8 +351,15 @@ func TestModeSRIOVAsksForVFs(t *testing.T) {
 			for range len("mft.vib") {
 				k.press("backspace")
 			}
-			k.write("/vmfs/volumes/ds/mft.vib, /vmfs/volumes/ds/nmst.vib").press("enter").on("VMs and guests")
+			k.write("/vmfs/volumes/ds/mft.vib, /vmfs/volumes/ds/nmst.vib").press("tab", "tab").write("cpu numa fast").press("enter").on("Switch and VFs").shows(`"fast" is none of cpu, latency, numa`)
+			for range len(" fast") {
+				k.press("backspace")
+			}
+			k.press("enter").on("VMs and guests").press("esc").on("Switch and VFs").press("tab", "tab", "tab", "tab", "tab", "tab", "tab").shows("> cpu, numa").press("enter").on("VMs and guests")
 			a := k.w.answers
+			if a.Tuning != (answers.Tuning{ReserveCPU: true, Latency: "normal", NUMA: "nic"}) {
+				t.Errorf("tuning %+v", a.Tuning)
+			}
 			if a.Mode != answers.SRIOV || a.SRIOV.VFs != 12 || len(a.SRIOV.Components) != 2 || a.ESXi.User != "root" || a.QoS.Lossless != answers.LosslessPFC {
 				t.Errorf("%+v, %+v, %q, %s", a.Mode, a.SRIOV, a.ESXi.User, a.QoS.Lossless)
 			}

@@ -33,6 +33,10 @@ type Fabric interface {
 	Reachable(ctx context.Context, l Login) error
 	// Connect logs in and reads the overview: hosts, pNICs, switches, VMs.
 	Connect(ctx context.Context, l Login) (*backends.Inventory, error)
+	// Look reads all that the answers name, or everything, checks it and gives the report. It writes nothing.
+	Look(ctx context.Context, a *answers.Answers) (*backends.Inventory, *report.Report, error)
+	// Trusts says who is asked about the host key of an SSH server that is met for the first time; a yes is kept.
+	Trusts(ask func(ctx context.Context, k HostKey) bool)
 	// Propose fills what the answers leave open with what the inventory suggests: NIC speed, VMs, addresses.
 	Propose(a *answers.Answers, inv *backends.Inventory) *answers.Answers
 	// Choose says which pNIC the answers pick on each chosen host (device by host name); hosts with none or several to
@@ -55,9 +59,20 @@ type Fabric interface {
 	SaveAnswers(a *answers.Answers) (path string, err error)
 	// ReplayCommand is the command line that does the same again without a terminal.
 	ReplayCommand(answersPath string) string
+	// LookCommand is the command line that looks again without a terminal.
+	LookCommand() string
 }
 
-// A Fingerprint is the error of a certificate or host key that nobody has confirmed yet.
+// A HostKey is the key of an SSH server that nobody has confirmed yet.
+type HostKey struct {
+	Who         string // guest vm-01
+	Address     string // with its port
+	Type        string // ssh-ed25519
+	Fingerprint string // SHA256:...
+	KeptIn      string // file
+}
+
+// A Fingerprint is the error of a certificate that nobody has confirmed yet.
 type Fingerprint struct {
 	Host, SHA256 string
 }

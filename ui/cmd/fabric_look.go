@@ -1,0 +1,81 @@
+package cmd
+
+import (
+	"context"
+	"slices"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/ui/live"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/report"
+)
+
+// Look implements live.Fabric: what check does, and where nothing has been set up yet what the preflight does.
+func (f *fabric) Look(ctx context.Context, a *answers.Answers) (*backends.Inventory, *report.Report, error) {
+	named := len(a.VMs) > 0
+	inv, err := f.world(ctx, a, named)
+	if err != nil {
+		return nil, nil, err
+	}
+	ready := slices.ContainsFunc(inv.VMs, carriesRDMA)
+	f.ready = ready
+	own := *a
+	switch {
+	case named:
+	case ready:
+		own = *answersFrom(inv)
+	default:
+		own = *f.Propose(&own, inv)
+	}
+	facts := &checks.Facts{}
+	var found []checks.Finding
+	notes := []string{"only read: nothing was changed, nothing was measured"}
+	if ready {
+		facts = f.s.facts(ctx, &own, inv, true)
+		found = checks.Run(ctx, facts, checks.Selection{Mode: own.Mode})
+	} else {
+		found = f.s.preflight(ctx, &own, inv, planFlags{})
+		notes = append(notes, "no VM has an RDMA adapter: nothing is set up yet, and what was checked is whether mode "+string(own.Mode)+" can be")
+	}
+	c := f.s.checked(&own, inv, facts, found, nil)
+	c.report.Notes = notes
+	return inv, c.report, ctx.Err()
+}
+
+// world reads what the answers name, or everything.
+func (f *fabric) world(ctx context.Context, a *answers.Answers, named bool) (*backends.Inventory, error) {
+	if named {
+		return f.s.survey(ctx, a)
+	}
+	f.s.use(a)
+	inv, err := f.s.vc.Inventory(ctx, backends.Scope{Details: true})
+	if err == nil {
+		f.s.note(inv)
+	}
+	return inv, err
+}
+
+// carriesRDMA tells whether a VM has what one of the modes gives it.
+func carriesRDMA(v backends.VM) bool {
+	return slices.ContainsFunc(v.Adapters, func(a backends.Adapter) bool { return a.Type == "pvrdma" || a.Type == "sriov" })
+}
+
+// Trusts implements live.Fabric.
+func (f *fabric) Trusts(ask func(ctx context.Context, k live.HostKey) bool) {
+	f.s.mu.Lock()
+	defer f.s.mu.Unlock()
+	f.s.trust = ask
+}
+
+// LookCommand implements live.Fabric.
+func (f *fabric) LookCommand() string {
+	cmd := "rdma-setup discover"
+	if f.ready {
+		cmd = "rdma-setup check -o html --out report.html"
+	}
+	if f.s.lab != nil {
+		cmd += " --lab"
+	}
+	return cmd
+}

@@ -1,0 +1,128 @@
+package form
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/rdma-setup/rdma-setup/ui/live"
+)
+
+func (k *keyboard) f2() *keyboard {
+	k.send(tea.KeyPressMsg{Code: tea.KeyF2})
+	return k
+}
+
+// fits wants the screen as it was accepted, and no larger than the terminal.
+func (k *keyboard) fits(name, size string, width, height int) {
+	k.t.Helper()
+	golden(k.t, filepath.Join("testdata", size, name+".txt"), k.screen())
+	k.within(width, height)
+}
+
+func TestALookWritesNothingAndLeadsToSettingUp(t *testing.T) {
+	for _, size := range []struct {
+		name          string
+		width, height int
+	}{{"80x24", 80, 24}, {"120x40", 120, 40}} {
+		bubble(t, size.name, func(t *testing.T) {
+			f := &world{}
+			k := sit(t, f, size.width, size.height)
+			k.shows("only look").f2().on("Password").write("right").press("enter").on("Look only: nothing is changed")
+			k.fits("11-look", size.name, size.width, size.height)
+			k.shows("SIMULATED").shows("not measured").shows("rdma-setup check")
+			if f.looks != 1 || f.surveys != 0 || f.saved != nil || f.applied != 0 {
+				t.Errorf("%d looks, %d surveys, applied %d times, answers saved: %t", f.looks, f.surveys, f.applied, f.saved != nil)
+			}
+			k.press("r")
+			if f.looks != 2 {
+				t.Errorf("%d looks after r", f.looks)
+			}
+			k.press("esc").on("vCenter").press("enter").on("Hosts").press("esc").on("vCenter") // setting up after all
+			k.f2().on("Look only: nothing is changed").press("enter").on("Hosts").press("enter", "enter", "enter").on("Switch and vmknic")
+		})
+	}
+}
+
+func TestALookIsLeftAndTold(t *testing.T) {
+	still(t, func(t *testing.T) {
+		f := &world{hang: true}
+		k := sit(t, f, 80, 24)
+		k.f2().write("right")
+		_, cmd := k.w.Update(keyPress("enter")) // logs in
+		msg := cmd()
+		_, cmd = k.w.Update(msg)
+		hanging := make(chan struct{})
+		go func() { defer close(hanging); k.answer = cmd() }()
+		k.shows("Nothing is written").press("esc")
+		<-hanging
+		k.send(k.answer)
+		k.shows("Nothing was read")
+		f.hang = false
+		k.press("enter").shows("Where to go from here").press("q")
+		if !k.quit || k.w.looked == nil {
+			t.Errorf("left %t, report %t", k.quit, k.w.looked != nil)
+		}
+	})
+}
+
+// met is the key of a guest that nobody has met before.
+var met = live.HostKey{Who: "guest vm-01", Address: "10.0.0.11:22", Type: "ssh-ed25519", Fingerprint: "SHA256:uNiVztksCsDhcc0u9e8BgrJXVGSLDnUmcL1u2SsVNgQ", KeptIn: "/home/op/.ssh/known_hosts"}
+
+func TestAnUnknownHostKeyIsAskedAbout(t *testing.T) {
+	for word, trusted := range map[string]bool{"y": true, "n": false, "esc": false} {
+		bubble(t, word, func(t *testing.T) {
+			f := &world{unmet: []live.HostKey{met}}
+			k := sit(t, f, 80, 24)
+			k.press("enter").write("right").press("enter", "enter", "enter", "enter", "enter").on("VMs and guests")
+			read := make(chan struct{})
+			_, cmd := k.w.Update(keyPress("enter"))
+			go func() { defer close(read); k.answer = cmd() }()
+			k.send(<-k.queue)
+			k.on("Preflight").shows(met.Fingerprint).shows("guest vm-01, at 10.0.0.11:22").shows("/home/op/.ssh/known_hosts").shows("y trust it and keep it")
+			if word == "y" {
+				k.fits("12-hostkey", "80x24", 80, 24)
+			}
+			k.press("enter", "q", "r", "x").shows(met.Fingerprint) // no such key is an answer
+			k.send(tea.PasteMsg{Content: "y"})
+			k.shows(met.Fingerprint).press(word)
+			<-read
+			k.send(k.answer)
+			k.shows("Nothing stands in the way")
+			if len(f.trusted) != 1 || f.trusted[0] != trusted {
+				t.Errorf("answered %v, want %t", f.trusted, trusted)
+			}
+		})
+	}
+}
+
+func TestNobodyThereTrustsNoHostKey(t *testing.T) {
+	still(t, func(t *testing.T) {
+		k := sit(t, &world{}, 80, 24)
+		gone := make(chan struct{})
+		k.w.gone = gone
+		close(gone)
+		if k.w.trust(t.Context(), met) {
+			t.Error("a host key was trusted without a screen")
+		}
+	})
+}
+
+func TestQuestionsAskAboutHostKeysAndLook(t *testing.T) {
+	for word, trusted := range map[string]bool{"yes": true, "": false} {
+		f := &world{unmet: []live.HostKey{met}}
+		lines := defaults()
+		_, text, err := answer(f, append(append(lines[:12:12], word), "yes")...)
+		if err != nil || len(f.trusted) != 1 || f.trusted[0] != trusted || !strings.Contains(text, met.Fingerprint) {
+			t.Errorf("%q: answered %v, %v\n%s", word, f.trusted, err, text)
+		}
+	}
+	f := &world{}
+	got, text, err := answer(f, "look", "", "")
+	if err != nil || got.Looked == nil || got.Report != nil || f.looks != 1 || f.surveys+f.applied != 0 || f.saved != nil || !strings.Contains(ansi.Strip(text), "not measured") {
+		t.Errorf("%v, looked %t\n%s", err, got.Looked != nil, text)
+	}
+}
