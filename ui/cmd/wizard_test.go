@@ -74,3 +74,17 @@ func TestWizardOnTheLab(t *testing.T) {
 		t.Errorf("a look at what is set up: exit %d\n%s%s", code, out, errs)
 	}
 }
+
+func TestALookNeedsAReadOnlyAccountAlone(t *testing.T) {
+	l, err := lab.Start(t.Context(), lab.Options{Hosts: 2, VMs: 2, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	env := environment(l, t.TempDir())
+	newRole(t, env).hold(t, nil)
+	out, errs, code := typed(t, env, []string{"look", "", ""})
+	if code != 0 || !strings.Contains(out, "esx-01 in DC, fit for RDMA: vmnic2 100G") || !strings.Contains(out, "VC-PRIV-003") {
+		t.Errorf("exit %d\n%s%s", code, out, errs)
+	}
+}
