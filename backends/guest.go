@@ -45,6 +45,7 @@ type Guest struct {
 	PeerAPI    *bool          `json:"peer_api,omitempty"`      // ib_core lets peer memory register (MLNX_OFED, Ubuntu's kernels)
 	Containers []Container    `json:"containers,omitzero"`     // running ones that use RDMA or GPUs
 	Forwarding *Forwarding    `json:"forwarding,omitempty"`
+	Engine     *Engine        `json:"engine,omitempty"` // of containers; nil: none answers
 }
 
 // A GuestDevice is a row of lspci in a guest.
@@ -97,6 +98,13 @@ type Container struct {
 	HostNet bool   `json:"host_net"` // runs in the guest's own network
 }
 
+// An Engine runs containers in a guest. Its images are by name with tag, the engine's own registry left out; the value is
+// the Dockerfile that rdma-setup built them by, "" where somebody else has made them.
+type Engine struct {
+	Name   string            `json:"name"` // docker, podman, nerdctl
+	Images map[string]string `json:"images,omitempty"`
+}
+
 // Forwarding is how a guest passes packets on, which containers of Kubernetes need.
 type Forwarding struct {
 	Kubernetes bool   `json:"kubernetes"`       // a kubelet runs here
@@ -140,6 +148,15 @@ type GID struct {
 	Type   string `json:"type"` // "IB/RoCE v1", "RoCE v2"
 	IPv4   string `json:"ipv4,omitempty"`
 	Netdev string `json:"netdev,omitempty"`
+}
+
+// HasImage tells whether the guest's container engine has an image.
+func (g *Guest) HasImage(name string) bool {
+	if g == nil || g.Engine == nil {
+		return false
+	}
+	_, there := g.Engine.Images[name]
+	return there
 }
 
 // Interface finds a guest's interface by MAC.

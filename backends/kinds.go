@@ -75,6 +75,9 @@ const (
 	// KindTrafficClass: target guest/NAME, name = port group of the adapter, value int: the traffic class with which its RDMA
 	// device marks what it sends, now and after each boot. Keeper.
 	KindTrafficClass Kind = "traffic-class"
+	// KindImage: target guest/NAME, name = name of a container image, value string: the Dockerfile that it was built by.
+	// An image that somebody else has made reads as the empty string.
+	KindImage Kind = "image"
 	// KindPort: target guest/NAME, name = port group of the adapter, value string "PORT_ACTIVE": repairs a port that
 	// is down (link up, link down and up, module reload, in this order). A state, not a setting: nothing to undo.
 	KindPort Kind = "port"

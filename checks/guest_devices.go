@@ -91,15 +91,20 @@ func guestDeviceChecks() []Check {
 		},
 		{
 			ID: "GST-CONTAINER-030", Scope: Guest, Link: InGuest, Modes: pvrdmaOnly, Fix: Automatic, Source: "seed 000, NGC container",
-			Criteria: "no container has MLNX_OFED / - / one has", Remedy: "Build the image again (rdma-setup generate dockerfile).",
-			Run: eachGuest(containers(func(t backends.Ref, list []backends.Container) Answer {
-				for _, c := range list {
-					if c.MOFED {
-						return fail(t, "container %s has MLNX_OFED, and sees %d RDMA devices", c.Name, c.Verbs)
-					}
+			Criteria: "no container has MLNX_OFED, and the image of the answers is there / - / one has, or it is missing", Remedy: "Build the image again (rdma-setup generate dockerfile).",
+			Run: eachGuest(func(f *Facts, g *backends.Guest) Answer {
+				if want := f.Answers.Container.Image; want != "" && !g.HasImage(want) {
+					return fail(backends.GuestRef(g.VM), "no container engine here has the image %s", want)
 				}
-				return pass(t, "%d containers, none with MLNX_OFED", len(list))
-			})),
+				return containers(func(t backends.Ref, list []backends.Container) Answer {
+					for _, c := range list {
+						if c.MOFED {
+							return fail(t, "container %s has MLNX_OFED, and sees %d RDMA devices", c.Name, c.Verbs)
+						}
+					}
+					return pass(t, "%d containers, none with MLNX_OFED", len(list))
+				})(f, g)
+			}),
 		},
 		{
 			ID: "GST-CTRFLAGS-031", Scope: Guest, Link: InGuest, Fix: Manual, Source: "seed 000, NGC container",

@@ -111,6 +111,7 @@ func (g *Guests) Setters() map[backends.Kind]backends.Setter {
 		backends.KindMemlock:      memlock{g},
 		backends.KindPort:         port{g},
 		backends.KindTrafficClass: class{g},
+		backends.KindImage:        image{g},
 	}
 }
 

@@ -24,6 +24,7 @@ func healthScript() string {
 		section("forwarding", "cat /proc/sys/net/ipv4/ip_forward; systemctl is-active --quiet kubelet && echo kubelet; iptables -S FORWARD | head -n 1") +
 		gpuScript() +
 		section("containers", containerScript()) +
+		section("engine", engineScript) +
 		section("duplicates", `command -v arping >/dev/null && for d in /sys/class/infiniband/*; do
 	[ -d "$d" ] || continue
 	n=
@@ -62,7 +63,7 @@ func (f facts) health(g *backends.Guest) {
 		}
 	}
 	f.gpus(g)
-	g.Containers = f.containers()
+	g.Containers, g.Engine = f.containers(), f.engine()
 	f.duplicates(g)
 }
 

@@ -23,7 +23,7 @@ func lasting(p Pair, test string) time.Duration {
 		return startUp + 4*once
 	case SendLatency:
 		return 2*startUp + 2*once + time.Second // there and back, and the sample for the tail
-	case SendLatencyGPU:
+	case SendLatencyGPU, SendLatencyContainer:
 		return startUp + 2*once
 	}
 	return startUp + once

@@ -20,7 +20,8 @@ type Fabric struct {
 func Judge(m *Measurement, mode string, f Fabric) {
 	b := sizing.BandsFor(mode)
 	link := sizing.Link{SpeedMbps: f.LinkMbps, IBMTU: m.MTU, VLAN: f.VLAN}
-	latency := m.Test == SendLatency
+	test, _ := fromContainer(m.Test)
+	latency := test == SendLatency
 	m.LinkGbps = float64(f.LinkMbps) / 1000
 	if latency {
 		m.AchievedUs, m.ExpectedUs = m.Rows[0].TypicalUs, b.PassUs

@@ -34,6 +34,7 @@ type Measurement struct {
 	Why          string    `json:"why,omitempty"`          // where the expectation comes from
 	Packets      *int64    `json:"rdma_packets,omitempty"` // how far the RDMA counters of the client's host moved; nil: not read
 	Path         *Path     `json:"path,omitempty"`         // of the first test of a pair; nil: not pinged
+	Image        string    `json:"image,omitempty"`        // of the containers at both ends; "" for the guests themselves
 	GPU          *Ends     `json:"gpu,omitempty"`          // of a test with GPU memory
 	HostGbps     float64   `json:"host_gbps,omitempty"`    // what host memory gave in the same test, where GPU memory is measured
 	HostUs       float64   `json:"host_us,omitempty"`

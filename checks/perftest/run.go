@@ -87,7 +87,7 @@ func (r *Runner) tests(p Pair) []string {
 	if r.Latency {
 		tests = append(tests, SendLatency)
 	}
-	return tests
+	return append(tests, r.containerTests(p)...)
 }
 
 // Measure runs the tests of every pair, round by round; the pairs of a round run at the same time. It returns what
@@ -170,6 +170,9 @@ func (r *Runner) blank(p Pair, test string) Measurement {
 		From: p.Client.VM, To: p.Server.VM, FromHost: p.Client.Host, ToHost: p.Server.Host, Test: test,
 		Device: p.Client.Device, GIDIndex: p.Client.GID, MTU: min(p.Client.MTU, p.Server.MTU), Simulated: r.Simulated, Rows: []Row{},
 	}
+	if _, container := fromContainer(test); container {
+		m.Image = p.Client.Image
+	}
 	if r.Now != nil {
 		m.Started = r.Now()
 	}
@@ -194,9 +197,11 @@ func (r *Runner) measure(ctx context.Context, p Pair, test string, port int) Mea
 	}
 	if err != nil {
 		m.Verdict, m.Error = VerdictFail, err.Error()
+		m.containerHint(errorCode(test, Output{Stderr: err.Error()}))
 		return m
 	}
 	r.read(test, out, &m)
+	m.containerHint(errorCode(test, out))
 	if m.Error == "" && test == SendLatency {
 		r.tail(ctx, p, port, &m)
 	}
@@ -237,7 +242,7 @@ func (r *Runner) exchange(ctx context.Context, p Pair, test, sizes string, port 
 	server := make(chan ended, 1)
 	go func() {
 		out, err := r.Shell.Exec(serverCtx, p.Server.VM, Command{
-			Line: r.line(test, sizes, p.Server, port, ""), Sudo: !p.Server.User,
+			Line: r.line(test, sizes, p.Server, port, ""), Sudo: !p.Server.User || m.Image != "",
 			OnLine: func(line string) {
 				if strings.Contains(line, "Waiting for client") {
 					once.Do(func() { close(ready) })
@@ -268,7 +273,7 @@ func (r *Runner) exchange(ctx context.Context, p Pair, test, sizes string, port 
 	var out Output
 	var err error
 	for try := range attempts {
-		out, err = r.Shell.Exec(ctx, p.Client.VM, Command{Line: line, Sudo: !p.Client.User})
+		out, err = r.Shell.Exec(ctx, p.Client.VM, Command{Line: line, Sudo: !p.Client.User || m.Image != ""})
 		if err != nil || out.Exit == 0 || !connectFailed(test, out) || try == attempts-1 {
 			break
 		}
@@ -288,16 +293,20 @@ const sweep = "-a"
 // hence timeout, and keeps its output back without a terminal, hence stdbuf.
 func (r *Runner) line(test, sizes string, n Node, port int, peer string) string {
 	limit := int(r.limit().Seconds())
+	test, container := fromContainer(test)
 	environment, test := n.gpuLine(test)
 	line := fmt.Sprintf("%sstdbuf -oL timeout -k 5 %d %s -d %s -i 1 -x %d -p %d -F %s", environment, limit, test, quote(n.Device), n.GID, port, sizes)
 	if !strings.Contains(test, SendLatency) {
 		line += " --report_gbits"
 	}
-	if !n.User {
-		line = "ulimit -l unlimited; " + line
-	}
 	if peer != "" {
 		line += " " + quote(peer)
+	}
+	switch {
+	case container:
+		return n.containerLine(limit, line)
+	case !n.User:
+		return "ulimit -l unlimited; " + line
 	}
 	return line
 }

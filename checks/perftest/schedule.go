@@ -17,6 +17,8 @@ type Node struct {
 	MTU      int    // active_mtu of the port, bytes
 	LinkMbps int    // negotiated speed of the host port
 	GPU      *GPU   // nil: host memory alone is measured
+	Engine   string // docker, podman or nerdctl, that runs Image; "" none
+	Image    string // container image from which is measured beside the guest itself; "" none
 	User     bool   // the login user may lock enough memory: no sudo needed
 }
 

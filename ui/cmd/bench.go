@@ -14,7 +14,7 @@ import (
 
 func newBenchCmd(e *Env) *cobra.Command {
 	var f planFlags
-	var output, out, pairs string
+	var output, out, pairs, image string
 	c := &cobra.Command{
 		Use:   "bench -f answers.yaml",
 		Short: "Measure bandwidth and latency between the guests; loads the fabric",
@@ -24,7 +24,7 @@ fill such a link. It says before how long it takes, and shows what was measured 
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return interruptible(cmd.Context(), e, func(ctx context.Context) error {
-				rep, err := bench(ctx, e, cmd, f, pairs)
+				rep, err := bench(ctx, e, cmd, f, pairs, image)
 				if rep == nil {
 					return err
 				}
@@ -40,13 +40,14 @@ fill such a link. It says before how long it takes, and shows what was measured 
 	}
 	c.Flags().StringVarP(&f.file, "file", "f", "", "answers file")
 	c.Flags().StringVar(&pairs, "pairs", "", "ring, all or VM:VM (default from the answers)")
+	c.Flags().StringVar(&image, "image", "", "also measure from containers of this image (default container.image of the answers)")
 	c.Flags().StringVar(&out, "out", "", "file to write instead of stdout")
 	outputFlag(c, &output, "text", "json", "html", "markdown", "junit")
 	return c
 }
 
 // bench measures; with an error it gives what was measured before, nil where that is nothing.
-func bench(ctx context.Context, e *Env, cmd *cobra.Command, f planFlags, pairs string) (*report.Report, error) {
+func bench(ctx context.Context, e *Env, cmd *cobra.Command, f planFlags, pairs, image string) (*report.Report, error) {
 	s, a, err := f.begin(ctx, e, cmd)
 	if err != nil {
 		return nil, err
@@ -54,6 +55,9 @@ func bench(ctx context.Context, e *Env, cmd *cobra.Command, f planFlags, pairs s
 	defer s.close()
 	if pairs == "" {
 		pairs = a.Measure.Pairs
+	}
+	if image != "" {
+		a.Container.Image = image
 	}
 	if !a.Measure.Bandwidth && !a.Measure.Latency {
 		return nil, usage("set measure.bandwidth or measure.latency", "the answers ask for no measurement")

@@ -16,6 +16,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/generate"
+	"github.com/rdma-setup/rdma-setup/wizard/generate/containers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
@@ -42,7 +44,13 @@ func (f *planFlags) add(c *cobra.Command) {
 }
 
 func (f *planFlags) options() plan.Options {
-	return plan.Options{Skip: f.skip, Limit: f.limit, ForceNIC: f.forceNIC, Only: f.only, Ourselves: ownAddresses()}
+	return plan.Options{Skip: f.skip, Limit: f.limit, ForceNIC: f.forceNIC, Only: f.only, Ourselves: ownAddresses(), Dockerfile: dockerfile}
+}
+
+// dockerfile is what container.base is built by. It names neither a release of this program nor a time: an image would be
+// built anew for them.
+func dockerfile(base string) (string, error) {
+	return containers.Dockerfile{Base: base}.Text(generate.Origin{Tool: "rdma-setup", What: "container.base"})
 }
 
 // record keeps the flags in the journal: resume needs the same.

@@ -92,6 +92,8 @@ func guestManual(c plan.Change) string {
 		return "in the guest: a file in /etc/security/limits.d with memlock " + cell(text(c.To))
 	case backends.KindTrafficClass:
 		return "in the guest, at every boot: " + code("cma_roce_tos -d DEV -t %s", text(c.To)) + ", or the same number into default_roce_tos below /sys/kernel/config/rdma_cm/DEV"
+	case backends.KindImage:
+		return "in the guest: save what " + code("rdma-setup generate dockerfile") + " prints as Dockerfile in an empty folder, and there " + code("docker build -t %s .", c.Name)
 	case backends.KindPort:
 		driver := "vmw_pvrdma"
 		if whole := c.Name == backends.WholeHCA; whole {

@@ -1,6 +1,7 @@
 package plain
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -151,7 +152,11 @@ func told(v backends.Value) string {
 	if !v.Known() {
 		return "not known yet"
 	}
-	if s := v.String(); s != "" {
+	s := v.String()
+	if n := strings.Count(s, "\n"); n > 1 {
+		return fmt.Sprintf("%d lines of text (-o json has them)", n)
+	}
+	if s != "" {
 		return s
 	}
 	return "none" // no parameter is set

@@ -47,6 +47,7 @@ type Answers struct {
 	VMs        []VM      `yaml:"vms" json:"vms"`
 	Tuning     Tuning    `yaml:"tuning" json:"tuning"`
 	Guest      Guest     `yaml:"guest" json:"guest"`
+	Container  Container `yaml:"container" json:"container"`
 	Confirmed  Confirmed `yaml:"confirmed" json:"confirmed"`
 	Measure    Measure   `yaml:"measure" json:"measure"`
 	Run        Run       `yaml:"run" json:"run"`
@@ -154,6 +155,14 @@ type Tuning struct {
 type Guest struct {
 	Install bool `yaml:"install" json:"install"`
 	Persist bool `yaml:"persist" json:"persist"`
+}
+
+// Container is an image in the guests from whose containers RDMA is measured too (seed 000, Using PVRDMA in an NGC
+// Container). Image "": none. Base "": Image is there already; otherwise it is built from Base, MLNX_OFED's libraries in
+// it replaced by those of the distribution.
+type Container struct {
+	Image string `yaml:"image" json:"image"`
+	Base  string `yaml:"base" json:"base"`
 }
 
 // Confirmed is the operator's word on what nothing can read.

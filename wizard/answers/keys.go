@@ -105,6 +105,11 @@ func Keys() []Key {
 		{Path: "guest.install", Doc: "install packages", Default: "true"},
 		{Path: "guest.persist", Doc: "make modules come back after a reboot", Default: "true"},
 
+		{Path: "container", Doc: "Containers, from which RDMA is measured beside the guest itself; docker, podman or nerdctl must be there."},
+		{Path: "container.image", Doc: "name of the image, with its tag; \"\": none", Hint: "write a name with a tag, as tensorrt-pvrdma:20.12"},
+		{Path: "container.base", Doc: "image of NGC to build it from, with the distribution's RDMA libraries in place of MLNX_OFED's; \"\": it is there",
+			Hint: "write an image with its registry and tag, as nvcr.io/nvidia/tensorrt:20.12-py3"},
+
 		{Path: "confirmed", Doc: "Your word on what nothing can read."},
 		{Path: "confirmed.switch_pfc", Doc: "the physical switch has PFC, trust and ECN as in qos", Default: "false"},
 		{Path: "confirmed.above_4g", Doc: "\"Above 4G decoding\" is on in the BIOS", Default: "false"},

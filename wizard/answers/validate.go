@@ -44,6 +44,7 @@ func problemsOf(a *Answers) Problems {
 	c.fabric(a)
 	c.vms(a)
 	c.gpus(a)
+	c.container(a.Container)
 	return c.problems
 }
 
@@ -159,6 +160,27 @@ func (c *checker) hosts(a *Answers) {
 	}
 	for _, host := range sorted(a.ESXi.Addresses) {
 		c.dialable(a.ESXi.Addresses[host], "esxi.addresses{"+host+"}", true)
+	}
+}
+
+// imageName is a reference as docker writes it, with a tag or digest: what has neither is another image tomorrow.
+var imageName = regexp.MustCompile(`^[a-z0-9]+([._:-][a-z0-9]+)*(/[a-z0-9]+([._-]{1,2}[a-z0-9]+)*)*(:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}|@sha256:[0-9a-f]{64})$`)
+
+func (c *checker) container(o Container) {
+	for path, name := range map[string]string{"container.image": o.Image, "container.base": o.Base} {
+		_, last, _ := strings.Cut(name[strings.LastIndex(name, "/")+1:], ":")
+		if name != "" && (!imageName.MatchString(name) || last == "" && !strings.Contains(name, "@")) {
+			c.bad(path, "", "%q is no container image with a tag", clip(name))
+		}
+	}
+	switch {
+	case o.Base == "":
+	case o.Image == "":
+		c.bad("container.image", "", "is missing, but container.base is to be built into something")
+	case o.Image == o.Base:
+		c.bad("container.image", "give what is built a name of its own", "%q is the image that it is built from", clip(o.Image))
+	case strings.Contains(o.Image, "@"):
+		c.bad("container.image", "", "%q has a digest, which is known only when it is built", clip(o.Image))
 	}
 }
 

@@ -252,6 +252,8 @@ func guestValue(v *backends.VM, g *backends.Guest, s backends.Setting, unread ba
 		return backends.ValueOf(memlock(g.MemlockKB))
 	case backends.KindModules, backends.KindPackages:
 		return unread // a matter of which ones were asked for: see membersOf
+	case backends.KindImage:
+		return imageValue(g, s.Name)
 	}
 	mac := rdmaMAC(v, g, s.Name)
 	if mac == "" {
@@ -272,6 +274,18 @@ func guestValue(v *backends.VM, g *backends.Guest, s backends.Setting, unread ba
 		return backends.Absent
 	}
 	return unread
+}
+
+// imageValue is the Dockerfile that an image was built by, Absent where there is no such image.
+func imageValue(g *backends.Guest, name string) backends.Value {
+	if g.Engine == nil {
+		return backends.Absent
+	}
+	text, there := g.Engine.Images[name]
+	if !there {
+		return backends.Absent
+	}
+	return backends.ValueOf(text)
 }
 
 func persistValue(p backends.Persist) backends.Value {

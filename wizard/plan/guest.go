@@ -79,6 +79,7 @@ func (b *builder) guestOf(v *vmPart) {
 		g.port(n)
 		g.class(n)
 	}
+	g.image()
 }
 
 // usable refuses guests in which nothing can be done.

@@ -208,8 +208,27 @@ func guestTitle(c Change, removed bool) string {
 		return fmt.Sprintf("mark RDMA traffic on %s with traffic class %s", place(c.Name), c.To)
 	case backends.KindPort:
 		return "bring RDMA port up on " + place(c.Name)
+	case backends.KindImage:
+		if removed {
+			return "remove container image " + c.Name
+		}
+		return "build container image " + c.Name + baseOf(c.To)
 	}
 	return strings.TrimSpace(fmt.Sprintf("set %s %s to %s", c.Kind, c.Name, c.To))
+}
+
+// baseOf says what an image is built from, by its Dockerfile.
+func baseOf(dockerfile backends.Value) string {
+	var text string
+	if dockerfile.Decode(&text) != nil {
+		return ""
+	}
+	for l := range strings.Lines(text) {
+		if base, ok := strings.CutPrefix(l, "FROM "); ok {
+			return " from " + strings.TrimSpace(base)
+		}
+	}
+	return ""
 }
 
 // place says where an interface of a guest leads to: a port group, or nowhere but to the card itself.

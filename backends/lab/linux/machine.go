@@ -14,6 +14,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/fabric"
+	"github.com/rdma-setup/rdma-setup/backends/lab/linux/engine"
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux/kernel"
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux/netif"
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux/nvidia"
@@ -58,6 +59,7 @@ type Machine struct {
 	rdma    *rdma.Devices
 	systemd *systemd.Manager
 	nvidia  *nvidia.Driver
+	engine  *engine.Engine
 
 	turn    sync.Mutex // one change of power at a time
 	mu      sync.Mutex
@@ -98,6 +100,7 @@ func New(site *Site, cfg Config) (*Machine, error) {
 	m.pkgs = pkgs.New(m.sys.FS, m.sys, m.distro.packages)
 	m.nvidia = &nvidia.Driver{GPUs: func() []nvidia.GPU { return site.gpus(cfg.VM) }, Kernel: m.kernel, API: m.peerAPI, Logf: m.kernel.Logf, NICs: m.smiNICs}
 	m.kernel.Extra, m.kernel.Init, m.pkgs.Changed = m.nvidia.Modules, m.nvidia.Init, m.packageChanged
+	m.engine = &engine.Engine{Verbs: m.verbsBy, Tool: m.toolWith}
 	m.systemd = &systemd.Manager{FS: m.sys.FS, Sys: m.sys, BuiltIn: m.builtIn(), Root: m.root, Log: m.log,
 		Restart: map[string]func(){"systemd-networkd.service": m.net.Boot, "NetworkManager.service": m.net.Boot, "systemd-modules-load.service": m.loadModules}}
 	m.programs()
@@ -235,10 +238,12 @@ func (m *Machine) Forward(ctx context.Context, addr string) (net.Conn, error) {
 // Banner implements sshd.Machine.
 func (m *Machine) Banner() string { return m.distro.banner }
 
-func (m *Machine) tool() perftest.Tool {
+func (m *Machine) tool() perftest.Tool { return m.toolWith(m.verbs()) }
+
+func (m *Machine) toolWith(v *rdma.Verbs) perftest.Tool {
 	return perftest.Tool{
 		VM: m.cfg.VM, Version: m.distro.perftest, Relaxed: m.distro.relaxed, Meeting: &m.site.meeting, Load: &m.site.load, Net: wire{m},
-		Verbs: m.verbs(), Use: m.useDrivers, CUDA: m.cuda(),
+		Verbs: v, Use: m.useDrivers, CUDA: m.cuda(),
 	}
 }
 
@@ -265,7 +270,11 @@ func (m *Machine) linkWent(name, state string) {
 }
 
 func (m *Machine) verbs() *rdma.Verbs {
-	return &rdma.Verbs{Devices: m.rdma, Provider: func() bool { return rdma.HasProvider(m.sys.FS) },
+	return m.verbsBy(func() bool { return rdma.HasProvider(m.sys.FS) })
+}
+
+func (m *Machine) verbsBy(provider func() bool) *rdma.Verbs {
+	return &rdma.Verbs{Devices: m.rdma, Provider: provider,
 		Uverbs: func() bool { return m.kernel.Loaded("ib_uverbs") }, Umad: func() bool { return m.kernel.Loaded("ib_umad") }}
 }
 

@@ -16,6 +16,8 @@ func (m *Machine) preset() error {
 		return m.template()
 	case presetGPU:
 		return m.gpuPreset()
+	case presetDocker:
+		return m.pkgs.Install(m.pkgs.Plan([]string{"docker.io"}))
 	case "":
 		return nil
 	}

@@ -6,10 +6,12 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// The presets of guests for GPUs: a template in which somebody has built perftest with CUDA, and all of it.
+// The presets of guests for GPUs: a template in which somebody has built perftest with CUDA, and all of it; and one with
+// Docker and nothing else.
 const (
 	presetTemplate = "gpu"
 	presetGPU      = "gpudirect"
+	presetDocker   = "docker"
 )
 
 // template puts a perftest with CUDA where no package is.

@@ -28,6 +28,11 @@ func Scenarios() []Scenario {
 				h.PNICs[2].RxPause, h.PNICs[2].TxPause = false, false
 			}
 		}},
+		{Name: "containers", Text: "healthy, with Docker in the guests", Apply: func(s *State) {
+			for _, v := range s.VMs {
+				v.Guest.Preset = "docker"
+			}
+		}},
 		{Name: "centos", Text: "healthy, with RHEL and CentOS 8 and 9 in the guests", Apply: centos},
 	}, slices.Concat(sriov(), clustered(), gpudirect(), broken())...)
 }

@@ -95,6 +95,7 @@ func Ubuntu(release, kernel string) []Package {
 		{Name: "git", Version: "1:2.34.1-1ubuntu1.11", KB: 19000},
 		{Name: "make", Version: "4.3-4.1build1", KB: 400},
 		{Name: "gcc", Version: "4:11.2.0-1ubuntu1", KB: 50},
+		{Name: "docker.io", Version: "24.0.7-0ubuntu2~22.04.1", Needs: []string{"iptables"}, Bin: bin("/usr/bin", "docker"), KB: 155000},
 	}
 	list = append(list, nvidiaDebs()...)
 	if release == "20.04" {

@@ -40,9 +40,10 @@ type DB struct {
 
 	mu        sync.Mutex
 	installed map[string]bool
-	half      map[string]string // what dpkg has not finished, with its state
-	noted     int               // entries of dpkg's journal
-	updated   bool              // the lists were fetched
+	foreign   map[string]Package // of another source, in the place of the distribution's
+	half      map[string]string  // what dpkg has not finished, with its state
+	noted     int                // entries of dpkg's journal
+	updated   bool               // the lists were fetched
 }
 
 // New returns a database that offers the packages; nothing is installed.
@@ -68,6 +69,10 @@ func (db *DB) List() []Package {
 	defer db.mu.Unlock()
 	var list []Package
 	for _, name := range slices.Sorted(maps.Keys(db.installed)) {
+		if p, ok := db.foreign[name]; ok {
+			list = append(list, p)
+			continue
+		}
 		list = append(list, db.offered[name])
 	}
 	return list
@@ -161,6 +166,19 @@ func (db *DB) Install(list []Package) error {
 	return nil
 }
 
+// InstallForeign installs packages of another source, which stand in the place of the distribution's until they go.
+func (db *DB) InstallForeign(list []Package) error {
+	db.mu.Lock()
+	if db.foreign == nil {
+		db.foreign = map[string]Package{}
+	}
+	for _, p := range list {
+		db.foreign[p.Name] = p
+	}
+	db.mu.Unlock()
+	return db.Install(list)
+}
+
 func (db *DB) unpack(p Package) error {
 	for path, program := range p.Bin {
 		if err := db.Sys.Install(program, path); err != nil {
@@ -198,6 +216,7 @@ func (db *DB) Remove(list []Package, purge bool) {
 		}
 		db.mu.Lock()
 		delete(db.installed, p.Name)
+		delete(db.foreign, p.Name)
 		db.mu.Unlock()
 		if db.Changed != nil {
 			db.Changed(p, false)

@@ -12,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
 
-// find knows -name, -type, -maxdepth, -mindepth, -path, joined by and, -print and -delete.
+// find knows -name, -type, -maxdepth, -mindepth, -path, joined by and, -print, -printf with %p and %f, and -delete.
 func find(_ context.Context, p *sh.Proc) int {
 	var roots []string
 	args := p.Args[1:]
@@ -23,7 +23,7 @@ func find(_ context.Context, p *sh.Proc) int {
 		roots = []string{"."}
 	}
 	var tests []func(name string, i vfs.Info) bool
-	least, most, remove := 0, 1<<30, false
+	least, most, remove, format := 0, 1<<30, false, "%p\n"
 	for len(args) > 0 {
 		what := args[0]
 		args = args[1:]
@@ -40,6 +40,8 @@ func find(_ context.Context, p *sh.Proc) int {
 		value := args[0]
 		args = args[1:]
 		switch what {
+		case "-printf":
+			format = value
 		case "-name":
 			tests = append(tests, func(name string, _ vfs.Info) bool { ok, _ := path.Match(value, path.Base(name)); return ok })
 		case "-path":
@@ -88,7 +90,7 @@ func find(_ context.Context, p *sh.Proc) int {
 			if remove {
 				return p.Sys.FS.Remove(p.User.Cred(), name)
 			}
-			p.Printf("%s\n", shown)
+			p.Printf("%s", strings.NewReplacer("%p", shown, "%f", path.Base(shown), `\n`, "\n", `\t`, "\t", "%%", "%").Replace(format))
 			return nil
 		})
 		if err != nil {

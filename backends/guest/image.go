@@ -1,0 +1,120 @@
+package guest
+
+import (
+	"context"
+	"encoding/base64"
+	"strings"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/ssh"
+)
+
+// image builds container images: KindImage. Each bears the Dockerfile that it was built by as a label, so the guest itself
+// tells whether an image is what was asked for.
+type image struct{ g *Guests }
+
+const imageLabel = "rdma-setup.dockerfile" // its value is in base64
+
+// engineScript names the first container engine that answers, its images, and the labels of those that were built here.
+const engineScript = `for e in docker podman nerdctl; do
+	command -v $e >/dev/null || continue
+	list=$(timeout 10 $e images --format '{{.Repository}}:{{.Tag}}') || continue
+	echo "engine $e"
+	echo "$list" | head -n 1000 | sed 's/^/image /'
+	for i in $(timeout 10 $e images -q --filter label=` + imageLabel + ` | sort -u | head -n 50); do
+		timeout 10 $e image inspect --format 'built {{index .Config.Labels "` + imageLabel + `"}}{{range .RepoTags}} {{.}}{{end}}' "$i"
+	done
+	break
+done`
+
+// engine reads what engineScript printed, nil where no engine answers.
+func (f facts) engine() *backends.Engine {
+	var e *backends.Engine
+	for l := range strings.Lines(f["engine"]) {
+		word, rest, _ := strings.Cut(strings.TrimSpace(l), " ")
+		switch {
+		case word == "engine":
+			e = &backends.Engine{Name: rest, Images: map[string]string{}}
+		case e == nil:
+		case word == "image" && !strings.Contains(rest, "<none>"):
+			e.Images[bareImage(rest)] = ""
+		case word == "built":
+			w := strings.Fields(rest)
+			text, err := base64.StdEncoding.DecodeString(w[0])
+			if err != nil {
+				continue
+			}
+			for _, name := range w[1:] {
+				e.Images[bareImage(name)] = string(text)
+			}
+		}
+	}
+	return e
+}
+
+// bareImage takes away what an engine puts before the names of its own registry: Podman localhost/, Docker docker.io/library/.
+func bareImage(name string) string {
+	name = strings.TrimPrefix(name, "localhost/")
+	return strings.TrimPrefix(strings.TrimPrefix(name, "docker.io/library/"), "docker.io/")
+}
+
+func (i image) engine(ctx context.Context, vm string) (*backends.Engine, error) {
+	out, err := i.g.root(ctx, vm, "ask the container engine", ssh.Command{Script: section("engine", engineScript), Limit: time.Minute, MaxOutput: 8 << 20})
+	return sections(out).engine(), err
+}
+
+// Read gives the Dockerfile that the image was built by, "" for an image of somebody else.
+func (i image) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
+	e, err := i.engine(ctx, s.Target.Name)
+	if err != nil || e == nil {
+		return backends.Absent, err
+	}
+	text, there := e.Images[s.Name]
+	if !there {
+		return backends.Absent, nil
+	}
+	return backends.ValueOf(text), nil
+}
+
+// buildTime is how long an image of some GB may take to be fetched and built.
+const buildTime = time.Hour
+
+// Set builds the image, or removes it. What a build has fetched stays in the engine's cache.
+func (i image) Set(ctx context.Context, s backends.Setting, to backends.Value, progress backends.Progress) error {
+	vm := s.Target.Name
+	e, err := i.engine(ctx, vm)
+	if err != nil {
+		return err
+	}
+	if e == nil {
+		return backends.Errorf(backends.KindPermanent, label(vm), "Start it: systemctl start docker", "no container engine answers")
+	}
+	if to.IsAbsent() {
+		if _, there := e.Images[s.Name]; !there {
+			return nil
+		}
+		_, err := i.g.root(ctx, vm, "remove image "+s.Name, ssh.Command{Script: e.Name + " rmi " + ssh.Quote(s.Name), Limit: 5 * time.Minute})
+		return err
+	}
+	var text string
+	if err := to.Decode(&text); err != nil {
+		return err
+	}
+	if made, there := e.Images[s.Name]; there && made == "" {
+		return backends.Errorf(backends.KindRefused, label(vm), "Choose another name in container.image.", "image %s is there and was not built by rdma-setup", s.Name)
+	}
+	build := e.Name + " build"
+	if e.Name == "podman" {
+		build += " --format docker" // its own format knows no SHELL
+	}
+	b64 := base64.StdEncoding.EncodeToString([]byte(text))
+	progress.Report(5)
+	_, err = i.g.root(ctx, vm, "build image "+s.Name, ssh.Command{Limit: buildTime, MaxOutput: 8 << 20, Script: `d=$(mktemp -d) || exit 1
+echo ` + b64 + ` | base64 -d >"$d/Dockerfile" &&
+	` + build + ` --label ` + imageLabel + `=` + b64 + ` -t ` + ssh.Quote(s.Name) + ` "$d" 2>&1
+s=$?
+rm -rf "$d"
+exit $s`})
+	return err
+}

@@ -1,0 +1,79 @@
+package guest_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/ssh"
+)
+
+const (
+	ngc = "nvcr.io/nvidia/tensorrt:20.12-py3"
+	// What the generator of Dockerfiles does, in short.
+	rebuilt = `FROM nvcr.io/nvidia/tensorrt:20.12-py3
+SHELL ["/bin/bash", "-o", "pipefail", "-c"]
+RUN apt-get purge -y ibverbs-providers libibverbs1 \
+# in between
+ && apt-get update && apt-get install -y rdma-core ibverbs-utils perftest
+RUN test -e /etc/libibverbs.d/vmw_pvrdma.driver
+`
+)
+
+// NGC's libraries do not know PVRDMA (seed 000, Using PVRDMA in an NGC Container): the image that is built finds the device,
+// the one that it is built from does not.
+func TestImageIsBuiltFoundAndRemoved(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, config{os: "ubuntu-22.04", preset: true})
+	set := m.Setters()[backends.KindImage]
+	s := m.setting(backends.KindImage, "rdma:1")
+	run := func(command string) ssh.Result {
+		t.Helper()
+		r, err := m.Run(t.Context(), m.vm, ssh.Command{Script: command, Sudo: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	if m.Survey(t.Context(), m.vm).Engine != nil {
+		t.Error("an engine that nobody has installed answers")
+	}
+	if err := set.Set(t.Context(), s, backends.ValueOf(rebuilt), nil); backends.KindOf(err) != backends.KindPermanent {
+		t.Errorf("without an engine: %v", err)
+	}
+	run("apt-get update && apt-get install -y docker.io && docker pull " + ngc)
+	if e := m.Survey(t.Context(), m.vm).Engine; e == nil || e.Name != "docker" || len(e.Images) != 1 || e.Images[ngc] != "" {
+		t.Fatalf("%+v", e)
+	}
+	if err := set.Set(t.Context(), m.setting(backends.KindImage, ngc), backends.ValueOf(rebuilt), nil); backends.KindOf(err) != backends.KindRefused {
+		t.Errorf("an image of somebody else: %v", err)
+	}
+	for range 2 {
+		if err := set.Set(t.Context(), s, backends.ValueOf(rebuilt), nil); err != nil {
+			t.Fatal(err)
+		}
+		if v, err := set.Read(t.Context(), s); err != nil || v != backends.ValueOf(rebuilt) {
+			t.Fatalf("%s, %v", v, err)
+		}
+	}
+	for image, devices := range map[string]string{ngc: "0 HCAs found", "rdma:1": "1 HCA found"} {
+		inside := run("docker run --rm --net=host --privileged --ulimit memlock=-1 --entrypoint= " + image + " ibv_devinfo -l")
+		if !strings.Contains(inside.Stdout, devices) {
+			t.Errorf("%s: %q, want %s", image, inside.Stdout+inside.Stderr, devices)
+		}
+	}
+	if err := set.Set(t.Context(), m.setting(backends.KindImage, "rdma:2"), backends.ValueOf(strings.ReplaceAll(rebuilt, " purge ", " update #")), nil); err == nil || !strings.Contains(err.Error(), "build image rdma:2") {
+		t.Errorf("MLNX_OFED still there: %v", err)
+	}
+	for range 2 {
+		if err := set.Set(t.Context(), s, backends.Absent, nil); err != nil {
+			t.Fatal(err)
+		}
+		if v, err := set.Read(t.Context(), s); err != nil || !v.IsAbsent() {
+			t.Fatalf("%s, %v", v, err)
+		}
+	}
+	if left := run("docker images --format '{{.Repository}}:{{.Tag}}'; ls /tmp"); left.Stdout != ngc+"\n" {
+		t.Errorf("left: %q", left.Stdout)
+	}
+}

@@ -1,0 +1,52 @@
+package perftest
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Tests from containers at both ends, beside those of the guests themselves.
+const (
+	SendBandwidthContainer = SendBandwidth + inContainer
+	SendLatencyContainer   = SendLatency + inContainer
+
+	inContainer = " in containers"
+)
+
+// fromContainer tells whether a test runs in containers, and the test that runs there.
+func fromContainer(test string) (base string, container bool) {
+	return strings.CutSuffix(test, inContainer)
+}
+
+// containerTests are the tests of a pair both of whose ends have an image.
+func (r *Runner) containerTests(p Pair) []string {
+	if p.Client.Image == "" || p.Server.Image == "" {
+		return nil
+	}
+	var tests []string
+	if r.Bandwidth {
+		tests = append(tests, SendBandwidthContainer)
+	}
+	if r.Latency {
+		tests = append(tests, SendLatencyContainer)
+	}
+	return tests
+}
+
+// containerLine puts a command into a container of the node's image, with the flags of the guide (seed 000, Using PVRDMA
+// in an NGC Container) and without a limit on locked memory, which Docker sets by itself.
+func (n Node) containerLine(limit int, command string) string {
+	return fmt.Sprintf("timeout -k 5 %d %s run --rm --net=host --ipc=host --pid=host --privileged --cap-add=IPC_LOCK --ulimit memlock=-1 --entrypoint= %s %s",
+		limit+10, n.Engine, quote(n.Image), command)
+}
+
+// containerHint says what to do where a test failed only from containers.
+func (m *Measurement) containerHint(code string) {
+	if m.Image == "" || m.Error == "" {
+		return
+	}
+	m.Hint = fmt.Sprintf("the guest itself has RDMA: look at what the image lacks with docker run --rm --net=host --privileged %s ibv_devinfo; NGC images need the distribution's libraries (container.base, or rdma-setup generate dockerfile)", m.Image)
+	if code == "mr_failed" {
+		m.Hint = "the container may not lock memory: run it with --ulimit memlock=-1 and --cap-add=IPC_LOCK"
+	}
+}

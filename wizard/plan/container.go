@@ -1,0 +1,44 @@
+package plan
+
+import (
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+const checkContainer = "GST-CONTAINER-030"
+
+// image plans the container image of the answers, where it is to be built: MLNX_OFED's libraries, which NGC images bring, do
+// not know PVRDMA (seed 000, Using PVRDMA in an NGC Container).
+func (g *guestPart) image() {
+	want := g.a.Container
+	if want.Image == "" {
+		return
+	}
+	if !g.asked {
+		if want.Base != "" {
+			g.change(backends.KindImage, want.Image, g.until, g.until, "it depends on the container engine of the guest", nil)
+		}
+		return
+	}
+	e := g.v.guest.Engine
+	if e == nil {
+		g.object(g.ref, checkContainer, "install one (rdma-setup generate docker-setup prints how), or leave container.image empty", "no container engine answers: neither docker, podman nor nerdctl")
+		return
+	}
+	made, there := e.Images[want.Image]
+	switch {
+	case want.Base == "" && !there:
+		g.object(g.ref, checkContainer, "pull it ("+e.Name+" pull), or name in container.base what to build it from", "%s has no image %s", e.Name, want.Image)
+	case want.Base == "":
+	case there && made == "":
+		g.object(g.ref, checkContainer, "choose another name in container.image, or remove container.base to use it as it is", "the image %s is there and was not built by rdma-setup", want.Image)
+	default:
+		text, err := g.opts.Dockerfile(want.Base)
+		if err != nil {
+			g.refuse(g.ref, checkContainer, "name another image in container.base", "%v", err)
+			return
+		}
+		g.change(backends.KindImage, want.Image, imageValue(g.v.guest, want.Image), backends.ValueOf(text), "MLNX_OFED's libraries in "+want.Base+" do not know PVRDMA; the image is some GB, and building it downloads them", func(c *Change) {
+			c.After = append(c.After, g.id(backends.KindPackages, setRDMA))
+		})
+	}
+}
