@@ -23,7 +23,7 @@ func newGenerateCmd(e *Env) *cobra.Command {
 	c.AddCommand(
 		newGenerateAnswersCmd(e), newGenerateRoleCmd(e), newGenerateSwitchCmd(e), newGenerateMPIJobCmd(e),
 		newGenerateDockerfileCmd(e), newGenerateDaemonJSONCmd(e), newGenerateContainerRoutesCmd(e), newGenerateDockerSetupCmd(e),
-		newGenerateOSUCmd(e), newGenerateSystemdCmd(e),
+		newGenerateOSUCmd(e), newGenerateHorovodCmd(e), newGenerateSystemdCmd(e),
 	)
 	for _, k := range networkFiles {
 		c.AddCommand(newGenerateNetworkCmd(e, k))

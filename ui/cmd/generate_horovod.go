@@ -1,0 +1,80 @@
+package cmd
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/generate"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
+)
+
+func newGenerateHorovodCmd(e *Env) *cobra.Command {
+	var f planFlags
+	var tcp bool
+	var hosts []string
+	h := generate.Horovod{GPUs: 1, Net: generate.NCCL{GID: -1}}
+	mode := string(answers.PVRDMA)
+	c := &cobra.Command{
+		Use:   "horovod (-f answers.yaml | --host ADDRESS ..) [flags]",
+		Short: "Print the script that runs Horovod's benchmark in containers over the guests",
+		Long: `Print a script for the first guest: it starts a container with Horovod in every guest, looks whether the RDMA device is
+seen inside, runs the benchmark of the guide (VGG16), holds NCCL's own word on the way that it took against the one
+that was asked for, and removes the containers. Nothing is asked of vCenter or the guests.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			from := "flags"
+			for _, host := range hosts {
+				a, err := netip.ParseAddr(host)
+				if err != nil {
+					return usage("", "--host: %v", err)
+				}
+				h.Hosts = append(h.Hosts, a)
+			}
+			if f.file != "" {
+				a, err := f.load(e, nil)
+				if err != nil {
+					return err
+				}
+				from = f.file
+				for _, v := range a.VMs {
+					if n := a.Networks(v); len(n) > 0 {
+						h.Hosts = append(h.Hosts, n[0].IP.Addr())
+					}
+				}
+				if !cmd.Flags().Changed("mode") {
+					mode = string(a.Mode)
+				}
+				if !cmd.Flags().Changed("traffic-class") && a.Mode != answers.PVRDMA && a.QoS.Lossless == answers.LosslessPFC {
+					h.Net.Class = sizing.TrafficClass(a.QoS.DSCP, a.QoS.ECN)
+				}
+			}
+			h.Net.Path = generate.Path(mode)
+			if tcp {
+				h.Net.Path = generate.TCP
+			}
+			text, err := h.Script(e.origin("horovod", from))
+			if err != nil {
+				return usage("give -f answers.yaml, or --host once for each guest", "%v", err)
+			}
+			_, err = fmt.Fprint(e.Stdout, text)
+			return err
+		},
+	}
+	fl := c.Flags()
+	fl.StringVarP(&f.file, "file", "f", "", "answers file: mode, QoS, the VMs' RDMA addresses")
+	fl.StringArrayVar(&hosts, "host", nil, "address of a guest; once for each")
+	modeFlag(c, &mode)
+	fl.BoolVar(&tcp, "tcp", false, "over TCP instead of RDMA, to compare")
+	fl.StringVar(&h.Image, "image", "horovod/horovod:0.28.1", "container image with Horovod, an SSH server and the examples")
+	fl.IntVar(&h.GPUs, "gpus", 1, "GPUs of each guest")
+	fl.IntVar(&h.Port, "ssh-port", 12345, "port of the containers' SSH servers")
+	fl.StringVar(&h.Model, "model", "VGG16", "model of the benchmark")
+	fl.StringVar(&h.Net.Device, "device", "", "RDMA device in the guests (default NCCL looks)")
+	fl.IntVar(&h.Net.GID, "gid-index", -1, "index of the RoCE v2 address (default NCCL looks)")
+	fl.IntVar(&h.Net.Class, "traffic-class", 0, "IP traffic class of RoCE (default from the answers where guests mark their own traffic)")
+	fl.StringVar(&h.Net.Interface, "interface", "", "network interface for NCCL's own traffic, and for all with --tcp")
+	return c
+}
