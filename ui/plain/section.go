@@ -152,12 +152,17 @@ func told(v backends.Value) string {
 	if !v.Known() {
 		return "not known yet"
 	}
+	return Value(v)
+}
+
+// Value prints a value that is known: no text and no parameters are "not set".
+func Value(v backends.Value) string {
 	s := v.String()
 	if n := strings.Count(s, "\n"); n > 1 {
 		return fmt.Sprintf("%d lines of text (-o json has them)", n)
 	}
-	if s != "" {
+	if s != "" && s != `""` {
 		return s
 	}
-	return "none" // no parameter is set
+	return "not set"
 }

@@ -124,12 +124,5 @@ func told(v backends.Value) string {
 	if !v.Known() {
 		return "not known before the run"
 	}
-	switch s := plain.Clean(v.String()); s {
-	case "":
-		return "none"
-	case `""`:
-		return "empty"
-	default:
-		return strings.ReplaceAll(s, ",", ", ")
-	}
+	return strings.ReplaceAll(plain.Clean(plain.Value(v)), ",", ", ")
 }

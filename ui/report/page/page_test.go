@@ -242,8 +242,8 @@ func TestChangesGoTogether(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s|%s|%s|%s|%s|%s|%s", r.What, r.Why, r.Who, r.Before, r.After, r.Outcome, r.Found))
 	}
 	want := []string{
-		"enable firewall ruleset pvrdma|because|esx-01, esx-02, esx-10|empty|on|done|", "enable firewall ruleset pvrdma||esx-03|empty|on|done|off", "enable firewall ruleset pvrdma||esx-04|empty|on|failed|",
-		"set option Net.PVRDMAVmknic to vmk1|because|esx-01, esx-03|empty|vmk1|done|", "set option Net.PVRDMAVmknic to vmk0||esx-02, esx-10|empty|vmk0|done|",
+		"enable firewall ruleset pvrdma|because|esx-01, esx-02, esx-10|not set|on|done|", "enable firewall ruleset pvrdma||esx-03|not set|on|done|off", "enable firewall ruleset pvrdma||esx-04|not set|on|failed|",
+		"set option Net.PVRDMAVmknic to vmk1|because|esx-01, esx-03|not set|vmk1|done|", "set option Net.PVRDMAVmknic to vmk0||esx-02, esx-10|not set|vmk0|done|",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -259,7 +259,7 @@ func TestWhatWasWorkedOutDuringTheRun(t *testing.T) {
 	o := change(backends.KindFirmware, backends.HostRef("esx-01"), "0000:3b:00.0", 1, "done")
 	o.From, o.To, o.Found = params, backends.Unknown("host/esx-01/tools"), &found
 	c := page.Of(&report.Report{Changes: []report.Outcome{o}}).Changes[0].Rows[0]
-	if c.Before != "none" || c.After != "8" || c.Found != "" {
+	if c.Before != "not set" || c.After != "8" || c.Found != "" {
 		t.Errorf("%q -> %q, read back %q", c.Before, c.After, c.Found)
 	}
 }
