@@ -73,10 +73,13 @@ func (r *runner) apply(ctx context.Context, planFile string) error {
 		return backends.Errorf(backends.KindRefused, "", "look at what changed with: rdma-setup plan -f ..., and save a new one with --out",
 			"the world or the answers have changed since %s was made: the plan would now be another", planFile)
 	}
-	if !p.plan.Empty() {
+	switch {
+	case !p.plan.Empty():
 		if err := r.consent(p); err != nil {
 			return err
 		}
+	case !r.json:
+		fmt.Fprintln(r.env.Stderr, plain.NoChanges)
 	}
 	res, runErr := r.s.carryOut(ctx, r.a, p, r.flags, r.stop, r.sink())
 	return r.finish(ctx, p, res, runErr)

@@ -10,6 +10,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
+// NoChanges says that a plan is empty.
+const NoChanges = "no changes: everything is as the answers ask"
+
 // Plan prints what would be done, the same change of many targets once, then what it costs.
 func Plan(w io.Writer, p *plan.Plan) error {
 	out := &writer{w: w}
@@ -42,7 +45,7 @@ func list(out *writer, p *plan.Plan) {
 	}
 	if p.Empty() {
 		if len(p.Conflicts) == 0 {
-			out.line("no changes: everything is as the answers ask")
+			out.line(NoChanges)
 		}
 		return
 	}

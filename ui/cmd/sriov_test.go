@@ -1,0 +1,176 @@
+package cmd_test
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// sriovBench is a small lab and its answers for mode sriov.
+func sriovBench(t *testing.T, o lab.Options) (b *bench, file string) {
+	t.Helper()
+	o.RebootTime, o.BootTime = 50*time.Millisecond, 50*time.Millisecond
+	b = newBench(t, o)
+	return b, filepath.Join(b.lab.Dir(), "answers-sriov.yaml")
+}
+
+// must carries out a command that exits with code.
+func (b *bench) must(code int, args ...string) (stdout, stderr string) {
+	b.t.Helper()
+	got, stdout, stderr := b.run(args...)
+	if got != code {
+		b.t.Fatalf("%s: exit %d, want %d\n%s\n%s", strings.Join(args, " "), got, code, stdout, stderr)
+	}
+	return stdout, stderr
+}
+
+// hardware is what mode sriov moves on the first host and in the first VM, as the lab has it.
+func (b *bench) hardware() map[string]string {
+	b.t.Helper()
+	out := map[string]string{}
+	b.lab.World().View(func(s *world.State) {
+		h, v := s.Hosts[0], s.VMs[0]
+		out["power policy"], out["SSH"] = h.PowerPolicy, strconv.FormatBool(h.Service("TSM-SSH").Running)
+		for _, m := range h.Modules {
+			for _, p := range m.Parameters {
+				if p.Value != "" || p.Active != "" {
+					out[p.Name] = p.Value
+				}
+				if p.Value != p.Active {
+					out[p.Name] += ", in force " + p.Active
+				}
+			}
+		}
+		for _, p := range h.Ports(world.Nmlx5) {
+			out["VFs of "+p.PCI] = strconv.Itoa(len(h.VFs(p)))
+		}
+		for _, c := range h.Cards {
+			for _, key := range c.Settings {
+				if key.Name == "SRIOV_EN" || key.Name == "NUM_OF_VFS" || key.Current != key.Next {
+					out[c.PCI+" "+key.Name] = strconv.Itoa(key.Current)
+				}
+				if key.Current != key.Next {
+					out[c.PCI+" "+key.Name] += ", then " + strconv.Itoa(key.Next)
+				}
+			}
+		}
+		out["VM"] = "on " + strconv.FormatBool(v.On) + ", reserved " + strconv.FormatInt(v.Reserved, 10) + ", locked " + strconv.FormatBool(v.Locked)
+		for _, a := range v.Adapters {
+			out["VM"] += ", " + string(a.Type)
+		}
+	})
+	return out
+}
+
+// classes asks the guest of the first VM for the traffic classes that it marks with; "" when it marks nothing.
+func (b *bench) classes() string {
+	b.t.Helper()
+	var address, user string
+	b.lab.World().View(func(s *world.State) {
+		g := s.VMs[0].Guest
+		address, user = net.JoinHostPort(g.Address, strconv.Itoa(g.Port)), g.User
+	})
+	key, err := os.ReadFile(filepath.Join(b.lab.Dir(), "id_ed25519"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	signer, err := ssh.ParsePrivateKey(key)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	c, err := ssh.Dial("tcp", address, &ssh.ClientConfig{User: user, Auth: []ssh.AuthMethod{ssh.PublicKeys(signer)}, HostKeyCallback: ssh.InsecureIgnoreHostKey()})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer c.Close()
+	session, err := c.NewSession()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	out, _ := session.Output("cat /sys/kernel/config/rdma_cm/*/ports/1/default_roce_tos 2>/dev/null; ls /etc/systemd/system | grep -c rdma-setup-class") // no match exits 1
+	return strings.Join(strings.Fields(string(out)), " ")
+}
+
+// A ConnectX-4 Lx for the host's own traffic and a ConnectX-5 whose second port has 7 VFs already, 8 more wanted on the
+// first (guide 002): right by PCI order, whatever the vmnics are called, and nothing of others is lost.
+func TestSRIOVBesideWhatOthersHaveSet(t *testing.T) {
+	for name, c := range map[string]struct {
+		scenario, before, after string
+		firmware                int // NUM_OF_VFS of the card before
+		want                    map[string]string
+	}{
+		"as in the guide": {"bare", "0,0,0,7", "0,0,8,7", 8, map[string]string{
+			"0000:3b:00.0 NUM_OF_VFS": "16", "VFs of 0000:3b:00.0": "8", "VFs of 0000:3b:00.1": "7", "VFs of 0000:1a:00.0": "0"}},
+		"the firmware gives more": {"bare", "0,0,0,7", "0,0,8,7", 64, map[string]string{"0000:3b:00.0 NUM_OF_VFS": "64"}},
+		"cards and vmnics the other way round": {"sriov-reversed", "7,0,0,0", "7,8,0,0", 8, map[string]string{
+			"0000:3b:00.0 NUM_OF_VFS": "16", "VFs of 0000:3b:00.0": "7", "VFs of 0000:3b:00.1": "8", "VFs of 0000:d8:00.0": "0"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, file := sriovBench(t, lab.Options{Scenario: c.scenario, Hosts: 1, VMs: 1})
+			b.change(world.Event{What: world.HostModule, Host: "esx-01"}, func(s *world.State) {
+				for key, value := range map[string]string{"max_vfs": c.before, "RSS": "4"} {
+					p := s.Hosts[0].Module(world.Nmlx5).Parameter(key)
+					p.Value, p.Active = value, value
+				}
+				s.Hosts[0].Card("0000:3b:00.0").Set("NUM_OF_VFS", c.firmware)
+			})
+			start, marked := b.hardware(), b.classes()
+			b.must(0, "apply", "-f", file, "--yes")
+			end := b.hardware()
+			want := map[string]string{"max_vfs": c.after, "RSS": "4", "pfctx": "0x08", "SSH": start["SSH"], "0000:3b:00.0 SRIOV_EN": "1", "power policy": "static",
+				"VM": "on true, reserved 8192, locked true, vmxnet3, sriov"}
+			for key, value := range c.want {
+				want[key] = value
+			}
+			for key, value := range want {
+				if end[key] != value {
+					t.Errorf("%s is %s, want %s", key, end[key], value)
+				}
+			}
+			if got := b.classes(); got != "106 1" {
+				t.Errorf("the guest marks with %q", got)
+			}
+			if out, _ := b.must(0, "plan", "-f", file, "--detailed-exitcode"); !strings.Contains(out, "no changes") {
+				t.Errorf("a second plan:\n%s", out)
+			}
+			if out, said := b.must(0, "apply", "-f", file, "--yes"); !strings.Contains(said, "no changes") {
+				t.Errorf("a second apply:\n%s\n%s", out, said)
+			}
+			b.must(0, "rollback", "--yes")
+			for key, value := range b.hardware() {
+				if value != start[key] {
+					t.Errorf("after the rollback %s is %s, it was %s", key, value, start[key])
+				}
+			}
+			if got := b.classes(); got != marked {
+				t.Errorf("after the rollback the guest marks with %q, before with %q", got, marked)
+			}
+		})
+	}
+}
+
+// Neither plan nor check, quick or full, starts SSH on a host or runs anything in its shell: the lab's own log says so.
+func TestPlanAndCheckStartNoSSH(t *testing.T) {
+	t.Parallel()
+	b, file := sriovBench(t, lab.Options{Scenario: "bare", Hosts: 2, VMs: 2})
+	from := len(b.lab.World().Log.Events())
+	b.must(0, "plan", "-f", file)
+	for _, args := range [][]string{{"check", "-f", file}, {"check", "-f", file, "--quick"}, {"check", "-f", file, "--esxi-shell"}, {"discover"}} {
+		b.run(args...)
+	}
+	for _, e := range b.lab.World().Log.Events()[from:] {
+		if e.What == world.HostService || e.What == world.Process && e.VM == "" {
+			t.Errorf("%+v", e)
+		}
+	}
+}
