@@ -63,6 +63,9 @@ const (
 	// KindPackages: target guest/NAME, name = a word for the set ("rdma"), value PackageSpec. Keeper: going back
 	// removes exactly what was newly installed with it.
 	KindPackages Kind = "packages"
+	// KindBuild: target guest/NAME, name = BuildDriver or BuildPerftest, value string: the file in the guest that it was
+	// built from by this program; Unfinished and the file where that did not come to its end. Absent: not by this program.
+	KindBuild Kind = "build"
 	// KindModules: target guest/NAME, name = a word for the set, value []string, the modules loaded, in load order.
 	KindModules Kind = "modules"
 	// KindPersist: target guest/NAME, value Persist: what makes the modules come back after a reboot. Keeper.
@@ -134,6 +137,13 @@ type AdapterSpec struct {
 type PackageSpec struct {
 	Installed []string `json:"installed"` // sorted
 }
+
+// What is built in a guest from a file, and what stands before its path while that has not come to its end.
+const (
+	BuildDriver   = "nvidia"   // NVIDIA's driver, from its .run file
+	BuildPerftest = "perftest" // perftest with CUDA, from its source
+	Unfinished    = "unfinished "
+)
 
 // Persist is what brings the modules back after a reboot.
 type Persist struct {

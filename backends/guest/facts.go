@@ -31,12 +31,22 @@ func (f facts) fill(g *backends.Guest, o Options) {
 	if ofed := f.line("ofed"); verbs.OFED(ofed).Version != nil {
 		g.MOFED = strings.TrimSuffix(ofed, ":")
 	}
+	if o.Archives != nil {
+		there := strings.Split(f["archives"], "\n")
+		for _, file := range o.Archives() {
+			if g.Archives == nil {
+				g.Archives = map[string]bool{}
+			}
+			g.Archives[file] = slices.Contains(there, file)
+		}
+	}
 	n := f.network()
 	g.NetConfig = string(n.system)
 	g.Interfaces = n.interfaces
 	g.RDMA = f.devices(n.interfaces)
 	g.Persist = f.persist()
 	f.health(g)
+	f.builds(g)
 }
 
 // assignments reads KEY=value lines with shell quotes, as os-release has them.

@@ -24,6 +24,8 @@ type MACs interface {
 type Options struct {
 	// Packages are the names that a survey looks for and that belong to every package set; nil: DefaultPackages.
 	Packages []string
+	// Archives gives the files of which a survey tells whether they are there; nil: none.
+	Archives func() []string
 	// Modules are the kernel modules that a survey looks for; nil: DefaultModules.
 	Modules []string
 	// ModuleSet is what KindModules is about as long as Want has not said it; nil: those of PVRDMA.
@@ -105,6 +107,7 @@ func (g *Guests) Close() error {
 func (g *Guests) Setters() map[backends.Kind]backends.Setter {
 	return map[backends.Kind]backends.Setter{
 		backends.KindPackages:     packages{g},
+		backends.KindBuild:        build{g},
 		backends.KindModules:      modules{g},
 		backends.KindPersist:      persist{g},
 		backends.KindAddress:      address{g},

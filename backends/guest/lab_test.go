@@ -42,6 +42,7 @@ type config struct {
 	user    string // "": ops
 	vf      bool   // has a VF, not a PVRDMA adapter
 	preset  bool   // somebody has set it up by the guides
+	source  bool   // it has what NVIDIA's driver and perftest are built with, and a share with their files
 	options guest.Options
 }
 
@@ -72,6 +73,9 @@ func newMachine(t *testing.T, c config) *machine {
 	lc := linux.Config{VM: m.vm, OS: c.os, Hostname: m.vm, User: "ops", Password: "let me in", Sudo: c.sudo, SudoAsks: c.sudo != "", CPUs: 2, MemoryMB: 4096}
 	if c.preset {
 		lc.Preset, lc.RDMAAddr = "pvrdma", "192.168.50.21/24"
+	}
+	if c.source {
+		lc.Preset = "gpu-source"
 	}
 	lm, err := linux.New(&linux.Site{World: w}, lc)
 	if err != nil {

@@ -88,6 +88,7 @@ func (g *Guests) surveyScript() string {
 		{"memlock", "echo $SSH_MEMLOCK"},
 		{"perftest", "command -v ib_send_bw >/dev/null && ib_send_bw --version 2>&1"},
 		{"ofed", "command -v ofed_info >/dev/null && ofed_info -s"},
+		{"archives", "for f in " + words(g.archives()) + "; do [ -f \"$f\" ] && [ -r \"$f\" ] && echo \"$f\"; done"},
 		{"devinfo", "command -v ibv_devinfo >/dev/null && ibv_devinfo -v"},
 		{"rdma", rdmaScript},
 	} {
@@ -97,7 +98,15 @@ func (g *Guests) surveyScript() string {
 	b.WriteString(persistScript())
 	b.WriteString(section("classes", classUnits))
 	b.WriteString(healthScript())
+	b.WriteString(buildFacts())
 	return b.String()
+}
+
+func (g *Guests) archives() []string {
+	if g.options.Archives == nil {
+		return nil
+	}
+	return g.options.Archives()
 }
 
 // rdmaScript walks sysfs, which tells more and more exactly than any tool. read is used for its speed: soft-RoCE has

@@ -90,9 +90,26 @@ func (s *session) reachGuests() error {
 		managed = append(managed, s.answers.GPUDirect.Driver...) // a rollback must see what is there of them
 	}
 	s.mu.Unlock()
-	s.guests = guest.New(pool, s.target, s.vc, guest.Options{Packages: managed, TakeBack: max(time.Minute, s.set.GuestTimeout)})
+	s.guests = guest.New(pool, s.target, s.vc, guest.Options{Packages: managed, Archives: s.archives, TakeBack: max(time.Minute, s.set.GuestTimeout)})
 	s.shells = esxi.New(pool, s.shellTarget, esxi.Options{})
 	return nil
+}
+
+// archives are the files that guests may be given software from.
+func (s *session) archives() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.answers == nil {
+		return nil
+	}
+	var files []string
+	if f, is := s.answers.GPUDirect.DriverFile(); is {
+		files = append(files, f.Path)
+	}
+	if f := s.answers.GPUDirect.Perftest; f != "" {
+		files = append(files, f)
+	}
+	return files
 }
 
 // secret gives a secret that is known or asks for it once, never behind a screen.

@@ -10,6 +10,9 @@ import (
 
 // manual says how one would make the change without this program: a way through the vSphere Client, or a command line.
 func manual(c plan.Change) string {
+	if c.Kind == backends.KindBuild {
+		return buildManual(c)
+	}
 	if c.To.IsAbsent() {
 		return removal(c)
 	}

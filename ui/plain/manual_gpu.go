@@ -29,6 +29,21 @@ func deviceManual(c plan.Change) (string, bool) {
 	return "", false
 }
 
+// buildManual is what one would type in the guest.
+func buildManual(c plan.Change) string {
+	var file string
+	_ = c.To.Decode(&file) // absent: taken away
+	switch {
+	case c.Name == backends.BuildDriver && file == "":
+		return "in the guest: " + code("nvidia-uninstall --silent")
+	case c.Name == backends.BuildDriver:
+		return "in the guest: " + code("sh %s --silent --dkms", shell(file))
+	case file == "":
+		return "in the guest: " + code("rm -rf /opt/perftest")
+	}
+	return "in the guest: unpack " + cell(file) + ", in it " + code("./configure --prefix=/opt/perftest CUDA_H_PATH=/usr/local/cuda/include/cuda.h && make && make install")
+}
+
 // unreadModules is for modules that only the guest can tell, when its driver is there.
 func unreadModules(c plan.Change) string {
 	if c.Name == plan.PeerModules {

@@ -76,8 +76,10 @@ func Keys() []Key {
 		{Path: "gpudirect.mmio", Doc: "kb | minimal | guide | GB", Default: "kb", Hint: "write kb, minimal, guide or a power of two in GB, as 256", Mode: GPUDirect},
 		{Path: "gpudirect.allow_p2p", Doc: "pciPassthru.allowP2P", Default: "true", Mode: GPUDirect},
 		{Path: "gpudirect.relax_acs", Doc: "pciPassthru.RelaxACSforP2P", Default: "true", Mode: GPUDirect},
-		{Path: "gpudirect.driver", Doc: "packages that bring the NVIDIA driver into guests without one; []: it must be there", Mode: GPUDirect},
+		{Path: "gpudirect.driver", Doc: "packages that bring the NVIDIA driver into guests without one, or the path of its .run file there; []: it must be there", Mode: GPUDirect},
 		{Path: "gpudirect.driver[]", Doc: "package of the guest's repositories, as nvidia-headless-570-server-open", Hint: "write the name of a package"},
+		{Path: "gpudirect.perftest", Doc: "source of perftest, as the guests see it, to be built with CUDA where there is none; \"\": GPU memory is measured only where it is there",
+			Hint: "write the path in the guests: /mnt/share/perftest-24.10.0-0.65.tar.gz", Mode: GPUDirect},
 
 		{Path: "esxi", Doc: "The shell of hosts, only where the vSphere API is not enough."},
 		{Path: "esxi.user", Doc: "account", Default: "root"},

@@ -45,6 +45,7 @@ func problemsOf(a *Answers) Problems {
 	c.vms(a)
 	c.gpus(a)
 	c.container(a.Container)
+	c.software(a.GPUDirect)
 	return c.problems
 }
 

@@ -250,6 +250,14 @@ func guestValue(v *backends.VM, g *backends.Guest, s backends.Setting, unread ba
 		return persistValue(g.Persist)
 	case backends.KindMemlock:
 		return backends.ValueOf(memlock(g.MemlockKB))
+	case backends.KindBuild:
+		if g.Built == nil {
+			return unread
+		}
+		if file := g.Built[s.Name]; file != "" {
+			return backends.ValueOf(file)
+		}
+		return backends.Absent
 	case backends.KindModules, backends.KindPackages:
 		return unread // a matter of which ones were asked for: see membersOf
 	case backends.KindImage:

@@ -20,7 +20,7 @@ const (
 	checkDriver, checkPeer, checkSecure = "GST-NVSMI-027", "GST-PEERMEM-028", "GST-SECBOOT-033"
 )
 
-// gpu plans the NVIDIA driver of a guest, where the answers name packages for it, and what lets the NIC reach GPU memory:
+// gpu plans the NVIDIA driver of a guest, where the answers name one, and what lets the NIC reach GPU memory:
 // DMA-BUF where the driver has it, else nvidia-peermem, else nv_peer_mem of old drivers. Both modules register with
 // ib_core, so whatever replaces ib_core (MLNX_OFED) comes before (NVIDIA GPUDirect RDMA guide; nv_peer_memory issue 84).
 func (g *guestPart) gpu() {
@@ -33,15 +33,15 @@ func (g *guestPart) gpu() {
 		return
 	}
 	f := g.v.guest
-	if f.NVIDIA == nil {
-		if id := g.driverPackages(); id != "" {
+	if f.NVIDIA == nil || g.unfinished(backends.BuildDriver) {
+		id := g.driver()
+		g.cudaPerftest(id)
+		if id != "" {
 			g.modulesFor(backends.Unknown(id), "what the NIC reaches GPU memory by depends on the driver that is installed")
 		}
 		return
 	}
-	if len(f.NVIDIA.GPUs) > 0 && f.CUDATests == nil {
-		g.each(g.v.Name, "no perftest built with CUDA was found: GPU memory is not measured (build it with CUDA_H_PATH set and install it under /usr/local)")
-	}
+	g.cudaPerftest("")
 	if f.NVIDIA.Driver == "" {
 		g.object(g.ref, checkDriver, "install the headers of the kernel and build the driver's modules again (dkms autoinstall), or reboot the guest into the kernel that they were built for",
 			"has nvidia-smi, but kernel %s has no module of the NVIDIA driver: %s", f.Kernel, orElse(f.NVIDIA.Error, "it tells no version"))
@@ -70,34 +70,6 @@ func (g *guestPart) vgpu() {
 		orElse(profile, "of an unknown name"))
 }
 
-// driverPackages plans the driver where the guest has none, and gives the change's id; "" where nothing may be done.
-func (g *guestPart) driverPackages() string {
-	f := g.v.guest
-	switch {
-	case len(g.a.GPUDirect.Driver) == 0:
-		g.object(g.ref, checkDriver, "install the NVIDIA driver in the guest, or name its packages in gpudirect.driver, as [nvidia-headless-570-server-open, nvidia-utils-570-server]",
-			"has no NVIDIA driver, and the answers name none to install")
-		return ""
-	case slices.Contains(f.Loaded, "nouveau"):
-		g.object(g.ref, checkDriver, "write \"blacklist nouveau\" and \"options nouveau modeset=0\" into a file of /etc/modprobe.d, renew the initial RAM disk and reboot the guest",
-			"the module nouveau has the GPU; the NVIDIA driver cannot take it beside")
-		return ""
-	case f.SecureBoot != nil && *f.SecureBoot:
-		g.object(g.ref, checkSecure, "choose packages with signed modules (Ubuntu: linux-modules-nvidia-..), enroll the signing key (mokutil --import), or switch Secure Boot of the VM off",
-			"Secure Boot is on: modules that are built in the guest are not loaded")
-		if !slices.Contains(g.opts.Skip, checkSecure) {
-			return ""
-		}
-	}
-	want := slices.Sorted(slices.Values(g.a.GPUDirect.Driver))
-	g.change(backends.KindPackages, setNVIDIA, membersOf(f, backends.KindPackages, want), backends.ValueOf(backends.PackageSpec{Installed: want}),
-		"the NVIDIA driver, as named in gpudirect.driver", func(c *Change) {
-			c.After = append(c.After, g.id(backends.KindPackages, setRDMA))
-			c.After = append(c.After, g.before()...)
-		})
-	return g.id(backends.KindPackages, setNVIDIA)
-}
-
 // before are the ids of what replaces the guest's RDMA stack: drivers of GPUs build on it.
 func (g *guestPart) before() []string {
 	var ids []string
@@ -120,7 +92,7 @@ func (g *guestPart) modulesFor(to backends.Value, why string) {
 		}
 	}
 	g.change(backends.KindModules, PeerModules, from, to, why, func(c *Change) {
-		c.After = append(c.After, g.id(backends.KindModules, setRDMA), g.id(backends.KindPackages, setNVIDIA))
+		c.After = append(c.After, g.id(backends.KindModules, setRDMA), g.id(backends.KindPackages, setNVIDIA), g.id(backends.KindBuild, backends.BuildDriver))
 		c.After = append(c.After, g.before()...)
 	})
 }

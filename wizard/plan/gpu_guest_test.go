@@ -106,6 +106,31 @@ func TestWhatAGuestForbidsGPUs(t *testing.T) {
 		"Secure Boot": {func(g *backends.Guest, a *answers.Answers) {
 			g.NVIDIA, g.SecureBoot, a.GPUDirect.Driver = nil, is(true), []string{"nvidia-headless-570-server-open"}
 		}, "GST-SECBOOT-033", "Secure Boot is on", "mokutil"},
+		"an installer that is not in the guest": {func(g *backends.Guest, a *answers.Answers) {
+			runFile(g, a)
+			g.Archives[a.GPUDirect.Driver[0]] = false
+		}, "GST-NVSMI-027", "is not in the guest", "mount the share"},
+		"an installer for other machines": {func(g *backends.Guest, a *answers.Answers) {
+			runFile(g, a)
+			g.Arch = "aarch64"
+		}, "GST-NVSMI-027", "is for x86_64 machines, the guest is aarch64", "name the installer"},
+		"nothing to build the driver with": {func(g *backends.Guest, a *answers.Answers) {
+			runFile(g, a)
+			a.GPUDirect.Perftest = ""
+			g.Headers, g.BuildTools, g.Kernel, g.PackageManager = is(false), []string{"make"}, "5.15.0-1-generic", "apt"
+		}, "GST-NVSMI-027", "has no gcc, no headers of kernel 5.15.0-1-generic", "apt-get install gcc make dkms linux-headers-5.15.0-1-generic"},
+		"nouveau and an installer": {func(g *backends.Guest, a *answers.Answers) {
+			runFile(g, a)
+			g.Loaded = append(g.Loaded, "nouveau")
+		}, "GST-NVSMI-027", "nouveau", "blacklist nouveau"},
+		"perftest without CUDA's headers": {func(g *backends.Guest, a *answers.Answers) {
+			runFile(g, a)
+			g.CUDAHeader = ""
+		}, "GST-PERFTEST-023", "cuda.h is not there", "cuda-driver-dev"},
+		"perftest without those of verbs": {func(g *backends.Guest, a *answers.Answers) {
+			runFile(g, a)
+			g.PackageManager, g.BuildTools = "dnf", []string{"gcc", "make", "pci/pci.h"}
+		}, "GST-PERFTEST-023", "has no infiniband/verbs.h", "dnf install gcc make rdma-core-devel pciutils-devel"},
 		"closed modules without peer memory in ib_core": {func(g *backends.Guest, _ *answers.Answers) { g.NVIDIA.DMABuf, g.PeerAPI = false, is(false) },
 			"GST-PEERMEM-028", "would not load", "MLNX_OFED or DOCA first"},
 		"both modules": {func(g *backends.Guest, _ *answers.Answers) {
@@ -172,5 +197,58 @@ func TestTheDriverGoesFirst(t *testing.T) {
 	driver, rdma := slices.Index(g.Order, guestID("vm-01", backends.KindPackages, "nvidia")), slices.Index(g.Order, guestID("vm-01", backends.KindPackages, "rdma"))
 	if driver < 0 || rdma < 0 || driver > rdma {
 		t.Errorf("order %q", g.Order)
+	}
+}
+
+// runFile is a guest that has all that the driver and perftest are built with, and answers that name their files.
+func runFile(g *backends.Guest, a *answers.Answers) {
+	a.GPUDirect.Driver, a.GPUDirect.Perftest = []string{"/mnt/share/NVIDIA-Linux-x86_64-570.133.20.run"}, "/mnt/share/perftest-24.10.tar.gz"
+	g.NVIDIA, g.CUDATests, g.Arch, g.Headers, g.CUDAHeader, g.Built = nil, nil, "x86_64", is(true), "/usr/local/cuda/include/cuda.h", map[string]string{}
+	g.Archives = map[string]bool{a.GPUDirect.Driver[0]: true, a.GPUDirect.Perftest: true}
+	g.BuildTools = []string{"gcc", "make", "infiniband/verbs.h", "rdma/rdma_cma.h", "infiniband/umad.h", "pci/pci.h"}
+}
+
+// NVIDIA's installer comes after the guest's RDMA stack, perftest with CUDA after the driver whose libcuda it takes; what is
+// there is not built again, what was cut short is.
+func TestSoftwareFromFiles(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit func(g *backends.Guest, a *answers.Answers)
+		want []string // of both, those that are planned
+		note string
+	}{
+		"neither is there": {func(*backends.Guest, *answers.Answers) {}, []string{"nvidia", "perftest"}, "has no dkms"},
+		"the driver is there": {func(g *backends.Guest, _ *answers.Answers) {
+			g.NVIDIA = &backends.NVIDIA{Driver: "570.133.20", DMABuf: true}
+		}, []string{"perftest"}, ""},
+		"both are there": {func(g *backends.Guest, _ *answers.Answers) {
+			g.NVIDIA, g.CUDATests = &backends.NVIDIA{Driver: "570.133.20", DMABuf: true}, &backends.CUDAPerftest{DMABuf: true}
+		}, nil, "by DMA-BUF"},
+		"both were cut short": {func(g *backends.Guest, a *answers.Answers) {
+			g.NVIDIA, g.CUDATests = &backends.NVIDIA{Driver: "570.133.20", DMABuf: true}, &backends.CUDAPerftest{DMABuf: true}
+			g.Built = map[string]string{"nvidia": backends.Unfinished + a.GPUDirect.Driver[0], "perftest": backends.Unfinished + a.GPUDirect.Perftest}
+		}, []string{"nvidia", "perftest"}, ""},
+		"no source of perftest is named": {func(_ *backends.Guest, a *answers.Answers) { a.GPUDirect.Perftest = "" }, []string{"nvidia"},
+			"host memory alone is measured, GPU memory is not (gpudirect.perftest"},
+	} {
+		inv := newGPUs(1)
+		a := gpuAnswers(inv)
+		runFile(&inv.Guests[0], a)
+		c.edit(&inv.Guests[0], a)
+		p := mustBuild(t, a, inv, plan.Options{})
+		var got []string
+		for _, name := range []string{"nvidia", "perftest"} {
+			if ch := p.Change(guestID("vm-01", backends.KindBuild, name)); ch != nil {
+				got = append(got, name)
+				if !slices.Contains(ch.After, guestID("vm-01", backends.KindPackages, "rdma")) && p.Change(guestID("vm-01", backends.KindPackages, "rdma")) != nil {
+					t.Errorf("%s does not wait for the RDMA stack: %q", name, ch.After)
+				}
+			}
+		}
+		if !slices.Equal(got, c.want) || !strings.Contains(strings.Join(p.Notes, "\n"), c.note) {
+			t.Errorf("%s: %q, want %q; notes %q", name, got, c.want, p.Notes)
+		}
+		if len(c.want) == 2 && !slices.Contains(p.Change(guestID("vm-01", backends.KindBuild, "perftest")).After, guestID("vm-01", backends.KindBuild, "nvidia")) {
+			t.Errorf("%s: perftest does not wait for the driver", name)
+		}
 	}
 }

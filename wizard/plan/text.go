@@ -180,6 +180,8 @@ func guestTitle(c Change, removed bool) string {
 	switch c.Kind {
 	case backends.KindPackages:
 		return packagesTitle(c)
+	case backends.KindBuild:
+		return buildTitle(c, removed)
 	case backends.KindModules:
 		if c.Name == PeerModules {
 			return "load the peer memory module"

@@ -148,16 +148,17 @@ func (u *undo) moot(c Change) bool {
 	return there
 }
 
-// guestOrder lets packages go last in each guest, those last that came first: what they hold is in use before.
+// guestOrder lets software go last in each guest, that last which came first: what it holds is in use before.
 func (u *undo) guestOrder(guests map[string][]string) {
-	earlier := map[string]bool{} // sets of packages that came before
+	earlier := map[string]bool{} // software that came before
 	for i := range u.changes {
 		c := &u.changes[i]
-		earlier[c.ID()] = c.Kind == backends.KindPackages
+		software := c.Kind == backends.KindPackages || c.Kind == backends.KindBuild
+		earlier[c.ID()] = software
 		for _, id := range guests[c.Target.Name] {
 			// A traffic class holds rdma_cm in the kernel.
 			before := c.Kind == backends.KindModules && u.kindOf(id) == backends.KindTrafficClass
-			if id != c.ID() && (c.Kind == backends.KindPackages && !earlier[id] || before) {
+			if id != c.ID() && (software && !earlier[id] || before) {
 				c.After = append(c.After, id)
 			}
 		}

@@ -85,6 +85,7 @@ func (m *Machine) image() error {
 	b.link("usr/bin", "/bin")
 	b.link("usr/sbin", "/sbin")
 	b.link("usr/lib", "/lib")
+	b.dir(0o777|fs.ModeSticky, "/var/tmp")
 	b.dir(0o700, "/root")
 	b.dir(0o755, "/lib/systemd/system", "/lib/modules/"+m.distro.kernel, "/lib/modprobe.d", "/lib/udev/rules.d")
 	b.file(0o644, "/etc/os-release", m.distro.release)

@@ -18,6 +18,8 @@ func (m *Machine) preset() error {
 		return m.gpuPreset()
 	case presetDocker:
 		return m.pkgs.Install(m.pkgs.Plan([]string{"docker.io"}))
+	case presetSource:
+		return m.sourcePreset()
 	case "":
 		return nil
 	}

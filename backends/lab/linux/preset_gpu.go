@@ -3,6 +3,10 @@ package linux
 import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux/netif"
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux/nvidia"
+	"github.com/rdma-setup/rdma-setup/backends/lab/linux/perftest"
+	"github.com/rdma-setup/rdma-setup/backends/lab/linux/pkgs"
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
@@ -12,6 +16,7 @@ const (
 	presetTemplate = "gpu"
 	presetGPU      = "gpudirect"
 	presetDocker   = "docker"
+	presetSource   = "gpu-source" // no CUDA perftest, but all that it and NVIDIA's driver are built with, on a share
 )
 
 // template puts a perftest with CUDA where no package is.
@@ -80,4 +85,46 @@ func (s *Site) wholeMAC(vm string) (mac string, slot int) {
 		}
 	})
 	return mac, slot
+}
+
+// What the share of a guest to be built in has.
+const (
+	shareDir       = "/mnt/share"
+	driverFile     = shareDir + "/NVIDIA-Linux-x86_64-570.133.20.run"
+	perftestSource = shareDir + "/perftest-24.10.0-0.65.tar.gz"
+)
+
+// sourcePreset is a guest that has what the driver and perftest are built with, and a share that has their files. A .run
+// file unpacks itself and starts the installer in it; this one has it beside.
+func (m *Machine) sourcePreset() error {
+	names := []string{"gcc", "make", "dkms", "libibverbs-dev", "librdmacm-dev", "libibumad-dev", "libpci-dev", "linux-headers-" + m.distro.kernel}
+	if !m.distro.deb {
+		names = []string{"gcc", "make", "dkms", "rdma-core-devel", "pciutils-devel", "kernel-devel-" + m.distro.kernel}
+	}
+	if err := m.pkgs.Install(m.pkgs.Plan(names)); err != nil {
+		return err
+	}
+	b := &builder{fs: m.sys.FS}
+	b.dir(0o755, shareDir, shareDir+"/.nvidia", "/usr/local/cuda/include")
+	b.file(0o644, "/usr/local/cuda/include/cuda.h", "#define CUDA_VERSION 12080\n")
+	b.file(0o644, perftestSource, string(perftest.Archive("24.10.0-0.65", sh.Binary)))
+	b.file(0o644, driverFile, "#!/bin/sh\n# NVIDIA Accelerated Graphics Driver for Linux-x86_64 "+pkgs.DriverVersion+"\nexec "+shareDir+"/.nvidia/nvidia-installer "+pkgs.DriverVersion+" \"$@\"\n")
+	b.file(0o755, shareDir+"/.nvidia/nvidia-installer", string(sh.Binary("nvidia-installer")))
+	return b.err
+}
+
+// toolchain is what modules are built with.
+func (m *Machine) toolchain() nvidia.Toolchain {
+	return nvidia.Toolchain{Tool: m.pkgs.Installed, Headers: func() bool {
+		_, err := m.sys.FS.Stat(vfs.Root(), "/lib/modules/"+m.distro.kernel+"/build/Makefile")
+		return err == nil
+	}}
+}
+
+// source is what perftest is built with.
+func (m *Machine) source() perftest.Source {
+	return perftest.Source{Installed: m.pkgs.Installed, Debian: m.distro.deb, Driver: func() bool {
+		version, _ := m.nvidia.Version()
+		return version != ""
+	}}
 }

@@ -22,6 +22,12 @@ func gpudirect() []Scenario {
 	return append([]Scenario{
 		one("gpudirect", "GPUs and HCAs on one switch, nothing set up", func(*State) {}),
 		one("gpudirect-done", "VMs have an HCA and a GPU on its switch, guests included", gpuDone),
+		one("gpudirect-source", "guests have no perftest with CUDA, and a share with its source and NVIDIA's own installer", func(s *State) {
+			s.Software = true
+			for _, v := range s.Asked() {
+				v.Guest.Preset = "gpu-source"
+			}
+		}),
 		one("gpudirect-split", "the only GPU of a host is below the other socket", gpuSplit),
 		one("gpudirect-bios", "a guest was installed on BIOS firmware", lastAsked(func(v *VM) { v.Firmware, v.Guest.BIOS = "bios", true })),
 		one("gpudirect-busy", "a VM that nobody asked about has the GPU and the HCA of the last host", gpuBusy),

@@ -26,6 +26,7 @@ type State struct {
 
 	GPUs      map[string][]string // of which VM which GPUs, for the answers; nil: every free one
 	HCA       string              // PCI address of the NICs that go into VMs, for the answers; "": by speed
+	Software  bool                // the answers for GPUDirect name files of a share in the guests, not packages
 	Strangers []string            // VMs that the answers do not name
 }
 

@@ -30,6 +30,20 @@ func perftests() []string {
 	return []string{"ib_send_bw", "ib_write_bw", "ib_read_bw", "ib_send_lat", "ib_write_lat", "ib_read_lat"}
 }
 
+// headers are files below /usr/include.
+func headers(names ...string) map[string]string {
+	m := map[string]string{}
+	for _, n := range names {
+		m["/usr/include/"+n] = "/* " + n + " */\n"
+	}
+	return m
+}
+
+// buildTree is what modules for a kernel are built with.
+func buildTree(kernel string) map[string]string {
+	return map[string]string{"/lib/modules/" + kernel + "/build/Makefile": "# kernel " + kernel + "\n"}
+}
+
 // Ubuntu returns what Ubuntu 20.04 or 22.04 offers, as far as anybody here needs it. kernel is uname -r.
 func Ubuntu(release, kernel string) []Package {
 	rdma, perf, diag, plan := "39.0-1", "4.4+0.37-1", "39.0-1", "0.106.1-7ubuntu0.22.04.4"
@@ -41,6 +55,7 @@ func Ubuntu(release, kernel string) []Package {
 		{Name: "bash", Version: "5.1-6ubuntu1.1", Base: true, Bin: bin("/usr/bin", "bash")},
 		{Name: "dash", Version: "0.5.11+git20210903+really0.5.11-3build1", Base: true, Bin: bin("/usr/bin", "dash", "/usr/bin/sh=dash")},
 		{Name: "grep", Version: "3.7-1build1", Base: true, Bin: bin("/usr/bin", "grep", "egrep", "fgrep")},
+		{Name: "tar", Version: "1.34+dfsg-1ubuntu0.1.22.04.2", Base: true, Bin: bin("/usr/bin", "tar")},
 		{Name: "sed", Version: "4.8-1ubuntu2", Base: true, Bin: bin("/usr/bin", "sed")},
 		{Name: "mawk", Version: "1.3.4.20200120-3", Base: true, Bin: bin("/usr/bin", "awk")},
 		{Name: "findutils", Version: "4.8.0-1ubuntu3", Base: true, Bin: bin("/usr/bin", "find", "xargs")},
@@ -91,10 +106,14 @@ func Ubuntu(release, kernel string) []Package {
 			Script: "#!/bin/sh\nset -e\ntest \"$1\" = configure\n"},
 		{Name: "udev", Version: "249.11-0ubuntu3.12", Base: true},
 		{Name: "perftest", Version: perf, Needs: []string{"libibverbs1", "librdmacm1", "libibumad3", "pciutils"}, Bin: bin("/usr/bin", perftests()...), KB: 1050},
-		{Name: "libibverbs-dev", Version: rdma, Needs: []string{"libibverbs1", "ibverbs-providers"}, KB: 3000},
+		{Name: "libibverbs-dev", Version: rdma, Needs: []string{"libibverbs1", "ibverbs-providers"}, Files: headers("infiniband/verbs.h"), KB: 3000},
+		{Name: "librdmacm-dev", Version: rdma, Needs: []string{"librdmacm1", "libibverbs-dev"}, Files: headers("rdma/rdma_cma.h"), KB: 600},
+		{Name: "libibumad-dev", Version: rdma, Needs: []string{"libibumad3", "libibverbs-dev"}, Files: headers("infiniband/umad.h"), KB: 300},
+		{Name: "libpci-dev", Version: "1:3.7.0-6", Files: headers("pci/pci.h"), KB: 200},
+		{Name: "linux-headers-" + kernel, Version: "5.15.0-112.122", Files: buildTree(kernel), KB: 24000},
 		{Name: "git", Version: "1:2.34.1-1ubuntu1.11", KB: 19000},
-		{Name: "make", Version: "4.3-4.1build1", KB: 400},
-		{Name: "gcc", Version: "4:11.2.0-1ubuntu1", KB: 50},
+		{Name: "make", Version: "4.3-4.1build1", Bin: bin("/usr/bin", "make"), KB: 400},
+		{Name: "gcc", Version: "4:11.2.0-1ubuntu1", Bin: bin("/usr/bin", "gcc"), KB: 50},
 		{Name: "docker.io", Version: "24.0.7-0ubuntu2~22.04.1", Needs: []string{"iptables"}, Bin: bin("/usr/bin", "docker"), KB: 155000},
 	}
 	list = append(list, nvidiaDebs()...)
@@ -122,6 +141,7 @@ func Enterprise(major, kernel string) []Package {
 		{Name: "coreutils", Version: "8.30-15" + el, Base: true, Bin: bin("/usr/bin", coreutils()...)},
 		{Name: "bash", Version: "4.4.20-5" + el, Base: true, Bin: bin("/usr/bin", "bash", "/usr/bin/sh=sh")},
 		{Name: "grep", Version: "3.1-6" + el, Base: true, Bin: bin("/usr/bin", "grep", "egrep", "fgrep")},
+		{Name: "tar", Version: "2:1.30-9" + el, Base: true, Bin: bin("/usr/bin", "tar")},
 		{Name: "sed", Version: "4.5-5" + el, Base: true, Bin: bin("/usr/bin", "sed")},
 		{Name: "gawk", Version: "4.2.1-4" + el, Base: true, Bin: bin("/usr/bin", "awk")},
 		{Name: "findutils", Version: "1:4.6.0-21" + el, Base: true, Bin: bin("/usr/bin", "find", "xargs")},
@@ -160,13 +180,14 @@ func Enterprise(major, kernel string) []Package {
 		{Name: "infiniband-diags", Version: rdma, Needs: []string{"libibumad", "libibverbs"}, Bin: bin("/usr/sbin", diags()...), KB: 950},
 		{Name: "rdma-core", Version: rdma, Needs: []string{"libnl3"}, KB: 120,
 			Files: map[string]string{"/etc/rdma/modules/rdma.conf": "rdma_ucm\n", "/usr/lib/udev/rules.d/60-rdma-persistent-naming.rules": "# NAME_FALLBACK\n"}},
-		{Name: "rdma-core-devel", Version: rdma, Needs: []string{"rdma-core", "libibverbs"}, KB: 700},
+		{Name: "rdma-core-devel", Version: rdma, Needs: []string{"rdma-core", "libibverbs"}, Files: headers("infiniband/verbs.h", "rdma/rdma_cma.h", "infiniband/umad.h"), KB: 700},
+		{Name: "kernel-devel-" + kernel, Version: strings.TrimSuffix(kernel, ".x86_64"), Files: buildTree(kernel), KB: 60000},
 		{Name: "perftest", Version: perf, Needs: []string{"libibverbs", "librdmacm", "libibumad"}, Bin: bin("/usr/bin", perftests()...), KB: 2100},
 		{Name: "automake", Version: "1.16.1-8" + el, Arch: "noarch", KB: 1700},
 		{Name: "autoconf", Version: "2.69-29" + el, Arch: "noarch", KB: 2300},
-		{Name: "pciutils-devel", Version: "3.7.0-3" + el, KB: 80},
-		{Name: "gcc", Version: "8.5.0-20" + el, KB: 60000},
-		{Name: "make", Version: "1:4.2.1-11" + el, KB: 1400},
+		{Name: "pciutils-devel", Version: "3.7.0-3" + el, Files: headers("pci/pci.h"), KB: 80},
+		{Name: "gcc", Version: "8.5.0-20" + el, Bin: bin("/usr/bin", "gcc"), KB: 60000},
+		{Name: "make", Version: "1:4.2.1-11" + el, Bin: bin("/usr/bin", "make"), KB: 1400},
 		{Name: "git", Version: "2.39.3-1" + el, KB: 400},
 	}
 	list = append(list, nvidiaRPMs(el)...)

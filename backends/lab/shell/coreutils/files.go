@@ -18,7 +18,7 @@ import (
 func filePrograms() map[string]sh.Program {
 	return map[string]sh.Program{
 		"cp": cp, "mv": mv, "rm": rm, "mkdir": mkdir, "rmdir": rmdir, "ln": ln, "touch": touch,
-		"chmod": chmod, "chown": chown, "install": install, "mktemp": mktemp, "truncate": truncate, "sync": sync,
+		"tar": unpack, "chmod": chmod, "chown": chown, "install": install, "mktemp": mktemp, "truncate": truncate, "sync": sync,
 	}
 }
 

@@ -28,13 +28,16 @@ type System struct {
 	Wrap func(ctx context.Context, p *Proc, run func() int) int
 }
 
+// Binary is what the file of a program holds.
+func Binary(program string) []byte { return []byte(elf + program + "\n") }
+
 // Install puts a program's file at each path, as a package does.
 func (s *System) Install(program string, paths ...string) error {
 	for _, p := range paths {
 		if err := s.FS.MkdirAll(vfs.Root(), path.Dir(p), 0o755); err != nil {
 			return err
 		}
-		if err := s.FS.WriteFile(vfs.Root(), p, []byte(elf+program+"\n"), 0o755); err != nil {
+		if err := s.FS.WriteFile(vfs.Root(), p, Binary(program), 0o755); err != nil {
 			return err
 		}
 	}

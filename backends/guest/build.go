@@ -1,0 +1,186 @@
+package guest
+
+import (
+	"context"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/ssh"
+)
+
+// build builds software from a file in the guest, and takes it away again: KindBuild. What it has begun and what it has
+// done stands in a file of buildDir, so that a build that was cut short is told from one that nobody began.
+type build struct{ g *Guests }
+
+const (
+	buildDir = "/var/lib/rdma-setup/built"
+
+	// perftestDir is where perftest with CUDA goes: beside the distribution's, which stays.
+	perftestDir = "/opt/perftest"
+)
+
+// headers that perftest is built with, by what they are called here.
+const headerList = "infiniband/verbs.h rdma/rdma_cma.h infiniband/umad.h pci/pci.h"
+
+// listBuilt prints a line for each thing that was built.
+const listBuilt = "for f in " + buildDir + `/*; do [ -f "$f" ] && echo "${f##*/} $(cat "$f")"; done`
+
+// buildFacts reads what was built, and what could be built with.
+func buildFacts() string {
+	return section("built", "echo read\n"+listBuilt) +
+		section("buildtools", "echo read\nfor t in gcc make dkms; do command -v $t >/dev/null && echo $t; done\nfor h in "+headerList+"; do [ -e /usr/include/$h ] && echo $h; done") +
+		section("cudaheader", findCUDA+`
+echo "$header"`)
+}
+
+// findCUDA sets header to the path of cuda.h.
+const findCUDA = `header=
+for f in /usr/local/cuda/include/cuda.h /usr/local/cuda-*/include/cuda.h /usr/include/cuda.h; do [ -e "$f" ] && header=$f && break; done`
+
+// builds fills in what buildFacts read.
+func (f facts) builds(g *backends.Guest) {
+	if rows, ok := strings.CutPrefix(f["built"], "read\n"); ok {
+		g.Built = builtOf(rows)
+	}
+	if rows, ok := strings.CutPrefix(f["buildtools"], "read\n"); ok {
+		g.BuildTools = append([]string{}, strings.Fields(rows)...)
+	}
+	g.CUDAHeader = f.line("cudaheader")
+}
+
+// builtOf reads lines as "nvidia done /mnt/share/NVIDIA-Linux-x86_64-570.133.20.run".
+func builtOf(rows string) map[string]string {
+	m := map[string]string{}
+	for line := range strings.SplitSeq(rows, "\n") {
+		name, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch state, file, ok := strings.Cut(rest, " "); {
+		case !ok:
+		case state == "done":
+			m[name] = file
+		default:
+			m[name] = backends.Unfinished + file
+		}
+	}
+	return m
+}
+
+// Read gives the file that it was built from.
+func (b build) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
+	r, err := b.g.Run(ctx, s.Target.Name, ssh.Command{Script: section("built", listBuilt)})
+	if err != nil {
+		return backends.Absent, err
+	}
+	if file := builtOf(sections(r.Stdout)["built"])[s.Name]; file != "" {
+		return backends.ValueOf(file), nil
+	}
+	return backends.Absent, nil
+}
+
+// Set builds from the file, or takes away what was built. What a build that was cut short left is taken away first.
+func (b build) Set(ctx context.Context, s backends.Setting, to backends.Value, _ backends.Progress) error {
+	vm := s.Target.Name
+	now, err := b.Read(ctx, s)
+	if err != nil || now == to {
+		return err
+	}
+	if !now.IsAbsent() {
+		if _, err := b.g.root(ctx, vm, "take "+s.Name+" away", ssh.Command{Script: removeScript(s.Name), Limit: 10 * time.Minute}); err != nil {
+			return err
+		}
+	}
+	if to.IsAbsent() {
+		return nil
+	}
+	var file string
+	if err := to.Decode(&file); err != nil {
+		return err
+	}
+	if !path.IsAbs(file) {
+		return backends.Errorf(backends.KindUsage, label(vm), "", "build %s: %q is no path in the guest", s.Name, file)
+	}
+	r, err := b.g.Run(ctx, vm, ssh.Command{Script: buildScript(s.Name, file), Sudo: true, Limit: 30 * time.Minute, MaxOutput: 4 << 20})
+	if err != nil {
+		return err
+	}
+	if r.ExitCode != 0 {
+		return buildError(vm, s.Name, file, r)
+	}
+	return nil
+}
+
+// buildScript writes down what it begins before it begins, and that it is done after it has looked.
+func buildScript(name, file string) string {
+	note := func(state string) string {
+		return "echo " + ssh.Quote(state+" "+file) + " >" + buildDir + "/" + name + " || exit 1\n"
+	}
+	script := "mkdir -p " + buildDir + " && chmod 755 " + buildDir + " || exit 1\n" +
+		"if ! [ -r " + ssh.Quote(file) + " ]; then echo 'there is no such file in the guest' >&2; exit 46; fi\n"
+	switch name {
+	case backends.BuildDriver:
+		script += note("begun") + `options=--silent
+if command -v dkms >/dev/null; then options="$options --dkms"; fi
+sh ` + ssh.Quote(file) + ` $options </dev/null >/dev/null || { grep '^ERROR' /var/log/nvidia-installer.log >&2; exit 1; }
+if ! modinfo nvidia >/dev/null 2>&1; then echo 'the installer ended well, but the kernel has no module nvidia' >&2; exit 1; fi
+`
+	default:
+		script += "if [ -e " + perftestDir + " ]; then echo '" + perftestDir + " is there already, and not by this program' >&2; exit 47; fi\n" + note("begun") + findCUDA + `
+if [ -z "$header" ]; then echo 'cuda.h is not there' >&2; exit 1; fi
+rm -rf /var/tmp/rdma-setup-perftest.??????
+w=$(mktemp -d /var/tmp/rdma-setup-perftest.XXXXXX) || exit 1
+(
+tar -xf ` + ssh.Quote(file) + ` -C "$w" && cd "$w"/*/ || exit 1
+{ if ! [ -e configure ]; then sh ./autogen.sh || exit 1; fi
+./configure --prefix=` + perftestDir + ` CUDA_H_PATH="$header" && make -j "$(nproc)" && make install; } >"$w/log" 2>&1 || { grep -E 'rror|not found|cannot find' "$w/log" | tail -n 3 >&2; exit 1; }
+)
+rc=$?
+rm -rf "$w"
+[ $rc = 0 ] || exit 1
+if ! ` + perftestDir + `/bin/ib_write_bw --help 2>&1 | grep -q -e --use_cuda; then echo 'what was built does not know --use_cuda' >&2; exit 1; fi
+`
+	}
+	return script + note("done")
+}
+
+// removeScript takes away what was built, also the half of it.
+func removeScript(name string) string {
+	script := "rm -rf " + perftestDir + " || exit 1\n"
+	if name == backends.BuildDriver {
+		script = `for m in nvidia_peermem nvidia_drm nvidia_modeset nvidia_uvm nvidia; do modprobe -r $m 2>/dev/null; done
+if command -v nvidia-uninstall >/dev/null; then nvidia-uninstall --silent </dev/null >/dev/null || exit 1; fi
+`
+	}
+	return script + "rm -f " + buildDir + "/" + name + "\nrmdir " + buildDir + " 2>/dev/null\nexit 0\n"
+}
+
+func buildError(vm, name, file string, r ssh.Result) error {
+	said := lastLines(r.Stderr, 3)
+	what := map[string]string{backends.BuildDriver: "install the NVIDIA driver from ", backends.BuildPerftest: "build perftest from "}[name] + file
+	kind, hint := backends.KindPermanent, "The rest stands in /var/log/nvidia-installer.log of the guest."
+	if name == backends.BuildPerftest {
+		hint = "Build it by hand to see all of what it says: ./configure CUDA_H_PATH=/usr/local/cuda/include/cuda.h && make."
+	}
+	for _, c := range []struct{ says, hint string }{
+		{"no such file in the guest", "Put the file there, or name the path at which the guest sees it."},
+		{"not by this program", "It is somebody's own: put it out of the way, or take gpudirect.perftest out of the answers."},
+		{"ouveau", "Write \"blacklist nouveau\" and \"options nouveau modeset=0\" into a file of /etc/modprobe.d, renew the initial RAM disk and reboot the guest."},
+		{"kernel source tree", "Install the headers of the running kernel (Debian, Ubuntu: linux-headers-$(uname -r); EL: kernel-devel-$(uname -r)), then resume."},
+		{"kernel headers", "Install the headers of the running kernel (Debian, Ubuntu: linux-headers-$(uname -r); EL: kernel-devel-$(uname -r)), then resume."},
+		{"compiler", "Install gcc, the release that built the kernel (cat /proc/version), then resume."},
+		{"-lcuda", "Install NVIDIA's driver first: libcuda comes with it."},
+		{"pciutils", "Install the headers of pciutils (libpci-dev, pciutils-devel), then resume."},
+		{"cuda.h", "Install the headers of CUDA (cuda-driver-dev, cuda-cudart-dev or nvidia-cuda-toolkit), or take gpudirect.perftest out of the answers."},
+		{"No space left", "Free some space in the guest."},
+		{"already installed", "Remove the driver's packages first, or take gpudirect.driver out of the answers."},
+	} {
+		if strings.Contains(said, c.says) {
+			hint = c.hint
+			break
+		}
+	}
+	if said == "" {
+		said = "it ended without a word"
+	}
+	return backends.Errorf(kind, label(vm), hint, "%s: %s", what, said)
+}

@@ -1,0 +1,83 @@
+package guest_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/guest"
+)
+
+const (
+	driverFile     = "/mnt/share/NVIDIA-Linux-x86_64-570.133.20.run"
+	perftestSource = "/mnt/share/perftest-24.10.0-0.65.tar.gz"
+)
+
+// The driver and a perftest with CUDA are built from their files, told by the survey, and leave nothing behind when they are
+// taken away; what was cut short is told from both.
+func TestBuildFromFiles(t *testing.T) {
+	for _, os := range []string{"ubuntu-22.04", "rhel-9"} {
+		t.Run(os, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t, config{os: os, source: true, options: guest.Options{Archives: func() []string { return []string{driverFile, "/mnt/share/none.run"} }}})
+			set := m.Setters()[backends.KindBuild]
+			try := func(name string, to backends.Value) {
+				t.Helper()
+				s := m.setting(backends.KindBuild, name)
+				if err := set.Set(t.Context(), s, to, nil); err != nil {
+					t.Fatal(err)
+				}
+				if now, err := set.Read(t.Context(), s); err != nil || now != to {
+					t.Fatalf("%s is %s, want %s: %v", name, now, to, err)
+				}
+			}
+			before := m.Survey(t.Context(), m.vm)
+			if !before.Archives[driverFile] || before.Archives["/mnt/share/none.run"] || len(before.BuildTools) != 7 || before.CUDAHeader != "/usr/local/cuda/include/cuda.h" || len(before.Built) != 0 || before.NVIDIA != nil {
+				t.Fatalf("%+v", before)
+			}
+			try(backends.BuildDriver, backends.ValueOf(driverFile))
+			try(backends.BuildPerftest, backends.ValueOf(perftestSource))
+			try(backends.BuildPerftest, backends.ValueOf(perftestSource))
+			g := m.Survey(t.Context(), m.vm)
+			if g.NVIDIA == nil || g.NVIDIA.Driver != "570.133.20" || g.CUDATests == nil || g.CUDATests.Dir != "/opt/perftest/bin" || g.Built[backends.BuildDriver] != driverFile {
+				t.Fatalf("%+v %+v %v", g.NVIDIA, g.CUDATests, g.Built)
+			}
+			m.root(t, "echo 'begun "+perftestSource+"' >/var/lib/rdma-setup/built/perftest; rm /opt/perftest/bin/ib_write_bw")
+			if g = m.Survey(t.Context(), m.vm); g.Built[backends.BuildPerftest] != backends.Unfinished+perftestSource {
+				t.Fatalf("cut short: %v", g.Built)
+			}
+			try(backends.BuildPerftest, backends.ValueOf(perftestSource)) // on top of the half of it
+			try(backends.BuildPerftest, backends.Absent)
+			try(backends.BuildDriver, backends.Absent)
+			after := m.Survey(t.Context(), m.vm)
+			if after.NVIDIA != nil || after.CUDATests != nil || len(after.Built) != 0 {
+				t.Errorf("left: %+v %+v %v", after.NVIDIA, after.CUDATests, after.Built)
+			}
+			m.root(t, "! [ -e /opt/perftest ] && ! [ -e /var/lib/rdma-setup/built ] && [ -z \"$(ls /var/tmp)\" ]")
+		})
+	}
+}
+
+// What keeps a build from its end is said with what to do about it.
+func TestBuildIsRefused(t *testing.T) {
+	m := newMachine(t, config{os: "ubuntu-22.04", source: true})
+	for _, c := range []struct{ before, name, file, says, hint string }{
+		{"", backends.BuildDriver, "/mnt/share/other.run", "no such file", "Put the file there"},
+		{"apt-get -y purge gcc", backends.BuildDriver, driverFile, "development tool `cc`", "/var/log/nvidia-installer.log"},
+		{"apt-get -y install gcc && rm -r /lib/modules/$(uname -r)/build", backends.BuildDriver, driverFile, "Unable to find the kernel source tree", "linux-headers-"},
+		{"mkdir /opt/perftest", backends.BuildPerftest, perftestSource, "not by this program", "take gpudirect.perftest out"},
+		{"rmdir /opt/perftest", backends.BuildPerftest, perftestSource, "cannot find -lcuda", "Install NVIDIA's driver first"},
+		{"apt-get -y purge libpci-dev", backends.BuildPerftest, perftestSource, "pciutils", "headers"},
+		{"rm /usr/local/cuda/include/cuda.h", backends.BuildPerftest, perftestSource, "cuda.h is not there", "Install the headers of CUDA"},
+		{"echo no archive >" + perftestSource + "; touch /usr/include/cuda.h", backends.BuildPerftest, perftestSource, "not look like a tar archive", "./configure"},
+	} {
+		if c.before != "" {
+			m.root(t, c.before)
+		}
+		s := m.setting(backends.KindBuild, c.name)
+		err := m.Setters()[backends.KindBuild].Set(t.Context(), s, backends.ValueOf(c.file), nil)
+		if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(backends.HintOf(err), c.hint) {
+			t.Errorf("%s: %v; %s", c.before, err, backends.HintOf(err))
+		}
+	}
+}

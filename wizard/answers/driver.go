@@ -1,0 +1,61 @@
+package answers
+
+import (
+	"errors"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A DriverFile is NVIDIA's installer of its driver, as its name tells it.
+type DriverFile struct {
+	Path    string // in the guests
+	Version string // 570.133.20
+	Arch    string // x86_64, aarch64
+}
+
+var driverName = regexp.MustCompile(`^NVIDIA-Linux-(x86_64|aarch64)-(\d+\.\d+(?:\.\d+)?)(?:-[a-z0-9]+)*\.run$`)
+
+// DriverFile is the installer that gpudirect.driver names; not ok where it names packages, or nothing.
+func (g GPUOpt) DriverFile() (f DriverFile, ok bool) {
+	if len(g.Driver) != 1 || !strings.HasPrefix(g.Driver[0], "/") {
+		return f, false
+	}
+	m := driverName.FindStringSubmatch(path.Base(g.Driver[0]))
+	if m == nil {
+		return f, false
+	}
+	return DriverFile{Path: g.Driver[0], Arch: m[1], Version: m[2]}, true
+}
+
+// archiveInGuest says what is wrong with the path of a file in the guests.
+func archiveInGuest(file string, endings ...string) error {
+	switch {
+	case !path.IsAbs(file) || path.Clean(file) != file:
+		return errors.New("is no absolute path")
+	case !slices.ContainsFunc(endings, func(e string) bool { return strings.HasSuffix(file, e) }):
+		return errors.New("ends in none of " + strings.Join(endings, ", "))
+	}
+	return nil
+}
+
+// software checks the files and packages that guests with GPUs are given.
+func (c *checker) software(g GPUOpt) {
+	for i, d := range g.Driver {
+		if !strings.Contains(d, "/") && !strings.HasSuffix(d, ".run") {
+			continue
+		}
+		at := "gpudirect.driver[" + string(rune('0'+min(i, 9))) + "]"
+		if _, ok := (GPUOpt{Driver: []string{d}}).DriverFile(); !ok || path.Clean(d) != d {
+			c.bad(at, "write the path in the guests, the file's name as NVIDIA gave it: /mnt/share/NVIDIA-Linux-x86_64-570.133.20.run", "%q is no path of NVIDIA's installer", clip(d))
+		} else if len(g.Driver) > 1 {
+			c.bad(at, "name the installer alone, or packages alone", "%q stands beside others", clip(d))
+		}
+	}
+	if g.Perftest != "" {
+		if err := archiveInGuest(g.Perftest, ".tar.gz", ".tgz", ".tar.xz", ".tar"); err != nil {
+			c.bad("gpudirect.perftest", "", "%q %v", clip(g.Perftest), err)
+		}
+	}
+}
