@@ -47,14 +47,15 @@ func TestRepliesWithoutEnd(t *testing.T) {
 	}{
 		{"in one word", strings.Repeat("x", 64<<10), 0, backends.KindPermanent, "longer than 1048576 bytes"},
 		{"in many objects", "</token><objects><obj type=\"HostSystem\">host-1</obj></objects><token>", 0, backends.KindPermanent, "longer than 1048576 bytes"},
-		{"a byte at a time", "x", 20 * time.Millisecond, backends.KindUnreachable, "did not answer in time"},
+		{"a byte at a time", "x", 200 * time.Millisecond, backends.KindUnreachable, "did not answer in time"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			p := between(t, w)
 			cfg := p.config()
 			cfg.ReplyLimit = limit
 			if tt.pause > 0 {
-				cfg.CallLimit = time.Second
+				cfg.CallLimit = 10 * time.Second
 			}
 			c, err := vsphere.Dial(t.Context(), cfg)
 			if err != nil {

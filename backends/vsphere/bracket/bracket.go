@@ -9,6 +9,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/settle"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
@@ -66,15 +67,20 @@ type site struct {
 // errLate ends a wait that took longer than its limit.
 var errLate = errors.New("it took too long")
 
-// watch waits for a state within a limit; errLate when it is not reached.
+// watch waits for a state within a limit; errLate when it is not reached. A wait that breaks is begun again a few times:
+// what it waits for goes on without us.
 func (s site) watch(ctx context.Context, ref place.Ref, limit time.Duration, until func(wire.Object) bool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errLate)
 	defer cancel()
-	err := s.conn.Watch(ctx, ref, until)
-	if context.Cause(ctx) == errLate {
-		return errLate
+	for try := 1; ; try++ {
+		err := s.conn.Watch(ctx, ref, until)
+		if context.Cause(ctx) == errLate {
+			return errLate
+		}
+		if err == nil || try == settle.Tries || !settle.Pause(ctx, try) {
+			return err
+		}
 	}
-	return err
 }
 
 // state decodes what a bracket's State gave.

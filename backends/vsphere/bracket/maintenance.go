@@ -57,23 +57,29 @@ func (s site) enter(ctx context.Context, t backends.Ref, progress backends.Progr
 	if err := s.whole(ctx, t, what); err != nil {
 		return err
 	}
-	vim := s.conn.VIM()
-	res, err := methods.EnterMaintenanceMode_Task(ctx, vim, &types.EnterMaintenanceMode_Task{
-		This: h.ref, Timeout: int32(s.opt.Evacuate.Seconds()),
-		MaintenanceSpec: &types.HostMaintenanceSpec{VsanMode: &types.VsanHostDecommissionMode{
-			ObjectAction: string(types.VsanHostDecommissionModeObjectActionEnsureObjectAccessibility),
-		}},
-	})
-	if err != nil {
-		return wire.Explain(err, t.Name, what)
+	o := order{site: s, machine: h.ref, op: opEnter, progress: progress,
+		send: func(ctx context.Context) (types.ManagedObjectReference, error) {
+			res, err := methods.EnterMaintenanceMode_Task(ctx, s.conn.VIM(), &types.EnterMaintenanceMode_Task{
+				This: h.ref, Timeout: int32(s.opt.Evacuate.Seconds()),
+				MaintenanceSpec: &types.HostMaintenanceSpec{VsanMode: &types.VsanHostDecommissionMode{
+					ObjectAction: string(types.VsanHostDecommissionModeObjectActionEnsureObjectAccessibility),
+				}},
+			})
+			if err != nil {
+				return types.ManagedObjectReference{}, err
+			}
+			return res.Returnval, nil
+		},
+		done: func(ctx context.Context) (bool, error) {
+			now, err := s.host(ctx, t)
+			return now.maintenance, err
+		},
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, s.opt.Evacuate, errLate)
 	defer cancel()
-	_, err = s.conn.Task(limited, res.Returnval, progress)
-	if limited.Err() != nil {
-		tidy, done := context.WithTimeout(context.WithoutCancel(ctx), wire.DefaultTimeout)
-		defer done()
-		_, _ = methods.CancelTask(tidy, vim, &types.CancelTask{This: res.Returnval})
+	refused, err := o.carryOut(limited)
+	if err != nil && !refused && !ended(err) {
+		o.cancel(ctx)
 	}
 	_, timedout := wire.FaultOf(err).(*types.Timedout)
 	if context.Cause(limited) == errLate || timedout {
@@ -115,9 +121,18 @@ func (s site) exit(ctx context.Context, t backends.Ref, progress backends.Progre
 	if !h.maintenance {
 		return nil
 	}
-	res, err := methods.ExitMaintenanceMode_Task(ctx, s.conn.VIM(), &types.ExitMaintenanceMode_Task{This: h.ref})
-	if err == nil {
-		_, err = s.conn.Task(ctx, res.Returnval, progress)
-	}
+	_, err = order{site: s, machine: h.ref, op: opExit, progress: progress,
+		send: func(ctx context.Context) (types.ManagedObjectReference, error) {
+			res, err := methods.ExitMaintenanceMode_Task(ctx, s.conn.VIM(), &types.ExitMaintenanceMode_Task{This: h.ref})
+			if err != nil {
+				return types.ManagedObjectReference{}, err
+			}
+			return res.Returnval, nil
+		},
+		done: func(ctx context.Context) (bool, error) {
+			now, err := s.host(ctx, t)
+			return !now.maintenance, err
+		},
+	}.carryOut(ctx)
 	return wire.Explain(err, t.Name, what)
 }

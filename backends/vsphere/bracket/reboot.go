@@ -74,9 +74,10 @@ func (b reboot) Close(ctx context.Context, t backends.Ref, leave backends.Value,
 	if !rebooted(h, before.Booted) {
 		// A host that is away may be in the middle of the reboot that a crash of ours has not waited for.
 		if h.connection == types.HostSystemConnectionStateConnected {
-			if err := b.send(ctx, h, progress); err != nil {
+			if err := b.send(ctx, t, h, before.Booted); err != nil {
 				return wire.Explain(err, t.Name, what)
 			}
+			progress.Report(10)
 		}
 		err := b.watch(ctx, h.ref, b.opt.Reboot, func(o wire.Object) bool {
 			now := stateOf(h.ref, o)
@@ -110,14 +111,26 @@ func (b reboot) Abort(ctx context.Context, t backends.Ref, found backends.Value,
 	return b.exit(ctx, t, progress)
 }
 
-// send orders the reboot. Without force vCenter refuses a host that is not in maintenance mode.
-func (b reboot) send(ctx context.Context, h hostState, progress backends.Progress) error {
-	res, err := methods.RebootHost_Task(ctx, b.conn.VIM(), &types.RebootHost_Task{This: h.ref, Force: false})
-	if err != nil {
+// send orders the reboot, unless an order that nobody waited for is being carried out. Without force vCenter refuses a
+// host that is not in maintenance mode.
+func (b reboot) send(ctx context.Context, t backends.Ref, h hostState, before time.Time) error {
+	o := order{site: b.site, machine: h.ref, op: opReboot,
+		send: func(ctx context.Context) (types.ManagedObjectReference, error) {
+			res, err := methods.RebootHost_Task(ctx, b.conn.VIM(), &types.RebootHost_Task{This: h.ref, Force: false})
+			if err != nil {
+				return types.ManagedObjectReference{}, err
+			}
+			return res.Returnval, nil
+		},
+		done: func(ctx context.Context) (bool, error) {
+			now, err := b.host(ctx, t)
+			return now.connection != types.HostSystemConnectionStateConnected || rebooted(now, before), err
+		},
+	}
+	if found, err := o.adopt(ctx); found {
 		return err
 	}
-	_, err = b.conn.Task(ctx, res.Returnval, nil)
-	progress.Report(10)
+	_, err := o.carryOut(ctx)
 	return err
 }
 

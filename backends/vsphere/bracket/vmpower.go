@@ -62,7 +62,15 @@ func (b vmPower) Open(ctx context.Context, t backends.Ref, progress backends.Pro
 	if !tools {
 		return refuse("start VMware Tools (open-vm-tools) in the guest, or shut it down yourself, then resume", "VMware Tools do not run in it")
 	}
-	if _, err := methods.ShutdownGuest(ctx, b.conn.VIM(), &types.ShutdownGuest{This: vm}); err != nil {
+	const what = "shut down the guest"
+	err = settle.Attempt(ctx, t.Name, what, func() (backends.Value, bool, error) {
+		_, power, _, err := b.read(ctx, t)
+		return backends.ValueOf(string(power)), power == types.VirtualMachinePowerStatePoweredOff, err
+	}, func() error {
+		_, err := methods.ShutdownGuest(ctx, b.conn.VIM(), &types.ShutdownGuest{This: vm}) // to be told twice harms no guest
+		return err
+	})
+	if err != nil {
 		switch wire.FaultOf(err).(type) {
 		case *types.ToolsUnavailable:
 			return refuse("start VMware Tools (open-vm-tools) in the guest, or shut it down yourself, then resume", "VMware Tools do not answer")
@@ -84,10 +92,13 @@ func (b vmPower) Open(ctx context.Context, t backends.Ref, progress backends.Pro
 }
 
 func (b vmPower) powerOff(ctx context.Context, t backends.Ref, vm place.Ref, progress backends.Progress) error {
-	res, err := methods.PowerOffVM_Task(ctx, b.conn.VIM(), &types.PowerOffVM_Task{This: vm})
-	if err == nil {
-		_, err = b.conn.Task(ctx, res.Returnval, progress)
-	}
+	_, err := b.order(vm, opPowerOff, progress, func(ctx context.Context) (types.ManagedObjectReference, error) {
+		res, err := methods.PowerOffVM_Task(ctx, b.conn.VIM(), &types.PowerOffVM_Task{This: vm})
+		if err != nil {
+			return types.ManagedObjectReference{}, err
+		}
+		return res.Returnval, nil
+	}, types.VirtualMachinePowerStatePoweredOff).carryOut(ctx)
 	return wire.Explain(err, t.Name, "power the VM off")
 }
 
@@ -175,13 +186,31 @@ func explainPowerOn(err error) (error, bool) {
 func (b vmPower) powerOn(ctx context.Context, vm place.Ref, progress backends.Progress) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, b.opt.PowerOn, errLate)
 	defer cancel()
-	res, err := methods.PowerOnVM_Task(ctx, b.conn.VIM(), &types.PowerOnVM_Task{This: vm})
-	if err != nil {
-		return err
+	o := b.order(vm, opPowerOn, progress, func(ctx context.Context) (types.ManagedObjectReference, error) {
+		res, err := methods.PowerOnVM_Task(ctx, b.conn.VIM(), &types.PowerOnVM_Task{This: vm})
+		if err != nil {
+			return types.ManagedObjectReference{}, err
+		}
+		return res.Returnval, nil
+	}, types.VirtualMachinePowerStatePoweredOn)
+	_, err := o.carryOut(ctx)
+	if _, is := wire.FaultOf(err).(*types.InvalidPowerState); is {
+		// It was told before, by an attempt that did not wait for it.
+		if on, rerr := o.done(ctx); rerr == nil && on {
+			return nil
+		}
 	}
-	_, err = b.conn.Task(ctx, res.Returnval, progress)
 	if context.Cause(ctx) == errLate {
 		return backends.Errorf(backends.KindTransient, "", "vCenter may wait for an answer to a question: look at the VM's summary page", "it is not on after %s", b.opt.PowerOn.Round(time.Second))
 	}
 	return err
+}
+
+// order makes an order of what brings a VM into a power state.
+func (b vmPower) order(vm place.Ref, op string, progress backends.Progress,
+	send func(context.Context) (types.ManagedObjectReference, error), to types.VirtualMachinePowerState) order {
+	return order{site: b.site, machine: vm, op: op, send: send, progress: progress, done: func(ctx context.Context) (bool, error) {
+		o, err := b.conn.One(ctx, vm, "runtime.powerState")
+		return wire.Value[types.VirtualMachinePowerState](o, "runtime.powerState") == to, err
+	}}
 }

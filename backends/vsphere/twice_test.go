@@ -1,0 +1,99 @@
+package vsphere_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/lab"
+	events "github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// TestNoDeedTwice has the answer to a deed lost, before or after it took effect. Whoever opens and closes the bracket
+// again, as a resume does, comes to the end, and no host has gone down and no VM off a second time.
+func TestNoDeedTwice(t *testing.T) {
+	for _, tt := range []struct {
+		method string
+		open   backends.BracketKind
+		of     backends.Ref
+	}{
+		{"RebootHost_Task", backends.BracketReboot, backends.HostRef("esx-01")},
+		{"EnterMaintenanceMode_Task", backends.BracketReboot, backends.HostRef("esx-01")},
+		{"ExitMaintenanceMode_Task", backends.BracketReboot, backends.HostRef("esx-01")},
+		{"ShutdownGuest", backends.BracketVMPower, backends.VMRef("vm-01")},
+		{"WaitForUpdatesEx", backends.BracketReboot, backends.HostRef("esx-01")},
+		{"WaitForUpdatesEx", backends.BracketVMPower, backends.VMRef("vm-01")},
+		{"PowerOnVM_Task", backends.BracketVMPower, backends.VMRef("vm-01")},
+	} {
+		for _, do := range []string{"drop", "drop-after", "fault:SystemError"} {
+			if (tt.method == "WaitForUpdatesEx") != (do == "fault:SystemError") {
+				continue // lost is the answer to the deed, or the wait for its task
+			}
+			t.Run(string(tt.open)+" "+tt.method+" "+do, func(t *testing.T) {
+				t.Parallel()
+				l, c := startLab(t, lab.Options{Hosts: 2, VMs: 1, RebootTime: 300 * time.Millisecond, BootTime: 50 * time.Millisecond,
+					Faults: []string{"method=" + tt.method + ",nth=1,do=" + do}})
+				b := c.Brackets()[tt.open]
+				before := stateOf(t, b, tt.of)
+				atLast(t, func() error { return b.Open(t.Context(), tt.of, nil) })
+				atLast(t, func() error { return b.Close(t.Context(), tt.of, before, nil) })
+				at := map[backends.BracketKind]backends.BracketKind{backends.BracketReboot: backends.BracketMaintenance}[tt.open]
+				want := backends.ValueOf("normal")
+				if at == "" {
+					at, want = tt.open, before
+				}
+				if v := stateOf(t, c.Brackets()[at], tt.of); v != want {
+					t.Errorf("it ends as %s, want %s", v, want)
+				}
+				down, off := 0, 0
+				for _, e := range l.World().Log.Events() {
+					switch {
+					case e.What == events.HostDown:
+						down++
+					case e.What == events.VMPower && e.Detail == "off":
+						off++
+					}
+				}
+				if tt.open == backends.BracketReboot && down != 1 || tt.open == backends.BracketVMPower && (down != 0 || off != 1) {
+					t.Errorf("hosts went down %d times, VMs off %d times", down, off)
+				}
+			})
+		}
+	}
+}
+
+// atLast tries what may fail once, and again as a resume would.
+func atLast(t *testing.T, step func() error) {
+	t.Helper()
+	err := step()
+	if err != nil {
+		t.Logf("first: %v", err)
+		err = step()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestNoHostSlipsAway loses every wait for the task that empties a host: whoever backs out of the bracket then leaves a
+// host in service, and no task that takes it away later.
+func TestNoHostSlipsAway(t *testing.T) {
+	l, c := startLab(t, lab.Options{Hosts: 2, VMs: 1, Faults: []string{"method=WaitForUpdatesEx,do=fault:SystemError"}})
+	host := backends.HostRef("esx-01")
+	b := c.Brackets()[backends.BracketReboot]
+	before := stateOf(t, b, host)
+	if err := b.Open(t.Context(), host, nil); err == nil {
+		t.Fatal("it is open, and nobody could wait for it")
+	}
+	l.World().Faults.Clear()
+	if err := b.(backends.Aborter).Abort(t.Context(), host, before, nil); err != nil {
+		t.Fatal(err)
+	}
+	in := c.Brackets()[backends.BracketMaintenance]
+	if v := stateOf(t, in, host); v != backends.ValueOf("normal") {
+		t.Errorf("it is %s", v)
+	}
+	if calls := l.World().Log.Calls(); calls["EnterMaintenanceMode_Task"] != 1 {
+		t.Errorf("it was told %d times", calls["EnterMaintenanceMode_Task"])
+	}
+}
