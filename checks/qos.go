@@ -139,6 +139,9 @@ func sameParameters(f *Facts) []Answer {
 	}
 	rest := same(f, "parameters", func(h *backends.Host) string { return told(h, false) })
 	vfs := same(f, "list of VFs", func(h *backends.Host) string { return told(h, true) })
+	if !alikePorts(f) {
+		vfs = same(f, "VFs of the RDMA pNIC", func(h *backends.Host) string { return ownVFs(f, h, told(h, true)) })
+	}
 	if len(rest) == 0 {
 		return []Answer{waiting(f.cluster(), "the module parameters of no host were read")}
 	}
@@ -151,6 +154,32 @@ func sameParameters(f *Facts) []Answer {
 		}
 	}
 	return rest
+}
+
+// alikePorts tells whether the RDMA pNIC has the same place among as many ports of nmlx5_core on every host. Where it has
+// not, lists of VFs that mean the same look different.
+func alikePorts(f *Facts) bool {
+	layouts := map[[2]int]bool{}
+	for _, h := range f.connected() {
+		if n := f.nic(h); n != nil && n.Driver == coreModule {
+			ports := corePorts(h)
+			layouts[[2]int{slices.Index(ports, n.PCI), len(ports)}] = true
+		}
+	}
+	return len(layouts) < 2
+}
+
+// ownVFs is what max_vfs has for the RDMA pNIC; list is how the whole list is told, "" when it was not read.
+func ownVFs(f *Facts, h *backends.Host, list string) string {
+	n := f.nic(h)
+	if list == "" || n == nil {
+		return list
+	}
+	entries := strings.Split(param(f.HostFacts[h.Name].Modules, coreModule, "max_vfs"), ",")
+	if at := slices.Index(corePorts(h), n.PCI); at >= 0 && at < len(entries) && entries[at] != "" {
+		return strings.TrimSpace(entries[at])
+	}
+	return "0"
 }
 
 // pauseCheck and dcbCheck hold the flow control of the pNIC against qos.lossless.

@@ -213,3 +213,18 @@ func BenchmarkThousandVMs(b *testing.B) {
 		run(f, checks.Selection{})
 	}
 }
+
+// A list of VFs that means the same looks different where a host has a card less: nobody is told to make them the same.
+func TestVFsOfHostsWithOtherPorts(t *testing.T) {
+	for list, want := range map[string]checks.Status{"8": checks.Pass, "4": checks.Warn} {
+		f := healthy(s)
+		h := theHost(f)
+		h.NICs[0].Driver = "bnxtnet"
+		parameter("nmlx5_core", "max_vfs", list)(f)
+		for _, r := range run(f, checks.Selection{Only: []string{"CL-PARAM-009"}}) {
+			if r.Target.Name == h.Name && r.Status != want || r.Target.Name != h.Name && r.Status != checks.Pass {
+				t.Errorf("max_vfs %s: %s is %s: %s", list, r.Target.Name, r.Status, r.Evidence)
+			}
+		}
+	}
+}

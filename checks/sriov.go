@@ -113,13 +113,7 @@ func maxVFs(id, criteria, remedy, source string, ask func(t backends.Ref, at int
 			if n.Driver != coreModule || facts.Modules[coreModule] == nil {
 				return waiting(t, "%s: max_vfs of driver %s was not read", n.Device, orNone(n.Driver))
 			}
-			var ports []string
-			for _, other := range h.NICs {
-				if other.Driver == coreModule {
-					ports = append(ports, other.PCI)
-				}
-			}
-			slices.Sort(ports) // addresses have fixed width, so that the order of text is that of numbers
+			ports := corePorts(h)
 			text := param(facts.Modules, coreModule, "max_vfs")
 			if text == "" && n.SRIOV != nil && n.SRIOV.VFs > 0 {
 				return pass(t, "max_vfs is unset; the %d VFs of %s were asked for through the API", n.SRIOV.VFs, n.Device)
@@ -135,6 +129,18 @@ func maxVFs(id, criteria, remedy, source string, ask func(t backends.Ref, at int
 			return ask(t, slices.Index(ports, n.PCI), ports, list)
 		}),
 	}
+}
+
+// corePorts are the addresses of the functions of nmlx5_core in PCI order.
+func corePorts(h *backends.Host) []string {
+	var ports []string
+	for _, n := range h.NICs {
+		if n.Driver == coreModule {
+			ports = append(ports, n.PCI)
+		}
+	}
+	slices.Sort(ports) // addresses have fixed width, so that the order of text is that of numbers
+	return ports
 }
 
 func joined(list []int) string {
