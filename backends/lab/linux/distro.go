@@ -28,6 +28,14 @@ type distro struct {
 	modules     []kernel.Module
 }
 
+// ofed is the system in the words of MLNX_OFED, which takes the rebuilds of RHEL for it.
+func (d distro) ofed() string {
+	if d.deb {
+		return d.id + d.version
+	}
+	return "rhel" + d.version
+}
+
 const (
 	rootPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 	userPath = "/usr/local/bin:/usr/bin:/bin:/usr/games"

@@ -80,7 +80,7 @@ func (b *builder) link(target, name string) {
 func (m *Machine) image() error {
 	b := &builder{fs: m.sys.FS}
 	b.dir(0o755, "/usr/bin", "/usr/sbin", "/usr/lib", "/usr/local/bin", "/usr/local/sbin", "/usr/games", "/usr/share", "/etc", "/home", "/boot", "/var/log",
-		"/var/lib", "/opt", "/srv", "/mnt", "/dev", "/proc", "/sys", "/run", "/etc/security/limits.d", "/etc/modules-load.d", "/etc/modprobe.d",
+		"/var/lib", "/etc/init.d", "/opt", "/srv", "/mnt", "/dev", "/proc", "/sys", "/run", "/etc/security/limits.d", "/etc/modules-load.d", "/etc/modprobe.d",
 		"/etc/sudoers.d", "/etc/systemd/system/multi-user.target.wants", "/etc/sysctl.d", "/etc/ssh", "/etc/default", "/etc/udev/rules.d")
 	b.link("usr/bin", "/bin")
 	b.link("usr/sbin", "/sbin")
@@ -136,6 +136,9 @@ func (m *Machine) image() error {
 		return b.err
 	}
 	if err := m.mounts(); err != nil {
+		return err
+	}
+	if err := m.mofed.Mount(); err != nil {
 		return err
 	}
 	return m.pkgs.InstallBase()

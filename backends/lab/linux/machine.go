@@ -16,6 +16,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/fabric"
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux/engine"
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux/kernel"
+	"github.com/rdma-setup/rdma-setup/backends/lab/linux/mofed"
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux/netif"
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux/nvidia"
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux/perftest"
@@ -60,6 +61,7 @@ type Machine struct {
 	systemd *systemd.Manager
 	nvidia  *nvidia.Driver
 	engine  *engine.Engine
+	mofed   *mofed.Software
 
 	turn    sync.Mutex // one change of power at a time
 	mu      sync.Mutex
@@ -103,6 +105,7 @@ func New(site *Site, cfg Config) (*Machine, error) {
 	m.engine = &engine.Engine{Verbs: m.verbsBy, Tool: m.toolWith}
 	m.systemd = &systemd.Manager{FS: m.sys.FS, Sys: m.sys, BuiltIn: m.builtIn(), Root: m.root, Log: m.log,
 		Restart: map[string]func(){"systemd-networkd.service": m.net.Boot, "NetworkManager.service": m.net.Boot, "systemd-modules-load.service": m.loadModules}}
+	m.mofed = &mofed.Software{FS: m.sys.FS, DB: m.pkgs, Kernel: m.kernel, System: m.distro.ofed(), Deb: m.distro.deb}
 	m.programs()
 	if err := m.image(); err != nil {
 		return nil, fmt.Errorf("lab: guest %s: %w", cfg.VM, err)
@@ -241,8 +244,14 @@ func (m *Machine) Banner() string { return m.distro.banner }
 func (m *Machine) tool() perftest.Tool { return m.toolWith(m.verbs()) }
 
 func (m *Machine) toolWith(v *rdma.Verbs) perftest.Tool {
+	version := func() string {
+		if m.pkgs.Foreign("perftest") {
+			return mofed.Perftest
+		}
+		return m.distro.perftest
+	}
 	return perftest.Tool{
-		VM: m.cfg.VM, Version: m.distro.perftest, Relaxed: m.distro.relaxed, Meeting: &m.site.meeting, Load: &m.site.load, Net: wire{m},
+		VM: m.cfg.VM, Version: version, Relaxed: m.distro.relaxed, Meeting: &m.site.meeting, Load: &m.site.load, Net: wire{m},
 		Verbs: v, Use: m.useDrivers, CUDA: m.cuda(),
 	}
 }
@@ -270,10 +279,10 @@ func (m *Machine) linkWent(name, state string) {
 }
 
 func (m *Machine) verbs() *rdma.Verbs {
-	return m.verbsBy(func() bool { return rdma.HasProvider(m.sys.FS) })
+	return m.verbsBy(func(driver string) bool { return rdma.HasProvider(m.sys.FS, driver) })
 }
 
-func (m *Machine) verbsBy(provider func() bool) *rdma.Verbs {
+func (m *Machine) verbsBy(provider func(driver string) bool) *rdma.Verbs {
 	return &rdma.Verbs{Devices: m.rdma, Provider: provider,
 		Uverbs: func() bool { return m.kernel.Loaded("ib_uverbs") }, Umad: func() bool { return m.kernel.Loaded("ib_umad") }}
 }

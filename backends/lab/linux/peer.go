@@ -15,7 +15,7 @@ import (
 // peerAPI is where ib_core has the interface for peer memory from: MLNX_OFED, or the kernel of Ubuntu.
 func (m *Machine) peerAPI() nvidia.API {
 	switch {
-	case m.pkgs.Installed(pkgs.OFED):
+	case m.pkgs.Installed(pkgs.OFED), m.pkgs.Installed("ofed-scripts"):
 		return nvidia.OFED
 	case m.distro.id == "ubuntu":
 		return nvidia.Inbox

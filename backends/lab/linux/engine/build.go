@@ -64,7 +64,7 @@ func (e *Engine) fetch(p *sh.Proc, name string) (*image, string) {
 	if err != nil {
 		return nil, err.Error()
 	}
-	none := e.Verbs(func() bool { return false })
+	none := e.Verbs(func(string) bool { return false })
 	r.sys.Programs = r.programs(none, e.Tool(none))
 	return &image{root: r, labels: map[string]string{}, entrypoint: base.entrypoint}, ""
 }

@@ -21,7 +21,7 @@ import (
 
 // An Engine runs containers in one guest. It is safe for concurrent use.
 type Engine struct {
-	Verbs func(provider func() bool) *rdma.Verbs // the guest's devices, seen through libraries of somebody else
+	Verbs func(provider func(driver string) bool) *rdma.Verbs // the guest's devices, seen through libraries of somebody else
 	Tool  func(*rdma.Verbs) perftest.Tool        // perftest that uses them
 
 	mu     sync.Mutex
@@ -275,7 +275,7 @@ var containerEnv = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/
 // container is the root as a container sees it: devices only where they are let in, and the guest's own network or none.
 func (r *root) container(e *Engine, o sh.Options) *sh.System {
 	let := o.Has("privileged")
-	verbs := e.Verbs(func() bool { return let && rdma.HasProvider(r.sys.FS) })
+	verbs := e.Verbs(func(driver string) bool { return let && rdma.HasProvider(r.sys.FS, driver) })
 	tool := e.Tool(verbs)
 	if network := o.Value("net", "network"); network != "host" {
 		tool.Net = alone{}

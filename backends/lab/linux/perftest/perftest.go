@@ -28,8 +28,8 @@ type Network interface {
 // A Tool is perftest as one guest has it.
 type Tool struct {
 	VM      string
-	Version string // "5.96"
-	Relaxed bool   // a release that knows PCIe relaxed ordering, and writes small figures with six digits
+	Version func() string // "5.96"
+	Relaxed bool          // a release that knows PCIe relaxed ordering, and writes small figures with six digits
 	Verbs   *rdma.Verbs
 	Meeting *Meeting
 	Load    *fabric.Load
@@ -91,7 +91,7 @@ func (t Tool) test(ctx context.Context, p *sh.Proc, out io.Writer) int {
 	var alone bare
 	switch {
 	case errors.Is(err, errVersion):
-		fmt.Fprintf(out, "Version: %s\n", t.Version)
+		fmt.Fprintf(out, "Version: %s\n", t.Version())
 		return 1
 	case errors.Is(err, errHelp):
 		fmt.Fprintf(out, "Usage:\n  %s            start a server and wait for connection\n  %s <host>     connect to server at <host>\n", p.Name(), p.Name())

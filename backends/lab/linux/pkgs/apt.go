@@ -143,7 +143,7 @@ func agreed(p *sh.Proc, o sh.Options, question string) bool {
 func (db *DB) aptRemove(p *sh.Proc, o sh.Options, names []string, simulate, purge bool) int {
 	p.Printf("Reading package lists...\nBuilding dependency tree...\nReading state information...\n")
 	for _, name := range names {
-		_, ok := db.Offered(name)
+		_, ok := db.Have(name)
 		switch {
 		case !ok && db.Providers(name) == nil:
 			fmt.Fprintf(p.Stderr, "E: Unable to locate package %s\n", name)

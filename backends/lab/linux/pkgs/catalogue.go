@@ -115,7 +115,9 @@ func Ubuntu(release, kernel string) []Package {
 		{Name: "make", Version: "4.3-4.1build1", Bin: bin("/usr/bin", "make"), KB: 400},
 		{Name: "gcc", Version: "4:11.2.0-1ubuntu1", Bin: bin("/usr/bin", "gcc"), KB: 50},
 		{Name: "docker.io", Version: "24.0.7-0ubuntu2~22.04.1", Needs: []string{"iptables"}, Bin: bin("/usr/bin", "docker"), KB: 155000},
+		{Name: "nfs-rdma-tools", Version: "1.0-1", Needs: []string{"rdma-core"}, KB: 40},
 	}
+	list = append(list, builders()...)
 	list = append(list, nvidiaDebs()...)
 	if release == "20.04" {
 		list = append(list, Package{Name: "ibutils", Version: "1.5.7+0.2.gbd7e502-3", KB: 1900})
@@ -124,6 +126,15 @@ func Ubuntu(release, kernel string) []Package {
 		if list[i].Arch == "" {
 			list[i].Arch = "amd64"
 		}
+	}
+	return list
+}
+
+// builders are what modules are built with on Debian and Ubuntu, beside gcc, make and headers; dkms comes with NVIDIA's.
+func builders() []Package {
+	list := []Package{{Name: "tk", Version: "8.6.11+1build2", Needs: []string{"tcl"}, Arch: "all", KB: 20}}
+	for _, name := range []string{"autoconf", "automake", "autotools-dev", "bison", "chrpath", "debhelper", "flex", "gfortran", "graphviz", "libltdl-dev", "m4", "pkg-config", "quilt", "swig", "tcl"} {
+		list = append(list, Package{Name: name, Version: "1.0-1", KB: 900})
 	}
 	return list
 }
@@ -190,6 +201,10 @@ func Enterprise(major, kernel string) []Package {
 		{Name: "make", Version: "1:4.2.1-11" + el, Bin: bin("/usr/bin", "make"), KB: 1400},
 		{Name: "git", Version: "2.39.3-1" + el, KB: 400},
 	}
+	for _, name := range []string{"createrepo_c", "elfutils-libelf-devel", "gcc-gfortran", "kernel-rpm-macros", "libtool", "lsof", "patch", "perl", "rpm-build", "tcl", "tcsh"} {
+		list = append(list, Package{Name: name, Version: "1.0-1" + el, KB: 900})
+	}
+	list = append(list, Package{Name: "tk", Version: "1:8.6.8-1" + el, Needs: []string{"tcl"}, KB: 1600})
 	list = append(list, nvidiaRPMs(el)...)
 	for i := range list {
 		if list[i].Arch == "" {

@@ -48,7 +48,7 @@ type DB struct {
 
 // New returns a database that offers the packages; nothing is installed.
 func New(fs *vfs.FS, sys *sh.System, offered []Package) *DB {
-	db := &DB{FS: fs, Sys: sys, offered: map[string]Package{}, installed: map[string]bool{}, half: map[string]string{}}
+	db := &DB{FS: fs, Sys: sys, offered: map[string]Package{}, installed: map[string]bool{}, foreign: map[string]Package{}, half: map[string]string{}}
 	for _, p := range offered {
 		db.offered[p.Name] = p
 		db.order = append(db.order, p.Name)
@@ -76,6 +76,38 @@ func (db *DB) List() []Package {
 		list = append(list, db.offered[name])
 	}
 	return list
+}
+
+// Foreign tells whether a package came by InstallForeign.
+func (db *DB) Foreign(name string) bool {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	_, is := db.foreign[name]
+	return is
+}
+
+// Have finds a package that is installed, else one that is offered.
+func (db *DB) Have(name string) (Package, bool) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if p, is := db.foreign[name]; is {
+		return p, true
+	}
+	p, ok := db.offered[name]
+	return p, ok
+}
+
+// bare gives the name of a package that may be named as NAME-VERSION-RELEASE.ARCH.
+func (db *DB) bare(name string) string {
+	if _, ok := db.offered[name]; ok {
+		return name
+	}
+	for _, n := range db.order {
+		if strings.HasPrefix(name, n+"-") && nevra(db.offered[n]) == name {
+			return n
+		}
+	}
+	return name
 }
 
 // Offered finds a package by its name.

@@ -22,7 +22,10 @@ func (db *DB) dnf(_ context.Context, p *sh.Proc) int {
 	if len(o.Args) == 0 {
 		return p.Fail(1, "error: the following arguments are required: COMMAND")
 	}
-	what, names := o.Args[0], o.Args[1:]
+	what, names := o.Args[0], slices.Clone(o.Args[1:])
+	for i := range names {
+		names[i] = db.bare(names[i])
+	}
 	if !p.Root() && slices.Contains([]string{"install", "remove", "erase", "update", "upgrade", "reinstall"}, what) {
 		fmt.Fprintf(p.Stderr, "Error: This command has to be run with superuser privileges (under the root user on most systems).\n")
 		return 1
@@ -187,9 +190,11 @@ func (db *DB) rpm(_ context.Context, p *sh.Proc) int {
 			}
 			name = owner
 		}
-		pkg, _ := db.Offered(name)
+		asked := name
+		name = db.bare(name)
+		pkg, _ := db.Have(name)
 		if !db.Installed(name) {
-			p.Printf("package %s is not installed\n", name)
+			p.Printf("package %s is not installed\n", asked)
 			status++
 			continue
 		}

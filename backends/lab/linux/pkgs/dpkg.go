@@ -62,7 +62,7 @@ func (db *DB) dpkgQuery(_ context.Context, p *sh.Proc) int {
 	}
 	status := 0
 	for _, name := range o.Args {
-		pkg, _ := db.Offered(name)
+		pkg, _ := db.Have(name)
 		if !db.Installed(name) {
 			fmt.Fprintf(p.Stderr, "dpkg-query: package '%s' is not installed and no information is available\n", name)
 			status = 1

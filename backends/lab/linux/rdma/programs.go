@@ -14,10 +14,10 @@ import (
 // Verbs is what the verbs library needs of the rest of the guest.
 type Verbs struct {
 	Devices  *Devices
-	Provider func() bool // the library's driver for the device is installed
-	Uverbs   func() bool // ib_uverbs is loaded
-	Umad     func() bool // ib_umad is loaded
-	Version  string      // of rdma-core: decides how ibv_devinfo writes GIDs
+	Provider func(driver string) bool // the library's driver for devices of a kernel module is installed
+	Uverbs   func() bool              // ib_uverbs is loaded
+	Umad     func() bool              // ib_umad is loaded
+	Version  string                   // of rdma-core: decides how ibv_devinfo writes GIDs
 }
 
 // Programs returns the programs that show RDMA devices.
@@ -35,13 +35,14 @@ func (v *Verbs) Open(p *sh.Proc) []Device {
 	if !v.Uverbs() {
 		return nil
 	}
-	list := v.Devices.List()
-	if len(list) > 0 && !v.Provider() {
-		for i := range list {
-			fmt.Fprintf(p.Stderr, "libibverbs: Warning: couldn't open config directory '/etc/libibverbs.d'.\n"+
-				"libibverbs: Warning: no userspace device-specific driver found for /sys/class/infiniband_verbs/uverbs%d\n", i)
+	var list []Device
+	for i, d := range v.Devices.List() {
+		if v.Provider(d.Driver()) {
+			list = append(list, d)
+			continue
 		}
-		return nil
+		fmt.Fprintf(p.Stderr, "libibverbs: Warning: couldn't open config directory '/etc/libibverbs.d'.\n"+
+			"libibverbs: Warning: no userspace device-specific driver found for /sys/class/infiniband_verbs/uverbs%d\n", i)
 	}
 	return list
 }
@@ -266,8 +267,8 @@ func (v *Verbs) rdma(_ context.Context, p *sh.Proc) int {
 
 func second(_ int, s string) string { return s }
 
-// HasProvider tells whether the library's driver for PVRDMA is installed in fs.
-func HasProvider(fs *vfs.FS) bool {
-	_, err := fs.Stat(vfs.Root(), "/etc/libibverbs.d/vmw_pvrdma.driver")
+// HasProvider tells whether the library's driver for devices of a kernel module is installed in fs.
+func HasProvider(fs *vfs.FS, driver string) bool {
+	_, err := fs.Stat(vfs.Root(), "/etc/libibverbs.d/"+strings.TrimSuffix(driver, "_ib")+".driver")
 	return err == nil
 }
