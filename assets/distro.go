@@ -22,7 +22,9 @@ type Distro struct {
 	Reload bool `yaml:"reload"`
 	// ModulesPackage is where a missing kernel module is found; KERNEL stands for uname -r.
 	ModulesPackage string `yaml:"modules_package"`
-	Source         string `yaml:"source"`
+	// OFED are the packages that mlnxofedinstall --add-kernel-support builds with or asks for; KERNEL stands for uname -r.
+	OFED   []string `yaml:"ofed"`
+	Source string   `yaml:"source"`
 }
 
 // distros reads the table once: plans for thousands of guests ask for it by each.
@@ -51,7 +53,7 @@ func DistroFor(id, version string, like []string) (Distro, bool) {
 	return Distro{}, false
 }
 
-// Managed gives the packages of every distribution, for one query of what is installed.
+// Managed gives the packages of every distribution, for one query of what is installed; KERNEL in a name stands for uname -r.
 func Managed() ([]string, error) {
 	ds, err := Distros()
 	if err != nil {
@@ -59,7 +61,7 @@ func Managed() ([]string, error) {
 	}
 	var all []string
 	for _, d := range ds {
-		all = append(all, d.Packages...)
+		all = append(append(all, d.Packages...), d.OFED...)
 	}
 	slices.Sort(all)
 	return slices.Compact(all), nil

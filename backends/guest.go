@@ -27,9 +27,10 @@ type Guest struct {
 	NetConfig      string            `json:"net_config,omitempty"`      // netplan, networkmanager, ifcfg
 	Interfaces     []Interface       `json:"interfaces,omitempty"`
 	RDMA           []VerbsDevice     `json:"rdma,omitempty"`
-	MemlockKB      int64             `json:"memlock_kb,omitempty"` // -1: unlimited
-	Perftest       string            `json:"perftest,omitempty"`   // protocol version of ib_send_bw, "" when missing
-	MOFED          string            `json:"mofed,omitempty"`      // ofed_info -s, "" when there is none
+	MemlockKB      int64             `json:"memlock_kb,omitempty"`      // -1: unlimited
+	Perftest       string            `json:"perftest,omitempty"`        // protocol version of ib_send_bw, "" when missing
+	MOFED          string            `json:"mofed,omitempty"`           // ofed_info -s, "" when there is none
+	OFEDUnfinished bool              `json:"ofed_unfinished,omitempty"` // an installation of MOFED by this program did not come to its end
 	Persist        Persist           `json:"persist"`
 	Commands       int               `json:"commands,omitempty"` // remote commands it took
 

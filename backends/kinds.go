@@ -63,6 +63,9 @@ const (
 	// KindPackages: target guest/NAME, name = a word for the set ("rdma"), value PackageSpec. Keeper: going back
 	// removes exactly what was newly installed with it.
 	KindPackages Kind = "packages"
+	// KindOFED: target guest/NAME, value OFEDSpec: NVIDIA's MLNX_OFED in place of the distribution's RDMA packages and
+	// drivers; Absent where the distribution's are. Keeper: going back puts the packages back that it took away.
+	KindOFED Kind = "ofed"
 	// KindBuild: target guest/NAME, name = BuildDriver or BuildPerftest, value string: the file in the guest that it was
 	// built from by this program; Unfinished and the file where that did not come to its end. Absent: not by this program.
 	KindBuild Kind = "build"
@@ -144,6 +147,13 @@ const (
 	BuildPerftest = "perftest" // perftest with CUDA, from its source
 	Unfinished    = "unfinished "
 )
+
+// An OFEDSpec is the MLNX_OFED of a guest. Archive says what to install it from and is not compared (reading leaves it out).
+type OFEDSpec struct {
+	Version    string `json:"version"`              // as ofed_info -s prints it, MLNX_OFED_LINUX-24.10-1.1.4.0; "" where an installation ended before it was there
+	Unfinished bool   `json:"unfinished,omitempty"` // an installation by this program did not come to its end
+	Archive    string `json:"archive,omitempty"`    // path in the guest
+}
 
 // Persist is what brings the modules back after a reboot.
 type Persist struct {

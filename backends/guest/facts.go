@@ -10,7 +10,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/guest/netconf"
 	"github.com/rdma-setup/rdma-setup/backends/transcript/linux"
-	"github.com/rdma-setup/rdma-setup/backends/transcript/verbs"
 )
 
 // fill turns the sections of a survey into facts.
@@ -22,15 +21,13 @@ func (f facts) fill(g *backends.Guest, o Options) {
 	if m := f.line("managers"); m != "" {
 		g.PackageManager = strings.TrimSuffix(path.Base(m), "-get")
 	}
-	g.Packages = f.packages(o.Packages)
+	g.Packages = f.packages(strings.Split(strings.ReplaceAll(strings.Join(o.Packages, "\n"), "KERNEL", g.Kernel), "\n"))
 	loaded := f.loaded()
 	g.Loaded = ordered(o.Modules, loaded)
 	g.Available = strings.Fields(f["available"])
 	g.MemlockKB = memlockKB(f.line("memlock"))
 	g.Perftest = perftestVersion(f["perftest"])
-	if ofed := f.line("ofed"); verbs.OFED(ofed).Version != nil {
-		g.MOFED = strings.TrimSuffix(ofed, ":")
-	}
+	g.MOFED, g.OFEDUnfinished = f.ofed()
 	if o.Archives != nil {
 		there := strings.Split(f["archives"], "\n")
 		for _, file := range o.Archives() {

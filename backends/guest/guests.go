@@ -22,7 +22,8 @@ type MACs interface {
 
 // Options are the things that have a sensible zero.
 type Options struct {
-	// Packages are the names that a survey looks for and that belong to every package set; nil: DefaultPackages.
+	// Packages are the names that a survey looks for and that belong to every package set; nil: DefaultPackages. KERNEL in a
+	// name stands for uname -r.
 	Packages []string
 	// Archives gives the files of which a survey tells whether they are there; nil: none.
 	Archives func() []string
@@ -108,6 +109,7 @@ func (g *Guests) Setters() map[backends.Kind]backends.Setter {
 	return map[backends.Kind]backends.Setter{
 		backends.KindPackages:     packages{g},
 		backends.KindBuild:        build{g},
+		backends.KindOFED:         mofed{g},
 		backends.KindModules:      modules{g},
 		backends.KindPersist:      persist{g},
 		backends.KindAddress:      address{g},

@@ -2,6 +2,7 @@ package guest
 
 import (
 	"context"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -62,7 +63,7 @@ func (p packages) begun(ctx context.Context, vm string, names []string) ([]strin
 // ask reads what the package manager knows.
 func (p packages) ask(ctx context.Context, vm string, names []string) (facts, error) {
 	script := section("dpkg", "command -v dpkg-query >/dev/null && dpkg-query -W -f '${db:Status-Abbrev}|${Package}|${Version}|${Provides}\\n'") +
-		section("rpm", "command -v rpm >/dev/null && for p in "+ssh.QuoteAll(names...)+"; do rpm -q --qf '%{NAME}|%{VERSION}-%{RELEASE}\\n' $p || :; done")
+		section("rpm", rpmScript(names))
 	r, err := p.g.Run(ctx, vm, ssh.Command{Script: script, MaxOutput: 8 << 20})
 	if err != nil {
 		return nil, err
@@ -88,7 +89,8 @@ func (p packages) Keep(ctx context.Context, s backends.Setting, to backends.Valu
 	if err != nil {
 		return backends.Absent, err
 	}
-	fresh := append(m.WouldInstall(r.Stdout), missing...)
+	// Of kernel-modules-extra there is one for each kernel: only the one that was asked for by its kernel's name is new.
+	fresh := append(slices.DeleteFunc(m.WouldInstall(r.Stdout), func(n string) bool { return among(n, missing) }), missing...)
 	slices.Sort(fresh)
 	return backends.ValueOf(keptPackages{New: slices.Compact(fresh)}), nil
 }
@@ -208,21 +210,16 @@ func (p packages) remove(ctx context.Context, vm string, names []string) error {
 	if err != nil {
 		return err
 	}
-	r, err := p.g.Run(ctx, vm, ssh.Command{Script: m.SimulateRemove(names), Sudo: true, Limit: 5 * time.Minute})
+	others, err := p.alongside(ctx, vm, names)
 	if err != nil {
 		return err
-	}
-	var others []string
-	for _, n := range m.WouldRemove(r.Stdout) {
-		if !slices.Contains(names, n) {
-			others = append(others, n)
-		}
 	}
 	if len(others) > 0 {
 		return backends.Errorf(backends.KindConflict, label(vm), "Remove those first, or leave the packages.",
 			"remove %s: %s would go with them", strings.Join(names, ", "), strings.Join(others, ", "))
 	}
-	if r, err = p.locked(ctx, vm, ssh.Command{Script: m.Remove(names), Sudo: true, Limit: 10 * time.Minute}); err != nil {
+	r, err := p.locked(ctx, vm, ssh.Command{Script: m.Remove(names), Sudo: true, Limit: 10 * time.Minute})
+	if err != nil {
 		return err
 	}
 	left, err := p.begun(ctx, vm, names)
@@ -230,6 +227,33 @@ func (p packages) remove(ctx context.Context, vm string, names []string) error {
 		err = failed(vm, "remove "+strings.Join(left, ", "), r)
 	}
 	return err
+}
+
+// alongside gives what else would go with packages.
+func (p packages) alongside(ctx context.Context, vm string, names []string) ([]string, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	m, err := p.manager(ctx, vm)
+	if err != nil {
+		return nil, err
+	}
+	r, err := p.g.Run(ctx, vm, ssh.Command{Script: m.SimulateRemove(names), Sudo: true, Limit: 5 * time.Minute})
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(m.WouldRemove(r.Stdout), func(n string) bool { return among(n, names) }), nil
+}
+
+// ofKernel ends the name of a package of which there is one for each kernel: kernel-devel-5.14.0-427.el9.x86_64.
+var ofKernel = regexp.MustCompile(`^-[0-9][^-]*-[^-]*\.(x86_64|aarch64|ppc64le)$`)
+
+// among tells whether a package is one of names, which may name it for one kernel.
+func among(pkg string, names []string) bool {
+	return slices.ContainsFunc(names, func(n string) bool {
+		rest, is := strings.CutPrefix(n, pkg)
+		return is && (rest == "" || ofKernel.MatchString(rest))
+	})
 }
 
 // learn remembers what a set is made of. Going back asks for less than the set, so a part of it teaches nothing.

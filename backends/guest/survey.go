@@ -82,24 +82,37 @@ func (g *Guests) surveyScript() string {
 		{"boot", "cat " + bootIDFile},
 		{"managers", "for c in apt-get dnf yum; do command -v $c; done"},
 		{"dpkg", "command -v dpkg-query >/dev/null && dpkg-query -W -f '${db:Status-Abbrev}|${Package}|${Version}|${Provides}\\n'"},
-		{"rpm", "command -v rpm >/dev/null && for p in " + words(g.options.Packages) + "; do rpm -q --qf '%{NAME}|%{VERSION}-%{RELEASE}\\n' $p || :; done"},
+		{"rpm", rpmScript(g.options.Packages)},
 		{"modules", "cat /proc/modules || lsmod"},
 		{"available", "for m in " + words(g.options.Modules) + "; do modinfo -n $m >/dev/null && echo $m; done"},
 		{"memlock", "echo $SSH_MEMLOCK"},
 		{"perftest", "command -v ib_send_bw >/dev/null && ib_send_bw --version 2>&1"},
-		{"ofed", "command -v ofed_info >/dev/null && ofed_info -s"},
 		{"archives", "for f in " + words(g.archives()) + "; do [ -f \"$f\" ] && [ -r \"$f\" ] && echo \"$f\"; done"},
 		{"devinfo", "command -v ibv_devinfo >/dev/null && ibv_devinfo -v"},
 		{"rdma", rdmaScript},
 	} {
 		b.WriteString(section(s[0], s[1]))
 	}
+	b.WriteString(ofedScript())
 	b.WriteString(networkScript())
 	b.WriteString(persistScript())
 	b.WriteString(section("classes", classUnits))
 	b.WriteString(healthScript())
 	b.WriteString(buildFacts())
 	return b.String()
+}
+
+// rpmScript asks rpm for packages by the names that they are asked for: NAME-VERSION-RELEASE.ARCH is one too.
+func rpmScript(names []string) string {
+	list := make([]string, len(names))
+	for i, n := range names {
+		if bare, is := strings.CutSuffix(n, "KERNEL"); is {
+			list[i] = ssh.Quote(bare) + `"$(uname -r)"`
+		} else {
+			list[i] = ssh.Quote(n)
+		}
+	}
+	return `command -v rpm >/dev/null && for p in ` + strings.Join(list, " ") + `; do rpm -q --qf "$p|%{VERSION}-%{RELEASE}\\n" $p || :; done`
 }
 
 func (g *Guests) archives() []string {

@@ -1,0 +1,242 @@
+package guest
+
+import (
+	"context"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/ssh"
+	"github.com/rdma-setup/rdma-setup/backends/transcript/verbs"
+)
+
+// mofed sets whether MLNX_OFED has taken the place of the distribution's RDMA packages and drivers: KindOFED.
+type mofed struct{ g *Guests }
+
+// ofedWork is where an archive is unpacked. While the directory is there, an installation has not come to its end: it is
+// made before the first package goes and outlives a reboot.
+const ofedWork = "/var/tmp/rdma-setup-ofed"
+
+// A keptOFED is what MLNX_OFED takes away or changes besides its own packages.
+type keptOFED struct {
+	Packages []string   `json:"packages"`          // of the distribution
+	Auto     []string   `json:"auto,omitempty"`    // those of them that came along with others
+	Modules  []string   `json:"modules,omitempty"` // RDMA modules that were loaded, in the order of loading
+	Files    []keptFile `json:"files,omitempty"`
+}
+
+// inbox are the distribution's packages that mlnxofedinstall removes. It takes what rests on them along.
+var inbox = regexp.MustCompile(`^(rdma-core|rdma-core-devel|libibverbs.*|ibverbs-.*|librdmacm.*|rdmacm-utils|libibumad.*|libibmad.*|libibnetdisc.*|infiniband-diags.*|` +
+	`perftest|ibutils.*|libmlx[45].*|srp_daemon|srptools|ibacm|iwpmd|mstflint|opensm.*|libopensm.*|libosm.*|ucx.*|libucx.*|openmpi.*|libopenmpi.*|mpitests.*|` +
+	`python3-pyverbs|dapl.*|libdapl.*|qperf)$`)
+
+// rdmaModule are the modules that MLNX_OFED replaces.
+var rdmaModule = regexp.MustCompile(`^(ib_|rdma_|iw_|mlx5_|mlx4_|mlxfw|rpcrdma)`)
+
+func ofedScript() string {
+	return section("ofed", "command -v ofed_info >/dev/null && ofed_info -s") + section("ofed-work", "[ -d "+ofedWork+" ] && echo unfinished")
+}
+
+// ofed gives what a guest has of MLNX_OFED.
+func (f facts) ofed() (version string, unfinished bool) {
+	if line := f.line("ofed"); verbs.OFED(line).Version != nil {
+		version = strings.TrimSuffix(line, ":")
+	}
+	return version, f.line("ofed-work") != ""
+}
+
+// Read gives the MLNX_OFED that is there.
+func (m mofed) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
+	r, err := m.g.Run(ctx, s.Target.Name, ssh.Command{Script: ofedScript()})
+	if err != nil {
+		return backends.Absent, err
+	}
+	spec := backends.OFEDSpec{}
+	if spec.Version, spec.Unfinished = sections(r.Stdout).ofed(); spec == (backends.OFEDSpec{}) {
+		return backends.Absent, nil
+	}
+	return backends.ValueOf(spec), nil
+}
+
+// Keep writes down which packages will go, and refuses where any would go that is none of RDMA's: mlnxofedinstall
+// --force asks nobody.
+func (m mofed) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (backends.Value, error) {
+	vm, p := s.Target.Name, packages(m)
+	r, err := m.g.Run(ctx, vm, ssh.Command{MaxOutput: 8 << 20, Script: ofedScript() + section("modules", "cat /proc/modules || lsmod") +
+		section("auto", "command -v apt-mark >/dev/null && apt-mark showauto") +
+		section("names", "if command -v dpkg-query >/dev/null; then dpkg-query -W -f '${db:Status-Abbrev}|${Package}\\n' | sed -n 's/^.i.*|//p'; else rpm -qa --qf '%{NAME}\\n'; fi")})
+	if err != nil {
+		return backends.Absent, err
+	}
+	f := sections(r.Stdout)
+	var k keptOFED
+	for _, n := range f.loaded() {
+		if rdmaModule.MatchString(n) {
+			k.Modules = append(k.Modules, n)
+		}
+	}
+	slices.Reverse(k.Modules)
+	if k.Files, err = m.g.snapshot(ctx, vm, "/etc/security/limits.conf"); err != nil {
+		return backends.Absent, err
+	}
+	if version, _ := f.ofed(); version != "" {
+		return backends.ValueOf(k), nil // the packages are not the distribution's
+	}
+	for _, n := range strings.Fields(f["names"]) {
+		if inbox.MatchString(n) {
+			k.Packages = append(k.Packages, n)
+		}
+	}
+	slices.Sort(k.Packages)
+	k.Packages = slices.Compact(k.Packages)
+	k.Auto = ordered(k.Packages, strings.Fields(f["auto"]))
+	others, err := p.alongside(ctx, vm, k.Packages)
+	if err == nil && len(others) > 0 {
+		err = backends.Errorf(backends.KindConflict, label(vm), "Remove it by hand if nothing needs it, or stay with the distribution's drivers (take guest.ofed out).",
+			"install MLNX_OFED: it removes the distribution's RDMA packages, and %s would go with them", strings.Join(others, ", "))
+	}
+	return backends.ValueOf(k), err
+}
+
+// Set unpacks the archive, has its installer do the work and loads the new drivers. The firmware of cards stays: a VF has
+// none, and that of a card is the host's business.
+func (m mofed) Set(ctx context.Context, s backends.Setting, to backends.Value, progress backends.Progress) error {
+	vm := s.Target.Name
+	if to.IsAbsent() {
+		return m.Restore(ctx, s, backends.ValueOf(keptOFED{}), progress)
+	}
+	var want backends.OFEDSpec
+	if err := to.Decode(&want); err != nil {
+		return err
+	}
+	if !path.IsAbs(want.Archive) {
+		return backends.Errorf(backends.KindUsage, label(vm), "Name it under guest.ofed in the answers.", "install %s: nothing says where its archive is", want.Version)
+	}
+	now, err := m.Read(ctx, s)
+	if err != nil || now == backends.ValueOf(backends.OFEDSpec{Version: want.Version}) {
+		return err
+	}
+	if err := m.elsewhere(ctx, vm); err != nil {
+		return err
+	}
+	p := packages(m)
+	manager, err := p.manager(ctx, vm)
+	if err == nil {
+		err = p.mend(ctx, vm, manager)
+	}
+	if err != nil {
+		return err
+	}
+	progress.Report(5)
+	r, err := p.locked(ctx, vm, ssh.Command{Script: installScript(want.Archive, want.Version), Sudo: true, Limit: 90 * time.Minute, MaxOutput: 8 << 20})
+	if err != nil {
+		return err
+	}
+	if r.ExitCode != 0 {
+		return installError(vm, want, r)
+	}
+	progress.Report(90)
+	if err := m.load(ctx, vm, "force-restart"); err != nil {
+		return err
+	}
+	_, err = m.g.root(ctx, vm, "remove "+ofedWork, ssh.Command{Argv: []string{"rm", "-rf", "--", ofedWork}})
+	m.drop(ctx, vm)
+	return err
+}
+
+// elsewhere refuses to load drivers anew below the interface by which the guest is reached.
+func (m mofed) elsewhere(ctx context.Context, vm string) error {
+	r, err := m.g.Run(ctx, vm, ssh.Command{MaxOutput: 8 << 20, Script: networkScript() +
+		section("drivers", `for d in /sys/class/net/*; do x=$(readlink -f "$d/device/driver") && echo "${d##*/} ${x##*/}"; done`)})
+	if err != nil {
+		return err
+	}
+	f := sections(r.Stdout)
+	n := f.network()
+	for line := range strings.Lines(f["drivers"]) {
+		if w := strings.Fields(line); len(w) == 2 && strings.HasPrefix(w[1], "mlx") && n.management[w[0]] != "" {
+			return backends.Errorf(backends.KindConflict, label(vm), "Reach the guest by another interface, or install MLNX_OFED by hand on its console.",
+				"install MLNX_OFED: %s is one of the interfaces whose driver is replaced, and %s", w[0], n.management[w[0]])
+		}
+	}
+	return nil
+}
+
+// drop makes the next command log in afresh: limits.conf has changed.
+func (m mofed) drop(ctx context.Context, vm string) {
+	if c, err := m.g.conn(ctx, vm); err == nil {
+		c.Drop()
+	}
+}
+
+// load has the driver's own script load or unload it; setsid lets it end when the connection does not last.
+func (m mofed) load(ctx context.Context, vm, verb string) error {
+	r, err := m.g.Run(ctx, vm, ssh.Command{Script: "[ ! -x /etc/init.d/openibd ] || setsid /etc/init.d/openibd " + verb + " </dev/null", Sudo: true, Limit: 10 * time.Minute})
+	if err == nil && r.ExitCode != 0 {
+		err = backends.Errorf(backends.KindTransient, label(vm), "Stop what uses RDMA in the guest, or reboot it, then resume.",
+			"openibd %s: %s", verb, lastLines(r.Stdout+"\n"+r.Stderr, 3))
+	}
+	return err
+}
+
+// Restore uninstalls, puts the distribution's packages back, and loads the modules that were loaded.
+func (m mofed) Restore(ctx context.Context, s backends.Setting, kept backends.Value, progress backends.Progress) error {
+	vm, p := s.Target.Name, packages(m)
+	var k keptOFED
+	if err := kept.Decode(&k); err != nil {
+		return badKept(vm, err)
+	}
+	if err := m.elsewhere(ctx, vm); err != nil {
+		return err
+	}
+	manager, err := p.manager(ctx, vm)
+	if err == nil {
+		err = p.mend(ctx, vm, manager)
+	}
+	if err == nil {
+		// From here on the way back is not finished either.
+		_, err = m.g.root(ctx, vm, "make "+ofedWork, ssh.Command{Argv: []string{"mkdir", "-p", "--", ofedWork}})
+	}
+	if err == nil {
+		err = m.load(ctx, vm, "force-stop")
+	}
+	if err != nil {
+		return err
+	}
+	r, err := p.locked(ctx, vm, ssh.Command{Script: "[ ! -x /usr/sbin/ofed_uninstall.sh ] || /usr/sbin/ofed_uninstall.sh --force </dev/null", Sudo: true, Limit: 30 * time.Minute, MaxOutput: 8 << 20})
+	if err == nil && r.ExitCode != 0 {
+		err = failed(vm, "ofed_uninstall.sh", r)
+	}
+	if err != nil {
+		return err
+	}
+	progress.Report(50)
+	have, err := p.installed(ctx, vm, k.Packages)
+	if err != nil {
+		return err
+	}
+	if missing := slices.DeleteFunc(slices.Clone(k.Packages), func(n string) bool { return slices.Contains(have, n) }); len(missing) > 0 {
+		if err := p.install(ctx, vm, missing); err != nil {
+			return err
+		}
+	}
+	script := "depmod -a\n"
+	for _, n := range k.Modules {
+		script += "modprobe -- " + ssh.Quote(n) + " || exit 1\n"
+	}
+	if len(k.Auto) > 0 {
+		script += "apt-mark auto -- " + ssh.QuoteAll(k.Auto...) + " >/dev/null\n"
+	}
+	if _, err := m.g.root(ctx, vm, "load the distribution's RDMA modules", ssh.Command{Script: script, Limit: 5 * time.Minute}); err != nil {
+		return err
+	}
+	if err := m.g.restore(ctx, vm, k.Files); err != nil {
+		return err
+	}
+	_, err = m.g.root(ctx, vm, "remove "+ofedWork, ssh.Command{Argv: []string{"rm", "-rf", "--", ofedWork}})
+	m.drop(ctx, vm)
+	return err
+}

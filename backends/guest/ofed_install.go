@@ -1,0 +1,71 @@
+package guest
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/ssh"
+)
+
+// Exit codes of mlnxofedinstall (MLNX_OFED manual, return codes), and those of installScript.
+const (
+	ofedBadOption   = 22
+	ofedNoSpace     = 28
+	ofedNotReady    = 172
+	ofedNotUnpacked = 61
+	ofedNoInstaller = 62
+)
+
+// installScript unpacks an archive and runs its installer. What an earlier try has installed whole is not installed again.
+// Where the installer ends before it has touched anything, no trace is left; else the directory stays behind, empty.
+func installScript(archive, version string) string {
+	dir := strings.TrimSuffix(strings.TrimSuffix(path.Base(archive), ".tgz"), ".tar.gz")
+	return `w=` + ofedWork + `
+[ -e $w/installed ] && [ "$(ofed_info -s 2>/dev/null)" = ` + ssh.Quote(version+":") + ` ] && exit 0
+fresh=yes
+[ -d $w ] && fresh=
+ended() {
+	cd /
+	rm -rf $w/*
+	case $fresh$1 in yes22|yes28|yes61|yes62|yes172) rmdir $w ;; esac
+	exit $1
+}
+mkdir -p $w && chmod 700 $w || exit 1
+rm -rf $w/*
+tar xf ` + ssh.Quote(archive) + ` -C $w || ended 61
+cd $w/` + ssh.Quote(dir) + ` && [ -x ./mlnxofedinstall ] || ended 62
+./mlnxofedinstall --force --add-kernel-support --without-fw-update </dev/null || ended $?
+cd /
+rm -rf $w/*
+echo ` + ssh.Quote(version) + ` >$w/installed
+`
+}
+
+var wantsPackages = regexp.MustCompile(`(?m)^(?:yum|dnf|apt-get|zypper) install (.+)$`)
+
+// installError says why an installation ended early.
+func installError(vm string, want backends.OFEDSpec, r ssh.Result) error {
+	what, said := "install "+want.Version, r.Stdout+"\n"+r.Stderr
+	fail := func(kind backends.ErrorKind, hint, format string, args ...any) error {
+		return backends.Errorf(kind, label(vm), hint, what+": %s", fmt.Sprintf(format, args...))
+	}
+	missing := wantsPackages.FindStringSubmatch(said)
+	switch {
+	case r.ExitCode == ofedNotUnpacked && strings.Contains(said, "No space left"), r.ExitCode == ofedNoSpace:
+		return fail(backends.KindPermanent, "Free some space in /var/tmp, /tmp and /usr of the guest: it takes about 5 GB while it is built.", "%s", lastLines(said, 2))
+	case r.ExitCode == ofedNotUnpacked:
+		return fail(backends.KindPermanent, "Fetch the archive again, and compare its checksum with the one on NVIDIA's page.", "%s cannot be unpacked: %s", want.Archive, lastLines(r.Stderr, 3))
+	case r.ExitCode == ofedNoInstaller:
+		return fail(backends.KindPermanent, "Name the archive as NVIDIA gave it.", "%s has no mlnxofedinstall in a directory of its own name", want.Archive)
+	case missing != nil:
+		return fail(backends.KindPermanent, "Install them, from CodeReady Builder or EPEL for instance, then resume.", "it asks for packages that are missing: %s", strings.TrimSpace(missing[1]))
+	case r.ExitCode == ofedNotReady:
+		return fail(backends.KindPermanent, "Name the archive that is made for this guest under guest.ofed.", "%s", lastLines(said, 2))
+	case r.ExitCode == ofedBadOption:
+		return fail(backends.KindPermanent, "This release of mlnxofedinstall is not known: install it by hand.", "%s", lastLines(said, 2))
+	}
+	return fail(backends.KindPermanent, "Its logs are in the directories /tmp/MLNX_OFED_LINUX.*.logs of the guest; mend what they tell, then resume, or roll back: the distribution's packages are written down.", "%s", lastLines(said, 3))
+}

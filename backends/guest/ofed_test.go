@@ -1,0 +1,162 @@
+package guest_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/guest"
+	"github.com/rdma-setup/rdma-setup/backends/settertest"
+)
+
+const (
+	ofedNow  = "MLNX_OFED_LINUX-24.10-1.1.4.0"
+	ofedPast = "MLNX_OFED_LINUX-23.10-3.2.2.0"
+)
+
+// ofedOf is what a plan asks of a guest for which the lab's share has an archive.
+func ofedOf(version, system, arch string) backends.Value {
+	return backends.ValueOf(backends.OFEDSpec{Version: version, Archive: "/mnt/share/ofed/" + version + "-" + system + "-" + arch + ".tgz"})
+}
+
+// readBack is the value as it is read: where MLNX_OFED came from is not known.
+func readBack(v backends.Value) backends.Value {
+	var o backends.OFEDSpec
+	if v.Decode(&o) != nil || o.Version == "" {
+		return v
+	}
+	o.Archive = ""
+	return backends.ValueOf(o)
+}
+
+// builtWith is what the table of distributions has for MLNX_OFED, as far as the installer insists on it.
+func builtWith(os, kernel string) []string {
+	if strings.HasPrefix(os, "rhel") || strings.HasPrefix(os, "rocky") {
+		return []string{"createrepo_c", "gcc", "gcc-gfortran", "kernel-devel-" + kernel, "kernel-modules-extra-" + kernel, "make", "rpm-build", "tcl", "tcsh", "tk"}
+	}
+	return []string{"autoconf", "automake", "autotools-dev", "chrpath", "debhelper", "dkms", "gcc", "gfortran", "libltdl-dev", "linux-headers-" + kernel, "m4", "make", "quilt", "swig", "tcl", "tk"}
+}
+
+// Seed 002, 2.4: MLNX_OFED in a guest with a VF, and all the rest on top of it; then back to the distribution's packages.
+func TestThereAndBackWithOFED(t *testing.T) {
+	for os, system := range map[string]string{"ubuntu-22.04": "ubuntu22.04", "debian-12": "debian12.1", "rhel-8": "rhel8.8", "rocky-9": "rhel9.2"} {
+		t.Run(os, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t, config{os: os, vf: true})
+			m.root(t, "command -v apt-get >/dev/null && apt-get install -y rdma-core ibverbs-utils || dnf install -y rdma-core libibverbs-utils; modprobe mlx5_ib")
+			m.reboot(t)
+			names := builtWith(os, m.Survey(t.Context(), m.vm).Kernel)
+			slices.Sort(names)
+			all := slices.DeleteFunc(wanted(m, os), func(a backends.Assignment) bool {
+				return a.Kind == backends.KindModules || a.Kind == backends.KindPersist || a.Kind == backends.KindPackages
+			})
+			all = append([]backends.Assignment{
+				{Setting: m.setting(backends.KindPackages, "ofed"), To: backends.ValueOf(backends.PackageSpec{Installed: names})},
+				{Setting: m.setting(backends.KindOFED, ""), To: ofedOf(ofedNow, system, "x86_64")},
+				{Setting: m.setting(backends.KindModules, "rdma"), To: backends.ValueOf([]string{"mlx5_ib", "ib_umad", "rdma_cm", "rdma_ucm"})},
+				{Setting: m.setting(backends.KindPersist, ""), To: backends.ValueOf(backends.Persist{Modules: []string{"ib_umad", "rdma_cm", "rdma_ucm"}})},
+			}, all...)
+			m.thereAndBack(t, all, "mlx5_core")
+		})
+	}
+}
+
+func TestOFEDContract(t *testing.T) {
+	m := newMachine(t, config{os: "ubuntu-22.04", vf: true})
+	missing := m.setting(backends.KindOFED, "")
+	missing.Target = backends.GuestRef("no-such-vm")
+	settertest.Run(t, settertest.Case{Setter: m.Setters()[backends.KindOFED], Setting: m.setting(backends.KindOFED, ""), Removes: true, Missing: missing,
+		Values: []backends.Value{ofedOf(ofedPast, "ubuntu22.04", "x86_64"), ofedOf(ofedNow, "ubuntu22.04", "x86_64")},
+		Same:   func(got, want backends.Value) bool { return got == readBack(want) }})
+}
+
+// Each way in which an installation ends early, in words that fit; what was touched is marked, and nothing where nothing was.
+func TestOFEDThatIsNotInstalled(t *testing.T) {
+	for _, test := range []struct {
+		name, os   string
+		before     string // run as root
+		to         backends.Value
+		fault      string
+		kind       backends.ErrorKind
+		says, hint string
+		unfinished bool
+	}{
+		{"another system", "ubuntu-22.04", "", ofedOf(ofedNow, "debian12.1", "x86_64"), "", backends.KindPermanent, "is intended for debian12.1", "archive that is made for this guest", false},
+		{"another machine", "ubuntu-22.04", "", ofedOf(ofedNow, "ubuntu22.04", "aarch64"), "", backends.KindPermanent, "aarch64 architecture", "", false},
+		{"no archive", "ubuntu-22.04", "", backends.ValueOf(backends.OFEDSpec{Version: ofedNow, Archive: "/none/" + ofedNow + "-ubuntu22.04-x86_64.tgz"}), "", backends.KindPermanent, "No such file", "", false},
+		{"a broken archive", "ubuntu-22.04", "echo '<html>' >/mnt/share/ofed/" + ofedNow + "-ubuntu22.04-x86_64.tgz", ofedOf(ofedNow, "ubuntu22.04", "x86_64"), "", backends.KindPermanent, "not in gzip format", "checksum", false},
+		{"no space", "ubuntu-22.04", "", ofedOf(ofedNow, "ubuntu22.04", "x86_64"), "command=tar,do=fail:tar: x: Cannot write: No space left on device", backends.KindPermanent, "No space left", "5 GB", false},
+		{"packages are missing", "rhel-9", "", ofedOf(ofedNow, "rhel9.2", "x86_64"), "", backends.KindPermanent, "packages that are missing: tcsh tcl tk", "CodeReady", false},
+		{"the lock is taken", "ubuntu-22.04", "", ofedOf(ofedNow, "ubuntu22.04", "x86_64"), "command=/usr/bin/apt-get,do=fail:E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 812 (unattended-upgr)", backends.KindTransient, "another package manager", "unattended-upgrades", true},
+		{"the modules do not build", "ubuntu-22.04", "", ofedOf(ofedNow, "ubuntu22.04", "x86_64"), "command=./mlnxofedinstall,do=fail:Error: mlnx-ofed-kernel-dkms installation failed!", backends.KindPermanent, "installation failed", "MLNX_OFED_LINUX.*.logs", true},
+		{"something uses RDMA", "ubuntu-22.04", "", ofedOf(ofedNow, "ubuntu22.04", "x86_64"), "command=/etc/init.d/openibd,do=fail:rmmod: ERROR: Module mlx5_ib is in use", backends.KindTransient, "mlx5_ib is in use", "reboot it, then resume", true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t, config{os: test.os, vf: true, options: guest.Options{AptLock: 50 * time.Millisecond}})
+			s, set := m.setting(backends.KindOFED, ""), m.Setters()[backends.KindOFED]
+			if test.before != "" {
+				m.root(t, test.before)
+			}
+			kept, err := set.(backends.Keeper).Keep(t.Context(), s, test.to)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if test.fault != "" {
+				m.fault(t, test.fault)
+			}
+			err = set.Set(t.Context(), s, test.to, nil)
+			if backends.KindOf(err) != test.kind || !strings.Contains(err.Error(), test.says) || !strings.Contains(backends.HintOf(err), test.hint) {
+				t.Errorf("error %v of kind %q, hint %q", err, backends.KindOf(err), backends.HintOf(err))
+			}
+			m.world.Faults.Clear()
+			now, err := set.Read(t.Context(), s)
+			var spec backends.OFEDSpec
+			if err != nil || now.IsAbsent() == test.unfinished || !now.IsAbsent() && (now.Decode(&spec) != nil || !spec.Unfinished) {
+				t.Errorf("it reads as %s, %v", now, err)
+			}
+			if g := m.Survey(t.Context(), m.vm); g.OFEDUnfinished != test.unfinished {
+				t.Errorf("the survey says unfinished: %t", g.OFEDUnfinished)
+			}
+			if !test.unfinished {
+				return
+			}
+			if err := set.Set(t.Context(), s, test.to, nil); err != nil {
+				t.Fatalf("it cannot be finished: %v", err)
+			}
+			if now, err := set.Read(t.Context(), s); err != nil || now != readBack(test.to) {
+				t.Errorf("finished it is %s, %v", now, err)
+			}
+			if err := set.(backends.Keeper).Restore(t.Context(), s, kept, nil); err != nil {
+				t.Fatal(err)
+			}
+			if now, err := set.Read(t.Context(), s); err != nil || !now.IsAbsent() {
+				t.Errorf("taken back it is %s, %v", now, err)
+			}
+		})
+	}
+}
+
+// mlnxofedinstall --force would take along what rests on the distribution's packages: it is not started then.
+func TestOFEDTakesNothingElseAlong(t *testing.T) {
+	m := newMachine(t, config{os: "ubuntu-22.04", vf: true})
+	m.root(t, "apt-get install -y rdma-core nfs-rdma-tools")
+	_, err := m.Setters()[backends.KindOFED].(backends.Keeper).Keep(t.Context(), m.setting(backends.KindOFED, ""), ofedOf(ofedNow, "ubuntu22.04", "x86_64"))
+	if backends.KindOf(err) != backends.KindConflict || !strings.Contains(err.Error(), "nfs-rdma-tools would go with them") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestSurveyTellsArchives(t *testing.T) {
+	files := []string{"/mnt/share/ofed/" + ofedNow + "-ubuntu22.04-x86_64.tgz", "/mnt/share/ofed", "/mnt/it's not $HOME"}
+	m := newMachine(t, config{os: "ubuntu-22.04", options: guest.Options{Archives: func() []string { return files }, Packages: []string{"linux-headers-KERNEL", "linux-modules-KERNEL"}}})
+	g := m.Survey(t.Context(), m.vm)
+	if !g.Archives[files[0]] || g.Archives[files[1]] || g.Archives[files[2]] || len(g.Archives) != 3 {
+		t.Errorf("%v", g.Archives)
+	}
+	if len(g.Packages) != 1 || g.Packages["linux-modules-"+g.Kernel] == "" {
+		t.Errorf("%v", g.Packages)
+	}
+}
