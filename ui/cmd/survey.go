@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -102,7 +103,7 @@ func (s *session) archives() []string {
 	if s.answers == nil {
 		return nil
 	}
-	var files []string
+	files := slices.Clone(s.answers.Guest.OFED)
 	if f, is := s.answers.GPUDirect.DriverFile(); is {
 		files = append(files, f.Path)
 	}

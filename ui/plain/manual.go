@@ -81,6 +81,12 @@ func guestManual(c plan.Change) string {
 			return "in the guest: install the RDMA packages with apt-get or dnf"
 		}
 		return "in the guest: " + code("apt-get install %s", strings.Join(p.Installed, " ")) + ", or the same with dnf"
+	case backends.KindOFED:
+		var o backends.OFEDSpec
+		if c.To.IsAbsent() || c.To.Decode(&o) != nil {
+			return "in the guest: " + code("/usr/sbin/ofed_uninstall.sh --force") + ", then the distribution's RDMA packages again"
+		}
+		return "in the guest: unpack " + cell(o.Archive) + ", in it " + code("./mlnxofedinstall --force --add-kernel-support --without-fw-update") + ", then " + code("/etc/init.d/openibd force-restart")
 	case backends.KindModules:
 		var m []string
 		if c.To.Decode(&m) != nil || len(m) == 0 {

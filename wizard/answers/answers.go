@@ -156,6 +156,8 @@ type Tuning struct {
 type Guest struct {
 	Install bool `yaml:"install" json:"install"`
 	Persist bool `yaml:"persist" json:"persist"`
+	// OFED are the paths, in the guests, of archives of MLNX_OFED: each guest gets the one that is made for it.
+	OFED []string `yaml:"ofed" json:"ofed"`
 }
 
 // Container is an image in the guests from whose containers RDMA is measured too (seed 000, Using PVRDMA in an NGC

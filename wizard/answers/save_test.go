@@ -43,6 +43,9 @@ func random(r *rand.Rand) *answers.Answers {
 	if r.IntN(2) == 0 {
 		a.SRIOV.Components = []string{"/vmfs/volumes/" + pick(r)}
 	}
+	if a.Mode != answers.PVRDMA && a.Guest.Install && r.IntN(2) == 0 {
+		a.Guest.OFED = []string{"/mnt/" + strings.ReplaceAll(pick(r), "/", "") + "/MLNX_OFED_LINUX-24.10-1.1.4.0-rhel9.4-x86_64.tgz"}
+	}
 	a.Run.Reboot.Timeout = answers.Duration([]int64{60e9, 5400e9, 7200e9, 61e9, 1830e9}[r.IntN(5)])
 	for i := range r.IntN(5) {
 		v := answers.DefaultVM(fmt.Sprint(i) + pick(r))

@@ -46,6 +46,7 @@ func problemsOf(a *Answers) Problems {
 	c.gpus(a)
 	c.container(a.Container)
 	c.software(a.GPUDirect)
+	c.ofed(a)
 	return c.problems
 }
 

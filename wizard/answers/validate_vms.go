@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/rdma-setup/rdma-setup/wizard/answers/ofed"
 )
 
 // vms checks names, addresses and adapters of the VMs among each other.
@@ -104,6 +106,30 @@ func broadcast(p netip.Prefix) netip.Addr {
 		b[i/8] |= 1 << (7 - i%8)
 	}
 	return netip.AddrFrom4(b)
+}
+
+// ofed checks the archives by their names; whether they fit the guests is the plan's business.
+func (c *checker) ofed(a *Answers) {
+	seen := map[string]int{}
+	for i, file := range a.Guest.OFED {
+		path := fmt.Sprintf("guest.ofed[%d]", i)
+		archive, err := ofed.Parse(file)
+		built := archive.Distro + " " + archive.Arch
+		if err != nil {
+			c.bad(path, "", "%q %s", clip(file), err)
+		} else if first, twice := seen[built]; twice {
+			c.bad(path, "name one archive for each system", "%q is for %s, as is guest.ofed[%d]", clip(file), built, first)
+		} else {
+			seen[built] = i
+		}
+	}
+	switch {
+	case len(a.Guest.OFED) == 0:
+	case a.Mode == PVRDMA:
+		c.bad("guest.ofed", "take it out: the distribution's rdma-core has what PVRDMA needs", "is not for mode pvrdma: the libraries of MLNX_OFED do not know PVRDMA")
+	case !a.Guest.Install:
+		c.bad("guest.ofed", "set guest.install to true, or take guest.ofed out", "cannot be installed while guest.install is false")
+	}
 }
 
 // gpus checks that cards are named once and for VMs that take part.

@@ -258,6 +258,8 @@ func guestValue(v *backends.VM, g *backends.Guest, s backends.Setting, unread ba
 			return backends.ValueOf(file)
 		}
 		return backends.Absent
+	case backends.KindOFED:
+		return ofedValue(g)
 	case backends.KindModules, backends.KindPackages:
 		return unread // a matter of which ones were asked for: see membersOf
 	case backends.KindImage:

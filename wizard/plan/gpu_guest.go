@@ -33,6 +33,9 @@ func (g *guestPart) gpu() {
 		return
 	}
 	f := g.v.guest
+	if g.coming && !g.afterOFED() {
+		return
+	}
 	if f.NVIDIA == nil || g.unfinished(backends.BuildDriver) {
 		id := g.driver()
 		g.cudaPerftest(id)

@@ -41,7 +41,8 @@ type guestPart struct {
 	after  []string       // the VM's power cycle, when there is one
 	until  backends.Value // stands for what only the started and asked guest can say
 	asked  bool           // the guest's facts are known
-	cycled bool           // the VM is off in between: what lives in the kernel starts anew
+	cycled bool           // the VM is off, or its drivers are replaced, in between: what lives in the kernel starts anew
+	coming bool           // MLNX_OFED is to be installed
 	peer   backends.Value // the peer memory module of GPUs; Absent where none is wanted
 }
 
@@ -63,7 +64,10 @@ func (b *builder) guestOf(v *vmPart) {
 		return
 	}
 	distro, known := g.distro()
-	if b.a.Guest.Install {
+	switch {
+	case len(b.a.Guest.OFED) > 0:
+		g.ofed(distro, known)
+	case b.a.Guest.Install:
 		g.packages(distro, known)
 	}
 	g.modules()
@@ -98,7 +102,7 @@ func (g *guestPart) usable() bool {
 			"has %s, whose libraries do not know PVRDMA", f.MOFED)
 		ok = ok && slices.Contains(g.opts.Skip, "GST-MOFED-006")
 	}
-	if driver := g.driverOf(); len(f.Available) > 0 && !slices.Contains(f.Available, driver) && !slices.Contains(f.Loaded, driver) {
+	if driver := g.driverOf(); len(g.a.Guest.OFED) == 0 && len(f.Available) > 0 && !slices.Contains(f.Available, driver) && !slices.Contains(f.Loaded, driver) {
 		remedy := "use a kernel that has it"
 		if d, found := assets.DistroFor(f.OS, f.Version, f.Like); found && d.ModulesPackage != "" {
 			remedy = "install " + strings.ReplaceAll(d.ModulesPackage, "KERNEL", f.Kernel)

@@ -222,6 +222,9 @@ func Same(kind backends.Kind, x, y backends.Value) bool {
 	if x == y {
 		return true
 	}
+	if kind == backends.KindOFED {
+		return sameOFED(x, y)
+	}
 	var a, b backends.SwitchSpec
 	if kind != backends.KindSwitch || x.Decode(&a) != nil || y.Decode(&b) != nil {
 		return false

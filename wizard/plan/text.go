@@ -182,6 +182,8 @@ func guestTitle(c Change, removed bool) string {
 		return packagesTitle(c)
 	case backends.KindBuild:
 		return buildTitle(c, removed)
+	case backends.KindOFED:
+		return ofedTitle(c, removed)
 	case backends.KindModules:
 		if c.Name == PeerModules {
 			return "load the peer memory module"

@@ -153,7 +153,7 @@ func (u *undo) guestOrder(guests map[string][]string) {
 	earlier := map[string]bool{} // software that came before
 	for i := range u.changes {
 		c := &u.changes[i]
-		software := c.Kind == backends.KindPackages || c.Kind == backends.KindBuild
+		software := c.Kind == backends.KindPackages || c.Kind == backends.KindBuild || c.Kind == backends.KindOFED
 		earlier[c.ID()] = software
 		for _, id := range guests[c.Target.Name] {
 			// A traffic class holds rdma_cm in the kernel.

@@ -22,7 +22,7 @@ import (
 // An Engine runs containers in one guest. It is safe for concurrent use.
 type Engine struct {
 	Verbs func(provider func(driver string) bool) *rdma.Verbs // the guest's devices, seen through libraries of somebody else
-	Tool  func(*rdma.Verbs) perftest.Tool        // perftest that uses them
+	Tool  func(*rdma.Verbs) perftest.Tool                     // perftest that uses them
 
 	mu     sync.Mutex
 	images []*image

@@ -1,0 +1,102 @@
+// Package ofed knows NVIDIA's RDMA software for guests, MLNX_OFED, by the names of its archives: which version one brings,
+// and for which system and machine it was built.
+package ofed
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// An Archive is MLNX_OFED as NVIDIA offers it for download.
+type Archive struct {
+	Version string // as ofed_info -s prints it: MLNX_OFED_LINUX-24.10-1.1.4.0
+	Distro  string // rhel9.4, ubuntu22.04, debian12.1
+	Arch    string // x86_64, aarch64
+}
+
+// Last is the last release that stands alone; what came after it is part of DOCA (NVIDIA, MLNX_OFED to DOCA-OFED).
+const Last = "24.10"
+
+var (
+	name    = regexp.MustCompile(`^MLNX_OFED_LINUX-(\d+\.\d+)-(\d+(?:\.\d+){2,3})-([a-z]+\d[a-z0-9.]*)-([a-z0-9_]+)(-ext)?\.(tgz|tar\.gz)$`)
+	version = regexp.MustCompile(`^MLNX_OFED_LINUX-(\d+(?:\.\d+)*)-(\d+(?:\.\d+)*)$`)
+)
+
+// Parse reads the path of an archive. The error says what is wrong with it in a few words.
+func Parse(file string) (Archive, error) {
+	base := path.Base(file)
+	switch lower := strings.ToLower(base); {
+	case !path.IsAbs(file) || path.Clean(file) != file:
+		return Archive{}, errors.New("is no absolute path")
+	case strings.HasPrefix(lower, "doca"):
+		return Archive{}, errors.New("is DOCA's repository, which this program does not install from")
+	case strings.HasSuffix(lower, ".iso"):
+		return Archive{}, errors.New("is an image to be mounted; the archive with the same name ends in .tgz")
+	}
+	m := name.FindStringSubmatch(base)
+	if m == nil {
+		return Archive{}, errors.New("is no name of an archive of MLNX_OFED")
+	}
+	if compare(m[1], Last) > 0 {
+		return Archive{}, fmt.Errorf("is release %s; MLNX_OFED ended with %s, what came after is DOCA-OFED", m[1], Last)
+	}
+	return Archive{Version: "MLNX_OFED_LINUX-" + m[1] + "-" + m[2], Distro: m[3], Arch: m[4]}, nil
+}
+
+// Dir is the directory that an archive unpacks to.
+func Dir(file string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(path.Base(file), ".tgz"), ".tar.gz")
+}
+
+// rebuilds are systems that take the archives for RHEL: the same kernels under another name.
+var rebuilds = []string{"rhel", "centos", "rocky", "almalinux"}
+
+// Fits says why an archive cannot be installed in a guest with this os-release ID and VERSION_ID and this uname -m; nil
+// where it can. A guest that tells no minor release (CentOS 8, Debian 12) takes those of its major one.
+func (a Archive) Fits(id, release, arch string) error {
+	at := strings.IndexAny(a.Distro, "0123456789")
+	family, built := a.Distro[:at], a.Distro[at:]
+	same := family == id || family == "rhel" && slices.Contains(rebuilds, id)
+	if same && !strings.Contains(release, ".") {
+		built, _, _ = strings.Cut(built, ".")
+	}
+	switch {
+	case !same || built != release:
+		return fmt.Errorf("it is for %s, the guest is %s%s", a.Distro, id, release)
+	case a.Arch != arch:
+		return fmt.Errorf("it is for %s machines, the guest is %s", a.Arch, arch)
+	}
+	return nil
+}
+
+// Newer tells whether one version of MLNX_OFED, as ofed_info -s prints it, is later than another; false where either is no
+// such version.
+func Newer(a, b string) bool {
+	x, y := version.FindStringSubmatch(a), version.FindStringSubmatch(b)
+	if x == nil || y == nil {
+		return false
+	}
+	if c := compare(x[1], y[1]); c != 0 {
+		return c > 0
+	}
+	return compare(x[2], y[2]) > 0
+}
+
+// compare holds dotted numbers against each other.
+func compare(a, b string) int {
+	return slices.Compare(numbers(a), numbers(b))
+}
+
+func numbers(s string) []int {
+	var list []int
+	for p := range strings.SplitSeq(s, ".") {
+		n, _ := strconv.Atoi(p) // the callers' patterns let nothing but digits through
+		list = append(list, n)
+	}
+	return list
+}

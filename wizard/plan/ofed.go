@@ -1,0 +1,168 @@
+package plan
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/assets"
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers/ofed"
+)
+
+const (
+	setOFED   = "ofed" // the set of packages that MLNX_OFED is built with
+	checkOFED = "GST-OFED-024"
+)
+
+// ofed plans MLNX_OFED in place of the distribution's packages (seed 002, 2.4): what its installer builds with, then the
+// archive that is made for the guest. All else in the guest comes after it, because it replaces drivers and libraries and
+// loads them anew.
+func (g *guestPart) ofed(d assets.Distro, known bool) {
+	want, ok := g.archive()
+	if !ok || g.asked && !known {
+		return
+	}
+	from := g.until
+	if g.asked {
+		from = ofedValue(g.v.guest)
+		if Same(backends.KindOFED, from, want) {
+			g.each(g.v.Name, "%s is there and brings its own libraries and tools: no packages are installed", g.v.guest.MOFED)
+			return
+		}
+	}
+	g.coming = true
+	needs, needed := g.until, g.until
+	if g.asked {
+		var names []string
+		for _, p := range d.OFED {
+			names = append(names, strings.ReplaceAll(p, "KERNEL", g.v.guest.Kernel))
+		}
+		slices.Sort(names)
+		needs, needed = membersOf(g.v.guest, backends.KindPackages, names), backends.ValueOf(backends.PackageSpec{Installed: names})
+	}
+	g.change(backends.KindPackages, setOFED, needs, needed, "what MLNX_OFED is built with, and what its modules rest on (kernel-modules-extra, tk)", nil)
+	g.change(backends.KindOFED, "", from, want, g.ofedWhy(), func(c *Change) {
+		c.Disrupts = []Disruption{GuestNetwork}
+		c.After = append(c.After, g.id(backends.KindPackages, setOFED))
+		var prior backends.OFEDSpec
+		if from.Known() && !from.IsAbsent() && from.Decode(&prior) == nil && prior.Version != "" && !prior.Unfinished {
+			c.Irreversible = "nothing says where the archive of " + prior.Version + " is, which was there before"
+		}
+	})
+	id := g.id(backends.KindOFED, "")
+	g.cycled, g.until, g.after = true, backends.Unknown(id), append(slices.Clone(g.after), id)
+	g.each(g.v.Name, "MLNX_OFED is installed by mlnxofedinstall --force --add-kernel-support --without-fw-update: it takes ten minutes and more, builds kernel modules, and replaces the distribution's RDMA packages, which are written down and come back with a rollback; what rests on those and is no RDMA package stops it")
+	g.each(g.v.Name, "openibd is restarted instead of the guest: its RDMA devices and their interfaces are away meanwhile, and programs that use RDMA keep it from that; packages that the installer fetches by itself stay after a rollback")
+}
+
+// archive finds the archive that is made for the guest, as the value to set. Before the guest is asked nobody knows.
+func (g *guestPart) archive() (backends.Value, bool) {
+	if !g.asked {
+		return g.until, true
+	}
+	f := g.v.guest
+	var why []string
+	for _, file := range g.a.Guest.OFED {
+		a, err := ofed.Parse(file)
+		if err == nil {
+			err = a.Fits(f.OS, f.Version, f.Arch)
+		}
+		if err != nil {
+			why = append(why, path.Base(file)+": "+err.Error())
+			continue
+		}
+		if ok := g.fitting(a, file); !ok {
+			return backends.Absent, false
+		}
+		return backends.ValueOf(backends.OFEDSpec{Version: a.Version, Archive: file}), true
+	}
+	g.refuse(g.ref, "", "name the archive for "+orElse(f.OS, "its system")+f.Version+" "+f.Arch+" under guest.ofed too, or take guest.ofed out: the distribution's drivers do RoCE as well",
+		"no archive of guest.ofed is made for it: %s", strings.Join(why, "; "))
+	return backends.Absent, false
+}
+
+// fitting refuses what would go wrong with an archive that is made for the guest.
+func (g *guestPart) fitting(a ofed.Archive, file string) bool {
+	f, ok := g.v.guest, true
+	if f.MOFED == a.Version && !f.OFEDUnfinished {
+		return true // it is there: nothing is done
+	}
+	if there, read := f.Archives[file]; read && !there {
+		g.refuse(g.ref, "", "put it there, or on a share that the guests mount, and name its path as the guests see it", "%s is not there, or cannot be read", file)
+		ok = false
+	}
+	if f.SecureBoot != nil && *f.SecureBoot {
+		g.object(g.ref, checkSecure, "enroll the key that signs modules in the guest (mokutil --import), or switch Secure Boot of the VM off, or stay with the distribution's drivers",
+			"Secure Boot is on: the modules of MLNX_OFED are built in the guest and not loaded")
+		ok = ok && slices.Contains(g.opts.Skip, checkSecure)
+	}
+	if ofed.Newer(f.MOFED, a.Version) {
+		g.object(g.ref, checkOFED, "name an archive of that version or a later one", "has %s already, which is later than %s", f.MOFED, a.Version)
+		ok = ok && slices.Contains(g.opts.Skip, checkOFED)
+	}
+	return ok
+}
+
+// ofedWhy names what goes, as far as it is known.
+func (g *guestPart) ofedWhy() string {
+	const why = "as asked for by guest.ofed, in place of the distribution's"
+	if !g.asked {
+		return why
+	}
+	var gone []string
+	if d, ok := assets.DistroFor(g.v.guest.OS, g.v.guest.Version, g.v.guest.Like); ok {
+		gone = held(d.Packages, func(p string) bool { return g.v.guest.Packages[p] != "" })
+	}
+	if len(gone) == 0 {
+		return why + " RDMA packages, of which none is installed"
+	}
+	return why + " " + strings.Join(gone, ", ")
+}
+
+// afterOFED says whether more can be planned for GPUs now: what lets the NIC reach their memory rests on MLNX_OFED.
+func (g *guestPart) afterOFED() bool {
+	f := g.v.guest
+	if f.NVIDIA != nil && f.NVIDIA.Driver != "" && !f.NVIDIA.DMABuf {
+		g.object(g.ref, checkPeer, "remove the NVIDIA driver first and let gpudirect.driver bring it back after MLNX_OFED, or take its open kernel modules",
+			"the NVIDIA driver is there before MLNX_OFED: its nvidia-peermem is built for the distribution's ib_core and will not load")
+		return false
+	}
+	if f.NVIDIA == nil {
+		return true
+	}
+	g.cudaPerftest("")
+	g.modulesFor(g.until, "what the NIC reaches GPU memory by depends on MLNX_OFED")
+	return false
+}
+
+// ofedValue is the MLNX_OFED that a guest has.
+func ofedValue(f *backends.Guest) backends.Value {
+	if f.MOFED == "" && !f.OFEDUnfinished {
+		return backends.Absent
+	}
+	return backends.ValueOf(backends.OFEDSpec{Version: f.MOFED, Unfinished: f.OFEDUnfinished})
+}
+
+// sameOFED compares without the archive.
+func sameOFED(x, y backends.Value) bool {
+	var a, b backends.OFEDSpec
+	if x.IsAbsent() || y.IsAbsent() || x.Decode(&a) != nil || y.Decode(&b) != nil {
+		return false
+	}
+	a.Archive, b.Archive = "", ""
+	return a == b
+}
+
+func ofedTitle(c Change, removed bool) string {
+	var from, to backends.OFEDSpec
+	switch {
+	case removed && (c.From.Decode(&from) != nil || from.Version == ""):
+		return "put the distribution's RDMA packages back"
+	case removed:
+		return "uninstall " + from.Version + " and put the distribution's RDMA packages back"
+	case c.To.Decode(&to) != nil:
+		return "install MLNX_OFED"
+	}
+	return "install " + to.Version
+}
