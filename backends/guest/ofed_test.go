@@ -86,7 +86,7 @@ func TestOFEDThatIsNotInstalled(t *testing.T) {
 		{"another system", "ubuntu-22.04", "", ofedOf(ofedNow, "debian12.1", "x86_64"), "", backends.KindPermanent, "is intended for debian12.1", "archive that is made for this guest", false},
 		{"another machine", "ubuntu-22.04", "", ofedOf(ofedNow, "ubuntu22.04", "aarch64"), "", backends.KindPermanent, "aarch64 architecture", "", false},
 		{"no archive", "ubuntu-22.04", "", backends.ValueOf(backends.OFEDSpec{Version: ofedNow, Archive: "/none/" + ofedNow + "-ubuntu22.04-x86_64.tgz"}), "", backends.KindPermanent, "No such file", "", false},
-		{"a broken archive", "ubuntu-22.04", "echo '<html>' >/mnt/share/ofed/" + ofedNow + "-ubuntu22.04-x86_64.tgz", ofedOf(ofedNow, "ubuntu22.04", "x86_64"), "", backends.KindPermanent, "not in gzip format", "checksum", false},
+		{"a broken archive", "ubuntu-22.04", "echo '<html>' >/mnt/share/ofed/" + ofedNow + "-ubuntu22.04-x86_64.tgz", ofedOf(ofedNow, "ubuntu22.04", "x86_64"), "", backends.KindPermanent, "not look like a tar archive", "checksum", false},
 		{"no space", "ubuntu-22.04", "", ofedOf(ofedNow, "ubuntu22.04", "x86_64"), "command=tar,do=fail:tar: x: Cannot write: No space left on device", backends.KindPermanent, "No space left", "5 GB", false},
 		{"packages are missing", "rhel-9", "", ofedOf(ofedNow, "rhel9.2", "x86_64"), "", backends.KindPermanent, "packages that are missing: tcsh tcl tk", "CodeReady", false},
 		{"the lock is taken", "ubuntu-22.04", "", ofedOf(ofedNow, "ubuntu22.04", "x86_64"), "command=/usr/bin/apt-get,do=fail:E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 812 (unattended-upgr)", backends.KindTransient, "another package manager", "unattended-upgrades", true},

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
 
 // unpack is tar as far as anybody here needs it: it takes archives apart, compressed by gzip or not at all.
@@ -33,7 +34,7 @@ func unpack(_ context.Context, p *sh.Proc) int {
 	}
 	data, err := p.Sys.FS.ReadFile(p.User.Cred(), p.Path(file))
 	if err != nil {
-		p.Errorf("%s: Cannot open: %v", file, reason(err))
+		p.Errorf("%s: Cannot open: %s", file, vfs.Reason(err))
 		return p.Fail(2, "Error is not recoverable: exiting now")
 	}
 	if err := extract(p, data, p.Path(dir)); err != nil {
