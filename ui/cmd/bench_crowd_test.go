@@ -34,6 +34,7 @@ func (c *crowd) Simulated() bool                              { return true }
 func (c *crowd) Insecure() []string                           { return nil }
 func (c *crowd) Reachable(context.Context, live.Login) error  { return nil }
 func (c *crowd) SaveAnswers(*answers.Answers) (string, error) { return "answers.yaml", nil }
+func (c *crowd) LookCommand() string                          { return "rdma-setup check" }
 func (c *crowd) ReplayCommand(string) string                  { return "rdma-setup apply -f answers.yaml" }
 
 // Propose names two VMs: the fewest that can be measured.
@@ -70,6 +71,13 @@ func (c *crowd) Connect(context.Context, live.Login) (*backends.Inventory, error
 func (c *crowd) Survey(ctx context.Context, _ *answers.Answers) (*backends.Inventory, error) {
 	return c.Connect(ctx, live.Login{})
 }
+
+func (c *crowd) Look(ctx context.Context, _ *answers.Answers) (*backends.Inventory, *report.Report, error) {
+	inv, err := c.Connect(ctx, live.Login{})
+	return inv, &report.Report{}, err
+}
+
+func (c *crowd) Trusts(func(context.Context, live.HostKey) bool) {}
 
 func (c *crowd) Choose(a *answers.Answers, _ *backends.Inventory) map[string]string {
 	picks := map[string]string{}
