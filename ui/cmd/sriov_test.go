@@ -4,6 +4,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -55,7 +56,7 @@ func (b *bench) hardware() map[string]string {
 		}
 		for _, c := range h.Cards {
 			for _, key := range c.Settings {
-				if key.Name == "SRIOV_EN" || key.Name == "NUM_OF_VFS" || key.Current != key.Next {
+				if slices.Contains([]string{"SRIOV_EN", "NUM_OF_VFS", "ADVANCED_PCI_SETTINGS"}, key.Name) || key.Current != key.Next {
 					out[c.PCI+" "+key.Name] = strconv.Itoa(key.Current)
 				}
 				if key.Current != key.Next {
@@ -105,13 +106,14 @@ func (b *bench) classes() string {
 func TestSRIOVBesideWhatOthersHaveSet(t *testing.T) {
 	for name, c := range map[string]struct {
 		scenario, before, after string
-		firmware                int // NUM_OF_VFS of the card before
+		firmware                int  // NUM_OF_VFS of the card before
+		reset                   bool // its advanced PCI settings too
 		want                    map[string]string
 	}{
-		"as in the guide": {"bare", "0,0,0,7", "0,0,8,7", 8, map[string]string{
+		"as in the guide": {"bare", "0,0,0,7", "0,0,8,7", 8, false, map[string]string{
 			"0000:3b:00.0 NUM_OF_VFS": "16", "VFs of 0000:3b:00.0": "8", "VFs of 0000:3b:00.1": "7", "VFs of 0000:1a:00.0": "0"}},
-		"the firmware gives more": {"bare", "0,0,0,7", "0,0,8,7", 64, map[string]string{"0000:3b:00.0 NUM_OF_VFS": "64"}},
-		"cards and vmnics the other way round": {"sriov-reversed", "7,0,0,0", "7,8,0,0", 8, map[string]string{
+		"the firmware gives more": {"bare", "0,0,0,7", "0,0,8,7", 64, true, map[string]string{"0000:3b:00.0 NUM_OF_VFS": "64"}},
+		"cards and vmnics the other way round": {"sriov-reversed", "7,0,0,0", "7,8,0,0", 8, false, map[string]string{
 			"0000:3b:00.0 NUM_OF_VFS": "16", "VFs of 0000:3b:00.0": "7", "VFs of 0000:3b:00.1": "8", "VFs of 0000:d8:00.0": "0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -123,12 +125,18 @@ func TestSRIOVBesideWhatOthersHaveSet(t *testing.T) {
 					p.Value, p.Active = value, value
 				}
 				s.Hosts[0].Card("0000:3b:00.0").Set("NUM_OF_VFS", c.firmware)
+				s.Hosts[0].Card("0000:3b:00.0").Set("ADVANCED_PCI_SETTINGS", 1)
 			})
+			advanced := "1"
+			if c.reset {
+				file, advanced = edited(t, file, "vfs: 8", "vfs: 8\n  reset_advanced_pci: true"), "0"
+			}
 			start, marked := b.hardware(), b.classes()
 			b.must(0, "apply", "-f", file, "--yes")
 			end := b.hardware()
 			want := map[string]string{"max_vfs": c.after, "RSS": "4", "pfctx": "0x08", "SSH": start["SSH"], "0000:3b:00.0 SRIOV_EN": "1", "power policy": "static",
-				"VM": "on true, reserved 8192, locked true, vmxnet3, sriov"}
+				"0000:3b:00.0 ADVANCED_PCI_SETTINGS": advanced,
+				"VM":                                 "on true, reserved 8192, locked true, vmxnet3, sriov"}
 			for key, value := range c.want {
 				want[key] = value
 			}
@@ -172,5 +180,48 @@ func TestPlanAndCheckStartNoSSH(t *testing.T) {
 		if e.What == world.HostService || e.What == world.Process && e.VM == "" {
 			t.Errorf("%+v", e)
 		}
+	}
+}
+
+// A driver that is older than the one named is brought up to it, in the reboot that is due anyway or in one of its own; what
+// Secure Boot does not let in stops the host with the reason, and nothing is forced.
+func TestSRIOVComponents(t *testing.T) {
+	const newer = "4.24.0.7-1OEM.803.0.0.24022510"
+	for name, c := range map[string]struct {
+		scenario string
+		vib      world.VIB
+		exit     int
+		said     []string // by the run
+	}{
+		"too old": {"sriov-ready", world.VIB{Name: "nmlx5-core", Version: newer, Vendor: "MEL", Acceptance: "VMwareCertified"}, 0,
+			[]string{"install nmlx5-core " + newer, "without -f", "done     esx-01: install nmlx5-core"}},
+		"unsigned": {"sriov-ready", world.VIB{Name: "nmlx5-core", Version: newer, Vendor: "MEL", Acceptance: "VMwareCertified", Unsigned: true}, 5,
+			[]string{"FAILED   esx-01: install nmlx5-core", "UEFI Secure Boot is enabled", "hint:    use a signed VIB"}},
+		"below the host's level": {"sriov-ready", world.VIB{Name: "nmlx5-core", Version: newer, Vendor: "MEL", Acceptance: "CommunitySupported"}, 3,
+			[]string{"is CommunitySupported, and the host's image takes PartnerSupported and above", "hint:  use the vendor's component signed for this level"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, file := sriovBench(t, lab.Options{Scenario: c.scenario, Hosts: 1, VMs: 1})
+			path := "/vmfs/volumes/shared-01/rdma/" + c.vib.Name + ".vib"
+			b.change(world.Event{What: world.HostImage, Host: "esx-01"}, func(s *world.State) {
+				s.Hosts[0].SecureBoot = true
+				s.Depot = append(s.Depot, &world.Package{Path: path, VIBs: []world.VIB{c.vib}})
+			})
+			_, said := b.must(c.exit, "apply", "-f", edited(t, file, "vfs: 8", "vfs: 8\n  components: ["+path+"]"), "--yes")
+			for _, want := range c.said {
+				if !strings.Contains(said, want) {
+					t.Errorf("it does not say %q:\n%s", want, said)
+				}
+			}
+			b.lab.World().View(func(s *world.State) {
+				if v := s.Hosts[0].Active(c.vib.Name); (v.Version == newer) != (c.exit == 0) {
+					t.Errorf("%s %s runs", v.Name, v.Version)
+				}
+				if h := s.Hosts[0]; h.Maintenance || !s.VMs[0].On {
+					t.Errorf("maintenance %t, VM on %t", h.Maintenance, s.VMs[0].On)
+				}
+			})
+		})
 	}
 }

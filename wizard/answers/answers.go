@@ -103,6 +103,7 @@ type QoS struct {
 type SRIOVOpt struct {
 	VFs        int      `yaml:"vfs" json:"vfs"`
 	Components []string `yaml:"components" json:"components"` // datastore paths
+	ResetPCI   bool     `yaml:"reset_advanced_pci" json:"reset_advanced_pci"`
 }
 
 // GPUOpt is what only mode gpudirect needs.

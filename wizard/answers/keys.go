@@ -65,6 +65,7 @@ func Keys() []Key {
 		{Path: "sriov.vfs", Doc: "VFs of the chosen pNIC", Default: "8", Min: 1, Max: 127, Mode: SRIOV},
 		{Path: "sriov.components", Doc: "datastore paths of VIBs and offline bundles, absolute", Mode: SRIOV},
 		{Path: "sriov.components[]", Doc: "/vmfs/volumes/DATASTORE/FILE", Hint: "write the path as ESXi sees it: /vmfs/volumes/DATASTORE/FILE.zip"},
+		{Path: "sriov.reset_advanced_pci", Doc: "where a card's firmware is set, set ADVANCED_PCI_SETTINGS=0 too: tuned PCI values are lost", Default: "false", Mode: SRIOV},
 
 		{Path: "gpudirect", Doc: "GPU and NIC in one VM.", Mode: GPUDirect},
 		{Path: "gpudirect.gpus", Doc: "{VM: [PCI address, ..]}; {}: every free GPU", Mode: GPUDirect},

@@ -157,6 +157,10 @@ func (d *driverPart) firmware() (string, bool) {
 		d.refuse(d.ref, "HOST-NUMVFS-008", "ask for fewer VFs", "%v", err)
 		return "", false
 	}
+	if d.a.SRIOV.ResetPCI {
+		keys[nmlx5.AdvancedPCI] = "0"
+		d.each(d.ref.Name, "%s=0 is set as asked: PCI values that somebody has tuned in its card's firmware go back to their defaults, and a rollback does not bring them back", nmlx5.AdvancedPCI)
+	}
 	user := orElse(d.a.ESXi.User, "root")
 	switch l := d.h.Lockdown; {
 	case l == "" || l == "disabled":
@@ -199,12 +203,15 @@ func (d *driverPart) firmwareWhy(keys map[string]string) string {
 		switch {
 		case k == firmwareVFs:
 			parts = append(parts, k+" at least "+keys[k])
-		case strings.HasPrefix(k, "LINK_TYPE"):
+		case strings.HasPrefix(k, "LINK_TYPE"), k == nmlx5.AdvancedPCI:
 			parts = append(parts, k+"="+keys[k]+" where the card has it")
 		default:
 			parts = append(parts, k+"="+keys[k])
 		}
 	}
-	ports := nmlx5.Card(d.h.Host, d.h.nic.PCI)
-	return strings.Join(parts, ", ") + "; of " + strconv.Itoa(len(ports)) + " ports (" + ports[0].Device + " and its neighbours); read when it is due, NUM_OF_VFS is never lowered"
+	of := "one port, " + d.h.nic.Device
+	if ports := nmlx5.Card(d.h.Host, d.h.nic.PCI); len(ports) > 1 {
+		of = strconv.Itoa(len(ports)) + " ports (" + ports[0].Device + " and its neighbours)"
+	}
+	return strings.Join(parts, ", ") + "; of " + of + "; read when it is due, NUM_OF_VFS is never lowered"
 }

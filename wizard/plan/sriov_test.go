@@ -114,6 +114,13 @@ func TestRebootBudget(t *testing.T) {
 			hostChange("esx-01", backends.KindActiveVFs, portCX5), hostChange("esx-01", backends.KindPower, "")}, nil},
 		"tools are there": {withTools(newSRIOV(2)), nil, 1, []string{hostChange("esx-01", backends.KindFirmware, cardCX5)},
 			[]string{hostChange("esx-01", backends.KindComponent, "mft")}},
+		"MFT is there alone, and older than what is named": {func() *backends.Inventory {
+			inv := newSRIOV(2)
+			for i := range inv.Hosts {
+				inv.Hosts[i].System.VIBs["mft"] = "4.18.1-1"
+			}
+			return inv
+		}(), nil, 2, []string{hostChange("esx-01", backends.KindComponent, "mft"), hostChange("esx-01", backends.KindComponent, "nmst")}, nil},
 		"firmware is proven by what the port offers: no tools, no SSH": {withFirmware(newSRIOV(2), 16), nil, 1,
 			[]string{hostChange("esx-01", backends.KindModuleParams, "nmlx5_core")},
 			[]string{hostChange("esx-01", backends.KindFirmware, cardCX5), hostChange("esx-01", backends.KindComponent, "mft")}},
@@ -258,6 +265,26 @@ func TestMaxVFsOfTheHost(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Advanced PCI settings are touched only when asked, and only where the card has them.
+func TestAdvancedPCISettings(t *testing.T) {
+	for _, asked := range []bool{false, true} {
+		inv := withTools(newSRIOV(1))
+		a := sriovAnswers(inv)
+		a.SRIOV.ResetPCI = asked
+		fw := mustBuild(t, a, inv, plan.Options{}).Change(hostChange("esx-01", backends.KindFirmware, cardCX5))
+		for _, there := range []bool{false, true} {
+			now := map[string]string{"SRIOV_EN": "0", "NUM_OF_VFS": "8"}
+			want := map[string]string{"SRIOV_EN": "1", "NUM_OF_VFS": "9"}
+			if there {
+				now["ADVANCED_PCI_SETTINGS"], want["ADVANCED_PCI_SETTINGS"] = "1", map[bool]string{false: "1", true: "0"}[asked]
+			}
+			if got, err := plan.Resolve(*fw, backends.ValueOf(now)); err != nil || got != backends.ValueOf(want) {
+				t.Errorf("asked %t, there %t: %s, %v", asked, there, got, err)
+			}
+		}
 	}
 }
 

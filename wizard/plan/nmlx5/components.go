@@ -17,7 +17,8 @@ var tools = []string{"mft", "nmst"}
 var drivers = []string{"nmlx5-core", "nmlx5-rdma"}
 
 // Needed gives the VIBs to install from the files that the operator named: the firmware tools where the firmware has to be
-// set and they are missing, and a driver that is older than the one named. lacking are tools that are missing and that no
+// set and one of them is missing (the other too where it is older, since they work together only within a release), and a
+// driver that is older than the one named. lacking are tools that are missing and that no
 // file holds; faults are files that the host cannot read.
 func Needed(sys *backends.HostSystem, firmware bool) (install []backends.Component, lacking, faults []string) {
 	image := sys.VIBs
@@ -29,15 +30,14 @@ func Needed(sys *backends.HostSystem, firmware bool) (install []backends.Compone
 			faults = append(faults, o.Path+": "+o.Error)
 		}
 	}
-	if firmware {
+	missing := func(name string) bool { return image[name] == "" }
+	if firmware && slices.ContainsFunc(tools, missing) {
 		for _, name := range tools {
-			if _, there := image[name]; there {
-				continue
-			}
-			if o := newest(sys.Offers, name); o != nil {
-				install = append(install, *o)
-			} else {
+			switch o := newest(sys.Offers, name); {
+			case o == nil && missing(name):
 				lacking = append(lacking, name)
+			case o != nil && (missing(name) || older(image[name], o.Version)):
+				install = append(install, *o)
 			}
 		}
 	}

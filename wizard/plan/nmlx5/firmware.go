@@ -14,6 +14,9 @@ func Proven(n *backends.NIC, vfs int) bool {
 	return n.SRIOV != nil && n.SRIOV.Capable && max(n.SRIOV.Max, n.SRIOV.VFs) >= vfs
 }
 
+// AdvancedPCI is the key that shows or hides the tuned PCI values of a card's firmware; off, they go back to their defaults.
+const AdvancedPCI = "ADVANCED_PCI_SETTINGS"
+
 // FirmwareKeys gives what mlxconfig shall say of a card whose ports are to have so many VFs, in port order: SR-IOV on,
 // NUM_OF_VFS the sum and one (never lowered when it is set), ports speaking Ethernet. Keys that a card does not have are
 // left out when they are set: Ethernet-only cards know no LINK_TYPE, single-port cards none of port 2.
