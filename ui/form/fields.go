@@ -84,9 +84,15 @@ func (f *fields) update(msg tea.Msg) (tea.Cmd, bool) {
 			if at >= 0 && at == len(f.inputs)-1 { // a list has no inputs and takes these keys itself
 				return nil, true
 			}
+			if at >= 0 { // at once: what is typed or pasted right after is for the next field
+				return f.form.NextField(), true
+			}
 		case "shift+tab", "up":
 			if at == 0 {
 				return nil, true
+			}
+			if at > 0 {
+				return f.form.PrevField(), true
 			}
 		case "?", "q":
 			if !f.typing() {

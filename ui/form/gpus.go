@@ -13,9 +13,11 @@ import (
 
 // What each question of mode gpudirect says beside its name.
 const (
-	aboutCard    = "passthrough: the whole card, one VM a host; sriov: a VF of it on a switch"
-	aboutMMIO    = "kb (KB 323402), minimal, guide, or a power of two in GB"
-	aboutBacking = "fixed: this device; dynamic: one of its make, keeps HA restart"
+	aboutCard     = "passthrough: the whole card, one VM a host; sriov: a VF of it on a switch"
+	aboutMMIO     = "kb (KB 323402), minimal, guide, or a power of two in GB"
+	aboutDriver   = "for guests without one: packages, or the path of its .run file"
+	aboutPerftest = "path in the guests of its source; empty: GPU memory only if there"
+	aboutBacking  = "fixed: this device; dynamic: one of its make, keeps HA restart"
 )
 
 // gpuLines list the GPUs of the chosen hosts: model, whether VMs can have it, and its way to the nearest RDMA card.
@@ -50,12 +52,14 @@ func soldAs(model string) string {
 }
 
 // gpuQuestions are those of mode gpudirect, with the paths of their answers.
-func gpuQuestions(a *answers.Answers, mmio *string) (list []question, paths []string) {
+func gpuQuestions(a *answers.Answers, mmio, driver *string) (list []question, paths []string) {
 	return []question{
 		{title: "RDMA card in the VM", about: aboutCard, value: &a.GPUDirect.NIC, check: oneOf("passthrough", "sriov")},
 		{title: "MMIO window", about: aboutMMIO, value: mmio, check: window},
 		{title: "DirectPath devices", about: aboutBacking, value: &a.GPUDirect.Backing, check: oneOf("fixed", "dynamic")},
-	}, []string{"gpudirect.nic", "gpudirect.mmio", "gpudirect.backing"}
+		{title: "NVIDIA driver", about: aboutDriver, value: driver},
+		{title: "perftest with CUDA", about: aboutPerftest, value: &a.GPUDirect.Perftest},
+	}, []string{"gpudirect.nic", "gpudirect.mmio", "gpudirect.backing", "gpudirect.driver", "gpudirect.perftest"}
 }
 
 func oneOf(words ...string) func(string) error {

@@ -21,7 +21,8 @@ type switchPage struct {
 	mtu, vlan  string
 	vfs, depot string
 	tuning     string
-	mmio, card string   // of mode gpudirect; card as it was when the page was shown
+	mmio, card string // of mode gpudirect; card as it was when the page was shown
+	driver     string
 	gpus       []string // lines
 	paths      []string // of the answers, by field
 	virtual    bool
@@ -49,7 +50,8 @@ func (p *switchPage) enter(w *wizard) tea.Cmd {
 	if a.Mode == answers.GPUDirect {
 		p.mmio, p.card = string(a.GPUDirect.MMIO), a.GPUDirect.NIC
 		p.gpus = gpuLines(a, w.overview)
-		list, p.paths = gpuQuestions(a, &p.mmio)
+		p.driver = strings.Join(a.GPUDirect.Driver, ", ")
+		list, p.paths = gpuQuestions(a, &p.mmio, &p.driver)
 	}
 	mtu := question{title: "MTU", about: "physical switch ports need 9216; a change flaps uplinks (KB419088)", value: &p.mtu, check: number}
 	if a.WholeCard() {
@@ -113,7 +115,7 @@ func (p *switchPage) update(_ *wizard, msg tea.Msg) (tea.Cmd, bool) { return p.f
 
 func (p *switchPage) accept(w *wizard) (tea.Cmd, error) {
 	a := w.answers
-	for _, s := range []*string{&a.GPUDirect.NIC, &a.GPUDirect.Backing, &p.mmio, &a.Switch.Name, &a.Switch.PortGroup, &a.PVRDMA.VMKNic, &a.ESXi.User, &p.mtu, &p.vlan, &p.vfs, &p.tuning} {
+	for _, s := range []*string{&a.GPUDirect.NIC, &a.GPUDirect.Backing, &p.mmio, &p.driver, &a.GPUDirect.Perftest, &a.Switch.Name, &a.Switch.PortGroup, &a.PVRDMA.VMKNic, &a.ESXi.User, &p.mtu, &p.vlan, &p.vfs, &p.tuning} {
 		*s = strings.TrimSpace(*s)
 	}
 	if err := p.fields.check(); err != nil {
@@ -123,6 +125,7 @@ func (p *switchPage) accept(w *wizard) (tea.Cmd, error) {
 		if err := a.GPUDirect.MMIO.UnmarshalText([]byte(p.mmio)); err != nil {
 			return nil, p.fields.refuse(1, err)
 		}
+		a.GPUDirect.Driver = components(p.driver)
 		if p.card != a.GPUDirect.NIC { // the questions are others now
 			return p.enter(w), nil
 		}

@@ -29,15 +29,19 @@ func (b *builder) canary(last *hostPart) {
 	}
 	alive := slices.Clone(first.reboots)
 	for _, c := range b.plan.Changes {
-		if c.Kind == backends.KindActiveVFs && c.Target.Name == first.Name {
+		if (c.Kind == backends.KindActiveVFs || c.Kind == backends.KindActivePassthrough) && c.Target.Name == first.Name {
 			alive = append(alive, c.ID())
 		}
 	}
 	alive = append(alive, b.powerAround(first)...)
+	what := "VFs"
+	if b.whole() {
+		what = "passed-through devices"
+	}
 	for _, h := range rest {
 		b.wavesAfter(h, alive)
 	}
-	b.note("%s goes first and alone (run.reboot.canary): no other host goes down before it is back, its VFs are found and its VMs run again", first.Name)
+	b.note("%s goes first and alone (run.reboot.canary): no other host goes down before it is back, its %s are found and its VMs run again", first.Name, what)
 }
 
 // powerAround gives the power cycles that stand around a host's reboots.

@@ -1,0 +1,116 @@
+//go:build e2e
+
+package form_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/creack/pty"
+)
+
+// files serves a lab whose guests have the driver and perftest as files alone, and gives its environment, and answers that
+// name neither.
+func files(t *testing.T, bin string) (env []string, answers string) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "lab")
+	lab := exec.Command(bin, "lab", "--scenario", "gpudirect-source", "--hosts", "2", "--vms", "2", "--reboot-time", "1500ms", "--dir", dir)
+	out, err := lab.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lab.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = lab.Process.Signal(os.Interrupt)
+		_ = lab.Wait()
+	})
+	if ready := make([]byte, 6); !strings.Contains(readWord(out, ready), "ready") {
+		t.Fatal("the lab is not ready")
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "env"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "answers-gpudirect.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept []string
+	for line := range strings.SplitSeq(string(text), "\n") {
+		if !strings.HasPrefix(line, "  driver:") && !strings.HasPrefix(line, "  perftest:") {
+			kept = append(kept, line)
+		}
+	}
+	answers = filepath.Join(t.TempDir(), "answers.yaml")
+	if err := os.WriteFile(answers, []byte(strings.Join(kept, "\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Fields(string(b)), answers
+}
+
+// GPUDirect by hand: wrong input, a refusal, back with what was typed kept, another size while it runs, a stop in a wave of
+// reboots, resume to the end, and back to what was.
+func TestE2EWizardGPUDirect(t *testing.T) {
+	bin := build(t)
+	env, file := files(t, bin)
+	s := start(t, bin, env, "-f", file)
+	for _, text := range []string{"vCenter address", "Which hosts take part", "How shall the guests", "Which pNIC of each host"} {
+		s.shows(text)
+		s.press("\r")
+	}
+	s.shows("MMIO window")
+	s.press("\t\x15100\r") // Ctrl-U clears the field
+	s.shows("neither kb, minimal, guide nor a power of two")
+	s.press("\x15kb\r")
+	s.shows("Which VMs get an RDMA")
+	s.press("\r")
+	s.shows("has no NVIDIA driver, and the answers name none")
+	s.press("\x1b")
+	s.shows("Which VMs get an RDMA")
+	s.press("\x1b")
+	s.shows("MMIO window")
+	s.press("\t\t\t/mnt/share/driver.run\r")
+	s.shows("is no path of NVIDIA's installer")
+	s.press("\x15/mnt/share/NVIDIA-Linux-x86_64-570.133.20.run\t/mnt/share/perftest-24.10.0-0.65.tar.gz\r")
+	s.shows("Which VMs get an RDMA")
+	s.press("\x1b")
+	s.shows("570.133.20.run") // what was typed is kept
+	s.press("\r")
+	s.shows("Which VMs get an RDMA")
+	s.press("\r")
+	s.shows("Nothing stands in the way")
+	s.press("\r")
+	s.shows("Enter carries this out")
+	s.press("\r")
+	s.shows("reboot, wait")
+	if err := pty.Setsize(s.tty, &pty.Winsize{Rows: 24, Cols: 80}); err != nil {
+		t.Fatal(err)
+	}
+	s.press("\x03")
+	s.shows("Where to go from here", "rdma-setup resume")
+	s.press("\r")
+	if code := s.exit(); code != 130 {
+		t.Errorf("a stopped run: exit code %d", code)
+	}
+	s.restored()
+	for _, step := range []string{"resume", "rollback"} {
+		again := start(t, bin, append(env, "XDG_STATE_HOME="+s.dir), step, "--yes")
+		if code := again.exit(); code != 0 {
+			t.Fatalf("%s: exit code %d\n%s", step, code, again.text())
+		}
+		if step == "resume" {
+			s.complete()
+		}
+	}
+	plan := exec.Command(bin, "plan", "-f", filepath.Join(s.dir, "rdma-setup-answers.yaml"), "-o", "json")
+	plan.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "XDG_STATE_HOME=" + s.dir}, env...)
+	out, err := plan.Output()
+	if err != nil || !strings.Contains(string(out), `"guest/vm-01/build/nvidia"`) || !strings.Contains(string(out), `"vm/vm-02/device/0000:3c:00.0"`) {
+		t.Errorf("after the rollback: %v\n%s", err, out)
+	}
+}

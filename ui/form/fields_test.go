@@ -1,0 +1,22 @@
+package form
+
+import (
+	"testing"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/rdma-setup/rdma-setup/ui/theme"
+)
+
+// What is typed or pasted right after Tab belongs to the next field, before anything was drawn.
+func TestKeysAfterTabAreForTheNextField(t *testing.T) {
+	first, second := "", ""
+	f := newFields(theme.Theme{}, question{title: "A", value: &first}, question{title: "B", value: &second})
+	f.init()
+	for _, k := range []tea.KeyPressMsg{{Code: 'a', Text: "a"}, {Code: tea.KeyTab}, {Code: 'b', Text: "b"}, {Code: tea.KeyTab, Mod: tea.ModShift}, {Code: 'c', Text: "c"}} {
+		f.update(k)
+	}
+	if first != "ac" || second != "b" {
+		t.Errorf("%q and %q", first, second)
+	}
+}
