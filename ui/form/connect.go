@@ -51,15 +51,7 @@ func notEmpty(what string) func(string) error {
 
 func (p *connectPage) update(w *wizard, msg tea.Msg) (tea.Cmd, bool) {
 	k, ok := msg.(tea.KeyPressMsg)
-	switch {
-	case !ok:
-		return p.fields.update(msg)
-	case p.trust == nil && (k.String() == "f2" || k.String() == "enter"):
-		w.lookOnly = k.String() == "f2"
-		cmd, err := p.accept(w)
-		w.err = err
-		return cmd, true
-	case p.trust == nil:
+	if !ok || p.trust == nil {
 		return p.fields.update(msg)
 	}
 	yes := k.String() == "y"

@@ -78,18 +78,25 @@ func (f *fields) update(msg tea.Msg) (tea.Cmd, bool) {
 	if isKey {
 		at := f.at()
 		switch k.String() {
-		case "enter", "esc", "f1":
+		case "enter", "esc", "f1", "f2":
 			return nil, false
 		case "tab", "down":
-			if at >= 0 && at == len(f.inputs)-1 { // a list has no inputs and takes these keys itself
+			// At once: the library would move by a message of its own, and keys typed meanwhile land in the field before.
+			switch {
+			case at >= 0 && at == len(f.inputs)-1: // a list has no inputs and takes these keys itself
 				return nil, true
+			case at >= 0:
+				return f.form.NextField(), true
 			}
 			if at >= 0 { // at once: what is typed or pasted right after is for the next field
 				return f.form.NextField(), true
 			}
 		case "shift+tab", "up":
-			if at == 0 {
+			switch {
+			case at == 0:
 				return nil, true
+			case at > 0:
+				return f.form.PrevField(), true
 			}
 			if at > 0 {
 				return f.form.PrevField(), true
@@ -180,7 +187,11 @@ func (f *fields) view(width, height int) string {
 	where := ""
 	if n := len(f.inputs); 4*n-1 > height && n > 1 {
 		height = max(1, height/4)*4 - 1 // whole fields
-		where = "\n\n" + f.theme.Accent.Render(fmt.Sprintf("  field %d of %d, Tab for more", f.at()+1, n))
+		where = fmt.Sprintf("  field %d of %d", f.at()+1, n)
+		if f.at()+1 < n {
+			where += ", Tab for more"
+		}
+		where = "\n\n" + f.theme.Accent.Render(where)
 	}
 	if width != f.width || height != f.height {
 		f.width, f.height = width, height

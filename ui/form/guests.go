@@ -92,7 +92,7 @@ func (g guests) setLogin(id, text string) error {
 	if host, port, ok := cutPort(address); ok {
 		n, err := strconv.Atoi(port)
 		if err != nil || n < 1 || n > 65535 {
-			return fmt.Errorf("%q is no port", port)
+			return fmt.Errorf("%q is no port: want a number from 1 to 65535", port)
 		}
 		vm.Guest.Address, vm.Guest.Port = host, n
 	}

@@ -2,8 +2,8 @@ package form
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -17,7 +17,20 @@ import (
 )
 
 // A list is a page with a table.
-type list struct{ table *live.Table }
+type list struct {
+	table    *live.Table
+	proposed map[string]bool // the rows that the answers chose when the page was shown last
+}
+
+// choose takes what the answers choose, unless they still choose what they did before somebody chose otherwise: going back
+// loses nothing.
+func (l *list) choose(table *live.Table, proposed map[string]bool) {
+	table.Chosen = maps.Clone(proposed)
+	if l.table != nil && maps.Equal(l.proposed, proposed) {
+		table.Chosen = l.table.Chosen
+	}
+	l.table, l.proposed = table, proposed
+}
 
 func (l *list) typing() bool { return l.table != nil && l.table.Typing() }
 
@@ -49,9 +62,9 @@ func (p *hostsPage) enter(w *wizard) tea.Cmd {
 			chosen[h.Name] = true
 		}
 	}
-	p.table = live.NewTable(w.theme, []live.Column{{Title: "Host"}, {Title: "Cluster", Rank: 1}, {Title: "ESXi", Rank: 2}, {Title: "State"}, {Title: "RDMA pNICs"}}, rows)
-	p.table.Groups = "cluster"
-	p.table.Chosen = chosen
+	table := live.NewTable(w.theme, []live.Column{{Title: "Host"}, {Title: "Cluster", Rank: 1}, {Title: "ESXi", Rank: 2}, {Title: "State"}, {Title: "RDMA pNICs"}}, rows)
+	table.Groups = "cluster"
+	p.choose(table, chosen)
 	return nil
 }
 
@@ -94,7 +107,7 @@ func hostRow(h backends.Host) live.Row {
 
 func (p *hostsPage) accept(w *wizard) (tea.Cmd, error) {
 	if len(p.table.Chosen) == 0 {
-		return nil, errors.New("no host is chosen")
+		return nil, backends.Errorf(backends.KindUsage, "", "Space chooses the host at the cursor, a chooses all", "no host is chosen")
 	}
 	names := make([]string, 0, len(p.table.Chosen))
 	for name := range p.table.Chosen {

@@ -126,3 +126,14 @@ func TestQuestionsAskAboutHostKeysAndLook(t *testing.T) {
 		t.Errorf("%v, looked %t\n%s", err, got.Looked != nil, text)
 	}
 }
+
+func TestBothWaysWantAnAddress(t *testing.T) {
+	still(t, func(t *testing.T) {
+		k := sit(t, &world{}, 80, 24)
+		for range len("https://vcenter.example/sdk") {
+			k.press("backspace")
+		}
+		k.press("enter").on("vCenter").shows("error: vCenter address: give an address")
+		k.write("x").press("backspace").f2().on("vCenter").shows("error: vCenter address: give an address")
+	})
+}

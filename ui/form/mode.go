@@ -1,6 +1,7 @@
 package form
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -14,7 +15,7 @@ import (
 // modePage asks how guests get RDMA and shows what each way costs before anybody chooses.
 type modePage struct {
 	fields *fields
-	before answers.Mode
+	before answers.Mode // as it was accepted last
 }
 
 func (p *modePage) title() string     { return "Mode" }
@@ -23,7 +24,7 @@ func (p *modePage) enterWord() string { return "go on" }
 func (p *modePage) typing() bool      { return false }
 
 func (p *modePage) enter(w *wizard) tea.Cmd {
-	p.before = w.answers.Mode
+	p.before = cmp.Or(p.before, w.answers.Mode)
 	p.fields = newChoice(w.theme, huh.NewSelect[answers.Mode]().Title("How shall the guests get RDMA?").Height(4).Value(&w.answers.Mode).Options(
 		huh.NewOption("PVRDMA      paravirtual adapter; keeps vMotion and snapshots", answers.PVRDMA),
 		huh.NewOption("SR-IOV      a virtual function of the NIC; near bare metal", answers.SRIOV),
@@ -36,6 +37,7 @@ func (p *modePage) update(_ *wizard, msg tea.Msg) (tea.Cmd, bool) { return p.fie
 
 func (p *modePage) accept(w *wizard) (tea.Cmd, error) {
 	changeMode(w.answers, p.before)
+	p.before = w.answers.Mode
 	w.answers = w.fabric.Propose(w.answers, w.overview)
 	return w.next(), nil
 }

@@ -48,10 +48,10 @@ func (p *nicsPage) enter(w *wizard) tea.Cmd {
 			rows = append(rows, r)
 		}
 	}
-	p.table = live.NewTable(w.theme, []live.Column{{Title: "Host"}, {Title: "pNIC"}, {Title: "Speed"}, {Title: "RDMA", Rank: 1}, {Title: "Driver", Rank: 3}, {Title: "MAC", Rank: 2}, {Title: "Why"}}, rows)
-	p.table.Radio = true
-	p.table.Chosen = chosen
-	p.table.At(first)
+	table := live.NewTable(w.theme, []live.Column{{Title: "Host"}, {Title: "pNIC"}, {Title: "Speed"}, {Title: "RDMA", Rank: 1}, {Title: "Driver", Rank: 3}, {Title: "MAC", Rank: 2}, {Title: "Why"}}, rows)
+	table.Radio = true
+	p.choose(table, chosen)
+	table.At(first)
 	return nil
 }
 

@@ -26,6 +26,28 @@ type switchPage struct {
 	gpus       []string // lines
 	paths      []string // of the answers, by field
 	virtual    bool
+	said       map[*string]string // what the answers said when a field was filled in
+}
+
+// keep fills in what the answers say, unless they still say what they said before somebody typed over it: going back
+// loses nothing.
+func (p *switchPage) keep(field *string, says string) {
+	if said, filled := p.said[field]; !filled || said != says {
+		*field = says
+	}
+	p.said[field] = says
+}
+
+func (p *switchPage) fill(a *answers.Answers) {
+	if p.said == nil {
+		p.said = map[*string]string{}
+	}
+	p.keep(&p.mtu, strconv.Itoa(a.Switch.MTU))
+	p.keep(&p.vlan, strconv.Itoa(a.Switch.VLAN))
+	p.keep(&p.vfs, strconv.Itoa(a.SRIOV.VFs))
+	p.keep(&p.depot, strings.Join(a.SRIOV.Components, ", "))
+	p.keep(&p.tuning, tuningWords(a.Tuning))
+	p.keep(&p.mmio, string(a.GPUDirect.MMIO))
 }
 
 func (p *switchPage) title() string {
@@ -43,12 +65,11 @@ func (p *switchPage) typing() bool      { return p.fields.typing() }
 
 func (p *switchPage) enter(w *wizard) tea.Cmd {
 	a := w.answers
-	p.mtu, p.vlan = strconv.Itoa(a.Switch.MTU), strconv.Itoa(a.Switch.VLAN)
+	p.fill(a)
 	p.virtual, p.gpus, p.paths = a.VFs(), nil, nil
-	p.vfs, p.depot = strconv.Itoa(a.SRIOV.VFs), strings.Join(a.SRIOV.Components, ", ")
 	var list []question
 	if a.Mode == answers.GPUDirect {
-		p.mmio, p.card = string(a.GPUDirect.MMIO), a.GPUDirect.NIC
+		p.card = a.GPUDirect.NIC
 		p.gpus = gpuLines(a, w.overview)
 		p.driver = strings.Join(a.GPUDirect.Driver, ", ")
 		list, p.paths = gpuQuestions(a, &p.mmio, &p.driver)
@@ -72,7 +93,6 @@ func (p *switchPage) enter(w *wizard) tea.Cmd {
 			question{title: "Components", about: aboutComponents, value: &p.depot, check: depotPaths(a)},
 			question{title: "Account of the ESXi shell", about: aboutShell, value: &a.ESXi.User, check: shellUser})
 		p.paths = append(p.paths, "sriov.vfs", "sriov.components", "esxi.user")
-		p.tuning = tuningWords(a.Tuning)
 		list = append(list, question{title: "Tuning", about: aboutTuning, value: &p.tuning, check: tuningWord})
 		p.paths = append(p.paths, "tuning")
 	} else {
@@ -137,6 +157,7 @@ func (p *switchPage) accept(w *wizard) (tea.Cmd, error) {
 		a.SRIOV.Components = components(p.depot)
 		a.Tuning, _ = tuningOf(p.tuning)
 	}
+	p.fill(a)
 	for i, path := range p.paths {
 		if err := problem(a, path); err != nil {
 			return nil, p.fields.refuse(i, err)

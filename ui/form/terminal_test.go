@@ -98,6 +98,7 @@ type session struct {
 	line   *line
 	hangup chan struct{}
 	stop   chan struct{}
+	sizes  chan tea.WindowSizeMsg
 	ended  chan struct{}
 	out    Outcome
 	err    error
@@ -105,14 +106,15 @@ type session struct {
 
 func open(t *testing.T, b *busy) *session {
 	in, keys := io.Pipe()
-	s := &session{t: t, keys: keys, line: &line{}, hangup: make(chan struct{}), stop: make(chan struct{}), ended: make(chan struct{})}
+	s := &session{t: t, keys: keys, line: &line{}, hangup: make(chan struct{}), stop: make(chan struct{}), sizes: make(chan tea.WindowSizeMsg), ended: make(chan struct{})}
 	b.began, b.finish = make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(s.ended)
 		s.out, s.err = Run(context.Background(), Options{Fabric: b, Answers: answers.Default(answers.PVRDMA), Theme: theme.New(true, false, true), In: in, Out: s.line,
-			Environ: []string{"TERM=xterm-256color", "COLORTERM=truecolor"}, Stop: s.stop, Hangup: s.hangup, size: &tea.WindowSizeMsg{Width: 120, Height: 40}})
+			Environ: []string{"TERM=xterm-256color", "COLORTERM=truecolor"}, Stop: s.stop, Hangup: s.hangup, size: &tea.WindowSizeMsg{Width: 120, Height: 40}, sizes: s.sizes})
 		in.Close()
 	}()
+	t.Cleanup(func() { close(s.sizes) })
 	return s
 }
 
@@ -135,6 +137,12 @@ func (s *session) press(keys string) {
 	if _, err := io.WriteString(s.keys, keys); err != nil {
 		s.t.Error(err)
 	}
+	synctest.Wait()
+}
+
+// resize makes the screen another size; everything is drawn anew.
+func (s *session) resize(width, height int) {
+	s.sizes <- tea.WindowSizeMsg{Width: width, Height: height}
 	synctest.Wait()
 }
 

@@ -1,6 +1,7 @@
 package form
 
 import (
+	"cmp"
 	"strings"
 
 	"charm.land/bubbles/v2/cursor"
@@ -83,14 +84,19 @@ func (w *wizard) key(msg tea.KeyPressMsg) tea.Cmd {
 	case w.glass.dark():
 		return nil
 	}
+	wrong := w.err
+	w.err = nil // whoever goes on has read it
 	if cmd, used := w.page().update(w, msg); used {
-		if w.busy == "" && w.page().typing() {
-			w.err = nil
-		}
 		return cmd
 	}
+	w.err = cmp.Or(w.err, wrong)
 	switch key {
-	case "enter":
+	case "enter", "f2":
+		if _, first := w.page().(*connectPage); first {
+			w.lookOnly = key == "f2"
+		} else if key == "f2" {
+			return nil
+		}
 		cmd, err := w.page().accept(w)
 		if err != nil {
 			w.err = err

@@ -15,8 +15,8 @@ func components(s string) []string {
 // What each question of mode sriov says beside its name.
 const (
 	aboutVFs        = "for each host, on the chosen pNIC; one for each VM with a VF, at most 127"
-	aboutComponents = "MFT and NMST on a datastore, only used where a host lacks them: /vmfs/volumes/DATASTORE/FILE.vib, .."
-	aboutShell      = "sets the card's firmware by SSH, where it has to be; key or RDMA_SETUP_ESXI_PASSWORD"
+	aboutComponents = "MFT and NMST, where a host lacks them: /vmfs/volumes/DATASTORE/FILE.vib, .."
+	aboutShell      = "sets card firmware by SSH where needed; key or RDMA_SETUP_ESXI_PASSWORD"
 )
 
 // depotPaths checks what was typed as components.

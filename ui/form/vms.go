@@ -1,8 +1,8 @@
 package form
 
 import (
-	"errors"
 	"fmt"
+	"reflect"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -17,6 +17,7 @@ type vmsPage struct {
 	list
 	guests guests // also of the VMs that are not chosen, by row id
 	row    map[string]int
+	was    map[string]answers.VM // the guests as the answers had them when the page was shown last
 }
 
 func (p *vmsPage) title() string { return "VMs and guests" }
@@ -43,6 +44,7 @@ func (p *vmsPage) enter(w *wizard) tea.Cmd {
 	}
 	var rows []live.Row
 	member := members(w.answers)
+	fresh := map[string]answers.VM{}
 	for _, v := range w.overview.VMs {
 		if !member[v.Host] {
 			continue
@@ -52,7 +54,11 @@ func (p *vmsPage) enter(w *wizard) tea.Cmd {
 			id = v.Path
 		}
 		vm, known := vms[id]
-		vms[id], p.row[id] = completed(id, vm, known, free), len(rows)
+		fresh[id], p.row[id] = completed(id, vm, known, free), len(rows)
+		vms[id] = fresh[id]
+		if was, shown := p.was[id]; shown && reflect.DeepEqual(was, fresh[id]) {
+			vms[id] = p.guests.vm[id] // with what was typed
+		}
 		rows = append(rows, vmRow(id, v, vms[id]))
 	}
 	for id := range picked {
@@ -60,8 +66,9 @@ func (p *vmsPage) enter(w *wizard) tea.Cmd {
 			delete(picked, id)
 		}
 	}
-	p.table = live.NewTable(w.theme, []live.Column{{Title: "VM"}, {Title: "RDMA address"}, {Title: "Guest login", Rank: 1}, {Title: "Host", Rank: 2}, {Title: "Power", Rank: 3}, {Title: "Guest", Rank: 4}}, rows)
-	p.table.Chosen = picked
+	p.was = fresh
+	table := live.NewTable(w.theme, []live.Column{{Title: "VM"}, {Title: "RDMA address"}, {Title: "Guest login", Rank: 1}, {Title: "Host", Rank: 2}, {Title: "Power", Rank: 3}, {Title: "Guest", Rank: 4}}, rows)
+	p.choose(table, picked)
 	p.guests = guests{vm: vms, member: func(id string) bool { return p.table.Chosen[id] }}
 	p.table.Edits = []live.Edit{
 		{Key: "e", Column: addressColumn, Set: p.edit(addressColumn, p.guests.setAddress, addressText)},
@@ -109,7 +116,7 @@ func (p *vmsPage) accept(w *wizard) (tea.Cmd, error) {
 		}
 	}
 	if len(vms) == 0 {
-		return nil, errors.New("no VM is chosen: RDMA is for the guests in them")
+		return nil, backends.Errorf(backends.KindUsage, "", "Space chooses the VM at the cursor, a chooses all", "no VM is chosen: RDMA is for the guests in them")
 	}
 	w.answers.VMs = vms
 	if err := problem(w.answers, "vms"); err != nil {

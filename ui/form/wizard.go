@@ -33,7 +33,8 @@ type Options struct {
 	// Hangup is closed when the terminal went away: the screen ends, a run goes on.
 	Hangup <-chan struct{}
 
-	size *tea.WindowSizeMsg // where Out is no terminal that could be asked
+	size  *tea.WindowSizeMsg       // where Out is no terminal that could be asked
+	sizes <-chan tea.WindowSizeMsg // and those that follow
 }
 
 // An Outcome is how the wizard ended.
@@ -73,6 +74,13 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 	}
 	p := tea.NewProgram(w, options...)
 	w.send = p.Send
+	if o.sizes != nil {
+		go func() {
+			for s := range o.sizes {
+				p.Send(s)
+			}
+		}()
+	}
 	_, err := p.Run()
 	end()
 	if errors.Is(err, tea.ErrProgramKilled) || errors.Is(err, context.Canceled) || w.running != nil {

@@ -239,6 +239,22 @@ func TestBackLosesNothing(t *testing.T) {
 	})
 }
 
+func TestBackKeepsWhatWasNotAccepted(t *testing.T) {
+	still(t, func(t *testing.T) {
+		k := sit(t, &world{}, 120, 40)
+		k.press("enter").write("right").press("enter").on("Hosts").press("down", "space").shows("1 chosen").press("esc").on("vCenter").press("enter").on("Hosts").shows("1 chosen")
+		k.press("down", "space", "enter").on("Mode").press("down", "esc").on("Hosts").press("enter").on("Mode").press("enter").on("pNICs")
+		k.press("space").shows("1 chosen").press("esc").on("Mode").press("enter").on("pNICs").shows("1 chosen").press("space", "enter").on("Switch and VFs")
+		k.write("-two").press("tab", "tab").write("1").press("esc").on("pNICs").press("enter").on("Switch and VFs").shows("RDMA-DVS-two").shows("> 90001")
+		k.press("enter").shows("90001 is not between").press("backspace", "esc").on("pNICs").press("enter").on("Switch and VFs").shows("> 9000").press("enter").on("VMs and guests")
+		k.press("e", "backspace", "backspace", "backspace", "backspace").write("7/24").press("enter").press("down", "space").shows("192.168.50.17/24").shows("1 chosen")
+		k.press("esc").on("Switch and VFs").press("enter").on("VMs and guests").shows("192.168.50.17/24").shows("1 chosen").press("enter").on("Preflight")
+		if a := k.w.answers; a.Mode != answers.SRIOV || a.QoS.Lossless != answers.LosslessPFC || len(a.VMs) != 1 || a.VMs[0].IP.String() != "192.168.50.17/24" {
+			t.Errorf("%s, %s, %+v", a.Mode, a.QoS.Lossless, a.VMs)
+		}
+	})
+}
+
 func TestWrongInputStaysOnThePage(t *testing.T) {
 	for name, tt := range map[string]struct {
 		drive func(k *keyboard)

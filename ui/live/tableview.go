@@ -147,7 +147,7 @@ func (t *Table) foot(width int) string {
 	}
 	s := fmt.Sprintf("%d of %d", min(t.cursor+1, len(t.visible)), len(t.visible))
 	if len(t.visible) != len(t.rows) {
-		s += fmt.Sprintf(" (filter %q, %d in all)", t.filter.Value(), len(t.rows))
+		s += fmt.Sprintf(" (filter %q, %d in all; Esc clears it)", t.filter.Value(), len(t.rows))
 	}
 	return t.theme.Quiet.Render(cut(fmt.Sprintf("%s, %d chosen", s, len(t.Chosen)), width, t.theme))
 }

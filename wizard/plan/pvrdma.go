@@ -222,6 +222,7 @@ func (b *builder) costs() {
 	if b.a.Switch.MTU > 1500 {
 		b.note("the physical switch must carry frames of %d bytes already, better 9216; nothing here can set that", b.a.Switch.MTU)
 	}
+	b.apart()
 	b.clusterReach()
 }
 

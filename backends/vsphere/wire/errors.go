@@ -203,7 +203,7 @@ func (c *Conn) explainConnect(ctx context.Context, err error) error {
 		return fail(backends.KindAuth, "ask the vCenter administrator whether the certificate was renewed; if so, give the new one with --thumbprint",
 			"the certificate is not the expected one: SHA-256 %s, expected %s", mismatch.Got, mismatch.Want)
 	case errors.As(err, &dns) && !dns.IsTimeout:
-		return fail(backends.KindUnreachable, "check the name in --url and the resolver of this machine", "the name %s does not resolve: %w", dns.Name, dns)
+		return fail(backends.KindUnreachable, "check the name and the resolver of this machine", "the name %s does not resolve: %w", dns.Name, dns)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fail(backends.KindUnreachable, "check the port; vCenter listens on 443", "nothing listens there: connection refused")
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
