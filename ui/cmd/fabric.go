@@ -203,7 +203,8 @@ var errNoTerminal = errors.New("the wizard needs a terminal")
 
 // noTerminal says how to go on without one.
 func noTerminal() error {
-	return usage("replay saved answers with: rdma-setup apply -f answers.yaml --yes; rdma-setup generate answers prints some to begin with", "%w", errNoTerminal)
+	return usage("without one: rdma-setup discover looks (reads only); rdma-setup generate answers prints answers to begin with; "+
+		"rdma-setup apply -f answers.yaml --yes replays them; --lab needs no vCenter: rdma-setup apply --lab --yes", "%w", errNoTerminal)
 }
 
 var _ live.Fabric = (*fabric)(nil)

@@ -100,7 +100,7 @@ func writePlanFile(path string, doc planDoc) error {
 		return err
 	}
 	if err := os.WriteFile(path, append(b, '\n'), 0o600); err != nil {
-		return backends.Errorf(backends.KindPermanent, "", "", "the plan could not be written: %w", err)
+		return backends.Errorf(backends.KindPermanent, "", "name a file in a directory that you may write to", "the plan could not be written: %w", err)
 	}
 	return nil
 }

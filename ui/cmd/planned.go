@@ -15,6 +15,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/generate"
 	"github.com/rdma-setup/rdma-setup/wizard/generate/containers"
@@ -115,7 +116,7 @@ func (f *planFlags) load(e *Env, s *labProcess) (*answers.Answers, error) {
 		b, err = os.ReadFile(file)
 	}
 	if err != nil {
-		return nil, usage("", "answers: %v", err)
+		return nil, usage("the wizard writes such a file, and rdma-setup generate answers prints one to begin with", "answers: %v", err)
 	}
 	a, err := answers.Load(bytes.NewReader(b), file)
 	if err != nil {
@@ -208,9 +209,26 @@ func makePlan(ctx context.Context, s *session, a *answers.Answers, f planFlags) 
 	if err != nil {
 		return nil, err
 	}
+	for _, name := range f.limit {
+		if inv.Host(name) == nil {
+			return nil, backends.Errorf(backends.KindRefused, name, nearestHost(name, inv), "--limit names a host that does not take part")
+		}
+	}
 	p := &planned{inv: inv, findings: s.preflight(ctx, a, inv, f)}
 	p.plan, err = plan.Build(a, inv, f.options())
 	return p, refusal(err, p.findings)
+}
+
+// nearestHost is the hint for the name of a host that is none of the answers'.
+func nearestHost(name string, inv *backends.Inventory) string {
+	var names []string
+	for _, h := range inv.Hosts {
+		names = append(names, h.Name)
+	}
+	if near := answers.Nearest(name, names); near != "" {
+		return "did you mean " + near + "?"
+	}
+	return "name a host that the answers choose: " + plain.Names(names)
 }
 
 // refusal joins what the plan refuses with the checks that failed: each reason of a target once.

@@ -50,7 +50,7 @@ Without a command it opens the wizard. With --lab everything runs against a simu
 	root.Flags().Bool("accessible", false, "ask plain questions, one a line, for screen readers (or set ACCESSIBLE=1)")
 	root.Flags().StringP("file", "f", "", "begin with these answers")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usage(nearestFlag(cmd, err), "%v", err)
+		return usage(nearestFlag(cmd, err), "%s", flagWords(err))
 	})
 	root.AddGroup(
 		&cobra.Group{ID: "do", Title: "Set up:"},
@@ -67,6 +67,15 @@ Without a command it opens the wizard. With --lab everything runs against a simu
 		for _, c := range commands {
 			c.GroupID = group
 			root.AddCommand(c)
+		}
+	}
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" {
+			c.Args = cobra.NoArgs
+			c.RunE = func(*cobra.Command, []string) error {
+				return usage("see: rdma-setup completion --help", "completion for which shell?")
+			}
 		}
 	}
 	wrapArgs(root)
@@ -93,6 +102,17 @@ func wrapArgs(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		wrapArgs(sub)
 	}
+}
+
+// flagWords are what the library says of a flag, without the inner words of parsers.
+func flagWords(err error) string {
+	text := err.Error()
+	for inner, want := range map[string]string{": strconv.ParseInt: ": "want a whole number", ": strconv.ParseBool: ": "want true or false", ": time: ": "want a time like 40s or 5m"} {
+		if what, _, ok := strings.Cut(text, inner); ok {
+			return what + ": " + want
+		}
+	}
+	return text
 }
 
 // nearestFlag is the hint for a flag that is none: the one that was probably meant.

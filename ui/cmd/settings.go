@@ -5,11 +5,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
+
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
 // Settings is how to reach things and where to keep state: flags over environment over file over defaults. What the
@@ -105,8 +108,12 @@ func settings(e *Env, cmd *cobra.Command) (*Settings, error) {
 	}
 	conf := viper.New()
 	conf.SetConfigFile(file)
+	conf.SetConfigType("yaml") // whatever its name ends in
 	if err := conf.ReadInConfig(); err != nil && (explicit || !errors.Is(err, fs.ErrNotExist)) {
 		return nil, usage("give --config a YAML file with keys as the flags are named", "settings file %s: %v", file, err)
+	}
+	if err := knownSettings(conf, file); err != nil {
+		return nil, err
 	}
 	get := func(key string) string {
 		if f := cmd.Flags().Lookup(key); f != nil && f.Changed {
@@ -130,18 +137,15 @@ func settings(e *Env, cmd *cobra.Command) (*Settings, error) {
 		}
 		return false
 	}
-	for _, secret := range []string{"password", "esxi-password", "guest-password", "sudo-password"} {
-		if conf.IsSet(secret) {
-			return nil, usage("take it out and set RDMA_SETUP_PASSWORD, use --password-file or let the prompt ask",
-				"settings file %s: %s: secrets do not belong there", file, secret)
-		}
-	}
 	s := &Settings{
 		URL: get("url"), Username: get("username"), Password: get("password"), PasswordFile: get("password-file"),
 		PasswordIn: yes("password-stdin"), Thumbprint: get("thumbprint"), CACerts: get("ca-certs"), Insecure: yes("insecure"),
 		SSHUser: get("ssh-user"), SSHKey: get("ssh-key"), KnownHosts: get("known-hosts"), Jump: get("jump"), WeakSSH: yes("ssh-weak"),
 		ESXiPassword: get("esxi-password"), GuestPassword: get("guest-password"), SudoPassword: get("sudo-password"),
 		Lab: yes("lab"), StateDir: get("state-dir"), LogLevel: get("log-level"), Verbose: yes("verbose"),
+	}
+	if !slices.Contains([]string{"debug", "info", "warn", "error"}, s.LogLevel) {
+		return nil, usage("give debug, info, warn or error", "log-level %q is none", s.LogLevel)
 	}
 	for key, into := range map[string]*time.Duration{"guest-timeout": &s.GuestTimeout, "host-timeout": &s.HostTimeout} {
 		d, err := time.ParseDuration(get(key))
@@ -154,6 +158,28 @@ func settings(e *Env, cmd *cobra.Command) (*Settings, error) {
 		s.StateDir = filepath.Join(xdg(e, "XDG_STATE_HOME", filepath.Join(".local", "state")), "rdma-setup")
 	}
 	return s, nil
+}
+
+// knownSettings refuses secrets in the settings file, and keys that nobody would look at.
+func knownSettings(conf *viper.Viper, file string) error {
+	known := pflag.NewFlagSet("", pflag.ContinueOnError)
+	addSettings(known)
+	var names []string
+	known.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	for _, key := range conf.AllKeys() {
+		if slices.Contains([]string{"password", "esxi-password", "guest-password", "sudo-password"}, key) {
+			return usage("take it out and set RDMA_SETUP_PASSWORD, use --password-file or let the prompt ask",
+				"settings file %s: %s: secrets do not belong there", file, key)
+		}
+		if !slices.Contains(names, key) {
+			hint := "keys are those of the flags that every command has: rdma-setup --help"
+			if near := answers.Nearest(key, names); near != "" {
+				hint = "did you mean " + near + "?"
+			}
+			return usage(hint, "settings file %s: %s: unknown key", file, key)
+		}
+	}
+	return nil
 }
 
 // insecure tells what is not verified on the operator's word, a sentence each; screens, checks and reports repeat it.
