@@ -25,47 +25,40 @@ import (
 // TestTheRoleOfAModeIsExact has an account that holds exactly the privileges which generate role prints: apply and
 // rollback work with them, and without any one of them apply stops before it has written and names it.
 func TestTheRoleOfAModeIsExact(t *testing.T) {
-	l, err := lab.Start(t.Context(), lab.Options{Hosts: 2, VMs: 2, Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	env := environment(l, t.TempDir())
-	role := newRole(t, env)
-	all := checks.Privileges(answers.PVRDMA)
-	apply := []string{"apply", "-f", filepath.Join(l.Dir(), "answers-pvrdma.yaml"), "--yes"}
-	for _, missing := range all {
-		role.hold(t, slices.DeleteFunc(slices.Clone(all), func(p string) bool { return p == missing }))
-		_, errs, code := inProcess(env, apply...)
-		if code != 3 || !strings.Contains(errs, missing) {
-			t.Errorf("without %s: exit %d, want 3 and its name:\n%s", missing, code, errs)
-		}
-	}
-	if out, _, _ := inProcess(env, "runs", "-o", "json"); !strings.Contains(out, `"runs": []`) {
-		t.Fatalf("a run was begun without a privilege:\n%s", out)
-	}
-	role.hold(t, all)
-	if out, errs, code := inProcess(env, apply...); code != 0 {
-		t.Fatalf("apply: exit %d\n%s%s", code, out, errs)
-	}
-	if out, errs, code := inProcess(env, "rollback", "--yes"); code != 0 {
-		t.Fatalf("rollback: exit %d\n%s%s", code, out, errs)
-	}
-}
-
-// TestTheRoleOfSRIOVIsEnough does the same as above for the longest way, without taking privileges away one by one.
-func TestTheRoleOfSRIOVIsEnough(t *testing.T) {
-	l, err := lab.Start(t.Context(), lab.Options{Scenario: "bare", Hosts: 2, VMs: 2, Dir: t.TempDir(), RebootTime: 1200 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	env := environment(l, t.TempDir())
-	newRole(t, env).hold(t, checks.Privileges(answers.SRIOV))
-	for _, words := range [][]string{{"apply", "-f", filepath.Join(l.Dir(), "answers-sriov.yaml"), "--yes"}, {"rollback", "--yes"}} {
-		if out, errs, code := inProcess(env, words...); code != 0 {
-			t.Fatalf("%s: exit %d\n%s%s", words[0], code, out, errs)
-		}
+	for _, tt := range []struct {
+		mode     answers.Mode
+		scenario string
+	}{{answers.PVRDMA, ""}, {answers.SRIOV, "bare"}, {answers.GPUDirect, "gpudirect"}} {
+		t.Run(string(tt.mode), func(t *testing.T) {
+			t.Parallel()
+			l, err := lab.Start(t.Context(), lab.Options{
+				Scenario: tt.scenario, Hosts: 1, VMs: 1, Dir: t.TempDir(), RebootTime: 1200 * time.Millisecond,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { l.Close() })
+			env := environment(l, t.TempDir())
+			role := newRole(t, env)
+			all := checks.Privileges(tt.mode)
+			apply := []string{"apply", "-f", filepath.Join(l.Dir(), "answers-"+string(tt.mode)+".yaml"), "--yes"}
+			for _, missing := range all {
+				role.hold(t, slices.DeleteFunc(slices.Clone(all), func(p string) bool { return p == missing }))
+				_, errs, code := inProcess(env, apply...)
+				if code != 3 || !strings.Contains(errs, missing) {
+					t.Errorf("without %s: exit %d, want 3 and its name:\n%s", missing, code, errs)
+				}
+			}
+			if out, _, _ := inProcess(env, "runs", "-o", "json"); !strings.Contains(out, `"runs": []`) {
+				t.Fatalf("a run was begun without a privilege:\n%s", out)
+			}
+			role.hold(t, all)
+			for _, words := range [][]string{apply, {"rollback", "--yes"}} {
+				if out, errs, code := inProcess(env, words...); code != 0 {
+					t.Fatalf("%s: exit %d\n%s%s", words[0], code, out, errs)
+				}
+			}
+		})
 	}
 }
 

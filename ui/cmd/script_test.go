@@ -3,6 +3,7 @@ package cmd_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,13 +13,26 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"go.uber.org/goleak"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/ui/cmd"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"rdma-setup": func() { os.Exit(cmd.Main()) }})
+	testscript.Main(clean{m}, map[string]func(){"rdma-setup": func() { os.Exit(cmd.Main()) }})
+}
+
+// clean runs the tests, and fails where a command has left a goroutine behind.
+type clean struct{ *testing.M }
+
+func (m clean) Run() int {
+	code := m.M.Run()
+	if err := goleak.Find(); code == 0 && err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
 }
 
 // TestScripts runs the commands as a script would, each against a lab of its own.
