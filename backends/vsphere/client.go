@@ -125,6 +125,11 @@ func (c *Client) OffAgain(ctx context.Context, vm string) error {
 	return bracket.OffAgain(ctx, c.conn, c.places, vm)
 }
 
+// VMOff waits until a VM that was told to shut down is off, as long as a bracket gives it; an error when it is not.
+func (c *Client) VMOff(ctx context.Context, vm string) error {
+	return bracket.Off(ctx, c.conn, c.places, vm)
+}
+
 // HostBack waits until a host that is away is connected again, at most for limit; an error of kind unreachable when it
 // is not.
 func (c *Client) HostBack(ctx context.Context, host string, limit time.Duration) error {

@@ -1,6 +1,8 @@
 package cmd
 
 import (
+	"slices"
+
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
@@ -8,21 +10,29 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// underway gives the hosts that are away because the run has sent them to reboot, and the guests that do not answer and
-// were powered on by the run.
+// underway gives the hosts that are away because the run has sent them to reboot, the VMs that the run has told to shut
+// down and whose guests answer no more, and the guests that do not answer and were powered on by the run.
 func underway(inv *backends.Inventory, st *journal.State) []backends.Ref {
 	var out []backends.Ref
 	for _, b := range st.OpenBrackets() {
 		if h := inv.Host(b.Target.Name); h != nil && h.State != "connected" && b.Kind == backends.BracketReboot && b.Closing {
 			out = append(out, backends.HostRef(h.Name))
 		}
+		if g := inv.Guest(b.Target.Name); g != nil && silent(g) && b.Kind == backends.BracketVMPower && !b.Closing {
+			out = append(out, b.Target)
+		}
 	}
 	for _, vm := range st.Unheard() {
-		if g := inv.Guest(vm); g != nil && g.ErrKind == backends.KindUnreachable {
+		if g := inv.Guest(vm); g != nil && silent(g) && !slices.Contains(out, backends.VMRef(vm)) {
 			out = append(out, backends.GuestRef(vm))
 		}
 	}
 	return out
+}
+
+// silent tells whether a guest could not be reached, or fell silent while it was asked.
+func silent(g *backends.Guest) bool {
+	return g.ErrKind == backends.KindUnreachable || g.ErrKind == backends.KindTransient
 }
 
 // ownMaintenance takes hosts that the run itself left in maintenance mode for what they were: they leave it before

@@ -198,7 +198,7 @@ func (r *runner) planAgain(inv *backends.Inventory, st *journal.State, back bool
 	return next, err
 }
 
-// waitFor waits for what the run has sent to reboot or powered on, as the run itself would have done, and reads the world
+// waitFor waits for what the run has sent to reboot, shut down or powered on, as the run itself would have done, and reads the world
 // then. What does not come back is no error here: the plan says what becomes of it.
 func (r *runner) waitFor(ctx context.Context, away []backends.Ref) (*backends.Inventory, error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -211,19 +211,26 @@ func (r *runner) waitFor(ctx context.Context, away []backends.Ref) (*backends.In
 		}
 	}()
 	limit := r.a.Run.Reboot.Limit()
-	var hosts, guests []string
+	var hosts, vms, guests []string
 	var g errgroup.Group
 	for _, t := range away {
-		if t.Type == backends.TypeHost {
+		switch t.Type {
+		case backends.TypeHost:
 			hosts = append(hosts, t.Name)
 			g.Go(func() error { return r.s.vc.HostBack(ctx, t.Name, limit) })
-		} else {
+		case backends.TypeVM:
+			vms = append(vms, t.Name)
+			g.Go(func() error { _ = r.s.vc.VMOff(ctx, t.Name); return nil }) // the survey says how it stands
+		default:
 			guests = append(guests, t.Name)
 			g.Go(func() error { _ = r.s.guests.Wait(ctx, t.Name); return nil }) // the survey says what is wrong with it
 		}
 	}
 	if len(hosts) > 0 {
 		fmt.Fprintf(r.env.Stderr, "waiting for %s to come back from the reboot that the run has sent (at most %s)\n", plain.Clean(strings.Join(hosts, ", ")), limit)
+	}
+	if len(vms) > 0 {
+		fmt.Fprintf(r.env.Stderr, "waiting for %s to be off: the run has told it to shut down\n", plain.Clean(strings.Join(vms, ", ")))
 	}
 	if len(guests) > 0 {
 		fmt.Fprintf(r.env.Stderr, "waiting for the guest of %s to answer: the run has powered it on\n", plain.Clean(strings.Join(guests, ", ")))

@@ -160,6 +160,16 @@ func OffAgain(ctx context.Context, conn *wire.Conn, places *place.Places, vm str
 	return nil // who waits for the guest sees by himself that vCenter is away
 }
 
+// Off waits until a VM that was told to shut down is off, as long as Open does.
+func Off(ctx context.Context, conn *wire.Conn, places *place.Places, vm string) error {
+	ref, err := places.Find(ctx, backends.VMRef(vm))
+	if err == nil {
+		s := site{conn: conn, places: places, opt: Options{}.filled()}
+		err = s.watch(ctx, ref, s.opt.Shutdown, isOff)
+	}
+	return wire.Explain(err, vm, "wait for it to be off")
+}
+
 func isOff(o wire.Object) bool {
 	return wire.Value[types.VirtualMachinePowerState](o, "runtime.powerState") == types.VirtualMachinePowerStatePoweredOff
 }

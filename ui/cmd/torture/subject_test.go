@@ -144,8 +144,8 @@ func program0(argv string) string {
 }
 
 // repeatable are the methods that may be called again without a look at what the first call did: they only read, or are
-// about our own session.
-var repeatable = regexp.MustCompile(`^(Retrieve|ContinueRetrieve|Query|Fetch|CurrentTime|HasPrivilege|WaitFor|CancelWait|Create(ContainerView|ListView|Filter|PropertyCollector)|ModifyListView|DestroyView|Log(in|out)|Refresh|ExecuteSoap)`)
+// about our own session, or harm nobody: a guest that shuts down is asked to shut down.
+var repeatable = regexp.MustCompile(`^(Retrieve|ContinueRetrieve|Query|Fetch|CurrentTime|HasPrivilege|WaitFor|CancelWait|Create(ContainerView|ListView|Filter|PropertyCollector)|ModifyListView|DestroyView|Log(in|out)|Refresh|ExecuteSoap|ShutdownGuest)`)
 
 // twice holds that what took effect and was not answered is not done a second time, and tells of repeated calls.
 func (s *site) twice(sub subject, rule, do string, u used) string {
