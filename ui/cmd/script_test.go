@@ -28,9 +28,9 @@ type clean struct{ *testing.M }
 
 func (m clean) Run() int {
 	code := m.M.Run()
-	if err := goleak.Find(); code == 0 && err != nil {
+	if err := goleak.Find(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		return 1
+		code = max(code, 1)
 	}
 	return code
 }

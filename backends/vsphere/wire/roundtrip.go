@@ -123,6 +123,14 @@ func (c *Config) waitSeconds() int32 {
 	return waitSeconds
 }
 
+// outage is how long waits go on while vCenter cannot be reached.
+func (c *Config) outage() time.Duration {
+	if c.CallLimit > 0 {
+		return min(outage, 10*c.CallLimit)
+	}
+	return outage
+}
+
 // reads tells the methods that change nothing on the far side, or only our own session's views. What starts a task is no
 // read, whatever it is called.
 func reads(method string) bool {

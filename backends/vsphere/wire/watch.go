@@ -18,6 +18,9 @@ var watched = []types.PropertySpec{
 	{Type: "VirtualMachine", PathSet: []string{"runtime.powerState", "guest.toolsRunningStatus", "guest.ipAddress"}},
 }
 
+// rebuilds is how often in a row the collector is made anew after calls that broke, while everything else is answered.
+const rebuilds = 6
+
 // outage is how long the watcher goes on trying while vCenter cannot be reached, a restart of its services included.
 const outage = 20 * time.Minute
 
@@ -130,6 +133,7 @@ func (w *watcher) wait(ctx context.Context, ref types.ManagedObjectReference, se
 func (w *watcher) loop(ctx context.Context) {
 	defer close(w.ended)
 	var broken time.Time
+	lostSince := 0 // calls that broke in a row
 	for {
 		w.mu.Lock()
 		if len(w.watches) == 0 || w.closed {
@@ -142,24 +146,31 @@ func (w *watcher) loop(ctx context.Context) {
 		err := w.step(ctx)
 		switch {
 		case err == nil:
-			broken = time.Time{}
+			broken, lostSince = time.Time{}, 0
 			w.rest(ctx)
 			continue
 		case ctx.Err() != nil:
 			w.fail(err)
 			continue
 		case lost(err):
+			lostSince++
 			w.viewMu.Lock()
-			err = w.build(ctx)
+			bad := w.build(ctx)
 			w.viewMu.Unlock()
-		}
-		if err == nil {
-			continue
+			if bad == nil && lostSince > rebuilds {
+				w.fail(err) // something in between lets no call wait
+				lostSince = 0
+				continue
+			}
+			if err = bad; err == nil {
+				Sleep(ctx, time.Duration(lostSince*lostSince-1)*50*time.Millisecond) // at once after the first
+				continue
+			}
 		}
 		if broken.IsZero() {
 			broken = time.Now()
 		}
-		if hopeless(err) || time.Since(broken) > outage {
+		if hopeless(err) || time.Since(broken) > w.conn.cfg.outage() {
 			w.fail(err)
 			continue
 		}
