@@ -195,6 +195,10 @@ func (q *questions) network(inv *backends.Inventory) error {
 			entry{"Components, " + aboutComponents, "sriov.components", strings.Join(s.Components, ", "), func(text string) error { s.Components = components(text); return nil }},
 			entry{"Account of the ESXi shell, " + aboutShell, "esxi.user", q.a.ESXi.User, func(text string) error { q.a.ESXi.User = text; return shellUser(text) }},
 			entry{"Tuning, " + aboutTuning, "tuning", cmp.Or(tuningWords(q.a.Tuning), "none"), func(text string) (err error) { q.a.Tuning, err = tuningOf(text); return err }})
+		if asksLossless(q.a) {
+			entries = append(entries, entry{"Lossless switch, " + aboutLossless, "confirmed.switch_pfc", yesNo(q.a.Confirmed.SwitchPFC),
+				func(text string) error { q.a.Confirmed.SwitchPFC = text == "yes"; return oneOf("yes", "no")(text) }})
+		}
 	default:
 		entries = append(entries, entry{"vmknic for PVRDMA, the control plane between hosts", "pvrdma.vmknic", q.a.PVRDMA.VMKNic, text(&q.a.PVRDMA.VMKNic)})
 	}

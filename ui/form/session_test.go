@@ -80,7 +80,7 @@ func TestSessionSRIOV(t *testing.T) {
 		s.shows("How shall")
 		s.resize(80, 24)
 		s.steps([2]string{"> SR-IOV", "\r"}, [2]string{"Which pNIC", "\r"})
-		s.shows("field 1 of 8")
+		s.shows("field 1 of 9")
 		s.resize(120, 40)
 		s.shows("> cpu, numa")
 		s.press("\r")

@@ -23,6 +23,7 @@ type switchPage struct {
 	tuning     string
 	mmio, card string // of mode gpudirect; card as it was when the page was shown
 	driver     string
+	lossless   string   // confirmed.switch_pfc as a word
 	gpus       []string // lines
 	paths      []string // of the answers, by field
 	virtual    bool
@@ -47,6 +48,7 @@ func (p *switchPage) fill(a *answers.Answers) {
 	p.keep(&p.vfs, strconv.Itoa(a.SRIOV.VFs))
 	p.keep(&p.depot, strings.Join(a.SRIOV.Components, ", "))
 	p.keep(&p.tuning, tuningWords(a.Tuning))
+	p.keep(&p.lossless, yesNo(a.Confirmed.SwitchPFC))
 	p.keep(&p.mmio, string(a.GPUDirect.MMIO))
 }
 
@@ -95,6 +97,10 @@ func (p *switchPage) enter(w *wizard) tea.Cmd {
 		p.paths = append(p.paths, "sriov.vfs", "sriov.components", "esxi.user")
 		list = append(list, question{title: "Tuning", about: aboutTuning, value: &p.tuning, check: tuningWord})
 		p.paths = append(p.paths, "tuning")
+		if asksLossless(a) {
+			list = append(list, question{title: "Lossless switch", about: aboutLossless, value: &p.lossless, check: oneOf("yes", "no")})
+			p.paths = append(p.paths, "confirmed.switch_pfc")
+		}
 	} else {
 		list = append(list, question{title: "vmknic for PVRDMA", about: "control plane between hosts (Net.PVRDMAVmknic, TCP 28250)", value: &a.PVRDMA.VMKNic, check: vmknic(w.overview, a)})
 		p.paths = append(p.paths, "pvrdma.vmknic")
@@ -135,7 +141,7 @@ func (p *switchPage) update(_ *wizard, msg tea.Msg) (tea.Cmd, bool) { return p.f
 
 func (p *switchPage) accept(w *wizard) (tea.Cmd, error) {
 	a := w.answers
-	for _, s := range []*string{&a.GPUDirect.NIC, &a.GPUDirect.Backing, &p.mmio, &p.driver, &a.GPUDirect.Perftest, &a.Switch.Name, &a.Switch.PortGroup, &a.PVRDMA.VMKNic, &a.ESXi.User, &p.mtu, &p.vlan, &p.vfs, &p.tuning} {
+	for _, s := range []*string{&a.GPUDirect.NIC, &a.GPUDirect.Backing, &p.mmio, &p.driver, &a.GPUDirect.Perftest, &a.Switch.Name, &a.Switch.PortGroup, &a.PVRDMA.VMKNic, &a.ESXi.User, &p.mtu, &p.vlan, &p.vfs, &p.tuning, &p.lossless} {
 		*s = strings.TrimSpace(*s)
 	}
 	if err := p.fields.check(); err != nil {
@@ -156,6 +162,9 @@ func (p *switchPage) accept(w *wizard) (tea.Cmd, error) {
 		a.SRIOV.VFs, _ = strconv.Atoi(p.vfs)
 		a.SRIOV.Components = components(p.depot)
 		a.Tuning, _ = tuningOf(p.tuning)
+		if asksLossless(a) {
+			a.Confirmed.SwitchPFC = p.lossless == "yes"
+		}
 	}
 	p.fill(a)
 	for i, path := range p.paths {

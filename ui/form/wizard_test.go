@@ -371,10 +371,14 @@ func TestModeSRIOVAsksForVFs(t *testing.T) {
 			for range len(" fast") {
 				k.press("backspace")
 			}
-			k.press("enter").on("VMs and guests").press("esc").on("Switch and VFs").press("tab", "tab", "tab", "tab", "tab", "tab", "tab").shows("> cpu, numa").press("enter").on("VMs and guests")
+			k.press("tab").write("pe").press("enter").on("Switch and VFs").shows("write yes or no")
+			for range len("nope") {
+				k.press("backspace")
+			}
+			k.write("yes").press("enter").on("VMs and guests").press("esc").on("Switch and VFs").press("tab", "tab", "tab", "tab", "tab", "tab", "tab").shows("> cpu, numa").press("enter").on("VMs and guests")
 			a := k.w.answers
-			if a.Tuning != (answers.Tuning{ReserveCPU: true, Latency: "normal", NUMA: "nic"}) {
-				t.Errorf("tuning %+v", a.Tuning)
+			if a.Tuning != (answers.Tuning{ReserveCPU: true, Latency: "normal", NUMA: "nic"}) || !a.Confirmed.SwitchPFC {
+				t.Errorf("tuning %+v, confirmed %+v", a.Tuning, a.Confirmed)
 			}
 			if a.Mode != answers.SRIOV || a.SRIOV.VFs != 12 || len(a.SRIOV.Components) != 2 || a.ESXi.User != "root" || a.QoS.Lossless != answers.LosslessPFC {
 				t.Errorf("%+v, %+v, %q, %s", a.Mode, a.SRIOV, a.ESXi.User, a.QoS.Lossless)
