@@ -33,17 +33,25 @@ var inbox = regexp.MustCompile(`^(rdma-core|rdma-core-devel|libibverbs.*|ibverbs
 	`perftest|ibutils.*|libmlx[45].*|srp_daemon|srptools|ibacm|iwpmd|mstflint|opensm.*|libopensm.*|libosm.*|ucx.*|libucx.*|openmpi.*|libopenmpi.*|mpitests.*|` +
 	`python3-pyverbs|dapl.*|libdapl.*|qperf)$`)
 
+// docaVersion is what names a release of DOCA in the version of doca-host.
+var docaVersion = regexp.MustCompile(`^\d+(\.\d+)+-\d+`)
+
 // rdmaModule are the modules that MLNX_OFED replaces.
 var rdmaModule = regexp.MustCompile(`^(ib_|rdma_|iw_|mlx5_|mlx4_|mlxfw|rpcrdma)`)
 
 func ofedScript() string {
-	return section("ofed", "command -v ofed_info >/dev/null && ofed_info -s") + section("ofed-work", "[ -d "+ofedWork+" ] && echo unfinished")
+	return section("doca", "dpkg-query -W -f '${db:Status-Abbrev}|${Version}\\n' doca-host 2>/dev/null | sed -n 's/^.i.*|//p'; command -v rpm >/dev/null && rpm -q --qf '%{VERSION}-%{RELEASE}\\n' doca-host | grep -v ' '") +
+		section("ofed", "command -v ofed_info >/dev/null && ofed_info -s") + section("ofed-work", "[ -d "+ofedWork+" ] && echo unfinished")
 }
 
 // ofed gives what a guest has of MLNX_OFED.
 func (f facts) ofed() (version string, unfinished bool) {
 	if line := f.line("ofed"); verbs.OFED(line).Version != nil {
 		version = strings.TrimSuffix(line, ":")
+	}
+	// 2.9.1-018000-24.10-ubuntu2204, 2.9.1-018000_24.10_rhel94: the same software for two systems.
+	if m := docaVersion.FindString(f.line("doca")); m != "" && version != "" {
+		version = "DOCA-OFED-" + m
 	}
 	return version, f.line("ofed-work") != ""
 }
@@ -131,7 +139,11 @@ func (m mofed) Set(ctx context.Context, s backends.Setting, to backends.Value, p
 		return err
 	}
 	progress.Report(5)
-	r, err := p.locked(ctx, vm, ssh.Command{Script: installScript(want.Archive, want.Version), Sudo: true, Limit: 90 * time.Minute, MaxOutput: 8 << 20})
+	script := installScript(want.Archive, want.Version)
+	if strings.HasPrefix(want.Version, "DOCA-") {
+		script = docaScript(want.Archive, want.Version)
+	}
+	r, err := p.locked(ctx, vm, ssh.Command{Script: script, Sudo: true, Limit: 90 * time.Minute, MaxOutput: 8 << 20})
 	if err != nil {
 		return err
 	}
@@ -206,9 +218,9 @@ func (m mofed) Restore(ctx context.Context, s backends.Setting, kept backends.Va
 	if err != nil {
 		return err
 	}
-	r, err := p.locked(ctx, vm, ssh.Command{Script: "[ ! -x /usr/sbin/ofed_uninstall.sh ] || /usr/sbin/ofed_uninstall.sh --force </dev/null", Sudo: true, Limit: 30 * time.Minute, MaxOutput: 8 << 20})
+	r, err := p.locked(ctx, vm, ssh.Command{Script: uninstallScript, Sudo: true, Limit: 30 * time.Minute, MaxOutput: 8 << 20})
 	if err == nil && r.ExitCode != 0 {
-		err = failed(vm, "ofed_uninstall.sh", r)
+		err = failed(vm, "uninstall MLNX_OFED", r)
 	}
 	if err != nil {
 		return err
@@ -218,6 +230,9 @@ func (m mofed) Restore(ctx context.Context, s backends.Setting, kept backends.Va
 	if err != nil {
 		return err
 	}
+	p.g.mu.Lock()
+	delete(p.g.updated, vm) // the lists may be those of a repository that is gone
+	p.g.mu.Unlock()
 	if missing := slices.DeleteFunc(slices.Clone(k.Packages), func(n string) bool { return slices.Contains(have, n) }); len(missing) > 0 {
 		if err := p.install(ctx, vm, missing); err != nil {
 			return err

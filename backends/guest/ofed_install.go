@@ -19,12 +19,10 @@ const (
 	ofedNoInstaller = 62
 )
 
-// installScript unpacks an archive and runs its installer. What an earlier try has installed whole is not installed again.
-// Where the installer ends before it has touched anything, no trace is left; else the directory stays behind, empty.
-func installScript(archive, version string) string {
-	dir := strings.TrimSuffix(strings.TrimSuffix(path.Base(archive), ".tgz"), ".tar.gz")
+// workScript makes the directory that marks an installation as begun, and says how one ends early: ended CODE.
+func workScript(version string) string {
 	return `w=` + ofedWork + `
-[ -e $w/installed ] && [ "$(ofed_info -s 2>/dev/null)" = ` + ssh.Quote(version+":") + ` ] && exit 0
+[ "$(cat $w/installed 2>/dev/null)" = ` + ssh.Quote(version) + ` ] && exit 0
 fresh=yes
 [ -d $w ] && fresh=
 ended() {
@@ -35,7 +33,39 @@ ended() {
 }
 mkdir -p $w && chmod 700 $w || exit 1
 rm -rf $w/*
-tar xf ` + ssh.Quote(archive) + ` -C $w || ended 61
+`
+}
+
+// docaScript installs DOCA-OFED from the repository that the package doca-host holds (NVIDIA, DOCA-Host Installation and
+// Upgrade), after an earlier MLNX_OFED has gone.
+func docaScript(file, version string) string {
+	return workScript(version) + `[ -r ` + ssh.Quote(file) + ` ] || { echo "cannot read it" >&2; ended 61; }
+(
+` + uninstallScript + `) || ended 1
+if command -v dpkg >/dev/null; then
+	export DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l
+	dpkg -i ` + ssh.Quote(file) + ` && apt-get -q update && apt-get -q -y -o DPkg::Lock::Timeout=60 -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold install doca-ofed </dev/null || ended 1
+else
+	rpm -i ` + ssh.Quote(file) + ` && dnf -q clean all && dnf -y install doca-ofed </dev/null || ended 1
+fi
+echo ` + ssh.Quote(version) + ` >$w/installed
+`
+}
+
+// uninstallScript takes DOCA's packages away, where there are any, and what MLNX_OFED and DOCA-OFED have in common.
+const uninstallScript = `if command -v dpkg-query >/dev/null; then
+	for p in $(dpkg-query -W -f '${Package}\n' | grep -E '^(doca|flexio|dpa-)'); do DEBIAN_FRONTEND=noninteractive apt-get -q -y purge $p </dev/null || exit 1; done
+else
+	for p in $(rpm -qa --qf '%{NAME}\n' | grep -E '^(doca|flexio|dpa-)'); do dnf -y --setopt=clean_requirements_on_remove=0 remove $p </dev/null || exit 1; done
+fi
+[ ! -x /usr/sbin/ofed_uninstall.sh ] || /usr/sbin/ofed_uninstall.sh --force </dev/null
+`
+
+// installScript unpacks an archive and runs its installer. What an earlier try has installed whole is not installed again.
+// Where the installer ends before it has touched anything, no trace is left; else the directory stays behind, empty.
+func installScript(archive, version string) string {
+	dir := strings.TrimSuffix(strings.TrimSuffix(path.Base(archive), ".tgz"), ".tar.gz")
+	return workScript(version) + `tar xf ` + ssh.Quote(archive) + ` -C $w || ended 61
 cd $w/` + ssh.Quote(dir) + ` && [ -x ./mlnxofedinstall ] || ended 62
 ./mlnxofedinstall --force --add-kernel-support --without-fw-update </dev/null || ended $?
 cd /

@@ -63,6 +63,27 @@ func TestThereAndBackWithOFED(t *testing.T) {
 	}
 }
 
+// DOCA-OFED from its local repository: what it upgrades comes back as the distribution has it.
+func TestThereAndBackWithDOCA(t *testing.T) {
+	for os, file := range map[string]string{"ubuntu-22.04": "doca-host_2.9.1-018000-24.10-ubuntu2204_amd64.deb", "rhel-9": "doca-host-2.9.1-018000_24.10_rhel92.x86_64.rpm"} {
+		t.Run(os, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t, config{os: os, vf: true})
+			m.root(t, "command -v apt-get >/dev/null && apt-get install -y rdma-core ibverbs-utils dkms || dnf install -y rdma-core libibverbs-utils dkms; modprobe mlx5_ib")
+			m.reboot(t)
+			all := slices.DeleteFunc(wanted(m, os), func(a backends.Assignment) bool {
+				return a.Kind == backends.KindModules || a.Kind == backends.KindPersist || a.Kind == backends.KindPackages
+			})
+			all = append([]backends.Assignment{
+				{Setting: m.setting(backends.KindOFED, ""), To: backends.ValueOf(backends.OFEDSpec{Version: "DOCA-OFED-2.9.1-018000", Archive: "/mnt/share/ofed/" + file})},
+				{Setting: m.setting(backends.KindModules, "rdma"), To: backends.ValueOf([]string{"mlx5_ib", "ib_umad", "rdma_cm", "rdma_ucm"})},
+				{Setting: m.setting(backends.KindPersist, ""), To: backends.ValueOf(backends.Persist{Modules: []string{"ib_umad", "rdma_cm", "rdma_ucm"}})},
+			}, all...)
+			m.thereAndBack(t, all, "mlx5_core")
+		})
+	}
+}
+
 func TestOFEDContract(t *testing.T) {
 	m := newMachine(t, config{os: "ubuntu-22.04", vf: true})
 	missing := m.setting(backends.KindOFED, "")
@@ -81,7 +102,7 @@ func TestOFEDThatIsNotInstalled(t *testing.T) {
 		fault      string
 		kind       backends.ErrorKind
 		says, hint string
-		unfinished bool
+		unfinished bool // the guest is rebooted then: that is not forgotten
 	}{
 		{"another system", "ubuntu-22.04", "", ofedOf(ofedNow, "debian12.1", "x86_64"), "", backends.KindPermanent, "is intended for debian12.1", "archive that is made for this guest", false},
 		{"another machine", "ubuntu-22.04", "", ofedOf(ofedNow, "ubuntu22.04", "aarch64"), "", backends.KindPermanent, "aarch64 architecture", "", false},
@@ -112,6 +133,9 @@ func TestOFEDThatIsNotInstalled(t *testing.T) {
 				t.Errorf("error %v of kind %q, hint %q", err, backends.KindOf(err), backends.HintOf(err))
 			}
 			m.world.Faults.Clear()
+			if test.unfinished {
+				m.reboot(t)
+			}
 			now, err := set.Read(t.Context(), s)
 			var spec backends.OFEDSpec
 			if err != nil || now.IsAbsent() == test.unfinished || !now.IsAbsent() && (now.Decode(&spec) != nil || !spec.Unfinished) {

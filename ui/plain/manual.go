@@ -59,6 +59,8 @@ func manual(c plan.Change) string {
 
 func removal(c plan.Change) string {
 	switch c.Kind {
+	case backends.KindOFED:
+		return "in the guest: " + code("/usr/sbin/ofed_uninstall.sh --force") + ", then the distribution's RDMA packages again"
 	case backends.KindSwitch, backends.KindPortGroup:
 		return "vSphere Client: Networking > " + cell(c.Target.Name) + " > Delete"
 	case backends.KindMember:
@@ -83,10 +85,13 @@ func guestManual(c plan.Change) string {
 		return "in the guest: " + code("apt-get install %s", strings.Join(p.Installed, " ")) + ", or the same with dnf"
 	case backends.KindOFED:
 		var o backends.OFEDSpec
-		if c.To.IsAbsent() || c.To.Decode(&o) != nil {
-			return "in the guest: " + code("/usr/sbin/ofed_uninstall.sh --force") + ", then the distribution's RDMA packages again"
+		if c.To.Decode(&o) != nil {
+			return "in the guest: install MLNX_OFED from the archive that is made for it"
 		}
-		return "in the guest: unpack " + cell(o.Archive) + ", in it " + code("./mlnxofedinstall --force --add-kernel-support --without-fw-update") + ", then " + code("/etc/init.d/openibd force-restart")
+		if strings.HasPrefix(o.Version, "DOCA-") {
+			return "in the guest: install " + code("%s", o.Archive) + ", then the package doca-ofed, then " + code("/etc/init.d/openibd force-restart")
+		}
+		return "in the guest: unpack " + code("%s", o.Archive) + ", in it " + code("./mlnxofedinstall --force --add-kernel-support --without-fw-update") + ", then " + code("/etc/init.d/openibd force-restart")
 	case backends.KindModules:
 		var m []string
 		if c.To.Decode(&m) != nil || len(m) == 0 {

@@ -107,8 +107,8 @@ func Keys() []Key {
 		{Path: "guest", Doc: "What may be done inside guests."},
 		{Path: "guest.install", Doc: "install packages", Default: "true"},
 		{Path: "guest.persist", Doc: "make modules come back after a reboot", Default: "true"},
-		{Path: "guest.ofed", Doc: "archives of MLNX_OFED as the guests see them (a share), each guest takes its own; []: the drivers of the distribution stay"},
-		{Path: "guest.ofed[]", Doc: "/PATH/MLNX_OFED_LINUX-VERSION-SYSTEM-ARCH.tgz", Hint: "write the path in the guests, the archive's name as NVIDIA gave it: /mnt/share/MLNX_OFED_LINUX-24.10-1.1.4.0-rhel9.4-x86_64.tgz"},
+		{Path: "guest.ofed", Doc: "archives of MLNX_OFED, or packages doca-host, as the guests see them (a share), each guest takes its own; []: the drivers of the distribution stay"},
+		{Path: "guest.ofed[]", Doc: "/PATH/MLNX_OFED_LINUX-VERSION-SYSTEM-ARCH.tgz or /PATH/doca-host_VERSION-SYSTEM_ARCH.deb", Hint: "write the path in the guests, the archive's name as NVIDIA gave it: /mnt/share/MLNX_OFED_LINUX-24.10-1.1.4.0-rhel9.4-x86_64.tgz"},
 
 		{Path: "container", Doc: "Containers, from which RDMA is measured beside the guest itself; docker, podman or nerdctl must be there."},
 		{Path: "container.image", Doc: "name of the image, with its tag; \"\": none", Hint: "write a name with a tag, as tensorrt-pvrdma:20.12"},

@@ -19,7 +19,7 @@ const (
 // archive that is made for the guest. All else in the guest comes after it, because it replaces drivers and libraries and
 // loads them anew.
 func (g *guestPart) ofed(d assets.Distro, known bool) {
-	want, ok := g.archive()
+	want, doca, ok := g.archive()
 	if !ok || g.asked && !known {
 		return
 	}
@@ -52,14 +52,19 @@ func (g *guestPart) ofed(d assets.Distro, known bool) {
 	})
 	id := g.id(backends.KindOFED, "")
 	g.cycled, g.until, g.after = true, backends.Unknown(id), append(slices.Clone(g.after), id)
-	g.each(g.v.Name, "MLNX_OFED is installed by mlnxofedinstall --force --add-kernel-support --without-fw-update: it takes ten minutes and more, builds kernel modules, and replaces the distribution's RDMA packages, which are written down and come back with a rollback; what rests on those and is no RDMA package stops it")
+	if doca {
+		g.each(g.v.Name, "DOCA-OFED is installed from the repository in the package doca-host (doca-ofed): it takes ten minutes and more, builds kernel modules, and replaces the distribution's RDMA packages, which are written down and come back with a rollback; what rests on those and is no RDMA package stops it")
+	} else {
+		g.each(g.v.Name, "MLNX_OFED is installed by mlnxofedinstall --force --add-kernel-support --without-fw-update: it takes ten minutes and more, builds kernel modules, and replaces the distribution's RDMA packages, which are written down and come back with a rollback; what rests on those and is no RDMA package stops it")
+	}
 	g.each(g.v.Name, "openibd is restarted instead of the guest: its RDMA devices and their interfaces are away meanwhile, and programs that use RDMA keep it from that; packages that the installer fetches by itself stay after a rollback")
 }
 
-// archive finds the archive that is made for the guest, as the value to set. Before the guest is asked nobody knows.
-func (g *guestPart) archive() (backends.Value, bool) {
+// archive finds the archive that is made for the guest, as the value to set, and whether it is DOCA's. Before the guest is
+// asked nobody knows which it is.
+func (g *guestPart) archive() (to backends.Value, doca, ok bool) {
 	if !g.asked {
-		return g.until, true
+		return g.until, false, true
 	}
 	f := g.v.guest
 	var why []string
@@ -72,14 +77,11 @@ func (g *guestPart) archive() (backends.Value, bool) {
 			why = append(why, path.Base(file)+": "+err.Error())
 			continue
 		}
-		if ok := g.fitting(a, file); !ok {
-			return backends.Absent, false
-		}
-		return backends.ValueOf(backends.OFEDSpec{Version: a.Version, Archive: file}), true
+		return backends.ValueOf(backends.OFEDSpec{Version: a.Version, Archive: file}), a.DOCA, g.fitting(a, file)
 	}
 	g.refuse(g.ref, "", "name the archive for "+orElse(f.OS, "its system")+f.Version+" "+f.Arch+" under guest.ofed too, or take guest.ofed out: the distribution's drivers do RoCE as well",
 		"no archive of guest.ofed is made for it: %s", strings.Join(why, "; "))
-	return backends.Absent, false
+	return backends.Absent, false, false
 }
 
 // fitting refuses what would go wrong with an archive that is made for the guest.

@@ -190,3 +190,22 @@ func TestOFEDGoesBack(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// DOCA-OFED is known by its package's version, and told by other words.
+func TestDOCAIsPlanned(t *testing.T) {
+	const file = "/mnt/share/doca-host_2.9.1-018000-24.10-ubuntu2204_amd64.deb"
+	a, inv := newOFED(func(g *backends.Guest) { g.Archives = nil })
+	inv.Guests[1].MOFED = "DOCA-OFED-2.9.1-018000"
+	a.Guest.OFED = []string{file}
+	p := mustBuild(t, a, inv, plan.Options{})
+	c := p.Change(guestID("vm-01", backends.KindOFED, ""))
+	if c == nil || c.To != backends.ValueOf(backends.OFEDSpec{Version: "DOCA-OFED-2.9.1-018000", Archive: file}) || plan.Title(*c) != "install DOCA-OFED-2.9.1-018000" {
+		t.Errorf("%+v", c)
+	}
+	if again := p.Change(guestID("vm-02", backends.KindOFED, "")); again != nil {
+		t.Errorf("it is there already: %+v", again)
+	}
+	if notes := strings.Join(p.Notes, "\n"); !strings.Contains(notes, "package doca-host") || strings.Contains(notes, "mlnxofedinstall") {
+		t.Errorf("%s", notes)
+	}
+}

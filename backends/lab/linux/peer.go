@@ -31,6 +31,8 @@ func (m *Machine) packageChanged(p pkgs.Package, installed bool) {
 		m.nvidia.Install(version, open)
 	case driver:
 		m.nvidia.Remove()
+	case p.Name == pkgs.DOCA && installed:
+		m.mofed.FromDOCA()
 	case p.Name == pkgs.LegacyModule:
 		m.nvidia.InstallLegacy(installed)
 	}

@@ -1,8 +1,9 @@
-// Package ofed knows NVIDIA's RDMA software for guests, MLNX_OFED, by the names of its archives: which version one brings,
-// and for which system and machine it was built.
+// Package ofed knows NVIDIA's RDMA software for guests, MLNX_OFED and after it DOCA-OFED, by the names of its files: which
+// version one brings, and for which system and machine it was built.
 package ofed
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -12,11 +13,12 @@ import (
 	"strings"
 )
 
-// An Archive is MLNX_OFED as NVIDIA offers it for download.
+// An Archive is MLNX_OFED as NVIDIA offers it for download, or the package doca-host that holds the repository of DOCA.
 type Archive struct {
-	Version string // as ofed_info -s prints it: MLNX_OFED_LINUX-24.10-1.1.4.0
+	Version string // as ofed_info -s prints it: MLNX_OFED_LINUX-24.10-1.1.4.0; DOCA-OFED-2.9.1-018000 by the package's version
 	Distro  string // rhel9.4, ubuntu22.04, debian12.1
 	Arch    string // x86_64, aarch64
+	DOCA    bool
 }
 
 // Last is the last release that stands alone; what came after it is part of DOCA (NVIDIA, MLNX_OFED to DOCA-OFED).
@@ -24,6 +26,8 @@ const Last = "24.10"
 
 var (
 	name    = regexp.MustCompile(`^MLNX_OFED_LINUX-(\d+\.\d+)-(\d+(?:\.\d+){2,3})-([a-z]+\d[a-z0-9.]*)-([a-z0-9_]+)(-ext)?\.(tgz|tar\.gz)$`)
+	docaDeb = regexp.MustCompile(`^doca-host_(\d+(?:\.\d+)+-\d+)-\d+\.\d+-([a-z]+)(\d+)_(amd64|arm64)\.deb$`)
+	docaRPM = regexp.MustCompile(`^doca-host-(\d+(?:\.\d+)+-\d+)_\d+\.\d+_([a-z]+)(\d+)\.(x86_64|aarch64)\.rpm$`)
 	version = regexp.MustCompile(`^MLNX_OFED_LINUX-(\d+(?:\.\d+)*)-(\d+(?:\.\d+)*)$`)
 )
 
@@ -34,7 +38,7 @@ func Parse(file string) (Archive, error) {
 	case !path.IsAbs(file) || path.Clean(file) != file:
 		return Archive{}, errors.New("is no absolute path")
 	case strings.HasPrefix(lower, "doca"):
-		return Archive{}, errors.New("is DOCA's repository, which this program does not install from")
+		return parseDOCA(base)
 	case strings.HasSuffix(lower, ".iso"):
 		return Archive{}, errors.New("is an image to be mounted; the archive with the same name ends in .tgz")
 	}
@@ -48,9 +52,29 @@ func Parse(file string) (Archive, error) {
 	return Archive{Version: "MLNX_OFED_LINUX-" + m[1] + "-" + m[2], Distro: m[3], Arch: m[4]}, nil
 }
 
-// Dir is the directory that an archive unpacks to.
-func Dir(file string) string {
-	return strings.TrimSuffix(strings.TrimSuffix(path.Base(file), ".tgz"), ".tar.gz")
+// parseDOCA reads doca-host_2.9.1-018000-24.10-ubuntu2204_amd64.deb and doca-host-2.9.1-018000_24.10_rhel94.x86_64.rpm.
+func parseDOCA(base string) (Archive, error) {
+	m := docaDeb.FindStringSubmatch(base)
+	if m == nil {
+		m = docaRPM.FindStringSubmatch(base)
+	}
+	if m == nil {
+		return Archive{}, errors.New("is no name of the package doca-host of DOCA (its local repository)")
+	}
+	arch := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[m[4]]
+	return Archive{Version: "DOCA-OFED-" + m[1], Distro: m[2] + dotted(m[2], m[3]), Arch: cmp.Or(arch, m[4]), DOCA: true}, nil
+}
+
+// dotted puts the dot back into a release: 22.04 of Ubuntu's 2204, 8.10 of 810, 10.0 of 100, 12.5 of Debian's 125.
+func dotted(family, digits string) string {
+	major := 1
+	if family == "ubuntu" || strings.HasPrefix(digits, "1") {
+		major = 2
+	}
+	if len(digits) <= major {
+		return digits
+	}
+	return digits[:major] + "." + digits[major:]
 }
 
 // rebuilds are systems that take the archives for RHEL: the same kernels under another name.

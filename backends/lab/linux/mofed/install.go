@@ -138,7 +138,8 @@ func replaces(name string) bool {
 
 // bring installs the packages of the archive, and does what the installer does besides.
 func (s *Software) bring(ctx context.Context, p *sh.Proc, release string) error {
-	for _, pkg := range s.contents(release) {
+	parts := strings.Split(release, "-")
+	for _, pkg := range s.contents(release, parts[1], parts[2]) {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -160,6 +161,12 @@ func (s *Software) bring(ctx context.Context, p *sh.Proc, release string) error 
 		err = s.FS.WriteFile(vfs.Root(), limits, append(data, "* soft memlock unlimited\n* hard memlock unlimited\n"...), 0o644)
 	}
 	return err
+}
+
+// FromDOCA is what the packages are that doca-ofed brings: they take the place of the distribution's of their names.
+func (s *Software) FromDOCA() {
+	_ = s.DB.InstallForeign(s.contents("OFED-internal-24.10-1.1.4", "24.10", "1.1.4")) // to a disk that is full nobody gets here
+	_ = s.FS.Chmod(vfs.Root(), "/usr/bin/ofed_info", 0o755)
 }
 
 // uninstall is /usr/sbin/ofed_uninstall.sh.
@@ -184,12 +191,11 @@ func (s *Software) uninstall(_ context.Context, p *sh.Proc) int {
 }
 
 // contents are the packages of an archive. Its verbs library knows no vmw_pvrdma.
-func (s *Software) contents(release string) []pkgs.Package {
-	numbers := strings.Split(release, "-")
-	short := strings.ReplaceAll(numbers[1], ".", "") + "mlnx54-1." + strings.ReplaceAll(numbers[1], ".", "") + "068"
-	own := numbers[1] + ".OFED." + numbers[1] + "." + strings.TrimSuffix(numbers[2], ".0")
+func (s *Software) contents(release, major, build string) []pkgs.Package {
+	short := strings.ReplaceAll(major, ".", "") + "mlnx54-1." + strings.ReplaceAll(major, ".", "") + "068"
+	own := major + ".OFED." + major + "." + strings.TrimSuffix(build, ".0")
 	info := fmt.Sprintf("#!/bin/bash\ncase \"$1\" in\n-s) echo %[1]s: ;;\n-n) echo %[2]s-%[3]s ;;\n*) echo '%[1]s (OFED-%[2]s-%[4]s):' ;;\nesac\n",
-		release, numbers[1], numbers[2], strings.TrimSuffix(numbers[2], ".0"))
+		release, major, build, strings.TrimSuffix(build, ".0"))
 	bin := func(dir string, names ...string) map[string]string {
 		m := map[string]string{}
 		for _, n := range names {

@@ -78,6 +78,8 @@ var packed = sync.OnceValue(func() map[string][]byte {
 		_, _ = t.Close(), z.Close()
 		all[name] = b.Bytes()
 	}
+	all["doca-host_2.9.1-018000-24.10-ubuntu2204_amd64.deb"] = []byte("!<arch>\n")
+	all["doca-host-2.9.1-018000_24.10_rhel92.x86_64.rpm"] = []byte("\xed\xab\xee\xdb")
 	return all
 })
 

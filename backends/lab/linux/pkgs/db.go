@@ -24,6 +24,7 @@ type Package struct {
 	Base     bool              // part of a fresh installation
 	Bin      map[string]string // path -> program
 	Files    map[string]string // path -> content
+	From     string            // the package that holds the repository which offers it, "" for the distribution's; "file": only a file
 	Script   string            // runs when dpkg configures it, "" for none
 	KB       int               // size on disk
 }
@@ -113,7 +114,28 @@ func (db *DB) bare(name string) string {
 // Offered finds a package by its name.
 func (db *DB) Offered(name string) (Package, bool) {
 	p, ok := db.offered[name]
+	if p.From != "" && !db.Installed(p.From) && !db.Installed(name) {
+		return Package{}, false
+	}
 	return p, ok
+}
+
+// fromFile installs packages from files: their names begin with that of the package. It gives the first file that is none.
+func (db *DB) fromFile(p *sh.Proc, files []string) string {
+	for _, file := range files {
+		at := strings.LastIndexByte(file, '/') + 1
+		i := slices.IndexFunc(db.order, func(n string) bool {
+			rest, is := strings.CutPrefix(file[at:], n)
+			return is && db.offered[n].From == "file" && rest != "" && strings.ContainsAny(rest[:1], "_-")
+		})
+		if _, err := db.FS.Stat(p.User.Cred(), p.Path(file)); err != nil || i < 0 {
+			return file
+		}
+		if err := db.Install([]Package{db.offered[db.order[i]]}); err != nil {
+			return file
+		}
+	}
+	return ""
 }
 
 // Providers returns the packages that provide a virtual one.
@@ -133,7 +155,7 @@ func (db *DB) Plan(names []string) []Package {
 	seen := map[string]bool{}
 	var add func(name string)
 	add = func(name string) {
-		p, ok := db.offered[name]
+		p, ok := db.Offered(name)
 		if !ok {
 			if by := db.Providers(name); len(by) > 0 {
 				add(by[0])

@@ -155,10 +155,21 @@ func (db *DB) dnfList(p *sh.Proc, o sh.Options, names []string) int {
 }
 
 func (db *DB) rpm(_ context.Context, p *sh.Proc) int {
-	o, err := p.Options("q a f i l V e qf: queryformat: query whatprovides quiet")
+	o, err := p.Options("q a f i U v h l V e qf: queryformat: query whatprovides quiet")
 	if err != nil {
 		fmt.Fprintf(p.Stderr, "rpm: %v\n", err)
 		return 1
+	}
+	if o.Has("i", "U") && !o.Has("q", "query") {
+		if !p.Root() {
+			fmt.Fprintf(p.Stderr, "error: can't create transaction lock on /var/lib/rpm/.rpm.lock (Permission denied)\n")
+			return 1
+		}
+		if bad := db.fromFile(p, o.Args); bad != "" {
+			fmt.Fprintf(p.Stderr, "error: open of %s failed: No such file or directory\n", bad)
+			return 1
+		}
+		return 0
 	}
 	if !o.Has("q", "query") {
 		fmt.Fprintf(p.Stderr, "rpm: no arguments given\n")

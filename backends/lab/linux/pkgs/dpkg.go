@@ -10,7 +10,7 @@ import (
 )
 
 func (db *DB) dpkg(ctx context.Context, p *sh.Proc) int {
-	o, err := p.Options("l s L S W C f: print-architecture unpack configure a audit pending no-triggers auto-deconfigure status-fd: force-confdef force-confold showformat: list status")
+	o, err := p.Options("l s L S W C f: i install print-architecture unpack configure a audit pending no-triggers auto-deconfigure status-fd: force-confdef force-confold showformat: list status")
 	if err != nil {
 		fmt.Fprintf(p.Stderr, "dpkg: error: %v\n", err)
 		return 2
@@ -21,9 +21,15 @@ func (db *DB) dpkg(ctx context.Context, p *sh.Proc) int {
 		return 0
 	case o.Has("C", "audit"):
 		return db.dpkgAudit(p)
-	case o.Has("unpack", "configure") && !p.Root():
+	case o.Has("unpack", "configure", "i", "install") && !p.Root():
 		fmt.Fprintf(p.Stderr, "dpkg: error: requested operation requires superuser privilege\n")
 		return 2
+	case o.Has("i", "install"):
+		if bad := db.fromFile(p, o.Args); bad != "" {
+			fmt.Fprintf(p.Stderr, "dpkg: error: cannot access archive '%s': No such file or directory\n", bad)
+			return 2
+		}
+		return 0
 	case o.Has("unpack"):
 		return db.dpkgUnpack(ctx, p, o.Args)
 	case o.Has("configure") && len(o.Args) == 0 && !o.Has("a", "pending"):

@@ -44,6 +44,7 @@ func nvidiaDebs() []Package {
 		{Name: LegacyModule, Version: "1.3-0", Needs: []string{"dkms"}, Arch: "all", KB: 60},
 		{Name: OFED, Version: "24.10-1.1.4.0", Needs: []string{"rdma-core", "ibverbs-utils", "infiniband-diags"}, Arch: "all", Bin: bin("/usr/bin", "ofed_info"), KB: 40},
 	}
+	list = append(list, doca("2.9.1-018000-24.10-ubuntu2204")...)
 	for _, open := range []string{"", "-open"} {
 		list = append(list,
 			Package{Name: "nvidia-dkms-570-server" + open, Version: version(DriverVersion), Needs: []string{"dkms"}, Files: blacklist(), KB: 60000},
@@ -62,10 +63,19 @@ func nvidiaRPMs(el string) []Package {
 		{Name: "nvidia-driver-cuda", Version: driver, Bin: bin("/usr/bin", "nvidia-smi"), KB: 2000},
 		{Name: OFED, Version: "24.10-1.1.4.0", Needs: []string{"rdma-core", "libibverbs-utils", "infiniband-diags"}, Arch: "noarch", Bin: bin("/usr/bin", "ofed_info"), KB: 40},
 	}
+	list = append(list, doca("2.9.1-018000_24.10_rhel92")...)
 	for _, kind := range []string{"open", "latest"} {
 		list = append(list, Package{Name: "kmod-nvidia-" + kind + "-dkms", Version: driver, Needs: []string{"dkms"}, Files: blacklist(), KB: 60000})
 	}
 	return list
+}
+
+// DOCA is the package that brings DOCA-OFED.
+const DOCA = "doca-ofed"
+
+// doca are the package with DOCA's repository, which comes as a file, and what that offers.
+func doca(version string) []Package {
+	return []Package{{Name: "doca-host", Version: version, From: "file", KB: 900}, {Name: DOCA, Version: "2.9.1-0.1.7", From: "doca-host", Needs: []string{"dkms"}, KB: 20}}
 }
 
 func blacklist() map[string]string {
