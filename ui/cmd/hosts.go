@@ -21,7 +21,7 @@ const (
 
 // asksDriver tells whether a plan depends on what only esxcli tells of a host's driver.
 func asksDriver(a *answers.Answers) bool {
-	return a.VFs() || a.QoS.Lossless != "" && a.QoS.Lossless != answers.LosslessNone
+	return a.VFs() || a.Mode == answers.GPUDirect && a.GPUDirect.ATS || a.QoS.Lossless != "" && a.QoS.Lossless != answers.LosslessNone
 }
 
 // systems asks the hosts that take part by esxcli, through the API: never by SSH.

@@ -114,6 +114,7 @@ type GPUOpt struct {
 	MMIO     MMIO             `yaml:"mmio" json:"mmio"`
 	AllowP2P bool             `yaml:"allow_p2p" json:"allow_p2p"`
 	RelaxACS bool             `yaml:"relax_acs" json:"relax_acs"`
+	ATS      bool             `yaml:"ats" json:"ats"`           // ATS_ENABLED of the card's firmware
 	Driver   []string         `yaml:"driver" json:"driver"`     // packages that bring the NVIDIA driver into guests without one, or its .run file
 	Perftest string           `yaml:"perftest" json:"perftest"` // source of perftest in the guests, "": none is built
 }

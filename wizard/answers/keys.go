@@ -77,6 +77,7 @@ func Keys() []Key {
 		{Path: "gpudirect.mmio", Doc: "kb | minimal | guide | GB", Default: "kb", Hint: "write kb, minimal, guide or a power of two in GB, as 256", Mode: GPUDirect},
 		{Path: "gpudirect.allow_p2p", Doc: "pciPassthru.allowP2P", Default: "true", Mode: GPUDirect},
 		{Path: "gpudirect.relax_acs", Doc: "pciPassthru.RelaxACSforP2P", Default: "true", Mode: GPUDirect},
+		{Path: "gpudirect.ats", Doc: "switch ATS on in the RDMA card's firmware (ConnectX-6 and later), over the ESXi shell, before the reboot that gives the card to its VM", Default: "false", Mode: GPUDirect},
 		{Path: "gpudirect.driver", Doc: "packages that bring the NVIDIA driver into guests without one, or the path of its .run file there; []: it must be there", Mode: GPUDirect},
 		{Path: "gpudirect.driver[]", Doc: "package of the guest's repositories, as nvidia-headless-570-server-open", Hint: "write the name of a package"},
 		{Path: "gpudirect.perftest", Doc: "source of perftest, as the guests see it, to be built with CUDA where there is none; \"\": GPU memory is measured only where it is there",

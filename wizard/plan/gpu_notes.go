@@ -26,7 +26,7 @@ func (b *builder) gpuCosts() {
 		b.note("\"Above 4G decoding\" must be on in the BIOS of these hosts; nothing can read that (confirmed.above_4g), and a VM that does not power on is how it shows")
 	}
 	if b.a.GPUDirect.AllowP2P && !b.a.GPUDirect.RelaxACS {
-		b.note("relax_acs is off: peer-to-peer then takes ATS on the RDMA card (mlxconfig ATS_ENABLED=true, default false; a host reboot, also for a card that is passed through) and switches whose ACS lets translated requests by (NVIDIA, ATS)")
+		b.note("relax_acs is off: peer-to-peer then takes ATS on the RDMA card (gpudirect.ats; a host reboot, also for a card that is passed through) and switches whose ACS lets translated requests by (NVIDIA, ATS)")
 	}
 	if b.whole() && b.a.QoS.Lossless != "none" && b.a.QoS.Lossless != "" {
 		b.note("qos.lossless %s is not set on a card that a VM has whole: its guest sets it (mlnx_qos)", b.a.QoS.Lossless)

@@ -20,6 +20,7 @@ func (b *builder) gpudirect() {
 	}
 	for _, h := range b.hosts {
 		b.assign(h)
+		b.ats(h)
 		b.passThrough(h)
 	}
 }

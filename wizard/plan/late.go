@@ -27,6 +27,9 @@ func Resolve(c Change, now backends.Value) (backends.Value, error) {
 		case !there && (key == firmwareOn || key == firmwareVFs):
 			return c.To, backends.Errorf(backends.KindRefused, c.Target.Name, "choose a card whose firmware offers SR-IOV, or update the firmware",
 				"the firmware of %s has no %s", c.Name, key)
+		case !there && key == firmwareATS:
+			return c.To, backends.Errorf(backends.KindRefused, c.Target.Name, "set gpudirect.ats to false: ConnectX-6 and later have it (NVIDIA, ATS); relax_acs does without",
+				"the firmware of %s has no %s", c.Name, key)
 		case there && (key != firmwareVFs || number(old) < number(want[key])):
 			have[key] = want[key]
 		}
@@ -39,6 +42,9 @@ const (
 	firmwareOn  = "SRIOV_EN"
 	firmwareVFs = "NUM_OF_VFS"
 )
+
+// firmwareATS is the key that lets a card ask the IOMMU for addresses itself.
+const firmwareATS = "ATS_ENABLED"
 
 // number reads a decimal count; what is none counts as 0.
 func number(s string) int {

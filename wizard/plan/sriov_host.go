@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/nmlx5"
 )
 
@@ -60,9 +61,7 @@ func (d *driverPart) arrange(core, rdma map[string]string, method string) {
 		if d.first != "" {
 			within = d.first
 		}
-		set := d.set(backends.KindComponent, c.Name)
-		d.add(Change{Setting: set, From: Current(d.inv, set), To: backends.ValueOf(c.Version), Within: []string{within}, Disrupts: []Disruption{HostReboot},
-			Why: "from " + c.Path + ", without -f: the installer's checks stay on", Irreversible: "components are not removed again; esxcli software vib remove -n " + c.Name + " does it"})
+		d.component(c, within)
 	}
 	for _, c := range body {
 		c.Within, c.Disrupts = []string{d.last}, []Disruption{HostReboot}
@@ -75,6 +74,13 @@ func (d *driverPart) arrange(core, rdma map[string]string, method string) {
 			Why: "read after the reboot: " + vfsWhy(d.want, d.h.nic) + "; if they do not come: " + nmlx5.BIOSHelp(d.h.Vendor)})
 		d.h.ready = append(d.h.ready, set.ID())
 	}
+}
+
+// component plans the installation of one, within the reboot after which it runs.
+func (d *driverPart) component(c backends.Component, within string) {
+	set := d.set(backends.KindComponent, c.Name)
+	d.add(Change{Setting: set, From: Current(d.inv, set), To: backends.ValueOf(c.Version), Within: []string{within}, Disrupts: []Disruption{HostReboot},
+		Why: "from " + c.Path + ", without -f: the installer's checks stay on", Irreversible: "components are not removed again; esxcli software vib remove -n " + c.Name + " does it"})
 }
 
 func tool(name string) bool { return name == "mft" || name == "nmst" }
@@ -161,6 +167,15 @@ func (d *driverPart) firmware() (string, bool) {
 		keys[nmlx5.AdvancedPCI] = "0"
 		d.each(d.ref.Name, "%s=0 is set as asked: PCI values that somebody has tuned in its card's firmware go back to their defaults, and a rollback does not bring them back", nmlx5.AdvancedPCI)
 	}
+	if d.a.Mode == answers.GPUDirect && d.a.GPUDirect.ATS {
+		keys[firmwareATS] = "1"
+	}
+	return d.setFirmware(d.h.nic.PCI, keys, d.firmwareWhy(keys), "")
+}
+
+// setFirmware plans keys of the card that a function belongs to, in the host's shell. irreversible says why a rollback leaves
+// them, "" where it takes them back.
+func (d *driverPart) setFirmware(pci string, keys map[string]string, why, irreversible string) (string, bool) {
 	user := orElse(d.a.ESXi.User, "root")
 	switch l := d.h.Lockdown; {
 	case l == "" || l == "disabled":
@@ -174,9 +189,9 @@ func (d *driverPart) firmware() (string, bool) {
 	ssh := Bracket{Kind: backends.BracketSSH, Target: d.ref, Why: "the firmware tools run in the ESXi shell; the SSH service is put back as found", After: nonEmpty(d.first)}
 	d.brackets[ssh.ID()] = &ssh
 	d.h.shell = ssh.ID()
-	set := d.set(backends.KindFirmware, nmlx5.CardAddress(d.h.nic.PCI))
+	set := d.set(backends.KindFirmware, nmlx5.CardAddress(pci))
 	c := Change{Setting: set, From: backends.Unknown(ssh.ID()), To: backends.Unknown(ssh.ID()), Late: backends.ValueOf(keys), Within: []string{ssh.ID()},
-		After: nonEmpty(d.first), Disrupts: []Disruption{HostReboot}, Why: d.firmwareWhy(keys)}
+		After: nonEmpty(d.first), Disrupts: []Disruption{HostReboot}, Why: why, Irreversible: irreversible}
 	if now := Current(d.inv, set); now.Known() {
 		to, err := Resolve(c, now)
 		if err != nil {

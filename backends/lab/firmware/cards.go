@@ -12,6 +12,18 @@ func ConnectX5(pci, mac string) *Card {
 	}
 }
 
+// ConnectX6Dx is a dual-port 100G card that speaks Ethernet only and knows ATS.
+func ConnectX6Dx(pci, mac string) *Card {
+	c := &Card{
+		PCI: pci, Ports: 2, Type: "ConnectX6DX", ID: 4125, Part: "MCX623106AN-CDA_Ax",
+		Description: "ConnectX-6 Dx EN adapter card; 100GbE; Dual-port QSFP56; PCIe 4.0 x16; No Crypto",
+		PSID:        "MT_0000000359", Version: "22.38.1002", PXE: "3.7.0201", UEFI: "14.31.0020", MAC: bare(mac),
+		Settings: settings(2, false, 16),
+	}
+	c.Settings = append(c.Settings, &Setting{Name: "ATS_ENABLED", Kind: Bool})
+	return c
+}
+
 // ConnectX4Lx is a dual-port 25G card that speaks Ethernet only: it has no LINK_TYPE.
 func ConnectX4Lx(pci, mac string) *Card {
 	return &Card{

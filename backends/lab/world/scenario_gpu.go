@@ -1,6 +1,10 @@
 package world
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/firmware"
+)
 
 // gpudirect are the scenarios of VMs with GPUs. Each has two hosts with a ConnectX-5, an A100 on the same switch and another
 // below the other socket, and a VM on each host, unless it says otherwise.
@@ -28,6 +32,7 @@ func gpudirect() []Scenario {
 				v.Guest.Preset = "gpu-source"
 			}
 		}),
+		one("gpudirect-ats", "the HCAs are ConnectX-6 Dx, whose firmware knows ATS", gpuATS),
 		one("gpudirect-split", "the only GPU of a host is below the other socket", gpuSplit),
 		one("gpudirect-bios", "a guest was installed on BIOS firmware", lastAsked(func(v *VM) { v.Firmware, v.Guest.BIOS = "bios", true })),
 		one("gpudirect-busy", "a VM that nobody asked about has the GPU and the HCA of the last host", gpuBusy),
@@ -90,6 +95,23 @@ func gpuReady(s *State) {
 // drop takes functions out of a host.
 func (h *Host) drop(addresses ...string) {
 	h.PCI = slices.DeleteFunc(h.PCI, func(d *PCIDevice) bool { return slices.Contains(addresses, d.Address) })
+}
+
+func gpuATS(s *State) {
+	const name = "MT2892 Family [ConnectX-6 Dx]"
+	for _, h := range s.Hosts {
+		h.Cards[1] = firmware.ConnectX6Dx("0000:3b:00.0", h.PNICs[2].MAC)
+		for _, p := range h.PNICs {
+			if h.Cards[1].Has(p.PCI) {
+				p.Model, p.Firmware = name, h.Cards[1].Version
+			}
+		}
+		for _, d := range h.PCI {
+			if h.Cards[1].Has(d.Address) {
+				d.Device, d.SubDevice, d.DeviceName = 0x101d, 0x0016, name
+			}
+		}
+	}
 }
 
 func gpuSplit(s *State) {
