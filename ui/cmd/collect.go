@@ -17,7 +17,7 @@ import (
 
 func newCollectCmd(e *Env) *cobra.Command {
 	var f checkFlags
-	var out string
+	var out, output string
 	c := &cobra.Command{
 		Use:   "collect [-f answers.yaml] [--out bundle.tgz]",
 		Short: "Gather what check reads into one file, to judge it elsewhere with check --bundle",
@@ -43,12 +43,17 @@ rdma-setup check --bundle FILE gives the findings that check would have given he
 				inv := b.Facts.Inventory
 				fmt.Fprintf(e.Stderr, "%d hosts, %d VMs, %d guests, %d measurements; user names are left out, other names and addresses are not\njudge it with: rdma-setup check --bundle %s\n",
 					len(inv.Hosts), len(inv.VMs), len(inv.Guests), len(b.Measured()), shellWord(out))
+				if output == "json" {
+					return writeJSON(e.Stdout, map[string]any{"file": out, "hosts": len(inv.Hosts), "vms": len(inv.VMs), "guests": len(inv.Guests),
+						"measurements": len(b.Measured()), "simulated": inv.VCenter.Simulated})
+				}
 				_, err = fmt.Fprintln(e.Stdout, out)
 				return err
 			})
 		},
 	}
 	c.Flags().StringVarP(&f.file, "file", "f", "", "answers file: what is expected; it comes with the bundle")
+	outputFlag(c, &output, "text", "json")
 	c.Flags().StringVar(&out, "out", "", "file to write (default rdma-bundle-TIME.tgz)")
 	c.Flags().BoolVar(&f.sel.Quick, "quick", false, "only what vCenter tells in a few calls")
 	c.Flags().BoolVar(&f.shell, "esxi-shell", false, "ask the ESXi shells for the cards' firmware too, where SSH runs; loads the module of the Mellanox tools until the next boot")

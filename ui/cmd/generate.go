@@ -65,7 +65,7 @@ func newGenerateAnswersCmd(e *Env) *cobra.Command {
 }
 
 func newGenerateRoleCmd(e *Env) *cobra.Command {
-	var mode, tool, name string
+	var mode, tool, name, output string
 	c := &cobra.Command{
 		Use:   "role",
 		Short: "Print the lines that make a vCenter role with exactly the privileges of a mode",
@@ -74,6 +74,9 @@ func newGenerateRoleCmd(e *Env) *cobra.Command {
 			privileges := checks.Privileges(answers.Mode(mode))
 			if name == "" {
 				name = "rdma-setup-" + mode
+			}
+			if output == "json" {
+				return writeJSON(e.Stdout, map[string]any{"role": name, "mode": mode, "privileges": privileges})
 			}
 			if tool == "powercli" {
 				_, err := fmt.Fprintf(e.Stdout, "New-VIRole -Name '%s' -Privilege (Get-VIPrivilege -Id '%s')\n# New-VIPermission -Entity (Get-Folder -NoRecursion) -Principal 'DOMAIN\\account' -Role '%s'\n",
@@ -89,5 +92,6 @@ func newGenerateRoleCmd(e *Env) *cobra.Command {
 	c.Flags().Var(&choice{into: &tool, from: []string{"govc", "powercli"}}, "tool", "govc or powercli")
 	tool = "govc"
 	c.Flags().StringVar(&name, "name", "", "name of the role (default rdma-setup-MODE)")
+	outputFlag(c, &output, "text", "json")
 	return c
 }

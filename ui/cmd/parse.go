@@ -15,6 +15,7 @@ import (
 
 func newParseCmd(e *Env) *cobra.Command {
 	var list bool
+	var output string
 	c := &cobra.Command{
 		Use:   "parse TOOL [FILE]",
 		Short: "Turn a tool's output into JSON",
@@ -27,6 +28,9 @@ func newParseCmd(e *Env) *cobra.Command {
 			return toolNames(), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
+			if list && output == "json" {
+				return writeJSON(e.Stdout, map[string]any{"tools": toolNames()})
+			}
 			if list {
 				for _, name := range toolNames() {
 					fmt.Fprintln(e.Stdout, name)
@@ -52,6 +56,7 @@ func newParseCmd(e *Env) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&list, "list", false, "name the tools")
+	c.Flags().VarP(&choice{into: &output, from: []string{"text", "json"}}, "output", "o", "how --list prints: text or json; what is parsed is JSON always")
 	return c
 }
 

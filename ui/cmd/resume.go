@@ -103,12 +103,21 @@ func (c carryOn) do(ctx context.Context, e *Env, cmd *cobra.Command, set *Settin
 	}
 	s, err := open(ctx, e, set, a)
 	if err != nil {
-		return err
+		return endedLab(st, err)
 	}
 	defer s.close()
 	s.keepLab(exitPartial) // until the run is known to be finished
 	r := &runner{env: e, s: s, a: a, flags: f, yes: yes, json: asJSON, stop: stop, earlier: doneBefore(st)}
 	return r.carryOn(ctx, st, run, given, c)
+}
+
+// endedLab says of a run on a lab that does not answer any more why that is so.
+func endedLab(st *journal.State, err error) error {
+	if !st.Header.Simulated || backends.KindOf(err) != backends.KindUnreachable {
+		return err
+	}
+	return backends.Errorf(backends.KindUnreachable, "", "what was simulated ended with the lab: nothing is left to do or to take back. A lab that stays: rdma-setup lab --dir D",
+		"the run was made on a lab that does not answer any more: %w", err)
 }
 
 // carryOn reads the world again, shows what is left to do (or to take back), and does it.
