@@ -33,8 +33,8 @@ bench: build
 	cd ui/cmd && ../../bin/bounds.test -test.run TestBounds -test.timeout 20m
 
 e2e: build
-	$(GO) test -race -count=1 -tags e2e -timeout 18m -run 'TestE2E' ./ui/cmd ./ui/form
 	@[ -x /usr/sbin/sshd ] || backends/guest/realtest/needs.sh
+	$(GO) test -race -count=1 -tags e2e -timeout 18m -run 'TestE2E' ./ui/cmd ./ui/form
 	$(GO) test -race -count=1 -tags e2e -timeout 8m -run 'TestE2EFanOut' -v ./backends/guest/realtest
 
 # On real kernels in QEMU: installs what it needs with apt, and keeps the guests' image in the user's cache.
