@@ -90,9 +90,9 @@ echo units $(systemctl list-unit-files --state=enabled --no-legend 2>/dev/null |
 // volatile are files that a guest writes by itself, the key of the lab, and images with a date in them.
 var volatile = regexp.MustCompile(`^/var/(cache|lib/apt/lists|lib/dpkg|lib/rpm|lib/dnf|lib/systemd|log|tmp)/|/[.]ssh/authorized_keys$|^/boot/initrd`)
 
-// atBoot are modules that rdma-core's own units load when a guest boots: whether it has booted since the packages came
-// differs from one way to the same state to another.
-var atBoot = regexp.MustCompile(`\b(rpcrdma|sunrpc) ?`)
+// atBoot are modules that the units of rdma-core and of the NVIDIA driver load when a guest boots, or nvidia-smi when it is
+// asked: whether that has been since the packages came differs from one way to the same state to another.
+var atBoot = regexp.MustCompile(`\b(rpcrdma|sunrpc|nvidia(_drm|_modeset|_uvm)?)( |$)`)
 
 func (s *site) guest(v answers.VM, out map[string]string) {
 	s.t.Helper()
