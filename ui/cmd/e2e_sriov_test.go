@@ -106,7 +106,7 @@ func passed(t *testing.T, out string, tests int) {
 
 func TestE2ESRIOVFromBareHosts(t *testing.T) {
 	t.Parallel()
-	s := serve(t, "--hosts", "4", "--vms", "4", "--scenario", "bare", "--reboot-time", "1100ms")
+	s := serve(t, "--hosts", "4", "--vms", "4", "--scenario", "bare", "--reboot-time", "300ms")
 	start := s.hardwareFacts()
 	file := s.answers("sriov")
 	plan, _ := s.must(0, "plan", "-f", file, "-o", "json")
@@ -292,7 +292,7 @@ func TestE2ESRIOVRefusals(t *testing.T) {
 
 func TestE2ESRIOVWrongESXiPassword(t *testing.T) {
 	t.Parallel()
-	s := serve(t, "--hosts", "2", "--vms", "2", "--scenario", "bare", "--reboot-time", "1100ms")
+	s := serve(t, "--hosts", "2", "--vms", "2", "--scenario", "bare", "--reboot-time", "300ms")
 	start := s.hardwareFacts()
 	for i, kv := range s.env {
 		if strings.HasPrefix(kv, "RDMA_SETUP_SSH_KEY=") {

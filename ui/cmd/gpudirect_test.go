@@ -19,7 +19,7 @@ import (
 // gpuLab is a lab whose account holds exactly what generate role prints for the mode.
 func gpuLab(t *testing.T, scenario string) (env map[string]string, file string) {
 	t.Helper()
-	l, err := lab.Start(t.Context(), lab.Options{Scenario: scenario, Hosts: 2, VMs: 2, Dir: t.TempDir(), RebootTime: 1100 * time.Millisecond})
+	l, err := lab.Start(t.Context(), lab.Options{Scenario: scenario, Hosts: 2, VMs: 2, Dir: t.TempDir(), RebootTime: 100 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

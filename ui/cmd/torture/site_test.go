@@ -30,8 +30,8 @@ type mode struct {
 
 var modes = []mode{
 	{name: "pvrdma", scenario: "healthy", hosts: 2},
-	{name: "sriov", scenario: "bare", hosts: 2, reboot: 1100 * time.Millisecond, stays: regexp.MustCompile(`\.VIBs\.(mft|nmst)\.`)},
-	{name: "gpudirect", scenario: "gpudirect", hosts: 2, reboot: 1100 * time.Millisecond},
+	{name: "sriov", scenario: "bare", hosts: 2, reboot: 200 * time.Millisecond, stays: regexp.MustCompile(`\.VIBs\.(mft|nmst)\.`)},
+	{name: "gpudirect", scenario: "gpudirect", hosts: 2, reboot: 200 * time.Millisecond},
 }
 
 // small is a mode on a lab of one host, for the tests that run every time.
