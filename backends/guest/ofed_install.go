@@ -17,11 +17,19 @@ const (
 	ofedNotReady    = 172
 	ofedNotUnpacked = 61
 	ofedNoInstaller = 62
+	ofedAtWork      = 63
 )
 
-// workScript makes the directory that marks an installation as begun, and says how one ends early: ended CODE.
+// workScript waits for the installer of an attempt whose connection broke, makes the directory that marks an installation
+// as begun, and says how one ends early: ended CODE.
 func workScript(version string) string {
-	return `w=` + ofedWork + `
+	return `n=0
+while pgrep -x mlnxofedinstall >/dev/null 2>&1; do
+	n=$((n+1))
+	[ $n -lt 1800 ] || { echo 'mlnxofedinstall is still at work, started before' >&2; exit 63; }
+	sleep 1
+done
+w=` + ofedWork + `
 [ "$(cat $w/installed 2>/dev/null)" = ` + ssh.Quote(version) + ` ] && exit 0
 fresh=yes
 [ -d $w ] && fresh=
@@ -88,6 +96,8 @@ func installError(vm string, want backends.OFEDSpec, r ssh.Result) error {
 		return fail(backends.KindPermanent, "Free some space in /var/tmp, /tmp and /usr of the guest: it takes about 5 GB while it is built.", "%s", lastLines(said, 2))
 	case r.ExitCode == ofedNotUnpacked:
 		return fail(backends.KindPermanent, "Fetch the archive again, and compare its checksum with the one on NVIDIA's page.", "%s cannot be unpacked: %s", want.Archive, lastLines(r.Stderr, 3))
+	case r.ExitCode == ofedAtWork:
+		return fail(backends.KindTransient, "See what keeps it (ps ax), then resume.", "%s", lastLines(r.Stderr, 1))
 	case r.ExitCode == ofedNoInstaller:
 		return fail(backends.KindPermanent, "Name the archive as NVIDIA gave it.", "%s has no mlnxofedinstall in a directory of its own name", want.Archive)
 	case missing != nil:

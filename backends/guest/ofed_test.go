@@ -9,6 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/guest"
 	"github.com/rdma-setup/rdma-setup/backends/settertest"
+	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
 const (
@@ -160,6 +161,36 @@ func TestOFEDThatIsNotInstalled(t *testing.T) {
 				t.Errorf("taken back it is %s, %v", now, err)
 			}
 		})
+	}
+}
+
+// An installer that outlived its connection is waited for: two at once would take each other's packages away.
+func TestOFEDWaitsForAnInstallerAtWork(t *testing.T) {
+	m := newMachine(t, config{os: "ubuntu-22.04", vf: true})
+	m.root(t, "cp /usr/bin/sleep /tmp/mlnxofedinstall")
+	earlier := make(chan error, 1)
+	go func() {
+		_, err := m.Run(t.Context(), m.vm, ssh.Command{Script: "/tmp/mlnxofedinstall 600", Sudo: true, Limit: time.Hour})
+		earlier <- err
+	}()
+	m.root(t, "until pgrep -x mlnxofedinstall; do sleep 0.05; done")
+	s, to := m.setting(backends.KindOFED, ""), ofedOf(ofedNow, "ubuntu22.04", "x86_64")
+	ended := make(chan error, 1)
+	go func() { ended <- m.Setters()[backends.KindOFED].Set(t.Context(), s, to, nil) }()
+	for range 20 {
+		if got := m.root(t, "ls /var/tmp"); got != "" {
+			t.Errorf("begun while another is at work: %s", got)
+		}
+	}
+	m.root(t, "pkill -x mlnxofedinstall")
+	if err := <-earlier; err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if now, err := m.Setters()[backends.KindOFED].Read(t.Context(), s); err != nil || now != readBack(to) {
+		t.Errorf("it is %s, %v", now, err)
 	}
 }
 
