@@ -41,11 +41,14 @@ func carryOn(ctx context.Context, job Job, phase journal.Phase) (Result, error) 
 	if job.Replan == nil {
 		return r.refuse(backends.Errorf(backends.KindPermanent, "", "", "a run is carried on only with a new plan"))
 	}
-	if job.Ceiling.Changes == nil && phase == journal.PhaseApply {
-		// What was consented to still holds; a header that cannot be read consents to nothing.
-		if err := json.Unmarshal(st.Header.Ceiling, &r.job.Ceiling); err != nil && len(st.Header.Ceiling) > 0 {
-			r.job.Ceiling = plan.Ceiling{Changes: map[string]bool{}}
+	if phase == journal.PhaseApply {
+		// What was consented to still holds, also what today's plan does not tell of a VM that was left off; a header that
+		// cannot be read consents to nothing.
+		var first plan.Ceiling
+		if err := json.Unmarshal(st.Header.Ceiling, &first); err != nil && len(st.Header.Ceiling) > 0 {
+			first = plan.Ceiling{Changes: map[string]bool{}}
 		}
+		r.job.Ceiling = first.With(job.Ceiling)
 	}
 	for _, e := range st.Entries() {
 		if e.Kept != nil || phase == journal.PhaseApply {

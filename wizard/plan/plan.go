@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 )
@@ -74,6 +75,20 @@ func (p Plan) Ceiling() Ceiling {
 		}
 	}
 	return c
+}
+
+// With is a ceiling that covers both.
+func (c Ceiling) With(more Ceiling) Ceiling {
+	if c.Changes == nil && more.Changes == nil {
+		return c
+	}
+	both := Ceiling{
+		Changes:     map[string]bool{},
+		HostReboots: max(c.HostReboots, more.HostReboots), PowerCycles: max(c.PowerCycles, more.PowerCycles),
+	}
+	maps.Copy(both.Changes, c.Changes)
+	maps.Copy(both.Changes, more.Changes)
+	return both
 }
 
 // Exceeds names the first thing in p that the ceiling does not cover, "" when all is covered.
