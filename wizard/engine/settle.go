@@ -114,8 +114,10 @@ func (s *stage) evaluate(n *node) {
 func (s *stage) doomed(n *node) (outcome, bool) {
 	for _, w := range n.waits {
 		switch w.state {
-		case NodeFailed, NodeBlocked:
+		case NodeFailed:
 			return outcome{state: NodeBlocked, err: fmt.Errorf("%s: %q failed", w.target.Name, w.title)}, true
+		case NodeBlocked:
+			return outcome{state: NodeBlocked, err: fmt.Errorf("%s: %q was not done", w.target.Name, w.title)}, true
 		case NodePending:
 			return outcome{state: NodePending}, true
 		}
