@@ -1,6 +1,7 @@
 package vsphere_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -69,15 +70,24 @@ func TestOneFaultEach(t *testing.T) {
 	}
 }
 
+// A task of the lab takes 40 ms: on a machine that is busy it may have ended before anybody looked. One of many is seen on
+// its way.
 func TestProgressMoves(t *testing.T) {
 	_, c := startLab(t, lab.Options{Hosts: 2, VMs: 1})
-	var seen []int
-	if err := c.Setters()[dvs.Kind].Set(t.Context(), dvs, backends.ValueOf(dvs1), func(n int) { seen = append(seen, n) }); err != nil {
-		t.Fatal(err)
+	for n := range 50 {
+		one := backends.Setting{Target: backends.SwitchRef(fmt.Sprintf("DVS-%d", n)), Kind: backends.KindSwitch}
+		var seen []int
+		if err := c.Setters()[one.Kind].Set(t.Context(), one, backends.ValueOf(dvs1), func(n int) { seen = append(seen, n) }); err != nil {
+			t.Fatal(err)
+		}
+		if len(seen) == 0 || !slices.IsSorted(seen) || seen[len(seen)-1] != 100 {
+			t.Fatalf("progress %v", seen)
+		}
+		if len(seen) > 1 {
+			return
+		}
 	}
-	if len(seen) < 2 || !slices.IsSorted(seen) || seen[len(seen)-1] != 100 {
-		t.Errorf("progress %v", seen)
-	}
+	t.Error("no task was seen to move")
 }
 
 func TestTaskFailsInWords(t *testing.T) {
