@@ -66,7 +66,8 @@ walk() { # PREFIX COLUMNS ROWS INK PAPER ENVIRONMENT...
     wait_for "$2" 'Where to go from here'
     if [ "$found" = "$2" ]; then picture "$1"; fi
   }
-  take vcenter 'vCenter address'; tm send-keys -t s Enter
+  take vcenter 'vCenter address'; tm send-keys -t s F2
+  take look 'Where to go from here'; tm send-keys -t s Enter
   take hosts 'Which hosts take part'; tm send-keys -t s Enter
   take mode 'How shall the guests'; tm send-keys -t s Enter
   take pnics 'Which pNIC of each host'; tm send-keys -t s Enter

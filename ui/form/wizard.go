@@ -83,6 +83,12 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 	}
 	_, err := p.Run()
 	end()
+	if errors.Is(err, tea.ErrProgramPanic) {
+		if w.running == nil {
+			return Outcome{}, errBroken
+		}
+		err = nil // the run goes on and ends as without a screen
+	}
 	if errors.Is(err, tea.ErrProgramKilled) || errors.Is(err, context.Canceled) || w.running != nil {
 		err = nil // the terminal may be gone: the run and its report count
 	}
@@ -90,6 +96,10 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 	lost := o.Hangup != nil && isClosed(o.Hangup)
 	return Outcome{Interrupted: w.running == nil && (w.interrupted || lost), Answers: w.answers, Path: w.saved, Result: w.result, Report: w.report, Looked: w.looked, Err: w.runErr}, err
 }
+
+// errBroken is a fault of the screen itself; the library has printed where.
+var errBroken = backends.Errorf(backends.KindPermanent, "", "report what is printed above; the same without the screen: rdma-setup --accessible, or apply -f",
+	"the screen broke down: nothing was changed")
 
 // wizard is the root model: the pages, what was answered and what came back.
 type wizard struct {

@@ -26,10 +26,7 @@ type Options struct {
 // Build works out the changes between an inventory and the answers. The error is a *Refused when the inventory does
 // not allow what was asked for (every reason at once), and of kind usage when a VM's name is ambiguous.
 func Build(a *answers.Answers, inv *backends.Inventory, opts Options) (*Plan, error) {
-	b := &builder{
-		a: a, inv: inv, opts: opts, brackets: map[string]*Bracket{}, byHost: map[string]*hostPart{}, byVM: map[string]*vmPart{},
-		told: map[string][]string{},
-	}
+	b := newBuilder(a, inv, opts)
 	b.plan.Mode = string(a.Mode)
 	switch a.Mode {
 	case answers.PVRDMA:
@@ -42,6 +39,13 @@ func Build(a *answers.Answers, inv *backends.Inventory, opts Options) (*Plan, er
 		return nil, backends.Errorf(backends.KindUsage, "", "plan with mode: pvrdma, sriov or gpudirect", "there is no mode %q", a.Mode)
 	}
 	return b.finish()
+}
+
+func newBuilder(a *answers.Answers, inv *backends.Inventory, opts Options) *builder {
+	return &builder{
+		a: a, inv: inv, opts: opts, brackets: map[string]*Bracket{}, byHost: map[string]*hostPart{}, byVM: map[string]*vmPart{},
+		told: map[string][]string{},
+	}
 }
 
 // virtual tells whether guests get VFs of the RDMA pNIC; whole, whether they get the card itself, which is then no pNIC and

@@ -14,7 +14,7 @@ func Choose(a *answers.Answers, inv *backends.Inventory) map[string]string {
 		if h == nil {
 			continue
 		}
-		b := &builder{a: a, inv: inv, brackets: map[string]*Bracket{}}
+		b := newBuilder(a, inv, Options{})
 		if n := b.chooseNIC(&hostPart{Host: h}); n != nil {
 			picks[name] = n.Device
 		}
