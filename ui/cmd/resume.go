@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -92,6 +93,7 @@ func (c carryOn) do(ctx context.Context, e *Env, cmd *cobra.Command, set *Settin
 	}
 	if !c.back && st.Phase() == journal.PhaseApply && st.Finished() {
 		fmt.Fprintf(e.Stderr, "run %s is finished: nothing to resume\n", run)
+		endLabOf(set, st)
 		if asJSON {
 			r := &runner{env: e}
 			return r.writeResult(outcome{Status: engine.StatusUnchanged, Run: run, Text: "finished already"}, exitOK)
@@ -109,6 +111,20 @@ func (c carryOn) do(ctx context.Context, e *Env, cmd *cobra.Command, set *Settin
 	s.keepLab(exitPartial) // until the run is known to be finished
 	r := &runner{env: e, s: s, a: a, flags: f, yes: yes, json: asJSON, stop: stop, earlier: doneBefore(st)}
 	return r.carryOn(ctx, st, run, given, c)
+}
+
+// endLabOf ends the private lab of a finished run that was killed while it measured, unless another command uses it.
+func endLabOf(set *Settings, st *journal.State) {
+	lab := runningLab(labState(set))
+	if lab == nil || !st.Header.Simulated {
+		return
+	}
+	var its Settings
+	lab.into(&its)
+	was, err := url.Parse(st.Header.URL)
+	if is, bad := url.Parse(its.URL); err == nil && bad == nil && is.Host == was.Host && lab.need(false) == nil {
+		lab.release()
+	}
 }
 
 // endedLab says of a run on a lab that does not answer any more why that is so.
