@@ -98,27 +98,6 @@ func TestGPUDirectFromBareToBack(t *testing.T) {
 	back("of the run")
 }
 
-// Driver and perftest are built from the files that the answers name, GPU memory is measured with them, and a rollback
-// leaves nothing of them.
-func TestGPUDirectFromFiles(t *testing.T) {
-	t.Parallel()
-	env, file := gpuLab(t, "gpudirect-source")
-	out, errs, code := inProcess(env, "apply", "-f", file, "--yes")
-	if code != 0 || !strings.Contains(out, "ib_write_bw --use_cuda") || !strings.Contains(out, "0 failed, 0 not tried") {
-		t.Fatalf("apply: exit %d\n%s%s", code, out, errs)
-	}
-	if out, errs, code := inProcess(env, "plan", "-f", file, "--detailed-exitcode"); code != 0 {
-		t.Errorf("a second plan: exit %d\n%s%s", code, out, errs)
-	}
-	if out, errs, code := inProcess(env, "rollback", "--yes"); code != 0 {
-		t.Fatalf("rollback: exit %d\n%s%s", code, out, errs)
-	}
-	out, errs, code = inProcess(env, "plan", "-f", file, "-o", "json")
-	if code != 0 || !strings.Contains(out, `"guest/vm-01/build/nvidia"`) || !strings.Contains(out, `"guest/vm-02/build/perftest"`) {
-		t.Errorf("after the rollback: exit %d\n%s%s", code, out, errs)
-	}
-}
-
 // What cannot work is refused before anything is written, with what to do instead.
 func TestGPUDirectIsRefused(t *testing.T) {
 	for scenario, want := range map[string]string{

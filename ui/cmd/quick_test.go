@@ -13,7 +13,7 @@ const pageSize = 500
 
 // TestQuickCheckCostsAFewCallsWhateverTheNumberOfHosts counts on the side of the vCenter, login and logout included.
 func TestQuickCheckCostsAFewCallsWhateverTheNumberOfHosts(t *testing.T) {
-	for _, hosts := range []int{4, 60, 200} {
+	for _, hosts := range []int{4, 60, 120} {
 		t.Run(fmt.Sprint(hosts, " hosts"), func(t *testing.T) {
 			const vms = 20
 			b := newBench(t, lab.Options{Hosts: hosts, VMs: vms})

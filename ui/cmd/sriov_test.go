@@ -101,69 +101,68 @@ func (b *bench) classes() string {
 	return strings.Join(strings.Fields(string(out)), " ")
 }
 
-// A ConnectX-4 Lx for the host's own traffic and a ConnectX-5 whose second port has 7 VFs already, 8 more wanted on the
-// first (guide 002): right by PCI order, whatever the vmnics are called, and nothing of others is lost.
+// A beside is a host that others have set up before: a ConnectX-4 Lx for the host's own traffic, and a ConnectX-5 whose
+// second port has 7 VFs already, 8 more wanted on the first (guide 002).
+type beside struct {
+	scenario, before, after string
+	firmware                int  // NUM_OF_VFS of the card before
+	reset                   bool // its advanced PCI settings too
+	want                    map[string]string
+}
+
 func TestSRIOVBesideWhatOthersHaveSet(t *testing.T) {
-	for name, c := range map[string]struct {
-		scenario, before, after string
-		firmware                int  // NUM_OF_VFS of the card before
-		reset                   bool // its advanced PCI settings too
-		want                    map[string]string
-	}{
-		"as in the guide": {"bare", "0,0,0,7", "0,0,8,7", 8, false, map[string]string{
-			"0000:3b:00.0 NUM_OF_VFS": "16", "VFs of 0000:3b:00.0": "8", "VFs of 0000:3b:00.1": "7", "VFs of 0000:1a:00.0": "0"}},
-		"the firmware gives more": {"bare", "0,0,0,7", "0,0,8,7", 64, true, map[string]string{"0000:3b:00.0 NUM_OF_VFS": "64"}},
-		"cards and vmnics the other way round": {"sriov-reversed", "7,0,0,0", "7,8,0,0", 8, false, map[string]string{
-			"0000:3b:00.0 NUM_OF_VFS": "16", "VFs of 0000:3b:00.0": "7", "VFs of 0000:3b:00.1": "8", "VFs of 0000:d8:00.0": "0"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b, file := sriovBench(t, lab.Options{Scenario: c.scenario, Hosts: 1, VMs: 1})
-			b.change(world.Event{What: world.HostModule, Host: "esx-01"}, func(s *world.State) {
-				for key, value := range map[string]string{"max_vfs": c.before, "RSS": "4"} {
-					p := s.Hosts[0].Module(world.Nmlx5).Parameter(key)
-					p.Value, p.Active = value, value
-				}
-				s.Hosts[0].Card("0000:3b:00.0").Set("NUM_OF_VFS", c.firmware)
-				s.Hosts[0].Card("0000:3b:00.0").Set("ADVANCED_PCI_SETTINGS", 1)
-			})
-			advanced := "1"
-			if c.reset {
-				file, advanced = edited(t, file, "vfs: 8", "vfs: 8\n  reset_advanced_pci: true"), "0"
-			}
-			start, marked := b.hardware(), b.classes()
-			b.must(0, "apply", "-f", file, "--yes")
-			end := b.hardware()
-			want := map[string]string{"max_vfs": c.after, "RSS": "4", "pfctx": "0x08", "SSH": start["SSH"], "0000:3b:00.0 SRIOV_EN": "1", "power policy": "static",
-				"0000:3b:00.0 ADVANCED_PCI_SETTINGS": advanced,
-				"VM":                                 "on true, reserved 8192, locked true, vmxnet3, sriov"}
-			for key, value := range c.want {
-				want[key] = value
-			}
-			for key, value := range want {
-				if end[key] != value {
-					t.Errorf("%s is %s, want %s", key, end[key], value)
-				}
-			}
-			if got := b.classes(); got != "106 1" {
-				t.Errorf("the guest marks with %q", got)
-			}
-			if out, _ := b.must(0, "plan", "-f", file, "--detailed-exitcode"); !strings.Contains(out, "no changes") {
-				t.Errorf("a second plan:\n%s", out)
-			}
-			if out, said := b.must(0, "apply", "-f", file, "--yes"); !strings.Contains(said, "no changes") {
-				t.Errorf("a second apply:\n%s\n%s", out, said)
-			}
-			b.must(0, "rollback", "--yes")
-			for key, value := range b.hardware() {
-				if value != start[key] {
-					t.Errorf("after the rollback %s is %s, it was %s", key, value, start[key])
-				}
-			}
-			if got := b.classes(); got != marked {
-				t.Errorf("after the rollback the guest marks with %q, before with %q", got, marked)
-			}
-		})
+	t.Parallel()
+	beside{"bare", "0,0,0,7", "0,0,8,7", 8, false, map[string]string{
+		"0000:3b:00.0 NUM_OF_VFS": "16", "VFs of 0000:3b:00.0": "8", "VFs of 0000:3b:00.1": "7", "VFs of 0000:1a:00.0": "0"}}.there(t)
+}
+
+// there applies and rolls back: right by PCI order, whatever the vmnics are called, and nothing of others is lost.
+func (c beside) there(t *testing.T) {
+	t.Helper()
+	b, file := sriovBench(t, lab.Options{Scenario: c.scenario, Hosts: 1, VMs: 1})
+	b.change(world.Event{What: world.HostModule, Host: "esx-01"}, func(s *world.State) {
+		for key, value := range map[string]string{"max_vfs": c.before, "RSS": "4"} {
+			p := s.Hosts[0].Module(world.Nmlx5).Parameter(key)
+			p.Value, p.Active = value, value
+		}
+		s.Hosts[0].Card("0000:3b:00.0").Set("NUM_OF_VFS", c.firmware)
+		s.Hosts[0].Card("0000:3b:00.0").Set("ADVANCED_PCI_SETTINGS", 1)
+	})
+	advanced := "1"
+	if c.reset {
+		file, advanced = edited(t, file, "vfs: 8", "vfs: 8\n  reset_advanced_pci: true"), "0"
+	}
+	start, marked := b.hardware(), b.classes()
+	b.must(0, "apply", "-f", file, "--yes")
+	end := b.hardware()
+	want := map[string]string{"max_vfs": c.after, "RSS": "4", "pfctx": "0x08", "SSH": start["SSH"], "0000:3b:00.0 SRIOV_EN": "1", "power policy": "static",
+		"0000:3b:00.0 ADVANCED_PCI_SETTINGS": advanced,
+		"VM":                                 "on true, reserved 8192, locked true, vmxnet3, sriov"}
+	for key, value := range c.want {
+		want[key] = value
+	}
+	for key, value := range want {
+		if end[key] != value {
+			t.Errorf("%s is %s, want %s", key, end[key], value)
+		}
+	}
+	if got := b.classes(); got != "106 1" {
+		t.Errorf("the guest marks with %q", got)
+	}
+	if out, _ := b.must(0, "plan", "-f", file, "--detailed-exitcode"); !strings.Contains(out, "no changes") {
+		t.Errorf("a second plan:\n%s", out)
+	}
+	if out, said := b.must(0, "apply", "-f", file, "--yes"); !strings.Contains(said, "no changes") {
+		t.Errorf("a second apply:\n%s\n%s", out, said)
+	}
+	b.must(0, "rollback", "--yes")
+	for key, value := range b.hardware() {
+		if value != start[key] {
+			t.Errorf("after the rollback %s is %s, it was %s", key, value, start[key])
+		}
+	}
+	if got := b.classes(); got != marked {
+		t.Errorf("after the rollback the guest marks with %q, before with %q", got, marked)
 	}
 }
 
