@@ -13,7 +13,7 @@ build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) .
 
 test:
-	$(GO) test -race -parallel 6 -timeout 20m ./...
+	$(GO) test -race -parallel 4 -timeout 20m ./...
 
 lint:
 	@bad=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')); \

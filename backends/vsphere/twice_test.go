@@ -78,12 +78,23 @@ func atLast(t *testing.T, step func() error) {
 // TestNoHostSlipsAway loses every wait for the task that empties a host: whoever backs out of the bracket then leaves a
 // host in service, and no task that takes it away later.
 func TestNoHostSlipsAway(t *testing.T) {
+	for range 20 { // on a busy machine the host may be in before anybody waits
+		if slips(t) {
+			return
+		}
+	}
+	t.Error("nobody ever had to wait")
+}
+
+// slips tells whether the order to go into maintenance mode was on its way when nobody could wait for it any more.
+func slips(t *testing.T) bool {
+	t.Helper()
 	l, c := startLab(t, lab.Options{Hosts: 2, VMs: 1, Faults: []string{"method=WaitForUpdatesEx,do=fault:SystemError"}})
 	host := backends.HostRef("esx-01")
 	b := c.Brackets()[backends.BracketReboot]
 	before := stateOf(t, b, host)
 	if err := b.Open(t.Context(), host, nil); err == nil {
-		t.Fatal("it is open, and nobody could wait for it")
+		return false
 	}
 	l.World().Faults.Clear()
 	if err := b.(backends.Aborter).Abort(t.Context(), host, before, nil); err != nil {
@@ -96,4 +107,5 @@ func TestNoHostSlipsAway(t *testing.T) {
 	if calls := l.World().Log.Calls(); calls["EnterMaintenanceMode_Task"] != 1 {
 		t.Errorf("it was told %d times", calls["EnterMaintenanceMode_Task"])
 	}
+	return true
 }

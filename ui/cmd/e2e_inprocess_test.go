@@ -11,6 +11,8 @@ import (
 
 // What stands here takes the most time of the tests on labs in the same process.
 
+func TestE2EBrokenLinks(t *testing.T) { brokenLinks(t, 1) }
+
 func TestE2ERolesAreExact(t *testing.T) {
 	for mode, scenario := range map[answers.Mode]string{answers.SRIOV: "bare", answers.GPUDirect: "gpudirect"} {
 		t.Run(string(mode), func(t *testing.T) {

@@ -33,8 +33,13 @@ func (w *World) PowerOn(vm string) error {
 
 // PowerOff cuts the power of a VM.
 func (w *World) PowerOff(vm string) error {
+	return w.powerOff(vm, func(*VM) bool { return true })
+}
+
+// powerOff cuts the power of a VM that is meant.
+func (w *World) powerOff(vm string, meant func(*VM) bool) error {
 	err := w.setPower(vm, func(_ *State, v *VM) error {
-		if !v.On {
+		if !v.On || !meant(v) {
 			return fmt.Errorf("%s is already powered off", vm)
 		}
 		switchOff(v)
@@ -46,12 +51,15 @@ func (w *World) PowerOff(vm string) error {
 	return err
 }
 
-// ShutdownGuest asks the guest to shut down: it is off a moment later. It fails when no guest system answers.
+// ShutdownGuest asks the guest to shut down: it is off a moment later. It fails when no guest system answers. Asked twice it
+// goes down once: the second order dies with the system that got it.
 func (w *World) ShutdownGuest(vm string) error {
 	if err := w.needGuest(vm); err != nil {
 		return err
 	}
-	w.After(w.Timing.Shutdown, func() { _ = w.PowerOff(vm) })
+	var boot int
+	w.View(func(s *State) { boot = s.VM(vm).boot })
+	w.After(w.Timing.Shutdown, func() { _ = w.powerOff(vm, func(v *VM) bool { return v.boot == boot }) })
 	return nil
 }
 
