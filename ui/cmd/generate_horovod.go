@@ -2,13 +2,11 @@ package cmd
 
 import (
 	"fmt"
-	"net/netip"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/generate"
-	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
 func newGenerateHorovodCmd(e *Env) *cobra.Command {
@@ -25,31 +23,15 @@ seen inside, runs the benchmark of the guide (VGG16), holds NCCL's own word on t
 that was asked for, and removes the containers. Nothing is asked of vCenter or the guests.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			from := "flags"
-			for _, host := range hosts {
-				a, err := netip.ParseAddr(host)
-				if err != nil {
-					return usage("", "--host: %v", err)
-				}
-				h.Hosts = append(h.Hosts, a)
+			a, from, err := overGuests(e, &f, hosts, &h.Hosts)
+			if err != nil {
+				return err
 			}
-			if f.file != "" {
-				a, err := f.load(e, nil)
-				if err != nil {
-					return err
-				}
-				from = f.file
-				for _, v := range a.VMs {
-					if n := a.Networks(v); len(n) > 0 {
-						h.Hosts = append(h.Hosts, n[0].IP.Addr())
-					}
-				}
-				if !cmd.Flags().Changed("mode") {
-					mode = string(a.Mode)
-				}
-				if !cmd.Flags().Changed("traffic-class") && a.Mode != answers.PVRDMA && a.QoS.Lossless == answers.LosslessPFC {
-					h.Net.Class = sizing.TrafficClass(a.QoS.DSCP, a.QoS.ECN)
-				}
+			if a != nil && !cmd.Flags().Changed("mode") {
+				mode = string(a.Mode)
+			}
+			if a != nil && !cmd.Flags().Changed("traffic-class") {
+				h.Net.Class = classOf(a)
 			}
 			h.Net.Path = generate.Path(mode)
 			if tcp {

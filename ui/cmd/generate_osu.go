@@ -11,6 +11,39 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
+// overGuests adds the RDMA addresses of the guests that a script runs over, from --host and from the answers, which are nil
+// where no file is named, and tells where they came from.
+func overGuests(e *Env, f *planFlags, hosts []string, into *[]netip.Addr) (*answers.Answers, string, error) {
+	for _, h := range hosts {
+		a, err := netip.ParseAddr(h)
+		if err != nil {
+			return nil, "", usage("", "--host: %v", err)
+		}
+		*into = append(*into, a)
+	}
+	if f.file == "" {
+		return nil, "flags", nil
+	}
+	a, err := f.load(e, nil)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, v := range a.VMs {
+		if n := a.Networks(v); len(n) > 0 {
+			*into = append(*into, n[0].IP.Addr())
+		}
+	}
+	return a, f.file, nil
+}
+
+// classOf is the traffic class that guests mark RDMA with; 0 where the host does it, or nobody.
+func classOf(a *answers.Answers) int {
+	if a.Mode == answers.PVRDMA || a.QoS.Lossless != answers.LosslessPFC {
+		return 0
+	}
+	return sizing.TrafficClass(a.QoS.DSCP, a.QoS.ECN)
+}
+
 func newGenerateOSUCmd(e *Env) *cobra.Command {
 	var f planFlags
 	var s generate.OSU
@@ -22,28 +55,12 @@ func newGenerateOSUCmd(e *Env) *cobra.Command {
 runs each, judged against a baseline by the 8.3 % of the guide. Nothing is asked of vCenter or the guests.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			from := "flags"
-			for _, h := range hosts {
-				a, err := netip.ParseAddr(h)
-				if err != nil {
-					return usage("", "--host: %v", err)
-				}
-				s.Hosts = append(s.Hosts, a)
+			a, from, err := overGuests(e, &f, hosts, &s.Hosts)
+			if err != nil {
+				return err
 			}
-			if f.file != "" {
-				a, err := f.load(e, nil)
-				if err != nil {
-					return err
-				}
-				from = f.file
-				for _, v := range a.VMs {
-					if n := a.Networks(v); len(n) > 0 {
-						s.Hosts = append(s.Hosts, n[0].IP.Addr())
-					}
-				}
-				if !cmd.Flags().Changed("traffic-class") && a.Mode != answers.PVRDMA && a.QoS.Lossless == answers.LosslessPFC {
-					s.Class = sizing.TrafficClass(a.QoS.DSCP, a.QoS.ECN)
-				}
+			if a != nil && !cmd.Flags().Changed("traffic-class") {
+				s.Class = classOf(a)
 			}
 			text, err := s.Script(e.origin("osu", from))
 			if err != nil {

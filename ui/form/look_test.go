@@ -70,7 +70,7 @@ func TestALookIsLeftAndTold(t *testing.T) {
 }
 
 // met is the key of a guest that nobody has met before.
-var met = live.HostKey{Who: "guest vm-01", Address: "10.0.0.11:22", Type: "ssh-ed25519", Fingerprint: "SHA256:uNiVztksCsDhcc0u9e8BgrJXVGSLDnUmcL1u2SsVNgQ", KeptIn: "/home/op/.ssh/known_hosts"}
+var met = live.HostKey{Who: "guest vm-01", Address: "10.0.0.11:22", Type: "ssh-ed25519", Fingerprint: "SHA256:uNiVztksCsDhcc0u9e8BgrJXVGSLDnUmcL1u2SsVNgQ", KeptIn: "/srv/ops/.ssh/known_hosts"}
 
 func TestAnUnknownHostKeyIsAskedAbout(t *testing.T) {
 	for word, trusted := range map[string]bool{"y": true, "n": false, "esc": false} {
@@ -82,7 +82,7 @@ func TestAnUnknownHostKeyIsAskedAbout(t *testing.T) {
 			_, cmd := k.w.Update(keyPress("enter"))
 			go func() { defer close(read); k.answer = cmd() }()
 			k.send(<-k.queue)
-			k.on("Preflight").shows(met.Fingerprint).shows("guest vm-01, at 10.0.0.11:22").shows("/home/op/.ssh/known_hosts").shows("y trust it and keep it")
+			k.on("Preflight").shows(met.Fingerprint).shows("guest vm-01, at 10.0.0.11:22").shows("/srv/ops/.ssh/known_hosts").shows("y trust it and keep it")
 			if word == "y" {
 				k.fits("12-hostkey", "80x24", 80, 24)
 			}

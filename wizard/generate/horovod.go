@@ -108,11 +108,11 @@ ssh-keygen -q -t ed25519 -N '' -f "$work/key"
 for h in $hosts; do
 	on "$h" "docker run -d --name $name --gpus all --net=host --ipc=host --privileged --cap-add=IPC_LOCK --ulimit memlock=-1 --entrypoint= $image sleep infinity" </dev/null >/dev/null ||
 		die "no container could be started in $h"
-	on "$h" "docker exec -i $name sh -c 'umask 77; mkdir -p /root/.ssh /run/sshd; cat >/root/.ssh/authorized_keys; ssh-keygen -A >/dev/null; /usr/sbin/sshd -p $port'" <"$work/key.pub" ||
+	on "$h" "docker exec -i $name sh -c 'umask 77; mkdir -p ~/.ssh /run/sshd; cat >~/.ssh/authorized_keys; ssh-keygen -A >/dev/null; /usr/sbin/sshd -p $port'" <"$work/key.pub" ||
 		die "the container in $h has no SSH server, or port $port is taken"
 done
 first=${hosts%% *}
-on "$first" "docker exec -i $name sh -c 'umask 77; cat >/root/.ssh/id_ed25519; echo StrictHostKeyChecking accept-new >/root/.ssh/config'" <"$work/key"
+on "$first" "docker exec -i $name sh -c 'umask 77; cat >~/.ssh/id_ed25519; echo StrictHostKeyChecking accept-new >~/.ssh/config'" <"$work/key"
 
 # Where a guest's device is not seen, NCCL would fall back to TCP without a word.
 if [ '@TRANSPORT@' = NET/IB ]; then
