@@ -201,13 +201,15 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 }
 
 func (r *runner) planAgain(inv *backends.Inventory, st *journal.State, back bool) (*plan.Plan, error) {
-	if back {
-		for _, p := range engine.Priors(st) {
-			if p.Change.Target.Type == backends.TypeGuest {
-				r.s.guests.Want(p.Change.Setting, p.Change.To)
-			}
+	priors := engine.Priors(st)
+	for _, p := range priors {
+		// What became of an unfinished deed is read by what it wanted, also where today's plan has nothing left of it.
+		if p.Change.Target.Type == backends.TypeGuest {
+			r.s.guests.Want(p.Change.Setting, p.Change.To)
 		}
-		p, err := plan.Rollback(engine.Priors(st), inv, plan.RollbackOptions{Mode: st.Header.Mode, Brackets: foundStates(st), Held: held(st)})
+	}
+	if back {
+		p, err := plan.Rollback(priors, inv, plan.RollbackOptions{Mode: st.Header.Mode, Brackets: foundStates(st), Held: held(st)})
 		if err == nil {
 			r.conflicts = p.Conflicts
 		}
