@@ -10,24 +10,31 @@ import (
 	"testing"
 )
 
-// A table gathers what became of each case and writes it to bin/torture when its test has ended.
+// A table gathers what became of each case in bin/torture: row by row, so that an interrupted test leaves what it knows,
+// and sorted when its test has ended.
 type table struct {
 	mu   sync.Mutex
 	head string
 	rows []string
+	file *os.File
 }
 
 // newTable begins a table; columns are separated by tabs.
 func newTable(t *testing.T, name, head string) *table {
 	t.Helper()
-	b := &table{head: head}
+	dir := filepath.Join("..", "..", "..", "bin", "torture")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Create(filepath.Join(dir, name+".tsv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &table{head: head, file: f}
+	fmt.Fprintln(f, head)
 	t.Cleanup(func() {
-		dir := filepath.Join("..", "..", "..", "bin", "torture")
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Error(err)
-			return
-		}
-		if err := os.WriteFile(filepath.Join(dir, name+".tsv"), []byte(b.text()), 0o644); err != nil {
+		f.Close()
+		if err := os.WriteFile(f.Name(), []byte(b.text()), 0o644); err != nil {
 			t.Error(err)
 		}
 		t.Logf("%s: %s", name, b.counts())
@@ -44,6 +51,7 @@ func (b *table) row(cells ...any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.rows = append(b.rows, strings.Join(texts, "\t"))
+	fmt.Fprintln(b.file, b.rows[len(b.rows)-1])
 }
 
 func (b *table) text() string {
