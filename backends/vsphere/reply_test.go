@@ -109,7 +109,9 @@ func (t *tape) forge(method string, reply []byte) {
 func look(url, user, password string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	c, err := vsphere.Dial(ctx, vsphere.Config{URL: url + "/sdk", Username: user, Password: word(password), Timeout: 5 * time.Second, CallLimit: 3 * time.Second})
+	c, err := vsphere.Dial(ctx, vsphere.Config{
+		URL: url + "/sdk", Username: user, Password: word(password), Timeout: 5 * time.Second, CallLimit: 3 * time.Second, Pause: time.Millisecond,
+	})
 	if err != nil {
 		return err
 	}

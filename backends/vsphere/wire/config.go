@@ -34,6 +34,8 @@ type Config struct {
 	Timeout time.Duration
 	// CallLimit bounds one call after that, where its own limit (2 min, 30 min for esxcli) is longer; zero: its own.
 	CallLimit time.Duration
+	// Pause is waited before a call is repeated, longer each time; zero: half a second.
+	Pause time.Duration
 	// ReplyLimit bounds the bytes of one reply; zero: 128 MiB.
 	ReplyLimit int64
 
@@ -72,6 +74,13 @@ func (c *Config) timeout() time.Duration {
 		return c.Timeout
 	}
 	return DefaultTimeout
+}
+
+func (c *Config) pause() time.Duration {
+	if c.Pause > 0 {
+		return c.Pause
+	}
+	return 500 * time.Millisecond
 }
 
 func (c *Config) replyLimit() int64 {

@@ -55,7 +55,7 @@ func (p patient) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
 	defer cancel()
 
 	deadline := time.Now().Add(p.c.cfg.timeout())
-	pause := 500 * time.Millisecond
+	pause := p.c.cfg.pause()
 	broken := 0
 	for {
 		err := p.c.soap.RoundTrip(ctx, req, res)
