@@ -27,7 +27,8 @@ func TestMain(m *testing.M) {
 
 // program is the real program with harm done to its journal or its clock:
 //
-//	before|after|torn:TYPE:N   kill -9 before, after or in the middle of the Nth record of a type; TYPE any: of all
+//	before|after|torn:TYPE:N   kill -9 before, after or in the middle of the Nth record of a type; TYPE any: of all;
+//	                           "outcome ID": of one node
 //	full:TYPE:N                the disk is full when that record is written
 //	clock:back                 the clock goes back a minute each time that it is looked at
 func program(harm string) int {
@@ -65,7 +66,8 @@ func (h *harmed) Write(b []byte) (int, error) {
 	}
 	written := 0
 	for line := range strings.Lines(string(b)) {
-		if h.kind == "any" || strings.Contains(line, `,"type":"`+h.kind+`",`) {
+		kind, node, one := strings.Cut(h.kind, " ")
+		if kind == "any" || strings.Contains(line, `,"type":"`+kind+`",`) && (!one || strings.Contains(line, `,"node":"`+node+`",`)) {
 			h.left--
 		}
 		part := len(line)

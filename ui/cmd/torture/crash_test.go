@@ -114,6 +114,23 @@ func TestKilledInAChain(t *testing.T) {
 	}
 }
 
+// TestKilledAfterTheLastOfADeed kills a run when the modules of a guest are loaded and nobody has noted it: the resume has
+// nothing left to do there, must read what became of the deed all the same, and the rollback must know it for ours.
+func TestKilledAfterTheLastOfADeed(t *testing.T) {
+	t.Parallel()
+	s := serve(t, modes[1].small())
+	c := course{start: s.facts()}
+	harm := "before:outcome guest/vm-01/modules/rdma:1"
+	s.killed(harm, s.child(harm, s.apply()...))
+	if got := s.finish(); got.code != 0 {
+		t.Fatalf("resume: exit %d\n%s", got.code, got)
+	}
+	if got := s.back(); got.code != 0 {
+		t.Fatalf("rollback: exit %d\n%s", got.code, got)
+	}
+	s.started("after the rollback", c)
+}
+
 // chain gives one harm for each type of record, in the order in which a run comes to them first: before, after and in
 // the middle take turns.
 func chain(records []journal.Record) []string {
