@@ -16,8 +16,14 @@ const module = "github.com/rdma-setup/rdma-setup/"
 
 // allowed names, for each room of the house, the rooms below it that it may import. A room covers its sub-packages.
 var allowed = map[string][]string{
-	"ui/cmd":    {"ui", "wizard", "backends", "checks", "assets"},
-	"ui/form":   {"ui/theme", "ui/live", "ui/plain", "ui/report", "wizard", "checks", "backends", "assets"},
+	"ui/cmd": {"ui", "wizard", "backends", "checks", "assets"},
+
+	"ui/form":        {"ui/form", "ui/theme", "ui/live", "ui/plain", "ui/report", "wizard", "checks", "backends", "assets"},
+	"ui/form/frame":  {"ui/form/entry", "ui/theme", "ui/live", "ui/plain", "wizard", "checks", "backends"},
+	"ui/form/dialog": {"ui/form/entry", "ui/theme", "ui/live", "ui/plain", "ui/report", "wizard", "checks", "backends"},
+	"ui/form/entry":  {"ui/theme", "ui/live", "ui/plain", "ui/report", "wizard", "backends"},
+	"ui/form/field":  {"ui/theme"},
+
 	"ui/live":   {"ui/theme", "ui/plain", "ui/report", "wizard", "checks", "backends", "assets"},
 	"ui/plain":  {"ui/theme", "wizard", "checks", "backends", "assets"},
 	"ui/report": {"ui/theme", "ui/plain", "wizard", "checks", "backends", "assets"},

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdma-setup/rdma-setup/ui/form"
+	"github.com/rdma-setup/rdma-setup/ui/form/dialog"
+	"github.com/rdma-setup/rdma-setup/ui/form/entry"
 	"github.com/rdma-setup/rdma-setup/ui/live"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
@@ -73,14 +75,13 @@ func runWizard(ctx context.Context, e *Env, cmd *cobra.Command) error {
 }
 
 // showWizard chooses between the screen and plain questions.
-func showWizard(ctx context.Context, e *Env, cmd *cobra.Command, o form.Options) (form.Outcome, error) {
+func showWizard(ctx context.Context, e *Env, cmd *cobra.Command, o form.Options) (entry.Outcome, error) {
 	accessible, err := cmd.Flags().GetBool("accessible")
 	if err != nil {
-		return form.Outcome{}, err
+		return entry.Outcome{}, err
 	}
 	if accessible || e.Getenv("ACCESSIBLE") != "" || e.Getenv("TERM") == "dumb" {
-		o.Theme = theme.Plain()
-		return form.Questions(ctx, o, e.Secret)
+		return dialog.Run(ctx, dialog.Options{Fabric: o.Fabric, Answers: o.Answers, In: o.In, Out: o.Out, Secret: e.Secret, Stop: o.Stop})
 	}
 	out, err := form.Run(ctx, o)
 	farewell(e, o.Fabric, out)
@@ -88,7 +89,7 @@ func showWizard(ctx context.Context, e *Env, cmd *cobra.Command, o form.Options)
 }
 
 // farewell leaves on the terminal what the screen took with it: how it ended, and the commands to go on from there.
-func farewell(e *Env, f live.Fabric, out form.Outcome) {
+func farewell(e *Env, f live.Fabric, out entry.Outcome) {
 	if r := out.Report; r != nil {
 		words, _ := r.Verdict()
 		if r.Simulated {
@@ -146,7 +147,7 @@ func screenTheme(e *Env) theme.Theme {
 }
 
 // wizardExit turns how the wizard ended into an exit code.
-func wizardExit(out form.Outcome) error {
+func wizardExit(out entry.Outcome) error {
 	if out.Err != nil && !errors.Is(out.Err, context.Canceled) {
 		return out.Err
 	}

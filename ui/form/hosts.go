@@ -6,11 +6,12 @@ import (
 	"maps"
 	"slices"
 	"sort"
-	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/form/entry"
+	"github.com/rdma-setup/rdma-setup/ui/form/frame"
 	"github.com/rdma-setup/rdma-setup/ui/live"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
@@ -32,80 +33,43 @@ func (l *list) choose(table *live.Table, proposed map[string]bool) {
 	l.table, l.proposed = table, proposed
 }
 
-func (l *list) typing() bool { return l.table != nil && l.table.Typing() }
+func (l *list) Typing() bool { return l.table != nil && l.table.Typing() }
 
-func (l *list) update(_ *wizard, msg tea.Msg) (tea.Cmd, bool) { return l.table.Update(msg) }
+func (l *list) Update(_ *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) { return l.table.Update(msg) }
 
-// editing tells that Enter and Esc are those of a text field in the table.
-func (l *list) editing() bool { return l.typing() }
+// Editing tells that Enter and Esc are those of a text field in the table.
+func (l *list) Editing() bool { return l.Typing() }
 
 // hostsPage chooses the ESXi hosts.
 type hostsPage struct{ list }
 
-func (p *hostsPage) title() string { return "Hosts" }
-func (p *hostsPage) hints() []hint {
-	return []hint{{"Space", "choose"}, {"a", "all"}, {"c", "cluster"}, {"/", "filter"}}
+func (p *hostsPage) Title() string { return "Hosts" }
+func (p *hostsPage) Hints() []frame.Hint {
+	return []frame.Hint{{Key: "Space", Does: "choose"}, {Key: "a", Does: "all"}, {Key: "c", Does: "cluster"}, {Key: "/", Does: "filter"}}
 }
-func (p *hostsPage) enterWord() string { return "go on" }
+func (p *hostsPage) EnterWord() string { return "go on" }
 
-func (p *hostsPage) enter(w *wizard) tea.Cmd {
-	hosts := slices.Clone(w.overview.Hosts)
+func (p *hostsPage) Enter(w *frame.Wizard) tea.Cmd {
+	hosts := slices.Clone(w.Overview.Hosts)
 	slices.SortStableFunc(hosts, func(a, b backends.Host) int { return cmp.Compare(a.Cluster, b.Cluster) })
 	rows := make([]live.Row, 0, len(hosts))
 	chosen := map[string]bool{}
-	named := members(w.answers)
+	named := entry.Members(w.Answers)
 	for _, h := range hosts {
-		r := hostRow(h)
+		r := entry.HostRow(h)
 		rows = append(rows, r)
-		everyone := len(named) == 0 && fits(h) > 0 && (w.answers.Hosts.Cluster == "" || w.answers.Hosts.Cluster == h.Cluster)
+		everyone := len(named) == 0 && entry.Fits(h) > 0 && (w.Answers.Hosts.Cluster == "" || w.Answers.Hosts.Cluster == h.Cluster)
 		if r.Disabled == "" && (named[h.Name] || everyone) {
 			chosen[h.Name] = true
 		}
 	}
-	table := live.NewTable(w.theme, []live.Column{{Title: "Host"}, {Title: "Cluster", Rank: 1}, {Title: "ESXi", Rank: 2}, {Title: "State"}, {Title: "RDMA pNICs"}}, rows)
+	table := live.NewTable(w.Theme, []live.Column{{Title: "Host"}, {Title: "Cluster", Rank: 1}, {Title: "ESXi", Rank: 2}, {Title: "State"}, {Title: "RDMA pNICs"}}, rows)
 	table.Groups = "cluster"
 	p.choose(table, chosen)
 	return nil
 }
 
-// fits counts the pNICs that could carry RDMA.
-func fits(h backends.Host) int {
-	n := 0
-	for _, nic := range h.NICs {
-		if nic.Eligible {
-			n++
-		}
-	}
-	return n
-}
-
-func hostRow(h backends.Host) live.Row {
-	var fit, unfit []string
-	for _, n := range h.NICs {
-		switch {
-		case n.Eligible:
-			fit = append(fit, n.Device+" "+plain.Speed(n.SpeedMbps))
-		case len(n.Roles) == 0:
-			unfit = append(unfit, n.Device+" "+n.Why)
-		}
-	}
-	r := live.Row{ID: h.Name, Group: h.Cluster, Cells: []string{h.Name, h.Cluster, h.Version, h.State, fmt.Sprint(len(fit))},
-		Detail: fmt.Sprintf("%s in %s, fit for RDMA: %s", h.Name, h.Datacenter, orNone(fit))}
-	if len(fit) == 0 {
-		r.Detail = fmt.Sprintf("%s has no pNIC that is fit for RDMA: %s", h.Name, strings.Join(unfit, "; "))
-	}
-	switch {
-	case h.State != "connected":
-		r.Disabled = "the host is " + h.State
-		r.Detail = h.Name + " cannot be chosen: " + r.Disabled
-	case h.InMaintenance:
-		r.Cells[3] = "maintenance"
-		r.Detail = h.Name + " is in maintenance mode: its VMs are elsewhere"
-	}
-	return r
-}
-
-func (p *hostsPage) accept(w *wizard) (tea.Cmd, error) {
+func (p *hostsPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 	if len(p.table.Chosen) == 0 {
 		return nil, backends.Errorf(backends.KindUsage, "", "Space chooses the host at the cursor, a chooses all", "no host is chosen")
 	}
@@ -114,30 +78,16 @@ func (p *hostsPage) accept(w *wizard) (tea.Cmd, error) {
 		names = append(names, name)
 	}
 	sort.Strings(names)
-	datacenter, err := oneDatacenter(w.overview, names)
+	datacenter, err := entry.OneDatacenter(w.Overview, names)
 	if err != nil {
 		return nil, err
 	}
-	w.answers.Hosts.Names, w.answers.Hosts.Datacenter = names, datacenter
-	w.answers = w.fabric.Propose(w.answers, w.overview)
-	return w.next(), nil
+	w.Answers.Hosts.Names, w.Answers.Hosts.Datacenter = names, datacenter
+	w.Answers = w.Fabric.Propose(w.Answers, w.Overview)
+	return w.Next(), nil
 }
 
-// oneDatacenter gives the datacenter of the hosts.
-func oneDatacenter(inv *backends.Inventory, names []string) (string, error) {
-	of := map[string]string{}
-	for _, h := range inv.Hosts {
-		of[h.Name] = h.Datacenter
-	}
-	for _, n := range names {
-		if of[n] != of[names[0]] {
-			return "", fmt.Errorf("%s is in datacenter %s, %s in %s: a distributed switch stays in one datacenter", n, of[n], names[0], of[names[0]])
-		}
-	}
-	return of[names[0]], nil
-}
-
-func (p *hostsPage) view(w *wizard, width, height int) string {
-	intro := theme.Wrap(fmt.Sprintf("Which hosts take part? vCenter %s has %s and %s.", plain.Clean(w.overview.VCenter.Version), counted(len(w.overview.Hosts), "host"), counted(len(w.overview.VMs), "VM")), width)
+func (p *hostsPage) View(w *frame.Wizard, width, height int) string {
+	intro := theme.Wrap(fmt.Sprintf("Which hosts take part? vCenter %s has %s and %s.", plain.Clean(w.Overview.VCenter.Version), entry.Counted(len(w.Overview.Hosts), "host"), entry.Counted(len(w.Overview.VMs), "VM")), width)
 	return intro + "\n\n" + p.table.View(width, height-lines(intro)-1)
 }

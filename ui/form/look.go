@@ -2,15 +2,15 @@ package form
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/form/entry"
+	"github.com/rdma-setup/rdma-setup/ui/form/frame"
 	"github.com/rdma-setup/rdma-setup/ui/live"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
-	uireport "github.com/rdma-setup/rdma-setup/ui/report"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
@@ -22,97 +22,66 @@ type lookPage struct {
 	where  string
 }
 
-func (p *lookPage) title() string { return "Look only: nothing is changed" }
-func (p *lookPage) hints() []hint { return []hint{{"r", "read again"}, {"Up Down", "scroll"}} }
-func (p *lookPage) typing() bool  { return false }
-func (p *lookPage) enterWord() string {
+func (p *lookPage) Title() string { return "Look only: nothing is changed" }
+func (p *lookPage) Hints() []frame.Hint {
+	return []frame.Hint{{Key: "r", Does: "read again"}, {Key: "Up Down", Does: "scroll"}}
+}
+func (p *lookPage) Typing() bool { return false }
+
+// Reported tells that the report stands and there is nothing to ask before one leaves.
+func (p *lookPage) Reported() bool { return p.scroll != nil }
+
+func (p *lookPage) EnterWord() string {
 	if p.scroll == nil {
 		return "read"
 	}
 	return "set up"
 }
 
-func (p *lookPage) enter(w *wizard) tea.Cmd {
+func (p *lookPage) Enter(w *frame.Wizard) tea.Cmd {
 	p.scroll = nil
-	a := *w.answers
+	a := *w.Answers
 	var inv *backends.Inventory
 	var rep *report.Report
-	return w.do("reading hosts and VMs and checking them", func(ctx context.Context) (err error) {
-		inv, rep, err = w.fabric.Look(ctx, &a)
+	return w.Do("reading hosts and VMs and checking them", func(ctx context.Context) (err error) {
+		inv, rep, err = w.Fabric.Look(ctx, &a)
 		return err
-	}, func(w *wizard, err error) tea.Cmd {
+	}, func(w *frame.Wizard, err error) tea.Cmd {
 		if err != nil {
-			return w.fail(err)
+			return w.Fail(err)
 		}
-		w.looked = rep
-		p.scroll = live.NewScroll(w.theme, looked(w.theme, inv, rep))
-		p.where = w.theme.Title.Render("Where to go from here") + "\n" +
-			"  " + w.theme.Quiet.Render("set up  ") + "Enter: step by step, nothing is changed before you accept a plan\n" +
-			"  " + w.theme.Quiet.Render("again   ") + plain.Clean(w.fabric.LookCommand())
+		w.Looked = rep
+		p.scroll = live.NewScroll(w.Theme, entry.Looked(w.Theme, inv, rep))
+		p.where = w.Theme.Title.Render("Where to go from here") + "\n" +
+			"  " + w.Theme.Quiet.Render("set up  ") + "Enter: step by step, nothing is changed before you accept a plan\n" +
+			"  " + w.Theme.Quiet.Render("again   ") + plain.Clean(w.Fabric.LookCommand())
 		return nil
 	})
 }
 
-// looked is the report of a look: what was found, then what was checked.
-func looked(t theme.Theme, inv *backends.Inventory, rep *report.Report) string {
-	var b strings.Builder
-	_ = uireport.Terminal(&b, rep, t)
-	fmt.Fprintf(&b, "\n%s  vCenter %s, %s, %s\n", t.Title.Render("Found"), plain.Clean(inv.VCenter.Version), counted(len(inv.Hosts), "host"), counted(len(inv.VMs), "VM"))
-	for _, l := range foundLines(inv) {
-		b.WriteString("  " + l + "\n")
-	}
-	return b.String()
-}
-
-// foundLines tell of each host which pNICs fit RDMA, or why none does, and its GPUs.
-func foundLines(inv *backends.Inventory) []string {
-	var out []string
-	for _, h := range inv.Hosts {
-		r := hostRow(h)
-		out = append(out, plain.Clean(r.Detail))
-		for _, g := range h.GPUs {
-			near, p2p := plain.Nearest(g)
-			out = append(out, fmt.Sprintf("  GPU %s %s; P2P %s: %s", strings.TrimPrefix(g.PCI, "0000:"), soldAs(plain.Clean(g.Model)), p2p, near))
-		}
-	}
-	return out
-}
-
-// look reads, checks and prints the report; nothing is written.
-func (q *questions) look(ctx context.Context) error {
-	q.say("reading hosts and VMs and checking them; nothing is written")
-	inv, rep, err := q.o.Fabric.Look(ctx, q.a)
-	if err != nil {
-		return err
-	}
-	q.outcome.Looked = rep
-	q.say("%s\nagain: %s", strings.TrimRight(looked(theme.Plain(), inv, rep), "\n"), plain.Clean(q.o.Fabric.LookCommand()))
-	return nil
-}
-
-func (p *lookPage) update(w *wizard, msg tea.Msg) (tea.Cmd, bool) {
+func (p *lookPage) Update(w *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) {
 	if k, ok := msg.(tea.KeyPressMsg); ok && k.String() == "r" {
-		return p.enter(w), true
+		return p.Enter(w), true
 	}
 	return nil, p.scroll != nil && p.scroll.Update(msg)
 }
 
-func (p *lookPage) accept(w *wizard) (tea.Cmd, error) {
+func (p *lookPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 	if p.scroll == nil {
-		return p.enter(w), nil
+		return p.Enter(w), nil
 	}
-	w.answers = w.fabric.Propose(w.answers, w.overview)
-	return w.show(passwordAt + 1), nil
+	w.Answers = w.Fabric.Propose(w.Answers, w.Overview)
+	return w.Show(frame.PasswordAt + 1), nil
 }
 
-func (p *lookPage) view(w *wizard, width, height int) string {
+func (p *lookPage) View(w *frame.Wizard, width, height int) string {
 	switch {
 	case p.scroll != nil:
 		where := theme.Fold(p.where, width)
 		top := p.scroll.View(width, height-lines(where)-1)
 		return top + strings.Repeat("\n", max(1, height-lines(top)-lines(where)+1)) + where
-	case w.busy != "":
-		return w.theme.Quiet.Render(theme.Wrap("vCenter and its hosts are being asked. Nothing is written.", width))
+	case w.Busy != "":
+		return w.Theme.Quiet.Render(theme.Wrap("vCenter and its hosts are being asked. Nothing is written.", width))
 	}
 	return theme.Wrap("Nothing was read. Enter or r reads, Esc goes back.", width)
 }

@@ -63,8 +63,8 @@ func TestALookIsLeftAndTold(t *testing.T) {
 		k.shows("Nothing was read")
 		f.hang = false
 		k.press("enter").shows("Where to go from here").press("q")
-		if !k.quit || k.w.looked == nil {
-			t.Errorf("left %t, report %t", k.quit, k.w.looked != nil)
+		if !k.quit || k.w.Looked == nil {
+			t.Errorf("left %t, report %t", k.quit, k.w.Looked != nil)
 		}
 	})
 }
@@ -97,18 +97,6 @@ func TestAnUnknownHostKeyIsAskedAbout(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestNobodyThereTrustsNoHostKey(t *testing.T) {
-	still(t, func(t *testing.T) {
-		k := sit(t, &world{}, 80, 24)
-		gone := make(chan struct{})
-		k.w.gone = gone
-		close(gone)
-		if k.w.trust(t.Context(), met) {
-			t.Error("a host key was trusted without a screen")
-		}
-	})
 }
 
 func TestQuestionsAskAboutHostKeysAndLook(t *testing.T) {

@@ -16,13 +16,13 @@ import (
 // within checks that nothing that is drawn is larger than the screen.
 func (k *keyboard) within(width, height int) {
 	k.t.Helper()
-	lines := strings.Split(k.w.draw(), "\n")
+	lines := strings.Split(k.w.View().Content, "\n")
 	if len(lines) > height {
-		k.t.Errorf("%s: %d lines on a screen of %d", k.w.page().title(), len(lines), height)
+		k.t.Errorf("%s: %d lines on a screen of %d", k.w.Page().Title(), len(lines), height)
 	}
 	for _, l := range lines {
 		if w := ansi.StringWidth(l); w > width {
-			k.t.Errorf("%s: %d cells on a screen of %d: %q", k.w.page().title(), w, width, ansi.Strip(l))
+			k.t.Errorf("%s: %d cells on a screen of %d: %q", k.w.Page().Title(), w, width, ansi.Strip(l))
 		}
 	}
 }
@@ -38,7 +38,7 @@ func TestEveryPageTakesAnySize(t *testing.T) {
 			}
 			k.send(tea.WindowSizeMsg{Width: 120, Height: 40})
 			if after := k.screen(); after != before {
-				t.Errorf("%s is another page after the size came back:\n%s\nwas\n%s", k.w.page().title(), after, before)
+				t.Errorf("%s is another page after the size came back:\n%s\nwas\n%s", k.w.Page().Title(), after, before)
 			}
 		})
 	})
@@ -129,7 +129,7 @@ func TestAWrongPasswordIsAskedForAgain(t *testing.T) {
 	still(t, func(t *testing.T) {
 		f := &world{}
 		k := sit(t, f, 100, 30)
-		k.w.login.Password = "stale" // from the environment
+		k.w.Login.Password = "stale" // from the environment
 		k.press("enter").on("Password").shows("the login was refused").shows("hint:")
 		k.write("right").press("enter").on("Hosts")
 	})
@@ -145,11 +145,11 @@ func TestPasteWorksAndIsNeverTypedAhead(t *testing.T) {
 		k.send(tea.PasteMsg{Content: "esx-02"})
 		k.press("enter").shows("1 of 1")
 		k.press("esc", "enter", "enter", "enter").on("Switch and vmknic")
-		k.w.busy = "working"
+		k.w.Busy = "working"
 		k.send(tea.PasteMsg{Content: "lost"})
-		k.w.busy = ""
-		if k.w.answers.Switch.Name != "RDMA-DVS" {
-			t.Errorf("pasted into %q while nobody was asked", k.w.answers.Switch.Name)
+		k.w.Busy = ""
+		if k.w.Answers.Switch.Name != "RDMA-DVS" {
+			t.Errorf("pasted into %q while nobody was asked", k.w.Answers.Switch.Name)
 		}
 	})
 }
@@ -158,12 +158,12 @@ func TestTabStaysOnThePage(t *testing.T) {
 	still(t, func(t *testing.T) {
 		k := sit(t, &world{}, 100, 30)
 		k.press("tab", "tab", "tab", "down", "down").write("x")
-		if k.w.login.Username != "operator@vsphere.localx" {
-			t.Errorf("account %q", k.w.login.Username)
+		if k.w.Login.Username != "operator@vsphere.localx" {
+			t.Errorf("account %q", k.w.Login.Username)
 		}
 		k.press("up", "up", "up").write("y").on("vCenter")
-		if k.w.login.URL != "https://vcenter.example/sdky" {
-			t.Errorf("address %q", k.w.login.URL)
+		if k.w.Login.URL != "https://vcenter.example/sdky" {
+			t.Errorf("address %q", k.w.Login.URL)
 		}
 	})
 }
@@ -175,7 +175,7 @@ func TestGuestsAreProposedAndEdited(t *testing.T) {
 		k.press("l").write("root@10.1.1.1:2222").press("enter", "down", "l").write("@[2001:db8::7]:99999").press("enter").shows(`"99999" is no port`)
 		k.press("backspace", "backspace", "backspace", "enter", "enter").on("Preflight")
 		want := []string{"{10.1.1.1 2222 root}", "{2001:db8::7 99 }"}
-		for i, v := range k.w.answers.VMs {
+		for i, v := range k.w.Answers.VMs {
 			if got := fmt.Sprint(v.Guest); got != want[i] {
 				t.Errorf("%s: %s, want %s", v.Name, got, want[i])
 			}
@@ -192,7 +192,7 @@ func TestVMsOfOneNameAreToldApart(t *testing.T) {
 		k := sit(t, &world{inv: inv}, 120, 40)
 		k.press("enter").write("right").press("enter", "enter", "enter", "enter", "enter").on("VMs and guests")
 		k.shows("/DC/vm/0/db").press("a", "enter").on("Preflight")
-		if got := k.w.answers.VMs; len(got) != 2 || got[0].Name != "/DC/vm/0/db" || got[0].IP == got[1].IP {
+		if got := k.w.Answers.VMs; len(got) != 2 || got[0].Name != "/DC/vm/0/db" || got[0].IP == got[1].IP {
 			t.Errorf("%+v", got)
 		}
 	})
@@ -201,15 +201,15 @@ func TestVMsOfOneNameAreToldApart(t *testing.T) {
 func TestBackgroundChangesTheColours(t *testing.T) {
 	still(t, func(t *testing.T) {
 		k := sit(t, &world{}, 100, 30)
-		k.w.theme = theme.New(true, false, true)
+		k.w.Theme = theme.New(true, false, true)
 		k.write("/x")
-		dark := k.w.theme.Title.GetForeground()
+		dark := k.w.Theme.Title.GetForeground()
 		k.send(tea.BackgroundColorMsg{})
-		if k.w.theme.Title.GetForeground() != dark {
+		if k.w.Theme.Title.GetForeground() != dark {
 			t.Error("a black background changed the colours")
 		}
 		k.send(tea.BackgroundColorMsg{Color: ansi.RGBColor{R: 255, G: 255, B: 255}})
-		if k.w.theme.Title.GetForeground() == dark {
+		if k.w.Theme.Title.GetForeground() == dark {
 			t.Error("the colours stay those of a dark background")
 		}
 		k.shows("https://vcenter.example/sdk/x")

@@ -9,6 +9,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/form/entry"
+	"github.com/rdma-setup/rdma-setup/ui/form/frame"
 	"github.com/rdma-setup/rdma-setup/ui/live"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
@@ -21,18 +23,20 @@ type nicsPage struct {
 	nic map[string]backends.NIC // by row id
 }
 
-func (p *nicsPage) title() string     { return "pNICs" }
-func (p *nicsPage) hints() []hint     { return []hint{{"Space", "choose"}, {"/", "filter"}} }
-func (p *nicsPage) enterWord() string { return "go on" }
+func (p *nicsPage) Title() string { return "pNICs" }
+func (p *nicsPage) Hints() []frame.Hint {
+	return []frame.Hint{{Key: "Space", Does: "choose"}, {Key: "/", Does: "filter"}}
+}
+func (p *nicsPage) EnterWord() string { return "go on" }
 
-func (p *nicsPage) enter(w *wizard) tea.Cmd {
+func (p *nicsPage) Enter(w *frame.Wizard) tea.Cmd {
 	var rows []live.Row
 	chosen := map[string]bool{}
 	p.nic = map[string]backends.NIC{}
 	first := ""
-	picks := w.fabric.Choose(w.answers, w.overview)
-	member := members(w.answers)
-	for _, h := range w.overview.Hosts {
+	picks := w.Fabric.Choose(w.Answers, w.Overview)
+	member := entry.Members(w.Answers)
+	for _, h := range w.Overview.Hosts {
 		if !member[h.Name] {
 			continue
 		}
@@ -48,7 +52,7 @@ func (p *nicsPage) enter(w *wizard) tea.Cmd {
 			rows = append(rows, r)
 		}
 	}
-	table := live.NewTable(w.theme, []live.Column{{Title: "Host"}, {Title: "pNIC"}, {Title: "Speed"}, {Title: "RDMA", Rank: 1}, {Title: "Driver", Rank: 3}, {Title: "MAC", Rank: 2}, {Title: "Why"}}, rows)
+	table := live.NewTable(w.Theme, []live.Column{{Title: "Host"}, {Title: "pNIC"}, {Title: "Speed"}, {Title: "RDMA", Rank: 1}, {Title: "Driver", Rank: 3}, {Title: "MAC", Rank: 2}, {Title: "Why"}}, rows)
 	table.Radio = true
 	p.choose(table, chosen)
 	table.At(first)
@@ -56,7 +60,7 @@ func (p *nicsPage) enter(w *wizard) tea.Cmd {
 }
 
 func nicRow(host string, n backends.NIC) live.Row {
-	r := live.Row{ID: host + "/" + n.Device, Group: host, Cells: []string{host, n.Device, plain.Speed(n.SpeedMbps), rdmaWord(n), n.Driver, n.MAC, n.Why}}
+	r := live.Row{ID: host + "/" + n.Device, Group: host, Cells: []string{host, n.Device, plain.Speed(n.SpeedMbps), entry.RDMAWord(n), n.Driver, n.MAC, n.Why}}
 	if !n.Eligible {
 		r.Disabled = n.Why
 	}
@@ -64,42 +68,35 @@ func nicRow(host string, n backends.NIC) live.Row {
 	return r
 }
 
-func rdmaWord(n backends.NIC) string {
-	switch {
-	case n.RoCEv2:
-		return "RoCE v2"
-	case n.RoCEv1:
-		return "RoCE v1"
-	case n.IWARP:
-		return "iWARP"
-	}
-	return "-"
-}
-
-func (p *nicsPage) accept(w *wizard) (tea.Cmd, error) {
+func (p *nicsPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 	picked := map[string]string{}
 	for id := range p.table.Chosen {
 		picked[strings.TrimSuffix(id, "/"+p.nic[id].Device)] = p.nic[id].Device
 	}
 	var without []string
-	for _, h := range w.answers.Hosts.Names {
-		if picked[h] == "" && !passedOn(w.answers, w.overview.Host(h)) {
+	for _, h := range w.Answers.Hosts.Names {
+		if picked[h] == "" && !passedOn(w.Answers, w.Overview.Host(h)) {
 			without = append(without, h)
 		}
 	}
 	if len(without) > 0 {
 		return nil, fmt.Errorf("no pNIC is chosen on %s: choose one, or go back and leave the host out", plain.Names(without))
 	}
-	if !maps.Equal(picked, w.fabric.Choose(w.answers, w.overview)) {
-		w.answers.NIC = answers.NIC{MACs: map[string]answers.MAC{}}
+	if !maps.Equal(picked, w.Fabric.Choose(w.Answers, w.Overview)) {
+		w.Answers.NIC = answers.NIC{MACs: map[string]answers.MAC{}}
 		for _, host := range slices.Sorted(maps.Keys(picked)) {
-			w.answers.NIC.MACs[host] = answers.MAC(strings.ToLower(p.nic[host+"/"+picked[host]].MAC))
+			w.Answers.NIC.MACs[host] = answers.MAC(strings.ToLower(p.nic[host+"/"+picked[host]].MAC))
 		}
 	}
-	return w.next(), nil
+	return w.Next(), nil
 }
 
-func (p *nicsPage) view(_ *wizard, width, height int) string {
+func (p *nicsPage) View(_ *frame.Wizard, width, height int) string {
 	intro := theme.Wrap("Which pNIC of each host carries RDMA? Those that fit are preselected; the line below the list says why.", width)
 	return intro + "\n\n" + p.table.View(width, height-lines(intro)-1)
+}
+
+// passedOn tells whether a host has an RDMA card that is passed through: it is no pNIC any more, and none need be chosen.
+func passedOn(a *answers.Answers, h *backends.Host) bool {
+	return a.WholeCard() && h != nil && slices.ContainsFunc(h.Cards(), func(c backends.PCIDevice) bool { return c.Enabled })
 }

@@ -14,13 +14,14 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
-	"github.com/rdma-setup/rdma-setup/ui/theme"
+	"github.com/rdma-setup/rdma-setup/ui/form/dialog"
+	"github.com/rdma-setup/rdma-setup/ui/form/entry"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
 // answer runs the plain questions with these lines as the input.
-func answer(f *world, lines ...string) (Outcome, string, error) {
+func answer(f *world, lines ...string) (entry.Outcome, string, error) {
 	input := ""
 	if len(lines) > 0 {
 		input = strings.Join(lines, "\n") + "\n"
@@ -40,15 +41,15 @@ func (e *echo) Read(b []byte) (int, error) {
 	return copy(b, line), err
 }
 
-func answerFrom(f *world, input io.Reader) (Outcome, string, error) {
+func answerFrom(f *world, input io.Reader) (entry.Outcome, string, error) {
 	var out bytes.Buffer
 	in := &echo{bufio.NewReader(input), &out}
 	passwords := []string{"wrong", "right"}
-	got, err := Questions(context.Background(), Options{Fabric: f, Answers: answers.Default(answers.PVRDMA), Theme: theme.Plain(), In: in, Out: &out}, func(string) (string, error) {
+	got, err := dialog.Run(context.Background(), dialog.Options{Fabric: f, Answers: answers.Default(answers.PVRDMA), In: in, Out: &out, Secret: func(string) (string, error) {
 		p := passwords[0]
 		passwords = passwords[1:]
 		return p, nil
-	})
+	}})
 	return got, out.String(), err
 }
 
@@ -176,7 +177,7 @@ func TestStopIsHeardWhileNobodyTypes(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			_, err = Questions(context.Background(), Options{Fabric: &world{}, Answers: answers.Default(answers.PVRDMA), Theme: theme.Plain(), In: in, Out: io.Discard, Stop: stop}, nil)
+			_, err = dialog.Run(context.Background(), dialog.Options{Fabric: &world{}, Answers: answers.Default(answers.PVRDMA), In: in, Out: io.Discard, Stop: stop})
 		}()
 		synctest.Wait()
 		close(stop)

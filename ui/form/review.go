@@ -5,6 +5,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/rdma-setup/rdma-setup/ui/form/frame"
 	"github.com/rdma-setup/rdma-setup/ui/live"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
@@ -16,58 +17,58 @@ type reviewPage struct {
 	empty  bool
 }
 
-func (p *reviewPage) title() string { return "Plan" }
-func (p *reviewPage) hints() []hint {
-	return []hint{{"PgUp PgDn", "scroll"}, {"s", "save the answers"}}
+func (p *reviewPage) Title() string { return "Plan" }
+func (p *reviewPage) Hints() []frame.Hint {
+	return []frame.Hint{{Key: "PgUp PgDn", Does: "scroll"}, {Key: "s", Does: "save the answers"}}
 }
-func (p *reviewPage) typing() bool { return false }
-func (p *reviewPage) enterWord() string {
+func (p *reviewPage) Typing() bool { return false }
+func (p *reviewPage) EnterWord() string {
 	if p.empty {
 		return "measure"
 	}
 	return "CARRY OUT"
 }
 
-func (p *reviewPage) enter(w *wizard) tea.Cmd {
+func (p *reviewPage) Enter(w *frame.Wizard) tea.Cmd {
 	var b strings.Builder
-	_ = plain.Changes(&b, w.plan)
-	p.empty = w.plan.Empty()
-	p.scroll = live.NewScroll(w.theme, b.String())
+	_ = plain.Changes(&b, w.Plan)
+	p.empty = w.Plan.Empty()
+	p.scroll = live.NewScroll(w.Theme, b.String())
 	return nil
 }
 
-func (p *reviewPage) update(w *wizard, msg tea.Msg) (tea.Cmd, bool) {
+func (p *reviewPage) Update(w *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) {
 	if k, ok := msg.(tea.KeyPressMsg); ok && k.String() == "s" {
-		w.err = w.save()
-		return nil, w.err == nil
+		w.Err = save(w)
+		return nil, w.Err == nil
 	}
 	return nil, p.scroll.Update(msg)
 }
 
 // save writes the answers; the page says where.
-func (w *wizard) save() error {
-	path, err := w.fabric.SaveAnswers(w.answers)
+func save(w *frame.Wizard) error {
+	path, err := w.Fabric.SaveAnswers(w.Answers)
 	if err == nil {
-		w.saved = path
+		w.Saved = path
 	}
 	return err
 }
 
-func (p *reviewPage) accept(w *wizard) (tea.Cmd, error) {
-	if err := w.save(); err != nil {
+func (p *reviewPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
+	if err := save(w); err != nil {
 		return nil, err
 	}
-	return w.next(), nil
+	return w.Next(), nil
 }
 
-func (p *reviewPage) view(w *wizard, width, height int) string {
-	top := w.theme.Title.Render(theme.Wrap("There is nothing to change. Enter goes on to the measurement.", width)) + "\n"
+func (p *reviewPage) View(w *frame.Wizard, width, height int) string {
+	top := w.Theme.Title.Render(theme.Wrap("There is nothing to change. Enter goes on to the measurement.", width)) + "\n"
 	if !p.empty {
-		top = w.theme.Warning.Render(theme.Fold("Cost: "+plain.Cost(w.plan), width)) + "\n" +
-			w.theme.Title.Render(theme.Wrap("Enter carries this out. Nothing beyond it is done without asking again.", width)) + "\n"
+		top = w.Theme.Warning.Render(theme.Fold("Cost: "+plain.Cost(w.Plan), width)) + "\n" +
+			w.Theme.Title.Render(theme.Wrap("Enter carries this out. Nothing beyond it is done without asking again.", width)) + "\n"
 	}
-	if w.saved != "" {
-		top += w.theme.Quiet.Render(theme.Fold("Answers saved: "+plain.Clean(w.saved), width)) + "\n"
+	if w.Saved != "" {
+		top += w.Theme.Quiet.Render(theme.Fold("Answers saved: "+plain.Clean(w.Saved), width)) + "\n"
 	}
 	return top + "\n" + p.scroll.View(width, height-strings.Count(top, "\n")-1)
 }

@@ -8,6 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/ui/form/frame"
 	"github.com/rdma-setup/rdma-setup/ui/live"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 )
@@ -19,10 +20,10 @@ type runPage struct {
 	ended  bool
 }
 
-func (p *runPage) title() string     { return "Run" }
-func (p *runPage) hints() []hint     { return []hint{{"Ctrl-C", "stop"}} }
-func (p *runPage) enterWord() string { return "" }
-func (p *runPage) typing() bool      { return false }
+func (p *runPage) Title() string       { return "Run" }
+func (p *runPage) Hints() []frame.Hint { return []frame.Hint{{Key: "Ctrl-C", Does: "stop"}} }
+func (p *runPage) EnterWord() string   { return "" }
+func (p *runPage) Typing() bool        { return false }
 
 // A newsMsg is what happened since the screen was last told.
 type newsMsg struct {
@@ -73,41 +74,38 @@ func (f *feed) flush() {
 	}
 }
 
-func (p *runPage) enter(w *wizard) tea.Cmd {
-	p.screen = live.NewRun(w.theme)
-	w.running = make(chan struct{})
-	ctx, cancel := context.WithCancel(w.ctx)
-	w.cancel = cancel
-	news := &feed{send: w.send}
-	run := func() tea.Msg {
-		defer close(w.running)
-		defer cancel()
-		p.carryOut(ctx, w, news)
+func (p *runPage) Enter(w *frame.Wizard) tea.Cmd {
+	p.screen = live.NewRun(w.Theme)
+	news := &feed{send: w.Send}
+	run := w.Carry(func(ctx context.Context, stop <-chan struct{}) {
+		p.carryOut(ctx, stop, w, news)
 		news.flush()
-		return doneMsg{then: func(w *wizard, _ error) tea.Cmd { p.ended = true; return w.next() }}
-	}
+	}, func() tea.Cmd {
+		p.ended = true
+		return w.Next()
+	})
 	return tea.Batch(run, tick())
 }
 
 // carryOut runs outside the screen's loop and goes on when the screen is gone. Only when it has ended does the loop look
 // at what it left in w.
-func (p *runPage) carryOut(ctx context.Context, w *wizard, news *feed) {
-	w.result, w.runErr = w.fabric.Apply(ctx, w.answers, w.plan, w.stop, func(e engine.Event) {
+func (p *runPage) carryOut(ctx context.Context, stop <-chan struct{}, w *frame.Wizard, news *feed) {
+	w.Result, w.RunErr = w.Fabric.Apply(ctx, w.Answers, w.Plan, stop, func(e engine.Event) {
 		news.add(func(n *newsMsg) { n.events = append(n.events, e) })
 	})
-	if ok := w.result.Status == engine.StatusDone || w.result.Status == engine.StatusUnchanged; ok && w.runErr == nil && !isClosed(w.stop) {
-		w.measured, w.runErr = w.fabric.Measure(ctx, w.answers, func(t perftest.Progress) {
+	if ok := w.Result.Status == engine.StatusDone || w.Result.Status == engine.StatusUnchanged; ok && w.RunErr == nil && !w.Stopped() {
+		w.Measured, w.RunErr = w.Fabric.Measure(ctx, w.Answers, func(t perftest.Progress) {
 			news.add(func(n *newsMsg) { n.tests = append(n.tests, t) })
 		})
 	}
-	rep, err := w.fabric.Report(ctx, w.answers, w.result, w.findings, w.measured)
-	if w.runErr == nil {
-		w.runErr = err
+	rep, err := w.Fabric.Report(ctx, w.Answers, w.Result, w.Findings, w.Measured)
+	if w.RunErr == nil {
+		w.RunErr = err
 	}
-	w.report = rep
+	w.Report = rep
 }
 
-func (p *runPage) update(_ *wizard, msg tea.Msg) (tea.Cmd, bool) {
+func (p *runPage) Update(_ *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) {
 	switch msg := msg.(type) {
 	case newsMsg:
 		for _, e := range msg.events {
@@ -125,8 +123,8 @@ func (p *runPage) update(_ *wizard, msg tea.Msg) (tea.Cmd, bool) {
 	return nil, false
 }
 
-func (p *runPage) accept(*wizard) (tea.Cmd, error) { return nil, nil }
+func (p *runPage) Accept(*frame.Wizard) (tea.Cmd, error) { return nil, nil }
 
-func (p *runPage) view(_ *wizard, width, height int) string {
+func (p *runPage) View(_ *frame.Wizard, width, height int) string {
 	return p.screen.View(width, height, p.now)
 }

@@ -8,8 +8,9 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/rdma-setup/rdma-setup/backends"
-	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/ui/form/entry"
+	"github.com/rdma-setup/rdma-setup/ui/form/field"
+	"github.com/rdma-setup/rdma-setup/ui/form/frame"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
@@ -17,7 +18,7 @@ import (
 // switchPage asks for the distributed switch and its port group, and for what the mode needs besides: the vmknic of
 // PVRDMA, VFs and how they are made, or what goes with GPUs, where a whole card takes no switch.
 type switchPage struct {
-	fields     *fields
+	fields     *field.Form
 	mtu, vlan  string
 	vfs, depot string
 	tuning     string
@@ -47,12 +48,12 @@ func (p *switchPage) fill(a *answers.Answers) {
 	p.keep(&p.vlan, strconv.Itoa(a.Switch.VLAN))
 	p.keep(&p.vfs, strconv.Itoa(a.SRIOV.VFs))
 	p.keep(&p.depot, strings.Join(a.SRIOV.Components, ", "))
-	p.keep(&p.tuning, tuningWords(a.Tuning))
-	p.keep(&p.lossless, yesNo(a.Confirmed.SwitchPFC))
+	p.keep(&p.tuning, entry.TuningWords(a.Tuning))
+	p.keep(&p.lossless, entry.YesNo(a.Confirmed.SwitchPFC))
 	p.keep(&p.mmio, string(a.GPUDirect.MMIO))
 }
 
-func (p *switchPage) title() string {
+func (p *switchPage) Title() string {
 	switch {
 	case p.gpus != nil:
 		return "GPUs"
@@ -61,52 +62,52 @@ func (p *switchPage) title() string {
 	}
 	return "Switch and vmknic"
 }
-func (p *switchPage) hints() []hint     { return []hint{{"Tab", "next field"}} }
-func (p *switchPage) enterWord() string { return "go on" }
-func (p *switchPage) typing() bool      { return p.fields.typing() }
+func (p *switchPage) Hints() []frame.Hint { return []frame.Hint{{Key: "Tab", Does: "next field"}} }
+func (p *switchPage) EnterWord() string   { return "go on" }
+func (p *switchPage) Typing() bool        { return p.fields.Typing() }
 
-func (p *switchPage) enter(w *wizard) tea.Cmd {
-	a := w.answers
+func (p *switchPage) Enter(w *frame.Wizard) tea.Cmd {
+	a := w.Answers
 	p.fill(a)
 	p.virtual, p.gpus, p.paths = a.VFs(), nil, nil
-	var list []question
+	var list []field.Question
 	if a.Mode == answers.GPUDirect {
 		p.card = a.GPUDirect.NIC
-		p.gpus = gpuLines(a, w.overview)
+		p.gpus = entry.GPULines(a, w.Overview)
 		p.driver = strings.Join(a.GPUDirect.Driver, ", ")
 		list, p.paths = gpuQuestions(a, &p.mmio, &p.driver)
 	}
-	mtu := question{title: "MTU", about: "physical switch ports need 9216; a change flaps uplinks (KB419088)", value: &p.mtu, check: number}
+	mtu := field.Question{Title: "MTU", About: "physical switch ports need 9216; a change flaps uplinks (KB419088)", Value: &p.mtu, Check: number}
 	if a.WholeCard() {
-		mtu.about = "of the guest's interface; physical switch ports need 9216"
+		mtu.About = "of the guest's interface; physical switch ports need 9216"
 		list, p.paths = append(list, mtu), append(p.paths, "switch.mtu")
-		p.fields = newFields(w.theme, list...)
-		return p.fields.init()
+		p.fields = field.New(w.Theme, list...)
+		return p.fields.Init()
 	}
 	list = append(list,
-		question{title: "Distributed switch", about: "made new unless it exists; one that carries other traffic is refused", value: &a.Switch.Name, check: notEmpty("a name")},
-		question{title: "Port group", about: "where the RDMA adapters of the VMs are connected", value: &a.Switch.PortGroup, check: notEmpty("a name")},
+		field.Question{Title: "Distributed switch", About: "made new unless it exists; one that carries other traffic is refused", Value: &a.Switch.Name, Check: entry.NotEmpty("a name")},
+		field.Question{Title: "Port group", About: "where the RDMA adapters of the VMs are connected", Value: &a.Switch.PortGroup, Check: entry.NotEmpty("a name")},
 		mtu,
-		question{title: "VLAN", about: "0: untagged", value: &p.vlan, check: number})
+		field.Question{Title: "VLAN", About: "0: untagged", Value: &p.vlan, Check: number})
 	p.paths = append(p.paths, "switch.name", "switch.portgroup", "switch.mtu", "switch.vlan")
 	if p.virtual {
 		list = append(list,
-			question{title: "VFs", about: aboutVFs, value: &p.vfs, check: number},
-			question{title: "Components", about: aboutComponents, value: &p.depot, check: depotPaths(a)},
-			question{title: "Account of the ESXi shell", about: aboutShell, value: &a.ESXi.User, check: shellUser})
+			field.Question{Title: "VFs", About: entry.AboutVFs, Value: &p.vfs, Check: number},
+			field.Question{Title: "Components", About: entry.AboutComponents, Value: &p.depot, Check: entry.DepotPaths(a)},
+			field.Question{Title: "Account of the ESXi shell", About: entry.AboutShell, Value: &a.ESXi.User, Check: entry.ShellUser})
 		p.paths = append(p.paths, "sriov.vfs", "sriov.components", "esxi.user")
-		list = append(list, question{title: "Tuning", about: aboutTuning, value: &p.tuning, check: tuningWord})
+		list = append(list, field.Question{Title: "Tuning", About: entry.AboutTuning, Value: &p.tuning, Check: entry.TuningWord})
 		p.paths = append(p.paths, "tuning")
-		if asksLossless(a) {
-			list = append(list, question{title: "Lossless switch", about: aboutLossless, value: &p.lossless, check: oneOf("yes", "no")})
+		if entry.AsksLossless(a) {
+			list = append(list, field.Question{Title: "Lossless switch", About: entry.AboutLossless, Value: &p.lossless, Check: entry.OneOf("yes", "no")})
 			p.paths = append(p.paths, "confirmed.switch_pfc")
 		}
 	} else {
-		list = append(list, question{title: "vmknic for PVRDMA", about: "control plane between hosts (Net.PVRDMAVmknic, TCP 28250)", value: &a.PVRDMA.VMKNic, check: vmknic(w.overview, a)})
+		list = append(list, field.Question{Title: "vmknic for PVRDMA", About: "control plane between hosts (Net.PVRDMAVmknic, TCP 28250)", Value: &a.PVRDMA.VMKNic, Check: entry.VMKNic(w.Overview, a)})
 		p.paths = append(p.paths, "pvrdma.vmknic")
 	}
-	p.fields = newFields(w.theme, list...)
-	return p.fields.init()
+	p.fields = field.New(w.Theme, list...)
+	return p.fields.Init()
 }
 
 // number wants a whole number; which ones are allowed the answers know.
@@ -117,67 +118,49 @@ func number(s string) error {
 	return nil
 }
 
-// vmknic checks that every chosen host has the vmknic.
-func vmknic(inv *backends.Inventory, a *answers.Answers) func(string) error {
-	return func(s string) error {
-		var without []string
-		member := members(a)
-		for _, h := range inv.Hosts {
-			if member[h.Name] && h.VMK(s) == nil {
-				without = append(without, h.Name)
-			}
-		}
-		switch {
-		case s == "":
-			return errors.New("give a vmknic, vmk0 for instance")
-		case len(without) > 0:
-			return fmt.Errorf("no vmknic %q on %s", plain.Clean(s), plain.Names(without))
-		}
-		return nil
-	}
+func (p *switchPage) Update(_ *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) {
+	return p.fields.Update(msg)
 }
 
-func (p *switchPage) update(_ *wizard, msg tea.Msg) (tea.Cmd, bool) { return p.fields.update(msg) }
-
-func (p *switchPage) accept(w *wizard) (tea.Cmd, error) {
-	a := w.answers
+func (p *switchPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
+	a := w.Answers
 	for _, s := range []*string{&a.GPUDirect.NIC, &a.GPUDirect.Backing, &p.mmio, &p.driver, &a.GPUDirect.Perftest, &a.Switch.Name, &a.Switch.PortGroup, &a.PVRDMA.VMKNic, &a.ESXi.User, &p.mtu, &p.vlan, &p.vfs, &p.tuning, &p.lossless} {
 		*s = strings.TrimSpace(*s)
 	}
-	if err := p.fields.check(); err != nil {
+	if err := p.fields.Check(); err != nil {
 		return nil, err
 	}
 	if a.Mode == answers.GPUDirect {
 		if err := a.GPUDirect.MMIO.UnmarshalText([]byte(p.mmio)); err != nil {
-			return nil, p.fields.refuse(1, err)
+			return nil, p.fields.Refuse(1, err)
 		}
-		a.GPUDirect.Driver = components(p.driver)
+		a.GPUDirect.Driver = entry.Components(p.driver)
 		if p.card != a.GPUDirect.NIC { // the questions are others now
-			return p.enter(w), nil
+			return p.Enter(w), nil
 		}
 	}
 	a.Switch.MTU, _ = strconv.Atoi(p.mtu)
 	a.Switch.VLAN, _ = strconv.Atoi(p.vlan)
 	if p.virtual {
 		a.SRIOV.VFs, _ = strconv.Atoi(p.vfs)
-		a.SRIOV.Components = components(p.depot)
-		a.Tuning, _ = tuningOf(p.tuning)
-		if asksLossless(a) {
+		a.SRIOV.Components = entry.Components(p.depot)
+		a.Tuning, _ = entry.TuningOf(p.tuning)
+		if entry.AsksLossless(a) {
 			a.Confirmed.SwitchPFC = p.lossless == "yes"
 		}
 	}
 	p.fill(a)
 	for i, path := range p.paths {
-		if err := problem(a, path); err != nil {
-			return nil, p.fields.refuse(i, err)
+		if err := entry.Problem(a, path); err != nil {
+			return nil, p.fields.Refuse(i, err)
 		}
 	}
-	return w.next(), nil
+	return w.Next(), nil
 }
 
-func (p *switchPage) view(w *wizard, width, height int) string {
+func (p *switchPage) View(w *frame.Wizard, width, height int) string {
 	if p.gpus == nil {
-		return p.fields.view(width, height)
+		return p.fields.View(width, height)
 	}
 	most := max(2, height-4*len(p.paths)-1)
 	shown := p.gpus[:min(len(p.gpus), most)]
@@ -185,5 +168,22 @@ func (p *switchPage) view(w *wizard, width, height int) string {
 	if more := len(p.gpus) - len(shown); more > 0 {
 		intro += fmt.Sprintf("\nand %d more: rdma-setup discover", more)
 	}
-	return w.theme.Quiet.Render(intro) + "\n\n" + p.fields.view(width, height-lines(intro)-1)
+	return w.Theme.Quiet.Render(intro) + "\n\n" + p.fields.View(width, height-lines(intro)-1)
+}
+
+// gpuQuestions are those of mode gpudirect, with the paths of their answers.
+func gpuQuestions(a *answers.Answers, mmio, driver *string) (list []field.Question, paths []string) {
+	return []field.Question{
+		{Title: "RDMA card in the VM", About: entry.AboutCard, Value: &a.GPUDirect.NIC, Check: entry.OneOf("passthrough", "sriov")},
+		{Title: "MMIO window", About: entry.AboutMMIO, Value: mmio, Check: window},
+		{Title: "DirectPath devices", About: entry.AboutBacking, Value: &a.GPUDirect.Backing, Check: entry.OneOf("fixed", "dynamic")},
+		{Title: "NVIDIA driver", About: entry.AboutDriver, Value: driver},
+		{Title: "perftest with CUDA", About: entry.AboutPerftest, Value: &a.GPUDirect.Perftest},
+	}, []string{"gpudirect.nic", "gpudirect.mmio", "gpudirect.backing", "gpudirect.driver", "gpudirect.perftest"}
+}
+
+// window reads the size of the MMIO window as the answers do.
+func window(s string) error {
+	var m answers.MMIO
+	return m.UnmarshalText([]byte(s))
 }

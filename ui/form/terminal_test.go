@@ -14,6 +14,8 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/form/entry"
+	"github.com/rdma-setup/rdma-setup/ui/form/frame"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
@@ -100,7 +102,7 @@ type session struct {
 	stop   chan struct{}
 	sizes  chan tea.WindowSizeMsg
 	ended  chan struct{}
-	out    Outcome
+	out    entry.Outcome
 	err    error
 }
 
@@ -110,8 +112,8 @@ func open(t *testing.T, b *busy) *session {
 	b.began, b.finish = make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(s.ended)
-		s.out, s.err = Run(context.Background(), Options{Fabric: b, Answers: answers.Default(answers.PVRDMA), Theme: theme.New(true, false, true), In: in, Out: s.line,
-			Environ: []string{"TERM=xterm-256color", "COLORTERM=truecolor"}, Stop: s.stop, Hangup: s.hangup, size: &tea.WindowSizeMsg{Width: 120, Height: 40}, sizes: s.sizes})
+		s.out, s.err = Run(context.Background(), frame.Options{Fabric: b, Answers: answers.Default(answers.PVRDMA), Theme: theme.New(true, false, true), In: in, Out: s.line,
+			Environ: []string{"TERM=xterm-256color", "COLORTERM=truecolor"}, Stop: s.stop, Hangup: s.hangup, Size: &tea.WindowSizeMsg{Width: 120, Height: 40}, Sizes: s.sizes})
 		in.Close()
 	}()
 	t.Cleanup(func() { close(s.sizes) })

@@ -7,6 +7,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/form/entry"
+	"github.com/rdma-setup/rdma-setup/ui/form/frame"
 	"github.com/rdma-setup/rdma-setup/ui/live"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
@@ -15,37 +17,37 @@ import (
 // vmsPage chooses the VMs, their RDMA addresses and how their guests are reached.
 type vmsPage struct {
 	list
-	guests guests // also of the VMs that are not chosen, by row id
+	guests entry.Guests // also of the VMs that are not chosen, by row id
 	row    map[string]int
 	was    map[string]answers.VM // the guests as the answers had them when the page was shown last
 }
 
-func (p *vmsPage) title() string { return "VMs and guests" }
-func (p *vmsPage) hints() []hint {
-	return []hint{{"Space", "choose"}, {"e", "address"}, {"l", "login"}, {"a", "all"}, {"/", "filter"}}
+func (p *vmsPage) Title() string { return "VMs and guests" }
+func (p *vmsPage) Hints() []frame.Hint {
+	return []frame.Hint{{Key: "Space", Does: "choose"}, {Key: "e", Does: "address"}, {Key: "l", Does: "login"}, {Key: "a", Does: "all"}, {Key: "/", Does: "filter"}}
 }
-func (p *vmsPage) enterWord() string { return "go on" }
+func (p *vmsPage) EnterWord() string { return "go on" }
 
 // The columns that can be edited.
 const addressColumn, loginColumn = 1, 2
 
-func (p *vmsPage) enter(w *wizard) tea.Cmd {
+func (p *vmsPage) Enter(w *frame.Wizard) tea.Cmd {
 	vms := map[string]answers.VM{}
 	p.row = map[string]int{}
 	picked := map[string]bool{}
-	for _, v := range w.answers.VMs {
+	for _, v := range w.Answers.VMs {
 		vms[v.Name] = v
 		picked[v.Name] = true
 	}
-	free := freeAddresses(w.answers.VMs)
+	free := entry.FreeAddresses(w.Answers.VMs)
 	same := map[string]int{}
-	for _, v := range w.overview.VMs {
+	for _, v := range w.Overview.VMs {
 		same[v.Name]++
 	}
 	var rows []live.Row
-	member := members(w.answers)
+	member := entry.Members(w.Answers)
 	fresh := map[string]answers.VM{}
-	for _, v := range w.overview.VMs {
+	for _, v := range w.Overview.VMs {
 		if !member[v.Host] {
 			continue
 		}
@@ -54,10 +56,10 @@ func (p *vmsPage) enter(w *wizard) tea.Cmd {
 			id = v.Path
 		}
 		vm, known := vms[id]
-		fresh[id], p.row[id] = completed(id, vm, known, free), len(rows)
+		fresh[id], p.row[id] = entry.Completed(id, vm, known, free), len(rows)
 		vms[id] = fresh[id]
 		if was, shown := p.was[id]; shown && reflect.DeepEqual(was, fresh[id]) {
-			vms[id] = p.guests.vm[id] // with what was typed
+			vms[id] = p.guests.VM[id] // with what was typed
 		}
 		rows = append(rows, vmRow(id, v, vms[id]))
 	}
@@ -67,18 +69,18 @@ func (p *vmsPage) enter(w *wizard) tea.Cmd {
 		}
 	}
 	p.was = fresh
-	table := live.NewTable(w.theme, []live.Column{{Title: "VM"}, {Title: "RDMA address"}, {Title: "Guest login", Rank: 1}, {Title: "Host", Rank: 2}, {Title: "Power", Rank: 3}, {Title: "Guest", Rank: 4}}, rows)
+	table := live.NewTable(w.Theme, []live.Column{{Title: "VM"}, {Title: "RDMA address"}, {Title: "Guest login", Rank: 1}, {Title: "Host", Rank: 2}, {Title: "Power", Rank: 3}, {Title: "Guest", Rank: 4}}, rows)
 	p.choose(table, picked)
-	p.guests = guests{vm: vms, member: func(id string) bool { return p.table.Chosen[id] }}
+	p.guests = entry.Guests{VM: vms, Member: func(id string) bool { return p.table.Chosen[id] }}
 	p.table.Edits = []live.Edit{
-		{Key: "e", Column: addressColumn, Set: p.edit(addressColumn, p.guests.setAddress, addressText)},
-		{Key: "l", Column: loginColumn, Set: p.edit(loginColumn, p.guests.setLogin, loginText)},
+		{Key: "e", Column: addressColumn, Set: p.edit(addressColumn, p.guests.SetAddress, entry.AddressText)},
+		{Key: "l", Column: loginColumn, Set: p.edit(loginColumn, p.guests.SetLogin, entry.LoginText)},
 	}
 	return nil
 }
 
 func vmRow(id string, v backends.VM, vm answers.VM) live.Row {
-	r := live.Row{ID: id, Group: v.Cluster, Cells: []string{id, addressText(vm), loginText(vm), v.Host, v.Power, v.GuestName},
+	r := live.Row{ID: id, Group: v.Cluster, Cells: []string{id, entry.AddressText(vm), entry.LoginText(vm), v.Host, v.Power, v.GuestName},
 		Detail: fmt.Sprintf("%s on %s, %s, vmx-%d, %d MB: %s", id, v.Host, v.Power, v.Hardware, v.MemoryMB, v.GuestName)}
 	switch {
 	case v.Template:
@@ -102,30 +104,30 @@ func (p *vmsPage) edit(column int, set func(id, text string) error, show func(an
 		if err := set(id, text); err != nil {
 			return err
 		}
-		p.table.SetCell(p.row[id], column, show(p.guests.vm[id]))
+		p.table.SetCell(p.row[id], column, show(p.guests.VM[id]))
 		p.table.Chosen[id] = true
 		return nil
 	}
 }
 
-func (p *vmsPage) accept(w *wizard) (tea.Cmd, error) {
+func (p *vmsPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 	var vms []answers.VM
 	for _, r := range p.table.Rows() {
 		if p.table.Chosen[r.ID] {
-			vms = append(vms, p.guests.vm[r.ID])
+			vms = append(vms, p.guests.VM[r.ID])
 		}
 	}
 	if len(vms) == 0 {
 		return nil, backends.Errorf(backends.KindUsage, "", "Space chooses the VM at the cursor, a chooses all", "no VM is chosen: RDMA is for the guests in them")
 	}
-	w.answers.VMs = vms
-	if err := problem(w.answers, "vms"); err != nil {
+	w.Answers.VMs = vms
+	if err := entry.Problem(w.Answers, "vms"); err != nil {
 		return nil, err
 	}
-	return w.next(), nil
+	return w.Next(), nil
 }
 
-func (p *vmsPage) view(_ *wizard, width, height int) string {
+func (p *vmsPage) View(_ *frame.Wizard, width, height int) string {
 	intro := theme.Wrap("Which VMs get an RDMA adapter, with which address? Take a network that no other adapter of the guest has.", width)
 	return intro + "\n\n" + p.table.View(width, height-lines(intro)-1)
 }

@@ -1,148 +1,17 @@
 package form
 
 import (
-	"context"
-	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/rdma-setup/rdma-setup/backends"
-	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
-
-var update = flag.Bool("update", false, "write the golden screens")
-
-// A keyboard drives the wizard as a person does: it presses keys and carries out what the loop asks for, one thing after
-// the other, the clock apart.
-type keyboard struct {
-	t     *testing.T
-	w     *wizard
-	queue chan tea.Msg
-	quit  bool
-
-	answer tea.Msg // of a command that the test holds back
-}
-
-func sit(t *testing.T, f *world, width, height int) *keyboard {
-	t.Helper()
-	k := &keyboard{t: t, queue: make(chan tea.Msg, 1024)}
-	k.w = newWizard(context.Background(), Options{Fabric: f, Answers: answers.Default(answers.PVRDMA), Theme: theme.New(false, false, true)})
-	k.w.send = func(m tea.Msg) { k.queue <- m }
-	k.send(tea.WindowSizeMsg{Width: width, Height: height})
-	k.do(k.w.Init())
-	return k
-}
-
-func (k *keyboard) send(m tea.Msg) {
-	_, cmd := k.w.Update(m)
-	k.do(cmd)
-}
-
-// do carries out a command and everything that follows from it.
-func (k *keyboard) do(cmd tea.Cmd) {
-	if cmd == nil {
-		return
-	}
-	done := make(chan tea.Msg, 1)
-	go func() { done <- cmd() }()
-	var msg tea.Msg
-	select {
-	case msg = <-done:
-	case <-time.After(100 * time.Millisecond):
-		return // a clock or a blinking cursor: nothing waits for it
-	}
-	for len(k.queue) > 0 {
-		k.send(<-k.queue)
-	}
-	switch msg := msg.(type) {
-	case nil:
-	case tea.BatchMsg:
-		for _, c := range msg {
-			k.do(c)
-		}
-	case tea.QuitMsg:
-		k.quit = true
-	default:
-		k.send(msg)
-	}
-}
-
-func (k *keyboard) press(keys ...string) *keyboard {
-	for _, key := range keys {
-		k.send(keyPress(key))
-	}
-	return k
-}
-
-func keyPress(key string) tea.KeyPressMsg {
-	named := map[string]rune{"enter": tea.KeyEnter, "esc": tea.KeyEscape, "tab": tea.KeyTab, "up": tea.KeyUp, "down": tea.KeyDown, "space": tea.KeySpace, "backspace": tea.KeyBackspace}
-	switch {
-	case key == "ctrl+c":
-		return tea.KeyPressMsg{Code: 'c', Mod: tea.ModCtrl}
-	case named[key] != 0:
-		return tea.KeyPressMsg{Code: named[key]}
-	}
-	r := []rune(key)[0]
-	return tea.KeyPressMsg{Code: r, Text: key}
-}
-
-func (k *keyboard) write(text string) *keyboard {
-	for _, r := range text {
-		k.send(tea.KeyPressMsg{Code: r, Text: string(r)})
-	}
-	return k
-}
-
-func (k *keyboard) screen() string { return ansi.Strip(k.w.draw()) }
-
-func (k *keyboard) on(title string) *keyboard {
-	k.t.Helper()
-	if got := k.w.page().title(); got != title {
-		k.t.Fatalf("on page %q, want %q:\n%s", got, title, k.screen())
-	}
-	return k
-}
-
-func (k *keyboard) shows(text string) *keyboard {
-	k.t.Helper()
-	if !strings.Contains(k.screen(), text) {
-		k.t.Errorf("the screen does not show %q:\n%s", text, k.screen())
-	}
-	return k
-}
-
-// walk goes from the first page to the report with Enter alone, and calls look on every page.
-func walk(k *keyboard, look func(name string)) {
-	k.on("vCenter")
-	look("1-vcenter")
-	k.press("enter").on("Password")
-	look("2-password")
-	k.write("right").press("enter").on("Hosts")
-	look("3-hosts")
-	k.press("enter").on("Mode")
-	look("4-mode")
-	k.press("enter").on("pNICs")
-	look("5-pnics")
-	k.press("enter").on("Switch and vmknic")
-	look("6-switch")
-	k.press("enter").on("VMs and guests")
-	look("7-vms")
-	k.press("enter").on("Preflight")
-	look("8-preflight")
-	k.press("enter").on("Plan")
-	look("9-plan")
-	k.press("enter").on("Report")
-	look("10-report")
-}
 
 func TestGoldenScreens(t *testing.T) {
 	for _, size := range []struct {
@@ -163,44 +32,6 @@ func TestGoldenScreens(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// bubble runs a subtest in a bubble of its own, where clocks and blinking cursors take no time.
-func bubble(t *testing.T, name string, test func(*testing.T)) {
-	t.Run(name, func(t *testing.T) { still(t, test) })
-}
-
-// still runs a test in a bubble and lets its clocks run out.
-func still(t *testing.T, test func(*testing.T)) {
-	synctest.Test(t, func(t *testing.T) {
-		test(t)
-		<-time.After(time.Hour)
-	})
-}
-
-func golden(t *testing.T, path, got string) {
-	t.Helper()
-	lines := strings.Split(got, "\n")
-	for i := range lines {
-		lines[i] = strings.TrimRight(lines[i], " ")
-	}
-	got = strings.Join(lines, "\n") + "\n"
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs; look at it and run with -update:\n%s", path, got)
 	}
 }
 
@@ -233,7 +64,7 @@ func TestBackLosesNothing(t *testing.T) {
 		k.press("esc").on("pNICs").press("esc").on("Mode").press("esc").on("Hosts")
 		k.shows("1 chosen")
 		k.press("enter", "enter", "enter").on("Switch and vmknic").shows("RDMA-DVS-two")
-		if got := k.w.answers.Hosts.Names; len(got) != 1 || got[0] != "esx-01" {
+		if got := k.w.Answers.Hosts.Names; len(got) != 1 || got[0] != "esx-01" {
 			t.Errorf("hosts %v after going back and forth", got)
 		}
 	})
@@ -249,7 +80,7 @@ func TestBackKeepsWhatWasNotAccepted(t *testing.T) {
 		k.press("enter").shows("90001 is not between").press("backspace", "esc").on("pNICs").press("enter").on("Switch and VFs").shows("> 9000").press("enter").on("VMs and guests")
 		k.press("e", "backspace", "backspace", "backspace", "backspace").write("7/24").press("enter").press("down", "space").shows("192.168.50.17/24").shows("1 chosen")
 		k.press("esc").on("Switch and VFs").press("enter").on("VMs and guests").shows("192.168.50.17/24").shows("1 chosen").press("enter").on("Preflight")
-		if a := k.w.answers; a.Mode != answers.SRIOV || a.QoS.Lossless != answers.LosslessPFC || len(a.VMs) != 1 || a.VMs[0].IP.String() != "192.168.50.17/24" {
+		if a := k.w.Answers; a.Mode != answers.SRIOV || a.QoS.Lossless != answers.LosslessPFC || len(a.VMs) != 1 || a.VMs[0].IP.String() != "192.168.50.17/24" {
 			t.Errorf("%s, %s, %+v", a.Mode, a.QoS.Lossless, a.VMs)
 		}
 	})
@@ -314,8 +145,8 @@ func TestUnknownCertificateIsShownBeforeThePassword(t *testing.T) {
 		k.press("enter").on("vCenter").shows("AB:CD:EF")
 		k.press("n").on("vCenter")
 		k.press("enter", "y").on("Password")
-		if k.w.login.Thumbprint != "AB:CD:EF" {
-			t.Errorf("thumbprint %q", k.w.login.Thumbprint)
+		if k.w.Login.Thumbprint != "AB:CD:EF" {
+			t.Errorf("thumbprint %q", k.w.Login.Thumbprint)
 		}
 	})
 }
@@ -376,7 +207,7 @@ func TestModeSRIOVAsksForVFs(t *testing.T) {
 				k.press("backspace")
 			}
 			k.write("yes").press("enter").on("VMs and guests").press("esc").on("Switch and VFs").press("tab", "tab", "tab", "tab", "tab", "tab", "tab").shows("> cpu, numa").press("enter").on("VMs and guests")
-			a := k.w.answers
+			a := k.w.Answers
 			if a.Tuning != (answers.Tuning{ReserveCPU: true, Latency: "normal", NUMA: "nic"}) || !a.Confirmed.SwitchPFC {
 				t.Errorf("tuning %+v, confirmed %+v", a.Tuning, a.Confirmed)
 			}

@@ -1,4 +1,4 @@
-package form
+package field
 
 import (
 	"testing"
@@ -11,10 +11,10 @@ import (
 // What is typed or pasted right after Tab belongs to the next field, before anything was drawn.
 func TestKeysAfterTabAreForTheNextField(t *testing.T) {
 	first, second := "", ""
-	f := newFields(theme.Theme{}, question{title: "A", value: &first}, question{title: "B", value: &second})
-	f.init()
+	f := New(theme.Theme{}, Question{Title: "A", Value: &first}, Question{Title: "B", Value: &second})
+	f.Init()
 	for _, k := range []tea.KeyPressMsg{{Code: 'a', Text: "a"}, {Code: tea.KeyTab}, {Code: 'b', Text: "b"}, {Code: tea.KeyTab, Mod: tea.ModShift}, {Code: 'c', Text: "c"}} {
-		f.update(k)
+		f.Update(k)
 	}
 	if first != "ac" || second != "b" {
 		t.Errorf("%q and %q", first, second)

@@ -1,4 +1,5 @@
-package form
+// Package dialog is the wizard for screen readers and dumb terminals: one question a line, the same as on the screen.
+package dialog
 
 import (
 	"bufio"
@@ -11,18 +12,31 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/ui/form/entry"
 	"github.com/rdma-setup/rdma-setup/ui/live"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	uireport "github.com/rdma-setup/rdma-setup/ui/report"
+	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// Questions is the wizard for screen readers and dumb terminals: one question a line, Enter takes what stands in
+// Options are what the questions need from outside.
+type Options struct {
+	Fabric  live.Fabric
+	Answers *answers.Answers
+	In      io.Reader
+	Out     io.Writer
+	Secret  func(prompt string) (string, error) // asks for a password
+	// Stop is closed when the operator asked from outside (SIGTERM) that nothing new begins.
+	Stop <-chan struct{}
+}
+
+// Run is the wizard for screen readers and dumb terminals: one question a line, Enter takes what stands in
 // brackets. It asks the same and does the same as the screen. An input that ends changes nothing.
-func Questions(ctx context.Context, o Options, secret func(prompt string) (string, error)) (Outcome, error) {
-	q := &questions{out: o.Out, o: o, a: o.Answers, secret: secret, lines: make(chan string, 1), want: make(chan struct{})}
+func Run(ctx context.Context, o Options) (entry.Outcome, error) {
+	q := &questions{out: o.Out, o: o, a: o.Answers, lines: make(chan string, 1), want: make(chan struct{})}
 	defer close(q.want)
 	go q.read(bufio.NewReader(o.In))
 	o.Fabric.Trusts(q.trust)
@@ -34,8 +48,7 @@ type questions struct {
 	out      io.Writer
 	o        Options
 	a        *answers.Answers
-	secret   func(prompt string) (string, error)
-	outcome  Outcome
+	outcome  entry.Outcome
 	lookOnly bool // only a report is wanted
 
 	want  chan struct{} // a line is wanted; closed at the end
@@ -149,78 +162,6 @@ func (q *questions) run(ctx context.Context) error {
 	return q.carryOut(ctx, p, found)
 }
 
-// tries is how often a password may be wrong; vCenter locks an account after five.
-const tries = 3
-
-func (q *questions) connect(ctx context.Context) (*backends.Inventory, error) {
-	l := q.o.Fabric.Default()
-	for _, what := range q.o.Fabric.Insecure() {
-		q.say("INSECURE: " + what)
-	}
-	given := l
-	for _, f := range []struct {
-		question, what string
-		into           *string
-	}{{"vCenter address", "an address", &l.URL}, {"Account", "an account", &l.Username}} {
-		err := q.until(f.question, *f.into, func(s string) error {
-			if f.into == &l.URL && s == "look" {
-				q.lookOnly = true
-				return errors.New("only looking: nothing will be written. Where?")
-			}
-			*f.into = s
-			return notEmpty(f.what)(s)
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	if l.URL != given.URL {
-		l.Password, l.Thumbprint = "", ""
-	}
-	if l.Username != given.Username {
-		l.Password = ""
-	}
-	if err := q.reach(ctx, &l); err != nil {
-		return nil, err
-	}
-	for n := 1; ; n++ {
-		var err error
-		if l.Password == "" {
-			if l.Password, err = q.secret("password of " + plain.Clean(l.Username)); err != nil {
-				return nil, err
-			}
-		}
-		inv, err := q.o.Fabric.Connect(ctx, l)
-		if err == nil {
-			q.a.VCenter.URL, q.a.VCenter.Username, q.a.VCenter.Thumbprint = l.URL, l.Username, l.Thumbprint
-			return inv, nil
-		}
-		if n == tries || backends.KindOf(err) != backends.KindAuth {
-			return nil, err
-		}
-		q.say("%s", plain.Clean(err.Error()))
-		l.Password = ""
-	}
-}
-
-// reach proves that the vCenter answers; an unknown certificate is shown and needs a word.
-func (q *questions) reach(ctx context.Context, l *live.Login) error {
-	err := q.o.Fabric.Reachable(ctx, *l)
-	var unknown *live.Fingerprint
-	if !errors.As(err, &unknown) {
-		return err
-	}
-	word, askErr := q.ask(unknown.Error()+". Trust it? y or n", "n")
-	if askErr != nil {
-		return askErr
-	}
-	if !strings.HasPrefix(strings.ToLower(word), "y") {
-		return backends.Errorf(backends.KindAuth, plain.Clean(unknown.Host), "compare the fingerprint with what the vCenter's owner tells you", "the certificate is not trusted")
-	}
-	l.Thumbprint = unknown.SHA256
-	return nil
-}
-
 // preflight shows what stands in the way and gives the plan when nothing does.
 func (q *questions) preflight(ctx context.Context) (*plan.Plan, []checks.Finding, error) {
 	q.say("reading hosts and guests")
@@ -237,14 +178,14 @@ func (q *questions) preflight(ctx context.Context) (*plan.Plan, []checks.Finding
 	var refused *plan.Refused
 	if errors.As(err, &refused) {
 		var b strings.Builder
-		refusals(&b, refused)
+		entry.Refusals(&b, refused)
 		q.say("%s", strings.TrimSpace(b.String()))
 	}
 	if err != nil {
 		return nil, nil, err
 	}
 	if n := plain.Count(found)[checks.Fail]; n > 0 {
-		return nil, nil, backends.Errorf(backends.KindRefused, "", "mend what is named above and start again", "%s failed: nothing was changed", counted(n, "check"))
+		return nil, nil, backends.Errorf(backends.KindRefused, "", "mend what is named above and start again", "%s failed: nothing was changed", entry.Counted(n, "check"))
 	}
 	return p, found, nil
 }
@@ -287,7 +228,7 @@ func (q *questions) carryOut(ctx context.Context, p *plan.Plan, found []checks.F
 		return err
 	}
 	q.outcome.Report = rep
-	_ = uireport.Terminal(q.out, rep, q.o.Theme) // the run counts, not who still listens
+	_ = uireport.Terminal(q.out, rep, theme.Plain()) // the run counts, not who still listens
 	q.say("again: %s", f.ReplayCommand(q.outcome.Path))
 	return nil
 }

@@ -1,4 +1,4 @@
-package form
+package frame
 
 import (
 	"errors"
@@ -22,7 +22,7 @@ const (
 )
 
 // View draws the whole screen.
-func (w *wizard) View() tea.View {
+func (w *Wizard) View() tea.View {
 	v := tea.NewView(w.draw())
 	v.AltScreen = true
 	v.WindowTitle = "rdma-setup"
@@ -30,7 +30,7 @@ func (w *wizard) View() tea.View {
 	return v
 }
 
-func (w *wizard) draw() string {
+func (w *Wizard) draw() string {
 	if w.width == 0 {
 		return ""
 	}
@@ -50,7 +50,7 @@ func (w *wizard) draw() string {
 	if q := w.question(); q != nil {
 		content = w.questionView(q, width)
 	} else if !w.help {
-		content = w.page().view(w, width, body)
+		content = w.Page().View(w, width, body)
 	}
 	box := lipgloss.NewStyle().Width(width).Height(body).MaxHeight(body).Render(content)
 	if side != "" {
@@ -59,13 +59,13 @@ func (w *wizard) draw() string {
 	return head + "\n" + lipgloss.NewStyle().PaddingLeft(1).Render(box) + "\n" + foot
 }
 
-func (w *wizard) header() string {
+func (w *Wizard) header() string {
 	where := "  "
 	if w.looking == nil {
 		where = fmt.Sprintf("  %d/%d  ", w.at+1, len(w.pages))
 	}
-	left := w.theme.Title.Render(" rdma-setup") + w.theme.Quiet.Render(where) + w.theme.Title.Render(w.page().title())
-	right := w.theme.Badges(len(w.fabric.Insecure()) > 0, w.fabric.Simulated())
+	left := w.Theme.Title.Render(" rdma-setup") + w.Theme.Quiet.Render(where) + w.Theme.Title.Render(w.Page().Title())
+	right := w.Theme.Badges(len(w.Fabric.Insecure()) > 0, w.Fabric.Simulated())
 	if right != "" {
 		right += " "
 	}
@@ -73,47 +73,47 @@ func (w *wizard) header() string {
 	return left + strings.Repeat(" ", gap) + right + "\n" + w.rule()
 }
 
-func (w *wizard) rule() string {
+func (w *Wizard) rule() string {
 	line := "─"
-	if w.theme.ASCII {
+	if w.Theme.ASCII {
 		line = "-"
 	}
-	return w.theme.Quiet.Render(strings.Repeat(line, w.width))
+	return w.Theme.Quiet.Render(strings.Repeat(line, w.width))
 }
 
 // footer shows what is waited for or what is wrong, then the keys.
-func (w *wizard) footer() string {
+func (w *Wizard) footer() string {
 	status := ""
 	switch {
 	case w.leaving:
-		status = w.theme.Warning.Render(" Leave? Nothing has been changed. y leaves, any other key stays.")
+		status = w.Theme.Warning.Render(" Leave? Nothing has been changed. y leaves, any other key stays.")
 	case w.running != nil && isClosed(w.running):
 	case w.question() != nil:
-		status = w.theme.Warning.Render(" Nobody logs in there before you answer.")
+		status = w.Theme.Warning.Render(" Nobody logs in there before you answer.")
 	case w.stopping > 1:
-		status = w.theme.Warning.Render(" Stopping at once. The journal is kept: rdma-setup resume goes on later.")
+		status = w.Theme.Warning.Render(" Stopping at once. The journal is kept: rdma-setup resume goes on later.")
 	case w.stopping == 1:
-		status = w.theme.Warning.Render(" Stopping: running steps are being finished. Ctrl-C again stops at once.")
-	case w.busy == "cancelling":
-		status = w.theme.Accent.Render(" cancelling ...")
-	case w.busy != "":
-		status = w.theme.Accent.Render(clip(" "+w.busy+" ...", w.width-14) + "  Esc cancels")
-	case w.err != nil:
+		status = w.Theme.Warning.Render(" Stopping: running steps are being finished. Ctrl-C again stops at once.")
+	case w.Busy == "cancelling":
+		status = w.Theme.Accent.Render(" cancelling ...")
+	case w.Busy != "":
+		status = w.Theme.Accent.Render(clip(" "+w.Busy+" ...", w.width-14) + "  Esc cancels")
+	case w.Err != nil:
 		status = w.problem()
 	}
 	return status + "\n" + w.rule() + "\n" + w.keys()
 }
 
 // keys are the keys of the page, as many as fit, and how to get help.
-func (w *wizard) keys() string {
-	help := hint{"?", "help"}
-	if w.page().typing() {
-		help.key = "F1"
+func (w *Wizard) keys() string {
+	help := Hint{"?", "help"}
+	if w.Page().Typing() {
+		help.Key = "F1"
 	}
 	line, used := "", 1
-	room := w.width - len(help.key) - len(help.does) - 4
+	room := w.width - len(help.Key) - len(help.Does) - 4
 	for _, h := range w.hints() {
-		n := len(h.key) + len(h.does) + 3
+		n := len(h.Key) + len(h.Does) + 3
 		if used+n > room {
 			break
 		}
@@ -123,45 +123,45 @@ func (w *wizard) keys() string {
 }
 
 // hints are the keys that mean something now, the most useful first.
-func (w *wizard) hints() []hint {
+func (w *Wizard) hints() []Hint {
 	if w.question() != nil {
-		return []hint{{"y", "trust it and keep it"}, {"n", "decline"}}
+		return []Hint{{"y", "trust it and keep it"}, {"n", "decline"}}
 	}
-	if l, ok := w.page().(interface{ editing() bool }); ok && l.editing() {
-		return []hint{{"Enter", "keep"}, {"Esc", "give up"}}
+	if l, ok := w.Page().(interface{ Editing() bool }); ok && l.Editing() {
+		return []Hint{{"Enter", "keep"}, {"Esc", "give up"}}
 	}
-	var all []hint
-	if word := w.page().enterWord(); word != "" && w.busy == "" {
-		all = append(all, hint{"Enter", word})
+	var all []Hint
+	if word := w.Page().EnterWord(); word != "" && w.Busy == "" {
+		all = append(all, Hint{"Enter", word})
 	}
-	if w.running == nil && w.busy == "" {
+	if w.running == nil && w.Busy == "" {
 		word := "back"
 		if w.at == 0 && w.looking == nil {
 			word = "leave"
 		}
-		all = append(all, hint{"Esc", word})
+		all = append(all, Hint{"Esc", word})
 	}
-	if w.busy == "" {
-		all = append(all, w.page().hints()...)
+	if w.Busy == "" {
+		all = append(all, w.Page().Hints()...)
 	}
-	if !w.page().typing() && (w.running == nil || isClosed(w.running)) {
-		all = append(all, hint{"q", "leave"})
+	if !w.Page().Typing() && (w.running == nil || isClosed(w.running)) {
+		all = append(all, Hint{"q", "leave"})
 	}
 	return all
 }
 
-func (w *wizard) hint(h hint) string {
-	return w.theme.Accent.Render(h.key) + " " + w.theme.Quiet.Render(h.does)
+func (w *Wizard) hint(h Hint) string {
+	return w.Theme.Accent.Render(h.Key) + " " + w.Theme.Quiet.Render(h.Does)
 }
 
 // problem is what is wrong and what to do about it, in at most four lines.
-func (w *wizard) problem() string {
-	what, hint := w.err.Error(), backends.HintOf(w.err)
+func (w *Wizard) problem() string {
+	what, hint := w.Err.Error(), backends.HintOf(w.Err)
 	var refused *plan.Refused
-	if errors.As(w.err, &refused) && len(refused.Refusals) > 0 {
+	if errors.As(w.Err, &refused) && len(refused.Refusals) > 0 {
 		hint = refused.Refusals[0].Remedy
 	}
-	s := w.theme.Bad.Render(short(theme.Fold(" error: "+plain.Clean(what), w.width-1)))
+	s := w.Theme.Bad.Render(short(theme.Fold(" error: "+plain.Clean(what), w.width-1)))
 	if hint != "" {
 		s += "\n" + short(theme.Fold(" hint:  "+plain.Clean(hint), w.width-1))
 	}

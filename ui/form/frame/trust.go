@@ -1,4 +1,4 @@
-package form
+package frame
 
 import (
 	"context"
@@ -17,9 +17,9 @@ type keyMsg struct {
 }
 
 // trust puts the question on the screen, over whatever page is shown; without a screen the answer is no.
-func (w *wizard) trust(ctx context.Context, k live.HostKey) bool {
+func (w *Wizard) trust(ctx context.Context, k live.HostKey) bool {
 	m := keyMsg{ctx, k, make(chan bool, 1)}
-	w.send(m)
+	w.Send(m)
 	select {
 	case yes := <-m.answer:
 		return yes
@@ -30,7 +30,7 @@ func (w *wizard) trust(ctx context.Context, k live.HostKey) bool {
 }
 
 // question is the host key that the operator is asked about now; nil: none.
-func (w *wizard) question() *keyMsg {
+func (w *Wizard) question() *keyMsg {
 	for len(w.unknown) > 0 && w.unknown[0].ctx.Err() != nil {
 		w.unknown = w.unknown[1:]
 	}
@@ -41,7 +41,7 @@ func (w *wizard) question() *keyMsg {
 }
 
 // decide takes a key for the question; only a plain word counts.
-func (w *wizard) decide(key string) {
+func (w *Wizard) decide(key string) {
 	q := w.question()
 	switch key {
 	case "y", "n", "esc":
@@ -51,15 +51,8 @@ func (w *wizard) decide(key string) {
 	}
 }
 
-func (w *wizard) questionView(q *keyMsg, width int) string {
+func (w *Wizard) questionView(q *keyMsg, width int) string {
 	return theme.Wrap(fmt.Sprintf("%s, at %s, shows an SSH host key that this machine does not know.\n\n%s, SHA-256 fingerprint\n%s\n\n"+
 		"Compare it with what ssh-keygen -lf prints for its key on the machine's console. y trusts it and keeps it in %s, n does not log in there.",
-		plain.Clean(q.key.Who), plain.Clean(q.key.Address), plain.Clean(q.key.Type), w.theme.Accent.Render(plain.Clean(q.key.Fingerprint)), plain.Clean(q.key.KeptIn)), width)
-}
-
-// trust asks on a line of its own; what is no yes is a no.
-func (q *questions) trust(_ context.Context, k live.HostKey) bool {
-	q.say("%s, at %s, shows an SSH host key that this machine does not know: %s %s", plain.Clean(k.Who), plain.Clean(k.Address), plain.Clean(k.Type), plain.Clean(k.Fingerprint))
-	yes, err := q.yesOr("Trust it and keep it in "+plain.Clean(k.KeptIn), "no")
-	return err == nil && yes
+		plain.Clean(q.key.Who), plain.Clean(q.key.Address), plain.Clean(q.key.Type), w.Theme.Accent.Render(plain.Clean(q.key.Fingerprint)), plain.Clean(q.key.KeptIn)), width)
 }

@@ -1,4 +1,4 @@
-package form
+package dialog
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/form/entry"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
@@ -19,7 +20,7 @@ func (q *questions) hosts(inv *backends.Inventory) error {
 	var usable []string
 	for _, h := range inv.Hosts {
 		q.say("host %s, cluster %s, ESXi %s, %s", plain.Clean(h.Name), plain.Clean(h.Cluster), plain.Clean(h.Version), plain.Clean(h.State))
-		if h.State == "connected" && !h.InMaintenance && fits(h) > 0 && (q.a.Hosts.Cluster == "" || q.a.Hosts.Cluster == h.Cluster) {
+		if h.State == "connected" && !h.InMaintenance && entry.Fits(h) > 0 && (q.a.Hosts.Cluster == "" || q.a.Hosts.Cluster == h.Cluster) {
 			usable = append(usable, h.Name)
 		}
 	}
@@ -41,7 +42,7 @@ func (q *questions) hosts(inv *backends.Inventory) error {
 			return err
 		}
 		sort.Strings(names)
-		datacenter, err := oneDatacenter(inv, names)
+		datacenter, err := entry.OneDatacenter(inv, names)
 		if err != nil {
 			return err
 		}
@@ -70,7 +71,7 @@ func listed(s string, good func(string) error) ([]string, error) {
 }
 
 func (q *questions) mode(*backends.Inventory) error {
-	q.say("%s", costTable(theme.Plain(), ""))
+	q.say("%s", entry.CostTable(theme.Plain(), ""))
 	before := q.a.Mode
 	return q.until("Mode: pvrdma, sriov or gpudirect", string(before), func(s string) error {
 		m := answers.Mode(strings.ToLower(s))
@@ -78,7 +79,7 @@ func (q *questions) mode(*backends.Inventory) error {
 			return fmt.Errorf("there is no mode %q", s)
 		}
 		q.a.Mode = m
-		changeMode(q.a, before)
+		entry.ChangeMode(q.a, before)
 		return nil
 	})
 }
@@ -87,7 +88,7 @@ func (q *questions) nics(inv *backends.Inventory) error {
 	picks := q.o.Fabric.Choose(q.a, inv)
 	for _, name := range q.a.Hosts.Names {
 		for _, n := range inv.Host(name).NICs {
-			q.say("%s %s, %s, %s, %s: %s", plain.Clean(name), plain.Clean(n.Device), plain.Speed(n.SpeedMbps), plain.Clean(n.MAC), rdmaWord(n), plain.Clean(n.Why))
+			q.say("%s %s, %s, %s, %s: %s", plain.Clean(name), plain.Clean(n.Device), plain.Speed(n.SpeedMbps), plain.Clean(n.MAC), entry.RDMAWord(n), plain.Clean(n.Why))
 		}
 	}
 	if len(picks) == len(q.a.Hosts.Names) {
@@ -158,28 +159,28 @@ func (q *questions) network(inv *backends.Inventory) error {
 		}
 	}
 	sw := &q.a.Switch
-	type entry struct {
+	type asked struct {
 		question, path, def string
 		set                 func(string) error
 	}
-	var entries []entry
-	mtu := entry{"MTU; physical switch ports need 9216", "switch.mtu", strconv.Itoa(sw.MTU), whole(&sw.MTU)}
+	var entries []asked
+	mtu := asked{"MTU; physical switch ports need 9216", "switch.mtu", strconv.Itoa(sw.MTU), whole(&sw.MTU)}
 	if q.a.Mode == answers.GPUDirect {
-		for _, l := range gpuLines(q.a, inv) {
+		for _, l := range entry.GPULines(q.a, inv) {
 			q.say("%s", l)
 		}
 		g := &q.a.GPUDirect
-		if err := q.until("RDMA card in the VM, "+aboutCard, g.NIC, func(s string) error { g.NIC = s; return oneOf("passthrough", "sriov")(s) }); err != nil {
+		if err := q.until("RDMA card in the VM, "+entry.AboutCard, g.NIC, func(s string) error { g.NIC = s; return entry.OneOf("passthrough", "sriov")(s) }); err != nil {
 			return err
 		}
 		entries = append(entries,
-			entry{"MMIO window, " + aboutMMIO, "gpudirect.mmio", string(g.MMIO), func(s string) error { return g.MMIO.UnmarshalText([]byte(s)) }},
-			entry{"DirectPath devices, " + aboutBacking, "gpudirect.backing", g.Backing, func(s string) error { g.Backing = s; return oneOf("fixed", "dynamic")(s) }})
+			asked{"MMIO window, " + entry.AboutMMIO, "gpudirect.mmio", string(g.MMIO), func(s string) error { return g.MMIO.UnmarshalText([]byte(s)) }},
+			asked{"DirectPath devices, " + entry.AboutBacking, "gpudirect.backing", g.Backing, func(s string) error { g.Backing = s; return entry.OneOf("fixed", "dynamic")(s) }})
 	}
 	if q.a.WholeCard() {
 		entries = append(entries, mtu)
 	} else {
-		entries = append(entries, []entry{
+		entries = append(entries, []asked{
 			{"Distributed switch, made new unless it exists", "switch.name", sw.Name, text(&sw.Name)},
 			{"Port group for the RDMA adapters of the VMs", "switch.portgroup", sw.PortGroup, text(&sw.PortGroup)},
 			mtu,
@@ -191,16 +192,19 @@ func (q *questions) network(inv *backends.Inventory) error {
 	case q.a.VFs():
 		s := &q.a.SRIOV
 		entries = append(entries,
-			entry{"VFs, " + aboutVFs, "sriov.vfs", strconv.Itoa(s.VFs), whole(&s.VFs)},
-			entry{"Components, " + aboutComponents, "sriov.components", strings.Join(s.Components, ", "), func(text string) error { s.Components = components(text); return nil }},
-			entry{"Account of the ESXi shell, " + aboutShell, "esxi.user", q.a.ESXi.User, func(text string) error { q.a.ESXi.User = text; return shellUser(text) }},
-			entry{"Tuning, " + aboutTuning, "tuning", cmp.Or(tuningWords(q.a.Tuning), "none"), func(text string) (err error) { q.a.Tuning, err = tuningOf(text); return err }})
-		if asksLossless(q.a) {
-			entries = append(entries, entry{"Lossless switch, " + aboutLossless, "confirmed.switch_pfc", yesNo(q.a.Confirmed.SwitchPFC),
-				func(text string) error { q.a.Confirmed.SwitchPFC = text == "yes"; return oneOf("yes", "no")(text) }})
+			asked{"VFs, " + entry.AboutVFs, "sriov.vfs", strconv.Itoa(s.VFs), whole(&s.VFs)},
+			asked{"Components, " + entry.AboutComponents, "sriov.components", strings.Join(s.Components, ", "), func(text string) error { s.Components = entry.Components(text); return nil }},
+			asked{"Account of the ESXi shell, " + entry.AboutShell, "esxi.user", q.a.ESXi.User, func(text string) error { q.a.ESXi.User = text; return entry.ShellUser(text) }},
+			asked{"Tuning, " + entry.AboutTuning, "tuning", cmp.Or(entry.TuningWords(q.a.Tuning), "none"), func(text string) (err error) { q.a.Tuning, err = entry.TuningOf(text); return err }})
+		if entry.AsksLossless(q.a) {
+			entries = append(entries, asked{"Lossless switch, " + entry.AboutLossless, "confirmed.switch_pfc", entry.YesNo(q.a.Confirmed.SwitchPFC),
+				func(text string) error {
+					q.a.Confirmed.SwitchPFC = text == "yes"
+					return entry.OneOf("yes", "no")(text)
+				}})
 		}
 	default:
-		entries = append(entries, entry{"vmknic for PVRDMA, the control plane between hosts", "pvrdma.vmknic", q.a.PVRDMA.VMKNic, text(&q.a.PVRDMA.VMKNic)})
+		entries = append(entries, asked{"vmknic for PVRDMA, the control plane between hosts", "pvrdma.vmknic", q.a.PVRDMA.VMKNic, text(&q.a.PVRDMA.VMKNic)})
 	}
 	for _, f := range entries {
 		err := q.until(f.question, f.def, func(s string) error {
@@ -208,11 +212,11 @@ func (q *questions) network(inv *backends.Inventory) error {
 				return err
 			}
 			if f.path == "pvrdma.vmknic" {
-				if err := vmknic(inv, q.a)(s); err != nil {
+				if err := entry.VMKNic(inv, q.a)(s); err != nil {
 					return err
 				}
 			}
-			return problem(q.a, f.path)
+			return entry.Problem(q.a, f.path)
 		})
 		if err != nil {
 			return err
@@ -225,7 +229,7 @@ func (q *questions) network(inv *backends.Inventory) error {
 func (q *questions) vms(inv *backends.Inventory) error {
 	known := map[string]answers.VM{}
 	var def []string
-	member := members(q.a)
+	member := entry.Members(q.a)
 	for _, v := range q.a.VMs {
 		known[v.Name] = v
 		if m := inv.VM(v.Name); m != nil && member[m.Host] {
@@ -258,19 +262,19 @@ func (q *questions) vms(inv *backends.Inventory) error {
 
 // guests asks for the address of each VM and how its guest is reached, one by one only where the proposal is no good.
 func (q *questions) guests(names []string, known map[string]answers.VM) error {
-	free := freeAddresses(q.a.VMs)
-	g := guests{vm: map[string]answers.VM{}}
+	free := entry.FreeAddresses(q.a.VMs)
+	g := entry.Guests{VM: map[string]answers.VM{}}
 	for _, name := range names {
 		vm, ok := known[name]
-		g.vm[name] = completed(name, vm, ok, free)
-		q.say("proposed: %s has %s, login %s", plain.Clean(name), addressText(g.vm[name]), cmp.Or(plain.Clean(loginText(g.vm[name])), "of your SSH settings"))
+		g.VM[name] = entry.Completed(name, vm, ok, free)
+		q.say("proposed: %s has %s, login %s", plain.Clean(name), entry.AddressText(g.VM[name]), cmp.Or(plain.Clean(entry.LoginText(g.VM[name])), "of your SSH settings"))
 	}
 	yes, err := q.yes("Take these addresses and logins")
 	if err != nil {
 		return err
 	}
 	q.a.VMs = nil
-	g.member = func(id string) bool {
+	g.Member = func(id string) bool {
 		return slices.ContainsFunc(q.a.VMs, func(v answers.VM) bool { return v.Name == id })
 	}
 	for _, name := range names {
@@ -279,16 +283,16 @@ func (q *questions) guests(names []string, known map[string]answers.VM) error {
 				return err
 			}
 		}
-		q.a.VMs = append(q.a.VMs, g.vm[name])
+		q.a.VMs = append(q.a.VMs, g.VM[name])
 	}
 	return nil
 }
 
-func (q *questions) guest(name string, g guests) error {
-	if len(g.vm[name].Adapters) == 0 {
-		if err := q.until("RDMA address of "+name, addressText(g.vm[name]), func(s string) error { return g.setAddress(name, s) }); err != nil {
+func (q *questions) guest(name string, g entry.Guests) error {
+	if len(g.VM[name].Adapters) == 0 {
+		if err := q.until("RDMA address of "+name, entry.AddressText(g.VM[name]), func(s string) error { return g.SetAddress(name, s) }); err != nil {
 			return err
 		}
 	}
-	return q.until("Login of guest "+name+", user@address:port, empty for your SSH settings", loginText(g.vm[name]), func(s string) error { return g.setLogin(name, s) })
+	return q.until("Login of guest "+name+", user@address:port, empty for your SSH settings", entry.LoginText(g.VM[name]), func(s string) error { return g.SetLogin(name, s) })
 }

@@ -1,4 +1,4 @@
-package form
+package frame
 
 import (
 	"cmp"
@@ -11,7 +11,7 @@ import (
 )
 
 // Update is the wizard's one loop.
-func (w *wizard) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+func (w *Wizard) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		w.width, w.height = msg.Width, msg.Height
@@ -23,7 +23,7 @@ func (w *wizard) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case stopMsg:
 		return w, w.interrupt()
 	case doneMsg:
-		w.busy, w.cancel = "", nil
+		w.Busy, w.cancel = "", nil
 		return w, msg.then(w, msg.err)
 	case keyMsg:
 		w.unknown = append(w.unknown, msg)
@@ -32,31 +32,31 @@ func (w *wizard) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.KeyPressMsg:
 		return w, w.key(msg)
 	case tea.PasteMsg:
-		if w.question() != nil || w.busy != "" || w.help || w.leaving || w.glass.dark() {
+		if w.question() != nil || w.Busy != "" || w.help || w.leaving || w.glass.dark() {
 			return w, nil
 		}
 		msg.Content = strings.TrimRight(msg.Content, "\r\n") // a line that was copied whole
-		cmd, _ := w.page().update(w, msg)
+		cmd, _ := w.Page().Update(w, msg)
 		return w, cmd
 	}
-	cmd, _ := w.page().update(w, msg)
+	cmd, _ := w.Page().Update(w, msg)
 	return w, cmd
 }
 
 // background takes the colours that fit the terminal's background, where it answers.
-func (w *wizard) background(dark bool) tea.Cmd {
-	fit := theme.New(w.theme.Colour, w.theme.ASCII, dark)
-	if !w.theme.Colour || fit.Title.GetForeground() == w.theme.Title.GetForeground() {
+func (w *Wizard) background(dark bool) tea.Cmd {
+	fit := theme.New(w.Theme.Colour, w.Theme.ASCII, dark)
+	if !w.Theme.Colour || fit.Title.GetForeground() == w.Theme.Title.GetForeground() {
 		return nil
 	}
-	w.theme = fit
-	if w.at > 0 || w.busy != "" {
+	w.Theme = fit
+	if w.at > 0 || w.Busy != "" {
 		return nil // pages take it when they are shown
 	}
-	return w.page().enter(w)
+	return w.Page().Enter(w)
 }
 
-func (w *wizard) key(msg tea.KeyPressMsg) tea.Cmd {
+func (w *Wizard) key(msg tea.KeyPressMsg) tea.Cmd {
 	key := msg.String()
 	switch {
 	case key == "ctrl+c":
@@ -75,31 +75,31 @@ func (w *wizard) key(msg tea.KeyPressMsg) tea.Cmd {
 			w.decide(key)
 		}
 		return nil
-	case w.busy != "":
+	case w.Busy != "":
 		if key == "esc" && w.cancel != nil {
 			w.cancel()
-			w.busy = "cancelling"
+			w.Busy = "cancelling"
 		}
 		return nil // keys typed ahead must not land in the next page
 	case w.glass.dark():
 		return nil
 	}
-	wrong := w.err
-	w.err = nil // whoever goes on has read it
-	if cmd, used := w.page().update(w, msg); used {
+	wrong := w.Err
+	w.Err = nil // whoever goes on has read it
+	if cmd, used := w.Page().Update(w, msg); used {
 		return cmd
 	}
-	w.err = cmp.Or(w.err, wrong)
+	w.Err = cmp.Or(w.Err, wrong)
 	switch key {
 	case "enter", "f2":
-		if _, first := w.page().(*connectPage); first {
-			w.lookOnly = key == "f2"
+		if w.at == connectAt && w.looking == nil {
+			w.LookOnly = key == "f2"
 		} else if key == "f2" {
 			return nil
 		}
-		cmd, err := w.page().accept(w)
+		cmd, err := w.Page().Accept(w)
 		if err != nil {
-			w.err = err
+			w.Err = err
 			return nil
 		}
 		return cmd
@@ -115,7 +115,7 @@ func (w *wizard) key(msg tea.KeyPressMsg) tea.Cmd {
 
 // interrupt is Ctrl-C: while a run is on, the first lets running steps finish, the second stops at once; before and
 // after it leaves.
-func (w *wizard) interrupt() tea.Cmd {
+func (w *Wizard) interrupt() tea.Cmd {
 	if w.running == nil || isClosed(w.running) {
 		w.interrupted = true
 		return tea.Quit
@@ -140,24 +140,24 @@ func isClosed(c <-chan struct{}) bool {
 }
 
 // back shows the page before, as long as nothing was begun that cannot be taken back by going back.
-func (w *wizard) back() tea.Cmd {
+func (w *Wizard) back() tea.Cmd {
 	switch {
 	case w.running != nil:
 		return nil
 	case w.looking != nil:
-		return w.show(0)
+		return w.Show(0)
 	case w.at == 0:
 		return w.leave()
-	case w.at == passwordAt+1:
-		return w.show(0)
+	case w.at == PasswordAt+1:
+		return w.Show(0)
 	}
-	return w.show(w.at - 1)
+	return w.Show(w.at - 1)
 }
 
 // leave asks whether to leave; there is nothing to ask once the report stands.
-func (w *wizard) leave() tea.Cmd {
+func (w *Wizard) leave() tea.Cmd {
 	switch {
-	case w.looking != nil && w.looking.scroll != nil:
+	case reported(w.looking):
 		return tea.Quit
 	case w.running == nil:
 		w.leaving = true
@@ -165,4 +165,10 @@ func (w *wizard) leave() tea.Cmd {
 		return tea.Quit
 	}
 	return nil
+}
+
+// reported tells whether the page of a look has come to its report.
+func reported(look Page) bool {
+	r, ok := look.(interface{ Reported() bool })
+	return ok && r.Reported()
 }

@@ -1,4 +1,4 @@
-package form
+package frame
 
 import (
 	"fmt"
@@ -7,32 +7,39 @@ import (
 
 	"charm.land/lipgloss/v2"
 
+	"github.com/rdma-setup/rdma-setup/ui/form/entry"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// The pages from which on an answer is the operator's, not a proposal any more.
+// The pages up to the VMs, by their place; from its page on an answer is the operator's, not a proposal any more.
 const (
-	hostsAt, modeAt, nicsAt, switchAt, vmsAt = 2, 3, 4, 5, 6
+	connectAt  = iota
+	PasswordAt // the login leads past it
+	hostsAt
+	modeAt
+	nicsAt
+	switchAt
+	vmsAt
 )
 
 // sidePanel shows the answers so far and what they cost; what no page has asked yet is quiet.
-func (w *wizard) sidePanel(height int) string {
-	a := w.answers
+func (w *Wizard) sidePanel(height int) string {
+	a := w.Answers
 	width := sidePanelWidth - 4
 	var b strings.Builder
 	line := func(page int, label, value string) {
 		text := clipLines(theme.Wrap(plain.Clean(value), width-2), 3)
-		if w.far > page || page == 0 && w.overview != nil {
+		if w.far > page || page == connectAt && w.Overview != nil {
 			text = "  " + strings.ReplaceAll(text, "\n", "\n  ")
 		} else {
-			text = w.theme.Quiet.Render("  " + strings.ReplaceAll(text, "\n", "\n  "))
+			text = w.Theme.Quiet.Render("  " + strings.ReplaceAll(text, "\n", "\n  "))
 		}
-		fmt.Fprintf(&b, "%s\n%s\n", w.theme.Quiet.Render(label), text)
+		fmt.Fprintf(&b, "%s\n%s\n", w.Theme.Quiet.Render(label), text)
 	}
-	b.WriteString(w.theme.Title.Render("Answers so far") + "\n")
-	line(0, "vCenter", w.login.URL)
+	b.WriteString(w.Theme.Title.Render("Answers so far") + "\n")
+	line(connectAt, "vCenter", w.Login.URL)
 	line(hostsAt, "Hosts", hostsInWords(a))
 	line(modeAt, "Mode", string(a.Mode)+": "+costOf(a.Mode))
 	line(nicsAt, "pNIC", nicInWords(a))
@@ -45,22 +52,22 @@ func (w *wizard) sidePanel(height int) string {
 	if a.WholeCard() {
 		line(switchAt, "MTU", strconv.Itoa(a.Switch.MTU))
 	} else if a.VFs() {
-		line(switchAt, "VFs", fmt.Sprintf("%d a host, %s", a.SRIOV.VFs, counted(len(a.SRIOV.Components), "component")))
-		if words := tuningWords(a.Tuning); words != "" {
+		line(switchAt, "VFs", fmt.Sprintf("%d a host, %s", a.SRIOV.VFs, entry.Counted(len(a.SRIOV.Components), "component")))
+		if words := entry.TuningWords(a.Tuning); words != "" {
 			line(switchAt, "Tuning", words)
 		}
 	} else {
 		line(switchAt, "vmknic", a.PVRDMA.VMKNic)
 	}
-	line(vmsAt, "VMs", counted(len(a.VMs), "VM"))
-	if w.plan != nil {
-		b.WriteString("\n" + w.theme.Title.Render("What it costs") + "\n" + w.theme.Warning.Render(theme.Wrap(strings.ReplaceAll(plain.Cost(w.plan), ", ", "\n"), width)) + "\n")
+	line(vmsAt, "VMs", entry.Counted(len(a.VMs), "VM"))
+	if w.Plan != nil {
+		b.WriteString("\n" + w.Theme.Title.Render("What it costs") + "\n" + w.Theme.Warning.Render(theme.Wrap(strings.ReplaceAll(plain.Cost(w.Plan), ", ", "\n"), width)) + "\n")
 	}
 	edge := lipgloss.NormalBorder()
-	if w.theme.ASCII {
+	if w.Theme.ASCII {
 		edge = lipgloss.ASCIIBorder()
 	}
-	return lipgloss.NewStyle().Border(edge, false, false, false, true).BorderForeground(w.theme.Quiet.GetForeground()).PaddingLeft(1).
+	return lipgloss.NewStyle().Border(edge, false, false, false, true).BorderForeground(w.Theme.Quiet.GetForeground()).PaddingLeft(1).
 		Width(sidePanelWidth - 1).Height(height).MaxHeight(height).Render(strings.TrimRight(b.String(), "\n"))
 }
 

@@ -1,4 +1,4 @@
-package form
+package entry
 
 import (
 	"errors"
@@ -10,14 +10,14 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// guests are the VMs as they are being answered for: their RDMA addresses and how one logs in.
-type guests struct {
-	vm     map[string]answers.VM
-	member func(id string) bool // the VM takes part: nobody else may have its address
+// Guests are the VMs as they are being answered for: their RDMA addresses and how one logs in.
+type Guests struct {
+	VM     map[string]answers.VM
+	Member func(id string) bool // the VM takes part: nobody else may have its address
 }
 
-// completed is a VM with the defaults and a free address where it has none yet.
-func completed(id string, vm answers.VM, known bool, free func() netip.Prefix) answers.VM {
+// Completed is a VM with the defaults and a free address where it has none yet.
+func Completed(id string, vm answers.VM, known bool, free func() netip.Prefix) answers.VM {
 	if !known {
 		vm = answers.DefaultVM(id)
 	}
@@ -27,8 +27,8 @@ func completed(id string, vm answers.VM, known bool, free func() netip.Prefix) a
 	return vm
 }
 
-// freeAddresses gives one address after the other that follows the highest in use.
-func freeAddresses(vms []answers.VM) func() netip.Prefix {
+// FreeAddresses gives one address after the other that follows the highest in use.
+func FreeAddresses(vms []answers.VM) func() netip.Prefix {
 	next := netip.MustParsePrefix("192.168.50.10/24")
 	for _, v := range vms {
 		if v.IP.IsValid() && (!next.Masked().Contains(v.IP.Addr()) || next.Addr().Less(v.IP.Addr())) {
@@ -41,7 +41,8 @@ func freeAddresses(vms []answers.VM) func() netip.Prefix {
 	}
 }
 
-func addressText(v answers.VM) string {
+// AddressText is the address of a VM, or those of its adapters.
+func AddressText(v answers.VM) string {
 	if len(v.Adapters) == 0 {
 		return v.IP.String()
 	}
@@ -52,8 +53,8 @@ func addressText(v answers.VM) string {
 	return strings.Join(ips, ",")
 }
 
-// loginText is "user@address:port" without what is left open.
-func loginText(v answers.VM) string {
+// LoginText is "user@address:port" without what is left open.
+func LoginText(v answers.VM) string {
 	port := ""
 	if v.Guest.Port != 22 && v.Guest.Port != 0 {
 		port = ":" + strconv.Itoa(v.Guest.Port)
@@ -64,9 +65,9 @@ func loginText(v answers.VM) string {
 	return v.Guest.User + "@" + v.Guest.Address + port
 }
 
-// setAddress checks an address typed for one VM and keeps it.
-func (g guests) setAddress(id, text string) error {
-	vm := g.vm[id]
+// SetAddress checks an address typed for one VM and keeps it.
+func (g Guests) SetAddress(id, text string) error {
+	vm := g.VM[id]
 	ip, err := netip.ParsePrefix(text)
 	switch {
 	case len(vm.Adapters) > 0:
@@ -74,8 +75,8 @@ func (g guests) setAddress(id, text string) error {
 	case err != nil:
 		return fmt.Errorf("%q: want an address with its prefix length, 192.168.50.11/24", text)
 	}
-	for other, v := range g.vm {
-		if other != id && g.member(other) && v.IP.IsValid() && v.IP.Addr() == ip.Addr() {
+	for other, v := range g.VM {
+		if other != id && g.Member(other) && v.IP.IsValid() && v.IP.Addr() == ip.Addr() {
 			return fmt.Errorf("%s is the address of %s", ip.Addr(), other)
 		}
 	}
@@ -83,10 +84,10 @@ func (g guests) setAddress(id, text string) error {
 	return g.keep(id, vm)
 }
 
-// setLogin takes "user", "user@address", "user@address:port" or nothing; without a user the SSH settings decide, without
+// SetLogin takes "user", "user@address", "user@address:port" or nothing; without a user the SSH settings decide, without
 // an address VMware Tools are asked.
-func (g guests) setLogin(id, text string) error {
-	vm := g.vm[id]
+func (g Guests) SetLogin(id, text string) error {
+	vm := g.VM[id]
 	user, address, _ := strings.Cut(text, "@")
 	vm.Guest = answers.VMGuest{User: user, Address: address, Port: 22}
 	if host, port, ok := cutPort(address); ok {
@@ -109,12 +110,12 @@ func cutPort(s string) (host, port string, ok bool) {
 }
 
 // keep takes a VM as edited when nothing is wrong with it.
-func (g guests) keep(id string, vm answers.VM) error {
+func (g Guests) keep(id string, vm answers.VM) error {
 	alone := answers.Default(answers.PVRDMA)
 	alone.VMs = []answers.VM{vm}
-	if err := problem(alone, "vms[0]"); err != nil {
+	if err := Problem(alone, "vms[0]"); err != nil {
 		return err
 	}
-	g.vm[id] = vm
+	g.VM[id] = vm
 	return nil
 }

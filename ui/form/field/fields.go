@@ -1,4 +1,5 @@
-package form
+// Package field is the text fields and the lists of one page, and the only package that draws with huh.
+package field
 
 import (
 	"fmt"
@@ -12,32 +13,32 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 )
 
-// A question is one text field of a page.
-type question struct {
-	title, about string
-	value        *string
-	check        func(string) error // nil: anything goes
-	secret       bool
+// A Question is one text field of a page.
+type Question struct {
+	Title, About string
+	Value        *string
+	Check        func(string) error // nil: anything goes
+	Secret       bool
 }
 
-// fields are the questions of one page in one huh form. Enter belongs to the page, not to a field: the fields move with
+// Form are the questions of one page in one huh form. Enter belongs to the page, not to a field: the fields move with
 // Tab and the arrows, so that one Enter accepts a page that is valid. What is wrong with a field stands beside it.
-type fields struct {
+type Form struct {
 	theme     theme.Theme
 	form      *huh.Form
-	questions []question
+	questions []Question
 	inputs    []*huh.Input // as the questions; none where the form is a list
 	errs      []error
 	width     int
 	height    int
 }
 
-func newFields(t theme.Theme, questions ...question) *fields {
-	f := &fields{theme: t, questions: questions, errs: make([]error, len(questions))}
+func New(t theme.Theme, questions ...Question) *Form {
+	f := &Form{theme: t, questions: questions, errs: make([]error, len(questions))}
 	var list []huh.Field
 	for _, q := range questions {
-		in := huh.NewInput().Title(q.title).Description(q.about).Value(q.value)
-		if q.secret {
+		in := huh.NewInput().Title(q.Title).Description(q.About).Value(q.Value)
+		if q.Secret {
 			in.EchoMode(huh.EchoModePassword)
 		}
 		f.inputs = append(f.inputs, in)
@@ -47,14 +48,14 @@ func newFields(t theme.Theme, questions ...question) *fields {
 	return f
 }
 
-// newChoice is a page with one list to choose from.
-func newChoice(t theme.Theme, list huh.Field) *fields {
-	f := &fields{theme: t}
+// NewChoice is a page with one list to choose from.
+func NewChoice(t theme.Theme, list huh.Field) *Form {
+	f := &Form{theme: t}
 	f.build(list)
 	return f
 }
 
-func (f *fields) build(list ...huh.Field) {
+func (f *Form) build(list ...huh.Field) {
 	f.form = huh.NewForm(huh.NewGroup(list...)).WithShowHelp(false).WithShowErrors(false).WithKeyMap(keys()).WithTheme(look{f.theme}).WithAccessible(false)
 }
 
@@ -70,10 +71,10 @@ func keys() *huh.KeyMap {
 	return k
 }
 
-func (f *fields) init() tea.Cmd { return f.form.Init() }
+func (f *Form) Init() tea.Cmd { return f.form.Init() }
 
-// update gives the message to the form, apart from the keys that are the page's or would leave the form at its ends.
-func (f *fields) update(msg tea.Msg) (tea.Cmd, bool) {
+// Update gives the message to the form, apart from the keys that are the page's or would leave the form at its ends.
+func (f *Form) Update(msg tea.Msg) (tea.Cmd, bool) {
 	k, isKey := msg.(tea.KeyPressMsg)
 	if isKey {
 		at := f.at()
@@ -102,11 +103,11 @@ func (f *fields) update(msg tea.Msg) (tea.Cmd, bool) {
 				return f.form.PrevField(), true
 			}
 		case "?", "q":
-			if !f.typing() {
+			if !f.Typing() {
 				return nil, false
 			}
 		}
-		if !f.typing() && (k.String() == "tab" || k.String() == "shift+tab") {
+		if !f.Typing() && (k.String() == "tab" || k.String() == "shift+tab") {
 			return nil, true // the only field of its page
 		}
 	}
@@ -116,23 +117,23 @@ func (f *fields) update(msg tea.Msg) (tea.Cmd, bool) {
 		f.form = form
 	}
 	for i, was := range before {
-		if f.errs[i] != nil && *f.questions[i].value != was {
+		if f.errs[i] != nil && *f.questions[i].Value != was {
 			f.tell(i, nil)
 		}
 	}
 	return cmd, isKey
 }
 
-func (f *fields) values() []string {
+func (f *Form) values() []string {
 	v := make([]string, len(f.questions))
 	for i, q := range f.questions {
-		v[i] = *q.value
+		v[i] = *q.Value
 	}
 	return v
 }
 
 // at is the number of the field that has the keyboard, -1 where that is a list.
-func (f *fields) at() int {
+func (f *Form) at() int {
 	for i, in := range f.inputs {
 		if f.form.GetFocusedField() == huh.Field(in) {
 			return i
@@ -141,26 +142,26 @@ func (f *fields) at() int {
 	return -1
 }
 
-func (f *fields) typing() bool { return f.at() >= 0 }
+func (f *Form) Typing() bool { return f.at() >= 0 }
 
-// check looks at every field, marks those that are wrong and goes to the first of them.
-func (f *fields) check() error {
+// Check looks at every field, marks those that are wrong and goes to the first of them.
+func (f *Form) Check() error {
 	for i := len(f.questions) - 1; i >= 0; i-- {
 		q := f.questions[i]
-		if q.check != nil {
-			f.tell(i, q.check(*q.value))
+		if q.Check != nil {
+			f.tell(i, q.Check(*q.Value))
 		}
 	}
 	for i, err := range f.errs {
 		if err != nil {
-			return f.refuse(i, err)
+			return f.Refuse(i, err)
 		}
 	}
 	return nil
 }
 
-// refuse marks a field as wrong and puts the keyboard there.
-func (f *fields) refuse(i int, err error) error {
+// Refuse marks a field as wrong and puts the keyboard there.
+func (f *Form) Refuse(i int, err error) error {
 	f.tell(i, err)
 	for f.at() >= 0 && f.at() < i {
 		f.form.NextField()
@@ -168,13 +169,13 @@ func (f *fields) refuse(i int, err error) error {
 	for f.at() > i {
 		f.form.PrevField()
 	}
-	return fmt.Errorf("%s: %w", f.questions[i].title, err)
+	return fmt.Errorf("%s: %w", f.questions[i].Title, err)
 }
 
 // tell puts what is wrong in the place of what the field is about; nil takes it away.
-func (f *fields) tell(i int, err error) {
+func (f *Form) tell(i int, err error) {
 	f.errs[i] = err
-	text := f.questions[i].about
+	text := f.questions[i].About
 	if err != nil {
 		text = f.theme.Bad.Render(err.Error())
 	}
@@ -182,8 +183,8 @@ func (f *fields) tell(i int, err error) {
 	f.form.Update(nil) // the form draws anew only on a message
 }
 
-// view draws the fields; where they do not all fit, the last line tells which one has the keyboard.
-func (f *fields) view(width, height int) string {
+// View draws the fields; where they do not all fit, the last line tells which one has the keyboard.
+func (f *Form) View(width, height int) string {
 	where := ""
 	if n := len(f.inputs); 4*n-1 > height && n > 1 {
 		height = max(1, height/4)*4 - 1 // whole fields

@@ -1,0 +1,104 @@
+package dialog
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/form/entry"
+	"github.com/rdma-setup/rdma-setup/ui/live"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/ui/theme"
+)
+
+// tries is how often a password may be wrong; vCenter locks an account after five.
+const tries = 3
+
+func (q *questions) connect(ctx context.Context) (*backends.Inventory, error) {
+	l := q.o.Fabric.Default()
+	for _, what := range q.o.Fabric.Insecure() {
+		q.say("INSECURE: " + what)
+	}
+	given := l
+	for _, f := range []struct {
+		question, what string
+		into           *string
+	}{{"vCenter address", "an address", &l.URL}, {"Account", "an account", &l.Username}} {
+		err := q.until(f.question, *f.into, func(s string) error {
+			if f.into == &l.URL && s == "look" {
+				q.lookOnly = true
+				return errors.New("only looking: nothing will be written. Where?")
+			}
+			*f.into = s
+			return entry.NotEmpty(f.what)(s)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if l.URL != given.URL {
+		l.Password, l.Thumbprint = "", ""
+	}
+	if l.Username != given.Username {
+		l.Password = ""
+	}
+	if err := q.reach(ctx, &l); err != nil {
+		return nil, err
+	}
+	for n := 1; ; n++ {
+		var err error
+		if l.Password == "" {
+			if l.Password, err = q.o.Secret("password of " + plain.Clean(l.Username)); err != nil {
+				return nil, err
+			}
+		}
+		inv, err := q.o.Fabric.Connect(ctx, l)
+		if err == nil {
+			q.a.VCenter.URL, q.a.VCenter.Username, q.a.VCenter.Thumbprint = l.URL, l.Username, l.Thumbprint
+			return inv, nil
+		}
+		if n == tries || backends.KindOf(err) != backends.KindAuth {
+			return nil, err
+		}
+		q.say("%s", plain.Clean(err.Error()))
+		l.Password = ""
+	}
+}
+
+// reach proves that the vCenter answers; an unknown certificate is shown and needs a word.
+func (q *questions) reach(ctx context.Context, l *live.Login) error {
+	err := q.o.Fabric.Reachable(ctx, *l)
+	var unknown *live.Fingerprint
+	if !errors.As(err, &unknown) {
+		return err
+	}
+	word, askErr := q.ask(unknown.Error()+". Trust it? y or n", "n")
+	if askErr != nil {
+		return askErr
+	}
+	if !strings.HasPrefix(strings.ToLower(word), "y") {
+		return backends.Errorf(backends.KindAuth, plain.Clean(unknown.Host), "compare the fingerprint with what the vCenter's owner tells you", "the certificate is not trusted")
+	}
+	l.Thumbprint = unknown.SHA256
+	return nil
+}
+
+// look reads, checks and prints the report; nothing is written.
+func (q *questions) look(ctx context.Context) error {
+	q.say("reading hosts and VMs and checking them; nothing is written")
+	inv, rep, err := q.o.Fabric.Look(ctx, q.a)
+	if err != nil {
+		return err
+	}
+	q.outcome.Looked = rep
+	q.say("%s\nagain: %s", strings.TrimRight(entry.Looked(theme.Plain(), inv, rep), "\n"), plain.Clean(q.o.Fabric.LookCommand()))
+	return nil
+}
+
+// trust asks on a line of its own; what is no yes is a no.
+func (q *questions) trust(_ context.Context, k live.HostKey) bool {
+	q.say("%s, at %s, shows an SSH host key that this machine does not know: %s %s", plain.Clean(k.Who), plain.Clean(k.Address), plain.Clean(k.Type), plain.Clean(k.Fingerprint))
+	yes, err := q.yesOr("Trust it and keep it in "+plain.Clean(k.KeptIn), "no")
+	return err == nil && yes
+}

@@ -1,0 +1,37 @@
+package entry
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
+	uireport "github.com/rdma-setup/rdma-setup/ui/report"
+	"github.com/rdma-setup/rdma-setup/ui/theme"
+	"github.com/rdma-setup/rdma-setup/wizard/report"
+)
+
+// Looked is the report of a look: what was found, then what was checked.
+func Looked(t theme.Theme, inv *backends.Inventory, rep *report.Report) string {
+	var b strings.Builder
+	_ = uireport.Terminal(&b, rep, t)
+	fmt.Fprintf(&b, "\n%s  vCenter %s, %s, %s\n", t.Title.Render("Found"), plain.Clean(inv.VCenter.Version), Counted(len(inv.Hosts), "host"), Counted(len(inv.VMs), "VM"))
+	for _, l := range foundLines(inv) {
+		b.WriteString("  " + l + "\n")
+	}
+	return b.String()
+}
+
+// foundLines tell of each host which pNICs fit RDMA, or why none does, and its GPUs.
+func foundLines(inv *backends.Inventory) []string {
+	var out []string
+	for _, h := range inv.Hosts {
+		r := HostRow(h)
+		out = append(out, plain.Clean(r.Detail))
+		for _, g := range h.GPUs {
+			near, p2p := plain.Nearest(g)
+			out = append(out, fmt.Sprintf("  GPU %s %s; P2P %s: %s", strings.TrimPrefix(g.PCI, "0000:"), soldAs(plain.Clean(g.Model)), p2p, near))
+		}
+	}
+	return out
+}

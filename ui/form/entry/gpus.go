@@ -1,0 +1,50 @@
+package entry
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// What each question of mode gpudirect says beside its name.
+const (
+	AboutCard     = "passthrough: the whole card, one VM a host; sriov: a VF of it on a switch"
+	AboutMMIO     = "kb (KB 323402), minimal, guide, or a power of two in GB"
+	AboutDriver   = "for guests without one: packages, or the path of its .run file"
+	AboutPerftest = "path in the guests of its source; empty: GPU memory only if there"
+	AboutBacking  = "fixed: this device; dynamic: one of its make, keeps HA restart"
+)
+
+// GPULines list the GPUs of the chosen hosts: model, whether VMs can have it, and its way to the nearest RDMA card.
+func GPULines(a *answers.Answers, inv *backends.Inventory) []string {
+	var out []string
+	member := Members(a)
+	for _, h := range inv.Hosts {
+		if !member[h.Name] {
+			continue
+		}
+		if len(h.GPUs) == 0 {
+			out = append(out, plain.Clean(h.Name)+": no GPU")
+		}
+		for _, g := range h.GPUs {
+			near, p2p := plain.Nearest(g)
+			use := plain.Passthrough(g)
+			if g.UsedBy != "" {
+				use = "of " + plain.Clean(g.UsedBy)
+			}
+			out = append(out, fmt.Sprintf("%s %s %s, %s; P2P %s: %s", plain.Clean(h.Name), strings.TrimPrefix(g.PCI, "0000:"), soldAs(plain.Clean(g.Model)), use, p2p, near))
+		}
+	}
+	return out
+}
+
+// soldAs is the name under which a card is sold, out of that of its chip: A100 PCIe 80GB of GA100 [A100 PCIe 80GB].
+func soldAs(model string) string {
+	if _, in, ok := strings.Cut(model, "["); ok {
+		return strings.TrimSuffix(in, "]")
+	}
+	return model
+}

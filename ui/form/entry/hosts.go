@@ -1,0 +1,75 @@
+package entry
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/live"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
+)
+
+// Fits counts the pNICs that could carry RDMA.
+func Fits(h backends.Host) int {
+	n := 0
+	for _, nic := range h.NICs {
+		if nic.Eligible {
+			n++
+		}
+	}
+	return n
+}
+
+// HostRow is a host in a table: whether it can be chosen, and why it fits or not.
+func HostRow(h backends.Host) live.Row {
+	var fit, unfit []string
+	for _, n := range h.NICs {
+		switch {
+		case n.Eligible:
+			fit = append(fit, n.Device+" "+plain.Speed(n.SpeedMbps))
+		case len(n.Roles) == 0:
+			unfit = append(unfit, n.Device+" "+n.Why)
+		}
+	}
+	r := live.Row{ID: h.Name, Group: h.Cluster, Cells: []string{h.Name, h.Cluster, h.Version, h.State, fmt.Sprint(len(fit))},
+		Detail: fmt.Sprintf("%s in %s, fit for RDMA: %s", h.Name, h.Datacenter, OrNone(fit))}
+	if len(fit) == 0 {
+		r.Detail = fmt.Sprintf("%s has no pNIC that is fit for RDMA: %s", h.Name, strings.Join(unfit, "; "))
+	}
+	switch {
+	case h.State != "connected":
+		r.Disabled = "the host is " + h.State
+		r.Detail = h.Name + " cannot be chosen: " + r.Disabled
+	case h.InMaintenance:
+		r.Cells[3] = "maintenance"
+		r.Detail = h.Name + " is in maintenance mode: its VMs are elsewhere"
+	}
+	return r
+}
+
+// OneDatacenter gives the datacenter of the hosts.
+func OneDatacenter(inv *backends.Inventory, names []string) (string, error) {
+	of := map[string]string{}
+	for _, h := range inv.Hosts {
+		of[h.Name] = h.Datacenter
+	}
+	for _, n := range names {
+		if of[n] != of[names[0]] {
+			return "", fmt.Errorf("%s is in datacenter %s, %s in %s: a distributed switch stays in one datacenter", n, of[n], names[0], of[names[0]])
+		}
+	}
+	return of[names[0]], nil
+}
+
+// RDMAWord is what a pNIC can do.
+func RDMAWord(n backends.NIC) string {
+	switch {
+	case n.RoCEv2:
+		return "RoCE v2"
+	case n.RoCEv1:
+		return "RoCE v1"
+	case n.IWARP:
+		return "iWARP"
+	}
+	return "-"
+}

@@ -1,0 +1,46 @@
+package entry
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/ui/theme"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// ChangeMode gives the answers the defaults of the mode they have now where they still had those of the mode before.
+func ChangeMode(a *answers.Answers, before answers.Mode) {
+	if a.Mode != before && a.QoS == answers.Default(before).QoS {
+		a.QoS = answers.Default(a.Mode).QoS
+	}
+}
+
+// costs are rows of what each mode costs, in the order of the list.
+var costs = [...][4]string{
+	{"", "PVRDMA", "SR-IOV", "GPUDirect"},
+	{"host reboots", "0 (1 with PFC)", "up to 2", "0 or 1"},
+	{"VM power cycle", "yes", "yes", "yes"},
+	{"memory", "fully reserved", "fully reserved", "fully reserved"},
+	{"vMotion, DRS", "stay", "lost", "lost"},
+	{"snapshots, backup", "stay", "lost", "lost"},
+	{"HA restart", "stays", "lost", "lost; dynamic: stays"},
+	{"latency, typical", "2-8 us", "2-3 us", "2-3 us"},
+}
+
+// CostTable draws the costs; the column of one mode stands out.
+func CostTable(t theme.Theme, m answers.Mode) string {
+	column := map[answers.Mode]int{answers.PVRDMA: 1, answers.SRIOV: 2, answers.GPUDirect: 3}[m]
+	var b strings.Builder
+	for _, row := range costs {
+		line := t.Quiet.Render(fmt.Sprintf("%-19s", row[0]))
+		for i, cell := range row[1:] {
+			style := t.Quiet
+			if i+1 == column {
+				style = t.Accent
+			}
+			line += style.Render(fmt.Sprintf("%-18s", cell))
+		}
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	return strings.TrimRight(b.String(), "\n")
+}

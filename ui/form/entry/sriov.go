@@ -1,0 +1,93 @@
+package entry
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// Components reads datastore paths as people type them: with commas or blanks between them.
+func Components(s string) []string {
+	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })
+}
+
+// What each question of mode sriov says beside its name.
+const (
+	AboutVFs        = "for each host, on the chosen pNIC; one for each VM with a VF, at most 127"
+	AboutComponents = "MFT and NMST, where a host lacks them: /vmfs/volumes/DATASTORE/FILE.vib, .."
+	AboutTuning     = "none, or any of cpu (reserved), latency (high), numa (node of the pNIC)"
+	AboutLossless   = "yes once PFC, DSCP and ECN are set on it; nothing here can read that"
+	AboutShell      = "sets card firmware by SSH where needed; key or RDMA_SETUP_ESXI_PASSWORD"
+)
+
+// DepotPaths checks what was typed as components.
+func DepotPaths(a *answers.Answers) func(string) error {
+	return func(s string) error {
+		few := *a
+		few.SRIOV.Components = Components(s)
+		return Problem(&few, "sriov.components")
+	}
+}
+
+// ShellUser wants an account name.
+func ShellUser(s string) error {
+	if strings.TrimSpace(s) == "" || strings.ContainsAny(s, " \t@:") {
+		return errors.New("give an account of the hosts, root for instance")
+	}
+	return nil
+}
+
+// TuningWords are what was asked for, as one types it.
+func TuningWords(t answers.Tuning) string {
+	var words []string
+	if t.ReserveCPU {
+		words = append(words, "cpu")
+	}
+	if t.Latency == "high" {
+		words = append(words, "latency")
+	}
+	if t.NUMA == "nic" {
+		words = append(words, "numa")
+	}
+	return strings.Join(words, ", ")
+}
+
+// TuningOf reads them, with commas or blanks between.
+func TuningOf(s string) (answers.Tuning, error) {
+	t := answers.Default(answers.SRIOV).Tuning
+	for _, word := range Components(s) {
+		switch word {
+		case "cpu", "reserve_cpu":
+			t.ReserveCPU = true
+		case "latency":
+			t.Latency = "high"
+		case "numa":
+			t.NUMA = "nic"
+		case "none":
+		default:
+			return t, fmt.Errorf("%q is none of cpu, latency, numa", word)
+		}
+	}
+	return t, nil
+}
+
+// TuningWord wants words that TuningOf reads.
+func TuningWord(s string) error {
+	_, err := TuningOf(s)
+	return err
+}
+
+// AsksLossless tells whether the hosts get PFC, which is worth nothing without that of the switch.
+func AsksLossless(a *answers.Answers) bool {
+	return a.Mode == answers.SRIOV && a.QoS.Lossless == answers.LosslessPFC
+}
+
+// YesNo is the word for an answer that is yes or no.
+func YesNo(is bool) string {
+	if is {
+		return "yes"
+	}
+	return "no"
+}

@@ -1,0 +1,196 @@
+// Package frame is what stands around the pages of the wizard: the loop, the lines above and below, the panel beside them,
+// and what the pages know of one another. A page answers for itself; the frame says which one is shown.
+package frame
+
+import (
+	"context"
+	"errors"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/ui/live"
+	"github.com/rdma-setup/rdma-setup/ui/theme"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/engine"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/report"
+)
+
+// A Wizard is the root model: the pages, what was answered and what came back.
+type Wizard struct {
+	Fabric live.Fabric
+	Theme  theme.Theme
+	Send   func(tea.Msg) // from outside the loop
+
+	Answers  *answers.Answers
+	Login    live.Login
+	Overview *backends.Inventory
+	Findings []checks.Finding
+	Plan     *plan.Plan
+	Result   engine.Result
+	RunErr   error
+	Measured []perftest.Measurement
+	Report   *report.Report
+	Looked   *report.Report
+	Saved    string // where the answers are; "" nowhere
+	LookOnly bool   // asked for on the first page
+	Busy     string // what is being waited for; "" nothing
+	Err      error  // shown under the page
+
+	ctx         context.Context
+	glass       *glass // nil where nothing is drawn
+	pages       []Page
+	lookPage    func() Page // makes the page of a look
+	at          int
+	looking     Page     // shown instead of the page; nil else
+	unknown     []keyMsg // host keys that wait for a word
+	far         int      // the furthest page that was seen
+	width       int
+	height      int
+	help        bool
+	leaving     bool // asked whether to leave
+	interrupted bool // by Ctrl-C or a signal before a run
+	stopping    int  // how often the operator asked to stop the run
+
+	outside <-chan struct{}
+	gone    <-chan struct{}    // closed when the screen has ended
+	stop    chan struct{}      // closed: nothing new begins
+	cancel  context.CancelFunc // of what runs now
+	running chan struct{}      // closed when the run has ended; nil before
+}
+
+// A Page is one screen of the wizard.
+type Page interface {
+	Title() string
+	// Enter is called whenever the page is shown, going forward or back.
+	Enter(w *Wizard) tea.Cmd
+	// Update takes a message; it says whether a key was used.
+	Update(w *Wizard, msg tea.Msg) (tea.Cmd, bool)
+	// Accept checks the page, puts it into the answers and shows the next one, at once or when what it takes is done.
+	Accept(w *Wizard) (tea.Cmd, error)
+	View(w *Wizard, width, height int) string
+	// Hints are the keys that only this page knows, the most useful first.
+	Hints() []Hint
+	// EnterWord says what Enter does, "" where it does nothing.
+	EnterWord() string
+	// Typing says that letters are meant for a text field.
+	Typing() bool
+}
+
+// A Hint is a key and what it does.
+type Hint struct{ Key, Does string }
+
+// New is the wizard on its first page; look makes the page that only looks.
+func New(ctx context.Context, o Options, pages []Page, look func() Page) *Wizard {
+	w := &Wizard{ctx: ctx, Fabric: o.Fabric, Theme: o.Theme, Answers: o.Answers, Login: o.Fabric.Default(),
+		pages: pages, lookPage: look, stop: make(chan struct{}), outside: o.Stop, Send: func(tea.Msg) {}}
+	o.Fabric.Trusts(w.trust)
+	return w
+}
+
+// Init shows the first page and asks the terminal for its background.
+func (w *Wizard) Init() tea.Cmd {
+	return tea.Batch(w.Page().Enter(w), w.watchStop(), tea.RequestBackgroundColor)
+}
+
+type stopMsg struct{}
+
+func (w *Wizard) watchStop() tea.Cmd {
+	if w.outside == nil {
+		return nil
+	}
+	return func() tea.Msg {
+		select {
+		case <-w.outside:
+			return stopMsg{}
+		case <-w.gone:
+			return nil
+		}
+	}
+}
+
+// A doneMsg brings the outcome of something that ran outside the loop; then goes on inside it.
+type doneMsg struct {
+	err  error
+	then func(w *Wizard, err error) tea.Cmd
+}
+
+// Do runs f outside the loop while the page says what it waits for, then goes on inside it.
+func (w *Wizard) Do(what string, f func(ctx context.Context) error, then func(w *Wizard, err error) tea.Cmd) tea.Cmd {
+	ctx, cancel := context.WithCancel(w.ctx)
+	w.Busy, w.cancel, w.Err = what, cancel, nil
+	return func() tea.Msg {
+		defer cancel()
+		return doneMsg{err: f(ctx), then: then}
+	}
+}
+
+// Fail shows an error under the page; what the operator cancelled is none.
+func (w *Wizard) Fail(err error) tea.Cmd {
+	if !errors.Is(err, context.Canceled) {
+		w.Err = err
+	}
+	return nil
+}
+
+// Carry begins the run, which goes on when the screen is gone; then shows what comes after it.
+func (w *Wizard) Carry(run func(ctx context.Context, stop <-chan struct{}), then func() tea.Cmd) tea.Cmd {
+	w.running = make(chan struct{})
+	ctx, cancel := context.WithCancel(w.ctx)
+	w.cancel = cancel
+	return func() tea.Msg {
+		defer close(w.running)
+		defer cancel()
+		run(ctx, w.stop)
+		return doneMsg{then: func(*Wizard, error) tea.Cmd { return then() }}
+	}
+}
+
+// Stopped says that the operator asked that nothing new begins.
+func (w *Wizard) Stopped() bool { return isClosed(w.stop) }
+
+// wait waits for a run that was begun, and passes on a wish to stop when there is no screen any more to do so.
+func (w *Wizard) wait() {
+	if w.running == nil {
+		return
+	}
+	select {
+	case <-w.running:
+		return
+	case <-w.outside:
+		if !isClosed(w.stop) {
+			close(w.stop)
+		}
+	}
+	<-w.running
+}
+
+// Page is the one that is shown.
+func (w *Wizard) Page() Page {
+	if w.looking != nil {
+		return w.looking
+	}
+	return w.pages[w.at]
+}
+
+// Look shows what there is and how it stands.
+func (w *Wizard) Look() tea.Cmd {
+	w.looking, w.Err, w.leaving = w.lookPage(), nil, false
+	w.glass.cover()
+	return w.looking.Enter(w)
+}
+
+// Next shows the page after this one.
+func (w *Wizard) Next() tea.Cmd { return w.Show(w.at + 1) }
+
+// Show shows another page.
+func (w *Wizard) Show(at int) tea.Cmd {
+	w.at = min(max(0, at), len(w.pages)-1)
+	w.far = max(w.far, w.at)
+	w.Err, w.leaving, w.looking = nil, false, nil
+	w.glass.cover()
+	return w.Page().Enter(w)
+}
