@@ -2,7 +2,7 @@ package checks
 
 import (
 	"fmt"
-	"strconv"
+	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
@@ -63,20 +63,6 @@ func grade(v, good, fair float64, t backends.Ref, format string, args ...any) An
 	return fail(t, format, args...)
 }
 
-func orNone(s string) string {
-	if s == "" {
-		return "none"
-	}
-	return s
-}
-
-func orInt(n, other int) int {
-	if n == 0 {
-		return other
-	}
-	return n
-}
-
 func onOff(b bool) string {
 	if b {
 		return "on"
@@ -84,4 +70,5 @@ func onOff(b bool) string {
 	return "off"
 }
 
-func itoa(n int) string { return strconv.Itoa(n) }
+// isTrue reads how mlxconfig spells a set flag: True(1), True, 1.
+func isTrue(s string) bool { return strings.HasPrefix(strings.ToLower(s), "true") || s == "1" }

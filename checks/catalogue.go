@@ -1,17 +1,13 @@
 package checks
 
-import "slices"
+import (
+	"context"
+	"slices"
+)
 
 // Catalogue gives all checks, in the order in which the domain's catalogue lists them: from vCenter inwards to the pair.
 func Catalogue() []Check {
-	all := slices.Concat(
-		vCenterChecks(), clusterChecks(), policyChecks(),
-		hostChecks(), directHostChecks(), nicChecks(), nicLinkChecks(), qosChecks(), sriovChecks(), passthroughChecks(), controlPlaneChecks(),
-		switchChecks(), physicalChecks(),
-		vmChecks(), vmTuningChecks(), vmAdapterChecks(), vmGPUChecks(),
-		guestChecks(), guestNetChecks(), guestTestChecks(), guestDeviceChecks(),
-		pathChecks(), speedChecks(), lossChecks(), comparedChecks(),
-	)
+	all := slices.Concat(vcenterRows(), hostRows(), networkRows(), vmRows(), guestRows(), pairRows())
 	held := drifts()
 	for i := range all {
 		if all[i].Drift = held[all[i].ID]; all[i].Drift != nil {
@@ -20,3 +16,6 @@ func Catalogue() []Check {
 	}
 	return all
 }
+
+// Run asks the selected checks of the catalogue.
+func Run(ctx context.Context, f *Facts, s Selection) []Finding { return Ask(ctx, Catalogue(), f, s) }

@@ -1,33 +1,5 @@
 package checks
 
-// A Link is one link of the chain that RDMA hangs on, as the findings show it.
-type Link struct {
-	Name  LinkName       `json:"name"`
-	Worst Status         `json:"status"`          // Unknown also where no row looked
-	First *Finding       `json:"first,omitempty"` // the first of the worst, nil where all passed
-	Count map[Status]int `json:"count"`
-}
-
-// A LinkName is the place of a row in the chain.
-type LinkName string
-
-// The links, first to last.
-const (
-	InBIOS     LinkName = "BIOS" // the machine: BIOS, slots, cards
-	InFirmware LinkName = "firmware"
-	InDriver   LinkName = "driver"
-	InHost     LinkName = "host" // ESXi, and what vCenter and the cluster say of it
-	InSwitch   LinkName = "switch"
-	InVM       LinkName = "VM"
-	InGuest    LinkName = "guest"
-	InPair     LinkName = "pair"
-)
-
-// Links gives the chain in its order.
-func Links() []LinkName {
-	return []LinkName{InBIOS, InFirmware, InDriver, InHost, InSwitch, InVM, InGuest, InPair}
-}
-
 // LinkOf is the place of a row in the chain, "" where the catalogue does not hold it.
 func LinkOf(id string) LinkName {
 	for _, c := range Catalogue() {
@@ -50,7 +22,7 @@ func Chain(findings []Finding) []Link {
 		l := Link{Name: name, Worst: Unknown, Count: map[Status]int{}}
 		for i := range findings {
 			if f := &findings[i]; where[f.ID] == name {
-				l.add(f)
+				add(&l, f)
 			}
 		}
 		if l.First == nil && l.Count[Pass] > 0 {
@@ -61,19 +33,12 @@ func Chain(findings []Finding) []Link {
 	return out
 }
 
-func (l *Link) add(f *Finding) {
-	l.Count[f.Status]++
-	if weight(f) > 0 && (l.First == nil || weight(f) > weight(l.First)) {
-		l.First, l.Worst = f, f.Status
-	}
-}
-
 // weight says how much a finding breaks: quiet ones and passes nothing.
 func weight(f *Finding) int {
 	if f.Quiet {
 		return 0
 	}
-	return map[Status]int{Fail: 3, Warn: 2, Unknown: 1}[f.Status]
+	return f.Status.Weight()
 }
 
 // FirstBroken is where to look first: the first failure in the order of the chain, so that a closed firewall on a host
@@ -87,4 +52,12 @@ func FirstBroken(findings []Finding) *Finding {
 		}
 	}
 	return best
+}
+
+// add counts a finding of a link, and keeps the first of the worst.
+func add(l *Link, f *Finding) {
+	l.Count[f.Status]++
+	if weight(f) > 0 && (l.First == nil || weight(f) > weight(l.First)) {
+		l.First, l.Worst = f, f.Status
+	}
 }

@@ -87,15 +87,15 @@ func (s Selection) covers(c Check) bool {
 	return true
 }
 
-// Run asks the selected checks of the catalogue, in its order; each gives at least one finding. A check that panics or
-// is cut short by ctx gives unknown. Checks are pure and look at facts that were read before, with limits of their own
+// Ask asks the selected rows, in their order; each gives at least one finding. A check that panics or is cut short by
+// ctx gives unknown. Checks are pure and look at facts that were read before, with limits of their own
 // there, so they need neither goroutines nor a limit each: all rows over 500 hosts and 1000 VMs take a fraction of a
 // second.
-func Run(ctx context.Context, f *Facts, s Selection) []Finding {
+func Ask(ctx context.Context, rows []Check, f *Facts, s Selection) []Finding {
 	own := *f
 	own.found = nil
 	var out []Finding
-	for _, c := range Catalogue() {
+	for _, c := range rows {
 		if !s.covers(c) {
 			continue
 		}
@@ -138,4 +138,24 @@ func (c Check) findings(ctx context.Context, f *Facts) (out []Finding) {
 		out = append(out, r)
 	}
 	return out
+}
+
+// A Drift tells how a target differs from the baseline in what its row looks at: "MTU was 9000". It is "" where nothing
+// differs, and where one of both sides was not read: what is not known has not drifted.
+type Drift func(f *Facts, t backends.Ref) string
+
+// drifted adds what the baseline has otherwise to an answer, and raises one that was content.
+func (c Check) drifted(f *Facts, a Answer) Answer {
+	if c.Drift == nil || f.Baseline == nil {
+		return a
+	}
+	said := c.Drift(f, a.Target)
+	if said == "" {
+		return a
+	}
+	a.Evidence += driftWord + said
+	if a.Status == Pass || a.Quiet {
+		a.Status, a.Quiet = Warn, false
+	}
+	return a
 }

@@ -1,15 +1,12 @@
 package checks
 
 import (
-	"slices"
+	"cmp"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
-
-// networkClass is the PCI class of network controllers, as the inventory spells it.
-const networkClass = "02"
 
 func (f *Facts) choose(h *backends.Host) *backends.NIC {
 	var best *backends.NIC
@@ -67,59 +64,6 @@ func (f *Facts) passedOn(h *backends.Host) bool {
 	return f.Answers.WholeCard() && len(f.cards(h)) > 0
 }
 
-// cards are the PCI addresses of network cards on a host whose passthrough is on.
-func (f *Facts) cards(h *backends.Host) []string {
-	var out []string
-	for _, d := range h.PCI {
-		if d.Enabled && strings.HasPrefix(d.Class, networkClass) {
-			out = append(out, d.Address)
-		}
-	}
-	return out
-}
-
-// eachNIC asks row id about the RDMA pNIC of every selected host.
-func eachNIC(id string, ask func(f *Facts, h *backends.Host, n *backends.NIC) Answer) func(*Facts) []Answer {
-	return eachHost(func(f *Facts, h *backends.Host) Answer {
-		n := f.nic(h)
-		switch {
-		case n != nil:
-			return ask(f, h, n)
-		case f.passedOn(h) || f.blame(h) != id:
-			return Answer{}
-		}
-		return fail(backends.HostRef(h.Name), "no pNIC is what the answers describe (%s); there are %s", describe(f.Answers.NIC, h), nicList(h))
-	})
-}
-
-func describe(n answers.NIC, h *backends.Host) string {
-	var parts []string
-	if s := n.Speed.String(); s != "" {
-		parts = append(parts, s)
-	}
-	for _, s := range []string{n.Driver, n.Device, string(n.MACs[h.Name])} {
-		if s != "" {
-			parts = append(parts, s)
-		}
-	}
-	if len(parts) == 0 {
-		return "any RDMA pNIC"
-	}
-	return strings.Join(parts, ", ")
-}
-
-func nicList(h *backends.Host) string {
-	var out []string
-	for _, n := range h.NICs {
-		speed := "no link"
-		if n.SpeedMbps > 0 {
-			speed = itoa(n.SpeedMbps) + " Mbps"
-		}
-		out = append(out, n.Device+" ("+n.Driver+", "+speed+")")
-	}
-	return orNone(strings.Join(out, ", "))
-}
-
 func rank(f *Facts, n *backends.NIC) int {
 	r := 0
 	if n.Switch != "" && n.Switch == f.Answers.Switch.Name {
@@ -137,42 +81,10 @@ func rank(f *Facts, n *backends.NIC) int {
 	return r
 }
 
-// gpus are the GPUs of a host that the selected VMs have or shall have; chosen is false where nobody said which, and
-// then they are all that could be passed through.
-func (f *Facts) gpus(h *backends.Host) (list []*backends.GPU, chosen bool) {
-	var named, free []*backends.GPU
-	for i := range h.GPUs {
-		g := &h.GPUs[i]
-		if f.wanted(h, g) {
-			named = append(named, g)
-		} else if g.Capable {
-			free = append(free, g)
-		}
-	}
-	if len(named) > 0 {
-		return named, true
-	}
-	return free, false
+func (f *Facts) vcenter() backends.Ref {
+	return backends.Ref{Type: backends.TypeVCenter, Name: f.Inventory.VCenter.URL}
 }
 
-func (f *Facts) wanted(h *backends.Host, g *backends.GPU) bool {
-	found, _ := f.vms()
-	return slices.ContainsFunc(found, func(v *backends.VM) bool {
-		return v.Host == h.Name && (slices.Contains(v.Passthrough, g.PCI) || slices.Contains(f.Answers.GPUDirect.GPUs[v.Name], answers.PCI(g.PCI)))
-	})
-}
-
-// vmGPUs are the GPUs that a VM has now.
-func (f *Facts) vmGPUs(v *backends.VM) []*backends.GPU {
-	h := f.Inventory.Host(v.Host)
-	if h == nil {
-		return nil
-	}
-	var out []*backends.GPU
-	for i := range h.GPUs {
-		if slices.Contains(v.Passthrough, h.GPUs[i].PCI) {
-			out = append(out, &h.GPUs[i])
-		}
-	}
-	return out
+func (f *Facts) cluster() backends.Ref {
+	return backends.Ref{Type: backends.TypeCluster, Name: cmp.Or(f.Answers.Hosts.Cluster, "none")}
 }

@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -56,7 +57,7 @@ func clusterChecks() []Check {
 						models = append(models, g.Model)
 					}
 					slices.Sort(models)
-					return orNone(strings.Join(models, ", "))
+					return cmp.Or(strings.Join(models, ", "), "none")
 				})
 			},
 		},
@@ -100,4 +101,27 @@ func slots(f *Facts, h *backends.Host) string {
 		}
 	}
 	return strings.Join(out, ", ")
+}
+
+// same compares a value over hosts and names who differs from the most; hosts of which nothing is known are left out.
+func same(f *Facts, what string, of func(*backends.Host) string) []Answer {
+	count := map[string]int{}
+	for _, h := range f.connected() {
+		if v := of(h); v != "" {
+			count[v]++
+		}
+	}
+	most := ""
+	for v, n := range count {
+		if n > count[most] || n == count[most] && v < most {
+			most = v
+		}
+	}
+	var out []Answer
+	for _, h := range f.connected() {
+		if v := of(h); v != "" {
+			out = append(out, warnIf(v != most, backends.HostRef(h.Name), "%s %s, most have %s", what, v, most))
+		}
+	}
+	return out
 }

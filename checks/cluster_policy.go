@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -15,9 +16,9 @@ func policyChecks() []Check {
 			Criteria: "DRS off, manual, partial, or off for the VM / fully automated / -",
 			Remedy:   "Add a VM override or an affinity rule: VMs with VFs or passed-through devices cannot migrate.",
 			Run: eachVM(func(f *Facts, v *backends.VM) Answer {
-				t, c := backends.VMRef(v.Name), f.clusterOf(v)
+				t, c := backends.VMRef(v.Name), clusterOf(f, v)
 				if c == nil {
-					return waiting(t, "the settings of cluster %s were not read", orNone(v.Cluster))
+					return waiting(t, "the settings of cluster %s were not read", cmp.Or(v.Cluster, "none"))
 				}
 				mode := c.DRSMode
 				if own := c.DRSOverride[v.Name]; own != "" {
@@ -26,7 +27,7 @@ func policyChecks() []Check {
 				if !c.DRS {
 					mode = "off"
 				}
-				a := warnIf(mode == "fullyAutomated", t, "DRS of %s for this VM: %s", c.Name, orNone(mode))
+				a := warnIf(mode == "fullyAutomated", t, "DRS of %s for this VM: %s", c.Name, cmp.Or(mode, "none"))
 				a.Quiet = true // no step sets an override, and DRS leaves VMs with VFs where they are: worth saying, no reason to worry
 				return a
 			}),
@@ -36,9 +37,9 @@ func policyChecks() []Check {
 			Criteria: "HA off / HA on, which restarts no VM with fixed passthrough or a VF / -",
 			Remedy:   "Document the restart by hand, or use Dynamic DirectPath, which HA can restart.",
 			Run: eachVM(func(f *Facts, v *backends.VM) Answer {
-				t, c := backends.VMRef(v.Name), f.clusterOf(v)
+				t, c := backends.VMRef(v.Name), clusterOf(f, v)
 				if c == nil {
-					return waiting(t, "the settings of cluster %s were not read", orNone(v.Cluster))
+					return waiting(t, "the settings of cluster %s were not read", cmp.Or(v.Cluster, "none"))
 				}
 				fixed := f.adapter(v, "sriov") != nil || slices.ContainsFunc(v.Passthrough, func(p string) bool { return !strings.HasPrefix(p, "dynamic") })
 				return warnIf(c.HA && fixed, t, "HA of %s is %s, fixed devices: %t", c.Name, onOff(c.HA), fixed)
@@ -62,7 +63,7 @@ func policyChecks() []Check {
 			Criteria: "EVC off / on / -", Remedy: "Know that EVC hides CPU features such as AVX from guests.",
 			Run: func(f *Facts) []Answer {
 				return eachCluster(f, func(c *backends.Cluster, t backends.Ref) Answer {
-					return warnIf(c.EVC != "", t, "EVC mode %s", orNone(c.EVC))
+					return warnIf(c.EVC != "", t, "EVC mode %s", cmp.Or(c.EVC, "none"))
 				})
 			},
 		},
@@ -75,7 +76,7 @@ func policyChecks() []Check {
 	}
 }
 
-func (f *Facts) clusterOf(v *backends.VM) *backends.Cluster {
+func clusterOf(f *Facts, v *backends.VM) *backends.Cluster {
 	name := v.Cluster
 	if h := f.Inventory.Host(v.Host); name == "" && h != nil {
 		name = h.Cluster

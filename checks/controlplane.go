@@ -1,17 +1,12 @@
 package checks
 
 import (
+	"cmp"
 	"net/netip"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 )
-
-// vmknicOption is the advanced option that names the vmknic of PVRDMA's control plane.
-const vmknicOption = "Net.PVRDMAVmknic"
-
-// pvrdmaRuleset is the key of PVRDMA's firewall ruleset.
-const pvrdmaRuleset = "pvrdma"
 
 // controlPlaneChecks look at what PVRDMA needs between hosts: the tagged vmknic and the firewall.
 func controlPlaneChecks() []Check {
@@ -99,7 +94,7 @@ func controlPlaneChecks() []Check {
 				case v == nil:
 					return Answer{}
 				case sw == nil || v.Switch != sw.Name:
-					return pass(t, "%s has MTU %d on %s, which does not carry RDMA", v.Device, v.MTU, orNone(v.Switch))
+					return pass(t, "%s has MTU %d on %s, which does not carry RDMA", v.Device, v.MTU, cmp.Or(v.Switch, "none"))
 				case v.MTU > sw.MTU:
 					return fail(t, "%s has MTU %d, %s only %d", v.Device, v.MTU, sw.Name, sw.MTU)
 				}
@@ -137,35 +132,6 @@ func controlPlaneChecks() []Check {
 			}),
 		},
 	}
-}
-
-// eachPeer asks how each host reaches its peers, and tells the worst of them.
-func eachPeer(ask func(f *Facts, t backends.Ref, peer string, p Peer) Answer) func(*Facts) []Answer {
-	return hostCall(func(f *Facts, h *backends.Host, facts HostFacts) Answer {
-		t := backends.HostRef(h.Name)
-		var worst Answer
-		for _, peer := range f.connected() {
-			p, tried := facts.Peers[peer.Name]
-			if !tried || peer.Name == h.Name {
-				continue
-			}
-			if a := ask(f, t, peer.Name, p); worst.Status == "" || weight(&Finding{Status: a.Status}) > weight(&Finding{Status: worst.Status}) {
-				worst = a
-			}
-		}
-		if worst.Status == "" {
-			return waiting(t, "no peer's vmknic was tried from here")
-		}
-		return worst
-	})
-}
-
-// vmknic is the vmknic that the answers name; where they name none the one that the host has.
-func (f *Facts) vmknic(h *backends.Host) string {
-	if f.Answers.PVRDMA.VMKNic != "" {
-		return f.Answers.PVRDMA.VMKNic
-	}
-	return h.Options[vmknicOption]
 }
 
 func vmknicSubnets(f *Facts) []Answer {
@@ -214,7 +180,7 @@ func firewallAllows(f *Facts) []Answer {
 				continue
 			}
 			if !covers(r.Networks, v.IP) {
-				return fail(t, "ruleset pvrdma allows %s, which leaves out %s of %s", orNone(strings.Join(r.Networks, ", ")), v.IP, peer.Name)
+				return fail(t, "ruleset pvrdma allows %s, which leaves out %s of %s", cmp.Or(strings.Join(r.Networks, ", "), "none"), v.IP, peer.Name)
 			}
 		}
 		return pass(t, "ruleset pvrdma allows %s, which covers all peers", strings.Join(r.Networks, ", "))

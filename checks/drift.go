@@ -1,20 +1,15 @@
 package checks
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
-
-// A Drift tells how a target differs from the baseline in what its row looks at: "MTU was 9000". It is "" where nothing
-// differs, and where one of both sides was not read: what is not known has not drifted.
-type Drift func(f *Facts, t backends.Ref) string
-
-// driftWord stands in the evidence between what was seen and what the baseline has.
-const driftWord = "; baseline: "
 
 // drifts are the rows that are held against the baseline, beside those that have no other measure (HOST-PNIC-MAC-005,
 // VM-HWVER-SLOT-004, GST-NAME-017).
@@ -35,12 +30,12 @@ func drifts() map[string]Drift {
 		"HOST-VF-COUNT-010":      nicDrift("VFs", vfs),
 		"HOST-VMKNIC-SET-001":    hostDrift(vmknicOption, func(_ *Facts, h *backends.Host) string { return h.Options[vmknicOption] }),
 		"HOST-VMKNIC-EXIST-002":  vmkDrift("address", func(v *backends.VMKernelNIC) string { return fmt.Sprintf("%s/%d", v.IP, v.PrefixLen) }),
-		"HOST-VMKNIC-MTU-006":    vmkDrift("MTU", func(v *backends.VMKernelNIC) string { return itoa(v.MTU) }),
+		"HOST-VMKNIC-MTU-006":    vmkDrift("MTU", func(v *backends.VMKernelNIC) string { return strconv.Itoa(v.MTU) }),
 		"HOST-FW-ALLOW-008":      hostDrift("allowed", allowed),
 
 		"DVS-VERSION-002": switchDrift("version", func(s *backends.Switch) string { return s.Version }),
 		"DVS-MEMBER-003":  memberDrift,
-		"DVS-MTU-006":     switchDrift("MTU", func(s *backends.Switch) string { return itoa(s.MTU) }),
+		"DVS-MTU-006":     switchDrift("MTU", func(s *backends.Switch) string { return strconv.Itoa(s.MTU) }),
 		"DVS-PG-VLAN-008": groupDrift("VLAN", func(g *backends.PortGroup) string { return g.VLAN }),
 
 		"VM-NIC-DVS-019": vmDrift("RDMA adapters", adapters),
@@ -49,28 +44,6 @@ func drifts() map[string]Drift {
 		"GST-MTU-012": guestDrift("MTU", guestMTUs),
 		"GST-GID-019": guestDrift("GIDs", guestGIDs),
 	}
-}
-
-// drifted adds what the baseline has otherwise to an answer, and raises one that was content.
-func (c Check) drifted(f *Facts, a Answer) Answer {
-	if c.Drift == nil || f.Baseline == nil {
-		return a
-	}
-	said := c.Drift(f, a.Target)
-	if said == "" {
-		return a
-	}
-	a.Evidence += driftWord + said
-	if a.Status == Pass || a.Quiet {
-		a.Status, a.Quiet = Warn, false
-	}
-	return a
-}
-
-// Drifted gives what the baseline has otherwise, "" where the finding tells of no drift.
-func (f Finding) Drifted() string {
-	_, drift, _ := strings.Cut(f.Evidence, driftWord)
-	return drift
 }
 
 // was says what the baseline has where both sides are known and differ.
@@ -210,7 +183,7 @@ func parameterDrift(f *Facts, t backends.Ref) string {
 		}
 		for name := range names {
 			if before := plainValue(old.Params[name]); before != plainValue(params[name]) {
-				out = append(out, fmt.Sprintf("%s %s %s", module, name, orUnset(before)))
+				out = append(out, fmt.Sprintf("%s %s %s", module, name, cmp.Or(before, "unset")))
 			}
 		}
 	}
@@ -225,14 +198,14 @@ func mbps(speed int) string {
 	if speed == 0 {
 		return ""
 	}
-	return itoa(speed) + " Mbps"
+	return strconv.Itoa(speed) + " Mbps"
 }
 
 func vfs(n *backends.NIC) string {
 	if n.SRIOV == nil {
 		return ""
 	}
-	return itoa(n.SRIOV.VFs)
+	return strconv.Itoa(n.SRIOV.VFs)
 }
 
 func gpuSlots(f *Facts, h *backends.Host) string {
@@ -256,7 +229,7 @@ func allowed(_ *Facts, h *backends.Host) string {
 		return "all addresses"
 	}
 	list := slices.Sorted(slices.Values(r.Networks))
-	return orNone(strings.Join(list, ", "))
+	return cmp.Or(strings.Join(list, ", "), "none")
 }
 
 func adapters(_ *Facts, v *backends.VM) string {
@@ -266,7 +239,7 @@ func adapters(_ *Facts, v *backends.VM) string {
 			out = append(out, fmt.Sprintf("%s on %s", strings.ToLower(a.MAC), a.PortGroup))
 		}
 	}
-	return orNone(strings.Join(out, ", "))
+	return cmp.Or(strings.Join(out, ", "), "none")
 }
 
 // rdmaInterfaces are the interfaces of a guest's RDMA ports, told by MAC.
@@ -285,7 +258,7 @@ func rdmaInterfaces(f *Facts, g *backends.Guest, of func(*backends.Interface) st
 }
 
 func guestMTUs(f *Facts, g *backends.Guest) string {
-	return rdmaInterfaces(f, g, func(i *backends.Interface) string { return itoa(i.MTU) })
+	return rdmaInterfaces(f, g, func(i *backends.Interface) string { return strconv.Itoa(i.MTU) })
 }
 
 // guestGIDs are the indexes that tests and applications were given for RoCE v2 over IPv4.

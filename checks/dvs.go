@@ -1,6 +1,9 @@
 package checks
 
 import (
+	"cmp"
+	"slices"
+	"strconv"
 	"strings"
 
 	goversion "github.com/hashicorp/go-version"
@@ -8,6 +11,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
+
+// networkRows gives the rows of switches.
+func networkRows() []Check { return slices.Concat(switchChecks(), physicalChecks()) }
 
 // switchChecks look at the distributed switch and its port group.
 func switchChecks() []Check {
@@ -42,7 +48,7 @@ func switchChecks() []Check {
 					if !member {
 						return fail(backends.HostRef(h.Name), "no member of %s", sw.Name)
 					}
-					return warnIf(m.Status != "" && m.Status != "up", backends.HostRef(h.Name), "member of %s with %s, status %s", sw.Name, orNone(strings.Join(m.PNICs, ", ")), orNone(m.Status))
+					return warnIf(m.Status != "" && m.Status != "up", backends.HostRef(h.Name), "member of %s with %s, status %s", sw.Name, cmp.Or(strings.Join(m.PNICs, ", "), "none"), cmp.Or(m.Status, "none"))
 				})(f)
 			},
 		},
@@ -55,7 +61,7 @@ func switchChecks() []Check {
 					lags, names = sw.LAGs, len(sw.Uplinks)
 				}
 				if len(pg.Active) != 1 || len(pg.Standby) > 0 || lags > 0 {
-					return fail(t, "active uplinks %s, standby %s, %d LAGs", orNone(strings.Join(pg.Active, ", ")), orNone(strings.Join(pg.Standby, ", ")), lags)
+					return fail(t, "active uplinks %s, standby %s, %d LAGs", cmp.Or(strings.Join(pg.Active, ", "), "none"), cmp.Or(strings.Join(pg.Standby, ", "), "none"), lags)
 				}
 				return warnIf(names > max(1, f.Answers.Switch.Uplinks), t, "active uplink %s, one of %d names", pg.Active[0], names)
 			}),
@@ -75,7 +81,7 @@ func switchChecks() []Check {
 			ID: "DVS-MTU-006", Scope: Switch, Link: InSwitch, Quick: true, Fix: Automatic, Source: "seed 000, section 5; seed 002",
 			Criteria: ">= 9000 (or what the answers ask) / 4200 to 8999 / less", Remedy: "Raise the MTU of the DVS; its uplinks flap (KB 419088).",
 			Run: theSwitch(func(f *Facts, sw *backends.Switch) Answer {
-				t, want := backends.SwitchRef(sw.Name), min(9000, orInt(f.Answers.Switch.MTU, 9000))
+				t, want := backends.SwitchRef(sw.Name), min(9000, cmp.Or(f.Answers.Switch.MTU, 9000))
 				switch {
 				case sw.MTU >= want:
 					return pass(t, "MTU %d", sw.MTU)
@@ -100,7 +106,7 @@ func switchChecks() []Check {
 			ID: "DVS-PG-VLAN-008", Scope: Switch, Link: InSwitch, Modes: dvsModes, Quick: true, Fix: Automatic, Source: "vSphere Networking 6.7, p. 162",
 			Criteria: "VLAN as planned / - / another", Remedy: "Set the VLAN of the port group.",
 			Run: eachGroup(func(f *Facts, t backends.Ref, pg *backends.PortGroup) Answer {
-				return passIf(pg.VLAN == itoa(f.Answers.Switch.VLAN), t, "VLAN %s, wanted %d", pg.VLAN, f.Answers.Switch.VLAN)
+				return passIf(pg.VLAN == strconv.Itoa(f.Answers.Switch.VLAN), t, "VLAN %s, wanted %d", pg.VLAN, f.Answers.Switch.VLAN)
 			}),
 		},
 		{
@@ -119,7 +125,7 @@ func switchChecks() []Check {
 				case !sw.Health.Enabled:
 					return waiting(t, "the health check is off, so that nothing was tested")
 				}
-				return passIf(len(sw.Health.Mismatch) == 0, t, "the health check is on; mismatches: %s", orNone(strings.Join(sw.Health.Mismatch, "; ")))
+				return passIf(len(sw.Health.Mismatch) == 0, t, "the health check is on; mismatches: %s", cmp.Or(strings.Join(sw.Health.Mismatch, "; "), "none"))
 			}),
 		},
 	}

@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -111,3 +112,11 @@ type PairFacts struct {
 
 // A Lack is a privilege that the account does not have on an entity.
 type Lack struct{ Entity, Privilege string }
+
+// Grown tells what two counters grew by, and in what time where they did.
+func (s Stats) Grown(a string, n int64, b string, m int64) string {
+	if n == 0 && m == 0 {
+		return fmt.Sprintf("no %s and no %s between two looks", a, b)
+	}
+	return fmt.Sprintf("%d %s, %d %s in %s", n, a, m, b, s.Over.Round(10*time.Millisecond))
+}

@@ -2,7 +2,11 @@
 // that could not be read gives unknown, never pass.
 package checks
 
-import "github.com/rdma-setup/rdma-setup/backends"
+import (
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
 
 // Status is what a check can say; unknown is never pass.
 type Status string
@@ -27,4 +31,16 @@ type Finding struct {
 	Fix      string       `json:"fix"` // automatic, reboot, manual, none
 	// Quiet unknowns wait for the operator's word or come from unverified rows: counted, but no reason to worry.
 	Quiet bool `json:"quiet,omitempty"`
+}
+
+// Weight says how bad a status is: nothing for a pass.
+func (s Status) Weight() int { return map[Status]int{Fail: 3, Warn: 2, Unknown: 1}[s] }
+
+// driftWord stands in the evidence between what was seen and what the baseline has.
+const driftWord = "; baseline: "
+
+// Drifted gives what the baseline has otherwise, "" where the finding tells of no drift.
+func (f Finding) Drifted() string {
+	_, drift, _ := strings.Cut(f.Evidence, driftWord)
+	return drift
 }

@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -8,6 +9,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
+
+// guestRows gives the rows of guests.
+func guestRows() []Check {
+	return slices.Concat(guestChecks(), guestNetChecks(), guestTestChecks(), guestDeviceChecks())
+}
 
 // guestChecks look at the system in the guests: driver, rights, packages, modules.
 func guestChecks() []Check {
@@ -28,7 +34,7 @@ func guestChecks() []Check {
 			ID: "GST-SUDO-002", Scope: Guest, Link: InGuest, Preflight: true, Fix: Manual, Source: "ours",
 			Criteria: "root, or sudo / - / no", Remedy: "Provide sudo rights, or give the sudo password (RDMA_SETUP_SUDO_PASSWORD).",
 			Run: eachGuest(func(_ *Facts, g *backends.Guest) Answer {
-				return passIf(g.Sudo != "none" && g.Sudo != "", backends.GuestRef(g.VM), "sudo for %s: %s", g.User, orNone(g.Sudo))
+				return passIf(g.Sudo != "none" && g.Sudo != "", backends.GuestRef(g.VM), "sudo for %s: %s", g.User, cmp.Or(g.Sudo, "none"))
 			}),
 		},
 		{
@@ -66,7 +72,7 @@ func guestChecks() []Check {
 			ID: "GST-MOFED-006", Scope: Guest, Link: InGuest, Modes: pvrdmaOnly, Preflight: true, Fix: Automatic, Source: "seed 000, NGC container",
 			Criteria: "no MLNX_OFED / - / present", Remedy: "Remove MLNX_OFED and install the distribution's rdma-core: it has no PVRDMA provider.",
 			Run: eachGuest(func(_ *Facts, g *backends.Guest) Answer {
-				return passIf(g.MOFED == "", backends.GuestRef(g.VM), "MLNX_OFED %s", orNone(g.MOFED))
+				return passIf(g.MOFED == "", backends.GuestRef(g.VM), "MLNX_OFED %s", cmp.Or(g.MOFED, "none"))
 			}),
 		},
 		{
@@ -77,7 +83,7 @@ func guestChecks() []Check {
 				if slices.Contains(missing, "vmw_pvrdma") {
 					return fail(t, "not loaded: %s", strings.Join(missing, ", "))
 				}
-				return warnIf(len(missing) > 0, t, "not loaded: %s", orNone(strings.Join(missing, ", ")))
+				return warnIf(len(missing) > 0, t, "not loaded: %s", cmp.Or(strings.Join(missing, ", "), "none"))
 			}),
 		},
 		{
@@ -85,7 +91,7 @@ func guestChecks() []Check {
 			Criteria: "mlx5_core mlx5_ib ib_uverbs rdma_cm loaded / - / one missing", Remedy: "Install or load the driver.",
 			Run: eachGuest(func(_ *Facts, g *backends.Guest) Answer {
 				missing := notLoaded(g, "mlx5_core", "mlx5_ib", "ib_uverbs", "rdma_cm")
-				return passIf(len(missing) == 0, backends.GuestRef(g.VM), "not loaded: %s", orNone(strings.Join(missing, ", ")))
+				return passIf(len(missing) == 0, backends.GuestRef(g.VM), "not loaded: %s", cmp.Or(strings.Join(missing, ", "), "none"))
 			}),
 		},
 		{
@@ -96,7 +102,7 @@ func guestChecks() []Check {
 				d, known := assets.DistroFor(g.OS, g.Version, g.Like)
 				ok := !known || !d.Reload || g.Persist.Reload == "vmw_pvrdma"
 				return passIf(ok || !f.Answers.Guest.Persist, t, "modules-load.d has %s, reloaded at boot: %s; guest.persist is %t",
-					orNone(strings.Join(g.Persist.Modules, " ")), orNone(g.Persist.Reload), f.Answers.Guest.Persist)
+					cmp.Or(strings.Join(g.Persist.Modules, " "), "none"), cmp.Or(g.Persist.Reload, "none"), f.Answers.Guest.Persist)
 			}),
 		},
 	}
@@ -122,7 +128,7 @@ func packages(f *Facts, g *backends.Guest) Answer {
 	t := backends.GuestRef(g.VM)
 	d, known := assets.DistroFor(g.OS, g.Version, g.Like)
 	if !known || g.Packages == nil {
-		return waiting(t, "no list of packages is known for %s %s", orNone(g.OS), g.Version)
+		return waiting(t, "no list of packages is known for %s %s", cmp.Or(g.OS, "none"), g.Version)
 	}
 	var missing, tools []string
 	for _, p := range d.Packages {
@@ -138,5 +144,5 @@ func packages(f *Facts, g *backends.Guest) Answer {
 	if len(missing) > 0 {
 		return fail(t, "not installed: %s", strings.Join(append(missing, tools...), ", "))
 	}
-	return warnIf(len(tools) > 0, t, "not installed: %s", orNone(strings.Join(tools, ", ")))
+	return warnIf(len(tools) > 0, t, "not installed: %s", cmp.Or(strings.Join(tools, ", "), "none"))
 }

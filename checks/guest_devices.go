@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -37,7 +38,7 @@ func guestDeviceChecks() []Check {
 				if slices.Contains(g.Loaded, "nvidia_peermem") && slices.Contains(g.Loaded, "nv_peer_mem") {
 					return warn(t, "nvidia_peermem and nv_peer_mem are both loaded; remove nvidia-peer-memory-dkms")
 				}
-				return passIf(g.NVIDIA.Peermem != "" || g.NVIDIA.DMABuf, t, "peer memory module %s, DMA-BUF %t", orNone(g.NVIDIA.Peermem), g.NVIDIA.DMABuf)
+				return passIf(g.NVIDIA.Peermem != "" || g.NVIDIA.DMABuf, t, "peer memory module %s, DMA-BUF %t", cmp.Or(g.NVIDIA.Peermem, "none"), g.NVIDIA.DMABuf)
 			})),
 		},
 		{
@@ -129,7 +130,7 @@ func guestDeviceChecks() []Check {
 				case !w.Kubernetes:
 					return pass(t, "no kubelet runs here")
 				}
-				return passIf(w.IPForward && w.Policy != "DROP", t, "a kubelet runs; ip_forward %t, policy %s", w.IPForward, orNone(w.Policy))
+				return passIf(w.IPForward && w.Policy != "DROP", t, "a kubelet runs; ip_forward %t, policy %s", w.IPForward, cmp.Or(w.Policy, "none"))
 			}),
 		},
 		{
@@ -159,7 +160,7 @@ func guestDeviceChecks() []Check {
 				if g.Headers == nil {
 					return waiting(t, "whether headers are installed was not read")
 				}
-				return passIf(*g.Headers || g.MOFED == "", t, "headers for %s installed: %t; MLNX_OFED %s", g.Kernel, *g.Headers, orNone(g.MOFED))
+				return passIf(*g.Headers || g.MOFED == "", t, "headers for %s installed: %t; MLNX_OFED %s", g.Kernel, *g.Headers, cmp.Or(g.MOFED, "none"))
 			}),
 		},
 	}

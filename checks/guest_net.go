@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"strings"
@@ -17,14 +18,14 @@ func guestNetChecks() []Check {
 			ID: "GST-PORT-010", Scope: Guest, Link: InGuest, Fix: Automatic, Source: "seed 000; vmw_pvrdma driver",
 			Criteria: "PORT_ACTIVE / - / down or no device", Remedy: "Bring the link up; for PVRDMA reload vmw_pvrdma last.",
 			Run: eachVerbs("GST-PORT-010", func(_ *Facts, t backends.Ref, d *backends.VerbsDevice) Answer {
-				return passIf(d.State == "PORT_ACTIVE", t, "%s is %s", d.Name, orNone(d.State))
+				return passIf(d.State == "PORT_ACTIVE", t, "%s is %s", d.Name, cmp.Or(d.State, "none"))
 			}),
 		},
 		{
 			ID: "GST-LINK-011", Scope: Guest, Link: InGuest, Fix: Reboot, Source: "seed 002",
 			Criteria: "Ethernet / - / InfiniBand", Remedy: "Set LINK_TYPE to ETH in the NIC's firmware.",
 			Run: eachVerbs("GST-LINK-011", func(_ *Facts, t backends.Ref, d *backends.VerbsDevice) Answer {
-				return passIf(d.LinkLayer == "" || strings.EqualFold(d.LinkLayer, "Ethernet"), t, "%s has link layer %s", d.Name, orNone(d.LinkLayer))
+				return passIf(d.LinkLayer == "" || strings.EqualFold(d.LinkLayer, "Ethernet"), t, "%s has link layer %s", d.Name, cmp.Or(d.LinkLayer, "none"))
 			}),
 		},
 		{
@@ -63,7 +64,7 @@ func guestNetChecks() []Check {
 			Criteria: "the planned address / DHCP / none", Remedy: "Configure the address.",
 			Run: eachNetdev("GST-IP-014", func(_ *Facts, t backends.Ref, i *backends.Interface, want string) Answer {
 				if !slices.Contains(i.Addresses, want) {
-					return fail(t, "%s has %s, wanted %s", i.Name, orNone(strings.Join(i.Addresses, ", ")), want)
+					return fail(t, "%s has %s, wanted %s", i.Name, cmp.Or(strings.Join(i.Addresses, ", "), "none"), want)
 				}
 				return warnIf(i.DHCP, t, "%s has %s, DHCP %t", i.Name, want, i.DHCP)
 			}),
@@ -105,7 +106,7 @@ func guestNetChecks() []Check {
 				case !i.Persistent && (g.Sudo == "none" || g.Sudo == ""):
 					return unknown(t, "%s: the files that configure interfaces can only be read by root", i.Name)
 				}
-				return passIf(i.Persistent, t, "%s is configured by %s", i.Name, orNone(i.Config))
+				return passIf(i.Persistent, t, "%s is configured by %s", i.Name, cmp.Or(i.Config, "none"))
 			}),
 		},
 		{

@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -48,7 +49,7 @@ func guestTestChecks() []Check {
 				}
 				open := g.Firewall.Open
 				ok := !g.Firewall.Active || slices.Contains(open, "all") || slices.Contains(open, "18515/tcp") && slices.Contains(open, "4791/udp")
-				return passIf(ok, t, "%s, active %t, lets in: %s", orNone(g.Firewall.Kind), g.Firewall.Active, orNone(strings.Join(open, ", ")))
+				return passIf(ok, t, "%s, active %t, lets in: %s", cmp.Or(g.Firewall.Kind, "none"), g.Firewall.Active, cmp.Or(strings.Join(open, ", "), "none"))
 			}),
 		},
 		{
@@ -59,7 +60,7 @@ func guestTestChecks() []Check {
 		{
 			ID: "GST-OFED-024", Scope: Guest, Link: InGuest, Modes: sriovOnly, Fix: Automatic, Source: "seed 002",
 			Criteria: "the same MLNX_OFED on all, or none / differs / -", Remedy: "Align MLNX_OFED in the guests.",
-			Run: sameGuests("MLNX_OFED", func(g *backends.Guest) string { return orNone(g.MOFED) }),
+			Run: sameGuests("MLNX_OFED", func(g *backends.Guest) string { return cmp.Or(g.MOFED, "none") }),
 		},
 		{
 			ID: "GST-TCLASS-025", Scope: Guest, Link: InGuest, Modes: directModes, Fix: Automatic, Source: "rules of DSCP: traffic class = DSCP x 4, + 2 with ECN",
@@ -71,7 +72,7 @@ func guestTestChecks() []Check {
 				case d.Class == nil:
 					return waiting(t, "the traffic class of %s was not read", d.Name)
 				case q.Lossless != answers.LosslessPFC || *d.Class == want:
-					return pass(t, "%s: traffic class %d, qos.lossless is %s", d.Name, *d.Class, orNone(string(q.Lossless)))
+					return pass(t, "%s: traffic class %d, qos.lossless is %s", d.Name, *d.Class, cmp.Or(string(q.Lossless), "none"))
 				case *d.Class == 0:
 					return warn(t, "%s: no traffic class, wanted %d", d.Name, want)
 				}
@@ -107,4 +108,29 @@ func lossless(t backends.Ref, retries, cnps int64) Answer {
 		return fail(t, "%d retries or lost packets, %d congestion notifications during the tests", retries, cnps)
 	}
 	return warnIf(cnps > 0, t, "no retries, %d congestion notifications during the tests", cnps)
+}
+
+// sameGuests warns where a guest differs from the most, and fails where it has nothing.
+func sameGuests(what string, of func(g *backends.Guest) string) func(*Facts) []Answer {
+	return func(f *Facts) []Answer {
+		count, most, total := map[string]int{}, "", 0
+		found, _ := f.vms()
+		for _, v := range found {
+			if g := f.guest(v.Name); g != nil && g.Error == "" && of(g) != "" {
+				count[of(g)]++
+				total++
+			}
+		}
+		for v, n := range count {
+			if n > count[most] || n == count[most] && v < most {
+				most = v
+			}
+		}
+		return eachGuest(func(_ *Facts, g *backends.Guest) Answer {
+			if of(g) == "" {
+				return fail(backends.GuestRef(g.VM), "%s is not there", what)
+			}
+			return warnIf(of(g) != most, backends.GuestRef(g.VM), "%s %s, %s on %d of %d", what, of(g), most, count[most], total)
+		})(f)
+	}
 }

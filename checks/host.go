@@ -1,12 +1,18 @@
 package checks
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
+
+// hostRows gives the rows of hosts.
+func hostRows() []Check {
+	return slices.Concat(hostChecks(), directHostChecks(), nicChecks(), nicLinkChecks(), qosChecks(), sriovChecks(), passthroughChecks(), controlPlaneChecks())
+}
 
 // hostChecks look at the platform of each host: its state in vCenter and what the BIOS allows.
 func hostChecks() []Check {
@@ -92,7 +98,7 @@ func hostChecks() []Check {
 				if h.PowerPolicy == "" && len(h.PowerPolicies) == 0 {
 					return unknown(t, "the host tells nothing of power policies")
 				}
-				return passIf(len(h.PowerPolicies) > 0, t, "policies offered: %s", orNone(strings.Join(h.PowerPolicies, ", ")))
+				return passIf(len(h.PowerPolicies) > 0, t, "policies offered: %s", cmp.Or(strings.Join(h.PowerPolicies, ", "), "none"))
 			}),
 		},
 		{

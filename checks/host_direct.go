@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -110,7 +111,7 @@ func acceptance(_ *Facts, h *backends.Host, facts HostFacts) Answer {
 	}
 	for _, v := range facts.VIBs {
 		if level(v.Acceptance) < level(facts.Acceptance) {
-			return fail(t, "the host accepts %s; %s %s is %s", facts.Acceptance, v.Name, v.Version, orNone(v.Acceptance))
+			return fail(t, "the host accepts %s; %s %s is %s", facts.Acceptance, v.Name, v.Version, cmp.Or(v.Acceptance, "none"))
 		}
 	}
 	return pass(t, "the host accepts %s; %d VIBs of RDMA are not below it", facts.Acceptance, len(facts.VIBs))

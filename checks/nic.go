@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -17,7 +18,7 @@ func nicChecks() []Check {
 				if n.DPU != "" {
 					return fail(backends.HostRef(h.Name), "%s belongs to the DPU %s", n.Device, n.DPU)
 				}
-				return passIf(n.RDMADevice != "", backends.HostRef(h.Name), "%s (%s): RDMA device %s", n.Device, n.Driver, orNone(n.RDMADevice))
+				return passIf(n.RDMADevice != "", backends.HostRef(h.Name), "%s (%s): RDMA device %s", n.Device, n.Driver, cmp.Or(n.RDMADevice, "none"))
 			}),
 		},
 		{
@@ -36,7 +37,7 @@ func nicChecks() []Check {
 					return fail(t, "%s has no link", n.Device)
 				}
 				up := n.RDMAState == "" || n.RDMAState == "active" || n.RDMAState == "activeDefer" || n.RDMAState == "unknown"
-				return passIf(up, t, "%s is up at %d Mbps, RDMA device %s", n.Device, n.SpeedMbps, orNone(n.RDMAState))
+				return passIf(up, t, "%s is up at %d Mbps, RDMA device %s", n.Device, n.SpeedMbps, cmp.Or(n.RDMAState, "none"))
 			}),
 		},
 		{
@@ -119,7 +120,7 @@ func sameCard(f *Facts, h *backends.Host, n *backends.NIC) Answer {
 					return warnIf(old.PCI != n.PCI, t, "%s (%s) is at %s, the baseline has it at %s", n.Device, n.MAC, n.PCI, old.PCI)
 				}
 			}
-			return fail(t, "%s has %s, which the baseline %s", n.Device, n.MAC, f.hadCard(n.MAC))
+			return fail(t, "%s has %s, which the baseline %s", n.Device, n.MAC, hadCard(f, n.MAC))
 		}
 	}
 	if mac := f.Answers.NIC.MACs[h.Name]; mac != "" {
@@ -129,7 +130,7 @@ func sameCard(f *Facts, h *backends.Host, n *backends.NIC) Answer {
 }
 
 // hadCard says where the baseline has a MAC that is not where it was.
-func (f *Facts) hadCard(mac string) string {
+func hadCard(f *Facts, mac string) string {
 	for _, h := range f.Baseline.Hosts {
 		for _, n := range h.NICs {
 			if strings.EqualFold(n.MAC, mac) {

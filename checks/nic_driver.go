@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"cmp"
 	"strings"
 
 	goversion "github.com/hashicorp/go-version"
@@ -21,7 +22,7 @@ func driver(_ *Facts, h *backends.Host, n *backends.NIC) Answer {
 		}
 		return fail(t, "%s: %s does not belong on ESXi %s", n.Device, n.Driver, h.Version)
 	}
-	return fail(t, "%s: driver %s is not known to do RoCE v2", n.Device, orNone(n.Driver))
+	return fail(t, "%s: driver %s is not known to do RoCE v2", n.Device, cmp.Or(n.Driver, "none"))
 }
 
 // leastFirmware is the oldest firmware that a version of nmlx5_core supports, by PCI device id (seed 002, Fig. 9: driver
@@ -45,7 +46,7 @@ func firmwareMatrix(_ *Facts, h *backends.Host, n *backends.NIC) Answer {
 	case n.Firmware == "":
 		return waiting(t, "the firmware of %s was not read (vSphere tells it from 8.0 on)", n.Device)
 	case n.Driver != "nmlx5_core":
-		return waiting(t, "%s: no minimum is known for %s; firmware %s", n.Device, orNone(n.Driver), n.Firmware)
+		return waiting(t, "%s: no minimum is known for %s; firmware %s", n.Device, cmp.Or(n.Driver, "none"), n.Firmware)
 	}
 	has, err := goversion.NewVersion(n.Firmware)
 	drv, err2 := goversion.NewVersion(strings.SplitN(n.DriverVersion, "-", 2)[0])

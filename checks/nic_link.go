@@ -1,10 +1,10 @@
 package checks
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
+	"strconv"
 	"strings"
-	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
@@ -34,7 +34,7 @@ func nicLinkChecks() []Check {
 					key = "LINK_TYPE_P2"
 				}
 				v, has := card.Current[key]
-				return passIf(!has || v == "2" || strings.HasPrefix(v, "ETH"), backends.HostRef(h.Name), "%s: %s is %s", n.Device, key, orNone(v))
+				return passIf(!has || v == "2" || strings.HasPrefix(v, "ETH"), backends.HostRef(h.Name), "%s: %s is %s", n.Device, key, cmp.Or(v, "none"))
 			}),
 		},
 		{
@@ -71,7 +71,7 @@ func nicLinkChecks() []Check {
 			Criteria: "exactly one pNIC on the DVS / - / none or several",
 			Remedy:   "Leave the HCA as the only uplink (no teaming).",
 			Run: onSwitch(func(f *Facts, h *backends.Host, m backends.Member) Answer {
-				return passIf(len(m.PNICs) == 1, backends.HostRef(h.Name), "uplinks on %s: %s", f.Answers.Switch.Name, orNone(strings.Join(m.PNICs, ", ")))
+				return passIf(len(m.PNICs) == 1, backends.HostRef(h.Name), "uplinks on %s: %s", f.Answers.Switch.Name, cmp.Or(strings.Join(m.PNICs, ", "), "none"))
 			}),
 		},
 		pauseCheck(),
@@ -87,7 +87,7 @@ func nicLinkChecks() []Check {
 					return waiting(t, "the counters of %s were not read twice", n.Device)
 				}
 				bad := s.Errors + s.Dropped
-				return grade(float64(bad)/max(1, s.Over.Seconds()), 0, 10, t, "%s: %s", n.Device, moved(s, "errors", s.Errors, "drops", s.Dropped))
+				return grade(float64(bad)/max(1, s.Over.Seconds()), 0, 10, t, "%s: %s", n.Device, s.Grown("errors", s.Errors, "drops", s.Dropped))
 			}),
 		},
 		{
@@ -105,7 +105,7 @@ func nicLinkChecks() []Check {
 func slotCarries(_ *Facts, h *backends.Host, n *backends.NIC, facts HostFacts) Answer {
 	t := backends.HostRef(h.Name)
 	s, read := facts.Slots[n.PCI]
-	has, need := sizing.PCIeGbps(s.Gen, s.Lanes), float64(orInt(n.SpeedMbps, n.MaxSpeedMbps))/1000
+	has, need := sizing.PCIeGbps(s.Gen, s.Lanes), float64(cmp.Or(n.SpeedMbps, n.MaxSpeedMbps))/1000
 	if !read || has == 0 || need == 0 {
 		return waiting(t, "the PCIe link of %s was not read", n.Device)
 	}
@@ -133,7 +133,7 @@ func sameNode(f *Facts, h *backends.Host, n *backends.NIC) Answer {
 		if v.NodeAffinity == nil {
 			return waiting(t, "%s is on node %d; whether %s is pinned was not read", n.Device, n.NUMA, v.Name)
 		}
-		if pinned := strings.FieldsFunc(*v.NodeAffinity, func(r rune) bool { return r == ',' || r == ' ' }); len(pinned) > 0 && !slices.Contains(pinned, itoa(n.NUMA)) {
+		if pinned := strings.FieldsFunc(*v.NodeAffinity, func(r rune) bool { return r == ',' || r == ' ' }); len(pinned) > 0 && !slices.Contains(pinned, strconv.Itoa(n.NUMA)) {
 			return warn(t, "%s is on node %d, %s is pinned to %s", n.Device, n.NUMA, v.Name, *v.NodeAffinity)
 		}
 	}
@@ -150,12 +150,4 @@ func onSwitch(ask func(f *Facts, h *backends.Host, m backends.Member) Answer) fu
 		}
 		return Answer{}
 	})
-}
-
-// moved tells what two counters grew by, and in what time where they did.
-func moved(s Stats, a string, n int64, b string, m int64) string {
-	if n == 0 && m == 0 {
-		return fmt.Sprintf("no %s and no %s between two looks", a, b)
-	}
-	return fmt.Sprintf("%d %s, %d %s in %s", n, a, m, b, s.Over.Round(10*time.Millisecond))
 }

@@ -9,6 +9,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
+// pairRows gives the rows of pairs.
+func pairRows() []Check {
+	return slices.Concat(pathChecks(), speedChecks(), lossChecks(), comparedChecks())
+}
+
 // pathChecks look at the way between two guests, and between their hosts. Trying it loads the fabric, so that a plain
 // check leaves most of it unknown.
 func pathChecks() []Check {
@@ -144,7 +149,7 @@ func fallback(_ *Facts, t backends.Ref, p *PairFacts) Answer {
 	if p.RDMAPackets != nil {
 		return passIf(*p.RDMAPackets > 0, t, "the RDMA counters of the client's host moved by %d", *p.RDMAPackets)
 	}
-	m := p.measured(perftest.SendLatency)
+	m := measured(p, perftest.SendLatency)
 	if m == nil || m.AchievedUs == 0 {
 		return waiting(t, "the RDMA counters were not read, and no latency was measured")
 	}
@@ -155,7 +160,7 @@ func fallback(_ *Facts, t backends.Ref, p *PairFacts) Answer {
 }
 
 // measured is the pair's measurement of one of the tests; nil without.
-func (p *PairFacts) measured(tests ...string) *perftest.Measurement {
+func measured(p *PairFacts, tests ...string) *perftest.Measurement {
 	for i := range p.Measured {
 		if slices.Contains(tests, p.Measured[i].Test) {
 			return &p.Measured[i]

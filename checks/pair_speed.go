@@ -16,7 +16,7 @@ func speedChecks() []Check {
 			ID: "PAIR-BW-006", Scope: Pair, Link: InPair, Fix: NoFix, Source: "seed 002, Fig. 21; bands are ours",
 			Criteria: ">= 93 % of the link / 80 to 93 % / less (PVRDMA: 85 %, 50 %)", Remedy: "Follow the hint beside the measurement; 92.6 % is what an MTU of 1024 gives.",
 			Run: eachPair(func(_ *Facts, t backends.Ref, p *PairFacts) Answer {
-				m := p.measured(perftest.SendBandwidth, perftest.WriteBandwidth)
+				m := measured(p, perftest.SendBandwidth, perftest.WriteBandwidth)
 				if m == nil {
 					return waiting(t, "no bandwidth was measured")
 				}
@@ -27,7 +27,7 @@ func speedChecks() []Check {
 			ID: "PAIR-BW-BIDIR-007", Scope: Pair, Link: InPair, Fix: NoFix, Source: "ours",
 			Criteria: "both ways >= 1.8 x one way / >= 1.5 x / less", Remedy: "Look at the PCIe slot and the CPU.",
 			Run: eachPair(func(_ *Facts, t backends.Ref, p *PairFacts) Answer {
-				m := p.measured(perftest.SendBandwidth, perftest.WriteBandwidth)
+				m := measured(p, perftest.SendBandwidth, perftest.WriteBandwidth)
 				if p.BothWays == nil || m == nil || m.AchievedGbps == 0 {
 					return waiting(t, "both directions were not measured together")
 				}
@@ -38,7 +38,7 @@ func speedChecks() []Check {
 			ID: "PAIR-LAT-008", Scope: Pair, Link: InPair, Fix: NoFix, Source: "seed 002, Fig. 22; seed 000; bands are ours",
 			Criteria: "<= 3 us / <= 10 us / more (PVRDMA: 8, 20)", Remedy: "Look at the power policy, latency sensitivity, and whether the pair talks RDMA at all.",
 			Run: eachPair(func(_ *Facts, t backends.Ref, p *PairFacts) Answer {
-				m := p.measured(perftest.SendLatency)
+				m := measured(p, perftest.SendLatency)
 				if m == nil {
 					return waiting(t, "no latency was measured")
 				}
@@ -49,7 +49,7 @@ func speedChecks() []Check {
 			ID: "PAIR-LAT-TAIL-009", Scope: Pair, Link: InPair, Fix: NoFix, Source: "seed 002; bands are ours",
 			Criteria: "p99.9 <= 3 x typical / <= 10 x / more", Remedy: "Reserve CPU and memory: something interrupts the VM.",
 			Run: eachPair(func(_ *Facts, t backends.Ref, p *PairFacts) Answer {
-				m := p.measured(perftest.SendLatency)
+				m := measured(p, perftest.SendLatency)
 				if m == nil || len(m.Rows) == 0 || m.Rows[0].TypicalUs == 0 || m.Rows[0].P999Us == 0 {
 					return waiting(t, "no p99.9 was measured")
 				}
@@ -70,7 +70,7 @@ func comparedChecks() []Check {
 			ID: "PAIR-GDR-012", Scope: Pair, Link: InPair, Modes: gpuOnly, Fix: Manual, Source: "NVIDIA: ATS with GPUDirect RDMA",
 			Criteria: "GPU memory >= 90 % of host memory / 50 to 90 % / less, or an error", Remedy: "Look at P2P, ACS, ATS and the topology.",
 			Run: eachPair(func(_ *Facts, t backends.Ref, p *PairFacts) Answer {
-				m := p.measured(perftest.SendBandwidth, perftest.WriteBandwidth)
+				m := measured(p, perftest.SendBandwidth, perftest.WriteBandwidth)
 				switch {
 				case p.GPUErr != "":
 					return fail(t, "the test with GPU memory failed: %s", p.GPUErr)
@@ -97,7 +97,7 @@ func comparedChecks() []Check {
 			ID: "PAIR-SYM-014", Scope: Pair, Link: InPair, Fix: NoFix, Source: "ours",
 			Criteria: "there and back differ by <= 5 % / <= 15 % / more", Remedy: "Find the weak end: it is the one that all its pairs share.",
 			Run: func(f *Facts) []Answer {
-				gbps := f.bandwidths()
+				gbps := bandwidths(f)
 				return eachPair(func(_ *Facts, t backends.Ref, p *PairFacts) Answer {
 					there, back := gbps[[2]string{p.From, p.To}], gbps[[2]string{p.To, p.From}]
 					if there == 0 || back == 0 {
@@ -111,7 +111,7 @@ func comparedChecks() []Check {
 			ID: "PAIR-MATRIX-015", Scope: Pair, Link: InPair, Fix: NoFix, Source: "seed 002; bands are ours",
 			Criteria: "within 5 % of the median of all pairs / 15 % below / more", Remedy: "Inspect the host that the outliers share.",
 			Run: func(f *Facts) []Answer {
-				gbps := f.bandwidths()
+				gbps := bandwidths(f)
 				all := slices.Sorted(maps.Values(gbps))
 				return eachPair(func(_ *Facts, t backends.Ref, p *PairFacts) Answer {
 					own := gbps[[2]string{p.From, p.To}]
@@ -150,11 +150,11 @@ func judged(t backends.Ref, m *perftest.Measurement, format string, args ...any)
 }
 
 // bandwidths are what was measured from one VM to another, in Gbps.
-func (f *Facts) bandwidths() map[[2]string]float64 {
+func bandwidths(f *Facts) map[[2]string]float64 {
 	out := map[[2]string]float64{}
 	for i := range f.Pairs {
 		p := &f.Pairs[i]
-		if m := p.measured(perftest.SendBandwidth, perftest.WriteBandwidth); m != nil && m.Verdict != perftest.VerdictNotApplicable && m.AchievedGbps > 0 {
+		if m := measured(p, perftest.SendBandwidth, perftest.WriteBandwidth); m != nil && m.Verdict != perftest.VerdictNotApplicable && m.AchievedGbps > 0 {
 			out[[2]string{p.From, p.To}] = m.AchievedGbps
 		}
 	}

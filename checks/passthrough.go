@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -31,7 +32,7 @@ func passthroughChecks() []Check {
 				v := f.Inventory.VM(g.UsedBy)
 				found, _ := f.vms()
 				if g.UsedBy == "" || slices.Contains(found, v) {
-					return pass(t, "GPU %s is used by: %s", g.PCI, orNone(g.UsedBy))
+					return pass(t, "GPU %s is used by: %s", g.PCI, cmp.Or(g.UsedBy, "none"))
 				}
 				if v != nil && v.Power == "poweredOn" {
 					return fail(t, "GPU %s is used by %s, which runs", g.PCI, g.UsedBy)
@@ -56,7 +57,7 @@ func passthroughChecks() []Check {
 						}
 					}
 				}
-				return pass(t, "GPU %s takes along: %s", g.PCI, orNone(strings.Join(h.PCI[i].Dependents, ", ")))
+				return pass(t, "GPU %s takes along: %s", g.PCI, cmp.Or(strings.Join(h.PCI[i].Dependents, ", "), "none"))
 			}),
 		},
 		{
@@ -73,10 +74,10 @@ func passthroughChecks() []Check {
 				t, at := backends.HostRef(h.Name), f.hca(h)
 				card, read := facts.Firmware[function0(at)]
 				if !read {
-					return waiting(t, "the firmware of NIC %s was not read: that takes the ESXi shell and MFT (check --esxi-shell)", orNone(at))
+					return waiting(t, "the firmware of NIC %s was not read: that takes the ESXi shell and MFT (check --esxi-shell)", cmp.Or(at, "none"))
 				}
 				v, has := card.Current["ATS_ENABLED"]
-				return warnIf(has && !isTrue(v), t, "NIC %s: ATS_ENABLED is %s", at, orNone(v))
+				return warnIf(has && !isTrue(v), t, "NIC %s: ATS_ENABLED is %s", at, cmp.Or(v, "none"))
 			}),
 		},
 		{
@@ -123,31 +124,11 @@ func best(all []Answer) Answer {
 	return slices.MinFunc(all, func(a, b Answer) int { return slices.Index(order, a.Status) - slices.Index(order, b.Status) })
 }
 
-// hca is the PCI address of a host's RDMA card: the one that is passed through, else the chosen pNIC; "" without.
-func (f *Facts) hca(h *backends.Host) string {
-	found, _ := f.vms()
-	cards := f.cards(h)
-	for _, v := range found {
-		for _, p := range v.Passthrough {
-			if v.Host == h.Name && slices.Contains(cards, p) {
-				return p
-			}
-		}
-	}
-	if len(cards) > 0 {
-		return cards[0]
-	}
-	if n := f.nic(h); n != nil {
-		return n.PCI
-	}
-	return ""
-}
-
 func topology(f *Facts, h *backends.Host) Answer {
 	t, nic := backends.HostRef(h.Name), f.hca(h)
 	path := h.Bridges(nic)
 	if nic == "" || len(path) == 0 {
-		return waiting(t, "the PCI path of NIC %s is not known", orNone(nic))
+		return waiting(t, "the PCI path of NIC %s is not known", cmp.Or(nic, "none"))
 	}
 	list, chosen := f.gpus(h)
 	var all []Answer
@@ -169,29 +150,9 @@ func topology(f *Facts, h *backends.Host) Answer {
 	case !chosen:
 		return best(all)
 	}
-	worst := slices.MaxFunc(all, func(a, b Answer) int { return weight(&Finding{Status: a.Status}) - weight(&Finding{Status: b.Status}) })
+	worst := slices.MaxFunc(all, func(a, b Answer) int { return a.Status.Weight() - b.Status.Weight() })
 	if worst.Status == Fail && slices.ContainsFunc(all, func(a Answer) bool { return a.Status == Pass }) {
 		worst.Status = Warn // another GPU of the host is near
 	}
 	return worst
-}
-
-// sharedBridge is the bridge of the host above a VM's RDMA card and one of its GPUs, by which they reach each other; "" where
-// there is none, or it is not known.
-func (f *Facts) sharedBridge(vm string) string {
-	v := f.Inventory.VM(vm)
-	if v == nil {
-		return ""
-	}
-	h := f.Inventory.Host(v.Host)
-	if h == nil {
-		return ""
-	}
-	path := h.Bridges(f.hca(h))
-	for _, g := range f.vmGPUs(v) {
-		if near, shared := backends.Near(g.Path(), path); near.PeerToPeer() == "yes" {
-			return shared
-		}
-	}
-	return ""
 }

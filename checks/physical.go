@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -28,7 +29,7 @@ func physicalChecks() []Check {
 				if !heard {
 					return warn(t, "%s hears no LLDP or CDP", n.Device)
 				}
-				return pass(t, "%s is on %s port %s", n.Device, at.Switch, orNone(at.Port))
+				return pass(t, "%s is on %s port %s", n.Device, at.Switch, cmp.Or(at.Port, "none"))
 			}),
 		},
 		{
@@ -39,7 +40,7 @@ func physicalChecks() []Check {
 				t := backends.SwitchRef("physical")
 				switch {
 				case f.Answers.QoS.Lossless != answers.LosslessPFC:
-					return []Answer{pass(t, "qos.lossless is %s: no PFC is asked of the switch", orNone(string(f.Answers.QoS.Lossless)))}
+					return []Answer{pass(t, "qos.lossless is %s: no PFC is asked of the switch", cmp.Or(string(f.Answers.QoS.Lossless), "none"))}
 				case f.Answers.Confirmed.SwitchPFC:
 					return []Answer{pass(t, "PFC on priority %d is confirmed by the operator", f.Answers.QoS.Priority)}
 				}
@@ -62,7 +63,7 @@ func physicalChecks() []Check {
 				if !read || s.Over <= 0 {
 					return waiting(t, "the counters of %s were not read twice", n.Device)
 				}
-				return grade(float64(s.Dropped+s.Pause)/max(1, s.Over.Seconds()), 0, 1000, t, "%s: %s", n.Device, moved(s, "drops", s.Dropped, "pauses", s.Pause))
+				return grade(float64(s.Dropped+s.Pause)/max(1, s.Over.Seconds()), 0, 1000, t, "%s: %s", n.Device, s.Grown("drops", s.Dropped, "pauses", s.Pause))
 			}),
 		},
 	}

@@ -27,7 +27,7 @@ func portGroup(f *Facts, t backends.Ref, pg *backends.PortGroup) Answer {
 	case pg.Switch != f.Answers.Switch.Name:
 		return fail(t, "the port group is on %s", pg.Switch)
 	}
-	need := f.lacking(pg.Name)
+	need := lacking(f, pg.Name)
 	if pg.Free == 0 && need > 0 {
 		return fail(t, "binding %s, none of %d ports is free for %d more VMs", pg.Binding, pg.Ports, need)
 	}
@@ -36,7 +36,7 @@ func portGroup(f *Facts, t backends.Ref, pg *backends.PortGroup) Answer {
 }
 
 // lacking counts selected VMs without an adapter on a port group: each will take a port.
-func (f *Facts) lacking(group string) int {
+func lacking(f *Facts, group string) int {
 	found, _ := f.vms()
 	n := 0
 	for _, v := range found {

@@ -84,82 +84,12 @@ func (p port) verbs(g *backends.Guest) *backends.VerbsDevice {
 	return nil
 }
 
-// eachVerbs asks about the RDMA device behind every adapter. Where the guest has none, row id says so and the others
-// keep still.
-func eachVerbs(id string, ask func(f *Facts, t backends.Ref, d *backends.VerbsDevice) Answer) func(*Facts) []Answer {
-	return eachPort(func(f *Facts, g *backends.Guest, p port) Answer {
-		t, d := backends.GuestRef(g.VM), p.verbs(g)
-		switch {
-		case d != nil:
-			return ask(f, t, d)
-		case id == "GST-PORT-010":
-			return fail(t, "no RDMA device belongs to the adapter %s", orNone(p.mac))
+// adapter is the RDMA adapter of a VM on the answers' port groups; nil when there is none.
+func (f *Facts) adapter(v *backends.VM, types ...string) *backends.Adapter {
+	for i := range v.Adapters {
+		if slices.Contains(types, v.Adapters[i].Type) {
+			return &v.Adapters[i]
 		}
-		return Answer{}
-	})
-}
-
-// eachNetdev does the same for the network interface; where the answers name no address there is nothing to hold it
-// against.
-func eachNetdev(id string, ask func(f *Facts, t backends.Ref, i *backends.Interface, want string) Answer) func(*Facts) []Answer {
-	return eachPort(func(f *Facts, g *backends.Guest, p port) Answer {
-		t, i := backends.GuestRef(g.VM), p.netdev(g)
-		switch {
-		case p.cidr == "":
-			return Answer{}
-		case i != nil:
-			return ask(f, t, i, p.cidr)
-		case id == "GST-IP-014":
-			return fail(t, "no interface belongs to the adapter %s, wanted %s", orNone(p.mac), p.cidr)
-		}
-		return Answer{}
-	})
-}
-
-// eachPort asks about every RDMA adapter of every guest, and tells a guest that could not be asked once.
-func eachPort(ask func(f *Facts, g *backends.Guest, p port) Answer) func(*Facts) []Answer {
-	return func(f *Facts) []Answer {
-		var out []Answer
-		for _, a := range eachGuest(func(*Facts, *backends.Guest) Answer { return Answer{Status: Pass} })(f) {
-			if a.Status != Pass {
-				out = append(out, a)
-			}
-		}
-		found, _ := f.vms()
-		for _, v := range found {
-			g := f.guest(v.Name)
-			if g == nil || g.Error != "" {
-				continue
-			}
-			for _, p := range f.ports(v) {
-				out = said(out, ask(f, g, p))
-			}
-		}
-		return out
 	}
-}
-
-// sameGuests warns where a guest differs from the most, and fails where it has nothing.
-func sameGuests(what string, of func(g *backends.Guest) string) func(*Facts) []Answer {
-	return func(f *Facts) []Answer {
-		count, most, total := map[string]int{}, "", 0
-		found, _ := f.vms()
-		for _, v := range found {
-			if g := f.guest(v.Name); g != nil && g.Error == "" && of(g) != "" {
-				count[of(g)]++
-				total++
-			}
-		}
-		for v, n := range count {
-			if n > count[most] || n == count[most] && v < most {
-				most = v
-			}
-		}
-		return eachGuest(func(_ *Facts, g *backends.Guest) Answer {
-			if of(g) == "" {
-				return fail(backends.GuestRef(g.VM), "%s is not there", what)
-			}
-			return warnIf(of(g) != most, backends.GuestRef(g.VM), "%s %s, %s on %d of %d", what, of(g), most, count[most], total)
-		})(f)
-	}
+	return nil
 }

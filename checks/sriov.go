@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -52,7 +53,7 @@ func sriovChecks() []Check {
 					want = max(want, n.SRIOV.Requested)
 				}
 				has := number(card.Current["NUM_OF_VFS"])
-				return passIf(sizing.EnoughVFs(has, []int{want}), backends.HostRef(h.Name), "%s: NUM_OF_VFS is %s, %d are wanted", n.Device, orUnset(card.Current["NUM_OF_VFS"]), want)
+				return passIf(sizing.EnoughVFs(has, []int{want}), backends.HostRef(h.Name), "%s: NUM_OF_VFS is %s, %d are wanted", n.Device, cmp.Or(card.Current["NUM_OF_VFS"], "unset"), want)
 			}),
 		},
 		{
@@ -111,7 +112,7 @@ func maxVFs(id, criteria, remedy, source string, ask func(t backends.Ref, at int
 		Run: nicCall(func(_ *Facts, h *backends.Host, n *backends.NIC, facts HostFacts) Answer {
 			t := backends.HostRef(h.Name)
 			if n.Driver != coreModule || facts.Modules[coreModule] == nil {
-				return waiting(t, "%s: max_vfs of driver %s was not read", n.Device, orNone(n.Driver))
+				return waiting(t, "%s: max_vfs of driver %s was not read", n.Device, cmp.Or(n.Driver, "none"))
 			}
 			ports := corePorts(h)
 			text := param(facts.Modules, coreModule, "max_vfs")
@@ -131,27 +132,12 @@ func maxVFs(id, criteria, remedy, source string, ask func(t backends.Ref, at int
 	}
 }
 
-// corePorts are the addresses of the functions of nmlx5_core in PCI order.
-func corePorts(h *backends.Host) []string {
-	var ports []string
-	for _, n := range h.NICs {
-		if n.Driver == coreModule {
-			ports = append(ports, n.PCI)
-		}
-	}
-	slices.Sort(ports) // addresses have fixed width, so that the order of text is that of numbers
-	return ports
-}
-
 func joined(list []int) string {
 	if len(list) == 0 {
 		return "unset"
 	}
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(list), " ", ","), "[]")
 }
-
-// isTrue reads how mlxconfig spells a set flag: True(1), True, 1.
-func isTrue(s string) bool { return strings.HasPrefix(strings.ToLower(s), "true") || s == "1" }
 
 // freeVFs counts by esxcli's list, or where that was not read by the VMs' adapters.
 func freeVFs(f *Facts, h *backends.Host, n *backends.NIC, facts HostFacts) Answer {

@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,9 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 )
+
+// vcenterRows gives the rows of vCenter, of its clusters and of what hosts have in common.
+func vcenterRows() []Check { return slices.Concat(vCenterChecks(), clusterChecks(), policyChecks()) }
 
 // vCenterChecks look at vCenter itself.
 func vCenterChecks() []Check {
@@ -67,7 +71,7 @@ func vCenterChecks() []Check {
 						names = append(names, h.Datacenter)
 					}
 				}
-				return []Answer{passIf(len(names) == 1, f.vcenter(), "the hosts are in %s", orNone(strings.Join(names, ", ")))}
+				return []Answer{passIf(len(names) == 1, f.vcenter(), "the hosts are in %s", cmp.Or(strings.Join(names, ", "), "none"))}
 			},
 		},
 		{
@@ -75,7 +79,7 @@ func vCenterChecks() []Check {
 			Criteria: "no task runs on the hosts / - / some",
 			Remedy:   "Wait for the running task.",
 			Run: eachHost(func(_ *Facts, h *backends.Host) Answer {
-				return passIf(len(h.RecentTasks) == 0, backends.HostRef(h.Name), "running tasks: %s", orNone(strings.Join(h.RecentTasks, ", ")))
+				return passIf(len(h.RecentTasks) == 0, backends.HostRef(h.Name), "running tasks: %s", cmp.Or(strings.Join(h.RecentTasks, ", "), "none"))
 			}),
 		},
 		{
@@ -95,7 +99,7 @@ func vCenterChecks() []Check {
 			Criteria: "hosts follow baselines / a vLCM image or another owner rules them / -",
 			Remedy:   "Add the VIBs to the vLCM image instead of installing them by esxcli.",
 			Run: eachHost(func(_ *Facts, h *backends.Host) Answer {
-				return warnIf(len(h.ManagedBy) > 0, backends.HostRef(h.Name), "desired state owned by: %s", orNone(strings.Join(h.ManagedBy, ", ")))
+				return warnIf(len(h.ManagedBy) > 0, backends.HostRef(h.Name), "desired state owned by: %s", cmp.Or(strings.Join(h.ManagedBy, ", "), "none"))
 			}),
 		},
 	}

@@ -1,12 +1,18 @@
 package checks
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
+
+// vmRows gives the rows of VMs.
+func vmRows() []Check {
+	return slices.Concat(vmChecks(), vmTuningChecks(), vmAdapterChecks(), vmGPUChecks())
+}
 
 // vmChecks look at the VMs in vCenter: state, hardware version, memory.
 func vmChecks() []Check {
@@ -18,7 +24,7 @@ func vmChecks() []Check {
 			Run: eachVM(func(f *Facts, v *backends.VM) Answer {
 				t := backends.VMRef(v.Name)
 				if v.Template || v.VCenterVM || v.Power == "suspended" || v.State != "" && v.State != "connected" {
-					return fail(t, "%s, %s, template %t, vCenter's own VM %t", v.Power, orNone(v.State), v.Template, v.VCenterVM)
+					return fail(t, "%s, %s, template %t, vCenter's own VM %t", v.Power, cmp.Or(v.State, "none"), v.Template, v.VCenterVM)
 				}
 				return warnIf(f.Before && v.Power == "poweredOn", t, "the VM is %s", v.Power)
 			}),
@@ -35,7 +41,7 @@ func vmChecks() []Check {
 			Criteria: "vmx >= 17, or nothing is passed through dynamically / - / below 17", Remedy: "Upgrade the hardware version to 17 for Dynamic DirectPath.",
 			Run: eachVM(func(_ *Facts, v *backends.VM) Answer {
 				dynamic := slices.ContainsFunc(v.Passthrough, func(p string) bool { return strings.HasPrefix(p, "dynamic") })
-				return passIf(v.Hardware >= 17 || !dynamic, backends.VMRef(v.Name), "vmx-%d, devices: %s", v.Hardware, orNone(strings.Join(v.Passthrough, ", ")))
+				return passIf(v.Hardware >= 17 || !dynamic, backends.VMRef(v.Name), "vmx-%d, devices: %s", v.Hardware, cmp.Or(strings.Join(v.Passthrough, ", "), "none"))
 			}),
 		},
 		{
@@ -94,7 +100,7 @@ func vmChecks() []Check {
 				case v.Power == "poweredOn":
 					return pass(t, "the VM runs with %d MB", v.MemoryMB)
 				case h == nil || h.MemoryMB == 0:
-					return waiting(t, "the memory of host %s is not known", orNone(v.Host))
+					return waiting(t, "the memory of host %s is not known", cmp.Or(v.Host, "none"))
 				}
 				free := h.MemoryMB - h.MemoryUsedMB
 				return grade(float64(v.MemoryMB), 0.9*float64(free), float64(free), t, "%d MB to reserve, %s has %d MB free", v.MemoryMB, h.Name, free)
@@ -130,7 +136,7 @@ func addressesAgree(f *Facts, v *backends.VM) Answer {
 		}
 	}
 	slices.Sort(have)
-	evidence := "devices " + strings.Join(want, ", ") + "; VMX keys " + orNone(strings.Join(have, ", "))
+	evidence := "devices " + strings.Join(want, ", ") + "; VMX keys " + cmp.Or(strings.Join(have, ", "), "none")
 	if len(have) == 0 {
 		return warn(t, "%s", evidence)
 	}

@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"cmp"
 	"strings"
 
 	goversion "github.com/hashicorp/go-version"
@@ -38,7 +39,7 @@ func vmAdapterChecks() []Check {
 			ID: "VM-NIC-PROTO-017", Scope: VM, Link: InVM, Modes: pvrdmaOnly, Quick: true, Fix: Automatic, Source: "vSphere API",
 			Criteria: "all adapters speak the planned protocol / - / mixed", Remedy: "Set the same device protocol on every VM.",
 			Run: eachAdapter("pvrdma", func(f *Facts, t backends.Ref, _ *backends.VM, a *backends.Adapter) Answer {
-				return passIf(a.Protocol == f.Answers.PVRDMA.Protocol, t, "%s: protocol %s, wanted %s", a.Label, orNone(a.Protocol), f.Answers.PVRDMA.Protocol)
+				return passIf(a.Protocol == f.Answers.PVRDMA.Protocol, t, "%s: protocol %s, wanted %s", a.Label, cmp.Or(a.Protocol, "none"), f.Answers.PVRDMA.Protocol)
 			}),
 		},
 		{
@@ -134,11 +135,11 @@ func onGroups(f *Facts, v *backends.VM) Answer {
 		for _, a := range v.Adapters {
 			if a.Type == "pvrdma" {
 				ok = ok || a.PortGroup == group && a.Switch == f.Answers.Switch.Name
-				seen = append(seen, a.PortGroup+" of "+orNone(a.Switch))
+				seen = append(seen, a.PortGroup+" of "+cmp.Or(a.Switch, "none"))
 			}
 		}
 		if !ok {
-			return fail(t, "no PVRDMA adapter on %s of %s; there are: %s", group, f.Answers.Switch.Name, orNone(strings.Join(seen, ", ")))
+			return fail(t, "no PVRDMA adapter on %s of %s; there are: %s", group, f.Answers.Switch.Name, cmp.Or(strings.Join(seen, ", "), "none"))
 		}
 	}
 	return pass(t, "PVRDMA adapters on %s of %s", strings.Join(want, ", "), f.Answers.Switch.Name)

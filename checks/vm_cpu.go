@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,7 +37,7 @@ func vmTuningChecks() []Check {
 			Run: eachVM(func(f *Facts, v *backends.VM) Answer {
 				t := backends.VMRef(v.Name)
 				if v.Latency != "high" {
-					a := warn(t, "latency sensitivity %s, asked for: %s", orNone(v.Latency), orNone(f.Answers.Tuning.Latency))
+					a := warn(t, "latency sensitivity %s, asked for: %s", cmp.Or(v.Latency, "none"), cmp.Or(f.Answers.Tuning.Latency, "none"))
 					a.Quiet = f.Answers.Tuning.Latency != "high" // what was not asked for is told
 					return a
 				}
@@ -50,7 +51,7 @@ func vmTuningChecks() []Check {
 				t, h := backends.VMRef(v.Name), f.Inventory.Host(v.Host)
 				switch {
 				case v.Latency != "high":
-					return pass(t, "latency sensitivity %s asks for no reservation", orNone(v.Latency))
+					return pass(t, "latency sensitivity %s asks for no reservation", cmp.Or(v.Latency, "none"))
 				case v.CPUReserved == nil || h == nil || h.CPUMHz == 0:
 					return waiting(t, "the CPU reservation or the host's MHz were not read")
 				}
@@ -67,7 +68,7 @@ func vmTuningChecks() []Check {
 			Run: eachVM(func(f *Facts, v *backends.VM) Answer {
 				t, h := backends.VMRef(v.Name), f.Inventory.Host(v.Host)
 				if h == nil || h.Sockets == 0 || h.Cores == 0 {
-					return waiting(t, "the cores of host %s are not known", orNone(v.Host))
+					return waiting(t, "the cores of host %s are not known", cmp.Or(v.Host, "none"))
 				}
 				return warnIf(v.CPUs > h.Cores/h.Sockets, t, "%d vCPUs, %d cores a socket", v.CPUs, h.Cores/h.Sockets)
 			}),

@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,7 +30,7 @@ func vmGPUChecks() []Check {
 			ID: "VM-FIRMWARE-022", Scope: VM, Link: InVM, Modes: gpuOnly, Quick: true, Preflight: true, Fix: Manual, Source: "seed 001, section 3.1",
 			Criteria: "efi / - / bios", Remedy: "Install the guest again as UEFI; never flip an installed BIOS guest.",
 			Run: eachVM(func(_ *Facts, v *backends.VM) Answer {
-				return passIf(v.Firmware == "efi", backends.VMRef(v.Name), "firmware %s", orNone(v.Firmware))
+				return passIf(v.Firmware == "efi", backends.VMRef(v.Name), "firmware %s", cmp.Or(v.Firmware, "none"))
 			}),
 		},
 		{
@@ -37,7 +38,7 @@ func vmGPUChecks() []Check {
 			Criteria: "TRUE, or the BARs fit below 4 GB / - / absent", Remedy: "Write " + keyUse64 + " = TRUE.",
 			Run: eachVM(windowed(func(_ *Facts, t backends.Ref, v *backends.VM, w sizing.Window) Answer {
 				on, _ := vmx(v, keyUse64)
-				return passIf(isTrue(on), t, "%s is %s, BARs take %.2f GB", keyUse64, orUnset(on), w.TotalGB)
+				return passIf(isTrue(on), t, "%s is %s, BARs take %.2f GB", keyUse64, cmp.Or(on, "unset"), w.TotalGB)
 			})),
 		},
 		{
@@ -57,9 +58,9 @@ func vmGPUChecks() []Check {
 				acs, _ := vmx(v, keyACS)
 				g := f.Answers.GPUDirect
 				if g.AllowP2P && !isTrue(p2p) {
-					return fail(t, "%s is %s, %s is %s", keyP2P, orUnset(p2p), keyACS, orUnset(acs))
+					return fail(t, "%s is %s, %s is %s", keyP2P, cmp.Or(p2p, "unset"), keyACS, cmp.Or(acs, "unset"))
 				}
-				return warnIf(g.RelaxACS && !isTrue(acs), t, "%s is %s, %s is %s", keyP2P, orUnset(p2p), keyACS, orUnset(acs))
+				return warnIf(g.RelaxACS && !isTrue(acs), t, "%s is %s, %s is %s", keyP2P, cmp.Or(p2p, "unset"), keyACS, cmp.Or(acs, "unset"))
 			}),
 		},
 		{
@@ -106,7 +107,7 @@ func vmGPUChecks() []Check {
 			Run: eachVM(func(f *Facts, v *backends.VM) Answer {
 				t := backends.VMRef(v.Name)
 				if !slices.ContainsFunc(f.hosts(), func(h *backends.Host) bool { return h.Name == v.Host }) {
-					return warn(t, "the VM is on %s, which is not selected", orNone(v.Host))
+					return warn(t, "the VM is on %s, which is not selected", cmp.Or(v.Host, "none"))
 				}
 				found, _ := f.vms()
 				alone := len(found) > 1 && !slices.ContainsFunc(found, func(o *backends.VM) bool { return o.Host != v.Host })
@@ -117,19 +118,10 @@ func vmGPUChecks() []Check {
 			ID: "VM-TOOLS-031", Scope: VM, Link: InVM, Quick: true, Fix: Automatic, Source: "seed 000",
 			Criteria: "VMware Tools run / not running / -", Remedy: "Install open-vm-tools.",
 			Run: eachVM(func(_ *Facts, v *backends.VM) Answer {
-				return warnIf(v.Power == "poweredOn" && v.Tools != "guestToolsRunning", backends.VMRef(v.Name), "Tools: %s", orNone(v.Tools))
+				return warnIf(v.Power == "poweredOn" && v.Tools != "guestToolsRunning", backends.VMRef(v.Name), "Tools: %s", cmp.Or(v.Tools, "none"))
 			}),
 		},
 	}
-}
-
-// window works out the MMIO window for the GPUs that a VM has.
-func (f *Facts) window(v *backends.VM) (sizing.Window, error) {
-	var list []sizing.GPUCount
-	for _, g := range f.vmGPUs(v) {
-		list = append(list, sizing.CountOf(g.Vendor, g.Device, g.Model, g.MemoryMB))
-	}
-	return sizing.MMIO(list)
 }
 
 // windowed asks about VMs whose GPUs need a 64-bit MMIO window; the others pass.
@@ -153,7 +145,7 @@ func mmioSize(f *Facts, t backends.Ref, v *backends.VM, w sizing.Window) Answer 
 	text, _ := vmx(v, keySize64)
 	gb, err := strconv.Atoi(strings.TrimSpace(text))
 	if err != nil {
-		return fail(t, "%s is %s, wanted %d", keySize64, orUnset(text), w.KB)
+		return fail(t, "%s is %s, wanted %d", keySize64, cmp.Or(text, "unset"), w.KB)
 	}
 	if err := w.Check(gb); err != nil {
 		return fail(t, "%s: %v", keySize64, err)
@@ -162,7 +154,7 @@ func mmioSize(f *Facts, t backends.Ref, v *backends.VM, w sizing.Window) Answer 
 	if n := f.Answers.GPUDirect.MMIO.GB(); n > 0 {
 		want = n
 	}
-	want = orInt(want, w.KB)
+	want = cmp.Or(want, w.KB)
 	return warnIf(gb < want, t, "%s is %d, wanted %d; the BARs take %.2f GB", keySize64, gb, want, w.TotalGB)
 }
 

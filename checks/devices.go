@@ -1,0 +1,113 @@
+package checks
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
+)
+
+// cards are the PCI addresses of network cards on a host whose passthrough is on.
+func (f *Facts) cards(h *backends.Host) []string {
+	var out []string
+	for _, d := range h.PCI {
+		if d.Enabled && strings.HasPrefix(d.Class, networkClass) {
+			out = append(out, d.Address)
+		}
+	}
+	return out
+}
+
+// networkClass is the PCI class of network controllers, as the inventory spells it.
+const networkClass = "02"
+
+// gpus are the GPUs of a host that the selected VMs have or shall have; chosen is false where nobody said which, and
+// then they are all that could be passed through.
+func (f *Facts) gpus(h *backends.Host) (list []*backends.GPU, chosen bool) {
+	var named, free []*backends.GPU
+	for i := range h.GPUs {
+		g := &h.GPUs[i]
+		if f.wanted(h, g) {
+			named = append(named, g)
+		} else if g.Capable {
+			free = append(free, g)
+		}
+	}
+	if len(named) > 0 {
+		return named, true
+	}
+	return free, false
+}
+
+func (f *Facts) wanted(h *backends.Host, g *backends.GPU) bool {
+	found, _ := f.vms()
+	return slices.ContainsFunc(found, func(v *backends.VM) bool {
+		return v.Host == h.Name && (slices.Contains(v.Passthrough, g.PCI) || slices.Contains(f.Answers.GPUDirect.GPUs[v.Name], answers.PCI(g.PCI)))
+	})
+}
+
+// vmGPUs are the GPUs that a VM has now.
+func (f *Facts) vmGPUs(v *backends.VM) []*backends.GPU {
+	h := f.Inventory.Host(v.Host)
+	if h == nil {
+		return nil
+	}
+	var out []*backends.GPU
+	for i := range h.GPUs {
+		if slices.Contains(v.Passthrough, h.GPUs[i].PCI) {
+			out = append(out, &h.GPUs[i])
+		}
+	}
+	return out
+}
+
+// window works out the MMIO window for the GPUs that a VM has.
+func (f *Facts) window(v *backends.VM) (sizing.Window, error) {
+	var list []sizing.GPUCount
+	for _, g := range f.vmGPUs(v) {
+		list = append(list, sizing.CountOf(g.Vendor, g.Device, g.Model, g.MemoryMB))
+	}
+	return sizing.MMIO(list)
+}
+
+// hca is the PCI address of a host's RDMA card: the one that is passed through, else the chosen pNIC; "" without.
+func (f *Facts) hca(h *backends.Host) string {
+	found, _ := f.vms()
+	cards := f.cards(h)
+	for _, v := range found {
+		for _, p := range v.Passthrough {
+			if v.Host == h.Name && slices.Contains(cards, p) {
+				return p
+			}
+		}
+	}
+	if len(cards) > 0 {
+		return cards[0]
+	}
+	if n := f.nic(h); n != nil {
+		return n.PCI
+	}
+	return ""
+}
+
+// sharedBridge is the bridge of the host above a VM's RDMA card and one of its GPUs, by which they reach each other; "" where
+// there is none, or it is not known.
+func (f *Facts) sharedBridge(vm string) string {
+	v := f.Inventory.VM(vm)
+	if v == nil {
+		return ""
+	}
+	h := f.Inventory.Host(v.Host)
+	if h == nil {
+		return ""
+	}
+	path := h.Bridges(f.hca(h))
+	for _, g := range f.vmGPUs(v) {
+		if near, shared := backends.Near(g.Path(), path); near.PeerToPeer() == "yes" {
+			return shared
+		}
+	}
+	return ""
+}

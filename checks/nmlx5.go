@@ -1,0 +1,45 @@
+package checks
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// The nmlx5 modules.
+const (
+	coreModule = "nmlx5_core"
+	rdmaModule = "nmlx5_rdma"
+)
+
+// number reads 8, 0x08 or 08; -1 for anything else.
+func number(s string) int {
+	s = strings.TrimSpace(s)
+	if n, err := strconv.ParseInt(s, 10, 32); err == nil {
+		return int(n)
+	}
+	n, err := strconv.ParseInt(s, 0, 32)
+	if err != nil {
+		return -1
+	}
+	return int(n)
+}
+
+// corePorts are the addresses of the functions of nmlx5_core in PCI order.
+func corePorts(h *backends.Host) []string {
+	var ports []string
+	for _, n := range h.NICs {
+		if n.Driver == coreModule {
+			ports = append(ports, n.PCI)
+		}
+	}
+	slices.Sort(ports) // addresses have fixed width, so that the order of text is that of numbers
+	return ports
+}
+
+// param is a parameter as esxcli lists it, without the quotes of older builds.
+func param(p map[string]map[string]string, module, name string) string {
+	return strings.Trim(p[module][name], `" `)
+}
