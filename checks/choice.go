@@ -47,9 +47,9 @@ func (f *Facts) absent() string {
 	return "HOST-PNIC-STATE-003"
 }
 
-// blame is the one row that names a host without a fitting pNIC: that of the pNIC which came nearest. The other rows
+// Blame is the one row that names a host without a fitting pNIC: that of the pNIC which came nearest. The other rows
 // then say nothing of the host, so that one cause is told once.
-func (f *Facts) blame(h *backends.Host) string {
+func (f *Facts) Blame(h *backends.Host) string {
 	worst, best := f.absent(), -1
 	for i := range h.NICs {
 		if id, depth := f.against(h, &h.NICs[i]); depth > best {
@@ -59,8 +59,8 @@ func (f *Facts) blame(h *backends.Host) string {
 	return worst
 }
 
-// passedOn tells whether the host's RDMA card is passed through to VMs as a whole: then it is no pNIC any more.
-func (f *Facts) passedOn(h *backends.Host) bool {
+// PassedOn tells whether the host's RDMA card is passed through to VMs as a whole: then it is no pNIC any more.
+func (f *Facts) PassedOn(h *backends.Host) bool {
 	return f.Answers.WholeCard() && len(f.cards(h)) > 0
 }
 
@@ -81,10 +81,12 @@ func rank(f *Facts, n *backends.NIC) int {
 	return r
 }
 
-func (f *Facts) vcenter() backends.Ref {
+// VCenterRef is the target of what is true of the whole vCenter.
+func (f *Facts) VCenterRef() backends.Ref {
 	return backends.Ref{Type: backends.TypeVCenter, Name: f.Inventory.VCenter.URL}
 }
 
-func (f *Facts) cluster() backends.Ref {
+// ClusterRef is the target of what is true of the hosts together.
+func (f *Facts) ClusterRef() backends.Ref {
 	return backends.Ref{Type: backends.TypeCluster, Name: cmp.Or(f.Answers.Hosts.Cluster, "none")}
 }

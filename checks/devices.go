@@ -9,6 +9,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
+// networkClass is the PCI class of network controllers, as the inventory spells it.
+const networkClass = "02"
+
 // cards are the PCI addresses of network cards on a host whose passthrough is on.
 func (f *Facts) cards(h *backends.Host) []string {
 	var out []string
@@ -20,12 +23,9 @@ func (f *Facts) cards(h *backends.Host) []string {
 	return out
 }
 
-// networkClass is the PCI class of network controllers, as the inventory spells it.
-const networkClass = "02"
-
-// gpus are the GPUs of a host that the selected VMs have or shall have; chosen is false where nobody said which, and
+// GPUs are the GPUs of a host that the selected VMs have or shall have; chosen is false where nobody said which, and
 // then they are all that could be passed through.
-func (f *Facts) gpus(h *backends.Host) (list []*backends.GPU, chosen bool) {
+func (f *Facts) GPUs(h *backends.Host) (list []*backends.GPU, chosen bool) {
 	var named, free []*backends.GPU
 	for i := range h.GPUs {
 		g := &h.GPUs[i]
@@ -42,14 +42,14 @@ func (f *Facts) gpus(h *backends.Host) (list []*backends.GPU, chosen bool) {
 }
 
 func (f *Facts) wanted(h *backends.Host, g *backends.GPU) bool {
-	found, _ := f.vms()
+	found, _ := f.VMs()
 	return slices.ContainsFunc(found, func(v *backends.VM) bool {
 		return v.Host == h.Name && (slices.Contains(v.Passthrough, g.PCI) || slices.Contains(f.Answers.GPUDirect.GPUs[v.Name], answers.PCI(g.PCI)))
 	})
 }
 
-// vmGPUs are the GPUs that a VM has now.
-func (f *Facts) vmGPUs(v *backends.VM) []*backends.GPU {
+// GPUsOf are the GPUs that a VM has now.
+func (f *Facts) GPUsOf(v *backends.VM) []*backends.GPU {
 	h := f.Inventory.Host(v.Host)
 	if h == nil {
 		return nil
@@ -63,18 +63,18 @@ func (f *Facts) vmGPUs(v *backends.VM) []*backends.GPU {
 	return out
 }
 
-// window works out the MMIO window for the GPUs that a VM has.
-func (f *Facts) window(v *backends.VM) (sizing.Window, error) {
+// Window works out the MMIO window for the GPUs that a VM has.
+func (f *Facts) Window(v *backends.VM) (sizing.Window, error) {
 	var list []sizing.GPUCount
-	for _, g := range f.vmGPUs(v) {
+	for _, g := range f.GPUsOf(v) {
 		list = append(list, sizing.CountOf(g.Vendor, g.Device, g.Model, g.MemoryMB))
 	}
 	return sizing.MMIO(list)
 }
 
-// hca is the PCI address of a host's RDMA card: the one that is passed through, else the chosen pNIC; "" without.
-func (f *Facts) hca(h *backends.Host) string {
-	found, _ := f.vms()
+// HCA is the PCI address of a host's RDMA card: the one that is passed through, else the chosen pNIC; "" without.
+func (f *Facts) HCA(h *backends.Host) string {
+	found, _ := f.VMs()
 	cards := f.cards(h)
 	for _, v := range found {
 		for _, p := range v.Passthrough {
@@ -86,15 +86,15 @@ func (f *Facts) hca(h *backends.Host) string {
 	if len(cards) > 0 {
 		return cards[0]
 	}
-	if n := f.nic(h); n != nil {
+	if n := f.NIC(h); n != nil {
 		return n.PCI
 	}
 	return ""
 }
 
-// sharedBridge is the bridge of the host above a VM's RDMA card and one of its GPUs, by which they reach each other; "" where
+// SharedBridge is the bridge of the host above a VM's RDMA card and one of its GPUs, by which they reach each other; "" where
 // there is none, or it is not known.
-func (f *Facts) sharedBridge(vm string) string {
+func (f *Facts) SharedBridge(vm string) string {
 	v := f.Inventory.VM(vm)
 	if v == nil {
 		return ""
@@ -103,8 +103,8 @@ func (f *Facts) sharedBridge(vm string) string {
 	if h == nil {
 		return ""
 	}
-	path := h.Bridges(f.hca(h))
-	for _, g := range f.vmGPUs(v) {
+	path := h.Bridges(f.HCA(h))
+	for _, g := range f.GPUsOf(v) {
 		if near, shared := backends.Near(g.Path(), path); near.PeerToPeer() == "yes" {
 			return shared
 		}

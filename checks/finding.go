@@ -1,5 +1,7 @@
-// Package checks holds the catalogue of read-only tests and runs them. A check sees facts, never a connection; a fact
-// that could not be read gives unknown, never pass.
+// Package checks holds the words of read-only tests: a check is a row that asks facts, never a connection, and gives an
+// answer for each target; a fact that could not be read gives unknown, never pass. What the answers pick among the facts is
+// worked out here once, so that all rows speak of the same hosts, pNICs, VMs and guests. The rows themselves lie below, a
+// package for each scope, and catalogue gathers them.
 package checks
 
 import (

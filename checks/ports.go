@@ -8,26 +8,26 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// A port is one RDMA adapter as a guest sees it. mac is "" where the card itself is passed through; cidr is "" where the
+// A Port is one RDMA adapter as a guest sees it. MAC is "" where the card itself is passed through; CIDR is "" where the
 // answers name no address.
-type port struct{ mac, cidr string }
+type Port struct{ MAC, CIDR string }
 
-// ports are the RDMA adapters of a VM, those of the answers first. A VM that lacks one has its own row in vCenter
+// Ports are the RDMA adapters of a VM, those of the answers first. A VM that lacks one has its own row in vCenter
 // (VM-NIC-DVS-019, VM-SRIOV-PF-021), and guests are not blamed for it.
-func (f *Facts) ports(v *backends.VM) []port {
-	var out []port
-	for _, n := range f.networks(v.Name) {
+func (f *Facts) Ports(v *backends.VM) []Port {
+	var out []Port
+	for _, n := range f.Networks(v.Name) {
 		if a := rdmaAdapter(v, n.PortGroup); a != nil {
-			out = append(out, port{strings.ToLower(a.MAC), n.IP.String()})
+			out = append(out, Port{strings.ToLower(a.MAC), n.IP.String()})
 		} else if f.Answers.Mode == answers.GPUDirect && len(v.Passthrough) > 0 {
-			out = append(out, port{"", n.IP.String()})
+			out = append(out, Port{"", n.IP.String()})
 		}
 	}
 	if len(out) > 0 {
 		return out
 	}
-	if a := f.adapter(v, "pvrdma", "sriov"); a != nil {
-		return []port{{mac: strings.ToLower(a.MAC)}}
+	if a := f.Adapter(v, "pvrdma", "sriov"); a != nil {
+		return []Port{{MAC: strings.ToLower(a.MAC)}}
 	}
 	return nil
 }
@@ -41,38 +41,39 @@ func rdmaAdapter(v *backends.VM, group string) *backends.Adapter {
 	return nil
 }
 
-// rdmaMAC is the MAC of a VM's first RDMA adapter, "" when it has none.
-func (f *Facts) rdmaMAC(vm string) string {
+// RDMAMAC is the MAC of a VM's first RDMA adapter, "" when it has none.
+func (f *Facts) RDMAMAC(vm string) string {
 	if v := f.Inventory.VM(vm); v != nil {
-		if all := f.ports(v); len(all) > 0 {
-			return all[0].mac
+		if all := f.Ports(v); len(all) > 0 {
+			return all[0].MAC
 		}
 	}
 	return ""
 }
 
-// netdev and verbs find what belongs to a port: by its MAC, else by its address, else the one device of mlx5.
-func (p port) netdev(g *backends.Guest) *backends.Interface {
-	if p.mac != "" {
-		return g.Interface(p.mac)
+// Netdev is the interface of a port: by its MAC, else by its address, else that of the one device of mlx5; nil without.
+func (p Port) Netdev(g *backends.Guest) *backends.Interface {
+	if p.MAC != "" {
+		return g.Interface(p.MAC)
 	}
 	for i := range g.Interfaces {
-		if slices.Contains(g.Interfaces[i].Addresses, p.cidr) {
+		if slices.Contains(g.Interfaces[i].Addresses, p.CIDR) {
 			return &g.Interfaces[i]
 		}
 	}
-	if d := p.verbs(g); d != nil {
+	if d := p.Verbs(g); d != nil {
 		return g.Interface(d.MAC)
 	}
 	return nil
 }
 
-func (p port) verbs(g *backends.Guest) *backends.VerbsDevice {
-	if p.mac != "" {
-		return g.Verbs(p.mac)
+// Verbs is the RDMA device of a port, found in the same ways.
+func (p Port) Verbs(g *backends.Guest) *backends.VerbsDevice {
+	if p.MAC != "" {
+		return g.Verbs(p.MAC)
 	}
 	for i := range g.Interfaces {
-		if slices.Contains(g.Interfaces[i].Addresses, p.cidr) {
+		if slices.Contains(g.Interfaces[i].Addresses, p.CIDR) {
 			return g.Verbs(g.Interfaces[i].MAC)
 		}
 	}
@@ -84,8 +85,8 @@ func (p port) verbs(g *backends.Guest) *backends.VerbsDevice {
 	return nil
 }
 
-// adapter is the RDMA adapter of a VM on the answers' port groups; nil when there is none.
-func (f *Facts) adapter(v *backends.VM, types ...string) *backends.Adapter {
+// Adapter is the RDMA adapter of a VM on the answers' port groups; nil when there is none.
+func (f *Facts) Adapter(v *backends.VM, types ...string) *backends.Adapter {
 	for i := range v.Adapters {
 		if slices.Contains(types, v.Adapters[i].Type) {
 			return &v.Adapters[i]

@@ -36,7 +36,7 @@ func (f *Facts) selected() *selection {
 		case want.Datacenter != "" && want.Datacenter != h.Datacenter:
 		default:
 			s.hosts = append(s.hosts, h)
-			if !f.passedOn(h) {
+			if !f.PassedOn(h) {
 				s.nics[h.Name] = f.choose(h)
 			}
 		}
@@ -62,25 +62,26 @@ func (f *Facts) selected() *selection {
 	return s
 }
 
-// hosts are the hosts that the answers select; without names every host in their cluster and datacenter.
-func (f *Facts) hosts() []*backends.Host { return f.selected().hosts }
+// Hosts are the hosts that the answers select; without names every host in their cluster and datacenter.
+func (f *Facts) Hosts() []*backends.Host { return f.selected().hosts }
 
-// connected leaves out hosts that do not answer: they have their own row (HOST-CONN-001), and what vCenter remembers
+// Connected leaves out hosts that do not answer: they have their own row (HOST-CONN-001), and what vCenter remembers
 // of them is no fact.
-func (f *Facts) connected() []*backends.Host { return f.selected().connected }
+func (f *Facts) Connected() []*backends.Host { return f.selected().connected }
 
-// vms are the VMs that the answers select, as far as they exist; absent ones are named by missing.
-func (f *Facts) vms() (found []*backends.VM, missing []string) {
+// VMs are the VMs that the answers select, as far as they exist; absent ones are named by missing.
+func (f *Facts) VMs() (found []*backends.VM, missing []string) {
 	return f.selected().vms, f.selected().missing
 }
 
-func (f *Facts) guest(vm string) *backends.Guest { return f.selected().guests[vm] }
+// Guest is the guest of a VM; nil where nobody asked it.
+func (f *Facts) Guest(vm string) *backends.Guest { return f.selected().guests[vm] }
 
-// networks are the RDMA adapters that the answers give a VM.
-func (f *Facts) networks(vm string) []answers.Adapter {
+// Networks are the RDMA adapters that the answers give a VM.
+func (f *Facts) Networks(vm string) []answers.Adapter {
 	return f.Answers.Networks(f.selected().wanted[vm])
 }
 
-// nic is the pNIC of a host that the answers describe: the uplink of their switch, else the best of those that fit; nil
+// NIC is the pNIC of a host that the answers describe: the uplink of their switch, else the best of those that fit; nil
 // without one.
-func (f *Facts) nic(h *backends.Host) *backends.NIC { return f.selected().nics[h.Name] }
+func (f *Facts) NIC(h *backends.Host) *backends.NIC { return f.selected().nics[h.Name] }

@@ -12,6 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/baseline"
+	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
@@ -113,7 +114,7 @@ func FuzzLoad(f *testing.F) {
 		}
 		now := facts()
 		now.Baseline = b.Inventory // whatever stands in a file breaks no check
-		for _, r := range checks.Run(t.Context(), now, checks.Selection{}) {
+		for _, r := range catalogue.Run(t.Context(), now, checks.Selection{}) {
 			if strings.Contains(r.Evidence, "the check itself broke") {
 				t.Fatalf("%s: %s", r.ID, r.Evidence)
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/bundle"
+	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
@@ -177,13 +178,13 @@ func TestTheSameFactsGiveTheSameFindings(t *testing.T) {
 		VCenter: backends.VCenter{URL: "https://vc.example/sdk", User: "root", Version: "8.0.3", Clock: made.Add(time.Second), ClockAsked: made},
 		Hosts:   []backends.Host{{Name: "esx-01", Datacenter: "DC", Version: "8.0.3", State: "connected", Firewall: map[string]backends.Ruleset{"pvrdma": {}}}},
 	}, HostFacts: map[string]checks.HostFacts{"esx-01": {Err: errors.New("no answer")}}}
-	want := checks.Run(context.Background(), f, checks.Selection{Mode: a.Mode})
+	want := catalogue.Run(context.Background(), f, checks.Selection{Mode: a.Mode})
 	b, err := bundle.Read(bytes.NewReader(packed(t, &bundle.Bundle{Made: made, Answers: a, Facts: f})))
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.Facts.Answers = b.Answers
-	if d := cmp.Diff(want, checks.Run(context.Background(), b.Facts, checks.Selection{Mode: b.Answers.Mode})); d != "" {
+	if d := cmp.Diff(want, catalogue.Run(context.Background(), b.Facts, checks.Selection{Mode: b.Answers.Mode})); d != "" {
 		t.Errorf("(-live +bundle)\n%s", d)
 	}
 }

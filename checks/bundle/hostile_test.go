@@ -17,6 +17,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/bundle"
+	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
@@ -237,7 +238,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		b.Facts.Answers = b.Answers
-		for _, found := range checks.Run(context.Background(), b.Facts, checks.Selection{Mode: answers.PVRDMA}) {
+		for _, found := range catalogue.Run(context.Background(), b.Facts, checks.Selection{Mode: answers.PVRDMA}) {
 			if strings.Contains(found.Evidence, "the check itself broke") {
 				t.Errorf("%s: %s", found.ID, found.Evidence)
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 )
 
 // A Look is what a health check gave once.
@@ -85,7 +86,7 @@ func (h *History) Take(l Look) {
 	if len(h.Changes) > 0 {
 		h.Latest = h.Changes
 	}
-	h.Err, h.Last, h.Chain = nil, &l, checks.Chain(l.Findings)
+	h.Err, h.Last, h.Chain = nil, &l, catalogue.Chain(l.Findings)
 	for _, link := range h.Chain {
 		h.add(link.Name, link.Worst)
 	}

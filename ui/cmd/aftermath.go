@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
@@ -40,7 +41,7 @@ func (s *session) lookAgain(ctx context.Context, a *answers.Answers, p *planned,
 	few, seen := limited(a, inv, f.limit)
 	facts := s.facts(ctx, few, seen, true)
 	facts.Pairs = append(facts.Pairs, pairFacts(measured)...)
-	found := checks.Run(ctx, facts, checks.Selection{Mode: a.Mode, Skip: f.skip})
+	found := catalogue.Run(ctx, facts, checks.Selection{Mode: a.Mode, Skip: f.skip})
 	if ctx.Err() != nil {
 		return before
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/baseline"
+	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 )
 
@@ -43,7 +44,7 @@ func (u *checkup) compare(inv *backends.Inventory) error {
 // keep writes what was seen as the new baseline. What is broken is no measure for later: it is refused without force.
 func (u *checkup) keep(c *checked, file string, force bool) error {
 	if n := plain.Count(c.report.Checks)[checks.Fail]; n > 0 && !force {
-		first := checks.FirstBroken(c.report.Checks)
+		first := catalogue.FirstBroken(c.report.Checks)
 		return &codeError{code: c.code, err: backends.Errorf(backends.KindRefused, "", "mend it first, or keep it all the same with --force",
 			"no baseline was kept: %d checks fail, the first is %s of %s", n, first.ID, plain.Clean(first.Target.Name))}
 	}

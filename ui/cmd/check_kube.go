@@ -6,7 +6,7 @@ import (
 	"io"
 
 	"github.com/rdma-setup/rdma-setup/backends/kube"
-	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/kubernetes"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
@@ -23,7 +23,7 @@ func (f *checkFlags) checkKube(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
-	findings := checks.Kubernetes(k)
+	findings := kubernetes.Findings(k)
 	c := &checked{report: &report.Report{Made: e.Now(), Tool: version, Checks: findings}}
 	c.code, c.word = judged(findings, nil)
 	if err := renderTo(e, f.out, func(w io.Writer) error { return c.render(w, f.output, e.themeFor(f.out)) }); err != nil {

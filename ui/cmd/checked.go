@@ -9,6 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/baseline"
+	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	uireport "github.com/rdma-setup/rdma-setup/ui/report"
@@ -65,7 +66,7 @@ func (c *checked) render(w io.Writer, format string, t theme.Theme) error {
 func (c *checked) document() checkDoc {
 	found := c.report.Checks
 	doc := checkDoc{
-		Status: c.word, FirstBroken: checks.FirstBroken(found), Results: append([]checks.Finding{}, found...), Measurements: c.report.Measurements,
+		Status: c.word, FirstBroken: catalogue.FirstBroken(found), Results: append([]checks.Finding{}, found...), Measurements: c.report.Measurements,
 		Counts: map[string]int{}, Simulated: c.report.Simulated, Insecure: c.report.Insecure, APICalls: c.calls,
 	}
 	if c.baseline != nil {
@@ -80,7 +81,7 @@ func (c *checked) document() checkDoc {
 // text is the line that monitoring systems read, then the findings for a person.
 func (c *checked) text(w io.Writer) error {
 	line := uireport.PluginLine(c.word, c.report.Checks)
-	if m := worstMeasured(c.report.Measurements); m != nil && checks.FirstBroken(c.report.Checks) == nil {
+	if m := worstMeasured(c.report.Measurements); m != nil && catalogue.FirstBroken(c.report.Checks) == nil {
 		line = uireport.PluginText(c.word, fmt.Sprintf("%s %s -> %s: %s", m.Test, m.From, m.To, figure(*m)))
 	}
 	if _, err := fmt.Fprintln(w, line); err != nil {

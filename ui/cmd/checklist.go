@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
@@ -22,7 +23,7 @@ type checkRow struct {
 
 func listChecks(e *Env, output string) error {
 	rows := []checkRow{}
-	for _, c := range checks.Catalogue() {
+	for _, c := range catalogue.Checks() {
 		modes := c.Modes
 		if len(modes) == 0 {
 			modes = []answers.Mode{answers.PVRDMA, answers.SRIOV, answers.GPUDirect}
@@ -42,13 +43,13 @@ func listChecks(e *Env, output string) error {
 }
 
 func knownCheck(id string) bool {
-	return slices.ContainsFunc(checks.Catalogue(), func(c checks.Check) bool { return c.ID == id })
+	return slices.ContainsFunc(catalogue.Checks(), func(c checks.Check) bool { return c.ID == id })
 }
 
 // nearestCheck is the hint for an id that is none: the one that was probably meant.
 func nearestCheck(id string) string {
 	var ids []string
-	for _, c := range checks.Catalogue() {
+	for _, c := range catalogue.Checks() {
 		ids = append(ids, c.ID)
 	}
 	if near := answers.Nearest(strings.ToUpper(id), ids); near != "" {

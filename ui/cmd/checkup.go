@@ -8,6 +8,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/baseline"
+	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
@@ -75,7 +76,7 @@ func (u *checkup) look(ctx context.Context) (*checked, error) {
 	sel := f.sel
 	sel.Mode = u.a.Mode
 	u.facts = facts
-	c := u.s.checked(a, inv, facts, checks.Run(ctx, facts, sel), measured)
+	c := u.s.checked(a, inv, facts, catalogue.Run(ctx, facts, sel), measured)
 	c.calls, u.calls, c.baseline = u.s.vc.Calls()-u.calls, u.s.vc.Calls(), u.base
 	return c, ctx.Err()
 }

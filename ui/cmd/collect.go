@@ -12,6 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/baseline"
 	"github.com/rdma-setup/rdma-setup/checks/bundle"
+	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
@@ -125,7 +126,7 @@ func judgeBundle(ctx context.Context, e *Env, path string, f planFlags, sel chec
 		sel.Quick = true
 		note += "; it holds what a quick check reads, so that only those rows were asked"
 	}
-	measured, found := b.Measured(), checks.Run(ctx, facts, sel)
+	measured, found := b.Measured(), catalogue.Run(ctx, facts, sel)
 	vc := facts.Inventory.VCenter
 	c := &checked{report: &report.Report{
 		Mode: string(a.Mode), Made: b.Made, Tool: version, VCenter: vc.URL, Simulated: vc.Simulated, Notes: []string{note},

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdma-setup/rdma-setup/backends"
-	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
@@ -63,7 +63,7 @@ func completeNICs(e *Env) cobra.CompletionFunc {
 // completeChecks offers the ids of the catalogue.
 func completeChecks(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	var ids []string
-	for _, c := range checks.Catalogue() {
+	for _, c := range catalogue.Checks() {
 		ids = append(ids, c.ID)
 	}
 	return listed(typed, ids)

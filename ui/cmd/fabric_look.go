@@ -6,6 +6,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/ui/live"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
@@ -33,7 +34,7 @@ func (f *fabric) Look(ctx context.Context, a *answers.Answers) (*backends.Invent
 	notes := []string{"only read: nothing was changed, nothing was measured"}
 	if ready {
 		facts = f.s.facts(ctx, &own, inv, true)
-		found = checks.Run(ctx, facts, checks.Selection{Mode: own.Mode})
+		found = catalogue.Run(ctx, facts, checks.Selection{Mode: own.Mode})
 	} else {
 		found = f.s.preflight(ctx, &own, inv, planFlags{})
 		notes = append(notes, "no VM has an RDMA adapter: nothing is set up yet, and what was checked is whether mode "+string(own.Mode)+" can be")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
@@ -16,7 +17,7 @@ import (
 func (s *session) preflight(ctx context.Context, a *answers.Answers, inv *backends.Inventory, f planFlags) []checks.Finding {
 	a, inv = limited(a, inv, f.limit)
 	facts := s.gather(ctx, a, inv, false, true)
-	found := checks.Run(ctx, facts, checks.Selection{Mode: a.Mode, Preflight: true, Skip: f.skip})
+	found := catalogue.Run(ctx, facts, checks.Selection{Mode: a.Mode, Preflight: true, Skip: f.skip})
 	for i := range found {
 		// What --force-nic takes is in use: the operator has said so by its name, and the plan says what stops.
 		if c := &found[i]; c.ID == "HOST-PNIC-USED-012" && c.Status == checks.Fail && slices.ContainsFunc(f.forceNIC, func(spec string) bool {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 )
 
 // Findings prints what is not well, worst first, findings of one check together; then how many passed.
@@ -32,7 +33,7 @@ func Findings(w io.Writer, all []checks.Finding) error {
 func Chain(w io.Writer, all []checks.Finding) error {
 	out := &writer{w: w}
 	var said []string
-	for _, l := range checks.Chain(all) {
+	for _, l := range catalogue.Chain(all) {
 		state := string(l.Worst)
 		if l.Worst == checks.Unknown && l.First == nil {
 			state = "-"
@@ -40,8 +41,8 @@ func Chain(w io.Writer, all []checks.Finding) error {
 		said = append(said, fmt.Sprintf("%s %s", l.Name, state))
 	}
 	out.line("chain   %s", strings.Join(said, " > "))
-	if f := checks.FirstBroken(all); f != nil {
-		out.line("first   %s: %s %s: %s", checks.LinkOf(f.ID), f.ID, Clean(f.Target.Name), Clean(f.Evidence))
+	if f := catalogue.FirstBroken(all); f != nil {
+		out.line("first   %s: %s %s: %s", catalogue.LinkOf(f.ID), f.ID, Clean(f.Target.Name), Clean(f.Evidence))
 		if f.Remedy != "" && f.Status != checks.Unknown {
 			out.line("        remedy: %s", Clean(f.Remedy))
 		}

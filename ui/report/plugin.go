@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 )
 
@@ -43,7 +44,7 @@ func told(all []checks.Finding) string {
 
 // first is the first broken link; findings of rows that the catalogue does not hold come after it.
 func first(all []checks.Finding) *checks.Finding {
-	if f := checks.FirstBroken(all); f != nil {
+	if f := catalogue.FirstBroken(all); f != nil {
 		return f
 	}
 	for _, s := range []checks.Status{checks.Fail, checks.Warn, checks.Unknown} {

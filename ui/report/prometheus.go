@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
@@ -71,7 +72,7 @@ func (x *exposition) checks(all []checks.Finding) {
 		x.sample(float64(n[s]), "status", string(s))
 	}
 	x.metric("rdma_setup_first_broken", "The first broken link of the chain; no sample when nothing is amiss.")
-	if f := checks.FirstBroken(all); f != nil {
+	if f := catalogue.FirstBroken(all); f != nil {
 		x.sample(statusNumber[f.Status], "id", f.ID, "scope", f.Scope, "target", f.Target.String())
 	}
 	if len(all) == 0 {

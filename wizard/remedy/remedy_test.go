@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/remedy"
 )
@@ -40,7 +41,7 @@ func targets() []backends.Ref {
 
 func TestEveryAutomaticFixHasAStepOrIsKnownToHaveNone(t *testing.T) {
 	p, none := everything(), strings.Fields(noStep)
-	for _, c := range checks.Catalogue() {
+	for _, c := range catalogue.Checks() {
 		var ids []string
 		for _, target := range targets() {
 			found := []checks.Finding{{ID: c.ID, Target: target, Status: checks.Fail, Fix: string(c.Fix)}}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 )
 
@@ -30,7 +31,7 @@ func (r *Report) Verdict() (string, checks.Status) {
 		}
 	}
 	count := map[checks.Status]int{}
-	first := checks.FirstBroken(r.Checks)
+	first := catalogue.FirstBroken(r.Checks)
 	for i, f := range r.Checks {
 		if f.Status == checks.Fail && (first == nil || first.Status != checks.Fail) {
 			first = &r.Checks[i] // a row that the catalogue does not hold

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 )
 
@@ -22,7 +23,7 @@ type Group struct {
 // groups sorts findings into what is amiss (worst first, then along the chain), what passed and what waits.
 func groups(all []checks.Finding) (amiss, passed, waiting []Group) {
 	where, place := map[string]string{}, map[string]int{}
-	for _, c := range checks.Catalogue() {
+	for _, c := range catalogue.Checks() {
 		where[c.ID], place[c.ID] = string(c.Link), slices.Index(checks.Links(), c.Link)
 	}
 	for _, status := range []checks.Status{checks.Fail, checks.Warn, checks.Unknown, checks.Pass} {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
@@ -116,8 +117,8 @@ func chain(r *report.Report) []Link {
 		return nil
 	}
 	var out []Link
-	first := checks.FirstBroken(r.Checks)
-	for _, l := range checks.Chain(r.Checks) {
+	first := catalogue.FirstBroken(r.Checks)
+	for _, l := range catalogue.Chain(r.Checks) {
 		link := Link{Name: string(l.Name), Status: l.Worst, Tally: tally(l.Count)}
 		if l.First != nil {
 			link.First = plain.Clean(fmt.Sprintf("%s %s: %s", l.First.ID, l.First.Target.Name, l.First.Evidence))

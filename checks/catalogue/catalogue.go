@@ -1,0 +1,32 @@
+// Package catalogue gathers the rows of all scopes in one order, holds them against the baseline, asks them, and puts what
+// they found in the order of the chain that RDMA hangs on.
+package catalogue
+
+import (
+	"context"
+	"slices"
+
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/guest"
+	"github.com/rdma-setup/rdma-setup/checks/host"
+	"github.com/rdma-setup/rdma-setup/checks/network"
+	"github.com/rdma-setup/rdma-setup/checks/vcenter"
+	"github.com/rdma-setup/rdma-setup/checks/vm"
+)
+
+// Checks gives all checks, in the order in which the domain's catalogue lists them: from vCenter inwards to the pair.
+func Checks() []checks.Check {
+	all := slices.Concat(vcenter.Checks(), host.Checks(), network.Checks(), vm.Checks(), guest.Checks(), guest.PairChecks())
+	held := drifts()
+	for i := range all {
+		if all[i].Drift = held[all[i].ID]; all[i].Drift != nil {
+			all[i].Criteria += "; other than the baseline: warns"
+		}
+	}
+	return all
+}
+
+// Run asks the selected checks of the catalogue.
+func Run(ctx context.Context, f *checks.Facts, s checks.Selection) []checks.Finding {
+	return checks.Ask(ctx, Checks(), f, s)
+}

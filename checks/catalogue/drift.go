@@ -1,0 +1,286 @@
+package catalogue
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// drifts are the rows that are held against the baseline, beside those that have no other measure (HOST-PNIC-MAC-005,
+// VM-HWVER-SLOT-004, GST-NAME-017).
+func drifts() map[string]checks.Drift {
+	return map[string]checks.Drift{
+		"VC-CONN-001": func(f *checks.Facts, _ backends.Ref) string {
+			return was("certificate", f.Inventory.VCenter.Thumbprint, f.Baseline.VCenter.Thumbprint)
+		},
+		"CL-VER-002": hostDrift("ESXi", func(_ *checks.Facts, h *backends.Host) string {
+			return strings.TrimSpace(h.Version + " build " + h.Build)
+		}),
+		"CL-SLOT-007":          hostDrift("GPUs at", gpuSlots),
+		"CL-PARAM-009":         parameterDrift,
+		"HOST-POWER-009":       hostDrift("power policy", func(_ *checks.Facts, h *backends.Host) string { return h.PowerPolicy }),
+		"HOST-PNIC-STATE-003":  linksLost,
+		"HOST-PNIC-SPEED-004":  nicDrift("speed", func(n *backends.NIC) string { return mbps(n.SpeedMbps) }),
+		"HOST-PNIC-DRIVER-006": nicDrift("driver", func(n *backends.NIC) string { return strings.TrimSpace(n.Driver + " " + n.DriverVersion) }),
+
+		"HOST-PNIC-FWMATRIX-007": nicDrift("firmware", func(n *backends.NIC) string { return n.Firmware }),
+		"HOST-VF-COUNT-010":      nicDrift("VFs", vfs),
+		"HOST-VMKNIC-SET-001":    hostDrift(checks.VMKNICOption, func(_ *checks.Facts, h *backends.Host) string { return h.Options[checks.VMKNICOption] }),
+		"HOST-VMKNIC-EXIST-002":  vmkDrift("address", func(v *backends.VMKernelNIC) string { return fmt.Sprintf("%s/%d", v.IP, v.PrefixLen) }),
+		"HOST-VMKNIC-MTU-006":    vmkDrift("MTU", func(v *backends.VMKernelNIC) string { return strconv.Itoa(v.MTU) }),
+		"HOST-FW-ALLOW-008":      hostDrift("allowed", allowed),
+
+		"DVS-VERSION-002": switchDrift("version", func(s *backends.Switch) string { return s.Version }),
+		"DVS-MEMBER-003":  memberDrift,
+		"DVS-MTU-006":     switchDrift("MTU", func(s *backends.Switch) string { return strconv.Itoa(s.MTU) }),
+		"DVS-PG-VLAN-008": groupDrift("VLAN", func(g *backends.PortGroup) string { return g.VLAN }),
+
+		"VM-NIC-DVS-019": vmDrift("RDMA adapters", adapters),
+
+		"GST-OS-001":  guestDrift("kernel", func(_ *checks.Facts, g *backends.Guest) string { return g.Kernel }),
+		"GST-MTU-012": guestDrift("MTU", guestMTUs),
+		"GST-GID-019": guestDrift("GIDs", guestGIDs),
+	}
+}
+
+// was says what the baseline has where both sides are known and differ.
+func was(what, now, then string) string {
+	if now == "" || then == "" || now == then {
+		return ""
+	}
+	return what + " " + then
+}
+
+func hostDrift(what string, of func(*checks.Facts, *backends.Host) string) checks.Drift {
+	return func(f *checks.Facts, t backends.Ref) string {
+		now, then := f.Inventory.Host(t.Name), f.Baseline.Host(t.Name)
+		if t.Type != backends.TypeHost || now == nil || then == nil {
+			return ""
+		}
+		return was(what, of(f, now), of(f, then))
+	}
+}
+
+// nicDrift compares the chosen pNIC with what its MAC was then; a card that the baseline does not know has its own row.
+func nicDrift(what string, of func(*backends.NIC) string) checks.Drift {
+	return func(f *checks.Facts, t backends.Ref) string {
+		h, then := f.Inventory.Host(t.Name), f.Baseline.Host(t.Name)
+		if t.Type != backends.TypeHost || h == nil || then == nil {
+			return ""
+		}
+		n := f.NIC(h)
+		if n == nil {
+			return ""
+		}
+		i := slices.IndexFunc(then.NICs, func(old backends.NIC) bool { return strings.EqualFold(old.MAC, n.MAC) })
+		if i < 0 {
+			return ""
+		}
+		return was(what, of(n), of(&then.NICs[i]))
+	}
+}
+
+// vmkDrift compares the vmknic of PVRDMA's control plane.
+func vmkDrift(what string, of func(*backends.VMKernelNIC) string) checks.Drift {
+	return hostDrift(what, func(f *checks.Facts, h *backends.Host) string {
+		if v := h.VMK(f.VMKNIC(h)); v != nil {
+			return v.Device + " " + of(v)
+		}
+		return ""
+	})
+}
+
+func switchDrift(what string, of func(*backends.Switch) string) checks.Drift {
+	return func(f *checks.Facts, t backends.Ref) string {
+		now, then := f.Inventory.Switch(t.Name), f.Baseline.Switch(t.Name)
+		if now == nil || then == nil {
+			return ""
+		}
+		return was(what, of(now), of(then))
+	}
+}
+
+func groupDrift(what string, of func(*backends.PortGroup) string) checks.Drift {
+	return func(f *checks.Facts, t backends.Ref) string {
+		now, then := f.Inventory.PortGroup(t.Name), f.Baseline.PortGroup(t.Name)
+		if now == nil || then == nil {
+			return ""
+		}
+		return was(what, of(now), of(then))
+	}
+}
+
+func vmDrift(what string, of func(*checks.Facts, *backends.VM) string) checks.Drift {
+	return func(f *checks.Facts, t backends.Ref) string {
+		now, then := f.Inventory.VM(t.Name), f.Baseline.VM(t.Name)
+		if t.Type != backends.TypeVM || now == nil || then == nil {
+			return ""
+		}
+		return was(what, of(f, now), of(f, then))
+	}
+}
+
+func guestDrift(what string, of func(*checks.Facts, *backends.Guest) string) checks.Drift {
+	return func(f *checks.Facts, t backends.Ref) string {
+		now, then := f.Guest(t.Name), f.Baseline.Guest(t.Name)
+		if t.Type != backends.TypeGuest || now == nil || then == nil || now.Error != "" || then.Error != "" {
+			return ""
+		}
+		return was(what, of(f, now), of(f, then))
+	}
+}
+
+// linksLost tells of a link that is up again and was not all the time.
+func linksLost(f *checks.Facts, t backends.Ref) string {
+	h := f.Inventory.Host(t.Name)
+	if t.Type != backends.TypeHost || h == nil {
+		return ""
+	}
+	n := f.NIC(h)
+	if n == nil || f.LinksLost[h.Name][n.Device] == 0 {
+		return ""
+	}
+	if times := f.LinksLost[h.Name][n.Device]; times > 1 {
+		return fmt.Sprintf("the link went down %d times since", times)
+	}
+	return "the link went down once since"
+}
+
+// memberDrift compares the uplinks that a host lends to the switch.
+func memberDrift(f *checks.Facts, t backends.Ref) string {
+	uplinks := func(inv *backends.Inventory) string {
+		sw := inv.Switch(f.Answers.Switch.Name)
+		if sw == nil {
+			return ""
+		}
+		return strings.Join(sw.Members[t.Name].PNICs, ", ")
+	}
+	return was("uplinks", uplinks(f.Inventory), uplinks(f.Baseline))
+}
+
+// parameterDrift names the module parameters that are set otherwise. Which are set now comes from esxcli.
+func parameterDrift(f *checks.Facts, t backends.Ref) string {
+	then := f.Baseline.Host(t.Name)
+	now := f.HostFacts[t.Name].Modules
+	if t.Type != backends.TypeHost || then == nil || then.System == nil || now == nil {
+		return ""
+	}
+	var out []string
+	for module, params := range now {
+		old, known := then.System.Modules[module]
+		if !known {
+			continue
+		}
+		names := map[string]bool{}
+		for name := range params {
+			names[name] = true
+		}
+		for name := range old.Params {
+			names[name] = true
+		}
+		for name := range names {
+			if before := plainValue(old.Params[name]); before != plainValue(params[name]) {
+				out = append(out, fmt.Sprintf("%s %s %s", module, name, cmp.Or(before, "unset")))
+			}
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, ", ")
+}
+
+// plainValue is a parameter without the quotes and blanks that builds spell differently.
+func plainValue(s string) string { return strings.ReplaceAll(strings.Trim(s, `" `), " ", "") }
+
+func mbps(speed int) string {
+	if speed == 0 {
+		return ""
+	}
+	return strconv.Itoa(speed) + " Mbps"
+}
+
+func vfs(n *backends.NIC) string {
+	if n.SRIOV == nil {
+		return ""
+	}
+	return strconv.Itoa(n.SRIOV.VFs)
+}
+
+func gpuSlots(f *checks.Facts, h *backends.Host) string {
+	if f.Answers.Mode != answers.GPUDirect {
+		return ""
+	}
+	var out []string
+	for _, g := range h.GPUs {
+		out = append(out, g.PCI)
+	}
+	slices.Sort(out)
+	return strings.Join(out, ", ")
+}
+
+func allowed(_ *checks.Facts, h *backends.Host) string {
+	r, known := h.Firewall[checks.PVRDMARuleset]
+	switch {
+	case !known:
+		return ""
+	case r.AllIP:
+		return "all addresses"
+	}
+	list := slices.Sorted(slices.Values(r.Networks))
+	return cmp.Or(strings.Join(list, ", "), "none")
+}
+
+func adapters(_ *checks.Facts, v *backends.VM) string {
+	var out []string
+	for _, a := range v.Adapters {
+		if a.Type == "pvrdma" || a.Type == "sriov" {
+			out = append(out, fmt.Sprintf("%s on %s", strings.ToLower(a.MAC), a.PortGroup))
+		}
+	}
+	return cmp.Or(strings.Join(out, ", "), "none")
+}
+
+// rdmaInterfaces are the interfaces of a guest's RDMA ports, told by MAC.
+func rdmaInterfaces(f *checks.Facts, g *backends.Guest, of func(*backends.Interface) string) string {
+	v := f.Inventory.VM(g.VM)
+	if v == nil {
+		return ""
+	}
+	var out []string
+	for _, p := range f.Ports(v) {
+		if i := p.Netdev(g); i != nil {
+			out = append(out, of(i))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+func guestMTUs(f *checks.Facts, g *backends.Guest) string {
+	return rdmaInterfaces(f, g, func(i *backends.Interface) string { return strconv.Itoa(i.MTU) })
+}
+
+// guestGIDs are the indexes that tests and applications were given for RoCE v2 over IPv4.
+func guestGIDs(f *checks.Facts, g *backends.Guest) string {
+	v := f.Inventory.VM(g.VM)
+	if v == nil {
+		return ""
+	}
+	var out []string
+	for _, p := range f.Ports(v) {
+		d := p.Verbs(g)
+		if d == nil {
+			continue
+		}
+		for _, id := range d.GIDs {
+			if id.IPv4 != "" && strings.Contains(id.Type, "v2") {
+				out = append(out, fmt.Sprintf("%s at index %d", id.IPv4, id.Index))
+			}
+		}
+	}
+	return strings.Join(out, ", ")
+}

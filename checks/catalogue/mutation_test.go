@@ -1,0 +1,96 @@
+package catalogue_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/catalogue"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// A mutation spoils one thing in a healthy fabric, and says what must be told of it: the row and its status, and the
+// rows that rightly notice the same.
+type mutation struct {
+	id     string
+	mode   answers.Mode
+	want   checks.Status
+	spoil  func(f *checks.Facts)
+	others string
+}
+
+const (
+	p = answers.PVRDMA
+	s = answers.SRIOV
+	g = answers.GPUDirect
+)
+
+// The third host and what is on it: the majority stays sound.
+func theHost(f *checks.Facts) *backends.Host   { return &f.Inventory.Hosts[2] }
+func theVM(f *checks.Facts) *backends.VM       { return &f.Inventory.VMs[2] }
+func theGuest(f *checks.Facts) *backends.Guest { return &f.Inventory.Guests[2] }
+func theSwitch(f *checks.Facts) *backends.Switch {
+	return &f.Inventory.Switches[0]
+}
+func theGroup(f *checks.Facts) *backends.PortGroup { return &f.Inventory.PortGroups[0] }
+func thePair(f *checks.Facts) *checks.PairFacts    { return &f.Pairs[len(f.Pairs)-1] }
+
+// theNIC is the RDMA pNIC of the third host (not in gpudirect).
+func theNIC(f *checks.Facts) *backends.NIC { return &theHost(f).NICs[1] }
+
+// theFacts changes what esxcli told of the third host.
+func theFacts(change func(h *checks.HostFacts)) func(f *checks.Facts) {
+	return func(f *checks.Facts) {
+		h := f.HostFacts[theHost(f).Name]
+		change(&h)
+		f.HostFacts[theHost(f).Name] = h
+	}
+}
+
+func mutations() []mutation {
+	return slices.Concat(vcenterMutations(), hostMutations(), nicMutations(), directMutations(), switchMutations(), vmMutations(), gpuMutations(), guestMutations(), pairMutations())
+}
+
+func TestOneFaultIsToldByItsRow(t *testing.T) {
+	for _, m := range mutations() {
+		f := healthy(m.mode)
+		m.spoil(f)
+		if !strings.Contains("HOST-PNIC-MAC-005 VM-HWVER-SLOT-004 GST-NAME-017", m.id) {
+			f.Baseline = f.Inventory // it was so before: what the baseline tells beside has its own test
+		}
+		told := amiss(f, m.want == checks.Unknown)
+		for _, id := range strings.Fields(notHere(m.mode)) {
+			if told[id] == checks.Unknown {
+				delete(told, id)
+			}
+		}
+		if told[m.id] != m.want {
+			t.Errorf("%s (%s): %q, want %s: %s", m.id, m.mode, told[m.id], m.want, evidence(f, m.id))
+		}
+		delete(told, m.id)
+		for _, id := range strings.Fields(m.others) {
+			if told[id] == "" {
+				t.Errorf("%s (%s %s): %s does not notice", m.id, m.mode, m.want, id)
+			}
+			delete(told, id)
+		}
+		for _, id := range slices.Sorted(maps.Keys(told)) {
+			t.Errorf("%s (%s %s): %s is %s too: %s", m.id, m.mode, m.want, id, told[id], evidence(f, id))
+		}
+	}
+}
+
+func TestEveryRowHasAFault(t *testing.T) {
+	told := map[string]bool{"GST-HUGE-021": true} // only tells a number
+	for _, m := range mutations() {
+		told[m.id] = true
+	}
+	for _, c := range catalogue.Checks() {
+		if !told[c.ID] {
+			t.Errorf("%s: no fault in the table", c.ID)
+		}
+	}
+}

@@ -1,0 +1,231 @@
+package catalogue_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/catalogue"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+func run(f *checks.Facts, sel checks.Selection) []checks.Finding {
+	sel.Mode = f.Answers.Mode
+	return catalogue.Run(context.Background(), f, sel)
+}
+
+func ids(found []checks.Finding) []string {
+	var out []string
+	for _, r := range found {
+		if !slices.Contains(out, r.ID) {
+			out = append(out, r.ID)
+		}
+	}
+	return out
+}
+
+func TestEveryRowOfTheModeAnswers(t *testing.T) {
+	for _, mode := range modes() {
+		told := ids(run(healthy(mode), checks.Selection{}))
+		for _, c := range catalogue.Checks() {
+			belongs := len(c.Modes) == 0 || slices.Contains(c.Modes, mode)
+			if belongs != slices.Contains(told, c.ID) {
+				t.Errorf("%s: %s belongs: %t", mode, c.ID, belongs)
+			}
+		}
+	}
+}
+
+func TestSelection(t *testing.T) {
+	byID := map[string]checks.Check{}
+	for _, c := range catalogue.Checks() {
+		byID[c.ID] = c
+	}
+	for _, r := range run(healthy(s), checks.Selection{Quick: true}) {
+		if c := byID[r.ID]; !c.Quick || c.HostCall {
+			t.Errorf("the quick check asks %s", r.ID)
+		}
+	}
+	for _, id := range []string{"HOST-PFC-001", "HOST-VF-FREE-011", "HOST-PNIC-PAUSE-014", "HOST-PNIC-ERR-016", "SW-LLDP-011", "CL-PARAM-009"} {
+		if c := byID[id]; !c.HostCall {
+			t.Errorf("%s takes a call per host", id)
+		}
+	}
+	if got := ids(run(healthy(p), checks.Selection{Only: []string{"VM-FIRMWARE-022", "GST-OS-001"}, Quick: true})); !slices.Equal(got, []string{"VM-FIRMWARE-022", "GST-OS-001"}) {
+		t.Errorf("only these were asked for, whatever the mode: %v", got)
+	}
+	if got := ids(run(healthy(p), checks.Selection{Skip: []string{"VC-CONN-001"}})); slices.Contains(got, "VC-CONN-001") || len(got) < 100 {
+		t.Errorf("skipped: %v", got)
+	}
+	for _, r := range run(healthy(g), checks.Selection{Preflight: true}) {
+		if !byID[r.ID].Preflight {
+			t.Errorf("%s is no preflight", r.ID)
+		}
+	}
+}
+
+func TestWhatWasNotReadIsUnknownNeverPass(t *testing.T) {
+	for _, mode := range modes() {
+		f := healthy(mode)
+		f.HostFacts, f.Pairs, f.Baseline, f.Changed, f.Inventory.Clusters = nil, nil, nil, nil, nil
+		for i := range f.Inventory.Guests {
+			g := &f.Inventory.Guests[i]
+			g.PCI, g.KernelLog, g.Headers, g.SecureBoot, g.HugePages, g.Firewall, g.NVIDIA, g.Containers, g.Forwarding = nil, nil, nil, nil, nil, nil, nil, nil, nil
+		}
+		found := run(f, checks.Selection{})
+		for _, r := range found {
+			unread := strings.HasPrefix(r.ID, "PAIR-") && r.ID != "PAIR-HOSTS-005" || slices.Contains([]string{"CL-PARAM-009", "CL-DRS-011", "CL-EVC-014", "HOST-PFC-001", "HOST-NUMVFS-008",
+				"HOST-ACCEPT-014", "HOST-INTR-015", "HOST-UPTIME-018", "GST-LSPCI-003", "GST-DMESG-051", "GST-NVSMI-027", "GST-KHDR-034", "GST-FWD-032", "SW-LLDP-011", "SW-MTU-013"}, r.ID)
+			if unread && r.Status != checks.Unknown {
+				t.Errorf("%s: %s is %s: %s", mode, r.ID, r.Status, r.Evidence)
+			}
+			if r.Status == checks.Unknown && !r.Quiet {
+				t.Errorf("%s: %s raises a warning, though nobody tried to read it: %s", mode, r.ID, r.Evidence)
+			}
+		}
+	}
+}
+
+func TestWhatCouldNotBeReadWorries(t *testing.T) {
+	f := healthy(p)
+	f.HostFacts["lyon-2"] = checks.HostFacts{Err: errors.New("the host did not answer")}
+	f.Inventory.Guests[2] = backends.Guest{VM: "node-2", Error: "connection refused"}
+	for _, id := range []string{"HOST-PFC-001", "HOST-PNIC-DCB-015", "GST-OS-001", "GST-PORT-010", "GST-GID-019", "GST-MEMLOCK-020"} {
+		loud := 0
+		for _, r := range run(f, checks.Selection{Only: []string{id}}) {
+			if r.Status == checks.Unknown && !r.Quiet {
+				loud++
+			}
+		}
+		if loud != 1 {
+			t.Errorf("%s: %d targets worry, want the one that did not answer", id, loud)
+		}
+	}
+}
+
+func TestBrokenRowDoesNotTakeTheOthersDown(t *testing.T) {
+	f := healthy(p)
+	f.Answers = nil // the rows that ask what shall be break over it
+	found := catalogue.Run(context.Background(), f, checks.Selection{})
+	if len(found) < len(catalogue.Checks()) {
+		t.Fatalf("%d findings for %d rows", len(found), len(catalogue.Checks()))
+	}
+	passed, broken := 0, 0
+	for _, r := range found {
+		switch {
+		case r.Status == checks.Pass:
+			passed++
+		case r.Status == checks.Unknown && strings.Contains(r.Evidence, "the check itself broke") && !r.Quiet:
+			broken++
+		default:
+			t.Errorf("%s is %s: %s", r.ID, r.Status, r.Evidence)
+		}
+	}
+	if passed == 0 || broken == 0 {
+		t.Errorf("%d passed, %d broken", passed, broken)
+	}
+}
+
+func TestStoppedRunSaysSo(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, r := range catalogue.Run(ctx, healthy(p), checks.Selection{Mode: p}) {
+		if r.Status != checks.Unknown || r.Quiet {
+			t.Fatalf("%s is %s after a stop", r.ID, r.Status)
+		}
+	}
+}
+
+func TestEmptyInventoryBreaksNoRow(t *testing.T) {
+	for _, mode := range modes() {
+		f := &checks.Facts{Answers: answers.Default(mode), Inventory: &backends.Inventory{}}
+		f.Answers.VMs = []answers.VM{{Name: "ghost"}}
+		for _, r := range run(f, checks.Selection{}) {
+			if strings.Contains(r.Evidence, "broke") || r.Evidence == "" || r.Target.Type == "" {
+				t.Errorf("%s: %s at %s: %q", mode, r.ID, r.Target, r.Evidence)
+			}
+		}
+	}
+}
+
+// What was not asked for is told, and is no failure.
+func TestLossyFabricPassesWhateverTheParameters(t *testing.T) {
+	f := healthy(p)
+	f.Answers.QoS.Lossless, f.Answers.Confirmed.SwitchPFC = answers.LosslessNone, false
+	for _, h := range f.HostFacts {
+		h.Modules["nmlx5_core"] = map[string]string{"pfctx": "0x10", "trust_state": "0", "ecn": "0"}
+		h.Modules["nmlx5_rdma"] = map[string]string{}
+		h.Pause["vmnic4"], h.DCB["vmnic4"] = checks.Pause{Rx: true}, checks.DCB{}
+	}
+	for id, status := range amiss(f, true) {
+		t.Errorf("%s is %s: %s", id, status, evidence(f, id))
+	}
+}
+
+// Before a run the guests of VMs that are off are asked later.
+func TestGuestsOfVMsThatAreOff(t *testing.T) {
+	for _, before := range []bool{true, false} {
+		f := healthy(p)
+		f.Before, f.Inventory.VMs[2].Power, f.Inventory.Guests = before, "poweredOff", f.Inventory.Guests[:2]
+		for _, r := range run(f, checks.Selection{Only: []string{"GST-OS-001"}}) {
+			if r.Target.Name == "node-2" && (r.Status != checks.Unknown || r.Quiet != before) {
+				t.Errorf("before %t: %s, quiet %t", before, r.Status, r.Quiet)
+			}
+		}
+	}
+}
+
+// A check without answers asks no guest: that is no reason to worry.
+func TestGuestsThatNobodyAsked(t *testing.T) {
+	f := healthy(p)
+	f.Inventory.Guests, f.Inventory.VMs[2].Power = nil, "poweredOff"
+	for _, r := range run(f, checks.Selection{}) {
+		if strings.HasPrefix(r.ID, "GST-") && (r.Status != checks.Unknown || !r.Quiet) {
+			t.Errorf("%s at %s: %s, quiet %t", r.ID, r.Target, r.Status, r.Quiet)
+		}
+	}
+	f = healthy(p)
+	f.Inventory.Guests[1].Error = "no route to host"
+	if r := run(f, checks.Selection{Only: []string{"GST-OS-001"}})[1]; r.Status != checks.Unknown || r.Quiet {
+		t.Errorf("a guest that failed: %s, quiet %t", r.Status, r.Quiet)
+	}
+}
+
+func BenchmarkThousandVMs(b *testing.B) {
+	f := healthy(p)
+	for i := range 497 {
+		h := host(fmt.Sprintf("x-%d", i), i%200, p)
+		f.Inventory.Hosts = append(f.Inventory.Hosts, h)
+		f.Inventory.Switches[0].Members[h.Name] = backends.Member{PNICs: []string{"vmnic4"}}
+		f.Answers.Hosts.Names = append(f.Answers.Hosts.Names, h.Name)
+		for j := range 2 {
+			name := fmt.Sprintf("v-%d-%d", i, j)
+			f.Inventory.VMs = append(f.Inventory.VMs, machine(name, h.Name, i%200, p, f.Answers))
+			f.Inventory.Guests = append(f.Inventory.Guests, system(name, i%200, p))
+			f.Answers.VMs = append(f.Answers.VMs, answers.VM{Name: name, IP: f.Answers.VMs[0].IP})
+		}
+	}
+	for b.Loop() {
+		run(f, checks.Selection{})
+	}
+}
+
+// A list of VFs that means the same looks different where a host has a card less: nobody is told to make them the same.
+func TestVFsOfHostsWithOtherPorts(t *testing.T) {
+	for list, want := range map[string]checks.Status{"8": checks.Pass, "4": checks.Warn} {
+		f := healthy(s)
+		h := theHost(f)
+		h.NICs[0].Driver = "bnxtnet"
+		parameter("nmlx5_core", "max_vfs", list)(f)
+		for _, r := range run(f, checks.Selection{Only: []string{"CL-PARAM-009"}}) {
+			if r.Target.Name == h.Name && r.Status != want || r.Target.Name != h.Name && r.Status != checks.Pass {
+				t.Errorf("max_vfs %s: %s is %s: %s", list, r.Target.Name, r.Status, r.Evidence)
+			}
+		}
+	}
+}

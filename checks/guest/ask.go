@@ -1,0 +1,89 @@
+package guest
+
+import (
+	"cmp"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/row"
+)
+
+// eachGuest asks about every guest that could be asked; the others are unknown with the reason, quietly where nobody
+// tried (a check without answers asks no guest). Guests of VMs that are off before a run are asked once they are on.
+func eachGuest(ask func(f *checks.Facts, g *backends.Guest) checks.Answer) func(*checks.Facts) []checks.Answer {
+	return func(f *checks.Facts) []checks.Answer {
+		found, _ := f.VMs()
+		var out []checks.Answer
+		for _, v := range found {
+			t := backends.GuestRef(v.Name)
+			switch g := f.Guest(v.Name); {
+			case g == nil && v.Power != "poweredOn":
+				a := row.Unknown(t, "the VM is %s", v.Power)
+				a.Quiet = f.Before || f.Inventory.Guests == nil
+				out = append(out, a)
+			case g == nil:
+				out = append(out, row.Waiting(t, "the guest was not asked"))
+			case g.Error != "":
+				out = append(out, row.Unknown(t, "the guest could not be asked: %s", g.Error))
+			default:
+				out = row.Said(out, ask(f, g))
+			}
+		}
+		return out
+	}
+}
+
+// eachPort asks about every RDMA adapter of every guest, and tells a guest that could not be asked once.
+func eachPort(ask func(f *checks.Facts, g *backends.Guest, p checks.Port) checks.Answer) func(*checks.Facts) []checks.Answer {
+	return func(f *checks.Facts) []checks.Answer {
+		var out []checks.Answer
+		for _, a := range eachGuest(func(*checks.Facts, *backends.Guest) checks.Answer { return checks.Answer{Status: checks.Pass} })(f) {
+			if a.Status != checks.Pass {
+				out = append(out, a)
+			}
+		}
+		found, _ := f.VMs()
+		for _, v := range found {
+			g := f.Guest(v.Name)
+			if g == nil || g.Error != "" {
+				continue
+			}
+			for _, p := range f.Ports(v) {
+				out = row.Said(out, ask(f, g, p))
+			}
+		}
+		return out
+	}
+}
+
+// eachVerbs asks about the RDMA device behind every adapter. Where the guest has none, row id says so and the others
+// keep still.
+func eachVerbs(id string, ask func(f *checks.Facts, t backends.Ref, d *backends.VerbsDevice) checks.Answer) func(*checks.Facts) []checks.Answer {
+	return eachPort(func(f *checks.Facts, g *backends.Guest, p checks.Port) checks.Answer {
+		t, d := backends.GuestRef(g.VM), p.Verbs(g)
+		switch {
+		case d != nil:
+			return ask(f, t, d)
+		case id == "GST-PORT-010":
+			return row.Fail(t, "no RDMA device belongs to the adapter %s", cmp.Or(p.MAC, "none"))
+		}
+		return checks.Answer{}
+	})
+}
+
+// eachNetdev does the same for the network interface; where the answers name no address there is nothing to hold it
+// against.
+func eachNetdev(id string, ask func(f *checks.Facts, t backends.Ref, i *backends.Interface, want string) checks.Answer) func(*checks.Facts) []checks.Answer {
+	return eachPort(func(f *checks.Facts, g *backends.Guest, p checks.Port) checks.Answer {
+		t, i := backends.GuestRef(g.VM), p.Netdev(g)
+		switch {
+		case p.CIDR == "":
+			return checks.Answer{}
+		case i != nil:
+			return ask(f, t, i, p.CIDR)
+		case id == "GST-IP-014":
+			return row.Fail(t, "no interface belongs to the adapter %s, wanted %s", cmp.Or(p.MAC, "none"), p.CIDR)
+		}
+		return checks.Answer{}
+	})
+}

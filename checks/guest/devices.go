@@ -1,0 +1,195 @@
+package guest
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/row"
+)
+
+// guestDeviceChecks look at GPUs, the kernel's log, containers and modules that are built in the guest.
+func guestDeviceChecks() []checks.Check {
+	return []checks.Check{
+		{
+			ID: "GST-NVSMI-027", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Automatic, Source: "seed 001",
+			Criteria: "nvidia-smi lists every GPU of the VM / - / some are missing", Remedy: "Install the driver, or fix the MMIO keys.",
+			Run: eachGuest(func(f *checks.Facts, g *backends.Guest) checks.Answer {
+				t, want := backends.GuestRef(g.VM), 0
+				if g.NVIDIA == nil {
+					if i := slices.IndexFunc(g.PCI, func(d backends.GuestDevice) bool { return d.Vendor == "10de" }); i >= 0 {
+						return row.Fail(t, "lspci lists %s at %s, and there is no NVIDIA driver; nouveau loaded: %t", g.PCI[i].Name, g.PCI[i].Address, slices.Contains(g.Loaded, "nouveau"))
+					}
+					return row.Waiting(t, "the NVIDIA driver was not asked")
+				}
+				if v := f.Inventory.VM(g.VM); v != nil {
+					want = len(f.GPUsOf(v))
+				}
+				if g.NVIDIA.Error != "" {
+					return row.Fail(t, "nvidia-smi: %s", g.NVIDIA.Error)
+				}
+				return row.PassIf(len(g.NVIDIA.GPUs) >= max(1, want), t, "nvidia-smi lists %d GPUs, the VM has %d", len(g.NVIDIA.GPUs), want)
+			}),
+		},
+		{
+			ID: "GST-PEERMEM-028", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Automatic, Source: "seed 004; NVIDIA GPU Operator: GPUDirect RDMA",
+			Criteria: "nvidia_peermem, nv_peer_mem or DMA-BUF / both modules / none", Remedy: "Load nvidia-peermem; MLNX_OFED has to be installed before it.",
+			Run: eachGuest(nvidia(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
+				if slices.Contains(g.Loaded, "nvidia_peermem") && slices.Contains(g.Loaded, "nv_peer_mem") {
+					return row.Warn(t, "nvidia_peermem and nv_peer_mem are both loaded; remove nvidia-peer-memory-dkms")
+				}
+				return row.PassIf(g.NVIDIA.Peermem != "" || g.NVIDIA.DMABuf, t, "peer memory module %s, DMA-BUF %t", cmp.Or(g.NVIDIA.Peermem, "none"), g.NVIDIA.DMABuf)
+			})),
+		},
+		{
+			ID: "GST-PVLSPCI-050", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Fix: checks.Automatic, Source: "ESX-LISA (rdma_boot_check)",
+			Criteria: "lspci names the VMware Paravirtual RDMA controller / - / no", Remedy: "Attach the PVRDMA adapter, or check that the hardware version is 13 or later.",
+			Run: eachGuest(listed(func(t backends.Ref, g *backends.Guest) checks.Answer {
+				for _, d := range g.PCI {
+					if strings.Contains(d.Name, "Paravirtual RDMA") || d.Vendor == "15ad" && d.Device == "0820" {
+						return row.Pass(t, "%s at %s", d.Name, d.Address)
+					}
+				}
+				return row.Fail(t, "lspci names no Paravirtual RDMA controller")
+			})),
+		},
+		{
+			ID: "GST-DMESG-051", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Manual, Source: "ESX-LISA (rdma_reload_vmx_pvrdma)",
+			Criteria: "no Call Trace and no driver that failed since boot / - / some", Remedy: "Collect the kernel log and stop; do not reload modules again.",
+			Run: eachGuest(func(_ *checks.Facts, g *backends.Guest) checks.Answer {
+				t := backends.GuestRef(g.VM)
+				if g.KernelLog == nil {
+					return row.Waiting(t, "the kernel log was not read")
+				}
+				for _, line := range g.KernelLog {
+					if !rejected(line) {
+						return row.Fail(t, "kernel log: %s", line)
+					}
+				}
+				return row.Pass(t, "nothing of the kind since boot")
+			}),
+		},
+		{
+			ID: "GST-TOPO-029", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Manual, Source: "NCCL documentation, topology",
+			Criteria: "NIC and GPU at PIX or PXB, or at PHB and below one root port of the host / PHB / NODE or SYS", Remedy: "Place NIC and GPU below one PCIe switch.",
+			Run: eachGuest(nvidia(func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
+				order := []string{"PIX", "PXB", "PHB", "NODE", "SYS"}
+				best := len(order)
+				for _, c := range g.NVIDIA.Topology {
+					if i := slices.Index(order, c); i >= 0 {
+						best = min(best, i)
+					}
+				}
+				if best == len(order) {
+					return row.Waiting(t, "nvidia-smi topo -m was not read, or has no NIC")
+				}
+				// A VM's own PCI tree hardly ever shows less than PHB; the host's tells what lies between.
+				if shared := f.SharedBridge(g.VM); order[best] == "PHB" && shared != "" {
+					return row.Pass(t, "the nearest NIC and GPU are at PHB, which is all that a VM sees; on the host both are below %s", shared)
+				}
+				return row.Grade(float64(best), 1, 2, t, "the nearest NIC and GPU are at %s", order[best])
+			})),
+		},
+		{
+			ID: "GST-CONTAINER-030", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Fix: checks.Automatic, Source: "seed 000, NGC container",
+			Criteria: "no container has MLNX_OFED, and the image of the answers is there / - / one has, or it is missing", Remedy: "Build the image again (rdma-setup generate dockerfile).",
+			Run: eachGuest(func(f *checks.Facts, g *backends.Guest) checks.Answer {
+				if want := f.Answers.Container.Image; want != "" && !g.HasImage(want) {
+					return row.Fail(backends.GuestRef(g.VM), "no container engine here has the image %s", want)
+				}
+				return containers(func(t backends.Ref, list []backends.Container) checks.Answer {
+					for _, c := range list {
+						if c.MOFED {
+							return row.Fail(t, "container %s has MLNX_OFED, and sees %d RDMA devices", c.Name, c.Verbs)
+						}
+					}
+					return row.Pass(t, "%d containers, none with MLNX_OFED", len(list))
+				})(f, g)
+			}),
+		},
+		{
+			ID: "GST-CTRFLAGS-031", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Manual, Source: "seed 000, NGC container",
+			Criteria: "containers have /dev/infiniband, IPC_LOCK and the host's network / - / one lacks something", Remedy: "Add --device=/dev/infiniband --cap-add=IPC_LOCK --net=host when the container is run.",
+			Run: eachGuest(containers(func(t backends.Ref, list []backends.Container) checks.Answer {
+				for _, c := range list {
+					if !c.Devices || !c.IPCLock || !c.HostNet {
+						return row.Fail(t, "container %s: /dev/infiniband %t, IPC_LOCK %t, host network %t", c.Name, c.Devices, c.IPCLock, c.HostNet)
+					}
+				}
+				return row.Pass(t, "%d containers, all with what RDMA needs", len(list))
+			})),
+		},
+		{
+			ID: "GST-FWD-032", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: "seed 001",
+			Criteria: "no Kubernetes node, or it forwards packets / - / blocked", Remedy: "Set net.ipv4.ip_forward to 1 and the policy of the chain FORWARD to ACCEPT.",
+			Run: eachGuest(func(_ *checks.Facts, g *backends.Guest) checks.Answer {
+				t, w := backends.GuestRef(g.VM), g.Forwarding
+				switch {
+				case w == nil:
+					return row.Waiting(t, "forwarding was not read")
+				case !w.Kubernetes:
+					return row.Pass(t, "no kubelet runs here")
+				}
+				return row.PassIf(w.IPForward && w.Policy != "DROP", t, "a kubelet runs; ip_forward %t, policy %s", w.IPForward, cmp.Or(w.Policy, "none"))
+			}),
+		},
+		{
+			ID: "GST-SECBOOT-033", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Manual, Unverified: true, Source: "unverified",
+			Criteria: "secure boot off, or no module was rejected / - / a module was", Remedy: "Sign the modules, or disable secure boot of the VM.",
+			Run: eachGuest(func(_ *checks.Facts, g *backends.Guest) checks.Answer {
+				t := backends.GuestRef(g.VM)
+				switch {
+				case g.SecureBoot == nil:
+					return row.Waiting(t, "secure boot was not read")
+				case !*g.SecureBoot:
+					return row.Pass(t, "secure boot is off")
+				}
+				for _, line := range g.KernelLog {
+					if rejected(line) {
+						return row.Fail(t, "secure boot is on: %s", line)
+					}
+				}
+				return row.Pass(t, "secure boot is on, and no module is known to be rejected")
+			}),
+		},
+		{
+			ID: "GST-KHDR-034", Scope: checks.Guest, Link: checks.InGuest, Modes: row.SRIOV, Fix: checks.Automatic, Source: "seed 002",
+			Criteria: "headers of the running kernel, or no MLNX_OFED to build / - / missing", Remedy: "Install the kernel's headers.",
+			Run: eachGuest(func(_ *checks.Facts, g *backends.Guest) checks.Answer {
+				t := backends.GuestRef(g.VM)
+				if g.Headers == nil {
+					return row.Waiting(t, "whether headers are installed was not read")
+				}
+				return row.PassIf(*g.Headers || g.MOFED == "", t, "headers for %s installed: %t; MLNX_OFED %s", g.Kernel, *g.Headers, cmp.Or(g.MOFED, "none"))
+			}),
+		},
+	}
+}
+
+// rejected tells of a kernel module that secure boot kept out.
+func rejected(line string) bool {
+	l := strings.ToLower(line)
+	return strings.Contains(l, "unsigned module") || strings.Contains(l, "key was rejected")
+}
+
+func nvidia(ask func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer) func(*checks.Facts, *backends.Guest) checks.Answer {
+	return func(f *checks.Facts, g *backends.Guest) checks.Answer {
+		t := backends.GuestRef(g.VM)
+		if g.NVIDIA == nil {
+			return row.Waiting(t, "the NVIDIA driver was not asked")
+		}
+		return ask(f, t, g)
+	}
+}
+
+func containers(ask func(t backends.Ref, list []backends.Container) checks.Answer) func(*checks.Facts, *backends.Guest) checks.Answer {
+	return func(_ *checks.Facts, g *backends.Guest) checks.Answer {
+		t := backends.GuestRef(g.VM)
+		if g.Containers == nil {
+			return row.Waiting(t, "containers were not looked for")
+		}
+		return ask(t, g.Containers)
+	}
+}

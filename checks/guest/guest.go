@@ -1,0 +1,151 @@
+// Package guest holds the rows about what guests say of themselves, and about the way between two of them.
+package guest
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/assets"
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/row"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// Checks gives the rows of guests.
+func Checks() []checks.Check {
+	return slices.Concat(guestChecks(), guestNetChecks(), guestTestChecks(), guestDeviceChecks())
+}
+
+// guestChecks look at the system in the guests: driver, rights, packages, modules.
+func guestChecks() []checks.Check {
+	return []checks.Check{
+		{
+			ID: "GST-OS-001", Scope: checks.Guest, Link: checks.InGuest, Preflight: true, Fix: checks.Manual, Source: "VM administration guide 6.5, p. 110",
+			Criteria: "the driver is there / - / no driver", Remedy: "Install a kernel that has the driver: the driver decides, not the version.",
+			Run: eachGuest(func(f *checks.Facts, g *backends.Guest) checks.Answer {
+				module := "mlx5_core"
+				if f.Answers.Mode == answers.PVRDMA {
+					module = "vmw_pvrdma"
+				}
+				ok := slices.Contains(g.Available, module) || slices.Contains(g.Loaded, module)
+				return row.PassIf(ok, backends.GuestRef(g.VM), "%s, kernel %s: module %s %s", g.Pretty, g.Kernel, module, map[bool]string{true: "there", false: "not found"}[ok])
+			}),
+		},
+		{
+			ID: "GST-SUDO-002", Scope: checks.Guest, Link: checks.InGuest, Preflight: true, Fix: checks.Manual, Source: "ours",
+			Criteria: "root, or sudo / - / no", Remedy: "Provide sudo rights, or give the sudo password (RDMA_SETUP_SUDO_PASSWORD).",
+			Run: eachGuest(func(_ *checks.Facts, g *backends.Guest) checks.Answer {
+				return row.PassIf(g.Sudo != "none" && g.Sudo != "", backends.GuestRef(g.VM), "sudo for %s: %s", g.User, cmp.Or(g.Sudo, "none"))
+			}),
+		},
+		{
+			ID: "GST-LSPCI-003", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Fix: checks.Automatic, Source: "vmw_pvrdma driver; ansible-vsphere-gos-validation issue 115",
+			Criteria: "an RDMA controller (15ad:0820) beside its vmxnet3 function / - / missing", Remedy: "Add the adapter, or power-cycle the VM.",
+			Run: eachGuest(listed(func(t backends.Ref, g *backends.Guest) checks.Answer {
+				for _, d := range g.PCI {
+					beside := strings.TrimSuffix(row.Function0(d.Address), ".0") + ".0"
+					if d.Vendor == "15ad" && d.Device == "0820" {
+						ok := slices.ContainsFunc(g.PCI, func(o backends.GuestDevice) bool { return o.Address == beside && o.Device == "07b0" })
+						return row.PassIf(ok, t, "RDMA controller at %s, vmxnet3 at %s: %t", d.Address, beside, ok)
+					}
+				}
+				return row.Fail(t, "lspci lists no device 15ad:0820")
+			})),
+		},
+		{
+			ID: "GST-LSPCI-VF-004", Scope: checks.Guest, Link: checks.InGuest, Modes: row.SRIOV, Fix: checks.Automatic, Source: "seed 002",
+			Criteria: "a Mellanox virtual function / - / none", Remedy: "Check that the VF was assigned.",
+			Run: eachGuest(listed(func(t backends.Ref, g *backends.Guest) checks.Answer {
+				for _, d := range g.PCI {
+					if d.Vendor == "15b3" && strings.Contains(d.Name, "Virtual Function") {
+						return row.Pass(t, "%s at %s", d.Name, d.Address)
+					}
+				}
+				return row.Fail(t, "lspci lists no virtual function of vendor 15b3")
+			})),
+		},
+		{
+			ID: "GST-PKG-005", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Fix: checks.Automatic, Source: "seed 000, Create a Bitfusion client",
+			Criteria: "all packages / an optional one missing / a required one missing", Remedy: "Install the packages.",
+			Run: eachGuest(packages),
+		},
+		{
+			ID: "GST-MOFED-006", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Preflight: true, Fix: checks.Automatic, Source: "seed 000, NGC container",
+			Criteria: "no MLNX_OFED / - / present", Remedy: "Remove MLNX_OFED and install the distribution's rdma-core: it has no PVRDMA provider.",
+			Run: eachGuest(func(_ *checks.Facts, g *backends.Guest) checks.Answer {
+				return row.PassIf(g.MOFED == "", backends.GuestRef(g.VM), "MLNX_OFED %s", cmp.Or(g.MOFED, "none"))
+			}),
+		},
+		{
+			ID: "GST-MOD-007", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Fix: checks.Automatic, Source: "seed 000",
+			Criteria: "ib_umad rdma_cm rdma_ucm vmw_pvrdma loaded / an optional one missing / vmw_pvrdma missing", Remedy: "Load the modules in order, vmw_pvrdma last.",
+			Run: eachGuest(func(_ *checks.Facts, g *backends.Guest) checks.Answer {
+				t, missing := backends.GuestRef(g.VM), notLoaded(g, "ib_umad", "rdma_cm", "rdma_ucm", "vmw_pvrdma")
+				if slices.Contains(missing, "vmw_pvrdma") {
+					return row.Fail(t, "not loaded: %s", strings.Join(missing, ", "))
+				}
+				return row.WarnIf(len(missing) > 0, t, "not loaded: %s", cmp.Or(strings.Join(missing, ", "), "none"))
+			}),
+		},
+		{
+			ID: "GST-MOD-S-008", Scope: checks.Guest, Link: checks.InGuest, Modes: row.Direct, Fix: checks.Automatic, Source: "seed 002",
+			Criteria: "mlx5_core mlx5_ib ib_uverbs rdma_cm loaded / - / one missing", Remedy: "Install or load the driver.",
+			Run: eachGuest(func(_ *checks.Facts, g *backends.Guest) checks.Answer {
+				missing := notLoaded(g, "mlx5_core", "mlx5_ib", "ib_uverbs", "rdma_cm")
+				return row.PassIf(len(missing) == 0, backends.GuestRef(g.VM), "not loaded: %s", cmp.Or(strings.Join(missing, ", "), "none"))
+			}),
+		},
+		{
+			ID: "GST-PERSIST-009", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Fix: checks.Automatic, Source: "seed 000, known issue of Ubuntu",
+			Criteria: "modules come back after a boot, and where the distribution needs it a unit reloads vmw_pvrdma; or guest.persist is off / - / no", Remedy: "Enable the unit that loads the driver again.",
+			Run: eachGuest(func(f *checks.Facts, g *backends.Guest) checks.Answer {
+				t := backends.GuestRef(g.VM)
+				d, known := assets.DistroFor(g.OS, g.Version, g.Like)
+				ok := !known || !d.Reload || g.Persist.Reload == "vmw_pvrdma"
+				return row.PassIf(ok || !f.Answers.Guest.Persist, t, "modules-load.d has %s, reloaded at boot: %s; guest.persist is %t",
+					cmp.Or(strings.Join(g.Persist.Modules, " "), "none"), cmp.Or(g.Persist.Reload, "none"), f.Answers.Guest.Persist)
+			}),
+		},
+	}
+}
+
+// listed answers for guests whose lspci was read.
+func listed(ask func(t backends.Ref, g *backends.Guest) checks.Answer) func(*checks.Facts, *backends.Guest) checks.Answer {
+	return func(_ *checks.Facts, g *backends.Guest) checks.Answer {
+		t := backends.GuestRef(g.VM)
+		if g.PCI == nil {
+			return row.Waiting(t, "lspci was not read")
+		}
+		return ask(t, g)
+	}
+}
+
+func notLoaded(g *backends.Guest, modules ...string) []string {
+	return slices.DeleteFunc(modules, func(m string) bool { return slices.Contains(g.Loaded, m) })
+}
+
+// packages holds what is installed against the list of the distribution. Tools that only people use are optional.
+func packages(f *checks.Facts, g *backends.Guest) checks.Answer {
+	t := backends.GuestRef(g.VM)
+	d, known := assets.DistroFor(g.OS, g.Version, g.Like)
+	if !known || g.Packages == nil {
+		return row.Waiting(t, "no list of packages is known for %s %s", cmp.Or(g.OS, "none"), g.Version)
+	}
+	var missing, tools []string
+	for _, p := range d.Packages {
+		if _, has := g.Packages[p]; has {
+			continue
+		}
+		if strings.HasSuffix(p, "-utils") || strings.HasSuffix(p, "-diags") {
+			tools = append(tools, p)
+		} else {
+			missing = append(missing, p)
+		}
+	}
+	if len(missing) > 0 {
+		return row.Fail(t, "not installed: %s", strings.Join(append(missing, tools...), ", "))
+	}
+	return row.WarnIf(len(tools) > 0, t, "not installed: %s", cmp.Or(strings.Join(tools, ", "), "none"))
+}

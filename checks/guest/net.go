@@ -1,0 +1,200 @@
+package guest
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/row"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
+)
+
+// guestNetChecks look at the RDMA port in the guests and at its network.
+func guestNetChecks() []checks.Check {
+	return []checks.Check{
+		{
+			ID: "GST-PORT-010", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: "seed 000; vmw_pvrdma driver",
+			Criteria: "PORT_ACTIVE / - / down or no device", Remedy: "Bring the link up; for PVRDMA reload vmw_pvrdma last.",
+			Run: eachVerbs("GST-PORT-010", func(_ *checks.Facts, t backends.Ref, d *backends.VerbsDevice) checks.Answer {
+				return row.PassIf(d.State == "PORT_ACTIVE", t, "%s is %s", d.Name, cmp.Or(d.State, "none"))
+			}),
+		},
+		{
+			ID: "GST-LINK-011", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Reboot, Source: "seed 002",
+			Criteria: "Ethernet / - / InfiniBand", Remedy: "Set LINK_TYPE to ETH in the NIC's firmware.",
+			Run: eachVerbs("GST-LINK-011", func(_ *checks.Facts, t backends.Ref, d *backends.VerbsDevice) checks.Answer {
+				return row.PassIf(d.LinkLayer == "" || strings.EqualFold(d.LinkLayer, "Ethernet"), t, "%s has link layer %s", d.Name, cmp.Or(d.LinkLayer, "none"))
+			}),
+		},
+		{
+			ID: "GST-MTU-012", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: "seed 002",
+			Criteria: "as planned / IB MTU still 4096 / lower (PVRDMA: warn)", Remedy: "Set the MTU persistently.",
+			Run: eachNetdev("GST-MTU-012", func(f *checks.Facts, t backends.Ref, i *backends.Interface, _ string) checks.Answer {
+				want := f.Answers.Switch.MTU
+				switch {
+				case i.MTU == want:
+					return row.Pass(t, "%s has MTU %d", i.Name, i.MTU)
+				case sizing.IBMTU(i.MTU) >= 4096 || f.Answers.Mode == answers.PVRDMA:
+					return row.Warn(t, "%s has MTU %d, wanted %d", i.Name, i.MTU, want)
+				}
+				return row.Fail(t, "%s has MTU %d, wanted %d", i.Name, i.MTU, want)
+			}),
+		},
+		{
+			ID: "GST-IBMTU-013", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: "Linux iboe_get_mtu; seed 002",
+			Criteria: "4096, or what the planned MTU allows / PVRDMA: lower / SR-IOV, GPUDirect: lower", Remedy: "Raise the Ethernet MTU on every hop.",
+			Run: eachVerbs("GST-IBMTU-013", func(f *checks.Facts, t backends.Ref, d *backends.VerbsDevice) checks.Answer {
+				want := 4096
+				if m := sizing.IBMTU(f.Answers.Switch.MTU); m > 0 {
+					want = m
+				}
+				if d.ActiveMTU == 0 {
+					return row.Waiting(t, "the active MTU of %s was not read", d.Name)
+				}
+				if d.ActiveMTU >= want || f.Answers.Mode == answers.PVRDMA {
+					return row.WarnIf(d.ActiveMTU < want, t, "%s has active MTU %d, wanted %d", d.Name, d.ActiveMTU, want)
+				}
+				return row.Fail(t, "%s has active MTU %d, wanted %d", d.Name, d.ActiveMTU, want)
+			}),
+		},
+		{
+			ID: "GST-IP-014", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: "seed 000",
+			Criteria: "the planned address / DHCP / none", Remedy: "Configure the address.",
+			Run: eachNetdev("GST-IP-014", func(_ *checks.Facts, t backends.Ref, i *backends.Interface, want string) checks.Answer {
+				if !slices.Contains(i.Addresses, want) {
+					return row.Fail(t, "%s has %s, wanted %s", i.Name, cmp.Or(strings.Join(i.Addresses, ", "), "none"), want)
+				}
+				return row.WarnIf(i.DHCP, t, "%s has %s, DHCP %t", i.Name, want, i.DHCP)
+			}),
+		},
+		{
+			ID: "GST-SUBNET-015", Scope: checks.Guest, Link: checks.InGuest, Preflight: true, Fix: checks.Automatic, Source: "seed 002, reference 15",
+			Criteria: "no two adapters in one subnet / - / two", Remedy: "Give RDMA a subnet of its own.",
+			Run: eachGuest(guestSubnets),
+		},
+		{
+			ID: "GST-DUPIP-016", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Manual, Source: "seed 002",
+			Criteria: "nobody else is known to have the address / - / somebody has", Remedy: "Change the address.",
+			Run: eachPort(duplicate),
+		},
+		{
+			ID: "GST-NAME-017", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: "Broadcom KB 407595",
+			Criteria: "the interface has the name of the baseline / another / -", Remedy: "Configure the interface by MAC.",
+			Run: eachPort(func(f *checks.Facts, g *backends.Guest, p checks.Port) checks.Answer {
+				t, i := backends.GuestRef(g.VM), p.Netdev(g)
+				if f.Baseline == nil || i == nil {
+					return row.Waiting(t, "no baseline was kept (check --save-baseline does)")
+				}
+				was := f.Baseline.Guest(g.VM)
+				if was == nil || was.Interface(i.MAC) == nil {
+					return row.Waiting(t, "the baseline does not know %s", i.MAC)
+				}
+				old := was.Interface(i.MAC).Name
+				return row.WarnIf(old != i.Name, t, "%s is %s, in the baseline %s", i.MAC, i.Name, old)
+			}),
+		},
+		{
+			ID: "GST-IPPERSIST-018", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: "seed 000",
+			Criteria: "address survives a reboot / - / no", Remedy: "Write a persistent configuration.",
+			Run: eachPort(func(_ *checks.Facts, g *backends.Guest, p checks.Port) checks.Answer {
+				t, i := backends.GuestRef(g.VM), p.Netdev(g)
+				switch {
+				case i == nil || p.CIDR == "":
+					return checks.Answer{}
+				case !i.Persistent && (g.Sudo == "none" || g.Sudo == ""):
+					return row.Unknown(t, "%s: the files that configure interfaces can only be read by root", i.Name)
+				}
+				return row.PassIf(i.Persistent, t, "%s is configured by %s", i.Name, cmp.Or(i.Config, "none"))
+			}),
+		},
+		{
+			ID: "GST-GID-019", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: "seed 002; nccl issue 426",
+			Criteria: "RoCE v2 with IPv4 / v2 link-local only / v1 only", Remedy: "Assign an IPv4 address; tests use the index of its RoCE v2 entry.",
+			Run: eachVerbs("GST-GID-019", gid),
+		},
+	}
+}
+
+// guestSubnets looks for a second interface in the network that RDMA has, or shall have.
+func guestSubnets(f *checks.Facts, g *backends.Guest) checks.Answer {
+	t := backends.GuestRef(g.VM)
+	ports, own := f.Ports(f.Inventory.VM(g.VM)), map[string]bool{}
+	if len(ports) == 0 && !f.Before {
+		return checks.Answer{} // the VM has no RDMA adapter, which is told elsewhere
+	}
+	for _, p := range ports {
+		own[p.MAC] = true
+		if i := p.Netdev(g); i != nil {
+			own[i.MAC] = true
+		} else if i := (checks.Port{CIDR: p.CIDR}).Netdev(g); i != nil && !f.Before {
+			own[i.MAC] = true // the guest gave it another MAC
+		}
+	}
+	for _, n := range f.Networks(g.VM) {
+		want := n.IP
+		for _, i := range g.Interfaces {
+			if own[strings.ToLower(i.MAC)] {
+				continue
+			}
+			for _, a := range i.Addresses {
+				if p, err := netip.ParsePrefix(a); err == nil && p.Overlaps(want.Masked()) {
+					return row.Fail(t, "%s has %s in the network of %s", i.Name, a, want)
+				}
+			}
+		}
+	}
+	return row.Pass(t, "no other interface is in the network of RDMA")
+}
+
+// duplicate compares a port's address with all that the inventory knows, and takes arping's word where it was asked.
+func duplicate(f *checks.Facts, g *backends.Guest, p checks.Port) checks.Answer {
+	t := backends.GuestRef(g.VM)
+	want, err := netip.ParsePrefix(p.CIDR)
+	if err != nil {
+		return checks.Answer{}
+	}
+	ip := want.Addr().String()
+	if i := p.Netdev(g); i != nil && i.Duplicate != "" {
+		return row.Fail(t, "%s is also that of %s, by arping", ip, i.Duplicate)
+	}
+	for _, h := range f.Inventory.Hosts {
+		for _, k := range h.VMKs {
+			if k.IP == ip {
+				return row.Fail(t, "%s is also that of %s of %s", ip, k.Device, h.Name)
+			}
+		}
+	}
+	for _, o := range f.Inventory.Guests {
+		for _, i := range o.Interfaces {
+			if o.VM != g.VM && slices.ContainsFunc(i.Addresses, func(a string) bool { return strings.HasPrefix(a, ip+"/") }) {
+				return row.Fail(t, "%s is also that of %s in %s", ip, i.Name, o.VM)
+			}
+		}
+	}
+	for _, v := range f.Inventory.VMs {
+		if v.Name != g.VM && slices.Contains(v.IPs, ip) {
+			return row.Fail(t, "%s is also that of the VM %s", ip, v.Name)
+		}
+	}
+	return row.Pass(t, "no vmknic, VM or guest that is known has %s too", ip)
+}
+
+func gid(_ *checks.Facts, t backends.Ref, d *backends.VerbsDevice) checks.Answer {
+	v2 := false
+	for _, g := range d.GIDs {
+		if strings.Contains(g.Type, "v2") {
+			v2 = true
+			if g.IPv4 != "" {
+				return row.Pass(t, "%s: index %d is RoCE v2 for %s", d.Name, g.Index, g.IPv4)
+			}
+		}
+	}
+	if v2 {
+		return row.Warn(t, "%s: RoCE v2 entries hold no IPv4 address", d.Name)
+	}
+	return row.Fail(t, "%s: no RoCE v2 entry among %d", d.Name, len(d.GIDs))
+}

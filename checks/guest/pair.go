@@ -1,0 +1,172 @@
+package guest
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/checks/row"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
+)
+
+// PairChecks gives the rows of pairs.
+func PairChecks() []checks.Check {
+	return slices.Concat(pathChecks(), speedChecks(), lossChecks(), comparedChecks())
+}
+
+// pathChecks look at the way between two guests, and between their hosts. Trying it loads the fabric, so that a plain
+// check leaves most of it unknown.
+func pathChecks() []checks.Check {
+	return []checks.Check{
+		{
+			ID: "PAIR-PING-001", Scope: checks.Pair, Link: checks.InPair, Fix: checks.Manual, Source: "seed 000",
+			Criteria: "no ping lost / < 1 % / more", Remedy: "Check VLAN and switch.",
+			Run: eachPair(func(_ *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
+				switch {
+				case p.Loss == nil:
+					return row.Waiting(t, "not pinged")
+				case *p.Loss > 0 && *p.Loss < 1:
+					return row.Warn(t, "%.2f %% of the pings were lost", *p.Loss)
+				}
+				return row.PassIf(*p.Loss == 0, t, "%.1f %% of the pings were lost", *p.Loss)
+			}),
+		},
+		{
+			ID: "PAIR-MTU-002", Scope: checks.Pair, Link: checks.InPair, Fix: checks.Manual, Source: "seed 002, section 2.4; Linux iboe_get_mtu",
+			Criteria: "a ping that fills the MTU passes unfragmented / a smaller one / nothing above 1472 bytes", Remedy: "Raise the MTU of the first layer that is too small: switch, DVS, guest.",
+			Run: eachPair(func(f *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
+				want := sizing.PingPayload(f.Answers.Switch.MTU, false)
+				switch {
+				case p.Payload == 0:
+					return row.Waiting(t, "no large ping was tried")
+				case p.Payload >= want:
+					return row.Pass(t, "%d bytes pass, %d are wanted", p.Payload, want)
+				case p.Payload > sizing.PingPayload(1500, false):
+					return row.Warn(t, "%d bytes pass, %d are wanted", p.Payload, want)
+				}
+				return row.Fail(t, "%d bytes pass, %d are wanted", p.Payload, want)
+			}),
+		},
+		{
+			ID: "PAIR-MTU-HOST-003", Scope: checks.Pair, Link: checks.InPair, Modes: row.PVRDMA, Fix: checks.Manual, Source: "seed 000; Broadcom KB 435411",
+			Criteria: "a ping that fills the vmknic's MTU passes unfragmented / - / it does not", Remedy: "Raise the MTU of the first layer that is too small between the vmknics.",
+			Run: row.EachPeer(func(f *checks.Facts, t backends.Ref, peer string, p checks.Peer) checks.Answer {
+				h := f.Inventory.Host(t.Name)
+				v := h.VMK(f.VMKNIC(h))
+				if p.Payload == 0 || v == nil {
+					return row.Waiting(t, "no large ping to %s was tried", peer)
+				}
+				want := sizing.PingPayload(v.MTU, false)
+				return row.PassIf(p.Payload >= want, t, "%d bytes pass to %s, %s allows %d", p.Payload, peer, v.Device, want)
+			}),
+		},
+		{
+			ID: "PAIR-ARP-004", Scope: checks.Pair, Link: checks.InPair, Fix: checks.Manual, Source: "seed 002",
+			Criteria: "the server's address leads to its MAC / - / to another", Remedy: "Find who else has the address.",
+			Run: eachPair(func(f *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
+				want := f.RDMAMAC(p.To)
+				if p.PeerMAC == "" || want == "" {
+					return row.Waiting(t, "the client's neighbour table was not read")
+				}
+				return row.PassIf(strings.EqualFold(p.PeerMAC, want), t, "the client has %s, the server's adapter is %s", p.PeerMAC, want)
+			}),
+		},
+		{
+			ID: "PAIR-HOSTS-005", Scope: checks.Pair, Link: checks.InPair, Quick: true, Fix: checks.Automatic, Source: "seed 003",
+			Criteria: "the pair is on different hosts / on one, where no fabric is measured / -", Remedy: "Move one of the VMs to another host.",
+			Run: pairHosts,
+		},
+	}
+}
+
+// lossChecks look at what RDMA itself tells of a test.
+func lossChecks() []checks.Check {
+	return []checks.Check{
+		{
+			ID: "PAIR-FALLBACK-010", Scope: checks.Pair, Link: checks.InPair, Modes: row.PVRDMA, Fix: checks.NoFix, Source: "seed 003, Using RDMA in vSphere",
+			Criteria: "the host's RDMA counters move during the test / cannot be read, and latency is above 20 us / stand still", Remedy: "Check the uplink, the firewall ruleset pvrdma and Net.PVRDMAVmknic of both hosts: the pair talks TCP.",
+			Run: eachPair(fallback),
+		},
+		{
+			ID: "PAIR-LOSS-011", Scope: checks.Pair, Link: checks.InPair, Fix: checks.Manual, Source: "nccl issue 394",
+			Criteria: "no retries during the test / congestion notifications only / retries", Remedy: "Check PFC and ECN on the way.",
+			Run: eachPair(func(_ *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
+				if p.Retries == nil {
+					return row.Waiting(t, "the counters were not read")
+				}
+				if p.CNPs != nil {
+					return lossless(t, *p.Retries, *p.CNPs)
+				}
+				return lossless(t, *p.Retries, 0)
+			}),
+		},
+	}
+}
+
+// eachPair asks about every pair that was tried, those on one host apart: their traffic never meets the fabric.
+func eachPair(ask func(f *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer) func(*checks.Facts) []checks.Answer {
+	return func(f *checks.Facts) []checks.Answer {
+		var out []checks.Answer
+		for i := range f.Pairs {
+			p := &f.Pairs[i]
+			if a, b := f.Inventory.VM(p.From), f.Inventory.VM(p.To); a == nil || b == nil || a.Host != b.Host {
+				out = row.Said(out, ask(f, pairRef(p.From, p.To), p))
+			}
+		}
+		if len(out) == 0 {
+			return []checks.Answer{row.Waiting(f.ClusterRef(), "no pair on different hosts was tried (check --pairs does)")}
+		}
+		return out
+	}
+}
+
+func pairRef(from, to string) backends.Ref {
+	return backends.Ref{Type: backends.TypePair, Name: from + " -> " + to}
+}
+
+// pairHosts looks at the pairs that would be measured.
+func pairHosts(f *checks.Facts) []checks.Answer {
+	var nodes []perftest.Node
+	found, _ := f.VMs()
+	for _, v := range found {
+		nodes = append(nodes, perftest.Node{VM: v.Name, Host: v.Host})
+	}
+	pairs, err := perftest.Pairs(nodes, f.Answers.Measure.Pairs)
+	if err != nil {
+		return []checks.Answer{row.Unknown(f.ClusterRef(), "%v", err)}
+	}
+	if f.Answers.Measure.Pairs == "all" {
+		return []checks.Answer{row.WarnIf(!slices.ContainsFunc(pairs, func(p perftest.Pair) bool { return !p.SameHost() }), f.ClusterRef(), "%d pairs to measure", len(pairs))}
+	}
+	var out []checks.Answer
+	for _, p := range pairs {
+		out = append(out, row.WarnIf(p.SameHost(), pairRef(p.Client.VM, p.Server.VM), "on %s and %s", p.Client.Host, p.Server.Host))
+	}
+	return out
+}
+
+func fallback(_ *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
+	if p.RDMAPackets != nil {
+		return row.PassIf(*p.RDMAPackets > 0, t, "the RDMA counters of the client's host moved by %d", *p.RDMAPackets)
+	}
+	m := measured(p, perftest.SendLatency)
+	if m == nil || m.AchievedUs == 0 {
+		return row.Waiting(t, "the RDMA counters were not read, and no latency was measured")
+	}
+	if m.AchievedUs > 20 {
+		return row.Warn(t, "the RDMA counters were not read, and %.1f us look like TCP", m.AchievedUs)
+	}
+	return row.Waiting(t, "the RDMA counters were not read; %.1f us do not look like TCP", m.AchievedUs)
+}
+
+// measured is the pair's measurement of one of the tests; nil without.
+func measured(p *checks.PairFacts, tests ...string) *perftest.Measurement {
+	for i := range p.Measured {
+		if slices.Contains(tests, p.Measured[i].Test) {
+			return &p.Measured[i]
+		}
+	}
+	return nil
+}

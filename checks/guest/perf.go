@@ -1,0 +1,138 @@
+package guest
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/row"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
+)
+
+// guestTestChecks look at what tests and applications need in the guests.
+func guestTestChecks() []checks.Check {
+	return []checks.Check{
+		{
+			ID: "GST-MEMLOCK-020", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: "openucx issues 8229, 7930",
+			Criteria: "unlimited / >= 512 MB / less", Remedy: "Set memlock to unlimited in limits.d.",
+			Run: eachGuest(func(_ *checks.Facts, g *backends.Guest) checks.Answer {
+				t := backends.GuestRef(g.VM)
+				switch {
+				case g.MemlockKB == -1:
+					return row.Pass(t, "memlock of %s is unlimited", g.User)
+				case g.MemlockKB == 0:
+					return row.Unknown(t, "memlock could not be read")
+				case g.MemlockKB >= 512<<10:
+					return row.Warn(t, "memlock of %s is %d KB", g.User, g.MemlockKB)
+				}
+				return row.Fail(t, "memlock of %s is %d KB", g.User, g.MemlockKB)
+			}),
+		},
+		{
+			ID: "GST-HUGE-021", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: "ours",
+			Criteria: "told, and passes: the answers plan no huge pages / - / -", Remedy: "Reserve huge pages if the application asks for them.",
+			Run: eachGuest(func(_ *checks.Facts, g *backends.Guest) checks.Answer {
+				if g.HugePages == nil {
+					return row.Waiting(backends.GuestRef(g.VM), "huge pages were not read")
+				}
+				return row.Pass(backends.GuestRef(g.VM), "HugePages_Total is %d", *g.HugePages)
+			}),
+		},
+		{
+			ID: "GST-FIREWALL-022", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Unverified: true, Source: "unverified",
+			Criteria: "no firewall, or TCP 18515 and UDP 4791 let in / - / blocked", Remedy: "Open the ports, or stop the firewall for the test.",
+			Run: eachGuest(func(_ *checks.Facts, g *backends.Guest) checks.Answer {
+				t := backends.GuestRef(g.VM)
+				if g.Firewall == nil {
+					return row.Waiting(t, "the guest's firewall was not read")
+				}
+				open := g.Firewall.Open
+				ok := !g.Firewall.Active || slices.Contains(open, "all") || slices.Contains(open, "18515/tcp") && slices.Contains(open, "4791/udp")
+				return row.PassIf(ok, t, "%s, active %t, lets in: %s", cmp.Or(g.Firewall.Kind, "none"), g.Firewall.Active, cmp.Or(strings.Join(open, ", "), "none"))
+			}),
+		},
+		{
+			ID: "GST-PERFTEST-023", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: "seed 000",
+			Criteria: "the same perftest on all / differs / missing", Remedy: "Install the same perftest on every guest.",
+			Run: sameGuests("perftest", func(g *backends.Guest) string { return g.Perftest }),
+		},
+		{
+			ID: "GST-OFED-024", Scope: checks.Guest, Link: checks.InGuest, Modes: row.SRIOV, Fix: checks.Automatic, Source: "seed 002",
+			Criteria: "the same MLNX_OFED on all, or none / differs / -", Remedy: "Align MLNX_OFED in the guests.",
+			Run: sameGuests("MLNX_OFED", func(g *backends.Guest) string { return cmp.Or(g.MOFED, "none") }),
+		},
+		{
+			ID: "GST-TCLASS-025", Scope: checks.Guest, Link: checks.InGuest, Modes: row.Direct, Fix: checks.Automatic, Source: "rules of DSCP: traffic class = DSCP x 4, + 2 with ECN",
+			Criteria: "the traffic class of the DSCP / unset / another; without qos.lossless pfc: told, and passes", Remedy: "Set the traffic class of the device.",
+			Run: eachVerbs("GST-TCLASS-025", func(f *checks.Facts, t backends.Ref, d *backends.VerbsDevice) checks.Answer {
+				q := f.Answers.QoS
+				want := sizing.TrafficClass(q.DSCP, q.ECN)
+				switch {
+				case d.Class == nil:
+					return row.Waiting(t, "the traffic class of %s was not read", d.Name)
+				case q.Lossless != answers.LosslessPFC || *d.Class == want:
+					return row.Pass(t, "%s: traffic class %d, qos.lossless is %s", d.Name, *d.Class, cmp.Or(string(q.Lossless), "none"))
+				case *d.Class == 0:
+					return row.Warn(t, "%s: no traffic class, wanted %d", d.Name, want)
+				}
+				return row.Fail(t, "%s: traffic class %d, wanted %d", d.Name, *d.Class, want)
+			}),
+		},
+		{
+			ID: "GST-CNT-026", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Manual, Source: "nccl issue 394",
+			Criteria: "no retries during tests / congestion notifications only / retries grow", Remedy: "Fix PFC and ECN on the way.",
+			Run: eachGuest(func(f *checks.Facts, g *backends.Guest) checks.Answer {
+				t := backends.GuestRef(g.VM)
+				var retries, cnps int64
+				read := false
+				for _, p := range f.Pairs {
+					if (p.From == g.VM || p.To == g.VM) && p.Retries != nil {
+						read, retries = true, retries+*p.Retries
+						if p.CNPs != nil {
+							cnps += *p.CNPs
+						}
+					}
+				}
+				if !read {
+					return row.Waiting(t, "no test ran here, or its counters were not read (check --pairs does)")
+				}
+				return lossless(t, retries, cnps)
+			}),
+		},
+	}
+}
+
+func lossless(t backends.Ref, retries, cnps int64) checks.Answer {
+	if retries > 0 {
+		return row.Fail(t, "%d retries or lost packets, %d congestion notifications during the tests", retries, cnps)
+	}
+	return row.WarnIf(cnps > 0, t, "no retries, %d congestion notifications during the tests", cnps)
+}
+
+// sameGuests warns where a guest differs from the most, and fails where it has nothing.
+func sameGuests(what string, of func(g *backends.Guest) string) func(*checks.Facts) []checks.Answer {
+	return func(f *checks.Facts) []checks.Answer {
+		count, most, total := map[string]int{}, "", 0
+		found, _ := f.VMs()
+		for _, v := range found {
+			if g := f.Guest(v.Name); g != nil && g.Error == "" && of(g) != "" {
+				count[of(g)]++
+				total++
+			}
+		}
+		for v, n := range count {
+			if n > count[most] || n == count[most] && v < most {
+				most = v
+			}
+		}
+		return eachGuest(func(_ *checks.Facts, g *backends.Guest) checks.Answer {
+			if of(g) == "" {
+				return row.Fail(backends.GuestRef(g.VM), "%s is not there", what)
+			}
+			return row.WarnIf(of(g) != most, backends.GuestRef(g.VM), "%s %s, %s on %d of %d", what, of(g), most, count[most], total)
+		})(f)
+	}
+}

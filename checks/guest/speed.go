@@ -1,0 +1,164 @@
+package guest
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/checks/row"
+)
+
+// speedChecks judge bandwidth and latency between guests.
+func speedChecks() []checks.Check {
+	return []checks.Check{
+		{
+			ID: "PAIR-BW-006", Scope: checks.Pair, Link: checks.InPair, Fix: checks.NoFix, Source: "seed 002, Fig. 21; bands are ours",
+			Criteria: ">= 93 % of the link / 80 to 93 % / less (PVRDMA: 85 %, 50 %)", Remedy: "Follow the hint beside the measurement; 92.6 % is what an MTU of 1024 gives.",
+			Run: eachPair(func(_ *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
+				m := measured(p, perftest.SendBandwidth, perftest.WriteBandwidth)
+				if m == nil {
+					return row.Waiting(t, "no bandwidth was measured")
+				}
+				return judged(t, m, "%.1f of %.1f Gbps expected", m.AchievedGbps, m.ExpectedGbps)
+			}),
+		},
+		{
+			ID: "PAIR-BW-BIDIR-007", Scope: checks.Pair, Link: checks.InPair, Fix: checks.NoFix, Source: "ours",
+			Criteria: "both ways >= 1.8 x one way / >= 1.5 x / less", Remedy: "Look at the PCIe slot and the CPU.",
+			Run: eachPair(func(_ *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
+				m := measured(p, perftest.SendBandwidth, perftest.WriteBandwidth)
+				if p.BothWays == nil || m == nil || m.AchievedGbps == 0 {
+					return row.Waiting(t, "both directions were not measured together")
+				}
+				return row.Grade(-*p.BothWays/m.AchievedGbps, -1.8, -1.5, t, "%.1f Gbps both ways, %.1f one way", *p.BothWays, m.AchievedGbps)
+			}),
+		},
+		{
+			ID: "PAIR-LAT-008", Scope: checks.Pair, Link: checks.InPair, Fix: checks.NoFix, Source: "seed 002, Fig. 22; seed 000; bands are ours",
+			Criteria: "<= 3 us / <= 10 us / more (PVRDMA: 8, 20)", Remedy: "Look at the power policy, latency sensitivity, and whether the pair talks RDMA at all.",
+			Run: eachPair(func(_ *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
+				m := measured(p, perftest.SendLatency)
+				if m == nil {
+					return row.Waiting(t, "no latency was measured")
+				}
+				return judged(t, m, "%.2f us, %.0f expected", m.AchievedUs, m.ExpectedUs)
+			}),
+		},
+		{
+			ID: "PAIR-LAT-TAIL-009", Scope: checks.Pair, Link: checks.InPair, Fix: checks.NoFix, Source: "seed 002; bands are ours",
+			Criteria: "p99.9 <= 3 x typical / <= 10 x / more", Remedy: "Reserve CPU and memory: something interrupts the VM.",
+			Run: eachPair(func(_ *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
+				m := measured(p, perftest.SendLatency)
+				if m == nil || len(m.Rows) == 0 || m.Rows[0].TypicalUs == 0 || m.Rows[0].P999Us == 0 {
+					return row.Waiting(t, "no p99.9 was measured")
+				}
+				r := m.Rows[0]
+				if r.Iterations < 10000 {
+					return row.Waiting(t, "p99.9 of %d messages says little; 100000 would", r.Iterations)
+				}
+				return row.Grade(r.P999Us/r.TypicalUs, 3, 10, t, "p99.9 %.2f us, typical %.2f us", r.P999Us, r.TypicalUs)
+			}),
+		},
+	}
+}
+
+// comparedChecks judge GPU memory against host memory, and pairs against each other.
+func comparedChecks() []checks.Check {
+	return []checks.Check{
+		{
+			ID: "PAIR-GDR-012", Scope: checks.Pair, Link: checks.InPair, Modes: row.GPUDirect, Fix: checks.Manual, Source: "NVIDIA: ATS with GPUDirect RDMA",
+			Criteria: "GPU memory >= 90 % of host memory / 50 to 90 % / less, or an error", Remedy: "Look at P2P, ACS, ATS and the topology.",
+			Run: eachPair(func(_ *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
+				m := measured(p, perftest.SendBandwidth, perftest.WriteBandwidth)
+				switch {
+				case p.GPUErr != "":
+					return row.Fail(t, "the test with GPU memory failed: %s", p.GPUErr)
+				case p.GPU == nil || m == nil || m.AchievedGbps == 0:
+					return row.Waiting(t, "GPU memory was not measured beside host memory")
+				}
+				return row.Grade(-*p.GPU/m.AchievedGbps, -0.9, -0.5, t, "%.1f Gbps with GPU memory, %.1f with host memory", *p.GPU, m.AchievedGbps)
+			}),
+		},
+		{
+			ID: "PAIR-NCCL-013", Scope: checks.Pair, Link: checks.InPair, Modes: row.GPUDirect, Fix: checks.NoFix, Source: "nccl issue 465",
+			Criteria: "NCCL talks NET/IB with GPUDirect RDMA / NET/IB without / sockets", Remedy: "Look at NCCL's environment and at nvidia-peermem.",
+			Run: eachPair(func(_ *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
+				switch {
+				case p.NCCL == "":
+					return row.Waiting(t, "NCCL was not run")
+				case !strings.HasPrefix(p.NCCL, "NET/IB"):
+					return row.Fail(t, "NCCL talks %s", p.NCCL)
+				}
+				return row.WarnIf(!strings.Contains(p.NCCL, "GDR"), t, "NCCL talks %s", p.NCCL)
+			}),
+		},
+		{
+			ID: "PAIR-SYM-014", Scope: checks.Pair, Link: checks.InPair, Fix: checks.NoFix, Source: "ours",
+			Criteria: "there and back differ by <= 5 % / <= 15 % / more", Remedy: "Find the weak end: it is the one that all its pairs share.",
+			Run: func(f *checks.Facts) []checks.Answer {
+				gbps := bandwidths(f)
+				return eachPair(func(_ *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
+					there, back := gbps[[2]string{p.From, p.To}], gbps[[2]string{p.To, p.From}]
+					if there == 0 || back == 0 {
+						return row.Waiting(t, "the pair was not measured in both directions")
+					}
+					return row.Grade((max(there, back)-min(there, back))/max(there, back), 0.05, 0.15, t, "%.1f Gbps there, %.1f back", there, back)
+				})(f)
+			},
+		},
+		{
+			ID: "PAIR-MATRIX-015", Scope: checks.Pair, Link: checks.InPair, Fix: checks.NoFix, Source: "seed 002; bands are ours",
+			Criteria: "within 5 % of the median of all pairs / 15 % below / more", Remedy: "Inspect the host that the outliers share.",
+			Run: func(f *checks.Facts) []checks.Answer {
+				gbps := bandwidths(f)
+				all := slices.Sorted(maps.Values(gbps))
+				return eachPair(func(_ *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
+					own := gbps[[2]string{p.From, p.To}]
+					if len(all) < 3 || own == 0 {
+						return row.Waiting(t, "a median takes three measured pairs, there are %d", len(all))
+					}
+					median := all[len(all)/2]
+					return row.Grade((median-own)/median, 0.05, 0.15, t, "%.1f Gbps, the median is %.1f", own, median)
+				})(f)
+			},
+		},
+	}
+}
+
+// judged takes the verdict of a measurement, with its hint.
+func judged(t backends.Ref, m *perftest.Measurement, format string, args ...any) checks.Answer {
+	a := row.Pass(t, format, args...)
+	switch m.Verdict {
+	case perftest.VerdictPass:
+	case perftest.VerdictWarn:
+		a.Status = checks.Warn
+	case perftest.VerdictFail:
+		a.Status = checks.Fail
+	case perftest.VerdictNotApplicable:
+		return checks.Answer{}
+	default:
+		a.Status = checks.Unknown
+		if m.Error != "" {
+			a.Evidence = m.Error
+		}
+	}
+	if m.Hint != "" && a.Status != checks.Pass {
+		a.Evidence += "; " + m.Hint
+	}
+	return a
+}
+
+// bandwidths are what was measured from one VM to another, in Gbps.
+func bandwidths(f *checks.Facts) map[[2]string]float64 {
+	out := map[[2]string]float64{}
+	for i := range f.Pairs {
+		p := &f.Pairs[i]
+		if m := measured(p, perftest.SendBandwidth, perftest.WriteBandwidth); m != nil && m.Verdict != perftest.VerdictNotApplicable && m.AchievedGbps > 0 {
+			out[[2]string{p.From, p.To}] = m.AchievedGbps
+		}
+	}
+	return out
+}

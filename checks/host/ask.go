@@ -1,0 +1,69 @@
+package host
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/row"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// eachNIC asks row id about the RDMA pNIC of every selected host.
+func eachNIC(id string, ask func(f *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer) func(*checks.Facts) []checks.Answer {
+	return row.EachHost(func(f *checks.Facts, h *backends.Host) checks.Answer {
+		n := f.NIC(h)
+		switch {
+		case n != nil:
+			return ask(f, h, n)
+		case f.PassedOn(h) || f.Blame(h) != id:
+			return checks.Answer{}
+		}
+		return row.Fail(backends.HostRef(h.Name), "no pNIC is what the answers describe (%s); there are %s", describe(f.Answers.NIC, h), nicList(h))
+	})
+}
+
+func describe(n answers.NIC, h *backends.Host) string {
+	var parts []string
+	if s := n.Speed.String(); s != "" {
+		parts = append(parts, s)
+	}
+	for _, s := range []string{n.Driver, n.Device, string(n.MACs[h.Name])} {
+		if s != "" {
+			parts = append(parts, s)
+		}
+	}
+	if len(parts) == 0 {
+		return "any RDMA pNIC"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func nicList(h *backends.Host) string {
+	var out []string
+	for _, n := range h.NICs {
+		speed := "no link"
+		if n.SpeedMbps > 0 {
+			speed = strconv.Itoa(n.SpeedMbps) + " Mbps"
+		}
+		out = append(out, n.Device+" ("+n.Driver+", "+speed+")")
+	}
+	return cmp.Or(strings.Join(out, ", "), "none")
+}
+
+// shellCall asks about the firmware of the RDMA pNIC's card, which only tools in the ESXi shell read.
+func shellCall(ask func(f *checks.Facts, h *backends.Host, n *backends.NIC, card checks.CardFirmware) checks.Answer) func(*checks.Facts) []checks.Answer {
+	return row.NICCall(func(f *checks.Facts, h *backends.Host, n *backends.NIC, facts checks.HostFacts) checks.Answer {
+		t := backends.HostRef(h.Name)
+		card, read := facts.Firmware[row.Function0(n.PCI)]
+		switch {
+		case read:
+			return ask(f, h, n, card)
+		case facts.ShellErr != nil && f.Answers.Mode != answers.PVRDMA:
+			return row.Unknown(t, "the firmware of %s could not be read: %v", n.Device, facts.ShellErr)
+		}
+		return row.Waiting(t, "the firmware of %s was not read: that takes the ESXi shell and MFT (check --esxi-shell)", n.Device)
+	})
+}

@@ -1,0 +1,150 @@
+package host
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/row"
+)
+
+// directHostChecks look at what the host itself needs for SR-IOV and passthrough.
+func directHostChecks() []checks.Check {
+	return []checks.Check{
+		{
+			ID: "HOST-SSH-011", Scope: checks.Host, Link: checks.InHost, Modes: row.SRIOV, Quick: true, Fix: checks.Automatic, Source: "ours",
+			Criteria: "SSH runs, or nothing needs it now / stopped before a run that needs it / -",
+			Remedy:   "Let the run start SSH and stop it afterwards.",
+			Run: row.EachHost(func(f *checks.Facts, h *backends.Host) checks.Answer {
+				return row.WarnIf(f.Before && !h.SSHRunning, backends.HostRef(h.Name), "the SSH service is %s", row.OnOff(h.SSHRunning))
+			}),
+		},
+		{
+			ID: "HOST-LOCKDOWN-012", Scope: checks.Host, Link: checks.InHost, Modes: row.SRIOV, Quick: true, Fix: checks.Manual, Unverified: true, Source: "unverified",
+			Criteria: "lockdown mode disabled / normal / strict",
+			Remedy:   "Add the account as an exception user, or do without the ESXi shell.",
+			Run: row.EachHost(func(_ *checks.Facts, h *backends.Host) checks.Answer {
+				t := backends.HostRef(h.Name)
+				switch h.Lockdown {
+				case "":
+					return row.Waiting(t, "the lockdown mode was not read")
+				case "strict":
+					return row.Fail(t, "lockdown mode %s", h.Lockdown)
+				}
+				return row.WarnIf(h.Lockdown != "disabled", t, "lockdown mode %s", h.Lockdown)
+			}),
+		},
+		{
+			ID: "HOST-SECBOOT-013", Scope: checks.Host, Link: checks.InDriver, Modes: row.SRIOV, Fix: checks.Manual, Unverified: true, Source: "unverified",
+			Criteria: "secure boot off, or MFT is signed / on without MFT / on and MFT is not signed",
+			Remedy:   "Use a signed build of MFT.",
+			Run:      row.HostCall(secureBoot),
+		},
+		{
+			ID: "HOST-ACCEPT-014", Scope: checks.Host, Link: checks.InDriver, Modes: row.SRIOV, Fix: checks.Manual, Source: "seed 002 (installs with -f)",
+			Criteria: "no VIB of RDMA is below the host's acceptance level / - / one is",
+			Remedy:   "Choose certified VIBs; do not force them with -f.",
+			Run:      row.HostCall(acceptance),
+		},
+		{
+			ID: "HOST-INTR-015", Scope: checks.Host, Link: checks.InDriver, Modes: row.Direct, Fix: checks.Reboot, Source: "Broadcom KB 313395; vSphere Networking 6.5, p. 163",
+			Criteria: "vmkernel.log has no lack of interrupt vectors / - / it has",
+			Remedy:   "Reduce the number of VFs, or raise intrFirstMsixVector on ESXi 7.0.1 to 8.0.",
+			Run:      logged("out of interrupt vectors"),
+		},
+		{
+			ID: "HOST-HOTPLUG-016", Scope: checks.Host, Link: checks.InBIOS, Modes: row.GPUDirect, Fix: checks.Reboot, Source: "HPE a00121002; Broadcom KB of the same text",
+			Criteria: "no device lost its passthrough by PCIe hot-plug / - / one did",
+			Remedy:   "Disable the PCIe hot-plug kernel setting.",
+			Run:      logged("is not a passthrough device", "pciehp"),
+		},
+		{
+			ID: "HOST-USBBOOT-017", Scope: checks.Host, Link: checks.InHost, Modes: row.GPUDirect, Quick: true, Fix: checks.Manual, Source: "VMware: DirectPath I/O 8.0",
+			Criteria: "no USB controller is passed through, or ESXi does not boot from it / - / it does",
+			Remedy:   "Do not pass the USB controller through.",
+			Run:      row.EachHost(usbBoot),
+		},
+		{
+			ID: "HOST-UPTIME-018", Scope: checks.Host, Link: checks.InHost, Modes: row.Direct, Quick: true, Fix: checks.Reboot, Source: "seed 002",
+			Criteria: "booted after the last recorded parameter change / - / before it",
+			Remedy:   "Reboot the host: the change is not active yet.",
+			Run: row.EachHost(func(f *checks.Facts, h *backends.Host) checks.Answer {
+				t := backends.HostRef(h.Name)
+				changed, known := f.Changed[h.Name]
+				switch {
+				case f.Changed == nil || h.BootTime.IsZero():
+					return row.Waiting(t, "the journals of earlier runs or the boot time were not read")
+				case !known:
+					return row.Pass(t, "no run of this program changed its parameters")
+				}
+				return row.PassIf(h.BootTime.After(changed), t, "booted %s, parameters changed %s", h.BootTime.UTC().Format("2006-01-02 15:04:05"), changed.UTC().Format("2006-01-02 15:04:05"))
+			}),
+		},
+	}
+}
+
+func secureBoot(_ *checks.Facts, h *backends.Host, facts checks.HostFacts) checks.Answer {
+	t := backends.HostRef(h.Name)
+	switch {
+	case facts.SecureBoot == nil:
+		return row.Waiting(t, "secure boot was not read: that takes the ESXi shell")
+	case !*facts.SecureBoot:
+		return row.Pass(t, "secure boot is off")
+	}
+	i := slices.IndexFunc(facts.VIBs, func(v checks.VIB) bool { return strings.Contains(strings.ToLower(v.Name), "nmst") })
+	if i < 0 {
+		return row.Warn(t, "secure boot is on, and NMST is not installed yet")
+	}
+	return row.PassIf(level(facts.VIBs[i].Acceptance) >= level("PartnerSupported"), t, "secure boot is on; %s is %s", facts.VIBs[i].Name, facts.VIBs[i].Acceptance)
+}
+
+// level orders acceptance levels; 0 for a word that is none.
+func level(s string) int {
+	all := []string{"", "communitysupported", "partnersupported", "vmwareaccepted", "vmwarecertified"}
+	return max(0, slices.Index(all, strings.ToLower(s)))
+}
+
+func acceptance(_ *checks.Facts, h *backends.Host, facts checks.HostFacts) checks.Answer {
+	t := backends.HostRef(h.Name)
+	if facts.Acceptance == "" {
+		return row.Waiting(t, "the acceptance level was not read")
+	}
+	for _, v := range facts.VIBs {
+		if level(v.Acceptance) < level(facts.Acceptance) {
+			return row.Fail(t, "the host accepts %s; %s %s is %s", facts.Acceptance, v.Name, v.Version, cmp.Or(v.Acceptance, "none"))
+		}
+	}
+	return row.Pass(t, "the host accepts %s; %d VIBs of RDMA are not below it", facts.Acceptance, len(facts.VIBs))
+}
+
+// logged fails where vmkernel.log has a line with one of the texts.
+func logged(texts ...string) func(*checks.Facts) []checks.Answer {
+	return row.HostCall(func(_ *checks.Facts, h *backends.Host, facts checks.HostFacts) checks.Answer {
+		t := backends.HostRef(h.Name)
+		if facts.Log == nil {
+			return row.Waiting(t, "vmkernel.log was not read: that takes the ESXi shell")
+		}
+		for _, line := range facts.Log {
+			for _, text := range texts {
+				if strings.Contains(strings.ToLower(line), text) {
+					return row.Fail(t, "vmkernel.log: %s", line)
+				}
+			}
+		}
+		return row.Pass(t, "vmkernel.log has no such line since boot")
+	})
+}
+
+func usbBoot(_ *checks.Facts, h *backends.Host) checks.Answer {
+	t := backends.HostRef(h.Name)
+	i := slices.IndexFunc(h.PCI, func(d backends.PCIDevice) bool { return d.Enabled && strings.HasPrefix(d.Class, "0c03") })
+	switch {
+	case i < 0:
+		return row.Pass(t, "no USB controller is passed through")
+	case h.BootDevice == "":
+		return row.Waiting(t, "the USB controller %s is passed through; what ESXi boots from was not read", h.PCI[i].Address)
+	}
+	return row.PassIf(h.BootDevice != "usb" && h.BootDevice != "sd", t, "the USB controller %s is passed through, ESXi boots from %s", h.PCI[i].Address, h.BootDevice)
+}

@@ -1,0 +1,155 @@
+package host
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/row"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
+)
+
+// nicLinkChecks look at the RDMA pNIC's surroundings: card, slot, use, counters.
+func nicLinkChecks() []checks.Check {
+	return []checks.Check{
+		{
+			ID: "HOST-PNIC-PSID-008", Scope: checks.Host, Link: checks.InFirmware, Modes: row.SRIOV, Fix: checks.Manual, Source: "Mellanox firmware tools",
+			Criteria: "PSID of the maker (MT_*) / of an OEM / -",
+			Remedy:   "Take firmware from the OEM for a PSID that is not MT_*.",
+			Run: shellCall(func(_ *checks.Facts, h *backends.Host, n *backends.NIC, card checks.CardFirmware) checks.Answer {
+				if card.PSID == "" {
+					return row.Waiting(backends.HostRef(h.Name), "the PSID of %s was not read", n.Device)
+				}
+				return row.WarnIf(!strings.HasPrefix(card.PSID, "MT_"), backends.HostRef(h.Name), "%s has PSID %s", n.Device, card.PSID)
+			}),
+		},
+		{
+			ID: "HOST-PNIC-LINKTYPE-009", Scope: checks.Host, Link: checks.InFirmware, Fix: checks.Reboot, Source: "seed 002; NVIDIA: LINK_TYPE",
+			Criteria: "LINK_TYPE is ETH, or the card has no such key / - / InfiniBand",
+			Remedy:   "Set LINK_TYPE to ETH (2) and reboot.",
+			Run: shellCall(func(_ *checks.Facts, h *backends.Host, n *backends.NIC, card checks.CardFirmware) checks.Answer {
+				key := "LINK_TYPE_P1"
+				if strings.HasSuffix(n.PCI, ".1") {
+					key = "LINK_TYPE_P2"
+				}
+				v, has := card.Current[key]
+				return row.PassIf(!has || v == "2" || strings.HasPrefix(v, "ETH"), backends.HostRef(h.Name), "%s: %s is %s", n.Device, key, cmp.Or(v, "none"))
+			}),
+		},
+		{
+			ID: "HOST-PNIC-PCIE-010", Scope: checks.Host, Link: checks.InBIOS, Fix: checks.Manual, Source: "PCI Express bandwidth as the Linux kernel prints it",
+			Criteria: "the slot carries the link / 60 to 100 % of it / less",
+			Remedy:   "Move the card to a wider or faster slot.",
+			Run:      row.NICCall(slotCarries),
+		},
+		{
+			ID: "HOST-PNIC-NUMA-011", Scope: checks.Host, Link: checks.InBIOS, Quick: true, Fix: checks.Automatic, Source: "vhpc-toolkit",
+			Criteria: "NIC on the node of the GPUs and of the VMs that are pinned / on another / -",
+			Remedy:   "Pin the VM to the NIC's node, or move the card.",
+			Run:      eachNIC("HOST-PNIC-NUMA-011", sameNode),
+		},
+		{
+			ID: "HOST-PNIC-USED-012", Scope: checks.Host, Link: checks.InHost, Modes: row.OnDVS, Quick: true, Preflight: true, Fix: checks.Manual, Source: "seed 000, section 3",
+			Criteria: "free / uplink of the target DVS / in use",
+			Remedy:   "Choose another NIC or migrate its traffic first.",
+			Run: eachNIC("HOST-PNIC-USED-012", func(f *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
+				t := backends.HostRef(h.Name)
+				switch {
+				case len(n.Roles) > 0:
+					return row.Fail(t, "%s carries %s", n.Device, strings.Join(n.Roles, ", "))
+				case n.Switch != "" && n.Switch != f.Answers.Switch.Name:
+					return row.Fail(t, "%s is an uplink of %s", n.Device, n.Switch)
+				case n.Switch != "":
+					return row.Pass(t, "%s is an uplink of the target DVS %s", n.Device, n.Switch)
+				}
+				return row.Pass(t, "%s is free", n.Device)
+			}),
+		},
+		{
+			ID: "HOST-PNIC-ONLYUPLINK-013", Scope: checks.Host, Link: checks.InSwitch, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Source: "VMware: PVRDMA support",
+			Criteria: "exactly one pNIC on the DVS / - / none or several",
+			Remedy:   "Leave the HCA as the only uplink (no teaming).",
+			Run: onSwitch(func(f *checks.Facts, h *backends.Host, m backends.Member) checks.Answer {
+				return row.PassIf(len(m.PNICs) == 1, backends.HostRef(h.Name), "uplinks on %s: %s", f.Answers.Switch.Name, cmp.Or(strings.Join(m.PNICs, ", "), "none"))
+			}),
+		},
+		pauseCheck(),
+		dcbCheck(),
+		{
+			ID: "HOST-PNIC-ERR-016", Scope: checks.Host, Link: checks.InHost, Quick: true, HostCall: true, Fix: checks.Manual, Source: "ours",
+			Criteria: "no errors or drops between two reads / up to 10 a second / more",
+			Remedy:   "Check cable and optics.",
+			Run: row.NICCall(func(_ *checks.Facts, h *backends.Host, n *backends.NIC, facts checks.HostFacts) checks.Answer {
+				t := backends.HostRef(h.Name)
+				s, read := facts.Stats[n.Device]
+				if !read || s.Over <= 0 {
+					return row.Waiting(t, "the counters of %s were not read twice", n.Device)
+				}
+				bad := s.Errors + s.Dropped
+				return row.Grade(float64(bad)/max(1, s.Over.Seconds()), 0, 10, t, "%s: %s", n.Device, s.Grown("errors", s.Errors, "drops", s.Dropped))
+			}),
+		},
+		{
+			ID: "HOST-ENS-017", Scope: checks.Host, Link: checks.InSwitch, Modes: row.PVRDMA, Quick: true, Fix: checks.Manual, Source: "irdman release notes",
+			Criteria: "ENS off on the DVS / - / on",
+			Remedy:   "Disable ENS: RDMA is unavailable with it.",
+			Run: onSwitch(func(f *checks.Facts, h *backends.Host, m backends.Member) checks.Answer {
+				return row.PassIf(!m.ENS, backends.HostRef(h.Name), "ENS on %s is %s", f.Answers.Switch.Name, row.OnOff(m.ENS))
+			}),
+		},
+	}
+}
+
+// slotCarries holds the PCIe link against the speed of the port (rules section 8).
+func slotCarries(_ *checks.Facts, h *backends.Host, n *backends.NIC, facts checks.HostFacts) checks.Answer {
+	t := backends.HostRef(h.Name)
+	s, read := facts.Slots[n.PCI]
+	has, need := sizing.PCIeGbps(s.Gen, s.Lanes), float64(cmp.Or(n.SpeedMbps, n.MaxSpeedMbps))/1000
+	if !read || has == 0 || need == 0 {
+		return row.Waiting(t, "the PCIe link of %s was not read", n.Device)
+	}
+	return row.Grade(-has/need, -1, -0.6, t, "%s: PCIe Gen%d x%d carries %.0f Gbps, the port runs at %.0f", n.Device, s.Gen, s.Lanes, has, need)
+}
+
+// sameNode compares NUMA nodes. Where no VM is pinned, ESXi's scheduler decides and there is nothing to compare.
+func sameNode(f *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
+	t := backends.HostRef(h.Name)
+	if n.NUMA < 0 {
+		return row.Waiting(t, "the NUMA node of %s is not known", n.Device)
+	}
+	if list, chosen := f.GPUs(h); chosen {
+		for _, g := range list {
+			if g.NUMA >= 0 && g.NUMA != n.NUMA {
+				return row.Warn(t, "%s is on node %d, GPU %s on node %d", n.Device, n.NUMA, g.PCI, g.NUMA)
+			}
+		}
+	}
+	found, _ := f.VMs()
+	for _, v := range found {
+		if v.Host != h.Name {
+			continue
+		}
+		if v.NodeAffinity == nil {
+			return row.Waiting(t, "%s is on node %d; whether %s is pinned was not read", n.Device, n.NUMA, v.Name)
+		}
+		if pinned := strings.FieldsFunc(*v.NodeAffinity, func(r rune) bool { return r == ',' || r == ' ' }); len(pinned) > 0 && !slices.Contains(pinned, strconv.Itoa(n.NUMA)) {
+			return row.Warn(t, "%s is on node %d, %s is pinned to %s", n.Device, n.NUMA, v.Name, *v.NodeAffinity)
+		}
+	}
+	return row.Pass(t, "%s is on node %d, and no VM here is pinned to another", n.Device, n.NUMA)
+}
+
+// onSwitch asks about a host's share in the target DVS; a host that is no member has its own row (DVS-MEMBER-003).
+func onSwitch(ask func(f *checks.Facts, h *backends.Host, m backends.Member) checks.Answer) func(*checks.Facts) []checks.Answer {
+	return row.EachHost(func(f *checks.Facts, h *backends.Host) checks.Answer {
+		if sw := f.Inventory.Switch(f.Answers.Switch.Name); sw != nil {
+			if m, member := sw.Members[h.Name]; member {
+				return ask(f, h, m)
+			}
+		}
+		return checks.Answer{}
+	})
+}

@@ -1,0 +1,144 @@
+package host
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/row"
+)
+
+// nicChecks look at the RDMA pNIC of each host: what it is and what it does.
+func nicChecks() []checks.Check {
+	return []checks.Check{
+		{
+			ID: "HOST-PNIC-RDMA-001", Scope: checks.Host, Link: checks.InDriver, Modes: row.PVRDMA, Quick: true, Preflight: true, Fix: checks.Reboot, Source: "vSphere API, HostRdmaDevice",
+			Criteria: "an RDMA device is paired with the pNIC / - / none",
+			Remedy:   "Load the RDMA driver (nmlx5_rdma, irdman, bnxtroce, qedrntv) or choose another NIC.",
+			Run: eachNIC("HOST-PNIC-RDMA-001", func(_ *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
+				if n.DPU != "" {
+					return row.Fail(backends.HostRef(h.Name), "%s belongs to the DPU %s", n.Device, n.DPU)
+				}
+				return row.PassIf(n.RDMADevice != "", backends.HostRef(h.Name), "%s (%s): RDMA device %s", n.Device, n.Driver, cmp.Or(n.RDMADevice, "none"))
+			}),
+		},
+		{
+			ID: "HOST-PNIC-ROCEV2-002", Scope: checks.Host, Link: checks.InDriver, Modes: row.PVRDMA, Quick: true, Preflight: true, Fix: checks.Reboot, Source: "vSphere API; irdman release notes",
+			Criteria: "RoCE v2 / v1 only / none (iWARP)",
+			Remedy:   "Switch an Intel NIC to RoCE v2, or use pvrdma.protocol rocev1.",
+			Run:      eachNIC("HOST-PNIC-ROCEV2-002", rocev2),
+		},
+		{
+			ID: "HOST-PNIC-STATE-003", Scope: checks.Host, Link: checks.InHost, Quick: true, Preflight: true, Fix: checks.Manual, Source: "vSphere API",
+			Criteria: "link up / - / down",
+			Remedy:   "Check cable, optics and switch port.",
+			Run: eachNIC("HOST-PNIC-STATE-003", func(_ *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
+				t := backends.HostRef(h.Name)
+				if n.SpeedMbps == 0 {
+					return row.Fail(t, "%s has no link", n.Device)
+				}
+				up := n.RDMAState == "" || n.RDMAState == "active" || n.RDMAState == "activeDefer" || n.RDMAState == "unknown"
+				return row.PassIf(up, t, "%s is up at %d Mbps, RDMA device %s", n.Device, n.SpeedMbps, cmp.Or(n.RDMAState, "none"))
+			}),
+		},
+		{
+			ID: "HOST-PNIC-SPEED-004", Scope: checks.Host, Link: checks.InHost, Quick: true, Fix: checks.Manual, Source: "seed 000, section 2",
+			Criteria: "as fast as the pNIC can, full duplex, like the others / slower, or the answers name pNICs of several speeds / below 10 Gbps or mixed",
+			Remedy:   "Fix negotiation, cable or FEC.",
+			Run:      eachNIC("HOST-PNIC-SPEED-004", speed),
+		},
+		{
+			ID: "HOST-PNIC-MAC-005", Scope: checks.Host, Link: checks.InHost, Quick: true, Fix: checks.Manual, Source: "seed 000, section 2",
+			Criteria: "the MAC of the answers, in the slot of the baseline / moved to another slot / absent",
+			Remedy:   "Choose the NIC again.",
+			Run:      eachNIC("HOST-PNIC-MAC-005", sameCard),
+		},
+		{
+			ID: "HOST-PNIC-DRIVER-006", Scope: checks.Host, Link: checks.InDriver, Quick: true, Fix: checks.Reboot, Source: "seed 002, section 2.2.2",
+			Criteria: "a native driver that is known to do RoCE v2 / an old one / none of them",
+			Remedy:   "Install the native driver.",
+			Run:      eachNIC("HOST-PNIC-DRIVER-006", driver),
+		},
+		{
+			ID: "HOST-PNIC-FWMATRIX-007", Scope: checks.Host, Link: checks.InFirmware, Quick: true, Preflight: true, Fix: checks.Manual, Source: "seed 002, Fig. 9",
+			Criteria: "firmware not below the minimum of the driver / no minimum is known for this nmlx5 driver and card / below",
+			Remedy:   "Update the NIC's firmware (an OEM's card: from the server's vendor), or --skip this row knowingly.",
+			Run:      eachNIC("HOST-PNIC-FWMATRIX-007", firmwareMatrix),
+		},
+	}
+}
+
+func rocev2(f *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
+	t := backends.HostRef(h.Name)
+	switch {
+	case n.RDMADevice == "":
+		return checks.Answer{} // HOST-PNIC-RDMA-001 says so
+	case f.Answers.PVRDMA.Protocol == "rocev1" && !n.RoCEv1 && n.RoCEv2:
+		return row.Fail(t, "%s is capable of RoCE v2 only, the answers ask for v1", n.Device)
+	case n.RoCEv2:
+		return row.Pass(t, "%s is capable of RoCE v2", n.Device)
+	case n.RoCEv1 && f.Answers.PVRDMA.Protocol == "rocev1":
+		return row.Warn(t, "%s is capable of RoCE v1 only, which is what the answers ask for", n.Device)
+	case n.RoCEv1:
+		return row.Fail(t, "%s is capable of RoCE v1 only", n.Device)
+	case n.IWARP:
+		return row.Fail(t, "%s speaks iWARP, not RoCE", n.Device)
+	}
+	return row.Fail(t, "%s has no RoCE", n.Device)
+}
+
+func speed(f *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
+	t := backends.HostRef(h.Name)
+	count := map[int]int{}
+	for _, other := range f.Connected() {
+		if o := f.NIC(other); o != nil && o.SpeedMbps > 0 {
+			count[o.SpeedMbps]++
+		}
+	}
+	pinned := len(f.Answers.NIC.MACs) > 0 || f.Answers.NIC.Device != ""
+	rare := false
+	for other, times := range count {
+		rare = rare || times > count[n.SpeedMbps] || times == count[n.SpeedMbps] && other > n.SpeedMbps
+	}
+	switch {
+	case n.SpeedMbps == 0:
+		return checks.Answer{} // HOST-PNIC-STATE-003 says so
+	case n.SpeedMbps < 10000:
+		return row.Fail(t, "%s runs at %d Mbps", n.Device, n.SpeedMbps)
+	case rare && !pinned:
+		return row.Fail(t, "%s runs at %d Mbps, the others at another speed", n.Device, n.SpeedMbps)
+	}
+	return row.WarnIf(rare || n.MaxSpeedMbps > n.SpeedMbps || !n.FullDuplex, t, "%s runs at %d Mbps of %d, full duplex %t", n.Device, n.SpeedMbps, n.MaxSpeedMbps, n.FullDuplex)
+}
+
+// sameCard holds the pNIC against the baseline, if there is one. A MAC of the answers that no pNIC has was told before.
+func sameCard(f *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
+	t := backends.HostRef(h.Name)
+	if f.Baseline != nil {
+		if was := f.Baseline.Host(h.Name); was != nil {
+			for _, old := range was.NICs {
+				if strings.EqualFold(old.MAC, n.MAC) {
+					return row.WarnIf(old.PCI != n.PCI, t, "%s (%s) is at %s, the baseline has it at %s", n.Device, n.MAC, n.PCI, old.PCI)
+				}
+			}
+			return row.Fail(t, "%s has %s, which the baseline %s", n.Device, n.MAC, hadCard(f, n.MAC))
+		}
+	}
+	if mac := f.Answers.NIC.MACs[h.Name]; mac != "" {
+		return row.Pass(t, "%s has %s, as the answers say", n.Device, n.MAC)
+	}
+	return row.Pass(t, "%s has %s; the answers name no MAC", n.Device, n.MAC)
+}
+
+// hadCard says where the baseline has a MAC that is not where it was.
+func hadCard(f *checks.Facts, mac string) string {
+	for _, h := range f.Baseline.Hosts {
+		for _, n := range h.NICs {
+			if strings.EqualFold(n.MAC, mac) {
+				return "has in " + h.Name + " at " + n.PCI
+			}
+		}
+	}
+	return "does not know on this host"
+}

@@ -1,0 +1,160 @@
+package host
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/row"
+)
+
+// passthroughChecks look at the devices that hosts pass through for GPUDirect.
+func passthroughChecks() []checks.Check {
+	return []checks.Check{
+		{
+			ID: "HOST-PT-ACTIVE-013", Scope: checks.Host, Link: checks.InHost, Modes: row.GPUDirect, Quick: true, Fix: checks.Automatic, Source: "vSphere API, HostPciPassthruInfo",
+			Criteria: "enabled and active / enabled, waits for a reboot / not enabled",
+			Remedy:   "Enable passthrough, and reboot where it does not become active at once.",
+			Run: eachGPU(func(_ *checks.Facts, h *backends.Host, g *backends.GPU) checks.Answer {
+				t := backends.HostRef(h.Name)
+				if !g.Enabled {
+					return row.Fail(t, "GPU %s: passthrough is not enabled", g.PCI)
+				}
+				return row.WarnIf(!g.Active, t, "GPU %s: passthrough enabled %t, active %t", g.PCI, g.Enabled, g.Active)
+			}),
+		},
+		{
+			ID: "HOST-PT-FREE-014", Scope: checks.Host, Link: checks.InHost, Modes: row.GPUDirect, Quick: true, Fix: checks.Manual, Source: "Broadcom KB 309986",
+			Criteria: "free, or of a selected VM / of another VM that is off / of another VM that runs",
+			Remedy:   "Detach the device from the other VM.",
+			Run: eachGPU(func(f *checks.Facts, h *backends.Host, g *backends.GPU) checks.Answer {
+				t := backends.HostRef(h.Name)
+				v := f.Inventory.VM(g.UsedBy)
+				found, _ := f.VMs()
+				if g.UsedBy == "" || slices.Contains(found, v) {
+					return row.Pass(t, "GPU %s is used by: %s", g.PCI, cmp.Or(g.UsedBy, "none"))
+				}
+				if v != nil && v.Power == "poweredOn" {
+					return row.Fail(t, "GPU %s is used by %s, which runs", g.PCI, g.UsedBy)
+				}
+				return row.Warn(t, "GPU %s belongs to %s, which is off", g.PCI, g.UsedBy)
+			}),
+		},
+		{
+			ID: "HOST-PT-DEPEND-015", Scope: checks.Host, Link: checks.InBIOS, Modes: row.GPUDirect, Quick: true, Fix: checks.Manual, Source: "vSphere API, HostPciPassthruInfo",
+			Criteria: "devices that go along are not the host's own / - / one carries the host's traffic",
+			Remedy:   "Pass the whole dependency group through, or choose another slot.",
+			Run: eachGPU(func(f *checks.Facts, h *backends.Host, g *backends.GPU) checks.Answer {
+				t := backends.HostRef(h.Name)
+				i := slices.IndexFunc(h.PCI, func(d backends.PCIDevice) bool { return d.Address == g.PCI })
+				if i < 0 {
+					return row.Waiting(t, "GPU %s: what depends on it was not read", g.PCI)
+				}
+				for _, other := range h.PCI[i].Dependents {
+					for _, n := range h.NICs {
+						if n.PCI == other && (len(n.Roles) > 0 || n.Switch != "") {
+							return row.Fail(t, "GPU %s takes %s along (%s), which the host uses", g.PCI, n.Device, other)
+						}
+					}
+				}
+				return row.Pass(t, "GPU %s takes along: %s", g.PCI, cmp.Or(strings.Join(h.PCI[i].Dependents, ", "), "none"))
+			}),
+		},
+		{
+			ID: "HOST-GPU-ROOT-016", Scope: checks.Host, Link: checks.InBIOS, Modes: row.GPUDirect, Quick: true, Fix: checks.Manual, Source: "NVIDIA GPU Operator: GPUDirect RDMA",
+			Criteria: "GPU and NIC under one switch or root port / one root complex, or only some of the GPUs / different ones",
+			Remedy:   "Move the card: no setting gives peer-to-peer across root complexes.",
+			Run:      row.EachHost(topology),
+		},
+		{
+			ID: "HOST-GPU-ATS-017", Scope: checks.Host, Link: checks.InFirmware, Modes: row.GPUDirect, Fix: checks.Reboot, Source: "NVIDIA: ATS with GPUDirect RDMA",
+			Criteria: "ATS_ENABLED is on, or the card has no such key / off / -",
+			Remedy:   "Set ATS_ENABLED and reboot the host.",
+			Run: row.HostCall(func(f *checks.Facts, h *backends.Host, facts checks.HostFacts) checks.Answer {
+				t, at := backends.HostRef(h.Name), f.HCA(h)
+				card, read := facts.Firmware[row.Function0(at)]
+				if !read {
+					return row.Waiting(t, "the firmware of NIC %s was not read: that takes the ESXi shell and MFT (check --esxi-shell)", cmp.Or(at, "none"))
+				}
+				v, has := card.Current["ATS_ENABLED"]
+				return row.WarnIf(has && !row.IsTrue(v), t, "NIC %s: ATS_ENABLED is %s", at, cmp.Or(v, "none"))
+			}),
+		},
+		{
+			ID: "HOST-GPU-GFX-018", Scope: checks.Host, Link: checks.InHost, Modes: row.GPUDirect, Quick: true, Fix: checks.Reboot, Unverified: true, Source: "unverified",
+			Criteria: "default graphics type shared, as passthrough leaves it / - / sharedDirect, which keeps GPUs for vGPU",
+			Remedy:   "Set the default graphics type of the host.",
+			Run: row.EachHost(func(_ *checks.Facts, h *backends.Host) checks.Answer {
+				t := backends.HostRef(h.Name)
+				if h.GraphicsType == "" {
+					return row.Waiting(t, "the default graphics type was not read")
+				}
+				return row.PassIf(h.GraphicsType != "sharedDirect", t, "default graphics type %s", h.GraphicsType)
+			}),
+		},
+	}
+}
+
+// eachGPU asks about the GPUs that selected VMs have or shall have; where nobody said which, the best answer of a host
+// counts, for one good GPU is enough.
+func eachGPU(ask func(f *checks.Facts, h *backends.Host, g *backends.GPU) checks.Answer) func(*checks.Facts) []checks.Answer {
+	return func(f *checks.Facts) []checks.Answer {
+		var out []checks.Answer
+		for _, h := range f.Connected() {
+			list, chosen := f.GPUs(h)
+			var all []checks.Answer
+			for _, g := range list {
+				all = append(all, ask(f, h, g))
+			}
+			switch {
+			case len(all) == 0:
+				out = append(out, row.Fail(backends.HostRef(h.Name), "the host has no GPU that can be passed through"))
+			case chosen:
+				out = append(out, all...)
+			default:
+				out = append(out, best(all))
+			}
+		}
+		return out
+	}
+}
+
+func best(all []checks.Answer) checks.Answer {
+	order := []checks.Status{checks.Pass, checks.Warn, checks.Unknown, checks.Fail}
+	return slices.MinFunc(all, func(a, b checks.Answer) int { return slices.Index(order, a.Status) - slices.Index(order, b.Status) })
+}
+
+func topology(f *checks.Facts, h *backends.Host) checks.Answer {
+	t, nic := backends.HostRef(h.Name), f.HCA(h)
+	path := h.Bridges(nic)
+	if nic == "" || len(path) == 0 {
+		return row.Waiting(t, "the PCI path of NIC %s is not known", cmp.Or(nic, "none"))
+	}
+	list, chosen := f.GPUs(h)
+	var all []checks.Answer
+	for _, g := range list {
+		switch near, shared := backends.Near(g.Path(), path); near.PeerToPeer() {
+		case "yes":
+			all = append(all, row.Pass(t, "GPU %s and NIC %s are both below %s (%s)", g.PCI, nic, shared, near))
+		case "unknown":
+			all = append(all, row.Waiting(t, "the PCI path of GPU %s is not known", g.PCI))
+		case "doubtful":
+			all = append(all, row.Warn(t, "GPU %s is below %s, NIC %s below %s of the same root complex", g.PCI, g.RootPort, nic, path[len(path)-1]))
+		default:
+			all = append(all, row.Fail(t, "GPU %s is below %s, NIC %s below %s", g.PCI, g.RootPort, nic, path[len(path)-1]))
+		}
+	}
+	switch {
+	case len(all) == 0:
+		return checks.Answer{}
+	case !chosen:
+		return best(all)
+	}
+	worst := slices.MaxFunc(all, func(a, b checks.Answer) int { return a.Status.Weight() - b.Status.Weight() })
+	if worst.Status == checks.Fail && slices.ContainsFunc(all, func(a checks.Answer) bool { return a.Status == checks.Pass }) {
+		worst.Status = checks.Warn // another GPU of the host is near
+	}
+	return worst
+}

@@ -1,0 +1,140 @@
+package host
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/nmlx5"
+	"github.com/rdma-setup/rdma-setup/checks/row"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
+)
+
+// qosChecks look at the module parameters that keep the fabric lossless. They act on every port of the driver. Where the
+// answers ask for no lossless fabric, the values are told and pass.
+func qosChecks() []checks.Check {
+	return []checks.Check{
+		parameters("HOST-PFC-001", row.OnDVS, "pfctx and pfcrx both name the priority / unset (global pause) / they differ or name another",
+			"Set pfctx and pfcrx both to the bit of the priority (0x08 for 3).", "seed 002; Mellanox DOC-2581", pfc),
+		parameters("HOST-TRUST-002", row.OnDVS, "trust_state is 2 (DSCP) / 1 (PCP) or unset / other",
+			"Set trust_state to 2.", "seed 002", func(_ *checks.Facts, t backends.Ref, p map[string]map[string]string) checks.Answer {
+				v := nmlx5.Param(p, nmlx5.Core, "trust_state")
+				switch v {
+				case "2":
+					return row.Pass(t, "trust_state=2")
+				case "1", "":
+					return row.Warn(t, "trust_state is %s", cmp.Or(v, "unset"))
+				}
+				return row.Fail(t, "trust_state=%s", v)
+			}),
+		parameters("HOST-DSCP-003", row.PVRDMA, "dscp_force is the DSCP of the answers / unset / another",
+			"Set dscp_force of nmlx5_rdma to the DSCP (26).", "VMware: lossless RDMA; Mellanox DOC-2581", func(f *checks.Facts, t backends.Ref, p map[string]map[string]string) checks.Answer {
+				v := nmlx5.Param(p, nmlx5.RDMA, "dscp_force")
+				switch {
+				case v == "" || v == "-1":
+					return row.Warn(t, "dscp_force is %s: the host's RoCE goes out with DSCP 0", cmp.Or(v, "unset"))
+				case nmlx5.Number(v) == f.Answers.QoS.DSCP:
+					return row.Pass(t, "dscp_force=%s", v)
+				}
+				return row.Fail(t, "dscp_force=%s, wanted %d", v, f.Answers.QoS.DSCP)
+			}),
+		parameters("HOST-ECN-004", row.OnDVS, "ecn as the answers say / unset / the opposite",
+			"Set ecn=1 explicitly; its default is off.", "seed 002; NVIDIA: nmlx5 module parameters", func(f *checks.Facts, t backends.Ref, p map[string]map[string]string) checks.Answer {
+				v := nmlx5.Param(p, nmlx5.Core, "ecn")
+				want := "0"
+				if f.Answers.QoS.ECN {
+					want = "1"
+				}
+				if v == "" {
+					return row.WarnIf(want == "1", t, "ecn is unset, wanted %s", want)
+				}
+				return row.PassIf(v == want, t, "ecn=%s, wanted %s", v, want)
+			}),
+	}
+}
+
+func pfc(f *checks.Facts, t backends.Ref, p map[string]map[string]string) checks.Answer {
+	tx, rx := nmlx5.Param(p, nmlx5.Core, "pfctx"), nmlx5.Param(p, nmlx5.Core, "pfcrx")
+	mask, err := sizing.PFCMask(f.Answers.QoS.Priority)
+	switch {
+	case err != nil:
+		return row.Unknown(t, "qos.priority: %v", err)
+	case nmlx5.Number(tx) <= 0 && nmlx5.Number(rx) <= 0:
+		return row.Warn(t, "pfctx is %s, pfcrx is %s: global pause", cmp.Or(tx, "unset"), cmp.Or(rx, "unset"))
+	}
+	return row.PassIf(nmlx5.Number(tx) == int(mask) && nmlx5.Number(rx) == int(mask), t, "pfctx=%s pfcrx=%s, wanted 0x%02x", cmp.Or(tx, "unset"), cmp.Or(rx, "unset"), mask)
+}
+
+// pauseCheck and dcbCheck hold the flow control of the pNIC against qos.lossless.
+func pauseCheck() checks.Check {
+	return checks.Check{
+		ID: "HOST-PNIC-PAUSE-014", Scope: checks.Host, Link: checks.InHost, Quick: true, HostCall: true, Fix: checks.Automatic, Source: "VMware: lossless RDMA; Mellanox DOC-2581",
+		Criteria: "as qos.lossless asks (pause: both on; pfc and none: told, and passes) / mixed / -",
+		Remedy:   "Set the pause parameters or PFC, not both.",
+		Run: row.NICCall(func(f *checks.Facts, h *backends.Host, n *backends.NIC, facts checks.HostFacts) checks.Answer {
+			t := backends.HostRef(h.Name)
+			p, read := facts.Pause[n.Device]
+			if !read {
+				return row.Waiting(t, "the pause parameters of %s were not read", n.Device)
+			}
+			masked := nmlx5.Number(nmlx5.Param(facts.Modules, nmlx5.Core, "pfctx")) > 0
+			bad := f.Answers.QoS.Lossless == answers.LosslessPause && (!p.Rx || !p.Tx || masked)
+			return row.WarnIf(bad, t, "%s: pause rx %s, tx %s, PFC %s; qos.lossless is %s", n.Device, row.OnOff(p.Rx), row.OnOff(p.Tx), row.OnOff(masked), cmp.Or(string(f.Answers.QoS.Lossless), "none"))
+		}),
+	}
+}
+
+func dcbCheck() checks.Check {
+	return checks.Check{
+		ID: "HOST-PNIC-DCB-015", Scope: checks.Host, Link: checks.InSwitch, Fix: checks.Manual, Source: "VMware: lossless RDMA",
+		Criteria: "PFC on the priority of the answers / DCB not supported / on another; without qos.lossless pfc: told, and passes",
+		Remedy:   "Align DCB with the switch.",
+		Run: row.NICCall(func(f *checks.Facts, h *backends.Host, n *backends.NIC, facts checks.HostFacts) checks.Answer {
+			t, q := backends.HostRef(h.Name), f.Answers.QoS
+			d, read := facts.DCB[n.Device]
+			if !read {
+				return row.Waiting(t, "the DCB status of %s was not read", n.Device)
+			}
+			var on []string
+			for i, set := range d.PFC {
+				if set {
+					on = append(on, strconv.Itoa(i))
+				}
+			}
+			evidence := fmt.Sprintf("%s: DCB supported %t, PFC on priorities: %s", n.Device, d.Supported, cmp.Or(strings.Join(on, ", "), "none"))
+			switch {
+			case q.Lossless != answers.LosslessPFC:
+				return row.Pass(t, "%s; qos.lossless is %s", evidence, cmp.Or(string(q.Lossless), "none"))
+			case !d.Supported:
+				return row.Warn(t, "%s", evidence)
+			}
+			return row.PassIf(len(on) == 1 && on[0] == strconv.Itoa(q.Priority), t, "%s, wanted %d", evidence, q.Priority)
+		}),
+	}
+}
+
+// parameters is a row about module parameters of the pNIC's driver.
+func parameters(id string, modes []answers.Mode, criteria, remedy, source string, ask func(f *checks.Facts, t backends.Ref, p map[string]map[string]string) checks.Answer) checks.Check {
+	return checks.Check{
+		ID: id, Scope: checks.Host, Link: checks.InDriver, Modes: modes, Quick: true, HostCall: true, Fix: checks.Reboot, Source: source,
+		Criteria: criteria + "; without qos.lossless pfc: told, and passes", Remedy: remedy,
+		Run: row.NICCall(func(f *checks.Facts, h *backends.Host, n *backends.NIC, facts checks.HostFacts) checks.Answer {
+			t := backends.HostRef(h.Name)
+			switch {
+			case n.Driver != nmlx5.Core:
+				return row.Waiting(t, "%s has driver %s, whose parameters are not known here", n.Device, cmp.Or(n.Driver, "none"))
+			case facts.Modules[nmlx5.Core] == nil:
+				return row.Waiting(t, "the parameters of %s were not read", nmlx5.Core)
+			}
+			a := ask(f, t, facts.Modules)
+			if f.Answers.QoS.Lossless != answers.LosslessPFC && a.Status != checks.Unknown {
+				return row.Pass(t, "%s; qos.lossless is %s", a.Evidence, cmp.Or(string(f.Answers.QoS.Lossless), "none"))
+			}
+			return a
+		}),
+	}
+}

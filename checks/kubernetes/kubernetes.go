@@ -1,0 +1,125 @@
+// Package kubernetes judges a Kubernetes cluster for MPI jobs over RDMA (seed 003). It stands apart from the catalogue: a
+// cluster is asked only where its context is named.
+package kubernetes
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+)
+
+// scope is the scope of what is asked of a Kubernetes cluster; it has no place in the chain of vCenter's rows.
+const scope = "kubernetes"
+
+// Findings judges a cluster.
+func Findings(k *backends.Kubernetes) []checks.Finding {
+	var out []checks.Finding
+	add := func(id, target string, status checks.Status, evidence, remedy string) {
+		out = append(out, checks.Finding{
+			ID: id, Scope: scope, Target: backends.Ref{Type: backends.TypeKubernetes, Name: target}, Status: status, Evidence: evidence, Remedy: remedy,
+			Source: "seed 003", Fix: string(checks.Manual),
+		})
+	}
+	var workers []backends.KubeNode
+	for _, n := range k.Nodes {
+		if n.Worker() {
+			workers = append(workers, n)
+		}
+		status, evidence := checks.Pass, "ready, "+n.Kubelet
+		if !n.Ready {
+			status, evidence = checks.Fail, "not ready: "+n.Why
+		}
+		add("KUBE-NODE-001", n.Name, status, evidence, "Look at the node: kubectl describe node, and the kubelet's log.")
+	}
+	status, evidence := checks.Pass, fmt.Sprintf("%d workers that take pods", len(workers))
+	if len(workers) < 2 {
+		status = checks.Fail
+	}
+	add("KUBE-WORKERS-002", k.Context, status, evidence, "A job over RDMA needs two workers: join nodes, or uncordon them.")
+
+	switch {
+	case slices.Contains(k.MPIJob, "v2beta1"):
+		add("KUBE-OPERATOR-003", k.Context, checks.Pass, "MPIJob "+strings.Join(k.MPIJob, ", "), "")
+	case len(k.MPIJob) > 0:
+		add("KUBE-OPERATOR-003", k.Context, checks.Warn, "only MPIJob "+strings.Join(k.MPIJob, ", "), "Update the MPI operator, or generate jobs with --api v1alpha2.")
+	default:
+		add("KUBE-OPERATOR-003", k.Context, checks.Fail, "there is no MPIJob", "Install the MPI operator: kubectl apply --server-side -f mpi-operator.yaml of its release.")
+	}
+	switch c := k.Calico; {
+	case c == nil:
+		add("KUBE-CNI-007", k.Context, checks.Pass, "no Calico: its port (TCP 179) is not needed", "")
+	case c.Ready < c.Wanted:
+		add("KUBE-CNI-007", k.Context, checks.Fail, fmt.Sprintf("calico-node is ready on %d of %d nodes", c.Ready, c.Wanted),
+			"Let TCP 179 (BGP) through between the nodes, both ways; then: kubectl describe daemonset calico-node.")
+	default:
+		add("KUBE-CNI-007", k.Context, checks.Pass, fmt.Sprintf("calico-node is ready on %d nodes, so BGP (TCP 179) passes", c.Ready), "")
+	}
+	resources := map[string]int{}
+	for _, n := range workers {
+		status, evidence := checks.Pass, fmt.Sprintf("%d nvidia.com/gpu", n.GPUs)
+		if n.GPUs == 0 {
+			status = checks.Warn
+		}
+		add("KUBE-GPU-004", n.Name, status, evidence, "Install the NVIDIA driver, the container toolkit and the device plugin on the node (rdma-setup generate docker-setup --nvidia).")
+		for name, count := range n.RDMA {
+			if count > 0 {
+				resources[name]++
+			}
+		}
+	}
+	out = append(out, rdmaResources(k.Context, resources, len(workers))...)
+	return append(out, alike(k.Context, workers)...)
+}
+
+// rdmaResources: a device plugin may be missing, but not on some workers only.
+func rdmaResources(context string, on map[string]int, workers int) []checks.Finding {
+	f := checks.Finding{
+		ID: "KUBE-RDMA-005", Scope: scope, Target: backends.Ref{Type: backends.TypeKubernetes, Name: context}, Source: "seed 003", Fix: string(checks.Manual),
+		Status: checks.Pass, Evidence: "no RDMA device plugin: jobs reach /dev/infiniband of the node with privileged pods",
+		Remedy: "Run the RDMA device plugin on every worker, and name its resource with generate mpijob --rdma-resource.",
+	}
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(on)) {
+		parts = append(parts, fmt.Sprintf("%s on %d of %d workers", name, on[name], workers))
+		if on[name] < workers {
+			f.Status = checks.Warn
+		}
+	}
+	if len(parts) > 0 {
+		f.Evidence = strings.Join(parts, ", ")
+	}
+	return []checks.Finding{f}
+}
+
+// alike compares what must not differ between workers of one job.
+func alike(context string, workers []backends.KubeNode) []checks.Finding {
+	f := checks.Finding{
+		ID: "KUBE-ALIKE-006", Scope: scope, Target: backends.Ref{Type: backends.TypeKubernetes, Name: context}, Source: "seed 003, host configuration", Fix: string(checks.Manual),
+		Status: checks.Pass, Evidence: "the workers are alike", Remedy: "Give all workers the same system, kernel and GPUs.",
+	}
+	var differ []string
+	for what, of := range map[string]func(backends.KubeNode) string{
+		"systems":  func(n backends.KubeNode) string { return n.OS },
+		"kernels":  func(n backends.KubeNode) string { return n.Kernel },
+		"kubelets": func(n backends.KubeNode) string { return n.Kubelet },
+		"runtimes": func(n backends.KubeNode) string { return n.Runtime },
+		"GPUs":     func(n backends.KubeNode) string { return fmt.Sprint(n.GPUs) },
+	} {
+		seen := map[string]bool{}
+		for _, n := range workers {
+			seen[of(n)] = true
+		}
+		if len(seen) > 1 {
+			differ = append(differ, what+" differ: "+strings.Join(slices.Sorted(maps.Keys(seen)), ", "))
+		}
+	}
+	if len(differ) > 0 {
+		slices.Sort(differ)
+		f.Status, f.Evidence = checks.Warn, strings.Join(differ, "; ")
+	}
+	return []checks.Finding{f}
+}

@@ -1,0 +1,101 @@
+package network
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/row"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
+)
+
+// physicalChecks look at the physical switch as far as hosts and pairs show it; nothing logs in there.
+func physicalChecks() []checks.Check {
+	return []checks.Check{
+		{
+			ID: "SW-LLDP-011", Scope: checks.Switch, Link: checks.InSwitch, Quick: true, HostCall: true, Fix: checks.Manual, Source: "seed 002",
+			Criteria: "the pNIC hears a switch port / nobody / -",
+			Remedy:   "Enable LLDP on the physical switch.",
+			Run: row.NICCall(func(_ *checks.Facts, h *backends.Host, n *backends.NIC, facts checks.HostFacts) checks.Answer {
+				t := backends.HostRef(h.Name)
+				switch {
+				case n.SpeedMbps == 0:
+					return checks.Answer{} // HOST-PNIC-STATE-003 says so
+				case facts.Neighbours == nil:
+					return row.Waiting(t, "the neighbour of %s was not read", n.Device)
+				}
+				at, heard := facts.Neighbours[n.Device]
+				if !heard {
+					return row.Warn(t, "%s hears no LLDP or CDP", n.Device)
+				}
+				return row.Pass(t, "%s is on %s port %s", n.Device, at.Switch, cmp.Or(at.Port, "none"))
+			}),
+		},
+		{
+			ID: "SW-PFC-012", Scope: checks.Switch, Link: checks.InSwitch, Fix: checks.Manual, Source: "seed 001, Network Switch Configuration",
+			Criteria: "confirmed, or no PFC is asked for / - / -; else unknown",
+			Remedy:   "Apply the switch snippet (rdma-setup generate switch), then say so in the answers (confirmed.switch_pfc).",
+			Run: func(f *checks.Facts) []checks.Answer {
+				t := backends.SwitchRef("physical")
+				switch {
+				case f.Answers.QoS.Lossless != answers.LosslessPFC:
+					return []checks.Answer{row.Pass(t, "qos.lossless is %s: no PFC is asked of the switch", cmp.Or(string(f.Answers.QoS.Lossless), "none"))}
+				case f.Answers.Confirmed.SwitchPFC:
+					return []checks.Answer{row.Pass(t, "PFC on priority %d is confirmed by the operator", f.Answers.QoS.Priority)}
+				}
+				return []checks.Answer{row.Waiting(t, "nothing can read the switch; confirmed.switch_pfc is false")}
+			},
+		},
+		{
+			ID: "SW-MTU-013", Scope: checks.Switch, Link: checks.InSwitch, Fix: checks.Manual, Source: "seed 002, section 2.4",
+			Criteria: "a ping that fills the MTU crosses the switch / none does, though DVS and guests allow it / -",
+			Remedy:   "Set the MTU of the physical switch to 9216 or more.",
+			Run:      switchMTU,
+		},
+		{
+			ID: "SW-BUFFER-014", Scope: checks.Switch, Link: checks.InSwitch, Fix: checks.Manual, Source: "seed 001",
+			Criteria: "no drops or pauses between two reads of the hosts' counters / some / more than 1000 a second",
+			Remedy:   "Enlarge the lossless pool of the switch.",
+			Run: row.NICCall(func(_ *checks.Facts, h *backends.Host, n *backends.NIC, facts checks.HostFacts) checks.Answer {
+				t := backends.HostRef(h.Name)
+				s, read := facts.Stats[n.Device]
+				if !read || s.Over <= 0 {
+					return row.Waiting(t, "the counters of %s were not read twice", n.Device)
+				}
+				return row.Grade(float64(s.Dropped+s.Pause)/max(1, s.Over.Seconds()), 0, 1000, t, "%s: %s", n.Device, s.Grown("drops", s.Dropped, "pauses", s.Pause))
+			}),
+		},
+	}
+}
+
+// switchMTU blames the physical switch only where the pings of all pairs between hosts fall short: one host alone would
+// be that host's fault.
+func switchMTU(f *checks.Facts) []checks.Answer {
+	t, want := backends.SwitchRef("physical"), sizing.PingPayload(f.Answers.Switch.MTU, false)
+	tried, through := 0, 0
+	for _, p := range f.Pairs {
+		a, b := f.Inventory.VM(p.From), f.Inventory.VM(p.To)
+		if p.Payload == 0 || a == nil || b == nil || a.Host == b.Host {
+			continue
+		}
+		if tried++; p.Payload >= want {
+			through++
+		}
+	}
+	if tried == 0 {
+		return []checks.Answer{row.Waiting(t, "no pair on different hosts was pinged (check --pairs does)")}
+	}
+	sw := f.Inventory.Switch(f.Answers.Switch.Name)
+	inside := sw != nil && sw.MTU < f.Answers.Switch.MTU || slices.ContainsFunc(f.Inventory.Guests, func(g backends.Guest) bool {
+		i := g.Interface(f.RDMAMAC(g.VM))
+		return i != nil && i.MTU < f.Answers.Switch.MTU
+	})
+	evidence := fmt.Sprintf("%d of %d pairs between hosts let %d bytes through", through, tried, want)
+	if through > 0 || inside {
+		return []checks.Answer{row.Pass(t, "%s", evidence)}
+	}
+	return []checks.Answer{row.Warn(t, "%s, though DVS and guests allow them", evidence)}
+}

@@ -1,0 +1,96 @@
+package row
+
+import (
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+)
+
+// EachHost asks about every selected host that is connected. An empty answer says nothing of that host.
+func EachHost(ask func(f *checks.Facts, h *backends.Host) checks.Answer) func(*checks.Facts) []checks.Answer {
+	return func(f *checks.Facts) []checks.Answer {
+		var out []checks.Answer
+		for _, h := range f.Connected() {
+			out = Said(out, ask(f, h))
+		}
+		return out
+	}
+}
+
+// Said adds an answer, unless it is empty.
+func Said(out []checks.Answer, a checks.Answer) []checks.Answer {
+	if a.Status == "" {
+		return out
+	}
+	return append(out, a)
+}
+
+// HostCall asks about what only a call per host tells.
+func HostCall(ask func(f *checks.Facts, h *backends.Host, facts checks.HostFacts) checks.Answer) func(*checks.Facts) []checks.Answer {
+	return EachHost(func(f *checks.Facts, h *backends.Host) checks.Answer {
+		t := backends.HostRef(h.Name)
+		facts, asked := f.HostFacts[h.Name]
+		switch {
+		case !asked:
+			return Waiting(t, "the host was not asked by esxcli")
+		case facts.Err != nil:
+			return Unknown(t, "esxcli could not be asked: %v", facts.Err)
+		}
+		return ask(f, h, facts)
+	})
+}
+
+// NICCall is HostCall for the RDMA pNIC; a host without one has its own row.
+func NICCall(ask func(f *checks.Facts, h *backends.Host, n *backends.NIC, facts checks.HostFacts) checks.Answer) func(*checks.Facts) []checks.Answer {
+	return HostCall(func(f *checks.Facts, h *backends.Host, facts checks.HostFacts) checks.Answer {
+		if n := f.NIC(h); n != nil {
+			return ask(f, h, n, facts)
+		}
+		return checks.Answer{}
+	})
+}
+
+// Function0 is the address of a card's first function, which stands for the card.
+func Function0(pci string) string {
+	if i := strings.LastIndexByte(pci, '.'); i > 0 {
+		return pci[:i] + ".0"
+	}
+	return pci
+}
+
+// EachVM asks about every selected VM. An empty answer says nothing of that VM.
+func EachVM(ask func(f *checks.Facts, v *backends.VM) checks.Answer) func(*checks.Facts) []checks.Answer {
+	return func(f *checks.Facts) []checks.Answer {
+		found, missing := f.VMs()
+		var out []checks.Answer
+		for _, v := range found {
+			out = Said(out, ask(f, v))
+		}
+		for _, name := range missing {
+			out = append(out, Unknown(backends.VMRef(name), "there is no VM of this name"))
+		}
+		return out
+	}
+}
+
+// EachPeer asks how each host reaches its peers, and tells the worst of them.
+func EachPeer(ask func(f *checks.Facts, t backends.Ref, peer string, p checks.Peer) checks.Answer) func(*checks.Facts) []checks.Answer {
+	return HostCall(func(f *checks.Facts, h *backends.Host, facts checks.HostFacts) checks.Answer {
+		t := backends.HostRef(h.Name)
+		var worst checks.Answer
+		for _, peer := range f.Connected() {
+			p, tried := facts.Peers[peer.Name]
+			if !tried || peer.Name == h.Name {
+				continue
+			}
+			if a := ask(f, t, peer.Name, p); worst.Status == "" || a.Status.Weight() > worst.Status.Weight() {
+				worst = a
+			}
+		}
+		if worst.Status == "" {
+			return Waiting(t, "no peer's vmknic was tried from here")
+		}
+		return worst
+	})
+}

@@ -1,0 +1,129 @@
+package vcenter
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/row"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// clusterChecks compare the hosts with each other.
+func clusterChecks() []checks.Check {
+	return []checks.Check{
+		{
+			ID: "CL-HOSTS-001", Scope: checks.Cluster, Link: checks.InHost, Quick: true, Preflight: true, Fix: checks.Manual, Source: "seed 000",
+			Criteria: ">= 2 connected hosts that are not in maintenance / 1 / 0",
+			Remedy:   "Select at least two hosts for a pair test.",
+			Run: func(f *checks.Facts) []checks.Answer {
+				n := 0
+				for _, h := range f.Connected() {
+					if !h.InMaintenance {
+						n++
+					}
+				}
+				switch n {
+				case 0:
+					return []checks.Answer{row.Fail(f.ClusterRef(), "no selected host is connected and out of maintenance")}
+				case 1:
+					return []checks.Answer{row.Warn(f.ClusterRef(), "one usable host: nothing can be measured over the fabric")}
+				}
+				return []checks.Answer{row.Pass(f.ClusterRef(), "%d usable hosts", n)}
+			},
+		},
+		compare("CL-VER-002", checks.InHost, "same ESXi version and build", "Align ESXi builds.", "seed 003", checks.Manual, "ESXi", func(_ *checks.Facts, h *backends.Host) string {
+			return h.Version + " build " + h.Build
+		}),
+		compare("CL-CPU-003", checks.InBIOS, "same CPU model, sockets, cores", "Expect unequal results.", "seed 003", checks.NoFix, "CPU", func(_ *checks.Facts, h *backends.Host) string {
+			return fmt.Sprintf("%s, %d sockets, %d cores", h.CPUModel, h.Sockets, h.Cores)
+		}),
+		compareNIC("CL-NIC-004", checks.InBIOS, "same RDMA NIC model", "Use identical adapters.", "seed 003", checks.Manual, "NIC", func(n *backends.NIC) string {
+			return n.Vendor + ":" + n.PCIDeviceID
+		}),
+		compareNIC("CL-FW-005", checks.InFirmware, "same NIC firmware", "Flash the same firmware.", "seed 002, seed 003", checks.Manual, "firmware", func(n *backends.NIC) string { return n.Firmware }),
+		compareNIC("CL-DRV-006", checks.InDriver, "same NIC driver and version", "Install the same driver component.", "seed 003", checks.Reboot, "driver", func(n *backends.NIC) string {
+			return strings.TrimSpace(n.Driver + " " + n.DriverVersion)
+		}),
+		compare("CL-SLOT-007", checks.InBIOS, "same PCI address and NUMA node of the NIC and, for GPUDirect, of the GPUs", "Move cards to the same slots.", "seed 003, Host Configuration", checks.Manual, "slot", slots),
+		{
+			ID: "CL-GPU-008", Scope: checks.Cluster, Link: checks.InBIOS, Modes: row.GPUDirect, Quick: true, Fix: checks.Manual, Source: "seed 003",
+			Criteria: "same GPU models and number / differs / -", Remedy: "Use identical GPUs.",
+			Run: func(f *checks.Facts) []checks.Answer {
+				return same(f, "GPUs", func(h *backends.Host) string {
+					var models []string
+					for _, g := range h.GPUs {
+						models = append(models, g.Model)
+					}
+					slices.Sort(models)
+					return cmp.Or(strings.Join(models, ", "), "none")
+				})
+			},
+		},
+		{
+			ID: "CL-PARAM-009", Scope: checks.Cluster, Link: checks.InDriver, Modes: row.OnDVS, Quick: true, HostCall: true, Fix: checks.Reboot, Source: "seed 002; Mellanox DOC-2581",
+			Criteria: "same nmlx5 parameters / max_vfs differs / PFC, trust or ECN differ", Remedy: "Apply the same parameters on all hosts.",
+			Run: sameParameters,
+		},
+		compare("CL-POWER-010", checks.InHost, "same power policy", "Set High Performance everywhere.", "seed 002", checks.Automatic, "power policy", func(_ *checks.Facts, h *backends.Host) string { return h.PowerPolicy }),
+	}
+}
+
+// compare is a row that warns where a host differs from the most.
+func compare(id string, link checks.LinkName, criteria, remedy, source string, fix checks.Fix, what string, of func(*checks.Facts, *backends.Host) string) checks.Check {
+	return checks.Check{
+		ID: id, Scope: checks.Cluster, Link: link, Quick: true, Fix: fix, Source: source, Criteria: criteria + " / differs / -", Remedy: remedy,
+		Run: func(f *checks.Facts) []checks.Answer {
+			return same(f, what, func(h *backends.Host) string { return of(f, h) })
+		},
+	}
+}
+
+// compareNIC is the same for the RDMA pNIC; hosts without one have their own row.
+func compareNIC(id string, link checks.LinkName, criteria, remedy, source string, fix checks.Fix, what string, of func(*backends.NIC) string) checks.Check {
+	return compare(id, link, criteria, remedy, source, fix, what, func(f *checks.Facts, h *backends.Host) string {
+		if n := f.NIC(h); n != nil {
+			return of(n)
+		}
+		return ""
+	})
+}
+
+func slots(f *checks.Facts, h *backends.Host) string {
+	var out []string
+	if n := f.NIC(h); n != nil {
+		out = append(out, fmt.Sprintf("NIC %s on node %d", n.PCI, n.NUMA))
+	}
+	if list, _ := f.GPUs(h); f.Answers.Mode == answers.GPUDirect {
+		for _, g := range list {
+			out = append(out, fmt.Sprintf("GPU %s on node %d", g.PCI, g.NUMA))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// same compares a value over hosts and names who differs from the most; hosts of which nothing is known are left out.
+func same(f *checks.Facts, what string, of func(*backends.Host) string) []checks.Answer {
+	count := map[string]int{}
+	for _, h := range f.Connected() {
+		if v := of(h); v != "" {
+			count[v]++
+		}
+	}
+	most := ""
+	for v, n := range count {
+		if n > count[most] || n == count[most] && v < most {
+			most = v
+		}
+	}
+	var out []checks.Answer
+	for _, h := range f.Connected() {
+		if v := of(h); v != "" {
+			out = append(out, row.WarnIf(v != most, backends.HostRef(h.Name), "%s %s, most have %s", what, v, most))
+		}
+	}
+	return out
+}

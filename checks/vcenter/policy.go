@@ -1,0 +1,118 @@
+package vcenter
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/row"
+)
+
+// policyChecks look at what the cluster may do with hosts and VMs by itself.
+func policyChecks() []checks.Check {
+	return []checks.Check{
+		{
+			ID: "CL-DRS-011", Scope: checks.Cluster, Link: checks.InHost, Modes: row.Direct, Quick: true, Fix: checks.Automatic, Source: "vSphere Networking 6.5, p. 153",
+			Criteria: "DRS off, manual, partial, or off for the VM / fully automated / -",
+			Remedy:   "Add a VM override or an affinity rule: VMs with VFs or passed-through devices cannot migrate.",
+			Run: row.EachVM(func(f *checks.Facts, v *backends.VM) checks.Answer {
+				t, c := backends.VMRef(v.Name), clusterOf(f, v)
+				if c == nil {
+					return row.Waiting(t, "the settings of cluster %s were not read", cmp.Or(v.Cluster, "none"))
+				}
+				mode := c.DRSMode
+				if own := c.DRSOverride[v.Name]; own != "" {
+					mode = own
+				}
+				if !c.DRS {
+					mode = "off"
+				}
+				a := row.WarnIf(mode == "fullyAutomated", t, "DRS of %s for this VM: %s", c.Name, cmp.Or(mode, "none"))
+				a.Quiet = true // no step sets an override, and DRS leaves VMs with VFs where they are: worth saying, no reason to worry
+				return a
+			}),
+		},
+		{
+			ID: "CL-HA-012", Scope: checks.Cluster, Link: checks.InHost, Modes: row.Direct, Quick: true, Fix: checks.NoFix, Source: "vSphere Networking 6.5, p. 153; VMware: Dynamic DirectPath I/O",
+			Criteria: "HA off / HA on, which restarts no VM with fixed passthrough or a VF / -",
+			Remedy:   "Document the restart by hand, or use Dynamic DirectPath, which HA can restart.",
+			Run: row.EachVM(func(f *checks.Facts, v *backends.VM) checks.Answer {
+				t, c := backends.VMRef(v.Name), clusterOf(f, v)
+				if c == nil {
+					return row.Waiting(t, "the settings of cluster %s were not read", cmp.Or(v.Cluster, "none"))
+				}
+				fixed := f.Adapter(v, "sriov") != nil || slices.ContainsFunc(v.Passthrough, func(p string) bool { return !strings.HasPrefix(p, "dynamic") })
+				return row.WarnIf(c.HA && fixed, t, "HA of %s is %s, fixed devices: %t", c.Name, row.OnOff(c.HA), fixed)
+			}),
+		},
+		{
+			ID: "CL-RULE-013", Scope: checks.Cluster, Link: checks.InVM, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Source: "seed 003",
+			Criteria: "the VMs live on different hosts / on one host / -",
+			Remedy:   "Add an anti-affinity rule or move a VM: a pair on one host measures memory.",
+			Run: func(f *checks.Facts) []checks.Answer {
+				found, _ := f.VMs()
+				on := map[string]bool{}
+				for _, v := range found {
+					on[v.Host] = true
+				}
+				return []checks.Answer{row.WarnIf(len(found) > 1 && len(on) < 2, f.ClusterRef(), "%d VMs on %d hosts", len(found), len(on))}
+			},
+		},
+		{
+			ID: "CL-EVC-014", Scope: checks.Cluster, Link: checks.InHost, Fix: checks.NoFix, Unverified: true, Source: "unverified",
+			Criteria: "EVC off / on / -", Remedy: "Know that EVC hides CPU features such as AVX from guests.",
+			Run: func(f *checks.Facts) []checks.Answer {
+				return eachCluster(f, func(c *backends.Cluster, t backends.Ref) checks.Answer {
+					return row.WarnIf(c.EVC != "", t, "EVC mode %s", cmp.Or(c.EVC, "none"))
+				})
+			},
+		},
+		{
+			ID: "CL-VSAN-015", Scope: checks.Cluster, Link: checks.InHost, Modes: row.Direct, Quick: true, Fix: checks.Manual, Source: "ours",
+			Criteria: "no vSAN, or nothing resyncs / a resync runs / -",
+			Remedy:   "Wait for the resync, and reboot one host at a time.",
+			Run:      row.EachHost(vsan),
+		},
+	}
+}
+
+func clusterOf(f *checks.Facts, v *backends.VM) *backends.Cluster {
+	name := v.Cluster
+	if h := f.Inventory.Host(v.Host); name == "" && h != nil {
+		name = h.Cluster
+	}
+	for i := range f.Inventory.Clusters {
+		if c := &f.Inventory.Clusters[i]; c.Name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// eachCluster asks about the clusters that selected hosts are in.
+func eachCluster(f *checks.Facts, ask func(c *backends.Cluster, t backends.Ref) checks.Answer) []checks.Answer {
+	var out []checks.Answer
+	for i := range f.Inventory.Clusters {
+		c := &f.Inventory.Clusters[i]
+		if slices.ContainsFunc(f.Hosts(), func(h *backends.Host) bool { return h.Cluster == c.Name }) {
+			out = row.Said(out, ask(c, backends.Ref{Type: backends.TypeCluster, Name: c.Name}))
+		}
+	}
+	if len(out) == 0 {
+		return []checks.Answer{row.Waiting(f.ClusterRef(), "the settings of the cluster were not read")}
+	}
+	return out
+}
+
+func vsan(f *checks.Facts, h *backends.Host) checks.Answer {
+	t := backends.HostRef(h.Name)
+	if !slices.ContainsFunc(h.VMKs, func(v backends.VMKernelNIC) bool { return slices.Contains(v.Roles, "vsan") }) {
+		return row.Pass(t, "no vmknic carries vSAN")
+	}
+	if r := f.HostFacts[h.Name].Resync; r != nil {
+		return row.WarnIf(*r > 0, t, "vSAN has %d bytes left to resync", *r)
+	}
+	return row.Waiting(t, "the host carries vSAN; what it resyncs was not read")
+}

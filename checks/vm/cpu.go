@@ -1,0 +1,105 @@
+package vm
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/row"
+)
+
+// vmTuningChecks look at what makes a VM with devices start and answer evenly.
+func vmTuningChecks() []checks.Check {
+	return []checks.Check{
+		{
+			ID: "VM-MEMGPU-009", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Fix: checks.Automatic, Source: "HPE: GPU memory sizing",
+			Criteria: "memory >= 1.5 x framebuffers / less / -", Remedy: "Raise the guest's memory.",
+			Run: row.EachVM(func(f *checks.Facts, v *backends.VM) checks.Answer {
+				t := backends.VMRef(v.Name)
+				w, err := f.Window(v)
+				if err != nil {
+					return row.Unknown(t, "the framebuffers are not known: %v", err)
+				}
+				return row.WarnIf(2*v.MemoryMB < 3*int64(w.SumFramebufferGB)<<10, t, "%d MB of memory, %d GB of framebuffer", v.MemoryMB, w.SumFramebufferGB)
+			}),
+		},
+		{
+			ID: "VM-HOTADD-010", Scope: checks.VM, Link: checks.InVM, Modes: row.Direct, Quick: true, Fix: checks.Automatic, Source: "vhpc-toolkit",
+			Criteria: "hot-add of CPU and memory off / - / on", Remedy: "Disable hot-add.",
+			Run: row.EachVM(func(_ *checks.Facts, v *backends.VM) checks.Answer {
+				return row.PassIf(!v.CPUHotAdd && !v.MemHotAdd, backends.VMRef(v.Name), "hot-add of CPU is %s, of memory %s", row.OnOff(v.CPUHotAdd), row.OnOff(v.MemHotAdd))
+			}),
+		},
+		{
+			ID: "VM-LATSENS-011", Scope: checks.VM, Link: checks.InVM, Modes: row.Direct, Quick: true, Fix: checks.Automatic, Source: "seed 002, Table 1",
+			Criteria: "latency sensitivity high with full reservations / not high / high without reservations", Remedy: "Set latency sensitivity to high, with full reservations.",
+			Run: row.EachVM(func(f *checks.Facts, v *backends.VM) checks.Answer {
+				t := backends.VMRef(v.Name)
+				if v.Latency != "high" {
+					a := row.Warn(t, "latency sensitivity %s, asked for: %s", cmp.Or(v.Latency, "none"), cmp.Or(f.Answers.Tuning.Latency, "none"))
+					a.Quiet = f.Answers.Tuning.Latency != "high" // what was not asked for is told
+					return a
+				}
+				return row.PassIf(v.MemoryLocked, t, "latency sensitivity high, memory reserved %t", v.MemoryLocked)
+			}),
+		},
+		{
+			ID: "VM-CPURES-012", Scope: checks.VM, Link: checks.InVM, Modes: row.Direct, Quick: true, Fix: checks.Automatic, Source: "vhpc-toolkit",
+			Criteria: "vCPU x MHz reserved, or latency sensitivity is not high / partly / nothing", Remedy: "Reserve the CPU.",
+			Run: row.EachVM(func(f *checks.Facts, v *backends.VM) checks.Answer {
+				t, h := backends.VMRef(v.Name), f.Inventory.Host(v.Host)
+				switch {
+				case v.Latency != "high":
+					return row.Pass(t, "latency sensitivity %s asks for no reservation", cmp.Or(v.Latency, "none"))
+				case v.CPUReserved == nil || h == nil || h.CPUMHz == 0:
+					return row.Waiting(t, "the CPU reservation or the host's MHz were not read")
+				}
+				want := int64(v.CPUs) * int64(h.CPUMHz)
+				if *v.CPUReserved == 0 {
+					return row.Fail(t, "no CPU is reserved, wanted %d MHz", want)
+				}
+				return row.WarnIf(*v.CPUReserved < want, t, "%d MHz reserved, wanted %d", *v.CPUReserved, want)
+			}),
+		},
+		{
+			ID: "VM-NUMA-013", Scope: checks.VM, Link: checks.InVM, Quick: true, Fix: checks.Automatic, Source: "vhpc-toolkit",
+			Criteria: "the vCPUs fit into one node / they span nodes / -", Remedy: "Reduce the vCPUs, or set the affinity to the NIC's node.",
+			Run: row.EachVM(func(f *checks.Facts, v *backends.VM) checks.Answer {
+				t, h := backends.VMRef(v.Name), f.Inventory.Host(v.Host)
+				if h == nil || h.Sockets == 0 || h.Cores == 0 {
+					return row.Waiting(t, "the cores of host %s are not known", cmp.Or(v.Host, "none"))
+				}
+				return row.WarnIf(v.CPUs > h.Cores/h.Sockets, t, "%d vCPUs, %d cores a socket", v.CPUs, h.Cores/h.Sockets)
+			}),
+		},
+	}
+}
+
+// pciAddress reads a PCI address in the form of the API (hexadecimal 0000:3b:00.1) or of VMX keys (decimal
+// 00000:059:00.1, told by its width) and gives the first form; "" for anything else.
+func pciAddress(s string) string {
+	parts := strings.FieldsFunc(s, func(r rune) bool { return r == ':' || r == '.' })
+	if len(parts) != 4 || !slices.Contains([]int{4, 5}, len(parts[0])) {
+		return ""
+	}
+	base := 16
+	if len(parts[0]) == 5 && len(parts[1]) == 3 {
+		base = 10
+	}
+	var n [4]uint64
+	for i, p := range parts {
+		v, err := strconv.ParseUint(p, base, 16)
+		if err != nil {
+			return ""
+		}
+		n[i] = v
+	}
+	hex := func(v uint64, width int) string {
+		t := strconv.FormatUint(v, 16)
+		return strings.Repeat("0", max(0, width-len(t))) + t
+	}
+	return hex(n[0], 4) + ":" + hex(n[1], 2) + ":" + hex(n[2], 2) + "." + hex(n[3], 1)
+}
