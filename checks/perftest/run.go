@@ -119,7 +119,7 @@ func (r *Runner) Measure(ctx context.Context, pairs []Pair) ([]Measurement, erro
 		var g errgroup.Group
 		for k, p := range round {
 			g.Go(func() error {
-				path := r.path(ctx, p)
+				path, silent := r.path(ctx, p), r.silent(ctx, p, r.port()+k)
 				host := map[string]*Measurement{} // what GPU memory is held against
 				for _, test := range r.tests(p) {
 					if err := ctx.Err(); err != nil {
@@ -127,7 +127,9 @@ func (r *Runner) Measure(ctx context.Context, pairs []Pair) ([]Measurement, erro
 					}
 					tell(i, p, test, nil)
 					var m Measurement
-					if base, gpu := withGPU(test); gpu {
+					if base, gpu := withGPU(test); silent {
+						m = r.unheard(p, test, r.port()+k)
+					} else if gpu {
 						m = r.measureGPU(ctx, p, test, r.port()+k, host[base])
 					} else {
 						m = r.measure(ctx, p, test, r.port()+k)
@@ -137,6 +139,10 @@ func (r *Runner) Measure(ctx context.Context, pairs []Pair) ([]Measurement, erro
 						return err // what was cut short tells nothing
 					}
 					m.Path, path = path, nil // told once a pair
+					if differing := p.Differing(); differing != "" && m.Error != "" {
+						m.Error += "; " + differing
+						m.Hint = remedies["version_mismatch"]
+					}
 					tell(i, p, test, &m)
 				}
 				return nil

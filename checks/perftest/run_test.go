@@ -25,6 +25,7 @@ type guests struct {
 	us        float64
 	fail      string // a command line that holds this ends with status 1
 	pinged    string
+	silent    bool   // the server's port is filtered
 	stop      func() // called by the client of the second test
 
 	mu    sync.Mutex
@@ -34,6 +35,12 @@ type guests struct {
 func (g *guests) Exec(ctx context.Context, vm string, c perftest.Command) (perftest.Output, error) {
 	if strings.HasPrefix(c.Line, "ping ") {
 		return perftest.Output{Stdout: g.pinged}, nil
+	}
+	if strings.Contains(c.Line, "/dev/tcp/") {
+		if g.silent {
+			return perftest.Output{Exit: 124}, nil
+		}
+		return perftest.Output{Exit: 1, Stderr: "bash: connect: Connection refused\n"}, nil
 	}
 	client := strings.HasSuffix(c.Line, "'10.0.0.2'")
 	if !client {

@@ -19,6 +19,7 @@ type Node struct {
 	GPU      *GPU   // nil: host memory alone is measured
 	Engine   string // docker, podman or nerdctl, that runs Image; "" none
 	Image    string // container image from which is measured beside the guest itself; "" none
+	Version  string // of perftest; "" unknown
 	User     bool   // the login user may lock enough memory: no sudo needed
 }
 

@@ -10,13 +10,17 @@ import (
 
 // progress says what is going to be measured, then shows each test as it ends.
 func (r *runner) progress() func(perftest.Progress) {
-	announced := false
+	announced, warned := false, map[string]bool{}
 	return func(p perftest.Progress) {
 		if !announced {
 			announced = true
 			r.announce(p)
 		}
 		if p.Result == nil {
+			if d := p.Pair.Differing(); d != "" && !r.json && !warned[p.Pair.String()] {
+				warned[p.Pair.String()] = true
+				fmt.Fprintf(r.env.Stderr, "%s: %s: the two may not understand each other\n", plain.Clean(p.Pair.String()), plain.Clean(d))
+			}
 			return
 		}
 		if r.json {

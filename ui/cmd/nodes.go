@@ -82,6 +82,9 @@ func perftestNodes(a *answers.Answers, inv *backends.Inventory) []perftest.Node 
 		}
 		g := inv.Guest(vm.Name)
 		cardNode(vm, g, &n)
+		if g != nil {
+			n.Version = g.Perftest
+		}
 		if g.HasImage(a.Container.Image) {
 			n.Engine, n.Image = g.Engine.Name, a.Container.Image
 		}

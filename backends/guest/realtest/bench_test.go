@@ -9,7 +9,7 @@ import (
 
 // fewer lets the guests' perftest run few iterations: an emulated processor moves a thousand messages of 8 MB in an hour.
 const fewer = `for t in ib_send_bw ib_send_lat; do
-	printf '#!/bin/sh\nexec /usr/bin/%s -n 10 "$@"\n' $t >/usr/local/bin/$t
+	printf '#!/bin/sh\nexec /usr/bin/%s "$@" -n 10\n' $t >/usr/local/bin/$t
 	chmod 755 /usr/local/bin/$t
 done`
 

@@ -22,11 +22,11 @@ func (s *site) faultsOfLogin(bare [2]map[string]string) {
 	lab := string(s.read("known_hosts.lab"))
 	for _, f := range []fault{
 		{name: "unknown host key", variable: "RDMA_SETUP_KNOWN_HOSTS", value: s.write("unknown", lab+first.known(first.host)+"\n"),
-			code: 3, says: `vm-02.*the host key is not known`},
+			code: 4, says: `vm-02.*the host key is not known`},
 		{name: "changed host key", variable: "RDMA_SETUP_KNOWN_HOSTS", value: s.write("changed", lab+first.known(first.host)+"\n"+second.known(stranger)+"\n"),
-			code: 3, says: `vm-02.*has changed: known is`},
+			code: 4, says: `vm-02.*has changed: known is`},
 		{name: "wrong key", variable: "RDMA_SETUP_SSH_KEY", value: s.write("other", string(other.private)),
-			code: 3, says: `vm-01.*not let in.*other`},
+			code: 4, says: `vm-01.*not let in.*other`},
 		{name: "sudo wants a password and has none", users: [2]string{"ubuntu", "ops"}, variable: "RDMA_SETUP_SUDO_PASSWORD", value: "",
 			code: 3, says: `vm-02.*sudo wants a password and none was given`},
 		{name: "sudo gets a wrong password", users: [2]string{"ubuntu", "ops"}, variable: "RDMA_SETUP_SUDO_PASSWORD", value: "no-secret",
