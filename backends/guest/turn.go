@@ -140,7 +140,9 @@ while :; do
 	i=$((i + 1))
 	sleep 1
 done
-echo "%[1]s did not get its address and MTU: $(ip -o addr show dev %[1]s | tr '\n' ' ')" >&2
+why=
+[ "$(cat /sys/class/net/%[1]s/carrier 2>/dev/null)" != 0 ] || why=', for its link has no carrier (is the adapter of the VM connected?)'
+echo "%[1]s did not get its address and MTU$why: $(ip -o addr show dev %[1]s | tr '\n' ' ')" >&2
 undo
 `, nic, ssh.Quote(" "+t.address+" "), t.mtu, max(1, int(limit/time.Second)))
 	return b.String()
