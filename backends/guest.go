@@ -1,5 +1,7 @@
 package backends
 
+import "strings"
+
 // A Guest is what a Linux guest says of itself over SSH. A guest that could not be asked has only VM and Error.
 type Guest struct {
 	VM      string    `json:"vm"`
@@ -95,12 +97,19 @@ type CUDAPerftest struct {
 
 // A Container is a running container that may use RDMA.
 type Container struct {
-	Name    string `json:"name"`
-	MOFED   bool   `json:"mofed"`    // /opt/mellanox/DEBS, or ofed_info answers
-	Verbs   int    `json:"verbs"`    // RDMA devices that ibv_devinfo lists inside
-	Devices bool   `json:"devices"`  // /dev/infiniband is there
-	IPCLock bool   `json:"ipc_lock"` // CAP_IPC_LOCK
-	HostNet bool   `json:"host_net"` // runs in the guest's own network
+	Name string `json:"name"`
+	Libraries
+	Verbs   int  `json:"verbs"`    // RDMA devices that ibv_devinfo lists inside
+	Devices bool `json:"devices"`  // /dev/infiniband is there
+	IPCLock bool `json:"ipc_lock"` // CAP_IPC_LOCK
+	HostNet bool `json:"host_net"` // runs in the guest's own network
+}
+
+// Libraries are the verbs libraries inside a container or an image.
+type Libraries struct {
+	Version string `json:"libibverbs,omitempty"` // of libibverbs by the package manager inside; "": none, or not known there
+	MOFED   bool   `json:"mofed"`                // they are MLNX_OFED's
+	PVRDMA  bool   `json:"pvrdma,omitempty"`     // the provider of vmw_pvrdma is among them
 }
 
 // An Engine runs containers in a guest. Its images are by name with tag, the engine's own registry left out; the value is
@@ -108,6 +117,8 @@ type Container struct {
 type Engine struct {
 	Name   string            `json:"name"` // docker, podman, nerdctl
 	Images map[string]string `json:"images,omitempty"`
+	// Inside tells what the images of guest.Options.Images hold; an image that could not be looked into is not in it.
+	Inside map[string]Libraries `json:"inside,omitempty"`
 }
 
 // Forwarding is how a guest passes packets on, which containers of Kubernetes need.
@@ -162,6 +173,28 @@ func (g *Guest) HasImage(name string) bool {
 	}
 	_, there := g.Engine.Images[name]
 	return there
+}
+
+// Inside tells which verbs libraries an image has; false where nobody has looked.
+func (g *Guest) Inside(image string) (Libraries, bool) {
+	if g == nil || g.Engine == nil {
+		return Libraries{}, false
+	}
+	l, looked := g.Engine.Inside[image]
+	return l, looked
+}
+
+// String says what the libraries mean for PVRDMA.
+func (l Libraries) String() string {
+	switch {
+	case l.PVRDMA:
+		return "libibverbs " + l.Version + " with the provider of PVRDMA"
+	case l.MOFED:
+		return strings.TrimSpace("MLNX_OFED's libraries "+l.Version) + ", which do not know PVRDMA: no container of it sees the device"
+	case l.Version != "":
+		return "libibverbs " + l.Version + " without the provider of PVRDMA: no container of it sees the device"
+	}
+	return "no libibverbs: no container of it can use RDMA"
 }
 
 // Interface finds a guest's interface by MAC.

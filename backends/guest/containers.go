@@ -24,7 +24,7 @@ for e in docker podman nerdctl; do
 		case $about in *infiniband*|*nvidia*|*'"Privileged": true'*) ;; *) continue ;; esac
 		printf '@container %s\n%s\n@inside\n' "$c" "$about"
 		timeout 5 $e exec "$c" sh -c 'ls -d /dev/infiniband/uverbs* && echo devices
-			if [ -e /opt/mellanox/DEBS ] || command -v ofed_info; then echo mofed; fi
+` + librariesScript + `
 			ibv_devinfo -l' </dev/null
 	done
 done`
@@ -64,7 +64,7 @@ func (f facts) containers() []backends.Container {
 		lines := strings.Split(inside, "\n")
 		c := backends.Container{
 			Name: strings.TrimPrefix(i.Name, "/"), HostNet: i.HostConfig.NetworkMode == "host",
-			Devices: slices.Contains(lines, "devices"), MOFED: slices.Contains(lines, "mofed"), Verbs: verbsDevices(lines),
+			Devices: slices.Contains(lines, "devices"), Libraries: librariesOf(lines), Verbs: verbsDevices(lines),
 			IPCLock: i.HostConfig.Privileged || slices.ContainsFunc(i.HostConfig.CapAdd, func(c string) bool {
 				c = strings.TrimPrefix(strings.ToUpper(c), "CAP_")
 				return c == "IPC_LOCK" || c == "ALL"
@@ -76,6 +76,28 @@ func (f facts) containers() []backends.Container {
 		}
 	}
 	return out
+}
+
+// librariesScript tells inside a container which verbs libraries are there. It holds no single quote. That NGC's images
+// keep the packages of MLNX_OFED in /opt/mellanox says nothing where others are installed: an image that was made fit for
+// PVRDMA keeps them too. A provider is its library and the file that names it, which outlives the package.
+const librariesScript = `v=$(dpkg-query -W -f "\${Version}" libibverbs1) || v=$(rpm -q --qf "%{VERSION}-%{RELEASE}" libibverbs) || v=
+[ -z "$v" ] || echo "libibverbs $v"
+if command -v ofed_info || [ -e /opt/mellanox/DEBS ]; then echo mofed; fi
+for f in /usr/lib/*/libibverbs/libvmw_pvrdma-*.so /usr/lib64/libibverbs/libvmw_pvrdma-*.so /usr/lib/libibverbs/libvmw_pvrdma-*.so; do
+	[ ! -e "$f" ] || [ ! -e /etc/libibverbs.d/vmw_pvrdma.driver ] || echo pvrdma
+done`
+
+// librariesOf reads what librariesScript printed among other lines. MLNX_OFED's packages bear mlnx in their version.
+func librariesOf(lines []string) (l backends.Libraries) {
+	for _, line := range lines {
+		if v, is := strings.CutPrefix(line, "libibverbs "); is {
+			l.Version = strings.TrimSpace(v)
+		}
+	}
+	l.PVRDMA = slices.Contains(lines, "pvrdma")
+	l.MOFED = strings.Contains(strings.ToLower(l.Version), "mlnx") || l.Version == "" && slices.Contains(lines, "mofed")
+	return l
 }
 
 // verbsDevices reads "1 HCA found:" of ibv_devinfo -l.

@@ -27,6 +27,8 @@ type Options struct {
 	Packages []string
 	// Archives gives the files of which a survey tells whether they are there; nil: none.
 	Archives func() []string
+	// Images gives the container images that a survey looks into; nil: none.
+	Images func() []string
 	// Modules are the kernel modules that a survey looks for; nil: DefaultModules.
 	Modules []string
 	// ModuleSet is what KindModules is about as long as Want has not said it; nil: those of PVRDMA.

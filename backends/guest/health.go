@@ -12,7 +12,7 @@ import (
 
 // healthScript reads what nobody sets but checks judge. A section begins with "read" when its tool was there, because
 // nothing found and nothing read are not the same. That a module is not signed (DKMS) is no fault of its.
-func healthScript() string {
+func healthScript(images []string) string {
 	return section("pci", "command -v lspci >/dev/null && echo read && lspci -Dnn") +
 		section("kernlog", "dmesg >/dev/null && echo read && dmesg | grep -Ei 'call trace|vmw_pvrdma.*attached to device|(vmw_pvrdma|mlx5_core).*(fail|error|could not)' | grep -v 'module verification failed' | tail -n 20") +
 		section("headers", "if [ -e /lib/modules/$(uname -r)/build/Makefile ]; then echo yes; else echo no; fi") +
@@ -24,7 +24,7 @@ func healthScript() string {
 		section("forwarding", "cat /proc/sys/net/ipv4/ip_forward; systemctl is-active --quiet kubelet && echo kubelet; iptables -S FORWARD | head -n 1") +
 		gpuScript() +
 		section("containers", containerScript()) +
-		section("engine", engineScript) +
+		section("engine", engineScript(images)) +
 		section("duplicates", `command -v arping >/dev/null && for d in /sys/class/infiniband/*; do
 	[ -d "$d" ] || continue
 	n=

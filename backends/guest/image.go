@@ -16,8 +16,11 @@ type image struct{ g *Guests }
 
 const imageLabel = "rdma-setup.dockerfile" // its value is in base64
 
-// engineScript names the first container engine that answers, its images, and the labels of those that were built here.
-const engineScript = `for e in docker podman nerdctl; do
+// engineScript names the first container engine that answers, its images, and the labels of those that were built here. It
+// looks into the images look, as far as they are there: in a container without network and privileges, which fetches
+// nothing and is gone afterwards.
+func engineScript(look []string) string {
+	return `for e in docker podman nerdctl; do
 	command -v $e >/dev/null || continue
 	list=$(timeout 10 $e images --format '{{.Repository}}:{{.Tag}}') || continue
 	echo "engine $e"
@@ -25,18 +28,37 @@ const engineScript = `for e in docker podman nerdctl; do
 	for i in $(timeout 10 $e images -q --filter label=` + imageLabel + ` | sort -u | head -n 50); do
 		timeout 10 $e image inspect --format 'built {{index .Config.Labels "` + imageLabel + `"}}{{range .RepoTags}} {{.}}{{end}}' "$i"
 	done
+	for i in ` + ssh.QuoteAll(look...) + `; do
+		timeout 10 $e image inspect "$i" >/dev/null || continue
+		inside=$(timeout -k 5 30 $e run --rm --network=none --cap-drop=ALL --entrypoint=/bin/sh "$i" -c '` + librariesScript + `
+			echo looked' </dev/null) || continue
+		echo "looking $i"
+		echo "$inside" | head -n 20 | sed 's/^/inside /'
+	done
 	break
 done`
+}
 
 // engine reads what engineScript printed, nil where no engine answers.
 func (f facts) engine() *backends.Engine {
 	var e *backends.Engine
+	var image string // that is being looked into
+	var inside []string
 	for l := range strings.Lines(f["engine"]) {
 		word, rest, _ := strings.Cut(strings.TrimSpace(l), " ")
 		switch {
 		case word == "engine":
 			e = &backends.Engine{Name: rest, Images: map[string]string{}}
 		case e == nil:
+		case word == "looking":
+			image, inside = bareImage(rest), nil
+		case word == "inside" && rest == "looked": // a script that broke off has told half
+			if e.Inside == nil {
+				e.Inside = map[string]backends.Libraries{}
+			}
+			e.Inside[image] = librariesOf(inside)
+		case word == "inside":
+			inside = append(inside, rest)
 		case word == "image" && !strings.Contains(rest, "<none>"):
 			e.Images[bareImage(rest)] = ""
 		case word == "built":
@@ -60,7 +82,7 @@ func bareImage(name string) string {
 }
 
 func (i image) engine(ctx context.Context, vm string) (*backends.Engine, error) {
-	out, err := i.g.root(ctx, vm, "ask the container engine", ssh.Command{Script: section("engine", engineScript), Limit: time.Minute, MaxOutput: 8 << 20})
+	out, err := i.g.root(ctx, vm, "ask the container engine", ssh.Command{Script: section("engine", engineScript(nil)), Limit: time.Minute, MaxOutput: 8 << 20})
 	return sections(out).engine(), err
 }
 

@@ -4,7 +4,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/guest"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
@@ -24,7 +27,7 @@ RUN test -e /etc/libibverbs.d/vmw_pvrdma.driver
 // the one that it is built from does not.
 func TestImageIsBuiltFoundAndRemoved(t *testing.T) {
 	t.Parallel()
-	m := newMachine(t, config{os: "ubuntu-22.04", preset: true})
+	m := newMachine(t, config{os: "ubuntu-22.04", preset: true, options: guest.Options{Images: func() []string { return []string{ngc, "rdma:1", "gone:1"} }}})
 	set := m.Setters()[backends.KindImage]
 	s := m.setting(backends.KindImage, "rdma:1")
 	run := func(command string) ssh.Result {
@@ -45,6 +48,14 @@ func TestImageIsBuiltFoundAndRemoved(t *testing.T) {
 	if e := m.Survey(t.Context(), m.vm).Engine; e == nil || e.Name != "docker" || len(e.Images) != 1 || e.Images[ngc] != "" {
 		t.Fatalf("%+v", e)
 	}
+	inside := func(want map[string]backends.Libraries) {
+		t.Helper()
+		if d := cmp.Diff(want, m.Survey(t.Context(), m.vm).Engine.Inside); d != "" {
+			t.Errorf("inside: %s", d)
+		}
+	}
+	mofed := backends.Libraries{Version: "51mlnx1-1.51246", MOFED: true}
+	inside(map[string]backends.Libraries{ngc: mofed})
 	if err := set.Set(t.Context(), m.setting(backends.KindImage, ngc), backends.ValueOf(rebuilt), nil); backends.KindOf(err) != backends.KindRefused {
 		t.Errorf("an image of somebody else: %v", err)
 	}
@@ -56,10 +67,11 @@ func TestImageIsBuiltFoundAndRemoved(t *testing.T) {
 			t.Fatalf("%s, %v", v, err)
 		}
 	}
+	inside(map[string]backends.Libraries{ngc: mofed, "rdma:1": {Version: "28.0-1ubuntu1", PVRDMA: true}})
 	for image, devices := range map[string]string{ngc: "0 HCAs found", "rdma:1": "1 HCA found"} {
-		inside := run("docker run --rm --net=host --privileged --ulimit memlock=-1 --entrypoint= " + image + " ibv_devinfo -l")
-		if !strings.Contains(inside.Stdout, devices) {
-			t.Errorf("%s: %q, want %s", image, inside.Stdout+inside.Stderr, devices)
+		listed := run("docker run --rm --net=host --privileged --ulimit memlock=-1 --entrypoint= " + image + " ibv_devinfo -l")
+		if !strings.Contains(listed.Stdout, devices) {
+			t.Errorf("%s: %q, want %s", image, listed.Stdout+listed.Stderr, devices)
 		}
 	}
 	if err := set.Set(t.Context(), m.setting(backends.KindImage, "rdma:2"), backends.ValueOf(strings.ReplaceAll(rebuilt, " purge ", " update #")), nil); err == nil || !strings.Contains(err.Error(), "build image rdma:2") {

@@ -97,7 +97,7 @@ func (g *Guests) surveyScript() string {
 	b.WriteString(networkScript())
 	b.WriteString(persistScript())
 	b.WriteString(section("classes", classUnits))
-	b.WriteString(healthScript())
+	b.WriteString(healthScript(g.images()))
 	b.WriteString(buildFacts())
 	return b.String()
 }
@@ -113,6 +113,14 @@ func rpmScript(names []string) string {
 		}
 	}
 	return `command -v rpm >/dev/null && for p in ` + strings.Join(list, " ") + `; do rpm -q --qf "$p|%{VERSION}-%{RELEASE}\\n" $p || :; done`
+}
+
+// images are those that are looked into.
+func (g *Guests) images() []string {
+	if g.options.Images == nil {
+		return nil
+	}
+	return g.options.Images()
 }
 
 func (g *Guests) archives() []string {

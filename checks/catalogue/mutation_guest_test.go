@@ -16,6 +16,15 @@ func guestMutations() []mutation {
 	guest := func(change func(g *backends.Guest)) func(*checks.Facts) {
 		return func(f *checks.Facts) { change(theGuest(f)) }
 	}
+	image := func(change func(e *backends.Engine)) func(*checks.Facts) {
+		return func(f *checks.Facts) {
+			f.Answers.Container.Image = "rdma:1"
+			for i := range f.Inventory.Guests {
+				f.Inventory.Guests[i].Engine = &backends.Engine{Name: "docker", Images: map[string]string{"rdma:1": ""}, Inside: map[string]backends.Libraries{"rdma:1": {PVRDMA: true}}}
+			}
+			change(theGuest(f).Engine)
+		}
+	}
 	return []mutation{
 		{"GST-OS-001", p, checks.Fail, guest(func(g *backends.Guest) { g.Available, g.Loaded = nil, []string{"ib_umad", "rdma_cm", "rdma_ucm"} }), "GST-MOD-007"},
 		{"GST-SUDO-002", p, checks.Fail, guest(func(g *backends.Guest) { g.Sudo = "none" }), ""},
@@ -73,8 +82,12 @@ func guestMutations() []mutation {
 		}, "HOST-GPU-ROOT-016"},
 		{"GST-TOPO-029", g, checks.Fail, guest(func(g *backends.Guest) { g.NVIDIA.Topology["mlx5_0 GPU0"] = "SYS" }), ""},
 		{"GST-CONTAINER-030", p, checks.Fail, guest(func(g *backends.Guest) {
-			g.Containers = []backends.Container{{Name: "ngc", MOFED: true, Devices: true, IPCLock: true, HostNet: true}}
+			g.Containers = []backends.Container{{Name: "ngc", Libraries: backends.Libraries{MOFED: true}, Devices: true, IPCLock: true, HostNet: true}}
 		}), ""},
+		{"GST-CONTAINER-030", p, checks.Fail, image(func(e *backends.Engine) {
+			e.Inside["rdma:1"] = backends.Libraries{Version: "51mlnx1-1.51246", MOFED: true}
+		}), ""},
+		{"GST-CONTAINER-030", p, checks.Unknown, image(func(e *backends.Engine) { e.Inside = nil }), ""},
 		{"GST-CTRFLAGS-031", p, checks.Fail, guest(func(g *backends.Guest) { g.Containers = []backends.Container{{Name: "ngc", Devices: true}} }), ""},
 		{"GST-FWD-032", p, checks.Fail, guest(func(g *backends.Guest) {
 			g.Forwarding = &backends.Forwarding{Kubernetes: true, IPForward: true, Policy: "DROP"}

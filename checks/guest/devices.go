@@ -94,15 +94,16 @@ func guestDeviceChecks() []checks.Check {
 		},
 		{
 			ID: "GST-CONTAINER-030", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Fix: checks.Automatic, Source: "seed 000, NGC container",
-			Criteria: "no container has MLNX_OFED, and the image of the answers is there / - / one has, or it is missing", Remedy: "Build the image again (rdma-setup generate dockerfile).",
+			Criteria: "the image of the answers is there and knows PVRDMA, and no container has MLNX_OFED's libraries / - / missing, or without the provider",
+			Remedy:   "Build the image with the distribution's libraries (container.base, or rdma-setup generate dockerfile).",
 			Run: eachGuest(func(f *checks.Facts, g *backends.Guest) checks.Answer {
-				if want := f.Answers.Container.Image; want != "" && !g.HasImage(want) {
-					return row.Fail(backends.GuestRef(g.VM), "no container engine here has the image %s", want)
+				if a := answerImage(f, g); a != nil {
+					return *a
 				}
 				return containers(func(t backends.Ref, list []backends.Container) checks.Answer {
 					for _, c := range list {
-						if c.MOFED {
-							return row.Fail(t, "container %s has MLNX_OFED, and sees %d RDMA devices", c.Name, c.Verbs)
+						if c.MOFED && !c.PVRDMA {
+							return row.Fail(t, "container %s has MLNX_OFED's libraries, which do not know PVRDMA, and sees %d RDMA devices", c.Name, c.Verbs)
 						}
 					}
 					return row.Pass(t, "%d containers, none with MLNX_OFED", len(list))
@@ -182,6 +183,27 @@ func nvidia(ask func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.
 		}
 		return ask(f, t, g)
 	}
+}
+
+// answerImage judges the image of the answers; nil where there is nothing to say against it.
+func answerImage(f *checks.Facts, g *backends.Guest) *checks.Answer {
+	t, want := backends.GuestRef(g.VM), f.Answers.Container.Image
+	if want == "" {
+		return nil
+	}
+	var a checks.Answer
+	inside, looked := g.Inside(want)
+	switch {
+	case !g.HasImage(want):
+		a = row.Fail(t, "no container engine here has the image %s", want)
+	case !looked:
+		a = row.Unknown(t, "the image %s could not be looked into: it starts no /bin/sh", want)
+	case !inside.PVRDMA:
+		a = row.Fail(t, "image %s has %s", want, inside)
+	default:
+		return nil
+	}
+	return &a
 }
 
 func containers(ask func(t backends.Ref, list []backends.Container) checks.Answer) func(*checks.Facts, *backends.Guest) checks.Answer {

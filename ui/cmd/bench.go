@@ -9,6 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
@@ -59,6 +60,11 @@ func bench(ctx context.Context, e *Env, cmd *cobra.Command, f planFlags, pairs, 
 	if image != "" {
 		a.Container.Image = image
 	}
+	if image != "" && a.Mode == answers.PVRDMA {
+		if err := s.imageKnowsPVRDMA(ctx, a); err != nil {
+			return nil, err
+		}
+	}
 	if !a.Measure.Bandwidth && !a.Measure.Latency {
 		return nil, usage("set measure.bandwidth or measure.latency", "the answers ask for no measurement")
 	}
@@ -82,4 +88,18 @@ func bench(ctx context.Context, e *Env, cmd *cobra.Command, f planFlags, pairs, 
 		err = backends.Errorf(backends.KindInterrupted, "", "", "interrupted: not every pair was measured")
 	}
 	return r, err
+}
+
+// imageKnowsPVRDMA refuses to measure from an image whose libraries cannot see the device.
+func (s *session) imageKnowsPVRDMA(ctx context.Context, a *answers.Answers) error {
+	inv, err := s.survey(ctx, a)
+	if err != nil {
+		return err
+	}
+	for _, v := range a.VMs {
+		if inside, looked := inv.Guest(v.Name).Inside(a.Container.Image); looked && !inside.PVRDMA {
+			return backends.Errorf(backends.KindRefused, v.Name, "build one that does: rdma-setup generate dockerfile --base "+a.Container.Image, "image %s has %s", a.Container.Image, inside)
+		}
+	}
+	return nil
 }

@@ -91,7 +91,7 @@ func (s *session) reachGuests() error {
 		managed = append(managed, s.answers.GPUDirect.Driver...) // a rollback must see what is there of them
 	}
 	s.mu.Unlock()
-	s.guests = guest.New(pool, s.target, s.vc, guest.Options{Packages: managed, Archives: s.archives, TakeBack: max(time.Minute, s.set.GuestTimeout)})
+	s.guests = guest.New(pool, s.target, s.vc, guest.Options{Packages: managed, Archives: s.archives, Images: s.images, TakeBack: max(time.Minute, s.set.GuestTimeout)})
 	s.shells = esxi.New(pool, s.shellTarget, esxi.Options{})
 	return nil
 }
@@ -111,6 +111,16 @@ func (s *session) archives() []string {
 		files = append(files, f)
 	}
 	return files
+}
+
+// images are the container images that the answers use.
+func (s *session) images() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.answers == nil || s.answers.Container.Image == "" {
+		return nil
+	}
+	return []string{s.answers.Container.Image}
 }
 
 // secret gives a secret that is known or asks for it once, never behind a screen.

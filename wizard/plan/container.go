@@ -2,6 +2,7 @@ package plan
 
 import (
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
 const checkContainer = "GST-CONTAINER-030"
@@ -29,6 +30,10 @@ func (g *guestPart) image() {
 	case want.Base == "" && !there:
 		g.object(g.ref, checkContainer, "pull it ("+e.Name+" pull), or name in container.base what to build it from", "%s has no image %s", e.Name, want.Image)
 	case want.Base == "":
+		// Told before anything is measured from it. What could not be looked into is for the measurement to prove.
+		if inside, looked := g.v.guest.Inside(want.Image); looked && !inside.PVRDMA && g.a.Mode == answers.PVRDMA {
+			g.object(g.ref, checkContainer, "name it in container.base and another in container.image, which is built then; or build one: rdma-setup generate dockerfile --base "+want.Image, "image %s has %s", want.Image, inside)
+		}
 	case there && made == "":
 		g.object(g.ref, checkContainer, "choose another name in container.image, or remove container.base to use it as it is", "the image %s is there and was not built by rdma-setup", want.Image)
 	default:

@@ -17,7 +17,10 @@ func (m *Machine) preset() error {
 	case presetGPU:
 		return m.gpuPreset()
 	case presetDocker:
-		return m.pkgs.Install(m.pkgs.Plan([]string{"docker.io"}))
+		if err := m.pkgs.Install(m.pkgs.Plan([]string{"docker.io"})); err != nil {
+			return err
+		}
+		return m.engine.Pull(m.sys.Now, "nvcr.io/nvidia/tensorrt:20.12-py3")
 	case presetSource:
 		return m.sourcePreset()
 	case "":

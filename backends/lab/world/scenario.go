@@ -28,7 +28,7 @@ func Scenarios() []Scenario {
 				h.PNICs[2].RxPause, h.PNICs[2].TxPause = false, false
 			}
 		}},
-		{Name: "containers", Text: "healthy, with Docker in the guests", Apply: func(s *State) {
+		{Name: "containers", Text: "healthy, with Docker and an image of NVIDIA's NGC in the guests", Apply: func(s *State) {
 			for _, v := range s.VMs {
 				v.Guest.Preset = "docker"
 			}

@@ -119,7 +119,7 @@ type Guest struct {
 	User     string
 	SudoAsks bool   // sudo wants a password
 	BIOS     bool   // was installed on BIOS firmware, and starts on no other
-	Preset   string // "" bare; "pvrdma", "gpudirect": packages, modules, persistence and address are already there; "gpu": perftest with CUDA is; "gpu-source": what that is built with is; "docker": Docker is
+	Preset   string // "" bare; "pvrdma", "gpudirect": packages, modules, persistence and address are already there; "gpu": perftest with CUDA is; "gpu-source": what that is built with is; "docker": Docker is, with an image of NGC
 	RDMAAddr string // address/prefix proposed for, or with Preset already on, the RDMA adapter
 	NICs     []GuestNIC
 	Flaws    []Flaw     // of the preset

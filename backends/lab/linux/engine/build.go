@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
+	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
@@ -43,24 +45,32 @@ func (e *Engine) pull(_ context.Context, p *sh.Proc) int {
 		return p.Usage(125, err)
 	}
 	name := tagged(o.Args[0])
-	i, why := e.fetch(p, name)
-	if i == nil {
-		fmt.Fprintf(p.Stderr, "Error response from daemon: %s\n", why)
+	if err := e.Pull(p.Sys.Now, name); err != nil {
+		fmt.Fprintf(p.Stderr, "Error response from daemon: %v\n", err)
 		return 1
 	}
-	i.id = digest(name)
-	e.add(i, name)
 	p.Printf("Status: Downloaded newer image for %s\n", name)
 	return 0
 }
 
+// Pull fetches an image by its full name.
+func (e *Engine) Pull(now func() time.Time, name string) error {
+	i, why := e.fetch(now, name)
+	if i == nil {
+		return errors.New(why)
+	}
+	i.id = digest(name)
+	e.add(i, name)
+	return nil
+}
+
 // fetch gives an image of a registry; nil and why where none has it.
-func (e *Engine) fetch(p *sh.Proc, name string) (*image, string) {
+func (e *Engine) fetch(now func() time.Time, name string) (*image, string) {
 	base, known := bases()[name]
 	if !known {
 		return nil, fmt.Sprintf("%[1]s: failed to resolve source metadata for %[1]s: %[1]s: not found", name)
 	}
-	r, err := newRoot(p.Sys.Now, base)
+	r, err := newRoot(now, base)
 	if err != nil {
 		return nil, err.Error()
 	}
@@ -118,7 +128,7 @@ func (e *Engine) made(ctx context.Context, p *sh.Proc, text string) (*image, str
 		switch s.word {
 		case "FROM":
 			var why string
-			if i, why = e.fetch(p, tagged(s.rest)); i == nil {
+			if i, why = e.fetch(p.Sys.Now, tagged(s.rest)); i == nil {
 				return nil, why
 			}
 		case "SHELL":

@@ -232,7 +232,7 @@ func limited(o sh.Options) int64 {
 }
 
 func (e *Engine) run(ctx context.Context, p *sh.Proc) int {
-	o, err := p.Options("+rm i t d it net: network: ipc: pid: privileged cap-add: ulimit: entrypoint: e: u: name: v: init")
+	o, err := p.Options("+rm i t d it net: network: ipc: pid: privileged cap-add: cap-drop: ulimit: entrypoint: e: u: name: v: init")
 	if err != nil || len(o.Args) == 0 {
 		fmt.Fprintf(p.Stderr, "%s: \"docker run\" requires at least 1 argument. %v\n", p.Name(), err)
 		return 125
@@ -255,6 +255,9 @@ func (e *Engine) run(ctx context.Context, p *sh.Proc) int {
 	}()
 	if i.entrypoint != "" && !o.Has("entrypoint") {
 		p.Printf("%s", i.entrypoint)
+	}
+	if entrypoint := o.Value("entrypoint"); entrypoint != "" {
+		args = append([]string{entrypoint}, args...)
 	}
 	if len(args) == 0 {
 		args = []string{"/bin/bash"}
