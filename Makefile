@@ -19,7 +19,7 @@ lint:
 	@bad=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')); \
 	if [ -n "$$bad" ]; then echo "gofmt: not formatted:"; echo "$$bad"; exit 1; fi
 	$(GO) vet ./...
-	$(GO) vet -tags e2e,bench,torture ./ui/... ./backends/guest/realtest
+	$(GO) vet -tags e2e,bench,torture ./ui/... ./backends/guest ./backends/guest/realtest
 	$(GO) tool staticcheck ./...
 	$(GO) mod verify
 	@# 3 is a finding; anything else is a database that cannot be asked from here.
@@ -40,6 +40,7 @@ e2e: build
 # On real kernels in QEMU: installs what it needs with apt, and keeps the guests' image in the user's cache.
 e2e-guests: build
 	backends/guest/realtest/needs.sh
+	$(GO) test -count=1 -tags e2e -timeout 20m -run 'TestE2ENetwork' -v ./backends/guest
 	$(GO) test -count=1 -tags e2e -timeout 90m -run 'TestE2E' -v ./backends/guest/realtest
 
 # Every record of the journal x kill -9, every call and command x every way to fail; the tables lie in bin/torture then.

@@ -52,7 +52,7 @@ func (t turn) script(watch, settle time.Duration) string {
 	if t.content != "" || t.mode != 0 && !t.missing {
 		mode, owner := t.mode, t.owner
 		if mode == 0 {
-			mode, owner = 0o600, "0:0"
+			mode, owner = uint32(t.system.Mode()), "0:0"
 		}
 		tmp := ssh.Quote(path.Join(path.Dir(t.file), ".rdma-setup.tmp"))
 		write = fmt.Sprintf("mkdir -p %[1]s && : >%[3]s && chmod %04[4]o %[3]s && chown %[5]s %[3]s && printf %%s %[2]s >%[3]s && mv -f %[3]s %[6]s",

@@ -26,9 +26,9 @@ type networkFile struct {
 
 var networkFiles = []networkFile{
 	{"netplan", netconf.Netplan, "Print the netplan file of an RDMA adapter (Ubuntu)", "netplan generate, then netplan apply; on a console netplan try goes back by itself"},
-	{"nmconnection", netconf.NetworkManager, "Print the NetworkManager keyfile of an RDMA adapter (EL 8 and later)", "nmcli connection reload, then nmcli connection up ID"},
+	{"nmconnection", netconf.NetworkManager, "Print the NetworkManager keyfile of an RDMA adapter (EL 8 and later)", "nmcli connection reload, then nmcli connection up UUID"},
 	{"ifcfg", netconf.Ifcfg, "Print the ifcfg file of an RDMA adapter (EL 7 and 8)", "ifdown INTERFACE; ifup INTERFACE"},
-	{"networkd", netconf.Networkd, "Print the systemd-networkd file of an RDMA adapter", "networkctl reload"},
+	{"networkd", netconf.Networkd, "Print the systemd-networkd file of an RDMA adapter", "networkctl reload, then networkctl reconfigure INTERFACE"},
 	{"interfaces", netconf.Ifupdown, "Print the ifupdown file of an RDMA adapter (Debian)", "ifup INTERFACE"},
 }
 
@@ -107,9 +107,10 @@ func printNetworkFile(e *Env, k networkFile, vm string, n netconf.Static, from .
 	if vm != "" {
 		where += " on " + vm
 	}
+	then := strings.NewReplacer("INTERFACE", n.Name, "UUID", netconf.ConnectionUUID(n)).Replace(k.then)
 	_, body, _ := strings.Cut(file.Content, "\n") // its first line speaks of apply and rollback, which know nothing of this one
 	_, err := fmt.Fprint(e.Stdout, e.origin(k.use, from...).Comment("#"),
-		"# ", generate.Plain(where+", owner root, mode 0600. Then: "+k.then), "\n", body)
+		"# ", generate.Plain(fmt.Sprintf("%s, owner root, mode %04o. Then: %s", where, k.system.Mode(), then)), "\n", body)
 	return err
 }
 

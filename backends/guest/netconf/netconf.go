@@ -5,6 +5,7 @@ package netconf
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"io/fs"
 	"net/netip"
 	"path"
 	"slices"
@@ -119,6 +120,15 @@ func Write(s System, files []File, a Static) (File, bool) {
 		return File{"/etc/network/interfaces.d/rdma-setup-" + name, InterfacesText(a)}, true
 	}
 	return File{}, false
+}
+
+// Mode is what a file of a system must have. Those of systemd-networkd are read by a user of its own, which passes by what
+// it may not read; NetworkManager passes by keyfiles that others may read, and netplan complains of them.
+func (s System) Mode() fs.FileMode {
+	if s == Netplan || s == NetworkManager {
+		return 0o600
+	}
+	return 0o644
 }
 
 // Slug makes a file name of a port group's name; where that loses something a part of its hash keeps two apart.

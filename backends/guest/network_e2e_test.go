@@ -1,0 +1,195 @@
+//go:build e2e
+
+package guest
+
+import (
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/rdma-setup/rdma-setup/backends/guest/netconf"
+)
+
+//go:embed testdata/network
+var networkSources embed.FS
+
+// What is written for a guest's network is read by the real programs, NetworkManager, systemd-networkd, ifupdown and
+// netplan of Debian, in namespaces of their own: a turn gives the interface its address and MTU, a second one changes
+// nothing, the address comes back when the interface does, and the turn back takes it away. ifcfg files are for
+// NetworkManager's plugin of Enterprise Linux, which Debian does not have; netplan with networkd runs in the guests of realtest.
+func TestE2ENetworkFiles(t *testing.T) {
+	root := networkRoot(t)
+	for _, test := range []struct {
+		system netconf.System
+		start  string // the daemon
+		again  string // what a boot does
+	}{
+		{netconf.NetworkManager, `printf '[main]\nno-auto-default=*\n' >/etc/NetworkManager/conf.d/test.conf
+NetworkManager --no-daemon >/turn/log 2>&1 &
+until_true 120 NetworkManager nmcli -t general status`, ""},
+		{netconf.Networkd, `install -d -o systemd-network -g systemd-network /run/systemd/netif /run/systemd/netif/links /run/systemd/netif/leases /run/systemd/netif/lldp
+/lib/systemd/systemd-networkd >/turn/log 2>&1 &
+until_true 120 networkd networkctl --no-pager`, ""},
+		{netconf.Ifupdown, "", "rm -f /run/network/ifstate*; ifup -a"},
+	} {
+		t.Run(string(test.system), func(t *testing.T) {
+			a := netconf.Static{NIC: netconf.NIC{Name: "ens224f0", MAC: "00:50:56:9a:0b:0c"}, PortGroup: "RDMA PG", CIDR: "192.168.60.21/24", MTU: 9000}
+			f, ok := netconf.Write(test.system, nil, a)
+			if !ok {
+				t.Fatal("nothing to write")
+			}
+			there := turn{nonce: "1", system: test.system, nic: a.NIC, slug: netconf.Slug(a.PortGroup), uuid: netconf.ConnectionUUID(a), file: f.Path, content: f.Content, address: a.CIDR, mtu: a.MTU}
+			back := there
+			back.nonce, back.content, back.address, back.mtu, back.stale = "2", "", "", 0, []string{a.CIDR}
+			out := inNetwork(t, root, map[string]string{
+				"there": there.script(2*time.Minute, time.Minute), "keep": there.confirm(), "back": back.script(2*time.Minute, time.Minute), "keep-back": back.confirm(),
+				"main": `. /turn/lib.sh
+` + test.start + `
+sh /turn/there || { echo "the turn failed" >&2; cat /turn/log >&2; exit 1; }
+sh /turn/keep || exit 1
+show @there
+sh /turn/there && sh /turn/keep || exit 1
+show @twice
+ip link del ens224f0
+plug
+` + test.again + `
+until_true 120 "the address is back" has 192.168.60.21/24 9000
+show @again
+sh /turn/back && sh /turn/keep-back || exit 1
+until_true 120 "the address is gone" hasnt 192.168.60.21/24
+[ ! -e '` + f.Path + `' ] || { echo "the file is still there" >&2; exit 1; }
+echo @end
+`})
+			for _, when := range []string{"@there", "@twice", "@again"} {
+				_, state, _ := strings.Cut(out, when+"\n")
+				state, _, _ = strings.Cut(state, "\n@")
+				for _, want := range []string{" 192.168.60.21/24 ", " mtu 9000 ", "192.168.60.0/24 dev ens224f0"} {
+					if !strings.Contains(state, want) {
+						t.Errorf("%s: no %q in\n%s", when, want, state)
+					}
+				}
+				if strings.Contains(state, "default via") || strings.Contains(state, "default dev") {
+					t.Errorf("%s: a default route:\n%s", when, state)
+				}
+			}
+		})
+	}
+}
+
+// netplan takes the file for either of its renderers, and NetworkManager what netplan makes of it; systemd takes the units.
+func TestE2ENetworkFilesOfNetplanAndUnits(t *testing.T) {
+	a := netconf.Static{NIC: netconf.NIC{Name: "ens224f0", MAC: "00:50:56:9a:0b:0c"}, PortGroup: "RDMA-PG", CIDR: "192.168.60.21/24", MTU: 9000}
+	f, _ := netconf.Write(netconf.Netplan, nil, a)
+	class, classText := ClassUnit(a.MAC, 106)
+	out := inNetwork(t, networkRoot(t), map[string]string{
+		"plan": f.Content, UnitName("vmw_pvrdma"): UnitText("vmw_pvrdma"), class: classText, "class": ClassScript,
+		"main": `. /turn/lib.sh
+install -m 600 /turn/plan ` + f.Path + `
+netplan generate || exit 1
+cat /run/systemd/network/10-netplan-*.network || exit 1
+printf 'network: {version: 2, renderer: NetworkManager}\n' >/etc/netplan/00-renderer.yaml
+chmod 600 /etc/netplan/00-renderer.yaml
+netplan generate || exit 1
+printf '[main]\nno-auto-default=*\n' >/etc/NetworkManager/conf.d/test.conf
+NetworkManager --no-daemon >/turn/log 2>&1 &
+until_true 120 NetworkManager nmcli -t general status
+nmcli --wait 60 connection up netplan-rdma-setup-RDMA-PG || { cat /turn/log >&2; exit 1; }
+until_true 120 "the address is there" has 192.168.60.21/24 9000
+install -m 755 /turn/class ` + classScriptFile + `
+cp /turn/*.service ` + unitDir + `
+for u in /turn/*.service; do systemd-analyze verify "` + unitDir + `${u##*/}" 2>&1 || exit 1; done
+echo @end
+`})
+	for _, want := range []string{"MTUBytes=9000", "Address=192.168.60.21/24"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}
+
+// inNetwork runs files["main"] in namespaces of its own, beside the other files in /turn.
+func inNetwork(t *testing.T, root string, files map[string]string) string {
+	t.Helper()
+	work := t.TempDir()
+	lib, err := networkSources.ReadFile("testdata/network/lib.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files["lib.sh"] = string(lib)
+	for _, dir := range []string{"turn", "layer"} {
+		if err := os.Mkdir(filepath.Join(work, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(work, "turn", name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := asRoot(t, "unshare", "--mount", "--net", "--pid", "--uts", "--ipc", "--fork", "--kill-child", "sh", "testdata/network/enter.sh", root, work)
+	if err != nil || !strings.Contains(out, "@end\n") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return out
+}
+
+// networkRoot gives the root of a Debian, made once for each content of testdata/network and kept in the user's cache.
+func networkRoot(t *testing.T) string {
+	t.Helper()
+	sum := sha256.New()
+	text, err := networkSources.ReadFile("testdata/network/root.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum.Write(text)
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache = filepath.Join(cache, "rdma-setup-e2e")
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	alone := flock.New(filepath.Join(cache, "network.lock"))
+	if err := alone.Lock(); err != nil {
+		t.Fatal(err)
+	}
+	defer alone.Unlock()
+	dir := filepath.Join(cache, "network-"+hex.EncodeToString(sum.Sum(nil)[:8]))
+	if _, err := os.Stat(dir); err == nil {
+		return dir
+	}
+	making := dir + ".new"
+	if out, err := asRoot(t, "rm", "-rf", "--one-file-system", making); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if out, err := asRoot(t, "testdata/network/root.sh", making); err != nil {
+		t.Fatalf("is a Debian mirror within reach? %v\n%s", err, out)
+	}
+	if out, err := asRoot(t, "mv", making, dir); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return dir
+}
+
+func asRoot(t *testing.T, command ...string) (string, error) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		command = append([]string{"sudo", "-n"}, command...)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.WaitDelay = 10 * time.Second
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
