@@ -4,7 +4,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X github.com/rdma-setup/rdma-setup/ui/cmd.version=$(VERSION)
 BIN     := bin/rdma-setup
 
-.PHONY: run build test lint bench e2e e2e-guests torture pictures dist clean
+.PHONY: run build test lint bench e2e e2e-guests torture fuzz pictures dist clean
 
 run: build
 	$(BIN) --lab
@@ -46,6 +46,15 @@ e2e-guests: build
 # Every record of the journal x kill -9, every call and command x every way to fail; the tables lie in bin/torture then.
 torture:
 	$(GO) test -count=1 -tags torture -timeout 3h -parallel 6 -run TestTorture -v ./ui/cmd/torture
+
+# Every fuzz target for ten seconds; a minute for what reads answers, journals and the replies of a vCenter.
+fuzz:
+	@$(GO) test -list '^Fuzz' ./... | awk '/^Fuzz/ { f[n++] = $$1 } $$1 == "ok" { for (i = 0; i < n; i++) print $$2, f[i]; n = 0 }' | \
+	while read -r p f; do \
+		case $$p/$$f in */wizard/answers/FuzzLoad|*/engine/journal/FuzzParse|*/vsphere/FuzzReplies) t=60s;; *) t=10s;; esac; \
+		echo "$$p $$f $$t"; \
+		$(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $$t -fuzzminimizetime 10x $$p </dev/null || exit 1; \
+	done
 
 # Every page of the wizard as PNG and text, and the top of a report, in bin/pictures; needs tmux, aha and chromium. Those
 # of the README lie in assets/pictures.

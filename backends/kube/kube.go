@@ -36,6 +36,7 @@ func Kubectl(ctx context.Context, stdin []byte, args ...string) (stdout, stderr 
 	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(ctx, "kubectl", args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), &out, &errs
+	cmd.Env = backends.Environ()
 	err = cmd.Run()
 	return out.Bytes(), errs.Bytes(), err
 }

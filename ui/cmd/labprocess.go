@@ -148,6 +148,7 @@ func (l *labProcess) need(keep bool) error {
 func (l *labProcess) start(ctx context.Context, self string, args []string) error {
 	cmd := exec.Command(self, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.Env = backends.Environ()
 	log, err := os.OpenFile(filepath.Join(l.Dir, "lab.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err

@@ -112,9 +112,14 @@ func environment(l *lab.Lab, state string) map[string]string {
 
 // inProcess carries out a command line in this process, without a terminal.
 func inProcess(env map[string]string, args ...string) (stdout, stderr string, code int) {
+	return inProcessWith(env, "", args...)
+}
+
+// inProcessWith gives it something on stdin.
+func inProcessWith(env map[string]string, in string, args ...string) (stdout, stderr string, code int) {
 	var out, errs bytes.Buffer
 	code = cmd.Run(context.Background(), &cmd.Env{
-		Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Getenv: func(key string) string { return env[key] }, Now: time.Now,
+		Stdin: strings.NewReader(in), Stdout: &out, Stderr: &errs, Getenv: func(key string) string { return env[key] }, Now: time.Now,
 		Terminal:   func() bool { return false },
 		Executable: os.Executable,
 		Interrupts: func() (<-chan os.Signal, func()) { return nil, func() {} },

@@ -5,13 +5,16 @@ import (
 	"compress/gzip"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/ui/cmd"
 )
 
 // TestNoSecretIsLeftAnywhere makes a run with a log at debug level, a resume of nothing, checks, reports and a rollback,
@@ -35,6 +38,8 @@ func TestNoSecretIsLeftAnywhere(t *testing.T) {
 	for _, name := range []string{"GOVC_PASSWORD", "RDMA_SETUP_ESXI_PASSWORD", "RDMA_SETUP_GUEST_PASSWORD", "RDMA_SETUP_SUDO_PASSWORD"} {
 		secrets[name] = env[name]
 	}
+	const wrong = "wrong-9Qz!"
+	secrets["a wrong password"] = wrong
 	look := func(where, text string) {
 		for name, secret := range secrets {
 			if strings.Contains(text, secret) {
@@ -62,6 +67,27 @@ func TestNoSecretIsLeftAnywhere(t *testing.T) {
 			t.Errorf("%v: exit %d, want %d\n%s", c.words, code, c.exit, errs)
 		}
 		look(strings.Join(c.words, " "), out+errs)
+	}
+	given := maps.Clone(env)
+	delete(given, "GOVC_PASSWORD")
+	for _, c := range []struct {
+		flag, password string
+		exit           int
+	}{
+		{"file", env["GOVC_PASSWORD"], 0}, {"file", wrong, 4}, {"stdin", env["GOVC_PASSWORD"], 0}, {"stdin", wrong, 4},
+	} {
+		words, in := []string{"discover", "--password-stdin", "--log-level", "debug", "-v"}, c.password+"\n"
+		if c.flag == "file" {
+			in, words[1] = "", "--password-file="+filepath.Join(t.TempDir(), "password")
+			if err := os.WriteFile(strings.TrimPrefix(words[1], "--password-file="), []byte(c.password+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		out, errs, code := inProcessWith(given, in, words...)
+		if code != c.exit {
+			t.Errorf("%v: exit %d, want %d\n%s", words, code, c.exit, errs)
+		}
+		look(strings.Join(words, " "), out+errs)
 	}
 	files := 0
 	if err := filepath.WalkDir(state, func(path string, d fs.DirEntry, err error) error {
@@ -98,6 +124,46 @@ func TestNoSecretIsLeftAnywhere(t *testing.T) {
 	}
 	if files < 6 || processes < 50 {
 		t.Errorf("only %d files and %d processes were looked at", files, processes)
+	}
+}
+
+// TestChildrenGetNoSecrets starts the programs that this one starts on its own machine, the lab and kubectl, as scripts that
+// tell their environment.
+func TestChildrenGetNoSecrets(t *testing.T) {
+	dir := t.TempDir()
+	told := filepath.Join(dir, "environment")
+	for _, name := range []string{"lab", "kubectl"} {
+		script := "#!/bin/sh\n{ echo from " + name + "; env; } >>" + told + "\nexit 1\n"
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	t.Setenv("HARMLESS", "harmless-5mVx")
+	for _, name := range []string{"GOVC_PASSWORD", "RDMA_SETUP_PASSWORD", "RDMA_SETUP_ESXI_PASSWORD", "RDMA_SETUP_GUEST_PASSWORD", "RDMA_SETUP_SUDO_PASSWORD"} {
+		t.Setenv(name, "secret-7Kp2")
+	}
+	env := map[string]string{"HOME": dir, "XDG_STATE_HOME": dir, "XDG_CONFIG_HOME": dir}
+	var out bytes.Buffer
+	for _, words := range [][]string{{"discover", "--lab"}, {"check", "--kube", "nowhere"}} {
+		cmd.Run(t.Context(), &cmd.Env{
+			Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Getenv: func(key string) string { return env[key] }, Now: time.Now,
+			Terminal:   func() bool { return false },
+			Executable: func() (string, error) { return filepath.Join(dir, "lab"), nil },
+			Interrupts: func() (<-chan os.Signal, func()) { return nil, func() {} },
+		}, words)
+	}
+	text, err := os.ReadFile(told)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	for _, word := range []string{"from lab", "from kubectl", "HARMLESS=harmless-5mVx"} {
+		if !strings.Contains(string(text), word) {
+			t.Errorf("nobody told %q:\n%s", word, out.String())
+		}
+	}
+	if strings.Contains(string(text), "secret-7Kp2") {
+		t.Errorf("a child got a password:\n%s", text)
 	}
 }
 
