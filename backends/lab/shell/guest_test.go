@@ -1,6 +1,7 @@
 package shell_test
 
 import (
+	"bufio"
 	"strings"
 	"testing"
 
@@ -117,6 +118,45 @@ func TestNetplan(t *testing.T) {
 	if r := run(t, c, "netplan try", "\n"); r.status != 0 || !strings.Contains(ok(t, c, "ip -br addr"), "10.8.8.8/24") {
 		t.Errorf("accepted, and yet: %+v", r)
 	}
+}
+
+// TestNothingOutlivesTheMachine leaves services, a transient unit and a netplan that waits for ENTER at work, and reboots:
+// nothing of them is there any more. Those of the second boot end with the lab, or goleak says so.
+func TestNothingOutlivesTheMachine(t *testing.T) {
+	l := start(t, world.Spec{Hosts: 1, VMs: 1})
+	begin := func(c *ssh.Client) {
+		ok(t, c, "printf '[Service]\\nExecStart=/usr/bin/sleep 3600\\n' >/etc/systemd/system/t.service; systemctl daemon-reload; systemctl start t; systemd-run -q --unit u sleep 7200")
+		s, err := c.NewSession()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		if _, err := s.StdinPipe(); err != nil { // it stays open
+			t.Fatal(err)
+		}
+		out, err := s.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Start("netplan try"); err != nil {
+			t.Fatal(err)
+		}
+		if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+			t.Fatalf("%q, %v", line, err)
+		}
+		if got := ok(t, c, "ps ax | grep -cE 'sleep (3600|7200)$|[0-9] netplan try$'"); got != "3\n" {
+			t.Fatalf("%s at work:\n%s", got, ok(t, c, "ps ax"))
+		}
+	}
+	c := l.dial("vm-01", "root")
+	id := ok(t, c, "cat /proc/sys/kernel/random/boot_id")
+	begin(c)
+	ok(t, c, "reboot")
+	again := l.reconnect("vm-01", "root", id)
+	if got := ok(t, again, "ps ax | grep -cE 'sleep (3600|7200)$|[0-9] netplan try$' || :; systemctl is-active t || :"); got != "0\ninactive\n" {
+		t.Errorf("after the reboot: %q", got)
+	}
+	begin(again)
 }
 
 func TestRebootKeepsFilesAndLosesTheRest(t *testing.T) {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/rdma-setup/rdma-setup/ui/cmd"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
@@ -22,7 +24,21 @@ func TestMain(m *testing.M) {
 	if harm, child := os.LookupEnv(childKey); child {
 		os.Exit(program(harm))
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if err := left(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+// left tells of goroutines that stay: what a hung call has held may take a while to notice that its command has ended.
+func left() (err error) {
+	for end := time.Now().Add(time.Minute); ; {
+		if err = goleak.Find(); err == nil || time.Now().After(end) {
+			return err
+		}
+	}
 }
 
 // program is the real program with harm done to its journal or its clock:
