@@ -28,7 +28,8 @@ gzip -9n "$stage"/man/*.1
 "$stage/host" completion zsh >"$stage/completions/_rdma-setup"
 "$stage/host" completion fish >"$stage/completions/rdma-setup.fish"
 "$stage/host" version -o spdx >"dist/rdma-setup-$VERSION.spdx.json"
-touch -d "@$SOURCE_DATE_EPOCH" "$stage"/man/* "$stage"/completions/* # packages keep the time of their files
+cp README.md LICENSE "$stage/"
+touch -d "@$SOURCE_DATE_EPOCH" "$stage"/{README.md,LICENSE} "$stage"/man/* "$stage"/completions/* # packages keep the time of their files
 
 mkdir -p "$stage/bin"
 GOBIN="$stage/bin" GOFLAGS= $GO install "$nfpm"

@@ -96,7 +96,7 @@ func writeBundle(path string, b *bundle.Bundle) error {
 		}
 	}
 	if err != nil {
-		return backends.Errorf(backends.KindPermanent, "", "", "%s cannot be written: %w", path, err)
+		return backends.Errorf(backends.KindPermanent, "", "name a file in a directory that you may write to", "%s cannot be written: %w", path, err)
 	}
 	return nil
 }

@@ -103,7 +103,7 @@ func explain(w io.Writer, err error) {
 	}
 	var refused *plan.Refused
 	if errors.As(err, &refused) {
-		for _, r := range refused.Refusals {
+		for _, r := range folded(refused.Refusals) {
 			printError(w, r.String(), r.Remedy)
 		}
 		return
@@ -116,6 +116,29 @@ func explain(w io.Writer, err error) {
 		return
 	}
 	printError(w, err.Error(), backends.HintOf(err))
+}
+
+// folded tells once what is refused of many targets for one reason: "esx-01 to esx-04: has no vmknic vmk9".
+func folded(all []plan.Refusal) []plan.Refusal {
+	type reason struct {
+		kind        backends.TargetType
+		why, remedy string
+	}
+	names := map[reason][]string{}
+	var out []plan.Refusal
+	for _, r := range all {
+		key := reason{r.Target.Type, r.Why, r.Remedy}
+		if names[key] == nil {
+			out = append(out, r)
+		}
+		names[key] = append(names[key], r.Target.Name)
+	}
+	for i, r := range out {
+		if same := names[reason{r.Target.Type, r.Why, r.Remedy}]; len(same) > 1 {
+			out[i].Target.Name = plain.Names(same)
+		}
+	}
+	return out
 }
 
 func printError(w io.Writer, what, hint string) {

@@ -203,8 +203,11 @@ var errNoTerminal = errors.New("the wizard needs a terminal")
 
 // noTerminal says how to go on without one.
 func noTerminal() error {
-	return usage("without one: rdma-setup discover looks (reads only); rdma-setup generate answers prints answers to begin with; "+
-		"rdma-setup apply -f answers.yaml --yes replays them; --lab needs no vCenter: rdma-setup apply --lab --yes", "%w", errNoTerminal)
+	return usage(`without one:
+rdma-setup apply --lab --yes             tries everything on a simulated data centre: no vCenter needed
+rdma-setup discover --url VCENTER        looks, and never writes
+rdma-setup generate answers              prints answers to begin with
+rdma-setup apply -f answers.yaml --yes   carries answers out`, "%w", errNoTerminal)
 }
 
 var _ live.Fabric = (*fabric)(nil)

@@ -115,14 +115,14 @@ func bridgeOf(d *containers.Daemon, hosts *dockerHosts, bip, fixed string) error
 	case bip != "":
 		p, err := netip.ParsePrefix(bip)
 		if err != nil {
-			return usage("write it like 172.30.1.1/24", "--bip: %v", err)
+			return usage("write it like 172.30.1.1/24", "--bip %q is no address with the network's bits", bip)
 		}
 		d.Bridge = p
 	}
 	if fixed != "" {
 		p, err := netip.ParsePrefix(fixed)
 		if err != nil {
-			return usage("write it like 172.30.1.0/25", "--fixed-cidr: %v", err)
+			return usage("write it like 172.30.1.0/25", "--fixed-cidr %q is no network", fixed)
 		}
 		d.Range = p
 	}

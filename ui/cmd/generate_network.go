@@ -80,6 +80,9 @@ With answers, MAC and interface are read from vCenter and the guests, one file a
 
 // checkStatic refuses what could not stand in a file as it is.
 func checkStatic(n *netconf.Static) error {
+	if n.Name == "" {
+		return usage("give -f answers.yaml, or --interface, --mac and --ip", "nothing says which interface the file is for")
+	}
 	if !interfaceName.MatchString(n.Name) {
 		return usage("give --interface as ip link shows it; or give -f answers.yaml", "%q is no interface that could be written into a file: letters, digits, dot, hyphen, underscore, 15 at most", n.Name)
 	}

@@ -47,7 +47,7 @@ func newParseCmd(e *Env) *cobra.Command {
 			if len(args) == 2 && args[1] != "-" {
 				f, err := openText(args[1])
 				if err != nil {
-					return usage("", "%v", err)
+					return usage("name a file that holds what the tool printed, or pipe it in", "%v", err)
 				}
 				defer f.Close()
 				in = f

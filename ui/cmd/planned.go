@@ -84,7 +84,7 @@ func recorded(m map[string]string) planFlags {
 func (f *planFlags) check() error {
 	for _, id := range f.skip {
 		if !strings.Contains(id, "/") && !knownCheck(id) { // ids of changes have slashes
-			return usage("rdma-setup check --list names the checks, plan -o json the changes", "--skip %q: there is no check or change of this id", id)
+			return usage(nearestCheck(id)+", plan -o json the changes", "--skip %q: there is no check or change of this id", id)
 		}
 	}
 	for _, spec := range f.forceNIC {

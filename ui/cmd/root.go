@@ -3,6 +3,7 @@ package cmd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"syscall"
@@ -92,16 +93,28 @@ func wrapArgs(c *cobra.Command) {
 			if err == nil || errors.As(err, &known) {
 				return err
 			}
-			hint := "see: " + cmd.CommandPath() + " --help"
 			if len(args) > 0 && cmd.HasSubCommands() {
-				hint = nearestCommand(cmd, args[0])
+				return usage(nearestCommand(cmd, args[0]), "%v", err)
 			}
-			return usage(hint, "%v", err)
+			return usage("see: "+cmd.CommandPath()+" --help", "%s", argumentWords(cmd, args))
 		}
 	}
 	for _, sub := range c.Commands() {
 		wrapArgs(sub)
 	}
+}
+
+// argumentWords say what is wrong with the number of arguments, in the words of the command's own line of usage.
+func argumentWords(cmd *cobra.Command, args []string) string {
+	_, takes, _ := strings.Cut(cmd.Use, " ")
+	takes, _, _ = strings.Cut(takes, " -")
+	switch {
+	case takes == "" || strings.HasPrefix(takes, "-"):
+		return fmt.Sprintf("%s takes flags only, not %q", cmd.CommandPath(), args[0])
+	case len(args) == 0:
+		return cmd.CommandPath() + " needs an argument: " + takes
+	}
+	return fmt.Sprintf("%s takes %s alone, not %q too", cmd.CommandPath(), takes, args[len(args)-1])
 }
 
 // flagWords are what the library says of a flag, without the inner words of parsers.
@@ -115,8 +128,16 @@ func flagWords(err error) string {
 	return text
 }
 
-// nearestFlag is the hint for a flag that is none: the one that was probably meant.
+// nearestFlag is the hint for a flag, or a word given to one, that is none: the one that was probably meant.
 func nearestFlag(cmd *cobra.Command, err error) string {
+	var value *pflag.InvalidValueError
+	if errors.As(err, &value) {
+		if c, ok := value.GetFlag().Value.(*choice); ok {
+			if near := answers.Nearest(value.GetValue(), c.from); near != "" {
+				return "did you mean " + near + "?"
+			}
+		}
+	}
 	if _, name, ok := strings.Cut(err.Error(), "unknown flag: --"); ok {
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })

@@ -121,7 +121,7 @@ func (s *session) measure(ctx context.Context, a *answers.Answers, pairs string,
 	nodes := perftestNodes(a, inv)
 	list, err := perftest.Pairs(nodes, pairs)
 	if err != nil {
-		return nil, usage("", "%v", err)
+		return nil, usage("give ring, all, or two VMs of the answers as VM:VM", "%v", err)
 	}
 	r := perftest.Runner{
 		Shell: guestShell{s.guests}, Mode: string(a.Mode), Bandwidth: a.Measure.Bandwidth, Latency: a.Measure.Latency,

@@ -211,7 +211,7 @@ func (s *session) note(inv *backends.Inventory) {
 }
 
 func slowGuest(limit time.Duration) error {
-	return backends.Errorf(backends.KindUnreachable, "", "See what keeps the guest busy, or give it more time with --guest-timeout.",
+	return backends.Errorf(backends.KindUnreachable, "", "see what keeps the guest busy, or give it more time with --guest-timeout",
 		"it did not tell its facts within %s", limit)
 }
 

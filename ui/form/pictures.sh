@@ -39,7 +39,7 @@ shot() { # NAME COLUMNS ROWS INK PAPER
     tm capture-pane -p -e -N -t s | aha "${opts[@]}"
     echo '</pre></body>'
   } >"$work/page.html"
-  chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size="$(($2 * 10 + 16)),$(($3 * 19 + 16))" \
+  chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size="$((($2 * 9633 + 999) / 1000 + 16)),$(($3 * 19 + 16))" \
     --screenshot="$out/$1.png" "file://$work/page.html" >/dev/null 2>&1
   tm capture-pane -p -t s >"$out/$1.txt"
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
 
 	"github.com/rdma-setup/rdma-setup/ui/form/frame"
 	"github.com/rdma-setup/rdma-setup/ui/live"
@@ -33,8 +34,34 @@ func (p *reviewPage) Enter(w *frame.Wizard) tea.Cmd {
 	var b strings.Builder
 	_ = plain.Changes(&b, w.Plan)
 	p.empty = w.Plan.Empty()
-	p.scroll = live.NewScroll(w.Theme, b.String())
+	p.scroll = live.NewScroll(w.Theme, paintPlan(w.Theme, b.String()))
 	return nil
+}
+
+// paintPlan colours the text of a plan, so that the eye finds the targets, what is done to them, and what it disrupts.
+func paintPlan(t theme.Theme, text string) string {
+	signs := map[byte]lipgloss.Style{'+': t.Good, '-': t.Bad, '~': t.Accent, '?': t.Warning}
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		words := strings.TrimLeft(line, " ")
+		indent := line[:len(line)-len(words)]
+		switch {
+		case words == "":
+		case strings.HasPrefix(words, "note: "):
+			lines[i] = indent + t.Warning.Render("note:") + words[len("note:"):]
+		case indent == "":
+			lines[i] = t.Title.Render(words)
+		case strings.HasPrefix(words, "disrupts: "):
+			lines[i] = indent + t.Warning.Render(words)
+		case strings.HasPrefix(words, "cannot be undone: "):
+			lines[i] = indent + t.Bad.Render(words)
+		case len(indent) == 2:
+			lines[i] = indent + signs[words[0]].Render(words[:1]) + words[1:]
+		case !strings.Contains(words, " -> "):
+			lines[i] = indent + t.Quiet.Render(words)
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 func (p *reviewPage) Update(w *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) {

@@ -193,7 +193,7 @@ func (t *Table) toggle() {
 		return
 	}
 	if r.Disabled != "" && !t.Chosen[r.ID] {
-		t.err = r.Cells[0] + " cannot be chosen: " + plain.Clean(r.Disabled)
+		t.err = plain.Clean(r.ID) + " cannot be chosen: " + plain.Clean(r.Disabled)
 		return
 	}
 	was := t.Chosen[r.ID]

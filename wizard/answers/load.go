@@ -166,6 +166,9 @@ func (d *decoder) syntax(err error, raw []byte) {
 	} else if strings.Contains(what, "mapping values are not allowed") {
 		hint = "a value that holds \": \" goes in quotes; keys of one level start in one column"
 	}
+	if hint == "" {
+		hint = "compare with: rdma-setup generate answers"
+	}
 	p.What, p.Hint = "is no YAML: "+clip(what), hint
 	d.problems = append(d.problems, p)
 }

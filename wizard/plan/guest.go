@@ -56,7 +56,7 @@ func (b *builder) guestOf(v *vmPart) {
 		g.cycled, g.after, g.until = true, []string{id}, backends.Unknown(id)
 	}
 	if v.on() && v.guest != nil && v.guest.Error != "" {
-		b.refuse(g.ref, "", orElse(v.guest.Hint, "check address, port, user and key under vms of the answers"), "the guest is on but cannot be asked: %s", v.guest.Error)
+		b.refuse(g.ref, "", orElse(v.guest.Hint, "check address, port, user and key under vms of the answers"), "the guest is on but cannot be asked: %s", strings.TrimPrefix(v.guest.Error, "guest "+v.Name+": "))
 		b.refusals[len(b.refusals)-1].Kind = v.guest.ErrKind
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
 // selectHosts finds the hosts that take part.
@@ -58,6 +59,18 @@ func scopeName(datacenter, cluster string) string {
 	return cmp.Or(cluster, datacenter, "vCenter")
 }
 
+// nearName is the remedy for a name that nothing in vCenter bears: the one that was probably meant.
+func nearName[T any](name string, all []T, nameOf func(*T) string, what string) string {
+	names := make([]string, len(all))
+	for i := range all {
+		names[i] = nameOf(&all[i])
+	}
+	if near := answers.Nearest(name, names); near != "" {
+		return "did you mean " + near + "? rdma-setup discover lists them all"
+	}
+	return "write the " + what + " as vCenter has it; see: rdma-setup discover"
+}
+
 func (b *builder) inScope(h *backends.Host) bool {
 	want := b.a.Hosts
 	return (want.Datacenter == "" || h.Datacenter == want.Datacenter) && (want.Cluster == "" || h.Cluster == want.Cluster)
@@ -67,7 +80,7 @@ func (b *builder) named(name string) *backends.Host {
 	h, ref := b.inv.Host(name), backends.HostRef(name)
 	switch {
 	case h == nil:
-		b.refuse(ref, "HOST-CONN-001", "write the name as vCenter has it; see: rdma-setup discover", "no such host in the inventory")
+		b.refuse(ref, "HOST-CONN-001", nearName(name, b.inv.Hosts, func(h *backends.Host) string { return h.Name }, "name"), "no such host in the inventory")
 		return nil
 	case !b.inScope(h):
 		b.refuse(ref, "", "correct hosts.datacenter or hosts.cluster, or take the host out of hosts.names",

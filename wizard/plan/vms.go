@@ -87,7 +87,7 @@ func (b *builder) findVM(name string, idx map[string][]*backends.VM) *backends.V
 	}
 	switch len(found) {
 	case 0:
-		b.refuse(backends.VMRef(name), "", "write the name or inventory path as vCenter has it; see: rdma-setup discover", "no such VM in the inventory")
+		b.refuse(backends.VMRef(name), "", nearName(name, b.inv.VMs, func(v *backends.VM) string { return v.Name }, "name or inventory path"), "no such VM in the inventory")
 		return nil
 	case 1:
 		return found[0]

@@ -52,7 +52,7 @@ func Open(path, configuration string) (*File, error) {
 		}
 	}
 	if err != nil {
-		return nil, backends.Errorf(backends.KindUsage, "", "", "read %s: %w", path, err)
+		return nil, backends.Errorf(backends.KindUsage, "", "name an OVA or OVF file that is there and can be read", "read the appliance: %w", err)
 	}
 	env, err := importer.ReadEnvelope(text)
 	if err != nil {

@@ -114,7 +114,7 @@ func (rd *reading) take(o wire.Object) {
 func (rd *reading) limit(scope backends.Scope) error {
 	x := rd.index
 	if scope.Datacenter != "" && len(x.Datacenters(scope.Datacenter)) == 0 {
-		return backends.Errorf(backends.KindRefused, scope.Datacenter, "look at the names with: rdma-setup discover", "there is no datacenter of that name in vCenter")
+		return backends.Errorf(backends.KindRefused, scope.Datacenter, rd.instead(backends.TypeDatacenter), "there is no datacenter of that name in vCenter")
 	}
 	inside := func(ref place.Ref) bool {
 		if scope.Datacenter == "" {
@@ -133,7 +133,7 @@ func (rd *reading) limit(scope backends.Scope) error {
 	if scope.Cluster != "" && !slices.ContainsFunc(x.All(backends.TypeCluster), func(c place.Ref) bool {
 		return inside(c) && (x.Name(c) == scope.Cluster || x.Path(c) == scope.Cluster || strings.HasSuffix(x.Path(c), "/"+scope.Cluster))
 	}) {
-		return backends.Errorf(backends.KindRefused, scope.Cluster, "look at the names with: rdma-setup discover", "there is no cluster of that name")
+		return backends.Errorf(backends.KindRefused, scope.Cluster, rd.instead(backends.TypeCluster), "there is no cluster of that name")
 	}
 	rd.hosts = slices.DeleteFunc(rd.hosts, func(h *hostRow) bool { return !inside(h.ref) || !cluster(h.ref) })
 	rd.vms = slices.DeleteFunc(rd.vms, func(v *vmRow) bool { return !inside(v.ref) || !cluster(v.host) })
@@ -141,6 +141,18 @@ func (rd *reading) limit(scope backends.Scope) error {
 		return !inside(c.ref) || scope.Cluster != "" && x.Name(c.ref) != scope.Cluster && x.Path(c.ref) != scope.Cluster
 	})
 	return nil
+}
+
+// instead is the hint for a name that nothing bears: those that there are, where they are few.
+func (rd *reading) instead(t backends.TargetType) string {
+	var names []string
+	for _, ref := range rd.index.All(t) {
+		names = append(names, rd.index.Name(ref))
+	}
+	if len(names) == 0 || len(names) > 8 {
+		return "look at the names with: rdma-setup discover"
+	}
+	return "there is: " + strings.Join(names, ", ")
 }
 
 func isGone(err error) bool {

@@ -63,7 +63,7 @@ var runID = regexp.MustCompile(`^[0-9]{8}-[0-9]{6}-[a-z0-9]*-[a-z0-9]{4}$`)
 
 func checkRun(run string) error {
 	if !runID.MatchString(run) {
-		return backends.Errorf(backends.KindUsage, "", "List the runs with: rdma-setup runs", "%q is not the id of a run", run)
+		return backends.Errorf(backends.KindUsage, "", "list the runs with: rdma-setup runs", "%q is not the id of a run", run)
 	}
 	return nil
 }

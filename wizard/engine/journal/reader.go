@@ -140,7 +140,7 @@ func openFile(root, run, name string, flag int) (*os.File, error) {
 	}
 	dir, err := os.OpenRoot(runDir(root, run))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, backends.Errorf(backends.KindUsage, "", "List the runs with: rdma-setup runs", "there is no run %s", run)
+		return nil, backends.Errorf(backends.KindUsage, "", "list the runs with: rdma-setup runs", "there is no run %s", run)
 	}
 	if err != nil {
 		return nil, stateError(root, err)

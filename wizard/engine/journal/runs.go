@@ -90,7 +90,7 @@ func LastChanged(root string) (string, error) {
 			return runs[i].Run, nil
 		}
 	}
-	hint := "Begin one with: rdma-setup apply -f answers.yaml"
+	hint := "begin one with: rdma-setup apply -f answers.yaml"
 	if n := len(runs); n > 0 && runs[n-1].Status == "interrupted" {
 		hint = "The latest run was stopped before its first change. Carry it on by name: rdma-setup resume " + runs[n-1].Run
 	}
