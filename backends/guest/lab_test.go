@@ -21,6 +21,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sshd"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
@@ -48,11 +49,11 @@ type config struct {
 
 func newMachine(t *testing.T, c config) *machine {
 	t.Helper()
-	scenario := "done"
+	name := "done"
 	if c.vf {
-		scenario = "sriov-ready"
+		name = "sriov-ready"
 	}
-	w, err := world.New(world.Spec{Hosts: 2, VMs: 2, Scenario: scenario, Timing: world.Timing{VMBoot: 50 * time.Millisecond, Shutdown: 20 * time.Millisecond}})
+	w, err := scenario.New(scenario.Spec{Hosts: 2, VMs: 2, Scenario: name, Timing: world.Timing{VMBoot: 50 * time.Millisecond, Shutdown: 20 * time.Millisecond}})
 	if err != nil {
 		t.Fatal(err)
 	}

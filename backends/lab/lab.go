@@ -20,6 +20,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
 // Options say what to build and where to serve it.
@@ -31,7 +32,7 @@ type Options struct {
 	Latency    time.Duration // of every vCenter call
 	RebootTime time.Duration // of a host; 0: 3 s
 	BootTime   time.Duration // from power-on until a guest answers; 0: 1 s
-	Faults     []string      // rules, see world.Fault
+	Faults     []string      // rules, see fault.Rule
 	Listen     string        // of the vCenter; "": 127.0.0.1:0
 	Dir        string        // for answers, keys and env; "": a temporary one that Close removes
 
@@ -72,7 +73,7 @@ func (l *Lab) start(ctx context.Context, o Options) error {
 			return fmt.Errorf("no guest runs %q; one of %s does", s, strings.Join(linux.Systems(), ", "))
 		}
 	}
-	l.world, err = world.New(world.Spec{
+	l.world, err = scenario.New(scenario.Spec{
 		Hosts: o.Hosts, VMs: o.VMs, Scenario: o.Scenario, Systems: o.Systems, Faults: o.Faults,
 		Timing:  world.Timing{Latency: o.Latency, HostReboot: o.RebootTime, VMBoot: o.BootTime},
 		Secrets: world.Secrets{AuthorizedKey: key.authorized},
@@ -165,7 +166,7 @@ func Systems() []string { return linux.Systems() }
 // Scenarios names the scenarios.
 func Scenarios() []string {
 	var names []string
-	for _, s := range world.Scenarios() {
+	for _, s := range scenario.All() {
 		names = append(names, s.Name)
 	}
 	return names
@@ -174,7 +175,7 @@ func Scenarios() []string {
 // ScenarioHelp lists the scenarios for people.
 func ScenarioHelp() string {
 	var parts, links, gpus []string
-	for _, s := range world.Scenarios() {
+	for _, s := range scenario.All() {
 		if link, one := strings.CutPrefix(s.Name, "gpudirect-broken-"); one {
 			gpus = append(gpus, link)
 			continue

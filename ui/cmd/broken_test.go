@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
-	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/ui/cmd"
 )
@@ -115,7 +115,7 @@ func TestBrokenLinks(t *testing.T) { brokenLinks(t, 0) }
 // brokenLinks tries every second scenario from the nth on: make test has one half, make e2e the other.
 func brokenLinks(t *testing.T, nth int) {
 	seen := 0
-	for _, s := range world.Scenarios() {
+	for _, s := range scenario.All() {
 		if !strings.HasPrefix(s.Name, "broken-") && s.Name != "done" {
 			continue
 		}
@@ -168,7 +168,7 @@ type brokenDoc struct {
 }
 
 // checkScenario runs check in this process, with the environment that the lab gives.
-func checkScenario(t *testing.T, s world.Scenario) (brokenDoc, int) {
+func checkScenario(t *testing.T, s scenario.Scenario) (brokenDoc, int) {
 	t.Helper()
 	o := lab.Options{Scenario: s.Name, Hosts: s.Hosts, VMs: s.VMs, Dir: t.TempDir()}
 	if o.Hosts == 0 {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/esxcli"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
 func run(t *testing.T, w *world.World, line string) (esxcli.Answer, error) {
@@ -24,7 +25,7 @@ func run(t *testing.T, w *world.World, line string) (esxcli.Answer, error) {
 
 func lab(t *testing.T) *world.World {
 	t.Helper()
-	w, err := world.New(world.Spec{Hosts: 2, VMs: 2, Scenario: "done"})
+	w, err := scenario.New(scenario.Spec{Hosts: 2, VMs: 2, Scenario: "done"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sshd"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/fault"
 )
 
 // Host is the shell of one host. It implements sshd.Machine.
@@ -152,15 +153,15 @@ func (h *Host) Login(u sh.User, s *sh.Session) *sh.Proc {
 
 // Connect implements sshd.Machine.
 func (h *Host) Connect() sshd.Verdict {
-	f, ok := h.world.Faults.Take(world.Target{Host: h.name}, "", "")
+	f, ok := h.world.Faults.Take(fault.Target{Host: h.name}, "", "")
 	if !ok {
 		return sshd.Verdict{}
 	}
 	h.note(f)
-	return sshd.Verdict{Drop: f.Do == world.DoDrop, Hang: f.Do == world.DoHang, Wait: f.Wait}
+	return sshd.Verdict{Drop: f.Do == fault.DoDrop, Hang: f.Do == fault.DoHang, Wait: f.Wait}
 }
 
-func (h *Host) note(f world.Fault) {
+func (h *Host) note(f fault.Rule) {
 	h.world.Log.Note(world.Event{What: world.FaultApplied, Host: h.name, Detail: f.Rule})
 }
 
@@ -176,23 +177,23 @@ func (h *Host) Banner() string { return "SSH-2.0-OpenSSH_9.1" }
 func (h *Host) wrap(ctx context.Context, p *sh.Proc, run func() int) int {
 	argv := strings.Join(p.Args, " ")
 	h.world.Log.Note(world.Event{What: world.Process, Host: h.name, Detail: argv})
-	f, ok := h.world.Faults.Take(world.Target{Host: h.name}, "", argv)
+	f, ok := h.world.Faults.Take(fault.Target{Host: h.name}, "", argv)
 	if !ok {
 		return run()
 	}
 	h.note(f)
 	switch f.Do {
-	case world.DoFail:
+	case fault.DoFail:
 		fmt.Fprintln(p.Stderr, f.Arg)
 		return 1
-	case world.DoNoise:
+	case fault.DoNoise:
 		if _, err := io.Copy(p.Stdout, f.Noise()); err != nil {
 			return 141 // SIGPIPE: nobody listens any more
 		}
-	case world.DoHang:
+	case fault.DoHang:
 		<-ctx.Done()
 		return 1
-	case world.DoSlow:
+	case fault.DoSlow:
 		t := time.NewTimer(f.Wait)
 		defer t.Stop()
 		select {
@@ -200,13 +201,13 @@ func (h *Host) wrap(ctx context.Context, p *sh.Proc, run func() int) int {
 		case <-ctx.Done():
 			return 1
 		}
-	case world.DoDrop:
+	case fault.DoDrop:
 		p.Session.Drop()
 		return 255
-	case world.DoGarbage:
-		p.Stdout.Write([]byte(world.Garbage))
+	case fault.DoGarbage:
+		p.Stdout.Write([]byte(fault.Garbage))
 		return 0
-	case world.DoDropAfter:
+	case fault.DoDropAfter:
 		status := run()
 		p.Session.Drop()
 		return status

@@ -7,12 +7,13 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/fabric"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
 // done is a data centre that is set up: vm-01 and vm-03 on esx-01, vm-02 and vm-04 on esx-02.
 func done(t *testing.T) *world.World {
 	t.Helper()
-	w, err := world.New(world.Spec{Hosts: 2, VMs: 4, Scenario: "done"})
+	w, err := scenario.New(scenario.Spec{Hosts: 2, VMs: 4, Scenario: "done"})
 	if err != nil {
 		t.Fatal(err)
 	}

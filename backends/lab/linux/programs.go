@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/coreutils"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
-	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/fault"
 )
 
 // programs fills the system with what a guest can run. Which of them is there is a matter of installed packages.
@@ -49,7 +49,7 @@ func (m *Machine) power(_ context.Context, p *sh.Proc, verb string) int {
 		fmt.Fprintf(p.Stderr, "Failed to set wall message, ignoring: Interactive authentication required.\nFailed to %s system via logind: Interactive authentication required.\n", verb)
 		return 1
 	}
-	if f, ok := m.site.World.Faults.Take(world.Target{VM: m.cfg.VM}, "", "reboot"); ok && verb == "reboot" && f.Do == world.DoRebootNever {
+	if f, ok := m.site.World.Faults.Take(fault.Target{VM: m.cfg.VM}, "", "reboot"); ok && verb == "reboot" && f.Do == fault.DoRebootNever {
 		m.site.note(m.cfg.VM, f)
 		m.lose()
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sshd"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/fault"
 )
 
 // Site is what the guests of one lab share: the world, the network between them and the tests under way.
@@ -241,15 +242,15 @@ func (w wire) Moved(p fabric.Path, bytes, packets int64) {
 
 // connect asks the fault rules about a new connection.
 func (s *Site) connect(vm string) sshd.Verdict {
-	f, ok := s.World.Faults.Take(world.Target{VM: vm}, "", "")
+	f, ok := s.World.Faults.Take(fault.Target{VM: vm}, "", "")
 	if !ok {
 		return sshd.Verdict{}
 	}
 	s.note(vm, f)
-	return sshd.Verdict{Drop: f.Do == world.DoDrop, Hang: f.Do == world.DoHang, Wait: f.Wait}
+	return sshd.Verdict{Drop: f.Do == fault.DoDrop, Hang: f.Do == fault.DoHang, Wait: f.Wait}
 }
 
-func (s *Site) note(vm string, f world.Fault) {
+func (s *Site) note(vm string, f fault.Rule) {
 	s.World.Log.Note(world.Event{What: world.FaultApplied, VM: vm, Detail: f.Rule})
 }
 
@@ -258,12 +259,12 @@ func (s *Site) wrap(vm string) func(ctx context.Context, p *sh.Proc, run func() 
 	return func(ctx context.Context, p *sh.Proc, run func() int) int {
 		argv := strings.Join(p.Args, " ")
 		s.World.Log.Note(world.Event{What: world.Process, VM: vm, Detail: argv})
-		f, ok := s.World.Faults.Take(world.Target{VM: vm}, "", argv)
+		f, ok := s.World.Faults.Take(fault.Target{VM: vm}, "", argv)
 		if !ok {
 			return run()
 		}
 		switch f.Do {
-		case world.DoFail, world.DoHang, world.DoSlow, world.DoDrop, world.DoDropAfter, world.DoNoise, world.DoGarbage:
+		case fault.DoFail, fault.DoHang, fault.DoSlow, fault.DoDrop, fault.DoDropAfter, fault.DoNoise, fault.DoGarbage:
 			s.note(vm, f)
 		}
 		drop := func() {
@@ -272,20 +273,20 @@ func (s *Site) wrap(vm string) func(ctx context.Context, p *sh.Proc, run func() 
 			}
 		}
 		switch f.Do {
-		case world.DoFail:
+		case fault.DoFail:
 			fmt.Fprintln(p.Stderr, f.Arg)
 			if strings.HasPrefix(p.Name(), "apt") {
 				return 100
 			}
 			return 1
-		case world.DoNoise:
+		case fault.DoNoise:
 			if _, err := io.Copy(p.Stdout, f.Noise()); err != nil {
 				return 141 // SIGPIPE: nobody listens any more
 			}
-		case world.DoHang:
+		case fault.DoHang:
 			<-ctx.Done()
 			return 1
-		case world.DoSlow:
+		case fault.DoSlow:
 			t := time.NewTimer(f.Wait)
 			defer t.Stop()
 			select {
@@ -293,13 +294,13 @@ func (s *Site) wrap(vm string) func(ctx context.Context, p *sh.Proc, run func() 
 			case <-ctx.Done():
 				return 1
 			}
-		case world.DoDrop:
+		case fault.DoDrop:
 			drop()
 			return 255
-		case world.DoGarbage:
-			p.Stdout.Write([]byte(world.Garbage))
+		case fault.DoGarbage:
+			p.Stdout.Write([]byte(fault.Garbage))
 			return 0
-		case world.DoDropAfter:
+		case fault.DoDropAfter:
 			status := run()
 			drop()
 			return status

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
 func (l *lab) host(name string) *ssh.Client {
@@ -25,7 +26,7 @@ func (l *lab) host(name string) *ssh.Client {
 
 // The shell and the world are one thing, in both directions.
 func TestESXiSharesTheWorld(t *testing.T) {
-	l := start(t, world.Spec{Hosts: 2, VMs: 2})
+	l := start(t, scenario.Spec{Hosts: 2, VMs: 2})
 	c := l.host("esx-01")
 	if got := ok(t, c, "esxcli network firewall ruleset list -r pvrdma"); !regexp.MustCompile(`(?m)^pvrdma +false$`).MatchString(got) {
 		t.Errorf("got %q", got)
@@ -49,7 +50,7 @@ func TestESXiSharesTheWorld(t *testing.T) {
 }
 
 func TestESXiCommands(t *testing.T) {
-	l := start(t, world.Spec{Hosts: 2, VMs: 2})
+	l := start(t, scenario.Spec{Hosts: 2, VMs: 2})
 	c := l.host("esx-01")
 	for command, want := range map[string]string{
 		"vmware -v":                                        `^VMware ESXi 8\.0\.3 build-24022510\n$`,
@@ -73,7 +74,7 @@ func TestESXiCommands(t *testing.T) {
 }
 
 func TestESXiRefusals(t *testing.T) {
-	l := start(t, world.Spec{Hosts: 2, VMs: 2})
+	l := start(t, scenario.Spec{Hosts: 2, VMs: 2})
 	c := l.host("esx-01")
 	for _, tc := range []struct {
 		command, text string
@@ -98,7 +99,7 @@ func TestESXiRefusals(t *testing.T) {
 }
 
 func TestESXiLetsNobodyInWithoutItsService(t *testing.T) {
-	l := start(t, world.Spec{Hosts: 1, VMs: 1})
+	l := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	addr, err := l.servers.Host("esx-01")
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +148,7 @@ func TestESXiLetsNobodyInWithoutItsService(t *testing.T) {
 }
 
 func TestESXiFaults(t *testing.T) {
-	l := start(t, world.Spec{Hosts: 1, VMs: 1, Faults: []string{"host=esx-01,command=esxcli rdma,do=fail:Internal error", "host=esx-01,command=vmware,do=drop"}})
+	l := start(t, scenario.Spec{Hosts: 1, VMs: 1, Faults: []string{"host=esx-01,command=esxcli rdma,do=fail:Internal error", "host=esx-01,command=vmware,do=drop"}})
 	c := l.host("esx-01")
 	if r := run(t, c, "esxcli rdma device list", ""); r != (result{"", "Internal error\n", 1}) {
 		t.Errorf("got %+v", r)
@@ -158,7 +159,7 @@ func TestESXiFaults(t *testing.T) {
 }
 
 func TestESXiReboot(t *testing.T) {
-	l := start(t, world.Spec{Hosts: 1, VMs: 1, Timing: world.Timing{HostReboot: 50 * time.Millisecond}})
+	l := start(t, scenario.Spec{Hosts: 1, VMs: 1, Timing: world.Timing{HostReboot: 50 * time.Millisecond}})
 	c := l.host("esx-01")
 	guest := l.dial("vm-01", "ubuntu")
 	ok(t, c, "reboot")

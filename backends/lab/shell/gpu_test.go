@@ -5,11 +5,12 @@ import (
 	"testing"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
 // A port of a card and a GPU that a VM was given are PCI functions of its own; the ports meet on the cable at line rate.
 func TestHCAAndGPUInTheGuest(t *testing.T) {
-	l := start(t, world.Spec{Scenario: "gpudirect-done"})
+	l := start(t, scenario.Spec{Scenario: "gpudirect-done"})
 	for n, vm := range []string{"vm-01", "vm-02"} {
 		c := l.dial(vm, "root")
 		for command, want := range map[string]string{
@@ -30,9 +31,9 @@ func TestHCAAndGPUInTheGuest(t *testing.T) {
 }
 
 // gpuLab is a lab whose guests are set up for GPUDirect but for what spoil does before they start.
-func gpuLab(t *testing.T, scenario string, keys map[string]string) (*lab, map[int]float64) {
+func gpuLab(t *testing.T, name string, keys map[string]string) (*lab, map[int]float64) {
 	t.Helper()
-	l := start(t, world.Spec{Scenario: scenario})
+	l := start(t, scenario.Spec{Scenario: name})
 	for _, vm := range []string{"vm-01", "vm-02"} {
 		l.world.View(func(s *world.State) {
 			for key, value := range keys {

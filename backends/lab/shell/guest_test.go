@@ -8,11 +8,12 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
 // What a real guest refuses, in its own words.
 func TestRefusalsOfUbuntu(t *testing.T) {
-	l := start(t, world.Spec{Hosts: 1, VMs: 2})
+	l := start(t, scenario.Spec{Hosts: 1, VMs: 2})
 	user, ops, none, root := l.dial("vm-01", "ubuntu"), l.dial("vm-01", "ops"), l.dial("vm-01", "nosudo"), l.dial("vm-01", "root")
 	secret := l.world.Secrets.Sudo
 	const kernel = "5.15.0-112-generic"
@@ -72,7 +73,7 @@ func TestRefusalsOfUbuntu(t *testing.T) {
 }
 
 func TestNetplan(t *testing.T) {
-	l := start(t, world.Spec{Hosts: 1, VMs: 1, Scenario: "done"})
+	l := start(t, scenario.Spec{Hosts: 1, VMs: 1, Scenario: "done"})
 	c := l.dial("vm-01", "root")
 	write := func(text string) { run(t, c, "install -m 600 /dev/stdin /etc/netplan/70-test.yaml", text) }
 	for _, tc := range []struct{ name, yaml, err string }{
@@ -123,7 +124,7 @@ func TestNetplan(t *testing.T) {
 // TestNothingOutlivesTheMachine leaves services, a transient unit and a netplan that waits for ENTER at work, and reboots:
 // nothing of them is there any more. Those of the second boot end with the lab, or goleak says so.
 func TestNothingOutlivesTheMachine(t *testing.T) {
-	l := start(t, world.Spec{Hosts: 1, VMs: 1})
+	l := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	begin := func(c *ssh.Client) {
 		ok(t, c, "printf '[Service]\\nExecStart=/usr/bin/sleep 3600\\n' >/etc/systemd/system/t.service; systemctl daemon-reload; systemctl start t; systemd-run -q --unit u sleep 7200")
 		s, err := c.NewSession()
@@ -160,7 +161,7 @@ func TestNothingOutlivesTheMachine(t *testing.T) {
 }
 
 func TestRebootKeepsFilesAndLosesTheRest(t *testing.T) {
-	l := start(t, world.Spec{Hosts: 1, VMs: 1})
+	l := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	c := l.dial("vm-01", "root")
 	id := ok(t, c, "cat /proc/sys/kernel/random/boot_id")
 	ok(t, c, "echo keep >/srv/keep; echo lose >/tmp/lose; modprobe mlx4_ib; ip addr add 192.0.2.7/24 dev ens192; echo ib_umad >/etc/modules-load.d/t.conf; apt-get install -y perftest >/dev/null; reboot")
@@ -194,7 +195,7 @@ func (l *lab) reconnect(vm, user, bootID string) *ssh.Client {
 }
 
 func TestRebootThatNeverEnds(t *testing.T) {
-	l := start(t, world.Spec{Hosts: 1, VMs: 1, Faults: []string{"vm=vm-01,do=reboot-never"}})
+	l := start(t, scenario.Spec{Hosts: 1, VMs: 1, Faults: []string{"vm=vm-01,do=reboot-never"}})
 	c := l.dial("vm-01", "ubuntu")
 	ok(t, c, "sudo systemctl reboot")
 	eventually(t, "the guest is down", func() bool {
@@ -216,7 +217,7 @@ func TestRebootThatNeverEnds(t *testing.T) {
 }
 
 func TestUnits(t *testing.T) {
-	l := start(t, world.Spec{Hosts: 1, VMs: 1})
+	l := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	c := l.dial("vm-01", "root")
 	write := func(text string) { run(t, c, "cat >/etc/systemd/system/t.service", text) }
 	install := "[Install]\nWantedBy=multi-user.target\n"
@@ -250,7 +251,7 @@ func TestUnits(t *testing.T) {
 }
 
 func TestMemlock(t *testing.T) {
-	l := start(t, world.Spec{Hosts: 1, VMs: 1})
+	l := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	c := l.dial("vm-01", "ubuntu")
 	ok(t, c, "printf '* soft memlock unlimited\\n* hard memlock unlimited\\n' | sudo tee /etc/security/limits.d/t.conf")
 	if before, after := ok(t, c, "ulimit -l"), ok(t, l.dial("vm-01", "ubuntu"), "ulimit -l"); after != "unlimited\n" || before == "" {
@@ -259,7 +260,7 @@ func TestMemlock(t *testing.T) {
 }
 
 func TestPackages(t *testing.T) {
-	l := start(t, world.Spec{Hosts: 1, VMs: 2})
+	l := start(t, scenario.Spec{Hosts: 1, VMs: 2})
 	c := l.dial("vm-01", "root")
 	sim := ok(t, c, "apt-get install -s -y libmlx4-1 perftest")
 	for _, want := range []string{"Note, selecting 'ibverbs-providers' instead of 'libmlx4-1'", "Inst libibverbs1 (39.0-1", "Inst ibverbs-providers ", "Inst perftest "} {
@@ -296,7 +297,7 @@ func TestPackages(t *testing.T) {
 }
 
 func TestEnterpriseLinux(t *testing.T) {
-	l := start(t, world.Spec{Hosts: 1, VMs: 2, Scenario: "centos"})
+	l := start(t, scenario.Spec{Hosts: 1, VMs: 2, Scenario: "centos"})
 	c := l.dial("vm-01", "root")
 	if got := ok(t, c, ". /etc/os-release; echo $ID $VERSION_ID; command -v apt-get netplan || echo none"); got != "rhel 8.8\nnone\n" {
 		t.Errorf("got %q", got)
@@ -338,7 +339,7 @@ func TestEnterpriseLinux(t *testing.T) {
 }
 
 func TestHotAddedAdapter(t *testing.T) {
-	l := start(t, world.Spec{Hosts: 1, VMs: 1})
+	l := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	c := l.dial("vm-01", "root")
 	ok(t, c, "true")
 	err := l.world.Update(func(s *world.State) ([]world.Event, error) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -27,7 +28,7 @@ type lab struct {
 	signer  ssh.Signer
 }
 
-func start(t *testing.T, spec world.Spec) *lab {
+func start(t *testing.T, spec scenario.Spec) *lab {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -41,7 +42,7 @@ func start(t *testing.T, spec world.Spec) *lab {
 	if spec.Timing.VMBoot == 0 {
 		spec.Timing.VMBoot = 20 * time.Millisecond
 	}
-	w, err := world.New(spec)
+	w, err := scenario.New(spec)
 	if err != nil {
 		t.Fatal(err)
 	}

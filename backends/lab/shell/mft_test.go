@@ -8,6 +8,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
 const bin = "/opt/mellanox/bin/"
@@ -26,7 +27,7 @@ func (l *lab) restart(name string) *ssh.Client {
 
 // From a host without tools to VFs, with two reboots.
 func TestBareToVFs(t *testing.T) {
-	l := start(t, world.Spec{Scenario: "bare", Hosts: 2, VMs: 2})
+	l := start(t, scenario.Spec{Scenario: "bare", Hosts: 2, VMs: 2})
 	c := l.host("esx-01")
 	if r := run(t, c, bin+"mst start", ""); r.status != 127 || !strings.Contains(r.err, "not found") {
 		t.Errorf("mst without its VIB: %+v", r)
@@ -82,7 +83,7 @@ func TestBareToVFs(t *testing.T) {
 
 // The numbers in mst names do not follow the PCI order on every host.
 func TestMSTNumbersDiffer(t *testing.T) {
-	l := start(t, world.Spec{Hosts: 2, VMs: 2})
+	l := start(t, scenario.Spec{Hosts: 2, VMs: 2})
 	for host, want := range map[string]string{
 		"esx-01": "(?s)ConnectX4LX\\(rev:0\\) +mt4117_pciconf0 +1a:00\\.0 +net-vmnic0 *\n.*ConnectX5\\(rev:0\\) +mt4119_pciconf1\\.1 +3b:00\\.1 +net-vmnic3 *\n",
 		"esx-02": "(?s)ConnectX5\\(rev:0\\) +mt4119_pciconf0 +3b:00\\.0 +net-vmnic2 *\n.*ConnectX4LX\\(rev:0\\) +mt4117_pciconf1 +1a:00\\.0 +net-vmnic0 *\n",
@@ -98,7 +99,7 @@ func TestMSTNumbersDiffer(t *testing.T) {
 }
 
 func TestMFTRefusals(t *testing.T) {
-	l := start(t, world.Spec{Hosts: 1, VMs: 1})
+	l := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	c := l.host("esx-01")
 	ok(t, c, bin+"mst start")
 	for _, row := range []struct{ command, stdin, text string }{
@@ -138,7 +139,7 @@ func TestMFTRefusals(t *testing.T) {
 
 // Lockdown mode and a stopped service keep everybody out of the shell; vCenter and esxcli through it still work.
 func TestShellClosed(t *testing.T) {
-	l := start(t, world.Spec{Scenario: "sriov-lockdown", Hosts: 2, VMs: 2})
+	l := start(t, scenario.Spec{Scenario: "sriov-lockdown", Hosts: 2, VMs: 2})
 	if err := l.world.SetService("esx-02", "TSM-SSH", true); err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +162,7 @@ func TestShellClosed(t *testing.T) {
 
 // The tools stay until the reboot after their removal.
 func TestToolsGoWithTheVIB(t *testing.T) {
-	l := start(t, world.Spec{Hosts: 1, VMs: 1})
+	l := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	c := l.host("esx-01")
 	ok(t, c, "esxcli software vib remove -n mft -n nmst")
 	ok(t, c, bin+"mst start")

@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
 // said runs a command that may fail and returns all that it says.
@@ -18,7 +18,7 @@ func said(t *testing.T, c *ssh.Client, command string) (string, int) {
 
 // What NVIDIA's programs print and refuse, by what is installed.
 func TestDriverInTheGuest(t *testing.T) {
-	l := start(t, world.Spec{Hosts: 1, VMs: 2, Scenario: "gpudirect-done"})
+	l := start(t, scenario.Spec{Hosts: 1, VMs: 2, Scenario: "gpudirect-done"})
 	c, bare := l.dial("vm-01", "root"), l.dial("vm-02", "root")
 	for _, tc := range []struct {
 		c       *ssh.Client
@@ -54,7 +54,7 @@ func TestDriverInTheGuest(t *testing.T) {
 
 // nvidia_peermem serves the ib_core that it was built for (nv_peer_memory issues 79 and 84, gpu-operator issue 2868).
 func TestPeermemWantsItsOwnCore(t *testing.T) {
-	l := start(t, world.Spec{Hosts: 1, VMs: 1, Scenario: "gpudirect-done"})
+	l := start(t, scenario.Spec{Hosts: 1, VMs: 1, Scenario: "gpudirect-done"})
 	c := l.dial("vm-01", "root")
 	ok(t, c, "modprobe -r nvidia_peermem")
 	ok(t, c, "apt-get install -y mlnx-ofed-all")

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
 // pair runs a test with the server on b and the client on a, and returns what both said.
@@ -51,7 +52,7 @@ func gbps(out string) map[int]float64 {
 const bw = "ib_send_bw -a -F --report_gbits -d rocep19s0f1 -x 3"
 
 func TestBandwidthOfASoundFabric(t *testing.T) {
-	l := start(t, world.Spec{Hosts: 2, VMs: 2, Scenario: "done"})
+	l := start(t, scenario.Spec{Hosts: 2, VMs: 2, Scenario: "done"})
 	client, server := pair(t, l, "vm-01", "vm-02", "192.168.50.12", bw)
 	if client.status != 0 || server.status != 0 {
 		t.Fatalf("client %+v\nserver %+v", client, server)
@@ -85,7 +86,7 @@ func TestBandwidthOfASoundFabric(t *testing.T) {
 
 // The layout of perftest 6 with tabs and blanks where it has them.
 func TestLayout(t *testing.T) {
-	l := start(t, world.Spec{Hosts: 2, VMs: 2, Scenario: "done"})
+	l := start(t, scenario.Spec{Hosts: 2, VMs: 2, Scenario: "done"})
 	client, server := pair(t, l, "vm-01", "vm-02", "192.168.50.12", "ib_send_bw -s 65536 -n 50 -F --report_gbits -x 3")
 	head := "---------------------------------------------------------------------------------------\n" +
 		"                    Send BW Test\n Dual-port       : OFF\t\tDevice         : rocep19s0f1\n Number of qps   : 1\t\tTransport type : IB\n" +
@@ -179,7 +180,7 @@ func TestWrongConfigurationShows(t *testing.T) {
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			l := start(t, world.Spec{Hosts: 2, VMs: 2, Scenario: "done"})
+			l := start(t, scenario.Spec{Hosts: 2, VMs: 2, Scenario: "done"})
 			l.dial("vm-02", "root")
 			tc.spoil(t, l)
 			c, s := pair(t, l, "vm-01", "vm-02", "192.168.50.12", "timeout 1 "+bw)
@@ -189,7 +190,7 @@ func TestWrongConfigurationShows(t *testing.T) {
 }
 
 func TestTestsThatShareAPortAreSlower(t *testing.T) {
-	l := start(t, world.Spec{Hosts: 2, VMs: 4, Scenario: "done"})
+	l := start(t, scenario.Spec{Hosts: 2, VMs: 4, Scenario: "done"})
 	const test = "ib_send_bw -s 65536 -F --report_gbits -x 3 -D "
 	alone, _ := pair(t, l, "vm-01", "vm-02", "192.168.50.12", test+"2")
 	var long result
@@ -210,7 +211,7 @@ func TestTestsThatShareAPortAreSlower(t *testing.T) {
 }
 
 func TestPerftestFailures(t *testing.T) {
-	l := start(t, world.Spec{Hosts: 2, VMs: 2, Scenario: "done"})
+	l := start(t, scenario.Spec{Hosts: 2, VMs: 2, Scenario: "done"})
 	c := l.dial("vm-01", "root")
 	const socket = "Unable to open file descriptor for socket connection Unable to init the socket connection\n"
 	for _, tc := range []struct {
@@ -246,7 +247,7 @@ func TestPerftestFailures(t *testing.T) {
 
 // A server's output is held back without a terminal, and lost when it is killed.
 func TestHangsAndBuffers(t *testing.T) {
-	l := start(t, world.Spec{Hosts: 2, VMs: 2, Scenario: "done"})
+	l := start(t, scenario.Spec{Hosts: 2, VMs: 2, Scenario: "done"})
 	c := l.dial("vm-01", "root")
 	if r := run(t, c, "timeout 0.2 ib_send_bw -F", ""); r != (result{"", "", 124}) {
 		t.Errorf("got %+v", r)

@@ -7,12 +7,13 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
 // bare gives the first VMs of a healthy lab a PVRDMA adapter on a switch that is set up, with nothing done in the guests.
-func bare(t *testing.T, scenario string, vms int) *lab {
+func bare(t *testing.T, name string, vms int) *lab {
 	t.Helper()
-	l := start(t, world.Spec{Hosts: 2, VMs: vms, Scenario: scenario})
+	l := start(t, scenario.Spec{Hosts: 2, VMs: vms, Scenario: name})
 	err := l.world.Update(func(s *world.State) ([]world.Event, error) {
 		d := &world.DVS{Name: "D", MTU: 9000, Uplinks: []string{"u1"}, PortGroups: []*world.PortGroup{{Name: "P", Active: []string{"u1"}}}}
 		for _, h := range s.Hosts {
@@ -137,7 +138,7 @@ func TestGIDTable(t *testing.T) {
 }
 
 func TestDriverInUse(t *testing.T) {
-	l := start(t, world.Spec{Hosts: 2, VMs: 2, Scenario: "done"})
+	l := start(t, scenario.Spec{Hosts: 2, VMs: 2, Scenario: "done"})
 	c := l.dial("vm-01", "root")
 	ok(t, c, "nohup ib_send_bw -F >/dev/null 2>&1 &")
 	eventually(t, "the server waits", func() bool { return strings.Contains(ok(t, c, "ss -ltn"), ":18515") })

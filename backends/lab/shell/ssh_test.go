@@ -17,10 +17,11 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
 func TestLogins(t *testing.T) {
-	l := start(t, world.Spec{Hosts: 1, VMs: 1})
+	l := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	addr, err := l.servers.Guest("vm-01")
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +54,7 @@ func TestLogins(t *testing.T) {
 }
 
 func TestKnownHosts(t *testing.T) {
-	l := start(t, world.Spec{Hosts: 1, VMs: 2})
+	l := start(t, scenario.Spec{Hosts: 1, VMs: 2})
 	file := filepath.Join(t.TempDir(), "known_hosts")
 	if err := os.WriteFile(file, l.servers.KnownHosts(), 0o600); err != nil {
 		t.Fatal(err)
@@ -79,7 +80,7 @@ func TestKnownHosts(t *testing.T) {
 }
 
 func TestAddressesAreInTheWorld(t *testing.T) {
-	l := start(t, world.Spec{Hosts: 1, VMs: 1})
+	l := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	guest, err := l.servers.Guest("vm-01")
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +98,7 @@ func TestAddressesAreInTheWorld(t *testing.T) {
 }
 
 func TestStatusStreamsAndInput(t *testing.T) {
-	l := start(t, world.Spec{Hosts: 1, VMs: 1})
+	l := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	c := l.dial("vm-01", "ubuntu")
 	if r := run(t, c, "cat; echo oops >&2; exit 9", "in\n"); r != (result{"in\n", "oops\n", 9}) {
 		t.Errorf("got %+v", r)
@@ -109,7 +110,7 @@ func TestStatusStreamsAndInput(t *testing.T) {
 }
 
 func TestSignalEndsTheCommand(t *testing.T) {
-	l := start(t, world.Spec{Hosts: 1, VMs: 1})
+	l := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	c := l.dial("vm-01", "ubuntu")
 	s, err := c.NewSession()
 	if err != nil {
@@ -130,7 +131,7 @@ func TestSignalEndsTheCommand(t *testing.T) {
 }
 
 func TestClosedChannelEndsTheCommand(t *testing.T) {
-	l := start(t, world.Spec{Hosts: 1, VMs: 1})
+	l := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	c := l.dial("vm-01", "ubuntu")
 	s, err := c.NewSession()
 	if err != nil {
@@ -145,7 +146,7 @@ func TestClosedChannelEndsTheCommand(t *testing.T) {
 }
 
 func TestBackgroundOutlivesTheSession(t *testing.T) {
-	l := start(t, world.Spec{Hosts: 1, VMs: 1})
+	l := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	c := l.dial("vm-01", "ubuntu")
 	ok(t, c, "nohup sleep 62 >/dev/null 2>&1 &")
 	eventually(t, "sleep runs", func() bool { return run(t, c, "pgrep -x sleep", "").status == 0 })
@@ -157,7 +158,7 @@ func TestBackgroundOutlivesTheSession(t *testing.T) {
 }
 
 func TestSessionsAreLimited(t *testing.T) {
-	l := start(t, world.Spec{Hosts: 1, VMs: 1})
+	l := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	c := l.dial("vm-01", "ubuntu")
 	for i := range 10 {
 		s, err := c.NewSession()
@@ -173,7 +174,7 @@ func TestSessionsAreLimited(t *testing.T) {
 }
 
 func TestFilesOverSFTP(t *testing.T) {
-	l := start(t, world.Spec{Hosts: 1, VMs: 1})
+	l := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	c := l.dial("vm-01", "ubuntu")
 	f, err := sftp.NewClient(c)
 	if err != nil {
@@ -207,7 +208,7 @@ func TestFilesOverSFTP(t *testing.T) {
 }
 
 func TestJumpHost(t *testing.T) {
-	l := start(t, world.Spec{Hosts: 1, VMs: 2})
+	l := start(t, scenario.Spec{Hosts: 1, VMs: 2})
 	jump := l.dial("vm-01", "ubuntu")
 	addr, err := l.servers.Guest("vm-02")
 	if err != nil {
@@ -233,7 +234,7 @@ func TestJumpHost(t *testing.T) {
 }
 
 func TestNobodyAnswersWhileTheGuestIsDown(t *testing.T) {
-	l := start(t, world.Spec{Hosts: 1, VMs: 1})
+	l := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	c := l.dial("vm-01", "ubuntu")
 	ok(t, c, "true")
 	closed := make(chan error, 1)
@@ -267,7 +268,7 @@ func TestNobodyAnswersWhileTheGuestIsDown(t *testing.T) {
 }
 
 func TestFaultRules(t *testing.T) {
-	l := start(t, world.Spec{Hosts: 1, VMs: 2, Faults: []string{
+	l := start(t, scenario.Spec{Hosts: 1, VMs: 2, Faults: []string{
 		"vm=vm-01,command=modprobe,nth=2,do=fail:modprobe: ERROR: could not insert",
 		"vm=vm-01,command=hostname,do=hang",
 		"vm=vm-01,command=uname,do=drop",

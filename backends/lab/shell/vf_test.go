@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
 // virtual gives two VMs on two hosts a VF each and starts them again.
 func virtual(t *testing.T, mayMTU bool) *lab {
 	t.Helper()
-	l := start(t, world.Spec{Hosts: 2, VMs: 2, Scenario: "sriov-ready"})
+	l := start(t, scenario.Spec{Hosts: 2, VMs: 2, Scenario: "sriov-ready"})
 	err := l.world.Update(func(s *world.State) ([]world.Event, error) {
 		d := &world.DVS{Name: "D", MTU: 9000, Uplinks: []string{"u1"}, PortGroups: []*world.PortGroup{{Name: "P", Active: []string{"u1"}}}}
 		for _, h := range s.Hosts {

@@ -6,13 +6,14 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
 // DRS that only recommends empties no host, and none is emptied where HA's failover level would break.
 func TestWhoEmptiesAHost(t *testing.T) {
-	for scenario, empties := range map[string]bool{"sriov-half": true, "sriov-drs-manual": false, "sriov-ha": false} {
-		t.Run(scenario, func(t *testing.T) {
-			c := start(t, world.Spec{Hosts: 3, VMs: 3, Scenario: scenario})
+	for name, empties := range map[string]bool{"sriov-half": true, "sriov-drs-manual": false, "sriov-ha": false} {
+		t.Run(name, func(t *testing.T) {
+			c := start(t, scenario.Spec{Hosts: 3, VMs: 3, Scenario: name})
 			task, err := c.host("esx-01").EnterMaintenanceMode(c.ctx, 1, false, nil)
 			err = c.done(task, err)
 			if empties {
@@ -27,7 +28,7 @@ func TestWhoEmptiesAHost(t *testing.T) {
 }
 
 func TestHAKeepsMemoryForLostHosts(t *testing.T) {
-	c := start(t, world.Spec{Hosts: 3, VMs: 3, Scenario: "sriov-ha-full"})
+	c := start(t, scenario.Spec{Hosts: 3, VMs: 3, Scenario: "sriov-ha-full"})
 	c.powerOff("vm-02")
 	big := c.vmMO("memory-01", "config.hardware").Config.Hardware.MemoryMB
 	if err := c.world.Update(func(s *world.State) ([]world.Event, error) {
@@ -42,7 +43,7 @@ func TestHAKeepsMemoryForLostHosts(t *testing.T) {
 
 // vSAN lets no host go while it copies what another has missed.
 func TestVSANCopiesAfterAReboot(t *testing.T) {
-	c := start(t, world.Spec{Hosts: 2, VMs: 1, Scenario: "sriov-vsan"})
+	c := start(t, scenario.Spec{Hosts: 2, VMs: 1, Scenario: "sriov-vsan"})
 	c.powerOff("vm-01")
 	c.reboot("esx-01")
 	task, err := c.host("esx-02").EnterMaintenanceMode(c.ctx, 5, false, &types.HostMaintenanceSpec{VsanMode: &types.VsanHostDecommissionMode{

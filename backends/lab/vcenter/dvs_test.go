@@ -11,10 +11,11 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
 func TestAvailableVersions(t *testing.T) {
-	c := start(t, world.Spec{})
+	c := start(t, scenario.Spec{})
 	res, err := methods.QueryAvailableDvsSpec(c.ctx, c.Client, &types.QueryAvailableDvsSpec{This: *c.ServiceContent.DvSwitchManager})
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +123,7 @@ func TestCreateSwitchRefused(t *testing.T) {
 		}, "DvsOperationBulkFault", "Cannot complete a vSphere Distributed Switch operation for one or more host members."},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			c := start(t, world.Spec{})
+			c := start(t, scenario.Spec{})
 			_, err := c.createDVS(row.with(c))
 			refused(t, err, row.kind, row.text)
 			var n int
@@ -135,7 +136,7 @@ func TestCreateSwitchRefused(t *testing.T) {
 }
 
 func TestBulkFaultNamesHostAndReason(t *testing.T) {
-	c := start(t, world.Spec{})
+	c := start(t, scenario.Spec{})
 	_, err := c.createDVS(newSwitch{name: "d", hosts: []types.DistributedVirtualSwitchHostMemberConfigSpec{
 		c.member("add", "esx-01", "vmnic2"), c.member("add", "esx-02", "vmnic99")}})
 	f, _ := fault(err)
@@ -153,7 +154,7 @@ func TestBulkFaultNamesHostAndReason(t *testing.T) {
 }
 
 func TestSwitchKeepsWhatWasSet(t *testing.T) {
-	c := start(t, world.Spec{})
+	c := start(t, scenario.Spec{})
 	dvs, _ := c.rdmaDVS()
 	config := c.config(dvs)
 	if config.MaxMtu != 9000 || len(config.Host) != 3 || len(config.UplinkPortgroup) != 1 || config.ProductInfo.Version != "8.0.3" {
@@ -181,7 +182,7 @@ func TestSwitchKeepsWhatWasSet(t *testing.T) {
 }
 
 func TestReconfigureSwitch(t *testing.T) {
-	c := start(t, world.Spec{})
+	c := start(t, scenario.Spec{})
 	dvs, _ := c.rdmaDVS()
 	spec := func(version string, mtu int32) types.BaseDVSConfigSpec {
 		return &types.VMwareDVSConfigSpec{MaxMtu: mtu, DVSConfigSpec: types.DVSConfigSpec{ConfigVersion: version}}
@@ -219,7 +220,7 @@ func TestReconfigureSwitch(t *testing.T) {
 }
 
 func TestOlderHostCannotJoin(t *testing.T) {
-	c := start(t, world.Spec{})
+	c := start(t, scenario.Spec{})
 	c.world.View(func(s *world.State) { s.Host("esx-02").Version = "7.0.3" })
 	join := []types.DistributedVirtualSwitchHostMemberConfigSpec{c.member("add", "esx-02", "vmnic2")}
 	_, err := c.createDVS(newSwitch{name: "new", hosts: join})
@@ -243,7 +244,7 @@ func TestOlderHostCannotJoin(t *testing.T) {
 }
 
 func TestDestroySwitch(t *testing.T) {
-	c := start(t, world.Spec{Scenario: "done", Hosts: 2, VMs: 2})
+	c := start(t, scenario.Spec{Scenario: "done", Hosts: 2, VMs: 2})
 	net, err := c.find.Network(c.ctx, "RDMA-DVS")
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"github.com/vmware/govmomi/cli/esx"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter"
-	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
 func (c *client) esxcli(host string, words ...string) (*esx.Response, error) {
@@ -20,7 +20,7 @@ func (c *client) esxcli(host string, words ...string) (*esx.Response, error) {
 }
 
 func TestEsxcli(t *testing.T) {
-	c := start(t, world.Spec{Hosts: 2})
+	c := start(t, scenario.Spec{Hosts: 2})
 	for _, row := range []struct {
 		words []string
 		row   int
@@ -55,7 +55,7 @@ func TestEsxcli(t *testing.T) {
 }
 
 func TestEsxcliChangesTheHost(t *testing.T) {
-	c := start(t, world.Spec{Hosts: 2})
+	c := start(t, scenario.Spec{Hosts: 2})
 	if _, err := c.esxcli("esx-01", "network", "firewall", "ruleset", "set", "-r", "pvrdma", "-e", "true"); err != nil {
 		t.Fatal(err)
 	}

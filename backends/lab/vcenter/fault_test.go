@@ -16,6 +16,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
 func TestFaultRules(t *testing.T) {
@@ -57,7 +58,7 @@ func TestFaultRules(t *testing.T) {
 		}, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			c := start(t, world.Spec{Faults: []string{row.rule}})
+			c := start(t, scenario.Spec{Faults: []string{row.rule}})
 			system := *c.hostMO("esx-02", "configManager.firewallSystem").ConfigManager.FirewallSystem
 			_, err := methods.EnableRuleset(c.ctx, c.Client, &types.EnableRuleset{This: system, Id: "pvrdma"})
 			row.check(t, c, err)
@@ -75,7 +76,7 @@ func isDropped(t *testing.T, _ *client, err error) {
 }
 
 func TestHangIsLeftByTheClient(t *testing.T) {
-	c := start(t, world.Spec{Faults: []string{"method=RefreshFirewall,do=hang"}})
+	c := start(t, scenario.Spec{Faults: []string{"method=RefreshFirewall,do=hang"}})
 	system := *c.hostMO("esx-01", "configManager.firewallSystem").ConfigManager.FirewallSystem
 	ctx, cancel := context.WithTimeout(c.ctx, 200*time.Millisecond)
 	defer cancel()
@@ -85,7 +86,7 @@ func TestHangIsLeftByTheClient(t *testing.T) {
 }
 
 func TestTaskError(t *testing.T) {
-	c := start(t, world.Spec{Faults: []string{"vm=vm-02,method=ReconfigVM,nth=2,do=task-error:The disk is on fire."}})
+	c := start(t, scenario.Spec{Faults: []string{"vm=vm-02,method=ReconfigVM,nth=2,do=task-error:The disk is on fire."}})
 	spec := types.VirtualMachineConfigSpec{ExtraConfig: []types.BaseOptionValue{&types.OptionValue{Key: "a", Value: "b"}}}
 	for n, vm := range []string{"vm-02", "vm-01", "vm-02", "vm-02"} {
 		err := c.reconfigure(vm, spec)
@@ -100,7 +101,7 @@ func TestTaskError(t *testing.T) {
 }
 
 func TestTaskThatIsCancelledOrFails(t *testing.T) {
-	c := start(t, world.Spec{Faults: []string{"vm=vm-01,method=ReconfigVM,do=task-cancel", "vm=vm-02,method=ReconfigVM,do=task-fault:ConcurrentAccess"}})
+	c := start(t, scenario.Spec{Faults: []string{"vm=vm-01,method=ReconfigVM,do=task-cancel", "vm=vm-02,method=ReconfigVM,do=task-fault:ConcurrentAccess"}})
 	spec := types.VirtualMachineConfigSpec{ExtraConfig: []types.BaseOptionValue{&types.OptionValue{Key: "a", Value: "b"}}}
 	refused(t, c.reconfigure("vm-01", spec), "RequestCanceled", "The task was canceled by a user.")
 	refused(t, c.reconfigure("vm-02", spec), "ConcurrentAccess", "Cannot complete operation due to concurrent modification by another operation.")
@@ -114,7 +115,7 @@ func TestTaskThatIsCancelledOrFails(t *testing.T) {
 }
 
 func TestLatency(t *testing.T) {
-	c := start(t, world.Spec{Timing: world.Timing{Latency: 50 * time.Millisecond}})
+	c := start(t, scenario.Spec{Timing: world.Timing{Latency: 50 * time.Millisecond}})
 	before := time.Now()
 	if _, err := methods.GetCurrentTime(c.ctx, c.Client); err != nil {
 		t.Fatal(err)
@@ -147,7 +148,7 @@ func (c *client) control(method, path string) (int, []byte) {
 }
 
 func TestControl(t *testing.T) {
-	c := start(t, world.Spec{})
+	c := start(t, scenario.Spec{})
 	if err := enableRuleset(c, "esx-01", "pvrdma"); err != nil {
 		t.Fatal(err)
 	}

@@ -9,11 +9,12 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
 // Whatever changes in the world, the properties are what they would be in a vCenter that starts from there.
 func TestPropertiesFollowTheWorld(t *testing.T) {
-	c := start(t, world.Spec{Scenario: "done", Hosts: 2, VMs: 2})
+	c := start(t, scenario.Spec{Scenario: "done", Hosts: 2, VMs: 2})
 	err := c.world.Update(func(s *world.State) ([]world.Event, error) {
 		h, v, d := s.Host("esx-01"), s.VM("vm-01"), s.Switches[0]
 		h.NTP, h.Maintenance, h.Lockdown, h.PowerPolicy = nil, true, "lockdownNormal", "static"
@@ -31,7 +32,7 @@ func TestPropertiesFollowTheWorld(t *testing.T) {
 		d.MTU, d.NIOC, d.Discovery, d.Note, d.Changes = 1600, true, "none", "a note", 7
 		d.Members = d.Members[:1]
 		g := d.PortGroup("RDMA-PG")
-		g.Trunk, g.Active, g.Standby, g.Ports, g.Note = "0-4094", []string{}, []string{world.DefaultUplink}, 4, "a note"
+		g.Trunk, g.Active, g.Standby, g.Ports, g.Note = "0-4094", []string{}, []string{scenario.DefaultUplink}, 4, "a note"
 		return []world.Event{
 			{What: world.SwitchChanged, Switch: d.Name}, {What: world.HostNetwork, Host: h.Name}, {What: world.HostNetwork, Host: "esx-02"},
 			{What: world.VMDevices, VM: v.Name},

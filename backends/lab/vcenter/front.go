@@ -16,6 +16,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/fault"
 )
 
 const maxRequest = 64 << 20
@@ -84,38 +85,38 @@ func (f *front) serve(w http.ResponseWriter, r *http.Request, method string, thi
 	t := f.frame.Target(this)
 	f.world.Log.Note(world.Event{What: world.FaultApplied, Host: t.Host, VM: t.VM, Detail: rule.Rule})
 	switch rule.Do {
-	case world.DoSlow:
+	case fault.DoSlow:
 		if !f.pause(r, rule.Wait) {
 			panic(http.ErrAbortHandler)
 		}
 		f.next.ServeHTTP(w, r)
-	case world.DoHang:
+	case fault.DoHang:
 		f.pause(r, 24*time.Hour)
 		panic(http.ErrAbortHandler)
-	case world.DoDrop:
+	case fault.DoDrop:
 		panic(http.ErrAbortHandler)
-	case world.DoDropAfter:
+	case fault.DoDropAfter:
 		f.next.ServeHTTP(httptest.NewRecorder(), r)
 		panic(http.ErrAbortHandler)
-	case world.DoHTTP:
+	case fault.DoHTTP:
 		status, err := strconv.Atoi(rule.Arg)
 		if err != nil || status < 400 || status > 599 {
 			status = http.StatusServiceUnavailable
 		}
 		http.Error(w, http.StatusText(status), status)
-	case world.DoGarbage:
+	case fault.DoGarbage:
 		whole := httptest.NewRecorder()
 		f.next.ServeHTTP(whole, r)
 		w.Header().Set("Content-Type", "text/xml; charset=utf-8")
 		// The client that hears half a reply may be gone for the rest.
 		_, _ = w.Write(append(whole.Body.Bytes()[:whole.Body.Len()/2], "\x00<&"...))
-	case world.DoExpire:
+	case fault.DoExpire:
 		f.expire()
 		f.session(r)
 		f.next.ServeHTTP(w, r)
-	case world.DoTaskFault, world.DoTaskCancel:
+	case fault.DoTaskFault, fault.DoTaskCancel:
 		err := frame.Named(rule.Arg, "")
-		if rule.Do == world.DoTaskCancel {
+		if rule.Do == fault.DoTaskCancel {
 			err = frame.Refuse(&types.RequestCanceled{})
 		}
 		if !strings.HasSuffix(method, "_Task") {
@@ -123,14 +124,14 @@ func (f *front) serve(w http.ResponseWriter, r *http.Request, method string, thi
 			return
 		}
 		writeTask(w, method, f.frame.FailLater(method, f.frame.Owner(this), err))
-	case world.DoTaskError:
+	case fault.DoTaskError:
 		if !strings.HasSuffix(method, "_Task") {
 			writeFault(w, frame.Refuse(&types.SystemError{Reason: rule.Arg}, rule.Arg))
 			return
 		}
 		task := f.frame.FailLater(method, f.frame.Owner(this), frame.Refuse(&types.SystemError{Reason: rule.Arg}, rule.Arg))
 		writeTask(w, method, task)
-	case world.DoFault:
+	case fault.DoFault:
 		name, text, _ := strings.Cut(rule.Arg, ":")
 		err := frame.Named(name, text)
 		if p, ok := err.Fault.(*types.NoPermission); ok {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
 // log downloads a file from a VM's folder as govmomi does.
@@ -62,7 +63,7 @@ func TestVMWithGPUDoesNotStart(t *testing.T) {
 			"Nested Hardware-Assisted Virtualization is not supported", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := start(t, world.Spec{Hosts: 2, VMs: 2, Scenario: "gpudirect-done"})
+			c := start(t, scenario.Spec{Hosts: 2, VMs: 2, Scenario: "gpudirect-done"})
 			c.powerOff("vm-02")
 			c.world.View(func(s *world.State) { tc.spoil(s, s.VM("vm-02")) })
 			err := c.done(c.vm("vm-02").PowerOn(c.ctx))
@@ -80,7 +81,7 @@ func TestVMWithGPUDoesNotStart(t *testing.T) {
 
 // A window above 4 GB that is too small is noticed by the firmware: the VM goes off again (KB 323402).
 func TestWindowTooSmallForTheFirmware(t *testing.T) {
-	c := start(t, world.Spec{Hosts: 1, VMs: 1, Scenario: "gpudirect-done", Timing: world.Timing{VMBoot: 1}})
+	c := start(t, scenario.Spec{Hosts: 1, VMs: 1, Scenario: "gpudirect-done", Timing: world.Timing{VMBoot: 1}})
 	c.powerOff("vm-01")
 	if err := c.reconfigure("vm-01", types.VirtualMachineConfigSpec{ExtraConfig: []types.BaseOptionValue{
 		&types.OptionValue{Key: "pciPassthru.64bitMMIOSizeGB", Value: "128"}}}); err != nil {
@@ -106,7 +107,7 @@ func TestWindowTooSmallForTheFirmware(t *testing.T) {
 
 // Files of the datastore are for those who may look at it.
 func TestFolderWantsASession(t *testing.T) {
-	c := start(t, world.Spec{Hosts: 1, VMs: 1, Scenario: "gpudirect-done"})
+	c := start(t, scenario.Spec{Hosts: 1, VMs: 1, Scenario: "gpudirect-done"})
 	reader, err := c.dial(vcenter.ReadOnly, vcenter.Password)
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +130,7 @@ func TestFolderWantsASession(t *testing.T) {
 
 // What VMs lose that have a device (vSphere Networking, DirectPath I/O; messages msg.pciPassthru.*).
 func TestVMWithGPUStays(t *testing.T) {
-	c := start(t, world.Spec{Hosts: 2, VMs: 3, Scenario: "gpudirect-done"})
+	c := start(t, scenario.Spec{Hosts: 2, VMs: 3, Scenario: "gpudirect-done"})
 	host, err := c.find.HostSystem(c.ctx, "esx-02")
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/types"
 
-	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
 func enableRuleset(c *client, host, id string) error {
@@ -26,7 +26,7 @@ func rulesetEnabled(c *client, host, id string) bool {
 }
 
 func TestFirewallIsOfOneHost(t *testing.T) {
-	c := start(t, world.Spec{})
+	c := start(t, scenario.Spec{})
 	if err := enableRuleset(c, "esx-02", "pvrdma"); err != nil {
 		t.Fatal(err)
 	}

@@ -8,11 +8,12 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
 // A device is passed through as the host offers it, with the VM off, once; and VMX keys name it with a decimal bus.
 func TestDevicePassedThrough(t *testing.T) {
-	c := start(t, world.Spec{Hosts: 1, VMs: 2})
+	c := start(t, scenario.Spec{Hosts: 1, VMs: 2})
 	w := c.world
 	const gpu = "0000:af:00.0"
 	if err := w.SetPassthru("esx-01", gpu, true, true); err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/types"
 
-	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
 func setting(vlan int32, active ...string) *types.VMwareDVSPortSetting {
@@ -20,7 +20,7 @@ func setting(vlan int32, active ...string) *types.VMwareDVSPortSetting {
 }
 
 func TestPortGroupRefused(t *testing.T) {
-	c := start(t, world.Spec{})
+	c := start(t, scenario.Spec{})
 	dvs, _ := c.rdmaDVS()
 	for _, row := range []struct {
 		name       string
@@ -46,7 +46,7 @@ func TestPortGroupRefused(t *testing.T) {
 }
 
 func TestReconfigurePortGroupKeepsTheRest(t *testing.T) {
-	c := start(t, world.Spec{})
+	c := start(t, scenario.Spec{})
 	dvs, _ := c.rdmaDVS()
 	policy := &types.DVSSecurityPolicy{ForgedTransmits: &types.BoolPolicy{Value: types.NewBool(true)}}
 	made := setting(100, "up1")
@@ -83,7 +83,7 @@ func TestReconfigurePortGroupKeepsTheRest(t *testing.T) {
 }
 
 func TestUplinkPortGroupStays(t *testing.T) {
-	c := start(t, world.Spec{})
+	c := start(t, scenario.Spec{})
 	dvs, _ := c.rdmaDVS()
 	up := object.NewCommon(c.Client.Client, c.config(dvs).UplinkPortgroup[0])
 	refused(t, c.done(up.Destroy(c.ctx)), "NotSupported", "The operation is not supported on the object.")

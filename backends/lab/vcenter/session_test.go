@@ -16,11 +16,11 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter"
-	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
 func TestLogin(t *testing.T) {
-	c := start(t, world.Spec{})
+	c := start(t, scenario.Spec{})
 	for _, row := range []struct{ name, user, password string }{
 		{"wrong password", vcenter.Admin, "wrong"},
 		{"unknown user", "nobody@vsphere.local", vcenter.Password},
@@ -34,7 +34,7 @@ func TestLogin(t *testing.T) {
 }
 
 func TestUnknownAuthority(t *testing.T) {
-	c := start(t, world.Spec{})
+	c := start(t, scenario.Spec{})
 	u := *c.server.URL
 	sc := soap.NewClient(&u, false)
 	t.Cleanup(sc.CloseIdleConnections)
@@ -44,7 +44,7 @@ func TestUnknownAuthority(t *testing.T) {
 }
 
 func TestWithoutSession(t *testing.T) {
-	c := start(t, world.Spec{})
+	c := start(t, scenario.Spec{})
 	host := c.host("esx-01").Reference()
 	system := *c.hostMO("esx-01", "configManager.firewallSystem").ConfigManager.FirewallSystem
 	if err := c.Logout(c.ctx); err != nil {
@@ -59,7 +59,7 @@ func TestWithoutSession(t *testing.T) {
 }
 
 func TestSessionExpires(t *testing.T) {
-	c := start(t, world.Spec{}, vcenter.Options{Idle: 300 * time.Millisecond})
+	c := start(t, scenario.Spec{}, vcenter.Options{Idle: 300 * time.Millisecond})
 	system := *c.hostMO("esx-01", "configManager.firewallSystem").ConfigManager.FirewallSystem
 	call := func() error {
 		_, err := methods.RefreshFirewall(c.ctx, c.Client, &types.RefreshFirewall{This: system})
@@ -82,7 +82,7 @@ func TestSessionExpires(t *testing.T) {
 }
 
 func TestPrivileges(t *testing.T) {
-	c := start(t, world.Spec{})
+	c := start(t, scenario.Spec{})
 	admin := c.Client
 	c.login(vcenter.ReadOnly, vcenter.Password)
 	f := refused(t, enableRuleset(c, "esx-02", "pvrdma"), "NoPermission", "Permission to perform this operation was denied.")
@@ -131,7 +131,7 @@ func (c *client) session() string {
 }
 
 func TestMissingObjectsAndMethods(t *testing.T) {
-	c := start(t, world.Spec{})
+	c := start(t, scenario.Spec{})
 	gone := types.ManagedObjectReference{Type: "VirtualMachine", Value: "vm-1"}
 	_, err := object.NewVirtualMachine(c.Client.Client, gone).PowerOn(c.ctx)
 	refused(t, err, "ManagedObjectNotFound", "The object 'vim.VirtualMachine:vm-1' has already been deleted or has not been completely created")
@@ -140,7 +140,7 @@ func TestMissingObjectsAndMethods(t *testing.T) {
 }
 
 func TestPagesAndViews(t *testing.T) {
-	c := start(t, world.Spec{Hosts: 7, VMs: 30})
+	c := start(t, scenario.Spec{Hosts: 7, VMs: 30})
 	v, err := view.NewManager(c.Client.Client).CreateContainerView(c.ctx, c.ServiceContent.RootFolder, []string{"HostSystem", "VirtualMachine"}, true)
 	if err != nil {
 		t.Fatal(err)
@@ -167,7 +167,7 @@ func TestPagesAndViews(t *testing.T) {
 }
 
 func TestWaitEndsWithTheClient(t *testing.T) {
-	c := start(t, world.Spec{})
+	c := start(t, scenario.Spec{})
 	ctx, cancel := context.WithTimeout(c.ctx, 200*time.Millisecond)
 	defer cancel()
 	err := property.Wait(ctx, property.DefaultCollector(c.Client.Client), c.host("esx-01").Reference(), []string{"runtime.connectionState"},
@@ -179,7 +179,7 @@ func TestWaitEndsWithTheClient(t *testing.T) {
 }
 
 func TestAboutSaysSimulated(t *testing.T) {
-	c := start(t, world.Spec{})
+	c := start(t, scenario.Spec{})
 	about := c.ServiceContent.About
 	if about.Version != "8.0.3" || about.InstanceUuid == "" || about.FullName != "VMware vCenter Server 8.0.3 build-24022515 (simulated by rdma-setup lab)" {
 		t.Errorf("about %+v", about)

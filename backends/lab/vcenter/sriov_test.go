@@ -9,6 +9,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
 const pf = "0000:3b:00.0"
@@ -56,7 +57,7 @@ func vfCard(backing types.BaseVirtualDeviceBackingInfo, id string) *types.Virtua
 
 // The way of a VF: asked for, pending, there after the reboot, offered, given to a VM, gone when all are taken.
 func TestVFChain(t *testing.T) {
-	c := start(t, world.Spec{Hosts: 3, VMs: 4})
+	c := start(t, scenario.Spec{Hosts: 3, VMs: 4})
 	if err := c.passthru("esx-01", vfConfig(pf, true, 1)); err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +125,7 @@ func TestVFChain(t *testing.T) {
 }
 
 func TestVFsOfTheSwitch(t *testing.T) {
-	c := start(t, world.Spec{Hosts: 3, VMs: 3})
+	c := start(t, scenario.Spec{Hosts: 3, VMs: 3})
 	if err := c.world.SetModule("esx-01", world.Nmlx5, "max_vfs=0,0,2"); err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +163,7 @@ func TestPassthruRefused(t *testing.T) {
 		{"passthrough of an uplink", nil, &types.HostPciPassthruConfig{Id: "0000:1a:00.0", PassthruEnabled: true}, "vmnic0 is in use"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			c := start(t, world.Spec{Hosts: 1, VMs: 1})
+			c := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 			if row.prepare != nil {
 				c.world.View(func(s *world.State) { row.prepare(s.Hosts[0]) })
 				c.reboot("esx-01")
@@ -173,7 +174,7 @@ func TestPassthruRefused(t *testing.T) {
 }
 
 func TestGPUPassthrough(t *testing.T) {
-	c := start(t, world.Spec{Hosts: 1, VMs: 1})
+	c := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	gpu := func(enabled bool, now *bool) *types.HostPciPassthruConfig {
 		return &types.HostPciPassthruConfig{Id: "0000:3c:00.0", PassthruEnabled: enabled, ApplyNow: now}
 	}
@@ -194,7 +195,7 @@ func TestGPUPassthrough(t *testing.T) {
 }
 
 func TestPowerPolicy(t *testing.T) {
-	c := start(t, world.Spec{Hosts: 1, VMs: 1})
+	c := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	system := *c.hostMO("esx-01", "configManager.powerSystem").ConfigManager.PowerSystem
 	set := func(key int32) error {
 		_, err := methods.ConfigurePowerPolicy(c.ctx, c.Client.Client, &types.ConfigurePowerPolicy{This: system, Key: key})
@@ -210,7 +211,7 @@ func TestPowerPolicy(t *testing.T) {
 }
 
 func TestImage(t *testing.T) {
-	c := start(t, world.Spec{Hosts: 1, VMs: 1})
+	c := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	image := *c.hostMO("esx-01", "configManager.imageConfigManager").ConfigManager.ImageConfigManager
 	level, err := methods.HostImageConfigGetAcceptance(c.ctx, c.Client.Client, &types.HostImageConfigGetAcceptance{This: image})
 	if err != nil || level.Returnval != "partner" {
@@ -239,7 +240,7 @@ func TestImage(t *testing.T) {
 }
 
 func TestHardwarePrivileges(t *testing.T) {
-	c := start(t, world.Spec{Hosts: 1, VMs: 1})
+	c := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	power := *c.hostMO("esx-01", "configManager.powerSystem").ConfigManager.PowerSystem
 	c.login(vcenter.ReadOnly, vcenter.Password)
 	refused(t, c.passthru("esx-01", vfConfig(pf, true, 1)), "NoPermission", "Permission to perform this operation was denied.")
@@ -255,7 +256,7 @@ func sensitive() types.VirtualMachineConfigSpec {
 // ones when it is switched on.
 func TestLatencySensitivity(t *testing.T) {
 	mhz, none := int64(9600), int64(0)
-	c := start(t, world.Spec{Hosts: 1, VMs: 1})
+	c := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	c.powerOff("vm-01")
 	refused(t, c.reconfigure("vm-01", sensitive()), "InvalidArgument", "A specified parameter was not correct: spec.cpuAllocation. The latency-sensitive virtual machine "+
 		"must have the CPU reservation set to at least 9600 MHz (the number of low latency virtual CPUs multiplied by the measured physical CPU speed).")
@@ -272,7 +273,7 @@ func TestLatencySensitivity(t *testing.T) {
 }
 
 func TestLatencySensitivityOnAnOldHost(t *testing.T) {
-	old, mhz := start(t, world.Spec{Hosts: 1, VMs: 1}), int64(9600)
+	old, mhz := start(t, scenario.Spec{Hosts: 1, VMs: 1}), int64(9600)
 	if err := old.world.Update(func(s *world.State) ([]world.Event, error) {
 		s.Hosts[0].Version = "6.7.0"
 		s.VMs[0].Hardware = 14
@@ -294,7 +295,7 @@ func TestLatencySensitivityOnAnOldHost(t *testing.T) {
 
 // A host gives no more CPU than it has.
 func TestCPUReservationFits(t *testing.T) {
-	c := start(t, world.Spec{Hosts: 1, VMs: 2})
+	c := start(t, scenario.Spec{Hosts: 1, VMs: 2})
 	for _, vm := range []string{"vm-01", "vm-02"} {
 		c.powerOff(vm)
 		mhz := int64(24 * 2400)
@@ -307,7 +308,7 @@ func TestCPUReservationFits(t *testing.T) {
 }
 
 func TestDatastoreFiles(t *testing.T) {
-	c := start(t, world.Spec{Scenario: "bare", Hosts: 1, VMs: 1})
+	c := start(t, scenario.Spec{Scenario: "bare", Hosts: 1, VMs: 1})
 	store, err := c.find.Datastore(c.ctx, "shared-01")
 	if err != nil {
 		t.Fatal(err)
@@ -338,7 +339,7 @@ func TestDatastoreFiles(t *testing.T) {
 }
 
 func TestImageCluster(t *testing.T) {
-	c := start(t, world.Spec{Scenario: "sriov-image", Hosts: 1, VMs: 1})
+	c := start(t, scenario.Spec{Scenario: "sriov-image", Hosts: 1, VMs: 1})
 	cluster, err := c.find.ClusterComputeResource(c.ctx, "Cluster-01")
 	if err != nil {
 		t.Fatal(err)

@@ -12,10 +12,11 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
 func TestTaskMoves(t *testing.T) {
-	c := start(t, world.Spec{})
+	c := start(t, scenario.Spec{})
 	task, err := c.vm("vm-01").Reconfigure(c.ctx, types.VirtualMachineConfigSpec{ExtraConfig: []types.BaseOptionValue{&types.OptionValue{Key: "a", Value: "b"}}})
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +49,7 @@ func TestTaskMoves(t *testing.T) {
 }
 
 func TestCancelStopsTheTask(t *testing.T) {
-	c := start(t, world.Spec{Hosts: 1, VMs: 1})
+	c := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	// The only VM has nowhere to go, so the task waits.
 	task, err := c.host("esx-01").EnterMaintenanceMode(c.ctx, 0, false, nil)
 	if err != nil {
@@ -67,7 +68,7 @@ func TestCancelStopsTheTask(t *testing.T) {
 }
 
 func TestMaintenanceMode(t *testing.T) {
-	c := start(t, world.Spec{Hosts: 2, VMs: 2})
+	c := start(t, scenario.Spec{Hosts: 2, VMs: 2})
 	c.must(c.host("esx-01").EnterMaintenanceMode(c.ctx, 30, false, nil))
 	h := c.hostMO("esx-01", "runtime.inMaintenanceMode", "vm")
 	if !h.Runtime.InMaintenanceMode || len(h.Vm) != 0 {
@@ -97,7 +98,7 @@ func reboot(c *client, host string, force bool) error {
 }
 
 func TestReboot(t *testing.T) {
-	c := start(t, world.Spec{Hosts: 2, VMs: 2, Timing: world.Timing{HostReboot: 5 * time.Second}})
+	c := start(t, scenario.Spec{Hosts: 2, VMs: 2, Timing: world.Timing{HostReboot: 5 * time.Second}})
 	refused(t, reboot(c, "esx-01", false), "InvalidState", "The operation is not allowed in the current state.")
 	before := *c.hostMO("esx-01", "runtime").Runtime.BootTime
 	if err := c.world.SetModule("esx-01", "nmlx5_core", "pfctx=8 pfcrx=8"); err != nil {
@@ -147,7 +148,7 @@ func TestReboot(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
-	c := start(t, world.Spec{})
+	c := start(t, scenario.Spec{})
 	m, err := c.host("esx-01").ConfigManager().OptionManager(c.ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +186,7 @@ func TestOptions(t *testing.T) {
 }
 
 func TestNetworkFacts(t *testing.T) {
-	c := start(t, world.Spec{Hosts: 2})
+	c := start(t, scenario.Spec{Hosts: 2})
 	macs := map[string]bool{}
 	for _, name := range []string{"esx-01", "esx-02"} {
 		net := c.hostMO(name, "config.network").Config.Network

@@ -8,7 +8,7 @@ import (
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/types"
 
-	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
 // A watcher asks a property collector for updates, page by page.
@@ -48,7 +48,7 @@ func (c *client) watch(kind string, paths ...string) *watcher {
 }
 
 func TestUpdatesComeInPages(t *testing.T) {
-	c := start(t, world.Spec{Hosts: 4, VMs: 250})
+	c := start(t, scenario.Spec{Hosts: 4, VMs: 250})
 	w := c.watch("VirtualMachine", "name", "runtime.powerState")
 	seen := map[types.ManagedObjectReference]bool{}
 	for page := 1; ; page++ {
@@ -93,7 +93,7 @@ func TestUpdatesComeInPages(t *testing.T) {
 }
 
 func TestObjectsComeAndGo(t *testing.T) {
-	c := start(t, world.Spec{})
+	c := start(t, scenario.Spec{})
 	w := c.watch("VmwareDistributedVirtualSwitch", "name", "config")
 	if set := w.next(0); set != nil {
 		t.Fatalf("there is a switch already: %+v", set)
@@ -124,7 +124,7 @@ func TestObjectsComeAndGo(t *testing.T) {
 }
 
 func TestFilterNeedsAnObject(t *testing.T) {
-	c := start(t, world.Spec{})
+	c := start(t, scenario.Spec{})
 	_, err := methods.CreateFilter(c.ctx, c.Client, &types.CreateFilter{This: c.ServiceContent.PropertyCollector, Spec: types.PropertyFilterSpec{
 		PropSet:   []types.PropertySpec{{Type: "Task", PathSet: []string{"info"}}},
 		ObjectSet: []types.ObjectSpec{{Obj: types.ManagedObjectReference{Type: "Task", Value: "task-999"}}},

@@ -20,6 +20,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/ca"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -36,13 +37,13 @@ type client struct {
 }
 
 // start serves a lab and logs in as the administrator.
-func start(t *testing.T, spec world.Spec, options ...vcenter.Options) *client {
+func start(t *testing.T, spec scenario.Spec, options ...vcenter.Options) *client {
 	t.Helper()
 	t.Parallel()
 	if spec.Hosts == 0 && spec.Scenario == "" {
 		spec.Hosts, spec.VMs = 3, 3
 	}
-	w, err := world.New(spec)
+	w, err := scenario.New(spec)
 	if err != nil {
 		t.Fatal(err)
 	}

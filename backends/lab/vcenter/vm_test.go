@@ -8,6 +8,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
 func (c *client) backing(group types.ManagedObjectReference) *types.VirtualEthernetCardDistributedVirtualPortBackingInfo {
@@ -78,7 +79,7 @@ func TestPVRDMAAdapterRefused(t *testing.T) {
 		}, "InvalidDeviceBacking", "Incompatible device backing specified for device '0'."},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			c := start(t, world.Spec{})
+			c := start(t, scenario.Spec{})
 			_, group := c.rdmaDVS()
 			backing := c.backing(group)
 			c.powerOff("vm-01")
@@ -91,7 +92,7 @@ func TestPVRDMAAdapterRefused(t *testing.T) {
 }
 
 func TestPVRDMAAdapter(t *testing.T) {
-	c := start(t, world.Spec{})
+	c := start(t, scenario.Spec{})
 	_, group := c.rdmaDVS()
 	c.powerOff("vm-01")
 	if err := c.addDevice("vm-01", pvrdma(c.backing(group), "rocev2")); err != nil {
@@ -125,7 +126,7 @@ func TestPVRDMAAdapter(t *testing.T) {
 }
 
 func TestMemoryReservation(t *testing.T) {
-	c := start(t, world.Spec{})
+	c := start(t, scenario.Spec{})
 	reserve := func(mb int64) types.VirtualMachineConfigSpec {
 		return types.VirtualMachineConfigSpec{MemoryAllocation: &types.ResourceAllocationInfo{Reservation: &mb}}
 	}
@@ -165,7 +166,7 @@ func TestMemoryReservation(t *testing.T) {
 }
 
 func TestChangeVersion(t *testing.T) {
-	c := start(t, world.Spec{})
+	c := start(t, scenario.Spec{})
 	version := c.vmMO("vm-01", "config").Config.ChangeVersion
 	spec := types.VirtualMachineConfigSpec{ChangeVersion: version, ExtraConfig: []types.BaseOptionValue{&types.OptionValue{Key: "a.b", Value: "c"}}}
 	if err := c.reconfigure("vm-01", spec); err != nil {
@@ -175,7 +176,7 @@ func TestChangeVersion(t *testing.T) {
 }
 
 func TestUpgradeHardware(t *testing.T) {
-	c := start(t, world.Spec{})
+	c := start(t, scenario.Spec{})
 	upgrade := func(version string) error { return c.done(c.vm("vm-01").UpgradeVM(c.ctx, version)) }
 	refused(t, upgrade("vmx-21"), "InvalidPowerState", "The attempted operation cannot be performed in the current state (Powered on).")
 	c.powerOff("vm-01")
@@ -190,7 +191,7 @@ func TestUpgradeHardware(t *testing.T) {
 }
 
 func TestPassthroughNeedsFullReservation(t *testing.T) {
-	c := start(t, world.Spec{})
+	c := start(t, scenario.Spec{})
 	c.powerOff("vm-01")
 	c.world.View(func(s *world.State) {
 		s.VM("vm-01").Adapters = append(s.VM("vm-01").Adapters, &world.Adapter{Type: world.SRIOV, Key: 13031, PortGroup: "VM Network"})
@@ -200,7 +201,7 @@ func TestPassthroughNeedsFullReservation(t *testing.T) {
 }
 
 func TestNotEnoughMemory(t *testing.T) {
-	c := start(t, world.Spec{})
+	c := start(t, scenario.Spec{})
 	c.powerOff("vm-01")
 	c.world.View(func(s *world.State) {
 		v := s.VM("vm-01")
@@ -211,7 +212,7 @@ func TestNotEnoughMemory(t *testing.T) {
 }
 
 func TestGuestPower(t *testing.T) {
-	c := start(t, world.Spec{})
+	c := start(t, scenario.Spec{})
 	v := c.vm("vm-01")
 	if err := v.ShutdownGuest(c.ctx); err != nil {
 		t.Fatal(err)
@@ -236,7 +237,7 @@ func TestGuestPower(t *testing.T) {
 }
 
 func TestPowerOnMany(t *testing.T) {
-	c := start(t, world.Spec{})
+	c := start(t, scenario.Spec{})
 	c.powerOff("vm-01")
 	c.powerOff("vm-02")
 	dc, err := c.find.DefaultDatacenter(c.ctx)

@@ -1,6 +1,9 @@
 package world
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // A BAR is one memory region of a PCI function.
 type BAR struct {
@@ -18,53 +21,6 @@ type GPU struct {
 	Watts        int
 	Gen          int  // of PCIe
 	Open         bool // the open kernel modules know it: Turing and later
-}
-
-// gpuMake is a GPU as it is sold. Ids are those of pci.ids; BAR sizes are those that lspci and vmware.log show (Tesla P40:
-// 16 MiB, 32 GiB, 32 MiB).
-type gpuMake struct {
-	device, sub uint16
-	name        string
-	memoryGB    int64
-	bar1        int64 // MB
-	gpu         GPU
-}
-
-var gpuMakes = map[string]gpuMake{
-	"k80":       {0x102d, 0x106c, "GK210GL [Tesla K80]", 12, 16 << 10, GPU{"Tesla K80", "Kepler", 11441, "80.21.1B.00.01", 149, 3, false}},
-	"p40":       {0x1b38, 0x11d9, "GP102GL [Tesla P40]", 24, 32 << 10, GPU{"Tesla P40", "Pascal", 22919, "86.02.23.00.01", 250, 3, false}},
-	"v100-16g":  {0x1db4, 0x1214, "GV100GL [Tesla V100 PCIe 16GB]", 16, 16 << 10, GPU{"Tesla V100-PCIE-16GB", "Volta", 16384, "88.00.1A.00.03", 250, 3, false}},
-	"v100-32g":  {0x1db6, 0x124a, "GV100GL [Tesla V100 PCIe 32GB]", 32, 32 << 10, GPU{"Tesla V100-PCIE-32GB", "Volta", 32768, "88.00.48.00.02", 250, 3, false}},
-	"t4":        {0x1eb8, 0x12a2, "TU104GL [Tesla T4]", 16, 256, GPU{"Tesla T4", "Turing", 15360, "90.04.38.00.03", 70, 3, true}},
-	"a30":       {0x20b7, 0x1532, "GA100GL [A30 PCIe]", 24, 32 << 10, GPU{"NVIDIA A30", "Ampere", 24576, "92.00.66.00.04", 165, 4, true}},
-	"a40":       {0x2235, 0x145a, "GA102GL [A40]", 48, 64 << 10, GPU{"NVIDIA A40", "Ampere", 46068, "94.02.5C.00.03", 300, 4, true}},
-	"a100-40g":  {0x20f1, 0x145f, "GA100 [A100 PCIe 40GB]", 40, 64 << 10, GPU{"NVIDIA A100-PCIE-40GB", "Ampere", 40960, "92.00.25.00.08", 250, 4, true}},
-	"a100-80g":  {0x20b5, 0x1533, "GA100 [A100 PCIe 80GB]", 80, 128 << 10, GPU{"NVIDIA A100 80GB PCIe", "Ampere", 81920, "92.00.A0.00.05", 300, 4, true}},
-	"h100-80g":  {0x2331, 0x1626, "GH100 [H100 PCIe]", 80, 128 << 10, GPU{"NVIDIA H100 PCIe", "Hopper", 81559, "96.00.74.00.01", 350, 5, true}},
-	"l40s":      {0x26b9, 0x1851, "AD102GL [L40S]", 48, 64 << 10, GPU{"NVIDIA L40S", "Ada Lovelace", 46068, "95.02.66.00.02", 350, 4, true}},
-	"unknown-x": {0x2fff, 0x0001, "Device 2fff", 0, 64 << 10, GPU{"NVIDIA Graphics Device", "Unknown", 49152, "99.00.00.00.01", 400, 5, true}},
-}
-
-// newGPU puts a GPU of a make behind a bridge.
-func newGPU(kind, address, parent string, numa int) *PCIDevice {
-	m := gpuMakes[kind]
-	gpu := m.gpu
-	return &PCIDevice{Address: address, Parent: parent, Class: 0x0302, Vendor: nvidia, Device: m.device, SubVendor: nvidia,
-		SubDevice: m.sub, VendorName: "NVIDIA Corporation", DeviceName: m.name, NUMA: numa, MemoryMB: m.memoryGB << 10, PassthruCapable: true,
-		BARs: []BAR{{0, 16, false}, {1, m.bar1, true}, {3, 32, true}}, GPU: &gpu}
-}
-
-// nvidia is the PCI vendor id.
-const nvidia = 0x10de
-
-// bridgeAt is a bridge of the PCI tree: a root port where it has no parent, else a port of a switch.
-func bridgeAt(address, parent string, numa int) *PCIDevice {
-	d := &PCIDevice{Address: address, Parent: parent, Class: 0x0604, Vendor: 0x8086, Device: 0x2030,
-		VendorName: "Intel Corporation", DeviceName: "Sky Lake-E PCI Express Root Port A", NUMA: numa, Bridge: true}
-	if parent != "" {
-		d.Vendor, d.Device, d.VendorName, d.DeviceName = 0x10b5, 0x9765, "PLX Technology, Inc.", "PEX9765 PCI Express Fan-out Switch"
-	}
-	return d
 }
 
 // above are the bridges over a device, the nearest first.
@@ -109,4 +65,17 @@ func ShortPCI(address string) string {
 	var segment, bus, slot, function int
 	_, _ = fmt.Sscanf(address, "%04x:%02x:%02x.%x", &segment, &bus, &slot, &function)
 	return fmt.Sprintf("%d:%d.%d", bus, slot, function)
+}
+
+// ShareMB is the GPU memory of a VM's shares: a profile names it in GB, as grid_a100d-40c does.
+func (v *VM) ShareMB() int64 {
+	total := int64(0)
+	for _, d := range v.Devices {
+		if i := strings.LastIndexByte(d.Profile, '-'); i >= 0 {
+			gb := int64(0)
+			_, _ = fmt.Sscanf(d.Profile[i+1:], "%d", &gb)
+			total += gb << 10
+		}
+	}
+	return total
 }

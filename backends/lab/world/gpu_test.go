@@ -5,11 +5,12 @@ import (
 	"testing"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
-func gpuWorld(t *testing.T, scenario string) *world.World {
+func gpuWorld(t *testing.T, name string) *world.World {
 	t.Helper()
-	w, err := world.New(world.Spec{Hosts: 2, VMs: 2, Scenario: scenario})
+	w, err := scenario.New(scenario.Spec{Hosts: 2, VMs: 2, Scenario: name})
 	if err != nil {
 		t.Fatal(err)
 	}

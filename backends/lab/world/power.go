@@ -3,6 +3,8 @@ package world
 import (
 	"fmt"
 	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/fault"
 )
 
 // PowerOn switches a VM on; its guest is up after VMBoot. It fails when the VM is on or its host does not answer.
@@ -180,7 +182,7 @@ func (v *VM) guestUp(now time.Time) {
 // fault rule "do=reboot-never" names, stays away.
 func (w *World) RebootHost(host string) error {
 	never := false
-	if a, ok := w.Faults.Take(Target{Host: host}, "", "reboot"); ok && a.Do == DoRebootNever {
+	if a, ok := w.Faults.Take(fault.Target{Host: host}, "", "reboot"); ok && a.Do == fault.DoRebootNever {
 		never = true
 	}
 	err := w.hostGoes(host, Rebooting, "reboot")

@@ -1,14 +1,17 @@
-package world
+package world_test
 
 import (
 	"errors"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
 // reboot restarts a host and waits until it is back.
-func reboot(t *testing.T, w *World, host string) {
+func reboot(t *testing.T, w *world.World, host string) {
 	t.Helper()
 	if err := w.HostDies(host); err != nil {
 		t.Fatal(err)
@@ -18,11 +21,11 @@ func reboot(t *testing.T, w *World, host string) {
 	}
 }
 
-func vfs(w *World, host string) []int {
+func vfs(w *world.World, host string) []int {
 	var list []int
-	w.View(func(s *State) {
+	w.View(func(s *world.State) {
 		h := s.Host(host)
-		for _, p := range h.Ports(Nmlx5) {
+		for _, p := range h.Ports(world.Nmlx5) {
 			if p.ActiveVFs != len(h.VFs(p)) {
 				list = append(list, -1)
 			}
@@ -33,9 +36,9 @@ func vfs(w *World, host string) []int {
 }
 
 func TestVFsNeedEverything(t *testing.T) {
-	next := func(name string, value int) func(*World) {
-		return func(w *World) {
-			w.View(func(s *State) {
+	next := func(name string, value int) func(*world.World) {
+		return func(w *world.World) {
+			w.View(func(s *world.State) {
 				for _, c := range s.Host("esx-01").Cards {
 					if x := c.Setting(name); x != nil {
 						x.Next = value
@@ -44,34 +47,34 @@ func TestVFsNeedEverything(t *testing.T) {
 			})
 		}
 	}
-	module := func(text string) func(*World) {
-		return func(w *World) { _ = w.SetModule("esx-01", Nmlx5, text) }
+	module := func(text string) func(*world.World) {
+		return func(w *world.World) { _ = w.SetModule("esx-01", world.Nmlx5, text) }
 	}
 	for _, row := range []struct {
 		name    string
-		prepare []func(*World)
+		prepare []func(*world.World)
 		want    []int
 	}{
 		{"nothing asked for", nil, []int{0, 0, 0, 0}},
-		{"a place for each port (KB 309346)", []func(*World){module("max_vfs=0,0,8,7")}, []int{0, 0, 8, 7}},
-		{"a short list leaves the last ports without", []func(*World){module("max_vfs=2,2")}, []int{2, 2, 0, 0}},
-		{"a long list is cut", []func(*World){module("max_vfs=0,0,1,1,9,9")}, []int{0, 0, 1, 1}},
-		{"a single number is for the first port", []func(*World){module("max_vfs=8")}, []int{8, 0, 0, 0}},
-		{"above 128 the driver ignores the entry", []func(*World){module("max_vfs=0,0,129,4")}, []int{0, 0, 0, 4}},
-		{"never more than the firmware allows", []func(*World){module("max_vfs=0,0,64,1")}, []int{0, 0, 16, 1}},
-		{"firmware raised in the same boot", []func(*World){module("max_vfs=0,0,64,0"), next("NUM_OF_VFS", 65)}, []int{0, 0, 64, 0}},
-		{"SRIOV_EN=0", []func(*World){module("max_vfs=0,0,8,7"), next("SRIOV_EN", 0)}, []int{0, 0, 0, 0}},
-		{"SR-IOV off in the BIOS", []func(*World){module("max_vfs=0,0,8,7"),
-			func(w *World) { w.View(func(s *State) { s.Host("esx-01").BIOSSRIOV = false }) }}, []int{0, 0, 0, 0}},
-		{"vCenter wrote last", []func(*World){module("max_vfs=0,0,8,7"), func(w *World) { _ = w.SetSRIOV("esx-01", "0000:3b:00.1", true, 1) }},
+		{"a place for each port (KB 309346)", []func(*world.World){module("max_vfs=0,0,8,7")}, []int{0, 0, 8, 7}},
+		{"a short list leaves the last ports without", []func(*world.World){module("max_vfs=2,2")}, []int{2, 2, 0, 0}},
+		{"a long list is cut", []func(*world.World){module("max_vfs=0,0,1,1,9,9")}, []int{0, 0, 1, 1}},
+		{"a single number is for the first port", []func(*world.World){module("max_vfs=8")}, []int{8, 0, 0, 0}},
+		{"above 128 the driver ignores the entry", []func(*world.World){module("max_vfs=0,0,129,4")}, []int{0, 0, 0, 4}},
+		{"never more than the firmware allows", []func(*world.World){module("max_vfs=0,0,64,1")}, []int{0, 0, 16, 1}},
+		{"firmware raised in the same boot", []func(*world.World){module("max_vfs=0,0,64,0"), next("NUM_OF_VFS", 65)}, []int{0, 0, 64, 0}},
+		{"SRIOV_EN=0", []func(*world.World){module("max_vfs=0,0,8,7"), next("SRIOV_EN", 0)}, []int{0, 0, 0, 0}},
+		{"SR-IOV off in the BIOS", []func(*world.World){module("max_vfs=0,0,8,7"),
+			func(w *world.World) { w.View(func(s *world.State) { s.Host("esx-01").BIOSSRIOV = false }) }}, []int{0, 0, 0, 0}},
+		{"vCenter wrote last", []func(*world.World){module("max_vfs=0,0,8,7"), func(w *world.World) { _ = w.SetSRIOV("esx-01", "0000:3b:00.1", true, 1) }},
 			[]int{0, 0, 8, 1}},
-		{"the module parameter was written last", []func(*World){func(w *World) { _ = w.SetSRIOV("esx-01", "0000:3b:00.1", true, 1) },
+		{"the module parameter was written last", []func(*world.World){func(w *world.World) { _ = w.SetSRIOV("esx-01", "0000:3b:00.1", true, 1) },
 			module("max_vfs=0,0,8,7")}, []int{0, 0, 8, 7}},
-		{"other parameters leave vCenter's alone", []func(*World){func(w *World) { _ = w.SetSRIOV("esx-01", "0000:3b:00.1", true, 1) },
+		{"other parameters leave vCenter's alone", []func(*world.World){func(w *world.World) { _ = w.SetSRIOV("esx-01", "0000:3b:00.1", true, 1) },
 			module("pfctx=8 pfcrx=8")}, []int{0, 0, 0, 1}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			w := newWorld(t, Spec{Hosts: 1})
+			w := newWorld(t, scenario.Spec{Hosts: 1})
 			for _, f := range row.prepare {
 				f(w)
 			}
@@ -82,7 +85,7 @@ func TestVFsNeedEverything(t *testing.T) {
 			if got := vfs(w, "esx-01"); !slices.Equal(got, row.want) {
 				t.Errorf("VFs %v, want %v", got, row.want)
 			}
-			w.View(func(s *State) {
+			w.View(func(s *world.State) {
 				seen := map[string]bool{}
 				for _, d := range s.Host("esx-01").PCI {
 					if seen[d.Address] {
@@ -96,17 +99,17 @@ func TestVFsNeedEverything(t *testing.T) {
 }
 
 func TestSRIOVRefused(t *testing.T) {
-	w := newWorld(t, Spec{Hosts: 1})
+	w := newWorld(t, scenario.Spec{Hosts: 1})
 	for name, row := range map[string]struct {
 		err, want error
 	}{
-		"no such device":           {w.SetSRIOV("esx-01", "0000:99:00.0", true, 1), ErrUnknown},
-		"more than supported":      {w.SetSRIOV("esx-01", "0000:3b:00.0", true, 17), ErrInvalid},
-		"none of them":             {w.SetSRIOV("esx-01", "0000:3b:00.0", true, 0), ErrInvalid},
-		"passthrough of an uplink": {w.SetPassthru("esx-01", "0000:1a:00.0", true, false), ErrBusy},
-		"passthrough of a bridge":  {w.SetPassthru("esx-01", "0000:17:00.0", true, false), ErrInvalid},
-		"power policy":             {w.SetPowerPolicy("esx-01", "fast"), ErrInvalid},
-		"acceptance above a VIB":   {w.SetAcceptance("esx-01", "VMwareCertified"), ErrBusy},
+		"no such device":           {w.SetSRIOV("esx-01", "0000:99:00.0", true, 1), world.ErrUnknown},
+		"more than supported":      {w.SetSRIOV("esx-01", "0000:3b:00.0", true, 17), world.ErrInvalid},
+		"none of them":             {w.SetSRIOV("esx-01", "0000:3b:00.0", true, 0), world.ErrInvalid},
+		"passthrough of an uplink": {w.SetPassthru("esx-01", "0000:1a:00.0", true, false), world.ErrBusy},
+		"passthrough of a bridge":  {w.SetPassthru("esx-01", "0000:17:00.0", true, false), world.ErrInvalid},
+		"power policy":             {w.SetPowerPolicy("esx-01", "fast"), world.ErrInvalid},
+		"acceptance above a VIB":   {w.SetAcceptance("esx-01", "VMwareCertified"), world.ErrBusy},
 	} {
 		if !errors.Is(row.err, row.want) {
 			t.Errorf("%s: %v, want %v", name, row.err, row.want)
@@ -115,14 +118,14 @@ func TestSRIOVRefused(t *testing.T) {
 }
 
 func TestVFsAreHandedOutAtPowerOn(t *testing.T) {
-	w := newWorld(t, Spec{Hosts: 1, VMs: 3})
-	if err := w.SetModule("esx-01", Nmlx5, "max_vfs=0,0,2,0"); err != nil {
+	w := newWorld(t, scenario.Spec{Hosts: 1, VMs: 3})
+	if err := w.SetModule("esx-01", world.Nmlx5, "max_vfs=0,0,2,0"); err != nil {
 		t.Fatal(err)
 	}
 	reboot(t, w, "esx-01")
-	w.View(func(s *State) {
+	w.View(func(s *world.State) {
 		for _, v := range s.VMs {
-			v.Adapters = append(v.Adapters, &Adapter{Type: SRIOV, PF: "0000:3b:00.0", Label: "Network adapter 2", MAC: MAC(v.Index, 1)})
+			v.Adapters = append(v.Adapters, &world.Adapter{Type: world.SRIOV, PF: "0000:3b:00.0", Label: "Network adapter 2", MAC: world.MAC(v.Index, 1)})
 		}
 	})
 	for vm, want := range map[string]bool{"vm-01": true, "vm-02": true} {
@@ -130,10 +133,10 @@ func TestVFsAreHandedOutAtPowerOn(t *testing.T) {
 			t.Errorf("%s: %v", vm, err)
 		}
 	}
-	if err := w.PowerOn("vm-03"); !errors.Is(err, ErrNoVF) {
+	if err := w.PowerOn("vm-03"); !errors.Is(err, world.ErrNoVF) {
 		t.Errorf("a third VM on two VFs: %v (KB 309346)", err)
 	}
-	if err := w.SetSRIOV("esx-01", "0000:3b:00.0", true, 1); !errors.Is(err, ErrBusy) {
+	if err := w.SetSRIOV("esx-01", "0000:3b:00.0", true, 1); !errors.Is(err, world.ErrBusy) {
 		t.Errorf("VFs in use were changed: %v", err)
 	}
 	if err := w.PowerOff("vm-01"); err != nil {
@@ -145,12 +148,12 @@ func TestVFsAreHandedOutAtPowerOn(t *testing.T) {
 }
 
 func TestWholeFunctionPassedThrough(t *testing.T) {
-	w := newWorld(t, Spec{Hosts: 1})
+	w := newWorld(t, scenario.Spec{Hosts: 1})
 	if err := w.SetPassthru("esx-01", "0000:3b:00.1", true, true); err != nil {
 		t.Fatal(err)
 	}
 	count := func() (n int, pending bool) {
-		w.View(func(s *State) { n, pending = len(s.Host("esx-01").PNICs), s.Host("esx-01").RebootPending() })
+		w.View(func(s *world.State) { n, pending = len(s.Host("esx-01").PNICs), s.Host("esx-01").RebootPending() })
 		return n, pending
 	}
 	if n, pending := count(); n != 4 || !pending {
@@ -170,43 +173,43 @@ func TestWholeFunctionPassedThrough(t *testing.T) {
 }
 
 func TestImage(t *testing.T) {
-	w := newWorld(t, Spec{Hosts: 1})
-	tool := VIB{Name: "tool", Version: "1.0-1", Vendor: "ACM", Acceptance: "CommunitySupported"}
-	w.View(func(s *State) {
-		s.Depot = []*Package{
-			{Path: "/vmfs/volumes/shared-01/tool.vib", VIBs: []VIB{tool}},
-			{Path: "/vmfs/volumes/shared-01/nmst.zip", VIBs: []VIB{{Name: "nmst", Version: "5.0-1", Vendor: "MEL", Acceptance: "PartnerSupported"}}},
-			{Path: "/vmfs/volumes/shared-01/raw.vib", VIBs: []VIB{{Name: "raw", Version: "1-1", Vendor: "ACM", Acceptance: "PartnerSupported", Unsigned: true}}},
+	w := newWorld(t, scenario.Spec{Hosts: 1})
+	tool := world.VIB{Name: "tool", Version: "1.0-1", Vendor: "ACM", Acceptance: "CommunitySupported"}
+	w.View(func(s *world.State) {
+		s.Depot = []*world.Package{
+			{Path: "/vmfs/volumes/shared-01/tool.vib", VIBs: []world.VIB{tool}},
+			{Path: "/vmfs/volumes/shared-01/nmst.zip", VIBs: []world.VIB{{Name: "nmst", Version: "5.0-1", Vendor: "MEL", Acceptance: "PartnerSupported"}}},
+			{Path: "/vmfs/volumes/shared-01/raw.vib", VIBs: []world.VIB{{Name: "raw", Version: "1-1", Vendor: "ACM", Acceptance: "PartnerSupported", Unsigned: true}}},
 		}
 	})
 	for _, row := range []struct {
 		name   string
-		in     Install
+		in     world.Install
 		secure bool
 		code   string
 	}{
-		{"no such file", Install{Paths: []string{"/vmfs/volumes/shared-01/none.vib"}}, false, "VibDownloadError"},
-		{"relative path (guide: -v needs an absolute one)", Install{Paths: []string{"tool.vib"}}, false, "VibDownloadError"},
-		{"no such bundle", Install{Paths: []string{"/vmfs/volumes/shared-01/none.zip"}, Bundle: true}, false, "MetadataDownloadError"},
-		{"a VIB as a bundle", Install{Paths: []string{"/vmfs/volumes/shared-01/tool.vib"}, Bundle: true}, false, "MetadataDownloadError"},
-		{"a bundle as a VIB", Install{Paths: []string{"/vmfs/volumes/shared-01/nmst.zip"}}, false, "VibFormatError"},
-		{"below the acceptance level", Install{Paths: []string{"/vmfs/volumes/shared-01/tool.vib"}}, false, "AcceptanceConfigError"},
-		{"unsigned", Install{Paths: []string{"/vmfs/volumes/shared-01/raw.vib"}}, false, "InstallationError"},
-		{"unsigned and forced under Secure Boot", Install{Paths: []string{"/vmfs/volumes/shared-01/raw.vib"}, Force: true}, true, "InstallationError"},
+		{"no such file", world.Install{Paths: []string{"/vmfs/volumes/shared-01/none.vib"}}, false, "VibDownloadError"},
+		{"relative path (guide: -v needs an absolute one)", world.Install{Paths: []string{"tool.vib"}}, false, "VibDownloadError"},
+		{"no such bundle", world.Install{Paths: []string{"/vmfs/volumes/shared-01/none.zip"}, Bundle: true}, false, "MetadataDownloadError"},
+		{"a VIB as a bundle", world.Install{Paths: []string{"/vmfs/volumes/shared-01/tool.vib"}, Bundle: true}, false, "MetadataDownloadError"},
+		{"a bundle as a VIB", world.Install{Paths: []string{"/vmfs/volumes/shared-01/nmst.zip"}}, false, "VibFormatError"},
+		{"below the acceptance level", world.Install{Paths: []string{"/vmfs/volumes/shared-01/tool.vib"}}, false, "AcceptanceConfigError"},
+		{"unsigned", world.Install{Paths: []string{"/vmfs/volumes/shared-01/raw.vib"}}, false, "InstallationError"},
+		{"unsigned and forced under Secure Boot", world.Install{Paths: []string{"/vmfs/volumes/shared-01/raw.vib"}, Force: true}, true, "InstallationError"},
 	} {
-		w.View(func(s *State) { s.Host("esx-01").SecureBoot = row.secure })
+		w.View(func(s *world.State) { s.Host("esx-01").SecureBoot = row.secure })
 		_, err := w.InstallVIBs("esx-01", row.in)
-		var refused *ImageError
+		var refused *world.ImageError
 		if !errors.As(err, &refused) || refused.Code != row.code {
 			t.Errorf("%s: %v, want %s", row.name, err, row.code)
 		}
 	}
-	change, err := w.InstallVIBs("esx-01", Install{Paths: []string{"/vmfs/volumes/shared-01/nmst.zip"}, Bundle: true})
+	change, err := w.InstallVIBs("esx-01", world.Install{Paths: []string{"/vmfs/volumes/shared-01/nmst.zip"}, Bundle: true})
 	if err != nil || len(change.Installed) != 1 || len(change.Removed) != 1 {
 		t.Fatalf("%+v, %v", change, err)
 	}
 	version := func() (v string) {
-		w.View(func(s *State) { v = s.Host("esx-01").Active("nmst").Version })
+		w.View(func(s *world.State) { v = s.Host("esx-01").Active("nmst").Version })
 		return v
 	}
 	if strings.HasPrefix(version(), "5.") {
@@ -216,10 +219,10 @@ func TestImage(t *testing.T) {
 	if version() != "5.0-1" {
 		t.Errorf("nmst %s after the reboot", version())
 	}
-	if change, err = w.InstallVIBs("esx-01", Install{Paths: []string{"/vmfs/volumes/shared-01/nmst.zip"}, Bundle: true}); err != nil || len(change.Skipped) != 1 {
+	if change, err = w.InstallVIBs("esx-01", world.Install{Paths: []string{"/vmfs/volumes/shared-01/nmst.zip"}, Bundle: true}); err != nil || len(change.Skipped) != 1 {
 		t.Errorf("the same again: %+v, %v", change, err)
 	}
-	if _, err := w.InstallVIBs("esx-01", Install{Paths: []string{"/vmfs/volumes/shared-01/tool.vib"}, Force: true}); err != nil {
+	if _, err := w.InstallVIBs("esx-01", world.Install{Paths: []string{"/vmfs/volumes/shared-01/tool.vib"}, Force: true}); err != nil {
 		t.Errorf("forced without Secure Boot: %v", err)
 	}
 	if _, err := w.RemoveVIBs("esx-01", []string{"tool"}); err != nil {
@@ -234,7 +237,7 @@ func TestImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	reboot(t, w, "esx-01")
-	w.View(func(s *State) {
+	w.View(func(s *world.State) {
 		if s.Host("esx-01").Active("mft") != nil {
 			t.Error("mft is still there")
 		}
@@ -254,26 +257,26 @@ func TestSRIOVScenarios(t *testing.T) {
 		// The list is for other ports now: the ConnectX-4 Lx got the VFs (KB 309346).
 		{"sriov-added", []int{0, 0, 8, 0, 0, 0}},
 	} {
-		w := newWorld(t, Spec{Scenario: row.scenario, Hosts: 1, VMs: 1})
+		w := newWorld(t, scenario.Spec{Scenario: row.scenario, Hosts: 1, VMs: 1})
 		if got := vfs(w, "esx-01"); !slices.Equal(got, row.want) {
 			t.Errorf("%s: VFs %v, want %v", row.scenario, got, row.want)
 		}
 	}
-	w := newWorld(t, Spec{Scenario: "sriov-added", Hosts: 1, VMs: 1})
-	if err := w.PowerOn("vm-01"); !errors.Is(err, ErrNoVF) {
+	w := newWorld(t, scenario.Spec{Scenario: "sriov-added", Hosts: 1, VMs: 1})
+	if err := w.PowerOn("vm-01"); !errors.Is(err, world.ErrNoVF) {
 		t.Errorf("power-on after the shift: %v", err)
 	}
-	w = newWorld(t, Spec{Scenario: "sriov-half", Hosts: 1})
+	w = newWorld(t, scenario.Spec{Scenario: "sriov-half", Hosts: 1})
 	reboot(t, w, "esx-01")
-	w.View(func(s *State) {
+	w.View(func(s *world.State) {
 		if n := s.Hosts[0].PNIC("vmnic2").MaxVFs; n != 16 {
 			t.Errorf("half done, after the reboot: %d VFs possible", n)
 		}
 	})
-	w = newWorld(t, Spec{Scenario: "sriov-reversed", Hosts: 1})
-	w.View(func(s *State) {
+	w = newWorld(t, scenario.Spec{Scenario: "sriov-reversed", Hosts: 1})
+	w.View(func(s *world.State) {
 		var order []string
-		for _, p := range s.Hosts[0].Ports(Nmlx5) {
+		for _, p := range s.Hosts[0].Ports(world.Nmlx5) {
 			order = append(order, p.Device)
 		}
 		if !slices.Equal(order, []string{"vmnic3", "vmnic2", "vmnic0", "vmnic1"}) {
@@ -285,20 +288,24 @@ func TestSRIOVScenarios(t *testing.T) {
 // A VM whose VF gets no interrupt vectors goes off when its guest's driver asks for them (vSphere Networking, "Powered
 // Off Because the Host Is Out of Interrupt Vectors").
 func TestOutOfInterruptVectors(t *testing.T) {
-	w := newWorld(t, Spec{Scenario: "sriov-vectors", Hosts: 1, VMs: 2, Timing: Timing{VMBoot: 1}})
-	seen := make(chan Event, 16)
-	w.Watch(func(e Event) {
-		if e.What == VMGuest && e.Detail == "up" || e.What == VMPower && strings.HasPrefix(e.Detail, "off") {
+	w := newWorld(t, scenario.Spec{Scenario: "sriov-vectors", Hosts: 1, VMs: 2, Timing: world.Timing{VMBoot: 1}})
+	for _, vm := range []string{"vm-01", "vm-02"} {
+		if err := w.PowerOff(vm); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen := make(chan world.Event, 16)
+	w.Watch(func(e world.Event) {
+		if e.What == world.VMGuest && e.Detail == "up" || e.What == world.VMPower && strings.HasPrefix(e.Detail, "off") {
 			seen <- e
 		}
 	})
-	w.View(func(s *State) {
+	w.View(func(s *world.State) {
 		for _, v := range s.VMs {
-			switchOff(v)
-			v.Adapters = append(v.Adapters, &Adapter{Type: SRIOV, PF: "0000:3b:00.0", MAC: MAC(v.Index, 1)})
+			v.Adapters = append(v.Adapters, &world.Adapter{Type: world.SRIOV, PF: "0000:3b:00.0", MAC: world.MAC(v.Index, 1)})
 		}
 	})
-	for _, row := range []struct{ vm, want string }{{"vm-01", VMGuest}, {"vm-02", VMPower}} {
+	for _, row := range []struct{ vm, want string }{{"vm-01", world.VMGuest}, {"vm-02", world.VMPower}} {
 		if err := w.PowerOn(row.vm); err != nil {
 			t.Fatal(err)
 		}

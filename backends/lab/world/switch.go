@@ -6,7 +6,7 @@ import (
 )
 
 // SwitchUUID makes the UUID of a new DVS, in the form that DVSs have it.
-func (s *State) SwitchUUID() string { return switchUUID(fmt.Sprint(s.NextID())) }
+func (s *State) SwitchUUID() string { return SwitchUUID(fmt.Sprint(s.NextID())) }
 
 // RemoveSwitch takes a DVS away; its uplinks are free from then on.
 func (s *State) RemoveSwitch(name string) {

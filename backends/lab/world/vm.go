@@ -46,7 +46,7 @@ func (s *State) NewVM(name string) *VM {
 		index = max(index, v.Index+1)
 	}
 	return &VM{Name: name, Path: "/" + s.Datacenter + "/vm/" + name, Index: index, Hardware: 13, Firmware: "bios", CPUs: 1, MemoryMB: 1024,
-		UUID: uuid("vm", index), Guest: Guest{OS: "other", Hostname: name}}
+		UUID: UUID("vm", index), Guest: Guest{OS: "other", Hostname: name}}
 }
 
 // RemoveVM takes a VM out of the inventory.

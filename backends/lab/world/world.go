@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/fault"
 )
 
 // State is the data of a World. It is valid only inside the callback that handed it out.
@@ -55,10 +57,10 @@ type Timing struct {
 	Shutdown   time.Duration // from the request until the guest is off; 200 ms when zero
 }
 
-// A World is one data centre. Create it with New; Close stops its timers.
+// A World is one data centre. Close stops its timers.
 type World struct {
 	Timing  Timing
-	Faults  *Faults
+	Faults  *fault.Rules
 	Log     *Log
 	Secrets Secrets
 
@@ -71,17 +73,45 @@ type World struct {
 	running  sync.WaitGroup // timers that are just firing
 }
 
-// New builds the data centre that spec describes.
-func New(spec Spec) (*World, error) {
-	faults, err := ParseFaults(spec.Faults)
+// Secrets are the passwords of the lab. They guard nothing but a simulation.
+type Secrets struct {
+	ESXi          string // of root in the ESXi shells
+	Guest         string // of the guests' users
+	Sudo          string // asked for where a guest's sudo asks
+	AuthorizedKey string // public key, in authorized_keys form, that the guests and ESXi shells accept
+}
+
+func (s Secrets) withDefaults() Secrets {
+	for _, field := range []struct {
+		value *string
+		plain string
+	}{{&s.ESXi, "Lab-esxi-1"}, {&s.Guest, "Lab-guest-1"}, {&s.Sudo, "Lab-guest-1"}} {
+		if *field.value == "" {
+			*field.value = field.plain
+		}
+	}
+	return s
+}
+
+// Options are how a world behaves, whatever is in it.
+type Options struct {
+	Timing  Timing
+	Faults  []string // rules, see fault.Rule
+	Secrets Secrets  // empty fields take the lab's fixed ones
+}
+
+// New starts a world whose data found fills in: hosts and VMs as they were configured. What follows from that, up to
+// the addresses of the guests that run, it works out itself.
+func New(o Options, found func(*State) error) (*World, error) {
+	faults, err := fault.Parse(o.Faults)
 	if err != nil {
 		return nil, err
 	}
 	w := &World{
-		Timing:  spec.Timing,
+		Timing:  o.Timing,
 		Faults:  faults,
 		Log:     &Log{},
-		Secrets: spec.Secrets.withDefaults(),
+		Secrets: o.Secrets.withDefaults(),
 		timers:  map[*time.Timer]struct{}{},
 		power:   map[string][]func(bool){},
 	}
@@ -94,7 +124,10 @@ func New(spec Spec) (*World, error) {
 	if w.Timing.Shutdown == 0 {
 		w.Timing.Shutdown = 200 * time.Millisecond
 	}
-	if err := build(&w.state, spec); err != nil {
+	if err := found(&w.state); err != nil {
+		return nil, err
+	}
+	if err := w.state.boot(); err != nil {
 		return nil, err
 	}
 	return w, nil

@@ -1,4 +1,4 @@
-package world
+package world_test
 
 import (
 	"errors"
@@ -8,16 +8,19 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func newWorld(t *testing.T, spec Spec) *World {
+func newWorld(t *testing.T, spec scenario.Spec) *world.World {
 	t.Helper()
 	if spec.Timing.VMBoot == 0 {
-		spec.Timing = Timing{HostReboot: 20 * time.Millisecond, VMBoot: 20 * time.Millisecond, Shutdown: time.Millisecond}
+		spec.Timing = world.Timing{HostReboot: 20 * time.Millisecond, VMBoot: 20 * time.Millisecond, Shutdown: time.Millisecond}
 	}
-	w, err := New(spec)
+	w, err := scenario.New(spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +29,7 @@ func newWorld(t *testing.T, spec Spec) *World {
 }
 
 // heard collects what the power hook of a VM hears.
-func heard(w *World, vm string) <-chan bool {
+func heard(w *world.World, vm string) <-chan bool {
 	ch := make(chan bool, 16)
 	w.OnPower(vm, func(on bool) { ch <- on })
 	return ch
@@ -47,7 +50,7 @@ func expect(t *testing.T, ch <-chan bool, want ...bool) {
 }
 
 func TestPower(t *testing.T) {
-	w := newWorld(t, Spec{})
+	w := newWorld(t, scenario.Spec{})
 	ch := heard(w, "vm-01")
 	if err := w.PowerOn("vm-01"); err == nil {
 		t.Error("a VM that is on was powered on")
@@ -70,7 +73,7 @@ func TestPower(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, ch, false, true)
-	w.View(func(s *State) {
+	w.View(func(s *world.State) {
 		if g := s.VM("vm-01").Guest; g.Boots != 3 || len(g.NICs) != 1 {
 			t.Errorf("guest %+v", g)
 		}
@@ -78,7 +81,7 @@ func TestPower(t *testing.T) {
 }
 
 func TestOvertakenBootDoesNotHappen(t *testing.T) {
-	w := newWorld(t, Spec{})
+	w := newWorld(t, scenario.Spec{})
 	ch := heard(w, "vm-01")
 	for range 3 {
 		if err := w.PowerOff("vm-01"); err != nil {
@@ -89,7 +92,7 @@ func TestOvertakenBootDoesNotHappen(t *testing.T) {
 		}
 	}
 	expect(t, ch, false, false, false, true)
-	w.View(func(s *State) {
+	w.View(func(s *world.State) {
 		if n := s.VM("vm-01").Guest.Boots; n != 2 {
 			t.Errorf("%d boots, want 2", n)
 		}
@@ -97,22 +100,22 @@ func TestOvertakenBootDoesNotHappen(t *testing.T) {
 }
 
 func TestHostReboot(t *testing.T) {
-	w := newWorld(t, Spec{Hosts: 2, VMs: 2})
+	w := newWorld(t, scenario.Spec{Hosts: 2, VMs: 2})
 	ch := heard(w, "vm-01")
 	if err := w.SetModule("esx-01", "nmlx5_core", "max_vfs=0,0,8,7 pfctx=8"); err != nil {
 		t.Fatal(err)
 	}
 	active := func() string {
 		var v string
-		w.View(func(s *State) { v = s.Host("esx-01").Module("nmlx5_core").Parameter("max_vfs").Active })
+		w.View(func(s *world.State) { v = s.Host("esx-01").Module("nmlx5_core").Parameter("max_vfs").Active })
 		return v
 	}
 	if active() != "" {
 		t.Error("a module parameter acts before the reboot")
 	}
 	up := make(chan struct{}, 4)
-	w.Watch(func(e Event) {
-		if e.What == HostUp {
+	w.Watch(func(e world.Event) {
+		if e.What == world.HostUp {
 			up <- struct{}{}
 		}
 	})
@@ -133,7 +136,7 @@ func TestHostReboot(t *testing.T) {
 }
 
 func TestRebootNever(t *testing.T) {
-	w := newWorld(t, Spec{Hosts: 2, VMs: 2, Faults: []string{"host=esx-02,do=reboot-never"}})
+	w := newWorld(t, scenario.Spec{Hosts: 2, VMs: 2, Faults: []string{"host=esx-02,do=reboot-never"}})
 	if err := w.RebootHost("esx-02"); err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +152,7 @@ func TestRebootNever(t *testing.T) {
 }
 
 func TestSettingsRefused(t *testing.T) {
-	w := newWorld(t, Spec{})
+	w := newWorld(t, scenario.Spec{})
 	for name, err := range map[string]error{
 		"unknown option":    w.SetOption("esx-01", "Net.NoSuch", "x"),
 		"unknown ruleset":   w.SetRuleset("esx-01", "nosuch", true),
@@ -158,7 +161,7 @@ func TestSettingsRefused(t *testing.T) {
 		"unknown parameter": w.SetModule("esx-01", "nmlx5_core", "nosuch=1"),
 		"unknown pNIC":      w.SetLink("esx-01", "vmnic99", true),
 	} {
-		if !errors.Is(err, ErrUnknown) {
+		if !errors.Is(err, world.ErrUnknown) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -168,7 +171,7 @@ func TestSettingsRefused(t *testing.T) {
 		"parameter without =":  w.SetModule("esx-01", "nmlx5_core", "pfctx"),
 		"parameter that is ''": w.SetModule("esx-01", "nmlx5_core", "pfctx="),
 	} {
-		if !errors.Is(err, ErrInvalid) {
+		if !errors.Is(err, world.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -181,21 +184,21 @@ func TestSettingsRefused(t *testing.T) {
 }
 
 func TestScenarios(t *testing.T) {
-	for _, s := range Scenarios() {
+	for _, s := range scenario.All() {
 		for _, hosts := range []int{0, 1, 3} {
 			t.Run(fmt.Sprintf("%s/%d", s.Name, hosts), func(t *testing.T) {
-				w := newWorld(t, Spec{Scenario: s.Name, Hosts: hosts})
-				w.View(func(st *State) { sound(t, st) })
+				w := newWorld(t, scenario.Spec{Scenario: s.Name, Hosts: hosts})
+				w.View(func(st *world.State) { sound(t, st) })
 			})
 		}
 	}
-	if _, err := New(Spec{Scenario: "nosuch"}); err == nil {
+	if _, err := scenario.New(scenario.Spec{Scenario: "nosuch"}); err == nil {
 		t.Error("an unknown scenario was built")
 	}
 }
 
 // sound checks what must hold in every world.
-func sound(t *testing.T, s *State) {
+func sound(t *testing.T, s *world.State) {
 	t.Helper()
 	seen := map[string]string{}
 	once := func(what, who string) {
@@ -232,8 +235,8 @@ func sound(t *testing.T, s *State) {
 }
 
 func TestMixedLeavesTwoGoodHosts(t *testing.T) {
-	w := newWorld(t, Spec{Scenario: "mixed"})
-	w.View(func(s *State) {
+	w := newWorld(t, scenario.Spec{Scenario: "mixed"})
+	w.View(func(s *world.State) {
 		if len(s.Hosts) != 6 {
 			t.Fatalf("%d hosts", len(s.Hosts))
 		}
@@ -252,17 +255,17 @@ func TestMixedLeavesTwoGoodHosts(t *testing.T) {
 
 func TestRDMAMTU(t *testing.T) {
 	for ethernet, want := range map[int]int{1500: 1024, 2143: 1024, 2144: 2048, 4191: 2048, 4192: 4096, 9000: 4096, 1119: 512} {
-		if got := RDMAMTU(ethernet); got != want {
+		if got := world.RDMAMTU(ethernet); got != want {
 			t.Errorf("Ethernet %d: %d, want %d (rules of iboe_get_mtu)", ethernet, got, want)
 		}
 	}
 }
 
 func TestEvacuate(t *testing.T) {
-	w := newWorld(t, Spec{Scenario: "done", Hosts: 3, VMs: 3})
-	w.View(func(s *State) { s.Switch("RDMA-DVS").Members = s.Switch("RDMA-DVS").Members[:2] })
+	w := newWorld(t, scenario.Spec{Scenario: "done", Hosts: 3, VMs: 3})
+	w.View(func(s *world.State) { s.Switch("RDMA-DVS").Members = s.Switch("RDMA-DVS").Members[:2] })
 	w.Evacuate("esx-01")
-	w.View(func(s *State) {
+	w.View(func(s *world.State) {
 		if h := s.VM("vm-01").Host; h != "esx-02" {
 			t.Errorf("vm-01 went to %s, which is not on its switch", h)
 		}

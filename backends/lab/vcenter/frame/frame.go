@@ -18,6 +18,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/fault"
 )
 
 // A Frame holds what the methods of all kinds share.
@@ -141,12 +142,12 @@ func (f *Frame) Name(ref types.ManagedObjectReference) string {
 }
 
 // Target says which host or VM of the world a call acts on.
-func (f *Frame) Target(ref types.ManagedObjectReference) world.Target {
+func (f *Frame) Target(ref types.ManagedObjectReference) fault.Target {
 	switch owner := f.Owner(ref); owner.Type {
 	case "HostSystem":
-		return world.Target{Host: f.Name(owner)}
+		return fault.Target{Host: f.Name(owner)}
 	case "VirtualMachine":
-		t := world.Target{VM: f.Name(owner)}
+		t := fault.Target{VM: f.Name(owner)}
 		f.World.View(func(s *world.State) {
 			if v := s.VM(t.VM); v != nil {
 				t.Host = v.Host
@@ -154,7 +155,7 @@ func (f *Frame) Target(ref types.ManagedObjectReference) world.Target {
 		})
 		return t
 	}
-	return world.Target{}
+	return fault.Target{}
 }
 
 func refText(ref types.ManagedObjectReference) string {

@@ -15,6 +15,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/model"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/fault"
 )
 
 // RetrieveManagedMethodExecuterResponse, like the types after it, has the name that the answer has on the wire:
@@ -91,8 +92,8 @@ func (m executer) ExecuteSoap(ctx *simulator.Context, req any) soap.HasFault {
 			return frame.Answer(nil, err)
 		}
 	}
-	if fault, hit := m.f.World.Faults.Take(world.Target{Host: host}, "", "esxcli "+strings.Join(words, " ")); hit && fault.Do == world.DoFail {
-		return frame.Answer(failed(fault.Arg), nil)
+	if rule, hit := m.f.World.Faults.Take(fault.Target{Host: host}, "", "esxcli "+strings.Join(words, " ")); hit && rule.Do == fault.DoFail {
+		return frame.Answer(failed(rule.Arg), nil)
 	}
 	answer, err := c.Run(m.f.World, host, args)
 	if err != nil {

@@ -1,9 +1,10 @@
-package world
+package scenario
 
 import (
 	"slices"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/firmware"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
 // gpudirect are the scenarios of VMs with GPUs. Each has two hosts with a ConnectX-5, an A100 on the same switch and another
@@ -11,22 +12,22 @@ import (
 func gpudirect() []Scenario {
 	var broken []Scenario
 	for _, r := range gpuBroken() {
-		broken = append(broken, Scenario{Name: "gpudirect-broken-" + r.name, Text: "gpudirect-done, " + r.text, Hosts: 2, VMs: 2, Apply: func(s *State) {
+		broken = append(broken, Scenario{Name: "gpudirect-broken-" + r.name, Text: "gpudirect-done, " + r.text, Hosts: 2, VMs: 2, Apply: func(s *world.State) {
 			gpuReady(s)
 			gpuDone(s)
 			r.spoil(s)
 		}})
 	}
-	one := func(name, text string, apply func(*State)) Scenario {
-		return Scenario{Name: name, Text: text, Hosts: 2, VMs: 2, Apply: func(s *State) {
+	one := func(name, text string, apply func(*world.State)) Scenario {
+		return Scenario{Name: name, Text: text, Hosts: 2, VMs: 2, Apply: func(s *world.State) {
 			gpuReady(s)
 			apply(s)
 		}}
 	}
 	return append([]Scenario{
-		one("gpudirect", "GPUs and HCAs on one switch, nothing set up", func(*State) {}),
+		one("gpudirect", "GPUs and HCAs on one switch, nothing set up", func(*world.State) {}),
 		one("gpudirect-done", "VMs have an HCA and a GPU on its switch, guests included", gpuDone),
-		one("gpudirect-source", "guests have no perftest with CUDA, and a share with its source and NVIDIA's own installer", func(s *State) {
+		one("gpudirect-source", "guests have no perftest with CUDA, and a share with its source and NVIDIA's own installer", func(s *world.State) {
 			s.Software = true
 			for _, v := range s.Asked() {
 				v.Guest.Preset = "gpu-source"
@@ -34,19 +35,19 @@ func gpudirect() []Scenario {
 		}),
 		one("gpudirect-ats", "the HCAs are ConnectX-6 Dx, whose firmware knows ATS", gpuATS),
 		one("gpudirect-split", "the only GPU of a host is below the other socket", gpuSplit),
-		one("gpudirect-bios", "a guest was installed on BIOS firmware", lastAsked(func(v *VM) { v.Firmware, v.Guest.BIOS = "bios", true })),
+		one("gpudirect-bios", "a guest was installed on BIOS firmware", lastAsked(func(v *world.VM) { v.Firmware, v.Guest.BIOS = "bios", true })),
 		one("gpudirect-busy", "a VM that nobody asked about has the GPU and the HCA of the last host", gpuBusy),
 		one("gpudirect-vgpu", "GPUs are shared out: VMs have a vGPU", gpuShared),
-		one("gpudirect-old", "a VM with hardware version 13, little memory and a snapshot", lastAsked(func(v *VM) {
+		one("gpudirect-old", "a VM with hardware version 13, little memory and a snapshot", lastAsked(func(v *world.VM) {
 			v.Hardware, v.MemoryMB, v.Snaps = 13, 16<<10, 1
 		})),
-		one("gpudirect-far", "VMs have an HCA and a GPU below the other socket, guests included", func(s *State) {
+		one("gpudirect-far", "VMs have an HCA and a GPU below the other socket, guests included", func(s *world.State) {
 			gpuSplit(s)
 			gpuDone(s)
 		}),
-		one("gpudirect-moved", "VMs have GPU and HCA, the last one came from another host", func(s *State) {
+		one("gpudirect-moved", "VMs have GPU and HCA, the last one came from another host", func(s *world.State) {
 			gpuDone(s)
-			if v := s.lastAsked(); v != nil {
+			if v := lastAskedOf(s); v != nil {
 				v.On, v.Guest.Up = false, false
 				v.Adapters[0].Connected = false
 				for _, d := range v.Devices {
@@ -58,8 +59,8 @@ func gpudirect() []Scenario {
 	}, broken...)
 }
 
-// lastAsked is the last VM that the answers name; nil without one.
-func (s *State) lastAsked() *VM {
+// lastAskedOf is the last VM that the answers name; nil without one.
+func lastAskedOf(s *world.State) *world.VM {
 	asked := s.Asked()
 	if len(asked) == 0 {
 		return nil
@@ -68,16 +69,16 @@ func (s *State) lastAsked() *VM {
 }
 
 // lastAsked lets f spoil the last VM that the answers name.
-func lastAsked(f func(*VM)) func(*State) {
-	return func(s *State) {
-		if v := s.lastAsked(); v != nil {
+func lastAsked(f func(*world.VM)) func(*world.State) {
+	return func(s *world.State) {
+		if v := lastAskedOf(s); v != nil {
 			f(v)
 		}
 	}
 }
 
 // gpuReady makes a VM of each host large enough for a GPU. The card can be in one VM only: others are nobody's business.
-func gpuReady(s *State) {
+func gpuReady(s *world.State) {
 	s.GPUs, s.HCA = map[string][]string{}, "0000:3b:00.0"
 	served := map[string]bool{}
 	for _, v := range s.VMs {
@@ -93,11 +94,11 @@ func gpuReady(s *State) {
 }
 
 // drop takes functions out of a host.
-func (h *Host) drop(addresses ...string) {
-	h.PCI = slices.DeleteFunc(h.PCI, func(d *PCIDevice) bool { return slices.Contains(addresses, d.Address) })
+func drop(h *world.Host, addresses ...string) {
+	h.PCI = slices.DeleteFunc(h.PCI, func(d *world.PCIDevice) bool { return slices.Contains(addresses, d.Address) })
 }
 
-func gpuATS(s *State) {
+func gpuATS(s *world.State) {
 	const name = "MT2892 Family [ConnectX-6 Dx]"
 	for _, h := range s.Hosts {
 		h.Cards[1] = firmware.ConnectX6Dx("0000:3b:00.0", h.PNICs[2].MAC)
@@ -114,9 +115,9 @@ func gpuATS(s *State) {
 	}
 }
 
-func gpuSplit(s *State) {
+func gpuSplit(s *world.State) {
 	for _, h := range s.Hosts {
-		h.drop("0000:3c:00.0")
+		drop(h, "0000:3c:00.0")
 	}
 	for _, v := range s.Asked() {
 		s.GPUs[v.Name] = []string{"0000:af:00.0"}
@@ -124,36 +125,36 @@ func gpuSplit(s *State) {
 }
 
 // give passes functions of a VM's host through, now, and gives them to the VM.
-func (s *State) give(v *VM, addresses ...string) {
+func give(s *world.State, v *world.VM, addresses ...string) {
 	h := s.Host(v.Host)
 	for _, at := range addresses {
 		d := h.PCIDevice(at)
 		d.PassthruEnabled, d.PassthruActive = true, true
-		v.Devices = append(v.Devices, &Passthrough{Key: int32(13000 + len(v.Devices)), PCI: at, Vendor: d.Vendor, Device: d.Device, Slot: v.NextSlot()})
+		v.Devices = append(v.Devices, &world.Passthrough{Key: int32(13000 + len(v.Devices)), PCI: at, Vendor: d.Vendor, Device: d.Device, Slot: v.NextSlot()})
 	}
 	v.Locked, v.Reserved = true, v.MemoryMB
 }
 
 // gpuKeys are the VMX keys that GPU and HCA need (rules of NVIDIA's GPU Operator guide; the window after KB 323402).
-func gpuKeys(v *VM, windowGB string) {
+func gpuKeys(v *world.VM, windowGB string) {
 	v.Extra = map[string]string{"pciPassthru.use64bitMMIO": "TRUE", "pciPassthru.64bitMMIOSizeGB": windowGB,
 		"pciPassthru.allowP2P": "TRUE", "pciPassthru.RelaxACSforP2P": "TRUE"}
 }
 
-func gpuDone(s *State) {
+func gpuDone(s *world.State) {
 	for _, h := range s.Hosts {
 		h.PowerPolicy = "static"
 	}
 	for _, v := range s.Asked() {
-		s.give(v, "0000:3b:00.0", s.GPUs[v.Name][0])
+		give(s, v, "0000:3b:00.0", s.GPUs[v.Name][0])
 		gpuKeys(v, "256")
 		v.Guest.Preset = "gpudirect"
 	}
 }
 
 // gpuBusy adds a VM of somebody's to the last host.
-func gpuBusy(s *State) {
-	last := s.lastAsked()
+func gpuBusy(s *world.State) {
+	last := lastAskedOf(s)
 	if last == nil {
 		return
 	}
@@ -162,27 +163,27 @@ func gpuBusy(s *State) {
 	v.Path = "/" + s.Datacenter + "/vm/" + v.Name
 	v.Guest.Hostname = v.Name
 	s.VMs = append(s.VMs, v)
-	s.give(v, "0000:3b:00.0", "0000:3c:00.0")
+	give(s, v, "0000:3b:00.0", "0000:3c:00.0")
 	gpuKeys(v, "256")
 	s.Strangers = append(s.Strangers, v.Name)
 }
 
-func gpuShared(s *State) {
+func gpuShared(s *world.State) {
 	for _, h := range s.Hosts {
 		h.Shared = "sharedDirect"
 		h.VGPUs = []string{"grid_a100d-8c", "grid_a100d-10c", "grid_a100d-20c", "grid_a100d-40c", "grid_a100d-80c"}
 	}
 	for _, v := range s.Asked() {
-		v.Devices = []*Passthrough{{Key: 13000, Profile: "grid_a100d-40c", Slot: v.NextSlot()}}
+		v.Devices = []*world.Passthrough{{Key: 13000, Profile: "grid_a100d-40c", Slot: v.NextSlot()}}
 		v.Locked, v.Reserved = true, v.MemoryMB
 		v.Extra = map[string]string{"pciPassthru.use64bitMMIO": "TRUE", "pciPassthru.64bitMMIOSizeGB": "128"}
 	}
 }
 
 // gpuModels fills the hosts with GPUs of other makes: on the switch of the HCA and below the other socket.
-func gpuModels(s *State) {
+func gpuModels(s *world.State) {
 	for n, h := range s.Hosts {
-		h.drop("0000:3c:00.0", "0000:af:00.0")
+		drop(h, "0000:3c:00.0", "0000:af:00.0")
 		if n%2 == 0 {
 			h.PCI = append(h.PCI,
 				// A K80 is a board with a switch of its own and two GPUs below it.
@@ -194,9 +195,9 @@ func gpuModels(s *State) {
 		}
 		console := newGPU("a40", "0000:d8:00.0", "0000:d7:00.0", 1)
 		console.Class, console.AtBoot = 0x0300, true // the host's own screen is on it
-		sound := &PCIDevice{Address: "0000:d8:00.1", Parent: "0000:d7:00.0", Class: 0x0403, Vendor: nvidia, Device: 0x1aef, SubVendor: nvidia,
+		sound := &world.PCIDevice{Address: "0000:d8:00.1", Parent: "0000:d7:00.0", Class: 0x0403, Vendor: nvidia, Device: 0x1aef, SubVendor: nvidia,
 			SubDevice: 0x145a, VendorName: "NVIDIA Corporation", DeviceName: "GA102 High Definition Audio Controller", NUMA: 1, PassthruCapable: true,
-			Dependent: console.Address, BARs: []BAR{{0, 1, false}}}
+			Dependent: console.Address, BARs: []world.BAR{bar(0, 1, false)}}
 		h.PCI = append(h.PCI,
 			newGPU("a30", "0000:3c:00.0", "0000:39:01.0", 0),
 			newGPU("h100-80g", "0000:af:00.0", "0000:ae:00.0", 1),

@@ -1,10 +1,11 @@
-package world
+package scenario
 
 import (
 	"fmt"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/firmware"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
 const (
@@ -16,20 +17,20 @@ const (
 
 // equip puts the lab's hardware into a host: a ConnectX-4 Lx for management, a ConnectX-5 for RDMA, two A100, one
 // of them under the root port of the ConnectX-5.
-func equip(h *Host) {
+func equip(h *world.Host) {
 	mac := func(oui string, port int) string {
 		return fmt.Sprintf("%s:%02x:%02x:%02x", oui, h.Index>>8&0xff, h.Index&0xff, port)
 	}
-	port := func(n int, pci, oui, model, firmware string, speed int, link bool) *PNIC {
-		return &PNIC{
+	port := func(n int, pci, oui, model, firmware string, speed int, link bool) *world.PNIC {
+		return &world.PNIC{
 			Device: fmt.Sprintf("vmnic%d", n), MAC: mac(oui, n), PCI: pci,
 			Driver: "nmlx5_core", DriverVersion: nmlxVersion, Firmware: firmware, Model: model, Vendor: mellanox,
 			SpeedMbps: speed, MaxSpeedMbps: speed, LinkUp: link, MTU: 1500, MaxVFs: 16, RxPause: true, TxPause: true,
-			RDMA: &RDMA{Name: fmt.Sprintf("vmrdma%d", n), Driver: "nmlx5_rdma", RoCEv1: true, RoCEv2: true},
+			RDMA: &world.RDMA{Name: fmt.Sprintf("vmrdma%d", n), Driver: "nmlx5_rdma", RoCEv1: true, RoCEv2: true},
 		}
 	}
 	cx4, cx5 := "MT27710 Family [ConnectX-4 Lx]", "MT27800 Family [ConnectX-5]"
-	h.PNICs = []*PNIC{
+	h.PNICs = []*world.PNIC{
 		port(0, "0000:1a:00.0", "ec:0d:9a", cx4, "14.32.1010", 25000, true),
 		port(1, "0000:1a:00.1", "ec:0d:9a", cx4, "14.32.1010", 25000, true),
 		port(2, "0000:3b:00.0", "b8:59:9f", cx5, "16.35.4030", 100000, true),
@@ -47,12 +48,12 @@ func equip(h *Host) {
 	}
 	h.BIOSSRIOV, h.Acceptance = true, "PartnerSupported"
 
-	nic := func(address, parent string, device, sub uint16, name string) *PCIDevice {
-		return &PCIDevice{Address: address, Parent: parent, Class: 0x0200, Vendor: 0x15b3, Device: device,
+	nic := func(address, parent string, device, sub uint16, name string) *world.PCIDevice {
+		return &world.PCIDevice{Address: address, Parent: parent, Class: 0x0200, Vendor: 0x15b3, Device: device,
 			SubVendor: 0x15b3, SubDevice: sub, VendorName: mellanox, DeviceName: name, PassthruCapable: true,
-			BARs: []BAR{{0, 32, true}}}
+			BARs: []world.BAR{bar(0, 32, true)}}
 	}
-	h.PCI = []*PCIDevice{
+	h.PCI = []*world.PCIDevice{
 		bridgeAt("0000:17:00.0", "", 0),
 		nic("0000:1a:00.0", "0000:17:00.0", 0x1015, 0x0025, cx4),
 		nic("0000:1a:00.1", "0000:17:00.0", 0x1015, 0x0025, cx4),
@@ -68,7 +69,7 @@ func equip(h *Host) {
 	}
 	h.Modules = modules()
 	installed := time.Date(2025, time.March, 4, 0, 0, 0, 0, time.UTC)
-	for _, v := range []VIB{
+	for _, v := range []world.VIB{
 		{Name: "nmlx5-core", Version: nmlxVersion, Vendor: "MEL", Acceptance: "VMwareCertified"},
 		{Name: "nmlx5-rdma", Version: nmlxVersion, Vendor: "MEL", Acceptance: "VMwareCertified"},
 		{Name: "esx-base", Version: "8.0.3-0.35.24022510", Vendor: "VMware", Acceptance: "VMwareCertified"},
@@ -81,11 +82,13 @@ func equip(h *Host) {
 	}
 }
 
-func modules() []*Module {
-	param := func(name, kind, text string) *Parameter { return &Parameter{Name: name, Type: kind, Description: text} }
-	return []*Module{
+func modules() []*world.Module {
+	param := func(name, kind, text string) *world.Parameter {
+		return &world.Parameter{Name: name, Type: kind, Description: text}
+	}
+	return []*world.Module{
 		{Name: "vmkernel", Loaded: true, Version: "8.0.3"},
-		{Name: "nmlx5_core", Loaded: true, Version: nmlxVersion, Parameters: []*Parameter{
+		{Name: "nmlx5_core", Loaded: true, Version: nmlxVersion, Parameters: []*world.Parameter{
 			param("DRSS", "uint", "Number of hardware queues for the default queue (DEFQ) RSS. Values: 0 (disabled), 2-16. Default: 4"),
 			param("RSS", "uint", "Number of hardware queues for NetQ RSS. Values: 0 (disabled), 2-16. Default: 4"),
 			param("dropless_rq", "uint", "Receive queue drop-less mode. Values: 0 (disabled), 1 (enabled). Default: 0"),
@@ -97,7 +100,7 @@ func modules() []*Module {
 			param("pfctx", "uint", "Priority based flow control policy on TX, 8-bit mask. It must equal pfcrx. Default: 0"),
 			param("trust_state", "uint", "Port policy to calculate the switch priority. Values: 1 (PCP), 2 (DSCP). Default: 1"),
 		}},
-		{Name: "nmlx5_rdma", Loaded: true, Version: nmlxVersion, Parameters: []*Parameter{
+		{Name: "nmlx5_rdma", Loaded: true, Version: nmlxVersion, Parameters: []*world.Parameter{
 			param("dscp_force", "int", "DSCP value to force on outgoing RoCE traffic. Values: -1 (disabled), 0-63. Default: -1"),
 			param("enable_iser", "uint", "Enable iSER. Values: 0, 1. Default: 0"),
 			param("pcp_force", "int", "PCP value to force on outgoing RoCE traffic. Values: -1 (disabled), 0-7. Default: -1"),

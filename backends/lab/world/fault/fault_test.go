@@ -1,4 +1,4 @@
-package world
+package fault
 
 import (
 	"strings"
@@ -30,7 +30,7 @@ func TestFaultRules(t *testing.T) {
 		{"method=*,do=slow:10ms", []call{{Target{}, "Login", ""}, {Target{}, "", "ls"}}, "x."},
 	} {
 		t.Run(row.rule, func(t *testing.T) {
-			f, err := ParseFaults([]string{row.rule})
+			f, err := Parse([]string{row.rule})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -63,14 +63,14 @@ func TestFaultRulesRefused(t *testing.T) {
 		"method=Login,command=modprobe,do=drop": "exclude each other",
 		"host,do=drop":                          `"host" is not key=value`,
 	} {
-		if _, err := ParseFaults([]string{rule}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Parse([]string{rule}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", rule, err, want)
 		}
 	}
 }
 
 func TestFaultArguments(t *testing.T) {
-	f, err := ParseFaults([]string{"do=slow:1m30s", "do=fail:a, b: c"})
+	f, err := Parse([]string{"do=slow:1m30s", "do=fail:a, b: c"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func FuzzParseFault(f *testing.F) {
 	f.Add("host=esx-02,method=EnableRuleset,nth=1,do=fault:NoPermission")
 	f.Add("vm=[,command=a,do=fail:x")
 	f.Fuzz(func(t *testing.T, rule string) {
-		faults, err := ParseFaults([]string{rule})
+		faults, err := Parse([]string{rule})
 		if err != nil {
 			return
 		}

@@ -1,4 +1,4 @@
-package world
+package scenario
 
 import (
 	"fmt"
@@ -6,12 +6,13 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/firmware"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
 // sriov are the scenarios on the way to VFs. Those that spoil something spoil the last host alone, unless they say so.
 func sriov() []Scenario {
-	last := func(f func(*Host)) func(*State) {
-		return func(s *State) {
+	last := func(f func(*world.Host)) func(*world.State) {
+		return func(s *world.State) {
 			bareHosts(s)
 			f(s.Hosts[len(s.Hosts)-1])
 		}
@@ -23,21 +24,21 @@ func sriov() []Scenario {
 		{Name: "sriov-ready", Text: "hosts have 8 VFs on vmnic2 by max_vfs, no VM has one", Apply: ready},
 		{Name: "sriov-added", Text: "VMs have VFs, then a third card was plugged in before the others: max_vfs means other ports", Apply: thirdCard},
 		{Name: "sriov-reversed", Text: "bare, the ConnectX-5 has the lower PCI address and the vmnic numbers follow neither", Apply: reversed},
-		{Name: "sriov-vectors", Text: "sriov-ready, the last host has interrupt vectors for one VF alone", Apply: func(s *State) {
+		{Name: "sriov-vectors", Text: "sriov-ready, the last host has interrupt vectors for one VF alone", Apply: func(s *world.State) {
 			ready(s)
 			s.Hosts[len(s.Hosts)-1].Vectors = 12
 		}},
-		{Name: "sriov-bios", Text: "bare, SR-IOV is off in the BIOS of one host", Apply: last(func(h *Host) { h.BIOSSRIOV = false })},
+		{Name: "sriov-bios", Text: "bare, SR-IOV is off in the BIOS of one host", Apply: last(func(h *world.Host) { h.BIOSSRIOV = false })},
 		{Name: "sriov-oem", Text: "bare, one host has an OEM's card with old firmware", Apply: last(oem)},
 		{Name: "sriov-single", Text: "bare, the RDMA card of one host has one port and speaks Ethernet only", Apply: last(single)},
-		{Name: "sriov-lockdown", Text: "bare, one host is in lockdown mode", Apply: last(func(h *Host) { h.Lockdown = "lockdownNormal" })},
-		{Name: "sriov-acceptance", Text: "bare with Secure Boot, one host takes certified VIBs only", Apply: func(s *State) {
-			last(func(h *Host) { h.Acceptance = "VMwareCertified" })(s)
+		{Name: "sriov-lockdown", Text: "bare, one host is in lockdown mode", Apply: last(func(h *world.Host) { h.Lockdown = "lockdownNormal" })},
+		{Name: "sriov-acceptance", Text: "bare with Secure Boot, one host takes certified VIBs only", Apply: func(s *world.State) {
+			last(func(h *world.Host) { h.Acceptance = "VMwareCertified" })(s)
 			for _, h := range s.Hosts {
 				h.SecureBoot = true
 			}
 		}},
-		{Name: "sriov-image", Text: "bare, the cluster is managed by an image", Apply: func(s *State) {
+		{Name: "sriov-image", Text: "bare, the cluster is managed by an image", Apply: func(s *world.State) {
 			bareHosts(s)
 			s.Lifecycle = true
 		}},
@@ -45,16 +46,16 @@ func sriov() []Scenario {
 }
 
 // bareHosts takes away all that SR-IOV needs and puts the VIBs of the tools on the datastore.
-func bareHosts(s *State) {
+func bareHosts(s *world.State) {
 	s.Lossless = "pfc"
-	for _, v := range []VIB{
+	for _, v := range []world.VIB{
 		{Name: "mft", Version: mftVersion, Vendor: "MEL", Acceptance: "PartnerSupported"},
 		{Name: "nmst", Version: nmstVersion, Vendor: "MEL", Acceptance: "PartnerSupported"},
 	} {
-		s.Depot = append(s.Depot, &Package{Path: fmt.Sprintf("/vmfs/volumes/shared-01/rdma/%s-%s.x86_64.vib", v.Name, v.Version), VIBs: []VIB{v}})
+		s.Depot = append(s.Depot, &world.Package{Path: fmt.Sprintf("/vmfs/volumes/shared-01/rdma/%s-%s.x86_64.vib", v.Name, v.Version), VIBs: []world.VIB{v}})
 	}
 	for _, h := range s.Hosts {
-		var kept []VIB
+		var kept []world.VIB
 		for _, v := range h.VIBs {
 			if v.Name != "mft" && v.Name != "nmst" {
 				kept = append(kept, v)
@@ -68,7 +69,7 @@ func bareHosts(s *State) {
 	}
 }
 
-func half(s *State) {
+func half(s *world.State) {
 	for _, h := range s.Hosts {
 		for _, c := range h.Cards {
 			c.Setting("SRIOV_EN").Current, c.Setting("NUM_OF_VFS").Current = 0, 8
@@ -76,17 +77,17 @@ func half(s *State) {
 	}
 }
 
-func byVCenter(s *State) {
+func byVCenter(s *world.State) {
 	for _, h := range s.Hosts {
-		h.PNIC("vmnic2").SRIOV = &SRIOVRequest{Enabled: true, VFs: 8, Booted: true}
+		h.PNIC("vmnic2").SRIOV = &world.SRIOVRequest{Enabled: true, VFs: 8, Booted: true}
 	}
 }
 
-func ready(s *State) {
+func ready(s *world.State) {
 	for _, h := range s.Hosts {
 		h.PowerPolicy = "static"
 		for name, value := range map[string]string{"max_vfs": "0,0,8,0", "pfctx": "0x08", "pfcrx": "0x08", "trust_state": "2", "ecn": "1"} {
-			p := h.Module(Nmlx5).Parameter(name)
+			p := h.Module(world.Nmlx5).Parameter(name)
 			p.Value, p.Active = value, value
 		}
 		force := h.Module("nmlx5_rdma").Parameter("dscp_force")
@@ -96,33 +97,33 @@ func ready(s *State) {
 
 // thirdCard is ready, with a VF in each VM, and then a card that comes first in the order of the driver's ports. The
 // VMs are off: nobody has noticed yet.
-func thirdCard(s *State) {
+func thirdCard(s *world.State) {
 	ready(s)
 	for _, v := range s.VMs {
 		v.On, v.Locked, v.Reserved = false, true, v.MemoryMB
 		v.Guest.Up = false
 		v.Adapters[0].Connected = false
-		v.Adapters = append(v.Adapters, &Adapter{Key: 13031, Type: SRIOV, Label: "Network adapter 2", MAC: MAC(v.Index, 1),
+		v.Adapters = append(v.Adapters, &world.Adapter{Key: 13031, Type: world.SRIOV, Label: "Network adapter 2", MAC: world.MAC(v.Index, 1),
 			PortGroup: "VM Network", Start: true, Slot: v.NextSlot(), GuestMTU: true, PF: "0000:3b:00.0"})
 	}
 	for _, h := range s.Hosts {
-		h.AddCard("0000:18:00.0")
+		addCard(h, "0000:18:00.0")
 	}
 }
 
-// AddCard plugs a dual-port ConnectX-6 Lx in: its ports take their places in the order of PCI addresses, and the next
+// addCard plugs a dual-port ConnectX-6 Lx in: its ports take their places in the order of PCI addresses, and the next
 // free numbers as vmnics. What that does to VFs shows at the next boot.
-func (h *Host) AddCard(pci string) {
+func addCard(h *world.Host, pci string) {
 	model := "MT2894 Family [ConnectX-6 Lx]"
 	first := len(h.PNICs)
 	for port := range 2 {
 		address := pci[:len(pci)-1] + fmt.Sprint(port)
-		h.PNICs = append(h.PNICs, &PNIC{
+		h.PNICs = append(h.PNICs, &world.PNIC{
 			Device: fmt.Sprintf("vmnic%d", first+port), MAC: fmt.Sprintf("0c:42:a1:%02x:%02x:%02x", h.Index>>8&0xff, h.Index&0xff, first+port), PCI: address,
-			Driver: Nmlx5, DriverVersion: nmlxVersion, Firmware: "26.38.1900", Model: model, Vendor: mellanox,
+			Driver: world.Nmlx5, DriverVersion: nmlxVersion, Firmware: "26.38.1900", Model: model, Vendor: mellanox,
 			SpeedMbps: 25000, MaxSpeedMbps: 25000, MTU: 1500, RxPause: true, TxPause: true,
 		})
-		h.PCI = append(h.PCI, &PCIDevice{Address: address, Parent: "0000:17:00.0", Class: 0x0200, Vendor: 0x15b3, Device: 0x101f,
+		h.PCI = append(h.PCI, &world.PCIDevice{Address: address, Parent: "0000:17:00.0", Class: 0x0200, Vendor: 0x15b3, Device: 0x101f,
 			SubVendor: 0x15b3, SubDevice: 0x0011, VendorName: mellanox, DeviceName: model, PassthruCapable: true})
 	}
 	c := firmware.ConnectX6Lx(pci, h.PNICs[first].MAC)
@@ -133,7 +134,7 @@ func (h *Host) AddCard(pci string) {
 
 // reversed moves the management card behind the ConnectX-5 on the PCI bus and renames the adapters: vmnic0 and vmnic1 are
 // still the management card's, the ConnectX-5's are vmnic3 and, linked, vmnic2 on its second port.
-func reversed(s *State) {
+func reversed(s *world.State) {
 	bareHosts(s)
 	move := func(address string) string { return strings.Replace(address, "0000:1a:", "0000:d8:", 1) }
 	for _, h := range s.Hosts {
@@ -157,10 +158,10 @@ func reversed(s *State) {
 }
 
 // single makes the ConnectX-5 a card with one port and without LINK_TYPE.
-func single(h *Host) {
+func single(h *world.Host) {
 	const gone = "0000:3b:00.1"
-	h.PNICs = slices.DeleteFunc(h.PNICs, func(p *PNIC) bool { return p.PCI == gone })
-	h.PCI = slices.DeleteFunc(h.PCI, func(d *PCIDevice) bool { return d.Address == gone })
+	h.PNICs = slices.DeleteFunc(h.PNICs, func(p *world.PNIC) bool { return p.PCI == gone })
+	h.PCI = slices.DeleteFunc(h.PCI, func(d *world.PCIDevice) bool { return d.Address == gone })
 	c := h.Card("0000:3b:00.0")
 	c.Ports, c.Part, c.PSID = 1, "MCX515A-CCA_Ax_Bx", "MT_0000000011"
 	c.Description = "ConnectX-5 EN network interface card; 100GbE single-port QSFP28; PCIe3.0 x16; ROHS R6"
@@ -170,7 +171,7 @@ func single(h *Host) {
 	c.Set("NUM_OF_PF", 1)
 }
 
-func oem(h *Host) {
+func oem(h *world.Host) {
 	c := h.Card("0000:3b:00.0")
 	c.PSID, c.Part, c.Version, c.PXE, c.UEFI = "DEL0000000027", "0R5WK9_0XK7Y2_Ax", "16.26.6000", "3.5.0803", "14.19.0017"
 	for _, p := range h.PNICs {

@@ -1,4 +1,5 @@
-package world
+// Package fault is what goes wrong in the lab by order: the rules of --fault, and what they make machines print.
+package fault
 
 import (
 	"fmt"
@@ -30,7 +31,7 @@ const (
 // Garbage is what a command prints, and it ends well, without having run.
 const Garbage = "\x1b[2J\x00\xff\xfe}{ %s %n \"'` ^@ 18446744073709551616 -- \r\n\n"
 
-// A Fault is one rule of --fault: keys and values joined by commas, the last key being do, whose value is the rest.
+// A Rule is one rule of --fault: keys and values joined by commas, the last key being do, whose value is the rest.
 //
 //	host=esx-02,method=EnableRuleset,nth=1,do=fault:NoPermission
 //	vm=vm-01,command=modprobe,nth=2,do=fail:Module not found
@@ -39,7 +40,7 @@ const Garbage = "\x1b[2J\x00\xff\xfe}{ %s %n \"'` ^@ 18446744073709551616 -- \r\
 // host and vm are names or patterns (esx-*); empty means any. method is a vCenter method without the suffix _Task, or
 // with it. command is a prefix of the command line or the base name of its first word. nth counts matching calls from
 // 1; without it every one matches.
-type Fault struct {
+type Rule struct {
 	Rule    string // as given
 	Host    string
 	VM      string
@@ -55,16 +56,16 @@ type Fault struct {
 // A Target is what a call acts on; what is not known stays empty.
 type Target struct{ Host, VM string }
 
-// Faults holds the rules and counts what matched. It is safe for concurrent use.
-type Faults struct {
+// Rules holds the rules and counts what matched. It is safe for concurrent use.
+type Rules struct {
 	mu    sync.Mutex
-	rules []Fault
+	rules []Rule
 	seen  []int
 }
 
-// ParseFaults reads rules as given on the command line.
-func ParseFaults(rules []string) (*Faults, error) {
-	f := &Faults{}
+// Parse reads rules as given on the command line.
+func Parse(rules []string) (*Rules, error) {
+	f := &Rules{}
 	for _, text := range rules {
 		if err := f.Add(text); err != nil {
 			return nil, err
@@ -74,7 +75,7 @@ func ParseFaults(rules []string) (*Faults, error) {
 }
 
 // Add adds one rule to those in force.
-func (f *Faults) Add(text string) error {
+func (f *Rules) Add(text string) error {
 	r, err := parseFault(text)
 	if err != nil {
 		return fmt.Errorf("fault rule %q: %w", text, err)
@@ -87,17 +88,17 @@ func (f *Faults) Add(text string) error {
 }
 
 // Clear removes all rules.
-func (f *Faults) Clear() {
+func (f *Rules) Clear() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.rules, f.seen = nil, nil
 }
 
 // Take says which rule, if any, acts on this call, and counts it. Either method or command is given.
-func (f *Faults) Take(t Target, method, command string) (Fault, bool) {
+func (f *Rules) Take(t Target, method, command string) (Rule, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var hit Fault
+	var hit Rule
 	found := false
 	for i, r := range f.rules {
 		if !r.matches(t, method, command) {
@@ -111,7 +112,7 @@ func (f *Faults) Take(t Target, method, command string) (Fault, bool) {
 	return hit, found
 }
 
-func (r Fault) matches(t Target, method, command string) bool {
+func (r Rule) matches(t Target, method, command string) bool {
 	if r.Host != "" && !like(r.Host, t.Host) || r.VM != "" && !like(r.VM, t.VM) {
 		return false
 	}
@@ -145,8 +146,8 @@ func commandLike(prefix, command string) bool {
 	return strings.HasPrefix(short, prefix)
 }
 
-func parseFault(text string) (Fault, error) {
-	r := Fault{Rule: text}
+func parseFault(text string) (Rule, error) {
+	r := Rule{Rule: text}
 	head, do, ok := strings.Cut(","+text, ",do=")
 	if !ok {
 		return r, fmt.Errorf("do= is missing")

@@ -1,4 +1,4 @@
-package world
+package fault
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ const hostile = "\x1b]0;owned\x07\x1b[2J\x1b[31m\u202e\u2066$(reboot)`reboot`;re
 var chunk = strings.Repeat(hostile, 500)
 
 // Noise is what a rule with do=noise prints before the command itself does.
-func (f Fault) Noise() io.Reader { return &noise{left: f.Bytes} }
+func (f Rule) Noise() io.Reader { return &noise{left: f.Bytes} }
 
 // A noise is so many bytes of chunk, again and again.
 type noise struct {

@@ -1,68 +1,70 @@
-package world
+package scenario
 
 import (
 	"fmt"
 	"net"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
 // clustered are scenarios in which the cluster, or what runs on its hosts, stands in the way of a reboot. All of them are
 // sriov-half: one reboot of each host is due.
 func clustered() []Scenario {
-	but := func(f func(*State)) func(*State) {
-		return func(s *State) {
+	but := func(f func(*world.State)) func(*world.State) {
+		return func(s *world.State) {
 			half(s)
 			f(s)
 		}
 	}
 	return []Scenario{
 		{Name: "sriov-vcenter", Text: "sriov-half, the first host runs vCenter itself", Apply: but(vcenterWithin)},
-		{Name: "sriov-vcenter-manual", Text: "sriov-half, the first host runs vCenter itself and DRS is manual: nobody moves it", Apply: but(func(s *State) {
+		{Name: "sriov-vcenter-manual", Text: "sriov-half, the first host runs vCenter itself and DRS is manual: nobody moves it", Apply: but(func(s *world.State) {
 			vcenterWithin(s)
 			s.Services.DRS = "manual"
 		})},
-		{Name: "sriov-ourselves", Text: "sriov-half, the first host runs the machine of the lab, and DRS is manual", Apply: but(func(s *State) {
+		{Name: "sriov-ourselves", Text: "sriov-half, the first host runs the machine of the lab, and DRS is manual", Apply: but(func(s *world.State) {
 			s.Services.DRS = "manual"
 			if v := bystander(s, "jump-01"); v != nil {
-				v.Guest.Others = []GuestNIC{{Name: "br0", Addrs: ownAddresses(), MTU: 1500}}
+				v.Guest.Others = []world.GuestNIC{{Name: "br0", Addrs: ownAddresses(), MTU: 1500}}
 			}
 		})},
-		{Name: "sriov-drs-manual", Text: "sriov-half, DRS is manual and somebody else's VM runs on the first host", Apply: but(func(s *State) {
+		{Name: "sriov-drs-manual", Text: "sriov-half, DRS is manual and somebody else's VM runs on the first host", Apply: but(func(s *world.State) {
 			s.Services.DRS = "manual"
 			bystander(s, "billing-01")
 		})},
-		{Name: "sriov-ha", Text: "sriov-half, HA keeps memory for the loss of all hosts but one", Apply: but(func(s *State) {
+		{Name: "sriov-ha", Text: "sriov-half, HA keeps memory for the loss of all hosts but one", Apply: but(func(s *world.State) {
 			s.Services.HA, s.Services.Failover = true, max(1, len(s.Hosts)-1)
 		})},
-		{Name: "sriov-ha-full", Text: "sriov-half, HA keeps memory for one lost host, and that of the others is nearly full", Apply: but(func(s *State) {
+		{Name: "sriov-ha-full", Text: "sriov-half, HA keeps memory for one lost host, and that of the others is nearly full", Apply: but(func(s *world.State) {
 			s.Services.HA, s.Services.Failover = true, 1
 			if v := bystander(s, "memory-01"); v != nil {
 				v.MemoryMB = int64(len(s.Hosts)-2)*s.Hosts[0].MemoryMB + 1024
 				v.Reserved = v.MemoryMB
 			}
 		})},
-		{Name: "sriov-vsan", Text: "sriov-half with vSAN over another vendor's NIC: it copies for a while after each reboot", Apply: but(func(s *State) {
+		{Name: "sriov-vsan", Text: "sriov-half with vSAN over another vendor's NIC: it copies for a while after each reboot", Apply: but(func(s *world.State) {
 			s.Services.VSAN, s.Lossless = true, "none"
 			for _, h := range s.Hosts {
-				h.carryVSAN(h.addIntel())
+				carryVSAN(h, addIntel(h))
 			}
 		})},
-		{Name: "sriov-vsan-rdma", Text: "sriov-half, the RDMA NIC of each host carries vSAN over RDMA", Apply: but(func(s *State) {
+		{Name: "sriov-vsan-rdma", Text: "sriov-half, the RDMA NIC of each host carries vSAN over RDMA", Apply: but(func(s *world.State) {
 			s.Services.VSAN = true
 			for _, h := range s.Hosts {
-				h.carryVSAN(h.PNIC("vmnic2"))
+				carryVSAN(h, h.PNIC("vmnic2"))
 			}
 		})},
-		{Name: "sriov-vsan-pause", Text: "sriov-half, vSAN runs over the management card, whose global pause PFC would end", Apply: but(func(s *State) {
+		{Name: "sriov-vsan-pause", Text: "sriov-half, vSAN runs over the management card, whose global pause PFC would end", Apply: but(func(s *world.State) {
 			s.Services.VSAN = true
 			for _, h := range s.Hosts {
-				h.VMKs = append(h.VMKs, h.vsanVMK("vSwitch0"))
+				h.VMKs = append(h.VMKs, vsanVMK(h, "vSwitch0"))
 			}
 		})},
 	}
 }
 
 // bystander makes the first VM somebody else's; nil where there is none.
-func bystander(s *State, name string) *VM {
+func bystander(s *world.State, name string) *world.VM {
 	if len(s.VMs) == 0 {
 		return nil
 	}
@@ -72,7 +74,7 @@ func bystander(s *State, name string) *VM {
 	return v
 }
 
-func vcenterWithin(s *State) {
+func vcenterWithin(s *world.State) {
 	if v := bystander(s, "vcenter-01"); v != nil {
 		v.Product = "VMware vCenter Server"
 	}
@@ -94,29 +96,29 @@ func ownAddresses() []string {
 }
 
 // addIntel plugs in an adapter that no nmlx5 parameter acts on.
-func (h *Host) addIntel() *PNIC {
+func addIntel(h *world.Host) *world.PNIC {
 	n := len(h.PNICs)
-	p := &PNIC{
+	p := &world.PNIC{
 		Device: fmt.Sprintf("vmnic%d", n), MAC: fmt.Sprintf("b4:96:91:%02x:%02x:%02x", h.Index>>8&0xff, h.Index&0xff, n), PCI: "0000:5e:00.0",
 		Driver: "icen", DriverVersion: "1.14.2.0-1OEM.800.1.0.20613240", Firmware: "4.40 0x8001c967 1.3534.0",
 		Model: "Ethernet Controller E810-XXV for SFP", Vendor: "Intel(R)", SpeedMbps: 25000, MaxSpeedMbps: 25000, LinkUp: true, MTU: 1500,
 	}
 	h.PNICs = append(h.PNICs, p)
-	h.PCI = append(h.PCI, &PCIDevice{Address: p.PCI, Parent: "0000:ae:00.0", Class: 0x0200, Vendor: 0x8086, Device: 0x159b, SubVendor: 0x8086,
+	h.PCI = append(h.PCI, &world.PCIDevice{Address: p.PCI, Parent: "0000:ae:00.0", Class: 0x0200, Vendor: 0x8086, Device: 0x159b, SubVendor: 0x8086,
 		VendorName: "Intel Corporation", DeviceName: p.Model, PassthruCapable: true})
 	return p
 }
 
 // carryVSAN makes an adapter the uplink of a switch for vSAN.
-func (h *Host) carryVSAN(p *PNIC) {
-	h.VSwitch = append(h.VSwitch, &VSwitch{Name: "vSwitch1", MTU: 9000, Uplinks: []string{p.Device}, PortGroups: []string{"vSAN"}})
-	k := h.vsanVMK("vSwitch1")
+func carryVSAN(h *world.Host, p *world.PNIC) {
+	h.VSwitch = append(h.VSwitch, &world.VSwitch{Name: "vSwitch1", MTU: 9000, Uplinks: []string{p.Device}, PortGroups: []string{"vSAN"}})
+	k := vsanVMK(h, "vSwitch1")
 	k.MAC, k.PortGroup, k.MTU = p.MAC, "vSAN", 9000
 	h.VMKs = append(h.VMKs, k)
 }
 
-func (h *Host) vsanVMK(on string) *VMK {
-	return &VMK{Device: fmt.Sprintf("vmk%d", len(h.VMKs)), MAC: fmt.Sprintf("00:50:56:61:%02x:%02x", h.Index>>8&0xff, h.Index&0xff),
+func vsanVMK(h *world.Host, on string) *world.VMK {
+	return &world.VMK{Device: fmt.Sprintf("vmk%d", len(h.VMKs)), MAC: fmt.Sprintf("00:50:56:61:%02x:%02x", h.Index>>8&0xff, h.Index&0xff),
 		IP: fmt.Sprintf("10.12.%d.%d", h.Index/200, 11+h.Index%200), Prefix: 16, MTU: 1500,
 		VSwitch: on, PortGroup: "Management Network", NetStack: "defaultTcpipStack", Roles: []string{"vsan"}}
 }

@@ -1,9 +1,12 @@
-package world
+// Package scenario is the data centres that a lab starts with: sound ones of any size, and what each scenario has different.
+package scenario
 
 import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
 // A Scenario is a state of the lab to start from. Scenarios are rows of one table; to add one, add a row.
@@ -12,23 +15,23 @@ type Scenario struct {
 	Text  string // one line for people
 	Hosts int    // when the user names no number; 0: 4
 	VMs   int    // likewise; 0: two a host
-	Apply func(*State)
+	Apply func(*world.State)
 }
 
-// Scenarios lists what a lab can start from.
-func Scenarios() []Scenario {
+// All lists what a lab can start from.
+func All() []Scenario {
 	return append([]Scenario{
 		{Name: "healthy", Text: "sound, not yet configured"},
 		{Name: "mixed", Text: "hosts without RDMA device, with iWARP only, without link, with management on the RDMA NIC", Hosts: 6, Apply: mixed},
 		{Name: "done", Text: "configured for PVRDMA, guests included", Apply: done},
 		{Name: "drifted", Text: "was configured for PVRDMA, then changed behind our back", Apply: drifted},
 		{Name: "names", Text: "healthy, with VM names that mean something to a shell, a terminal, HTML, YAML or a file system", VMs: len(oddNames), Apply: names},
-		{Name: "no-pause", Text: "healthy, with global pause off on the RDMA NICs", Apply: func(s *State) {
+		{Name: "no-pause", Text: "healthy, with global pause off on the RDMA NICs", Apply: func(s *world.State) {
 			for _, h := range s.Hosts {
 				h.PNICs[2].RxPause, h.PNICs[2].TxPause = false, false
 			}
 		}},
-		{Name: "containers", Text: "healthy, with Docker and an image of NVIDIA's NGC in the guests", Apply: func(s *State) {
+		{Name: "containers", Text: "healthy, with Docker and an image of NVIDIA's NGC in the guests", Apply: func(s *world.State) {
 			for _, v := range s.VMs {
 				v.Guest.Preset = "docker"
 			}
@@ -41,7 +44,7 @@ func scenarioNamed(name string) (Scenario, error) {
 	if name == "" {
 		name = "healthy"
 	}
-	for _, s := range Scenarios() {
+	for _, s := range All() {
 		if s.Name == name {
 			return s, nil
 		}
@@ -50,15 +53,15 @@ func scenarioNamed(name string) (Scenario, error) {
 }
 
 // mixed spoils the last hosts, each in its own way, but never the first two: without them nothing can be measured.
-func mixed(s *State) {
-	spoil := []func(*Host){
-		func(h *Host) { // the RDMA module is not loaded
+func mixed(s *world.State) {
+	spoil := []func(*world.Host){
+		func(h *world.Host) { // the RDMA module is not loaded
 			h.PNICs[2].RDMA, h.PNICs[3].RDMA = nil, nil
 			h.Module("nmlx5_rdma").Loaded = false
 		},
 		intelIWARP,
-		func(h *Host) { h.PNICs[2].LinkUp = false },
-		func(h *Host) {
+		func(h *world.Host) { h.PNICs[2].LinkUp = false },
+		func(h *world.Host) {
 			h.VSwitch[0].Uplinks = []string{"vmnic2"}
 			h.VMKs[0].MAC = h.PNICs[2].MAC
 		},
@@ -70,7 +73,7 @@ func mixed(s *State) {
 }
 
 // intelIWARP swaps the ConnectX-5 for an Intel E810 whose RDMA devices speak iWARP only.
-func intelIWARP(h *Host) {
+func intelIWARP(h *world.Host) {
 	for n, p := range h.PNICs[2:4] {
 		p.Driver, p.DriverVersion, p.Firmware = "icen", "1.14.2.0-1OEM.800.1.0.20613240", "4.40 0x8001c967 1.3534.0"
 		p.Model, p.Vendor = "Ethernet Controller E810-C for QSFP", "Intel(R)"
@@ -85,19 +88,19 @@ func intelIWARP(h *Host) {
 		h.Module(m).Loaded = false
 	}
 	h.Modules = append(h.Modules,
-		&Module{Name: "icen", Loaded: true, Version: "1.14.2.0"},
-		&Module{Name: "irdman", Loaded: true, Version: "1.5.1.0"})
+		&world.Module{Name: "icen", Loaded: true, Version: "1.14.2.0"},
+		&world.Module{Name: "irdman", Loaded: true, Version: "1.5.1.0"})
 }
 
 // done configures everything for PVRDMA on vmnic2, as the guides ask for it.
-func done(s *State) {
-	d := &DVS{
-		Name: "RDMA-DVS", UUID: switchUUID("RDMA-DVS"), Version: "8.0.3", MTU: 9000,
+func done(s *world.State) {
+	d := &world.DVS{
+		Name: "RDMA-DVS", UUID: world.SwitchUUID("RDMA-DVS"), Version: "8.0.3", MTU: 9000,
 		Uplinks: []string{DefaultUplink}, Discovery: "lldp listen",
-		PortGroups: []*PortGroup{{Name: "RDMA-PG", Ports: 8, Binding: "earlyBinding", Active: []string{DefaultUplink}}},
+		PortGroups: []*world.PortGroup{{Name: "RDMA-PG", Ports: 8, Binding: "earlyBinding", Active: []string{DefaultUplink}}},
 	}
 	for _, h := range s.Hosts {
-		d.Members = append(d.Members, &Member{Host: h.Name, PNICs: []string{"vmnic2"}})
+		d.Members = append(d.Members, &world.Member{Host: h.Name, PNICs: []string{"vmnic2"}})
 		h.Options["Net.PVRDMAVmknic"] = "vmk0"
 		h.Ruleset("pvrdma").Enabled = true
 	}
@@ -108,15 +111,15 @@ func done(s *State) {
 		v.Guest.OS = "ubuntu-22.04" // one release: a sound site has the same perftest everywhere
 		v.Locked, v.Reserved = true, v.MemoryMB
 		v.Guest.Preset = "pvrdma"
-		v.Adapters = append(v.Adapters, &Adapter{Key: 4001, Type: PVRDMA, Label: "Network adapter 2", MAC: MAC(v.Index, 1),
+		v.Adapters = append(v.Adapters, &world.Adapter{Key: 4001, Type: world.PVRDMA, Label: "Network adapter 2", MAC: world.MAC(v.Index, 1),
 			DVS: d.Name, PortGroup: pg.Name, Protocol: "rocev2", Connected: true, Start: true, Slot: v.NextSlot()})
 	}
 }
 
 // drifted is done, and then what colleagues do.
-func drifted(s *State) {
+func drifted(s *world.State) {
 	done(s)
-	at := func(i int) *Host { return s.Hosts[min(i, len(s.Hosts)-1)] }
+	at := func(i int) *world.Host { return s.Hosts[min(i, len(s.Hosts)-1)] }
 	at(1).Ruleset("pvrdma").Enabled = false
 	at(2).Options["Net.PVRDMAVmknic"] = ""
 	s.Switch("RDMA-DVS").MTU = 1500
@@ -130,15 +133,15 @@ func drifted(s *State) {
 	}
 }
 
-func centos(s *State) {
+func centos(s *world.State) {
 	systems := []string{"rhel-8", "rhel-9", "centos-8", "rhel-9"}
 	for _, v := range s.VMs {
-		v.Guest.runs(systems[v.Index%len(systems)])
+		runs(&v.Guest, systems[v.Index%len(systems)])
 	}
 }
 
 // runs puts a system into a guest, with the user that its cloud image has.
-func (g *Guest) runs(system string) {
+func runs(g *world.Guest, system string) {
 	g.OS = system
 	id, _, _ := strings.Cut(system, "-")
 	if g.User = id; id == "rhel" {
@@ -161,26 +164,11 @@ var oddNames = [...]string{
 	"- {yaml: [true, &a *a]} # no",
 }
 
-func names(s *State) {
+func names(s *world.State) {
 	for i, v := range s.VMs {
 		if i < len(oddNames) {
 			v.Name = oddNames[i]
-			v.Path = v.Path[:strings.LastIndexByte(v.Path, '/')+1] + Escaped(v.Name)
+			v.Path = v.Path[:strings.LastIndexByte(v.Path, '/')+1] + world.Escaped(v.Name)
 		}
 	}
-}
-
-// escaper does to a name what vCenter does: / \ and % cannot stand in it as they are (API reference, ManagedEntity.name).
-var escaper = strings.NewReplacer("%", "%25", "/", "%2f", `\`, "%5c")
-
-// Escaped is a name as vCenter keeps it.
-func Escaped(name string) string { return escaper.Replace(name) }
-
-func switchUUID(name string) string {
-	u := uuid("dvs/"+name, 0)
-	var pairs []string
-	for hex := range slices.Chunk([]byte(strings.ReplaceAll(u, "-", "")), 2) {
-		pairs = append(pairs, string(hex))
-	}
-	return strings.Join(pairs[:8], " ") + "-" + strings.Join(pairs[8:16], " ")
 }

@@ -1,0 +1,35 @@
+package world
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// MAC is the generated address of the nth adapter of the VM with that index.
+func MAC(vm, n int) string {
+	return fmt.Sprintf("00:50:56:%02x:%02x:%02x", 0x80+n%0x40, vm>>8&0xff, vm&0xff)
+}
+
+// escaper does to a name what vCenter does: / \ and % cannot stand in it as they are (API reference, ManagedEntity.name).
+var escaper = strings.NewReplacer("%", "%25", "/", "%2f", `\`, "%5c")
+
+// Escaped is a name as vCenter keeps it.
+func Escaped(name string) string { return escaper.Replace(name) }
+
+// UUID is that of the nth thing of a kind, always the same.
+func UUID(kind string, i int) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d", kind, i))
+	return fmt.Sprintf("%x-%x-4%x-a%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])[:36]
+}
+
+// SwitchUUID is that of a DVS, as vCenter writes it.
+func SwitchUUID(name string) string {
+	u := UUID("dvs/"+name, 0)
+	var pairs []string
+	for hex := range slices.Chunk([]byte(strings.ReplaceAll(u, "-", "")), 2) {
+		pairs = append(pairs, string(hex))
+	}
+	return strings.Join(pairs[:8], " ") + "-" + strings.Join(pairs[8:16], " ")
+}

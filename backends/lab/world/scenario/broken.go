@@ -1,0 +1,130 @@
+package scenario
+
+import (
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// broken are the scenarios that break one link of a site that was done: in each of them a check has one thing to name
+// first. What only one machine suffers from hits the last.
+func broken() []Scenario {
+	var list []Scenario
+	for _, rows := range [][]spoiled{brokenHardware(), brokenHosts(), brokenSwitches(), brokenVMs(), brokenGuests()} {
+		for _, r := range rows {
+			list = append(list, Scenario{Name: "broken-" + r.name, Text: r.text, Hosts: r.hosts, VMs: r.vms, Apply: func(s *world.State) {
+				done(s)
+				r.spoil(s)
+			}})
+		}
+	}
+	return list
+}
+
+// A spoiled is done, and then this.
+type spoiled struct {
+	name, text string
+	hosts, vms int // as in Scenario
+	spoil      func(*world.State)
+}
+
+// lastHost lets f spoil the last host.
+func lastHost(f func(*world.Host)) func(*world.State) {
+	return func(s *world.State) { f(s.Hosts[len(s.Hosts)-1]) }
+}
+
+// everyHost lets f spoil all hosts.
+func everyHost(f func(*world.Host)) func(*world.State) {
+	return func(s *world.State) {
+		for _, h := range s.Hosts {
+			f(h)
+		}
+	}
+}
+
+// brokenHardware are machines and cards, and what runs on them.
+func brokenHardware() []spoiled {
+	return []spoiled{
+		{name: "cpu-mixed", text: "a host has fewer cores", spoil: lastHost(func(h *world.Host) { h.Cores = 32 })},
+		{name: "nic-mixed", text: "a host has another model of RDMA NIC", spoil: lastHost(func(h *world.Host) {
+			for _, p := range h.PNICs[2:4] {
+				d := h.PCIDevice(p.PCI)
+				d.Device, d.SubDevice, d.DeviceName = 0x1019, 0x0008, "MT28800 Family [ConnectX-5 Ex]"
+				p.Model = d.DeviceName
+			}
+		})},
+		{name: "slot-moved", text: "a host has its RDMA NIC in another slot", spoil: lastHost(moveCard)},
+		{name: "hyperthreading", text: "hyper-threading is off on a host", spoil: lastHost(func(h *world.Host) { h.NoThreads = true })},
+		{name: "power-control", text: "the BIOS of a host keeps power management to itself", spoil: lastHost(func(h *world.Host) { h.OwnPower = true })},
+		{name: "firmware-mixed", text: "a host has other NIC firmware", spoil: lastHost(func(h *world.Host) { flash(h, "16.32.1010") })},
+		{name: "firmware-old", text: "NIC firmware that the driver does not support", spoil: everyHost(func(h *world.Host) { flash(h, "16.28.2006") })},
+		{name: "driver-mixed", text: "a host has another version of the NIC driver", spoil: lastHost(func(h *world.Host) {
+			for _, p := range h.PNICs[2:4] {
+				p.DriverVersion = "4.23.0.66-1OEM.800.1.0.20613240"
+			}
+		})},
+		{name: "driver-unknown", text: "the RDMA NICs run a driver that does no RoCE v2", spoil: everyHost(func(h *world.Host) {
+			for _, p := range h.PNICs[2:4] {
+				p.Driver, p.DriverVersion = "ixgben", "1.15.1.0-1OEM.800.1.0.20613240"
+			}
+		})},
+		{name: "no-rdma", text: "a host has not loaded the RDMA module", spoil: lastHost(func(h *world.Host) {
+			h.PNICs[2].RDMA, h.PNICs[3].RDMA = nil, nil
+			h.Module("nmlx5_rdma").Loaded = false
+		})},
+		{name: "iwarp", text: "Intel NICs that speak iWARP only", spoil: everyHost(intelIWARP)},
+		{name: "rocev1-only", text: "an RDMA NIC that knows RoCE v1 only", spoil: lastHost(func(h *world.Host) { h.PNICs[2].RDMA.RoCEv2 = false })},
+		{name: "parameters-mixed", text: "a host has other parameters of the NIC driver", spoil: lastHost(func(h *world.Host) {
+			for _, name := range []string{"pfctx", "pfcrx"} {
+				p := h.Module("nmlx5_core").Parameter(name)
+				p.Value, p.Active = "0x08", "0x08"
+			}
+		})},
+	}
+}
+
+func flash(h *world.Host, firmware string) {
+	h.PNICs[2].Firmware, h.PNICs[3].Firmware = firmware, firmware
+}
+
+// moveCard puts the RDMA card under the other root port.
+func moveCard(h *world.Host) {
+	for n, p := range h.PNICs[2:4] {
+		d := h.PCIDevice(p.PCI)
+		d.Address, d.Parent, d.NUMA = []string{"0000:b1:00.0", "0000:b1:00.1"}[n], "0000:ae:00.0", 1
+		p.PCI, p.NUMA = d.Address, 1
+	}
+}
+
+// brokenHosts are ESXi and the network that it manages itself by.
+func brokenHosts() []spoiled {
+	return []spoiled{
+		{name: "privileges", text: "the account of vCenter may look only", spoil: func(s *world.State) { s.Reader = true }},
+		{name: "clock", text: "vCenter's clock is two minutes ahead", spoil: func(s *world.State) { s.Skew = 2 * time.Minute }},
+		{name: "clock-drifting", text: "vCenter's clock is half a minute behind", spoil: func(s *world.State) { s.Skew = -30 * time.Second }},
+		{name: "esxi-mixed", text: "a host runs another build", spoil: lastHost(func(h *world.Host) { h.Build = "24280767" })},
+		{name: "power-mixed", text: "a host has another power policy", spoil: lastHost(func(h *world.Host) { h.PowerPolicy = "static" })},
+		{name: "host-disconnected", text: "a host without VMs does not answer", hosts: 3, vms: 2, spoil: lastHost(func(h *world.Host) { h.State = world.Down })},
+		{name: "maintenance", text: "a host without VMs is in maintenance mode", hosts: 3, vms: 2, spoil: lastHost(func(h *world.Host) { h.Maintenance = true })},
+		{name: "reboot-required", text: "a host waits for a reboot", spoil: lastHost(func(h *world.Host) { h.RebootRequired = true })},
+		{name: "ntp", text: "a host has no NTP server", spoil: lastHost(func(h *world.Host) { h.NTP = nil })},
+		{name: "ntp-stopped", text: "a host does not run ntpd", spoil: lastHost(func(h *world.Host) { h.Service("ntpd").Running = false })},
+		{name: "link-down", text: "an RDMA NIC has no link", spoil: lastHost(func(h *world.Host) { h.PNICs[2].LinkUp = false })},
+		{name: "link-slow", text: "an RDMA NIC negotiated 25G", spoil: lastHost(func(h *world.Host) { h.PNICs[2].SpeedMbps = 25000 })},
+		{name: "nic-errors", text: "a bad cable: frames arrive broken", spoil: lastHost(func(h *world.Host) { h.PNICs[2].BadFrames = 5000 })},
+		{name: "nic-deaf", text: "the physical switch sends no LLDP to a host", spoil: lastHost(func(h *world.Host) { h.PNICs[2].Deaf = true })},
+		{name: "nic-shared", text: "an RDMA NIC carries vMotion too", spoil: lastHost(func(h *world.Host) {
+			h.VMKs = append(h.VMKs, &world.VMK{Device: "vmk1", MAC: "00:50:56:60:00:01", IP: "10.11.0.11", Prefix: 24, MTU: 9000,
+				DVS: "RDMA-DVS", PortGroup: "RDMA-PG", NetStack: "defaultTcpipStack", Roles: []string{"vmotion"}})
+		})},
+		{name: "vmknic-empty", text: "Net.PVRDMAVmknic of a host is empty", spoil: lastHost(func(h *world.Host) { h.Options["Net.PVRDMAVmknic"] = "" })},
+		{name: "vmknic-quoted", text: "Net.PVRDMAVmknic of a host has quotes in it", spoil: lastHost(func(h *world.Host) { h.Options["Net.PVRDMAVmknic"] = `"vmk0"` })},
+		{name: "vmknic-missing", text: "a host does not have the vmknic that PVRDMA shall use", spoil: lastHost(func(h *world.Host) { h.VMKs[0].Device = "vmk3" })},
+		{name: "vmknic-dhcp", text: "the vmknic of a host has its address by DHCP", spoil: lastHost(func(h *world.Host) { h.VMKs[0].DHCP = true })},
+		{name: "vmknic-subnet", text: "the vmknic of a host is in another subnet", spoil: lastHost(func(h *world.Host) { h.VMKs[0].IP = "10.77.0.11" })},
+		{name: "vmknic-duplicate", text: "two vmknics have one address", spoil: func(s *world.State) { s.Hosts[len(s.Hosts)-1].VMKs[0].IP = s.Hosts[0].VMKs[0].IP }},
+		{name: "vmknic-cable", text: "the management NICs of a host have no link", spoil: lastHost(func(h *world.Host) { h.PNICs[0].LinkUp, h.PNICs[1].LinkUp = false, false })},
+		{name: "vmknic-mtu", text: "the vmknics have MTU 9000 on a switch of 1500", spoil: everyHost(func(h *world.Host) { h.VMKs[0].MTU = 9000 })},
+		{name: "firewall", text: "a host keeps the ruleset pvrdma closed", spoil: lastHost(func(h *world.Host) { h.Ruleset("pvrdma").Enabled = false })},
+	}
+}

@@ -1,0 +1,121 @@
+package scenario
+
+import (
+	"slices"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// theSwitch lets f spoil the DVS of RDMA and its port group.
+func theSwitch(f func(*world.DVS, *world.PortGroup)) func(*world.State) {
+	return func(s *world.State) { f(s.Switch("RDMA-DVS"), s.Switch("RDMA-DVS").PortGroup("RDMA-PG")) }
+}
+
+// lastVM lets f spoil the last VM.
+func lastVM(f func(*world.VM)) func(*world.State) {
+	return func(s *world.State) {
+		if len(s.VMs) > 0 {
+			f(s.VMs[len(s.VMs)-1])
+		}
+	}
+}
+
+// brokenSwitches are the DVS, its port group and its members.
+func brokenSwitches() []spoiled {
+	return []spoiled{
+		{name: "dvs-missing", text: "somebody removed the DVS and the adapters on it", spoil: func(s *world.State) {
+			s.RemoveSwitch("RDMA-DVS")
+			for _, v := range s.VMs {
+				v.Adapters = v.Adapters[:1]
+			}
+		}},
+		{name: "dvs-version", text: "the DVS is of an older version than the hosts", spoil: theSwitch(func(d *world.DVS, _ *world.PortGroup) { d.Version = "7.0.3" })},
+		{name: "not-member", text: "a host is no member of the DVS", spoil: theSwitch(func(d *world.DVS, _ *world.PortGroup) { d.Members = d.Members[:len(d.Members)-1] })},
+		{name: "uplink-second", text: "a host has two NICs on the DVS", spoil: theSwitch(func(d *world.DVS, _ *world.PortGroup) {
+			d.Uplinks = append(d.Uplinks, "Uplink 2")
+			d.Members[len(d.Members)-1].PNICs = []string{"vmnic2", "vmnic3"}
+		})},
+		{name: "uplink-missing", text: "a host has no NIC on the DVS", spoil: theSwitch(func(d *world.DVS, _ *world.PortGroup) { d.Members[len(d.Members)-1].PNICs = nil })},
+		{name: "uplink-standby", text: "the port group has a standby uplink", spoil: theSwitch(func(d *world.DVS, pg *world.PortGroup) {
+			d.Uplinks = append(d.Uplinks, "Uplink 2")
+			pg.Standby = []string{"Uplink 2"}
+		})},
+		{name: "uplink-team", text: "the port group teams two uplinks", spoil: theSwitch(func(d *world.DVS, pg *world.PortGroup) {
+			d.Uplinks = append(d.Uplinks, "Uplink 2")
+			pg.Active = slices.Clone(d.Uplinks)
+		})},
+		{name: "uplink-unused", text: "the DVS has an uplink that nothing uses", spoil: theSwitch(func(d *world.DVS, _ *world.PortGroup) { d.Uplinks = append(d.Uplinks, "Uplink 2") })},
+		{name: "ens", text: "a host runs the enhanced data path on the DVS", spoil: theSwitch(func(d *world.DVS, _ *world.PortGroup) { d.Members[len(d.Members)-1].ENS = true })},
+		{name: "nioc", text: "Network I/O Control is on", spoil: theSwitch(func(d *world.DVS, _ *world.PortGroup) { d.NIOC = true })},
+		{name: "dvs-mtu", text: "the DVS has MTU 1500", spoil: theSwitch(func(d *world.DVS, _ *world.PortGroup) { d.MTU = 1500 })},
+		{name: "dvs-mtu-low", text: "the DVS has MTU 4500", spoil: theSwitch(func(d *world.DVS, _ *world.PortGroup) { d.MTU = 4500 })},
+		{name: "pg-missing", text: "the port group has another name", spoil: func(s *world.State) {
+			d := s.Switch("RDMA-DVS")
+			s.RenamePortGroup(d, d.PortGroup("RDMA-PG"), "RDMA-PG-old")
+		}},
+		{name: "pg-binding", text: "the port group binds its ports late", spoil: theSwitch(func(_ *world.DVS, pg *world.PortGroup) { pg.Binding = "ephemeral" })},
+		{name: "pg-vlan", text: "the port group has another VLAN", spoil: theSwitch(func(_ *world.DVS, pg *world.PortGroup) { pg.VLAN = 100 })},
+	}
+}
+
+// brokenVMs are the machines as vCenter has them.
+func brokenVMs() []spoiled {
+	return []spoiled{
+		{name: "one-host", text: "all VMs live on one host", spoil: func(s *world.State) {
+			for _, v := range s.VMs {
+				v.Host = s.Hosts[0].Name
+			}
+		}},
+		{name: "hwversion", text: "a VM has hardware version 12", spoil: lastVM(func(v *world.VM) { v.Hardware = 12 })},
+		{name: "hwversion-old", text: "a VM has hardware version 14", spoil: lastVM(func(v *world.VM) { v.Hardware = 14 })},
+		{name: "snapshot", text: "a VM has a snapshot", spoil: lastVM(func(v *world.VM) { v.Snaps = 1 })},
+		{name: "memory-reservation", text: "a VM has its memory not reserved", spoil: lastVM(func(v *world.VM) { v.Locked, v.Reserved = false, 0 })},
+		{name: "vcpus", text: "a VM has more vCPUs than a socket has cores", spoil: lastVM(func(v *world.VM) { v.CPUs = 32 })},
+		{name: "adapter-missing", text: "a VM has no PVRDMA adapter", spoil: lastVM(func(v *world.VM) { v.Adapters = v.Adapters[:1] })},
+		{name: "adapter-first", text: "a VM has the PVRDMA adapter as its only one", spoil: lastVM(func(v *world.VM) { v.Adapters = v.Adapters[1:] })},
+		{name: "adapter-twice", text: "a VM has two PVRDMA adapters on one port group", spoil: lastVM(func(v *world.VM) {
+			two := *v.Adapters[1]
+			two.Key, two.Label, two.MAC, two.Slot = 4002, "Network adapter 3", world.MAC(v.Index, 2), v.NextSlot()
+			v.Adapters = append(v.Adapters, &two)
+		})},
+		{name: "adapter-disconnected", text: "a VM has its PVRDMA adapter disconnected", spoil: lastVM(func(v *world.VM) { v.Adapters[1].Connected, v.Adapters[1].Start = false, false })},
+		{name: "adapter-elsewhere", text: "a VM has its PVRDMA adapter on a standard network", spoil: lastVM(func(v *world.VM) {
+			v.Adapters[1].DVS, v.Adapters[1].PortGroup = "", "VM Network"
+		})},
+		{name: "protocol-mixed", text: "a VM speaks RoCE v1", spoil: lastVM(func(v *world.VM) { v.Adapters[1].Protocol = "rocev1" })},
+	}
+}
+
+// brokenGuests are the systems in the VMs.
+func brokenGuests() []spoiled {
+	flaw := func(f world.Flaw) func(*world.State) {
+		return lastVM(func(v *world.VM) { v.Guest.Flaws = []world.Flaw{f} })
+	}
+	return []spoiled{
+		{name: "guest-driver", text: "a guest's kernel has no vmw_pvrdma", spoil: flaw(world.NoDriver)},
+		{name: "guest-login", text: "a guest lets nobody in", spoil: flaw(world.NoLogin)},
+		{name: "sudo", text: "the user of a guest may not become root", spoil: flaw(world.NoSudo)},
+		{name: "packages", text: "a guest has no rdma-core", spoil: flaw(world.NoProvider)},
+		{name: "tools-missing", text: "a guest has no infiniband-diags", spoil: flaw(world.NoDiags)},
+		{name: "perftest-missing", text: "a guest has no perftest", spoil: flaw(world.NoPerftest)},
+		{name: "perftest-version", text: "a guest is a release older, with its perftest", spoil: lastVM(func(v *world.VM) { v.Guest.OS = "ubuntu-20.04" })},
+		{name: "mofed", text: "a guest has MLNX_OFED", spoil: flaw(world.MOFED)},
+		{name: "modules", text: "a guest does not load ib_umad at boot", spoil: flaw(world.NoModules)},
+		{name: "persist", text: "a guest has no unit that loads the driver again", spoil: flaw(world.NoReload)},
+		{name: "port-down", text: "the RDMA port of a guest is down", spoil: flaw(world.PortDown)},
+		{name: "guest-mtu", text: "the RDMA interface of a guest has MTU 1500", spoil: flaw(world.LowMTU)},
+		{name: "no-address", text: "the RDMA interface of a guest has no address", spoil: flaw(world.NoAddress)},
+		{name: "wrong-address", text: "the RDMA interface of a guest has another address", spoil: flaw(world.WrongAddress)},
+		{name: "address-lost", text: "no configuration names the RDMA address of a guest", spoil: flaw(world.AddressLost)},
+		{name: "subnet-twice", text: "a guest has two interfaces in the RDMA network", spoil: flaw(world.TwoInSubnet)},
+		{name: "duplicate-ip", text: "a vmknic has the RDMA address of a guest", spoil: func(s *world.State) {
+			if len(s.VMs) > 0 {
+				h := s.Hosts[0]
+				h.VMKs = append(h.VMKs, &world.VMK{Device: "vmk1", MAC: "00:50:56:60:00:02", IP: "192.168.50.11", Prefix: 24, MTU: 1500,
+					VSwitch: "vSwitch0", PortGroup: "VM Network", NetStack: "defaultTcpipStack"})
+			}
+		}},
+		{name: "memlock", text: "a guest limits locked memory", spoil: flaw(world.NoMemlock)},
+		{name: "kernel-trace", text: "the kernel log of a guest has a call trace", spoil: flaw(world.Trace)},
+	}
+}

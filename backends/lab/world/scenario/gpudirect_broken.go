@@ -1,0 +1,57 @@
+package scenario
+
+import "github.com/rdma-setup/rdma-setup/backends/lab/world"
+
+// gpuBroken are gpudirect-done with one link broken that only a site with GPUs can break: on the last host, and in the
+// last VM that the answers name, unless the text says otherwise.
+func gpuBroken() []spoiled {
+	host := func(f func(*world.Host)) func(*world.State) {
+		return func(s *world.State) {
+			if v := lastAskedOf(s); v != nil {
+				f(s.Host(v.Host))
+			}
+		}
+	}
+	flaws := func(f ...world.Flaw) func(*world.State) { return lastAsked(func(v *world.VM) { v.Guest.Flaws = f }) }
+	key := func(name, value string) func(*world.State) {
+		return lastAsked(func(v *world.VM) { v.Extra[name] = value })
+	}
+	off := func(v *world.VM) { v.On, v.Guest.Up, v.Adapters[0].Connected = false, false, false }
+	return []spoiled{
+		{name: "models", text: "a host has another model of GPU", spoil: host(func(h *world.Host) {
+			d := h.PCIDevice("0000:af:00.0")
+			*d = *newGPU("h100-80g", d.Address, d.Parent, d.NUMA)
+		})},
+		{name: "vbios", text: "the GPUs of a host have another VBIOS", spoil: host(func(h *world.Host) {
+			for _, d := range h.PCI {
+				if d.GPU != nil {
+					d.GPU.VBIOS = "92.00.45.00.06"
+				}
+			}
+		})},
+		{name: "inactive", text: "a GPU waits for a reboot to be passed through; its VM is off", spoil: func(s *world.State) {
+			lastAsked(off)(s)
+			host(func(h *world.Host) { d := h.PCIDevice("0000:3c:00.0"); d.PassthruActive, d.AtBoot = false, true })(s)
+		}},
+		{name: "graphics", text: "a host shares its GPUs by default", spoil: host(func(h *world.Host) { h.Shared = "sharedDirect" })},
+		{name: "p2p", text: "a VM has no pciPassthru.allowP2P", spoil: lastAsked(func(v *world.VM) { delete(v.Extra, "pciPassthru.allowP2P") })},
+		{name: "acs", text: "a VM has no pciPassthru.RelaxACSforP2P", spoil: lastAsked(func(v *world.VM) { delete(v.Extra, "pciPassthru.RelaxACSforP2P") })},
+		{name: "quotes", text: "pciPassthru.RelaxACSforP2P of a VM has quotes in it", spoil: key("pciPassthru.RelaxACSforP2P", `"TRUE"`)},
+		{name: "window-off", text: "a VM has no window above 4 GB, and is off", spoil: lastAsked(func(v *world.VM) {
+			off(v)
+			delete(v.Extra, "pciPassthru.use64bitMMIO")
+		})},
+		{name: "window-small", text: "the window of a VM is that of the guide, and the VM is off", spoil: lastAsked(func(v *world.VM) {
+			off(v)
+			v.Extra["pciPassthru.64bitMMIOSizeGB"] = "128"
+		})},
+		{name: "memory", text: "a VM has less memory than its GPU", spoil: lastAsked(func(v *world.VM) { v.MemoryMB, v.Reserved = 64<<10, 64<<10 })},
+		{name: "reservation", text: "a VM has its memory not reserved, and is off", spoil: lastAsked(func(v *world.VM) {
+			off(v)
+			v.Locked, v.Reserved = false, 0
+		})},
+		{name: "driver", text: "a guest has no NVIDIA driver", spoil: flaws(world.NoGPUDriver)},
+		{name: "peermem", text: "a guest does not load nvidia_peermem, its driver is not the open one", spoil: flaws(world.ClosedDriver, world.NoPeermem)},
+		{name: "order", text: "a guest got MLNX_OFED after the NVIDIA driver", spoil: flaws(world.ClosedDriver, world.OFEDLater)},
+	}
+}
