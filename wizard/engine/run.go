@@ -1,3 +1,7 @@
+// Package engine carries out a plan: it orders changes, runs targets side by side, opens and closes the brackets around
+// them, writes the journal before each deed and reads back after it, and tells all of it as events. Stopped, failed or
+// killed, a run is resumed or rolled back from its journal. The engine knows changes, brackets and nothing else: no terminal,
+// no vCenter, no kind of setting.
 package engine
 
 import (
