@@ -1,10 +1,12 @@
 package vsphere_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/lab"
@@ -67,6 +69,18 @@ func TestOneFaultEach(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestWaitingAloneIsRefused holds that a wait ends, and what came of the task is read, where something between here and
+// vCenter lets no call wait while everything else is answered: that is no restart, which is waited out.
+func TestWaitingAloneIsRefused(t *testing.T) {
+	t.Parallel()
+	_, c := startLab(t, lab.Options{Hosts: 1, VMs: 1, Faults: []string{"method=WaitForUpdatesEx,do=http:503"}})
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // a restart gets 20
+	defer cancel()
+	if err := c.Setters()[dvs.Kind].Set(ctx, dvs, backends.ValueOf(dvs1), nil); err != nil || ctx.Err() != nil {
+		t.Errorf("%v, %v", err, ctx.Err())
 	}
 }
 

@@ -70,6 +70,8 @@ func (p patient) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
 				return errors.Join(errSilence, err)
 			}
 			return err
+		case isRestarting(err) && method == "WaitForUpdatesEx":
+			return err // the watcher looks whether anything else is answered
 		case isRestarting(err) && time.Now().Add(pause).Before(deadline):
 		case isBroken(err) && reads(method) && broken == 0:
 			broken++

@@ -152,11 +152,14 @@ func (w *watcher) loop(ctx context.Context) {
 		case ctx.Err() != nil:
 			w.fail(err)
 			continue
-		case lost(err):
+		case lost(err), isRestarting(err):
 			lostSince++
 			w.viewMu.Lock()
 			bad := w.build(ctx)
 			w.viewMu.Unlock()
+			if bad != nil {
+				lostSince = 0 // it is not waiting alone that fails
+			}
 			if bad == nil && lostSince > rebuilds {
 				w.fail(err) // something in between lets no call wait
 				lostSince = 0
