@@ -88,6 +88,9 @@ func collect(ctx context.Context, e *Env, cmd *cobra.Command, f *checkFlags) (*b
 
 // writeBundle writes a file that only its owner can read, whole or not at all.
 func writeBundle(path string, b *bundle.Bundle) error {
+	if err := replaceable(path); err != nil {
+		return err
+	}
 	f, err := renameio.NewPendingFile(path, renameio.WithStaticPermissions(0o600))
 	if err == nil {
 		defer f.Cleanup()

@@ -3,6 +3,8 @@ package cmd
 import (
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -46,4 +48,18 @@ func writeJSON(w io.Writer, v any) error {
 	enc := plain.JSON(w)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
+}
+
+// replaceable refuses a name for --out that is a device, a pipe or a directory: files are written beside it and put in its
+// place, which would take /dev/stdout away from everybody.
+func replaceable(path string) error {
+	at, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(at)
+	if err == nil && !info.Mode().IsRegular() || strings.HasPrefix(at, "/dev/") || strings.HasPrefix(at, "/proc/") {
+		return usage("name a file; without --out it goes to stdout where that makes sense", "--out %s is no file", path)
+	}
+	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -95,11 +96,14 @@ func printPlan(w io.Writer, output string, p *plan.Plan, doc planDoc) error {
 }
 
 func writePlanFile(path string, doc planDoc) error {
+	if err := replaceable(path); err != nil {
+		return err
+	}
 	b, err := json.MarshalIndent(doc, "", "  ")
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(path, append(b, '\n'), 0o600); err != nil {
+	if err := renameio.WriteFile(path, append(b, '\n'), 0o600, renameio.WithStaticPermissions(0o600)); err != nil {
 		return backends.Errorf(backends.KindPermanent, "", "name a file in a directory that you may write to", "the plan could not be written: %w", err)
 	}
 	return nil

@@ -85,6 +85,9 @@ func renderTo(e *Env, path string, render func(io.Writer) error) error {
 	if path == "" {
 		return render(e.Stdout)
 	}
+	if err := replaceable(path); err != nil {
+		return err
+	}
 	f, err := renameio.NewPendingFile(path, renameio.WithPermissions(readable))
 	if err != nil {
 		return backends.Errorf(backends.KindPermanent, "", "name a file in a directory that you may write to", "%s cannot be written: %w", path, err)

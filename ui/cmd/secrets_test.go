@@ -127,6 +127,43 @@ func TestNoSecretIsLeftAnywhere(t *testing.T) {
 	}
 }
 
+// TestFilesTakeThePlaceOfLinks writes to names that somebody has made links of: what the links point to stays as it is.
+func TestFilesTakeThePlaceOfLinks(t *testing.T) {
+	t.Parallel()
+	l, err := lab.Start(t.Context(), lab.Options{Hosts: 1, VMs: 1, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	dir := t.TempDir()
+	env := environment(l, dir)
+	victim := filepath.Join(dir, "victim")
+	if err := os.WriteFile(victim, []byte("whole"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	answers := filepath.Join(l.Dir(), "answers-pvrdma.yaml")
+	for name, words := range map[string][]string{
+		"plan.json":  {"plan", "-f", answers},
+		"bundle.tgz": {"collect", "-f", answers},
+		"check.html": {"check", "-f", answers, "-o", "html"},
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.Symlink(victim, path); err != nil {
+			t.Fatal(err)
+		}
+		_, errs, _ := inProcess(env, append(words, "--out", path)...)
+		if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() || info.Size() < 100 {
+			t.Errorf("%s: %v, %v\n%s", name, info, err, errs)
+		}
+	}
+	if _, errs, code := inProcess(env, "plan", "-f", answers, "--out", "/dev/stdout"); code != 2 || !strings.Contains(errs, "is no file") {
+		t.Errorf("--out /dev/stdout: exit %d\n%s", code, errs)
+	}
+	if b, err := os.ReadFile(victim); err != nil || string(b) != "whole" {
+		t.Errorf("the file behind the links has %d bytes, %v", len(b), err)
+	}
+}
+
 // TestChildrenGetNoSecrets starts the programs that this one starts on its own machine, the lab and kubectl, as scripts that
 // tell their environment.
 func TestChildrenGetNoSecrets(t *testing.T) {
