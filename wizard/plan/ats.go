@@ -7,16 +7,16 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/nmlx5"
 )
 
-// ats plans Address Translation Services on the RDMA card where the answers ask for it: with ATS a card asks the IOMMU
+// planATS plans Address Translation Services on the RDMA card where the answers ask for it: with ATS a card asks the IOMMU
 // itself, and switches may turn its requests round (NVIDIA, ATS and ACS configuration). Of a card that a VM gets whole the
 // key is set while the host has the card still; what it is later only the guest can tell.
-func (b *builder) ats(h *hostPart) {
+func planATS(b *draft, h *hostPart) {
 	if !b.a.GPUDirect.ATS {
 		return
 	}
 	if b.virtual() {
 		if h.nic != nil && h.shell == "" {
-			b.each(h.Name, "%s of %s was not looked at: its VFs are there, and SSH is not started for this key alone; in the ESXi shell: mlxconfig -d %s query %s", firmwareATS, h.nic.Device, h.nic.PCI, firmwareATS)
+			b.each(h.Name, "%s of %s was not looked at: its VFs are there, and SSH is not started for this key alone; in the ESXi shell: mlxconfig -d %s query %s", nmlx5.ATS, h.nic.Device, h.nic.PCI, nmlx5.ATS)
 		}
 		return
 	}
@@ -26,10 +26,10 @@ func (b *builder) ats(h *hostPart) {
 	}
 	card := b.vms[i].card
 	if card.Active {
-		b.each(h.Name, "%s of its RDMA card was not looked at: the card is passed through already; in the guest: mlxconfig -d %s query %s (a change takes a reboot of the host)", firmwareATS, "DEVICE", firmwareATS)
+		b.each(h.Name, "%s of its RDMA card was not looked at: the card is passed through already; in the guest: mlxconfig -d %s query %s (a change takes a reboot of the host)", nmlx5.ATS, "DEVICE", nmlx5.ATS)
 		return
 	}
-	d := &driverPart{builder: b, h: h, ref: backends.HostRef(h.Name), sys: h.System}
+	d := &driverPart{draft: b, h: h, ref: backends.HostRef(h.Name), sys: h.System}
 	if d.sys == nil || d.sys.Error != "" {
 		why := "nobody asked"
 		if d.sys != nil {
@@ -58,8 +58,8 @@ func (d *driverPart) cardATS(pci string) {
 			d.component(c, d.first)
 		}
 	}
-	fw, ok := d.setFirmware(pci, map[string]string{firmwareATS: "1"}, firmwareATS+"=1 lets the card ask the IOMMU itself (NVIDIA: for GPUDirect RDMA in VMs); read when it is due",
-		"the card is its VM's then; mlxconfig -d "+pci+" set "+firmwareATS+"=0 and a reboot of the host take it back")
+	fw, ok := d.setFirmware(pci, map[string]string{nmlx5.ATS: "1"}, nmlx5.ATS+"=1 lets the card ask the IOMMU itself (NVIDIA: for GPUDirect RDMA in VMs); read when it is due",
+		"the card is its VM's then; mlxconfig -d "+pci+" set "+nmlx5.ATS+"=0 and a reboot of the host take it back")
 	if !ok {
 		return
 	}

@@ -8,10 +8,10 @@ import (
 
 // canary lets one host go first: no other goes down before that one is back, its VFs are found and the VMs on it run again
 // (production.md: one host before any wave). The host of vCenter is none: it goes last.
-func (b *builder) canary(last *hostPart) {
+func (w *waves) canary(last *hostPart) {
 	var rest []*hostPart
 	var first *hostPart
-	for _, h := range b.hosts {
+	for _, h := range w.hosts {
 		switch {
 		case len(h.reboots) == 0 || h == last:
 		case first == nil:
@@ -23,33 +23,33 @@ func (b *builder) canary(last *hostPart) {
 	if first == nil || len(rest) == 0 {
 		return
 	}
-	if !b.a.Run.Reboot.Canary {
-		b.note("no host goes first (run.reboot.canary: false): a setting that is wrong for all is seen after a whole wave")
+	if !w.a.Run.Reboot.Canary {
+		w.note("no host goes first (run.reboot.canary: false): a setting that is wrong for all is seen after a whole wave")
 		return
 	}
 	alive := slices.Clone(first.reboots)
-	for _, c := range b.plan.Changes {
+	for _, c := range w.plan.Changes {
 		if (c.Kind == backends.KindActiveVFs || c.Kind == backends.KindActivePassthrough) && c.Target.Name == first.Name {
 			alive = append(alive, c.ID())
 		}
 	}
-	alive = append(alive, b.powerAround(first)...)
+	alive = append(alive, w.powerAround(first)...)
 	what := "VFs"
-	if b.whole() {
+	if w.whole() {
 		what = "passed-through devices"
 	}
 	for _, h := range rest {
-		b.wavesAfter(h, alive)
+		w.wavesAfter(h, alive)
 	}
-	b.note("%s goes first and alone (run.reboot.canary): no other host goes down before it is back, its %s are found and its VMs run again", first.Name, what)
+	w.note("%s goes first and alone (run.reboot.canary): no other host goes down before it is back, its %s are found and its VMs run again", first.Name, what)
 }
 
 // powerAround gives the power cycles that stand around a host's reboots.
-func (b *builder) powerAround(h *hostPart) []string {
+func (w *waves) powerAround(h *hostPart) []string {
 	var ids []string
-	for i := range b.inv.VMs {
-		v := &b.inv.VMs[i]
-		if id, there := b.powered(v); there && v.Host == h.Name && len(b.brackets[id].Around) > 0 {
+	for i := range w.inv.VMs {
+		v := &w.inv.VMs[i]
+		if id, there := w.powered(v); there && v.Host == h.Name && len(w.brackets[id].Around) > 0 {
 			ids = append(ids, id)
 		}
 	}
@@ -58,9 +58,9 @@ func (b *builder) powerAround(h *hostPart) []string {
 
 // wavesAfter lets all that takes a host out of service wait: its first reboot, its open shell, and the power cycles of its
 // VMs. A shell or a VM that went before would hold a place among the hosts that may be down.
-func (b *builder) wavesAfter(h *hostPart, ids []string) {
-	for _, id := range append(nonEmpty(h.reboots[0], h.shell), b.powerAround(h)...) {
-		br := b.brackets[id]
+func (w *waves) wavesAfter(h *hostPart, ids []string) {
+	for _, id := range append(nonEmpty(h.reboots[0], h.shell), w.powerAround(h)...) {
+		br := w.brackets[id]
 		br.After = append(br.After, ids...)
 	}
 }

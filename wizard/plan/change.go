@@ -114,3 +114,12 @@ func RoundOf(id string) int {
 	}
 	return n
 }
+
+// Names that ESXi gives to PVRDMA's own settings.
+const (
+	VMKnicOption    = "Net.PVRDMAVmknic" // string option; "" until it is set
+	FirewallRuleset = "pvrdma"           // TCP 28250 to 28761, in and out, between the vmknics of hosts
+)
+
+// PeerModules is the set of modules in a guest that lets the NIC reach GPU memory.
+const PeerModules = "gpu"

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -163,7 +165,7 @@ func vmValue(inv *backends.Inventory, v *backends.VM, s backends.Setting, unread
 			return backends.ValueOf(*v.CPUReserved)
 		}
 	case backends.KindLatency:
-		return backends.ValueOf(orElse(v.Latency, latencyNormal))
+		return backends.ValueOf(cmp.Or(v.Latency, "normal"))
 	case backends.KindExtra:
 		if strings.EqualFold(s.Name, backends.NodeAffinityKey) && v.NodeAffinity != nil {
 			if *v.NodeAffinity == "" {
@@ -185,7 +187,7 @@ func vmValue(inv *backends.Inventory, v *backends.VM, s backends.Setting, unread
 
 // extraValue is a VMX key, whatever its spelling.
 func extraValue(v *backends.VM, key string) backends.Value {
-	for _, k := range sortedKeys(v.Extra) {
+	for _, k := range slices.Sorted(maps.Keys(v.Extra)) {
 		if strings.EqualFold(k, key) && v.Extra[k] != "" {
 			return backends.ValueOf(v.Extra[k])
 		}
@@ -229,121 +231,41 @@ func rdmaAdapter(v *backends.VM, portgroup string) *backends.Adapter {
 	return &v.Adapters[i]
 }
 
-// rdmaMAC is the MAC by which a guest's RDMA interface is known: that of the adapter on the port group, else that of a card
-// that is passed through; "" where there is neither.
-func rdmaMAC(v *backends.VM, g *backends.Guest, portgroup string) string {
-	if a := rdmaAdapter(v, portgroup); a != nil {
-		return a.MAC
+// Same compares two values of a kind, leaving out what a spec says is not compared.
+func Same(kind backends.Kind, x, y backends.Value) bool {
+	if x == y {
+		return true
 	}
-	if len(v.Passthrough) == 0 || g == nil {
-		return ""
+	if kind == backends.KindOFED {
+		return sameOFED(x, y)
 	}
-	if d := g.Card(v); d != nil {
-		return d.MAC
+	var a, b backends.SwitchSpec
+	if kind != backends.KindSwitch || x.Decode(&a) != nil || y.Decode(&b) != nil {
+		return false
 	}
-	return ""
+	a.Datacenter = b.Datacenter
+	return a == b
 }
 
-func guestValue(v *backends.VM, g *backends.Guest, s backends.Setting, unread backends.Value) backends.Value {
-	switch s.Kind {
-	case backends.KindPersist:
-		return persistValue(g.Persist)
-	case backends.KindMemlock:
-		return backends.ValueOf(memlock(g.MemlockKB))
-	case backends.KindBuild:
-		if g.Built == nil {
-			return unread
-		}
-		if file := g.Built[s.Name]; file != "" {
-			return backends.ValueOf(file)
-		}
-		return backends.Absent
-	case backends.KindOFED:
-		return ofedValue(g)
-	case backends.KindModules, backends.KindPackages:
-		return unread // a matter of which ones were asked for: see membersOf
-	case backends.KindImage:
-		return imageValue(g, s.Name)
-	}
-	mac := rdmaMAC(v, g, s.Name)
-	if mac == "" {
-		return backends.Absent
-	}
-	switch s.Kind {
-	case backends.KindAddress:
-		return addressValue(g.Interface(mac), "")
-	case backends.KindTrafficClass:
-		if d := g.Verbs(mac); d != nil && d.ClassKept {
-			return backends.ValueOf(*d.Class)
-		}
-		return backends.Absent
-	case backends.KindPort:
-		if d := g.Verbs(mac); d != nil {
-			return backends.ValueOf(d.State)
-		}
-		return backends.Absent
-	}
-	return unread
-}
-
-// imageValue is the Dockerfile that an image was built by, Absent where there is no such image.
-func imageValue(g *backends.Guest, name string) backends.Value {
-	if g.Engine == nil {
-		return backends.Absent
-	}
-	text, there := g.Engine.Images[name]
-	if !there {
-		return backends.Absent
-	}
-	return backends.ValueOf(text)
-}
-
-func persistValue(p backends.Persist) backends.Value {
-	if len(p.Modules) == 0 && p.Reload == "" && len(p.Options) == 0 {
-		return backends.Absent
-	}
-	p.Modules = append([]string{}, p.Modules...)
-	if len(p.Options) == 0 {
-		p.Options = nil
+func paramsValue(p map[string]string) backends.Value {
+	if p == nil {
+		p = map[string]string{}
 	}
 	return backends.ValueOf(p)
 }
 
-func memlock(kb int64) string {
-	if kb < 0 {
-		return "unlimited"
-	}
-	return strconv.FormatInt(kb, 10)
-}
-
-// addressValue is what an interface keeps over a reboot: the wanted address where it is one of several, else the first.
-func addressValue(i *backends.Interface, want string) backends.Value {
-	if i == nil || !i.Persistent || len(i.Addresses) == 0 {
-		return backends.Absent
-	}
-	cidr := i.Addresses[0]
-	if slices.Contains(i.Addresses, want) {
-		cidr = want
-	}
-	return backends.ValueOf(backends.AddressSpec{CIDR: cidr, MTU: i.MTU})
-}
-
-// membersOf gives those of the wanted packages or modules that a guest has, as the value of their setting.
-func membersOf(g *backends.Guest, kind backends.Kind, wanted []string) backends.Value {
-	if kind == backends.KindModules {
-		return backends.ValueOf(held(wanted, func(m string) bool { return slices.Contains(g.Loaded, m) }))
-	}
-	sorted := slices.Sorted(slices.Values(wanted))
-	return backends.ValueOf(backends.PackageSpec{Installed: held(sorted, func(p string) bool { return g.Packages[p] != "" })})
-}
-
-// held gives those of the wanted names that are there, in the order of wanted.
-func held(wanted []string, there func(string) bool) []string {
-	out := []string{}
-	for _, w := range wanted {
-		if there(w) {
-			out = append(out, w)
+// pvrdmaVMs finds the VMs that are on and have a PVRDMA adapter on a switch.
+func pvrdmaVMs(inv *backends.Inventory, dvs, host string) []*backends.VM {
+	var out []*backends.VM
+	for i := range inv.VMs {
+		v := &inv.VMs[i]
+		if v.Power != "poweredOn" || host != "" && v.Host != host {
+			continue
+		}
+		if slices.ContainsFunc(v.Adapters, func(a backends.Adapter) bool { return a.Type == "pvrdma" && a.Switch == dvs }) {
+			out = append(out, v)
 		}
 	}
+	slices.SortFunc(out, func(x, y *backends.VM) int { return strings.Compare(x.Name, y.Name) })
 	return out
 }

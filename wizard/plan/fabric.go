@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -58,7 +59,7 @@ func (b *builder) shared(sw *backends.Switch) {
 	if sw.OffloadID != "" {
 		why = append(why, "a network offload ("+sw.OffloadID+")")
 	}
-	for _, host := range sortedKeys(sw.Members) {
+	for _, host := range slices.Sorted(maps.Keys(sw.Members)) {
 		if m := sw.Members[host]; len(m.PNICs) > 1 {
 			why = append(why, fmt.Sprintf("%d uplinks of %s", len(m.PNICs), host))
 			break

@@ -9,33 +9,33 @@ import (
 
 // failover settles before the first wave whether HA has hosts and memory enough while a wave runs: DRS empties no host where
 // the failover level would break, and VMs do not start again (InsufficientFailoverResources). What the plan reserves counts.
-func (b *builder) failover(cl *backends.Cluster, at int) {
+func (w *waves) failover(cl *backends.Cluster, at int) {
 	ref := backends.Ref{Type: backends.TypeCluster, Name: cl.Name}
 	var up []*backends.Host
-	for i := range b.inv.Hosts {
-		if h := &b.inv.Hosts[i]; h.Cluster == cl.Name && h.State == "connected" && !h.InMaintenance {
+	for i := range w.inv.Hosts {
+		if h := &w.inv.Hosts[i]; h.Cluster == cl.Name && h.State == "connected" && !h.InMaintenance {
 			up = append(up, h)
 		}
 	}
 	left := len(up) - at
 	switch {
 	case left < 1:
-		b.refuse(ref, "CL-HA-012", "lower run.reboot.max_unavailable, or switch HA off for the run",
+		w.refuse(ref, "CL-HA-012", "lower run.reboot.max_unavailable, or switch HA off for the run",
 			"HA is on and has %d hosts; with %d down it has nobody left to fail over to", len(up), at)
 		return
 	case left <= cl.Failover:
-		b.refuse(ref, "CL-HA-012", "lower the failover level of HA's admission control for the run, or run.reboot.max_unavailable where that is more than 1",
+		w.refuse(ref, "CL-HA-012", "lower the failover level of HA's admission control for the run, or run.reboot.max_unavailable where that is more than 1",
 			"HA's failover level is %d of %d hosts; with %d down, %d are left, and DRS empties no host then", cl.Failover, len(up), at, left)
 		return
-	case cl.Failover > 0 && b.memoryShort(cl, up, at):
+	case cl.Failover > 0 && w.memoryShort(cl, up, at):
 		return
 	}
-	b.note("HA of %s keeps %d of %d hosts while one wave runs; reservations of all memory shrink what it can restart", cl.Name, left, len(up))
+	w.note("HA of %s keeps %d of %d hosts while one wave runs; reservations of all memory shrink what it can restart", cl.Name, left, len(up))
 }
 
 // memoryShort objects where the memory that is reserved while a wave runs does not fit on the hosts that HA counts on:
 // those that are up, without the largest ones that may be lost.
-func (b *builder) memoryShort(cl *backends.Cluster, up []*backends.Host, at int) bool {
+func (w *waves) memoryShort(cl *backends.Cluster, up []*backends.Host, at int) bool {
 	slices.SortFunc(up, func(x, y *backends.Host) int { return cmp.Compare(x.MemoryMB, y.MemoryMB) })
 	room, reserved := int64(0), int64(0)
 	for _, h := range up[:len(up)-at-cl.Failover] {
@@ -45,16 +45,16 @@ func (b *builder) memoryShort(cl *backends.Cluster, up []*backends.Host, at int)
 		return slices.ContainsFunc(up, func(h *backends.Host) bool { return h.Name == host })
 	}
 	off := map[string]int64{} // by host: what is shut down while it reboots
-	for i := range b.inv.VMs {
-		v := &b.inv.VMs[i]
+	for i := range w.inv.VMs {
+		v := &w.inv.VMs[i]
 		mb, planned := v.Reservation, false
-		if b.byVM[v.Name] != nil {
+		if w.byVM[v.Name] != nil {
 			mb = v.MemoryMB
 		}
-		if id, there := b.powered(v); there {
-			planned = len(b.brackets[id].Around) > 0
+		if id, there := w.powered(v); there {
+			planned = len(w.brackets[id].Around) > 0
 		}
-		if !in(v.Host) || v.Power != "poweredOn" && b.byVM[v.Name] == nil {
+		if !in(v.Host) || v.Power != "poweredOn" && w.byVM[v.Name] == nil {
 			continue
 		}
 		reserved += mb
@@ -62,11 +62,11 @@ func (b *builder) memoryShort(cl *backends.Cluster, up []*backends.Host, at int)
 			off[v.Host] += mb
 		}
 	}
-	for _, h := range b.hosts {
+	for _, h := range w.hosts {
 		if len(h.reboots) == 0 || !in(h.Name) || reserved-off[h.Name] <= room {
 			continue
 		}
-		b.object(backends.Ref{Type: backends.TypeCluster, Name: cl.Name}, "CL-HA-012", "shut VMs down, lower the failover level of HA's admission control for the run, or free memory",
+		w.object(backends.Ref{Type: backends.TypeCluster, Name: cl.Name}, "CL-HA-012", "shut VMs down, lower the failover level of HA's admission control for the run, or free memory",
 			"HA's failover level is %d; while %s reboots, %d MB of memory are reserved and %d MB can be counted on: DRS empties no host then, and VMs do not start again",
 			cl.Failover, h.Name, reserved-off[h.Name], room)
 		return true

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,7 +54,7 @@ func (b *builder) assign(h *hostPart) {
 	for _, v := range on {
 		if len(v.gpus) == 0 {
 			b.refuse(backends.VMRef(v.Name), "HOST-PT-FREE-014", "take it out of vms, move it to a host with a free GPU, or free one",
-				"no GPU of %s is free for it: %s", h.Name, orElse(strings.Join(taken, "; "), "the host has none, or too few"))
+				"no GPU of %s is free for it: %s", h.Name, cmp.Or(strings.Join(taken, "; "), "the host has none, or too few"))
 		}
 	}
 }
@@ -102,7 +103,7 @@ func (b *builder) gpusNamed(h *hostPart, v *vmPart) {
 			for _, g := range h.GPUs {
 				have = append(have, g.PCI)
 			}
-			b.refuse(ref, "HOST-PT-FREE-014", "name one of: "+orElse(strings.Join(have, ", "), "none is there"), "%s has no GPU at %s", h.Name, pci)
+			b.refuse(ref, "HOST-PT-FREE-014", "name one of: "+cmp.Or(strings.Join(have, ", "), "none is there"), "%s has no GPU at %s", h.Name, pci)
 			continue
 		}
 		g := &h.GPUs[i]
@@ -125,7 +126,7 @@ func (b *builder) devices(v *vmPart) []Change {
 	out = append(out, Change{Setting: nested, From: Current(b.inv, nested), To: backends.ValueOf(false), Why: "nested virtualization cannot be on beside peer-to-peer (KB 437651)"})
 	out = append(out, b.keys(v)...)
 	if c := v.card; c != nil {
-		out = append(out, b.device(v, c.Address, c.Vendor, c.Device, "the RDMA card ("+orElse(c.Name, c.Device)+"), whole"))
+		out = append(out, b.device(v, c.Address, c.Vendor, c.Device, "the RDMA card ("+cmp.Or(c.Name, c.Device)+"), whole"))
 	}
 	for _, g := range v.gpus {
 		out = append(out, b.device(v, g.PCI, g.Vendor, g.Device, "the GPU ("+g.Model+")"))

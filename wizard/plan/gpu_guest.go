@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -11,8 +12,7 @@ import (
 )
 
 const (
-	setNVIDIA   = "nvidia" // the set of packages that brings the driver
-	PeerModules = "gpu"    // the set of modules that lets the NIC reach GPU memory
+	setNVIDIA = "nvidia" // the set of packages that brings the driver
 
 	peermem    = "nvidia_peermem" // comes with the driver from release 470 on
 	oldPeermem = "nv_peer_mem"    // deprecated since CUDA 11.5
@@ -47,7 +47,7 @@ func (g *guestPart) gpu() {
 	g.cudaPerftest("")
 	if f.NVIDIA.Driver == "" {
 		g.object(g.ref, checkDriver, "install the headers of the kernel and build the driver's modules again (dkms autoinstall), or reboot the guest into the kernel that they were built for",
-			"has nvidia-smi, but kernel %s has no module of the NVIDIA driver: %s", f.Kernel, orElse(f.NVIDIA.Error, "it tells no version"))
+			"has nvidia-smi, but kernel %s has no module of the NVIDIA driver: %s", f.Kernel, cmp.Or(f.NVIDIA.Error, "it tells no version"))
 		return
 	}
 	module, why, no := peerWay(f)
@@ -70,7 +70,7 @@ func (g *guestPart) vgpu() {
 	}
 	profile := strings.TrimSpace(strings.TrimPrefix(g.v.Passthrough[i], "vgpu"))
 	g.each(g.v.Name, "vGPU %s: GPUDirect RDMA stays off, because the NIC has no way to a share of a GPU here; data goes through host memory (NCCL_NET_GDR_LEVEL=LOC, before NCCL 2.4 NCCL_IB_GDR_LEVEL=0)",
-		orElse(profile, "of an unknown name"))
+		cmp.Or(profile, "of an unknown name"))
 }
 
 // before are the ids of what replaces the guest's RDMA stack: drivers of GPUs build on it.
@@ -121,7 +121,7 @@ func peerWay(f *backends.Guest) (module, why string, no *Refusal) {
 		return oldPeermem, fmt.Sprintf("driver %s is older than nvidia-peermem (470): nv_peer_mem is the way to GPU memory", n.Driver), nil
 	}
 	return "", "", &Refusal{
-		Why:    fmt.Sprintf("nothing lets the NIC reach GPU memory: driver %s has neither DMA-BUF (open kernel modules, kernel 5.12) nor nvidia-peermem", orElse(n.Driver, "of an unknown release")),
+		Why:    fmt.Sprintf("nothing lets the NIC reach GPU memory: driver %s has neither DMA-BUF (open kernel modules, kernel 5.12) nor nvidia-peermem", cmp.Or(n.Driver, "of an unknown release")),
 		Remedy: "install a driver from release 470 on after MLNX_OFED or DOCA, better its open kernel modules",
 	}
 }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,7 +28,7 @@ func (b *builder) keys(v *vmPart) []Change {
 		return nil
 	}
 	spelled := map[string]string{}
-	for _, k := range sortedKeys(v.Extra) {
+	for _, k := range slices.Sorted(maps.Keys(v.Extra)) {
 		if other, twice := spelled[strings.ToLower(k)]; twice {
 			b.refuse(ref, "VM-EXTRAKEYS-029", "delete one of them in the VM's advanced parameters", "has both %s and %s: which one ESXi reads is not known", other, k)
 			return nil

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -80,7 +81,7 @@ func (b *builder) policies(v *vmPart) {
 	if cl.HA {
 		b.each(v.Name, "HA of %s cannot restart it on another host: arrange its restart by hand, or set gpudirect.backing to dynamic", cl.Name)
 	}
-	if mode := orElse(cl.DRSOverride[v.Name], cl.DRSMode); cl.DRS && mode == "fullyAutomated" {
+	if mode := cmp.Or(cl.DRSOverride[v.Name], cl.DRSMode); cl.DRS && mode == "fullyAutomated" {
 		b.each(v.Name, "DRS of %s is to move it by itself and cannot: its host empties only when it is shut down", cl.Name)
 	}
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -134,20 +135,5 @@ func (g *guestPart) installs(packages ...string) string {
 	if debian {
 		return "apt-get install " + strings.Join(packages, " ")
 	}
-	return orElse(g.v.guest.PackageManager, "dnf") + " install " + strings.Join(packages, " ")
-}
-
-func buildTitle(c Change, removed bool) string {
-	verb, what := "build", "perftest with CUDA"
-	if c.Name == backends.BuildDriver {
-		verb, what = "install", "the NVIDIA driver"
-	}
-	var file string
-	switch {
-	case removed:
-		return "take " + what + " away"
-	case c.To.Decode(&file) != nil:
-		return verb + " " + what
-	}
-	return verb + " " + what + " from " + path.Base(file)
+	return cmp.Or(g.v.guest.PackageManager, "dnf") + " install " + strings.Join(packages, " ")
 }

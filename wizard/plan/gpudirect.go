@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,7 +21,7 @@ func (b *builder) gpudirect() {
 	}
 	for _, h := range b.hosts {
 		b.assign(h)
-		b.ats(h)
+		planATS(b.draft, h)
 		b.passThrough(h)
 	}
 }
@@ -60,7 +61,7 @@ func (b *builder) chooseCard(h *hostPart, v *vmPart) *backends.PCIDevice {
 			return &cards[i]
 		}
 	}
-	quiet := &builder{a: b.a, inv: b.inv, opts: b.opts, brackets: map[string]*Bracket{}, told: map[string][]string{}}
+	quiet := newBuilder(b.a, b.inv, b.opts)
 	nic := quiet.chooseNIC(h)
 	if nic == nil {
 		if c := b.passedOn(h, cards); c != nil {
@@ -216,7 +217,7 @@ func (b *builder) groupFree(h *hostPart, d device) bool {
 			}
 		}
 		if i := slices.IndexFunc(h.PCI, func(p backends.PCIDevice) bool { return p.Address == other }); use == "" && i >= 0 && strings.HasPrefix(h.PCI[i].Class, "01") {
-			use = "a storage controller (" + orElse(h.PCI[i].Name, h.PCI[i].Class) + ")"
+			use = "a storage controller (" + cmp.Or(h.PCI[i].Name, h.PCI[i].Class) + ")"
 		}
 		if v := b.owner(h, other); use == "" && v != nil && b.byVM[v.Name] == nil {
 			use = "a device of the VM " + v.Name

@@ -35,7 +35,7 @@ const (
 
 // guestPart plans the guest of one VM.
 type guestPart struct {
-	*builder
+	*draft
 	v      *vmPart
 	ref    backends.Ref
 	after  []string       // the VM's power cycle, when there is one
@@ -46,34 +46,34 @@ type guestPart struct {
 	peer   backends.Value // the peer memory module of GPUs; Absent where none is wanted
 }
 
-// guestOf plans what happens inside a VM's guest. Facts that survive a reboot are taken as they are now; the others
+// planGuest plans what happens inside a VM's guest. Facts that survive a reboot are taken as they are now; the others
 // are unknown until a planned power cycle is over.
-func (b *builder) guestOf(v *vmPart) {
-	g := &guestPart{builder: b, v: v, ref: backends.GuestRef(v.Name)}
+func planGuest(d *draft, v *vmPart) {
+	g := &guestPart{draft: d, v: v, ref: backends.GuestRef(v.Name)}
 	g.asked = v.on() && v.guest != nil && v.guest.Error == ""
 	g.until = backends.Unknown(g.ref.String() + " is asked")
-	if id, there := b.powered(v.VM); there {
+	if id, there := d.powered(v.VM); there {
 		g.cycled, g.after, g.until = true, []string{id}, backends.Unknown(id)
 	}
 	if v.on() && v.guest != nil && v.guest.Error != "" {
-		b.refuse(g.ref, "", orElse(v.guest.Hint, "check address, port, user and key under vms of the answers"), "the guest is on but cannot be asked: %s", strings.TrimPrefix(v.guest.Error, "guest "+v.Name+": "))
-		b.refusals[len(b.refusals)-1].Kind = v.guest.ErrKind
+		d.refuse(g.ref, "", cmp.Or(v.guest.Hint, "check address, port, user and key under vms of the answers"), "the guest is on but cannot be asked: %s", strings.TrimPrefix(v.guest.Error, "guest "+v.Name+": "))
+		d.refusals[len(d.refusals)-1].Kind = v.guest.ErrKind
 		return
 	}
 	if g.asked && !g.usable() {
 		return
 	}
-	distro, known := g.distro()
+	system, known := g.distro()
 	switch {
-	case len(b.a.Guest.OFED) > 0:
-		g.ofed(distro, known)
-	case b.a.Guest.Install:
-		g.packages(distro, known)
+	case len(d.a.Guest.OFED) > 0:
+		g.ofed(system, known)
+	case d.a.Guest.Install:
+		g.packages(system, known)
 	}
 	g.modules()
 	g.gpu()
-	if b.a.Guest.Persist {
-		g.persist(distro, known)
+	if d.a.Guest.Persist {
+		g.persist(system, known)
 	}
 	for _, n := range v.nets {
 		g.address(n)
@@ -140,7 +140,7 @@ func (g *guestPart) distro() (assets.Distro, bool) {
 	d, ok := assets.DistroFor(f.OS, f.Version, f.Like)
 	if !ok && g.a.Guest.Install {
 		g.object(g.ref, "GST-PKG-005", "install rdma-core, its tools and perftest yourself and set guest.install to false",
-			"no list of packages is known for %s %s", orElse(f.OS, "this system"), f.Version)
+			"no list of packages is known for %s %s", cmp.Or(f.OS, "this system"), f.Version)
 	}
 	return d, ok
 }
@@ -271,11 +271,4 @@ func (g *guestPart) class(n answers.Adapter) {
 	g.change(backends.KindTrafficClass, n.PortGroup, from, backends.ValueOf(tc), fmt.Sprintf("DSCP %d, which the switch keeps from loss; what goes out by a VF only the guest marks", g.a.QoS.DSCP), func(c *Change) {
 		c.After = append(c.After, g.id(backends.KindModules, setRDMA), g.id(backends.KindAddress, n.PortGroup), g.id(backends.KindPort, n.PortGroup))
 	})
-}
-
-func orElse(s, other string) string {
-	if s != "" {
-		return s
-	}
-	return other
 }

@@ -138,6 +138,3 @@ func (b *builder) hostState(h *hostPart) {
 		b.each(h.Name, "kept by %s: add these settings there too, or it puts them back", owner)
 	}
 }
-
-// part gives a host that takes part, nil for any other.
-func (b *builder) part(host string) *hostPart { return b.byHost[host] }

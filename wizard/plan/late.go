@@ -2,9 +2,12 @@ package plan
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/nmlx5"
 )
 
 // Resolve gives what a change shall set once its present value has been read: To, or for a Late change what follows from
@@ -21,30 +24,21 @@ func Resolve(c Change, now backends.Value) (backends.Value, error) {
 	if err := now.Decode(&have); err != nil {
 		return c.To, fmt.Errorf("%s: %w", c.ID(), err)
 	}
-	for _, key := range sortedKeys(want) {
+	for _, key := range slices.Sorted(maps.Keys(want)) {
 		old, there := have[key]
 		switch {
-		case !there && (key == firmwareOn || key == firmwareVFs):
+		case !there && (key == nmlx5.SRIOVOn || key == nmlx5.NumVFs):
 			return c.To, backends.Errorf(backends.KindRefused, c.Target.Name, "choose a card whose firmware offers SR-IOV, or update the firmware",
 				"the firmware of %s has no %s", c.Name, key)
-		case !there && key == firmwareATS:
+		case !there && key == nmlx5.ATS:
 			return c.To, backends.Errorf(backends.KindRefused, c.Target.Name, "set gpudirect.ats to false: ConnectX-6 and later have it (NVIDIA, ATS); relax_acs does without",
 				"the firmware of %s has no %s", c.Name, key)
-		case there && (key != firmwareVFs || number(old) < number(want[key])):
+		case there && (key != nmlx5.NumVFs || number(old) < number(want[key])):
 			have[key] = want[key]
 		}
 	}
 	return backends.ValueOf(have), nil
 }
-
-// The mlxconfig keys that make VFs.
-const (
-	firmwareOn  = "SRIOV_EN"
-	firmwareVFs = "NUM_OF_VFS"
-)
-
-// firmwareATS is the key that lets a card ask the IOMMU for addresses itself.
-const firmwareATS = "ATS_ENABLED"
 
 // number reads a decimal count; what is none counts as 0.
 func number(s string) int {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -88,14 +89,6 @@ func (b *builder) uplinkMove(sw *backends.Switch, pg *backends.PortGroup, want b
 	return b.pvrdmaOff(sw, "", "the active uplink of "+pg.Name+" changes")
 }
 
-func (b *builder) switchID() string {
-	return backends.Setting{Target: backends.SwitchRef(b.a.Switch.Name), Kind: backends.KindSwitch}.ID()
-}
-
-func memberSetting(host, dvs string) backends.Setting {
-	return backends.Setting{Target: backends.HostRef(host), Kind: backends.KindMember, Name: dvs}
-}
-
 // member plans a host's share in the DVS: the chosen pNIC and no other.
 func (b *builder) member(sw *backends.Switch, h *hostPart) {
 	h.nic = b.chooseNIC(h)
@@ -107,7 +100,7 @@ func (b *builder) member(sw *backends.Switch, h *hostPart) {
 		From:    backends.Absent,
 		To:      backends.ValueOf(backends.MemberSpec{PNICs: []string{h.nic.Device}}),
 		After:   []string{b.switchID()},
-		Why:     fmt.Sprintf("%s (%s, %s, %s) carries this host's RDMA", h.nic.Device, orElse(h.nic.RDMADevice, h.nic.PCI), speed(h.nic), h.nic.Driver),
+		Why:     fmt.Sprintf("%s (%s, %s, %s) carries this host's RDMA", h.nic.Device, cmp.Or(h.nic.RDMADevice, h.nic.PCI), speed(h.nic), h.nic.Driver),
 	}
 	if sw != nil {
 		if m, is := sw.Members[h.Name]; is {
@@ -148,31 +141,4 @@ func (b *builder) pvrdmaOff(sw *backends.Switch, host, why string) []string {
 		ids = append(ids, b.power(v, why+"; RDMA uplinks change only with PVRDMA VMs off (KB 328676)"))
 	}
 	return ids
-}
-
-func (b *builder) takesPart(v *backends.VM) bool { return b.byVM[v.Name] != nil }
-
-// pvrdmaVMs finds the VMs that are on and have a PVRDMA adapter on a switch.
-func pvrdmaVMs(inv *backends.Inventory, dvs, host string) []*backends.VM {
-	var out []*backends.VM
-	for i := range inv.VMs {
-		v := &inv.VMs[i]
-		if v.Power != "poweredOn" || host != "" && v.Host != host {
-			continue
-		}
-		if slices.ContainsFunc(v.Adapters, func(a backends.Adapter) bool { return a.Type == "pvrdma" && a.Switch == dvs }) {
-			out = append(out, v)
-		}
-	}
-	slices.SortFunc(out, func(x, y *backends.VM) int { return strings.Compare(x.Name, y.Name) })
-	return out
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -79,7 +80,7 @@ func (g *guestPart) archive() (to backends.Value, doca, ok bool) {
 		}
 		return backends.ValueOf(backends.OFEDSpec{Version: a.Version, Archive: file}), a.DOCA, g.fitting(a, file)
 	}
-	g.refuse(g.ref, "", "name the archive for "+orElse(f.OS, "its system")+f.Version+" "+f.Arch+" under guest.ofed too, or take guest.ofed out: the distribution's drivers do RoCE as well",
+	g.refuse(g.ref, "", "name the archive for "+cmp.Or(f.OS, "its system")+f.Version+" "+f.Arch+" under guest.ofed too, or take guest.ofed out: the distribution's drivers do RoCE as well",
 		"no archive of guest.ofed is made for it: %s", strings.Join(why, "; "))
 	return backends.Absent, false, false
 }
@@ -136,35 +137,4 @@ func (g *guestPart) afterOFED() bool {
 	g.cudaPerftest("")
 	g.modulesFor(g.until, "what the NIC reaches GPU memory by depends on MLNX_OFED")
 	return false
-}
-
-// ofedValue is the MLNX_OFED that a guest has.
-func ofedValue(f *backends.Guest) backends.Value {
-	if f.MOFED == "" && !f.OFEDUnfinished {
-		return backends.Absent
-	}
-	return backends.ValueOf(backends.OFEDSpec{Version: f.MOFED, Unfinished: f.OFEDUnfinished})
-}
-
-// sameOFED compares without the archive.
-func sameOFED(x, y backends.Value) bool {
-	var a, b backends.OFEDSpec
-	if x.IsAbsent() || y.IsAbsent() || x.Decode(&a) != nil || y.Decode(&b) != nil {
-		return false
-	}
-	a.Archive, b.Archive = "", ""
-	return a == b
-}
-
-func ofedTitle(c Change, removed bool) string {
-	var from, to backends.OFEDSpec
-	switch {
-	case removed && (c.From.Decode(&from) != nil || from.Version == ""):
-		return "put the distribution's RDMA packages back"
-	case removed:
-		return "uninstall " + from.Version + " and put the distribution's RDMA packages back"
-	case c.To.Decode(&to) != nil:
-		return "install MLNX_OFED"
-	}
-	return "install " + to.Version
 }

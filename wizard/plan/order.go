@@ -94,3 +94,76 @@ func (g *Graph) sort(nodes []string) error {
 	}
 	return nil
 }
+
+// Narrow leaves out what is not named, as Options.Only does.
+func (p *Plan) Narrow(only []string) error {
+	p.narrow(only)
+	return p.settle()
+}
+
+// narrow leaves the named changes and the brackets that they need: those they are made in, and those that bring up by
+// themselves (a VM that is off) what a change waits for. Notes speak of the whole and go; what a change costs stands by it.
+func (p *Plan) narrow(only []string) {
+	p.Notes = nil
+	needed, body := map[string]bool{}, map[string]bool{}
+	for _, c := range p.Changes {
+		for _, id := range c.Within {
+			body[id] = true
+		}
+	}
+	p.Changes = slices.DeleteFunc(p.Changes, func(c Change) bool { return !slices.Contains(only, c.ID()) })
+	for _, c := range p.Changes {
+		for _, id := range c.Within {
+			needed[id] = true
+		}
+		for _, id := range c.After {
+			needed[id] = needed[id] || !body[id]
+		}
+	}
+	p.Brackets = slices.DeleteFunc(p.Brackets, func(br Bracket) bool { return !needed[br.ID()] })
+}
+
+// settle drops names of what is not in the plan from every After, puts changes into an order in which they could be
+// made one by one, and counts the stages.
+func (p *Plan) settle() error {
+	known := map[string]bool{}
+	for _, c := range p.Changes {
+		known[c.ID()] = true
+	}
+	for _, br := range p.Brackets {
+		known[br.ID()], known[OpenID(br.ID())] = true, true
+	}
+	keep := func(ids []string) []string {
+		var out []string
+		seen := make(map[string]bool, len(ids))
+		for _, id := range ids {
+			if known[id] && !seen[id] {
+				seen[id] = true
+				out = append(out, id)
+			}
+		}
+		return out
+	}
+	for i := range p.Changes {
+		p.Changes[i].After, p.Changes[i].Within = keep(p.Changes[i].After), keep(p.Changes[i].Within)
+	}
+	for i := range p.Brackets {
+		p.Brackets[i].After, p.Brackets[i].Around = keep(p.Brackets[i].After), keep(p.Brackets[i].Around)
+	}
+	g, err := p.Graph()
+	if err != nil {
+		return err
+	}
+	at := map[string]int{}
+	for i, id := range g.Order {
+		at[id] = i
+	}
+	slices.SortStableFunc(p.Changes, func(x, y Change) int { return at[x.ID()] - at[y.ID()] })
+	p.Stages = 0
+	for _, c := range p.Changes {
+		if !c.From.Known() || !c.To.Known() {
+			p.Stages = 1
+		}
+	}
+	return nil
+}

@@ -10,19 +10,19 @@ import (
 
 // pause plans global pause for the chosen pNIC alone (VMware, lossless network). Any driver takes it. It goes after the
 // reboot that ends PFC: never both (rules.md 3).
-func (b *builder) pause(h *hostPart, after string) {
-	if h.System == nil {
+func (d *driverPart) pause(after string) {
+	if d.h.System == nil {
 		return
 	}
-	set := backends.Setting{Target: backends.HostRef(h.Name), Kind: backends.KindPause, Name: h.nic.Device}
-	from := Current(b.inv, set)
+	set := backends.Setting{Target: backends.HostRef(d.h.Name), Kind: backends.KindPause, Name: d.h.nic.Device}
+	from := Current(d.inv, set)
 	if !from.Known() {
-		b.refuse(set.Target, "HOST-PNIC-PAUSE-014", "set qos.lossless to none or pfc", "the pause parameters of %s could not be read", h.nic.Device)
+		d.refuse(set.Target, "HOST-PNIC-PAUSE-014", "set qos.lossless to none or pfc", "the pause parameters of %s could not be read", d.h.nic.Device)
 		return
 	}
-	b.add(Change{Setting: set, From: from, To: backends.ValueOf(backends.PauseSpec{Rx: true, Tx: true}), After: nonEmpty(after),
+	d.add(Change{Setting: set, From: from, To: backends.ValueOf(backends.PauseSpec{Rx: true, Tx: true}), After: nonEmpty(after),
 		Why: "global pause stops the sender of a full port, whatever it sends; the switch port needs flow control on in both directions too"})
-	b.note("global pause acts between each host and its switch port: the switch must have flow control (802.3x) on for the RDMA ports, and nothing here can read that")
+	d.note("global pause acts between each host and its switch port: the switch must have flow control (802.3x) on for the RDMA ports, and nothing here can read that")
 }
 
 // withoutPFC takes PFC out of a module's parameters, where it is set: it would put global pause out of force.

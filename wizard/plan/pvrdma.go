@@ -1,18 +1,13 @@
 package plan
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
-)
-
-// Names that ESXi gives to PVRDMA's own settings.
-const (
-	VMKnicOption    = "Net.PVRDMAVmknic" // string option; "" until it is set
-	FirewallRuleset = "pvrdma"           // TCP 28250 to 28761, in and out, between the vmknics of hosts
 )
 
 // pvrdma is the hosts' part of mode pvrdma: the tagged vmknic, the firewall, and PFC where it is asked for (guides 000 and
@@ -23,7 +18,7 @@ func (b *builder) pvrdma() {
 		b.vmknic(h)
 		b.firewall(h)
 		if l := b.a.QoS.Lossless; l != answers.LosslessNone && l != "" && h.nic != nil {
-			b.driver(h)
+			planDriver(b.draft, h)
 		}
 	}
 }
@@ -88,7 +83,7 @@ func (b *builder) firewall(h *hostPart) {
 	if !r.AllIP {
 		if shut := b.shutOut(h, r.Networks); len(shut) > 0 {
 			b.object(ref, "HOST-FW-ALLOW-008", "add these addresses to the ruleset's list, or let all in",
-				"its ruleset %s lets in %s only; shut out: %s", FirewallRuleset, orElse(strings.Join(r.Networks, ", "), "nobody"), strings.Join(shut, ", "))
+				"its ruleset %s lets in %s only; shut out: %s", FirewallRuleset, cmp.Or(strings.Join(r.Networks, ", "), "nobody"), strings.Join(shut, ", "))
 		}
 	}
 	b.add(Change{Setting: s, From: Current(b.inv, s), To: backends.ValueOf(true),
@@ -145,23 +140,6 @@ func (b *builder) vmkAddresses() {
 			b.note("the vmknics of %s and %s are in different subnets (%s, %s): they must route to each other", b.hosts[0].Name, h.Name, subnet, p)
 		}
 	}
-}
-
-// networkIDs gives what a VM waits for: the switch, the port groups and its host's share and control settings.
-func (b *builder) networkIDs(host string) []string {
-	ref := backends.HostRef(host)
-	ids := []string{
-		b.switchID(), memberSetting(host, b.a.Switch.Name).ID(),
-		backends.Setting{Target: ref, Kind: backends.KindOption, Name: VMKnicOption}.ID(),
-		backends.Setting{Target: ref, Kind: backends.KindFirewall, Name: FirewallRuleset}.ID(),
-	}
-	for _, pg := range b.a.PortGroups() {
-		ids = append(ids, backends.Setting{Target: backends.PortGroupRef(pg), Kind: backends.KindPortGroup}.ID())
-	}
-	if h := b.part(host); h != nil {
-		ids = append(ids, h.ready...)
-	}
-	return ids
 }
 
 // wait lets a VM stay on until its network is ready, unless the network needs it off.

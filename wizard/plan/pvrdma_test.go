@@ -43,7 +43,7 @@ func TestApplyEndsInNothingToDoAndRollbackAtTheStart(t *testing.T) {
 			if len(back.priors) == 0 {
 				t.Fatal("nothing was changed")
 			}
-			p := rollback(t, inv, back)
+			p := takeBack(t, inv, back)
 			if len(p.Conflicts) > 0 {
 				t.Fatalf("conflicts: %v", p.Conflicts)
 			}
@@ -58,8 +58,8 @@ func TestApplyEndsInNothingToDoAndRollbackAtTheStart(t *testing.T) {
 func TestSecondRollbackDoesNothing(t *testing.T) {
 	inv := newInventory(2)
 	back := apply(t, newAnswers(inv), inv)
-	rollback(t, inv, back)
-	if p := rollback(t, inv, back); !p.Empty() || len(p.Brackets) > 0 {
+	takeBack(t, inv, back)
+	if p := takeBack(t, inv, back); !p.Empty() || len(p.Brackets) > 0 {
 		t.Errorf("second rollback: %d changes, %d brackets", len(p.Changes), len(p.Brackets))
 	}
 }
@@ -245,7 +245,7 @@ func TestHostileNames(t *testing.T) {
 			a.Switch.Name, a.Switch.PortGroup = "S "+name, "P "+name
 			start := clone(t, inv)
 			back := apply(t, a, inv)
-			rollback(t, inv, back)
+			takeBack(t, inv, back)
 			reboot(start, inv)
 			if diff := cmp.Diff(start, inv, equateEmpty); diff != "" {
 				t.Errorf("rollback did not restore:\n%s", diff)

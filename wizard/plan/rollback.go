@@ -216,19 +216,3 @@ func names(kind backends.Kind, values ...backends.Value) []string {
 	}
 	return all
 }
-
-// Same compares two values of a kind, leaving out what a spec says is not compared.
-func Same(kind backends.Kind, x, y backends.Value) bool {
-	if x == y {
-		return true
-	}
-	if kind == backends.KindOFED {
-		return sameOFED(x, y)
-	}
-	var a, b backends.SwitchSpec
-	if kind != backends.KindSwitch || x.Decode(&a) != nil || y.Decode(&b) != nil {
-		return false
-	}
-	a.Datacenter = b.Datacenter
-	return a == b
-}

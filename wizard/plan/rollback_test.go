@@ -70,7 +70,7 @@ func TestRollbackTellsWhatStays(t *testing.T) {
 	inv := newInventory(2)
 	inv.VMs[0].Hardware = 11
 	back := apply(t, newAnswers(inv), inv)
-	p := rollback(t, inv, back)
+	p := takeBack(t, inv, back)
 	if inv.VMs[0].Hardware != 17 || len(p.Notes) != 1 || !strings.Contains(p.Notes[0], "hardware version") {
 		t.Errorf("hardware %d, notes %q", inv.VMs[0].Hardware, p.Notes)
 	}
@@ -86,7 +86,7 @@ func TestRollbackOfARunThatBrokeOff(t *testing.T) {
 	last := &back.priors[len(back.priors)-1]
 	setWorld(t, inv, last.Change.Setting, last.Prior)
 	last.Found, last.Uncertain = backends.Absent, true
-	p := rollback(t, inv, back)
+	p := takeBack(t, inv, back)
 	reboot(start, inv)
 	if diff := cmp.Diff(start, inv, equateEmpty); diff != "" || len(p.Conflicts) > 0 {
 		t.Errorf("conflicts %v\n%s", p.Conflicts, diff)
@@ -97,7 +97,7 @@ func TestRollbackWhenTheTargetIsGone(t *testing.T) {
 	inv := newInventory(2)
 	back := apply(t, newAnswers(inv), inv)
 	inv.VMs, inv.Guests = inv.VMs[:1], inv.Guests[:1]
-	p := rollback(t, inv, back)
+	p := takeBack(t, inv, back)
 	if len(p.Conflicts) != 0 || len(inv.Switches) != 0 || len(p.Notes) != 1 {
 		t.Errorf("conflicts %v, switches %d, notes %q", p.Conflicts, len(inv.Switches), p.Notes)
 	}
@@ -110,7 +110,7 @@ func TestRollbackWritesUplinksOnlyWithPVRDMAVMsOff(t *testing.T) {
 	inv.Switches[0].MTU = 1500
 	back := &past{brackets: map[string]backends.Value{}}
 	carryOut(t, inv, mustBuild(t, a, inv, plan.Options{}), back)
-	p := rollback(t, inv, back)
+	p := takeBack(t, inv, back)
 	c := p.Change("dvs/RDMA-DVS/switch")
 	if c == nil || len(c.Within) != 2 || inv.Switches[0].MTU != 1500 || inv.VMs[0].Power != "poweredOn" {
 		t.Errorf("KB 328676: %+v", c)
@@ -131,7 +131,7 @@ func TestRollbackOfAVMThatWasOffAsksItsGuestNoMore(t *testing.T) {
 	if inv.VMs[1].Power != "poweredOff" {
 		t.Fatalf("the VM is %s", inv.VMs[1].Power)
 	}
-	again := rollback(t, inv, back)
+	again := takeBack(t, inv, back)
 	if len(again.Conflicts) > 0 || !again.Empty() {
 		t.Errorf("conflicts %v, changes %v", again.Conflicts, again.Changes)
 	}
@@ -141,7 +141,7 @@ func TestRollbackNamesAGuestThatSomebodySwitchedOff(t *testing.T) {
 	inv := newInventory(2)
 	back := apply(t, newAnswers(inv), inv)
 	inv.VMs[0].Power = "poweredOff"
-	if p := rollback(t, inv, back); !slices.Contains(conflicts(p), "guest/vm-01") {
+	if p := takeBack(t, inv, back); !slices.Contains(conflicts(p), "guest/vm-01") {
 		t.Errorf("conflicts %v", conflicts(p))
 	}
 }

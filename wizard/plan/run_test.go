@@ -132,8 +132,8 @@ func apply(t *testing.T, a *answers.Answers, inv *backends.Inventory) *past {
 	return back
 }
 
-// rollback takes a past back.
-func rollback(t *testing.T, inv *backends.Inventory, back *past) *plan.Plan {
+// takeBack takes a past back.
+func takeBack(t *testing.T, inv *backends.Inventory, back *past) *plan.Plan {
 	t.Helper()
 	p, err := plan.Rollback(back.priors, inv, plan.RollbackOptions{Mode: "pvrdma", Brackets: back.brackets})
 	if err != nil {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -85,10 +86,6 @@ func (d *driverPart) component(c backends.Component, within string) {
 
 func tool(name string) bool { return name == "mft" || name == "nmst" }
 
-func nonEmpty(ids ...string) []string {
-	return slices.DeleteFunc(ids, func(id string) bool { return id == "" })
-}
-
 func (d *driverPart) rebootWhy(active bool) string {
 	if active {
 		return "module parameters act from the next boot on"
@@ -168,7 +165,7 @@ func (d *driverPart) firmware() (string, bool) {
 		d.each(d.ref.Name, "%s=0 is set as asked: PCI values that somebody has tuned in its card's firmware go back to their defaults, and a rollback does not bring them back", nmlx5.AdvancedPCI)
 	}
 	if d.a.Mode == answers.GPUDirect && d.a.GPUDirect.ATS {
-		keys[firmwareATS] = "1"
+		keys[nmlx5.ATS] = "1"
 	}
 	return d.setFirmware(d.h.nic.PCI, keys, d.firmwareWhy(keys), "")
 }
@@ -176,7 +173,7 @@ func (d *driverPart) firmware() (string, bool) {
 // setFirmware plans keys of the card that a function belongs to, in the host's shell. irreversible says why a rollback leaves
 // them, "" where it takes them back.
 func (d *driverPart) setFirmware(pci string, keys map[string]string, why, irreversible string) (string, bool) {
-	user := orElse(d.a.ESXi.User, "root")
+	user := cmp.Or(d.a.ESXi.User, "root")
 	switch l := d.h.Lockdown; {
 	case l == "" || l == "disabled":
 	case slices.Contains(d.sys.Exceptions, user):
@@ -216,7 +213,7 @@ func (d *driverPart) firmwareWhy(keys map[string]string) string {
 	var parts []string
 	for _, k := range slices.Sorted(maps.Keys(keys)) {
 		switch {
-		case k == firmwareVFs:
+		case k == nmlx5.NumVFs:
 			parts = append(parts, k+" at least "+keys[k])
 		case strings.HasPrefix(k, "LINK_TYPE"), k == nmlx5.AdvancedPCI:
 			parts = append(parts, k+"="+keys[k]+" where the card has it")

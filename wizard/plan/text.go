@@ -1,7 +1,10 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -97,12 +100,12 @@ func parameters(c Change) string {
 		return ""
 	}
 	var parts []string
-	for _, k := range sortedKeys(to) {
+	for _, k := range slices.Sorted(maps.Keys(to)) {
 		if from[k] != to[k] {
 			parts = append(parts, k+"="+to[k])
 		}
 	}
-	for _, k := range sortedKeys(from) {
+	for _, k := range slices.Sorted(maps.Keys(from)) {
 		if _, kept := to[k]; !kept {
 			parts = append(parts, "without "+k)
 		}
@@ -124,7 +127,7 @@ func memberTitle(c Change, removed bool) string {
 	if c.From.IsAbsent() {
 		return fmt.Sprintf("join distributed switch %s with %s", c.Name, strings.Join(m.PNICs, ", "))
 	}
-	return fmt.Sprintf("use %s as uplink on %s", orElse(strings.Join(m.PNICs, ", "), "no pNIC"), c.Name)
+	return fmt.Sprintf("use %s as uplink on %s", cmp.Or(strings.Join(m.PNICs, ", "), "no pNIC"), c.Name)
 }
 
 func memoryTitle(c Change) string {
@@ -174,96 +177,6 @@ func kindOfAdapter(t string) string {
 		return "SR-IOV"
 	}
 	return t
-}
-
-func guestTitle(c Change, removed bool) string {
-	switch c.Kind {
-	case backends.KindPackages:
-		return packagesTitle(c)
-	case backends.KindBuild:
-		return buildTitle(c, removed)
-	case backends.KindOFED:
-		return ofedTitle(c, removed)
-	case backends.KindModules:
-		if c.Name == PeerModules {
-			return "load the peer memory module"
-		}
-		return "load RDMA modules"
-	case backends.KindPersist:
-		if removed {
-			return "forget RDMA modules at boot"
-		}
-		return "load RDMA modules at every boot"
-	case backends.KindAddress:
-		var a backends.AddressSpec
-		switch {
-		case removed:
-			return "take address off the interface on " + place(c.Name)
-		case c.To.Decode(&a) == nil:
-			return fmt.Sprintf("set address %s, MTU %d on %s", a.CIDR, a.MTU, place(c.Name))
-		}
-		return "set address on " + place(c.Name)
-	case backends.KindMemlock:
-		return fmt.Sprintf("set locked-memory limit to %s", c.To)
-	case backends.KindTrafficClass:
-		if removed {
-			return "mark RDMA traffic on " + place(c.Name) + " no more"
-		}
-		return fmt.Sprintf("mark RDMA traffic on %s with traffic class %s", place(c.Name), c.To)
-	case backends.KindPort:
-		return "bring RDMA port up on " + place(c.Name)
-	case backends.KindImage:
-		if removed {
-			return "remove container image " + c.Name
-		}
-		return "build container image " + c.Name + baseOf(c.To)
-	}
-	return strings.TrimSpace(fmt.Sprintf("set %s %s to %s", c.Kind, c.Name, c.To))
-}
-
-// baseOf says what an image is built from, by its Dockerfile.
-func baseOf(dockerfile backends.Value) string {
-	var text string
-	if dockerfile.Decode(&text) != nil {
-		return ""
-	}
-	for l := range strings.Lines(text) {
-		if base, ok := strings.CutPrefix(l, "FROM "); ok {
-			return " from " + strings.TrimSpace(base)
-		}
-	}
-	return ""
-}
-
-// place says where an interface of a guest leads to: a port group, or nowhere but to the card itself.
-func place(name string) string {
-	if name == backends.WholeHCA {
-		return "the RDMA card"
-	}
-	return name
-}
-
-func packagesTitle(c Change) string {
-	var from, to backends.PackageSpec
-	if c.To.Decode(&to) != nil {
-		return "install RDMA packages"
-	}
-	if c.From.Known() && c.From.Decode(&from) == nil {
-		if less := minus(from.Installed, to.Installed); len(less) > 0 {
-			return "remove packages " + strings.Join(less, ", ")
-		}
-		return "install packages " + strings.Join(minus(to.Installed, from.Installed), ", ")
-	}
-	return "install packages " + strings.Join(to.Installed, ", ")
-}
-
-// minus gives what is in a and not in b.
-func minus(a, b []string) []string {
-	in := map[string]bool{}
-	for _, s := range b {
-		in[s] = true
-	}
-	return held(a, func(s string) bool { return !in[s] })
 }
 
 // OpenTitle says what opening a bracket does.

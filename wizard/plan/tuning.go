@@ -7,11 +7,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// The levels of latency sensitivity that are planned; vSphere keeps two more for old VMs.
-const (
-	latencyNormal = "normal"
-	latencyHigh   = "high"
-)
+// latencyHigh is the level of latency sensitivity that is planned; vSphere keeps more of them.
+const latencyHigh = "high"
 
 // tuning plans what makes a VM answer evenly: its CPU reserved, latency sensitivity high, its NUMA node that of the
 // NIC (seed 002, Table 1; vSphere Resource Management, latency-sensitive VMs). What was not asked for is left alone.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -70,8 +71,8 @@ func (u *undo) left(sw *backends.Switch) string {
 	if len(sw.VMKs) > 0 {
 		return "the vmknic " + sw.VMKs[0]
 	}
-	for _, host := range sortedKeys(sw.Members) {
-		if !u.removed(memberSetting(host, sw.Name)) {
+	for _, host := range slices.Sorted(maps.Keys(sw.Members)) {
+		if !u.removed(backends.Setting{Target: backends.HostRef(host), Kind: backends.KindMember, Name: sw.Name}) {
 			return "the host " + host
 		}
 	}
@@ -221,7 +222,7 @@ func (u *undo) power(vm, why string) string {
 // powerAsFound switches VMs off again that the run found off.
 func (u *undo) powerAsFound() {
 	off := backends.ValueOf("poweredOff")
-	for _, id := range sortedKeys(u.opts.Brackets) {
+	for _, id := range slices.Sorted(maps.Keys(u.opts.Brackets)) {
 		for _, v := range u.inv.VMs {
 			br := Bracket{Kind: backends.BracketVMPower, Target: backends.VMRef(v.Name)}
 			if br.ID() == id && u.opts.Brackets[id] == off && v.Power == "poweredOn" {

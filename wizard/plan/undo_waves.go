@@ -44,7 +44,6 @@ func (u *undo) waves(onHost map[string][]string) {
 		c.Within = append(c.Within, ssh.ID())
 		reboot.After = append(reboot.After, c.ID())
 	}
-	m := mover{u.inv}
 	last := "" // runs vCenter itself
 	for _, host := range hosts {
 		reboot := u.brackets[Bracket{Kind: backends.BracketReboot, Target: backends.HostRef(host)}.ID()]
@@ -56,7 +55,7 @@ func (u *undo) waves(onHost map[string][]string) {
 			}
 			id := Bracket{Kind: backends.BracketVMPower, Target: backends.VMRef(v.Name)}.ID()
 			_, planned := u.brackets[id]
-			switch why := m.stays(v, u.inv.Host(host)); {
+			switch why := stays(u.inv, v, u.inv.Host(host)); {
 			case planned:
 			case v.Power != "poweredOn" && slices.Contains(u.opts.Held, v.Name):
 				u.power(v.Name, heldOff)
@@ -102,14 +101,13 @@ func (u *undo) last(host string, hosts []string) {
 
 // keepVCenterUp stops a host that would have to reboot under vCenter.
 func (u *undo) keepVCenterUp() {
-	m := mover{u.inv}
 	for _, v := range u.inv.VMs {
 		h := u.inv.Host(v.Host)
-		if !v.VCenterVM || v.Power != "poweredOn" || h == nil || m.stays(&v, h) == "" {
+		if !v.VCenterVM || v.Power != "poweredOn" || h == nil || stays(u.inv, &v, h) == "" {
 			continue
 		}
 		if slices.ContainsFunc(u.changes, func(c Change) bool { return u.atBoot(c) && c.Target.Name == h.Name }) {
-			u.conflict(backends.HostRef(h.Name), "move it to another host, then roll back again", "runs vCenter itself (%s), and would have to reboot: %s", v.Name, m.stays(&v, h))
+			u.conflict(backends.HostRef(h.Name), "move it to another host, then roll back again", "runs vCenter itself (%s), and would have to reboot: %s", v.Name, stays(u.inv, &v, h))
 		}
 	}
 	u.dropStopped()

@@ -17,6 +17,15 @@ func Proven(n *backends.NIC, vfs int) bool {
 // AdvancedPCI is the key that shows or hides the tuned PCI values of a card's firmware; off, they go back to their defaults.
 const AdvancedPCI = "ADVANCED_PCI_SETTINGS"
 
+// The keys that make VFs.
+const (
+	SRIOVOn = "SRIOV_EN"
+	NumVFs  = "NUM_OF_VFS"
+)
+
+// ATS is the key that lets a card ask the IOMMU for addresses itself.
+const ATS = "ATS_ENABLED"
+
 // FirmwareKeys gives what mlxconfig shall say of a card whose ports are to have so many VFs, in port order: SR-IOV on,
 // NUM_OF_VFS the sum and one (never lowered when it is set), ports speaking Ethernet. Keys that a card does not have are
 // left out when they are set: Ethernet-only cards know no LINK_TYPE, single-port cards none of port 2.
@@ -25,7 +34,7 @@ func FirmwareKeys(vfs []int) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	keys := map[string]string{"SRIOV_EN": "1", "NUM_OF_VFS": strconv.Itoa(n)}
+	keys := map[string]string{SRIOVOn: "1", NumVFs: strconv.Itoa(n)}
 	for i := range vfs {
 		keys["LINK_TYPE_P"+strconv.Itoa(i+1)] = "2"
 	}
