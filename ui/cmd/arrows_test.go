@@ -54,7 +54,8 @@ var allowed = map[string][]string{
 // wordsOnly are rooms that may import the package backends itself but none below it, the parsers apart.
 var wordsOnly = []string{"ui/form", "ui/live", "ui/plain", "ui/report", "wizard", "checks"}
 
-// doors are packages that nobody enters but those who are named: rows stand beside each other, the catalogue gathers them.
+// doors are packages that nobody enters but those who are named: rows stand beside each other, the catalogue gathers
+// them; parts of a plan too, and recipe has them planned.
 var doors = map[string][]string{
 	"checks/vcenter": {"checks/catalogue"},
 	"checks/host":    {"checks/catalogue"},
@@ -63,6 +64,11 @@ var doors = map[string][]string{
 	"checks/guest":   {"checks/catalogue"},
 	"checks/row":     {"checks/vcenter", "checks/host", "checks/network", "checks/vm", "checks/guest"},
 	"checks/nmlx5":   {"checks/vcenter", "checks/host"},
+
+	"wizard/plan/draft":  {"wizard/plan/recipe", "wizard/plan/guest", "wizard/plan/driver", "wizard/plan/waves"},
+	"wizard/plan/guest":  {"wizard/plan/recipe"},
+	"wizard/plan/driver": {"wizard/plan/recipe"},
+	"wizard/plan/waves":  {"wizard/plan/recipe", "wizard/plan/rollback"},
 }
 
 type pkg struct {

@@ -17,6 +17,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/recipe"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
@@ -88,7 +89,7 @@ func (f *fabric) Connect(ctx context.Context, l live.Login) (*backends.Inventory
 
 // Choose implements live.Fabric.
 func (f *fabric) Choose(a *answers.Answers, inv *backends.Inventory) map[string]string {
-	return plan.Choose(a, inv)
+	return recipe.Choose(a, inv)
 }
 
 // Propose implements live.Fabric: what the answers leave open is filled from what is there, what they say stays.
@@ -142,7 +143,7 @@ func (f *fabric) Preflight(ctx context.Context, a *answers.Answers, inv *backend
 
 // Plan implements live.Fabric.
 func (f *fabric) Plan(a *answers.Answers, inv *backends.Inventory) (*plan.Plan, error) {
-	p, err := plan.Build(a, inv, plan.Options{})
+	p, err := recipe.Build(a, inv, plan.Options{})
 	if f.last != nil {
 		f.last.plan = p
 	}

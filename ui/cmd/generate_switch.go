@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/generate/switches"
-	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/recipe"
 )
 
 // switchFlags are the wishes of generate switch beside the answers.
@@ -187,7 +187,7 @@ func (s *session) switchPorts(ctx context.Context, a *answers.Answers, system sw
 	for _, h := range reachable(a, inv) {
 		chosen.Hosts.Names = append(chosen.Hosts.Names, h.Name)
 	}
-	picks := plan.Choose(&chosen, inv)
+	picks := recipe.Choose(&chosen, inv)
 	var (
 		g    errgroup.Group
 		mu   sync.Mutex

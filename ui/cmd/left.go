@@ -6,7 +6,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
-	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
@@ -60,7 +60,7 @@ func held(st *journal.State) []string {
 func doneBefore(st *journal.State) []report.Outcome {
 	var done []report.Outcome
 	for _, p := range engine.Priors(st) {
-		if !p.Uncertain && plan.Same(p.Change.Kind, p.Found, p.Change.To) {
+		if !p.Uncertain && current.Same(p.Change.Kind, p.Found, p.Change.To) {
 			o := report.Outcome{Change: p.Change, State: string(engine.NodeDone), Found: &p.Found}
 			o.From = p.Prior
 			done = append(done, o)

@@ -20,6 +20,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/generate"
 	"github.com/rdma-setup/rdma-setup/wizard/generate/containers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/recipe"
 )
 
 // planFlags decide what is planned beside the answers.
@@ -215,7 +216,7 @@ func makePlan(ctx context.Context, s *session, a *answers.Answers, f planFlags) 
 		}
 	}
 	p := &planned{inv: inv, findings: s.preflight(ctx, a, inv, f)}
-	p.plan, err = plan.Build(a, inv, f.options())
+	p.plan, err = recipe.Build(a, inv, f.options())
 	return p, refusal(err, p.findings)
 }
 

@@ -16,6 +16,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/recipe"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/rollback"
 )
 
 func newResumeCmd(e *Env) *cobra.Command {
@@ -209,7 +211,7 @@ func (r *runner) planAgain(inv *backends.Inventory, st *journal.State, back bool
 		}
 	}
 	if back {
-		p, err := plan.Rollback(priors, inv, plan.RollbackOptions{Mode: st.Header.Mode, Brackets: foundStates(st), Held: held(st)})
+		p, err := rollback.Build(priors, inv, rollback.Options{Mode: st.Header.Mode, Brackets: foundStates(st), Held: held(st)})
 		if err == nil {
 			r.conflicts = p.Conflicts
 		}
@@ -218,7 +220,7 @@ func (r *runner) planAgain(inv *backends.Inventory, st *journal.State, back bool
 	ownMaintenance(inv, st)
 	opts := r.flags.options()
 	opts.Held = held(st)
-	next, err := plan.Build(r.a, inv, opts)
+	next, err := recipe.Build(r.a, inv, opts)
 	if err == nil {
 		r.s.want(next)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/recipe"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
@@ -91,7 +92,7 @@ func (s *session) job(a *answers.Answers, f planFlags, j *journal.Journal, stop 
 			if err != nil {
 				return nil, err
 			}
-			next, err := plan.Build(a, inv, f.options())
+			next, err := recipe.Build(a, inv, f.options())
 			if err == nil {
 				s.want(next)
 			}

@@ -7,6 +7,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/recipe"
 )
 
 // A runbook says for each setting of a host what one would type.
@@ -60,7 +61,7 @@ func TestMarkdownByHandForGPUs(t *testing.T) {
 		"install `/mnt/doca-host.deb`, then the package doca-ofed":                                         set(g, backends.KindOFED, "", backends.ValueOf(backends.OFEDSpec{Version: "DOCA-OFED-2.9.1-018000", Archive: "/mnt/doca-host.deb"})),
 		"`/usr/sbin/ofed_uninstall.sh --force`, then the distribution's":                                   set(g, backends.KindOFED, "", backends.Absent),
 		"PCI device 0000:3c:00.0 > Remove device":                                                          set(v, backends.KindDevice, gpu, backends.Absent),
-		"Advanced Parameters > pciPassthru.allowP2P > delete":                                              set(v, backends.KindExtra, plan.KeyP2P, backends.Absent),
+		"Advanced Parameters > pciPassthru.allowP2P > delete":                                              set(v, backends.KindExtra, recipe.KeyP2P, backends.Absent),
 		"`modprobe nvidia-peermem`, unless `modinfo -F license nvidia` says Dual MIT/GPL":                  set(g, backends.KindModules, plan.PeerModules, backends.Unknown("vm/vm-01/vm-power")),
 		"if the port stays down: `modprobe -r mlx5_ib; modprobe mlx5_ib`":                                  set(g, backends.KindPort, backends.WholeHCA, backends.ValueOf("PORT_ACTIVE")),
 		"`apt-get install nvidia-headless-570-server-open nvidia-utils-570-server`, or the same":           set(g, backends.KindPackages, "nvidia", backends.ValueOf(backends.PackageSpec{Installed: []string{"nvidia-headless-570-server-open", "nvidia-utils-570-server"}})),

@@ -11,6 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
 )
 
 // An outcome is what became of a node in a deed.
@@ -80,9 +81,9 @@ func (d *deed) change(ctx context.Context) []outcome {
 		switch {
 		case a.err != nil:
 			out[i] = outcome{state: NodeFailed, err: a.err}
-		case plan.Same(c.Kind, a.value, d.to[i]):
+		case current.Same(c.Kind, a.value, d.to[i]):
 			out[i] = outcome{state: NodeSkipped, prior: &a.value, found: &a.value, text: "it already is so"}
-		case c.From.Known() && !plan.Same(c.Kind, a.value, c.From) && !c.State && !d.moved[i]:
+		case c.From.Known() && !current.Same(c.Kind, a.value, c.From) && !c.State && !d.moved[i]:
 			out[i] = outcome{state: NodeFailed, prior: &a.value, found: &a.value, err: backends.Errorf(backends.KindConflict, n.target.Name,
 				"Somebody else is at work there: settle it with them, then resume.",
 				"%s: changed since the plan was made: it was %s and is %s", n.title, c.From, a.value)}
@@ -182,7 +183,7 @@ func (d *deed) readBack(ctx context.Context, setter backends.Setter, todo []int,
 			o.found = &back[k].value
 		}
 		switch {
-		case o.found != nil && plan.Same(n.change.Kind, *o.found, d.to[i]):
+		case o.found != nil && current.Same(n.change.Kind, *o.found, d.to[i]):
 			if o.err != nil {
 				o.text = "done, though the other side reported: " + o.err.Error()
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
 )
 
 // Resume carries on the run of job.Journal, or its rollback where that was begun. It reads the world and plans again
@@ -96,7 +97,7 @@ func (r *runner) settleIntents(ctx context.Context, st *journal.State) error {
 			}
 			return r.append(journal.Record{
 				Type: journal.TypeOutcome, Node: rec.Node, Target: rec.Target, Kind: rec.Kind, Name: rec.Name,
-				Found: &found, OK: plan.Same(backends.Kind(rec.Kind), found, rec.To),
+				Found: &found, OK: current.Same(backends.Kind(rec.Kind), found, rec.To),
 			})
 		})
 	}

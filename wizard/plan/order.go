@@ -98,7 +98,7 @@ func (g *Graph) sort(nodes []string) error {
 // Narrow leaves out what is not named, as Options.Only does.
 func (p *Plan) Narrow(only []string) error {
 	p.narrow(only)
-	return p.settle()
+	return p.Settle()
 }
 
 // narrow leaves the named changes and the brackets that they need: those they are made in, and those that bring up by
@@ -123,9 +123,9 @@ func (p *Plan) narrow(only []string) {
 	p.Brackets = slices.DeleteFunc(p.Brackets, func(br Bracket) bool { return !needed[br.ID()] })
 }
 
-// settle drops names of what is not in the plan from every After, puts changes into an order in which they could be
+// Settle drops names of what is not in the plan from every After, puts changes into an order in which they could be
 // made one by one, and counts the stages.
-func (p *Plan) settle() error {
+func (p *Plan) Settle() error {
 	known := map[string]bool{}
 	for _, c := range p.Changes {
 		known[c.ID()] = true

@@ -1,5 +1,6 @@
-// Package plan turns what the operator wants and what is there into an ordered graph of changes. It is pure: the same
-// answers and inventory give the same plan, and nothing is read or written on the way.
+// Package plan holds what a plan is: an ordered graph of changes with the brackets around them, its words for people, and
+// what the operator consents to. It is pure data; recipe makes one of answers and inventory, rollback one of a journal, and
+// nothing is read or written on the way.
 package plan
 
 import (

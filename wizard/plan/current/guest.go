@@ -1,0 +1,147 @@
+package current
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// OFED is the MLNX_OFED that a guest has.
+func OFED(f *backends.Guest) backends.Value {
+	if f.MOFED == "" && !f.OFEDUnfinished {
+		return backends.Absent
+	}
+	return backends.ValueOf(backends.OFEDSpec{Version: f.MOFED, Unfinished: f.OFEDUnfinished})
+}
+
+// sameOFED compares without the archive.
+func sameOFED(x, y backends.Value) bool {
+	var a, b backends.OFEDSpec
+	if x.IsAbsent() || y.IsAbsent() || x.Decode(&a) != nil || y.Decode(&b) != nil {
+		return false
+	}
+	a.Archive, b.Archive = "", ""
+	return a == b
+}
+
+// RDMAMAC is the MAC by which a guest's RDMA interface is known: that of the adapter on the port group, else that of a card
+// that is passed through; "" where there is neither.
+func RDMAMAC(v *backends.VM, g *backends.Guest, portgroup string) string {
+	if a := RDMAAdapter(v, portgroup); a != nil {
+		return a.MAC
+	}
+	if len(v.Passthrough) == 0 || g == nil {
+		return ""
+	}
+	if d := g.Card(v); d != nil {
+		return d.MAC
+	}
+	return ""
+}
+
+func guestValue(v *backends.VM, g *backends.Guest, s backends.Setting, unread backends.Value) backends.Value {
+	switch s.Kind {
+	case backends.KindPersist:
+		return Persist(g.Persist)
+	case backends.KindMemlock:
+		return backends.ValueOf(Memlock(g.MemlockKB))
+	case backends.KindBuild:
+		if g.Built == nil {
+			return unread
+		}
+		if file := g.Built[s.Name]; file != "" {
+			return backends.ValueOf(file)
+		}
+		return backends.Absent
+	case backends.KindOFED:
+		return OFED(g)
+	case backends.KindModules, backends.KindPackages:
+		return unread // a matter of which ones were asked for: see membersOf
+	case backends.KindImage:
+		return Image(g, s.Name)
+	}
+	mac := RDMAMAC(v, g, s.Name)
+	if mac == "" {
+		return backends.Absent
+	}
+	switch s.Kind {
+	case backends.KindAddress:
+		return Address(g.Interface(mac), "")
+	case backends.KindTrafficClass:
+		if d := g.Verbs(mac); d != nil && d.ClassKept {
+			return backends.ValueOf(*d.Class)
+		}
+		return backends.Absent
+	case backends.KindPort:
+		if d := g.Verbs(mac); d != nil {
+			return backends.ValueOf(d.State)
+		}
+		return backends.Absent
+	}
+	return unread
+}
+
+// Image is the Dockerfile that an image was built by, Absent where there is no such image.
+func Image(g *backends.Guest, name string) backends.Value {
+	if g.Engine == nil {
+		return backends.Absent
+	}
+	text, there := g.Engine.Images[name]
+	if !there {
+		return backends.Absent
+	}
+	return backends.ValueOf(text)
+}
+
+// Persist is the value of what is loaded at boot; Absent where that is nothing.
+func Persist(p backends.Persist) backends.Value {
+	if len(p.Modules) == 0 && p.Reload == "" && len(p.Options) == 0 {
+		return backends.Absent
+	}
+	p.Modules = append([]string{}, p.Modules...)
+	if len(p.Options) == 0 {
+		p.Options = nil
+	}
+	return backends.ValueOf(p)
+}
+
+// Memlock spells a limit of locked memory.
+func Memlock(kb int64) string {
+	if kb < 0 {
+		return "unlimited"
+	}
+	return strconv.FormatInt(kb, 10)
+}
+
+// Address is what an interface keeps over a reboot: the wanted address where it is one of several, else the first.
+func Address(i *backends.Interface, want string) backends.Value {
+	if i == nil || !i.Persistent || len(i.Addresses) == 0 {
+		return backends.Absent
+	}
+	cidr := i.Addresses[0]
+	if slices.Contains(i.Addresses, want) {
+		cidr = want
+	}
+	return backends.ValueOf(backends.AddressSpec{CIDR: cidr, MTU: i.MTU})
+}
+
+// Members gives those of the wanted packages or modules that a guest has, as the value of their setting.
+func Members(g *backends.Guest, kind backends.Kind, wanted []string) backends.Value {
+	if kind == backends.KindModules {
+		return backends.ValueOf(Held(wanted, func(m string) bool { return slices.Contains(g.Loaded, m) }))
+	}
+	sorted := slices.Sorted(slices.Values(wanted))
+	return backends.ValueOf(backends.PackageSpec{Installed: Held(sorted, func(p string) bool { return g.Packages[p] != "" })})
+}
+
+// Held gives those of the wanted names that are there, in the order of wanted.
+func Held(wanted []string, there func(string) bool) []string {
+	out := []string{}
+	for _, w := range wanted {
+		if there(w) {
+			out = append(out, w)
+		}
+	}
+	return out
+}

@@ -1,0 +1,232 @@
+package driver
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/nmlx5"
+)
+
+// arrange puts what a host needs into an order with as few reboots as it takes: one that brings the firmware tools where
+// they are missing, the firmware, and one after which everything acts.
+func (d *driverPart) arrange(core, rdma map[string]string, method string) {
+	firmware := d.vfs && !nmlx5.Proven(d.h.Chosen, d.want)
+	install, ok := d.components(firmware)
+	if !ok {
+		return
+	}
+	if firmware && !nmlx5.ToolsRun(d.sys) {
+		d.first = d.reboot(1, "the firmware tools run after it")
+	}
+	fw := ""
+	if firmware {
+		if fw, ok = d.firmware(); !ok {
+			return
+		}
+	}
+	s, active := d.h.Chosen.SRIOV, true
+	if d.vfs {
+		active = s != nil && s.Active && s.VFs == d.want
+	}
+	var body []plan.Change
+	for module, to := range map[string]map[string]string{nmlx5.Core: core, nmlx5.RDMA: rdma} {
+		if _, there := d.sys.Modules[module]; !there {
+			continue
+		}
+		set := d.set(backends.KindModuleParams, module)
+		body = append(body, plan.Change{Setting: set, From: current.Value(d.Inventory, set), To: current.Params(to), Why: d.paramsWhy(module, to, method)})
+	}
+	slices.SortFunc(body, func(x, y plan.Change) int { return strings.Compare(x.Name, y.Name) })
+	if method == byVCenter {
+		set := d.set(backends.KindVFs, d.h.Chosen.PCI)
+		body = append(body, plan.Change{Setting: set, From: current.Value(d.Inventory, set), To: backends.ValueOf(backends.VFSpec{Enabled: true, VFs: d.want}),
+			Why: "by " + byVCenter + ", as the VFs that are there"})
+	}
+	body = slices.DeleteFunc(body, func(c plan.Change) bool { return c.From == c.To })
+	drivers := slices.DeleteFunc(slices.Clone(install), func(c backends.Component) bool { return d.first != "" || tool(c.Name) })
+	if fw != "" || len(body) > 0 || len(drivers) > 0 || !active {
+		round := 1
+		if d.first != "" {
+			round = 2
+		}
+		d.last = d.reboot(round, d.rebootWhy(active))
+		d.Brackets[d.last].After = draft.IDs(d.first, fw)
+	}
+	for _, c := range install {
+		within := d.last
+		if d.first != "" {
+			within = d.first
+		}
+		d.component(c, within)
+	}
+	for _, c := range body {
+		c.Within, c.Disrupts = []string{d.last}, []plan.Disruption{plan.HostReboot}
+		d.Add(c)
+	}
+	d.h.Ready = draft.IDs(d.first, d.last)
+	if d.vfs && d.last != "" && !active {
+		set := d.set(backends.KindActiveVFs, d.h.Chosen.PCI)
+		d.Add(plan.Change{Setting: set, From: current.Value(d.Inventory, set), To: backends.ValueOf(d.want), State: true, After: []string{d.last},
+			Why: "read after the reboot: " + vfsWhy(d.want, d.h.Chosen) + "; if they do not come: " + nmlx5.BIOSHelp(d.h.Vendor)})
+		d.h.Ready = append(d.h.Ready, set.ID())
+	}
+}
+
+// component plans the installation of one, within the reboot after which it runs.
+func (d *driverPart) component(c backends.Component, within string) {
+	set := d.set(backends.KindComponent, c.Name)
+	d.Add(plan.Change{Setting: set, From: current.Value(d.Inventory, set), To: backends.ValueOf(c.Version), Within: []string{within}, Disrupts: []plan.Disruption{plan.HostReboot},
+		Why: "from " + c.Path + ", without -f: the installer's checks stay on", Irreversible: "components are not removed again; esxcli software vib remove -n " + c.Name + " does it"})
+}
+
+func tool(name string) bool { return name == "mft" || name == "nmst" }
+
+func (d *driverPart) rebootWhy(active bool) string {
+	if active {
+		return "module parameters act from the next boot on"
+	}
+	return vfsWhy(d.want, d.h.Chosen)
+}
+
+func (d *driverPart) paramsWhy(module string, to map[string]string, method string) string {
+	if module == nmlx5.RDMA {
+		return "marks the host's own RDMA with the DSCP that PFC protects"
+	}
+	why := "the whole string is written; what others have set in it stays"
+	if method == byParameter {
+		var ports []string
+		for _, n := range nmlx5.Ports(d.h.Host) {
+			ports = append(ports, n.Device)
+		}
+		why = "max_vfs " + to["max_vfs"] + " is for " + strings.Join(ports, ", ") + ", in the order of PCI addresses (KB 309346); " + why
+	}
+	return why
+}
+
+// reboot asks for a reboot of the host and gives its id.
+func (d *driverPart) reboot(round int, why string) string {
+	br := plan.Bracket{Kind: backends.BracketReboot, Target: d.ref, Why: why, Effect: plan.HostReboot}
+	if round > 1 {
+		br.Round = round
+	}
+	d.Brackets[br.ID()] = &br
+	d.h.Reboots = append(d.h.Reboots, br.ID())
+	return br.ID()
+}
+
+// components decides what is installed. Clusters under an image are somebody else's to change.
+func (d *driverPart) components(firmware bool) ([]backends.Component, bool) {
+	install, lacking, faults := nmlx5.Needed(d.sys, firmware)
+	if len(lacking) > 0 && len(faults) > 0 {
+		d.Refuse(d.ref, "", "check sriov.components, and that every host sees that datastore", "%s", strings.Join(faults, "; "))
+		return nil, false
+	}
+	if len(lacking) > 0 {
+		d.Refuse(d.ref, "", "put the VIBs on a datastore and name them under sriov.components: /vmfs/volumes/DATASTORE/FILE.vib (or .zip)",
+			"the firmware has to be set for VFs, and %s is not installed", strings.Join(lacking, " and "))
+		return nil, false
+	}
+	if len(install) == 0 {
+		return nil, true
+	}
+	var names []string
+	for _, c := range install {
+		names = append(names, c.Name+" "+c.Version)
+		if err := nmlx5.Accepts(d.sys, c); err != nil {
+			d.Object(d.ref, "HOST-ACCEPT-014", "use the vendor's component signed for this level, or decide about the level yourself: esxcli software acceptance set", "%v", err)
+		}
+	}
+	if slices.Contains(d.h.ManagedBy, "vLCM image") {
+		d.Refuse(d.ref, "VC-VLCM-008", "add "+strings.Join(names, ", ")+" to the cluster's image (Lifecycle Manager: import the depot, edit the image, remediate), then plan again",
+			"its cluster is managed by one image: components installed by hand would be taken out again (KB 440252)")
+		return nil, false
+	}
+	return install, true
+}
+
+// firmware plans the keys of the chosen port's card. Plans never start SSH: the values are read when they are due.
+func (d *driverPart) firmware() (string, bool) {
+	vfs, err := d.cardVFs()
+	var keys map[string]string
+	if err == nil {
+		keys, err = nmlx5.FirmwareKeys(vfs)
+	}
+	if err != nil {
+		d.Refuse(d.ref, "HOST-NUMVFS-008", "ask for fewer VFs", "%v", err)
+		return "", false
+	}
+	if d.Answers.SRIOV.ResetPCI {
+		keys[nmlx5.AdvancedPCI] = "0"
+		d.Each(d.ref.Name, "%s=0 is set as asked: PCI values that somebody has tuned in its card's firmware go back to their defaults, and a rollback does not bring them back", nmlx5.AdvancedPCI)
+	}
+	if d.Answers.Mode == answers.GPUDirect && d.Answers.GPUDirect.ATS {
+		keys[nmlx5.ATS] = "1"
+	}
+	return d.setFirmware(d.h.Chosen.PCI, keys, d.firmwareWhy(keys), "")
+}
+
+// setFirmware plans keys of the card that a function belongs to, in the host's shell. irreversible says why a rollback leaves
+// them, "" where it takes them back.
+func (d *driverPart) setFirmware(pci string, keys map[string]string, why, irreversible string) (string, bool) {
+	user := cmp.Or(d.Answers.ESXi.User, "root")
+	switch l := d.h.Lockdown; {
+	case l == "" || l == "disabled":
+	case slices.Contains(d.sys.Exceptions, user):
+		d.Each(d.ref.Name, "is in lockdown mode (%s) and stays in it: %s is one of its exception users and may use the ESXi shell", l, user)
+	default:
+		d.Object(d.ref, "HOST-LOCKDOWN-012", "end lockdown mode for the run, or make "+user+" one of its exception users (host, Configure, Security Profile); this program changes neither",
+			"is in lockdown mode (%s), %s is none of its exception users, and its card's firmware can only be set in the ESXi shell", l, user)
+	}
+	d.Each(d.ref.Name, "SSH is started for as long as the card's firmware is read or set, and put back as it was found")
+	ssh := plan.Bracket{Kind: backends.BracketSSH, Target: d.ref, Why: "the firmware tools run in the ESXi shell; the SSH service is put back as found", After: draft.IDs(d.first)}
+	d.Brackets[ssh.ID()] = &ssh
+	d.h.Shell = ssh.ID()
+	set := d.set(backends.KindFirmware, nmlx5.CardAddress(pci))
+	c := plan.Change{Setting: set, From: backends.Unknown(ssh.ID()), To: backends.Unknown(ssh.ID()), Late: backends.ValueOf(keys), Within: []string{ssh.ID()},
+		After: draft.IDs(d.first), Disrupts: []plan.Disruption{plan.HostReboot}, Why: why, Irreversible: irreversible}
+	if now := current.Value(d.Inventory, set); now.Known() {
+		to, err := plan.Resolve(c, now)
+		if err != nil {
+			d.Refuse(d.ref, "HOST-SRIOVEN-009", backends.HintOf(err), "%v", err)
+			return "", false
+		}
+		c.From, c.To, c.Late = now, to, backends.Absent
+	}
+	if nmlx5.OEM(d.sys.Firmware[set.Name].PSID) {
+		d.Each(d.h.Name, "its card is an OEM's (PSID %s): a newer firmware comes from the server's vendor alone", d.sys.Firmware[set.Name].PSID)
+	}
+	if !d.Add(c) {
+		d.Note("%s: the firmware of %s has these values already and waits for a reboot", d.h.Name, set.Name)
+		delete(d.Brackets, ssh.ID())
+		d.h.Shell = ""
+		return "", true
+	}
+	return set.ID(), true
+}
+
+func (d *driverPart) firmwareWhy(keys map[string]string) string {
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(keys)) {
+		switch {
+		case k == nmlx5.NumVFs:
+			parts = append(parts, k+" at least "+keys[k])
+		case strings.HasPrefix(k, "LINK_TYPE"), k == nmlx5.AdvancedPCI:
+			parts = append(parts, k+"="+keys[k]+" where the card has it")
+		default:
+			parts = append(parts, k+"="+keys[k])
+		}
+	}
+	of := "one port, " + d.h.Chosen.Device
+	if ports := nmlx5.Card(d.h.Host, d.h.Chosen.PCI); len(ports) > 1 {
+		of = strconv.Itoa(len(ports)) + " ports (" + ports[0].Device + " and its neighbours)"
+	}
+	return strings.Join(parts, ", ") + "; of " + of + "; read when it is due, NUM_OF_VFS is never lowered"
+}

@@ -1,0 +1,70 @@
+package driver
+
+import (
+	"slices"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/nmlx5"
+)
+
+// ATS plans Address Translation Services on the RDMA card where the answers ask for it: with ATS a card asks the IOMMU
+// itself, and switches may turn its requests round (NVIDIA, ATS and ACS configuration). Of a card that a VM gets whole the
+// key is set while the host has the card still; what it is later only the guest can tell.
+func ATS(b *draft.Draft, h *draft.Host) {
+	if !b.Answers.GPUDirect.ATS {
+		return
+	}
+	if b.Virtual() {
+		if h.Chosen != nil && h.Shell == "" {
+			b.Each(h.Name, "%s of %s was not looked at: its VFs are there, and SSH is not started for this key alone; in the ESXi shell: mlxconfig -d %s query %s", nmlx5.ATS, h.Chosen.Device, h.Chosen.PCI, nmlx5.ATS)
+		}
+		return
+	}
+	i := slices.IndexFunc(b.VMs, func(v *draft.VM) bool { return v.Host == h.Name && v.Card != nil })
+	if i < 0 {
+		return
+	}
+	card := b.VMs[i].Card
+	if card.Active {
+		b.Each(h.Name, "%s of its RDMA card was not looked at: the card is passed through already; in the guest: mlxconfig -d %s query %s (a change takes a reboot of the host)", nmlx5.ATS, "DEVICE", nmlx5.ATS)
+		return
+	}
+	d := &driverPart{Draft: b, h: h, ref: backends.HostRef(h.Name), sys: h.System}
+	if d.sys == nil || d.sys.Error != "" {
+		why := "nobody asked"
+		if d.sys != nil {
+			why = d.sys.Error
+		}
+		b.Refuse(d.ref, "HOST-CONN-001", "check the host's connection, and that the account has Host.Config.Settings, or set gpudirect.ats to false",
+			"its firmware tools could not be asked for through esxcli: %s", why)
+		return
+	}
+	d.cardATS(card.Address)
+}
+
+// cardATS sets the key between a reboot that brings the tools, where they are missing, and the one that gives the card away.
+func (d *driverPart) cardATS(pci string) {
+	install, ok := d.components(true)
+	if !ok {
+		return
+	}
+	round := 1
+	if !nmlx5.ToolsRun(d.sys) {
+		d.first = d.reboot(round, "the firmware tools run after it")
+		round++
+	}
+	for _, c := range install {
+		if tool(c.Name) {
+			d.component(c, d.first)
+		}
+	}
+	fw, ok := d.setFirmware(pci, map[string]string{nmlx5.ATS: "1"}, nmlx5.ATS+"=1 lets the card ask the IOMMU itself (NVIDIA: for GPUDirect RDMA in VMs); read when it is due",
+		"the card is its VM's then; mlxconfig -d "+pci+" set "+nmlx5.ATS+"=0 and a reboot of the host take it back")
+	if !ok {
+		return
+	}
+	d.last = d.reboot(round, "ATS of the RDMA card acts from the next boot on")
+	d.Brackets[d.last].After = draft.IDs(d.first, fw)
+	d.h.Ready = append(d.h.Ready, draft.IDs(d.first, d.last)...)
+}

@@ -1,0 +1,202 @@
+// Package driver plans what a host needs of its ConnectX driver: components, firmware, module parameters, pause, and as few
+// reboots as that takes.
+package driver
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/nmlx5"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
+)
+
+// A driverPart is what one host needs of its ConnectX driver and firmware.
+type driverPart struct {
+	*draft.Draft
+	h    *draft.Host
+	ref  backends.Ref
+	sys  *backends.HostSystem
+	vfs  bool // VFs are asked for, not PFC alone
+	want int  // VFs of the chosen port
+
+	first string // id of the reboot that brings the firmware tools, "" when none is needed
+	last  string // id of the reboot after which everything acts, "" when none is needed
+}
+
+// Plan plans components, firmware, module parameters and reboots of a host.
+func Plan(b *draft.Draft, h *draft.Host) {
+	d := &driverPart{Draft: b, h: h, ref: backends.HostRef(h.Name), sys: h.System, vfs: b.Virtual(), want: b.Answers.SRIOV.VFs}
+	switch {
+	case d.sys == nil || d.sys.Error != "":
+		why := "nobody asked"
+		if d.sys != nil {
+			why = d.sys.Error
+		}
+		b.Refuse(d.ref, "HOST-CONN-001", "check the host's connection, and that the account has Host.Config.Settings",
+			"its driver could not be asked through esxcli: %s", why)
+		return
+	case d.h.Chosen.Driver != nmlx5.Core && !d.vfs && b.Answers.QoS.Lossless == answers.LosslessPause:
+		d.pause("")
+		return
+	case d.h.Chosen.Driver != nmlx5.Core:
+		b.Refuse(d.ref, "HOST-PNIC-DRIVER-006", "set qos.lossless to none or pause, or configure DCBX on the switch",
+			"%s has driver %s; PFC is set here by parameters of %s alone", d.h.Chosen.Device, d.h.Chosen.Driver, nmlx5.Core)
+		return
+	}
+	core, rdma, ok := d.params()
+	if !ok {
+		return
+	}
+	method, ok := d.method()
+	if !ok {
+		return
+	}
+	if d.vfs && method == byParameter {
+		if core, ok = d.withVFs(core); !ok {
+			return
+		}
+	}
+	d.arrange(core, rdma, method)
+	if b.Answers.QoS.Lossless == answers.LosslessPause {
+		d.pause(d.last)
+	}
+}
+
+// params gives the parameters of both modules with PFC where it was asked for, else as they are.
+func (d *driverPart) params() (core, rdma map[string]string, ok bool) {
+	core, rdma = d.sys.Modules[nmlx5.Core].Params, d.sys.Modules[nmlx5.RDMA].Params
+	switch d.Answers.QoS.Lossless {
+	case answers.LosslessPause:
+		return d.withoutPFC(core), rdma, true
+	case answers.LosslessPFC:
+	default:
+		return core, rdma, true
+	}
+	core, rdma, missing, err := nmlx5.QoS(d.h.Host, d.Answers.QoS)
+	if err != nil {
+		d.Refuse(d.ref, "HOST-PFC-001", "correct qos.priority", "%v", err)
+		return nil, nil, false
+	}
+	for _, key := range missing {
+		if strings.Contains(key, "pfc") {
+			d.Refuse(d.ref, "HOST-PFC-001", "update the driver, or set qos.lossless to none", "its driver has no parameter %s", key)
+			return nil, nil, false
+		}
+		d.Each(d.h.Name, "its driver has no parameter %s; that one is left out", key)
+	}
+	if others := nmlx5.Others(d.h.Host, d.h.Chosen); len(others) > 0 {
+		d.Each(d.h.Name, "pfctx, pfcrx, trust_state and ecn act on every nmlx5 port, so also on %s: global pause goes out of force there", strings.Join(others, ", "))
+	}
+	changes := current.Same(backends.KindModuleParams, current.Params(core), current.Params(d.sys.Modules[nmlx5.Core].Params))
+	if pausing := nmlx5.Pausing(d.h.Host, d.h.Chosen); len(pausing) > 0 && !changes {
+		d.Object(d.ref, "HOST-PFC-001", "set qos.lossless to pause or none, or bring that storage's traffic into the PFC class first",
+			"PFC would take global pause from storage on the same driver: %s", strings.Join(pausing, ", "))
+	}
+	if !d.Answers.Confirmed.SwitchPFC {
+		d.Note("the switch must protect priority %d by PFC and trust DSCP %d; nothing here can read that (confirmed.switch_pfc)", d.Answers.QoS.Priority, d.Answers.QoS.DSCP)
+	}
+	return core, rdma, true
+}
+
+// The ways in which a port gets VFs. They are never mixed on one port: the last writer wins.
+const (
+	byParameter = "max_vfs of nmlx5_core"
+	byVCenter   = "vCenter's SR-IOV setting"
+)
+
+// method decides how the chosen port gets its VFs: as it has them now, else by the driver's parameter.
+func (d *driverPart) method() (string, bool) {
+	s := d.h.Chosen.SRIOV
+	if !d.vfs {
+		return "", true
+	}
+	if !slices.Contains(d.sys.Modules[nmlx5.Core].Known, "max_vfs") {
+		d.Refuse(d.ref, "HOST-MAXVFS-ORDER-006", "update the nmlx5 driver", "its driver has no parameter max_vfs")
+		return "", false
+	}
+	set := strings.Trim(d.sys.Modules[nmlx5.Core].Params["max_vfs"], `" `)
+	asked := s != nil && s.Enabled && s.Requested > 0
+	switch {
+	case asked && set == "":
+		d.Each(d.h.Name, "%s has its VFs by %s; %s stays unset, because the two are never mixed on one port", d.h.Chosen.Device, byVCenter, byParameter)
+		if s.Requested != d.want && s.Max < d.want {
+			d.Refuse(d.ref, "HOST-VF-COUNT-010", "switch SR-IOV off for "+d.h.Chosen.Device+" in vCenter and plan again: max_vfs and the firmware are set then",
+				"vCenter asks for %d VFs of %s and %d are wanted, but the firmware gives %d", s.Requested, d.h.Chosen.Device, d.want, s.Max)
+			return "", false
+		}
+		return byVCenter, true
+	case asked && s.Requested != s.VFs:
+		d.Each(d.h.Name, "vCenter asks for %d VFs of %s as well; max_vfs is written, and the last writer wins", s.Requested, d.h.Chosen.Device)
+	}
+	return byParameter, true
+}
+
+func (d *driverPart) withVFs(core map[string]string) (map[string]string, bool) {
+	out, err := nmlx5.WithVFs(d.h.Host, core, d.wish())
+	if err != nil {
+		d.Refuse(d.ref, "HOST-MAXVFS-ORDER-006", "look at: esxcli system module parameters list -m nmlx5_core", "max_vfs cannot be worked out: %v", err)
+		return nil, false
+	}
+	list, err := nmlx5.VFs(d.h.Host, d.wish())
+	if err != nil {
+		d.Refuse(d.ref, "HOST-MAXVFS-ORDER-006", "", "%v", err)
+		return nil, false
+	}
+	if numbers, ports, is := nmlx5.Shifted(d.h.Host); is {
+		d.Each(d.h.Name, "max_vfs has %d numbers for %d ports: a card was added or taken out, and each number is for another port than before; the list is made anew (KB 309346)", numbers, ports)
+	}
+	sum := 0
+	for _, n := range list {
+		sum += n
+	}
+	if sizing.VectorsFor(sum) > sizing.VectorLimit {
+		d.Refuse(d.ref, "HOST-VF-INTR-012", "ask for fewer VFs", "%d VFs take %d interrupt vectors; %d are left to them", sum, sizing.VectorsFor(sum), sizing.VectorLimit)
+		return nil, false
+	}
+	if sizing.LowFunctionEmpty(list) {
+		d.Each(d.h.Name, "VFs on a later port only: some hosts give fewer than asked for then (KB 2039824)")
+	}
+	return out, true
+}
+
+// wish is what the chosen port shall have, beside what VMs have of others.
+func (d *driverPart) wish() nmlx5.Wish {
+	w := nmlx5.Wish{PCI: d.h.Chosen.PCI, VFs: d.want, Used: map[string]int{}}
+	for _, v := range d.Inventory.VMs {
+		for _, a := range v.Adapters {
+			if v.Host == d.h.Name && a.Type == "sriov" {
+				w.Used[a.PF]++
+			}
+		}
+	}
+	return w
+}
+
+// cardVFs are the VFs of the ports of the chosen port's card, in port order.
+func (d *driverPart) cardVFs() ([]int, error) {
+	all, err := nmlx5.VFs(d.h.Host, d.wish())
+	if err != nil {
+		return nil, err
+	}
+	var out []int
+	card := nmlx5.CardAddress(d.h.Chosen.PCI)
+	for i, n := range nmlx5.Ports(d.h.Host) {
+		if nmlx5.CardAddress(n.PCI) == card {
+			out = append(out, all[i])
+		}
+	}
+	return out, nil
+}
+
+func (d *driverPart) set(kind backends.Kind, name string) backends.Setting {
+	return backends.Setting{Target: d.ref, Kind: kind, Name: name}
+}
+
+func vfsWhy(n int, nic *backends.NIC) string {
+	return fmt.Sprintf("%d VFs on %s are there only when BIOS, firmware and driver agree", n, nic.Device)
+}

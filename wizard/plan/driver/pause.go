@@ -1,0 +1,42 @@
+package driver
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/nmlx5"
+)
+
+// pause plans global pause for the chosen pNIC alone (VMware, lossless network). Any driver takes it. It goes after the
+// reboot that ends PFC: never both (rules.md 3).
+func (d *driverPart) pause(after string) {
+	if d.h.System == nil {
+		return
+	}
+	set := backends.Setting{Target: backends.HostRef(d.h.Name), Kind: backends.KindPause, Name: d.h.Chosen.Device}
+	from := current.Value(d.Inventory, set)
+	if !from.Known() {
+		d.Refuse(set.Target, "HOST-PNIC-PAUSE-014", "set qos.lossless to none or pfc", "the pause parameters of %s could not be read", d.h.Chosen.Device)
+		return
+	}
+	d.Add(plan.Change{Setting: set, From: from, To: backends.ValueOf(backends.PauseSpec{Rx: true, Tx: true}), After: draft.IDs(after),
+		Why: "global pause stops the sender of a full port, whatever it sends; the switch port needs flow control on in both directions too"})
+	d.Note("global pause acts between each host and its switch port: the switch must have flow control (802.3x) on for the RDMA ports, and nothing here can read that")
+}
+
+// withoutPFC takes PFC out of a module's parameters, where it is set: it would put global pause out of force.
+func (d *driverPart) withoutPFC(core map[string]string) map[string]string {
+	out := map[string]string{}
+	for key, v := range core {
+		if n, err := strconv.ParseUint(strings.Trim(v, `" `), 0, 16); (key == "pfctx" || key == "pfcrx") && err == nil && n > 0 {
+			v = "0x00"
+			d.Each(d.h.Name, "PFC is taken out of force on every nmlx5 port, so also on %s: global pause is asked for, and the two exclude each other", strings.Join(nmlx5.Others(d.h.Host, d.h.Chosen), ", "))
+		}
+		out[key] = v
+	}
+	return out
+}

@@ -1,0 +1,139 @@
+package guest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
+)
+
+const (
+	setNVIDIA = "nvidia" // the set of packages that brings the driver
+
+	peermem    = "nvidia_peermem" // comes with the driver from release 470 on
+	oldPeermem = "nv_peer_mem"    // deprecated since CUDA 11.5
+
+	checkDriver, checkPeer, checkSecure = "GST-NVSMI-027", "GST-PEERMEM-028", "GST-SECBOOT-033"
+)
+
+// gpu plans the NVIDIA driver of a guest, where the answers name one, and what lets the NIC reach GPU memory:
+// DMA-BUF where the driver has it, else nvidia-peermem, else nv_peer_mem of old drivers. Both modules register with
+// ib_core, so whatever replaces ib_core (MLNX_OFED) comes before (NVIDIA GPUDirect RDMA guide; nv_peer_memory issue 84).
+func (g *guestPart) gpu() {
+	g.vgpu()
+	if g.Answers.Mode != answers.GPUDirect {
+		return
+	}
+	if !g.asked {
+		g.modulesFor(g.until, "what the NIC reaches GPU memory by depends on the guest's driver")
+		return
+	}
+	f := g.v.Guest
+	if g.coming && !g.afterOFED() {
+		return
+	}
+	if f.NVIDIA == nil || g.unfinished(backends.BuildDriver) {
+		id := g.driver()
+		g.cudaPerftest(id)
+		if id != "" {
+			g.modulesFor(backends.Unknown(id), "what the NIC reaches GPU memory by depends on the driver that is installed")
+		}
+		return
+	}
+	g.cudaPerftest("")
+	if f.NVIDIA.Driver == "" {
+		g.Object(g.ref, checkDriver, "install the headers of the kernel and build the driver's modules again (dkms autoinstall), or reboot the guest into the kernel that they were built for",
+			"has nvidia-smi, but kernel %s has no module of the NVIDIA driver: %s", f.Kernel, cmp.Or(f.NVIDIA.Error, "it tells no version"))
+		return
+	}
+	module, why, no := peerWay(f)
+	if no != nil {
+		g.Object(g.ref, checkPeer, no.Remedy, "%s", no.Why)
+		return
+	}
+	if module == "" {
+		g.Note("%s: %s", g.v.Name, why)
+		return
+	}
+	g.modulesFor(backends.ValueOf([]string{module}), why)
+}
+
+// vgpu says what a share of a GPU cannot do (guide 003: NCCL_IB_GDR_LEVEL=0).
+func (g *guestPart) vgpu() {
+	i := slices.IndexFunc(g.v.Passthrough, func(p string) bool { return strings.HasPrefix(p, "vgpu") })
+	if i < 0 || g.Answers.Mode == answers.GPUDirect {
+		return // there it is refused, with its VM
+	}
+	profile := strings.TrimSpace(strings.TrimPrefix(g.v.Passthrough[i], "vgpu"))
+	g.Each(g.v.Name, "vGPU %s: GPUDirect RDMA stays off, because the NIC has no way to a share of a GPU here; data goes through host memory (NCCL_NET_GDR_LEVEL=LOC, before NCCL 2.4 NCCL_IB_GDR_LEVEL=0)",
+		cmp.Or(profile, "of an unknown name"))
+}
+
+// before are the ids of what replaces the guest's RDMA stack: drivers of GPUs build on it.
+func (g *guestPart) before() []string {
+	var ids []string
+	for _, c := range g.Plan.Changes {
+		if c.Target == g.ref && c.Kind == backends.KindPackages && c.Name != setNVIDIA {
+			ids = append(ids, c.ID())
+		}
+	}
+	return ids
+}
+
+// modulesFor plans the peer memory module, and that it comes back after a reboot.
+func (g *guestPart) modulesFor(to backends.Value, why string) {
+	g.peer = to
+	from := g.until
+	var want []string
+	if g.asked && !g.cycled {
+		if from = g.until; to.Known() && to.Decode(&want) == nil {
+			from = current.Members(g.v.Guest, backends.KindModules, want)
+		}
+	}
+	g.change(backends.KindModules, plan.PeerModules, from, to, why, func(c *plan.Change) {
+		c.After = append(c.After, g.id(backends.KindModules, setRDMA), g.id(backends.KindPackages, setNVIDIA), g.id(backends.KindBuild, backends.BuildDriver))
+		c.After = append(c.After, g.before()...)
+	})
+}
+
+// peerWay chooses how the NIC reaches the memory of a guest's GPUs: a kernel module, or "" for DMA-BUF, which needs none.
+// A module that somebody has loaded stays.
+func peerWay(f *backends.Guest) (module, why string, no *plan.Refusal) {
+	n := f.NVIDIA
+	there := func(m string) bool { return slices.Contains(f.Available, m) || slices.Contains(f.Loaded, m) }
+	denied := f.PeerAPI != nil && !*f.PeerAPI && f.MOFED == ""
+	switch {
+	case slices.Contains(f.Loaded, peermem) && slices.Contains(f.Loaded, oldPeermem):
+		return "", "", &plan.Refusal{Why: oldPeermem + " and " + peermem + " are both loaded and take each other's place", Remedy: "remove the package of " + oldPeermem + " (nvidia-peer-memory-dkms), which the driver's own module replaces"}
+	case slices.Contains(f.Loaded, peermem):
+		return peermem, "nvidia-peermem is loaded already and stays", nil
+	case n.DMABuf && (f.CUDATests == nil || f.CUDATests.DMABuf || denied || !there(peermem)):
+		return "", fmt.Sprintf("the NIC reaches GPU memory by DMA-BUF (open kernel modules %s, kernel %s): no peer memory module is needed", n.Driver, f.Kernel), nil
+	case there(peermem) && denied:
+		return "", "", &plan.Refusal{Why: "ib_core lets no peer memory register, so nvidia-peermem would not load", Remedy: "install MLNX_OFED or DOCA first and the NVIDIA driver after it, or the driver's open kernel modules, which need no peer memory (DMA-BUF)"}
+	case there(peermem):
+		return peermem, "the NIC reaches GPU memory by nvidia-peermem, which comes with the driver", nil
+	case there(oldPeermem) && major(n.Driver) < 470:
+		return oldPeermem, fmt.Sprintf("driver %s is older than nvidia-peermem (470): nv_peer_mem is the way to GPU memory", n.Driver), nil
+	}
+	return "", "", &plan.Refusal{
+		Why:    fmt.Sprintf("nothing lets the NIC reach GPU memory: driver %s has neither DMA-BUF (open kernel modules, kernel 5.12) nor nvidia-peermem", cmp.Or(n.Driver, "of an unknown release")),
+		Remedy: "install a driver from release 470 on after MLNX_OFED or DOCA, better its open kernel modules",
+	}
+}
+
+// major is the release of a driver: 570 of 570.86.15; 0 where it cannot be read.
+func major(version string) int {
+	head, _, _ := strings.Cut(version, ".")
+	n, err := strconv.Atoi(head)
+	if err != nil {
+		return 0
+	}
+	return n
+}

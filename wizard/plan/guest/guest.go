@@ -1,0 +1,279 @@
+// Package guest plans what happens inside a guest: packages, modules, addresses, ports, and the software of GPUs and
+// containers.
+package guest
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/assets"
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
+)
+
+// PVRDMAModules are the kernel modules of a PVRDMA guest in the order of loading; vmw_pvrdma comes last, so that its
+// port sees the interface come up (guide 000; the guide's mlx4_ib plays no part in PVRDMA and is left out).
+func PVRDMAModules() []string { return []string{"ib_umad", "rdma_cm", "rdma_ucm", "vmw_pvrdma"} }
+
+// VFModules are those of a guest with a VF or the whole card: the driver that is in the kernel, and what user space talks to.
+func VFModules() []string { return []string{"mlx5_ib", "ib_umad", "rdma_cm", "rdma_ucm"} }
+
+// driverOf is the module that makes the guest's RDMA device.
+func (g *guestPart) driverOf() string {
+	if g.Answers.Mode != answers.PVRDMA {
+		return "mlx5_ib"
+	}
+	return "vmw_pvrdma"
+}
+
+const (
+	setRDMA    = "rdma" // the one set of packages and of modules
+	portActive = "PORT_ACTIVE"
+)
+
+// guestPart plans the guest of one VM.
+type guestPart struct {
+	*draft.Draft
+	v      *draft.VM
+	ref    backends.Ref
+	after  []string       // the VM's power cycle, when there is one
+	until  backends.Value // stands for what only the started and asked guest can say
+	asked  bool           // the guest's facts are known
+	cycled bool           // the VM is off, or its drivers are replaced, in between: what lives in the kernel starts anew
+	coming bool           // MLNX_OFED is to be installed
+	peer   backends.Value // the peer memory module of GPUs; Absent where none is wanted
+}
+
+// Plan plans what happens inside a VM's guest. Facts that survive a reboot are taken as they are now; the others
+// are unknown until a planned power cycle is over.
+func Plan(d *draft.Draft, v *draft.VM) {
+	g := &guestPart{Draft: d, v: v, ref: backends.GuestRef(v.Name)}
+	g.asked = v.On() && v.Guest != nil && v.Guest.Error == ""
+	g.until = backends.Unknown(g.ref.String() + " is asked")
+	if id, there := d.Powered(v.VM); there {
+		g.cycled, g.after, g.until = true, []string{id}, backends.Unknown(id)
+	}
+	if v.On() && v.Guest != nil && v.Guest.Error != "" {
+		d.Refuse(g.ref, "", cmp.Or(v.Guest.Hint, "check address, port, user and key under vms of the answers"), "the guest is on but cannot be asked: %s", strings.TrimPrefix(v.Guest.Error, "guest "+v.Name+": "))
+		d.Refusals[len(d.Refusals)-1].Kind = v.Guest.ErrKind
+		return
+	}
+	if g.asked && !g.usable() {
+		return
+	}
+	system, known := g.distro()
+	switch {
+	case len(d.Answers.Guest.OFED) > 0:
+		g.ofed(system, known)
+	case d.Answers.Guest.Install:
+		g.packages(system, known)
+	}
+	g.modules()
+	g.gpu()
+	if d.Answers.Guest.Persist {
+		g.persist(system, known)
+	}
+	for _, n := range v.Nets {
+		g.address(n)
+	}
+	g.memlock()
+	for _, n := range v.Nets {
+		g.port(n)
+		g.class(n)
+	}
+	g.image()
+}
+
+// usable refuses guests in which nothing can be done.
+func (g *guestPart) usable() bool {
+	f, ok := g.v.Guest, true
+	if f.Sudo == "none" {
+		why, remedy := f.User+" may not use sudo", "let "+f.User+" use sudo, or name another user"
+		if f.SudoError != "" {
+			why, remedy = f.SudoError, cmp.Or(f.Hint, remedy) // a password that is missing or wrong is another matter
+		}
+		g.Refuse(g.ref, "GST-SUDO-002", remedy, "%s", why)
+		ok = false
+	}
+	if f.MOFED != "" && g.Answers.Mode == answers.PVRDMA {
+		g.Object(g.ref, "GST-MOFED-006", "remove it (ofed_uninstall.sh) and let the distribution's rdma-core in",
+			"has %s, whose libraries do not know PVRDMA", f.MOFED)
+		ok = ok && slices.Contains(g.Options.Skip, "GST-MOFED-006")
+	}
+	if driver := g.driverOf(); len(g.Answers.Guest.OFED) == 0 && len(f.Available) > 0 && !slices.Contains(f.Available, driver) && !slices.Contains(f.Loaded, driver) {
+		remedy := "use a kernel that has it"
+		if d, found := assets.DistroFor(f.OS, f.Version, f.Like); found && d.ModulesPackage != "" {
+			remedy = "install " + strings.ReplaceAll(d.ModulesPackage, "KERNEL", f.Kernel)
+		}
+		g.Refuse(g.ref, "GST-OS-001", remedy, "kernel %s has no driver %s", f.Kernel, driver)
+		ok = false
+	}
+	for _, n := range g.v.Nets {
+		ok = g.subnet(n) && ok
+	}
+	return ok
+}
+
+// subnet refuses a second interface in one subnet: the two would answer for each other (guide 002, reference 15).
+func (g *guestPart) subnet(n answers.Adapter) bool {
+	own := current.RDMAMAC(g.v.VM, g.v.Guest, n.PortGroup)
+	for _, i := range g.v.Guest.Interfaces {
+		for _, cidr := range i.Addresses {
+			p, err := netip.ParsePrefix(cidr)
+			if err != nil || i.MAC == own || !p.Overlaps(n.IP) {
+				continue
+			}
+			g.Object(g.ref, "GST-SUBNET-015", "choose an address in a subnet of its own", "%s lies in the subnet of %s (%s)", n.IP, i.Name, cidr)
+			return slices.Contains(g.Options.Skip, "GST-SUBNET-015")
+		}
+	}
+	return true
+}
+
+func (g *guestPart) distro() (assets.Distro, bool) {
+	if !g.asked {
+		return assets.Distro{}, false
+	}
+	f := g.v.Guest
+	d, ok := assets.DistroFor(f.OS, f.Version, f.Like)
+	if !ok && g.Answers.Guest.Install {
+		g.Object(g.ref, "GST-PKG-005", "install rdma-core, its tools and perftest yourself and set guest.install to false",
+			"no list of packages is known for %s %s", cmp.Or(f.OS, "this system"), f.Version)
+	}
+	return d, ok
+}
+
+func (g *guestPart) set(kind backends.Kind, name string) backends.Setting {
+	return backends.Setting{Target: g.ref, Kind: kind, Name: name}
+}
+
+func (g *guestPart) id(kind backends.Kind, name string) string { return g.set(kind, name).ID() }
+
+func (g *guestPart) change(kind backends.Kind, name string, from, to backends.Value, why string, more func(*plan.Change)) {
+	c := plan.Change{Setting: g.set(kind, name), From: from, To: to, Why: why, After: slices.Clone(g.after)}
+	if more != nil {
+		more(&c)
+	}
+	g.Add(c)
+}
+
+func (g *guestPart) packages(d assets.Distro, known bool) {
+	from, to := g.until, g.until
+	switch {
+	case g.asked && !known:
+		return // refused, or left to the operator by --skip
+	case g.asked && g.v.Guest.MOFED != "":
+		g.Note("%s has %s, which brings its own libraries and tools: no packages are installed", g.v.Name, g.v.Guest.MOFED)
+		return
+	case g.asked:
+		from = current.Members(g.v.Guest, backends.KindPackages, d.Packages)
+		to = backends.ValueOf(backends.PackageSpec{Installed: slices.Sorted(slices.Values(d.Packages))})
+	}
+	g.change(backends.KindPackages, setRDMA, from, to, "user space of RDMA and the tools that measure it", nil)
+}
+
+func (g *guestPart) modules() {
+	wanted, why := PVRDMAModules(), "in this order, vmw_pvrdma last"
+	if g.Answers.Mode != answers.PVRDMA {
+		wanted, why = VFModules(), "the driver of the VF or card, which the kernel has, and what user space talks to"
+	}
+	from := g.until
+	if g.asked {
+		if f := g.v.Guest; len(f.Available) > 0 {
+			wanted = current.Held(wanted, func(m string) bool { return slices.Contains(f.Available, m) || slices.Contains(f.Loaded, m) })
+		}
+		if !g.cycled {
+			from = current.Members(g.v.Guest, backends.KindModules, wanted)
+		}
+	}
+	g.change(backends.KindModules, setRDMA, from, backends.ValueOf(wanted), why, func(c *plan.Change) {
+		c.Disrupts = []plan.Disruption{plan.GuestNetwork}
+		c.After = append(c.After, g.id(backends.KindPackages, setRDMA))
+	})
+}
+
+func (g *guestPart) persist(d assets.Distro, known bool) {
+	from, to := g.until, g.until
+	if g.asked {
+		want := backends.Persist{Modules: []string{"ib_umad", "rdma_cm", "rdma_ucm"}}
+		if f := g.v.Guest; len(f.Available) > 0 {
+			want.Modules = current.Held(want.Modules, func(m string) bool { return slices.Contains(f.Available, m) || slices.Contains(f.Loaded, m) })
+		}
+		if known && d.Reload && g.Answers.Mode == answers.PVRDMA {
+			want.Reload = "vmw_pvrdma"
+		}
+		from, to = current.Persist(g.v.Guest.Persist), current.Persist(want)
+		var peer []string
+		if !g.peer.Known() {
+			to = g.peer
+		} else if !g.peer.IsAbsent() && g.peer.Decode(&peer) == nil {
+			want.Modules = append(want.Modules, peer...)
+			to = current.Persist(want)
+		}
+	}
+	why := "the modules come back after a reboot"
+	if known && d.Reload && g.Answers.Mode == answers.PVRDMA {
+		why += ", and vmw_pvrdma is loaded once more at boot: without that its port may stay down, or its device be missing"
+	}
+	g.change(backends.KindPersist, "", from, to, why, func(c *plan.Change) {
+		c.After = append(c.After, g.id(backends.KindModules, setRDMA), g.id(backends.KindModules, plan.PeerModules))
+	})
+}
+
+func (g *guestPart) address(n answers.Adapter) {
+	from := g.until
+	if mac := current.RDMAMAC(g.v.VM, g.v.Guest, n.PortGroup); mac != "" && g.asked {
+		from = current.Address(g.v.Guest.Interface(mac), n.IP.String())
+	}
+	to := backends.ValueOf(backends.AddressSpec{CIDR: n.IP.String(), MTU: g.Answers.Switch.MTU})
+	g.change(backends.KindAddress, n.PortGroup, from, to, "found by its MAC, kept over reboots", func(c *plan.Change) {
+		c.Disrupts = []plan.Disruption{plan.GuestNetwork}
+		c.After = append(c.After, g.NetworkIDs(g.v.Host)...)
+		c.After = append(c.After, backends.Setting{Target: backends.VMRef(g.v.Name), Kind: backends.KindAdapter, Name: n.PortGroup}.ID())
+	})
+}
+
+func (g *guestPart) memlock() {
+	from := g.until
+	if g.asked {
+		from = backends.ValueOf(current.Memlock(g.v.Guest.MemlockKB))
+	}
+	g.change(backends.KindMemlock, "", from, backends.ValueOf("unlimited"), "RDMA locks its buffers in memory; the usual limit of 64 KB is too low", nil)
+}
+
+func (g *guestPart) port(n answers.Adapter) {
+	from := g.until
+	if mac := current.RDMAMAC(g.v.VM, g.v.Guest, n.PortGroup); mac != "" && g.asked && !g.cycled {
+		from = backends.Absent
+		if d := g.v.Guest.Verbs(mac); d != nil {
+			from = backends.ValueOf(d.State)
+		}
+	}
+	g.change(backends.KindPort, n.PortGroup, from, backends.ValueOf(portActive), "a port that is down is brought up: link up, link down and up, module reload, in this order", func(c *plan.Change) {
+		c.State = true
+		c.After = append(c.After, g.id(backends.KindModules, setRDMA), g.id(backends.KindAddress, n.PortGroup))
+	})
+}
+
+// class has the guest mark its RDMA traffic where frames are kept from being dropped by their DSCP: the host marks
+// nothing of what goes out by a VF or a device that the guest has whole (domain rules, PFC; S2 leaves it out).
+func (g *guestPart) class(n answers.Adapter) {
+	if g.Answers.Mode == answers.PVRDMA || g.Answers.QoS.Lossless != answers.LosslessPFC {
+		return
+	}
+	from := g.until
+	if g.asked && !g.cycled {
+		from = current.Value(g.Inventory, g.set(backends.KindTrafficClass, n.PortGroup))
+	}
+	tc := sizing.TrafficClass(g.Answers.QoS.DSCP, g.Answers.QoS.ECN)
+	g.change(backends.KindTrafficClass, n.PortGroup, from, backends.ValueOf(tc), fmt.Sprintf("DSCP %d, which the switch keeps from loss; what goes out by a VF only the guest marks", g.Answers.QoS.DSCP), func(c *plan.Change) {
+		c.After = append(c.After, g.id(backends.KindModules, setRDMA), g.id(backends.KindAddress, n.PortGroup), g.id(backends.KindPort, n.PortGroup))
+	})
+}

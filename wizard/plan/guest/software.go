@@ -1,0 +1,142 @@
+package guest
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
+)
+
+const checkPerftest = "GST-PERFTEST-023"
+
+// driver plans NVIDIA's driver where the guest has none, and gives the change's id; "" where nothing may be done.
+func (g *guestPart) driver() string {
+	f := g.v.Guest
+	switch {
+	case len(g.Answers.GPUDirect.Driver) == 0:
+		g.Object(g.ref, checkDriver, "install the NVIDIA driver in the guest, or name in gpudirect.driver its packages, as [nvidia-headless-570-server-open, nvidia-utils-570-server], or the path of its .run file there",
+			"has no NVIDIA driver, and the answers name none to install")
+		return ""
+	case slices.Contains(f.Loaded, "nouveau"):
+		g.Object(g.ref, checkDriver, "write \"blacklist nouveau\" and \"options nouveau modeset=0\" into a file of /etc/modprobe.d, renew the initial RAM disk and reboot the guest",
+			"the module nouveau has the GPU; the NVIDIA driver cannot take it beside")
+		return ""
+	case f.SecureBoot != nil && *f.SecureBoot:
+		g.Object(g.ref, checkSecure, "choose packages with signed modules (Ubuntu: linux-modules-nvidia-..), enroll the signing key (mokutil --import), or switch Secure Boot of the VM off",
+			"Secure Boot is on: modules that are built in the guest are not loaded")
+		if !slices.Contains(g.Options.Skip, checkSecure) {
+			return ""
+		}
+	}
+	if file, is := g.Answers.GPUDirect.DriverFile(); is {
+		return g.driverFile(file)
+	}
+	want := slices.Sorted(slices.Values(g.Answers.GPUDirect.Driver))
+	g.change(backends.KindPackages, setNVIDIA, current.Members(f, backends.KindPackages, want), backends.ValueOf(backends.PackageSpec{Installed: want}),
+		"the NVIDIA driver, as named in gpudirect.driver", g.afterStack)
+	return g.id(backends.KindPackages, setNVIDIA)
+}
+
+// afterStack lets what builds on the guest's RDMA stack wait for what brings it.
+func (g *guestPart) afterStack(c *plan.Change) {
+	c.After = append(c.After, g.id(backends.KindPackages, setRDMA))
+	c.After = append(c.After, g.before()...)
+}
+
+// driverFile plans NVIDIA's own installer, which builds the driver's modules for the running kernel.
+func (g *guestPart) driverFile(file answers.DriverFile) string {
+	f := g.v.Guest
+	lacks := g.lacking("gcc", "make")
+	if f.Headers != nil && !*f.Headers {
+		lacks = append(lacks, "headers of kernel "+f.Kernel)
+	}
+	switch {
+	case !g.sees(file.Path, checkDriver):
+		return ""
+	case f.Arch != "" && f.Arch != file.Arch:
+		g.Object(g.ref, checkDriver, "name the installer for "+f.Arch, "%s is for %s machines, the guest is %s", path.Base(file.Path), file.Arch, f.Arch)
+		return ""
+	case len(lacks) > 0:
+		g.Object(g.ref, checkDriver, "in the guest: "+g.installs("gcc", "make", "dkms", "linux-headers-"+f.Kernel, "kernel-devel-"+f.Kernel),
+			"NVIDIA's installer builds the driver's modules in the guest, which has no %s", strings.Join(lacks, ", no "))
+		return ""
+	}
+	if len(g.lacking("dkms")) > 0 {
+		g.Each(g.v.Name, "has no dkms: the NVIDIA driver's modules are built for the kernel that runs now, and after an update of the kernel by hand")
+	}
+	g.change(backends.KindBuild, backends.BuildDriver, current.Value(g.Inventory, g.set(backends.KindBuild, backends.BuildDriver)), backends.ValueOf(file.Path),
+		fmt.Sprintf("the NVIDIA driver %s by its own installer (--silent, with dkms where that is there); nvidia-uninstall takes it away again", file.Version), g.afterStack)
+	return g.id(backends.KindBuild, backends.BuildDriver)
+}
+
+// cudaPerftest plans a perftest with CUDA where none is there and the answers name its source; without either it says that
+// GPU memory is not measured. driver is the id of the change that brings the driver, "" where that is there.
+func (g *guestPart) cudaPerftest(driver string) {
+	f, file := g.v.Guest, g.Answers.GPUDirect.Perftest
+	switch {
+	case f.CUDATests != nil && !g.unfinished(backends.BuildPerftest):
+		return
+	case file == "":
+		g.Each(g.v.Name, "no perftest built with CUDA was found: host memory alone is measured, GPU memory is not (gpudirect.perftest names a source to build it from)")
+		return
+	case !g.sees(file, checkPerftest):
+		return
+	case f.CUDAHeader == "":
+		g.Object(g.ref, checkPerftest, "install CUDA's headers in the guest (of NVIDIA's repository cuda-driver-dev and cuda-cudart-dev, of the distribution nvidia-cuda-toolkit), or take gpudirect.perftest out: then host memory alone is measured",
+			"perftest cannot be built with CUDA: cuda.h is not there")
+		return
+	}
+	if lacks := g.lacking("gcc", "make", "infiniband/verbs.h", "rdma/rdma_cma.h", "infiniband/umad.h", "pci/pci.h"); len(lacks) > 0 {
+		g.Object(g.ref, checkPerftest, "in the guest: "+g.installs("gcc", "make", "libibverbs-dev", "librdmacm-dev", "libibumad-dev", "libpci-dev", "rdma-core-devel", "pciutils-devel"),
+			"perftest cannot be built in the guest, which has no %s", strings.Join(lacks, ", no "))
+		return
+	}
+	g.change(backends.KindBuild, backends.BuildPerftest, current.Value(g.Inventory, g.set(backends.KindBuild, backends.BuildPerftest)), backends.ValueOf(file),
+		"measures GPU memory: built with "+f.CUDAHeader+" into /opt/perftest, beside the distribution's, which knows no --use_cuda", func(c *plan.Change) {
+			g.afterStack(c)
+			c.After = append(c.After, draft.IDs(driver)...)
+		})
+}
+
+// unfinished tells whether a build of this program was cut short.
+func (g *guestPart) unfinished(name string) bool {
+	return strings.HasPrefix(g.v.Guest.Built[name], backends.Unfinished)
+}
+
+// sees refuses a file that is not in the guest.
+func (g *guestPart) sees(file, check string) bool {
+	there, asked := g.v.Guest.Archives[file]
+	if asked && !there {
+		g.Object(g.ref, check, "put the file there, or mount the share that has it", "%s is not in the guest, or cannot be read", file)
+	}
+	return there || !asked
+}
+
+// lacking gives those of tools that the guest does not have; none where nobody asked.
+func (g *guestPart) lacking(tools ...string) []string {
+	if g.v.Guest.BuildTools == nil {
+		return nil
+	}
+	return slices.DeleteFunc(tools, func(t string) bool { return slices.Contains(g.v.Guest.BuildTools, t) })
+}
+
+// installs is the command by which a guest gets those of packages that are of its family.
+func (g *guestPart) installs(packages ...string) string {
+	debian := g.v.Guest.PackageManager == "apt"
+	packages = slices.DeleteFunc(packages, func(p string) bool {
+		rpm := strings.HasSuffix(p, "-devel") || strings.HasPrefix(p, "kernel-devel")
+		deb := strings.HasSuffix(p, "-dev") || strings.HasPrefix(p, "linux-headers")
+		return rpm && debian || deb && !debian
+	})
+	if debian {
+		return "apt-get install " + strings.Join(packages, " ")
+	}
+	return cmp.Or(g.v.Guest.PackageManager, "dnf") + " install " + strings.Join(packages, " ")
+}

@@ -1,0 +1,110 @@
+package recipe
+
+import (
+	"slices"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
+)
+
+// adapters plans a PVRDMA adapter for each network of a VM; one that exists is completed, never doubled.
+func (b *builder) adapters(v *draft.VM) []plan.Change {
+	ref := backends.VMRef(v.Name)
+	if i := slices.IndexFunc(v.Adapters, func(a backends.Adapter) bool { return a.Type != "pvrdma" && a.Type != "sriov" }); i != 0 {
+		b.Refuse(ref, "VM-NIC-FIRST-014", "add a vmxnet3 adapter first: the RDMA adapter may not be the first one", "its first adapter is no ordinary one")
+		return nil
+	}
+	if t := v.Adapters[0].Type; t != "vmxnet3" {
+		b.Each(v.Name, "the first adapter is %s; vmxnet3 is what the guides use", t)
+	}
+	wanted := map[string]bool{}
+	var out []plan.Change
+	for _, n := range v.Nets {
+		wanted[n.PortGroup] = true
+		s := backends.Setting{Target: ref, Kind: backends.KindAdapter, Name: n.PortGroup}
+		c := plan.Change{Setting: s, From: current.Value(b.Inventory, s), Why: b.adapterWhy(v, n), To: backends.ValueOf(backends.AdapterSpec{
+			Type: "pvrdma", PortGroup: n.PortGroup, Switch: b.Answers.Switch.Name, Protocol: b.Answers.PVRDMA.Protocol, Start: true,
+		})}
+		if b.Virtual() {
+			h := b.Part(v.Host)
+			if h.Chosen == nil {
+				continue // refused
+			}
+			c.To = backends.ValueOf(backends.AdapterSpec{Type: "sriov", PortGroup: n.PortGroup, Switch: b.Answers.Switch.Name, Start: true, GuestMTU: true, PF: h.Chosen.PCI})
+			c.Disrupts = []plan.Disruption{plan.NoVMotion, plan.NoSnapshots, plan.NoHA}
+		}
+		out = append(out, c)
+	}
+	b.others(v, wanted)
+	return out
+}
+
+func (b *builder) adapterWhy(v *draft.VM, n answers.Adapter) string {
+	there := current.RDMAAdapter(v.VM, n.PortGroup) != nil
+	switch {
+	case b.Virtual() && there:
+		return "the SR-IOV adapter that is there is completed"
+	case b.Virtual():
+		return "ESXi gives it a free VF of the host's RDMA pNIC at power-on; the guest may change the MTU"
+	case there:
+		return "the PVRDMA adapter that is there is completed"
+	}
+	return "the paravirtual RDMA adapter of this VM"
+}
+
+// others looks at adapters that are there and were not asked for.
+func (b *builder) others(v *draft.VM, wanted map[string]bool) {
+	ref := backends.VMRef(v.Name)
+	if b.Virtual() {
+		b.otherVFs(v, wanted)
+		return
+	}
+	count, seen := 0, map[string]bool{}
+	for _, a := range v.Adapters {
+		if a.Type == "sriov" && wanted[a.PortGroup] {
+			b.Refuse(ref, "VM-NIC-DVS-019", "take that adapter out, or choose another port group", "has an SR-IOV adapter on %s already", a.PortGroup)
+		}
+		if a.Type != "pvrdma" {
+			continue
+		}
+		count++
+		switch {
+		case wanted[a.PortGroup] && seen[a.PortGroup]:
+			b.Refuse(ref, "VM-NIC-PVCOUNT-016", "take one of them out", "has two PVRDMA adapters on %s", a.PortGroup)
+		case !wanted[a.PortGroup] && (a.Switch == b.Answers.Switch.Name || a.Switch == ""):
+			b.Refuse(ref, "VM-NIC-DVS-019", "name that port group in the answers, or take the adapter out",
+				"has a PVRDMA adapter on %q already; a second one would not replace it", a.PortGroup)
+		}
+		seen[a.PortGroup] = true
+	}
+	total := len(v.Adapters)
+	for pg := range wanted {
+		if !seen[pg] {
+			count++
+			total++
+		}
+	}
+	if low, _ := b.lowest(); count > 1 && newer("7.0.2", low) {
+		b.Refuse(ref, "VM-NIC-PVCOUNT-016", "give it one, or upgrade the hosts to 7.0 U2", "would have %d PVRDMA adapters; before ESXi 7.0 U2 a VM has one (KB 328676)", count)
+	}
+	if total > 10 {
+		b.Refuse(ref, "VM-NIC-MAX-015", "take adapters out", "would have %d adapters; ten are the most", total)
+	}
+}
+
+// otherVFs looks at RDMA adapters that are there and were not asked for.
+func (b *builder) otherVFs(v *draft.VM, wanted map[string]bool) {
+	seen := map[string]bool{}
+	for _, a := range v.Adapters {
+		switch {
+		case a.Type == "pvrdma" && wanted[a.PortGroup]:
+			b.Refuse(backends.VMRef(v.Name), "VM-NIC-DVS-019", "take that adapter out, or choose another port group", "has a PVRDMA adapter on %s already", a.PortGroup)
+		case a.Type == "sriov" && seen[a.PortGroup] && wanted[a.PortGroup]:
+			b.Refuse(backends.VMRef(v.Name), "VM-NIC-PVCOUNT-016", "take one of them out", "has two SR-IOV adapters on %s", a.PortGroup)
+		}
+		seen[a.PortGroup] = seen[a.PortGroup] || a.Type == "sriov"
+	}
+}

@@ -1,0 +1,222 @@
+package recipe
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/go-version"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
+)
+
+const discovery = "lldp listen" // names the switch port of each pNIC and sends nothing
+
+// fabric plans the DVS, its port groups and the hosts' membership, and gives the ids that a VM waits for: those of
+// all hosts, and by host.
+func (b *builder) fabric() {
+	sw := b.Inventory.Switch(b.Answers.Switch.Name)
+	if sw != nil && sw.Datacenter != "" && sw.Datacenter != b.datacenter() && len(b.Hosts) > 0 {
+		b.Refuse(backends.SwitchRef(sw.Name), "DVS-EXIST-001", "choose another switch.name", "a switch of this name is in datacenter %s", sw.Datacenter)
+		return
+	}
+	before := len(b.Plan.Changes)
+	b.dvs(sw)
+	for _, pg := range b.Answers.PortGroups() {
+		b.portGroup(sw, pg)
+	}
+	for _, h := range b.Hosts {
+		b.member(sw, h)
+	}
+	if len(b.Plan.Changes) > before && sw != nil {
+		b.shared(sw)
+	}
+}
+
+// shared refuses to edit a switch that is somebody else's and in use (production.md, Never 1: it would strip uplinks,
+// flap the MTU or drop NIOC of others).
+func (b *builder) shared(sw *backends.Switch) {
+	if sw.Ours() {
+		return
+	}
+	var why []string
+	if len(sw.VMKs) > 0 {
+		why = append(why, "vmknics "+strings.Join(sw.VMKs, ", "))
+	}
+	for _, pg := range sw.PortGroups {
+		if p := b.Inventory.PortGroup(pg); p != nil && p.Uplink || slices.Contains(b.Answers.PortGroups(), pg) {
+			continue
+		}
+		why = append(why, "the port group "+pg)
+	}
+	if sw.LAGs > 0 {
+		why = append(why, "link aggregation")
+	}
+	if sw.NSX {
+		why = append(why, "NSX")
+	}
+	if sw.OffloadID != "" {
+		why = append(why, "a network offload ("+sw.OffloadID+")")
+	}
+	for _, host := range slices.Sorted(maps.Keys(sw.Members)) {
+		if m := sw.Members[host]; len(m.PNICs) > 1 {
+			why = append(why, fmt.Sprintf("%d uplinks of %s", len(m.PNICs), host))
+			break
+		}
+	}
+	if len(why) > 0 {
+		b.Refuse(backends.SwitchRef(sw.Name), "DVS-EXIST-001", "choose another switch.name, such as "+b.freeName(sw.Name)+": a switch for RDMA alone is made",
+			"was not made by rdma-setup and carries %s; it is not changed", strings.Join(why, "; "))
+	}
+}
+
+// freeName proposes a switch name that nobody has.
+func (b *builder) freeName(taken string) string {
+	for _, n := range []string{"RDMA-DVS", taken + "-RDMA"} {
+		if b.Inventory.Switch(n) == nil {
+			return n
+		}
+	}
+	for i := 2; ; i++ {
+		if n := fmt.Sprintf("RDMA-DVS-%d", i); b.Inventory.Switch(n) == nil {
+			return n
+		}
+	}
+}
+
+// dvs plans the switch itself.
+func (b *builder) dvs(sw *backends.Switch) {
+	want := b.Answers.Switch
+	set := backends.Setting{Target: backends.SwitchRef(want.Name), Kind: backends.KindSwitch}
+	if sw == nil {
+		if want.MTU > 9000 {
+			b.Refuse(set.Target, "DVS-MTU-006", "set switch.mtu to 9000", "MTU %d: 9000 bytes are what every switch version carries", want.MTU)
+		}
+		b.Add(plan.Change{Setting: set, To: backends.ValueOf(backends.SwitchSpec{
+			Datacenter: b.datacenter(), Version: b.newVersion(), Uplinks: want.Uplinks, MTU: want.MTU, Discovery: discovery,
+		}), Why: b.switchWhy() + uplinksWhy(want.Uplinks) + ", Network I/O Control off"})
+		b.Note("VMware's Bitfusion guide counts uplinks by VMs; they are counted by pNICs of a host, and RDMA allows one (VMware, PVRDMA Support)")
+		return
+	}
+	to := current.Switch(sw)
+	why := []string{}
+	if to.MTU < want.MTU {
+		if sw.MTUMax > 0 && want.MTU > sw.MTUMax {
+			b.Refuse(set.Target, "DVS-MTU-006", fmt.Sprintf("set switch.mtu to %d or less", sw.MTUMax), "MTU %d is more than the switch carries (%d)", want.MTU, sw.MTUMax)
+		}
+		to.MTU = want.MTU
+		why = append(why, fmt.Sprintf("guests send frames of %d bytes", want.MTU))
+	}
+	if to.Uplinks < want.Uplinks {
+		to.Uplinks = want.Uplinks
+		why = append(why, uplinksWhy(want.Uplinks))
+	}
+	if sw.NIOC && sw.Ours() {
+		to.NIOC = false
+		why = append(why, "Network I/O Control has no say over RDMA and forbids SR-IOV")
+	} else if sw.NIOC {
+		b.Note("%s has Network I/O Control on; it is not ours to switch off, and RDMA traffic is outside of it", sw.Name)
+	}
+	to.Version = b.upgrade(sw)
+	c := plan.Change{Setting: set, From: backends.ValueOf(current.Switch(sw)), Why: strings.Join(why, "; ")}
+	if to.Version != sw.Version {
+		c.Irreversible = "a DVS version cannot be lowered, and older hosts cannot join any more (KB 434420)"
+		c.Why = strings.TrimPrefix(c.Why+"; version "+to.Version+" was asked for", "; ")
+	}
+	c.To = backends.ValueOf(to)
+	if to.MTU != sw.MTU {
+		c.Disrupts = []plan.Disruption{plan.UplinkFlap}
+		b.Note("a new MTU of %s takes its uplinks down and up on every member (KB 419088); vCenter may roll it back by itself", sw.Name)
+	}
+	if to.MTU != sw.MTU || to.Uplinks != len(sw.Uplinks) {
+		c.Within = b.pvrdmaOff(sw, "", "the MTU or the uplinks of "+sw.Name+" change")
+	}
+	b.Add(c)
+}
+
+func (b *builder) switchWhy() string {
+	if b.Virtual() {
+		return "one place for MTU and VLAN of all hosts, for RDMA alone: "
+	}
+	return "PVRDMA needs a distributed switch; this one carries RDMA alone: "
+}
+
+func uplinksWhy(n int) string {
+	if n == 1 {
+		return "one uplink, because RDMA knows no teaming"
+	}
+	return fmt.Sprintf("%d uplink names, of which the port group uses one, because RDMA knows no teaming", n)
+}
+
+// newVersion is the version asked for, or the newest that vCenter offers and all hosts carry (rules: QueryAvailableDvsSpec,
+// version <= lowest member).
+func (b *builder) newVersion() string {
+	ref := backends.SwitchRef(b.Answers.Switch.Name)
+	offered := b.Inventory.VCenter.DVSVersions
+	low, host := b.lowest()
+	if v := b.Answers.Switch.Version; v != "" {
+		switch {
+		case len(offered) > 0 && !slices.Contains(offered, v):
+			b.Refuse(ref, "DVS-VERSION-002", "choose one of: "+strings.Join(offered, ", "), "vCenter does not offer version %s", v)
+		case newer(v, low):
+			b.Refuse(ref, "DVS-VERSION-002", "leave switch.version empty for the newest that all hosts carry", "version %s is newer than ESXi %s of %s", v, low, host)
+		}
+		return v
+	}
+	best := ""
+	for _, v := range offered {
+		if !newer(v, low) && (best == "" || newer(v, best)) {
+			best = v
+		}
+	}
+	if best == "" && len(b.Hosts) > 0 {
+		b.Refuse(ref, "DVS-VERSION-002", "name a version as switch.version, or upgrade the hosts",
+			"no version that vCenter offers (%s) is carried by all hosts; the lowest is ESXi %s of %s", strings.Join(offered, ", "), low, host)
+	}
+	return best
+}
+
+// upgrade is the version that an existing switch shall have: its own, unless a newer one was asked for by name.
+func (b *builder) upgrade(sw *backends.Switch) string {
+	ref := backends.SwitchRef(sw.Name)
+	low, host := b.lowest()
+	to := sw.Version
+	switch v := b.Answers.Switch.Version; {
+	case v == "" || v == sw.Version:
+	case newer(sw.Version, v):
+		b.Refuse(ref, "DVS-VERSION-002", "set switch.version to "+sw.Version+" or leave it empty", "has version %s; it cannot be lowered to %s", sw.Version, v)
+	default:
+		to = v
+	}
+	if len(b.Hosts) > 0 && newer(to, low) {
+		b.Refuse(ref, "DVS-VERSION-002", "upgrade that host, take it out, or choose another switch.name", "version %s is newer than ESXi %s of %s", to, low, host)
+	}
+	return to
+}
+
+// lowest gives the oldest ESXi version among the hosts, and a host that has it.
+func (b *builder) lowest() (ver, host string) { return b.Oldest.Version, b.Oldest.Name }
+
+func oldest(hosts []*draft.Host) *backends.Host {
+	low := &backends.Host{}
+	for _, h := range hosts {
+		if low.Version == "" || newer(low.Version, h.Version) {
+			low = h.Host
+		}
+	}
+	return low
+}
+
+// newer compares dotted versions; what cannot be read is not newer.
+func newer(a, b string) bool {
+	x, err := version.NewVersion(a)
+	if err != nil {
+		return false
+	}
+	y, err := version.NewVersion(b)
+	return err == nil && x.Core().GreaterThan(y.Core())
+}

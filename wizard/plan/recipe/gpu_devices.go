@@ -1,0 +1,206 @@
+package recipe
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
+)
+
+const nvidia = "10de"
+
+// assign decides which GPUs of a host its VMs shall have: those that the answers name, else what they have and all that
+// are free, dealt out in turns.
+func (b *builder) assign(h *draft.Host) {
+	var on []*draft.VM
+	for _, v := range b.VMs {
+		if v.Host == h.Name {
+			on = append(on, v)
+		}
+	}
+	if len(b.Answers.GPUDirect.GPUs) > 0 {
+		for _, v := range on {
+			b.gpusNamed(h, v)
+		}
+		return
+	}
+	var free []*backends.GPU
+	var taken []string
+	for _, g := range b.ranked(h, on) {
+		o := b.owner(h, g.PCI)
+		i := slices.IndexFunc(on, func(v *draft.VM) bool { return o != nil && v.VM == o })
+		switch {
+		case i >= 0:
+			on[i].GPUs = append(on[i].GPUs, g)
+		case o != nil:
+			taken = append(taken, fmt.Sprintf("%s belongs to %s", g.PCI, o.Name))
+		case g.Vendor != nvidia:
+			taken = append(taken, fmt.Sprintf("%s is no NVIDIA GPU", g.PCI))
+		case !g.Capable:
+			taken = append(taken, g.PCI+" cannot be passed through")
+		default:
+			free = append(free, g)
+		}
+	}
+	for _, g := range free {
+		if len(on) > 0 {
+			v := slices.MinFunc(on, func(x, y *draft.VM) int { return len(x.GPUs) - len(y.GPUs) })
+			v.GPUs = append(v.GPUs, g)
+		}
+	}
+	for _, v := range on {
+		if len(v.GPUs) == 0 {
+			b.Refuse(backends.VMRef(v.Name), "HOST-PT-FREE-014", "take it out of vms, move it to a host with a free GPU, or free one",
+				"no GPU of %s is free for it: %s", h.Name, cmp.Or(strings.Join(taken, "; "), "the host has none, or too few"))
+		}
+	}
+}
+
+// ranked gives the GPUs of a host, those nearest to the RDMA card first.
+func (b *builder) ranked(h *draft.Host, on []*draft.VM) []*backends.GPU {
+	var out []*backends.GPU
+	for i := range h.GPUs {
+		out = append(out, &h.GPUs[i])
+	}
+	if len(on) > 0 {
+		nic := b.cardOf(h, on[0])
+		order := []string{"yes", "doubtful", "unknown", "no"}
+		slices.SortStableFunc(out, func(x, y *backends.GPU) int {
+			nx, _ := backends.Near(x.Path(), h.Bridges(nic))
+			ny, _ := backends.Near(y.Path(), h.Bridges(nic))
+			return slices.Index(order, nx.PeerToPeer()) - slices.Index(order, ny.PeerToPeer())
+		})
+	}
+	return out
+}
+
+// cardOf is the PCI address of the card through which a VM does RDMA, "" where none was chosen.
+func (b *builder) cardOf(h *draft.Host, v *draft.VM) string {
+	switch {
+	case v.Card != nil:
+		return v.Card.Address
+	case h.Chosen != nil:
+		return h.Chosen.PCI
+	}
+	return ""
+}
+
+// gpusNamed gives a VM the GPUs that the answers name for it.
+func (b *builder) gpusNamed(h *draft.Host, v *draft.VM) {
+	ref := backends.VMRef(v.Name)
+	list, ok := b.Answers.GPUDirect.GPUs[v.Asked]
+	if !ok {
+		b.Refuse(ref, "", "name its GPUs, or take it out of vms", "gpudirect.gpus names GPUs for other VMs and none for this one")
+		return
+	}
+	for _, pci := range list {
+		i := slices.IndexFunc(h.GPUs, func(g backends.GPU) bool { return strings.EqualFold(g.PCI, string(pci)) })
+		if i < 0 {
+			var have []string
+			for _, g := range h.GPUs {
+				have = append(have, g.PCI)
+			}
+			b.Refuse(ref, "HOST-PT-FREE-014", "name one of: "+cmp.Or(strings.Join(have, ", "), "none is there"), "%s has no GPU at %s", h.Name, pci)
+			continue
+		}
+		g := &h.GPUs[i]
+		if o := b.owner(h, g.PCI); o != nil && o != v.VM {
+			b.Refuse(ref, "HOST-PT-FREE-014", "take it out of that VM, or name another GPU", "the GPU at %s belongs to %s (%s)", g.PCI, o.Name, o.Power)
+			continue
+		}
+		v.GPUs = append(v.GPUs, g)
+	}
+}
+
+// devices plans the passed-through devices of a VM, its VMX keys, and what must not be on with them.
+func (b *builder) devices(v *draft.VM) []plan.Change {
+	if !b.takesDevices(v) {
+		return nil
+	}
+	ref := backends.VMRef(v.Name)
+	var out []plan.Change
+	nested := backends.Setting{Target: ref, Kind: backends.KindNested}
+	out = append(out, plan.Change{Setting: nested, From: current.Value(b.Inventory, nested), To: backends.ValueOf(false), Why: "nested virtualization cannot be on beside peer-to-peer (KB 437651)"})
+	out = append(out, b.keys(v)...)
+	if c := v.Card; c != nil {
+		out = append(out, b.device(v, c.Address, c.Vendor, c.Device, "the RDMA card ("+cmp.Or(c.Name, c.Device)+"), whole"))
+	}
+	for _, g := range v.GPUs {
+		out = append(out, b.device(v, g.PCI, g.Vendor, g.Device, "the GPU ("+g.Model+")"))
+	}
+	return out
+}
+
+// device plans one; a VM that has it already keeps its backing.
+func (b *builder) device(v *draft.VM, pci, vendor, dev, what string) plan.Change {
+	s := backends.Setting{Target: backends.VMRef(v.Name), Kind: backends.KindDevice, Name: pci}
+	c := plan.Change{Setting: s, From: current.Value(b.Inventory, s), Why: what + ", " + b.Answers.GPUDirect.Backing, Disrupts: []plan.Disruption{plan.NoVMotion, plan.NoSnapshots, plan.NoSuspend}}
+	c.To = backends.ValueOf(backends.DeviceSpec{Backing: b.Answers.GPUDirect.Backing, Vendor: vendor, Device: dev})
+	if b.Answers.GPUDirect.Backing == backends.FixedBacking {
+		c.Disrupts = append(c.Disrupts, plan.NoHA)
+	}
+	if !c.From.IsAbsent() {
+		c.To = c.From
+	}
+	return c
+}
+
+// takesDevices refuses VMs that could not run with the devices.
+func (b *builder) takesDevices(v *draft.VM) bool {
+	ref, before := backends.VMRef(v.Name), len(b.Refusals)
+	for _, d := range v.Devices {
+		if d.Backing == backends.VGPUBacking {
+			b.Refuse(ref, "HOST-GPU-GFX-018", "take the vGPU out first, or use mode pvrdma, where NCCL runs without GPUDirect (NCCL_NET_GDR_LEVEL=LOC)",
+				"has the vGPU %s: peer-to-peer with an RDMA card is not there for it", d.Profile)
+		}
+	}
+	if v.Snapshots > 0 {
+		have := fmt.Sprintf("%d snapshots", v.Snapshots)
+		if v.Snapshots == 1 {
+			have = "a snapshot"
+		}
+		b.Object(ref, "VM-SNAP-005", "delete or consolidate them first", "has %s, and a VM with passed-through devices cannot go back to one", have)
+	}
+	n := len(v.GPUs)
+	for _, d := range v.Devices {
+		if !slices.ContainsFunc(v.GPUs, func(g *backends.GPU) bool { return g.PCI == d.PCI }) && (v.Card == nil || d.PCI != v.Card.Address) {
+			n++
+		}
+	}
+	if v.Card != nil {
+		n++
+	} else {
+		n += len(v.Nets)
+	}
+	if limit := sizing.PassthroughLimit(v.Hardware, !newer("8.0.1", b.Part(v.Host).Version)); n > limit {
+		b.Refuse(ref, "VM-PTCOUNT-026", "give it fewer devices, or upgrade its hardware version", "would have %d passed-through devices; hardware version %d takes %d (KB 309986)", n, v.Hardware, limit)
+	}
+	if b.Answers.GPUDirect.Backing == backends.DynamicBacking {
+		b.dynamic(v)
+	}
+	return len(b.Refusals) == before
+}
+
+// dynamic refuses what Dynamic DirectPath I/O does not do.
+func (b *builder) dynamic(v *draft.VM) {
+	ref := backends.VMRef(v.Name)
+	if v.Hardware < 17 {
+		b.Refuse(ref, "VM-HWVER-DDIO-003", "set gpudirect.backing to fixed, or upgrade its hardware version", "has hardware version %d; dynamic devices need 17 (vSphere 7.0)", v.Hardware)
+	}
+	makes := map[string]string{}
+	for _, g := range v.GPUs {
+		if other := makes[g.Device]; other != "" {
+			b.Refuse(ref, "", "set gpudirect.backing to fixed, or name one GPU for it in gpudirect.gpus",
+				"%s and %s are of one make: as dynamic devices they cannot be told apart", other, g.PCI)
+			return
+		}
+		makes[g.Device] = g.PCI
+	}
+	b.Each(v.Name, "dynamic devices: ESXi may give another GPU or card of the same make at power-on, also one that is not near the other")
+}

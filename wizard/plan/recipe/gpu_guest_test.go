@@ -1,0 +1,256 @@
+package recipe_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/recipe"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/rollback"
+)
+
+// A share of a GPU and PVRDMA work side by side, without GPUDirect RDMA (guide 003).
+func TestVGPUIsSaid(t *testing.T) {
+	inv := newInventory(2)
+	inv.VMs[1].Passthrough = []string{"vgpu grid_a100-40c"}
+	p, err := recipe.Build(newAnswers(inv), inv, plan.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	notes := strings.Join(p.Notes, "\n")
+	for _, want := range []string{"vm-02: vGPU grid_a100-40c", "NCCL_IB_GDR_LEVEL=0"} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("no %q in %q", want, notes)
+		}
+	}
+	if strings.Contains(notes, "vm-01: vGPU") {
+		t.Errorf("vm-01 has none: %q", notes)
+	}
+}
+
+func guestID(vm string, kind backends.Kind, name string) string {
+	return backends.Setting{Target: backends.GuestRef(vm), Kind: kind, Name: name}.ID()
+}
+
+func is(b bool) *bool { return &b }
+
+// The way to GPU memory: DMA-BUF before nvidia-peermem before nv_peer_mem; what is planned comes back after a reboot.
+func TestTheWayToGPUMemory(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit   func(g *backends.Guest)
+		module string // "" none: DMA-BUF
+		note   string
+	}{
+		"open kernel modules": {func(g *backends.Guest) { g.NVIDIA.DMABuf = true }, "", "by DMA-BUF"},
+		"open kernel modules, but a perftest that knows no DMA-BUF": {func(g *backends.Guest) {
+			g.NVIDIA.DMABuf, g.CUDATests = true, &backends.CUDAPerftest{}
+		}, "nvidia_peermem", ""},
+		"open kernel modules, and somebody has loaded nvidia-peermem": {func(g *backends.Guest) {
+			g.NVIDIA.DMABuf, g.Loaded = true, append(g.Loaded, "nvidia_peermem")
+		}, "nvidia_peermem", ""},
+		"closed modules": {func(*backends.Guest) {}, "nvidia_peermem", ""},
+		"closed modules and MLNX_OFED, whose ib_core is not loaded yet": {func(g *backends.Guest) {
+			g.PeerAPI, g.MOFED = is(false), "MLNX_OFED_LINUX-24.10-1.1.4.0"
+		}, "nvidia_peermem", ""},
+		"a driver before 470": {func(g *backends.Guest) {
+			g.NVIDIA.Driver = "460.32.03"
+			g.Available = append(held(g.Available, "nvidia_peermem"), "nv_peer_mem")
+		}, "nv_peer_mem", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inv := newGPUs(1)
+			inv.Guests[0].NVIDIA = &backends.NVIDIA{Driver: "570.86.15", Error: "No devices were found"}
+			c.edit(&inv.Guests[0])
+			p := mustBuild(t, gpuAnswers(inv), inv, plan.Options{})
+			got := p.Change(guestID("vm-01", backends.KindModules, "gpu"))
+			persist := p.Change(guestID("vm-01", backends.KindPersist, ""))
+			if c.module == "" {
+				if got != nil {
+					t.Errorf("planned: %s", got.To)
+				}
+				if strings.Contains(persist.To.String(), "peer") {
+					t.Errorf("at boot %s", persist.To)
+				}
+			} else if got == nil || got.To != backends.ValueOf([]string{c.module}) {
+				t.Fatalf("planned %+v", got)
+			} else if !slices.Contains(got.After, guestID("vm-01", backends.KindModules, "rdma")) || !strings.Contains(persist.To.String(), c.module) || !slices.Contains(persist.After, got.ID()) {
+				t.Errorf("after %q; at boot %s", got.After, persist.To)
+			}
+			if !strings.Contains(strings.Join(p.Notes, "\n"), c.note) {
+				t.Errorf("no note %q", c.note)
+			}
+		})
+	}
+}
+
+// held gives what is left of a list without one.
+func held(list []string, without string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return s == without })
+}
+
+func TestWhatAGuestForbidsGPUs(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit   func(g *backends.Guest, a *answers.Answers)
+		check  string
+		why    string
+		remedy string
+	}{
+		"no driver, none named": {func(g *backends.Guest, _ *answers.Answers) { g.NVIDIA = nil }, "GST-NVSMI-027", "no NVIDIA driver", "gpudirect.driver"},
+		"tools without a module": {func(g *backends.Guest, _ *answers.Answers) {
+			g.NVIDIA = &backends.NVIDIA{Error: "couldn't communicate with the NVIDIA driver"}
+		}, "GST-NVSMI-027", "no module of the NVIDIA driver", "headers"},
+		"nouveau has the GPU": {func(g *backends.Guest, a *answers.Answers) {
+			g.NVIDIA, g.Loaded, a.GPUDirect.Driver = nil, append(g.Loaded, "nouveau"), []string{"nvidia-headless-570-server-open"}
+		}, "GST-NVSMI-027", "nouveau", "blacklist nouveau"},
+		"Secure Boot": {func(g *backends.Guest, a *answers.Answers) {
+			g.NVIDIA, g.SecureBoot, a.GPUDirect.Driver = nil, is(true), []string{"nvidia-headless-570-server-open"}
+		}, "GST-SECBOOT-033", "Secure Boot is on", "mokutil"},
+		"an installer that is not in the guest": {func(g *backends.Guest, a *answers.Answers) {
+			runFile(g, a)
+			g.Archives[a.GPUDirect.Driver[0]] = false
+		}, "GST-NVSMI-027", "is not in the guest", "mount the share"},
+		"an installer for other machines": {func(g *backends.Guest, a *answers.Answers) {
+			runFile(g, a)
+			g.Arch = "aarch64"
+		}, "GST-NVSMI-027", "is for x86_64 machines, the guest is aarch64", "name the installer"},
+		"nothing to build the driver with": {func(g *backends.Guest, a *answers.Answers) {
+			runFile(g, a)
+			a.GPUDirect.Perftest = ""
+			g.Headers, g.BuildTools, g.Kernel, g.PackageManager = is(false), []string{"make"}, "5.15.0-1-generic", "apt"
+		}, "GST-NVSMI-027", "has no gcc, no headers of kernel 5.15.0-1-generic", "apt-get install gcc make dkms linux-headers-5.15.0-1-generic"},
+		"nouveau and an installer": {func(g *backends.Guest, a *answers.Answers) {
+			runFile(g, a)
+			g.Loaded = append(g.Loaded, "nouveau")
+		}, "GST-NVSMI-027", "nouveau", "blacklist nouveau"},
+		"perftest without CUDA's headers": {func(g *backends.Guest, a *answers.Answers) {
+			runFile(g, a)
+			g.CUDAHeader = ""
+		}, "GST-PERFTEST-023", "cuda.h is not there", "cuda-driver-dev"},
+		"perftest without those of verbs": {func(g *backends.Guest, a *answers.Answers) {
+			runFile(g, a)
+			g.PackageManager, g.BuildTools = "dnf", []string{"gcc", "make", "pci/pci.h"}
+		}, "GST-PERFTEST-023", "has no infiniband/verbs.h", "dnf install gcc make rdma-core-devel pciutils-devel"},
+		"closed modules without peer memory in ib_core": {func(g *backends.Guest, _ *answers.Answers) { g.NVIDIA.DMABuf, g.PeerAPI = false, is(false) },
+			"GST-PEERMEM-028", "would not load", "MLNX_OFED or DOCA first"},
+		"both modules": {func(g *backends.Guest, _ *answers.Answers) {
+			g.Loaded = append(g.Loaded, "nvidia_peermem", "nv_peer_mem")
+		},
+			"GST-PEERMEM-028", "both loaded", "nvidia-peer-memory-dkms"},
+		"nothing at all": {func(g *backends.Guest, _ *answers.Answers) {
+			g.NVIDIA.DMABuf, g.NVIDIA.Driver, g.Available = false, "418.40", held(g.Available, "nvidia_peermem")
+		}, "GST-PEERMEM-028", "driver 418.40 has neither", "470"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inv := newGPUs(1)
+			a := gpuAnswers(inv)
+			c.edit(&inv.Guests[0], a)
+			all := refusals(t, a, inv, plan.Options{})
+			if r := all[0]; len(all) != 1 || r.Target.String() != "guest/vm-01" || r.Check != c.check || !strings.Contains(r.Why, c.why) || !strings.Contains(r.Remedy, c.remedy) {
+				t.Errorf("%+v", all)
+			}
+		})
+	}
+}
+
+// A driver that the answers name is installed after the RDMA packages; what follows from it is planned when it is there.
+func TestTheDriverIsInstalledFromNamedPackages(t *testing.T) {
+	inv := newGPUs(1)
+	a := gpuAnswers(inv)
+	inv.Guests[0].NVIDIA, a.GPUDirect.Driver = nil, []string{"nvidia-utils-570-server", "nvidia-headless-570-server-open"}
+	p := mustBuild(t, a, inv, plan.Options{})
+	driver, rdma := p.Change(guestID("vm-01", backends.KindPackages, "nvidia")), guestID("vm-01", backends.KindPackages, "rdma")
+	if driver == nil || driver.To != backends.ValueOf(backends.PackageSpec{Installed: []string{"nvidia-headless-570-server-open", "nvidia-utils-570-server"}}) || !slices.Contains(driver.After, rdma) {
+		t.Fatalf("%+v", driver)
+	}
+	peer := p.Change(guestID("vm-01", backends.KindModules, "gpu"))
+	if peer == nil || peer.To.Known() || !slices.Contains(peer.After, driver.ID()) {
+		t.Errorf("%+v", peer)
+	}
+	if persist := p.Change(guestID("vm-01", backends.KindPersist, "")); persist.To.Known() {
+		t.Errorf("at boot %s, which hangs on the driver", persist.To)
+	}
+	if _, err := p.Graph(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Going back, the driver goes before the packages that it was built on.
+func TestTheDriverGoesFirst(t *testing.T) {
+	inv := newGPUs(1)
+	inv.Guests[0].Packages = map[string]string{"rdma-core": "39", "nvidia-utils-570-server": "570"}
+	none := backends.ValueOf(backends.PackageSpec{Installed: []string{}})
+	var priors []plan.Prior
+	for _, set := range [][2]string{{"rdma", "rdma-core"}, {"nvidia", "nvidia-utils-570-server"}} {
+		is := backends.ValueOf(backends.PackageSpec{Installed: []string{set[1]}})
+		priors = append(priors, plan.Prior{Prior: none, Found: is, Change: plan.Change{From: none, To: is,
+			Setting: backends.Setting{Target: backends.GuestRef("vm-01"), Kind: backends.KindPackages, Name: set[0]}}})
+	}
+	p, err := rollback.Build(priors, inv, rollback.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := p.Graph()
+	if err != nil {
+		t.Fatal(err)
+	}
+	driver, rdma := slices.Index(g.Order, guestID("vm-01", backends.KindPackages, "nvidia")), slices.Index(g.Order, guestID("vm-01", backends.KindPackages, "rdma"))
+	if driver < 0 || rdma < 0 || driver > rdma {
+		t.Errorf("order %q", g.Order)
+	}
+}
+
+// runFile is a guest that has all that the driver and perftest are built with, and answers that name their files.
+func runFile(g *backends.Guest, a *answers.Answers) {
+	a.GPUDirect.Driver, a.GPUDirect.Perftest = []string{"/mnt/share/NVIDIA-Linux-x86_64-570.133.20.run"}, "/mnt/share/perftest-24.10.tar.gz"
+	g.NVIDIA, g.CUDATests, g.Arch, g.Headers, g.CUDAHeader, g.Built = nil, nil, "x86_64", is(true), "/usr/local/cuda/include/cuda.h", map[string]string{}
+	g.Archives = map[string]bool{a.GPUDirect.Driver[0]: true, a.GPUDirect.Perftest: true}
+	g.BuildTools = []string{"gcc", "make", "infiniband/verbs.h", "rdma/rdma_cma.h", "infiniband/umad.h", "pci/pci.h"}
+}
+
+// NVIDIA's installer comes after the guest's RDMA stack, perftest with CUDA after the driver whose libcuda it takes; what is
+// there is not built again, what was cut short is.
+func TestSoftwareFromFiles(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit func(g *backends.Guest, a *answers.Answers)
+		want []string // of both, those that are planned
+		note string
+	}{
+		"neither is there": {func(*backends.Guest, *answers.Answers) {}, []string{"nvidia", "perftest"}, "has no dkms"},
+		"the driver is there": {func(g *backends.Guest, _ *answers.Answers) {
+			g.NVIDIA = &backends.NVIDIA{Driver: "570.133.20", DMABuf: true}
+		}, []string{"perftest"}, ""},
+		"both are there": {func(g *backends.Guest, _ *answers.Answers) {
+			g.NVIDIA, g.CUDATests = &backends.NVIDIA{Driver: "570.133.20", DMABuf: true}, &backends.CUDAPerftest{DMABuf: true}
+		}, nil, "by DMA-BUF"},
+		"both were cut short": {func(g *backends.Guest, a *answers.Answers) {
+			g.NVIDIA, g.CUDATests = &backends.NVIDIA{Driver: "570.133.20", DMABuf: true}, &backends.CUDAPerftest{DMABuf: true}
+			g.Built = map[string]string{"nvidia": backends.Unfinished + a.GPUDirect.Driver[0], "perftest": backends.Unfinished + a.GPUDirect.Perftest}
+		}, []string{"nvidia", "perftest"}, ""},
+		"no source of perftest is named": {func(_ *backends.Guest, a *answers.Answers) { a.GPUDirect.Perftest = "" }, []string{"nvidia"},
+			"host memory alone is measured, GPU memory is not (gpudirect.perftest"},
+	} {
+		inv := newGPUs(1)
+		a := gpuAnswers(inv)
+		runFile(&inv.Guests[0], a)
+		c.edit(&inv.Guests[0], a)
+		p := mustBuild(t, a, inv, plan.Options{})
+		var got []string
+		for _, name := range []string{"nvidia", "perftest"} {
+			if ch := p.Change(guestID("vm-01", backends.KindBuild, name)); ch != nil {
+				got = append(got, name)
+				if !slices.Contains(ch.After, guestID("vm-01", backends.KindPackages, "rdma")) && p.Change(guestID("vm-01", backends.KindPackages, "rdma")) != nil {
+					t.Errorf("%s does not wait for the RDMA stack: %q", name, ch.After)
+				}
+			}
+		}
+		if !slices.Equal(got, c.want) || !strings.Contains(strings.Join(p.Notes, "\n"), c.note) {
+			t.Errorf("%s: %q, want %q; notes %q", name, got, c.want, p.Notes)
+		}
+		if len(c.want) == 2 && !slices.Contains(p.Change(guestID("vm-01", backends.KindBuild, "perftest")).After, guestID("vm-01", backends.KindBuild, "nvidia")) {
+			t.Errorf("%s: perftest does not wait for the driver", name)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package recipe
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
+)
+
+// The VMX keys of passthrough, as VMware and NVIDIA spell them; a key that a VM has keeps its spelling.
+const (
+	KeyUse64  = "pciPassthru.use64bitMMIO"
+	KeySize64 = "pciPassthru.64bitMMIOSizeGB"
+	KeyP2P    = "pciPassthru.allowP2P"
+	KeyACS    = "pciPassthru.RelaxACSforP2P"
+)
+
+// keys plans the VMX keys of a VM.
+func (b *builder) keys(v *draft.VM) []plan.Change {
+	ref := backends.VMRef(v.Name)
+	if v.Extra == nil {
+		b.Refuse(ref, "VM-EXTRAKEYS-029", b.gapRemedy(ref), "its VMX keys could not be read")
+		return nil
+	}
+	spelled := map[string]string{}
+	for _, k := range slices.Sorted(maps.Keys(v.Extra)) {
+		if other, twice := spelled[strings.ToLower(k)]; twice {
+			b.Refuse(ref, "VM-EXTRAKEYS-029", "delete one of them in the VM's advanced parameters", "has both %s and %s: which one ESXi reads is not known", other, k)
+			return nil
+		}
+		spelled[strings.ToLower(k)] = k
+	}
+	var out []plan.Change
+	key := func(name, value, why string) {
+		if is := spelled[strings.ToLower(name)]; is != "" {
+			name = is
+		}
+		s := backends.Setting{Target: ref, Kind: backends.KindExtra, Name: name}
+		c := plan.Change{Setting: s, From: current.Value(b.Inventory, s), To: backends.ValueOf(value), Why: why}
+		if strings.EqualFold(v.Extra[name], value) {
+			c.To = c.From
+		}
+		out = append(out, c)
+	}
+	if size, why := b.window(v, v.Extra[spelled[strings.ToLower(KeySize64)]]); size > 0 {
+		key(KeyUse64, "TRUE", "large BARs need 64-bit MMIO, which takes EFI firmware")
+		key(KeySize64, strconv.Itoa(size), why)
+	}
+	if b.Answers.GPUDirect.AllowP2P {
+		key(KeyP2P, "TRUE", "lets devices of one VM reach each other's memory (guide 004)")
+	}
+	if b.Answers.GPUDirect.RelaxACS {
+		key(KeyACS, "TRUE", "lets them do so by the switch that both are on (NVIDIA GPU Operator; guide 004 leaves it out)")
+	}
+	return out
+}
+
+// window gives the size of the MMIO window in GB and where it is from; 0 where none is needed or none can be given. A
+// larger one that is there stays, unless the answers give a number.
+func (b *builder) window(v *draft.VM, now string) (int, string) {
+	ref, chosen := backends.VMRef(v.Name), b.Answers.GPUDirect.MMIO
+	var list []sizing.GPUCount
+	for _, g := range v.GPUs {
+		c := sizing.CountOf(g.Vendor, g.Device, g.Model, g.MemoryMB)
+		if i := slices.IndexFunc(list, func(o sizing.GPUCount) bool { return o.Model == c.Model && o.FramebufferGB == c.FramebufferGB }); i >= 0 {
+			list[i].Count++
+			continue
+		}
+		list = append(list, c)
+	}
+	if len(list) == 0 {
+		return 0, "" // refused
+	}
+	others := make([]float64, max(1, len(v.Nets)))
+	for i := range others {
+		others[i] = sizing.NICBARs
+	}
+	w, err := sizing.MMIO(list, others...)
+	switch {
+	case err != nil && chosen.GB() > 0:
+		b.Each(v.Name, "the MMIO window of %d GB is taken on your word: %v", chosen.GB(), err)
+		return chosen.GB(), fmt.Sprintf("%d GB, as the answers say", chosen.GB())
+	case err != nil:
+		b.Refuse(ref, "VM-MMIO-SIZE-024", "find its BAR1 (nvidia-smi -q, or vmware.log of a VM that has it) and set gpudirect.mmio to a power of two in GB above the sum",
+			"the MMIO window cannot be worked out: %v", err)
+		return 0, ""
+	case v.Firmware != "efi" && w.Needed:
+		b.Refuse(ref, "VM-FIRMWARE-022", "make a new VM with EFI firmware and install its guest anew (its data disks can be attached there); changing the firmware of this one would leave its guest unbootable",
+			"has BIOS firmware, and its GPUs map %.2f GB, for which the guest has to be installed with EFI", w.TotalGB)
+		return 0, ""
+	case !w.Needed:
+		return 0, ""
+	}
+	size := map[answers.MMIO]int{"kb": w.KB, "minimal": w.Minimal, "guide": w.Guide}[chosen]
+	if chosen.GB() > 0 {
+		size = chosen.GB()
+	}
+	if err := w.Check(size); err != nil {
+		b.Object(ref, "VM-MMIO-SIZE-024", fmt.Sprintf("set gpudirect.mmio to kb, which gives %d; with --skip VM-MMIO-SIZE-024 it is written all the same, and the VM will not power on", w.KB),
+			"gpudirect.mmio %s: %v", chosen, err)
+	}
+	if n, err := strconv.Atoi(strings.TrimSpace(now)); err == nil && chosen.GB() == 0 && n > size && w.Check(n) == nil {
+		return n, "it is larger than it need be and stays"
+	}
+	return size, w.Explanation
+}

@@ -1,0 +1,251 @@
+package recipe
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/driver"
+)
+
+// gpudirect is the hosts' part of mode gpudirect: GPUs, and the RDMA card or VFs of it, set aside for VMs (guides 001 and
+// 004; VMware, DirectPath I/O).
+func (b *builder) gpudirect() {
+	if b.Virtual() {
+		b.sriov()
+	} else {
+		for _, h := range b.Hosts {
+			b.powerPolicy(h)
+		}
+	}
+	for _, h := range b.Hosts {
+		b.assign(h)
+		driver.ATS(b.Draft, h)
+		b.passThrough(h)
+	}
+}
+
+// cards finds the RDMA card that the VM of each host shall have whole.
+func (b *builder) cards() {
+	for _, h := range b.Hosts {
+		var on []*draft.VM
+		for _, v := range b.VMs {
+			if v.Host == h.Name {
+				on = append(on, v)
+			}
+		}
+		if len(on) > 1 {
+			var names []string
+			for _, v := range on {
+				names = append(names, v.Name)
+			}
+			b.Refuse(backends.HostRef(h.Name), "HOST-PT-FREE-014", "set gpudirect.nic to sriov, so that each gets a VF, or take all but one out of vms",
+				"%s are on it, and a whole card goes to one VM", strings.Join(names, " and "))
+			continue
+		}
+		if len(on) == 1 {
+			on[0].Card = b.chooseCard(h, on[0])
+		} else {
+			b.Each(h.Name, "no VM on it takes part: nothing is passed through there")
+		}
+	}
+}
+
+// chooseCard finds the function of the RDMA card: the one that the VM has, the pNIC that the answers describe, or one that
+// was passed through before and is no pNIC any more.
+func (b *builder) chooseCard(h *draft.Host, v *draft.VM) *backends.PCIDevice {
+	cards := h.Cards()
+	for i := range cards {
+		if b.has(v, cards[i].Address) {
+			return &cards[i]
+		}
+	}
+	quiet := newBuilder(b.Answers, b.Inventory, b.Options)
+	nic := quiet.chooseNIC(h)
+	if nic == nil {
+		if c := b.passedOn(h, cards); c != nil {
+			return c
+		}
+	}
+	if nic = b.chooseNIC(h); nic == nil {
+		return nil
+	}
+	h.Chosen = nic
+	i := slices.IndexFunc(cards, func(c backends.PCIDevice) bool { return strings.EqualFold(c.Address, nic.PCI) })
+	if i < 0 {
+		b.Refuse(backends.HostRef(h.Name), "HOST-PT-ACTIVE-013", "choose a port of a ConnectX card", "%s at %s is not in the host's list of PCI devices", nic.Device, nic.PCI)
+		return nil
+	}
+	return &cards[i]
+}
+
+// passedOn finds the one card that is passed through, is no pNIC and belongs to no VM.
+func (b *builder) passedOn(h *draft.Host, cards []backends.PCIDevice) *backends.PCIDevice {
+	var free []*backends.PCIDevice
+	for i := range cards {
+		c := &cards[i]
+		named := !strings.Contains(b.Answers.NIC.Device, ":") || strings.EqualFold(b.Answers.NIC.Device, c.Address)
+		pnic := slices.ContainsFunc(h.NICs, func(n backends.NIC) bool { return strings.EqualFold(n.PCI, c.Address) })
+		if c.Enabled && !pnic && named && b.owner(h, c.Address) == nil {
+			free = append(free, c)
+		}
+	}
+	if len(free) != 1 {
+		return nil
+	}
+	return free[0]
+}
+
+// has tells whether a VM has a device already.
+func (b *builder) has(v *draft.VM, pci string) bool {
+	return slices.ContainsFunc(v.Devices, func(d backends.AssignedDevice) bool { return strings.EqualFold(d.PCI, pci) })
+}
+
+// owner finds the VM that has a device of a host, one that runs before one that is off.
+func (b *builder) owner(h *draft.Host, pci string) *backends.VM {
+	var found *backends.VM
+	for i := range b.Inventory.VMs {
+		v := &b.Inventory.VMs[i]
+		if v.Host != h.Name || !slices.ContainsFunc(v.Devices, func(d backends.AssignedDevice) bool { return strings.EqualFold(d.PCI, pci) }) {
+			continue
+		}
+		if found == nil || v.Power == "poweredOn" {
+			found = v
+		}
+	}
+	return found
+}
+
+// A device is one that a host shall set aside for a VM.
+type device struct {
+	pci, what              string // what: "GPU", "RDMA card"
+	capable, enabled, live bool
+	dependents             []string
+}
+
+// devicesOf are those of the VMs of a host.
+func (b *builder) devicesOf(h *draft.Host) []device {
+	var out []device
+	for _, v := range b.VMs {
+		if v.Host != h.Name {
+			continue
+		}
+		for _, g := range v.GPUs {
+			out = append(out, device{g.PCI, "GPU", g.Capable, g.Enabled, g.Active, g.Dependents})
+		}
+		if c := v.Card; c != nil {
+			out = append(out, device{c.Address, "RDMA card", c.Capable, c.Enabled, c.Active, c.Dependents})
+		}
+	}
+	return out
+}
+
+// passThrough plans what a host sets aside for its VMs. Where the host can rebind devices a GPU needs no reboot; a network
+// card always gets one, because the driver of the pNIC has it until then.
+func (b *builder) passThrough(h *draft.Host) {
+	ref := backends.HostRef(h.Name)
+	all := b.devicesOf(h)
+	why := []string{}
+	for _, d := range all {
+		switch {
+		case !d.capable && !d.enabled:
+			b.Refuse(ref, "HOST-IOMMU-005", "switch VT-d (AMD: IOMMU) on in the BIOS; where it is on, this slot or card cannot be passed through",
+				"the %s at %s cannot be passed through", d.what, d.pci)
+			return
+		case !b.groupFree(h, d):
+			return
+		case d.live:
+		case d.enabled:
+			why = append(why, fmt.Sprintf("%s at %s is enabled and waits for it", d.what, d.pci))
+		case d.what != "GPU":
+			why = append(why, fmt.Sprintf("%s at %s goes from the host's driver to VMs", d.what, d.pci))
+		case !h.Rebind:
+			why = append(why, fmt.Sprintf("this host gives devices to VMs only at a boot (%s at %s)", d.what, d.pci))
+		}
+	}
+	reboot := ""
+	if len(why) > 0 {
+		br := plan.Bracket{Kind: backends.BracketReboot, Target: ref, Why: strings.Join(why, "; "), Effect: plan.HostReboot}
+		if n := len(h.Reboots); n > 0 { // the VFs' last reboot serves both
+			reboot = h.Reboots[n-1]
+			b.Brackets[reboot].Why += "; " + br.Why
+		} else {
+			reboot = br.ID()
+			b.Brackets[reboot] = &br
+			h.Reboots = append(h.Reboots, reboot)
+		}
+		h.Ready = append(h.Ready, reboot)
+	}
+	for _, d := range all {
+		set := backends.Setting{Target: ref, Kind: backends.KindPassthrough, Name: d.pci}
+		c := plan.Change{Setting: set, From: current.Value(b.Inventory, set), To: backends.ValueOf(true), Why: b.passWhy(d)}
+		if reboot != "" {
+			c.Within, c.Disrupts = []string{reboot}, []plan.Disruption{plan.HostReboot}
+		}
+		b.Add(c)
+		h.Ready = append(h.Ready, set.ID())
+		if d.live {
+			continue
+		}
+		after := []string{set.ID()}
+		if reboot != "" {
+			after = append(after, reboot)
+		}
+		live := backends.Setting{Target: ref, Kind: backends.KindActivePassthrough, Name: d.pci}
+		b.Add(plan.Change{Setting: live, From: current.Value(b.Inventory, live), To: backends.ValueOf(true), State: true, After: after,
+			Why: "read after it was enabled: some hosts lose it again at the boot (PCIe hot-plug, HPE a00121002)"})
+		h.Ready = append(h.Ready, live.ID())
+	}
+}
+
+func (b *builder) passWhy(d device) string {
+	why := "the " + d.what + " is set aside for its VM (DirectPath I/O)"
+	if len(d.dependents) > 0 {
+		why += "; " + strings.Join(d.dependents, ", ") + " in its IOMMU group change hands with it"
+	}
+	return why
+}
+
+// groupFree refuses a device whose group has something that the host itself or another VM uses.
+func (b *builder) groupFree(h *draft.Host, d device) bool {
+	for _, other := range d.dependents {
+		use := ""
+		for i := range h.NICs {
+			if n := &h.NICs[i]; strings.EqualFold(n.PCI, other) && (n.Switch != "" || len(n.Roles) > 0) {
+				use = n.Device + ", which " + usage(n)
+			}
+		}
+		if i := slices.IndexFunc(h.PCI, func(p backends.PCIDevice) bool { return p.Address == other }); use == "" && i >= 0 && strings.HasPrefix(h.PCI[i].Class, "01") {
+			use = "a storage controller (" + cmp.Or(h.PCI[i].Name, h.PCI[i].Class) + ")"
+		}
+		if v := b.owner(h, other); use == "" && v != nil && b.ByVM[v.Name] == nil {
+			use = "a device of the VM " + v.Name
+		}
+		if use != "" {
+			b.Refuse(backends.HostRef(h.Name), "HOST-PT-DEPEND-015", "choose a device in another slot, or switch ACS on in the BIOS",
+				"the %s at %s would take %s along: %s", d.what, d.pci, other, use)
+			return false
+		}
+	}
+	return true
+}
+
+// unfitForPassthrough tells what a pNIC lacks to be given to a VM whole.
+func (b *builder) unfitForPassthrough(h *draft.Host, n *backends.NIC) fault {
+	cards := h.Cards()
+	i := slices.IndexFunc(cards, func(c backends.PCIDevice) bool { return strings.EqualFold(c.Address, n.PCI) })
+	switch {
+	case n.SpeedMbps == 0:
+		return fault{depthLink, "HOST-PNIC-STATE-003", "has no link", "check cable, optics and switch port"}
+	case i < 0:
+		return fault{depthRDMA, "HOST-PNIC-DRIVER-006", "is no ConnectX card", "choose a port of a ConnectX card: its driver in the guest reaches GPU memory"}
+	case n.DPU != "":
+		return fault{depthOwner, "HOST-PNIC-RDMA-001", "belongs to the DPU " + n.DPU, "choose another pNIC: a DPU's ports are not the host's to use"}
+	}
+	return fault{depth: depthNone}
+}

@@ -1,0 +1,141 @@
+package recipe
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
+)
+
+// selectHosts finds the hosts that take part.
+func (b *builder) selectHosts() {
+	want := b.Answers.Hosts
+	var chosen []*backends.Host
+	if len(want.Names) > 0 {
+		for _, name := range want.Names {
+			if h := b.named(name); h != nil {
+				chosen = append(chosen, h)
+			}
+		}
+	} else {
+		var away []string
+		for i := range b.Inventory.Hosts {
+			h := &b.Inventory.Hosts[i]
+			switch {
+			case !b.inScope(h):
+			case h.State != "connected":
+				away = append(away, h.Name)
+			default:
+				chosen = append(chosen, h)
+			}
+		}
+		slices.Sort(away)
+		if len(away) > 0 {
+			b.Note("left out, because vCenter is not connected to them: %s", strings.Join(away, ", "))
+		}
+	}
+	if len(chosen) == 0 && len(want.Names) == 0 {
+		b.Refuse(backends.Ref{Type: backends.TypeVCenter, Name: scopeName(want.Datacenter, want.Cluster)}, "CL-HOSTS-001",
+			"check hosts.datacenter and hosts.cluster in the answers", "no connected host")
+	}
+	slices.SortFunc(chosen, func(x, y *backends.Host) int { return cmp.Compare(x.Name, y.Name) })
+	for _, h := range b.limited(chosen) {
+		b.ByHost[h.Name] = &draft.Host{Host: h}
+		b.Hosts = append(b.Hosts, b.ByHost[h.Name])
+	}
+	b.Oldest = oldest(b.Hosts)
+	b.oneDatacenter()
+	for _, h := range b.Hosts {
+		b.hostState(h)
+	}
+	if n := len(b.Hosts); n > 2 && len(b.Options.Limit) == 0 {
+		b.Note("to try one host first: --limit %s", b.Hosts[0].Name)
+	}
+}
+
+func scopeName(datacenter, cluster string) string {
+	return cmp.Or(cluster, datacenter, "vCenter")
+}
+
+// nearName is the remedy for a name that nothing in vCenter bears: the one that was probably meant.
+func nearName[T any](name string, all []T, nameOf func(*T) string, what string) string {
+	names := make([]string, len(all))
+	for i := range all {
+		names[i] = nameOf(&all[i])
+	}
+	if near := answers.Nearest(name, names); near != "" {
+		return "did you mean " + near + "? rdma-setup discover lists them all"
+	}
+	return "write the " + what + " as vCenter has it; see: rdma-setup discover"
+}
+
+func (b *builder) inScope(h *backends.Host) bool {
+	want := b.Answers.Hosts
+	return (want.Datacenter == "" || h.Datacenter == want.Datacenter) && (want.Cluster == "" || h.Cluster == want.Cluster)
+}
+
+func (b *builder) named(name string) *backends.Host {
+	h, ref := b.Inventory.Host(name), backends.HostRef(name)
+	switch {
+	case h == nil:
+		b.Refuse(ref, "HOST-CONN-001", nearName(name, b.Inventory.Hosts, func(h *backends.Host) string { return h.Name }, "name"), "no such host in the inventory")
+		return nil
+	case !b.inScope(h):
+		b.Refuse(ref, "", "correct hosts.datacenter or hosts.cluster, or take the host out of hosts.names",
+			"is in %s, not in %s", scopeName(h.Datacenter, h.Cluster), scopeName(b.Answers.Hosts.Datacenter, b.Answers.Hosts.Cluster))
+		return nil
+	case h.State != "connected":
+		b.Refuse(ref, "HOST-CONN-001", "reconnect the host, or take it out of hosts.names", "vCenter is not connected to it (%s)", h.State)
+		return nil
+	}
+	return h
+}
+
+func (b *builder) limited(hosts []*backends.Host) []*backends.Host {
+	if len(b.Options.Limit) == 0 {
+		return hosts
+	}
+	for _, name := range b.Options.Limit {
+		if !slices.ContainsFunc(hosts, func(h *backends.Host) bool { return h.Name == name }) {
+			b.Refuse(backends.HostRef(name), "", "name a host that the answers choose", "--limit names a host that does not take part")
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(hosts), func(h *backends.Host) bool { return !slices.Contains(b.Options.Limit, h.Name) })
+}
+
+// oneDatacenter holds that a DVS reaches no further than its datacenter.
+func (b *builder) oneDatacenter() {
+	var dcs []string
+	for _, h := range b.Hosts {
+		if !slices.Contains(dcs, h.Datacenter) {
+			dcs = append(dcs, h.Datacenter)
+		}
+	}
+	if len(dcs) > 1 {
+		b.Refuse(backends.Ref{Type: backends.TypeVCenter, Name: scopeName("", "")}, "VC-DC-005",
+			"name one as hosts.datacenter; a distributed switch does not reach further", "the hosts are in several datacenters: %s", strings.Join(dcs, ", "))
+	}
+}
+
+func (b *builder) datacenter() string {
+	if len(b.Hosts) > 0 {
+		return b.Hosts[0].Datacenter
+	}
+	return b.Answers.Hosts.Datacenter
+}
+
+// hostState refuses or notes what speaks against touching a host at all.
+func (b *builder) hostState(h *draft.Host) {
+	if h.InMaintenance {
+		b.Each(h.Name, "in maintenance mode, and stays in it")
+	}
+	if h.RebootRequired {
+		b.Each(h.Name, "waits for a reboot since before; what that brings is not known yet")
+	}
+	for _, owner := range h.ManagedBy {
+		b.Each(h.Name, "kept by %s: add these settings there too, or it puts them back", owner)
+	}
+}

@@ -1,0 +1,147 @@
+package recipe
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
+)
+
+// portGroup plans one distributed port group with one active uplink.
+func (b *builder) portGroup(sw *backends.Switch, name string) {
+	ref := backends.PortGroupRef(name)
+	c := plan.Change{
+		Setting: backends.Setting{Target: ref, Kind: backends.KindPortGroup},
+		After:   []string{b.SwitchID()},
+		Why:     "the RDMA adapters connect to it; one active uplink, because RDMA knows no teaming",
+	}
+	want := backends.PortGroupSpec{Switch: b.Answers.Switch.Name, VLAN: b.Answers.Switch.VLAN, Binding: "earlyBinding", Active: []string{backends.UplinkName(1)}}
+	if sw != nil && len(sw.Uplinks) > 0 {
+		want.Active = sw.Uplinks[:1]
+	}
+	pg := b.Inventory.PortGroup(name)
+	if pg == nil {
+		if who := b.standard(name); who != "" {
+			b.Refuse(ref, "DVS-PG-007", "choose another name for the port group", "a network of this name exists already: %s is on it", who)
+		}
+		c.To = backends.ValueOf(want)
+		b.Add(c)
+		return
+	}
+	remedy := "choose another name for the port group"
+	switch {
+	case pg.Switch != b.Answers.Switch.Name:
+		b.Refuse(ref, "DVS-PG-007", remedy, "exists on the switch %s", pg.Switch)
+	case pg.Uplink:
+		b.Refuse(ref, "DVS-PG-007", remedy, "is the uplink port group of %s", pg.Switch)
+	case strings.ContainsAny(pg.VLAN, "-, abcdefghijklmnopqrstuvwxyz"):
+		b.Refuse(ref, "DVS-PG-VLAN-008", remedy, "carries several VLANs (%s); RDMA wants one, tagged by the switch", pg.VLAN)
+	case pg.Binding != "" && pg.Binding != want.Binding:
+		b.Refuse(ref, "DVS-PG-007", remedy, "binds its ports by %s; the way cannot be changed while adapters are connected", pg.Binding)
+	default:
+		if len(pg.Active) == 1 && slices.Contains(sw.Uplinks, pg.Active[0]) {
+			want.Active = pg.Active // which one is of no importance
+		}
+		c.From, c.To = current.PortGroup(pg), backends.ValueOf(want)
+		if c.From != c.To {
+			c.Why = portGroupWhy(pg, want)
+			c.Within = b.uplinkMove(sw, pg, want)
+		}
+		b.Add(c)
+	}
+}
+
+// standard names somebody on a port group of a standard switch that has this name: a datacenter has each network name once.
+func (b *builder) standard(name string) string {
+	for _, h := range b.Inventory.Hosts {
+		for _, k := range h.VMKs {
+			if k.PortGroup == name {
+				return k.Device + " of " + h.Name
+			}
+		}
+	}
+	for _, v := range b.Inventory.VMs {
+		if slices.ContainsFunc(v.Adapters, func(a backends.Adapter) bool { return a.PortGroup == name && a.Switch == "" }) {
+			return "the VM " + v.Name
+		}
+	}
+	return ""
+}
+
+func portGroupWhy(pg *backends.PortGroup, want backends.PortGroupSpec) string {
+	var why []string
+	if pg.VLAN != fmt.Sprint(want.VLAN) {
+		why = append(why, fmt.Sprintf("VLAN %d was asked for, it has %s", want.VLAN, pg.VLAN))
+	}
+	if len(pg.Active) != 1 || !slices.Equal(pg.Active, want.Active) {
+		why = append(why, "one active uplink, because RDMA knows no teaming")
+	}
+	return strings.Join(why, "; ")
+}
+
+// uplinkMove gives the brackets for a change of a port group's active uplinks.
+func (b *builder) uplinkMove(sw *backends.Switch, pg *backends.PortGroup, want backends.PortGroupSpec) []string {
+	if slices.Equal(pg.Active, want.Active) {
+		return nil
+	}
+	return b.pvrdmaOff(sw, "", "the active uplink of "+pg.Name+" changes")
+}
+
+// member plans a host's share in the DVS: the chosen pNIC and no other.
+func (b *builder) member(sw *backends.Switch, h *draft.Host) {
+	h.Chosen = b.chooseNIC(h)
+	if h.Chosen == nil {
+		return
+	}
+	c := plan.Change{
+		Setting: draft.MemberSetting(h.Name, b.Answers.Switch.Name),
+		From:    backends.Absent,
+		To:      backends.ValueOf(backends.MemberSpec{PNICs: []string{h.Chosen.Device}}),
+		After:   []string{b.SwitchID()},
+		Why:     fmt.Sprintf("%s (%s, %s, %s) carries this host's RDMA", h.Chosen.Device, cmp.Or(h.Chosen.RDMADevice, h.Chosen.PCI), speed(h.Chosen), h.Chosen.Driver),
+	}
+	if sw != nil {
+		if m, is := sw.Members[h.Name]; is {
+			c.From = backends.ValueOf(backends.MemberSpec{PNICs: append([]string{}, m.PNICs...)})
+			b.memberState(sw, h, m)
+			if c.From != c.To {
+				c.Disrupts = []plan.Disruption{plan.UplinkFlap}
+				c.Within = b.pvrdmaOff(sw, h.Name, "the RDMA uplink of "+h.Name+" changes")
+			}
+		} else if newer(sw.Version, h.Version) {
+			b.Refuse(backends.HostRef(h.Name), "DVS-VERSION-002", "upgrade the host, or choose another switch.name",
+				"ESXi %s cannot join %s of version %s", h.Version, sw.Name, sw.Version)
+		}
+	}
+	b.Add(c)
+}
+
+func (b *builder) memberState(sw *backends.Switch, h *draft.Host, m backends.Member) {
+	if m.ENS {
+		b.Object(backends.HostRef(h.Name), "HOST-ENS-017", "switch Enhanced Networking Stack off for this host on "+sw.Name,
+			"runs %s in enhanced mode (ENS), in which there is no RDMA", sw.Name)
+	}
+	if m.Status != "" && m.Status != "up" {
+		b.Each(h.Name, "%s on %s; vCenter has to rectify that", m.Status, sw.Name)
+	}
+}
+
+// pvrdmaOff gives the brackets of all VMs that are on and have a PVRDMA adapter on the switch, on one host or ("") on
+// all: RDMA uplinks change only with these off (KB 328676). It refuses where one of them does not take part.
+func (b *builder) pvrdmaOff(sw *backends.Switch, host, why string) []string {
+	var ids []string
+	for _, v := range current.PVRDMAVMs(b.Inventory, sw.Name, host) {
+		if !b.TakesPart(v) {
+			b.Refuse(backends.VMRef(v.Name), "VM-POWER-001", "shut it down, or add it to vms",
+				"is on with a PVRDMA adapter on %s, and %s; RDMA uplinks change only with such VMs off (KB 328676)", sw.Name, why)
+			continue
+		}
+		ids = append(ids, b.Power(v, why+"; RDMA uplinks change only with PVRDMA VMs off (KB 328676)"))
+	}
+	return ids
+}

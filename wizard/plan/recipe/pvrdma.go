@@ -1,0 +1,225 @@
+package recipe
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/driver"
+)
+
+// pvrdma is the hosts' part of mode pvrdma: the tagged vmknic, the firewall, and PFC where it is asked for (guides 000 and
+// 003; VMware, "PVRDMA Support").
+func (b *builder) pvrdma() {
+	b.vmkAddresses()
+	for _, h := range b.Hosts {
+		b.vmknic(h)
+		b.firewall(h)
+		if l := b.Answers.QoS.Lossless; l != answers.LosslessNone && l != "" && h.Chosen != nil {
+			driver.Plan(b.Draft, h)
+		}
+	}
+}
+
+// vmknic plans the option that names the vmknic for PVRDMA's control traffic.
+func (b *builder) vmknic(h *draft.Host) {
+	ref, want := backends.HostRef(h.Name), b.Answers.PVRDMA.VMKNic
+	s := backends.Setting{Target: ref, Kind: backends.KindOption, Name: plan.VMKnicOption}
+	k := h.VMK(want)
+	switch {
+	case k == nil:
+		b.Refuse(ref, "HOST-VMKNIC-EXIST-002", "create it, or choose one of: "+strings.Join(vmks(h), ", "), "has no vmknic %s", want)
+		return
+	case k.IP == "":
+		b.Refuse(ref, "HOST-VMKNIC-EXIST-002", "give it an address, or choose another", "its vmknic %s has no IP address", want)
+		return
+	case k.NetStack != "" && k.NetStack != "defaultTcpipStack":
+		b.Refuse(ref, "HOST-VMKNIC-EXIST-002", "choose a vmknic on the default TCP/IP stack", "its vmknic %s is on the TCP/IP stack %s", want, k.NetStack)
+		return
+	case k.DHCP:
+		b.Each(h.Name, "%s has its address from DHCP; peers lose it when it changes", want)
+	}
+	if _, ok := h.Options[plan.VMKnicOption]; !ok {
+		b.Refuse(ref, "HOST-VMKNIC-SET-001", b.gapRemedy(ref), "the option %s could not be read", plan.VMKnicOption)
+		return
+	}
+	from := current.Value(b.Inventory, s)
+	why := "PVRDMA opens its connections between hosts through this vmknic"
+	if old := h.Options[plan.VMKnicOption]; old != "" && old != want {
+		why += "; " + old + " was set"
+	}
+	b.Add(plan.Change{Setting: s, From: from, To: backends.ValueOf(want), Why: why})
+}
+
+func vmks(h *draft.Host) []string {
+	var out []string
+	for _, k := range h.VMKs {
+		out = append(out, k.Device)
+	}
+	return out
+}
+
+// gapRemedy says what the inventory says of why it could not read something.
+func (b *builder) gapRemedy(t backends.Ref) string {
+	for _, g := range b.Inventory.Gaps {
+		if g.Target == t {
+			return "see why: " + g.What + ": " + g.Why
+		}
+	}
+	return "check that the account may read the host's settings"
+}
+
+// firewall plans the ruleset on a host. Without it PVRDMA falls back to TCP and says nothing (guide 000: "critical").
+func (b *builder) firewall(h *draft.Host) {
+	ref := backends.HostRef(h.Name)
+	s := backends.Setting{Target: ref, Kind: backends.KindFirewall, Name: plan.FirewallRuleset}
+	r, ok := h.Firewall[plan.FirewallRuleset]
+	if !ok {
+		b.Refuse(ref, "HOST-FW-PVRDMA-007", b.gapRemedy(ref), "the firewall ruleset %s could not be read", plan.FirewallRuleset)
+		return
+	}
+	if !r.AllIP {
+		if shut := b.shutOut(h, r.Networks); len(shut) > 0 {
+			b.Object(ref, "HOST-FW-ALLOW-008", "add these addresses to the ruleset's list, or let all in",
+				"its ruleset %s lets in %s only; shut out: %s", plan.FirewallRuleset, cmp.Or(strings.Join(r.Networks, ", "), "nobody"), strings.Join(shut, ", "))
+		}
+	}
+	b.Add(plan.Change{Setting: s, From: current.Value(b.Inventory, s), To: backends.ValueOf(true),
+		Why: "hosts talk to each other on TCP 28250; where it is shut, PVRDMA falls back to TCP without a word"})
+}
+
+// shutOut gives the peers' vmknic addresses that a ruleset's list does not let in.
+func (b *builder) shutOut(h *draft.Host, networks []string) []string {
+	var shut []string
+	for _, peer := range b.Hosts {
+		k := peer.VMK(b.Answers.PVRDMA.VMKNic)
+		if peer == h || k == nil {
+			continue
+		}
+		ip, err := netip.ParseAddr(k.IP)
+		if err == nil && !slices.ContainsFunc(networks, func(n string) bool { return covers(n, ip) }) {
+			shut = append(shut, k.IP)
+		}
+	}
+	return shut
+}
+
+func covers(network string, ip netip.Addr) bool {
+	if p, err := netip.ParsePrefix(network); err == nil {
+		return p.Contains(ip)
+	}
+	a, err := netip.ParseAddr(network)
+	return err == nil && a == ip
+}
+
+// vmkAddresses looks at the tagged vmknics among each other: unique, and in one subnet.
+func (b *builder) vmkAddresses() {
+	owner := map[string]string{}
+	var subnet netip.Prefix
+	for _, h := range b.Hosts {
+		k := h.VMK(b.Answers.PVRDMA.VMKNic)
+		if k == nil || k.IP == "" {
+			continue
+		}
+		if other, twice := owner[k.IP]; twice {
+			b.Object(backends.HostRef(h.Name), "HOST-VMKNIC-DUP-004", "give each vmknic its own address", "its %s has the address %s of %s too", k.Device, k.IP, other)
+		}
+		owner[k.IP] = h.Name
+		ip, err := netip.ParseAddr(k.IP)
+		if err != nil || k.PrefixLen <= 0 {
+			continue
+		}
+		p, err := ip.Prefix(k.PrefixLen)
+		switch {
+		case err != nil:
+		case !subnet.IsValid():
+			subnet = p
+		case p != subnet:
+			b.Note("the vmknics of %s and %s are in different subnets (%s, %s): they must route to each other", b.Hosts[0].Name, h.Name, subnet, p)
+		}
+	}
+}
+
+// wait lets a VM stay on until its network is ready, unless the network needs it off.
+func (b *builder) wait() {
+	needed := map[string]bool{}
+	for _, c := range b.Plan.Changes {
+		switch c.Kind {
+		case backends.KindSwitch, backends.KindPortGroup, backends.KindMember:
+			for _, id := range c.Within {
+				needed[id] = true
+			}
+		}
+	}
+	for _, v := range b.VMs {
+		if id, there := b.Powered(v.VM); there && !needed[id] {
+			br := b.Brackets[id]
+			for _, n := range b.NetworkIDs(v.Host) {
+				if h := b.Part(v.Host); h == nil || !slices.Contains(h.Ready, n) {
+					br.After = append(br.After, n)
+				}
+			}
+		}
+	}
+}
+
+// costs notes what the operator should know before consenting (production.md, Say before).
+func (b *builder) costs() {
+	if len(b.Plan.Changes) == 0 {
+		return
+	}
+	cycles := 0
+	for _, br := range b.Brackets {
+		if br.Effect == plan.VMPowerCycle {
+			cycles++
+		}
+	}
+	switch {
+	case cycles == 1:
+		b.Note("1 running VM is shut down by its guest and started again")
+	case cycles > 1:
+		b.Note("%d running VMs are shut down by their guests and started again", cycles)
+	}
+	if len(b.VMs) == 0 {
+		b.Note("no VM takes part: hosts and switch are set up, and no guest gets an RDMA adapter")
+	}
+	if slices.ContainsFunc(b.Plan.Changes, func(c plan.Change) bool { return c.Kind == backends.KindMemory }) {
+		b.Note("all memory of these VMs is reserved: their hosts' and the cluster's failover capacity shrinks")
+	}
+	devices := slices.ContainsFunc(b.Plan.Changes, func(c plan.Change) bool { return c.Kind == backends.KindAdapter })
+	if devices && b.Virtual() {
+		b.Note("a VM with a VF cannot be moved by vMotion, suspended, restarted by HA or balanced by DRS, and takes no snapshots, so no image backup")
+	} else if devices {
+		b.Note("PVRDMA keeps vMotion and snapshots; with native endpoints (hardware version 18 and later, bare-metal peers) vMotion is lost while they are in use (unverified)")
+	}
+	if b.Answers.Mode == answers.GPUDirect {
+		b.gpuCosts()
+	}
+	if b.Answers.Switch.MTU > 1500 {
+		b.Note("the physical switch must carry frames of %d bytes already, better 9216; nothing here can set that", b.Answers.Switch.MTU)
+	}
+	b.apart()
+	b.clusterReach()
+}
+
+// clusterReach notes hosts onto which DRS or HA could put a VM, where it would fall back to TCP.
+func (b *builder) clusterReach() {
+	for i := range b.Inventory.Hosts {
+		h := &b.Inventory.Hosts[i]
+		if h.Cluster == "" || b.Part(h.Name) != nil {
+			continue
+		}
+		if slices.ContainsFunc(b.VMs, func(v *draft.VM) bool {
+			p := b.Part(v.Host)
+			return p != nil && p.Cluster == h.Cluster
+		}) {
+			b.Each(h.Name, "in cluster %s, but does not take part: a VM that DRS or HA moves there has no RDMA", h.Cluster)
+		}
+	}
+}

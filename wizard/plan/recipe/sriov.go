@@ -1,0 +1,65 @@
+package recipe
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/driver"
+)
+
+// sriov is the hosts' part of mode sriov: VFs on the RDMA pNIC of each (tools, firmware, driver, reboot; guide 002).
+func (b *builder) sriov() {
+	for _, h := range b.Hosts {
+		if h.Chosen == nil {
+			continue
+		}
+		b.powerPolicy(h)
+		driver.Plan(b.Draft, h)
+		b.enoughVFs(h)
+	}
+}
+
+// powerPolicy plans High Performance, by its short name: keys differ between versions.
+func (b *builder) powerPolicy(h *draft.Host) {
+	switch {
+	case h.PowerPolicy == "":
+		b.Each(h.Name, "its power policy could not be read and stays as it is")
+	case h.PowerPolicy != "static" && len(h.PowerPolicies) == 0:
+		b.Each(h.Name, "its BIOS keeps control of power: choose the profile Performance Per Watt (OS), or OS Control, for ESXi to have a say")
+	default:
+		s := backends.Setting{Target: backends.HostRef(h.Name), Kind: backends.KindPower}
+		b.Add(plan.Change{Setting: s, From: current.Value(b.Inventory, s), To: backends.ValueOf("static"), Why: "High Performance: clocks that stay up keep latency low (guide 002)"})
+	}
+}
+
+// enoughVFs refuses VMs that would find no VF at power-on.
+func (b *builder) enoughVFs(h *draft.Host) {
+	need, others := 0, 0
+	var ours, theirs []string
+	for i := range b.Inventory.VMs {
+		v := &b.Inventory.VMs[i]
+		if v.Host != h.Name {
+			continue
+		}
+		if p := b.ByVM[v.Name]; p != nil {
+			need += len(p.Nets)
+			ours = append(ours, v.Name)
+			continue
+		}
+		for _, a := range v.Adapters {
+			if a.Type == "sriov" && strings.EqualFold(a.PF, h.Chosen.PCI) && v.Power == "poweredOn" {
+				others++
+				theirs = append(theirs, v.Name)
+			}
+		}
+	}
+	if need+others > b.Answers.SRIOV.VFs {
+		b.Refuse(backends.HostRef(h.Name), "HOST-VF-FREE-011", "raise sriov.vfs, or move VMs to other hosts",
+			"%d VFs are needed on %s (by %s; in use by VMs that take no part: %s), %d asked for", need+others, h.Chosen.Device,
+			cmp.Or(strings.Join(ours, ", "), "none of vms"), cmp.Or(strings.Join(theirs, ", "), "none"), b.Answers.SRIOV.VFs)
+	}
+}

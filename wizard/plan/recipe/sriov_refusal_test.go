@@ -1,0 +1,252 @@
+package recipe_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/recipe"
+)
+
+// Waves: who is shut down, who goes last, what is refused (production.md, Never 4 and 5).
+func TestWavesSettleWhoStandsInTheWay(t *testing.T) {
+	cluster := func(mode string, ha bool) []backends.Cluster {
+		return []backends.Cluster{{Name: "compute", DRS: mode != "", DRSMode: mode, HA: ha}}
+	}
+	bystander := func(inv *backends.Inventory, edit func(*backends.VM)) {
+		v := newVM(9, "esx-02")
+		edit(&v)
+		inv.VMs = append(inv.VMs, v)
+	}
+	for name, c := range map[string]struct {
+		edit    func(*backends.Inventory)
+		opts    plan.Options
+		off     bool // vm-09 is shut down
+		refused string
+	}{
+		"nobody said how the cluster is set": {func(inv *backends.Inventory) { bystander(inv, func(*backends.VM) {}) }, plan.Options{}, false, ""},
+		"DRS moves it": {func(inv *backends.Inventory) {
+			inv.Clusters = cluster("fullyAutomated", true)
+			bystander(inv, func(*backends.VM) {})
+		}, plan.Options{}, false, ""},
+		"manual DRS would stall": {func(inv *backends.Inventory) {
+			inv.Clusters = cluster("manual", false)
+			bystander(inv, func(*backends.VM) {})
+		}, plan.Options{}, true, ""},
+		"a device holds it": {func(inv *backends.Inventory) {
+			bystander(inv, func(v *backends.VM) { v.Passthrough = []string{"0000:3d:00.0"} })
+		}, plan.Options{}, true, ""},
+		"it was left off": {func(inv *backends.Inventory) {
+			inv.Clusters = cluster("fullyAutomated", true)
+			bystander(inv, func(v *backends.VM) { v.Power = "poweredOff" })
+		}, plan.Options{Held: []string{"vm-09"}}, true, ""},
+		"it is off": {func(inv *backends.Inventory) {
+			inv.Clusters = cluster("manual", true)
+			bystander(inv, func(v *backends.VM) { v.Power = "poweredOff" })
+		}, plan.Options{}, false, ""},
+		"vCenter that cannot move": {func(inv *backends.Inventory) {
+			inv.Clusters = cluster("manual", false)
+			bystander(inv, func(v *backends.VM) { v.VCenterVM = true })
+		}, plan.Options{}, false, "runs vCenter itself"},
+		"ourselves": {func(inv *backends.Inventory) {
+			inv.Clusters = cluster("", false)
+			bystander(inv, func(v *backends.VM) { v.IPs = []string{"10.9.9.9"} })
+		}, plan.Options{Ourselves: []string{"10.9.9.9"}}, false, "on which rdma-setup runs"},
+		"HA's failover level would break": {func(inv *backends.Inventory) {
+			inv.Clusters = cluster("fullyAutomated", true)
+			inv.Clusters[0].Failover = 2
+		}, plan.Options{}, false, "HA's failover level is 2 of 3 hosts"},
+		"HA's memory would not be enough": {func(inv *backends.Inventory) {
+			inv.Clusters = cluster("fullyAutomated", true)
+			inv.Clusters[0].Failover = 1
+			bystander(inv, func(v *backends.VM) { v.Reservation = inv.Hosts[1].MemoryMB })
+		}, plan.Options{}, false, "while esx-01 reboots"},
+		"HA's memory, overridden": {func(inv *backends.Inventory) {
+			inv.Clusters = cluster("fullyAutomated", true)
+			inv.Clusters[0].Failover = 1
+			bystander(inv, func(v *backends.VM) { v.Reservation = inv.Hosts[1].MemoryMB })
+		}, plan.Options{Skip: []string{"CL-HA-012"}}, false, ""},
+		"HA has room": {func(inv *backends.Inventory) {
+			inv.Clusters = cluster("fullyAutomated", true)
+			inv.Clusters[0].Failover = 1
+		}, plan.Options{}, false, ""},
+		"HA would have nobody to fail over to": {func(inv *backends.Inventory) {
+			inv.Clusters = cluster("fullyAutomated", true)
+			for i := range inv.Hosts[:len(inv.Hosts)-1] {
+				inv.Hosts[i].Cluster = "other"
+			}
+		}, plan.Options{}, false, "nobody left to fail over to"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inv := withTools(newSRIOV(3))
+			c.edit(inv)
+			a := sriovAnswers(inv)
+			a.VMs = slices.DeleteFunc(a.VMs, func(v answers.VM) bool { return v.Name == "vm-09" })
+			p, err := recipe.Build(a, inv, c.opts)
+			if c.refused != "" {
+				if err == nil || !strings.Contains(refusedText(err), c.refused) {
+					t.Errorf("want %q, got %v", c.refused, err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			off := slices.ContainsFunc(p.Brackets, func(b plan.Bracket) bool {
+				return b.ID() == "vm/vm-09/vm-power" && len(b.Around) == 1 && b.Leave.IsAbsent()
+			})
+			if off != c.off {
+				t.Errorf("vm-09 is shut down: %t", off)
+			}
+		})
+	}
+}
+
+func TestHostOfVCenterGoesLast(t *testing.T) {
+	inv := withTools(newSRIOV(3))
+	inv.Clusters = []backends.Cluster{{Name: "compute", DRS: true, DRSMode: "fullyAutomated"}}
+	v := newVM(9, "esx-01")
+	v.VCenterVM = true
+	a := sriovAnswers(inv)
+	inv.VMs = append(inv.VMs, v)
+	p, err := recipe.Build(a, inv, plan.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range p.Brackets {
+		if b.ID() == "host/esx-01/host-reboot" && (!slices.Contains(b.After, "host/esx-02/host-reboot") || !slices.Contains(b.After, "host/esx-03/host-reboot")) {
+			t.Errorf("after %q", b.After)
+		}
+	}
+}
+
+func TestLockdownExceptionUser(t *testing.T) {
+	inv := newSRIOV(1)
+	inv.Hosts[0].Lockdown, inv.Hosts[0].System.Exceptions = "strict", []string{"svc-rdma"}
+	a := sriovAnswers(inv)
+	if _, err := recipe.Build(a, inv, plan.Options{}); err == nil || !strings.Contains(refusedText(err), "is in lockdown mode (strict), root is none of its exception users") {
+		t.Errorf("%v", err)
+	}
+	a.ESXi.User = "svc-rdma"
+	p := mustBuild(t, a, inv, plan.Options{})
+	if !slices.ContainsFunc(p.Notes, func(n string) bool { return strings.Contains(n, "stays in it: svc-rdma is one of its exception users") }) {
+		t.Errorf("%q", p.Notes)
+	}
+}
+
+// TestCanary holds that nobody goes down before the first host is back, has its VFs and runs its VMs again.
+func TestCanary(t *testing.T) {
+	for name, c := range map[string]struct {
+		off     bool
+		vcenter string // host
+		first   string
+	}{
+		"first host":                {false, "", "esx-01"},
+		"switched off":              {true, "", ""},
+		"never the host of vCenter": {false, "esx-01", "esx-02"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inv := withTools(newSRIOV(3))
+			inv.Clusters = []backends.Cluster{{Name: "compute", DRS: true, DRSMode: "fullyAutomated"}}
+			a := sriovAnswers(inv)
+			a.Run.Reboot.Canary = !c.off
+			if c.vcenter != "" {
+				v := newVM(9, c.vcenter)
+				v.VCenterVM = true
+				inv.VMs = append(inv.VMs, v)
+			}
+			p := mustBuild(t, a, inv, plan.Options{})
+			for _, b := range p.Brackets {
+				if b.Kind != backends.BracketReboot || b.Target.Name == c.vcenter {
+					continue
+				}
+				want := []string(nil)
+				if c.first != "" && b.Target.Name != c.first {
+					n := strings.TrimPrefix(c.first, "esx-")
+					want = []string{"host/" + c.first + "/host-reboot", "host/" + c.first + "/active-vfs/0000:3b:00.0", "vm/vm-" + n + "/vm-power"}
+				}
+				for _, id := range want {
+					if !slices.Contains(b.After, id) {
+						t.Errorf("%s waits for %q, not for %s", b.ID(), b.After, id)
+					}
+				}
+				if want == nil && slices.ContainsFunc(b.After, func(id string) bool { return strings.HasSuffix(id, "host-reboot") }) {
+					t.Errorf("%s waits for %q", b.ID(), b.After)
+				}
+			}
+			if said := slices.ContainsFunc(p.Notes, func(n string) bool { return strings.Contains(n, "goes first and alone") }); said == c.off {
+				t.Errorf("notes: %q", p.Notes)
+			}
+		})
+	}
+}
+
+func TestWhatForbidsVFs(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit func(*backends.Inventory, *answers.Answers)
+		want string
+	}{
+		"no tools and none named": {func(inv *backends.Inventory, _ *answers.Answers) { inv.Hosts[0].System.Offers = nil }, "mft and nmst is not installed"},
+		"file that the host cannot read": {func(inv *backends.Inventory, _ *answers.Answers) {
+			inv.Hosts[0].System.Offers = []backends.Component{{Path: "/vmfs/volumes/x/mft.vib", Error: "No such file"}}
+		}, "No such file"},
+		"acceptance level":       {func(inv *backends.Inventory, _ *answers.Answers) { inv.Hosts[0].System.Acceptance = "VMwareCertified" }, "takes VMwareCertified and above"},
+		"vLCM image (KB 440252)": {func(inv *backends.Inventory, _ *answers.Answers) { inv.Hosts[0].ManagedBy = []string{"vLCM image"} }, "managed by one image"},
+		"lockdown mode":          {func(inv *backends.Inventory, _ *answers.Answers) { inv.Hosts[0].Lockdown = "normal" }, "is in lockdown mode (normal)"},
+		"Intel NIC":              {func(inv *backends.Inventory, _ *answers.Answers) { inv.Hosts[0].NIC("vmnic2").Driver = "irdman" }, "way to VFs is that of ConnectX"},
+		"esxcli does not answer": {func(inv *backends.Inventory, _ *answers.Answers) { inv.Hosts[0].System.Error = "timed out" }, "timed out"},
+		"driver without PFC": {func(inv *backends.Inventory, _ *answers.Answers) {
+			inv.Hosts[0].System.Modules["nmlx5_core"] = backends.Module{Known: []string{"max_vfs"}}
+		}, "no parameter nmlx5_core pfcrx"},
+		"vSAN relies on pause (rules.md, 3)": {func(inv *backends.Inventory, _ *answers.Answers) { inv.Hosts[0].NIC("vmnic0").Roles = []string{"vsan"} }, "PFC would take global pause"},
+		"more VMs than VFs": {func(inv *backends.Inventory, a *answers.Answers) {
+			a.SRIOV.VFs = 1
+			v := newVM(9, "esx-01")
+			v.Adapters = append(v.Adapters, backends.Adapter{Type: "sriov", PF: portCX5, PortGroup: "x"})
+			inv.VMs = append(inv.VMs, v)
+		}, "2 VFs are needed on vmnic2 (by vm-01; in use by VMs that take no part: vm-09), 1 asked for"},
+		"more VFs than interrupt vectors (vSphere Networking)": {func(inv *backends.Inventory, a *answers.Answers) {
+			a.SRIOV.VFs = 127
+			var list []string
+			for i := range 12 {
+				inv.Hosts[0].NICs = append(inv.Hosts[0].NICs, backends.NIC{Device: fmt.Sprintf("vmnic1%d", i), PCI: fmt.Sprintf("0000:%02x:00.0", 0x40+i), Driver: "nmlx5_core"})
+			}
+			for range 16 {
+				list = append(list, "100")
+			}
+			inv.Hosts[0].System.Modules["nmlx5_core"].Params["max_vfs"] = strings.Join(list, ",")
+		}, "interrupt vectors"},
+		"list that is no list": {func(inv *backends.Inventory, _ *answers.Answers) {
+			inv.Hosts[0].System.Modules["nmlx5_core"].Params["max_vfs"] = "8,many"
+		}, "max_vfs cannot be worked out"},
+		"guest kernel without the driver": {func(inv *backends.Inventory, _ *answers.Answers) { inv.Guests[0].Available = []string{"ib_umad"} }, "has no driver mlx5_ib"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inv := newSRIOV(1)
+			a := sriovAnswers(inv)
+			c.edit(inv, a)
+			_, err := recipe.Build(a, inv, plan.Options{})
+			if err == nil || !strings.Contains(refusedText(err), c.want) {
+				t.Errorf("want %q, got %s", c.want, refusedText(err))
+			}
+		})
+	}
+}
+
+func refusedText(err error) string {
+	if err == nil {
+		return "no refusal"
+	}
+	var text []string
+	if r, is := err.(*plan.Refused); is {
+		for _, one := range r.Refusals {
+			text = append(text, one.String())
+		}
+		return strings.Join(text, "; ")
+	}
+	return err.Error()
+}

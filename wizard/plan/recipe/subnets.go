@@ -1,0 +1,36 @@
+package recipe
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// apart notes VMs whose RDMA addresses lie in different subnets of one port group: somebody must route between them, which
+// more often is a slip of the finger than a wish.
+func (b *builder) apart() {
+	groups := map[string][]netip.Prefix{}
+	var order []string
+	for _, v := range b.VMs {
+		for _, n := range v.Nets {
+			subnet := n.IP.Masked()
+			if !n.IP.IsValid() || slices.Contains(groups[n.PortGroup], subnet) {
+				continue
+			}
+			if groups[n.PortGroup] == nil {
+				order = append(order, n.PortGroup)
+			}
+			groups[n.PortGroup] = append(groups[n.PortGroup], subnet)
+		}
+	}
+	for _, group := range order {
+		if len(groups[group]) < 2 {
+			continue
+		}
+		var names []string
+		for _, subnet := range groups[group] {
+			names = append(names, subnet.String())
+		}
+		b.Note("the RDMA addresses on %s lie in %d subnets (%s): a router must carry RoCE between them, or their pairs cannot be measured", group, len(names), strings.Join(names, ", "))
+	}
+}

@@ -1,0 +1,91 @@
+package recipe
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
+)
+
+// latencyHigh is the level of latency sensitivity that is planned; vSphere keeps more of them.
+const latencyHigh = "high"
+
+// tuning plans what makes a VM answer evenly: its CPU reserved, latency sensitivity high, its NUMA node that of the
+// NIC (seed 002, Table 1; vSphere Resource Management, latency-sensitive VMs). What was not asked for is left alone.
+func (b *builder) tuning(v *draft.VM) []plan.Change {
+	var out []plan.Change
+	ref, h := backends.VMRef(v.Name), b.Part(v.Host)
+	add := func(kind backends.Kind, name string, to any, why string) {
+		s := backends.Setting{Target: ref, Kind: kind, Name: name}
+		out = append(out, plan.Change{Setting: s, From: current.Value(b.Inventory, s), To: backends.ValueOf(to), Why: why})
+	}
+	want := b.Answers.Tuning
+	if want.ReserveCPU || want.Latency == latencyHigh {
+		switch {
+		case h.CPUMHz == 0:
+			b.Refuse(ref, "VM-CPURES-012", "set tuning.reserve_cpu to false and tuning.latency to normal", "the clock of %s is not known, so its CPU cannot be reserved in full", h.Name)
+			return nil
+		default:
+			add(backends.KindCPU, "", int64(v.CPUs)*int64(h.CPUMHz), fmt.Sprintf("%d vCPUs x %d MHz, so that no other VM takes them", v.CPUs, h.CPUMHz))
+		}
+	}
+	if want.Latency == latencyHigh {
+		add(backends.KindLatency, "", latencyHigh, "each vCPU has a core of its own; needs all memory and CPU reserved")
+	}
+	if want.NUMA == "nic" && h.Chosen != nil {
+		switch cores := coresOfNode(h.Host); {
+		case h.Chosen.NUMA < 0:
+			b.Refuse(ref, "HOST-PNIC-NUMA-011", "set tuning.numa to none", "the NUMA node of %s on %s is not known", h.Chosen.Device, h.Name)
+		case cores > 0 && v.CPUs > cores:
+			b.Object(ref, "VM-NUMA-013", "give it fewer vCPUs, or set tuning.numa to none", "has %d vCPUs, a NUMA node of %s has %d cores", v.CPUs, h.Name, cores)
+		default:
+			add(backends.KindExtra, backends.NodeAffinityKey, strconv.Itoa(h.Chosen.NUMA), fmt.Sprintf("%s is on NUMA node %d", h.Chosen.Device, h.Chosen.NUMA))
+		}
+	}
+	return out
+}
+
+func coresOfNode(h *backends.Host) int {
+	if h.Sockets == 0 {
+		return 0
+	}
+	return h.Cores / h.Sockets
+}
+
+// cpuFits refuses reservations and cores of their own that a host cannot give. Reservations of VMs that take no part
+// count too, as far as they are on.
+func (b *builder) cpuFits() {
+	if !b.Answers.Tuning.ReserveCPU && b.Answers.Tuning.Latency != latencyHigh {
+		return
+	}
+	mhz, cores := map[string]int64{}, map[string]int{}
+	for i := range b.Inventory.VMs {
+		v := &b.Inventory.VMs[i]
+		h := b.Part(v.Host)
+		switch {
+		case h == nil:
+		case b.ByVM[v.Name] != nil:
+			mhz[v.Host] += int64(v.CPUs) * int64(h.CPUMHz)
+			if b.Answers.Tuning.Latency == latencyHigh {
+				cores[v.Host] += v.CPUs
+			}
+		case v.Power == "poweredOn" && v.CPUReserved != nil:
+			mhz[v.Host] += *v.CPUReserved
+		}
+	}
+	for _, h := range b.Hosts {
+		ref, all := backends.HostRef(h.Name), int64(h.Cores)*int64(h.CPUMHz)
+		switch {
+		case h.Cores == 0:
+		case mhz[h.Name] > all:
+			b.Object(ref, "VM-CPURES-012", "move VMs, give them fewer vCPUs, or set tuning.reserve_cpu to false and tuning.latency to normal",
+				"%d MHz of CPU would be reserved, it has %d MHz", mhz[h.Name], all)
+		case cores[h.Name] >= h.Cores:
+			b.Object(ref, "VM-LATSENS-011", "leave ESXi some cores (guide 002 gives VMs 44 of 48), or set tuning.latency to normal",
+				"%d of its %d cores would belong to latency-sensitive VMs alone", cores[h.Name], h.Cores)
+		}
+	}
+}

@@ -1,0 +1,248 @@
+package recipe
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
+)
+
+// selectVMs finds the VMs that take part.
+func (b *builder) selectVMs() {
+	byName, guests := b.vmIndex(), map[string]*backends.Guest{}
+	for i := range b.Inventory.Guests {
+		guests[b.Inventory.Guests[i].VM] = &b.Inventory.Guests[i]
+	}
+	for _, want := range b.Answers.VMs {
+		v := b.findVM(want.Name, byName)
+		if v == nil {
+			continue
+		}
+		ref := backends.VMRef(v.Name)
+		if b.TakesPart(v) {
+			b.Refuse(ref, "", "name each VM once", "stands twice in vms, once by its path")
+			continue
+		}
+		if b.Part(v.Host) == nil {
+			if len(b.Options.Limit) > 0 {
+				b.Each(v.Name, "left out by --limit")
+				continue
+			}
+			b.Refuse(ref, "", "add the host, move the VM, or take it out of vms", "is on %s, which does not take part", v.Host)
+			continue
+		}
+		if b.vmState(v) {
+			b.ByVM[v.Name] = &draft.VM{VM: v, Asked: want.Name, Nets: b.networks(want), Guest: guests[v.Name]}
+			b.VMs = append(b.VMs, b.ByVM[v.Name])
+		}
+	}
+	b.addresses()
+}
+
+// networks gives the RDMA interfaces that a VM shall have. A card that it has whole is on no port group.
+func (b *builder) networks(want answers.VM) []answers.Adapter {
+	nets := b.Answers.Networks(want)
+	if !b.Whole() {
+		return nets
+	}
+	if len(nets) > 1 {
+		b.Refuse(backends.VMRef(want.Name), "", "give it one address, or set gpudirect.nic to sriov", "has %d adapters in vms; the one RDMA card that it gets has one network", len(nets))
+	}
+	nets = slices.Clone(nets)
+	for i := range nets {
+		nets[i].PortGroup = backends.WholeHCA
+	}
+	return nets
+}
+
+// vmIndex gives the VMs by every name that answers may use: the name, the inventory path and the path's last part.
+func (b *builder) vmIndex() map[string][]*backends.VM {
+	idx := map[string][]*backends.VM{}
+	for i := range b.Inventory.VMs {
+		v := &b.Inventory.VMs[i]
+		names := []string{v.Name, v.Path, baseName(v.Name), baseName(v.Path)}
+		slices.Sort(names)
+		for _, n := range slices.Compact(names) {
+			if n != "" {
+				idx[n] = append(idx[n], v)
+			}
+		}
+	}
+	return idx
+}
+
+// findVM finds a VM by name or inventory path. A name that several VMs have is the operator's to make clear.
+func (b *builder) findVM(name string, idx map[string][]*backends.VM) *backends.VM {
+	var found []*backends.VM
+	for _, v := range idx[name] {
+		if v.Path == name {
+			return v
+		}
+		if dc := b.Answers.Hosts.Datacenter; dc == "" || v.Datacenter == "" || v.Datacenter == dc {
+			found = append(found, v)
+		}
+	}
+	switch len(found) {
+	case 0:
+		b.Refuse(backends.VMRef(name), "", nearName(name, b.Inventory.VMs, func(v *backends.VM) string { return v.Name }, "name or inventory path"), "no such VM in the inventory")
+		return nil
+	case 1:
+		return found[0]
+	}
+	var paths []string
+	for _, v := range found {
+		if v.Path != "" {
+			paths = append(paths, v.Path)
+		} else {
+			paths = append(paths, v.Name)
+		}
+	}
+	slices.Sort(paths)
+	b.Usage = append(b.Usage, fmt.Sprintf("vms: %q is the name of several VMs: %s", name, strings.Join(paths, ", ")))
+	return nil
+}
+
+// baseName is the last part of an inventory path; slashes inside a name are %2f there.
+func baseName(path string) string {
+	base := path[strings.LastIndex(path, "/")+1:]
+	if plain, err := url.PathUnescape(base); err == nil {
+		return plain
+	}
+	return base
+}
+
+// vmState refuses VMs that cannot be changed at all.
+func (b *builder) vmState(v *backends.VM) bool {
+	ref := backends.VMRef(v.Name)
+	switch {
+	case v.Template:
+		b.Refuse(ref, "VM-POWER-001", "clone it and name the clone", "is a template")
+	case v.VCenterVM:
+		b.Refuse(ref, "VM-POWER-001", "take it out of vms", "is the vCenter itself; it is never powered off")
+	case v.State != "" && v.State != "connected":
+		b.Refuse(ref, "VM-POWER-001", "repair its storage or registration first", "is %s", v.State)
+	case v.Power == "suspended":
+		b.Refuse(ref, "VM-POWER-001", "resume it, or power it off", "is suspended")
+	case v.FaultTolerant:
+		b.Refuse(ref, "VM-FT-028", "switch fault tolerance off", "runs with fault tolerance, which knows no RDMA adapter")
+	default:
+		if h := b.Part(v.Host); h.InMaintenance && v.Power != "poweredOn" {
+			b.Refuse(ref, "HOST-MAINT-002", "take the host out of maintenance mode", "is on %s, which is in maintenance mode: it cannot be powered on", v.Host)
+			return false
+		}
+		return true
+	}
+	return false
+}
+
+// addresses refuses RDMA addresses that somebody has already.
+func (b *builder) addresses() {
+	vmks, tools := map[string]string{}, map[string]string{}
+	for _, h := range b.Inventory.Hosts {
+		for _, k := range h.VMKs {
+			vmks[k.IP] = k.Device + " on " + h.Name
+		}
+	}
+	for _, v := range b.Inventory.VMs {
+		for _, ip := range v.IPs {
+			if other := tools[ip]; other == "" || b.ByVM[other] != nil {
+				tools[ip] = v.Name
+			}
+		}
+	}
+	for _, p := range b.VMs {
+		for _, n := range p.Nets {
+			ip := n.IP.Addr().String()
+			if who, taken := vmks[ip]; taken {
+				b.Refuse(backends.VMRef(p.Name), "GST-DUPIP-016", "choose another address", "%s is the address of %s", ip, who)
+			}
+			if who, taken := tools[ip]; taken && who != p.Name {
+				b.Object(backends.VMRef(p.Name), "GST-DUPIP-016", "choose another address", "%s is in use by the VM %s", ip, who)
+			}
+		}
+	}
+}
+
+// vm plans the devices and memory of one VM.
+func (b *builder) vm(v *draft.VM) {
+	ref := backends.VMRef(v.Name)
+	var body []plan.Change
+	if to := b.hardware(v); to > v.Hardware && b.Answers.Mode == answers.PVRDMA {
+		s := backends.Setting{Target: ref, Kind: backends.KindHardware}
+		body = append(body, plan.Change{Setting: s, From: current.Value(b.Inventory, s), To: backends.ValueOf(to),
+			Why:          fmt.Sprintf("PVRDMA needs hardware version 13 or later, it has %d (KB 328676)", v.Hardware),
+			Irreversible: "a hardware version cannot be lowered; a snapshot taken before is the only way back"})
+	}
+	mem := backends.Setting{Target: ref, Kind: backends.KindMemory}
+	body = append(body, plan.Change{Setting: mem, From: current.Value(b.Inventory, mem),
+		To:  backends.ValueOf(backends.MemorySpec{Locked: true, ReservationMB: v.MemoryMB}),
+		Why: "RDMA reads and writes the guest's memory directly (vSphere Networking; the Bitfusion guide leaves it out)", Disrupts: []plan.Disruption{plan.MemoryLocked}})
+	body = append(body, b.tuning(v)...)
+	if !b.Whole() {
+		body = append(body, b.adapters(v)...)
+	}
+	if b.Answers.Mode == answers.GPUDirect {
+		body = append(body, b.devices(v)...)
+	}
+	hw := backends.Setting{Target: ref, Kind: backends.KindHardware}.ID()
+	for _, c := range body {
+		if c.From == c.To {
+			continue
+		}
+		c.Within = []string{b.Power(v.VM, "devices and memory of a VM change only while it is off")}
+		c.Disrupts = append(c.Disrupts, plan.VMPowerCycle)
+		c.After = append(c.After, b.NetworkIDs(v.Host)...)
+		if c.Kind != backends.KindHardware {
+			c.After = append(c.After, hw)
+		}
+		b.Add(c)
+	}
+	if !v.On() {
+		b.Power(v.VM, "its guest can only be asked and set up while it is on")
+		b.Each(v.Name, "is off; it is powered on, because its guest can only be set up while it is on, and stays on")
+	}
+	if v.Snapshots > 0 {
+		b.Each(v.Name, "has snapshots; reverting to one brings the old devices back, but not the old reservation")
+	}
+}
+
+// hardware is the version that a VM should have: its own where that is enough, else what brings PVRDMA namespaces where
+// the hosts carry it (17, ESXi 7.0), the RoCE v2 minimum (14, ESXi 6.7), or the bare minimum 13.
+func (b *builder) hardware(v *draft.VM) int {
+	if b.Answers.Mode != answers.PVRDMA {
+		return v.Hardware
+	}
+	if v.Hardware >= 13 {
+		if v.Hardware < 17 {
+			b.Each(v.Name, "keeps hardware version %d; 17 and later give PVRDMA namespaces", v.Hardware)
+		}
+		return v.Hardware
+	}
+	low, _ := b.lowest()
+	switch {
+	case !newer("7.0.0", low):
+		return 17
+	case !newer("6.7.0", low):
+		return 14
+	}
+	return 13
+}
+
+// memoryFits refuses reservations that a host cannot hold.
+func (b *builder) memoryFits() {
+	sum := map[string]int64{}
+	for _, v := range b.VMs {
+		sum[v.Host] += v.MemoryMB
+	}
+	for _, h := range b.Hosts {
+		if h.MemoryMB > 0 && sum[h.Name] > h.MemoryMB {
+			b.Object(backends.HostRef(h.Name), "VM-MEMFIT-008", "move or shrink VMs", "%d MB of memory would be reserved, it has %d MB", sum[h.Name], h.MemoryMB)
+		}
+	}
+}

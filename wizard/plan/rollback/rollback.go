@@ -1,0 +1,222 @@
+// Package rollback plans the way back: from today's inventory to what a run's journal says was there before, with brackets
+// of its own. What somebody else has changed since is left alone, and said.
+package rollback
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
+)
+
+// Options say what besides the priors is known of the run that is taken back.
+type Options struct {
+	Mode string
+	// Brackets gives the state in which the run found each bracket's target before it first opened it ("poweredOff"),
+	// by bracket id. Where it is missing the target is left as it is found now.
+	Brackets map[string]backends.Value
+	Held     []string // as in Options
+}
+
+// Build works out the changes from today's inventory to the values that a run's journal says were there before. It
+// has its own brackets. A value that is neither what was there before nor what the run left stops its target, and
+// everything that rests on it: these stand in the plan's Conflicts. What cannot be taken back stands in its Notes.
+func Build(priors []plan.Prior, inv *backends.Inventory, opts Options) (*plan.Plan, error) {
+	u := &undo{inv: inv, opts: opts, brackets: map[string]*plan.Bracket{}, stopped: map[backends.Ref]bool{}}
+	u.plan.Mode = opts.Mode
+	for _, p := range priors {
+		u.look(p)
+	}
+	u.rest()
+	u.arrange()
+	if err := u.plan.Settle(); err != nil {
+		return nil, err
+	}
+	return &u.plan, nil
+}
+
+// undo collects the way back.
+type undo struct {
+	inv      *backends.Inventory
+	opts     Options
+	plan     plan.Plan
+	changes  []plan.Change
+	brackets map[string]*plan.Bracket
+	order    []string
+	stopped  map[backends.Ref]bool
+}
+
+func (u *undo) note(format string, args ...any) {
+	if s := fmt.Sprintf(format, args...); !slices.Contains(u.plan.Notes, s) {
+		u.plan.Notes = append(u.plan.Notes, s)
+	}
+}
+
+func (u *undo) conflict(t backends.Ref, remedy, format string, args ...any) {
+	u.stopped[t] = true
+	u.plan.Conflicts = append(u.plan.Conflicts, plan.Refusal{Target: t, Why: fmt.Sprintf(format, args...), Remedy: remedy})
+}
+
+// look decides what one prior asks for today.
+func (u *undo) look(p plan.Prior) {
+	c := p.Change
+	if c.State || !p.Prior.Known() || u.gone(c) || u.putBack(p) {
+		return
+	}
+	prior := p.Prior
+	if c.Irreversible != "" {
+		if c.Kind != backends.KindSwitch {
+			u.note("%s: %s stays: %s", c.Target.Name, plan.Title(c), c.Irreversible)
+			return
+		}
+		prior = u.keepVersion(c.Target.Name, prior)
+		u.note("%s keeps its version: %s", c.Target.Name, c.Irreversible)
+	}
+	now, why := u.now(p)
+	switch {
+	case c.Kind == backends.KindFirmware && !now.Known():
+		u.unread(p, prior)
+	case why != "":
+		u.conflict(c.Target, "repair that, then roll back again", "%s", why)
+	case c.Kind == backends.KindModules && noMoreLoaded(now, prior):
+	case current.Same(c.Kind, now, prior):
+	case p.Uncertain, current.Same(c.Kind, now, p.Found), current.Same(c.Kind, now, c.To):
+		u.changes = append(u.changes, plan.Change{Setting: c.Setting, From: now, To: prior, Why: "as it was before the run"})
+	default:
+		u.conflict(c.Target, fmt.Sprintf("decide by hand; before the run it was %s", prior),
+			"%s is %s; the run left %s, so somebody has changed it since", subject(c), now, p.Found)
+	}
+}
+
+// unread takes back what no plan can read: the firmware of a card. What the run left is what the engine must find when the
+// change is due, else somebody has changed it since; what a rollback has put back already is in the journal.
+func (u *undo) unread(p plan.Prior, prior backends.Value) {
+	from := p.Found
+	if p.Uncertain {
+		from = backends.Unknown(plan.Bracket{Kind: backends.BracketSSH, Target: p.Change.Target}.ID())
+	} else if p.Found == prior {
+		return
+	}
+	u.changes = append(u.changes, plan.Change{Setting: p.Change.Setting, From: from, To: prior, Why: "as it was before the run"})
+}
+
+// noMoreLoaded tells that no module is loaded that was not loaded before. Loaded modules do not outlive a boot, so fewer
+// are no reason to load any, and nobody need have changed them.
+func noMoreLoaded(now, prior backends.Value) bool {
+	var is, was []string
+	if now.Decode(&is) != nil || !prior.IsAbsent() && prior.Decode(&was) != nil {
+		return false
+	}
+	return !slices.ContainsFunc(is, func(m string) bool { return !slices.Contains(was, m) })
+}
+
+func subject(c plan.Change) string {
+	if c.Name != "" {
+		return string(c.Kind) + " " + c.Name
+	}
+	return string(c.Kind)
+}
+
+// gone tells whether the target does not exist any more, so that there is nothing to take back.
+func (u *undo) gone(c plan.Change) bool {
+	missing := false
+	switch c.Target.Type {
+	case backends.TypeHost:
+		missing = u.inv.Host(c.Target.Name) == nil
+	case backends.TypeVM, backends.TypeGuest:
+		missing = u.inv.VM(c.Target.Name) == nil
+	}
+	if missing {
+		u.note("%s is gone from the inventory; nothing is left to take back there", c.Target.Name)
+	}
+	return missing
+}
+
+// putBack tells that a guest whose VM is off, as the run found it, has its prior already: by the journal, where an attempt
+// before put it back; modules by themselves, because they do not outlive a boot.
+func (u *undo) putBack(p plan.Prior) bool {
+	c := p.Change
+	if c.Target.Type != backends.TypeGuest || u.inv.VM(c.Target.Name).Power == "poweredOn" {
+		return false
+	}
+	return c.Kind == backends.KindModules || !p.Uncertain && current.Same(c.Kind, p.Found, p.Prior)
+}
+
+// keepVersion gives the prior spec of a switch with today's version.
+func (u *undo) keepVersion(name string, prior backends.Value) backends.Value {
+	var spec backends.SwitchSpec
+	sw := u.inv.Switch(name)
+	if sw == nil || prior.IsAbsent() || prior.Decode(&spec) != nil {
+		return prior
+	}
+	spec.Version = sw.Version
+	return backends.ValueOf(spec)
+}
+
+// now reads a setting's value, or says why it cannot be read.
+func (u *undo) now(p plan.Prior) (backends.Value, string) {
+	c := p.Change
+	switch c.Target.Type {
+	case backends.TypeHost:
+		if h := u.inv.Host(c.Target.Name); h.State != "connected" {
+			return backends.Absent, "vCenter is not connected to it (" + h.State + ")"
+		}
+	case backends.TypeGuest:
+		g := u.inv.Guest(c.Target.Name)
+		switch v := u.inv.VM(c.Target.Name); {
+		case v.Power != "poweredOn":
+			return backends.Absent, "its VM is off, so its guest cannot be put back"
+		case g == nil:
+			return backends.Absent, "nobody has asked its guest"
+		case g.Error != "":
+			return backends.Absent, "its guest cannot be asked: " + g.Error
+		case c.Kind == backends.KindModules || c.Kind == backends.KindPackages:
+			return current.Members(g, c.Kind, names(c.Kind, p.Found, c.To, p.Prior)), ""
+		}
+	}
+	now := current.Value(u.inv, c.Setting)
+	if c.Kind == backends.KindAddress {
+		now = u.address(c, p)
+	}
+	if !now.Known() && c.Kind != backends.KindFirmware {
+		return now, subject(c) + " could not be read"
+	}
+	return now, ""
+}
+
+// address reads the interface's address, the one that the run set where it is one of several.
+func (u *undo) address(c plan.Change, p plan.Prior) backends.Value {
+	v, g := u.inv.VM(c.Target.Name), u.inv.Guest(c.Target.Name)
+	mac := current.RDMAMAC(v, g, c.Name)
+	if mac == "" {
+		return backends.Absent
+	}
+	var spec backends.AddressSpec
+	if p.Found.Decode(&spec) != nil && c.To.Decode(&spec) != nil {
+		return current.Address(g.Interface(mac), "")
+	}
+	return current.Address(g.Interface(mac), spec.CIDR)
+}
+
+// names gives the packages or modules that a change was about.
+func names(kind backends.Kind, values ...backends.Value) []string {
+	var all []string
+	for _, v := range values {
+		var list []string
+		var spec backends.PackageSpec
+		switch {
+		case !v.Known() || v.IsAbsent():
+		case kind == backends.KindModules && v.Decode(&list) == nil:
+		case kind == backends.KindPackages && v.Decode(&spec) == nil:
+			list = spec.Installed
+		}
+		for _, n := range list {
+			if !slices.Contains(all, n) {
+				all = append(all, n)
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,235 @@
+package rollback
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
+)
+
+// rest drops the changes of stopped targets, and stops what rests on something that stays: a port group with adapters
+// on it, a host's share in a switch that its VMs use, a switch with anything left on it.
+func (u *undo) rest() {
+	u.dropStopped()
+	for _, c := range u.changes {
+		if c.Kind == backends.KindMember && c.To.IsAbsent() {
+			if v := u.user(c.Name, "", c.Target.Name); v != "" {
+				u.conflict(c.Target, "take that adapter out, then roll back again", "stays on %s: the VM %s still has an adapter on it", c.Name, v)
+			}
+		}
+		if c.Kind == backends.KindPortGroup && c.To.IsAbsent() {
+			if v := u.user("", c.Target.Name, ""); v != "" {
+				u.conflict(c.Target, "take that adapter out, then roll back again", "stays: the VM %s still has an adapter on it", v)
+			}
+		}
+	}
+	u.dropStopped()
+	for _, c := range u.changes {
+		if c.Kind != backends.KindSwitch || !c.To.IsAbsent() {
+			continue
+		}
+		if left := u.left(u.inv.Switch(c.Target.Name)); left != "" {
+			u.conflict(c.Target, "empty the switch, then roll back again", "stays: %s is still on it", left)
+		}
+	}
+	u.dropStopped()
+}
+
+func (u *undo) dropStopped() {
+	u.changes = slices.DeleteFunc(u.changes, func(c plan.Change) bool {
+		// A guest and its VM are one machine to the operator, but stop apart: what is wrong in one can be whole in the other.
+		return u.stopped[c.Target]
+	})
+}
+
+// removed tells whether the plan takes a setting away.
+func (u *undo) removed(s backends.Setting) bool {
+	return slices.ContainsFunc(u.changes, func(c plan.Change) bool { return c.Setting == s && c.To.IsAbsent() })
+}
+
+// user names a VM that will still have an adapter on the switch or port group, "" when there is none.
+func (u *undo) user(dvs, portgroup, host string) string {
+	for _, v := range u.inv.VMs {
+		if host != "" && v.Host != host {
+			continue
+		}
+		for _, a := range v.Adapters {
+			on := dvs != "" && a.Switch == dvs || portgroup != "" && a.PortGroup == portgroup
+			if on && !u.removed(backends.Setting{Target: backends.VMRef(v.Name), Kind: backends.KindAdapter, Name: a.PortGroup}) {
+				return v.Name
+			}
+		}
+	}
+	return ""
+}
+
+// left names what will still be on a switch, "" when it will be empty.
+func (u *undo) left(sw *backends.Switch) string {
+	if sw == nil {
+		return ""
+	}
+	if len(sw.VMKs) > 0 {
+		return "the vmknic " + sw.VMKs[0]
+	}
+	for _, host := range slices.Sorted(maps.Keys(sw.Members)) {
+		if !u.removed(backends.Setting{Target: backends.HostRef(host), Kind: backends.KindMember, Name: sw.Name}) {
+			return "the host " + host
+		}
+	}
+	for _, name := range sw.PortGroups {
+		pg := u.inv.PortGroup(name)
+		if pg != nil && pg.Uplink || u.removed(backends.Setting{Target: backends.PortGroupRef(name), Kind: backends.KindPortGroup}) {
+			continue
+		}
+		return "the port group " + name
+	}
+	return ""
+}
+
+// arrange puts brackets around the changes and orders them: guests first, while they are on; then the VMs' devices
+// while they are off; then the network, from the hosts' shares over port groups to the switch (KB 435411: MTU down
+// from the guest outwards).
+func (u *undo) arrange() {
+	guests := map[string][]string{} // VM -> ids
+	var devices, network, members []string
+	onHost := map[string][]string{} // host -> ids of its VMs' changes
+	for _, c := range u.changes {
+		switch {
+		case c.Target.Type == backends.TypeGuest:
+			guests[c.Target.Name] = append(guests[c.Target.Name], c.ID())
+		case c.Target.Type == backends.TypeVM:
+			devices = append(devices, c.ID())
+			if v := u.inv.VM(c.Target.Name); v != nil {
+				onHost[v.Host] = append(onHost[v.Host], c.ID())
+			}
+			u.power(c.Target.Name, "devices and memory of a VM change only while it is off")
+		case c.Kind == backends.KindPortGroup:
+			network = append(network, c.ID())
+		case c.Kind == backends.KindMember:
+			members = append(members, c.ID())
+		}
+	}
+	u.powerAsFound()
+	u.waves(onHost)
+	for i := range u.changes {
+		c := &u.changes[i]
+		switch {
+		case u.atBoot(*c) || c.Kind == backends.KindPower: // see waves
+		case c.Target.Type == backends.TypeVM:
+			c.Within = []string{u.power(c.Target.Name, "")}
+			c.Disrupts = []plan.Disruption{plan.VMPowerCycle}
+		case c.Target.Type == backends.TypeHost:
+			c.After = append(c.After, onHost[c.Target.Name]...)
+		case c.Kind == backends.KindPortGroup:
+			c.After = append(c.After, devices...)
+		case c.Kind == backends.KindSwitch:
+			c.After = append(append(append(c.After, devices...), network...), members...)
+		}
+		u.flap(c)
+	}
+	u.changes = slices.DeleteFunc(u.changes, u.moot)
+	for _, id := range u.order {
+		br := u.brackets[id]
+		if br.Target.Type == backends.TypeVM {
+			br.After = append(br.After, guests[br.Target.Name]...)
+		}
+		u.plan.Brackets = append(u.plan.Brackets, *br)
+	}
+	u.guestOrder(guests)
+	slices.Reverse(u.changes)
+	u.plan.Changes = u.changes
+}
+
+// moot drops the unloading of modules where a power cycle follows.
+func (u *undo) moot(c plan.Change) bool {
+	if c.Kind != backends.KindModules {
+		return false
+	}
+	_, there := u.brackets[plan.Bracket{Kind: backends.BracketVMPower, Target: backends.VMRef(c.Target.Name)}.ID()]
+	return there
+}
+
+// guestOrder lets software go last in each guest, that last which came first: what it holds is in use before.
+func (u *undo) guestOrder(guests map[string][]string) {
+	earlier := map[string]bool{} // software that came before
+	for i := range u.changes {
+		c := &u.changes[i]
+		software := c.Kind == backends.KindPackages || c.Kind == backends.KindBuild || c.Kind == backends.KindOFED
+		earlier[c.ID()] = software
+		for _, id := range guests[c.Target.Name] {
+			// A traffic class holds rdma_cm in the kernel.
+			before := c.Kind == backends.KindModules && u.kindOf(id) == backends.KindTrafficClass
+			if id != c.ID() && (software && !earlier[id] || before) {
+				c.After = append(c.After, id)
+			}
+		}
+	}
+}
+
+func (u *undo) kindOf(id string) backends.Kind {
+	if i := slices.IndexFunc(u.changes, func(c plan.Change) bool { return c.ID() == id }); i >= 0 {
+		return u.changes[i].Kind
+	}
+	return ""
+}
+
+// flap puts PVRDMA VMs that keep their adapter off around a change of their uplinks or MTU (KB 328676).
+func (u *undo) flap(c *plan.Change) {
+	dvs, host := c.Name, c.Target.Name
+	switch {
+	case c.To.IsAbsent() || c.From.IsAbsent():
+		return
+	case c.Kind == backends.KindMember:
+	case c.Kind == backends.KindSwitch:
+		dvs, host = c.Target.Name, ""
+	default:
+		return
+	}
+	c.Disrupts = []plan.Disruption{plan.UplinkFlap}
+	for _, v := range current.PVRDMAVMs(u.inv, dvs, host) {
+		keeps := slices.ContainsFunc(v.Adapters, func(a backends.Adapter) bool {
+			return a.Type == "pvrdma" && a.Switch == dvs &&
+				!u.removed(backends.Setting{Target: backends.VMRef(v.Name), Kind: backends.KindAdapter, Name: a.PortGroup})
+		})
+		if keeps {
+			c.Within = append(c.Within, u.power(v.Name, "RDMA uplinks change only with PVRDMA VMs off (KB 328676)"))
+		}
+	}
+}
+
+// power asks for a VM's power cycle and gives its id.
+func (u *undo) power(vm, why string) string {
+	br := plan.Bracket{Kind: backends.BracketVMPower, Target: backends.VMRef(vm), Why: why, Leave: backends.Absent}
+	id := br.ID()
+	if _, there := u.brackets[id]; there {
+		return id
+	}
+	v := u.inv.VM(vm)
+	if v != nil {
+		br.Leave = backends.ValueOf(v.Power)
+		if v.Power == "poweredOn" {
+			br.Effect = plan.VMPowerCycle
+		}
+	}
+	if found, ok := u.opts.Brackets[id]; ok && found.Known() && !found.IsAbsent() {
+		br.Leave = found
+	}
+	u.brackets[id] = &br
+	u.order = append(u.order, id)
+	return id
+}
+
+// powerAsFound switches VMs off again that the run found off.
+func (u *undo) powerAsFound() {
+	off := backends.ValueOf("poweredOff")
+	for _, id := range slices.Sorted(maps.Keys(u.opts.Brackets)) {
+		for _, v := range u.inv.VMs {
+			br := plan.Bracket{Kind: backends.BracketVMPower, Target: backends.VMRef(v.Name)}
+			if br.ID() == id && u.opts.Brackets[id] == off && v.Power == "poweredOn" {
+				u.power(v.Name, "it was off before the run")
+			}
+		}
+	}
+}

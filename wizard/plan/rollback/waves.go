@@ -1,0 +1,128 @@
+package rollback
+
+import (
+	"slices"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/waves"
+)
+
+// atBoot tells whether a setting of a host acts only after its next boot. A GPU goes back to the host at once where that can
+// rebind devices.
+func (u *undo) atBoot(c plan.Change) bool {
+	switch c.Kind {
+	case backends.KindModuleParams, backends.KindFirmware, backends.KindVFs:
+		return true
+	case backends.KindPassthrough:
+		h := u.inv.Host(c.Target.Name)
+		return !h.Rebind || !slices.ContainsFunc(h.GPUs, func(g backends.GPU) bool { return g.PCI == c.Name })
+	}
+	return false
+}
+
+// waves puts one reboot of each host after everything that it must bring to life, with SSH open around its firmware, and
+// the VMs that cannot leave the host off around it. onHost are the changes of the host's VMs: VFs go after the adapters.
+func (u *undo) waves(onHost map[string][]string) {
+	u.keepVCenterUp()
+	var hosts []string
+	for i := range u.changes {
+		c := &u.changes[i]
+		if !u.atBoot(*c) {
+			continue
+		}
+		host := c.Target.Name
+		if !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
+		}
+		reboot := u.bracket(plan.Bracket{Kind: backends.BracketReboot, Target: c.Target, Effect: plan.HostReboot, Why: "what was set back acts from the next boot on"})
+		c.Disrupts = append(c.Disrupts, plan.HostReboot)
+		if c.Kind != backends.KindFirmware {
+			c.Within = append(c.Within, reboot.ID())
+			c.After = append(c.After, onHost[host]...)
+			continue
+		}
+		ssh := u.bracket(plan.Bracket{Kind: backends.BracketSSH, Target: c.Target, Why: "the firmware tools run in the ESXi shell; the SSH service is put back as found"})
+		c.Within = append(c.Within, ssh.ID())
+		reboot.After = append(reboot.After, c.ID())
+	}
+	last := "" // runs vCenter itself
+	for _, host := range hosts {
+		reboot := u.brackets[plan.Bracket{Kind: backends.BracketReboot, Target: backends.HostRef(host)}.ID()]
+		reboot.After = append(reboot.After, onHost[host]...)
+		for i := range u.inv.VMs {
+			v := &u.inv.VMs[i]
+			if v.Host != host || v.Template {
+				continue
+			}
+			id := plan.Bracket{Kind: backends.BracketVMPower, Target: backends.VMRef(v.Name)}.ID()
+			_, planned := u.brackets[id]
+			switch why := waves.Stays(u.inv, v, u.inv.Host(host)); {
+			case planned:
+			case v.Power != "poweredOn" && slices.Contains(u.opts.Held, v.Name):
+				u.power(v.Name, waves.HeldOff)
+			case v.Power != "poweredOn":
+				continue
+			case why == "":
+				if v.VCenterVM {
+					last = host
+				}
+				u.note("%s is moved to another host by vCenter while its own reboots", v.Name)
+				continue
+			default:
+				u.power(v.Name, "its host reboots, and "+why)
+			}
+			br := u.brackets[id]
+			br.Around = append(br.Around, reboot.ID())
+		}
+	}
+	if last != "" {
+		u.last(last, hosts)
+	}
+	if len(hosts) > 0 {
+		u.note("%d host(s) reboot: firmware, module parameters, VFs and passed-through cards act only from the next boot on", len(hosts))
+	}
+}
+
+// last lets a host reboot after all others.
+func (u *undo) last(host string, hosts []string) {
+	reboot := func(h string) string {
+		return plan.Bracket{Kind: backends.BracketReboot, Target: backends.HostRef(h)}.ID()
+	}
+	var others []string
+	for _, other := range hosts {
+		if other != host {
+			others = append(others, reboot(other))
+		}
+	}
+	for _, br := range u.brackets { // an open shell and VMs that are off hold a place among the hosts that may be down
+		if br.ID() == reboot(host) || br.Target == backends.HostRef(host) && br.Kind == backends.BracketSSH || slices.Contains(br.Around, reboot(host)) {
+			br.After = append(br.After, others...)
+		}
+	}
+	u.note("%s runs vCenter itself and reboots last", host)
+}
+
+// keepVCenterUp stops a host that would have to reboot under vCenter.
+func (u *undo) keepVCenterUp() {
+	for _, v := range u.inv.VMs {
+		h := u.inv.Host(v.Host)
+		if !v.VCenterVM || v.Power != "poweredOn" || h == nil || waves.Stays(u.inv, &v, h) == "" {
+			continue
+		}
+		if slices.ContainsFunc(u.changes, func(c plan.Change) bool { return u.atBoot(c) && c.Target.Name == h.Name }) {
+			u.conflict(backends.HostRef(h.Name), "move it to another host, then roll back again", "runs vCenter itself (%s), and would have to reboot: %s", v.Name, waves.Stays(u.inv, &v, h))
+		}
+	}
+	u.dropStopped()
+}
+
+// bracket asks for a bracket that the plan has once.
+func (u *undo) bracket(b plan.Bracket) *plan.Bracket {
+	id := b.ID()
+	if u.brackets[id] == nil {
+		u.brackets[id] = &b
+		u.order = append(u.order, id)
+	}
+	return u.brackets[id]
+}

@@ -1,0 +1,67 @@
+package waves
+
+import (
+	"slices"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
+)
+
+// canary lets one host go first: no other goes down before that one is back, its VFs are found and the VMs on it run again
+// (production.md: one host before any wave). The host of vCenter is none: it goes last.
+func (w *waves) canary(last *draft.Host) {
+	var rest []*draft.Host
+	var first *draft.Host
+	for _, h := range w.Hosts {
+		switch {
+		case len(h.Reboots) == 0 || h == last:
+		case first == nil:
+			first = h
+		default:
+			rest = append(rest, h)
+		}
+	}
+	if first == nil || len(rest) == 0 {
+		return
+	}
+	if !w.Answers.Run.Reboot.Canary {
+		w.Note("no host goes first (run.reboot.canary: false): a setting that is wrong for all is seen after a whole wave")
+		return
+	}
+	alive := slices.Clone(first.Reboots)
+	for _, c := range w.Plan.Changes {
+		if (c.Kind == backends.KindActiveVFs || c.Kind == backends.KindActivePassthrough) && c.Target.Name == first.Name {
+			alive = append(alive, c.ID())
+		}
+	}
+	alive = append(alive, w.powerAround(first)...)
+	what := "VFs"
+	if w.Whole() {
+		what = "passed-through devices"
+	}
+	for _, h := range rest {
+		w.wavesAfter(h, alive)
+	}
+	w.Note("%s goes first and alone (run.reboot.canary): no other host goes down before it is back, its %s are found and its VMs run again", first.Name, what)
+}
+
+// powerAround gives the power cycles that stand around a host's reboots.
+func (w *waves) powerAround(h *draft.Host) []string {
+	var ids []string
+	for i := range w.Inventory.VMs {
+		v := &w.Inventory.VMs[i]
+		if id, there := w.Powered(v); there && v.Host == h.Name && len(w.Brackets[id].Around) > 0 {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// wavesAfter lets all that takes a host out of service wait: its first reboot, its open shell, and the power cycles of its
+// VMs. A shell or a VM that went before would hold a place among the hosts that may be down.
+func (w *waves) wavesAfter(h *draft.Host, ids []string) {
+	for _, id := range append(draft.IDs(h.Reboots[0], h.Shell), w.powerAround(h)...) {
+		br := w.Brackets[id]
+		br.After = append(br.After, ids...)
+	}
+}

@@ -1,0 +1,163 @@
+// Package waves puts the reboots of hosts in order: who goes first and who last, which VMs move and which stand around a
+// reboot, and whether HA has enough left meanwhile.
+package waves
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
+)
+
+// Stays says why a VM cannot be moved away while its host goes down, "" when vCenter can move it.
+func Stays(inv *backends.Inventory, v *backends.VM, h *backends.Host) string {
+	if len(v.Passthrough) > 0 || slices.ContainsFunc(v.Adapters, func(a backends.Adapter) bool { return a.Type == "sriov" }) {
+		return "it has a device of its host"
+	}
+	if h.Cluster == "" {
+		return "its host is in no cluster"
+	}
+	if !slices.ContainsFunc(inv.Hosts, func(o backends.Host) bool {
+		return o.Cluster == h.Cluster && o.Name != h.Name && o.State == "connected" && !o.InMaintenance
+	}) {
+		return "its cluster has no other host"
+	}
+	cl := inv.Cluster(h.Cluster)
+	if cl == nil {
+		return ""
+	}
+	mode := cl.DRSMode
+	if own := cl.DRSOverride[v.Name]; own != "" {
+		mode = own
+	}
+	if !cl.DRS || mode != "fullyAutomated" {
+		return "DRS does not move it by itself (" + cmp.Or(mode, "off") + ")"
+	}
+	return ""
+}
+
+// waves are the reboots of a draft.
+type waves struct{ *draft.Draft }
+
+// Plan puts VMs around the reboots of their hosts, and settles before the first wave what could stop one (production.md:
+// HA, DRS, what runs on the host, the host of vCenter).
+func Plan(d *draft.Draft) {
+	w := &waves{d}
+	var vcenter *draft.Host // runs vCenter: after all others
+	var others []string
+	for _, h := range w.Hosts {
+		if len(h.Reboots) == 0 {
+			continue
+		}
+		for i := range w.Inventory.VMs {
+			v := &w.Inventory.VMs[i]
+			if v.Host != h.Name || v.Template {
+				continue
+			}
+			w.around(h, v)
+			if v.VCenterVM && v.Power == "poweredOn" {
+				vcenter = h
+			}
+		}
+		if vcenter != h {
+			others = append(others, h.Reboots...)
+		}
+	}
+	for _, h := range w.Hosts {
+		if h.Shell != "" {
+			w.Order = append(w.Order, h.Shell)
+		}
+		w.Order = append(w.Order, h.Reboots...)
+	}
+	w.canary(vcenter)
+	if vcenter != nil {
+		w.wavesAfter(vcenter, others)
+		w.Note("%s runs vCenter itself and reboots last", vcenter.Name)
+	}
+	w.clusters()
+}
+
+// HeldOff is why a VM that is off waits for the reboot of its host: a host that is being emptied starts none, and one that
+// is started before keeps it from being emptied.
+const HeldOff = "it was shut down in the attempt before, and starts once its host is back"
+
+// around puts one VM of a host that reboots where it belongs.
+func (w *waves) around(h *draft.Host, v *backends.VM) {
+	id, planned := w.Powered(v)
+	held := slices.Contains(w.Options.Held, v.Name)
+	if !planned && !held && v.Power != "poweredOn" {
+		return
+	}
+	why := Stays(w.Inventory, v, h.Host)
+	if w.ourselves(v) && v.Power == "poweredOn" && (why != "" || planned) {
+		w.Refuse(backends.HostRef(h.Name), "", "move the VM to a host that takes no part, or run rdma-setup from elsewhere",
+			"runs %s, on which rdma-setup runs, and has to reboot", v.Name)
+		return
+	}
+	if v.VCenterVM && why != "" {
+		w.Refuse(backends.HostRef(h.Name), "", "move it to another host first, or leave this host out with --limit",
+			"runs vCenter itself (%s), and has to reboot: %s", v.Name, why)
+		return
+	}
+	switch {
+	case planned:
+	case held && v.Power != "poweredOn":
+		id = w.Power(v, HeldOff)
+		w.Brackets[id].Leave = backends.Absent
+	case why == "":
+		w.Each(v.Name, "is moved to another host by vCenter while its own reboots")
+		return
+	default:
+		id = w.Power(v, "its host reboots, and "+why)
+		w.Brackets[id].Leave = backends.Absent
+		w.Each(v.Name, "takes no part, but is shut down while its host reboots and started again: %s", why)
+	}
+	br := w.Brackets[id]
+	br.Around = append(br.Around, h.Reboots...)
+	// What comes before the first reboot need not find the VM off.
+	br.After = append(br.After, w.Brackets[h.Reboots[0]].After...)
+}
+
+// ourselves tells whether rdma-setup runs in this VM.
+func (w *waves) ourselves(v *backends.VM) bool {
+	return slices.ContainsFunc(v.IPs, func(ip string) bool { return slices.Contains(w.Options.Ourselves, ip) })
+}
+
+// clusters says what HA, DRS and vSAN mean for the waves.
+func (w *waves) clusters() {
+	reboots, names := 0, []string{}
+	for _, h := range w.Hosts {
+		if len(h.Reboots) == 0 {
+			continue
+		}
+		reboots += len(h.Reboots)
+		if h.Cluster != "" && !slices.Contains(names, h.Cluster) {
+			names = append(names, h.Cluster)
+		}
+	}
+	if reboots == 0 {
+		return
+	}
+	at := max(1, w.Answers.Run.Reboot.MaxUnavailable)
+	w.Note("hosts are evacuated into maintenance mode and rebooted: %d in all, at most %d down at the same time; a host that does not come back within %s stops all that follow",
+		reboots, at, w.Answers.Run.Reboot.Timeout)
+	for _, name := range names {
+		cl := w.Inventory.Cluster(name)
+		if cl == nil {
+			w.Note("how cluster %s is set (HA, DRS, vSAN) was not read: see that its failover level allows %d host(s) in maintenance", name, at)
+			continue
+		}
+		if cl.HA {
+			w.failover(cl, at)
+		}
+		if cl.VSAN {
+			w.Note("vSAN of %s: each host goes into maintenance with its objects kept accessible, and not before vSAN has copied what the one before it has missed", name)
+		}
+		if cl.DRS && cl.DRSMode != "fullyAutomated" {
+			w.Note("DRS of %s is %s: it would stall maintenance mode, so VMs are shut down instead of moved", name, fmt.Sprint(strings.TrimSpace(cmp.Or(cl.DRSMode, "not automated"))))
+		}
+	}
+}
