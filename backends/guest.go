@@ -37,11 +37,12 @@ type Guest struct {
 	Commands       int               `json:"commands,omitempty"` // remote commands it took
 
 	// What follows is for checks and for GPUs; nil (for Headers and SecureBoot too) says that it was not read.
-	PCI        []GuestDevice     `json:"pci,omitzero"`          // lspci -Dnn, network and InfiniBand controllers
-	KernelLog  []string          `json:"kernel_log,omitzero"`   // lines of dmesg since boot: Call Trace, vmw_pvrdma or mlx5_core that failed, modules rejected for their signature
-	Headers    *bool             `json:"headers,omitempty"`     // headers of the running kernel are installed
-	SecureBoot *bool             `json:"secure_boot,omitempty"` // mokutil --sb-state
-	HugePages  *int              `json:"huge_pages,omitempty"`  // HugePages_Total
+	PCI        []GuestDevice     `json:"pci,omitzero"`           // lspci -Dnn, network and InfiniBand controllers
+	KernelLog  []string          `json:"kernel_log,omitzero"`    // lines of dmesg since boot: Call Trace, vmw_pvrdma or mlx5_core that failed, modules rejected for their signature
+	Headers    *bool             `json:"headers,omitempty"`      // headers of the running kernel are installed
+	SecureBoot *bool             `json:"secure_boot,omitempty"`  // mokutil --sb-state
+	ClockSkew  *int              `json:"clock_skew_s,omitempty"` // how far its clock is off ours, in seconds beyond what asking took
+	HugePages  *int              `json:"huge_pages,omitempty"`   // HugePages_Total
 	Firewall   *GuestFirewall    `json:"guest_firewall,omitempty"`
 	NVIDIA     *NVIDIA           `json:"nvidia,omitempty"`
 	CUDATests  *CUDAPerftest     `json:"cuda_perftest,omitempty"` // nil: no perftest here was built with CUDA

@@ -3,6 +3,7 @@ package guest
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -148,4 +149,14 @@ func FuzzFacts(f *testing.F) {
 		var g backends.Guest
 		sections(text).fill(&g, Options{Modules: DefaultModules(), Packages: DefaultPackages()})
 	})
+}
+
+func TestClockSkew(t *testing.T) {
+	from := time.Unix(1000, 0)
+	for said, want := range map[string]*int{"999": ptr(0), "1000": ptr(0), "1010": ptr(0), "1011": ptr(1), "4610": ptr(3600), "969": ptr(-30), "": nil, "date: not found": nil} {
+		got := facts{"clock": said}.clockSkew(from, from.Add(10*time.Second))
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%q: %s", said, d)
+		}
+	}
 }

@@ -2,6 +2,7 @@ package guest
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,6 +22,7 @@ func (g *Guests) Survey(ctx context.Context, vm string) backends.Guest {
 		return unasked(out, err)
 	}
 	out.Address, out.User = c.Address(), c.User()
+	asked := time.Now()
 	cmd := ssh.Command{Script: g.surveyScript(), Limit: 2 * time.Minute, MaxOutput: 8 << 20}
 	mode, err := c.Sudo(ctx)
 	var r ssh.Result
@@ -33,15 +35,34 @@ func (g *Guests) Survey(ctx context.Context, vm string) backends.Guest {
 		// Nearly everything can be told without root.
 		mode, out.SudoError, out.Hint = ssh.SudoNone, err.Error(), backends.HintOf(err)
 		cmd.Sudo = false
+		asked = time.Now()
 		r, err = c.Run(ctx, cmd)
 	}
 	if err != nil {
 		return unasked(out, err)
 	}
 	out.Sudo = mode
-	sections(r.Stdout).fill(&out, g.options)
+	f := sections(r.Stdout)
+	f.fill(&out, g.options)
+	out.ClockSkew = f.clockSkew(asked, time.Now())
 	out.Commands = 2
 	return out
+}
+
+// clockSkew tells how far the guest's clock, which was asked between two moments of ours, is off; nil when it did not say.
+func (f facts) clockSkew(from, to time.Time) *int {
+	s, err := strconv.ParseInt(f.line("clock"), 10, 64)
+	if err != nil {
+		return nil
+	}
+	var off time.Duration // date cuts the second off
+	switch t := time.Unix(s, 0); {
+	case t.After(to):
+		off = t.Sub(to)
+	case t.Add(time.Second).Before(from):
+		off = t.Add(time.Second).Sub(from)
+	}
+	return ptr(int(off.Round(time.Second) / time.Second))
 }
 
 func unasked(out backends.Guest, err error) backends.Guest {
@@ -76,6 +97,7 @@ func (g *Guests) surveyScript() string {
 	var b strings.Builder
 	words := func(list []string) string { return ssh.QuoteAll(list...) }
 	for _, s := range [][2]string{
+		{"clock", "date +%s"},
 		{"os", "cat /etc/os-release || cat /usr/lib/os-release"},
 		{"kernel", "uname -r"},
 		{"arch", "uname -m"},

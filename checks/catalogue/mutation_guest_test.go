@@ -27,6 +27,8 @@ func guestMutations() []mutation {
 	}
 	return []mutation{
 		{"GST-OS-001", p, checks.Fail, guest(func(g *backends.Guest) { g.Available, g.Loaded = nil, []string{"ib_umad", "rdma_cm", "rdma_ucm"} }), "GST-MOD-007"},
+		{"VC-TIME-004", p, checks.Warn, guest(func(g *backends.Guest) { g.ClockSkew = ptr(-30) }), ""},
+		{"VC-TIME-004", p, checks.Fail, guest(func(g *backends.Guest) { g.ClockSkew = ptr(3600) }), ""},
 		{"GST-SUDO-002", p, checks.Fail, guest(func(g *backends.Guest) { g.Sudo = "none" }), ""},
 		{"GST-LSPCI-003", p, checks.Fail, guest(func(g *backends.Guest) { g.PCI[1].Address = "0000:14:00.0" }), ""},
 		{"GST-LSPCI-VF-004", s, checks.Fail, guest(func(g *backends.Guest) { g.PCI = g.PCI[:3] }), ""},

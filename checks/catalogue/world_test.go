@@ -173,7 +173,7 @@ func system(name string, i int, mode answers.Mode) backends.Guest {
 		MemlockKB: -1, Perftest: "6.06", Persist: backends.Persist{Modules: []string{"vmw_pvrdma"}, Reload: "vmw_pvrdma"},
 		PCI: []backends.GuestDevice{{Address: "0000:0b:00.0", Vendor: "15ad", Device: "07b0"}, {Address: "0000:13:00.0", Vendor: "15ad", Device: "07b0"},
 			{Address: "0000:13:00.1", Vendor: "15ad", Device: "0820", Name: "VMware Paravirtual RDMA controller"}, {Address: "0000:1b:00.0", Vendor: "15b3", Device: "1018", Name: "ConnectX-5 Virtual Function"}},
-		KernelLog: []string{}, Headers: ptr(true), SecureBoot: ptr(false), HugePages: ptr(0), Firewall: &backends.GuestFirewall{}, Containers: []backends.Container{},
+		KernelLog: []string{}, Headers: ptr(true), SecureBoot: ptr(false), HugePages: ptr(0), ClockSkew: ptr(0), Firewall: &backends.GuestFirewall{}, Containers: []backends.Container{},
 		Forwarding: &backends.Forwarding{}, NVIDIA: &backends.NVIDIA{GPUs: []string{"A100"}, Peermem: "nvidia_peermem", Topology: map[string]string{"mlx5_0 GPU0": "PIX"}},
 	}
 	if mode != answers.PVRDMA {

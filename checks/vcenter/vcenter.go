@@ -52,7 +52,7 @@ func vCenterChecks() []checks.Check {
 		},
 		{
 			ID: "VC-TIME-004", Scope: checks.VCenter, Link: checks.InHost, Quick: true, Fix: checks.Automatic, Source: "seed 003; thresholds are ours",
-			Criteria: "clocks differ by <= 5 s / <= 60 s / more",
+			Criteria: "the clocks of vCenter and the guests are <= 5 s off ours / <= 60 s / more",
 			Remedy:   "Configure NTP.",
 			Run: func(f *checks.Facts) []checks.Answer {
 				vc := f.Inventory.VCenter
@@ -60,7 +60,13 @@ func vCenterChecks() []checks.Check {
 					return []checks.Answer{row.Unknown(f.VCenterRef(), "vCenter did not tell the time")}
 				}
 				off := vc.Clock.Sub(vc.ClockAsked).Abs().Round(time.Second)
-				return []checks.Answer{row.Grade(off.Seconds(), 5, 60, f.VCenterRef(), "vCenter's clock is %s off ours", off)}
+				list := []checks.Answer{row.Grade(off.Seconds(), 5, 60, f.VCenterRef(), "vCenter's clock is %s off ours", off)}
+				for _, g := range f.Inventory.Guests {
+					if g.ClockSkew != nil {
+						list = append(list, guestClock(g))
+					}
+				}
+				return list
 			},
 		},
 		{
@@ -151,4 +157,10 @@ func privileges(f *checks.Facts) []checks.Answer {
 		return []checks.Answer{row.Warn(f.VCenterRef(), "%s may look but not change; missing: %s", f.Inventory.VCenter.User, strings.Join(names, ", "))}
 	}
 	return []checks.Answer{row.Fail(f.VCenterRef(), "%s lacks %s", f.Inventory.VCenter.User, strings.Join(names, ", "))}
+}
+
+// guestClock judges the clock of a guest (seed 003: NTP on all hosts and VMs).
+func guestClock(g backends.Guest) checks.Answer {
+	off := (time.Duration(*g.ClockSkew) * time.Second).Abs()
+	return row.Grade(off.Seconds(), 5, 60, backends.GuestRef(g.VM), "the guest's clock is %s off ours", off)
 }

@@ -62,7 +62,8 @@ func newGenerateDaemonJSONCmd(e *Env) *cobra.Command {
 		Short: "Print Docker's daemon.json, merged into the one that is there",
 		Long: `Print Docker's daemon.json. What the file of --merge says stays as it is: other keys in their order, and other values of
 the same keys, which are named on stderr. Merging again changes nothing. With several hosts each gets its own network
-for containers, without which no route between them is possible.`,
+for containers, without which no route between them is possible. Docker reads it when it is restarted (systemctl restart
+docker), which stops containers.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if err := bridgeOf(&d, &hosts, bip, fixed); err != nil {
