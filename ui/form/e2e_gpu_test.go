@@ -6,51 +6,19 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/creack/pty"
 )
 
-// files serves a lab whose guests have the driver and perftest as files alone, and gives its environment, and answers that
-// name neither.
+// files serves a lab whose guests have the driver and perftest as files alone, with answers that name neither.
 func files(t *testing.T, bin string) (env []string, answers string) {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "lab")
-	lab := exec.Command(bin, "lab", "--scenario", "gpudirect-source", "--hosts", "2", "--vms", "2", "--reboot-time", "1500ms", "--dir", dir)
-	out, err := lab.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := lab.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = lab.Process.Signal(os.Interrupt)
-		_ = lab.Wait()
-	})
-	if ready := make([]byte, 6); !strings.Contains(readWord(out, ready), "ready") {
-		t.Fatal("the lab is not ready")
-	}
-	b, err := os.ReadFile(filepath.Join(dir, "env"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(filepath.Join(dir, "answers-gpudirect.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var kept []string
-	for line := range strings.SplitSeq(string(text), "\n") {
-		if !strings.HasPrefix(line, "  driver:") && !strings.HasPrefix(line, "  perftest:") {
-			kept = append(kept, line)
-		}
-	}
-	answers = filepath.Join(t.TempDir(), "answers.yaml")
-	if err := os.WriteFile(answers, []byte(strings.Join(kept, "\n")), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return strings.Fields(string(b)), answers
+	return served(t, bin, "gpudirect", func(text string) string {
+		return regexp.MustCompile(`(?m)^  (driver|perftest):.*\n`).ReplaceAllString(text, "")
+	}, "--scenario", "gpudirect-source", "--reboot-time", "1500ms")
 }
 
 // GPUDirect by hand: wrong input, a refusal, back with what was typed kept, another size while it runs, a stop in a wave of

@@ -46,11 +46,12 @@ func (s *terminal) restored() {
 	}
 }
 
-// lossless serves a lab in a process of its own and gives its environment, and answers that cost a reboot of every host.
-func lossless(t *testing.T, bin string) (env []string, answers string) {
+// served starts a lab in a process of its own, and gives its environment and the file into which the text of one of its
+// answers goes as change makes it.
+func served(t *testing.T, bin, mode string, change func(text string) string, flags ...string) (env []string, answers string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "lab")
-	lab := exec.Command(bin, "lab", "--hosts", "2", "--vms", "2", "--reboot-time", "1s", "--dir", dir)
+	lab := exec.Command(bin, append([]string{"lab", "--hosts", "2", "--vms", "2", "--dir", dir}, flags...)...)
 	out, err := lab.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -69,15 +70,21 @@ func lossless(t *testing.T, bin string) (env []string, answers string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(dir, "answers-pvrdma.yaml"))
+	text, err := os.ReadFile(filepath.Join(dir, "answers-"+mode+".yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	answers = filepath.Join(t.TempDir(), "answers.yaml")
-	if err := os.WriteFile(answers, append(text, "qos: {lossless: pfc}\n"...), 0o600); err != nil {
+	if err := os.WriteFile(answers, []byte(change(string(text))), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return strings.Fields(string(b)), answers
+}
+
+// lossless serves a lab with answers that cost a reboot of every host.
+func lossless(t *testing.T, bin string) (env []string, answers string) {
+	t.Helper()
+	return served(t, bin, "pvrdma", func(text string) string { return text + "qos: {lossless: pfc}\n" }, "--reboot-time", "1s")
 }
 
 func readWord(r io.Reader, into []byte) string {
