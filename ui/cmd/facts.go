@@ -9,6 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/hostfacts"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
@@ -61,7 +62,7 @@ func (s *session) gather(ctx context.Context, a *answers.Answers, inv *backends.
 	}
 	f.Changed = s.lastChanges(inv.VCenter.InstanceUUID)
 	if full {
-		f.HostFacts = s.hostFacts(ctx, a, inv)
+		f.HostFacts = hostfacts.Read(ctx, s.vc, s.set.HostTimeout, a, inv)
 	}
 	return f
 }
@@ -75,7 +76,7 @@ func needs(a *answers.Answers, inv *backends.Inventory, before bool) map[backend
 	}
 	targets := map[backends.TargetType][]backends.Ref{}
 	if before {
-		for _, h := range reachable(a, inv) {
+		for _, h := range hostfacts.Reachable(a, inv) {
 			targets[backends.TypeHost] = append(targets[backends.TypeHost], backends.HostRef(h.Name))
 		}
 		for _, v := range a.VMs {

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/hostfacts"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/generate/switches"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/recipe"
@@ -184,7 +185,7 @@ func (s *session) switchPorts(ctx context.Context, a *answers.Answers, system sw
 	s.note(inv)
 	chosen := *a
 	chosen.Hosts.Names = nil
-	for _, h := range reachable(a, inv) {
+	for _, h := range hostfacts.Reachable(a, inv) {
 		chosen.Hosts.Names = append(chosen.Hosts.Names, h.Name)
 	}
 	picks := recipe.Choose(&chosen, inv)

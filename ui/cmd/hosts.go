@@ -9,6 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/hostfacts"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
@@ -27,7 +28,7 @@ func asksDriver(a *answers.Answers) bool {
 // systems asks the hosts that take part by esxcli, through the API: never by SSH.
 func (s *session) systems(ctx context.Context, a *answers.Answers, inv *backends.Inventory) {
 	var names []string
-	for _, h := range reachable(a, inv) {
+	for _, h := range hostfacts.Reachable(a, inv) {
 		names = append(names, h.Name)
 	}
 	s.vc.Depots(a.SRIOV.Components)

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/unfinished"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
@@ -111,7 +112,7 @@ func (c carryOn) do(ctx context.Context, e *Env, cmd *cobra.Command, set *Settin
 	}
 	defer s.close()
 	s.keepLab(exitPartial) // until the run is known to be finished
-	r := &runner{env: e, s: s, a: a, flags: f, yes: yes, json: asJSON, stop: stop, earlier: doneBefore(st)}
+	r := &runner{env: e, s: s, a: a, flags: f, yes: yes, json: asJSON, stop: stop, earlier: unfinished.Done(st)}
 	return r.carryOn(ctx, st, run, given, c)
 }
 
@@ -148,7 +149,7 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 		return err // before anything is planned for, or waited for on, another vCenter
 	}
 	back := c.back || st.Phase() == journal.PhaseRollback
-	if away := underway(inv, st); len(away) > 0 {
+	if away := unfinished.Underway(inv, st); len(away) > 0 {
 		// What is left to do, or was there before, cannot be told of a host that is away.
 		if inv, err = r.waitFor(ctx, away); err != nil {
 			return err
@@ -211,15 +212,15 @@ func (r *runner) planAgain(inv *backends.Inventory, st *journal.State, back bool
 		}
 	}
 	if back {
-		p, err := rollback.Build(priors, inv, rollback.Options{Mode: st.Header.Mode, Brackets: foundStates(st), Held: held(st)})
+		p, err := rollback.Build(priors, inv, rollback.Options{Mode: st.Header.Mode, Brackets: unfinished.Brackets(st), Held: unfinished.Held(st)})
 		if err == nil {
 			r.conflicts = p.Conflicts
 		}
 		return p, err
 	}
-	ownMaintenance(inv, st)
+	unfinished.OwnMaintenance(inv, st)
 	opts := r.flags.options()
-	opts.Held = held(st)
+	opts.Held = unfinished.Held(st)
 	next, err := recipe.Build(r.a, inv, opts)
 	if err == nil {
 		r.s.want(next)

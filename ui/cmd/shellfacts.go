@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/hostfacts"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
@@ -19,7 +19,7 @@ func (s *session) askShells(ctx context.Context, a *answers.Answers, facts *chec
 		return err
 	}
 	var open []string
-	for _, h := range reachable(a, facts.Inventory) {
+	for _, h := range hostfacts.Reachable(a, facts.Inventory) {
 		f := facts.HostFacts[h.Name]
 		if h.SSHRunning {
 			open = append(open, h.Name)
@@ -33,17 +33,9 @@ func (s *session) askShells(ctx context.Context, a *answers.Answers, facts *chec
 	for name, r := range s.shells.Read(limited, open, a.Run.Parallel) {
 		f := facts.HostFacts[name]
 		if f.ShellErr = r.Err; r.Err == nil {
-			f.Firmware = cards(r.Cards)
+			f.Firmware = hostfacts.Cards(r.Cards)
 		}
 		facts.HostFacts[name] = f
 	}
 	return ctx.Err()
-}
-
-func cards(all map[string]backends.Firmware) map[string]checks.CardFirmware {
-	out := map[string]checks.CardFirmware{}
-	for address, fw := range all {
-		out[address] = checks.CardFirmware{PSID: fw.PSID, Current: fw.Current, Next: fw.Next}
-	}
-	return out
 }

@@ -1,4 +1,5 @@
-package cmd
+// Package unfinished is what a run that was cut short has left, by its journal: what is done, what is held, what is on its way.
+package unfinished
 
 import (
 	"slices"
@@ -10,9 +11,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// underway gives the hosts that are away because the run has sent them to reboot, the VMs that the run has told to shut
+// Underway gives the hosts that are away because the run has sent them to reboot, the VMs that the run has told to shut
 // down and whose guests answer no more, and the guests that do not answer and were powered on by the run.
-func underway(inv *backends.Inventory, st *journal.State) []backends.Ref {
+func Underway(inv *backends.Inventory, st *journal.State) []backends.Ref {
 	var out []backends.Ref
 	for _, b := range st.OpenBrackets() {
 		if h := inv.Host(b.Target.Name); h != nil && h.State != "connected" && b.Kind == backends.BracketReboot && b.Closing {
@@ -35,9 +36,9 @@ func silent(g *backends.Guest) bool {
 	return g.ErrKind == backends.KindUnreachable || g.ErrKind == backends.KindTransient
 }
 
-// ownMaintenance takes hosts that the run itself left in maintenance mode for what they were: they leave it before
+// OwnMaintenance takes hosts that the run itself left in maintenance mode for what they were: they leave it before
 // anything else is done.
-func ownMaintenance(inv *backends.Inventory, st *journal.State) {
+func OwnMaintenance(inv *backends.Inventory, st *journal.State) {
 	for _, b := range st.OpenBrackets() {
 		if h := inv.Host(b.Target.Name); h != nil && (b.Kind == backends.BracketReboot || b.Kind == backends.BracketMaintenance) {
 			h.InMaintenance = false
@@ -45,8 +46,8 @@ func ownMaintenance(inv *backends.Inventory, st *journal.State) {
 	}
 }
 
-// held gives the VMs that were shut down and are to be started again.
-func held(st *journal.State) []string {
+// Held gives the VMs that were shut down and are to be started again.
+func Held(st *journal.State) []string {
 	var out []string
 	for _, b := range st.OpenBrackets() {
 		if b.Kind == backends.BracketVMPower && b.Leave == backends.ValueOf("poweredOn") {
@@ -56,8 +57,8 @@ func held(st *journal.State) []string {
 	return out
 }
 
-// doneBefore gives the changes that the attempts so far have made and read back.
-func doneBefore(st *journal.State) []report.Outcome {
+// Done gives the changes that the attempts so far have made and read back.
+func Done(st *journal.State) []report.Outcome {
 	var done []report.Outcome
 	for _, p := range engine.Priors(st) {
 		if !p.Uncertain && current.Same(p.Change.Kind, p.Found, p.Change.To) {
@@ -69,8 +70,8 @@ func doneBefore(st *journal.State) []report.Outcome {
 	return done
 }
 
-// foundStates gives the state in which the run found each bracket's target before it first opened it.
-func foundStates(st *journal.State) map[string]backends.Value {
+// Brackets gives the state in which the run found each bracket's target before it first opened it.
+func Brackets(st *journal.State) map[string]backends.Value {
 	found := map[string]backends.Value{}
 	for _, rec := range st.Records {
 		if _, known := found[rec.Node]; rec.Type == journal.TypeOpening && rec.Phase == journal.PhaseApply && !known {

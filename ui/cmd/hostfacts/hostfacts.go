@@ -1,14 +1,18 @@
-package cmd
+// Package hostfacts is what only esxcli tells of hosts, asked through the API of vCenter: parameters of drivers, installed
+// packages, counters, neighbours, pings.
+package hostfacts
 
 import (
 	"context"
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
@@ -17,24 +21,24 @@ import (
 // smallPing is the payload of a ping that nobody sized.
 const smallPing = 56
 
-// hostFacts reads what only esxcli tells, all hosts at the same time, each with its own limit. A host that cannot be
-// asked says why.
-func (s *session) hostFacts(ctx context.Context, a *answers.Answers, inv *backends.Inventory) map[string]checks.HostFacts {
+// Read reads what only esxcli tells, all hosts at the same time, each within the limit. A host that cannot be asked
+// says why.
+func Read(ctx context.Context, vc *vsphere.Client, limit time.Duration, a *answers.Answers, inv *backends.Inventory) map[string]checks.HostFacts {
 	var (
 		g  errgroup.Group
 		mu sync.Mutex
 	)
 	out := map[string]checks.HostFacts{}
 	g.SetLimit(max(1, a.Run.Parallel))
-	hosts := reachable(a, inv)
+	hosts := Reachable(a, inv)
 	for i, h := range hosts {
 		g.Go(func() error {
-			ctx, cancel := context.WithTimeout(ctx, s.set.HostTimeout)
+			ctx, cancel := context.WithTimeout(ctx, limit)
 			defer cancel()
-			q := hostQuestions{s: s, host: h, mode: a.Mode}
+			q := hostQuestions{vc: vc, host: h, mode: a.Mode}
 			facts := q.ask(ctx, func() {
 				if a.Mode == answers.PVRDMA {
-					q.facts.Peers = s.pings(ctx, a, h, neighbours(hosts, i))
+					q.facts.Peers = pings(ctx, vc, a, h, neighbours(hosts, i))
 				}
 			})
 			mu.Lock()
@@ -50,8 +54,8 @@ func (s *session) hostFacts(ctx context.Context, a *answers.Answers, inv *backen
 	return out
 }
 
-// reachable are the selected hosts that vCenter is connected to.
-func reachable(a *answers.Answers, inv *backends.Inventory) []backends.Host {
+// Reachable are the selected hosts that vCenter is connected to.
+func Reachable(a *answers.Answers, inv *backends.Inventory) []backends.Host {
 	return slices.DeleteFunc(slices.Clone(inv.Hosts), func(h backends.Host) bool {
 		return h.State != "connected" || len(a.Hosts.Names) > 0 && !slices.Contains(a.Hosts.Names, h.Name)
 	})
@@ -75,7 +79,7 @@ func rdmaModules(h backends.Host) []string {
 }
 
 // pings tries the vmknics of other hosts: two small pings, then large ones.
-func (s *session) pings(ctx context.Context, a *answers.Answers, h backends.Host, peers []backends.Host) map[string]checks.Peer {
+func pings(ctx context.Context, vc *vsphere.Client, a *answers.Answers, h backends.Host, peers []backends.Host) map[string]checks.Peer {
 	out := map[string]checks.Peer{}
 	from := h.VMK(a.PVRDMA.VMKNic)
 	if from == nil {
@@ -86,7 +90,7 @@ func (s *session) pings(ctx context.Context, a *answers.Answers, h backends.Host
 		if to == nil || to.IP == "" {
 			continue
 		}
-		rows, err := s.vc.Esxcli(ctx, h.Name, "network", "diag", "ping", "-I", from.Device, "-H", to.IP, "-c", "2")
+		rows, err := vc.Esxcli(ctx, h.Name, "network", "diag", "ping", "-I", from.Device, "-H", to.IP, "-c", "2")
 		if err != nil || len(rows) == 0 {
 			continue
 		}
@@ -96,7 +100,7 @@ func (s *session) pings(ctx context.Context, a *answers.Answers, h backends.Host
 		}
 		p := checks.Peer{Loss: lost}
 		if lost < 100 {
-			p.Payload = s.largest(ctx, h.Name, from.Device, to.IP, min(from.MTU, to.MTU))
+			p.Payload = largest(ctx, vc, h.Name, from.Device, to.IP, min(from.MTU, to.MTU))
 		}
 		out[peer.Name] = p
 	}
@@ -105,9 +109,9 @@ func (s *session) pings(ctx context.Context, a *answers.Answers, h backends.Host
 
 // largest is the payload of the largest ping that gets through unfragmented: what fills the MTU, else what fills 1500,
 // else what small pings have. 0: none could be tried.
-func (s *session) largest(ctx context.Context, host, vmk, to string, mtu int) int {
+func largest(ctx context.Context, vc *vsphere.Client, host, vmk, to string, mtu int) int {
 	for _, size := range slices.Compact([]int{sizing.PingPayload(mtu, false), sizing.PingPayload(min(mtu, 1500), false)}) {
-		rows, err := s.vc.Esxcli(ctx, host, "network", "diag", "ping", "-I", vmk, "-H", to, "-c", "1", "-d", "-s", strconv.Itoa(size))
+		rows, err := vc.Esxcli(ctx, host, "network", "diag", "ping", "-I", vmk, "-H", to, "-c", "1", "-d", "-s", strconv.Itoa(size))
 		if err != nil || len(rows) == 0 {
 			return 0
 		}

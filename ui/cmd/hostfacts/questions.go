@@ -1,4 +1,4 @@
-package cmd
+package hostfacts
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
@@ -15,7 +16,7 @@ import (
 // hostQuestions asks one host by esxcli, and keeps what it said. A host that does not answer the first questions says
 // why; a question that it does not know (an older ESXi) leaves its fact unread.
 type hostQuestions struct {
-	s     *session
+	vc    *vsphere.Client
 	host  backends.Host
 	mode  answers.Mode
 	facts checks.HostFacts
@@ -52,7 +53,7 @@ func (q *hostQuestions) ask(ctx context.Context, between func()) checks.HostFact
 
 // rows asks one question; no rows where the host does not know it.
 func (q *hostQuestions) rows(ctx context.Context, words ...string) []map[string]string {
-	rows, err := q.s.vc.Esxcli(ctx, q.host.Name, words...)
+	rows, err := q.vc.Esxcli(ctx, q.host.Name, words...)
 	if err != nil {
 		return nil
 	}
@@ -61,7 +62,7 @@ func (q *hostQuestions) rows(ctx context.Context, words ...string) []map[string]
 
 func (q *hostQuestions) modules(ctx context.Context) error {
 	for _, module := range rdmaModules(q.host) {
-		rows, err := q.s.vc.Esxcli(ctx, q.host.Name, "system", "module", "parameters", "list", "-m", module)
+		rows, err := q.vc.Esxcli(ctx, q.host.Name, "system", "module", "parameters", "list", "-m", module)
 		if err != nil {
 			return err
 		}
@@ -75,7 +76,7 @@ func (q *hostQuestions) modules(ctx context.Context) error {
 }
 
 func (q *hostQuestions) pause(ctx context.Context) error {
-	rows, err := q.s.vc.Esxcli(ctx, q.host.Name, "network", "nic", "pauseParams", "list")
+	rows, err := q.vc.Esxcli(ctx, q.host.Name, "network", "nic", "pauseParams", "list")
 	for _, r := range rows {
 		q.facts.Pause[r["NIC"]] = checks.Pause{Rx: r["PauseRX"] == "true", Tx: r["PauseTX"] == "true"}
 	}
@@ -83,7 +84,7 @@ func (q *hostQuestions) pause(ctx context.Context) error {
 }
 
 func (q *hostQuestions) vibs(ctx context.Context) error {
-	rows, err := q.s.vc.Esxcli(ctx, q.host.Name, "software", "vib", "list")
+	rows, err := q.vc.Esxcli(ctx, q.host.Name, "software", "vib", "list")
 	for _, r := range rows {
 		q.facts.VIBs = append(q.facts.VIBs, checks.VIB{Name: r["Name"], Version: r["Version"], Acceptance: r["AcceptanceLevel"]})
 	}
@@ -91,7 +92,7 @@ func (q *hostQuestions) vibs(ctx context.Context) error {
 }
 
 func (q *hostQuestions) neighbours(ctx context.Context) {
-	heard, err := q.s.vc.Neighbours(ctx, q.host.Name)
+	heard, err := q.vc.Neighbours(ctx, q.host.Name)
 	if err != nil {
 		return
 	}
@@ -226,7 +227,7 @@ func (q *hostQuestions) shell() {
 	if sys == nil || sys.Firmware == nil {
 		return
 	}
-	q.facts.Firmware = cards(sys.Firmware)
+	q.facts.Firmware = Cards(sys.Firmware)
 }
 
 // field finds a value by esxcli's label: builds differ in what letters they make capitals when they drop the blanks.
@@ -241,4 +242,13 @@ func field(row map[string]string, label string) string {
 		}
 	}
 	return ""
+}
+
+// Cards are the facts of the firmware that a shell told of, by PCI address.
+func Cards(all map[string]backends.Firmware) map[string]checks.CardFirmware {
+	out := map[string]checks.CardFirmware{}
+	for address, fw := range all {
+		out[address] = checks.CardFirmware{PSID: fw.PSID, Current: fw.Current, Next: fw.Next}
+	}
+	return out
 }
