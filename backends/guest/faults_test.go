@@ -122,6 +122,18 @@ func TestPackagesThatOthersNeedAreNotTakenAlong(t *testing.T) {
 	}
 }
 
+// What a first attempt keeps stays: without any package list it would be the names alone, and going back would leave all
+// the libraries that a later attempt brought.
+func TestNothingIsKeptOfPackagesThatCannotBeHad(t *testing.T) {
+	m := newMachine(t, config{os: "ubuntu-22.04"})
+	s, set := m.setting(backends.KindPackages, "rdma"), m.Setters()[backends.KindPackages]
+	one := backends.ValueOf(backends.PackageSpec{Installed: []string{"perftest"}})
+	m.fault(t, "command=apt-get,do=fail:E: Unable to locate package perftest")
+	if kept, err := set.(backends.Keeper).Keep(t.Context(), s, one); err == nil || !kept.IsAbsent() {
+		t.Errorf("kept %s: %v", kept, err)
+	}
+}
+
 func TestAPortThatIsDownIsRepaired(t *testing.T) {
 	m := newMachine(t, config{os: "ubuntu-22.04", preset: true})
 	m.root(t, "rm -f /etc/systemd/system/multi-user.target.wants/rdma-setup-pvrdma.service")

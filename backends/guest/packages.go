@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/guest/pkgman"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
@@ -89,8 +90,16 @@ func (p packages) Keep(ctx context.Context, s backends.Setting, to backends.Valu
 	if err != nil {
 		return backends.Absent, err
 	}
+	would := m.WouldInstall(r.Stdout)
+	if len(would) == 0 && strings.TrimSpace(r.Stderr) != "" && pkgman.OnlyUnknown(r.Stderr) {
+		// Nothing can be installed now. What a later attempt would bring is not known, and what is kept stays kept.
+		p.g.mu.Lock()
+		lists := p.g.updated[s.Target.Name]
+		p.g.mu.Unlock()
+		return backends.Absent, explain(m, s.Target.Name, missing, r, lists)
+	}
 	// Of kernel-modules-extra there is one for each kernel: only the one that was asked for by its kernel's name is new.
-	fresh := append(slices.DeleteFunc(m.WouldInstall(r.Stdout), func(n string) bool { return among(n, missing) }), missing...)
+	fresh := append(slices.DeleteFunc(would, func(n string) bool { return among(n, missing) }), missing...)
 	slices.Sort(fresh)
 	return backends.ValueOf(keptPackages{New: slices.Compact(fresh)}), nil
 }

@@ -29,14 +29,14 @@ var drifted = [][]drift{
 	{
 		{"the address was removed", 0, "ip addr flush dev NIC", "GST-IP", `set address`},
 		{"a clock that is years behind", 1, "date +%s >/var/tmp/now; date -s 2019-01-01 >/dev/null; rm /etc/security/limits.d/60-rdma-setup.conf", "GST-MEMLOCK", `locked-memory`},
-		{"guests that speak German", 1, "echo LANG=de_DE.UTF-8 >/etc/default/locale", "", ""},
+		{"guests that speak German", 1, "cp -p /etc/default/locale /var/tmp/locale; echo LANG=de_DE.UTF-8 >/etc/default/locale", "", ""},
 	},
 }
 
 // drifts breaks the guests and has them repaired.
 func (s *site) drifts(good string, sound map[string]finding) {
 	defer func() {
-		s.pair[1].run("rm -f /etc/default/locale; [ ! -e /var/tmp/now ] || date -s @$(cat /var/tmp/now) >/dev/null; rm -f /var/tmp/now")
+		s.pair[1].run("[ ! -e /var/tmp/locale ] || { cp -p /var/tmp/locale /etc/default/locale; rm /var/tmp/locale; }; [ ! -e /var/tmp/now ] || date -s @$(cat /var/tmp/now) >/dev/null; rm -f /var/tmp/now")
 	}()
 	for i, round := range drifted {
 		var fresh, said string
