@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/waves"
 )
 
-// Build works out the changes between an inventory and the answers. The error is a *Refused when the inventory does
+// Build works out the changes between an inventory and the answers. The error is a *plan.Refused when the inventory does
 // not allow what was asked for (every reason at once), and of kind usage when a VM's name is ambiguous.
 func Build(a *answers.Answers, inv *backends.Inventory, opts plan.Options) (*plan.Plan, error) {
 	b := newBuilder(a, inv, opts)
