@@ -36,3 +36,20 @@ func TestDifferentVersionsAreNamedWhereTheTestFails(t *testing.T) {
 		}
 	}
 }
+
+// TestSomebodyElsesServer holds that the look at the port does not end a server that waits there: it would take the look
+// for its client.
+func TestSomebodyElsesServer(t *testing.T) {
+	for port, probed := range map[string]bool{"18515": false, "185150": true, "8515": true} {
+		t.Run(port, func(t *testing.T) {
+			g := &guests{gbps: 100, one: 1, us: 2, taken: port}
+			r := perftest.Runner{Shell: g, Mode: "sriov", Bandwidth: true}
+			if _, err := r.Measure(t.Context(), pairOf(100_000)); err != nil {
+				t.Fatal(err)
+			}
+			if got := g.probed.Load(); got != probed {
+				t.Errorf("port was asked: %t", got)
+			}
+		})
+	}
+}

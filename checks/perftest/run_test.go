@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,6 +27,8 @@ type guests struct {
 	fail      string // a command line that holds this ends with status 1
 	pinged    string
 	silent    bool   // the server's port is filtered
+	taken     string // port on which somebody else's server waits
+	probed    atomic.Bool
 	stop      func() // called by the client of the second test
 
 	mu    sync.Mutex
@@ -36,7 +39,11 @@ func (g *guests) Exec(ctx context.Context, vm string, c perftest.Command) (perft
 	if strings.HasPrefix(c.Line, "ping ") {
 		return perftest.Output{Stdout: g.pinged}, nil
 	}
+	if c.Line == "ss -ltn" {
+		return perftest.Output{Stdout: "State  Recv-Q Send-Q Local Address:Port Peer Address:PortProcess\nLISTEN 0      10                 *:" + g.taken + "            *:*    \n"}, nil
+	}
 	if strings.Contains(c.Line, "/dev/tcp/") {
+		g.probed.Store(true)
 		if g.silent {
 			return perftest.Output{Exit: 124}, nil
 		}
