@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	uireport "github.com/rdma-setup/rdma-setup/ui/report"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
@@ -16,7 +17,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-func newApplyCmd(e *Env) *cobra.Command {
+func newApplyCmd(e *console.Env) *cobra.Command {
 	var f planFlags
 	var output, planFile string
 	var yes bool
@@ -25,7 +26,7 @@ func newApplyCmd(e *Env) *cobra.Command {
 		Short: "Preflight, plan, confirm, run, measure, report",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return resultLine(e, output, signalled(cmd.Context(), e, func(ctx context.Context, stop <-chan struct{}) error {
+			return resultLine(e, output, console.Signalled(cmd.Context(), e, func(ctx context.Context, stop <-chan struct{}) error {
 				s, a, err := f.begin(ctx, e, cmd)
 				if err != nil {
 					return err
@@ -37,7 +38,7 @@ func newApplyCmd(e *Env) *cobra.Command {
 		},
 	}
 	f.add(c)
-	outputFlag(c, &output, "text", "json")
+	console.OutputFlag(c, &output, "text", "json")
 	c.Flags().StringVar(&planFile, "plan", "", "carry out exactly this plan (plan --out); refuse when the world has moved")
 	c.Flags().BoolVarP(&yes, "yes", "y", false, "accept all that the plan prints")
 	return c
@@ -45,7 +46,7 @@ func newApplyCmd(e *Env) *cobra.Command {
 
 // A runner carries an apply from the plan to the report.
 type runner struct {
-	env   *Env
+	env   *console.Env
 	s     *session
 	a     *answers.Answers
 	flags planFlags
@@ -97,7 +98,7 @@ func (r *runner) consent(p *planned) error {
 		return nil
 	}
 	if !r.env.Terminal() {
-		return usage("add --yes to accept the plan as printed", "there is no terminal to confirm the plan on")
+		return console.Usage("add --yes to accept the plan as printed", "there is no terminal to confirm the plan on")
 	}
 	ok, err := r.env.Confirm("Carry this out")
 	if err != nil {
@@ -141,13 +142,13 @@ func (r *runner) finish(ctx context.Context, p *planned, res engine.Result, runE
 	if err != nil {
 		runErr = errors.Join(runErr, err)
 	}
-	if code == exitOK && measuredBadly(out.Measurements) {
-		code = exitFailed
+	if code == console.ExitOK && measuredBadly(out.Measurements) {
+		code = console.ExitFailed
 	}
 	if runErr != nil {
 		out.Err, out.Hint = runErr.Error(), backends.HintOf(runErr)
-		if code == exitOK || code == exitFailed {
-			code = exitCode(runErr)
+		if code == console.ExitOK || code == console.ExitFailed {
+			code = console.ExitCode(runErr)
 		}
 	}
 	if r.json {
@@ -155,7 +156,7 @@ func (r *runner) finish(ctx context.Context, p *planned, res engine.Result, runE
 			return err
 		}
 	} else if rep != nil {
-		if err := uireport.Terminal(r.env.Stdout, rep, r.env.theme()); err != nil {
+		if err := uireport.Terminal(r.env.Stdout, rep, r.env.Theme()); err != nil {
 			return err
 		}
 		if res.Run != "" {
@@ -164,7 +165,7 @@ func (r *runner) finish(ctx context.Context, p *planned, res engine.Result, runE
 	}
 	r.s.keepLab(code)
 	if runErr != nil {
-		return &codeError{code: code, err: runErr}
+		return &console.CodeError{Code: code, Err: runErr}
 	}
-	return exit(code)
+	return console.Exit(code)
 }

@@ -17,6 +17,7 @@ const module = "github.com/rdma-setup/rdma-setup/"
 // allowed names, for each room of the house, the rooms below it that it may import. A room covers its sub-packages.
 var allowed = map[string][]string{
 	"ui/cmd":            {"ui", "wizard", "backends", "checks", "assets"},
+	"ui/cmd/console":    {"ui/plain", "ui/theme", "wizard/answers", "wizard/plan", "wizard/engine/journal", "backends"},
 	"ui/cmd/hostfacts":  {"wizard/answers", "wizard/sizing", "backends/vsphere", "backends", "checks"},
 	"ui/cmd/unfinished": {"wizard", "backends"},
 

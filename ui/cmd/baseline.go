@@ -9,6 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/baseline"
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 )
 
@@ -35,7 +36,7 @@ func (u *checkup) compare(inv *backends.Inventory) error {
 	case err != nil:
 		return err
 	case u.base == nil && u.flags.baseline != "":
-		return usage("rdma-setup check --save-baseline FILE writes one", "there is no baseline %s", file)
+		return console.Usage("rdma-setup check --save-baseline FILE writes one", "there is no baseline %s", file)
 	}
 	u.compared = true
 	return nil
@@ -45,15 +46,15 @@ func (u *checkup) compare(inv *backends.Inventory) error {
 func (u *checkup) keep(c *checked, file string, force bool) error {
 	if n := plain.Count(c.report.Checks)[checks.Fail]; n > 0 && !force {
 		first := catalogue.FirstBroken(c.report.Checks)
-		return &codeError{code: c.code, err: backends.Errorf(backends.KindRefused, "", "mend it first, or keep it all the same with --force",
+		return &console.CodeError{Code: c.code, Err: backends.Errorf(backends.KindRefused, "", "mend it first, or keep it all the same with --force",
 			"no baseline was kept: %d checks fail, the first is %s of %s", n, first.ID, plain.Clean(first.Target.Name))}
 	}
 	if file == keepDefault {
 		file = baseline.Path(u.s.set.StateDir, u.facts.Inventory.VCenter.InstanceUUID)
 	}
-	b := baseline.Of(u.facts, u.s.env.Now(), version)
+	b := baseline.Of(u.facts, u.s.env.Now(), u.s.env.Version)
 	if err := baseline.Save(file, b); err != nil {
-		return &codeError{code: max(c.code, checkWarning), err: err}
+		return &console.CodeError{Code: max(c.code, checkWarning), Err: err}
 	}
 	if abs, err := filepath.Abs(file); err == nil {
 		file = abs

@@ -14,6 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/ui/cmd"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 )
 
 // A bench is a lab and the commands that run on it, in this process.
@@ -48,7 +49,7 @@ func (b *bench) run(args ...string) (code int, stdout, stderr string) {
 		}
 	}
 	var out, errs bytes.Buffer
-	code = cmd.Run(context.Background(), &cmd.Env{
+	code = cmd.Run(context.Background(), &console.Env{
 		Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Getenv: func(key string) string { return b.env[key] }, Now: time.Now,
 		Terminal:   func() bool { return false },
 		Executable: os.Executable,

@@ -9,11 +9,12 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-func newBenchCmd(e *Env) *cobra.Command {
+func newBenchCmd(e *console.Env) *cobra.Command {
 	var f planFlags
 	var output, out, pairs, image string
 	c := &cobra.Command{
@@ -24,16 +25,16 @@ works twice. From 200 Gb/s on it also measures four queue pairs, and both direct
 fill such a link. It says before how long it takes, and shows what was measured when it is interrupted.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return interruptible(cmd.Context(), e, func(ctx context.Context) error {
+			return console.Interruptible(cmd.Context(), e, func(ctx context.Context) error {
 				rep, err := bench(ctx, e, cmd, f, pairs, image)
 				if rep == nil {
 					return err
 				}
-				if bad := renderTo(e, out, func(w io.Writer) error { return render(w, output, rep, e.themeFor(out)) }); bad != nil {
+				if bad := console.RenderTo(e, out, func(w io.Writer) error { return render(w, output, rep, e.ThemeFor(out)) }); bad != nil {
 					return bad
 				}
 				if err == nil && measuredBadly(rep.Measurements) {
-					return exit(exitFailed)
+					return console.Exit(console.ExitFailed)
 				}
 				return err
 			})
@@ -43,12 +44,12 @@ fill such a link. It says before how long it takes, and shows what was measured 
 	c.Flags().StringVar(&pairs, "pairs", "", "ring, all or VM:VM (default from the answers)")
 	c.Flags().StringVar(&image, "image", "", "also measure from containers of this image (default container.image of the answers)")
 	c.Flags().StringVar(&out, "out", "", "file to write instead of stdout")
-	outputFlag(c, &output, "text", "json", "html", "markdown", "junit")
+	console.OutputFlag(c, &output, "text", "json", "html", "markdown", "junit")
 	return c
 }
 
 // bench measures; with an error it gives what was measured before, nil where that is nothing.
-func bench(ctx context.Context, e *Env, cmd *cobra.Command, f planFlags, pairs, image string) (*report.Report, error) {
+func bench(ctx context.Context, e *console.Env, cmd *cobra.Command, f planFlags, pairs, image string) (*report.Report, error) {
 	s, a, err := f.begin(ctx, e, cmd)
 	if err != nil {
 		return nil, err
@@ -66,7 +67,7 @@ func bench(ctx context.Context, e *Env, cmd *cobra.Command, f planFlags, pairs, 
 		}
 	}
 	if !a.Measure.Bandwidth && !a.Measure.Latency {
-		return nil, usage("set measure.bandwidth or measure.latency", "the answers ask for no measurement")
+		return nil, console.Usage("set measure.bandwidth or measure.latency", "the answers ask for no measurement")
 	}
 	measured, err := s.measure(ctx, a, pairs, (&runner{env: e}).progress())
 	if len(measured) == 0 {
@@ -79,8 +80,8 @@ func bench(ctx context.Context, e *Env, cmd *cobra.Command, f planFlags, pairs, 
 		return nil, err
 	}
 	r := &report.Report{
-		Mode: string(a.Mode), Made: e.Now(), Tool: version, VCenter: s.set.URL, Simulated: s.simulated,
-		Insecure: s.set.insecure(), Changes: []report.Outcome{}, Checks: []checks.Finding{}, Measurements: append([]perftest.Measurement{}, measured...),
+		Mode: string(a.Mode), Made: e.Now(), Tool: e.Version, VCenter: s.set.URL, Simulated: s.simulated,
+		Insecure: s.set.Unverified(), Changes: []report.Outcome{}, Checks: []checks.Finding{}, Measurements: append([]perftest.Measurement{}, measured...),
 		Environment: report.EnvironmentOf(s.last(nil), nil), NCCL: ncclOf(a, s.last(nil), measured),
 	}
 	if ctx.Err() != nil {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/cmd"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 )
 
 // beginnings is about the binary: its size, and how long it takes until it does something.
@@ -211,8 +212,8 @@ func reads(ctx context.Context, b *board) {
 }
 
 // inProcess is the environment of a command that runs in this process, its output thrown away.
-func (s *site) inProcess() *cmd.Env {
-	e := cmd.OSEnv()
+func (s *site) inProcess() *console.Env {
+	e := console.OSEnv()
 	e.Stdin, e.Stdout, e.Stderr = strings.NewReader(""), io.Discard, io.Discard
 	env := map[string]string{}
 	for _, kv := range s.env {

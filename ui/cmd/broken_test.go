@@ -15,6 +15,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/ui/cmd"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 )
 
 // broken says what check has to name in the scenarios that break one link.
@@ -185,7 +186,7 @@ func checkScenario(t *testing.T, s scenario.Scenario) (brokenDoc, int) {
 		env[key] = value
 	}
 	var out, errs bytes.Buffer
-	code := cmd.Run(context.Background(), &cmd.Env{
+	code := cmd.Run(context.Background(), &console.Env{
 		Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Getenv: func(key string) string { return env[key] }, Now: time.Now,
 		Terminal:   func() bool { return false },
 		Executable: os.Executable,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	uireport "github.com/rdma-setup/rdma-setup/ui/report"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
@@ -42,7 +43,7 @@ type checkFlags struct {
 	every    time.Duration // of a watch; 0: look once
 }
 
-func newCheckCmd(e *Env) *cobra.Command {
+func newCheckCmd(e *console.Env) *cobra.Command {
 	var f checkFlags
 	var list bool
 	c := &cobra.Command{
@@ -63,11 +64,11 @@ func newCheckCmd(e *Env) *cobra.Command {
 				return f.watch(cmd.Context(), e, cmd)
 			}
 			if f.fix {
-				return signalled(cmd.Context(), e, func(ctx context.Context, stop <-chan struct{}) error {
+				return console.Signalled(cmd.Context(), e, func(ctx context.Context, stop <-chan struct{}) error {
 					return f.mend(ctx, e, cmd, stop)
 				})
 			}
-			return interruptible(cmd.Context(), e, func(ctx context.Context) error {
+			return console.Interruptible(cmd.Context(), e, func(ctx context.Context) error {
 				return f.ended(ctx, e, f.once(ctx, e, cmd))
 			})
 		},
@@ -90,7 +91,7 @@ func newCheckCmd(e *Env) *cobra.Command {
 	c.Flags().DurationVar(&f.every, "watch", 0, "look again every so often (60s) and show what changes; q leaves")
 	c.Flags().BoolVar(&f.shell, "esxi-shell", false, "ask the ESXi shells for the cards' firmware too, where SSH runs; loads the module of the Mellanox tools until the next boot")
 	c.Flags().StringSliceVar(&f.limit, "limit", nil, "only these hosts and their VMs")
-	outputFlag(c, &f.output, "text", "json", "junit", "prometheus", "html", "markdown")
+	console.OutputFlag(c, &f.output, "text", "json", "junit", "prometheus", "html", "markdown")
 	return c
 }
 
@@ -98,44 +99,44 @@ func newCheckCmd(e *Env) *cobra.Command {
 func (f *checkFlags) settle(args []string) error {
 	if len(args) == 1 { // "--save-baseline FILE": a value that may be absent has to be joined with "=", which nobody does
 		if f.save != keepDefault {
-			return usage("rdma-setup check takes flags only", "unexpected argument %q", args[0])
+			return console.Usage("rdma-setup check takes flags only", "unexpected argument %q", args[0])
 		}
 		f.save = args[0]
 	}
 	for _, id := range append(append([]string{}, f.sel.Only...), f.sel.Skip...) {
 		if !knownCheck(id) {
-			return usage(nearestCheck(id), "there is no check %q", id)
+			return console.Usage(nearestCheck(id), "there is no check %q", id)
 		}
 	}
 	switch {
 	case f.bundle != "" && (f.save != "" || f.baseline != ""):
-		return usage("check the vCenter itself", "a baseline is kept of a vCenter and compared with it, not with a bundle")
+		return console.Usage("check the vCenter itself", "a baseline is kept of a vCenter and compared with it, not with a bundle")
 	case f.pairs != "" && f.file == "" && f.bundle == "":
-		return usage("give -f answers.yaml: it names the VMs and their RDMA addresses", "--pairs needs answers")
+		return console.Usage("give -f answers.yaml: it names the VMs and their RDMA addresses", "--pairs needs answers")
 	case f.save != "" && len(f.sel.Only)+len(f.sel.Skip) > 0:
-		return usage("leave --only and --skip out", "a baseline is kept of a whole check")
+		return console.Usage("leave --only and --skip out", "a baseline is kept of a whole check")
 	case f.every < 0 || f.every > 0 && f.every < time.Second:
-		return usage("give a time like 60s or 5m", "--watch %s: looks are at least a second apart", f.every)
+		return console.Usage("give a time like 60s or 5m", "--watch %s: looks are at least a second apart", f.every)
 	case f.every > 0 && (f.fix || f.save != "" || f.bundle != "" || f.pairs != ""):
-		return usage("check once", "--watch goes with neither --fix, --save-baseline, --bundle nor --pairs")
+		return console.Usage("check once", "--watch goes with neither --fix, --save-baseline, --bundle nor --pairs")
 	case f.every > 0 && f.out == "" && f.output != "text" && f.output != "json":
-		return usage("name a file with --out: it is written anew at every look", "--watch prints -o text and -o json only")
+		return console.Usage("name a file with --out: it is written anew at every look", "--watch prints -o text and -o json only")
 	case f.shell && (f.file == "" || f.sel.Quick || f.bundle != ""):
-		return usage("give -f answers.yaml, and leave --quick out", "--esxi-shell goes with a full check of what answers name")
+		return console.Usage("give -f answers.yaml, and leave --quick out", "--esxi-shell goes with a full check of what answers name")
 	case f.fix && f.file == "":
-		return usage("give -f answers.yaml: it says what shall be", "--fix needs answers")
+		return console.Usage("give -f answers.yaml: it says what shall be", "--fix needs answers")
 	case f.fix && (f.bundle != "" || f.save != "" || f.output != "text" && f.output != "json"):
-		return usage("check again when it is mended", "--fix goes with -o text and -o json, and neither with --bundle nor --save-baseline")
+		return console.Usage("check again when it is mended", "--fix goes with -o text and -o json, and neither with --bundle nor --save-baseline")
 	case f.yes && !f.fix:
-		return usage("check reads only", "--yes belongs to --fix")
+		return console.Usage("check reads only", "--yes belongs to --fix")
 	case f.force && f.save == "":
-		return usage("", "--force belongs to --save-baseline")
+		return console.Usage("", "--force belongs to --save-baseline")
 	}
 	return nil
 }
 
 // once checks, shows, and keeps the baseline when that was asked for.
-func (f *checkFlags) once(ctx context.Context, e *Env, cmd *cobra.Command) error {
+func (f *checkFlags) once(ctx context.Context, e *console.Env, cmd *cobra.Command) error {
 	if f.bundle != "" {
 		c, err := judgeBundle(ctx, e, f.bundle, f.planFlags, f.sel, f.pairs)
 		if err == nil {
@@ -144,7 +145,7 @@ func (f *checkFlags) once(ctx context.Context, e *Env, cmd *cobra.Command) error
 		if err != nil {
 			return err
 		}
-		return exit(c.code)
+		return console.Exit(c.code)
 	}
 	u, err := f.begin(ctx, e, cmd)
 	if err != nil {
@@ -163,11 +164,11 @@ func (f *checkFlags) once(ctx context.Context, e *Env, cmd *cobra.Command) error
 			return err
 		}
 	}
-	return exit(c.code)
+	return console.Exit(c.code)
 }
 
-func (f *checkFlags) show(e *Env, c *checked) error {
-	err := renderTo(e, f.out, func(w io.Writer) error { return c.render(w, f.output, e.themeFor(f.out)) })
+func (f *checkFlags) show(e *console.Env, c *checked) error {
+	err := console.RenderTo(e, f.out, func(w io.Writer) error { return c.render(w, f.output, e.ThemeFor(f.out)) })
 	if f.out == "" && errors.Is(err, syscall.EPIPE) {
 		return nil // "| head" has seen enough; the code still counts
 	}
@@ -175,15 +176,15 @@ func (f *checkFlags) show(e *Env, c *checked) error {
 }
 
 // ended gives an error the exit code that monitoring systems know: nothing could be judged.
-func (f *checkFlags) ended(ctx context.Context, e *Env, err error) error {
-	var judged *codeError
+func (f *checkFlags) ended(ctx context.Context, e *console.Env, err error) error {
+	var judged *console.CodeError
 	switch {
 	case err == nil, ctx.Err() != nil, errors.As(err, &judged):
 		return err
 	case f.output == "text":
 		fmt.Fprintln(e.Stdout, uireport.PluginError(err))
 	}
-	return &codeError{code: checkUnknown, err: err}
+	return &console.CodeError{Code: checkUnknown, Err: err}
 }
 
 // look reads what check needs: quick is vCenter alone, full asks the guests too.

@@ -7,13 +7,14 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/kube"
 	"github.com/rdma-setup/rdma-setup/checks/kubernetes"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
 // checkKube asks a Kubernetes cluster instead of a vCenter whether MPI jobs over RDMA can run there.
-func (f *checkFlags) checkKube(ctx context.Context, e *Env) error {
+func (f *checkFlags) checkKube(ctx context.Context, e *console.Env) error {
 	if f.output != "text" && f.output != "json" || f.file != "" || f.fix || f.every > 0 || f.save != "" || f.bundle != "" || f.pairs != "" || len(f.sel.Only)+len(f.sel.Skip) > 0 {
-		return usage("rdma-setup check --kube CONTEXT [-o json]", "--kube asks the cluster alone, and prints -o text and -o json")
+		return console.Usage("rdma-setup check --kube CONTEXT [-o json]", "--kube asks the cluster alone, and prints -o text and -o json")
 	}
 	client, err := kube.New(f.kube, kube.Kubectl)
 	if err != nil {
@@ -24,16 +25,16 @@ func (f *checkFlags) checkKube(ctx context.Context, e *Env) error {
 		return err
 	}
 	findings := kubernetes.Findings(k)
-	c := &checked{report: &report.Report{Made: e.Now(), Tool: version, Checks: findings}}
+	c := &checked{report: &report.Report{Made: e.Now(), Tool: e.Version, Checks: findings}}
 	c.code, c.word = judged(findings, nil)
-	if err := renderTo(e, f.out, func(w io.Writer) error { return c.render(w, f.output, e.themeFor(f.out)) }); err != nil {
+	if err := console.RenderTo(e, f.out, func(w io.Writer) error { return c.render(w, f.output, e.ThemeFor(f.out)) }); err != nil {
 		return err
 	}
-	return exit(c.code)
+	return console.Exit(c.code)
 }
 
 // tryJob lets the API server of a context check a job without creating it.
-func tryJob(ctx context.Context, e *Env, name, manifest string) error {
+func tryJob(ctx context.Context, e *console.Env, name, manifest string) error {
 	client, err := kube.New(name, kube.Kubectl)
 	if err != nil {
 		return err
@@ -41,6 +42,6 @@ func tryJob(ctx context.Context, e *Env, name, manifest string) error {
 	if err := client.Try(ctx, []byte(manifest)); err != nil {
 		return err
 	}
-	fmt.Fprintf(e.Stderr, "note: the API server of %s takes this job (dry run; nothing was created)\n", visible(name))
+	fmt.Fprintf(e.Stderr, "note: the API server of %s takes this job (dry run; nothing was created)\n", console.Visible(name))
 	return nil
 }

@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/baseline"
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	uireport "github.com/rdma-setup/rdma-setup/ui/report"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
@@ -31,8 +31,8 @@ type checked struct {
 // checked gathers what was found into a report.
 func (s *session) checked(a *answers.Answers, inv *backends.Inventory, facts *checks.Facts, findings []checks.Finding, measured []perftest.Measurement) *checked {
 	c := &checked{calls: s.vc.Calls(), report: &report.Report{
-		Mode: string(a.Mode), Made: s.env.Now(), Tool: version, VCenter: s.set.URL, Simulated: inv.VCenter.Simulated,
-		Insecure: s.set.insecure(), Checks: findings, Measurements: measured, Environment: report.EnvironmentOf(inv, facts.HostFacts),
+		Mode: string(a.Mode), Made: s.env.Now(), Tool: s.env.Version, VCenter: s.set.URL, Simulated: inv.VCenter.Simulated,
+		Insecure: s.set.Unverified(), Checks: findings, Measurements: measured, Environment: report.EnvironmentOf(inv, facts.HostFacts),
 	}}
 	c.code, c.word = judged(findings, measured)
 	return c
@@ -54,7 +54,7 @@ type checkDoc struct {
 func (c *checked) render(w io.Writer, format string, t theme.Theme) error {
 	switch format {
 	case "json":
-		return writeJSON(w, c.document())
+		return console.WriteJSON(w, c.document())
 	case "prometheus":
 		return uireport.Prometheus(w, c.report, c.code)
 	case "text":
@@ -174,26 +174,4 @@ func pairFacts(measured []perftest.Measurement) []checks.PairFacts {
 		}
 	}
 	return out
-}
-
-// interruptible stops do by its context when a signal comes.
-func interruptible(ctx context.Context, e *Env, do func(context.Context) error) error {
-	return signalled(ctx, e, func(ctx context.Context, stop <-chan struct{}) error {
-		ctx, cancel := stoppable(ctx, stop)
-		defer cancel()
-		return do(ctx)
-	})
-}
-
-// stoppable is a context that ends when stop is closed.
-func stoppable(ctx context.Context, stop <-chan struct{}) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		select {
-		case <-stop:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
@@ -21,7 +22,7 @@ type checkRow struct {
 	Fix      checks.Fix     `json:"fix"`
 }
 
-func listChecks(e *Env, output string) error {
+func listChecks(e *console.Env, output string) error {
 	rows := []checkRow{}
 	for _, c := range catalogue.Checks() {
 		modes := c.Modes
@@ -31,10 +32,10 @@ func listChecks(e *Env, output string) error {
 		rows = append(rows, checkRow{c.ID, c.Scope, modes, c.Quick, c.Criteria, c.Remedy, c.Source, c.Fix})
 	}
 	if output == "json" {
-		return writeJSON(e.Stdout, map[string]any{"checks": rows})
+		return console.WriteJSON(e.Stdout, map[string]any{"checks": rows})
 	}
 	if output != "text" {
-		return usage("-o text or -o json", "the catalogue has no %s", output)
+		return console.Usage("-o text or -o json", "the catalogue has no %s", output)
 	}
 	for _, r := range rows {
 		fmt.Fprintf(e.Stdout, "%-26s %s\n", r.ID, r.Criteria)

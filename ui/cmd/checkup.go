@@ -10,6 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/baseline"
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
@@ -26,14 +27,14 @@ type checkup struct {
 }
 
 // begin connects to what the answers name, or without answers to what the settings name.
-func (f *checkFlags) begin(ctx context.Context, e *Env, cmd *cobra.Command) (*checkup, error) {
+func (f *checkFlags) begin(ctx context.Context, e *console.Env, cmd *cobra.Command) (*checkup, error) {
 	u := &checkup{flags: f}
 	if f.file != "" {
 		var err error
 		u.s, u.a, err = f.planFlags.begin(ctx, e, cmd)
 		return u, err
 	}
-	set, err := settings(e, cmd)
+	set, err := console.ReadSettings(e, cmd)
 	if err != nil {
 		return nil, err
 	}

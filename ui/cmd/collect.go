@@ -13,10 +13,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/baseline"
 	"github.com/rdma-setup/rdma-setup/checks/bundle"
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-func newCollectCmd(e *Env) *cobra.Command {
+func newCollectCmd(e *console.Env) *cobra.Command {
 	var f checkFlags
 	var out, output string
 	c := &cobra.Command{
@@ -27,7 +28,7 @@ of hosts and VMs, addresses and versions stay in it: the checks need them. Where
 rdma-setup check --bundle FILE gives the findings that check would have given here.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return interruptible(cmd.Context(), e, func(ctx context.Context) error {
+			return console.Interruptible(cmd.Context(), e, func(ctx context.Context) error {
 				b, err := collect(ctx, e, cmd, &f)
 				if ctx.Err() != nil {
 					return backends.Errorf(backends.KindInterrupted, "", "", "interrupted: nothing was written")
@@ -43,9 +44,9 @@ rdma-setup check --bundle FILE gives the findings that check would have given he
 				}
 				inv := b.Facts.Inventory
 				fmt.Fprintf(e.Stderr, "%d hosts, %d VMs, %d guests, %d measurements; user names are left out, other names and addresses are not\njudge it with: rdma-setup check --bundle %s\n",
-					len(inv.Hosts), len(inv.VMs), len(inv.Guests), len(b.Measured()), shellWord(out))
+					len(inv.Hosts), len(inv.VMs), len(inv.Guests), len(b.Measured()), console.ShellWord(out))
 				if output == "json" {
-					return writeJSON(e.Stdout, map[string]any{"file": out, "hosts": len(inv.Hosts), "vms": len(inv.VMs), "guests": len(inv.Guests),
+					return console.WriteJSON(e.Stdout, map[string]any{"file": out, "hosts": len(inv.Hosts), "vms": len(inv.VMs), "guests": len(inv.Guests),
 						"measurements": len(b.Measured()), "simulated": inv.VCenter.Simulated})
 				}
 				_, err = fmt.Fprintln(e.Stdout, out)
@@ -54,7 +55,7 @@ rdma-setup check --bundle FILE gives the findings that check would have given he
 		},
 	}
 	c.Flags().StringVarP(&f.file, "file", "f", "", "answers file: what is expected; it comes with the bundle")
-	outputFlag(c, &output, "text", "json")
+	console.OutputFlag(c, &output, "text", "json")
 	c.Flags().StringVar(&out, "out", "", "file to write (default rdma-bundle-TIME.tgz)")
 	c.Flags().BoolVar(&f.sel.Quick, "quick", false, "only what vCenter tells in a few calls")
 	c.Flags().BoolVar(&f.shell, "esxi-shell", false, "ask the ESXi shells for the cards' firmware too, where SSH runs; loads the module of the Mellanox tools until the next boot")
@@ -64,7 +65,7 @@ rdma-setup check --bundle FILE gives the findings that check would have given he
 }
 
 // collect reads what check reads, the baseline included that it would be held against.
-func collect(ctx context.Context, e *Env, cmd *cobra.Command, f *checkFlags) (*bundle.Bundle, error) {
+func collect(ctx context.Context, e *console.Env, cmd *cobra.Command, f *checkFlags) (*bundle.Bundle, error) {
 	if err := f.settle(nil); err != nil {
 		return nil, err
 	}
@@ -76,7 +77,7 @@ func collect(ctx context.Context, e *Env, cmd *cobra.Command, f *checkFlags) (*b
 	if _, err := u.look(ctx); err != nil {
 		return nil, err
 	}
-	b := &bundle.Bundle{Tool: version, Made: e.Now(), Quick: f.sel.Quick, Facts: u.facts}
+	b := &bundle.Bundle{Tool: e.Version, Made: e.Now(), Quick: f.sel.Quick, Facts: u.facts}
 	if f.file != "" {
 		b.Answers = u.a
 	}
@@ -88,7 +89,7 @@ func collect(ctx context.Context, e *Env, cmd *cobra.Command, f *checkFlags) (*b
 
 // writeBundle writes a file that only its owner can read, whole or not at all.
 func writeBundle(path string, b *bundle.Bundle) error {
-	if err := replaceable(path); err != nil {
+	if err := console.Replaceable(path); err != nil {
 		return err
 	}
 	f, err := renameio.NewPendingFile(path, renameio.WithStaticPermissions(0o600))
@@ -105,9 +106,9 @@ func writeBundle(path string, b *bundle.Bundle) error {
 }
 
 // judgeBundle checks what collect gathered, here or elsewhere, against the answers in it or those of -f.
-func judgeBundle(ctx context.Context, e *Env, path string, f planFlags, sel checks.Selection, pairs string) (*checked, error) {
+func judgeBundle(ctx context.Context, e *console.Env, path string, f planFlags, sel checks.Selection, pairs string) (*checked, error) {
 	if pairs != "" {
-		return nil, usage("measure when it is gathered: rdma-setup collect --pairs ring", "--pairs cannot measure what a bundle holds")
+		return nil, console.Usage("measure when it is gathered: rdma-setup collect --pairs ring", "--pairs cannot measure what a bundle holds")
 	}
 	b, err := openBundle(path)
 	if err != nil {
@@ -132,14 +133,14 @@ func judgeBundle(ctx context.Context, e *Env, path string, f planFlags, sel chec
 	measured, found := b.Measured(), catalogue.Run(ctx, facts, sel)
 	vc := facts.Inventory.VCenter
 	c := &checked{report: &report.Report{
-		Mode: string(a.Mode), Made: b.Made, Tool: version, VCenter: vc.URL, Simulated: vc.Simulated, Notes: []string{note},
+		Mode: string(a.Mode), Made: b.Made, Tool: e.Version, VCenter: vc.URL, Simulated: vc.Simulated, Notes: []string{note},
 		Checks: found, Measurements: measured, Environment: report.EnvironmentOf(facts.Inventory, facts.HostFacts),
 	}}
 	c.code, c.word = judged(found, measured)
 	if facts.Baseline != nil {
 		c.baseline = &baseline.Baseline{Made: b.Kept}
 	}
-	fmt.Fprintln(e.Stderr, visible(note))
+	fmt.Fprintln(e.Stderr, console.Visible(note))
 	return c, ctx.Err()
 }
 
@@ -148,13 +149,13 @@ func openBundle(path string) (*bundle.Bundle, error) {
 	st, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return nil, usage(hint, "bundle: %v", err)
+		return nil, console.Usage(hint, "bundle: %v", err)
 	case !st.Mode().IsRegular(): // opening a pipe would wait
-		return nil, usage(hint, "bundle: %s is no plain file", path)
+		return nil, console.Usage(hint, "bundle: %s is no plain file", path)
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, usage(hint, "bundle: %v", err)
+		return nil, console.Usage(hint, "bundle: %v", err)
 	}
 	defer f.Close()
 	return bundle.Read(f)

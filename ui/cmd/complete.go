@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
@@ -18,7 +19,7 @@ import (
 const completionLimit = 5 * time.Second
 
 // completeFlags gives Tab something to offer behind the flags that name hosts, pNICs and checks.
-func completeFlags(c *cobra.Command, e *Env) {
+func completeFlags(c *cobra.Command, e *console.Env) {
 	for flag, offer := range map[string]cobra.CompletionFunc{
 		"limit": completeHosts(e), "force-nic": completeNICs(e), "skip": completeChecks, "only": completeChecks,
 	} {
@@ -33,7 +34,7 @@ func completeFlags(c *cobra.Command, e *Env) {
 
 // completeHosts offers host names, in a list behind what is typed already: those of the answers where they name any,
 // else what vCenter has.
-func completeHosts(e *Env) cobra.CompletionFunc {
+func completeHosts(e *console.Env) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		a := answersOf(cmd)
 		if a != nil && len(a.Hosts.Names) > 0 {
@@ -48,7 +49,7 @@ func completeHosts(e *Env) cobra.CompletionFunc {
 }
 
 // completeNICs offers HOST/vmnicN of what vCenter has.
-func completeNICs(e *Env) cobra.CompletionFunc {
+func completeNICs(e *console.Env) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		var names []string
 		for _, h := range hostsNow(cmd, e, answersOf(cmd)) {
@@ -102,8 +103,8 @@ func answersOf(cmd *cobra.Command) *answers.Answers {
 
 // hostsNow asks vCenter, where everything that it takes is in the environment: Tab asks nobody for a password, starts no
 // lab and says nothing.
-func hostsNow(cmd *cobra.Command, e *Env, a *answers.Answers) []backends.Host {
-	set, err := settings(e, cmd)
+func hostsNow(cmd *cobra.Command, e *console.Env, a *answers.Answers) []backends.Host {
+	set, err := console.ReadSettings(e, cmd)
 	if err != nil || set.Lab || set.PasswordIn || set.Insecure || set.Password == "" && set.PasswordFile == "" {
 		return nil
 	}

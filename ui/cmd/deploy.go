@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/appliance"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	rules "github.com/rdma-setup/rdma-setup/wizard/plan/appliance"
 )
@@ -23,7 +24,7 @@ type deployFlags struct {
 	yes, dry, eula       bool
 }
 
-func newDeployCmd(e *Env) *cobra.Command {
+func newDeployCmd(e *console.Env) *cobra.Command {
 	var f deployFlags
 	c := &cobra.Command{
 		Use:   "deploy APPLIANCE.ova --network 'NAME=PORT GROUP' [--rdma 'PORT GROUP']",
@@ -37,7 +38,7 @@ When it fails or is interrupted before the end, the VM that was begun is taken b
       --rdma RDMA-PG --property guestinfo.hostname=bitfusion-01 --property guestinfo.password=@password.txt`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return resultLine(e, f.output, interruptible(cmd.Context(), e, func(ctx context.Context) error { return f.run(ctx, e, cmd, args[0]) }))
+			return resultLine(e, f.output, console.Interruptible(cmd.Context(), e, func(ctx context.Context) error { return f.run(ctx, e, cmd, args[0]) }))
 		},
 	}
 	d := &f.wish.Deployment
@@ -52,11 +53,11 @@ When it fails or is interrupted before the end, the VM that was begun is taken b
 	fl.StringVar(&d.Host, "host", "", "the ESXi host (default: any of the cluster)")
 	fl.StringVar(&d.Datastore, "datastore", "", "where there are several")
 	d.Disk = "thin"
-	fl.Var(&choice{into: &d.Disk, from: []string{"thin", "thick", "eagerZeroedThick"}}, "disk", "thin, thick or eagerZeroedThick")
+	fl.Var(&console.Choice{Into: &d.Disk, From: []string{"thin", "thick", "eagerZeroedThick"}}, "disk", "thin, thick or eagerZeroedThick")
 	fl.BoolVar(&f.eula, "accept-eula", false, "accept the licence that comes with the appliance")
 	fl.BoolVar(&f.dry, "dry-run", false, "only say what would be done")
 	fl.BoolVarP(&f.yes, "yes", "y", false, "accept what is printed")
-	outputFlag(c, &f.output, "text", "json")
+	console.OutputFlag(c, &f.output, "text", "json")
 	return c
 }
 
@@ -66,12 +67,12 @@ func pairs(flag string, given []string, files bool) (map[string]string, error) {
 	for _, g := range given {
 		key, value, ok := strings.Cut(g, "=")
 		if _, twice := out[key]; !ok || key == "" || twice {
-			return nil, usage("write --"+flag+" NAME=VALUE, each name once", "--%s %q cannot be understood", flag, key)
+			return nil, console.Usage("write --"+flag+" NAME=VALUE, each name once", "--%s %q cannot be understood", flag, key)
 		}
 		if name, file := strings.CutPrefix(value, "@"); file && files {
 			b, err := os.ReadFile(name)
 			if err != nil {
-				return nil, usage("", "--%s %s: %v", flag, key, err)
+				return nil, console.Usage("", "--%s %s: %v", flag, key, err)
 			}
 			value, _, _ = strings.Cut(string(b), "\n")
 			value = strings.TrimSuffix(value, "\r")
@@ -81,8 +82,8 @@ func pairs(flag string, given []string, files bool) (map[string]string, error) {
 	return out, nil
 }
 
-func (f *deployFlags) run(ctx context.Context, e *Env, cmd *cobra.Command, path string) error {
-	set, err := settings(e, cmd)
+func (f *deployFlags) run(ctx context.Context, e *console.Env, cmd *cobra.Command, path string) error {
+	set, err := console.ReadSettings(e, cmd)
 	if err != nil {
 		return err
 	}
@@ -112,7 +113,7 @@ func (f *deployFlags) run(ctx context.Context, e *Env, cmd *cobra.Command, path 
 		return err
 	}
 	if len(file.Licences) > 0 && !f.eula && !f.dry {
-		return usage("read it in the file's EulaSection and add --accept-eula", "%s comes with a licence that nobody has accepted", path)
+		return console.Usage("read it in the file's EulaSection and add --accept-eula", "%s comes with a licence that nobody has accepted", path)
 	}
 	fmt.Fprintf(e.Stderr, "checking %s against its manifest\n", plain.Clean(path))
 	signed, err := file.Verify()
@@ -131,12 +132,12 @@ func (f *deployFlags) run(ctx context.Context, e *Env, cmd *cobra.Command, path 
 	return f.deploy(ctx, e, s, file, inv)
 }
 
-func (f *deployFlags) consent(e *Env) error {
+func (f *deployFlags) consent(e *console.Env) error {
 	if f.yes {
 		return nil
 	}
 	if !e.Terminal() {
-		return usage("add --yes to accept what is printed", "there is no terminal to confirm it on")
+		return console.Usage("add --yes to accept what is printed", "there is no terminal to confirm it on")
 	}
 	ok, err := e.Confirm("Deploy it")
 	if err == nil && !ok {
@@ -145,7 +146,7 @@ func (f *deployFlags) consent(e *Env) error {
 	return err
 }
 
-func (f *deployFlags) deploy(ctx context.Context, e *Env, s *session, file *appliance.File, inv *backends.Inventory) error {
+func (f *deployFlags) deploy(ctx context.Context, e *console.Env, s *session, file *appliance.File, inv *backends.Inventory) error {
 	shown := -1
 	progress := func(percent int) {
 		if percent/10 != shown/10 || shown < 0 {
@@ -161,14 +162,14 @@ func (f *deployFlags) deploy(ctx context.Context, e *Env, s *session, file *appl
 	for _, a := range rules.Additions(file.Appliance, f.wish, inv) {
 		fmt.Fprintf(e.Stderr, "%s: %s\n", f.wish.Name, a.ID())
 		if err := setters[a.Kind].Set(ctx, a.Setting, a.To, nil); err != nil {
-			return &codeError{code: exitPartial, err: errors.Join(err, backends.Errorf(backends.KindOf(err), f.wish.Name,
+			return &console.CodeError{Code: console.ExitPartial, Err: errors.Join(err, backends.Errorf(backends.KindOf(err), f.wish.Name,
 				"add what is missing with: rdma-setup apply; or remove the VM", "the VM is there, off, without its PVRDMA adapters"))}
 		}
 	}
 	if f.output == "json" {
-		return writeJSON(e.Stdout, map[string]any{"status": "done", "vm": f.wish.Name, "rdma": f.wish.RDMA})
+		return console.WriteJSON(e.Stdout, map[string]any{"status": "done", "vm": f.wish.Name, "rdma": f.wish.RDMA})
 	}
 	fmt.Fprintf(e.Stdout, "%s is deployed and off.\nnext:  power it on; then name it under vms in the answers and run: rdma-setup check -f answers.yaml\nundo:  govc vm.destroy %s\n",
-		plain.Clean(f.wish.Name), shellWord(f.wish.Name))
+		plain.Clean(f.wish.Name), console.ShellWord(f.wish.Name))
 	return nil
 }

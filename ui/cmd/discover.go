@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
@@ -21,7 +22,7 @@ type nicFilter struct {
 	rdma, all          bool
 }
 
-func newDiscoverCmd(e *Env) *cobra.Command {
+func newDiscoverCmd(e *console.Env) *cobra.Command {
 	var output string
 	var f nicFilter
 	c := &cobra.Command{
@@ -30,7 +31,7 @@ func newDiscoverCmd(e *Env) *cobra.Command {
 		Long:  "Show hosts and pNICs, GPUs and VMs, and which pNICs can carry RDMA and why. Reads only.",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			set, err := settings(e, cmd)
+			set, err := console.ReadSettings(e, cmd)
 			if err != nil {
 				return err
 			}
@@ -38,7 +39,7 @@ func newDiscoverCmd(e *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return interruptible(cmd.Context(), e, func(ctx context.Context) error {
+			return console.Interruptible(cmd.Context(), e, func(ctx context.Context) error {
 				s, err := open(ctx, e, set, nil)
 				if err != nil {
 					return err
@@ -64,7 +65,7 @@ func newDiscoverCmd(e *Env) *cobra.Command {
 			})
 		},
 	}
-	outputFlag(c, &output, "table", "json", "yaml")
+	console.OutputFlag(c, &output, "table", "json", "yaml")
 	c.Flags().StringVar(&f.speed, "speed", "", "only pNICs of this link speed, 100G")
 	c.Flags().StringVar(&f.mac, "mac", "", "only the pNIC with this MAC")
 	c.Flags().StringVar(&f.driver, "driver", "", "only pNICs of this driver, nmlx5_core")
@@ -78,13 +79,13 @@ func (f nicFilter) compile() (func(backends.NIC) bool, error) {
 	speed := answers.Speed(0)
 	if f.speed != "" {
 		if err := speed.UnmarshalText([]byte(f.speed)); err != nil {
-			return nil, usage("write it like 100G, 25G or 2500M", "--speed %q: %v", f.speed, err)
+			return nil, console.Usage("write it like 100G, 25G or 2500M", "--speed %q: %v", f.speed, err)
 		}
 	}
 	mac := answers.MAC("")
 	if f.mac != "" {
 		if err := mac.UnmarshalText([]byte(f.mac)); err != nil {
-			return nil, usage("write it like 0c:42:a1:aa:bb:cc", "--mac %q: %v", f.mac, err)
+			return nil, console.Usage("write it like 0c:42:a1:aa:bb:cc", "--mac %q: %v", f.mac, err)
 		}
 	}
 	return func(n backends.NIC) bool {
@@ -107,10 +108,10 @@ func filtered(nics []backends.NIC, keep func(backends.NIC) bool, eligible int) (
 	return out, eligible
 }
 
-func printInventory(e *Env, output string, inv *backends.Inventory) error {
+func printInventory(e *console.Env, output string, inv *backends.Inventory) error {
 	switch output {
 	case "json":
-		return writeJSON(e.Stdout, inv)
+		return console.WriteJSON(e.Stdout, inv)
 	case "yaml":
 		return writeYAML(e, inv)
 	}
@@ -118,9 +119,9 @@ func printInventory(e *Env, output string, inv *backends.Inventory) error {
 }
 
 // writeYAML prints the JSON document in YAML, with the same keys.
-func writeYAML(e *Env, v any) error {
+func writeYAML(e *console.Env, v any) error {
 	var b strings.Builder
-	if err := writeJSON(&b, v); err != nil {
+	if err := console.WriteJSON(&b, v); err != nil {
 		return err
 	}
 	var doc yaml.Node

@@ -13,6 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/live"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
@@ -39,14 +40,14 @@ func (f *fabric) Default() live.Login {
 func (f *fabric) Simulated() bool { return f.s.lab != nil || f.s.simulated }
 
 // Insecure implements live.Fabric.
-func (f *fabric) Insecure() []string { return f.s.set.insecure() }
+func (f *fabric) Insecure() []string { return f.s.set.Unverified() }
 
 // config is how the wizard connects; it never asks on the terminal, which the screen has.
 func (f *fabric) config(l live.Login, unknown **live.Fingerprint) vsphere.Config {
 	set := f.s.set
 	return vsphere.Config{
 		URL: l.URL, Username: l.Username, Thumbprint: l.Thumbprint, CAFiles: caFiles(set.CACerts), Insecure: set.Insecure,
-		UserAgent: "rdma-setup/" + version,
+		UserAgent: "rdma-setup/" + f.s.env.Version,
 		Password:  func(context.Context) (string, error) { return l.Password, nil },
 		Confirm: func(_ context.Context, host, sha256 string) (bool, error) {
 			*unknown = &live.Fingerprint{Host: host, SHA256: sha256}
@@ -183,28 +184,18 @@ func (f *fabric) SaveAnswers(a *answers.Answers) (string, error) {
 
 // ReplayCommand implements live.Fabric.
 func (f *fabric) ReplayCommand(answersPath string) string {
-	cmd := "rdma-setup apply -f " + shellWord(answersPath)
+	cmd := "rdma-setup apply -f " + console.ShellWord(answersPath)
 	if f.s.lab != nil {
 		cmd += " --lab"
 	}
 	return cmd
 }
 
-// shellWord quotes a path for a POSIX shell where that is needed.
-func shellWord(s string) string {
-	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:@", r))
-	}) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
-
 var errNoTerminal = errors.New("the wizard needs a terminal")
 
 // noTerminal says how to go on without one.
 func noTerminal() error {
-	return usage(`without one:
+	return console.Usage(`without one:
 rdma-setup apply --lab --yes             tries everything on a simulated data centre: no vCenter needed
 rdma-setup discover --url VCENTER        looks, and never writes
 rdma-setup generate answers              prints answers to begin with

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 	"github.com/rdma-setup/rdma-setup/wizard/remedy"
@@ -15,8 +16,8 @@ import (
 
 // mend checks, and turns what is automatic into a plan that goes the way of apply: shown, consented to, journalled, to
 // be resumed and taken back. It checks again afterwards, and that gives the exit code.
-func (f *checkFlags) mend(ctx context.Context, e *Env, cmd *cobra.Command, stop <-chan struct{}) error {
-	looking, cancel := stoppable(ctx, stop)
+func (f *checkFlags) mend(ctx context.Context, e *console.Env, cmd *cobra.Command, stop <-chan struct{}) error {
+	looking, cancel := console.Stoppable(ctx, stop)
 	defer cancel()
 	u, err := f.begin(looking, e, cmd)
 	if err != nil {
@@ -38,7 +39,7 @@ func (f *checkFlags) mend(ctx context.Context, e *Env, cmd *cobra.Command, stop 
 		if err != nil {
 			return err
 		}
-		return exit(before.code)
+		return console.Exit(before.code)
 	}
 	if f.output == "text" {
 		if err := before.text(e.Stderr); err != nil {
@@ -69,8 +70,8 @@ func (f *checkFlags) mend(ctx context.Context, e *Env, cmd *cobra.Command, stop 
 		return err
 	}
 	fmt.Fprintf(e.Stderr, "mended in run %s; what was done: rdma-setup report %s; undo: rdma-setup rollback %s\n", res.Run, res.Run, res.Run)
-	u.s.keepLab(exitOK)
-	return exit(after.code)
+	u.s.keepLab(console.ExitOK)
+	return console.Exit(after.code)
 }
 
 // remedies plans what mends the findings; nil where there is nothing to do. What has no step is said.

@@ -7,17 +7,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/generate"
 )
 
-func newGenerateCmd(e *Env) *cobra.Command {
+func newGenerateCmd(e *console.Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "generate",
 		Short: "Print files made from templates",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return usage("see: rdma-setup generate --help", "generate what?")
+			return console.Usage("see: rdma-setup generate --help", "generate what?")
 		},
 	}
 	c.AddCommand(
@@ -32,8 +33,8 @@ func newGenerateCmd(e *Env) *cobra.Command {
 }
 
 // origin heads what a command generates.
-func (e *Env) origin(what string, from ...string) generate.Origin {
-	return generate.Origin{Tool: "rdma-setup " + version, What: "generate " + what, From: from, Made: madeAt(e)}
+func origin(e *console.Env, what string, from ...string) generate.Origin {
+	return generate.Origin{Tool: "rdma-setup " + e.Version, What: "generate " + what, From: from, Made: e.Made()}
 }
 
 // sources names where facts came from, and says so when they are the lab's.
@@ -47,10 +48,10 @@ func (s *session) sources(from ...string) []string {
 // modeFlag adds --mode.
 func modeFlag(c *cobra.Command, into *string) {
 	*into = string(answers.PVRDMA)
-	c.Flags().Var(&choice{into: into, from: []string{string(answers.PVRDMA), string(answers.SRIOV), string(answers.GPUDirect)}}, "mode", "pvrdma, sriov or gpudirect")
+	c.Flags().Var(&console.Choice{Into: into, From: []string{string(answers.PVRDMA), string(answers.SRIOV), string(answers.GPUDirect)}}, "mode", "pvrdma, sriov or gpudirect")
 }
 
-func newGenerateAnswersCmd(e *Env) *cobra.Command {
+func newGenerateAnswersCmd(e *console.Env) *cobra.Command {
 	var mode string
 	c := &cobra.Command{
 		Use:   "answers",
@@ -64,7 +65,7 @@ func newGenerateAnswersCmd(e *Env) *cobra.Command {
 	return c
 }
 
-func newGenerateRoleCmd(e *Env) *cobra.Command {
+func newGenerateRoleCmd(e *console.Env) *cobra.Command {
 	var mode, tool, name, output string
 	c := &cobra.Command{
 		Use:   "role",
@@ -76,7 +77,7 @@ func newGenerateRoleCmd(e *Env) *cobra.Command {
 				name = "rdma-setup-" + mode
 			}
 			if output == "json" {
-				return writeJSON(e.Stdout, map[string]any{"role": name, "mode": mode, "privileges": privileges})
+				return console.WriteJSON(e.Stdout, map[string]any{"role": name, "mode": mode, "privileges": privileges})
 			}
 			if tool == "powercli" {
 				_, err := fmt.Fprintf(e.Stdout, "New-VIRole -Name '%s' -Privilege (Get-VIPrivilege -Id '%s')\n# New-VIPermission -Entity (Get-Folder -NoRecursion) -Principal 'DOMAIN\\account' -Role '%s'\n",
@@ -84,14 +85,14 @@ func newGenerateRoleCmd(e *Env) *cobra.Command {
 				return err
 			}
 			_, err := fmt.Fprintf(e.Stdout, "govc role.create %s \\\n  %s\n# govc permissions.set -principal account@domain -role %s /\n",
-				shellWord(name), strings.Join(privileges, " \\\n  "), shellWord(name))
+				console.ShellWord(name), strings.Join(privileges, " \\\n  "), console.ShellWord(name))
 			return err
 		},
 	}
 	modeFlag(c, &mode)
-	c.Flags().Var(&choice{into: &tool, from: []string{"govc", "powercli"}}, "tool", "govc or powercli")
+	c.Flags().Var(&console.Choice{Into: &tool, From: []string{"govc", "powercli"}}, "tool", "govc or powercli")
 	tool = "govc"
 	c.Flags().StringVar(&name, "name", "", "name of the role (default rdma-setup-MODE)")
-	outputFlag(c, &output, "text", "json")
+	console.OutputFlag(c, &output, "text", "json")
 	return c
 }

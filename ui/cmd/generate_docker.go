@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/wizard/generate/containers"
 )
 
@@ -30,29 +31,29 @@ func (d *dockerHosts) spread() (netip.Prefix, []containers.Host, containers.Host
 	var self containers.Host
 	all, err := netip.ParsePrefix(d.all)
 	if err != nil {
-		return all, nil, self, usage("write it like 172.30.0.0/16", "--subnets: %v", err)
+		return all, nil, self, console.Usage("write it like 172.30.0.0/16", "--subnets: %v", err)
 	}
 	var hosts []containers.Host
 	for _, h := range d.hosts {
 		name, addr, _ := strings.Cut(h, "=")
 		a, err := netip.ParseAddr(addr)
 		if err != nil {
-			return all, nil, self, usage("write it like vm-01=10.0.0.11", "--host %q: want NAME=ADDRESS", h)
+			return all, nil, self, console.Usage("write it like vm-01=10.0.0.11", "--host %q: want NAME=ADDRESS", h)
 		}
 		hosts = append(hosts, containers.Host{Name: name, Address: a})
 	}
 	if hosts, err = containers.Spread(all, hosts); err != nil {
-		return all, nil, self, usage("", "%v", err)
+		return all, nil, self, console.Usage("", "%v", err)
 	}
 	for _, h := range hosts {
 		if h.Name == d.self {
 			return all, hosts, h, nil
 		}
 	}
-	return all, nil, self, usage("name one of the --host with --for", "--for %q is none of the hosts", d.self)
+	return all, nil, self, console.Usage("name one of the --host with --for", "--for %q is none of the hosts", d.self)
 }
 
-func newGenerateDaemonJSONCmd(e *Env) *cobra.Command {
+func newGenerateDaemonJSONCmd(e *console.Env) *cobra.Command {
 	var hosts dockerHosts
 	var d containers.Daemon
 	var file, bip, fixed string
@@ -72,7 +73,7 @@ docker), which stops containers.`,
 			for _, s := range dns {
 				a, err := netip.ParseAddr(s)
 				if err != nil {
-					return usage("", "--dns: %v", err)
+					return console.Usage("", "--dns: %v", err)
 				}
 				d.DNS = append(d.DNS, a)
 			}
@@ -82,10 +83,10 @@ docker), which stops containers.`,
 			}
 			text, kept, err := d.Merge(old)
 			if err != nil {
-				return usage("", "%v", err)
+				return console.Usage("", "%v", err)
 			}
 			for _, k := range kept {
-				fmt.Fprintf(e.Stderr, "note: %s\n", visible(k))
+				fmt.Fprintf(e.Stderr, "note: %s\n", console.Visible(k))
 			}
 			_, err = e.Stdout.Write(text)
 			return err
@@ -106,7 +107,7 @@ docker), which stops containers.`,
 func bridgeOf(d *containers.Daemon, hosts *dockerHosts, bip, fixed string) error {
 	switch {
 	case len(hosts.hosts) > 0 && bip != "":
-		return usage("give --bip, or --host and --for", "--bip and --host both say what docker0's network is")
+		return console.Usage("give --bip, or --host and --for", "--bip and --host both say what docker0's network is")
 	case len(hosts.hosts) > 0:
 		_, _, self, err := hosts.spread()
 		if err != nil {
@@ -116,21 +117,21 @@ func bridgeOf(d *containers.Daemon, hosts *dockerHosts, bip, fixed string) error
 	case bip != "":
 		p, err := netip.ParsePrefix(bip)
 		if err != nil {
-			return usage("write it like 172.30.1.1/24", "--bip %q is no address with the network's bits", bip)
+			return console.Usage("write it like 172.30.1.1/24", "--bip %q is no address with the network's bits", bip)
 		}
 		d.Bridge = p
 	}
 	if fixed != "" {
 		p, err := netip.ParsePrefix(fixed)
 		if err != nil {
-			return usage("write it like 172.30.1.0/25", "--fixed-cidr %q is no network", fixed)
+			return console.Usage("write it like 172.30.1.0/25", "--fixed-cidr %q is no network", fixed)
 		}
 		d.Range = p
 	}
 	return nil
 }
 
-func readMerge(e *Env, file string) ([]byte, error) {
+func readMerge(e *console.Env, file string) ([]byte, error) {
 	const most = 1 << 20
 	switch file {
 	case "":
@@ -143,12 +144,12 @@ func readMerge(e *Env, file string) ([]byte, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, usage("", "--merge: %v", err)
+		return nil, console.Usage("", "--merge: %v", err)
 	}
 	return b, nil
 }
 
-func newGenerateContainerRoutesCmd(e *Env) *cobra.Command {
+func newGenerateContainerRoutesCmd(e *console.Env) *cobra.Command {
 	var hosts dockerHosts
 	forward := string(containers.ForwardContainers)
 	c := &cobra.Command{
@@ -163,20 +164,20 @@ opens it for everything; leave changes nothing. Stopping the unit takes routes a
 			if err != nil {
 				return err
 			}
-			text, err := containers.Routes(self.Name, all, list, containers.Forward(forward), e.origin("container-routes", "flags"))
+			text, err := containers.Routes(self.Name, all, list, containers.Forward(forward), origin(e, "container-routes", "flags"))
 			if err != nil {
-				return usage("", "%v", err)
+				return console.Usage("", "%v", err)
 			}
 			_, err = fmt.Fprint(e.Stdout, text)
 			return err
 		},
 	}
 	hosts.add(c)
-	c.Flags().Var(&choice{into: &forward, from: []string{string(containers.ForwardContainers), string(containers.ForwardAll), string(containers.ForwardLeave)}}, "forward", "containers, all or leave")
+	c.Flags().Var(&console.Choice{Into: &forward, From: []string{string(containers.ForwardContainers), string(containers.ForwardAll), string(containers.ForwardLeave)}}, "forward", "containers, all or leave")
 	return c
 }
 
-func newGenerateDockerSetupCmd(e *Env) *cobra.Command {
+func newGenerateDockerSetupCmd(e *console.Env) *cobra.Command {
 	var d containers.Setup
 	c := &cobra.Command{
 		Use:   "docker-setup",
@@ -186,7 +187,7 @@ repositories, each with its own keyring (the guides' apt-key is gone) and Docker
 fingerprint. It works with apt and dnf, may be run again, and "undo" takes back what it did.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprint(e.Stdout, d.Script(e.origin("docker-setup", "flags")))
+			_, err := fmt.Fprint(e.Stdout, d.Script(origin(e, "docker-setup", "flags")))
 			return err
 		},
 	}

@@ -5,10 +5,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/wizard/generate/containers"
 )
 
-func newGenerateDockerfileCmd(e *Env) *cobra.Command {
+func newGenerateDockerfileCmd(e *console.Env) *cobra.Command {
 	var d containers.Dockerfile
 	family := "apt"
 	c := &cobra.Command{
@@ -20,9 +21,9 @@ built, unless they are given.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			d.EL = family == "dnf"
-			text, err := d.Text(e.origin("dockerfile", d.Base))
+			text, err := d.Text(origin(e, "dockerfile", d.Base))
 			if err != nil {
-				return usage("see: rdma-setup generate dockerfile --help", "%v", err)
+				return console.Usage("see: rdma-setup generate dockerfile --help", "%v", err)
 			}
 			_, err = fmt.Fprint(e.Stdout, text)
 			return err
@@ -30,7 +31,7 @@ built, unless they are given.`,
 	}
 	fl := c.Flags()
 	fl.StringVar(&d.Base, "base", "nvcr.io/nvidia/tensorrt:20.12-py3", "image to begin with, with a tag or digest (default the guide's)")
-	fl.Var(&choice{into: &family, from: []string{"apt", "dnf"}}, "family", "what installs packages in it: apt or dnf")
+	fl.Var(&console.Choice{Into: &family, From: []string{"apt", "dnf"}}, "family", "what installs packages in it: apt or dnf")
 	fl.StringVar(&d.Codename, "codename", "", "release to install from, focal (default that of the image)")
 	fl.StringSliceVar(&d.Remove, "remove", nil, "packages that go beside those of MLNX_OFED that the image has (default the guide's)")
 	fl.StringSliceVar(&d.Packages, "packages", nil, "packages that come (default those of the distribution's table)")

@@ -5,11 +5,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/generate"
 )
 
-func newGenerateHorovodCmd(e *Env) *cobra.Command {
+func newGenerateHorovodCmd(e *console.Env) *cobra.Command {
 	var f planFlags
 	var tcp bool
 	var hosts []string
@@ -37,9 +38,9 @@ that was asked for, and removes the containers. Nothing is asked of vCenter or t
 			if tcp {
 				h.Net.Path = generate.TCP
 			}
-			text, err := h.Script(e.origin("horovod", from))
+			text, err := h.Script(origin(e, "horovod", from))
 			if err != nil {
-				return usage("give -f answers.yaml, or --host once for each guest", "%v", err)
+				return console.Usage("give -f answers.yaml, or --host once for each guest", "%v", err)
 			}
 			_, err = fmt.Fprint(e.Stdout, text)
 			return err

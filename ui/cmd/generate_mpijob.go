@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/generate"
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
@@ -23,7 +24,7 @@ type jobFlags struct {
 	job  generate.Job
 }
 
-func newGenerateMPIJobCmd(e *Env) *cobra.Command {
+func newGenerateMPIJobCmd(e *console.Env) *cobra.Command {
 	f := jobFlags{api: string(generate.V2Beta1), mode: string(answers.PVRDMA)}
 	c := &cobra.Command{
 		Use:   "mpijob [-f answers.yaml] [-- COMMAND ..]",
@@ -36,7 +37,7 @@ without one the benchmark of the guide.`,
 	}
 	fl := c.Flags()
 	fl.StringVarP(&f.plan.file, "file", "f", "", "answers file: mode, QoS, VMs")
-	fl.Var(&choice{into: &f.api, from: []string{string(generate.V2Beta1), string(generate.V1Alpha2)}}, "api", "v2beta1, or v1alpha2 for old operators")
+	fl.Var(&console.Choice{Into: &f.api, From: []string{string(generate.V2Beta1), string(generate.V1Alpha2)}}, "api", "v2beta1, or v1alpha2 for old operators")
 	modeFlag(c, &f.mode)
 	fl.StringVar(&f.kube, "kube", "", "let the API server of this context of kubectl check the job, without creating it")
 	fl.BoolVar(&f.tcp, "tcp", false, "over TCP instead of RDMA, to compare")
@@ -56,8 +57,8 @@ without one the benchmark of the guide.`,
 	return c
 }
 
-func generateMPIJob(cmd *cobra.Command, e *Env, f *jobFlags, command []string) error {
-	set, err := settings(e, cmd)
+func generateMPIJob(cmd *cobra.Command, e *console.Env, f *jobFlags, command []string) error {
+	set, err := console.ReadSettings(e, cmd)
 	if err != nil {
 		return err
 	}
@@ -79,7 +80,7 @@ func generateMPIJob(cmd *cobra.Command, e *Env, f *jobFlags, command []string) e
 				return err
 			}
 			for _, w := range why {
-				fmt.Fprintf(e.Stderr, "note: %s\n", visible(w))
+				fmt.Fprintf(e.Stderr, "note: %s\n", console.Visible(w))
 			}
 			f.job.Net.Device = device
 			if !given("gid-index") {
@@ -109,9 +110,9 @@ func generateMPIJob(cmd *cobra.Command, e *Env, f *jobFlags, command []string) e
 	if f.tcp {
 		f.job.Net.Path = generate.TCP
 	}
-	text, err := f.job.YAML(e.origin("mpijob", from...))
+	text, err := f.job.YAML(origin(e, "mpijob", from...))
 	if err != nil {
-		return usage("see: rdma-setup generate mpijob --help", "%v", err)
+		return console.Usage("see: rdma-setup generate mpijob --help", "%v", err)
 	}
 	if _, err := fmt.Fprint(e.Stdout, text); err != nil || f.kube == "" {
 		return err

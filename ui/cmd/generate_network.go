@@ -12,6 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/guest"
 	"github.com/rdma-setup/rdma-setup/backends/guest/netconf"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/generate"
 )
@@ -35,7 +36,7 @@ var networkFiles = []networkFile{
 // interfaceName is stricter than Linux, which takes quotes and dollars: some of these files are read by shells.
 var interfaceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$`)
 
-func newGenerateNetworkCmd(e *Env, k networkFile) *cobra.Command {
+func newGenerateNetworkCmd(e *console.Env, k networkFile) *cobra.Command {
 	var f planFlags
 	var vm, mac, ip, group string
 	nic := netconf.Static{}
@@ -48,7 +49,7 @@ With answers, MAC and interface are read from vCenter and the guests, one file a
 --ip nothing is asked.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			set, err := settings(e, cmd)
+			set, err := console.ReadSettings(e, cmd)
 			if err != nil {
 				return err
 			}
@@ -81,27 +82,27 @@ With answers, MAC and interface are read from vCenter and the guests, one file a
 // checkStatic refuses what could not stand in a file as it is.
 func checkStatic(n *netconf.Static) error {
 	if n.Name == "" {
-		return usage("give -f answers.yaml, or --interface, --mac and --ip", "nothing says which interface the file is for")
+		return console.Usage("give -f answers.yaml, or --interface, --mac and --ip", "nothing says which interface the file is for")
 	}
 	if !interfaceName.MatchString(n.Name) {
-		return usage("give --interface as ip link shows it; or give -f answers.yaml", "%q is no interface that could be written into a file: letters, digits, dot, hyphen, underscore, 15 at most", n.Name)
+		return console.Usage("give --interface as ip link shows it; or give -f answers.yaml", "%q is no interface that could be written into a file: letters, digits, dot, hyphen, underscore, 15 at most", n.Name)
 	}
 	var mac answers.MAC
 	if err := mac.UnmarshalText([]byte(n.MAC)); err != nil {
-		return usage("give --mac", "%v", err)
+		return console.Usage("give --mac", "%v", err)
 	}
 	p, err := netip.ParsePrefix(n.CIDR)
 	if err != nil || !p.Addr().Is4() {
-		return usage("write it like 192.168.50.11/24", "--ip %q is no IPv4 address with the network's bits", n.CIDR)
+		return console.Usage("write it like 192.168.50.11/24", "--ip %q is no IPv4 address with the network's bits", n.CIDR)
 	}
 	if n.MTU < 576 || n.MTU > 9216 {
-		return usage("", "--mtu %d is not between 576 and 9216", n.MTU)
+		return console.Usage("", "--mtu %d is not between 576 and 9216", n.MTU)
 	}
 	n.MAC, n.CIDR = string(mac), p.String()
 	return nil
 }
 
-func printNetworkFile(e *Env, k networkFile, vm string, n netconf.Static, from ...string) error {
+func printNetworkFile(e *console.Env, k networkFile, vm string, n netconf.Static, from ...string) error {
 	file, ok := netconf.Write(k.system, nil, n)
 	if !ok {
 		return backends.Errorf(backends.KindPermanent, vm, "", "no file for %s", k.system)
@@ -112,13 +113,13 @@ func printNetworkFile(e *Env, k networkFile, vm string, n netconf.Static, from .
 	}
 	then := strings.NewReplacer("INTERFACE", n.Name, "UUID", netconf.ConnectionUUID(n)).Replace(k.then)
 	_, body, _ := strings.Cut(file.Content, "\n") // its first line speaks of apply and rollback, which know nothing of this one
-	_, err := fmt.Fprint(e.Stdout, e.origin(k.use, from...).Comment("#"),
+	_, err := fmt.Fprint(e.Stdout, origin(e, k.use, from...).Comment("#"),
 		"# ", generate.Plain(fmt.Sprintf("%s, owner root, mode %04o. Then: %s", where, k.system.Mode(), then)), "\n", body)
 	return err
 }
 
 // printNetworkFiles prints the file of every RDMA adapter that the answers name.
-func (s *session) printNetworkFiles(ctx context.Context, e *Env, k networkFile, a *answers.Answers, only string) error {
+func (s *session) printNetworkFiles(ctx context.Context, e *console.Env, k networkFile, a *answers.Answers, only string) error {
 	inv, err := s.survey(ctx, a)
 	if err != nil {
 		return err
@@ -142,7 +143,7 @@ func (s *session) printNetworkFiles(ctx context.Context, e *Env, k networkFile, 
 		}
 	}
 	if n == 0 {
-		return usage("", "the answers name no RDMA adapter of %q", only)
+		return console.Usage("", "the answers name no RDMA adapter of %q", only)
 	}
 	return nil
 }
@@ -192,7 +193,7 @@ func guestStatics(inv *backends.Inventory, a *answers.Answers, v answers.VM) ([]
 
 var moduleName = regexp.MustCompile(`^[A-Za-z0-9_]{1,55}$`)
 
-func newGenerateSystemdCmd(e *Env) *cobra.Command {
+func newGenerateSystemdCmd(e *console.Env) *cobra.Command {
 	module := "vmw_pvrdma"
 	c := &cobra.Command{
 		Use:   "systemd",
@@ -200,11 +201,11 @@ func newGenerateSystemdCmd(e *Env) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if !moduleName.MatchString(module) {
-				return usage("", "--module %q is no name of a kernel module", module)
+				return console.Usage("", "--module %q is no name of a kernel module", module)
 			}
 			unit := guest.UnitName(module)
 			_, body, _ := strings.Cut(guest.UnitText(module), "\n")
-			_, err := fmt.Fprint(e.Stdout, e.origin("systemd", "flags").Comment("#"),
+			_, err := fmt.Fprint(e.Stdout, origin(e, "systemd", "flags").Comment("#"),
 				"# /etc/systemd/system/", unit, ", owner root, mode 0644. Then: systemctl daemon-reload; systemctl enable --now ", unit, "\n", body)
 			return err
 		},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/generate"
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
@@ -13,11 +14,11 @@ import (
 
 // overGuests adds the RDMA addresses of the guests that a script runs over, from --host and from the answers, which are nil
 // where no file is named, and tells where they came from.
-func overGuests(e *Env, f *planFlags, hosts []string, into *[]netip.Addr) (*answers.Answers, string, error) {
+func overGuests(e *console.Env, f *planFlags, hosts []string, into *[]netip.Addr) (*answers.Answers, string, error) {
 	for _, h := range hosts {
 		a, err := netip.ParseAddr(h)
 		if err != nil {
-			return nil, "", usage("", "--host: %v", err)
+			return nil, "", console.Usage("", "--host: %v", err)
 		}
 		*into = append(*into, a)
 	}
@@ -44,7 +45,7 @@ func classOf(a *answers.Answers) int {
 	return sizing.TrafficClass(a.QoS.DSCP, a.QoS.ECN)
 }
 
-func newGenerateOSUCmd(e *Env) *cobra.Command {
+func newGenerateOSUCmd(e *console.Env) *cobra.Command {
 	var f planFlags
 	var s generate.OSU
 	var hosts []string
@@ -62,9 +63,9 @@ runs each, judged against a baseline by the 8.3 % of the guide. Nothing is asked
 			if a != nil && !cmd.Flags().Changed("traffic-class") {
 				s.Class = classOf(a)
 			}
-			text, err := s.Script(e.origin("osu", from))
+			text, err := s.Script(origin(e, "osu", from))
 			if err != nil {
-				return usage("give -f answers.yaml, or --host once for each guest", "%v", err)
+				return console.Usage("give -f answers.yaml, or --host once for each guest", "%v", err)
 			}
 			_, err = fmt.Fprint(e.Stdout, text)
 			return err

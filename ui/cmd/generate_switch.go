@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/hostfacts"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/generate/switches"
@@ -27,7 +28,7 @@ type switchFlags struct {
 	wish     switches.Wish
 }
 
-func newGenerateSwitchCmd(e *Env) *cobra.Command {
+func newGenerateSwitchCmd(e *console.Env) *cobra.Command {
 	var f switchFlags
 	c := &cobra.Command{
 		Use:   "switch --os SYSTEM (-f answers.yaml | --ports PORT,..)",
@@ -40,7 +41,7 @@ asked. Without any port all lines are comments, so that a paste does nothing. No
 		RunE: func(cmd *cobra.Command, _ []string) error { return generateSwitch(cmd, e, &f) },
 	}
 	fl := c.Flags()
-	fl.Var(&choice{into: &f.os, from: switches.Systems()}, "os", strings.Join(switches.Systems(), ", "))
+	fl.Var(&console.Choice{Into: &f.os, From: switches.Systems()}, "os", strings.Join(switches.Systems(), ", "))
 	fl.StringVarP(&f.plan.file, "file", "f", "", "answers file: hosts, VLAN, QoS")
 	fl.StringSliceVar(&f.ports, "ports", nil, "ports of the switch that the hosts are on, as it spells them")
 	fl.StringVar(&f.name, "switch", "", "only this switch; with --ports its name")
@@ -51,18 +52,18 @@ asked. Without any port all lines are comments, so that a paste does nothing. No
 	fl.IntVar(&f.wish.ECNMin, "ecn-min", 150, "KB in a queue at which marking begins")
 	fl.IntVar(&f.wish.ECNMax, "ecn-max", 1500, "KB in a queue at which every packet is marked")
 	f.lossless = string(answers.LosslessPFC)
-	fl.Var(&choice{into: &f.lossless, from: []string{string(answers.LosslessPFC), string(answers.LosslessNone)}}, "lossless", "pfc or none (default from the answers)")
+	fl.Var(&console.Choice{Into: &f.lossless, From: []string{string(answers.LosslessPFC), string(answers.LosslessNone)}}, "lossless", "pfc or none (default from the answers)")
 	f.wish.Queue = "tx-queue"
-	fl.Var(&choice{into: &f.wish.Queue, from: []string{"tx-queue", "uc-tx-queue"}}, "queue", "how an EOS switch calls its queues: tx-queue or uc-tx-queue")
+	fl.Var(&console.Choice{Into: &f.wish.Queue, From: []string{"tx-queue", "uc-tx-queue"}}, "queue", "how an EOS switch calls its queues: tx-queue or uc-tx-queue")
 	return c
 }
 
-func generateSwitch(cmd *cobra.Command, e *Env, f *switchFlags) error {
+func generateSwitch(cmd *cobra.Command, e *console.Env, f *switchFlags) error {
 	if f.os == "" {
-		return usage("--os is one of "+strings.Join(switches.Systems(), ", "), "what does the switch run?")
+		return console.Usage("--os is one of "+strings.Join(switches.Systems(), ", "), "what does the switch run?")
 	}
 	f.wish.OS = switches.OS(f.os)
-	set, err := settings(e, cmd)
+	set, err := console.ReadSettings(e, cmd)
 	if err != nil {
 		return err
 	}
@@ -122,7 +123,7 @@ func (f *switchFlags) follow(cmd *cobra.Command, a *answers.Answers) error {
 	}
 	if !given("lossless") {
 		if a.QoS.Lossless == answers.LosslessPause {
-			return usage("say --lossless pfc or --lossless none", "the answers ask for global pause, which no switch is configured for here")
+			return console.Usage("say --lossless pfc or --lossless none", "the answers ask for global pause, which no switch is configured for here")
 		}
 		f.lossless = string(a.QoS.Lossless)
 	}
@@ -135,7 +136,7 @@ func (f *switchFlags) given() (map[string][]switches.Port, error) {
 	for _, p := range f.ports {
 		name, err := switches.Name(f.wish.OS, p)
 		if err != nil {
-			return nil, usage("", "--ports: %v", err)
+			return nil, console.Usage("", "--ports: %v", err)
 		}
 		list = append(list, switches.Port{Name: name, Peer: "given"})
 	}
@@ -143,7 +144,7 @@ func (f *switchFlags) given() (map[string][]switches.Port, error) {
 }
 
 // print writes one text a switch. What is missing makes it an error, after the text.
-func (f *switchFlags) print(e *Env, ports map[string][]switches.Port, silent, from []string) error {
+func (f *switchFlags) print(e *console.Env, ports map[string][]switches.Port, silent, from []string) error {
 	var names []string
 	for name := range ports {
 		if f.name == "" || name == f.name {
@@ -159,9 +160,9 @@ func (f *switchFlags) print(e *Env, ports map[string][]switches.Port, silent, fr
 	for _, name := range names {
 		w := f.wish
 		w.Switch, w.Ports = name, ports[name]
-		text, lacks, err := switches.Config(w, e.origin("switch --os "+f.os, from...))
+		text, lacks, err := switches.Config(w, origin(e, "switch --os "+f.os, from...))
 		if err != nil {
-			return usage("", "%v", err)
+			return console.Usage("", "%v", err)
 		}
 		texts = append(texts, text)
 		missing = append(missing, lacks...)

@@ -11,10 +11,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-func newLabCmd(e *Env) *cobra.Command {
+func newLabCmd(e *console.Env) *cobra.Command {
 	var o lab.Options
 	var idle time.Duration
 	c := &cobra.Command{
@@ -25,20 +26,20 @@ ones refuse. Prints "ready" on stdout; the directory of --dir then holds answers
 which a shell can source.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return signalled(cmd.Context(), e, func(ctx context.Context, stop <-chan struct{}) error {
+			return console.Signalled(cmd.Context(), e, func(ctx context.Context, stop <-chan struct{}) error {
 				if !slices.Contains(lab.Scenarios(), o.Scenario) {
 					hint := "see: rdma-setup lab --help"
 					if near := answers.Nearest(o.Scenario, lab.Scenarios()); near != "" {
 						hint = "did you mean " + near + "?"
 					}
-					return usage(hint, "unknown scenario %q", o.Scenario)
+					return console.Usage(hint, "unknown scenario %q", o.Scenario)
 				}
 				// Most of what the lab allocates lives for one command: to collect less often spares a quarter of its CPU
 				// and costs a fifth more memory.
 				defer debug.SetGCPercent(debug.SetGCPercent(300))
 				l, err := lab.Start(ctx, o)
 				if err != nil {
-					return usage("see: rdma-setup lab --help", "%v", err)
+					return console.Usage("see: rdma-setup lab --help", "%v", err)
 				}
 				defer l.Close()
 				fmt.Fprintln(e.Stdout, "ready")

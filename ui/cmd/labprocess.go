@@ -18,13 +18,8 @@ import (
 	"github.com/google/renameio/v2"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 )
-
-// LabFlags size a private lab.
-type LabFlags struct {
-	Hosts, VMs int
-	Scenario   string
-}
 
 // A labProcess is the lab in a process of its own, so that a panic in the simulator cannot take the run down, and so
 // that it outlives the screen: it is kept until the run is finished. Commands that run at the same time share it.
@@ -38,7 +33,7 @@ type labProcess struct {
 }
 
 // startLab finds the lab that another command uses or an unfinished run left, or starts one.
-func startLab(ctx context.Context, e *Env, set *Settings) (*labProcess, error) {
+func startLab(ctx context.Context, e *console.Env, set *console.Settings) (*labProcess, error) {
 	fail := func(err error) error {
 		return backends.Errorf(backends.KindPermanent, "", "choose another place with --state-dir", "the lab needs a directory: %w", err)
 	}
@@ -95,7 +90,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 }
 
 // launchLab starts a lab and writes the file that names it.
-func launchLab(ctx context.Context, e *Env, set *Settings, state string) error {
+func launchLab(ctx context.Context, e *console.Env, set *console.Settings, state string) error {
 	if runningLab(state) != nil {
 		return nil // another command was faster
 	}
@@ -186,7 +181,7 @@ func (l *labProcess) start(ctx context.Context, self string, args []string) erro
 }
 
 // labState is the file that names the private lab of a state directory.
-func labState(set *Settings) string { return filepath.Join(set.StateDir, "lab.json") }
+func labState(set *console.Settings) string { return filepath.Join(set.StateDir, "lab.json") }
 
 // runningLab gives the lab that the state file names, as long as its process lives.
 func runningLab(state string) *labProcess {
@@ -209,7 +204,7 @@ func runningLab(state string) *labProcess {
 }
 
 // into points the settings at the lab; what flags and environment said of a real vCenter does not count.
-func (l *labProcess) into(set *Settings) {
+func (l *labProcess) into(set *console.Settings) {
 	b, err := os.ReadFile(filepath.Join(l.Dir, "env"))
 	if err != nil {
 		return

@@ -5,9 +5,11 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 )
 
-func newManCmd(e *Env) *cobra.Command {
+func newManCmd(e *console.Env) *cobra.Command {
 	var dir string
 	c := &cobra.Command{
 		Use:   "man",
@@ -16,7 +18,7 @@ func newManCmd(e *Env) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			root := cmd.Root()
 			root.DisableAutoGenTag = true
-			header := &doc.GenManHeader{Title: "RDMA-SETUP", Section: "1", Source: "rdma-setup " + version}
+			header := &doc.GenManHeader{Title: "RDMA-SETUP", Section: "1", Source: "rdma-setup " + e.Version}
 			if dir == "" {
 				return doc.GenMan(root, header, e.Stdout)
 			}

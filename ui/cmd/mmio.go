@@ -9,10 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-func newMMIOCmd(e *Env) *cobra.Command {
+func newMMIOCmd(e *console.Env) *cobra.Command {
 	var output string
 	c := &cobra.Command{
 		Use:   "mmio MODEL[=COUNT] ...",
@@ -33,15 +34,15 @@ VM, or NAME:GB for a GPU that the table does not have, with the size of its memo
 			}
 			w, err := sizing.MMIO(gpus, others...)
 			if err != nil {
-				return usage("give the size of its memory in GB: NAME:GB=COUNT, as b300:288=8 (nvidia-smi --query-gpu=memory.total)", "%v", err)
+				return console.Usage("give the size of its memory in GB: NAME:GB=COUNT, as b300:288=8 (nvidia-smi --query-gpu=memory.total)", "%v", err)
 			}
 			if output == "json" {
-				return writeJSON(e.Stdout, w)
+				return console.WriteJSON(e.Stdout, w)
 			}
 			return printWindow(e.Stdout, w)
 		},
 	}
-	outputFlag(c, &output, "text", "json")
+	console.OutputFlag(c, &output, "text", "json")
 	return c
 }
 
@@ -52,12 +53,12 @@ func gpuArguments(args []string) (gpus []sizing.GPUCount, others []float64, err 
 		g := sizing.GPUCount{Model: model, Count: 1}
 		if given {
 			if g.Count, err = strconv.Atoi(n); err != nil || g.Count < 1 || g.Count > 128 {
-				return nil, nil, usage("write it like a100-80g=4", "%q: the count must be a number from 1 to 128", arg)
+				return nil, nil, console.Usage("write it like a100-80g=4", "%q: the count must be a number from 1 to 128", arg)
 			}
 		}
 		if name, gb, given := strings.Cut(model, ":"); given {
 			if g.FramebufferGB, err = strconv.Atoi(gb); err != nil || g.FramebufferGB < 1 || g.FramebufferGB > 1024 {
-				return nil, nil, usage("write it like b300:288=8", "%q: the memory must be a number of GB from 1 to 1024", arg)
+				return nil, nil, console.Usage("write it like b300:288=8", "%q: the memory must be a number of GB from 1 to 1024", arg)
 			}
 			g.Model = name
 		}
@@ -70,7 +71,7 @@ func gpuArguments(args []string) (gpus []sizing.GPUCount, others []float64, err 
 		gpus = append(gpus, g)
 	}
 	if len(gpus) == 0 {
-		return nil, nil, usage("name a GPU too, as a100-80g=4 nic=1", "RDMA cards alone need no window")
+		return nil, nil, console.Usage("name a GPU too, as a100-80g=4 nic=1", "RDMA cards alone need no window")
 	}
 	return gpus, others, nil
 }

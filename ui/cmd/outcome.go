@@ -6,6 +6,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
@@ -36,17 +37,17 @@ func (r *runner) writeResult(o outcome, code int) error {
 const statusRefused = engine.Status("refused")
 
 // resultLine ends the JSON lines of a command that failed before its run could say how it ended.
-func resultLine(e *Env, output string, err error) error {
-	var said *codeError
+func resultLine(e *console.Env, output string, err error) error {
+	var said *console.CodeError
 	if err == nil || output != "json" || errors.As(err, &said) {
 		return err
 	}
 	o := outcome{Status: engine.StatusFailed, Err: err.Error(), Hint: backends.HintOf(err)}
-	code := exitCode(err)
+	code := console.ExitCode(err)
 	switch code {
-	case exitUsage, exitRefused, exitConnect:
+	case console.ExitUsage, console.ExitRefused, console.ExitConnect:
 		o.Status = statusRefused
-	case exitInterrupted:
+	case console.ExitInterrupted:
 		o.Status = engine.StatusInterrupted
 	}
 	var refused *plan.Refused

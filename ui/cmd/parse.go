@@ -10,10 +10,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdma-setup/rdma-setup/backends/transcript"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-func newParseCmd(e *Env) *cobra.Command {
+func newParseCmd(e *console.Env) *cobra.Command {
 	var list bool
 	var output string
 	c := &cobra.Command{
@@ -29,7 +30,7 @@ func newParseCmd(e *Env) *cobra.Command {
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			if list && output == "json" {
-				return writeJSON(e.Stdout, map[string]any{"tools": toolNames()})
+				return console.WriteJSON(e.Stdout, map[string]any{"tools": toolNames()})
 			}
 			if list {
 				for _, name := range toolNames() {
@@ -38,16 +39,16 @@ func newParseCmd(e *Env) *cobra.Command {
 				return nil
 			}
 			if len(args) == 0 {
-				return usage("rdma-setup parse --list names them", "which tool printed it?")
+				return console.Usage("rdma-setup parse --list names them", "which tool printed it?")
 			}
 			if _, ok := transcript.Lookup(args[0]); !ok {
-				return usage(nearestTool(args[0]), "unknown tool %q", args[0])
+				return console.Usage(nearestTool(args[0]), "unknown tool %q", args[0])
 			}
 			in := e.Stdin
 			if len(args) == 2 && args[1] != "-" {
 				f, err := openText(args[1])
 				if err != nil {
-					return usage("name a file that holds what the tool printed, or pipe it in", "%v", err)
+					return console.Usage("name a file that holds what the tool printed, or pipe it in", "%v", err)
 				}
 				defer f.Close()
 				in = f
@@ -56,7 +57,7 @@ func newParseCmd(e *Env) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&list, "list", false, "name the tools")
-	c.Flags().VarP(&choice{into: &output, from: []string{"text", "json"}}, "output", "o", "how --list prints: text or json; what is parsed is JSON always")
+	c.Flags().VarP(&console.Choice{Into: &output, From: []string{"text", "json"}}, "output", "o", "how --list prints: text or json; what is parsed is JSON always")
 	return c
 }
 
@@ -99,11 +100,11 @@ func parseTool(w io.Writer, id string, in io.Reader) error {
 	if err != nil {
 		return err
 	}
-	if err := writeJSON(w, res); err != nil {
+	if err := console.WriteJSON(w, res); err != nil {
 		return err
 	}
 	if res.Failed() {
-		return exit(exitFailed)
+		return console.Exit(console.ExitFailed)
 	}
 	return nil
 }

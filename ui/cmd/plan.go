@@ -12,11 +12,12 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-func newPlanCmd(e *Env) *cobra.Command {
+func newPlanCmd(e *console.Env) *cobra.Command {
 	var f planFlags
 	var output, out string
 	var detailed bool
@@ -25,7 +26,7 @@ func newPlanCmd(e *Env) *cobra.Command {
 		Short: "Show the changes and what they cost; writes nothing anywhere",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return interruptible(cmd.Context(), e, func(ctx context.Context) error {
+			return console.Interruptible(cmd.Context(), e, func(ctx context.Context) error {
 				s, a, err := f.begin(ctx, e, cmd)
 				if err != nil {
 					return err
@@ -45,14 +46,14 @@ func newPlanCmd(e *Env) *cobra.Command {
 					return err
 				}
 				if detailed && !p.plan.Empty() {
-					return exit(exitChanges)
+					return console.Exit(console.ExitChanges)
 				}
 				return nil
 			})
 		},
 	}
 	f.add(c)
-	outputFlag(c, &output, "text", "json", "markdown")
+	console.OutputFlag(c, &output, "text", "json", "markdown")
 	c.Flags().StringVar(&out, "out", "", "also write the plan as JSON into this file, for apply --plan")
 	c.Flags().BoolVar(&detailed, "detailed-exitcode", false, "exit 10 when there are changes")
 	return c
@@ -88,7 +89,7 @@ func planDocument(p *planned, calls int) planDoc {
 func printPlan(w io.Writer, output string, p *plan.Plan, doc planDoc) error {
 	switch output {
 	case "json":
-		return writeJSON(w, doc)
+		return console.WriteJSON(w, doc)
 	case "markdown":
 		return plain.Markdown(w, p)
 	}
@@ -96,7 +97,7 @@ func printPlan(w io.Writer, output string, p *plan.Plan, doc planDoc) error {
 }
 
 func writePlanFile(path string, doc planDoc) error {
-	if err := replaceable(path); err != nil {
+	if err := console.Replaceable(path); err != nil {
 		return err
 	}
 	b, err := json.MarshalIndent(doc, "", "  ")
@@ -113,7 +114,7 @@ func writePlanFile(path string, doc planDoc) error {
 func savedPlan(path string) (*planDoc, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return nil, usage("make one with: rdma-setup plan -f answers.yaml --out FILE", "plan: %v", err)
+		return nil, console.Usage("make one with: rdma-setup plan -f answers.yaml --out FILE", "plan: %v", err)
 	}
 	var doc planDoc
 	err = json.Unmarshal(b, &doc)
@@ -121,7 +122,7 @@ func savedPlan(path string) (*planDoc, error) {
 		err = errors.New("it has no hash")
 	}
 	if err != nil {
-		return nil, usage("make one with: rdma-setup plan -f answers.yaml --out FILE", "%s is not a plan: %v", path, err)
+		return nil, console.Usage("make one with: rdma-setup plan -f answers.yaml --out FILE", "%s is not a plan: %v", path, err)
 	}
 	return &doc, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/generate"
@@ -85,26 +86,26 @@ func recorded(m map[string]string) planFlags {
 func (f *planFlags) check() error {
 	for _, id := range f.skip {
 		if !strings.Contains(id, "/") && !knownCheck(id) { // ids of changes have slashes
-			return usage(nearestCheck(id)+", plan -o json the changes", "--skip %q: there is no check or change of this id", id)
+			return console.Usage(nearestCheck(id)+", plan -o json the changes", "--skip %q: there is no check or change of this id", id)
 		}
 	}
 	for _, spec := range f.forceNIC {
 		if i := strings.LastIndex(spec, "/"); i < 1 || i == len(spec)-1 {
-			return usage("write the host as vCenter has it and the device: esx-01/vmnic2", "--force-nic %q: want HOST/vmnicN", spec)
+			return console.Usage("write the host as vCenter has it and the device: esx-01/vmnic2", "--force-nic %q: want HOST/vmnicN", spec)
 		}
 	}
 	if f.parallel < 0 || f.parallel > 256 {
-		return usage("", "--parallel %d is not between 1 and 256", f.parallel)
+		return console.Usage("", "--parallel %d is not between 1 and 256", f.parallel)
 	}
 	return nil
 }
 
 // load reads the answers that -f names; with --lab and no -f they are the lab's own.
-func (f *planFlags) load(e *Env, s *labProcess) (*answers.Answers, error) {
+func (f *planFlags) load(e *console.Env, s *labProcess) (*answers.Answers, error) {
 	file := f.file
 	if file == "" {
 		if s == nil {
-			return nil, usage("give -f answers.yaml; the wizard writes one, and rdma-setup generate answers prints one to begin with", "no answers are given")
+			return nil, console.Usage("give -f answers.yaml; the wizard writes one, and rdma-setup generate answers prints one to begin with", "no answers are given")
 		}
 		file = s.answersFile("pvrdma")
 	}
@@ -117,7 +118,7 @@ func (f *planFlags) load(e *Env, s *labProcess) (*answers.Answers, error) {
 		b, err = os.ReadFile(file)
 	}
 	if err != nil {
-		return nil, usage("the wizard writes such a file, and rdma-setup generate answers prints one to begin with", "answers: %v", err)
+		return nil, console.Usage("the wizard writes such a file, and rdma-setup generate answers prints one to begin with", "answers: %v", err)
 	}
 	a, err := answers.Load(bytes.NewReader(b), file)
 	if err != nil {
@@ -140,11 +141,11 @@ func text(a *answers.Answers) (string, error) {
 }
 
 // begin loads the answers and opens the session they name.
-func (f *planFlags) begin(ctx context.Context, e *Env, cmd *cobra.Command) (*session, *answers.Answers, error) {
+func (f *planFlags) begin(ctx context.Context, e *console.Env, cmd *cobra.Command) (*session, *answers.Answers, error) {
 	if err := f.check(); err != nil {
 		return nil, nil, err
 	}
-	set, err := settings(e, cmd)
+	set, err := console.ReadSettings(e, cmd)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -172,12 +173,12 @@ func (f *planFlags) begin(ctx context.Context, e *Env, cmd *cobra.Command) (*ses
 }
 
 // sameVCenter refuses to guess when environment and answers name different vCenters.
-func sameVCenter(cmd *cobra.Command, set *Settings, a *answers.Answers) error {
+func sameVCenter(cmd *cobra.Command, set *console.Settings, a *answers.Answers) error {
 	if set.URL == "" || a.VCenter.URL == "" || cmd.Flags().Changed("url") || set.Lab {
 		return nil
 	}
 	if hostOf(set.URL) != hostOf(a.VCenter.URL) {
-		return usage("give --url to say which one is meant", "the environment names vCenter %s, the answers name %s", set.URL, a.VCenter.URL)
+		return console.Usage("give --url to say which one is meant", "the environment names vCenter %s, the answers name %s", set.URL, a.VCenter.URL)
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/ui/cmd"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
@@ -118,7 +119,7 @@ func inProcess(env map[string]string, args ...string) (stdout, stderr string, co
 // inProcessWith gives it something on stdin.
 func inProcessWith(env map[string]string, in string, args ...string) (stdout, stderr string, code int) {
 	var out, errs bytes.Buffer
-	code = cmd.Run(context.Background(), &cmd.Env{
+	code = cmd.Run(context.Background(), &console.Env{
 		Stdin: strings.NewReader(in), Stdout: &out, Stderr: &errs, Getenv: func(key string) string { return env[key] }, Now: time.Now,
 		Terminal:   func() bool { return false },
 		Executable: os.Executable,

@@ -6,17 +6,17 @@ import (
 	"io"
 	"io/fs"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	uireport "github.com/rdma-setup/rdma-setup/ui/report"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-func newReportCmd(e *Env) *cobra.Command {
+func newReportCmd(e *console.Env) *cobra.Command {
 	var output, out string
 	c := &cobra.Command{
 		Use:               "report [RUN]",
@@ -24,7 +24,7 @@ func newReportCmd(e *Env) *cobra.Command {
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeRuns(e),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			set, err := settings(e, cmd)
+			set, err := console.ReadSettings(e, cmd)
 			if err != nil {
 				return err
 			}
@@ -46,10 +46,10 @@ func newReportCmd(e *Env) *cobra.Command {
 			if st, err := journal.Read(set.StateDir, run); err == nil && st.Phase() == journal.PhaseRollback {
 				r.Status = report.RolledBack
 			}
-			return renderTo(e, out, func(w io.Writer) error { return render(w, output, &r, e.themeFor(out)) })
+			return console.RenderTo(e, out, func(w io.Writer) error { return render(w, output, &r, e.ThemeFor(out)) })
 		},
 	}
-	outputFlag(c, &output, "terminal", "html", "markdown", "json", "junit")
+	console.OutputFlag(c, &output, "terminal", "html", "markdown", "json", "junit")
 	c.Flags().StringVar(&out, "out", "", "file to write instead of stdout")
 	return c
 }
@@ -67,37 +67,4 @@ func render(w io.Writer, format string, r *report.Report, t theme.Theme) error {
 		return uireport.JUnit(w, r)
 	}
 	return uireport.Terminal(w, r, t)
-}
-
-// themeFor is the terminal's theme, and the plain one for a file.
-func (e *Env) themeFor(out string) theme.Theme {
-	if out != "" {
-		return theme.Plain()
-	}
-	return e.theme()
-}
-
-// readable is the mode of reports in files: they are for others to read, a monitoring agent too.
-const readable = 0o644
-
-// renderTo writes to stdout or, where a file is named, to that file, whole or not at all.
-func renderTo(e *Env, path string, render func(io.Writer) error) error {
-	if path == "" {
-		return render(e.Stdout)
-	}
-	if err := replaceable(path); err != nil {
-		return err
-	}
-	f, err := renameio.NewPendingFile(path, renameio.WithPermissions(readable))
-	if err != nil {
-		return backends.Errorf(backends.KindPermanent, "", "name a file in a directory that you may write to", "%s cannot be written: %w", path, err)
-	}
-	defer f.Cleanup()
-	if err := render(f); err != nil {
-		return err
-	}
-	if err := f.CloseAtomicallyReplace(); err != nil {
-		return backends.Errorf(backends.KindPermanent, "", "name a file in a directory that you may write to", "%s cannot be written: %w", path, err)
-	}
-	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/unfinished"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
@@ -21,11 +22,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/rollback"
 )
 
-func newResumeCmd(e *Env) *cobra.Command {
+func newResumeCmd(e *console.Env) *cobra.Command {
 	return carryOnCmd(e, "resume [RUN]", "Carry on a run that was interrupted or failed on some targets", carryOn{name: "resume"})
 }
 
-func newRollbackCmd(e *Env) *cobra.Command {
+func newRollbackCmd(e *console.Env) *cobra.Command {
 	return carryOnCmd(e, "rollback [RUN]", "Set everything that a run changed back to what it was", carryOn{name: "rollback", back: true})
 }
 
@@ -35,7 +36,7 @@ type carryOn struct {
 	back bool
 }
 
-func carryOnCmd(e *Env, use, short string, c carryOn) *cobra.Command {
+func carryOnCmd(e *console.Env, use, short string, c carryOn) *cobra.Command {
 	var output, file string
 	var yes bool
 	cmd := &cobra.Command{
@@ -44,7 +45,7 @@ func carryOnCmd(e *Env, use, short string, c carryOn) *cobra.Command {
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeRuns(e),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			set, err := settings(e, cmd)
+			set, err := console.ReadSettings(e, cmd)
 			if err != nil {
 				return err
 			}
@@ -52,25 +53,25 @@ func carryOnCmd(e *Env, use, short string, c carryOn) *cobra.Command {
 			if err != nil {
 				return resultLine(e, output, err)
 			}
-			return resultLine(e, output, signalled(cmd.Context(), e, func(ctx context.Context, stop <-chan struct{}) error {
+			return resultLine(e, output, console.Signalled(cmd.Context(), e, func(ctx context.Context, stop <-chan struct{}) error {
 				return c.do(ctx, e, cmd, set, run, file, yes, output == "json", stop)
 			}))
 		},
 	}
-	outputFlag(cmd, &output, "text", "json")
+	console.OutputFlag(cmd, &output, "text", "json")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "accept what is printed")
 	cmd.Flags().StringVarP(&file, "file", "f", "", "answers; refused where they differ from the run's")
 	return cmd
 }
 
-func chosenRun(set *Settings, args []string) (string, error) {
+func chosenRun(set *console.Settings, args []string) (string, error) {
 	if len(args) == 1 {
 		return args[0], nil
 	}
 	return journal.LastChanged(set.StateDir)
 }
 
-func (c carryOn) do(ctx context.Context, e *Env, cmd *cobra.Command, set *Settings, run, file string, yes, asJSON bool, stop <-chan struct{}) error {
+func (c carryOn) do(ctx context.Context, e *console.Env, cmd *cobra.Command, set *console.Settings, run, file string, yes, asJSON bool, stop <-chan struct{}) error {
 	st, err := journal.Read(set.StateDir, run)
 	if err != nil {
 		return err
@@ -99,7 +100,7 @@ func (c carryOn) do(ctx context.Context, e *Env, cmd *cobra.Command, set *Settin
 		endLabOf(set, st)
 		if asJSON {
 			r := &runner{env: e}
-			return r.writeResult(outcome{Status: engine.StatusUnchanged, Run: run, Text: "finished already"}, exitOK)
+			return r.writeResult(outcome{Status: engine.StatusUnchanged, Run: run, Text: "finished already"}, console.ExitOK)
 		}
 		return nil
 	}
@@ -111,18 +112,18 @@ func (c carryOn) do(ctx context.Context, e *Env, cmd *cobra.Command, set *Settin
 		return endedLab(st, err)
 	}
 	defer s.close()
-	s.keepLab(exitPartial) // until the run is known to be finished
+	s.keepLab(console.ExitPartial) // until the run is known to be finished
 	r := &runner{env: e, s: s, a: a, flags: f, yes: yes, json: asJSON, stop: stop, earlier: unfinished.Done(st)}
 	return r.carryOn(ctx, st, run, given, c)
 }
 
 // endLabOf ends the private lab of a finished run that was killed while it measured, unless another command uses it.
-func endLabOf(set *Settings, st *journal.State) {
+func endLabOf(set *console.Settings, st *journal.State) {
 	lab := runningLab(labState(set))
 	if lab == nil || !st.Header.Simulated {
 		return
 	}
-	var its Settings
+	var its console.Settings
 	lab.into(&its)
 	was, err := url.Parse(st.Header.URL)
 	if is, bad := url.Parse(its.URL); err == nil && bad == nil && is.Host == was.Host && lab.need(false) == nil {
@@ -176,7 +177,7 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 		return err
 	}
 	defer lock.Release()
-	j, err := journal.Open(r.s.set.StateDir, run, r.env.journalOptions()...)
+	j, err := journal.Open(r.s.set.StateDir, run, r.env.JournalOptions()...)
 	if err != nil {
 		return err
 	}
@@ -277,15 +278,15 @@ func (r *runner) tookBack(res engine.Result, runErr error) error {
 	out := outcome{Status: res.Status, Run: res.Run, Text: joined(res.Notes)}
 	if runErr != nil {
 		out.Err, out.Hint = runErr.Error(), backends.HintOf(runErr)
-		if code == exitOK || code == exitFailed {
-			code = exitCode(runErr)
+		if code == console.ExitOK || code == console.ExitFailed {
+			code = console.ExitCode(runErr)
 		}
 	}
 	for _, c := range r.conflicts {
 		out.Text = joined(append(nonEmpty(out.Text), "left alone: "+c.String()))
 	}
-	if len(r.conflicts) > 0 && code == exitOK {
-		out.Status, code = engine.StatusPartial, exitPartial
+	if len(r.conflicts) > 0 && code == console.ExitOK {
+		out.Status, code = engine.StatusPartial, console.ExitPartial
 	}
 	r.s.keepLab(code)
 	if r.json {
@@ -297,12 +298,12 @@ func (r *runner) tookBack(res engine.Result, runErr error) error {
 			fmt.Fprintf(r.env.Stderr, "note: %s\n", plain.Clean(n))
 		}
 		for _, c := range r.conflicts {
-			printError(r.env.Stderr, c.String(), c.Remedy)
+			console.PrintError(r.env.Stderr, c.String(), c.Remedy)
 		}
 		fmt.Fprintf(r.env.Stdout, "rollback of %s: %s\n", res.Run, out.Status)
 	}
 	if runErr != nil {
-		return &codeError{code: code, err: runErr}
+		return &console.CodeError{Code: code, Err: runErr}
 	}
-	return exit(code)
+	return console.Exit(code)
 }

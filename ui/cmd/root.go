@@ -1,35 +1,19 @@
 package cmd
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// version is set by the build (-ldflags -X).
-var version = "dev"
-
-// Run carries out one command line and gives its exit code.
-func Run(ctx context.Context, e *Env, args []string) int {
-	root := newRootCmd(e)
-	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
-	if err != nil {
-		explain(e.Stderr, err)
-	}
-	return exitCode(err)
-}
-
-func newRootCmd(e *Env) *cobra.Command {
+func newRootCmd(e *console.Env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "rdma-setup",
 		Short: "Set up RDMA over Converged Ethernet on vSphere, and prove it",
@@ -47,11 +31,11 @@ Without a command it opens the wizard. With --lab everything runs against a simu
 	root.SetIn(e.Stdin)
 	root.SetOut(e.Stdout)
 	root.SetErr(e.Stderr)
-	addSettings(root.PersistentFlags())
+	console.AddSettings(root.PersistentFlags())
 	root.Flags().Bool("accessible", false, "ask plain questions, one a line, for screen readers (or set ACCESSIBLE=1)")
 	root.Flags().StringP("file", "f", "", "begin with these answers")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usage(nearestFlag(cmd, err), "%s", flagWords(err))
+		return console.Usage(nearestFlag(cmd, err), "%s", flagWords(err))
 	})
 	root.AddGroup(
 		&cobra.Group{ID: "do", Title: "Set up:"},
@@ -75,7 +59,7 @@ Without a command it opens the wizard. With --lab everything runs against a simu
 		if c.Name() == "completion" {
 			c.Args = cobra.NoArgs
 			c.RunE = func(*cobra.Command, []string) error {
-				return usage("see: rdma-setup completion --help", "completion for which shell?")
+				return console.Usage("see: rdma-setup completion --help", "completion for which shell?")
 			}
 		}
 	}
@@ -94,9 +78,9 @@ func wrapArgs(c *cobra.Command) {
 				return err
 			}
 			if len(args) > 0 && cmd.HasSubCommands() {
-				return usage(nearestCommand(cmd, args[0]), "%v", err)
+				return console.Usage(nearestCommand(cmd, args[0]), "%v", err)
 			}
-			return usage("see: "+cmd.CommandPath()+" --help", "%s", argumentWords(cmd, args))
+			return console.Usage("see: "+cmd.CommandPath()+" --help", "%s", argumentWords(cmd, args))
 		}
 	}
 	for _, sub := range c.Commands() {
@@ -132,8 +116,8 @@ func flagWords(err error) string {
 func nearestFlag(cmd *cobra.Command, err error) string {
 	var value *pflag.InvalidValueError
 	if errors.As(err, &value) {
-		if c, ok := value.GetFlag().Value.(*choice); ok {
-			if near := answers.Nearest(value.GetValue(), c.from); near != "" {
+		if c, ok := value.GetFlag().Value.(*console.Choice); ok {
+			if near := answers.Nearest(value.GetValue(), c.From); near != "" {
 				return "did you mean " + near + "?"
 			}
 		}
@@ -159,37 +143,3 @@ func nearestCommand(cmd *cobra.Command, word string) string {
 	}
 	return "see: " + cmd.CommandPath() + " --help"
 }
-
-// signalled runs do with a context that the first SIGINT or SIGTERM asks to stop and the second ends at once. SIGHUP,
-// a lost SSH session, and SIGPIPE, a reader that has gone, do neither: the run goes on without a screen.
-func signalled(ctx context.Context, e *Env, do func(ctx context.Context, stop <-chan struct{}) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	signals, done := e.Interrupts()
-	defer done()
-	stop := make(chan struct{})
-	finished := make(chan struct{})
-	defer close(finished)
-	go func() {
-		asked := false
-		for {
-			select {
-			case <-finished:
-				return
-			case sig := <-signals:
-				if isHangup(sig) {
-					continue
-				}
-				if asked {
-					cancel()
-					return
-				}
-				asked = true
-				close(stop)
-			}
-		}
-	}()
-	return do(ctx, stop)
-}
-
-func isHangup(sig os.Signal) bool { return sig == syscall.SIGHUP || sig == syscall.SIGPIPE }

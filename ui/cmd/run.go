@@ -13,6 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
@@ -34,7 +35,7 @@ func (s *session) carryOut(ctx context.Context, a *answers.Answers, p *planned, 
 	vc := p.inv.VCenter
 	now := s.env.Now()
 	h := journal.Header{
-		Run: journal.NextRun(s.set.StateDir, now, p.plan.Mode), Made: now.UTC(), Tool: version, VCenter: vc.InstanceUUID, URL: vc.URL, Mode: p.plan.Mode,
+		Run: journal.NextRun(s.set.StateDir, now, p.plan.Mode), Made: now.UTC(), Tool: s.env.Version, VCenter: vc.InstanceUUID, URL: vc.URL, Mode: p.plan.Mode,
 		User: localUser(), Simulated: vc.Simulated, Answers: words, PlanHash: p.plan.Hash(), Options: f.record(),
 	}
 	if h.Ceiling, err = json.Marshal(p.plan.Ceiling()); err != nil {
@@ -49,11 +50,11 @@ func (s *session) carryOut(ctx context.Context, a *answers.Answers, p *planned, 
 	if err != nil {
 		return engine.Result{}, err
 	}
-	j, err := journal.Create(s.set.StateDir, h, saved, s.env.journalOptions()...)
+	j, err := journal.Create(s.set.StateDir, h, saved, s.env.JournalOptions()...)
 	if err != nil {
 		return engine.Result{}, err
 	}
-	s.keepLab(exitPartial) // until the run is known to be finished
+	s.keepLab(console.ExitPartial) // until the run is known to be finished
 	sink, done := s.logged(h.Run, sink)
 	job := s.job(a, f, j, stop, sink)
 	job.Plan, job.Ceiling = *p.plan, p.plan.Ceiling()
@@ -122,7 +123,7 @@ func (s *session) measure(ctx context.Context, a *answers.Answers, pairs string,
 	nodes := perftestNodes(a, inv)
 	list, err := perftest.Pairs(nodes, pairs)
 	if err != nil {
-		return nil, usage("give ring, all, or two VMs of the answers as VM:VM", "%v", err)
+		return nil, console.Usage("give ring, all, or two VMs of the answers as VM:VM", "%v", err)
 	}
 	r := perftest.Runner{
 		Shell: guestShell{s.guests}, Mode: string(a.Mode), Bandwidth: a.Measure.Bandwidth, Latency: a.Measure.Latency,
@@ -137,8 +138,8 @@ func (s *session) measure(ctx context.Context, a *answers.Answers, pairs string,
 // report gathers what a run gave and keeps it beside its journal. earlier is what attempts before this one have done.
 func (s *session) report(a *answers.Answers, p *planned, res engine.Result, measured []perftest.Measurement, after aftermath, earlier []report.Outcome) (*report.Report, error) {
 	r := &report.Report{
-		Run: res.Run, Mode: string(a.Mode), Made: s.env.Now(), Tool: version, VCenter: p.inv.VCenter.URL, Simulated: p.inv.VCenter.Simulated,
-		Insecure: s.set.insecure(), Status: string(res.Status), Changes: []report.Outcome{}, Checks: append([]checks.Finding{}, after.findings...),
+		Run: res.Run, Mode: string(a.Mode), Made: s.env.Now(), Tool: s.env.Version, VCenter: p.inv.VCenter.URL, Simulated: p.inv.VCenter.Simulated,
+		Insecure: s.set.Unverified(), Status: string(res.Status), Changes: []report.Outcome{}, Checks: append([]checks.Finding{}, after.findings...),
 		Measurements: append([]perftest.Measurement{}, measured...), Notes: slices.Concat(res.Notes, after.notes),
 		Environment: report.EnvironmentOf(s.last(p.inv), after.hosts), NCCL: ncclOf(a, s.last(p.inv), measured),
 	}
@@ -199,7 +200,7 @@ func (s *session) keepLab(code int) {
 	if s.lab == nil {
 		return
 	}
-	if err := s.lab.need(code == exitPartial || code == exitInterrupted || code == exitFailed); err != nil {
+	if err := s.lab.need(code == console.ExitPartial || code == console.ExitInterrupted || code == console.ExitFailed); err != nil {
 		fmt.Fprintf(s.env.Stderr, "the lab may end before the run does: %v\n", err)
 	}
 }

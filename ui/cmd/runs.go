@@ -6,18 +6,19 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
 
-func newRunsCmd(e *Env) *cobra.Command {
+func newRunsCmd(e *console.Env) *cobra.Command {
 	var output string
 	c := &cobra.Command{
 		Use:   "runs",
 		Short: "List the runs that changed something",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			set, err := settings(e, cmd)
+			set, err := console.ReadSettings(e, cmd)
 			if err != nil {
 				return err
 			}
@@ -26,7 +27,7 @@ func newRunsCmd(e *Env) *cobra.Command {
 				return err
 			}
 			if output == "json" {
-				return writeJSON(e.Stdout, map[string]any{"runs": append([]journal.Summary{}, runs...)})
+				return console.WriteJSON(e.Stdout, map[string]any{"runs": append([]journal.Summary{}, runs...)})
 			}
 			if len(runs) == 0 {
 				fmt.Fprintln(e.Stderr, "no runs yet")
@@ -40,14 +41,14 @@ func newRunsCmd(e *Env) *cobra.Command {
 			return t.Flush()
 		},
 	}
-	outputFlag(c, &output, "text", "json")
+	console.OutputFlag(c, &output, "text", "json")
 	return c
 }
 
 // completeRuns offers the runs of the state directory.
-func completeRuns(e *Env) cobra.CompletionFunc {
+func completeRuns(e *console.Env) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		set, err := settings(e, cmd)
+		set, err := console.ReadSettings(e, cmd)
 		if err != nil || len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}

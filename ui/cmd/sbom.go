@@ -3,7 +3,6 @@ package cmd
 import (
 	"fmt"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -77,12 +76,4 @@ func materials(info *debug.BuildInfo, version string, created time.Time) spdx {
 		doc.Relationships = append(doc.Relationships, spdxRelation{"SPDXRef-main", "DEPENDS_ON", id})
 	}
 	return doc
-}
-
-// madeAt is the time of a reproducible build (SOURCE_DATE_EPOCH), else now.
-func madeAt(e *Env) time.Time {
-	if n, err := strconv.ParseInt(e.Getenv("SOURCE_DATE_EPOCH"), 10, 64); err == nil {
-		return time.Unix(n, 0)
-	}
-	return e.Now()
 }

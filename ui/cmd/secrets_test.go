@@ -15,6 +15,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/ui/cmd"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 )
 
 // TestNoSecretIsLeftAnywhere makes a run with a log at debug level, a resume of nothing, checks, reports and a rollback,
@@ -183,7 +184,7 @@ func TestChildrenGetNoSecrets(t *testing.T) {
 	env := map[string]string{"HOME": dir, "XDG_STATE_HOME": dir, "XDG_CONFIG_HOME": dir}
 	var out bytes.Buffer
 	for _, words := range [][]string{{"discover", "--lab"}, {"check", "--kube", "nowhere"}} {
-		cmd.Run(t.Context(), &cmd.Env{
+		cmd.Run(t.Context(), &console.Env{
 			Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Getenv: func(key string) string { return env[key] }, Now: time.Now,
 			Terminal:   func() bool { return false },
 			Executable: func() (string, error) { return filepath.Join(dir, "lab"), nil },

@@ -17,14 +17,15 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/guest"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/live"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
 // A session is one connected piece of work: a vCenter, the guests of its VMs, and the lab when it stands in for both.
 type session struct {
-	env    *Env
-	set    *Settings
+	env    *console.Env
+	set    *console.Settings
 	vc     *vsphere.Client
 	lab    *labProcess
 	pool   *ssh.Pool
@@ -44,7 +45,7 @@ type session struct {
 }
 
 // open connects to the vCenter that flags, environment and answers name. a may be nil.
-func open(ctx context.Context, e *Env, set *Settings, a *answers.Answers) (*session, error) {
+func open(ctx context.Context, e *console.Env, set *console.Settings, a *answers.Answers) (*session, error) {
 	s := &session{env: e, set: set, answers: a}
 	if set.Lab {
 		lab, err := startLab(ctx, e, set)
@@ -76,17 +77,17 @@ func (s *session) connect(ctx context.Context, a *answers.Answers) error {
 		}
 	}
 	if set.URL == "" {
-		return usage("give --url, set GOVC_URL, name it in the answers, or try everything on the lab with --lab", "no vCenter is named")
+		return console.Usage("give --url, set GOVC_URL, name it in the answers, or try everything on the lab with --lab", "no vCenter is named")
 	}
 	if set.Username == "" {
-		return usage("give --username or set GOVC_USERNAME", "no vCenter account is named")
+		return console.Usage("give --username or set GOVC_USERNAME", "no vCenter account is named")
 	}
-	for _, what := range set.insecure() {
+	for _, what := range set.Unverified() {
 		fmt.Fprintln(s.env.Stderr, "WARNING: "+what)
 	}
 	cfg := vsphere.Config{
 		URL: set.URL, Username: set.Username, Thumbprint: set.Thumbprint, CAFiles: caFiles(set.CACerts), Insecure: set.Insecure,
-		Timeout: set.Timeout, CallLimit: s.env.CallLimit, UserAgent: "rdma-setup/" + version, Password: s.password(),
+		Timeout: set.Timeout, CallLimit: s.env.CallLimit, UserAgent: "rdma-setup/" + s.env.Version, Password: s.password(),
 	}
 	if s.env.Terminal() && s.env.Confirm != nil {
 		cfg.Confirm = func(_ context.Context, host, sha256 string) (bool, error) {
@@ -137,7 +138,7 @@ func (s *session) password() func(context.Context) (string, error) {
 func firstLineOf(path string) (string, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return "", usage("the file's first line is the password", "password file: %v", err)
+		return "", console.Usage("the file's first line is the password", "password file: %v", err)
 	}
 	line, _, _ := strings.Cut(string(b), "\n")
 	return strings.TrimRight(line, "\r"), nil

@@ -7,9 +7,11 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 )
 
-func newVersionCmd(e *Env) *cobra.Command {
+func newVersionCmd(e *console.Env) *cobra.Command {
 	var output string
 	c := &cobra.Command{
 		Use:   "version",
@@ -22,14 +24,14 @@ func newVersionCmd(e *Env) *cobra.Command {
 				if !ok {
 					return errors.New("this binary does not say what is linked into it")
 				}
-				return writeJSON(e.Stdout, materials(info, version, madeAt(e)))
+				return console.WriteJSON(e.Stdout, materials(info, e.Version, e.Made()))
 			case "json":
-				return writeJSON(e.Stdout, map[string]string{"version": version, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH})
+				return console.WriteJSON(e.Stdout, map[string]string{"version": e.Version, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH})
 			}
-			_, err := fmt.Fprintf(e.Stdout, "rdma-setup %s (%s %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintf(e.Stdout, "rdma-setup %s (%s %s/%s)\n", e.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err
 		},
 	}
-	outputFlag(c, &output, "text", "json", "spdx")
+	console.OutputFlag(c, &output, "text", "json", "spdx")
 	return c
 }

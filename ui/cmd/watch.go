@@ -10,6 +10,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks/watch"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/live"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	uireport "github.com/rdma-setup/rdma-setup/ui/report"
@@ -23,9 +24,9 @@ type watching struct {
 
 // watch shows looks on a screen, or as blocks where there is none. Leaving by q gives the code of the last look,
 // 3 where that could judge nothing.
-func (f *checkFlags) watch(ctx context.Context, e *Env, cmd *cobra.Command) error {
+func (f *checkFlags) watch(ctx context.Context, e *console.Env, cmd *cobra.Command) error {
 	return untilSignalled(ctx, e, func(ctx context.Context, stop <-chan struct{}) error {
-		starting, cancel := stoppable(ctx, stop)
+		starting, cancel := console.Stoppable(ctx, stop)
 		defer cancel()
 		u, err := f.begin(starting, e, cmd)
 		if err != nil {
@@ -41,7 +42,7 @@ func (f *checkFlags) watch(ctx context.Context, e *Env, cmd *cobra.Command) erro
 }
 
 // untilSignalled closes stop at the first signal, also where the terminal has gone: a watch leaves nothing undone.
-func untilSignalled(ctx context.Context, e *Env, do func(ctx context.Context, stop <-chan struct{}) error) error {
+func untilSignalled(ctx context.Context, e *console.Env, do func(ctx context.Context, stop <-chan struct{}) error) error {
 	signals, done := e.Interrupts()
 	defer done()
 	stop, finished := make(chan struct{}), make(chan struct{})
@@ -94,11 +95,11 @@ func (w *watching) screen(ctx context.Context, stop <-chan struct{}) error {
 	}
 	switch {
 	case interrupted:
-		return exit(exitInterrupted)
+		return console.Exit(console.ExitInterrupted)
 	case h.Err != nil || w.last == nil:
-		return exit(checkUnknown)
+		return console.Exit(checkUnknown)
 	}
-	return exit(w.last.code)
+	return console.Exit(w.last.code)
 }
 
 // blocks prints a block for each look, or with -o json a document on a line of its own.
@@ -110,7 +111,7 @@ func (w *watching) blocks(ctx context.Context) error {
 		l := w.one(ctx)
 		if ctx.Err() != nil {
 			next.Stop()
-			return exit(exitInterrupted)
+			return console.Exit(console.ExitInterrupted)
 		}
 		h.Take(l)
 		if err := w.print(&h, l); err != nil {
@@ -122,7 +123,7 @@ func (w *watching) blocks(ctx context.Context) error {
 		case <-ctx.Done():
 			next.Stop()
 			fmt.Fprintf(e.Stderr, "stopped after %d looks\n", h.Looks)
-			return exit(exitInterrupted)
+			return console.Exit(console.ExitInterrupted)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/checks/watch"
 	"github.com/rdma-setup/rdma-setup/ui/cmd"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 )
 
 // A reader is where a command writes while somebody waits for words.
@@ -61,7 +62,7 @@ func (b *bench) watch(args ...string) (out *reader, stop func() int) {
 	out = &reader{more: make(chan struct{}, 1)}
 	signals, done := make(chan os.Signal, 1), make(chan int, 1)
 	go func() {
-		done <- cmd.Run(context.Background(), &cmd.Env{
+		done <- cmd.Run(context.Background(), &console.Env{
 			Stdin: strings.NewReader(""), Stdout: out, Stderr: &bytes.Buffer{}, Getenv: func(key string) string { return b.env[key] }, Now: time.Now,
 			Terminal:   func() bool { return false },
 			Executable: os.Executable,

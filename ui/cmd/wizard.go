@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/form"
 	"github.com/rdma-setup/rdma-setup/ui/form/dialog"
 	"github.com/rdma-setup/rdma-setup/ui/form/entry"
@@ -21,11 +22,11 @@ import (
 )
 
 // runWizard opens the wizard; without a terminal it says how to go on without one.
-func runWizard(ctx context.Context, e *Env, cmd *cobra.Command) error {
+func runWizard(ctx context.Context, e *console.Env, cmd *cobra.Command) error {
 	if !e.Terminal() {
 		return noTerminal()
 	}
-	set, err := settings(e, cmd)
+	set, err := console.ReadSettings(e, cmd)
 	if err != nil {
 		return err
 	}
@@ -53,7 +54,7 @@ func runWizard(ctx context.Context, e *Env, cmd *cobra.Command) error {
 			case <-finished:
 				return
 			case sig := <-signals:
-				if isHangup(sig) {
+				if console.IsHangup(sig) {
 					closeOnce(hangup)
 				} else if stopped.CompareAndSwap(false, true) {
 					close(stop)
@@ -75,7 +76,7 @@ func runWizard(ctx context.Context, e *Env, cmd *cobra.Command) error {
 }
 
 // showWizard chooses between the screen and plain questions.
-func showWizard(ctx context.Context, e *Env, cmd *cobra.Command, o form.Options) (entry.Outcome, error) {
+func showWizard(ctx context.Context, e *console.Env, cmd *cobra.Command, o form.Options) (entry.Outcome, error) {
 	accessible, err := cmd.Flags().GetBool("accessible")
 	if err != nil {
 		return entry.Outcome{}, err
@@ -89,7 +90,7 @@ func showWizard(ctx context.Context, e *Env, cmd *cobra.Command, o form.Options)
 }
 
 // farewell leaves on the terminal what the screen took with it: how it ended, and the commands to go on from there.
-func farewell(e *Env, f live.Fabric, out entry.Outcome) {
+func farewell(e *console.Env, f live.Fabric, out entry.Outcome) {
 	if r := out.Report; r != nil {
 		words, _ := r.Verdict()
 		if r.Simulated {
@@ -127,7 +128,7 @@ func closeOnce(c chan struct{}) {
 }
 
 // firstAnswers is what the wizard begins with: the file of -f, the lab's own, or the defaults.
-func firstAnswers(e *Env, cmd *cobra.Command, s *session) (*answers.Answers, error) {
+func firstAnswers(e *console.Env, cmd *cobra.Command, s *session) (*answers.Answers, error) {
 	file, err := cmd.Flags().GetString("file")
 	if err != nil {
 		return nil, err
@@ -141,7 +142,7 @@ func firstAnswers(e *Env, cmd *cobra.Command, s *session) (*answers.Answers, err
 }
 
 // screenTheme is for the wizard's screen, where the library finds out how many colours there are.
-func screenTheme(e *Env) theme.Theme {
+func screenTheme(e *console.Env) theme.Theme {
 	dark := !strings.HasSuffix(e.Getenv("COLORFGBG"), ";15")
 	return theme.New(e.Getenv("NO_COLOR") == "", !theme.UTF8(e.Getenv), dark)
 }
@@ -152,14 +153,14 @@ func wizardExit(out entry.Outcome) error {
 		return out.Err
 	}
 	if out.Interrupted {
-		return &codeError{code: exitInterrupted}
+		return &console.CodeError{Code: console.ExitInterrupted}
 	}
 	if out.Report == nil {
 		return nil
 	}
 	code := out.Result.Status.Exit()
-	if code == exitOK && measuredBadly(out.Report.Measurements) {
-		code = exitFailed
+	if code == console.ExitOK && measuredBadly(out.Report.Measurements) {
+		code = console.ExitFailed
 	}
-	return exit(code)
+	return console.Exit(code)
 }

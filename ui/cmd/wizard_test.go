@@ -11,13 +11,14 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/ui/cmd"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 )
 
 // typed runs the wizard's plain questions as if a person sat there and typed these lines.
 func typed(t *testing.T, env map[string]string, lines []string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errs strings.Builder
-	code = cmd.Run(context.Background(), &cmd.Env{
+	code = cmd.Run(context.Background(), &console.Env{
 		Stdin: strings.NewReader(strings.Join(lines, "\n") + "\n"), Stdout: &out, Stderr: &errs, Getenv: func(k string) string { return env[k] }, Now: time.Now,
 		Terminal:   func() bool { return true },
 		Secret:     func(string) (string, error) { return "", errors.New("a secret was asked for") },

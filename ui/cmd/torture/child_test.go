@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/rdma-setup/rdma-setup/ui/cmd"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
 
@@ -48,7 +49,7 @@ func left() (err error) {
 //	full:TYPE:N                the disk is full when that record is written
 //	clock:back                 the clock goes back a minute each time that it is looked at
 func program(harm string) int {
-	e := cmd.OSEnv()
+	e := console.OSEnv()
 	how, what, _ := strings.Cut(harm, ":")
 	switch how {
 	case "":

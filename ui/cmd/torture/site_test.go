@@ -16,6 +16,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/ui/cmd"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
@@ -116,7 +117,7 @@ func tail(text string) string {
 func (s *site) here(limit time.Duration, args ...string) said {
 	var out, errs bytes.Buffer
 	begun := time.Now()
-	code := cmd.Run(context.Background(), &cmd.Env{
+	code := cmd.Run(context.Background(), &console.Env{
 		Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Getenv: func(key string) string { return s.env[key] }, Now: time.Now,
 		Terminal:   func() bool { return false },
 		Executable: os.Executable,

@@ -1,4 +1,4 @@
-package cmd
+package console
 
 import (
 	"io"
@@ -9,8 +9,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 )
 
-// theme is for printing to stdout: colour only on a terminal and where NO_COLOR does not speak against it.
-func (e *Env) theme() theme.Theme {
+// Theme is for printing to stdout: colour only on a terminal and where NO_COLOR does not speak against it.
+func (e *Env) Theme() theme.Theme {
 	colour := isTerminal(e.Stdout) && e.Getenv("NO_COLOR") == "" && e.Getenv("TERM") != "dumb"
 	return theme.New(colour, !theme.UTF8(e.Getenv), true)
 }
@@ -18,4 +18,12 @@ func (e *Env) theme() theme.Theme {
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// ThemeFor is the terminal's theme, and the plain one for a file.
+func (e *Env) ThemeFor(out string) theme.Theme {
+	if out != "" {
+		return theme.Plain()
+	}
+	return e.Theme()
 }

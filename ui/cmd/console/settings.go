@@ -1,4 +1,4 @@
-package cmd
+package console
 
 import (
 	"errors"
@@ -47,6 +47,12 @@ type Settings struct {
 	HostTimeout  time.Duration // for one host to answer all its esxcli calls
 }
 
+// LabFlags size a private lab.
+type LabFlags struct {
+	Hosts, VMs int
+	Scenario   string
+}
+
 // env names the environment variables of each setting, the most particular first.
 var env = map[string][]string{
 	"url":            {"RDMA_SETUP_URL", "GOVC_URL"},
@@ -69,8 +75,8 @@ var env = map[string][]string{
 	"host-timeout":   {"RDMA_SETUP_HOST_TIMEOUT"},
 }
 
-// addSettings puts the flags that every command knows on the root.
-func addSettings(fs *pflag.FlagSet) {
+// AddSettings puts the flags that every command knows on the root.
+func AddSettings(fs *pflag.FlagSet) {
 	fs.String("url", "", "vCenter address, https://vc.example/sdk (RDMA_SETUP_URL, GOVC_URL)")
 	fs.String("username", "", "vCenter account (RDMA_SETUP_USERNAME, GOVC_USERNAME)")
 	fs.String("password-file", "", "file whose first line is the vCenter password (or set RDMA_SETUP_PASSWORD, GOVC_PASSWORD)")
@@ -92,8 +98,8 @@ func addSettings(fs *pflag.FlagSet) {
 	fs.Bool("lab", false, "work on a private lab instead of a real vCenter: everything is simulated")
 }
 
-// settings layers flags, environment, file and defaults.
-func settings(e *Env, cmd *cobra.Command) (*Settings, error) {
+// ReadSettings layers flags, environment, file and defaults.
+func ReadSettings(e *Env, cmd *cobra.Command) (*Settings, error) {
 	v := viper.New()
 	for key, names := range env {
 		for i := len(names) - 1; i >= 0; i-- {
@@ -110,7 +116,7 @@ func settings(e *Env, cmd *cobra.Command) (*Settings, error) {
 	conf.SetConfigFile(file)
 	conf.SetConfigType("yaml") // whatever its name ends in
 	if err := conf.ReadInConfig(); err != nil && (explicit || !errors.Is(err, fs.ErrNotExist)) {
-		return nil, usage("give --config a YAML file with keys as the flags are named", "settings file %s: %v", file, err)
+		return nil, Usage("give --config a YAML file with keys as the flags are named", "settings file %s: %v", file, err)
 	}
 	if err := knownSettings(conf, file); err != nil {
 		return nil, err
@@ -145,12 +151,12 @@ func settings(e *Env, cmd *cobra.Command) (*Settings, error) {
 		Lab: yes("lab"), StateDir: get("state-dir"), LogLevel: get("log-level"), Verbose: yes("verbose"),
 	}
 	if !slices.Contains([]string{"debug", "info", "warn", "error"}, s.LogLevel) {
-		return nil, usage("give debug, info, warn or error", "log-level %q is none", s.LogLevel)
+		return nil, Usage("give debug, info, warn or error", "log-level %q is none", s.LogLevel)
 	}
 	for key, into := range map[string]*time.Duration{"guest-timeout": &s.GuestTimeout, "host-timeout": &s.HostTimeout} {
 		d, err := time.ParseDuration(get(key))
 		if err != nil || d <= 0 {
-			return nil, usage("give a time like 40s or 2m", "%s %q is not a time to wait", key, get(key))
+			return nil, Usage("give a time like 40s or 2m", "%s %q is not a time to wait", key, get(key))
 		}
 		*into = d
 	}
@@ -163,12 +169,12 @@ func settings(e *Env, cmd *cobra.Command) (*Settings, error) {
 // knownSettings refuses secrets in the settings file, and keys that nobody would look at.
 func knownSettings(conf *viper.Viper, file string) error {
 	known := pflag.NewFlagSet("", pflag.ContinueOnError)
-	addSettings(known)
+	AddSettings(known)
 	var names []string
 	known.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	for _, key := range conf.AllKeys() {
 		if slices.Contains([]string{"password", "esxi-password", "guest-password", "sudo-password"}, key) {
-			return usage("take it out and set RDMA_SETUP_PASSWORD, use --password-file or let the prompt ask",
+			return Usage("take it out and set RDMA_SETUP_PASSWORD, use --password-file or let the prompt ask",
 				"settings file %s: %s: secrets do not belong there", file, key)
 		}
 		if !slices.Contains(names, key) {
@@ -176,14 +182,14 @@ func knownSettings(conf *viper.Viper, file string) error {
 			if near := answers.Nearest(key, names); near != "" {
 				hint = "did you mean " + near + "?"
 			}
-			return usage(hint, "settings file %s: %s: unknown key", file, key)
+			return Usage(hint, "settings file %s: %s: unknown key", file, key)
 		}
 	}
 	return nil
 }
 
-// insecure tells what is not verified on the operator's word, a sentence each; screens, checks and reports repeat it.
-func (s *Settings) insecure() []string {
+// Unverified tells what is not verified on the operator's word, a sentence each; screens, checks and reports repeat it.
+func (s *Settings) Unverified() []string {
 	var out []string
 	if s.Insecure && s.Thumbprint == "" {
 		out = append(out, "vCenter's certificate is not verified (--insecure): anybody on the way can read the password and change what is said")

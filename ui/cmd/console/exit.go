@@ -1,4 +1,4 @@
-package cmd
+package console
 
 import (
 	"context"
@@ -16,72 +16,74 @@ import (
 
 // Exit codes; scripts rely on them.
 const (
-	exitOK          = 0
-	exitFailed      = 1
-	exitUsage       = 2
-	exitRefused     = 3
-	exitConnect     = 4
-	exitPartial     = 5
-	exitChanges     = 10 // plan --detailed-exitcode
-	exitInterrupted = 130
+	ExitOK          = 0
+	ExitFailed      = 1
+	ExitUsage       = 2
+	ExitRefused     = 3
+	ExitConnect     = 4
+	ExitPartial     = 5
+	ExitChanges     = 10 // plan --detailed-exitcode
+	ExitInterrupted = 130
 )
 
-// A codeError ends a command with an exit code of its own. Without words it prints nothing: the command has said it.
-type codeError struct {
-	code int
-	err  error
+// A CodeError ends a command with an exit code of its own. Without words it prints nothing: the command has said it.
+type CodeError struct {
+	Code int
+	Err  error // nil: nothing is left to be said
 }
 
-func (e *codeError) Error() string {
-	if e.err == nil {
-		return fmt.Sprintf("exit status %d", e.code)
+// Error implements error.
+func (e *CodeError) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("exit status %d", e.Code)
 	}
-	return e.err.Error()
+	return e.Err.Error()
 }
 
-func (e *codeError) Unwrap() error { return e.err }
+// Unwrap gives what went wrong.
+func (e *CodeError) Unwrap() error { return e.Err }
 
-// exit ends a command with a code and no further words.
-func exit(code int) error {
-	if code == exitOK {
+// Exit ends a command with a code and no further words.
+func Exit(code int) error {
+	if code == ExitOK {
 		return nil
 	}
-	return &codeError{code: code}
+	return &CodeError{Code: code}
 }
 
-// usage is an error of the command line itself.
-func usage(hint, format string, args ...any) error {
+// Usage is an error of the command line itself.
+func Usage(hint, format string, args ...any) error {
 	return backends.Errorf(backends.KindUsage, "", hint, format, args...)
 }
 
-// exitCode is the one switch from errors to exit codes.
-func exitCode(err error) int {
-	var code *codeError
+// ExitCode is the one switch from errors to exit codes.
+func ExitCode(err error) int {
+	var code *CodeError
 	var refused *plan.Refused
 	var problems answers.Problems
 	switch {
 	case err == nil:
-		return exitOK
+		return ExitOK
 	case errors.As(err, &code):
-		return code.code
+		return code.Code
 	case errors.As(err, &refused):
 		return refusedCode(refused)
 	case errors.As(err, &problems):
-		return exitUsage
+		return ExitUsage
 	case errors.Is(err, context.Canceled):
-		return exitInterrupted
+		return ExitInterrupted
 	}
 	switch backends.KindOf(err) {
 	case backends.KindUsage:
-		return exitUsage
+		return ExitUsage
 	case backends.KindRefused:
-		return exitRefused
+		return ExitRefused
 	case backends.KindAuth, backends.KindUnreachable:
-		return exitConnect
+		return ExitConnect
 	case backends.KindInterrupted:
-		return exitInterrupted
+		return ExitInterrupted
 	}
-	return exitFailed
+	return ExitFailed
 }
 
 // refusedCode tells what an inventory forbids from guests that nobody could log in to: where nothing else stands in the way,
@@ -89,33 +91,33 @@ func exitCode(err error) int {
 func refusedCode(refused *plan.Refused) int {
 	for _, r := range refused.Refusals {
 		if r.Kind != backends.KindAuth && r.Kind != backends.KindUnreachable {
-			return exitRefused
+			return ExitRefused
 		}
 	}
-	return exitConnect
+	return ExitConnect
 }
 
-// explain prints what went wrong as "error:" and "hint:" lines.
-func explain(w io.Writer, err error) {
-	var code *codeError
-	if errors.As(err, &code) && code.err == nil || errors.Is(err, syscall.EPIPE) {
+// Explain prints what went wrong as "error:" and "hint:" lines.
+func Explain(w io.Writer, err error) {
+	var code *CodeError
+	if errors.As(err, &code) && code.Err == nil || errors.Is(err, syscall.EPIPE) {
 		return // a reader that has gone wants to hear no more
 	}
 	var refused *plan.Refused
 	if errors.As(err, &refused) {
 		for _, r := range folded(refused.Refusals) {
-			printError(w, r.String(), r.Remedy)
+			PrintError(w, r.String(), r.Remedy)
 		}
 		return
 	}
 	var problems answers.Problems
 	if errors.As(err, &problems) {
 		for _, p := range problems {
-			printError(w, p.String(), p.Hint)
+			PrintError(w, p.String(), p.Hint)
 		}
 		return
 	}
-	printError(w, err.Error(), backends.HintOf(err))
+	PrintError(w, err.Error(), backends.HintOf(err))
 }
 
 // folded tells once what is refused of many targets for one reason: "esx-01 to esx-04: has no vmknic vmk9".
@@ -141,16 +143,17 @@ func folded(all []plan.Refusal) []plan.Refusal {
 	return out
 }
 
-func printError(w io.Writer, what, hint string) {
-	fmt.Fprintf(w, "error: %s\n", visible(what))
+// PrintError prints one thing that went wrong, and what may mend it.
+func PrintError(w io.Writer, what, hint string) {
+	fmt.Fprintf(w, "error: %s\n", Visible(what))
 	if hint != "" {
-		fmt.Fprintf(w, "hint:  %s\n", visible(hint))
+		fmt.Fprintf(w, "hint:  %s\n", Visible(hint))
 	}
 }
 
-// visible makes text harmless that names and machines that we do not trust have had a say in. Lines after the first are
+// Visible makes text harmless that names and machines that we do not trust have had a say in. Lines after the first are
 // indented: none can pose as an error or a hint of its own.
-func visible(s string) string {
+func Visible(s string) string {
 	lines := strings.Split(s, "\n")
 	for i, line := range lines {
 		lines[i] = plain.Clean(line)

@@ -1,12 +1,11 @@
-// Package cmd is the command tree of rdma-setup: one file a command. It is the only place that builds concrete
-// backends, and the only one that knows exit codes.
-package cmd
+// Package console is what a command of rdma-setup stands on: streams, clock and questions, settings from flags,
+// environment and file, output formats, signals, and the one switch from errors to exit codes.
+package console
 
 import (
-	"context"
 	"io"
 	"os"
-	"runtime/debug"
+	"strconv"
 	"time"
 
 	"golang.org/x/term"
@@ -21,6 +20,9 @@ type Env struct {
 	Stderr io.Writer
 	Getenv func(string) string
 	Now    func() time.Time
+
+	// Version is that of this program; cmd.Run fills it in.
+	Version string
 
 	// Terminal tells whether a person sits there: stdin and stdout are both terminals.
 	Terminal func() bool
@@ -40,12 +42,20 @@ type Env struct {
 	CallLimit time.Duration
 }
 
-// journalOptions is how this process writes journals.
-func (e *Env) journalOptions() []journal.Option {
+// JournalOptions is how this process writes journals.
+func (e *Env) JournalOptions() []journal.Option {
 	if e.JournalFile == nil {
 		return nil
 	}
 	return []journal.Option{journal.WithFile(e.JournalFile)}
+}
+
+// Made is the time of a reproducible build (SOURCE_DATE_EPOCH), else now.
+func (e *Env) Made() time.Time {
+	if n, err := strconv.ParseInt(e.Getenv("SOURCE_DATE_EPOCH"), 10, 64); err == nil {
+		return time.Unix(n, 0)
+	}
+	return e.Now()
 }
 
 // OSEnv is the environment of a real process.
@@ -64,12 +74,4 @@ func OSEnv() *Env {
 		Executable: os.Executable,
 		Interrupts: watchSignals,
 	}
-}
-
-// Main runs the command line of this process and gives its exit code.
-func Main() int {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(75) // a thousand hosts with ten thousand VMs in 150 MB instead of 190, for no more CPU that could be measured
-	}
-	return Run(context.Background(), OSEnv(), os.Args[1:])
 }

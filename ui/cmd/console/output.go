@@ -1,0 +1,105 @@
+package console
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/google/renameio/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
+)
+
+// OutputFlag adds -o with a fixed choice; the first is the default. A wrong word is a usage error.
+func OutputFlag(c *cobra.Command, into *string, formats ...string) {
+	c.Flags().VarP(&Choice{Into: into, From: formats}, "output", "o", "output format: "+strings.Join(formats, ", "))
+	*into = formats[0]
+	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// A Choice is a flag that takes one word of a list.
+type Choice struct {
+	Into *string  // where the word goes; what stands there is the default
+	From []string // the list
+}
+
+// String implements pflag.Value.
+func (c *Choice) String() string {
+	if c.Into == nil {
+		return ""
+	}
+	return *c.Into
+}
+
+// Type implements pflag.Value.
+func (c *Choice) Type() string { return "format" }
+
+// Set implements pflag.Value.
+func (c *Choice) Set(s string) error {
+	if !slices.Contains(c.From, s) {
+		return fmt.Errorf("want one of %s", strings.Join(c.From, ", "))
+	}
+	*c.Into = s
+	return nil
+}
+
+// WriteJSON prints one indented document.
+func WriteJSON(w io.Writer, v any) error {
+	enc := plain.JSON(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// Replaceable refuses a name for --out that is a device, a pipe or a directory: files are written beside it and put in its
+// place, which would take /dev/stdout away from everybody.
+func Replaceable(path string) error {
+	at, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(at)
+	if err == nil && !info.Mode().IsRegular() || strings.HasPrefix(at, "/dev/") || strings.HasPrefix(at, "/proc/") {
+		return Usage("name a file; without --out it goes to stdout where that makes sense", "--out %s is no file", path)
+	}
+	return nil
+}
+
+// readable is the mode of reports in files: they are for others to read, a monitoring agent too.
+const readable = 0o644
+
+// RenderTo writes to stdout or, where a file is named, to that file, whole or not at all.
+func RenderTo(e *Env, path string, render func(io.Writer) error) error {
+	if path == "" {
+		return render(e.Stdout)
+	}
+	if err := Replaceable(path); err != nil {
+		return err
+	}
+	f, err := renameio.NewPendingFile(path, renameio.WithPermissions(readable))
+	if err != nil {
+		return backends.Errorf(backends.KindPermanent, "", "name a file in a directory that you may write to", "%s cannot be written: %w", path, err)
+	}
+	defer f.Cleanup()
+	if err := render(f); err != nil {
+		return err
+	}
+	if err := f.CloseAtomicallyReplace(); err != nil {
+		return backends.Errorf(backends.KindPermanent, "", "name a file in a directory that you may write to", "%s cannot be written: %w", path, err)
+	}
+	return nil
+}
+
+// ShellWord quotes a path for a POSIX shell where that is needed.
+func ShellWord(s string) string {
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:@", r))
+	}) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
