@@ -3,6 +3,7 @@
 package realtest_test
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -50,6 +51,9 @@ func (s *site) older() {
 	s.t.Helper()
 	second := s.pair[1]
 	if second.run("ls /srv/older 2>/dev/null || :") == "" {
+		if os.Getenv("CI") != "" {
+			s.t.Fatal("no mirror had Debian 11's perftest when the image was built")
+		}
 		s.t.Skip("no mirror had Debian 11's perftest when the image was built")
 	}
 	s.both(fewer)

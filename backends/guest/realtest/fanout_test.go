@@ -136,7 +136,8 @@ func TestE2EFanOut(t *testing.T) {
 	}
 }
 
-// sshd runs a real sshd on a loopback address.
+// sshd runs a real sshd on a loopback address. The home of who logs in is empty: what the profile of whoever runs the
+// tests does at every login, sixty times at once, is not what is asked here.
 func (s *site) sshd(address string, port int, host key) {
 	s.t.Helper()
 	if os.Getuid() == 0 {
@@ -152,7 +153,8 @@ UsePAM no
 PasswordAuthentication no
 StrictModes no
 UseDNS no
-`, address, port, s.write("hostkey-"+address, string(host.private)), filepath.Join(s.dir, "authorized")))
+SetEnv HOME=%s
+`, address, port, s.write("hostkey-"+address, string(host.private)), filepath.Join(s.dir, "authorized"), s.state))
 	cmd := exec.Command("/usr/sbin/sshd", "-D", "-E", s.write("log-"+address, ""), "-f", config)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
