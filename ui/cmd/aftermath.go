@@ -6,6 +6,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 )
@@ -19,7 +20,7 @@ type aftermath struct {
 
 // lookAgain makes the full check after a run, its measurements included. A run that was interrupted or broke leaves it
 // at what the preflight said, and a note says so: the report must not look newer than it is.
-func (s *session) lookAgain(ctx context.Context, a *answers.Answers, p *planned, f planFlags, res engine.Result, measured []perftest.Measurement) aftermath {
+func lookAgain(ctx context.Context, s *session.Session, a *answers.Answers, p *planned, f planFlags, res engine.Result, measured []perftest.Measurement) aftermath {
 	before := aftermath{findings: p.findings}
 	if len(p.findings) > 0 {
 		before.notes = []string{"the checks are those made before the run"}
@@ -30,16 +31,16 @@ func (s *session) lookAgain(ctx context.Context, a *answers.Answers, p *planned,
 	case res.Status != engine.StatusDone && res.Status != engine.StatusUnchanged && res.Status != engine.StatusPartial:
 		return before
 	}
-	inv := s.last(p.inv) // a measurement begins with a survey
+	inv := s.Last(p.inv) // a measurement begins with a survey
 	if len(measured) == 0 && res.Status != engine.StatusUnchanged {
 		var err error
-		if inv, err = s.survey(ctx, a); err != nil {
+		if inv, err = s.Survey(ctx, a); err != nil {
 			before.notes = append(before.notes, "it could not be checked again after the run: "+err.Error())
 			return before
 		}
 	}
 	few, seen := limited(a, inv, f.limit)
-	facts := s.facts(ctx, few, seen, true)
+	facts := s.Facts(ctx, few, seen, true)
 	facts.Pairs = append(facts.Pairs, pairFacts(measured)...)
 	found := catalogue.Run(ctx, facts, checks.Selection{Mode: a.Mode, Skip: f.skip})
 	if ctx.Err() != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	uireport "github.com/rdma-setup/rdma-setup/ui/report"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
@@ -31,7 +32,7 @@ func newApplyCmd(e *console.Env) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				defer s.close()
+				defer s.Close()
 				r := &runner{env: e, s: s, a: a, flags: f, yes: yes, json: output == "json", stop: stop}
 				return r.apply(ctx, planFile)
 			}))
@@ -47,7 +48,7 @@ func newApplyCmd(e *console.Env) *cobra.Command {
 // A runner carries an apply from the plan to the report.
 type runner struct {
 	env   *console.Env
-	s     *session
+	s     *session.Session
 	a     *answers.Answers
 	flags planFlags
 	yes   bool
@@ -82,7 +83,7 @@ func (r *runner) apply(ctx context.Context, planFile string) error {
 	case !r.json:
 		fmt.Fprintln(r.env.Stderr, plain.NoChanges)
 	}
-	res, runErr := r.s.carryOut(ctx, r.a, p, r.flags, r.stop, r.sink())
+	res, runErr := carryOut(ctx, r.s, r.a, p, r.flags, r.stop, r.sink())
 	return r.finish(ctx, p, res, runErr)
 }
 
@@ -133,12 +134,12 @@ func (r *runner) finish(ctx context.Context, p *planned, res engine.Result, runE
 	code := res.Status.Exit()
 	var err error
 	if runErr == nil && (res.Status == engine.StatusDone || res.Status == engine.StatusUnchanged) {
-		out.Measurements, err = r.s.measure(ctx, r.a, r.a.Measure.Pairs, r.progress())
+		out.Measurements, err = r.s.Measure(ctx, r.a, r.a.Measure.Pairs, r.progress())
 		if err != nil {
 			runErr = err
 		}
 	}
-	rep, err := r.s.report(r.a, p, res, out.Measurements, r.s.lookAgain(ctx, r.a, p, r.flags, res, out.Measurements), r.earlier)
+	rep, err := reportOf(r.s, r.a, p, res, out.Measurements, lookAgain(ctx, r.s, r.a, p, r.flags, res, out.Measurements), r.earlier)
 	if err != nil {
 		runErr = errors.Join(runErr, err)
 	}
@@ -163,7 +164,7 @@ func (r *runner) finish(ctx context.Context, p *planned, res engine.Result, runE
 			fmt.Fprintf(r.env.Stderr, "run %s; again in full: rdma-setup report %s; undo: rdma-setup rollback %s\n", res.Run, res.Run, res.Run)
 		}
 	}
-	r.s.keepLab(code)
+	r.s.KeepLab(code)
 	if runErr != nil {
 		return &console.CodeError{Code: code, Err: runErr}
 	}

@@ -26,13 +26,13 @@ func (u *checkup) compare(inv *backends.Inventory) error {
 		return nil
 	}
 	if file == "" {
-		file = baseline.Path(u.s.set.StateDir, inv.VCenter.InstanceUUID)
+		file = baseline.Path(u.s.Set.StateDir, inv.VCenter.InstanceUUID)
 	}
 	var err error
 	u.base, err = baseline.Load(file, inv.VCenter.InstanceUUID)
 	switch {
 	case err != nil && u.flags.baseline == "": // nobody asked for it: the rest of the check is worth having
-		fmt.Fprintf(u.s.env.Stderr, "warning: %s\n", plain.Clean(err.Error()))
+		fmt.Fprintf(u.s.Env.Stderr, "warning: %s\n", plain.Clean(err.Error()))
 	case err != nil:
 		return err
 	case u.base == nil && u.flags.baseline != "":
@@ -50,9 +50,9 @@ func (u *checkup) keep(c *checked, file string, force bool) error {
 			"no baseline was kept: %d checks fail, the first is %s of %s", n, first.ID, plain.Clean(first.Target.Name))}
 	}
 	if file == keepDefault {
-		file = baseline.Path(u.s.set.StateDir, u.facts.Inventory.VCenter.InstanceUUID)
+		file = baseline.Path(u.s.Set.StateDir, u.facts.Inventory.VCenter.InstanceUUID)
 	}
-	b := baseline.Of(u.facts, u.s.env.Now(), u.s.env.Version)
+	b := baseline.Of(u.facts, u.s.Env.Now(), u.s.Env.Version)
 	if err := baseline.Save(file, b); err != nil {
 		return &console.CodeError{Code: max(c.code, checkWarning), Err: err}
 	}
@@ -63,7 +63,7 @@ func (u *checkup) keep(c *checked, file string, force bool) error {
 	if u.flags.sel.Quick {
 		how = "; a quick check knows neither module parameters nor guests, so that later checks will not compare them"
 	}
-	fmt.Fprintf(u.s.env.Stderr, "baseline kept in %s: %d hosts, %d VMs, %d guests%s\n", file, len(b.Inventory.Hosts), len(b.Inventory.VMs), len(b.Inventory.Guests), how)
+	fmt.Fprintf(u.s.Env.Stderr, "baseline kept in %s: %d hosts, %d VMs, %d guests%s\n", file, len(b.Inventory.Hosts), len(b.Inventory.VMs), len(b.Inventory.Guests), how)
 	return nil
 }
 
@@ -71,9 +71,9 @@ func (u *checkup) keep(c *checked, file string, force bool) error {
 func (u *checkup) drift(ctx context.Context, facts *checks.Facts) {
 	facts.Baseline = u.base.Inventory
 	vc := facts.Inventory.VCenter
-	lost, err := u.s.vc.LinksLost(ctx, u.base.Made.Add(vc.Clock.Sub(vc.ClockAsked)))
+	lost, err := u.s.VC.LinksLost(ctx, u.base.Made.Add(vc.Clock.Sub(vc.ClockAsked)))
 	if err != nil && ctx.Err() == nil {
-		fmt.Fprintf(u.s.env.Stderr, "warning: links that came and went are not known: %s\n", plain.Clean(err.Error()))
+		fmt.Fprintf(u.s.Env.Stderr, "warning: links that came and went are not known: %s\n", plain.Clean(err.Error()))
 	}
 	facts.LinksLost = lost
 }

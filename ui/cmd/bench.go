@@ -10,6 +10,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/nodes"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
@@ -54,7 +56,7 @@ func bench(ctx context.Context, e *console.Env, cmd *cobra.Command, f planFlags,
 	if err != nil {
 		return nil, err
 	}
-	defer s.close()
+	defer s.Close()
 	if pairs == "" {
 		pairs = a.Measure.Pairs
 	}
@@ -62,14 +64,14 @@ func bench(ctx context.Context, e *console.Env, cmd *cobra.Command, f planFlags,
 		a.Container.Image = image
 	}
 	if image != "" && a.Mode == answers.PVRDMA {
-		if err := s.imageKnowsPVRDMA(ctx, a); err != nil {
+		if err := imageKnowsPVRDMA(ctx, s, a); err != nil {
 			return nil, err
 		}
 	}
 	if !a.Measure.Bandwidth && !a.Measure.Latency {
 		return nil, console.Usage("set measure.bandwidth or measure.latency", "the answers ask for no measurement")
 	}
-	measured, err := s.measure(ctx, a, pairs, (&runner{env: e}).progress())
+	measured, err := s.Measure(ctx, a, pairs, (&runner{env: e}).progress())
 	if len(measured) == 0 {
 		switch {
 		case ctx.Err() != nil:
@@ -80,9 +82,9 @@ func bench(ctx context.Context, e *console.Env, cmd *cobra.Command, f planFlags,
 		return nil, err
 	}
 	r := &report.Report{
-		Mode: string(a.Mode), Made: e.Now(), Tool: e.Version, VCenter: s.set.URL, Simulated: s.simulated,
-		Insecure: s.set.Unverified(), Changes: []report.Outcome{}, Checks: []checks.Finding{}, Measurements: append([]perftest.Measurement{}, measured...),
-		Environment: report.EnvironmentOf(s.last(nil), nil), NCCL: ncclOf(a, s.last(nil), measured),
+		Mode: string(a.Mode), Made: e.Now(), Tool: e.Version, VCenter: s.Set.URL, Simulated: s.Simulated,
+		Insecure: s.Set.Unverified(), Changes: []report.Outcome{}, Checks: []checks.Finding{}, Measurements: append([]perftest.Measurement{}, measured...),
+		Environment: report.EnvironmentOf(s.Last(nil), nil), NCCL: nodes.NCCL(a, s.Last(nil), measured),
 	}
 	if ctx.Err() != nil {
 		r.Notes = []string{"interrupted: not every pair was measured"}
@@ -92,8 +94,8 @@ func bench(ctx context.Context, e *console.Env, cmd *cobra.Command, f planFlags,
 }
 
 // imageKnowsPVRDMA refuses to measure from an image whose libraries cannot see the device.
-func (s *session) imageKnowsPVRDMA(ctx context.Context, a *answers.Answers) error {
-	inv, err := s.survey(ctx, a)
+func imageKnowsPVRDMA(ctx context.Context, s *session.Session, a *answers.Answers) error {
+	inv, err := s.Survey(ctx, a)
 	if err != nil {
 		return err
 	}

@@ -10,11 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	uireport "github.com/rdma-setup/rdma-setup/ui/report"
-	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
 // Exit codes of check, as monitoring plugins have them.
@@ -151,7 +149,7 @@ func (f *checkFlags) once(ctx context.Context, e *console.Env, cmd *cobra.Comman
 	if err != nil {
 		return err
 	}
-	defer u.s.close()
+	defer u.s.Close()
 	c, err := u.look(ctx)
 	if err != nil {
 		return err
@@ -185,17 +183,4 @@ func (f *checkFlags) ended(ctx context.Context, e *console.Env, err error) error
 		fmt.Fprintln(e.Stdout, uireport.PluginError(err))
 	}
 	return &console.CodeError{Code: checkUnknown, Err: err}
-}
-
-// look reads what check needs: quick is vCenter alone, full asks the guests too.
-func (s *session) look(ctx context.Context, a *answers.Answers, quick bool) (*backends.Inventory, error) {
-	if !quick {
-		return s.survey(ctx, a)
-	}
-	s.use(a)
-	inv, err := s.vc.Inventory(ctx, scopeOf(a))
-	if err == nil {
-		s.note(inv)
-	}
-	return inv, err
 }

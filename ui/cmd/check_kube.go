@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"context"
-	"fmt"
 	"io"
 
 	"github.com/rdma-setup/rdma-setup/backends/kube"
@@ -31,17 +30,4 @@ func (f *checkFlags) checkKube(ctx context.Context, e *console.Env) error {
 		return err
 	}
 	return console.Exit(c.code)
-}
-
-// tryJob lets the API server of a context check a job without creating it.
-func tryJob(ctx context.Context, e *console.Env, name, manifest string) error {
-	client, err := kube.New(name, kube.Kubectl)
-	if err != nil {
-		return err
-	}
-	if err := client.Try(ctx, []byte(manifest)); err != nil {
-		return err
-	}
-	fmt.Fprintf(e.Stderr, "note: the API server of %s takes this job (dry run; nothing was created)\n", console.Visible(name))
-	return nil
 }

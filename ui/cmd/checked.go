@@ -11,6 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	uireport "github.com/rdma-setup/rdma-setup/ui/report"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
@@ -28,11 +29,11 @@ type checked struct {
 	baseline *baseline.Baseline
 }
 
-// checked gathers what was found into a report.
-func (s *session) checked(a *answers.Answers, inv *backends.Inventory, facts *checks.Facts, findings []checks.Finding, measured []perftest.Measurement) *checked {
-	c := &checked{calls: s.vc.Calls(), report: &report.Report{
-		Mode: string(a.Mode), Made: s.env.Now(), Tool: s.env.Version, VCenter: s.set.URL, Simulated: inv.VCenter.Simulated,
-		Insecure: s.set.Unverified(), Checks: findings, Measurements: measured, Environment: report.EnvironmentOf(inv, facts.HostFacts),
+// checkedOf gathers what was found into a report.
+func checkedOf(s *session.Session, a *answers.Answers, inv *backends.Inventory, facts *checks.Facts, findings []checks.Finding, measured []perftest.Measurement) *checked {
+	c := &checked{calls: s.VC.Calls(), report: &report.Report{
+		Mode: string(a.Mode), Made: s.Env.Now(), Tool: s.Env.Version, VCenter: s.Set.URL, Simulated: inv.VCenter.Simulated,
+		Insecure: s.Set.Unverified(), Checks: findings, Measurements: measured, Environment: report.EnvironmentOf(inv, facts.HostFacts),
 	}}
 	c.code, c.word = judged(findings, measured)
 	return c

@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"context"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -11,13 +12,14 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
 // A checkup is a health check that can be made again on one session.
 type checkup struct {
 	flags *checkFlags
-	s     *session
+	s     *session.Session
 	a     *answers.Answers // given, or guessed from what was seen first
 	facts *checks.Facts    // of the last look
 	calls int              // before the next look
@@ -38,7 +40,7 @@ func (f *checkFlags) begin(ctx context.Context, e *console.Env, cmd *cobra.Comma
 	if err != nil {
 		return nil, err
 	}
-	u.s, err = open(ctx, e, set, nil)
+	u.s, err = session.Open(ctx, e, set, nil)
 	return u, err
 }
 
@@ -58,9 +60,9 @@ func (u *checkup) look(ctx context.Context) (*checked, error) {
 		}
 	}
 	a, inv := limited(u.a, inv, f.limit)
-	facts := u.s.facts(ctx, a, inv, !f.sel.Quick)
+	facts := u.s.Facts(ctx, a, inv, !f.sel.Quick)
 	if f.shell {
-		if err := u.s.askShells(ctx, a, facts); err != nil {
+		if err := u.s.AskShells(ctx, a, facts); err != nil {
 			return nil, err
 		}
 	}
@@ -69,7 +71,7 @@ func (u *checkup) look(ctx context.Context) (*checked, error) {
 	}
 	var measured []perftest.Measurement
 	if f.pairs != "" {
-		if measured, err = u.s.measure(ctx, u.a, f.pairs, (&runner{env: u.s.env}).progress()); err != nil {
+		if measured, err = u.s.Measure(ctx, u.a, f.pairs, (&runner{env: u.s.Env}).progress()); err != nil {
 			return nil, err
 		}
 		facts.Pairs = append(facts.Pairs, pairFacts(measured)...)
@@ -77,19 +79,64 @@ func (u *checkup) look(ctx context.Context) (*checked, error) {
 	sel := f.sel
 	sel.Mode = u.a.Mode
 	u.facts = facts
-	c := u.s.checked(a, inv, facts, catalogue.Run(ctx, facts, sel), measured)
-	c.calls, u.calls, c.baseline = u.s.vc.Calls()-u.calls, u.s.vc.Calls(), u.base
+	c := checkedOf(u.s, a, inv, facts, catalogue.Run(ctx, facts, sel), measured)
+	c.calls, u.calls, c.baseline = u.s.VC.Calls()-u.calls, u.s.VC.Calls(), u.base
 	return c, ctx.Err()
 }
 
 // world reads what the answers name, or without answers everything, with the mode guessed from what the VMs have.
 func (u *checkup) world(ctx context.Context) (*backends.Inventory, error) {
 	if u.flags.file != "" {
-		return u.s.look(ctx, u.a, u.flags.sel.Quick)
+		return u.s.Look(ctx, u.a, u.flags.sel.Quick)
 	}
-	inv, err := u.s.vc.Inventory(ctx, backends.Scope{Details: true})
+	inv, err := u.s.VC.Inventory(ctx, backends.Scope{Details: true})
 	if err == nil && u.a == nil {
 		u.a = answersFrom(inv)
 	}
 	return inv, err
+}
+
+// answersFrom guesses what shall be from what is there: the mode by the VMs' adapters, the switch that they hang on,
+// and the hosts that are its members.
+func answersFrom(inv *backends.Inventory) *answers.Answers {
+	a := answers.Default(answers.PVRDMA)
+	dvs := map[string]int{}
+	for _, v := range inv.VMs {
+		for _, ad := range v.Adapters {
+			switch ad.Type {
+			case "pvrdma":
+				a.Mode = answers.PVRDMA
+			case "sriov":
+				a.Mode = answers.SRIOV
+			default:
+				continue
+			}
+			dvs[ad.Switch]++
+			a.Switch.PortGroup = ad.PortGroup
+			a.VMs = append(a.VMs, answers.VM{Name: v.Name})
+		}
+	}
+	for name, n := range dvs {
+		if best := dvs[a.Switch.Name]; n > best {
+			a.Switch.Name = name
+		}
+	}
+	if sw := inv.Switch(a.Switch.Name); sw != nil {
+		a.Switch.MTU = sw.MTU
+		for host := range sw.Members {
+			a.Hosts.Names = append(a.Hosts.Names, host)
+		}
+		slices.Sort(a.Hosts.Names)
+	}
+	for _, h := range inv.Hosts {
+		if a.Hosts.Datacenter == "" {
+			a.Hosts.Datacenter = h.Datacenter
+		}
+		if len(a.Hosts.Names) == 0 || slices.Contains(a.Hosts.Names, h.Name) {
+			if vmk := h.Options["Net.PVRDMAVmknic"]; vmk != "" {
+				a.PVRDMA.VMKNic = vmk
+			}
+		}
+	}
+	return a
 }

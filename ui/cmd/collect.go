@@ -73,7 +73,7 @@ func collect(ctx context.Context, e *console.Env, cmd *cobra.Command, f *checkFl
 	if err != nil {
 		return nil, err
 	}
-	defer u.s.close()
+	defer u.s.Close()
 	if _, err := u.look(ctx); err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
@@ -112,12 +113,12 @@ func hostsNow(cmd *cobra.Command, e *console.Env, a *answers.Answers) []backends
 	quiet.Terminal = func() bool { return false }
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionLimit)
 	defer cancel()
-	s, err := open(ctx, &quiet, set, a)
+	s, err := session.Open(ctx, &quiet, set, a)
 	if err != nil {
 		return nil
 	}
-	defer s.close()
-	inv, err := s.vc.Inventory(ctx, backends.Scope{})
+	defer s.Close()
+	inv, err := s.VC.Inventory(ctx, backends.Scope{})
 	if err != nil {
 		return nil
 	}

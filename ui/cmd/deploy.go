@@ -12,6 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/appliance"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	rules "github.com/rdma-setup/rdma-setup/wizard/plan/appliance"
 )
@@ -100,12 +101,12 @@ func (f *deployFlags) run(ctx context.Context, e *console.Env, cmd *cobra.Comman
 	if f.wish.Name == "" {
 		f.wish.Name = file.Name
 	}
-	s, err := open(ctx, e, set, nil)
+	s, err := session.Open(ctx, e, set, nil)
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	inv, err := s.vc.Inventory(ctx, backends.Scope{})
+	defer s.Close()
+	inv, err := s.VC.Inventory(ctx, backends.Scope{})
 	if err != nil {
 		return err
 	}
@@ -146,7 +147,7 @@ func (f *deployFlags) consent(e *console.Env) error {
 	return err
 }
 
-func (f *deployFlags) deploy(ctx context.Context, e *console.Env, s *session, file *appliance.File, inv *backends.Inventory) error {
+func (f *deployFlags) deploy(ctx context.Context, e *console.Env, s *session.Session, file *appliance.File, inv *backends.Inventory) error {
 	shown := -1
 	progress := func(percent int) {
 		if percent/10 != shown/10 || shown < 0 {
@@ -155,10 +156,10 @@ func (f *deployFlags) deploy(ctx context.Context, e *console.Env, s *session, fi
 		}
 	}
 	warn := func(line string) { fmt.Fprintln(e.Stderr, "vCenter: "+plain.Clean(strings.TrimSpace(line))) }
-	if err := s.vc.Deploy(ctx, file, f.wish.Deployment, warn, progress); err != nil {
+	if err := s.VC.Deploy(ctx, file, f.wish.Deployment, warn, progress); err != nil {
 		return err
 	}
-	setters := s.vc.Setters()
+	setters := s.VC.Setters()
 	for _, a := range rules.Additions(file.Appliance, f.wish, inv) {
 		fmt.Fprintf(e.Stderr, "%s: %s\n", f.wish.Name, a.ID())
 		if err := setters[a.Kind].Set(ctx, a.Setting, a.To, nil); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
@@ -40,12 +41,12 @@ func newDiscoverCmd(e *console.Env) *cobra.Command {
 				return err
 			}
 			return console.Interruptible(cmd.Context(), e, func(ctx context.Context) error {
-				s, err := open(ctx, e, set, nil)
+				s, err := session.Open(ctx, e, set, nil)
 				if err != nil {
 					return err
 				}
-				defer s.close()
-				inv, err := s.vc.Inventory(ctx, backends.Scope{})
+				defer s.Close()
+				inv, err := s.VC.Inventory(ctx, backends.Scope{})
 				if err != nil {
 					return err
 				}
@@ -53,8 +54,8 @@ func newDiscoverCmd(e *console.Env) *cobra.Command {
 				for i := range inv.Hosts {
 					inv.Hosts[i].NICs, eligible = filtered(inv.Hosts[i].NICs, keep, eligible)
 				}
-				s.vc.Close()
-				inv.APICalls = s.vc.Calls()
+				s.VC.Close()
+				inv.APICalls = s.VC.Calls()
 				if err := printInventory(e, output, inv); err != nil {
 					return err
 				}

@@ -14,6 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
 	"github.com/rdma-setup/rdma-setup/ui/live"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
@@ -24,7 +25,7 @@ import (
 
 // fabric is the world as the wizard sees it.
 type fabric struct {
-	s     *session
+	s     *session.Session
 	file  string // where the answers are saved
 	last  *planned
 	ready bool // RDMA adapters were seen by the last look
@@ -32,22 +33,22 @@ type fabric struct {
 
 // Default implements live.Fabric.
 func (f *fabric) Default() live.Login {
-	set := f.s.set
+	set := f.s.Set
 	return live.Login{URL: set.URL, Username: set.Username, Password: set.Password, Thumbprint: set.Thumbprint}
 }
 
 // Simulated implements live.Fabric.
-func (f *fabric) Simulated() bool { return f.s.lab != nil || f.s.simulated }
+func (f *fabric) Simulated() bool { return f.s.Lab != nil || f.s.Simulated }
 
 // Insecure implements live.Fabric.
-func (f *fabric) Insecure() []string { return f.s.set.Unverified() }
+func (f *fabric) Insecure() []string { return f.s.Set.Unverified() }
 
 // config is how the wizard connects; it never asks on the terminal, which the screen has.
 func (f *fabric) config(l live.Login, unknown **live.Fingerprint) vsphere.Config {
-	set := f.s.set
+	set := f.s.Set
 	return vsphere.Config{
-		URL: l.URL, Username: l.Username, Thumbprint: l.Thumbprint, CAFiles: caFiles(set.CACerts), Insecure: set.Insecure,
-		UserAgent: "rdma-setup/" + f.s.env.Version,
+		URL: l.URL, Username: l.Username, Thumbprint: l.Thumbprint, CAFiles: session.CAFiles(set.CACerts), Insecure: set.Insecure,
+		UserAgent: "rdma-setup/" + f.s.Env.Version,
 		Password:  func(context.Context) (string, error) { return l.Password, nil },
 		Confirm: func(_ context.Context, host, sha256 string) (bool, error) {
 			*unknown = &live.Fingerprint{Host: host, SHA256: sha256}
@@ -73,18 +74,12 @@ func (f *fabric) Connect(ctx context.Context, l live.Login) (*backends.Inventory
 	if err != nil {
 		return nil, err
 	}
-	if f.s.vc != nil {
-		f.s.vc.Close()
-	}
-	if f.s.pool != nil {
-		f.s.pool.Close() // connections to the guests of the vCenter before
-	}
-	f.s.vc, f.s.guests, f.s.pool = vc, nil, nil
+	f.s.Change(vc)
 	inv, err := vc.Inventory(ctx, backends.Scope{})
 	if err != nil {
 		return nil, err
 	}
-	f.s.note(inv)
+	f.s.Note(inv)
 	return inv, nil
 }
 
@@ -132,12 +127,12 @@ func proposeVMs(a *answers.Answers, inv *backends.Inventory) {
 
 // Survey implements live.Fabric.
 func (f *fabric) Survey(ctx context.Context, a *answers.Answers) (*backends.Inventory, error) {
-	return f.s.survey(ctx, a)
+	return f.s.Survey(ctx, a)
 }
 
 // Preflight implements live.Fabric.
 func (f *fabric) Preflight(ctx context.Context, a *answers.Answers, inv *backends.Inventory) []checks.Finding {
-	found := f.s.preflight(ctx, a, inv, planFlags{})
+	found := preflight(ctx, f.s, a, inv, planFlags{})
 	f.last = &planned{inv: inv, findings: found}
 	return found
 }
@@ -154,19 +149,19 @@ func (f *fabric) Plan(a *answers.Answers, inv *backends.Inventory) (*plan.Plan, 
 // Apply implements live.Fabric.
 func (f *fabric) Apply(ctx context.Context, a *answers.Answers, p *plan.Plan, stop <-chan struct{}, sink engine.Sink) (engine.Result, error) {
 	f.last.plan = p
-	return f.s.carryOut(ctx, a, f.last, planFlags{}, stop, sink)
+	return carryOut(ctx, f.s, a, f.last, planFlags{}, stop, sink)
 }
 
 // Measure implements live.Fabric.
 func (f *fabric) Measure(ctx context.Context, a *answers.Answers, progress func(perftest.Progress)) ([]perftest.Measurement, error) {
-	return f.s.measure(ctx, a, a.Measure.Pairs, progress)
+	return f.s.Measure(ctx, a, a.Measure.Pairs, progress)
 }
 
 // Report implements live.Fabric.
 func (f *fabric) Report(ctx context.Context, a *answers.Answers, res engine.Result, found []checks.Finding, measured []perftest.Measurement) (*report.Report, error) {
 	f.last.findings = found
-	f.s.keepLab(res.Status.Exit())
-	return f.s.report(a, f.last, res, measured, f.s.lookAgain(ctx, a, f.last, planFlags{}, res, measured), nil)
+	f.s.KeepLab(res.Status.Exit())
+	return reportOf(f.s, a, f.last, res, measured, lookAgain(ctx, f.s, a, f.last, planFlags{}, res, measured), nil)
 }
 
 // SaveAnswers implements live.Fabric.
@@ -185,7 +180,7 @@ func (f *fabric) SaveAnswers(a *answers.Answers) (string, error) {
 // ReplayCommand implements live.Fabric.
 func (f *fabric) ReplayCommand(answersPath string) string {
 	cmd := "rdma-setup apply -f " + console.ShellWord(answersPath)
-	if f.s.lab != nil {
+	if f.s.Lab != nil {
 		cmd += " --lab"
 	}
 	return cmd

@@ -33,13 +33,13 @@ func (f *fabric) Look(ctx context.Context, a *answers.Answers) (*backends.Invent
 	var found []checks.Finding
 	notes := []string{"only read: nothing was changed, nothing was measured"}
 	if ready {
-		facts = f.s.facts(ctx, &own, inv, true)
+		facts = f.s.Facts(ctx, &own, inv, true)
 		found = catalogue.Run(ctx, facts, checks.Selection{Mode: own.Mode})
 	} else {
-		found = f.s.preflight(ctx, &own, inv, planFlags{})
+		found = preflight(ctx, f.s, &own, inv, planFlags{})
 		notes = append(notes, "no VM has an RDMA adapter: nothing is set up yet, and what was checked is whether mode "+string(own.Mode)+" can be")
 	}
-	c := f.s.checked(&own, inv, facts, found, nil)
+	c := checkedOf(f.s, &own, inv, facts, found, nil)
 	c.report.Notes = notes
 	return inv, c.report, ctx.Err()
 }
@@ -47,12 +47,12 @@ func (f *fabric) Look(ctx context.Context, a *answers.Answers) (*backends.Invent
 // world reads what the answers name, or everything.
 func (f *fabric) world(ctx context.Context, a *answers.Answers, named bool) (*backends.Inventory, error) {
 	if named {
-		return f.s.survey(ctx, a)
+		return f.s.Survey(ctx, a)
 	}
-	f.s.use(a)
-	inv, err := f.s.vc.Inventory(ctx, backends.Scope{Details: true})
+	f.s.Use(a)
+	inv, err := f.s.VC.Inventory(ctx, backends.Scope{Details: true})
 	if err == nil {
-		f.s.note(inv)
+		f.s.Note(inv)
 	}
 	return inv, err
 }
@@ -64,9 +64,7 @@ func carriesRDMA(v backends.VM) bool {
 
 // Trusts implements live.Fabric.
 func (f *fabric) Trusts(ask func(ctx context.Context, k live.HostKey) bool) {
-	f.s.mu.Lock()
-	defer f.s.mu.Unlock()
-	f.s.trust = ask
+	f.s.Trusts(ask)
 }
 
 // LookCommand implements live.Fabric.
@@ -75,7 +73,7 @@ func (f *fabric) LookCommand() string {
 	if f.ready {
 		cmd = "rdma-setup check -o html --out report.html"
 	}
-	if f.s.lab != nil {
+	if f.s.Lab != nil {
 		cmd += " --lab"
 	}
 	return cmd

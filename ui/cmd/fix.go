@@ -23,7 +23,7 @@ func (f *checkFlags) mend(ctx context.Context, e *console.Env, cmd *cobra.Comman
 	if err != nil {
 		return f.ended(looking, e, err)
 	}
-	defer u.s.close()
+	defer u.s.Close()
 	before, err := u.look(looking)
 	if err != nil {
 		return f.ended(looking, e, err)
@@ -52,7 +52,7 @@ func (f *checkFlags) mend(ctx context.Context, e *console.Env, cmd *cobra.Comman
 	if err := r.consent(p); err != nil {
 		return err
 	}
-	res, runErr := u.s.carryOut(ctx, r.a, p, f.planFlags, stop, plain.Lines(e.Stderr))
+	res, runErr := carryOut(ctx, u.s, r.a, p, f.planFlags, stop, plain.Lines(e.Stderr))
 	if runErr != nil || res.Status != engine.StatusDone {
 		r.json = false // the events went to stderr: stdout is for the check's one document
 		return r.finish(ctx, p, res, runErr)
@@ -61,7 +61,7 @@ func (f *checkFlags) mend(ctx context.Context, e *console.Env, cmd *cobra.Comman
 	if err != nil {
 		return f.ended(ctx, e, err)
 	}
-	rep, err := u.s.report(u.a, p, res, nil, aftermath{findings: after.report.Checks, hosts: u.facts.HostFacts}, nil)
+	rep, err := reportOf(u.s, u.a, p, res, nil, aftermath{findings: after.report.Checks, hosts: u.facts.HostFacts}, nil)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (f *checkFlags) mend(ctx context.Context, e *console.Env, cmd *cobra.Comman
 		return err
 	}
 	fmt.Fprintf(e.Stderr, "mended in run %s; what was done: rdma-setup report %s; undo: rdma-setup rollback %s\n", res.Run, res.Run, res.Run)
-	u.s.keepLab(console.ExitOK)
+	u.s.KeepLab(console.ExitOK)
 	return console.Exit(after.code)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/generate"
 )
@@ -38,8 +39,8 @@ func origin(e *console.Env, what string, from ...string) generate.Origin {
 }
 
 // sources names where facts came from, and says so when they are the lab's.
-func (s *session) sources(from ...string) []string {
-	if s.simulated {
+func sources(s *session.Session, from ...string) []string {
+	if s.Simulated {
 		from = append(from, "SIMULATED by the embedded lab: it says nothing of real hardware")
 	}
 	return from

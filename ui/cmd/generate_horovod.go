@@ -11,7 +11,7 @@ import (
 )
 
 func newGenerateHorovodCmd(e *console.Env) *cobra.Command {
-	var f planFlags
+	var file string
 	var tcp bool
 	var hosts []string
 	h := generate.Horovod{GPUs: 1, Net: generate.NCCL{GID: -1}}
@@ -24,7 +24,7 @@ seen inside, runs the benchmark of the guide (VGG16), holds NCCL's own word on t
 that was asked for, and removes the containers. Nothing is asked of vCenter or the guests.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			a, from, err := overGuests(e, &f, hosts, &h.Hosts)
+			a, from, err := overGuests(e, file, hosts, &h.Hosts)
 			if err != nil {
 				return err
 			}
@@ -47,7 +47,7 @@ that was asked for, and removes the containers. Nothing is asked of vCenter or t
 		},
 	}
 	fl := c.Flags()
-	fl.StringVarP(&f.file, "file", "f", "", "answers file: mode, QoS, the VMs' RDMA addresses")
+	fl.StringVarP(&file, "file", "f", "", "answers file: mode, QoS, the VMs' RDMA addresses")
 	fl.StringArrayVar(&hosts, "host", nil, "address of a guest; once for each")
 	modeFlag(c, &mode)
 	fl.BoolVar(&tcp, "tcp", false, "over TCP instead of RDMA, to compare")

@@ -3,12 +3,13 @@ package cmd
 import (
 	"context"
 	"fmt"
-	"net/netip"
 
 	"github.com/spf13/cobra"
 
-	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/kube"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/nodes"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/generate"
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
@@ -16,7 +17,7 @@ import (
 
 // jobFlags are the wishes of generate mpijob beside the answers.
 type jobFlags struct {
-	plan planFlags
+	file string
 	api  string
 	mode string
 	tcp  bool
@@ -36,7 +37,7 @@ without one the benchmark of the guide.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return generateMPIJob(cmd, e, &f, args) },
 	}
 	fl := c.Flags()
-	fl.StringVarP(&f.plan.file, "file", "f", "", "answers file: mode, QoS, VMs")
+	fl.StringVarP(&f.file, "file", "f", "", "answers file: mode, QoS, VMs")
 	fl.Var(&console.Choice{Into: &f.api, From: []string{string(generate.V2Beta1), string(generate.V1Alpha2)}}, "api", "v2beta1, or v1alpha2 for old operators")
 	modeFlag(c, &f.mode)
 	fl.StringVar(&f.kube, "kube", "", "let the API server of this context of kubectl check the job, without creating it")
@@ -67,15 +68,15 @@ func generateMPIJob(cmd *cobra.Command, e *console.Env, f *jobFlags, command []s
 	from := []string{"flags"}
 	var a *answers.Answers
 	switch {
-	case set.Lab || f.plan.file != "" && !f.tcp && f.job.Net.Device == "":
-		s, loaded, err := f.plan.begin(cmd.Context(), e, cmd)
+	case set.Lab || f.file != "" && !f.tcp && f.job.Net.Device == "":
+		s, loaded, err := session.Begin(cmd.Context(), e, cmd, f.file)
 		if err != nil {
 			return err
 		}
-		defer s.close()
+		defer s.Close()
 		a = loaded
 		if !f.tcp && f.job.Net.Device == "" {
-			device, gid, why, err := s.workers(cmd.Context(), a)
+			device, gid, why, err := workers(cmd.Context(), s, a)
 			if err != nil {
 				return err
 			}
@@ -87,12 +88,12 @@ func generateMPIJob(cmd *cobra.Command, e *console.Env, f *jobFlags, command []s
 				f.job.Net.GID = gid
 			}
 		}
-		from = s.sources("answers", "what the guests say of their RDMA devices")
-	case f.plan.file != "":
-		if a, err = f.plan.load(e, nil); err != nil {
+		from = sources(s, "answers", "what the guests say of their RDMA devices")
+	case f.file != "":
+		if a, err = session.Load(e, f.file, nil); err != nil {
 			return err
 		}
-		from = append(from, f.plan.file)
+		from = append(from, f.file)
 	}
 	if a != nil {
 		if !given("mode") {
@@ -122,58 +123,24 @@ func generateMPIJob(cmd *cobra.Command, e *console.Env, f *jobFlags, command []s
 
 // workers asks the guests for the RDMA device that has their RDMA address, and its index. One job has one setting for
 // all, so what differs between them is left out and told.
-func (s *session) workers(ctx context.Context, a *answers.Answers) (device string, gid int, notes []string, err error) {
-	inv, err := s.survey(ctx, a)
+func workers(ctx context.Context, s *session.Session, a *answers.Answers) (device string, gid int, notes []string, err error) {
+	inv, err := s.Survey(ctx, a)
 	if err != nil {
 		return "", -1, nil, err
 	}
-	device, gid, notes = workersOf(inv, a)
+	device, gid, notes = nodes.Shared(inv, a)
 	return device, gid, notes, nil
 }
 
-// workersOf finds in the guests' facts the RDMA device and the index that all of them share.
-func workersOf(inv *backends.Inventory, a *answers.Answers) (device string, gid int, notes []string) {
-	gid = -1
-	sameDevice, sameGID, first := true, true, true
-	for _, v := range a.VMs {
-		d, index, ok := rdmaAddress(inv, v.Name, a.Networks(v))
-		if !ok {
-			notes = append(notes, v.Name+": no RDMA device with its address was seen")
-			continue
-		}
-		if first {
-			device, gid, first = d, index, false
-			continue
-		}
-		sameDevice, sameGID = sameDevice && d == device, sameGID && index == gid
+// tryJob lets the API server of a context check a job without creating it.
+func tryJob(ctx context.Context, e *console.Env, name, manifest string) error {
+	client, err := kube.New(name, kube.Kubectl)
+	if err != nil {
+		return err
 	}
-	if !sameDevice {
-		device, notes = "", append(notes, "the guests' RDMA devices have different names: NCCL looks for them itself")
+	if err := client.Try(ctx, []byte(manifest)); err != nil {
+		return err
 	}
-	if !sameGID {
-		gid, notes = -1, append(notes, "the guests' RoCE v2 addresses have different indexes: NCCL (2.21 and later) looks for them itself")
-	}
-	return device, gid, notes
-}
-
-// rdmaAddress finds the RDMA device of a VM's guest that has one of its addresses, and the index of that address.
-func rdmaAddress(inv *backends.Inventory, name string, networks []answers.Adapter) (device string, gid int, ok bool) {
-	vm := inv.VM(name)
-	if vm == nil {
-		return "", -1, false
-	}
-	g := inv.Guest(vm.Name)
-	if g == nil {
-		return "", -1, false
-	}
-	for _, n := range networks {
-		for _, d := range g.RDMA {
-			for _, entry := range d.GIDs {
-				if ip, err := netip.ParseAddr(entry.IPv4); err == nil && ip == n.IP.Addr() && entry.Type == "RoCE v2" {
-					return d.Name, entry.Index, true
-				}
-			}
-		}
-	}
-	return "", -1, false
+	fmt.Fprintf(e.Stderr, "note: the API server of %s takes this job (dry run; nothing was created)\n", console.Visible(name))
+	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/guest"
 	"github.com/rdma-setup/rdma-setup/backends/guest/netconf"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/generate"
 )
@@ -37,7 +38,7 @@ var networkFiles = []networkFile{
 var interfaceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$`)
 
 func newGenerateNetworkCmd(e *console.Env, k networkFile) *cobra.Command {
-	var f planFlags
+	var answersFile string
 	var vm, mac, ip, group string
 	nic := netconf.Static{}
 	c := &cobra.Command{
@@ -53,23 +54,23 @@ With answers, MAC and interface are read from vCenter and the guests, one file a
 			if err != nil {
 				return err
 			}
-			if f.file == "" && !set.Lab {
+			if answersFile == "" && !set.Lab {
 				nic.MAC, nic.CIDR, nic.PortGroup = mac, ip, group
 				if err := checkStatic(&nic); err != nil {
 					return err
 				}
 				return printNetworkFile(e, k, "", nic, "flags")
 			}
-			s, a, err := f.begin(cmd.Context(), e, cmd)
+			s, a, err := session.Begin(cmd.Context(), e, cmd, answersFile)
 			if err != nil {
 				return err
 			}
-			defer s.close()
-			return s.printNetworkFiles(cmd.Context(), e, k, a, vm)
+			defer s.Close()
+			return printNetworkFiles(cmd.Context(), e, s, k, a, vm)
 		},
 	}
 	fl := c.Flags()
-	fl.StringVarP(&f.file, "file", "f", "", "answers file: VMs and their addresses")
+	fl.StringVarP(&answersFile, "file", "f", "", "answers file: VMs and their addresses")
 	fl.StringVar(&vm, "vm", "", "only this VM of the answers")
 	fl.StringVar(&nic.Name, "interface", "", "name of the interface in the guest, ens224f0")
 	fl.StringVar(&mac, "mac", "", "its MAC address")
@@ -119,8 +120,8 @@ func printNetworkFile(e *console.Env, k networkFile, vm string, n netconf.Static
 }
 
 // printNetworkFiles prints the file of every RDMA adapter that the answers name.
-func (s *session) printNetworkFiles(ctx context.Context, e *console.Env, k networkFile, a *answers.Answers, only string) error {
-	inv, err := s.survey(ctx, a)
+func printNetworkFiles(ctx context.Context, e *console.Env, s *session.Session, k networkFile, a *answers.Answers, only string) error {
+	inv, err := s.Survey(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -137,7 +138,7 @@ func (s *session) printNetworkFiles(ctx context.Context, e *console.Env, k netwo
 			if n++; n > 1 {
 				fmt.Fprintln(e.Stdout)
 			}
-			if err := printNetworkFile(e, k, v.Name, static, s.sources("answers", "vCenter", "the guest")...); err != nil {
+			if err := printNetworkFile(e, k, v.Name, static, sources(s, "answers", "vCenter", "the guest")...); err != nil {
 				return err
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/generate"
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
@@ -14,7 +15,7 @@ import (
 
 // overGuests adds the RDMA addresses of the guests that a script runs over, from --host and from the answers, which are nil
 // where no file is named, and tells where they came from.
-func overGuests(e *console.Env, f *planFlags, hosts []string, into *[]netip.Addr) (*answers.Answers, string, error) {
+func overGuests(e *console.Env, file string, hosts []string, into *[]netip.Addr) (*answers.Answers, string, error) {
 	for _, h := range hosts {
 		a, err := netip.ParseAddr(h)
 		if err != nil {
@@ -22,10 +23,10 @@ func overGuests(e *console.Env, f *planFlags, hosts []string, into *[]netip.Addr
 		}
 		*into = append(*into, a)
 	}
-	if f.file == "" {
+	if file == "" {
 		return nil, "flags", nil
 	}
-	a, err := f.load(e, nil)
+	a, err := session.Load(e, file, nil)
 	if err != nil {
 		return nil, "", err
 	}
@@ -34,7 +35,7 @@ func overGuests(e *console.Env, f *planFlags, hosts []string, into *[]netip.Addr
 			*into = append(*into, n[0].IP.Addr())
 		}
 	}
-	return a, f.file, nil
+	return a, file, nil
 }
 
 // classOf is the traffic class that guests mark RDMA with; 0 where the host does it, or nobody.
@@ -46,7 +47,7 @@ func classOf(a *answers.Answers) int {
 }
 
 func newGenerateOSUCmd(e *console.Env) *cobra.Command {
-	var f planFlags
+	var file string
 	var s generate.OSU
 	var hosts []string
 	c := &cobra.Command{
@@ -56,7 +57,7 @@ func newGenerateOSUCmd(e *console.Env) *cobra.Command {
 runs each, judged against a baseline by the 8.3 % of the guide. Nothing is asked of vCenter or the guests.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			a, from, err := overGuests(e, &f, hosts, &s.Hosts)
+			a, from, err := overGuests(e, file, hosts, &s.Hosts)
 			if err != nil {
 				return err
 			}
@@ -72,7 +73,7 @@ runs each, judged against a baseline by the 8.3 % of the guide. Nothing is asked
 		},
 	}
 	fl := c.Flags()
-	fl.StringVarP(&f.file, "file", "f", "", "answers file: the VMs' RDMA addresses")
+	fl.StringVarP(&file, "file", "f", "", "answers file: the VMs' RDMA addresses")
 	fl.StringArrayVar(&hosts, "host", nil, "address of a guest; once for each")
 	fl.StringVar(&s.Device, "device", "", "RDMA device in the guests (default UCX looks)")
 	fl.IntVar(&s.Class, "traffic-class", 0, "IP traffic class of RoCE (default from the answers where guests mark their own traffic)")

@@ -13,6 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/hostfacts"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/generate/switches"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/recipe"
@@ -20,7 +21,7 @@ import (
 
 // switchFlags are the wishes of generate switch beside the answers.
 type switchFlags struct {
-	plan     planFlags
+	file     string
 	os       string
 	name     string
 	ports    []string
@@ -42,7 +43,7 @@ asked. Without any port all lines are comments, so that a paste does nothing. No
 	}
 	fl := c.Flags()
 	fl.Var(&console.Choice{Into: &f.os, From: switches.Systems()}, "os", strings.Join(switches.Systems(), ", "))
-	fl.StringVarP(&f.plan.file, "file", "f", "", "answers file: hosts, VLAN, QoS")
+	fl.StringVarP(&f.file, "file", "f", "", "answers file: hosts, VLAN, QoS")
 	fl.StringSliceVar(&f.ports, "ports", nil, "ports of the switch that the hosts are on, as it spells them")
 	fl.StringVar(&f.name, "switch", "", "only this switch; with --ports its name")
 	fl.IntVar(&f.wish.VLAN, "vlan", 0, "VLAN of the port group, 0 untagged (default from the answers)")
@@ -75,29 +76,29 @@ func generateSwitch(cmd *cobra.Command, e *console.Env, f *switchFlags) error {
 		if ports, err = f.given(); err != nil {
 			return err
 		}
-		if f.plan.file != "" {
-			a, err := f.plan.load(e, nil)
+		if f.file != "" {
+			a, err := session.Load(e, f.file, nil)
 			if err != nil {
 				return err
 			}
-			from = append(from, f.plan.file)
+			from = append(from, f.file)
 			if err := f.follow(cmd, a); err != nil {
 				return err
 			}
 		}
-	case f.plan.file != "" || set.Lab:
-		s, a, err := f.plan.begin(cmd.Context(), e, cmd)
+	case f.file != "" || set.Lab:
+		s, a, err := session.Begin(cmd.Context(), e, cmd, f.file)
 		if err != nil {
 			return err
 		}
-		defer s.close()
+		defer s.Close()
 		if err := f.follow(cmd, a); err != nil {
 			return err
 		}
-		if ports, silent, err = s.switchPorts(cmd.Context(), a, f.wish.OS); err != nil {
+		if ports, silent, err = switchPorts(cmd.Context(), s, a, f.wish.OS); err != nil {
 			return err
 		}
-		from = s.sources("answers", "what the pNICs hear by LLDP or CDP")
+		from = sources(s, "answers", "what the pNICs hear by LLDP or CDP")
 	}
 	f.wish.PFC = f.lossless == string(answers.LosslessPFC)
 	if len(ports) == 0 {
@@ -178,12 +179,12 @@ func (f *switchFlags) print(e *console.Env, ports map[string][]switches.Port, si
 }
 
 // switchPorts asks the hosts which port of which switch their RDMA pNIC is on: ports by switch, and who heard nothing.
-func (s *session) switchPorts(ctx context.Context, a *answers.Answers, system switches.OS) (map[string][]switches.Port, []string, error) {
-	inv, err := s.vc.Inventory(ctx, scopeOf(a))
+func switchPorts(ctx context.Context, s *session.Session, a *answers.Answers, system switches.OS) (map[string][]switches.Port, []string, error) {
+	inv, err := s.VC.Inventory(ctx, session.Scope(a))
 	if err != nil {
 		return nil, nil, err
 	}
-	s.note(inv)
+	s.Note(inv)
 	chosen := *a
 	chosen.Hosts.Names = nil
 	for _, h := range hostfacts.Reachable(a, inv) {
@@ -198,7 +199,7 @@ func (s *session) switchPorts(ctx context.Context, a *answers.Answers, system sw
 	g.SetLimit(max(1, a.Run.Parallel))
 	for host, device := range picks {
 		g.Go(func() error {
-			all, err := s.vc.Neighbours(ctx, host)
+			all, err := s.VC.Neighbours(ctx, host)
 			if err != nil {
 				return err
 			}

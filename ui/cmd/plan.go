@@ -31,12 +31,12 @@ func newPlanCmd(e *console.Env) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				defer s.close()
+				defer s.Close()
 				p, err := makePlan(ctx, s, a, f)
 				if err != nil {
 					return err
 				}
-				doc := planDocument(p, s.vc.Calls())
+				doc := planDocument(p, s.VC.Calls())
 				if out != "" {
 					if err := writePlanFile(out, doc); err != nil {
 						return err

@@ -1,12 +1,9 @@
 package cmd
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"io"
-	"net/url"
-	"os"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/generate"
@@ -100,39 +98,6 @@ func (f *planFlags) check() error {
 	return nil
 }
 
-// load reads the answers that -f names; with --lab and no -f they are the lab's own.
-func (f *planFlags) load(e *console.Env, s *labProcess) (*answers.Answers, error) {
-	file := f.file
-	if file == "" {
-		if s == nil {
-			return nil, console.Usage("give -f answers.yaml; the wizard writes one, and rdma-setup generate answers prints one to begin with", "no answers are given")
-		}
-		file = s.answersFile("pvrdma")
-	}
-	var b []byte
-	var err error
-	if file == "-" {
-		b, err = io.ReadAll(io.LimitReader(e.Stdin, 16<<20))
-		file = "stdin"
-	} else {
-		b, err = os.ReadFile(file)
-	}
-	if err != nil {
-		return nil, console.Usage("the wizard writes such a file, and rdma-setup generate answers prints one to begin with", "answers: %v", err)
-	}
-	a, err := answers.Load(bytes.NewReader(b), file)
-	if err != nil {
-		return nil, err
-	}
-	if f.parallel > 0 {
-		a.Run.Parallel = f.parallel
-	}
-	if f.given != nil && f.given("canary") {
-		a.Run.Reboot.Canary = f.canary
-	}
-	return a, nil
-}
-
 // text is the answers as the journal keeps them.
 func text(a *answers.Answers) (string, error) {
 	var b strings.Builder
@@ -140,62 +105,35 @@ func text(a *answers.Answers) (string, error) {
 	return b.String(), err
 }
 
+// load reads the answers that -f names, with what other flags say of them; with --lab and no -f they are the lab's own.
+func (f *planFlags) load(e *console.Env, lab *session.Lab) (*answers.Answers, error) {
+	a, err := session.Load(e, f.file, lab)
+	if err == nil {
+		f.into(a)
+	}
+	return a, err
+}
+
 // begin loads the answers and opens the session they name.
-func (f *planFlags) begin(ctx context.Context, e *console.Env, cmd *cobra.Command) (*session, *answers.Answers, error) {
+func (f *planFlags) begin(ctx context.Context, e *console.Env, cmd *cobra.Command) (*session.Session, *answers.Answers, error) {
 	if err := f.check(); err != nil {
 		return nil, nil, err
 	}
-	set, err := console.ReadSettings(e, cmd)
-	if err != nil {
-		return nil, nil, err
+	s, a, err := session.Begin(ctx, e, cmd, f.file)
+	if err == nil {
+		f.into(a)
 	}
-	if !set.Lab || f.file != "" {
-		a, err := f.load(e, nil)
-		if err != nil {
-			return nil, nil, err
-		}
-		if err := sameVCenter(cmd, set, a); err != nil {
-			return nil, nil, err
-		}
-		s, err := open(ctx, e, set, a)
-		return s, a, err
-	}
-	s, err := open(ctx, e, set, nil)
-	if err != nil {
-		return nil, nil, err
-	}
-	a, err := f.load(e, s.lab)
-	if err != nil {
-		s.close()
-		return nil, nil, err
-	}
-	return s, a, nil
+	return s, a, err
 }
 
-// sameVCenter refuses to guess when environment and answers name different vCenters.
-func sameVCenter(cmd *cobra.Command, set *console.Settings, a *answers.Answers) error {
-	if set.URL == "" || a.VCenter.URL == "" || cmd.Flags().Changed("url") || set.Lab {
-		return nil
+// into writes into the answers what flags say otherwise.
+func (f *planFlags) into(a *answers.Answers) {
+	if f.parallel > 0 {
+		a.Run.Parallel = f.parallel
 	}
-	if hostOf(set.URL) != hostOf(a.VCenter.URL) {
-		return console.Usage("give --url to say which one is meant", "the environment names vCenter %s, the answers name %s", set.URL, a.VCenter.URL)
+	if f.given != nil && f.given("canary") {
+		a.Run.Reboot.Canary = f.canary
 	}
-	return nil
-}
-
-// hostOf is the host and port of a vCenter address, however it is written.
-func hostOf(address string) string {
-	if !strings.Contains(address, "://") {
-		address = "https://" + address
-	}
-	u, err := url.Parse(address)
-	if err != nil {
-		return address
-	}
-	if u.Port() == "" {
-		return strings.ToLower(u.Hostname()) + ":443"
-	}
-	return strings.ToLower(u.Host)
 }
 
 // A planned world is what survey, preflight and plan gave.
@@ -206,8 +144,8 @@ type planned struct {
 }
 
 // makePlan surveys, runs the preflight and plans. A failed check that is not skipped refuses.
-func makePlan(ctx context.Context, s *session, a *answers.Answers, f planFlags) (*planned, error) {
-	inv, err := s.survey(ctx, a)
+func makePlan(ctx context.Context, s *session.Session, a *answers.Answers, f planFlags) (*planned, error) {
+	inv, err := s.Survey(ctx, a)
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +154,7 @@ func makePlan(ctx context.Context, s *session, a *answers.Answers, f planFlags) 
 			return nil, backends.Errorf(backends.KindRefused, name, nearestHost(name, inv), "--limit names a host that does not take part")
 		}
 	}
-	p := &planned{inv: inv, findings: s.preflight(ctx, a, inv, f)}
+	p := &planned{inv: inv, findings: preflight(ctx, s, a, inv, f)}
 	p.plan, err = recipe.Build(a, inv, f.options())
 	return p, refusal(err, p.findings)
 }
@@ -262,4 +200,19 @@ func refusal(err error, findings []checks.Finding) error {
 func topic(check string) string {
 	parts := strings.SplitN(check, "-", 3)
 	return strings.Join(parts[:min(2, len(parts))], "-")
+}
+
+// ownAddresses are those of this machine, without loopback.
+func ownAddresses() []string {
+	var out []string
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil // then nobody is taken for ourselves
+	}
+	for _, a := range addrs {
+		if n, ok := a.(*net.IPNet); ok && !n.IP.IsLoopback() {
+			out = append(out, n.IP.String())
+		}
+	}
+	return out
 }

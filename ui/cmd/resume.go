@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/unfinished"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
@@ -97,7 +97,9 @@ func (c carryOn) do(ctx context.Context, e *console.Env, cmd *cobra.Command, set
 	}
 	if !c.back && st.Phase() == journal.PhaseApply && st.Finished() {
 		fmt.Fprintf(e.Stderr, "run %s is finished: nothing to resume\n", run)
-		endLabOf(set, st)
+		if st.Header.Simulated {
+			session.EndLab(set, st.Header.URL)
+		}
 		if asJSON {
 			r := &runner{env: e}
 			return r.writeResult(outcome{Status: engine.StatusUnchanged, Run: run, Text: "finished already"}, console.ExitOK)
@@ -105,30 +107,16 @@ func (c carryOn) do(ctx context.Context, e *console.Env, cmd *cobra.Command, set
 		return nil
 	}
 	if st.Header.Simulated {
-		set.Lab = set.Lab || runningLab(labState(set)) != nil && set.URL == ""
+		set.Lab = set.Lab || session.LabRuns(set) && set.URL == ""
 	}
-	s, err := open(ctx, e, set, a)
+	s, err := session.Open(ctx, e, set, a)
 	if err != nil {
 		return endedLab(st, err)
 	}
-	defer s.close()
-	s.keepLab(console.ExitPartial) // until the run is known to be finished
+	defer s.Close()
+	s.KeepLab(console.ExitPartial) // until the run is known to be finished
 	r := &runner{env: e, s: s, a: a, flags: f, yes: yes, json: asJSON, stop: stop, earlier: unfinished.Done(st)}
 	return r.carryOn(ctx, st, run, given, c)
-}
-
-// endLabOf ends the private lab of a finished run that was killed while it measured, unless another command uses it.
-func endLabOf(set *console.Settings, st *journal.State) {
-	lab := runningLab(labState(set))
-	if lab == nil || !st.Header.Simulated {
-		return
-	}
-	var its console.Settings
-	lab.into(&its)
-	was, err := url.Parse(st.Header.URL)
-	if is, bad := url.Parse(its.URL); err == nil && bad == nil && is.Host == was.Host && lab.need(false) == nil {
-		lab.release()
-	}
 }
 
 // endedLab says of a run on a lab that does not answer any more why that is so.
@@ -142,7 +130,7 @@ func endedLab(st *journal.State, err error) error {
 
 // carryOn reads the world again, shows what is left to do (or to take back), and does it.
 func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given string, c carryOn) error {
-	inv, err := r.s.survey(ctx, r.a)
+	inv, err := r.s.Survey(ctx, r.a)
 	if err != nil {
 		return err
 	}
@@ -164,28 +152,28 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 	if back {
 		p.findings = nil
 	} else {
-		p.findings = r.s.preflight(ctx, r.a, inv, r.flags)
+		p.findings = preflight(ctx, r.s, r.a, inv, r.flags)
 	}
 	if !next.Empty() {
 		if err := r.consent(p); err != nil {
 			return err
 		}
 	}
-	lock, err := journal.Acquire(ctx, r.s.set.StateDir, inv.VCenter.InstanceUUID,
+	lock, err := journal.Acquire(ctx, r.s.Set.StateDir, inv.VCenter.InstanceUUID,
 		journal.Holder{Run: run, PID: pid(), User: localUser(), Since: r.env.Now()})
 	if err != nil {
 		return err
 	}
 	defer lock.Release()
-	j, err := journal.Open(r.s.set.StateDir, run, r.env.JournalOptions()...)
+	j, err := journal.Open(r.s.Set.StateDir, run, r.env.JournalOptions()...)
 	if err != nil {
 		return err
 	}
-	sink, done := r.s.logged(run, r.sink())
-	job := r.s.job(r.a, r.flags, j, r.stop, sink)
+	sink, done := logged(r.s, run, r.sink())
+	job := jobOf(r.s, r.a, r.flags, j, r.stop, sink)
 	job.Plan, job.Ceiling = *next, next.Ceiling()
 	job.Replan = func(ctx context.Context) (*plan.Plan, error) {
-		inv, err := r.s.survey(ctx, r.a)
+		inv, err := r.s.Survey(ctx, r.a)
 		if err != nil {
 			return nil, err
 		}
@@ -209,7 +197,7 @@ func (r *runner) planAgain(inv *backends.Inventory, st *journal.State, back bool
 	for _, p := range priors {
 		// What became of an unfinished deed is read by what it wanted, also where today's plan has nothing left of it.
 		if p.Change.Target.Type == backends.TypeGuest {
-			r.s.guests.Want(p.Change.Setting, p.Change.To)
+			r.s.Guests.Want(p.Change.Setting, p.Change.To)
 		}
 	}
 	if back {
@@ -224,7 +212,7 @@ func (r *runner) planAgain(inv *backends.Inventory, st *journal.State, back bool
 	opts.Held = unfinished.Held(st)
 	next, err := recipe.Build(r.a, inv, opts)
 	if err == nil {
-		r.s.want(next)
+		r.s.Want(next)
 	}
 	return next, err
 }
@@ -248,13 +236,13 @@ func (r *runner) waitFor(ctx context.Context, away []backends.Ref) (*backends.In
 		switch t.Type {
 		case backends.TypeHost:
 			hosts = append(hosts, t.Name)
-			g.Go(func() error { return r.s.vc.HostBack(ctx, t.Name, limit) })
+			g.Go(func() error { return r.s.VC.HostBack(ctx, t.Name, limit) })
 		case backends.TypeVM:
 			vms = append(vms, t.Name)
-			g.Go(func() error { _ = r.s.vc.VMOff(ctx, t.Name); return nil }) // the survey says how it stands
+			g.Go(func() error { _ = r.s.VC.VMOff(ctx, t.Name); return nil }) // the survey says how it stands
 		default:
 			guests = append(guests, t.Name)
-			g.Go(func() error { _ = r.s.guests.Wait(ctx, t.Name); return nil }) // the survey says what is wrong with it
+			g.Go(func() error { _ = r.s.Guests.Wait(ctx, t.Name); return nil }) // the survey says what is wrong with it
 		}
 	}
 	if len(hosts) > 0 {
@@ -269,7 +257,7 @@ func (r *runner) waitFor(ctx context.Context, away []backends.Ref) (*backends.In
 	if err := g.Wait(); err != nil && backends.KindOf(err) != backends.KindUnreachable || ctx.Err() != nil {
 		return nil, errors.Join(err, ctx.Err())
 	}
-	return r.s.survey(ctx, r.a)
+	return r.s.Survey(ctx, r.a)
 }
 
 // tookBack ends a rollback: nothing is measured, the world is as it was.
@@ -288,7 +276,7 @@ func (r *runner) tookBack(res engine.Result, runErr error) error {
 	if len(r.conflicts) > 0 && code == console.ExitOK {
 		out.Status, code = engine.StatusPartial, console.ExitPartial
 	}
-	r.s.keepLab(code)
+	r.s.KeepLab(code)
 	if r.json {
 		if err := r.writeResult(out, code); err != nil {
 			return err

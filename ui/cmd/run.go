@@ -6,14 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"os/user"
 	"slices"
+	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/nodes"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
@@ -24,7 +28,7 @@ import (
 )
 
 // carryOut runs a plan under the lock of its vCenter, with a journal. A plan without changes leaves no trace.
-func (s *session) carryOut(ctx context.Context, a *answers.Answers, p *planned, f planFlags, stop <-chan struct{}, sink engine.Sink) (engine.Result, error) {
+func carryOut(ctx context.Context, s *session.Session, a *answers.Answers, p *planned, f planFlags, stop <-chan struct{}, sink engine.Sink) (engine.Result, error) {
 	if p.plan.Empty() {
 		return engine.Run(ctx, engine.Job{Plan: *p.plan, Sink: sink})
 	}
@@ -33,115 +37,85 @@ func (s *session) carryOut(ctx context.Context, a *answers.Answers, p *planned, 
 		return engine.Result{}, err
 	}
 	vc := p.inv.VCenter
-	now := s.env.Now()
+	now := s.Env.Now()
 	h := journal.Header{
-		Run: journal.NextRun(s.set.StateDir, now, p.plan.Mode), Made: now.UTC(), Tool: s.env.Version, VCenter: vc.InstanceUUID, URL: vc.URL, Mode: p.plan.Mode,
+		Run: journal.NextRun(s.Set.StateDir, now, p.plan.Mode), Made: now.UTC(), Tool: s.Env.Version, VCenter: vc.InstanceUUID, URL: vc.URL, Mode: p.plan.Mode,
 		User: localUser(), Simulated: vc.Simulated, Answers: words, PlanHash: p.plan.Hash(), Options: f.record(),
 	}
 	if h.Ceiling, err = json.Marshal(p.plan.Ceiling()); err != nil {
 		return engine.Result{}, err
 	}
-	lock, err := journal.Acquire(ctx, s.set.StateDir, vc.InstanceUUID, journal.Holder{Run: h.Run, PID: pid(), User: h.User, Since: now})
+	lock, err := journal.Acquire(ctx, s.Set.StateDir, vc.InstanceUUID, journal.Holder{Run: h.Run, PID: pid(), User: h.User, Since: now})
 	if err != nil {
 		return engine.Result{}, err
 	}
 	defer lock.Release()
-	saved, err := json.MarshalIndent(planDocument(p, s.vc.Calls()), "", "  ")
+	saved, err := json.MarshalIndent(planDocument(p, s.VC.Calls()), "", "  ")
 	if err != nil {
 		return engine.Result{}, err
 	}
-	j, err := journal.Create(s.set.StateDir, h, saved, s.env.JournalOptions()...)
+	j, err := journal.Create(s.Set.StateDir, h, saved, s.Env.JournalOptions()...)
 	if err != nil {
 		return engine.Result{}, err
 	}
-	s.keepLab(console.ExitPartial) // until the run is known to be finished
-	sink, done := s.logged(h.Run, sink)
-	job := s.job(a, f, j, stop, sink)
+	s.KeepLab(console.ExitPartial) // until the run is known to be finished
+	sink, done := logged(s, h.Run, sink)
+	job := jobOf(s, a, f, j, stop, sink)
 	job.Plan, job.Ceiling = *p.plan, p.plan.Ceiling()
-	s.want(p.plan)
+	s.Want(p.plan)
 	res, err := engine.Run(ctx, job)
 	return res, errors.Join(err, j.Close(), done())
 }
 
 // logged writes every event into the run's log as well; at level debug also the progress of tasks. A log that cannot be
 // written stops nothing.
-func (s *session) logged(run string, sink engine.Sink) (engine.Sink, func() error) {
-	f, err := journal.OpenLog(s.set.StateDir, run)
+func logged(s *session.Session, run string, sink engine.Sink) (engine.Sink, func() error) {
+	f, err := journal.OpenLog(s.Set.StateDir, run)
 	if err != nil {
-		fmt.Fprintf(s.env.Stderr, "no log of this run: %v\n", err)
+		fmt.Fprintf(s.Env.Stderr, "no log of this run: %v\n", err)
 		return sink, func() error { return nil }
 	}
 	write := plain.JSONLines(f)
 	return func(e engine.Event) {
-		if e.Type != engine.EventProgress || s.set.LogLevel == "debug" {
+		if e.Type != engine.EventProgress || s.Set.LogLevel == "debug" {
 			write(e)
 		}
 		sink(e)
 	}, f.Close
 }
 
-// job is everything of a run but its plan.
-func (s *session) job(a *answers.Answers, f planFlags, j *journal.Journal, stop <-chan struct{}, sink engine.Sink) engine.Job {
-	setters := maps.Clone(s.vc.Setters(vsphere.SetterOptions{Parallel: a.Run.Parallel}))
-	maps.Copy(setters, s.guests.Setters())
-	maps.Copy(setters, s.shells.Setters())
+// rebootGrace is what is added to a limit that the other side holds itself: its words for being late are the better ones.
+const rebootGrace = time.Minute
+
+// jobOf is everything of a run but its plan.
+func jobOf(s *session.Session, a *answers.Answers, f planFlags, j *journal.Journal, stop <-chan struct{}, sink engine.Sink) engine.Job {
+	setters := maps.Clone(s.VC.Setters(vsphere.SetterOptions{Parallel: a.Run.Parallel}))
+	maps.Copy(setters, s.Guests.Setters())
+	maps.Copy(setters, s.Shells.Setters())
 	return engine.Job{
-		Setters: engine.Retry(setters, engine.Backoff{}), Brackets: s.brackets(a), Journal: j, Skip: f.skip, Sink: sink, Stop: stop, Clock: s.env.Now,
-		Limits: engine.Limits{Parallel: a.Run.Parallel, HostsDown: a.Run.Reboot.MaxUnavailable, Reboot: max(a.Run.Reboot.Limit(), evacuation) + rebootGrace},
+		Setters: engine.Retry(setters, engine.Backoff{}), Brackets: s.Brackets(a), Journal: j, Skip: f.skip, Sink: sink, Stop: stop, Clock: s.Env.Now,
+		Limits: engine.Limits{Parallel: a.Run.Parallel, HostsDown: a.Run.Reboot.MaxUnavailable, Reboot: max(a.Run.Reboot.Limit(), session.Evacuation) + rebootGrace},
 		Replan: func(ctx context.Context) (*plan.Plan, error) {
-			inv, err := s.survey(ctx, a)
+			inv, err := s.Survey(ctx, a)
 			if err != nil {
 				return nil, err
 			}
 			next, err := recipe.Build(a, inv, f.options())
 			if err == nil {
-				s.want(next)
+				s.Want(next)
 			}
 			return next, err
 		},
 	}
 }
 
-// want tells the guests what a plan asks for: a set of packages or modules is read by the names that are wanted.
-func (s *session) want(p *plan.Plan) {
-	for _, c := range p.Changes {
-		if c.Target.Type == backends.TypeGuest {
-			s.guests.Want(c.Setting, c.To)
-		}
-	}
-}
-
-// measure runs the tests between the guests of the answers.
-func (s *session) measure(ctx context.Context, a *answers.Answers, pairs string, progress func(perftest.Progress)) ([]perftest.Measurement, error) {
-	if !a.Measure.Bandwidth && !a.Measure.Latency || pairs == "none" {
-		return nil, nil
-	}
-	inv, err := s.survey(ctx, a)
-	if err != nil {
-		return nil, err
-	}
-	nodes := perftestNodes(a, inv)
-	list, err := perftest.Pairs(nodes, pairs)
-	if err != nil {
-		return nil, console.Usage("give ring, all, or two VMs of the answers as VM:VM", "%v", err)
-	}
-	r := perftest.Runner{
-		Shell: guestShell{s.guests}, Mode: string(a.Mode), Bandwidth: a.Measure.Bandwidth, Latency: a.Measure.Latency,
-		Simulated: inv.VCenter.Simulated, Now: s.env.Now, Progress: progress, EthernetMTU: a.Switch.MTU,
-	}
-	if a.Mode == answers.PVRDMA {
-		r.Counters = s.rdmaPackets(inv)
-	}
-	return r.Measure(ctx, list)
-}
-
-// report gathers what a run gave and keeps it beside its journal. earlier is what attempts before this one have done.
-func (s *session) report(a *answers.Answers, p *planned, res engine.Result, measured []perftest.Measurement, after aftermath, earlier []report.Outcome) (*report.Report, error) {
+// reportOf gathers what a run gave and keeps it beside its journal. earlier is what attempts before this one have done.
+func reportOf(s *session.Session, a *answers.Answers, p *planned, res engine.Result, measured []perftest.Measurement, after aftermath, earlier []report.Outcome) (*report.Report, error) {
 	r := &report.Report{
-		Run: res.Run, Mode: string(a.Mode), Made: s.env.Now(), Tool: s.env.Version, VCenter: p.inv.VCenter.URL, Simulated: p.inv.VCenter.Simulated,
-		Insecure: s.set.Unverified(), Status: string(res.Status), Changes: []report.Outcome{}, Checks: append([]checks.Finding{}, after.findings...),
+		Run: res.Run, Mode: string(a.Mode), Made: s.Env.Now(), Tool: s.Env.Version, VCenter: p.inv.VCenter.URL, Simulated: p.inv.VCenter.Simulated,
+		Insecure: s.Set.Unverified(), Status: string(res.Status), Changes: []report.Outcome{}, Checks: append([]checks.Finding{}, after.findings...),
 		Measurements: append([]perftest.Measurement{}, measured...), Notes: slices.Concat(res.Notes, after.notes),
-		Environment: report.EnvironmentOf(s.last(p.inv), after.hosts), NCCL: ncclOf(a, s.last(p.inv), measured),
+		Environment: report.EnvironmentOf(s.Last(p.inv), after.hosts), NCCL: nodes.NCCL(a, s.Last(p.inv), measured),
 	}
 	for _, n := range p.plan.Notes {
 		r.Notes = append(r.Notes, "said before the run: "+n)
@@ -182,27 +156,7 @@ func (s *session) report(a *answers.Answers, p *planned, res engine.Result, meas
 	if err != nil {
 		return r, err
 	}
-	return r, journal.WriteFile(s.set.StateDir, res.Run, "report.json", append(b, '\n'))
-}
-
-// last is what was read last: after a measurement, the state that was measured.
-func (s *session) last(otherwise *backends.Inventory) *backends.Inventory {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.seen == nil {
-		return otherwise
-	}
-	return s.seen
-}
-
-// keepLab keeps the private lab while a run on it is not finished.
-func (s *session) keepLab(code int) {
-	if s.lab == nil {
-		return
-	}
-	if err := s.lab.need(code == console.ExitPartial || code == console.ExitInterrupted || code == console.ExitFailed); err != nil {
-		fmt.Fprintf(s.env.Stderr, "the lab may end before the run does: %v\n", err)
-	}
+	return r, journal.WriteFile(s.Set.StateDir, res.Run, "report.json", append(b, '\n'))
 }
 
 func localUser() string {
@@ -212,11 +166,4 @@ func localUser() string {
 	return ""
 }
 
-// brackets are vCenter's, with the guest's own coming back awaited after a VM was powered on.
-func (s *session) brackets(a *answers.Answers) map[backends.BracketKind]backends.Bracket {
-	b := maps.Clone(s.vc.Brackets(vsphere.BracketOptions{Reboot: a.Run.Reboot.Limit(), Evacuate: evacuation, ShellUser: a.ESXi.User}))
-	if power := b[backends.BracketVMPower]; power != nil {
-		b[backends.BracketVMPower] = powerAndGuest{power, s}
-	}
-	return b
-}
+func pid() int { return os.Getpid() }

@@ -32,7 +32,7 @@ func (f *checkFlags) watch(ctx context.Context, e *console.Env, cmd *cobra.Comma
 		if err != nil {
 			return f.ended(starting, e, err)
 		}
-		defer u.s.close()
+		defer u.s.Close()
 		w := &watching{checkup: u}
 		if f.output == "json" && f.out == "" || !e.Terminal() || e.Getenv("TERM") == "dumb" {
 			return w.blocks(starting)
@@ -59,14 +59,14 @@ func untilSignalled(ctx context.Context, e *console.Env, do func(ctx context.Con
 
 // one judges once, within a limit, and keeps the file of --out up to date.
 func (w *watching) one(ctx context.Context) watch.Look {
-	l := watch.Look{At: w.s.env.Now()}
+	l := watch.Look{At: w.s.Env.Now()}
 	ctx, cancel := context.WithTimeout(ctx, max(2*w.flags.every, 5*time.Minute))
 	defer cancel()
 	c, err := w.look(ctx)
 	if err == nil && w.flags.out != "" {
-		err = w.flags.show(w.s.env, c)
+		err = w.flags.show(w.s.Env, c)
 	}
-	l.Took = w.s.env.Now().Sub(l.At)
+	l.Took = w.s.Env.Now().Sub(l.At)
 	if err != nil {
 		l.Err = err
 		return l
@@ -80,13 +80,13 @@ func line(l *watch.Look) string { return uireport.PluginLine(l.Word, l.Findings)
 
 // screen draws. What would ask for a password behind it does not: what is known at the start has to do.
 func (w *watching) screen(ctx context.Context, stop <-chan struct{}) error {
-	e := w.s.env
-	w.s.screen.Store(true)
+	e := w.s.Env
+	w.s.Screen.Store(true)
 	h, interrupted, err := live.RunWatch(ctx, live.WatchOptions{
-		Look: w.one, Line: line, Every: w.flags.every, Site: w.s.set.URL, Theme: screenTheme(e),
+		Look: w.one, Line: line, Every: w.flags.every, Site: w.s.Set.URL, Theme: screenTheme(e),
 		In: e.Stdin, Out: e.Stdout, Environ: os.Environ(), Stop: stop, Now: e.Now,
 	})
-	w.s.screen.Store(false)
+	w.s.Screen.Store(false)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (w *watching) screen(ctx context.Context, stop <-chan struct{}) error {
 
 // blocks prints a block for each look, or with -o json a document on a line of its own.
 func (w *watching) blocks(ctx context.Context) error {
-	e := w.s.env
+	e := w.s.Env
 	var h watch.History
 	for {
 		next := time.NewTimer(w.flags.every)
@@ -144,7 +144,7 @@ type lookLine struct {
 }
 
 func (w *watching) print(h *watch.History, l watch.Look) error {
-	e := w.s.env
+	e := w.s.Env
 	if w.flags.output != "json" || w.flags.out != "" {
 		if h.Looks == 1 && l.Simulated {
 			fmt.Fprintln(e.Stdout, "SIMULATED: checked on the embedded lab; it says nothing of real hardware")

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
 	"github.com/rdma-setup/rdma-setup/ui/form"
 	"github.com/rdma-setup/rdma-setup/ui/form/dialog"
 	"github.com/rdma-setup/rdma-setup/ui/form/entry"
@@ -30,14 +31,11 @@ func runWizard(ctx context.Context, e *console.Env, cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	s := &session{env: e, set: set}
-	defer s.close()
-	if set.Lab {
-		if s.lab, err = startLab(ctx, e, set); err != nil {
-			return err
-		}
-		s.lab.into(set)
+	s, err := session.New(ctx, e, set)
+	if err != nil {
+		return err
 	}
+	defer s.Close()
 	a, err := firstAnswers(e, cmd, s)
 	if err != nil {
 		return err
@@ -62,13 +60,13 @@ func runWizard(ctx context.Context, e *console.Env, cmd *cobra.Command) error {
 			}
 		}
 	}()
-	s.screen.Store(true)
+	s.Screen.Store(true)
 	o := form.Options{
 		Fabric: &fabric{s: s, file: "rdma-setup-answers.yaml"}, Answers: a, Theme: screenTheme(e), In: e.Stdin, Out: e.Stdout,
 		Environ: os.Environ(), Stop: stop, Hangup: hangup,
 	}
 	out, err := showWizard(ctx, e, cmd, o)
-	s.screen.Store(false)
+	s.Screen.Store(false)
 	if err != nil {
 		return err
 	}
@@ -128,15 +126,15 @@ func closeOnce(c chan struct{}) {
 }
 
 // firstAnswers is what the wizard begins with: the file of -f, the lab's own, or the defaults.
-func firstAnswers(e *console.Env, cmd *cobra.Command, s *session) (*answers.Answers, error) {
+func firstAnswers(e *console.Env, cmd *cobra.Command, s *session.Session) (*answers.Answers, error) {
 	file, err := cmd.Flags().GetString("file")
 	if err != nil {
 		return nil, err
 	}
 	f := planFlags{file: file}
 	switch {
-	case file != "" || s.lab != nil:
-		return f.load(e, s.lab)
+	case file != "" || s.Lab != nil:
+		return f.load(e, s.Lab)
 	}
 	return answers.Default(answers.PVRDMA), nil
 }

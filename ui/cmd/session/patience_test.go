@@ -1,4 +1,4 @@
-package cmd
+package session
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 
 func TestLimitsDoNotRunWhileAPersonIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &session{}
+		s := &Session{}
 		tooSlow := errors.New("too slow")
 		ctx, cancel := s.within(t.Context(), 40*time.Second, tooSlow)
 		defer cancel()

@@ -1,4 +1,4 @@
-package cmd
+package session
 
 import (
 	"bufio"
@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,9 +22,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 )
 
-// A labProcess is the lab in a process of its own, so that a panic in the simulator cannot take the run down, and so
+// A Lab is the lab in a process of its own, so that a panic in the simulator cannot take the run down, and so
 // that it outlives the screen: it is kept until the run is finished. Commands that run at the same time share it.
-type labProcess struct {
+type Lab struct {
 	Dir  string `json:"dir"`
 	PID  int    `json:"pid"`
 	Keep bool   `json:"keep,omitempty"` // a run on it is not finished
@@ -33,7 +34,7 @@ type labProcess struct {
 }
 
 // startLab finds the lab that another command uses or an unfinished run left, or starts one.
-func startLab(ctx context.Context, e *console.Env, set *console.Settings) (*labProcess, error) {
+func startLab(ctx context.Context, e *console.Env, set *console.Settings) (*Lab, error) {
 	fail := func(err error) error {
 		return backends.Errorf(backends.KindPermanent, "", "choose another place with --state-dir", "the lab needs a directory: %w", err)
 	}
@@ -112,7 +113,7 @@ func launchLab(ctx context.Context, e *console.Env, set *console.Settings, state
 	if set.LabArgs.Scenario != "" {
 		args = append(args, "--scenario", set.LabArgs.Scenario)
 	}
-	lab := &labProcess{Dir: dir, state: state}
+	lab := &Lab{Dir: dir, state: state}
 	err = lab.start(ctx, self, args)
 	if err == nil {
 		err = lab.save()
@@ -125,7 +126,7 @@ func launchLab(ctx context.Context, e *console.Env, set *console.Settings, state
 }
 
 // save writes the file that names the lab.
-func (l *labProcess) save() error {
+func (l *Lab) save() error {
 	b, err := json.Marshal(l)
 	if err == nil {
 		err = renameio.WriteFile(l.state, b, 0o600)
@@ -134,13 +135,13 @@ func (l *labProcess) save() error {
 }
 
 // need says whether a run on the lab is not finished, also to the commands that come after this one.
-func (l *labProcess) need(keep bool) error {
+func (l *Lab) need(keep bool) error {
 	l.Keep = keep
 	return l.save()
 }
 
 // start runs the child in a session of its own, away from the terminal's signals, and waits for its "ready".
-func (l *labProcess) start(ctx context.Context, self string, args []string) error {
+func (l *Lab) start(ctx context.Context, self string, args []string) error {
 	cmd := exec.Command(self, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Env = backends.Environ()
@@ -180,16 +181,19 @@ func (l *labProcess) start(ctx context.Context, self string, args []string) erro
 	}
 }
 
+// LabRuns tells whether there is a lab that another command uses or an unfinished run left.
+func LabRuns(set *console.Settings) bool { return runningLab(labState(set)) != nil }
+
 // labState is the file that names the private lab of a state directory.
 func labState(set *console.Settings) string { return filepath.Join(set.StateDir, "lab.json") }
 
 // runningLab gives the lab that the state file names, as long as its process lives.
-func runningLab(state string) *labProcess {
+func runningLab(state string) *Lab {
 	b, err := os.ReadFile(state)
 	if err != nil {
 		return nil
 	}
-	l := &labProcess{state: state}
+	l := &Lab{state: state}
 	if json.Unmarshal(b, l) != nil || l.PID <= 1 || syscall.Kill(l.PID, 0) != nil {
 		return nil
 	}
@@ -204,7 +208,7 @@ func runningLab(state string) *labProcess {
 }
 
 // into points the settings at the lab; what flags and environment said of a real vCenter does not count.
-func (l *labProcess) into(set *console.Settings) {
+func (l *Lab) into(set *console.Settings) {
 	b, err := os.ReadFile(filepath.Join(l.Dir, "env"))
 	if err != nil {
 		return
@@ -224,12 +228,12 @@ func (l *labProcess) into(set *console.Settings) {
 }
 
 // answersFile is the lab's own answers for a mode.
-func (l *labProcess) answersFile(mode string) string {
+func (l *Lab) answersFile(mode string) string {
 	return filepath.Join(l.Dir, "answers-"+mode+".yaml")
 }
 
 // release ends the lab unless an unfinished run needs it again or another command still uses it.
-func (l *labProcess) release() {
+func (l *Lab) release() {
 	if l.users != nil {
 		_ = l.users.Unlock()
 	}
@@ -247,8 +251,33 @@ func (l *labProcess) release() {
 	_ = os.RemoveAll(now.Dir)
 }
 
-func (l *labProcess) kill() {
+func (l *Lab) kill() {
 	if l.PID > 1 {
 		_ = syscall.Kill(l.PID, syscall.SIGTERM)
+	}
+}
+
+// KeepLab keeps the private lab while a run on it is not finished.
+func (s *Session) KeepLab(code int) {
+	if s.Lab == nil {
+		return
+	}
+	if err := s.Lab.need(code == console.ExitPartial || code == console.ExitInterrupted || code == console.ExitFailed); err != nil {
+		fmt.Fprintf(s.Env.Stderr, "the lab may end before the run does: %v\n", err)
+	}
+}
+
+// EndLab ends the private lab whose vCenter has an address, unless another command uses it: that of a finished run which
+// was killed while it measured.
+func EndLab(set *console.Settings, address string) {
+	lab := runningLab(labState(set))
+	if lab == nil {
+		return
+	}
+	var its console.Settings
+	lab.into(&its)
+	was, err := url.Parse(address)
+	if is, bad := url.Parse(its.URL); err == nil && bad == nil && is.Host == was.Host && lab.need(false) == nil {
+		lab.release()
 	}
 }

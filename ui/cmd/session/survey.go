@@ -1,4 +1,4 @@
-package cmd
+package session
 
 import (
 	"context"
@@ -20,61 +20,61 @@ import (
 )
 
 // reachGuests makes the pool of SSH connections for the guests that the answers name.
-func (s *session) reachGuests() error {
-	if s.guests != nil {
+func (s *Session) reachGuests() error {
+	if s.Guests != nil {
 		return nil
 	}
-	home := s.env.Getenv("HOME")
+	home := s.Env.Getenv("HOME")
 	// Guests that are given more time for their facts are slow to log in to, too, and to come back from a new address.
 	cfg := ssh.Config{
-		User: s.set.SSHUser, CommandLimit: s.env.CallLimit, AgentSocket: s.env.Getenv("SSH_AUTH_SOCK"), WeakAlgorithms: s.set.WeakSSH,
-		DialTimeout: max(10*time.Second, s.set.GuestTimeout/4),
+		User: s.Set.SSHUser, CommandLimit: s.Env.CallLimit, AgentSocket: s.Env.Getenv("SSH_AUTH_SOCK"), WeakAlgorithms: s.Set.WeakSSH,
+		DialTimeout: max(10*time.Second, s.Set.GuestTimeout/4),
 	}
-	if s.set.SSHKey != "" {
-		cfg.Keys = []string{s.set.SSHKey}
+	if s.Set.SSHKey != "" {
+		cfg.Keys = []string{s.Set.SSHKey}
 	} else if home != "" {
 		for _, name := range []string{"id_ed25519", "id_ecdsa", "id_rsa"} {
 			cfg.Keys = append(cfg.Keys, filepath.Join(home, ".ssh", name))
 		}
 	}
-	if s.set.KnownHosts != "" {
-		cfg.KnownHosts = []string{s.set.KnownHosts}
+	if s.Set.KnownHosts != "" {
+		cfg.KnownHosts = []string{s.Set.KnownHosts}
 	} else if home != "" {
 		cfg.KnownHosts = []string{filepath.Join(home, ".ssh", "known_hosts"), "/etc/ssh/ssh_known_hosts"}
 	}
-	if !s.set.Lab && home != "" {
+	if !s.Set.Lab && home != "" {
 		cfg.SSHConfig = []string{filepath.Join(home, ".ssh", "config"), "/etc/ssh/ssh_config"}
 	}
-	if s.set.Jump != "" {
-		cfg.Jump = strings.Split(s.set.Jump, ",")
+	if s.Set.Jump != "" {
+		cfg.Jump = strings.Split(s.Set.Jump, ",")
 	}
 	cfg.Password = func(_ context.Context, t ssh.Target) (string, error) {
 		switch {
 		case t.Class == "esxi":
-			return s.secret(&s.set.ESXiPassword, "password of "+t.String())
-		case t.Class == "guest" && s.set.GuestPassword != "":
-			return s.set.GuestPassword, nil
+			return s.secret(&s.Set.ESXiPassword, "password of "+t.String())
+		case t.Class == "guest" && s.Set.GuestPassword != "":
+			return s.Set.GuestPassword, nil
 		}
 		return "", nil
 	}
 	cfg.SudoPassword = func(context.Context, ssh.Target) (string, error) {
-		return s.secret(&s.set.SudoPassword, "sudo password in the guests")
+		return s.secret(&s.Set.SudoPassword, "sudo password in the guests")
 	}
-	if s.env.Terminal() {
+	if s.Env.Terminal() {
 		cfg.Passphrase = func(_ context.Context, file string) (string, error) {
-			if s.screen.Load() {
+			if s.Screen.Load() {
 				return "", errors.New("is encrypted; the agent (ssh-add) can give it to the wizard")
 			}
-			return s.env.Secret("passphrase of " + file)
+			return s.Env.Secret("passphrase of " + file)
 		}
 	}
-	if s.env.Terminal() && s.env.Confirm != nil {
+	if s.Env.Terminal() && s.Env.Confirm != nil {
 		cfg.Confirm = func(ctx context.Context, k ssh.HostKey) (bool, error) {
 			defer s.asking()()
-			if s.screen.Load() {
+			if s.Screen.Load() {
 				return s.trusted(ctx, k, cfg.KnownHosts), nil // the wizard's screen has the terminal
 			}
-			return s.env.Confirm(fmt.Sprintf("%s shows an SSH host key that is not known.\n%s %s\nTrust it and remember it", k.Address, k.Type, k.Fingerprint))
+			return s.Env.Confirm(fmt.Sprintf("%s shows an SSH host key that is not known.\n%s %s\nTrust it and remember it", k.Address, k.Type, k.Fingerprint))
 		}
 	}
 	pool, err := ssh.NewPool(cfg)
@@ -91,13 +91,13 @@ func (s *session) reachGuests() error {
 		managed = append(managed, s.answers.GPUDirect.Driver...) // a rollback must see what is there of them
 	}
 	s.mu.Unlock()
-	s.guests = guest.New(pool, s.target, s.vc, guest.Options{Packages: managed, Archives: s.archives, Images: s.images, TakeBack: max(time.Minute, s.set.GuestTimeout)})
-	s.shells = esxi.New(pool, s.shellTarget, esxi.Options{})
+	s.Guests = guest.New(pool, s.target, s.VC, guest.Options{Packages: managed, Archives: s.archives, Images: s.images, TakeBack: max(time.Minute, s.Set.GuestTimeout)})
+	s.Shells = esxi.New(pool, s.shellTarget, esxi.Options{})
 	return nil
 }
 
 // archives are the files that guests may be given software from.
-func (s *session) archives() []string {
+func (s *Session) archives() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.answers == nil {
@@ -114,7 +114,7 @@ func (s *session) archives() []string {
 }
 
 // images are the container images that the answers use.
-func (s *session) images() []string {
+func (s *Session) images() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.answers == nil || s.answers.Container.Image == "" {
@@ -124,19 +124,19 @@ func (s *session) images() []string {
 }
 
 // secret gives a secret that is known or asks for it once, never behind a screen.
-func (s *session) secret(known *string, what string) (string, error) {
+func (s *Session) secret(known *string, what string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if *known != "" || !s.env.Terminal() || s.screen.Load() {
+	if *known != "" || !s.Env.Terminal() || s.Screen.Load() {
 		return *known, nil
 	}
 	var err error
-	*known, err = s.env.Secret(what)
+	*known, err = s.Env.Secret(what)
 	return *known, err
 }
 
 // target says how the guest of a VM is reached: as the answers tell, else what VMware Tools reported.
-func (s *session) target(vm string) (ssh.Target, bool) {
+func (s *Session) target(vm string) (ssh.Target, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.answers == nil {
@@ -152,28 +152,28 @@ func (s *session) target(vm string) (ssh.Target, bool) {
 			t.Host = s.reported[vm]
 		}
 		if t.User == "" {
-			t.User = s.set.SSHUser
+			t.User = s.Set.SSHUser
 		}
 		return t, t.Host != ""
 	}
 	return ssh.Target{}, false
 }
 
-// use makes the answers those whose guests are reached.
-func (s *session) use(a *answers.Answers) {
+// Use makes the answers those whose guests are reached.
+func (s *Session) Use(a *answers.Answers) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answers = a
 }
 
-// survey reads everything that a plan needs: the chosen hosts and VMs in detail, and the guests that answer.
-func (s *session) survey(ctx context.Context, a *answers.Answers) (*backends.Inventory, error) {
-	s.use(a)
-	inv, err := s.vc.Inventory(ctx, scopeOf(a))
+// Survey reads everything that a plan needs: the chosen hosts and VMs in detail, and the guests that answer.
+func (s *Session) Survey(ctx context.Context, a *answers.Answers) (*backends.Inventory, error) {
+	s.Use(a)
+	inv, err := s.VC.Inventory(ctx, Scope(a))
 	if err != nil {
 		return nil, err
 	}
-	s.note(inv)
+	s.Note(inv)
 	if err := s.reachGuests(); err != nil {
 		return nil, err
 	}
@@ -183,12 +183,12 @@ func (s *session) survey(ctx context.Context, a *answers.Answers) (*backends.Inv
 		s.systems(ctx, a, inv)
 	}
 	_ = g.Wait() // errors stand at their guests
-	inv.APICalls = s.vc.Calls()
+	inv.APICalls = s.VC.Calls()
 	return inv, ctx.Err()
 }
 
-// scopeOf limits an inventory to what the answers name.
-func scopeOf(a *answers.Answers) backends.Scope {
+// Scope limits an inventory to what the answers name.
+func Scope(a *answers.Answers) backends.Scope {
 	sc := backends.Scope{Datacenter: a.Hosts.Datacenter, Cluster: a.Hosts.Cluster, Hosts: a.Hosts.Names, Details: true}
 	for _, v := range a.VMs {
 		sc.VMs = append(sc.VMs, v.Name)
@@ -196,8 +196,8 @@ func scopeOf(a *answers.Answers) backends.Scope {
 	return sc
 }
 
-// note keeps what later look-ups need: inventory paths, and the addresses that Tools report.
-func (s *session) note(inv *backends.Inventory) {
+// Note keeps what later look-ups need: inventory paths, and the addresses that Tools report.
+func (s *Session) Note(inv *backends.Inventory) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.paths, s.reported = map[string]string{}, map[string]string{}
@@ -207,7 +207,7 @@ func (s *session) note(inv *backends.Inventory) {
 			s.reported[v.Name] = v.IPs[0]
 		}
 	}
-	s.simulated, s.seen = inv.VCenter.Simulated, inv
+	s.Simulated, s.seen = inv.VCenter.Simulated, inv
 }
 
 func slowGuest(limit time.Duration) error {
@@ -216,7 +216,7 @@ func slowGuest(limit time.Duration) error {
 }
 
 // guestFacts asks every guest of the answers whose VM is on, all at the same time, each with its own limit.
-func (s *session) guestFacts(ctx context.Context, a *answers.Answers, inv *backends.Inventory) {
+func (s *Session) guestFacts(ctx context.Context, a *answers.Answers, inv *backends.Inventory) {
 	var g errgroup.Group
 	g.SetLimit(max(1, a.Run.Parallel))
 	facts := make([]backends.Guest, 0, len(a.VMs))
@@ -229,12 +229,25 @@ func (s *session) guestFacts(ctx context.Context, a *answers.Answers, inv *backe
 	}
 	for i := range facts {
 		g.Go(func() error {
-			ctx, cancel := s.within(ctx, s.set.GuestTimeout, slowGuest(s.set.GuestTimeout))
+			ctx, cancel := s.within(ctx, s.Set.GuestTimeout, slowGuest(s.Set.GuestTimeout))
 			defer cancel()
-			facts[i] = s.guests.Survey(ctx, facts[i].VM)
+			facts[i] = s.Guests.Survey(ctx, facts[i].VM)
 			return nil
 		})
 	}
 	_ = g.Wait()
 	inv.Guests = facts
+}
+
+// Look reads what check needs: quick is vCenter alone, full asks the guests too.
+func (s *Session) Look(ctx context.Context, a *answers.Answers, quick bool) (*backends.Inventory, error) {
+	if !quick {
+		return s.Survey(ctx, a)
+	}
+	s.Use(a)
+	inv, err := s.VC.Inventory(ctx, Scope(a))
+	if err == nil {
+		s.Note(inv)
+	}
+	return inv, err
 }

@@ -1,10 +1,9 @@
-package cmd
+package session
 
 import (
 	"context"
 	"net"
 	"strconv"
-	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
@@ -13,26 +12,19 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// evacuation is how long a host may take to become empty, and rebootGrace what is added to a limit that the other side
-// holds itself: its words for being late are the better ones.
-const (
-	evacuation  = 30 * time.Minute
-	rebootGrace = time.Minute
-)
-
 // asksDriver tells whether a plan depends on what only esxcli tells of a host's driver.
 func asksDriver(a *answers.Answers) bool {
 	return a.VFs() || a.Mode == answers.GPUDirect && a.GPUDirect.ATS || a.QoS.Lossless != "" && a.QoS.Lossless != answers.LosslessNone
 }
 
 // systems asks the hosts that take part by esxcli, through the API: never by SSH.
-func (s *session) systems(ctx context.Context, a *answers.Answers, inv *backends.Inventory) {
+func (s *Session) systems(ctx context.Context, a *answers.Answers, inv *backends.Inventory) {
 	var names []string
 	for _, h := range hostfacts.Reachable(a, inv) {
 		names = append(names, h.Name)
 	}
-	s.vc.Depots(a.SRIOV.Components)
-	found := s.vc.System(ctx, names, vsphere.SystemOptions{Parallel: a.Run.Parallel, Depots: a.SRIOV.Components})
+	s.VC.Depots(a.SRIOV.Components)
+	found := s.VC.System(ctx, names, vsphere.SystemOptions{Parallel: a.Run.Parallel, Depots: a.SRIOV.Components})
 	for i := range inv.Hosts {
 		if sys := found[inv.Hosts[i].Name]; sys != nil {
 			inv.Hosts[i].System = sys
@@ -41,7 +33,7 @@ func (s *session) systems(ctx context.Context, a *answers.Answers, inv *backends
 }
 
 // shellTarget says how the shell of a host is reached: as the answers tell, else by its inventory name.
-func (s *session) shellTarget(host string) (ssh.Target, bool) {
+func (s *Session) shellTarget(host string) (ssh.Target, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.answers == nil {
@@ -58,19 +50,4 @@ func (s *session) shellTarget(host string) (ssh.Target, bool) {
 		}
 	}
 	return t, true
-}
-
-// ownAddresses are those of this machine, without loopback.
-func ownAddresses() []string {
-	var out []string
-	addrs, err := net.InterfaceAddrs()
-	if err != nil {
-		return nil // then nobody is taken for ourselves
-	}
-	for _, a := range addrs {
-		if n, ok := a.(*net.IPNet); ok && !n.IP.IsLoopback() {
-			out = append(out, n.IP.String())
-		}
-	}
-	return out
 }

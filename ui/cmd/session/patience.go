@@ -1,4 +1,4 @@
-package cmd
+package session
 
 import (
 	"context"
@@ -19,7 +19,7 @@ type pauses struct {
 }
 
 // asking begins a question and gives what ends it.
-func (s *session) asking() (answered func()) {
+func (s *Session) asking() (answered func()) {
 	p := &s.pauses
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -46,7 +46,7 @@ func (p *pauses) total() time.Duration {
 }
 
 // within is a context with a limit that does not count the time of questions.
-func (s *session) within(ctx context.Context, limit time.Duration, cause error) (context.Context, context.CancelFunc) {
+func (s *Session) within(ctx context.Context, limit time.Duration, cause error) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	began, before := time.Now(), s.pauses.total()
 	var look func()
@@ -63,8 +63,15 @@ func (s *session) within(ctx context.Context, limit time.Duration, cause error) 
 	return ctx, func() { cancel(context.Canceled) }
 }
 
+// Trusts has questions about host keys asked by ask, on the screen.
+func (s *Session) Trusts(ask func(ctx context.Context, k live.HostKey) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.trust = ask
+}
+
 // trusted asks on the screen about a host key that is kept in the first file when the answer is yes.
-func (s *session) trusted(ctx context.Context, k ssh.HostKey, files []string) bool {
+func (s *Session) trusted(ctx context.Context, k ssh.HostKey, files []string) bool {
 	s.mu.Lock()
 	ask := s.trust
 	s.mu.Unlock()

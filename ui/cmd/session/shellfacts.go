@@ -1,4 +1,4 @@
-package cmd
+package session
 
 import (
 	"context"
@@ -12,9 +12,9 @@ import (
 // errNoSSH is said of hosts whose shell cannot be asked because a check starts nothing.
 var errNoSSH = errors.New("the SSH service of the host is not running, and a check does not start it")
 
-// askShells asks the firmware of the cards over the ESXi shells, where SSH runs already. The tools need a module of their
+// AskShells asks the firmware of the cards over the ESXi shells, where SSH runs already. The tools need a module of their
 // own loaded, which stays until the next boot: that is why it is only done when the operator allows it.
-func (s *session) askShells(ctx context.Context, a *answers.Answers, facts *checks.Facts) error {
+func (s *Session) AskShells(ctx context.Context, a *answers.Answers, facts *checks.Facts) error {
 	if err := s.reachGuests(); err != nil {
 		return err
 	}
@@ -28,9 +28,9 @@ func (s *session) askShells(ctx context.Context, a *answers.Answers, facts *chec
 		}
 		facts.HostFacts[h.Name] = f
 	}
-	limited, cancel := context.WithTimeout(ctx, s.set.HostTimeout)
+	limited, cancel := context.WithTimeout(ctx, s.Set.HostTimeout)
 	defer cancel()
-	for name, r := range s.shells.Read(limited, open, a.Run.Parallel) {
+	for name, r := range s.Shells.Read(limited, open, a.Run.Parallel) {
 		f := facts.HostFacts[name]
 		if f.ShellErr = r.Err; r.Err == nil {
 			f.Firmware = hostfacts.Cards(r.Cards)

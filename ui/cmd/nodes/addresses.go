@@ -1,0 +1,55 @@
+package nodes
+
+import (
+	"net/netip"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// Shared finds in the guests' facts the RDMA device and the index that all of them share.
+func Shared(inv *backends.Inventory, a *answers.Answers) (device string, gid int, notes []string) {
+	gid = -1
+	sameDevice, sameGID, first := true, true, true
+	for _, v := range a.VMs {
+		d, index, ok := rdmaAddress(inv, v.Name, a.Networks(v))
+		if !ok {
+			notes = append(notes, v.Name+": no RDMA device with its address was seen")
+			continue
+		}
+		if first {
+			device, gid, first = d, index, false
+			continue
+		}
+		sameDevice, sameGID = sameDevice && d == device, sameGID && index == gid
+	}
+	if !sameDevice {
+		device, notes = "", append(notes, "the guests' RDMA devices have different names: NCCL looks for them itself")
+	}
+	if !sameGID {
+		gid, notes = -1, append(notes, "the guests' RoCE v2 addresses have different indexes: NCCL (2.21 and later) looks for them itself")
+	}
+	return device, gid, notes
+}
+
+// rdmaAddress finds the RDMA device of a VM's guest that has one of its addresses, and the index of that address.
+func rdmaAddress(inv *backends.Inventory, name string, networks []answers.Adapter) (device string, gid int, ok bool) {
+	vm := inv.VM(name)
+	if vm == nil {
+		return "", -1, false
+	}
+	g := inv.Guest(vm.Name)
+	if g == nil {
+		return "", -1, false
+	}
+	for _, n := range networks {
+		for _, d := range g.RDMA {
+			for _, entry := range d.GIDs {
+				if ip, err := netip.ParseAddr(entry.IPv4); err == nil && ip == n.IP.Addr() && entry.Type == "RoCE v2" {
+					return d.Name, entry.Index, true
+				}
+			}
+		}
+	}
+	return "", -1, false
+}

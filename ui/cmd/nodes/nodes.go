@@ -1,0 +1,78 @@
+// Package nodes is what guests are to a measurement: their RDMA devices, addresses and GPUs, found by fact, and what NCCL
+// should be told of them.
+package nodes
+
+import (
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// Of finds, for every VM of the answers, the RDMA device behind its address, by fact: the adapter's MAC,
+// the port's state, the GID table.
+func Of(a *answers.Answers, inv *backends.Inventory) []perftest.Node {
+	var nodes []perftest.Node
+	for _, v := range a.VMs {
+		vm := inv.VM(v.Name)
+		networks := a.Networks(v)
+		if vm == nil || len(networks) == 0 {
+			continue
+		}
+		n := perftest.Node{VM: vm.Name, Host: vm.Host, IP: networks[0].IP.Addr().String()}
+		host := inv.Host(vm.Host)
+		for _, ad := range vm.Adapters {
+			if ad.PortGroup != networks[0].PortGroup {
+				continue
+			}
+			if host != nil {
+				n.Port, n.LinkMbps = uplink(host, ad.Switch)
+			}
+			if g := inv.Guest(vm.Name); g != nil {
+				device(g, strings.ToLower(ad.MAC), &n)
+			}
+		}
+		g := inv.Guest(vm.Name)
+		cardNode(vm, g, &n)
+		if g != nil {
+			n.Version = g.Perftest
+		}
+		if g.HasImage(a.Container.Image) {
+			n.Engine, n.Image = g.Engine.Name, a.Container.Image
+		}
+		if a.Mode == answers.GPUDirect {
+			n.GPU = gpuOf(a, inv, vm, g, n.Device)
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes
+}
+
+// uplink is the pNIC by which a host's share of a switch leaves.
+func uplink(h *backends.Host, dvs string) (string, int) {
+	for _, n := range h.NICs {
+		if n.Switch == dvs {
+			return n.Device, n.SpeedMbps
+		}
+	}
+	return "", 0
+}
+
+func device(g *backends.Guest, mac string, n *perftest.Node) {
+	n.User = g.MemlockKB == -1
+	d := g.Verbs(mac)
+	if d == nil || d.State != "PORT_ACTIVE" {
+		return
+	}
+	n.Device, n.MTU = d.Name, d.ActiveMTU
+	n.GID = -1
+	for _, gid := range d.GIDs {
+		if strings.Contains(gid.Type, "v2") && gid.IPv4 == n.IP {
+			n.GID = gid.Index
+		}
+	}
+	if n.GID < 0 {
+		n.Device = "" // no RoCE v2 entry for the address: nothing to test with
+	}
+}

@@ -1,0 +1,56 @@
+package session
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// Evacuation is how long a host may take to become empty.
+const Evacuation = 30 * time.Minute
+
+// Brackets are vCenter's, with the guest's own coming back awaited after a VM was powered on.
+func (s *Session) Brackets(a *answers.Answers) map[backends.BracketKind]backends.Bracket {
+	b := maps.Clone(s.VC.Brackets(vsphere.BracketOptions{Reboot: a.Run.Reboot.Limit(), Evacuate: Evacuation, ShellUser: a.ESXi.User}))
+	if power := b[backends.BracketVMPower]; power != nil {
+		b[backends.BracketVMPower] = powerAndGuest{power, s}
+	}
+	return b
+}
+
+// powerAndGuest is the power bracket of a VM whose guest is waited for: what comes after needs it to answer.
+type powerAndGuest struct {
+	backends.Bracket
+	s *Session
+}
+
+// Close powers on and waits for the guest's SSH where the answers name one.
+func (p powerAndGuest) Close(ctx context.Context, t backends.Ref, leave backends.Value, progress backends.Progress) error {
+	if err := p.Bracket.Close(ctx, t, leave, progress); err != nil {
+		return err
+	}
+	if _, reached := p.s.target(t.Name); !reached || leave != backends.ValueOf("poweredOn") {
+		return nil
+	}
+	// A VM that goes off again has no guest to wait for.
+	ctx, cancel := context.WithCancelCause(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		if err := p.s.VC.OffAgain(ctx, t.Name); err != nil {
+			cancel(err)
+		}
+	}()
+	err := p.s.Guests.Wait(ctx, t.Name)
+	cause := context.Cause(ctx)
+	cancel(nil)
+	<-watched
+	if backends.KindOf(cause) == backends.KindPermanent {
+		return cause
+	}
+	return err
+}

@@ -1,0 +1,91 @@
+package session
+
+import (
+	"context"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/hostfacts"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
+)
+
+// Facts is what checks may look at.
+func (s *Session) Facts(ctx context.Context, a *answers.Answers, inv *backends.Inventory, full bool) *checks.Facts {
+	return s.Gather(ctx, a, inv, full, false)
+}
+
+// Gather reads it; before is true ahead of a run.
+func (s *Session) Gather(ctx context.Context, a *answers.Answers, inv *backends.Inventory, full, before bool) *checks.Facts {
+	f := &checks.Facts{Answers: a, Inventory: inv, Now: inv.VCenter.ClockAsked, Before: before}
+	lacks, err := s.VC.Missing(ctx, needs(a, inv, before))
+	f.LacksErr = err
+	for _, l := range lacks {
+		f.Lacks = append(f.Lacks, checks.Lack{Entity: l.Entity, Privilege: l.Privilege})
+	}
+	f.Changed = s.lastChanges(inv.VCenter.InstanceUUID)
+	if full {
+		f.HostFacts = hostfacts.Read(ctx, s.VC, s.Set.HostTimeout, a, inv)
+	}
+	return f
+}
+
+// needs says which privileges the account needs on what. Ahead of a run every host and VM that takes part is asked for;
+// otherwise the datacenter stands for them, which hundreds of hosts cost nothing.
+func needs(a *answers.Answers, inv *backends.Inventory, before bool) map[backends.Ref][]string {
+	site := backends.Ref{Type: backends.TypeVCenter, Name: "vCenter"}
+	if a.Hosts.Datacenter != "" {
+		site = backends.Ref{Type: backends.TypeDatacenter, Name: a.Hosts.Datacenter}
+	}
+	targets := map[backends.TargetType][]backends.Ref{}
+	if before {
+		for _, h := range hostfacts.Reachable(a, inv) {
+			targets[backends.TypeHost] = append(targets[backends.TypeHost], backends.HostRef(h.Name))
+		}
+		for _, v := range a.VMs {
+			if vm := inv.VM(v.Name); vm != nil {
+				targets[backends.TypeVM] = append(targets[backends.TypeVM], backends.VMRef(vm.Name))
+			}
+		}
+	}
+	want := map[backends.Ref][]string{}
+	for _, p := range checks.Needed(a) {
+		on := targets[checks.HeldOn(p)]
+		if len(on) == 0 {
+			on = []backends.Ref{site}
+		}
+		for _, t := range on {
+			want[t] = append(want[t], p)
+		}
+	}
+	return want
+}
+
+// lastChanges says when runs on this vCenter last set what a host takes up at its next boot; nil where the journals
+// cannot be read.
+func (s *Session) lastChanges(vcenter string) map[string]time.Time {
+	runs, err := journal.Runs(s.Set.StateDir)
+	if err != nil {
+		return nil
+	}
+	out := map[string]time.Time{}
+	for _, run := range runs {
+		if run.VCenter != vcenter || !run.Changed {
+			continue
+		}
+		st, err := journal.Read(s.Set.StateDir, run.Run)
+		if err != nil {
+			return nil
+		}
+		for _, r := range st.Records {
+			switch backends.Kind(r.Kind) {
+			case backends.KindModuleParams, backends.KindFirmware, backends.KindComponent:
+				if r.Type == journal.TypeOutcome && r.Time.After(out[r.Target.Name]) {
+					out[r.Target.Name] = r.Time
+				}
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,92 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// Load reads the answers that -f names; with --lab and no -f they are the lab's own.
+func Load(e *console.Env, file string, lab *Lab) (*answers.Answers, error) {
+	if file == "" {
+		if lab == nil {
+			return nil, console.Usage("give -f answers.yaml; the wizard writes one, and rdma-setup generate answers prints one to begin with", "no answers are given")
+		}
+		file = lab.answersFile("pvrdma")
+	}
+	var b []byte
+	var err error
+	if file == "-" {
+		b, err = io.ReadAll(io.LimitReader(e.Stdin, 16<<20))
+		file = "stdin"
+	} else {
+		b, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return nil, console.Usage("the wizard writes such a file, and rdma-setup generate answers prints one to begin with", "answers: %v", err)
+	}
+	return answers.Load(bytes.NewReader(b), file)
+}
+
+// Begin loads the answers that -f names and opens the session that they name.
+func Begin(ctx context.Context, e *console.Env, cmd *cobra.Command, file string) (*Session, *answers.Answers, error) {
+	set, err := console.ReadSettings(e, cmd)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !set.Lab || file != "" {
+		a, err := Load(e, file, nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := sameVCenter(cmd, set, a); err != nil {
+			return nil, nil, err
+		}
+		s, err := Open(ctx, e, set, a)
+		return s, a, err
+	}
+	s, err := Open(ctx, e, set, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	a, err := Load(e, file, s.Lab)
+	if err != nil {
+		s.Close()
+		return nil, nil, err
+	}
+	return s, a, nil
+}
+
+// sameVCenter refuses to guess when environment and answers name different vCenters.
+func sameVCenter(cmd *cobra.Command, set *console.Settings, a *answers.Answers) error {
+	if set.URL == "" || a.VCenter.URL == "" || cmd.Flags().Changed("url") || set.Lab {
+		return nil
+	}
+	if hostOf(set.URL) != hostOf(a.VCenter.URL) {
+		return console.Usage("give --url to say which one is meant", "the environment names vCenter %s, the answers name %s", set.URL, a.VCenter.URL)
+	}
+	return nil
+}
+
+// hostOf is the host and port of a vCenter address, however it is written.
+func hostOf(address string) string {
+	if !strings.Contains(address, "://") {
+		address = "https://" + address
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return address
+	}
+	if u.Port() == "" {
+		return strings.ToLower(u.Hostname()) + ":443"
+	}
+	return strings.ToLower(u.Host)
+}

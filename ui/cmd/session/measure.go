@@ -1,0 +1,78 @@
+package session
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/guest"
+	"github.com/rdma-setup/rdma-setup/backends/ssh"
+	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/nodes"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// Measure runs the tests between the guests of the answers.
+func (s *Session) Measure(ctx context.Context, a *answers.Answers, pairs string, progress func(perftest.Progress)) ([]perftest.Measurement, error) {
+	if !a.Measure.Bandwidth && !a.Measure.Latency || pairs == "none" {
+		return nil, nil
+	}
+	inv, err := s.Survey(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	all := nodes.Of(a, inv)
+	list, err := perftest.Pairs(all, pairs)
+	if err != nil {
+		return nil, console.Usage("give ring, all, or two VMs of the answers as VM:VM", "%v", err)
+	}
+	r := perftest.Runner{
+		Shell: guestShell{s.Guests}, Mode: string(a.Mode), Bandwidth: a.Measure.Bandwidth, Latency: a.Measure.Latency,
+		Simulated: inv.VCenter.Simulated, Now: s.Env.Now, Progress: progress, EthernetMTU: a.Switch.MTU,
+	}
+	if a.Mode == answers.PVRDMA {
+		r.Counters = s.rdmaPackets(inv)
+	}
+	return r.Measure(ctx, list)
+}
+
+// guestShell runs the tests of a measurement in guests.
+type guestShell struct{ guests *guest.Guests }
+
+// Exec implements perftest.Shell.
+func (g guestShell) Exec(ctx context.Context, vm string, c perftest.Command) (perftest.Output, error) {
+	r, err := g.guests.Run(ctx, vm, ssh.Command{Script: c.Line, Sudo: c.Sudo, OnLine: c.OnLine})
+	return perftest.Output{Stdout: r.Stdout, Stderr: r.Stderr, Exit: r.ExitCode}, err
+}
+
+// rdmaPackets reads how many packets the RDMA device behind a host's pNIC has carried.
+func (s *Session) rdmaPackets(inv *backends.Inventory) func(ctx context.Context, host, port string) (int64, error) {
+	return func(ctx context.Context, host, port string) (int64, error) {
+		h := inv.Host(host)
+		name := ""
+		if h != nil {
+			if n := h.NIC(port); n != nil {
+				name = n.RDMADevice
+			}
+		}
+		if name == "" {
+			return 0, backends.Errorf(backends.KindPermanent, host, "", "no RDMA device behind %s", port)
+		}
+		rows, err := s.VC.Esxcli(ctx, host, "rdma", "device", "stats", "get", "-d", name)
+		if err != nil {
+			return 0, err
+		}
+		var sum int64
+		for _, row := range rows {
+			for key, value := range row {
+				if strings.Contains(strings.ToLower(key), "packets") {
+					n, _ := strconv.ParseInt(value, 10, 64)
+					sum += n
+				}
+			}
+		}
+		return sum, nil
+	}
+}
