@@ -10,6 +10,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/generate"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
@@ -47,7 +48,7 @@ Without a command it opens the wizard. With --lab everything runs against a simu
 	for group, commands := range map[string][]*cobra.Command{
 		"do":   {newPlanCmd(e), newApplyCmd(e), newResumeCmd(e), newRollbackCmd(e), newRunsCmd(e), newDeployCmd(e)},
 		"see":  {newDiscoverCmd(e), newCheckCmd(e), newCollectCmd(e), newBenchCmd(e), newReportCmd(e)},
-		"more": {newMMIOCmd(e), newGenerateCmd(e), newParseCmd(e), newLabCmd(e), newSchemaCmd(e), newManCmd(e), newVersionCmd(e)},
+		"more": {newMMIOCmd(e), generate.NewCmd(e), newParseCmd(e), newLabCmd(e), newSchemaCmd(e), newManCmd(e), newVersionCmd(e)},
 	} {
 		for _, c := range commands {
 			c.GroupID = group

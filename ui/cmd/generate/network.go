@@ -1,4 +1,4 @@
-package cmd
+package generate
 
 import (
 	"context"
@@ -37,7 +37,7 @@ var networkFiles = []networkFile{
 // interfaceName is stricter than Linux, which takes quotes and dollars: some of these files are read by shells.
 var interfaceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$`)
 
-func newGenerateNetworkCmd(e *console.Env, k networkFile) *cobra.Command {
+func newNetworkCmd(e *console.Env, k networkFile) *cobra.Command {
 	var answersFile string
 	var vm, mac, ip, group string
 	nic := netconf.Static{}
@@ -194,7 +194,7 @@ func guestStatics(inv *backends.Inventory, a *answers.Answers, v answers.VM) ([]
 
 var moduleName = regexp.MustCompile(`^[A-Za-z0-9_]{1,55}$`)
 
-func newGenerateSystemdCmd(e *console.Env) *cobra.Command {
+func newSystemdCmd(e *console.Env) *cobra.Command {
 	module := "vmw_pvrdma"
 	c := &cobra.Command{
 		Use:   "systemd",

@@ -1,4 +1,4 @@
-package cmd
+package generate
 
 import (
 	"fmt"
@@ -46,7 +46,7 @@ func classOf(a *answers.Answers) int {
 	return sizing.TrafficClass(a.QoS.DSCP, a.QoS.ECN)
 }
 
-func newGenerateOSUCmd(e *console.Env) *cobra.Command {
+func newOSUCmd(e *console.Env) *cobra.Command {
 	var file string
 	var s generate.OSU
 	var hosts []string

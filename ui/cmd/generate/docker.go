@@ -1,4 +1,4 @@
-package cmd
+package generate
 
 import (
 	"fmt"
@@ -53,7 +53,7 @@ func (d *dockerHosts) spread() (netip.Prefix, []containers.Host, containers.Host
 	return all, nil, self, console.Usage("name one of the --host with --for", "--for %q is none of the hosts", d.self)
 }
 
-func newGenerateDaemonJSONCmd(e *console.Env) *cobra.Command {
+func newDaemonJSONCmd(e *console.Env) *cobra.Command {
 	var hosts dockerHosts
 	var d containers.Daemon
 	var file, bip, fixed string
@@ -149,7 +149,7 @@ func readMerge(e *console.Env, file string) ([]byte, error) {
 	return b, nil
 }
 
-func newGenerateContainerRoutesCmd(e *console.Env) *cobra.Command {
+func newContainerRoutesCmd(e *console.Env) *cobra.Command {
 	var hosts dockerHosts
 	forward := string(containers.ForwardContainers)
 	c := &cobra.Command{
@@ -177,7 +177,7 @@ opens it for everything; leave changes nothing. Stopping the unit takes routes a
 	return c
 }
 
-func newGenerateDockerSetupCmd(e *console.Env) *cobra.Command {
+func newDockerSetupCmd(e *console.Env) *cobra.Command {
 	var d containers.Setup
 	c := &cobra.Command{
 		Use:   "docker-setup",

@@ -1,4 +1,4 @@
-package cmd
+package generate
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/generate"
 )
 
-func newGenerateHorovodCmd(e *console.Env) *cobra.Command {
+func newHorovodCmd(e *console.Env) *cobra.Command {
 	var file string
 	var tcp bool
 	var hosts []string

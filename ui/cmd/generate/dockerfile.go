@@ -1,4 +1,4 @@
-package cmd
+package generate
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/generate/containers"
 )
 
-func newGenerateDockerfileCmd(e *console.Env) *cobra.Command {
+func newDockerfileCmd(e *console.Env) *cobra.Command {
 	var d containers.Dockerfile
 	family := "apt"
 	c := &cobra.Command{

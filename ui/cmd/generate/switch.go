@@ -1,4 +1,4 @@
-package cmd
+package generate
 
 import (
 	"context"
@@ -29,7 +29,7 @@ type switchFlags struct {
 	wish     switches.Wish
 }
 
-func newGenerateSwitchCmd(e *console.Env) *cobra.Command {
+func newSwitchCmd(e *console.Env) *cobra.Command {
 	var f switchFlags
 	c := &cobra.Command{
 		Use:   "switch --os SYSTEM (-f answers.yaml | --ports PORT,..)",

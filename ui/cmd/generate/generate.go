@@ -1,4 +1,5 @@
-package cmd
+// Package generate is the command generate: one file a subcommand. What they print is made in wizard/generate.
+package generate
 
 import (
 	"fmt"
@@ -13,7 +14,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/generate"
 )
 
-func newGenerateCmd(e *console.Env) *cobra.Command {
+// NewCmd is the command with its subcommands.
+func NewCmd(e *console.Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "generate",
 		Short: "Print files made from templates",
@@ -23,12 +25,12 @@ func newGenerateCmd(e *console.Env) *cobra.Command {
 		},
 	}
 	c.AddCommand(
-		newGenerateAnswersCmd(e), newGenerateRoleCmd(e), newGenerateSwitchCmd(e), newGenerateMPIJobCmd(e),
-		newGenerateDockerfileCmd(e), newGenerateDaemonJSONCmd(e), newGenerateContainerRoutesCmd(e), newGenerateDockerSetupCmd(e),
-		newGenerateOSUCmd(e), newGenerateHorovodCmd(e), newGenerateSystemdCmd(e),
+		newAnswersCmd(e), newRoleCmd(e), newSwitchCmd(e), newMPIJobCmd(e),
+		newDockerfileCmd(e), newDaemonJSONCmd(e), newContainerRoutesCmd(e), newDockerSetupCmd(e),
+		newOSUCmd(e), newHorovodCmd(e), newSystemdCmd(e),
 	)
 	for _, k := range networkFiles {
-		c.AddCommand(newGenerateNetworkCmd(e, k))
+		c.AddCommand(newNetworkCmd(e, k))
 	}
 	return c
 }
@@ -52,7 +54,7 @@ func modeFlag(c *cobra.Command, into *string) {
 	c.Flags().Var(&console.Choice{Into: into, From: []string{string(answers.PVRDMA), string(answers.SRIOV), string(answers.GPUDirect)}}, "mode", "pvrdma, sriov or gpudirect")
 }
 
-func newGenerateAnswersCmd(e *console.Env) *cobra.Command {
+func newAnswersCmd(e *console.Env) *cobra.Command {
 	var mode string
 	c := &cobra.Command{
 		Use:   "answers",
@@ -66,7 +68,7 @@ func newGenerateAnswersCmd(e *console.Env) *cobra.Command {
 	return c
 }
 
-func newGenerateRoleCmd(e *console.Env) *cobra.Command {
+func newRoleCmd(e *console.Env) *cobra.Command {
 	var mode, tool, name, output string
 	c := &cobra.Command{
 		Use:   "role",

@@ -1,4 +1,4 @@
-package cmd
+package generate
 
 import (
 	"context"
@@ -25,7 +25,7 @@ type jobFlags struct {
 	job  generate.Job
 }
 
-func newGenerateMPIJobCmd(e *console.Env) *cobra.Command {
+func newMPIJobCmd(e *console.Env) *cobra.Command {
 	f := jobFlags{api: string(generate.V2Beta1), mode: string(answers.PVRDMA)}
 	c := &cobra.Command{
 		Use:   "mpijob [-f answers.yaml] [-- COMMAND ..]",
