@@ -109,7 +109,7 @@ func newMachine(t *testing.T, c config) *machine {
 		KnownHosts:   []string{known},
 		Password:     func(context.Context, ssh.Target) (string, error) { return "let me in", nil },
 		SudoPassword: func(context.Context, ssh.Target) (string, error) { return c.sudo, nil },
-		DialTimeout:  2 * time.Second,
+		DialTimeout:  10 * time.Second,
 	})
 	if err != nil {
 		t.Fatal(err)
