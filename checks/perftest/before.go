@@ -11,8 +11,8 @@ const silence = 8
 
 // silent tells whether the server's guest drops what comes for the control connection, which perftest itself finds out
 // after minutes. A port that nobody listens on answers at once, and so the server must not have been started: it takes
-// the first connection for its client. For the same reason a port on which somebody else's server waits is left alone;
-// ours will say that it is in use. Guests without bash tell nothing.
+// the first connection for its client. For the same reason a port on which somebody else's server waits is left alone.
+// Guests without bash tell nothing.
 func (r *Runner) silent(ctx context.Context, p Pair, port int) bool {
 	if p.Server.IP == "" {
 		return false
