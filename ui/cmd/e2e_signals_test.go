@@ -118,22 +118,26 @@ func (s *site) signalled(file string, exit int, disturb func(*os.Process, *liste
 func TestE2EStreamsThatAreClosed(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "--hosts", "1", "--vms", "1")
-	for line, exit := range map[string]int{
-		`"$0" <&-`:                       2, // the wizard, without a terminal
-		`"$0" apply -f "$1" <&-`:         2, // nobody can agree to the plan
-		`"$0" plan -f "$1" <&- >&- 2>&-`: 0,
-		`"$0" check -f "$1" --quick 2>&- | head -c 1 | wc`: 0,
-		`"$0" apply -f "$1" --yes <&- >&- 2>&-`:            0,
-		`"$0" discover --password-stdin <&-`:               4,
+	for _, test := range []struct {
+		line string
+		exit int
+	}{
+		{`"$0" <&-`, 2}, // the wizard, without a terminal
+		{`"$0" discover --password-stdin <&-`, 4},
+		{`"$0" plan -f "$1" <&- >&- 2>&-`, 0},
+		{`"$0" check -f "$1" --quick 2>&- | head -c 1 | wc`, 0},
+		{`"$0" apply -f "$1" <&-`, 2}, // nobody can agree to the plan
+		{`"$0" apply -f "$1" --yes <&- >&- 2>&-`, 0},
+		{`"$0" apply -f "$1" <&-`, 0}, // nothing is left to agree to
 	} {
-		cmd := exec.Command("/bin/sh", "-c", line, s.bin, s.quick())
+		cmd := exec.Command("/bin/sh", "-c", test.line, s.bin, s.quick())
 		cmd.Env = s.env
-		if strings.Contains(line, "password-stdin") {
+		if strings.Contains(test.line, "password-stdin") {
 			cmd.Env = append(cmd.Env, "GOVC_PASSWORD=")
 		}
 		out, _ := cmd.CombinedOutput()
-		if got := cmd.ProcessState.ExitCode(); got != exit {
-			t.Errorf("%s: exit %d, want %d\n%s", line, got, exit, out)
+		if got := cmd.ProcessState.ExitCode(); got != test.exit {
+			t.Errorf("%s: exit %d, want %d\n%s", test.line, got, test.exit, out)
 		}
 	}
 	s.must(0, "resume", "--yes")
