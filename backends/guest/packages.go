@@ -91,8 +91,8 @@ func (p packages) Keep(ctx context.Context, s backends.Setting, to backends.Valu
 		return backends.Absent, err
 	}
 	would := m.WouldInstall(r.Stdout)
-	if len(would) == 0 && strings.TrimSpace(r.Stderr) != "" && pkgman.OnlyUnknown(r.Stderr) {
-		// Nothing can be installed now. What a later attempt would bring is not known, and what is kept stays kept.
+	if len(would) == 0 && pkgman.Helpless(r.Stderr) {
+		// What a later attempt would bring is not known, and what is kept stays kept.
 		p.g.mu.Lock()
 		lists := p.g.updated[s.Target.Name]
 		p.g.mu.Unlock()

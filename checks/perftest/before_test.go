@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 )
@@ -52,4 +54,38 @@ func TestSomebodyElsesServer(t *testing.T) {
 			}
 		})
 	}
+}
+
+// deaf is a guest whose control port another program has: perftest says that it waits, then that it cannot listen, and
+// the client has reached that program.
+type deaf struct{ guests }
+
+func (d *deaf) Exec(ctx context.Context, vm string, c perftest.Command) (perftest.Output, error) {
+	switch {
+	case !strings.Contains(c.Line, "ib_send_bw"):
+		return d.guests.Exec(ctx, vm, c)
+	case strings.HasSuffix(c.Line, "'10.0.0.2'"):
+		<-ctx.Done()
+		return perftest.Output{}, ctx.Err()
+	}
+	c.OnLine("* Waiting for client to connect... *")
+	return perftest.Output{Exit: 1, Stderr: "Couldn't listen to port 18515\nUnable to open file descriptor for socket connection Unable to init the socket connection\n"}, nil
+}
+
+// TestPortOfAnother holds that a client is not left to its limit of minutes where the server could not take its port.
+func TestPortOfAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		r := perftest.Runner{Shell: &deaf{}, Mode: "sriov", Bandwidth: true}
+		all, err := r.Measure(t.Context(), pairOf(100_000))
+		if err != nil || len(all) != 1 {
+			t.Fatalf("%v, %d measurements", err, len(all))
+		}
+		if m := all[0]; m.Verdict != perftest.VerdictFail || m.Error != "server on vm-2: TCP port 18515 is taken by another program there" || !strings.Contains(m.Hint, "ss -ltnp") {
+			t.Errorf("%s %q, hint %q", m.Verdict, m.Error, m.Hint)
+		}
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("told after %v", took)
+		}
+	})
 }

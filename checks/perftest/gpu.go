@@ -107,8 +107,7 @@ func (r *Runner) measureGPU(ctx context.Context, p Pair, test string, port int, 
 	}
 	out, err := r.exchange(ctx, p, test, sweep, port, &m)
 	if err != nil {
-		m.Verdict, m.Error = VerdictFail, err.Error()
-		m.gpuCause(p, errorCode(test, Output{Stderr: err.Error()}))
+		m.gpuCause(p, m.broken(test, err))
 		return m
 	}
 	r.read(test, out, &m)

@@ -1,6 +1,7 @@
 package perftest
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -101,6 +102,15 @@ func problemWords(m scan.Message) string {
 func lastLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.TrimSpace(lines[len(lines)-1])
+}
+
+// broken notes why a test did not come about and gives the code of perftest's own cause, if it is one.
+func (m *Measurement) broken(test string, err error) (code string) {
+	m.Verdict, m.Error = VerdictFail, err.Error()
+	if errors.Is(err, errTaken) {
+		m.Hint = "wait for the other measurement to end, or stop what has the port: ss -ltnp in the server's guest names it"
+	}
+	return errorCode(test, Output{Stderr: m.Error})
 }
 
 // remedies says what to do about each cause that perftest names.

@@ -202,8 +202,7 @@ func (r *Runner) measure(ctx context.Context, p Pair, test string, port int) Mea
 		m.Packets = &fabric.Packets
 	}
 	if err != nil {
-		m.Verdict, m.Error = VerdictFail, err.Error()
-		m.containerHint(errorCode(test, Output{Stderr: err.Error()}))
+		m.containerHint(m.broken(test, err))
 		return m
 	}
 	r.read(test, out, &m)
@@ -229,67 +228,6 @@ func (r *Runner) counters(ctx context.Context, n Node) (int64, error) {
 		return 0, nil
 	}
 	return r.Counters(ctx, n.Host, n.Port)
-}
-
-// attempts is how often a client tries to reach a server that is still starting.
-const attempts = 3
-
-// exchange starts the server, then the client, and returns what the client printed: a server's own figures mean
-// nothing (its peak is 0 and it exits 0 even when the client failed).
-func (r *Runner) exchange(ctx context.Context, p Pair, test, sizes string, port int, m *Measurement) (Output, error) {
-	serverCtx, stopServer := context.WithCancel(ctx)
-	defer stopServer()
-	ready := make(chan struct{})
-	var once sync.Once
-	type ended struct {
-		out Output
-		err error
-	}
-	server := make(chan ended, 1)
-	go func() {
-		out, err := r.Shell.Exec(serverCtx, p.Server.VM, Command{
-			Line: r.line(test, sizes, p.Server, port, ""), Sudo: !p.Server.User || m.Image != "",
-			OnLine: func(line string) {
-				if strings.Contains(line, "Waiting for client") {
-					once.Do(func() { close(ready) })
-				}
-			},
-		})
-		server <- ended{out, err}
-	}()
-	grace := time.NewTimer(10 * time.Second)
-	defer grace.Stop()
-	select {
-	case <-ready:
-	case <-grace.C: // old releases print no banner
-	case s := <-server:
-		if s.err != nil {
-			return Output{}, fmt.Errorf("server on %s: %w", p.Server.VM, s.err)
-		}
-		return Output{}, fmt.Errorf("server on %s ended before a client came: %s", p.Server.VM, firstCause(test, s.out))
-	case <-ctx.Done():
-		stopServer()
-		<-server
-		return Output{}, ctx.Err()
-	}
-	line := r.line(test, sizes, p.Client, port, p.Server.IP)
-	if sizes == sweep {
-		m.Command = line
-	}
-	var out Output
-	var err error
-	for try := range attempts {
-		out, err = r.Shell.Exec(ctx, p.Client.VM, Command{Line: line, Sudo: !p.Client.User || m.Image != ""})
-		if err != nil || out.Exit == 0 || !connectFailed(test, out) || try == attempts-1 {
-			break
-		}
-	}
-	stopServer()
-	<-server
-	if err != nil {
-		return Output{}, fmt.Errorf("client on %s: %w", p.Client.VM, err)
-	}
-	return out, nil
 }
 
 // sweep measures every message size up to 8 MiB, a thousand messages each.
@@ -320,8 +258,4 @@ func (r *Runner) line(test, sizes string, n Node, port int, peer string) string 
 // quote makes one word of the POSIX shell.
 func quote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
-
-func connectFailed(test string, out Output) bool {
-	return errorCode(test, out) == "connect_failed"
 }

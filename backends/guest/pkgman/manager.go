@@ -35,6 +35,7 @@ var (
 	lockTaken   = regexp.MustCompile(`(?i)could not get lock|unable to (acquire|lock)|dpkg frontend (lock )?(is|was) locked by|waiting for process with pid|existing lock .*yum\.pid`)
 	unreachable = regexp.MustCompile(`Temporary failure resolving|Could not resolve|Unable to fetch some archives|Failed to fetch|Cannot download|` +
 		`Failed to download metadata|Cannot find a valid baseurl|Could not connect`)
+	mendable    = regexp.MustCompile(`(?i)dpkg was interrupted|fix-broken`)
 	unknownName = regexp.MustCompile(`(?i)unable to locate package|has no installation candidate|no package .* available|no match for argument|unable to find a match`)
 )
 
@@ -49,6 +50,12 @@ func Complains(said string) bool {
 		}
 	}
 	return false
+}
+
+// Helpless tells whether a package manager cannot work out what it would do: names that it does not know, a full disk,
+// lists that it cannot read. What an interrupted installation has left does not count: it is mended before the next.
+func Helpless(said string) bool {
+	return (unknownName.MatchString(said) || Complains(said)) && !mendable.MatchString(said)
 }
 
 // Locked tells whether another package manager is at work.

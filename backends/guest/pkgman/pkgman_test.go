@@ -90,22 +90,24 @@ func TestSimulations(t *testing.T) {
 
 func TestWhatItSays(t *testing.T) {
 	for _, test := range []struct {
-		said                                  string
-		locked, unreachable, only, complaints bool
+		said                                            string
+		locked, unreachable, only, complaints, helpless bool
 	}{
-		{"E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 812 (unattended-upgr)", true, false, false, true},
-		{"Waiting for process with pid 4711 to finish.", true, false, false, false},
-		{"W: Failed to fetch http://deb.debian.org/debian/dists/bookworm/InRelease  Temporary failure resolving 'deb.debian.org'", false, true, false, false},
-		{"Error: Failed to download metadata for repo 'appstream': Cannot prepare internal mirrorlist", false, true, false, true},
-		{"E: Unable to locate package ibutils", false, false, true, false},
-		{"E: Package 'libmlx4-1' has no installation candidate", false, false, true, false},
-		{"No match for argument: ibutils\nError: Unable to find a match: ibutils", false, false, true, false},
-		{"E: Unable to locate package ibutils\nE: dpkg was interrupted, you must manually run 'dpkg --configure -a'", false, false, false, true},
+		{"E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 812 (unattended-upgr)", true, false, false, true, true},
+		{"Waiting for process with pid 4711 to finish.", true, false, false, false, false},
+		{"W: Failed to fetch http://deb.debian.org/debian/dists/bookworm/InRelease  Temporary failure resolving 'deb.debian.org'", false, true, false, false, false},
+		{"Error: Failed to download metadata for repo 'appstream': Cannot prepare internal mirrorlist", false, true, false, true, true},
+		{"E: Unable to locate package ibutils", false, false, true, false, true},
+		{"E: Package 'libmlx4-1' has no installation candidate", false, false, true, false, true},
+		{"No match for argument: ibutils\nError: Unable to find a match: ibutils", false, false, true, false, true},
+		{"E: Unable to locate package ibutils\nE: dpkg was interrupted, you must manually run 'dpkg --configure -a'", false, false, false, true, false},
+		{"E: Write error - write (28: No space left on device)\nE: The package lists or status file could not be parsed or opened.", false, false, false, true, true},
+		{"E: Unmet dependencies. Try 'apt --fix-broken install' with no packages (or specify a solution).", false, false, false, true, false},
 	} {
 		if pkgman.Locked(test.said) != test.locked || pkgman.Unreachable(test.said) != test.unreachable ||
-			pkgman.OnlyUnknown(test.said) != test.only || pkgman.Complains(test.said) != test.complaints {
-			t.Errorf("%q: locked %v, unreachable %v, only unknown %v, complains %v", test.said, pkgman.Locked(test.said),
-				pkgman.Unreachable(test.said), pkgman.OnlyUnknown(test.said), pkgman.Complains(test.said))
+			pkgman.OnlyUnknown(test.said) != test.only || pkgman.Complains(test.said) != test.complaints || pkgman.Helpless(test.said) != test.helpless {
+			t.Errorf("%q: locked %v, unreachable %v, only unknown %v, complains %v, helpless %v", test.said, pkgman.Locked(test.said),
+				pkgman.Unreachable(test.said), pkgman.OnlyUnknown(test.said), pkgman.Complains(test.said), pkgman.Helpless(test.said))
 		}
 	}
 }

@@ -194,13 +194,13 @@ func number(vm string, pid int) int {
 const notResolved = "Unable to open file descriptor for socket connection Unable to init the socket connection\n"
 
 func (t Tool) serve(ctx context.Context, p *sh.Proc, out io.Writer, self side) int {
+	fmt.Fprintf(out, "\n************************************\n* Waiting for client to connect... *\n************************************\n")
 	calls, stop, err := t.Meeting.listen(place{t.VM, self.opt.port})
 	if err != nil {
 		fmt.Fprintf(p.Stderr, "Couldn't listen to port %d\n%s", self.opt.port, notResolved)
 		return 1
 	}
 	defer stop()
-	fmt.Fprintf(out, "\n************************************\n* Waiting for client to connect... *\n************************************\n")
 	var c *call
 	select {
 	case c = <-calls:

@@ -1,0 +1,143 @@
+package perftest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	attempts = 3                // how often a client tries to reach a server that is still starting
+	grace    = 10 * time.Second // until a server has said that it waits; old releases print no banner
+	farewell = 5 * time.Second  // what a client gets to end by itself when its server has failed
+)
+
+// errTaken is a control port that somebody else holds: another measurement, or any other program.
+var errTaken = errors.New("is taken by another program there")
+
+// A process is the server's end of a test, at work in its guest.
+type process struct {
+	stop  context.CancelFunc
+	ready chan struct{} // closed when it says that it waits
+	ended chan struct{} // closed when out and err are there
+	out   Output
+	err   error
+}
+
+// server starts the server of a test.
+func (r *Runner) server(ctx context.Context, p Pair, test, sizes string, port int) *process {
+	ctx, stop := context.WithCancel(ctx)
+	s := &process{stop: stop, ready: make(chan struct{}), ended: make(chan struct{})}
+	_, container := fromContainer(test)
+	var once sync.Once
+	go func() {
+		defer close(s.ended)
+		s.out, s.err = r.Shell.Exec(ctx, p.Server.VM, Command{
+			Line: r.line(test, sizes, p.Server, port, ""), Sudo: !p.Server.User || container,
+			OnLine: func(line string) {
+				if strings.Contains(line, "Waiting for client") {
+					once.Do(func() { close(s.ready) })
+				}
+			},
+		})
+	}()
+	return s
+}
+
+// failed tells whether a server that has ended did not do its part.
+func (s *process) failed() bool { return s.err != nil || s.out.Exit != 0 }
+
+// cause says why a server has ended by itself.
+func (s *process) cause(p Pair, test string, port int) error {
+	switch {
+	case s.err != nil:
+		return fmt.Errorf("server on %s: %w", p.Server.VM, s.err)
+	case strings.Contains(strings.ToLower(s.out.Stdout+s.out.Stderr), "couldn't listen to port"):
+		return fmt.Errorf("server on %s: TCP port %d %w", p.Server.VM, port, errTaken)
+	}
+	return fmt.Errorf("server on %s ended before the client: %s", p.Server.VM, firstCause(test, s.out))
+}
+
+// exchange starts the server, then the client, and returns what the client printed: a server's own figures mean
+// nothing (its peak is 0 and it exits 0 even when the client failed).
+func (r *Runner) exchange(ctx context.Context, p Pair, test, sizes string, port int, m *Measurement) (Output, error) {
+	s := r.server(ctx, p, test, sizes, port)
+	defer func() {
+		s.stop()
+		<-s.ended
+	}()
+	late := time.NewTimer(grace)
+	defer late.Stop()
+	select {
+	case <-s.ready:
+	case <-late.C:
+	case <-s.ended:
+		return Output{}, s.cause(p, test, port)
+	case <-ctx.Done():
+		return Output{}, ctx.Err()
+	}
+	line := r.line(test, sizes, p.Client, port, p.Server.IP)
+	if sizes == sweep {
+		m.Command = line
+	}
+	clientCtx, stopClient := context.WithCancel(ctx)
+	defer stopClient()
+	over := s.attend(stopClient)
+	out, err := r.client(clientCtx, p, test, Command{Line: line, Sudo: !p.Client.User || m.Image != ""})
+	switch stopped := over(); {
+	case ctx.Err() != nil:
+		return Output{}, ctx.Err()
+	case stopped:
+		return Output{}, s.cause(p, test, port)
+	case err != nil:
+		return Output{}, fmt.Errorf("client on %s: %w", p.Client.VM, err)
+	}
+	return out, nil
+}
+
+// client runs the client's end of a test, again where the server's port is not open yet.
+func (r *Runner) client(ctx context.Context, p Pair, test string, c Command) (out Output, err error) {
+	for range attempts {
+		out, err = r.Shell.Exec(ctx, p.Client.VM, c)
+		if err != nil || out.Exit == 0 || errorCode(test, out) != "connect_failed" {
+			break
+		}
+	}
+	return out, err
+}
+
+// attend stops a client whose server fails beneath it: the banner comes before the port is taken, and where another
+// program holds the port the client would wait for a word of that program until its limit. The function it gives is
+// called when the client has ended and tells whether it was stopped.
+func (s *process) attend(stopClient func()) (over func() bool) {
+	ended, stopped := make(chan struct{}), make(chan bool, 1)
+	go func() {
+		select {
+		case <-ended:
+			stopped <- false
+			return
+		case <-s.ended:
+		}
+		if !s.failed() {
+			<-ended
+			stopped <- false
+			return
+		}
+		leave := time.NewTimer(farewell)
+		defer leave.Stop()
+		select {
+		case <-ended:
+			stopped <- false
+		case <-leave.C:
+			stopClient()
+			stopped <- true
+		}
+	}()
+	return func() bool {
+		close(ended)
+		return <-stopped
+	}
+}
