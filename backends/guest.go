@@ -155,7 +155,9 @@ type VerbsDevice struct {
 	Firmware  string  `json:"firmware,omitempty"`
 	Class     *int    `json:"traffic_class,omitempty"`      // tc/1/traffic_class or the default of rdma_cm; nil: not read
 	ClassKept bool    `json:"traffic_class_kept,omitempty"` // it comes back after a boot, by a unit of ours
-	GIDs      []GID   `json:"gids,omitempty"`
+	// ClassPartly tells that a unit of ours is there and the class is not in force, or that an attempt has left something.
+	ClassPartly bool  `json:"traffic_class_partly,omitempty"`
+	GIDs        []GID `json:"gids,omitempty"`
 }
 
 // A GID is one entry of a port's GID table.

@@ -79,7 +79,8 @@ const (
 	// KindMemlock: target guest/NAME, value string: "unlimited" or KB. Keeper.
 	KindMemlock Kind = "memlock"
 	// KindTrafficClass: target guest/NAME, name = port group of the adapter, value int: the traffic class with which its RDMA
-	// device marks what it sends, now and after each boot. Keeper.
+	// device marks what it sends, now and after each boot; ClassUnfinished where one of both is missing, or something is left.
+	// Keeper.
 	KindTrafficClass Kind = "traffic-class"
 	// KindImage: target guest/NAME, name = name of a container image, value string: the Dockerfile that it was built by.
 	// An image that somebody else has made reads as the empty string.
@@ -143,9 +144,10 @@ type PackageSpec struct {
 
 // What is built in a guest from a file, and what stands before its path while that has not come to its end.
 const (
-	BuildDriver   = "nvidia"   // NVIDIA's driver, from its .run file
-	BuildPerftest = "perftest" // perftest with CUDA, from its source
-	Unfinished    = "unfinished "
+	BuildDriver     = "nvidia"   // NVIDIA's driver, from its .run file
+	BuildPerftest   = "perftest" // perftest with CUDA, from its source
+	Unfinished      = "unfinished "
+	ClassUnfinished = "unfinished" // of KindTrafficClass
 )
 
 // An OFEDSpec is the MLNX_OFED of a guest. Archive says what to install it from and is not compared (reading leaves it out).

@@ -67,10 +67,13 @@ WantedBy=multi-user.target
 `, mac, class, classScriptFile)
 }
 
-// classUnits prints the units of ours that are enabled, with their command.
+// classUnits prints the units of ours, of those that are enabled the command, and whether their script is there.
 const classUnits = `for u in ` + unitDir + unitPrefix + `class-*.service; do
-	[ -f "$u" ] && systemctl is-enabled --quiet "${u##*/}" && grep '^ExecStart=' "$u"
-done`
+	[ -f "$u" ] || continue
+	echo "unit ${u##*/}"
+	systemctl is-enabled --quiet "${u##*/}" && grep '^ExecStart=' "$u"
+done
+[ ! -e ` + classScriptFile + ` ] || echo script`
 
 var classCommand = regexp.MustCompile(`(?m)^ExecStart=/bin/sh ` + regexp.QuoteMeta(classScriptFile) + ` ([0-9a-f:]{17}) ([0-9]{1,3})$`)
 
@@ -83,13 +86,31 @@ func (f facts) keptClasses() map[string]int {
 	return m
 }
 
+// classOf gives the value of KindTrafficClass of the device with a MAC that marks with a class now, or of which nothing
+// tells (nil). An attempt that was broken off, to set it or to take it back, shows as ClassUnfinished.
+func (f facts) classOf(mac string, now *int) backends.Value {
+	kept := f.keptClasses()
+	lines := strings.Split(f["classes"], "\n")
+	unit, _ := ClassUnit(mac, 0)
+	n, ours := kept[mac]
+	switch {
+	case ours && now != nil && *now == n:
+		return backends.ValueOf(n)
+	case ours, slices.Contains(lines, "unit "+unit), len(kept) == 0 && slices.Contains(lines, "script"):
+		return backends.ValueOf(backends.ClassUnfinished)
+	}
+	return backends.Absent
+}
+
 // A classState is what marks the traffic of one device.
 type classState struct {
 	mac  string
 	dev  string
 	now  *int // nil: nothing tells
-	kept int  // after the next boot; -1: nothing of ours
+	ours bool // a unit of ours is enabled
 	dir  bool // the device has its directory in configfs
+
+	value backends.Value
 }
 
 func (c class) state(ctx context.Context, s backends.Setting) (classState, error) {
@@ -102,26 +123,23 @@ func (c class) state(ctx context.Context, s backends.Setting) (classState, error
 	if err != nil {
 		return classState{}, err
 	}
-	f, out := sections(r.Stdout), classState{mac: mac, kept: -1}
+	f, out := sections(r.Stdout), classState{mac: mac}
 	for _, d := range f.devices(f.network().interfaces) {
 		if d.MAC == mac {
 			out.dev, out.now = d.Name, d.Class
 		}
 	}
-	if n, ours := f.keptClasses()[mac]; ours {
-		out.kept = n
-	}
+	_, out.ours = f.keptClasses()[mac]
+	out.value = f.classOf(mac, out.now)
 	out.dir = slices.Contains(strings.Fields(f["dirs"]), out.dev)
 	return out, nil
 }
 
-// Read gives the class that is in force and comes back after a boot; Absent where either is missing.
+// Read gives the class that is in force and comes back after a boot, ClassUnfinished where only one of both is so or an
+// attempt has left something, Absent where nothing of ours is there.
 func (c class) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
 	st, err := c.state(ctx, s)
-	if err != nil || st.now == nil || *st.now != st.kept {
-		return backends.Absent, err
-	}
-	return backends.ValueOf(st.kept), nil
+	return st.value, err
 }
 
 // Set writes the script and the unit, starts it and reads back.
@@ -141,7 +159,7 @@ func (c class) Set(ctx context.Context, s backends.Setting, to backends.Value, _
 	if want < 0 || want > 255 {
 		return backends.Errorf(backends.KindUsage, label(vm), "", "%d is no traffic class", want)
 	}
-	if st.now != nil && *st.now == want && st.kept == want {
+	if st.value == to {
 		return nil
 	}
 	conn, err := c.g.conn(ctx, vm)
@@ -149,10 +167,10 @@ func (c class) Set(ctx context.Context, s backends.Setting, to backends.Value, _
 		return err
 	}
 	unit, text := ClassUnit(st.mac, want)
-	if err := conn.Put(ctx, classScriptFile, []byte(ClassScript), 0o755, ""); err != nil {
+	if err := conn.Put(ctx, unitDir+unit, []byte(text), 0o644, ""); err != nil {
 		return err
 	}
-	if err := conn.Put(ctx, unitDir+unit, []byte(text), 0o644, ""); err != nil {
+	if err := conn.Put(ctx, classScriptFile, []byte(ClassScript), 0o755, ""); err != nil {
 		return err
 	}
 	u := ssh.Quote(unit)
@@ -167,7 +185,8 @@ func (c class) Set(ctx context.Context, s backends.Setting, to backends.Value, _
 	return nil
 }
 
-// clear takes the unit away and lets the device mark as before.
+// clear takes the unit away and lets the device mark as before. The script goes last, so that a turn back that was broken
+// off shows as such.
 func (c class) clear(ctx context.Context, vm string, st classState, before int, dir bool) error {
 	unit, _ := ClassUnit(st.mac, 0)
 	u := ssh.Quote(unit)
@@ -203,7 +222,7 @@ func (c class) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (
 	if err != nil {
 		return backends.Absent, err
 	}
-	k := keptClass{Dir: st.dir, Unit: st.kept >= 0, Files: files}
+	k := keptClass{Dir: st.dir, Unit: st.ours, Files: files}
 	if st.now != nil {
 		k.Class = *st.now
 	}

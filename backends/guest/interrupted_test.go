@@ -1,9 +1,13 @@
 package guest_test
 
 import (
+	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/guest"
@@ -87,4 +91,69 @@ func (m *machine) hung(t *testing.T, rule string) {
 		}
 	}
 	t.Fatalf("%s was not taken", rule)
+}
+
+// A turn back that was broken off is seen as such, and so done again: nothing of ours is left.
+func TestATrafficClassThatIsHalfTakenBack(t *testing.T) {
+	for _, rule := range []string{"command=rmdir,do=fail:No such thing", "command=systemctl stop,do=hang", "command=rm,nth=1,do=drop"} {
+		t.Run(rule, func(t *testing.T) {
+			m := newMachine(t, config{os: "ubuntu-22.04", vf: true})
+			for _, a := range wanted(m, "ubuntu-22.04") {
+				if a.Kind == backends.KindPackages || a.Kind == backends.KindAddress {
+					if err := m.Setters()[a.Kind].Set(t.Context(), a.Setting, a.To, nil); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			m.root(t, "modprobe -a rdma_cm rdma_ucm")
+			before := m.disk(t)
+			s, set := m.setting(backends.KindTrafficClass, m.group), m.Setters()[backends.KindTrafficClass]
+			kept, err := set.(backends.Keeper).Keep(t.Context(), s, backends.ValueOf(106))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := set.Set(t.Context(), s, backends.ValueOf(106), nil); err != nil {
+				t.Fatal(err)
+			}
+			m.fault(t, rule)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			ended := make(chan error, 1)
+			go func() { ended <- set.(backends.Keeper).Restore(ctx, s, kept, nil) }()
+			if hangs, ok := strings.CutSuffix(rule, ",do=hang"); ok {
+				m.hung(t, hangs)
+				cancel()
+			}
+			if err := <-ended; err == nil {
+				t.Error("nothing was said")
+			}
+			m.world.Faults.Clear()
+			if now, err := set.Read(t.Context(), s); err != nil || now.IsAbsent() {
+				t.Errorf("it reads %s, %v", now, err)
+			}
+			if g := m.Survey(t.Context(), m.vm); !slices.ContainsFunc(g.RDMA, func(d backends.VerbsDevice) bool { return d.ClassPartly && !d.ClassKept }) {
+				t.Errorf("the survey sees %+v", g.RDMA)
+			}
+			if err := set.(backends.Keeper).Restore(t.Context(), s, kept, nil); err != nil {
+				t.Error(err)
+			}
+			if now, err := set.Read(t.Context(), s); err != nil || !now.IsAbsent() {
+				t.Errorf("it reads %s, %v", now, err)
+			}
+			if d := cmp.Diff(before, m.disk(t)); d != "" {
+				t.Errorf("left (-before +after):\n%s", d)
+			}
+		})
+	}
+}
+
+// Modules and drivers are chosen by the kernel: a guest that does not tell it is not taken for one with an old kernel.
+func TestAGuestWithoutAKernelIsNotUnderstood(t *testing.T) {
+	for _, do := range []string{"fail:No such thing", "garbage"} {
+		m := newMachine(t, config{os: "ubuntu-22.04"})
+		m.fault(t, "command=uname,do="+do)
+		if g := m.Survey(t.Context(), m.vm); !strings.Contains(g.Error, "uname -r") || g.Hint == "" {
+			t.Errorf("%s: %q, hint %q", do, g.Error, g.Hint)
+		}
+	}
 }

@@ -15,7 +15,7 @@ import (
 // Without sysfs ibv_devinfo must do.
 func (f facts) devices(interfaces []backends.Interface) []backends.VerbsDevice {
 	devinfo := verbs.DevInfo(f["devinfo"])
-	list, kept := sysfsDevices(f["rdma"]), f.keptClasses()
+	list := sysfsDevices(f["rdma"])
 	if len(list) == 0 {
 		for _, d := range devinfo.Devices {
 			list = append(list, backends.VerbsDevice{Name: d.Name})
@@ -30,8 +30,9 @@ func (f facts) devices(interfaces []backends.Interface) []backends.VerbsDevice {
 		}
 		if in := slices.IndexFunc(interfaces, func(i backends.Interface) bool { return i.Name == d.Interface }); d.Interface != "" && in >= 0 {
 			d.MAC = interfaces[in].MAC
-			n, ours := kept[d.MAC]
-			d.ClassKept = ours && d.Class != nil && *d.Class == n
+			class := f.classOf(d.MAC, d.Class)
+			d.ClassPartly = class == backends.ValueOf(backends.ClassUnfinished)
+			d.ClassKept = !class.IsAbsent() && !d.ClassPartly
 		}
 	}
 	return list

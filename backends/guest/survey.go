@@ -2,6 +2,7 @@ package guest
 
 import (
 	"context"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -14,7 +15,7 @@ import (
 const mark = "\x1e#"
 
 // Survey reads every fact of a guest in at most two remote commands. It never fails: a guest that could not be asked
-// says so in Error, and what a missing tool would have told is absent.
+// says so in Error, and what a missing tool would have told is absent, but for the kernel's release.
 func (g *Guests) Survey(ctx context.Context, vm string) backends.Guest {
 	out := backends.Guest{VM: vm}
 	c, err := g.conn(ctx, vm)
@@ -44,10 +45,17 @@ func (g *Guests) Survey(ctx context.Context, vm string) backends.Guest {
 	out.Sudo = mode
 	f := sections(r.Stdout)
 	f.fill(&out, g.options)
+	if !kernelRelease.MatchString(out.Kernel) {
+		return unasked(backends.Guest{VM: vm, Address: out.Address, User: out.User}, backends.Errorf(backends.KindPermanent, label(vm),
+			"Log in there as the same user and see what uname -r says.", "uname -r tells no kernel release, by which modules and drivers are chosen: %.60q", out.Kernel))
+	}
 	out.ClockSkew = f.clockSkew(asked, time.Now())
 	out.Commands = 2
 	return out
 }
+
+// kernelRelease is how uname -r begins: 5.15.0-91-generic, 4.18.0-553.el8_10.x86_64.
+var kernelRelease = regexp.MustCompile(`^[0-9]+\.[0-9]+`)
 
 // clockSkew tells how far the guest's clock, which was asked between two moments of ours, is off; nil when it did not say.
 func (f facts) clockSkew(from, to time.Time) *int {

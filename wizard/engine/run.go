@@ -101,7 +101,7 @@ func (r *runner) stages(ctx context.Context, p plan.Plan) error {
 		}
 		if !s.viable() && n > 1 {
 			r.result.Differs = p.Changes
-			return nil
+			return r.unsettled(p)
 		}
 		if (n > 1 || r.again) && !r.consent(ctx, p) {
 			r.result.Differs = p.Changes
@@ -135,6 +135,19 @@ func (r *runner) stages(ctx context.Context, p plan.Plan) error {
 		}
 		p = *next
 	}
+}
+
+// unsettled is the error of a run whose changes were made and read back one by one, and of which the survey afterwards
+// says that they are still to be made; nil where each of them has failed or was never begun, and has its own word.
+func (r *runner) unsettled(p plan.Plan) error {
+	for _, c := range p.Changes {
+		i, known := r.known[c.ID()]
+		if known && (r.result.Nodes[i].State == NodeDone || r.result.Nodes[i].State == NodeSkipped) {
+			return backends.Errorf(backends.KindPermanent, c.Target.Name, "Run rdma-setup resume; where it ends like this again, look at the setting by hand.",
+				"%s: it was made, but the look at everything afterwards finds %s", plan.Title(c), c.From)
+		}
+	}
+	return nil
 }
 
 func (r *runner) replan(ctx context.Context) (*plan.Plan, error) {

@@ -88,8 +88,11 @@ func TestChangeThatDoesNotStayIsSaidAndEnds(t *testing.T) {
 		return replan(ctx)
 	}
 	res, err := engine.Run(t.Context(), jb)
-	if err != nil || res.Status != engine.StatusPartial {
+	if res.Status != engine.StatusPartial {
 		t.Fatalf("%s, %v: %v", res.Status, err, states(res))
+	}
+	if err == nil || !strings.Contains(err.Error(), "it was made, but the look at everything afterwards finds set back by somebody") || backends.HintOf(err) == "" {
+		t.Errorf("%v, hint %q", err, backends.HintOf(err))
 	}
 	if len(res.Differs) != 1 || len(w.Calls("set")) != 2 {
 		t.Errorf("differs %v after %d sets", res.Differs, len(w.Calls("set")))

@@ -69,8 +69,11 @@ func guestValue(v *backends.VM, g *backends.Guest, s backends.Setting, unread ba
 	case backends.KindAddress:
 		return Address(g.Interface(mac), "")
 	case backends.KindTrafficClass:
-		if d := g.Verbs(mac); d != nil && d.ClassKept {
+		switch d := g.Verbs(mac); {
+		case d != nil && d.ClassKept:
 			return backends.ValueOf(*d.Class)
+		case d != nil && d.ClassPartly:
+			return backends.ValueOf(backends.ClassUnfinished)
 		}
 		return backends.Absent
 	case backends.KindPort:
