@@ -185,12 +185,12 @@ func (c class) Set(ctx context.Context, s backends.Setting, to backends.Value, _
 	return nil
 }
 
-// clear takes the unit away and lets the device mark as before. The script goes last, so that a turn back that was broken
-// off shows as such.
+// clear lets the device mark as before and takes the unit away. The unit's file goes last, then the script, which other
+// units may need: a turn back that was broken off shows as such.
 func (c class) clear(ctx context.Context, vm string, st classState, before int, dir bool) error {
 	unit, _ := ClassUnit(st.mac, 0)
 	u := ssh.Quote(unit)
-	script := fmt.Sprintf("systemctl disable %[1]s >/dev/null 2>&1\nsystemctl stop %[1]s >/dev/null 2>&1\nrm -f -- %[2]s || exit 1\nsystemctl daemon-reload\n", u, ssh.Quote(unitDir+unit))
+	script := fmt.Sprintf("systemctl disable %[1]s >/dev/null 2>&1\nsystemctl stop %[1]s >/dev/null 2>&1\n", u)
 	if st.dev != "" {
 		script += fmt.Sprintf("if [ -e %s ]; then sh %[1]s %s %d || exit 1; fi\n", classScriptFile, st.mac, before)
 		if !dir {
@@ -198,7 +198,8 @@ func (c class) clear(ctx context.Context, vm string, st classState, before int, 
 			script += fmt.Sprintf("if [ -d %s ]; then rmdir %[1]s || exit 1; fi\n", d)
 		}
 	}
-	script += "ls " + unitDir + unitPrefix + "class-*.service >/dev/null 2>&1 || rm -f -- " + classScriptFile
+	script += "rm -f -- " + ssh.Quote(unitDir+unit) + " || exit 1\nsystemctl daemon-reload\n" +
+		"ls " + unitDir + unitPrefix + "class-*.service >/dev/null 2>&1 || rm -f -- " + classScriptFile
 	_, err := c.g.root(ctx, vm, "take the traffic class of "+st.mac+" back", ssh.Command{Script: script, Limit: time.Minute})
 	return err
 }
@@ -225,6 +226,9 @@ func (c class) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (
 	k := keptClass{Dir: st.dir, Unit: st.ours, Files: files}
 	if st.now != nil {
 		k.Class = *st.now
+	}
+	if st.value == backends.ValueOf(backends.ClassUnfinished) { // by an attempt of ours before
+		k.Unit, k.Class, k.Dir = false, 0, false
 	}
 	return backends.ValueOf(k), nil
 }

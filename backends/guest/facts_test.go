@@ -145,6 +145,7 @@ func FuzzFacts(f *testing.F) {
 	f.Add(survey)
 	f.Add(strings.ReplaceAll("@netfiles\nfile 600|0:0|99999999|/etc/netplan/x.yaml\nnetwork:\n@persist\nfile 644|0:0|-1|/etc/x\n", "@", mark))
 	f.Add(strings.ReplaceAll("@netconfig\nnetplan\n@netfiles\nfile 600|0:0|43|/etc/netplan/x.yaml\nnetwork: {ethernets: {a: {addresses: [1, []]}}}\n", "@", mark))
+	f.Add(strings.ReplaceAll("@engine\nengine docker\nbuilt\nbuilt  \nimage\nlooking\ninside\n", "@", mark))
 	f.Fuzz(func(t *testing.T, text string) {
 		var g backends.Guest
 		sections(text).fill(&g, Options{Modules: DefaultModules(), Packages: DefaultPackages()})

@@ -63,6 +63,9 @@ func (f facts) engine() *backends.Engine {
 			e.Images[bareImage(rest)] = ""
 		case word == "built":
 			w := strings.Fields(rest)
+			if len(w) == 0 {
+				continue
+			}
 			text, err := base64.StdEncoding.DecodeString(w[0])
 			if err != nil {
 				continue

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 )
@@ -37,6 +38,7 @@ func Kubectl(ctx context.Context, stdin []byte, args ...string) (stdout, stderr 
 	cmd := exec.CommandContext(ctx, "kubectl", args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), &out, &errs
 	cmd.Env = backends.Environ()
+	cmd.WaitDelay = 2 * time.Second // a credential plugin that kubectl has started may outlive it
 	err = cmd.Run()
 	return out.Bytes(), errs.Bytes(), err
 }

@@ -73,6 +73,8 @@ func guestTestChecks() []checks.Check {
 				switch {
 				case d.Class == nil:
 					return row.Waiting(t, "the traffic class of %s was not read", d.Name)
+				case q.Lossless == answers.LosslessPFC && *d.Class == want && d.ClassPartly:
+					return row.Warn(t, "%s: traffic class %d is in force, and will not be after a boot", d.Name, want)
 				case q.Lossless != answers.LosslessPFC || *d.Class == want:
 					return row.Pass(t, "%s: traffic class %d, qos.lossless is %s", d.Name, *d.Class, cmp.Or(string(q.Lossless), "none"))
 				case *d.Class == 0:

@@ -57,13 +57,18 @@ func TestSomebodyElsesServer(t *testing.T) {
 }
 
 // deaf is a guest whose control port another program has: perftest says that it waits, then that it cannot listen, and
-// the client has reached that program.
-type deaf struct{ guests }
+// the client has reached that program, which says nothing or hangs up.
+type deaf struct {
+	guests
+	hangsUp bool
+}
 
 func (d *deaf) Exec(ctx context.Context, vm string, c perftest.Command) (perftest.Output, error) {
 	switch {
 	case !strings.Contains(c.Line, "ib_send_bw"):
 		return d.guests.Exec(ctx, vm, c)
+	case strings.HasSuffix(c.Line, "'10.0.0.2'") && d.hangsUp:
+		return perftest.Output{Exit: 1, Stderr: " Unable to write to socket/rdma_cm\nFailed to exchange data between server and clients\n"}, nil
 	case strings.HasSuffix(c.Line, "'10.0.0.2'"):
 		<-ctx.Done()
 		return perftest.Output{}, ctx.Err()
@@ -72,20 +77,25 @@ func (d *deaf) Exec(ctx context.Context, vm string, c perftest.Command) (perftes
 	return perftest.Output{Exit: 1, Stderr: "Couldn't listen to port 18515\nUnable to open file descriptor for socket connection Unable to init the socket connection\n"}, nil
 }
 
-// TestPortOfAnother holds that a client is not left to its limit of minutes where the server could not take its port.
+// TestPortOfAnother holds that a client is not left to its limit of minutes where the server could not take its port, and
+// that the port is named, not what its owner made of the client.
 func TestPortOfAnother(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-		r := perftest.Runner{Shell: &deaf{}, Mode: "sriov", Bandwidth: true}
-		all, err := r.Measure(t.Context(), pairOf(100_000))
-		if err != nil || len(all) != 1 {
-			t.Fatalf("%v, %d measurements", err, len(all))
-		}
-		if m := all[0]; m.Verdict != perftest.VerdictFail || m.Error != "server on vm-2: TCP port 18515 is taken by another program there" || !strings.Contains(m.Hint, "ss -ltnp") {
-			t.Errorf("%s %q, hint %q", m.Verdict, m.Error, m.Hint)
-		}
-		if took := time.Since(began); took > 10*time.Second {
-			t.Errorf("told after %v", took)
-		}
-	})
+	for _, hangsUp := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			r := perftest.Runner{Shell: &deaf{hangsUp: hangsUp}, Mode: "sriov", Bandwidth: true}
+			pairs := pairOf(100_000)
+			pairs[0].Client.Version, pairs[0].Server.Version = "6.06", "5.80"
+			all, err := r.Measure(t.Context(), pairs)
+			if err != nil || len(all) != 1 {
+				t.Fatalf("%v, %d measurements", err, len(all))
+			}
+			if m := all[0]; m.Verdict != perftest.VerdictFail || m.Error != "server on vm-2: TCP port 18515 is taken by another program there" || !strings.Contains(m.Hint, "ss -ltnp") {
+				t.Errorf("hangs up %t: %s %q, hint %q", hangsUp, m.Verdict, m.Error, m.Hint)
+			}
+			if took := time.Since(began); took > 10*time.Second {
+				t.Errorf("told after %v", took)
+			}
+		})
+	}
 }

@@ -42,7 +42,7 @@ func (n Node) containerLine(limit int, command string) string {
 
 // containerHint says what to do where a test failed only from containers.
 func (m *Measurement) containerHint(code string) {
-	if m.Image == "" || m.Error == "" {
+	if m.Image == "" || m.Error == "" || code == portTaken {
 		return
 	}
 	m.Hint = fmt.Sprintf("the guest itself has RDMA: look at what the image lacks with docker run --rm --net=host --privileged %s ibv_devinfo; NGC images need the distribution's libraries (container.base, or rdma-setup generate dockerfile)", m.Image)

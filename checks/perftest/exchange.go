@@ -61,6 +61,21 @@ func (s *process) cause(p Pair, test string, port int) error {
 	return fmt.Errorf("server on %s ended before the client: %s", p.Server.VM, firstCause(test, s.out))
 }
 
+// taken is the cause of a server that could not take its port; nil where it had it, or is still at work a moment after its
+// client has failed.
+func (s *process) taken(p Pair, test string, port int) error {
+	moment := time.NewTimer(200 * time.Millisecond)
+	defer moment.Stop()
+	select {
+	case <-moment.C:
+	case <-s.ended:
+		if cause := s.cause(p, test, port); errors.Is(cause, errTaken) {
+			return cause
+		}
+	}
+	return nil
+}
+
 // exchange starts the server, then the client, and returns what the client printed: a server's own figures mean
 // nothing (its peak is 0 and it exits 0 even when the client failed).
 func (r *Runner) exchange(ctx context.Context, p Pair, test, sizes string, port int, m *Measurement) (Output, error) {
@@ -92,7 +107,13 @@ func (r *Runner) exchange(ctx context.Context, p Pair, test, sizes string, port 
 		return Output{}, ctx.Err()
 	case stopped:
 		return Output{}, s.cause(p, test, port)
-	case err != nil:
+	case err == nil && out.Exit == 0:
+		return out, nil
+	}
+	if cause := s.taken(p, test, port); cause != nil {
+		return Output{}, cause
+	}
+	if err != nil {
 		return Output{}, fmt.Errorf("client on %s: %w", p.Client.VM, err)
 	}
 	return out, nil

@@ -104,11 +104,15 @@ func lastLine(text string) string {
 	return strings.TrimSpace(lines[len(lines)-1])
 }
 
-// broken notes why a test did not come about and gives the code of perftest's own cause, if it is one.
+// portTaken is the code of errTaken.
+const portTaken = "port_taken"
+
+// broken notes why a test did not come about and gives the code of the cause, if it is one of perftest's or portTaken.
 func (m *Measurement) broken(test string, err error) (code string) {
 	m.Verdict, m.Error = VerdictFail, err.Error()
 	if errors.Is(err, errTaken) {
 		m.Hint = "wait for the other measurement to end, or stop what has the port: ss -ltnp in the server's guest names it"
+		return portTaken
 	}
 	return errorCode(test, Output{Stderr: m.Error})
 }

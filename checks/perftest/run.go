@@ -139,7 +139,7 @@ func (r *Runner) Measure(ctx context.Context, pairs []Pair) ([]Measurement, erro
 						return err // what was cut short tells nothing
 					}
 					m.Path, path = path, nil // told once a pair
-					if differing := p.Differing(); differing != "" && m.Error != "" {
+					if differing := p.Differing(); differing != "" && m.Error != "" && !strings.Contains(m.Error, errTaken.Error()) {
 						m.Error += "; " + differing
 						m.Hint = remedies["version_mismatch"]
 					}

@@ -142,7 +142,7 @@ func (r *runner) stages(ctx context.Context, p plan.Plan) error {
 func (r *runner) unsettled(p plan.Plan) error {
 	for _, c := range p.Changes {
 		i, known := r.known[c.ID()]
-		if known && (r.result.Nodes[i].State == NodeDone || r.result.Nodes[i].State == NodeSkipped) {
+		if known && !r.skip[c.ID()] && (r.result.Nodes[i].State == NodeDone || r.result.Nodes[i].State == NodeSkipped) {
 			return backends.Errorf(backends.KindPermanent, c.Target.Name, "Run rdma-setup resume; where it ends like this again, look at the setting by hand.",
 				"%s: it was made, but the look at everything afterwards finds %s", plan.Title(c), c.From)
 		}

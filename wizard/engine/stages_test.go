@@ -114,9 +114,9 @@ func TestReplanThatFailsIsAnErrorOfTheRun(t *testing.T) {
 func TestSkipLeavesAChangeAlone(t *testing.T) {
 	w, wishes := options(1)
 	jb, _ := fresh(t, w, wishes)
-	jb.Replan, jb.Skip = nil, []string{optionID("esx-001")}
+	jb.Skip = []string{optionID("esx-001")}
 	res, err := engine.Run(t.Context(), jb)
-	if err != nil || res.Status != engine.StatusDone || node(t, res, optionID("esx-001")).State != engine.NodeSkipped {
+	if err != nil || res.Status != engine.StatusPartial || len(res.Differs) != 1 || node(t, res, optionID("esx-001")).State != engine.NodeSkipped {
 		t.Fatalf("%s, %v: %v", res.Status, err, states(res))
 	}
 	if !w.Value(wishes[0].Setting).IsAbsent() || w.Value(wishes[1].Setting) != val(true) {

@@ -18,8 +18,8 @@ func dnf(name string) Manager {
 					continue
 				}
 				// A long name stands alone on its line; what belongs to it is indented further.
-				if in && len(line) > 2 && line[0] == ' ' && line[1] != ' ' {
-					names = append(names, strings.Fields(line)[0])
+				if w := strings.Fields(line); in && len(w) > 0 && len(line) > 2 && line[1] != ' ' {
+					names = append(names, w[0])
 				}
 			}
 			return names

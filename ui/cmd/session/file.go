@@ -71,7 +71,7 @@ func sameVCenter(cmd *cobra.Command, set *console.Settings, a *answers.Answers) 
 		return nil
 	}
 	if hostOf(set.URL) != hostOf(a.VCenter.URL) {
-		return console.Usage("give --url to say which one is meant", "the environment names vCenter %s, the answers name %s", set.URL, a.VCenter.URL)
+		return console.Usage("give --url to say which one is meant", "the environment names vCenter %s, the answers name %s", hostOf(set.URL), hostOf(a.VCenter.URL))
 	}
 	return nil
 }

@@ -146,3 +146,32 @@ func TestRollbackNamesAGuestThatSomebodySwitchedOff(t *testing.T) {
 		t.Errorf("conflicts %v", conflicts(p))
 	}
 }
+
+// What an attempt before the run had left half done is neither made again nor taken for the deed of somebody else.
+func TestRollbackOfWhatIsHalfDone(t *testing.T) {
+	half, whole := backends.ValueOf(backends.ClassUnfinished), backends.ValueOf(106)
+	for name, test := range map[string]struct {
+		prior  backends.Value
+		partly bool // today
+	}{
+		"it was half done before the run, and is whole": {prior: half},
+		"it was not there, and is half undone":          {partly: true},
+		"it was half done, and is again":                {prior: half, partly: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inv := newInventory(2)
+			apply(t, newAnswers(inv), inv)
+			d := &inv.Guests[0].RDMA[0]
+			class := 106
+			d.Class, d.ClassKept, d.ClassPartly = &class, !test.partly, test.partly
+			s := backends.Setting{Target: backends.GuestRef("vm-01"), Kind: backends.KindTrafficClass, Name: "RDMA-PG"}
+			p, err := rollback.Build([]plan.Prior{{Change: plan.Change{Setting: s, To: whole}, Prior: test.prior, Found: whole}}, inv, rollback.Options{})
+			if err != nil || len(p.Conflicts) > 0 || len(p.Changes) != 1 {
+				t.Fatalf("%v, conflicts %v, changes %v", err, p.Conflicts, p.Changes)
+			}
+			if got := p.Changes[0].To; !got.IsAbsent() {
+				t.Errorf("to %s", got)
+			}
+		})
+	}
+}

@@ -5,6 +5,7 @@ package rollback
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
@@ -65,7 +66,7 @@ func (u *undo) look(p plan.Prior) {
 	if c.State || !p.Prior.Known() || u.gone(c) || u.putBack(p) {
 		return
 	}
-	prior := p.Prior
+	prior := finished(c.Kind, p.Prior)
 	if c.Irreversible != "" {
 		if c.Kind != backends.KindSwitch {
 			u.note("%s: %s stays: %s", c.Target.Name, plan.Title(c), c.Irreversible)
@@ -82,12 +83,26 @@ func (u *undo) look(p plan.Prior) {
 		u.conflict(c.Target, "repair that, then roll back again", "%s", why)
 	case c.Kind == backends.KindModules && noMoreLoaded(now, prior):
 	case current.Same(c.Kind, now, prior):
-	case p.Uncertain, current.Same(c.Kind, now, p.Found), current.Same(c.Kind, now, c.To):
+	case p.Uncertain, current.Same(c.Kind, now, p.Found), current.Same(c.Kind, now, c.To), finished(c.Kind, now) != now:
 		u.changes = append(u.changes, plan.Change{Setting: c.Setting, From: now, To: prior, Why: "as it was before the run"})
 	default:
 		u.conflict(c.Target, fmt.Sprintf("decide by hand; before the run it was %s", prior),
 			"%s is %s; the run left %s, so somebody has changed it since", subject(c), now, p.Found)
 	}
+}
+
+// finished gives Absent for what an attempt of ours before the run has left half done: nothing makes that again, and
+// nobody wants it.
+func finished(kind backends.Kind, v backends.Value) backends.Value {
+	var text string
+	var ofed backends.OFEDSpec
+	switch {
+	case kind == backends.KindTrafficClass && v == backends.ValueOf(backends.ClassUnfinished),
+		kind == backends.KindBuild && v.Decode(&text) == nil && strings.HasPrefix(text, backends.Unfinished),
+		kind == backends.KindOFED && v.Decode(&ofed) == nil && ofed.Unfinished:
+		return backends.Absent
+	}
+	return v
 }
 
 // unread takes back what no plan can read: the firmware of a card. What the run left is what the engine must find when the
