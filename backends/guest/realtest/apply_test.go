@@ -49,7 +49,7 @@ func (s *site) setUp(good string) (run string) {
 	return s.firstRun()
 }
 
-// firstRun is the oldest run that changed something.
+// firstRun is the oldest run that is done: one that failed before its first change has nothing to take back.
 func (s *site) firstRun() string {
 	s.t.Helper()
 	var runs struct {
@@ -61,12 +61,12 @@ func (s *site) firstRun() string {
 	}
 	first := ""
 	for _, r := range runs.Runs {
-		if r.Status != "not begun" && (first == "" || r.Run < first) {
+		if r.Status == "done" && (first == "" || r.Run < first) {
 			first = r.Run
 		}
 	}
 	if first == "" {
-		s.t.Fatalf("no run has begun: %s", out)
+		s.t.Fatalf("no run is done: %s", out)
 	}
 	return first
 }
