@@ -22,13 +22,14 @@ import (
 
 // A terminal runs the real program on a pseudo-terminal.
 type terminal struct {
-	t     *testing.T
-	cmd   *exec.Cmd
-	tty   *os.File
-	dir   string
-	ended chan error
-	width uint16
-	keys  int
+	t       *testing.T
+	cmd     *exec.Cmd
+	tty     *os.File
+	dir     string
+	ended   chan error
+	drained chan struct{} // closed when nobody writes any more
+	width   uint16
+	keys    int
 
 	mu    sync.Mutex
 	drawn strings.Builder // since the last clear
@@ -47,7 +48,7 @@ func build(t *testing.T) string {
 
 func start(t *testing.T, bin string, env []string, args ...string) *terminal {
 	t.Helper()
-	s := &terminal{t: t, cmd: exec.Command(bin, args...), dir: t.TempDir(), ended: make(chan error, 1), width: 120, news: make(chan struct{}, 1)}
+	s := &terminal{t: t, cmd: exec.Command(bin, args...), dir: t.TempDir(), ended: make(chan error, 1), drained: make(chan struct{}), width: 120, news: make(chan struct{}, 1)}
 	s.cmd.Dir = s.dir
 	s.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "XDG_STATE_HOME=" + s.dir, "TERM=xterm-256color", "LANG=C.UTF-8"}, env...)
 	var err error
@@ -64,6 +65,7 @@ func start(t *testing.T, bin string, env []string, args ...string) *terminal {
 }
 
 func (s *terminal) read() {
+	defer close(s.drained)
 	b := make([]byte, 1<<16)
 	for {
 		n, err := s.tty.Read(b)
@@ -135,6 +137,12 @@ func (s *terminal) exit() int {
 	s.t.Helper()
 	select {
 	case err := <-s.ended:
+		// What it wrote last may still be on its way.
+		select {
+		case <-s.drained:
+		case <-time.After(time.Minute):
+			s.t.Errorf("somebody keeps the terminal open:\n%s", s.text())
+		}
 		var bad *exec.ExitError
 		if err != nil && !errors.As(err, &bad) {
 			s.t.Fatal(err)
