@@ -42,7 +42,7 @@ func (m mode) small() mode { m.hosts = 1; return m }
 var sample = struct {
 	modes []mode
 	every int // of so many kinds of harm one
-}{modes[:1], 12}
+}{modes[:1], 20}
 
 // A site is a lab with a state directory and answers that measure nothing.
 type site struct {
