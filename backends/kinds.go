@@ -144,11 +144,13 @@ type PackageSpec struct {
 
 // What is built in a guest from a file, and what stands before its path while that has not come to its end.
 const (
-	BuildDriver     = "nvidia"   // NVIDIA's driver, from its .run file
-	BuildPerftest   = "perftest" // perftest with CUDA, from its source
-	Unfinished      = "unfinished "
-	ClassUnfinished = "unfinished" // of KindTrafficClass
+	BuildDriver   = "nvidia"   // NVIDIA's driver, from its .run file
+	BuildPerftest = "perftest" // perftest with CUDA, from its source
+	Unfinished    = "unfinished "
 )
+
+// ClassUnfinished is the value of a traffic class that is not whole.
+const ClassUnfinished = "unfinished"
 
 // An OFEDSpec is the MLNX_OFED of a guest. Archive says what to install it from and is not compared (reading leaves it out).
 type OFEDSpec struct {
