@@ -33,15 +33,15 @@ type turn struct {
 
 func (t turn) dir() string { return "/run/rdma-setup/address-" + t.slug + "-" + t.nonce }
 
-// confirm tells the watch in the guest that all is well, and waits for it to go.
+// confirm tells the watch in the guest that all is well. Who takes the file "watching" away decides, the watch or it: a
+// change whose taking back has begun is not confirmed any more.
 func (t turn) confirm() string {
-	d := ssh.Quote(t.dir())
-	return fmt.Sprintf("[ -e %s/watching ] || { echo 'the guest has already taken the change back' >&2; exit 1; }\n: >%[1]s/keep\nrm -f %[1]s/watching\n", d)
+	return fmt.Sprintf("rm %s 2>/dev/null || { echo 'the guest has already taken the change back' >&2; exit 1; }\n", ssh.Quote(t.dir()+"/watching"))
 }
 
-// pending prints something while the watch may still take the change back.
+// pending prints something while the watch may still take the change back, or is at it.
 func (t turn) pending() string {
-	return "ls " + ssh.Quote(t.dir()+"/watching") + " 2>/dev/null || :"
+	return "ls " + ssh.QuoteAll(t.dir()+"/watching", t.dir()+"/undoing") + " 2>/dev/null || :"
 }
 
 // script takes the file aside, starts the watch, writes, applies and waits for the result. Whatever fails after the
@@ -62,8 +62,8 @@ func (t turn) script(watch, settle time.Duration) string {
 	if t.address != "" {
 		back += fmt.Sprintf("ip addr del %s dev %s 2>/dev/null || :\n", ssh.Quote(t.address), ssh.Quote(t.nic.Name))
 	}
-	back += fmt.Sprintf("[ -s %[1]s/mtu ] && ip link set dev %[2]s mtu \"$(cat %[1]s/mtu)\"\n[ -s %[1]s/flags ] && [ $(($(cat %[1]s/flags) & 1)) = 0 ] && ip link set dev %[2]s down\nrm -f %[1]s/watching\n", d, ssh.Quote(t.nic.Name))
-	guard := fmt.Sprintf("i=0 all=0\nwhile [ $i -lt %d ] && [ ! -e %[2]s/keep ]; do\n\tsleep 1\n\ti=$((i + 1)) all=$((all + 1))\n\t[ $all -gt 240 ] || ! kill -0 \"$1\" 2>/dev/null || i=0\ndone\n[ -e %[2]s/keep ] || sh %[2]s/back\nrm -rf -- %[2]s\n",
+	back += fmt.Sprintf("[ -s %[1]s/mtu ] && ip link set dev %[2]s mtu \"$(cat %[1]s/mtu)\"\n[ -s %[1]s/flags ] && [ $(($(cat %[1]s/flags) & 1)) = 0 ] && ip link set dev %[2]s down\nrm -f %[1]s/undoing\n", d, ssh.Quote(t.nic.Name))
+	guard := fmt.Sprintf("i=0 all=0\nwhile [ $i -lt %d ] && [ -e %[2]s/watching ]; do\n\tsleep 1\n\ti=$((i + 1)) all=$((all + 1))\n\t[ $all -gt 240 ] || ! kill -0 \"$1\" 2>/dev/null || i=0\ndone\n! mv %[2]s/watching %[2]s/undoing 2>/dev/null || sh %[2]s/back\ni=0\nwhile [ $i -lt 240 ] && [ -e %[2]s/undoing ]; do sleep 1; i=$((i + 1)); done\nrm -rf -- %[2]s\n",
 		max(1, int(watch/time.Second)), d)
 
 	var b strings.Builder
@@ -72,7 +72,7 @@ func (t turn) script(watch, settle time.Duration) string {
 	fmt.Fprintf(&b, "for k in mtu flags; do cat /sys/class/net/%s/$k >%s/$k; done 2>/dev/null\n", ssh.Quote(t.nic.Name), d)
 	fmt.Fprintf(&b, "printf %%s %s >%s/back && printf %%s %s >%[2]s/watch && : >%[2]s/watching || exit 1\n", ssh.Quote(back), d, ssh.Quote(guard))
 	b.WriteString(watchScript(t.dir()))
-	fmt.Fprintf(&b, "undo() { : >%s/keep; sh %[1]s/back; exit 1; }\n", d)
+	fmt.Fprintf(&b, "undo() { ! mv %s/watching %[1]s/undoing 2>/dev/null || sh %[1]s/back; while [ -e %[1]s/undoing ]; do sleep 1; done; exit 1; }\n", d)
 	fmt.Fprintf(&b, "%s || undo\n", write)
 	fmt.Fprintf(&b, "(\n%s\n) || undo\n", t.activate())
 	b.WriteString(t.settle(settle))
@@ -132,10 +132,15 @@ func (t turn) settle(limit time.Duration) string {
 		b.WriteString("exit 0\n")
 		return b.String()
 	}
+	looks := 1
+	if t.system == netconf.Netplan || t.system == netconf.Networkd {
+		looks = 2 // networkd reconfigures when networkctl has ended, and takes for a moment what it has just given
+	}
 	fmt.Fprintf(&b, `ip link set dev %[1]s up || :
-i=0
+i=0 seen=0
 while :; do
-	if ip -o addr show dev %[1]s | grep -qF %[2]s && [ "$(cat /sys/class/net/%[1]s/mtu)" = %[3]d ]; then exit 0; fi
+	if ip -o addr show dev %[1]s | grep -qF %[2]s && [ "$(cat /sys/class/net/%[1]s/mtu)" = %[3]d ]; then seen=$((seen + 1)); else seen=0; fi
+	[ $seen -lt %[5]d ] || exit 0
 	[ $i -lt %[4]d ] || break
 	i=$((i + 1))
 	sleep 1
@@ -144,6 +149,6 @@ why=
 [ "$(cat /sys/class/net/%[1]s/carrier 2>/dev/null)" != 0 ] || why=', for its link has no carrier (is the adapter of the VM connected?)'
 echo "%[1]s did not get its address and MTU$why: $(ip -o addr show dev %[1]s | tr '\n' ' ')" >&2
 undo
-`, nic, ssh.Quote(" "+t.address+" "), t.mtu, max(1, int(limit/time.Second)))
+`, nic, ssh.Quote(" "+t.address+" "), t.mtu, max(1, int(limit/time.Second)), looks)
 	return b.String()
 }

@@ -25,6 +25,7 @@ func newBox(t *testing.T) box {
 	b.write("addresses", "")
 	for name, script := range map[string]string{
 		"netplan": `[ "$1" = apply ] || exit 0
+while [ -e BOX/hold ]; do sleep 0.05; done
 [ -e BOX/broken ] && { echo 'netplan: broken' >&2; exit 1; }
 sed -n 's/.*- "\(.*\)"/\1/p' BOX/etc/netplan/*.yaml >BOX/addresses 2>/dev/null
 echo 9000 >BOX/sys/ens224f0/mtu; exit 0`,
@@ -123,6 +124,30 @@ func TestATurnThatNobodyConfirmsIsTakenBack(t *testing.T) {
 				t.Errorf("confirmed too late, and nobody complains: %s", out)
 			}
 		})
+	}
+}
+
+// The guest may be reached again as soon as its old file is back, and long before all is.
+func TestATurnThatIsBeingTakenBackIsNotConfirmed(t *testing.T) {
+	b := newBox(t)
+	turn := newTurn("a")
+	if out, err := b.run(turn.script(time.Second, time.Second)); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	b.write("hold", "")
+	b.eventually("it is being taken back", func() bool { return b.read("run/address-RDMA-PG-a/undoing") != "none" })
+	if out, err := b.run(turn.confirm()); err == nil {
+		t.Errorf("confirmed: %s", out)
+	}
+	if out, _ := b.run(turn.pending()); strings.TrimSpace(out) == "" {
+		t.Error("nothing is pending")
+	}
+	if err := os.Remove(filepath.Join(b.dir, "hold")); err != nil {
+		t.Fatal(err)
+	}
+	b.eventually("the watch has gone", func() bool { return b.read("run/address-RDMA-PG-a/watch") == "none" })
+	if b.read(planFile) != "none" || b.read("addresses") != "" {
+		t.Errorf("left: file %q, addresses %q", b.read(planFile), b.read("addresses"))
 	}
 }
 
