@@ -230,7 +230,16 @@ func TestE2EOneHostFailsOthersFinish(t *testing.T) {
 // TestE2EKillAndResume kills apply with SIGKILL at ten random instants. Resume must end where an undisturbed run ends,
 // rollback where it began.
 func TestE2EKillAndResume(t *testing.T) {
-	t.Parallel()
+	for _, half := range []string{"five", "five more"} {
+		t.Run(half, func(t *testing.T) {
+			t.Parallel()
+			killAndResume(t)
+		})
+	}
+}
+
+func killAndResume(t *testing.T) {
+	t.Helper()
 	s := serve(t, "--hosts", "2", "--vms", "2")
 	s.must(0, "plan", "-f", s.answers("pvrdma")) // opens the listeners
 	start := s.facts()
@@ -242,7 +251,7 @@ func TestE2EKillAndResume(t *testing.T) {
 	if diff := cmp.Diff(start, s.facts()); diff != "" {
 		t.Fatalf("an undisturbed rollback does not lead back:\n%s", diff)
 	}
-	for i := range 10 {
+	for i := range 5 {
 		at := time.Duration(rand.Int64N(int64(took)))
 		cmd := s.command("apply", "-f", s.quick(), "--yes", "-o", "json")
 		if err := cmd.Start(); err != nil {
