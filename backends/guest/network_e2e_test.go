@@ -3,20 +3,16 @@
 package guest
 
 import (
-	"context"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
+	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/gofrs/flock"
-
 	"github.com/rdma-setup/rdma-setup/backends/guest/netconf"
+	"github.com/rdma-setup/rdma-setup/backends/guest/realtest/kept"
 )
 
 //go:embed testdata/network
@@ -56,13 +52,15 @@ until_true 120 networkd networkctl --no-pager`, ""},
 ` + test.start + `
 sh /turn/there || { echo "the turn failed" >&2; cat /turn/log >&2; exit 1; }
 sh /turn/keep || exit 1
+until_true 20 "the address is there" routed 192.168.60.21/24 9000
 show @there
 sh /turn/there && sh /turn/keep || exit 1
+until_true 20 "the address is still there" routed 192.168.60.21/24 9000
 show @twice
 ip link del ens224f0
 plug
 ` + test.again + `
-until_true 120 "the address is back" has 192.168.60.21/24 9000
+until_true 120 "the address is back" routed 192.168.60.21/24 9000
 show @again
 sh /turn/back && sh /turn/keep-back || exit 1
 until_true 120 "the address is gone" hasnt 192.168.60.21/24
@@ -135,61 +133,23 @@ func inNetwork(t *testing.T, root string, files map[string]string) string {
 			t.Fatal(err)
 		}
 	}
-	out, err := asRoot(t, "unshare", "--mount", "--net", "--pid", "--uts", "--ipc", "--fork", "--kill-child", "sh", "testdata/network/enter.sh", root, work)
+	out, err := kept.AsRoot(t.Context(), "unshare", "--mount", "--net", "--pid", "--uts", "--ipc", "--fork", "--kill-child", "sh", "testdata/network/enter.sh", root, work)
 	if err != nil || !strings.Contains(out, "@end\n") {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return out
 }
 
-// networkRoot gives the root of a Debian, made once for each content of testdata/network and kept in the user's cache.
+// networkRoot gives the root of a Debian.
 func networkRoot(t *testing.T) string {
 	t.Helper()
-	sum := sha256.New()
-	text, err := networkSources.ReadFile("testdata/network/root.sh")
+	sources, err := fs.Sub(networkSources, "testdata/network/debian")
 	if err != nil {
 		t.Fatal(err)
 	}
-	sum.Write(text)
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cache = filepath.Join(cache, "rdma-setup-e2e")
-	if err := os.MkdirAll(cache, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	alone := flock.New(filepath.Join(cache, "network.lock"))
-	if err := alone.Lock(); err != nil {
-		t.Fatal(err)
-	}
-	defer alone.Unlock()
-	dir := filepath.Join(cache, "network-"+hex.EncodeToString(sum.Sum(nil)[:8]))
-	if _, err := os.Stat(dir); err == nil {
-		return dir
-	}
-	making := dir + ".new"
-	if out, err := asRoot(t, "rm", "-rf", "--one-file-system", making); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	if out, err := asRoot(t, "testdata/network/root.sh", making); err != nil {
-		t.Fatalf("is a Debian mirror within reach? %v\n%s", err, out)
-	}
-	if out, err := asRoot(t, "mv", making, dir); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return dir
-}
-
-func asRoot(t *testing.T, command ...string) (string, error) {
-	t.Helper()
-	if os.Getuid() != 0 {
-		command = append([]string{"sudo", "-n"}, command...)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	cmd.WaitDelay = 10 * time.Second
-	out, err := cmd.CombinedOutput()
-	return string(out), err
+	return kept.Dir(t, "network", sources, func(dir string) {
+		if out, err := kept.AsRoot(t.Context(), "testdata/network/debian/root.sh", dir); err != nil {
+			t.Fatalf("is a Debian mirror within reach? %v\n%s", err, out)
+		}
+	})
 }

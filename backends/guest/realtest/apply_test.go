@@ -3,7 +3,9 @@
 package realtest_test
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,41 +13,60 @@ import (
 	"time"
 )
 
-// setUp applies while guest-1 has no package mirror and guest-2 no disk space, then mends both and resumes.
-func (s *site) setUp(good string) (run string) {
-	first, second := s.pair[0], s.pair[1]
+// setUp applies while guest-1 has no package mirror and guest-2 no disk space, mends both, lets dpkg be broken off in both,
+// and resumes.
+func (s *site) setUp(good string, bare []map[string]string) (run string) {
+	first, second := s.guests[0], s.guests[1]
 	s.scenario("apply without a package mirror in one guest and without disk space in the other", func(t *testing.T) {
 		first.run("cp /etc/apt/sources.list /var/tmp/sources; echo 'deb http://mirror.invalid/debian stable main' >/etc/apt/sources.list")
 		second.run("fallocate -l $(df -B1 --output=avail / | tail -n1) /full; dd if=/dev/zero of=/full.root bs=1M 2>/dev/null || :") // root has a reserve
 		out, errs := s.must(1, "apply", "-f", good, "--yes")
 		s.says(out+errs, `vm-01.*cannot be reached`, `vm-02.*No space left`)
-		for _, m := range s.pair {
-			if got := m.run("dpkg --audit; dpkg-query -W -f '${Package}\\n' perftest 2>/dev/null || :"); got != "" {
-				t.Errorf("%s: %s", m.name, got)
-			}
-		}
-	})
-	s.scenario("apply when both are mended, and one reboots in the middle", func(t *testing.T) {
 		first.run("mv /var/tmp/sources /etc/apt/sources.list")
 		second.run("rm /full /full.root")
+		s.unchanged(bare)
+	})
+	s.scenario("apply when both are mended, the power fails in one and the other reboots while dpkg is at work", func(t *testing.T) {
 		before := second.run("cat /proc/sys/kernel/random/boot_id")
+		first.run("systemd-run --quiet --unit=accident sh -c 'until [ -e /var/lib/dpkg/info/libnl-3-200*.list ]; do sleep 0.2; done; echo o >/proc/sysrq-trigger'")
 		second.run("systemd-run --quiet --unit=accident sh -c 'until [ -e /var/lib/dpkg/info/rdma-core.list ]; do sleep 0.2; done; systemctl reboot'")
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		off, again := first.ended, make(chan error, 1)
+		go func() { again <- first.again(ctx) }()
 		out, errs, code := s.run("apply", "-f", good, "--yes") // nothing had begun that could be resumed
-		if code == 0 {
-			t.Errorf("the guest has not rebooted:\n%s%s", out, errs)
+		select {
+		case <-off:
+		default:
+			cancel() // nothing will end it any more
 		}
-		s.says(out+errs, `vm-02: install packages`)
+		if err := <-again; err != nil {
+			t.Fatalf("%v\n%s%s", err, out, errs)
+		}
+		if code != 1 && code != 5 {
+			t.Errorf("exit %d:\n%s%s", code, out, errs)
+		}
+		s.says(out+errs, `FAILED +vm-01: install packages`, `FAILED +vm-02: install packages.*the connection was lost`)
+		t.Log(lastPart(out+errs, 12))
+		if said := first.run("dpkg --audit; ls /var/lib/dpkg/updates"); said == "" {
+			t.Error("the power has not failed while dpkg was at work: it has left nothing undone")
+		}
 		if err := second.up(t.Context(), before); err != nil {
 			t.Fatal(err)
 		}
 	})
-	s.scenario("resume after the reboot ends where an undisturbed apply does", func(t *testing.T) {
+	whole := s.scenario("resume ends where an undisturbed apply does", func(t *testing.T) {
 		s.must(0, "resume", "--yes")
 		s.configured()
+		for _, m := range s.guests {
+			if said := m.run("dpkg --audit; ls /var/lib/dpkg/updates"); said != "" {
+				t.Errorf("%s: dpkg has left: %s", m.name, said)
+			}
+		}
 	})
-	s.scenario("a second apply changes nothing", func(t *testing.T) {
-		s.must(0, "plan", "-f", good, "--detailed-exitcode")
-	})
+	if !whole {
+		s.outer.FailNow() // all that follows begins with guests that are set up
+	}
 	return s.firstRun()
 }
 
@@ -91,7 +112,7 @@ cat /sys/class/infiniband/*/ports/1/gids/* | grep -c :ffff:c0a8:32`
 // configured holds both guests against what the answers ask for, by other tools than the program's.
 func (s *site) configured() {
 	s.t.Helper()
-	for i, m := range s.pair {
+	for i, m := range s.guests {
 		driver, modules := "rdma_rxe", "ib_umad rdma_cm rdma_rxe rdma_ucm"
 		if m.pvrdma {
 			driver, modules = "vmw_pvrdma", "ib_umad rdma_cm rdma_ucm vmw_pvrdma"
@@ -117,7 +138,32 @@ func (s *site) configured() {
 // A finding is one result of check -o json.
 type finding struct{ ID, Target, Status, Evidence string }
 
-// check runs the checks and gives those of the guests that are not passed.
+func (f finding) bad() bool { return f.Status == "fail" || f.Status == "warn" }
+
+// sound runs the checks on guests that are set up.
+func (s *site) sound(answers string) map[string]finding {
+	s.t.Helper()
+	found := s.check(answers)
+	lacking := []string{"GST-LSPCI-003", "GST-PVLSPCI-050"} // soft-RoCE stands in the place of VMware's device
+	if s.guests[0].pvrdma {
+		lacking = []string{"GST-GID-019"} // QEMU's device speaks RoCE v1 alone
+	}
+	for key, f := range found {
+		if f.Status == "fail" && !slices.Contains(lacking, f.ID) {
+			s.t.Errorf("%s: %s", key, f.Evidence)
+		}
+	}
+	for i := range s.guests {
+		for _, id := range []string{"GST-SUDO-002", "GST-PKG-005", "GST-PORT-010", "GST-MTU-012", "GST-IP-014", "GST-MEMLOCK-020"} {
+			if key := fmt.Sprintf("%s guest/vm-%02d", id, i+1); found[key].Status != "pass" {
+				s.t.Errorf("%s: %+v", key, found[key])
+			}
+		}
+	}
+	return found
+}
+
+// check runs the checks and gives what they say of the guests and of the clocks.
 func (s *site) check(answers string, args ...string) map[string]finding {
 	s.t.Helper()
 	out, errs, _ := s.run(append([]string{"check", "-f", answers, "-o", "json"}, args...)...)
@@ -125,11 +171,11 @@ func (s *site) check(answers string, args ...string) map[string]finding {
 	if err := json.Unmarshal([]byte(out), &doc); err != nil || len(doc.Results) == 0 {
 		s.t.Fatalf("%v in %s%s", err, out, errs)
 	}
-	bad := map[string]finding{}
+	found := map[string]finding{}
 	for _, f := range doc.Results {
-		if strings.HasPrefix(f.ID, "GST-") && (f.Status == "fail" || f.Status == "warn") {
-			bad[f.ID+" "+f.Target] = f
+		if strings.HasPrefix(f.ID, "GST-") || f.ID == "VC-TIME-004" {
+			found[f.ID+" "+f.Target] = f
 		}
 	}
-	return bad
+	return found
 }

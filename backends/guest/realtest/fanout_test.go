@@ -65,6 +65,7 @@ func slow(ctx context.Context, c net.Conn, real string) {
 // TestE2EFanOut asks 64 SSH servers at once, some of which hang, reset or crawl: each gets its own verdict, and none
 // holds up the others.
 func TestE2EFanOut(t *testing.T) {
+	t.Parallel()
 	const total = 64
 	bad := map[int]server{
 		7:  {name: "accepts and says nothing", serve: hung, says: "no SSH login at .* within"},
@@ -112,7 +113,12 @@ func TestE2EFanOut(t *testing.T) {
 	file := s.write("answers-fanout.yaml", answers)
 	started := time.Now()
 	out, errs, _ := s.run("check", "-f", file, "--only", "GST-SUDO-002", "-o", "json")
-	t.Logf("64 servers were asked in %s", time.Since(started).Round(100*time.Millisecond))
+	took := time.Since(started).Round(100 * time.Millisecond)
+	t.Logf("64 servers were asked in %s", took)
+	// Three of them cost 45 s each, a quarter of the guests' limit, when one waits for the other.
+	if took > 2*time.Minute {
+		t.Errorf("servers that hang held up the others: %s", took)
+	}
 	var doc struct{ Results []finding }
 	if err := json.Unmarshal([]byte(out), &doc); err != nil {
 		t.Fatalf("%v in %s%s", err, out, errs)
@@ -130,7 +136,7 @@ func TestE2EFanOut(t *testing.T) {
 			t.Errorf("%s (%s): %+v", vm, b.name, f)
 		}
 		if b.says != "" {
-			s.says(f.Evidence+errs, b.says)
+			s.says(f.Evidence, b.says)
 			t.Logf("%s, which %s: %s", vm, b.name, f.Evidence)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -37,6 +38,8 @@ type machine struct {
 	image  string
 	cmd    *exec.Cmd
 	ended  chan struct{}
+	mu     sync.Mutex
+	client *ssh.Client // root's: a log-in takes an emulated processor more than a second
 }
 
 // start makes a fresh disk and starts QEMU with it. The guest has two NICs: one for SSH, without a way to the world, and one
@@ -69,13 +72,13 @@ func (m *machine) power() error {
 		return err
 	}
 	defer log.Close()
-	// A test that is killed takes its guests along.
 	command := []string{}
 	if m.pvrdma {
 		command = append(command, "LD_PRELOAD="+filepath.Join(m.image, "verbs.so"), "VERBS_MAD="+m.at("mad"))
 	}
 	m.cmd = exec.Command("env", append(append(command, "qemu-system-x86_64"), m.args()...)...)
 	m.cmd.Stdout, m.cmd.Stderr = log, log
+	// A test that is killed takes its guests along.
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := m.cmd.Start(); err != nil {
 		return err
@@ -100,6 +103,9 @@ func (m *machine) at(name string) string { return filepath.Join(m.dir, name) }
 
 // stop ends QEMU and removes the disk.
 func (m *machine) stop() {
+	if m.client != nil {
+		m.client.Close()
+	}
 	if m.cmd == nil || m.cmd.Process == nil {
 		return
 	}
@@ -124,8 +130,8 @@ func lastPart(text string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-// dial logs in; the host key is the one that the guest was given.
-func (m *machine) dial(ctx context.Context, user string) (*ssh.Client, error) {
+// dial logs in as root; the host key is the one that the guest was given.
+func (m *machine) dial(ctx context.Context) (*ssh.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	addr := fmt.Sprintf("127.0.0.1:%d", m.port)
@@ -135,7 +141,7 @@ func (m *machine) dial(ctx context.Context, user string) (*ssh.Client, error) {
 	}
 	end, _ := ctx.Deadline()
 	_ = conn.SetDeadline(end)
-	c, chans, reqs, err := ssh.NewClientConn(conn, addr, &ssh.ClientConfig{User: user,
+	c, chans, reqs, err := ssh.NewClientConn(conn, addr, &ssh.ClientConfig{User: "root",
 		Auth: []ssh.AuthMethod{ssh.PublicKeys(m.login.signer)}, HostKeyCallback: ssh.FixedHostKey(m.host.signer.PublicKey())})
 	if err != nil {
 		conn.Close()
@@ -147,25 +153,44 @@ func (m *machine) dial(ctx context.Context, user string) (*ssh.Client, error) {
 
 // try runs a script as root, for two minutes at most.
 func (m *machine) try(script string) (string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	ctx, cancel := context.WithTimeout(m.t.Context(), 2*time.Minute)
 	defer cancel()
-	c, err := m.dial(ctx, "root")
+	s, err := m.session(ctx)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", m.name, err)
 	}
-	defer c.Close()
+	defer s.Close()
+	c := m.client
 	stop := context.AfterFunc(ctx, func() { c.Close() })
 	defer stop()
-	s, err := c.NewSession()
-	if err != nil {
-		return "", err
-	}
 	var out, errs bytes.Buffer
 	s.Stdin, s.Stdout, s.Stderr = strings.NewReader(script), &out, &errs
 	if err := s.Run("sh"); err != nil {
 		return out.String(), fmt.Errorf("%s: %q: %w: %s", m.name, script, err, errs.String())
 	}
 	return out.String(), nil
+}
+
+// session is one of the connection that there is, else of a new one: the guest may have been away meanwhile.
+func (m *machine) session(ctx context.Context) (*ssh.Session, error) {
+	if old := m.client; old != nil {
+		stop := time.AfterFunc(10*time.Second, func() { old.Close() })
+		s, err := old.NewSession()
+		if stop.Stop() && err == nil {
+			return s, nil
+		}
+		old.Close()
+	}
+	c, err := m.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m.client = c
+	stop := context.AfterFunc(ctx, func() { c.Close() })
+	defer stop()
+	return c.NewSession()
 }
 
 // run runs a script as root that has to succeed.

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,15 +22,15 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 )
 
-// A site is a vCenter that is simulated, set up for PVRDMA, whose two VMs have real guests.
+// A site is a vCenter that is simulated, set up for PVRDMA, whose VMs have real guests.
 type site struct {
-	outer *testing.T // of the whole suite
-	t     *testing.T // of the scenario
-	bin   string
-	dir   string // of the lab
-	state string
-	env   []string
-	pair  [2]*machine
+	outer  *testing.T // of the whole suite
+	t      *testing.T // of the scenario
+	bin    string
+	dir    string // of the lab
+	state  string
+	env    []string
+	guests []*machine
 }
 
 // lab starts a lab of the program's own.
@@ -66,18 +67,18 @@ func lab(t *testing.T, flags ...string) *site {
 	return s
 }
 
-// serve starts a lab and boots guests whose RDMA adapters have the MACs of the lab's VMs.
-func serve(t *testing.T, pvrdma bool) *site {
+// serve starts a lab of n VMs and boots guests whose RDMA adapters have the MACs of theirs.
+func serve(t *testing.T, n int, pvrdma bool) *site {
 	t.Helper()
-	s := lab(t, "--hosts", "2", "--vms", "2", "--scenario", "done")
+	s := lab(t, "--hosts", strconv.Itoa(n), "--vms", strconv.Itoa(n), "--scenario", "done")
 	var found struct {
 		VMs []struct{ Adapters []struct{ MAC, Type string } }
 	}
 	listed, _ := s.must(0, "discover", "-o", "json")
-	if err := json.Unmarshal([]byte(listed), &found); err != nil || len(found.VMs) != 2 {
+	if err := json.Unmarshal([]byte(listed), &found); err != nil || len(found.VMs) != n {
 		t.Fatalf("%v in %s", err, listed)
 	}
-	var macs [2]string
+	macs := make([]string, n)
 	for i, vm := range found.VMs {
 		for _, a := range vm.Adapters {
 			if a.Type == "pvrdma" {
@@ -86,10 +87,10 @@ func serve(t *testing.T, pvrdma bool) *site {
 		}
 	}
 	s.env = append(s.env, "RDMA_SETUP_GUEST_TIMEOUT=6m") // the processor is emulated, and the machine may be busy
-	s.pair = bootPair(t, readKey(t, s.read("id_ed25519")), macs, pvrdma)
+	s.guests = bootAll(t, readKey(t, s.read("id_ed25519")), macs, pvrdma)
 	known := s.read("known_hosts")
 	s.write("known_hosts.lab", string(known))
-	for _, m := range s.pair {
+	for _, m := range s.guests {
 		known = fmt.Appendln(known, m.known(m.host))
 	}
 	s.write("known_hosts", string(known))
@@ -129,7 +130,9 @@ func (s *site) with(name, value string, do func()) {
 
 var labGuest = regexp.MustCompile(`guest: \{address: 127\.0\.0\.1, port: \d+, user: \w+\}`)
 
-// answers writes answers that lead to the real guests; the users are those of guest-1 and guest-2.
+const unmeasured = "\nmeasure: {bandwidth: false, latency: false}\n"
+
+// answers writes answers that lead to the real guests and measure nothing; the users are those of guest-1 and guest-2.
 func (s *site) answers(users ...string) string {
 	s.t.Helper()
 	i := 0
@@ -139,14 +142,22 @@ func (s *site) answers(users ...string) string {
 			user = users[i]
 		}
 		i++
-		return fmt.Sprintf("guest: {address: 127.0.0.1, port: %d, user: %s}", s.pair[i-1].port, user)
+		return fmt.Sprintf("guest: {address: 127.0.0.1, port: %d, user: %s}", s.guests[i-1].port, user)
 	})
-	if i != len(s.pair) {
+	if i != len(s.guests) {
 		s.t.Fatalf("%d guests in\n%s", i, text)
 	}
-	s.write("answers-measure.yaml", text)
-	text = strings.TrimSpace(text) + "\nmeasure: {bandwidth: false, latency: false}\n"
-	return s.write("answers-"+strings.Join(users, "-")+".yaml", text)
+	return s.write("answers-"+strings.Join(users, "-")+".yaml", strings.TrimSpace(text)+unmeasured)
+}
+
+// measure writes answers that differ from others in what they measure, a section of answers.
+func (s *site) measure(answers, name, section string) string {
+	s.t.Helper()
+	text := string(s.read(filepath.Base(answers)))
+	if !strings.Contains(text, unmeasured) {
+		s.t.Fatalf("%s measures already", answers)
+	}
+	return s.write(name, strings.Replace(text, unmeasured, section, 1))
 }
 
 // run runs the program, for a quarter of an hour at most.
@@ -160,6 +171,9 @@ func (s *site) run(args ...string) (stdout, stderr string, code int) {
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	started := time.Now()
 	err := cmd.Run()
+	if ctx.Err() != nil {
+		s.t.Fatalf("rdma-setup %s has not ended:\n%s\n%s", strings.Join(args, " "), lastPart(out.String(), 60), lastPart(errs.String(), 40))
+	}
 	s.t.Logf("%s: %s", strings.Join(args[:min(len(args), 1)], " "), time.Since(started).Round(100*time.Millisecond))
 	var exit *exec.ExitError
 	switch {

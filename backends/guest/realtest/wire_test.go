@@ -14,6 +14,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -49,50 +50,50 @@ func readKey(t *testing.T, private []byte) key {
 	return key{private, ssh.MarshalAuthorizedKey(signer.PublicKey()), signer}
 }
 
-// bootPair starts two guests whose second NICs are on one wire, and waits until both answer. A pair that does not
-// boot is tried once more: that is the only thing that is.
-func bootPair(t *testing.T, login key, macs [2]string, pvrdma bool) [2]*machine {
+// bootAll starts a guest for each MAC, two of them with their second NICs on one wire, and waits until all answer. Guests
+// that do not boot are tried once more: that is the only thing that is.
+func bootAll(t *testing.T, login key, macs []string, pvrdma bool) []*machine {
 	t.Helper()
-	image := guestImage(t.Context(), t)
+	image := guestImage(t)
 	base, err := os.MkdirTemp("", "rdma-e2e-")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(base) })
-	var pair [2]*machine
-	for i := range pair {
+	guests := make([]*machine, len(macs))
+	for i := range guests {
 		name := fmt.Sprintf("guest-%d", i+1)
-		pair[i] = &machine{t: t, name: name, dir: filepath.Join(base, name), peer: filepath.Join(base, fmt.Sprintf("guest-%d", 2-i)),
+		guests[i] = &machine{t: t, name: name, dir: filepath.Join(base, name), peer: filepath.Join(base, fmt.Sprintf("guest-%d", 2-i)),
 			mac: macs[i], host: newKey(t), login: login, pvrdma: pvrdma, image: image}
 	}
 	t.Cleanup(func() {
-		for _, m := range pair {
+		for _, m := range guests {
 			if t.Failed() {
-				keep(t, m)
+				keepConsole(t, m)
 			}
 			m.stop()
 		}
 	})
 	started := time.Now()
-	err = boot(t.Context(), pair)
+	err = boot(t.Context(), guests)
 	if err != nil {
 		t.Logf("starting once more after: %v", err)
-		for _, m := range pair {
+		for _, m := range guests {
 			m.stop()
 		}
-		err = boot(t.Context(), pair)
+		err = boot(t.Context(), guests)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("two guests (%s) answered after %s", accelerator(), time.Since(started).Round(time.Second))
-	return pair
+	t.Logf("%d guests (%s) answered after %s", len(guests), accelerator(), time.Since(started).Round(time.Second))
+	return guests
 }
 
-func boot(ctx context.Context, pair [2]*machine) error {
+func boot(ctx context.Context, guests []*machine) error {
 	var wg sync.WaitGroup
-	errs := make([]error, len(pair))
-	for i, m := range pair {
+	errs := make([]error, len(guests))
+	for i, m := range guests {
 		if errs[i] = m.start(); errs[i] == nil {
 			wg.Go(func() { errs[i] = m.up(ctx, "") })
 		}
@@ -101,8 +102,8 @@ func boot(ctx context.Context, pair [2]*machine) error {
 	return errors.Join(errs...)
 }
 
-// keep leaves the console of a machine in the cache and its end in the log.
-func keep(t *testing.T, m *machine) {
+// keepConsole leaves the console of a machine in the cache and its end in the log.
+func keepConsole(t *testing.T, m *machine) {
 	t.Log(m.diagnose())
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -114,7 +115,7 @@ func keep(t *testing.T, m *machine) {
 		err = os.MkdirAll(dir, 0o755)
 	}
 	if err == nil {
-		file := filepath.Join(dir, m.name+".console")
+		file := filepath.Join(dir, strings.ReplaceAll(t.Name(), "/", "-")+"-"+m.name+".console")
 		if err = os.WriteFile(file, console, 0o644); err == nil {
 			t.Logf("the whole console is in %s", file)
 		}
@@ -136,7 +137,8 @@ func (m *machine) qmp(command string, args map[string]any) {
 		if err := json.NewEncoder(c).Encode(order); err != nil {
 			m.t.Fatal(err)
 		}
-		for answers.Scan() {
+		answered := false
+		for !answered && answers.Scan() {
 			var a struct {
 				Return any
 				Error  any
@@ -145,9 +147,10 @@ func (m *machine) qmp(command string, args map[string]any) {
 			if err := json.Unmarshal(answers.Bytes(), &a); err != nil || a.Error != nil {
 				m.t.Fatalf("%s: %s: %v", m.name, answers.Text(), err)
 			}
-			if a.Event == "" {
-				break
-			}
+			answered = a.Event == ""
+		}
+		if !answered {
+			m.t.Fatalf("%s: QEMU does not answer %s: %v", m.name, order["execute"], answers.Err())
 		}
 	}
 }

@@ -10,6 +10,8 @@ until_true() { # LIMIT WHAT COMMAND...
 	done
 }
 has() { ip -o addr show dev ens224f0 | grep -qF " $1 " && [ "$(cat /sys/class/net/ens224f0/mtu)" = "$2" ]; }
+# networkd, which is told to reload and to reconfigure, takes what it has just given away for a moment.
+routed() { has "$@" && ip route show dev ens224f0 | grep -q "^192.168.60.0/24 "; }
 hasnt() { ! ip -o addr show dev ens224f0 | grep -qF " $1 "; }
 show() { echo "$1"; ip -o addr show dev ens224f0; ip link show dev ens224f0; ip route; ip -6 route show default; }
 
