@@ -260,8 +260,9 @@ func killAndResume(t *testing.T) {
 		timer := time.AfterFunc(at, func() { cmd.Process.Kill() })
 		cmd.Wait()
 		timer.Stop()
-		if runs, _ := s.must(0, "runs"); strings.Contains(runs, "interrupted") {
-			s.must(0, "resume", "--yes", "-o", "json")
+		if run := s.interrupted(); run != "" {
+			// By name: a run that was killed before its first change is not what resume takes by itself.
+			s.must(0, "resume", run, "--yes", "-o", "json")
 		} else {
 			s.must(0, "apply", "-f", s.quick(), "--yes", "-o", "json")
 		}
@@ -273,6 +274,24 @@ func killAndResume(t *testing.T) {
 			t.Fatalf("killed after %s (%d): rolled back to another start:\n%s", at, i, diff)
 		}
 	}
+}
+
+// interrupted is the run that was interrupted, if one was.
+func (s *site) interrupted() string {
+	s.t.Helper()
+	var doc struct {
+		Runs []struct{ Run, Status string }
+	}
+	out, _ := s.must(0, "runs", "-o", "json")
+	if err := json.Unmarshal([]byte(out), &doc); err != nil {
+		s.t.Fatal(err)
+	}
+	for _, r := range doc.Runs {
+		if r.Status == "interrupted" {
+			return r.Run
+		}
+	}
+	return ""
 }
 
 // quick is the answers without the measurement.

@@ -28,7 +28,7 @@ func newReportCmd(e *console.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			run, err := chosenRun(set, args)
+			run, _, err := chosenRun(set, args)
 			if err != nil {
 				return err
 			}

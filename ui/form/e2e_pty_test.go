@@ -233,7 +233,7 @@ func TestE2EWizard(t *testing.T) {
 			_ = s.cmd.Process.Signal(syscall.SIGHUP)
 		}
 		if code := s.exit(); code != 0 {
-			t.Errorf("exit code %d", code)
+			t.Errorf("exit code %d: %+v", code, s.kept())
 		}
 		if r := s.kept(); r.Status != "done" || len(r.Changes) == 0 {
 			t.Errorf("status %q, %d changes", r.Status, len(r.Changes))

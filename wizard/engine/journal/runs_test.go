@@ -53,7 +53,7 @@ func TestTheNextRunStandsBehindAllOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if last, err := journal.LastChanged(root); err != nil || last != h.Run {
+		if last, _, err := journal.LastChanged(root); err != nil || last != h.Run {
 			t.Errorf("the last run is %s, %v; want %s", last, err, h.Run)
 		}
 	}
@@ -121,7 +121,7 @@ func TestRunsAreListedWithWhatBecameOfThem(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if run, err := journal.LastChanged(root); err != nil || run != last {
+	if run, _, err := journal.LastChanged(root); err != nil || run != last {
 		t.Errorf("last that changed something: %s, %v, want %s", run, err, last)
 	}
 }
@@ -146,7 +146,7 @@ func TestRunsThatCannotBeReadAreListedToo(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{a.Run(): "not begun", b.Run(): "unreadable"}, got); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := journal.LastChanged(root); backends.KindOf(err) != backends.KindUsage {
+	if _, _, err := journal.LastChanged(root); backends.KindOf(err) != backends.KindUsage {
 		t.Errorf("nothing has changed anything: %v", err)
 	}
 }
@@ -157,8 +157,31 @@ func TestRunStoppedBeforeItsFirstChangeIsNamed(t *testing.T) {
 	if err := errors.Join(j.Append(begin("apply")), j.Append(result("interrupted")), j.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := journal.LastChanged(root); !strings.HasSuffix(backends.HintOf(err), "rdma-setup resume "+j.Run()) {
+	if _, _, err := journal.LastChanged(root); !strings.HasSuffix(backends.HintOf(err), "rdma-setup resume "+j.Run()) {
 		t.Errorf("%v, hint %q", err, backends.HintOf(err))
+	}
+}
+
+func TestRunStoppedBeforeItsFirstChangeIsNamedBesideTheLastThatChanged(t *testing.T) {
+	root := t.TempDir()
+	first := create(t, root)
+	if err := errors.Join(first.Append(begin("apply")), first.Append(intent("a", nil, 1)), first.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if run, stopped, err := journal.LastChanged(root); run != first.Run() || stopped != "" || err != nil {
+		t.Errorf("last %q, stopped %q, %v", run, stopped, err)
+	}
+	h := header()
+	h.Run = journal.NextRun(root, h.Made, "pvrdma")
+	second, err := journal.Create(root, h, nil)
+	if err == nil {
+		err = errors.Join(second.Append(begin("apply")), second.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if run, stopped, err := journal.LastChanged(root); run != first.Run() || stopped != second.Run() || err != nil {
+		t.Errorf("last %q, stopped %q, %v", run, stopped, err)
 	}
 }
 
