@@ -56,6 +56,54 @@ func TestSomebodyElsesServer(t *testing.T) {
 	}
 }
 
+// late is a guest whose server says that it waits a while before it does.
+type late struct {
+	guests
+	after   time.Duration // from the first attempt
+	takes   time.Duration // an attempt that is refused
+	first   time.Time
+	refused int
+}
+
+func (l *late) Exec(ctx context.Context, vm string, c perftest.Command) (perftest.Output, error) {
+	if strings.Contains(c.Line, "ib_send_bw") && strings.HasSuffix(c.Line, "'10.0.0.2'") {
+		if l.first.IsZero() {
+			l.first = time.Now()
+		}
+		if time.Since(l.first) < l.after {
+			l.refused++
+			time.Sleep(l.takes)
+			return perftest.Output{Exit: 1, Stderr: "Couldn't connect to 10.0.0.2:18515\n Unable to open file descriptor for socket connection"}, nil
+		}
+	}
+	return l.guests.Exec(ctx, vm, c)
+}
+
+// A server may be slow to take its port, on a machine that is busy; a port that nobody takes is told after seconds.
+func TestClientWaitsForTheServerToTakeItsPort(t *testing.T) {
+	for _, tt := range []struct {
+		after, takes time.Duration
+		refused      int
+		measured     bool
+	}{
+		{3 * time.Second, 0, 4, true},
+		{time.Hour, 0, 5, false},
+		{time.Hour, time.Minute, 1, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l := &late{guests: guests{gbps: 97, one: 1, us: 2}, after: tt.after, takes: tt.takes}
+			r := perftest.Runner{Shell: l, Mode: "sriov", Bandwidth: true}
+			all, err := r.Measure(t.Context(), pairOf(100_000))
+			if err != nil || len(all) != 1 {
+				t.Fatalf("%v, %d measurements", err, len(all))
+			}
+			if m := all[0]; (m.Error == "") != tt.measured || l.refused != tt.refused {
+				t.Errorf("open after %s: refused %d times, %q", tt.after, l.refused, m.Error)
+			}
+		})
+	}
+}
+
 // deaf is a guest whose control port another program has: perftest says that it waits, then that it cannot listen, and
 // the client has reached that program, which says nothing or hangs up.
 type deaf struct {

@@ -10,10 +10,12 @@ import (
 )
 
 const (
-	attempts = 3                // how often a client tries to reach a server that is still starting
 	grace    = 10 * time.Second // until a server has said that it waits; old releases print no banner
 	farewell = 5 * time.Second  // what a client gets to end by itself when its server has failed
 )
+
+// pauses are between a client's attempts to reach a server that is still starting: it says that it waits before it does.
+var pauses = []time.Duration{200 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second}
 
 // errTaken is a control port that somebody else holds: another measurement, or any other program.
 var errTaken = errors.New("is taken by another program there")
@@ -101,7 +103,7 @@ func (r *Runner) exchange(ctx context.Context, p Pair, test, sizes string, port 
 	clientCtx, stopClient := context.WithCancel(ctx)
 	defer stopClient()
 	over := s.attend(stopClient)
-	out, err := r.client(clientCtx, p, test, Command{Line: line, Sudo: !p.Client.User || m.Image != ""})
+	out, err := r.client(clientCtx, s, p, test, Command{Line: line, Sudo: !p.Client.User || m.Image != ""})
 	switch stopped := over(); {
 	case ctx.Err() != nil:
 		return Output{}, ctx.Err()
@@ -119,15 +121,26 @@ func (r *Runner) exchange(ctx context.Context, p Pair, test, sizes string, port 
 	return out, nil
 }
 
-// client runs the client's end of a test, again where the server's port is not open yet.
-func (r *Runner) client(ctx context.Context, p Pair, test string, c Command) (out Output, err error) {
-	for range attempts {
-		out, err = r.Shell.Exec(ctx, p.Client.VM, c)
-		if err != nil || out.Exit == 0 || errorCode(test, out) != "connect_failed" {
-			break
+// client runs the client's end of a test, again where the server's port is not open yet. A refusal that took long comes
+// from the way and not from the server.
+func (r *Runner) client(ctx context.Context, s *process, p Pair, test string, c Command) (Output, error) {
+	for attempt := 0; ; attempt++ {
+		begun := time.Now()
+		out, err := r.Shell.Exec(ctx, p.Client.VM, c)
+		if err != nil || out.Exit == 0 || errorCode(test, out) != "connect_failed" || attempt == len(pauses) || time.Since(begun) > grace {
+			return out, err
+		}
+		pause := time.NewTimer(pauses[attempt])
+		select {
+		case <-pause.C:
+		case <-s.ended:
+			pause.Stop()
+			return out, nil // nobody is left to be reached
+		case <-ctx.Done():
+			pause.Stop()
+			return out, ctx.Err()
 		}
 	}
-	return out, err
 }
 
 // attend stops a client whose server fails beneath it: the banner comes before the port is taken, and where another

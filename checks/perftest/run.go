@@ -234,12 +234,13 @@ func (r *Runner) counters(ctx context.Context, n Node) (int64, error) {
 const sweep = "-a"
 
 // line is the command line of one side; peer is empty for the server. perftest hangs without limit when its peer dies,
-// hence timeout, and keeps its output back without a terminal, hence stdbuf.
+// hence timeout, in the process group by which the command is ended, and keeps its output back without a terminal, hence
+// stdbuf.
 func (r *Runner) line(test, sizes string, n Node, port int, peer string) string {
 	limit := int(r.limit().Seconds())
 	test, container := fromContainer(test)
 	environment, test := n.gpuLine(test)
-	line := fmt.Sprintf("%sstdbuf -oL timeout -k 5 %d %s -d %s -i 1 -x %d -p %d -F %s", environment, limit, test, quote(n.Device), n.GID, port, sizes)
+	line := fmt.Sprintf("%sstdbuf -oL timeout --foreground -k 5 %d %s -d %s -i 1 -x %d -p %d -F %s", environment, limit, test, quote(n.Device), n.GID, port, sizes)
 	if !strings.Contains(test, SendLatency) {
 		line += " --report_gbits"
 	}
