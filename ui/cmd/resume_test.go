@@ -1,0 +1,45 @@
+package cmd_test
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
+)
+
+// Who stops a run before its first change and then says resume, or rollback, must not be led to an older run in silence.
+func TestRunThatWasJustStoppedIsToldFromTheOneThatIsTaken(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, lab.Options{Scenario: "drifted", Hosts: 2, VMs: 2})
+	if code, out, errs := b.run("apply", "-f", "ANSWERS", "--yes"); code != 0 {
+		t.Fatalf("exit %d:\n%s%s", code, out, errs)
+	}
+	state := filepath.Join(b.env["XDG_STATE_HOME"], "rdma-setup")
+	done, _, err := journal.LastChanged(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errs := b.run("resume", "--yes"); code != 0 || strings.Contains(errs, "note:") {
+		t.Errorf("exit %d:\n%s", code, errs)
+	}
+	j, err := journal.Create(state, journal.Header{VCenter: b.uuid(), Mode: "pvrdma", Made: time.Now()}, []byte("{}"))
+	if err == nil {
+		err = errors.Join(j.Append(journal.Record{Type: journal.TypeBegin, Phase: journal.PhaseApply}), j.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, _, errs := b.run("resume", "--yes")
+	if code != 0 || !strings.Contains(errs, "note: run "+j.Run()+" was stopped before its first change; resume takes "+done) ||
+		!strings.Contains(errs, "rdma-setup resume "+j.Run()+"\n") {
+		t.Errorf("exit %d:\n%s", code, errs)
+	}
+	code, _, errs = b.run("rollback", "--yes")
+	if code != 0 || !strings.Contains(errs, "rollback takes "+done) || strings.Contains(errs, "rdma-setup resume "+j.Run()) {
+		t.Errorf("exit %d:\n%s", code, errs)
+	}
+}
