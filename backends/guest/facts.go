@@ -24,7 +24,7 @@ func (f facts) fill(g *backends.Guest, o Options) {
 	g.Packages = f.packages(strings.Split(strings.ReplaceAll(strings.Join(o.Packages, "\n"), "KERNEL", g.Kernel), "\n"))
 	loaded := f.loaded()
 	g.Loaded = ordered(o.Modules, loaded)
-	g.Available = strings.Fields(f["available"])
+	g.Available = f.available(o.Modules)
 	g.MemlockKB = memlockKB(f.line("memlock"))
 	g.Perftest = perftestVersion(f["perftest"])
 	g.MOFED, g.OFEDUnfinished = f.ofed()

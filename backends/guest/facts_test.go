@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -158,6 +159,20 @@ func TestClockSkew(t *testing.T) {
 		got := facts{"clock": said}.clockSkew(from, from.Add(10*time.Second))
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("%q: %s", said, d)
+		}
+	}
+}
+
+// modinfo names files, or each module by itself where one of them is built in.
+func TestAvailableModules(t *testing.T) {
+	want := []string{"ib_core", "nvidia_peermem"}
+	for _, text := range []string{
+		"/lib/modules/6.1.0-49-amd64/updates/dkms/nvidia-peermem.ko\n/lib/modules/6.1.0-49-amd64/kernel/drivers/infiniband/core/ib_core.ko.xz\n",
+		"ib_core\nnvidia_peermem\n",
+	} {
+		f := facts{"available": text}
+		if got := f.available([]string{"ib_core", "vmw_pvrdma", "nvidia_peermem"}); !slices.Equal(got, want) {
+			t.Errorf("%q: %v", text, got)
 		}
 	}
 }

@@ -24,7 +24,7 @@ type keptFile struct {
 func dumpScript(patterns string) string {
 	return `for f in ` + patterns + `; do
 	[ -f "$f" ] && [ -r "$f" ] || continue
-	echo "file $(stat -L -c '%a|%u:%g' "$f")|$(wc -c <"$f" | tr -d ' ')|$f"
+	echo "file $(stat -L -c '%a|%u:%g|%s' "$f")|$f"
 	cat "$f"
 	echo
 done`

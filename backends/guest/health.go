@@ -14,7 +14,7 @@ import (
 // nothing found and nothing read are not the same. That a module is not signed (DKMS) is no fault of its.
 func healthScript(images []string) string {
 	return section("pci", "command -v lspci >/dev/null && echo read && lspci -Dnn") +
-		section("kernlog", "dmesg >/dev/null && echo read && dmesg | grep -Ei 'call trace|vmw_pvrdma.*attached to device|(vmw_pvrdma|mlx5_core).*(fail|error|could not)' | grep -v 'module verification failed' | tail -n 20") +
+		section("kernlog", "log=$(dmesg) && echo read && printf '%s\\n' \"$log\" | grep -Ei 'call trace|vmw_pvrdma.*attached to device|(vmw_pvrdma|mlx5_core).*(fail|error|could not)' | grep -v 'module verification failed' | tail -n 20") +
 		section("headers", "if [ -e /lib/modules/$(uname -r)/build/Makefile ]; then echo yes; else echo no; fi") +
 		section("secureboot", "command -v mokutil >/dev/null && mokutil --sb-state") +
 		section("hugepages", "grep HugePages_Total /proc/meminfo") +

@@ -2,7 +2,9 @@ package guest
 
 import (
 	"context"
+	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -114,7 +116,7 @@ func (g *Guests) surveyScript() string {
 		{"dpkg", "command -v dpkg-query >/dev/null && dpkg-query -W -f '${db:Status-Abbrev}|${Package}|${Version}|${Provides}\\n'"},
 		{"rpm", rpmScript(g.options.Packages)},
 		{"modules", "cat /proc/modules || lsmod"},
-		{"available", "for m in " + words(g.options.Modules) + "; do modinfo -n $m >/dev/null && echo $m; done"},
+		{"available", availableScript(words(g.options.Modules))},
 		{"memlock", "echo $SSH_MEMLOCK"},
 		{"perftest", "command -v ib_send_bw >/dev/null && ib_send_bw --version 2>&1"},
 		{"archives", "for f in " + words(g.archives()) + "; do [ -f \"$f\" ] && [ -r \"$f\" ] && echo \"$f\"; done"},
@@ -130,6 +132,32 @@ func (g *Guests) surveyScript() string {
 	b.WriteString(healthScript(g.images()))
 	b.WriteString(buildFacts())
 	return b.String()
+}
+
+// availableScript asks for the files of all modules at once: a guest that is emulated or busy takes long to start a program.
+// Those that are built into the kernel have no file that would tell their name, and are asked for one by one.
+func availableScript(modules string) string {
+	return `found=$(modinfo -n ` + modules + `)
+case $found in
+*builtin*) for m in ` + modules + `; do modinfo -n $m >/dev/null && echo $m; done ;;
+*) echo "$found" ;;
+esac`
+}
+
+// available gives the modules of a list that availableScript has found, by name or by file.
+func (f facts) available(modules []string) []string {
+	out := []string{}
+	found := strings.Fields(f["available"])
+	for i, name := range found {
+		name, _, _ = strings.Cut(path.Base(name), ".ko")
+		found[i] = strings.ReplaceAll(name, "-", "_")
+	}
+	for _, m := range modules {
+		if slices.Contains(found, m) {
+			out = append(out, m)
+		}
+	}
+	return out
 }
 
 // rpmScript asks rpm for packages by the names that they are asked for: NAME-VERSION-RELEASE.ARCH is one too.
@@ -195,7 +223,9 @@ func networkScript() string {
 ls /etc/netplan/*.yaml >/dev/null && echo netplan-files
 command -v nmcli >/dev/null && echo nmcli
 command -v ifup >/dev/null && echo ifup
-for u in NetworkManager systemd-networkd; do systemctl is-active --quiet $u && echo $u; done
+set -- $(systemctl is-active NetworkManager systemd-networkd)
+[ "$1" = active ] && echo NetworkManager
+[ "$2" = active ] && echo systemd-networkd
 [ -d /etc/sysconfig/network-scripts ] && echo network-scripts`) +
 		section("netfiles", dumpScript(`/lib/netplan/*.yaml /run/netplan/*.yaml /etc/netplan/*.yaml \
 	/run/NetworkManager/system-connections/* /etc/NetworkManager/system-connections/* /etc/sysconfig/network-scripts/ifcfg-* \
