@@ -36,9 +36,7 @@ bench: build
 # Real programs and real kernels: installs what it needs with apt, and keeps the guests' image in the user's cache.
 e2e: build
 	backends/guest/realtest/needs.sh
-	$(GO) test -race -count=1 -tags e2e -timeout 18m -parallel 8 -run 'TestE2E' ./ui/cmd ./ui/form
-	$(GO) test -race -count=1 -tags e2e -timeout 20m -run 'TestE2E' -v ./backends/guest
-	$(GO) test -race -count=1 -tags e2e -timeout 40m -parallel 3 -run 'TestE2E' -v ./backends/guest/realtest
+	$(GO) test -race -count=1 -tags e2e -timeout 40m -p 4 -parallel 8 -run 'TestE2E' -v ./backends/guest/realtest ./backends/guest ./ui/cmd ./ui/form
 
 # Every record of the journal x kill -9, every call and command x every way to fail; the tables lie in bin/torture then.
 torture:

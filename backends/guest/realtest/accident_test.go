@@ -76,9 +76,10 @@ for i in $(seq 60); do ss -tln | grep -q :18515 && exit 0; sleep 0.5; done; exit
 				t.Error("nothing was measured")
 			}
 			t.Log(lastPart(out+errs, 30))
-			// A client that was stopped ends by its own timeout, or with the program that holds the port.
-			if left := second.run("for i in $(seq 10); do pgrep ib_send >/dev/null || break; sleep 1; done; pgrep -l ib_send || :"); left != "" {
-				t.Errorf("still at work: %s", left)
+			for _, m := range s.guests {
+				if left := m.run("for i in $(seq 10); do pgrep ib_send >/dev/null || break; sleep 1; done; pgrep -l ib_send || :"); left != "" {
+					t.Errorf("still at work in %s: %s", m.name, left)
+				}
 			}
 		})
 	}

@@ -2,18 +2,24 @@
 
 package realtest_test
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
-// TestE2EPVRDMA sets up a guest that has a pvrdma device, with VMware's own driver. What it sends would not be real, so
-// nothing is measured here.
+// TestE2EPVRDMA sets up a guest that has a pvrdma device, with VMware's own driver, and the packages already. What it sends
+// would not be real, so nothing is measured here.
 func TestE2EPVRDMA(t *testing.T) {
 	t.Parallel()
 	s := serve(t, 1, true)
 	good := s.answers("ubuntu")
 	bare := s.facts()
 	guest := s.guests[0]
-	if !s.scenario("apply with the real vmw_pvrdma", func(t *testing.T) {
-		s.must(0, "apply", "-f", good, "--yes")
+	if !s.scenario("apply with the real vmw_pvrdma, packages present", func(t *testing.T) {
+		out, errs := s.must(0, "apply", "-f", good, "--yes")
+		if strings.Contains(out+errs, "install packages") {
+			t.Errorf("packages that are there are installed:\n%s%s", out, errs)
+		}
 		s.configured()
 		if got := guest.run("readlink -f /sys/class/infiniband/*/device/driver"); got != "/sys/bus/pci/drivers/vmw_pvrdma" {
 			t.Errorf("the RDMA device belongs to %s", got)

@@ -23,11 +23,6 @@ func TestE2EGuests(t *testing.T) {
 	run := s.setUp(good, bare)
 	var sound map[string]finding
 	s.scenario("check finds nothing wrong with the guests", func(*testing.T) { sound = s.sound(good) })
-	s.scenario("everything is there again after a reboot", func(t *testing.T) {
-		s.guests[0].reboot()
-		s.configured()
-		s.must(0, "plan", "-f", good, "--detailed-exitcode")
-	})
 	s.understood(s.guests[0])
 	s.drifts(good, sound)
 	s.lockout()

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# build.sh OUT - makes root.ext4, vmlinux and initrd of a Debian guest, and verbs.so for its QEMU, in the directory OUT,
-# from packages alone.
+# build.sh OUT - makes root.ext4, vmlinux and initrd of a Debian guest, rdma.ext4 with the packages for RDMA installed, and
+# verbs.so for its QEMU, in the directory OUT, from packages alone.
 set -euo pipefail
 
 out=$(realpath "$1")
@@ -69,3 +69,7 @@ offset=$(LC_ALL=C grep -aboP '\xFD7zXZ\x00' "$kernel" | cut -d: -f1 | sed -n 1p 
 grep -aqm1 '^.ELF' "$out/vmlinux" || cp "$kernel" "$out/vmlinux"
 cp "$root/boot/initrd.img-$release" "$out/initrd"
 mke2fs -q -F -t ext4 -L guest -d "$root" "$out/root.ext4" 2G
+
+chroot "$root" sh -c 'apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install "$@"' sh "${rdma[@]}" \
+  >>"$out/build.log" 2>&1 || { tail -n 20 "$out/build.log" >&2; echo "build.sh: the packages for RDMA do not install" >&2; exit 1; }
+mke2fs -q -F -t ext4 -L guest -d "$root" "$out/rdma.ext4" 2G
