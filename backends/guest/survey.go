@@ -135,11 +135,11 @@ func (g *Guests) surveyScript() string {
 }
 
 // availableScript asks for the files of all modules at once: a guest that is emulated or busy takes long to start a program.
-// Those that are built into the kernel have no file that would tell their name, and are asked for one by one.
+// Where one has no file that would tell its name, but "(builtin)" or "(null)", they are asked for one by one.
 func availableScript(modules string) string {
 	return `found=$(modinfo -n ` + modules + `)
 case $found in
-*builtin*) for m in ` + modules + `; do modinfo -n $m >/dev/null && echo $m; done ;;
+*'('*) for m in ` + modules + `; do modinfo -n $m >/dev/null && echo $m; done ;;
 *) echo "$found" ;;
 esac`
 }
@@ -224,8 +224,8 @@ ls /etc/netplan/*.yaml >/dev/null && echo netplan-files
 command -v nmcli >/dev/null && echo nmcli
 command -v ifup >/dev/null && echo ifup
 set -- $(systemctl is-active NetworkManager systemd-networkd)
-[ "$1" = active ] && echo NetworkManager
-[ "$2" = active ] && echo systemd-networkd
+case $1 in active|reloading|refreshing) echo NetworkManager ;; esac
+case $2 in active|reloading|refreshing) echo systemd-networkd ;; esac
 [ -d /etc/sysconfig/network-scripts ] && echo network-scripts`) +
 		section("netfiles", dumpScript(`/lib/netplan/*.yaml /run/netplan/*.yaml /etc/netplan/*.yaml \
 	/run/NetworkManager/system-connections/* /etc/NetworkManager/system-connections/* /etc/sysconfig/network-scripts/ifcfg-* \

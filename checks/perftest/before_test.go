@@ -2,6 +2,7 @@ package perftest_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -102,6 +103,32 @@ func TestClientWaitsForTheServerToTakeItsPort(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A server that ends before its client comes is not taken for a firewall.
+func TestServerThatEndsIsTheCause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := perftest.Runner{Shell: &gone{late: late{guests: guests{gbps: 97, one: 1, us: 2}, after: time.Hour}}, Mode: "sriov", Bandwidth: true}
+		all, err := r.Measure(t.Context(), pairOf(100_000))
+		if err != nil || len(all) != 1 {
+			t.Fatalf("%v, %d measurements", err, len(all))
+		}
+		if m := all[0]; !strings.Contains(m.Error, "server on vm-2: the connection was lost") || strings.Contains(m.Hint, "open TCP") {
+			t.Errorf("%q, hint %q", m.Error, m.Hint)
+		}
+	})
+}
+
+// gone is a guest whose server says that it waits, and is lost a second later.
+type gone struct{ late }
+
+func (g *gone) Exec(ctx context.Context, vm string, c perftest.Command) (perftest.Output, error) {
+	if strings.Contains(c.Line, "ib_send_bw") && !strings.HasSuffix(c.Line, "'10.0.0.2'") {
+		c.OnLine("* Waiting for client to connect... *")
+		time.Sleep(time.Second)
+		return perftest.Output{}, errors.New("the connection was lost")
+	}
+	return g.late.Exec(ctx, vm, c)
 }
 
 // deaf is a guest whose control port another program has: perftest says that it waits, then that it cannot listen, and

@@ -11,11 +11,9 @@ import (
 
 const (
 	grace    = 10 * time.Second // until a server has said that it waits; old releases print no banner
+	patience = 30 * time.Second // after a client's first attempt there is no other
 	farewell = 5 * time.Second  // what a client gets to end by itself when its server has failed
 )
-
-// pauses are between a client's attempts to reach a server that is still starting: it says that it waits before it does.
-var pauses = []time.Duration{200 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second}
 
 // errTaken is a control port that somebody else holds: another measurement, or any other program.
 var errTaken = errors.New("is taken by another program there")
@@ -63,15 +61,15 @@ func (s *process) cause(p Pair, test string, port int) error {
 	return fmt.Errorf("server on %s ended before the client: %s", p.Server.VM, firstCause(test, s.out))
 }
 
-// taken is the cause of a server that could not take its port; nil where it had it, or is still at work a moment after its
-// client has failed.
-func (s *process) taken(p Pair, test string, port int) error {
+// lost is the cause of a server that could not take its port, or was gone when its client wanted to connect; nil where that
+// was not so, or it is still at work a moment after its client has failed.
+func (s *process) lost(p Pair, test string, port int, code string) error {
 	moment := time.NewTimer(200 * time.Millisecond)
 	defer moment.Stop()
 	select {
 	case <-moment.C:
 	case <-s.ended:
-		if cause := s.cause(p, test, port); errors.Is(cause, errTaken) {
+		if cause := s.cause(p, test, port); errors.Is(cause, errTaken) || code == "connect_failed" && s.failed() {
 			return cause
 		}
 	}
@@ -112,7 +110,7 @@ func (r *Runner) exchange(ctx context.Context, p Pair, test, sizes string, port 
 	case err == nil && out.Exit == 0:
 		return out, nil
 	}
-	if cause := s.taken(p, test, port); cause != nil {
+	if cause := s.lost(p, test, port, errorCode(test, out)); cause != nil {
 		return Output{}, cause
 	}
 	if err != nil {
@@ -121,13 +119,13 @@ func (r *Runner) exchange(ctx context.Context, p Pair, test, sizes string, port 
 	return out, nil
 }
 
-// client runs the client's end of a test, again where the server's port is not open yet. A refusal that took long comes
-// from the way and not from the server.
+// client runs the client's end of a test, again where the server's port is not open yet: the server says that it waits
+// before it does. What is dropped on the way is refused after minutes, and not tried again.
 func (r *Runner) client(ctx context.Context, s *process, p Pair, test string, c Command) (Output, error) {
-	for attempt := 0; ; attempt++ {
-		begun := time.Now()
+	pauses := []time.Duration{200 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second}
+	for begun, attempt := time.Now(), 0; ; attempt++ {
 		out, err := r.Shell.Exec(ctx, p.Client.VM, c)
-		if err != nil || out.Exit == 0 || errorCode(test, out) != "connect_failed" || attempt == len(pauses) || time.Since(begun) > grace {
+		if err != nil || out.Exit == 0 || errorCode(test, out) != "connect_failed" || attempt == len(pauses) || time.Since(begun) > patience {
 			return out, err
 		}
 		pause := time.NewTimer(pauses[attempt])

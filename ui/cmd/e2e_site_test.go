@@ -347,10 +347,10 @@ func (s *site) shutFirewall(name string) {
 	s.t.Fatalf("no host %s", name)
 }
 
-// until waits for a condition, asking again every 50 ms, and fails after a minute.
+// until waits for a condition, asking again every 50 ms, and fails after five minutes.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.After(time.Minute)
+	deadline := time.After(5 * time.Minute)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for !ok() {

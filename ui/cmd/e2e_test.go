@@ -328,7 +328,7 @@ func TestE2EConnecting(t *testing.T) {
 	}
 	begun := time.Now()
 	s.must(4, "discover", "--url", "https://127.0.0.1:1/sdk")
-	if took := time.Since(begun); took > 15*time.Second {
+	if took := time.Since(begun); took > time.Minute {
 		t.Errorf("it took %s to find out that nobody is there", took)
 	}
 }

@@ -28,7 +28,7 @@ func newReportCmd(e *console.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			run, _, err := chosenRun(set, args)
+			run, err := chosenRun(e, set, "report", args)
 			if err != nil {
 				return err
 			}

@@ -49,12 +49,9 @@ func carryOnCmd(e *console.Env, use, short string, c carryOn) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			run, stopped, err := chosenRun(set, args)
+			run, err := chosenRun(e, set, c.name, args)
 			if err != nil {
 				return resultLine(e, output, err)
-			}
-			if stopped != "" {
-				c.tell(e, run, stopped)
 			}
 			return resultLine(e, output, console.Signalled(cmd.Context(), e, func(ctx context.Context, stop <-chan struct{}) error {
 				return c.do(ctx, e, cmd, set, run, file, yes, output == "json", stop)
@@ -67,19 +64,19 @@ func carryOnCmd(e *console.Env, use, short string, c carryOn) *cobra.Command {
 	return cmd
 }
 
-func chosenRun(set *console.Settings, args []string) (run, stopped string, err error) {
+// chosenRun is the run that is named, or the last that changed something: which may not be the one that has just ended.
+func chosenRun(e *console.Env, set *console.Settings, command string, args []string) (string, error) {
 	if len(args) == 1 {
-		return args[0], "", nil
+		return args[0], nil
 	}
-	return journal.LastChanged(set.StateDir)
-}
-
-// tell says that what is taken is not the run that was just stopped.
-func (c carryOn) tell(e *console.Env, run, stopped string) {
-	fmt.Fprintf(e.Stderr, "note: run %s was stopped before its first change; %s takes %s, the last that changed something\n", stopped, c.name, run)
-	if !c.back {
-		fmt.Fprintf(e.Stderr, "  to carry the stopped one on: rdma-setup resume %s\n", stopped)
+	run, fruitless, err := journal.LastChanged(set.StateDir)
+	if err == nil && fruitless != "" {
+		fmt.Fprintf(e.Stderr, "note: run %s ended before its first change; %s takes %s, the last that changed something\n", fruitless, command, run)
+		if command == "resume" {
+			fmt.Fprintf(e.Stderr, "  to carry the latest one on: rdma-setup resume %s\n", fruitless)
+		}
 	}
+	return run, err
 }
 
 func (c carryOn) do(ctx context.Context, e *console.Env, cmd *cobra.Command, set *console.Settings, run, file string, yes, asJSON bool, stop <-chan struct{}) error {

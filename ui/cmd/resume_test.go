@@ -12,7 +12,7 @@ import (
 )
 
 // Who stops a run before its first change and then says resume, or rollback, must not be led to an older run in silence.
-func TestRunThatWasJustStoppedIsToldFromTheOneThatIsTaken(t *testing.T) {
+func TestRunThatHasJustEndedIsToldFromTheOneThatIsTaken(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, lab.Options{Scenario: "drifted", Hosts: 2, VMs: 2})
 	if code, out, errs := b.run("apply", "-f", "ANSWERS", "--yes"); code != 0 {
@@ -34,8 +34,11 @@ func TestRunThatWasJustStoppedIsToldFromTheOneThatIsTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, _, errs := b.run("resume", "--yes")
-	if code != 0 || !strings.Contains(errs, "note: run "+j.Run()+" was stopped before its first change; resume takes "+done) ||
+	if code != 0 || !strings.Contains(errs, "note: run "+j.Run()+" ended before its first change; resume takes "+done) ||
 		!strings.Contains(errs, "rdma-setup resume "+j.Run()+"\n") {
+		t.Errorf("exit %d:\n%s", code, errs)
+	}
+	if code, _, errs := b.run("report"); code != 0 || !strings.Contains(errs, "report takes "+done) {
 		t.Errorf("exit %d:\n%s", code, errs)
 	}
 	code, _, errs = b.run("rollback", "--yes")

@@ -97,7 +97,7 @@ func farewell(e *console.Env, f live.Fabric, out entry.Outcome) {
 		fmt.Fprintln(e.Stderr, plain.Clean(words))
 		if r.Run != "" {
 			fmt.Fprintf(e.Stderr, "report  rdma-setup report %s\n", r.Run)
-			if r.Status == string(engine.StatusPartial) || r.Status == string(engine.StatusInterrupted) {
+			if r.Status == string(engine.StatusPartial) || r.Status == string(engine.StatusInterrupted) || r.Status == string(engine.StatusFailed) {
 				fmt.Fprintf(e.Stderr, "go on   rdma-setup resume %s\n", r.Run)
 			}
 			fmt.Fprintf(e.Stderr, "undo    rdma-setup rollback %s\n", r.Run)

@@ -77,7 +77,7 @@ for i in $(seq 60); do ss -tln | grep -q :18515 && exit 0; sleep 0.5; done; exit
 			}
 			t.Log(lastPart(out+errs, 30))
 			for _, m := range s.guests {
-				if left := m.run("for i in $(seq 10); do pgrep ib_send >/dev/null || break; sleep 1; done; pgrep -l ib_send || :"); left != "" {
+				if left := m.run("for i in $(seq 30); do pgrep ib_send >/dev/null || break; sleep 1; done; pgrep -l ib_send || :"); left != "" {
 					t.Errorf("still at work in %s: %s", m.name, left)
 				}
 			}

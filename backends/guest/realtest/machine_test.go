@@ -76,13 +76,12 @@ func (m *machine) power() error {
 		return err
 	}
 	defer log.Close()
-	var command []string
+	// An emulated processor takes all that there is: what looks at the guests, and other tests, go first.
+	command := []string{"-n", "5", "env"}
 	if m.pvrdma {
 		command = append(command, "LD_PRELOAD="+filepath.Join(m.image, "verbs.so"), "VERBS_MAD="+m.at("mad"))
 	}
-	// An emulated processor takes all that there is: what looks at the guests, and other tests, go first.
-	command = append(command, "nice", "-n", "5", "qemu-system-x86_64")
-	m.cmd = exec.Command("env", append(command, m.args()...)...)
+	m.cmd = exec.Command("nice", append(append(command, "qemu-system-x86_64"), m.args()...)...)
 	m.cmd.Stdout, m.cmd.Stderr = log, log
 	// A test that is killed takes its guests along.
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
@@ -138,7 +137,7 @@ func lastPart(text string, n int) string {
 
 // dial logs in as root; the host key is the one that the guest was given.
 func (m *machine) dial(ctx context.Context) (*ssh.Client, error) {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	addr := fmt.Sprintf("127.0.0.1:%d", m.port)
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
@@ -157,11 +156,11 @@ func (m *machine) dial(ctx context.Context) (*ssh.Client, error) {
 	return ssh.NewClient(c, chans, reqs), nil
 }
 
-// try runs a script as root, for two minutes at most.
+// try runs a script as root, for five minutes at most.
 func (m *machine) try(script string) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	ctx, cancel := context.WithTimeout(m.t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(m.t.Context(), 5*time.Minute)
 	defer cancel()
 	s, err := m.session(ctx)
 	if err != nil {
@@ -182,7 +181,7 @@ func (m *machine) try(script string) (string, error) {
 // session is one of the connection that there is, else of a new one: the guest may have been away meanwhile.
 func (m *machine) session(ctx context.Context) (*ssh.Session, error) {
 	if old := m.client; old != nil {
-		stop := time.AfterFunc(10*time.Second, func() { old.Close() })
+		stop := time.AfterFunc(30*time.Second, func() { old.Close() })
 		s, err := old.NewSession()
 		if stop.Stop() && err == nil {
 			return s, nil

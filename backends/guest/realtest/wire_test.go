@@ -130,7 +130,7 @@ func (m *machine) qmp(command string, args map[string]any) {
 		m.t.Fatal(err)
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
 	answers := bufio.NewScanner(c)
 	answers.Scan() // the greeting
 	for _, order := range []map[string]any{{"execute": "qmp_capabilities"}, {"execute": command, "arguments": args}} {

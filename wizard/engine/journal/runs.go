@@ -80,23 +80,23 @@ func summarize(root, run string) Summary {
 }
 
 // LastChanged is the id of the latest run that changed something: what resume and rollback take when none is named.
-// Stopped is the latest run of all where that one was stopped before its first change, else empty.
-func LastChanged(root string) (run, stopped string, err error) {
+// Fruitless is the latest run of all where that one was interrupted or failed before its first change, else empty.
+func LastChanged(root string) (run, fruitless string, err error) {
 	runs, err := Runs(root)
 	if err != nil {
 		return "", "", err
 	}
-	if n := len(runs); n > 0 && runs[n-1].Status == "interrupted" && !runs[n-1].Changed {
-		stopped = runs[n-1].Run
+	if n := len(runs); n > 0 && !runs[n-1].Changed && slices.Contains([]string{"interrupted", "failed", "partial"}, runs[n-1].Status) {
+		fruitless = runs[n-1].Run
 	}
 	for i := len(runs) - 1; i >= 0; i-- {
 		if runs[i].Changed {
-			return runs[i].Run, stopped, nil
+			return runs[i].Run, fruitless, nil
 		}
 	}
 	hint := "begin one with: rdma-setup apply -f answers.yaml"
-	if stopped != "" {
-		hint = "The latest run was stopped before its first change. Carry it on by name: rdma-setup resume " + stopped
+	if fruitless != "" {
+		hint = "The latest run ended before its first change. Carry it on by name: rdma-setup resume " + fruitless
 	}
-	return "", stopped, backends.Errorf(backends.KindUsage, "", hint, "no run has changed anything yet")
+	return "", fruitless, backends.Errorf(backends.KindUsage, "", hint, "no run has changed anything yet")
 }
