@@ -33,10 +33,14 @@ bench: build
 	$(GO) test -c -tags bench -o bin/bounds.test ./ui/cmd
 	cd ui/cmd && ../../bin/bounds.test -test.run TestBounds -test.timeout 20m
 
-# Real programs and real kernels: installs what it needs with apt, and keeps the guests' image in the user's cache.
+# Real programs and real kernels: installs what it needs with apt, and keeps the guests' image in the user's cache. What
+# mostly waits runs beside the guests, and is printed when they have ended.
 e2e: build
-	backends/guest/realtest/needs.sh
-	$(GO) test -race -count=1 -tags e2e -timeout 40m -p 4 -parallel 8 -run 'TestE2E' -v ./backends/guest/realtest ./backends/guest ./ui/cmd ./ui/form
+	backends/guest/realtest/needs.sh $(if $(CI),latest)
+	@trap 'kill $$waits 2>/dev/null' EXIT INT TERM; \
+	$(GO) test -race -count=1 -tags e2e -timeout 30m -p 3 -parallel 8 -run 'TestE2E' -v ./backends/guest ./ui/cmd ./ui/form >bin/e2e.log 2>&1 & waits=$$!; \
+	$(GO) test -race -count=1 -tags e2e -timeout 40m -parallel 3 -run 'TestE2E' -v ./backends/guest/realtest; computed=$$?; \
+	wait $$waits; waited=$$?; cat bin/e2e.log; exit $$((computed | waited))
 
 # Every record of the journal x kill -9, every call and command x every way to fail; the tables lie in bin/torture then.
 torture:

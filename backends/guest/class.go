@@ -175,7 +175,7 @@ func (c class) Set(ctx context.Context, s backends.Setting, to backends.Value, _
 	}
 	u := ssh.Quote(unit)
 	_, err = c.g.root(ctx, vm, "mark the traffic of "+st.mac, ssh.Command{Limit: time.Minute,
-		Script: fmt.Sprintf("sh %s %s %d || exit 1\nsystemctl daemon-reload\nsystemctl enable %s && systemctl restart %[4]s", classScriptFile, st.mac, want, u)})
+		Script: fmt.Sprintf("sh %s %s %d || exit 1\nsystemctl enable %s && systemctl restart %[4]s", classScriptFile, st.mac, want, u)})
 	if err != nil {
 		return err
 	}

@@ -248,7 +248,7 @@ func (p persist) disable(ctx context.Context, vm string, paths []string) error {
 func (p persist) reload(ctx context.Context, vm, enable string) error {
 	script := "systemctl daemon-reload\n"
 	if enable != "" {
-		script += "systemctl enable " + ssh.Quote(enable) + "\n"
+		script = "systemctl enable " + ssh.Quote(enable) + "\n" // reloads as well
 	}
 	_, err := p.g.root(ctx, vm, "enable "+enable, ssh.Command{Script: script, Limit: time.Minute})
 	return err

@@ -31,8 +31,8 @@ func lookAgain(ctx context.Context, s *session.Session, a *answers.Answers, p *p
 	case res.Status != engine.StatusDone && res.Status != engine.StatusUnchanged && res.Status != engine.StatusPartial:
 		return before
 	}
-	inv := s.Last(p.inv) // a measurement begins with a survey
-	if len(measured) == 0 && res.Status != engine.StatusUnchanged {
+	inv := s.Last(p.inv) // a run ends with a survey, and a measurement begins with one
+	if len(measured) == 0 && res.Status != engine.StatusUnchanged && !res.Reread {
 		var err error
 		if inv, err = s.Survey(ctx, a); err != nil {
 			before.notes = append(before.notes, "it could not be checked again after the run: "+err.Error())

@@ -107,7 +107,9 @@ type Result struct {
 	Differs []plan.Change // what the last plan would still change
 	// Conflicts are the targets that the last plan of a rollback leaves alone, because somebody else has changed them.
 	Conflicts []plan.Refusal
-	Notes     []string
+	// Reread tells that Job.Replan has read the world after the last change: what it saw is how the run has left it.
+	Reread bool
+	Notes  []string
 }
 
 // Exit is the exit code of CLI.md.

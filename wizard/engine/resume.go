@@ -120,6 +120,7 @@ func (r *runner) planOn(ctx context.Context) (plan.Plan, error) {
 	if bad != nil {
 		return plan.Plan{}, err
 	}
+	r.result.Reread = false
 	s.run(ctx)
 	for _, n := range s.nodes {
 		if n.closes && n.state == NodeDone {

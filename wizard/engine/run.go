@@ -110,6 +110,7 @@ func (r *runner) stages(ctx context.Context, p plan.Plan) error {
 		if err := r.record(n, p); err != nil {
 			return err
 		}
+		r.result.Reread = false
 		s.run(ctx)
 		r.account(p, s)
 		if r.halted {
@@ -156,6 +157,7 @@ func (r *runner) replan(ctx context.Context) (*plan.Plan, error) {
 		next = &plan.Plan{}
 	}
 	r.halted = r.halted || ctx.Err() != nil
+	r.result.Reread = err == nil
 	return next, err
 }
 

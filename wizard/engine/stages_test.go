@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -162,5 +163,31 @@ func TestResumeRefusesOtherAnswersAndAnotherVCenter(t *testing.T) {
 	}
 	if len(w.Calls()) != calls || len(j.State().Records) != records {
 		t.Error("a refused resume did something")
+	}
+}
+
+// What Job.Replan saw is how the run has left the world only where nothing was done after it.
+func TestResultTellsWhetherTheWorldWasReadAfterTheLastChange(t *testing.T) {
+	for name, tt := range map[string]struct {
+		replan func(w *enginetest.World, wishes []enginetest.Wish) func(context.Context) (*plan.Plan, error)
+		want   bool
+	}{
+		"to the end": {func(w *enginetest.World, wishes []enginetest.Wish) func(context.Context) (*plan.Plan, error) {
+			return w.Replanner(wishes)
+		}, true},
+		"never": {func(*enginetest.World, []enginetest.Wish) func(context.Context) (*plan.Plan, error) { return nil }, false},
+		"it failed": {func(*enginetest.World, []enginetest.Wish) func(context.Context) (*plan.Plan, error) {
+			return func(context.Context) (*plan.Plan, error) { return nil, errors.New("nobody answers") }
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, wishes := options(2)
+			jb, _ := fresh(t, w, wishes)
+			jb.Replan = tt.replan(w, wishes)
+			res, _ := engine.Run(t.Context(), jb)
+			if res.Reread != tt.want {
+				t.Errorf("%s: read again %t", res.Status, res.Reread)
+			}
+		})
 	}
 }

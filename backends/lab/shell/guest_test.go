@@ -243,6 +243,10 @@ func TestUnits(t *testing.T) {
 	if r := run(t, c, "systemctl daemon-reload; systemctl start t; echo $?; systemctl is-active t", ""); !strings.HasPrefix(r.out, "1\nfailed\n") {
 		t.Errorf("got %+v", r)
 	}
+	write("[Service]\nType=oneshot\nExecStart=/usr/bin/touch /srv/c\n" + install)
+	if r := run(t, c, "systemctl enable t && systemctl restart t && rm /srv/c", ""); r.status != 0 || strings.Contains(r.err, "daemon-reload") {
+		t.Errorf("enable has not put the new unit in force: %+v", r)
+	}
 	write("[Service]\nType=oneshot\nExecStart=/bin/echo x > /srv/d\n" + install)
 	ok(t, c, "systemctl daemon-reload; systemctl start t")
 	if got := ok(t, c, "ls /srv | tr '\\n' ' '"); got != "a b " {

@@ -70,6 +70,9 @@ func (m *Manager) do(ctx context.Context, p *sh.Proc, o sh.Options, verb string,
 		if status != 0 {
 			continue
 		}
+		if slices.Contains([]string{"enable", "reenable", "disable"}, verb) {
+			m.reload() // systemctl(1): as daemon-reload does
+		}
 		var err error
 		switch {
 		case verb == "start", verb == "enable" && o.Has("now"):
