@@ -117,8 +117,8 @@ func TestHostThatComesBackBrokenStopsTheWave(t *testing.T) {
 		t.Fatalf("%s, %v", res.Status, err)
 	}
 	for _, c := range w.Calls("open") {
-		if c.Setting.Target == backends.HostRef("esx-03") {
-			t.Error("esx-03 went down after esx-01 had come back without its VFs")
+		if c.Setting.Target != backends.HostRef("esx-01") {
+			t.Errorf("%s went down after esx-01 had come back without its VFs", c.Setting.Target.Name)
 		}
 	}
 }

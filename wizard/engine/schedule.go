@@ -88,7 +88,7 @@ func (s *stage) admit(n *node, held bool) admission {
 		case !wave || n.closes || s.down[host] > 0:
 		case s.wave != "":
 			return never
-		case len(s.down) >= s.limits.HostsDown:
+		case len(s.down) >= s.limits.HostsDown || s.proving():
 			return later
 		}
 		if n.around.down() {
@@ -102,6 +102,21 @@ func (s *stage) admit(n *node, held bool) admission {
 		return later
 	}
 	return now
+}
+
+// proving tells whether a host that is back has not yet shown that it came back whole: what is ready or under way on it is
+// waited for before another goes down.
+func (s *stage) proving() bool {
+	for target := range s.back {
+		l := s.lanes[target]
+		switch n := l.head(); {
+		case n == nil:
+			delete(s.back, target)
+		case n.around == nil && (l.busy || n.unmet == 0):
+			return true
+		}
+	}
+	return false
 }
 
 // bound gives the count of running deeds that a node adds to, and its limit. Deeds that load only a machine of their own

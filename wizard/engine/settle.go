@@ -33,6 +33,9 @@ func (s *stage) settle(n *node, o outcome) {
 		if host, wave := n.around.host(); wave {
 			s.up(host)
 		}
+		if n.around.down() {
+			s.back[n.target] = true
+		}
 	}
 	for _, m := range n.next {
 		if m.unmet--; m.unmet == 0 && m.state == "" {

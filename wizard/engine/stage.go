@@ -23,8 +23,9 @@ type stage struct {
 	slots   int // deeds that count against Limits.Parallel
 	apart   int // and those that count against Limits.Apart
 	busy    map[*parent]bool
-	holds   map[holdKey]bool     // of one round
-	down    map[backends.Ref]int // open brackets of hosts out of service
+	holds   map[holdKey]bool      // of one round
+	down    map[backends.Ref]int  // open brackets of hosts out of service
+	back    map[backends.Ref]bool // hosts that were, and on which something may be left to do
 }
 
 // A lane holds the nodes of one target, which are done one after the other.
@@ -62,7 +63,7 @@ func newStage(r *runner, p *plan.Plan) (*stage, error) {
 	}
 	s := &stage{
 		runner: r, nodes: nodes, lanes: map[backends.Ref]*lane{}, msgs: make(chan message), left: len(nodes),
-		busy: map[*parent]bool{}, holds: map[holdKey]bool{}, down: map[backends.Ref]int{},
+		busy: map[*parent]bool{}, holds: map[holdKey]bool{}, down: map[backends.Ref]int{}, back: map[backends.Ref]bool{},
 	}
 	parentsOf(nodes, r.job.Setters)
 	for _, n := range nodes {
