@@ -38,7 +38,7 @@ bench: build
 e2e: build
 	backends/guest/realtest/needs.sh $(if $(CI),latest)
 	@trap 'kill $$waits 2>/dev/null' EXIT INT TERM; \
-	$(GO) test -race -count=1 -tags e2e -timeout 30m -p 3 -parallel 8 -run 'TestE2E' -v ./backends/guest ./ui/cmd ./ui/form >bin/e2e.log 2>&1 & waits=$$!; \
+	$(GO) test -race -count=1 -tags e2e -timeout 30m -p 2 -parallel 8 -run 'TestE2E' -v ./ui/cmd ./ui/form ./backends/guest >bin/e2e.log 2>&1 & waits=$$!; \
 	$(GO) test -race -count=1 -tags e2e -timeout 40m -parallel 3 -run 'TestE2E' -v ./backends/guest/realtest; computed=$$?; \
 	wait $$waits; waited=$$?; cat bin/e2e.log; exit $$((computed | waited))
 

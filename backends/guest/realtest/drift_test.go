@@ -4,6 +4,7 @@ package realtest_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -96,29 +97,34 @@ sha256sum /etc/netplan/01-management.yaml
 stat -c %Y /etc/netplan/01-management.yaml`
 
 const rdma = `cat /etc/netplan/*.yaml | sha256sum
-ip -4 -o addr show dev ens192 | awk '{print $4}'
-cat /sys/class/net/ens192/mtu`
+ip -4 -o addr show dev NIC | awk '{print $4}'
+cat /sys/class/net/NIC/mtu`
 
-// lockout has guest-2 become unreachable by the change of its address.
-func (s *site) lockout() {
+// lockout has the last guest become unreachable by the change of its address.
+func (s *site) lockout(answers string) {
 	s.scenario("a guest that no longer answers takes the new address back by itself, and its management NIC is not touched", func(t *testing.T) {
-		second := s.guests[1]
-		moved := s.write("answers-moved.yaml", strings.Replace(string(s.read("answers-ubuntu-ubuntu.yaml")), "192.168.50.12/24", "192.168.60.12/24", 1))
-		nic, address := second.run(management), second.run(rdma)
-		second.run(block)
+		guest, vm := s.guests[len(s.guests)-1], fmt.Sprintf("vm-%02d", len(s.guests))
+		text, own := string(s.read(filepath.Base(answers))), fmt.Sprintf("192.168.50.%d/24", 10+len(s.guests))
+		if strings.Count(text, own) != 1 {
+			t.Fatalf("%s is not in the answers once:\n%s", own, text)
+		}
+		moved := s.write("answers-moved.yaml", strings.Replace(text, own, strings.Replace(own, ".50.", ".60.", 1), 1))
+		rdma := strings.ReplaceAll(rdma, "NIC", guest.nic())
+		nic, address := guest.run(management), guest.run(rdma)
+		guest.run(block)
 		var out, errs string
 		var code int
 		// The guest waits for it before it takes the address back.
 		s.with("RDMA_SETUP_GUEST_TIMEOUT", "60s", func() { out, errs, code = s.run("apply", "-f", moved, "--yes") })
-		second.run(unblock)
+		guest.run(unblock)
 		if code != 1 && code != 5 {
 			t.Errorf("exit %d:\n%s%s", code, out, errs)
 		}
-		s.says(strings.Join(strings.Fields(out+errs), " "), `vm-02.*could not be reached; it took the change back by itself`)
-		if now := second.run(management); now != nic {
+		s.says(strings.Join(strings.Fields(out+errs), " "), vm+`.*could not be reached; it took the change back by itself`)
+		if now := guest.run(management); now != nic {
 			t.Errorf("the management NIC was\n%s\nand is\n%s", nic, now)
 		}
-		if now := second.run(rdma); now != address {
+		if now := guest.run(rdma); now != address {
 			t.Errorf("the RDMA NIC was\n%s\nand is\n%s", address, now)
 		}
 		s.configured()

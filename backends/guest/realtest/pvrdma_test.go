@@ -35,6 +35,7 @@ func TestE2EPVRDMA(t *testing.T) {
 		s.says(out+errs, `load RDMA modules`, `bring RDMA port up`)
 		s.configured()
 	})
+	s.lockout(good)
 	s.scenario("vmw_pvrdma after a reboot", func(t *testing.T) {
 		guest.reboot()
 		s.configured()
