@@ -37,10 +37,10 @@ bench: build
 # mostly waits runs beside the guests, and is printed when they have ended.
 e2e: build
 	backends/guest/realtest/needs.sh $(if $(CI),latest)
-	@trap 'kill $$waits 2>/dev/null' EXIT INT TERM; \
-	$(GO) test -race -count=1 -tags e2e -timeout 30m -p 2 -parallel 8 -run 'TestE2E' -v ./ui/cmd ./ui/form ./backends/guest >bin/e2e.log 2>&1 & waits=$$!; \
-	$(GO) test -race -count=1 -tags e2e -timeout 40m -parallel 3 -run 'TestE2E' -v ./backends/guest/realtest; computed=$$?; \
-	wait $$waits; waited=$$?; cat bin/e2e.log; exit $$((computed | waited))
+	@trap 'kill -- -$$waits -$$computes 2>/dev/null; cat bin/e2e.log; exit 130' INT TERM; \
+	setsid $(GO) test -race -count=1 -tags e2e -timeout 30m -p 2 -parallel 8 -run 'TestE2E' -v ./ui/cmd ./ui/form ./backends/guest >bin/e2e.log 2>&1 & waits=$$!; \
+	setsid $(GO) test -race -count=1 -tags e2e -timeout 40m -parallel 3 -run 'TestE2E' -v ./backends/guest/realtest & computes=$$!; \
+	wait $$computes; computed=$$?; wait $$waits; waited=$$?; trap - INT TERM; cat bin/e2e.log; exit $$((computed | waited))
 
 # Every record of the journal x kill -9, every call and command x every way to fail; the tables lie in bin/torture then.
 torture:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -185,7 +186,9 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 		if err != nil {
 			return nil, err
 		}
-		return r.planAgain(inv, j.State(), back) // the journal learns meanwhile what became of unfinished deeds
+		own := *inv // the report tells of hosts as they are, not as they are planned for
+		own.Hosts = slices.Clone(inv.Hosts)
+		return r.planAgain(&own, j.State(), back) // the journal learns meanwhile what became of unfinished deeds
 	}
 	job.VCenter, job.Answers = inv.VCenter.InstanceUUID, given
 	do := engine.Resume

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
@@ -120,6 +121,46 @@ func TestHostThatComesBackBrokenStopsTheWave(t *testing.T) {
 		if c.Setting.Target != backends.HostRef("esx-01") {
 			t.Errorf("%s went down after esx-01 had come back without its VFs", c.Setting.Target.Name)
 		}
+	}
+}
+
+// A host that is down for the second time has nothing to show: where two may be down, the other place is free meanwhile.
+func TestSecondRebootOfAHostKeepsNoOtherUp(t *testing.T) {
+	w := enginetest.New()
+	first, other := backends.HostRef("esx-01"), backends.HostRef("esx-02")
+	once := plan.Bracket{Kind: backends.BracketReboot, Target: first}
+	twice := plan.Bracket{Kind: backends.BracketReboot, Target: first, Round: 2, After: []string{once.ID()}}
+	late := change(setting(backends.HostRef("esx-03"), backends.KindOption, "late"), backends.Absent, val(1))
+	beside := plan.Bracket{Kind: backends.BracketReboot, Target: other, After: []string{late.ID()}}
+	again := change(setting(first, enginetest.KindFirmware, "NUM_OF_VFS"), backends.Absent, val(1), twice.ID())
+	jb, _ := planned(t, w, plan.Plan{
+		Brackets: []plan.Bracket{once, twice, beside},
+		Changes: []plan.Change{late, again, change(setting(first, enginetest.KindFirmware, "SRIOV_EN"), backends.Absent, val(1), once.ID()),
+			change(setting(other, enginetest.KindFirmware, "SRIOV_EN"), backends.Absent, val(1), beside.ID())},
+	})
+	jb.Limits = engine.Limits{HostsDown: 2, Parallel: 4}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	down, opened := make(chan struct{}), make(chan struct{})
+	wait := func(c chan struct{}) {
+		select {
+		case <-c:
+		case <-ctx.Done():
+		}
+	}
+	w.Before = func(_ context.Context, c enginetest.Call) {
+		switch {
+		case c.Verb == "open" && c.Setting.Target == other:
+			close(opened)
+		case c.Verb == "set" && c.Setting.ID() == late.ID():
+			wait(down)
+		case c.Verb == "set" && c.Setting.ID() == again.ID():
+			close(down)
+			wait(opened)
+		}
+	}
+	if res, err := engine.Run(ctx, jb); err != nil || res.Status != engine.StatusDone {
+		t.Fatalf("%s, %v: %v", res.Status, err, states(res))
 	}
 }
 

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -118,7 +119,7 @@ func (r *runner) planOn(ctx context.Context) (plan.Plan, error) {
 	only := r.withLeftovers(plan.Plan{})
 	s, bad := newStage(r, &only)
 	if bad != nil {
-		return plan.Plan{}, err
+		return plan.Plan{}, cmp.Or(err, bad)
 	}
 	r.result.Reread = false
 	s.run(ctx)

@@ -105,14 +105,15 @@ func (s *stage) admit(n *node, held bool) admission {
 }
 
 // proving tells whether a host that is back has not yet shown that it came back whole: what is ready or under way on it is
-// waited for before another goes down.
+// waited for before another goes down. What is done on it while it is down once more shows nothing.
 func (s *stage) proving() bool {
 	for target := range s.back {
 		l := s.lanes[target]
+		again := func(b *bracket) bool { return b.Target == target && b.down() }
 		switch n := l.head(); {
 		case n == nil:
 			delete(s.back, target)
-		case n.around == nil && (l.busy || n.unmet == 0):
+		case n.around == nil && !slices.ContainsFunc(n.within, again) && (l.busy || n.unmet == 0):
 			return true
 		}
 	}

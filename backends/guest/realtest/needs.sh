@@ -19,7 +19,7 @@ missing() {
 }
 if [ "${1:-}" = latest ] || missing; then
   "${as_root[@]}" apt-get update -qq || :
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 --no-install-recommends "${packages[@]}" >/dev/null || {
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 --no-install-recommends "${packages[@]}" >/dev/null || ! missing || {
     echo "needs.sh: apt-get could not install ${packages[*]}: is a Debian mirror within reach?" >&2
     exit 1
   }

@@ -70,7 +70,7 @@ func (m *Manager) do(ctx context.Context, p *sh.Proc, o sh.Options, verb string,
 		if status != 0 {
 			continue
 		}
-		if slices.Contains([]string{"enable", "reenable", "disable"}, verb) {
+		if slices.Contains([]string{"enable", "reenable", "disable", "mask", "unmask"}, verb) {
 			m.reload() // systemctl(1): as daemon-reload does
 		}
 		var err error
