@@ -21,7 +21,7 @@ import (
 func newApplyCmd(e *console.Env) *cobra.Command {
 	var f planFlags
 	var output, planFile string
-	var yes bool
+	var yes, measure bool
 	c := &cobra.Command{
 		Use:   "apply -f answers.yaml",
 		Short: "Preflight, plan, confirm, run, measure, report",
@@ -34,6 +34,9 @@ func newApplyCmd(e *console.Env) *cobra.Command {
 				}
 				defer s.Close()
 				r := &runner{env: e, s: s, a: a, flags: f, yes: yes, json: output == "json", stop: stop}
+				if cmd.Flags().Changed("measure") {
+					r.measure = &measure
+				}
 				return r.apply(ctx, planFile)
 			}))
 		},
@@ -41,6 +44,7 @@ func newApplyCmd(e *console.Env) *cobra.Command {
 	f.add(c)
 	console.OutputFlag(c, &output, "text", "json")
 	c.Flags().StringVar(&planFile, "plan", "", "carry out exactly this plan (plan --out); refuse when the world has moved")
+	c.Flags().BoolVar(&measure, "measure", false, "measure without asking when there is nothing to change; --measure=false never measures")
 	c.Flags().BoolVarP(&yes, "yes", "y", false, "accept all that the plan prints")
 	return c
 }
@@ -53,7 +57,9 @@ type runner struct {
 	flags planFlags
 	yes   bool
 	json  bool
-	stop  <-chan struct{}
+	// measure is --measure; nil where it was not given.
+	measure *bool
+	stop    <-chan struct{}
 
 	conflicts []plan.Refusal   // of a rollback: targets that somebody else has changed since
 	earlier   []report.Outcome // of a resume: what the attempts before it have done
@@ -80,8 +86,13 @@ func (r *runner) apply(ctx context.Context, planFile string) error {
 		if err := r.consent(p); err != nil {
 			return err
 		}
-	case !r.json:
-		fmt.Fprintln(r.env.Stderr, plain.NoChanges)
+	default:
+		if !r.json {
+			fmt.Fprintln(r.env.Stderr, plain.NoChanges)
+		}
+		if err := r.consentToMeasure(p); err != nil {
+			return err
+		}
 	}
 	res, runErr := carryOut(ctx, r.s, r.a, p, r.flags, r.stop, r.sink())
 	return r.finish(ctx, p, res, runErr)
@@ -134,7 +145,7 @@ func (r *runner) finish(ctx context.Context, p *planned, res engine.Result, runE
 	code := res.Status.Exit()
 	var err error
 	if runErr == nil && (res.Status == engine.StatusDone || res.Status == engine.StatusUnchanged) {
-		out.Measurements, err = r.s.Measure(ctx, r.a, r.a.Measure.Pairs, r.progress())
+		out.Measurements, err = r.measured(ctx, p)
 		if err != nil {
 			runErr = err
 		}

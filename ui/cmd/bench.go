@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"context"
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -43,6 +44,7 @@ fill such a link. It says before how long it takes, and shows what was measured 
 		},
 	}
 	c.Flags().StringVarP(&f.file, "file", "f", "", "answers file")
+	c.Flags().StringSliceVar(&f.limit, "limit", nil, "measure only between the VMs of these hosts")
 	c.Flags().StringVar(&pairs, "pairs", "", "ring, all or VM:VM (default from the answers)")
 	c.Flags().StringVar(&image, "image", "", "also measure from containers of this image (default container.image of the answers)")
 	c.Flags().StringVar(&out, "out", "", "file to write instead of stdout")
@@ -71,9 +73,22 @@ func bench(ctx context.Context, e *console.Env, cmd *cobra.Command, f planFlags,
 	if !a.Measure.Bandwidth && !a.Measure.Latency {
 		return nil, console.Usage("set measure.bandwidth or measure.latency", "the answers ask for no measurement")
 	}
+	if len(f.limit) > 0 {
+		inv, err := s.Survey(ctx, a)
+		if err == nil {
+			err = knownLimit(inv, f.limit)
+		}
+		if err != nil {
+			return nil, err
+		}
+		a, _ = limited(a, inv, f.limit)
+	}
 	measured, err := s.Measure(ctx, a, pairs, (&runner{env: e}).progress())
 	if len(measured) == 0 {
 		switch {
+		case err == nil && ctx.Err() == nil && len(f.limit) > 0:
+			fmt.Fprintf(e.Stderr, "note: %s\n", noPair(a, f.limit))
+			return nil, nil
 		case ctx.Err() != nil:
 			err = backends.Errorf(backends.KindInterrupted, "", "", "interrupted before anything was measured")
 		case err == nil:

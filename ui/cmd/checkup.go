@@ -54,10 +54,8 @@ func (u *checkup) look(ctx context.Context) (*checked, error) {
 	if err := u.compare(inv); err != nil {
 		return nil, err
 	}
-	for _, name := range f.limit {
-		if inv.Host(name) == nil {
-			return nil, backends.Errorf(backends.KindRefused, name, "look at the names with: rdma-setup discover", "--limit: there is no host of this name among those to check")
-		}
+	if err := knownLimit(inv, f.limit); err != nil {
+		return nil, err
 	}
 	a, inv := limited(u.a, inv, f.limit)
 	facts := u.s.Facts(ctx, a, inv, !f.sel.Quick)
@@ -71,7 +69,7 @@ func (u *checkup) look(ctx context.Context) (*checked, error) {
 	}
 	var measured []perftest.Measurement
 	if f.pairs != "" {
-		if measured, err = u.s.Measure(ctx, u.a, f.pairs, (&runner{env: u.s.Env}).progress()); err != nil {
+		if measured, err = u.s.Measure(ctx, a, f.pairs, (&runner{env: u.s.Env}).progress()); err != nil {
 			return nil, err
 		}
 		facts.Pairs = append(facts.Pairs, pairFacts(measured)...)

@@ -1,12 +1,55 @@
 package cmd
 
 import (
+	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
+
+// consentToMeasure settles whether a run without changes measures: a measurement loads the fabric, and nothing that was
+// printed has said so. --measure decides; --yes agrees; on a terminal it asks; else nothing is measured.
+func (r *runner) consentToMeasure(p *planned) error {
+	few, _ := limited(r.a, p.inv, r.flags.limit)
+	if r.measure != nil || few.Measure.Pairs == "none" || !few.Measure.Bandwidth && !few.Measure.Latency || len(few.VMs) < 2 {
+		return nil
+	}
+	yes := r.yes
+	if !yes && r.env.Terminal() {
+		var err error
+		if yes, err = r.env.Confirm("Measure between " + counted(len(few.VMs), "VM") + " now? This loads the fabric"); err != nil {
+			return err
+		}
+	}
+	if !yes {
+		fmt.Fprintln(r.env.Stderr, "Not measured: this loads the fabric. Add --measure, or run `rdma-setup bench`.")
+	}
+	r.measure = &yes
+	return nil
+}
+
+// measured measures between the VMs of the run: those on the hosts of --limit, as they were when the plan was made, also
+// where DRS has moved one since.
+func (r *runner) measured(ctx context.Context, p *planned) ([]perftest.Measurement, error) {
+	if r.measure != nil && !*r.measure {
+		return nil, nil
+	}
+	few, _ := limited(r.a, p.inv, r.flags.limit)
+	m, err := r.s.Measure(ctx, few, few.Measure.Pairs, r.progress())
+	if err == nil && len(m) == 0 && !r.json && len(r.flags.limit) > 0 && len(few.VMs) < 2 {
+		fmt.Fprintf(r.env.Stderr, "note: %s\n", noPair(few, r.flags.limit))
+	}
+	return m, err
+}
+
+// noPair says why a limited run measures nothing.
+func noPair(few *answers.Answers, limit []string) string {
+	return fmt.Sprintf("no pair to measure: --limit %s leaves %s of the answers", strings.Join(limit, ","), counted(len(few.VMs), "VM"))
+}
 
 // progress says what is going to be measured, then shows each test as it ends.
 func (r *runner) progress() func(perftest.Progress) {

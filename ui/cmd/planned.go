@@ -14,7 +14,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
-	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/generate"
 	"github.com/rdma-setup/rdma-setup/wizard/generate/containers"
@@ -149,26 +148,12 @@ func makePlan(ctx context.Context, s *session.Session, a *answers.Answers, f pla
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range f.limit {
-		if inv.Host(name) == nil {
-			return nil, backends.Errorf(backends.KindRefused, name, nearestHost(name, inv), "--limit names a host that does not take part")
-		}
+	if err := knownLimit(inv, f.limit); err != nil {
+		return nil, err
 	}
 	p := &planned{inv: inv, findings: preflight(ctx, s, a, inv, f)}
 	p.plan, err = recipe.Build(a, inv, f.options())
 	return p, refusal(err, p.findings)
-}
-
-// nearestHost is the hint for the name of a host that is none of the answers'.
-func nearestHost(name string, inv *backends.Inventory) string {
-	var names []string
-	for _, h := range inv.Hosts {
-		names = append(names, h.Name)
-	}
-	if near := answers.Nearest(name, names); near != "" {
-		return "did you mean " + near + "?"
-	}
-	return "name a host that the answers choose: " + plain.Names(names)
 }
 
 // refusal joins what the plan refuses with the checks that failed: each reason of a target once.

@@ -27,20 +27,3 @@ func preflight(ctx context.Context, s *session.Session, a *answers.Answers, inv 
 	}
 	return found
 }
-
-// limited leaves out hosts that --limit does not name, and the VMs and guests on them.
-func limited(a *answers.Answers, inv *backends.Inventory, hosts []string) (*answers.Answers, *backends.Inventory) {
-	if len(hosts) == 0 {
-		return a, inv
-	}
-	few, out := *a, *inv
-	few.Hosts.Names = slices.DeleteFunc(slices.Clone(a.Hosts.Names), func(name string) bool { return !slices.Contains(hosts, name) })
-	few.VMs = slices.DeleteFunc(slices.Clone(a.VMs), func(v answers.VM) bool {
-		vm := inv.VM(v.Name)
-		return vm != nil && !slices.Contains(hosts, vm.Host)
-	})
-	out.Hosts = slices.DeleteFunc(slices.Clone(inv.Hosts), func(h backends.Host) bool { return !slices.Contains(hosts, h.Name) })
-	out.VMs = slices.DeleteFunc(slices.Clone(inv.VMs), func(v backends.VM) bool { return !slices.Contains(hosts, v.Host) })
-	out.Guests = slices.DeleteFunc(slices.Clone(inv.Guests), func(g backends.Guest) bool { return out.VM(g.VM) == nil })
-	return &few, &out
-}
