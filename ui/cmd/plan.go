@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 
@@ -110,11 +111,16 @@ func writePlanFile(path string, doc planDoc) error {
 	return nil
 }
 
-// savedPlan reads what plan --out wrote.
+// planFileLimit bounds a plan file: ten thousand VMs need about a tenth of it.
+const planFileLimit = 256 << 20
+
+// savedPlan reads what plan --out wrote. A file whose content does not give the hash that it names was changed since, and
+// nothing in it is used.
 func savedPlan(path string) (*planDoc, error) {
-	b, err := os.ReadFile(path)
+	const again = "make one with: rdma-setup plan -f answers.yaml --out FILE"
+	b, err := readPlanFile(path)
 	if err != nil {
-		return nil, console.Usage("make one with: rdma-setup plan -f answers.yaml --out FILE", "plan: %v", err)
+		return nil, console.Usage(again, "plan: %v", err)
 	}
 	var doc planDoc
 	err = json.Unmarshal(b, &doc)
@@ -122,7 +128,23 @@ func savedPlan(path string) (*planDoc, error) {
 		err = errors.New("it has no hash")
 	}
 	if err != nil {
-		return nil, console.Usage("make one with: rdma-setup plan -f answers.yaml --out FILE", "%s is not a plan: %v", path, err)
+		return nil, console.Usage(again, "%s is not a plan: %v", path, err)
+	}
+	if sum := (plan.Plan{Mode: doc.Mode, Changes: doc.Changes, Brackets: doc.Brackets}).Hash(); sum != doc.Hash {
+		return nil, console.Usage("Do not edit a saved plan. Change the answers, then "+again, "%s was changed after it was saved: its content has the hash %s, not %s", path, sum, doc.Hash)
 	}
 	return &doc, nil
+}
+
+func readPlanFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	b, err := io.ReadAll(io.LimitReader(f, planFileLimit+1))
+	if err == nil && len(b) > planFileLimit {
+		err = fmt.Errorf("%s is larger than %d MiB", path, planFileLimit>>20)
+	}
+	return b, err
 }

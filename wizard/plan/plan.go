@@ -27,13 +27,14 @@ type Plan struct {
 	Stages int `json:"stages,omitempty"`
 }
 
-// Hash identifies the plan's content: changes and brackets, not the notes.
+// Hash identifies the plan's content: changes and brackets, not the notes. A plan that was saved and read again has the
+// same hash.
 func (p Plan) Hash() string {
 	b, err := json.Marshal(struct {
 		Mode     string
 		Changes  []Change
 		Brackets []Bracket
-	}{p.Mode, p.Changes, p.Brackets})
+	}{p.Mode, append([]Change(nil), p.Changes...), append([]Bracket(nil), p.Brackets...)})
 	if err != nil {
 		return ""
 	}
