@@ -58,7 +58,7 @@ type ManySetter interface {
 }
 
 // A Keeper is a Setter whose Value alone is not enough to go back to the byte (files, packages). Keep is called
-// before Set and its result is journalled; Restore puts exactly that back.
+// before Set and its result is journalled; Restore puts exactly that back. Both are safe to repeat.
 type Keeper interface {
 	Keep(ctx context.Context, s Setting, to Value) (Value, error)
 	Restore(ctx context.Context, s Setting, kept Value, progress Progress) error

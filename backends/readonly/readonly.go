@@ -3,6 +3,7 @@ package readonly
 
 import (
 	"context"
+	"slices"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 )
@@ -16,18 +17,15 @@ func Setters(in map[backends.Kind]backends.Setter) map[backends.Kind]backends.Se
 	return out
 }
 
-// Setter reads as s and refuses every change. One that reads many settings at once still does.
-func Setter(s backends.Setter) backends.Setter {
-	if many, ok := s.(backends.ManyReader); ok {
-		return &struct {
-			setter
-			backends.ManyReader
-		}{setter{s}, many}
-	}
-	return &setter{s}
-}
+// Setter reads as s, many settings at once where s does, and refuses every change: Set, SetMany, Restore and also Keep,
+// which may fetch the package lists of a guest.
+func Setter(s backends.Setter) backends.Setter { return &setter{s} }
 
 type setter struct{ inner backends.Setter }
+
+var _ backends.Decorator = (*setter)(nil)
+
+func (s *setter) Unwrap() backends.Setter { return s.inner }
 
 func (s *setter) Read(ctx context.Context, what backends.Setting) (backends.Value, error) {
 	return s.inner.Read(ctx, what)
@@ -35,6 +33,36 @@ func (s *setter) Read(ctx context.Context, what backends.Setting) (backends.Valu
 
 func (s *setter) Set(_ context.Context, what backends.Setting, _ backends.Value, _ backends.Progress) error {
 	return refuse(what.Target, "set "+what.ID())
+}
+
+func (s *setter) Parent(what backends.Setting) string {
+	if many, ok := backends.As[backends.ManySetter](s.inner); ok {
+		return many.Parent(what)
+	}
+	return what.ID()
+}
+
+func (s *setter) SetMany(_ context.Context, as []backends.Assignment, _ backends.Progress) []error {
+	errs := make([]error, len(as))
+	for i, a := range as {
+		errs[i] = refuse(a.Target, "set "+a.ID())
+	}
+	return errs
+}
+
+func (s *setter) ReadMany(ctx context.Context, ss []backends.Setting) ([]backends.Value, []error) {
+	if many, ok := backends.As[backends.ManyReader](s.inner); ok {
+		return many.ReadMany(ctx, ss)
+	}
+	return make([]backends.Value, len(ss)), slices.Repeat([]error{backends.ErrNotOffered}, len(ss))
+}
+
+func (s *setter) Keep(_ context.Context, what backends.Setting, _ backends.Value) (backends.Value, error) {
+	return backends.Absent, refuse(what.Target, "keep what restores "+what.ID())
+}
+
+func (s *setter) Restore(_ context.Context, what backends.Setting, _ backends.Value, _ backends.Progress) error {
+	return refuse(what.Target, "restore "+what.ID())
 }
 
 // Brackets gives brackets that tell their state and refuse to be opened or closed (KindRefused).
@@ -46,10 +74,12 @@ func Brackets(in map[backends.BracketKind]backends.Bracket) map[backends.Bracket
 	return out
 }
 
-// Bracket tells the state of b and refuses to open or close it.
+// Bracket tells the state of b and refuses to open, close or abort it.
 func Bracket(b backends.Bracket) backends.Bracket { return &bracket{b} }
 
 type bracket struct{ inner backends.Bracket }
+
+func (b *bracket) Unwrap() backends.Bracket { return b.inner }
 
 func (b *bracket) State(ctx context.Context, t backends.Ref) (backends.Value, error) {
 	return b.inner.State(ctx, t)
@@ -61,6 +91,10 @@ func (b *bracket) Open(_ context.Context, t backends.Ref, _ backends.Progress) e
 
 func (b *bracket) Close(_ context.Context, t backends.Ref, _ backends.Value, _ backends.Progress) error {
 	return refuse(t, "close it after changes")
+}
+
+func (b *bracket) Abort(_ context.Context, t backends.Ref, _ backends.Value, _ backends.Progress) error {
+	return refuse(t, "back out of it")
 }
 
 func refuse(t backends.Ref, what string) error {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/readonly"
+	"github.com/rdma-setup/rdma-setup/backends/settertest"
 )
 
 // world is a setting and a bracket that count what is done to them.
@@ -17,27 +18,6 @@ func (w *world) Read(context.Context, backends.Setting) (backends.Value, error) 
 }
 
 func (w *world) Set(context.Context, backends.Setting, backends.Value, backends.Progress) error {
-	w.writes++
-	return nil
-}
-
-func (w *world) ReadMany(_ context.Context, ss []backends.Setting) ([]backends.Value, []error) {
-	w.reads++
-	return make([]backends.Value, len(ss)), make([]error, len(ss))
-}
-
-func (w *world) Parent(backends.Setting) string { return "p" }
-
-func (w *world) SetMany(_ context.Context, as []backends.Assignment, _ backends.Progress) []error {
-	w.writes++
-	return make([]error, len(as))
-}
-
-func (w *world) Keep(context.Context, backends.Setting, backends.Value) (backends.Value, error) {
-	return backends.Absent, nil
-}
-
-func (w *world) Restore(context.Context, backends.Setting, backends.Value, backends.Progress) error {
 	w.writes++
 	return nil
 }
@@ -57,6 +37,18 @@ func (w *world) Close(context.Context, backends.Ref, backends.Value, backends.Pr
 	return nil
 }
 
+// host is a bracket that can be backed out of.
+type host struct{ *world }
+
+func (h *host) Abort(context.Context, backends.Ref, backends.Value, backends.Progress) error {
+	h.writes++
+	return nil
+}
+
+func TestSetterIsADecorator(t *testing.T) {
+	settertest.RunDecorator(t, settertest.Decoration{ReadOnly: true, Wrap: readonly.Setter})
+}
+
 func TestReadsPassAndWritesAreRefused(t *testing.T) {
 	w := &world{}
 	vm := backends.VMRef("vm-01")
@@ -70,11 +62,6 @@ func TestReadsPassAndWritesAreRefused(t *testing.T) {
 	if v, err := b.State(t.Context(), vm); err != nil || v != backends.ValueOf("on") {
 		t.Errorf("%s, %v", v, err)
 	}
-	if many, ok := s.(backends.ManyReader); !ok {
-		t.Error("it reads one by one")
-	} else if values, _ := many.ReadMany(t.Context(), []backends.Setting{what}); len(values) != 1 {
-		t.Errorf("%v", values)
-	}
 	for name, err := range map[string]error{
 		"set":   s.Set(t.Context(), what, backends.Absent, nil),
 		"open":  b.Open(t.Context(), vm, nil),
@@ -84,13 +71,17 @@ func TestReadsPassAndWritesAreRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, ok := s.(backends.ManySetter); ok {
-		t.Error("it offers to set many")
+	if _, ok := backends.As[backends.Aborter](b); ok {
+		t.Error("it offers to abort what cannot be aborted")
 	}
-	if _, ok := s.(backends.Keeper); ok {
-		t.Error("it offers to restore")
+	aborter, ok := backends.As[backends.Aborter](readonly.Bracket(&host{world: w}))
+	if !ok {
+		t.Fatal("it has lost Abort")
 	}
-	if w.writes != 0 || w.reads != 3 {
+	if err := aborter.Abort(t.Context(), vm, backends.ValueOf("on"), nil); backends.KindOf(err) != backends.KindRefused {
+		t.Errorf("abort: %v", err)
+	}
+	if w.writes != 0 || w.reads != 2 {
 		t.Errorf("%d reads, %d writes", w.reads, w.writes)
 	}
 }

@@ -54,7 +54,7 @@ func Run(t *testing.T, c Case) {
 			return
 		}
 	}
-	if many, ok := c.Setter.(backends.ManySetter); ok {
+	if many, ok := backends.As[backends.ManySetter](c.Setter); ok {
 		t.Run("set many", func(t *testing.T) { c.many(t, many) })
 	}
 	if c.Removes {

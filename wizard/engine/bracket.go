@@ -49,7 +49,7 @@ func (d *deed) shut(ctx context.Context, b *bracket) outcome {
 	n := d.nodes[0]
 	world := d.job.Brackets[b.Kind]
 	closing := journal.Record{Type: journal.TypeClosing, Node: b.ID(), Target: b.Target, Kind: string(b.Kind), To: b.leave}
-	aborter, ok := world.(backends.Aborter)
+	aborter, ok := backends.As[backends.Aborter](world)
 	abort := ok && !d.effect
 	if abort {
 		closing.Name = journal.Aborting

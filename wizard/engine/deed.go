@@ -118,7 +118,7 @@ func (d *deed) change(ctx context.Context) []outcome {
 
 // keepAside asks a Keeper for what brings the setting back to the byte; what the first attempt kept stays.
 func (d *deed) keepAside(ctx context.Context, n *node) (*backends.Value, error) {
-	k, ok := d.job.Setters[n.change.Kind].(backends.Keeper)
+	k, ok := backends.As[backends.Keeper](d.job.Setters[n.change.Kind])
 	if !ok || d.phase != journal.PhaseApply {
 		return nil, nil
 	}
@@ -134,7 +134,7 @@ func (d *deed) keepAside(ctx context.Context, n *node) (*backends.Value, error) 
 // set makes the changes and gives one error each.
 func (d *deed) set(ctx context.Context, setter backends.Setter, todo []int) []error {
 	first := d.nodes[todo[0]]
-	if many, ok := setter.(backends.ManySetter); ok && len(todo) > 1 {
+	if many, ok := backends.As[backends.ManySetter](setter); ok && len(todo) > 1 {
 		as := make([]backends.Assignment, len(todo))
 		for k, i := range todo {
 			as[k] = backends.Assignment{Setting: d.nodes[i].change.Setting, To: d.to[i]}
@@ -158,7 +158,7 @@ func (d *deed) set(ctx context.Context, setter backends.Setter, todo []int) []er
 	for k, i := range todo {
 		n := d.nodes[i]
 		_, errs[k] = guard(ctx, d.limits.Deed, d.limits.Grace, n.target.Name, n.title, func(ctx context.Context) (struct{}, error) {
-			if keeper, ok := setter.(backends.Keeper); ok && d.phase == journal.PhaseRollback {
+			if keeper, ok := backends.As[backends.Keeper](setter); ok && d.phase == journal.PhaseRollback {
 				if kept := d.kept[n.id]; kept != nil {
 					return struct{}{}, keeper.Restore(ctx, n.change.Setting, *kept, d.progress)
 				}
@@ -215,7 +215,7 @@ func (d *deed) readBack(ctx context.Context, setter backends.Setter, todo []int,
 // read reads the settings of some nodes, in as few calls as the setter allows.
 func (d *deed) read(ctx context.Context, setter backends.Setter, which []int) []answer[backends.Value] {
 	out := make([]answer[backends.Value], len(which))
-	if many, ok := setter.(backends.ManyReader); ok && len(which) > 1 {
+	if many, ok := backends.As[backends.ManyReader](setter); ok && len(which) > 1 {
 		ss := make([]backends.Setting, len(which))
 		for k, i := range which {
 			ss[k] = d.nodes[i].change.Setting

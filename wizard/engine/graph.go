@@ -256,7 +256,7 @@ func parentsOf(nodes []*node, setters map[backends.Kind]backends.Setter) {
 		if n.change == nil {
 			continue
 		}
-		many, ok := setters[n.change.Kind].(backends.ManySetter)
+		many, ok := backends.As[backends.ManySetter](setters[n.change.Kind])
 		if !ok {
 			continue
 		}

@@ -2,7 +2,9 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -15,53 +17,20 @@ type Backoff struct {
 	Most  time.Duration // longest wait: 10 s
 }
 
-// Retry puts a retry around every setter: reads and sets that fail as KindTransient are tried again, which both allow.
-// Anything else, a change by somebody else (KindConflict) too, is for the operator. A setter that stands under several
-// kinds still merges them.
+// Retry puts a retry around every setter: what fails as KindTransient is tried again, which every method of a setter
+// allows. Anything else, a change by somebody else (KindConflict) too, is for the operator. A setter that stands under
+// several kinds still merges them.
 func Retry(setters map[backends.Kind]backends.Setter, b Backoff) map[backends.Kind]backends.Setter {
 	out := make(map[backends.Kind]backends.Setter, len(setters))
 	wrapped := map[any]backends.Setter{}
 	for kind, s := range setters {
 		id := identity(s)
 		if wrapped[id] == nil {
-			wrapped[id] = b.around(s)
+			wrapped[id] = &retry{s, b.withDefaults()}
 		}
 		out[kind] = wrapped[id]
 	}
 	return out
-}
-
-// around keeps what else the setter can do; each combination is a type of its own, as interfaces are asked for by type.
-func (b Backoff) around(s backends.Setter) backends.Setter {
-	one := retrySetter{s, b.withDefaults()}
-	many, isMany := s.(backends.ManySetter)
-	reader, isReader := s.(backends.ManyReader)
-	keep, isKeeper := s.(backends.Keeper)
-	switch {
-	case isMany && isReader:
-		return &struct {
-			retryMany
-			retryReader
-		}{retryMany{one, many}, retryReader{reader, one.b}}
-	case isMany && isKeeper:
-		return &struct {
-			retryMany
-			backends.Keeper
-		}{retryMany{one, many}, keep}
-	case isMany:
-		return &retryMany{one, many}
-	case isKeeper:
-		return &struct {
-			retrySetter
-			backends.Keeper
-		}{one, keep}
-	case isReader:
-		return &struct {
-			retrySetter
-			retryReader
-		}{one, retryReader{reader, one.b}}
-	}
-	return &one
 }
 
 func (b Backoff) withDefaults() Backoff {
@@ -97,32 +66,41 @@ func (b Backoff) do(ctx context.Context, f func() error) error {
 	}
 }
 
-type retrySetter struct {
-	backends.Setter
-	b Backoff
+// retry is the decorator that Retry puts around a setter.
+type retry struct {
+	setter backends.Setter
+	b      Backoff
 }
 
-func (r *retrySetter) Read(ctx context.Context, s backends.Setting) (v backends.Value, err error) {
-	err = r.b.do(ctx, func() error {
-		v, err = r.Setter.Read(ctx, s)
-		return err
-	})
-	return v, err
+var _ backends.Decorator = (*retry)(nil)
+
+// Unwrap gives the setter that is retried.
+func (r *retry) Unwrap() backends.Setter { return r.setter }
+
+// Read tries again.
+func (r *retry) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
+	return again(ctx, r.b, func() (backends.Value, error) { return r.setter.Read(ctx, s) })
 }
 
-func (r *retrySetter) Set(ctx context.Context, s backends.Setting, to backends.Value, p backends.Progress) error {
-	return r.b.do(ctx, func() error { return r.Setter.Set(ctx, s, to, p) })
+// Set tries again.
+func (r *retry) Set(ctx context.Context, s backends.Setting, to backends.Value, p backends.Progress) error {
+	return r.b.do(ctx, func() error { return r.setter.Set(ctx, s, to, p) })
 }
 
-type retryMany struct {
-	retrySetter
-	many backends.ManySetter
+// Parent gives the key of the wrapped setter.
+func (r *retry) Parent(s backends.Setting) string {
+	if many, ok := backends.As[backends.ManySetter](r.setter); ok {
+		return many.Parent(s)
+	}
+	return s.ID()
 }
-
-func (r *retryMany) Parent(s backends.Setting) string { return r.many.Parent(s) }
 
 // SetMany tries again only those that failed as transient.
-func (r *retryMany) SetMany(ctx context.Context, as []backends.Assignment, p backends.Progress) []error {
+func (r *retry) SetMany(ctx context.Context, as []backends.Assignment, p backends.Progress) []error {
+	many, ok := backends.As[backends.ManySetter](r.setter)
+	if !ok {
+		return slices.Repeat([]error{backends.ErrNotOffered}, len(as))
+	}
 	out := make([]error, len(as))
 	left := make([]int, len(as))
 	for i := range left {
@@ -133,28 +111,33 @@ func (r *retryMany) SetMany(ctx context.Context, as []backends.Assignment, p bac
 		for k, i := range left {
 			part[k] = as[i]
 		}
-		var again []int
+		errs := many.SetMany(ctx, part, p)
+		var next []int
 		var transient error
-		for k, err := range r.many.SetMany(ctx, part, p) {
-			out[left[k]] = err
-			if backends.KindOf(err) == backends.KindTransient {
-				again, transient = append(again, left[k]), err
+		for k, i := range left {
+			if len(errs) != len(part) {
+				out[i] = fmt.Errorf("%d answers to %d assignments", len(errs), len(part))
+				continue
+			}
+			out[i] = errs[k]
+			if backends.KindOf(errs[k]) == backends.KindTransient {
+				next, transient = append(next, i), errs[k]
 			}
 		}
-		left = again
+		left = next
 		return transient
 	})
 	return out
 }
 
-type retryReader struct {
-	reader backends.ManyReader
-	b      Backoff
-}
-
-func (r *retryReader) ReadMany(ctx context.Context, ss []backends.Setting) (values []backends.Value, errs []error) {
+// ReadMany reads all again when one failed as transient.
+func (r *retry) ReadMany(ctx context.Context, ss []backends.Setting) (values []backends.Value, errs []error) {
+	many, ok := backends.As[backends.ManyReader](r.setter)
+	if !ok {
+		return make([]backends.Value, len(ss)), slices.Repeat([]error{backends.ErrNotOffered}, len(ss))
+	}
 	_ = r.b.do(ctx, func() error { // the errors stand in errs
-		values, errs = r.reader.ReadMany(ctx, ss)
+		values, errs = many.ReadMany(ctx, ss)
 		for _, err := range errs {
 			if backends.KindOf(err) == backends.KindTransient {
 				return err
@@ -163,4 +146,31 @@ func (r *retryReader) ReadMany(ctx context.Context, ss []backends.Setting) (valu
 		return nil
 	})
 	return values, errs
+}
+
+// Keep tries again.
+func (r *retry) Keep(ctx context.Context, s backends.Setting, to backends.Value) (backends.Value, error) {
+	keeper, ok := backends.As[backends.Keeper](r.setter)
+	if !ok {
+		return backends.Absent, backends.ErrNotOffered
+	}
+	return again(ctx, r.b, func() (backends.Value, error) { return keeper.Keep(ctx, s, to) })
+}
+
+// Restore tries again.
+func (r *retry) Restore(ctx context.Context, s backends.Setting, kept backends.Value, p backends.Progress) error {
+	keeper, ok := backends.As[backends.Keeper](r.setter)
+	if !ok {
+		return backends.ErrNotOffered
+	}
+	return r.b.do(ctx, func() error { return keeper.Restore(ctx, s, kept, p) })
+}
+
+// again is do for a call that gives something.
+func again[T any](ctx context.Context, b Backoff, f func() (T, error)) (v T, err error) {
+	err = b.do(ctx, func() error {
+		v, err = f()
+		return err
+	})
+	return v, err
 }

@@ -1,0 +1,273 @@
+package settertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// A Decoration says what a decorator promises.
+type Decoration struct {
+	Wrap     func(backends.Setter) backends.Setter
+	Retries  bool // what fails as KindTransient is tried again
+	ReadOnly bool // what could change anything is refused (KindRefused) and never reaches the wrapped setter
+}
+
+// RunDecorator puts a decorator around setters with every combination of optional interfaces, and around itself.
+func RunDecorator(t *testing.T, d Decoration) {
+	t.Helper()
+	for mask := range 8 {
+		c := combination{many: mask&1 != 0, reader: mask&2 != 0, keeper: mask&4 != 0}
+		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
+			for _, depth := range []int{1, 2} {
+				f := &far{}
+				s := f.with(c)
+				for range depth {
+					s = d.Wrap(s)
+				}
+				d.offers(t, c, s)
+				for _, call := range calls() {
+					if call.offered(c) {
+						d.call(t, f, s, call, depth)
+					}
+				}
+				d.unasked(t, c, s)
+			}
+		})
+	}
+}
+
+type combination struct{ many, reader, keeper bool }
+
+// offers shows that the decorator has what the wrapped setter has, no more and no less.
+func (d Decoration) offers(t *testing.T, c combination, s backends.Setter) {
+	t.Helper()
+	if _, ok := backends.As[backends.ManySetter](s); ok != c.many {
+		t.Errorf("ManySetter: %v", ok)
+	}
+	if _, ok := backends.As[backends.ManyReader](s); ok != c.reader {
+		t.Errorf("ManyReader: %v", ok)
+	}
+	if _, ok := backends.As[backends.Keeper](s); ok != c.keeper {
+		t.Errorf("Keeper: %v", ok)
+	}
+	if many, ok := backends.As[backends.ManySetter](s); ok && many.Parent(setting()) != parent {
+		t.Errorf("parent %q", many.Parent(setting()))
+	}
+}
+
+// call makes one call that succeeds, one that fails twice as transient and one that fails for good.
+func (d Decoration) call(t *testing.T, f *far, s backends.Setter, c call, depth int) {
+	t.Helper()
+	transient := backends.Errorf(backends.KindTransient, "esx-01", "", "injected")
+	permanent := backends.Errorf(backends.KindPermanent, "esx-01", "", "injected")
+	for _, test := range []struct {
+		name  string
+		fails []error
+		err   error
+		tries int
+	}{
+		{name: "succeeds", tries: 1},
+		{name: "fails twice as transient", fails: []error{transient, transient}, tries: 3},
+		{name: "fails for good", fails: []error{permanent}, err: permanent, tries: 1},
+	} {
+		want, tries := test.err, test.tries
+		if !d.Retries && len(test.fails) > 0 {
+			want, tries = test.fails[0], 1
+		}
+		f.fails, f.calls = slices.Clone(test.fails), nil
+		v, err := c.do(t.Context(), s)
+		if d.ReadOnly && c.writes {
+			if backends.KindOf(err) != backends.KindRefused || len(f.calls) != 0 {
+				t.Errorf("%s: %v, and %v reached the setter", c.name, err, f.calls)
+			}
+			continue
+		}
+		if !errors.Is(err, want) {
+			t.Errorf("%s that %s: %v", c.name, test.name, err)
+		}
+		if err == nil && c.gives && v != value {
+			t.Errorf("%s that %s gives %s", c.name, test.name, v)
+		}
+		if len(f.calls) != tries || slices.ContainsFunc(f.calls, func(got string) bool { return got != c.name }) {
+			t.Errorf("%s that %s, decorated %d times: the setter saw %v, want it %d times", c.name, test.name, depth, f.calls, tries)
+		}
+	}
+}
+
+// unasked calls what the wrapped setter lacks through the decorator itself: an error, no panic and no silence.
+func (d Decoration) unasked(t *testing.T, c combination, s backends.Setter) {
+	t.Helper()
+	wrapped, ok := s.(backends.Decorator)
+	if !ok {
+		t.Fatal("the decorator does not have every optional interface")
+	}
+	_ = wrapped.Parent(setting())
+	for _, call := range calls() {
+		if call.offered(c) {
+			continue
+		}
+		if _, err := call.do(t.Context(), wrapped); err == nil {
+			t.Errorf("%s succeeded, though the setter has no such method", call.name)
+		}
+	}
+}
+
+// A call is one method of a setter or of its optional interfaces.
+type call struct {
+	name    string
+	writes  bool
+	gives   bool // a value
+	offered func(combination) bool
+	do      func(context.Context, backends.Setter) (backends.Value, error)
+}
+
+func calls() []call {
+	always := func(combination) bool { return true }
+	return []call{
+		{"Read", false, true, always, func(ctx context.Context, s backends.Setter) (backends.Value, error) { return s.Read(ctx, setting()) }},
+		{"Set", true, false, always, func(ctx context.Context, s backends.Setter) (backends.Value, error) {
+			return backends.Absent, s.Set(ctx, setting(), value, nil)
+		}},
+		{"SetMany", true, false, func(c combination) bool { return c.many }, func(ctx context.Context, s backends.Setter) (backends.Value, error) {
+			errs := find[backends.ManySetter](s).SetMany(ctx, []backends.Assignment{{Setting: setting(), To: value}}, nil)
+			return backends.Absent, only(errs)
+		}},
+		{"ReadMany", false, true, func(c combination) bool { return c.reader }, func(ctx context.Context, s backends.Setter) (backends.Value, error) {
+			values, errs := find[backends.ManyReader](s).ReadMany(ctx, []backends.Setting{setting()})
+			if err := only(errs); err != nil || len(values) != 1 {
+				return backends.Absent, errors.Join(err)
+			}
+			return values[0], nil
+		}},
+		{"Keep", true, true, func(c combination) bool { return c.keeper }, func(ctx context.Context, s backends.Setter) (backends.Value, error) {
+			return find[backends.Keeper](s).Keep(ctx, setting(), value)
+		}},
+		{"Restore", true, false, func(c combination) bool { return c.keeper }, func(ctx context.Context, s backends.Setter) (backends.Value, error) {
+			return backends.Absent, find[backends.Keeper](s).Restore(ctx, setting(), value, nil)
+		}},
+	}
+}
+
+// find gives the optional interface as As does, and where As finds none, that of the decorator itself.
+func find[T any](s backends.Setter) T {
+	if own, ok := backends.As[T](s); ok {
+		return own
+	}
+	return s.(T)
+}
+
+func only(errs []error) error {
+	if len(errs) != 1 {
+		return fmt.Errorf("%d errors for one setting", len(errs))
+	}
+	return errs[0]
+}
+
+const parent = "dvs-01"
+
+var value = backends.ValueOf("vmk1")
+
+func setting() backends.Setting {
+	return backends.Setting{Target: backends.HostRef("esx-01"), Kind: backends.KindOption, Name: "Net.PVRDMAVmknic"}
+}
+
+// far is a setter with every optional interface that writes down its calls and fails as it is told.
+type far struct {
+	calls []string
+	fails []error
+}
+
+func (f *far) see(name string) error {
+	f.calls = append(f.calls, name)
+	if len(f.fails) == 0 {
+		return nil
+	}
+	err := f.fails[0]
+	f.fails = f.fails[1:]
+	return err
+}
+
+func (f *far) with(c combination) backends.Setter {
+	one, m, r, k := farSetter{f}, farMany{f}, farReader{f}, farKeeper{f}
+	switch c {
+	case combination{many: true}:
+		return &struct {
+			farSetter
+			farMany
+		}{one, m}
+	case combination{reader: true}:
+		return &struct {
+			farSetter
+			farReader
+		}{one, r}
+	case combination{keeper: true}:
+		return &struct {
+			farSetter
+			farKeeper
+		}{one, k}
+	case combination{many: true, reader: true}:
+		return &struct {
+			farSetter
+			farMany
+			farReader
+		}{one, m, r}
+	case combination{many: true, keeper: true}:
+		return &struct {
+			farSetter
+			farMany
+			farKeeper
+		}{one, m, k}
+	case combination{reader: true, keeper: true}:
+		return &struct {
+			farSetter
+			farReader
+			farKeeper
+		}{one, r, k}
+	case combination{many: true, reader: true, keeper: true}:
+		return &struct {
+			farSetter
+			farMany
+			farReader
+			farKeeper
+		}{one, m, r, k}
+	}
+	return &one
+}
+
+type (
+	farSetter struct{ far *far }
+	farMany   struct{ far *far }
+	farReader struct{ far *far }
+	farKeeper struct{ far *far }
+)
+
+func (s farSetter) Read(context.Context, backends.Setting) (backends.Value, error) {
+	return value, s.far.see("Read")
+}
+
+func (s farSetter) Set(context.Context, backends.Setting, backends.Value, backends.Progress) error {
+	return s.far.see("Set")
+}
+
+func (s farMany) Parent(backends.Setting) string { return parent }
+
+func (s farMany) SetMany(_ context.Context, as []backends.Assignment, _ backends.Progress) []error {
+	return slices.Repeat([]error{s.far.see("SetMany")}, len(as))
+}
+
+func (s farReader) ReadMany(_ context.Context, ss []backends.Setting) ([]backends.Value, []error) {
+	return slices.Repeat([]backends.Value{value}, len(ss)), slices.Repeat([]error{s.far.see("ReadMany")}, len(ss))
+}
+
+func (s farKeeper) Keep(context.Context, backends.Setting, backends.Value) (backends.Value, error) {
+	return value, s.far.see("Keep")
+}
+
+func (s farKeeper) Restore(context.Context, backends.Setting, backends.Value, backends.Progress) error {
+	return s.far.see("Restore")
+}
