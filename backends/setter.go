@@ -57,13 +57,6 @@ type ManySetter interface {
 	SetMany(ctx context.Context, as []Assignment, progress Progress) []error
 }
 
-// A Keeper is a Setter whose Value alone is not enough to go back to the byte (files, packages). Keep is called
-// before Set and its result is journalled; Restore puts exactly that back. Both are safe to repeat.
-type Keeper interface {
-	Keep(ctx context.Context, s Setting, to Value) (Value, error)
-	Restore(ctx context.Context, s Setting, kept Value, progress Progress) error
-}
-
 // BracketKind says what must be around a change while it is made.
 type BracketKind string
 

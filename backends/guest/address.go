@@ -18,15 +18,20 @@ import (
 // address sets the persistent static address of the interface behind an adapter: KindAddress.
 type address struct{ g *Guests }
 
-// A keptAddress is what the interface was before, and the file that will change.
-type keptAddress struct {
-	System    netconf.System `json:"system"`
-	Interface string         `json:"interface"`
-	MAC       string         `json:"mac"`
-	Files     []keptFile     `json:"files"`
-	Addresses []string       `json:"addresses"`
-	MTU       int            `json:"mtu"`
-	Up        bool           `json:"up"`
+// An interfaceState is what an interface is compared by.
+type interfaceState struct {
+	Addresses []string `json:"addresses"`
+	MTU       int      `json:"mtu"`
+	Up        bool     `json:"up"`
+}
+
+// interfaceItem records an interface, Absent where it is gone. Its content is the system that configures it.
+func interfaceItem(mac string, system netconf.System, i *backends.Interface) backends.Item {
+	item := backends.Item{Kind: backends.ItemInterface, Name: mac, Content: []byte(system)}
+	if i != nil {
+		item.State = backends.ValueOf(interfaceState{append([]string{}, i.Addresses...), i.MTU, i.Up})
+	}
+	return item
 }
 
 // look reads the network and finds the interface; nil when the guest does not have it.
@@ -171,47 +176,67 @@ func overlaps(addresses []string, with netip.Prefix) bool {
 	})
 }
 
-// Keep takes aside the file that Set will write, and what the interface has now.
-func (a address) Keep(ctx context.Context, s backends.Setting, to backends.Value) (backends.Value, error) {
+// Keep records the file that Set will write, and what the interface has now.
+func (a address) Keep(ctx context.Context, s backends.Setting, to backends.Value) (backends.Kept, error) {
 	a.g.Want(s, to)
 	n, i, err := a.look(ctx, s)
 	if err != nil {
-		return backends.Absent, err
+		return backends.Kept{}, err
 	}
 	t, err := a.turn(s, n, i, to)
 	if err != nil {
-		return backends.Absent, err
+		return backends.Kept{}, err
 	}
 	files, err := a.g.snapshot(ctx, s.Target.Name, t.file)
+	return backends.Kept{Items: append(fileItems(files), interfaceItem(i.MAC, n.system, i))}, err
+}
+
+// Observe gives the file and the interface as they are now.
+func (a address) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
+	items, err := a.g.observeFiles(ctx, s.Target.Name, kept)
 	if err != nil {
-		return backends.Absent, err
+		return backends.Kept{}, err
 	}
-	return backends.ValueOf(keptAddress{System: n.system, Interface: i.Name, MAC: i.MAC, Files: files,
-		Addresses: append([]string{}, i.Addresses...), MTU: i.MTU, Up: i.Up}), nil
+	n, _, err := a.look(ctx, s)
+	if err != nil {
+		return backends.Kept{}, err
+	}
+	for _, i := range kept.Items {
+		if i.Kind == backends.ItemInterface {
+			items = append(items, interfaceItem(i.Name, n.system, n.byMAC(i.Name)))
+		}
+	}
+	return backends.Kept{Items: items}, nil
 }
 
 // Restore puts the file back to the byte, applies that, and gives the interface the addresses and MTU it had. It too
 // runs under the guest's watch.
-func (a address) Restore(ctx context.Context, s backends.Setting, kept backends.Value, _ backends.Progress) error {
+func (a address) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, _ backends.Progress) error {
 	vm := s.Target.Name
-	var k keptAddress
-	if err := kept.Decode(&k); err != nil || len(k.Files) != 1 {
-		return badKept(vm, fmt.Errorf("%d files: %w", len(k.Files), err))
+	files, err := filesOf(kept)
+	at := slices.IndexFunc(kept.Items, func(i backends.Item) bool { return i.Kind == backends.ItemInterface })
+	if err != nil || len(files) != 1 || at < 0 {
+		return badKept(vm, fmt.Errorf("%d files: %w", len(files), err))
+	}
+	was := kept.Items[at]
+	var k interfaceState
+	if err := was.State.Decode(&k); err != nil {
+		return badKept(vm, err)
 	}
 	n, i, err := a.look(ctx, s)
 	if err != nil {
 		return err
 	}
 	if i == nil { // the adapter is gone, and its address with it: only the file is left
-		return a.g.restore(ctx, vm, k.Files)
+		return a.g.restore(ctx, vm, files)
 	}
 	if why := n.management[i.Name]; why != "" {
 		return backends.Errorf(backends.KindRefused, label(vm), "", "the interface %s is not touched: %s", i.Name, why)
 	}
-	f := k.Files[0]
-	t := turn{nonce: nonce(), system: k.System, nic: netconf.NIC{Name: i.Name, MAC: i.MAC}, slug: netconf.Slug(s.Name),
+	f := files[0]
+	t := turn{nonce: nonce(), system: netconf.System(was.Content), nic: netconf.NIC{Name: i.Name, MAC: i.MAC}, slug: netconf.Slug(s.Name),
 		file: f.Path, content: string(f.Content), missing: f.Missing, mode: f.Mode, owner: f.Owner, back: k.Addresses, mtu: k.MTU, down: !k.Up,
-		uuid: netconf.ConnectionUUID(netconf.Static{NIC: netconf.NIC{MAC: k.MAC}, PortGroup: s.Name})}
+		uuid: netconf.ConnectionUUID(netconf.Static{NIC: netconf.NIC{MAC: was.Name}, PortGroup: s.Name})}
 	for _, addr := range i.Addresses {
 		if !slices.Contains(k.Addresses, addr) {
 			t.stale = append(t.stale, addr)

@@ -204,51 +204,75 @@ func (c class) clear(ctx context.Context, vm string, st classState, before int, 
 	return err
 }
 
-// A keptClass is how a device marked its traffic, and the files of ours.
-type keptClass struct {
-	Class int        `json:"class"`
-	Dir   bool       `json:"dir"` // in configfs
-	Unit  bool       `json:"unit"`
-	Files []keptFile `json:"files"`
+// A markState is how a device marks its traffic.
+type markState struct {
+	Class int  `json:"class"`
+	Dir   bool `json:"dir"` // in configfs
 }
 
-// Keep takes the files and the class aside.
-func (c class) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (backends.Value, error) {
+const itemClass backends.ItemKind = "traffic-class" // name = MAC; state: markState
+
+// items records how the device marks its traffic and whether the unit is enabled.
+func (st classState) items() []backends.Item {
+	unit, _ := ClassUnit(st.mac, 0)
+	mark, u := markState{Dir: st.dir}, backends.Item{Kind: backends.ItemUnit, Name: unit}
+	if st.now != nil {
+		mark.Class = *st.now
+	}
+	if st.ours {
+		u.State = backends.ValueOf("enabled")
+	}
+	return []backends.Item{{Kind: itemClass, Name: st.mac, State: backends.ValueOf(mark)}, u}
+}
+
+// Keep records the files, the unit and the class.
+func (c class) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (backends.Kept, error) {
 	st, err := c.state(ctx, s)
 	if err != nil {
-		return backends.Absent, err
+		return backends.Kept{}, err
 	}
 	unit, _ := ClassUnit(st.mac, 0)
 	files, err := c.g.snapshot(ctx, s.Target.Name, unitDir+unit, classScriptFile)
 	if err != nil {
-		return backends.Absent, err
-	}
-	k := keptClass{Dir: st.dir, Unit: st.ours, Files: files}
-	if st.now != nil {
-		k.Class = *st.now
+		return backends.Kept{}, err
 	}
 	if st.value == backends.ValueOf(backends.ClassUnfinished) { // by an attempt of ours before
-		k.Unit, k.Class, k.Dir = false, 0, false
+		st.ours, st.now, st.dir = false, nil, false
 	}
-	return backends.ValueOf(k), nil
+	return backends.Kept{Items: append(st.items(), fileItems(files)...)}, nil
+}
+
+// Observe gives the same as it is now.
+func (c class) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
+	st, err := c.state(ctx, s)
+	if err != nil {
+		return backends.Kept{}, err
+	}
+	files, err := c.g.observeFiles(ctx, s.Target.Name, kept)
+	return backends.Kept{Items: append(st.items(), files...)}, err
 }
 
 // Restore lets the device mark as before, now and after a boot.
-func (c class) Restore(ctx context.Context, s backends.Setting, kept backends.Value, _ backends.Progress) error {
-	var k keptClass
-	if err := kept.Decode(&k); err != nil {
-		return badKept(s.Target.Name, err)
-	}
+func (c class) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, _ backends.Progress) error {
 	st, err := c.state(ctx, s)
 	if err != nil {
 		return err
 	}
-	if err := c.clear(ctx, s.Target.Name, st, k.Class, k.Dir); err != nil || !k.Unit {
-		return err
-	}
-	if err := c.g.restore(ctx, s.Target.Name, k.Files); err != nil {
-		return err
-	}
 	unit, _ := ClassUnit(st.mac, 0)
+	files, err := filesOf(kept)
+	item, enabled := kept.Item(itemClass, st.mac), kept.Item(backends.ItemUnit, unit)
+	var mark markState
+	if err == nil && item != nil {
+		err = item.State.Decode(&mark)
+	}
+	if err != nil {
+		return badKept(s.Target.Name, err)
+	}
+	if err := c.clear(ctx, s.Target.Name, st, mark.Class, mark.Dir); err != nil || enabled == nil || enabled.State.IsAbsent() {
+		return err
+	}
+	if err := c.g.restore(ctx, s.Target.Name, files); err != nil {
+		return err
+	}
 	return persist(c).reload(ctx, s.Target.Name, unit)
 }

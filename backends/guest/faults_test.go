@@ -115,7 +115,7 @@ func TestPackagesThatOthersNeedAreNotTakenAlong(t *testing.T) {
 	m.root(t, "apt-get -y install perftest infiniband-diags") // somebody else, later
 	err = set.(backends.Keeper).Restore(t.Context(), s, kept, nil)
 	if backends.KindOf(err) != backends.KindConflict {
-		t.Errorf("kept %s: %v", kept, err)
+		t.Errorf("kept %v: %v", kept, err)
 	}
 	if now, _ := set.Read(t.Context(), s); now != one {
 		t.Errorf("installed are %s", now)
@@ -130,8 +130,8 @@ func TestNothingIsKeptOfPackagesThatCannotBeHad(t *testing.T) {
 	one := backends.ValueOf(backends.PackageSpec{Installed: []string{"perftest"}})
 	for _, said := range []string{"E: Unable to locate package perftest", "E: Write error - write (28: No space left on device)"} {
 		m.fault(t, "command=apt-get,do=fail:"+said)
-		if kept, err := set.(backends.Keeper).Keep(t.Context(), s, one); err == nil || !kept.IsAbsent() {
-			t.Errorf("%s: kept %s: %v", said, kept, err)
+		if kept, err := set.(backends.Keeper).Keep(t.Context(), s, one); err == nil || len(kept.Items) > 0 {
+			t.Errorf("%s: kept %v: %v", said, kept, err)
 		}
 	}
 }

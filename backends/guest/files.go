@@ -2,6 +2,8 @@ package guest
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
 	"io/fs"
 	"slices"
 	"strconv"
@@ -89,6 +91,60 @@ func (g *Guests) restore(ctx context.Context, vm string, files []keptFile) error
 	}
 	_, err = g.root(ctx, vm, "remove "+strings.Join(gone, ", "), ssh.Command{Argv: append([]string{"rm", "-f", "--"}, gone...)})
 	return err
+}
+
+// A fileState is what a file is compared by.
+type fileState struct {
+	Mode   uint32 `json:"mode"`
+	Owner  string `json:"owner"` // uid:gid
+	SHA256 string `json:"sha256"`
+}
+
+// fileItems records files, missing ones too.
+func fileItems(files []keptFile) []backends.Item {
+	var out []backends.Item
+	for _, f := range files {
+		i := backends.Item{Kind: backends.ItemFile, Name: f.Path}
+		if !f.Missing {
+			i.State, i.Content = backends.ValueOf(fileState{f.Mode, f.Owner, fmt.Sprintf("%x", sha256.Sum256(f.Content))}), f.Content
+		}
+		out = append(out, i)
+	}
+	return out
+}
+
+// filesOf gives the files of a record.
+func filesOf(kept backends.Kept) ([]keptFile, error) {
+	var out []keptFile
+	for _, i := range kept.Items {
+		var st fileState
+		switch {
+		case i.Kind != backends.ItemFile:
+		case i.State.IsAbsent():
+			out = append(out, keptFile{Path: i.Name, Missing: true})
+		default:
+			if err := i.State.Decode(&st); err != nil {
+				return nil, err
+			}
+			out = append(out, keptFile{Path: i.Name, Mode: st.Mode, Owner: st.Owner, Content: i.Content})
+		}
+	}
+	return out, nil
+}
+
+// observeFiles gives the files of a record as they are now.
+func (g *Guests) observeFiles(ctx context.Context, vm string, kept backends.Kept) ([]backends.Item, error) {
+	var paths []string
+	for _, i := range kept.Items {
+		if i.Kind == backends.ItemFile {
+			paths = append(paths, i.Name)
+		}
+	}
+	if len(paths) == 0 {
+		return nil, nil
+	}
+	files, err := g.snapshot(ctx, vm, paths...)
+	return fileItems(files), err
 }
 
 // badKept is the error of a journalled value that is none of ours.

@@ -2,6 +2,7 @@ package guest_test
 
 import (
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -71,7 +72,7 @@ func (m *machine) thereAndBack(t *testing.T, all []backends.Assignment, driver s
 		t.Fatal(before.Error)
 	}
 	setters := m.Setters()
-	kept := make([]backends.Value, len(all))
+	kept := make([]backends.Kept, len(all))
 	prior := make([]backends.Value, len(all))
 	for i, a := range all {
 		m.Want(a.Setting, a.To)
@@ -113,6 +114,9 @@ func (m *machine) thereAndBack(t *testing.T, all []backends.Assignment, driver s
 		var err error
 		if k, ok := s.(backends.Keeper); ok {
 			err = k.Restore(t.Context(), a.Setting, kept[i], nil)
+			if now, bad := k.Observe(t.Context(), a.Setting, kept[i].Bare()); bad != nil || len(backends.Differences(kept[i], now)) > 0 {
+				t.Errorf("%s: restored, but %v, %v", a.ID(), backends.Differences(kept[i], now), bad)
+			}
 		} else {
 			err = s.Set(t.Context(), a.Setting, prior[i], nil)
 		}
@@ -134,15 +138,15 @@ func (m *machine) thereAndBack(t *testing.T, all []backends.Assignment, driver s
 	}
 }
 
-func throughJSON(t *testing.T, v backends.Value) backends.Value {
+func throughJSON(t *testing.T, v backends.Kept) backends.Kept {
 	t.Helper()
 	b, err := json.Marshal(v)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var back backends.Value
-	if err := json.Unmarshal(b, &back); err != nil || back != v {
-		t.Fatalf("%s does not survive the journal: %v", v, err)
+	var back backends.Kept
+	if err := json.Unmarshal(b, &back); err != nil || !reflect.DeepEqual(back, v) {
+		t.Fatalf("%v does not survive the journal: %v", v, err)
 	}
 	return back
 }

@@ -19,7 +19,7 @@ import (
 func TestAnInstallationCutShortByAReboot(t *testing.T) {
 	const postinst = "command=/bin/sh /var/lib/dpkg/info/rdma-core.postinst"
 	want := backends.ValueOf(backends.PackageSpec{Installed: []string{"perftest", "rdma-core"}})
-	cut := func(t *testing.T) (*machine, backends.Setting, backends.Setter, backends.Value) {
+	cut := func(t *testing.T) (*machine, backends.Setting, backends.Setter, backends.Kept) {
 		m := newMachine(t, config{os: "ubuntu-22.04", options: guest.Options{}})
 		s, set := m.setting(backends.KindPackages, "rdma"), m.Setters()[backends.KindPackages]
 		kept, err := set.(backends.Keeper).Keep(t.Context(), s, want)

@@ -73,19 +73,22 @@ func (m memlock) Set(ctx context.Context, s backends.Setting, to backends.Value,
 	return err
 }
 
-// Keep takes the file aside.
-func (m memlock) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (backends.Value, error) {
+// Keep records the file.
+func (m memlock) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (backends.Kept, error) {
 	files, err := m.g.snapshot(ctx, s.Target.Name, limitsFile)
-	if err != nil {
-		return backends.Absent, err
-	}
-	return backends.ValueOf(files), nil
+	return backends.Kept{Items: fileItems(files)}, err
+}
+
+// Observe gives the file as it is now.
+func (m memlock) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
+	items, err := m.g.observeFiles(ctx, s.Target.Name, kept)
+	return backends.Kept{Items: items}, err
 }
 
 // Restore puts the file back.
-func (m memlock) Restore(ctx context.Context, s backends.Setting, kept backends.Value, _ backends.Progress) error {
-	var files []keptFile
-	if err := kept.Decode(&files); err != nil {
+func (m memlock) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, _ backends.Progress) error {
+	files, err := filesOf(kept)
+	if err != nil {
 		return badKept(s.Target.Name, err)
 	}
 	if err := m.g.restore(ctx, s.Target.Name, files); err != nil {

@@ -20,12 +20,9 @@ type mofed struct{ g *Guests }
 // made before the first package goes and outlives a reboot.
 const ofedWork = "/var/tmp/rdma-setup-ofed"
 
-// A keptOFED is what MLNX_OFED takes away or changes besides its own packages.
-type keptOFED struct {
-	Packages []string   `json:"packages"`          // of the distribution
-	Auto     []string   `json:"auto,omitempty"`    // those of them that came along with others
-	Modules  []string   `json:"modules,omitempty"` // RDMA modules that were loaded, in the order of loading
-	Files    []keptFile `json:"files,omitempty"`
+// A distributed is what is recorded of a package of the distribution.
+type distributed struct {
+	Auto bool `json:"auto,omitempty"` // it came along with others
 }
 
 // inbox are the distribution's packages that mlnxofedinstall removes. It takes what rests on them along.
@@ -71,42 +68,79 @@ func (m mofed) Read(ctx context.Context, s backends.Setting) (backends.Value, er
 
 // Keep writes down which packages will go, and refuses where any would go that is none of RDMA's: mlnxofedinstall
 // --force asks nobody.
-func (m mofed) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (backends.Value, error) {
+func (m mofed) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (backends.Kept, error) {
 	vm, p := s.Target.Name, packages(m)
 	r, err := m.g.Run(ctx, vm, ssh.Command{MaxOutput: 8 << 20, Script: ofedScript() + section("modules", "cat /proc/modules || lsmod") +
 		section("auto", "command -v apt-mark >/dev/null && apt-mark showauto") +
 		section("names", "if command -v dpkg-query >/dev/null; then dpkg-query -W -f '${db:Status-Abbrev}|${Package}\\n' | sed -n 's/^.i.*|//p'; else rpm -qa --qf '%{NAME}\\n'; fi")})
 	if err != nil {
-		return backends.Absent, err
+		return backends.Kept{}, err
 	}
 	f := sections(r.Stdout)
-	var k keptOFED
-	for _, n := range f.loaded() {
-		if rdmaModule.MatchString(n) {
-			k.Modules = append(k.Modules, n)
-		}
+	files, err := m.g.snapshot(ctx, vm, "/etc/security/limits.conf")
+	if err != nil {
+		return backends.Kept{}, err
 	}
-	slices.Reverse(k.Modules)
-	if k.Files, err = m.g.snapshot(ctx, vm, "/etc/security/limits.conf"); err != nil {
-		return backends.Absent, err
+	k := backends.Kept{Items: fileItems(files)}
+	loaded := f.loaded()
+	slices.Reverse(loaded) // in the order of loading
+	for _, n := range loaded {
+		if rdmaModule.MatchString(n) {
+			k.Items = append(k.Items, backends.Item{Kind: backends.ItemModule, Name: n, State: backends.ValueOf("loaded")})
+		}
 	}
 	if version, _ := f.ofed(); version != "" {
-		return backends.ValueOf(k), nil // the packages are not the distribution's
+		return k, nil // the packages are not the distribution's
 	}
+	var names []string
 	for _, n := range strings.Fields(f["names"]) {
 		if inbox.MatchString(n) {
-			k.Packages = append(k.Packages, n)
+			names = append(names, n)
 		}
 	}
-	slices.Sort(k.Packages)
-	k.Packages = slices.Compact(k.Packages)
-	k.Auto = ordered(k.Packages, strings.Fields(f["auto"]))
-	others, err := p.alongside(ctx, vm, k.Packages)
+	slices.Sort(names)
+	names = slices.Compact(names)
+	auto := strings.Fields(f["auto"])
+	k.Items = append(k.Items, packageItems(names, func(n string) backends.Value {
+		return backends.ValueOf(distributed{Auto: slices.Contains(auto, n)})
+	})...)
+	others, err := p.alongside(ctx, vm, names)
 	if err == nil && len(others) > 0 {
 		err = backends.Errorf(backends.KindConflict, label(vm), "Remove it by hand if nothing needs it, or stay with the distribution's drivers (take guest.ofed out).",
 			"install MLNX_OFED: it removes the distribution's RDMA packages, and %s would go with them", strings.Join(others, ", "))
 	}
-	return backends.ValueOf(k), err
+	return k, err
+}
+
+// Observe gives the packages, modules and files as they are now.
+func (m mofed) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
+	vm := s.Target.Name
+	items, err := m.g.observeFiles(ctx, vm, kept)
+	if err != nil {
+		return backends.Kept{}, err
+	}
+	r, err := m.g.Run(ctx, vm, ssh.Command{MaxOutput: 8 << 20, Script: section("modules", "cat /proc/modules || lsmod") +
+		section("auto", "command -v apt-mark >/dev/null && apt-mark showauto")})
+	if err != nil {
+		return backends.Kept{}, err
+	}
+	f := sections(r.Stdout)
+	loaded, auto := f.loaded(), strings.Fields(f["auto"])
+	there, _ := packagesOf(kept)
+	have, err := packages(m).installed(ctx, vm, there)
+	for _, i := range kept.Items {
+		i.Content = nil
+		switch {
+		case i.Kind == backends.ItemModule && !slices.Contains(loaded, i.Name), i.Kind == backends.ItemPackage && !slices.Contains(have, i.Name):
+			i.State = backends.Absent
+		case i.Kind == backends.ItemPackage:
+			i.State = backends.ValueOf(distributed{Auto: slices.Contains(auto, i.Name)})
+		case i.Kind == backends.ItemFile:
+			continue
+		}
+		items = append(items, i)
+	}
+	return backends.Kept{Items: items}, err
 }
 
 // Set unpacks the archive, has its installer do the work and loads the new drivers. The firmware of cards stays: a VF has
@@ -114,7 +148,7 @@ func (m mofed) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (
 func (m mofed) Set(ctx context.Context, s backends.Setting, to backends.Value, progress backends.Progress) error {
 	vm := s.Target.Name
 	if to.IsAbsent() {
-		return m.Restore(ctx, s, backends.ValueOf(keptOFED{}), progress)
+		return m.Restore(ctx, s, backends.Kept{}, progress)
 	}
 	var want backends.OFEDSpec
 	if err := to.Decode(&want); err != nil {
@@ -195,12 +229,13 @@ func (m mofed) load(ctx context.Context, vm, verb string) error {
 }
 
 // Restore uninstalls, puts the distribution's packages back, and loads the modules that were loaded.
-func (m mofed) Restore(ctx context.Context, s backends.Setting, kept backends.Value, progress backends.Progress) error {
+func (m mofed) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, progress backends.Progress) error {
 	vm, p := s.Target.Name, packages(m)
-	var k keptOFED
-	if err := kept.Decode(&k); err != nil {
+	files, err := filesOf(kept)
+	if err != nil {
 		return badKept(vm, err)
 	}
+	names, _ := packagesOf(kept)
 	if err := m.elsewhere(ctx, vm); err != nil {
 		return err
 	}
@@ -226,29 +261,36 @@ func (m mofed) Restore(ctx context.Context, s backends.Setting, kept backends.Va
 		return err
 	}
 	progress.Report(50)
-	have, err := p.installed(ctx, vm, k.Packages)
+	have, err := p.installed(ctx, vm, names)
 	if err != nil {
 		return err
 	}
 	p.g.mu.Lock()
 	delete(p.g.updated, vm) // the lists may be those of a repository that is gone
 	p.g.mu.Unlock()
-	if missing := slices.DeleteFunc(slices.Clone(k.Packages), func(n string) bool { return slices.Contains(have, n) }); len(missing) > 0 {
+	if missing := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return slices.Contains(have, n) }); len(missing) > 0 {
 		if err := p.install(ctx, vm, missing); err != nil {
 			return err
 		}
 	}
 	script := "depmod -a\n"
-	for _, n := range k.Modules {
-		script += "modprobe -- " + ssh.Quote(n) + " || exit 1\n"
+	var auto []string
+	for _, i := range kept.Items {
+		var d distributed
+		switch {
+		case i.Kind == backends.ItemModule:
+			script += "modprobe -- " + ssh.Quote(i.Name) + " || exit 1\n"
+		case i.Kind == backends.ItemPackage && i.State.Decode(&d) == nil && d.Auto:
+			auto = append(auto, i.Name)
+		}
 	}
-	if len(k.Auto) > 0 {
-		script += "apt-mark auto -- " + ssh.QuoteAll(k.Auto...) + " >/dev/null\n"
+	if len(auto) > 0 {
+		script += "apt-mark auto -- " + ssh.QuoteAll(auto...) + " >/dev/null\n"
 	}
 	if _, err := m.g.root(ctx, vm, "load the distribution's RDMA modules", ssh.Command{Script: script, Limit: 5 * time.Minute}); err != nil {
 		return err
 	}
-	if err := m.g.restore(ctx, vm, k.Files); err != nil {
+	if err := m.g.restore(ctx, vm, files); err != nil {
 		return err
 	}
 	_, err = m.g.root(ctx, vm, "remove "+ofedWork, ssh.Command{Argv: []string{"rm", "-rf", "--", ofedWork}})

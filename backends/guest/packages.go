@@ -15,11 +15,6 @@ import (
 // packages sets which packages are installed: KindPackages.
 type packages struct{ g *Guests }
 
-// A keptPackages is what an installation would bring, asked before it: going back removes exactly that.
-type keptPackages struct {
-	New []string `json:"new"`
-}
-
 // Read gives the packages of the set that are installed.
 func (p packages) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
 	installed, err := p.installed(ctx, s.Target.Name, p.names(s, nil))
@@ -72,23 +67,23 @@ func (p packages) ask(ctx context.Context, vm string, names []string) (facts, er
 	return sections(r.Stdout), nil
 }
 
-// Keep asks the package manager what it would install.
-func (p packages) Keep(ctx context.Context, s backends.Setting, to backends.Value) (backends.Value, error) {
+// Keep asks the package manager what it would install, and records that as absent: going back removes exactly that.
+func (p packages) Keep(ctx context.Context, s backends.Setting, to backends.Value) (backends.Kept, error) {
 	p.g.learn(s, to)
 	missing, err := p.missing(ctx, s, to)
 	if err != nil || len(missing) == 0 {
-		return backends.ValueOf(keptPackages{New: []string{}}), err
+		return backends.Kept{}, err
 	}
 	m, err := p.manager(ctx, s.Target.Name)
 	if err != nil {
-		return backends.Absent, err
+		return backends.Kept{}, err
 	}
 	if err := p.refresh(ctx, s.Target.Name, m); err != nil {
-		return backends.Absent, err
+		return backends.Kept{}, err
 	}
 	r, err := p.g.Run(ctx, s.Target.Name, ssh.Command{Script: m.Simulate(missing), Sudo: true, Limit: 5 * time.Minute})
 	if err != nil {
-		return backends.Absent, err
+		return backends.Kept{}, err
 	}
 	would := m.WouldInstall(r.Stdout)
 	if len(would) == 0 && pkgman.Helpless(r.Stderr) {
@@ -96,12 +91,69 @@ func (p packages) Keep(ctx context.Context, s backends.Setting, to backends.Valu
 		p.g.mu.Lock()
 		lists := p.g.updated[s.Target.Name]
 		p.g.mu.Unlock()
-		return backends.Absent, explain(m, s.Target.Name, missing, r, lists)
+		return backends.Kept{}, explain(m, s.Target.Name, missing, r, lists)
 	}
 	// Of kernel-modules-extra there is one for each kernel: only the one that was asked for by its kernel's name is new.
 	fresh := append(slices.DeleteFunc(would, func(n string) bool { return among(n, missing) }), missing...)
 	slices.Sort(fresh)
-	return backends.ValueOf(keptPackages{New: slices.Compact(fresh)}), nil
+	return backends.Kept{Items: packageItems(slices.Compact(fresh), nil)}, nil
+}
+
+// packageItems records packages by their version, Absent where they are not there.
+func packageItems(names []string, version func(string) backends.Value) []backends.Item {
+	var out []backends.Item
+	for _, n := range names {
+		i := backends.Item{Kind: backends.ItemPackage, Name: n}
+		if version != nil {
+			i.State = version(n)
+		}
+		out = append(out, i)
+	}
+	return out
+}
+
+// packagesOf gives the names of the packages of a record that were there, and of those that were not.
+func packagesOf(kept backends.Kept) (there, absent []string) {
+	for _, i := range kept.Items {
+		switch {
+		case i.Kind != backends.ItemPackage:
+		case i.State.IsAbsent():
+			absent = append(absent, i.Name)
+		default:
+			there = append(there, i.Name)
+		}
+	}
+	return there, absent
+}
+
+// observePackages gives the packages of a record as they are now: the version of those that are there whole, "unfinished"
+// of those that are there in part.
+func (p packages) observePackages(ctx context.Context, vm string, kept backends.Kept) ([]backends.Item, error) {
+	there, absent := packagesOf(kept)
+	names := append(there, absent...)
+	if len(names) == 0 {
+		return nil, nil
+	}
+	f, err := p.ask(ctx, vm, names)
+	if err != nil {
+		return nil, err
+	}
+	whole, begun := f.packages(names), f.begun(names)
+	return packageItems(names, func(n string) backends.Value {
+		switch version := whole[n]; {
+		case !slices.Contains(begun, n): // its name may be provided by another package
+			return backends.Absent
+		case version != "":
+			return backends.ValueOf(version)
+		}
+		return backends.ValueOf("unfinished")
+	}), nil
+}
+
+// Observe gives the packages as they are now.
+func (p packages) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
+	items, err := p.observePackages(ctx, s.Target.Name, kept)
+	return backends.Kept{Items: items}, err
 }
 
 func (p packages) missing(ctx context.Context, s backends.Setting, to backends.Value) ([]string, error) {
@@ -188,12 +240,9 @@ func (p packages) install(ctx context.Context, vm string, missing []string) erro
 }
 
 // Restore removes what was newly installed, and nothing else: where that would take other packages along, it stops.
-func (p packages) Restore(ctx context.Context, s backends.Setting, kept backends.Value, _ backends.Progress) error {
-	var k keptPackages
-	if err := kept.Decode(&k); err != nil {
-		return badKept(s.Target.Name, err)
-	}
-	if len(k.New) == 0 {
+func (p packages) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, _ backends.Progress) error {
+	_, fresh := packagesOf(kept)
+	if len(fresh) == 0 {
 		return nil
 	}
 	m, err := p.manager(ctx, s.Target.Name)
@@ -204,7 +253,7 @@ func (p packages) Restore(ctx context.Context, s backends.Setting, kept backends
 	if err := p.mend(ctx, s.Target.Name, m); err != nil {
 		return err
 	}
-	have, err := p.begun(ctx, s.Target.Name, k.New)
+	have, err := p.begun(ctx, s.Target.Name, fresh)
 	if err != nil {
 		return err
 	}

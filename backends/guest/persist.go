@@ -260,23 +260,17 @@ func (p persist) initramfs(ctx context.Context, vm string) error {
 	return err
 }
 
-// A keptPersist is our files as they were, and which of our units were enabled.
-type keptPersist struct {
-	Files []keptFile `json:"files"`
-	Units []string   `json:"units"`
-}
-
-// Keep takes our files aside, those too that are not there yet.
-func (p persist) Keep(ctx context.Context, s backends.Setting, to backends.Value) (backends.Value, error) {
+// Keep records our files and units, those too that are not there yet.
+func (p persist) Keep(ctx context.Context, s backends.Setting, to backends.Value) (backends.Kept, error) {
 	var want backends.Persist
 	if !to.IsAbsent() {
 		if err := to.Decode(&want); err != nil {
-			return backends.Absent, err
+			return backends.Kept{}, err
 		}
 	}
 	_, f, err := p.read(ctx, s.Target.Name)
 	if err != nil {
-		return backends.Absent, err
+		return backends.Kept{}, err
 	}
 	paths := []string{modulesLoadFile, optionsFile}
 	if want.Reload != "" {
@@ -289,20 +283,50 @@ func (p persist) Keep(ctx context.Context, s backends.Setting, to backends.Value
 	}
 	files, err := p.g.snapshot(ctx, s.Target.Name, paths...)
 	if err != nil {
-		return backends.Absent, err
+		return backends.Kept{}, err
 	}
-	return backends.ValueOf(keptPersist{Files: files, Units: slices.DeleteFunc(strings.Fields(f["units"]), func(u string) bool { return !isOurs(unitDir + u) })}), nil
+	items := fileItems(files)
+	for _, path := range paths {
+		if unit, is := strings.CutPrefix(path, unitDir); is {
+			items = append(items, f.unitItem(unit))
+		}
+	}
+	return backends.Kept{Items: items}, nil
+}
+
+// unitItem records whether a unit is enabled: Absent where it is not.
+func (f facts) unitItem(unit string) backends.Item {
+	i := backends.Item{Kind: backends.ItemUnit, Name: unit}
+	if slices.Contains(strings.Fields(f["units"]), unit) {
+		i.State = backends.ValueOf("enabled")
+	}
+	return i
+}
+
+// Observe gives the files and units as they are now.
+func (p persist) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
+	items, err := p.g.observeFiles(ctx, s.Target.Name, kept)
+	if err != nil {
+		return backends.Kept{}, err
+	}
+	_, f, err := p.read(ctx, s.Target.Name)
+	for _, i := range kept.Items {
+		if i.Kind == backends.ItemUnit {
+			items = append(items, f.unitItem(i.Name))
+		}
+	}
+	return backends.Kept{Items: items}, err
 }
 
 // Restore puts the files back to the byte and the units to their state.
-func (p persist) Restore(ctx context.Context, s backends.Setting, kept backends.Value, _ backends.Progress) error {
-	var k keptPersist
-	if err := kept.Decode(&k); err != nil {
+func (p persist) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, _ backends.Progress) error {
+	files, err := filesOf(kept)
+	if err != nil {
 		return badKept(s.Target.Name, err)
 	}
 	var drop []string
 	var back []keptFile
-	for _, f := range k.Files {
+	for _, f := range files {
 		if f.Missing {
 			drop = append(drop, f.Path)
 		} else {
@@ -315,7 +339,13 @@ func (p persist) Restore(ctx context.Context, s backends.Setting, kept backends.
 	if err := p.g.restore(ctx, s.Target.Name, back); err != nil {
 		return err
 	}
-	for _, u := range append(slices.Clone(k.Units), "") {
+	units := []string{""}
+	for _, i := range kept.Items {
+		if i.Kind == backends.ItemUnit && !i.State.IsAbsent() {
+			units = append(units, i.Name)
+		}
+	}
+	for _, u := range units {
 		if err := p.reload(ctx, s.Target.Name, u); err != nil {
 			return err
 		}

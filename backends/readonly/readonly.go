@@ -17,7 +17,7 @@ func Setters(in map[backends.Kind]backends.Setter) map[backends.Kind]backends.Se
 	return out
 }
 
-// Setter reads as s, many settings at once where s does, and refuses every change: Set, SetMany, Restore and also Keep,
+// Setter reads and observes as s, many settings at once where s does, and refuses every change: Set, SetMany, Restore and also Keep,
 // which may fetch the package lists of a guest.
 func Setter(s backends.Setter) backends.Setter { return &setter{s} }
 
@@ -57,11 +57,18 @@ func (s *setter) ReadMany(ctx context.Context, ss []backends.Setting) ([]backend
 	return make([]backends.Value, len(ss)), slices.Repeat([]error{backends.ErrNotOffered}, len(ss))
 }
 
-func (s *setter) Keep(_ context.Context, what backends.Setting, _ backends.Value) (backends.Value, error) {
-	return backends.Absent, refuse(what.Target, "keep what restores "+what.ID())
+func (s *setter) Keep(_ context.Context, what backends.Setting, _ backends.Value) (backends.Kept, error) {
+	return backends.Kept{}, refuse(what.Target, "keep what restores "+what.ID())
 }
 
-func (s *setter) Restore(_ context.Context, what backends.Setting, _ backends.Value, _ backends.Progress) error {
+func (s *setter) Observe(ctx context.Context, what backends.Setting, kept backends.Kept) (backends.Kept, error) {
+	if keeper, ok := backends.As[backends.Keeper](s.inner); ok {
+		return keeper.Observe(ctx, what, kept)
+	}
+	return backends.Kept{}, backends.ErrNotOffered
+}
+
+func (s *setter) Restore(_ context.Context, what backends.Setting, _ backends.Kept, _ backends.Progress) error {
 	return refuse(what.Target, "restore "+what.ID())
 }
 

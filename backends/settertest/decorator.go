@@ -145,10 +145,13 @@ func calls() []call {
 			return values[0], nil
 		}},
 		{"Keep", true, true, func(c combination) bool { return c.keeper }, func(ctx context.Context, s backends.Setter) (backends.Value, error) {
-			return find[backends.Keeper](s).Keep(ctx, setting(), value)
+			return held(find[backends.Keeper](s).Keep(ctx, setting(), value))
+		}},
+		{"Observe", false, true, func(c combination) bool { return c.keeper }, func(ctx context.Context, s backends.Setter) (backends.Value, error) {
+			return held(find[backends.Keeper](s).Observe(ctx, setting(), kept))
 		}},
 		{"Restore", true, false, func(c combination) bool { return c.keeper }, func(ctx context.Context, s backends.Setter) (backends.Value, error) {
-			return backends.Absent, find[backends.Keeper](s).Restore(ctx, setting(), value, nil)
+			return backends.Absent, find[backends.Keeper](s).Restore(ctx, setting(), kept, nil)
 		}},
 	}
 }
@@ -171,6 +174,16 @@ func only(errs []error) error {
 const parent = "dvs-01"
 
 var value = backends.ValueOf("vmk1")
+
+var kept = backends.Kept{Items: []backends.Item{{Kind: backends.ItemFile, Name: "/etc/x", State: value}}}
+
+// held gives the value that kept holds.
+func held(k backends.Kept, err error) (backends.Value, error) {
+	if err != nil || len(k.Items) != 1 {
+		return backends.Absent, err
+	}
+	return k.Items[0].State, nil
+}
 
 func setting() backends.Setting {
 	return backends.Setting{Target: backends.HostRef("esx-01"), Kind: backends.KindOption, Name: "Net.PVRDMAVmknic"}
@@ -264,10 +277,14 @@ func (s farReader) ReadMany(_ context.Context, ss []backends.Setting) ([]backend
 	return slices.Repeat([]backends.Value{value}, len(ss)), slices.Repeat([]error{s.far.see("ReadMany")}, len(ss))
 }
 
-func (s farKeeper) Keep(context.Context, backends.Setting, backends.Value) (backends.Value, error) {
-	return value, s.far.see("Keep")
+func (s farKeeper) Keep(context.Context, backends.Setting, backends.Value) (backends.Kept, error) {
+	return kept, s.far.see("Keep")
 }
 
-func (s farKeeper) Restore(context.Context, backends.Setting, backends.Value, backends.Progress) error {
+func (s farKeeper) Observe(context.Context, backends.Setting, backends.Kept) (backends.Kept, error) {
+	return kept, s.far.see("Observe")
+}
+
+func (s farKeeper) Restore(context.Context, backends.Setting, backends.Kept, backends.Progress) error {
 	return s.far.see("Restore")
 }

@@ -70,7 +70,7 @@ func (d *deed) change(ctx context.Context) []outcome {
 	}
 	var todo []int
 	var recs []journal.Record
-	kept := map[int]*backends.Value{}
+	kept := map[int]*backends.Kept{}
 	d.to = make([]backends.Value, len(d.nodes))
 	for i, a := range d.read(ctx, setter, all) {
 		n := d.nodes[i]
@@ -88,7 +88,7 @@ func (d *deed) change(ctx context.Context) []outcome {
 				"Somebody else is at work there: settle it with them, then resume.",
 				"%s: changed since the plan was made: it was %s and is %s", n.title, c.From, a.value)}
 		default:
-			keep, err := d.keepAside(ctx, n)
+			keep, err := d.keepAside(ctx, n, d.to[i])
 			if err != nil {
 				out[i] = outcome{state: NodeFailed, prior: &a.value, err: err}
 				continue
@@ -112,23 +112,48 @@ func (d *deed) change(ctx context.Context) []outcome {
 		return out
 	}
 	errs := d.set(ctx, setter, todo)
-	d.readBack(ctx, setter, todo, errs, out)
+	d.readBack(ctx, setter, todo, errs, d.observe(ctx, setter, todo, kept), out)
 	return out
 }
 
-// keepAside asks a Keeper for what brings the setting back to the byte; what the first attempt kept stays.
-func (d *deed) keepAside(ctx context.Context, n *node) (*backends.Value, error) {
+// keepAside asks a Keeper to record what the change may touch. What an earlier attempt recorded stays, also where this one
+// sets something else and touches more. A rollback restores and records nothing.
+func (d *deed) keepAside(ctx context.Context, n *node, to backends.Value) (*backends.Kept, error) {
 	k, ok := backends.As[backends.Keeper](d.job.Setters[n.change.Kind])
-	if !ok || d.phase != journal.PhaseApply {
-		return nil, nil
+	earlier := d.kept[n.id]
+	if !ok || d.phase != journal.PhaseApply || earlier.kept != nil && earlier.to == to {
+		return earlier.kept, nil
 	}
-	if v, known := d.kept[n.id]; known {
-		return v, nil
-	}
-	v, err := guard(ctx, d.limits.Deed, d.limits.Grace, n.target.Name, "keep what is there", func(ctx context.Context) (backends.Value, error) {
-		return k.Keep(ctx, n.change.Setting, n.change.To)
+	now, err := guard(ctx, d.limits.Deed, d.limits.Grace, n.target.Name, "record what is there", func(ctx context.Context) (backends.Kept, error) {
+		return k.Keep(ctx, n.change.Setting, to)
 	})
-	return &v, err
+	if err == nil && earlier.kept != nil {
+		now = earlier.kept.With(now)
+	}
+	return &now, err
+}
+
+// observe gives what the changes left of the recorded items, nil where nothing was recorded or nobody could look.
+func (d *deed) observe(ctx context.Context, setter backends.Setter, todo []int, kept map[int]*backends.Kept) []*backends.Kept {
+	out := make([]*backends.Kept, len(todo))
+	keeper, ok := backends.As[backends.Keeper](setter)
+	if !ok || ctx.Err() != nil {
+		return out
+	}
+	for k, i := range todo {
+		n, was := d.nodes[i], kept[i]
+		if was == nil {
+			continue
+		}
+		left, err := guard(ctx, d.limits.Deed, d.limits.Grace, n.target.Name, "observe "+n.id, func(ctx context.Context) (backends.Kept, error) {
+			return keeper.Observe(ctx, n.change.Setting, was.Bare())
+		})
+		if err == nil {
+			left = left.Bare()
+			out[k] = &left
+		}
+	}
+	return out
 }
 
 // set makes the changes and gives one error each.
@@ -159,7 +184,7 @@ func (d *deed) set(ctx context.Context, setter backends.Setter, todo []int) []er
 		n := d.nodes[i]
 		_, errs[k] = guard(ctx, d.limits.Deed, d.limits.Grace, n.target.Name, n.title, func(ctx context.Context) (struct{}, error) {
 			if keeper, ok := backends.As[backends.Keeper](setter); ok && d.phase == journal.PhaseRollback {
-				if kept := d.kept[n.id]; kept != nil {
+				if kept := d.kept[n.id].kept; kept != nil {
 					return struct{}{}, keeper.Restore(ctx, n.change.Setting, *kept, d.progress)
 				}
 			}
@@ -170,7 +195,7 @@ func (d *deed) set(ctx context.Context, setter backends.Setter, todo []int) []er
 }
 
 // readBack reads what became of the changes, also after a failure, and journals it.
-func (d *deed) readBack(ctx context.Context, setter backends.Setter, todo []int, errs []error, out []outcome) {
+func (d *deed) readBack(ctx context.Context, setter backends.Setter, todo []int, errs []error, left []*backends.Kept, out []outcome) {
 	var back []answer[backends.Value]
 	if ctx.Err() == nil {
 		back = d.read(ctx, setter, todo)
@@ -202,7 +227,7 @@ func (d *deed) readBack(ctx context.Context, setter backends.Setter, todo []int,
 		}
 		recs[k] = journal.Record{
 			Type: journal.TypeOutcome, Node: n.id, Target: n.target, Kind: string(n.change.Kind), Name: n.change.Name,
-			Found: o.found, OK: o.err == nil, Err: text(o.err), Hint: backends.HintOf(o.err),
+			Found: o.found, Left: left[k], OK: o.err == nil, Err: text(o.err), Hint: backends.HintOf(o.err),
 		}
 	}
 	if err := d.append(recs...); err != nil {

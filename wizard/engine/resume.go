@@ -53,8 +53,8 @@ func carryOn(ctx context.Context, job Job, phase journal.Phase) (Result, error) 
 		r.job.Ceiling = first.With(job.Ceiling)
 	}
 	for _, e := range st.Entries() {
-		if e.Kept != nil || phase == journal.PhaseApply {
-			r.kept[e.Node] = e.Kept
+		if e.Kept != nil {
+			r.kept[e.Node] = record{e.Kept, e.To}
 		}
 	}
 	if err := r.begin(); err != nil {

@@ -149,16 +149,25 @@ func (r *retry) ReadMany(ctx context.Context, ss []backends.Setting) (values []b
 }
 
 // Keep tries again.
-func (r *retry) Keep(ctx context.Context, s backends.Setting, to backends.Value) (backends.Value, error) {
+func (r *retry) Keep(ctx context.Context, s backends.Setting, to backends.Value) (backends.Kept, error) {
 	keeper, ok := backends.As[backends.Keeper](r.setter)
 	if !ok {
-		return backends.Absent, backends.ErrNotOffered
+		return backends.Kept{}, backends.ErrNotOffered
 	}
-	return again(ctx, r.b, func() (backends.Value, error) { return keeper.Keep(ctx, s, to) })
+	return again(ctx, r.b, func() (backends.Kept, error) { return keeper.Keep(ctx, s, to) })
+}
+
+// Observe tries again.
+func (r *retry) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
+	keeper, ok := backends.As[backends.Keeper](r.setter)
+	if !ok {
+		return backends.Kept{}, backends.ErrNotOffered
+	}
+	return again(ctx, r.b, func() (backends.Kept, error) { return keeper.Observe(ctx, s, kept) })
 }
 
 // Restore tries again.
-func (r *retry) Restore(ctx context.Context, s backends.Setting, kept backends.Value, p backends.Progress) error {
+func (r *retry) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, p backends.Progress) error {
 	keeper, ok := backends.As[backends.Keeper](r.setter)
 	if !ok {
 		return backends.ErrNotOffered

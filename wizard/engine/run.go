@@ -40,21 +40,27 @@ type runner struct {
 	phase  journal.Phase
 
 	skip       map[string]bool
-	kept       map[string]*backends.Value // by change, of the first attempt
-	open       map[string]*bracket        // open since an attempt before
-	made       map[string]made            // changes done in this attempt
-	number     int                        // of the stage, from 1
-	failed     map[backends.Ref]string    // targets that failed in this attempt, and where
-	wave       string                     // host that failed while it was down: no other goes down
-	used       plan.Ceiling               // reboots and power cycles of the stages before
-	known      map[string]int             // index in results
-	stop       <-chan struct{}            // nil when it has been heard
-	halted     bool                       // no new deeds: stopped, cancelled, or the journal is broken
-	broken     error                      // of the journal
-	before     bool                       // an attempt before has changed something
-	unverified bool                       // stopped before a stage that would have come
-	again      bool                       // a resume or a rollback
+	kept       map[string]record       // by change, of the attempts before
+	open       map[string]*bracket     // open since an attempt before
+	made       map[string]made         // changes done in this attempt
+	number     int                     // of the stage, from 1
+	failed     map[backends.Ref]string // targets that failed in this attempt, and where
+	wave       string                  // host that failed while it was down: no other goes down
+	used       plan.Ceiling            // reboots and power cycles of the stages before
+	known      map[string]int          // index in results
+	stop       <-chan struct{}         // nil when it has been heard
+	halted     bool                    // no new deeds: stopped, cancelled, or the journal is broken
+	broken     error                   // of the journal
+	before     bool                    // an attempt before has changed something
+	unverified bool                    // stopped before a stage that would have come
+	again      bool                    // a resume or a rollback
 	result     Result
+}
+
+// A record is what a Keeper recorded, for which value.
+type record struct {
+	kept *backends.Kept
+	to   backends.Value
 }
 
 // made is what a change was set to, and in which stage.
@@ -66,7 +72,7 @@ type made struct {
 func newRunner(job Job, phase journal.Phase) *runner {
 	r := &runner{
 		job: job, limits: job.Limits.withDefaults(), now: job.Clock, phase: phase, stop: job.Stop,
-		skip: map[string]bool{}, kept: map[string]*backends.Value{}, open: map[string]*bracket{},
+		skip: map[string]bool{}, kept: map[string]record{}, open: map[string]*bracket{},
 		made: map[string]made{}, failed: map[backends.Ref]string{}, known: map[string]int{},
 	}
 	if r.now == nil {

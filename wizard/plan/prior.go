@@ -9,8 +9,10 @@ type Prior struct {
 	Prior backends.Value
 	// Found is the value last read back; it holds nothing when Uncertain.
 	Found backends.Value
-	// Kept is what a Keeper took aside before the first attempt, nil when there is none. The engine restores it.
-	Kept *backends.Value
+	// Kept is what a Keeper recorded before the first attempt, nil when there is none. The engine restores it.
+	Kept *backends.Kept
+	// Left is what the Keeper observed after the last attempt, nil when nobody did.
+	Left *backends.Kept
 	// Uncertain: a deed was begun and nobody read what became of it, so whatever is there now may be ours.
 	Uncertain bool
 }

@@ -149,29 +149,39 @@ func (m *manyReader) ReadMany(ctx context.Context, ss []backends.Setting) ([]bac
 
 type keeper struct{ plain }
 
-func (k *keeper) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (backends.Value, error) {
-	kept := backends.Absent
-	err := k.w.call(ctx, Call{Verb: "keep", Setting: s}, nil, func() error {
-		if text, ok := k.w.files[s.ID()]; ok && text != "" {
-			kept = backends.ValueOf(text)
-		}
+func (k *keeper) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (kept backends.Kept, err error) {
+	err = k.w.call(ctx, Call{Verb: "keep", Setting: s}, nil, func() error {
+		kept = k.w.kept(s)
 		return k.w.reachable(s)
 	})
 	return kept, err
 }
 
-func (k *keeper) Restore(ctx context.Context, s backends.Setting, kept backends.Value, _ backends.Progress) error {
-	return k.w.call(ctx, Call{Verb: "restore", Setting: s, To: kept}, []backends.Ref{s.Target}, func() error {
+func (k *keeper) Observe(ctx context.Context, s backends.Setting, _ backends.Kept) (now backends.Kept, err error) {
+	err = k.w.call(ctx, Call{Verb: "observe", Setting: s}, nil, func() error {
+		now = k.w.kept(s).Bare()
+		return k.w.reachable(s)
+	})
+	return now, err
+}
+
+// kept records the text behind a setting.
+func (w *World) kept(s backends.Setting) backends.Kept {
+	i := backends.Item{Kind: backends.ItemFile, Name: s.ID()}
+	if text := w.files[s.ID()]; text != "" {
+		i.State, i.Content = backends.ValueOf(text), []byte(text)
+	}
+	return backends.Kept{Items: []backends.Item{i}}
+}
+
+func (k *keeper) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, _ backends.Progress) error {
+	return k.w.call(ctx, Call{Verb: "restore", Setting: s}, []backends.Ref{s.Target}, func() error {
 		if err := k.w.reachable(s); err != nil {
 			return err
 		}
-		text := ""
-		if !kept.IsAbsent() {
-			if err := kept.Decode(&text); err != nil {
-				return err
-			}
+		for _, i := range kept.Items {
+			k.w.files[i.Name] = string(i.Content)
 		}
-		k.w.files[s.ID()] = text
 		return nil
 	})
 }

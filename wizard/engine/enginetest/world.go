@@ -35,7 +35,7 @@ type World struct {
 
 // A Call is one call that the engine made.
 type Call struct {
-	Verb    string // read, readmany, set, setmany, keep, restore, state, open, close, abort
+	Verb    string // read, readmany, set, setmany, keep, observe, restore, state, open, close, abort
 	Setting backends.Setting
 	To      backends.Value
 	Batch   int // settings in a setmany or readmany
@@ -217,7 +217,7 @@ func (w *World) leave(c Call, targets []backends.Ref) {
 // deed tells whether a call can change something.
 func (c Call) deed() bool {
 	switch c.Verb {
-	case "read", "readmany", "keep", "state":
+	case "read", "readmany", "keep", "observe", "state":
 		return false
 	}
 	return true

@@ -67,8 +67,8 @@ func TestRecordsComeBackAsTheyWereWritten(t *testing.T) {
 	want := []journal.Record{
 		{Type: journal.TypeBegin, Phase: journal.PhaseApply, PID: 7},
 		{Type: journal.TypeStage, Stage: 1, Plan: []byte(`{"mode":"pvrdma"}`)},
-		{Type: journal.TypeIntent, Node: "n", Target: backends.VMRef("a/b c"), Kind: "option", Name: "x", Prior: text, To: absent, Kept: &absent},
-		{Type: journal.TypeOutcome, Node: "n", Found: &absent, OK: true},
+		{Type: journal.TypeIntent, Node: "n", Target: backends.VMRef("a/b c"), Kind: "option", Name: "x", Prior: text, To: absent, Kept: &backends.Kept{Items: []backends.Item{{Kind: backends.ItemFile, Name: "/etc/x", State: text, Content: []byte{0, 255}}, {Kind: backends.ItemUnit, Name: "y"}}}},
+		{Type: journal.TypeOutcome, Node: "n", Found: &absent, Left: &backends.Kept{Items: []backends.Item{}}, OK: true},
 		{Type: journal.TypeOutcome, Node: "n", Err: "no", Hint: "do"},
 		{Type: journal.TypeResult, Status: "partial", Counts: map[string]int{"done": 1}},
 	}
@@ -307,10 +307,10 @@ func TestDamageInTheMiddleIsRefused(t *testing.T) {
 }
 
 func TestAnotherVersionIsRefusedInWords(t *testing.T) {
-	rec := `{"seq":1,"time":"2026-11-20T12:00:00Z","type":"header","header":{"version":2,"run":"20261120-120000-pvrdma-aaaa"}}`
+	rec := `{"seq":1,"time":"2026-11-20T12:00:00Z","type":"header","header":{"version":1,"run":"20261120-120000-pvrdma-aaaa"}}`
 	sum := crc32.Checksum([]byte(rec), crc32.MakeTable(crc32.Castagnoli))
 	_, err := journal.Parse(strings.NewReader(fmt.Sprintf("{\"crc\":\"%08x\",\"rec\":%s}\n", sum, rec)))
-	if backends.KindOf(err) != backends.KindRefused || !strings.Contains(err.Error(), "version 2, this program reads version 1") {
+	if backends.KindOf(err) != backends.KindRefused || !strings.Contains(err.Error(), "version 1, this program reads version 2") {
 		t.Error(err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // Version is the version of the format that this program writes and reads.
-const Version = 1
+const Version = 2
 
 // Type says what a record tells.
 type Type string
@@ -76,7 +76,8 @@ type Record struct {
 
 	Prior backends.Value  // intent: as just read; opening: the state found
 	To    backends.Value  // intent: what it shall become; opening, closing: the state to leave behind
-	Kept  *backends.Value // intent: what a Keeper took aside; nil: nothing
+	Kept  *backends.Kept  // intent: what a Keeper recorded; nil: the setting has no Keeper
+	Left  *backends.Kept  // outcome: the same items as observed after; nil: nobody did
 	Found *backends.Value // outcome, closed: as read after; nil: could not be read
 	OK    bool            // outcome, opened, closed: as wanted
 	Err   string
@@ -95,7 +96,7 @@ func (r Record) Setting() backends.Setting {
 	return backends.Setting{Target: r.Target, Kind: backends.Kind(r.Kind), Name: r.Name}
 }
 
-// wire is a Record in JSON. Kept and Found are lists of none or one, because null is a value: Absent.
+// wire is a Record in JSON. Found is a list of none or one, because null is a value: Absent.
 type wire struct {
 	Seq    int64            `json:"seq"`
 	Time   time.Time        `json:"time"`
@@ -108,7 +109,8 @@ type wire struct {
 	Name   string           `json:"name,omitempty"`
 	Prior  backends.Value   `json:"prior,omitzero"`
 	To     backends.Value   `json:"to,omitzero"`
-	Kept   []backends.Value `json:"kept,omitempty"`
+	Kept   *backends.Kept   `json:"kept,omitempty"`
+	Left   *backends.Kept   `json:"left,omitempty"`
 	Found  []backends.Value `json:"found,omitempty"`
 	OK     bool             `json:"ok,omitempty"`
 	Err    string           `json:"error,omitempty"`
@@ -124,7 +126,7 @@ type wire struct {
 func (r Record) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wire{
 		r.Seq, r.Time, r.Type, r.Phase, r.Header, r.Node, r.Target, r.Kind, r.Name, r.Prior, r.To,
-		list(r.Kept), list(r.Found), r.OK, r.Err, r.Hint, r.Stage, r.Plan, r.PID, r.Status, r.Counts,
+		r.Kept, r.Left, list(r.Found), r.OK, r.Err, r.Hint, r.Stage, r.Plan, r.PID, r.Status, r.Counts,
 	})
 }
 
@@ -136,7 +138,7 @@ func (r *Record) UnmarshalJSON(b []byte) error {
 	}
 	*r = Record{
 		w.Seq, w.Time, w.Type, w.Phase, w.Header, w.Node, w.Target, w.Kind, w.Name, w.Prior, w.To,
-		first(w.Kept), first(w.Found), w.OK, w.Err, w.Hint, w.Stage, w.Plan, w.PID, w.Status, w.Counts,
+		w.Kept, w.Left, first(w.Found), w.OK, w.Err, w.Hint, w.Stage, w.Plan, w.PID, w.Status, w.Counts,
 	}
 	return nil
 }

@@ -267,7 +267,7 @@ func TestAnswersThatChangedAreShownWithTheDifference(t *testing.T) {
 func TestEntriesKeepTheFirstPriorAndTheLastFound(t *testing.T) {
 	root := t.TempDir()
 	j := create(t, root)
-	kept := backends.ValueOf("file")
+	kept := backends.Kept{Items: []backends.Item{{Kind: backends.ItemFile, Name: "/etc/x"}}}
 	a := intent("a", "vmk1", "vmk0")
 	a.Kept = &kept
 	failed := journal.Record{Type: journal.TypeOutcome, Node: "a", Err: "no"}

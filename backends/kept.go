@@ -1,0 +1,116 @@
+package backends
+
+import (
+	"context"
+	"slices"
+)
+
+// Kept is the record of what a target held before a change, item by item: everything that the change may touch. It is
+// journalled before the first Set, and rollback restores from it instead of interpreting what the target reads as today.
+type Kept struct {
+	Items []Item `json:"items"`
+}
+
+// ItemKind says what an Item is.
+type ItemKind string
+
+// The kinds of items. A Keeper may use others of its own.
+const (
+	ItemFile      ItemKind = "file"      // name = path; state: mode, owner, SHA-256
+	ItemDirectory ItemKind = "directory" // name = path; state: mode, owner
+	ItemLink      ItemKind = "link"      // name = path of a symbolic link; state: where it points
+	ItemUnit      ItemKind = "unit"      // name = systemd unit; state: enablement, activity
+	ItemPackage   ItemKind = "package"   // name = package; state: version
+	ItemModule    ItemKind = "module"    // name = kernel module; state: loaded
+	ItemInitramfs ItemKind = "initramfs" // name = kernel version; state: what of ours the image holds
+	ItemInterface ItemKind = "interface" // name = MAC; state: addresses, MTU, up
+)
+
+// An Item is one thing that a Set may touch. Kind and Name together tell the items of one Kept apart.
+type Item struct {
+	Kind ItemKind `json:"kind"`
+	Name string   `json:"name"`
+	// State is compared: two items are the same when their states are equal. Absent: it does not exist.
+	State Value `json:"state,omitzero"`
+	// Content is what Restore needs besides State (the bytes of a file). It is never compared and not observed.
+	Content []byte `json:"content,omitempty"`
+}
+
+// String names an item for people: "file /etc/netplan/60-rdma.yaml".
+func (i Item) String() string { return string(i.Kind) + " " + i.Name }
+
+// A Keeper is a Setter whose Value alone is not enough to go back exactly (files, units, packages).
+//
+// Keep is called before the first Set and records everything that Set may touch. Observe gives the same items as they are
+// now, without their contents; an item that is half made (a file beside its final name, an unpacked package) has a state
+// of its own that equals no recorded one. Restore puts the recorded items back. It is safe to repeat, changes only what
+// differs from the record and repairs what is half done; nil only when all of it is as recorded.
+type Keeper interface {
+	Keep(ctx context.Context, s Setting, to Value) (Kept, error)
+	Observe(ctx context.Context, s Setting, kept Kept) (Kept, error)
+	Restore(ctx context.Context, s Setting, kept Kept, progress Progress) error
+}
+
+// Item finds an item by its kind and name, nil where the record does not hold it.
+func (k Kept) Item(kind ItemKind, name string) *Item {
+	return find(k.Items, func(i *Item) bool { return i.Kind == kind && i.Name == name })
+}
+
+// With adds the items of a later record that k does not hold: what an earlier attempt recorded stays.
+func (k Kept) With(later Kept) Kept {
+	out := Kept{Items: slices.Clone(k.Items)}
+	for _, i := range later.Items {
+		if k.Item(i.Kind, i.Name) == nil {
+			out.Items = append(out.Items, i)
+		}
+	}
+	return out
+}
+
+// Bare is the record without contents, for comparing and for journalling an observation.
+func (k Kept) Bare() Kept {
+	out := Kept{Items: slices.Clone(k.Items)}
+	for i := range out.Items {
+		out.Items[i].Content = nil
+	}
+	return out
+}
+
+// A Difference is an item that is not as it was recorded.
+type Difference struct {
+	Kind    ItemKind
+	Name    string
+	Was, Is Value
+}
+
+// String says it for people: "file /etc/x: it exists, before it did not".
+func (d Difference) String() string {
+	name := string(d.Kind) + " " + d.Name
+	switch {
+	case d.Was.IsAbsent():
+		return name + " exists, and did not before (" + d.Is.String() + ")"
+	case d.Is.IsAbsent():
+		return name + " does not exist, and did before (" + d.Was.String() + ")"
+	}
+	return name + " is " + d.Is.String() + ", and was " + d.Was.String()
+}
+
+// Differences compares what is there with a record, item by item, in the order of the record. An item that only one of
+// both holds counts as absent in the other.
+func Differences(was, is Kept) []Difference {
+	var out []Difference
+	for _, i := range was.With(is).Items {
+		d := Difference{Kind: i.Kind, Name: i.Name, Was: was.state(i), Is: is.state(i)}
+		if d.Was != d.Is {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+func (k Kept) state(like Item) Value {
+	if i := k.Item(like.Kind, like.Name); i != nil {
+		return i.State
+	}
+	return Absent
+}
