@@ -10,6 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/row"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
 // Checks gives the rows of VMs.
@@ -34,9 +35,10 @@ func vmChecks() []checks.Check {
 		},
 		{
 			ID: "VM-HWVER-002", Scope: checks.VM, Link: checks.InVM, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Source: "Broadcom KB 328676; VMware: PVRDMA support",
-			Criteria: "vmx >= 17 / 13 to 16 / below 13", Remedy: "Upgrade the hardware version; it cannot be lowered again.",
-			Run: row.EachVM(func(_ *checks.Facts, v *backends.VM) checks.Answer {
-				return row.Grade(-float64(v.Hardware), -17, -13, backends.VMRef(v.Name), "vmx-%d", v.Hardware)
+			Criteria: "vmx >= 17 / 14 to 16 (RoCE v1: 13 to 16) / below", Remedy: "Upgrade the hardware version (vms[].hardware: upgrade); it cannot be lowered again.",
+			Run: row.EachVM(func(f *checks.Facts, v *backends.VM) checks.Answer {
+				need := sizing.HardwareForPVRDMA(f.Answers.PVRDMA.Protocol)
+				return row.Grade(-float64(v.Hardware), -17, -float64(need), backends.VMRef(v.Name), "vmx-%d; %s needs vmx-%d", v.Hardware, f.Answers.PVRDMA.Protocol, need)
 			}),
 		},
 		{

@@ -131,6 +131,7 @@ type VM struct {
 	Name     string       `yaml:"name" json:"name"` // name or inventory path
 	IP       netip.Prefix `yaml:"ip" json:"ip,omitzero"`
 	Adapters []Adapter    `yaml:"adapters" json:"adapters,omitempty"`
+	Hardware Hardware     `yaml:"hardware" json:"hardware,omitempty"`
 	Guest    VMGuest      `yaml:"guest" json:"guest"`
 }
 

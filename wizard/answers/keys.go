@@ -95,6 +95,8 @@ func Keys() []Key {
 		{Path: "vms[].adapters", Doc: "instead of ip, where a VM has several RDMA adapters"},
 		{Path: "vms[].adapters[].ip", Doc: "address of this adapter", Hint: "write an IPv4 address with its prefix: 192.168.50.11/24"},
 		{Path: "vms[].adapters[].portgroup", Doc: "\"\": switch.portgroup"},
+		{Path: "vms[].hardware", Doc: "keep | upgrade (to the lowest version that the mode needs; cannot be undone) | 14; \"\": keep",
+			Hint: "write keep, upgrade or a number such as 14"},
 		{Path: "vms[].guest", Doc: "how the guest is reached"},
 		{Path: "vms[].guest.address", Doc: "\"\": what VMware Tools reports", Hint: "write an address or a name, the port apart"},
 		{Path: "vms[].guest.port", Doc: "SSH port", Default: "22", Min: 1, Max: 65535},

@@ -161,6 +161,44 @@ func (m *MMIO) UnmarshalText(b []byte) error {
 // MarshalText writes the word or number as it is.
 func (m MMIO) MarshalText() ([]byte, error) { return []byte(m), nil }
 
+// Hardware says which virtual hardware version a VM shall have: keep (also ""), upgrade (to the lowest version that the
+// mode needs) or a number (14 for vmx-14).
+type Hardware string
+
+// The words of vms[].hardware.
+const (
+	HardwareKeep    Hardware = "keep"
+	HardwareUpgrade Hardware = "upgrade"
+)
+
+// Version returns the number, 0 for the words.
+func (h Hardware) Version() int {
+	n, err := strconv.Atoi(string(h))
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// UnmarshalText reads keep, upgrade, 14 or vmx-14.
+func (h *Hardware) UnmarshalText(b []byte) error {
+	text := strings.ToLower(strings.TrimSpace(string(b)))
+	switch text {
+	case "", "keep", "upgrade":
+		*h = Hardware(text)
+		return nil
+	}
+	n, err := strconv.Atoi(strings.TrimPrefix(text, "vmx-"))
+	if err != nil || n < 4 || n > 99 {
+		return fmt.Errorf("%q is neither keep, upgrade nor a hardware version", clip(text))
+	}
+	*h = Hardware(strconv.Itoa(n))
+	return nil
+}
+
+// MarshalText writes the word or number as it is.
+func (h Hardware) MarshalText() ([]byte, error) { return []byte(h), nil }
+
 // clip keeps a value that is quoted in a message short.
 func clip(s string) string {
 	const most = 60

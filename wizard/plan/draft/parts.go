@@ -19,8 +19,8 @@ type Host struct {
 
 // A VM is a VM that takes part.
 type VM struct {
+	Wish answers.VM // as the answers have it
 	*backends.VM
-	Asked string // its name in the answers
 	Nets  []answers.Adapter
 	Guest *backends.Guest     // nil: nobody asked it
 	GPUs  []*backends.GPU     // that it shall have whole

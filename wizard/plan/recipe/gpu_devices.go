@@ -94,7 +94,7 @@ func (b *builder) cardOf(h *draft.Host, v *draft.VM) string {
 // gpusNamed gives a VM the GPUs that the answers name for it.
 func (b *builder) gpusNamed(h *draft.Host, v *draft.VM) {
 	ref := backends.VMRef(v.Name)
-	list, ok := b.Answers.GPUDirect.GPUs[v.Asked]
+	list, ok := b.Answers.GPUDirect.GPUs[v.Wish.Name]
 	if !ok {
 		b.Refuse(ref, "", "name its GPUs, or take it out of vms", "gpudirect.gpus names GPUs for other VMs and none for this one")
 		return

@@ -1,6 +1,7 @@
 package recipe_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -10,16 +11,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/recipe"
 )
 
 // worlds are starting points from which an apply ends in a plan without changes, and a rollback at the start.
 var worlds = map[string]func(inv *backends.Inventory){
-	"bare":                                func(*backends.Inventory) {},
-	"VM off":                              func(inv *backends.Inventory) { inv.VMs[1].Power = "poweredOff" },
-	"old hardware version stays upgraded": func(inv *backends.Inventory) { inv.VMs[0].Hardware = 13 },
-	"one option set by somebody":          func(inv *backends.Inventory) { inv.Hosts[0].Options["Net.PVRDMAVmknic"] = "vmk9" },
-	"option with the guides' quotes":      func(inv *backends.Inventory) { inv.Hosts[0].Options["Net.PVRDMAVmknic"] = `"vmk0"` },
+	"bare":                           func(*backends.Inventory) {},
+	"VM off":                         func(inv *backends.Inventory) { inv.VMs[1].Power = "poweredOff" },
+	"old hardware version":           func(inv *backends.Inventory) { inv.VMs[0].Hardware = 14 },
+	"one option set by somebody":     func(inv *backends.Inventory) { inv.Hosts[0].Options["Net.PVRDMAVmknic"] = "vmk9" },
+	"option with the guides' quotes": func(inv *backends.Inventory) { inv.Hosts[0].Options["Net.PVRDMAVmknic"] = `"vmk0"` },
 	"ruleset open already": func(inv *backends.Inventory) {
 		inv.Hosts[1].Firewall["pvrdma"] = backends.Ruleset{Enabled: true, AllIP: true}
 	},
@@ -211,27 +214,59 @@ func TestSwitchVersion(t *testing.T) {
 	}
 }
 
-func TestHardwareVersionIsRaisedOnlyWhereNeeded(t *testing.T) {
+// TestHardwareVersion: KB 328676 (13 for PVRDMA), vSphere API 6.7 (deviceProtocol, hence 14 for RoCE v2), KB 315655 (what an
+// ESXi version runs), KB 407595 (slots of EFI VMs from 20 on).
+func TestHardwareVersion(t *testing.T) {
 	for name, c := range map[string]struct {
-		esxi     string
-		has, get int
+		esxi, protocol, firmware string
+		has                      int
+		wish                     answers.Hardware
+		skip                     []string
+		get                      int    // 0: no change
+		refused                  string // part of the refusal
 	}{
-		"KB 328676: 12 is too old, 17 brings namespaces on 7.0": {"7.0.0", 12, 17},
-		"6.7 carries 14":      {"6.7.0", 11, 14},
-		"6.5 carries 13":      {"6.5.0", 10, 13},
-		"13 is enough":        {"8.0.3", 13, 13},
-		"newer is left alone": {"8.0.3", 21, 21},
+		"13 is too old for RoCE v2":           {"8.0.3", "rocev2", "efi", 13, "", nil, 0, "vmx-14"},
+		"keep refuses by word too":            {"8.0.3", "rocev2", "efi", 12, "keep", nil, 0, "vmx-14"},
+		"13 is enough for RoCE v1":            {"8.0.3", "rocev1", "efi", 13, "", nil, 0, ""},
+		"upgrade takes the lowest":            {"8.0.3", "rocev2", "efi", 11, "upgrade", nil, 14, ""},
+		"upgrade to 13 for RoCE v1":           {"6.5.0", "rocev1", "efi", 10, "upgrade", nil, 13, ""},
+		"upgrade has nothing to do":           {"8.0.3", "rocev2", "efi", 21, "upgrade", nil, 0, ""},
+		"a number":                            {"7.0.0", "rocev2", "efi", 14, "17", nil, 17, ""},
+		"a number is there already":           {"7.0.0", "rocev2", "efi", 17, "17", nil, 0, ""},
+		"a number below its own":              {"8.0.3", "rocev2", "efi", 19, "15", nil, 0, "cannot be lowered"},
+		"a number below what RoCE v2 needs":   {"8.0.3", "rocev2", "efi", 12, "13", nil, 0, "vmx-14 or later"},
+		"a number that the host does not run": {"7.0.0", "rocev2", "bios", 14, "19", nil, 0, "runs vmx-17 at most"},
+		"EFI across 20":                       {"8.0.3", "rocev2", "efi", 19, "21", nil, 0, "KB 407595"},
+		"EFI across 20, skipped":              {"8.0.3", "rocev2", "efi", 19, "21", []string{"VM-HWVER-SLOT-004"}, 21, ""},
+		"BIOS across 20":                      {"8.0.3", "rocev2", "bios", 19, "20", nil, 20, ""},
 	} {
-		inv := newInventory(2)
-		inv.VCenter.DVSVersions = append([]string{"6.5.0", "6.6.0"}, inv.VCenter.DVSVersions...)
-		inv.Hosts[0].Version, inv.VMs[0].Hardware = c.esxi, c.has
-		ch := mustBuild(t, newAnswers(inv), inv, plan.Options{}).Change("vm/vm-01/hardware")
-		switch {
-		case c.has == c.get && ch != nil:
-			t.Errorf("%s: planned %s", name, ch.To)
-		case c.has != c.get && (ch == nil || ch.To != backends.ValueOf(c.get) || ch.Irreversible == ""):
-			t.Errorf("%s: %+v", name, ch)
-		}
+		t.Run(name, func(t *testing.T) {
+			inv := newInventory(2)
+			inv.VCenter.DVSVersions = append([]string{"6.5.0", "6.6.0"}, inv.VCenter.DVSVersions...)
+			inv.Hosts[0].Version, inv.VMs[0].Hardware, inv.VMs[0].Firmware = c.esxi, c.has, c.firmware
+			a := newAnswers(inv)
+			a.PVRDMA.Protocol, a.VMs[0].Hardware = c.protocol, c.wish
+			p, err := recipe.Build(a, inv, plan.Options{Skip: c.skip})
+			if c.refused != "" {
+				var r *plan.Refused
+				if !errors.As(err, &r) || !slices.ContainsFunc(r.Refusals, func(r plan.Refusal) bool {
+					return r.Target == backends.VMRef("vm-01") && strings.Contains(r.Why, c.refused) && r.Remedy != ""
+				}) {
+					t.Errorf("%v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			ch := p.Change("vm/vm-01/hardware")
+			if c.get == 0 && ch != nil {
+				t.Errorf("planned %s", ch.To)
+			}
+			if c.get != 0 && (ch == nil || ch.To != backends.ValueOf(c.get) || ch.Irreversible == "") {
+				t.Errorf("%+v", ch)
+			}
+		})
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/rollback"
 )
@@ -70,9 +71,11 @@ func TestRollbackStopsAtWhatSomebodyElseChanged(t *testing.T) {
 func TestRollbackTellsWhatStays(t *testing.T) {
 	inv := newInventory(2)
 	inv.VMs[0].Hardware = 11
-	back := apply(t, newAnswers(inv), inv)
+	a := newAnswers(inv)
+	a.VMs[0].Hardware = answers.HardwareUpgrade
+	back := apply(t, a, inv)
 	p := takeBack(t, inv, back)
-	if inv.VMs[0].Hardware != 17 || len(p.Notes) != 1 || !strings.Contains(p.Notes[0], "hardware version") {
+	if inv.VMs[0].Hardware != 14 || len(p.Notes) != 1 || !strings.Contains(p.Notes[0], "hardware version") {
 		t.Errorf("hardware %d, notes %q", inv.VMs[0].Hardware, p.Notes)
 	}
 }

@@ -38,7 +38,7 @@ func (b *builder) selectVMs() {
 			continue
 		}
 		if b.vmState(v) {
-			b.ByVM[v.Name] = &draft.VM{VM: v, Asked: want.Name, Nets: b.networks(want), Guest: guests[v.Name]}
+			b.ByVM[v.Name] = &draft.VM{VM: v, Wish: want, Nets: b.networks(want), Guest: guests[v.Name]}
 			b.VMs = append(b.VMs, b.ByVM[v.Name])
 		}
 	}
@@ -173,11 +173,13 @@ func (b *builder) addresses() {
 func (b *builder) vm(v *draft.VM) {
 	ref := backends.VMRef(v.Name)
 	var body []plan.Change
-	if to := b.hardware(v); to > v.Hardware && b.Answers.Mode == answers.PVRDMA {
+	if to, why := b.hardware(v); to > v.Hardware {
 		s := backends.Setting{Target: ref, Kind: backends.KindHardware}
-		body = append(body, plan.Change{Setting: s, From: current.Value(b.Inventory, s), To: backends.ValueOf(to),
-			Why:          fmt.Sprintf("PVRDMA needs hardware version 13 or later, it has %d (KB 328676)", v.Hardware),
+		body = append(body, plan.Change{Setting: s, From: current.Value(b.Inventory, s), To: backends.ValueOf(to), Why: why,
 			Irreversible: "a hardware version cannot be lowered; a snapshot taken before is the only way back"})
+	}
+	if b.Answers.Mode == answers.PVRDMA && v.Hardware >= 13 && v.Hardware < 17 {
+		b.Each(v.Name, "has hardware version %d; 17 and later give PVRDMA namespaces", v.Hardware)
 	}
 	mem := backends.Setting{Target: ref, Kind: backends.KindMemory}
 	body = append(body, plan.Change{Setting: mem, From: current.Value(b.Inventory, mem),
@@ -210,28 +212,6 @@ func (b *builder) vm(v *draft.VM) {
 	if v.Snapshots > 0 {
 		b.Each(v.Name, "has snapshots; reverting to one brings the old devices back, but not the old reservation")
 	}
-}
-
-// hardware is the version that a VM should have: its own where that is enough, else what brings PVRDMA namespaces where
-// the hosts carry it (17, ESXi 7.0), the RoCE v2 minimum (14, ESXi 6.7), or the bare minimum 13.
-func (b *builder) hardware(v *draft.VM) int {
-	if b.Answers.Mode != answers.PVRDMA {
-		return v.Hardware
-	}
-	if v.Hardware >= 13 {
-		if v.Hardware < 17 {
-			b.Each(v.Name, "keeps hardware version %d; 17 and later give PVRDMA namespaces", v.Hardware)
-		}
-		return v.Hardware
-	}
-	low, _ := b.lowest()
-	switch {
-	case !newer("7.0.0", low):
-		return 17
-	case !newer("6.7.0", low):
-		return 14
-	}
-	return 13
 }
 
 // memoryFits refuses reservations that a host cannot hold.

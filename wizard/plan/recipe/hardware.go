@@ -1,0 +1,68 @@
+package recipe
+
+import (
+	"fmt"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
+)
+
+// hardware returns the virtual hardware version that a VM shall have, and why it differs from its own. It refuses a
+// version that is too old for the adapter, cannot be reached, or would not run on every host of the cluster: a VM that is
+// powered off for an adapter that vCenter then refuses is an outage for nothing.
+func (b *builder) hardware(v *draft.VM) (to int, why string) {
+	ref := backends.VMRef(v.Name)
+	need := 0
+	if b.Answers.Mode == answers.PVRDMA {
+		need = sizing.HardwareForPVRDMA(b.Answers.PVRDMA.Protocol)
+		why = fmt.Sprintf("PVRDMA with %s needs hardware version %d or later, it has %d (KB 328676)", b.Answers.PVRDMA.Protocol, need, v.Hardware)
+	}
+	to = max(need, v.Hardware)
+	switch v.Wish.Hardware {
+	case answers.HardwareKeep, "":
+		if v.Hardware < need {
+			b.Refuse(ref, "VM-HWVER-002", fmt.Sprintf("Set hardware: upgrade for this VM in the answers (to vmx-%d, which cannot be undone), or upgrade it in vCenter.", need),
+				"has hardware version vmx-%d; PVRDMA with %s needs vmx-%d or later (KB 328676)", v.Hardware, b.Answers.PVRDMA.Protocol, need)
+		}
+		return v.Hardware, ""
+	case answers.HardwareUpgrade:
+	default:
+		to = v.Wish.Hardware.Version()
+		if to < v.Hardware || to < need {
+			b.Refuse(ref, "VM-HWVER-002", fmt.Sprintf("Name a version from %d on, or write keep or upgrade.", max(need, v.Hardware)),
+				"cannot get hardware version vmx-%d: it has vmx-%d, and a version cannot be lowered; the mode needs vmx-%d or later", to, v.Hardware, max(need, 4))
+			return v.Hardware, ""
+		}
+		if to > need {
+			why = fmt.Sprintf("the answers ask for it; it has %d", v.Hardware)
+		}
+	}
+	if to == v.Hardware {
+		return to, ""
+	}
+	if host, limit := b.hardwareLimit(v); to > limit {
+		b.Refuse(ref, "VM-HWVER-002", "Name a version that every host of the cluster runs.",
+			"would not run on %s with hardware version vmx-%d: that host runs vmx-%d at most (KB 315655)", host, to, limit)
+	}
+	if v.Firmware == "efi" && v.Hardware < sizing.HardwareSlots && to >= sizing.HardwareSlots {
+		b.Object(ref, "VM-HWVER-SLOT-004", fmt.Sprintf("Name a version below %d, or bind the guest's interface names to MAC addresses first and add --skip VM-HWVER-SLOT-004.", sizing.HardwareSlots),
+			"would be upgraded to vmx-%d, which gives PCI devices of VMs with EFI firmware new slots: interfaces of its guest can change their names (KB 407595)", to)
+	}
+	return to, why
+}
+
+// hardwareLimit returns the newest hardware version that every host of the VM's cluster runs, with the host that bounds it.
+func (b *builder) hardwareLimit(v *draft.VM) (host string, limit int) {
+	own := b.Inventory.Host(v.Host)
+	for _, h := range b.Inventory.Hosts {
+		if own != nil && h.Name != own.Name && (own.Cluster == "" || h.Cluster != own.Cluster) {
+			continue
+		}
+		if n := sizing.HardwareLimit(h.Version); n > 0 && (host == "" || n < limit) {
+			host, limit = h.Name, n
+		}
+	}
+	return host, limit
+}
