@@ -50,7 +50,7 @@ type Cluster struct {
 	HA          bool              `json:"ha"`
 	Failover    int               `json:"ha_failover,omitempty"` // lost hosts that HA's admission control keeps capacity for; 0: it is off
 	VSAN        bool              `json:"vsan"`
-	EVC         string            `json:"evc,omitempty"` // key of the EVC mode, "" when off
+	EVC         *string           `json:"evc,omitempty"` // key of the EVC mode, "" when off; nil: not read
 }
 
 // A Scope limits an inventory. Zero reads everything in overview; Hosts and VMs name those whose details

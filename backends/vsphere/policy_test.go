@@ -64,7 +64,7 @@ func TestPoliciesOfClusterAndSwitch(t *testing.T) {
 		modes[mode]++
 	}
 	inv.Clusters[0].DRSOverride = nil
-	want := backends.Cluster{Name: "DC0_C0", Datacenter: "DC0", DRS: true, DRSMode: "fullyAutomated", HA: true, Failover: 2, VSAN: true, EVC: "intel-cascadelake"}
+	want := backends.Cluster{Name: "DC0_C0", Datacenter: "DC0", DRS: true, DRSMode: "fullyAutomated", HA: true, Failover: 2, VSAN: true, EVC: new("intel-cascadelake")}
 	if diff := cmp.Diff(want, inv.Clusters[0]); diff != "" || modes["disabled"] != 1 || modes["manual"] != 1 {
 		t.Errorf("%s%v", diff, modes)
 	}
@@ -114,7 +114,7 @@ func TestPoliciesOfTheLab(t *testing.T) {
 	if few := inventory(t, c, backends.Scope{Cluster: inv.Hosts[0].Cluster}); len(few.Clusters) != 1 {
 		t.Errorf("of the one cluster: %+v", few.Clusters)
 	}
-	if len(inv.Clusters) != 1 || !inv.Clusters[0].DRS || inv.Clusters[0].HA || inv.Clusters[0].VSAN || inv.Clusters[0].EVC != "" {
+	if len(inv.Clusters) != 1 || !inv.Clusters[0].DRS || inv.Clusters[0].HA || inv.Clusters[0].VSAN || inv.Clusters[0].EVC == nil || *inv.Clusters[0].EVC != "" {
 		t.Errorf("%+v", inv.Clusters)
 	}
 	if h := inv.Switches[0].Health; h == nil || h.Enabled || len(h.Mismatch) > 0 {

@@ -55,7 +55,8 @@ func vcenterMutations() []mutation {
 			}
 			f.Pairs = nil
 		}, "VM-PLACEMENT-030 PAIR-HOSTS-005"},
-		{"CL-EVC-014", p, checks.Warn, func(f *checks.Facts) { f.Inventory.Clusters[0].EVC = "intel-skylake" }, ""},
+		{"CL-EVC-014", p, checks.Warn, func(f *checks.Facts) { f.Inventory.Clusters[0].EVC = ptr("intel-skylake") }, ""},
+		{"CL-EVC-014", p, checks.Unknown, func(f *checks.Facts) { f.Inventory.Clusters[0].EVC = nil }, ""},
 		{"CL-VSAN-015", s, checks.Warn, func(f *checks.Facts) {
 			theHost(f).VMKs[0].Roles = []string{"vsan"}
 			theFacts(func(h *checks.HostFacts) { h.Resync = ptr(int64(4096)) })(f)

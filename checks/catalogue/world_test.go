@@ -26,7 +26,7 @@ func healthy(mode answers.Mode) *checks.Facts {
 	a.Confirmed = answers.Confirmed{SwitchPFC: true, Above4G: true}
 	inv := &backends.Inventory{
 		VCenter:  backends.VCenter{URL: "https://vc.lyon.example/sdk", Version: "8.0.3", Build: "1", User: "ops", Thumbprint: "AB:CD", Clock: noon, ClockAsked: noon, DVSVersions: []string{"7.0.3", "8.0.0", "8.0.3", "9.0.0"}},
-		Clusters: []backends.Cluster{{Name: "hpc", Datacenter: "Lyon"}},
+		Clusters: []backends.Cluster{{Name: "hpc", Datacenter: "Lyon", EVC: ptr("")}},
 	}
 	f := &checks.Facts{Answers: a, Inventory: inv, Now: noon, HostFacts: map[string]checks.HostFacts{}, Changed: map[string]time.Time{}}
 	sw := backends.Switch{Name: a.Switch.Name, Datacenter: "Lyon", Version: "8.0.3", Uplinks: []string{"Uplink 1"}, MTU: 9000,

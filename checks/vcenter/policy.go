@@ -61,11 +61,14 @@ func policyChecks() []checks.Check {
 			},
 		},
 		{
-			ID: "CL-EVC-014", Scope: checks.Cluster, Link: checks.InHost, Fix: checks.NoFix, Unverified: true, Source: "unverified",
+			ID: "CL-EVC-014", Scope: checks.Cluster, Link: checks.InHost, Quick: true, Fix: checks.NoFix, Unverified: true, Source: "unverified",
 			Criteria: "EVC off / on / -", Remedy: "Know that EVC hides CPU features such as AVX from guests.",
 			Run: func(f *checks.Facts) []checks.Answer {
 				return eachCluster(f, func(c *backends.Cluster, t backends.Ref) checks.Answer {
-					return row.WarnIf(c.EVC != "", t, "EVC mode %s", cmp.Or(c.EVC, "none"))
+					if c.EVC == nil {
+						return row.Unknown(t, "the EVC mode of %s was not read", c.Name)
+					}
+					return row.WarnIf(*c.EVC != "", t, "EVC mode %s", cmp.Or(*c.EVC, "none"))
 				})
 			},
 		},

@@ -10,9 +10,10 @@ import (
 type Services struct {
 	DRS      string // manual, partiallyAutomated; "": fullyAutomated
 	HA       bool
-	Failover int   // lost hosts that HA's admission control keeps memory for; 0: it is off
-	VSAN     bool  // data of vSAN objects lies on the hosts
-	Resync   int64 // bytes that vSAN has to copy before its objects are whole again
+	Failover int    // lost hosts that HA's admission control keeps memory for; 0: it is off
+	EVC      string // key of the EVC mode; "": off
+	VSAN     bool   // data of vSAN objects lies on the hosts
+	Resync   int64  // bytes that vSAN has to copy before its objects are whole again
 }
 
 // copying is how long vSAN copies after a host came back, and what.

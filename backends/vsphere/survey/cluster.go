@@ -24,8 +24,10 @@ func clusterOf(o wire.Object) *clusterRow {
 		return nil
 	}
 	r := &clusterRow{ref: o.Ref, overrides: map[place.Ref]string{}}
-	r.cluster = backends.Cluster{DRS: yes(config.DrsConfig.Enabled), DRSMode: string(config.DrsConfig.DefaultVmBehavior), HA: yes(config.DasConfig.Enabled),
-		EVC: text(o, "summary.currentEVCModeKey")}
+	r.cluster = backends.Cluster{DRS: yes(config.DrsConfig.Enabled), DRSMode: string(config.DrsConfig.DefaultVmBehavior), HA: yes(config.DasConfig.Enabled)}
+	if summary, told := wire.Prop[types.ClusterComputeResourceSummary](o, "summary"); told {
+		r.cluster.EVC = &summary.CurrentEVCModeKey
+	}
 	if yes(config.DasConfig.Enabled) && yes(config.DasConfig.AdmissionControlEnabled) {
 		r.cluster.Failover = failoverLevel(config.DasConfig)
 	}

@@ -38,7 +38,9 @@ var (
 	}
 	computePaths = []string{"name", "parent", "lifecycleManaged"}
 	// Those of any compute resource stand here again: which specification an object of a derived type gets is not written.
-	clusterPaths = []string{"name", "parent", "lifecycleManaged", "configurationEx", "summary.currentEVCModeKey"}
+	// The EVC mode comes with the whole summary: the property is declared as ComputeResourceSummary, which has no
+	// currentEVCModeKey, and vCenter refuses paths by declared type (vmware/pyvmomi issue 681).
+	clusterPaths = []string{"name", "parent", "lifecycleManaged", "configurationEx", "summary"}
 	placePaths   = []string{"name", "parent"}
 	switchPaths  = []string{"name", "parent", "uuid", "config", "capability.featuresSupported", "runtime.hostMemberRuntime"}
 	groupPaths   = []string{"name", "parent", "key", "config"}

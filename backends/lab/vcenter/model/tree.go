@@ -149,7 +149,7 @@ func clusterObject(s *world.State, entity mo.ManagedEntity, hosts, networks []ty
 	if s.Services.DRS != "" {
 		drs.DefaultVmBehavior = types.DrsBehavior(s.Services.DRS)
 	}
-	summary := &types.ClusterComputeResourceSummary{}
+	summary := &types.ClusterComputeResourceSummary{CurrentEVCModeKey: s.Services.EVC}
 	for _, h := range s.Hosts {
 		summary.NumHosts++
 		summary.NumEffectiveHosts++

@@ -31,10 +31,13 @@ type reading struct {
 	out   []types.ObjectContent
 }
 
-// Read collects what the specs select. Each object is copied while it is locked.
+// Read collects what the specs select. Each object is copied while it is locked. A path that is not declared is refused.
 func (r *Reader) Read(ctx *simulator.Context, specs []types.PropertyFilterSpec) ([]types.ObjectContent, types.BaseMethodFault) {
 	rd := &reading{Reader: r, ctx: ctx, done: map[types.ManagedObjectReference]bool{}, named: map[string]*types.TraversalSpec{}}
 	for _, spec := range specs {
+		if path, found := Undeclared(spec.PropSet); found {
+			return nil, &types.InvalidProperty{Name: path}
+		}
 		rd.sets = append(rd.sets, spec.PropSet...)
 	}
 	var refs []types.ManagedObjectReference

@@ -98,8 +98,12 @@ type methods struct {
 	w *Watch
 }
 
-// CreateFilter adds a filter to a collector. The objects that it names must exist.
+// CreateFilter adds a filter to a collector. The objects that it names must exist, and their types must declare the
+// property paths.
 func (m methods) CreateFilter(ctx *simulator.Context, req *types.CreateFilter) soap.HasFault {
+	if path, found := props.Undeclared(req.Spec.PropSet); found {
+		return frame.Answer(nil, frame.Refuse(&types.InvalidProperty{Name: path}))
+	}
 	for _, o := range req.Spec.ObjectSet {
 		if ctx.Session.Get(o.Obj) == nil {
 			return frame.Answer(nil, frame.Gone(o.Obj))

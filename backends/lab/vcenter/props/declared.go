@@ -1,0 +1,110 @@
+package props
+
+import (
+	"reflect"
+	"strings"
+
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/types"
+)
+
+// Undeclared gives the first property path of a filter's property sets that vCenter refuses: the property collector
+// resolves a path by the declared type of each property on the way, never by the type of the object that stands there.
+// So summary.currentEVCModeKey is refused of a cluster, whose property summary is declared as ComputeResourceSummary.
+// The whole call fails with InvalidProperty, which names the path.
+//
+// Sources: vSphere Web Services API, Fault - InvalidProperty ("thrown when an invalid property path has been
+// referenced", by CreateFilter and RetrievePropertiesEx); vmware/pyvmomi issue 681 (summary.vAppState, "it can not
+// filter on properties that are not present in the base class"); dnaeon/py-vpoller issue 206 (the properties of
+// ClusterComputeResourceSummary); vmware/pyvmomi issue 423 (config.lacpGroupConfig of a DVS);
+// vmware/pyvmomi-community-samples issue 418 (parent.name).
+func Undeclared(sets []types.PropertySpec) (path string, found bool) {
+	for _, set := range sets {
+		if !mo.IsManagedObjectType(set.Type) || yes(set.All) {
+			continue
+		}
+		obj, err := mo.ObjectContentToType(types.ObjectContent{Obj: types.ManagedObjectReference{Type: set.Type}})
+		for _, path := range set.PathSet {
+			if err != nil || !declares(reflect.TypeOf(obj), path) {
+				return path, true
+			}
+		}
+	}
+	return "", false
+}
+
+// declares tells whether a managed object's type has a property path. An element of a list is named by the value of its
+// property key, as in config.option["Net.PVRDMAVmknic"] (vSphere Web Services SDK Programming Guide, "Indexed Array and
+// Key-Based Array Properties").
+func declares(t reflect.Type, path string) bool {
+	var f mo.Field
+	if !f.FromString(path) {
+		return false
+	}
+	at, ok := follow(t, f.Path)
+	if !ok || f.Key == nil {
+		return ok
+	}
+	if at.Kind() != reflect.Slice {
+		return false
+	}
+	element := settled(at.Elem())
+	key, keyed := follow(element, "key")
+	if !keyed || key != reflect.TypeOf(f.Key) {
+		return false
+	}
+	if f.Item == "" {
+		return true
+	}
+	_, ok = follow(element, f.Item)
+	return ok
+}
+
+// follow gives the declared type of what names lead to.
+func follow(t reflect.Type, path string) (reflect.Type, bool) {
+	for name := range strings.SplitSeq(path, ".") {
+		if t = settled(t); t.Kind() != reflect.Struct || t == reflect.TypeFor[types.ManagedObjectReference]() {
+			return nil, false
+		}
+		var ok bool
+		if t, ok = member(t, name); !ok {
+			return nil, false
+		}
+	}
+	return settled(t), true
+}
+
+// settled looks through pointers, and gives the data type that one of the library's interfaces stands for: a property
+// of type BaseComputeResourceSummary is declared as ComputeResourceSummary.
+func settled(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Kind() == reflect.Interface {
+		if base, ok := types.TypeFunc()(strings.TrimPrefix(t.Name(), "Base")); ok {
+			return base
+		}
+	}
+	return t
+}
+
+// member finds a property by its name in the API, among those that a type inherits too.
+func member(t reflect.Type, name string) (reflect.Type, bool) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if f.Anonymous {
+			if found, ok := member(settled(f.Type), name); ok {
+				return found, true
+			}
+			continue
+		}
+		tag := f.Tag.Get("xml")
+		if tag == "" {
+			tag = f.Tag.Get("json") // the library's managed objects have no other
+		}
+		if own, _, _ := strings.Cut(tag, ","); own == name && f.Name != "Self" {
+			return f.Type, true
+		}
+	}
+	return nil, false
+}
