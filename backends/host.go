@@ -122,8 +122,18 @@ type NIC struct {
 	DPU           string   `json:"dpu,omitempty"` // id of the DPU that owns it (pnic.dpuId), "" on ordinary NICs
 	Switch        string   `json:"switch"`        // name of the vSwitch or DVS that has it as uplink
 	Roles         []string `json:"roles"`         // traffic of the vmknics on that switch: management, vmotion, vsan, ...
-	Eligible      bool     `json:"eligible"`
-	Why           string   `json:"why"` // why it is or is not eligible for RDMA
+	Use           NICUse   `json:"use,omitzero"`
+	Eligible      bool     `json:"eligible"` // by ChoosePNIC, with nothing wished
+	Why           string   `json:"why"`      // why it is or is not eligible for RDMA
+}
+
+// NICUse is who uses a pNIC.
+type NICUse struct {
+	Standard bool     `json:"standard_switch,omitempty"` // NIC.Switch is a standard vSwitch, not a DVS
+	ENS      bool     `json:"ens,omitempty"`             // the DVS runs enhanced data path on this host: no RDMA then (irdman 1.4.4.0 release notes)
+	VMKs     []string `json:"vmknics,omitempty"`         // on NIC.Switch on this host
+	VMs      []string `json:"vms,omitempty"`             // with an ordinary adapter (neither pvrdma nor sriov) on NIC.Switch
+	Storage  []string `json:"storage,omitempty"`         // storage adapters on its RDMA device or on the pNIC itself: vmhba65
 }
 
 // A Neighbour is the switch port that a pNIC hears by LLDP or CDP: the switch's name as it tells it, else its chassis id.

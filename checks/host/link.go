@@ -57,12 +57,10 @@ func nicLinkChecks() []checks.Check {
 			Remedy:   "Choose another NIC or migrate its traffic first.",
 			Run: eachNIC("HOST-PNIC-USED-012", func(f *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
 				t := backends.HostRef(h.Name)
-				switch {
-				case len(n.Roles) > 0:
-					return row.Fail(t, "%s carries %s", n.Device, strings.Join(n.Roles, ", "))
-				case n.Switch != "" && n.Switch != f.Answers.Switch.Name:
-					return row.Fail(t, "%s is an uplink of %s", n.Device, n.Switch)
-				case n.Switch != "":
+				if why := n.Usage(sizing.PNICWish(f.Answers, h.Name)); why != "" {
+					return row.Fail(t, "%s %s", n.Device, why)
+				}
+				if n.Switch != "" {
 					return row.Pass(t, "%s is an uplink of the target DVS %s", n.Device, n.Switch)
 				}
 				return row.Pass(t, "%s is free", n.Device)

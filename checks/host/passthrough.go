@@ -54,8 +54,8 @@ func passthroughChecks() []checks.Check {
 				}
 				for _, other := range h.PCI[i].Dependents {
 					for _, n := range h.NICs {
-						if n.PCI == other && (len(n.Roles) > 0 || n.Switch != "") {
-							return row.Fail(t, "GPU %s takes %s along (%s), which the host uses", g.PCI, n.Device, other)
+						if why := n.Usage(backends.PNICWish{Purpose: backends.WholeCard}); n.PCI == other && why != "" {
+							return row.Fail(t, "GPU %s takes %s along (%s), which %s", g.PCI, n.Device, other, why)
 						}
 					}
 				}

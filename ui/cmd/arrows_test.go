@@ -42,7 +42,7 @@ var allowed = map[string][]string{
 	"wizard/remedy":   {"wizard/plan", "checks", "backends"},
 	"wizard/generate": {"wizard/answers", "wizard/sizing", "backends", "assets"},
 	"wizard/answers":  {"assets"},
-	"wizard/sizing":   {"assets"},
+	"wizard/sizing":   {"wizard/answers", "backends", "assets"},
 	"checks":          {"wizard/answers", "wizard/sizing", "backends", "backends/transcript", "assets"},
 
 	"backends/vsphere":    {"backends", "backends/transcript"},

@@ -76,10 +76,13 @@ func inventory() *backends.Inventory {
 			Name: name, Datacenter: "DC", Cluster: "Cluster-01", Version: "8.0.3", State: "connected",
 			VMKs: []backends.VMKernelNIC{{Device: "vmk0", IP: fmt.Sprintf("10.0.0.%d", i)}},
 			NICs: []backends.NIC{
-				{Device: "vmnic0", MAC: fmt.Sprintf("0c:42:a1:00:0%d:00", i), SpeedMbps: 25000, Driver: "nmlx5_core", Roles: []string{"management"}, Why: "carries management"},
-				{Device: "vmnic2", MAC: fmt.Sprintf("0c:42:a1:00:0%d:02", i), SpeedMbps: 100000, Driver: "nmlx5_core", RDMADevice: "vmrdma0", RoCEv2: true, Eligible: true, Why: "RoCE v2, link up, free"},
+				{Device: "vmnic0", MAC: fmt.Sprintf("0c:42:a1:00:0%d:00", i), SpeedMbps: 25000, Driver: "nmlx5_core", Roles: []string{"management"}},
+				{Device: "vmnic2", MAC: fmt.Sprintf("0c:42:a1:00:0%d:02", i), SpeedMbps: 100000, Driver: "nmlx5_core", RDMADevice: "vmrdma0", RoCEv2: true},
 			},
 		})
+		for _, v := range backends.ChoosePNIC(&inv.Hosts[i-1], backends.PNICWish{}).Verdicts {
+			v.NIC.Eligible, v.NIC.Why = v.Eligible(), v.Why()
+		}
 		inv.VMs = append(inv.VMs, backends.VM{Name: fmt.Sprintf("vm-%02d", i), Host: name, Power: "poweredOn", Hardware: 19, MemoryMB: 16384, GuestName: "Ubuntu Linux (64-bit)"})
 	}
 	inv.Hosts[2].State = "disconnected"

@@ -15,6 +15,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
 // nicsPage chooses one pNIC a host, preselected by fact, each with the reason why it fits or not.
@@ -40,8 +41,9 @@ func (p *nicsPage) Enter(w *frame.Wizard) tea.Cmd {
 		if !member[h.Name] {
 			continue
 		}
-		for _, n := range h.NICs {
-			r := nicRow(h.Name, n)
+		for _, v := range backends.ChoosePNIC(&h, sizing.OpenWish(w.Answers)).Verdicts {
+			n := *v.NIC
+			r := nicRow(h.Name, v)
 			if picks[h.Name] == n.Device {
 				chosen[r.ID] = true
 				if first == "" {
@@ -59,12 +61,13 @@ func (p *nicsPage) Enter(w *frame.Wizard) tea.Cmd {
 	return nil
 }
 
-func nicRow(host string, n backends.NIC) live.Row {
-	r := live.Row{ID: host + "/" + n.Device, Group: host, Cells: []string{host, n.Device, plain.Speed(n.SpeedMbps), entry.RDMAWord(n), n.Driver, n.MAC, n.Why}}
-	if !n.Eligible {
-		r.Disabled = n.Why
+func nicRow(host string, v backends.PNICVerdict) live.Row {
+	n := v.NIC
+	r := live.Row{ID: host + "/" + n.Device, Group: host, Cells: []string{host, n.Device, plain.Speed(n.SpeedMbps), entry.RDMAWord(*n), n.Driver, n.MAC, v.Why()}}
+	if !v.Eligible() {
+		r.Disabled = v.Why()
 	}
-	r.Detail = fmt.Sprintf("%s %s, %s, %s: %s", host, n.Device, n.MAC, n.Driver, n.Why)
+	r.Detail = fmt.Sprintf("%s %s, %s, %s: %s", host, n.Device, n.MAC, n.Driver, v.Why())
 	return r
 }
 

@@ -100,7 +100,7 @@ func TestQuestionsTakeAnswers(t *testing.T) {
 	if len(a.VMs) != 1 || a.VMs[0].IP.String() != "192.168.7.2/24" || a.VMs[0].Guest != (answers.VMGuest{Address: "1.2.3.4", Port: 2022, User: "u"}) {
 		t.Errorf("%+v", a.VMs)
 	}
-	for _, said := range []string{"there is no host esx-09", "esx-03 is disconnected", "name at least one", `there is no mode "roce"`, `esx-02 has no pNIC "vmnic7"`, "vmnic0 cannot be chosen: carries management",
+	for _, said := range []string{"there is no host esx-09", "esx-03 is disconnected", "name at least one", `there is no mode "roce"`, `esx-02 has no pNIC "vmnic7"`, "vmnic0 cannot be chosen: it carries management",
 		`"big": want a number`, `no vmknic "vmk9" on esx-02`, "vm-01 is on esx-01, which does not take part", "want an address with its prefix length", `"x" is no port`} {
 		if !strings.Contains(text, said) {
 			t.Errorf("%q is not said:\n%s", said, text)

@@ -136,15 +136,14 @@ func (rd *reading) joinHost(h *hostRow, byKey map[string]*groupRow, byUUID map[s
 func (rd *reading) judge(h *hostRow, byUUID map[string]*switchRow) {
 	for i := range h.host.NICs {
 		n := &h.host.NICs[i]
-		at := Position{DPU: n.DPU != ""}
 		for _, u := range h.switches {
 			if !slices.ContainsFunc(u.pnics, func(key string) bool { return h.nicByKey(key) == i }) {
 				continue
 			}
-			n.Switch, at.Standard, at.ENS = u.name, u.uuid == "", u.ens
+			n.Switch, n.Use.Standard, n.Use.ENS = u.name, u.uuid == "", u.ens
 			for j, k := range h.host.VMKs {
 				if where := h.vmks[j]; u.uuid != "" && where.uuid == u.uuid || u.uuid == "" && where.uuid == "" && where.standard == u.name {
-					at.VMKs = append(at.VMKs, k.Device)
+					n.Use.VMKs = append(n.Use.VMKs, k.Device)
 					if len(k.Roles) == 0 {
 						n.Roles = append(n.Roles, "vmkernel") // selected for no service, yet something may route over it
 					}
@@ -152,18 +151,20 @@ func (rd *reading) judge(h *hostRow, byUUID map[string]*switchRow) {
 				}
 			}
 			if s := byUUID[u.uuid]; s != nil && u.uuid != "" {
-				at.VMs = rd.plain[s.dvs.Name]
+				n.Use.VMs = rd.plain[s.dvs.Name]
 			}
 		}
 		for _, a := range h.hbas {
 			if a.rdma != "" && a.rdma == n.RDMADevice || a.pnic != "" && a.pnic == n.Device {
-				at.Storage = append(at.Storage, a.name)
+				n.Use.Storage = append(n.Use.Storage, a.name)
 				n.Roles = append(n.Roles, "storage")
 			}
 		}
 		slices.Sort(n.Roles)
 		n.Roles = slices.Compact(n.Roles)
-		n.Eligible, n.Why = Judge(*n, at)
+	}
+	for _, v := range backends.ChoosePNIC(&h.host, backends.PNICWish{}).Verdicts {
+		v.NIC.Eligible, v.NIC.Why = v.Eligible(), v.Why()
 	}
 	for i := range h.host.GPUs {
 		g := &h.host.GPUs[i]

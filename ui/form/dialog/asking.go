@@ -14,6 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
 func (q *questions) hosts(inv *backends.Inventory) error {
@@ -87,8 +88,9 @@ func (q *questions) mode(*backends.Inventory) error {
 func (q *questions) nics(inv *backends.Inventory) error {
 	picks := q.o.Fabric.Choose(q.a, inv)
 	for _, name := range q.a.Hosts.Names {
-		for _, n := range inv.Host(name).NICs {
-			q.say("%s %s, %s, %s, %s: %s", plain.Clean(name), plain.Clean(n.Device), plain.Speed(n.SpeedMbps), plain.Clean(n.MAC), entry.RDMAWord(n), plain.Clean(n.Why))
+		for _, v := range backends.ChoosePNIC(inv.Host(name), sizing.OpenWish(q.a)).Verdicts {
+			n := v.NIC
+			q.say("%s %s, %s, %s, %s: %s", plain.Clean(name), plain.Clean(n.Device), plain.Speed(n.SpeedMbps), plain.Clean(n.MAC), entry.RDMAWord(*n), plain.Clean(v.Why()))
 		}
 	}
 	if len(picks) == len(q.a.Hosts.Names) {
@@ -103,13 +105,15 @@ func (q *questions) nics(inv *backends.Inventory) error {
 	changed := false
 	for _, name := range q.a.Hosts.Names {
 		err := q.until("pNIC of "+name, picks[name], func(s string) error {
-			n := inv.Host(name).NIC(s)
-			switch {
-			case n == nil:
+			all := backends.ChoosePNIC(inv.Host(name), sizing.OpenWish(q.a)).Verdicts
+			i := slices.IndexFunc(all, func(v backends.PNICVerdict) bool { return v.NIC.Device == s })
+			if i < 0 {
 				return fmt.Errorf("%s has no pNIC %q", name, s)
-			case !n.Eligible:
-				return fmt.Errorf("%s cannot be chosen: %s", s, n.Why)
 			}
+			if !all[i].Eligible() {
+				return fmt.Errorf("%s cannot be chosen: it %s", s, all[i].Why())
+			}
+			n := all[i].NIC
 			macs[name] = answers.MAC(strings.ToLower(n.MAC))
 			changed = changed || s != picks[name]
 			return nil

@@ -216,8 +216,9 @@ func (b *builder) groupFree(h *draft.Host, d device) bool {
 	for _, other := range d.dependents {
 		use := ""
 		for i := range h.NICs {
-			if n := &h.NICs[i]; strings.EqualFold(n.PCI, other) && (n.Switch != "" || len(n.Roles) > 0) {
-				use = n.Device + ", which " + usage(n)
+			n := &h.NICs[i]
+			if why := n.Usage(backends.PNICWish{Purpose: backends.WholeCard}); strings.EqualFold(n.PCI, other) && why != "" {
+				use = n.Device + ", which " + why
 			}
 		}
 		if i := slices.IndexFunc(h.PCI, func(p backends.PCIDevice) bool { return p.Address == other }); use == "" && i >= 0 && strings.HasPrefix(h.PCI[i].Class, "01") {
@@ -233,19 +234,4 @@ func (b *builder) groupFree(h *draft.Host, d device) bool {
 		}
 	}
 	return true
-}
-
-// unfitForPassthrough tells what a pNIC lacks to be given to a VM whole.
-func (b *builder) unfitForPassthrough(h *draft.Host, n *backends.NIC) fault {
-	cards := h.Cards()
-	i := slices.IndexFunc(cards, func(c backends.PCIDevice) bool { return strings.EqualFold(c.Address, n.PCI) })
-	switch {
-	case n.SpeedMbps == 0:
-		return fault{depthLink, "HOST-PNIC-STATE-003", "has no link", "check cable, optics and switch port"}
-	case i < 0:
-		return fault{depthRDMA, "HOST-PNIC-DRIVER-006", "is no ConnectX card", "choose a port of a ConnectX card: its driver in the guest reaches GPU memory"}
-	case n.DPU != "":
-		return fault{depthOwner, "HOST-PNIC-RDMA-001", "belongs to the DPU " + n.DPU, "choose another pNIC: a DPU's ports are not the host's to use"}
-	}
-	return fault{depth: depthNone}
 }

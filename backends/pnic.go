@@ -1,0 +1,182 @@
+package backends
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// A Purpose is how VMs use a pNIC.
+type Purpose string
+
+// The purposes.
+const (
+	SharedNIC Purpose = ""     // PVRDMA adapters of many VMs share its RDMA device
+	VFParent  Purpose = "vfs"  // VMs get virtual functions of it
+	WholeCard Purpose = "card" // one VM gets the card; it is on no switch then
+)
+
+// A PNICWish says which pNIC of a host is wanted. A zero field leaves that open. There is one wish for each RDMA switch
+// of a host; a further way to pick a pNIC is a further field here and a further case in unwanted.
+type PNICWish struct {
+	Purpose   Purpose
+	Protocol  string // rocev1 or rocev2; "": rocev2
+	Switch    string // DVS that the pNIC is for: an uplink of it is free
+	MAC       string
+	Device    string // vmnic2, or a PCI address
+	Driver    string
+	SpeedMbps int
+}
+
+// A PNICFault is a reason against a pNIC. Faults are ordered: a pNIC whose first fault is a late one is nearer to the wish.
+// A port without link comes before one that lacks RDMA: the second port of a card often has no cable, and is not meant.
+type PNICFault int
+
+// The faults. Up to WrongSpeed the pNIC is not the one that was asked for.
+const (
+	WrongMAC PNICFault = iota
+	WrongDevice
+	WrongDriver
+	WrongSpeed
+	NoLink
+	NotCapable    // no RDMA device, no VFs, no card that a guest can drive
+	WrongProtocol // RDMA, but not the protocol asked for
+	UnknownDriver
+	OnDPU
+	EnhancedPath
+	RDMADown
+	Slow
+	InUse
+	noFault
+)
+
+// A PNICReason is one fault of one pNIC.
+type PNICReason struct {
+	Fault  PNICFault
+	Check  string // id of the check that looks at the same fact
+	Why    string // a predicate: "has no link"
+	Remedy string
+}
+
+// A PNICVerdict is what speaks against a pNIC, every reason at once.
+type PNICVerdict struct {
+	NIC     *NIC
+	Against []PNICReason
+	fits    string // why it is eligible
+}
+
+// Eligible tells that nothing speaks against the pNIC.
+func (v PNICVerdict) Eligible() bool { return len(v.Against) == 0 }
+
+// Meant tells that the pNIC is one that the wish describes, able or not.
+func (v PNICVerdict) Meant() bool { return v.first() > WrongSpeed }
+
+// down tells that the pNIC is the one that was asked for and would be eligible if it were up.
+func (v PNICVerdict) down() bool {
+	return !v.Eligible() && !slices.ContainsFunc(v.Against, func(r PNICReason) bool {
+		return r.Fault != NoLink && r.Fault != RDMADown && r.Fault != Slow
+	})
+}
+
+func (v PNICVerdict) first() PNICFault {
+	f := noFault
+	for _, r := range v.Against {
+		f = min(f, r.Fault)
+	}
+	return f
+}
+
+// Main is the first fault; its Check is "" where nothing speaks against the pNIC.
+func (v PNICVerdict) Main() PNICReason {
+	for _, r := range v.Against {
+		if r.Fault == v.first() {
+			return r
+		}
+	}
+	return PNICReason{}
+}
+
+// Why says in one line why the pNIC is eligible or what speaks against it.
+func (v PNICVerdict) Why() string {
+	if v.Eligible() {
+		return v.fits
+	}
+	all := make([]string, len(v.Against))
+	for i, r := range v.Against {
+		all[i] = r.Why
+	}
+	return strings.Join(all, "; ")
+}
+
+// A PNICChoice is the verdict on every pNIC of a host.
+type PNICChoice struct {
+	Verdicts []PNICVerdict // in the order of Host.NICs
+	Chosen   *NIC          // nil where no pNIC is eligible, and where several are and the wish does not tell them apart
+	Nearest  *PNICVerdict  // Chosen, else the pNIC that comes nearest to the wish; nil on a host without pNICs
+}
+
+// Eligible are the pNICs that nothing speaks against.
+func (c PNICChoice) Eligible() []*NIC {
+	var out []*NIC
+	for _, v := range c.Verdicts {
+		if v.Eligible() {
+			out = append(out, v.NIC)
+		}
+	}
+	return out
+}
+
+// ChoosePNIC is the one rule of which pNIC of a host carries RDMA. Discovery, the wizard's pages, plans and checks all ask
+// it, so that they agree.
+//
+// An uplink of the wish's switch was chosen before and stays chosen. That holds when it is down, too: another port does
+// not take its place without the operator's word, for the guests' traffic would move to another switch port.
+func ChoosePNIC(h *Host, w PNICWish) PNICChoice {
+	var c PNICChoice
+	for i := range h.NICs {
+		c.Verdicts = append(c.Verdicts, judge(h, &h.NICs[i], w))
+	}
+	var eligible, kept []int
+	for i, v := range c.Verdicts {
+		own := w.own(v.NIC)
+		if v.Eligible() {
+			eligible = append(eligible, i)
+		}
+		if own && (v.Eligible() || v.down()) {
+			kept = append(kept, i)
+		}
+	}
+	// Of several uplinks of the switch, one that is up comes first.
+	slices.SortStableFunc(kept, func(i, j int) int { return cmp.Compare(c.Verdicts[j].first(), c.Verdicts[i].first()) })
+	switch {
+	case len(kept) > 0:
+		c.Nearest = &c.Verdicts[kept[0]]
+	case len(eligible) == 1:
+		c.Nearest = &c.Verdicts[eligible[0]]
+	}
+	if c.Nearest != nil {
+		if c.Nearest.Eligible() {
+			c.Chosen = c.Nearest.NIC
+		}
+		return c
+	}
+	for i := range c.Verdicts {
+		if v := &c.Verdicts[i]; c.Nearest == nil || nearer(w, *v, *c.Nearest) {
+			c.Nearest = v
+		}
+	}
+	return c
+}
+
+// nearer puts an uplink of the switch before other pNICs of the same description: that is where RDMA would run.
+func nearer(w PNICWish, a, b PNICVerdict) bool {
+	if a.Meant() && b.Meant() && w.own(a.NIC) != w.own(b.NIC) {
+		return w.own(a.NIC)
+	}
+	return a.first() > b.first()
+}
+
+// own tells whether a pNIC is an uplink of the switch that it is wanted for. A card that a VM gets whole is on none.
+func (w PNICWish) own(n *NIC) bool {
+	return w.Purpose != WholeCard && w.Switch != "" && n.Switch == w.Switch
+}

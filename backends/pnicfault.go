@@ -1,0 +1,178 @@
+package backends
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+func judge(h *Host, n *NIC, w PNICWish) PNICVerdict {
+	v := PNICVerdict{NIC: n}
+	if v.Against = unwanted(n, w); len(v.Against) > 0 {
+		return v // what else it lacks is of no interest
+	}
+	v.Against = append(inUse(n, w), unable(h, n, w)...)
+	v.Against = append(v.Against, notUp(n, w)...)
+	what := n.Driver
+	if w.Purpose == SharedNIC {
+		what = fmt.Sprintf("RoCE %s (%s)", map[bool]string{true: "v1", false: "v2"}[w.Protocol == "rocev1"], n.RDMADevice)
+	}
+	v.fits = fmt.Sprintf("%s, %s, link up, free", what, gbps(n.SpeedMbps))
+	if n.Switch != "" {
+		v.fits = strings.TrimSuffix(v.fits, "free") + "uplink of " + n.Switch
+	}
+	return v
+}
+
+// unwanted tells in what a pNIC is not the one asked for. A pNIC without link has no speed to compare, and the uplink of
+// the wish's switch is the one that is meant even where it runs slower: both are compared by what they can do.
+func unwanted(n *NIC, w PNICWish) []PNICReason {
+	one := func(f PNICFault, check, why, remedy string) []PNICReason {
+		return []PNICReason{{f, check, why, remedy}}
+	}
+	switch can := n.MaxSpeedMbps; {
+	case w.MAC != "" && !strings.EqualFold(n.MAC, w.MAC):
+		return one(WrongMAC, "HOST-PNIC-MAC-005", "has MAC "+n.MAC, "correct nic.macs for this host")
+	case w.Device != "" && n.Device != w.Device && !strings.EqualFold(n.PCI, w.Device):
+		return one(WrongDevice, w.PresentCheck(), "is not "+w.Device, "correct nic.device, or choose by nic.macs")
+	case w.Driver != "" && n.Driver != w.Driver:
+		return one(WrongDriver, "HOST-PNIC-DRIVER-006", "has driver "+n.Driver, "install the driver, or correct nic.driver")
+	case w.SpeedMbps == 0 || n.SpeedMbps == w.SpeedMbps, n.SpeedMbps == 0 && (can == 0 || can == w.SpeedMbps), w.own(n) && can == w.SpeedMbps:
+		return nil
+	case n.SpeedMbps == 0:
+		return one(WrongSpeed, "HOST-PNIC-SPEED-004", "has no link and runs at up to "+gbps(can), "correct nic.speed")
+	}
+	return one(WrongSpeed, "HOST-PNIC-SPEED-004", "runs at "+gbps(n.SpeedMbps), "check cable and switch port, or correct nic.speed")
+}
+
+// PresentCheck is the check that says that a host has no such pNIC. Only PVRDMA has one for RDMA devices.
+func (w PNICWish) PresentCheck() string {
+	if w.Purpose == SharedNIC {
+		return "HOST-PNIC-RDMA-001"
+	}
+	return "HOST-PNIC-STATE-003"
+}
+
+// Usage tells what a pNIC is used for already, "" where it is free. A vmknic, a storage adapter and an uplink of a standard
+// switch always count. VMs with ordinary adapters count on every DVS but the one that the operator named; without a name,
+// a DVS that carries nothing but RDMA adapters counts as free, because that is where an earlier setup has put the pNIC.
+func (n *NIC) Usage(w PNICWish) string {
+	switch {
+	case len(n.Roles) > 0:
+		why := "carries " + strings.Join(n.Roles, ", ")
+		if n.Switch != "" {
+			why += " on " + n.Switch
+		}
+		if by := slices.Concat(n.Use.VMKs, n.Use.Storage); len(by) > 0 {
+			why += " (" + strings.Join(by, ", ") + ")"
+		}
+		return why
+	case n.Switch == "" || w.own(n):
+		return ""
+	case n.Use.Standard:
+		return "is an uplink of the standard switch " + n.Switch
+	case len(n.Use.VMs) > 0:
+		return "is an uplink of " + n.Switch + ", which carries " + some(n.Use.VMs, "VM")
+	case w.Switch != "" || w.Purpose == WholeCard:
+		return "is an uplink of " + n.Switch
+	}
+	return ""
+}
+
+func inUse(n *NIC, w PNICWish) []PNICReason {
+	why, remedy := n.Usage(w), "choose another pNIC, or move that traffic first"
+	if why == "" {
+		return nil
+	}
+	if w.Purpose == WholeCard {
+		remedy = "choose another pNIC, or take it off its switch first"
+	}
+	return []PNICReason{{InUse, "HOST-PNIC-USED-012", why, remedy}}
+}
+
+// unable tells what a pNIC cannot do at all.
+func unable(h *Host, n *NIC, w PNICWish) (out []PNICReason) {
+	no := func(f PNICFault, check, why, remedy string) { out = append(out, PNICReason{f, check, why, remedy}) }
+	const another = "choose another pNIC"
+	if n.DPU != "" {
+		no(OnDPU, w.PresentCheck(), "belongs to the DPU "+n.DPU, another+": the ports of a DPU cannot be used by the host's RDMA")
+	}
+	switch w.Purpose {
+	case VFParent:
+		// That the pNIC offers no VFs yet is no fault: firmware and BIOS look the same from here, and the firmware is set
+		// on the way.
+		if !slices.Contains(vfDrivers, n.Driver) {
+			no(NotCapable, "HOST-PNIC-DRIVER-006", "has driver "+n.Driver+", and VFs are set up on ConnectX cards ("+strings.Join(vfDrivers, ", ")+") only",
+				"choose a port of a ConnectX card, or mode pvrdma")
+		}
+		return out
+	case WholeCard:
+		if !slices.ContainsFunc(h.Cards(), func(c PCIDevice) bool { return strings.EqualFold(c.Address, n.PCI) }) {
+			no(NotCapable, "HOST-PNIC-DRIVER-006", "is no ConnectX card", "choose a port of a ConnectX card: its driver in the guest reaches GPU memory")
+		}
+		return out
+	}
+	v1 := w.Protocol == "rocev1"
+	const roce = "HOST-PNIC-ROCEV2-002"
+	switch {
+	case n.RDMADevice == "":
+		no(NotCapable, w.PresentCheck(), "has no RDMA device", "load the RDMA driver (nmlx5_rdma, irdman, bnxtroce, qedrntv), or "+another)
+		return out
+	case v1 && n.RoCEv1, !v1 && n.RoCEv2:
+	case n.RoCEv1:
+		no(WrongProtocol, roce, "speaks RoCE v1 only", "set pvrdma.protocol to rocev1, or "+another)
+	case n.RoCEv2:
+		no(WrongProtocol, roce, "does not speak RoCE v1", "set pvrdma.protocol to rocev2")
+	case n.IWARP:
+		no(WrongProtocol, roce, "speaks iWARP only, not RoCE", "switch the NIC to RoCE v2 by its driver's parameter, or "+another)
+	default:
+		no(WrongProtocol, roce, "has RDMA device "+n.RDMADevice+", which does no RoCE", another)
+	}
+	// A driver that the operator names is taken at the operator's word.
+	if w.Driver == "" && !slices.Contains(roceDrivers, n.Driver) {
+		no(UnknownDriver, "HOST-PNIC-DRIVER-006", "has driver "+n.Driver+", which is not known to do RoCE v2", another+", or name the driver as nic.driver")
+	}
+	// On the switch that is wanted, ENS can be switched off: the plan and HOST-ENS-017 say so there, and --skip applies.
+	if n.Use.ENS && !w.own(n) {
+		no(EnhancedPath, "HOST-ENS-017", "is on "+n.Switch+" in enhanced data path mode (ENS), where RDMA is not available",
+			"switch Enhanced Networking Stack off for this host on "+n.Switch)
+	}
+	return out
+}
+
+// notUp tells whether a pNIC carries traffic now. The RDMA device counts where VMs share it: down, init and armed are not
+// ready; a device that does not tell its state is not blamed (vSphere API, HostRdmaDeviceConnectionState).
+func notUp(n *NIC, w PNICWish) []PNICReason {
+	const check, cable = "HOST-PNIC-STATE-003", "check cable, optics and switch port"
+	switch {
+	case n.SpeedMbps == 0:
+		return []PNICReason{{NoLink, check, "has no link", cable}}
+	case w.Purpose == SharedNIC && n.RDMADevice != "" && slices.Contains([]string{"down", "init", "armed"}, n.RDMAState):
+		return []PNICReason{{RDMADown, check, "has RDMA device " + n.RDMADevice + ", which is " + n.RDMAState, cable}}
+	case w.SpeedMbps != 0 && n.SpeedMbps != w.SpeedMbps:
+		return []PNICReason{{Slow, "HOST-PNIC-SPEED-004", "runs at " + gbps(n.SpeedMbps), "check cable and switch port, or correct nic.speed"}}
+	}
+	return nil
+}
+
+// roceDrivers are those of adapters that do RoCE v2 on ESXi: NVIDIA ConnectX-3 and later, Broadcom NetXtreme-E, Marvell
+// FastLinQ, Intel E810 (VMware Compatibility Guide, feature RDMA RoCE v2; vSphere 7.0 "PVRDMA Support").
+var roceDrivers = []string{"nmlx5_core", "nmlx4_core", "nmlx4_en", "bnxtnet", "qedentv", "icen"}
+
+// vfDrivers are those whose VFs this program sets up.
+var vfDrivers = []string{"nmlx5_core"}
+
+func gbps(mbps int) string {
+	if mbps%1000 == 0 {
+		return fmt.Sprintf("%d Gbps", mbps/1000)
+	}
+	return fmt.Sprintf("%d Mbps", mbps)
+}
+
+// some names one of a list and counts the rest.
+func some(names []string, what string) string {
+	if len(names) == 1 {
+		return what + " " + names[0]
+	}
+	return fmt.Sprintf("%s %s and %d more", what, names[0], len(names)-1)
+}

@@ -1,0 +1,25 @@
+package sizing
+
+import (
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// PNICWish is what the answers ask of a host's RDMA pNIC. backends.ChoosePNIC answers it.
+func PNICWish(a *answers.Answers, host string) backends.PNICWish {
+	w := OpenWish(a)
+	w.MAC, w.Device, w.Driver, w.SpeedMbps = string(a.NIC.MACs[host]), a.NIC.Device, a.NIC.Driver, a.NIC.Speed.Mbps()
+	return w
+}
+
+// OpenWish is what the answers ask of any pNIC, whichever is picked: for a page that lists what can be picked.
+func OpenWish(a *answers.Answers) backends.PNICWish {
+	w := backends.PNICWish{Protocol: a.PVRDMA.Protocol, Switch: a.Switch.Name}
+	switch {
+	case a.VFs():
+		w.Purpose = backends.VFParent
+	case a.WholeCard():
+		w.Purpose = backends.WholeCard
+	}
+	return w
+}
