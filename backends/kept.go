@@ -34,6 +34,9 @@ type Item struct {
 	State Value `json:"state,omitzero"`
 	// Content is what Restore needs besides State (the bytes of a file). It is never compared and not observed.
 	Content []byte `json:"content,omitempty"`
+	// Runtime marks a state that does not outlive what it is a state of: the addresses of an interface, a loaded module.
+	// Where that is gone now (Absent), nothing is left to restore.
+	Runtime bool `json:"runtime,omitempty"`
 }
 
 // String names an item for people: "file /etc/netplan/60-rdma.yaml".
@@ -45,6 +48,9 @@ func (i Item) String() string { return string(i.Kind) + " " + i.Name }
 // now, without their contents; an item that is half made (a file beside its final name, an unpacked package) has a state
 // of its own that equals no recorded one. Restore puts the recorded items back. It is safe to repeat, changes only what
 // differs from the record and repairs what is half done; nil only when all of it is as recorded.
+//
+// Observe and Restore work from the record alone: the VM's adapter may be gone again. Restore may be given a part of the
+// record: it leaves all other items as they are.
 type Keeper interface {
 	Keep(ctx context.Context, s Setting, to Value) (Kept, error)
 	Observe(ctx context.Context, s Setting, kept Kept) (Kept, error)
@@ -96,12 +102,12 @@ func (d Difference) String() string {
 }
 
 // Differences compares what is there with a record, item by item, in the order of the record. An item that only one of
-// both holds counts as absent in the other.
+// both holds counts as absent in the other; a runtime state that is gone is no difference.
 func Differences(was, is Kept) []Difference {
 	var out []Difference
 	for _, i := range was.With(is).Items {
 		d := Difference{Kind: i.Kind, Name: i.Name, Was: was.state(i), Is: is.state(i)}
-		if d.Was != d.Is {
+		if d.Was != d.Is && !(i.Runtime && d.Is.IsAbsent()) {
 			out = append(out, d)
 		}
 	}

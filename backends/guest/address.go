@@ -27,7 +27,7 @@ type interfaceState struct {
 
 // interfaceItem records an interface, Absent where it is gone. Its content is the system that configures it.
 func interfaceItem(mac string, system netconf.System, i *backends.Interface) backends.Item {
-	item := backends.Item{Kind: backends.ItemInterface, Name: mac, Content: []byte(system)}
+	item := backends.Item{Kind: backends.ItemInterface, Name: mac, Content: []byte(system), Runtime: true}
 	if i != nil {
 		item.State = backends.ValueOf(interfaceState{append([]string{}, i.Addresses...), i.MTU, i.Up})
 	}
@@ -40,18 +40,27 @@ func (a address) look(ctx context.Context, s backends.Setting) (*network, *backe
 	if err != nil {
 		return nil, nil, err
 	}
+	n, err := a.network(ctx, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	return n, n.byMAC(mac), nil
+}
+
+// network reads the network of the guest.
+func (a address) network(ctx context.Context, s backends.Setting) (*network, error) {
 	// netplan's files are for root only; a guest without root can still tell what it has now.
 	c, err := a.g.conn(ctx, s.Target.Name)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	_, noRoot := c.Sudo(ctx)
 	r, err := c.Run(ctx, ssh.Command{Script: networkScript(), Sudo: noRoot == nil, MaxOutput: 8 << 20})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	n := sections(r.Stdout).network()
-	return &n, n.byMAC(mac), nil
+	return &n, nil
 }
 
 // Read gives address and MTU where they are both there now and come back after a reboot, else Absent.
@@ -197,7 +206,7 @@ func (a address) Observe(ctx context.Context, s backends.Setting, kept backends.
 	if err != nil {
 		return backends.Kept{}, err
 	}
-	n, _, err := a.look(ctx, s)
+	n, err := a.network(ctx, s)
 	if err != nil {
 		return backends.Kept{}, err
 	}
@@ -215,7 +224,10 @@ func (a address) Restore(ctx context.Context, s backends.Setting, kept backends.
 	vm := s.Target.Name
 	files, err := filesOf(kept)
 	at := slices.IndexFunc(kept.Items, func(i backends.Item) bool { return i.Kind == backends.ItemInterface })
-	if err != nil || len(files) != 1 || at < 0 {
+	if err == nil && at < 0 {
+		return a.g.restore(ctx, vm, files)
+	}
+	if err != nil || len(files) != 1 {
 		return badKept(vm, fmt.Errorf("%d files: %w", len(files), err))
 	}
 	was := kept.Items[at]
@@ -223,10 +235,11 @@ func (a address) Restore(ctx context.Context, s backends.Setting, kept backends.
 	if err := was.State.Decode(&k); err != nil {
 		return badKept(vm, err)
 	}
-	n, i, err := a.look(ctx, s)
+	n, err := a.network(ctx, s)
 	if err != nil {
 		return err
 	}
+	i := n.byMAC(was.Name)
 	if i == nil { // the adapter is gone, and its address with it: only the file is left
 		return a.g.restore(ctx, vm, files)
 	}

@@ -118,6 +118,11 @@ func (c class) state(ctx context.Context, s backends.Setting) (classState, error
 	if err != nil {
 		return classState{}, err
 	}
+	return c.stateOf(ctx, s, mac)
+}
+
+// stateOf reads how the device with a MAC is marked.
+func (c class) stateOf(ctx context.Context, s backends.Setting, mac string) (classState, error) {
 	r, err := c.g.Run(ctx, s.Target.Name, ssh.Command{Script: section("rdma", rdmaScript) + networkLinks() + section("classes", classUnits) +
 		section("dirs", "ls /sys/kernel/config/rdma_cm")})
 	if err != nil {
@@ -222,7 +227,21 @@ func (st classState) items() []backends.Item {
 	if st.ours {
 		u.State = backends.ValueOf("enabled")
 	}
-	return []backends.Item{{Kind: itemClass, Name: st.mac, State: backends.ValueOf(mark)}, u}
+	m := backends.Item{Kind: itemClass, Name: st.mac, Runtime: true}
+	if st.dev != "" {
+		m.State = backends.ValueOf(mark)
+	}
+	return []backends.Item{m, u}
+}
+
+// macOf gives the MAC of the device of a record.
+func macOf(kept backends.Kept) string {
+	for _, i := range kept.Items {
+		if i.Kind == itemClass {
+			return i.Name
+		}
+	}
+	return ""
 }
 
 // Keep records the files, the unit and the class.
@@ -244,7 +263,7 @@ func (c class) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (
 
 // Observe gives the same as it is now.
 func (c class) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
-	st, err := c.state(ctx, s)
+	st, err := c.stateOf(ctx, s, macOf(kept))
 	if err != nil {
 		return backends.Kept{}, err
 	}
@@ -254,7 +273,7 @@ func (c class) Observe(ctx context.Context, s backends.Setting, kept backends.Ke
 
 // Restore lets the device mark as before, now and after a boot.
 func (c class) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, _ backends.Progress) error {
-	st, err := c.state(ctx, s)
+	st, err := c.stateOf(ctx, s, macOf(kept))
 	if err != nil {
 		return err
 	}
