@@ -30,17 +30,15 @@ func NewRun(now time.Time, mode string) string {
 }
 
 // NextRun makes the id of a run that stands behind all that root has, also when the clock was set back since or the last
-// run was made in the same second: what is taken for the last run must be the last run.
+// run was made in the same second: what is taken for the last run must be the last run. What cannot be a run (see Strays)
+// does not count.
 func NextRun(root string, now time.Time, mode string) string {
 	entries, err := os.ReadDir(filepath.Join(root, "runs"))
 	if err != nil {
 		return NewRun(now, mode) // Create says what is wrong
 	}
 	for _, e := range entries {
-		if checkRun(e.Name()) != nil {
-			continue
-		}
-		if made := madeOf(e.Name()); !now.Truncate(time.Second).After(made) {
+		if made, is := madeOf(e.Name()); is && !now.Truncate(time.Second).After(made) {
 			now = made.Add(time.Second)
 		}
 	}
@@ -49,13 +47,35 @@ func NextRun(root string, now time.Time, mode string) string {
 
 const stamp = "20060102-150405"
 
-// madeOf is the time that the id of a run tells.
-func madeOf(run string) time.Time {
-	made, err := time.Parse(stamp, run[:len(stamp)])
-	if err != nil {
-		return time.Time{} // digits that are no time
+// farFuture is the year from which on the date of a run is not believed: no clock is that wrong, and ids that follow such
+// a run would soon have no date left.
+const farFuture = 2200
+
+// madeOf is the time that the id of a run tells; false of what is no id, has no date, or one that cannot be.
+func madeOf(run string) (time.Time, bool) {
+	if checkRun(run) != nil {
+		return time.Time{}, false
 	}
-	return made
+	made, err := time.Parse(stamp, run[:len(stamp)])
+	return made, err == nil && made.Year() < farFuture
+}
+
+// Strays names what lies among the runs of a state directory and is none: a foreign name, or a date that cannot be.
+func Strays(root string) ([]string, error) {
+	entries, err := os.ReadDir(filepath.Join(root, "runs"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, stateError(root, err)
+	}
+	var out []string
+	for _, e := range entries {
+		if _, is := madeOf(e.Name()); !is || !e.IsDir() {
+			out = append(out, e.Name())
+		}
+	}
+	return out, nil
 }
 
 // runID is what NewRun makes; anything else never reaches the file system.
@@ -115,11 +135,10 @@ func Create(root string, h Header, plan []byte, opts ...Option) (*Journal, error
 	if err != nil {
 		return nil, err
 	}
-	j := &Journal{root: root, run: h.Run, file: f, clock: time.Now}
-	for _, o := range opts {
-		o(j)
+	j, err := newJournal(root, h.Run, f, State{}, opts)
+	if err != nil {
+		return nil, err
 	}
-	j.start()
 	err = j.Append(Record{Type: TypeHeader, Header: &h})
 	for _, d := range []string{dir, filepath.Dir(dir)} {
 		if err == nil {
@@ -145,7 +164,15 @@ func Open(root, run string, opts ...Option) (*Journal, error) {
 	if err := f.Truncate(s.size); err != nil {
 		return nil, errors.Join(stateError(root, err), f.Close())
 	}
-	j := &Journal{root: root, run: run, file: f, clock: time.Now, state: *s}
+	return newJournal(root, run, f, *s, opts)
+}
+
+func newJournal(root, run string, f *os.File, s State, opts []Option) (*Journal, error) {
+	own, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(stateError(root, err), f.Close())
+	}
+	j := &Journal{root: root, run: run, file: f, clock: time.Now, own: own, state: s}
 	for _, o := range opts {
 		o(j)
 	}

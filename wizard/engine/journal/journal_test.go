@@ -2,9 +2,10 @@ package journal_test
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"os"
 	"path/filepath"
 	"strings"
@@ -306,13 +307,153 @@ func TestDamageInTheMiddleIsRefused(t *testing.T) {
 	}
 }
 
+// lineOf makes the first line of a run's journal of a record.
+func lineOf(run, rec string) string {
+	return chained(run, "", rec) + "\n"
+}
+
+// chained is a line as the documentation of the format has it.
+func chained(run, prev, rec string) string {
+	sum := sha256.Sum256([]byte(run + "\n" + prev + "\n" + rec))
+	return fmt.Sprintf("{\"prev\":%q,\"sum\":%q,\"rec\":%s}", prev, hex.EncodeToString(sum[:16]), rec)
+}
+
 func TestAnotherVersionIsRefusedInWords(t *testing.T) {
-	rec := `{"seq":1,"time":"2026-11-20T12:00:00Z","type":"header","header":{"version":1,"run":"20261120-120000-pvrdma-aaaa"}}`
-	sum := crc32.Checksum([]byte(rec), crc32.MakeTable(crc32.Castagnoli))
-	_, err := journal.Parse(strings.NewReader(fmt.Sprintf("{\"crc\":\"%08x\",\"rec\":%s}\n", sum, rec)))
-	if backends.KindOf(err) != backends.KindRefused || !strings.Contains(err.Error(), "version 1, this program reads version 2") {
+	const run = "20261120-120000-pvrdma-aaaa"
+	for _, version := range []int{1, 3} {
+		rec := fmt.Sprintf(`{"seq":1,"time":"2026-11-20T12:00:00Z","type":"header","header":{"version":%d,"run":%q}}`, version, run)
+		for _, text := range []string{lineOf(run, rec), `{"crc":"01234567","rec":` + rec + "}\n"} {
+			_, err := journal.Parse(strings.NewReader(text))
+			if backends.KindOf(err) != backends.KindRefused || !strings.Contains(err.Error(), fmt.Sprintf("version %d, this program reads version 2", version)) {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// Every bit of a whole journal counts: one that is turned is damage, also in the last line; only at the very end, where it
+// makes the last line one without its newline, it looks like a record that was not written to its end.
+func TestEveryTurnedBitIsFound(t *testing.T) {
+	root := t.TempDir()
+	j := create(t, root)
+	if err := errors.Join(j.Append(intent("a", "vmk1", "vmk0"), outcome("a", "vmk0")), j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(file(root, j))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range whole {
+		for bit := range 8 {
+			turned := bytes.Clone(whole)
+			turned[i] ^= 1 << bit
+			_, err := journal.Parse(bytes.NewReader(turned))
+			if last := i == len(whole)-1; !last && backends.KindOf(err) != backends.KindRefused || last && err != nil {
+				t.Fatalf("byte %d bit %d: %v", i, bit, err)
+			}
+		}
+	}
+}
+
+// Lines of another run, with the right number and whole in themselves, do not fit in.
+func TestLinesOfAnotherRunAreFound(t *testing.T) {
+	root := t.TempDir()
+	var texts [2][][]byte
+	var names [2]string
+	for i := range texts {
+		j := create(t, root)
+		if err := errors.Join(j.Append(intent("a", nil, 1)), j.Append(outcome("a", 1)), j.Append(intent("b", nil, 1)), j.Close()); err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(file(root, j))
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[i], names[i] = bytes.SplitAfter(b, []byte("\n")), j.Run()
+	}
+	mixed := bytes.Join([][]byte{texts[0][0], texts[0][1], texts[1][2], texts[0][3]}, nil)
+	if _, err := journal.Parse(bytes.NewReader(mixed)); !errors.Is(err, journal.ErrDamaged) || !strings.Contains(err.Error(), "line 3") {
 		t.Error(err)
 	}
+	path := filepath.Join(journal.Dir(root, names[0]), "journal.jsonl")
+	if err := os.WriteFile(path, bytes.Join(texts[1], nil), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := journal.Read(root, names[0]); backends.KindOf(err) != backends.KindRefused || !strings.Contains(err.Error(), "that of run "+names[1]) {
+		t.Error(err)
+	}
+}
+
+// A journal that was cut between two lines is whole in itself; the run's log shows what is missing.
+func TestRecordsMissingAtTheEndAreFoundByTheLog(t *testing.T) {
+	root := t.TempDir()
+	j := create(t, root)
+	if err := errors.Join(j.Append(intent("host/a", nil, 1)), j.Append(intent("host/b", nil, 1)), j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	log := `{"event":"done","node":"host/a"}` + "\n" + `{"event":"failed","node":"host/x"}` + "\n" + `{"event":"done","node":"open vm/v/vm-power"}` + "\n" + `{"event":"do`
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(journal.Dir(root, j.Run()), name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("log.jsonl", strings.Replace(log, "open vm/v/vm-power", "host/b", 1))
+	if _, err := journal.Read(root, j.Run()); err != nil {
+		t.Errorf("whole: %v", err)
+	}
+	write("log.jsonl", log)
+	if _, err := journal.Read(root, j.Run()); !errors.Is(err, journal.ErrDamaged) || !strings.Contains(err.Error(), "vm/v/vm-power") {
+		t.Errorf("an operation that only the log has: %v", err)
+	}
+	if _, _, err := journal.LastChanged(root); backends.KindOf(err) != backends.KindRefused || !strings.Contains(err.Error(), j.Run()) || !strings.Contains(backends.HintOf(err), "--salvage") {
+		t.Errorf("%v, hint %q", err, backends.HintOf(err))
+	}
+	if err := os.Remove(file(root, j)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := journal.Read(root, j.Run()); !errors.Is(err, journal.ErrDamaged) {
+		t.Errorf("no journal, but a log: %v", err)
+	}
+}
+
+// A journal whose file or directory is not what it was takes no more records: they would be lost.
+func TestStateDirectoryThatChangesDuringTheRun(t *testing.T) {
+	dir := func(root string, j *journal.Journal) string { return journal.Dir(root, j.Run()) }
+	for name, harm := range map[string]func(root string, j *journal.Journal) error{
+		"deleted":              func(root string, _ *journal.Journal) error { return os.RemoveAll(root) },
+		"run deleted":          func(root string, j *journal.Journal) error { return os.RemoveAll(dir(root, j)) },
+		"journal deleted":      func(root string, j *journal.Journal) error { return os.Remove(file(root, j)) },
+		"directory read-only":  func(root string, j *journal.Journal) error { return os.Chmod(dir(root, j), 0o500) },
+		"state read-only":      func(root string, _ *journal.Journal) error { return os.Chmod(root, 0o500) },
+		"moved away":           func(root string, _ *journal.Journal) error { return os.Rename(root, root+"-old") },
+		"replaced by its copy": func(root string, j *journal.Journal) error { return replaced(file(root, j)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := filepath.Join(t.TempDir(), "state")
+			j := create(t, root)
+			if err := j.Append(intent("a", nil, 1)); err != nil {
+				t.Fatal(err)
+			}
+			if err := harm(root, j); err != nil {
+				t.Fatal(err)
+			}
+			if err := j.Append(intent("b", nil, 1)); !errors.Is(err, journal.ErrLost) || backends.HintOf(err) == "" {
+				t.Errorf("%v", err)
+			}
+			if n := len(j.State().Records); n != 2 {
+				t.Errorf("%d records", n)
+			}
+			_ = os.Chmod(root, 0o700) // for the cleanup
+		})
+	}
+}
+
+func replaced(path string) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.Remove(path), os.WriteFile(path, b, 0o600))
 }
 
 // sick gives an error for every write.

@@ -3,13 +3,14 @@ package journal
 import (
 	"bufio"
 	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"os"
-	"strconv"
 	"syscall"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -18,78 +19,139 @@ import (
 // ErrNotBegun says that a journal has no header: the run was killed before it began, nothing was changed.
 var ErrNotBegun = errors.New("the run was never begun: its journal has no header")
 
+// A line holds one record, bound to its run and to the line before it: Prev repeats that line's Sum, and Sum is taken over
+// run, Prev and record, so that a line that was changed, removed, repeated, moved or brought from another run is found.
 type line struct {
-	CRC string          `json:"crc"`
-	Rec json.RawMessage `json:"rec"`
+	Prev string          `json:"prev"`
+	Sum  string          `json:"sum"`
+	Rec  json.RawMessage `json:"rec"`
 }
 
-func castagnoli(b []byte) string {
-	return fmt.Sprintf("%08x", crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)))
+// lineOf gives the line of a record with its newline, and its sum, which the next line repeats.
+func lineOf(run, prev string, rec []byte) (text []byte, sum string) {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\n%s\n%s", run, prev, rec)
+	sum = hex.EncodeToString(h.Sum(nil)[:16])
+	return fmt.Appendf(nil, "{\"prev\":%q,\"sum\":%q,\"rec\":%s}\n", prev, sum, rec), sum
 }
 
-// encode gives a record's line with its newline.
-func encode(r Record) ([]byte, error) {
+func encode(run, prev string, r Record) (text []byte, sum string, err error) {
 	rec, err := json.Marshal(r)
 	if err != nil {
-		return nil, fmt.Errorf("journal record of %q: %w", r.Node, err)
+		return nil, "", fmt.Errorf("journal record of %q: %w", r.Node, err)
 	}
-	return fmt.Appendf(nil, "{\"crc\":%q,\"rec\":%s}\n", castagnoli(rec), rec), nil
+	text, sum = lineOf(run, prev, rec)
+	return text, sum, nil
 }
 
-func decode(b []byte) (Record, error) {
+// A scanned line of a journal: a record, or what is wrong with the line.
+type scanned struct {
+	n         int // from 1
+	size      int
+	prev, sum string
+	rec       Record
+	bad       error
+}
+
+// decode reads one whole line of a run's journal. A line that is not, byte for byte, what encode wrote is damaged.
+func decode(run string, n int, b []byte) scanned {
+	out := scanned{n: n, size: len(b)}
 	var l line
 	if err := json.Unmarshal(b, &l); err != nil {
-		return Record{}, err
+		out.bad = err
+		return out
 	}
-	if sum := castagnoli(l.Rec); sum != l.CRC {
-		return Record{}, fmt.Errorf("check sum %s instead of %s", sum, l.CRC)
+	want, sum := lineOf(run, l.Prev, l.Rec)
+	if !bytes.Equal(want, b) {
+		out.bad = errors.New("its check sum does not fit")
+		return out
 	}
-	var r Record
-	err := json.Unmarshal(l.Rec, &r)
-	return r, err
+	out.prev, out.sum = l.Prev, sum
+	out.bad = json.Unmarshal(l.Rec, &out.rec)
+	return out
 }
 
-// Parse reads a journal. A last record that was not written to its end is dropped with a note: no deed was begun on
-// its strength. Any other damage, another version and a missing header (ErrNotBegun) are errors.
-func Parse(r io.Reader) (*State, error) {
-	s := &State{}
+// headerOf reads what the first line of a journal says of itself, before any sum is believed.
+func headerOf(b []byte) Header {
+	var l struct {
+		Rec struct {
+			Header Header `json:"header"`
+		} `json:"rec"`
+	}
+	if json.Unmarshal(b, &l) != nil {
+		return Header{}
+	}
+	return l.Rec.Header
+}
+
+// scan reads the lines of a run's journal. A last line without its newline was not written to its end: it is left out, and
+// torn says so. Run "" takes the run that the first line names.
+func scan(r io.Reader, run string) (lines []scanned, torn bool, err error) {
 	in := bufio.NewReaderSize(r, 1<<16)
-	var torn error
 	for n := 1; ; n++ {
 		b, err := in.ReadBytes('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, fmt.Errorf("read the journal: %w", err)
+			return nil, false, fmt.Errorf("read the journal: %w", err)
 		}
-		if torn != nil && len(bytes.TrimSpace(b)) > 0 {
-			return nil, damaged(n-1, torn)
+		if err != nil {
+			return lines, len(b) > 0, nil
 		}
-		if len(b) == 0 {
-			break
-		}
-		ended := b[len(b)-1] == '\n'
-		rec, bad := decode(b)
-		switch {
-		case bad != nil:
-			torn = bad
-		case !ended:
-			torn = io.ErrUnexpectedEOF
-		default:
-			if err := s.add(rec); err != nil {
-				return nil, damaged(n, err)
+		if n == 1 {
+			h := headerOf(b)
+			if h.Version > 0 && h.Version != Version {
+				return nil, false, backends.Errorf(backends.KindRefused, "", "Use the rdma-setup that began the run.",
+					"the journal is of version %d, this program reads version %d", h.Version, Version)
 			}
-			s.size += int64(len(b))
+			if run == "" {
+				run = h.Run
+			}
+			if first := decode(h.Run, 1, b); h.Run != run && first.bad == nil {
+				return nil, false, backends.Errorf(backends.KindRefused, "", "Put the run's own journal there again.", "the journal is that of run %s", h.Run)
+			}
 		}
-		if !ended {
-			break
+		lines = append(lines, decode(run, n, b))
+	}
+}
+
+// Parse reads a journal. A last line without its newline is dropped with a note: no deed was begun on its strength. Any
+// other damage, another version and a missing header (ErrNotBegun) are errors.
+func Parse(r io.Reader) (*State, error) { return parse(r, "") }
+
+func parse(r io.Reader, run string) (*State, error) {
+	lines, torn, err := scan(r, run)
+	if err != nil {
+		return nil, err
+	}
+	s := &State{}
+	for _, l := range lines {
+		err := l.bad
+		if err == nil {
+			err = s.follow(l)
+		}
+		if err != nil {
+			return nil, damage(run, "the journal is damaged at line %d: %w", l.n, err)
 		}
 	}
 	if len(s.Records) == 0 {
 		return nil, ErrNotBegun
 	}
-	if torn != nil {
+	if torn {
 		s.Notes = append(s.Notes, "the last record of the journal was not written to its end and is dropped; the deed that it announced was not begun")
 	}
 	return s, nil
+}
+
+// follow appends what a line says, where it is the one that comes next.
+func (s *State) follow(l scanned) error {
+	if l.prev != s.sum {
+		return errors.New("it does not follow the line before it")
+	}
+	if err := s.add(l.rec); err != nil {
+		return err
+	}
+	s.size += int64(l.size)
+	s.sum = l.sum
+	return nil
 }
 
 // add appends a record that was read or has just been written.
@@ -101,33 +163,39 @@ func (s *State) add(r Record) error {
 		return fmt.Errorf("record %d is of type %q", r.Seq, r.Type)
 	}
 	if r.Header != nil {
-		if r.Header.Version != Version {
-			return backends.Errorf(backends.KindRefused, "", "Use the rdma-setup that began the run.",
-				"the journal is of version %d, this program reads version %d", r.Header.Version, Version)
-		}
 		s.Header = *r.Header
 	}
 	s.Records = append(s.Records, r)
 	return nil
 }
 
-func damaged(n int, err error) error {
-	if backends.KindOf(err) == backends.KindRefused {
-		return err
-	}
-	return backends.Errorf(backends.KindRefused, "",
-		"Restore the file from a backup; without it, look at what the run changed in its report and plan again.",
-		"the journal is damaged at line %s: %w", strconv.Itoa(n), err)
+// ErrDamaged marks the error of a journal that is not whole.
+var ErrDamaged = errors.New("the journal is damaged")
+
+type damageError struct{ error }
+
+func (e *damageError) Unwrap() error        { return e.error }
+func (e *damageError) Is(target error) bool { return target == ErrDamaged }
+
+func damage(run, format string, args ...any) error {
+	return &damageError{backends.Errorf(backends.KindRefused, "",
+		"Restore the run's directory from a backup, or undo what can be proven: rdma-setup rollback "+cmp.Or(run, "RUN")+" --salvage", format, args...)}
 }
 
 // Read reads the journal of a run without opening it for writing.
 func Read(root, run string) (*State, error) {
 	f, err := openFile(root, run, "journal.jsonl", os.O_RDONLY)
 	if err != nil {
+		if errors.Is(err, ErrNotBegun) {
+			err = cmp.Or((*State)(nil).complete(root, run), err)
+		}
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	s, err := Parse(f)
+	s, err := parse(f, run)
+	if err == nil || errors.Is(err, ErrNotBegun) {
+		err = cmp.Or(s.complete(root, run), err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", run, err)
 	}

@@ -2,7 +2,7 @@
 // killed at any instant can be resumed or rolled back. It knows settings and values, not what a plan is made of.
 //
 // A run is a directory $STATE/runs/RUN (0700) with plan.json, journal.jsonl, report.json and log.jsonl (0600). A line of
-// the journal is a JSON object with a record and the record's CRC-32C.
+// the journal is a JSON object with a record and a sum that binds it to the run and to the line before it.
 package journal
 
 import (
@@ -12,7 +12,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// Version is the version of the format that this program writes and reads.
+// Version is the version of the format that this program writes and reads. Journals of version 1, whose lines are not bound
+// to each other, are refused by it.
 const Version = 2
 
 // Type says what a record tells.
@@ -29,7 +30,8 @@ const (
 	TypeOpened  Type = "opened"
 	TypeClosing Type = "closing"
 	TypeClosed  Type = "closed"
-	TypeResult  Type = "result" // an attempt ended by itself
+	TypeResult  Type = "result"  // an attempt ended by itself
+	TypeSalvage Type = "salvage" // second line of a journal that was made of the intact records of a damaged one
 )
 
 // Phase tells a run from its rollback.
@@ -89,6 +91,8 @@ type Record struct {
 
 	Status string         // result
 	Counts map[string]int // result: nodes by state
+
+	Salvage *Salvage // salvage
 }
 
 // Setting is the setting that an intent or outcome is about.
@@ -120,13 +124,15 @@ type wire struct {
 	PID    int              `json:"pid,omitempty"`
 	Status string           `json:"status,omitempty"`
 	Counts map[string]int   `json:"counts,omitempty"`
+
+	Salvage *Salvage `json:"salvage,omitempty"`
 }
 
 // MarshalJSON writes only the fields that are filled.
 func (r Record) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wire{
 		r.Seq, r.Time, r.Type, r.Phase, r.Header, r.Node, r.Target, r.Kind, r.Name, r.Prior, r.To,
-		r.Kept, r.Left, list(r.Found), r.OK, r.Err, r.Hint, r.Stage, r.Plan, r.PID, r.Status, r.Counts,
+		r.Kept, r.Left, list(r.Found), r.OK, r.Err, r.Hint, r.Stage, r.Plan, r.PID, r.Status, r.Counts, r.Salvage,
 	})
 }
 
@@ -138,7 +144,7 @@ func (r *Record) UnmarshalJSON(b []byte) error {
 	}
 	*r = Record{
 		w.Seq, w.Time, w.Type, w.Phase, w.Header, w.Node, w.Target, w.Kind, w.Name, w.Prior, w.To,
-		w.Kept, w.Left, first(w.Found), w.OK, w.Err, w.Hint, w.Stage, w.Plan, w.PID, w.Status, w.Counts,
+		w.Kept, w.Left, first(w.Found), w.OK, w.Err, w.Hint, w.Stage, w.Plan, w.PID, w.Status, w.Counts, w.Salvage,
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func Runs(root string) ([]Summary, error) {
 	}
 	var out []Summary
 	for _, e := range entries {
-		if !e.IsDir() || checkRun(e.Name()) != nil {
+		if _, is := madeOf(e.Name()); !is || !e.IsDir() {
 			continue
 		}
 		out = append(out, summarize(root, e.Name()))
@@ -53,13 +53,13 @@ func summarize(root, run string) Summary {
 	s, err := Read(root, run)
 	sum := Summary{Run: run}
 	// Where the header is missing the id still tells the time.
-	sum.Made = madeOf(run)
+	sum.Made, _ = madeOf(run)
 	switch {
 	case errors.Is(err, ErrNotBegun):
 		sum.Status = "not begun"
 		return sum
 	case err != nil:
-		sum.Status, sum.Err = "unreadable", err.Error()
+		sum.Status, sum.Err = unreadable, err.Error()
 		return sum
 	}
 	last := s.Records[len(s.Records)-1]
@@ -81,15 +81,23 @@ func summarize(root, run string) Summary {
 
 // LastChanged is the id of the latest run that changed something: what resume and rollback take when none is named.
 // Fruitless is the latest run of all where that one was interrupted or failed before its first change, else empty.
+// Where a later run, or one whose place among the runs is not known, cannot be read, it may be the one that is meant:
+// that is an error of kind refused.
 func LastChanged(root string) (run, fruitless string, err error) {
 	runs, err := Runs(root)
 	if err != nil {
+		return "", "", err
+	}
+	if err := strayRun(root); err != nil {
 		return "", "", err
 	}
 	if n := len(runs); n > 0 && !runs[n-1].Changed && slices.Contains([]string{"interrupted", "failed", "partial"}, runs[n-1].Status) {
 		fruitless = runs[n-1].Run
 	}
 	for i := len(runs) - 1; i >= 0; i-- {
+		if runs[i].Status == unreadable {
+			return "", "", notMeant(runs, i)
+		}
 		if runs[i].Changed {
 			return runs[i].Run, fruitless, nil
 		}
@@ -99,4 +107,34 @@ func LastChanged(root string) (run, fruitless string, err error) {
 		hint = "The latest run ended before its first change. Carry it on by name: rdma-setup resume " + fruitless
 	}
 	return "", fruitless, backends.Errorf(backends.KindUsage, "", hint, "no run has changed anything yet")
+}
+
+const unreadable = "unreadable"
+
+// notMeant is the error of a run that cannot be read and would be the last that changed something, if it were whole.
+func notMeant(runs []Summary, at int) error {
+	bad := runs[at]
+	hint := "Name the run that is meant. What can be proven of this one: rdma-setup rollback " + bad.Run + " --salvage"
+	for i := at - 1; i >= 0; i-- {
+		if runs[i].Changed {
+			hint += ". The one before it: rdma-setup rollback " + runs[i].Run
+			break
+		}
+	}
+	return backends.Errorf(backends.KindRefused, "", hint, "%s cannot be read, and it may be the last run that changed something: %s", bad.Run, bad.Err)
+}
+
+// strayRun refuses where a directory that is no run of ours has a journal: somebody has renamed or brought it.
+func strayRun(root string) error {
+	names, err := Strays(root)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if _, err := os.Lstat(filepath.Join(root, "runs", name, "journal.jsonl")); err == nil {
+			return backends.Errorf(backends.KindRefused, "", "Name the run that is meant (rdma-setup runs lists them), or move "+filepath.Join(root, "runs", name)+" away.",
+				"%q has a journal but not the name of a run, and it may be the last run that changed something", name)
+		}
+	}
+	return nil
 }

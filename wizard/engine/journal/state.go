@@ -13,7 +13,8 @@ type State struct {
 	Records []Record
 	Notes   []string // what the reader has to say of the file
 
-	size int64 // bytes of the whole records
+	size int64  // bytes of the whole records
+	sum  string // of the last line, which the next one repeats
 }
 
 // Phase is the phase of the last attempt: what a resume carries on.

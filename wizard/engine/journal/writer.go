@@ -3,6 +3,7 @@ package journal
 import (
 	"errors"
 	"io"
+	"os"
 	"slices"
 	"sync"
 	"syscall"
@@ -23,6 +24,7 @@ type Journal struct {
 	root, run string
 	file      File
 	clock     func() time.Time
+	own       os.FileInfo // of the file that was opened
 
 	asks chan ask
 	done chan struct{} // closed when the writer has ended
@@ -125,6 +127,7 @@ func (j *Journal) commit(group []ask) error {
 	var out []byte
 	var recs []Record
 	next := int64(len(j.state.Records)) // only this goroutine appends
+	sum := j.state.sum
 	for _, a := range group {
 		for _, r := range a.recs {
 			next++
@@ -132,13 +135,17 @@ func (j *Journal) commit(group []ask) error {
 			if r.Time.IsZero() {
 				r.Time = j.clock().UTC()
 			}
-			b, err := encode(r)
+			b, own, err := encode(j.run, sum, r)
 			if err != nil {
 				return j.fail(err)
 			}
+			sum = own
 			out = append(out, b...)
 			recs = append(recs, r)
 		}
+	}
+	if err := j.there(); err != nil {
+		return j.fail(err)
 	}
 	if _, err := j.file.Write(out); err != nil {
 		// What was written in part would only be dropped as torn; failing to cut it off changes nothing.
@@ -151,6 +158,7 @@ func (j *Journal) commit(group []ask) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.state.size += int64(len(out))
+	j.state.sum = sum
 	for _, r := range recs {
 		if err := j.state.add(r); err != nil {
 			return err
@@ -161,8 +169,11 @@ func (j *Journal) commit(group []ask) error {
 
 func (j *Journal) fail(err error) error {
 	hint := "Make the journal's directory writable, then resume."
-	if errors.Is(err, syscall.ENOSPC) {
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
 		hint = "Free some space on the disk of the journal, then resume."
+	case errors.Is(err, ErrLost):
+		hint = "Put the state directory back as it was, then resume. Without it the run cannot be undone: keep what is printed here."
 	}
 	err = backends.Errorf(backends.KindPermanent, "", hint, "write the journal of run %s: %w", j.run, err)
 	j.mu.Lock()
