@@ -24,20 +24,23 @@ import (
 )
 
 func newResumeCmd(e *console.Env) *cobra.Command {
-	return carryOnCmd(e, "resume [RUN]", "Carry on a run that was interrupted or failed on some targets", carryOn{name: "resume"})
+	return carryOnCmd(e, "resume [RUN]", "Carry on a run that was interrupted or failed on some targets", &carryOn{name: "resume"})
 }
 
 func newRollbackCmd(e *console.Env) *cobra.Command {
-	return carryOnCmd(e, "rollback [RUN]", "Set everything that a run changed back to what it was", carryOn{name: "rollback", back: true})
+	return carryOnCmd(e, "rollback [RUN]", "Set everything that a run changed back to what it was", &carryOn{name: "rollback", back: true})
 }
 
 // carryOn is what resume and rollback share: both take up the journal of a run.
 type carryOn struct {
 	name string
 	back bool
+
+	salvage   bool               // undo what the intact records of a damaged journal show
+	recovered *journal.Recovered // these records, until they are saved
 }
 
-func carryOnCmd(e *console.Env, use, short string, c carryOn) *cobra.Command {
+func carryOnCmd(e *console.Env, use, short string, c *carryOn) *cobra.Command {
 	var output, file string
 	var yes bool
 	cmd := &cobra.Command{
@@ -49,6 +52,9 @@ func carryOnCmd(e *console.Env, use, short string, c carryOn) *cobra.Command {
 			set, err := console.ReadSettings(e, cmd)
 			if err != nil {
 				return err
+			}
+			if c.salvage && len(args) == 0 {
+				return resultLine(e, output, console.Usage("list the runs with: rdma-setup runs", "--salvage needs the run to be named"))
 			}
 			run, err := chosenRun(e, set, c.name, args)
 			if err != nil {
@@ -62,6 +68,9 @@ func carryOnCmd(e *console.Env, use, short string, c carryOn) *cobra.Command {
 	console.OutputFlag(cmd, &output, "text", "json")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "accept what is printed")
 	cmd.Flags().StringVarP(&file, "file", "f", "", "answers; refused where they differ from the run's")
+	if c.back {
+		cmd.Flags().BoolVar(&c.salvage, "salvage", false, "undo what the intact records of a damaged journal show, and list the rest")
+	}
 	return cmd
 }
 
@@ -80,8 +89,8 @@ func chosenRun(e *console.Env, set *console.Settings, command string, args []str
 	return run, err
 }
 
-func (c carryOn) do(ctx context.Context, e *console.Env, cmd *cobra.Command, set *console.Settings, run, file string, yes, asJSON bool, stop <-chan struct{}) error {
-	st, err := journal.Read(set.StateDir, run)
+func (c *carryOn) do(ctx context.Context, e *console.Env, cmd *cobra.Command, set *console.Settings, run, file string, yes, asJSON bool, stop <-chan struct{}) error {
+	st, err := c.readRun(e, set, run, file)
 	if err != nil {
 		return err
 	}
@@ -138,7 +147,7 @@ func endedLab(st *journal.State, err error) error {
 }
 
 // carryOn reads the world again, shows what is left to do (or to take back), and does it.
-func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given string, c carryOn) error {
+func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given string, c *carryOn) error {
 	inv, err := r.s.Survey(ctx, r.a)
 	if err != nil {
 		return err
@@ -174,6 +183,11 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 		return err
 	}
 	defer lock.Release()
+	if c.recovered != nil {
+		if err := c.recovered.Save(r.s.Set.StateDir); err != nil {
+			return err
+		}
+	}
 	j, err := journal.Open(r.s.Set.StateDir, run, r.env.JournalOptions()...)
 	if err != nil {
 		return err
@@ -196,9 +210,10 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 		do = engine.Rollback
 	}
 	res, runErr := do(ctx, job)
+	res.Notes = append(res.Notes, leftBehind(j)...)
 	runErr = errors.Join(runErr, j.Close(), done())
 	if back {
-		return r.tookBack(res, runErr)
+		return r.tookBack(res, runErr, remains(st))
 	}
 	return r.finish(ctx, p, res, runErr)
 }
@@ -271,8 +286,8 @@ func (r *runner) waitFor(ctx context.Context, away []backends.Ref) (*backends.In
 	return r.s.Survey(ctx, r.a)
 }
 
-// tookBack ends a rollback: nothing is measured, the world is as it was.
-func (r *runner) tookBack(res engine.Result, runErr error) error {
+// tookBack ends a rollback: nothing is measured, the world is as it was, but for what a damaged journal does not prove.
+func (r *runner) tookBack(res engine.Result, runErr, unproven error) error {
 	code := res.Status.Exit()
 	out := outcome{Status: res.Status, Run: res.Run, Text: joined(res.Notes)}
 	if runErr != nil {
@@ -284,7 +299,10 @@ func (r *runner) tookBack(res engine.Result, runErr error) error {
 	for _, c := range r.conflicts {
 		out.Text = joined(append(nonEmpty(out.Text), "left alone: "+c.String()))
 	}
-	if len(r.conflicts) > 0 && code == console.ExitOK {
+	if unproven != nil {
+		out.Text = joined(append(nonEmpty(out.Text), unproven.Error()))
+	}
+	if (len(r.conflicts) > 0 || unproven != nil) && code == console.ExitOK {
 		out.Status, code = engine.StatusPartial, console.ExitPartial
 	}
 	r.s.KeepLab(code)
@@ -298,6 +316,9 @@ func (r *runner) tookBack(res engine.Result, runErr error) error {
 		}
 		for _, c := range r.conflicts {
 			console.PrintError(r.env.Stderr, c.String(), c.Remedy)
+		}
+		if unproven != nil {
+			console.PrintError(r.env.Stderr, unproven.Error(), backends.HintOf(unproven))
 		}
 		fmt.Fprintf(r.env.Stdout, "rollback of %s: %s\n", res.Run, out.Status)
 	}

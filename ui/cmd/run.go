@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"os/user"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -45,6 +46,7 @@ func carryOut(ctx context.Context, s *session.Session, a *answers.Answers, p *pl
 	if h.Ceiling, err = json.Marshal(p.plan.Ceiling()); err != nil {
 		return engine.Result{}, err
 	}
+	nameStrays(s.Env, s.Set.StateDir)
 	lock, err := journal.Acquire(ctx, s.Set.StateDir, vc.InstanceUUID, journal.Holder{Run: h.Run, PID: pid(), User: h.User, Since: now})
 	if err != nil {
 		return engine.Result{}, err
@@ -64,7 +66,40 @@ func carryOut(ctx context.Context, s *session.Session, a *answers.Answers, p *pl
 	job.Plan, job.Ceiling = *p.plan, p.plan.Ceiling()
 	s.Want(p.plan)
 	res, err := engine.Run(ctx, job)
+	res.Notes = append(res.Notes, leftBehind(j)...)
 	return res, errors.Join(err, j.Close(), done())
+}
+
+// nameStrays says what lies among the runs and is none.
+func nameStrays(e *console.Env, state string) {
+	names, err := journal.Strays(state)
+	if err != nil {
+		return // Create says what is wrong
+	}
+	for _, name := range names {
+		fmt.Fprintf(e.Stderr, "note: %q in %s is no run of rdma-setup and is ignored\n", name, filepath.Join(state, "runs"))
+	}
+}
+
+// leftBehind tells what a run whose state directory was lost has changed: nothing else remembers it now.
+func leftBehind(j *journal.Journal) []string {
+	if !errors.Is(j.Err(), journal.ErrLost) {
+		return nil
+	}
+	st := j.State()
+	var out []string
+	for _, e := range st.Entries() {
+		switch {
+		case e.Found == nil:
+			out = append(out, fmt.Sprintf("left behind: %s was %s; it is not known what it is now", e.Node, e.Prior))
+		case *e.Found != e.Prior:
+			out = append(out, fmt.Sprintf("left behind: %s was %s and is %s", e.Node, e.Prior, *e.Found))
+		}
+	}
+	for _, b := range st.OpenBrackets() {
+		out = append(out, fmt.Sprintf("left behind: %s was opened; before it was %s", b.Node, b.Found))
+	}
+	return out
 }
 
 // logged writes every event into the run's log as well; at level debug also the progress of tasks. A log that cannot be

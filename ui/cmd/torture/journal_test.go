@@ -2,9 +2,6 @@ package torture
 
 import (
 	"bytes"
-	"encoding/json"
-	"fmt"
-	"hash/crc32"
 	"os"
 	"path/filepath"
 	"strings"
@@ -93,9 +90,9 @@ func TestJournalsOfOthers(t *testing.T) {
 		text []byte
 		word string
 	}{
-		"version":           {edited(t, whole, `"version":1`, `"version":7`), "version 7"},
+		"version":           {bytes.Replace(whole, []byte(`"version":2`), []byte(`"version":7`), 1), "version 7"},
 		"damaged":           {bytes.Replace(whole, []byte(`"begin"`), []byte(`"began"`), 1), "damaged at line 2"},
-		"a record is gone":  {bytes.Join(append(bytes.SplitAfter(whole, []byte("\n"))[:1:1], bytes.SplitAfter(whole, []byte("\n"))[2:]...), nil), "stands where"},
+		"a record is gone":  {bytes.Join(append(bytes.SplitAfter(whole, []byte("\n"))[:1:1], bytes.SplitAfter(whole, []byte("\n"))[2:]...), nil), "damaged at line 2: it does not follow the line before it"},
 		"not ours, no JSON": {[]byte("\x7fELF\x00\n\n\xff"), "damaged"},
 	} {
 		if err := os.WriteFile(path, b.text, 0o600); err != nil {
@@ -114,22 +111,6 @@ func TestJournalsOfOthers(t *testing.T) {
 	if got := s.finish(); got.code != 0 {
 		t.Errorf("resume: exit %d\n%s", got.code, got)
 	}
-}
-
-// edited changes the header and mends its check sum.
-func edited(t *testing.T, whole []byte, from, to string) []byte {
-	t.Helper()
-	first, rest, _ := bytes.Cut(whole, []byte("\n"))
-	var l struct{ Rec json.RawMessage }
-	if err := json.Unmarshal(first, &l); err != nil {
-		t.Fatal(err)
-	}
-	rec := bytes.Replace(l.Rec, []byte(from), []byte(to), 1)
-	if bytes.Equal(rec, l.Rec) {
-		t.Fatalf("%s is not in the header", from)
-	}
-	sum := crc32.Checksum(rec, crc32.MakeTable(crc32.Castagnoli))
-	return append(fmt.Appendf(nil, "{\"crc\":\"%08x\",\"rec\":%s}\n", sum, rec), rest...)
 }
 
 // TestTwoAppliesOnOneVCenter begins a second apply while the first is at work: the second is refused, names the first

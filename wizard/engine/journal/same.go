@@ -7,9 +7,10 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// Same refuses another vCenter and other answers than those of the run; "" is not compared.
+// Same refuses another vCenter and other answers than those of the run; "" is not compared, nor is
+// what a damaged journal does not tell.
 func (s *State) Same(vcenter, answers string) error {
-	if vcenter != "" && vcenter != s.Header.VCenter {
+	if vcenter != "" && s.Header.VCenter != "" && vcenter != s.Header.VCenter {
 		return backends.Errorf(backends.KindRefused, "", "Connect to "+s.Header.URL+".",
 			"run %s is of the vCenter %s (%s), not of %s", s.Header.Run, s.Header.URL, s.Header.VCenter, vcenter)
 	}

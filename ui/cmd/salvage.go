@@ -1,0 +1,82 @@
+package cmd
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
+)
+
+// readRun reads the journal of a run. With salvage, what the intact records of a damaged one show stands in for it.
+func (c *carryOn) readRun(e *console.Env, set *console.Settings, run, file string) (*journal.State, error) {
+	st, err := journal.Read(set.StateDir, run)
+	if !c.salvage || !errors.Is(err, journal.ErrDamaged) {
+		return st, err
+	}
+	var otherwise *journal.Header
+	if file != "" {
+		f := planFlags{file: file}
+		a, err := f.load(e, nil)
+		if err != nil {
+			return nil, err
+		}
+		words, err := text(a)
+		if err != nil {
+			return nil, err
+		}
+		otherwise = &journal.Header{URL: a.VCenter.URL, Mode: string(a.Mode), Answers: words}
+	}
+	announced, distrust := announcedBy(set.StateDir, run)
+	c.recovered, err = journal.Recover(set.StateDir, run, announced, otherwise)
+	if err != nil {
+		return nil, err
+	}
+	found := c.recovered.Salvage
+	if distrust != nil {
+		found.Unproven = append(found.Unproven, journal.Unproven{Node: "plan.json", Why: "the saved plan cannot be believed, so not all that was announced is known: " + distrust.Error()})
+	}
+	fmt.Fprintf(e.Stderr, "the journal of run %s is damaged; what its intact records show is undone\n", run)
+	for _, l := range found.Lines {
+		fmt.Fprintf(e.Stderr, "  line %d: %s\n", l.Line, plain.Clean(l.Why))
+	}
+	for _, u := range found.Unproven {
+		fmt.Fprintf(e.Stderr, "  not proven: %s: %s\n", plain.Clean(u.Node), plain.Clean(u.Why))
+	}
+	return c.recovered.State, nil
+}
+
+// announcedBy is what the saved plan of a run announces; an error where the plan is not the one that was saved.
+func announcedBy(state, run string) ([]journal.Announced, error) {
+	b, err := journal.ReadFile(state, run, "plan.json")
+	if err != nil {
+		return nil, err
+	}
+	if _, err := savedPlan(filepath.Join(journal.Dir(state, run), "plan.json")); err != nil {
+		return nil, err
+	}
+	return journal.AnnouncedBy(b), nil
+}
+
+// remains is the error of a rollback that could not prove all that the run has done; nil where the journal was whole.
+func remains(st *journal.State) error {
+	s := st.Salvage()
+	if s == nil || len(s.Unproven) == 0 {
+		return nil
+	}
+	var nodes []string
+	for _, u := range s.Unproven {
+		nodes = append(nodes, u.Node)
+	}
+	const shown = 20
+	more := ""
+	if n := len(nodes) - shown; n > 0 {
+		nodes, more = nodes[:shown], fmt.Sprintf(" and %d more", n)
+	}
+	return backends.Errorf(backends.KindConflict, "", "Look at these by hand: the records of what they were before are damaged. The damaged journal is kept beside the new one.",
+		"not undone, because the journal was damaged: %s%s", strings.Join(nodes, ", "), more)
+}
