@@ -16,7 +16,7 @@ import (
 func processPrograms() map[string]sh.Program {
 	return map[string]sh.Program{
 		"sh": sh.Shell, "bash": sh.Shell, "dash": sh.Shell, "kill": kill, "pgrep": pgrep, "pkill": pgrep, "ps": ps, "pidof": pgrep,
-		"timeout": timeout, "stdbuf": stdbuf, "nohup": nohup, "setsid": prefix, "nice": prefix, "env": env, "xargs": xargs,
+		"timeout": timeout, "stdbuf": stdbuf, "nohup": nohup, "setsid": setsid, "flock": flock, "nice": prefix, "env": env, "xargs": xargs,
 		"sleep": sleep,
 	}
 }

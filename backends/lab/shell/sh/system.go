@@ -21,6 +21,7 @@ type System struct {
 	FS       *vfs.FS
 	Programs map[string]Program // by the name in the program's file
 	Procs    Table
+	Locks    Locks
 	Now      func() time.Time
 	Dash     bool // /bin/sh is dash and complains as dash does; else it is bash
 
