@@ -22,6 +22,9 @@ lint:
 	$(GO) vet ./...
 	$(GO) vet -tags e2e,bench,torture ./ui/... ./backends/guest ./backends/guest/realtest
 	$(GO) tool staticcheck ./...
+	@# The scripts that run on other machines. Where CI is set, shellcheck is there.
+	@if command -v shellcheck >/dev/null 2>&1; then shellcheck -s sh assets/scripts/*.sh; \
+	elif [ -n "$$CI" ]; then echo "shellcheck: not installed"; exit 1; else echo "shellcheck: not installed, skipped"; fi
 	$(GO) mod verify
 	@# 3 is a finding; anything else is a database that cannot be asked from here.
 	@$(GO) tool govulncheck ./... || { rc=$$?; [ $$rc -ne 3 ] || exit 1; echo "govulncheck: not asked (see above)"; }

@@ -1,14 +1,15 @@
 // Package assets holds the tables and texts that are built into the program: which packages a guest needs, what is
-// known of GPUs, the schema of the answers and example answers. It imports nothing of the program.
+// known of GPUs, the schema of the answers, example answers, and the scripts that run on other machines. It imports nothing of the program.
 package assets
 
 import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"strings"
 )
 
-//go:embed *.yaml answers.schema.json examples
+//go:embed *.yaml answers.schema.json examples scripts
 var files embed.FS
 
 // FS gives everything that is built in.
@@ -25,4 +26,20 @@ func Example(mode string) ([]byte, error) {
 		return nil, fmt.Errorf("no example for mode %q", mode)
 	}
 	return b, nil
+}
+
+// Script gives a script that runs on another machine, without the lines that hold nothing but a comment. A name that is
+// not there is a defect of the program; a test reads all of them.
+func Script(name string) string {
+	text, err := files.ReadFile("scripts/" + name)
+	if err != nil {
+		panic(err)
+	}
+	var b strings.Builder
+	for line := range strings.Lines(string(text)) {
+		if t := strings.TrimSpace(line); t != "" && !strings.HasPrefix(t, "#") {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
 }

@@ -260,7 +260,8 @@ func (a address) Restore(ctx context.Context, s backends.Setting, kept backends.
 
 // apply runs a turn in the guest and confirms it over a new connection.
 func (g *Guests) apply(ctx context.Context, vm string, t turn) error {
-	r, err := g.Run(ctx, vm, ssh.Command{Script: t.script(g.options.TakeBack, g.options.Settle), Sudo: true, Limit: 3*time.Minute + g.options.Settle})
+	r, err := g.step(ctx, vm, step{what: "configure " + t.nic.Name, keep: true,
+		Command: ssh.Command{Script: t.script(g.options.TakeBack, g.options.Settle), Limit: 3*time.Minute + g.options.Settle}})
 	if err == nil && r.ExitCode != 0 {
 		e := failed(vm, "configure "+t.nic.Name+" with "+string(t.system), r)
 		if backends.HintOf(e) == "" {
@@ -277,7 +278,7 @@ func (g *Guests) apply(ctx context.Context, vm string, t turn) error {
 		return cerr
 	}
 	c.Drop()
-	if _, cerr = g.root(ctx, vm, "confirm the new address", ssh.Command{Script: t.confirm(), Limit: max(g.options.TakeBack/2, 5*time.Second)}); cerr == nil {
+	if _, cerr = g.ask(ctx, vm, "confirm the new address", ssh.Command{Script: t.confirm(), Limit: max(g.options.TakeBack/2, 5*time.Second)}); cerr == nil {
 		return nil
 	}
 	if err == nil {

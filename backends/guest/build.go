@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rdma-setup/rdma-setup/assets"
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
@@ -15,7 +16,7 @@ import (
 type build struct{ g *Guests }
 
 const (
-	buildDir = "/var/lib/rdma-setup/built"
+	buildDir = stateDir + "/built"
 
 	// perftestDir is where perftest with CUDA goes: beside the distribution's, which stays.
 	perftestDir = "/opt/perftest"
@@ -86,7 +87,7 @@ func (b build) Set(ctx context.Context, s backends.Setting, to backends.Value, _
 		return err
 	}
 	if !now.IsAbsent() {
-		if _, err := b.g.root(ctx, vm, "take "+s.Name+" away", ssh.Command{Script: removeScript(s.Name), Limit: 10 * time.Minute}); err != nil {
+		if _, err := b.g.change(ctx, vm, step{what: "remove " + s.Name, keep: true, Command: ssh.Command{Script: removeScript(s.Name), Limit: 10 * time.Minute}}); err != nil {
 			return err
 		}
 	}
@@ -100,7 +101,7 @@ func (b build) Set(ctx context.Context, s backends.Setting, to backends.Value, _
 	if !path.IsAbs(file) {
 		return backends.Errorf(backends.KindUsage, label(vm), "", "build %s: %q is no path in the guest", s.Name, file)
 	}
-	r, err := b.g.Run(ctx, vm, ssh.Command{Script: buildScript(s.Name, file), Sudo: true, Limit: 30 * time.Minute, MaxOutput: 4 << 20})
+	r, err := b.g.step(ctx, vm, step{what: "build " + s.Name, keep: true, Command: ssh.Command{Script: buildScript(s.Name, file), Limit: 30 * time.Minute, MaxOutput: 4 << 20}})
 	if err != nil {
 		return err
 	}
@@ -115,7 +116,7 @@ func buildScript(name, file string) string {
 	note := func(state string) string {
 		return "echo " + ssh.Quote(state+" "+file) + " >" + buildDir + "/" + name + " || exit 1\n"
 	}
-	script := "mkdir -p " + buildDir + " && chmod 755 " + buildDir + " || exit 1\n" +
+	script := "mkdir -p " + buildDir + " && chmod 755 " + stateDir + " " + buildDir + " && [ \"$(stat -c %u " + buildDir + ")\" = 0 ] || exit 1\n" +
 		"if ! [ -r " + ssh.Quote(file) + " ]; then echo 'there is no such file in the guest' >&2; exit 46; fi\n"
 	switch name {
 	case backends.BuildDriver:
@@ -127,17 +128,9 @@ if ! modinfo nvidia >/dev/null 2>&1; then echo 'the installer ended well, but th
 	default:
 		script += "if [ -e " + perftestDir + " ]; then echo '" + perftestDir + " is there already, and not by this program' >&2; exit 47; fi\n" + note("begun") + findCUDA + `
 if [ -z "$header" ]; then echo 'cuda.h is not there' >&2; exit 1; fi
-rm -rf /var/tmp/rdma-setup-perftest.??????
-w=$(mktemp -d /var/tmp/rdma-setup-perftest.XXXXXX) || exit 1
 (
-tar -xf ` + ssh.Quote(file) + ` -C "$w" && cd "$w"/*/ || exit 1
-{ if ! [ -e configure ]; then sh ./autogen.sh || exit 1; fi
-./configure --prefix=` + perftestDir + ` CUDA_H_PATH="$header" && make -j "$(nproc)" && make install; } >"$w/log" 2>&1 || { grep -E 'rror|not found|cannot find' "$w/log" | tail -n 3 >&2; exit 1; }
-)
-rc=$?
-rm -rf "$w"
-[ $rc = 0 ] || exit 1
-if ! ` + perftestDir + `/bin/ib_write_bw --help 2>&1 | grep -q -e --use_cuda; then echo 'what was built does not know --use_cuda' >&2; exit 1; fi
+set -- ` + ssh.QuoteAll(file, perftestDir, buildDir) + ` "$header"
+` + assets.Script("build-perftest.sh") + `) || exit 1
 `
 	}
 	return script + note("done")
@@ -151,7 +144,7 @@ func removeScript(name string) string {
 if command -v nvidia-uninstall >/dev/null; then nvidia-uninstall --silent </dev/null >/dev/null || exit 1; fi
 `
 	}
-	return script + "rm -f " + buildDir + "/" + name + "\nrmdir " + buildDir + " 2>/dev/null\nexit 0\n"
+	return script + "rm -f " + buildDir + "/" + name + "\nrm -rf -- " + buildDir + "/perftest.??????\nrmdir " + buildDir + " 2>/dev/null && rmdir " + stateDir + " 2>/dev/null\nexit 0\n"
 }
 
 func buildError(vm, name, file string, r ssh.Result) error {

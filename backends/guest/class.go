@@ -167,15 +167,11 @@ func (c class) Set(ctx context.Context, s backends.Setting, to backends.Value, _
 	if st.value == to {
 		return nil
 	}
-	conn, err := c.g.conn(ctx, vm)
-	if err != nil {
-		return err
-	}
 	unit, text := ClassUnit(st.mac, want)
-	if err := conn.Put(ctx, unitDir+unit, []byte(text), 0o644, ""); err != nil {
+	if err := c.g.put(ctx, vm, unitDir+unit, []byte(text), 0o644, ""); err != nil {
 		return err
 	}
-	if err := conn.Put(ctx, classScriptFile, []byte(ClassScript), 0o755, ""); err != nil {
+	if err := c.g.put(ctx, vm, classScriptFile, []byte(ClassScript), 0o755, ""); err != nil {
 		return err
 	}
 	u := ssh.Quote(unit)

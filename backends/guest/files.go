@@ -57,7 +57,7 @@ func dumped(text string) []keptFile {
 
 // snapshot takes files aside, missing ones too.
 func (g *Guests) snapshot(ctx context.Context, vm string, paths ...string) ([]keptFile, error) {
-	out, err := g.root(ctx, vm, "read the files that will change", ssh.Command{Script: dumpScript(ssh.QuoteAll(paths...)), MaxOutput: 8 << 20})
+	out, err := g.ask(ctx, vm, "read the files that will change", ssh.Command{Script: dumpScript(ssh.QuoteAll(paths...)), MaxOutput: 8 << 20})
 	if err != nil {
 		return nil, err
 	}
@@ -72,24 +72,26 @@ func (g *Guests) snapshot(ctx context.Context, vm string, paths ...string) ([]ke
 	return kept, nil
 }
 
+// put writes a file, all of it or nothing, as a step.
+func (g *Guests) put(ctx context.Context, vm, name string, content []byte, mode fs.FileMode, owner string) error {
+	_, err := g.root(ctx, vm, "write "+name, ssh.Command{Script: ssh.PutScript(name, len(content), mode, owner), Stdin: content})
+	return err
+}
+
 // restore puts files back to the byte.
 func (g *Guests) restore(ctx context.Context, vm string, files []keptFile) error {
-	c, err := g.conn(ctx, vm)
-	if err != nil {
-		return err
-	}
 	var gone []string
 	for _, f := range files {
 		if f.Missing {
 			gone = append(gone, f.Path)
-		} else if err := c.Put(ctx, f.Path, f.Content, fs.FileMode(f.Mode), f.Owner); err != nil {
+		} else if err := g.put(ctx, vm, f.Path, f.Content, fs.FileMode(f.Mode), f.Owner); err != nil {
 			return err
 		}
 	}
 	if len(gone) == 0 {
 		return nil
 	}
-	_, err = g.root(ctx, vm, "remove "+strings.Join(gone, ", "), ssh.Command{Argv: append([]string{"rm", "-f", "--"}, gone...)})
+	_, err := g.root(ctx, vm, "remove "+strings.Join(gone, ", "), ssh.Command{Argv: append([]string{"rm", "-f", "--"}, gone...)})
 	return err
 }
 

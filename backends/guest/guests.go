@@ -36,9 +36,12 @@ type Options struct {
 
 	TakeBack time.Duration // how long a guest waits for word after its network was changed, before it goes back; 0: 60 s
 	BootTime time.Duration // how long Wait and Boot wait; 0: 10 min
-	Poll     time.Duration // between tries to reach a guest that is away; 0: 1 s
-	Settle   time.Duration // how long a link, address or port may take to come up; 0: 20 s
-	AptLock  time.Duration // how long another package manager may go on; 0: 5 min
+	// Waiting is told of a step that an earlier process has left running in a guest, while it is waited for; nil: nobody is.
+	Waiting func(vm, step string, began time.Time)
+
+	Poll    time.Duration // between tries to reach a guest that is away; 0: 1 s
+	Settle  time.Duration // how long a link, address or port may take to come up; 0: 20 s
+	AptLock time.Duration // how long another package manager may go on; 0: 5 min
 }
 
 // DefaultPackages are the RDMA packages of Debian, Ubuntu and Enterprise Linux (seed 000, Additional Steps).
@@ -65,6 +68,7 @@ type Guests struct {
 	conns   map[string]*ssh.Conn
 	wanted  map[string]backends.Value // by Setting.ID
 	updated map[string]string         // what fetching the package lists said, by guest
+	settled map[string]bool           // guests in which no step of an earlier process runs
 }
 
 // New makes Guests. targets gives the way to the guest of a VM; macs finds adapters and may be nil where no addresses
@@ -85,7 +89,7 @@ func New(pool *ssh.Pool, targets func(vm string) (ssh.Target, bool), macs MACs, 
 	orElse(&o.Settle, 20*time.Second)
 	orElse(&o.AptLock, 5*time.Minute)
 	return &Guests{pool: pool, targets: targets, macs: macs, options: o,
-		conns: map[string]*ssh.Conn{}, wanted: map[string]backends.Value{}, updated: map[string]string{}}
+		conns: map[string]*ssh.Conn{}, wanted: map[string]backends.Value{}, updated: map[string]string{}, settled: map[string]bool{}}
 }
 
 func orElse(d *time.Duration, def time.Duration) {
@@ -108,7 +112,7 @@ func (g *Guests) Close() error {
 
 // Setters gives one Setter for each kind of setting that a guest has.
 func (g *Guests) Setters() map[backends.Kind]backends.Setter {
-	return map[backends.Kind]backends.Setter{
+	all := map[backends.Kind]backends.Setter{
 		backends.KindPackages:     packages{g},
 		backends.KindBuild:        build{g},
 		backends.KindOFED:         mofed{g},
@@ -120,6 +124,10 @@ func (g *Guests) Setters() map[backends.Kind]backends.Setter {
 		backends.KindTrafficClass: class{g},
 		backends.KindImage:        image{g},
 	}
+	for kind, s := range all {
+		all[kind] = g.settledSetter(s)
+	}
+	return all
 }
 
 // Want tells what a plan asks for. The values of package and module sets name only what was asked for, so Read can
@@ -179,8 +187,13 @@ func (g *Guests) conn(ctx context.Context, vm string) (*ssh.Conn, error) {
 
 func label(vm string) string { return "guest " + vm }
 
-// root runs a script as root and wants it to succeed; what describes it.
+// root changes something as root, in a step that may be ended, and wants it to succeed; what describes it.
 func (g *Guests) root(ctx context.Context, vm, what string, cmd ssh.Command) (string, error) {
+	return g.change(ctx, vm, step{what: what, Command: cmd})
+}
+
+// ask runs a script as root that changes nothing, and wants it to succeed; what describes it.
+func (g *Guests) ask(ctx context.Context, vm, what string, cmd ssh.Command) (string, error) {
 	cmd.Sudo = true
 	r, err := g.Run(ctx, vm, cmd)
 	if err != nil {

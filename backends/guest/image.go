@@ -85,7 +85,7 @@ func bareImage(name string) string {
 }
 
 func (i image) engine(ctx context.Context, vm string) (*backends.Engine, error) {
-	out, err := i.g.root(ctx, vm, "ask the container engine", ssh.Command{Script: section("engine", engineScript(nil)), Limit: time.Minute, MaxOutput: 8 << 20})
+	out, err := i.g.ask(ctx, vm, "ask the container engine", ssh.Command{Script: section("engine", engineScript(nil)), Limit: time.Minute, MaxOutput: 8 << 20})
 	return sections(out).engine(), err
 }
 
@@ -135,11 +135,11 @@ func (i image) Set(ctx context.Context, s backends.Setting, to backends.Value, p
 	}
 	b64 := base64.StdEncoding.EncodeToString([]byte(text))
 	progress.Report(5)
-	_, err = i.g.root(ctx, vm, "build image "+s.Name, ssh.Command{Limit: buildTime, MaxOutput: 8 << 20, Script: `d=$(mktemp -d) || exit 1
+	_, err = i.g.change(ctx, vm, step{what: "build image " + s.Name, keep: true, Command: ssh.Command{Limit: buildTime, MaxOutput: 8 << 20, Script: `d=$(mktemp -d "${0%/*}/image.XXXXXX") || exit 1
 echo ` + b64 + ` | base64 -d >"$d/Dockerfile" &&
 	` + build + ` --label ` + imageLabel + `=` + b64 + ` -t ` + ssh.Quote(s.Name) + ` "$d" 2>&1
 s=$?
 rm -rf "$d"
-exit $s`})
+exit $s`}})
 	return err
 }

@@ -95,7 +95,7 @@ func (m *machine) hung(t *testing.T, rule string) {
 
 // A turn back that was broken off is seen as such, and so done again: nothing of ours is left.
 func TestATrafficClassThatIsHalfTakenBack(t *testing.T) {
-	for _, rule := range []string{"command=rmdir,do=fail:No such thing", "command=systemctl stop,do=hang", "command=rm,nth=1,do=drop"} {
+	for _, rule := range []string{"command=rmdir,do=fail:No such thing", "command=systemctl stop,do=hang", "command=rm -f -- /etc/systemd/system/rdma-setup-class,nth=1,do=drop"} {
 		t.Run(rule, func(t *testing.T) {
 			m := newMachine(t, config{os: "ubuntu-22.04", vf: true})
 			for _, a := range wanted(m, "ubuntu-22.04") {

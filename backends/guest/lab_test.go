@@ -35,6 +35,9 @@ type machine struct {
 	group string // its port group
 	world *world.World
 	door  *door
+
+	ssh     ssh.Config
+	targets func(vm string) (ssh.Target, bool)
 }
 
 type config struct {
@@ -105,12 +108,13 @@ func newMachine(t *testing.T, c config) *machine {
 	if err := os.WriteFile(known, []byte("["+host+"]:"+port+" "+string(xssh.MarshalAuthorizedKey(key.PublicKey()))), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	pool, err := ssh.NewPool(ssh.Config{
+	m.ssh = ssh.Config{
 		KnownHosts:   []string{known},
 		Password:     func(context.Context, ssh.Target) (string, error) { return "let me in", nil },
 		SudoPassword: func(context.Context, ssh.Target) (string, error) { return c.sudo, nil },
 		DialTimeout:  10 * time.Second,
-	})
+	}
+	pool, err := ssh.NewPool(m.ssh)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,9 +127,10 @@ func newMachine(t *testing.T, c config) *machine {
 	if c.options.Settle == 0 {
 		c.options.Settle = 4 * time.Second
 	}
-	m.Guests = guest.New(pool, func(vm string) (ssh.Target, bool) {
+	m.targets = func(vm string) (ssh.Target, bool) {
 		return ssh.Target{Class: "guest", Host: host, Port: number, User: c.user}, vm == m.vm
-	}, m, c.options)
+	}
+	m.Guests = guest.New(pool, m.targets, m, c.options)
 	t.Cleanup(func() { m.Guests.Close() })
 	return m
 }

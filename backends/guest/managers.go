@@ -17,16 +17,16 @@ func (p packages) mend(ctx context.Context, vm string, m pkgman.Manager) error {
 	if m.Mend == "" {
 		return nil
 	}
-	_, err := p.locked(ctx, vm, ssh.Command{Script: m.Mend, Sudo: true, Limit: 30 * time.Minute, MaxOutput: 4 << 20})
+	_, err := p.locked(ctx, vm, "finish what the package manager left half done", ssh.Command{Script: m.Mend, Limit: 30 * time.Minute, MaxOutput: 4 << 20})
 	return err
 }
 
 // locked runs a package manager, again and again while another one has the lock.
-func (p packages) locked(ctx context.Context, vm string, cmd ssh.Command) (ssh.Result, error) {
+func (p packages) locked(ctx context.Context, vm, what string, cmd ssh.Command) (ssh.Result, error) {
 	limit := time.NewTimer(p.g.options.AptLock)
 	defer limit.Stop()
 	for {
-		r, err := p.g.Run(ctx, vm, cmd)
+		r, err := p.g.step(ctx, vm, step{what: what, keep: true, Command: cmd})
 		if err != nil || r.ExitCode == 0 || !pkgman.Locked(r.Stderr+r.Stdout) {
 			return r, err
 		}
@@ -50,7 +50,7 @@ func (p packages) refresh(ctx context.Context, vm string, m pkgman.Manager) erro
 	if done || m.Update == "" {
 		return nil
 	}
-	r, err := p.locked(ctx, vm, ssh.Command{Script: m.Update, Sudo: true, Limit: 10 * time.Minute})
+	r, err := p.locked(ctx, vm, "fetch the package lists", ssh.Command{Script: m.Update, Limit: 10 * time.Minute})
 	if err == nil {
 		p.g.mu.Lock()
 		p.g.updated[vm] = r.Stderr

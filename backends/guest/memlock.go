@@ -58,7 +58,7 @@ func (m memlock) Set(ctx context.Context, s backends.Setting, to backends.Value,
 		if _, bad := strconv.ParseUint(want, 10, 63); bad != nil && want != "unlimited" {
 			return backends.Errorf(backends.KindUsage, label(vm), "", "the memlock limit %q is neither a number of KB nor unlimited", want)
 		}
-		err = c.Put(ctx, limitsFile, []byte(LimitsText(want)), 0o644, "")
+		err = m.g.put(ctx, vm, limitsFile, []byte(LimitsText(want)), 0o644, "")
 	}
 	if err != nil {
 		return err

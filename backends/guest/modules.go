@@ -60,7 +60,7 @@ func (m modules) Set(ctx context.Context, s backends.Setting, to backends.Value,
 	if script == "" {
 		return nil
 	}
-	r, err := m.g.Run(ctx, vm, ssh.Command{Script: script, Sudo: true, Limit: 2 * time.Minute})
+	r, err := m.g.step(ctx, vm, step{what: "load kernel modules", Command: ssh.Command{Script: script, Limit: 2 * time.Minute}})
 	if err != nil {
 		return err
 	}

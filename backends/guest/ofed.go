@@ -16,9 +16,15 @@ import (
 // mofed sets whether MLNX_OFED has taken the place of the distribution's RDMA packages and drivers: KindOFED.
 type mofed struct{ g *Guests }
 
+// stateDir belongs to root, in a directory that only root writes to, and outlives a reboot. It is gone when nothing is in it.
+const stateDir = "/var/lib/rdma-setup"
+
 // ofedWork is where an archive is unpacked. While the directory is there, an installation has not come to its end: it is
-// made before the first package goes and outlives a reboot.
-const ofedWork = "/var/tmp/rdma-setup-ofed"
+// made before the first package goes.
+const ofedWork = stateDir + "/ofed"
+
+// ofedLimit is how long an installation may take: it builds drivers for the running kernel.
+const ofedLimit = 90 * time.Minute
 
 // A distributed is what is recorded of a package of the distribution.
 type distributed struct {
@@ -173,11 +179,7 @@ func (m mofed) Set(ctx context.Context, s backends.Setting, to backends.Value, p
 		return err
 	}
 	progress.Report(5)
-	script := installScript(want.Archive, want.Version)
-	if strings.HasPrefix(want.Version, "DOCA-") {
-		script = docaScript(want.Archive, want.Version)
-	}
-	r, err := p.locked(ctx, vm, ssh.Command{Script: script, Sudo: true, Limit: 90 * time.Minute, MaxOutput: 8 << 20})
+	r, err := p.locked(ctx, vm, "install "+want.Version, ssh.Command{Script: installScript(want.Archive, want.Version), Limit: ofedLimit, MaxOutput: 8 << 20})
 	if err != nil {
 		return err
 	}
@@ -188,7 +190,7 @@ func (m mofed) Set(ctx context.Context, s backends.Setting, to backends.Value, p
 	if err := m.load(ctx, vm, "force-restart"); err != nil {
 		return err
 	}
-	_, err = m.g.root(ctx, vm, "remove "+ofedWork, ssh.Command{Argv: []string{"rm", "-rf", "--", ofedWork}})
+	_, err = m.g.root(ctx, vm, "remove "+ofedWork, ssh.Command{Script: "rm -rf -- " + ofedWork + " || exit 1\nrmdir " + stateDir + " 2>/dev/null || :"})
 	m.drop(ctx, vm)
 	return err
 }
@@ -218,9 +220,10 @@ func (m mofed) drop(ctx context.Context, vm string) {
 	}
 }
 
-// load has the driver's own script load or unload it; setsid lets it end when the connection does not last.
+// load has the driver's own script load or unload it.
 func (m mofed) load(ctx context.Context, vm, verb string) error {
-	r, err := m.g.Run(ctx, vm, ssh.Command{Script: "[ ! -x /etc/init.d/openibd ] || setsid /etc/init.d/openibd " + verb + " </dev/null", Sudo: true, Limit: 10 * time.Minute})
+	r, err := m.g.step(ctx, vm, step{what: "openibd " + verb, keep: true,
+		Command: ssh.Command{Script: "[ ! -x /etc/init.d/openibd ] || /etc/init.d/openibd " + verb + " </dev/null", Limit: 10 * time.Minute}})
 	if err == nil && r.ExitCode != 0 {
 		err = backends.Errorf(backends.KindTransient, label(vm), "Stop what uses RDMA in the guest, or reboot it, then resume.",
 			"openibd %s: %s", verb, lastLines(r.Stdout+"\n"+r.Stderr, 3))
@@ -245,7 +248,7 @@ func (m mofed) Restore(ctx context.Context, s backends.Setting, kept backends.Ke
 	}
 	if err == nil {
 		// From here on the way back is not finished either.
-		_, err = m.g.root(ctx, vm, "make "+ofedWork, ssh.Command{Argv: []string{"mkdir", "-p", "--", ofedWork}})
+		_, err = m.g.root(ctx, vm, "make "+ofedWork, ssh.Command{Argv: []string{"mkdir", "-p", "-m", "700", "--", ofedWork}})
 	}
 	if err == nil {
 		err = m.load(ctx, vm, "force-stop")
@@ -253,7 +256,7 @@ func (m mofed) Restore(ctx context.Context, s backends.Setting, kept backends.Ke
 	if err != nil {
 		return err
 	}
-	r, err := p.locked(ctx, vm, ssh.Command{Script: uninstallScript, Sudo: true, Limit: 30 * time.Minute, MaxOutput: 8 << 20})
+	r, err := p.locked(ctx, vm, "uninstall MLNX_OFED", ssh.Command{Script: script("ofed-uninstall.sh"), Limit: 30 * time.Minute, MaxOutput: 8 << 20})
 	if err == nil && r.ExitCode != 0 {
 		err = failed(vm, "uninstall MLNX_OFED", r)
 	}
@@ -273,27 +276,27 @@ func (m mofed) Restore(ctx context.Context, s backends.Setting, kept backends.Ke
 			return err
 		}
 	}
-	script := "depmod -a\n"
+	load := "depmod -a\n"
 	var auto []string
 	for _, i := range kept.Items {
 		var d distributed
 		switch {
 		case i.Kind == backends.ItemModule:
-			script += "modprobe -- " + ssh.Quote(i.Name) + " || exit 1\n"
+			load += "modprobe -- " + ssh.Quote(i.Name) + " || exit 1\n"
 		case i.Kind == backends.ItemPackage && i.State.Decode(&d) == nil && d.Auto:
 			auto = append(auto, i.Name)
 		}
 	}
 	if len(auto) > 0 {
-		script += "apt-mark auto -- " + ssh.QuoteAll(auto...) + " >/dev/null\n"
+		load += "apt-mark auto -- " + ssh.QuoteAll(auto...) + " >/dev/null\n"
 	}
-	if _, err := m.g.root(ctx, vm, "load the distribution's RDMA modules", ssh.Command{Script: script, Limit: 5 * time.Minute}); err != nil {
+	if _, err := m.g.root(ctx, vm, "load the distribution's RDMA modules", ssh.Command{Script: load, Limit: 5 * time.Minute}); err != nil {
 		return err
 	}
 	if err := m.g.restore(ctx, vm, files); err != nil {
 		return err
 	}
-	_, err = m.g.root(ctx, vm, "remove "+ofedWork, ssh.Command{Argv: []string{"rm", "-rf", "--", ofedWork}})
+	_, err = m.g.root(ctx, vm, "remove "+ofedWork, ssh.Command{Script: "rm -rf -- " + ofedWork + " || exit 1\nrmdir " + stateDir + " 2>/dev/null || :"})
 	m.drop(ctx, vm)
 	return err
 }

@@ -1,6 +1,7 @@
 package guest_test
 
 import (
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -164,33 +165,46 @@ func TestOFEDThatIsNotInstalled(t *testing.T) {
 	}
 }
 
-// An installer that outlived its connection is waited for: two at once would take each other's packages away.
-func TestOFEDWaitsForAnInstallerAtWork(t *testing.T) {
-	m := newMachine(t, config{os: "ubuntu-22.04", vf: true})
-	m.root(t, "cp /usr/bin/sleep /tmp/mlnxofedinstall")
-	earlier := make(chan error, 1)
-	go func() {
-		_, err := m.Run(t.Context(), m.vm, ssh.Command{Script: "/tmp/mlnxofedinstall 600", Sudo: true, Limit: time.Hour})
-		earlier <- err
-	}()
-	m.root(t, "until pgrep -x mlnxofedinstall; do sleep 0.05; done")
-	s, to := m.setting(backends.KindOFED, ""), ofedOf(ofedNow, "ubuntu22.04", "x86_64")
-	ended := make(chan error, 1)
-	go func() { ended <- m.Setters()[backends.KindOFED].Set(t.Context(), s, to, nil) }()
-	for range 20 {
-		if got := m.root(t, "ls /var/tmp"); got != "" {
-			t.Errorf("begun while another is at work: %s", got)
-		}
-	}
-	m.root(t, "pkill -x mlnxofedinstall")
-	if err := <-earlier; err != nil {
-		t.Error(err)
-	}
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
-	if now, err := m.Setters()[backends.KindOFED].Read(t.Context(), s); err != nil || now != readBack(to) {
-		t.Errorf("it is %s, %v", now, err)
+// Whoever has an account in the guest can name a process mlnxofedinstall and make directories in /var/tmp: root waits for
+// none of that, believes none of it, and runs nothing of it.
+func TestOFEDBelievesNobodyElse(t *testing.T) {
+	for _, os := range []string{"ubuntu-22.04", "ubuntu-20.04"} {
+		t.Run(os, func(t *testing.T) {
+			m := newMachine(t, config{os: os, vf: true})
+			s, to := m.setting(backends.KindOFED, ""), ofedOf(ofedNow, strings.Replace(os, "-", "", 1), "x86_64")
+			var spec backends.OFEDSpec
+			if err := to.Decode(&spec); err != nil {
+				t.Fatal(err)
+			}
+			name := strings.TrimSuffix(path.Base(spec.Archive), ".tgz")
+			user := func(script string) {
+				if r, err := m.Run(t.Context(), m.vm, ssh.Command{Script: script}); err != nil || r.ExitCode != 0 {
+					t.Fatalf("%s: %+v, %v", script, r, err)
+				}
+			}
+			user("mkdir -p /var/tmp/rdma-setup-ofed/" + name + " && echo " + spec.Version + " >/var/tmp/rdma-setup-ofed/installed && cd /var/tmp/rdma-setup-ofed/" + name +
+				" && printf '#!/bin/sh\\ntouch /root/owned\\n' >mlnxofedinstall && chmod 755 mlnxofedinstall && cp /usr/bin/sleep /home/ops/mlnxofedinstall")
+			user("! mkdir /var/lib/rdma-setup 2>/dev/null && ! ln -s /home/ops /var/lib/rdma-setup 2>/dev/null && ! mkdir /run/rdma-setup 2>/dev/null")
+			other := make(chan error, 1)
+			go func() {
+				_, err := m.Run(t.Context(), m.vm, ssh.Command{Script: "/home/ops/mlnxofedinstall 600", Limit: time.Hour})
+				other <- err
+			}()
+			m.root(t, "until pgrep -x mlnxofedinstall; do sleep 0.05; done")
+			if err := m.Setters()[backends.KindOFED].Set(t.Context(), s, to, nil); err != nil {
+				t.Fatal(err)
+			}
+			if now, err := m.Setters()[backends.KindOFED].Read(t.Context(), s); err != nil || now != readBack(to) {
+				t.Errorf("it is %s, %v", now, err)
+			}
+			if got := m.root(t, "ls -d /root/owned /var/tmp/rdma-setup-ofed/"+name+" 2>/dev/null; pkill mlnxofedinstall; ps"); !strings.HasPrefix(got, "/var/tmp/rdma-setup-ofed/"+name+"\n") {
+				t.Errorf("there are: %s", got)
+			}
+			<-other
+			if left := m.root(t, "ls -d /run/rdma-setup /var/lib/rdma-setup 2>/dev/null || :"); left != "" {
+				t.Errorf("left: %s", left)
+			}
+		})
 	}
 }
 

@@ -221,7 +221,7 @@ func (p packages) install(ctx context.Context, vm string, missing []string) erro
 	if err := p.refresh(ctx, vm, m); err != nil {
 		return err
 	}
-	r, err := p.locked(ctx, vm, ssh.Command{Script: m.Install(missing), Sudo: true, Limit: 30 * time.Minute, MaxOutput: 4 << 20})
+	r, err := p.locked(ctx, vm, "install packages", ssh.Command{Script: m.Install(missing), Limit: 30 * time.Minute, MaxOutput: 4 << 20})
 	if err != nil {
 		return err
 	}
@@ -276,7 +276,7 @@ func (p packages) remove(ctx context.Context, vm string, names []string) error {
 		return backends.Errorf(backends.KindConflict, label(vm), "Remove those first, or leave the packages.",
 			"remove %s: %s would go with them", strings.Join(names, ", "), strings.Join(others, ", "))
 	}
-	r, err := p.locked(ctx, vm, ssh.Command{Script: m.Remove(names), Sudo: true, Limit: 10 * time.Minute})
+	r, err := p.locked(ctx, vm, "remove packages", ssh.Command{Script: m.Remove(names), Limit: 10 * time.Minute})
 	if err != nil {
 		return err
 	}

@@ -190,16 +190,12 @@ func (p persist) Set(ctx context.Context, s backends.Setting, to backends.Value,
 	if err := p.disable(ctx, vm, drop); err != nil {
 		return err
 	}
-	c, err := p.g.conn(ctx, vm)
-	if err != nil {
-		return err
-	}
 	put := func(last bool) error {
 		for _, name := range slices.Sorted(maps.Keys(files)) {
 			if last != (name == modulesLoadFile) {
 				continue
 			}
-			if err := c.Put(ctx, name, []byte(files[name]), 0o644, ""); err != nil {
+			if err := p.g.put(ctx, vm, name, []byte(files[name]), 0o644, ""); err != nil {
 				return err
 			}
 		}
@@ -254,9 +250,11 @@ func (p persist) reload(ctx context.Context, vm, enable string) error {
 	return err
 }
 
+const initramfsLimit = 15 * time.Minute
+
 func (p persist) initramfs(ctx context.Context, vm string) error {
-	_, err := p.g.root(ctx, vm, "renew the initial RAM disk", ssh.Command{
-		Script: "if command -v update-initramfs >/dev/null 2>&1; then update-initramfs -k all -u; fi", Limit: 15 * time.Minute})
+	_, err := p.g.change(ctx, vm, step{what: "renew the initial RAM disk", keep: true, Command: ssh.Command{
+		Script: "if command -v update-initramfs >/dev/null 2>&1; then update-initramfs -k all -u; fi", Limit: initramfsLimit}})
 	return err
 }
 

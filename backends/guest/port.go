@@ -62,7 +62,7 @@ func (p port) Set(ctx context.Context, s backends.Setting, to backends.Value, _ 
 	if d.State == want {
 		return nil
 	}
-	r, err := p.g.Run(ctx, vm, ssh.Command{Script: portScript(*d, p.g.options.Settle), Sudo: true, Limit: 2*time.Minute + 4*p.g.options.Settle})
+	r, err := p.g.step(ctx, vm, step{what: "bring the port of " + d.Name + " up", Command: ssh.Command{Script: portScript(*d, p.g.options.Settle), Limit: 2*time.Minute + 4*p.g.options.Settle}})
 	if err != nil {
 		return err
 	}

@@ -17,17 +17,18 @@ func (c *Conn) Put(ctx context.Context, name string, content []byte, mode fs.Fil
 	if !path.IsAbs(name) {
 		return backends.Errorf(backends.KindUsage, c.target.String(), "", "write %s: the path is not absolute", name)
 	}
-	if owner == "" {
-		owner = "0:0"
-	}
-	r, err := c.Run(ctx, Command{Script: putScript(name, len(content), mode, owner), Stdin: content, Sudo: true})
+	r, err := c.Run(ctx, Command{Script: PutScript(name, len(content), mode, owner), Stdin: content, Sudo: true})
 	if err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
 	return c.fileError("write", name, r)
 }
 
-func putScript(name string, size int, mode fs.FileMode, owner string) string {
+// PutScript is the script of Put, which reads the content from standard input.
+func PutScript(name string, size int, mode fs.FileMode, owner string) string {
+	if owner == "" {
+		owner = "0:0"
+	}
 	beside := path.Join(path.Dir(name), "."+path.Base(name)+".")
 	// One that a power cut left behind goes first. A shell that a signal ends runs the trap of EXIT not everywhere.
 	return fmt.Sprintf(`rm -f %[6]s??????

@@ -47,7 +47,7 @@ var allowed = map[string][]string{
 
 	"backends/vsphere":    {"backends", "backends/transcript"},
 	"backends/esxi":       {"backends", "backends/ssh", "backends/transcript"},
-	"backends/guest":      {"backends", "backends/ssh", "backends/transcript"},
+	"backends/guest":      {"backends", "backends/ssh", "backends/transcript", "assets"},
 	"backends/ssh":        {"backends"},
 	"backends/kube":       {"backends"},
 	"backends/readonly":   {"backends"},

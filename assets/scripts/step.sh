@@ -1,0 +1,58 @@
+#!/bin/sh
+# Runs a step as the only one in this guest: step.sh DIR STEP LIMIT KEEP SUM BODY; see guard.sh, which starts it under
+# the lock. All working files lie in a fresh directory below one that belongs to root alone, and go with the step.
+s_dir=$1 s_step=$2 s_limit=$3 s_keep=$4 s_hash=$5 s_body=$6
+umask 077
+refuse() {
+	echo "$1" >&2
+	exit 70
+}
+
+[ -n "$s_body" ] || [ -e "$s_dir" ] || exit 0
+mkdir -m 700 "$s_dir" 2>/dev/null || {
+	if [ ! -e "$s_dir" ] && [ ! -L "$s_dir" ]; then mkdir -m 700 "$s_dir" || exit 1; fi
+}
+if [ -L "$s_dir" ] || [ ! -d "$s_dir" ] || [ "$(stat -c '%u' "$s_dir")" != 0 ]; then
+	refuse "$s_dir is not a directory of root: $(stat -c '%F of %U' "$s_dir")"
+fi
+chmod 700 "$s_dir" || exit 1
+
+# The lock is ours, so no step is running: what is here was left by one that was cut off.
+rm -rf -- "$s_dir"/step.?????? "$s_dir/running"
+# A change of an address that waits to be confirmed over a new connection: this is one. One that is being taken back is
+# waited for.
+for s_turn in "$s_dir"/address-*; do
+	[ -d "$s_turn" ] || continue
+	rm "$s_turn/watching" 2>/dev/null
+	s_n=0
+	while [ -e "$s_turn/undoing" ] && [ $s_n -lt 240 ]; do
+		sleep 1
+		s_n=$((s_n + 1))
+	done
+done
+if [ -z "$s_body" ]; then
+	rmdir "$s_dir" 2>/dev/null
+	exit 0
+fi
+
+s_w=$(mktemp -d "$s_dir/step.XXXXXX") || exit 1
+trap 'rm -rf -- "$s_w" "$s_dir/running"; rmdir "$s_dir" 2>/dev/null' EXIT
+trap 'exit 143' HUP INT TERM PIPE 2>/dev/null
+printf '%s\n' "$s_body" >"$s_w/body" || exit 1
+if [ -n "$s_hash" ] && command -v sha256sum >/dev/null 2>&1; then
+	s_sum=$(sha256sum <"$s_w/body")
+	[ "${s_sum%% *}" = "$s_hash" ] || refuse 'the script of the step did not arrive whole'
+fi
+echo "$(date +%s) $s_limit $s_step" >"$s_w/note" && mv "$s_w/note" "$s_dir/running" || exit 1
+
+# Who asked for the step may be gone by now, after a wait: then this line cannot be written, and nothing is done.
+printf '\036#begins\n' || exit 1
+
+s_timeout=
+if [ "$s_keep" != yes ] && command -v timeout >/dev/null 2>&1; then s_timeout="timeout --foreground -k 10 $s_limit"; fi
+umask 022
+$s_timeout /bin/sh "$s_w/body" >"$s_w/out" 2>"$s_w/err"
+s_rc=$?
+cat "$s_w/err" >&2
+cat "$s_w/out"
+exit $s_rc

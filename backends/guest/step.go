@@ -1,0 +1,178 @@
+package guest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/assets"
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/ssh"
+)
+
+// workDir is where root's working files lie while a step runs: a directory in a file system that only root writes to.
+const workDir = "/run/rdma-setup"
+
+// lockDir is what a step locks: a directory that is always there and that only root can open.
+const lockDir = "/root"
+
+// script is one of assets/scripts with its arguments.
+func script(name string, args ...string) string {
+	return "set -- " + ssh.QuoteAll(args...) + "\n" + assets.Script(name)
+}
+
+// A step is one remote command of root that changes something. It runs under assets/scripts/guard.sh: alone in its guest,
+// with its name and the time it began written beside it. A step that outlives its connection (sshd does not end the
+// commands of a client that was killed) is found by the next one, which waits for its end.
+type step struct {
+	what string // in words: "renew the initial RAM disk"
+	keep bool   // is never ended half way: a package manager, an initial RAM disk, an installer
+	ssh.Command
+}
+
+// stepLimit is how long a step may take that says nothing else.
+const stepLimit = 2 * time.Minute
+
+// Exit codes of guard.sh and step.sh.
+const (
+	exitUntrusted = 70
+	exitBusy      = 75
+)
+
+// guarded is the script of a step as it travels.
+func guarded(s step) string {
+	limit := s.Limit
+	if limit <= 0 {
+		limit = stepLimit
+	}
+	body, sum := s.Script, ""
+	if body == "" && len(s.Argv) > 0 {
+		body = ssh.QuoteAll(s.Argv...)
+	}
+	if body != "" {
+		hash := sha256.Sum256([]byte(body + "\n"))
+		sum = hex.EncodeToString(hash[:])
+	}
+	keep := "no"
+	if s.keep {
+		keep = "yes"
+	}
+	return script("guard.sh", workDir, lockDir, s.what, strconv.Itoa(max(1, int(limit/time.Second))), keep, sum, body, assets.Script("step.sh"))
+}
+
+// waiting is how long a step waits for another one at most: as long as an installation of MLNX_OFED may take.
+const waiting = ofedLimit + 5*time.Minute
+
+// step runs a step. Its result is that of the script; a script that ends with an error is no error.
+func (g *Guests) step(ctx context.Context, vm string, s step) (ssh.Result, error) {
+	cmd := s.Command
+	cmd.Script, cmd.Argv, cmd.Sudo = guarded(s), nil, true
+	if s.Limit > 0 {
+		cmd.Limit = s.Limit + time.Minute
+	} else {
+		cmd.Limit = stepLimit + time.Minute
+	}
+	// The limit counts from the moment at which the step begins, not while it waits for another.
+	limit := cmd.Limit
+	cmd.Limit = limit + waiting
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	timer := time.AfterFunc(limit, func() { cancel(ssh.ErrTooSlow) })
+	defer timer.Stop()
+	cmd.OnLine = func(line string) {
+		switch note, _ := strings.CutPrefix(line, mark); {
+		case note == line:
+			return
+		case note == "begins":
+			timer.Reset(limit)
+		case strings.HasPrefix(note, "waiting "):
+			began, what := waitsFor(note)
+			timer.Reset(waiting)
+			if g.options.Waiting != nil {
+				g.options.Waiting(vm, what, began)
+			}
+		}
+	}
+	r, err := g.Run(ctx, vm, cmd)
+	var begun bool
+	r.Stdout, begun = withoutNotes(r.Stdout)
+	switch {
+	case err != nil:
+		g.unsettle(vm)
+		if s.keep {
+			err = fmt.Errorf("%w (the step %q may still be running in the guest; the next run, resume or rollback waits for it)", err, s.what)
+		}
+	case begun:
+	case r.ExitCode == exitBusy:
+		return r, backends.Errorf(backends.KindTransient, label(vm), "See what keeps it (ps ax in the guest), then resume.",
+			"%s: another step of rdma-setup is still running there", s.what)
+	case r.ExitCode == exitUntrusted:
+		return r, backends.Errorf(backends.KindPermanent, label(vm), "Find out who made it, and remove it.", "%s: %s", s.what, lastLines(r.Stderr, 1))
+	}
+	return r, err
+}
+
+// waitsFor reads a note of guard.sh: "waiting BEGAN LIMIT STEP".
+func waitsFor(note string) (began time.Time, what string) {
+	w := strings.SplitN(note, " ", 4)
+	if len(w) < 4 {
+		return time.Time{}, ""
+	}
+	n, _ := strconv.ParseInt(w[1], 10, 64)
+	return time.Unix(n, 0), ssh.Clean(w[3])
+}
+
+// withoutNotes takes away the lines that guard.sh and step.sh print, and tells whether the step began.
+func withoutNotes(out string) (_ string, begun bool) {
+	for strings.HasPrefix(out, mark+"waiting ") {
+		_, out, _ = strings.Cut(out, "\n")
+	}
+	return strings.CutPrefix(out, mark+"begins\n")
+}
+
+// change runs a step and wants it to succeed.
+func (g *Guests) change(ctx context.Context, vm string, s step) (string, error) {
+	r, err := g.step(ctx, vm, s)
+	if err != nil {
+		return r.Stdout, fmt.Errorf("%s: %w", s.what, err)
+	}
+	if r.ExitCode != 0 {
+		return r.Stdout, failed(vm, s.what, r)
+	}
+	return r.Stdout, nil
+}
+
+// settle waits, once for each guest, for a step that an earlier process has left running there: what is read while it runs
+// is soon no longer so. A guest in which nobody may become root is not waited for.
+func (g *Guests) settle(ctx context.Context, vm string) error {
+	g.mu.Lock()
+	done := g.settled[vm]
+	g.mu.Unlock()
+	if done {
+		return nil
+	}
+	c, err := g.conn(ctx, vm)
+	if err != nil {
+		return err
+	}
+	if _, err := c.Sudo(ctx); err == nil {
+		if _, err := g.step(ctx, vm, step{what: "wait for an earlier step"}); err != nil {
+			return err
+		}
+	}
+	g.mu.Lock()
+	g.settled[vm] = true
+	g.mu.Unlock()
+	return nil
+}
+
+// unsettle makes the next read wait again: a step may be running that nobody heard the end of.
+func (g *Guests) unsettle(vm string) {
+	g.mu.Lock()
+	delete(g.settled, vm)
+	g.mu.Unlock()
+}

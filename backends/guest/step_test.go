@@ -1,0 +1,137 @@
+package guest_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/guest"
+	"github.com/rdma-setup/rdma-setup/backends/ssh"
+)
+
+// again is another process of the program that works on the same guest.
+func (m *machine) again(t *testing.T, o guest.Options) *guest.Guests {
+	t.Helper()
+	pool, err := ssh.NewPool(m.ssh)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { pool.Close() })
+	o.Poll, o.Settle, o.TakeBack = 20*time.Millisecond, 4*time.Second, 20*time.Second
+	g := guest.New(pool, m.targets, m, o)
+	t.Cleanup(func() { g.Close() })
+	return g
+}
+
+// ours lists what of a step could be left in a guest.
+func (m *machine) ours(t *testing.T) string {
+	t.Helper()
+	return m.root(t, "ls -d /run/rdma-setup /var/lib/rdma-setup /var/tmp/rdma-setup* /tmp/rdma-setup* /tmp/mlnx* 2>/dev/null || :")
+}
+
+// A command of sshd outlives a client that is killed (sshd(8) ends no command that has no terminal). The next process
+// finds the step, waits for its end and says so; nothing of it is left then.
+func TestAStepThatOutlivesItsConnection(t *testing.T) {
+	for _, os := range []string{"ubuntu-22.04", "rocky-9"} {
+		t.Run(os, func(t *testing.T) {
+			m := newMachine(t, config{os: os})
+			program := map[bool]string{true: "apt-get", false: "dnf"}[os == "ubuntu-22.04"]
+			s, to := m.setting(backends.KindPackages, "rdma"), backends.ValueOf(backends.PackageSpec{Installed: []string{"perftest"}})
+			// Each install takes a second here.
+			m.root(t, "mv /usr/bin/"+program+" /usr/bin/"+program+`.real
+printf '#!/bin/sh\ncase "$*" in *" -s "*|*assumeno*) ;; *install*) touch /root/begun; sleep 1 ;; esac\nexec /usr/bin/`+program+`.real "$@"\n' >/usr/bin/`+program+`
+chmod 755 /usr/bin/`+program)
+			ended := make(chan error, 1)
+			go func() { ended <- m.Setters()[backends.KindPackages].Set(t.Context(), s, to, nil) }()
+			m.watch(t, "until [ -e /root/begun ]; do sleep 0.01; done")
+			m.door.close() // as kill -9 of the client
+			if err := <-ended; err == nil || !strings.Contains(err.Error(), "may still be running") {
+				t.Errorf("the connection was lost: %v", err)
+			}
+			m.door.reopen()
+			var waited []string
+			g := m.again(t, guest.Options{Waiting: func(vm, step string, began time.Time) {
+				if time.Since(began) > time.Hour || vm != m.vm {
+					t.Errorf("%s: %s began at %s", vm, step, began)
+				}
+				waited = append(waited, step)
+			}})
+			g.Want(s, to)
+			if now, err := g.Setters()[backends.KindPackages].Read(t.Context(), s); err != nil || now != to {
+				t.Errorf("after the step it reads %s, %v", now, err)
+			}
+			if len(waited) != 1 || waited[0] != "install packages" {
+				t.Errorf("waited for %q", waited)
+			}
+			if left := m.ours(t); left != "" {
+				t.Errorf("left: %s", left)
+			}
+		})
+	}
+}
+
+// A step that may be ended is ended with its run; one that may not goes on.
+func TestAnInterruptedStep(t *testing.T) {
+	m := newMachine(t, config{os: "ubuntu-22.04"})
+	m.root(t, `mv /usr/sbin/update-initramfs /usr/sbin/update-initramfs.real
+printf '#!/bin/sh\ntouch /root/begun\nsleep 1\n/usr/sbin/update-initramfs.real "$@" && touch /root/renewed\n' >/usr/sbin/update-initramfs
+chmod 755 /usr/sbin/update-initramfs`)
+	s, to := m.setting(backends.KindPersist, ""), backends.ValueOf(backends.Persist{Modules: []string{"ib_umad"}})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- m.Setters()[backends.KindPersist].Set(ctx, s, to, nil) }()
+	m.watch(t, "until [ -e /root/begun ]; do sleep 0.01; done")
+	cancel()
+	if err := <-ended; err == nil {
+		t.Error("nothing was said")
+	}
+	if err := m.Setters()[backends.KindPersist].Set(t.Context(), s, to, nil); err != nil {
+		t.Error(err)
+	}
+	m.root(t, "[ -e /root/renewed ]")
+	if left := m.ours(t); left != "" {
+		t.Errorf("left: %s", left)
+	}
+}
+
+// Root works in a directory of its own only.
+func TestAWorkingDirectoryOfSomebodyElse(t *testing.T) {
+	for _, before := range []string{
+		"mkdir -m 777 /run/rdma-setup && chown ops /run/rdma-setup",
+		"mkdir /home/ops/x && chown ops /home/ops/x && ln -s /home/ops/x /run/rdma-setup",
+		"touch /run/rdma-setup && chown ops /run/rdma-setup",
+	} {
+		m := newMachine(t, config{os: "ubuntu-22.04"})
+		m.root(t, before)
+		s := m.setting(backends.KindMemlock, "")
+		err := m.Setters()[backends.KindMemlock].Set(t.Context(), s, backends.ValueOf("unlimited"), nil)
+		if err == nil || !strings.Contains(err.Error(), "/run/rdma-setup is not a directory of root") || backends.HintOf(err) == "" {
+			t.Errorf("%s: %v", before, err)
+		}
+		if made := m.root(t, "ls /home/ops/x /etc/security/limits.d 2>/dev/null || :"); strings.Contains(made, "60-rdma") || strings.Contains(made, "step.") {
+			t.Errorf("%s: made %s", before, made)
+		}
+	}
+}
+
+// watch runs a script on a connection of its own, which the door does not shut.
+func (m *machine) watch(t *testing.T, script string) {
+	t.Helper()
+	pool, err := ssh.NewPool(m.ssh)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	to, _ := m.targets(m.vm)
+	c, err := pool.Dial(t.Context(), to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if r, err := c.Run(t.Context(), ssh.Command{Script: script, Sudo: true, Limit: time.Minute}); err != nil || r.ExitCode != 0 {
+		t.Fatalf("%s: %+v, %v", script, r, err)
+	}
+}
