@@ -227,7 +227,8 @@ func (r *runner) planAgain(inv *backends.Inventory, st *journal.State, back bool
 		}
 	}
 	if back {
-		p, err := rollback.Build(priors, inv, rollback.Options{Mode: st.Header.Mode, Brackets: unfinished.Brackets(st), Held: unfinished.Held(st)})
+		p, err := rollback.Build(priors, inv, rollback.Options{Mode: st.Header.Mode, Brackets: unfinished.Brackets(st), Held: unfinished.Held(st),
+			Canary: r.a.Run.Power.Canary, Apart: groups(r.a)})
 		if err == nil {
 			r.conflicts = p.Conflicts
 		}
@@ -241,6 +242,17 @@ func (r *runner) planAgain(inv *backends.Inventory, st *journal.State, back bool
 		r.s.Want(next)
 	}
 	return next, err
+}
+
+// groups returns vms[].group by VM.
+func groups(a *answers.Answers) map[string]string {
+	out := map[string]string{}
+	for _, v := range a.VMs {
+		if v.Group != "" {
+			out[v.Name] = v.Group
+		}
+	}
+	return out
 }
 
 // waitFor waits for what the run has sent to reboot, shut down or powered on, as the run itself would have done, and reads the world

@@ -129,7 +129,7 @@ func jobOf(s *session.Session, a *answers.Answers, f planFlags, j *journal.Journ
 	maps.Copy(setters, s.Shells.Setters())
 	return engine.Job{
 		Setters: engine.Retry(setters, engine.Backoff{}), Brackets: s.Brackets(a), Journal: j, Skip: f.skip, Sink: sink, Stop: stop, Clock: s.Env.Now,
-		Limits: engine.Limits{Parallel: a.Run.Parallel, HostsDown: a.Run.Reboot.MaxUnavailable, Reboot: max(a.Run.Reboot.Limit(), session.Evacuation) + rebootGrace},
+		Limits: engine.Limits{Parallel: a.Run.Parallel, HostsDown: a.Run.Reboot.MaxUnavailable, VMsOff: a.Run.Power.Limit(len(a.VMs)), Reboot: max(a.Run.Reboot.Limit(), session.Evacuation) + rebootGrace},
 		Replan: func(ctx context.Context) (*plan.Plan, error) {
 			inv, err := s.Survey(ctx, a)
 			if err != nil {

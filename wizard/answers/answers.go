@@ -131,6 +131,7 @@ type VM struct {
 	Name     string       `yaml:"name" json:"name"` // name or inventory path
 	IP       netip.Prefix `yaml:"ip" json:"ip,omitzero"`
 	Adapters []Adapter    `yaml:"adapters" json:"adapters,omitempty"`
+	Group    string       `yaml:"group" json:"group,omitempty"` // VMs of one group are never off together
 	Hardware Hardware     `yaml:"hardware" json:"hardware,omitempty"`
 	Guest    VMGuest      `yaml:"guest" json:"guest"`
 }
@@ -188,6 +189,7 @@ type Measure struct {
 type Run struct {
 	Parallel int    `yaml:"parallel" json:"parallel"`
 	Reboot   Reboot `yaml:"reboot" json:"reboot"`
+	Power    Power  `yaml:"power" json:"power"`
 }
 
 // Reboot limits waves of host reboots.
@@ -195,6 +197,24 @@ type Reboot struct {
 	MaxUnavailable int      `yaml:"max_unavailable" json:"max_unavailable"`
 	Timeout        Duration `yaml:"timeout" json:"timeout"`
 	Canary         bool     `yaml:"canary" json:"canary"` // one host first, and alone
+}
+
+// Power limits how many VMs are off at the same time.
+type Power struct {
+	MaxUnavailable VMCount `yaml:"max_unavailable" json:"max_unavailable"`
+	Canary         bool    `yaml:"canary" json:"canary"` // one VM first, and alone
+}
+
+// Limit returns how many of vms VMs may be off at the same time over all hosts, 0 for all. Without a number in the answers
+// it is 4, at most a quarter of them, at least 1.
+func (p Power) Limit(vms int) int {
+	switch {
+	case p.MaxUnavailable == AllVMs:
+		return 0
+	case p.MaxUnavailable > 0:
+		return int(p.MaxUnavailable)
+	}
+	return max(1, min(4, vms/4))
 }
 
 // Networks gives the RDMA adapters that a VM shall have, the short form (ip) spelled out.

@@ -95,6 +95,7 @@ func Keys() []Key {
 		{Path: "vms[].adapters", Doc: "instead of ip, where a VM has several RDMA adapters"},
 		{Path: "vms[].adapters[].ip", Doc: "address of this adapter", Hint: "write an IPv4 address with its prefix: 192.168.50.11/24"},
 		{Path: "vms[].adapters[].portgroup", Doc: "\"\": switch.portgroup"},
+		{Path: "vms[].group", Doc: "VMs of one group are never off at the same time"},
 		{Path: "vms[].hardware", Doc: "keep | upgrade (to the lowest version that the mode needs; cannot be undone) | 14; \"\": keep",
 			Hint: "write keep, upgrade or a number such as 14"},
 		{Path: "vms[].guest", Doc: "how the guest is reached"},
@@ -133,6 +134,10 @@ func Keys() []Key {
 		{Path: "run.reboot.max_unavailable", Doc: "hosts down at once", Default: "1", Min: 1, Max: 64},
 		{Path: "run.reboot.timeout", Doc: "a host that is not back by then stops the waves", Default: "30m", Hint: "write a time as 30m or 1h"},
 		{Path: "run.reboot.canary", Doc: "one host first: the others follow when it and its VMs are back with their VFs", Default: "true"},
+		{Path: "run.power", Doc: "how many VMs are off at the same time"},
+		{Path: "run.power.max_unavailable", Doc: "VMs that are off at once, over all hosts: a number or all; \"\": 4, at most a quarter of vms, at least 1",
+			Hint: "write a number or all"},
+		{Path: "run.power.canary", Doc: "one VM first: the others follow when its RDMA port is active", Default: "true"},
 	}
 }
 

@@ -44,6 +44,10 @@ func textType(t reflect.Type) *jsonschema.Schema {
 		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{
 			{Type: "string", Enum: []any{"kb", "minimal", "guide"}}, {Type: "integer", Minimum: "1"},
 		}}
+	case reflect.TypeFor[VMCount]():
+		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{
+			{Type: "string", Pattern: `^(all)?$`}, {Type: "integer", Minimum: "1"},
+		}}
 	case reflect.TypeFor[Hardware]():
 		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{
 			{Type: "string", Pattern: `^(keep|upgrade|vmx-[0-9]+)?$`}, {Type: "integer", Minimum: "4", Maximum: "99"},

@@ -161,6 +161,42 @@ func (m *MMIO) UnmarshalText(b []byte) error {
 // MarshalText writes the word or number as it is.
 func (m MMIO) MarshalText() ([]byte, error) { return []byte(m), nil }
 
+// A VMCount is a number of VMs; 0 is the default, AllVMs no limit.
+type VMCount int
+
+// AllVMs is the value "all".
+const AllVMs VMCount = -1
+
+// UnmarshalText reads a number or all.
+func (c *VMCount) UnmarshalText(b []byte) error {
+	text := strings.ToLower(strings.TrimSpace(string(b)))
+	switch text {
+	case "":
+		*c = 0
+		return nil
+	case "all":
+		*c = AllVMs
+		return nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > 100_000 {
+		return fmt.Errorf("%q is neither a number of VMs nor all", clip(text))
+	}
+	*c = VMCount(n)
+	return nil
+}
+
+// MarshalText writes the number or all, and nothing for the default.
+func (c VMCount) MarshalText() ([]byte, error) {
+	switch {
+	case c == AllVMs:
+		return []byte("all"), nil
+	case c <= 0:
+		return nil, nil
+	}
+	return []byte(strconv.Itoa(int(c))), nil
+}
+
 // Hardware says which virtual hardware version a VM shall have: keep (also ""), upgrade (to the lowest version that the
 // mode needs) or a number (14 for vmx-14).
 type Hardware string

@@ -45,9 +45,10 @@ type bracket struct {
 	effect     bool           // something of the body was begun: the effect is due
 	found      backends.Value // state found before the first opening
 	leave      backends.Value
-	inherited  bool // open since an attempt before, which found and leave come from
-	leftover   bool // inherited, and the plan needs it no more: it is only closed
-	closing    bool // inherited, and its closing was begun in an attempt before
+	inherited  bool        // open since an attempt before, which found and leave come from
+	leftover   bool        // inherited, and the plan needs it no more: it is only closed
+	group      *powerGroup // of a power cycle
+	closing    bool        // inherited, and its closing was begun in an attempt before
 }
 
 // down tells whether the bracket takes its host out of service.
@@ -129,6 +130,7 @@ func nodesOf(p *plan.Plan, open map[string]*bracket) ([]*node, error) {
 			}
 		}
 	}
+	powerGroups(p, byBracket)
 	for _, n := range all {
 		for _, id := range g.Waits[n.id] {
 			if n.closes {

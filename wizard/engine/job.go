@@ -46,6 +46,7 @@ type Limits struct {
 	// Apart bounds those that load only a machine of their own and mostly wait for it (guests, VMs that start): 8 x
 	// Parallel. With Parallel 1 all take turns.
 	Apart     int
+	VMsOff    int // VMs that are off at the same time because of the run: no limit
 	HostsDown int // hosts in maintenance or rebooting at the same time (max_unavailable): 1
 	// Times. Grace is for a call to return after its time or its context has ended.
 	Deed    time.Duration // one change: 15 min

@@ -39,22 +39,23 @@ type runner struct {
 	now    func() time.Time
 	phase  journal.Phase
 
-	skip       map[string]bool
-	kept       map[string]record       // by change, of the attempts before
-	open       map[string]*bracket     // open since an attempt before
-	made       map[string]made         // changes done in this attempt
-	number     int                     // of the stage, from 1
-	failed     map[backends.Ref]string // targets that failed in this attempt, and where
-	wave       string                  // host that failed while it was down: no other goes down
-	used       plan.Ceiling            // reboots and power cycles of the stages before
-	known      map[string]int          // index in results
-	stop       <-chan struct{}         // nil when it has been heard
-	halted     bool                    // no new deeds: stopped, cancelled, or the journal is broken
-	broken     error                   // of the journal
-	before     bool                    // an attempt before has changed something
-	unverified bool                    // stopped before a stage that would have come
-	again      bool                    // a resume or a rollback
-	result     Result
+	skip        map[string]bool
+	kept        map[string]record       // by change, of the attempts before
+	open        map[string]*bracket     // open since an attempt before
+	made        map[string]made         // changes done in this attempt
+	number      int                     // of the stage, from 1
+	failed      map[backends.Ref]string // targets that failed in this attempt, and where
+	powerFailed string                  // VM that did not start again: no other goes off
+	wave        string                  // host that failed while it was down: no other goes down
+	used        plan.Ceiling            // reboots and power cycles of the stages before
+	known       map[string]int          // index in results
+	stop        <-chan struct{}         // nil when it has been heard
+	halted      bool                    // no new deeds: stopped, cancelled, or the journal is broken
+	broken      error                   // of the journal
+	before      bool                    // an attempt before has changed something
+	unverified  bool                    // stopped before a stage that would have come
+	again       bool                    // a resume or a rollback
+	result      Result
 }
 
 // A record is what a Keeper recorded, for which value.

@@ -59,7 +59,7 @@ func (s *stage) startHot(ctx context.Context, held bool) bool {
 		case later:
 			rest = append(rest, l)
 		case never:
-			s.settle(n, outcome{state: NodeBlocked, err: fmt.Errorf("not begun, because %s failed in its wave", s.wave)})
+			s.settle(n, outcome{state: NodeBlocked, err: fmt.Errorf("not begun, because %s failed in its wave", cmp.Or(s.wave, s.powerFailed))})
 		case now:
 			some = true
 			s.launch(ctx, s.batch(n))
@@ -93,6 +93,12 @@ func (s *stage) admit(n *node, held bool) admission {
 		}
 		if n.around.down() {
 			return now
+		}
+		if !n.closes && !s.mayGoOff(n.around) {
+			if s.powerFailed != "" {
+				return never
+			}
+			return later
 		}
 	}
 	if running, limit := s.bound(n); *running >= limit {
@@ -204,6 +210,10 @@ func (s *stage) launch(ctx context.Context, nodes []*node) {
 		s.emit(Event{Type: EventStarted, Node: n.id, Target: n.target, Title: n.title})
 	}
 	if b := first.around; b != nil {
+		if b.group != nil && !first.closes && !b.group.started {
+			b.group.started = true
+			s.off = append(s.off, b.group)
+		}
 		d.effect = b.effect || b.bare() && b.open.state == NodeDone
 		if host, wave := b.host(); wave && !first.closes && !b.inherited {
 			s.down[host]++

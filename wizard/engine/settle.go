@@ -69,6 +69,9 @@ func (s *stage) failTarget(n *node) {
 	if s.wave == "" && (s.down[host] > 0 || s.wasDown(host)) {
 		s.wave = host.Name
 	}
+	if n.closes && n.around.outage() && s.powerFailed == "" {
+		s.powerFailed = n.target.Name
+	}
 	for _, m := range s.lanes[n.target].nodes {
 		if m.state == "" && !m.running && !m.closes {
 			s.settle(m, outcome{state: NodeBlocked, err: fmt.Errorf("%q failed before", n.title)})

@@ -25,6 +25,7 @@ type stage struct {
 	busy    map[*parent]bool
 	holds   map[holdKey]bool      // of one round
 	down    map[backends.Ref]int  // open brackets of hosts out of service
+	off     []*powerGroup         // that have been started
 	back    map[backends.Ref]bool // hosts that were, and on which something may be left to do
 }
 
@@ -73,6 +74,9 @@ func newStage(r *runner, p *plan.Plan) (*stage, error) {
 			s.lanes[n.target] = l
 		}
 		l.nodes = append(l.nodes, n)
+		if g := n.around; g != nil && n.closes && g.group != nil && g.group.started && !slices.Contains(s.off, g.group) {
+			s.off = append(s.off, g.group)
+		}
 		if n.closes && n.around.inherited {
 			if host, wave := n.around.host(); wave {
 				s.down[host]++

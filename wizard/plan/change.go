@@ -95,6 +95,8 @@ type Bracket struct {
 	Round int `json:"round,omitempty"`
 	// Effect is what people notice, with the state found: HostReboot, VMPowerCycle.
 	Effect Disruption `json:"effect"`
+	// Apart are names of groups: of two brackets that share one, the second opens when the first is closed.
+	Apart []string `json:"apart,omitempty"`
 }
 
 // ID is "vm/vm-01/vm-power", in a second round "host/esx-01/host-reboot/2".

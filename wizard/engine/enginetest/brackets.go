@@ -36,6 +36,13 @@ func (p *vmPower) Open(ctx context.Context, t backends.Ref, progress backends.Pr
 	progress.Report(10)
 	return p.w.call(ctx, Call{Verb: "open", Setting: bracketSetting(t, backends.BracketVMPower)}, []backends.Ref{t}, func() error {
 		p.w.power[t] = "off"
+		off := 0
+		for _, state := range p.w.power {
+			if state == "off" {
+				off++
+			}
+		}
+		p.w.mostOff = max(p.w.mostOff, off)
 		return nil
 	})
 }

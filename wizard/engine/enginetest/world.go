@@ -31,6 +31,7 @@ type World struct {
 	now     map[backends.Ref]int // deeds running per target
 	clash   []string             // deeds that overlapped on one target
 	most    int                  // most hosts in maintenance mode at the same time
+	mostOff int                  // VMs off at the same time
 }
 
 // A Call is one call that the engine made.
@@ -145,6 +146,13 @@ func (w *World) Clashes() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]string(nil), w.clash...)
+}
+
+// MostOff is the largest number of VMs that were off at the same time.
+func (w *World) MostOff() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.mostOff
 }
 
 // MostDown is the largest number of hosts that were in maintenance mode at the same time.

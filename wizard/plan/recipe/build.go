@@ -58,5 +58,6 @@ func (b *builder) recipe(hosts func()) {
 	}
 	waves.Plan(b.Draft)
 	b.wait()
+	b.powerWaves()
 	b.costs()
 }

@@ -19,6 +19,9 @@ type Options struct {
 	// by bracket id. Where it is missing the target is left as it is found now.
 	Brackets map[string]backends.Value
 	Held     []string // as in Options
+	// Canary powers one VM off first and alone; Apart are the groups of VMs, by name, that are never off together.
+	Canary bool
+	Apart  map[string]string
 }
 
 // Build works out the changes from today's inventory to the values that a run's journal says were there before. It

@@ -130,16 +130,44 @@ func (u *undo) arrange() {
 		u.flap(c)
 	}
 	u.changes = slices.DeleteFunc(u.changes, u.moot)
+	u.powerCanary()
 	for _, id := range u.order {
 		br := u.brackets[id]
 		if br.Target.Type == backends.TypeVM {
 			br.After = append(br.After, guests[br.Target.Name]...)
+			if group := u.opts.Apart[br.Target.Name]; group != "" {
+				br.Apart = append(br.Apart, group)
+			}
 		}
 		u.plan.Brackets = append(u.plan.Brackets, *br)
 	}
 	u.guestOrder(guests)
 	slices.Reverse(u.changes)
 	u.plan.Changes = u.changes
+}
+
+// powerCanary lets the first VM that is powered off alone be on again before any other goes off.
+func (u *undo) powerCanary() {
+	if !u.opts.Canary {
+		return
+	}
+	first := ""
+	for _, id := range u.order {
+		br := u.brackets[id]
+		if br.Kind != backends.BracketVMPower || br.Effect != plan.VMPowerCycle || len(br.Around) > 0 || u.sharesChange(id) {
+			continue
+		}
+		if first == "" {
+			first = id
+			continue
+		}
+		br.After = append(br.After, first)
+	}
+}
+
+// sharesChange tells whether a power cycle stands around a change together with that of another VM.
+func (u *undo) sharesChange(id string) bool {
+	return slices.ContainsFunc(u.changes, func(c plan.Change) bool { return len(c.Within) > 1 && slices.Contains(c.Within, id) })
 }
 
 // moot drops the unloading of modules where a power cycle follows.

@@ -1,0 +1,89 @@
+package recipe
+
+import (
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+)
+
+// powerWaves bounds how many VMs are off at the same time: it names the canary, keeps VMs of one group apart, and says or
+// refuses what has to be off together. The engine holds the number itself (engine.Limits.VMsOff).
+func (b *builder) powerWaves() {
+	var brackets []plan.Bracket
+	for _, br := range b.Brackets {
+		brackets = append(brackets, *br)
+	}
+	off := map[string]bool{}
+	for _, br := range brackets {
+		off[br.ID()] = br.Kind == backends.BracketVMPower && br.Effect == plan.VMPowerCycle
+	}
+	together, cycles := 1, 0
+	for _, ids := range plan.Together(brackets, b.Plan.Changes) {
+		n := 0
+		for _, id := range ids {
+			if off[id] {
+				n++
+			}
+		}
+		cycles, together = cycles+n, max(together, n)
+	}
+	if cycles == 0 {
+		return
+	}
+	limit := b.Answers.Run.Power.Limit(len(b.Answers.VMs))
+	switch {
+	case limit > 0 && together > limit && b.Answers.Run.Power.MaxUnavailable > 0:
+		b.Refuse(backends.Ref{Type: backends.TypeCluster, Name: "run.power.max_unavailable"}, "", "Raise run.power.max_unavailable, or move VMs to other hosts first.",
+			"%d is too few: %d VMs have to be off at the same time, because they share a host that reboots or a switch whose uplinks change", limit, together)
+	case limit == 0:
+		b.Note("all %d VMs may be off at the same time (run.power.max_unavailable: all)", cycles)
+	default:
+		b.Note("at most %d of %d VMs are off at the same time (run.power.max_unavailable)", max(limit, together), cycles)
+	}
+	for _, v := range b.VMs {
+		if id, there := b.Powered(v.VM); there && v.Wish.Group != "" {
+			b.Brackets[id].Apart = append(b.Brackets[id].Apart, v.Wish.Group)
+		}
+	}
+	b.powerCanary(off)
+}
+
+// powerCanary lets one VM go first: no other is powered off before that one is on again and everything planned in its guest
+// is done. VMs around the reboot of a host follow the canary of the hosts.
+func (b *builder) powerCanary(off map[string]bool) {
+	if !b.Answers.Run.Power.Canary {
+		return
+	}
+	changes, grouped := map[string][]string{}, map[string]bool{} // by VM; power cycles that share a change
+	for _, c := range b.Plan.Changes {
+		if c.Target.Type == backends.TypeVM || c.Target.Type == backends.TypeGuest {
+			changes[c.Target.Name] = append(changes[c.Target.Name], c.ID())
+		}
+		if len(c.Within) > 1 {
+			for _, id := range c.Within {
+				grouped[id] = true
+			}
+		}
+	}
+	first := ""
+	var proof, rest []string
+	for _, v := range b.VMs {
+		id, there := b.Powered(v.VM)
+		switch {
+		case there && (len(b.Brackets[id].Around) > 0 || grouped[id]):
+		case first == "" && (there && off[id] || len(changes[v.Name]) > 0):
+			first, proof = v.Name, changes[v.Name]
+			if there {
+				proof = append(proof, id)
+			}
+		case there && off[id]:
+			rest = append(rest, id)
+		}
+	}
+	if len(rest) == 0 {
+		return
+	}
+	for _, id := range rest {
+		b.Brackets[id].After = append(b.Brackets[id].After, proof...)
+	}
+	b.Note("%s goes first and alone (run.power.canary): no other VM is powered off before it is on again and its guest is set up", first)
+}
