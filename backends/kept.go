@@ -2,6 +2,7 @@ package backends
 
 import (
 	"context"
+	"fmt"
 	"slices"
 )
 
@@ -80,6 +81,16 @@ func (k Kept) Bare() Kept {
 		out.Items[i].Content = nil
 	}
 	return out
+}
+
+// Err says which item has a state that cannot be represented.
+func (k Kept) Err() error {
+	for _, i := range k.Items {
+		if err := i.State.Err(); err != nil {
+			return fmt.Errorf("%s: %w", i, err)
+		}
+	}
+	return nil
 }
 
 // A Difference is an item that is not as it was recorded.

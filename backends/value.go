@@ -1,110 +1,130 @@
 package backends
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"sort"
 	"strings"
 )
 
-// A Value is what a setting is or shall be: plain data, kept as canonical JSON (keys sorted), so that two
-// values are equal exactly when == says so. The zero Value is Absent: the thing does not exist.
-type Value struct{ text string }
+// A Value is what a setting is or shall be: plain data, kept as canonical JSON (keys sorted), so that two values are equal
+// exactly when == says so. Absence, not being known and being half done are states beside the data, so no text that an
+// operator or a host supplies can be taken for one of them. The zero Value is Absent: the thing does not exist.
+type Value struct {
+	state state
+	text  string // data, partial: canonical JSON, "" where nothing is there; unknown: until when; invalid: why
+}
+
+type state byte
+
+const (
+	absent state = iota
+	data
+	unknown
+	partial
+	invalid
+)
 
 // Absent is the value of a thing that does not exist; setting it removes the thing.
 var Absent = Value{}
 
-const unknownPrefix = "unknown until "
-
-// ValueOf makes a Value of plain data (strings, numbers, booleans, slices, maps, structs with JSON tags).
-func ValueOf(v any) Value {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return Value{text: quote(fmt.Sprintf("%v", v))}
-	}
-	return canonical(b)
-}
+// ValueOf makes a Value of plain data (strings, numbers, booleans, slices, maps, structs with JSON tags); nil is Absent.
+// Bytes of a text that are not UTF-8 become U+FFFD. What JSON cannot hold (a NaN) gives a Value with an error: see Err.
+func ValueOf(v any) Value { return valueOf(data, v) }
 
 // Unknown is a value that cannot be read before the change or bracket of the given id is done.
-func Unknown(until string) Value { return Value{text: quote(unknownPrefix + until)} }
+func Unknown(until string) Value { return Value{unknown, strings.ToValidUTF8(until, "\ufffd")} }
+
+// Partial is the value of a setting that somebody began to set or to remove and did not finish; what is what is there of
+// it, nil where that says nothing. It equals only the same Partial.
+func Partial(what any) Value {
+	v := valueOf(partial, what)
+	if v == Absent {
+		v.state = partial
+	}
+	return v
+}
+
+func valueOf(s state, v any) Value {
+	if known, is := v.(Value); is {
+		switch {
+		case s == data, known.state == absent, known.state == invalid:
+			return known
+		case known.state == data:
+			return Value{s, known.text}
+		}
+		return Value{invalid, "a partial value holds data, not a value that is itself " + known.String()}
+	}
+	text, err := canonicalOf(v)
+	switch {
+	case err != nil:
+		return Value{invalid, err.Error()}
+	case text == "":
+		return Absent
+	}
+	return Value{s, text}
+}
 
 // Known is false for a Value made by Unknown.
-func (v Value) Known() bool { return !strings.HasPrefix(v.text, `"`+unknownPrefix) }
+func (v Value) Known() bool { return v.state != unknown }
 
 // IsAbsent tells whether the thing does not exist.
-func (v Value) IsAbsent() bool { return v.text == "" }
+func (v Value) IsAbsent() bool { return v.state == absent }
 
-// Decode fills into from the value; it fails on Absent and on an unknown value.
-func (v Value) Decode(into any) error {
+// IsPartial tells whether the value was made by Partial.
+func (v Value) IsPartial() bool { return v.state == partial }
+
+// Part gives what is there of a partial value, Absent where that says nothing; any other value is given as it is.
+func (v Value) Part() Value {
 	switch {
-	case v.IsAbsent():
-		return fmt.Errorf("the value is absent")
-	case !v.Known():
-		return fmt.Errorf("the value is %s", v)
+	case v.state != partial:
+		return v
+	case v.text == "":
+		return Absent
 	}
-	return json.Unmarshal([]byte(v.text), into)
+	return Value{data, v.text}
+}
+
+// Err says why the value holds nothing: it was made of something that is not plain data. Such a value is equal to no data,
+// cannot be decoded and cannot be written.
+func (v Value) Err() error {
+	if v.state == invalid {
+		return fmt.Errorf("the value cannot be represented: %s", v.text)
+	}
+	return nil
+}
+
+// Decode fills into from the value; only data can be decoded.
+func (v Value) Decode(into any) error {
+	switch v.state {
+	case data:
+		return json.Unmarshal([]byte(v.text), into)
+	case invalid:
+		return v.Err()
+	}
+	return fmt.Errorf("the value is %s", v)
 }
 
 // String prints the value for people: text without quotes, objects as "key value, key value", lists with commas.
 func (v Value) String() string {
-	if v.IsAbsent() {
+	switch v.state {
+	case absent:
 		return "absent"
+	case unknown:
+		return unknownUntil + v.text
+	case invalid:
+		return v.Err().Error()
+	case partial:
+		if v.text == "" {
+			return "partial"
+		}
+		return "partial (" + v.Part().String() + ")"
 	}
-	var any any
-	dec := json.NewDecoder(strings.NewReader(v.text))
-	dec.UseNumber()
-	if err := dec.Decode(&any); err != nil {
+	any, err := decodeJSON([]byte(v.text))
+	if err != nil {
 		return v.text
 	}
 	return human(any)
-}
-
-// MarshalJSON gives the plain JSON, null for Absent.
-func (v Value) MarshalJSON() ([]byte, error) {
-	if v.IsAbsent() {
-		return []byte("null"), nil
-	}
-	return []byte(v.text), nil
-}
-
-// UnmarshalJSON reads any JSON; null is Absent.
-func (v *Value) UnmarshalJSON(b []byte) error {
-	*v = canonical(b)
-	return nil
-}
-
-func canonical(b []byte) Value {
-	var any any
-	dec := json.NewDecoder(bytes.NewReader(b))
-	dec.UseNumber()
-	if err := dec.Decode(&any); err != nil || any == nil {
-		return Absent
-	}
-	out, err := marshalPlain(any)
-	if err != nil {
-		return Absent
-	}
-	return Value{text: string(out)}
-}
-
-// marshalPlain keeps <, > and & readable; encoding/json sorts map keys.
-func marshalPlain(v any) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimRight(buf.Bytes(), "\n"), nil
-}
-
-func quote(s string) string {
-	b, err := marshalPlain(s)
-	if err != nil {
-		return `""`
-	}
-	return string(b)
 }
 
 func human(v any) string {

@@ -60,8 +60,12 @@ func newPlanCmd(e *console.Env) *cobra.Command {
 	return c
 }
 
-// A planDoc is the JSON of a plan that CLI.md promises.
+// planFormat is the format of a saved plan. Files without one are older: what is not known yet was text in them.
+const planFormat = 2
+
+// A planDoc is the documented JSON of a plan.
 type planDoc struct {
+	Format   int              `json:"format"`
 	Hash     string           `json:"hash"`
 	Mode     string           `json:"mode"`
 	Changes  []plan.Change    `json:"changes"`
@@ -81,7 +85,7 @@ type planReboots struct {
 func planDocument(p *planned, calls int) planDoc {
 	n := p.plan.Ceiling()
 	return planDoc{
-		Hash: p.plan.Hash(), Mode: p.plan.Mode, Changes: append([]plan.Change{}, p.plan.Changes...), Brackets: append([]plan.Bracket{}, p.plan.Brackets...),
+		Format: planFormat, Hash: p.plan.Hash(), Mode: p.plan.Mode, Changes: append([]plan.Change{}, p.plan.Changes...), Brackets: append([]plan.Bracket{}, p.plan.Brackets...),
 		Checks: append([]checks.Finding{}, p.findings...), Reboots: planReboots{n.HostReboots, n.PowerCycles},
 		Notes: append([]string{}, p.plan.Notes...), Stages: p.plan.Stages, APICalls: calls,
 	}
@@ -129,6 +133,9 @@ func savedPlan(path string) (*planDoc, error) {
 	}
 	if err != nil {
 		return nil, console.Usage(again, "%s is not a plan: %v", path, err)
+	}
+	if doc.Format != planFormat {
+		return nil, console.Usage(again, "%s was saved by another version of rdma-setup", path)
 	}
 	if sum := (plan.Plan{Mode: doc.Mode, Changes: doc.Changes, Brackets: doc.Brackets}).Hash(); sum != doc.Hash {
 		return nil, console.Usage("Do not edit a saved plan. Change the answers, then "+again, "%s was changed after it was saved: its content has the hash %s, not %s", path, sum, doc.Hash)

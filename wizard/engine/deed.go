@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync/atomic"
@@ -125,7 +126,8 @@ func (d *deed) keepAside(ctx context.Context, n *node, to backends.Value) (*back
 		return earlier.kept, nil
 	}
 	now, err := guard(ctx, d.limits.Deed, d.limits.Grace, n.target.Name, "record what is there", func(ctx context.Context) (backends.Kept, error) {
-		return k.Keep(ctx, n.change.Setting, to)
+		now, err := k.Keep(ctx, n.change.Setting, to)
+		return now, cmp.Or(err, now.Err())
 	})
 	if err == nil && earlier.kept != nil {
 		now = earlier.kept.With(now)
@@ -146,7 +148,8 @@ func (d *deed) observe(ctx context.Context, setter backends.Setter, todo []int, 
 			continue
 		}
 		left, err := guard(ctx, d.limits.Deed, d.limits.Grace, n.target.Name, "observe "+n.id, func(ctx context.Context) (backends.Kept, error) {
-			return keeper.Observe(ctx, n.change.Setting, was.Bare())
+			left, err := keeper.Observe(ctx, n.change.Setting, was.Bare())
+			return left, cmp.Or(err, left.Err())
 		})
 		if err == nil {
 			left = left.Bare()
@@ -260,7 +263,7 @@ func (d *deed) read(ctx context.Context, setter backends.Setter, which []int) []
 			if err != nil {
 				out[k].err = err
 			} else {
-				out[k] = answer[backends.Value]{a.values[k], a.errs[k]}
+				out[k] = answer[backends.Value]{a.values[k], cmp.Or(a.errs[k], a.values[k].Err())}
 			}
 		}
 		return out
@@ -279,7 +282,8 @@ func (d *deed) read(ctx context.Context, setter backends.Setter, which []int) []
 
 func readOne(ctx context.Context, l Limits, setter backends.Setter, s backends.Setting) (backends.Value, error) {
 	return guard(ctx, min(l.Deed, 5*time.Minute), l.Grace, s.Target.Name, "read "+s.ID(), func(ctx context.Context) (backends.Value, error) {
-		return setter.Read(ctx, s)
+		v, err := setter.Read(ctx, s)
+		return v, cmp.Or(err, v.Err())
 	})
 }
 

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"math"
 	"strings"
 	"testing"
 
@@ -238,5 +239,25 @@ func TestPlanThatCannotBeCarriedOutIsRefusedBeforeAnything(t *testing.T) {
 		if n := len(w.Calls()); n > 0 {
 			t.Errorf("%s: %d calls", name, n)
 		}
+	}
+}
+
+// noData reads something that no journal can hold.
+type noData struct{ backends.Setter }
+
+func (n noData) Read(context.Context, backends.Setting) (backends.Value, error) {
+	return backends.ValueOf(math.NaN()), nil
+}
+
+func TestWhatIsNoDataFailsItsChangeOnly(t *testing.T) {
+	w, wishes := options(1)
+	jb, _ := fresh(t, w, wishes)
+	jb.Setters[backends.KindOption] = noData{jb.Setters[backends.KindOption]}
+	res, err := engine.Run(t.Context(), jb)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := node(t, res, optionID("esx-001")); n.State != engine.NodeFailed || !strings.Contains(n.Err.Error(), "cannot be represented") || len(w.Calls("set")) != 0 {
+		t.Errorf("%s, %v, %d sets", n.State, n.Err, len(w.Calls("set")))
 	}
 }

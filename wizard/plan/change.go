@@ -41,28 +41,41 @@ type Change struct {
 	Late backends.Value
 }
 
+// changeJSON has from and to as plain JSON, which everybody can read; a state beside them tells a text from a value that
+// is not known yet.
 type changeJSON struct {
-	ID           string         `json:"id"`
-	Kind         backends.Kind  `json:"kind"`
-	Target       backends.Ref   `json:"target"`
-	Name         string         `json:"name,omitempty"`
-	From         backends.Value `json:"from"`
-	To           backends.Value `json:"to"`
-	Why          string         `json:"why"`
-	Disrupts     []Disruption   `json:"disrupts"`
-	After        []string       `json:"after"`
-	Within       []string       `json:"within,omitempty"`
-	Irreversible string         `json:"irreversible,omitempty"`
-	State        bool           `json:"state,omitempty"`
-	Late         backends.Value `json:"late,omitzero"`
+	ID           string          `json:"id"`
+	Kind         backends.Kind   `json:"kind"`
+	Target       backends.Ref    `json:"target"`
+	Name         string          `json:"name,omitempty"`
+	From         json.RawMessage `json:"from"`
+	FromState    backends.State  `json:"from_state,omitempty"`
+	To           json.RawMessage `json:"to"`
+	ToState      backends.State  `json:"to_state,omitempty"`
+	Why          string          `json:"why"`
+	Disrupts     []Disruption    `json:"disrupts"`
+	After        []string        `json:"after"`
+	Within       []string        `json:"within,omitempty"`
+	Irreversible string          `json:"irreversible,omitempty"`
+	State        bool            `json:"state,omitempty"`
+	Late         backends.Value  `json:"late,omitzero"`
 }
 
-// MarshalJSON writes the fields that CLI.md promises, lists never null.
+// MarshalJSON writes the documented fields, lists never null.
 func (c Change) MarshalJSON() ([]byte, error) {
-	return json.Marshal(changeJSON{
-		c.ID(), c.Kind, c.Target, c.Name, c.From, c.To, c.Why,
-		append([]Disruption{}, c.Disrupts...), append([]string{}, c.After...), c.Within, c.Irreversible, c.State, c.Late,
-	})
+	j := changeJSON{
+		ID: c.ID(), Kind: c.Kind, Target: c.Target, Name: c.Name, Why: c.Why,
+		Disrupts: append([]Disruption{}, c.Disrupts...), After: append([]string{}, c.After...), Within: c.Within,
+		Irreversible: c.Irreversible, State: c.State, Late: c.Late,
+	}
+	var err error
+	if j.From, j.FromState, err = c.From.Plain(); err != nil {
+		return nil, err
+	}
+	if j.To, j.ToState, err = c.To.Plain(); err != nil {
+		return nil, err
+	}
+	return json.Marshal(j)
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote; the id follows from target, kind and name.
@@ -71,9 +84,17 @@ func (c *Change) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &j); err != nil {
 		return err
 	}
+	from, err := backends.ReadPlain(j.From, j.FromState)
+	if err != nil {
+		return err
+	}
+	to, err := backends.ReadPlain(j.To, j.ToState)
+	if err != nil {
+		return err
+	}
 	*c = Change{
 		Setting: backends.Setting{Target: j.Target, Kind: j.Kind, Name: j.Name},
-		From:    j.From, To: j.To, Why: j.Why, Disrupts: j.Disrupts, After: j.After, Within: j.Within,
+		From:    from, To: to, Why: j.Why, Disrupts: j.Disrupts, After: j.After, Within: j.Within,
 		Irreversible: j.Irreversible, State: j.State, Late: j.Late,
 	}
 	return nil

@@ -7,18 +7,26 @@ import (
 )
 
 type outcomeExtra struct {
-	State string          `json:"outcome"`
-	Found *backends.Value `json:"found,omitempty"`
-	Err   string          `json:"error,omitempty"`
+	State      string          `json:"outcome"`
+	Found      json.RawMessage `json:"found,omitempty"`
+	FoundState backends.State  `json:"found_state,omitempty"`
+	Err        string          `json:"error,omitempty"`
 }
 
-// MarshalJSON adds "outcome", "found" and "error" to the fields of the change.
+// MarshalJSON adds "outcome", "found" and "error" to the fields of the change. Without "found", nobody could read what is
+// there; null is a thing that does not exist.
 func (o Outcome) MarshalJSON() ([]byte, error) {
 	a, err := json.Marshal(o.Change)
 	if err != nil {
 		return nil, err
 	}
-	b, err := json.Marshal(outcomeExtra{o.State, o.Found, o.Err})
+	x := outcomeExtra{State: o.State, Err: o.Err}
+	if o.Found != nil {
+		if x.Found, x.FoundState, err = o.Found.Plain(); err != nil {
+			return nil, err
+		}
+	}
+	b, err := json.Marshal(x)
 	if err != nil {
 		return nil, err
 	}
@@ -34,6 +42,13 @@ func (o *Outcome) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &x); err != nil {
 		return err
 	}
-	o.State, o.Found, o.Err = x.State, x.Found, x.Err
+	o.State, o.Found, o.Err = x.State, nil, x.Err
+	if len(x.Found) > 0 {
+		found, err := backends.ReadPlain(x.Found, x.FoundState)
+		if err != nil {
+			return err
+		}
+		o.Found = &found
+	}
 	return nil
 }

@@ -65,12 +65,15 @@ func TestRecordsComeBackAsTheyWereWritten(t *testing.T) {
 	root := t.TempDir()
 	j := create(t, root, journal.WithClock(func() time.Time { return noon }))
 	absent, text := backends.Absent, backends.ValueOf("<a> & \"b\"\n\x1b[31m")
+	half, tag := backends.Partial("vmk1"), backends.ValueOf(map[string]string{"$value": "unknown", "until": "x"})
 	want := []journal.Record{
 		{Type: journal.TypeBegin, Phase: journal.PhaseApply, PID: 7},
 		{Type: journal.TypeStage, Stage: 1, Plan: []byte(`{"mode":"pvrdma"}`)},
 		{Type: journal.TypeIntent, Node: "n", Target: backends.VMRef("a/b c"), Kind: "option", Name: "x", Prior: text, To: absent, Kept: &backends.Kept{Items: []backends.Item{{Kind: backends.ItemFile, Name: "/etc/x", State: text, Content: []byte{0, 255}}, {Kind: backends.ItemUnit, Name: "y"}}}},
 		{Type: journal.TypeOutcome, Node: "n", Found: &absent, Left: &backends.Kept{Items: []backends.Item{}}, OK: true},
 		{Type: journal.TypeOutcome, Node: "n", Err: "no", Hint: "do"},
+		{Type: journal.TypeIntent, Node: "n", Prior: backends.ValueOf("unknown until x"), To: backends.Unknown("x"), Kept: &backends.Kept{Items: []backends.Item{{State: tag}, {State: half}}}},
+		{Type: journal.TypeOutcome, Node: "n", Found: &half},
 		{Type: journal.TypeResult, Status: "partial", Counts: map[string]int{"done": 1}},
 	}
 	if err := j.Append(want...); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// Version is the version of the format that this program writes and reads. Journals of version 1, whose lines are not bound
-// to each other, are refused by it.
+// Version is the version of the format that this program writes and reads. Journals of version 1 are refused by it: their
+// lines are not bound to each other, and a value that was not known stood as text.
 const Version = 2
 
 // Type says what a record tells.
