@@ -125,7 +125,7 @@ func (g *Guests) Setters() map[backends.Kind]backends.Setter {
 		backends.KindImage:        image{g},
 	}
 	for kind, s := range all {
-		all[kind] = g.settledSetter(s)
+		all[kind] = &settled{g, s}
 	}
 	return all
 }

@@ -2,65 +2,99 @@ package guest
 
 import (
 	"context"
+	"slices"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// settled is a Setter of a guest that first waits, once for each guest, for a step of an earlier process; see settle.
+// settled is a decorator around a Setter of a guest. It first waits, once for each guest, for a step of an earlier process;
+// see settle.
 type settled struct {
-	g *Guests
-	backends.Setter
+	g      *Guests
+	setter backends.Setter
 }
 
-// settledSetter puts settled around a Setter of a guest.
-func (g *Guests) settledSetter(s backends.Setter) backends.Setter {
-	d := &settled{g, s}
-	if k, ok := s.(backends.Keeper); ok {
-		return &settledKeeper{d, k}
-	}
-	return d
-}
+var _ backends.Decorator = (*settled)(nil)
 
 // Unwrap gives the Setter itself.
-func (d *settled) Unwrap() backends.Setter { return d.Setter }
+func (d *settled) Unwrap() backends.Setter { return d.setter }
 
 func (d *settled) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
 	if err := d.g.settle(ctx, s.Target.Name); err != nil {
 		return backends.Absent, err
 	}
-	return d.Setter.Read(ctx, s)
+	return d.setter.Read(ctx, s)
 }
 
 func (d *settled) Set(ctx context.Context, s backends.Setting, to backends.Value, progress backends.Progress) error {
 	if err := d.g.settle(ctx, s.Target.Name); err != nil {
 		return err
 	}
-	return d.Setter.Set(ctx, s, to, progress)
+	return d.setter.Set(ctx, s, to, progress)
 }
 
-// settledKeeper is settled around a Keeper.
-type settledKeeper struct {
-	*settled
-	keeper backends.Keeper
+func (d *settled) Parent(s backends.Setting) string {
+	if many, ok := backends.As[backends.ManySetter](d.setter); ok {
+		return many.Parent(s)
+	}
+	return s.ID()
 }
 
-func (d *settledKeeper) Keep(ctx context.Context, s backends.Setting, to backends.Value) (backends.Kept, error) {
-	if err := d.g.settle(ctx, s.Target.Name); err != nil {
+func (d *settled) SetMany(ctx context.Context, as []backends.Assignment, progress backends.Progress) []error {
+	many, ok := backends.As[backends.ManySetter](d.setter)
+	if !ok {
+		return slices.Repeat([]error{backends.ErrNotOffered}, len(as))
+	}
+	for _, a := range as {
+		if err := d.g.settle(ctx, a.Target.Name); err != nil {
+			return slices.Repeat([]error{err}, len(as))
+		}
+	}
+	return many.SetMany(ctx, as, progress)
+}
+
+func (d *settled) ReadMany(ctx context.Context, ss []backends.Setting) ([]backends.Value, []error) {
+	many, ok := backends.As[backends.ManyReader](d.setter)
+	if !ok {
+		return make([]backends.Value, len(ss)), slices.Repeat([]error{backends.ErrNotOffered}, len(ss))
+	}
+	for _, s := range ss {
+		if err := d.g.settle(ctx, s.Target.Name); err != nil {
+			return make([]backends.Value, len(ss)), slices.Repeat([]error{err}, len(ss))
+		}
+	}
+	return many.ReadMany(ctx, ss)
+}
+
+func (d *settled) Keep(ctx context.Context, s backends.Setting, to backends.Value) (backends.Kept, error) {
+	keeper, err := d.keeper(ctx, s)
+	if err != nil {
 		return backends.Kept{}, err
 	}
-	return d.keeper.Keep(ctx, s, to)
+	return keeper.Keep(ctx, s, to)
 }
 
-func (d *settledKeeper) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
-	if err := d.g.settle(ctx, s.Target.Name); err != nil {
+func (d *settled) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
+	keeper, err := d.keeper(ctx, s)
+	if err != nil {
 		return backends.Kept{}, err
 	}
-	return d.keeper.Observe(ctx, s, kept)
+	return keeper.Observe(ctx, s, kept)
 }
 
-func (d *settledKeeper) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, progress backends.Progress) error {
-	if err := d.g.settle(ctx, s.Target.Name); err != nil {
+func (d *settled) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, progress backends.Progress) error {
+	keeper, err := d.keeper(ctx, s)
+	if err != nil {
 		return err
 	}
-	return d.keeper.Restore(ctx, s, kept, progress)
+	return keeper.Restore(ctx, s, kept, progress)
+}
+
+// keeper is the Keeper itself, once the guest has settled.
+func (d *settled) keeper(ctx context.Context, s backends.Setting) (backends.Keeper, error) {
+	keeper, ok := backends.As[backends.Keeper](d.setter)
+	if !ok {
+		return nil, backends.ErrNotOffered
+	}
+	return keeper, d.g.settle(ctx, s.Target.Name)
 }

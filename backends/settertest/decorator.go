@@ -63,8 +63,8 @@ func (d Decoration) offers(t *testing.T, c combination, s backends.Setter) {
 // call makes one call that succeeds, one that fails twice as transient and one that fails for good.
 func (d Decoration) call(t *testing.T, f *far, s backends.Setter, c call, depth int) {
 	t.Helper()
-	transient := backends.Errorf(backends.KindTransient, "esx-01", "", "injected")
-	permanent := backends.Errorf(backends.KindPermanent, "esx-01", "", "injected")
+	transient := backends.Errorf(backends.KindTransient, Target, "", "injected")
+	permanent := backends.Errorf(backends.KindPermanent, Target, "", "injected")
 	for _, test := range []struct {
 		name  string
 		fails []error
@@ -171,6 +171,9 @@ func only(errs []error) error {
 	return errs[0]
 }
 
+// Target is the name of the target that RunDecorator sets.
+const Target = "esx-01"
+
 const parent = "dvs-01"
 
 var value = backends.ValueOf("vmk1")
@@ -186,7 +189,7 @@ func held(k backends.Kept, err error) (backends.Value, error) {
 }
 
 func setting() backends.Setting {
-	return backends.Setting{Target: backends.HostRef("esx-01"), Kind: backends.KindOption, Name: "Net.PVRDMAVmknic"}
+	return backends.Setting{Target: backends.HostRef(Target), Kind: backends.KindOption, Name: "Net.PVRDMAVmknic"}
 }
 
 // far is a setter with every optional interface that writes down its calls and fails as it is told.

@@ -1,0 +1,14 @@
+package guest
+
+import (
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/settertest"
+)
+
+func TestSettledIsADecorator(t *testing.T) {
+	// Of one target of the suite it is known that nothing runs there.
+	g := &Guests{settled: map[string]bool{settertest.Target: true}}
+	settertest.RunDecorator(t, settertest.Decoration{Wrap: func(s backends.Setter) backends.Setter { return &settled{g, s} }})
+}
