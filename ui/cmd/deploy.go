@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -70,7 +71,7 @@ func pairs(flag string, given []string, files bool) (map[string]string, error) {
 			return nil, console.Usage("write --"+flag+" NAME=VALUE, each name once", "--%s %q cannot be understood", flag, key)
 		}
 		if name, file := strings.CutPrefix(value, "@"); file && files {
-			b, err := backends.InputProperty.ReadFile(name)
+			b, err := os.ReadFile(name)
 			if err != nil {
 				return nil, console.Usage("", "--%s %s: %v", flag, key, err)
 			}

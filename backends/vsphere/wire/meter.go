@@ -22,12 +22,22 @@ type StatusError struct {
 
 func (e *StatusError) Error() string { return fmt.Sprintf("HTTP status %s", e.Status) }
 
-// meter counts what passes, and ends replies that are too large. It also turns every status but 200 and 500 (a SOAP fault)
-// into a StatusError, since the library's own error for these cannot be inspected.
+// replyLimit bounds the body of one reply, after decompression. All replies for 1,000 hosts with 10,000 VMs together have
+// 158 MB; whatever is longer than this in one comes from no vCenter that is well.
+const replyLimit = 128 << 20
+
+// A LongReplyError says that a reply was longer than is read. The rest of it was not taken from the network.
+type LongReplyError struct{ Limit int64 }
+
+func (e *LongReplyError) Error() string {
+	return fmt.Sprintf("the reply is longer than %d bytes and was not read to its end", e.Limit)
+}
+
+// meter counts what passes, and ends replies that do not end by themselves. It also turns every status but 200 and 500 (a SOAP fault) into a StatusError, since the
+// library's own error for these cannot be inspected.
 type meter struct {
 	base                  http.RoundTripper
-	limit                 int64       // bytes of one reply after log-in; zero: as vcenterLimits says
-	loggedIn              atomic.Bool // the other side has taken the password: it is the vCenter that was meant
+	limit                 int64 // bytes of one reply
 	calls, sent, received atomic.Int64
 }
 
@@ -47,24 +57,8 @@ func (m *meter) RoundTrip(req *http.Request) (*http.Response, error) {
 		_ = res.Body.Close()
 		return nil, &StatusError{Code: res.StatusCode, Status: res.Status}
 	}
-	limits := m.limits()
-	body := &limited{counted: counted{ReadCloser: res.Body, n: &m.received}, limit: limits.bytes, left: limits.bytes}
-	if req.Method == http.MethodPost { // a call; a file of a datastore comes with GET
-		body.shape = &shape{limits: limits}
-	}
-	res.Body = body
+	res.Body = &limited{counted{ReadCloser: res.Body, n: &m.received}, m.limit, m.limit}
 	return res, nil
-}
-
-func (m *meter) limits() replyLimits {
-	if !m.loggedIn.Load() {
-		return strangerLimits
-	}
-	l := vcenterLimits
-	if m.limit > 0 {
-		l.bytes = m.limit
-	}
-	return l
 }
 
 func (m *meter) cost() Cost {
@@ -86,7 +80,6 @@ func (c *counted) Read(p []byte) (int, error) {
 type limited struct {
 	counted
 	limit, left int64
-	shape       *shape // nil: not XML
 }
 
 func (l *limited) Read(p []byte) (int, error) {
@@ -96,12 +89,7 @@ func (l *limited) Read(p []byte) (int, error) {
 	n, err := l.counted.Read(p)
 	if l.left -= int64(n); l.left < 0 {
 		l.left = 0
-		return n - 1, &LongReplyError{l.limit, "bytes"}
-	}
-	if l.shape != nil {
-		if long := l.shape.scan(p[:n]); long != nil {
-			return 0, long
-		}
+		return n - 1, &LongReplyError{Limit: l.limit}
 	}
 	return n, err
 }

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"bytes"
 	"errors"
 	"io/fs"
 	"os"
@@ -13,7 +12,6 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
 
-	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
@@ -111,15 +109,9 @@ func ReadSettings(e *Env, cmd *cobra.Command) (*Settings, error) {
 		file, explicit = filepath.Join(xdg(e, "XDG_CONFIG_HOME", ".config"), "rdma-setup", "config.yaml"), false
 	}
 	conf := viper.New()
+	conf.SetConfigFile(file)
 	conf.SetConfigType("yaml") // whatever its name ends in
-	text, err := backends.InputSettings.ReadFile(file)
-	if err == nil {
-		err = conf.ReadConfig(bytes.NewReader(text))
-	}
-	if backends.KindOf(err) == backends.KindUsage {
-		return nil, err
-	}
-	if err != nil && (explicit || !errors.Is(err, fs.ErrNotExist)) {
+	if err := conf.ReadInConfig(); err != nil && (explicit || !errors.Is(err, fs.ErrNotExist)) {
 		return nil, Usage("give --config a YAML file with keys as the flags are named", "settings file %s: %v", file, err)
 	}
 	if err := knownSettings(conf, file); err != nil {

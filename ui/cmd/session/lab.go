@@ -180,7 +180,7 @@ func labState(set *console.Settings) string { return filepath.Join(set.StateDir,
 
 // runningLab gives the lab that the state file names, as long as its process lives.
 func runningLab(state string) *Lab {
-	b, err := backends.InputState.ReadFile(state)
+	b, err := os.ReadFile(state)
 	if err != nil {
 		return nil
 	}
@@ -200,7 +200,7 @@ func runningLab(state string) *Lab {
 
 // into points the settings at the lab; what flags and environment said of a real vCenter does not count.
 func (l *Lab) into(set *console.Settings) {
-	b, err := backends.InputState.ReadFile(filepath.Join(l.Dir, "env"))
+	b, err := os.ReadFile(filepath.Join(l.Dir, "env"))
 	if err != nil {
 		return
 	}

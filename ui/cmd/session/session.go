@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -134,7 +135,11 @@ func (s *Session) password() func(context.Context) (string, error) {
 		case set.PasswordFile != "":
 			return firstLineOf(set.PasswordFile)
 		case set.PasswordIn:
-			return firstLine(s.Env.Stdin)
+			line, err := bufio.NewReader(io.LimitReader(s.Env.Stdin, 64<<10)).ReadString('\n')
+			if err != nil && !errors.Is(err, io.EOF) {
+				return "", err
+			}
+			return strings.TrimRight(line, "\r\n"), nil
 		case s.Env.Terminal():
 			return s.Env.Secret("password of " + set.Username)
 		}
@@ -145,28 +150,12 @@ func (s *Session) password() func(context.Context) (string, error) {
 }
 
 func firstLineOf(path string) (string, error) {
-	b, err := backends.InputPassword.ReadFile(path)
-	if backends.KindOf(err) == backends.KindUsage {
-		return "", err
-	}
+	b, err := os.ReadFile(path)
 	if err != nil {
-		return "", console.Usage("Its first line is the password.", "password file: %v", err)
+		return "", console.Usage("the file's first line is the password", "password file: %v", err)
 	}
 	line, _, _ := strings.Cut(string(b), "\n")
 	return strings.TrimRight(line, "\r"), nil
-}
-
-// firstLine reads a password from a stream that may stay open after it.
-func firstLine(r io.Reader) (string, error) {
-	most := backends.InputPassword.Limit
-	line, err := bufio.NewReader(io.LimitReader(r, most)).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return "", err
-	}
-	if int64(len(line)) == most {
-		return "", console.Usage("Write the password as the first line.", "the first line of stdin is longer than %s", backends.SizeText(most))
-	}
-	return strings.TrimRight(line, "\r\n"), nil
 }
 
 // Close logs out and ends what belongs to the session; a lab that an unfinished run needs stays.
