@@ -3,6 +3,7 @@ package backends
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 )
 
@@ -74,6 +75,13 @@ func (k Kept) With(later Kept) Kept {
 	return out
 }
 
+// Without gives the record without the items of some differences.
+func (k Kept) Without(ds []Difference) Kept {
+	return Kept{Items: slices.DeleteFunc(slices.Clone(k.Items), func(i Item) bool {
+		return slices.ContainsFunc(ds, func(d Difference) bool { return d.Kind == i.Kind && d.Name == i.Name })
+	})}
+}
+
 // Bare is the record without contents, for comparing and for journalling an observation.
 func (k Kept) Bare() Kept {
 	out := Kept{Items: slices.Clone(k.Items)}
@@ -95,21 +103,32 @@ func (k Kept) Err() error {
 
 // A Difference is an item that is not as it was recorded.
 type Difference struct {
-	Kind    ItemKind
-	Name    string
-	Was, Is Value
+	Kind ItemKind `json:"kind"`
+	Name string   `json:"name"`
+	Was  Value    `json:"was"`
+	Is   Value    `json:"is"`
 }
 
-// String says it for people: "file /etc/x: it exists, before it did not".
+// String says it for people: "file /etc/x exists, and did not before".
 func (d Difference) String() string {
 	name := string(d.Kind) + " " + d.Name
 	switch {
 	case d.Was.IsAbsent():
-		return name + " exists, and did not before (" + d.Is.String() + ")"
+		return name + " exists, and did not before"
 	case d.Is.IsAbsent():
-		return name + " does not exist, and did before (" + d.Was.String() + ")"
+		return name + " does not exist, and did before"
 	}
-	return name + " is " + d.Is.String() + ", and was " + d.Was.String()
+	var was, is map[string]any
+	if d.Was.Decode(&was) != nil || d.Is.Decode(&is) != nil {
+		return name + " is " + d.Is.String() + ", and was " + d.Was.String()
+	}
+	for key, v := range is {
+		if reflect.DeepEqual(v, was[key]) {
+			delete(is, key)
+			delete(was, key)
+		}
+	}
+	return name + " has " + ValueOf(is).String() + ", and had " + ValueOf(was).String()
 }
 
 // Differences compares what is there with a record, item by item, in the order of the record. An item that only one of

@@ -92,7 +92,7 @@ func (m mofed) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (
 	slices.Reverse(loaded) // in the order of loading
 	for _, n := range loaded {
 		if rdmaModule.MatchString(n) {
-			k.Items = append(k.Items, backends.Item{Kind: backends.ItemModule, Name: n, State: backends.ValueOf("loaded")})
+			k.Items = append(k.Items, backends.Item{Kind: backends.ItemModule, Name: n, State: backends.ValueOf("loaded"), Runtime: true})
 		}
 	}
 	if version, _ := f.ofed(); version != "" {

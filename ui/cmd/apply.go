@@ -15,6 +15,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/rollback"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
@@ -61,8 +62,10 @@ type runner struct {
 	measure *bool
 	stop    <-chan struct{}
 
-	conflicts []plan.Refusal   // of a rollback: targets that somebody else has changed since
-	earlier   []report.Outcome // of a resume: what the attempts before it have done
+	onConflict rollback.OnConflict // of a rollback: what becomes of what somebody else has changed since
+	conflicts  []plan.Refusal      // of a rollback: targets that somebody else has changed since
+	left       []plan.Refusal      // of a rollback: what stays as somebody else has made it
+	earlier    []report.Outcome    // of a resume: what the attempts before it have done
 }
 
 func (r *runner) apply(ctx context.Context, planFile string) error {

@@ -36,8 +36,9 @@ type carryOn struct {
 	name string
 	back bool
 
-	salvage   bool               // undo what the intact records of a damaged journal show
-	recovered *journal.Recovered // these records, until they are saved
+	salvage    bool               // undo what the intact records of a damaged journal show
+	recovered  *journal.Recovered // these records, until they are saved
+	onConflict string             // of a rollback
 }
 
 func carryOnCmd(e *console.Env, use, short string, c *carryOn) *cobra.Command {
@@ -56,6 +57,10 @@ func carryOnCmd(e *console.Env, use, short string, c *carryOn) *cobra.Command {
 			if c.salvage && len(args) == 0 {
 				return resultLine(e, output, console.Usage("list the runs with: rdma-setup runs", "--salvage needs the run to be named"))
 			}
+			if !slices.Contains([]rollback.OnConflict{rollback.Stop, rollback.Keep, rollback.Restore}, rollback.OnConflict(c.onConflict)) && c.back {
+				return resultLine(e, output, console.Usage("keep leaves it as it is, restore puts back what was there before the run, stop leaves its target alone",
+					"--on-conflict %q is none of keep, restore and stop", c.onConflict))
+			}
 			run, err := chosenRun(e, set, c.name, args)
 			if err != nil {
 				return resultLine(e, output, err)
@@ -70,6 +75,7 @@ func carryOnCmd(e *console.Env, use, short string, c *carryOn) *cobra.Command {
 	cmd.Flags().StringVarP(&file, "file", "f", "", "answers; refused where they differ from the run's")
 	if c.back {
 		cmd.Flags().BoolVar(&c.salvage, "salvage", false, "undo what the intact records of a damaged journal show, and list the rest")
+		cmd.Flags().StringVar(&c.onConflict, "on-conflict", string(rollback.Stop), "what somebody else has changed since the run: keep, restore, or stop at its target")
 	}
 	return cmd
 }
@@ -133,7 +139,7 @@ func (c *carryOn) do(ctx context.Context, e *console.Env, cmd *cobra.Command, se
 	}
 	defer s.Close()
 	s.KeepLab(console.ExitPartial) // until the run is known to be finished
-	r := &runner{env: e, s: s, a: a, flags: f, yes: yes, json: asJSON, stop: stop, earlier: unfinished.Done(st)}
+	r := &runner{env: e, s: s, a: a, flags: f, yes: yes, json: asJSON, stop: stop, earlier: unfinished.Done(st), onConflict: rollback.OnConflict(c.onConflict)}
 	return r.carryOn(ctx, st, run, given, c)
 }
 
@@ -162,7 +168,7 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 			return err
 		}
 	}
-	next, err := r.planAgain(inv, st, back)
+	next, err := r.planAgain(ctx, inv, st, back)
 	if err != nil {
 		return err
 	}
@@ -202,7 +208,7 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 		}
 		own := *inv // the report tells of hosts as they are, not as they are planned for
 		own.Hosts = slices.Clone(inv.Hosts)
-		return r.planAgain(&own, j.State(), back) // the journal learns meanwhile what became of unfinished deeds
+		return r.planAgain(ctx, &own, j.State(), back) // the journal learns meanwhile what became of unfinished deeds
 	}
 	job.VCenter, job.Answers = inv.VCenter.InstanceUUID, given
 	do := engine.Resume
@@ -218,7 +224,7 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 	return r.finish(ctx, p, res, runErr)
 }
 
-func (r *runner) planAgain(inv *backends.Inventory, st *journal.State, back bool) (*plan.Plan, error) {
+func (r *runner) planAgain(ctx context.Context, inv *backends.Inventory, st *journal.State, back bool) (*plan.Plan, error) {
 	priors := engine.Priors(st)
 	for _, p := range priors {
 		// What became of an unfinished deed is read by what it wanted, also where today's plan has nothing left of it.
@@ -227,10 +233,13 @@ func (r *runner) planAgain(inv *backends.Inventory, st *journal.State, back bool
 		}
 	}
 	if back {
-		p, err := rollback.Build(priors, inv, rollback.Options{Mode: st.Header.Mode, Brackets: unfinished.Brackets(st), Held: unfinished.Held(st),
-			Canary: r.a.Run.Power.Canary, Apart: groups(r.a)})
+		p, err := rollback.Build(priors, inv, rollback.Options{
+			Mode: st.Header.Mode, Brackets: unfinished.Brackets(st), Held: unfinished.Held(st), OnConflict: r.onConflict,
+			Canary: r.a.Run.Power.Canary, Apart: groups(r.a),
+			Observed: engine.Observe(ctx, settersOf(r.s, r.a), answering(priors, inv), max(r.a.Run.Parallel, 1)),
+		})
 		if err == nil {
-			r.conflicts = p.Conflicts
+			r.conflicts, r.left = p.Conflicts, p.Left
 		}
 		return p, err
 	}
@@ -253,6 +262,15 @@ func groups(a *answers.Answers) map[string]string {
 		}
 	}
 	return out
+}
+
+// answering leaves out what can only be asked of a guest that does not answer.
+func answering(priors []plan.Prior, inv *backends.Inventory) []plan.Prior {
+	return slices.DeleteFunc(slices.Clone(priors), func(p plan.Prior) bool {
+		t := p.Change.Target
+		v, g := inv.VM(t.Name), inv.Guest(t.Name)
+		return t.Type == backends.TypeGuest && (v == nil || v.Power != "poweredOn" || g == nil || g.Error != "")
+	})
 }
 
 // waitFor waits for what the run has sent to reboot, shut down or powered on, as the run itself would have done, and reads the world
@@ -308,6 +326,9 @@ func (r *runner) tookBack(res engine.Result, runErr, unproven error) error {
 			code = console.ExitCode(runErr)
 		}
 	}
+	for _, c := range r.left {
+		out.Text = joined(append(nonEmpty(out.Text), "kept: "+c.String()))
+	}
 	for _, c := range r.conflicts {
 		out.Text = joined(append(nonEmpty(out.Text), "left alone: "+c.String()))
 	}
@@ -325,6 +346,9 @@ func (r *runner) tookBack(res engine.Result, runErr, unproven error) error {
 	} else {
 		for _, n := range res.Notes {
 			fmt.Fprintf(r.env.Stderr, "note: %s\n", plain.Clean(n))
+		}
+		for _, c := range r.left {
+			fmt.Fprintf(r.env.Stderr, "kept: %s\n", plain.Clean(c.String()))
 		}
 		for _, c := range r.conflicts {
 			console.PrintError(r.env.Stderr, c.String(), c.Remedy)

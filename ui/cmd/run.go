@@ -122,13 +122,18 @@ func logged(s *session.Session, run string, sink engine.Sink) (engine.Sink, func
 // rebootGrace is what is added to a limit that the other side holds itself: its words for being late are the better ones.
 const rebootGrace = time.Minute
 
-// jobOf is everything of a run but its plan.
-func jobOf(s *session.Session, a *answers.Answers, f planFlags, j *journal.Journal, stop <-chan struct{}, sink engine.Sink) engine.Job {
+// settersOf gives the setters of all kinds; what is transient they try again.
+func settersOf(s *session.Session, a *answers.Answers) map[backends.Kind]backends.Setter {
 	setters := maps.Clone(s.VC.Setters(vsphere.SetterOptions{Parallel: a.Run.Parallel}))
 	maps.Copy(setters, s.Guests.Setters())
 	maps.Copy(setters, s.Shells.Setters())
+	return engine.Retry(setters, engine.Backoff{})
+}
+
+// jobOf is everything of a run but its plan.
+func jobOf(s *session.Session, a *answers.Answers, f planFlags, j *journal.Journal, stop <-chan struct{}, sink engine.Sink) engine.Job {
 	return engine.Job{
-		Setters: engine.Retry(setters, engine.Backoff{}), Brackets: s.Brackets(a), Journal: j, Skip: f.skip, Sink: sink, Stop: stop, Clock: s.Env.Now,
+		Setters: settersOf(s, a), Brackets: s.Brackets(a), Journal: j, Skip: f.skip, Sink: sink, Stop: stop, Clock: s.Env.Now,
 		Limits: engine.Limits{Parallel: a.Run.Parallel, HostsDown: a.Run.Reboot.MaxUnavailable, VMsOff: a.Run.Power.Limit(len(a.VMs)), Reboot: max(a.Run.Reboot.Limit(), session.Evacuation) + rebootGrace},
 		Replan: func(ctx context.Context) (*plan.Plan, error) {
 			inv, err := s.Survey(ctx, a)

@@ -4,18 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.uber.org/goleak"
+	"golang.org/x/crypto/ssh"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/ui/cmd"
 )
 
@@ -44,6 +48,7 @@ func (m clean) Run() int {
 //
 //	lab [--scenario S] [--hosts N] [--vms N] [--fault RULE]...   starts a lab in $LAB and sets its environment
 //	exits N command...                                            runs a command that must exit with N
+//	guest VM script                                               runs a script as root in a guest of the lab; its output is stdout
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
@@ -55,7 +60,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("LAB", filepath.Join(e.WorkDir, "lab"))
 			return nil
 		},
-		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"lab": startLab, "exits": exits},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"lab": startLab, "exits": exits, "guest": asRoot},
 	})
 }
 
@@ -88,10 +93,62 @@ func startLab(ts *testscript.TestScript, neg bool, args []string) {
 	l, err := lab.Start(context.Background(), o)
 	ts.Check(err)
 	ts.Defer(func() { l.Close() })
+	labs.Store(ts.Getenv("LAB"), l)
 	for _, kv := range l.Env() {
 		key, value, _ := strings.Cut(kv, "=")
 		ts.Setenv(key, value)
 	}
+}
+
+// labs are the labs of the scripts by their directories.
+var labs sync.Map
+
+func asRoot(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: guest VM SCRIPT")
+	}
+	found, _ := labs.Load(ts.Getenv("LAB"))
+	l := found.(*lab.Lab)
+	var address, user string
+	l.World().View(func(s *world.State) {
+		for _, v := range s.VMs {
+			if v.Name == args[0] {
+				address, user = net.JoinHostPort(v.Guest.Address, strconv.Itoa(v.Guest.Port)), v.Guest.User
+			}
+		}
+	})
+	script := fmt.Sprintf("echo '%s' | sudo -S -p '' sh -c '%s'", ts.Getenv("RDMA_SETUP_SUDO_PASSWORD"), args[1])
+	out, err := remote(l, address, user, script)
+	fmt.Fprint(ts.Stdout(), out)
+	switch {
+	case err != nil && !neg:
+		ts.Fatalf("%s: %v\n%s", args[0], err, out)
+	case err == nil && neg:
+		ts.Fatalf("%s: it succeeded", args[0])
+	}
+}
+
+// remote runs a script in a guest.
+func remote(l *lab.Lab, address, user, script string) (string, error) {
+	key, err := os.ReadFile(filepath.Join(l.Dir(), "id_ed25519"))
+	if err != nil {
+		return "", err
+	}
+	signer, err := ssh.ParsePrivateKey(key)
+	if err != nil {
+		return "", err
+	}
+	c, err := ssh.Dial("tcp", address, &ssh.ClientConfig{User: user, Auth: []ssh.AuthMethod{ssh.PublicKeys(signer)}, HostKeyCallback: ssh.InsecureIgnoreHostKey()})
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	session, err := c.NewSession()
+	if err != nil {
+		return "", err
+	}
+	out, err := session.CombinedOutput(script)
+	return string(out), err
 }
 
 func exits(ts *testscript.TestScript, neg bool, args []string) {

@@ -2,15 +2,12 @@ package cmd_test
 
 import (
 	"net"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/crypto/ssh"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
@@ -80,25 +77,11 @@ func (b *bench) classes() string {
 		g := s.VMs[0].Guest
 		address, user = net.JoinHostPort(g.Address, strconv.Itoa(g.Port)), g.User
 	})
-	key, err := os.ReadFile(filepath.Join(b.lab.Dir(), "id_ed25519"))
+	out, err := remote(b.lab, address, user, "cat /sys/kernel/config/rdma_cm/*/ports/1/default_roce_tos 2>/dev/null; ls /etc/systemd/system | grep -c rdma-setup-class || :")
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	signer, err := ssh.ParsePrivateKey(key)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	c, err := ssh.Dial("tcp", address, &ssh.ClientConfig{User: user, Auth: []ssh.AuthMethod{ssh.PublicKeys(signer)}, HostKeyCallback: ssh.InsecureIgnoreHostKey()})
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	defer c.Close()
-	session, err := c.NewSession()
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	out, _ := session.Output("cat /sys/kernel/config/rdma_cm/*/ports/1/default_roce_tos 2>/dev/null; ls /etc/systemd/system | grep -c rdma-setup-class") // no match exits 1
-	return strings.Join(strings.Fields(string(out)), " ")
+	return strings.Join(strings.Fields(out), " ")
 }
 
 // A beside is a host that others have set up before: a ConnectX-4 Lx for the host's own traffic, and a ConnectX-5 whose

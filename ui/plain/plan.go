@@ -43,6 +43,9 @@ func list(out *writer, p *plan.Plan) {
 		out.line("left alone: %s", Clean(c.String()))
 		out.line("      remedy: %s", Clean(c.Remedy))
 	}
+	for _, c := range p.Left {
+		out.line("kept: %s", Clean(c.String()))
+	}
 	if p.Empty() {
 		if len(p.Conflicts) == 0 {
 			out.line(NoChanges)

@@ -80,7 +80,7 @@ func (d *deed) shut(ctx context.Context, b *bracket) outcome {
 }
 
 func (d *deed) state(ctx context.Context, world backends.Bracket, b *bracket) (backends.Value, error) {
-	return guard(ctx, min(d.limits.Deed, 5*time.Minute), d.limits.Grace, b.Target.Name, "read the state of "+plan.OpenID(b.ID()),
+	return guard(ctx, d.limits.Operation, d.limits.Grace, b.Target.Name, "read the state of "+plan.OpenID(b.ID()),
 		func(ctx context.Context) (backends.Value, error) { return world.State(ctx, b.Target) })
 }
 

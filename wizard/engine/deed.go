@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -65,15 +64,20 @@ func (d *deed) progress(percent int) {
 func (d *deed) change(ctx context.Context) []outcome {
 	out := make([]outcome, len(d.nodes))
 	setter := d.job.Setters[d.nodes[0].change.Kind]
-	all := make([]int, len(d.nodes))
-	for i := range all {
-		all[i] = i
+	var all []int
+	for i, n := range d.nodes {
+		if keeper, kept := d.recorded(n); keeper != nil {
+			out[i] = d.restore(ctx, n, d.moved[i], keeper, *kept)
+		} else {
+			all = append(all, i)
+		}
 	}
 	var todo []int
 	var recs []journal.Record
 	kept := map[int]*backends.Kept{}
 	d.to = make([]backends.Value, len(d.nodes))
-	for i, a := range d.read(ctx, setter, all) {
+	for k, a := range d.read(ctx, setter, all) {
+		i := all[k]
 		n := d.nodes[i]
 		c := n.change
 		if a.err == nil {
@@ -118,14 +122,17 @@ func (d *deed) change(ctx context.Context) []outcome {
 }
 
 // keepAside asks a Keeper to record what the change may touch. What an earlier attempt recorded stays, also where this one
-// sets something else and touches more. A rollback restores and records nothing.
+// sets something else and touches more.
 func (d *deed) keepAside(ctx context.Context, n *node, to backends.Value) (*backends.Kept, error) {
 	k, ok := backends.As[backends.Keeper](d.job.Setters[n.change.Kind])
+	if !ok || d.phase != journal.PhaseApply {
+		return nil, nil
+	}
 	earlier := d.kept[n.id]
-	if !ok || d.phase != journal.PhaseApply || earlier.kept != nil && earlier.to == to {
+	if earlier.kept != nil && earlier.to == to {
 		return earlier.kept, nil
 	}
-	now, err := guard(ctx, d.limits.Deed, d.limits.Grace, n.target.Name, "record what is there", func(ctx context.Context) (backends.Kept, error) {
+	now, err := guard(ctx, d.limits.Operation, d.limits.Grace, n.target.Name, "record what is there", func(ctx context.Context) (backends.Kept, error) {
 		now, err := k.Keep(ctx, n.change.Setting, to)
 		return now, cmp.Or(err, now.Err())
 	})
@@ -147,7 +154,7 @@ func (d *deed) observe(ctx context.Context, setter backends.Setter, todo []int, 
 		if was == nil {
 			continue
 		}
-		left, err := guard(ctx, d.limits.Deed, d.limits.Grace, n.target.Name, "observe "+n.id, func(ctx context.Context) (backends.Kept, error) {
+		left, err := guard(ctx, d.limits.Operation, d.limits.Grace, n.target.Name, "observe "+n.id, func(ctx context.Context) (backends.Kept, error) {
 			left, err := keeper.Observe(ctx, n.change.Setting, was.Bare())
 			return left, cmp.Or(err, left.Err())
 		})
@@ -167,7 +174,7 @@ func (d *deed) set(ctx context.Context, setter backends.Setter, todo []int) []er
 		for k, i := range todo {
 			as[k] = backends.Assignment{Setting: d.nodes[i].change.Setting, To: d.to[i]}
 		}
-		errs, err := guard(ctx, d.limits.Deed, d.limits.Grace, first.target.Name, first.title, func(ctx context.Context) ([]error, error) {
+		errs, err := guard(ctx, d.limits.Operation, d.limits.Grace, first.target.Name, first.title, func(ctx context.Context) ([]error, error) {
 			errs := many.SetMany(ctx, as, d.progress)
 			if len(errs) != len(as) {
 				return nil, fmt.Errorf("%d answers to %d assignments", len(errs), len(as))
@@ -185,12 +192,7 @@ func (d *deed) set(ctx context.Context, setter backends.Setter, todo []int) []er
 	errs := make([]error, len(todo))
 	for k, i := range todo {
 		n := d.nodes[i]
-		_, errs[k] = guard(ctx, d.limits.Deed, d.limits.Grace, n.target.Name, n.title, func(ctx context.Context) (struct{}, error) {
-			if keeper, ok := backends.As[backends.Keeper](setter); ok && d.phase == journal.PhaseRollback {
-				if kept := d.kept[n.id].kept; kept != nil {
-					return struct{}{}, keeper.Restore(ctx, n.change.Setting, *kept, d.progress)
-				}
-			}
+		_, errs[k] = guard(ctx, d.limits.Operation, d.limits.Grace, n.target.Name, n.title, func(ctx context.Context) (struct{}, error) {
 			return struct{}{}, setter.Set(ctx, n.change.Setting, d.to[i], d.progress)
 		})
 	}
@@ -252,7 +254,7 @@ func (d *deed) read(ctx context.Context, setter backends.Setter, which []int) []
 			values []backends.Value
 			errs   []error
 		}
-		a, err := guard(ctx, d.limits.Deed, d.limits.Grace, ss[0].Target.Name, "read "+string(ss[0].Kind), func(ctx context.Context) (answers, error) {
+		a, err := guard(ctx, d.limits.Operation, d.limits.Grace, ss[0].Target.Name, "read "+string(ss[0].Kind), func(ctx context.Context) (answers, error) {
 			values, errs := many.ReadMany(ctx, ss)
 			if len(values) != len(ss) || len(errs) != len(ss) {
 				return answers{}, fmt.Errorf("%d values and %d errors for %d settings", len(values), len(errs), len(ss))
@@ -281,7 +283,7 @@ func (d *deed) read(ctx context.Context, setter backends.Setter, which []int) []
 }
 
 func readOne(ctx context.Context, l Limits, setter backends.Setter, s backends.Setting) (backends.Value, error) {
-	return guard(ctx, min(l.Deed, 5*time.Minute), l.Grace, s.Target.Name, "read "+s.ID(), func(ctx context.Context) (backends.Value, error) {
+	return guard(ctx, l.Operation, l.Grace, s.Target.Name, "read "+s.ID(), func(ctx context.Context) (backends.Value, error) {
 		v, err := setter.Read(ctx, s)
 		return v, cmp.Or(err, v.Err())
 	})

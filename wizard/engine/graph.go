@@ -133,7 +133,7 @@ func nodesOf(p *plan.Plan, open map[string]*bracket) ([]*node, error) {
 	powerGroups(p, byBracket)
 	for _, n := range all {
 		for _, id := range g.Waits[n.id] {
-			if n.closes {
+			if n.closes || n.around != nil && slices.Contains(n.around.AfterAny, id) && !slices.Contains(n.around.After, id) {
 				n.after = append(n.after, byID[id])
 			} else {
 				n.waits = append(n.waits, byID[id])
@@ -179,10 +179,13 @@ func openLate(brackets []*bracket) bool {
 
 func undoOpenLate(brackets []*bracket) {
 	for _, b := range brackets {
-		for _, w := range b.open.after {
+		b.open.after = slices.DeleteFunc(b.open.after, func(w *node) bool {
+			if slices.Contains(b.AfterAny, w.id) {
+				return false
+			}
 			w.next = slices.DeleteFunc(w.next, func(n *node) bool { return n == b.open })
-		}
-		b.open.after = nil
+			return true
+		})
 	}
 }
 

@@ -15,10 +15,13 @@ type answer[T any] struct {
 	err   error
 }
 
-// guard calls f with a time limit. A panic becomes an error. f is waited for until grace after its time or its context
+// guard calls f, with a time limit where there is one. A panic becomes an error. f is waited for until grace after its time or its context
 // has ended; one that still does not return is left behind, because a run that hangs for ever helps nobody.
 func guard[T any](ctx context.Context, limit, grace time.Duration, target, what string, f func(context.Context) (T, error)) (T, error) {
-	limited, cancel := context.WithTimeout(ctx, limit)
+	limited, cancel := context.WithCancel(ctx)
+	if limit > 0 {
+		limited, cancel = context.WithTimeout(ctx, limit)
+	}
 	defer cancel()
 	back := make(chan answer[T], 1)
 	go func() { back <- recovered(limited, target, what, f) }()

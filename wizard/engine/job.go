@@ -49,10 +49,11 @@ type Limits struct {
 	VMsOff    int // VMs that are off at the same time because of the run: no limit
 	HostsDown int // hosts in maintenance or rebooting at the same time (max_unavailable): 1
 	// Times. Grace is for a call to return after its time or its context has ended.
-	Deed    time.Duration // one change: 15 min
-	Bracket time.Duration // opening or closing a bracket without a reboot: 30 min
-	Reboot  time.Duration // opening or closing one with a reboot: 30 min
-	Grace   time.Duration // 10 s
+	// Operation bounds one change, with its reads; zero: the setter alone knows how long it may take.
+	Operation time.Duration
+	Bracket   time.Duration // opening or closing a bracket without a reboot: 30 min
+	Reboot    time.Duration // opening or closing one with a reboot: 30 min
+	Grace     time.Duration // 10 s
 }
 
 func (l Limits) withDefaults() Limits {
@@ -68,7 +69,7 @@ func (l Limits) withDefaults() Limits {
 	for _, d := range []struct {
 		limit *time.Duration
 		then  time.Duration
-	}{{&l.Deed, 15 * time.Minute}, {&l.Bracket, 30 * time.Minute}, {&l.Reboot, 30 * time.Minute}, {&l.Grace, 10 * time.Second}} {
+	}{{&l.Bracket, 30 * time.Minute}, {&l.Reboot, 30 * time.Minute}, {&l.Grace, 10 * time.Second}} {
 		if *d.limit <= 0 {
 			*d.limit = d.then
 		}

@@ -159,7 +159,7 @@ func (r *runner) unsettled(p plan.Plan) error {
 }
 
 func (r *runner) replan(ctx context.Context) (*plan.Plan, error) {
-	next, err := guard(ctx, r.limits.Deed, r.limits.Grace, "", "read and plan again", r.job.Replan)
+	next, err := guard(ctx, r.limits.Operation, r.limits.Grace, "", "read and plan again", r.job.Replan)
 	if err == nil && next == nil {
 		next = &plan.Plan{}
 	}

@@ -125,7 +125,7 @@ func TestDeedThatHangsEndsWithItsTime(t *testing.T) {
 		}
 		jb, j := fresh(t, w, wishes)
 		jb.Replan = nil
-		jb.Limits = engine.Limits{Deed: time.Minute, Grace: 5 * time.Second}
+		jb.Limits = engine.Limits{Operation: time.Minute, Grace: 5 * time.Second}
 		begin := time.Now()
 		res, err := engine.Run(t.Context(), jb)
 		if err != nil || res.Status != engine.StatusFailed {

@@ -39,6 +39,9 @@ type Change struct {
 	// Late is what to make of the value that is read when the change is due and nobody could read before (firmware, before
 	// its tools are installed): Resolve works the new value out. Then To is not Known. Absent where To is what it will be.
 	Late backends.Value
+	// Restore are the recorded items that a rollback puts back, whatever the setting reads as. Leave are those that differ
+	// too and stay as somebody else has made them, because the operator said so.
+	Restore, Leave []backends.Difference
 }
 
 // changeJSON has from and to as plain JSON, which everybody can read; a state beside them tells a text from a value that
@@ -59,6 +62,9 @@ type changeJSON struct {
 	Irreversible string          `json:"irreversible,omitempty"`
 	State        bool            `json:"state,omitempty"`
 	Late         backends.Value  `json:"late,omitzero"`
+
+	Restore []backends.Difference `json:"restore,omitempty"`
+	Leave   []backends.Difference `json:"leave,omitempty"`
 }
 
 // MarshalJSON writes the documented fields, lists never null.
@@ -66,7 +72,7 @@ func (c Change) MarshalJSON() ([]byte, error) {
 	j := changeJSON{
 		ID: c.ID(), Kind: c.Kind, Target: c.Target, Name: c.Name, Why: c.Why,
 		Disrupts: append([]Disruption{}, c.Disrupts...), After: append([]string{}, c.After...), Within: c.Within,
-		Irreversible: c.Irreversible, State: c.State, Late: c.Late,
+		Irreversible: c.Irreversible, State: c.State, Late: c.Late, Restore: c.Restore, Leave: c.Leave,
 	}
 	var err error
 	if j.From, j.FromState, err = c.From.Plain(); err != nil {
@@ -95,7 +101,7 @@ func (c *Change) UnmarshalJSON(b []byte) error {
 	*c = Change{
 		Setting: backends.Setting{Target: j.Target, Kind: j.Kind, Name: j.Name},
 		From:    from, To: to, Why: j.Why, Disrupts: j.Disrupts, After: j.After, Within: j.Within,
-		Irreversible: j.Irreversible, State: j.State, Late: j.Late,
+		Irreversible: j.Irreversible, State: j.State, Late: j.Late, Restore: j.Restore, Leave: j.Leave,
 	}
 	return nil
 }
@@ -109,6 +115,8 @@ type Bracket struct {
 	// Leave is the state that Close brings about; Absent: the state found before Open.
 	Leave backends.Value `json:"leave"`
 	After []string       `json:"after,omitempty"` // ids that must be done before it is opened
+	// AfterAny are ids that must have ended before it is opened, done or failed.
+	AfterAny []string `json:"after_any,omitempty"`
 	// Around are the ids of brackets that are opened and closed while this one is open: a VM is off while its host
 	// reboots. Where a bracket has them and no body, it is opened only when one of them is.
 	Around []string `json:"around,omitempty"`

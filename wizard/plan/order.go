@@ -58,6 +58,7 @@ func (p Plan) Graph() (Graph, error) {
 	for _, b := range p.Brackets {
 		wait(b.ID(), OpenID(b.ID()))
 		wait(OpenID(b.ID()), b.After...)
+		wait(OpenID(b.ID()), b.AfterAny...)
 		for _, inner := range b.Around {
 			wait(OpenID(inner), OpenID(b.ID()))
 			wait(b.ID(), inner)
@@ -148,7 +149,8 @@ func (p *Plan) Settle() error {
 		p.Changes[i].After, p.Changes[i].Within = keep(p.Changes[i].After), keep(p.Changes[i].Within)
 	}
 	for i := range p.Brackets {
-		p.Brackets[i].After, p.Brackets[i].Around = keep(p.Brackets[i].After), keep(p.Brackets[i].Around)
+		br := &p.Brackets[i]
+		br.After, br.AfterAny, br.Around = keep(br.After), keep(br.AfterAny), keep(br.Around)
 	}
 	g, err := p.Graph()
 	if err != nil {

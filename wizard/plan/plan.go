@@ -23,6 +23,8 @@ type Plan struct {
 	Notes []string `json:"notes,omitempty"`
 	// Conflicts are targets of a rollback that are left alone, because somebody else has changed them since.
 	Conflicts []Refusal `json:"conflicts,omitempty"`
+	// Left says what of a rollback's targets stays as somebody else has made it, because the operator keeps it.
+	Left []Refusal `json:"left,omitempty"`
 	// Stages counts the times that the engine has to read and plan again before all is known (0: all is known now).
 	Stages int `json:"stages,omitempty"`
 }

@@ -103,7 +103,16 @@ func launchLab(ctx context.Context, e *console.Env, set *console.Settings, state
 	if err != nil {
 		return err
 	}
-	args := append([]string{"lab", "--dir", dir, "--idle-exit", "30m"}, set.LabArgs...)
+	args := []string{"lab", "--dir", dir, "--idle-exit", "30m"}
+	if set.LabArgs.Hosts > 0 {
+		args = append(args, "--hosts", strconv.Itoa(set.LabArgs.Hosts))
+	}
+	if set.LabArgs.VMs > 0 {
+		args = append(args, "--vms", strconv.Itoa(set.LabArgs.VMs))
+	}
+	if set.LabArgs.Scenario != "" {
+		args = append(args, "--scenario", set.LabArgs.Scenario)
+	}
 	lab := &Lab{Dir: dir, state: state}
 	err = lab.start(ctx, self, args)
 	if err == nil {

@@ -93,14 +93,16 @@ func (w *World) Unwinder(wishes []Wish, priors func() []plan.Prior) func(context
 				return nil, err
 			}
 			from := w.value(wish.Setting)
-			if from == prior.Prior && !(prior.Kept != nil && prior.Uncertain) {
-				continue
-			}
-			if !prior.Uncertain && from != prior.Found {
+			c := plan.Change{Setting: wish.Setting, From: from, To: prior.Prior, Why: "as it was"}
+			ours, others := prior.Differing(w.items(wish.Setting).Bare())
+			switch {
+			case prior.Kept != nil && len(others) > 0 || prior.Kept == nil && from != prior.Prior && !prior.Uncertain && from != prior.Found:
 				p.Conflicts = append(p.Conflicts, plan.Refusal{Target: wish.Target, Why: wish.ID() + " was changed by somebody else"})
 				continue
+			case prior.Kept != nil && len(ours) == 0, prior.Kept == nil && from == prior.Prior:
+				continue
 			}
-			c := plan.Change{Setting: wish.Setting, From: from, To: prior.Prior, Why: "as it was"}
+			c.Restore = ours
 			for _, later := range wishes[i+1:] {
 				for _, id := range later.After {
 					if id == wish.ID() {

@@ -2,7 +2,6 @@ package enginetest
 
 import (
 	"context"
-	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 )
@@ -48,11 +47,8 @@ func (p *plain) Set(ctx context.Context, s backends.Setting, to backends.Value, 
 }
 
 func (w *World) value(s backends.Setting) backends.Value {
-	if text, ok := w.files[s.ID()]; ok {
-		if bare := strings.ReplaceAll(text, " ", ""); bare != "" {
-			return backends.ValueOf(bare)
-		}
-		return backends.Absent
+	if _, ok := w.files[s.ID()]; ok {
+		return w.kept(s)
 	}
 	if v, ok := w.pending[s.ID()]; ok {
 		return v
@@ -76,14 +72,6 @@ func (w *World) set(s backends.Setting, to backends.Value) error {
 	}
 	if s.Kind == KindFirmware {
 		w.pending[s.ID()] = to
-		return nil
-	}
-	if _, ok := w.files[s.ID()]; ok {
-		text := ""
-		if !to.IsAbsent() {
-			text = to.String()
-		}
-		w.files[s.ID()] = text
 		return nil
 	}
 	w.put(s, to)
@@ -145,43 +133,4 @@ func (m *manyReader) ReadMany(ctx context.Context, ss []backends.Setting) ([]bac
 		}
 	}
 	return values, errs
-}
-
-type keeper struct{ plain }
-
-func (k *keeper) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (kept backends.Kept, err error) {
-	err = k.w.call(ctx, Call{Verb: "keep", Setting: s}, nil, func() error {
-		kept = k.w.kept(s)
-		return k.w.reachable(s)
-	})
-	return kept, err
-}
-
-func (k *keeper) Observe(ctx context.Context, s backends.Setting, _ backends.Kept) (now backends.Kept, err error) {
-	err = k.w.call(ctx, Call{Verb: "observe", Setting: s}, nil, func() error {
-		now = k.w.kept(s).Bare()
-		return k.w.reachable(s)
-	})
-	return now, err
-}
-
-// kept records the text behind a setting.
-func (w *World) kept(s backends.Setting) backends.Kept {
-	i := backends.Item{Kind: backends.ItemFile, Name: s.ID()}
-	if text := w.files[s.ID()]; text != "" {
-		i.State, i.Content = backends.ValueOf(text), []byte(text)
-	}
-	return backends.Kept{Items: []backends.Item{i}}
-}
-
-func (k *keeper) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, _ backends.Progress) error {
-	return k.w.call(ctx, Call{Verb: "restore", Setting: s}, []backends.Ref{s.Target}, func() error {
-		if err := k.w.reachable(s); err != nil {
-			return err
-		}
-		for _, i := range kept.Items {
-			k.w.files[i.Name] = string(i.Content)
-		}
-		return nil
-	})
 }

@@ -24,7 +24,7 @@ type World struct {
 	mu      sync.Mutex
 	values  map[string]backends.Value // by setting id
 	pending map[string]backends.Value
-	files   map[string]string       // by setting id: what a Keeper keeps
+	files   map[string]string       // by setting id: what a Keeper keeps; see keeper.go
 	power   map[backends.Ref]string // VMs: on, off
 	maint   map[backends.Ref]bool   // hosts
 	calls   []Call
@@ -36,7 +36,7 @@ type World struct {
 
 // A Call is one call that the engine made.
 type Call struct {
-	Verb    string // read, readmany, set, setmany, keep, observe, restore, state, open, close, abort
+	Verb    string // read, readmany, set, setmany, keep, observe, restore, state, open, close, abort; for faults "set step"
 	Setting backends.Setting
 	To      backends.Value
 	Batch   int // settings in a setmany or readmany
@@ -162,8 +162,19 @@ func (w *World) MostDown() int {
 	return w.most
 }
 
-// call is the frame of every call: the crash before, latency, faults, the effect, the crash after.
+// call is the frame of every call with one effect.
 func (w *World) call(ctx context.Context, c Call, targets []backends.Ref, effect func() error) error {
+	return w.steps(ctx, c, targets, 1, func(int) error { return effect() })
+}
+
+// stepwise is the frame of a call on its target that makes several steps, one after the other.
+func (w *World) stepwise(ctx context.Context, c Call, steps int, step func(i int) error) error {
+	return w.steps(ctx, c, []backends.Ref{c.Setting.Target}, steps, step)
+}
+
+// steps is the frame of every call: the crash before, latency, faults, the effects with a crash after each. A fault of
+// the verb "set step" or "restore step" breaks a call off before that step.
+func (w *World) steps(ctx context.Context, c Call, targets []backends.Ref, steps int, step func(i int) error) error {
 	if w.Before != nil {
 		w.Before(ctx, c)
 	}
@@ -189,13 +200,23 @@ func (w *World) call(ctx context.Context, c Call, targets []backends.Ref, effect
 			return err
 		}
 	}
-	w.mu.Lock()
-	err := effect()
-	w.mu.Unlock()
-	if dead := w.Crash.step(c.deed()); dead != nil {
-		return dead
+	for i := range steps {
+		if i > 0 && w.Fault != nil {
+			if err := w.Fault(Call{Verb: c.Verb + " step", Setting: c.Setting, To: c.To, Batch: i}); err != nil {
+				return err
+			}
+		}
+		w.mu.Lock()
+		err := step(i)
+		w.mu.Unlock()
+		if dead := w.Crash.step(c.deed()); dead != nil {
+			return dead
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 func (w *World) enter(c Call, targets []backends.Ref) {

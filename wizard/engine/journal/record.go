@@ -78,7 +78,7 @@ type Record struct {
 
 	Prior backends.Value  // intent: as just read; opening: the state found
 	To    backends.Value  // intent: what it shall become; opening, closing: the state to leave behind
-	Kept  *backends.Kept  // intent: what a Keeper recorded; nil: the setting has no Keeper
+	Kept  *backends.Kept  // intent: what a Keeper recorded, of a rollback what is restored of it; nil: no Keeper
 	Left  *backends.Kept  // outcome: the same items as observed after; nil: nobody did
 	Found *backends.Value // outcome, closed: as read after; nil: could not be read
 	OK    bool            // outcome, opened, closed: as wanted

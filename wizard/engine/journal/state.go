@@ -73,8 +73,8 @@ type Entry struct {
 	Node    string
 	Setting backends.Setting
 	Prior   backends.Value  // before the first attempt of the apply phase
-	Kept    *backends.Kept  // of the attempts in the apply phase, the earliest record of each item
-	Left    *backends.Kept  // as last observed, of either phase; nil: nobody did since the last intent
+	Kept    *backends.Kept  // items by their earliest record; where settings of a target share one, with the first of them
+	Left    backends.Kept   // items as last observed, of either phase; without those that nobody observed since the last intent
 	To      backends.Value  // what the last attempt meant to set, of either phase
 	Found   *backends.Value // as last read back, of either phase; nil: uncertain
 	Open    bool            // the last attempt has no outcome
@@ -89,7 +89,9 @@ func (s *State) Entries() []Entry {
 	var stage json.RawMessage
 	stages := 0
 	phase := PhaseApply
+	items := newItems()
 	for _, r := range s.Records {
+		items.see(r)
 		switch r.Type {
 		case TypeBegin:
 			phase = r.Phase
@@ -107,30 +109,18 @@ func (s *State) Entries() []Entry {
 				out = append(out, Entry{Node: r.Node, Setting: r.Setting(), Prior: r.Prior})
 			}
 			e := &out[i]
-			e.To, e.Found, e.Left, e.Open = r.To, nil, nil, true
+			e.To, e.Found, e.Open = r.To, nil, true
 			if phase == PhaseApply {
-				e.keep(r.Kept)
 				e.Plan, e.Stage = stage, stages
 			}
 		case TypeOutcome:
 			if i, known := at[r.Node]; known {
-				out[i].Found, out[i].Left, out[i].Open = r.Found, r.Left, false
+				out[i].Found, out[i].Open = r.Found, false
 			}
 		}
 	}
+	items.share(out)
 	return out
-}
-
-// keep adds what an attempt recorded to what earlier ones did.
-func (e *Entry) keep(kept *backends.Kept) {
-	switch {
-	case kept == nil:
-	case e.Kept == nil:
-		e.Kept = kept
-	default:
-		all := e.Kept.With(*kept)
-		e.Kept = &all
-	}
 }
 
 // Unsettled gives the intents that have no outcome: deeds of which nobody knows whether they were done.

@@ -3,6 +3,7 @@
 package rollback
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,11 +23,35 @@ type Options struct {
 	// Canary powers one VM off first and alone; Apart are the groups of VMs, by name, that are never off together.
 	Canary bool
 	Apart  map[string]string
+	// Observed is what Keepers observe today of what the run recorded, by the id of the change.
+	Observed map[string]plan.Observation
+	// OnConflict says what becomes of what somebody else has changed since; "": Stop. Decisions say it of single targets.
+	OnConflict OnConflict
+	Decisions  map[backends.Ref]OnConflict
+}
+
+// OnConflict says what becomes of what somebody else has changed since the run.
+type OnConflict string
+
+// The ways to go on.
+const (
+	Stop    OnConflict = "stop"    // its target, and what rests on it, stays as it is; all others go on
+	Keep    OnConflict = "keep"    // it stays as it is; all else of its target goes on
+	Restore OnConflict = "restore" // it becomes what it was before the run
+)
+
+// decision is what becomes of a conflict on a target.
+func (o Options) decision(t backends.Ref) OnConflict {
+	if d, made := o.Decisions[t]; made {
+		return d
+	}
+	return cmp.Or(o.OnConflict, Stop)
 }
 
 // Build works out the changes from today's inventory to the values that a run's journal says were there before. It
-// has its own brackets. A value that is neither what was there before nor what the run left stops its target, and
-// everything that rests on it: these stand in the plan's Conflicts. What cannot be taken back stands in its Notes.
+// has its own brackets. A value that is neither what was there before nor what the run left is a conflict: Options say what
+// becomes of it. What stops its target stands in the plan's Conflicts, what is kept in Left, what cannot be taken back in
+// Notes.
 func Build(priors []plan.Prior, inv *backends.Inventory, opts Options) (*plan.Plan, error) {
 	u := &undo{inv: inv, opts: opts, brackets: map[string]*plan.Bracket{}, stopped: map[backends.Ref]bool{}}
 	u.plan.Mode = opts.Mode
@@ -63,10 +88,19 @@ func (u *undo) conflict(t backends.Ref, remedy, format string, args ...any) {
 	u.plan.Conflicts = append(u.plan.Conflicts, plan.Refusal{Target: t, Why: fmt.Sprintf(format, args...), Remedy: remedy})
 }
 
+// keep leaves something as somebody else has made it.
+func (u *undo) keep(t backends.Ref, format string, args ...any) {
+	u.plan.Left = append(u.plan.Left, plan.Refusal{Target: t, Why: fmt.Sprintf(format, args...)})
+}
+
 // look decides what one prior asks for today.
 func (u *undo) look(p plan.Prior) {
 	c := p.Change
 	if c.State || !p.Prior.Known() || u.gone(c) || u.putBack(p) {
+		return
+	}
+	if p.Kept != nil {
+		u.recorded(p)
 		return
 	}
 	prior := finished(c.Kind, p.Prior)
@@ -88,11 +122,17 @@ func (u *undo) look(p plan.Prior) {
 	case current.Same(c.Kind, now, prior):
 	case p.Uncertain, current.Same(c.Kind, now, p.Found), current.Same(c.Kind, now, c.To), finished(c.Kind, now) != now:
 		u.changes = append(u.changes, plan.Change{Setting: c.Setting, From: now, To: prior, Why: "as it was before the run"})
+	case u.opts.decision(c.Target) == Keep:
+		u.keep(c.Target, "%s stays %s, as somebody has set it since the run; before it was %s", subject(c), now, prior)
+	case u.opts.decision(c.Target) == Restore:
+		u.changes = append(u.changes, plan.Change{Setting: c.Setting, From: now, To: prior, Why: "as it was before the run, though somebody has changed it since"})
 	default:
-		u.conflict(c.Target, fmt.Sprintf("decide by hand; before the run it was %s", prior),
+		u.conflict(c.Target, fmt.Sprintf("before the run it was %s; %s", prior, choose),
 			"%s is %s; the run left %s, so somebody has changed it since", subject(c), now, p.Found)
 	}
 }
+
+const choose = "roll back again with --on-conflict keep or --on-conflict restore"
 
 // finished gives Absent for what an attempt of ours before the run has left half done: nothing makes that again, and
 // nobody wants it.
@@ -112,9 +152,10 @@ func finished(kind backends.Kind, v backends.Value) backends.Value {
 // change is due, else somebody has changed it since; what a rollback has put back already is in the journal.
 func (u *undo) unread(p plan.Prior, prior backends.Value) {
 	from := p.Found
-	if p.Uncertain {
+	if p.Uncertain || u.opts.decision(p.Change.Target) == Restore {
 		from = backends.Unknown(plan.Bracket{Kind: backends.BracketSSH, Target: p.Change.Target}.ID())
-	} else if p.Found == prior {
+	}
+	if !p.Uncertain && p.Found == prior {
 		return
 	}
 	u.changes = append(u.changes, plan.Change{Setting: p.Change.Setting, From: from, To: prior, Why: "as it was before the run"})
@@ -159,6 +200,9 @@ func (u *undo) putBack(p plan.Prior) bool {
 	if c.Target.Type != backends.TypeGuest || u.inv.VM(c.Target.Name).Power == "poweredOn" {
 		return false
 	}
+	if p.Kept != nil {
+		return p.PutBack()
+	}
 	return c.Kind == backends.KindModules || !p.Uncertain && current.Same(c.Kind, p.Found, p.Prior)
 }
 
@@ -173,26 +217,35 @@ func (u *undo) keepVersion(name string, prior backends.Value) backends.Value {
 	return backends.ValueOf(spec)
 }
 
+// silent says why a target cannot be read, "" when it can.
+func (u *undo) silent(t backends.Ref) string {
+	switch t.Type {
+	case backends.TypeHost:
+		if h := u.inv.Host(t.Name); h.State != "connected" {
+			return "vCenter is not connected to it (" + h.State + ")"
+		}
+	case backends.TypeGuest:
+		g := u.inv.Guest(t.Name)
+		switch v := u.inv.VM(t.Name); {
+		case v.Power != "poweredOn":
+			return "its VM is off, so its guest cannot be put back"
+		case g == nil:
+			return "nobody has asked its guest"
+		case g.Error != "":
+			return "its guest cannot be asked: " + g.Error
+		}
+	}
+	return ""
+}
+
 // now reads a setting's value, or says why it cannot be read.
 func (u *undo) now(p plan.Prior) (backends.Value, string) {
 	c := p.Change
-	switch c.Target.Type {
-	case backends.TypeHost:
-		if h := u.inv.Host(c.Target.Name); h.State != "connected" {
-			return backends.Absent, "vCenter is not connected to it (" + h.State + ")"
-		}
-	case backends.TypeGuest:
-		g := u.inv.Guest(c.Target.Name)
-		switch v := u.inv.VM(c.Target.Name); {
-		case v.Power != "poweredOn":
-			return backends.Absent, "its VM is off, so its guest cannot be put back"
-		case g == nil:
-			return backends.Absent, "nobody has asked its guest"
-		case g.Error != "":
-			return backends.Absent, "its guest cannot be asked: " + g.Error
-		case c.Kind == backends.KindModules || c.Kind == backends.KindPackages:
-			return current.Members(g, c.Kind, names(c.Kind, p.Found, c.To, p.Prior)), ""
-		}
+	if why := u.silent(c.Target); why != "" {
+		return backends.Absent, why
+	}
+	if c.Kind == backends.KindModules || c.Kind == backends.KindPackages {
+		return current.Members(u.inv.Guest(c.Target.Name), c.Kind, names(c.Kind, p.Found, c.To, p.Prior)), ""
 	}
 	now := current.Value(u.inv, c.Setting)
 	if c.Kind == backends.KindAddress {

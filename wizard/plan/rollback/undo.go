@@ -16,12 +16,12 @@ func (u *undo) rest() {
 	for _, c := range u.changes {
 		if c.Kind == backends.KindMember && c.To.IsAbsent() {
 			if v := u.user(c.Name, "", c.Target.Name); v != "" {
-				u.conflict(c.Target, "take that adapter out, then roll back again", "stays on %s: the VM %s still has an adapter on it", c.Name, v)
+				u.stays(c.Target, "take that adapter out, then roll back again", "stays on %s: the VM %s still has an adapter on it", c.Name, v)
 			}
 		}
 		if c.Kind == backends.KindPortGroup && c.To.IsAbsent() {
 			if v := u.user("", c.Target.Name, ""); v != "" {
-				u.conflict(c.Target, "take that adapter out, then roll back again", "stays: the VM %s still has an adapter on it", v)
+				u.stays(c.Target, "take that adapter out, then roll back again", "stays: the VM %s still has an adapter on it", v)
 			}
 		}
 	}
@@ -31,10 +31,20 @@ func (u *undo) rest() {
 			continue
 		}
 		if left := u.left(u.inv.Switch(c.Target.Name)); left != "" {
-			u.conflict(c.Target, "empty the switch, then roll back again", "stays: %s is still on it", left)
+			u.stays(c.Target, "empty the switch, then roll back again", "stays: %s is still on it", left)
 		}
 	}
 	u.dropStopped()
+}
+
+// stays leaves a target as it is because somebody else uses it: a conflict, unless the operator keeps what others have made.
+func (u *undo) stays(t backends.Ref, remedy, format string, args ...any) {
+	if u.opts.decision(t) != Keep {
+		u.conflict(t, remedy, format, args...)
+		return
+	}
+	u.stopped[t] = true
+	u.keep(t, format, args...)
 }
 
 func (u *undo) dropStopped() {
@@ -134,7 +144,8 @@ func (u *undo) arrange() {
 	for _, id := range u.order {
 		br := u.brackets[id]
 		if br.Target.Type == backends.TypeVM {
-			br.After = append(br.After, guests[br.Target.Name]...)
+			// A guest that cannot be put back keeps its VM, and the network below it, from nothing.
+			br.AfterAny = append(br.AfterAny, guests[br.Target.Name]...)
 			if group := u.opts.Apart[br.Target.Name]; group != "" {
 				br.Apart = append(br.Apart, group)
 			}

@@ -1,0 +1,71 @@
+package rollback
+
+import (
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+)
+
+// recorded decides on a setting whose items a Keeper recorded before the run. What it reads as today decides nothing: half
+// of it may be there and read as what was there before.
+func (u *undo) recorded(p plan.Prior) {
+	c := p.Change
+	if len(p.Kept.Items) == 0 {
+		return
+	}
+	seen, asked := u.opts.Observed[c.ID()]
+	why := u.silent(c.Target)
+	switch {
+	case why != "":
+	case !asked:
+		why = "nobody has looked at its " + subject(c)
+	case seen.Err != nil:
+		why = subject(c) + " cannot be looked at: " + seen.Err.Error()
+	}
+	if why != "" {
+		u.conflict(c.Target, "repair that, then roll back again", "%s", why)
+		return
+	}
+	change := plan.Change{Setting: c.Setting, From: p.Found, To: finished(c.Kind, p.Prior)}
+	if now, unread := u.now(p); unread == "" {
+		change.From = now
+	}
+	var others []backends.Difference
+	change.Restore, others = p.Differing(seen.Now)
+	if len(others) > 0 {
+		switch u.opts.decision(c.Target) {
+		case Keep:
+			change.Leave = others
+			u.keep(c.Target, "%s", sinceChanged(p, others))
+		case Restore:
+			change.Restore = append(change.Restore, others...)
+		default:
+			u.conflict(c.Target, choose, "%s", sinceChanged(p, others))
+			return
+		}
+	}
+	if len(change.Restore) == 0 {
+		return
+	}
+	change.Why = "as it was before the run: " + strings.Join(plan.Differences(change.Restore), "; ")
+	u.changes = append(u.changes, change)
+}
+
+// sinceChanged names items that somebody else has changed: what is there, and what the run left.
+func sinceChanged(p plan.Prior, others []backends.Difference) string {
+	var out []string
+	for _, d := range others[:min(len(others), 5)] {
+		left := p.Left.Item(d.Kind, d.Name)
+		is := "is now " + d.Is.String()
+		if d.Is.IsAbsent() {
+			is = "is gone"
+		}
+		was := "left it as " + left.State.String()
+		if left.State.IsAbsent() {
+			was = "left none"
+		}
+		out = append(out, string(d.Kind)+" "+d.Name+" "+is+"; the run "+was)
+	}
+	return strings.Join(out, ", ") + ": somebody has changed that since"
+}
