@@ -194,7 +194,7 @@ func (g *Guests) root(ctx context.Context, vm, what string, cmd ssh.Command) (st
 
 // ask runs a script as root that changes nothing, and wants it to succeed; what describes it.
 func (g *Guests) ask(ctx context.Context, vm, what string, cmd ssh.Command) (string, error) {
-	cmd.Sudo = true
+	cmd.Sudo, cmd.What = true, what
 	r, err := g.Run(ctx, vm, cmd)
 	if err != nil {
 		return r.Stdout, fmt.Errorf("%s: %w", what, err)

@@ -70,7 +70,7 @@ const waiting = ofedLimit + 5*time.Minute
 // step runs a step. Its result is that of the script; a script that ends with an error is no error.
 func (g *Guests) step(ctx context.Context, vm string, s step) (ssh.Result, error) {
 	cmd := s.Command
-	cmd.Script, cmd.Argv, cmd.Sudo = guarded(s), nil, true
+	cmd.Script, cmd.Argv, cmd.Sudo, cmd.What = guarded(s), nil, true, s.what
 	if s.Limit > 0 {
 		cmd.Limit = s.Limit + time.Minute
 	} else {

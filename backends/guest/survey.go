@@ -26,7 +26,7 @@ func (g *Guests) Survey(ctx context.Context, vm string) backends.Guest {
 	}
 	out.Address, out.User = c.Address(), c.User()
 	asked := time.Now()
-	cmd := ssh.Command{Script: g.surveyScript(), Limit: 2 * time.Minute, MaxOutput: 8 << 20}
+	cmd := ssh.Command{What: "read the facts", Script: g.surveyScript(), Limit: 2 * time.Minute, MaxOutput: 8 << 20}
 	mode, err := c.Sudo(ctx)
 	var r ssh.Result
 	if err == nil {

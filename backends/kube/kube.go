@@ -43,6 +43,28 @@ func Kubectl(ctx context.Context, stdin []byte, args ...string) (stdout, stderr 
 	return out.Bytes(), errs.Bytes(), err
 }
 
+// Traced is a Runner that tells a trace of what it runs. The manifest that kubectl reads is not told.
+func Traced(run Runner, trace backends.Trace) Runner {
+	return func(ctx context.Context, stdin []byte, args ...string) (stdout, stderr []byte, err error) {
+		c := backends.Call{Method: "kubectl", Target: "kubectl", Outcome: "ok", Payload: strings.Join(args, " "), Started: time.Now(), Sent: int64(len(stdin))}
+		for _, a := range args {
+			if at, ok := strings.CutPrefix(a, "--context="); ok {
+				c.Target = at
+			} else if !strings.HasPrefix(a, "-") {
+				c.Method += " " + a
+				break
+			}
+		}
+		stdout, stderr, err = run(ctx, stdin, args...)
+		if err != nil {
+			c.Outcome = err.Error()
+		}
+		c.Took, c.Received = time.Since(c.Started), int64(len(stdout)+len(stderr))
+		trace(c)
+		return stdout, stderr, err
+	}
+}
+
 // call runs a command in the context. One argument holds flag and value, so that no value can become a flag.
 func (c *Client) call(ctx context.Context, stdin []byte, args ...string) ([]byte, error) {
 	args = append([]string{"--context=" + c.context, "--request-timeout=20s"}, args...)

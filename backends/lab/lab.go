@@ -36,6 +36,7 @@ type Options struct {
 	Listen     string        // of the vCenter; "": 127.0.0.1:0
 	Dir        string        // for answers, keys and env; "": a temporary one that Close removes
 
+	Secrets  world.Secrets     // empty fields take the lab's fixed ones; the key is always a new one
 	Accounts []vcenter.Account // beside the two that every lab has
 	Idle     time.Duration     // vCenter sessions end when idle for so long; 0: 30 min
 }
@@ -73,10 +74,11 @@ func (l *Lab) start(ctx context.Context, o Options) error {
 			return fmt.Errorf("no guest runs %q; one of %s does", s, strings.Join(linux.Systems(), ", "))
 		}
 	}
+	o.Secrets.AuthorizedKey = key.authorized
 	l.world, err = scenario.New(scenario.Spec{
 		Hosts: o.Hosts, VMs: o.VMs, Scenario: o.Scenario, Systems: o.Systems, Faults: o.Faults,
 		Timing:  world.Timing{Latency: o.Latency, HostReboot: o.RebootTime, VMBoot: o.BootTime},
-		Secrets: world.Secrets{AuthorizedKey: key.authorized},
+		Secrets: o.Secrets,
 	})
 	if err != nil {
 		return err

@@ -39,6 +39,8 @@ type Config struct {
 	Jump      []string // jump hosts "[user@]host[:port]", nearest first; overrides ProxyJump of ssh_config
 	SSHConfig []string // ssh_config files, the first value found wins; a file that does not exist is passed by
 
+	Trace backends.Trace // is told of every command; nil: nobody
+
 	WeakAlgorithms bool          // also SHA-1 key exchanges and CBC ciphers, for servers that know nothing else
 	DialTimeout    time.Duration // connect and handshake of one hop, time for questions apart; 0: 10 s
 	KeepAlive      time.Duration // between probes of an idle connection, dead after three; 0: 15 s

@@ -3,6 +3,7 @@ package ssh
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -18,6 +19,8 @@ type Pool struct {
 	prompts  sync.Mutex // one question at a time
 	hosts    sync.Mutex // known_hosts files
 	known    knownKeys  // under hosts
+
+	commands atomic.Int64 // that were run, to number them
 
 	mu     sync.Mutex
 	links  map[endpoint]*link

@@ -17,6 +17,7 @@ import (
 type Command struct {
 	Argv   []string // either this
 	Script string   // or this
+	What   string   // what it does, for traces; "": its first program is named
 
 	Stdin     []byte
 	Sudo      bool              // as root
@@ -60,6 +61,13 @@ func (c Command) script() string {
 // those of the connection, of sudo (kinds auth and permission), of a ctx that ended or of the limit. When ctx ends the command is ended with
 // everything it started. The Result of a failed command holds what came until then.
 func (c *Conn) Run(ctx context.Context, cmd Command) (Result, error) {
+	began := time.Now()
+	r, err := c.run(ctx, cmd)
+	c.trace(cmd, began, r, err)
+	return r, err
+}
+
+func (c *Conn) run(ctx context.Context, cmd Command) (Result, error) {
 	f := newFrame()
 	var password string
 	if cmd.Sudo {

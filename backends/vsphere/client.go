@@ -37,6 +37,7 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 		return nil, err
 	}
 	places := place.New(conn)
+	conn.Names(places.Name)
 	cli := esxcli.New(conn, places)
 	return &Client{conn: conn, places: places, settings: setting.New(conn, places), esxcli: cli, system: system.New(conn, places, cli)}, nil
 }

@@ -149,6 +149,21 @@ func (r *redactor) lines(all []string) []string {
 	return out
 }
 
+// systems are accounts that distributions create: they name nobody, and the name of the system must stay.
+var systems = []string{"root", "ubuntu", "debian", "rhel", "centos", "rocky", "almalinux", "fedora", "redacted"}
+
+// Anonymous takes user names out of a text, wherever one stands as a word of its own.
+func Anonymous(text string, names ...string) string {
+	r := redactor{}
+	for _, name := range names {
+		if !slices.Contains(systems, name) {
+			r.know(name)
+		}
+	}
+	slices.SortFunc(r.names, func(x, y string) int { return len(y) - len(x) })
+	return r.text(text)
+}
+
 // replaceWord replaces a word where no letter or digit stands beside it.
 func replaceWord(s, word, by string) string {
 	var b strings.Builder

@@ -56,7 +56,7 @@ func newCheckCmd(e *console.Env) *cobra.Command {
 				return f.ended(cmd.Context(), e, err)
 			}
 			if f.kube != "" {
-				return f.ended(cmd.Context(), e, f.checkKube(cmd.Context(), e))
+				return f.ended(cmd.Context(), e, f.checkKube(cmd, e))
 			}
 			if f.every > 0 {
 				return f.watch(cmd.Context(), e, cmd)

@@ -1,9 +1,11 @@
 package cmd
 
 import (
-	"context"
 	"io"
 
+	"github.com/spf13/cobra"
+
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/kube"
 	"github.com/rdma-setup/rdma-setup/checks/kubernetes"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
@@ -11,16 +13,18 @@ import (
 )
 
 // checkKube asks a Kubernetes cluster instead of a vCenter whether MPI jobs over RDMA can run there.
-func (f *checkFlags) checkKube(ctx context.Context, e *console.Env) error {
+func (f *checkFlags) checkKube(cmd *cobra.Command, e *console.Env) error {
 	if f.output != "text" && f.output != "json" || f.file != "" || f.fix || f.every > 0 || f.save != "" || f.bundle != "" || f.pairs != "" || len(f.sel.Only)+len(f.sel.Skip) > 0 {
 		return console.Usage("rdma-setup check --kube CONTEXT [-o json]", "--kube asks the cluster alone, and prints -o text and -o json")
 	}
-	client, err := kube.New(f.kube, kube.Kubectl)
-	if err != nil {
+	var k *backends.Kubernetes
+	if err := console.WithTrace(e, cmd, func(trace backends.Trace) error {
+		client, err := kube.New(f.kube, kube.Traced(kube.Kubectl, trace))
+		if err == nil {
+			k, err = client.Survey(cmd.Context())
+		}
 		return err
-	}
-	k, err := client.Survey(ctx)
-	if err != nil {
+	}); err != nil {
 		return err
 	}
 	findings := kubernetes.Findings(k)

@@ -46,10 +46,11 @@ func (f *fabric) Insecure() []string { return f.s.Set.Unverified() }
 // config is how the wizard connects; it never asks on the terminal, which the screen has.
 func (f *fabric) config(l live.Login, unknown **live.Fingerprint) vsphere.Config {
 	set := f.s.Set
+	f.s.Trace.Hide(l.Password)
 	return vsphere.Config{
 		URL: l.URL, Username: l.Username, Thumbprint: l.Thumbprint, CAFiles: session.CAFiles(set.CACerts), Insecure: set.Insecure,
-		UserAgent: "rdma-setup/" + f.s.Env.Version,
-		Password:  func(context.Context) (string, error) { return l.Password, nil },
+		UserAgent: "rdma-setup/" + f.s.Env.Version, Trace: f.s.Trace.Call,
+		Password: func(context.Context) (string, error) { return l.Password, nil },
 		Confirm: func(_ context.Context, host, sha256 string) (bool, error) {
 			*unknown = &live.Fingerprint{Host: host, SHA256: sha256}
 			return false, nil

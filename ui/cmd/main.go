@@ -24,7 +24,7 @@ func Main() int {
 // Run carries out one command line and gives its exit code.
 func Run(ctx context.Context, e *console.Env, args []string) int {
 	own := *e
-	own.Version = version
+	own.Version, own.Stderr = version, console.Shared(e.Stderr)
 	root := newRootCmd(&own)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)

@@ -47,7 +47,7 @@ Without a command it opens the wizard. With --lab everything runs against a simu
 	root.SetCompletionCommandGroupID("more")
 	for group, commands := range map[string][]*cobra.Command{
 		"do":   {newPlanCmd(e), newApplyCmd(e), newResumeCmd(e), newRollbackCmd(e), newRunsCmd(e), newDeployCmd(e)},
-		"see":  {newDiscoverCmd(e), newCheckCmd(e), newCollectCmd(e), newBenchCmd(e), newReportCmd(e)},
+		"see":  {newDiscoverCmd(e), newCheckCmd(e), newCollectCmd(e), newBenchCmd(e), newReportCmd(e), newSupportCmd(e)},
 		"more": {newMMIOCmd(e), generate.NewCmd(e), newParseCmd(e), newLabCmd(e), newSchemaCmd(e), newManCmd(e), newVersionCmd(e)},
 	} {
 		for _, c := range commands {

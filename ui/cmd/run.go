@@ -110,13 +110,17 @@ func logged(s *session.Session, run string, sink engine.Sink) (engine.Sink, func
 		fmt.Fprintf(s.Env.Stderr, "no log of this run: %v\n", err)
 		return sink, func() error { return nil }
 	}
-	write := plain.JSONLines(f)
-	return func(e engine.Event) {
+	write, end := plain.JSONLines(f), s.Trace.Run(f)
+	both := func(e engine.Event) {
 		if e.Type != engine.EventProgress || s.Set.LogLevel == "debug" {
 			write(e)
 		}
 		sink(e)
-	}, f.Close
+	}
+	return both, func() error {
+		end()
+		return f.Close()
+	}
 }
 
 // rebootGrace is what is added to a limit that the other side holds itself: its words for being late are the better ones.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/ui/cmd"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
@@ -22,8 +23,11 @@ import (
 // and looks for every secret that was handed in: in what was printed, in every file that was written and in the
 // arguments of every program that ran in a guest or on a host. Files are closed to others.
 func TestNoSecretIsLeftAnywhere(t *testing.T) {
+	const user, password = "ops@vsphere.local", "unique-vcenter-7Yq"
 	l, err := lab.Start(t.Context(), lab.Options{
 		Hosts: 2, VMs: 2, Dir: t.TempDir(), Faults: []string{"host=esx-02,method=EnableRuleset,nth=1,do=fault:NoPermission"},
+		Secrets:  world.Secrets{ESXi: "unique-esxi-3Kd", Guest: "unique-guest-8Wm", Sudo: "unique-sudo-5Rt"},
+		Accounts: []vcenter.Account{{Name: user, Password: password}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -31,6 +35,7 @@ func TestNoSecretIsLeftAnywhere(t *testing.T) {
 	t.Cleanup(func() { l.Close() })
 	state := t.TempDir()
 	env := environment(l, state)
+	env["GOVC_USERNAME"], env["GOVC_PASSWORD"] = user, password
 	key, err := os.ReadFile(env["RDMA_SETUP_SSH_KEY"])
 	if err != nil {
 		t.Fatal(err)
@@ -38,6 +43,13 @@ func TestNoSecretIsLeftAnywhere(t *testing.T) {
 	secrets := map[string]string{"the private key": strings.Split(string(key), "\n")[2]}
 	for _, name := range []string{"GOVC_PASSWORD", "RDMA_SETUP_ESXI_PASSWORD", "RDMA_SETUP_GUEST_PASSWORD", "RDMA_SETUP_SUDO_PASSWORD"} {
 		secrets[name] = env[name]
+	}
+	for name, secret := range secrets {
+		for other, same := range secrets {
+			if name != other && strings.Contains(secret, same) {
+				t.Errorf("%s is part of %s: nobody could tell which one was found", other, name)
+			}
+		}
 	}
 	const wrong = "wrong-9Qz!"
 	secrets["a wrong password"] = wrong
@@ -53,10 +65,11 @@ func TestNoSecretIsLeftAnywhere(t *testing.T) {
 		words []string
 		exit  int
 	}{
-		{[]string{"apply", "-f", answers, "--yes", "--log-level", "debug", "-v"}, 5},
+		{[]string{"apply", "-f", answers, "--yes", "--log-level", "debug", "-v", "--trace", filepath.Join(state, "apply.trace")}, 5},
+		{[]string{"support", "--out", filepath.Join(state, "support.tgz")}, 0},
 		{[]string{"resume", "--yes", "--log-level", "debug", "-o", "json"}, 0},
 		{[]string{"plan", "-f", answers, "-o", "json"}, 0},
-		{[]string{"check", "-f", answers, "-o", "json"}, 1}, // the hosts' power policy
+		{[]string{"check", "-f", answers, "-o", "json", "-v", "--trace", filepath.Join(state, "check.trace")}, 1}, // the hosts' power policy
 		{[]string{"collect", "-f", answers, "--out", filepath.Join(state, "bundle.tgz")}, 0},
 		{[]string{"check", "--bundle", filepath.Join(state, "bundle.tgz"), "-o", "json"}, 1},
 		{[]string{"report", "-o", "html"}, 0},
@@ -123,7 +136,11 @@ func TestNoSecretIsLeftAnywhere(t *testing.T) {
 			look(e.VM+e.Host+": "+e.Detail, e.Detail)
 		}
 	}
-	if files < 6 || processes < 50 {
+	trace, err := os.ReadFile(filepath.Join(state, "apply.trace"))
+	if lines := strings.Count(string(trace), `"event":"call"`); err != nil || lines < 100 || !strings.Contains(string(trace), "password=(left out)") {
+		t.Errorf("the trace of apply has %d calls, %v", lines, err)
+	}
+	if files < 9 || processes < 50 {
 		t.Errorf("only %d files and %d processes were looked at", files, processes)
 	}
 }

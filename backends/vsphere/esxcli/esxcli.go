@@ -66,6 +66,7 @@ func reads(args []string) bool {
 
 func (c *CLI) once(ctx context.Context, host string, args []string) ([]Row, error) {
 	what := "run esxcli " + strings.Join(command(args), " ")
+	ctx = wire.On(ctx, host)
 	fail := func(err error) ([]Row, error) {
 		return nil, wire.Explain(detailed(err), host, what)
 	}

@@ -43,6 +43,9 @@ type Config struct {
 	// refuses.
 	Confirm func(ctx context.Context, host, sha256 string) (bool, error)
 
+	// Trace is told of every call; nil: nobody.
+	Trace backends.Trace
+
 	// UserAgent names the program in vCenter's list of sessions; empty is the library's own.
 	UserAgent string
 }

@@ -2,11 +2,14 @@ package wire
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/vmware/govmomi/vim25"
@@ -29,6 +32,10 @@ type Conn struct {
 	trust *trust
 	cfg   Config
 	host  string
+
+	named    func(types.ManagedObjectReference) string // for traces; nil: by reference
+	traceID  string                                    // of this connection, before the number of the request
+	requests atomic.Int64
 
 	loginMu sync.Mutex
 	logins  int   // how often we have logged in: tells a stale session from a fresh one
@@ -66,6 +73,7 @@ func Dial(ctx context.Context, cfg Config) (*Conn, error) {
 }
 
 func (c *Conn) prepare(u *url.URL) {
+	c.traceID = "rdma-setup-" + strings.ToLower(rand.Text()[:6])
 	c.soap = soap.NewClient(u, false)
 	c.soap.Namespace = "urn:" + vim25.Namespace
 	c.soap.Version = firstVersion
@@ -200,7 +208,7 @@ func (c *Conn) logout() {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	c.watch.close(ctx)
-	_, _ = methods.Logout(ctx, c.soap, &types.Logout{This: *c.vim.ServiceContent.SessionManager})
+	_, _ = methods.Logout(ctx, traced{c}, &types.Logout{This: *c.vim.ServiceContent.SessionManager})
 	c.soap.CloseIdleConnections()
 }
 

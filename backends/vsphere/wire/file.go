@@ -2,9 +2,11 @@ package wire
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/vmware/govmomi/vim25/soap"
 
@@ -23,7 +25,12 @@ func (c *Conn) File(ctx context.Context, datacenter, path string, limit int) (st
 	u := *c.soap.URL()
 	u.User, u.Path = nil, "/folder/"+file
 	u.RawQuery = url.Values{"dcPath": {datacenter}, "dsName": {store}}.Encode()
+	began := time.Now()
 	body, _, err := c.soap.Download(ctx, &u, &soap.Download{Method: "GET"})
+	if c.cfg.Trace != nil {
+		c.cfg.Trace(backends.Call{ID: fmt.Sprintf("%s-%d", c.traceID, c.requests.Add(1)), Method: "GET", Target: printable(path), Started: began, Took: time.Since(began),
+			Outcome: outcome(ctx, err, nil)})
+	}
 	if err != nil {
 		return "", Explain(err, path, "read the file")
 	}

@@ -43,10 +43,14 @@ type meter struct {
 
 func (m *meter) RoundTrip(req *http.Request) (*http.Response, error) {
 	m.calls.Add(1)
+	var sent, received *atomic.Int64
+	if size, ok := req.Context().Value(bodySize{}).(*bodySize); ok {
+		sent, received = &size.sent, &size.received
+	}
 	if req.Body != nil {
 		// The transport must not change the caller's request.
 		req = req.Clone(req.Context())
-		req.Body = &counted{ReadCloser: req.Body, n: &m.sent}
+		req.Body = &counted{req.Body, &m.sent, sent}
 	}
 	res, err := m.base.RoundTrip(req)
 	if err != nil {
@@ -57,7 +61,7 @@ func (m *meter) RoundTrip(req *http.Request) (*http.Response, error) {
 		_ = res.Body.Close()
 		return nil, &StatusError{Code: res.StatusCode, Status: res.Status}
 	}
-	res.Body = &limited{counted{ReadCloser: res.Body, n: &m.received}, m.limit, m.limit}
+	res.Body = &limited{counted{res.Body, &m.received, received}, m.limit, m.limit}
 	return res, nil
 }
 
@@ -67,12 +71,16 @@ func (m *meter) cost() Cost {
 
 type counted struct {
 	io.ReadCloser
-	n *atomic.Int64
+	n    *atomic.Int64
+	call *atomic.Int64 // of this call alone; nil: nobody asks
 }
 
 func (c *counted) Read(p []byte) (int, error) {
 	n, err := c.ReadCloser.Read(p)
 	c.n.Add(int64(n))
+	if c.call != nil {
+		c.call.Add(int64(n))
+	}
 	return n, err
 }
 

@@ -58,7 +58,7 @@ func (p patient) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
 	pause := p.c.cfg.pause()
 	broken := 0
 	for {
-		err := p.c.soap.RoundTrip(ctx, req, res)
+		err := traced(p).RoundTrip(ctx, req, res)
 		if err == nil && !answered(res) {
 			err = errNoReply
 		}

@@ -314,7 +314,7 @@ func (w *watcher) close(ctx context.Context) {
 	w.viewMu.Unlock()
 	if collector != nil {
 		// Told to stop, the server answers the open call; merely hanging up would leave it waiting there.
-		_, _ = methods.CancelWaitForUpdates(ctx, w.conn.soap, &types.CancelWaitForUpdates{This: *collector})
+		_, _ = methods.CancelWaitForUpdates(ctx, traced{w.conn}, &types.CancelWaitForUpdates{This: *collector})
 	}
 	select {
 	case <-ended:

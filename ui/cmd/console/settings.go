@@ -41,6 +41,7 @@ type Settings struct {
 	StateDir string
 	LogLevel string
 	Verbose  bool
+	Trace    string // file
 	Timeout  time.Duration
 
 	GuestTimeout time.Duration // for one guest to tell its facts: a dead one costs this once, not the sum
@@ -90,11 +91,12 @@ func AddSettings(fs *pflag.FlagSet) {
 	fs.String("jump", "", "SSH jump host: [user@]host[:port]")
 	fs.Bool("ssh-weak", false, "also take SHA-1 and CBC, for an SSH server that knows nothing else; said on every page")
 	fs.String("state-dir", "", "where runs are kept (default $XDG_STATE_HOME/rdma-setup)")
-	fs.String("log-level", "info", "debug, info, warn or error, in the run's log file")
+	fs.String("log-level", "info", "debug, info, warn or error, in the run's log file; debug adds every call, as --trace does")
 	fs.Duration("guest-timeout", 40*time.Second, "how long one guest may take to tell its facts; guests are asked at the same time")
 	fs.Duration("host-timeout", 30*time.Second, "how long one host may take to answer esxcli; hosts are asked at the same time")
 	fs.String("config", "", "settings file (default $XDG_CONFIG_HOME/rdma-setup/config.yaml)")
-	fs.BoolP("verbose", "v", false, "say more on stderr")
+	fs.BoolP("verbose", "v", false, "print a line on stderr for each call of vCenter and each remote command: METHOD target duration outcome")
+	fs.String("trace", "", "file for the same with request ids, sizes and payload summaries, as JSON lines")
 	fs.Bool("lab", false, "work on a private lab instead of a real vCenter: everything is simulated")
 }
 
@@ -148,7 +150,7 @@ func ReadSettings(e *Env, cmd *cobra.Command) (*Settings, error) {
 		PasswordIn: yes("password-stdin"), Thumbprint: get("thumbprint"), CACerts: get("ca-certs"), Insecure: yes("insecure"),
 		SSHUser: get("ssh-user"), SSHKey: get("ssh-key"), KnownHosts: get("known-hosts"), Jump: get("jump"), WeakSSH: yes("ssh-weak"),
 		ESXiPassword: get("esxi-password"), GuestPassword: get("guest-password"), SudoPassword: get("sudo-password"),
-		Lab: yes("lab"), StateDir: get("state-dir"), LogLevel: get("log-level"), Verbose: yes("verbose"),
+		Lab: yes("lab"), StateDir: get("state-dir"), LogLevel: get("log-level"), Verbose: yes("verbose"), Trace: get("trace"),
 	}
 	if !slices.Contains([]string{"debug", "info", "warn", "error"}, s.LogLevel) {
 		return nil, Usage("give debug, info, warn or error", "log-level %q is none", s.LogLevel)

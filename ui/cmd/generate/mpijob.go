@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/kube"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/nodes"
@@ -118,7 +119,7 @@ func generateMPIJob(cmd *cobra.Command, e *console.Env, f *jobFlags, command []s
 	if _, err := fmt.Fprint(e.Stdout, text); err != nil || f.kube == "" {
 		return err
 	}
-	return tryJob(cmd.Context(), e, f.kube, text)
+	return tryJob(cmd, e, f.kube, text)
 }
 
 // workers asks the guests for the RDMA device that has their RDMA address, and its index. One job has one setting for
@@ -133,12 +134,14 @@ func workers(ctx context.Context, s *session.Session, a *answers.Answers) (devic
 }
 
 // tryJob lets the API server of a context check a job without creating it.
-func tryJob(ctx context.Context, e *console.Env, name, manifest string) error {
-	client, err := kube.New(name, kube.Kubectl)
-	if err != nil {
+func tryJob(cmd *cobra.Command, e *console.Env, name, manifest string) error {
+	if err := console.WithTrace(e, cmd, func(trace backends.Trace) error {
+		client, err := kube.New(name, kube.Traced(kube.Kubectl, trace))
+		if err == nil {
+			err = client.Try(cmd.Context(), []byte(manifest))
+		}
 		return err
-	}
-	if err := client.Try(ctx, []byte(manifest)); err != nil {
+	}); err != nil {
 		return err
 	}
 	fmt.Fprintf(e.Stderr, "note: the API server of %s takes this job (dry run; nothing was created)\n", console.Visible(name))

@@ -29,6 +29,7 @@ import (
 type Session struct {
 	Env    *console.Env
 	Set    *console.Settings
+	Trace  *console.Trace
 	VC     *vsphere.Client
 	Lab    *Lab // nil: a real vCenter, or a lab that somebody else has started
 	pool   *ssh.Pool
@@ -63,14 +64,21 @@ func Open(ctx context.Context, e *console.Env, set *console.Settings, a *answers
 
 // New is a session that is not connected yet; its lab has been started where the settings ask for one.
 func New(ctx context.Context, e *console.Env, set *console.Settings) (*Session, error) {
-	s := &Session{Env: e, Set: set}
+	trace, err := console.OpenTrace(e, set)
+	if err != nil {
+		return nil, err
+	}
+	s := &Session{Env: e, Set: set, Trace: trace}
+	trace.Covered(s.Screen.Load)
 	if set.Lab {
 		lab, err := startLab(ctx, e, set)
 		if err != nil {
+			trace.Close()
 			return nil, err
 		}
 		s.Lab = lab
 		lab.into(set)
+		trace.Hide(set.Password, set.ESXiPassword, set.GuestPassword, set.SudoPassword)
 	}
 	return s, nil
 }
@@ -100,7 +108,7 @@ func (s *Session) connect(ctx context.Context, a *answers.Answers) error {
 	}
 	cfg := vsphere.Config{
 		URL: set.URL, Username: set.Username, Thumbprint: set.Thumbprint, CAFiles: CAFiles(set.CACerts), Insecure: set.Insecure,
-		Timeout: set.Timeout, CallLimit: s.Env.CallLimit, UserAgent: "rdma-setup/" + s.Env.Version, Password: s.password(),
+		Timeout: set.Timeout, CallLimit: s.Env.CallLimit, UserAgent: "rdma-setup/" + s.Env.Version, Password: s.password(), Trace: s.Trace.Call,
 	}
 	if s.Env.Terminal() && s.Env.Confirm != nil {
 		cfg.Confirm = func(_ context.Context, host, sha256 string) (bool, error) {
@@ -146,7 +154,11 @@ func (s *Session) password() func(context.Context) (string, error) {
 		return "", backends.Errorf(backends.KindAuth, "", "set RDMA_SETUP_PASSWORD or GOVC_PASSWORD, or give --password-file or --password-stdin",
 			"no password for %s is known and there is no terminal to ask on", s.Set.Username)
 	})
-	return func(context.Context) (string, error) { return once() }
+	return func(context.Context) (string, error) {
+		word, err := once()
+		s.Trace.Hide(word)
+		return word, err
+	}
 }
 
 func firstLineOf(path string) (string, error) {
@@ -169,6 +181,7 @@ func (s *Session) Close() {
 	if s.Lab != nil {
 		s.Lab.release()
 	}
+	s.Trace.Close()
 }
 
 // Last is what was read last: after a measurement, the state that was measured.

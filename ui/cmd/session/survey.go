@@ -28,7 +28,7 @@ func (s *Session) reachGuests() error {
 	// Guests that are given more time for their facts are slow to log in to, too, and to come back from a new address.
 	cfg := ssh.Config{
 		User: s.Set.SSHUser, CommandLimit: s.Env.CallLimit, AgentSocket: s.Env.Getenv("SSH_AUTH_SOCK"), WeakAlgorithms: s.Set.WeakSSH,
-		DialTimeout: max(10*time.Second, s.Set.GuestTimeout/4),
+		Trace: s.Trace.Call, DialTimeout: max(10*time.Second, s.Set.GuestTimeout/4),
 	}
 	if s.Set.SSHKey != "" {
 		cfg.Keys = []string{s.Set.SSHKey}
@@ -132,6 +132,7 @@ func (s *Session) secret(known *string, what string) (string, error) {
 	}
 	var err error
 	*known, err = s.Env.Secret(what)
+	s.Trace.Hide(*known)
 	return *known, err
 }
 

@@ -1,0 +1,37 @@
+package console
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// shown are variables beside the settings' own that decide how the program behaves.
+var shown = []string{"TERM", "COLORTERM", "NO_COLOR", "ACCESSIBLE", "LANG", "LC_ALL", "GOGC", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "SOURCE_DATE_EPOCH"}
+
+// Environment tells the variables that the program looks at, a line each: those that are set with their values, secrets
+// and user names with their names only.
+func Environment(e *Env) string {
+	names := slices.Clone(shown)
+	for _, of := range env {
+		names = append(names, of...)
+	}
+	slices.Sort(names)
+	var b strings.Builder
+	for _, name := range slices.Compact(names) {
+		value := e.Getenv(name)
+		switch {
+		case value == "":
+			continue
+		case strings.Contains(name, "PASSWORD"), strings.Contains(name, "USER"):
+			value = "(set)"
+		case strings.HasSuffix(name, "URL"):
+			if u, err := url.Parse(value); err != nil || u.User != nil {
+				value = "(set)" // it may hold a password
+			}
+		}
+		fmt.Fprintf(&b, "%s=%s\n", name, value)
+	}
+	return b.String()
+}

@@ -1,0 +1,176 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
+)
+
+// A Trace writes every call of vCenter and every remote command: with -v a line on stderr, with --trace a record in a
+// file, and at log level debug a record in the log of the run. A secret that is known is never written.
+type Trace struct {
+	mu      sync.Mutex
+	lines   io.Writer // nil: none
+	file    io.WriteCloser
+	records *slog.Logger // in file
+	run     *slog.Logger // in the log of the run, while there is one
+	wanted  bool         // a run that begins wants what was called before it had a log
+	early   []backends.Call
+	secrets []string
+	covered func() bool // a screen has the terminal; nil: never
+}
+
+// mostEarly bounds what is kept for a run that may never begin.
+const mostEarly = 2000
+
+// OpenTrace makes the trace that the settings ask for; the file is only readable by its owner.
+func OpenTrace(e *Env, set *Settings) (*Trace, error) {
+	t := &Trace{wanted: set.LogLevel == "debug"}
+	t.Hide(set.Password, set.ESXiPassword, set.GuestPassword, set.SudoPassword)
+	if set.Verbose {
+		t.lines = e.Stderr
+	}
+	if set.Trace == "" {
+		return t, nil
+	}
+	if err := Replaceable(set.Trace); err != nil {
+		return nil, err
+	}
+	err := os.Remove(set.Trace) // also where it is a link: what it points to stays
+	if err == nil || os.IsNotExist(err) {
+		t.file, err = os.OpenFile(set.Trace, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
+	}
+	if err != nil {
+		return nil, backends.Errorf(backends.KindPermanent, "", "name a file in a directory that you may write to", "the trace %s cannot be written: %w", set.Trace, err)
+	}
+	t.records = jsonTo(t.file)
+	return t, nil
+}
+
+// WithTrace hands a trace to a command that opens no session.
+func WithTrace(e *Env, cmd *cobra.Command, do func(backends.Trace) error) error {
+	set, err := ReadSettings(e, cmd)
+	if err != nil {
+		return err
+	}
+	t, err := OpenTrace(e, set)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	return do(t.Call)
+}
+
+// A shared writer is written to by many goroutines, a line at a time.
+type shared struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+// Shared makes a writer that commands and traces can write to at the same time.
+func Shared(w io.Writer) io.Writer { return &shared{w: w} }
+
+func (s *shared) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.w.Write(b)
+}
+
+func jsonTo(w io.Writer) *slog.Logger {
+	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// Hide keeps secrets out of everything that is written from now on.
+func (t *Trace) Hide(secrets ...string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, s := range secrets {
+		if len(s) >= 4 { // a shorter one would take words apart, and is in no payload anyway
+			t.secrets = append(t.secrets, s)
+		}
+	}
+}
+
+// Covered tells when a screen has the terminal: then no lines are printed there.
+func (t *Trace) Covered(covered func() bool) { t.covered = covered }
+
+// Call implements backends.Trace.
+func (t *Trace) Call(c backends.Call) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, s := range t.secrets {
+		for _, text := range []*string{&c.Method, &c.Target, &c.Outcome, &c.Payload} {
+			*text = strings.ReplaceAll(*text, s, "(secret)")
+		}
+	}
+	if t.lines != nil && (t.covered == nil || !t.covered()) {
+		fmt.Fprintf(t.lines, "%s  %s  %s  %s\n", plain.Clean(c.Method), plain.Clean(c.Target), round(c.Took), plain.Clean(c.Outcome))
+	}
+	if t.records != nil {
+		record(t.records, c)
+	}
+	switch {
+	case t.run != nil:
+		record(t.run, c)
+	case t.wanted && len(t.early) < mostEarly:
+		t.early = append(t.early, c)
+	}
+}
+
+// round keeps three digits or so.
+func round(d time.Duration) time.Duration {
+	switch {
+	case d >= time.Second:
+		return d.Round(10 * time.Millisecond)
+	case d >= time.Millisecond:
+		return d.Round(10 * time.Microsecond)
+	}
+	return d.Round(time.Microsecond)
+}
+
+func record(l *slog.Logger, c backends.Call) {
+	r := slog.NewRecord(c.Started.Add(c.Took), slog.LevelDebug, "call", 0)
+	r.AddAttrs(slog.String("event", "call"), slog.String("id", c.ID), slog.String("method", c.Method), slog.String("target", c.Target),
+		slog.Float64("ms", float64(c.Took.Microseconds())/1000), slog.String("outcome", c.Outcome), slog.Int64("sent", c.Sent), slog.Int64("received", c.Received),
+		slog.String("payload", plain.Clean(c.Payload)))
+	_ = l.Handler().Handle(context.Background(), r) // a full disk must not stop the run
+}
+
+// Run writes what was called so far and what is called from now on into the log of a run too, at level debug; end ends it.
+func (t *Trace) Run(log io.Writer) (end func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.wanted {
+		return func() {}
+	}
+	t.run = jsonTo(log)
+	for _, c := range t.early {
+		record(t.run, c)
+	}
+	t.early = nil
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.run = nil
+	}
+}
+
+// Close ends the file.
+func (t *Trace) Close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.file != nil {
+		_ = t.file.Close()
+		t.file, t.records = nil, nil
+	}
+}

@@ -1,0 +1,179 @@
+package cmd
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"regexp"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks/bundle"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
+)
+
+// supportFiles are the files of a run that a bug report needs.
+var supportFiles = []string{"plan.json", "journal.jsonl", "log.jsonl", "report.json"}
+
+func newSupportCmd(e *console.Env) *cobra.Command {
+	var out string
+	c := &cobra.Command{
+		Use:   "support [RUN]",
+		Short: "Pack a run into an archive for a bug report",
+		Long: `support packs plan, journal, log and report of a run with the versions of rdma-setup and Go and the settings that come
+from the environment into a tar.gz archive for a bug report. User names are left out, of secrets only the names of
+their variables are told. The names of hosts and VMs and addresses stay: look at the archive before you send it.
+
+A run with --log-level debug has every call of vCenter and every remote command in its log.`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeRuns(e),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			set, err := console.ReadSettings(e, cmd)
+			if err != nil {
+				return err
+			}
+			s := support{env: e, set: set}
+			if runs, err := journal.Runs(set.StateDir); err != nil || len(runs) > 0 || len(args) > 0 {
+				if s.run, err = chosenRun(e, set, "support", args); err != nil {
+					return err
+				}
+				if _, err := journal.ReadFile(set.StateDir, s.run, "journal.jsonl"); err != nil {
+					return backends.Errorf(backends.KindUsage, "", "list the runs with: rdma-setup runs", "run %s cannot be read: %w", s.run, err)
+				}
+			}
+			if out == "" {
+				out = "rdma-support-" + e.Now().UTC().Format("20060102-150405") + ".tar.gz"
+			}
+			return s.write(out)
+		},
+	}
+	c.Flags().StringVar(&out, "out", "", "file to write, which must not exist (default rdma-support-TIME.tar.gz)")
+	return c
+}
+
+// support is one archive in the making.
+type support struct {
+	env   *console.Env
+	set   *console.Settings
+	run   string // "" where none has changed anything
+	names []string
+}
+
+// write makes the archive, which only its owner can read; a file that exists is never replaced.
+func (s *support) write(path string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return console.Usage("name another file with --out", "%s exists already", path)
+	case err != nil:
+		return backends.Errorf(backends.KindPermanent, "", "name a file in a directory that you may write to", "%s cannot be written: %w", path, err)
+	}
+	held, err := s.pack(f)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return errors.Join(backends.Errorf(backends.KindPermanent, "", "look for space on the file system", "%s cannot be written: %w", path, err), os.Remove(path))
+	}
+	what := "run " + s.run
+	if s.run == "" {
+		what = "no run: none has changed anything"
+	}
+	fmt.Fprintf(s.env.Stderr, "%s; %s; user names and secrets are left out, other names and addresses are not\n", what, strings.Join(held, ", "))
+	_, err = fmt.Fprintln(s.env.Stdout, path)
+	return err
+}
+
+func (s *support) pack(w io.Writer) (held []string, err error) {
+	z := gzip.NewWriter(w)
+	t := tar.NewWriter(z)
+	add := func(name string, data []byte) {
+		if err == nil {
+			held = append(held, name)
+			h := &tar.Header{Name: "rdma-support/" + name, Mode: 0o600, Size: int64(len(data)), ModTime: s.env.Made(), Format: tar.FormatPAX}
+			if err = t.WriteHeader(h); err == nil {
+				_, err = t.Write(data)
+			}
+		}
+	}
+	s.know()
+	if s.run != "" {
+		for _, name := range supportFiles {
+			data, rerr := journal.ReadFile(s.set.StateDir, s.run, name)
+			if errors.Is(rerr, fs.ErrNotExist) {
+				continue // a run that did not come to its end has no report
+			}
+			if rerr != nil {
+				return held, rerr
+			}
+			add(name, []byte(s.redacted(string(data))))
+		}
+	}
+	versions, merr := json.MarshalIndent(s.versions(), "", "  ")
+	if merr != nil {
+		return held, merr
+	}
+	add("versions.json", append(versions, '\n'))
+	add("environment.txt", []byte(s.redacted(console.Environment(s.env))))
+	return held, errors.Join(err, t.Close(), z.Close())
+}
+
+// know gathers the user names that must not stay, as far as run and settings tell them.
+func (s *support) know() {
+	add := func(names ...string) { s.names = append(s.names, names...) }
+	add(s.set.Username, s.set.SSHUser, localUser())
+	if s.run == "" {
+		return
+	}
+	st, err := journal.Read(s.set.StateDir, s.run)
+	if err != nil {
+		return // a damaged journal is what the report may be about
+	}
+	add(st.Header.User)
+	if a, err := answers.Load(strings.NewReader(st.Header.Answers), "the journal of "+s.run); err == nil {
+		add(a.VCenter.Username, a.ESXi.User)
+		for _, v := range a.VMs {
+			add(v.Guest.User)
+		}
+	}
+}
+
+// userField is a user name in JSON, and in the YAML of answers, which stand in a JSON string: there a line ends in \n.
+var (
+	userField = regexp.MustCompile(`("(?i:user|username|userName)": ?)"(?:[^"\\]|\\.)*"`)
+	userLine  = regexp.MustCompile(`((?:\b|\\n)(?:user|username|userName)[:=] ?)(?:\\"[^"\\]*\\"|[^\s,}"\\]+)`)
+)
+
+// redacted takes user names and known secrets out of the text of a file.
+func (s *support) redacted(text string) string {
+	for _, secret := range []string{s.set.Password, s.set.ESXiPassword, s.set.GuestPassword, s.set.SudoPassword} {
+		if secret != "" {
+			text = strings.ReplaceAll(text, secret, bundle.Redacted)
+		}
+	}
+	text = userField.ReplaceAllString(text, `${1}"`+bundle.Redacted+`"`)
+	text = userLine.ReplaceAllString(text, `${1}`+bundle.Redacted)
+	return bundle.Anonymous(text, s.names...)
+}
+
+func (s *support) versions() map[string]any {
+	out := map[string]any{"schemaVersion": 1, "version": s.env.Version, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH,
+		"made": s.env.Made().UTC().Format(time.RFC3339), "cpus": runtime.NumCPU()}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		modules := map[string]string{}
+		for _, m := range info.Deps {
+			modules[m.Path] = m.Version
+		}
+		out["modules"] = modules
+	}
+	return out
+}
