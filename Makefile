@@ -22,6 +22,8 @@ lint:
 	$(GO) vet ./...
 	$(GO) vet -tags e2e,bench,torture ./ui/... ./backends/guest ./backends/guest/realtest
 	$(GO) tool staticcheck ./...
+	@dead=$$($(GO) tool deadcode -test -tags e2e,bench,torture ./...) || exit 1; \
+	if [ -n "$$dead" ]; then echo "deadcode: nothing calls:"; echo "$$dead"; exit 1; fi
 	@# The scripts that run on other machines. Where CI is set, shellcheck is there.
 	@if command -v shellcheck >/dev/null 2>&1; then shellcheck -s sh assets/scripts/*.sh; \
 	elif [ -n "$$CI" ]; then echo "shellcheck: not installed"; exit 1; else echo "shellcheck: not installed, skipped"; fi

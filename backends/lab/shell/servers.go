@@ -229,16 +229,6 @@ func (s *Servers) KnownHosts() []byte {
 	return out.Bytes()
 }
 
-// HostKey returns the host key of a guest's server, nil when it does not listen.
-func (s *Servers) HostKey(vm string) ssh.PublicKey {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if d := s.guests[vm]; d != nil {
-		return d.key
-	}
-	return nil
-}
-
 // Close ends all servers and everything that runs on the machines behind them.
 func (s *Servers) Close() error {
 	s.mu.Lock()
