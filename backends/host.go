@@ -4,16 +4,17 @@ import "time"
 
 // A Host is one ESXi host.
 type Host struct {
-	Name       string `json:"name"`
-	Path       string `json:"path,omitempty"` // inventory path
-	Datacenter string `json:"datacenter"`
-	Cluster    string `json:"cluster"`
-	Version    string `json:"version"` // "8.0.3"
-	Build      string `json:"build,omitempty"`
-	State      string `json:"state"` // connected, disconnected, notResponding
-	Power      string `json:"power,omitempty"`
-	Vendor     string `json:"vendor,omitempty"`
-	Model      string `json:"model,omitempty"`
+	Datastores []string `json:"datastores,omitempty"` // references of those that it mounts
+	Name       string   `json:"name"`
+	Path       string   `json:"path,omitempty"` // inventory path
+	Datacenter string   `json:"datacenter"`
+	Cluster    string   `json:"cluster"`
+	Version    string   `json:"version"` // "8.0.3"
+	Build      string   `json:"build,omitempty"`
+	State      string   `json:"state"` // connected, disconnected, notResponding
+	Power      string   `json:"power,omitempty"`
+	Vendor     string   `json:"vendor,omitempty"`
+	Model      string   `json:"model,omitempty"`
 
 	InMaintenance  bool      `json:"in_maintenance,omitempty"`
 	RebootRequired bool      `json:"reboot_required,omitempty"`

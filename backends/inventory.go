@@ -153,10 +153,12 @@ type VM struct {
 	NodeAffinity  *string           `json:"numa_affinity,omitempty"`       // numa.nodeAffinity, "" when not pinned; nil: not read
 	CPUHotAdd     bool              `json:"cpu_hot_add,omitempty"`
 	MemHotAdd     bool              `json:"memory_hot_add,omitempty"`
-	Tools         string            `json:"tools,omitempty"`   // guestToolsRunning, ...
-	IPs           []string          `json:"ips,omitempty"`     // what Tools report
-	Extra         map[string]string `json:"extra,omitempty"`   // extraConfig keys that matter here (pciPassthru*); details only
-	VCenterVM     bool              `json:"vcenter,omitempty"` // the vCenter appliance itself
+	Tools         string            `json:"tools,omitempty"`      // guestToolsRunning, ...
+	IPs           []string          `json:"ips,omitempty"`        // what Tools report
+	Extra         map[string]string `json:"extra,omitempty"`      // extraConfig keys that matter here (pciPassthru*); details only
+	VCenterVM     bool              `json:"vcenter,omitempty"`    // the vCenter appliance itself
+	ManagedBy     string            `json:"managed_by,omitempty"` // key of the extension that owns it (config.managedBy)
+	Datastores    []string          `json:"datastores,omitempty"` // references, as those of Host.Datastores
 }
 
 // An AssignedDevice is a host's device in a VM, or a share of one.

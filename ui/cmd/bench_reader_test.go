@@ -42,7 +42,7 @@ var narrow = map[string][]string{
 		"config.network.vswitch", "config.network.proxySwitch", "config.network.portgroup", "config.network.vnic",
 		"config.virtualNicManagerInfo.netConfig", "config.storageDevice.hostBusAdapter",
 		// GPUs
-		"config.graphicsInfo",
+		"config.graphicsInfo", "datastore",
 	},
 	"VirtualMachine": {
 		"name", "parent", "runtime.host", "runtime.powerState", "runtime.connectionState", "runtime.faultToleranceState",
@@ -50,6 +50,7 @@ var narrow = map[string][]string{
 		"config.hardware.memoryMB", "config.hardware.device", "config.memoryAllocation.reservation", "config.memoryReservationLockedToMax",
 		"config.cpuHotAddEnabled", "config.memoryHotAddEnabled", "config.nestedHVEnabled", "config.latencySensitivity.level",
 		"guest.toolsRunningStatus", "guest.ipAddress", "snapshot.rootSnapshotList", "summary.config.product.name",
+		"config.managedBy", "datastore",
 	},
 	"DistributedVirtualSwitch":    {"name", "parent", "uuid", "config", "capability.featuresSupported", "runtime.hostMemberRuntime"},
 	"DistributedVirtualPortgroup": {"name", "parent", "key", "config"},

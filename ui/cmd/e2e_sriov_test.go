@@ -238,7 +238,15 @@ func TestE2ESRIOVInAClusterOfOthers(t *testing.T) {
 			t.Parallel()
 			s := serve(t, "--hosts", "3", "--vms", "6", "--scenario", scenario, "--reboot-time", "300ms")
 			start := s.facts()
-			s.must(0, "apply", "-f", s.answers("sriov"), "--yes")
+			file := s.answers("sriov")
+			if scenario == "sriov-drs-manual" {
+				b, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				file = s.file("shutdown.yaml", append(b, "run: {bystanders: shutdown}\n"...))
+			}
+			s.must(0, "apply", "-f", file, "--yes")
 			var log outages
 			s.control(http.MethodGet, "/lab/outages", &log)
 			if n := len(log.Outages); n != 3 || log.MostDown != 1 || last != "" && log.Outages[n-1].Host != last {

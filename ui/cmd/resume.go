@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -235,7 +236,7 @@ func (r *runner) planAgain(ctx context.Context, inv *backends.Inventory, st *jou
 	if back {
 		p, err := rollback.Build(priors, inv, rollback.Options{
 			Mode: st.Header.Mode, Brackets: unfinished.Brackets(st), Held: unfinished.Held(st), OnConflict: r.onConflict,
-			Canary: r.a.Run.Power.Canary, Apart: groups(r.a),
+			Canary: r.a.Run.Power.Canary, Apart: groups(r.a), Bystanders: r.a.Run.Bystanders, Listed: vmNames(r.a),
 			Observed: engine.Observe(ctx, settersOf(r.s, r.a), answering(priors, inv), max(r.a.Run.Parallel, 1)),
 		})
 		if err == nil {
@@ -251,6 +252,15 @@ func (r *runner) planAgain(ctx context.Context, inv *backends.Inventory, st *jou
 		r.s.Want(next)
 	}
 	return next, err
+}
+
+// vmNames returns the names of the VMs of the answers.
+func vmNames(a *answers.Answers) []string {
+	var names []string
+	for _, v := range a.VMs {
+		names = append(names, v.Name, path.Base(v.Name))
+	}
+	return names
 }
 
 // groups returns vms[].group by VM.

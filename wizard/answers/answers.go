@@ -190,6 +190,8 @@ type Run struct {
 	Parallel int    `yaml:"parallel" json:"parallel"`
 	Reboot   Reboot `yaml:"reboot" json:"reboot"`
 	Power    Power  `yaml:"power" json:"power"`
+	// Bystanders says what becomes of running VMs that the answers do not list, on hosts that reboot.
+	Bystanders Bystanders `yaml:"bystanders" json:"bystanders"`
 }
 
 // Reboot limits waves of host reboots.
@@ -198,6 +200,17 @@ type Reboot struct {
 	Timeout        Duration `yaml:"timeout" json:"timeout"`
 	Canary         bool     `yaml:"canary" json:"canary"` // one host first, and alone
 }
+
+// Bystanders is a way to treat VMs that the answers do not list.
+type Bystanders string
+
+// The ways of run.bystanders.
+const (
+	BystandersDRS      Bystanders = "drs"      // DRS moves them; a host whose VMs it does not move is refused
+	BystandersMigrate  Bystanders = "migrate"  // those that DRS does not move are moved by vMotion before their host is emptied
+	BystandersRefuse   Bystanders = "refuse"   // a host that runs any is refused
+	BystandersShutdown Bystanders = "shutdown" // those that cannot move are shut down and started again
+)
 
 // Power limits how many VMs are off at the same time.
 type Power struct {

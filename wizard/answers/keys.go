@@ -134,6 +134,8 @@ func Keys() []Key {
 		{Path: "run.reboot.max_unavailable", Doc: "hosts down at once", Default: "1", Min: 1, Max: 64},
 		{Path: "run.reboot.timeout", Doc: "a host that is not back by then stops the waves", Default: "30m", Hint: "write a time as 30m or 1h"},
 		{Path: "run.reboot.canary", Doc: "one host first: the others follow when it and its VMs are back with their VFs", Default: "true"},
+		{Path: "run.bystanders", Doc: "VMs that the answers do not list, on hosts that reboot: drs (moved by DRS, else refused) | migrate (by vMotion) | refuse | shutdown",
+			Default: "drs", Enum: []string{"drs", "migrate", "refuse", "shutdown"}},
 		{Path: "run.power", Doc: "how many VMs are off at the same time"},
 		{Path: "run.power.max_unavailable", Doc: "VMs that are off at once, over all hosts: a number or all; \"\": 4, at most a quarter of vms, at least 1",
 			Hint: "write a number or all"},

@@ -29,6 +29,8 @@ type Options struct {
 	Resync func(ctx context.Context, host string) (int64, bool)
 	// Look is how often Resync is asked while there is something; 10 s.
 	Look time.Duration
+	// Migrate moves running VMs away by vMotion before a host is told to enter maintenance mode: DRS does not.
+	Migrate bool
 	// Tools waits after power-on until VMware Tools run.
 	Tools bool
 }

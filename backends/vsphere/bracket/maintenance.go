@@ -57,6 +57,11 @@ func (s site) enter(ctx context.Context, t backends.Ref, progress backends.Progr
 	if err := s.whole(ctx, t, what); err != nil {
 		return err
 	}
+	if s.opt.Migrate {
+		if err := s.moveAway(ctx, h.ref, t); err != nil {
+			return err
+		}
+	}
 	o := order{site: s, machine: h.ref, op: opEnter, progress: progress,
 		send: func(ctx context.Context) (types.ManagedObjectReference, error) {
 			res, err := methods.EnterMaintenanceMode_Task(ctx, s.conn.VIM(), &types.EnterMaintenanceMode_Task{

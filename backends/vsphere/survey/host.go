@@ -52,6 +52,7 @@ func hostOf(o wire.Object) *hostRow {
 		MemoryMB: mb, MemoryUsedMB: number(o, "summary.quickStats.overallMemoryUsage"),
 		Hyperthreads: flag(o, "config.hyperThread.active"), Lockdown: lockdown(text(o, "config.lockdownMode")),
 		GraphicsType: text(o, "config.graphicsConfig.hostDefaultGraphicsType"),
+		Datastores:   references(o, "datastore"),
 		NICs:         []backends.NIC{}, GPUs: []backends.GPU{},
 	}
 	tree := pciOf(o)

@@ -26,7 +26,7 @@ var (
 		"config.network.portgroup", "config.network.proxySwitch", "config.virtualNicManagerInfo.netConfig",
 		"config.storageDevice.hostBusAdapter", "config.pciPassthruInfo", "config.graphicsInfo",
 		"config.graphicsConfig.hostDefaultGraphicsType",
-		"hardware.pciDevice", "hardware.numaInfo.numaNode", "config.hyperThread.active", "config.lockdownMode",
+		"hardware.pciDevice", "hardware.numaInfo.numaNode", "config.hyperThread.active", "config.lockdownMode", "datastore",
 	}
 	vmPaths = []string{
 		"name", "parent", "runtime.host", "runtime.powerState", "runtime.connectionState", "runtime.faultToleranceState",
@@ -35,6 +35,7 @@ var (
 		"config.memoryAllocation.reservation", "config.cpuAllocation.reservation", "config.memoryReservationLockedToMax", "config.cpuHotAddEnabled",
 		"config.memoryHotAddEnabled", "config.nestedHVEnabled", "config.latencySensitivity.level",
 		"guest.toolsRunningStatus", "guest.ipAddress", "snapshot.rootSnapshotList", "summary.config.product.name",
+		"config.managedBy", "datastore",
 	}
 	computePaths = []string{"name", "parent", "lifecycleManaged"}
 	// Those of any compute resource stand here again: which specification an object of a derived type gets is not written.

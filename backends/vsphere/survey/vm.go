@@ -1,6 +1,7 @@
 package survey
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -33,6 +34,7 @@ func vmOf(o wire.Object) *vmRow {
 		Snapshots: snapshots(wire.Value[types.ArrayOfVirtualMachineSnapshotTree](o, "snapshot.rootSnapshotList").VirtualMachineSnapshotTree),
 		VCenterVM: strings.Contains(strings.ToLower(text(o, "summary.config.product.name")), "vcenter server"),
 		Adapters:  []backends.Adapter{},
+		ManagedBy: wire.Value[types.ManagedByInfo](o, "config.managedBy").ExtensionKey, Datastores: references(o, "datastore"),
 	}
 	if mhz, told := wire.Prop[int64](o, "config.cpuAllocation.reservation"); told {
 		r.vm.CPUReserved = &mhz
@@ -52,6 +54,16 @@ func vmOf(o wire.Object) *vmRow {
 		}
 	}
 	return r
+}
+
+// references returns the values of a list of references, sorted.
+func references(o wire.Object, path string) []string {
+	var out []string
+	for _, r := range wire.Value[types.ArrayOfManagedObjectReference](o, path).ManagedObjectReference {
+		out = append(out, r.Value)
+	}
+	slices.Sort(out)
+	return out
 }
 
 // HardwareVersion reads "vmx-19" as 19; 0 where it is not of that form.

@@ -15,7 +15,7 @@ const Evacuation = 30 * time.Minute
 
 // Brackets are vCenter's, with the guest's own coming back awaited after a VM was powered on.
 func (s *Session) Brackets(a *answers.Answers) map[backends.BracketKind]backends.Bracket {
-	b := maps.Clone(s.VC.Brackets(vsphere.BracketOptions{Reboot: a.Run.Reboot.Limit(), Evacuate: Evacuation, ShellUser: a.ESXi.User}))
+	b := maps.Clone(s.VC.Brackets(vsphere.BracketOptions{Reboot: a.Run.Reboot.Limit(), Evacuate: Evacuation, ShellUser: a.ESXi.User, Migrate: a.Run.Bystanders == answers.BystandersMigrate}))
 	if power := b[backends.BracketVMPower]; power != nil {
 		b[backends.BracketVMPower] = powerAndGuest{power, s}
 	}

@@ -70,6 +70,7 @@ func serve(t *testing.T, m mode) *site {
 		s.env[key] = value
 	}
 	s.answers = s.rewrite(filepath.Join(l.Dir(), "answers-"+m.name+".yaml"), func(a *answers.Answers) {
+		a.Run.Bystanders = answers.BystandersShutdown
 		a.Measure.Bandwidth, a.Measure.Latency = false, false
 		s.vms = a.VMs
 	})

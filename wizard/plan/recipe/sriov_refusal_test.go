@@ -86,6 +86,7 @@ func TestWavesSettleWhoStandsInTheWay(t *testing.T) {
 			c.edit(inv)
 			a := sriovAnswers(inv)
 			a.VMs = slices.DeleteFunc(a.VMs, func(v answers.VM) bool { return v.Name == "vm-09" })
+			a.Run.Bystanders = answers.BystandersShutdown
 			p, err := recipe.Build(a, inv, c.opts)
 			if c.refused != "" {
 				if err == nil || !strings.Contains(refusedText(err), c.refused) {
@@ -101,6 +102,70 @@ func TestWavesSettleWhoStandsInTheWay(t *testing.T) {
 			})
 			if off != c.off {
 				t.Errorf("vm-09 is shut down: %t", off)
+			}
+		})
+	}
+}
+
+// TestBystanders: what becomes of a running VM that the answers do not list. KB 370222 (vCLS, embedded since 8.0 U3), vSphere
+// Web Services API (ManagedByInfo, extension com.vmware.vim.eam).
+func TestBystanders(t *testing.T) {
+	manual := []backends.Cluster{{Name: "compute", DRS: true, DRSMode: "manual"}}
+	full := []backends.Cluster{{Name: "compute", DRS: true, DRSMode: "fullyAutomated"}}
+	plain := func(*backends.VM) {}
+	local := func(v *backends.VM) { v.Datastores = []string{"shared", "local-2"} }
+	device := func(v *backends.VM) { v.Passthrough = []string{"0000:3d:00.0"} }
+	for name, c := range map[string]struct {
+		how      answers.Bystanders
+		clusters []backends.Cluster
+		edit     func(*backends.VM)
+		off      bool
+		note     string
+		refused  string
+	}{
+		"DRS moves it":                    {"drs", full, plain, false, "is moved to another host by vCenter", ""},
+		"DRS is manual":                   {"drs", manual, plain, false, "", "vm-09: is not in vms and runs on esx-02"},
+		"DRS cannot move a device":        {"drs", full, device, false, "", "it has a device of its host"},
+		"DRS cannot move a local disk":    {"drs", full, local, false, "", "it has a local disk"},
+		"migrate what DRS moves":          {"migrate", full, plain, false, "is moved to another host by vCenter", ""},
+		"migrate what DRS does not move":  {"migrate", manual, plain, false, "moved to another host by vMotion", ""},
+		"migrate no device":               {"migrate", manual, device, false, "", "it has a device of its host"},
+		"migrate no local disk":           {"migrate", manual, local, false, "", "it has a local disk"},
+		"refuse":                          {"refuse", full, plain, false, "", "run.bystanders is refuse"},
+		"shut down":                       {"shutdown", manual, plain, true, "is shut down while its host reboots", ""},
+		"shut down, but DRS moves it":     {"shutdown", full, plain, false, "is moved to another host by vCenter", ""},
+		"shut down with a local disk":     {"shutdown", full, local, true, "it has a local disk", ""},
+		"vCLS of ESX Agent Manager":       {"refuse", manual, func(v *backends.VM) { v.Name = "vCLS-4c4c4544" }, false, "is left to vCenter", ""},
+		"an agent VM":                     {"drs", manual, func(v *backends.VM) { v.ManagedBy = "com.vmware.vim.eam" }, false, "ESX Agent Manager", ""},
+		"a VM of another solution is one": {"drs", manual, func(v *backends.VM) { v.ManagedBy = "com.example.cloud" }, false, "", "is not in vms"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inv := withTools(newSRIOV(3))
+			inv.Clusters = c.clusters
+			for i := range inv.Hosts {
+				inv.Hosts[i].Datastores = []string{"shared", fmt.Sprintf("local-%d", i+1)}
+			}
+			v := newVM(9, "esx-02")
+			v.Datastores = []string{"shared"}
+			c.edit(&v)
+			a := sriovAnswers(inv)
+			inv.VMs = append(inv.VMs, v)
+			a.Run.Bystanders = c.how
+			p, err := recipe.Build(a, inv, plan.Options{})
+			if c.refused != "" {
+				if err == nil || !strings.Contains(refusedText(err), c.refused) {
+					t.Errorf("want %q, got %v", c.refused, err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(strings.Join(p.Notes, "\n"), c.note) {
+				t.Errorf("notes %q", p.Notes)
+			}
+			if off := slices.ContainsFunc(p.Brackets, func(b plan.Bracket) bool { return b.ID() == "vm/"+v.Name+"/vm-power" }); off != c.off {
+				t.Errorf("it is shut down: %t", off)
 			}
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
 )
@@ -23,6 +24,9 @@ type Options struct {
 	// Canary powers one VM off first and alone; Apart are the groups of VMs, by name, that are never off together.
 	Canary bool
 	Apart  map[string]string
+	// Bystanders says what becomes of running VMs that are not Listed, on hosts that reboot; "": they are shut down.
+	Bystanders answers.Bystanders
+	Listed     []string
 	// Observed is what Keepers observe today of what the run recorded, by the id of the change.
 	Observed map[string]plan.Observation
 	// OnConflict says what becomes of what somebody else has changed since; "": Stop. Decisions say it of single targets.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/waves"
 )
@@ -57,20 +58,23 @@ func (u *undo) waves(onHost map[string][]string) {
 			}
 			id := plan.Bracket{Kind: backends.BracketVMPower, Target: backends.VMRef(v.Name)}.ID()
 			_, planned := u.brackets[id]
-			switch why := waves.Stays(u.inv, v, u.inv.Host(host)); {
+			switch {
 			case planned:
 			case v.Power != "poweredOn" && slices.Contains(u.opts.Held, v.Name):
 				u.power(v.Name, waves.HeldOff)
 			case v.Power != "poweredOn":
 				continue
-			case why == "":
+			default:
+				fate, why := u.bystander(v)
+				if fate == waves.BystanderShut {
+					u.power(v.Name, "its host reboots, and "+why)
+					break
+				}
 				if v.VCenterVM {
 					last = host
 				}
-				u.note("%s is moved to another host by vCenter while its own reboots", v.Name)
+				u.note("%s is moved to another host while its own reboots", v.Name)
 				continue
-			default:
-				u.power(v.Name, "its host reboots, and "+why)
 			}
 			br := u.brackets[id]
 			br.Around = append(br.Around, reboot.ID())
@@ -103,7 +107,7 @@ func (u *undo) last(host string, hosts []string) {
 	u.note("%s runs vCenter itself and reboots last", host)
 }
 
-// keepVCenterUp stops a host that would have to reboot under vCenter.
+// keepVCenterUp stops a host that would have to reboot under vCenter, or under a VM that may not be shut down for it.
 func (u *undo) keepVCenterUp() {
 	for _, v := range u.inv.VMs {
 		h := u.inv.Host(v.Host)
@@ -114,7 +118,27 @@ func (u *undo) keepVCenterUp() {
 			u.conflict(backends.HostRef(h.Name), "move it to another host, then roll back again", "runs vCenter itself (%s), and would have to reboot: %s", v.Name, waves.Stays(u.inv, &v, h))
 		}
 	}
+	for i := range u.inv.VMs {
+		v := &u.inv.VMs[i]
+		_, planned := u.brackets[plan.Bracket{Kind: backends.BracketVMPower, Target: backends.VMRef(v.Name)}.ID()]
+		if v.Power != "poweredOn" || v.Template || planned || u.inv.Host(v.Host) == nil {
+			continue
+		}
+		if fate, why := u.bystander(v); fate == waves.BystanderRefused &&
+			slices.ContainsFunc(u.changes, func(c plan.Change) bool { return u.atBoot(c) && c.Target.Name == v.Host }) {
+			u.conflict(backends.HostRef(v.Host), "Move that VM to another host, then roll back again.", "would have to reboot, and runs %s, which the answers do not list: %s", v.Name, why)
+		}
+	}
 	u.dropStopped()
+}
+
+// bystander decides what becomes of a running VM on a host that reboots. VMs of the run are shut down where they cannot move.
+func (u *undo) bystander(v *backends.VM) (waves.Fate, string) {
+	how := u.opts.Bystanders
+	if how == "" || slices.Contains(u.opts.Listed, v.Name) {
+		how = answers.BystandersShutdown
+	}
+	return waves.BystanderOf(how, u.inv, v, u.inv.Host(v.Host))
 }
 
 // bracket asks for a bracket that the plan has once.

@@ -107,13 +107,25 @@ func (w *waves) around(h *draft.Host, v *backends.VM) {
 	case held && v.Power != "poweredOn":
 		id = w.Power(v, HeldOff)
 		w.Brackets[id].Leave = backends.Absent
-	case why == "":
-		w.Each(v.Name, "is moved to another host by vCenter while its own reboots")
-		return
 	default:
-		id = w.Power(v, "its host reboots, and "+why)
-		w.Brackets[id].Leave = backends.Absent
-		w.Each(v.Name, "takes no part, but is shut down while its host reboots and started again: %s", why)
+		switch fate, why := BystanderOf(w.Answers.Run.Bystanders, w.Inventory, v, h.Host); fate {
+		case BystanderService:
+			w.Each(v.Name, "is left to vCenter while its host reboots: %s", why)
+			return
+		case BystanderMoved:
+			w.Each(v.Name, "is moved to another host by vCenter while its own reboots")
+			return
+		case BystanderMigrated:
+			w.Each(v.Name, "takes no part; it is moved to another host by vMotion before its own is emptied (run.bystanders: migrate), and stays there")
+			return
+		case BystanderRefused:
+			w.Refuse(backends.VMRef(v.Name), "", bystanderRemedy, "is not in vms and runs on %s, which has to reboot: %s", h.Name, why)
+			return
+		default:
+			id = w.Power(v, "its host reboots, and "+why)
+			w.Brackets[id].Leave = backends.Absent
+			w.Each(v.Name, "takes no part, but is shut down while its host reboots and started again: %s", why)
+		}
 	}
 	br := w.Brackets[id]
 	br.Around = append(br.Around, h.Reboots...)
@@ -157,7 +169,7 @@ func (w *waves) clusters() {
 			w.Note("vSAN of %s: each host goes into maintenance with its objects kept accessible, and not before vSAN has copied what the one before it has missed", name)
 		}
 		if cl.DRS && cl.DRSMode != "fullyAutomated" {
-			w.Note("DRS of %s is %s: it would stall maintenance mode, so VMs are shut down instead of moved", name, fmt.Sprint(strings.TrimSpace(cmp.Or(cl.DRSMode, "not automated"))))
+			w.Note("DRS of %s is %s: it moves no VM away by itself before a host enters maintenance mode", name, fmt.Sprint(strings.TrimSpace(cmp.Or(cl.DRSMode, "not automated"))))
 		}
 	}
 }
