@@ -81,7 +81,7 @@ func (m *machine) thereAndBack(t *testing.T, all []backends.Assignment, driver s
 		if prior[i], err = s.Read(t.Context(), a.Setting); err != nil {
 			t.Fatal(err)
 		}
-		if k, ok := s.(backends.Keeper); ok {
+		if k, ok := backends.As[backends.Keeper](s); ok {
 			if kept[i], err = k.Keep(t.Context(), a.Setting, a.To); err != nil {
 				t.Fatalf("%s: keep: %v", a.ID(), err)
 			}
@@ -112,7 +112,7 @@ func (m *machine) thereAndBack(t *testing.T, all []backends.Assignment, driver s
 	for i, a := range slices.Backward(all) {
 		s := setters[a.Kind]
 		var err error
-		if k, ok := s.(backends.Keeper); ok {
+		if k, ok := backends.As[backends.Keeper](s); ok {
 			err = k.Restore(t.Context(), a.Setting, kept[i], nil)
 			if now, bad := k.Observe(t.Context(), a.Setting, kept[i].Bare()); bad != nil || len(backends.Differences(kept[i], now)) > 0 {
 				t.Errorf("%s: restored, but %v, %v", a.ID(), backends.Differences(kept[i], now), bad)
