@@ -37,23 +37,23 @@ type Guest struct {
 	Commands       int               `json:"commands,omitempty"` // remote commands it took
 
 	// What follows is for checks and for GPUs; nil (for Headers and SecureBoot too) says that it was not read.
-	PCI        []GuestDevice     `json:"pci,omitzero"`           // lspci -Dnn, network and InfiniBand controllers
-	KernelLog  []string          `json:"kernel_log,omitzero"`    // lines of dmesg since boot: Call Trace, vmw_pvrdma or mlx5_core that failed, modules rejected for their signature
-	Headers    *bool             `json:"headers,omitempty"`      // headers of the running kernel are installed
-	SecureBoot *bool             `json:"secure_boot,omitempty"`  // mokutil --sb-state
-	ClockSkew  *int              `json:"clock_skew_s,omitempty"` // how far its clock is off ours, in seconds beyond what asking took
-	HugePages  *int              `json:"huge_pages,omitempty"`   // HugePages_Total
-	Firewall   *GuestFirewall    `json:"guest_firewall,omitempty"`
-	NVIDIA     *NVIDIA           `json:"nvidia,omitempty"`
-	CUDATests  *CUDAPerftest     `json:"cuda_perftest,omitempty"` // nil: no perftest here was built with CUDA
-	Built      map[string]string `json:"built,omitzero"`          // what this program built from files, as the values of KindBuild
-	Archives   map[string]bool   `json:"archives,omitzero"`       // the files of Options.Archives: whether each can be read
-	BuildTools []string          `json:"build_tools,omitzero"`    // of gcc, make, dkms and the headers that perftest takes, those that are there
-	CUDAHeader string            `json:"cuda_header,omitempty"`   // path of cuda.h
-	PeerAPI    *bool             `json:"peer_api,omitempty"`      // ib_core lets peer memory register (MLNX_OFED, Ubuntu's kernels)
-	Containers []Container       `json:"containers,omitzero"`     // running ones that use RDMA or GPUs
-	Forwarding *Forwarding       `json:"forwarding,omitempty"`
-	Engine     *Engine           `json:"engine,omitempty"` // of containers; nil: none answers
+	PCI        []GuestDevice    `json:"pci,omitzero"`           // lspci -Dnn, network and InfiniBand controllers
+	KernelLog  []string         `json:"kernel_log,omitzero"`    // lines of dmesg since boot: Call Trace, vmw_pvrdma or mlx5_core that failed, modules rejected for their signature
+	Headers    *bool            `json:"headers,omitempty"`      // headers of the running kernel are installed
+	SecureBoot *bool            `json:"secure_boot,omitempty"`  // mokutil --sb-state
+	ClockSkew  *int             `json:"clock_skew_s,omitempty"` // how far its clock is off ours, in seconds beyond what asking took
+	HugePages  *int             `json:"huge_pages,omitempty"`   // HugePages_Total
+	Firewall   *GuestFirewall   `json:"guest_firewall,omitempty"`
+	NVIDIA     *NVIDIA          `json:"nvidia,omitempty"`
+	CUDATests  *CUDAPerftest    `json:"cuda_perftest,omitempty"` // nil: no perftest here was built with CUDA
+	Built      map[string]Value `json:"built,omitzero"`          // what this program built from files, as the values of KindBuild
+	Archives   map[string]bool  `json:"archives,omitzero"`       // the files of Options.Archives: whether each can be read
+	BuildTools []string         `json:"build_tools,omitzero"`    // of gcc, make, dkms and the headers that perftest takes, those that are there
+	CUDAHeader string           `json:"cuda_header,omitempty"`   // path of cuda.h
+	PeerAPI    *bool            `json:"peer_api,omitempty"`      // ib_core lets peer memory register (MLNX_OFED, Ubuntu's kernels)
+	Containers []Container      `json:"containers,omitzero"`     // running ones that use RDMA or GPUs
+	Forwarding *Forwarding      `json:"forwarding,omitempty"`
+	Engine     *Engine          `json:"engine,omitempty"` // of containers; nil: none answers
 }
 
 // A GuestDevice is a row of lspci in a guest.

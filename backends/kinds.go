@@ -64,10 +64,10 @@ const (
 	// removes exactly what was newly installed with it.
 	KindPackages Kind = "packages"
 	// KindOFED: target guest/NAME, value OFEDSpec: NVIDIA's MLNX_OFED in place of the distribution's RDMA packages and
-	// drivers; Absent where the distribution's are. Keeper: going back puts the packages back that it took away.
+	// drivers; Partial where its installation by this program was cut short, Absent where the distribution's are. Keeper: going back puts the packages back that it took away.
 	KindOFED Kind = "ofed"
 	// KindBuild: target guest/NAME, name = BuildDriver or BuildPerftest, value string: the file in the guest that it was
-	// built from by this program; Unfinished and the file where that did not come to its end. Absent: not by this program.
+	// built from by this program; Partial of the file where that was cut short. Absent: not by this program.
 	KindBuild Kind = "build"
 	// KindModules: target guest/NAME, name = a word for the set, value []string, the modules loaded, in load order.
 	KindModules Kind = "modules"
@@ -79,8 +79,7 @@ const (
 	// KindMemlock: target guest/NAME, value string: "unlimited" or KB. Keeper.
 	KindMemlock Kind = "memlock"
 	// KindTrafficClass: target guest/NAME, name = port group of the adapter, value int: the traffic class with which its RDMA
-	// device marks what it sends, now and after each boot; ClassUnfinished where one of both is missing, or something is left.
-	// Keeper.
+	// device marks what it sends, now and after each boot; Partial where one of both is missing, or something is left. Keeper.
 	KindTrafficClass Kind = "traffic-class"
 	// KindImage: target guest/NAME, name = name of a container image, value string: the Dockerfile that it was built by.
 	// An image that somebody else has made reads as the empty string.
@@ -142,21 +141,16 @@ type PackageSpec struct {
 	Installed []string `json:"installed"` // sorted
 }
 
-// What is built in a guest from a file, and what stands before its path while that has not come to its end.
+// What is built in a guest from a file.
 const (
 	BuildDriver   = "nvidia"   // NVIDIA's driver, from its .run file
 	BuildPerftest = "perftest" // perftest with CUDA, from its source
-	Unfinished    = "unfinished "
 )
-
-// ClassUnfinished is the value of a traffic class that is not whole.
-const ClassUnfinished = "unfinished"
 
 // An OFEDSpec is the MLNX_OFED of a guest. Archive says what to install it from and is not compared (reading leaves it out).
 type OFEDSpec struct {
-	Version    string `json:"version"`              // as ofed_info -s prints it, MLNX_OFED_LINUX-24.10-1.1.4.0; "" where an installation ended before it was there
-	Unfinished bool   `json:"unfinished,omitempty"` // an installation by this program did not come to its end
-	Archive    string `json:"archive,omitempty"`    // path in the guest
+	Version string `json:"version"`           // as ofed_info -s prints it, MLNX_OFED_LINUX-24.10-1.1.4.0; "" where an installation ended before it was there
+	Archive string `json:"archive,omitempty"` // path in the guest
 }
 
 // Persist is what brings the modules back after a reboot.

@@ -52,16 +52,16 @@ func (f facts) builds(g *backends.Guest) {
 }
 
 // builtOf reads lines as "nvidia done /mnt/share/NVIDIA-Linux-x86_64-570.133.20.run".
-func builtOf(rows string) map[string]string {
-	m := map[string]string{}
+func builtOf(rows string) map[string]backends.Value {
+	m := map[string]backends.Value{}
 	for line := range strings.SplitSeq(rows, "\n") {
 		name, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 		switch state, file, ok := strings.Cut(rest, " "); {
-		case !ok:
+		case !ok || file == "":
 		case state == "done":
-			m[name] = file
+			m[name] = backends.ValueOf(file)
 		default:
-			m[name] = backends.Unfinished + file
+			m[name] = backends.Partial(file)
 		}
 	}
 	return m
@@ -73,10 +73,7 @@ func (b build) Read(ctx context.Context, s backends.Setting) (backends.Value, er
 	if err != nil {
 		return backends.Absent, err
 	}
-	if file := builtOf(sections(r.Stdout)["built"])[s.Name]; file != "" {
-		return backends.ValueOf(file), nil
-	}
-	return backends.Absent, nil
+	return builtOf(sections(r.Stdout)["built"])[s.Name], nil
 }
 
 // Set builds from the file, or takes away what was built. What a build that was cut short left is taken away first.

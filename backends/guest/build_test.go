@@ -39,11 +39,11 @@ func TestBuildFromFiles(t *testing.T) {
 			try(backends.BuildPerftest, backends.ValueOf(perftestSource))
 			try(backends.BuildPerftest, backends.ValueOf(perftestSource))
 			g := m.Survey(t.Context(), m.vm)
-			if g.NVIDIA == nil || g.NVIDIA.Driver != "570.133.20" || g.CUDATests == nil || g.CUDATests.Dir != "/opt/perftest/bin" || g.Built[backends.BuildDriver] != driverFile {
+			if g.NVIDIA == nil || g.NVIDIA.Driver != "570.133.20" || g.CUDATests == nil || g.CUDATests.Dir != "/opt/perftest/bin" || g.Built[backends.BuildDriver] != backends.ValueOf(driverFile) {
 				t.Fatalf("%+v %+v %v", g.NVIDIA, g.CUDATests, g.Built)
 			}
 			m.root(t, "echo 'begun "+perftestSource+"' >/var/lib/rdma-setup/built/perftest; rm /opt/perftest/bin/ib_write_bw")
-			if g = m.Survey(t.Context(), m.vm); g.Built[backends.BuildPerftest] != backends.Unfinished+perftestSource {
+			if g = m.Survey(t.Context(), m.vm); g.Built[backends.BuildPerftest] != backends.Partial(perftestSource) {
 				t.Fatalf("cut short: %v", g.Built)
 			}
 			try(backends.BuildPerftest, backends.ValueOf(perftestSource)) // on top of the half of it

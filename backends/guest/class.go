@@ -87,7 +87,7 @@ func (f facts) keptClasses() map[string]int {
 }
 
 // classOf gives the value of KindTrafficClass of the device with a MAC that marks with a class now, or of which nothing
-// tells (nil). An attempt that was broken off, to set it or to take it back, shows as ClassUnfinished.
+// tells (nil). An attempt that was broken off, to set it or to take it back, shows as Partial.
 func (f facts) classOf(mac string, now *int) backends.Value {
 	kept := f.keptClasses()
 	lines := strings.Split(f["classes"], "\n")
@@ -97,7 +97,7 @@ func (f facts) classOf(mac string, now *int) backends.Value {
 	case ours && now != nil && *now == n:
 		return backends.ValueOf(n)
 	case ours, slices.Contains(lines, "unit "+unit), len(kept) == 0 && slices.Contains(lines, "script"):
-		return backends.ValueOf(backends.ClassUnfinished)
+		return backends.Partial(nil)
 	}
 	return backends.Absent
 }
@@ -140,7 +140,7 @@ func (c class) stateOf(ctx context.Context, s backends.Setting, mac string) (cla
 	return out, nil
 }
 
-// Read gives the class that is in force and comes back after a boot, ClassUnfinished where only one of both is so or an
+// Read gives the class that is in force and comes back after a boot, Partial where only one of both is so or an
 // attempt has left something, Absent where nothing of ours is there.
 func (c class) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
 	st, err := c.state(ctx, s)
@@ -251,7 +251,7 @@ func (c class) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (
 	if err != nil {
 		return backends.Kept{}, err
 	}
-	if st.value == backends.ValueOf(backends.ClassUnfinished) { // by an attempt of ours before
+	if st.value.IsPartial() { // by an attempt of ours before
 		st.ours, st.now, st.dir = false, nil, false
 	}
 	return backends.Kept{Items: append(st.items(), fileItems(files)...)}, nil

@@ -66,7 +66,11 @@ func (m mofed) Read(ctx context.Context, s backends.Setting) (backends.Value, er
 		return backends.Absent, err
 	}
 	spec := backends.OFEDSpec{}
-	if spec.Version, spec.Unfinished = sections(r.Stdout).ofed(); spec == (backends.OFEDSpec{}) {
+	var unfinished bool
+	switch spec.Version, unfinished = sections(r.Stdout).ofed(); {
+	case unfinished:
+		return backends.Partial(spec), nil
+	case spec.Version == "":
 		return backends.Absent, nil
 	}
 	return backends.ValueOf(spec), nil

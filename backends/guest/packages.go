@@ -126,7 +126,7 @@ func packagesOf(kept backends.Kept) (there, absent []string) {
 	return there, absent
 }
 
-// observePackages gives the packages of a record as they are now: the version of those that are there whole, "unfinished"
+// observePackages gives the packages of a record as they are now: the version of those that are there whole, Partial
 // of those that are there in part.
 func (p packages) observePackages(ctx context.Context, vm string, kept backends.Kept) ([]backends.Item, error) {
 	there, absent := packagesOf(kept)
@@ -146,7 +146,7 @@ func (p packages) observePackages(ctx context.Context, vm string, kept backends.
 		case version != "":
 			return backends.ValueOf(version)
 		}
-		return backends.ValueOf("unfinished")
+		return backends.Partial(nil)
 	}), nil
 }
 

@@ -31,7 +31,7 @@ func (f facts) devices(interfaces []backends.Interface) []backends.VerbsDevice {
 		if in := slices.IndexFunc(interfaces, func(i backends.Interface) bool { return i.Name == d.Interface }); d.Interface != "" && in >= 0 {
 			d.MAC = interfaces[in].MAC
 			class := f.classOf(d.MAC, d.Class)
-			d.ClassPartly = class == backends.ValueOf(backends.ClassUnfinished)
+			d.ClassPartly = class.IsPartial()
 			d.ClassKept = !class.IsAbsent() && !d.ClassPartly
 		}
 	}

@@ -117,7 +117,7 @@ func buildTitle(c Change, removed bool) string {
 func ofedTitle(c Change, removed bool) string {
 	var from, to backends.OFEDSpec
 	switch {
-	case removed && (c.From.Decode(&from) != nil || from.Version == ""):
+	case removed && (c.From.Part().Decode(&from) != nil || from.Version == ""):
 		return "put the distribution's RDMA packages back"
 	case removed:
 		return "uninstall " + from.Version + " and put the distribution's RDMA packages back"

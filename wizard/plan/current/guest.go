@@ -9,10 +9,13 @@ import (
 
 // OFED is the MLNX_OFED that a guest has.
 func OFED(f *backends.Guest) backends.Value {
-	if f.MOFED == "" && !f.OFEDUnfinished {
-		return backends.Absent
+	switch spec := (backends.OFEDSpec{Version: f.MOFED}); {
+	case f.OFEDUnfinished:
+		return backends.Partial(spec)
+	case f.MOFED != "":
+		return backends.ValueOf(spec)
 	}
-	return backends.ValueOf(backends.OFEDSpec{Version: f.MOFED, Unfinished: f.OFEDUnfinished})
+	return backends.Absent
 }
 
 // sameOFED compares without the archive.
@@ -50,10 +53,7 @@ func guestValue(v *backends.VM, g *backends.Guest, s backends.Setting, unread ba
 		if g.Built == nil {
 			return unread
 		}
-		if file := g.Built[s.Name]; file != "" {
-			return backends.ValueOf(file)
-		}
-		return backends.Absent
+		return g.Built[s.Name]
 	case backends.KindOFED:
 		return OFED(g)
 	case backends.KindModules, backends.KindPackages:
@@ -73,7 +73,7 @@ func guestValue(v *backends.VM, g *backends.Guest, s backends.Setting, unread ba
 		case d != nil && d.ClassKept:
 			return backends.ValueOf(*d.Class)
 		case d != nil && d.ClassPartly:
-			return backends.ValueOf(backends.ClassUnfinished)
+			return backends.Partial(nil)
 		}
 		return backends.Absent
 	case backends.KindPort:

@@ -49,7 +49,7 @@ func (g *guestPart) ofed(d assets.Distro, known bool) {
 		c.Disrupts = []plan.Disruption{plan.GuestNetwork}
 		c.After = append(c.After, g.id(backends.KindPackages, setOFED))
 		var prior backends.OFEDSpec
-		if from.Known() && !from.IsAbsent() && from.Decode(&prior) == nil && prior.Version != "" && !prior.Unfinished {
+		if from.Known() && !from.IsAbsent() && from.Decode(&prior) == nil && prior.Version != "" {
 			c.Irreversible = "nothing says where the archive of " + prior.Version + " is, which was there before"
 		}
 	})

@@ -107,7 +107,7 @@ func (g *guestPart) cudaPerftest(driver string) {
 
 // unfinished tells whether a build of this program was cut short.
 func (g *guestPart) unfinished(name string) bool {
-	return strings.HasPrefix(g.v.Guest.Built[name], backends.Unfinished)
+	return g.v.Guest.Built[name].IsPartial()
 }
 
 // sees refuses a file that is not in the guest.

@@ -205,7 +205,7 @@ func TestTheDriverGoesFirst(t *testing.T) {
 // runFile is a guest that has all that the driver and perftest are built with, and answers that name their files.
 func runFile(g *backends.Guest, a *answers.Answers) {
 	a.GPUDirect.Driver, a.GPUDirect.Perftest = []string{"/mnt/share/NVIDIA-Linux-x86_64-570.133.20.run"}, "/mnt/share/perftest-24.10.tar.gz"
-	g.NVIDIA, g.CUDATests, g.Arch, g.Headers, g.CUDAHeader, g.Built = nil, nil, "x86_64", is(true), "/usr/local/cuda/include/cuda.h", map[string]string{}
+	g.NVIDIA, g.CUDATests, g.Arch, g.Headers, g.CUDAHeader, g.Built = nil, nil, "x86_64", is(true), "/usr/local/cuda/include/cuda.h", map[string]backends.Value{}
 	g.Archives = map[string]bool{a.GPUDirect.Driver[0]: true, a.GPUDirect.Perftest: true}
 	g.BuildTools = []string{"gcc", "make", "infiniband/verbs.h", "rdma/rdma_cma.h", "infiniband/umad.h", "pci/pci.h"}
 }
@@ -227,7 +227,7 @@ func TestSoftwareFromFiles(t *testing.T) {
 		}, nil, "by DMA-BUF"},
 		"both were cut short": {func(g *backends.Guest, a *answers.Answers) {
 			g.NVIDIA, g.CUDATests = &backends.NVIDIA{Driver: "570.133.20", DMABuf: true}, &backends.CUDAPerftest{DMABuf: true}
-			g.Built = map[string]string{"nvidia": backends.Unfinished + a.GPUDirect.Driver[0], "perftest": backends.Unfinished + a.GPUDirect.Perftest}
+			g.Built = map[string]backends.Value{"nvidia": backends.Partial(a.GPUDirect.Driver[0]), "perftest": backends.Partial(a.GPUDirect.Perftest)}
 		}, []string{"nvidia", "perftest"}, ""},
 		"no source of perftest is named": {func(_ *backends.Guest, a *answers.Answers) { a.GPUDirect.Perftest = "" }, []string{"nvidia"},
 			"host memory alone is measured, GPU memory is not (gpudirect.perftest"},

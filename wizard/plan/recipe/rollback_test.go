@@ -152,7 +152,7 @@ func TestRollbackNamesAGuestThatSomebodySwitchedOff(t *testing.T) {
 
 // What an attempt before the run had left half done is neither made again nor taken for the deed of somebody else.
 func TestRollbackOfWhatIsHalfDone(t *testing.T) {
-	half, whole := backends.ValueOf(backends.ClassUnfinished), backends.ValueOf(106)
+	half, whole := backends.Partial(nil), backends.ValueOf(106)
 	for name, test := range map[string]struct {
 		prior  backends.Value
 		partly bool // today

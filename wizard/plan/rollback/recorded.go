@@ -27,7 +27,7 @@ func (u *undo) recorded(p plan.Prior) {
 		u.conflict(c.Target, "repair that, then roll back again", "%s", why)
 		return
 	}
-	change := plan.Change{Setting: c.Setting, From: p.Found, To: finished(c.Kind, p.Prior)}
+	change := plan.Change{Setting: c.Setting, From: p.Found, To: finished(p.Prior)}
 	if now, unread := u.now(p); unread == "" {
 		change.From = now
 	}

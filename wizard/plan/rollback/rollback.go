@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
@@ -107,7 +106,7 @@ func (u *undo) look(p plan.Prior) {
 		u.recorded(p)
 		return
 	}
-	prior := finished(c.Kind, p.Prior)
+	prior := finished(p.Prior)
 	if c.Irreversible != "" {
 		if c.Kind != backends.KindSwitch {
 			u.note("%s: %s stays: %s", c.Target.Name, plan.Title(c), c.Irreversible)
@@ -124,7 +123,7 @@ func (u *undo) look(p plan.Prior) {
 		u.conflict(c.Target, "repair that, then roll back again", "%s", why)
 	case c.Kind == backends.KindModules && noMoreLoaded(now, prior):
 	case current.Same(c.Kind, now, prior):
-	case p.Uncertain, current.Same(c.Kind, now, p.Found), current.Same(c.Kind, now, c.To), finished(c.Kind, now) != now:
+	case p.Uncertain, current.Same(c.Kind, now, p.Found), current.Same(c.Kind, now, c.To), now.IsPartial():
 		u.changes = append(u.changes, plan.Change{Setting: c.Setting, From: now, To: prior, Why: "as it was before the run"})
 	case u.opts.decision(c.Target) == Keep:
 		u.keep(c.Target, "%s stays %s, as somebody has set it since the run; before it was %s", subject(c), now, prior)
@@ -140,13 +139,8 @@ const choose = "roll back again with --on-conflict keep or --on-conflict restore
 
 // finished gives Absent for what an attempt of ours before the run has left half done: nothing makes that again, and
 // nobody wants it.
-func finished(kind backends.Kind, v backends.Value) backends.Value {
-	var text string
-	var ofed backends.OFEDSpec
-	switch {
-	case kind == backends.KindTrafficClass && v == backends.ValueOf(backends.ClassUnfinished),
-		kind == backends.KindBuild && v.Decode(&text) == nil && strings.HasPrefix(text, backends.Unfinished),
-		kind == backends.KindOFED && v.Decode(&ofed) == nil && ofed.Unfinished:
+func finished(v backends.Value) backends.Value {
+	if v.IsPartial() {
 		return backends.Absent
 	}
 	return v
