@@ -3,9 +3,9 @@ package ssh
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
-	"os"
 	"strings"
 	"sync"
 
@@ -178,7 +178,10 @@ func (l *login) signer(file string) (ssh.Signer, error) {
 	if s := l.pool.keys.get(file); s != nil {
 		return s, nil
 	}
-	pem, err := os.ReadFile(file)
+	pem, err := backends.InputKey.ReadFile(file)
+	if backends.KindOf(err) == backends.KindUsage {
+		return nil, fmt.Errorf("ignored: %w", err)
+	}
 	if err != nil {
 		return nil, errors.New("cannot be read")
 	}
@@ -203,7 +206,7 @@ func (l *login) signer(file string) (ssh.Signer, error) {
 }
 
 func publicHalf(file string) ssh.PublicKey {
-	b, err := os.ReadFile(file + ".pub")
+	b, err := backends.InputPublicKey.ReadFile(file + ".pub")
 	if err != nil {
 		return nil
 	}

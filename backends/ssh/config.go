@@ -3,6 +3,7 @@
 package ssh
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -99,15 +100,15 @@ type settings []*ssh_config.Config
 func loadSettings(files []string) (settings, error) {
 	var s settings
 	for _, name := range files {
-		f, err := os.Open(name)
+		walk := includes{left: backends.InputSSHConfig.Limit}
+		text, err := walk.read(name)
 		if os.IsNotExist(err) {
 			continue
 		}
 		if err != nil {
-			return nil, backends.Errorf(backends.KindUsage, "", "", "read the SSH client configuration: %w", err)
+			return nil, backends.Errorf(backends.KindUsage, "", cmp.Or(backends.HintOf(err), "Correct the file."), "read the SSH client configuration %s: %w", name, err)
 		}
-		c, err := ssh_config.Decode(f)
-		f.Close()
+		c, err := ssh_config.DecodeBytes(text)
 		if err != nil {
 			return nil, backends.Errorf(backends.KindUsage, "", "Correct the file, or run with an SSH configuration of its own.",
 				"read the SSH client configuration %s: %w", name, err)

@@ -37,6 +37,12 @@ func (p *Pool) knownHosts() (*knownhosts.HostKeyDB, error) {
 	var stamp strings.Builder
 	for _, f := range p.config.KnownHosts {
 		if info, err := os.Stat(f); err == nil {
+			if err := backends.InputKnownHosts.Fits(f, info); err != nil {
+				return nil, err
+			}
+			if !info.Mode().IsRegular() {
+				continue // /dev/null
+			}
 			files = append(files, f)
 			fmt.Fprintf(&stamp, "%q %d %d\n", f, info.Size(), info.ModTime().UnixNano())
 		}

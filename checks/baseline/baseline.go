@@ -105,7 +105,10 @@ func Save(path string, b *Baseline) error {
 
 // Load reads a baseline of the vCenter with this instance UUID; nil without an error where there is no such file.
 func Load(path, instanceUUID string) (*Baseline, error) {
-	data, err := os.ReadFile(path)
+	data, err := backends.InputBaseline.ReadFile(path)
+	if err == nil {
+		err = backends.InventoryJSON.Check(data)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

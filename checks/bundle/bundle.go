@@ -44,11 +44,12 @@ const (
 	factsFile     = "facts.json"
 )
 
-// Limits on what is read, in bytes: thousands of hosts stay far below.
+// Limits on what is read, in bytes: thousands of hosts stay far below. What the JSON texts may hold is bounded beside.
 const (
-	packedLimit = 64 << 20
-	fileLimit   = 64 << 20
-	totalLimit  = 128 << 20
+	packedLimit = 32 << 20
+	totalLimit  = 64 << 20
+
+	manifestLimit = 1 << 20
 )
 
 // manifest is the first file: what the bundle is, and the sums of the others.

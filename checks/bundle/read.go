@@ -47,7 +47,7 @@ func readManifest(t *tar.Reader) (*manifest, error) {
 	if h.Name != manifestFile {
 		return nil, refuse(nil, "it does not begin with %s but with %q", manifestFile, clip(h.Name))
 	}
-	text, err := readMember(t, h)
+	text, err := readMember(t, h, manifestLimit)
 	if err != nil {
 		return nil, err
 	}
@@ -65,6 +65,7 @@ func readManifest(t *tar.Reader) (*manifest, error) {
 // readFiles reads what follows the manifest: the files that it names and no others, each once and unchanged.
 func readFiles(t *tar.Reader, head *manifest) (map[string][]byte, error) {
 	files := map[string][]byte{}
+	left := int64(totalLimit)
 	for {
 		h, err := t.Next()
 		if errors.Is(err, io.EOF) {
@@ -82,10 +83,11 @@ func readFiles(t *tar.Reader, head *manifest) (map[string][]byte, error) {
 		if _, again := files[h.Name]; !named || again {
 			return nil, refuse(nil, "it holds %q, which does not belong there", clip(h.Name))
 		}
-		text, err := readMember(t, h)
+		text, err := readMember(t, h, left)
 		if err != nil {
 			return nil, err
 		}
+		left -= int64(len(text))
 		if sum(text) != want {
 			return nil, refuse(nil, "%s was changed or damaged: its checksum is another", h.Name)
 		}
@@ -99,18 +101,19 @@ func readFiles(t *tar.Reader, head *manifest) (map[string][]byte, error) {
 	return files, nil
 }
 
-func readMember(t *tar.Reader, h *tar.Header) ([]byte, error) {
+// readMember reads a file of at most that many bytes. A sparse file says in its header how long it is, whatever the archive has.
+func readMember(t *tar.Reader, h *tar.Header, most int64) ([]byte, error) {
 	switch {
 	case h.Typeflag != tar.TypeReg:
 		return nil, refuse(nil, "%q is no plain file", clip(h.Name))
-	case h.Size > fileLimit:
+	case h.Size > most:
 		return nil, refuse(errTooLarge, "%s has %d MiB", clip(h.Name), h.Size>>20)
 	}
-	var b bytes.Buffer
-	if _, err := io.Copy(&b, t); err != nil {
+	b := make([]byte, h.Size)
+	if _, err := io.ReadFull(t, b); err != nil {
 		return nil, refuse(err, "it is damaged")
 	}
-	return b.Bytes(), nil
+	return b, nil
 }
 
 // open turns the files into what the checks look at.
@@ -129,6 +132,10 @@ func open(head *manifest, files map[string][]byte) (*Bundle, error) {
 		if !ok {
 			return nil, refuse(nil, "%s is missing", d.name)
 		}
+		if err := backends.InventoryJSON.Check(text); err != nil {
+			return nil, refuse(errTooLarge, "%s", d.name)
+		}
+		files[d.name] = nil
 		if err := json.Unmarshal(text, d.into); err != nil {
 			return nil, refuse(err, "%s cannot be read", d.name)
 		}
@@ -147,7 +154,7 @@ func open(head *manifest, files map[string][]byte) (*Bundle, error) {
 	return b, nil
 }
 
-var errTooLarge = errors.New("too large")
+var errTooLarge = backends.ErrTooLarge
 
 // capped gives errTooLarge where more comes than may.
 type capped struct {
@@ -176,7 +183,7 @@ func refuse(err error, format string, args ...any) error {
 	what := fmt.Sprintf(format, args...)
 	switch {
 	case errors.Is(err, errTooLarge):
-		what = fmt.Sprintf("it is too large: a bundle has at most %d MiB, packed %d", totalLimit>>20, packedLimit>>20)
+		what = fmt.Sprintf("it is too large: a bundle has at most %d MiB (packed %d) and %d rows a list", totalLimit>>20, packedLimit>>20, backends.InventoryJSON.Rows)
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		what = "it is cut short"
 	case err != nil:

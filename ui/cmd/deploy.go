@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -71,7 +70,7 @@ func pairs(flag string, given []string, files bool) (map[string]string, error) {
 			return nil, console.Usage("write --"+flag+" NAME=VALUE, each name once", "--%s %q cannot be understood", flag, key)
 		}
 		if name, file := strings.CutPrefix(value, "@"); file && files {
-			b, err := os.ReadFile(name)
+			b, err := backends.InputProperty.ReadFile(name)
 			if err != nil {
 				return nil, console.Usage("", "--%s %s: %v", flag, key, err)
 			}

@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"os"
 
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
@@ -115,14 +113,14 @@ func writePlanFile(path string, doc planDoc) error {
 	return nil
 }
 
-// planFileLimit bounds a plan file: ten thousand VMs need about a tenth of it.
-const planFileLimit = 256 << 20
-
 // savedPlan reads what plan --out wrote. A file whose content does not give the hash that it names was changed since, and
 // nothing in it is used.
 func savedPlan(path string) (*planDoc, error) {
 	const again = "make one with: rdma-setup plan -f answers.yaml --out FILE"
-	b, err := readPlanFile(path)
+	b, err := backends.InputPlan.ReadFile(path)
+	if err == nil {
+		err = backends.PlanJSON.Check(b)
+	}
 	if err != nil {
 		return nil, console.Usage(again, "plan: %v", err)
 	}
@@ -141,17 +139,4 @@ func savedPlan(path string) (*planDoc, error) {
 		return nil, console.Usage("Do not edit a saved plan. Change the answers, then "+again, "%s was changed after it was saved: its content has the hash %s, not %s", path, sum, doc.Hash)
 	}
 	return &doc, nil
-}
-
-func readPlanFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	b, err := io.ReadAll(io.LimitReader(f, planFileLimit+1))
-	if err == nil && len(b) > planFileLimit {
-		err = fmt.Errorf("%s is larger than %d MiB", path, planFileLimit>>20)
-	}
-	return b, err
 }

@@ -12,7 +12,7 @@ import (
 	yaml "go.yaml.in/yaml/v3"
 )
 
-const sizeLimit = 4 << 20 // bytes; thousands of VMs are a few hundred KB
+const sizeLimit = 2 << 20 // bytes; ten thousand VMs need about one MB
 
 // Default gives answers with every documented default of a mode and nothing else.
 func Default(m Mode) *Answers {

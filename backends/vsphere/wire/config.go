@@ -36,7 +36,7 @@ type Config struct {
 	CallLimit time.Duration
 	// Pause is waited before a call is repeated, longer each time; zero: half a second.
 	Pause time.Duration
-	// ReplyLimit bounds the bytes of one reply; zero: 128 MiB.
+	// ReplyLimit bounds the bytes of one reply after log-in; zero: 64 MiB.
 	ReplyLimit int64
 
 	// Confirm is asked on first use of a certificate that cannot be verified, with its SHA-256 fingerprint. Nil
@@ -84,11 +84,4 @@ func (c *Config) pause() time.Duration {
 		return c.Pause
 	}
 	return 500 * time.Millisecond
-}
-
-func (c *Config) replyLimit() int64 {
-	if c.ReplyLimit > 0 {
-		return c.ReplyLimit
-	}
-	return replyLimit
 }

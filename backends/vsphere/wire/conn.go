@@ -87,7 +87,7 @@ func (c *Conn) prepare(u *url.URL) {
 	t.DialContext = (&net.Dialer{Timeout: c.cfg.timeout(), KeepAlive: 30 * time.Second}).DialContext
 	t.TLSHandshakeTimeout = c.cfg.timeout()
 	t.MaxIdleConnsPerHost = 32 // as many as calls are in flight; the default of 2 would shake hands again for the rest
-	c.meter = &meter{base: t, limit: c.cfg.replyLimit()}
+	c.meter = &meter{base: t, limit: c.cfg.ReplyLimit}
 	c.soap.Client.Transport = c.meter
 }
 
@@ -151,7 +151,11 @@ func (c *Conn) login(ctx context.Context, seen int) error {
 	var password string
 	if c.cfg.Password != nil {
 		var err error
-		if password, err = c.cfg.Password(ctx); err != nil {
+		password, err = c.cfg.Password(ctx)
+		if kind := backends.KindOf(err); kind == backends.KindUsage || kind == backends.KindInterrupted {
+			return err
+		}
+		if err != nil {
 			return backends.Errorf(backends.KindAuth, "vCenter "+c.host, "set RDMA_SETUP_PASSWORD or use --password-file", "ask for the password: %w", err)
 		}
 	}
@@ -167,6 +171,7 @@ func (c *Conn) login(ctx context.Context, seen int) error {
 	})
 	if err == nil {
 		c.logins++
+		c.meter.loggedIn.Store(true)
 		return nil
 	}
 	err = c.explainLogin(ctx, err)

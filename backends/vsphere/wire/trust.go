@@ -7,7 +7,6 @@ import (
 	"crypto/x509"
 	"encoding/hex"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 
@@ -60,7 +59,7 @@ func newTrust(c Config, host string) (*trust, error) {
 		t.roots = x509.NewCertPool()
 	}
 	for _, name := range c.CAFiles {
-		pem, err := os.ReadFile(name)
+		pem, err := backends.InputCA.ReadFile(name)
 		if err != nil {
 			return nil, backends.Errorf(backends.KindUsage, "", "check GOVC_TLS_CA_CERTS", "read the CA file: %w", err)
 		}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
@@ -115,9 +117,15 @@ func ReadSettings(e *Env, cmd *cobra.Command) (*Settings, error) {
 		file, explicit = filepath.Join(xdg(e, "XDG_CONFIG_HOME", ".config"), "rdma-setup", "config.yaml"), false
 	}
 	conf := viper.New()
-	conf.SetConfigFile(file)
 	conf.SetConfigType("yaml") // whatever its name ends in
-	if err := conf.ReadInConfig(); err != nil && (explicit || !errors.Is(err, fs.ErrNotExist)) {
+	text, err := backends.InputSettings.ReadFile(file)
+	if err == nil {
+		err = conf.ReadConfig(bytes.NewReader(text))
+	}
+	if backends.KindOf(err) == backends.KindUsage {
+		return nil, err
+	}
+	if err != nil && (explicit || !errors.Is(err, fs.ErrNotExist)) {
 		return nil, Usage("give --config a YAML file with keys as the flags are named", "settings file %s: %v", file, err)
 	}
 	if err := knownSettings(conf, file); err != nil {

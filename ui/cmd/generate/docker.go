@@ -2,13 +2,13 @@ package generate
 
 import (
 	"fmt"
-	"io"
 	"net/netip"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/wizard/generate/containers"
 )
@@ -132,14 +132,13 @@ func bridgeOf(d *containers.Daemon, hosts *dockerHosts, bip, fixed string) error
 }
 
 func readMerge(e *console.Env, file string) ([]byte, error) {
-	const most = 1 << 20
 	switch file {
 	case "":
 		return nil, nil
 	case "-":
-		return io.ReadAll(io.LimitReader(e.Stdin, most))
+		return backends.InputDaemon.Read(e.Stdin, "stdin")
 	}
-	b, err := os.ReadFile(file)
+	b, err := backends.InputDaemon.ReadFile(file)
 	if os.IsNotExist(err) {
 		return nil, nil
 	}

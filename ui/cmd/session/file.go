@@ -3,13 +3,13 @@ package session
 import (
 	"bytes"
 	"context"
-	"io"
+	"errors"
 	"net/url"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
@@ -25,10 +25,13 @@ func Load(e *console.Env, file string, lab *Lab) (*answers.Answers, error) {
 	var b []byte
 	var err error
 	if file == "-" {
-		b, err = io.ReadAll(io.LimitReader(e.Stdin, 16<<20))
 		file = "stdin"
+		b, err = backends.InputAnswers.Read(e.Stdin, file)
 	} else {
-		b, err = os.ReadFile(file)
+		b, err = backends.InputAnswers.ReadFile(file)
+	}
+	if errors.Is(err, backends.ErrTooLarge) {
+		return nil, err
 	}
 	if err != nil {
 		return nil, console.Usage("the wizard writes such a file, and rdma-setup generate answers prints one to begin with", "answers: %v", err)

@@ -189,7 +189,7 @@ func labState(set *console.Settings) string { return filepath.Join(set.StateDir,
 
 // runningLab gives the lab that the state file names, as long as its process lives.
 func runningLab(state string) *Lab {
-	b, err := os.ReadFile(state)
+	b, err := backends.InputState.ReadFile(state)
 	if err != nil {
 		return nil
 	}
@@ -209,7 +209,7 @@ func runningLab(state string) *Lab {
 
 // into points the settings at the lab; what flags and environment said of a real vCenter does not count.
 func (l *Lab) into(set *console.Settings) {
-	b, err := os.ReadFile(filepath.Join(l.Dir, "env"))
+	b, err := backends.InputState.ReadFile(filepath.Join(l.Dir, "env"))
 	if err != nil {
 		return
 	}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -143,11 +142,7 @@ func (s *Session) password() func(context.Context) (string, error) {
 		case set.PasswordFile != "":
 			return firstLineOf(set.PasswordFile)
 		case set.PasswordIn:
-			line, err := bufio.NewReader(io.LimitReader(s.Env.Stdin, 64<<10)).ReadString('\n')
-			if err != nil && !errors.Is(err, io.EOF) {
-				return "", err
-			}
-			return strings.TrimRight(line, "\r\n"), nil
+			return firstLine(s.Env.Stdin)
 		case s.Env.Terminal():
 			return s.Env.Secret("password of " + set.Username)
 		}
@@ -162,12 +157,28 @@ func (s *Session) password() func(context.Context) (string, error) {
 }
 
 func firstLineOf(path string) (string, error) {
-	b, err := os.ReadFile(path)
+	b, err := backends.InputPassword.ReadFile(path)
+	if backends.KindOf(err) == backends.KindUsage {
+		return "", err
+	}
 	if err != nil {
-		return "", console.Usage("the file's first line is the password", "password file: %v", err)
+		return "", console.Usage("Its first line is the password.", "password file: %v", err)
 	}
 	line, _, _ := strings.Cut(string(b), "\n")
 	return strings.TrimRight(line, "\r"), nil
+}
+
+// firstLine reads a password from a stream that may stay open after it.
+func firstLine(r io.Reader) (string, error) {
+	most := backends.InputPassword.Limit
+	line, err := bufio.NewReader(io.LimitReader(r, most)).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", err
+	}
+	if int64(len(line)) == most {
+		return "", console.Usage("Write the password as the first line.", "the first line of stdin is longer than %s", backends.SizeText(most))
+	}
+	return strings.TrimRight(line, "\r\n"), nil
 }
 
 // Close logs out and ends what belongs to the session; a lab that an unfinished run needs stays.

@@ -79,7 +79,7 @@ func lockPath(root, vcenter string) string {
 
 func holder(path string) (Holder, bool) {
 	var h Holder
-	b, err := os.ReadFile(path)
+	b, err := backends.InputState.ReadFile(path)
 	return h, err == nil && json.Unmarshal(b, &h) == nil
 }
 

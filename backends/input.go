@@ -1,0 +1,164 @@
+package backends
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"time"
+)
+
+// An Input is a kind of file or stream that somebody hands to the program. Its limit is enforced while it is read, so that
+// neither /dev/zero nor a mistaken file name fills the memory. The README lists all of them under "Limits of inputs".
+type Input struct {
+	Name   string // "a password file"
+	Limit  int64  // bytes
+	Secret bool   // others than its owner must not have access to it
+	Script bool   // it decides what the program does: others must not write to it
+}
+
+// The inputs of the program, each with its limit.
+var (
+	InputPassword   = Input{Name: "a password file", Limit: 64 << 10, Secret: true}
+	InputKey        = Input{Name: "a private key", Limit: 1 << 20, Secret: true}
+	InputPublicKey  = Input{Name: "a public key", Limit: 1 << 20}
+	InputSettings   = Input{Name: "the settings file", Limit: 1 << 20, Script: true}
+	InputSSHConfig  = Input{Name: "the SSH client configuration with its includes", Limit: 4 << 20, Script: true}
+	InputKnownHosts = Input{Name: "a known_hosts file", Limit: 16 << 20}
+	InputCA         = Input{Name: "a file with CA certificates", Limit: 4 << 20}
+	InputAnswers    = Input{Name: "answers", Limit: 2 << 20}
+	InputProperty   = Input{Name: "the value of a property of an appliance", Limit: 1 << 20}
+	InputPlan       = Input{Name: "a saved plan", Limit: 64 << 20}
+	InputBaseline   = Input{Name: "a baseline", Limit: 64 << 20}
+	InputDaemon     = Input{Name: "the daemon.json to merge", Limit: 1 << 20}
+	InputState      = Input{Name: "a state file of this program", Limit: 1 << 20}
+)
+
+// Inputs lists what the README's table must hold.
+func Inputs() []Input {
+	return []Input{InputPassword, InputKey, InputPublicKey, InputSettings, InputSSHConfig, InputKnownHosts, InputCA, InputAnswers, InputProperty,
+		InputPlan, InputBaseline, InputDaemon, InputState}
+}
+
+// ErrTooLarge is in the chain of errors of inputs over their limit.
+var ErrTooLarge = errors.New("too large")
+
+// pipeWait is how long a named pipe may stay without a byte.
+const pipeWait = 10 * time.Second
+
+// Read reads all of r, which name stands for in errors.
+func (in Input) Read(r io.Reader, name string) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(r, in.Limit+1))
+	if err == nil && int64(len(b)) > in.Limit {
+		err = in.tooLarge(name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+func (in Input) tooLarge(name string) error {
+	return Errorf(KindUsage, "", "Name the right file.", "%s is %w: the limit for %s is %s", name, ErrTooLarge, in.Name, SizeText(in.Limit))
+}
+
+// ReadFile reads a file, or a pipe such as /dev/stdin or that of a process substitution. Permissions that let others read a
+// secret, or write what decides what the program does, are refused as OpenSSH refuses them.
+func (in Input) ReadFile(path string) ([]byte, error) {
+	f, info, err := open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if err := in.permitted(path, info); err != nil {
+		return nil, err
+	}
+	if info.Mode()&os.ModeNamedPipe == 0 {
+		return in.Read(f, path)
+	}
+	return in.readPipe(f, path)
+}
+
+// Fits tells before a library reads the file whether it is one and not too large. /dev/null passes for an empty file.
+func (in Input) Fits(path string, info os.FileInfo) error {
+	switch {
+	case path == os.DevNull:
+		return nil
+	case !info.Mode().IsRegular():
+		return Errorf(KindUsage, "", "Name a regular file.", "%s is not a regular file", path)
+	case info.Size() > in.Limit:
+		return in.tooLarge(path)
+	}
+	return in.permitted(path, info)
+}
+
+// open opens without waiting for somebody who writes into a named pipe.
+func open(path string) (*os.File, os.FileInfo, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && info.IsDir() {
+		err = &os.PathError{Op: "read", Path: path, Err: syscall.EISDIR}
+	}
+	if err != nil {
+		_ = f.Close() // nothing was written
+		return nil, nil, err
+	}
+	return f, info, nil
+}
+
+// readPipe waits for the first byte only so long. A pipe without a writer reads as empty until somebody opens it.
+func (in Input) readPipe(f *os.File, path string) ([]byte, error) {
+	end := time.Now().Add(pipeWait)
+	for {
+		_ = f.SetReadDeadline(end) // not every pipe can; its read then waits for the writer
+		b, err := in.Read(f, path)
+		if errors.Is(err, os.ErrDeadlineExceeded) || err == nil && len(b) == 0 && time.Now().After(end) {
+			return nil, fmt.Errorf("%s is a pipe into which nothing was written for %s", path, pipeWait)
+		}
+		if err != nil || len(b) > 0 {
+			return b, err
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// permitted applies the rules of OpenSSH: sshkey_perm_ok in authfile.c refuses a private key of this user that group or
+// others may access (mode & 077), read_config_file in readconf.c a configuration that group or others may write (mode & 022)
+// or that belongs to somebody else than this user or root. Pipes and devices have no permissions that matter.
+func (in Input) permitted(path string, info os.FileInfo) error {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || !info.Mode().IsRegular() {
+		return nil
+	}
+	mode, me := info.Mode().Perm(), os.Getuid()
+	if in.Secret && int(st.Uid) == me && mode&0o077 != 0 {
+		return Errorf(KindUsage, "", "Run: chmod 600 "+path, "permissions %#o of %s, %s, are too open: only its owner may have access", mode, path, in.Name)
+	}
+	if in.Script && mode&0o022 != 0 {
+		return Errorf(KindUsage, "", "Run: chmod go-w "+path, "permissions %#o of %s, %s, are too open: others may write to it", mode, path, in.Name)
+	}
+	if in.Script && st.Uid != 0 && int(st.Uid) != me {
+		return Errorf(KindUsage, "", "Make yourself its owner, or name another file.", "%s, %s, belongs to another user (uid %d)", path, in.Name, st.Uid)
+	}
+	return nil
+}
+
+// SizeText is a number of bytes for people: 64 KiB, 2.5 GiB.
+func SizeText(n int64) string {
+	for _, u := range []struct {
+		name string
+		size int64
+	}{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
+		if n >= u.size {
+			if n%u.size == 0 {
+				return fmt.Sprintf("%d %s", n/u.size, u.name)
+			}
+			return fmt.Sprintf("%.1f %s", float64(n)/float64(u.size), u.name)
+		}
+	}
+	return fmt.Sprintf("%d bytes", n)
+}

@@ -1,0 +1,90 @@
+package backends_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+func TestPermissionsOfInputs(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, []byte("secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		in   backends.Input
+		mode os.FileMode
+		hint string
+	}{
+		{backends.InputPassword, 0o600, ""},
+		{backends.InputPassword, 0o400, ""},
+		{backends.InputPassword, 0o644, "Run: chmod 600 " + path},
+		{backends.InputKey, 0o640, "Run: chmod 600 " + path},
+		{backends.InputSettings, 0o644, ""},
+		{backends.InputSettings, 0o666, "Run: chmod go-w " + path},
+		{backends.InputSSHConfig, 0o620, "Run: chmod go-w " + path},
+		{backends.InputAnswers, 0o666, ""},
+	} {
+		if err := os.Chmod(path, tt.mode); err != nil {
+			t.Fatal(err)
+		}
+		_, err := tt.in.ReadFile(path)
+		if (err == nil) != (tt.hint == "") || backends.HintOf(err) != tt.hint || err != nil && backends.KindOf(err) != backends.KindUsage {
+			t.Errorf("%s of mode %#o: %v (hint %q)", tt.in.Name, tt.mode, err, backends.HintOf(err))
+		}
+	}
+}
+
+// TestInputFromPipes reads what a process substitution hands over, and does not wait for ever where nobody writes.
+func TestInputFromPipes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	written := make(chan error, 1)
+	go func() {
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err == nil {
+			_, err = f.WriteString("secret\n")
+			err = errors.Join(err, f.Close())
+		}
+		written <- err
+	}()
+	b, err := backends.InputPassword.ReadFile(path)
+	if werr := <-written; string(b) != "secret\n" || err != nil || werr != nil {
+		t.Errorf("%q, %v, %v", b, err, werr)
+	}
+	if _, err := backends.InputAnswers.ReadFile(t.TempDir()); !errors.Is(err, syscall.EISDIR) {
+		t.Errorf("a directory: %v", err)
+	}
+}
+
+// TestInputsAreDocumented holds the README's table against the limits.
+func TestInputsAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, in := range backends.Inputs() {
+		if row := "| " + in.Name + " | " + backends.SizeText(in.Limit) + " |"; !strings.Contains(string(text), row) {
+			t.Errorf("the README lacks the row %s", row)
+		}
+	}
+}
+
+func TestJSONLimit(t *testing.T) {
+	l := backends.JSONLimit{Rows: 3, Objects: 6, Values: 12}
+	for text, fits := range map[string]bool{
+		`{"a":[1,2,3]}`: true, `{"a":[1,2,3,4]}`: false, `[{},{},{}]`: true, `[{},{},{},{}]`: false, `{"a":"[,{,[,{,[,","b":"\"{{{{{{{"}`: true,
+		`{"a":[[[[[[[`: false, `[null,null,null,`: false, `{"a":{"b":{"c":{"d":[1,2,3,4,5,6,7,8,9,10]}}}}`: false, ``: true, `"\`: true, `]]]`: true,
+	} {
+		if err := l.Check([]byte(text)); (err == nil) != fits {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package ssh_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/ssh"
+)
+
+func writeFile(t *testing.T, path, text string, mode os.FileMode) string {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestSSHConfigIsLimited has ssh_config files that would never end, or that others may write to.
+func TestSSHConfigIsLimited(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	writeFile(t, at("loop"), "Include "+at("loop")+"\n", 0o600)
+	writeFile(t, at("open"), "Host x\n", 0o666)
+	for i := range 30 {
+		writeFile(t, at(fmt.Sprintf("many-%02d", i)), "Host x\n", 0o600)
+	}
+	large := writeFile(t, at("large"), strings.Repeat("# nothing\n", 300<<10), 0o600)
+	for _, tt := range []struct{ text, says string }{
+		{"Include /dev/zero", "/dev/zero is not a regular file"},
+		{"include=\"/dev/zero\"", "/dev/zero is not a regular file"},
+		{"Host a\n  Include " + at("loop"), "more than 5 levels"},
+		{strings.Repeat("Include "+at("many-*")+"\n", 20), "than 512 files"},
+		{"Include " + large + "\nInclude " + large, "too large: the limit is 4 MiB"},
+		{"Include " + at("open"), "too open: others may write to it"},
+	} {
+		c := ssh.Config{SSHConfig: []string{writeFile(t, at("config"), tt.text+"\n", 0o644)}}
+		if _, err := ssh.NewPool(c); backends.KindOf(err) != backends.KindUsage || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: %v; want %s", tt.text, err, tt.says)
+		}
+	}
+	c := ssh.Config{SSHConfig: []string{writeFile(t, at("config"), "Host x\n", 0o664)}}
+	if _, err := ssh.NewPool(c); backends.HintOf(err) != "Run: chmod go-w "+at("config") {
+		t.Errorf("ssh_config of mode 0664: %v, hint %q", err, backends.HintOf(err))
+	}
+	if _, err := ssh.NewPool(ssh.Config{SSHConfig: []string{"/dev/zero"}}); backends.KindOf(err) != backends.KindUsage {
+		t.Errorf("/dev/zero for ssh_config: %v", err)
+	}
+}
+
+// TestKnownHostsIsLimited has a known_hosts file without end, and an empty one.
+func TestKnownHostsIsLimited(t *testing.T) {
+	s := startServer(t, nil)
+	c := trusting(t, s)
+	c.KnownHosts = []string{"/dev/zero"}
+	if _, err := newPool(t, c).Dial(t.Context(), s.target("vm-01")); backends.KindOf(err) != backends.KindUsage {
+		t.Errorf("/dev/zero: %v", err)
+	}
+	c.KnownHosts = []string{os.DevNull}
+	if _, err := newPool(t, c).Dial(t.Context(), s.target("vm-01")); backends.KindOf(err) != backends.KindAuth {
+		t.Errorf("/dev/null: %v", err)
+	}
+}
+
+// TestOpenKeyIsIgnored has a private key that others may read: ssh(1) ignores such keys, and so does a login here.
+func TestOpenKeyIsIgnored(t *testing.T) {
+	signer, priv := newKey(t)
+	s := startServer(t, func(s *server) { s.key = signer.PublicKey(); s.password = "" })
+	c := trusting(t, s)
+	c.Password = nil
+	c.Keys = []string{writeKey(t, priv, "")}
+	if err := os.Chmod(c.Keys[0], 0o640); err != nil {
+		t.Fatal(err)
+	}
+	_, err := newPool(t, c).Dial(t.Context(), s.target("vm-01"))
+	if backends.KindOf(err) != backends.KindAuth || !strings.Contains(err.Error(), "ignored: permissions 0640") {
+		t.Errorf("%v", err)
+	}
+	c.Keys = []string{"/dev/zero"}
+	if _, err = newPool(t, c).Dial(t.Context(), s.target("vm-01")); err == nil || !strings.Contains(err.Error(), "limit for a private key is 1 MiB") {
+		t.Errorf("/dev/zero: %v", err)
+	}
+}
