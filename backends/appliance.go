@@ -13,7 +13,8 @@ type Appliance struct {
 	Configurations []string   `json:"configurations,omitempty"`
 	Properties     []Property `json:"properties,omitempty"`
 	Licences       []string   `json:"-"`
-	Bytes          int64      `json:"bytes"` // of its files
+	Bytes          int64      `json:"bytes"`                // of its files
+	DiskBytes      int64      `json:"disk_bytes,omitempty"` // that its disks may grow to
 }
 
 // A Property is one that an appliance reads at its first start.

@@ -97,6 +97,7 @@ func (f *deployFlags) run(ctx context.Context, e *console.Env, cmd *cobra.Comman
 	if err != nil {
 		return err
 	}
+	defer file.Close()
 	if f.wish.Name == "" {
 		f.wish.Name = file.Name
 	}
@@ -116,11 +117,11 @@ func (f *deployFlags) run(ctx context.Context, e *console.Env, cmd *cobra.Comman
 		return console.Usage("read it in the file's EulaSection and add --accept-eula", "%s comes with a licence that nobody has accepted", path)
 	}
 	fmt.Fprintf(e.Stderr, "checking %s against its manifest\n", plain.Clean(path))
-	signed, err := file.Verify()
+	proof, err := file.Verify()
 	if err != nil {
 		return err
 	}
-	for line := range strings.Lines(rules.Summary(file.Appliance, f.wish, signed)) {
+	for line := range strings.Lines(rules.Summary(file.Appliance, f.wish, proof.Manifest, proof.Signed)) {
 		fmt.Fprintln(e.Stderr, plain.Clean(strings.TrimSuffix(line, "\n")))
 	}
 	if f.dry {

@@ -25,9 +25,9 @@ func Deploy(ctx context.Context, conn *wire.Conn, f *File, d backends.Deployment
 	if err != nil {
 		return wire.Explain(located(err), d.Name, "find where to deploy it")
 	}
-	imp.Name, imp.Archive = d.Name, f.archive
+	imp.Name, imp.Archive = d.Name, f.files
 	imp.Log = func(line string) (int, error) { warn(line); return len(line), nil }
-	info, lease, err := imp.ImportVApp(ctx, f.inside, options(d))
+	info, lease, err := imp.ImportVApp(ctx, f.files.Descriptor(), options(d))
 	if err != nil {
 		return wire.Explain(refused(err), d.Name, "deploy the appliance")
 	}

@@ -2,15 +2,6 @@
 package appliance
 
 import (
-	"crypto/sha1"
-	"crypto/sha256"
-	"crypto/sha512"
-	"encoding/hex"
-	"errors"
-	"fmt"
-	"hash"
-	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -18,52 +9,81 @@ import (
 
 	"github.com/vmware/govmomi/ovf"
 	"github.com/vmware/govmomi/ovf/importer"
-	"github.com/vmware/govmomi/vapi/library"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// A File is an appliance on this machine.
+// A File is an appliance on this machine. It stays open, so that what was verified is what is sent.
 type File struct {
 	Path string
 	backends.Appliance
 
-	archive importer.Archive
-	inside  string // the descriptor, as the archive finds it
-	files   []ovf.File
+	files      archive
+	references []string // names of its files, as the descriptor has them
 }
 
 // Open reads the descriptor of an appliance as one of its configurations has it, "" for its default. It fails with kind
 // usage on what is none.
 func Open(path, configuration string) (*File, error) {
 	f := &File{Path: path}
+	var err error
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".ova":
-		f.archive, f.inside = &importer.TapeArchive{Path: path}, "*.ovf"
+		f.files, err = asArchive(openTape(path))
 	case ".ovf":
-		f.archive, f.inside = &importer.FileArchive{Path: path}, path
+		f.files, err = asArchive(openFolder(path))
 	default:
 		return nil, backends.Errorf(backends.KindUsage, "", "name a file that ends in .ova or .ovf", "%s is no appliance", path)
 	}
-	text, err := importer.ReadOvf(f.inside, f.archive)
-	if errors.Is(err, os.ErrNotExist) {
-		if _, statErr := os.Stat(path); statErr == nil {
-			err = errors.New("there is no OVF descriptor in it")
+	if err == nil {
+		if err = f.read(configuration); err != nil {
+			_ = f.files.Close() // nothing was written
 		}
 	}
 	if err != nil {
-		return nil, backends.Errorf(backends.KindUsage, "", "name an OVA or OVF file that is there and can be read", "read the appliance: %w", err)
+		return nil, err
+	}
+	return f, nil
+}
+
+func asArchive[T archive](a T, err error) (archive, error) {
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	return a, nil
+}
+
+func unreadable(err error) error {
+	return backends.Errorf(backends.KindUsage, "", "Name an OVA or OVF file that can be read.", "read the appliance: %w", err)
+}
+
+// Close lets go of the package.
+func (f *File) Close() error { return f.files.Close() }
+
+func (f *File) read(configuration string) error {
+	text, err := readLimited(f.files, f.files.Descriptor(), descriptorLimit)
+	if err == nil {
+		err = wire.CheckXML(text, descriptorItems, descriptorDepth)
+	}
+	if err != nil {
+		return unreadable(err)
 	}
 	env, err := importer.ReadEnvelope(text)
 	if err != nil {
-		return nil, backends.Errorf(backends.KindUsage, "", "download it again", "the descriptor of %s cannot be understood: %w", path, err)
+		return backends.Errorf(backends.KindUsage, "", downloadAgain, "the descriptor of %s cannot be understood: %w", f.Path, err)
 	}
 	if env.VirtualSystem == nil || len(env.VirtualSystem.VirtualHardware) == 0 {
-		return nil, backends.Errorf(backends.KindUsage, "", "deploy it in the vSphere Client", "%s does not describe one virtual machine", path)
+		return backends.Errorf(backends.KindUsage, "", "deploy it in the vSphere Client", "%s does not describe one virtual machine", f.Path)
 	}
-	f.files = env.References
+	for _, file := range env.References {
+		if err := inside(file.Href); err != nil {
+			return backends.Errorf(backends.KindUsage, "", "Do not use this appliance before its maker has explained it.", "%s: %w", f.Path, err)
+		}
+		f.references = append(f.references, file.Href)
+	}
 	f.Appliance = described(env, configuration)
-	return f, nil
+	return nil
 }
 
 // The resource types of an OVF descriptor (CIM_ResourceAllocationSettingData) that matter here.
@@ -105,7 +125,7 @@ func described(env *ovf.Envelope, configuration string) backends.Appliance {
 		case typeCPU:
 			a.CPUs = int(value(item.VirtualQuantity))
 		case typeMemory:
-			a.MemoryMB = int64(value(item.VirtualQuantity))
+			a.MemoryMB = int64(value(item.VirtualQuantity)) * unit(item.AllocationUnits, 1<<20) >> 20
 		case typeEthernet:
 			network := ""
 			if len(item.Connection) > 0 {
@@ -128,10 +148,25 @@ func described(env *ovf.Envelope, configuration string) backends.Appliance {
 	for _, e := range vs.Eula {
 		a.Licences = append(a.Licences, e.License)
 	}
+	if env.Disk != nil {
+		for _, d := range env.Disk.Disks {
+			if n, err := strconv.ParseInt(d.Capacity, 10, 64); err == nil {
+				a.DiskBytes += n * unit(d.CapacityAllocationUnits, 1)
+			}
+		}
+	}
 	for _, file := range env.References {
 		a.Bytes += int64(file.Size)
 	}
 	return a
+}
+
+// unit is the number of bytes of a programmatic unit (DSP0004, annex C: "byte * 2^30"), or what stands where none is named.
+func unit(of *string, otherwise int64) int64 {
+	if n := ovf.ParseCapacityAllocationUnits(value(of)); value(of) != "" && n > 0 {
+		return n
+	}
+	return otherwise
 }
 
 // needed tells that a property must not be empty: it is asked for, has no default and a least length.
@@ -145,70 +180,4 @@ func value[T any](p *T) (v T) {
 		v = *p
 	}
 	return v
-}
-
-// Verify compares every file with the manifest that came with the appliance; signed is false where there is none. A file that
-// was cut short or changed on its way is found before anything is sent.
-func (f *File) Verify() (signed bool, err error) {
-	name := strings.TrimSuffix(filepath.Base(f.inside), filepath.Ext(f.inside)) + ".mf"
-	r, _, err := f.archive.Open(name)
-	if errors.Is(err, os.ErrNotExist) {
-		return false, f.complete()
-	}
-	if err != nil {
-		return false, backends.Errorf(backends.KindUsage, "", "", "read the manifest of %s: %w", f.Path, err)
-	}
-	sums, err := library.ReadManifest(r)
-	r.Close()
-	if err != nil {
-		return false, backends.Errorf(backends.KindUsage, "", "download the appliance again", "the manifest of %s cannot be understood: %w", f.Path, err)
-	}
-	for _, file := range f.files {
-		sum := sums[file.Href]
-		if sum == nil {
-			return true, backends.Errorf(backends.KindRefused, "", "download the appliance again", "the manifest of %s does not list %s", f.Path, file.Href)
-		}
-		if err := f.compare(file.Href, sum); err != nil {
-			return true, err
-		}
-	}
-	return true, nil
-}
-
-// complete tells that every file is there.
-func (f *File) complete() error {
-	for _, file := range f.files {
-		r, _, err := f.archive.Open(file.Href)
-		if err != nil {
-			return backends.Errorf(backends.KindUsage, "", "download the appliance again", "%s lacks its file %s: %w", f.Path, file.Href, err)
-		}
-		r.Close()
-	}
-	return nil
-}
-
-func (f *File) compare(name string, sum *library.Checksum) error {
-	var h hash.Hash
-	switch strings.ToUpper(sum.Algorithm) {
-	case "SHA1":
-		h = sha1.New()
-	case "SHA256":
-		h = sha256.New()
-	case "SHA512":
-		h = sha512.New()
-	default:
-		return backends.Errorf(backends.KindUsage, "", "", "the manifest of %s uses %s, which is not known here", f.Path, sum.Algorithm)
-	}
-	r, _, err := f.archive.Open(name)
-	if err != nil {
-		return backends.Errorf(backends.KindUsage, "", "download the appliance again", "%s lacks its file %s: %w", f.Path, name, err)
-	}
-	defer r.Close()
-	if _, err := io.Copy(h, r); err != nil {
-		return fmt.Errorf("read %s of %s: %w", name, f.Path, err)
-	}
-	if got := hex.EncodeToString(h.Sum(nil)); !strings.EqualFold(got, sum.Checksum) {
-		return backends.Errorf(backends.KindRefused, "", "download the appliance again", "%s of %s is damaged: its %s is %s, the manifest says %s", name, f.Path, sum.Algorithm, got, sum.Checksum)
-	}
-	return nil
 }

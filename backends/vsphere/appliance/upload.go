@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -68,7 +69,14 @@ func (c counted) Read(b []byte) (int, error) {
 
 // upload sends one file to where the lease says: a host, whose certificate vCenter vouches for by its thumbprint.
 func upload(ctx context.Context, f *File, item nfc.FileItem, m *meter) error {
-	r, size, err := f.archive.Open(item.Path)
+	if item.URL.Scheme != "https" {
+		return backends.Errorf(backends.KindRefused, item.URL.Host, "Ask the vCenter's administrator why its lease names no https address.",
+			"send %s: vCenter names %s://%s, which is not encrypted", item.Path, item.URL.Scheme, item.URL.Host)
+	}
+	if !slices.Contains(f.references, item.Path) {
+		return backends.Errorf(backends.KindRefused, item.URL.Host, "Ask the vCenter's administrator why.", "vCenter asks for %q, which the descriptor does not name", item.Path)
+	}
+	r, size, err := f.files.Open(item.Path)
 	if err != nil {
 		return backends.Errorf(backends.KindUsage, "", "download the appliance again", "%s lacks its file %s: %w", f.Path, item.Path, err)
 	}

@@ -99,3 +99,12 @@ func (s *shape) scan(p []byte) error {
 	}
 	return nil
 }
+
+// CheckXML refuses a text with more elements, or deeper ones, than may be: a parser would need many times its bytes.
+func CheckXML(text []byte, elements, depth int) error {
+	s := shape{limits: replyLimits{elements: elements, typed: elements, depth: depth, text: len(text)}}
+	if long, ok := s.scan(text).(*LongReplyError); ok {
+		return fmt.Errorf("it has more than %d %s", long.Limit, long.What)
+	}
+	return nil
+}

@@ -78,7 +78,7 @@ func TestCheck(t *testing.T) {
 func TestSummaryShowsNoSecret(t *testing.T) {
 	a := backends.Appliance{Name: "server", Properties: []backends.Property{{Key: "password", Asked: true, Secret: true}}}
 	w := appliance.Wish{Deployment: backends.Deployment{Name: "bf", Properties: map[string]string{"password": "hunter2"}}}
-	if s := appliance.Summary(a, w, true); strings.Contains(s, "hunter2") || !strings.Contains(s, "password = (not shown)") {
+	if s := appliance.Summary(a, w, true, false); strings.Contains(s, "hunter2") || !strings.Contains(s, "password = (not shown)") {
 		t.Error(s)
 	}
 }

@@ -36,13 +36,13 @@ func Additions(a backends.Appliance, w Wish, inv *backends.Inventory) []backends
 }
 
 // Summary says what a deployment does. Values of secret properties are not in it.
-func Summary(a backends.Appliance, w Wish, signed bool) string {
+func Summary(a backends.Appliance, w Wish, manifest, signed bool) string {
 	var b strings.Builder
 	line := func(label, format string, args ...any) {
 		fmt.Fprintf(&b, "  %-11s%s\n", label, fmt.Sprintf(format, args...))
 	}
 	fmt.Fprintf(&b, "VM %s from %s\n", w.Name, strings.TrimSpace(a.Name+" "+a.Version))
-	line("hardware", "%d CPUs, %d MB, %d MB to send, disks %s", a.CPUs, a.MemoryMB, (a.Bytes+1<<20-1)>>20, w.Disk)
+	line("hardware", "%d CPUs, %s of memory, %s to send, disks of %s (%s)", a.CPUs, backends.SizeText(a.MemoryMB<<20), backends.SizeText(a.Bytes), backends.SizeText(a.DiskBytes), w.Disk)
 	for i, n := range a.Adapters {
 		line(fmt.Sprintf("adapter %d", i+1), "%s (its network %s)", w.Networks[n], n)
 	}
@@ -59,8 +59,13 @@ func Summary(a backends.Appliance, w Wish, signed bool) string {
 			line("property", "%s stays empty (%s)", p.Key, p.Label)
 		}
 	}
-	if !signed {
-		line("note", "the file has no manifest, so nothing tells whether it is whole")
+	switch {
+	case !manifest:
+		line("note", "the package has no manifest: nothing shows whether it is complete or was changed")
+	case !signed:
+		line("note", "the package is not signed: its manifest shows that it is complete, nothing shows who made it")
+	default:
+		line("note", "the package carries a signature, which is not verified here: ovftool verifies it")
 	}
 	if Limit(a) == maxBitfusion {
 		line("note", "VMware has ended Bitfusion; it asks for 50 us of latency at most between server and client (rdma-setup bench)")
