@@ -10,6 +10,7 @@ run: build
 	$(BIN) --lab
 
 build:
+	@[ -e $(BIN) ] || echo "Building $(BIN) (the first build takes about two minutes)..."
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) .
 
 # What go vet finds is for lint. The longest goes first, beside all others.
