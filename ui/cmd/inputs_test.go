@@ -104,7 +104,7 @@ func bundleOf(t *testing.T, inventory string) string {
 // TestInputsAreLimited hands every input that is read before log-in more than it may be.
 func TestInputsAreLimited(t *testing.T) {
 	t.Parallel()
-	s := vcenter(t, func(w io.Writer, method string) {})
+	s := fakeVCenter(t, func(w io.Writer, method string) {})
 	vc := "--url=" + s.URL + "/sdk"
 	answers := filepath.Join(t.TempDir(), "answers.yaml")
 	if err := os.WriteFile(answers, []byte("mode: pvrdma\n"), 0o600); err != nil {
@@ -173,8 +173,8 @@ const (
 
 var methodCalled = regexp.MustCompile(`Body[^>]*><(?:\w+:)?(\w+)`)
 
-// vcenter answers as one does, unless reply has written something.
-func vcenter(t *testing.T, reply func(w io.Writer, method string)) *httptest.Server {
+// fakeVCenter answers as one does, unless reply has written something.
+func fakeVCenter(t *testing.T, reply func(w io.Writer, method string)) *httptest.Server {
 	t.Helper()
 	known := map[string]string{"RetrieveServiceContent": content, "Login": login, "CreateContainerView": `<returnval type="ContainerView">c</returnval>`}
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -213,7 +213,7 @@ func TestRepliesAreLimited(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			piece := strings.Repeat(tt.piece, max(1, (64<<10)/len(tt.piece)))
-			s := vcenter(t, func(w io.Writer, method string) {
+			s := fakeVCenter(t, func(w io.Writer, method string) {
 				if !tt.before && method != "RetrievePropertiesEx" {
 					return
 				}
