@@ -17,6 +17,9 @@ func (d *deed) openUp(ctx context.Context, b *bracket) outcome {
 	if err != nil {
 		return outcome{state: NodeFailed, err: err}
 	}
+	if err := d.mine(ctx, b, state); err != nil {
+		return outcome{state: NodeFailed, prior: &state, err: err}
+	}
 	if !b.inherited {
 		b.found = state
 		if b.leave.IsAbsent() {

@@ -25,6 +25,10 @@ type Job struct {
 	// AskBeyond is asked before a later stage goes beyond the ceiling; what names the first thing beyond it. nil: no.
 	AskBeyond func(ctx context.Context, what string, p plan.Plan) bool
 
+	// Busy tells which targets somebody else is at work on, and who. It is asked before the first change of a stage, and
+	// before a VM or host is taken out of service. nil: nobody is asked.
+	Busy func(ctx context.Context, targets []backends.Ref) (map[backends.Ref]error, error)
+
 	Limits Limits
 	Skip   []string // ids of changes to leave alone
 	Sink   Sink

@@ -145,6 +145,7 @@ func (s *stage) run(ctx context.Context) {
 			s.settle(n, outcome{state: NodeBlocked, err: fmt.Errorf("%s failed before", where)})
 		}
 	}
+	s.yield(ctx)
 	for _, n := range s.nodes {
 		if n.state == "" && n.unmet == 0 {
 			s.evaluate(n)

@@ -112,6 +112,9 @@ type Bracket struct {
 	Kind   backends.BracketKind `json:"kind"`
 	Target backends.Ref         `json:"target"`
 	Why    string               `json:"why"`
+	// From is the state in which the plan found the target; Absent: it is not held against what is found when the bracket
+	// is opened.
+	From backends.Value `json:"from,omitzero"`
 	// Leave is the state that Close brings about; Absent: the state found before Open.
 	Leave backends.Value `json:"leave"`
 	After []string       `json:"after,omitempty"` // ids that must be done before it is opened
@@ -126,6 +129,11 @@ type Bracket struct {
 	Effect Disruption `json:"effect"`
 	// Apart are names of groups: of two brackets that share one, the second opens when the first is closed.
 	Apart []string `json:"apart,omitempty"`
+}
+
+// HostFound is From of a bracket that takes a host out of service.
+func HostFound(maintenance bool) backends.Value {
+	return backends.ValueOf(map[string]bool{"maintenance": maintenance})
 }
 
 // ID is "vm/vm-01/vm-power", in a second round "host/esx-01/host-reboot/2".

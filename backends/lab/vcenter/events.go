@@ -37,6 +37,10 @@ func (m events) QueryEvents(_ *simulator.Context, req *types.QueryEvents) soap.H
 			x.Key, x.ChainId, x.CreatedTime = int32(n+1), int32(n+1), e.Time
 			out = append(out, x)
 		}
+		if x := m.shutdown(e); x != nil && wanted(req.Filter, e, "VmGuestShutdownEvent") && concerns(req.Filter, x.Vm.Vm) {
+			x.Key, x.ChainId, x.CreatedTime = int32(n+1), int32(n+1), e.Time
+			out = append(out, x)
+		}
 		pnic, up, link := strings.Cut(e.Detail, " link ")
 		ref, known := hosts[e.Host]
 		if e.What != world.HostNetwork || !link || !known {
@@ -64,6 +68,28 @@ func wanted(filter types.EventFilterSpec, e world.Event, kind string) bool {
 		return false
 	}
 	return len(filter.EventTypeId) == 0 || slices.Contains(filter.EventTypeId, kind)
+}
+
+// concerns tells whether a filter lets the events of an entity through.
+func concerns(filter types.EventFilterSpec, entity types.ManagedObjectReference) bool {
+	return filter.Entity == nil || filter.Entity.Entity == entity
+}
+
+// shutdown is what vCenter keeps of a guest that somebody has asked to shut down; nil of other events.
+func (m events) shutdown(e world.Event) *types.VmGuestShutdownEvent {
+	if e.What != world.VMShutdown {
+		return nil
+	}
+	var x *types.VmGuestShutdownEvent
+	m.f.World.View(func(s *world.State) {
+		if v := s.VM(e.VM); v != nil {
+			x = &types.VmGuestShutdownEvent{}
+			x.UserName = e.Detail
+			x.Vm = &types.VmEventArgument{EntityEventArgument: types.EntityEventArgument{Name: e.VM}, Vm: model.VMRef(v)}
+			x.FullFormattedMessage = "Guest OS shut down for " + e.VM + " in DC"
+		}
+	})
+	return x
 }
 
 // dropped is what vCenter shows of a VM that the host switched off, with the host's reason; nil of other events.

@@ -21,6 +21,7 @@ const (
 	HostDown        = "host.down"        // it stopped answering; Detail the reason
 	HostUp          = "host.up"          // it answers again
 	VMPower         = "vm.power"         // Detail "on" or "off"
+	VMShutdown      = "vm.shutdown"      // somebody has asked the guest to shut down; Detail is the account
 	VMGuest         = "vm.guest"         // the guest system came up or went down, or its addresses changed
 	VMAdded         = "vm.added"         // it was imported
 	VMRemoved       = "vm.removed"       // it is gone

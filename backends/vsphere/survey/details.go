@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/types"
@@ -49,7 +50,14 @@ func (rd *reading) details(ctx context.Context, conn *wire.Conn, scope backends.
 		if o.Ref.Type == "Task" {
 			if state := text(o, "info.state"); state == "running" || state == "queued" {
 				on := wire.Value[place.Ref](o, "info.entity")
-				tasks[on] = append(tasks[on], text(o, "info.descriptionId"))
+				what := text(o, "info.descriptionId")
+				if user := wire.TaskUser(o); user != "" {
+					what += " by " + user
+				}
+				if since := wire.Value[time.Time](o, "info.queueTime"); !since.IsZero() {
+					what += " since " + since.UTC().Format("2006-01-02 15:04:05 MST")
+				}
+				tasks[on] = append(tasks[on], what)
 			}
 		}
 	})
@@ -71,7 +79,7 @@ func detailSpec(hosts map[place.Ref]*hostRow, vms map[place.Ref]*vmRow) []types.
 		PropSet: []types.PropertySpec{
 			{Type: "HostSystem", PathSet: append(slices.Clone(hostDetailPaths), "configManager.advancedOption")},
 			{Type: "VirtualMachine", PathSet: vmDetailPaths},
-			{Type: "Task", PathSet: []string{"info.state", "info.entity", "info.descriptionId"}},
+			{Type: "Task", PathSet: []string{"info.state", "info.entity", "info.descriptionId", "info.reason", "info.queueTime"}},
 		},
 	}
 	for ref := range hosts {

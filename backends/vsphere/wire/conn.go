@@ -43,6 +43,7 @@ type Conn struct {
 	user    string
 	key     string // of the session
 
+	started sync.Map // tasks of ours
 	watch   watcher
 	closing sync.Once
 }

@@ -64,6 +64,7 @@ func (p patient) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
 		}
 		switch {
 		case err == nil:
+			p.c.noteTask(method, res)
 			return nil
 		case ctx.Err() != nil:
 			if context.Cause(ctx) == errSilence {
@@ -84,6 +85,24 @@ func (p patient) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
 		pause = min(2*pause, 4*time.Second)
 		reset(res)
 	}
+}
+
+// noteTask remembers a task that this connection has started.
+func (c *Conn) noteTask(method string, res soap.HasFault) {
+	if !strings.HasSuffix(method, "_Task") {
+		return
+	}
+	if v := reflect.ValueOf(res).Elem().FieldByName("Res"); v.IsValid() && !v.IsNil() {
+		if task, is := v.Elem().FieldByName("Returnval").Interface().(types.ManagedObjectReference); is {
+			c.started.Store(task, true)
+		}
+	}
+}
+
+// Started tells whether a task was started by this connection.
+func (c *Conn) Started(task types.ManagedObjectReference) bool {
+	_, is := c.started.Load(task)
+	return is
 }
 
 // Sleep waits; false when ctx ends first.

@@ -48,3 +48,14 @@ func (c *Conn) Task(ctx context.Context, ref types.ManagedObjectReference, progr
 	progress.Report(100)
 	return end.Props["info.result"], nil
 }
+
+// TaskUser is the user who has started a task, by its info.reason; "" of one that the system or a schedule has started.
+func TaskUser(task Object) string {
+	switch r := task.Props["info.reason"].(type) {
+	case types.TaskReasonUser:
+		return r.UserName
+	case *types.TaskReasonUser:
+		return r.UserName
+	}
+	return ""
+}

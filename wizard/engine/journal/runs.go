@@ -138,3 +138,34 @@ func strayRun(root string) error {
 	}
 	return nil
 }
+
+// LeftOff gives the VMs of a vCenter that runs of this state directory have shut down and meant to leave off, or still hold
+// off, and the time of the last record of it.
+func LeftOff(root, vcenter string) map[string]time.Time {
+	out := map[string]time.Time{}
+	runs, err := Runs(root)
+	if err != nil {
+		return out
+	}
+	for _, run := range runs {
+		if run.VCenter != vcenter || !run.Changed {
+			continue
+		}
+		st, err := Read(root, run.Run)
+		if err != nil {
+			continue
+		}
+		for _, r := range st.Records {
+			if r.Kind != string(backends.BracketVMPower) {
+				continue
+			}
+			switch {
+			case r.Type == TypeOpening, r.Type == TypeOpened, r.Type == TypeClosing, r.Type == TypeClosed && r.Found != nil && *r.Found == backends.ValueOf("poweredOff"):
+				out[r.Target.Name] = r.Time
+			case r.Type == TypeClosed:
+				delete(out, r.Target.Name)
+			}
+		}
+	}
+	return out
+}

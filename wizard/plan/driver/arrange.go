@@ -113,7 +113,7 @@ func (d *driverPart) paramsWhy(module string, to map[string]string, method strin
 
 // reboot asks for a reboot of the host and gives its id.
 func (d *driverPart) reboot(round int, why string) string {
-	br := plan.Bracket{Kind: backends.BracketReboot, Target: d.ref, Why: why, Effect: plan.HostReboot}
+	br := plan.Bracket{Kind: backends.BracketReboot, Target: d.ref, Why: why, From: plan.HostFound(d.h.InMaintenance), Effect: plan.HostReboot}
 	if round > 1 {
 		br.Round = round
 	}

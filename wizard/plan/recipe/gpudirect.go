@@ -170,7 +170,7 @@ func (b *builder) passThrough(h *draft.Host) {
 	}
 	reboot := ""
 	if len(why) > 0 {
-		br := plan.Bracket{Kind: backends.BracketReboot, Target: ref, Why: strings.Join(why, "; "), Effect: plan.HostReboot}
+		br := plan.Bracket{Kind: backends.BracketReboot, Target: ref, Why: strings.Join(why, "; "), From: plan.HostFound(h.InMaintenance), Effect: plan.HostReboot}
 		if n := len(h.Reboots); n > 0 { // the VFs' last reboot serves both
 			reboot = h.Reboots[n-1]
 			b.Brackets[reboot].Why += "; " + br.Why

@@ -247,7 +247,7 @@ func (u *undo) power(vm, why string) string {
 	}
 	v := u.inv.VM(vm)
 	if v != nil {
-		br.Leave = backends.ValueOf(v.Power)
+		br.From, br.Leave = backends.ValueOf(v.Power), backends.ValueOf(v.Power)
 		if v.Power == "poweredOn" {
 			br.Effect = plan.VMPowerCycle
 		}

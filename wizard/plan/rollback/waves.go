@@ -36,7 +36,7 @@ func (u *undo) waves(onHost map[string][]string) {
 		if !slices.Contains(hosts, host) {
 			hosts = append(hosts, host)
 		}
-		reboot := u.bracket(plan.Bracket{Kind: backends.BracketReboot, Target: c.Target, Effect: plan.HostReboot, Why: "what was set back acts from the next boot on"})
+		reboot := u.bracket(plan.Bracket{Kind: backends.BracketReboot, Target: c.Target, From: plan.HostFound(u.inv.Host(host).InMaintenance), Effect: plan.HostReboot, Why: "what was set back acts from the next boot on"})
 		c.Disrupts = append(c.Disrupts, plan.HostReboot)
 		if c.Kind != backends.KindFirmware {
 			c.Within = append(c.Within, reboot.ID())

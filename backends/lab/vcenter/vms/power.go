@@ -126,8 +126,15 @@ func (m machine) on(ref types.ManagedObjectReference, do func(string) error) err
 }
 
 // ShutdownGuest asks the guest to shut down and returns at once. It needs VMware Tools to run.
-func (m machine) ShutdownGuest(_ *simulator.Context, req *types.ShutdownGuest) soap.HasFault {
-	return frame.Answer(types.ShutdownGuestResponse{}, m.guest(req.This, m.f.World.ShutdownGuest))
+func (m machine) ShutdownGuest(ctx *simulator.Context, req *types.ShutdownGuest) soap.HasFault {
+	user := ""
+	if ctx.Session != nil {
+		user = ctx.Session.UserName
+	}
+	return frame.Answer(types.ShutdownGuestResponse{}, m.guest(req.This, func(vm string) error {
+		m.f.World.Log.Note(world.Event{What: world.VMShutdown, VM: vm, Detail: user})
+		return m.f.World.ShutdownGuest(vm)
+	}))
 }
 
 // RebootGuest asks the guest to restart and returns at once. It needs VMware Tools to run.

@@ -1,0 +1,164 @@
+package vsphere
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
+)
+
+// shutWindow is how long a VM that somebody has shut down is taken for one that somebody works on.
+const shutWindow = 15 * time.Minute
+
+// An Activity is what somebody else does to a target: a task that this session has not started, or a VM that was shut
+// down a moment ago.
+type Activity struct {
+	Target backends.Ref
+	What   string
+	User   string
+	Since  time.Time
+	Shut   bool // the VM was shut down; else a task runs
+}
+
+func (a Activity) String() string {
+	return fmt.Sprintf("%s by %s since %s", a.What, a.User, a.Since.UTC().Format("2006-01-02 15:04:05 MST"))
+}
+
+// Others tells what others do to targets: tasks of users that are queued or running on them (ManagedEntity.recentTask,
+// TaskInfo.reason in the vSphere Web Services API), and VMs that are off because somebody has asked their guest to shut
+// down within the last minutes (VmGuestShutdownEvent). Tasks that vCenter or a schedule started, and those that are part of
+// another task, are not counted.
+func (c *Client) Others(ctx context.Context, targets []backends.Ref) ([]Activity, error) {
+	const what = "ask what others are doing"
+	at := map[place.Ref]backends.Ref{}
+	byType := map[string][]place.Ref{}
+	for _, t := range targets {
+		if t.Type == backends.TypeGuest {
+			t = backends.VMRef(t.Name)
+		}
+		ref, there, err := c.places.Look(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		if _, known := at[ref]; there && !known {
+			at[ref] = t
+			byType[ref.Type] = append(byType[ref.Type], ref)
+		}
+	}
+	var specs []types.PropertyFilterSpec
+	for kind, refs := range byType {
+		paths := []string{"recentTask"}
+		if kind == "VirtualMachine" {
+			paths = append(paths, "runtime.powerState")
+		}
+		specs = append(specs, wire.Of(kind, refs, paths...))
+	}
+	if len(specs) == 0 {
+		return nil, nil
+	}
+	var tasks []place.Ref
+	off := map[place.Ref]bool{}
+	if _, err := c.conn.Retrieve(ctx, specs, func(o wire.Object) {
+		for _, task := range wire.Value[types.ArrayOfManagedObjectReference](o, "recentTask").ManagedObjectReference {
+			if !c.conn.Started(task) {
+				tasks = append(tasks, task)
+			}
+		}
+		off[o.Ref] = wire.Value[types.VirtualMachinePowerState](o, "runtime.powerState") == types.VirtualMachinePowerStatePoweredOff
+	}); err != nil {
+		return nil, wire.Explain(err, "vCenter", what)
+	}
+	out, err := c.foreign(ctx, tasks, at)
+	if err != nil {
+		return nil, wire.Explain(err, "vCenter", what)
+	}
+	for vm, is := range off {
+		if !is {
+			continue
+		}
+		shut, err := c.shutDown(ctx, vm, at[vm])
+		if err != nil {
+			return nil, wire.Explain(err, at[vm].Name, what)
+		}
+		out = append(out, shut...)
+	}
+	return out, nil
+}
+
+// foreign reads the tasks that users have started and that have not ended. One that is gone has ended.
+func (c *Client) foreign(ctx context.Context, tasks []place.Ref, at map[place.Ref]backends.Ref) ([]Activity, error) {
+	if len(tasks) == 0 {
+		return nil, nil
+	}
+	spec := wire.Of("Task", tasks, "info.state", "info.entity", "info.descriptionId", "info.reason", "info.queueTime", "info.parentTaskKey")
+	spec.ReportMissingObjectsInResults = types.NewBool(true)
+	var out []Activity
+	_, err := c.conn.Retrieve(ctx, []types.PropertyFilterSpec{spec}, func(o wire.Object) {
+		state := wire.Value[types.TaskInfoState](o, "info.state")
+		if state != types.TaskInfoStateRunning && state != types.TaskInfoStateQueued || wire.Value[string](o, "info.parentTaskKey") != "" {
+			return
+		}
+		user := wire.TaskUser(o)
+		if user == "" {
+			return
+		}
+		out = append(out, Activity{
+			Target: at[wire.Value[types.ManagedObjectReference](o, "info.entity")], User: user,
+			What: "task " + wire.Value[string](o, "info.descriptionId"), Since: wire.Value[time.Time](o, "info.queueTime"),
+		})
+	})
+	return out, err
+}
+
+// shutDown tells who has asked the guest of a VM that is off to shut down within the last minutes.
+func (c *Client) shutDown(ctx context.Context, vm place.Ref, t backends.Ref) ([]Activity, error) {
+	vim := c.conn.VIM()
+	if vim.ServiceContent.EventManager == nil {
+		return nil, nil
+	}
+	now, err := methods.GetCurrentTime(ctx, vim)
+	if err != nil {
+		return nil, err
+	}
+	since := now.Add(-shutWindow)
+	res, err := methods.QueryEvents(ctx, vim, &types.QueryEvents{This: *vim.ServiceContent.EventManager, Filter: types.EventFilterSpec{
+		Entity:      &types.EventFilterSpecByEntity{Entity: vm, Recursion: types.EventFilterSpecRecursionOptionSelf},
+		EventTypeId: []string{"VmGuestShutdownEvent"}, Time: &types.EventFilterSpecByTime{BeginTime: &since},
+	}})
+	if err != nil {
+		return nil, err
+	}
+	var last *types.VmGuestShutdownEvent
+	for _, e := range res.Returnval {
+		if x, is := e.(*types.VmGuestShutdownEvent); is && (last == nil || x.CreatedTime.After(last.CreatedTime)) {
+			last = x
+		}
+	}
+	if last == nil {
+		return nil, nil
+	}
+	return []Activity{{Target: t, What: "shut down", User: last.UserName, Since: last.CreatedTime, Shut: true}}, nil
+}
+
+// User is the name of this session's account, as tasks and events name it.
+func (c *Client) User() string { return c.conn.User() }
+
+// Same tells whether two names of accounts mean one: VSPHERE.LOCAL\admin and admin@vsphere.local.
+func sameUser(a, b string) bool { return plainUser(a) == plainUser(b) }
+
+func plainUser(name string) string {
+	if domain, user, ok := strings.Cut(name, `\`); ok {
+		name = user + "@" + domain
+	}
+	return strings.ToLower(name)
+}
+
+// Ours tells whether an activity may be that of an earlier process of this account.
+func (c *Client) Ours(a Activity) bool { return sameUser(a.User, c.conn.User()) }

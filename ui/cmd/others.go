@@ -1,0 +1,68 @@
+package cmd
+
+import (
+	"context"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
+)
+
+// leftRunning is how long resume and rollback wait for tasks of the same account: those that an attempt before has started
+// go on in vCenter when its process was killed.
+const leftRunning = 2 * time.Minute
+
+// busy tells the engine what others do on targets. again: an attempt before may have left tasks running.
+func busy(s *session.Session, vcenter string, again bool) func(context.Context, []backends.Ref) (map[backends.Ref]error, error) {
+	return func(ctx context.Context, targets []backends.Ref) (map[backends.Ref]error, error) {
+		found, err := s.VC.Others(ctx, targets)
+		for end := time.Now().Add(leftRunning); err == nil && again && time.Now().Before(end); {
+			waiting := false
+			for _, a := range found {
+				waiting = waiting || !a.Shut && s.VC.Ours(a)
+			}
+			if !waiting || !pause(ctx, time.Second/4) {
+				break
+			}
+			found, err = s.VC.Others(ctx, targets)
+		}
+		if err != nil {
+			return nil, err
+		}
+		out := map[backends.Ref]error{}
+		var ours map[string]time.Time
+		for _, a := range found {
+			if a.Shut {
+				if ours == nil {
+					ours = journal.LeftOff(s.Set.StateDir, vcenter)
+				}
+				if since, known := ours[a.Target.Name]; known && !since.Before(a.Since.Add(-time.Minute)) {
+					continue // by a run of ours, which meant to leave it off
+				}
+			}
+			out[a.Target] = conflict(a)
+		}
+		return out, nil
+	}
+}
+
+func conflict(a vsphere.Activity) error {
+	hint := "Wait until it has ended, or settle it with them; then run rdma-setup resume."
+	if a.Shut {
+		hint = "Somebody may have it off for work on it. Wait until they are done, or power it on; then run rdma-setup resume."
+	}
+	return backends.Errorf(backends.KindConflict, a.Target.Name, hint, "somebody else is at work there: %s", a)
+}
+
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

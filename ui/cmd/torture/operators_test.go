@@ -1,0 +1,192 @@
+package torture
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/vmware/govmomi"
+	"github.com/vmware/govmomi/find"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// another is a second operator on the same lab, with a state directory of their own.
+func (s *site) another() *site {
+	o := *s
+	o.env = maps.Clone(s.env)
+	state := s.t.TempDir()
+	for _, key := range []string{"HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"} {
+		o.env[key] = state
+	}
+	return &o
+}
+
+// off names the VMs that are not on.
+func (s *site) off() (names []string) {
+	s.lab.World().View(func(w *world.State) {
+		for _, v := range w.VMs {
+			if !v.On {
+				names = append(names, v.Name)
+			}
+		}
+	})
+	return names
+}
+
+// changed tells whether an operator's last run has changed anything that could be rolled back.
+func (s *site) changed() bool {
+	id, status := s.run()
+	return id != "" && status != "not begun"
+}
+
+// A moment is when the second operator begins: when the lab has seen something of the first.
+type moment struct {
+	name string
+	what string // of an event
+	slow string // fault that holds the first up there
+}
+
+var moments = []moment{
+	{name: "at once"},
+	{"while the switch is made", world.FaultApplied, "method=CreateDVS_Task,do=slow:400ms"},
+	{"when the VM is told to shut down", world.VMShutdown, ""},
+	{"while the VM is off", world.FaultApplied, "method=ReconfigVM_Task,do=slow:800ms"},
+	{"while the VM is powered on", world.FaultApplied, "method=PowerOnVM_Task,do=slow:400ms"},
+}
+
+// TestTwoOperatorsWithTheirOwnStateDirectories begins a second apply at several moments of the first. Whatever both do, no
+// VM stays off, and both rolled back, in either order, end where they began or name what keeps them from it.
+func TestTwoOperatorsWithTheirOwnStateDirectories(t *testing.T) {
+	t.Parallel()
+	for i, m := range moments {
+		for _, firstBack := range []bool{true, false} {
+			if sample.every > 1 && firstBack != (i%2 == 0) {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s, first back %v", m.name, firstBack), func(t *testing.T) {
+				t.Parallel()
+				twoOperators(t, m, firstBack)
+			})
+		}
+	}
+}
+
+func twoOperators(t *testing.T, m moment, firstBack bool) {
+	s := serve(t, modes[0].small())
+	start := s.facts()
+	b := s.another()
+	if m.slow != "" {
+		if err := s.lab.World().Faults.Add(m.slow); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := make(chan said, 1)
+	go func() { first <- s.here(0, s.apply()...) }()
+	if m.what != "" {
+		s.until(m.name, func() bool {
+			return slices.ContainsFunc(s.lab.World().Log.Events(), func(e world.Event) bool { return e.What == m.what })
+		})
+	}
+	second := b.here(0, b.apply()...)
+	one := <-first
+	t.Logf("applies: %d and %d", one.code, second.code)
+	for _, got := range []said{one, second} {
+		if got.code != 0 && !strings.Contains(got.out, `"status":"refused"`) && !strings.Contains(got.out+got.errs, "omebody") && !strings.Contains(got.out, "changed since the plan was made") {
+			t.Errorf("exit %d, and no conflict is named\n%s", got.code, got)
+		}
+	}
+	if off := s.off(); len(off) > 0 {
+		t.Errorf("off after both applies: %q\n%s\n%s", off, one, second)
+	}
+	order := []*site{s, b}
+	if !firstBack {
+		order = []*site{b, s}
+	}
+	named := false
+	for _, o := range order {
+		if !o.changed() {
+			continue
+		}
+		got := o.back()
+		t.Logf("rollback: %d", got.code)
+		if got.code != 0 {
+			named = true
+			if got.code != 5 && got.code != 3 || !strings.Contains(got.out+got.errs, "left alone") && !strings.Contains(got.out+got.errs, "omebody") && !strings.Contains(got.out, `"event":"failed"`) {
+				t.Errorf("rollback: exit %d names nothing\n%s", got.code, got)
+			}
+		}
+	}
+	if off := s.off(); len(off) > 0 {
+		t.Errorf("off after both rollbacks: %q", off)
+	}
+	end := s.facts()
+	for name := range start { // a boot between the two rollbacks loads what the second has still to remove from the boot
+		if strings.HasSuffix(name, " modules") {
+			end[name] = start[name]
+		}
+	}
+	if diff := cmp.Diff(start, end); diff != "" && !named {
+		t.Errorf("both were rolled back without a word, and it is not as it was (-want +got):\n%s", diff)
+	}
+}
+
+// TestWorkOfOthersStopsTheTargetsConcerned has somebody else shut down a VM, and begin to empty a host: the run leaves the
+// target alone, names who is at work and since when, and goes on with what does not rest on it.
+func TestWorkOfOthersStopsTheTargetsConcerned(t *testing.T) {
+	t.Parallel()
+	s := serve(t, modes[0].small())
+	vm := s.vms[0].Name
+	u, err := url.Parse(s.env["GOVC_URL"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.UserPassword(s.env["GOVC_USERNAME"], s.env["GOVC_PASSWORD"])
+	c, err := govmomi.NewClient(t.Context(), u, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Logout(context.WithoutCancel(t.Context())) })
+	f := find.NewFinder(c.Client)
+	machine, err := f.VirtualMachine(t.Context(), "/DC/vm/"+vm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := machine.ShutdownGuest(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.until(vm+" is off", func() bool { return len(s.off()) == 1 })
+	got := s.here(0, s.apply()...)
+	if got.code != 5 || !strings.Contains(got.out, vm+": somebody else is at work there: shut down by "+s.env["GOVC_USERNAME"]+" since 20") {
+		t.Errorf("exit %d\n%s", got.code, got)
+	}
+	if off := s.off(); !slices.Equal(off, []string{vm}) {
+		t.Errorf("off: %q", off)
+	}
+	if got := s.back(); got.code != 0 {
+		t.Fatalf("rollback: exit %d\n%s", got.code, got)
+	}
+	if task, err := machine.PowerOn(t.Context()); err != nil || task.Wait(t.Context()) != nil {
+		t.Fatal(err)
+	}
+	host, err := f.DefaultHostSystem(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	task, err := host.EnterMaintenanceMode(t.Context(), 0, false, nil) // its VM has nowhere to go
+	if err != nil {
+		t.Fatal(err)
+	}
+	got = s.here(0, s.apply()...)
+	if got.code != 3 || !strings.Contains(got.out, "esx-01: VC-TASK-006: running tasks: HostSystem.enterMaintenanceMode by "+s.env["GOVC_USERNAME"]+" since 20") {
+		t.Errorf("exit %d\n%s", got.code, got)
+	}
+	if err := task.Cancel(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

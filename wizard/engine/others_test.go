@@ -1,0 +1,78 @@
+package engine_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/engine"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/enginetest"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+)
+
+// A target on which somebody else is at work is left alone before anything is changed there; the others are done.
+func TestTargetsOfOthersAreLeftAlone(t *testing.T) {
+	w, wishes := options(2)
+	jb, _ := fresh(t, w, wishes)
+	jb.Busy = func(context.Context, []backends.Ref) (map[backends.Ref]error, error) {
+		return map[backends.Ref]error{backends.HostRef("esx-001"): backends.Errorf(backends.KindConflict, "esx-001", "Wait.", "task by ada")}, nil
+	}
+	res, err := engine.Run(t.Context(), jb)
+	if err != nil || res.Status != engine.StatusPartial {
+		t.Fatalf("%s, %v", res.Status, err)
+	}
+	for _, c := range w.Calls("set") {
+		if c.Setting.Target.Name == "esx-001" {
+			t.Errorf("%s was set", c.Setting.ID())
+		}
+	}
+	if n := node(t, res, optionID("esx-001")); n.State != engine.NodeFailed || !strings.Contains(n.Err.Error(), "task by ada") {
+		t.Errorf("%+v", n)
+	}
+	if n := node(t, res, optionID("esx-002")); n.State != engine.NodeDone {
+		t.Errorf("%+v", n)
+	}
+}
+
+// A VM that is not in the state in which the plan found it, or on which somebody has begun to work since, is not taken out
+// of service.
+func TestVMThatOthersMovedIsLeftAlone(t *testing.T) {
+	vm := backends.VMRef("vm-01")
+	power := plan.Bracket{Kind: backends.BracketVMPower, Target: vm, From: backends.ValueOf("on")}
+	p := plan.Plan{Brackets: []plan.Bracket{power}, Changes: []plan.Change{change(setting(vm, backends.KindAdapter, "PG"), backends.Absent, val("vf"), power.ID())}}
+	for name, c := range map[string]struct {
+		state string
+		later bool
+		want  engine.NodeState
+		says  string
+	}{
+		"as planned":      {"on", false, engine.NodeDone, ""},
+		"off meanwhile":   {"off", false, engine.NodeFailed, "it was on and is off"},
+		"begun meanwhile": {"on", true, engine.NodeFailed, "task by ada"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := enginetest.New()
+			w.SetPower(vm, c.state)
+			jb, _ := planned(t, w, p)
+			asked := 0
+			jb.Busy = func(context.Context, []backends.Ref) (map[backends.Ref]error, error) {
+				if asked++; asked > 1 && c.later {
+					return map[backends.Ref]error{vm: backends.Errorf(backends.KindConflict, vm.Name, "Wait.", "task by ada")}, nil
+				}
+				return nil, nil
+			}
+			res, err := engine.Run(t.Context(), jb)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := node(t, res, plan.OpenID(power.ID()))
+			if n.State != c.want || c.says != "" && !strings.Contains(n.Err.Error(), c.says) {
+				t.Errorf("%s: %v", n.State, n.Err)
+			}
+			if calls := w.Calls("open", "close", "set"); c.want == engine.NodeFailed && len(calls) > 0 {
+				t.Errorf("it was touched: %v", calls)
+			}
+		})
+	}
+}
