@@ -25,6 +25,10 @@ func Privileges(mode answers.Mode) []string {
 	return all
 }
 
+// SharedLock are the privileges that run.lock shared needs besides: the first on the root of the inventory, the second on
+// the clusters (vSphere Security, "Global Privileges"). Without them a run keeps only runs of its own state directory away.
+func SharedLock() []string { return []string{"Global.ManageCustomFields", "Global.SetCustomField"} }
+
 // Needed are the privileges that answers ask for: those of their mode, and what their tuning needs besides.
 func Needed(a *answers.Answers) []string {
 	const advanced = "VirtualMachine.Config.AdvancedConfig" // numa.nodeAffinity is an extraConfig key

@@ -34,6 +34,7 @@ func newApplyCmd(e *console.Env) *cobra.Command {
 					return err
 				}
 				defer s.Close()
+				f.ask = !yes && output != "json"
 				r := &runner{env: e, s: s, a: a, flags: f, yes: yes, json: output == "json", stop: stop}
 				if cmd.Flags().Changed("measure") {
 					r.measure = &measure
@@ -47,6 +48,7 @@ func newApplyCmd(e *console.Env) *cobra.Command {
 	c.Flags().StringVar(&planFile, "plan", "", "carry out exactly this plan (plan --out); refuse when the world has moved")
 	c.Flags().BoolVar(&measure, "measure", false, "measure without asking when there is nothing to change; --measure=false never measures")
 	c.Flags().BoolVarP(&yes, "yes", "y", false, "accept all that the plan prints")
+	breakLockFlag(c, &f)
 	return c
 }
 

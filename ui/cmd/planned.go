@@ -31,6 +31,9 @@ type planFlags struct {
 	canary   bool
 	given    func(flag string) bool // on the command line
 	only     []string               // ids of changes; what check --fix chose
+
+	breakLock bool // take over a shared lock that has expired
+	ask       bool // whoever runs the command may be asked about one
 }
 
 func (f *planFlags) add(c *cobra.Command) {

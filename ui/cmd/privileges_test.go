@@ -58,6 +58,36 @@ func roleIsExact(t *testing.T, mode answers.Mode, scenario string) {
 	}
 }
 
+// Where the account may not write the shared lock, the run says so and goes on with the local one.
+func TestSharedLockWithoutItsPrivileges(t *testing.T) {
+	t.Parallel()
+	l, err := lab.Start(t.Context(), lab.Options{Hosts: 1, VMs: 1, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	env := environment(l, t.TempDir())
+	newRole(t, env).hold(t, append(checks.Privileges(answers.PVRDMA), checks.SharedLock()...)) // on the datacenter, not on the root
+	b, err := os.ReadFile(filepath.Join(l.Dir(), "answers-pvrdma.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "answers.yaml")
+	if err := os.WriteFile(path, append(b, "run: {lock: shared}\nmeasure: {bandwidth: false, latency: false}\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, errs, code := inProcess(env, "apply", "-f", path, "--yes")
+	if code != 0 || !strings.Contains(errs, "WARNING: the account may not write the shared lock") || !strings.Contains(errs, "Global.ManageCustomFields") {
+		t.Errorf("exit %d\n%s", code, errs)
+	}
+	out, _, _ := inProcess(env, "generate", "role", "--mode", "pvrdma")
+	for _, p := range checks.SharedLock() {
+		if !strings.Contains(out, p) {
+			t.Errorf("generate role does not have %s:\n%s", p, out)
+		}
+	}
+}
+
 // A role is the one that the account of the environment has.
 type role struct {
 	auth *object.AuthorizationManager

@@ -40,6 +40,7 @@ type carryOn struct {
 	salvage    bool               // undo what the intact records of a damaged journal show
 	recovered  *journal.Recovered // these records, until they are saved
 	onConflict string             // of a rollback
+	breakLock  bool
 }
 
 func carryOnCmd(e *console.Env, use, short string, c *carryOn) *cobra.Command {
@@ -74,6 +75,7 @@ func carryOnCmd(e *console.Env, use, short string, c *carryOn) *cobra.Command {
 	console.OutputFlag(cmd, &output, "text", "json")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "accept what is printed")
 	cmd.Flags().StringVarP(&file, "file", "f", "", "answers; refused where they differ from the run's")
+	cmd.Flags().BoolVar(&c.breakLock, "break-lock", false, "take over a shared lock (run.lock: shared) that has expired")
 	if c.back {
 		cmd.Flags().BoolVar(&c.salvage, "salvage", false, "undo what the intact records of a damaged journal show, and list the rest")
 		cmd.Flags().StringVar(&c.onConflict, "on-conflict", string(rollback.Stop), "what somebody else has changed since the run: keep, restore, or stop at its target")
@@ -106,6 +108,7 @@ func (c *carryOn) do(ctx context.Context, e *console.Env, cmd *cobra.Command, se
 		return err
 	}
 	f := recorded(st.Header.Options)
+	f.breakLock, f.ask = c.breakLock, !yes && !asJSON
 	given := ""
 	if file != "" {
 		f.file = file
@@ -190,6 +193,11 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 		return err
 	}
 	defer lock.Release()
+	shared, err := share(ctx, r.s, r.a, r.flags, run, inv)
+	if err != nil {
+		return err
+	}
+	defer shared.Release()
 	if c.recovered != nil {
 		if err := c.recovered.Save(r.s.Set.StateDir); err != nil {
 			return err
@@ -200,7 +208,7 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 		return err
 	}
 	sink, done := logged(r.s, run, r.sink())
-	job := jobOf(r.s, r.a, r.flags, j, r.stop, sink)
+	job := jobOf(r.s, r.a, r.flags, j, shared.stop(r.stop), sink)
 	job.Plan, job.Ceiling = *next, next.Ceiling()
 	job.Replan = func(ctx context.Context) (*plan.Plan, error) {
 		inv, err := r.s.Survey(ctx, r.a)

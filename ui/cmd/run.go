@@ -52,6 +52,11 @@ func carryOut(ctx context.Context, s *session.Session, a *answers.Answers, p *pl
 		return engine.Result{}, err
 	}
 	defer lock.Release()
+	shared, err := share(ctx, s, a, f, h.Run, p.inv)
+	if err != nil {
+		return engine.Result{}, err
+	}
+	defer shared.Release()
 	saved, err := json.MarshalIndent(planDocument(p, s.VC.Calls()), "", "  ")
 	if err != nil {
 		return engine.Result{}, err
@@ -62,7 +67,7 @@ func carryOut(ctx context.Context, s *session.Session, a *answers.Answers, p *pl
 	}
 	s.KeepLab(console.ExitPartial) // until the run is known to be finished
 	sink, done := logged(s, h.Run, sink)
-	job := jobOf(s, a, f, j, stop, sink)
+	job := jobOf(s, a, f, j, shared.stop(stop), sink)
 	job.Plan, job.Ceiling = *p.plan, p.plan.Ceiling()
 	job.Busy = busy(s, vc.InstanceUUID, false)
 	s.Want(p.plan)

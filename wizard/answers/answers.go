@@ -192,7 +192,14 @@ type Run struct {
 	Power    Power  `yaml:"power" json:"power"`
 	// Bystanders says what becomes of running VMs that the answers do not list, on hosts that reboot.
 	Bystanders Bystanders `yaml:"bystanders" json:"bystanders"`
+	Lock       string     `yaml:"lock" json:"lock"` // LockLocal, LockShared
 }
+
+// Who is kept away while a run changes something.
+const (
+	LockLocal  = "local"  // other runs of the same state directory
+	LockShared = "shared" // all operators of the vCenter, by a lock on each cluster
+)
 
 // Reboot limits waves of host reboots.
 type Reboot struct {

@@ -130,6 +130,7 @@ func Keys() []Key {
 
 		{Path: "run", Doc: "How the work is spread."},
 		{Path: "run.parallel", Doc: "targets at once", Default: "16", Min: 1, Max: 256},
+		{Path: "run.lock", Doc: "whom a run keeps away: local: other runs of this state directory; shared: all operators, by a lock on each cluster that vCenter shows", Default: "local", Enum: []string{"local", "shared"}},
 		{Path: "run.reboot", Doc: "waves of host reboots"},
 		{Path: "run.reboot.max_unavailable", Doc: "hosts down at once", Default: "1", Min: 1, Max: 64},
 		{Path: "run.reboot.timeout", Doc: "a host that is not back by then stops the waves", Default: "30m", Hint: "write a time as 30m or 1h"},

@@ -49,7 +49,7 @@ func (r *runner) others(ctx context.Context, targets []backends.Ref) (map[backen
 	if r.job.Busy == nil || len(targets) == 0 {
 		return nil, nil
 	}
-	return guard(ctx, r.limits.Deed, r.limits.Grace, "", "ask what others are doing", func(ctx context.Context) (map[backends.Ref]error, error) {
+	return guard(ctx, r.limits.Bracket, r.limits.Grace, "", "ask what others are doing", func(ctx context.Context) (map[backends.Ref]error, error) {
 		return r.job.Busy(ctx, targets)
 	})
 }

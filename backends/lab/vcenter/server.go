@@ -91,6 +91,7 @@ func Serve(w *world.World, o Options) (*Server, error) {
 	f.Extend(clock{f}, "ServiceInstance")
 	f.Extend(search{f}, "SearchIndex")
 	f.Extend(events{f}, "EventManager")
+	f.Extend(newFields(f), "CustomFieldsManager")
 	tree := model.Build(f)
 	f.Extend(views{f, tree}, "ViewManager")
 	hosts.Register(f)

@@ -6,6 +6,7 @@ import "github.com/vmware/govmomi/vim25/types"
 // by the method itself. Source: the "Required Privileges" of the vSphere Web Services API reference.
 var privileges = map[string]string{
 	"AddAuthorizationRole":            "Authorization.ModifyRoles",
+	"AddCustomFieldDef":               "Global.ManageCustomFields",
 	"AddDVPortgroup_Task":             "DVPortgroup.Create",
 	"CancelTask":                      "Global.CancelTask",
 	"ConfigurePowerPolicy":            "Host.Config.Power",
@@ -32,6 +33,8 @@ var privileges = map[string]string{
 	"RefreshFirewall":                 "Host.Config.NetService",
 	"RefreshServices":                 "Host.Config.NetService",
 	"RemoveAuthorizationRole":         "Authorization.ModifyRoles",
+	"RemoveCustomFieldDef":            "Global.ManageCustomFields",
+	"RenameCustomFieldDef":            "Global.ManageCustomFields",
 	"ResetVM_Task":                    "VirtualMachine.Interact.Reset",
 	"RestartService":                  "Host.Config.NetService",
 	"SearchDatastore_Task":            "Datastore.Browse",

@@ -1,0 +1,167 @@
+package vsphere
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
+)
+
+// A lock that all operators of a vCenter see is a custom attribute of a cluster. To define an attribute fails with
+// DuplicateName where its name is given already, so of several who try at once one succeeds; its key is unique for the
+// lifetime of the attribute, so only the attribute that was read is removed, never one that was made since; and the
+// vSphere Client shows its value on the cluster. Source: vSphere Web Services API, Managed Object - CustomFieldsManager,
+// Data Object - CustomFieldDef. Privileges: Global.ManageCustomFields on the root, Global.SetCustomField on the cluster
+// (vSphere Security, "Global Privileges").
+const leasePrefix = "rdma-setup.lock."
+
+// A Holder is who holds a cluster: the value of the attribute. Times are those of vCenter's clock.
+type Holder struct {
+	Run     string    `json:"run"`
+	User    string    `json:"user"`    // account in vCenter
+	Machine string    `json:"machine"` // name of the jump host
+	Boot    string    `json:"boot"`    // identifies the jump host's boot, so that process ids can be compared
+	PID     int       `json:"pid"`
+	Since   time.Time `json:"since"`
+	Until   time.Time `json:"until"` // expires unless it is renewed
+}
+
+func (h Holder) String() string {
+	if h.Run == "" {
+		return "somebody who has left no name"
+	}
+	return fmt.Sprintf("run %s of %s on %s (process %d, since %s, lease until %s)", h.Run, h.User, h.Machine, h.PID,
+		h.Since.UTC().Format("2006-01-02 15:04:05 MST"), h.Until.UTC().Format("15:04:05 MST"))
+}
+
+// A Lease is a lock on a cluster, or on a host outside clusters, that all operators see.
+type Lease struct {
+	Target backends.Ref
+	c      *Client
+	entity place.Ref
+	key    int32
+}
+
+// Now is vCenter's clock.
+func (c *Client) Now(ctx context.Context) (time.Time, error) {
+	now, err := methods.GetCurrentTime(ctx, c.conn.VIM())
+	if err != nil {
+		return time.Time{}, wire.Explain(err, "vCenter", "read its clock")
+	}
+	return now.UTC().Truncate(time.Second), nil
+}
+
+// TakeLease takes the lock of a target for h. Where it is taken, the lease is nil and the holder is who has it, with the
+// key for BreakLease; a run gets its own lock back.
+func (c *Client) TakeLease(ctx context.Context, t backends.Ref, h Holder) (*Lease, *Holder, int32, error) {
+	const what = "take the shared lock"
+	entity, manager, err := c.leaseOn(ctx, t)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	for range 4 { // who has held it may give it back meanwhile
+		def, err := methods.AddCustomFieldDef(ctx, c.conn.VIM(), &types.AddCustomFieldDef{This: manager, Name: leasePrefix + entity.Value, MoType: entity.Type})
+		if err == nil {
+			l := &Lease{Target: t, c: c, entity: entity, key: def.Returnval.Key}
+			if err := l.Renew(ctx, h); err != nil {
+				_ = l.Release(context.WithoutCancel(ctx)) // the first error says more
+				return nil, nil, 0, err
+			}
+			return l, nil, 0, nil
+		}
+		if _, taken := wire.FaultOf(err).(*types.DuplicateName); !taken {
+			return nil, nil, 0, wire.Explain(err, t.Name, what)
+		}
+		holder, key, err := c.LeaseHolder(ctx, t)
+		switch {
+		case err != nil:
+			return nil, nil, 0, err
+		case holder == nil:
+			continue
+		case holder.Run == h.Run:
+			l := &Lease{Target: t, c: c, entity: entity, key: key}
+			return l, nil, 0, l.Renew(ctx, h)
+		}
+		return nil, holder, key, nil
+	}
+	return nil, nil, 0, backends.Errorf(backends.KindTransient, t.Name, "Try again.", "%s: it is taken and given back all the time", what)
+}
+
+// LeaseHolder tells who holds the lock of a target, and the key of the attribute; nil when it is free. A holder without a
+// run has taken it and has not written its name yet.
+func (c *Client) LeaseHolder(ctx context.Context, t backends.Ref) (*Holder, int32, error) {
+	const what = "read the shared lock"
+	entity, manager, err := c.leaseOn(ctx, t)
+	if err != nil {
+		return nil, 0, err
+	}
+	m, err := c.conn.One(ctx, manager, "field")
+	if err != nil {
+		return nil, 0, wire.Explain(err, t.Name, what)
+	}
+	for _, def := range wire.Value[types.ArrayOfCustomFieldDef](m, "field").CustomFieldDef {
+		if def.Name != leasePrefix+entity.Value {
+			continue
+		}
+		e, err := c.conn.One(ctx, entity, "customValue")
+		if err != nil {
+			return nil, 0, wire.Explain(err, t.Name, what)
+		}
+		h := &Holder{}
+		for _, v := range wire.Value[types.ArrayOfCustomFieldValue](e, "customValue").CustomFieldValue {
+			if text, is := v.(*types.CustomFieldStringValue); is && text.Key == def.Key {
+				_ = json.Unmarshal([]byte(text.Value), h) // what somebody has edited names nobody
+			}
+		}
+		return h, def.Key, nil
+	}
+	return nil, 0, nil
+}
+
+// BreakLease removes the lock that LeaseHolder has read, and no other.
+func (c *Client) BreakLease(ctx context.Context, key int32) error {
+	return (&Lease{c: c, key: key}).Release(ctx)
+}
+
+// leaseOn finds the entity that stands for a target and the manager of attributes.
+func (c *Client) leaseOn(ctx context.Context, t backends.Ref) (entity, manager place.Ref, err error) {
+	m := c.conn.VIM().ServiceContent.CustomFieldsManager
+	if m == nil {
+		return entity, manager, backends.Errorf(backends.KindPermission, t.Name, "", "this server has no custom attributes")
+	}
+	entity, err = c.places.Find(ctx, t)
+	return entity, *m, err
+}
+
+// Renew writes who holds the lock and until when. An error of kind conflict says that it was lost.
+func (l *Lease) Renew(ctx context.Context, h Holder) error {
+	b, err := json.Marshal(h)
+	if err != nil {
+		return err
+	}
+	_, err = methods.SetField(ctx, l.c.conn.VIM(), &types.SetField{
+		This: *l.c.conn.VIM().ServiceContent.CustomFieldsManager, Entity: l.entity, Key: l.key, Value: string(b),
+	})
+	if _, gone := wire.FaultOf(err).(*types.InvalidArgument); gone {
+		return backends.Errorf(backends.KindConflict, l.Target.Name, "See who has taken it, then run rdma-setup resume.", "the shared lock was taken away from this run")
+	}
+	return wire.Explain(err, l.Target.Name, "write the shared lock")
+}
+
+// Release gives the lock back. One that is gone already is no error.
+func (l *Lease) Release(ctx context.Context) error {
+	_, err := methods.RemoveCustomFieldDef(ctx, l.c.conn.VIM(), &types.RemoveCustomFieldDef{
+		This: *l.c.conn.VIM().ServiceContent.CustomFieldsManager, Key: l.key,
+	})
+	if _, gone := wire.FaultOf(err).(*types.NotFound); gone {
+		return nil
+	}
+	return wire.Explain(err, l.Target.Name, "give the shared lock back")
+}

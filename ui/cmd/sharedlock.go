@@ -1,0 +1,220 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// leaseTime is how long a shared lock holds without being renewed; it is renewed three times in it.
+const leaseTime = 5 * time.Minute
+
+// sharedLock is what a run holds of its clusters in vCenter, where all operators see it.
+type sharedLock struct {
+	s      *session.Session
+	holder vsphere.Holder
+	leases []*vsphere.Lease
+	ended  chan struct{}
+	over   sync.WaitGroup
+	lost   chan struct{} // closed when a lease was taken away, or could not be renewed in time
+}
+
+func newSharedLock(s *session.Session) *sharedLock {
+	return &sharedLock{s: s, ended: make(chan struct{}), lost: make(chan struct{})}
+}
+
+// lockTargets are the clusters of the hosts that take part, and the hosts that are in none.
+func lockTargets(inv *backends.Inventory, limit []string) []backends.Ref {
+	var out []backends.Ref
+	for _, h := range inv.Hosts {
+		if len(limit) > 0 && !slices.Contains(limit, h.Name) {
+			continue
+		}
+		t := backends.HostRef(h.Name)
+		if h.Cluster != "" {
+			t = backends.Ref{Type: backends.TypeCluster, Name: h.Cluster}
+		}
+		if !slices.Contains(out, t) {
+			out = append(out, t)
+		}
+	}
+	slices.SortFunc(out, func(a, b backends.Ref) int { return strings.Compare(a.String(), b.String()) }) // all take them in one order
+	return out
+}
+
+func breakLockFlag(c *cobra.Command, f *planFlags) {
+	c.Flags().BoolVar(&f.breakLock, "break-lock", false, "take over a shared lock (run.lock: shared) that has expired")
+}
+
+// share takes the shared lock of every cluster, where the answers ask for it. The lock is never nil.
+func share(ctx context.Context, s *session.Session, a *answers.Answers, f planFlags, run string, inv *backends.Inventory) (*sharedLock, error) {
+	k := newSharedLock(s)
+	if a.Run.Lock != answers.LockShared {
+		return k, nil
+	}
+	now, err := s.VC.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	k.holder = vsphere.Holder{Run: run, User: s.VC.User(), Machine: machineName(), Boot: bootID(), PID: pid(), Since: now, Until: now.Add(leaseTime)}
+	for _, t := range lockTargets(inv, f.limit) {
+		lease, err := takeLease(ctx, s, f, t, k.holder, now)
+		if backends.KindOf(err) == backends.KindPermission {
+			k.Release()
+			fmt.Fprintf(s.Env.Stderr, "WARNING: the account may not write the shared lock (%s).\n  Only runs of this state directory are kept away. The privileges: rdma-setup generate role --mode %s\n", plain.Clean(err.Error()), a.Mode)
+			return newSharedLock(s), nil
+		}
+		if err != nil {
+			k.Release()
+			return nil, err
+		}
+		k.leases = append(k.leases, lease)
+	}
+	k.keep()
+	return k, nil
+}
+
+// lease takes the lock of one target, over from a dead process of this machine, or from another whose lease has expired
+// and where the operator agrees.
+func takeLease(ctx context.Context, s *session.Session, f planFlags, t backends.Ref, h vsphere.Holder, now time.Time) (*vsphere.Lease, error) {
+	for patience := 10; ; {
+		lease, other, key, err := s.VC.TakeLease(ctx, t, h)
+		if err != nil || lease != nil {
+			return lease, err
+		}
+		switch {
+		case other.Run == "" && patience > 0:
+			patience-- // whoever has taken it writes its name in a moment
+			if !pause(ctx, time.Second/5) {
+				return nil, ctx.Err()
+			}
+			continue
+		case dead(*other):
+			fmt.Fprintf(s.Env.Stderr, "note: %s: taking over the shared lock of %s; that process has ended\n", plain.Clean(t.Name), plain.Clean(other.String()))
+		case other.Run != "" && now.Before(other.Until):
+			return nil, backends.Errorf(backends.KindRefused, t.Name, "Wait until that run has ended. If its process is gone, the lock expires at "+
+				other.Until.UTC().Format("15:04:05 MST")+" and can be taken with --break-lock.", "%s holds the shared lock", *other)
+		case !f.breakLock && !agreed(s, f, fmt.Sprintf("The shared lock of %s is held by %s, and has expired. Take it over", t.Name, other)):
+			return nil, backends.Errorf(backends.KindRefused, t.Name, "Make sure that this run has ended, then add --break-lock.",
+				"%s holds the shared lock, which has expired", *other)
+		default:
+			fmt.Fprintf(s.Env.Stderr, "note: %s: the expired shared lock of %s is taken over\n", plain.Clean(t.Name), plain.Clean(other.String()))
+		}
+		if err := s.VC.BreakLease(ctx, key); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// agreed asks on a terminal; without one nobody agrees.
+func agreed(s *session.Session, f planFlags, question string) bool {
+	if !f.ask || s.Screen.Load() || !s.Env.Terminal() || s.Env.Confirm == nil {
+		return false
+	}
+	ok, err := s.Env.Confirm(plain.Clean(question))
+	return err == nil && ok
+}
+
+// keep renews the leases until Release.
+func (k *sharedLock) keep() {
+	ctx, cancel := context.WithCancel(context.Background()) // a run that is being stopped still holds its lock
+	k.over.Go(func() {
+		<-k.ended
+		cancel()
+	})
+	k.over.Go(func() {
+		until := k.s.Env.Now().Add(leaseTime)
+		for pause(ctx, leaseTime/3) {
+			err := k.renew(ctx)
+			if err == nil {
+				until = k.s.Env.Now().Add(leaseTime)
+			}
+			if ctx.Err() == nil && (backends.KindOf(err) == backends.KindConflict || k.s.Env.Now().After(until)) {
+				fmt.Fprintf(k.s.Env.Stderr, "stopping: %v\n", err)
+				close(k.lost)
+				return
+			}
+		}
+	})
+}
+
+func (k *sharedLock) renew(ctx context.Context) error {
+	now, err := k.s.VC.Now(ctx)
+	if err != nil {
+		return err
+	}
+	h := k.holder
+	h.Until = now.Add(leaseTime)
+	for _, l := range k.leases {
+		err = errors.Join(err, l.Renew(ctx, h))
+	}
+	return err
+}
+
+// stop is closed when the operator stops the run or the lock is lost.
+func (k *sharedLock) stop(asked <-chan struct{}) <-chan struct{} {
+	if len(k.leases) == 0 {
+		return asked
+	}
+	both := make(chan struct{})
+	k.over.Go(func() {
+		select {
+		case <-asked:
+			close(both)
+		case <-k.lost:
+			close(both)
+		case <-k.ended:
+		}
+	})
+	return both
+}
+
+// Release gives the leases back, also after a failure. What cannot be given back expires.
+func (k *sharedLock) Release() {
+	close(k.ended)
+	k.over.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	for _, l := range k.leases {
+		if err := l.Release(ctx); err != nil {
+			fmt.Fprintf(k.s.Env.Stderr, "note: %v; it expires within %s\n", err, leaseTime)
+		}
+	}
+}
+
+// dead tells whether a holder is a process of this machine that has ended.
+func dead(h vsphere.Holder) bool {
+	// One boot has one id: names of machines may be given twice.
+	return h.Run != "" && h.PID > 0 && h.Machine == machineName() && h.Boot != "" && h.Boot == bootID() && errors.Is(syscall.Kill(h.PID, 0), syscall.ESRCH)
+}
+
+func machineName() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return "unknown"
+	}
+	return name
+}
+
+// bootID identifies this boot of this machine (proc(5), /proc/sys/kernel/random/boot_id).
+func bootID() string {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}

@@ -1,0 +1,190 @@
+package torture
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vmware/govmomi"
+	"github.com/vmware/govmomi/find"
+	"github.com/vmware/govmomi/object"
+	"github.com/vmware/govmomi/vim25/mo"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// A foreigner looks at the shared lock with a client of its own.
+type foreigner struct {
+	t       *testing.T
+	fields  *object.CustomFieldsManager
+	cluster *object.ClusterComputeResource
+}
+
+func (s *site) foreigner() *foreigner {
+	s.t.Helper()
+	u, err := url.Parse(s.env["GOVC_URL"])
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	u.User = url.UserPassword(s.env["GOVC_USERNAME"], s.env["GOVC_PASSWORD"])
+	c, err := govmomi.NewClient(s.t.Context(), u, true)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = c.Logout(context.WithoutCancel(s.t.Context())) })
+	f := &foreigner{t: s.t}
+	if f.cluster, err = find.NewFinder(c.Client).DefaultClusterComputeResource(s.t.Context()); err != nil {
+		s.t.Fatal(err)
+	}
+	if f.fields, err = object.GetCustomFieldsManager(c.Client); err != nil {
+		s.t.Fatal(err)
+	}
+	return f
+}
+
+// key is the key of the lock's attribute, 0 when there is none.
+func (f *foreigner) key() int32 {
+	f.t.Helper()
+	defs, err := f.fields.Field(f.t.Context())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for _, d := range defs {
+		if d.Name == "rdma-setup.lock."+f.cluster.Reference().Value {
+			return d.Key
+		}
+	}
+	return 0
+}
+
+// holder is what the attribute says on the cluster.
+func (f *foreigner) holder() (h map[string]any) {
+	f.t.Helper()
+	var c mo.ClusterComputeResource
+	if err := f.cluster.Properties(f.t.Context(), f.cluster.Reference(), []string{"customValue"}, &c); err != nil {
+		f.t.Fatal(err)
+	}
+	b, err := json.Marshal(c.CustomValue)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	var values []struct {
+		Key   int32
+		Value string
+	}
+	if err := json.Unmarshal(b, &values); err != nil {
+		f.t.Fatal(err)
+	}
+	for _, v := range values {
+		if v.Key == f.key() && json.Unmarshal([]byte(v.Value), &h) != nil {
+			f.t.Fatalf("%q", v.Value)
+		}
+	}
+	return h
+}
+
+// hold puts a lock on the cluster.
+func (f *foreigner) hold(h map[string]any) {
+	f.t.Helper()
+	key := f.key()
+	if key == 0 {
+		def, err := f.fields.Add(f.t.Context(), "rdma-setup.lock."+f.cluster.Reference().Value, "ClusterComputeResource", nil, nil)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		key = def.Key
+	}
+	b, err := json.Marshal(h)
+	if err == nil {
+		err = f.fields.Set(f.t.Context(), f.cluster.Reference(), key, string(b))
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func lease(run, machine string, until time.Duration) map[string]any {
+	now := time.Now().UTC()
+	return map[string]any{"run": run, "user": "ada", "machine": machine, "boot": "x", "pid": 1, "since": now.Add(-time.Hour), "until": now.Add(until)}
+}
+
+// TestSharedLock has two operators with state directories of their own: the second is refused while the first is at work,
+// and goes on when the lock is free, has expired, or belongs to a process that is dead.
+func TestSharedLock(t *testing.T) {
+	t.Parallel()
+	s := serve(t, modes[0].small())
+	s.answers = s.rewrite(s.answers, func(a *answers.Answers) { a.Run.Lock = answers.LockShared })
+	b := s.another()
+	f := s.foreigner()
+	if err := s.lab.World().Faults.Add("method=CreateDVS_Task,do=slow:4s"); err != nil {
+		t.Fatal(err)
+	}
+	first := make(chan said, 1)
+	go func() { first <- s.here(0, s.apply()...) }()
+	s.until("the first is at work", func() bool {
+		for _, e := range s.lab.World().Log.Events() {
+			if e.What == world.FaultApplied {
+				return true
+			}
+		}
+		return false
+	})
+	id, _ := s.run()
+	if h := f.holder(); h["run"] != id || h["user"] != s.env["GOVC_USERNAME"] {
+		t.Errorf("the lock says %v, the run is %s", h, id)
+	}
+	got := b.here(0, b.apply()...)
+	b.refusedWith(got, 3, "run "+id+" of "+s.env["GOVC_USERNAME"]+" on ", "since 20", "holds the shared lock")
+	if b.changed() {
+		t.Error("the second has begun a run")
+	}
+	b.refusedWith(b.here(0, append(b.apply(), "--break-lock")...), 3, id) // it has not expired
+	if got := <-first; got.code != 0 {
+		t.Fatalf("the first: exit %d\n%s", got.code, got)
+	}
+	if f.key() != 0 {
+		t.Error("the lock is still there")
+	}
+
+	rollback := []string{"rollback", id, "--yes"}
+	f.hold(lease("20260101-000000-pvrdma-abcd", "jump-7", 10*time.Minute))
+	s.refusedWith(s.here(0, rollback...), 3, "run 20260101-000000-pvrdma-abcd of ada on jump-7", "--break-lock")
+	f.hold(lease("20260101-000000-pvrdma-abcd", "jump-7", -time.Minute))
+	s.refusedWith(s.here(0, rollback...), 3, "jump-7", "which has expired", "add --break-lock")
+	s.refusedWith(s.here(0, append(rollback, "--break-lock")...), 0, "note: ", "jump-7", "is taken over")
+	if f.key() != 0 {
+		t.Error("the lock is still there")
+	}
+
+	// A process of this machine that is dead holds nothing any more.
+	gone := exec.Command("true")
+	if err := gone.Run(); err != nil {
+		t.Fatal(err)
+	}
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := lease("20260101-000000-pvrdma-abcd", name, 10*time.Minute)
+	h["boot"], h["pid"] = strings.TrimSpace(string(boot)), gone.Process.Pid
+	f.hold(h)
+	s.killed("intent", s.child("after:intent:2", s.apply()...))
+	run, _ := s.run()
+	if h := f.holder(); h["run"] != run {
+		t.Errorf("the killed run %s has left the lock to %v", run, h)
+	}
+	got = s.back() // the same run takes its own lock back at once
+	if got.code != 0 || strings.Contains(got.errs, "note: ") || f.key() != 0 {
+		t.Errorf("exit %d, key %d\n%s", got.code, f.key(), got)
+	}
+}
