@@ -17,6 +17,9 @@ import (
 // host marks nothing of what goes out by a VF, so the guest has to.
 type class struct{ g *Guests }
 
+// classPrefix begins the names of the units that set a class.
+const classPrefix = unitPrefix + "class-"
+
 const classScriptFile = "/usr/local/sbin/rdma-setup-traffic-class"
 
 // ClassScript marks the traffic of the RDMA device of an interface: the default of rdma_cm (configfs, every kernel since
@@ -52,7 +55,7 @@ fi
 
 // ClassUnit gives the name and the text of the systemd unit that marks the traffic again after each boot.
 func ClassUnit(mac string, class int) (name, text string) {
-	return unitPrefix + "class-" + strings.ReplaceAll(mac, ":", "") + ".service", ours + fmt.Sprintf(`[Unit]
+	return classPrefix + strings.ReplaceAll(mac, ":", "") + ".service", ours + fmt.Sprintf(`[Unit]
 Description=Mark the RDMA traffic of %[1]s with traffic class %[2]d
 Wants=network-online.target
 After=network-online.target systemd-modules-load.service

@@ -72,12 +72,6 @@ func (g *Guests) snapshot(ctx context.Context, vm string, paths ...string) ([]ke
 	return kept, nil
 }
 
-// put writes a file, all of it or nothing, as a step.
-func (g *Guests) put(ctx context.Context, vm, name string, content []byte, mode fs.FileMode, owner string) error {
-	_, err := g.root(ctx, vm, "write "+name, ssh.Command{Script: ssh.PutScript(name, len(content), mode, owner), Stdin: content})
-	return err
-}
-
 // restore puts files back to the byte.
 func (g *Guests) restore(ctx context.Context, vm string, files []keptFile) error {
 	var gone []string

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -69,7 +70,26 @@ func persistScript() string {
 	[ -f "$u" ] && grep -qs modprobe "$u" || continue
 	u=${u##*/}
 	if [ -e `+unitDir+`multi-user.target.wants/$u ] || systemctl is-enabled --quiet $u; then echo "$u"; fi
-done`)
+done`) +
+		section("persist-left", "for f in "+beside(modulesLoadFile)+" "+beside(optionsFile)+" "+unitDir+"."+unitPrefix+`*.service.??????; do [ ! -e "$f" ] || echo "$f"; done
+for l in `+wantsLink(unitPrefix)+`*.service; do [ ! -L "$l" ] || [ -e "$l" ] || echo "$l"; done`)
+}
+
+// beside is a pattern of what an interrupted write leaves beside a file; see ssh.Conn.Put.
+func beside(file string) string { return path.Dir(file) + "/." + path.Base(file) + ".??????" }
+
+// persistLeft gives what of ours is there and does nothing: units that are not enabled, links to units that are not there,
+// files that were not written to their end.
+func (f facts) persistLeft() []string {
+	left := strings.Fields(f["persist-left"])
+	left = slices.DeleteFunc(left, func(l string) bool { return strings.Contains(l, "/"+classPrefix) })
+	for _, file := range dumped(f["persist"]) {
+		unit, is := strings.CutPrefix(file.Path, unitDir)
+		if is && isOurs(file.Path) && !slices.Contains(strings.Fields(f["units"]), unit) {
+			left = append(left, file.Path)
+		}
+	}
+	return left
 }
 
 // persist reads what of ours is in place and would work.
@@ -134,9 +154,15 @@ func (p persist) read(ctx context.Context, vm string) (backends.Persist, facts, 
 	return f.persist(), f, nil
 }
 
-// Read gives Absent when nothing of ours is there.
+// Read gives Absent when nothing of ours is there, and what is there where an attempt has left something.
 func (p persist) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
-	now, _, err := p.read(ctx, s.Target.Name)
+	now, f, err := p.read(ctx, s.Target.Name)
+	if left := f.persistLeft(); err == nil && len(left) > 0 {
+		return backends.Partial(struct {
+			backends.Persist
+			Left []string `json:"left"`
+		}{now, left}), nil
+	}
 	if err != nil || len(now.Modules) == 0 && now.Reload == "" && len(now.Options) == 0 {
 		return backends.Absent, err
 	}
@@ -166,7 +192,8 @@ func (p persist) Set(ctx context.Context, s backends.Setting, to backends.Value,
 	if err != nil {
 		return err
 	}
-	if persistValue(now) == persistValue(want) {
+	left := f.persistLeft()
+	if persistValue(now) == persistValue(want) && len(left) == 0 {
 		return nil
 	}
 	files := map[string]string{}
@@ -181,9 +208,9 @@ func (p persist) Set(ctx context.Context, s backends.Setting, to backends.Value,
 		unit = UnitName(want.Reload)
 		files[unitDir+unit] = UnitText(want.Reload)
 	}
-	var drop []string // ours, and not wanted any more
+	drop := slices.DeleteFunc(left, func(l string) bool { _, keep := files[l]; return keep }) // ours, and not wanted any more
 	for _, file := range dumped(f["persist"]) {
-		if _, keep := files[file.Path]; !keep && isOurs(file.Path) {
+		if _, keep := files[file.Path]; !keep && isOurs(file.Path) && !slices.Contains(drop, file.Path) {
 			drop = append(drop, file.Path)
 		}
 	}
@@ -231,7 +258,7 @@ func (p persist) disable(ctx context.Context, vm string, paths []string) error {
 	var remove, stop strings.Builder
 	for _, path := range slices.Backward(paths) {
 		remove.WriteString("rm -f -- " + ssh.Quote(path))
-		if unit, ok := strings.CutPrefix(path, unitDir); ok {
+		if unit, ok := strings.CutPrefix(path, unitDir); ok && !strings.ContainsAny(unit, "/") {
 			remove.WriteString(" " + ssh.Quote(unitDir+"multi-user.target.wants/"+unit))
 			stop.WriteString("systemctl stop " + ssh.Quote(unit) + " >/dev/null 2>&1\n")
 		}
@@ -258,7 +285,31 @@ func (p persist) initramfs(ctx context.Context, vm string) error {
 	return err
 }
 
-// Keep records our files and units, those too that are not there yet.
+// manifest names what a change touches: our files, those too that are not there yet, with their units and links, and the
+// initial RAM disks.
+func (p persist) manifest(f facts, want backends.Persist) manifest {
+	m := manifest{files: []string{modulesLoadFile, optionsFile}, ramfs: true}
+	if want.Reload != "" {
+		m.files = append(m.files, unitDir+UnitName(want.Reload))
+	}
+	for _, file := range dumped(f["persist"]) {
+		if !slices.Contains(m.files, file.Path) && isOurs(file.Path) {
+			m.files = append(m.files, file.Path)
+		}
+	}
+	for _, file := range m.files {
+		if unit, is := strings.CutPrefix(file, unitDir); is {
+			m.units = append(m.units, unit)
+			m.links = append(m.links, wantsLink(unit))
+		}
+	}
+	return m
+}
+
+// wantsLink is the link by which a unit of ours is enabled.
+func wantsLink(unit string) string { return unitDir + "multi-user.target.wants/" + unit }
+
+// Keep records our files, units and links, and what of ours the initial RAM disks hold.
 func (p persist) Keep(ctx context.Context, s backends.Setting, to backends.Value) (backends.Kept, error) {
 	var want backends.Persist
 	if !to.IsAbsent() {
@@ -270,83 +321,18 @@ func (p persist) Keep(ctx context.Context, s backends.Setting, to backends.Value
 	if err != nil {
 		return backends.Kept{}, err
 	}
-	paths := []string{modulesLoadFile, optionsFile}
-	if want.Reload != "" {
-		paths = append(paths, unitDir+UnitName(want.Reload))
-	}
-	for _, file := range dumped(f["persist"]) {
-		if !slices.Contains(paths, file.Path) && isOurs(file.Path) {
-			paths = append(paths, file.Path)
-		}
-	}
-	files, err := p.g.snapshot(ctx, s.Target.Name, paths...)
-	if err != nil {
-		return backends.Kept{}, err
-	}
-	items := fileItems(files)
-	for _, path := range paths {
-		if unit, is := strings.CutPrefix(path, unitDir); is {
-			items = append(items, f.unitItem(unit))
-		}
-	}
-	return backends.Kept{Items: items}, nil
-}
-
-// unitItem records whether a unit is enabled: Absent where it is not.
-func (f facts) unitItem(unit string) backends.Item {
-	i := backends.Item{Kind: backends.ItemUnit, Name: unit}
-	if slices.Contains(strings.Fields(f["units"]), unit) {
-		i.State = backends.ValueOf("enabled")
-	}
-	return i
-}
-
-// Observe gives the files and units as they are now.
-func (p persist) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
-	items, err := p.g.observeFiles(ctx, s.Target.Name, kept)
-	if err != nil {
-		return backends.Kept{}, err
-	}
-	_, f, err := p.read(ctx, s.Target.Name)
-	for _, i := range kept.Items {
-		if i.Kind == backends.ItemUnit {
-			items = append(items, f.unitItem(i.Name))
-		}
-	}
+	items, err := p.g.look(ctx, s.Target.Name, p.manifest(f, want))
 	return backends.Kept{Items: items}, err
 }
 
-// Restore puts the files back to the byte and the units to their state.
+// Observe gives the same things as they are now.
+func (p persist) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
+	items, err := p.g.look(ctx, s.Target.Name, manifestOf(kept))
+	return backends.Kept{Items: items}.Bare(), err
+}
+
+// Restore puts the files back to the byte, the links and units to their state, and renews an initial RAM disk that holds
+// something else of ours.
 func (p persist) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, _ backends.Progress) error {
-	files, err := filesOf(kept)
-	if err != nil {
-		return badKept(s.Target.Name, err)
-	}
-	var drop []string
-	var back []keptFile
-	for _, f := range files {
-		if f.Missing {
-			drop = append(drop, f.Path)
-		} else {
-			back = append(back, f)
-		}
-	}
-	if err := p.disable(ctx, s.Target.Name, drop); err != nil {
-		return err
-	}
-	if err := p.g.restore(ctx, s.Target.Name, back); err != nil {
-		return err
-	}
-	units := []string{""}
-	for _, i := range kept.Items {
-		if i.Kind == backends.ItemUnit && !i.State.IsAbsent() {
-			units = append(units, i.Name)
-		}
-	}
-	for _, u := range units {
-		if err := p.reload(ctx, s.Target.Name, u); err != nil {
-			return err
-		}
-	}
-	return p.initramfs(ctx, s.Target.Name)
+	return p.g.putBack(ctx, s.Target.Name, kept)
 }

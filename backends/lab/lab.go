@@ -17,6 +17,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/ca"
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux"
+	"github.com/rdma-setup/rdma-setup/backends/lab/pace"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
@@ -32,6 +33,7 @@ type Options struct {
 	Latency    time.Duration // of every vCenter call
 	RebootTime time.Duration // of a host; 0: 3 s
 	BootTime   time.Duration // from power-on until a guest answers; 0: 1 s
+	Commands   pace.Clock    // how long commands of guests and hosts take; the zero one: no time
 	Faults     []string      // rules, see fault.Rule
 	Listen     string        // of the vCenter; "": 127.0.0.1:0
 	Dir        string        // for answers, keys and env; "": a temporary one that Close removes
@@ -77,7 +79,7 @@ func (l *Lab) start(ctx context.Context, o Options) error {
 	o.Secrets.AuthorizedKey = key.authorized
 	l.world, err = scenario.New(scenario.Spec{
 		Hosts: o.Hosts, VMs: o.VMs, Scenario: o.Scenario, Systems: o.Systems, Faults: o.Faults,
-		Timing:  world.Timing{Latency: o.Latency, HostReboot: o.RebootTime, VMBoot: o.BootTime},
+		Timing:  world.Timing{Latency: o.Latency, HostReboot: o.RebootTime, VMBoot: o.BootTime, Commands: o.Commands},
 		Secrets: o.Secrets,
 	})
 	if err != nil {

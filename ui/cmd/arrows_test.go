@@ -25,6 +25,8 @@ var allowed = map[string][]string{
 		"backends", "checks", "assets"},
 	"ui/cmd/unfinished": {"wizard", "backends"},
 
+	"ui/cmd/torture/witness": {}, // what it judges must not be its own
+
 	"ui/form":        {"ui/form", "ui/theme", "ui/live", "ui/plain", "ui/report", "wizard", "checks", "backends", "assets"},
 	"ui/form/frame":  {"ui/form/entry", "ui/theme", "ui/live", "ui/plain", "wizard", "checks", "backends"},
 	"ui/form/dialog": {"ui/form/entry", "ui/theme", "ui/live", "ui/plain", "ui/report", "wizard", "checks", "backends"},
@@ -169,7 +171,7 @@ func thirdParty(t *testing.T, from, imp string) {
 	owners := map[string][]string{
 		"charm.land/huh/v2":         {"ui/form"},
 		"charm.land/bubbletea/v2":   {"ui/form", "ui/live"},
-		"github.com/vmware/govmomi": {"backends/vsphere", "backends/lab"},
+		"github.com/vmware/govmomi": {"backends/vsphere", "backends/lab", "ui/cmd/torture/witness"},
 		"github.com/spf13/viper":    {"ui/cmd"},
 		"golang.org/x/crypto/ssh":   {"backends/ssh", "backends/lab", "backends/guest", "backends/esxi"},
 	}

@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/lab/pace"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
@@ -33,6 +35,10 @@ which a shell can source.`,
 						hint = "did you mean " + near + "?"
 					}
 					return console.Usage(hint, "unknown scenario %q", o.Scenario)
+				}
+				var err error
+				if o.Commands, err = commandTimes(cmd.Flags()); err != nil {
+					return err
 				}
 				// Most of what the lab allocates lives for one command: to collect less often spares a quarter of its CPU
 				// and costs a fifth more memory.
@@ -64,6 +70,24 @@ which a shell can source.`,
 	c.Flags().StringVar(&o.Dir, "dir", "", "directory for answers, known_hosts, key and env")
 	c.Flags().DurationVar(&idle, "idle-exit", 0, "end by itself after this time without a call; 0: never")
 	return c
+}
+
+// commandTimes reads how long the commands of guests and hosts take.
+func commandTimes(fs *pflag.FlagSet) (pace.Clock, error) {
+	times, err := fs.GetString("command-times")
+	if err != nil {
+		return pace.Clock{}, err
+	}
+	scale, err := fs.GetFloat64("clock-scale")
+	switch {
+	case err != nil:
+		return pace.Clock{}, err
+	case times != "fast" && times != "real":
+		return pace.Clock{}, console.Usage("give fast or real", "command times %q are neither", times)
+	case scale <= 0:
+		return pace.Clock{}, console.Usage("give a number above 0, such as 0.1", "clock scale %g is none", scale)
+	}
+	return pace.Clock{Real: times == "real", Scale: scale}, nil
 }
 
 // waitIdle returns when the lab is to end: interrupted, or nobody has called for the given time.

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/rdma-setup/rdma-setup/backends/lab/pace"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/coreutils"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sshd"
@@ -48,7 +49,7 @@ func New(w *world.World, host, authorizedKey string) (*Host, error) {
 		h.keys = []ssh.PublicKey{key}
 	}
 	h.ctx, h.stop = context.WithCancel(context.Background())
-	h.sys = &sh.System{FS: vfs.New(time.Now), Now: time.Now, Dash: true, Programs: coreutils.Programs(), Wrap: h.wrap}
+	h.sys = &sh.System{FS: vfs.New(time.Now), Now: time.Now, Dash: true, Programs: coreutils.Programs(), Clock: w.Timing.Commands, Wrap: h.wrap}
 	maps.Copy(h.sys.Programs, h.programs())
 	if err := h.image(); err != nil {
 		return nil, fmt.Errorf("lab: host %s: %w", host, err)
@@ -177,6 +178,9 @@ func (h *Host) Banner() string { return "SSH-2.0-OpenSSH_9.1" }
 func (h *Host) wrap(ctx context.Context, p *sh.Proc, run func() int) int {
 	argv := strings.Join(p.Args, " ")
 	h.world.Log.Note(world.Event{What: world.Process, Host: h.name, Detail: argv})
+	if pace.Long(p.Args) {
+		defer h.world.Begin(h.name, "", argv)()
+	}
 	f, ok := h.world.Faults.Take(fault.Target{Host: h.name}, "", argv)
 	if !ok {
 		return run()
@@ -204,6 +208,8 @@ func (h *Host) wrap(ctx context.Context, p *sh.Proc, run func() int) int {
 	case fault.DoDrop:
 		p.Session.Drop()
 		return 255
+	case fault.DoKill:
+		p.AtStep(f.Step, func() { p.Kill(sh.SIGKILL) })
 	case fault.DoGarbage:
 		p.Stdout.Write([]byte(fault.Garbage))
 		return 0

@@ -21,7 +21,7 @@ func (m *Machine) programs() {
 		"sudo": m.sudo, "systemctl": m.systemd.Systemctl(m.power), "systemd-run": m.systemd.Run, "reboot": m.powerProgram, "shutdown": m.powerProgram, "poweroff": m.powerProgram,
 		"halt": m.powerProgram, "journalctl": m.journalctl, "nproc": m.nproc, "uptime": m.uptime, "free": m.free, "sysctl": m.sysctl, "lspci": m.lspci,
 		"nvidia-installer": m.nvidia.Installer(m.toolchain()), "nvidia-uninstall": m.nvidia.Uninstall,
-		"update-initramfs": m.initramfs, "dracut": m.initramfs, "systemd-detect-virt": say("vmware\n"), "ofed_info": m.ofedInfo, "vmware-toolbox-cmd": say("12.3.5.46049 (build-22544099)\n"),
+		"update-initramfs": m.initramfs, "lsinitramfs": m.lsinitramfs, "dracut": m.initramfs, "systemd-detect-virt": say("vmware\n"), "ofed_info": m.ofedInfo, "vmware-toolbox-cmd": say("12.3.5.46049 (build-22544099)\n"),
 	}}
 	if m.distro.deb {
 		groups = append(groups, m.pkgs.DebPrograms())
@@ -183,7 +183,7 @@ func (m *Machine) initramfs(_ context.Context, p *sh.Proc) int {
 		fmt.Fprintf(p.Stderr, "Usage: update-initramfs {-c|-d|-u} [-k version] [-v] [-b directory]\n")
 		return 1
 	}
-	if err := p.Sys.FS.WriteFile(vfs.Root(), file, []byte("initrd "+uuid4()+"\n"), 0o644); err != nil {
+	if err := p.Sys.FS.WriteFile(vfs.Root(), file, m.ramdisk(), 0o644); err != nil {
 		return p.Fail(1, "%s: %s", file, vfs.Reason(err))
 	}
 	if m.distro.deb {

@@ -14,6 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux/netif"
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux/perftest"
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux/rdma"
+	"github.com/rdma-setup/rdma-setup/backends/lab/pace"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sshd"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
@@ -259,12 +260,15 @@ func (s *Site) wrap(vm string) func(ctx context.Context, p *sh.Proc, run func() 
 	return func(ctx context.Context, p *sh.Proc, run func() int) int {
 		argv := strings.Join(p.Args, " ")
 		s.World.Log.Note(world.Event{What: world.Process, VM: vm, Detail: argv})
+		if pace.Long(p.Args) {
+			defer s.World.Begin("", vm, argv)()
+		}
 		f, ok := s.World.Faults.Take(fault.Target{VM: vm}, "", argv)
 		if !ok {
 			return run()
 		}
 		switch f.Do {
-		case fault.DoFail, fault.DoHang, fault.DoSlow, fault.DoDrop, fault.DoDropAfter, fault.DoNoise, fault.DoGarbage:
+		case fault.DoFail, fault.DoHang, fault.DoSlow, fault.DoDrop, fault.DoDropAfter, fault.DoNoise, fault.DoGarbage, fault.DoKill, fault.DoReset:
 			s.note(vm, f)
 		}
 		drop := func() {
@@ -297,6 +301,13 @@ func (s *Site) wrap(vm string) func(ctx context.Context, p *sh.Proc, run func() 
 		case fault.DoDrop:
 			drop()
 			return 255
+		case fault.DoKill:
+			p.AtStep(f.Step, func() { p.Kill(sh.SIGKILL) })
+		case fault.DoReset:
+			p.AtStep(f.Step, func() {
+				p.Kill(sh.SIGKILL)
+				s.World.After(0, func() { _ = s.World.Reset(vm) }) // one that goes down already needs no more
+			})
 		case fault.DoGarbage:
 			p.Stdout.Write([]byte(fault.Garbage))
 			return 0

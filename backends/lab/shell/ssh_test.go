@@ -130,19 +130,40 @@ func TestSignalEndsTheCommand(t *testing.T) {
 	}
 }
 
-func TestClosedChannelEndsTheCommand(t *testing.T) {
+// As with OpenSSH: a command without a terminal is not told that its client has gone, and goes on to its end; one on a
+// terminal gets SIGHUP.
+func TestCommandOutlivesItsClient(t *testing.T) {
 	l := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	c := l.dial("vm-01", "ubuntu")
-	s, err := c.NewSession()
-	if err != nil {
-		t.Fatal(err)
+	for _, terminal := range []bool{false, true} {
+		other := l.dial("vm-01", "ubuntu")
+		s, err := other.NewSession()
+		if err != nil {
+			t.Fatal(err)
+		}
+		seconds := "61"
+		if terminal {
+			seconds = "62"
+			if err := s.RequestPty("xterm", 24, 80, ssh.TerminalModes{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Start("sleep " + seconds); err != nil {
+			t.Fatal(err)
+		}
+		find := "pgrep -f 'sleep " + seconds + "$'"
+		eventually(t, "sleep runs", func() bool { return run(t, c, find, "").status == 0 })
+		_ = other.Close()
+		if terminal {
+			eventually(t, "sleep is gone", func() bool { return run(t, c, find, "").status == 1 })
+			continue
+		}
+		// Its writes fail by now, and it still lives.
+		if got := run(t, c, "sleep 0.1; "+find, ""); got.status != 0 {
+			t.Errorf("sleep without a terminal is gone: %+v", got)
+		}
+		run(t, c, "pkill -f 'sleep "+seconds+"$'", "")
 	}
-	if err := s.Start("sleep 61"); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "sleep runs", func() bool { return run(t, c, "pgrep -f 'sleep 61$'", "").status == 0 })
-	_ = s.Close()
-	eventually(t, "sleep is gone", func() bool { return run(t, c, "pgrep -x sleep", "").status == 1 })
 }
 
 func TestBackgroundOutlivesTheSession(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rdma-setup/rdma-setup/backends/lab/pace"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/fault"
 )
 
@@ -55,6 +56,7 @@ type Timing struct {
 	HostReboot time.Duration // 3 s when zero
 	VMBoot     time.Duration // from power-on until the guest answers; 1 s when zero
 	Shutdown   time.Duration // from the request until the guest is off; 200 ms when zero
+	Commands   pace.Clock    // how long commands of guests and hosts take
 }
 
 // A World is one data centre. Close stops its timers.
@@ -63,6 +65,8 @@ type World struct {
 	Faults  *fault.Rules
 	Log     *Log
 	Secrets Secrets
+
+	commands commands
 
 	mu       sync.Mutex
 	state    State

@@ -39,7 +39,7 @@ type Settings struct {
 	SudoPassword  string
 
 	Lab      bool
-	LabArgs  LabFlags
+	LabArgs  []string // flags of the private lab
 	StateDir string
 	LogLevel string
 	Verbose  bool
@@ -48,12 +48,6 @@ type Settings struct {
 
 	GuestTimeout time.Duration // for one guest to tell its facts: a dead one costs this once, not the sum
 	HostTimeout  time.Duration // for one host to answer all its esxcli calls
-}
-
-// LabFlags size a private lab.
-type LabFlags struct {
-	Hosts, VMs int
-	Scenario   string
 }
 
 // env names the environment variables of each setting, the most particular first.
@@ -100,6 +94,8 @@ func AddSettings(fs *pflag.FlagSet) {
 	fs.BoolP("verbose", "v", false, "print a line on stderr for each call of vCenter and each remote command: METHOD target duration outcome")
 	fs.String("trace", "", "file for the same with request ids, sizes and payload summaries, as JSON lines")
 	fs.Bool("lab", false, "work on a private lab instead of a real vCenter: everything is simulated")
+	fs.String("command-times", "fast", "how long the commands of the lab's guests and hosts take: fast or real")
+	fs.Float64("clock-scale", 1, "of the lab's real command times: 0.1 makes them ten times as fast")
 }
 
 // ReadSettings layers flags, environment, file and defaults.
@@ -159,6 +155,11 @@ func ReadSettings(e *Env, cmd *cobra.Command) (*Settings, error) {
 		SSHUser: get("ssh-user"), SSHKey: get("ssh-key"), KnownHosts: get("known-hosts"), Jump: get("jump"), WeakSSH: yes("ssh-weak"),
 		ESXiPassword: get("esxi-password"), GuestPassword: get("guest-password"), SudoPassword: get("sudo-password"),
 		Lab: yes("lab"), StateDir: get("state-dir"), LogLevel: get("log-level"), Verbose: yes("verbose"), Trace: get("trace"),
+	}
+	for _, flag := range []string{"command-times", "clock-scale"} {
+		if f := cmd.Flags().Lookup(flag); f != nil && f.Changed {
+			s.LabArgs = append(s.LabArgs, "--"+flag, f.Value.String())
+		}
 	}
 	if !slices.Contains([]string{"debug", "info", "warn", "error"}, s.LogLevel) {
 		return nil, Usage("give debug, info, warn or error", "log-level %q is none", s.LogLevel)

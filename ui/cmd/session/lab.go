@@ -103,16 +103,7 @@ func launchLab(ctx context.Context, e *console.Env, set *console.Settings, state
 	if err != nil {
 		return err
 	}
-	args := []string{"lab", "--dir", dir, "--idle-exit", "30m"}
-	if set.LabArgs.Hosts > 0 {
-		args = append(args, "--hosts", strconv.Itoa(set.LabArgs.Hosts))
-	}
-	if set.LabArgs.VMs > 0 {
-		args = append(args, "--vms", strconv.Itoa(set.LabArgs.VMs))
-	}
-	if set.LabArgs.Scenario != "" {
-		args = append(args, "--scenario", set.LabArgs.Scenario)
-	}
+	args := append([]string{"lab", "--dir", dir, "--idle-exit", "30m"}, set.LabArgs...)
 	lab := &Lab{Dir: dir, state: state}
 	err = lab.start(ctx, self, args)
 	if err == nil {

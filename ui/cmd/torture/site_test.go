@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/lab/pace"
 	"github.com/rdma-setup/rdma-setup/ui/cmd"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
@@ -26,6 +27,8 @@ type mode struct {
 	scenario string
 	hosts    int
 	reboot   time.Duration
+	systems  []string       // of the guests; nil: as the scenario has it
+	clock    pace.Clock     // how long commands take
 	stays    *regexp.Regexp // facts that a rollback leaves, as the plan says
 }
 
@@ -58,6 +61,7 @@ func serve(t *testing.T, m mode) *site {
 	t.Helper()
 	l, err := lab.Start(t.Context(), lab.Options{
 		Hosts: m.hosts, VMs: m.hosts, Scenario: m.scenario, Dir: t.TempDir(), RebootTime: m.reboot, BootTime: 50 * time.Millisecond,
+		Systems: m.systems, Commands: m.clock,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -131,24 +135,45 @@ func (s *site) here(limit time.Duration, args ...string) said {
 // child carries out a command line in a process of its own, which the spec of harm hurts.
 func (s *site) child(harm string, args ...string) said {
 	s.t.Helper()
+	return s.start(harm, args...).end()
+}
+
+// A begun is a command line in a process of its own that runs.
+type begun struct {
+	t         *testing.T
+	cmd       *exec.Cmd
+	out, errs bytes.Buffer
+	since     time.Time
+}
+
+// start begins a command line in a process of its own.
+func (s *site) start(harm string, args ...string) *begun {
+	s.t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	c := exec.Command(self, args...)
-	c.Env = []string{childKey + "=" + harm}
+	b := &begun{t: s.t, cmd: exec.Command(self, args...), since: time.Now()}
+	b.cmd.Env = []string{childKey + "=" + harm}
 	for key, value := range s.env {
-		c.Env = append(c.Env, key+"="+value)
+		b.cmd.Env = append(b.cmd.Env, key+"="+value)
 	}
-	var out, errs bytes.Buffer
-	c.Stdout, c.Stderr = &out, &errs
-	begun := time.Now()
-	err = c.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
+	b.cmd.Stdout, b.cmd.Stderr = &b.out, &b.errs
+	if err := b.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
-	return said{out.String(), errs.String(), c.ProcessState.ExitCode(), time.Since(begun)}
+	return b
+}
+
+// end waits for the process.
+func (b *begun) end() said {
+	b.t.Helper()
+	err := b.cmd.Wait()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		b.t.Fatal(err)
+	}
+	return said{b.out.String(), b.errs.String(), b.cmd.ProcessState.ExitCode(), time.Since(b.since)}
 }
 
 func (s *site) apply() []string { return []string{"apply", "-f", s.answers, "--yes", "-o", "json"} }

@@ -80,7 +80,7 @@ func Ubuntu(release, kernel string) []Package {
 		{Name: "passwd", Version: "1:4.8.1-2ubuntu2.2", Base: true},
 		{Name: "apt", Version: "2.4.12", Base: true, Bin: bin("/usr/bin", "apt", "apt-get", "apt-cache", "apt-mark")},
 		{Name: "dpkg", Version: "1.21.1ubuntu2.3", Base: true, Bin: bin("/usr/bin", "dpkg", "dpkg-query")},
-		{Name: "initramfs-tools", Version: "0.140ubuntu13.4", Base: true, Arch: "all", Bin: bin("/usr/sbin", "update-initramfs")},
+		{Name: "initramfs-tools", Version: "0.140ubuntu13.4", Base: true, Arch: "all", Bin: bin("/usr/sbin", "update-initramfs", "/usr/bin/lsinitramfs=lsinitramfs")},
 		{Name: "openssh-server", Version: "1:8.9p1-3ubuntu0.7", Base: true},
 		{Name: "open-vm-tools", Version: "2:12.3.5-3~ubuntu0.22.04.1", Base: true, Bin: bin("/usr/bin", "vmware-toolbox-cmd")},
 		{Name: "linux-image-" + kernel, Version: "5.15.0-112.122", Base: true},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -44,12 +45,13 @@ type DB struct {
 	foreign   map[string]Package // of another source, in the place of the distribution's
 	half      map[string]string  // what dpkg has not finished, with its state
 	noted     int                // entries of dpkg's journal
+	made      map[string]bool    // directories that came with a package and go with the last one, when they are empty
 	updated   bool               // the lists were fetched
 }
 
 // New returns a database that offers the packages; nothing is installed.
 func New(fs *vfs.FS, sys *sh.System, offered []Package) *DB {
-	db := &DB{FS: fs, Sys: sys, offered: map[string]Package{}, installed: map[string]bool{}, foreign: map[string]Package{}, half: map[string]string{}}
+	db := &DB{FS: fs, Sys: sys, offered: map[string]Package{}, installed: map[string]bool{}, foreign: map[string]Package{}, half: map[string]string{}, made: map[string]bool{}}
 	for _, p := range offered {
 		db.offered[p.Name] = p
 		db.order = append(db.order, p.Name)
@@ -235,6 +237,7 @@ func (db *DB) InstallForeign(list []Package) error {
 
 func (db *DB) unpack(p Package) error {
 	for path, program := range p.Bin {
+		db.dirs(path)
 		if err := db.Sys.Install(program, path); err != nil {
 			return err
 		}
@@ -250,7 +253,33 @@ func (db *DB) unpack(p Package) error {
 	return nil
 }
 
+// dirs notes which directories above a file are made for it.
+func (db *DB) dirs(file string) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	for dir := path.Dir(file); dir != "/"; dir = path.Dir(dir) {
+		if _, err := db.FS.Stat(vfs.Root(), dir); err == nil {
+			return
+		}
+		db.made[dir] = true
+	}
+}
+
+// tidy removes the directories above a file that came with a package, as far as they are empty: dpkg(1) and rpm(8) remove
+// the directories of a package that hold nothing any more.
+func (db *DB) tidy(file string) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	for dir := path.Dir(file); db.made[dir]; dir = path.Dir(dir) {
+		if err := db.FS.Remove(vfs.Root(), dir); err != nil {
+			return
+		}
+		delete(db.made, dir)
+	}
+}
+
 func (db *DB) file(path, text string, mode fs.FileMode) error {
+	db.dirs(path)
 	if err := db.FS.MkdirAll(vfs.Root(), path[:strings.LastIndex(path, "/")+1], 0o755); err != nil {
 		return err
 	}
@@ -262,10 +291,12 @@ func (db *DB) Remove(list []Package, purge bool) {
 	for _, p := range list {
 		for path := range p.Bin {
 			_ = db.FS.RemoveAll(vfs.Root(), path) // what is gone already is gone
+			db.tidy(path)
 		}
 		for path := range p.Files {
 			if purge || !strings.HasPrefix(path, "/etc/") {
 				_ = db.FS.RemoveAll(vfs.Root(), path)
+				db.tidy(path)
 			}
 		}
 		db.mu.Lock()

@@ -40,6 +40,8 @@ type Proc struct {
 	Session        *Session
 	PID            int
 	Sys            *System
+
+	steps *steps
 }
 
 // A Session is what the processes of one login share.

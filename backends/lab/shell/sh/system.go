@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rdma-setup/rdma-setup/backends/lab/pace"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
 
@@ -24,6 +25,7 @@ type System struct {
 	Locks    Locks
 	Now      func() time.Time
 	Dash     bool // /bin/sh is dash and complains as dash does; else it is bash
+	Clock    pace.Clock
 
 	// Wrap, unless nil, runs every program in the place of run: fault rules act here.
 	Wrap func(ctx context.Context, p *Proc, run func() int) int
@@ -119,7 +121,7 @@ func (s *System) run(ctx context.Context, p *Proc, program Program) int {
 	ctx, entry := s.Procs.start(ctx, p, s.Now())
 	defer func() { s.Procs.end(entry, p.Session.Detached()) }()
 	child := *p
-	child.PID, child.Sys = entry.PID, s
+	child.PID, child.Sys, child.steps = entry.PID, s, &steps{}
 	if f, ok := p.Stdin.(*os.File); ok {
 		// A signal must also end a program that waits for input.
 		stop := context.AfterFunc(ctx, func() { _ = f.SetReadDeadline(time.Unix(1, 0)) })
@@ -129,12 +131,12 @@ func (s *System) run(ctx context.Context, p *Proc, program Program) int {
 			}
 		}()
 	}
-	child.Stdout = pipeWriter{p.Stdout, entry}
+	child.Stdout, child.Stderr = writer(p.Stdout, entry), writer(p.Stderr, entry)
 	var status int
 	if s.Wrap != nil {
-		status = s.Wrap(ctx, &child, func() int { return program(ctx, &child) })
+		status = s.Wrap(ctx, &child, func() int { return s.timed(ctx, &child, program) })
 	} else {
-		status = program(ctx, &child)
+		status = s.timed(ctx, &child, program)
 	}
 	if ctx.Err() != nil {
 		return Cause(ctx).Status()
@@ -162,6 +164,14 @@ func (s *System) IgnoreHangup(pid int) {
 type pipeWriter struct {
 	io.Writer
 	entry *Running
+}
+
+// writer gives a process its own end of what its parent writes to: SIGPIPE is for who writes, not for its parents.
+func writer(w io.Writer, entry *Running) io.Writer {
+	if parent, is := w.(pipeWriter); is {
+		w = parent.Writer
+	}
+	return pipeWriter{w, entry}
 }
 
 func (w pipeWriter) Write(b []byte) (int, error) {

@@ -88,9 +88,7 @@ func (c *client) session(ch ssh.Channel, requests <-chan *ssh.Request) {
 		select {
 		case r, ok := <-requests:
 			if !ok { // the client has closed the channel or the connection
-				if !s.ended.Load() {
-					cancel(sh.SIGHUP)
-				}
+				s.lose()
 				if s.started {
 					<-s.done
 				}
@@ -101,6 +99,15 @@ func (c *client) session(ch ssh.Channel, requests <-chan *ssh.Request) {
 			go ssh.DiscardRequests(requests)
 			return
 		}
+	}
+}
+
+// lose is what becomes of a command whose client has gone. One on a terminal gets SIGHUP, because the terminal goes.
+// Any other is not told: session_close_by_channel in session.c of OpenSSH releases the terminal only and waits for the
+// command to end by itself. Its input ends, and SIGPIPE ends it when it writes.
+func (s *session) lose() {
+	if s.state.TTY && !s.ended.Load() {
+		s.cancel(sh.SIGHUP)
 	}
 }
 

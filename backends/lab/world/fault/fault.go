@@ -25,6 +25,8 @@ const (
 	DoFail        = "fail"         // a command ends with status 1 and the text Arg
 	DoRebootNever = "reboot-never" // the reboot that this starts does not end
 	DoHTTP        = "http"         // answer with the HTTP status Arg
+	DoKill        = "kill"         // SIGKILL ends a command at its step Arg, counted from 1
+	DoReset       = "reset"        // the guest loses its power and starts again at step Arg of a command
 	DoNoise       = "noise"        // a command prints Arg bytes that mean harm, then does its work
 )
 
@@ -51,6 +53,7 @@ type Rule struct {
 	Arg     string
 	Wait    time.Duration // of DoSlow
 	Bytes   int64         // of DoNoise
+	Step    int           // of DoKill and DoReset
 }
 
 // A Target is what a call acts on; what is not known stays empty.
@@ -126,7 +129,7 @@ func (r Rule) matches(t Target, method, command string) bool {
 	if r.Do == DoRebootNever {
 		return command == "reboot"
 	}
-	return r.Do != DoFail && r.Do != DoNoise || command != ""
+	return r.Do != DoFail && r.Do != DoNoise && r.Do != DoKill && r.Do != DoReset || command != ""
 }
 
 func like(pattern, name string) bool {
@@ -196,13 +199,19 @@ func parseFault(text string) (Rule, error) {
 			return r, fmt.Errorf("noise: %w", err)
 		}
 		r.Bytes = n
+	case DoKill, DoReset:
+		n, err := strconv.Atoi(r.Arg)
+		if err != nil || n < 1 {
+			return r, fmt.Errorf("%s needs the number of a step from 1: do=%s:2", r.Do, r.Do)
+		}
+		r.Step = n
 	case DoFault, DoTaskError, DoTaskFault, DoFail, DoHTTP:
 		if r.Arg == "" {
 			return r, fmt.Errorf("%s needs a text: do=%s:TEXT", r.Do, r.Do)
 		}
 	case DoDrop, DoDropAfter, DoHang, DoRebootNever, DoGarbage, DoExpire, DoTaskCancel:
 	default:
-		return r, fmt.Errorf("unknown do %q (fault, slow, drop, drop-after, hang, noise, garbage, expire, task-error, task-fault, task-cancel, fail, http, reboot-never)", r.Do)
+		return r, fmt.Errorf("unknown do %q (fault, slow, drop, drop-after, hang, kill, reset, noise, garbage, expire, task-error, task-fault, task-cancel, fail, http, reboot-never)", r.Do)
 	}
 	return r, nil
 }

@@ -1,0 +1,55 @@
+#!/bin/sh
+# Prints what is there of the things that a change may touch: look.sh KIND NAME...
+#
+#   file PATH    "file MODE|OWNER|SIZE|PATH", the bytes, a newline; a file that an interrupted write has left beside it too.
+#                What is no plain file: "is file|PATH|WHAT"
+#   link PATH    "is link|PATH|TARGET"
+#   unit NAME    "is unit|NAME|ENABLEMENT ACTIVITY"
+#   images -     "is initramfs|IMAGE|WHAT" for each initial RAM disk of initramfs-tools that holds files of ours, or that has
+#                an unfinished one beside it (update-initramfs writes IMAGE.new and renames it)
+#
+# Of what is not there nothing is printed.
+while [ $# -gt 1 ]; do
+	kind=$1 name=$2
+	shift 2
+	case $kind in
+	file)
+		for f in "$name" "${name%/*}/.${name##*/}".??????; do
+			if [ -L "$f" ]; then
+				echo "is file|$f|symbolic link to $(readlink "$f")"
+			elif [ -f "$f" ]; then
+				echo "file $(stat -c '%a|%u:%g|%s' "$f")|$f"
+				cat "$f"
+				echo
+			elif [ -e "$f" ]; then
+				echo "is file|$f|$(stat -c '%F' "$f")"
+			fi
+		done
+		;;
+	link)
+		if [ -L "$name" ]; then
+			echo "is link|$name|$(readlink "$name")"
+		elif [ -e "$name" ]; then
+			echo "is link|$name|$(stat -c '%F' "$name")"
+		fi
+		;;
+	unit)
+		enabled=$(systemctl is-enabled "$name" 2>/dev/null)
+		active=$(systemctl is-active "$name" 2>/dev/null)
+		case $enabled in not-found | '') enabled=absent ;; esac
+		case $active in active | activating | reloading) active=active ;; *) active=inactive ;; esac
+		[ "$enabled $active" = 'absent inactive' ] || echo "is unit|$name|$enabled $active"
+		;;
+	images)
+		# On a machine with a disk of its own lsinitramfs takes about half a second for an image of 60 MB.
+		command -v lsinitramfs >/dev/null 2>&1 || continue
+		for i in /boot/initrd.img-*; do
+			case $i in *.new | *.bak | *.dpkg-bak) continue ;; esac
+			[ -f "$i" ] || continue
+			holds=$(lsinitramfs -l "$i" 2>/dev/null | awk '/rdma-setup/ {print $NF, $5}' | sort | tr '\n' ' ')
+			[ ! -e "$i.new" ] || holds="$holds(unfinished)"
+			[ -z "$holds" ] || echo "is initramfs|$i|$holds"
+		done
+		;;
+	esac
+done

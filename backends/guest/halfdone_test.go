@@ -1,0 +1,193 @@
+package guest_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// listing is everything that a rollback must give back, by programs that share nothing with the product: files by their
+// content, mode and owner, links, what is enabled, what is left in working directories, beside files and in RAM disks.
+func (m *machine) listing(t *testing.T) string {
+	t.Helper()
+	return m.root(t, `find /etc /usr/local /opt /var/lib/rdma-setup /run/rdma-setup /var/tmp /boot ! -type d 2>/dev/null | grep -v -e '/initrd.img-[^/]*$' | sort | while read -r f; do
+	if [ -L "$f" ]; then echo "$f -> $(readlink "$f")"; else echo "$(stat -c '%n %a %u:%g' "$f") $(sha256sum <"$f")"; fi
+done
+find /var/lib/rdma-setup /run/rdma-setup /opt -type d 2>/dev/null | sort
+find /boot -name '*.new'
+for i in /boot/initrd.img-*; do [ ! -e "$i" ] || lsinitramfs "$i" | grep rdma-setup; done
+systemctl list-units --all --no-legend 'rdma-setup-*' 2>/dev/null | grep rdma-setup
+:`)
+}
+
+// differences checks that Observe sees a difference exactly where the listing shows one.
+func (m *machine) differs(t *testing.T, a backends.Assignment, kept backends.Kept) []backends.Difference {
+	t.Helper()
+	k, _ := backends.As[backends.Keeper](m.Setters()[a.Kind])
+	now, err := k.Observe(t.Context(), a.Setting, kept.Bare())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return backends.Differences(kept.Bare(), now)
+}
+
+// systemsOf gives two of the four systems, each in turn: a matrix of all of them would take minutes.
+func systemsOf(name string) []string {
+	if len(name)%2 == 0 {
+		return []string{"ubuntu-22.04", "rocky-9"}
+	}
+	return []string{"debian-12", "rhel-9"}
+}
+
+// Whatever of a setting is there when it was cut short, it neither reads as before nor as done; the record tells it apart,
+// and what is restored from the record is as before to the byte.
+func TestModulesAtBootHalfDone(t *testing.T) {
+	const unit = "/etc/systemd/system/rdma-setup-vmw_pvrdma.service"
+	const wants = "/etc/systemd/system/multi-user.target.wants/rdma-setup-vmw_pvrdma.service"
+	for name, half := range map[string]string{
+		"a unit without its link":    "rm " + wants + " && systemctl daemon-reload",
+		"a disabled unit":            "systemctl disable rdma-setup-vmw_pvrdma.service",
+		"a link without its unit":    "rm " + unit,
+		"no list of modules":         "rm /etc/modules-load.d/rdma-setup.conf",
+		"no options":                 "rm /etc/modprobe.d/rdma-setup.conf",
+		"a file that was begun":      "cp /etc/modules-load.d/rdma-setup.conf /etc/modules-load.d/.rdma-setup.conf.Ab3xYz",
+		"only a file that was begun": "rm " + wants + " " + unit + " /etc/modprobe.d/rdma-setup.conf && mv /etc/modules-load.d/rdma-setup.conf /etc/modules-load.d/.rdma-setup.conf.Ab3xYz",
+		"only the unit":              "rm " + wants + " /etc/modprobe.d/rdma-setup.conf /etc/modules-load.d/rdma-setup.conf",
+		"a masked unit":              "rm " + unit + " && ln -s /dev/null " + unit,
+		"the unit is running":        "systemctl start rdma-setup-vmw_pvrdma.service",
+		"an edited unit":             "echo '# mine' >>" + unit,
+		"another mode":               "chmod 600 /etc/modules-load.d/rdma-setup.conf",
+		"unfinished RAM disk":        `for i in /boot/initrd.img-*; do [ ! -e "$i" ] || cp "$i" "$i.new"; done`,
+	} {
+		for _, os := range systemsOf(name) {
+			t.Run(os+"/"+name, func(t *testing.T) {
+				if os == "debian-12" && strings.Contains(name, "running") {
+					half = strings.ReplaceAll(half, "start", "start --no-block") // its kernel has no vmw_pvrdma
+				}
+				t.Parallel()
+				m := newMachine(t, config{os: os})
+				a := backends.Assignment{Setting: m.setting(backends.KindPersist, ""), To: backends.ValueOf(backends.Persist{
+					Modules: []string{"ib_umad"}, Options: map[string]string{"ib_umad": "x=1"}, Reload: "vmw_pvrdma"})}
+				set := m.Setters()[a.Kind]
+				before := m.listing(t)
+				k, _ := backends.As[backends.Keeper](set)
+				kept, err := k.Keep(t.Context(), a.Setting, a.To)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if d := m.differs(t, a, kept); len(d) > 0 {
+					t.Errorf("before the change there differ %v", d)
+				}
+				if err := set.Set(t.Context(), a.Setting, a.To, nil); err != nil {
+					t.Fatal(err)
+				}
+				if now, err := set.Read(t.Context(), a.Setting); err != nil || now != a.To {
+					t.Fatalf("it reads %s, %v", now, err)
+				}
+				m.root(t, half+" || :")
+				now, err := set.Read(t.Context(), a.Setting)
+				if err != nil || now.IsAbsent() {
+					t.Errorf("half done it reads %s, %v", now, err)
+				}
+				if d := m.differs(t, a, kept); len(d) == 0 {
+					t.Error("half done nothing differs from the record")
+				}
+				for range 2 { // the second time there is nothing to do
+					if err := k.Restore(t.Context(), a.Setting, kept, nil); err != nil {
+						t.Fatal(err)
+					}
+					if d := m.differs(t, a, kept); len(d) > 0 {
+						t.Errorf("restored there differ %v", d)
+					}
+				}
+				if d := cmp.Diff(strings.Split(before, "\n"), strings.Split(m.listing(t), "\n")); d != "" {
+					t.Errorf("left (-before +after):\n%s", d)
+				}
+				if now, err := set.Read(t.Context(), a.Setting); err != nil || !now.IsAbsent() {
+					t.Errorf("restored it reads %s, %v", now, err)
+				}
+				// And the next run sets it again.
+				if err := set.Set(t.Context(), a.Setting, a.To, nil); err != nil {
+					t.Error(err)
+				}
+				if now, err := set.Read(t.Context(), a.Setting); err != nil || now != a.To {
+					t.Errorf("set again it reads %s, %v", now, err)
+				}
+			})
+		}
+	}
+}
+
+// While an obstacle lasts a restore says so; once it is gone the same restore is exact.
+func TestModulesAtBootWithObstacles(t *testing.T) {
+	for _, o := range []struct{ name, fault, says string }{
+		{"a full /boot", "command=update-initramfs,do=fail:update-initramfs: failed: No space left on device", "No space left"},
+		{"a read-only /etc", "command=rm -f -- /etc,do=fail:rm: cannot remove: Read-only file system", "Read-only"},
+	} {
+		for _, os := range []string{"ubuntu-22.04", "debian-12"} {
+			t.Run(os+"/"+o.name, func(t *testing.T) {
+				t.Parallel()
+				m := newMachine(t, config{os: os})
+				a := backends.Assignment{Setting: m.setting(backends.KindPersist, ""), To: backends.ValueOf(backends.Persist{
+					Modules: []string{"ib_umad"}, Options: map[string]string{"ib_umad": "x=1"}, Reload: "vmw_pvrdma"})}
+				set := m.Setters()[a.Kind]
+				before := m.listing(t)
+				k, _ := backends.As[backends.Keeper](set)
+				kept, err := k.Keep(t.Context(), a.Setting, a.To)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := set.Set(t.Context(), a.Setting, a.To, nil); err != nil {
+					t.Fatal(err)
+				}
+				m.fault(t, o.fault)
+				if err := k.Restore(t.Context(), a.Setting, kept, nil); err == nil || !strings.Contains(err.Error(), o.says) {
+					t.Errorf("with %s: %v", o.name, err)
+				}
+				if d := m.differs(t, a, kept); len(d) == 0 {
+					t.Errorf("with %s nothing differs", o.name)
+				}
+				m.world.Faults.Clear()
+				if err := k.Restore(t.Context(), a.Setting, kept, nil); err != nil {
+					t.Error(err)
+				}
+				if d := m.differs(t, a, kept); len(d) > 0 {
+					t.Errorf("restored there differ %v", d)
+				}
+				if d := cmp.Diff(before, m.listing(t)); d != "" {
+					t.Errorf("left (-before +after):\n%s", d)
+				}
+			})
+		}
+	}
+}
+
+// A restore does not depend on an obstacle to something that the change never reached: with a full /boot the RAM disk was
+// not renewed, and need not be.
+func TestAFullBootFromTheStart(t *testing.T) {
+	m := newMachine(t, config{os: "ubuntu-22.04"})
+	s, to := m.setting(backends.KindPersist, ""), backends.ValueOf(backends.Persist{Modules: []string{"ib_umad"}, Reload: "vmw_pvrdma"})
+	set := m.Setters()[backends.KindPersist]
+	k, _ := backends.As[backends.Keeper](set)
+	before := m.listing(t)
+	kept, err := k.Keep(t.Context(), s, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.fault(t, "command=update-initramfs,do=fail:update-initramfs: failed: No space left on device")
+	if err := set.Set(t.Context(), s, to, nil); err == nil {
+		t.Error("nothing was said")
+	}
+	if now, err := set.Read(t.Context(), s); err != nil || now.IsAbsent() || now == to {
+		t.Errorf("it reads %s, %v", now, err)
+	}
+	if err := k.Restore(t.Context(), s, kept, nil); err != nil {
+		t.Error(err)
+	}
+	if d := cmp.Diff(before, m.listing(t)); d != "" {
+		t.Errorf("left (-before +after):\n%s", d)
+	}
+}

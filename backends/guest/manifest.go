@@ -1,0 +1,223 @@
+package guest
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/ssh"
+)
+
+// A manifest names the things that a change of a guest may touch. What is there of them is recorded before the change, and
+// put back from the record.
+type manifest struct {
+	files []string
+	links []string // symbolic links
+	units []string // of systemd
+	ramfs bool     // what of ours the initial RAM disks hold
+}
+
+// manifestOf gives the manifest of a record.
+func manifestOf(kept backends.Kept) manifest {
+	var m manifest
+	for _, i := range kept.Items {
+		switch i.Kind {
+		case backends.ItemFile:
+			m.files = append(m.files, i.Name)
+		case backends.ItemLink:
+			m.links = append(m.links, i.Name)
+		case backends.ItemUnit:
+			m.units = append(m.units, i.Name)
+		case backends.ItemInitramfs:
+			m.ramfs = true
+		}
+	}
+	return m
+}
+
+// anyImage is the item that stands for the initial RAM disks none of which holds anything of ours.
+const anyImage = "/boot"
+
+// look gives the items of a manifest as they are, those too that are not there. Beyond them it gives what an interrupted
+// write has left beside a file.
+func (g *Guests) look(ctx context.Context, vm string, m manifest) ([]backends.Item, error) {
+	var args []string
+	var items []backends.Item
+	add := func(kind backends.ItemKind, word string, names ...string) {
+		for _, n := range names {
+			args = append(args, word, n)
+			items = append(items, backends.Item{Kind: kind, Name: n})
+		}
+	}
+	add(backends.ItemFile, "file", m.files...)
+	add(backends.ItemLink, "link", m.links...)
+	add(backends.ItemUnit, "unit", m.units...)
+	if m.ramfs {
+		add(backends.ItemInitramfs, "images", anyImage)
+	}
+	if len(args) == 0 {
+		return nil, nil
+	}
+	out, err := g.ask(ctx, vm, "read what a change may touch", ssh.Command{Script: script("look.sh", args...), MaxOutput: 8 << 20})
+	if err != nil {
+		return nil, err
+	}
+	for _, seen := range looked(out) {
+		at := slices.IndexFunc(items, func(i backends.Item) bool { return i.Kind == seen.Kind && i.Name == seen.Name })
+		if at < 0 {
+			items = append(items, seen)
+			continue
+		}
+		items[at] = seen
+	}
+	return items, nil
+}
+
+// looked reads what look.sh printed.
+func looked(out string) []backends.Item {
+	var items []backends.Item
+	for out != "" {
+		head, rest, _ := strings.Cut(out, "\n")
+		word, about, _ := strings.Cut(head, " ")
+		w := strings.SplitN(about, "|", 4)
+		switch {
+		case word == "file" && len(w) == 4:
+			mode, _ := strconv.ParseUint(w[0], 8, 32)
+			size, err := strconv.Atoi(w[2])
+			if err != nil || size < 0 || size > len(rest) {
+				return items
+			}
+			content := []byte(rest[:size])
+			items = append(items, backends.Item{Kind: backends.ItemFile, Name: w[3], Content: content,
+				State: backends.ValueOf(fileState{uint32(mode), w[1], fmt.Sprintf("%x", sha256.Sum256(content))})})
+			rest = strings.TrimPrefix(rest[size:], "\n")
+		case word == "is" && len(w) >= 3:
+			items = append(items, backends.Item{Kind: backends.ItemKind(w[0]), Name: w[1], State: backends.ValueOf(strings.TrimSpace(strings.Join(w[2:], "|")))})
+		}
+		out = rest
+	}
+	return items
+}
+
+// put writes a file, all of it or nothing, as a step.
+func (g *Guests) put(ctx context.Context, vm, name string, content []byte, mode fs.FileMode, owner string) error {
+	_, err := g.root(ctx, vm, "write "+name, ssh.Command{Script: ssh.PutScript(name, len(content), mode, owner), Stdin: content})
+	return err
+}
+
+// putBack restores the files, links and units of a record as far as they differ from what is there, and renews the initial
+// RAM disks that hold something else. What is there is read here, so that it is safe to repeat at any point.
+func (g *Guests) putBack(ctx context.Context, vm string, kept backends.Kept) error {
+	items, err := g.look(ctx, vm, manifestOf(kept))
+	if err != nil {
+		return err
+	}
+	var gone, links, stop, start []string
+	units, renew := false, false
+	var leftover []string // of an update-initramfs that was cut short
+	for _, d := range backends.Differences(kept, backends.Kept{Items: items}) {
+		switch d.Kind {
+		case backends.ItemFile:
+			units = units || strings.HasPrefix(d.Name, unitDir)
+			if d.Was.IsAbsent() {
+				gone = append(gone, d.Name)
+				continue
+			}
+			var was fileState
+			if target, is := strings.CutPrefix(stateText(d.Was), "symbolic link to "); is {
+				links = append(links, fmt.Sprintf("ln -sfn -- %s %s", ssh.Quote(target), ssh.Quote(d.Name)))
+				continue
+			} else if err := d.Was.Decode(&was); err != nil {
+				return badKept(vm, fmt.Errorf("%s %s was %s", d.Kind, d.Name, d.Was))
+			}
+			if err := g.put(ctx, vm, d.Name, kept.Item(d.Kind, d.Name).Content, fs.FileMode(was.Mode), was.Owner); err != nil {
+				return err
+			}
+		case backends.ItemLink:
+			units = true
+			var target string
+			if d.Was.IsAbsent() {
+				gone = append(gone, d.Name)
+			} else if err := d.Was.Decode(&target); err != nil {
+				return badKept(vm, err)
+			} else {
+				links = append(links, fmt.Sprintf("ln -sfn -- %s %s", ssh.Quote(target), ssh.Quote(d.Name)))
+			}
+		case backends.ItemUnit:
+			units = true
+			switch was, is := activity(d.Was), activity(d.Is); {
+			case is && !was:
+				stop = append(stop, d.Name)
+			case was && !is:
+				start = append(start, d.Name)
+			}
+		case backends.ItemInitramfs:
+			if unfinished(d.Is) && !unfinished(d.Was) {
+				leftover = append(leftover, d.Name+".new")
+			}
+			renew = renew || holds(d.Is) != holds(d.Was)
+		}
+	}
+	var b strings.Builder
+	if len(gone)+len(leftover) > 0 {
+		b.WriteString("rm -f -- " + ssh.QuoteAll(append(gone, leftover...)...) + " || exit 1\n")
+	}
+	for _, l := range links {
+		b.WriteString(l + " || exit 1\n")
+	}
+	if units {
+		b.WriteString("systemctl daemon-reload || exit 1\n")
+	}
+	for _, u := range stop { // one whose file is gone is not found when it was not running
+		b.WriteString("systemctl stop " + ssh.Quote(u) + " 2>/dev/null || ! systemctl is-active --quiet " + ssh.Quote(u) + " || exit 1\n")
+	}
+	for _, u := range start {
+		b.WriteString("systemctl start " + ssh.Quote(u) + " || exit 1\n")
+	}
+	if b.Len() > 0 {
+		if _, err := g.root(ctx, vm, "put back "+names(kept), ssh.Command{Script: b.String()}); err != nil {
+			return err
+		}
+	}
+	if renew {
+		return persist{g}.initramfs(ctx, vm)
+	}
+	return nil
+}
+
+// names says what a record is about, for the name of a step.
+func names(kept backends.Kept) string {
+	var list []string
+	for _, i := range kept.Items {
+		if i.Kind == backends.ItemFile {
+			list = append(list, path.Base(i.Name))
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+func stateText(v backends.Value) string {
+	var text string
+	if v.IsAbsent() || v.Decode(&text) != nil {
+		return ""
+	}
+	return text
+}
+
+// activity tells whether a unit is running.
+func activity(v backends.Value) bool { return strings.HasSuffix(stateText(v), " active") }
+
+const unfinishedImage = "(unfinished)"
+
+func unfinished(v backends.Value) bool { return strings.HasSuffix(stateText(v), unfinishedImage) }
+
+// holds gives what of ours an image holds.
+func holds(v backends.Value) string {
+	return strings.TrimSpace(strings.TrimSuffix(stateText(v), unfinishedImage))
+}

@@ -1,0 +1,80 @@
+// Package pace says how long the commands of the lab's guests and hosts take. By default they take no time; under real
+// command times each takes what the real program takes, times a scale.
+package pace
+
+import (
+	"context"
+	"path"
+	"strings"
+	"time"
+)
+
+// A Clock says how long commands take. The zero Clock takes no time. It may be copied.
+type Clock struct {
+	Real  bool    // commands take the times of the table
+	Scale float64 // of all times; 0 is 1
+}
+
+// Of gives the time that a row of the table stands for under the clock.
+func (c Clock) Of(row string) time.Duration {
+	if !c.Real {
+		return 0
+	}
+	return c.scaled(durations[row].time)
+}
+
+// Command gives the time of a command line, and whether its program spends it by itself, between its steps.
+func (c Clock) Command(args []string) (d time.Duration, itself bool) {
+	row := find(args)
+	if !c.Real {
+		return 0, row.steps
+	}
+	return c.scaled(row.time), row.steps
+}
+
+func (c Clock) scaled(d time.Duration) time.Duration {
+	if c.Scale > 0 {
+		d = time.Duration(float64(d) * c.Scale)
+	}
+	return d
+}
+
+// Sleep waits and tells whether ctx is still alive.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Long tells whether a command is one of the table, and so takes time that somebody notices.
+func Long(args []string) bool {
+	d := find(args)
+	return d.steps || d.time >= 50*time.Millisecond
+}
+
+// find gives the row with the longest name that the command line begins with; options do not count.
+func find(args []string) duration {
+	if len(args) == 0 {
+		return duration{}
+	}
+	words := []string{path.Base(args[0])}
+	for _, a := range args[1:] {
+		if !strings.HasPrefix(a, "-") {
+			words = append(words, a)
+		}
+	}
+	for n := min(len(words), 4); n > 0; n-- {
+		if d, ok := durations[strings.Join(words[:n], " ")]; ok {
+			return d
+		}
+	}
+	return duration{}
+}

@@ -1,0 +1,104 @@
+package pace
+
+import "time"
+
+// A duration is how long a command takes. One that steps does its work in parts, and spends the time of other rows
+// between them; its own row has no time.
+type duration struct {
+	time   time.Duration
+	steps  bool
+	source string
+}
+
+const (
+	debian = "measured with time(1) on Debian 12, 2 CPUs, packages in the cache"
+	ms     = time.Millisecond
+)
+
+// durations are the times by command: the base name of the program and its first words. Rows whose name is no command
+// are parts of one.
+var durations = map[string]duration{
+	// Initial RAM disks: mkinitramfs(8) copies modules for most of the time, then packs them.
+	"update-initramfs": {steps: true},
+	"mkinitramfs copy": {1800 * ms, false, debian + ": update-initramfs -u, 3 s in all with MODULES=most"},
+	"mkinitramfs pack": {1200 * ms, false, debian},
+	"dracut":           {steps: true},
+	"dracut modules":   {6 * time.Second, false, "dracut(8), dracut -f of a general image on RHEL 9: about 8 s in all"},
+	"dracut pack":      {2 * time.Second, false, "dracut(8), as above"},
+	"grub2-mkconfig":   {1500 * ms, false, debian + ": grub-mkconfig"},
+	"depmod":           {700 * ms, false, debian + ": depmod -a"},
+	"update-grub":      {1500 * ms, false, debian},
+	"udevadm settle":   {100 * ms, false, debian},
+	"udevadm trigger":  {60 * ms, false, debian},
+	"modprobe":         {200 * ms, false, debian + ": modprobe of a module with dependencies"},
+	"rmmod":            {60 * ms, false, debian},
+	"systemd-run":      {50 * ms, false, debian},
+	"nvidia-smi":       {500 * ms, false, "NVIDIA System Management Interface: it opens every GPU; about 0.5 s without persistence mode"},
+	"nvidia-installer": {40 * time.Second, false, "NVIDIA driver README, chapter 4: it builds the kernel modules"},
+	"nvidia-uninstall": {5 * time.Second, false, "as nvidia-installer, without a build"},
+	"mlnxofedinstall":  {steps: true},
+	"mlnxofed part":    {2 * time.Second, false, "MLNX_OFED user manual, Installing MLNX_OFED: about 5 to 20 min on the whole, one part a package"},
+	"openibd":          {8 * time.Second, false, "MLNX_OFED user manual: /etc/init.d/openibd restart unloads and loads the whole stack"},
+
+	// Packages. apt-get spends the time of each archive and dpkg that of each package.
+	"apt-get install": {steps: true},
+	"apt-get remove":  {steps: true},
+	"apt-get purge":   {steps: true},
+	"apt-get update":  {2 * time.Second, false, debian},
+	"apt install":     {steps: true},
+	"apt-cache":       {150 * ms, false, debian},
+	"apt lists":       {600 * ms, false, debian + ": apt-get reads the lists of packages"},
+	"apt fetch":       {400 * ms, false, debian + ": one archive of 1 MB"},
+	"dpkg":            {steps: true},
+	"dpkg unpack":     {1500 * ms, false, debian + ": dpkg --unpack of rdma-core and its like, synced to the disk"},
+	"dpkg configure":  {1200 * ms, false, debian + ": dpkg --configure with a postinst that enables units"},
+	"dpkg remove":     {900 * ms, false, debian},
+	"dpkg-query":      {20 * ms, false, debian},
+	"dnf install":     {steps: true},
+	"dnf remove":      {steps: true},
+	"dnf lists":       {1500 * ms, false, "dnf(8): metadata are read before anything else; 1 to 2 s on RHEL 9"},
+	"dnf fetch":       {400 * ms, false, "as apt fetch"},
+	"rpm install":     {1500 * ms, false, "as dpkg unpack"},
+	"rpm remove":      {900 * ms, false, "as dpkg remove"},
+	"dnf":             {1 * time.Second, false, "dnf(8): start of Python and reading the metadata"},
+	"rpm":             {60 * ms, false, "rpm -q opens the database"},
+
+	// systemd and networks.
+	"systemctl daemon-reload": {300 * ms, false, debian},
+	"systemctl enable":        {350 * ms, false, debian + ": it reloads the manager at its end"},
+	"systemctl disable":       {350 * ms, false, debian},
+	"systemctl start":         {150 * ms, false, debian},
+	"systemctl stop":          {150 * ms, false, debian},
+	"systemctl restart":       {300 * ms, false, debian},
+	"systemctl try-restart":   {300 * ms, false, debian},
+	"systemctl":               {15 * ms, false, debian},
+	"networkctl reload":       {500 * ms, false, debian},
+	"networkctl reconfigure":  {500 * ms, false, debian},
+	"networkctl":              {100 * ms, false, debian},
+	"netplan generate":        {500 * ms, false, "netplan(5): start of Python, generator and daemon-reload"},
+	"netplan apply":           {steps: true},
+	"netplan parse":           {500 * ms, false, "netplan-apply(8), about 2 s in all on Ubuntu 22.04: it generates,"},
+	"netplan restart":         {1500 * ms, false, "netplan-apply(8): then it restarts or reloads systemd-networkd and udev"},
+	"nmcli connection":        {250 * ms, false, "nmcli(1): one call of NetworkManager over D-Bus, and the write of a keyfile"},
+	"nmcli con":               {250 * ms, false, "as above"},
+	"nmcli c":                 {250 * ms, false, "as above"},
+	"nmcli device":            {200 * ms, false, "as above"},
+	"nmcli":                   {40 * ms, false, "as above"},
+	"ethtool":                 {5 * ms, false, debian},
+	"sysctl":                  {3 * ms, false, debian},
+
+	// ESXi.
+	"esxcli software vib install":     {20 * time.Second, false, "ESXCLI reference, software vib: 15 to 60 s, the image is staged and written"},
+	"esxcli software vib remove":      {15 * time.Second, false, "as above"},
+	"esxcli software vib update":      {20 * time.Second, false, "as above"},
+	"esxcli software component apply": {20 * time.Second, false, "as above"},
+	"esxcli software":                 {2 * time.Second, false, "as above; the image database is read"},
+	"esxcli system module":            {300 * ms, false, "esxcli: start of Python and of a connection to hostd"},
+	"esxcli":                          {300 * ms, false, "as above"},
+	"localcli":                        {150 * ms, false, "as esxcli, without hostd"},
+	"mlxconfig":                       {time.Second, false, "NVIDIA Firmware Tools (MFT) documentation, mlxconfig: it opens the card and waits for its firmware"},
+	"mlxfwmanager":                    {30 * time.Second, false, "MFT documentation, mlxfwmanager: a burn takes half a minute to minutes"},
+	"mlxfwreset":                      {10 * time.Second, false, "MFT documentation, mlxfwreset"},
+	"flint":                           {2 * time.Second, false, "MFT documentation, flint query"},
+	"mst":                             {500 * ms, false, "MFT documentation, mst start"},
+}
