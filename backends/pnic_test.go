@@ -48,6 +48,7 @@ func TestWhatIsEligible(t *testing.T) {
 			n.Roles, n.Use.Storage = []string{"storage"}, []string{"vmhba65"}
 		}, false, []string{"carries storage", "vmhba65"}},
 		{"standard switch with VMs", func(n *backends.NIC) { n.Switch, n.Use.Standard = "vSwitch1", true }, false, []string{"standard switch vSwitch1"}},
+		{"N-VDS of NSX (API HostNetworkInfo.opaqueSwitch)", func(n *backends.NIC) { n.Switch, n.Use.Opaque = "nvds-1", true }, false, []string{"uplink of nvds-1, which NSX manages"}},
 		{"DVS with VMs", func(n *backends.NIC) { n.Switch, n.Use.VMs = "DVS", []string{"db-01", "db-02"} }, false, []string{"VM db-01 and 1 more"}},
 		{"DVS with one VM", func(n *backends.NIC) { n.Switch, n.Use.VMs = "DVS", []string{"db-01"} }, false, []string{"carries VM db-01"}},
 		{"enhanced data path (irdman release notes)", func(n *backends.NIC) { n.Switch, n.Use.ENS = "DVS", true }, false, []string{"enhanced data path"}},

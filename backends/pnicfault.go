@@ -54,7 +54,7 @@ func (w PNICWish) PresentCheck() string {
 }
 
 // Usage tells what a pNIC is used for already, "" where it is free. A vmknic, a storage adapter and an uplink of a standard
-// switch always count. VMs with ordinary adapters count on every DVS but the one that the operator named; without a name,
+// or opaque switch always count. VMs with ordinary adapters count on every DVS but the one that the operator named; without a name,
 // a DVS that carries nothing but RDMA adapters counts as free, because that is where an earlier setup has put the pNIC.
 func (n *NIC) Usage(w PNICWish) string {
 	switch {
@@ -67,6 +67,8 @@ func (n *NIC) Usage(w PNICWish) string {
 			why += " (" + strings.Join(by, ", ") + ")"
 		}
 		return why
+	case n.Use.Opaque:
+		return "is an uplink of " + n.Switch + ", which NSX manages"
 	case n.Switch == "" || w.own(n):
 		return ""
 	case n.Use.Standard:

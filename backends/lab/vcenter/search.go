@@ -70,6 +70,8 @@ func (m search) child(parent types.ManagedObjectReference, name string) *types.M
 			children = append(append(children, o.Host...), *o.ResourcePool)
 		case *mo.ResourcePool:
 			children = append(append(children, o.ResourcePool...), o.Vm...)
+		case *mo.VirtualApp:
+			children = append(append(children, o.ResourcePool.ResourcePool...), o.Vm...)
 		}
 	})
 	for _, c := range children {

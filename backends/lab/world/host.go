@@ -46,6 +46,7 @@ type Host struct {
 	PNICs    []*PNIC
 	VMKs     []*VMK
 	VSwitch  []*VSwitch
+	Opaque   []*OpaqueSwitch
 	PCI      []*PCIDevice
 	Options  map[string]any // string, int64 or bool, as ESXi has them
 	Firewall []*Ruleset
@@ -127,6 +128,12 @@ type VMK struct {
 	PortGroup string
 	NetStack  string   // defaultTcpipStack
 	Roles     []string // management, vmotion, vsan, ...
+}
+
+// An OpaqueSwitch is managed outside of vSphere: an N-VDS of NSX.
+type OpaqueSwitch struct {
+	ID, Name string
+	Uplinks  []string
 }
 
 // A VSwitch is a standard switch.

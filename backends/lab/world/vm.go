@@ -10,6 +10,7 @@ type VM struct {
 	Name     string
 	Path     string // /DC/vm/vm-01
 	Index    int
+	VApp     string // name of the vApp that it belongs to; "": none
 	Host     string
 	On       bool
 	Hardware int // 19 for vmx-19
@@ -203,11 +204,16 @@ func (d *DVS) Member(host string) *Member {
 	return find(d.Members, func(m *Member) bool { return m.Host == host })
 }
 
-// SwitchOf returns the name of the switch, standard or distributed, that has the pNIC as an uplink; "" when none has.
+// SwitchOf returns the name of the switch, standard, distributed or opaque, that has the pNIC as an uplink; "" when none has.
 func (s *State) SwitchOf(host, pnic string) string {
 	if h := s.Host(host); h != nil {
 		if v := h.VSwitchOf(pnic); v != nil {
 			return v.Name
+		}
+		for _, o := range h.Opaque {
+			if slices.Contains(o.Uplinks, pnic) {
+				return o.Name
+			}
 		}
 	}
 	for _, d := range s.Switches {

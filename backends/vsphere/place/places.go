@@ -123,7 +123,7 @@ func (p *Places) load(ctx context.Context, t backends.TargetType) error {
 	case backends.TypeHost, backends.TypeCluster:
 		kinds = append(kinds, "ComputeResource", "HostSystem")
 	case backends.TypeVM:
-		kinds = append(kinds, "VirtualMachine")
+		kinds = append(kinds, "VirtualMachine", "VirtualApp")
 	case backends.TypeDatacenter:
 	default:
 		return errors.New("vCenter has no such targets")
@@ -145,9 +145,21 @@ func (p *Places) load(ctx context.Context, t backends.TargetType) error {
 		}
 	}
 	for _, o := range found {
-		p.index.Add(o.Ref, wire.Value[string](o, "name"), wire.Value[Ref](o, "parent"))
+		p.index.Add(o.Ref, wire.Value[string](o, "name"), Parent(o))
 	}
 	return nil
+}
+
+// Parent is what an object is filed under. A VM of a vApp has no parent but its vApp (bhoriuchi/vsphere-connect issue 16;
+// ansible-collections/community.vmware issue 777). A vApp's own parent is a resource pool; in the tree of VMs and
+// templates it stands in its parentFolder, or in the vApp around it (vSphere Web Services API, VirtualApp).
+func Parent(o wire.Object) Ref {
+	for _, path := range []string{"parentVApp", "parentFolder", "parent"} {
+		if ref, ok := wire.Prop[Ref](o, path); ok && ref.Value != "" {
+			return ref
+		}
+	}
+	return Ref{}
 }
 
 // names reads the objects of some types through a view.
@@ -162,7 +174,14 @@ func (p *Places) names(ctx context.Context, kinds []string) (found []wire.Object
 	defer func() { _, _ = methods.DestroyView(ctx, vim, &types.DestroyView{This: view.Returnval}) }()
 	var sets []types.PropertySpec
 	for _, k := range kinds {
-		sets = append(sets, types.PropertySpec{Type: k, PathSet: []string{"name", "parent"}})
+		set := types.PropertySpec{Type: k, PathSet: []string{"name", "parent"}}
+		switch k {
+		case "VirtualMachine":
+			set.PathSet = append(set.PathSet, "parentVApp")
+		case "VirtualApp":
+			set.PathSet = append(set.PathSet, "parentVApp", "parentFolder")
+		}
+		sets = append(sets, set)
 	}
 	_, err = p.conn.Retrieve(ctx, []types.PropertyFilterSpec{Through(view.Returnval, sets)}, func(o wire.Object) { found = append(found, o) })
 	return found, err

@@ -1,6 +1,7 @@
 package survey
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"strings"
@@ -29,12 +30,26 @@ type uplinks struct {
 	name  string
 	pnics []string // keys
 	ens   bool
+
+	opaque bool // managed outside of vSphere: an N-VDS of NSX
 }
 
 // vmk is where a vmknic lives: a port group of a standard switch or a port of a DVS.
 type vmk struct {
 	uuid, group string // DVS and key of its port group
 	standard    string // name of the standard switch
+	opaque      bool   // an opaque network, which does not tell its switch
+}
+
+// carries tells whether a vmknic lives on the switch; any opaque switch of the host may be the one of an opaque network.
+func (u uplinks) carries(v vmk) bool {
+	switch {
+	case u.opaque || v.opaque:
+		return u.opaque && v.opaque
+	case u.uuid != "":
+		return v.uuid == u.uuid
+	}
+	return v.uuid == "" && v.standard == u.name
 }
 
 type hba struct{ name, rdma, pnic string }
@@ -145,6 +160,13 @@ func (r *hostRow) networks(o wire.Object) {
 	for _, s := range wire.Value[types.ArrayOfHostProxySwitch](o, "config.network.proxySwitch").HostProxySwitch {
 		r.switches = append(r.switches, uplinks{uuid: s.DvsUuid, name: s.DvsName, pnics: s.Pnic, ens: yes(s.EnsEnabled)})
 	}
+	for _, s := range wire.Value[types.ArrayOfHostOpaqueSwitch](o, "config.network.opaqueSwitch").HostOpaqueSwitch {
+		pnics := slices.Clone(s.Pnic)
+		for _, z := range s.PnicZone {
+			pnics = append(pnics, z.PnicDevice...)
+		}
+		r.switches = append(r.switches, uplinks{name: cmp.Or(s.Name, s.Key), pnics: pnics, opaque: true})
+	}
 	home := map[string]string{}
 	for _, g := range wire.Value[types.ArrayOfHostPortGroup](o, "config.network.portgroup").HostPortGroup {
 		home[g.Spec.Name] = g.Spec.VswitchName
@@ -162,6 +184,8 @@ func (r *hostRow) networks(o wire.Object) {
 		var at vmk
 		if dv := v.Spec.DistributedVirtualPort; dv != nil {
 			at = vmk{uuid: dv.SwitchUuid, group: dv.PortgroupKey}
+		} else if v.Spec.OpaqueNetwork != nil {
+			at = vmk{opaque: true}
 		} else {
 			k.PortGroup = v.Portgroup
 			if k.PortGroup == "" {

@@ -1,6 +1,7 @@
 package survey
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"strings"
@@ -88,7 +89,7 @@ func (rd *reading) join(vcenter string) *backends.Inventory {
 
 func (rd *reading) joinVM(v *vmRow, byKey map[string]*groupRow, byRef map[place.Ref]*switchRow, vcenter string) {
 	x := rd.index
-	v.vm.Name, v.vm.Path, v.vm.Datacenter = x.Name(v.ref), x.Path(v.ref), x.Datacenter(v.ref)
+	v.vm.Name, v.vm.Path, v.vm.Datacenter = x.Name(v.ref), x.Path(v.ref), cmp.Or(x.Datacenter(v.ref), x.Datacenter(v.host))
 	v.vm.Host, v.vm.Cluster = x.Name(v.host), x.Cluster(v.host)
 	v.vm.VCenterVM = v.vm.VCenterVM || vcenter != "" && slices.Contains(v.vm.IPs, vcenter)
 	for i, key := range v.groups {
@@ -140,9 +141,9 @@ func (rd *reading) judge(h *hostRow, byUUID map[string]*switchRow) {
 			if !slices.ContainsFunc(u.pnics, func(key string) bool { return h.nicByKey(key) == i }) {
 				continue
 			}
-			n.Switch, n.Use.Standard, n.Use.ENS = u.name, u.uuid == "", u.ens
+			n.Switch, n.Use.Standard, n.Use.ENS, n.Use.Opaque = u.name, u.uuid == "" && !u.opaque, u.ens, u.opaque
 			for j, k := range h.host.VMKs {
-				if where := h.vmks[j]; u.uuid != "" && where.uuid == u.uuid || u.uuid == "" && where.uuid == "" && where.standard == u.name {
+				if u.carries(h.vmks[j]) {
 					n.Use.VMKs = append(n.Use.VMKs, k.Device)
 					if len(k.Roles) == 0 {
 						n.Roles = append(n.Roles, "vmkernel") // selected for no service, yet something may route over it

@@ -23,13 +23,13 @@ var (
 		"summary.hardware.vendor", "summary.hardware.model", "summary.hardware.cpuModel", "summary.hardware.numCpuPkgs",
 		"summary.hardware.numCpuCores", "summary.hardware.cpuMhz", "summary.hardware.memorySize", "summary.quickStats.overallMemoryUsage",
 		"config.network.pnic", "config.network.rdmaDevice", "config.network.vnic", "config.network.vswitch",
-		"config.network.portgroup", "config.network.proxySwitch", "config.virtualNicManagerInfo.netConfig",
+		"config.network.portgroup", "config.network.proxySwitch", "config.network.opaqueSwitch", "config.virtualNicManagerInfo.netConfig",
 		"config.storageDevice.hostBusAdapter", "config.pciPassthruInfo", "config.graphicsInfo",
 		"config.graphicsConfig.hostDefaultGraphicsType",
 		"hardware.pciDevice", "hardware.numaInfo.numaNode", "config.hyperThread.active", "config.lockdownMode", "datastore",
 	}
 	vmPaths = []string{
-		"name", "parent", "runtime.host", "runtime.powerState", "runtime.connectionState", "runtime.faultToleranceState",
+		"name", "parent", "parentVApp", "runtime.host", "runtime.powerState", "runtime.connectionState", "runtime.faultToleranceState",
 		"config.template", "config.version", "config.firmware", "config.guestId", "config.guestFullName",
 		"config.hardware.numCPU", "config.hardware.memoryMB", "config.hardware.device",
 		"config.memoryAllocation.reservation", "config.cpuAllocation.reservation", "config.memoryReservationLockedToMax", "config.cpuHotAddEnabled",
@@ -43,6 +43,7 @@ var (
 	// currentEVCModeKey, and vCenter refuses paths by declared type (vmware/pyvmomi issue 681).
 	clusterPaths = []string{"name", "parent", "lifecycleManaged", "configurationEx", "summary"}
 	placePaths   = []string{"name", "parent"}
+	vAppPaths    = []string{"name", "parent", "parentFolder", "parentVApp"}
 	switchPaths  = []string{"name", "parent", "uuid", "config", "capability.featuresSupported", "runtime.hostMemberRuntime"}
 	groupPaths   = []string{"name", "parent", "key", "config"}
 )
@@ -66,13 +67,14 @@ func overview(view place.Ref) types.PropertyFilterSpec {
 		{Type: "ClusterComputeResource", PathSet: clusterPaths},
 		{Type: "HostSystem", PathSet: hostPaths},
 		{Type: "VirtualMachine", PathSet: vmPaths},
+		{Type: "VirtualApp", PathSet: vAppPaths},
 		{Type: "DistributedVirtualSwitch", PathSet: switchPaths},
 		{Type: "DistributedVirtualPortgroup", PathSet: groupPaths},
 	})
 }
 
 var overviewTypes = []string{
-	"Datacenter", "Folder", "ComputeResource", "HostSystem", "VirtualMachine", "DistributedVirtualSwitch", "DistributedVirtualPortgroup",
+	"Datacenter", "Folder", "ComputeResource", "HostSystem", "VirtualMachine", "VirtualApp", "DistributedVirtualSwitch", "DistributedVirtualPortgroup",
 }
 
 // text gives a string property; vCenter's enumerations come as string types of their own.

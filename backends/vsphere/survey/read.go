@@ -85,7 +85,7 @@ var errLostView = errors.New("vCenter shows no objects, not even a datacenter")
 
 // take turns an object into its row as it arrives, so that the raw properties of a page can go.
 func (rd *reading) take(o wire.Object) {
-	rd.index.Add(o.Ref, text(o, "name"), wire.Value[place.Ref](o, "parent"))
+	rd.index.Add(o.Ref, text(o, "name"), place.Parent(o))
 	if len(o.Hidden) > 0 {
 		rd.hidden[o.Ref] = o.Hidden
 	}
@@ -123,6 +123,12 @@ func (rd *reading) limit(scope backends.Scope) error {
 		dc, _ := x.Above(ref, "Datacenter")
 		return slices.Contains(x.Datacenters(scope.Datacenter), dc)
 	}
+	near := func(v *vmRow) bool { // where no folder leads to a VM, as in a vApp that the account may not see, its host does
+		if dc, _ := x.Above(v.ref, "Datacenter"); dc.Value == "" {
+			return inside(v.host)
+		}
+		return inside(v.ref)
+	}
 	cluster := func(ref place.Ref) bool {
 		if scope.Cluster == "" {
 			return true
@@ -136,7 +142,7 @@ func (rd *reading) limit(scope backends.Scope) error {
 		return backends.Errorf(backends.KindRefused, scope.Cluster, rd.instead(backends.TypeCluster), "there is no cluster of that name")
 	}
 	rd.hosts = slices.DeleteFunc(rd.hosts, func(h *hostRow) bool { return !inside(h.ref) || !cluster(h.ref) })
-	rd.vms = slices.DeleteFunc(rd.vms, func(v *vmRow) bool { return !inside(v.ref) || !cluster(v.host) })
+	rd.vms = slices.DeleteFunc(rd.vms, func(v *vmRow) bool { return !near(v) || !cluster(v.host) })
 	rd.clusters = slices.DeleteFunc(rd.clusters, func(c *clusterRow) bool {
 		return !inside(c.ref) || scope.Cluster != "" && x.Name(c.ref) != scope.Cluster && x.Path(c.ref) != scope.Cluster
 	})

@@ -83,6 +83,10 @@ func (b *builder) forced(h *draft.Host) (*backends.NIC, bool) {
 		case !v.Eligible() && b.Whole():
 			b.Refuse(backends.HostRef(h.Name), main.Check, main.Remedy, "--force-nic %s: it %s; a card that the host uses cannot be passed through", n.Device, main.Why)
 			return nil, true
+		case n.Use.Opaque:
+			b.Refuse(backends.HostRef(h.Name), main.Check, "take it out of "+n.Switch+" in NSX Manager first",
+				"--force-nic %s: it %s; vCenter cannot take it away", n.Device, main.Why)
+			return nil, true
 		case lastOfManagement(h, n):
 			b.Refuse(backends.HostRef(h.Name), main.Check, "give "+n.Switch+" another uplink with link, see that the host stays reachable over it, then run this again",
 				"--force-nic %s: it %s, where no other uplink has link: vCenter would lose the host", n.Device, main.Why)

@@ -53,14 +53,19 @@ func (t *Tree) syncVMs(s *world.State) {
 		}
 	}
 	var old []types.ManagedObjectReference
-	t.f.Read(VMFolder, func(obj mo.Reference) { old = append(old, obj.(*mo.Folder).ChildEntity...) })
+	t.f.Read(Datastore, func(obj mo.Reference) { old = append(old, obj.(*mo.Datastore).Vm...) })
 	for _, r := range old {
 		if !keep[r] {
 			t.f.Remove(r)
 		}
 	}
-	t.f.Update(VMFolder, frame.Set("childEntity", vms))
-	for _, r := range []types.ManagedObjectReference{Pool, Datastore, VMNetwork} {
+	at := placed(s)
+	t.f.Update(VMFolder, frame.Set("childEntity", at.folder))
+	t.f.Update(Pool, frame.Set("vm", at.pool))
+	for name, inside := range at.inside {
+		t.f.Update(VAppRef(name), frame.Set("vm", inside))
+	}
+	for _, r := range []types.ManagedObjectReference{Datastore, VMNetwork} {
 		t.f.Update(r, frame.Set("vm", vms))
 	}
 }

@@ -42,6 +42,9 @@ func network(s *world.State, h *world.Host) *types.HostNetworkInfo {
 				Vswitch: "key-vim.host.VirtualSwitch-" + v.Name, Spec: types.HostPortGroupSpec{Name: name, VswitchName: v.Name}})
 		}
 	}
+	for _, o := range h.Opaque {
+		info.OpaqueSwitch = append(info.OpaqueSwitch, types.HostOpaqueSwitch{Key: o.ID, Name: o.Name, Pnic: pnicKeys(o.Uplinks), Status: "up"})
+	}
 	for n, d := range s.Switches {
 		if m := d.Member(h.Name); m != nil {
 			info.ProxySwitch = append(info.ProxySwitch, proxySwitch(n, d, m))

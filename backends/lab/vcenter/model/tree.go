@@ -102,10 +102,11 @@ func (t *Tree) fixed(s *world.State) {
 	for _, v := range s.VMs {
 		vms = append(vms, VMRef(v))
 	}
+	at := placed(s)
 	networks := append([]types.ManagedObjectReference{VMNetwork}, portGroups(s)...)
 
 	folder(Root, "Datacenters", nil, []string{"Folder", "Datacenter"}, Datacenter)
-	folder(VMFolder, "vm", &Datacenter, []string{"Folder", "VirtualMachine", "VirtualApp"}, vms...)
+	folder(VMFolder, "vm", &Datacenter, []string{"Folder", "VirtualMachine", "VirtualApp"}, at.folder...)
 	folder(HostFolder, "host", &Datacenter, []string{"Folder", "ComputeResource"}, Cluster)
 	folder(StoreFolder, "datastore", &Datacenter, []string{"Folder", "Datastore", "StoragePod"}, Datastore)
 	folder(NetFolder, "network", &Datacenter, []string{"Folder", "Network", "DistributedVirtualSwitch"}, netChildren(s)...)
@@ -116,9 +117,16 @@ func (t *Tree) fixed(s *world.State) {
 	})
 	t.f.Reg.Put(clusterObject(s, entity(Cluster, s.Cluster, &HostFolder), hosts, networks))
 	t.f.Reg.Put(&mo.ResourcePool{
-		ManagedEntity: entity(Pool, "Resources", &Cluster), Owner: Cluster, Vm: vms,
+		ManagedEntity: entity(Pool, "Resources", &Cluster), Owner: Cluster, ResourcePool: at.apps, Vm: at.pool,
 		Summary: &types.ResourcePoolSummary{Name: "Resources"},
 	})
+	for name, inside := range at.inside {
+		t.f.Reg.Put(&mo.VirtualApp{
+			ResourcePool: mo.ResourcePool{ManagedEntity: entity(VAppRef(name), name, &Pool), Owner: Cluster, Vm: inside,
+				Summary: &types.VirtualAppSummary{ResourcePoolSummary: types.ResourcePoolSummary{Name: name}, VAppState: types.VirtualAppVAppStateStarted}},
+			ParentFolder: &VMFolder,
+		})
+	}
 	t.f.Reg.Put(&mo.EnvironmentBrowser{Self: Browser})
 	var mounts []types.DatastoreHostMount
 	for _, h := range hosts {

@@ -18,6 +18,10 @@ func vmObject(s *world.State, v *world.VM) *mo.VirtualMachine {
 	obj := &mo.VirtualMachine{}
 	obj.Self, obj.Name, obj.Parent = VMRef(v), world.Escaped(v.Name), &VMFolder
 	obj.EnvironmentBrowser, obj.ResourcePool = Browser, &Pool
+	if v.VApp != "" {
+		app := VAppRef(v.VApp)
+		obj.Parent, obj.ParentVApp, obj.ResourcePool = nil, &app, &app
+	}
 	obj.Datastore = []types.ManagedObjectReference{Datastore}
 	obj.GuestHeartbeatStatus = types.ManagedEntityStatusGreen
 	obj.Config = vmConfig(s, v)

@@ -37,7 +37,7 @@ func All() []Scenario {
 			}
 		}},
 		{Name: "centos", Text: "healthy, with RHEL and CentOS 8 and 9 in the guests", Apply: centos},
-	}, slices.Concat(sriov(), clustered(), gpudirect(), broken())...)
+	}, slices.Concat(sriov(), placed(), clustered(), gpudirect(), broken())...)
 }
 
 func scenarioNamed(name string) (Scenario, error) {

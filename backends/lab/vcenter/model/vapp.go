@@ -1,0 +1,35 @@
+package model
+
+import (
+	"slices"
+
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// VAppRef is the reference of a vApp.
+func VAppRef(name string) types.ManagedObjectReference { return ref("VirtualApp", "resgroup-v-"+name) }
+
+// places says where VMs are: a VM of a vApp is neither in the folder nor in the pool, the vApp is in both. Its property
+// parent is not set, parentVApp is (bhoriuchi/vsphere-connect issue 16; ansible-collections/community.vmware issue 777).
+type places struct {
+	folder, pool, apps []types.ManagedObjectReference
+	inside             map[string][]types.ManagedObjectReference
+}
+
+func placed(s *world.State) places {
+	p := places{folder: []types.ManagedObjectReference{}, pool: []types.ManagedObjectReference{}, inside: map[string][]types.ManagedObjectReference{}}
+	for _, v := range s.VMs {
+		if v.VApp != "" {
+			p.inside[v.VApp] = append(p.inside[v.VApp], VMRef(v))
+			if app := VAppRef(v.VApp); !slices.Contains(p.apps, app) {
+				p.apps = append(p.apps, app)
+			}
+			continue
+		}
+		p.folder, p.pool = append(p.folder, VMRef(v)), append(p.pool, VMRef(v))
+	}
+	p.folder = append(p.folder, p.apps...)
+	return p
+}

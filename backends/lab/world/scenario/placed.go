@@ -1,0 +1,20 @@
+package scenario
+
+import "github.com/rdma-setup/rdma-setup/backends/lab/world"
+
+// placed are scenarios in which things are where a narrow look does not find them.
+func placed() []Scenario {
+	return []Scenario{
+		{Name: "vapp", Text: "healthy, with the second VM in a vApp, as an appliance of several machines is", Apply: func(s *world.State) {
+			if len(s.VMs) > 1 {
+				v := s.VMs[1]
+				v.VApp, v.Path = "app-01", "/"+s.Datacenter+"/vm/app-01/"+v.Name
+			}
+		}},
+		{Name: "nsx", Text: "healthy, with the RDMA NIC of the last host in an N-VDS of NSX, and EVC on", Apply: func(s *world.State) {
+			s.Services.EVC = "intel-cascadelake"
+			h := s.Hosts[len(s.Hosts)-1]
+			h.Opaque = append(h.Opaque, &world.OpaqueSwitch{ID: world.UUID("opaque", h.Index), Name: "nvds-overlay", Uplinks: []string{"vmnic2"}})
+		}},
+	}
+}
