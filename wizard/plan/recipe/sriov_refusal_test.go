@@ -250,6 +250,29 @@ func TestCanary(t *testing.T) {
 	}
 }
 
+// TestCanaryAfterAnInterruption: the host that went first has rebooted, its VM is still off: no other goes down before it runs.
+func TestCanaryAfterAnInterruption(t *testing.T) {
+	inv := withTools(newSRIOV(3))
+	inv.Clusters = []backends.Cluster{{Name: "compute", DRS: true, DRSMode: "fullyAutomated"}}
+	a := sriovAnswers(inv)
+	inv.Hosts[0] = ready(clone(t, inv)).Hosts[0]
+	inv.VMs[0].Power = "poweredOff"
+	p := mustBuild(t, a, inv, plan.Options{Held: []string{"vm-01"}})
+	seen := 0
+	for _, b := range p.Brackets {
+		if b.Kind != backends.BracketReboot {
+			continue
+		}
+		seen++
+		if !slices.Contains(b.After, "vm/vm-01/vm-power") {
+			t.Errorf("%s waits for %q, not for the VM of the first host", b.ID(), b.After)
+		}
+	}
+	if seen != 2 {
+		t.Errorf("%d hosts reboot, want 2", seen)
+	}
+}
+
 func TestWhatForbidsVFs(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit func(*backends.Inventory, *answers.Answers)

@@ -21,6 +21,11 @@ func (w *waves) canary(last *draft.Host) {
 			rest = append(rest, h)
 		}
 	}
+	if proof := w.unproven(); len(proof) > 0 && first != nil && w.Answers.Run.Reboot.Canary {
+		for _, h := range append(rest, first) {
+			w.wavesAfter(h, proof)
+		}
+	}
 	if first == nil || len(rest) == 0 {
 		return
 	}
@@ -43,6 +48,31 @@ func (w *waves) canary(last *draft.Host) {
 		w.wavesAfter(h, alive)
 	}
 	w.Note("%s goes first and alone (run.reboot.canary): no other host goes down before it is back, its %s are found and its VMs run again", first.Name, what)
+}
+
+// unproven returns what is still to be shown of hosts that need no reboot any more: their VFs or passed-through devices are not
+// active yet, or their VMs are still off. After an interruption that is the host that went first: the others wait for it.
+func (w *waves) unproven() []string {
+	var ids []string
+	for _, h := range w.Hosts {
+		if len(h.Reboots) > 0 {
+			continue
+		}
+		for _, c := range w.Plan.Changes {
+			if (c.Kind == backends.KindActiveVFs || c.Kind == backends.KindActivePassthrough) && c.Target.Name == h.Name {
+				ids = append(ids, c.ID())
+			}
+		}
+		for _, v := range w.VMs {
+			if id, there := w.Powered(v.VM); there && v.Host == h.Name && !v.On() {
+				ids = append(ids, id)
+			}
+		}
+	}
+	if len(ids) > 0 {
+		w.Note("no host goes down before the hosts that have rebooted already have shown their devices and started their VMs")
+	}
+	return ids
 }
 
 // powerAround gives the power cycles that stand around a host's reboots.
