@@ -45,6 +45,27 @@ type reboot struct{ site }
 type Boot struct {
 	Maintenance bool      `json:"maintenance"` // in maintenance mode before
 	Booted      time.Time `json:"booted"`      // the host's boot time before
+	Read        time.Time `json:"read"`        // when that was read, by vCenter's clock
+}
+
+// clockStep is what the clock of a running host may be set by at once: ntpd ends itself rather than step by more (ntpd(8),
+// "panic threshold", 1000 s).
+const clockStep = 1000 * time.Second
+
+// over tells whether a host has booted since the state was read. vSphere gives no identity of a boot, only its time, which
+// a host works out from its clock and its uptime: setting the clock moves it. So the boot time must have moved by more than
+// a clock is set by, or lie behind the moment at which it was read, or the host was seen away since.
+func (b Boot) over(h hostState, away bool) bool {
+	moved := h.booted.Sub(b.Booted)
+	switch {
+	case h.booted.IsZero() || moved <= time.Second: // it is worked out anew each time and may waver
+		return false
+	case away:
+		return true
+	case !b.Read.IsZero() && h.booted.After(b.Read):
+		return true
+	}
+	return !b.Booted.IsZero() && moved > clockStep
 }
 
 func (b reboot) State(ctx context.Context, t backends.Ref) (backends.Value, error) {
@@ -52,7 +73,11 @@ func (b reboot) State(ctx context.Context, t backends.Ref) (backends.Value, erro
 	if err != nil {
 		return backends.Absent, wire.Explain(err, t.Name, "read the host's state")
 	}
-	return backends.ValueOf(Boot{Maintenance: h.maintenance, Booted: h.booted.UTC()}), nil
+	now, err := methods.GetCurrentTime(ctx, b.conn.VIM())
+	if err != nil {
+		return backends.Absent, wire.Explain(err, t.Name, "read vCenter's clock")
+	}
+	return backends.ValueOf(Boot{Maintenance: h.maintenance, Booted: h.booted.UTC(), Read: now.UTC()}), nil
 }
 
 func (b reboot) Open(ctx context.Context, t backends.Ref, progress backends.Progress) error {
@@ -71,17 +96,22 @@ func (b reboot) Close(ctx context.Context, t backends.Ref, leave backends.Value,
 	if err != nil {
 		return wire.Explain(err, t.Name, what)
 	}
-	if !rebooted(h, before.Booted) {
+	away := h.connection != types.HostSystemConnectionStateConnected
+	if away || !before.over(h, false) {
 		// A host that is away may be in the middle of the reboot that a crash of ours has not waited for.
-		if h.connection == types.HostSystemConnectionStateConnected {
-			if err := b.send(ctx, t, h, before.Booted); err != nil {
+		if !away {
+			if err := b.send(ctx, t, h, before); err != nil {
 				return wire.Explain(err, t.Name, what)
 			}
 			progress.Report(10)
 		}
 		err := b.watch(ctx, h.ref, b.opt.Reboot, func(o wire.Object) bool {
 			now := stateOf(h.ref, o)
-			return now.connection == types.HostSystemConnectionStateConnected && rebooted(now, before.Booted)
+			if now.connection != types.HostSystemConnectionStateConnected {
+				away = true
+				return false
+			}
+			return before.over(now, away)
 		})
 		if errors.Is(err, errLate) {
 			return backends.Errorf(backends.KindUnreachable, t.Name, "look at the host's console; once it is connected again, resume",
@@ -113,7 +143,7 @@ func (b reboot) Abort(ctx context.Context, t backends.Ref, found backends.Value,
 
 // send orders the reboot, unless an order that nobody waited for is being carried out. Without force vCenter refuses a
 // host that is not in maintenance mode.
-func (b reboot) send(ctx context.Context, t backends.Ref, h hostState, before time.Time) error {
+func (b reboot) send(ctx context.Context, t backends.Ref, h hostState, before Boot) error {
 	o := order{site: b.site, machine: h.ref, op: opReboot,
 		send: func(ctx context.Context) (types.ManagedObjectReference, error) {
 			res, err := methods.RebootHost_Task(ctx, b.conn.VIM(), &types.RebootHost_Task{This: h.ref, Force: false})
@@ -124,7 +154,7 @@ func (b reboot) send(ctx context.Context, t backends.Ref, h hostState, before ti
 		},
 		done: func(ctx context.Context) (bool, error) {
 			now, err := b.host(ctx, t)
-			return now.connection != types.HostSystemConnectionStateConnected || rebooted(now, before), err
+			return now.connection != types.HostSystemConnectionStateConnected || before.over(now, false), err
 		},
 	}
 	if found, err := o.adopt(ctx); found {
@@ -132,11 +162,6 @@ func (b reboot) send(ctx context.Context, t backends.Ref, h hostState, before ti
 	}
 	_, err := o.carryOut(ctx)
 	return err
-}
-
-// rebooted tells whether a host has booted since. The time is worked out from the uptime and may waver a little.
-func rebooted(h hostState, before time.Time) bool {
-	return h.booted.Sub(before) > time.Second
 }
 
 // Back waits until a host that is away is connected again, at most for limit; an error of kind unreachable when it is not.
