@@ -44,6 +44,7 @@ func newApplyCmd(e *console.Env) *cobra.Command {
 		},
 	}
 	f.add(c)
+	operationFlag(c, &f.operation)
 	console.OutputFlag(c, &output, "text", "json")
 	c.Flags().StringVar(&planFile, "plan", "", "carry out exactly this plan (plan --out); refuse when the world has moved")
 	c.Flags().BoolVar(&measure, "measure", false, "measure without asking when there is nothing to change; --measure=false never measures")

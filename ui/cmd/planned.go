@@ -2,11 +2,13 @@ package cmd
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -34,6 +36,8 @@ type planFlags struct {
 
 	breakLock bool // take over a shared lock that has expired
 	ask       bool // whoever runs the command may be asked about one
+	// operation bounds one operation; zero: each has the limit that its kind needs.
+	operation time.Duration
 }
 
 func (f *planFlags) add(c *cobra.Command) {
@@ -46,6 +50,11 @@ func (f *planFlags) add(c *cobra.Command) {
 	c.Flags().IntVar(&f.parallel, "parallel", 0, "targets at the same time (default from the answers, 16)")
 }
 
+// operationFlag is for commands that change something.
+func operationFlag(c *cobra.Command, limit *time.Duration) {
+	c.Flags().DurationVar(limit, "operation-timeout", 0, "how long one operation may take (default: what its kind needs, up to 90m)")
+}
+
 func (f *planFlags) options() plan.Options {
 	return plan.Options{Skip: f.skip, Limit: f.limit, ForceNIC: f.forceNIC, Only: f.only, Ourselves: ownAddresses(), Dockerfile: dockerfile}
 }
@@ -56,30 +65,38 @@ func dockerfile(base string) (string, error) {
 	return containers.Dockerfile{Base: base}.Text(generate.Origin{Tool: "rdma-setup", What: "container.base"})
 }
 
-// record keeps the flags in the journal: resume needs the same.
+// record keeps the flags in the journal: resume needs the same. Names may have commas, so a list is kept as JSON.
 func (f *planFlags) record() map[string]string {
 	m := map[string]string{}
 	for name, list := range map[string][]string{"skip": f.skip, "limit": f.limit, "force-nic": f.forceNIC, "only": f.only} {
-		if len(list) > 0 {
-			m[name] = strings.Join(list, ",")
+		if b, err := json.Marshal(list); err == nil && len(list) > 0 {
+			m[name] = string(b)
 		}
 	}
 	if f.parallel > 0 {
 		m["parallel"] = strconv.Itoa(f.parallel)
 	}
+	if f.given != nil && f.given("canary") {
+		m["canary"] = strconv.FormatBool(f.canary)
+	}
 	return m
 }
 
 // recorded takes them from there again.
-func recorded(m map[string]string) planFlags {
-	split := func(s string) []string {
-		if s == "" {
-			return nil
+func recorded(m map[string]string) (planFlags, error) {
+	var f planFlags
+	for name, list := range map[string]*[]string{"skip": &f.skip, "limit": &f.limit, "force-nic": &f.forceNIC, "only": &f.only} {
+		if m[name] == "" {
+			continue
 		}
-		return strings.Split(s, ",")
+		if err := json.Unmarshal([]byte(m[name]), list); err != nil {
+			return f, backends.Errorf(backends.KindRefused, "", "", "the journal's --%s cannot be read: %w", name, err)
+		}
 	}
-	n, _ := strconv.Atoi(m["parallel"]) // what is missing stands in the answers
-	return planFlags{skip: split(m["skip"]), limit: split(m["limit"]), forceNIC: split(m["force-nic"]), only: split(m["only"]), parallel: n}
+	f.parallel, _ = strconv.Atoi(m["parallel"]) // what is missing stands in the answers
+	f.canary = m["canary"] == "true"
+	f.given = func(flag string) bool { return flag == "canary" && m["canary"] != "" }
+	return f, nil
 }
 
 // check refuses words that cannot mean anything; whether they name something is for the inventory to say.
@@ -93,6 +110,9 @@ func (f *planFlags) check() error {
 		if i := strings.LastIndex(spec, "/"); i < 1 || i == len(spec)-1 {
 			return console.Usage("write the host as vCenter has it and the device: esx-01/vmnic2", "--force-nic %q: want HOST/vmnicN", spec)
 		}
+	}
+	if f.operation < 0 {
+		return console.Usage("", "--operation-timeout %s is negative", f.operation)
 	}
 	if f.parallel < 0 || f.parallel > 256 {
 		return console.Usage("", "--parallel %d is not between 1 and 256", f.parallel)

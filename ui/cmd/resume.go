@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -41,6 +42,7 @@ type carryOn struct {
 	recovered  *journal.Recovered // these records, until they are saved
 	onConflict string             // of a rollback
 	breakLock  bool
+	operation  time.Duration
 }
 
 func carryOnCmd(e *console.Env, use, short string, c *carryOn) *cobra.Command {
@@ -63,6 +65,9 @@ func carryOnCmd(e *console.Env, use, short string, c *carryOn) *cobra.Command {
 				return resultLine(e, output, console.Usage("keep leaves it as it is, restore puts back what was there before the run, stop leaves its target alone",
 					"--on-conflict %q is none of keep, restore and stop", c.onConflict))
 			}
+			if c.operation < 0 {
+				return resultLine(e, output, console.Usage("", "--operation-timeout %s is negative", c.operation))
+			}
 			run, err := chosenRun(e, set, c.name, args)
 			if err != nil {
 				return resultLine(e, output, err)
@@ -76,6 +81,7 @@ func carryOnCmd(e *console.Env, use, short string, c *carryOn) *cobra.Command {
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "accept what is printed")
 	cmd.Flags().StringVarP(&file, "file", "f", "", "answers; refused where they differ from the run's")
 	cmd.Flags().BoolVar(&c.breakLock, "break-lock", false, "take over a shared lock (run.lock: shared) that has expired")
+	operationFlag(cmd, &c.operation)
 	if c.back {
 		cmd.Flags().BoolVar(&c.salvage, "salvage", false, "undo what the intact records of a damaged journal show, and list the rest")
 		cmd.Flags().StringVar(&c.onConflict, "on-conflict", string(rollback.Stop), "what somebody else has changed since the run: keep, restore, or stop at its target")
@@ -107,7 +113,11 @@ func (c *carryOn) do(ctx context.Context, e *console.Env, cmd *cobra.Command, se
 	if err != nil {
 		return err
 	}
-	f := recorded(st.Header.Options)
+	f, err := recorded(st.Header.Options)
+	if err != nil {
+		return err
+	}
+	f.operation = c.operation
 	f.breakLock, f.ask = c.breakLock, !yes && !asJSON
 	given := ""
 	if file != "" {
