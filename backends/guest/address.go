@@ -55,7 +55,7 @@ func (a address) network(ctx context.Context, s backends.Setting) (*network, err
 		return nil, err
 	}
 	_, noRoot := c.Sudo(ctx)
-	r, err := c.Run(ctx, ssh.Command{Script: networkScript(), Sudo: noRoot == nil, MaxOutput: 8 << 20})
+	r, err := c.Run(ctx, ssh.Command{Script: networkScript(), Sudo: noRoot == nil, Limit: commandLimit, MaxOutput: 8 << 20})
 	if err != nil {
 		return nil, err
 	}

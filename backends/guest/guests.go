@@ -147,8 +147,14 @@ func (g *Guests) want(s backends.Setting, into any) bool {
 	return ok && v.Decode(into) == nil
 }
 
-// Run runs a command in the guest of a VM; see ssh.Conn.Run.
+// commandLimit is for a command that states no limit of its own: what only reads, or moves a few files.
+const commandLimit = 5 * time.Minute
+
+// Run runs a command in the guest of a VM; see ssh.Conn.Run. One that states no limit may take commandLimit.
 func (g *Guests) Run(ctx context.Context, vm string, cmd ssh.Command) (ssh.Result, error) {
+	if cmd.Limit <= 0 {
+		cmd.Limit = commandLimit
+	}
 	c, err := g.conn(ctx, vm)
 	if err != nil {
 		return ssh.Result{}, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/guest"
@@ -43,7 +44,8 @@ type guestShell struct{ guests *guest.Guests }
 
 // Exec implements perftest.Shell.
 func (g guestShell) Exec(ctx context.Context, vm string, c perftest.Command) (perftest.Output, error) {
-	r, err := g.guests.Run(ctx, vm, ssh.Command{Script: c.Line, Sudo: c.Sudo, OnLine: c.OnLine})
+	// The runner ends what takes too long itself: it knows how long each test runs.
+	r, err := g.guests.Run(ctx, vm, ssh.Command{Script: c.Line, Sudo: c.Sudo, OnLine: c.OnLine, Limit: time.Hour})
 	return perftest.Output{Stdout: r.Stdout, Stderr: r.Stderr, Exit: r.ExitCode}, err
 }
 
