@@ -105,7 +105,8 @@ func (w *World) Unwinder(wishes []Wish, priors func() []plan.Prior) func(context
 			c.Restore = ours
 			for _, later := range wishes[i+1:] {
 				for _, id := range later.After {
-					if id == wish.ID() {
+					// As in a real rollback, a guest that cannot be put back keeps nothing else from being so.
+					if id == wish.ID() && (later.Target.Type != backends.TypeGuest || wish.Target.Type == backends.TypeGuest) {
 						c.After = append(c.After, later.ID())
 					}
 				}
@@ -120,7 +121,12 @@ func (w *World) Unwinder(wishes []Wish, priors func() []plan.Prior) func(context
 						}
 					}
 				}
-				c.Within = append(c.Within, addBracket(p, kind, wish.Target, after))
+				c.Within = append(c.Within, addBracket(p, kind, wish.Target, nil))
+				for k := range p.Brackets {
+					if p.Brackets[k].ID() == id {
+						p.Brackets[k].AfterAny = append(p.Brackets[k].AfterAny, after...)
+					}
+				}
 			}
 			p.Changes = append(p.Changes, c)
 		}

@@ -1,0 +1,150 @@
+package engine_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/engine"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/enginetest"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
+)
+
+var (
+	persistSetting = setting(backends.GuestRef("vm-01"), backends.KindPersist, "")
+	addressSetting = setting(backends.GuestRef("vm-01"), backends.KindAddress, pg)
+)
+
+// stuck fails one kept setting before a step of a verb.
+func stuck(verb string, s backends.Setting, step int) func(enginetest.Call) error {
+	return func(c enginetest.Call) error {
+		if c.Verb == verb+" step" && c.Setting == s && c.Batch == step {
+			return backends.Errorf(backends.KindPermanent, s.Target.Name, "Free some space.", "no space left on device")
+		}
+		return nil
+	}
+}
+
+func back(t *testing.T, w *enginetest.World, wishes []enginetest.Wish, j *journal.Journal) engine.Result {
+	t.Helper()
+	res, err := engine.Rollback(t.Context(), unwinding(w, wishes, j))
+	if err != nil {
+		t.Fatalf("rollback: %v: %v", err, states(res))
+	}
+	return res
+}
+
+// Half of a setting reads as absent, as it did before the run: what was recorded is put back all the same.
+func TestRollbackOfASettingThatFailedHalfWay(t *testing.T) {
+	for _, s := range []backends.Setting{persistSetting, addressSetting} {
+		for step := 1; step < 3; step++ {
+			w, wishes := fabric()
+			start := w.Snapshot()
+			w.Fault = stuck("set", s, step)
+			jb, j := fresh(t, w, wishes)
+			if res, err := engine.Run(t.Context(), jb); err != nil || res.Status != engine.StatusPartial {
+				t.Fatalf("%s, %v", res.Status, err)
+			}
+			w.Fault = nil
+			if s == addressSetting && !w.Value(s).IsAbsent() {
+				t.Error("the half reads as something: the test shows nothing")
+			}
+			if res := back(t, w, wishes, j); res.Status.Exit() != 0 {
+				t.Errorf("%s: %v", res.Status, states(res))
+			}
+			same(t, s.ID(), start, w.Snapshot())
+		}
+	}
+}
+
+// While something keeps a guest from being put back, all else goes back and what remains is named. Once it is lifted the
+// same command ends, and so do the next run and its rollback.
+func TestRollbackIsNeverStuck(t *testing.T) {
+	w, wishes := fabric()
+	start := w.Snapshot()
+	jb, j := fresh(t, w, wishes)
+	if res, err := engine.Run(t.Context(), jb); err != nil || res.Status != engine.StatusDone {
+		t.Fatalf("%s, %v", res.Status, err)
+	}
+	w.Fault = stuck("restore", persistSetting, 2)
+	res := back(t, w, wishes, j)
+	n := node(t, res, persistSetting.ID())
+	if res.Status.Exit() != 5 || n.State != engine.NodeFailed || !strings.Contains(n.Err.Error(), "no space left on device; not as before: file "+persistSetting.ID()+"#unit exists, and did not before") {
+		t.Errorf("%s, %s: %v", res.Status, n.State, n.Err)
+	}
+	for id := range w.Snapshot() {
+		if !strings.HasPrefix(id, "file ") && start[id] == "" {
+			t.Errorf("left: %s", id)
+		}
+	}
+	w.Fault = nil
+	if res := back(t, w, wishes, j); res.Status != engine.StatusDone {
+		t.Errorf("once it is lifted: %s: %v", res.Status, states(res))
+	}
+	same(t, "once it is lifted", start, w.Snapshot())
+
+	jb, j = fresh(t, w, wishes)
+	if res, err := engine.Run(t.Context(), jb); err != nil || res.Status != engine.StatusDone {
+		t.Fatalf("the next run: %s, %v", res.Status, err)
+	}
+	if res := back(t, w, wishes, j); res.Status != engine.StatusDone {
+		t.Errorf("its rollback: %s: %v", res.Status, states(res))
+	}
+	same(t, "after the next run", start, w.Snapshot())
+}
+
+// Somebody edits a file of ours: its guest is left alone, all else goes back; once that is settled, so does the guest.
+func TestRollbackLeavesAFileThatSomebodyEdited(t *testing.T) {
+	w, wishes := fabric()
+	start := w.Snapshot()
+	jb, j := fresh(t, w, wishes)
+	if res, err := engine.Run(t.Context(), jb); err != nil || res.Status != engine.StatusDone {
+		t.Fatalf("%s, %v", res.Status, err)
+	}
+	w.PutPart(persistSetting, "unit", "theirs")
+	if res := back(t, w, wishes, j); res.Status.Exit() != 5 || len(res.Conflicts) != 1 {
+		t.Errorf("%s, conflicts %v", res.Status, res.Conflicts)
+	}
+	w.PutPart(persistSetting, "unit", "ours")
+	if res := back(t, w, wishes, j); res.Status != engine.StatusDone {
+		t.Errorf("%s: %v", res.Status, states(res))
+	}
+	same(t, "after it is settled", start, w.Snapshot())
+}
+
+// What a Restore says is not believed: the items are looked at.
+func TestRestoreIsHeldAgainstTheRecord(t *testing.T) {
+	w, wishes := fabric()
+	jb, j := fresh(t, w, wishes)
+	if res, err := engine.Run(t.Context(), jb); err != nil || res.Status != engine.StatusDone {
+		t.Fatalf("%s, %v", res.Status, err)
+	}
+	restored := false
+	w.Before = func(_ context.Context, c enginetest.Call) {
+		restored = restored || c.Verb == "restore" && c.Setting == addressSetting
+		if restored && c.Verb == "observe" && c.Setting == addressSetting {
+			w.PutPart(addressSetting, "unit", "again") // something writes it anew
+		}
+	}
+	res := back(t, w, wishes, j)
+	n := node(t, res, addressSetting.ID())
+	if res.Status.Exit() != 5 || n.State != engine.NodeFailed || !strings.Contains(n.Err.Error(), "#unit exists, and did not before") {
+		t.Errorf("%s, %s: %v", res.Status, n.State, n.Err)
+	}
+}
+
+// An installation of drivers takes an hour and a half: its setter knows, and the engine cuts nothing.
+func TestTheEngineCutsNoOperation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, wishes := options(1)
+		w.Latency = 3 * time.Hour
+		jb, j := fresh(t, w, wishes)
+		if res, err := engine.Run(t.Context(), jb); err != nil || res.Status != engine.StatusDone {
+			t.Errorf("%s, %v: %v", res.Status, err, states(res))
+		}
+		_ = j.Close() // inside the bubble
+	})
+}
