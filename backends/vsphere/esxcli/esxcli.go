@@ -11,7 +11,6 @@ import (
 	"sync"
 
 	"github.com/vmware/govmomi/cli/esx"
-	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -23,19 +22,14 @@ import (
 // ErrNoCommand says that a host has no such esxcli command: an older ESXi, or a plug-in that is not installed.
 var ErrNoCommand = errors.New("the host has no such esxcli command")
 
-// A CLI runs esxcli commands on the hosts of one vCenter. It is safe for use by many goroutines. It keeps one executor
-// a host: the first command costs two more calls, and one more for each new namespace.
+// A CLI runs esxcli commands on the hosts of one vCenter. It is safe for use by many goroutines. The first command on a
+// host costs one call more, and Run one more for each new namespace.
 type CLI struct {
 	conn   *wire.Conn
 	places *place.Places
 
 	mu    sync.Mutex
 	hosts map[types.ManagedObjectReference]*executor
-}
-
-type executor struct {
-	mu  sync.Mutex // the library's executor keeps what it learns in a plain map
-	run *esx.Executor
 }
 
 // New returns the esxcli of a vCenter's hosts.
@@ -48,74 +42,75 @@ func New(conn *wire.Conn, places *place.Places) *CLI {
 type Row = map[string]string
 
 // Run runs a command on a host and gives its records. A command that prints plain text gives one record with the field
-// "output".
+// "output". The host is asked first which options the command takes.
 func (c *CLI) Run(ctx context.Context, host string, args ...string) ([]Row, error) {
+	words := command(args)
+	return c.try(ctx, host, words, func(e *executor) ([]Arg, error) {
+		params, err := e.params(ctx, c.conn, words)
+		if err != nil {
+			return nil, noCommand(err)
+		}
+		return spell(args, params)
+	})
+}
+
+// An Arg is an argument of a command, by the name that it has in the API (PowerCLI: Get-EsxCli -V2, CreateArgs).
+type Arg struct {
+	Name string `xml:"name"`
+	Text string `xml:"-"`
+	Val  string `xml:"val"` // Text as the API wants it
+}
+
+// Ask runs a command that reads, given in words ("system module list"), with arguments whose names are known: one call.
+func (c *CLI) Ask(ctx context.Context, host, words string, args ...Arg) ([]Row, error) {
+	return c.try(ctx, host, strings.Fields(words), func(*executor) ([]Arg, error) { return args, nil })
+}
+
+// try repeats commands that change nothing when the connection broke.
+func (c *CLI) try(ctx context.Context, host string, words []string, args func(*executor) ([]Arg, error)) ([]Row, error) {
+	what := "run esxcli " + strings.Join(words, " ")
+	if len(words) < 2 {
+		return nil, backends.Errorf(backends.KindUsage, host, "", "%s: not a namespace and a command", what)
+	}
+	ctx = wire.On(ctx, host)
+	reads := words[len(words)-1] == "list" || words[len(words)-1] == "get"
 	for try := 1; ; try++ {
-		rows, err := c.once(ctx, host, args)
-		if backends.KindOf(err) != backends.KindTransient || !reads(args) || try == settle.Tries || !settle.Pause(ctx, try) {
+		rows, err := c.once(ctx, host, words, args)
+		if err != nil {
+			err = wire.Explain(detailed(err), host, what)
+		}
+		if backends.KindOf(err) != backends.KindTransient || !reads || try == settle.Tries || !settle.Pause(ctx, try) {
 			return rows, err
 		}
 	}
 }
 
-// reads tells commands that change nothing: they may be repeated when the connection broke.
-func reads(args []string) bool {
-	words := command(args)
-	return len(words) > 0 && (words[len(words)-1] == "list" || words[len(words)-1] == "get")
-}
-
-func (c *CLI) once(ctx context.Context, host string, args []string) ([]Row, error) {
-	what := "run esxcli " + strings.Join(command(args), " ")
-	ctx = wire.On(ctx, host)
-	fail := func(err error) ([]Row, error) {
-		return nil, wire.Explain(detailed(err), host, what)
-	}
-	if len(command(args)) < 2 {
-		return nil, backends.Errorf(backends.KindUsage, host, "", "%s: not a namespace and a command", what)
-	}
+func (c *CLI) once(ctx context.Context, host string, words []string, args func(*executor) ([]Arg, error)) ([]Row, error) {
 	ref, err := c.places.Find(ctx, backends.HostRef(host))
 	if err != nil {
 		return nil, err
 	}
-	e := c.of(ref)
-	e.mu.Lock()
-	if e.run == nil {
-		e.run, err = esx.NewExecutor(ctx, c.conn.VIM(), mo.Reference(ref))
+	c.mu.Lock()
+	e := c.hosts[ref]
+	if e == nil {
+		e = &executor{namespaces: map[string][]esx.CommandInfoMethod{}}
+		c.hosts[ref] = e
 	}
+	c.mu.Unlock()
+	if err := e.find(ctx, c.conn, ref); err != nil {
+		return nil, err
+	}
+	list, err := args(e)
 	if err != nil {
-		e.run = nil
-		e.mu.Unlock()
-		return fail(err)
+		return nil, err
 	}
-	info, err := e.run.CommandInfoMethod(ctx, esx.NewCommand(args))
-	if err != nil {
-		e.mu.Unlock()
-		return fail(noCommand(err))
-	}
-	args, err = spell(args, info.Param)
-	if err != nil {
-		e.mu.Unlock()
-		return fail(err)
-	}
-	req, _, err := e.run.NewRequest(ctx, args)
-	e.mu.Unlock()
-	if err != nil {
-		return fail(err)
-	}
+	last := len(words) - 1
 	res := &esx.Response{}
-	if err := e.run.Execute(ctx, req, res); err != nil {
-		return fail(err)
+	err = e.execute(ctx, c.conn, "ha-cli-handler-"+strings.Join(words[:last], "-"), "vim.EsxCLI."+strings.Join(words, "."), list, res)
+	if err != nil {
+		return nil, err
 	}
 	return records(res), nil
-}
-
-func (c *CLI) of(host types.ManagedObjectReference) *executor {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.hosts[host] == nil {
-		c.hosts[host] = &executor{}
-	}
-	return c.hosts[host]
 }
 
 // command is the part of the arguments before the first option.
@@ -126,11 +121,10 @@ func command(args []string) []string {
 	return args
 }
 
-// spell checks options against what the host's command takes and writes them as the library wants them. The library
-// ends the whole program on an option that it does not know, and puts values into XML as they are.
-func spell(args []string, params []esx.CommandInfoParam) ([]string, error) {
-	out := slices.Clone(command(args))
-	rest := args[len(out):]
+// spell checks options against what the host's command takes.
+func spell(args []string, params []esx.CommandInfoParam) ([]Arg, error) {
+	var out []Arg
+	rest := args[len(command(args)):]
 	for len(rest) > 0 {
 		name, value, given := strings.Cut(rest[0], "=")
 		rest = rest[1:]
@@ -150,11 +144,7 @@ func spell(args []string, params []esx.CommandInfoParam) ([]string, error) {
 		default:
 			value, rest = rest[0], rest[1:]
 		}
-		var safe strings.Builder
-		if err := xml.EscapeText(&safe, []byte(value)); err != nil {
-			return nil, err
-		}
-		out = append(out, "--"+strings.TrimLeft(name, "-")+"="+safe.String())
+		out = append(out, Arg{Name: params[p].Name, Text: value})
 	}
 	return out, nil
 }

@@ -1,0 +1,47 @@
+package cmd_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// perHost bounds the esxcli calls of one command for each host.
+const perHost = 10
+
+// TestCallsPerHost counts at the lab's end of the wire what plan and check ask of each host by esxcli. The bound holds for
+// any number of hosts.
+func TestCallsPerHost(t *testing.T) {
+	sizes := []int{2}
+	if !testing.Short() {
+		sizes = append(sizes, 100)
+	}
+	for _, hosts := range sizes {
+		t.Run(fmt.Sprint(hosts, " hosts"), func(t *testing.T) {
+			l, err := lab.Start(t.Context(), lab.Options{Hosts: hosts, VMs: 2, Dir: t.TempDir()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { l.Close() })
+			env := environment(l, t.TempDir())
+			for _, mode := range []answers.Mode{answers.PVRDMA, answers.SRIOV, answers.GPUDirect} {
+				for _, command := range []string{"plan", "check"} {
+					before, all := l.World().Log.Calls(), l.Calls()
+					_, errs, code := inProcess(env, command, "-f", filepath.Join(l.Dir(), "answers-"+string(mode)+".yaml"))
+					if code == 4 || errs != "" && code != 3 {
+						t.Fatalf("%s %s: exit %d\n%s", command, mode, code, errs)
+					}
+					after := l.World().Log.Calls()
+					n := after["ExecuteSoap"] - before["ExecuteSoap"]
+					t.Logf("%s %s: %d ExecuteSoap, %d calls in all", command, mode, n, l.Calls()-all)
+					if n > perHost*hosts {
+						t.Errorf("%s %s: %d esxcli calls for %d hosts, at most %d for each", command, mode, n, hosts, perHost)
+					}
+				}
+			}
+		})
+	}
+}
