@@ -36,7 +36,6 @@ type Host struct {
 	Lockdown      string   `json:"lockdown,omitempty"`
 	Rebind        bool     `json:"rebind_without_reboot,omitempty"` // devices change between host and VMs without a reboot; details only
 	GraphicsType  string   `json:"graphics_type,omitempty"`         // hostDefaultGraphicsType: shared, sharedDirect; "" not read
-	BootDevice    string   `json:"boot_device,omitempty"`           // what ESXi booted from: usb, sd, disk, network; "" not read
 	SSHRunning    bool     `json:"ssh_running,omitempty"`
 
 	CPUModel     string   `json:"cpu_model,omitempty"`
@@ -48,48 +47,7 @@ type Host struct {
 	Hyperthreads bool     `json:"hyperthreads,omitempty"`
 	RecentTasks  []string `json:"recent_tasks,omitempty"` // descriptions of tasks now running on the host
 
-	System *HostSystem `json:"system,omitempty"` // nil: nobody asked esxcli
-}
-
-// A HostSystem is what only esxcli and the ESXi shell tell of a host.
-type HostSystem struct {
-	Modules    map[string]Module    `json:"modules,omitempty"`             // by name; driver modules that could be of use
-	VIBs       map[string]string    `json:"vibs,omitempty"`                // name to version, of the running image
-	NextVIBs   map[string]string    `json:"next_vibs,omitempty"`           // of the image of the next boot; nil: nothing is staged
-	Acceptance string               `json:"acceptance,omitempty"`          // VMwareCertified, VMwareAccepted, PartnerSupported, CommunitySupported
-	VFs        map[string][]string  `json:"vfs,omitempty"`                 // PCI addresses of the VFs, by PF's pNIC
-	Offers     []Component          `json:"offers,omitempty"`              // what the files named for components hold, as this host sees them
-	Firmware   map[string]Firmware  `json:"firmware,omitempty"`            // by PCI address of function 0; nil: the ESXi shell was not asked
-	Exceptions []string             `json:"lockdown_exceptions,omitempty"` // accounts that lockdown mode lets in
-	ShellError string               `json:"shell_error,omitempty"`
-	Pause      map[string]PauseSpec `json:"pause,omitempty"` // global pause in force, by pNIC
-	Error      string               `json:"error,omitempty"` // why esxcli could not be asked
-}
-
-// A Component is a VIB in a file on a datastore. A file that a host cannot read has one with Error and no Name.
-type Component struct {
-	Path       string `json:"path"`
-	Name       string `json:"name,omitempty"`
-	Version    string `json:"version,omitempty"`
-	Acceptance string `json:"acceptance,omitempty"`
-	Error      string `json:"error,omitempty"`
-}
-
-// A Module is a kernel module of a host.
-type Module struct {
-	Version string            `json:"version,omitempty"`
-	Loaded  bool              `json:"loaded"`
-	Known   []string          `json:"known"`  // every parameter that the module lists
-	Params  map[string]string `json:"params"` // those that are set; in force since the next boot after they were
-}
-
-// Firmware is what the firmware tools say of one card, by mlxconfig key (FirmwareKeys).
-type Firmware struct {
-	Device  string            `json:"device,omitempty"`  // /dev/mst name on this host; never used to tell cards apart
-	PSID    string            `json:"psid,omitempty"`    // MT_...: NVIDIA's own; anything else is an OEM card
-	Version string            `json:"version,omitempty"` // 16.35.2000
-	Current map[string]string `json:"current,omitempty"` // in force
-	Next    map[string]string `json:"next,omitempty"`    // after the next boot
+	System *HostSystem `json:"system,omitempty"` // nil: nobody asked
 }
 
 // A Ruleset is one firewall ruleset of a host.
@@ -136,12 +94,6 @@ type NICUse struct {
 	VMKs     []string `json:"vmknics,omitempty"`         // on NIC.Switch on this host
 	VMs      []string `json:"vms,omitempty"`             // with an ordinary adapter (neither pvrdma nor sriov) on NIC.Switch
 	Storage  []string `json:"storage,omitempty"`         // storage adapters on its RDMA device or on the pNIC itself: vmhba65
-}
-
-// A Neighbour is the switch port that a pNIC hears by LLDP or CDP: the switch's name as it tells it, else its chassis id.
-type Neighbour struct {
-	Switch string `json:"switch"`
-	Port   string `json:"port"` // as the switch spells it: Eth1/7, swp7, ethernet1/1/7
 }
 
 // SRIOV is what a physical function says of its VFs.

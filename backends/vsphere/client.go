@@ -95,13 +95,18 @@ func (c *Client) Esxcli(ctx context.Context, host string, args ...string) ([]map
 // Depots names the files on datastores (.vib, .zip, absolute paths) from which KindComponent installs.
 func (c *Client) Depots(paths []string) { c.system.Depots(paths) }
 
-// SystemOptions bound a survey of hosts' systems.
+// SystemOptions bound a survey of hosts' systems and say what is asked.
 type SystemOptions = system.Options
 
-// System asks hosts by esxcli through the API, never by SSH, what no property tells: module parameters, VIBs of this
-// boot and the next, acceptance level, VFs. Every host that was asked is in the answer; Error says why one is not whole.
-func (c *Client) System(ctx context.Context, hosts []string, o SystemOptions) map[string]*backends.HostSystem {
-	return c.system.Survey(ctx, hosts, o)
+// System asks hosts by esxcli through the API, never by SSH, what no property tells, and puts it into their System.
+func (c *Client) System(ctx context.Context, hosts []*backends.Host, o SystemOptions) {
+	c.system.Survey(ctx, hosts, o)
+}
+
+// Neighbours gives the switch port behind each pNIC of a host, by device name: what the physical switch says of itself
+// over LLDP or CDP. A pNIC that heard nobody has no entry.
+func (c *Client) Neighbours(ctx context.Context, host string) (map[string]backends.Neighbour, error) {
+	return c.system.Neighbours(ctx, host)
 }
 
 // BracketOptions bound how long brackets wait and say what the operator has consented to.

@@ -17,6 +17,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/system"
 )
 
 // A tape holds replies of a vCenter by method, in the order in which they came.
@@ -120,11 +121,15 @@ func look(url, user, password string) error {
 	if err != nil {
 		return err
 	}
-	var hosts []string
-	for _, h := range inv.Hosts {
-		hosts = append(hosts, h.Name)
+	var hosts []*backends.Host
+	pnics := map[string]string{}
+	for i := range inv.Hosts {
+		hosts = append(hosts, &inv.Hosts[i])
+		pnics[inv.Hosts[i].Name] = "vmnic2"
 	}
-	c.System(ctx, hosts, vsphere.SystemOptions{})
+	c.System(ctx, hosts, vsphere.SystemOptions{PNICs: pnics, VMKNic: "vmk0", Ask: []system.Question{
+		system.Counters, system.Modules, system.VIBs, system.NextVIBs, system.Acceptance, system.Pause, system.VFs, system.Neighbours, system.Peers,
+	}})
 	settings := []backends.Setting{
 		{Target: backends.HostRef("esx-01"), Kind: backends.KindFirewall, Name: "pvrdma"},
 		{Target: backends.HostRef("esx-01"), Kind: backends.KindOption, Name: "Net.PVRDMAVmknic"},

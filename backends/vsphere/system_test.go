@@ -8,6 +8,7 @@ import (
 	events "github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/backends/settertest"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/system"
 )
 
 const depot = "/vmfs/volumes/shared-01/rdma/"
@@ -54,8 +55,8 @@ func TestComponentContractOnLab(t *testing.T) {
 	s := host1(backends.KindComponent, "mft")
 	settertest.Run(t, settertest.Case{Setter: c.Setters()[s.Kind], Setting: s, OneWay: true, Missing: nowhere(s), Writes: changes(l, events.HostImage),
 		Values: []backends.Value{backends.ValueOf("4.28.0.92-0")}})
-	sys := c.System(t.Context(), []string{"esx-01"}, vsphere.SystemOptions{})["esx-01"]
-	if sys.Error != "" || sys.NextVIBs["mft"] != "4.28.0.92-0" || sys.VIBs["mft"] != "" {
+	sys := asked(t, c, t.Context(), vsphere.SystemOptions{Ask: []system.Question{system.VIBs, system.NextVIBs}}, "esx-01")["esx-01"]
+	if !sys.VIBs.Known() || sys.NextVIBs.Value["mft"].Version != "4.28.0.92-0" || sys.VIBs.Value["mft"].Version != "" {
 		t.Errorf("%+v", sys)
 	}
 }

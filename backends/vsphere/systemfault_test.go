@@ -3,7 +3,6 @@ package vsphere_test
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	events "github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/system"
 )
 
 const mft = "mft-4.28.0.92-0.x86_64.vib"
@@ -135,45 +135,104 @@ func TestComponentDepots(t *testing.T) {
 	check(t, err, backends.KindRefused, "not removed")
 }
 
+// asked reads the inventory and asks the named hosts; one that is not there is asked by its name alone.
+func asked(t *testing.T, c *vsphere.Client, ctx context.Context, o vsphere.SystemOptions, names ...string) map[string]*backends.HostSystem {
+	t.Helper()
+	inv, err := c.Inventory(t.Context(), backends.Scope{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.PNICs = map[string]string{}
+	var hosts []*backends.Host
+	for _, name := range names {
+		h := inv.Host(name)
+		if h == nil {
+			h = &backends.Host{Name: name}
+		}
+		o.PNICs[name] = "vmnic2"
+		hosts = append(hosts, h)
+	}
+	c.System(ctx, hosts, o)
+	all := map[string]*backends.HostSystem{}
+	for _, h := range hosts {
+		all[h.Name] = h.System
+	}
+	return all
+}
+
+// One question that fails costs its own answer and no other.
 func TestSystemSurvey(t *testing.T) {
 	_, c := startLab(t, lab.Options{Hosts: 3, VMs: 1, Scenario: "sriov-ready", Faults: []string{"host=esx-03,command=esxcli software vib list,do=fail:vib database is locked"}})
-	before := c.Calls()
-	all := c.System(t.Context(), []string{"esx-01", "esx-02", "esx-03", "esx-99"}, vsphere.SystemOptions{Parallel: 2, Depots: []string{depot + "no.zip"}})
-	if n := c.Calls() - before; n > 3*25+3 {
-		t.Errorf("%d calls for three hosts", n)
-	}
+	o := vsphere.SystemOptions{Parallel: 2, Depots: []string{depot + "no.zip"}, Ask: []system.Question{
+		system.Counters, system.Modules, system.VIBs, system.NextVIBs, system.Acceptance, system.Offers, system.Exceptions, system.Pause, system.VFs, system.Neighbours, system.Resync, system.BootDevice,
+	}}
+	all := asked(t, c, t.Context(), o, "esx-01", "esx-02", "esx-03", "esx-99")
 	one := all["esx-01"]
-	if one.Error != "" || one.Acceptance != "PartnerSupported" || one.VIBs["mft"] == "" || one.NextVIBs != nil {
+	if one.Acceptance != backends.FactOf("PartnerSupported") || one.VIBs.Value["mft"].Version == "" || one.VIBs.Value["mft"].Acceptance == "" || one.NextVIBs.State != backends.FactAbsent {
 		t.Errorf("%+v", one)
 	}
-	core := one.Modules["nmlx5_core"]
-	if !core.Loaded || core.Version == "" || !slices.Contains(core.Known, "max_vfs") || core.Params["max_vfs"] != "0,0,8,0" || one.Modules["nmlx5_rdma"].Params["dscp_force"] != "26" {
+	core := one.Module("nmlx5_core")
+	if !slices.Contains(core.Known, "max_vfs") || core.Params["max_vfs"] != "0,0,8,0" || one.Module("nmlx5_rdma").Params["dscp_force"] != "26" {
 		t.Errorf("%+v", one.Modules)
 	}
-	if vfs := one.VFs["vmnic2"]; len(vfs) != 8 || vfs[0] != "0000:3b:00.2" {
+	if vfs := one.VFs["vmnic2"].Value; len(vfs) != 8 || vfs[0].Address != "0000:3b:00.2" {
 		t.Errorf("VFs %v", one.VFs)
 	}
 	if len(one.Offers) != 1 || one.Offers[0].Error == "" {
 		t.Errorf("offers %+v", one.Offers)
 	}
-	if three := all["esx-03"]; !strings.Contains(three.Error, "vib database is locked") || three.Modules == nil {
-		t.Errorf("%+v", three)
+	if !one.Pause.Known() || one.Neighbours.Value["vmnic2"].Switch != "leaf-01" || !one.Stats["vmnic2"].Known() || !one.DCB["vmnic2"].Known() {
+		t.Errorf("%+v", one)
 	}
-	if all["esx-99"] == nil || !strings.Contains(all["esx-99"].Error, "no host") {
-		t.Errorf("%+v", all["esx-99"])
+	for what, state := range map[string]backends.FactState{"exceptions": one.Exceptions.State, "resync": one.Resync.State, "boot device": one.BootDevice.State} {
+		if state != backends.FactAbsent {
+			t.Errorf("%s: %q, and there is none to have", what, state)
+		}
+	}
+	three := all["esx-03"]
+	if !strings.Contains(three.VIBs.Why, "vib database is locked") || !strings.Contains(three.NextVIBs.Why, "vib database is locked") {
+		t.Errorf("VIBs %+v", three.VIBs)
+	}
+	if !three.Modules["nmlx5_core"].Known() || !three.Acceptance.Known() || !three.Pause.Known() || !three.Stats["vmnic2"].Known() || !three.Neighbours.Known() {
+		t.Errorf("the list of VIBs took others with it: %+v", three)
+	}
+	if gone := all["esx-99"]; gone.Pause.State != backends.FactUnreadable || !strings.Contains(gone.Pause.Why, "no host") {
+		t.Errorf("%+v", gone)
+	}
+}
+
+// What was read is not asked for again.
+func TestSystemIsAskedOnce(t *testing.T) {
+	l, c := startLab(t, lab.Options{Hosts: 2, VMs: 1})
+	inv, err := c.Inventory(t.Context(), backends.Scope{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hosts := []*backends.Host{inv.Host("esx-01"), inv.Host("esx-02")}
+	o := vsphere.SystemOptions{Ask: []system.Question{system.Modules, system.Pause}}
+	c.System(t.Context(), hosts, o)
+	before := l.World().Log.Calls()["ExecuteSoap"]
+	if before != 6 { // two modules and pause, on two hosts
+		t.Errorf("%d calls", before)
+	}
+	o.Ask = append(o.Ask, system.Acceptance)
+	c.System(t.Context(), hosts, o)
+	if n := l.World().Log.Calls()["ExecuteSoap"] - before; n != 2 {
+		t.Errorf("%d calls for one more question to two hosts", n)
 	}
 }
 
 // A host that does not answer keeps nobody waiting longer than its limit.
 func TestSystemSurveyLimit(t *testing.T) {
 	_, c := startLab(t, lab.Options{Hosts: 2, VMs: 1, Faults: []string{"host=esx-02,method=ExecuteSoap,do=hang"}})
-	all := c.System(t.Context(), []string{"esx-01", "esx-02"}, vsphere.SystemOptions{Limit: 2 * time.Second})
-	if all["esx-01"].Error != "" || all["esx-02"].Error == "" {
-		t.Errorf("%v", slices.Sorted(maps.Keys(all)))
+	o := vsphere.SystemOptions{Limit: 2 * time.Second, Ask: []system.Question{system.Pause}}
+	all := asked(t, c, t.Context(), o, "esx-01", "esx-02")
+	if !all["esx-01"].Pause.Known() || all["esx-02"].Pause.State != backends.FactUnreadable {
+		t.Errorf("%+v", all)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("enough"))
-	if all := c.System(ctx, []string{"esx-01"}, vsphere.SystemOptions{}); all["esx-01"].Error == "" {
+	if all := asked(t, c, ctx, o, "esx-01"); all["esx-01"].Pause.Known() {
 		t.Error("asked although it was over")
 	}
 }
@@ -182,7 +241,8 @@ func TestSystemSurveyLimit(t *testing.T) {
 func TestDecimalVFs(t *testing.T) {
 	l, c := startLab(t, lab.Options{Hosts: 1, VMs: 1, Scenario: "sriov-ready"})
 	l.World().View(func(s *events.State) { s.Hosts[0].Version = "7.0.3" })
-	if vfs := c.System(t.Context(), []string{"esx-01"}, vsphere.SystemOptions{})["esx-01"].VFs["vmnic2"]; len(vfs) != 8 || vfs[0] != "0000:3b:00.2" {
+	vfs := asked(t, c, t.Context(), vsphere.SystemOptions{Ask: []system.Question{system.VFs}}, "esx-01")["esx-01"].VFs["vmnic2"].Value
+	if len(vfs) != 8 || vfs[0].Address != "0000:3b:00.2" {
 		t.Errorf("%v", vfs)
 	}
 }

@@ -38,7 +38,7 @@ func Of(f *checks.Facts, made time.Time, tool string) *Baseline {
 	inv.Hosts = make([]backends.Host, len(f.Inventory.Hosts))
 	for i, h := range f.Inventory.Hosts {
 		h.PCI, h.RecentTasks, h.MemoryUsedMB = nil, nil, 0
-		h.System = system(h.System, f.HostFacts[h.Name])
+		h.System = system(h.System)
 		inv.Hosts[i] = h
 	}
 	inv.Guests = make([]backends.Guest, len(f.Inventory.Guests))
@@ -49,31 +49,12 @@ func Of(f *checks.Facts, made time.Time, tool string) *Baseline {
 	return &Baseline{Format: format, Made: made.UTC(), Tool: tool, Mode: string(f.Answers.Mode), Inventory: &inv}
 }
 
-// system adds the module parameters that the check itself asked esxcli for.
-func system(known *backends.HostSystem, facts checks.HostFacts) *backends.HostSystem {
-	if facts.Modules == nil || facts.Err != nil {
-		return known
+// system keeps what does not change by itself.
+func system(known *backends.HostSystem) *backends.HostSystem {
+	if known == nil {
+		return nil
 	}
-	out := backends.HostSystem{}
-	if known != nil {
-		out = *known
-	}
-	modules := map[string]backends.Module{}
-	for name, m := range out.Modules {
-		modules[name] = m
-	}
-	for name, params := range facts.Modules {
-		m := modules[name]
-		m.Params = map[string]string{}
-		for key, value := range params {
-			if value != "" {
-				m.Params[key] = value
-			}
-		}
-		modules[name] = m
-	}
-	out.Modules = modules
-	return &out
+	return &backends.HostSystem{Modules: known.Modules, VIBs: known.VIBs, Acceptance: known.Acceptance, Firmware: known.Firmware}
 }
 
 // plainID is what an instance UUID looks like; any other text a server may give never reaches the file system.

@@ -18,6 +18,10 @@ import (
 
 var made = time.Date(2026, 4, 5, 6, 7, 8, 0, time.FixedZone("CEST", 7200))
 
+func params(pfctx string) map[string]backends.Fact[backends.Module] {
+	return map[string]backends.Fact[backends.Module]{"nmlx5_core": backends.FactOf(backends.Module{Known: []string{"pfctx"}, Params: map[string]string{"pfctx": pfctx}})}
+}
+
 func facts() *checks.Facts {
 	return &checks.Facts{
 		Answers: answers.Default(answers.PVRDMA),
@@ -25,15 +29,11 @@ func facts() *checks.Facts {
 			VCenter: backends.VCenter{URL: "https://vc.lyon.example/sdk", InstanceUUID: "4711-a", Clock: made},
 			Hosts: []backends.Host{
 				{Name: "lyon-1", MemoryUsedMB: 4096, RecentTasks: []string{"a task"}, PCI: []backends.PCIDevice{{Address: "0000:3b:00.0"}},
-					System: &backends.HostSystem{Acceptance: "PartnerSupported", Modules: map[string]backends.Module{"nmlx5_core": {Version: "4.23"}}}},
+					System: &backends.HostSystem{Acceptance: backends.FactOf("PartnerSupported"), Modules: params("0x08"), Pause: backends.FactOf(map[string]backends.PauseSpec{"vmnic2": {}})}},
 				{Name: "lyon-2"}, {Name: "lyon-3"},
 			},
 			Guests: []backends.Guest{{VM: "node-1", Kernel: "5.15.0", KernelLog: []string{"mlx5_core: something"}}},
 			Gaps:   []backends.Gap{{What: "clock"}}, APICalls: 9,
-		},
-		HostFacts: map[string]checks.HostFacts{
-			"lyon-1": {Modules: map[string]map[string]string{"nmlx5_core": {"pfctx": "0x08", "ecn": ""}}},
-			"lyon-2": {Err: os.ErrDeadlineExceeded, Modules: map[string]map[string]string{"nmlx5_core": {"pfctx": "0x04"}}},
 		},
 	}
 }
@@ -52,7 +52,7 @@ func TestWhatIsKept(t *testing.T) {
 	want := &baseline.Baseline{Format: 1, Made: made.UTC(), Tool: "1.2", Mode: "pvrdma", Inventory: &backends.Inventory{
 		VCenter: backends.VCenter{URL: "https://vc.lyon.example/sdk", InstanceUUID: "4711-a"},
 		Hosts: []backends.Host{
-			{Name: "lyon-1", System: &backends.HostSystem{Acceptance: "PartnerSupported", Modules: map[string]backends.Module{"nmlx5_core": {Version: "4.23", Params: map[string]string{"pfctx": "0x08"}}}}},
+			{Name: "lyon-1", System: &backends.HostSystem{Acceptance: backends.FactOf("PartnerSupported"), Modules: params("0x08")}},
 			{Name: "lyon-2"}, {Name: "lyon-3"},
 		},
 		Guests: []backends.Guest{{VM: "node-1", Kernel: "5.15.0"}},

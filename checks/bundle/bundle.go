@@ -12,7 +12,7 @@ import (
 )
 
 // Schema is the version of the format that is written and read.
-const Schema = 1
+const Schema = 2
 
 // A Bundle is what was gathered at one time.
 type Bundle struct {
@@ -39,7 +39,6 @@ const (
 	answersFile   = "answers.yaml"
 	inventoryFile = "inventory.json"
 	guestsFile    = "guests.json"
-	hostsFile     = "hosts.json"
 	pairsFile     = "pairs.json"
 	factsFile     = "facts.json"
 )

@@ -37,6 +37,9 @@ func everyFact(t *testing.T) *checks.Facts {
 	f.Answers = nil
 	for _, inv := range []*backends.Inventory{f.Inventory, f.Baseline} {
 		inv.VCenter.User, inv.Guests[0].User = "root", "root" // what is no secret stays
+		for i := range inv.Hosts {
+			inv.Hosts[i].System.Exceptions.Value = []string{"root"}
+		}
 	}
 	f.Inventory.VCenter.ClockAsked, f.Baseline.VCenter.ClockAsked = f.Now, time.Time{}
 	return f
@@ -116,8 +119,8 @@ func TestEveryFactSurvives(t *testing.T) {
 func TestNothingReadStaysNothingRead(t *testing.T) {
 	for _, f := range []*checks.Facts{
 		{Inventory: &backends.Inventory{}},
-		{Inventory: &backends.Inventory{Clusters: []backends.Cluster{}, Guests: []backends.Guest{{PCI: []backends.GuestDevice{}, KernelLog: []string{}, Packages: map[string]string{}}}},
-			HostFacts: map[string]checks.HostFacts{"a": {Log: []string{}, Pause: map[string]checks.Pause{}}}, Pairs: []checks.PairFacts{}, Changed: map[string]time.Time{}},
+		{Inventory: &backends.Inventory{Hosts: []backends.Host{{Name: "a", System: &backends.HostSystem{Log: []string{}, Pause: backends.FactOf(map[string]backends.PauseSpec{})}}}, Clusters: []backends.Cluster{}, Guests: []backends.Guest{{PCI: []backends.GuestDevice{}, KernelLog: []string{}, Packages: map[string]string{}}}},
+			Pairs: []checks.PairFacts{}, Changed: map[string]time.Time{}},
 	} {
 		got, err := bundle.Read(bytes.NewReader(packed(t, &bundle.Bundle{Facts: f})))
 		if err != nil {
@@ -141,10 +144,10 @@ func named() *bundle.Bundle {
 		Inventory: &backends.Inventory{
 			VCenter: backends.VCenter{URL: "https://vc.example/sdk", User: "frieda@vsphere.local"},
 			Gaps:    []backends.Gap{{Target: backends.HostRef("esx-01"), Why: "Permission denied for frieda@vsphere.local."}},
-			Hosts:   []backends.Host{{Name: "esx-01", System: &backends.HostSystem{ShellError: "maintainer@esx-01: no key fits"}}},
-			Guests:  []backends.Guest{{VM: "vm-01", User: "ubuntu", OS: "ubuntu", Pretty: "Ubuntu 24.04", SudoError: "sorry, user ubuntu may not run sudo", KernelLog: []string{"ubuntu: taint"}}},
+			Hosts: []backends.Host{{Name: "esx-01", System: &backends.HostSystem{ShellError: "maintainer@esx-01: no key fits", VIBs: backends.ReadFact(map[string]backends.VIB(nil), errors.New("frieda@vsphere.local may not")),
+				Modules: map[string]backends.Fact[backends.Module]{"nmlx5_core": backends.ReadFact(backends.Module{}, errors.New("refused to maintainer"))}, Exceptions: backends.FactOf([]string{"maintainer"})}}},
+			Guests: []backends.Guest{{VM: "vm-01", User: "ubuntu", OS: "ubuntu", Pretty: "Ubuntu 24.04", SudoError: "sorry, user ubuntu may not run sudo", KernelLog: []string{"ubuntu: taint"}}},
 		},
-		HostFacts: map[string]checks.HostFacts{"esx-01": {ShellErr: errors.New("login of maintainer refused")}},
 	}}
 }
 
@@ -154,10 +157,10 @@ func TestUserNamesAreLeftOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := b.Facts.Inventory.Guests[0]
+	g, sys := b.Facts.Inventory.Guests[0], b.Facts.Inventory.Hosts[0].System
 	for _, got := range []string{
 		b.Answers.VCenter.Username, b.Answers.ESXi.User, b.Answers.VMs[0].Guest.User, b.Facts.Inventory.VCenter.User, g.User, g.SudoError, g.KernelLog[0],
-		b.Facts.LacksErr.Error(), b.Facts.Inventory.Gaps[0].Why, b.Facts.HostFacts["esx-01"].ShellErr.Error(), b.Facts.Inventory.Hosts[0].System.ShellError,
+		b.Facts.LacksErr.Error(), b.Facts.Inventory.Gaps[0].Why, sys.ShellError, sys.VIBs.Why, sys.Modules["nmlx5_core"].Why, sys.Exceptions.Value[0],
 	} {
 		if strings.Contains(got, "frieda") || strings.Contains(got, "maintainer") || strings.Contains(got, "ubuntu") || !strings.Contains(got, bundle.Redacted) {
 			t.Errorf("%q", got)
@@ -176,8 +179,8 @@ func TestTheSameFactsGiveTheSameFindings(t *testing.T) {
 	a.Hosts.Datacenter = "DC"
 	f := &checks.Facts{Answers: a, Now: made, Inventory: &backends.Inventory{
 		VCenter: backends.VCenter{URL: "https://vc.example/sdk", User: "root", Version: "8.0.3", Clock: made.Add(time.Second), ClockAsked: made},
-		Hosts:   []backends.Host{{Name: "esx-01", Datacenter: "DC", Version: "8.0.3", State: "connected", Firewall: map[string]backends.Ruleset{"pvrdma": {}}}},
-	}, HostFacts: map[string]checks.HostFacts{"esx-01": {Err: errors.New("no answer")}}}
+		Hosts:   []backends.Host{{Name: "esx-01", Datacenter: "DC", Version: "8.0.3", State: "connected", Firewall: map[string]backends.Ruleset{"pvrdma": {}}, System: &backends.HostSystem{Pause: backends.ReadFact(map[string]backends.PauseSpec(nil), errors.New("no answer"))}}},
+	}}
 	want := catalogue.Run(context.Background(), f, checks.Selection{Mode: a.Mode})
 	b, err := bundle.Read(bytes.NewReader(packed(t, &bundle.Bundle{Made: made, Answers: a, Facts: f})))
 	if err != nil {

@@ -137,8 +137,8 @@ func TestHostileBundles(t *testing.T) {
 		{"a file that is missing", with(func(f []file) []file { return slices.Delete(f, 2, 3) }), "is missing"},
 		{"a file that the manifest hides", head(`"inventory.json"`, `"inventory.jsom"`), "does not belong there"},
 		{"a changed file", with(func(f []file) []file { f[1].text = strings.Replace(f[1].text, "esx-01", "esx-02", 1); return f }), "was changed or damaged"},
-		{"another version", head(`"schema": 1`, `"schema": 2`), "has format 2, this release reads 1"},
-		{"no version", head(`"schema": 1`, `"schemata": 1`), "has format 0"},
+		{"another version", head(`"schema": 2`, `"schema": 1`), "has format 1, this release reads 2"},
+		{"no version", head(`"schema": 2`, `"schemata": 1`), "has format 0"},
 		{"another kind", head(`rdma-setup bundle`, `other bundle`), "is not that of a bundle"},
 		{"a manifest that is no JSON", with(func(f []file) []file { f[0].text = "{"; return f }), "is not that of a bundle"},
 		{"cut in the middle", good[:len(good)/2], "cut short"},
@@ -229,7 +229,7 @@ func FuzzRead(f *testing.F) {
 			switch changed[i].name {
 			case "inventory.json":
 				changed[i].text = inventory
-			case "facts.json", "hosts.json", "pairs.json":
+			case "facts.json", "pairs.json":
 				changed[i].text = rest
 			}
 		}

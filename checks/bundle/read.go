@@ -76,7 +76,7 @@ func readFiles(t *tar.Reader, head *manifest) (map[string][]byte, error) {
 		}
 		want, named := head.Files[h.Name]
 		switch h.Name {
-		case answersFile, inventoryFile, guestsFile, hostsFile, pairsFile, factsFile:
+		case answersFile, inventoryFile, guestsFile, pairsFile, factsFile:
 		default:
 			named = false
 		}
@@ -121,13 +121,12 @@ func open(head *manifest, files map[string][]byte) (*Bundle, error) {
 	var (
 		inv   backends.Inventory
 		rest  facts
-		hosts map[string]host
 		pairs []checks.PairFacts
 	)
 	for _, d := range []struct {
 		name string
 		into any
-	}{{inventoryFile, &inv}, {guestsFile, &inv.Guests}, {hostsFile, &hosts}, {pairsFile, &pairs}, {factsFile, &rest}} {
+	}{{inventoryFile, &inv}, {guestsFile, &inv.Guests}, {pairsFile, &pairs}, {factsFile, &rest}} {
 		text, ok := files[d.name]
 		if !ok {
 			return nil, refuse(nil, "%s is missing", d.name)
@@ -142,7 +141,7 @@ func open(head *manifest, files map[string][]byte) (*Bundle, error) {
 	}
 	f := rest.Facts
 	inv.VCenter.ClockAsked = f.Now // the inventory does not keep it
-	f.Answers, f.Inventory, f.HostFacts, f.Pairs, f.LacksErr = nil, &inv, hostFacts(hosts), pairs, rest.LacksErr.err()
+	f.Answers, f.Inventory, f.Pairs, f.LacksErr = nil, &inv, pairs, rest.LacksErr.err()
 	b := &Bundle{Tool: head.Tool, Made: head.Made, Quick: head.Quick, Kept: head.Kept, Facts: &f}
 	if text, ok := files[answersFile]; ok {
 		a, err := answers.Load(bytes.NewReader(text), answersFile)

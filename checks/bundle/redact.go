@@ -2,7 +2,6 @@ package bundle
 
 import (
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 
@@ -92,14 +91,6 @@ func (r *redactor) answers(a *answers.Answers) *answers.Answers {
 func (r *redactor) facts(f *checks.Facts) *checks.Facts {
 	out := *f
 	out.Inventory, out.Baseline, out.LacksErr = r.inventory(f.Inventory), r.inventory(f.Baseline), r.err(f.LacksErr)
-	if f.HostFacts != nil {
-		out.HostFacts = maps.Clone(f.HostFacts)
-		for name, h := range out.HostFacts {
-			h.Err, h.ShellErr = r.err(h.Err), r.err(h.ShellErr)
-			h.Log = r.lines(h.Log)
-			out.HostFacts[name] = h
-		}
-	}
 	out.Pairs = slices.Clone(f.Pairs)
 	for i := range out.Pairs {
 		p := &out.Pairs[i]
@@ -133,9 +124,11 @@ func (r *redactor) inventory(inv *backends.Inventory) *backends.Inventory {
 		h := &out.Hosts[i]
 		h.RecentTasks = r.lines(h.RecentTasks)
 		if h.System != nil {
-			s := *h.System
-			s.Error, s.ShellError = r.text(s.Error), r.text(s.ShellError)
-			h.System = &s
+			h.System = h.System.Reworded(r.text)
+			h.System.Exceptions.Value = slices.Clone(h.System.Exceptions.Value)
+			for i, user := range h.System.Exceptions.Value {
+				h.System.Exceptions.Value[i] = r.user(user)
+			}
 		}
 	}
 	return &out

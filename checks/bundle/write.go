@@ -31,7 +31,7 @@ func Write(w io.Writer, b *Bundle) error {
 	for _, m := range []struct {
 		name string
 		v    any
-	}{{inventoryFile, inv}, {guestsFile, guests}, {hostsFile, hostsOf(b.Facts.HostFacts)}, {pairsFile, b.Facts.Pairs}, {factsFile, rest}} {
+	}{{inventoryFile, inv}, {guestsFile, guests}, {pairsFile, b.Facts.Pairs}, {factsFile, rest}} {
 		text, err := document(m.v)
 		if err != nil {
 			return fmt.Errorf("bundle %s: %w", m.name, err)

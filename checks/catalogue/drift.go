@@ -167,25 +167,25 @@ func memberDrift(f *checks.Facts, t backends.Ref) string {
 // parameterDrift names the module parameters that are set otherwise. Which are set now comes from esxcli.
 func parameterDrift(f *checks.Facts, t backends.Ref) string {
 	then := f.Baseline.Host(t.Name)
-	now := f.HostFacts[t.Name].Modules
-	if t.Type != backends.TypeHost || then == nil || then.System == nil || now == nil {
+	h := f.Inventory.Host(t.Name)
+	if t.Type != backends.TypeHost || then == nil || then.System == nil || h == nil || h.System == nil {
 		return ""
 	}
 	var out []string
-	for module, params := range now {
-		old, known := then.System.Modules[module]
-		if !known {
+	for module, now := range h.System.Modules {
+		params, old := now.Value.Params, then.System.Module(module).Params
+		if !now.Known() || !then.System.Modules[module].Known() {
 			continue
 		}
 		names := map[string]bool{}
 		for name := range params {
 			names[name] = true
 		}
-		for name := range old.Params {
+		for name := range old {
 			names[name] = true
 		}
 		for name := range names {
-			if before := plainValue(old.Params[name]); before != plainValue(params[name]) {
+			if before := plainValue(old[name]); before != plainValue(params[name]) {
 				out = append(out, fmt.Sprintf("%s %s %s", module, name, cmp.Or(before, "unset")))
 			}
 		}

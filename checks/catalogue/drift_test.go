@@ -32,7 +32,7 @@ func driftCases() map[string]struct {
 			gpu.PCI = "0000:b4:00.0"
 			theHost(f).GPUs = []backends.GPU{gpu}
 		}, "GPUs at 0000:44:00.0"},
-		"CL-PARAM-009":   {p, theFacts(func(h *checks.HostFacts) { h.Modules["nmlx5_core"]["pfctx"] = "" }), "nmlx5_core pfctx 0x08"},
+		"CL-PARAM-009":   {p, theFacts(func(h *backends.HostSystem) { h.Modules["nmlx5_core"].Value.Params["pfctx"] = "" }), "nmlx5_core pfctx 0x08"},
 		"HOST-POWER-009": {p, func(f *checks.Facts) { theHost(f).PowerPolicy = "dynamic" }, "power policy static"},
 		"HOST-PNIC-STATE-003": {p, func(f *checks.Facts) {
 			f.LinksLost = map[string]map[string]int{theHost(f).Name: {"vmnic4": 3, "vmnic0": 1}, "lyon-0": {"vmnic0": 1}}
@@ -124,13 +124,13 @@ func TestDriftIsToldByTheRowThatLooksAtIt(t *testing.T) {
 func keepParameters(f *checks.Facts) {
 	for i := range f.Baseline.Hosts {
 		h := &f.Baseline.Hosts[i]
-		h.System = &backends.HostSystem{Modules: map[string]backends.Module{}}
-		for name, params := range f.HostFacts[h.Name].Modules {
+		h.System = &backends.HostSystem{Modules: map[string]backends.Fact[backends.Module]{}}
+		for name, m := range f.Inventory.Hosts[i].System.Modules {
 			kept := map[string]string{"quoted": ""}
-			for key, value := range params {
+			for key, value := range m.Value.Params {
 				kept[key] = `"` + value + `"` // as older builds spell it
 			}
-			h.System.Modules[name] = backends.Module{Params: kept}
+			h.System.Modules[name] = backends.FactOf(backends.Module{Params: kept})
 		}
 	}
 }

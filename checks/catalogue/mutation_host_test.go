@@ -59,7 +59,7 @@ func vcenterMutations() []mutation {
 		{"CL-EVC-014", p, checks.Unknown, func(f *checks.Facts) { f.Inventory.Clusters[0].EVC = nil }, ""},
 		{"CL-VSAN-015", s, checks.Warn, func(f *checks.Facts) {
 			theHost(f).VMKs[0].Roles = []string{"vsan"}
-			theFacts(func(h *checks.HostFacts) { h.Resync = ptr(int64(4096)) })(f)
+			theFacts(func(h *backends.HostSystem) { h.Resync = backends.FactOf(int64(4096)) })(f)
 		}, ""},
 	}
 }
@@ -89,11 +89,13 @@ func hostMutations() []mutation {
 		{"HOST-HT-010", p, checks.Warn, func(f *checks.Facts) { theHost(f).Hyperthreads = false }, ""},
 		{"HOST-SSH-011", s, checks.Warn, func(f *checks.Facts) { f.Before = true }, "VM-POWER-001"},
 		{"HOST-LOCKDOWN-012", s, checks.Warn, func(f *checks.Facts) { theHost(f).Lockdown = "strict" }, ""},
-		{"HOST-SECBOOT-013", s, checks.Warn, theFacts(func(h *checks.HostFacts) { h.VIBs = h.VIBs[:1] }), ""},
-		{"HOST-ACCEPT-014", s, checks.Fail, theFacts(func(h *checks.HostFacts) { h.Acceptance = "VMwareCertified" }), ""},
-		{"HOST-INTR-015", s, checks.Fail, theFacts(func(h *checks.HostFacts) { h.Log = []string{"WARNING: Out of interrupt vectors"} }), ""},
-		{"HOST-HOTPLUG-016", g, checks.Fail, theFacts(func(h *checks.HostFacts) { h.Log = []string{"Device 0000:44:00.0 is not a passthrough device"} }), ""},
-		{"HOST-USBBOOT-017", g, checks.Fail, func(f *checks.Facts) { theHost(f).PCI[6].Enabled, theHost(f).BootDevice = true, "usb" }, ""},
+		{"HOST-SECBOOT-013", s, checks.Warn, theFacts(func(h *backends.HostSystem) { delete(h.VIBs.Value, "nmst") }), ""},
+		{"HOST-ACCEPT-014", s, checks.Fail, theFacts(func(h *backends.HostSystem) { h.Acceptance = backends.FactOf("VMwareCertified") }), ""},
+		{"HOST-INTR-015", s, checks.Fail, theFacts(func(h *backends.HostSystem) { h.Log = []string{"WARNING: Out of interrupt vectors"} }), ""},
+		{"HOST-HOTPLUG-016", g, checks.Fail, theFacts(func(h *backends.HostSystem) { h.Log = []string{"Device 0000:44:00.0 is not a passthrough device"} }), ""},
+		{"HOST-USBBOOT-017", g, checks.Fail, func(f *checks.Facts) {
+			theHost(f).PCI[6].Enabled, theHost(f).System.BootDevice = true, backends.FactOf("usb")
+		}, ""},
 		{"HOST-UPTIME-018", s, checks.Fail, func(f *checks.Facts) { f.Changed["lyon-2"] = noon }, ""},
 		{"HOST-VMKNIC-SET-001", p, checks.Fail, func(f *checks.Facts) { theHost(f).Options["Net.PVRDMAVmknic"] = "" }, ""},
 		{"HOST-VMKNIC-SET-001", p, checks.Fail, func(f *checks.Facts) { theHost(f).Options["Net.PVRDMAVmknic"] = `"vmk0"` }, ""},
@@ -101,8 +103,8 @@ func hostMutations() []mutation {
 		{"HOST-VMKNIC-EXIST-002", p, checks.Warn, func(f *checks.Facts) { theHost(f).VMKs[0].DHCP = true }, ""},
 		{"HOST-VMKNIC-SUBNET-003", p, checks.Warn, func(f *checks.Facts) { theHost(f).VMKs[0].IP = "10.2.0.9" }, ""},
 		{"HOST-VMKNIC-DUP-004", p, checks.Fail, func(f *checks.Facts) { theHost(f).VMKs[0].IP = "10.1.0.1" }, ""},
-		{"HOST-VMKNIC-PING-005", p, checks.Warn, peer(func(p *checks.Peer) { p.Loss = 2 }), ""},
-		{"HOST-VMKNIC-PING-005", p, checks.Fail, peer(func(p *checks.Peer) { p.Loss = 100 }), ""},
+		{"HOST-VMKNIC-PING-005", p, checks.Warn, peer(func(p *backends.Peer) { p.Loss = 2 }), ""},
+		{"HOST-VMKNIC-PING-005", p, checks.Fail, peer(func(p *backends.Peer) { p.Loss = 100 }), ""},
 		{"HOST-VMKNIC-MTU-006", p, checks.Warn, func(f *checks.Facts) { theHost(f).VMKs[0].Switch = "RDMA-DVS" }, ""},
 		{"HOST-VMKNIC-MTU-006", p, checks.Fail, func(f *checks.Facts) {
 			theHost(f).VMKs[0].Switch, theHost(f).VMKs[0].MTU = "RDMA-DVS", 9100
@@ -111,30 +113,30 @@ func hostMutations() []mutation {
 		{"HOST-FW-ALLOW-008", p, checks.Warn, func(f *checks.Facts) {
 			theHost(f).Firewall["pvrdma"] = backends.Ruleset{Enabled: true, Networks: []string{"10.1.0.2"}}
 		}, ""},
-		{"HOST-PORT-28250-009", p, checks.Fail, peer(func(p *checks.Peer) { p.Port = "closed" }), ""},
-		{"PAIR-MTU-HOST-003", p, checks.Fail, peer(func(p *checks.Peer) { p.Payload = 1400 }), ""},
+		{"HOST-PORT-28250-009", p, checks.Fail, peer(func(p *backends.Peer) { p.Port = "closed" }), ""},
+		{"PAIR-MTU-HOST-003", p, checks.Fail, peer(func(p *backends.Peer) { p.Payload = 1400 }), ""},
 	}
 }
 
 // peer changes how the third host reaches the first.
-func peer(change func(p *checks.Peer)) func(*checks.Facts) {
-	return theFacts(func(h *checks.HostFacts) {
+func peer(change func(p *backends.Peer)) func(*checks.Facts) {
+	return theFacts(func(h *backends.HostSystem) {
 		p := h.Peers["lyon-0"]
-		change(&p)
+		change(&p.Value)
 		h.Peers["lyon-0"] = p
 	})
 }
 
 // parameter sets a module parameter on the third host.
 func parameter(module, name, value string) func(*checks.Facts) {
-	return theFacts(func(h *checks.HostFacts) { h.Modules[module][name] = value })
+	return theFacts(func(h *backends.HostSystem) { h.Modules[module].Value.Params[name] = value })
 }
 
 func nicMutations() []mutation {
 	everywhere := func(module, name, value string) func(*checks.Facts) {
 		return func(f *checks.Facts) {
-			for _, h := range f.HostFacts {
-				h.Modules[module][name] = value
+			for i := range f.Inventory.Hosts {
+				f.Inventory.Hosts[i].System.Modules[module].Value.Params[name] = value
 			}
 		}
 	}
@@ -170,10 +172,10 @@ func nicMutations() []mutation {
 		}, ""},
 		{"HOST-PNIC-FWMATRIX-007", p, checks.Fail, func(f *checks.Facts) { allNICs(f, func(n *backends.NIC) { n.Firmware = "16.28.1002" }) }, ""},
 		{"HOST-PNIC-FWMATRIX-007", p, checks.Warn, func(f *checks.Facts) { allNICs(f, func(n *backends.NIC) { n.DriverVersion = "4.19.16.8" }) }, ""},
-		{"HOST-PNIC-PSID-008", s, checks.Warn, card(func(c *checks.CardFirmware) { c.PSID = "DEL0000000004" }), ""},
-		{"HOST-PNIC-LINKTYPE-009", p, checks.Fail, card(func(c *checks.CardFirmware) { c.Current["LINK_TYPE_P1"] = "IB(1)" }), ""},
-		{"HOST-PNIC-PCIE-010", p, checks.Warn, theFacts(func(h *checks.HostFacts) { h.Slots["0000:43:00.0"] = checks.Slot{Gen: 3, Lanes: 8} }), ""},
-		{"HOST-PNIC-PCIE-010", p, checks.Fail, theFacts(func(h *checks.HostFacts) { h.Slots["0000:43:00.0"] = checks.Slot{Gen: 3, Lanes: 4} }), ""},
+		{"HOST-PNIC-PSID-008", s, checks.Warn, card(func(c *backends.Firmware) { c.PSID = "DEL0000000004" }), ""},
+		{"HOST-PNIC-LINKTYPE-009", p, checks.Fail, card(func(c *backends.Firmware) { c.Current["LINK_TYPE_P1"] = "IB(1)" }), ""},
+		{"HOST-PNIC-PCIE-010", p, checks.Warn, theFacts(func(h *backends.HostSystem) { h.Slots["0000:43:00.0"] = backends.Slot{Gen: 3, Lanes: 8} }), ""},
+		{"HOST-PNIC-PCIE-010", p, checks.Fail, theFacts(func(h *backends.HostSystem) { h.Slots["0000:43:00.0"] = backends.Slot{Gen: 3, Lanes: 4} }), ""},
 		{"HOST-PNIC-NUMA-011", p, checks.Warn, func(f *checks.Facts) { theVM(f).NodeAffinity = ptr("1") }, ""},
 		{"HOST-PNIC-USED-012", p, checks.Fail, func(f *checks.Facts) { theNIC(f).Roles = []string{"vmotion"} }, ""},
 		{"HOST-PNIC-USED-012", s, checks.Fail, func(f *checks.Facts) { theNIC(f).Switch = "vSwitch1" }, ""},
@@ -182,16 +184,19 @@ func nicMutations() []mutation {
 		}, ""},
 		{"HOST-PNIC-PAUSE-014", p, checks.Warn, func(f *checks.Facts) {
 			f.Answers.QoS.Lossless = answers.LosslessPause
-			for _, h := range f.HostFacts {
-				delete(h.Modules["nmlx5_core"], "pfctx")
-				h.Pause["vmnic4"] = checks.Pause{Rx: true, Tx: true}
+			for i := range f.Inventory.Hosts {
+				h := f.Inventory.Hosts[i].System
+				delete(h.Modules["nmlx5_core"].Value.Params, "pfctx")
+				h.Pause.Value["vmnic4"] = backends.PauseSpec{Rx: true, Tx: true}
 			}
-			theFacts(func(h *checks.HostFacts) { h.Pause["vmnic4"] = checks.Pause{Rx: true} })(f)
+			theFacts(func(h *backends.HostSystem) { h.Pause.Value["vmnic4"] = backends.PauseSpec{Rx: true} })(f)
 		}, ""},
-		{"HOST-PNIC-DCB-015", p, checks.Warn, theFacts(func(h *checks.HostFacts) { h.DCB["vmnic4"] = checks.DCB{} }), ""},
-		{"HOST-PNIC-DCB-015", p, checks.Fail, theFacts(func(h *checks.HostFacts) { h.DCB["vmnic4"] = checks.DCB{Supported: true, PFC: [8]bool{4: true}} }), ""},
-		{"HOST-PNIC-ERR-016", p, checks.Warn, stats(checks.Stats{Errors: 1, Over: time.Second}), ""},
-		{"HOST-PNIC-ERR-016", p, checks.Fail, stats(checks.Stats{Errors: 100, Over: time.Second}), ""},
+		{"HOST-PNIC-DCB-015", p, checks.Warn, theFacts(func(h *backends.HostSystem) { h.DCB["vmnic4"] = backends.FactOf(backends.DCB{}) }), ""},
+		{"HOST-PNIC-DCB-015", p, checks.Fail, theFacts(func(h *backends.HostSystem) {
+			h.DCB["vmnic4"] = backends.FactOf(backends.DCB{Supported: true, PFC: [8]bool{4: true}})
+		}), ""},
+		{"HOST-PNIC-ERR-016", p, checks.Warn, stats(backends.PortStats{Errors: 1, Over: time.Second}), ""},
+		{"HOST-PNIC-ERR-016", p, checks.Fail, stats(backends.PortStats{Errors: 100, Over: time.Second}), ""},
 		{"HOST-ENS-017", p, checks.Fail, func(f *checks.Facts) {
 			theSwitch(f).Members["lyon-2"] = backends.Member{PNICs: []string{"vmnic4"}, Status: "up", ENS: true}
 		}, ""},
@@ -215,14 +220,14 @@ func allNICs(f *checks.Facts, change func(n *backends.NIC)) {
 	}
 }
 
-func card(change func(c *checks.CardFirmware)) func(*checks.Facts) {
-	return theFacts(func(h *checks.HostFacts) {
+func card(change func(c *backends.Firmware)) func(*checks.Facts) {
+	return theFacts(func(h *backends.HostSystem) {
 		c := h.Firmware["0000:43:00.0"]
 		change(&c)
 		h.Firmware["0000:43:00.0"] = c
 	})
 }
 
-func stats(s checks.Stats) func(*checks.Facts) {
-	return theFacts(func(h *checks.HostFacts) { h.Stats["vmnic4"] = s })
+func stats(s backends.PortStats) func(*checks.Facts) {
+	return theFacts(func(h *backends.HostSystem) { h.Stats["vmnic4"] = backends.FactOf(s) })
 }

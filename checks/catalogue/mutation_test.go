@@ -42,11 +42,9 @@ func thePair(f *checks.Facts) *checks.PairFacts    { return &f.Pairs[len(f.Pairs
 func theNIC(f *checks.Facts) *backends.NIC { return &theHost(f).NICs[1] }
 
 // theFacts changes what esxcli told of the third host.
-func theFacts(change func(h *checks.HostFacts)) func(f *checks.Facts) {
+func theFacts(change func(h *backends.HostSystem)) func(f *checks.Facts) {
 	return func(f *checks.Facts) {
-		h := f.HostFacts[theHost(f).Name]
-		change(&h)
-		f.HostFacts[theHost(f).Name] = h
+		change(theHost(f).System)
 	}
 }
 

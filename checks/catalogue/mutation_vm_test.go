@@ -16,15 +16,15 @@ func directMutations() []mutation {
 		{"HOST-MAXVFS-LOWPF-007", s, checks.Warn, func(f *checks.Facts) {
 			for i := range f.Inventory.Hosts {
 				f.Inventory.Hosts[i].NICs[0].PCI, f.Inventory.Hosts[i].NICs[1].PCI = "0000:43:00.0", "0000:43:00.1"
-				f.HostFacts[f.Inventory.Hosts[i].Name].Modules["nmlx5_core"]["max_vfs"] = "0,9"
-				f.HostFacts[f.Inventory.Hosts[i].Name].Slots["0000:43:00.1"] = checks.Slot{Gen: 3, Lanes: 16}
+				f.Inventory.Hosts[i].System.Modules["nmlx5_core"].Value.Params["max_vfs"] = "0,9"
+				f.Inventory.Hosts[i].System.Slots["0000:43:00.1"] = backends.Slot{Gen: 3, Lanes: 16}
 				f.Inventory.VMs[i].Adapters[1].PF, f.Inventory.VMs[i].Extra["pciPassthru0.pfId"] = "0000:43:00.1", "00000:067:00.1"
 			}
 			f.Baseline = nil
 		}, ""},
-		{"HOST-NUMVFS-008", s, checks.Fail, card(func(c *checks.CardFirmware) { c.Current["NUM_OF_VFS"] = "4" }), ""},
-		{"HOST-SRIOVEN-009", s, checks.Warn, card(func(c *checks.CardFirmware) { c.Current["SRIOV_EN"] = "False(0)" }), ""},
-		{"HOST-SRIOVEN-009", s, checks.Fail, card(func(c *checks.CardFirmware) { c.Current["SRIOV_EN"], c.Next["SRIOV_EN"] = "False(0)", "False(0)" }), ""},
+		{"HOST-NUMVFS-008", s, checks.Fail, card(func(c *backends.Firmware) { c.Current["NUM_OF_VFS"] = "4" }), ""},
+		{"HOST-SRIOVEN-009", s, checks.Warn, card(func(c *backends.Firmware) { c.Current["SRIOV_EN"] = "False(0)" }), ""},
+		{"HOST-SRIOVEN-009", s, checks.Fail, card(func(c *backends.Firmware) { c.Current["SRIOV_EN"], c.Next["SRIOV_EN"] = "False(0)", "False(0)" }), ""},
 		{"HOST-VF-COUNT-010", s, checks.Fail, func(f *checks.Facts) { theNIC(f).SRIOV.Requested = 12 }, ""},
 		{"HOST-VF-FREE-011", s, checks.Fail, func(f *checks.Facts) {
 			theNIC(f).SRIOV.VFs, theNIC(f).SRIOV.Requested = 1, 1
@@ -42,7 +42,7 @@ func directMutations() []mutation {
 		{"HOST-GPU-ROOT-016", g, checks.Warn, func(f *checks.Facts) {
 			theHost(f).GPUs[0].RootPort, theHost(f).GPUs[0].Switches = "0000:40:03.0", nil
 		}, ""},
-		{"HOST-GPU-ATS-017", g, checks.Warn, card(func(c *checks.CardFirmware) { c.Current["ATS_ENABLED"] = "False(0)" }), ""},
+		{"HOST-GPU-ATS-017", g, checks.Warn, card(func(c *backends.Firmware) { c.Current["ATS_ENABLED"] = "False(0)" }), ""},
 		{"HOST-GPU-GFX-018", g, checks.Warn, func(f *checks.Facts) { theHost(f).GraphicsType = "sharedDirect" }, ""},
 	}
 }
@@ -80,15 +80,15 @@ func switchMutations() []mutation {
 		}, "GST-IP-014"},
 		{"DVS-HEALTH-010", p, checks.Fail, func(f *checks.Facts) { theSwitch(f).Health.Mismatch = []string{"lyon-2 Uplink 1: MTU"} }, ""},
 		{"DVS-HEALTH-010", p, checks.Unknown, func(f *checks.Facts) { theSwitch(f).Health.Enabled = false }, ""},
-		{"SW-LLDP-011", p, checks.Warn, theFacts(func(h *checks.HostFacts) { h.Neighbours = map[string]checks.Neighbour{} }), ""},
+		{"SW-LLDP-011", p, checks.Warn, theFacts(func(h *backends.HostSystem) { h.Neighbours = backends.FactOf(map[string]backends.Neighbour{}) }), ""},
 		{"SW-PFC-012", p, checks.Unknown, func(f *checks.Facts) { f.Answers.Confirmed.SwitchPFC = false }, ""},
 		{"SW-MTU-013", p, checks.Warn, func(f *checks.Facts) {
 			for i := range f.Pairs {
 				f.Pairs[i].Payload = 1472
 			}
 		}, "PAIR-MTU-002"},
-		{"SW-BUFFER-014", p, checks.Warn, stats(checks.Stats{Pause: 5, Over: time.Second}), ""},
-		{"SW-BUFFER-014", p, checks.Fail, stats(checks.Stats{Pause: 5000, Over: time.Second}), ""},
+		{"SW-BUFFER-014", p, checks.Warn, stats(backends.PortStats{Pause: 5, Over: time.Second}), ""},
+		{"SW-BUFFER-014", p, checks.Fail, stats(backends.PortStats{Pause: 5000, Over: time.Second}), ""},
 	}
 }
 

@@ -72,7 +72,10 @@ func TestSelection(t *testing.T) {
 func TestWhatWasNotReadIsUnknownNeverPass(t *testing.T) {
 	for _, mode := range modes() {
 		f := healthy(mode)
-		f.HostFacts, f.Pairs, f.Baseline, f.Changed, f.Inventory.Clusters = nil, nil, nil, nil, nil
+		f.Pairs, f.Baseline, f.Changed, f.Inventory.Clusters = nil, nil, nil, nil
+		for i := range f.Inventory.Hosts {
+			f.Inventory.Hosts[i].System = nil
+		}
 		for i := range f.Inventory.Guests {
 			g := &f.Inventory.Guests[i]
 			g.PCI, g.KernelLog, g.Headers, g.SecureBoot, g.HugePages, g.Firewall, g.NVIDIA, g.Containers, g.Forwarding = nil, nil, nil, nil, nil, nil, nil, nil, nil
@@ -93,7 +96,9 @@ func TestWhatWasNotReadIsUnknownNeverPass(t *testing.T) {
 
 func TestWhatCouldNotBeReadWorries(t *testing.T) {
 	f := healthy(p)
-	f.HostFacts["lyon-2"] = checks.HostFacts{Err: errors.New("the host did not answer")}
+	sys, why := theHost(f).System, errors.New("the host did not answer")
+	sys.Modules["nmlx5_core"] = backends.ReadFact(backends.Module{}, why)
+	sys.DCB["vmnic4"] = backends.ReadFact(backends.DCB{}, why)
 	f.Inventory.Guests[2] = backends.Guest{VM: "node-2", Error: "connection refused"}
 	for _, id := range []string{"HOST-PFC-001", "HOST-PNIC-DCB-015", "GST-OS-001", "GST-PORT-010", "GST-GID-019", "GST-MEMLOCK-020"} {
 		loud := 0
@@ -157,10 +162,11 @@ func TestEmptyInventoryBreaksNoRow(t *testing.T) {
 func TestLossyFabricPassesWhateverTheParameters(t *testing.T) {
 	f := healthy(p)
 	f.Answers.QoS.Lossless, f.Answers.Confirmed.SwitchPFC = answers.LosslessNone, false
-	for _, h := range f.HostFacts {
-		h.Modules["nmlx5_core"] = map[string]string{"pfctx": "0x10", "trust_state": "0", "ecn": "0"}
-		h.Modules["nmlx5_rdma"] = map[string]string{}
-		h.Pause["vmnic4"], h.DCB["vmnic4"] = checks.Pause{Rx: true}, checks.DCB{}
+	for i := range f.Inventory.Hosts {
+		h := f.Inventory.Hosts[i].System
+		h.Modules["nmlx5_core"] = backends.FactOf(backends.Module{Params: map[string]string{"pfctx": "0x10", "trust_state": "0", "ecn": "0"}})
+		h.Modules["nmlx5_rdma"] = backends.FactOf(backends.Module{})
+		h.Pause.Value["vmnic4"], h.DCB["vmnic4"] = backends.PauseSpec{Rx: true}, backends.FactOf(backends.DCB{})
 	}
 	for id, status := range amiss(f, true) {
 		t.Errorf("%s is %s: %s", id, status, evidence(f, id))

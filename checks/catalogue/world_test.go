@@ -28,7 +28,7 @@ func healthy(mode answers.Mode) *checks.Facts {
 		VCenter:  backends.VCenter{URL: "https://vc.lyon.example/sdk", Version: "8.0.3", Build: "1", User: "ops", Thumbprint: "AB:CD", Clock: noon, ClockAsked: noon, DVSVersions: []string{"7.0.3", "8.0.0", "8.0.3", "9.0.0"}},
 		Clusters: []backends.Cluster{{Name: "hpc", Datacenter: "Lyon", EVC: ptr("")}},
 	}
-	f := &checks.Facts{Answers: a, Inventory: inv, Now: noon, HostFacts: map[string]checks.HostFacts{}, Changed: map[string]time.Time{}}
+	f := &checks.Facts{Answers: a, Inventory: inv, Now: noon, Changed: map[string]time.Time{}}
 	sw := backends.Switch{Name: a.Switch.Name, Datacenter: "Lyon", Version: "8.0.3", Uplinks: []string{"Uplink 1"}, MTU: 9000,
 		Members: map[string]backends.Member{}, Note: backends.SwitchMark, Health: &backends.SwitchHealth{Enabled: true}}
 	for i := range 3 {
@@ -40,7 +40,6 @@ func healthy(mode answers.Mode) *checks.Facts {
 		} else {
 			sw.Members[name] = backends.Member{PNICs: []string{"vmnic1"}, Status: "up"}
 		}
-		f.HostFacts[name] = hostFacts(i)
 		vm := fmt.Sprintf("node-%d", i)
 		a.VMs = append(a.VMs, answers.VM{Name: vm, IP: netip.MustParsePrefix(fmt.Sprintf("10.9.0.%d/24", i+1))})
 		inv.VMs = append(inv.VMs, machine(vm, name, i, mode, a))
@@ -64,6 +63,7 @@ func copied(inv *backends.Inventory) *backends.Inventory {
 	out := *inv
 	out.Hosts, out.VMs, out.Guests = nil, nil, nil
 	for _, h := range inv.Hosts {
+		h.System = nil
 		h.NICs = append([]backends.NIC(nil), h.NICs...)
 		out.Hosts = append(out.Hosts, h)
 	}
@@ -81,7 +81,7 @@ func host(name string, i int, mode answers.Mode) backends.Host {
 		Options:  map[string]string{"Net.PVRDMAVmknic": "vmk0"},
 		Firewall: map[string]backends.Ruleset{"pvrdma": {Enabled: true, AllIP: true}},
 		NTP:      []string{"ntp.lyon.example"}, NTPActive: true, PowerPolicy: "static", PowerPolicies: []string{"static", "dynamic"},
-		Lockdown: "disabled", GraphicsType: "shared", BootDevice: "disk", CPUModel: "Xeon", Sockets: 2, Cores: 48, CPUMHz: 2500, MemoryMB: 1 << 20, MemoryUsedMB: 1 << 17, Hyperthreads: true,
+		Lockdown: "disabled", GraphicsType: "shared", System: hostFacts(i), CPUModel: "Xeon", Sockets: 2, Cores: 48, CPUMHz: 2500, MemoryMB: 1 << 20, MemoryUsedMB: 1 << 17, Hyperthreads: true,
 		VMKs: []backends.VMKernelNIC{{Device: "vmk0", IP: fmt.Sprintf("10.1.0.%d", i+1), PrefixLen: 24, MTU: 1500, Switch: "vSwitch0", Roles: []string{"management"}}},
 		NICs: []backends.NIC{{Device: "vmnic0", MAC: fmt.Sprintf("02:00:00:00:00:%02x", i), SpeedMbps: 25000, MaxSpeedMbps: 25000, FullDuplex: true, Driver: "nmlx5_core", DriverVersion: "4.23.0.66-2vmw", Firmware: "14.32.1010",
 			PCI: "0000:17:00.0", Vendor: "15b3", PCIDeviceID: "1015", Switch: "vSwitch0", Roles: []string{"management"}}},
@@ -105,28 +105,31 @@ func host(name string, i int, mode answers.Mode) backends.Host {
 	return h
 }
 
-func hostFacts(i int) checks.HostFacts {
-	peers := map[string]checks.Peer{}
+func hostFacts(i int) *backends.HostSystem {
+	peers := map[string]backends.Fact[backends.Peer]{}
 	for j := range 3 {
 		if j != i {
-			peers[fmt.Sprintf("lyon-%d", j)] = checks.Peer{Payload: 1472, Port: "open"}
+			peers[fmt.Sprintf("lyon-%d", j)] = backends.FactOf(backends.Peer{Payload: 1472, Port: "open"})
 		}
 	}
-	return checks.HostFacts{
-		Modules: map[string]map[string]string{
-			"nmlx5_core": {"pfctx": "0x08", "pfcrx": "0x08", "trust_state": "2", "ecn": "1", "max_vfs": "0,8"},
-			"nmlx5_rdma": {"dscp_force": "26"},
+	params := func(p map[string]string) backends.Fact[backends.Module] {
+		return backends.FactOf(backends.Module{Params: p})
+	}
+	return &backends.HostSystem{
+		Modules: map[string]backends.Fact[backends.Module]{
+			"nmlx5_core": params(map[string]string{"pfctx": "0x08", "pfcrx": "0x08", "trust_state": "2", "ecn": "1", "max_vfs": "0,8"}),
+			"nmlx5_rdma": params(map[string]string{"dscp_force": "26"}),
 		},
-		Pause:      map[string]checks.Pause{"vmnic4": {}},
-		DCB:        map[string]checks.DCB{"vmnic4": {Supported: true, PFC: [8]bool{3: true}}},
-		Stats:      map[string]checks.Stats{"vmnic4": {Packets: 1e6, Over: time.Second}},
-		Neighbours: map[string]checks.Neighbour{"vmnic4": {Switch: "leaf-1", Port: "Eth1/1"}},
-		VFs:        map[string][]checks.VF{"vmnic4": {{ID: 0, Active: true}, {ID: 1}}},
+		Pause:      backends.FactOf(map[string]backends.PauseSpec{"vmnic4": {}}),
+		DCB:        map[string]backends.Fact[backends.DCB]{"vmnic4": backends.FactOf(backends.DCB{Supported: true, PFC: [8]bool{3: true}})},
+		Stats:      map[string]backends.Fact[backends.PortStats]{"vmnic4": backends.FactOf(backends.PortStats{Packets: 1e6, Over: time.Second})},
+		Neighbours: backends.FactOf(map[string]backends.Neighbour{"vmnic4": {Switch: "leaf-1", Port: "Eth1/1"}}),
+		VFs:        map[string]backends.Fact[[]backends.VF]{"vmnic4": backends.FactOf([]backends.VF{{ID: 0, Active: true}, {ID: 1}})},
 		Peers:      peers,
-		VIBs:       []checks.VIB{{Name: "nmlx5-core", Version: "4.23", Acceptance: "VMwareCertified"}, {Name: "nmst", Version: "4.22", Acceptance: "PartnerSupported"}},
-		Acceptance: "PartnerSupported", Resync: ptr(int64(0)), SecureBoot: ptr(true), Log: []string{},
-		Slots: map[string]checks.Slot{"0000:43:00.0": {Gen: 3, Lanes: 16}},
-		Firmware: map[string]checks.CardFirmware{"0000:43:00.0": {PSID: "MT_0000000008",
+		VIBs:       backends.FactOf(map[string]backends.VIB{"nmlx5-core": {Version: "4.23", Acceptance: "VMwareCertified"}, "nmst": {Version: "4.22", Acceptance: "PartnerSupported"}}),
+		Acceptance: backends.FactOf("PartnerSupported"), Resync: backends.FactOf(int64(0)), BootDevice: backends.FactOf("disk"), SecureBoot: ptr(true), Log: []string{},
+		Slots: map[string]backends.Slot{"0000:43:00.0": {Gen: 3, Lanes: 16}},
+		Firmware: map[string]backends.Firmware{"0000:43:00.0": {PSID: "MT_0000000008",
 			Current: map[string]string{"NUM_OF_VFS": "16", "SRIOV_EN": "True(1)", "LINK_TYPE_P1": "ETH(2)", "ATS_ENABLED": "True(1)"}, Next: map[string]string{"SRIOV_EN": "True(1)"}}},
 	}
 }

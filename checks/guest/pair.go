@@ -52,7 +52,7 @@ func pathChecks() []checks.Check {
 		{
 			ID: "PAIR-MTU-HOST-003", Scope: checks.Pair, Link: checks.InPair, Modes: row.PVRDMA, Fix: checks.Manual, Source: "seed 000; Broadcom KB 435411",
 			Criteria: "a ping that fills the vmknic's MTU passes unfragmented / - / it does not", Remedy: "Raise the MTU of the first layer that is too small between the vmknics.",
-			Run: row.EachPeer(func(f *checks.Facts, t backends.Ref, peer string, p checks.Peer) checks.Answer {
+			Run: row.EachPeer(func(f *checks.Facts, t backends.Ref, peer string, p backends.Peer) checks.Answer {
 				h := f.Inventory.Host(t.Name)
 				v := h.VMK(f.VMKNIC(h))
 				if p.Payload == 0 || v == nil {

@@ -54,15 +54,15 @@ func nicList(h *backends.Host) string {
 }
 
 // shellCall asks about the firmware of the RDMA pNIC's card, which only tools in the ESXi shell read.
-func shellCall(ask func(f *checks.Facts, h *backends.Host, n *backends.NIC, card checks.CardFirmware) checks.Answer) func(*checks.Facts) []checks.Answer {
-	return row.NICCall(func(f *checks.Facts, h *backends.Host, n *backends.NIC, facts checks.HostFacts) checks.Answer {
+func shellCall(ask func(f *checks.Facts, h *backends.Host, n *backends.NIC, card backends.Firmware) checks.Answer) func(*checks.Facts) []checks.Answer {
+	return row.NICCall(func(f *checks.Facts, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
 		t := backends.HostRef(h.Name)
-		card, read := facts.Firmware[row.Function0(n.PCI)]
+		card, read := sys.Firmware[row.Function0(n.PCI)]
 		switch {
 		case read:
 			return ask(f, h, n, card)
-		case facts.ShellErr != nil && f.Answers.Mode != answers.PVRDMA:
-			return row.Unknown(t, "the firmware of %s could not be read: %v", n.Device, facts.ShellErr)
+		case sys.ShellError != "" && f.Answers.Mode != answers.PVRDMA:
+			return row.Unknown(t, "the firmware of %s could not be read: %s", n.Device, sys.ShellError)
 		}
 		return row.Waiting(t, "the firmware of %s was not read: that takes the ESXi shell and MFT (check --esxi-shell)", n.Device)
 	})

@@ -75,7 +75,7 @@ func controlPlaneChecks() []checks.Check {
 			ID: "HOST-VMKNIC-PING-005", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Fix: checks.Manual, Source: "seed 000",
 			Criteria: "the vmknics reach each other without loss / < 5 % / more",
 			Remedy:   "Fix VLAN and switch between the vmknics.",
-			Run: row.EachPeer(func(_ *checks.Facts, t backends.Ref, peer string, p checks.Peer) checks.Answer {
+			Run: row.EachPeer(func(_ *checks.Facts, t backends.Ref, peer string, p backends.Peer) checks.Answer {
 				switch {
 				case p.Loss == 0:
 					return row.Pass(t, "no ping to %s was lost", peer)
@@ -126,7 +126,7 @@ func controlPlaneChecks() []checks.Check {
 			ID: "HOST-PORT-28250-009", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Fix: checks.Manual, Source: "seed 003",
 			Criteria: "TCP 28250 of the peers is open / could not be tried / closed",
 			Remedy:   "Open TCP 28250 between the vmknics in the physical firewall.",
-			Run: row.EachPeer(func(_ *checks.Facts, t backends.Ref, peer string, p checks.Peer) checks.Answer {
+			Run: row.EachPeer(func(_ *checks.Facts, t backends.Ref, peer string, p backends.Peer) checks.Answer {
 				if p.Port == "" {
 					return row.Waiting(t, "TCP 28250 of %s was not tried: that takes the ESXi shell", peer)
 				}

@@ -2,6 +2,7 @@ package host
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -85,19 +86,20 @@ func directHostChecks() []checks.Check {
 	}
 }
 
-func secureBoot(_ *checks.Facts, h *backends.Host, facts checks.HostFacts) checks.Answer {
+func secureBoot(_ *checks.Facts, h *backends.Host, sys *backends.HostSystem) checks.Answer {
 	t := backends.HostRef(h.Name)
 	switch {
-	case facts.SecureBoot == nil:
+	case sys.SecureBoot == nil:
 		return row.Waiting(t, "secure boot was not read: that takes the ESXi shell")
-	case !*facts.SecureBoot:
+	case !*sys.SecureBoot:
 		return row.Pass(t, "secure boot is off")
 	}
-	i := slices.IndexFunc(facts.VIBs, func(v checks.VIB) bool { return strings.Contains(strings.ToLower(v.Name), "nmst") })
-	if i < 0 {
-		return row.Warn(t, "secure boot is on, and NMST is not installed yet")
+	for _, name := range slices.Sorted(maps.Keys(sys.VIBs.Value)) {
+		if v := sys.VIBs.Value[name]; strings.Contains(strings.ToLower(name), "nmst") {
+			return row.PassIf(level(v.Acceptance) >= level("PartnerSupported"), t, "secure boot is on; %s is %s", name, v.Acceptance)
+		}
 	}
-	return row.PassIf(level(facts.VIBs[i].Acceptance) >= level("PartnerSupported"), t, "secure boot is on; %s is %s", facts.VIBs[i].Name, facts.VIBs[i].Acceptance)
+	return row.Warn(t, "secure boot is on, and NMST is not installed yet")
 }
 
 // level orders acceptance levels; 0 for a word that is none.
@@ -106,27 +108,31 @@ func level(s string) int {
 	return max(0, slices.Index(all, strings.ToLower(s)))
 }
 
-func acceptance(_ *checks.Facts, h *backends.Host, facts checks.HostFacts) checks.Answer {
+func acceptance(_ *checks.Facts, h *backends.Host, sys *backends.HostSystem) checks.Answer {
 	t := backends.HostRef(h.Name)
-	if facts.Acceptance == "" {
-		return row.Waiting(t, "the acceptance level was not read")
+	accepts, vibs := sys.Acceptance.Value, sys.VIBs.Value
+	switch {
+	case !sys.Acceptance.Known():
+		return row.Unread(t, "the acceptance level", sys.Acceptance)
+	case !sys.VIBs.Known():
+		return row.Unread(t, "the list of VIBs", sys.VIBs)
 	}
-	for _, v := range facts.VIBs {
-		if level(v.Acceptance) < level(facts.Acceptance) {
-			return row.Fail(t, "the host accepts %s; %s %s is %s", facts.Acceptance, v.Name, v.Version, cmp.Or(v.Acceptance, "none"))
+	for _, name := range slices.Sorted(maps.Keys(vibs)) {
+		if v := vibs[name]; level(v.Acceptance) < level(accepts) {
+			return row.Fail(t, "the host accepts %s; %s %s is %s", accepts, name, v.Version, cmp.Or(v.Acceptance, "none"))
 		}
 	}
-	return row.Pass(t, "the host accepts %s; %d VIBs of RDMA are not below it", facts.Acceptance, len(facts.VIBs))
+	return row.Pass(t, "the host accepts %s; none of %d VIBs is below it", accepts, len(vibs))
 }
 
 // logged fails where vmkernel.log has a line with one of the texts.
 func logged(texts ...string) func(*checks.Facts) []checks.Answer {
-	return row.HostCall(func(_ *checks.Facts, h *backends.Host, facts checks.HostFacts) checks.Answer {
+	return row.HostCall(func(_ *checks.Facts, h *backends.Host, sys *backends.HostSystem) checks.Answer {
 		t := backends.HostRef(h.Name)
-		if facts.Log == nil {
+		if sys.Log == nil {
 			return row.Waiting(t, "vmkernel.log was not read: that takes the ESXi shell")
 		}
-		for _, line := range facts.Log {
+		for _, line := range sys.Log {
 			for _, text := range texts {
 				if strings.Contains(strings.ToLower(line), text) {
 					return row.Fail(t, "vmkernel.log: %s", line)
@@ -139,12 +145,16 @@ func logged(texts ...string) func(*checks.Facts) []checks.Answer {
 
 func usbBoot(_ *checks.Facts, h *backends.Host) checks.Answer {
 	t := backends.HostRef(h.Name)
+	var boot backends.Fact[string]
+	if h.System != nil {
+		boot = h.System.BootDevice
+	}
 	i := slices.IndexFunc(h.PCI, func(d backends.PCIDevice) bool { return d.Enabled && strings.HasPrefix(d.Class, "0c03") })
 	switch {
 	case i < 0:
 		return row.Pass(t, "no USB controller is passed through")
-	case h.BootDevice == "":
-		return row.Waiting(t, "the USB controller %s is passed through; what ESXi boots from was not read", h.PCI[i].Address)
+	case !boot.Known():
+		return row.Unread(t, "the USB controller "+h.PCI[i].Address+" is passed through; what ESXi boots from", boot)
 	}
-	return row.PassIf(h.BootDevice != "usb" && h.BootDevice != "sd", t, "the USB controller %s is passed through, ESXi boots from %s", h.PCI[i].Address, h.BootDevice)
+	return row.PassIf(boot.Value != "usb" && boot.Value != "sd", t, "the USB controller %s is passed through, ESXi boots from %s", h.PCI[i].Address, boot.Value)
 }

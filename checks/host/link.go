@@ -19,7 +19,7 @@ func nicLinkChecks() []checks.Check {
 			ID: "HOST-PNIC-PSID-008", Scope: checks.Host, Link: checks.InFirmware, Modes: row.SRIOV, Fix: checks.Manual, Source: "Mellanox firmware tools",
 			Criteria: "PSID of the maker (MT_*) / of an OEM / -",
 			Remedy:   "Take firmware from the OEM for a PSID that is not MT_*.",
-			Run: shellCall(func(_ *checks.Facts, h *backends.Host, n *backends.NIC, card checks.CardFirmware) checks.Answer {
+			Run: shellCall(func(_ *checks.Facts, h *backends.Host, n *backends.NIC, card backends.Firmware) checks.Answer {
 				if card.PSID == "" {
 					return row.Waiting(backends.HostRef(h.Name), "the PSID of %s was not read", n.Device)
 				}
@@ -30,7 +30,7 @@ func nicLinkChecks() []checks.Check {
 			ID: "HOST-PNIC-LINKTYPE-009", Scope: checks.Host, Link: checks.InFirmware, Fix: checks.Reboot, Source: "seed 002; NVIDIA: LINK_TYPE",
 			Criteria: "LINK_TYPE is ETH, or the card has no such key / - / InfiniBand",
 			Remedy:   "Set LINK_TYPE to ETH (2) and reboot.",
-			Run: shellCall(func(_ *checks.Facts, h *backends.Host, n *backends.NIC, card checks.CardFirmware) checks.Answer {
+			Run: shellCall(func(_ *checks.Facts, h *backends.Host, n *backends.NIC, card backends.Firmware) checks.Answer {
 				key := "LINK_TYPE_P1"
 				if strings.HasSuffix(n.PCI, ".1") {
 					key = "LINK_TYPE_P2"
@@ -80,11 +80,11 @@ func nicLinkChecks() []checks.Check {
 			ID: "HOST-PNIC-ERR-016", Scope: checks.Host, Link: checks.InHost, Quick: true, HostCall: true, Fix: checks.Manual, Source: "ours",
 			Criteria: "no errors or drops between two reads / up to 10 a second / more",
 			Remedy:   "Check cable and optics.",
-			Run: row.NICCall(func(_ *checks.Facts, h *backends.Host, n *backends.NIC, facts checks.HostFacts) checks.Answer {
+			Run: row.NICCall(func(_ *checks.Facts, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
 				t := backends.HostRef(h.Name)
-				s, read := facts.Stats[n.Device]
-				if !read || s.Over <= 0 {
-					return row.Waiting(t, "the counters of %s were not read twice", n.Device)
+				s, unread := row.Traffic(t, n, sys)
+				if unread != nil {
+					return *unread
 				}
 				bad := s.Errors + s.Dropped
 				return row.Grade(float64(bad)/max(1, s.Over.Seconds()), 0, 10, t, "%s: %s", n.Device, s.Grown("errors", s.Errors, "drops", s.Dropped))
@@ -102,9 +102,9 @@ func nicLinkChecks() []checks.Check {
 }
 
 // slotCarries holds the PCIe link against the speed of the port (rules section 8).
-func slotCarries(_ *checks.Facts, h *backends.Host, n *backends.NIC, facts checks.HostFacts) checks.Answer {
+func slotCarries(_ *checks.Facts, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
 	t := backends.HostRef(h.Name)
-	s, read := facts.Slots[n.PCI]
+	s, read := sys.Slots[n.PCI]
 	has, need := sizing.PCIeGbps(s.Gen, s.Lanes), float64(cmp.Or(n.SpeedMbps, n.MaxSpeedMbps))/1000
 	if !read || has == 0 || need == 0 {
 		return row.Waiting(t, "the PCIe link of %s was not read", n.Device)

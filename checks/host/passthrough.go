@@ -72,9 +72,9 @@ func passthroughChecks() []checks.Check {
 			ID: "HOST-GPU-ATS-017", Scope: checks.Host, Link: checks.InFirmware, Modes: row.GPUDirect, Fix: checks.Reboot, Source: "NVIDIA: ATS with GPUDirect RDMA",
 			Criteria: "ATS_ENABLED is on, or the card has no such key / off / -",
 			Remedy:   "Set ATS_ENABLED and reboot the host.",
-			Run: row.HostCall(func(f *checks.Facts, h *backends.Host, facts checks.HostFacts) checks.Answer {
+			Run: row.HostCall(func(f *checks.Facts, h *backends.Host, sys *backends.HostSystem) checks.Answer {
 				t, at := backends.HostRef(h.Name), f.HCA(h)
-				card, read := facts.Firmware[row.Function0(at)]
+				card, read := sys.Firmware[row.Function0(at)]
 				if !read {
 					return row.Waiting(t, "the firmware of NIC %s was not read: that takes the ESXi shell and MFT (check --esxi-shell)", cmp.Or(at, "none"))
 				}

@@ -21,7 +21,7 @@ func qosChecks() []checks.Check {
 		parameters("HOST-PFC-001", row.OnDVS, "pfctx and pfcrx both name the priority / unset (global pause) / they differ or name another",
 			"Set pfctx and pfcrx both to the bit of the priority (0x08 for 3).", "seed 002; Mellanox DOC-2581", pfc),
 		parameters("HOST-TRUST-002", row.OnDVS, "trust_state is 2 (DSCP) / 1 (PCP) or unset / other",
-			"Set trust_state to 2.", "seed 002", func(_ *checks.Facts, t backends.Ref, p map[string]map[string]string) checks.Answer {
+			"Set trust_state to 2.", "seed 002", func(_ *checks.Facts, t backends.Ref, p *backends.HostSystem) checks.Answer {
 				v := nmlx5.Param(p, nmlx5.Core, "trust_state")
 				switch v {
 				case "2":
@@ -32,7 +32,7 @@ func qosChecks() []checks.Check {
 				return row.Fail(t, "trust_state=%s", v)
 			}),
 		parameters("HOST-DSCP-003", row.PVRDMA, "dscp_force is the DSCP of the answers / unset / another",
-			"Set dscp_force of nmlx5_rdma to the DSCP (26).", "VMware: lossless RDMA; Mellanox DOC-2581", func(f *checks.Facts, t backends.Ref, p map[string]map[string]string) checks.Answer {
+			"Set dscp_force of nmlx5_rdma to the DSCP (26).", "VMware: lossless RDMA; Mellanox DOC-2581", func(f *checks.Facts, t backends.Ref, p *backends.HostSystem) checks.Answer {
 				v := nmlx5.Param(p, nmlx5.RDMA, "dscp_force")
 				switch {
 				case v == "" || v == "-1":
@@ -43,7 +43,7 @@ func qosChecks() []checks.Check {
 				return row.Fail(t, "dscp_force=%s, wanted %d", v, f.Answers.QoS.DSCP)
 			}),
 		parameters("HOST-ECN-004", row.OnDVS, "ecn as the answers say / unset / the opposite",
-			"Set ecn=1 explicitly; its default is off.", "seed 002; NVIDIA: nmlx5 module parameters", func(f *checks.Facts, t backends.Ref, p map[string]map[string]string) checks.Answer {
+			"Set ecn=1 explicitly; its default is off.", "seed 002; NVIDIA: nmlx5 module parameters", func(f *checks.Facts, t backends.Ref, p *backends.HostSystem) checks.Answer {
 				v := nmlx5.Param(p, nmlx5.Core, "ecn")
 				want := "0"
 				if f.Answers.QoS.ECN {
@@ -57,7 +57,7 @@ func qosChecks() []checks.Check {
 	}
 }
 
-func pfc(f *checks.Facts, t backends.Ref, p map[string]map[string]string) checks.Answer {
+func pfc(f *checks.Facts, t backends.Ref, p *backends.HostSystem) checks.Answer {
 	tx, rx := nmlx5.Param(p, nmlx5.Core, "pfctx"), nmlx5.Param(p, nmlx5.Core, "pfcrx")
 	mask, err := sizing.PFCMask(f.Answers.QoS.Priority)
 	switch {
@@ -75,13 +75,13 @@ func pauseCheck() checks.Check {
 		ID: "HOST-PNIC-PAUSE-014", Scope: checks.Host, Link: checks.InHost, Quick: true, HostCall: true, Fix: checks.Automatic, Source: "VMware: lossless RDMA; Mellanox DOC-2581",
 		Criteria: "as qos.lossless asks (pause: both on; pfc and none: told, and passes) / mixed / -",
 		Remedy:   "Set the pause parameters or PFC, not both.",
-		Run: row.NICCall(func(f *checks.Facts, h *backends.Host, n *backends.NIC, facts checks.HostFacts) checks.Answer {
+		Run: row.NICCall(func(f *checks.Facts, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
 			t := backends.HostRef(h.Name)
-			p, read := facts.Pause[n.Device]
-			if !read {
-				return row.Waiting(t, "the pause parameters of %s were not read", n.Device)
+			p, there := sys.Pause.Value[n.Device]
+			if !there {
+				return row.Unread(t, "the global pause of "+n.Device, sys.Pause)
 			}
-			masked := nmlx5.Number(nmlx5.Param(facts.Modules, nmlx5.Core, "pfctx")) > 0
+			masked := nmlx5.Number(nmlx5.Param(sys, nmlx5.Core, "pfctx")) > 0
 			bad := f.Answers.QoS.Lossless == answers.LosslessPause && (!p.Rx || !p.Tx || masked)
 			return row.WarnIf(bad, t, "%s: pause rx %s, tx %s, PFC %s; qos.lossless is %s", n.Device, row.OnOff(p.Rx), row.OnOff(p.Tx), row.OnOff(masked), cmp.Or(string(f.Answers.QoS.Lossless), "none"))
 		}),
@@ -93,12 +93,12 @@ func dcbCheck() checks.Check {
 		ID: "HOST-PNIC-DCB-015", Scope: checks.Host, Link: checks.InSwitch, Fix: checks.Manual, Source: "VMware: lossless RDMA",
 		Criteria: "PFC on the priority of the answers / DCB not supported / on another; without qos.lossless pfc: told, and passes",
 		Remedy:   "Align DCB with the switch.",
-		Run: row.NICCall(func(f *checks.Facts, h *backends.Host, n *backends.NIC, facts checks.HostFacts) checks.Answer {
+		Run: row.NICCall(func(f *checks.Facts, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
 			t, q := backends.HostRef(h.Name), f.Answers.QoS
-			d, read := facts.DCB[n.Device]
-			if !read {
-				return row.Waiting(t, "the DCB status of %s was not read", n.Device)
+			if !sys.DCB[n.Device].Known() {
+				return row.Unread(t, "the DCB status of "+n.Device, sys.DCB[n.Device])
 			}
+			d := sys.DCB[n.Device].Value
 			var on []string
 			for i, set := range d.PFC {
 				if set {
@@ -118,19 +118,19 @@ func dcbCheck() checks.Check {
 }
 
 // parameters is a row about module parameters of the pNIC's driver.
-func parameters(id string, modes []answers.Mode, criteria, remedy, source string, ask func(f *checks.Facts, t backends.Ref, p map[string]map[string]string) checks.Answer) checks.Check {
+func parameters(id string, modes []answers.Mode, criteria, remedy, source string, ask func(f *checks.Facts, t backends.Ref, p *backends.HostSystem) checks.Answer) checks.Check {
 	return checks.Check{
 		ID: id, Scope: checks.Host, Link: checks.InDriver, Modes: modes, Quick: true, HostCall: true, Fix: checks.Reboot, Source: source,
 		Criteria: criteria + "; without qos.lossless pfc: told, and passes", Remedy: remedy,
-		Run: row.NICCall(func(f *checks.Facts, h *backends.Host, n *backends.NIC, facts checks.HostFacts) checks.Answer {
+		Run: row.NICCall(func(f *checks.Facts, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
 			t := backends.HostRef(h.Name)
 			switch {
 			case n.Driver != nmlx5.Core:
 				return row.Waiting(t, "%s has driver %s, whose parameters are not known here", n.Device, cmp.Or(n.Driver, "none"))
-			case facts.Modules[nmlx5.Core] == nil:
-				return row.Waiting(t, "the parameters of %s were not read", nmlx5.Core)
+			case !sys.Modules[nmlx5.Core].Known():
+				return row.Unread(t, "the list of parameters of "+nmlx5.Core, sys.Modules[nmlx5.Core])
 			}
-			a := ask(f, t, facts.Modules)
+			a := ask(f, t, sys)
 			if f.Answers.QoS.Lossless != answers.LosslessPFC && a.Status != checks.Unknown {
 				return row.Pass(t, "%s; qos.lossless is %s", a.Evidence, cmp.Or(string(f.Answers.QoS.Lossless), "none"))
 			}

@@ -50,7 +50,7 @@ func sriovChecks() []checks.Check {
 			ID: "HOST-NUMVFS-008", Scope: checks.Host, Link: checks.InFirmware, Modes: row.SRIOV, Fix: checks.Reboot, Source: "seed 002; sriov-network-operator PR 218",
 			Criteria: "NUM_OF_VFS covers the largest max_vfs of the card / - / less",
 			Remedy:   "Raise NUM_OF_VFS and reboot.",
-			Run: shellCall(func(f *checks.Facts, h *backends.Host, n *backends.NIC, card checks.CardFirmware) checks.Answer {
+			Run: shellCall(func(f *checks.Facts, h *backends.Host, n *backends.NIC, card backends.Firmware) checks.Answer {
 				want := f.Answers.SRIOV.VFs
 				if n.SRIOV != nil {
 					want = max(want, n.SRIOV.Requested)
@@ -63,7 +63,7 @@ func sriovChecks() []checks.Check {
 			ID: "HOST-SRIOVEN-009", Scope: checks.Host, Link: checks.InFirmware, Modes: row.SRIOV, Fix: checks.Reboot, Source: "seed 002",
 			Criteria: "SRIOV_EN is on / on after the next boot only / off",
 			Remedy:   "Enable SRIOV_EN and reboot.",
-			Run: shellCall(func(_ *checks.Facts, h *backends.Host, n *backends.NIC, card checks.CardFirmware) checks.Answer {
+			Run: shellCall(func(_ *checks.Facts, h *backends.Host, n *backends.NIC, card backends.Firmware) checks.Answer {
 				now, next := row.IsTrue(card.Current["SRIOV_EN"]), row.IsTrue(card.Next["SRIOV_EN"])
 				t := backends.HostRef(h.Name)
 				if !now && !next {
@@ -112,13 +112,16 @@ func sriovChecks() []checks.Check {
 func maxVFs(id, criteria, remedy, source string, ask func(t backends.Ref, at int, ports []string, list []int) checks.Answer) checks.Check {
 	return checks.Check{
 		ID: id, Scope: checks.Host, Link: checks.InDriver, Modes: row.SRIOV, Quick: true, HostCall: true, Fix: checks.Reboot, Source: source, Criteria: criteria, Remedy: remedy,
-		Run: row.NICCall(func(_ *checks.Facts, h *backends.Host, n *backends.NIC, facts checks.HostFacts) checks.Answer {
+		Run: row.NICCall(func(_ *checks.Facts, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
 			t := backends.HostRef(h.Name)
-			if n.Driver != nmlx5.Core || facts.Modules[nmlx5.Core] == nil {
+			if core := sys.Modules[nmlx5.Core]; n.Driver == nmlx5.Core && !core.Known() {
+				return row.Unread(t, "max_vfs of "+nmlx5.Core, core)
+			}
+			if n.Driver != nmlx5.Core {
 				return row.Waiting(t, "%s: max_vfs of driver %s was not read", n.Device, cmp.Or(n.Driver, "none"))
 			}
 			ports := nmlx5.Ports(h)
-			text := nmlx5.Param(facts.Modules, nmlx5.Core, "max_vfs")
+			text := nmlx5.Param(sys, nmlx5.Core, "max_vfs")
 			if text == "" && n.SRIOV != nil && n.SRIOV.VFs > 0 {
 				return row.Pass(t, "max_vfs is unset; the %d VFs of %s were asked for through the API", n.SRIOV.VFs, n.Device)
 			}
@@ -143,14 +146,14 @@ func joined(list []int) string {
 }
 
 // freeVFs counts by esxcli's list, or where that was not read by the VMs' adapters.
-func freeVFs(f *checks.Facts, h *backends.Host, n *backends.NIC, facts checks.HostFacts) checks.Answer {
+func freeVFs(f *checks.Facts, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
 	t := backends.HostRef(h.Name)
 	if n.SRIOV == nil {
 		return row.Fail(t, "%s tells nothing of SR-IOV", n.Device)
 	}
 	used := 0
-	if list, read := facts.VFs[n.Device]; read {
-		for _, v := range list {
+	if list := sys.VFs[n.Device]; list.Known() {
+		for _, v := range list.Value {
 			if v.Active {
 				used++
 			}

@@ -19,15 +19,15 @@ func physicalChecks() []checks.Check {
 			ID: "SW-LLDP-011", Scope: checks.Switch, Link: checks.InSwitch, Quick: true, HostCall: true, Fix: checks.Manual, Source: "seed 002",
 			Criteria: "the pNIC hears a switch port / nobody / -",
 			Remedy:   "Enable LLDP on the physical switch.",
-			Run: row.NICCall(func(_ *checks.Facts, h *backends.Host, n *backends.NIC, facts checks.HostFacts) checks.Answer {
+			Run: row.NICCall(func(_ *checks.Facts, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
 				t := backends.HostRef(h.Name)
 				switch {
 				case n.SpeedMbps == 0:
 					return checks.Answer{} // HOST-PNIC-STATE-003 says so
-				case facts.Neighbours == nil:
-					return row.Waiting(t, "the neighbour of %s was not read", n.Device)
+				case !sys.Neighbours.Known():
+					return row.Unread(t, "the neighbour of "+n.Device, sys.Neighbours)
 				}
-				at, heard := facts.Neighbours[n.Device]
+				at, heard := sys.Neighbours.Value[n.Device]
 				if !heard {
 					return row.Warn(t, "%s hears no LLDP or CDP", n.Device)
 				}
@@ -59,11 +59,11 @@ func physicalChecks() []checks.Check {
 			ID: "SW-BUFFER-014", Scope: checks.Switch, Link: checks.InSwitch, Fix: checks.Manual, Source: "seed 001",
 			Criteria: "no drops or pauses between two reads of the hosts' counters / some / more than 1000 a second",
 			Remedy:   "Enlarge the lossless pool of the switch.",
-			Run: row.NICCall(func(_ *checks.Facts, h *backends.Host, n *backends.NIC, facts checks.HostFacts) checks.Answer {
+			Run: row.NICCall(func(_ *checks.Facts, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
 				t := backends.HostRef(h.Name)
-				s, read := facts.Stats[n.Device]
-				if !read || s.Over <= 0 {
-					return row.Waiting(t, "the counters of %s were not read twice", n.Device)
+				s, unread := row.Traffic(t, n, sys)
+				if unread != nil {
+					return *unread
 				}
 				return row.Grade(float64(s.Dropped+s.Pause)/max(1, s.Over.Seconds()), 0, 1000, t, "%s: %s", n.Device, s.Grown("drops", s.Dropped, "pauses", s.Pause))
 			}),

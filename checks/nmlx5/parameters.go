@@ -42,6 +42,6 @@ func Ports(h *backends.Host) []string {
 }
 
 // Param is a parameter as esxcli lists it, without the quotes of older builds.
-func Param(p map[string]map[string]string, module, name string) string {
-	return strings.Trim(p[module][name], `" `)
+func Param(sys *backends.HostSystem, module, name string) string {
+	return strings.Trim(sys.Module(module).Params[name], `" `)
 }

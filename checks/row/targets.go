@@ -27,28 +27,41 @@ func Said(out []checks.Answer, a checks.Answer) []checks.Answer {
 }
 
 // HostCall asks about what only a call per host tells.
-func HostCall(ask func(f *checks.Facts, h *backends.Host, facts checks.HostFacts) checks.Answer) func(*checks.Facts) []checks.Answer {
+func HostCall(ask func(f *checks.Facts, h *backends.Host, sys *backends.HostSystem) checks.Answer) func(*checks.Facts) []checks.Answer {
 	return EachHost(func(f *checks.Facts, h *backends.Host) checks.Answer {
-		t := backends.HostRef(h.Name)
-		facts, asked := f.HostFacts[h.Name]
-		switch {
-		case !asked:
-			return Waiting(t, "the host was not asked by esxcli")
-		case facts.Err != nil:
-			return Unknown(t, "esxcli could not be asked: %v", facts.Err)
+		if h.System == nil {
+			return Waiting(backends.HostRef(h.Name), "the host was not asked by esxcli")
 		}
-		return ask(f, h, facts)
+		return ask(f, h, h.System)
 	})
 }
 
+// Unread answers for a fact without a value: it worries where the host was asked and did not tell.
+func Unread[T any](t backends.Ref, what string, f backends.Fact[T]) checks.Answer {
+	if f.State == backends.FactUnreadable {
+		return Unknown(t, "%s could not be read: %s", what, f.Why)
+	}
+	return Waiting(t, "%s was not read", what)
+}
+
 // NICCall is HostCall for the RDMA pNIC; a host without one has its own row.
-func NICCall(ask func(f *checks.Facts, h *backends.Host, n *backends.NIC, facts checks.HostFacts) checks.Answer) func(*checks.Facts) []checks.Answer {
-	return HostCall(func(f *checks.Facts, h *backends.Host, facts checks.HostFacts) checks.Answer {
+func NICCall(ask func(f *checks.Facts, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer) func(*checks.Facts) []checks.Answer {
+	return HostCall(func(f *checks.Facts, h *backends.Host, sys *backends.HostSystem) checks.Answer {
 		if n := f.NIC(h); n != nil {
-			return ask(f, h, n, facts)
+			return ask(f, h, n, sys)
 		}
 		return checks.Answer{}
 	})
+}
+
+// Traffic is how far the counters of a pNIC moved; unread is the answer where that is not known.
+func Traffic(t backends.Ref, n *backends.NIC, sys *backends.HostSystem) (s backends.PortStats, unread *checks.Answer) {
+	fact := sys.Stats[n.Device]
+	if fact.Known() && fact.Value.Over > 0 {
+		return fact.Value, nil
+	}
+	a := Unread(t, "the growth of the counters of "+n.Device, fact)
+	return s, &a
 }
 
 // Function0 is the address of a card's first function, which stands for the card.
@@ -75,16 +88,20 @@ func EachVM(ask func(f *checks.Facts, v *backends.VM) checks.Answer) func(*check
 }
 
 // EachPeer asks how each host reaches its peers, and tells the worst of them.
-func EachPeer(ask func(f *checks.Facts, t backends.Ref, peer string, p checks.Peer) checks.Answer) func(*checks.Facts) []checks.Answer {
-	return HostCall(func(f *checks.Facts, h *backends.Host, facts checks.HostFacts) checks.Answer {
+func EachPeer(ask func(f *checks.Facts, t backends.Ref, peer string, p backends.Peer) checks.Answer) func(*checks.Facts) []checks.Answer {
+	return HostCall(func(f *checks.Facts, h *backends.Host, sys *backends.HostSystem) checks.Answer {
 		t := backends.HostRef(h.Name)
 		var worst checks.Answer
 		for _, peer := range f.Connected() {
-			p, tried := facts.Peers[peer.Name]
+			p, tried := sys.Peers[peer.Name]
 			if !tried || peer.Name == h.Name {
 				continue
 			}
-			if a := ask(f, t, peer.Name, p); worst.Status == "" || a.Status.Weight() > worst.Status.Weight() {
+			a := Unread(t, "the way to "+peer.Name, p)
+			if p.Known() {
+				a = ask(f, t, peer.Name, p.Value)
+			}
+			if worst.Status == "" || a.Status.Weight() > worst.Status.Weight() {
 				worst = a
 			}
 		}

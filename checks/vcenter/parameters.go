@@ -16,13 +16,12 @@ import (
 // sameParameters compares what the nmlx5 modules were given, max_vfs apart from the rest.
 func sameParameters(f *checks.Facts) []checks.Answer {
 	told := func(h *backends.Host, vfs bool) string {
-		facts := f.HostFacts[h.Name]
-		if facts.Err != nil || facts.Modules[nmlx5.Core] == nil {
+		if h.System == nil || !h.System.Modules[nmlx5.Core].Known() {
 			return ""
 		}
 		var out []string
-		for module, params := range facts.Modules {
-			for name, v := range params {
+		for module, m := range h.System.Modules {
+			for name, v := range m.Value.Params {
 				if v = strings.ReplaceAll(strings.Trim(v, `" `), " ", ""); v != "" && (name == "max_vfs") == vfs {
 					out = append(out, fmt.Sprintf("%s:%s=%s", module, name, v))
 				}
@@ -69,7 +68,7 @@ func ownVFs(f *checks.Facts, h *backends.Host, list string) string {
 	if list == "" || n == nil {
 		return list
 	}
-	entries := strings.Split(nmlx5.Param(f.HostFacts[h.Name].Modules, nmlx5.Core, "max_vfs"), ",")
+	entries := strings.Split(nmlx5.Param(h.System, nmlx5.Core, "max_vfs"), ",")
 	if at := slices.Index(nmlx5.Ports(h), n.PCI); at >= 0 && at < len(entries) && entries[at] != "" {
 		return strings.TrimSpace(entries[at])
 	}

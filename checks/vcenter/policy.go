@@ -114,8 +114,12 @@ func vsan(f *checks.Facts, h *backends.Host) checks.Answer {
 	if !slices.ContainsFunc(h.VMKs, func(v backends.VMKernelNIC) bool { return slices.Contains(v.Roles, "vsan") }) {
 		return row.Pass(t, "no vmknic carries vSAN")
 	}
-	if r := f.HostFacts[h.Name].Resync; r != nil {
-		return row.WarnIf(*r > 0, t, "vSAN has %d bytes left to resync", *r)
+	var r backends.Fact[int64]
+	if h.System != nil {
+		r = h.System.Resync
 	}
-	return row.Waiting(t, "the host carries vSAN; what it resyncs was not read")
+	if r.Known() {
+		return row.WarnIf(r.Value > 0, t, "vSAN has %d bytes left to resync", r.Value)
+	}
+	return row.Unread(t, "the host carries vSAN; what it resyncs", r)
 }

@@ -14,7 +14,6 @@ import (
 // An aftermath is how it stands when a run has ended.
 type aftermath struct {
 	findings []checks.Finding
-	hosts    map[string]checks.HostFacts // nil: the hosts were not asked again
 	notes    []string
 }
 
@@ -41,10 +40,13 @@ func lookAgain(ctx context.Context, s *session.Session, a *answers.Answers, p *p
 	}
 	few, seen := limited(a, inv, f.limit)
 	facts := s.Facts(ctx, few, seen, true)
+	for i := range seen.Hosts { // the report shows what the hosts said now
+		inv.Host(seen.Hosts[i].Name).System = seen.Hosts[i].System
+	}
 	facts.Pairs = append(facts.Pairs, pairFacts(measured)...)
 	found := catalogue.Run(ctx, facts, checks.Selection{Mode: a.Mode, Skip: f.skip})
 	if ctx.Err() != nil {
 		return before
 	}
-	return aftermath{findings: found, hosts: facts.HostFacts}
+	return aftermath{findings: found}
 }

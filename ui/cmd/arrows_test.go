@@ -16,12 +16,11 @@ const module = "github.com/rdma-setup/rdma-setup/"
 
 // allowed names, for each room of the house, the rooms below it that it may import. A room covers its sub-packages.
 var allowed = map[string][]string{
-	"ui/cmd":           {"ui", "wizard", "backends", "checks", "assets"},
-	"ui/cmd/console":   {"ui/plain", "ui/theme", "wizard/answers", "wizard/plan", "wizard/engine/journal", "backends"},
-	"ui/cmd/generate":  {"ui/cmd/console", "ui/cmd/session", "ui/cmd/hostfacts", "ui/cmd/nodes", "wizard", "backends", "checks"},
-	"ui/cmd/hostfacts": {"wizard/answers", "wizard/sizing", "backends/vsphere", "backends", "checks"},
-	"ui/cmd/nodes":     {"wizard/answers", "wizard/sizing", "wizard/generate", "wizard/report", "checks/perftest", "backends"},
-	"ui/cmd/session": {"ui/cmd/console", "ui/cmd/hostfacts", "ui/cmd/nodes", "ui/live", "wizard/answers", "wizard/plan", "wizard/engine/journal",
+	"ui/cmd":          {"ui", "wizard", "backends", "checks", "assets"},
+	"ui/cmd/console":  {"ui/plain", "ui/theme", "wizard/answers", "wizard/plan", "wizard/engine/journal", "backends"},
+	"ui/cmd/generate": {"ui/cmd/console", "ui/cmd/session", "ui/cmd/nodes", "wizard", "backends", "checks"},
+	"ui/cmd/nodes":    {"wizard/answers", "wizard/sizing", "wizard/generate", "wizard/report", "checks/perftest", "backends"},
+	"ui/cmd/session": {"ui/cmd/console", "ui/cmd/nodes", "ui/live", "wizard/answers", "wizard/sizing", "wizard/plan", "wizard/engine/journal",
 		"backends", "checks", "assets"},
 	"ui/cmd/unfinished": {"wizard", "backends"},
 

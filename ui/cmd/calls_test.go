@@ -15,13 +15,14 @@ const perHost = 10
 // TestCallsPerHost counts at the lab's end of the wire what plan and check ask of each host by esxcli. The bound holds for
 // any number of hosts.
 func TestCallsPerHost(t *testing.T) {
-	sizes := []int{2}
-	if !testing.Short() {
-		sizes = append(sizes, 100)
-	}
-	for _, hosts := range sizes {
-		t.Run(fmt.Sprint(hosts, " hosts"), func(t *testing.T) {
-			l, err := lab.Start(t.Context(), lab.Options{Hosts: hosts, VMs: 2, Dir: t.TempDir()})
+	for _, site := range []struct {
+		hosts    int
+		scenario string
+	}{{2, ""}, {2, "sriov-ready"}, {100, ""}} {
+		hosts := site.hosts
+		t.Run(fmt.Sprint(hosts, " hosts ", site.scenario), func(t *testing.T) {
+			t.Parallel()
+			l, err := lab.Start(t.Context(), lab.Options{Hosts: hosts, VMs: 2, Dir: t.TempDir(), Scenario: site.scenario})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -33,7 +33,7 @@ type checked struct {
 func checkedOf(s *session.Session, a *answers.Answers, inv *backends.Inventory, facts *checks.Facts, findings []checks.Finding, measured []perftest.Measurement) *checked {
 	c := &checked{calls: s.VC.Calls(), report: &report.Report{
 		Mode: string(a.Mode), Made: s.Env.Now(), Tool: s.Env.Version, VCenter: s.Set.URL, Simulated: inv.VCenter.Simulated,
-		Insecure: s.Set.Unverified(), Checks: findings, Measurements: measured, Environment: report.EnvironmentOf(inv, facts.HostFacts),
+		Insecure: s.Set.Unverified(), Checks: findings, Measurements: measured, Environment: report.EnvironmentOf(inv),
 	}}
 	c.code, c.word = judged(findings, measured)
 	return c

@@ -134,7 +134,7 @@ func judgeBundle(ctx context.Context, e *console.Env, path string, f planFlags, 
 	vc := facts.Inventory.VCenter
 	c := &checked{report: &report.Report{
 		Mode: string(a.Mode), Made: b.Made, Tool: e.Version, VCenter: vc.URL, Simulated: vc.Simulated, Notes: []string{note},
-		Checks: found, Measurements: measured, Environment: report.EnvironmentOf(facts.Inventory, facts.HostFacts),
+		Checks: found, Measurements: measured, Environment: report.EnvironmentOf(facts.Inventory),
 	}}
 	c.code, c.word = judged(found, measured)
 	if facts.Baseline != nil {

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
-	"github.com/rdma-setup/rdma-setup/checks"
 )
 
 // An Environment is what the figures of a report were got on: versions, firmware and cables. What was not read is empty.
@@ -71,15 +70,14 @@ type EnvGuest struct {
 	Devices  []string `json:"devices,omitempty"` // "rocep19s0f1: vmw_pvrdma, PORT_ACTIVE, MTU 4096, 100 Gb/s"
 }
 
-// EnvironmentOf gathers the environment from an inventory and, where the full check asked the hosts, from what only
-// calls per host tell; facts may be nil. VMs count when their guest was asked.
-func EnvironmentOf(inv *backends.Inventory, facts map[string]checks.HostFacts) *Environment {
+// EnvironmentOf gathers the environment from an inventory. VMs count when their guest was asked.
+func EnvironmentOf(inv *backends.Inventory) *Environment {
 	env := &Environment{VCenter: versionOf(inv.VCenter.Version, inv.VCenter.Build)}
 	for _, s := range inv.Switches {
 		env.Switches = append(env.Switches, EnvSwitch{s.Name, s.Version, s.MTU, len(s.Uplinks), s.NIOC, len(s.Members)})
 	}
 	for _, h := range inv.Hosts {
-		env.Hosts = append(env.Hosts, hostOf(inv, h, facts[h.Name]))
+		env.Hosts = append(env.Hosts, hostOf(inv, h))
 	}
 	for _, g := range inv.Guests {
 		env.Guests = append(env.Guests, guestOf(inv, g))
@@ -94,7 +92,11 @@ func versionOf(version, build string) string {
 	return version + " build " + build
 }
 
-func hostOf(inv *backends.Inventory, h backends.Host, facts checks.HostFacts) EnvHost {
+func hostOf(inv *backends.Inventory, h backends.Host) EnvHost {
+	sys := h.System
+	if sys == nil {
+		sys = &backends.HostSystem{}
+	}
 	e := EnvHost{
 		Name: h.Name, Version: h.Version, Build: h.Build, Machine: words(h.Vendor, h.Model), CPU: h.CPUModel, Sockets: h.Sockets, Cores: h.Cores,
 		MemoryMB: h.MemoryMB, Power: h.PowerPolicy,
@@ -105,9 +107,9 @@ func hostOf(inv *backends.Inventory, h backends.Host, facts checks.HostFacts) En
 		}
 		card := EnvNIC{
 			Device: n.Device, Model: n.Model, PCI: n.PCI, NUMA: n.NUMA, SpeedMbps: n.SpeedMbps, Driver: words(n.Driver, n.DriverVersion), Firmware: n.Firmware,
-			RDMADevice: n.RDMADevice, Switch: n.Switch, PSID: psid(h, facts, n.PCI),
+			RDMADevice: n.RDMADevice, Switch: n.Switch, PSID: psid(sys, n.PCI),
 		}
-		if near, ok := facts.Neighbours[n.Device]; ok {
+		if near, ok := sys.Neighbours.Value[n.Device]; ok {
 			card.Neighbour = words(near.Switch, near.Port)
 		}
 		e.NICs = append(e.NICs, card)
@@ -118,18 +120,15 @@ func hostOf(inv *backends.Inventory, h backends.Host, facts checks.HostFacts) En
 	return e
 }
 
-// psid finds the PSID of a card, which its firmware tools tell for function 0 alone, to the check or to the survey.
-func psid(h backends.Host, facts checks.HostFacts, pci string) string {
+// psid finds the PSID of a card, which its firmware tools tell for function 0 alone.
+func psid(sys *backends.HostSystem, pci string) string {
 	functions := []string{pci}
 	if dot := strings.LastIndexByte(pci, '.'); dot > 0 {
 		functions = append(functions, pci[:dot]+".0")
 	}
 	for _, f := range functions {
-		if id := facts.Firmware[f].PSID; id != "" {
+		if id := sys.Firmware[f].PSID; id != "" {
 			return id
-		}
-		if h.System != nil && h.System.Firmware[f].PSID != "" {
-			return h.System.Firmware[f].PSID
 		}
 	}
 	return ""

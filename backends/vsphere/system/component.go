@@ -28,27 +28,17 @@ func (s *System) depotPaths() []string {
 	return slices.Clone(s.depots)
 }
 
-// vibs lists a host's VIBs, name to version: those it runs, and those of its next boot when it has staged others.
-func (s *System) vibs(ctx context.Context, host string) (now, next map[string]string, err error) {
-	list := func(options ...string) (map[string]string, error) {
-		rows, err := s.cli.Run(ctx, host, append([]string{"software", "vib", "list"}, options...)...)
-		out := make(map[string]string, len(rows))
-		for _, r := range rows {
-			out[r["Name"]] = r["Version"]
-		}
-		return out, err
+// nextImage asks for the image of the next boot.
+var nextImage = esxcli.Arg{Name: "rebootingimage", Text: "true"}
+
+// installed lists the VIBs of a host's image, by name.
+func (s *System) installed(ctx context.Context, host string, which ...esxcli.Arg) (map[string]backends.VIB, error) {
+	rows, err := s.cli.Ask(ctx, host, "software vib list", which...)
+	out := make(map[string]backends.VIB, len(rows))
+	for _, r := range rows {
+		out[r["Name"]] = backends.VIB{Version: r["Version"], Acceptance: acceptance(r["AcceptanceLevel"])}
 	}
-	if now, err = list(); err != nil {
-		return nil, nil, err
-	}
-	// Nothing is printed while no image waits for a reboot.
-	if next, err = list("--rebooting-image"); err != nil {
-		return nil, nil, err
-	}
-	if len(next) == 0 {
-		next = nil
-	}
-	return now, next, nil
+	return out, err
 }
 
 // offers reads what a file on a datastore holds, as a host sees it.
@@ -77,6 +67,7 @@ func bundle(file string) bool { return strings.EqualFold(path.Ext(file), ".zip")
 
 // acceptance spells a level as the host's own is spelled, whichever of the two forms esxcli chose.
 func acceptance(level string) string {
+	level = strings.ReplaceAll(strings.TrimSpace(level), " ", "")
 	full := map[string]string{"certified": "VMwareCertified", "accepted": "VMwareAccepted", "partner": "PartnerSupported", "community": "CommunitySupported"}[level]
 	if full == "" {
 		return level
@@ -89,17 +80,14 @@ type componentSetter struct{ *System }
 
 // Read gives the version in the image of the next boot; Absent when it is not in it.
 func (s componentSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
-	now, next, err := s.vibs(ctx, t.Target.Name)
-	if err != nil {
-		return backends.Absent, err
+	image, err := s.installed(ctx, t.Target.Name, nextImage)
+	if err == nil && len(image) == 0 { // no image waits for a reboot
+		image, err = s.installed(ctx, t.Target.Name)
 	}
-	if next == nil {
-		next = now
+	if v, ok := image[t.Name]; ok && err == nil {
+		return backends.ValueOf(v.Version), nil
 	}
-	if v, ok := next[t.Name]; ok {
-		return backends.ValueOf(v), nil
-	}
-	return backends.Absent, nil
+	return backends.Absent, err
 }
 
 // Set installs the version asked for from the depot that has it. The checks of the installer stay on: what it refuses

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/esxcli"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/settle"
 )
 
@@ -15,29 +16,26 @@ import (
 type moduleSetter struct{ *System }
 
 // parameters reads what a module takes and what of it is set.
-func (s *System) parameters(ctx context.Context, host, module string) (known []string, set map[string]string, err error) {
-	rows, err := s.cli.Run(ctx, host, "system", "module", "parameters", "list", "-m", module)
-	if err != nil {
-		return nil, nil, err
-	}
-	known, set = []string{}, map[string]string{}
+func (s *System) parameters(ctx context.Context, host, module string) (backends.Module, error) {
+	m := backends.Module{Known: []string{}, Params: map[string]string{}}
+	rows, err := s.cli.Ask(ctx, host, "system module parameters list", esxcli.Arg{Name: "module", Text: module})
 	for _, r := range rows {
-		known = append(known, r["Name"])
+		m.Known = append(m.Known, r["Name"])
 		if v := strings.TrimSpace(r["Value"]); v != "" {
-			set[r["Name"]] = v
+			m.Params[r["Name"]] = v
 		}
 	}
-	slices.Sort(known)
-	return known, set, nil
+	slices.Sort(m.Known)
+	return m, err
 }
 
 // Read gives the parameters that are set, as the next boot will have them.
 func (s moduleSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
-	_, set, err := s.parameters(ctx, t.Target.Name, t.Name)
+	m, err := s.parameters(ctx, t.Target.Name, t.Name)
 	if err != nil {
 		return backends.Absent, err
 	}
-	return backends.ValueOf(set), nil
+	return backends.ValueOf(m.Params), nil
 }
 
 // Set writes the whole string. Parameters that the module does not list are refused: a driver that meets one does not
@@ -48,14 +46,14 @@ func (s moduleSetter) Set(ctx context.Context, t backends.Setting, to backends.V
 	if err != nil {
 		return err
 	}
-	known, set, err := s.parameters(ctx, host, t.Name)
+	m, err := s.parameters(ctx, host, t.Name)
 	if err != nil {
 		return err
 	}
-	if maps.Equal(set, want) {
+	if maps.Equal(m.Params, want) {
 		return nil
 	}
-	line, err := parameterString(want, known)
+	line, err := parameterString(want, m.Known)
 	if err != nil {
 		return backends.Errorf(backends.KindRefused, host, backends.HintOf(err), "%s: %w", what, err)
 	}

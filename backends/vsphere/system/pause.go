@@ -14,7 +14,7 @@ type pauseSetter struct{ *System }
 
 // pause reads what every pNIC of a host has in force.
 func (s *System) pause(ctx context.Context, host string) (map[string]backends.PauseSpec, error) {
-	rows, err := s.cli.Run(ctx, host, "network", "nic", "pauseParams", "list")
+	rows, err := s.cli.Ask(ctx, host, "network nic pauseParams list")
 	if err != nil {
 		return nil, err
 	}

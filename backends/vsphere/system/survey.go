@@ -8,149 +8,89 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rdma-setup/rdma-setup/backends"
-	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
-	"github.com/rdma-setup/rdma-setup/backends/vsphere/esxcli"
 )
 
-// drivers are the modules whose parameters matter: SR-IOV, PFC and ECN of ConnectX cards, DSCP of the host's own RDMA.
-var drivers = []string{"nmlx5_core", "nmlx5_rdma"}
-
-// Options bound a survey.
+// Options bound a survey and say what it asks.
 type Options struct {
-	Parallel int           // hosts asked at once; 0: 16
-	Limit    time.Duration // for one host; 0: 60 s
-	Depots   []string      // files whose contents are wanted as each host sees them
+	Ask      []Question
+	Parallel int               // hosts asked at once; 0: 16
+	Limit    time.Duration     // for one host; 0: 60 s
+	Depots   []string          // files whose contents are wanted as each host sees them
+	PNICs    map[string]string // by host: the pNIC whose counters, DCB and VFs are wanted
+	VMKNic   string            // the vmknic that pings its peers
 }
 
-// Survey asks hosts by esxcli what no property tells. Every host that was asked is in the answer; one that did not
-// answer has the reason in Error, and what came until then.
-func (s *System) Survey(ctx context.Context, hosts []string, o Options) map[string]*backends.HostSystem {
+// Survey asks hosts what no property tells, and puts it into their System. What was asked of a host before is not asked
+// again. Every fact says itself why it could not be read.
+func (s *System) Survey(ctx context.Context, hosts []*backends.Host, o Options) {
 	if o.Parallel <= 0 {
 		o.Parallel = 16
 	}
 	if o.Limit <= 0 {
 		o.Limit = 60 * time.Second
 	}
-	out := make(map[string]*backends.HostSystem, len(hosts))
-	var mu sync.Mutex
 	var g errgroup.Group
 	g.SetLimit(o.Parallel)
-	for _, host := range hosts {
+	for i, h := range hosts {
+		if h.System == nil {
+			h.System = &backends.HostSystem{}
+		}
 		g.Go(func() error {
 			limited, cancel := context.WithTimeout(ctx, o.Limit)
 			defer cancel()
-			sys := &backends.HostSystem{}
-			if err := s.ask(limited, host, o.Depots, sys); err != nil {
-				sys.Error = err.Error()
-			}
-			mu.Lock()
-			out[host] = sys
-			mu.Unlock()
+			a := &asking{System: s, host: h, sys: h.System, o: o, peers: neighbours(hosts, i)}
+			a.all(limited)
 			return nil
 		})
 	}
-	_ = g.Wait() // nobody fails: errors stand at their hosts
+	_ = g.Wait() // nobody fails: errors stand at their facts
+}
+
+// neighbours are the two hosts after host i, in a ring: every host is pinged from two sides, whatever their number.
+func neighbours(hosts []*backends.Host, i int) []*backends.Host {
+	var out []*backends.Host
+	for k := 1; k <= 2 && k < len(hosts); k++ {
+		out = append(out, hosts[(i+k)%len(hosts)])
+	}
 	return out
 }
 
-// ask fills sys in as far as the host answers. What concerns its image is asked in turn: the image has one lock.
-func (s *System) ask(ctx context.Context, host string, depots []string, sys *backends.HostSystem) error {
-	var g errgroup.Group // one part that fails leaves the others
-	g.Go(func() error { return s.modules(ctx, host, sys) })
-	g.Go(func() (err error) {
-		sys.VFs, err = s.virtualFunctions(ctx, host)
-		return err
-	})
-	g.Go(func() error { return s.image(ctx, host, depots, sys) })
-	g.Go(func() error {
-		sys.Exceptions = s.exceptions(ctx, host)
-		return nil
-	})
-	g.Go(func() (err error) {
-		sys.Pause, err = s.pause(ctx, host)
-		return err
-	})
-	return g.Wait()
+// asking is one host while it is asked.
+type asking struct {
+	*System
+	host  *backends.Host
+	sys   *backends.HostSystem
+	o     Options
+	peers []*backends.Host
 }
 
-func (s *System) image(ctx context.Context, host string, depots []string, sys *backends.HostSystem) error {
-	now, next, err := s.vibs(ctx, host)
-	if err != nil {
-		return err
+// all asks the wanted questions side by side. Those about the image wait for each other: the image has one lock.
+func (a *asking) all(ctx context.Context) {
+	wanted := map[Question]bool{}
+	for _, q := range a.o.Ask {
+		wanted[q] = true
 	}
-	sys.VIBs, sys.NextVIBs = now, next
-	rows, err := s.cli.Run(ctx, host, "software", "acceptance", "get")
-	if err != nil {
-		return err
-	}
-	if len(rows) > 0 {
-		sys.Acceptance = acceptance(rows[0]["output"])
-	}
-	for _, file := range depots {
-		list, err := s.offers(ctx, host, file)
-		if err != nil {
-			list = []backends.Component{{Path: file, Error: err.Error()}}
-		}
-		sys.Offers = append(sys.Offers, list...)
-	}
-	return ctx.Err()
-}
-
-func (s *System) modules(ctx context.Context, host string, sys *backends.HostSystem) error {
-	rows, err := s.cli.Run(ctx, host, "system", "module", "list")
-	if err != nil {
-		return err
-	}
-	sys.Modules = map[string]backends.Module{}
-	for _, name := range drivers {
-		row := find(rows, "Name", name)
-		if row == nil {
-			continue
-		}
-		m := backends.Module{Loaded: row["IsLoaded"] == "true"}
-		if m.Known, m.Params, err = s.parameters(ctx, host, name); err != nil {
-			return err
-		}
-		detail, err := s.cli.Run(ctx, host, "system", "module", "get", "-m", name)
-		if err != nil {
-			return err
-		}
-		if len(detail) > 0 {
-			m.Version = detail[0]["Version"]
-		}
-		sys.Modules[name] = m
-	}
-	return nil
-}
-
-func find(rows []esxcli.Row, field, value string) esxcli.Row {
-	for _, r := range rows {
-		if r[field] == value {
-			return r
+	var image sync.Mutex
+	var g errgroup.Group
+	var after func(context.Context)
+	for _, q := range questions {
+		switch {
+		case !wanted[q.name] || q.asked(a.sys):
+		case q.name == Counters: // the others are asked between its two looks
+			after = a.counters(ctx)
+		default:
+			g.Go(func() error {
+				if q.image {
+					image.Lock()
+					defer image.Unlock()
+				}
+				q.ask(a, ctx)
+				return nil
+			})
 		}
 	}
-	return nil
-}
-
-// virtualFunctions lists the VFs that exist, by pNIC. Before 8.0 their addresses are decimal.
-func (s *System) virtualFunctions(ctx context.Context, host string) (map[string][]string, error) {
-	nics, err := s.cli.Run(ctx, host, "network", "sriovnic", "list")
-	if err != nil {
-		return nil, err
+	_ = g.Wait()
+	if after != nil {
+		after(ctx)
 	}
-	out := map[string][]string{}
-	for _, nic := range nics {
-		rows, err := s.cli.Run(ctx, host, "network", "sriovnic", "vf", "list", "-n", nic["Name"])
-		if err != nil {
-			return nil, err
-		}
-		list := []string{}
-		for _, r := range rows {
-			if address := scan.PCI(r["PCIAddress"]); address != nil {
-				list = append(list, *address)
-			}
-		}
-		out[nic["Name"]] = list
-	}
-	return out, nil
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
-	"github.com/rdma-setup/rdma-setup/ui/cmd/hostfacts"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/generate/switches"
@@ -187,7 +186,7 @@ func switchPorts(ctx context.Context, s *session.Session, a *answers.Answers, sy
 	s.Note(inv)
 	chosen := *a
 	chosen.Hosts.Names = nil
-	for _, h := range hostfacts.Reachable(a, inv) {
+	for _, h := range session.Reachable(a, inv) {
 		chosen.Hosts.Names = append(chosen.Hosts.Names, h.Name)
 	}
 	picks := recipe.Choose(&chosen, inv)

@@ -6,7 +6,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
-	"github.com/rdma-setup/rdma-setup/ui/cmd/hostfacts"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
@@ -26,7 +25,7 @@ func (s *Session) Gather(ctx context.Context, a *answers.Answers, inv *backends.
 	}
 	f.Changed = s.lastChanges(inv.VCenter.InstanceUUID)
 	if full {
-		f.HostFacts = hostfacts.Read(ctx, s.VC, s.Set.HostTimeout, a, inv)
+		s.ask(ctx, a, inv, checkAsks(a))
 	}
 	return f
 }
@@ -40,7 +39,7 @@ func needs(a *answers.Answers, inv *backends.Inventory, before bool) map[backend
 	}
 	targets := map[backends.TargetType][]backends.Ref{}
 	if before {
-		for _, h := range hostfacts.Reachable(a, inv) {
+		for _, h := range Reachable(a, inv) {
 			targets[backends.TypeHost] = append(targets[backends.TypeHost], backends.HostRef(h.Name))
 		}
 		for _, v := range a.VMs {

@@ -3,33 +3,71 @@ package session
 import (
 	"context"
 	"net"
+	"slices"
 	"strconv"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
-	"github.com/rdma-setup/rdma-setup/ui/cmd/hostfacts"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/system"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// asksDriver tells whether a plan depends on what only esxcli tells of a host's driver.
-func asksDriver(a *answers.Answers) bool {
-	return a.VFs() || a.Mode == answers.GPUDirect && a.GPUDirect.ATS || a.QoS.Lossless != "" && a.QoS.Lossless != answers.LosslessNone
+// planAsks are the questions to hosts that a plan depends on; none where no driver is set up.
+func planAsks(a *answers.Answers) []system.Question {
+	ats := a.Mode == answers.GPUDirect && a.GPUDirect.ATS
+	lossless := a.QoS.Lossless != "" && a.QoS.Lossless != answers.LosslessNone
+	var out []system.Question
+	if a.VFs() || lossless {
+		out = append(out, system.Modules)
+	}
+	if a.QoS.Lossless == answers.LosslessPause {
+		out = append(out, system.Pause)
+	}
+	if a.VFs() || ats || lossless && len(a.SRIOV.Components) > 0 {
+		out = append(out, system.VIBs, system.NextVIBs, system.Acceptance, system.Offers, system.Exceptions)
+	}
+	return out
 }
 
-// systems asks the hosts that take part by esxcli, through the API: never by SSH.
-func (s *Session) systems(ctx context.Context, a *answers.Answers, inv *backends.Inventory) {
-	var names []string
-	for _, h := range hostfacts.Reachable(a, inv) {
-		names = append(names, h.Name)
+// checkAsks are the questions that the full check asks.
+func checkAsks(a *answers.Answers) []system.Question {
+	out := []system.Question{system.Counters, system.Modules, system.Pause, system.Neighbours}
+	switch a.Mode {
+	case answers.PVRDMA:
+		return append(out, system.Peers)
+	case answers.SRIOV:
+		out = append(out, system.VIBs, system.Acceptance, system.VFs)
+	case answers.GPUDirect:
+		out = append(out, system.BootDevice)
 	}
-	s.VC.Depots(a.SRIOV.Components)
-	found := s.VC.System(ctx, names, vsphere.SystemOptions{Parallel: a.Run.Parallel, Depots: a.SRIOV.Components})
+	return append(out, system.Resync)
+}
+
+// Reachable are the selected hosts that vCenter is connected to.
+func Reachable(a *answers.Answers, inv *backends.Inventory) []*backends.Host {
+	var out []*backends.Host
 	for i := range inv.Hosts {
-		if sys := found[inv.Hosts[i].Name]; sys != nil {
-			inv.Hosts[i].System = sys
+		if h := &inv.Hosts[i]; h.State == "connected" && (len(a.Hosts.Names) == 0 || slices.Contains(a.Hosts.Names, h.Name)) {
+			out = append(out, h)
 		}
 	}
+	return out
+}
+
+// ask asks the hosts that take part through the API: never by SSH.
+func (s *Session) ask(ctx context.Context, a *answers.Answers, inv *backends.Inventory, what []system.Question) {
+	hosts, pnics := Reachable(a, inv), map[string]string{}
+	for _, h := range hosts {
+		if near := backends.ChoosePNIC(h, sizing.PNICWish(a, h.Name)).Nearest; near != nil && near.Meant() {
+			pnics[h.Name] = near.NIC.Device
+		}
+	}
+	s.VC.Depots(a.SRIOV.Components)
+	s.VC.System(ctx, hosts, vsphere.SystemOptions{
+		Ask: what, Parallel: a.Run.Parallel, Limit: s.Set.HostTimeout, Depots: a.SRIOV.Components, PNICs: pnics, VMKNic: a.PVRDMA.VMKNic,
+	})
 }
 
 // shellTarget says how the shell of a host is reached: as the answers tell, else by its inventory name.

@@ -17,6 +17,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/esxi"
 	"github.com/rdma-setup/rdma-setup/backends/guest"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/system"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
@@ -175,6 +176,10 @@ func (s *Session) Use(a *answers.Answers) {
 
 // Survey reads everything that a plan needs: the chosen hosts and VMs in detail, and the guests that answer.
 func (s *Session) Survey(ctx context.Context, a *answers.Answers) (*backends.Inventory, error) {
+	return s.survey(ctx, a, planAsks(a))
+}
+
+func (s *Session) survey(ctx context.Context, a *answers.Answers, what []system.Question) (*backends.Inventory, error) {
 	s.Use(a)
 	inv, err := s.VC.Inventory(ctx, Scope(a))
 	if err != nil {
@@ -186,8 +191,8 @@ func (s *Session) Survey(ctx context.Context, a *answers.Answers) (*backends.Inv
 	}
 	var g errgroup.Group
 	g.Go(func() error { s.guestFacts(ctx, a, inv); return nil })
-	if asksDriver(a) {
-		s.systems(ctx, a, inv)
+	if what != nil {
+		s.ask(ctx, a, inv, what)
 	}
 	_ = g.Wait() // errors stand at their guests
 	inv.APICalls = s.VC.Calls()
@@ -249,7 +254,7 @@ func (s *Session) guestFacts(ctx context.Context, a *answers.Answers, inv *backe
 // Look reads what check needs: quick is vCenter alone, full asks the guests too.
 func (s *Session) Look(ctx context.Context, a *answers.Answers, quick bool) (*backends.Inventory, error) {
 	if !quick {
-		return s.Survey(ctx, a)
+		return s.survey(ctx, a, nil) // Facts asks the hosts
 	}
 	s.Use(a)
 	inv, err := s.VC.Inventory(ctx, Scope(a))

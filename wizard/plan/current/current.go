@@ -88,7 +88,7 @@ func hostValue(inv *backends.Inventory, h *backends.Host, s backends.Setting, un
 	case backends.KindPassthrough, backends.KindActivePassthrough:
 		return passedValue(h, s, unread)
 	case backends.KindComponent, backends.KindModuleParams, backends.KindFirmware, backends.KindPause:
-		if h.System != nil && h.System.Error == "" {
+		if h.System != nil {
 			return systemValue(h.System, s, unread)
 		}
 	}
@@ -128,20 +128,19 @@ func vfsValue(h *backends.Host, s backends.Setting, unread backends.Value) backe
 func systemValue(sys *backends.HostSystem, s backends.Setting, unread backends.Value) backends.Value {
 	switch s.Kind {
 	case backends.KindComponent:
-		image := sys.VIBs
-		if sys.NextVIBs != nil {
-			image = sys.NextVIBs
+		image := sys.Image()
+		if v, there := image.Value[s.Name]; there {
+			return backends.ValueOf(v.Version)
 		}
-		if v, there := image[s.Name]; there {
-			return backends.ValueOf(v)
+		if image.Known() {
+			return backends.Absent
 		}
-		return backends.Absent
 	case backends.KindModuleParams:
-		if m, there := sys.Modules[s.Name]; there {
-			return Params(m.Params)
+		if m := sys.Modules[s.Name]; m.Known() {
+			return Params(m.Value.Params)
 		}
 	case backends.KindPause:
-		if p, there := sys.Pause[s.Name]; there {
+		if p, there := sys.Pause.Value[s.Name]; there {
 			return backends.ValueOf(p)
 		}
 	case backends.KindFirmware:

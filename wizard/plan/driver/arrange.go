@@ -38,7 +38,7 @@ func (d *driverPart) arrange(core, rdma map[string]string, method string) {
 	}
 	var body []plan.Change
 	for module, to := range map[string]map[string]string{nmlx5.Core: core, nmlx5.RDMA: rdma} {
-		if _, there := d.sys.Modules[module]; !there {
+		if !d.sys.Modules[module].Known() {
 			continue
 		}
 		set := d.set(backends.KindModuleParams, module)
@@ -179,7 +179,7 @@ func (d *driverPart) setFirmware(pci string, keys map[string]string, why, irreve
 	user := cmp.Or(d.Answers.ESXi.User, "root")
 	switch l := d.h.Lockdown; {
 	case l == "" || l == "disabled":
-	case slices.Contains(d.sys.Exceptions, user):
+	case slices.Contains(d.sys.Exceptions.Value, user):
 		d.Each(d.ref.Name, "is in lockdown mode (%s) and stays in it: %s is one of its exception users and may use the ESXi shell", l, user)
 	default:
 		d.Object(d.ref, "HOST-LOCKDOWN-012", "end lockdown mode for the run, or make "+user+" one of its exception users (host, Configure, Security Profile); this program changes neither",

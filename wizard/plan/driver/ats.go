@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -31,11 +32,11 @@ func ATS(b *draft.Draft, h *draft.Host) {
 		return
 	}
 	d := &driverPart{Draft: b, h: h, ref: backends.HostRef(h.Name), sys: h.System}
-	if d.sys == nil || d.sys.Error != "" {
-		why := "nobody asked"
-		if d.sys != nil {
-			why = d.sys.Error
-		}
+	why := "nobody asked"
+	if d.sys != nil {
+		why = cmp.Or(d.sys.VIBs.Reason(), d.sys.NextVIBs.Reason(), d.sys.Acceptance.Reason())
+	}
+	if why != "" {
 		b.Refuse(d.ref, "HOST-CONN-001", "check the host's connection, and that the account has Host.Config.Settings, or set gpudirect.ats to false",
 			"its firmware tools could not be asked for through esxcli: %s", why)
 		return

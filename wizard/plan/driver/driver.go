@@ -3,6 +3,7 @@
 package driver
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,20 +33,17 @@ type driverPart struct {
 func Plan(b *draft.Draft, h *draft.Host) {
 	d := &driverPart{Draft: b, h: h, ref: backends.HostRef(h.Name), sys: h.System, vfs: b.Virtual(), want: b.Answers.SRIOV.VFs}
 	switch {
-	case d.sys == nil || d.sys.Error != "":
-		why := "nobody asked"
-		if d.sys != nil {
-			why = d.sys.Error
-		}
-		b.Refuse(d.ref, "HOST-CONN-001", "check the host's connection, and that the account has Host.Config.Settings",
-			"its driver could not be asked through esxcli: %s", why)
-		return
 	case d.h.Chosen.Driver != nmlx5.Core && !d.vfs && b.Answers.QoS.Lossless == answers.LosslessPause:
 		d.pause("")
 		return
 	case d.h.Chosen.Driver != nmlx5.Core:
 		b.Refuse(d.ref, "HOST-PNIC-DRIVER-006", "set qos.lossless to none or pause, or configure DCBX on the switch",
 			"%s has driver %s; PFC is set here by parameters of %s alone", d.h.Chosen.Device, d.h.Chosen.Driver, nmlx5.Core)
+		return
+	}
+	if why := d.unread(); why != "" {
+		b.Refuse(d.ref, "HOST-CONN-001", "check the host's connection, and that the account has Host.Config.Settings",
+			"its driver could not be asked through esxcli: %s", why)
 		return
 	}
 	core, rdma, ok := d.params()
@@ -67,9 +65,22 @@ func Plan(b *draft.Draft, h *draft.Host) {
 	}
 }
 
+// unread says why a fact that the plan needs was not read, "" where all were: parameters always, the images for VFs and
+// where the answers name components.
+func (d *driverPart) unread() string {
+	if d.sys == nil {
+		return "nobody asked"
+	}
+	why := []string{d.sys.Modules[nmlx5.Core].Reason(), d.sys.Modules[nmlx5.RDMA].Reason()}
+	if d.vfs || len(d.Answers.SRIOV.Components) > 0 {
+		why = append(why, d.sys.VIBs.Reason(), d.sys.NextVIBs.Reason(), d.sys.Acceptance.Reason())
+	}
+	return cmp.Or(why...)
+}
+
 // params gives the parameters of both modules with PFC where it was asked for, else as they are.
 func (d *driverPart) params() (core, rdma map[string]string, ok bool) {
-	core, rdma = d.sys.Modules[nmlx5.Core].Params, d.sys.Modules[nmlx5.RDMA].Params
+	core, rdma = d.sys.Module(nmlx5.Core).Params, d.sys.Module(nmlx5.RDMA).Params
 	switch d.Answers.QoS.Lossless {
 	case answers.LosslessPause:
 		return d.withoutPFC(core), rdma, true
@@ -92,7 +103,7 @@ func (d *driverPart) params() (core, rdma map[string]string, ok bool) {
 	if others := nmlx5.Others(d.h.Host, d.h.Chosen); len(others) > 0 {
 		d.Each(d.h.Name, "pfctx, pfcrx, trust_state and ecn act on every nmlx5 port, so also on %s: global pause goes out of force there", strings.Join(others, ", "))
 	}
-	changes := current.Same(backends.KindModuleParams, current.Params(core), current.Params(d.sys.Modules[nmlx5.Core].Params))
+	changes := current.Same(backends.KindModuleParams, current.Params(core), current.Params(d.sys.Module(nmlx5.Core).Params))
 	if pausing := nmlx5.Pausing(d.h.Host, d.h.Chosen); len(pausing) > 0 && !changes {
 		d.Object(d.ref, "HOST-PFC-001", "set qos.lossless to pause or none, or bring that storage's traffic into the PFC class first",
 			"PFC would take global pause from storage on the same driver: %s", strings.Join(pausing, ", "))
@@ -115,11 +126,11 @@ func (d *driverPart) method() (string, bool) {
 	if !d.vfs {
 		return "", true
 	}
-	if !slices.Contains(d.sys.Modules[nmlx5.Core].Known, "max_vfs") {
+	if !slices.Contains(d.sys.Module(nmlx5.Core).Known, "max_vfs") {
 		d.Refuse(d.ref, "HOST-MAXVFS-ORDER-006", "update the nmlx5 driver", "its driver has no parameter max_vfs")
 		return "", false
 	}
-	set := strings.Trim(d.sys.Modules[nmlx5.Core].Params["max_vfs"], `" `)
+	set := strings.Trim(d.sys.Module(nmlx5.Core).Params["max_vfs"], `" `)
 	asked := s != nil && s.Enabled && s.Requested > 0
 	switch {
 	case asked && set == "":

@@ -21,28 +21,25 @@ var drivers = []string{"nmlx5-core", "nmlx5-rdma"}
 // driver that is older than the one named. lacking are tools that are missing and that no
 // file holds; faults are files that the host cannot read.
 func Needed(sys *backends.HostSystem, firmware bool) (install []backends.Component, lacking, faults []string) {
-	image := sys.VIBs
-	if sys.NextVIBs != nil {
-		image = sys.NextVIBs
-	}
+	image := sys.Image().Value
 	for _, o := range sys.Offers {
 		if o.Error != "" {
 			faults = append(faults, o.Path+": "+o.Error)
 		}
 	}
-	missing := func(name string) bool { return image[name] == "" }
+	missing := func(name string) bool { return image[name].Version == "" }
 	if firmware && slices.ContainsFunc(tools, missing) {
 		for _, name := range tools {
 			switch o := newest(sys.Offers, name); {
 			case o == nil && missing(name):
 				lacking = append(lacking, name)
-			case o != nil && (missing(name) || older(image[name], o.Version)):
+			case o != nil && (missing(name) || older(image[name].Version, o.Version)):
 				install = append(install, *o)
 			}
 		}
 	}
 	for _, name := range drivers {
-		if o := newest(sys.Offers, name); o != nil && older(image[name], o.Version) {
+		if o := newest(sys.Offers, name); o != nil && older(image[name].Version, o.Version) {
 			install = append(install, *o)
 		}
 	}
@@ -51,15 +48,15 @@ func Needed(sys *backends.HostSystem, firmware bool) (install []backends.Compone
 
 // ToolsRun tells whether the image that runs now has the firmware tools; others come with the next boot.
 func ToolsRun(sys *backends.HostSystem) bool {
-	return !slices.ContainsFunc(tools, func(name string) bool { return sys.VIBs[name] == "" })
+	return !slices.ContainsFunc(tools, func(name string) bool { return sys.VIBs.Value[name].Version == "" })
 }
 
 // Accepts refuses a component that is trusted less than what the host's image asks for.
 func Accepts(sys *backends.HostSystem, c backends.Component) error {
 	levels := []string{"CommunitySupported", "PartnerSupported", "VMwareAccepted", "VMwareCertified"}
-	host, has := slices.Index(levels, sys.Acceptance), slices.Index(levels, c.Acceptance)
+	host, has := slices.Index(levels, sys.Acceptance.Value), slices.Index(levels, c.Acceptance)
 	if host >= 0 && has >= 0 && has < host {
-		return fmt.Errorf("%s %s is %s, and the host's image takes %s and above", c.Name, c.Version, c.Acceptance, sys.Acceptance)
+		return fmt.Errorf("%s %s is %s, and the host's image takes %s and above", c.Name, c.Version, c.Acceptance, sys.Acceptance.Value)
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ type Wish struct {
 
 // Shifted tells whether max_vfs is a list for another number of ports than the driver has (Broadcom KB 309346).
 func Shifted(h *backends.Host) (numbers, ports int, is bool) {
-	list := strings.Trim(h.System.Modules[Core].Params["max_vfs"], `" ,`)
+	list := strings.Trim(h.System.Module(Core).Params["max_vfs"], `" ,`)
 	if list == "" {
 		return 0, 0, false
 	}
@@ -60,7 +60,7 @@ func maxVFs(h *backends.Host, w Wish) (string, error) {
 		}
 		ports = append(ports, p)
 	}
-	return sizing.MaxVFs(ports, h.System.Modules[Core].Params["max_vfs"])
+	return sizing.MaxVFs(ports, h.System.Module(Core).Params["max_vfs"])
 }
 
 // WithVFs adds max_vfs to parameters: one number for every port of the driver, those of other ports as they are. A list
@@ -87,7 +87,7 @@ func QoS(h *backends.Host, q answers.QoS) (core, rdma map[string]string, missing
 	}
 	pfc := fmt.Sprintf("0x%02x", mask)
 	take := func(module string, want map[string]string) map[string]string {
-		m := h.System.Modules[module]
+		m := h.System.Module(module)
 		for _, key := range slices.Sorted(maps.Keys(want)) {
 			if !slices.Contains(m.Known, key) {
 				missing = append(missing, module+" "+key)

@@ -1,6 +1,7 @@
 package recipe_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -191,7 +192,7 @@ func TestHostOfVCenterGoesLast(t *testing.T) {
 
 func TestLockdownExceptionUser(t *testing.T) {
 	inv := newSRIOV(1)
-	inv.Hosts[0].Lockdown, inv.Hosts[0].System.Exceptions = "strict", []string{"svc-rdma"}
+	inv.Hosts[0].Lockdown, inv.Hosts[0].System.Exceptions = "strict", backends.FactOf([]string{"svc-rdma"})
 	a := sriovAnswers(inv)
 	if _, err := recipe.Build(a, inv, plan.Options{}); err == nil || !strings.Contains(refusedText(err), "is in lockdown mode (strict), root is none of its exception users") {
 		t.Errorf("%v", err)
@@ -282,13 +283,20 @@ func TestWhatForbidsVFs(t *testing.T) {
 		"file that the host cannot read": {func(inv *backends.Inventory, _ *answers.Answers) {
 			inv.Hosts[0].System.Offers = []backends.Component{{Path: "/vmfs/volumes/x/mft.vib", Error: "No such file"}}
 		}, "No such file"},
-		"acceptance level":       {func(inv *backends.Inventory, _ *answers.Answers) { inv.Hosts[0].System.Acceptance = "VMwareCertified" }, "takes VMwareCertified and above"},
+		"acceptance level": {func(inv *backends.Inventory, _ *answers.Answers) {
+			inv.Hosts[0].System.Acceptance = backends.FactOf("VMwareCertified")
+		}, "takes VMwareCertified and above"},
 		"vLCM image (KB 440252)": {func(inv *backends.Inventory, _ *answers.Answers) { inv.Hosts[0].ManagedBy = []string{"vLCM image"} }, "managed by one image"},
 		"lockdown mode":          {func(inv *backends.Inventory, _ *answers.Answers) { inv.Hosts[0].Lockdown = "normal" }, "is in lockdown mode (normal)"},
 		"Intel NIC":              {func(inv *backends.Inventory, _ *answers.Answers) { inv.Hosts[0].NIC("vmnic2").Driver = "irdman" }, "VFs are set up on ConnectX"},
-		"esxcli does not answer": {func(inv *backends.Inventory, _ *answers.Answers) { inv.Hosts[0].System.Error = "timed out" }, "timed out"},
+		"esxcli does not answer": {func(inv *backends.Inventory, _ *answers.Answers) {
+			inv.Hosts[0].System.Modules["nmlx5_core"] = backends.ReadFact(backends.Module{}, errors.New("timed out"))
+		}, "timed out"},
+		"the list of VIBs does not come": {func(inv *backends.Inventory, _ *answers.Answers) {
+			inv.Hosts[0].System.VIBs = backends.ReadFact(map[string]backends.VIB(nil), errors.New("the image is locked"))
+		}, "the image is locked"},
 		"driver without PFC": {func(inv *backends.Inventory, _ *answers.Answers) {
-			inv.Hosts[0].System.Modules["nmlx5_core"] = backends.Module{Known: []string{"max_vfs"}}
+			inv.Hosts[0].System.Modules["nmlx5_core"] = backends.FactOf(backends.Module{Known: []string{"max_vfs"}})
 		}, "no parameter nmlx5_core pfcrx"},
 		"vSAN relies on pause (rules.md, 3)": {func(inv *backends.Inventory, _ *answers.Answers) { inv.Hosts[0].NIC("vmnic0").Roles = []string{"vsan"} }, "PFC would take global pause"},
 		"more VMs than VFs": {func(inv *backends.Inventory, a *answers.Answers) {
@@ -306,10 +314,10 @@ func TestWhatForbidsVFs(t *testing.T) {
 			for range 16 {
 				list = append(list, "100")
 			}
-			inv.Hosts[0].System.Modules["nmlx5_core"].Params["max_vfs"] = strings.Join(list, ",")
+			inv.Hosts[0].System.Modules["nmlx5_core"].Value.Params["max_vfs"] = strings.Join(list, ",")
 		}, "interrupt vectors"},
 		"list that is no list": {func(inv *backends.Inventory, _ *answers.Answers) {
-			inv.Hosts[0].System.Modules["nmlx5_core"].Params["max_vfs"] = "8,many"
+			inv.Hosts[0].System.Modules["nmlx5_core"].Value.Params["max_vfs"] = "8,many"
 		}, "max_vfs cannot be worked out"},
 		"guest kernel without the driver": {func(inv *backends.Inventory, _ *answers.Answers) { inv.Guests[0].Available = []string{"ib_umad"} }, "has no driver mlx5_ib"},
 	} {

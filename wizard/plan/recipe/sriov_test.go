@@ -29,7 +29,7 @@ func TestRebootBudget(t *testing.T) {
 		"MFT is there alone, and older than what is named": {func() *backends.Inventory {
 			inv := newSRIOV(2)
 			for i := range inv.Hosts {
-				inv.Hosts[i].System.VIBs["mft"] = "4.18.1-1"
+				inv.Hosts[i].System.VIBs.Value["mft"] = backends.VIB{Version: "4.18.1-1"}
 			}
 			return inv
 		}(), nil, 2, []string{hostChange("esx-01", backends.KindComponent, "mft"), hostChange("esx-01", backends.KindComponent, "nmst")}, nil},
@@ -157,7 +157,7 @@ func TestMaxVFsOfTheHost(t *testing.T) {
 				h.NICs = append(h.NICs, n)
 			}
 			m := h.System.Modules["nmlx5_core"]
-			m.Params = c.params
+			m.Value.Params = c.params
 			h.System.Modules["nmlx5_core"] = m
 			p, err := recipe.Build(sriovAnswers(inv), inv, plan.Options{})
 			if err != nil {
@@ -254,14 +254,16 @@ func TestGlobalPause(t *testing.T) {
 		core    map[string]string // nil: no change
 		reboots int
 	}{
-		"off":          {func(*backends.Inventory) {}, nil, 0},
-		"PFC was set":  {func(inv *backends.Inventory) { inv.Hosts[0].System.Modules["nmlx5_core"].Params["pfctx"] = "0x08" }, map[string]string{"pfctx": "0x00"}, 1},
+		"off": {func(*backends.Inventory) {}, nil, 0},
+		"PFC was set": {func(inv *backends.Inventory) {
+			inv.Hosts[0].System.Modules["nmlx5_core"].Value.Params["pfctx"] = "0x08"
+		}, map[string]string{"pfctx": "0x00"}, 1},
 		"other driver": {func(inv *backends.Inventory) { inv.Hosts[0].NIC("vmnic2").Driver = "bnxtnet" }, nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inv := newSRIOV(1)
 			a := newAnswers(inv)
-			inv.Hosts[0].System.Pause = off
+			inv.Hosts[0].System.Pause = backends.FactOf(off)
 			a.QoS.Lossless = answers.LosslessPause
 			c.edit(inv)
 			p := mustBuild(t, a, inv, plan.Options{})

@@ -22,11 +22,13 @@ func newSRIOV(hosts int) *backends.Inventory {
 			h.NICs[n].SRIOV = &backends.SRIOV{Capable: true}
 		}
 		h.System = &backends.HostSystem{
-			Modules: map[string]backends.Module{
-				"nmlx5_core": {Loaded: true, Known: coreKeys, Params: map[string]string{}},
-				"nmlx5_rdma": {Loaded: true, Known: []string{"dscp_force", "dscp_to_pcp"}, Params: map[string]string{}},
+			Modules: map[string]backends.Fact[backends.Module]{
+				"nmlx5_core": backends.FactOf(backends.Module{Known: coreKeys, Params: map[string]string{}}),
+				"nmlx5_rdma": backends.FactOf(backends.Module{Known: []string{"dscp_force", "dscp_to_pcp"}, Params: map[string]string{}}),
 			},
-			VIBs: map[string]string{"nmlx5-core": "4.23.6.2-1vmw.803", "nmlx5-rdma": "4.23.6.2-1vmw.803"}, Acceptance: "PartnerSupported",
+			VIBs:       backends.FactOf(map[string]backends.VIB{"nmlx5-core": {Version: "4.23.6.2-1vmw.803"}, "nmlx5-rdma": {Version: "4.23.6.2-1vmw.803"}}),
+			NextVIBs:   backends.Fact[map[string]backends.VIB]{State: backends.FactAbsent},
+			Acceptance: backends.FactOf("PartnerSupported"),
 			Offers: []backends.Component{
 				{Path: "/vmfs/volumes/shared-01/mft.vib", Name: "mft", Version: "4.26.0-1", Acceptance: "PartnerSupported"},
 				{Path: "/vmfs/volumes/shared-01/nmst.vib", Name: "nmst", Version: "4.26.0-2", Acceptance: "PartnerSupported"},
@@ -42,7 +44,8 @@ func newSRIOV(hosts int) *backends.Inventory {
 // withTools puts the tools into the running image.
 func withTools(inv *backends.Inventory) *backends.Inventory {
 	for i := range inv.Hosts {
-		inv.Hosts[i].System.VIBs["mft"], inv.Hosts[i].System.VIBs["nmst"] = "4.26.0-1", "4.26.0-2"
+		vibs := inv.Hosts[i].System.VIBs.Value
+		vibs["mft"], vibs["nmst"] = backends.VIB{Version: "4.26.0-1"}, backends.VIB{Version: "4.26.0-2"}
 	}
 	return inv
 }
@@ -64,11 +67,11 @@ func ready(inv *backends.Inventory) *backends.Inventory {
 		h := &inv.Hosts[i]
 		h.PowerPolicy = "static"
 		*h.NIC("vmnic2").SRIOV = backends.SRIOV{Capable: true, Enabled: true, Active: true, Max: 16, Requested: 8, VFs: 8}
-		h.System.Modules["nmlx5_core"].Params["max_vfs"] = "0,0,8,0"
+		h.System.Modules["nmlx5_core"].Value.Params["max_vfs"] = "0,0,8,0"
 		for k, v := range map[string]string{"pfctx": "8", "pfcrx": "0x08", "trust_state": "2", "ecn": "1"} {
-			h.System.Modules["nmlx5_core"].Params[k] = v
+			h.System.Modules["nmlx5_core"].Value.Params[k] = v
 		}
-		h.System.Modules["nmlx5_rdma"].Params["dscp_force"] = "26"
+		h.System.Modules["nmlx5_rdma"].Value.Params["dscp_force"] = "26"
 	}
 	return inv
 }

@@ -17,7 +17,7 @@ func TestRollbackOfFirmwareAndParameters(t *testing.T) {
 	}
 	was, left := backends.ValueOf(map[string]string{"SRIOV_EN": "0"}), backends.ValueOf(map[string]string{"SRIOV_EN": "1"})
 	params := plan.Prior{Change: set(backends.KindModuleParams, "nmlx5_core"), Prior: backends.ValueOf(map[string]string{}),
-		Found: backends.ValueOf(inv.Hosts[0].System.Modules["nmlx5_core"].Params)}
+		Found: backends.ValueOf(inv.Hosts[0].System.Modules["nmlx5_core"].Value.Params)}
 	tools := set(backends.KindComponent, "mft")
 	tools.Irreversible = "components are not removed again"
 	for name, c := range map[string]struct {
@@ -58,7 +58,7 @@ func TestRollbackKeepsVMsOffDuringTheReboot(t *testing.T) {
 	inv.VM("vm-01").Power = "poweredOff"
 	params := plan.Prior{
 		Change: plan.Change{Setting: backends.Setting{Target: backends.HostRef("esx-01"), Kind: backends.KindModuleParams, Name: "nmlx5_core"}},
-		Prior:  backends.ValueOf(map[string]string{}), Found: backends.ValueOf(inv.Hosts[0].System.Modules["nmlx5_core"].Params),
+		Prior:  backends.ValueOf(map[string]string{}), Found: backends.ValueOf(inv.Hosts[0].System.Modules["nmlx5_core"].Value.Params),
 	}
 	for _, held := range [][]string{nil, {"vm-01"}} {
 		p, err := rollback.Build([]plan.Prior{params}, inv, rollback.Options{Held: held})

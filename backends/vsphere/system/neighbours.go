@@ -1,4 +1,4 @@
-package vsphere
+package system
 
 import (
 	"context"
@@ -14,20 +14,13 @@ import (
 // Neighbours gives the switch port behind each pNIC of a host, by device name: what the physical switch says of itself
 // over LLDP or CDP. A pNIC that heard nobody has no entry; ESXi listens only on uplinks of a switch that is set to.
 // It costs one call once the host's managers are known.
-func (c *Client) Neighbours(ctx context.Context, host string) (map[string]backends.Neighbour, error) {
+func (s *System) Neighbours(ctx context.Context, host string) (map[string]backends.Neighbour, error) {
 	const what = "ask for the switch ports of the pNICs"
-	ref, err := c.places.Find(ctx, backends.HostRef(host))
-	if err != nil {
-		return nil, err
-	}
-	parts, err := c.places.Parts(ctx, ref)
+	_, network, err := s.part(ctx, backends.HostRef(host), func(m types.HostConfigManager) *types.ManagedObjectReference { return m.NetworkSystem })
 	if err != nil {
 		return nil, wire.Explain(err, host, what)
 	}
-	if parts.NetworkSystem == nil {
-		return nil, backends.Errorf(backends.KindUnreachable, host, "check the host's connection in vCenter", "%s: the host does not offer this now", what)
-	}
-	res, err := methods.QueryNetworkHint(ctx, c.conn.VIM(), &types.QueryNetworkHint{This: *parts.NetworkSystem})
+	res, err := methods.QueryNetworkHint(ctx, s.conn.VIM(), &types.QueryNetworkHint{This: network})
 	if err != nil {
 		return nil, wire.Explain(err, host, what)
 	}

@@ -1,0 +1,44 @@
+package backends
+
+// FactState says what is known of a fact. The zero value: nobody asked.
+type FactState string
+
+// The states of a fact that was asked for.
+const (
+	FactKnown      FactState = "known"
+	FactAbsent     FactState = "absent"     // there is no such thing here
+	FactUnreadable FactState = "unreadable" // Fact.Why says why
+)
+
+// A Fact is something read of a host by a call of its own: one call that fails costs the facts that it would have told, and
+// no others.
+type Fact[T any] struct {
+	State FactState `json:"state,omitempty"`
+	Value T         `json:"value,omitzero"`
+	Why   string    `json:"why,omitempty"`
+}
+
+// FactOf is a fact that was read.
+func FactOf[T any](v T) Fact[T] { return Fact[T]{State: FactKnown, Value: v} }
+
+// ReadFact is what a call gave: its value, or why there is none.
+func ReadFact[T any](v T, err error) Fact[T] {
+	if err != nil {
+		return Fact[T]{State: FactUnreadable, Why: err.Error()}
+	}
+	return FactOf(v)
+}
+
+// Known tells that the fact has a value.
+func (f Fact[T]) Known() bool { return f.State == FactKnown }
+
+// Reason says why the fact has no value; "" where it has one, or there is none to have.
+func (f Fact[T]) Reason() string {
+	switch f.State {
+	case FactUnreadable:
+		return f.Why
+	case "":
+		return "nobody asked"
+	}
+	return ""
+}

@@ -1,0 +1,228 @@
+package system
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/esxcli"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
+)
+
+// A Question is something that a host has to be asked itself.
+type Question string
+
+// The questions.
+const (
+	Counters   Question = "counters" // Stats and DCB; asked first and last
+	Modules    Question = "modules"
+	VIBs       Question = "vibs"
+	NextVIBs   Question = "next vibs"
+	Acceptance Question = "acceptance"
+	Offers     Question = "offers"
+	Exceptions Question = "exceptions"
+	Pause      Question = "pause"
+	VFs        Question = "vfs"
+	Neighbours Question = "neighbours"
+	Peers      Question = "peers"
+	Resync     Question = "resync"
+	BootDevice Question = "boot device"
+)
+
+// questions is every question with the call that it costs and how often the call is made on one host. A further fact is a
+// further row. The names of arguments are those of PowerCLI's Get-EsxCli -V2 (CreateArgs).
+var questions = []struct {
+	name  Question
+	call  string
+	times string
+	image bool // the command takes the lock of the image
+	asked func(*backends.HostSystem) bool
+	ask   func(*asking, context.Context)
+}{
+	{Counters, "network nic stats get, network nic dcb status get", "2 each, of the chosen pNIC", false, func(s *backends.HostSystem) bool { return s.Stats != nil }, nil},
+	{Modules, "system module parameters list", "1 a module; none on a host without such NICs", false, func(s *backends.HostSystem) bool { return s.Modules != nil }, (*asking).modules},
+	{VIBs, "software vib list", "1", true, func(s *backends.HostSystem) bool { return s.VIBs.State != "" }, (*asking).vibs},
+	{NextVIBs, "software vib list (rebootingimage)", "1", true, func(s *backends.HostSystem) bool { return s.NextVIBs.State != "" }, (*asking).nextVIBs},
+	{Acceptance, "software acceptance get", "1", true, func(s *backends.HostSystem) bool { return s.Acceptance.State != "" }, (*asking).acceptance},
+	{Offers, "software sources vib list, software sources vib get", "1 a file, 1 to describe each", true, func(s *backends.HostSystem) bool { return s.Offers != nil }, (*asking).offered},
+	{Exceptions, "QueryLockdownExceptions", "1, in lockdown mode alone", false, func(s *backends.HostSystem) bool { return s.Exceptions.State != "" }, (*asking).exceptions},
+	{Pause, "network nic pauseParams list", "1", false, func(s *backends.HostSystem) bool { return s.Pause.State != "" }, (*asking).pauses},
+	{VFs, "network sriovnic vf list", "1, where the chosen pNIC has VFs", false, func(s *backends.HostSystem) bool { return s.VFs != nil }, (*asking).vfs},
+	{Neighbours, "QueryNetworkHint", "1", false, func(s *backends.HostSystem) bool { return s.Neighbours.State != "" }, (*asking).neighbours},
+	{Peers, "network diag ping", "1 a peer, 2 peers; 2 more a peer where pings are lost", false, func(s *backends.HostSystem) bool { return s.Peers != nil }, (*asking).ping},
+	{Resync, "vsan debug resync summary get", "1, on hosts with vSAN", false, func(s *backends.HostSystem) bool { return s.Resync.State != "" }, (*asking).resync},
+	{BootDevice, "storage core device list", "1, where a USB controller is passed through", false, func(s *backends.HostSystem) bool { return s.BootDevice.State != "" }, (*asking).bootDevice},
+}
+
+// driver are the modules whose parameters matter, where a NIC has the first of them: SR-IOV, PFC and ECN of ConnectX
+// cards, DSCP of the host's own RDMA.
+var driver = []string{"nmlx5_core", "nmlx5_rdma"}
+
+func (a *asking) modules(ctx context.Context) {
+	a.sys.Modules = map[string]backends.Fact[backends.Module]{}
+	if !slices.ContainsFunc(a.host.NICs, func(n backends.NIC) bool { return n.Driver == driver[0] }) {
+		return
+	}
+	for _, name := range driver {
+		m, err := a.parameters(ctx, a.host.Name, name)
+		fact := backends.ReadFact(m, err)
+		if err != nil && backends.KindOf(err) == backends.KindPermanent { // there may be no such module
+			rows, listErr := a.cli.Ask(ctx, a.host.Name, "system module list")
+			if listErr == nil && !slices.ContainsFunc(rows, func(r esxcli.Row) bool { return r["Name"] == name }) {
+				fact = backends.Fact[backends.Module]{State: backends.FactAbsent}
+			}
+		}
+		a.sys.Modules[name] = fact
+	}
+}
+
+func (a *asking) vibs(ctx context.Context) {
+	a.sys.VIBs = backends.ReadFact(a.installed(ctx, a.host.Name))
+}
+
+func (a *asking) nextVIBs(ctx context.Context) {
+	list, err := a.installed(ctx, a.host.Name, nextImage)
+	a.sys.NextVIBs = backends.ReadFact(list, err)
+	if err == nil && len(list) == 0 { // nothing is printed while no image waits for a reboot
+		a.sys.NextVIBs.State = backends.FactAbsent
+	}
+}
+
+func (a *asking) acceptance(ctx context.Context) {
+	rows, err := a.cli.Ask(ctx, a.host.Name, "software acceptance get")
+	if err == nil && len(rows) == 0 {
+		err = errNoAnswer
+	}
+	level := ""
+	if err == nil {
+		level = acceptance(rows[0]["output"])
+	}
+	a.sys.Acceptance = backends.ReadFact(level, err)
+}
+
+var errNoAnswer = errors.New("the host answered with nothing")
+
+func (a *asking) offered(ctx context.Context) {
+	a.sys.Offers = []backends.Component{}
+	for _, file := range a.o.Depots {
+		list, err := a.offers(ctx, a.host.Name, file)
+		if err != nil {
+			list = []backends.Component{{Path: file, Error: err.Error()}}
+		}
+		a.sys.Offers = append(a.sys.Offers, list...)
+	}
+}
+
+func (a *asking) exceptions(ctx context.Context) {
+	if a.host.Lockdown == "" || a.host.Lockdown == "disabled" {
+		a.sys.Exceptions.State = backends.FactAbsent
+		return
+	}
+	read := func() ([]string, error) {
+		_, access, err := a.part(ctx, backends.HostRef(a.host.Name), func(m types.HostConfigManager) *types.ManagedObjectReference { return m.HostAccessManager })
+		if err != nil {
+			return nil, err
+		}
+		res, err := methods.QueryLockdownExceptions(ctx, a.conn.VIM(), &types.QueryLockdownExceptions{This: access})
+		if err != nil {
+			return nil, wire.Explain(err, a.host.Name, "ask for the exception users of lockdown mode")
+		}
+		return res.Returnval, nil
+	}
+	a.sys.Exceptions = backends.ReadFact(read())
+}
+
+func (a *asking) pauses(ctx context.Context) {
+	a.sys.Pause = backends.ReadFact(a.pause(ctx, a.host.Name))
+}
+
+// vfs lists the VFs of the chosen pNIC. Before 8.0 their addresses are decimal.
+func (a *asking) vfs(ctx context.Context) {
+	a.sys.VFs = map[string]backends.Fact[[]backends.VF]{}
+	n := a.host.NIC(a.o.PNICs[a.host.Name])
+	if n == nil || n.SRIOV == nil || n.SRIOV.VFs == 0 {
+		return
+	}
+	rows, err := a.cli.Ask(ctx, a.host.Name, "network sriovnic vf list", esxcli.Arg{Name: "nicname", Text: n.Device})
+	list := []backends.VF{}
+	for _, r := range rows {
+		vf := backends.VF{Active: r["Active"] == "true"}
+		if address := scan.PCI(r["PCIAddress"]); address != nil {
+			vf.Address = *address
+		}
+		if id, err := strconv.Atoi(r["VFID"]); err == nil {
+			vf.ID = id
+			list = append(list, vf)
+		}
+	}
+	a.sys.VFs[n.Device] = backends.ReadFact(list, err)
+}
+
+func (a *asking) neighbours(ctx context.Context) {
+	a.sys.Neighbours = backends.ReadFact(a.Neighbours(ctx, a.host.Name))
+}
+
+func (a *asking) resync(ctx context.Context) {
+	a.sys.Resync.State = backends.FactAbsent
+	if slices.ContainsFunc(a.host.VMKs, func(v backends.VMKernelNIC) bool { return slices.Contains(v.Roles, "vsan") }) {
+		a.sys.Resync = backends.ReadFact(a.left(ctx, a.host.Name))
+	}
+}
+
+// Resync gives the bytes that vSAN has to copy before its objects are whole again, as a host sees it; false where the host
+// has no vSAN or does not tell.
+func (s *System) Resync(ctx context.Context, host string) (bytes int64, vsan bool) {
+	bytes, err := s.left(ctx, host)
+	return bytes, err == nil
+}
+
+func (s *System) left(ctx context.Context, host string) (int64, error) {
+	rows, err := s.cli.Ask(ctx, host, "vsan debug resync summary get")
+	if err == nil && len(rows) == 0 {
+		err = errNoAnswer
+	}
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(field(rows[0], "Total Bytes Left To Resync"), 10, 64)
+}
+
+// bootDevice asks hosts that pass a USB controller through what ESXi booted from.
+func (a *asking) bootDevice(ctx context.Context) {
+	a.sys.BootDevice.State = backends.FactAbsent
+	if !slices.ContainsFunc(a.host.PCI, func(d backends.PCIDevice) bool { return d.Enabled && strings.HasPrefix(d.Class, "0c03") }) {
+		return
+	}
+	rows, err := a.cli.Ask(ctx, a.host.Name, "storage core device list")
+	from := "network"
+	if i := slices.IndexFunc(rows, func(r esxcli.Row) bool { return field(r, "Is Boot Device") == "true" }); i >= 0 {
+		from = "disk"
+		if field(rows[i], "Is USB") == "true" { // SD cards too sit behind a USB reader
+			from = "usb"
+		}
+	} else if err == nil && len(rows) == 0 {
+		err = errNoAnswer
+	}
+	a.sys.BootDevice = backends.ReadFact(from, err)
+}
+
+// field finds a value by esxcli's label: builds differ in what letters they make capitals when they drop the blanks.
+func field(row esxcli.Row, label string) string {
+	label = strings.ReplaceAll(label, " ", "")
+	if v, ok := row[label]; ok {
+		return v
+	}
+	for name, v := range row {
+		if strings.EqualFold(name, label) {
+			return v
+		}
+	}
+	return ""
+}

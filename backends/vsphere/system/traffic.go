@@ -1,0 +1,142 @@
+package system
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/esxcli"
+)
+
+// A look is what the counters of a pNIC were at one moment.
+type look struct {
+	at    time.Time
+	stats backends.Fact[esxcli.Row]
+	dcb   backends.Fact[esxcli.Row]
+}
+
+func (a *asking) look(ctx context.Context, device string) look {
+	row := func(command string) backends.Fact[esxcli.Row] {
+		rows, err := a.cli.Ask(ctx, a.host.Name, command, esxcli.Arg{Name: "nicname", Text: device})
+		if err == nil && len(rows) == 0 {
+			err = errNoAnswer
+		}
+		if err != nil {
+			return backends.ReadFact[esxcli.Row](nil, err)
+		}
+		return backends.FactOf(rows[0])
+	}
+	return look{time.Now(), row("network nic stats get"), row("network nic dcb status get")}
+}
+
+// counters looks at the chosen pNIC's counters, and gives the second look.
+func (a *asking) counters(ctx context.Context) func(context.Context) {
+	a.sys.Stats, a.sys.DCB = map[string]backends.Fact[backends.PortStats]{}, map[string]backends.Fact[backends.DCB]{}
+	device := a.o.PNICs[a.host.Name]
+	if device == "" {
+		return nil
+	}
+	first := a.look(ctx, device)
+	a.sys.DCB[device] = backends.Fact[backends.DCB]{State: first.dcb.State, Value: dcb(first.dcb.Value), Why: first.dcb.Why}
+	a.sys.Stats[device] = backends.Fact[backends.PortStats]{State: first.stats.State, Why: first.stats.Why}
+	if !first.stats.Known() {
+		return nil
+	}
+	return func(ctx context.Context) {
+		again := a.look(ctx, device)
+		a.sys.Stats[device] = backends.Fact[backends.PortStats]{State: again.stats.State, Value: grown(first, again), Why: again.stats.Why}
+	}
+}
+
+func dcb(row esxcli.Row) backends.DCB {
+	d := backends.DCB{Supported: field(row, "Priority Flow Control") != "false" && field(row, "Mode") != ""}
+	for i, bit := range strings.Fields(field(row, "PFC Configuration")) {
+		if i < len(d.PFC) {
+			d.PFC[i] = bit == "1"
+		}
+	}
+	return d
+}
+
+// grown is what the counters moved by between two looks. One that went back was reset, and tells nothing.
+func grown(first, again look) backends.PortStats {
+	moved := func(labels ...string) (sum int64) {
+		for _, label := range labels {
+			before, errA := strconv.ParseInt(field(first.stats.Value, label), 10, 64)
+			now, errB := strconv.ParseInt(field(again.stats.Value, label), 10, 64)
+			if errA == nil && errB == nil {
+				sum += max(0, now-before)
+			}
+		}
+		return sum
+	}
+	return backends.PortStats{
+		Packets: moved("Packets received", "Packets sent"), Errors: moved("Total receive errors", "Total transmit errors"),
+		Dropped: moved("Receive packets dropped", "Transmit packets dropped"),
+		Pause:   max(0, pfcFrames(again.dcb.Value)-pfcFrames(first.dcb.Value)), Over: again.at.Sub(first.at),
+	}
+}
+
+func pfcFrames(row esxcli.Row) (sum int64) {
+	for _, way := range []string{"Sent PFC Frames", "Received PFC Frames"} {
+		for _, text := range strings.Fields(field(row, way)) {
+			frames, _ := strconv.ParseInt(text, 10, 64)
+			sum += frames
+		}
+	}
+	return sum
+}
+
+// headers is what IPv4 and ICMP take of a packet (RFC 791, RFC 792); smallPing is the payload of a ping that nobody sized.
+const (
+	headers   = 28
+	smallPing = 56
+)
+
+// ping tries the vmknics of the peers. The largest ping that fits the MTU goes first: where it gets through, smaller ones
+// tell nothing more.
+func (a *asking) ping(ctx context.Context) {
+	a.sys.Peers = map[string]backends.Fact[backends.Peer]{}
+	from := a.host.VMK(a.o.VMKNic)
+	for _, peer := range a.peers {
+		to := peer.VMK(a.o.VMKNic)
+		if from == nil || to == nil || to.IP == "" {
+			continue
+		}
+		a.sys.Peers[peer.Name] = backends.ReadFact(a.reach(ctx, from, to))
+	}
+}
+
+func (a *asking) reach(ctx context.Context, from, to *backends.VMKernelNIC) (backends.Peer, error) {
+	lost := func(payload int, count string) (float64, error) {
+		args := []esxcli.Arg{{Name: "interface", Text: from.Device}, {Name: "host", Text: to.IP}, {Name: "count", Text: count}}
+		if payload > 0 {
+			args = append(args, esxcli.Arg{Name: "df", Text: "true"}, esxcli.Arg{Name: "size", Text: strconv.Itoa(payload)})
+		}
+		rows, err := a.cli.Ask(ctx, a.host.Name, "network diag ping", args...)
+		if err == nil && len(rows) == 0 {
+			err = errNoAnswer
+		}
+		if err != nil {
+			return 0, err
+		}
+		return strconv.ParseFloat(rows[0]["PacketLost"], 64)
+	}
+	mtu := min(from.MTU, to.MTU)
+	if loss, err := lost(mtu-headers, "2"); err == nil && loss == 0 {
+		return backends.Peer{Payload: mtu - headers}, nil
+	}
+	loss, err := lost(0, "2")
+	if err != nil || loss == 100 {
+		return backends.Peer{Loss: loss}, err
+	}
+	for _, size := range slices.Compact([]int{mtu - headers, min(mtu, 1500) - headers}) {
+		if loss, err := lost(size, "1"); err == nil && loss == 0 {
+			return backends.Peer{Loss: loss, Payload: size}, nil
+		}
+	}
+	return backends.Peer{Loss: loss, Payload: smallPing}, nil
+}
