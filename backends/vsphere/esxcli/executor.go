@@ -123,10 +123,10 @@ type (
 		Returnval *executeResult `xml:"urn:vim25 returnval"`
 	}
 	executeResult struct {
-		Response string        `xml:"response,omitempty"`
-		Fault    *executeFault `xml:"fault,omitempty"`
+		Response string            `xml:"response,omitempty"`
+		Fault    *executeSoapFault `xml:"fault,omitempty"`
 	}
-	executeFault struct {
+	executeSoapFault struct {
 		Message string `xml:"faultMsg"`
 		Detail  string `xml:"faultDetail,omitempty"`
 	}
