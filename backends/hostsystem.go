@@ -10,26 +10,26 @@ import (
 // A HostSystem is what a host tells only when it is asked itself: by esxcli, by a call of its own, or in its shell. Each
 // fact has a state of its own; the table in backends/vsphere/system says which call tells it.
 type HostSystem struct {
-	Modules    map[string]Fact[Module]    `json:"modules,omitzero"`            // by name
+	Modules    map[string]Fact[Module]    `json:"modules,omitzero"`             // by name
 	VIBs       Fact[map[string]VIB]       `json:"vibs,omitzero"`                // of the running image, by name
 	NextVIBs   Fact[map[string]VIB]       `json:"next_vibs,omitzero"`           // of the image of the next boot; absent: nothing is staged
 	Acceptance Fact[string]               `json:"acceptance,omitzero"`          // VMwareCertified, VMwareAccepted, PartnerSupported, CommunitySupported
-	Offers     []Component                `json:"offers,omitzero"`             // what the files named for components hold, as this host sees them
+	Offers     []Component                `json:"offers,omitzero"`              // what the files named for components hold, as this host sees them
 	Exceptions Fact[[]string]             `json:"lockdown_exceptions,omitzero"` // accounts that lockdown mode lets in
 	Pause      Fact[map[string]PauseSpec] `json:"pause,omitzero"`               // global pause in force, by pNIC
-	DCB        map[string]Fact[DCB]       `json:"dcb,omitzero"`                // by pNIC
-	Stats      map[string]Fact[PortStats] `json:"stats,omitzero"`              // by pNIC
-	VFs        map[string]Fact[[]VF]      `json:"vfs,omitzero"`                // by PF's pNIC
+	DCB        map[string]Fact[DCB]       `json:"dcb,omitzero"`                 // by pNIC
+	Stats      map[string]Fact[PortStats] `json:"stats,omitzero"`               // by pNIC
+	VFs        map[string]Fact[[]VF]      `json:"vfs,omitzero"`                 // by PF's pNIC
 	Neighbours Fact[map[string]Neighbour] `json:"neighbours,omitzero"`          // by pNIC; one without a row heard nobody
-	Peers      map[string]Fact[Peer]      `json:"peers,omitzero"`              // by peer host: how its PVRDMA vmknic is reached
+	Peers      map[string]Fact[Peer]      `json:"peers,omitzero"`               // by peer host: how its PVRDMA vmknic is reached
 	Resync     Fact[int64]                `json:"resync,omitzero"`              // bytes that vSAN still moves; absent: no vSAN
 	BootDevice Fact[string]               `json:"boot_device,omitzero"`         // what ESXi booted from: usb, sd, disk, network
 
 	// What only the ESXi shell tells; nil where it was not asked.
-	Firmware   map[string]Firmware `json:"firmware,omitzero"`    // by PCI address of function 0
+	Firmware   map[string]Firmware `json:"firmware,omitzero"`     // by PCI address of function 0
 	SecureBoot *bool               `json:"secure_boot,omitempty"` // the host booted with UEFI secure boot
-	Log        []string            `json:"log,omitzero"`         // lines of vmkernel.log since boot about vectors, hot-plug and passthrough
-	Slots      map[string]Slot     `json:"slots,omitzero"`       // by PCI address: the link of the slot
+	Log        []string            `json:"log,omitzero"`          // lines of vmkernel.log since boot about vectors, hot-plug and passthrough
+	Slots      map[string]Slot     `json:"slots,omitzero"`        // by PCI address: the link of the slot
 	ShellError string              `json:"shell_error,omitempty"` // why the shell could not be asked
 }
 
