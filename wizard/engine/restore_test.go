@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -147,4 +148,34 @@ func TestTheEngineCutsNoOperation(t *testing.T) {
 		}
 		_ = j.Close() // inside the bubble
 	})
+}
+
+// A task goes on in vCenter when the process that started it is killed: it is waited for before what it made is read.
+func TestRollbackWaitsForTasksOfTheAttemptBefore(t *testing.T) {
+	w, wishes := options(1)
+	start := w.Snapshot()
+	jb, j := fresh(t, w, wishes)
+	option := wishes[0].Setting
+	killed := journal.Record{Type: journal.TypeIntent, Phase: journal.PhaseApply, Node: option.ID(), Target: option.Target, Kind: string(option.Kind), Name: option.Name, To: wishes[0].To}
+	member := journal.Record{Type: journal.TypeIntent, Phase: journal.PhaseApply, Node: "m", Target: option.Target, Kind: string(backends.KindMember), Name: dvs, To: val("x")}
+	if err := j.Append(journal.Record{Type: journal.TypeBegin, Phase: journal.PhaseApply}, killed, member); err != nil {
+		t.Fatal(err)
+	}
+	jb = unwinding(w, wishes, j)
+	var asked []backends.Ref
+	jb.Busy = func(_ context.Context, targets []backends.Ref) (map[backends.Ref]error, error) {
+		if asked == nil {
+			asked = targets
+			w.Put(option, wishes[0].To) // the task ends while it is waited for
+		}
+		return nil, nil
+	}
+	res, err := engine.Rollback(t.Context(), jb)
+	if err != nil || res.Status != engine.StatusDone {
+		t.Errorf("%s, %v: %v", res.Status, err, states(res))
+	}
+	if !slices.Contains(asked, option.Target) || !slices.Contains(asked, backends.SwitchRef(dvs)) {
+		t.Errorf("asked about %v", asked)
+	}
+	same(t, "after the rollback", start, w.Snapshot())
 }

@@ -82,11 +82,24 @@ func (r *runner) refuse(err error) (Result, error) {
 	return r.result, err
 }
 
-// settleIntents reads what became of deeds that have no outcome. What cannot be read now stays uncertain.
+// settleIntents reads what became of operations that have no outcome. What cannot be read now stays uncertain. A task of
+// ours may still run in vCenter, which what is read before its end does not show: Busy waits for it.
 func (r *runner) settleIntents(ctx context.Context, st *journal.State) error {
+	unsettled := st.Unsettled()
+	var targets []backends.Ref
+	for _, rec := range unsettled {
+		for _, t := range entities(rec) {
+			if !slices.Contains(targets, t) {
+				targets = append(targets, t)
+			}
+		}
+	}
+	if _, err := r.others(ctx, targets); err != nil {
+		r.note("it could not be asked whether tasks of the attempt before still run: %v", err)
+	}
 	var g errgroup.Group
 	g.SetLimit(r.limits.Parallel)
-	for _, rec := range st.Unsettled() {
+	for _, rec := range unsettled {
 		setter := r.job.Setters[backends.Kind(rec.Kind)]
 		if setter == nil {
 			continue
@@ -103,6 +116,22 @@ func (r *runner) settleIntents(ctx context.Context, st *journal.State) error {
 		})
 	}
 	return g.Wait()
+}
+
+// entities are what the task of an operation is on: members and port groups are reconfigured at their switch
+// (ReconfigureDvs_Task, AddDVPortgroup_Task of DistributedVirtualSwitch in the vSphere Web Services API).
+func entities(rec journal.Record) []backends.Ref {
+	out := []backends.Ref{machine(rec.Target)}
+	var spec backends.PortGroupSpec
+	switch backends.Kind(rec.Kind) {
+	case backends.KindMember:
+		out = append(out, backends.SwitchRef(rec.Name))
+	case backends.KindPortGroup:
+		if rec.To.Decode(&spec) == nil || rec.Prior.Decode(&spec) == nil {
+			out = append(out, backends.SwitchRef(spec.Switch))
+		}
+	}
+	return out
 }
 
 // planOn plans again and adds the brackets that were left open. Where the world cannot be planned in the state in which

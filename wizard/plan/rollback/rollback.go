@@ -122,6 +122,11 @@ func (u *undo) look(p plan.Prior) {
 	case why != "":
 		u.conflict(c.Target, "repair that, then roll back again", "%s", why)
 	case c.Kind == backends.KindModules && noMoreLoaded(now, prior):
+	// What has no Keeper and reads as before is as before, also where nobody knows how an operation ended: either it is one
+	// task or call, which makes all or nothing (ReconfigVM_Task, UpdatePassthruConfig, UpdateOptions and ConfigurePowerPolicy
+	// of the vSphere Web Services API; one esxcli command for a VIB or for the parameters of a module), or the value holds
+	// every part that is set one by one (version, uplinks, MTU and NIOC of a switch; each key of a card's firmware; the state
+	// of a build or an image, which reads as partial until it is whole).
 	case current.Same(c.Kind, now, prior):
 	case p.Uncertain, current.Same(c.Kind, now, p.Found), current.Same(c.Kind, now, c.To), now.IsPartial():
 		u.changes = append(u.changes, plan.Change{Setting: c.Setting, From: now, To: prior, Why: "as it was before the run"})
