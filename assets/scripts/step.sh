@@ -29,6 +29,7 @@ for s_turn in "$s_dir"/address-*; do
 		sleep 1
 		s_n=$((s_n + 1))
 	done
+	[ -e "$s_turn/undoing" ] || rm -rf -- "$s_turn"
 done
 if [ -z "$s_body" ]; then
 	rmdir "$s_dir" 2>/dev/null

@@ -4,7 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"fmt"
+	"errors"
 	"net/netip"
 	"slices"
 	"strings"
@@ -65,13 +65,38 @@ func (a address) network(ctx context.Context, s backends.Setting) (*network, err
 
 // Read gives address and MTU where they are both there now and come back after a reboot, else Absent.
 func (a address) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
-	_, i, err := a.look(ctx, s)
+	n, i, err := a.look(ctx, s)
 	if err != nil {
 		return backends.Absent, err
 	}
 	var want backends.AddressSpec
 	a.g.want(s, &want)
-	return addressValue(i, want.CIDR), nil
+	v := addressValue(i, want.CIDR)
+	if half := halfConfigured(n, i, s.Name, v); half != "" {
+		return backends.Partial(half), nil
+	}
+	return v, nil
+}
+
+// halfConfigured says what there is of a configuration of ours that is not in force, or not all of it; "" where there is none.
+func halfConfigured(n *network, i *backends.Interface, portGroup string, v backends.Value) string {
+	static := netconf.Static{PortGroup: portGroup}
+	if i != nil {
+		static.NIC = netconf.NIC{Name: i.Name, MAC: i.MAC}
+	}
+	own, ok := netconf.Write(n.system, n.files, static)
+	at := slices.IndexFunc(n.files, func(f netconf.File) bool { return f.Path == own.Path && strings.Contains(f.Content, "rdma-setup") })
+	if !ok || at < 0 {
+		return ""
+	}
+	var spec backends.AddressSpec
+	if v.IsAbsent() || v.Decode(&spec) != nil {
+		return own.Path + " is there, and its address is not in force"
+	}
+	if address, _, _ := strings.Cut(spec.CIDR, "/"); !strings.Contains(n.files[at].Content, address) {
+		return own.Path + " is there, and " + i.Name + " has " + spec.CIDR
+	}
+	return ""
 }
 
 // addressValue picks the wanted address where the interface has several.
@@ -196,13 +221,13 @@ func (a address) Keep(ctx context.Context, s backends.Setting, to backends.Value
 	if err != nil {
 		return backends.Kept{}, err
 	}
-	files, err := a.g.snapshot(ctx, s.Target.Name, t.file)
-	return backends.Kept{Items: append(fileItems(files), interfaceItem(i.MAC, n.system, i))}, err
+	files, err := a.g.look(ctx, s.Target.Name, manifest{files: []string{t.file}})
+	return backends.Kept{Items: append(files, interfaceItem(i.MAC, n.system, i))}, err
 }
 
 // Observe gives the file and the interface as they are now.
 func (a address) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
-	items, err := a.g.observeFiles(ctx, s.Target.Name, kept)
+	items, err := a.g.look(ctx, s.Target.Name, manifestOf(kept))
 	if err != nil {
 		return backends.Kept{}, err
 	}
@@ -222,13 +247,13 @@ func (a address) Observe(ctx context.Context, s backends.Setting, kept backends.
 // runs under the guest's watch.
 func (a address) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, _ backends.Progress) error {
 	vm := s.Target.Name
-	files, err := filesOf(kept)
 	at := slices.IndexFunc(kept.Items, func(i backends.Item) bool { return i.Kind == backends.ItemInterface })
-	if err == nil && at < 0 {
-		return a.g.restore(ctx, vm, files)
+	file := slices.IndexFunc(kept.Items, func(i backends.Item) bool { return i.Kind == backends.ItemFile })
+	if at < 0 {
+		return a.g.putBack(ctx, vm, kept)
 	}
-	if err != nil || len(files) != 1 {
-		return badKept(vm, fmt.Errorf("%d files: %w", len(files), err))
+	if file < 0 {
+		return badKept(vm, errors.New("it names no file"))
 	}
 	was := kept.Items[at]
 	var k interfaceState
@@ -241,21 +266,32 @@ func (a address) Restore(ctx context.Context, s backends.Setting, kept backends.
 	}
 	i := n.byMAC(was.Name)
 	if i == nil { // the adapter is gone, and its address with it: only the file is left
-		return a.g.restore(ctx, vm, files)
+		return a.g.putBack(ctx, vm, kept)
 	}
 	if why := n.management[i.Name]; why != "" {
 		return backends.Errorf(backends.KindRefused, label(vm), "", "the interface %s is not touched: %s", i.Name, why)
 	}
-	f := files[0]
+	now, err := a.Observe(ctx, s, kept)
+	if err != nil || len(backends.Differences(kept, now)) == 0 {
+		return err
+	}
+	f := kept.Items[file]
+	st := fileState{Mode: uint32(netconf.System(was.Content).Mode()), Owner: "0:0"}
+	if !f.State.IsAbsent() && f.State.Decode(&st) != nil { // a link, say, with which nothing was set
+		return a.g.putBack(ctx, vm, kept)
+	}
 	t := turn{nonce: nonce(), system: netconf.System(was.Content), nic: netconf.NIC{Name: i.Name, MAC: i.MAC}, slug: netconf.Slug(s.Name),
-		file: f.Path, content: string(f.Content), missing: f.Missing, mode: f.Mode, owner: f.Owner, back: k.Addresses, mtu: k.MTU, down: !k.Up,
+		file: f.Name, content: string(f.Content), missing: f.State.IsAbsent(), mode: st.Mode, owner: st.Owner, back: k.Addresses, mtu: k.MTU, down: !k.Up,
 		uuid: netconf.ConnectionUUID(netconf.Static{NIC: netconf.NIC{MAC: was.Name}, PortGroup: s.Name})}
 	for _, addr := range i.Addresses {
 		if !slices.Contains(k.Addresses, addr) {
 			t.stale = append(t.stale, addr)
 		}
 	}
-	return a.g.apply(ctx, vm, t)
+	if err := a.g.apply(ctx, vm, t); err != nil {
+		return err
+	}
+	return a.g.putBack(ctx, vm, kept) // what an interrupted write has left beside the file
 }
 
 // apply runs a turn in the guest and confirms it over a new connection.

@@ -107,11 +107,11 @@ func (f facts) classOf(mac string, now *int) backends.Value {
 
 // A classState is what marks the traffic of one device.
 type classState struct {
-	mac  string
-	dev  string
-	now  *int // nil: nothing tells
-	ours bool // a unit of ours is enabled
-	dir  bool // the device has its directory in configfs
+	mac    string
+	dev    string
+	now    *int // nil: nothing tells
+	others bool // devices have units of ours too
+	dir    bool // the device has its directory in configfs
 
 	value backends.Value
 }
@@ -137,7 +137,11 @@ func (c class) stateOf(ctx context.Context, s backends.Setting, mac string) (cla
 			out.dev, out.now = d.Name, d.Class
 		}
 	}
-	_, out.ours = f.keptClasses()[mac]
+	unit, _ := ClassUnit(mac, 0)
+	for line := range strings.Lines(f["classes"]) {
+		name, is := strings.CutPrefix(strings.TrimSpace(line), "unit ")
+		out.others = out.others || is && name != unit
+	}
 	out.value = f.classOf(mac, out.now)
 	out.dir = slices.Contains(strings.Fields(f["dirs"]), out.dev)
 	return out, nil
@@ -216,21 +220,28 @@ type markState struct {
 
 const itemClass backends.ItemKind = "traffic-class" // name = MAC; state: markState
 
-// items records how the device marks its traffic and whether the unit is enabled.
-func (st classState) items() []backends.Item {
-	unit, _ := ClassUnit(st.mac, 0)
-	mark, u := markState{Dir: st.dir}, backends.Item{Kind: backends.ItemUnit, Name: unit}
+// item records how the device marks its traffic.
+func (st classState) item() backends.Item {
+	mark := markState{Dir: st.dir}
 	if st.now != nil {
 		mark.Class = *st.now
-	}
-	if st.ours {
-		u.State = backends.ValueOf("enabled")
 	}
 	m := backends.Item{Kind: itemClass, Name: st.mac, Runtime: true}
 	if st.dev != "" {
 		m.State = backends.ValueOf(mark)
 	}
-	return []backends.Item{m, u}
+	return m
+}
+
+// manifest names what a change touches. The script is left out while the units of other devices need it: the last of them
+// takes it away.
+func (st classState) manifest() manifest {
+	unit, _ := ClassUnit(st.mac, 0)
+	m := manifest{files: []string{unitDir + unit}, links: []string{wantsLink(unit)}, units: []string{unit}}
+	if !st.others {
+		m.files = append(m.files, classScriptFile)
+	}
+	return m
 }
 
 // macOf gives the MAC of the device of a record.
@@ -249,15 +260,11 @@ func (c class) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (
 	if err != nil {
 		return backends.Kept{}, err
 	}
-	unit, _ := ClassUnit(st.mac, 0)
-	files, err := c.g.snapshot(ctx, s.Target.Name, unitDir+unit, classScriptFile)
-	if err != nil {
-		return backends.Kept{}, err
-	}
+	items, err := c.g.look(ctx, s.Target.Name, st.manifest())
 	if st.value.IsPartial() { // by an attempt of ours before
-		st.ours, st.now, st.dir = false, nil, false
+		st.now, st.dir = nil, false
 	}
-	return backends.Kept{Items: append(st.items(), fileItems(files)...)}, nil
+	return backends.Kept{Items: append(items, st.item())}, err
 }
 
 // Observe gives the same as it is now.
@@ -266,8 +273,19 @@ func (c class) Observe(ctx context.Context, s backends.Setting, kept backends.Ke
 	if err != nil {
 		return backends.Kept{}, err
 	}
-	files, err := c.g.observeFiles(ctx, s.Target.Name, kept)
-	return backends.Kept{Items: append(st.items(), files...)}, err
+	items, err := c.g.look(ctx, s.Target.Name, manifestOf(st.without(kept)))
+	if script := kept.Item(backends.ItemFile, classScriptFile); script != nil && st.others {
+		items = append(items, *script)
+	}
+	return backends.Kept{Items: append(items, st.item())}.Bare(), err
+}
+
+// without is a record without the script while others need it.
+func (st classState) without(kept backends.Kept) backends.Kept {
+	if st.others {
+		kept.Items = slices.DeleteFunc(slices.Clone(kept.Items), func(i backends.Item) bool { return i.Name == classScriptFile })
+	}
+	return kept
 }
 
 // Restore lets the device mark as before, now and after a boot.
@@ -276,21 +294,18 @@ func (c class) Restore(ctx context.Context, s backends.Setting, kept backends.Ke
 	if err != nil {
 		return err
 	}
-	unit, _ := ClassUnit(st.mac, 0)
-	files, err := filesOf(kept)
-	item, enabled := kept.Item(itemClass, st.mac), kept.Item(backends.ItemUnit, unit)
 	var mark markState
-	if err == nil && item != nil {
-		err = item.State.Decode(&mark)
+	if item := kept.Item(itemClass, st.mac); item != nil && !item.State.IsAbsent() {
+		if err := item.State.Decode(&mark); err != nil {
+			return badKept(s.Target.Name, err)
+		}
 	}
-	if err != nil {
-		return badKept(s.Target.Name, err)
-	}
-	if err := c.clear(ctx, s.Target.Name, st, mark.Class, mark.Dir); err != nil || enabled == nil || enabled.State.IsAbsent() {
+	now, err := c.Observe(ctx, s, kept)
+	if err != nil || len(backends.Differences(kept, now)) == 0 {
 		return err
 	}
-	if err := c.g.restore(ctx, s.Target.Name, files); err != nil {
+	if err := c.clear(ctx, s.Target.Name, st, mark.Class, mark.Dir); err != nil {
 		return err
 	}
-	return persist(c).reload(ctx, s.Target.Name, unit)
+	return c.g.putBack(ctx, s.Target.Name, st.without(kept))
 }

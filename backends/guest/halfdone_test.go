@@ -191,3 +191,89 @@ func TestAFullBootFromTheStart(t *testing.T) {
 		t.Errorf("left (-before +after):\n%s", d)
 	}
 }
+
+// The same with the other settings that are more than one file.
+func TestOtherSettingsHalfDone(t *testing.T) {
+	type half struct {
+		kind   backends.Kind
+		name   string
+		script string
+	}
+	netFile := map[string]string{"ubuntu-22.04": "/etc/netplan/60-rdma-setup-*.yaml", "debian-12": "/etc/netplan/60-rdma-setup-*.yaml",
+		"rhel-9": "/etc/NetworkManager/system-connections/rdma-setup-*", "rocky-9": "/etc/NetworkManager/system-connections/rdma-setup-*"}
+	for _, h := range []half{
+		{backends.KindAddress, "a file without its address", "for a in $(ip -o -4 addr show dev $nic | awk '{print $4}'); do ip addr del $a dev $nic; done"},
+		{backends.KindAddress, "an address without its file", "rm $file"},
+		{backends.KindAddress, "a file that was begun", `d=${file%/*} b=${file##*/}; cp $file "$d/.$b.Ab3xYz"`},
+		{backends.KindAddress, "an address of its own", "ip addr add 192.168.50.99/24 dev $nic"},
+		{backends.KindAddress, "another mode", "chmod 640 $file"},
+		{backends.KindMemlock, "a file that was begun", "mv /etc/security/limits.d/60-rdma-setup.conf /etc/security/limits.d/.60-rdma-setup.conf.Ab3xYz"},
+		{backends.KindMemlock, "another owner", "chown ops /etc/security/limits.d/60-rdma-setup.conf"},
+		{backends.KindTrafficClass, "a script without its unit", "systemctl disable $unit; rm /etc/systemd/system/$unit"},
+		{backends.KindTrafficClass, "a unit without its link", "rm /etc/systemd/system/multi-user.target.wants/$unit"},
+		{backends.KindTrafficClass, "a unit without its script", "rm /usr/local/sbin/rdma-setup-traffic-class"},
+		{backends.KindTrafficClass, "a link without its unit", "rm /etc/systemd/system/$unit"},
+	} {
+		for _, os := range systemsOf(h.name) {
+			t.Run(os+"/"+string(h.kind)+"/"+h.name, func(t *testing.T) {
+				t.Parallel()
+				m := newMachine(t, config{os: os, vf: true})
+				m.root(t, "modprobe -a rdma_cm rdma_ucm 2>/dev/null || :")
+				var a backends.Assignment
+				for _, w := range append(wanted(m, strings.Replace(os, "rocky", "rhel", 1)), backends.Assignment{Setting: m.setting(backends.KindTrafficClass, m.group), To: backends.ValueOf(106)}) {
+					if w.Kind == backends.KindPackages || w.Kind == backends.KindAddress && h.kind == backends.KindTrafficClass {
+						if err := m.Setters()[w.Kind].Set(t.Context(), w.Setting, w.To, nil); err != nil {
+							t.Fatal(err)
+						}
+					}
+					if w.Kind == h.kind {
+						a = w
+					}
+				}
+				set := m.Setters()[a.Kind]
+				k, _ := backends.As[backends.Keeper](set)
+				g := m.Survey(t.Context(), m.vm)
+				nic := g.Interface(m.mac).Name
+				state := func() string {
+					return m.listing(t) + m.root(t, "ip -o -4 addr show dev "+nic+" | awk '{print $4}'; cat /sys/class/net/"+nic+"/mtu; ls /sys/kernel/config/rdma_cm 2>/dev/null || :")
+				}
+				before := state()
+				prior, err := set.Read(t.Context(), a.Setting)
+				if err != nil {
+					t.Fatal(err)
+				}
+				kept, err := k.Keep(t.Context(), a.Setting, a.To)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := set.Set(t.Context(), a.Setting, a.To, nil); err != nil {
+					t.Fatal(err)
+				}
+				if d := m.differs(t, a, kept); len(d) == 0 {
+					t.Error("when it is set nothing differs from the record")
+				}
+				m.root(t, "nic="+nic+"\nunit=$(cd /etc/systemd/system && ls rdma-setup-class-*.service 2>/dev/null)\nfor f in "+netFile[os]+"; do file=$f; done\n"+h.script)
+				if now, err := set.Read(t.Context(), a.Setting); h.kind != backends.KindMemlock && (err != nil || now == prior && len(m.differs(t, a, kept)) == 0) {
+					t.Errorf("half done it reads %s as before, %v", now, err)
+				}
+				if d := m.differs(t, a, kept); len(d) == 0 {
+					t.Error("half done nothing differs from the record")
+				}
+				for range 2 {
+					if err := k.Restore(t.Context(), a.Setting, kept, nil); err != nil {
+						t.Fatal(err)
+					}
+					if d := m.differs(t, a, kept); len(d) > 0 {
+						t.Errorf("restored there differ %v", d)
+					}
+				}
+				if now, err := set.Read(t.Context(), a.Setting); err != nil || now != prior {
+					t.Errorf("restored it reads %s, %v; before it was %s", now, err, prior)
+				}
+				if d := cmp.Diff(strings.Split(before, "\n"), strings.Split(state(), "\n")); d != "" {
+					t.Errorf("left (-before +after):\n%s", d)
+				}
+			})
+		}
+	}
+}

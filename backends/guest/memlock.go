@@ -53,7 +53,7 @@ func (m memlock) Set(ctx context.Context, s backends.Setting, to backends.Value,
 	}
 	var want string
 	if to.IsAbsent() {
-		err = m.g.restore(ctx, vm, []keptFile{{Path: limitsFile, Missing: true}})
+		err = m.g.putBack(ctx, vm, backends.Kept{Items: []backends.Item{{Kind: backends.ItemFile, Name: limitsFile}}})
 	} else if err = to.Decode(&want); err == nil {
 		if _, bad := strconv.ParseUint(want, 10, 63); bad != nil && want != "unlimited" {
 			return backends.Errorf(backends.KindUsage, label(vm), "", "the memlock limit %q is neither a number of KB nor unlimited", want)
@@ -75,23 +75,19 @@ func (m memlock) Set(ctx context.Context, s backends.Setting, to backends.Value,
 
 // Keep records the file.
 func (m memlock) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (backends.Kept, error) {
-	files, err := m.g.snapshot(ctx, s.Target.Name, limitsFile)
-	return backends.Kept{Items: fileItems(files)}, err
+	items, err := m.g.look(ctx, s.Target.Name, manifest{files: []string{limitsFile}})
+	return backends.Kept{Items: items}, err
 }
 
 // Observe gives the file as it is now.
 func (m memlock) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
-	items, err := m.g.observeFiles(ctx, s.Target.Name, kept)
-	return backends.Kept{Items: items}, err
+	items, err := m.g.look(ctx, s.Target.Name, manifestOf(kept))
+	return backends.Kept{Items: items}.Bare(), err
 }
 
 // Restore puts the file back.
 func (m memlock) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, _ backends.Progress) error {
-	files, err := filesOf(kept)
-	if err != nil {
-		return badKept(s.Target.Name, err)
-	}
-	if err := m.g.restore(ctx, s.Target.Name, files); err != nil {
+	if err := m.g.putBack(ctx, s.Target.Name, kept); err != nil {
 		return err
 	}
 	c, err := m.g.conn(ctx, s.Target.Name)

@@ -87,11 +87,11 @@ func (m mofed) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (
 		return backends.Kept{}, err
 	}
 	f := sections(r.Stdout)
-	files, err := m.g.snapshot(ctx, vm, "/etc/security/limits.conf")
+	files, err := m.g.look(ctx, vm, manifest{files: []string{"/etc/security/limits.conf"}})
 	if err != nil {
 		return backends.Kept{}, err
 	}
-	k := backends.Kept{Items: fileItems(files)}
+	k := backends.Kept{Items: files}
 	loaded := f.loaded()
 	slices.Reverse(loaded) // in the order of loading
 	for _, n := range loaded {
@@ -99,6 +99,7 @@ func (m mofed) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (
 			k.Items = append(k.Items, backends.Item{Kind: backends.ItemModule, Name: n, State: backends.ValueOf("loaded"), Runtime: true})
 		}
 	}
+	k.Items = append(k.Items, f.ofedItem())
 	if version, _ := f.ofed(); version != "" {
 		return k, nil // the packages are not the distribution's
 	}
@@ -122,14 +123,28 @@ func (m mofed) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (
 	return k, err
 }
 
-// Observe gives the packages, modules and files as they are now.
+// itemOFED is MLNX_OFED itself; state: its version, or that it is unfinished.
+const itemOFED backends.ItemKind = "ofed"
+
+func (f facts) ofedItem() backends.Item {
+	i := backends.Item{Kind: itemOFED, Name: "MLNX_OFED"}
+	switch version, unfinished := f.ofed(); {
+	case unfinished:
+		i.State = backends.Partial(version)
+	case version != "":
+		i.State = backends.ValueOf(version)
+	}
+	return i
+}
+
+// Observe gives MLNX_OFED, the packages, modules and files as they are now.
 func (m mofed) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
 	vm := s.Target.Name
-	items, err := m.g.observeFiles(ctx, vm, kept)
+	items, err := m.g.look(ctx, vm, manifestOf(kept))
 	if err != nil {
 		return backends.Kept{}, err
 	}
-	r, err := m.g.Run(ctx, vm, ssh.Command{MaxOutput: 8 << 20, Script: section("modules", "cat /proc/modules || lsmod") +
+	r, err := m.g.Run(ctx, vm, ssh.Command{MaxOutput: 8 << 20, Script: ofedScript() + section("modules", "cat /proc/modules || lsmod") +
 		section("auto", "command -v apt-mark >/dev/null && apt-mark showauto")})
 	if err != nil {
 		return backends.Kept{}, err
@@ -147,6 +162,8 @@ func (m mofed) Observe(ctx context.Context, s backends.Setting, kept backends.Ke
 			i.State = backends.ValueOf(distributed{Auto: slices.Contains(auto, i.Name)})
 		case i.Kind == backends.ItemFile:
 			continue
+		case i.Kind == itemOFED:
+			i = f.ofedItem()
 		}
 		items = append(items, i)
 	}
@@ -238,10 +255,6 @@ func (m mofed) load(ctx context.Context, vm, verb string) error {
 // Restore uninstalls, puts the distribution's packages back, and loads the modules that were loaded.
 func (m mofed) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, progress backends.Progress) error {
 	vm, p := s.Target.Name, packages(m)
-	files, err := filesOf(kept)
-	if err != nil {
-		return badKept(vm, err)
-	}
 	names, _ := packagesOf(kept)
 	if err := m.elsewhere(ctx, vm); err != nil {
 		return err
@@ -297,7 +310,7 @@ func (m mofed) Restore(ctx context.Context, s backends.Setting, kept backends.Ke
 	if _, err := m.g.root(ctx, vm, "load the distribution's RDMA modules", ssh.Command{Script: load, Limit: 5 * time.Minute}); err != nil {
 		return err
 	}
-	if err := m.g.restore(ctx, vm, files); err != nil {
+	if err := m.g.putBack(ctx, vm, kept); err != nil {
 		return err
 	}
 	_, err = m.g.root(ctx, vm, "remove "+ofedWork, ssh.Command{Script: "rm -rf -- " + ofedWork + " || exit 1\nrmdir " + stateDir + " 2>/dev/null || :"})

@@ -31,12 +31,16 @@ type turn struct {
 	down    bool     // the link was down
 }
 
-func (t turn) dir() string { return "/run/rdma-setup/address-" + t.slug + "-" + t.nonce }
+func (t turn) dir() string { return workDir + "/address-" + t.slug + "-" + t.nonce }
+
+// unit names the watch where systemd runs it.
+func (t turn) unit() string { return "rdma-setup-watch-" + t.nonce }
 
 // confirm tells the watch in the guest that all is well. Who takes the file "watching" away decides, the watch or it: a
-// change whose taking back has begun is not confirmed any more.
+// change whose taking back has begun is not confirmed any more. Nothing of the watch is left.
 func (t turn) confirm() string {
-	return fmt.Sprintf("rm %s 2>/dev/null || { echo 'the guest has already taken the change back' >&2; exit 1; }\n", ssh.Quote(t.dir()+"/watching"))
+	return fmt.Sprintf("rm %s 2>/dev/null || { echo 'the guest has already taken the change back' >&2; exit 1; }\nsystemctl stop %s 2>/dev/null\nrm -rf -- %s\nrmdir %s 2>/dev/null || :\n",
+		ssh.Quote(t.dir()+"/watching"), t.unit(), ssh.Quote(t.dir()), workDir)
 }
 
 // pending prints something while the watch may still take the change back, or is at it.
@@ -48,30 +52,30 @@ func (t turn) pending() string {
 // file was written is taken back at once.
 func (t turn) script(watch, settle time.Duration) string {
 	d, file := ssh.Quote(t.dir()), ssh.Quote(t.file)
-	write := "rm -f -- " + file
+	tmp := ssh.Quote(strings.TrimSuffix(beside(t.file), "??????"))
+	write := "rm -f -- " + file + " " + tmp + "??????"
 	if t.content != "" || t.mode != 0 && !t.missing {
 		mode, owner := t.mode, t.owner
 		if mode == 0 {
 			mode, owner = uint32(t.system.Mode()), "0:0"
 		}
-		tmp := ssh.Quote(path.Join(path.Dir(t.file), ".rdma-setup.tmp"))
-		write = fmt.Sprintf("mkdir -p %[1]s && : >%[3]s && chmod %04[4]o %[3]s && chown %[5]s %[3]s && printf %%s %[2]s >%[3]s && mv -f %[3]s %[6]s",
-			ssh.Quote(path.Dir(t.file)), ssh.Quote(t.content), tmp, mode, ssh.Quote(owner), file)
+		write = fmt.Sprintf("mkdir -p %[1]s && t=$(mktemp %[3]s) && chmod %04[4]o \"$t\" && chown %[5]s \"$t\" && printf %%s %[2]s >\"$t\" && { sync \"$t\" 2>/dev/null || :; } && mv -f \"$t\" %[6]s",
+			ssh.Quote(path.Dir(t.file)), ssh.Quote(t.content), tmp+"XXXXXX", mode, ssh.Quote(owner), file)
 	}
-	back := fmt.Sprintf("if [ -e %s/old ]; then cp -p %[1]s/old %[2]s; else rm -f -- %[2]s; fi\n(\n%s\n)\n", d, file, t.activate())
+	back := "rm -f -- " + tmp + "??????\n" + fmt.Sprintf("if [ -e %s/old ]; then cp -p %[1]s/old %[2]s; else rm -f -- %[2]s; fi\n(\n%s\n)\n", d, file, t.activate())
 	if t.address != "" {
 		back += fmt.Sprintf("ip addr del %s dev %s 2>/dev/null || :\n", ssh.Quote(t.address), ssh.Quote(t.nic.Name))
 	}
 	back += fmt.Sprintf("[ -s %[1]s/mtu ] && ip link set dev %[2]s mtu \"$(cat %[1]s/mtu)\"\n[ -s %[1]s/flags ] && [ $(($(cat %[1]s/flags) & 1)) = 0 ] && ip link set dev %[2]s down\nrm -f %[1]s/undoing\n", d, ssh.Quote(t.nic.Name))
-	guard := fmt.Sprintf("i=0 all=0\nwhile [ $i -lt %d ] && [ -e %[2]s/watching ]; do\n\tsleep 1\n\ti=$((i + 1)) all=$((all + 1))\n\t[ $all -gt 240 ] || ! kill -0 \"$1\" 2>/dev/null || i=0\ndone\n! mv %[2]s/watching %[2]s/undoing 2>/dev/null || sh %[2]s/back\ni=0\nwhile [ $i -lt 240 ] && [ -e %[2]s/undoing ]; do sleep 1; i=$((i + 1)); done\nrm -rf -- %[2]s\n",
-		max(1, int(watch/time.Second)), d)
+	guard := fmt.Sprintf("i=0 all=0\nwhile [ $i -lt %d ] && [ -e %[2]s/watching ]; do\n\tsleep 1\n\ti=$((i + 1)) all=$((all + 1))\n\t[ $all -gt 240 ] || ! kill -0 \"$1\" 2>/dev/null || i=0\ndone\n! mv %[2]s/watching %[2]s/undoing 2>/dev/null || sh %[2]s/back\ni=0\nwhile [ $i -lt 240 ] && [ -e %[2]s/undoing ]; do sleep 1; i=$((i + 1)); done\nrm -rf -- %[2]s\nrmdir %[3]s 2>/dev/null\n",
+		max(1, int(watch/time.Second)), d, workDir)
 
 	var b strings.Builder
 	fmt.Fprintf(&b, "rm -rf -- %s && mkdir -p %[1]s && chmod 700 %[1]s || exit 1\n", d)
 	fmt.Fprintf(&b, "if [ -e %s ]; then cp -p %[1]s %s/old || exit 1; fi\n", file, d)
 	fmt.Fprintf(&b, "for k in mtu flags; do cat /sys/class/net/%s/$k >%s/$k; done 2>/dev/null\n", ssh.Quote(t.nic.Name), d)
 	fmt.Fprintf(&b, "printf %%s %s >%s/back && printf %%s %s >%[2]s/watch && : >%[2]s/watching || exit 1\n", ssh.Quote(back), d, ssh.Quote(guard))
-	b.WriteString(watchScript(t.dir()))
+	b.WriteString(watchScript(t.dir(), t.unit()))
 	fmt.Fprintf(&b, "undo() { ! mv %s/watching %[1]s/undoing 2>/dev/null || sh %[1]s/back; while [ -e %[1]s/undoing ]; do sleep 1; done; exit 1; }\n", d)
 	fmt.Fprintf(&b, "%s || undo\n", write)
 	fmt.Fprintf(&b, "(\n%s\n) || undo\n", t.activate())
@@ -80,13 +84,13 @@ func (t turn) script(watch, settle time.Duration) string {
 }
 
 // watchScript starts the watch, which is patient as long as the script is at work, so that the end of this login does not end it.
-func watchScript(dir string) string {
+func watchScript(dir, unit string) string {
 	d := ssh.Quote(dir + "/watch")
-	return fmt.Sprintf(`if command -v systemd-run >/dev/null 2>&1 && systemd-run --quiet --unit=rdma-setup-watch-$$ /bin/sh %s $$ >/dev/null 2>&1; then :
+	return fmt.Sprintf(`if command -v systemd-run >/dev/null 2>&1 && systemd-run --quiet --unit=%[2]s /bin/sh %[1]s $$ >/dev/null 2>&1; then :
 elif command -v setsid >/dev/null 2>&1; then setsid nohup /bin/sh %[1]s $$ >/dev/null 2>&1 </dev/null &
 else nohup /bin/sh %[1]s $$ >/dev/null 2>&1 </dev/null &
 fi
-`, d)
+`, d, unit)
 }
 
 // activate makes the files work for the one interface, as far as the system can do that for one.
