@@ -138,14 +138,18 @@ func (h *Hosts) dial(ctx context.Context, t ssh.Target) (*ssh.Conn, error) {
 	}
 }
 
-// explainLogin adds to a refused login what it may mean on ESXi.
+// explainLogin puts in the place of the hint for a refused password what it means on ESXi: five failures lock an account for
+// 15 minutes (vSphere Security, "ESXi Passwords and Account Lockout": Security.AccountLockFailures 5,
+// Security.AccountUnlockTime 900 s), and a locked account refuses the right password as well. Other refusals, such as a host
+// key that has changed, keep their own hints.
 func explainLogin(err error) error {
 	var e *backends.Error
-	if !errors.As(err, &e) || e.Kind != backends.KindAuth || e.Hint != "" {
+	if !errors.As(err, &e) || e.Kind != backends.KindAuth || !errors.Is(err, ssh.ErrLogin) {
 		return err
 	}
 	told := *e
-	told.Hint = "check esxi.user in the answers and RDMA_SETUP_ESXI_PASSWORD, or the key in /etc/ssh/keys-root/authorized_keys; " +
-		"ESXi locks an account for 15 minutes after five wrong passwords"
+	told.Hint = "Check esxi.user in the answers, the password of this host (RDMA_SETUP_ESXI_PASSWORD or --esxi-passwords), or the key in " +
+		"/etc/ssh/keys-root/authorized_keys. Each password is tried once per host: ESXi locks an account for 15 minutes after five failures, " +
+		"and then refuses the right password too."
 	return &told
 }

@@ -27,6 +27,7 @@ type login struct {
 	refused  error    // says more than the library's error
 	tried    []string // for people
 	password bool     // a password was given to the server
+	given    string   // that password
 	locked   bool     // a key that the server accepts could not be unlocked
 }
 
@@ -94,6 +95,9 @@ func (l *login) ask(question func()) {
 	})
 }
 
+// ErrLogin is in the chain of errors of logins that the server has refused.
+var ErrLogin = errors.New("was not let in")
+
 var errNoPassword = errors.New("no password was given")
 
 func (l *login) askPassword() (string, error) {
@@ -107,8 +111,16 @@ func (l *login) askPassword() (string, error) {
 	if err == nil && answer == "" {
 		err = errNoPassword
 	}
-	if err == nil {
+	if err == nil && l.pool.wasRefused(l.endpoint, answer) {
 		l.password = true
+		l.tried = append(l.tried, "the password that was refused before (not sent again)")
+		return "", errors.New("the password was refused before")
+	}
+	if backends.KindOf(err) == backends.KindInterrupted {
+		l.refused = err
+	}
+	if err == nil {
+		l.password, l.given = true, answer
 		l.tried = append(l.tried, "password")
 	}
 	return answer, err
@@ -136,6 +148,9 @@ func (l *login) explain(err error) error {
 	if !refused || errors.Is(err, io.EOF) {
 		return err
 	}
+	if l.given != "" {
+		l.pool.refuse(l.target, l.endpoint, l.given)
+	}
 	tried := "nothing to try"
 	if len(l.tried) > 0 {
 		tried = "tried " + strings.Join(l.tried, ", ")
@@ -149,8 +164,8 @@ func (l *login) explain(err error) error {
 	case l.password:
 		hint = "Check the user name and the password, and PasswordAuthentication in the server's sshd_config."
 	}
-	return backends.Errorf(backends.KindAuth, l.target.String(), hint, "user %s was not let in at %s: %s",
-		l.endpoint.user, l.endpoint.address(), tried)
+	return backends.Errorf(backends.KindAuth, l.target.String(), hint, "user %s %w at %s: %s",
+		l.endpoint.user, ErrLogin, l.endpoint.address(), tried)
 }
 
 // A keyring keeps private keys that were read once.
@@ -269,4 +284,20 @@ func (k *lockedKey) unlock() (ssh.Signer, error) {
 		k.login.tried = append(k.login.tried, "key "+k.file+" ("+err.Error()+")")
 	}
 	return s, err
+}
+
+// refuse remembers the password that a target has refused.
+func (p *Pool) refuse(t Target, e endpoint, password string) {
+	p.mu.Lock()
+	p.refused[e] = password
+	p.mu.Unlock()
+	if p.config.PasswordRefused != nil {
+		p.config.PasswordRefused(t, password)
+	}
+}
+
+func (p *Pool) wasRefused(e endpoint, password string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.refused[e] == password
 }

@@ -33,6 +33,10 @@ type Config struct {
 	// SudoPassword is asked when sudo wants one; an empty answer is no password.
 	SudoPassword func(ctx context.Context, t Target) (string, error)
 
+	// PasswordRefused and SudoRefused are told which answers were wrong, so that the next question is not answered with them
+	// again; nil: nobody. The same password is never tried twice on one target: wrong tries lock accounts.
+	PasswordRefused, SudoRefused func(t Target, password string)
+
 	KnownHosts []string // known_hosts files; keys accepted on first use are appended to the first
 	// Confirm is asked about a host that no known_hosts file names; nil refuses. A changed key is never asked about.
 	Confirm func(ctx context.Context, k HostKey) (bool, error)

@@ -22,9 +22,10 @@ type Pool struct {
 
 	commands atomic.Int64 // that were run, to number them
 
-	mu     sync.Mutex
-	links  map[endpoint]*link
-	closed bool
+	mu      sync.Mutex
+	links   map[endpoint]*link
+	closed  bool
+	refused map[endpoint]string // the password that a target has refused last
 }
 
 // NewPool makes a Pool. It reads the ssh_config files and nothing else; nothing is dialled yet.
@@ -42,7 +43,7 @@ func NewPool(c Config) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Pool{config: c, settings: s, links: map[endpoint]*link{}}, nil
+	return &Pool{config: c, settings: s, links: map[endpoint]*link{}, refused: map[endpoint]string{}}, nil
 }
 
 // Dial connects to a target, or joins the connection that is there. Every Conn must be closed; the last one to be
@@ -141,6 +142,9 @@ type link struct {
 	closed bool
 	sudo   sudoState
 	wrong  string // a sudo password that was refused: it is not tried again, wrong tries lock accounts
+	wrongs int    // how many were
+
+	sudoTurn chan struct{} // held while it is found out how root is reached
 }
 
 // A line is one established connection; it is never revived.
@@ -153,7 +157,7 @@ type line struct {
 const maxSessions = 8
 
 func newLink(p *Pool, e endpoint, t Target) *link {
-	return &link{pool: p, endpoint: e, target: t, lock: make(chan struct{}, 1), sessions: make(chan struct{}, maxSessions)}
+	return &link{pool: p, endpoint: e, target: t, lock: make(chan struct{}, 1), sudoTurn: make(chan struct{}, 1), sessions: make(chan struct{}, maxSessions)}
 }
 
 func (l *link) current() *line {

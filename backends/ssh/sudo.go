@@ -28,9 +28,12 @@ var (
 
 type sudoState struct {
 	mode     string // "": not known yet
-	password string
-	err      error // why mode is none
+	password string // sudo has accepted it
+	err      error  // why mode is none
 }
+
+// sudoTries is how many passwords are tried on one target: sudo itself allows three a call (sudoers(5), passwd_tries).
+const sudoTries = 3
 
 // Sudo tells how root is reached on the target: SudoRoot, SudoNoPassword, SudoPassword or SudoNone. With SudoPassword
 // the error is nil only where there is a password to give.
@@ -39,8 +42,16 @@ func (c *Conn) Sudo(ctx context.Context) (string, error) {
 	return s.mode, err
 }
 
+// sudoState finds out once how root is reached: commands that run at the same time wait, so that a wrong password is tried
+// once and not by each of them.
 func (c *Conn) sudoState(ctx context.Context) (sudoState, error) {
 	l := c.link
+	select {
+	case l.sudoTurn <- struct{}{}:
+		defer func() { <-l.sudoTurn }()
+	case <-ctx.Done():
+		return sudoState{}, c.ended(ctx)
+	}
 	l.mu.Lock()
 	s := l.sudo
 	l.mu.Unlock()
@@ -51,9 +62,21 @@ func (c *Conn) sudoState(ctx context.Context) (sudoState, error) {
 		}
 		s = judgeSudo(c.target, r)
 	}
-	if s.mode == SudoPassword && s.password == "" {
-		var err error
-		if s.password, err = c.askSudo(ctx); err != nil {
+	for s.mode == SudoPassword && s.password == "" && s.err == nil {
+		password, err := c.askSudo(ctx)
+		if err == nil {
+			if err = c.trySudo(ctx, password); err == nil {
+				s.password = password
+			}
+		}
+		if errors.Is(err, ErrSudoPassword) && c.mayAskAgain(password) {
+			continue
+		}
+		if errors.Is(err, ErrNotSudoer) {
+			s.err = err // no other password changes that
+			break
+		}
+		if err != nil {
 			return s, err
 		}
 	}
@@ -61,6 +84,30 @@ func (c *Conn) sudoState(ctx context.Context) (sudoState, error) {
 	l.sudo = s
 	l.mu.Unlock()
 	return s, s.err
+}
+
+// trySudo lets sudo run nothing with a password.
+func (c *Conn) trySudo(ctx context.Context, password string) error {
+	f := newFrame()
+	f.sudo, f.password = true, true
+	_, err := c.exchange(ctx, Command{Script: "true"}, f, password)
+	return err
+}
+
+// mayAskAgain remembers a password that was refused and tells whether another one may be asked for.
+func (c *Conn) mayAskAgain(refused string) bool {
+	l := c.link
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if refused == "" {
+		return false // askSudo got the same one again
+	}
+	l.wrong = refused
+	l.wrongs++
+	if said := l.pool.config.SudoRefused; said != nil {
+		said(c.target, refused)
+	}
+	return l.wrongs < sudoTries
 }
 
 func judgeSudo(t Target, r Result) sudoState {
@@ -80,7 +127,7 @@ func judgeSudo(t Target, r Result) sudoState {
 func (c *Conn) askSudo(ctx context.Context) (string, error) {
 	var password string
 	var err error
-	if ask := c.link.pool.config.SudoPassword; ask != nil {
+	if ask := c.link.pool.config.SudoPassword; ask != nil && !c.sudoSpent() {
 		c.link.pool.prompts.Lock()
 		password, err = ask(ctx, c.target)
 		c.link.pool.prompts.Unlock()
@@ -93,10 +140,20 @@ func (c *Conn) askSudo(ctx context.Context) (string, error) {
 		err = ErrSudoPassword
 	}
 	c.link.mu.Unlock()
+	if backends.KindOf(err) == backends.KindInterrupted {
+		return "", err
+	}
 	if err != nil {
 		return "", backends.Errorf(backends.KindAuth, c.target.String(), hintSudoPassword, "become root as %s: %w", c.User(), err)
 	}
 	return password, nil
+}
+
+// sudoSpent tells that enough passwords were refused.
+func (c *Conn) sudoSpent() bool {
+	c.link.mu.Lock()
+	defer c.link.mu.Unlock()
+	return c.link.wrongs >= sudoTries
 }
 
 // forgetSudo makes the next command ask afresh after a refusal.

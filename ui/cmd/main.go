@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime/debug"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 )
 
@@ -25,9 +26,19 @@ func Main() int {
 func Run(ctx context.Context, e *console.Env, args []string) int {
 	own := *e
 	own.Version, own.Stderr = version, console.Shared(e.Stderr)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	interrupted := console.Prompts(&own, cancel)
 	root := newRootCmd(&own)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
+	if interrupted() {
+		if backends.KindOf(err) != backends.KindInterrupted {
+			err = backends.Errorf(backends.KindInterrupted, "", "", "interrupted at a prompt")
+		}
+		console.Explain(e.Stderr, err)
+		return console.ExitInterrupted
+	}
 	if err != nil {
 		console.Explain(e.Stderr, err)
 	}

@@ -35,6 +35,7 @@ type Settings struct {
 	KnownHosts    string
 	Jump          string
 	ESXiPassword  string
+	ESXiPasswords string // file with a password for each host
 	GuestPassword string
 	SudoPassword  string
 
@@ -64,6 +65,7 @@ var env = map[string][]string{
 	"jump":           {"RDMA_SETUP_JUMP"},
 	"ssh-weak":       {"RDMA_SETUP_SSH_WEAK"},
 	"esxi-password":  {"RDMA_SETUP_ESXI_PASSWORD"},
+	"esxi-passwords": {"RDMA_SETUP_ESXI_PASSWORDS"},
 	"guest-password": {"RDMA_SETUP_GUEST_PASSWORD"},
 	"sudo-password":  {"RDMA_SETUP_SUDO_PASSWORD"},
 	"state-dir":      {"RDMA_SETUP_STATE_DIR"},
@@ -78,6 +80,7 @@ func AddSettings(fs *pflag.FlagSet) {
 	fs.String("username", "", "vCenter account (RDMA_SETUP_USERNAME, GOVC_USERNAME)")
 	fs.String("password-file", "", "file whose first line is the vCenter password (or set RDMA_SETUP_PASSWORD, GOVC_PASSWORD)")
 	fs.Bool("password-stdin", false, "read the vCenter password from stdin")
+	fs.String("esxi-passwords", "", "file with lines of an ESXi host's name and its password (RDMA_SETUP_ESXI_PASSWORDS); one for all hosts: RDMA_SETUP_ESXI_PASSWORD")
 	fs.String("thumbprint", "", "SHA-256 thumbprint of vCenter's certificate to accept")
 	fs.String("ca-certs", "", "PEM files with certificates to trust, separated by colons (GOVC_TLS_CA_CERTS)")
 	fs.Bool("insecure", false, "do not verify vCenter's certificate (GOVC_INSECURE); said on every page")
@@ -153,7 +156,7 @@ func ReadSettings(e *Env, cmd *cobra.Command) (*Settings, error) {
 		URL: get("url"), Username: get("username"), Password: get("password"), PasswordFile: get("password-file"),
 		PasswordIn: yes("password-stdin"), Thumbprint: get("thumbprint"), CACerts: get("ca-certs"), Insecure: yes("insecure"),
 		SSHUser: get("ssh-user"), SSHKey: get("ssh-key"), KnownHosts: get("known-hosts"), Jump: get("jump"), WeakSSH: yes("ssh-weak"),
-		ESXiPassword: get("esxi-password"), GuestPassword: get("guest-password"), SudoPassword: get("sudo-password"),
+		ESXiPassword: get("esxi-password"), ESXiPasswords: get("esxi-passwords"), GuestPassword: get("guest-password"), SudoPassword: get("sudo-password"),
 		Lab: yes("lab"), StateDir: get("state-dir"), LogLevel: get("log-level"), Verbose: yes("verbose"), Trace: get("trace"),
 	}
 	for _, flag := range []string{"command-times", "clock-scale"} {

@@ -39,6 +39,9 @@ type Session struct {
 	trust  func(ctx context.Context, k live.HostKey) bool // asks there about a host key; nil: nobody
 	pauses pauses
 
+	secrets       sync.Mutex // one question at a time, and what they told
+	hostPasswords hostPasswords
+
 	mu        sync.Mutex
 	answers   *answers.Answers    // whose guests are reached
 	paths     map[string]string   // inventory path by VM
@@ -114,12 +117,27 @@ func (s *Session) connect(ctx context.Context, a *answers.Answers) error {
 			return s.Env.Confirm(fmt.Sprintf("%s shows a certificate that is not known.\nSHA-256 %s\nTrust it for this run", host, sha256))
 		}
 	}
-	vc, err := vsphere.Dial(ctx, cfg)
-	if err != nil {
-		return err
+	for try := 1; ; try++ {
+		vc, err := vsphere.Dial(ctx, cfg)
+		if err == nil {
+			s.VC = vc
+			return nil
+		}
+		if try == loginTries || backends.KindOf(err) != backends.KindAuth || !s.typed() {
+			return err
+		}
+		console.PrintError(s.Env.Stderr, err.Error(), "")
+		cfg.Password = s.password() // asks again
 	}
-	s.VC = vc
-	return nil
+}
+
+// loginTries is how often a person is asked for the vCenter password: vCenter Single Sign-On locks an account after five
+// failures within three minutes (vSphere Authentication, "Edit the vCenter Single Sign-On Lockout Policy").
+const loginTries = 3
+
+// typed tells that the vCenter password comes from a person.
+func (s *Session) typed() bool {
+	return s.Set.Password == "" && s.Set.PasswordFile == "" && !s.Set.PasswordIn && s.Env.Terminal()
 }
 
 // CAFiles are the files of a list like that of PATH.

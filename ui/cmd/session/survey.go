@@ -58,7 +58,7 @@ func (s *Session) reachGuests() error {
 	cfg.Password = func(_ context.Context, t ssh.Target) (string, error) {
 		switch {
 		case t.Class == "esxi":
-			return s.secret(&s.Set.ESXiPassword, "password of "+t.String())
+			return s.esxiPassword(t.Name)
 		case t.Class == "guest" && s.Set.GuestPassword != "":
 			return s.Set.GuestPassword, nil
 		}
@@ -67,11 +67,14 @@ func (s *Session) reachGuests() error {
 	cfg.SudoPassword = func(context.Context, ssh.Target) (string, error) {
 		return s.secret(&s.Set.SudoPassword, "sudo password in the guests")
 	}
+	cfg.SudoRefused = func(_ ssh.Target, password string) { s.forget(&s.Set.SudoPassword, password) }
+	cfg.PasswordRefused = func(t ssh.Target, _ string) { s.forgetESXi(t.Name) }
 	if s.Env.Terminal() {
 		cfg.Passphrase = func(_ context.Context, file string) (string, error) {
 			if s.Screen.Load() {
 				return "", errors.New("is encrypted; the agent (ssh-add) can give it to the wizard")
 			}
+			defer s.asking()()
 			return s.Env.Secret("passphrase of " + file)
 		}
 	}
@@ -128,19 +131,6 @@ func (s *Session) images() []string {
 		return nil
 	}
 	return []string{s.answers.Container.Image}
-}
-
-// secret gives a secret that is known or asks for it once, never behind a screen.
-func (s *Session) secret(known *string, what string) (string, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if *known != "" || !s.Env.Terminal() || s.Screen.Load() {
-		return *known, nil
-	}
-	var err error
-	*known, err = s.Env.Secret(what)
-	s.Trace.Hide(*known)
-	return *known, err
 }
 
 // target says how the guest of a VM is reached: as the answers tell, else what VMware Tools reported.

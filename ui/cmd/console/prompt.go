@@ -1,0 +1,171 @@
+package console
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// errInterrupted is what a question returns that was answered with Ctrl-C, or during which the program was told to end.
+var errInterrupted = backends.Errorf(backends.KindInterrupted, "", "", "interrupted at a prompt")
+
+// Prompts makes the questions of e end the program: after Ctrl-C at one of them cancel is called, no other is asked, and
+// interrupted tells so.
+func Prompts(e *Env, cancel context.CancelFunc) (interrupted func() bool) {
+	var ended atomic.Bool
+	check := func(err error) {
+		if backends.KindOf(err) == backends.KindInterrupted {
+			ended.Store(true)
+			cancel()
+		}
+	}
+	if ask := e.Secret; ask != nil {
+		e.Secret = func(prompt string) (string, error) {
+			if ended.Load() {
+				return "", errInterrupted
+			}
+			s, err := ask(prompt)
+			check(err)
+			return s, err
+		}
+	}
+	if ask := e.Confirm; ask != nil {
+		e.Confirm = func(question string) (bool, error) {
+			if ended.Load() {
+				return false, errInterrupted
+			}
+			yes, err := ask(question)
+			check(err)
+			return yes, err
+		}
+	}
+	return ended.Load
+}
+
+// openTerminal opens the terminal of the process. Its reads end when the program is told to end meanwhile; what it
+// returned closes it.
+func openTerminal() (tty *os.File, closing func(), err error) {
+	tty, err = os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	signals := make(chan os.Signal, 1)
+	done := make(chan struct{})
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	go func() {
+		select {
+		case <-signals:
+			_ = tty.SetReadDeadline(time.Unix(1, 0)) // ends the read that waits for an answer
+		case <-done:
+		}
+	}()
+	return tty, func() {
+		signal.Stop(signals)
+		close(done)
+		_ = tty.Close() // only asked on
+	}, nil
+}
+
+// askSecret reads one line from the terminal without echo. The terminal sends Ctrl-C as a byte meanwhile.
+func askSecret(prompt string) (string, error) {
+	tty, closing, err := openTerminal()
+	if err != nil {
+		return "", fmt.Errorf("no terminal to ask for the %s", prompt)
+	}
+	defer closing()
+	restore, err := quiet(tty)
+	if err != nil {
+		return "", err
+	}
+	defer restore()
+	fmt.Fprintf(tty, "%s: ", prompt)
+	s, err := readSecret(tty)
+	fmt.Fprint(tty, "\r\n")
+	return s, err
+}
+
+// quiet turns the terminal's echo off, without the blocking reads that os.File.Fd brings.
+func quiet(tty *os.File) (restore func(), err error) {
+	conn, err := tty.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var before *term.State
+	control := func(f func(fd int) error) error {
+		var failed error
+		return errors.Join(conn.Control(func(fd uintptr) { failed = f(int(fd)) }), failed)
+	}
+	if err := control(func(fd int) (err error) { before, err = term.MakeRaw(fd); return err }); err != nil {
+		return nil, err
+	}
+	return func() { _ = control(func(fd int) error { return term.Restore(fd, before) }) }, nil // nothing else can be done
+}
+
+// The keys that mean something while a secret is typed.
+const (
+	ctrlC, ctrlD, backspace, ctrlU, del = 3, 4, 8, 21, 127
+)
+
+// readSecret reads up to Enter.
+func readSecret(r io.Reader) (string, error) {
+	var line []byte
+	var key [1]byte
+	for {
+		if _, err := r.Read(key[:]); err != nil {
+			if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, io.EOF) {
+				err = errInterrupted
+			}
+			return "", err
+		}
+		switch key[0] {
+		case ctrlC:
+			return "", errInterrupted
+		case '\r', '\n':
+			return string(line), nil
+		case ctrlD:
+			if len(line) == 0 {
+				return "", errInterrupted
+			}
+		case backspace, del:
+			_, size := utf8.DecodeLastRune(line)
+			line = line[:len(line)-size]
+		case ctrlU:
+			line = line[:0]
+		default:
+			line = append(line, key[0])
+		}
+	}
+}
+
+// askYes asks on the terminal; only y or yes is yes. Ctrl-C comes as a signal.
+func askYes(question string) (bool, error) {
+	tty, closing, err := openTerminal()
+	if err != nil {
+		return false, fmt.Errorf("no terminal to ask on")
+	}
+	defer closing()
+	fmt.Fprintf(tty, "%s? [y/N] ", question)
+	line, err := bufio.NewReader(tty).ReadString('\n')
+	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, io.EOF) {
+		fmt.Fprintln(tty)
+		return false, errInterrupted
+	}
+	if err != nil {
+		return false, err
+	}
+	answer := strings.ToLower(strings.TrimSpace(line))
+	return answer == "y" || answer == "yes", nil
+}

@@ -1,0 +1,132 @@
+package session
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+)
+
+// esxiTries is how often a person is asked for the password of one host: ESXi locks an account after five failures.
+const esxiTries = 2
+
+// hostPasswords are the passwords of ESXi hosts beside the one for all of them, which the settings hold.
+type hostPasswords struct {
+	byHost  map[string]string
+	refused map[string]bool // by hosts: the one for all is not theirs
+	asked   map[string]int
+	decided bool // whether what was typed holds for the other hosts
+	read    bool // the file of --esxi-passwords
+}
+
+// secret returns a secret that is known or asks for it once, never behind a screen. The time for the answer is nobody's
+// time limit.
+func (s *Session) secret(known *string, what string) (string, error) {
+	s.secrets.Lock()
+	defer s.secrets.Unlock()
+	if *known != "" || !s.mayAsk() {
+		return *known, nil
+	}
+	answer, err := s.ask(what)
+	if err == nil {
+		*known = answer
+	}
+	return answer, err
+}
+
+func (s *Session) mayAsk() bool { return s.Env.Terminal() && !s.Screen.Load() }
+
+func (s *Session) ask(what string) (string, error) {
+	defer s.asking()()
+	return s.Env.Secret(what)
+}
+
+// forget drops a secret that was refused, where somebody can be asked for another one.
+func (s *Session) forget(known *string, refused string) {
+	s.secrets.Lock()
+	defer s.secrets.Unlock()
+	if *known == refused && s.mayAsk() {
+		*known = ""
+	}
+}
+
+// esxiPassword is that of one host: from the file, the one for all, or asked for. What is typed for the first host is that
+// of the others too only where the operator says so.
+func (s *Session) esxiPassword(host string) (string, error) {
+	s.secrets.Lock()
+	defer s.secrets.Unlock()
+	h := &s.hostPasswords
+	if !h.read {
+		h.read = true
+		h.byHost, h.refused, h.asked = map[string]string{}, map[string]bool{}, map[string]int{}
+		if err := h.readFile(s.Set.ESXiPasswords); err != nil {
+			return "", err
+		}
+	}
+	if p := h.byHost[host]; p != "" {
+		return p, nil
+	}
+	if p := s.Set.ESXiPassword; p != "" && !(h.refused[host] && s.mayAsk()) {
+		return p, nil
+	}
+	if !s.mayAsk() || h.asked[host] == esxiTries {
+		return "", nil
+	}
+	h.asked[host]++
+	p, err := s.ask("password of the ESXi host " + host)
+	if err != nil || p == "" {
+		return "", err
+	}
+	h.byHost[host] = p
+	if !h.decided && s.Set.ESXiPassword == "" && s.Env.Confirm != nil {
+		h.decided = true
+		defer s.asking()()
+		same, err := s.Env.Confirm("Use this password for the other ESXi hosts too")
+		if err != nil {
+			return "", err
+		}
+		if same {
+			s.Set.ESXiPassword = p
+		}
+	}
+	return p, nil
+}
+
+// forgetESXi has the next log-in to a host ask again.
+func (s *Session) forgetESXi(host string) {
+	s.secrets.Lock()
+	defer s.secrets.Unlock()
+	if s.mayAsk() && s.hostPasswords.read {
+		delete(s.hostPasswords.byHost, host)
+		s.hostPasswords.refused[host] = true
+	}
+}
+
+// readFile reads lines of a host name and its password; lines that are empty or begin with # say nothing.
+func (h *hostPasswords) readFile(path string) error {
+	if path == "" {
+		return nil
+	}
+	text, err := backends.InputPassword.ReadFile(path)
+	if backends.KindOf(err) == backends.KindUsage {
+		return err
+	}
+	if err != nil {
+		return console.Usage("Each of its lines has the name of a host, a space and its password.", "passwords of the ESXi hosts: %v", err)
+	}
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		n++
+		line = strings.TrimRight(line, "\r\n")
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		host, password, ok := strings.Cut(line, " ")
+		if !ok || host == "" || password == "" {
+			return console.Usage("Each of its lines has the name of a host, a space and its password.", "passwords of the ESXi hosts: %s", fmt.Sprintf("line %d of %s has no password", n, path))
+		}
+		h.byHost[host] = password
+	}
+	return nil
+}

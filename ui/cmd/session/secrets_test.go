@@ -1,0 +1,117 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+)
+
+// person answers questions for secrets with these answers, and whether one password is that of all hosts with same.
+func person(asked *[]string, same bool, answers ...string) *console.Env {
+	return &console.Env{
+		Terminal: func() bool { return true },
+		Secret: func(prompt string) (string, error) {
+			*asked = append(*asked, prompt)
+			answer := answers[0]
+			answers = answers[1:]
+			return answer, nil
+		},
+		Confirm: func(string) (bool, error) { return same, nil },
+	}
+}
+
+func passwords(t *testing.T, s *Session, hosts ...string) []string {
+	t.Helper()
+	var out []string
+	for _, h := range hosts {
+		p, err := s.esxiPassword(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+func TestPasswordsOfESXiHosts(t *testing.T) {
+	var asked []string
+	s := &Session{Env: person(&asked, true, "all"), Set: &console.Settings{}}
+	if got := passwords(t, s, "a", "b", "a"); !slices.Equal(got, []string{"all", "all", "all"}) || len(asked) != 1 {
+		t.Errorf("same for the others: %q after %q", got, asked)
+	}
+	asked = nil
+	s = &Session{Env: person(&asked, false, "1", "2"), Set: &console.Settings{}}
+	if got := passwords(t, s, "a", "b", "a", "b"); !slices.Equal(got, []string{"1", "2", "1", "2"}) || len(asked) != 2 {
+		t.Errorf("one for each: %q after %q", got, asked)
+	}
+	asked = nil
+	s = &Session{Env: person(&asked, false, "right"), Set: &console.Settings{ESXiPassword: "wrong"}}
+	first := passwords(t, s, "a", "b")
+	s.forgetESXi("a") // only a has refused it
+	if got := append(first, passwords(t, s, "a", "b")...); !slices.Equal(got, []string{"wrong", "wrong", "right", "wrong"}) {
+		t.Errorf("refused by one host: %q", got)
+	}
+
+	file := filepath.Join(t.TempDir(), "passwords")
+	if err := os.WriteFile(file, []byte("# lab\na pass word\n\nb 2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	silent := &console.Env{Terminal: func() bool { return false }}
+	s = &Session{Env: silent, Set: &console.Settings{ESXiPasswords: file, ESXiPassword: "others"}}
+	if got := passwords(t, s, "a", "b", "c"); !slices.Equal(got, []string{"pass word", "2", "others"}) {
+		t.Errorf("from a file: %q", got)
+	}
+	if err := os.WriteFile(file, []byte("a\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s = &Session{Env: silent, Set: &console.Settings{ESXiPasswords: file}}
+	if _, err := s.esxiPassword("a"); console.ExitCode(err) != console.ExitUsage {
+		t.Errorf("a line without a password: %v", err)
+	}
+}
+
+// TestARefusedSecretIsAskedAgain has a mistyped sudo password, which must not be remembered.
+func TestARefusedSecretIsAskedAgain(t *testing.T) {
+	var asked []string
+	s := &Session{Env: person(&asked, false, "typo", "right"), Set: &console.Settings{}}
+	var got []string
+	for range 2 {
+		p, err := s.secret(&s.Set.SudoPassword, "sudo password")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, p)
+		s.forget(&s.Set.SudoPassword, "typo")
+	}
+	if !slices.Equal(got, []string{"typo", "right"}) || s.Set.SudoPassword != "right" {
+		t.Errorf("%q, then %q", got, s.Set.SudoPassword)
+	}
+}
+
+// TestSlowTypingCostsNoTimeout lets a person take ten minutes for the sudo password of a guest that has 40 s for its facts.
+func TestSlowTypingCostsNoTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Session{Set: &console.Settings{}, Env: &console.Env{
+			Terminal: func() bool { return true },
+			Secret:   func(string) (string, error) { time.Sleep(10 * time.Minute); return "x", nil },
+		}}
+		tooSlow := errors.New("too slow")
+		ctx, cancel := s.within(t.Context(), 40*time.Second, tooSlow)
+		defer cancel()
+		if _, err := s.secret(&s.Set.SudoPassword, "sudo password"); err != nil || ctx.Err() != nil {
+			t.Errorf("%v, %v", err, context.Cause(ctx))
+		}
+		time.Sleep(41 * time.Second)
+		synctest.Wait()
+		if !errors.Is(context.Cause(ctx), tooSlow) {
+			t.Errorf("the limit did not run on: %v", context.Cause(ctx))
+		}
+	})
+}
