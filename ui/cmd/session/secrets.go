@@ -28,7 +28,7 @@ func (s *Session) secret(known *string, what string) (string, error) {
 	if *known != "" || !s.mayAsk() {
 		return *known, nil
 	}
-	answer, err := s.ask(what)
+	answer, err := s.askPerson(what)
 	if err == nil {
 		*known = answer
 	}
@@ -37,7 +37,7 @@ func (s *Session) secret(known *string, what string) (string, error) {
 
 func (s *Session) mayAsk() bool { return s.Env.Terminal() && !s.Screen.Load() }
 
-func (s *Session) ask(what string) (string, error) {
+func (s *Session) askPerson(what string) (string, error) {
 	defer s.asking()()
 	return s.Env.Secret(what)
 }
@@ -74,7 +74,7 @@ func (s *Session) esxiPassword(host string) (string, error) {
 		return "", nil
 	}
 	h.asked[host]++
-	p, err := s.ask("password of the ESXi host " + host)
+	p, err := s.askPerson("password of the ESXi host " + host)
 	if err != nil || p == "" {
 		return "", err
 	}
