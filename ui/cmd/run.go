@@ -47,7 +47,9 @@ func carryOut(ctx context.Context, s *session.Session, a *answers.Answers, p *pl
 		return engine.Result{}, err
 	}
 	nameStrays(s.Env, s.Set.StateDir)
-	lock, err := journal.Acquire(ctx, s.Set.StateDir, vc.InstanceUUID, journal.Holder{Run: h.Run, PID: pid(), User: h.User, Since: now})
+	lock, err := journal.Acquire(ctx, s.Set.StateDir, vc.InstanceUUID, journal.Holder{
+		Run: h.Run, PID: pid(), User: h.User, Since: now, Targets: touched(a, p.inv, f.limit, p.plan.Changes),
+	})
 	if err != nil {
 		return engine.Result{}, err
 	}

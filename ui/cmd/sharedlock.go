@@ -18,6 +18,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
 // leaseTime is how long a shared lock holds without being renewed; it is renewed three times in it.
@@ -31,6 +33,51 @@ type sharedLock struct {
 	ended  chan struct{}
 	over   sync.WaitGroup
 	lost   chan struct{} // closed when a lease was taken away, or could not be renewed in time
+}
+
+// touched are the targets of a run for the local lock: the hosts and VMs that take part, and what its changes are about. A
+// member of a switch touches the switch, an adapter its port group.
+func touched(a *answers.Answers, inv *backends.Inventory, limit []string, changes []plan.Change) []string {
+	var out []string
+	add := func(t backends.Ref) {
+		if t.Type == backends.TypeGuest {
+			t = backends.VMRef(t.Name)
+		}
+		if !slices.Contains(out, t.String()) {
+			out = append(out, t.String())
+		}
+	}
+	in := func(host string) bool { return len(limit) == 0 || slices.Contains(limit, host) }
+	for _, h := range inv.Hosts {
+		if in(h.Name) {
+			add(backends.HostRef(h.Name))
+		}
+	}
+	for _, v := range a.VMs {
+		if vm := inv.VM(v.Name); vm != nil && in(vm.Host) {
+			add(backends.VMRef(vm.Name))
+		}
+	}
+	for _, c := range changes {
+		add(c.Target)
+		switch c.Kind {
+		case backends.KindMember:
+			add(backends.SwitchRef(c.Name))
+		case backends.KindAdapter:
+			add(backends.PortGroupRef(c.Name))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// recordedChanges are the changes that a journal tells of.
+func recordedChanges(st *journal.State) []plan.Change {
+	var out []plan.Change
+	for _, e := range st.Entries() {
+		out = append(out, plan.Change{Setting: e.Setting})
+	}
+	return out
 }
 
 func newSharedLock(s *session.Session) *sharedLock {

@@ -1,12 +1,14 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -15,19 +17,34 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// A Holder says who holds the lock of a vCenter.
+// A Holder says who holds a lock, and on which targets of a vCenter ("host/esx-01"); without targets on all.
 type Holder struct {
-	Run   string    `json:"run"`
-	PID   int       `json:"pid"`
-	User  string    `json:"user"`
-	Since time.Time `json:"since"`
+	Run     string    `json:"run"`
+	PID     int       `json:"pid"`
+	User    string    `json:"user"`
+	Since   time.Time `json:"since"`
+	Targets []string  `json:"targets,omitempty"`
 }
 
 func (h Holder) String() string {
 	return fmt.Sprintf("run %s (process %d of %s, since %s)", h.Run, h.PID, h.User, h.Since.UTC().Format("2006-01-02 15:04:05 MST"))
 }
 
-// A Lock keeps other runs of this state directory away from one vCenter. The system frees it when the process dies.
+// common names what two holders both want, "everything" where one of them wants all.
+func (h Holder) common(other Holder) (string, bool) {
+	if len(h.Targets) == 0 || len(other.Targets) == 0 {
+		return "everything", true
+	}
+	for _, t := range h.Targets {
+		if slices.Contains(other.Targets, t) {
+			return t, true
+		}
+	}
+	return "", false
+}
+
+// A Lock keeps other runs of this state directory away from the targets of a run. The system frees it when the process
+// dies.
 type Lock struct {
 	file *flock.Flock
 }
@@ -35,28 +52,30 @@ type Lock struct {
 // A probe by Runs holds the lock for microseconds; a run holds it much longer than this.
 const lockPatience = 300 * time.Millisecond
 
-// Acquire takes the lock of a vCenter, given by its instance UUID. Where another run holds it, the error (KindRefused)
-// names that run.
+// Acquire takes the lock of the holder's targets in a vCenter, given by its instance UUID. Where another run holds one of
+// them, the error (KindRefused) names that run. Runs without a common target do not keep each other away.
 func Acquire(ctx context.Context, root, vcenter string, h Holder) (*Lock, error) {
 	if err := privateDir(root, "locks"); err != nil {
 		return nil, err
 	}
-	path := lockPath(root, vcenter)
-	l := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW), flock.SetPermissions(0o600))
-	patient, cancel := context.WithTimeout(ctx, lockPatience)
-	defer cancel()
-	ok, err := l.TryLockContext(patient, 20*time.Millisecond)
+	// One at a time looks at the locks of the others and adds its own.
+	gate := lockFile(gatePath(root, vcenter))
+	if ok, err := patiently(ctx, gate); !ok {
+		return nil, stateError(root, cmp.Or(err, errors.New("another process holds its lock")))
+	}
+	defer func() { _ = gate.Unlock() }() // closing the file frees it as well
+	if err := othersOf(ctx, root, vcenter, h); err != nil {
+		return nil, err
+	}
+	path := lockPath(root, vcenter, h.Run)
+	l := lockFile(path)
+	ok, err := patiently(ctx, l)
 	switch {
-	case ok:
-	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-		first := "another run"
-		if h, known := holder(path); known {
-			first = h.String()
-		}
-		return nil, backends.Errorf(backends.KindRefused, "", "Wait until it has ended, or stop it with Ctrl-C in its terminal.",
-			"%s is changing this vCenter", first)
-	default:
+	case err != nil:
 		return nil, stateError(root, err)
+	case !ok: // the same run, in another process
+		first, _ := holder(path)
+		return nil, taken(first, "everything")
 	}
 	b, err := json.Marshal(h)
 	if err == nil {
@@ -69,12 +88,63 @@ func Acquire(ctx context.Context, root, vcenter string, h Holder) (*Lock, error)
 	return &Lock{file: l}, nil
 }
 
+// othersOf refuses where a live run holds a common target. Files of runs that have ended are removed.
+func othersOf(ctx context.Context, root, vcenter string, h Holder) error {
+	paths, err := filepath.Glob(lockPath(root, vcenter, "*"))
+	if err != nil {
+		return stateError(root, err)
+	}
+	for _, path := range paths {
+		other, known := holder(path)
+		what, both := h.common(other)
+		if known && (other.Run == h.Run || !both) {
+			continue
+		}
+		l := lockFile(path)
+		free, err := patiently(ctx, l)
+		switch {
+		case err != nil:
+			return stateError(root, err)
+		case !free:
+			return taken(other, what)
+		}
+		if err := errors.Join(os.Remove(path), l.Unlock()); err != nil {
+			return stateError(root, err)
+		}
+	}
+	return nil
+}
+
+func taken(first Holder, what string) error {
+	return backends.Errorf(backends.KindRefused, "", "Wait until it has ended, or stop it with Ctrl-C in its terminal.",
+		"%s is changing this vCenter; both touch %s", first, what)
+}
+
+func lockFile(path string) *flock.Flock {
+	return flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW), flock.SetPermissions(0o600))
+}
+
+// patiently takes a lock, false where somebody else holds it for longer than a probe does.
+func patiently(ctx context.Context, l *flock.Flock) (bool, error) {
+	patient, cancel := context.WithTimeout(ctx, lockPatience)
+	defer cancel()
+	ok, err := l.TryLockContext(patient, 20*time.Millisecond)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return false, nil
+	}
+	return ok, err
+}
+
 // Release frees the lock.
 func (l *Lock) Release() error { return l.file.Unlock() }
 
 // The UUID comes from a server: only its hash becomes a file name.
-func lockPath(root, vcenter string) string {
+func gatePath(root, vcenter string) string {
 	return filepath.Join(root, "locks", hash(vcenter)[:16]+".lock")
+}
+
+func lockPath(root, vcenter, run string) string {
+	return filepath.Join(root, "locks", hash(vcenter)[:16]+"-"+run+".lock")
 }
 
 func holder(path string) (Holder, bool) {
@@ -85,7 +155,7 @@ func holder(path string) (Holder, bool) {
 
 // running tells whether a live process holds the lock of the vCenter for this run.
 func running(root, vcenter, run string) bool {
-	path := lockPath(root, vcenter)
+	path := lockPath(root, vcenter, run)
 	h, known := holder(path)
 	if !known || h.Run != run {
 		return false

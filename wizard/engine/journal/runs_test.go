@@ -272,6 +272,40 @@ func TestSecondRunOnAVCenterIsRefusedAndNamesTheFirst(t *testing.T) {
 	}
 }
 
+// Runs that have no target in common do not keep each other away; what a dead run has left is in nobody's way.
+func TestRunsOverDisjointTargetsGoSideBySide(t *testing.T) {
+	root := t.TempDir()
+	take := func(run string, targets ...string) (*journal.Lock, error) {
+		return journal.Acquire(t.Context(), root, "50a1", journal.Holder{Run: run, Targets: targets})
+	}
+	first, err := take("20260101-000000-x-aaaa", "host/esx-01", "vm/vm-01")
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := take("20260101-000000-x-bbbb", "host/esx-02", "vm/vm-02")
+	if err != nil {
+		t.Fatalf("disjoint: %v", err)
+	}
+	for _, targets := range [][]string{{"host/esx-03", "vm/vm-01"}, nil} {
+		if _, err := take("20260101-000000-x-cccc", targets...); backends.KindOf(err) != backends.KindRefused || !strings.Contains(err.Error(), "20260101-000000-x-") {
+			t.Errorf("%q: %v", targets, err)
+		}
+	}
+	if err := errors.Join(first.Release(), second.Release()); err != nil {
+		t.Fatal(err)
+	}
+	third, err := take("20260101-000000-x-cccc", "vm/vm-01", "host/esx-02")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files, err := filepath.Glob(filepath.Join(root, "locks", "*-*.lock")); err != nil || len(files) != 1 {
+		t.Errorf("%q, %v", files, err)
+	}
+	if err := third.Release(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAnswersThatChangedAreShownWithTheDifference(t *testing.T) {
 	root := t.TempDir()
 	h := header()
