@@ -36,6 +36,11 @@ func TestRollbackStopsAtWhatSomebodyElseChanged(t *testing.T) {
 			v.Adapters = append(v.Adapters, backends.Adapter{Type: "vmxnet3", PortGroup: "RDMA-PG", Switch: "RDMA-DVS"})
 			inv.VMs = append(inv.VMs, v)
 		}, []string{"portgroup/RDMA-PG", "host/esx-01", "dvs/RDMA-DVS"}, "dvs/"},
+		"a later run gave another VM a PVRDMA adapter": {func(inv *backends.Inventory) {
+			v := newVM(9, "esx-01")
+			v.Adapters = append(v.Adapters, backends.Adapter{Type: "pvrdma", PortGroup: "OTHER-PG", Switch: "OTHER-DVS"})
+			inv.VMs = append(inv.VMs, v)
+		}, []string{"host/esx-01", "dvs/RDMA-DVS"}, "host/esx-01"},
 		"guest cannot be asked": {func(inv *backends.Inventory) { inv.Guests[0].Error = "connection refused" }, []string{"guest/vm-01"}, "guest/vm-01"},
 		"host away":             {func(inv *backends.Inventory) { inv.Hosts[1].State = "disconnected" }, []string{"host/esx-02", "dvs/RDMA-DVS"}, "host/esx-02"},
 	} {

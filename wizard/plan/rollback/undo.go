@@ -9,11 +9,17 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
 )
 
-// rest drops the changes of stopped targets, and stops what rests on something that stays: a port group with adapters
-// on it, a host's share in a switch that its VMs use, a switch with anything left on it.
+// rest drops the changes of stopped targets, and stops what something that stays rests on, whoever has made it: a port
+// group with adapters on it, a host's share in a switch that its VMs use, a switch with anything left on it, and the
+// settings of a host without which the PVRDMA adapters on it do not work.
 func (u *undo) rest() {
 	u.dropStopped()
 	for _, c := range u.changes {
+		if c.Kind == backends.KindOption && c.Name == plan.VMKnicOption || c.Kind == backends.KindFirewall && c.Name == plan.FirewallRuleset {
+			if v := u.pvrdmaUser(c.Target.Name); v != "" {
+				u.stays(c.Target, "take that adapter out, then roll back again", "%s stays: the VM %s still has a PVRDMA adapter", subject(c), v)
+			}
+		}
 		if c.Kind == backends.KindMember && c.To.IsAbsent() {
 			if v := u.user(c.Name, "", c.Target.Name); v != "" {
 				u.stays(c.Target, "take that adapter out, then roll back again", "stays on %s: the VM %s still has an adapter on it", c.Name, v)
@@ -68,6 +74,18 @@ func (u *undo) user(dvs, portgroup, host string) string {
 		for _, a := range v.Adapters {
 			on := dvs != "" && a.Switch == dvs || portgroup != "" && a.PortGroup == portgroup
 			if on && !u.removed(backends.Setting{Target: backends.VMRef(v.Name), Kind: backends.KindAdapter, Name: a.PortGroup}) {
+				return v.Name
+			}
+		}
+	}
+	return ""
+}
+
+// pvrdmaUser names a VM of a host that will still have a PVRDMA adapter, "" when there is none.
+func (u *undo) pvrdmaUser(host string) string {
+	for _, v := range u.inv.VMs {
+		for _, a := range v.Adapters {
+			if v.Host == host && a.Type == "pvrdma" && !u.removed(backends.Setting{Target: backends.VMRef(v.Name), Kind: backends.KindAdapter, Name: a.PortGroup}) {
 				return v.Name
 			}
 		}
