@@ -3,51 +3,129 @@ package linux
 import (
 	"context"
 	"fmt"
-	"io"
-	"path"
+	"io/fs"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
 
-// ramdisk is the content of an initial RAM disk: a line that differs each time, then what it holds of /etc/modprobe.d,
-// which mkinitramfs(8) copies whole; of /etc/modules-load.d and of systemd's units it takes nothing.
-func (m *Machine) ramdisk() []byte {
-	var b strings.Builder
-	b.WriteString("initrd " + uuid4() + "\n")
-	list, err := m.sys.FS.ReadDir(vfs.Root(), "/etc/modprobe.d")
-	if err != nil {
-		return []byte(b.String())
-	}
-	for _, i := range list {
-		if strings.HasSuffix(i.Name(), ".conf") {
-			fmt.Fprintf(&b, "-rw-r--r--   1 root     root     %8d Jan  1 00:00 %s\n", i.Size(), path.Join("etc/modprobe.d", i.Name()))
-		}
-	}
-	return []byte(b.String())
-}
-
-// lsinitramfs lists what an initial RAM disk holds: lsinitramfs [-l] FILE...
-func (m *Machine) lsinitramfs(_ context.Context, p *sh.Proc) int {
-	o, err := p.Options("l long")
+// updateInitramfs is update-initramfs of initramfs-tools 0.142: mkinitramfs writes FILE.new, beside working files in
+// /var/tmp, and update-initramfs renames it. mkinitramfs clears up on EXIT, INT and TERM; SIGKILL leaves everything.
+func (m *Machine) updateInitramfs(ctx context.Context, p *sh.Proc) int {
+	o, err := p.Options("u c k: d v b:")
 	if err != nil {
 		return p.Usage(1, err)
 	}
-	return p.EachInput(o.Args, func(name string, r io.Reader) int {
-		data, err := io.ReadAll(r)
-		if err != nil {
-			return p.Errorf("%s: %s", name, vfs.Reason(err))
+	if !p.Root() {
+		fmt.Fprintf(p.Stderr, "update-initramfs: You must be root to do this.\n")
+		return 1
+	}
+	if !o.Has("u", "c", "d") {
+		fmt.Fprintf(p.Stderr, "Usage: update-initramfs {-c|-d|-u} [-k version] [-v] [-b directory]\n")
+		return 1
+	}
+	file := "/boot/initrd.img-" + m.distro.kernel
+	p.Printf("update-initramfs: Generating %s\n", file)
+	tmp := fmt.Sprintf("%06X", p.PID)
+	dir := "/var/tmp/mkinitramfs_" + tmp
+	left := []string{dir, "/var/tmp/mkinitramfs-OL_" + tmp, "/var/tmp/mkinitramfs-MAIN_" + tmp, "/var/tmp/mkinitramfs-FW_" + tmp}
+	w := work{m: m, p: p}
+	w.write(file+".new", "")
+	w.dir(dir)
+	for _, name := range left[1:] {
+		w.write(name, "")
+	}
+	w.spend(ctx, "mkinitramfs copy")
+	w.write(file+".new", "init")
+	w.spend(ctx, "mkinitramfs pack")
+	w.write(file+".new", string(m.ramdisk()))
+	if w.killed {
+		if sh.Cause(ctx) != sh.SIGKILL {
+			w.clear(left...)
 		}
-		for line := range strings.Lines(string(data)) {
-			switch w := strings.Fields(line); {
-			case len(w) < 9:
-			case o.Has("l", "long"):
-				p.Printf("%s", line)
-			default:
-				p.Printf("%s\n", w[8])
-			}
-		}
-		return 0
-	})
+		return 1
+	}
+	w.clear(left...)
+	if w.err == nil {
+		w.err = m.sys.FS.Rename(vfs.Root(), file+".new", file)
+	}
+	if w.err != nil {
+		w.clear(file + ".new")
+		return p.Fail(1, "failed for %s with 1: %s", file, vfs.Reason(w.err))
+	}
+	return 0
+}
+
+// dracut builds its image in a directory below /var/tmp and copies it over the old one at the end: killed in between, that
+// is torn (dracut.sh: cp --reflink=auto "$DRACUT_TMPDIR/initramfs.img" "$outfile").
+func (m *Machine) dracut(ctx context.Context, p *sh.Proc) int {
+	if _, err := p.Options("v f q H force regenerate-all kver: add-drivers: no-hostonly hostonly"); err != nil {
+		return p.Usage(1, err)
+	}
+	if !p.Root() {
+		fmt.Fprintf(p.Stderr, "dracut: No permission to write to /boot.\n")
+		return 1
+	}
+	file := "/boot/initramfs-" + m.distro.kernel + ".img"
+	dir := fmt.Sprintf("/var/tmp/dracut.%06X", p.PID)
+	w := work{m: m, p: p}
+	w.dir(dir)
+	w.spend(ctx, "dracut modules")
+	w.write(dir+"/initramfs.img", "init")
+	w.spend(ctx, "dracut pack")
+	image := string(m.ramdisk())
+	w.write(dir+"/initramfs.img", image)
+	w.write(file, "init")
+	w.spend(ctx, "dracut copy")
+	w.write(file, image)
+	if !w.killed || sh.Cause(ctx) != sh.SIGKILL {
+		w.clear(dir)
+	}
+	switch {
+	case w.killed:
+		return 1
+	case w.err != nil:
+		w.clear(file)
+		return p.Fail(1, "creation of %s failed: %s", file, vfs.Reason(w.err))
+	}
+	return 0
+}
+
+// work is a program that writes files in steps until it is killed or one of them fails.
+type work struct {
+	m      *Machine
+	p      *sh.Proc
+	killed bool
+	err    error
+}
+
+func (w *work) on() bool { return !w.killed && w.err == nil }
+
+func (w *work) spend(ctx context.Context, row string) {
+	if w.on() {
+		w.killed = !w.p.Spend(ctx, row)
+	}
+}
+
+func (w *work) write(name, text string) {
+	mode := fs.FileMode(0o600)
+	if strings.HasSuffix(name, ".new") {
+		mode = 0o644 // mkinitramfs: umask 0022
+	}
+	if w.on() {
+		w.err = w.m.sys.FS.WriteFile(vfs.Root(), name, []byte(text), mode)
+	}
+}
+
+func (w *work) dir(name string) {
+	if w.on() {
+		w.err = w.m.sys.FS.Mkdir(vfs.Root(), name, 0o700)
+	}
+}
+
+func (w *work) clear(names ...string) {
+	for _, n := range names {
+		_ = w.m.sys.FS.RemoveAll(vfs.Root(), n) // gone is gone
+	}
 }

@@ -21,7 +21,7 @@ func (m *Machine) programs() {
 		"sudo": m.sudo, "systemctl": m.systemd.Systemctl(m.power), "systemd-run": m.systemd.Run, "reboot": m.powerProgram, "shutdown": m.powerProgram, "poweroff": m.powerProgram,
 		"halt": m.powerProgram, "journalctl": m.journalctl, "nproc": m.nproc, "uptime": m.uptime, "free": m.free, "sysctl": m.sysctl, "lspci": m.lspci,
 		"nvidia-installer": m.nvidia.Installer(m.toolchain()), "nvidia-uninstall": m.nvidia.Uninstall,
-		"update-initramfs": m.initramfs, "lsinitramfs": m.lsinitramfs, "dracut": m.initramfs, "systemd-detect-virt": say("vmware\n"), "ofed_info": m.ofedInfo, "vmware-toolbox-cmd": say("12.3.5.46049 (build-22544099)\n"),
+		"update-initramfs": m.updateInitramfs, "lsinitramfs": m.lsinitramfs, "dracut": m.dracut, "systemd-detect-virt": say("vmware\n"), "ofed_info": m.ofedInfo, "vmware-toolbox-cmd": say("12.3.5.46049 (build-22544099)\n"),
 	}}
 	if m.distro.deb {
 		groups = append(groups, m.pkgs.DebPrograms())
@@ -160,36 +160,6 @@ func (m *Machine) sysctl(_ context.Context, p *sh.Proc) int {
 		}
 	}
 	return status
-}
-
-func (m *Machine) initramfs(_ context.Context, p *sh.Proc) int {
-	o, err := p.Options("u c k: d v f force regenerate-all kver: add-drivers: q")
-	if err != nil {
-		return p.Usage(1, err)
-	}
-	file := "/boot/initrd.img-" + m.distro.kernel
-	if !m.distro.deb {
-		file = "/boot/initramfs-" + m.distro.kernel + ".img"
-	}
-	if !p.Root() {
-		if m.distro.deb {
-			fmt.Fprintf(p.Stderr, "update-initramfs: You must be root to do this.\n")
-		} else {
-			fmt.Fprintf(p.Stderr, "dracut: No permission to write to /boot.\n")
-		}
-		return 1
-	}
-	if m.distro.deb && !o.Has("u", "c", "d") {
-		fmt.Fprintf(p.Stderr, "Usage: update-initramfs {-c|-d|-u} [-k version] [-v] [-b directory]\n")
-		return 1
-	}
-	if err := p.Sys.FS.WriteFile(vfs.Root(), file, m.ramdisk(), 0o644); err != nil {
-		return p.Fail(1, "%s: %s", file, vfs.Reason(err))
-	}
-	if m.distro.deb {
-		p.Printf("update-initramfs: Generating %s\n", file)
-	}
-	return 0
 }
 
 // memlock is the limit of locked memory that pam_limits gives to a session, in KiB; -1 is none.

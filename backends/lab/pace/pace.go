@@ -5,6 +5,7 @@ package pace
 import (
 	"context"
 	"path"
+	"slices"
 	"strings"
 	"time"
 )
@@ -66,6 +67,11 @@ func find(args []string) duration {
 		return duration{}
 	}
 	words := []string{path.Base(args[0])}
+	if words[0] == "dpkg" && !slices.ContainsFunc(args[1:], func(a string) bool {
+		return slices.Contains([]string{"-i", "--install", "--unpack", "--configure", "-r", "--remove", "-P", "--purge"}, a)
+	}) {
+		words[0] = "dpkg-query" // it hands its questions on
+	}
 	for _, a := range args[1:] {
 		if !strings.HasPrefix(a, "-") {
 			words = append(words, a)

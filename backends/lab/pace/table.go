@@ -25,6 +25,7 @@ var durations = map[string]duration{
 	"dracut":           {steps: true},
 	"dracut modules":   {6 * time.Second, false, "dracut(8), dracut -f of a general image on RHEL 9: about 8 s in all"},
 	"dracut pack":      {2 * time.Second, false, "dracut(8), as above"},
+	"dracut copy":      {100 * ms, false, "dracut(8): cp of 40 to 80 MB to /boot"},
 	"grub2-mkconfig":   {1500 * ms, false, debian + ": grub-mkconfig"},
 	"depmod":           {700 * ms, false, debian + ": depmod -a"},
 	"update-grub":      {1500 * ms, false, debian},
@@ -61,7 +62,7 @@ var durations = map[string]duration{
 	"rpm install":     {1500 * ms, false, "as dpkg unpack"},
 	"rpm remove":      {900 * ms, false, "as dpkg remove"},
 	"dnf":             {1 * time.Second, false, "dnf(8): start of Python and reading the metadata"},
-	"rpm":             {60 * ms, false, "rpm -q opens the database"},
+	"rpm":             {40 * ms, false, "rpm -q opens the database"},
 
 	// systemd and networks.
 	"systemctl daemon-reload": {300 * ms, false, debian},

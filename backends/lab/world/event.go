@@ -42,12 +42,18 @@ type Event struct {
 	Detail string    `json:"detail,omitempty"`
 }
 
-// A Log keeps all events and counts the calls of the vCenter API. It is safe for concurrent use.
+// A Log keeps events and counts the calls of the vCenter API. It is safe for concurrent use. What changes the world is
+// kept for good; of programs and calls, which a lab that serves for days has without end, at least the last keep.
 type Log struct {
-	mu     sync.Mutex
-	events []Event
-	calls  map[string]int
+	mu      sync.Mutex
+	events  []Event
+	calls   map[string]int
+	passing int               // of events, those of programs and calls
+	texts   map[string]string // one copy of each argument list, which come again with each round of checks
 }
+
+// keep is how many programs and calls a log remembers at least.
+const keep = 50_000
 
 func (l *Log) add(e Event) {
 	if e.Time.IsZero() {
@@ -55,7 +61,39 @@ func (l *Log) add(e Event) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if e.What == Process || e.What == Call {
+		l.passing++
+		if text, known := l.texts[e.Detail]; known {
+			e.Detail = text
+		} else {
+			if l.texts == nil {
+				l.texts = map[string]string{}
+			}
+			l.texts[e.Detail] = e.Detail
+		}
+	}
 	l.events = append(l.events, e)
+	if l.passing >= 2*keep {
+		l.forget()
+	}
+}
+
+// forget drops the older half of the programs and calls.
+func (l *Log) forget() {
+	drop := l.passing - keep
+	l.passing = keep
+	l.texts = map[string]string{}
+	l.events = slices.DeleteFunc(l.events, func(e Event) bool {
+		passes := e.What == Process || e.What == Call
+		if passes && drop > 0 {
+			drop--
+			return true
+		}
+		if passes {
+			l.texts[e.Detail] = e.Detail
+		}
+		return false
+	})
 }
 
 // Note adds an event that changes nothing, for the lab's own servers.

@@ -19,6 +19,8 @@ var (
 	}
 	taskHarms    = []string{"task-error:The operation failed.", "task-cancel", "task-fault:ConcurrentAccess", "task-fault:Timedout"}
 	commandHarms = []string{"fail:No such thing", "hang", "drop", "drop-after", "slow:1s", "garbage"}
+	// insideHarms end a command at its steps: kill -9 of the command itself, and a guest that loses its power.
+	insideHarms = []string{"kill:1", "kill:2", "kill:3", "reset:1", "reset:2"}
 )
 
 func (s *site) check() []string { return []string{"check", "-f", s.answers, "-o", "json"} }
@@ -158,7 +160,7 @@ func TestFaultsOneByOne(t *testing.T) {
 	for _, group := range []struct {
 		subjects []subject
 		harms    []string
-	}{{calls, callHarms}, {tasks, taskHarms}, {commands, commandHarms}} {
+	}{{calls, callHarms}, {tasks, taskHarms}, {commands, slices.Concat(commandHarms, insideHarms)}} {
 		for i, do := range group.harms {
 			if i%sample.every != 0 {
 				continue

@@ -15,7 +15,7 @@ var lasting = []string{"fault:NoPermission", "http:503", "drop", "fail:No such t
 func (s subject) harms() []string {
 	switch {
 	case s.command:
-		return commandHarms
+		return slices.Concat(commandHarms, insideHarms)
 	case strings.HasSuffix(s.name, "_Task"):
 		return slices.Concat(callHarms, taskHarms)
 	}

@@ -70,9 +70,11 @@ func (s *Software) install(ctx context.Context, p *sh.Proc) int {
 		p.Printf("\nError: One or more packages depends on MLNX_OFED_LINUX.\nThose packages should be removed before uninstalling MLNX_OFED_LINUX:\n\n%s\n\nTo force uninstallation use '--force' flag.\n", strings.Join(others, " "))
 		return inTheWay
 	}
-	s.DB.Remove(gone, true)
-	if ctx.Err() != nil {
-		return 1
+	for _, pkg := range gone {
+		if !p.Spend(ctx, "dpkg remove") {
+			return 1
+		}
+		s.DB.Remove([]pkgs.Package{pkg}, true)
 	}
 	p.Printf("Installing new packages\n")
 	if err := s.bring(ctx, p, release); err != nil {
@@ -140,10 +142,10 @@ func replaces(name string) bool {
 func (s *Software) bring(ctx context.Context, p *sh.Proc, release string) error {
 	parts := strings.Split(release, "-")
 	for _, pkg := range s.contents(release, parts[1], parts[2]) {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
 		p.Printf("Installing %s-%s...\n", pkg.Name, pkg.Version)
+		if !p.Spend(ctx, "mlnxofed part") {
+			return context.Canceled
+		}
 		if err := s.DB.InstallForeign([]pkgs.Package{pkg}); err != nil {
 			return err
 		}

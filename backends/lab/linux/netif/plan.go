@@ -120,6 +120,10 @@ func (c *Config) netplan(ctx context.Context, p *sh.Proc) int {
 		return c.planGet(p, o.Args[1:])
 	}
 	c.warn(p)
+	// netplan-apply(8): it generates the files for systemd-networkd below /run first, then makes it read them.
+	if what != "generate" && !p.Spend(ctx, "netplan parse") {
+		return 1
+	}
 	defs, err := c.load()
 	if err != nil {
 		fmt.Fprintf(p.Stderr, "%v\n", err)
@@ -131,6 +135,9 @@ func (c *Config) netplan(ctx context.Context, p *sh.Proc) int {
 	c.generate(defs)
 	switch what {
 	case "apply":
+		if !p.Spend(ctx, "netplan restart") {
+			return 1
+		}
 		c.apply(defs)
 	case "try":
 		return c.planTry(ctx, p, defs, o.Value("timeout"))

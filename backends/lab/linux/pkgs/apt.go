@@ -46,6 +46,16 @@ func (db *DB) apt(ctx context.Context, p *sh.Proc) int {
 		fmt.Fprintf(p.Stderr, "E: dpkg was interrupted, you must manually run 'dpkg --configure -a' to correct the problem. \n")
 		return 100
 	}
+	if !simulate && slices.Contains([]string{"install", "remove", "purge", "autoremove", "upgrade"}, what) {
+		release := db.frontend(ctx, p, o.Values("o"))
+		if release == nil {
+			return 100
+		}
+		defer release()
+		if !p.Spend(ctx, "apt lists") {
+			return 100
+		}
+	}
 	switch what {
 	case "update":
 		db.mu.Lock()
@@ -56,7 +66,7 @@ func (db *DB) apt(ctx context.Context, p *sh.Proc) int {
 	case "install":
 		return db.aptInstall(ctx, p, o, names, simulate)
 	case "remove", "purge":
-		return db.aptRemove(p, o, names, simulate, what == "purge" || o.Has("purge"))
+		return db.aptRemove(ctx, p, o, names, simulate, what == "purge" || o.Has("purge"))
 	case "autoremove", "upgrade", "dist-upgrade", "clean", "autoclean", "check":
 		p.Printf("Reading package lists...\nBuilding dependency tree...\nReading state information...\n0 upgraded, 0 newly installed, 0 to remove and 0 not upgraded.\n")
 		return 0
@@ -92,6 +102,11 @@ func (db *DB) aptInstall(ctx context.Context, p *sh.Proc, o sh.Options, names []
 			return 100
 		}
 	}
+	for _, pkg := range db.known() {
+		if db.state(pkg.Name) == halfInstalled {
+			wanted = append(wanted, pkg.Name) // whoever has its archive installs it again
+		}
+	}
 	plan := db.Plan(wanted)
 	if len(plan) == 0 {
 		p.Printf("0 upgraded, 0 newly installed, 0 to remove and 0 not upgraded.\n")
@@ -113,6 +128,11 @@ func (db *DB) aptInstall(ctx context.Context, p *sh.Proc, o sh.Options, names []
 	if !agreed(p, o, "Do you want to continue? [Y/n] ") {
 		p.Printf("Abort.\n")
 		return 1
+	}
+	for range plan {
+		if !p.Spend(ctx, "apt fetch") {
+			return 100
+		}
 	}
 	archives, err := db.fetch(plan)
 	if err != nil {
@@ -140,7 +160,7 @@ func agreed(p *sh.Proc, o sh.Options, question string) bool {
 	return err == nil && n == 1 && (b[0] == 'y' || b[0] == 'Y' || b[0] == '\n')
 }
 
-func (db *DB) aptRemove(p *sh.Proc, o sh.Options, names []string, simulate, purge bool) int {
+func (db *DB) aptRemove(ctx context.Context, p *sh.Proc, o sh.Options, names []string, simulate, purge bool) int {
 	p.Printf("Reading package lists...\nBuilding dependency tree...\nReading state information...\n")
 	for _, name := range names {
 		_, ok := db.Have(name)
@@ -148,7 +168,7 @@ func (db *DB) aptRemove(p *sh.Proc, o sh.Options, names []string, simulate, purg
 		case !ok && db.Providers(name) == nil:
 			fmt.Fprintf(p.Stderr, "E: Unable to locate package %s\n", name)
 			return 100
-		case !db.Installed(name):
+		case db.state(name) == "":
 			p.Printf("Package '%s' is not installed, so not removed\n", name)
 		}
 	}
@@ -180,9 +200,17 @@ func (db *DB) aptRemove(p *sh.Proc, o sh.Options, names []string, simulate, purg
 		p.Printf("Abort.\n")
 		return 1
 	}
-	db.Remove(list, purge)
+	verb := "--remove"
+	if purge {
+		verb = "--purge"
+	}
+	args := []string{"/usr/bin/dpkg", "--status-fd", "9", "--force-depends", verb}
 	for _, pkg := range list {
-		p.Printf("Removing %s (%s) ...\n", pkg.Name, pkg.Version)
+		args = append(args, pkg.Name)
+	}
+	if status, err := p.Sys.Exec(ctx, p.With(args...)); err != nil || status != 0 {
+		fmt.Fprintf(p.Stderr, "E: Sub-process /usr/bin/dpkg returned an error code (%d)\n", status)
+		return 100
 	}
 	return 0
 }

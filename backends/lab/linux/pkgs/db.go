@@ -45,8 +45,9 @@ type DB struct {
 	foreign   map[string]Package // of another source, in the place of the distribution's
 	half      map[string]string  // what dpkg has not finished, with its state
 	noted     int                // entries of dpkg's journal
-	made      map[string]bool    // directories that came with a package and go with the last one, when they are empty
-	updated   bool               // the lists were fetched
+	busy      lock
+	made      map[string]bool // directories that came with a package and go with the last one, when they are empty
+	updated   bool            // the lists were fetched
 }
 
 // New returns a database that offers the packages; nothing is installed.
@@ -182,14 +183,15 @@ func (db *DB) Plan(names []string) []Package {
 // Removal returns the installed packages that go when names go: those, and what needs them.
 func (db *DB) Removal(names []string) []Package {
 	gone := map[string]bool{}
+	all := db.known()
 	for _, n := range names {
-		if db.Installed(n) {
+		if db.state(n) != "" {
 			gone[n] = true
 		}
 	}
 	for again := true; again; {
 		again = false
-		for _, p := range db.List() {
+		for _, p := range all {
 			for _, need := range p.Needs {
 				if gone[need] && !gone[p.Name] {
 					gone[p.Name], again = true, true
@@ -198,7 +200,7 @@ func (db *DB) Removal(names []string) []Package {
 		}
 	}
 	var list []Package
-	for _, p := range db.List() {
+	for _, p := range all {
 		if gone[p.Name] {
 			list = append(list, p)
 		}
@@ -301,6 +303,7 @@ func (db *DB) Remove(list []Package, purge bool) {
 		}
 		db.mu.Lock()
 		delete(db.installed, p.Name)
+		delete(db.half, p.Name)
 		delete(db.foreign, p.Name)
 		db.mu.Unlock()
 		if db.Changed != nil {

@@ -14,7 +14,7 @@ func (db *DB) RPMPrograms() map[string]sh.Program {
 	return map[string]sh.Program{"dnf": db.dnf, "dnf-3": db.dnf, "yum": db.dnf, "rpm": db.rpm}
 }
 
-func (db *DB) dnf(_ context.Context, p *sh.Proc) int {
+func (db *DB) dnf(ctx context.Context, p *sh.Proc) int {
 	o, err := p.Options("y q v C b assumeyes assumeno quiet setopt: enablerepo: disablerepo: cacheonly installed available skip-broken nobest allowerasing refresh showduplicates qf: queryformat:")
 	if err != nil {
 		return p.Fail(1, "error: %v", err)
@@ -30,9 +30,19 @@ func (db *DB) dnf(_ context.Context, p *sh.Proc) int {
 		fmt.Fprintf(p.Stderr, "Error: This command has to be run with superuser privileges (under the root user on most systems).\n")
 		return 1
 	}
+	if slices.Contains([]string{"install", "remove", "erase"}, what) {
+		release := db.transaction(ctx, p)
+		if release == nil {
+			return 1
+		}
+		defer release()
+		if !p.Spend(ctx, "dnf lists") {
+			return 1
+		}
+	}
 	switch what {
 	case "install":
-		return db.dnfInstall(p, o, names)
+		return db.dnfInstall(ctx, p, o, names)
 	case "remove", "erase":
 		list := db.Removal(names)
 		for _, name := range names {
@@ -47,7 +57,12 @@ func (db *DB) dnf(_ context.Context, p *sh.Proc) int {
 		if !db.confirm(p, o, "Removing", list) {
 			return 1
 		}
-		db.Remove(list, true)
+		for _, pkg := range list {
+			if !p.Spend(ctx, "rpm remove") {
+				return 1
+			}
+			db.Remove([]Package{pkg}, true)
+		}
 		p.Printf("\nRemoved:\n%s\nComplete!\n", listing(list))
 		return 0
 	case "list", "info":
@@ -94,7 +109,7 @@ func (db *DB) confirm(p *sh.Proc, o sh.Options, verb string, list []Package) boo
 	return true
 }
 
-func (db *DB) dnfInstall(p *sh.Proc, o sh.Options, names []string) int {
+func (db *DB) dnfInstall(ctx context.Context, p *sh.Proc, o sh.Options, names []string) int {
 	var wanted, missing []string
 	for _, name := range names {
 		_, ok := db.Offered(name)
@@ -121,9 +136,27 @@ func (db *DB) dnfInstall(p *sh.Proc, o sh.Options, names []string) int {
 	if !db.confirm(p, o, "Installing", plan) {
 		return 1
 	}
-	if err := db.Install(plan); err != nil {
-		fmt.Fprintf(p.Stderr, "Error: Transaction failed: %v\n", err)
-		return 1
+	for range plan {
+		if !p.Spend(ctx, "dnf fetch") {
+			return 1
+		}
+	}
+	// rpm writes a package's files under names with an ending of their own (NAME;ID), then renames them; the package is in
+	// the database after that (rpm's fsm.c and psm.c).
+	for _, pkg := range plan {
+		ending := fmt.Sprintf(";%08x", p.PID)
+		err := db.spread(pkg, ending)
+		if err == nil && !p.Spend(ctx, "rpm install") {
+			return 1
+		}
+		db.sweep(pkg, ending)
+		if err == nil {
+			err = db.Install([]Package{pkg})
+		}
+		if err != nil {
+			fmt.Fprintf(p.Stderr, "Error: Transaction failed: %v\n", err)
+			return 1
+		}
 	}
 	p.Printf("\nInstalled:\n%s\nComplete!\n", listing(plan))
 	return 0

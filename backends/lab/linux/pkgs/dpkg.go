@@ -10,7 +10,7 @@ import (
 )
 
 func (db *DB) dpkg(ctx context.Context, p *sh.Proc) int {
-	o, err := p.Options("l s L S W C f: i install print-architecture unpack configure a audit pending no-triggers auto-deconfigure status-fd: force-confdef force-confold showformat: list status")
+	o, err := p.Options("l s L S W C f: i install print-architecture unpack configure a audit pending no-triggers auto-deconfigure status-fd: force-confdef force-confold force-remove-reinstreq force-depends abort-after: force: showformat: list status r P remove purge")
 	if err != nil {
 		fmt.Fprintf(p.Stderr, "dpkg: error: %v\n", err)
 		return 2
@@ -21,9 +21,27 @@ func (db *DB) dpkg(ctx context.Context, p *sh.Proc) int {
 		return 0
 	case o.Has("C", "audit"):
 		return db.dpkgAudit(p)
-	case o.Has("unpack", "configure", "i", "install") && !p.Root():
-		fmt.Fprintf(p.Stderr, "dpkg: error: requested operation requires superuser privilege\n")
-		return 2
+	case o.Has("unpack", "configure", "i", "install", "r", "P", "remove", "purge"):
+		if !p.Root() {
+			fmt.Fprintf(p.Stderr, "dpkg: error: requested operation requires superuser privilege\n")
+			return 2
+		}
+		release, ok := db.backend(p)
+		if !ok {
+			return 2
+		}
+		defer release()
+		return db.dpkgChange(ctx, p, o)
+	case o.Has("l", "s", "L", "S", "W", "list", "status"):
+		return db.dpkgQuery(ctx, p)
+	}
+	fmt.Fprintf(p.Stderr, "dpkg: error: need an action option\n")
+	return 2
+}
+
+// dpkgChange is what dpkg does under its lock.
+func (db *DB) dpkgChange(ctx context.Context, p *sh.Proc, o sh.Options) int {
+	switch {
 	case o.Has("i", "install"):
 		if bad := db.fromFile(p, o.Args); bad != "" {
 			fmt.Fprintf(p.Stderr, "dpkg: error: cannot access archive '%s': No such file or directory\n", bad)
@@ -37,11 +55,9 @@ func (db *DB) dpkg(ctx context.Context, p *sh.Proc) int {
 		return 2
 	case o.Has("configure"):
 		return db.dpkgConfigure(ctx, p, o.Args)
-	case o.Has("l", "s", "L", "S", "W", "list", "status"):
-		return db.dpkgQuery(ctx, p)
 	}
-	fmt.Fprintf(p.Stderr, "dpkg: error: need an action option\n")
-	return 2
+	force := o.Has("force-remove-reinstreq") || strings.Contains(o.Value("force"), "remove-reinstreq")
+	return db.dpkgRemove(ctx, p, o.Args, o.Has("P", "purge"), force)
 }
 
 func (db *DB) dpkgQuery(_ context.Context, p *sh.Proc) int {
@@ -116,7 +132,7 @@ func (db *DB) dpkgList(p *sh.Proc, patterns []string) int {
 			first = false
 		}
 		for _, pkg := range list {
-			p.Printf("%s  %-14s %-12s %-12s %s\n", db.state(pkg.Name), pkg.Name, pkg.Version, pkg.Arch, "package of the distribution")
+			p.Printf("%-3s %-14s %-12s %-12s %s\n", db.state(pkg.Name), pkg.Name, pkg.Version, pkg.Arch, "package of the distribution")
 		}
 	}
 	return status
@@ -138,9 +154,14 @@ func (db *DB) dpkgShow(p *sh.Proc, o sh.Options) int {
 			code = 1
 		}
 		for _, pkg := range list {
-			status := map[string]string{"ii": "installed", unpacked: "unpacked", halfConfigured: "half-configured"}[db.state(pkg.Name)]
+			state := db.state(pkg.Name)
+			status := map[string]string{"ii": "installed", unpacked: "unpacked", halfConfigured: "half-configured", halfInstalled: "half-installed", halfRemoved: "half-installed"}[state]
+			want := map[string]string{halfInstalled: "install reinstreq ", halfRemoved: "purge ok "}[state]
+			if want == "" {
+				want = "install ok "
+			}
 			p.Printf("%s", strings.NewReplacer("${Package}", pkg.Name, "${binary:Package}", pkg.Name, "${Version}", pkg.Version,
-				"${Architecture}", pkg.Arch, "${Status}", "install ok "+status, "${db:Status-Abbrev}", db.state(pkg.Name)+" ",
+				"${Architecture}", pkg.Arch, "${Status}", want+status, "${db:Status-Abbrev}", fmt.Sprintf("%-3s", state),
 				"${db:Status-Status}", status, "${Provides}", strings.Join(pkg.Provides, ", "), `\n`, "\n", `\t`, "\t").Replace(format))
 		}
 	}

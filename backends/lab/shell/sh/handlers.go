@@ -114,7 +114,25 @@ func (s *shell) open(ctx context.Context, name string, flag int, perm os.FileMod
 	if info, _ := f.Stat(); info != nil && info.IsDir() {
 		return nil, &fs.PathError{Op: s.where(hc.Pos.Line()), Path: name, Err: errors.New(vfs.Reason(syscall.EISDIR))}
 	}
+	if flag&(os.O_WRONLY|os.O_RDWR) == 0 {
+		return input(f)
+	}
 	return redirected{f, s}, nil
+}
+
+// input makes a file that is read from an *os.File. The interpreter would copy any other reader through a pipe of its own,
+// whose reading end it never closes.
+func input(f *vfs.File) (io.ReadWriteCloser, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		_, _ = io.Copy(w, f) // it ends when the reader has closed its end
+		_ = w.Close()
+		_ = f.Close()
+	}()
+	return r, nil
 }
 
 // redirected is a file that the shell has opened. It says what a computed file answers to a write, as the program

@@ -32,12 +32,30 @@ type key struct {
 
 // Register adds the methods to a frame. gone gives the channel that is closed when the client that waits with a
 // collector has left; stop ends all waiting.
-func Register(f *frame.Frame, gone func(types.ManagedObjectReference) <-chan struct{}, stop <-chan struct{}) {
+func Register(f *frame.Frame, gone func(types.ManagedObjectReference) <-chan struct{}, stop <-chan struct{}) *Watch {
 	w := &Watch{read: props.NewReader(), f: f, gone: gone, stop: stop, collectors: map[key]*collector{}}
 	f.Reg.AddHandler(listener{w})
 	f.Extend(methods{w.read, w}, "PropertyCollector")
 	f.Extend(filterMethods{w}, "PropertyFilter")
 	f.Extend(sessions{w}, "SessionManager")
+	return w
+}
+
+// End forgets what a session watched.
+func (w *Watch) End(session string) {
+	w.forget(func(k key) bool { return k.session == session })
+	w.read.Forget(session)
+}
+
+// Filters counts the filters of all sessions.
+func (w *Watch) Filters() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := 0
+	for _, c := range w.collectors {
+		n += c.count()
+	}
+	return n
 }
 
 func (w *Watch) collector(ctx *simulator.Context, ref types.ManagedObjectReference) *collector {
@@ -152,7 +170,6 @@ type sessions struct{ w *Watch }
 
 // Logout ends a session and what it watched.
 func (m sessions) Logout(ctx *simulator.Context, req *types.Logout) soap.HasFault {
-	m.w.forget(func(k key) bool { return k.session == ctx.Session.Key })
-	m.w.read.Forget(ctx.Session.Key)
+	m.w.End(ctx.Session.Key)
 	return m.w.f.Reg.SessionManager().Logout(ctx, req)
 }

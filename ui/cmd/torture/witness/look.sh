@@ -12,6 +12,9 @@ done
 for d in $dirs; do [ -d "$d" ] && find "$d" -type l; done | while read -r f; do
 	printf 'link\t%s\t%s\n' "$f" "$(readlink "$f")"
 done
+if command -v lsinitramfs >/dev/null 2>&1; then
+	for f in /boot/initrd.img-*; do printf 'initrd\t%s\t%s\n' "$f" "$(lsinitramfs "$f" | sort | sha256sum)"; done
+fi
 if command -v dpkg-query >/dev/null 2>&1; then
 	dpkg-query -W -f '${db:Status-Abbrev} ${Package} ${Version}\n' | while read -r state name version; do
 		printf 'package\t%s\t%s %s\n' "$name" "$state" "$version"

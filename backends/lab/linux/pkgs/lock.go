@@ -1,0 +1,96 @@
+package pkgs
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/pace"
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
+)
+
+// lockFile is what dpkg and its frontends lock, see /usr/share/doc/dpkg/frontend.txt of Debian. The lock is the kernel's:
+// it goes with the process, the file stays.
+const lockFile = "/var/lib/dpkg/lock-frontend"
+
+// locked tells programs below a frontend that the lock is theirs already.
+const locked = "DPKG_FRONTEND_LOCKED"
+
+// A lock is held by one process at a time.
+type lock struct {
+	mu   sync.Mutex
+	pid  int
+	name string
+}
+
+// take takes the lock for p, and tells who holds it otherwise.
+func (l *lock) take(p *sh.Proc) (release func(), pid int, name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.pid != 0 {
+		return nil, l.pid, l.name
+	}
+	l.pid, l.name = p.PID, p.Name()
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.pid = 0
+	}, 0, ""
+}
+
+// frontend locks for apt-get, which waits as long as DPkg::Lock::Timeout says. It returns nil when somebody else holds
+// the lock.
+func (db *DB) frontend(ctx context.Context, p *sh.Proc, options []string) (release func()) {
+	wait := 0
+	for _, o := range options {
+		if v, ok := strings.CutPrefix(o, "DPkg::Lock::Timeout="); ok {
+			wait, _ = strconv.Atoi(v) // what is no number is 0, as for apt
+		}
+	}
+	_ = db.file(lockFile, "", 0o640)
+	for end := time.Now().Add(time.Duration(wait) * time.Second); ; {
+		release, pid, name := db.busy.take(p)
+		if release != nil {
+			p.Setenv(locked, "true")
+			return release
+		}
+		if wait >= 0 && !time.Now().Before(end) || !pace.Sleep(ctx, 20*time.Millisecond) {
+			fmt.Fprintf(p.Stderr, "E: Could not get lock %s. It is held by process %d (%s)\n"+
+				"E: Unable to acquire the dpkg frontend lock (%[1]s), is another process using it?\n", lockFile, pid, name)
+			return nil
+		}
+	}
+}
+
+// backend locks for dpkg by itself.
+func (db *DB) backend(p *sh.Proc) (release func(), ok bool) {
+	if p.Getenv(locked) != "" {
+		return func() {}, true
+	}
+	_ = db.file(lockFile, "", 0o640)
+	release, pid, _ := db.busy.take(p)
+	if release == nil {
+		fmt.Fprintf(p.Stderr, "dpkg: error: dpkg frontend lock was locked by another process with pid %d\n", pid)
+		return nil, false
+	}
+	return release, true
+}
+
+// transaction locks for dnf, which waits for its turn as long as it takes.
+func (db *DB) transaction(ctx context.Context, p *sh.Proc) (release func()) {
+	for said := false; ; said = true {
+		release, pid, _ := db.busy.take(p)
+		if release != nil {
+			return release
+		}
+		if !said {
+			fmt.Fprintf(p.Stderr, "Waiting for process with pid %d to finish.\n", pid)
+		}
+		if !pace.Sleep(ctx, 20*time.Millisecond) {
+			return nil
+		}
+	}
+}
