@@ -48,9 +48,10 @@ e2e: build
 	setsid $(GO) test -race -count=1 -tags e2e -timeout 40m -parallel 3 -run 'TestE2E' -v ./backends/guest/realtest & computes=$$!; \
 	wait $$computes; computed=$$?; wait $$waits; waited=$$?; trap - INT TERM; cat bin/e2e.log; exit $$((computed | waited))
 
-# Every record of the journal x kill -9, every call and command x every way to fail; the tables lie in bin/torture then.
+# Every record of the journal x kill -9, every call and command x every way to fail, 300 kills at random instants inside
+# commands and between them (RDMA_SETUP_TORTURE_SEED, _KILLS, _SCALE); the tables lie in bin/torture then. Needs ssh.
 torture:
-	$(GO) test -count=1 -tags torture -timeout 3h -parallel 6 -run TestTorture -v ./ui/cmd/torture
+	$(GO) test -count=1 -tags torture -timeout 4h -parallel 6 -run TestTorture -v ./ui/cmd/torture
 
 # Every fuzz target for ten seconds; a minute for what reads answers, journals and the replies of a vCenter.
 fuzz:

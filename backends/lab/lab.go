@@ -164,6 +164,9 @@ func (l *Lab) Calls() int {
 	return n
 }
 
+// Filters counts the property filters that clients of the vCenter have.
+func (l *Lab) Filters() int { return l.vc.Filters() }
+
 // Systems names what guests can run.
 func Systems() []string { return linux.Systems() }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux/perftest"
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux/pkgs"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
@@ -35,6 +36,11 @@ func (m *Machine) packageChanged(p pkgs.Package, installed bool) {
 		m.mofed.FromDOCA()
 	case p.Name == pkgs.LegacyModule:
 		m.nvidia.InstallLegacy(installed)
+	}
+	if m.distro.deb && driver {
+		// As with the packages of Ubuntu ("Processing triggers for initramfs-tools"): the driver's file in /etc/modprobe.d comes
+		// into the initial RAM disk with it and leaves with it.
+		_ = m.sys.FS.WriteFile(vfs.Root(), "/boot/initrd.img-"+m.distro.kernel, m.ramdisk(), 0o644) // a full /boot keeps the old one
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/updates"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/fault"
 )
@@ -30,6 +31,7 @@ type front struct {
 	idle    time.Duration
 	closing chan struct{}
 	once    sync.Once
+	watch   *updates.Watch
 
 	mu       sync.Mutex
 	sessions map[string]time.Time // last use, by cookie
@@ -176,7 +178,22 @@ func (f *front) session(r *http.Request) {
 		r.Header.Del("Cookie")
 		return
 	}
+	if _, used := f.sessions[c.Value]; !used {
+		f.sweep(now)
+	}
 	f.sessions[c.Value] = now
+}
+
+// sweep forgets sessions that nobody has used for as long as a session lives, with what they watched: a client that was
+// killed does not log out. The caller holds the mutex.
+func (f *front) sweep(now time.Time) {
+	for cookie, last := range f.sessions {
+		if now.Sub(last) > f.idle {
+			f.ended[cookie] = true
+			delete(f.sessions, cookie)
+			f.watch.End(cookie)
+		}
+	}
 }
 
 // expire ends all sessions that were used so far.

@@ -87,7 +87,7 @@ func Serve(w *world.World, o Options) (*Server, error) {
 
 	s := &Server{frame: f, URL: &url.URL{Scheme: "https", Host: listener.Addr().String(), Path: ctx.Map.Path}}
 	s.front = newFront(w, f, service.ServeMux, o.Idle)
-	updates.Register(f, s.front.gone, s.front.closing)
+	s.front.watch = updates.Register(f, s.front.gone, s.front.closing)
 	f.Extend(clock{f}, "ServiceInstance")
 	f.Extend(search{f}, "SearchIndex")
 	f.Extend(events{f}, "EventManager")
@@ -113,6 +113,9 @@ func Serve(w *world.World, o Options) (*Server, error) {
 	})
 	return s, nil
 }
+
+// Filters counts the property filters of all sessions.
+func (s *Server) Filters() int { return s.front.watch.Filters() }
 
 // Close ends all calls and tasks and waits for them.
 func (s *Server) Close() error {

@@ -46,6 +46,12 @@ func (c *collector) add(f *filter) {
 	c.signal()
 }
 
+func (c *collector) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.filters)
+}
+
 func (c *collector) remove(ref types.ManagedObjectReference) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
