@@ -65,10 +65,11 @@ type runner struct {
 	measure *bool
 	stop    <-chan struct{}
 
-	onConflict rollback.OnConflict // of a rollback: what becomes of what somebody else has changed since
-	conflicts  []plan.Refusal      // of a rollback: targets that somebody else has changed since
-	left       []plan.Refusal      // of a rollback: what stays as somebody else has made it
-	earlier    []report.Outcome    // of a resume: what the attempts before it have done
+	onConflict rollback.OnConflict                  // of a rollback: what becomes of what somebody else has changed since
+	decisions  map[backends.Ref]rollback.OnConflict // the same for single targets
+	conflicts  []plan.Refusal                       // of a rollback: targets that somebody else has changed since
+	left       []plan.Refusal                       // of a rollback: what stays as somebody else has made it
+	earlier    []report.Outcome                     // of a resume: what the attempts before it have done
 }
 
 func (r *runner) apply(ctx context.Context, planFile string) error {

@@ -186,6 +186,14 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 	if err != nil {
 		return err
 	}
+	if back && !r.yes && r.env.Terminal() && len(next.Conflicts) > 0 {
+		if r.decisions, err = decide(r.env, next.Conflicts); err != nil {
+			return err
+		}
+		if next, err = r.planAgain(ctx, inv, st, back); err != nil {
+			return err
+		}
+	}
 	p := &planned{inv: inv, plan: next}
 	if back {
 		p.findings = nil
@@ -257,7 +265,7 @@ func (r *runner) planAgain(ctx context.Context, inv *backends.Inventory, st *jou
 	}
 	if back {
 		p, err := rollback.Build(priors, inv, rollback.Options{
-			Mode: st.Header.Mode, Brackets: unfinished.Brackets(st), Held: unfinished.Held(st), OnConflict: r.onConflict,
+			Mode: st.Header.Mode, Brackets: unfinished.Brackets(st), Held: unfinished.Held(st), OnConflict: r.onConflict, Decisions: r.decisions,
 			Canary: r.a.Run.Power.Canary, Apart: groups(r.a), Bystanders: r.a.Run.Bystanders, Listed: vmNames(r.a),
 			Observed: engine.Observe(ctx, settersOf(r.s, r.a), answering(priors, inv), max(r.a.Run.Parallel, 1)),
 		})

@@ -118,7 +118,8 @@ type Refusal struct {
 	Check  string       `json:"check,omitempty"` // id of the catalogue row that says the same, "" when there is none
 	Why    string       `json:"why"`
 	Remedy string       `json:"remedy"`
-	// Kind is that of an error under it (unreachable, auth), "" where the inventory itself is the reason.
+	// Kind is that of an error under it (unreachable, auth), KindConflict where the operator of a rollback can keep or restore
+	// what somebody else changed, "" where the inventory itself is the reason.
 	Kind backends.ErrorKind `json:"kind,omitempty"`
 }
 

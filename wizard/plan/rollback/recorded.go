@@ -41,7 +41,7 @@ func (u *undo) recorded(p plan.Prior) {
 		case Restore:
 			change.Restore = append(change.Restore, others...)
 		default:
-			u.conflict(c.Target, choose, "%s", sinceChanged(p, others))
+			u.open(c.Target, choose, "%s", sinceChanged(p, others))
 			return
 		}
 	}

@@ -91,6 +91,12 @@ func (u *undo) conflict(t backends.Ref, remedy, format string, args ...any) {
 	u.plan.Conflicts = append(u.plan.Conflicts, plan.Refusal{Target: t, Why: fmt.Sprintf(format, args...), Remedy: remedy})
 }
 
+// open is a conflict that the operator can decide.
+func (u *undo) open(t backends.Ref, remedy, format string, args ...any) {
+	u.conflict(t, remedy, format, args...)
+	u.plan.Conflicts[len(u.plan.Conflicts)-1].Kind = backends.KindConflict
+}
+
 // keep leaves something as somebody else has made it.
 func (u *undo) keep(t backends.Ref, format string, args ...any) {
 	u.plan.Left = append(u.plan.Left, plan.Refusal{Target: t, Why: fmt.Sprintf(format, args...)})
@@ -135,7 +141,7 @@ func (u *undo) look(p plan.Prior) {
 	case u.opts.decision(c.Target) == Restore:
 		u.changes = append(u.changes, plan.Change{Setting: c.Setting, From: now, To: prior, Why: "as it was before the run, though somebody has changed it since"})
 	default:
-		u.conflict(c.Target, fmt.Sprintf("before the run it was %s; %s", prior, choose),
+		u.open(c.Target, fmt.Sprintf("before the run it was %s; %s", prior, choose),
 			"%s is %s; the run left %s, so somebody has changed it since", subject(c), now, p.Found)
 	}
 }

@@ -1,0 +1,45 @@
+package cmd
+
+import (
+	"fmt"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/rollback"
+)
+
+// decide asks, target by target, what becomes of what somebody else has changed since the run. A target without a decision
+// is left alone.
+func decide(e *console.Env, conflicts []plan.Refusal) (map[backends.Ref]rollback.OnConflict, error) {
+	out, asked := map[backends.Ref]rollback.OnConflict{}, map[backends.Ref]bool{}
+	for _, c := range conflicts {
+		if c.Kind != backends.KindConflict || asked[c.Target] {
+			continue
+		}
+		asked[c.Target] = true
+		for _, same := range conflicts {
+			if same.Target == c.Target {
+				fmt.Fprintln(e.Stderr, plain.Clean(same.String()))
+			}
+		}
+		for _, way := range []struct {
+			decision rollback.OnConflict
+			question string
+		}{
+			{rollback.Restore, "Restore what was there before the run on " + plain.Clean(c.Target.Name)},
+			{rollback.Keep, "Keep it as it is and roll back the rest of " + plain.Clean(c.Target.Name)},
+		} {
+			yes, err := e.Confirm(way.question)
+			if err != nil {
+				return nil, err
+			}
+			if yes {
+				out[c.Target] = way.decision
+				break
+			}
+		}
+	}
+	return out, nil
+}
