@@ -27,6 +27,7 @@ type Host struct {
 	GPUs      []GPU              `json:"gpus"`
 	PCI       []PCIDevice        `json:"pci,omitempty"`
 	Options   map[string]string  `json:"options,omitempty"`  // only the keys that were asked for; details only
+	Stale     string             `json:"stale,omitempty"`    // why vCenter did not read firewall and services again: they may be minutes old
 	Firewall  map[string]Ruleset `json:"firewall,omitempty"` // by ruleset key; details only
 	NTP       []string           `json:"ntp,omitempty"`
 	NTPActive bool               `json:"ntp_active,omitempty"`

@@ -60,6 +60,7 @@ type Scope struct {
 	Cluster    string
 	Hosts      []string // names; nil: all
 	VMs        []string // names or inventory paths; nil: all
+	Fresh      bool     // have vCenter read firewall and services of the chosen hosts again first: two calls a host
 	Details    bool     // options, firewall rulesets, DVS offers: what a plan needs
 }
 

@@ -113,7 +113,11 @@ func controlPlaneChecks() []checks.Check {
 				if !known {
 					return row.Unknown(t, "the firewall was not read, or this ESXi has no ruleset pvrdma")
 				}
-				return row.PassIf(r.Enabled, t, "ruleset pvrdma is %s", row.OnOff(r.Enabled))
+				old := ""
+				if h.Stale != "" {
+					old = " (in vCenter's copy, which may be minutes old: " + h.Stale + ")"
+				}
+				return row.PassIf(r.Enabled, t, "ruleset pvrdma is %s%s", row.OnOff(r.Enabled), old)
 			}),
 		},
 		{

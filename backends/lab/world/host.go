@@ -51,6 +51,7 @@ type Host struct {
 	Options  map[string]any // string, int64 or bool, as ESXi has them
 	Firewall []*Ruleset
 	Services []*Service
+	Copied   *Copied // what vCenter still shows; nil: it is up to date
 	Modules  []*Module
 	NTP      []string
 	VIBs     []VIB
@@ -176,6 +177,27 @@ type Ruleset struct {
 	Enabled  bool
 	AllIP    bool
 	Networks []string // allowed when AllIP is false
+}
+
+// Copied is what vCenter has kept of a host that was changed by itself: its copy of the firewall may be minutes old
+// (vmware/vic issue 3139), until it is told to read it again.
+type Copied struct {
+	Firewall []*Ruleset
+	Services []*Service
+}
+
+// Shown is the firewall and the services as vCenter shows them.
+func (h *Host) Shown() ([]*Ruleset, []*Service) {
+	rulesets, services := h.Firewall, h.Services
+	if c := h.Copied; c != nil {
+		if c.Firewall != nil {
+			rulesets = c.Firewall
+		}
+		if c.Services != nil {
+			services = c.Services
+		}
+	}
+	return rulesets, services
 }
 
 // A Service is a service of the host.

@@ -52,7 +52,30 @@ func (w *World) SetRuleset(host, key string, enabled bool) error {
 			return Event{}, fmt.Errorf("ruleset %s: %w", key, ErrUnknown)
 		}
 		r.Enabled = enabled
+		if h.Copied != nil {
+			h.Copied.Firewall = nil
+		}
 		return Event{What: HostFirewall, Detail: fmt.Sprintf("%s=%t", key, enabled)}, nil
+	})
+}
+
+// RefreshFirewall has vCenter read the firewall of a host again.
+func (w *World) RefreshFirewall(host string) error {
+	return w.setHost(host, func(_ *State, h *Host) (Event, error) {
+		if h.Copied != nil {
+			h.Copied.Firewall = nil
+		}
+		return Event{What: HostFirewall, Detail: "refreshed"}, nil
+	})
+}
+
+// RefreshServices is RefreshFirewall for the services.
+func (w *World) RefreshServices(host string) error {
+	return w.setHost(host, func(_ *State, h *Host) (Event, error) {
+		if h.Copied != nil {
+			h.Copied.Services = nil
+		}
+		return Event{What: HostService, Detail: "refreshed"}, nil
 	})
 }
 

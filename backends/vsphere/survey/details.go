@@ -35,6 +35,10 @@ func (rd *reading) details(ctx context.Context, conn *wire.Conn, scope backends.
 	if len(hosts)+len(vms) == 0 {
 		return nil, nil
 	}
+	var gaps []backends.Gap
+	if scope.Fresh {
+		gaps = rd.refresh(ctx, conn, hosts)
+	}
 	asked := map[place.Ref]place.Ref{} // hosts that did not tell the option, and their option managers
 	tasks := map[place.Ref][]string{}
 	_, err := conn.Retrieve(ctx, detailSpec(hosts, vms), func(o wire.Object) {
@@ -70,7 +74,8 @@ func (rd *reading) details(ctx context.Context, conn *wire.Conn, scope backends.
 	if err != nil {
 		return nil, err
 	}
-	return rd.askOptions(ctx, conn, hosts, asked)
+	more, err := rd.askOptions(ctx, conn, hosts, asked)
+	return append(gaps, more...), err
 }
 
 func detailSpec(hosts map[place.Ref]*hostRow, vms map[place.Ref]*vmRow) []types.PropertyFilterSpec {

@@ -22,6 +22,8 @@ type hostRow struct {
 	vmks     []vmk
 	hbas     []hba
 	parent   place.Ref
+
+	firewall, services place.Ref // managers; they have no value on a host that is away
 }
 
 // uplinks is a switch as the host sees it.
@@ -56,6 +58,7 @@ type hba struct{ name, rdma, pnic string }
 
 func hostOf(o wire.Object) *hostRow {
 	r := &hostRow{ref: o.Ref, parent: wire.Value[place.Ref](o, "parent")}
+	r.firewall, r.services = wire.Value[place.Ref](o, "configManager.firewallSystem"), wire.Value[place.Ref](o, "configManager.serviceSystem")
 	mb := number(o, "summary.hardware.memorySize") >> 20
 	r.host = backends.Host{
 		Version: text(o, "summary.config.product.version"), Build: text(o, "summary.config.product.build"),

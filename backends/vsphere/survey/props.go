@@ -26,6 +26,7 @@ var (
 		"config.network.portgroup", "config.network.proxySwitch", "config.network.opaqueSwitch", "config.virtualNicManagerInfo.netConfig",
 		"config.storageDevice.hostBusAdapter", "config.pciPassthruInfo", "config.graphicsInfo",
 		"config.graphicsConfig.hostDefaultGraphicsType",
+		"configManager.firewallSystem", "configManager.serviceSystem",
 		"hardware.pciDevice", "hardware.numaInfo.numaNode", "config.hyperThread.active", "config.lockdownMode", "datastore",
 	}
 	vmPaths = []string{

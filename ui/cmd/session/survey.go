@@ -171,7 +171,9 @@ func (s *Session) Survey(ctx context.Context, a *answers.Answers) (*backends.Inv
 
 func (s *Session) survey(ctx context.Context, a *answers.Answers, what []system.Question) (*backends.Inventory, error) {
 	s.Use(a)
-	inv, err := s.VC.Inventory(ctx, Scope(a))
+	scope := Scope(a)
+	scope.Fresh = true
+	inv, err := s.VC.Inventory(ctx, scope)
 	if err != nil {
 		return nil, err
 	}

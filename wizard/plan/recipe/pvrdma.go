@@ -84,6 +84,9 @@ func (b *builder) firewall(h *draft.Host) {
 		b.Refuse(ref, "HOST-FW-PVRDMA-007", b.gapRemedy(ref), "the firewall ruleset %s could not be read", plan.FirewallRuleset)
 		return
 	}
+	if h.Stale != "" {
+		b.Note("%s: firewall and services come from vCenter's copy, which may be minutes old: %s", h.Name, h.Stale)
+	}
 	if !r.AllIP {
 		if shut := b.shutOut(h, r.Networks); len(shut) > 0 {
 			b.Object(ref, "HOST-FW-ALLOW-008", "add these addresses to the ruleset's list, or let all in",

@@ -48,9 +48,12 @@ func (m firewall) UpdateRuleset(_ *simulator.Context, req *types.UpdateRuleset) 
 	return frame.Answer(types.UpdateRulesetResponse{}, err)
 }
 
-// RefreshFirewall reads the firewall of the host again; here it is never stale.
+// RefreshFirewall reads the firewall of the host again.
 func (m firewall) RefreshFirewall(_ *simulator.Context, req *types.RefreshFirewall) soap.HasFault {
-	_, err := m.name(req.This)
+	host, err := m.name(req.This)
+	if err == nil {
+		err = m.f.World.RefreshFirewall(host)
+	}
 	return frame.Answer(types.RefreshFirewallResponse{}, err)
 }
 
@@ -97,8 +100,11 @@ func (m services) UpdateServicePolicy(_ *simulator.Context, req *types.UpdateSer
 	return frame.Answer(types.UpdateServicePolicyResponse{}, err)
 }
 
-// RefreshServices reads the services of the host again; here they are never stale.
+// RefreshServices reads the services of the host again.
 func (m services) RefreshServices(_ *simulator.Context, req *types.RefreshServices) soap.HasFault {
-	_, err := m.name(req.This)
+	host, err := m.name(req.This)
+	if err == nil {
+		err = m.f.World.RefreshServices(host)
+	}
 	return frame.Answer(types.RefreshServicesResponse{}, err)
 }

@@ -147,7 +147,8 @@ func firewall(h *world.Host) *types.HostFirewallInfo {
 	for _, r := range esx.HostFirewallInfo.Ruleset {
 		known[r.Key] = r
 	}
-	for _, r := range h.Firewall {
+	rulesets, _ := h.Shown()
+	for _, r := range rulesets {
 		set, ok := known[r.Key]
 		if !ok {
 			set = types.HostFirewallRuleset{Key: r.Key, Label: r.Key}
@@ -174,7 +175,8 @@ func CIDR(n types.HostFirewallRulesetIpNetwork) string {
 
 func services(h *world.Host) *types.HostServiceInfo {
 	info := &types.HostServiceInfo{}
-	for _, s := range h.Services {
+	_, shown := h.Shown()
+	for _, s := range shown {
 		info.Service = append(info.Service, types.HostService{Key: s.Key, Label: s.Label, Running: s.Running, Policy: s.Policy})
 	}
 	return info

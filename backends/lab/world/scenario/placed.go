@@ -11,6 +11,18 @@ func placed() []Scenario {
 				v.VApp, v.Path = "app-01", "/"+s.Datacenter+"/vm/app-01/"+v.Name
 			}
 		}},
+		{Name: "stale", Text: "done, then the ruleset pvrdma of the first host was closed on the host itself: vCenter still shows it open", Apply: func(s *world.State) {
+			done(s)
+			h := s.Hosts[0]
+			for _, r := range h.Firewall {
+				shown := *r
+				if h.Copied == nil {
+					h.Copied = &world.Copied{}
+				}
+				h.Copied.Firewall = append(h.Copied.Firewall, &shown)
+			}
+			h.Ruleset("pvrdma").Enabled = false
+		}},
 		{Name: "nsx", Text: "healthy, with the RDMA NIC of the last host in an N-VDS of NSX, and EVC on", Apply: func(s *world.State) {
 			s.Services.EVC = "intel-cascadelake"
 			h := s.Hosts[len(s.Hosts)-1]

@@ -1,0 +1,54 @@
+package survey
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/types"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
+)
+
+// refreshLimit bounds one refresh: a host that does not answer must not hold up the others for long.
+const refreshLimit = 20 * time.Second
+
+// refresh has vCenter read firewall and services of hosts again. After a change on the host itself vCenter's copy may be
+// minutes old (vmware/vic issue 3139), and RefreshFirewall and RefreshServices "pick up any changes made directly on the
+// host" (vSphere Web Services API, HostFirewallSystem and HostServiceSystem). They change nothing, but both take the
+// privilege Host.Config.NetService, which an account that only reads does not have: then the copy is used, and the host
+// says so. RefreshStorageSystem is not called: it reads every storage device of the host.
+func (rd *reading) refresh(ctx context.Context, conn *wire.Conn, hosts map[place.Ref]*hostRow) []backends.Gap {
+	var mu sync.Mutex
+	var gaps []backends.Gap
+	var g errgroup.Group
+	g.SetLimit(parallel)
+	for ref, h := range hosts {
+		if h.host.State != "connected" || h.firewall.Value == "" || h.services.Value == "" {
+			continue
+		}
+		g.Go(func() error {
+			ctx, cancel := context.WithTimeout(wire.On(ctx, rd.index.Name(ref)), refreshLimit)
+			defer cancel()
+			_, err := methods.RefreshFirewall(ctx, conn.VIM(), &types.RefreshFirewall{This: h.firewall})
+			if err == nil {
+				_, err = methods.RefreshServices(ctx, conn.VIM(), &types.RefreshServices{This: h.services})
+			}
+			if err != nil {
+				h.host.Stale = wire.Text(err)
+				mu.Lock()
+				defer mu.Unlock()
+				gaps = append(gaps, backends.Gap{Target: backends.HostRef(rd.index.Name(ref)), What: "firewall and services as they are now", Why: "vCenter's copy may be minutes old: " + h.host.Stale})
+			}
+			return nil
+		})
+	}
+	_ = g.Wait() // what was refused stands at the host
+	slices.SortFunc(gaps, func(a, b backends.Gap) int { return natural(a.Target.Name, b.Target.Name) })
+	return gaps
+}
