@@ -14,9 +14,16 @@ import (
 // go on in vCenter when its process was killed.
 const leftRunning = 2 * time.Minute
 
-// busy tells the engine what others do on targets. again: an attempt before may have left tasks running.
-func busy(s *session.Session, vcenter string, again bool) func(context.Context, []backends.Ref) (map[backends.Ref]error, error) {
+// busy tells the engine what others do on targets: all of them are theirs where the shared lock was taken away. again: an attempt before may have left tasks running.
+func busy(s *session.Session, shared *sharedLock, vcenter string, again bool) func(context.Context, []backends.Ref) (map[backends.Ref]error, error) {
 	return func(ctx context.Context, targets []backends.Ref) (map[backends.Ref]error, error) {
+		if err := shared.renew(ctx); backends.KindOf(err) == backends.KindConflict {
+			out := map[backends.Ref]error{}
+			for _, t := range targets {
+				out[t] = err
+			}
+			return out, nil
+		}
 		found, err := s.VC.Others(ctx, targets)
 		for end := time.Now().Add(leftRunning); err == nil && again && time.Now().Before(end); {
 			waiting := false

@@ -240,7 +240,7 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 		own.Hosts = slices.Clone(inv.Hosts)
 		return r.planAgain(ctx, &own, j.State(), back) // the journal learns meanwhile what became of unfinished deeds
 	}
-	job.Busy = busy(r.s, inv.VCenter.InstanceUUID, true)
+	job.Busy = busy(r.s, shared, inv.VCenter.InstanceUUID, true)
 	job.VCenter, job.Answers = inv.VCenter.InstanceUUID, given
 	do := engine.Resume
 	if c.back {

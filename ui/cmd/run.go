@@ -71,7 +71,7 @@ func carryOut(ctx context.Context, s *session.Session, a *answers.Answers, p *pl
 	sink, done := logged(s, h.Run, sink)
 	job := jobOf(s, a, f, j, shared.stop(stop), sink)
 	job.Plan, job.Ceiling = *p.plan, p.plan.Ceiling()
-	job.Busy = busy(s, vc.InstanceUUID, false)
+	job.Busy = busy(s, shared, vc.InstanceUUID, false)
 	s.Want(p.plan)
 	res, err := engine.Run(ctx, job)
 	res.Notes = append(res.Notes, leftBehind(j)...)

@@ -200,6 +200,9 @@ func (k *sharedLock) keep() {
 }
 
 func (k *sharedLock) renew(ctx context.Context) error {
+	if len(k.leases) == 0 {
+		return nil
+	}
 	now, err := k.s.VC.Now(ctx)
 	if err != nil {
 		return err

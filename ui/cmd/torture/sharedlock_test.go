@@ -188,3 +188,37 @@ func TestSharedLock(t *testing.T) {
 		t.Errorf("exit %d, key %d\n%s", got.code, f.key(), got)
 	}
 }
+
+// TestSharedLockThatIsTakenAway removes the lock while the run is at work: no VM is taken out of service after that.
+func TestSharedLockThatIsTakenAway(t *testing.T) {
+	t.Parallel()
+	s := serve(t, modes[0].small())
+	s.answers = s.rewrite(s.answers, func(a *answers.Answers) { a.Run.Lock = answers.LockShared })
+	f := s.foreigner()
+	if err := s.lab.World().Faults.Add("method=CreateDVS_Task,do=slow:2s"); err != nil {
+		t.Fatal(err)
+	}
+	first := make(chan said, 1)
+	go func() { first <- s.here(0, s.apply()...) }()
+	s.until("the run holds the lock", func() bool { return f.key() != 0 && f.holder() != nil })
+	s.until("the switch is being made", func() bool {
+		for _, e := range s.lab.World().Log.Events() {
+			if e.What == world.FaultApplied {
+				return true
+			}
+		}
+		return false
+	})
+	if err := f.fields.Remove(t.Context(), f.key()); err != nil {
+		t.Fatal(err)
+	}
+	got := <-first
+	if got.code != 5 || !strings.Contains(got.out, "the shared lock was taken away from this run") {
+		t.Errorf("exit %d\n%s", got.code, got)
+	}
+	for _, e := range s.lab.World().Log.Events() {
+		if e.What == world.VMShutdown {
+			t.Errorf("%s was told to shut down", e.VM)
+		}
+	}
+}
