@@ -25,6 +25,9 @@ type Gap struct {
 	Why    string `json:"why"`
 }
 
+// GapDVSVersions is the Gap.What of VCenter.DVSVersions.
+const GapDVSVersions = "DVS versions on offer"
+
 // VCenter is the server that was asked.
 type VCenter struct {
 	URL          string    `json:"url"`

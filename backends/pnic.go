@@ -39,6 +39,7 @@ const (
 	WrongDriver
 	WrongSpeed
 	NoLink
+	HostAway      // vCenter is not connected to the host: what it remembers is no fact
 	NotCapable    // no RDMA device, no VFs, no card that a guest can drive
 	WrongProtocol // RDMA, but not the protocol asked for
 	UnknownDriver

@@ -162,6 +162,13 @@ func TestWhatAWishDescribes(t *testing.T) {
 	}
 }
 
+func TestNoPNICOfAHostThatIsAwayIsEligible(t *testing.T) {
+	v := backends.ChoosePNIC(&backends.Host{State: "disconnected", NICs: []backends.NIC{fit()}}, backends.PNICWish{}).Verdicts[0]
+	if v.Eligible() || v.Main().Check != "HOST-CONN-001" || !strings.Contains(v.Why(), "is on a host that is disconnected") {
+		t.Errorf("%+v", v)
+	}
+}
+
 // TestWhichIsChosen: three pNICs that fit; each case changes some of them. Chosen and nearest are named by device.
 func TestWhichIsChosen(t *testing.T) {
 	for _, tt := range []struct {

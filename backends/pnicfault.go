@@ -11,6 +11,10 @@ func judge(h *Host, n *NIC, w PNICWish) PNICVerdict {
 	if v.Against = unwanted(n, w); len(v.Against) > 0 {
 		return v // what else it lacks is of no interest
 	}
+	if h.State != "" && h.State != "connected" {
+		v.Against = []PNICReason{{HostAway, "HOST-CONN-001", "was there before its host was " + h.State, "reconnect the host in vCenter"}}
+		return v
+	}
 	v.Against = append(inUse(n, w), unable(h, n, w)...)
 	v.Against = append(v.Against, notUp(n, w)...)
 	what := n.Driver

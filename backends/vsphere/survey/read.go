@@ -42,7 +42,7 @@ func Read(ctx context.Context, conn *wire.Conn, scope backends.Scope) (*backends
 		}
 		vc.DVSVersions, err = dvsVersions(ctx, conn)
 		if err != nil {
-			gaps = append(gaps, backends.Gap{Target: backends.Ref{Type: backends.TypeVCenter}, What: "DVS versions on offer", Why: wire.Text(err)})
+			gaps = append(gaps, backends.Gap{Target: backends.Ref{Type: backends.TypeVCenter}, What: backends.GapDVSVersions, Why: wire.Text(err)})
 		}
 	}
 	if vc.Clock, vc.ClockAsked, err = clock(ctx, conn); err != nil {

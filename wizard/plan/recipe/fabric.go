@@ -173,6 +173,14 @@ func (b *builder) newVersion() string {
 			best = v
 		}
 	}
+	if len(offered) == 0 && len(b.Hosts) > 0 {
+		why := "it gave an empty list"
+		if i := slices.IndexFunc(b.Inventory.Gaps, func(g backends.Gap) bool { return g.What == backends.GapDVSVersions }); i >= 0 {
+			why = b.Inventory.Gaps[i].Why
+		}
+		b.Refuse(ref, "DVS-VERSION-002", "name a version as switch.version", "which versions vCenter offers could not be read: %s", why)
+		return ""
+	}
 	if best == "" && len(b.Hosts) > 0 {
 		b.Refuse(ref, "DVS-VERSION-002", "name a version as switch.version, or upgrade the hosts",
 			"no version that vCenter offers (%s) is carried by all hosts; the lowest is ESXi %s of %s", strings.Join(offered, ", "), low, host)

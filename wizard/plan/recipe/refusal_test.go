@@ -101,9 +101,12 @@ func TestWhatTheInventoryForbids(t *testing.T) {
 		"switch version not offered": {func(w world) { w.a.Switch.Version = "6.0.0" }, "dvs/RDMA-DVS", "DVS-VERSION-002", "does not offer"},
 		"switch version too new":     {func(w world) { w.a.Switch.Version = "8.0.3"; w.inv.Hosts[1].Version = "8.0.1" }, "dvs/RDMA-DVS", "DVS-VERSION-002", "newer than ESXi 8.0.1 of esx-02"},
 		"no version fits":            {func(w world) { w.inv.Hosts[1].Version = "6.7.0" }, "dvs/RDMA-DVS", "DVS-VERSION-002", "no version"},
-		"network of that name":       {func(w world) { w.inv.VMs[1].Adapters[0].PortGroup = "RDMA-PG" }, "portgroup/RDMA-PG", "DVS-PG-007", "the VM vm-02 is on it"},
-		"vmknic's network":           {func(w world) { w.inv.Hosts[1].VMKs[0].PortGroup = "RDMA-PG" }, "portgroup/RDMA-PG", "DVS-PG-007", "vmk0 of esx-02 is on it"},
-		"MTU too large":              {func(w world) { w.a.Switch.MTU = 9100 }, "dvs/RDMA-DVS", "DVS-MTU-006", "9100"},
+		"versions unread": {func(w world) {
+			w.inv.VCenter.DVSVersions, w.inv.Gaps = nil, []backends.Gap{{What: backends.GapDVSVersions, Why: "permission denied"}}
+		}, "dvs/RDMA-DVS", "DVS-VERSION-002", "could not be read: permission denied"},
+		"network of that name": {func(w world) { w.inv.VMs[1].Adapters[0].PortGroup = "RDMA-PG" }, "portgroup/RDMA-PG", "DVS-PG-007", "the VM vm-02 is on it"},
+		"vmknic's network":     {func(w world) { w.inv.Hosts[1].VMKs[0].PortGroup = "RDMA-PG" }, "portgroup/RDMA-PG", "DVS-PG-007", "vmk0 of esx-02 is on it"},
+		"MTU too large":        {func(w world) { w.a.Switch.MTU = 9100 }, "dvs/RDMA-DVS", "DVS-MTU-006", "9100"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := world{inv: newInventory(2)}
