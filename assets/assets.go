@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-//go:embed *.yaml answers.schema.json examples scripts
+//go:embed *.yaml licenses.txt answers.schema.json examples scripts
 var files embed.FS
 
 // FS gives everything that is built in.

@@ -28,8 +28,33 @@ gzip -9n "$stage"/man/*.1
 "$stage/host" completion zsh >"$stage/completions/_rdma-setup"
 "$stage/host" completion fish >"$stage/completions/rdma-setup.fish"
 "$stage/host" version -o spdx >"dist/rdma-setup-$VERSION.spdx.json"
+
+# The licences and notices of everything that is linked in, the standard library included, from the module cache.
+notices() {
+  printf 'rdma-setup contains the following third-party software.\n'
+  printf '\n==== The Go standard library %s ====\n\n' "$($GO env GOVERSION)"
+  cat "$($GO env GOROOT)/LICENSE"
+  for os in linux darwin; do
+    GOOS=$os CGO_ENABLED=0 $GO list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}} {{.Dir}}{{end}}{{end}}' .
+  done | sort -u | while read -r path version dir; do
+    [ -n "$path" ] || continue
+    found=
+    for file in "$dir"/*; do
+      case ${file##*/} in
+      [Ll][Ii][Cc][Ee][Nn][CcSs][Ee]* | LICEN[CS]E* | COPYING* | NOTICE* | PATENTS*) [ -f "$file" ] || continue ;;
+      *) continue ;;
+      esac
+      printf '\n==== %s %s: %s ====\n\n' "$path" "$version" "${file##*/}"
+      cat "$file"
+      found=1
+    done
+    [ -n "$found" ] || { echo "$path has no licence file" >&2; exit 1; }
+  done
+}
+notices >"$stage/THIRD_PARTY_NOTICES"
+
 cp README.md LICENSE "$stage/"
-touch -d "@$SOURCE_DATE_EPOCH" "$stage"/{README.md,LICENSE} "$stage"/man/* "$stage"/completions/* # packages keep the time of their files
+touch -d "@$SOURCE_DATE_EPOCH" "$stage"/{README.md,LICENSE,THIRD_PARTY_NOTICES} "$stage"/man/* "$stage"/completions/* # packages keep the time of their files
 
 mkdir -p "$stage/bin"
 GOBIN="$stage/bin" GOFLAGS= $GO install "$nfpm"
@@ -38,7 +63,7 @@ for target in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64; do
   folder=rdma-setup-$VERSION-$os-$arch
   mkdir -p "$stage/$folder"
   build "$os" "$arch" "$stage/$folder/rdma-setup"
-  cp -r README.md LICENSE "$stage/man" "$stage/completions" "$stage/$folder/"
+  cp -r README.md LICENSE "$stage/THIRD_PARTY_NOTICES" "$stage/man" "$stage/completions" "$stage/$folder/"
   pack "$folder" "$folder.tar.gz"
   if [ "$os" = linux ]; then
     cp "$stage/$folder/rdma-setup" "$stage/rdma-setup"

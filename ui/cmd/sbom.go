@@ -1,10 +1,15 @@
 package cmd
 
 import (
+	"cmp"
 	"fmt"
+	"io"
 	"runtime/debug"
 	"strings"
+	"text/tabwriter"
 	"time"
+
+	"github.com/rdma-setup/rdma-setup/assets"
 )
 
 // spdx is the part of an SPDX 2.3 document that a Go binary can tell of itself.
@@ -72,8 +77,17 @@ func materials(info *debug.BuildInfo, version string, created time.Time) spdx {
 			m = m.Replace
 		}
 		id := fmt.Sprintf("SPDXRef-%d", i+1)
-		add(id, m.Path, m.Version, unknown)
+		add(id, m.Path, m.Version, cmp.Or(assets.Licenses()[m.Path], unknown))
 		doc.Relationships = append(doc.Relationships, spdxRelation{"SPDXRef-main", "DEPENDS_ON", id})
 	}
 	return doc
+}
+
+// licenses prints a line for each module that is linked into this binary, with its licence as an SPDX expression.
+func licenses(w io.Writer, doc spdx) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, p := range doc.Packages {
+		fmt.Fprintf(t, "%s\t%s\t%s\n", p.Name, p.Version, p.Declared)
+	}
+	return t.Flush()
 }

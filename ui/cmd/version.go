@@ -15,16 +15,20 @@ func newVersionCmd(e *console.Env) *cobra.Command {
 	var output string
 	c := &cobra.Command{
 		Use:   "version",
-		Short: "Print the version, or what is linked in (-o spdx)",
+		Short: "Print the version, or what is linked in (-o spdx, -o licenses)",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			switch output {
-			case "spdx":
+			case "spdx", "licenses":
 				info, ok := debug.ReadBuildInfo()
 				if !ok {
 					return errors.New("this binary does not say what is linked into it")
 				}
-				return console.WriteJSON(e.Stdout, materials(info, e.Version, e.Made()))
+				doc := materials(info, e.Version, e.Made())
+				if output == "licenses" {
+					return licenses(e.Stdout, doc)
+				}
+				return console.WriteJSON(e.Stdout, doc)
 			case "json":
 				return console.WriteJSON(e.Stdout, map[string]string{"version": e.Version, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH})
 			}
@@ -32,6 +36,6 @@ func newVersionCmd(e *console.Env) *cobra.Command {
 			return err
 		},
 	}
-	console.OutputFlag(c, &output, "text", "json", "spdx")
+	console.OutputFlag(c, &output, "text", "json", "spdx", "licenses")
 	return c
 }

@@ -57,7 +57,7 @@ type Answers struct {
 type VCenter struct {
 	URL        string `yaml:"url" json:"url"`
 	Username   string `yaml:"username" json:"username"`
-	Thumbprint string `yaml:"thumbprint" json:"thumbprint"` // SHA-1 or SHA-256, upper-case hex with colons
+	Thumbprint string `yaml:"thumbprint" json:"thumbprint"` // SHA-256, upper-case hex with colons
 }
 
 // Hosts chooses ESXi hosts. Cluster "": all in the datacenter; Names empty: every connected host.

@@ -25,8 +25,8 @@ func Keys() []Key {
 		{Path: "vcenter", Doc: "Where the vCenter is. The password is asked for, or comes from RDMA_SETUP_PASSWORD, --password-file or --password-stdin."},
 		{Path: "vcenter.url", Doc: "https://HOST/sdk", Hint: "write https://vcenter.example.com/sdk"},
 		{Path: "vcenter.username", Doc: "account"},
-		{Path: "vcenter.thumbprint", Doc: "SHA-256 or SHA-1 of its certificate; \"\": verified by the system's authorities",
-			Hint: "write 32 (SHA-256) or 20 (SHA-1) bytes as hexadecimal digits with colons"},
+		{Path: "vcenter.thumbprint", Doc: "SHA-256 of its certificate; \"\": verified by the system's authorities",
+			Hint: "write the 32 bytes of the SHA-256 thumbprint as hexadecimal digits with colons"},
 
 		{Path: "hosts", Doc: "Which ESXi hosts take part."},
 		{Path: "hosts.datacenter", Doc: "\"\": the only one"},

@@ -108,7 +108,12 @@ func (c *checker) printable(s, path string) {
 	}
 }
 
-var thumbprint = regexp.MustCompile(`^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){19}$|^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){31}$|^[0-9A-Fa-f]{40}$|^[0-9A-Fa-f]{64}$`)
+// The thumbprint that a log-in compares is of SHA-256; a certificate with a given SHA-1 can be forged (NIST, "Transitioning
+// Away from SHA-1", 2022), though older vSphere Clients and esxcli show that one.
+var (
+	thumbprint     = regexp.MustCompile(`^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){31}$|^[0-9A-Fa-f]{64}$`)
+	sha1Thumbprint = regexp.MustCompile(`^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){19}$|^[0-9A-Fa-f]{40}$`)
+)
 
 func (c *checker) vcenter(v VCenter) {
 	if v.URL != "" {
@@ -122,7 +127,10 @@ func (c *checker) vcenter(v VCenter) {
 			c.bad("vcenter.url", "write the account under vcenter.username", "holds user info")
 		}
 	}
-	if v.Thumbprint != "" && !thumbprint.MatchString(v.Thumbprint) {
+	if sha1Thumbprint.MatchString(v.Thumbprint) {
+		c.bad("vcenter.thumbprint", "read the SHA-256 one with: openssl s_client -connect HOST:443 </dev/null | openssl x509 -noout -fingerprint -sha256",
+			"is a SHA-1 thumbprint, which is not accepted")
+	} else if v.Thumbprint != "" && !thumbprint.MatchString(v.Thumbprint) {
 		c.bad("vcenter.thumbprint", "", "%q is no thumbprint", clip(v.Thumbprint))
 	}
 }
