@@ -3,9 +3,11 @@ package guest
 import (
 	"fmt"
 	"path"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/rdma-setup/rdma-setup/assets"
 	"github.com/rdma-setup/rdma-setup/backends/guest/netconf"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
@@ -67,15 +69,12 @@ func (t turn) script(watch, settle time.Duration) string {
 		back += fmt.Sprintf("ip addr del %s dev %s 2>/dev/null || :\n", ssh.Quote(t.address), ssh.Quote(t.nic.Name))
 	}
 	back += fmt.Sprintf("[ -s %[1]s/mtu ] && ip link set dev %[2]s mtu \"$(cat %[1]s/mtu)\"\n[ -s %[1]s/flags ] && [ $(($(cat %[1]s/flags) & 1)) = 0 ] && ip link set dev %[2]s down\nrm -f %[1]s/undoing\n", d, ssh.Quote(t.nic.Name))
-	guard := fmt.Sprintf("i=0 all=0\nwhile [ $i -lt %d ] && [ -e %[2]s/watching ]; do\n\tsleep 1\n\ti=$((i + 1)) all=$((all + 1))\n\t[ $all -gt 240 ] || ! kill -0 \"$1\" 2>/dev/null || i=0\ndone\n! mv %[2]s/watching %[2]s/undoing 2>/dev/null || sh %[2]s/back\ni=0\nwhile [ $i -lt 240 ] && [ -e %[2]s/undoing ]; do sleep 1; i=$((i + 1)); done\nrm -rf -- %[2]s\nrmdir %[3]s 2>/dev/null\n",
-		max(1, int(watch/time.Second)), d, workDir)
-
 	var b strings.Builder
 	fmt.Fprintf(&b, "rm -rf -- %s && mkdir -p %[1]s && chmod 700 %[1]s || exit 1\n", d)
 	fmt.Fprintf(&b, "if [ -e %s ]; then cp -p %[1]s %s/old || exit 1; fi\n", file, d)
 	fmt.Fprintf(&b, "for k in mtu flags; do cat /sys/class/net/%s/$k >%s/$k; done 2>/dev/null\n", ssh.Quote(t.nic.Name), d)
-	fmt.Fprintf(&b, "printf %%s %s >%s/back && printf %%s %s >%[2]s/watch && : >%[2]s/watching || exit 1\n", ssh.Quote(back), d, ssh.Quote(guard))
-	b.WriteString(watchScript(t.dir(), t.unit()))
+	fmt.Fprintf(&b, "printf %%s %s >%s/back && printf %%s %s >%[2]s/watch && : >%[2]s/watching || exit 1\n", ssh.Quote(back), d, ssh.Quote(assets.Script("address-watch.sh")))
+	b.WriteString(watchScript(t.dir(), t.unit(), watch))
 	fmt.Fprintf(&b, "undo() { ! mv %s/watching %[1]s/undoing 2>/dev/null || sh %[1]s/back; while [ -e %[1]s/undoing ]; do sleep 1; done; exit 1; }\n", d)
 	fmt.Fprintf(&b, "%s || undo\n", write)
 	fmt.Fprintf(&b, "(\n%s\n) || undo\n", t.activate())
@@ -84,13 +83,13 @@ func (t turn) script(watch, settle time.Duration) string {
 }
 
 // watchScript starts the watch, which is patient as long as the script is at work, so that the end of this login does not end it.
-func watchScript(dir, unit string) string {
-	d := ssh.Quote(dir + "/watch")
-	return fmt.Sprintf(`if command -v systemd-run >/dev/null 2>&1 && systemd-run --quiet --unit=%[2]s /bin/sh %[1]s $$ >/dev/null 2>&1; then :
-elif command -v setsid >/dev/null 2>&1; then setsid nohup /bin/sh %[1]s $$ >/dev/null 2>&1 </dev/null &
-else nohup /bin/sh %[1]s $$ >/dev/null 2>&1 </dev/null &
+func watchScript(dir, unit string, watch time.Duration) string {
+	args := ssh.QuoteAll(dir+"/watch") + " $$ " + ssh.QuoteAll(dir, workDir, strconv.Itoa(max(1, int(watch/time.Second))))
+	return fmt.Sprintf(`if command -v systemd-run >/dev/null 2>&1 && systemd-run --quiet --unit=%[2]s /bin/sh %[1]s >/dev/null 2>&1; then :
+elif command -v setsid >/dev/null 2>&1; then setsid nohup /bin/sh %[1]s >/dev/null 2>&1 </dev/null &
+else nohup /bin/sh %[1]s >/dev/null 2>&1 </dev/null &
 fi
-`, d, unit)
+`, args, unit)
 }
 
 // activate makes the files work for the one interface, as far as the system can do that for one.

@@ -1,0 +1,19 @@
+#!/bin/sh
+# Takes a change of an address back unless somebody confirms it: address-watch.sh PID DIR WORK SECONDS. While the process
+# PID, which makes the change, is at work the time does not count, for 240 seconds at most. Who takes the file "watching"
+# away decides, this script or whoever confirms. DIR/back takes the change back and removes "undoing".
+pid=$1 dir=$2 work=$3 seconds=$4
+i=0 all=0
+while [ "$i" -lt "$seconds" ] && [ -e "$dir/watching" ]; do
+	sleep 1
+	i=$((i + 1)) all=$((all + 1))
+	[ "$all" -gt 240 ] || ! kill -0 "$pid" 2>/dev/null || i=0
+done
+! mv "$dir/watching" "$dir/undoing" 2>/dev/null || sh "$dir/back"
+i=0
+while [ "$i" -lt 240 ] && [ -e "$dir/undoing" ]; do
+	sleep 1
+	i=$((i + 1))
+done
+rm -rf -- "$dir"
+rmdir "$work" 2>/dev/null
