@@ -101,9 +101,18 @@ func (s *Session) reachGuests() error {
 		managed = append(managed, s.answers.GPUDirect.Driver...) // a rollback must see what is there of them
 	}
 	s.mu.Unlock()
-	s.Guests = guest.New(pool, s.target, s.VC, guest.Options{Packages: managed, Archives: s.archives, Images: s.images, TakeBack: max(time.Minute, s.Set.GuestTimeout)})
+	s.Guests = guest.New(pool, s.target, s.VC, guest.Options{Packages: managed, Archives: s.archives, Images: s.images, TakeBack: max(time.Minute, s.Set.GuestTimeout),
+		Waiting: s.waiting})
 	s.Shells = esxi.New(pool, s.shellTarget, esxi.Options{})
 	return nil
+}
+
+// waiting says that a step of an earlier process still runs in a guest. On a terminal the screen of the run is there, which
+// a line in between would tear.
+func (s *Session) waiting(vm, step string, began time.Time) {
+	if !s.Env.Terminal() {
+		fmt.Fprintf(s.Env.Stderr, "guest %s: waiting for %q, which began at %s and still runs\n", vm, step, began.Format(time.TimeOnly))
+	}
 }
 
 // archives are the files that guests may be given software from.
