@@ -11,12 +11,12 @@ type duration struct {
 }
 
 const (
-	debian = "measured with time(1) on Debian 12, 2 CPUs, packages in the cache"
+	debian = "estimate for Debian 12 with 2 CPUs"
 	ms     = time.Millisecond
 )
 
 // durations are the times by command: the base name of the program and its first words. Rows whose name is no command
-// are parts of one.
+// are parts of one. Those measured were measured with time(1) on Debian 12; estimates give the order of magnitude.
 var durations = map[string]duration{
 	// Initial RAM disks: mkinitramfs(8) copies modules for most of the time, then packs them.
 	"update-initramfs": {steps: true},
@@ -45,16 +45,16 @@ var durations = map[string]duration{
 	"apt-get install": {steps: true},
 	"apt-get remove":  {steps: true},
 	"apt-get purge":   {steps: true},
-	"apt-get update":  {2 * time.Second, false, debian},
+	"apt-get update":  {3 * time.Second, false, "measured: 4.6 s on 2 busy CPUs"},
 	"apt install":     {steps: true},
-	"apt-cache":       {150 * ms, false, debian},
-	"apt lists":       {600 * ms, false, debian + ": apt-get reads the lists of packages"},
+	"apt-cache":       {1100 * ms, false, "measured with time(1) on Debian 12: apt-cache policy bash, 1.1 to 1.8 s on 2 busy CPUs"},
+	"apt lists":       {2 * time.Second, false, "measured: apt-get install -s tree, 3.9 to 5.4 s on 2 busy CPUs; half of it for idle ones"},
 	"apt fetch":       {400 * ms, false, debian + ": one archive of 1 MB"},
 	"dpkg":            {steps: true},
-	"dpkg unpack":     {1500 * ms, false, debian + ": dpkg --unpack of rdma-core and its like, synced to the disk"},
+	"dpkg unpack":     {1500 * ms, false, "measured: dpkg --unpack of tree, 7.6 s on 2 busy CPUs, most of it for reading the database once; the rest is for each package"},
 	"dpkg configure":  {1200 * ms, false, debian + ": dpkg --configure with a postinst that enables units"},
 	"dpkg remove":     {900 * ms, false, debian},
-	"dpkg-query":      {20 * ms, false, debian},
+	"dpkg-query":      {20 * ms, false, "measured: dpkg-query -W, 17 ms"},
 	"dnf install":     {steps: true},
 	"dnf remove":      {steps: true},
 	"dnf lists":       {1500 * ms, false, "dnf(8): metadata are read before anything else; 1 to 2 s on RHEL 9"},

@@ -23,12 +23,12 @@ if command -v dpkg-query >/dev/null 2>&1; then
 elif command -v rpm >/dev/null 2>&1; then
 	rpm -qa | while read -r name; do printf 'package\t%s\tinstalled\n' "$name"; done
 fi
-systemctl list-unit-files --no-legend --no-pager 2>/dev/null | while read -r name state rest; do
+systemctl list-unit-files --no-legend --no-pager 2>/dev/null | while read -r name state _; do
 	printf 'unit\t%s\t%s\n' "$name" "$state"
 	printf 'active\t%s\t%s\n' "$name" "$(systemctl is-active "$name")"
 done
 cut -d ' ' -f 1 /proc/modules | while read -r name; do printf 'modules\t%s\tloaded\n' "$name"; done
-ip -o link show | while read -r n name rest; do printf 'iplink\t%s\t%s\n' "$name" "$rest"; done
-ip -o addr show | while read -r n name family addr rest; do printf 'address\t%s %s\t%s\n' "$name" "$family" "$addr"; done
+ip -o link show | while read -r _ name rest; do printf 'iplink\t%s\t%s\n' "$name" "$rest"; done
+ip -o addr show | while read -r _ name family addr _; do printf 'address\t%s %s\t%s\n' "$name" "$family" "$addr"; done
 ip route show | while read -r to rest; do printf 'route\t%s\t%s\n' "$to" "$rest"; done
 echo "end$tab"

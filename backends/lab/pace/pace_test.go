@@ -1,0 +1,32 @@
+package pace_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/pace"
+)
+
+func TestCommand(t *testing.T) {
+	real, scaled := pace.Clock{Real: true}, pace.Clock{Real: true, Scale: 0.1}
+	for _, tt := range []struct {
+		name   string
+		clock  pace.Clock
+		args   []string
+		want   time.Duration
+		itself bool
+	}{
+		{"no time by default", pace.Clock{}, []string{"modprobe", "vmw_pvrdma"}, 0, false},
+		{"the base name counts", real, []string{"/sbin/modprobe", "vmw_pvrdma"}, 200 * time.Millisecond, false},
+		{"the scale acts", scaled, []string{"modprobe", "vmw_pvrdma"}, 20 * time.Millisecond, false},
+		{"the longest row counts", real, []string{"systemctl", "--quiet", "daemon-reload"}, 300 * time.Millisecond, false},
+		{"esxcli installs", real, []string{"esxcli", "software", "vib", "install", "-d", "x"}, 20 * time.Second, false},
+		{"dpkg changes in steps", real, []string{"/usr/bin/dpkg", "--status-fd", "9", "--unpack", "a.deb"}, 0, true},
+		{"dpkg answers at once", real, []string{"dpkg", "-l"}, 20 * time.Millisecond, false},
+		{"others take no time", real, []string{"cat", "x"}, 0, false},
+	} {
+		if got, itself := tt.clock.Command(tt.args); got != tt.want || itself != tt.itself {
+			t.Errorf("%s: got %v %v, want %v %v", tt.name, got, itself, tt.want, tt.itself)
+		}
+	}
+}
