@@ -12,7 +12,7 @@ func judge(h *Host, n *NIC, w PNICWish) PNICVerdict {
 		return v // what else it lacks is of no interest
 	}
 	if h.State != "" && h.State != "connected" {
-		v.Against = []PNICReason{{HostAway, "HOST-CONN-001", "was there before its host was " + h.State, "reconnect the host in vCenter"}}
+		v.Against = []PNICReason{{HostAway, "HOST-CONN-001", "is on a host that is " + h.State + "; vCenter shows what it last knew", "reconnect the host in vCenter"}}
 		return v
 	}
 	v.Against = append(inUse(n, w), unable(h, n, w)...)
