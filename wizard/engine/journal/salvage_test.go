@@ -93,3 +93,39 @@ func TestRecoveryProvesOnlyWhatIntactRecordsShow(t *testing.T) {
 		})
 	}
 }
+
+// A line that the run itself wrote after other records than those before it (two copies of a journal that were carried on
+// apart and mixed) has the right number, and does not follow.
+func TestLinesOfTwoCopiesDoNotMix(t *testing.T) {
+	root := t.TempDir()
+	j := create(t, root)
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	begun, err := os.ReadFile(file(root, j))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var copies [2][][]byte
+	for i := range copies {
+		if err := os.WriteFile(file(root, j), begun, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		again, err := journal.Open(root, j.Run())
+		if err == nil {
+			err = errors.Join(again.Append(intent("a", nil, i)), again.Append(outcome("a", i)), again.Close())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(file(root, j))
+		if err != nil {
+			t.Fatal(err)
+		}
+		copies[i] = bytes.SplitAfter(b, []byte("\n"))
+	}
+	mixed := bytes.Join([][]byte{copies[0][0], copies[0][1], copies[1][2]}, nil)
+	if _, err := journal.Parse(bytes.NewReader(mixed)); !errors.Is(err, journal.ErrDamaged) || !strings.Contains(err.Error(), "line 3") {
+		t.Error(err)
+	}
+}
