@@ -39,7 +39,7 @@ func TestAnInstallationCutShortByAReboot(t *testing.T) {
 		if err != nil || r.ExitCode != 100 || !strings.Contains(r.Stderr, "you must manually run 'dpkg --configure -a'") {
 			t.Fatalf("apt-get: %+v, %v", r, err)
 		}
-		if now, err := set.Read(t.Context(), s); err != nil || now == want {
+		if now, err := set.Read(t.Context(), s); err != nil || !now.IsPartial() {
 			t.Fatalf("installed are %s, %v", now, err)
 		}
 		return m, s, set, kept

@@ -15,13 +15,20 @@ import (
 // packages sets which packages are installed: KindPackages.
 type packages struct{ g *Guests }
 
-// Read gives the packages of the set that are installed.
+// Read gives the packages of the set that are installed; Partial where the package manager was cut short in one of them.
 func (p packages) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
-	installed, err := p.installed(ctx, s.Target.Name, p.names(s, nil))
+	names := p.names(s, nil)
+	f, err := p.ask(ctx, s.Target.Name, names)
 	if err != nil {
 		return backends.Absent, err
 	}
-	return backends.ValueOf(backends.PackageSpec{Installed: installed}), nil
+	have := f.packages(names)
+	spec := backends.PackageSpec{Installed: slices.DeleteFunc(slices.Clone(names), func(n string) bool { _, ok := have[n]; return !ok })}
+	unfinished := slices.DeleteFunc(f.begun(names), func(n string) bool { _, ok := have[n]; return ok })
+	if len(unfinished) > 0 {
+		return backends.Partial(map[string][]string{"installed": spec.Installed, "unfinished": unfinished}), nil
+	}
+	return backends.ValueOf(spec), nil
 }
 
 // names gives what belongs to a set: what was asked for, else all that the options name, and more.
