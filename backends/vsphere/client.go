@@ -149,8 +149,20 @@ func (c *Client) AdapterMAC(ctx context.Context, vm, portGroup string) (string, 
 }
 
 // Deploy makes a VM, off, from an appliance.
-func (c *Client) Deploy(ctx context.Context, f *appliance.File, d backends.Deployment, warn func(string), progress backends.Progress) error {
-	err := appliance.Deploy(ctx, c.conn, f, d, warn, progress)
+func (c *Client) Deploy(ctx context.Context, f *appliance.File, d backends.Deployment, warn func(string), progress backends.Progress) (id string, err error) {
+	id, err = appliance.Deploy(ctx, c.conn, f, d, warn, progress)
+	c.places.Expire(backends.TypeVM)
+	return id, err
+}
+
+// DeployTarget proves that an appliance with these port groups can be deployed, and returns the path of the host for it.
+func (c *Client) DeployTarget(ctx context.Context, f *appliance.File, d backends.Deployment, groups []string) (string, error) {
+	return appliance.Target(ctx, c.conn, f, d, groups)
+}
+
+// RemoveDeployed destroys the VM that Deploy has made.
+func (c *Client) RemoveDeployed(ctx context.Context, id string) error {
+	err := appliance.Remove(ctx, c.conn, id)
 	c.places.Expire(backends.TypeVM)
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -116,6 +117,9 @@ func (f *deployFlags) run(ctx context.Context, e *console.Env, cmd *cobra.Comman
 	if len(file.Licences) > 0 && !f.eula && !f.dry {
 		return console.Usage("read it in the file's EulaSection and add --accept-eula", "%s comes with a licence that nobody has accepted", path)
 	}
+	if f.wish.Host, err = s.VC.DeployTarget(ctx, file, f.wish.Deployment, f.wish.RDMA); err != nil {
+		return err
+	}
 	fmt.Fprintf(e.Stderr, "checking %s against its manifest\n", plain.Clean(path))
 	proof, err := file.Verify()
 	if err != nil {
@@ -156,15 +160,15 @@ func (f *deployFlags) deploy(ctx context.Context, e *console.Env, s *session.Ses
 		}
 	}
 	warn := func(line string) { fmt.Fprintln(e.Stderr, "vCenter: "+plain.Clean(strings.TrimSpace(line))) }
-	if err := s.VC.Deploy(ctx, file, f.wish.Deployment, warn, progress); err != nil {
+	id, err := s.VC.Deploy(ctx, file, f.wish.Deployment, warn, progress)
+	if err != nil {
 		return err
 	}
 	setters := s.VC.Setters()
 	for _, a := range rules.Additions(file.Appliance, f.wish, inv) {
 		fmt.Fprintf(e.Stderr, "%s: %s\n", f.wish.Name, a.ID())
 		if err := setters[a.Kind].Set(ctx, a.Setting, a.To, nil); err != nil {
-			return &console.CodeError{Code: console.ExitPartial, Err: errors.Join(err, backends.Errorf(backends.KindOf(err), f.wish.Name,
-				"add what is missing with: rdma-setup apply; or remove the VM", "the VM is there, off, without its PVRDMA adapters"))}
+			return f.remove(ctx, s, id, err)
 		}
 	}
 	if f.output == "json" {
@@ -173,4 +177,15 @@ func (f *deployFlags) deploy(ctx context.Context, e *console.Env, s *session.Ses
 	fmt.Fprintf(e.Stdout, "%s is deployed and off.\nnext:  power it on; then name it under vms in the answers and run: rdma-setup check -f answers.yaml\nundo:  govc vm.destroy %s\n",
 		plain.Clean(f.wish.Name), console.ShellWord(f.wish.Name))
 	return nil
+}
+
+// remove destroys the VM that could not be given its PVRDMA adapters, also after an interruption.
+func (f *deployFlags) remove(ctx context.Context, s *session.Session, id string, cause error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	if err := s.VC.RemoveDeployed(ctx, id); err != nil {
+		return &console.CodeError{Code: console.ExitPartial, Err: errors.Join(cause, backends.Errorf(backends.KindOf(cause), f.wish.Name,
+			"Remove the VM, or add what is missing with: rdma-setup apply", "the VM is there, off, without its PVRDMA adapters: it could not be removed: %w", err))}
+	}
+	return errors.Join(cause, errors.New("the VM has been removed again"))
 }

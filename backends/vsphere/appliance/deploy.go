@@ -18,18 +18,18 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// Deploy makes the VM, off, and sends its disks. Warn takes what vCenter has to say beside. When it fails or ctx ends, the
+// Deploy makes the VM, off, and sends its disks; id names it for Remove. Warn takes what vCenter has to say beside. When it fails or ctx ends, the
 // VM that was begun is taken back: by vCenter itself where this program is killed, when the lease runs out (5 min).
-func Deploy(ctx context.Context, conn *wire.Conn, f *File, d backends.Deployment, warn func(string), progress backends.Progress) error {
+func Deploy(ctx context.Context, conn *wire.Conn, f *File, d backends.Deployment, warn func(string), progress backends.Progress) (id string, err error) {
 	imp, err := destination(ctx, conn, d)
 	if err != nil {
-		return wire.Explain(located(err), d.Name, "find where to deploy it")
+		return "", wire.Explain(located(err), d.Name, "find where to deploy it")
 	}
 	imp.Name, imp.Archive = d.Name, f.files
 	imp.Log = func(line string) (int, error) { warn(line); return len(line), nil }
 	info, lease, err := imp.ImportVApp(ctx, f.files.Descriptor(), options(d))
 	if err != nil {
-		return wire.Explain(refused(err), d.Name, "deploy the appliance")
+		return "", wire.Explain(refused(err), d.Name, "deploy the appliance")
 	}
 	if err := send(ctx, f, info, lease, progress); err != nil {
 		// The lease is given back even when ctx has ended, else the half VM stands there until it runs out.
@@ -39,11 +39,11 @@ func Deploy(ctx context.Context, conn *wire.Conn, f *File, d backends.Deployment
 			err = errors.Join(err, fmt.Errorf("take the VM back: %w; vCenter removes it itself within %d s", aborted, info.LeaseTimeout))
 		}
 		if ctx.Err() != nil {
-			return backends.Errorf(backends.KindInterrupted, d.Name, "", "interrupted: the VM that was begun has been taken back")
+			return "", backends.Errorf(backends.KindInterrupted, d.Name, "", "interrupted: the VM that was begun has been taken back")
 		}
-		return wire.Explain(err, d.Name, "send the disks")
+		return "", wire.Explain(err, d.Name, "send the disks")
 	}
-	return wire.Explain(lease.Complete(ctx), d.Name, "finish the deployment")
+	return info.Entity.Value, wire.Explain(lease.Complete(ctx), d.Name, "finish the deployment")
 }
 
 // refused takes vCenter's words out of the result of a call that was no fault.

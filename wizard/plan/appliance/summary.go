@@ -43,6 +43,9 @@ func Summary(a backends.Appliance, w Wish, manifest, signed bool) string {
 	}
 	fmt.Fprintf(&b, "VM %s from %s\n", w.Name, strings.TrimSpace(a.Name+" "+a.Version))
 	line("hardware", "%d CPUs, %s of memory, %s to send, disks of %s (%s)", a.CPUs, backends.SizeText(a.MemoryMB<<20), backends.SizeText(a.Bytes), backends.SizeText(a.DiskBytes), w.Disk)
+	if w.Host != "" {
+		line("host", "%s", w.Host[strings.LastIndex(w.Host, "/")+1:])
+	}
 	for i, n := range a.Adapters {
 		line(fmt.Sprintf("adapter %d", i+1), "%s (its network %s)", w.Networks[n], n)
 	}
