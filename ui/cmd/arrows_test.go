@@ -51,7 +51,6 @@ var allowed = map[string][]string{
 	"backends/guest":      {"backends", "backends/ssh", "backends/transcript", "assets"},
 	"backends/ssh":        {"backends"},
 	"backends/kube":       {"backends"},
-	"backends/readonly":   {"backends"},
 	"backends/settertest": {"backends"},
 	"backends/transcript": {},
 	"backends/lab":        {},
