@@ -29,7 +29,7 @@ const prompt = "atexit_sleep_ms=0"
 
 func TestMain(m *testing.M) {
 	_ = os.Setenv("GORACE", prompt)
-	testscript.Main(clean{m}, map[string]func(){"rdma-setup": func() { os.Exit(cmd.Main()) }})
+	testscript.Main(clean{m}, map[string]func(){"rdma-setup": func() { os.Exit(measured(cmd.Main)) }})
 }
 
 // terminalReader are Bubble Tea's own goroutines. One that has read a key after the program ended offers it to nobody for
@@ -37,6 +37,27 @@ func TestMain(m *testing.M) {
 var terminalReader = []goleak.Option{
 	goleak.IgnoreAnyFunction("charm.land/bubbletea/v2.(*Program).readLoop"),
 	goleak.IgnoreAnyFunction("github.com/charmbracelet/ultraviolet.(*TerminalReader).StreamEvents.func1"),
+}
+
+// peakVariable names a file that the program writes its largest resident set to, in KiB, when it ends.
+const peakVariable = "RDMA_SETUP_TEST_PEAK"
+
+// measured runs the program. The kernel counts the peak (VmHWM, proc(5)) per address space, so it is that of the program alone;
+// what wait4(2) tells of a child counts the parent that it was forked from.
+func measured(run func() int) int {
+	code := run()
+	if file := os.Getenv(peakVariable); file != "" {
+		status, err := os.ReadFile("/proc/self/status")
+		if err != nil {
+			return 99
+		}
+		_, rest, _ := strings.Cut(string(status), "VmHWM:")
+		kib, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
+		if os.WriteFile(file, []byte(kib), 0o600) != nil {
+			return 99
+		}
+	}
+	return code
 }
 
 // clean runs the tests, and fails where a command has left a goroutine behind.

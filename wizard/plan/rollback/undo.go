@@ -81,11 +81,12 @@ func (u *undo) user(dvs, portgroup, host string) string {
 	return ""
 }
 
-// pvrdmaUser names a VM of a host that will still have a PVRDMA adapter, "" when there is none.
+// pvrdmaUser names a VM of a host that will still have a PVRDMA adapter, "" when there is none. VMs that the run itself lists do
+// not count: an adapter of theirs that the run did not make was there before it, without what the run has set.
 func (u *undo) pvrdmaUser(host string) string {
 	for _, v := range u.inv.VMs {
 		for _, a := range v.Adapters {
-			if v.Host == host && a.Type == "pvrdma" && !u.removed(backends.Setting{Target: backends.VMRef(v.Name), Kind: backends.KindAdapter, Name: a.PortGroup}) {
+			if v.Host == host && a.Type == "pvrdma" && !slices.Contains(u.opts.Listed, v.Name) && !u.removed(backends.Setting{Target: backends.VMRef(v.Name), Kind: backends.KindAdapter, Name: a.PortGroup}) {
 				return v.Name
 			}
 		}
