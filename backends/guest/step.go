@@ -170,6 +170,13 @@ func (g *Guests) settle(ctx context.Context, vm string) error {
 	return nil
 }
 
+// Settle waits in a guest for a step that an earlier process has left running there: a package manager that outlives the
+// connection changes what a survey reads. It returns at once where none runs.
+func (g *Guests) Settle(ctx context.Context, vm string) error {
+	g.unsettle(vm)
+	return g.settle(ctx, vm)
+}
+
 // unsettle makes the next read wait again: a step may be running that nobody heard the end of.
 func (g *Guests) unsettle(vm string) {
 	g.mu.Lock()

@@ -175,6 +175,12 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 	if err := st.Same(inv.VCenter.InstanceUUID, ""); err != nil {
 		return err // before anything is planned for, or waited for on, another vCenter
 	}
+	if cut := unfinished.Guests(st); len(cut) > 0 {
+		r.settle(ctx, cut)
+		if inv, err = r.s.Survey(ctx, r.a); err != nil {
+			return err
+		}
+	}
 	back := c.back || st.Phase() == journal.PhaseRollback
 	if away := unfinished.Underway(inv, st); len(away) > 0 {
 		// What is left to do, or was there before, cannot be told of a host that is away.
@@ -311,6 +317,20 @@ func answering(priors []plan.Prior, inv *backends.Inventory) []plan.Prior {
 		v, g := inv.VM(t.Name), inv.Guest(t.Name)
 		return t.Type == backends.TypeGuest && (v == nil || v.Power != "poweredOn" || g == nil || g.Error != "")
 	})
+}
+
+// settle waits until what the run left running in guests has ended: a package manager goes on after its client was killed, and
+// what is read meanwhile is soon no longer so. A guest that cannot be asked is for the survey to tell.
+func (r *runner) settle(ctx context.Context, vms []string) {
+	var g errgroup.Group
+	g.SetLimit(max(r.a.Run.Parallel, 1))
+	for _, vm := range vms {
+		g.Go(func() error {
+			_ = r.s.Guests.Settle(ctx, vm)
+			return nil
+		})
+	}
+	_ = g.Wait()
 }
 
 // waitFor waits for what the run has sent to reboot, shut down or powered on, as the run itself would have done, and reads the world

@@ -11,6 +11,17 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
+// Guests returns the VMs in whose guests an operation was cut short.
+func Guests(st *journal.State) []string {
+	var out []string
+	for _, e := range st.Entries() {
+		if e.Open && e.Setting.Target.Type == backends.TypeGuest && !slices.Contains(out, e.Setting.Target.Name) {
+			out = append(out, e.Setting.Target.Name)
+		}
+	}
+	return out
+}
+
 // Underway gives the hosts that are away because the run has sent them to reboot, the VMs that the run has told to shut
 // down and whose guests answer no more, and the guests that do not answer and were powered on by the run.
 func Underway(inv *backends.Inventory, st *journal.State) []backends.Ref {
