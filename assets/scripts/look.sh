@@ -4,7 +4,8 @@
 #   file PATH    "file MODE|OWNER|SIZE|PATH", the bytes, a newline; a file that an interrupted write has left beside it too.
 #                What is no plain file: "is file|PATH|WHAT"
 #   link PATH    "is link|PATH|TARGET"
-#   unit NAME    "is unit|NAME|ENABLEMENT ACTIVITY"
+#   unit NAME    "is unit|NAME|ENABLEMENT ACTIVITY"; of an enabled unit "enabled" alone: each boot starts it, so whether it
+#                runs says nothing about who changed it
 #   images -     "is initramfs|IMAGE|WHAT" for each initial RAM disk of initramfs-tools that holds files of ours, or that has
 #                an unfinished one beside it (update-initramfs writes IMAGE.new and renames it)
 #
@@ -38,7 +39,9 @@ while [ $# -gt 1 ]; do
 		active=$(systemctl is-active "$name" 2>/dev/null)
 		case $enabled in not-found | '') enabled=absent ;; esac
 		case $active in active | activating | reloading) active=active ;; *) active=inactive ;; esac
-		[ "$enabled $active" = 'absent inactive' ] || echo "is unit|$name|$enabled $active"
+		state="$enabled $active"
+		case $enabled in enabled*) state=$enabled ;; esac
+		[ "$state" = 'absent inactive' ] || echo "is unit|$name|$state"
 		;;
 	images)
 		# On a machine with a disk of its own lsinitramfs takes about half a second for an image of 60 MB.

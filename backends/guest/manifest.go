@@ -152,7 +152,7 @@ func (g *Guests) putBack(ctx context.Context, vm string, kept backends.Kept) err
 		case backends.ItemUnit:
 			units = true
 			switch was, is := activity(d.Was), activity(d.Is); {
-			case is && !was:
+			case is && !was, d.Was.IsAbsent():
 				stop = append(stop, d.Name)
 			case was && !is:
 				start = append(start, d.Name)

@@ -88,7 +88,8 @@ func (d *deed) change(ctx context.Context) []outcome {
 			out[i] = outcome{state: NodeFailed, err: a.err}
 		case current.Same(c.Kind, a.value, d.to[i]):
 			out[i] = outcome{state: NodeSkipped, prior: &a.value, found: &a.value, text: "it already is so"}
-		case c.From.Known() && !current.Same(c.Kind, a.value, c.From) && !c.State && !d.moved[i]:
+		// A survey cannot tell what is half done from what is not there: the setter finds it, and completes it.
+		case c.From.Known() && !current.Same(c.Kind, a.value, c.From) && !c.State && !d.moved[i] && !a.value.IsPartial():
 			out[i] = outcome{state: NodeFailed, prior: &a.value, found: &a.value, err: backends.Errorf(backends.KindConflict, n.target.Name,
 				"Somebody else is at work there: settle it with them, then resume.",
 				"%s: changed since the plan was made: it was %s and is %s", n.title, c.From, a.value)}

@@ -3,7 +3,10 @@ package engine_test
 import (
 	"testing"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/enginetest"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
 func TestRunReachesThePlanAndRollbackTheStart(t *testing.T) {
@@ -41,5 +44,17 @@ func TestRunReachesThePlanAndRollbackTheStart(t *testing.T) {
 	res, err = engine.Resume(t.Context(), unwinding(w, wishes, j))
 	if err != nil || res.Status != engine.StatusDone || len(w.Calls()) != deeds {
 		t.Errorf("resume of a finished rollback: %s, %v", res.Status, err)
+	}
+}
+
+// TestWhatIsHalfDoneIsCompleted: a survey read nothing, the setter finds something half done; that is nobody else's change.
+func TestWhatIsHalfDoneIsCompleted(t *testing.T) {
+	w := enginetest.New()
+	s := setting(backends.HostRef("esx-01"), backends.KindOption, "x")
+	w.Put(s, backends.Partial("the file is there, its address is not in force"))
+	jb, _ := planned(t, w, plan.Plan{Changes: []plan.Change{change(s, backends.Absent, val(9000))}})
+	res, err := engine.Run(t.Context(), jb)
+	if err != nil || res.Status != engine.StatusDone {
+		t.Fatalf("%s, %v: %v", res.Status, err, states(res))
 	}
 }
