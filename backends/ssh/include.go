@@ -42,14 +42,14 @@ func (w *includes) walk(text string, depth int, system bool) error {
 		for _, pattern := range included(line) {
 			names, err := filepath.Glob(includePath(pattern, system))
 			if err != nil {
-				return fmt.Errorf("Include %s: %w", pattern, err)
+				return fmt.Errorf("include %s: %w", pattern, err)
 			}
 			for _, name := range names {
 				if w.files++; w.files > includeFiles {
 					return fmt.Errorf("it includes more than %d files", includeFiles)
 				}
 				if depth > includeDepth {
-					return fmt.Errorf("Include directives are nested more than %d levels deep", includeDepth)
+					return fmt.Errorf("include directives are nested more than %d levels deep", includeDepth)
 				}
 				if err := w.file(name, depth); err != nil {
 					return err
