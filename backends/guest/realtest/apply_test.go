@@ -26,6 +26,7 @@ func (s *site) setUp(good string, bare []map[string]string) (run string) {
 		second.run("rm /full /full.root")
 		s.unchanged(bare)
 	})
+	s.killed(good, bare, "apt-get install", "[d]pkg .*--unpack", "", "")
 	s.scenario("apply when both are mended, the power fails in one and the other reboots while dpkg is at work", func(t *testing.T) {
 		before := second.run("cat /proc/sys/kernel/random/boot_id")
 		first.run("systemd-run --quiet --unit=accident sh -c 'until [ -e /var/lib/dpkg/info/libnl-3-200*.list ]; do sleep 0.2; done; echo o >/proc/sysrq-trigger'")
@@ -178,4 +179,31 @@ func (s *site) check(answers string, args ...string) map[string]finding {
 		}
 	}
 	return found
+}
+
+// runs are the ids of all runs.
+func (s *site) runs() map[string]bool {
+	s.t.Helper()
+	var doc struct{ Runs []struct{ Run string } }
+	out, _ := s.must(0, "runs", "-o", "json")
+	if err := json.Unmarshal([]byte(out), &doc); err != nil {
+		s.t.Fatalf("%v in %s", err, out)
+	}
+	ids := map[string]bool{}
+	for _, r := range doc.Runs {
+		ids[r.Run] = true
+	}
+	return ids
+}
+
+// newRun is the run that was not there before.
+func (s *site) newRun(before map[string]bool) string {
+	s.t.Helper()
+	for id := range s.runs() {
+		if !before[id] {
+			return id
+		}
+	}
+	s.t.Fatal("no run was begun")
+	return ""
 }
