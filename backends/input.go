@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -128,7 +130,8 @@ func (in Input) readPipe(f *os.File, path string) ([]byte, error) {
 
 // permitted applies the rules of OpenSSH: sshkey_perm_ok in authfile.c refuses a private key of this user that group or
 // others may access (mode & 077), read_config_file in readconf.c a configuration that group or others may write (mode & 022)
-// or that belongs to somebody else than this user or root. Pipes and devices have no permissions that matter.
+// or that belongs to somebody else than this user or root. As in Debian and Ubuntu, whose umask is 0002, a group that holds
+// nobody but the owner may write (their patch user-group-modes to OpenSSH). Pipes and devices have no permissions that matter.
 func (in Input) permitted(path string, info os.FileInfo) error {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || !info.Mode().IsRegular() {
@@ -138,13 +141,47 @@ func (in Input) permitted(path string, info os.FileInfo) error {
 	if in.Secret && int(st.Uid) == me && mode&0o077 != 0 {
 		return Errorf(KindUsage, "", "Run: chmod 600 "+path, "permissions %#o of %s, %s, are too open: only its owner may have access", mode, path, in.Name)
 	}
-	if in.Script && mode&0o022 != 0 {
+	writable := mode & 0o022
+	if writable == 0o020 && privateGroup(st.Gid, st.Uid) {
+		writable = 0
+	}
+	if in.Script && writable != 0 {
 		return Errorf(KindUsage, "", "Run: chmod go-w "+path, "permissions %#o of %s, %s, are too open: others may write to it", mode, path, in.Name)
 	}
 	if in.Script && st.Uid != 0 && int(st.Uid) != me {
 		return Errorf(KindUsage, "", "Make yourself its owner, or name another file.", "%s, %s, belongs to another user (uid %d)", path, in.Name, st.Uid)
 	}
 	return nil
+}
+
+// privateGroup tells whether a group holds nobody but a user, by /etc/group and /etc/passwd. What cannot be read is no.
+func privateGroup(gid, uid uint32) bool {
+	group, err := os.ReadFile("/etc/group")
+	if err != nil {
+		return false
+	}
+	passwd, err := os.ReadFile("/etc/passwd")
+	if err != nil {
+		return false
+	}
+	id, owner := strconv.FormatUint(uint64(gid), 10), strconv.FormatUint(uint64(uid), 10)
+	name := ""
+	for line := range strings.Lines(string(passwd)) {
+		f := strings.Split(strings.TrimSpace(line), ":")
+		switch {
+		case len(f) < 4:
+		case f[2] == owner:
+			name = f[0]
+		case f[3] == id:
+			return false
+		}
+	}
+	for line := range strings.Lines(string(group)) {
+		if f := strings.Split(strings.TrimSpace(line), ":"); len(f) == 4 && f[2] == id {
+			return name != "" && (f[3] == "" || f[3] == name)
+		}
+	}
+	return false
 }
 
 // SizeText is a number of bytes for people: 64 KiB, 2.5 GiB.

@@ -27,7 +27,7 @@ func TestPermissionsOfInputs(t *testing.T) {
 		{backends.InputKey, 0o640, "Run: chmod 600 " + path},
 		{backends.InputSettings, 0o644, ""},
 		{backends.InputSettings, 0o666, "Run: chmod go-w " + path},
-		{backends.InputSSHConfig, 0o620, "Run: chmod go-w " + path},
+		{backends.InputSSHConfig, 0o602, "Run: chmod go-w " + path},
 		{backends.InputAnswers, 0o666, ""},
 	} {
 		if err := os.Chmod(path, tt.mode); err != nil {
@@ -86,5 +86,31 @@ func TestJSONLimit(t *testing.T) {
 		if err := l.Check([]byte(text)); (err == nil) != fits {
 			t.Errorf("%s: %v", text, err)
 		}
+	}
+}
+
+// TestGroupOfTheOwnerMayWrite: Debian's and Ubuntu's umask of 0002 makes files that the private group of their owner may write.
+func TestGroupOfTheOwnerMayWrite(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Log("only root can give a file to another group: the group of this user is tried alone")
+	}
+	path := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, 0o664); err != nil {
+		t.Fatal(err)
+	}
+	if os.Getuid() != 0 {
+		return
+	}
+	if _, err := backends.InputSSHConfig.ReadFile(path); err != nil { // group root holds root alone
+		t.Errorf("the group of its owner: %v", err)
+	}
+	if err := os.Chown(path, 0, 65534); err != nil { // nogroup is the group of nobody
+		t.Fatal(err)
+	}
+	if _, err := backends.InputSSHConfig.ReadFile(path); backends.KindOf(err) != backends.KindUsage {
+		t.Errorf("a group of others: %v", err)
 	}
 }

@@ -162,7 +162,7 @@ type VM struct {
 	Extra         map[string]string `json:"extra,omitempty"`      // extraConfig keys that matter here (pciPassthru*); details only
 	VCenterVM     bool              `json:"vcenter,omitempty"`    // the vCenter appliance itself
 	ManagedBy     string            `json:"managed_by,omitempty"` // key of the extension that owns it (config.managedBy)
-	Datastores    []string          `json:"datastores,omitempty"` // references, as those of Host.Datastores
+	Datastores    []string          `json:"datastores,omitempty"` // of its disks: references, as those of Host.Datastores
 }
 
 // An AssignedDevice is a host's device in a VM, or a share of one.

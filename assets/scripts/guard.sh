@@ -39,10 +39,13 @@ waits() {
 }
 
 g_session=
-if [ "$g_keep" = yes ] && command -v setsid >/dev/null 2>&1; then g_session='setsid -w'; fi
+if [ "$g_keep" = yes ] && command -v setsid >/dev/null 2>&1; then g_session=setsid; fi
 if command -v flock >/dev/null 2>&1; then
 	flock -n "$g_lock" true || waits
-	exec $g_session flock -w "${g_wait:-60}" -E 75 "$g_lock" /bin/sh -c "$g_held" rdma-setup "$@"
+	# A child of this shell leads no process group, so setsid(1) runs the step in the same process and this shell waits for it:
+	# its option -w came with util-linux 2.24, and EL 7 has 2.23.
+	$g_session flock -w "${g_wait:-60}" -E 75 "$g_lock" /bin/sh -c "$g_held" rdma-setup "$@"
+	exit $?
 fi
 # Without flock the note is the lock. It is as good as its limit: a step whose note is older has been ended by a reboot
 # or a signal.
@@ -52,4 +55,5 @@ while g_note=$(running 2>/dev/null); do
 	[ "$(date +%s)" -lt "$g_end" ] || break
 	sleep 1
 done
-exec $g_session /bin/sh -c "$g_held" rdma-setup "$@"
+$g_session /bin/sh -c "$g_held" rdma-setup "$@"
+exit $?

@@ -49,6 +49,7 @@ while [ $# -gt 1 ]; do
 		for i in /boot/initrd.img-*; do
 			case $i in *.new | *.bak | *.dpkg-bak) continue ;; esac
 			[ -f "$i" ] || continue
+			[ -d "/lib/modules/${i#/boot/initrd.img-}" ] || continue # a copy that DKMS keeps
 			holds=$(lsinitramfs -l "$i" 2>/dev/null | awk '/rdma-setup/ {print $NF, $5}' | sort | tr '\n' ' ')
 			[ ! -e "$i.new" ] || holds="$holds(unfinished)"
 			[ -z "$holds" ] || echo "is initramfs|$i|$holds"

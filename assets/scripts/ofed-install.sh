@@ -29,6 +29,7 @@ owned "${work%/*}" 755
 owned "$work" 700
 [ "$(cat "$work/installed" 2>/dev/null)" = "$version" ] && exit 0
 rm -rf -- "${work:?}"/*
+umask 022 # what the installer makes is for everybody; WORK is not
 
 # ended says how an installation ends early.
 ended() {

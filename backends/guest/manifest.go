@@ -152,7 +152,7 @@ func (g *Guests) putBack(ctx context.Context, vm string, kept backends.Kept) err
 		case backends.ItemUnit:
 			units = true
 			switch was, is := activity(d.Was), activity(d.Is); {
-			case is && !was, d.Was.IsAbsent():
+			case (is || enabled(d.Is)) && !was && !enabled(d.Was), d.Was.IsAbsent():
 				stop = append(stop, d.Name)
 			case was && !is:
 				start = append(start, d.Name)
@@ -209,6 +209,9 @@ func stateText(v backends.Value) string {
 	}
 	return text
 }
+
+// enabled tells whether a unit starts at boot; then nothing is said of whether it runs.
+func enabled(v backends.Value) bool { return strings.HasPrefix(stateText(v), "enabled") }
 
 // activity tells whether a unit is running.
 func activity(v backends.Value) bool { return strings.HasSuffix(stateText(v), " active") }

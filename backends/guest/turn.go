@@ -75,7 +75,7 @@ func (t turn) script(watch, settle time.Duration) string {
 	fmt.Fprintf(&b, "for k in mtu flags; do cat /sys/class/net/%s/$k >%s/$k; done 2>/dev/null\n", ssh.Quote(t.nic.Name), d)
 	fmt.Fprintf(&b, "printf %%s %s >%s/back && printf %%s %s >%[2]s/watch && : >%[2]s/watching || exit 1\n", ssh.Quote(back), d, ssh.Quote(assets.Script("address-watch.sh")))
 	b.WriteString(watchScript(t.dir(), t.unit(), watch))
-	fmt.Fprintf(&b, "undo() { ! mv %s/watching %[1]s/undoing 2>/dev/null || sh %[1]s/back; while [ -e %[1]s/undoing ]; do sleep 1; done; exit 1; }\n", d)
+	fmt.Fprintf(&b, "undo() { ! mv %s/watching %[1]s/undoing 2>/dev/null || sh %[1]s/back; i=0; while [ -e %[1]s/undoing ] && [ $i -lt 240 ]; do sleep 1; i=$((i + 1)); done; [ ! -e %[1]s/undoing ] || sh %[1]s/back; exit 1; }\n", d)
 	fmt.Fprintf(&b, "%s || undo\n", write)
 	fmt.Fprintf(&b, "(\n%s\n) || undo\n", t.activate())
 	b.WriteString(t.settle(settle))

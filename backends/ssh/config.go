@@ -104,15 +104,18 @@ type settings []*ssh_config.Config
 func loadSettings(files []string) (settings, error) {
 	var s settings
 	for _, name := range files {
-		walk := includes{left: backends.InputSSHConfig.Limit}
-		text, err := walk.read(name)
-		if os.IsNotExist(err) {
+		if _, err := os.Stat(name); os.IsNotExist(err) {
 			continue
 		}
+		walk := includes{left: backends.InputSSHConfig.Limit}
+		text, err := walk.read(name)
 		if err != nil {
 			return nil, backends.Errorf(backends.KindUsage, "", cmp.Or(backends.HintOf(err), "Correct the file."), "read the SSH client configuration %s: %w", name, err)
 		}
 		c, err := ssh_config.DecodeBytes(text)
+		if err != nil && strings.HasPrefix(filepath.Clean(name), "/etc/ssh/") {
+			continue // a file of the distribution, as Red Hat's with "Match final", which the library does not read: it sets algorithms
+		}
 		if err != nil {
 			return nil, backends.Errorf(backends.KindUsage, "", "Correct the file, or run with an SSH configuration of its own.",
 				"read the SSH client configuration %s: %w", name, err)

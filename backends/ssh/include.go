@@ -62,6 +62,9 @@ func (w *includes) walk(text string, depth int, system bool) error {
 
 func (w *includes) file(name string, depth int) error {
 	info, err := os.Stat(name)
+	if os.IsNotExist(err) {
+		return nil // a link that leads nowhere: ssh(1) passes it by
+	}
 	if err == nil {
 		err = backends.InputSSHConfig.Fits(name, info)
 	}

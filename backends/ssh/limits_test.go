@@ -45,9 +45,9 @@ func TestSSHConfigIsLimited(t *testing.T) {
 			t.Errorf("%s: %v; want %s", tt.text, err, tt.says)
 		}
 	}
-	c := ssh.Config{SSHConfig: []string{writeFile(t, at("config"), "Host x\n", 0o664)}}
+	c := ssh.Config{SSHConfig: []string{writeFile(t, at("config"), "Host x\n", 0o666)}}
 	if _, err := ssh.NewPool(c); backends.HintOf(err) != "Run: chmod go-w "+at("config") {
-		t.Errorf("ssh_config of mode 0664: %v, hint %q", err, backends.HintOf(err))
+		t.Errorf("ssh_config of mode 0666: %v, hint %q", err, backends.HintOf(err))
 	}
 	if _, err := ssh.NewPool(ssh.Config{SSHConfig: []string{"/dev/zero"}}); backends.KindOf(err) != backends.KindUsage {
 		t.Errorf("/dev/zero for ssh_config: %v", err)

@@ -70,7 +70,7 @@ func TestRepliesWithoutEnd(t *testing.T) {
 			if got := c.Cost().Received - before; got > calls*(limit+64<<10) {
 				t.Errorf("%d bytes were read in %d calls", got, calls)
 			}
-			if tt.pause == 0 && calls != 1 {
+			if tt.pause == 0 && calls > 3 { // each time for a smaller page
 				t.Errorf("it was asked %d times", calls)
 			}
 		})

@@ -160,7 +160,8 @@ func (l *Lease) Release(ctx context.Context) error {
 	_, err := methods.RemoveCustomFieldDef(ctx, l.c.conn.VIM(), &types.RemoveCustomFieldDef{
 		This: *l.c.conn.VIM().ServiceContent.CustomFieldsManager, Key: l.key,
 	})
-	if _, gone := wire.FaultOf(err).(*types.NotFound); gone {
+	switch wire.FaultOf(err).(type) {
+	case *types.InvalidArgument, *types.NotFound: // the first is what the API reference of RemoveCustomFieldDef documents
 		return nil
 	}
 	return wire.Explain(err, l.Target.Name, "give the shared lock back")

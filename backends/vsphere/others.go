@@ -3,6 +3,7 @@ package vsphere
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 )
 
 // shutWindow is how long a VM that somebody has shut down is taken for one that somebody works on.
-const shutWindow = 15 * time.Minute
+const shutWindow = 5 * time.Minute
 
 // An Activity is what somebody else does to a target: a task that this session has not started, or a VM that was shut
 // down a moment ago.
@@ -25,6 +26,12 @@ type Activity struct {
 	User   string
 	Since  time.Time
 	Shut   bool // the VM was shut down; else a task runs
+}
+
+// Disrupts tells whether the activity takes its target out of service or changes it; a snapshot or a new option does not.
+func (a Activity) Disrupts() bool {
+	return a.Shut || slices.ContainsFunc([]string{"powerOff", "reset", "shutdown", "standby", "suspend", "reconfigure", "relocate", "migrate", "MaintenanceMode", "reboot", "destroy", "remove", "upgrade"},
+		func(verb string) bool { return strings.Contains(strings.ToLower(a.What), strings.ToLower(verb)) })
 }
 
 func (a Activity) String() string {

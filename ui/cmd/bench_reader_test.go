@@ -50,7 +50,7 @@ var narrow = map[string][]string{
 		"config.hardware.memoryMB", "config.hardware.device", "config.memoryAllocation.reservation", "config.memoryReservationLockedToMax",
 		"config.cpuHotAddEnabled", "config.memoryHotAddEnabled", "config.nestedHVEnabled", "config.latencySensitivity.level",
 		"guest.toolsRunningStatus", "guest.ipAddress", "snapshot.rootSnapshotList", "summary.config.product.name",
-		"config.managedBy", "datastore",
+		"config.managedBy",
 	},
 	"DistributedVirtualSwitch":    {"name", "parent", "uuid", "config", "capability.featuresSupported", "runtime.hostMemberRuntime"},
 	"DistributedVirtualPortgroup": {"name", "parent", "key", "config"},

@@ -14,6 +14,10 @@ import (
 // go on in vCenter when its process was killed.
 const leftRunning = 2 * time.Minute
 
+// passing is how long a task that takes nothing out of service is waited for: backups, storage plug-ins and other services
+// have accounts of their own, and their tasks are short.
+const passing = 30 * time.Second
+
 // busy tells the engine what others do on targets: all of them are theirs where the shared lock was taken away. again: an attempt before may have left tasks running.
 func busy(s *session.Session, shared *sharedLock, vcenter string, again bool) func(context.Context, []backends.Ref) (map[backends.Ref]error, error) {
 	return func(ctx context.Context, targets []backends.Ref) (map[backends.Ref]error, error) {
@@ -25,10 +29,16 @@ func busy(s *session.Session, shared *sharedLock, vcenter string, again bool) fu
 			return out, nil
 		}
 		found, err := s.VC.Others(ctx, targets)
-		for end := time.Now().Add(leftRunning); err == nil && again && time.Now().Before(end); {
+		for began := time.Now(); err == nil; {
 			waiting := false
 			for _, a := range found {
-				waiting = waiting || !a.Shut && s.VC.Ours(a)
+				limit := passing
+				if again && s.VC.Ours(a) {
+					limit = leftRunning
+				} else if a.Disrupts() {
+					continue
+				}
+				waiting = waiting || !a.Shut && time.Since(began) < limit
 			}
 			if !waiting || !pause(ctx, time.Second/4) {
 				break
@@ -58,7 +68,7 @@ func busy(s *session.Session, shared *sharedLock, vcenter string, again bool) fu
 func conflict(a vsphere.Activity) error {
 	hint := "Wait until it has ended, or settle it with them; then run rdma-setup resume."
 	if a.Shut {
-		hint = "Somebody may have it off for work on it. Wait until they are done, or power it on; then run rdma-setup resume."
+		hint = "Somebody may have it off for work on it. Wait until they are done, at most five minutes if it was you, or power it on; then run rdma-setup resume."
 	}
 	return backends.Errorf(backends.KindConflict, a.Target.Name, hint, "somebody else is at work there: %s", a)
 }

@@ -272,7 +272,7 @@ func (r *runner) planAgain(ctx context.Context, inv *backends.Inventory, st *jou
 	if back {
 		p, err := rollback.Build(priors, inv, rollback.Options{
 			Mode: st.Header.Mode, Brackets: unfinished.Brackets(st), Held: unfinished.Held(st), OnConflict: r.onConflict, Decisions: r.decisions,
-			Canary: r.a.Run.Power.Canary, Apart: groups(r.a), Bystanders: r.a.Run.Bystanders, Listed: vmNames(r.a),
+			Canary: r.a.Run.Power.Canary, Apart: groups(r.a, inv), Bystanders: r.a.Run.Bystanders, Listed: vmNames(r.a),
 			Observed: engine.Observe(ctx, settersOf(r.s, r.a), answering(priors, inv), max(r.a.Run.Parallel, 1)),
 		})
 		if err == nil {
@@ -300,11 +300,15 @@ func vmNames(a *answers.Answers) []string {
 }
 
 // groups returns vms[].group by VM.
-func groups(a *answers.Answers) map[string]string {
+func groups(a *answers.Answers, inv *backends.Inventory) map[string]string {
 	out := map[string]string{}
 	for _, v := range a.VMs {
 		if v.Group != "" {
-			out[v.Name] = v.Group
+			name := v.Name
+			if vm := inv.VM(v.Name); vm != nil {
+				name = vm.Name
+			}
+			out[name] = v.Group
 		}
 	}
 	return out

@@ -260,11 +260,16 @@ func machineName() string {
 	return name
 }
 
-// bootID identifies this boot of this machine (proc(5), /proc/sys/kernel/random/boot_id).
+// bootID identifies this boot of this machine (proc(5), /proc/sys/kernel/random/boot_id) and the namespace of its process
+// ids: containers share the boot, and a process of one is not seen in another. It is empty where either cannot be read.
 func bootID() string {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return ""
 	}
-	return strings.TrimSpace(string(b))
+	ns, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b)) + " " + ns
 }

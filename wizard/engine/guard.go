@@ -18,9 +18,12 @@ type answer[T any] struct {
 // guard calls f, with a time limit where there is one. A panic becomes an error. f is waited for until grace after its time or its context
 // has ended; one that still does not return is left behind, because a run that hangs for ever helps nobody.
 func guard[T any](ctx context.Context, limit, grace time.Duration, target, what string, f func(context.Context) (T, error)) (T, error) {
-	limited, cancel := context.WithCancel(ctx)
+	var limited context.Context
+	var cancel context.CancelFunc
 	if limit > 0 {
 		limited, cancel = context.WithTimeout(ctx, limit)
+	} else {
+		limited, cancel = context.WithCancel(ctx)
 	}
 	defer cancel()
 	back := make(chan answer[T], 1)

@@ -35,7 +35,8 @@ func carryOn(ctx context.Context, job Job, phase journal.Phase) (Result, error) 
 	if err := st.Same(job.VCenter, job.Answers); err != nil {
 		return r.refuse(err)
 	}
-	if st.Finished() && st.Phase() == phase {
+	// A rollback that is done may have kept what others changed, or missed what was away: it plans again.
+	if phase == journal.PhaseApply && st.Finished() && st.Phase() == phase {
 		r.result.Status = StatusDone
 		r.emit(Event{Type: EventResult, Status: StatusDone, Text: "the run is finished: nothing to do"})
 		return r.result, nil
@@ -51,6 +52,14 @@ func carryOn(ctx context.Context, job Job, phase journal.Phase) (Result, error) 
 			first = plan.Ceiling{Changes: map[string]bool{}}
 		}
 		r.job.Ceiling = first.With(job.Ceiling)
+	}
+	if phase == journal.PhaseRollback && r.job.Ceiling.Changes != nil {
+		// Undoing what the journal records is consented to, also what a first plan cannot tell of a VM that is still off.
+		all := plan.Ceiling{Changes: map[string]bool{}}
+		for _, e := range st.Entries() {
+			all.Changes[e.Node] = true
+		}
+		r.job.Ceiling = all.With(r.job.Ceiling)
 	}
 	for _, e := range st.Entries() {
 		if e.Kept != nil {

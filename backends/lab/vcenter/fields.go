@@ -66,7 +66,7 @@ func (m *fields) RemoveCustomFieldDef(_ *simulator.Context, req *types.RemoveCus
 	defer m.mu.Unlock()
 	i := m.find(req.Key)
 	if i < 0 {
-		return frame.Answer(nil, frame.Refuse(&types.NotFound{}))
+		return frame.Answer(nil, frame.BadArgument("key"))
 	}
 	m.defs = slices.Delete(m.defs, i, i+1)
 	for _, entity := range m.on[req.Key] {
@@ -84,7 +84,7 @@ func (m *fields) RenameCustomFieldDef(_ *simulator.Context, req *types.RenameCus
 	i := m.find(req.Key)
 	switch {
 	case i < 0:
-		return frame.Answer(nil, frame.Refuse(&types.NotFound{}))
+		return frame.Answer(nil, frame.BadArgument("key"))
 	case m.defs[i].Name != req.Name && m.taken(req.Name, m.defs[i].ManagedObjectType):
 		return frame.Answer(nil, frame.Refuse(&types.DuplicateName{Name: req.Name, Object: req.This}))
 	}

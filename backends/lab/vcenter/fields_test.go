@@ -55,7 +55,7 @@ func TestCustomAttributes(t *testing.T) {
 	if n := values(); n != 0 {
 		t.Errorf("%d values after the attribute was removed", n)
 	}
-	refused("removed twice", m.Remove(ctx, first.Key), types.NotFound{})
+	refused("removed twice", m.Remove(ctx, first.Key), types.InvalidArgument{}) // API reference of RemoveCustomFieldDef
 	refused("set after it was removed", m.Set(ctx, host.Reference(), first.Key, "ada"), types.InvalidArgument{})
 	if second, err := m.Add(ctx, "lock", "HostSystem", nil, nil); err != nil || second.Key == first.Key {
 		t.Errorf("%+v, %v", second, err)

@@ -5,6 +5,7 @@ package bracket
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -51,7 +52,7 @@ func (o Options) filled() Options {
 
 // Of gives the brackets that vCenter can open and close.
 func Of(conn *wire.Conn, places *place.Places, o Options) map[backends.BracketKind]backends.Bracket {
-	s := site{conn: conn, places: places, opt: o.filled()}
+	s := site{conn: conn, places: places, opt: o.filled(), leaving: &leaving{hosts: map[place.Ref]bool{}}}
 	return map[backends.BracketKind]backends.Bracket{
 		backends.BracketVMPower:     vmPower{s},
 		backends.BracketMaintenance: maintenance{s},
@@ -64,6 +65,14 @@ type site struct {
 	conn   *wire.Conn
 	places *place.Places
 	opt    Options
+
+	leaving *leaving
+}
+
+// leaving are the hosts that are being emptied: none of them takes the VMs of another. Hosts are emptied one after the other.
+type leaving struct {
+	mu    sync.Mutex
+	hosts map[place.Ref]bool
 }
 
 // errLate ends a wait that took longer than its limit.

@@ -126,6 +126,9 @@ func (s site) exit(ctx context.Context, t backends.Ref, progress backends.Progre
 	if !h.maintenance {
 		return nil
 	}
+	s.leaving.mu.Lock()
+	delete(s.leaving.hosts, h.ref)
+	s.leaving.mu.Unlock()
 	_, err = order{site: s, machine: h.ref, op: opExit, progress: progress,
 		send: func(ctx context.Context) (types.ManagedObjectReference, error) {
 			res, err := methods.ExitMaintenanceMode_Task(ctx, s.conn.VIM(), &types.ExitMaintenanceMode_Task{This: h.ref})

@@ -27,11 +27,18 @@ type refuge struct {
 // VMs are left to vCenter. A VM that cannot move is an error that names it; the host keeps what is left.
 func (s site) moveAway(ctx context.Context, host place.Ref, t backends.Ref) error {
 	const what = "move its VMs away"
+	s.leaving.mu.Lock()
+	defer s.leaving.mu.Unlock()
+	s.leaving.hosts[host] = true
 	o, err := s.conn.One(ctx, host, "parent", "vm")
 	if err != nil {
 		return wire.Explain(err, t.Name, what)
 	}
 	vms := wire.Value[types.ArrayOfManagedObjectReference](o, "vm").ManagedObjectReference
+	vms, err = s.unmoved(ctx, wire.Value[place.Ref](o, "parent"), vms)
+	if err != nil || len(vms) == 0 {
+		return wire.Explain(err, t.Name, what)
+	}
 	hosts, err := s.refuges(ctx, host, wire.Value[place.Ref](o, "parent"))
 	if err != nil {
 		return wire.Explain(err, t.Name, what)
@@ -44,14 +51,32 @@ func (s site) moveAway(ctx context.Context, host place.Ref, t backends.Ref) erro
 	return nil
 }
 
-// refuges are the other hosts of a cluster that take VMs.
+// unmoved returns the VMs that DRS does not move by itself when their host enters maintenance mode: all where it is off or not
+// fully automated, else those with a setting of their own (ClusterConfigInfoEx.drsVmConfig).
+func (s site) unmoved(ctx context.Context, cluster place.Ref, vms []place.Ref) ([]place.Ref, error) {
+	o, err := s.conn.One(ctx, cluster, "configurationEx")
+	if err != nil {
+		return nil, err
+	}
+	info, is := o.Props["configurationEx"].(types.ClusterConfigInfoEx)
+	if !is || info.DrsConfig.Enabled == nil || !*info.DrsConfig.Enabled || info.DrsConfig.DefaultVmBehavior != types.DrsBehaviorFullyAutomated {
+		return vms, nil
+	}
+	return slices.DeleteFunc(vms, func(vm place.Ref) bool {
+		return !slices.ContainsFunc(info.DrsVmConfig, func(c types.ClusterDrsVmConfigInfo) bool {
+			return c.Key == vm && (c.Enabled != nil && !*c.Enabled || c.Behavior != "" && c.Behavior != types.DrsBehaviorFullyAutomated)
+		})
+	}), nil
+}
+
+// refuges are the hosts of a cluster that take VMs: none that was emptied or is about to be, in this run.
 func (s site) refuges(ctx context.Context, host, cluster place.Ref) ([]*refuge, error) {
 	o, err := s.conn.One(ctx, cluster, "host")
 	if err != nil {
 		return nil, err
 	}
 	others := slices.DeleteFunc(wire.Value[types.ArrayOfManagedObjectReference](o, "host").ManagedObjectReference,
-		func(r types.ManagedObjectReference) bool { return r == host })
+		func(r types.ManagedObjectReference) bool { return s.leaving.hosts[r] })
 	if len(others) == 0 {
 		return nil, nil
 	}

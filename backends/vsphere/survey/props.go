@@ -36,7 +36,7 @@ var (
 		"config.memoryAllocation.reservation", "config.cpuAllocation.reservation", "config.memoryReservationLockedToMax", "config.cpuHotAddEnabled",
 		"config.memoryHotAddEnabled", "config.nestedHVEnabled", "config.latencySensitivity.level",
 		"guest.toolsRunningStatus", "guest.ipAddress", "snapshot.rootSnapshotList", "summary.config.product.name",
-		"config.managedBy", "datastore",
+		"config.managedBy",
 	}
 	computePaths = []string{"name", "parent", "lifecycleManaged"}
 	// Those of any compute resource stand here again: which specification an object of a derived type gets is not written.

@@ -34,7 +34,7 @@ func vmOf(o wire.Object) *vmRow {
 		Snapshots: snapshots(wire.Value[types.ArrayOfVirtualMachineSnapshotTree](o, "snapshot.rootSnapshotList").VirtualMachineSnapshotTree),
 		VCenterVM: strings.Contains(strings.ToLower(text(o, "summary.config.product.name")), "vcenter server"),
 		Adapters:  []backends.Adapter{},
-		ManagedBy: wire.Value[types.ManagedByInfo](o, "config.managedBy").ExtensionKey, Datastores: references(o, "datastore"),
+		ManagedBy: wire.Value[types.ManagedByInfo](o, "config.managedBy").ExtensionKey,
 	}
 	if mhz, told := wire.Prop[int64](o, "config.cpuAllocation.reservation"); told {
 		r.vm.CPUReserved = &mhz
@@ -47,6 +47,11 @@ func vmOf(o wire.Object) *vmRow {
 			r.vm.Adapters = append(r.vm.Adapters, a)
 			r.groups = append(r.groups, group)
 			continue
+		}
+		if disk, ok := d.(*types.VirtualDisk); ok {
+			if b, ok := disk.Backing.(types.BaseVirtualDeviceFileBackingInfo); ok && b.GetVirtualDeviceFileBackingInfo().Datastore != nil {
+				r.vm.Datastores = append(r.vm.Datastores, b.GetVirtualDeviceFileBackingInfo().Datastore.Value)
+			}
 		}
 		if p, ok := d.(*types.VirtualPCIPassthrough); ok {
 			r.vm.Passthrough = append(r.vm.Passthrough, passedThrough(p))

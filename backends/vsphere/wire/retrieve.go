@@ -3,15 +3,19 @@ package wire
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// pageSize is how many objects one reply holds at most. A server with 300 PCI devices has 5,000 elements: a page of such hosts
-// stays below vcenterLimits.
-const pageSize = 250
+// pageSize is how many objects one reply holds at most. A host with 300 PCI functions has about 6,000 elements; where a page
+// of such hosts is longer than vcenterLimits, Retrieve asks for smaller ones.
+const (
+	pageSize  = 250
+	smallPage = 10 // where pages of so few objects are too long, the reply has no end
+)
 
 // An Object is one managed object with the properties that were read. A path that the server does not know is not in
 // Props; one that it would not show is named in Hidden.
@@ -39,9 +43,20 @@ type Unknown map[string][]string
 // Retrieve reads properties in pages and hands over each object once. A path that an older server does not know is
 // dropped and named in the result, instead of failing the whole read.
 func (c *Conn) Retrieve(ctx context.Context, specs []types.PropertyFilterSpec, each func(Object)) (Unknown, error) {
-	unknown := Unknown{}
+	unknown, had, size := Unknown{}, map[types.ManagedObjectReference]bool{}, int32(pageSize)
 	for {
-		started, err := c.retrieve(ctx, specs, each)
+		got := map[types.ManagedObjectReference]bool{}
+		started, err := c.retrieve(ctx, specs, size, func(o Object) {
+			if !had[o.Ref] { // of a try before, whose pages were too long
+				got[o.Ref] = true
+				each(o)
+			}
+		})
+		if isLong(err) && size > smallPage {
+			maps.Copy(had, got)
+			size /= 5
+			continue
+		}
 		bad, ok := FaultOf(err).(*types.InvalidProperty)
 		if !ok || started || !drop(specs, bad.Name, unknown) {
 			return unknown, err
@@ -49,10 +64,10 @@ func (c *Conn) Retrieve(ctx context.Context, specs []types.PropertyFilterSpec, e
 	}
 }
 
-func (c *Conn) retrieve(ctx context.Context, specs []types.PropertyFilterSpec, each func(Object)) (started bool, err error) {
+func (c *Conn) retrieve(ctx context.Context, specs []types.PropertyFilterSpec, size int32, each func(Object)) (started bool, err error) {
 	pc := c.vim.ServiceContent.PropertyCollector
 	res, err := methods.RetrievePropertiesEx(ctx, c.vim, &types.RetrievePropertiesEx{
-		This: pc, SpecSet: specs, Options: types.RetrieveOptions{MaxObjects: pageSize},
+		This: pc, SpecSet: specs, Options: types.RetrieveOptions{MaxObjects: size},
 	})
 	if err != nil {
 		return false, err

@@ -27,7 +27,7 @@ func Environment(e *Env) string {
 		case strings.Contains(name, "PASSWORD"), strings.Contains(name, "USER"):
 			value = "(set)"
 		case strings.HasSuffix(name, "URL"):
-			if u, err := url.Parse(value); err != nil || u.User != nil {
+			if _, err := url.Parse(value); err != nil || strings.Contains(value, "@") {
 				value = "(set)" // it may hold a password
 			}
 		}

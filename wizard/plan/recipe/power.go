@@ -1,6 +1,8 @@
 package recipe
 
 import (
+	"slices"
+
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
@@ -58,7 +60,7 @@ func (b *builder) powerCanary(off map[string]bool) {
 		if c.Target.Type == backends.TypeVM || c.Target.Type == backends.TypeGuest {
 			changes[c.Target.Name] = append(changes[c.Target.Name], c.ID())
 		}
-		if len(c.Within) > 1 {
+		if len(c.Within) > 1 || c.Target.Type != backends.TypeVM { // changes of other VMs wait for those of the network
 			for _, id := range c.Within {
 				grouped[id] = true
 			}
@@ -75,7 +77,7 @@ func (b *builder) powerCanary(off map[string]bool) {
 			if there {
 				proof = append(proof, id)
 			}
-		case there && off[id]:
+		case there && off[id] && !slices.Contains(b.Options.Held, v.Name):
 			rest = append(rest, id)
 		}
 	}

@@ -160,11 +160,21 @@ func (u *undo) arrange() {
 	}
 	u.changes = slices.DeleteFunc(u.changes, u.moot)
 	u.powerCanary()
+	off := backends.ValueOf("poweredOff")
 	for _, id := range u.order {
 		br := u.brackets[id]
 		if br.Target.Type == backends.TypeVM {
-			// A guest that cannot be put back keeps its VM, and the network below it, from nothing.
-			br.AfterAny = append(br.AfterAny, guests[br.Target.Name]...)
+			switch stopped := u.stopped[backends.GuestRef(br.Target.Name)]; {
+			case br.Leave != off || br.Effect != plan.VMPowerCycle:
+				// A guest that cannot be restored does not keep its VM, and the network below it, from being restored.
+				br.AfterAny = append(br.AfterAny, guests[br.Target.Name]...)
+			case stopped && !u.holds(id):
+				continue // off, its guest could not be restored any more
+			case stopped:
+				br.Leave = backends.ValueOf("poweredOn")
+			default: // it was off before the run: it is powered off when its guest is restored
+				br.After = append(br.After, guests[br.Target.Name]...)
+			}
 			if group := u.opts.Apart[br.Target.Name]; group != "" {
 				br.Apart = append(br.Apart, group)
 			}
@@ -184,20 +194,28 @@ func (u *undo) powerCanary() {
 	first := ""
 	for _, id := range u.order {
 		br := u.brackets[id]
-		if br.Kind != backends.BracketVMPower || br.Effect != plan.VMPowerCycle || len(br.Around) > 0 || u.sharesChange(id) {
+		if br.Kind != backends.BracketVMPower || br.Effect != plan.VMPowerCycle || len(br.Around) > 0 || u.sharesChange(id) || slices.Contains(u.opts.Held, br.Target.Name) {
 			continue
 		}
 		if first == "" {
 			first = id
 			continue
 		}
-		br.After = append(br.After, first)
+		br.AfterAny = append(br.AfterAny, first) // a VM that cannot be restored does not keep the others from it
 	}
 }
 
-// sharesChange tells whether a power cycle stands around a change together with that of another VM.
+// holds tells whether anything happens while a bracket is open.
+func (u *undo) holds(id string) bool {
+	return len(u.brackets[id].Around) > 0 || slices.ContainsFunc(u.changes, func(c plan.Change) bool { return slices.Contains(c.Within, id) })
+}
+
+// sharesChange tells whether a power cycle stands around a change together with that of another VM, or around one of the
+// network, which changes of other VMs wait for or come before.
 func (u *undo) sharesChange(id string) bool {
-	return slices.ContainsFunc(u.changes, func(c plan.Change) bool { return len(c.Within) > 1 && slices.Contains(c.Within, id) })
+	return slices.ContainsFunc(u.changes, func(c plan.Change) bool {
+		return slices.Contains(c.Within, id) && (len(c.Within) > 1 || c.Target.Type != backends.TypeVM)
+	})
 }
 
 // moot drops the unloading of modules where a power cycle follows.

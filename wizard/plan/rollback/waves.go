@@ -129,7 +129,7 @@ func (u *undo) keepVCenterUp() {
 			u.conflict(backends.HostRef(v.Host), "Move that VM to another host, then roll back again.", "would have to reboot, and runs %s, which the answers do not list: %s", v.Name, why)
 		}
 	}
-	u.dropStopped()
+	u.rest() // a host that stays keeps what rests on it
 }
 
 // bystander decides what becomes of a running VM on a host that reboots. VMs of the run are shut down where they cannot move.

@@ -21,9 +21,13 @@ func (w *waves) canary(last *draft.Host) {
 			rest = append(rest, h)
 		}
 	}
-	if proof := w.unproven(); len(proof) > 0 && first != nil && w.Answers.Run.Reboot.Canary {
-		for _, h := range append(rest, first) {
-			w.wavesAfter(h, proof)
+	if w.Answers.Run.Reboot.Canary {
+		if proof := w.unproven(); len(proof) > 0 {
+			for _, h := range w.Hosts {
+				if len(h.Reboots) > 0 {
+					w.wavesAfter(h, proof)
+				}
+			}
 		}
 	}
 	if first == nil || len(rest) == 0 {
