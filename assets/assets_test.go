@@ -84,15 +84,15 @@ func TestDistroFor(t *testing.T) {
 		first       string
 		reload      bool
 	}{
-		"guide 000: Ubuntu 20.04":              {"ubuntu", "20.04", []string{"debian"}, true, "rdma-core", true},
-		"guide 000: CentOS 8":                  {"centos", "8", []string{"rhel", "fedora"}, true, "rdma-core", false},
-		"RHEL 9":                               {"rhel", "9.4", []string{"fedora"}, true, "rdma-core", false},
-		"Debian 12":                            {"debian", "12", nil, true, "rdma-core", true},
-		"Linux Mint is like Ubuntu":            {"linuxmint", "21", []string{"ubuntu", "debian"}, true, "rdma-core", true},
-		"EuroLinux is like RHEL":               {"eurolinux", "9.2", []string{"rhel"}, true, "rdma-core", false},
-		"Ubuntu 16.04 is older than rdma-core": {"ubuntu", "16.04", nil, false, "", true},
-		"Alpine":                               {"alpine", "3.19", nil, false, "", false},
-		"nothing known":                        {"", "", nil, false, "", false},
+		"PVRDMA and vSphere Bitfusion: Ubuntu 20.04": {"ubuntu", "20.04", []string{"debian"}, true, "rdma-core", true},
+		"PVRDMA and vSphere Bitfusion: CentOS 8":     {"centos", "8", []string{"rhel", "fedora"}, true, "rdma-core", false},
+		"RHEL 9":                                     {"rhel", "9.4", []string{"fedora"}, true, "rdma-core", false},
+		"Debian 12":                                  {"debian", "12", nil, true, "rdma-core", true},
+		"Linux Mint is like Ubuntu":                  {"linuxmint", "21", []string{"ubuntu", "debian"}, true, "rdma-core", true},
+		"EuroLinux is like RHEL":                     {"eurolinux", "9.2", []string{"rhel"}, true, "rdma-core", false},
+		"Ubuntu 16.04 is older than rdma-core":       {"ubuntu", "16.04", nil, false, "", true},
+		"Alpine":                                     {"alpine", "3.19", nil, false, "", false},
+		"nothing known":                              {"", "", nil, false, "", false},
 	} {
 		d, ok := assets.DistroFor(c.id, c.version, c.like)
 		if ok != c.ok || ok && (d.Packages[0] != c.first || d.Reload != c.reload || !slices.Contains(d.Packages, "perftest")) {

@@ -16,9 +16,9 @@ type Distro struct {
 	From     string   `yaml:"from"`     // lowest VERSION_ID
 	Manager  string   `yaml:"manager"`  // apt, dnf (yum where there is no dnf)
 	Packages []string `yaml:"packages"` // in the order of installation
-	// Reload: vmw_pvrdma has to be loaded again after every boot. Its port stays down (seed 000, "known issue" of Ubuntu),
-	// or it has no device at all: where udev loads it before vmxnet3 it gives up ("failed to get vmxnet3 device", seen
-	// with the real driver on Debian 12).
+	// Reload: vmw_pvrdma has to be loaded again after every boot. Its port stays down (PVRDMA and vSphere Bitfusion,
+	// VMware, 2021, "known issue" of Ubuntu), or it has no device at all: where udev loads it before vmxnet3 it gives
+	// up ("failed to get vmxnet3 device", seen with the real driver on Debian 12).
 	Reload bool `yaml:"reload"`
 	// ModulesPackage is where a missing kernel module is found; KERNEL stands for uname -r.
 	ModulesPackage string `yaml:"modules_package"`

@@ -10,8 +10,9 @@ import (
 )
 
 // containerScript asks the container engines of a guest for the running containers that have RDMA devices or GPUs, and
-// looks into each: is MLNX_OFED there, and does the verbs library find devices (seed 000, Using PVRDMA in an NGC
-// container). Twenty a guest are enough to judge by, and an engine that hangs takes seconds, not the guest's whole time.
+// looks into each: is MLNX_OFED there, and does the verbs library find devices (PVRDMA and vSphere Bitfusion, VMware,
+// 2021, Using PVRDMA in an NGC container). Twenty a guest are enough to judge by, and an engine that hangs takes
+// seconds, not the guest's whole time.
 func containerScript() string {
 	return `echo read
 for e in docker podman nerdctl; do

@@ -27,7 +27,7 @@ func TestContainers(t *testing.T) {
 		{"not asked", "", nil},
 		{"no engine, or nothing runs", "read\n", []backends.Container{}},
 		{"an engine that does not answer", "read\n@failed docker\n", nil},
-		{"MLNX_OFED finds no PVRDMA device (seed 000, NGC)", "read\n" + ngc, []backends.Container{{Name: "ngc", Libraries: backends.Libraries{MOFED: true}, Devices: true, IPCLock: true, HostNet: true}}},
+		{"MLNX_OFED finds no PVRDMA device (PVRDMA and vSphere Bitfusion, NGC)", "read\n" + ngc, []backends.Container{{Name: "ngc", Libraries: backends.Libraries{MOFED: true}, Devices: true, IPCLock: true, HostNet: true}}},
 		{"podman that is called docker too", "read\n" + ngc + ngc, []backends.Container{{Name: "ngc", Libraries: backends.Libraries{MOFED: true}, Devices: true, IPCLock: true, HostNet: true}}},
 		{"rebuilt, and with what it needs", "read\n@container aaa\n" + ngcInspect + "\n@inside\n/dev/infiniband/uverbs0\ndevices\n1 HCA found:\n\trocep19s0f1\n",
 			[]backends.Container{{Name: "ngc", Verbs: 1, Devices: true, IPCLock: true, HostNet: true}}},

@@ -44,14 +44,16 @@ type Options struct {
 	AptLock time.Duration // how long another package manager may go on; 0: 5 min
 }
 
-// DefaultPackages are the RDMA packages of Debian, Ubuntu and Enterprise Linux (seed 000, Additional Steps).
+// DefaultPackages are the RDMA packages of Debian, Ubuntu and Enterprise Linux (PVRDMA and vSphere Bitfusion, VMware,
+// 2021, Additional Steps).
 func DefaultPackages() []string {
 	return []string{"rdma-core", "ibverbs-providers", "ibverbs-utils", "rdmacm-utils", "infiniband-diags", "perftest", "libmlx4-1",
 		"libibverbs", "libibverbs-utils", "librdmacm-utils", "open-vm-tools"}
 }
 
 // DefaultModules are the kernel modules of PVRDMA in load order, vmw_pvrdma last, then those of SR-IOV and soft-RoCE
-// (seed 000, Additional Steps; seed 002).
+// (PVRDMA and vSphere Bitfusion, VMware, 2021, Additional Steps; RoCE SR-IOV Setup and Performance Study on vSphere
+// 7.x, VMware, 2022).
 func DefaultModules() []string {
 	return []string{"mlx4_ib", "ib_umad", "rdma_cm", "rdma_ucm", "vmw_pvrdma", "mlx5_core", "mlx5_ib", "ib_uverbs", "ib_core", "rdma_rxe", "vmxnet3",
 		"nvidia", "nvidia_peermem", "nv_peer_mem", "nouveau"}

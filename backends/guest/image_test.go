@@ -23,8 +23,8 @@ RUN test -e /etc/libibverbs.d/vmw_pvrdma.driver
 `
 )
 
-// NGC's libraries do not know PVRDMA (seed 000, Using PVRDMA in an NGC Container): the image that is built finds the device,
-// the one that it is built from does not.
+// NGC's libraries do not know PVRDMA (PVRDMA and vSphere Bitfusion, VMware, 2021, Using PVRDMA in an NGC Container):
+// the image that is built finds the device, the one that it is built from does not.
 func TestImageIsBuiltFoundAndRemoved(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, config{os: "ubuntu-22.04", preset: true, options: guest.Options{Images: func() []string { return []string{ngc, "rdma:1", "gone:1"} }}})

@@ -41,8 +41,9 @@ func (m modules) loaded(ctx context.Context, vm string) ([]string, error) {
 }
 
 // Set loads what is not loaded, in the order given, and unloads what belongs to the set and is not wanted any more.
-// vmw_pvrdma is loaded last, and loaded again when anything was loaded before it: its port becomes active only when
-// its netdev comes up under a driver that is there (seed 000, Additional Steps; vmw_pvrdma, NETDEV_UP).
+// vmw_pvrdma is loaded last, and loaded again when anything was loaded before it: its port becomes active only when its
+// netdev comes up under a driver that is there (PVRDMA and vSphere Bitfusion, VMware, 2021, Additional Steps;
+// vmw_pvrdma, NETDEV_UP).
 func (m modules) Set(ctx context.Context, s backends.Setting, to backends.Value, _ backends.Progress) error {
 	vm := s.Target.Name
 	var want []string

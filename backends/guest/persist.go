@@ -30,7 +30,7 @@ const ours = "# Written by rdma-setup. Its rollback takes it away again.\n"
 func UnitName(module string) string { return unitPrefix + module + ".service" }
 
 // UnitText is a systemd unit that loads a module again once the network is up: on Ubuntu the port of vmw_pvrdma stays
-// down after every boot until that is done (seed 000, "known issue").
+// down after every boot until that is done (PVRDMA and vSphere Bitfusion, VMware, 2021, "known issue").
 func UnitText(module string) string {
 	return ours + fmt.Sprintf(`[Unit]
 Description=Load %[1]s again, so that its RDMA port becomes active

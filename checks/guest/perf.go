@@ -55,12 +55,12 @@ func guestTestChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "GST-PERFTEST-023", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: "seed 000",
+			ID: "GST-PERFTEST-023", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: "PVRDMA and vSphere Bitfusion (VMware, 2021)",
 			Criteria: "the same perftest on all / differs / missing", Remedy: "Install the same perftest on every guest.",
 			Run: sameGuests("perftest", func(g *backends.Guest) string { return g.Perftest }),
 		},
 		{
-			ID: "GST-OFED-024", Scope: checks.Guest, Link: checks.InGuest, Modes: row.SRIOV, Fix: checks.Automatic, Source: "seed 002",
+			ID: "GST-OFED-024", Scope: checks.Guest, Link: checks.InGuest, Modes: row.SRIOV, Fix: checks.Automatic, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022)",
 			Criteria: "the same MLNX_OFED on all, or none / differs / -", Remedy: "Align MLNX_OFED in the guests.",
 			Run: sameGuests("MLNX_OFED", func(g *backends.Guest) string { return cmp.Or(g.MOFED, "none") }),
 		},

@@ -44,7 +44,7 @@ func directHostChecks() []checks.Check {
 			Run:      row.HostCall(secureBoot),
 		},
 		{
-			ID: "HOST-ACCEPT-014", Scope: checks.Host, Link: checks.InDriver, Modes: row.SRIOV, Fix: checks.Manual, Source: "seed 002 (installs with -f)",
+			ID: "HOST-ACCEPT-014", Scope: checks.Host, Link: checks.InDriver, Modes: row.SRIOV, Fix: checks.Manual, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022) (installs with -f)",
 			Criteria: "no VIB of RDMA is below the host's acceptance level / - / one is",
 			Remedy:   "Choose certified VIBs; do not force them with -f.",
 			Run:      row.HostCall(acceptance),
@@ -68,7 +68,7 @@ func directHostChecks() []checks.Check {
 			Run:      row.EachHost(usbBoot),
 		},
 		{
-			ID: "HOST-UPTIME-018", Scope: checks.Host, Link: checks.InHost, Modes: row.Direct, Quick: true, Fix: checks.Reboot, Source: "seed 002",
+			ID: "HOST-UPTIME-018", Scope: checks.Host, Link: checks.InHost, Modes: row.Direct, Quick: true, Fix: checks.Reboot, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022)",
 			Criteria: "booted after the last recorded parameter change / - / before it",
 			Remedy:   "Reboot the host: the change is not active yet.",
 			Run: row.EachHost(func(f *checks.Facts, h *backends.Host) checks.Answer {

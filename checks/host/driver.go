@@ -11,8 +11,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/row"
 )
 
-// driver judges the driver of the pNIC. nmlx4 was dropped with ESXi 8; RDMA of the others is a module of its own
-// (seed 002, section 2.2.2; irdman 1.4.4.0 release notes; rules section 4).
+// driver judges the driver of the pNIC. nmlx4 was dropped with ESXi 8; RDMA of the others is a module of its own (RoCE
+// SR-IOV Setup and Performance Study on vSphere 7.x, VMware, 2022, section 2.2.2; irdman 1.4.4.0 release
+// notes).
 func driver(_ *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
 	t := backends.HostRef(h.Name)
 	switch n.Driver {
@@ -27,8 +28,9 @@ func driver(_ *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
 	return row.Fail(t, "%s: driver %s is not known to do RoCE v2", n.Device, cmp.Or(n.Driver, "none"))
 }
 
-// leastFirmware is the oldest firmware that a version of nmlx5_core supports, by PCI device id (seed 002, Fig. 9: driver
-// 4.21.71.101 for ESXi 7.0 U2). Later drivers ask for no less.
+// leastFirmware is the oldest firmware that a version of nmlx5_core supports, by PCI device id (RoCE SR-IOV Setup and
+// Performance Study on vSphere 7.x, VMware, 2022, Fig. 9: driver 4.21.71.101 for ESXi 7.0 U2). Later drivers ask for no
+// less.
 func leastFirmware(device string) (driver, firmware string) {
 	least := map[string]string{
 		"1013": "12.28.2006",                       // ConnectX-4

@@ -27,7 +27,7 @@ func nicLinkChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-PNIC-LINKTYPE-009", Scope: checks.Host, Link: checks.InFirmware, Fix: checks.Reboot, Source: "seed 002; NVIDIA: LINK_TYPE",
+			ID: "HOST-PNIC-LINKTYPE-009", Scope: checks.Host, Link: checks.InFirmware, Fix: checks.Reboot, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022); NVIDIA: LINK_TYPE",
 			Criteria: "LINK_TYPE is ETH, or the card has no such key / - / InfiniBand",
 			Remedy:   "Set LINK_TYPE to ETH (2) and reboot.",
 			Run: shellCall(func(_ *checks.Facts, h *backends.Host, n *backends.NIC, card backends.Firmware) checks.Answer {
@@ -52,7 +52,7 @@ func nicLinkChecks() []checks.Check {
 			Run:      eachNIC("HOST-PNIC-NUMA-011", sameNode),
 		},
 		{
-			ID: "HOST-PNIC-USED-012", Scope: checks.Host, Link: checks.InHost, Modes: row.OnDVS, Quick: true, Preflight: true, Fix: checks.Manual, Source: "seed 000, section 3",
+			ID: "HOST-PNIC-USED-012", Scope: checks.Host, Link: checks.InHost, Modes: row.OnDVS, Quick: true, Preflight: true, Fix: checks.Manual, Source: "PVRDMA and vSphere Bitfusion (VMware, 2021), section 3",
 			Criteria: "free / uplink of the target DVS / in use",
 			Remedy:   "Choose another NIC or migrate its traffic first.",
 			Run: eachNIC("HOST-PNIC-USED-012", func(f *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
@@ -101,7 +101,8 @@ func nicLinkChecks() []checks.Check {
 	}
 }
 
-// slotCarries holds the PCIe link against the speed of the port (rules section 8).
+// slotCarries compares the bandwidth of the PCIe slot with the speed of the port (PCI Express Base Specification: lanes
+// times transfer rate times line coding).
 func slotCarries(_ *checks.Facts, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
 	t := backends.HostRef(h.Name)
 	s, read := sys.Slots[n.PCI]

@@ -17,7 +17,7 @@ import (
 func sriovChecks() []checks.Check {
 	return []checks.Check{
 		maxVFs("HOST-MAXVFS-LEN-005", "one entry for each nmlx5 port, or unset and set through the API / fewer / more",
-			"Rewrite the list for all ports in PCI order.", "seed 002; Broadcom KB 309346", func(t backends.Ref, _ int, ports []string, list []int) checks.Answer {
+			"Rewrite the list for all ports in PCI order.", "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022); Broadcom KB 309346", func(t backends.Ref, _ int, ports []string, list []int) checks.Answer {
 				const shifted = ": a card was added or taken out, and each entry may be for another port than before"
 				switch {
 				case len(list) > len(ports):
@@ -47,7 +47,7 @@ func sriovChecks() []checks.Check {
 				return row.Pass(t, "max_vfs %s", joined(list))
 			}),
 		{
-			ID: "HOST-NUMVFS-008", Scope: checks.Host, Link: checks.InFirmware, Modes: row.SRIOV, Fix: checks.Reboot, Source: "seed 002; sriov-network-operator PR 218",
+			ID: "HOST-NUMVFS-008", Scope: checks.Host, Link: checks.InFirmware, Modes: row.SRIOV, Fix: checks.Reboot, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022); sriov-network-operator PR 218",
 			Criteria: "NUM_OF_VFS covers the largest max_vfs of the card / - / less",
 			Remedy:   "Raise NUM_OF_VFS and reboot.",
 			Run: shellCall(func(f *checks.Facts, h *backends.Host, n *backends.NIC, card backends.Firmware) checks.Answer {
@@ -60,7 +60,7 @@ func sriovChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-SRIOVEN-009", Scope: checks.Host, Link: checks.InFirmware, Modes: row.SRIOV, Fix: checks.Reboot, Source: "seed 002",
+			ID: "HOST-SRIOVEN-009", Scope: checks.Host, Link: checks.InFirmware, Modes: row.SRIOV, Fix: checks.Reboot, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022)",
 			Criteria: "SRIOV_EN is on / on after the next boot only / off",
 			Remedy:   "Enable SRIOV_EN and reboot.",
 			Run: shellCall(func(_ *checks.Facts, h *backends.Host, n *backends.NIC, card backends.Firmware) checks.Answer {

@@ -1,5 +1,6 @@
-// Package kubernetes judges a Kubernetes cluster for MPI jobs over RDMA (seed 003). It stands apart from the catalogue: a
-// cluster is asked only where its context is named.
+// Package kubernetes judges a Kubernetes cluster for MPI jobs over RDMA (RDG: RoCE accelerated ML and HPC on Kubernetes
+// with vGPU and PVRDMA, NVIDIA/Mellanox, 2019). It stands apart from the catalogue: a cluster is asked only where its
+// context is named.
 package kubernetes
 
 import (
@@ -21,7 +22,7 @@ func Findings(k *backends.Kubernetes) []checks.Finding {
 	add := func(id, target string, status checks.Status, evidence, remedy string) {
 		out = append(out, checks.Finding{
 			ID: id, Scope: scope, Target: backends.Ref{Type: backends.TypeKubernetes, Name: target}, Status: status, Evidence: evidence, Remedy: remedy,
-			Source: "seed 003", Fix: string(checks.Manual),
+			Source: "RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA (NVIDIA/Mellanox, 2019)", Fix: string(checks.Manual),
 		})
 	}
 	var workers []backends.KubeNode
@@ -78,7 +79,7 @@ func Findings(k *backends.Kubernetes) []checks.Finding {
 // rdmaResources: a device plugin may be missing, but not on some workers only.
 func rdmaResources(context string, on map[string]int, workers int) []checks.Finding {
 	f := checks.Finding{
-		ID: "KUBE-RDMA-005", Scope: scope, Target: backends.Ref{Type: backends.TypeKubernetes, Name: context}, Source: "seed 003", Fix: string(checks.Manual),
+		ID: "KUBE-RDMA-005", Scope: scope, Target: backends.Ref{Type: backends.TypeKubernetes, Name: context}, Source: "RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA (NVIDIA/Mellanox, 2019)", Fix: string(checks.Manual),
 		Status: checks.Pass, Evidence: "no RDMA device plugin: jobs reach /dev/infiniband of the node with privileged pods",
 		Remedy: "Run the RDMA device plugin on every worker, and name its resource with generate mpijob --rdma-resource.",
 	}
@@ -98,7 +99,7 @@ func rdmaResources(context string, on map[string]int, workers int) []checks.Find
 // alike compares what must not differ between workers of one job.
 func alike(context string, workers []backends.KubeNode) []checks.Finding {
 	f := checks.Finding{
-		ID: "KUBE-ALIKE-006", Scope: scope, Target: backends.Ref{Type: backends.TypeKubernetes, Name: context}, Source: "seed 003, host configuration", Fix: string(checks.Manual),
+		ID: "KUBE-ALIKE-006", Scope: scope, Target: backends.Ref{Type: backends.TypeKubernetes, Name: context}, Source: "RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA (NVIDIA/Mellanox, 2019), host configuration", Fix: string(checks.Manual),
 		Status: checks.Pass, Evidence: "the workers are alike", Remedy: "Give all workers the same system, kernel and GPUs.",
 	}
 	var differ []string

@@ -26,15 +26,15 @@ func TestKubernetes(t *testing.T) {
 		want     checks.Status
 		change   func(*backends.Kubernetes)
 	}{
-		{"a node is not ready (seed 003)", "KUBE-NODE-001", checks.Fail, func(k *backends.Kubernetes) { k.Nodes[1].Ready, k.Nodes[1].Why = false, "gone" }},
+		{"a node is not ready (RDG Kubernetes with vGPU and PVRDMA)", "KUBE-NODE-001", checks.Fail, func(k *backends.Kubernetes) { k.Nodes[1].Ready, k.Nodes[1].Why = false, "gone" }},
 		{"one worker is no job", "KUBE-WORKERS-002", checks.Fail, func(k *backends.Kubernetes) { k.Nodes[1].Cordoned = true }},
 		{"no cluster at all", "KUBE-WORKERS-002", checks.Fail, func(k *backends.Kubernetes) { k.Nodes = nil }},
-		{"an operator of old (seed 003, v1alpha2)", "KUBE-OPERATOR-003", checks.Warn, func(k *backends.Kubernetes) { k.MPIJob = []string{"v1alpha2"} }},
+		{"an operator of old (RDG Kubernetes with vGPU and PVRDMA, v1alpha2)", "KUBE-OPERATOR-003", checks.Warn, func(k *backends.Kubernetes) { k.MPIJob = []string{"v1alpha2"} }},
 		{"no operator", "KUBE-OPERATOR-003", checks.Fail, func(k *backends.Kubernetes) { k.MPIJob = nil }},
 		{"a worker without GPUs", "KUBE-GPU-004", checks.Warn, func(k *backends.Kubernetes) { k.Nodes[2].GPUs = 0 }},
 		{"the device plugin on some workers only", "KUBE-RDMA-005", checks.Warn, func(k *backends.Kubernetes) { k.Nodes[2].RDMA = nil }},
 		{"no device plugin is a choice", "KUBE-RDMA-005", checks.Pass, func(k *backends.Kubernetes) { k.Nodes[1].RDMA, k.Nodes[2].RDMA = nil, nil }},
-		{"BGP does not pass (seed 003, TCP 179)", "KUBE-CNI-007", checks.Fail, func(k *backends.Kubernetes) { k.Calico = &backends.Calico{Wanted: 3, Ready: 1} }},
+		{"BGP does not pass (RDG Kubernetes with vGPU and PVRDMA, TCP 179)", "KUBE-CNI-007", checks.Fail, func(k *backends.Kubernetes) { k.Calico = &backends.Calico{Wanted: 3, Ready: 1} }},
 		{"Calico is well", "KUBE-CNI-007", checks.Pass, func(k *backends.Kubernetes) { k.Calico = &backends.Calico{Wanted: 3, Ready: 3} }},
 		{"kernels differ", "KUBE-ALIKE-006", checks.Warn, func(k *backends.Kubernetes) { k.Nodes[2].Kernel = "5.15.0" }},
 	} {

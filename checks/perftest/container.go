@@ -33,8 +33,9 @@ func (r *Runner) containerTests(p Pair) []string {
 	return tests
 }
 
-// containerLine puts a command into a container of the node's image, with the flags of the guide (seed 000, Using PVRDMA
-// in an NGC Container) and without a limit on locked memory, which Docker sets by itself.
+// containerLine puts a command into a container of the node's image, with the flags of the guide (PVRDMA and vSphere
+// Bitfusion, VMware, 2021, Using PVRDMA in an NGC Container) and without a limit on locked memory, which Docker sets by
+// itself.
 func (n Node) containerLine(limit int, command string) string {
 	return fmt.Sprintf("timeout --foreground -k 5 %d %s run --rm --net=host --ipc=host --pid=host --privileged --cap-add=IPC_LOCK --ulimit memlock=-1 --entrypoint= %s %s",
 		limit+10, n.Engine, quote(n.Image), command)

@@ -149,7 +149,8 @@ type VMGuest struct {
 	User    string `yaml:"user" json:"user"`
 }
 
-// Tuning is what makes VMs answer evenly, each of it at a cost (seed 002, Table 1).
+// Tuning is what makes VMs answer evenly, each of it at a cost (RoCE SR-IOV Setup and Performance Study on vSphere 7.x,
+// VMware, 2022, Table 1).
 type Tuning struct {
 	ReserveCPU bool   `yaml:"reserve_cpu" json:"reserve_cpu"` // vCPUs x the clock of a core
 	Latency    string `yaml:"latency" json:"latency"`         // normal, high; high reserves the CPU too
@@ -164,9 +165,9 @@ type Guest struct {
 	OFED []string `yaml:"ofed" json:"ofed"`
 }
 
-// Container is an image in the guests from whose containers RDMA is measured too (seed 000, Using PVRDMA in an NGC
-// Container). Image "": none. Base "": Image is there already; otherwise it is built from Base, MLNX_OFED's libraries in
-// it replaced by those of the distribution.
+// Container is an image in the guests from whose containers RDMA is measured too (PVRDMA and vSphere Bitfusion, VMware,
+// 2021, Using PVRDMA in an NGC Container). Image "": none. Base "": Image is there already; otherwise it is built from
+// Base, MLNX_OFED's libraries in it replaced by those of the distribution.
 type Container struct {
 	Image string `yaml:"image" json:"image"`
 	Base  string `yaml:"base" json:"base"`

@@ -63,7 +63,7 @@ func (c *checker) adapters(a *Answers, v VM, path string, owner map[netip.Addr]s
 		}
 		c.address(n.IP, p+".ip", v, owner)
 		if k := slices.IndexFunc(subnets, func(s netip.Prefix) bool { return s.Overlaps(n.IP) }); k >= 0 {
-			c.bad(p+".ip", "give each adapter a subnet of its own: two in one subnet answer for each other (seed 002, reference 15)",
+			c.bad(p+".ip", "give each adapter its own subnet: two adapters in one subnet answer ARP requests for each other",
 				"lies in the subnet of adapters[%d]", k)
 		}
 		subnets = append(subnets, n.IP.Masked())

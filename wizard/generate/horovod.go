@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// A Horovod is a script that runs Horovod's benchmark in containers over the guests, as the guide ends (seed 001, Deploy
-// and Run a Horovod Framework: the image, and VGG16), and takes the containers away again.
+// A Horovod is a script that runs Horovod's benchmark in containers over the guests, as the guide ends (Reference
+// Deployment Guide for RoCE accelerated HPC or ML applications with GPUDirect RDMA on vSphere 6.7, NVIDIA/Mellanox,
+// Deploy and Run a Horovod Framework: the image, and VGG16), and takes the containers away again.
 type Horovod struct {
 	Hosts []netip.Addr // of the guests; the first one runs the script
 	Image string       // with Horovod, an SSH server and its examples

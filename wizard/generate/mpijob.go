@@ -14,7 +14,8 @@ import (
 // An API is a version of the MPI operator's job.
 type API string
 
-// The versions: that of today, and that of the guide (seed 003).
+// The versions: that of today, and that of the guide (RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and
+// PVRDMA, NVIDIA/Mellanox, 2019).
 const (
 	V2Beta1  API = "v2beta1"
 	V1Alpha2 API = "v1alpha2"
@@ -36,7 +37,8 @@ type Job struct {
 	Net       NCCL
 }
 
-// benchmark is what the guide runs (seed 003, MPIJob; the file name is restored).
+// benchmark is what the guide runs (RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA,
+// NVIDIA/Mellanox, 2019, MPIJob; the file name is restored).
 func benchmark(batches int) []string {
 	return []string{"python", "scripts/tf_cnn_benchmarks/tf_cnn_benchmarks.py", "--model=resnet50", "--batch_size=32",
 		"--variable_update=horovod", "--use_fp16", "--xla=True", "--num_batches=" + strconv.Itoa(batches)}

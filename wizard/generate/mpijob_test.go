@@ -121,7 +121,8 @@ func schema(t *testing.T, file string) *jsonschema.Schema {
 	return c.MustCompile(file)
 }
 
-// The launcher's arguments are the guide's, in its order (seed 003, MPIJob).
+// The launcher's arguments are the guide's, in its order (RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and
+// PVRDMA, NVIDIA/Mellanox, 2019, MPIJob).
 func TestLauncherHoldsTheGuidesArguments(t *testing.T) {
 	j := job()
 	j.API, j.Net.Device, j.Command = generate.V1Alpha2, "", nil
@@ -148,7 +149,7 @@ func TestVariables(t *testing.T) {
 		old  bool
 		want string
 	}{
-		{"PVRDMA has no path to the GPU (seed 003)", generate.NCCL{Path: generate.PVRDMA, GID: -1}, false, "NCCL_DEBUG=INFO NCCL_IB_DISABLE=0 NCCL_NET_GDR_LEVEL=LOC"},
+		{"PVRDMA has no path to the GPU (RDG Kubernetes with vGPU and PVRDMA)", generate.NCCL{Path: generate.PVRDMA, GID: -1}, false, "NCCL_DEBUG=INFO NCCL_IB_DISABLE=0 NCCL_NET_GDR_LEVEL=LOC"},
 		{"the former names", generate.NCCL{Path: generate.PVRDMA, GID: 1, Device: "rocep19s0f1"}, true, "NCCL_DEBUG=INFO NCCL_IB_DISABLE=0 NCCL_IB_GDR_LEVEL=0 NCCL_IB_HCA=rocep19s0f1 NCCL_IB_GID_INDEX=1"},
 		{"GPUDirect", generate.NCCL{Path: generate.GPUDirect, Device: "mlx5_0", GID: 3, Class: 106, Interface: "ens192"}, false,
 			"NCCL_DEBUG=INFO NCCL_IB_DISABLE=0 NCCL_NET_GDR_LEVEL=PHB NCCL_IB_HCA==mlx5_0 NCCL_IB_GID_INDEX=3 NCCL_IB_TC=106 NCCL_SOCKET_IFNAME==ens192"},

@@ -60,8 +60,9 @@ func (n NCCL) Check() error {
 
 // Variables are the settings for NCCL, in a fixed order. Libraries of the time of v1alpha2 (before 2.4) know the GDR
 // level by its former name and as a number, and names without the mark for "exactly" (NCCL user guide, environment
-// variables). Level LOC, formerly 0, keeps GPUDirect off: neither PVRDMA nor a VF beside a vGPU has a path for it
-// (seed 003); PHB, formerly 3, lets it cross the CPU, which is how a VM sees all its passed-through devices.
+// variables). Level LOC, formerly 0, keeps GPUDirect off: neither PVRDMA nor a VF beside a vGPU has a path for it (RDG:
+// RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA, NVIDIA/Mellanox, 2019); PHB, formerly 3, lets it
+// cross the CPU, which is how a VM sees all its passed-through devices.
 func (n NCCL) Variables(old bool) []Variable {
 	exactly, level := "=", "NCCL_NET_GDR_LEVEL"
 	gdr := n.Level

@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// An OSU is a script that runs the MPI micro-benchmarks of the guide over the guests (seed 002, section 3.2: OSU
-// osu_mbw_mr and osu_alltoall, mean of five runs) and judges them against a baseline.
+// An OSU is a script that runs the MPI micro-benchmarks of the guide over the guests (RoCE SR-IOV Setup and Performance
+// Study on vSphere 7.x, VMware, 2022, section 3.2: OSU osu_mbw_mr and osu_alltoall, mean of five runs) and judges them
+// against a baseline.
 type OSU struct {
 	Hosts  []netip.Addr // of the guests, one rank each; the first one runs the script
 	Device string       // RDMA device in the guests; "": UCX looks for itself

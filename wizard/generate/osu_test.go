@@ -28,7 +28,7 @@ func TestCounts(t *testing.T) {
 		want []int
 	}{{2, []int{2}}, {3, []int{2}}, {5, []int{2, 4}}, {6, []int{2, 4, 6}}, {16, []int{2, 4, 8, 12, 16}}, {19, []int{2, 4, 8, 12, 16, 18}}} {
 		if got := osu(tt.vms).Counts(); !slices.Equal(got, tt.want) {
-			t.Errorf("%d VMs (seed 002: 2, 4, 8, 12, 16): %v, want %v", tt.vms, got, tt.want)
+			t.Errorf("%d VMs (RoCE SR-IOV Setup and Performance Study: 2, 4, 8, 12, 16): %v, want %v", tt.vms, got, tt.want)
 		}
 	}
 }
@@ -76,14 +76,15 @@ func TestOSUMeasures(t *testing.T) {
 		t.Errorf("%d\n%s\n%s", code, out, errs)
 	}
 	if n := strings.Count(log, "\n"); n != 2*2*5 {
-		t.Errorf("%d runs, want five of each (seed 002)", n)
+		t.Errorf("%d runs, want five of each (RoCE SR-IOV Setup and Performance Study)", n)
 	}
 	if first, _, _ := strings.Cut(log, "\n"); !strings.Contains(first, "-np 2 --host 192.168.50.11:1,192.168.50.12:1 --mca pml ucx -x UCX_NET_DEVICES=mlx5_1:1 -x UCX_IB_TRAFFIC_CLASS=106") {
 		t.Errorf("%q", first)
 	}
 }
 
-// seed 002: up to 8.3 % worse than bare metal is what virtualisation may cost.
+// RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022): up to 8.3 % worse than bare metal is what
+// virtualisation may cost.
 func TestOSUJudges(t *testing.T) {
 	const base = "osu_mbw_mr 2 8192 10000\nosu_alltoall 2 8192 10.0\n"
 	for _, tt := range []struct {

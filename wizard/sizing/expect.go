@@ -27,8 +27,9 @@ type Expectation struct {
 	Why  string
 }
 
-// Expect works out the bandwidth in Gbps that a link allows: the smaller of link x goodput and 0.87 x PCIe
-// (rules section 8).
+// Expect works out the bandwidth in Gbps that a link allows: the smaller of link x goodput and 0.87 x PCIe. Goodput is
+// mtu/(mtu+82): the headers of RoCEv2 (InfiniBand Architecture, Annex A17) and of Ethernet with its preamble and gap
+// (IEEE 802.3). The factor of PCIe is an estimate of this project.
 func Expect(l Link) Expectation {
 	gbps := float64(l.SpeedMbps) / 1000
 	net := gbps * Goodput(l.IBMTU, l.VLAN)
@@ -84,5 +85,5 @@ func (b Bands) Latency(us float64, l Link) Verdict {
 	return Fail
 }
 
-// BitfusionUs is Bitfusion's own limit on latency (guide 000, Introduction).
+// BitfusionUs is Bitfusion's own limit on latency (PVRDMA and vSphere Bitfusion, VMware, 2021, Introduction).
 const BitfusionUs = 50

@@ -38,7 +38,7 @@ func CountOf(vendor, device, name string, memoryMB int64) GPUCount {
 type Window struct {
 	KB      int  `json:"kb"`      // Broadcom KB 323402, the default
 	Minimal int  `json:"minimal"` // the smallest that holds the BARs
-	Guide   int  `json:"guide"`   // guide 001, section 3.6; too small for many cards
+	Guide   int  `json:"guide"`   // the rule of the GPUDirect RDMA guide, section 3.6 (see MMIO); too small for many cards
 	Needed  bool `json:"needed"`  // the BARs do not fit into the 3.5 GB below 4 GB
 
 	SumFramebufferGB int      `json:"sum_framebuffer_gb"`
@@ -62,7 +62,8 @@ const (
 //
 // need = sum of BAR1 (smallest power of two that holds the framebuffer) and small BARs; minimal = smallest power of two
 // above need; kb = 2 x the framebuffer sum rounded up to a power of two (Broadcom KB 323402), never below minimal;
-// guide = smallest power of two above the framebuffer sum (guide 001, section 3.6).
+// guide = smallest power of two above the framebuffer sum (Reference Deployment Guide for RoCE accelerated HPC or ML
+// applications with GPUDirect RDMA on vSphere 6.7, NVIDIA/Mellanox, section 3.6).
 func MMIO(gpus []GPUCount, othersGB ...float64) (Window, error) {
 	w := Window{Unverified: []string{}}
 	var words []string

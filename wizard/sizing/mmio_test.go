@@ -18,7 +18,8 @@ func gpus(pairs ...any) []sizing.GPUCount {
 	return out
 }
 
-// The rows are those of the rules' table; guide is guide 001 section 3.6, minimal follows from the BARs, kb from
+// guide follows section 3.6 of the Reference Deployment Guide for RoCE accelerated HPC or ML applications with
+// GPUDirect RDMA on vSphere 6.7 (NVIDIA/Mellanox), minimal follows from the BARs, kb from
 // Broadcom KB 323402.
 func TestMMIO(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -33,7 +33,7 @@ func TestGoodput(t *testing.T) {
 		vlan bool
 		want float64
 	}{
-		"rules section 8: 4096": {4096, false, 0.980}, "2048": {2048, false, 0.962}, "1024": {1024, false, 0.926}, "512": {512, false, 0.862},
+		"4096": {4096, false, 0.980}, "2048": {2048, false, 0.962}, "1024": {1024, false, 0.926}, "512": {512, false, 0.862},
 		"4096 with a VLAN tag": {4096, true, 0.979}, "nothing": {0, false, 0},
 	} {
 		if got := sizing.Goodput(c.mtu, c.vlan); !near(got, c.want, 0.0006) {
@@ -80,7 +80,7 @@ func TestVerdicts(t *testing.T) {
 		us      float64
 		bw, lat sizing.Verdict
 	}{
-		"guide 002, Figure 21 and 22": {"sriov", 96.73, 2.04, sizing.Pass, sizing.Pass},
+		"RoCE SR-IOV Setup and Performance Study, Figure 21 and 22": {"sriov", 96.73, 2.04, sizing.Pass, sizing.Pass},
 		"MTU 1024":                    {"sriov", 92.6, 3.5, sizing.Warn, sizing.Warn},
 		"far off":                     {"gpudirect", 60, 12, sizing.Fail, sizing.Fail},
 		"PVRDMA sound":                {"pvrdma", 86, 7.9, sizing.Pass, sizing.Pass},
@@ -106,7 +106,7 @@ func TestVerdicts(t *testing.T) {
 
 func TestQoS(t *testing.T) {
 	if m, err := sizing.PFCMask(3); err != nil || m != 0x08 {
-		t.Errorf("guide 002 and DOC-2581: priority 3 is 0x08, got %#x %v", m, err)
+		t.Errorf("RoCE SR-IOV Setup and Performance Study and DOC-2581: priority 3 is 0x08, got %#x %v", m, err)
 	}
 	for _, p := range []int{-1, 8} {
 		if _, err := sizing.PFCMask(p); err == nil {
@@ -114,10 +114,10 @@ func TestQoS(t *testing.T) {
 		}
 	}
 	if sizing.PriorityOf(26) != 3 || sizing.TrafficClass(26, false) != 104 || sizing.TrafficClass(26, true) != 106 {
-		t.Error("rules section 3: DSCP 26 is priority 3, traffic class 104, with ECN 106")
+		t.Error("RFC 2474, RFC 3168: DSCP 26 is priority 3, traffic class 104, with ECN 106")
 	}
 	if sizing.PingPayload(9000, false) != 8972 || sizing.PingPayload(9000, true) != 8952 {
-		t.Error("rules section 9: 8972 over IPv4, 8952 over IPv6")
+		t.Error("RFC 791, RFC 8200: 8972 over IPv4, 8952 over IPv6")
 	}
 }
 
@@ -127,10 +127,10 @@ func TestNumOfVFs(t *testing.T) {
 		ports   []int
 		want    int
 	}{
-		"guide 002: 8 + 7 + 1":     {0, []int{8, 7}, 16},
-		"a card at 64 stays at 64": {64, []int{8, 7}, 64},
-		"at most 127":              {0, []int{100, 100}, 127},
-		"single-port card":         {0, []int{4}, 5},
+		"RoCE SR-IOV Setup and Performance Study: 8 + 7 + 1": {0, []int{8, 7}, 16},
+		"a card at 64 stays at 64":                           {64, []int{8, 7}, 64},
+		"at most 127":                                        {0, []int{100, 100}, 127},
+		"single-port card":                                   {0, []int{4}, 5},
 	} {
 		if got, err := sizing.NumOfVFs(c.current, c.ports); err != nil || got != c.want {
 			t.Errorf("%s: %d %v, want %d", name, got, err, c.want)
@@ -152,13 +152,13 @@ func TestMaxVFs(t *testing.T) {
 		current string
 		want    string
 	}{
-		"guide 002: two cards":                     {[]sizing.Port{lx0, lx1, cx0, cx1}, "", "0,0,8,7"},
-		"KB 309346: order of PCI, not of the list": {[]sizing.Port{cx1, lx1, cx0, lx0}, "", "0,0,8,7"},
-		"cards the other way round":                {[]sizing.Port{{PCI: "0000:5e:00.0", VFs: -1}, {PCI: "0000:5e:00.1", VFs: -1}, cx0, cx1}, "", "8,7,0,0"},
-		"another card's entries stay":              {[]sizing.Port{lx0, lx1, cx0, cx1}, "2,3", "2,3,8,7"},
-		"bus above 9 is hexadecimal":               {[]sizing.Port{{PCI: "0000:af:00.0", VFs: 1}, {PCI: "0000:5e:00.0", VFs: 2}}, "", "2,1"},
-		"segment first, and short addresses":       {[]sizing.Port{{PCI: "0001:02:00.0", VFs: 1}, {PCI: "ff:00.0", VFs: 2}}, "", "2,1"},
-		"a single number was for the first port":   {[]sizing.Port{lx0, cx0}, "4", "4,8"},
+		"RoCE SR-IOV Setup and Performance Study: two cards": {[]sizing.Port{lx0, lx1, cx0, cx1}, "", "0,0,8,7"},
+		"KB 309346: order of PCI, not of the list":           {[]sizing.Port{cx1, lx1, cx0, lx0}, "", "0,0,8,7"},
+		"cards the other way round":                          {[]sizing.Port{{PCI: "0000:5e:00.0", VFs: -1}, {PCI: "0000:5e:00.1", VFs: -1}, cx0, cx1}, "", "8,7,0,0"},
+		"another card's entries stay":                        {[]sizing.Port{lx0, lx1, cx0, cx1}, "2,3", "2,3,8,7"},
+		"bus above 9 is hexadecimal":                         {[]sizing.Port{{PCI: "0000:af:00.0", VFs: 1}, {PCI: "0000:5e:00.0", VFs: 2}}, "", "2,1"},
+		"segment first, and short addresses":                 {[]sizing.Port{{PCI: "0001:02:00.0", VFs: 1}, {PCI: "ff:00.0", VFs: 2}}, "", "2,1"},
+		"a single number was for the first port":             {[]sizing.Port{lx0, cx0}, "4", "4,8"},
 	} {
 		if got, err := sizing.MaxVFs(c.ports, c.current); err != nil || got != c.want {
 			t.Errorf("%s: %q %v, want %q", name, got, err, c.want)

@@ -104,13 +104,13 @@ func TestFallbackToTCP(t *testing.T) {
 		spoil func(s *world.State)
 		why   string
 	}{
-		"seed 000: the firewall ruleset is closed on one host": {func(s *world.State) { s.Host("esx-02").Ruleset("pvrdma").Enabled = false }, "pvrdma is closed on esx-02"},
+		"PVRDMA and vSphere Bitfusion: the firewall ruleset is closed on one host": {func(s *world.State) { s.Host("esx-02").Ruleset("pvrdma").Enabled = false }, "pvrdma is closed on esx-02"},
 		"the ruleset names other addresses": {func(s *world.State) {
 			r := s.Host("esx-01").Ruleset("pvrdma")
 			r.AllIP, r.Networks = false, []string{"192.0.2.0/24"}
 		}, "does not let 10.10.0.12 in"},
-		"seed 000: Net.PVRDMAVmknic is empty":     {func(s *world.State) { s.Host("esx-01").Options["Net.PVRDMAVmknic"] = "" }, "Net.PVRDMAVmknic of esx-01"},
-		"steps 1.7: the quotes are no part of it": {func(s *world.State) { s.Host("esx-01").Options["Net.PVRDMAVmknic"] = `"vmk0"` }, "Net.PVRDMAVmknic of esx-01"},
+		"PVRDMA and vSphere Bitfusion: Net.PVRDMAVmknic is empty": {func(s *world.State) { s.Host("esx-01").Options["Net.PVRDMAVmknic"] = "" }, "Net.PVRDMAVmknic of esx-01"},
+		"steps 1.7: the quotes are no part of it":                 {func(s *world.State) { s.Host("esx-01").Options["Net.PVRDMAVmknic"] = `"vmk0"` }, "Net.PVRDMAVmknic of esx-01"},
 		"the vmknics do not meet": {func(s *world.State) {
 			h := s.Host("esx-01")
 			h.VMKs = append(h.VMKs, &world.VMK{Device: "vmk3", IP: "192.0.2.1", Prefix: 24})
@@ -162,7 +162,7 @@ func TestRates(t *testing.T) {
 	for size, want := range map[int]float64{64: 2.78, 1024: 43.7, 4096: 88.2, 8192: 93.8, 65536: 96.6, 8 << 20: 96.2} {
 		near(t, "S2", sound.Gbps(size, 4096, 1, "s"), want, 0.06)
 	}
-	// rules.md section 8: goodput is mtu/(mtu+82), with a tag mtu/(mtu+86).
+	// Headers and gap of a RoCEv2 packet are 82 bytes (IEEE 802.3; InfiniBand Architecture, Annex A17): goodput is mtu/(mtu+82), with a tag mtu/(mtu+86).
 	for mtu, cap := range map[int]float64{4096: 98.0, 2048: 96.2, 1024: 92.6, 512: 86.2} {
 		got := sound.Gbps(1<<20, mtu, 1, "s")
 		if got > cap || got < cap*0.97 {

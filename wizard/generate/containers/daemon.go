@@ -13,8 +13,9 @@ import (
 	"slices"
 )
 
-// A Daemon is what Docker's daemon.json shall say (seed 001, Docker; keys as dockerd knows them). Zero values are not
-// said.
+// A Daemon is what Docker's daemon.json shall say (Reference Deployment Guide for RoCE accelerated HPC or ML
+// applications with GPUDirect RDMA on vSphere 6.7, NVIDIA/Mellanox, Docker; keys as dockerd knows them). Zero values
+// are not said.
 type Daemon struct {
 	Bridge netip.Prefix // address of docker0 with the network's bits, 172.30.1.1/24: "bip"
 	Range  netip.Prefix // where containers get theirs from: "fixed-cidr"

@@ -41,7 +41,7 @@ func TestMerge(t *testing.T) {
 		want      string
 		kept      []string
 	}{
-		{"no file (seed 001, daemon.json)", "", daemon(), all, nil},
+		{"no file (GPUDirect RDMA on vSphere 6.7, daemon.json)", "", daemon(), all, nil},
 		{"an empty file", " \n", daemon(), all, nil},
 		{"what is there already", all, daemon(), all, nil},
 		{"other keys stay, in their order and spelling", `{"log-opts":{"max-size":"10m","tag":"a&b<c>"},"big":12345678901234567890,"e":1.0}`, containers.Daemon{MTU: 9000},

@@ -12,8 +12,8 @@ import (
 )
 
 // A Dockerfile turns an image with MLNX_OFED, as NVIDIA's NGC has them, into one that can use PVRDMA: the libraries of
-// MLNX_OFED have no vmw_pvrdma provider and do not mix with those of the distribution (seed 000, Using PVRDMA in an
-// NGC container).
+// MLNX_OFED have no vmw_pvrdma provider and do not mix with those of the distribution (PVRDMA and vSphere Bitfusion,
+// VMware, 2021, Using PVRDMA in an NGC container).
 type Dockerfile struct {
 	Base      string   // with a tag or digest
 	EL        bool     // an image with dnf; otherwise apt

@@ -121,7 +121,8 @@ func TestDockerfilesPassTheLinter(t *testing.T) {
 	}
 }
 
-// Every step of the guide's Dockerfile is there, in its order (seed 000, Using PVRDMA in an NGC container).
+// Every step of the guide's Dockerfile is there, in its order (PVRDMA and vSphere Bitfusion, VMware, 2021, Using PVRDMA
+// in an NGC container).
 func TestDockerfileHoldsTheGuidesSteps(t *testing.T) {
 	text, err := dockerfiles()["the guide's"].Text(origin)
 	if err != nil {

@@ -6,17 +6,20 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/generate"
 )
 
-// A Setup is a script that installs Docker's engine and the NVIDIA container toolkit from their makers'
-// repositories and takes all of it away again (seed 001, Docker and nvidia-docker; seed 003, container toolkit). Where
-// the guides trust keys with apt-key, which is gone, the script keeps each key in a keyring of its own repository and
-// holds Docker's against the fingerprint that the guide prints.
+// A Setup is a script that installs Docker's engine and the NVIDIA container toolkit from their makers' repositories
+// and takes all of it away again (Reference Deployment Guide for RoCE accelerated HPC or ML applications with GPUDirect
+// RDMA on vSphere 6.7, NVIDIA/Mellanox, Docker and nvidia-docker; RDG: RoCE accelerated ML and HPC on Kubernetes with
+// vGPU and PVRDMA, NVIDIA/Mellanox, 2019, container toolkit). Where the guides trust keys with apt-key, which is gone,
+// the script keeps each key in a keyring of its own repository and holds Docker's against the fingerprint that the
+// guide prints.
 type Setup struct {
 	NVIDIA        bool // the container toolkit too
 	RemoveOld     bool // Docker of the distribution goes; its images and containers stay in /var/lib/docker
 	RemoveNVIDIA1 bool // nvidia-docker 1 goes, and with it every container that uses its volumes
 }
 
-// DockerKey is the fingerprint of Docker's key for apt (seed 001, without its spaces).
+// DockerKey is the fingerprint of Docker's key for apt (Reference Deployment Guide for RoCE accelerated HPC or ML
+// applications with GPUDirect RDMA on vSphere 6.7, NVIDIA/Mellanox, without its spaces).
 const DockerKey = "9DC858229FC7DD38854AE2D88D81803C0EBFCD88"
 
 // Script writes it for a POSIX shell. It is made for apt and dnf alike: which one is there is found when it runs.

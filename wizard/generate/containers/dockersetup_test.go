@@ -149,7 +149,7 @@ func TestDockerSetupRefuses(t *testing.T) {
 		want   string
 	}{
 		{"the distribution's Docker", containers.Setup{}, func(m *machine) { m.write("installed/docker.io", "") }, "docker.io is installed"},
-		{"seed 001: a key of somebody else", containers.Setup{}, func(m *machine) { m.write("fingerprint", strings.Repeat("A", 40)) }, "fingerprint"},
+		{"GPUDirect RDMA on vSphere 6.7: a key of somebody else", containers.Setup{}, func(m *machine) { m.write("fingerprint", strings.Repeat("A", 40)) }, "fingerprint"},
 		{"a distribution nobody packs for", containers.Setup{}, func(m *machine) { m.write("etc/os-release", "ID=alpine\n") }, "no repository is known for alpine"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

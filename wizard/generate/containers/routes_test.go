@@ -23,7 +23,8 @@ func hosts(t *testing.T) []containers.Host {
 	return out
 }
 
-// seed 001, container routes: every host has another docker0 network.
+// Reference Deployment Guide for RoCE accelerated HPC or ML applications with GPUDirect RDMA on vSphere 6.7
+// (NVIDIA/Mellanox), container routes: every host has another docker0 network.
 func TestEveryHostHasItsOwnNetwork(t *testing.T) {
 	many := make([]containers.Host, 255)
 	for i := range many {

@@ -84,7 +84,9 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// The lines of the guide for Onyx (seed 001, network switch configuration) are there, but for its host name and licence.
+// The lines of the guide for Onyx (Reference Deployment Guide for RoCE accelerated HPC or ML applications with
+// GPUDirect RDMA on vSphere 6.7, NVIDIA/Mellanox, network switch configuration) are there, but for its host name and
+// licence.
 func TestOnyxHoldsTheLinesOfTheGuide(t *testing.T) {
 	text, _, err := switches.Config(wish(t, switches.Onyx), made)
 	if err != nil {

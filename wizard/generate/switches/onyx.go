@@ -2,7 +2,7 @@ package switches
 
 // What was read for Onyx.
 var (
-	onyxGuide = source{name: "Reference deployment guide for GPUDirect on vSphere 6.7, network switch configuration (seed 001; Onyx 3.6.8190)"}
+	onyxGuide = source{name: "Reference Deployment Guide for RoCE accelerated HPC or ML applications with GPUDirect RDMA on vSphere 6.7 (NVIDIA/Mellanox), Network Switch Configuration, Onyx 3.6.8190"}
 	onyxPool  = source{name: "NVIDIA Onyx user manual 3.10, shared buffer commands (since 3.6.5000)", where: "docs.nvidia.com/networking/display/onyxv31040100/shared+buffer+commands"}
 	onyxQoS   = source{name: "NVIDIA Onyx user manual 3.10, QoS commands", where: "docs.nvidia.com/networking/display/onyxv3104206/qos+commands"}
 	onyxECN   = source{name: "Ansible collection mellanox.onyx, onyx_traffic_class (tested on 3.6.8130)", where: "docs.ansible.com/ansible/latest/collections/mellanox/onyx/onyx_traffic_class_module.html"}

@@ -29,7 +29,7 @@ func TestCheck(t *testing.T) {
 		why   string // "" when it may be deployed
 	}{
 		{"as the guide has it", server, func(w *appliance.Wish) { w.RDMA = []string{"RDMA-A"} }, ""},
-		{"four adapters (guide 000, Creating a Bitfusion Server)", server, func(w *appliance.Wish) { w.RDMA = []string{"RDMA-A", "RDMA-B", "RDMA-C"} }, ""},
+		{"four adapters (PVRDMA and vSphere Bitfusion, Creating a Bitfusion Server)", server, func(w *appliance.Wish) { w.RDMA = []string{"RDMA-A", "RDMA-B", "RDMA-C"} }, ""},
 		{"five adapters", server, func(w *appliance.Wish) { w.RDMA = []string{"RDMA-A", "RDMA-B", "RDMA-C", "RDMA-A"} }, "5 adapters are more than the 4"},
 		{"five adapters of another appliance", plain, func(w *appliance.Wish) { w.RDMA = []string{"RDMA-A", "RDMA-B", "RDMA-C", "RDMA-A"} }, "asked for twice"},
 		{"PVRDMA first", bare, func(w *appliance.Wish) { w.RDMA, w.Networks = []string{"RDMA-A"}, nil }, "first adapter would be a PVRDMA one"},

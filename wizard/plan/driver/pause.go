@@ -12,7 +12,7 @@ import (
 )
 
 // pause plans global pause for the chosen pNIC alone (VMware, lossless network). Any driver takes it. It goes after the
-// reboot that ends PFC: never both (rules.md 3).
+// reboot that ends PFC: never both (Mellanox DOC-2581).
 func (d *driverPart) pause(after string) {
 	if d.h.System == nil {
 		return

@@ -9,8 +9,8 @@ import (
 
 const checkContainer = "GST-CONTAINER-030"
 
-// image plans the container image of the answers, where it is to be built: MLNX_OFED's libraries, which NGC images bring, do
-// not know PVRDMA (seed 000, Using PVRDMA in an NGC Container).
+// image plans the container image of the answers, where it is to be built: MLNX_OFED's libraries, which NGC images
+// bring, do not know PVRDMA (PVRDMA and vSphere Bitfusion, VMware, 2021, Using PVRDMA in an NGC Container).
 func (g *guestPart) image() {
 	want := g.Answers.Container
 	if want.Image == "" {

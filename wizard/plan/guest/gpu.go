@@ -64,7 +64,8 @@ func (g *guestPart) gpu() {
 	g.modulesFor(backends.ValueOf([]string{module}), why)
 }
 
-// vgpu says what a share of a GPU cannot do (guide 003: NCCL_IB_GDR_LEVEL=0).
+// vgpu says what a share of a GPU cannot do (RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA,
+// NVIDIA/Mellanox, 2019: NCCL_IB_GDR_LEVEL=0).
 func (g *guestPart) vgpu() {
 	i := slices.IndexFunc(g.v.Passthrough, func(p string) bool { return strings.HasPrefix(p, "vgpu") })
 	if i < 0 || g.Answers.Mode == answers.GPUDirect {

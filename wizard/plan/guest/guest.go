@@ -19,7 +19,8 @@ import (
 )
 
 // PVRDMAModules are the kernel modules of a PVRDMA guest in the order of loading; vmw_pvrdma comes last, so that its
-// port sees the interface come up (guide 000; the guide's mlx4_ib plays no part in PVRDMA and is left out).
+// port sees the interface come up (PVRDMA and vSphere Bitfusion, VMware, 2021; the guide's mlx4_ib plays no part in
+// PVRDMA and is left out).
 func PVRDMAModules() []string { return []string{"ib_umad", "rdma_cm", "rdma_ucm", "vmw_pvrdma"} }
 
 // VFModules are those of a guest with a VF or the whole card: the driver that is in the kernel, and what user space talks to.
@@ -121,7 +122,8 @@ func (g *guestPart) usable() bool {
 	return ok
 }
 
-// subnet refuses a second interface in one subnet: the two would answer for each other (guide 002, reference 15).
+// subnet refuses a second interface in one subnet: the two would answer for each other (RoCE SR-IOV Setup and
+// Performance Study on vSphere 7.x, VMware, 2022, reference 15).
 func (g *guestPart) subnet(n answers.Adapter) bool {
 	own := current.RDMAMAC(g.v.VM, g.v.Guest, n.PortGroup)
 	for _, i := range g.v.Guest.Interfaces {

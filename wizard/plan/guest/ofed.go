@@ -18,9 +18,9 @@ const (
 	checkOFED = "GST-OFED-024"
 )
 
-// ofed plans MLNX_OFED in place of the distribution's packages (seed 002, 2.4): what its installer builds with, then the
-// archive that is made for the guest. All else in the guest comes after it, because it replaces drivers and libraries and
-// loads them anew.
+// ofed plans MLNX_OFED in place of the distribution's packages (RoCE SR-IOV Setup and Performance Study on vSphere 7.x,
+// VMware, 2022, 2.4): what its installer builds with, then the archive that is made for the guest. All else in the
+// guest comes after it, because it replaces drivers and libraries and loads them anew.
 func (g *guestPart) ofed(d assets.Distro, known bool) {
 	want, doca, ok := g.archive()
 	if !ok || g.asked && !known {

@@ -73,9 +73,10 @@ func WithVFs(h *backends.Host, params map[string]string, w Wish) (map[string]str
 	return with(params, map[string]string{"max_vfs": list}), nil
 }
 
-// QoS gives the parameters of the modules that make a class lossless by PFC: the same mask for both directions, trust in
-// DSCP, ECN always written out (its default differs between driver versions), and the mark of the host's own RDMA
-// (VMware, lossless network for NVMe over RDMA; guide 002). missing names what a driver does not list.
+// QoS gives the parameters of the modules that make a class lossless by PFC: the same mask for both directions, trust
+// in DSCP, ECN always written out (its default differs between driver versions), and the mark of the host's own RDMA
+// (VMware, lossless network for NVMe over RDMA; RoCE SR-IOV Setup and Performance Study on vSphere 7.x, VMware, 2022).
+// missing names what a driver does not list.
 func QoS(h *backends.Host, q answers.QoS) (core, rdma map[string]string, missing []string, err error) {
 	mask, err := sizing.PFCMask(q.Priority)
 	if err != nil {

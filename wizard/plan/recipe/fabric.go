@@ -37,8 +37,8 @@ func (b *builder) fabric() {
 	}
 }
 
-// shared refuses to edit a switch that is somebody else's and in use (production.md, Never 1: it would strip uplinks,
-// flap the MTU or drop NIOC of others).
+// shared refuses to edit a switch that rdma-setup did not create and that is in use: the edit would remove uplinks,
+// change the MTU or turn off NIOC for the other traffic.
 func (b *builder) shared(sw *backends.Switch) {
 	if sw.Ours() {
 		return

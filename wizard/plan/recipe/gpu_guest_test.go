@@ -12,7 +12,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/rollback"
 )
 
-// A share of a GPU and PVRDMA work side by side, without GPUDirect RDMA (guide 003).
+// A share of a GPU and PVRDMA work side by side, without GPUDirect RDMA (RDG: RoCE accelerated ML and HPC on Kubernetes
+// with vGPU and PVRDMA, NVIDIA/Mellanox, 2019).
 func TestVGPUIsSaid(t *testing.T) {
 	inv := newInventory(2)
 	inv.VMs[1].Passthrough = []string{"vgpu grid_a100-40c"}

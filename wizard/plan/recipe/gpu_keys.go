@@ -55,10 +55,10 @@ func (b *builder) keys(v *draft.VM) []plan.Change {
 		key(KeySize64, strconv.Itoa(size), why)
 	}
 	if b.Answers.GPUDirect.AllowP2P {
-		key(KeyP2P, "TRUE", "lets devices of one VM reach each other's memory (guide 004)")
+		key(KeyP2P, "TRUE", "lets devices of one VM access each other's memory (VMware: Scaling HPC and ML with GPUDirect RDMA on vSphere 6.7)")
 	}
 	if b.Answers.GPUDirect.RelaxACS {
-		key(KeyACS, "TRUE", "lets them do so by the switch that both are on (NVIDIA GPU Operator; guide 004 leaves it out)")
+		key(KeyACS, "TRUE", "lets them do so through the PCIe switch that both are on (NVIDIA GPU Operator: GPUDirect RDMA)")
 	}
 	return out
 }

@@ -51,7 +51,8 @@ func gpuAnswers(inv *backends.Inventory) *answers.Answers {
 	return a
 }
 
-// The devices wait for the host, which is rebooted once for the network card; GPU keys stand beside them (steps.md, 9).
+// The devices wait for the host, which is rebooted once for the network card; the GPU keys are set with them (Reference
+// Deployment Guide for RoCE accelerated HPC or ML applications with GPUDirect RDMA on vSphere 6.7, NVIDIA/Mellanox).
 func TestGPUDirectPlan(t *testing.T) {
 	inv := newGPUs(1)
 	p := mustBuild(t, gpuAnswers(inv), inv, plan.Options{})
@@ -162,7 +163,7 @@ func TestGPUDirectRefusals(t *testing.T) {
 		"too small a number":                          {func(_ *backends.Inventory, a *answers.Answers) { a.GPUDirect.MMIO = "128" }, "VM-MMIO-SIZE-024", "too small"},
 		"rules 1.3: a guest installed with BIOS":      {func(inv *backends.Inventory, _ *answers.Answers) { inv.VMs[0].Firmware = "bios" }, "VM-FIRMWARE-022", "BIOS firmware"},
 		"snapshots":                                   {func(inv *backends.Inventory, _ *answers.Answers) { inv.VMs[0].Snapshots = 2 }, "VM-SNAP-005", "2 snapshots"},
-		"a vGPU (guide 003)": {func(inv *backends.Inventory, _ *answers.Answers) {
+		"a vGPU (RDG Kubernetes with vGPU and PVRDMA)": {func(inv *backends.Inventory, _ *answers.Answers) {
 			inv.VMs[0].Devices = []backends.AssignedDevice{{Backing: "vgpu", Profile: "grid_a100-40c"}}
 		}, "HOST-GPU-GFX-018", "grid_a100-40c"},
 		"no IOMMU": {func(inv *backends.Inventory, _ *answers.Answers) {

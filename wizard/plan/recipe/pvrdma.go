@@ -75,7 +75,8 @@ func (b *builder) gapRemedy(t backends.Ref) string {
 	return "check that the account may read the host's settings"
 }
 
-// firewall plans the ruleset on a host. Without it PVRDMA falls back to TCP and says nothing (guide 000: "critical").
+// firewall plans the ruleset on a host. Without it PVRDMA falls back to TCP and says nothing (PVRDMA and vSphere
+// Bitfusion, VMware, 2021: "critical").
 func (b *builder) firewall(h *draft.Host) {
 	ref := backends.HostRef(h.Name)
 	s := backends.Setting{Target: ref, Kind: backends.KindFirewall, Name: plan.FirewallRuleset}
@@ -172,7 +173,8 @@ func (b *builder) wait() {
 	}
 }
 
-// costs notes what the operator should know before consenting (production.md, Say before).
+// costs notes what the operator should know before confirming the plan (vSphere Virtual Machine Administration, SR-IOV
+// and PVRDMA: features that become unavailable).
 func (b *builder) costs() {
 	if len(b.Plan.Changes) == 0 {
 		return

@@ -197,11 +197,11 @@ func TestSwitchVersion(t *testing.T) {
 	for name, c := range map[string]struct {
 		lowest, asked, want string
 	}{
-		"newest that all hosts carry (rules section 5)": {"8.0.3", "", "8.0.3"},
-		"an older host lowers it":                       {"7.0.3", "", "7.0.3"},
-		"between two offers":                            {"8.0.1", "", "8.0.0"},
-		"asked for":                                     {"8.0.3", "7.0.2", "7.0.2"},
-		"7.0 U1 has no version of its own":              {"7.0.1", "", "7.0.0"},
+		"newest that all hosts support":    {"8.0.3", "", "8.0.3"},
+		"an older host lowers it":          {"7.0.3", "", "7.0.3"},
+		"between two offers":               {"8.0.1", "", "8.0.0"},
+		"asked for":                        {"8.0.3", "7.0.2", "7.0.2"},
+		"7.0 U1 has no version of its own": {"7.0.1", "", "7.0.0"},
 	} {
 		inv := newInventory(2)
 		inv.Hosts[1].Version = c.lowest

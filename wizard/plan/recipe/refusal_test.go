@@ -93,9 +93,9 @@ func TestWhatTheInventoryForbids(t *testing.T) {
 		"guest whose sudo password is wrong": {func(w world) {
 			w.inv.Guests[1].Sudo, w.inv.Guests[1].SudoError, w.inv.Guests[1].Hint = "none", "become root: sudo did not accept the password", "set RDMA_SETUP_SUDO_PASSWORD"
 		}, "guest/vm-02", "GST-SUDO-002", "did not accept the password"},
-		"MOFED in the guest (guide 000, NGC)": {func(w world) { w.inv.Guests[1].MOFED = "MLNX_OFED_LINUX-5.8" }, "guest/vm-02", "GST-MOFED-006", "MLNX_OFED_LINUX-5.8"},
-		"kernel without driver":               {func(w world) { w.inv.Guests[1].Available = []string{"ib_umad"} }, "guest/vm-02", "GST-OS-001", "no driver vmw_pvrdma"},
-		"unknown distribution":                {func(w world) { g := &w.inv.Guests[1]; g.OS, g.Version, g.Like = "alpine", "3.19", nil }, "guest/vm-02", "GST-PKG-005", "alpine 3.19"},
+		"MOFED in the guest (PVRDMA and vSphere Bitfusion, NGC)": {func(w world) { w.inv.Guests[1].MOFED = "MLNX_OFED_LINUX-5.8" }, "guest/vm-02", "GST-MOFED-006", "MLNX_OFED_LINUX-5.8"},
+		"kernel without driver":                                  {func(w world) { w.inv.Guests[1].Available = []string{"ib_umad"} }, "guest/vm-02", "GST-OS-001", "no driver vmw_pvrdma"},
+		"unknown distribution":                                   {func(w world) { g := &w.inv.Guests[1]; g.OS, g.Version, g.Like = "alpine", "3.19", nil }, "guest/vm-02", "GST-PKG-005", "alpine 3.19"},
 		"second interface in the subnet": {func(w world) { w.inv.Guests[1].Interfaces[0].Addresses = []string{"192.168.50.200/24"} },
 			"guest/vm-02", "GST-SUBNET-015", "in the subnet of ens192"},
 		"switch version not offered": {func(w world) { w.a.Switch.Version = "6.0.0" }, "dvs/RDMA-DVS", "DVS-VERSION-002", "does not offer"},
@@ -123,7 +123,7 @@ func TestWhatTheInventoryForbids(t *testing.T) {
 	}
 }
 
-// TestSharedSwitchIsNeverEdited: production.md, Never 1.
+// TestSharedSwitchIsNeverEdited holds that a switch that rdma-setup did not create and that is in use is refused.
 func TestSharedSwitchIsNeverEdited(t *testing.T) {
 	for name, share := range map[string]func(inv *backends.Inventory, sw *backends.Switch){
 		"vmknic":           func(_ *backends.Inventory, sw *backends.Switch) { sw.VMKs = []string{"esx-01/vmk2"} },

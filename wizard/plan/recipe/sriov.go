@@ -11,7 +11,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/driver"
 )
 
-// sriov is the hosts' part of mode sriov: VFs on the RDMA pNIC of each (tools, firmware, driver, reboot; guide 002).
+// sriov is the hosts' part of mode sriov: VFs on the RDMA pNIC of each (tools, firmware, driver, reboot; RoCE SR-IOV
+// Setup and Performance Study on vSphere 7.x, VMware, 2022).
 func (b *builder) sriov() {
 	for _, h := range b.Hosts {
 		if h.Chosen == nil {
@@ -32,7 +33,7 @@ func (b *builder) powerPolicy(h *draft.Host) {
 		b.Each(h.Name, "its BIOS keeps control of power: choose the profile Performance Per Watt (OS), or OS Control, for ESXi to have a say")
 	default:
 		s := backends.Setting{Target: backends.HostRef(h.Name), Kind: backends.KindPower}
-		b.Add(plan.Change{Setting: s, From: current.Value(b.Inventory, s), To: backends.ValueOf("static"), Why: "High Performance: clocks that stay up keep latency low (guide 002)"})
+		b.Add(plan.Change{Setting: s, From: current.Value(b.Inventory, s), To: backends.ValueOf("static"), Why: "the High Performance policy keeps CPU clocks high, which keeps latency low"})
 	}
 }
 

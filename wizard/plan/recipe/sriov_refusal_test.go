@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/recipe"
 )
 
-// Waves: who is shut down, who goes last, what is refused (production.md, Never 4 and 5).
+// Waves: which VMs are shut down, which host is last, and what is refused.
 func TestWavesSettleWhoStandsInTheWay(t *testing.T) {
 	cluster := func(mode string, ha bool) []backends.Cluster {
 		return []backends.Cluster{{Name: "compute", DRS: mode != "", DRSMode: mode, HA: ha}}
@@ -298,7 +298,7 @@ func TestWhatForbidsVFs(t *testing.T) {
 		"driver without PFC": {func(inv *backends.Inventory, _ *answers.Answers) {
 			inv.Hosts[0].System.Modules["nmlx5_core"] = backends.FactOf(backends.Module{Known: []string{"max_vfs"}})
 		}, "no parameter nmlx5_core pfcrx"},
-		"vSAN relies on pause (rules.md, 3)": {func(inv *backends.Inventory, _ *answers.Answers) { inv.Hosts[0].NIC("vmnic0").Roles = []string{"vsan"} }, "PFC would take global pause"},
+		"vSAN relies on pause (Mellanox DOC-2581)": {func(inv *backends.Inventory, _ *answers.Answers) { inv.Hosts[0].NIC("vmnic0").Roles = []string{"vsan"} }, "PFC would take global pause"},
 		"more VMs than VFs": {func(inv *backends.Inventory, a *answers.Answers) {
 			a.SRIOV.VFs = 1
 			v := newVM(9, "esx-01")

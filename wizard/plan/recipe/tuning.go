@@ -13,8 +13,9 @@ import (
 // latencyHigh is the level of latency sensitivity that is planned; vSphere keeps more of them.
 const latencyHigh = "high"
 
-// tuning plans what makes a VM answer evenly: its CPU reserved, latency sensitivity high, its NUMA node that of the
-// NIC (seed 002, Table 1; vSphere Resource Management, latency-sensitive VMs). What was not asked for is left alone.
+// tuning plans what makes a VM answer evenly: its CPU reserved, latency sensitivity high, its NUMA node that of the NIC
+// (RoCE SR-IOV Setup and Performance Study on vSphere 7.x, VMware, 2022, Table 1; vSphere Resource Management,
+// latency-sensitive VMs). What was not asked for is left alone.
 func (b *builder) tuning(v *draft.VM) []plan.Change {
 	var out []plan.Change
 	ref, h := backends.VMRef(v.Name), b.Part(v.Host)
@@ -84,7 +85,7 @@ func (b *builder) cpuFits() {
 			b.Object(ref, "VM-CPURES-012", "move VMs, give them fewer vCPUs, or set tuning.reserve_cpu to false and tuning.latency to normal",
 				"%d MHz of CPU would be reserved, it has %d MHz", mhz[h.Name], all)
 		case cores[h.Name] >= h.Cores:
-			b.Object(ref, "VM-LATSENS-011", "leave ESXi some cores (guide 002 gives VMs 44 of 48), or set tuning.latency to normal",
+			b.Object(ref, "VM-LATSENS-011", "leave ESXi some cores (VMware's RoCE SR-IOV study gives VMs 44 of 48), or set tuning.latency to normal",
 				"%d of its %d cores would belong to latency-sensitive VMs alone", cores[h.Name], h.Cores)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
 )
 
-// canary lets one host go first: no other goes down before that one is back, its VFs are found and the VMs on it run again
-// (production.md: one host before any wave). The host of vCenter is none: it goes last.
+// canary reboots one host first: no other host goes down before that one is back, its VFs are found and its VMs run
+// again. The host that runs vCenter is never the canary: it is last.
 func (w *waves) canary(last *draft.Host) {
 	var rest []*draft.Host
 	var first *draft.Host

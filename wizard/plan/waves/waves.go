@@ -42,8 +42,8 @@ func Stays(inv *backends.Inventory, v *backends.VM, h *backends.Host) string {
 // waves are the reboots of a draft.
 type waves struct{ *draft.Draft }
 
-// Plan puts VMs around the reboots of their hosts, and settles before the first wave what could stop one (production.md:
-// HA, DRS, what runs on the host, the host of vCenter).
+// Plan adds power cycles of VMs around the reboots of their hosts, and checks before the first wave what could stop one:
+// HA, DRS, what runs on the host, and the host of vCenter (vSphere Availability; vSphere Resource Management).
 func Plan(d *draft.Draft) {
 	w := &waves{d}
 	var vcenter *draft.Host // runs vCenter: after all others

@@ -31,7 +31,8 @@ var vfStart = regexp.MustCompile(`\b[0-9]+\s+(?:true|false)\s`)
 var vfRow = regexp.MustCompile(`(?i)^([0-9]+)\s+(true|false|yes|no|enabled|disabled|n/a|-)?\s*((?:[0-9a-f]{4,8}:)?[0-9a-f]{2,3}:[0-9a-f]{2}[.:][0-9])(?:\s+(\S+))?`)
 
 // VFList reads "esxcli network sriovnic vf list". Older releases print the parts of the PCI address in decimal, newer
-// ones in hexadecimal; the width of the bus tells (rules.md C24: 00000:059:00.1 is 0000:3b:00.1).
+// ones in hexadecimal. The width of the bus number decides: 00000:059:00.1 is 0000:3b:00.1, as in the VMX keys
+// pciPassthruN.id (github.com/VirtQE-S1/ESX-LISA, setupscripts/tcutils.ps1).
 func VFList(text string) VFs {
 	r := VFs{VFs: []VF{}}
 	r.Envelope, text = scan.Begin("esxcli_network_sriovnic_vf_list", text)
