@@ -12,14 +12,14 @@ import (
 //go:embed *.yaml licenses.txt answers.schema.json examples scripts
 var files embed.FS
 
-// FS gives everything that is built in.
+// FS returns everything that is built in.
 func FS() fs.FS { return files }
 
-// Schema gives the JSON Schema of the answers as it is kept in the repository; a test of package answers holds it
+// Schema returns the JSON Schema of the answers as it is kept in the repository; a test of package answers holds it
 // against the code.
 func Schema() ([]byte, error) { return files.ReadFile("answers.schema.json") }
 
-// Example gives example answers for a mode: pvrdma, sriov, gpudirect.
+// Example returns example answers for a mode: pvrdma, sriov, gpudirect.
 func Example(mode string) ([]byte, error) {
 	b, err := files.ReadFile("examples/answers-" + mode + ".yaml")
 	if err != nil {
@@ -28,8 +28,8 @@ func Example(mode string) ([]byte, error) {
 	return b, nil
 }
 
-// Script gives a script that runs on another machine, without the lines that hold nothing but a comment. A name that is
-// not there is a defect of the program; a test reads all of them.
+// Script returns a script that runs on another machine, without its comment lines. It panics on an unknown name; a test
+// reads all scripts.
 func Script(name string) string {
 	text, err := files.ReadFile("scripts/" + name)
 	if err != nil {

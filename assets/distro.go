@@ -30,7 +30,7 @@ type Distro struct {
 // distros reads the table once: plans for thousands of guests ask for it by each.
 var distros = sync.OnceValues(func() ([]Distro, error) { return table[Distro]("packages.yaml") })
 
-// Distros gives the table of distributions.
+// Distros returns the table of distributions.
 func Distros() ([]Distro, error) {
 	ds, err := distros()
 	return slices.Clone(ds), err
@@ -53,7 +53,7 @@ func DistroFor(id, version string, like []string) (Distro, bool) {
 	return Distro{}, false
 }
 
-// Managed gives the packages of every distribution, for one query of what is installed; KERNEL in a name stands for uname -r.
+// Managed returns the packages of every distribution, for one query of what is installed; KERNEL in a name stands for uname -r.
 func Managed() ([]string, error) {
 	ds, err := Distros()
 	if err != nil {

@@ -19,7 +19,7 @@ type GPU struct {
 
 var gpus = sync.OnceValues(func() ([]GPU, error) { return table[GPU]("gpus.yaml") })
 
-// GPUs gives the table of GPUs.
+// GPUs returns the table of GPUs.
 func GPUs() ([]GPU, error) {
 	gs, err := gpus()
 	return slices.Clone(gs), err

@@ -2,8 +2,8 @@ package backends
 
 import "time"
 
-// A Call is one SOAP call, or one command on a host, in a guest or of kubectl, that has ended. It holds no secret: the
-// payload names what was asked, never the fields or the input that may be one.
+// A Call is a finished SOAP call, or a finished command on a host, in a guest or of kubectl. It holds no secret: the payload
+// names what was requested, never fields or input that may contain a secret.
 type Call struct {
 	ID             string // of the request; vCenter writes that of a SOAP call into its own logs
 	Method         string // "RetrievePropertiesEx", "esxcli network nic list", "ssh systemctl"
@@ -15,5 +15,5 @@ type Call struct {
 	Payload        string // a summary
 }
 
-// A Trace is told of every call when it has ended; nil: nobody is. Many goroutines call it.
+// A Trace receives every call when it has finished; it may be nil. It is called by many goroutines.
 type Trace func(Call)

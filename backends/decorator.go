@@ -11,7 +11,7 @@ type Decorator interface {
 	Unwrap() Setter
 }
 
-// ErrNotOffered says that a Decorator was asked for something that the wrapped Setter does not do.
+// ErrNotOffered is the error of a Decorator whose wrapped Setter lacks the requested operation.
 var ErrNotOffered = Errorf(KindPermanent, "", "", "the setting offers no such operation")
 
 // As finds an optional interface (ManySetter, ManyReader, Keeper, Aborter) of a Setter or a Bracket. Decorators have them

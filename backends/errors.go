@@ -51,7 +51,7 @@ func Errorf(kind ErrorKind, target, hint, format string, args ...any) error {
 	return &Error{Kind: kind, Target: target, What: err.Error(), Hint: hint, Err: errors.Unwrap(err), told: true}
 }
 
-// KindOf gives the kind of the outermost Error in err's chain, "" when there is none.
+// KindOf returns the kind of the outermost Error in err's chain, "" when there is none.
 func KindOf(err error) ErrorKind {
 	var e *Error
 	if errors.As(err, &e) {
@@ -60,7 +60,7 @@ func KindOf(err error) ErrorKind {
 	return ""
 }
 
-// HintOf gives the first hint found in err's chain.
+// HintOf returns the first hint found in err's chain.
 func HintOf(err error) string {
 	for err != nil {
 		var e *Error

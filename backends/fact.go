@@ -1,17 +1,16 @@
 package backends
 
-// FactState says what is known of a fact. The zero value: nobody asked.
+// FactState says what is known of a fact. The zero value means that it was not requested.
 type FactState string
 
-// The states of a fact that was asked for.
+// The states of a fact that was requested.
 const (
 	FactKnown      FactState = "known"
 	FactAbsent     FactState = "absent"     // there is no such thing here
 	FactUnreadable FactState = "unreadable" // Fact.Why says why
 )
 
-// A Fact is something read of a host by a call of its own: one call that fails costs the facts that it would have told, and
-// no others.
+// A Fact is a value that its own call reads from a host. A failed call only affects the facts that it reads.
 type Fact[T any] struct {
 	State FactState `json:"state,omitempty"`
 	Value T         `json:"value,omitzero"`
@@ -21,7 +20,7 @@ type Fact[T any] struct {
 // FactOf is a fact that was read.
 func FactOf[T any](v T) Fact[T] { return Fact[T]{State: FactKnown, Value: v} }
 
-// ReadFact is what a call gave: its value, or why there is none.
+// ReadFact is the result of a call: its value, or why there is none.
 func ReadFact[T any](v T, err error) Fact[T] {
 	if err != nil {
 		return Fact[T]{State: FactUnreadable, Why: err.Error()}
@@ -29,7 +28,7 @@ func ReadFact[T any](v T, err error) Fact[T] {
 	return FactOf(v)
 }
 
-// Known tells that the fact has a value.
+// Known reports whether the fact has a value.
 func (f Fact[T]) Known() bool { return f.State == FactKnown }
 
 // Reason says why the fact has no value; "" where it has one, or there is none to have.

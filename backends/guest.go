@@ -169,7 +169,7 @@ type GID struct {
 	Netdev string `json:"netdev,omitempty"`
 }
 
-// HasImage tells whether the guest's container engine has an image.
+// HasImage reports whether the guest's container engine has an image.
 func (g *Guest) HasImage(name string) bool {
 	if g == nil || g.Engine == nil {
 		return false

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A HostSystem is what a host tells only when it is asked itself: by esxcli, by a call of its own, or in its shell. Each
-// fact has a state of its own; the table in backends/vsphere/system says which call tells it.
+// A HostSystem holds what only the host itself can report: by esxcli, by a call to the host, or in its shell. Each fact has
+// its own state; the table in backends/vsphere/system lists the call of each fact.
 type HostSystem struct {
 	Modules    map[string]Fact[Module]    `json:"modules,omitzero"`             // by name
 	VIBs       Fact[map[string]VIB]       `json:"vibs,omitzero"`                // of the running image, by name
@@ -41,7 +41,7 @@ func (s *HostSystem) Module(name string) Module {
 	return s.Modules[name].Value
 }
 
-// Image is what the next boot runs: the staged image, else the one that runs now.
+// Image is the image of the next boot: the staged image, or else the running one.
 func (s *HostSystem) Image() Fact[map[string]VIB] {
 	if s.NextVIBs.Known() || s.NextVIBs.State == FactUnreadable {
 		return s.NextVIBs
@@ -49,7 +49,7 @@ func (s *HostSystem) Image() Fact[map[string]VIB] {
 	return s.VIBs
 }
 
-// Reworded gives a copy whose texts of machines, that is reasons and log lines, went through a function.
+// Reworded returns a copy whose texts of machines, that is reasons and log lines, went through a function.
 func (s HostSystem) Reworded(text func(string) string) *HostSystem {
 	s.VIBs.Why, s.NextVIBs.Why, s.Acceptance.Why, s.Exceptions.Why = text(s.VIBs.Why), text(s.NextVIBs.Why), text(s.Acceptance.Why), text(s.Exceptions.Why)
 	s.Pause.Why, s.Neighbours.Why, s.Resync.Why, s.BootDevice.Why = text(s.Pause.Why), text(s.Neighbours.Why), text(s.Resync.Why), text(s.BootDevice.Why)
@@ -107,7 +107,7 @@ type DCB struct {
 	PFC       [8]bool `json:"pfc"`
 }
 
-// PortStats is how far the counters of a pNIC moved within Over.
+// PortStats is the growth of the counters of a pNIC within Over.
 type PortStats struct {
 	Packets int64         `json:"packets"`
 	Errors  int64         `json:"errors"`

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// An Input is a kind of file or stream that somebody hands to the program. Its limit is enforced while it is read, so that
-// neither /dev/zero nor a mistaken file name fills the memory. The README lists all of them under "Limits of inputs".
+// An Input is a kind of file or stream that the program reads. Its limit is enforced while it is read, so that neither
+// /dev/zero nor a wrong file name exhausts the memory. The README lists all of them under "Limits of inputs".
 type Input struct {
 	Name   string // "a password file"
 	Limit  int64  // bytes

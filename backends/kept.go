@@ -75,7 +75,7 @@ func (k Kept) With(later Kept) Kept {
 	return out
 }
 
-// Without gives the record without the items of some differences.
+// Without returns the record without the items of some differences.
 func (k Kept) Without(ds []Difference) Kept {
 	return Kept{Items: slices.DeleteFunc(slices.Clone(k.Items), func(i Item) bool {
 		return slices.ContainsFunc(ds, func(d Difference) bool { return d.Kind == i.Kind && d.Name == i.Name })

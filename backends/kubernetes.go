@@ -23,7 +23,7 @@ type KubeNode struct {
 	RDMA         map[string]int `json:"rdma,omitempty"`
 }
 
-// Worker tells whether jobs are placed on the node.
+// Worker reports whether jobs are placed on the node.
 func (n KubeNode) Worker() bool { return !n.ControlPlane && !n.Cordoned }
 
 // Calico is how many of Calico's agents run, and are ready: one is ready when its BGP sessions stand (TCP 179).

@@ -6,5 +6,5 @@ import "strings"
 // it is completed only where nothing else lives on it, and its NIOC is never switched off.
 const SwitchMark = "made by rdma-setup"
 
-// Ours tells whether this program made the switch.
+// Ours reports whether this program made the switch.
 func (s *Switch) Ours() bool { return strings.Contains(strings.ToLower(s.Note), SwitchMark) }

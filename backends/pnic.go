@@ -66,10 +66,10 @@ type PNICVerdict struct {
 	fits    string // why it is eligible
 }
 
-// Eligible tells that nothing speaks against the pNIC.
+// Eligible reports whether nothing speaks against the pNIC.
 func (v PNICVerdict) Eligible() bool { return len(v.Against) == 0 }
 
-// Meant tells that the pNIC is one that the wish describes, able or not.
+// Meant reports whether the pNIC is one that the wish describes, able or not.
 func (v PNICVerdict) Meant() bool { return v.first() > WrongSpeed }
 
 // down tells that the pNIC is the one that was asked for and would be eligible if it were up.

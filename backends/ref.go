@@ -37,7 +37,7 @@ func GuestRef(name string) Ref     { return Ref{TypeGuest, name} }
 func SwitchRef(name string) Ref    { return Ref{TypeSwitch, name} }
 func PortGroupRef(name string) Ref { return Ref{TypePortGroup, name} }
 
-// String gives "type/name".
+// String returns "type/name".
 func (r Ref) String() string { return string(r.Type) + "/" + r.Name }
 
 // MarshalText makes a Ref a plain string in JSON.

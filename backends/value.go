@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// A Value is what a setting is or shall be: plain data, kept as canonical JSON (keys sorted), so that two values are equal
-// exactly when == says so. Absence, not being known and being half done are states beside the data, so no text that an
-// operator or a host supplies can be taken for one of them. The zero Value is Absent: the thing does not exist.
+// A Value is the current or requested value of a setting: plain data, kept as canonical JSON (keys sorted), so that two values are equal
+// exactly when == says so. Absent, unknown and partial are states separate from the data, so no text that an operator
+// or a host supplies can be mistaken for one of them. The zero Value is Absent: the thing does not exist.
 type Value struct {
 	state state
 	text  string // data, partial: canonical JSON, "" where nothing is there; unknown: until when; invalid: why
@@ -35,8 +35,8 @@ func ValueOf(v any) Value { return valueOf(data, v) }
 // Unknown is a value that cannot be read before the change or bracket of the given id is done.
 func Unknown(until string) Value { return Value{unknown, strings.ToValidUTF8(until, "\ufffd")} }
 
-// Partial is the value of a setting that somebody began to set or to remove and did not finish; what is what is there of
-// it, nil where that says nothing. It equals only the same Partial.
+// Partial is the value of a setting that was only partly set or removed. what is the part that exists; nil if unknown. A
+// Partial is equal only to the same Partial.
 func Partial(what any) Value {
 	v := valueOf(partial, what)
 	if v == Absent {
@@ -68,13 +68,13 @@ func valueOf(s state, v any) Value {
 // Known is false for a Value made by Unknown.
 func (v Value) Known() bool { return v.state != unknown }
 
-// IsAbsent tells whether the thing does not exist.
+// IsAbsent reports whether the thing does not exist.
 func (v Value) IsAbsent() bool { return v.state == absent }
 
-// IsPartial tells whether the value was made by Partial.
+// IsPartial reports whether the value was made by Partial.
 func (v Value) IsPartial() bool { return v.state == partial }
 
-// Part gives what is there of a partial value, Absent where that says nothing; any other value is given as it is.
+// Part returns what is there of a partial value, Absent where that says nothing; any other value is given as it is.
 func (v Value) Part() Value {
 	switch {
 	case v.state != partial:
@@ -85,8 +85,8 @@ func (v Value) Part() Value {
 	return Value{data, v.text}
 }
 
-// Err says why the value holds nothing: it was made of something that is not plain data. Such a value is equal to no data,
-// cannot be decoded and cannot be written.
+// Err returns why the value is invalid: it was created from something that is not plain data. Such a value is not equal to
+// any data and can be neither decoded nor written.
 func (v Value) Err() error {
 	if v.state == invalid {
 		return fmt.Errorf("the value cannot be represented: %s", v.text)

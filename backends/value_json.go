@@ -56,8 +56,8 @@ func (v Value) looksTagged() bool {
 	return is
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote, and any other JSON as data. What is neither is an error: text that is not
-// UTF-8, a member that stands twice, a state that there is not.
+// UnmarshalJSON reads what MarshalJSON wrote, and any other JSON as data. Everything else is an error: text that is
+// not UTF-8, a duplicate member, an unknown state.
 func (v *Value) UnmarshalJSON(b []byte) error {
 	got, err := parse(b)
 	if err != nil {
@@ -126,7 +126,7 @@ const (
 	StatePartial State = "partial" // what is there of a setting that is half done
 )
 
-// Plain gives the value as plain JSON, and the state that ReadPlain needs to make the same value of it.
+// Plain returns the value as plain JSON, and the state that ReadPlain needs to make the same value of it.
 func (v Value) Plain() (json.RawMessage, State, error) {
 	switch v.state {
 	case absent:

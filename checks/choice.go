@@ -30,7 +30,7 @@ func (f *Facts) Blame(h *backends.Host) string {
 	return sizing.PNICWish(f.Answers, h.Name).PresentCheck()
 }
 
-// PassedOn tells whether the host's RDMA card is passed through to VMs as a whole: then it is no pNIC any more.
+// PassedOn reports whether the host's RDMA card is passed through to VMs as a whole: then it is no pNIC any more.
 func (f *Facts) PassedOn(h *backends.Host) bool {
 	return f.Answers.WholeCard() && len(f.cards(h)) > 0
 }

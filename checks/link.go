@@ -23,7 +23,7 @@ const (
 	InPair     LinkName = "pair"
 )
 
-// Links gives the chain in its order.
+// Links returns the chain in its order.
 func Links() []LinkName {
 	return []LinkName{InBIOS, InFirmware, InDriver, InHost, InSwitch, InVM, InGuest, InPair}
 }

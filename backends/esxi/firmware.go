@@ -122,7 +122,7 @@ type firmwareSetter struct{ *Hosts }
 // tries bounds how often a configuration is written again after the connection broke.
 const tries = 3
 
-// Read gives the keys that the card has, as the next boot will have them.
+// Read returns the keys that the card has, as the next boot will have them.
 func (f firmwareSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
 	var got backends.Firmware
 	err := f.with(ctx, t.Target.Name, func(s *shell) error {

@@ -53,7 +53,7 @@ func orElse(d *time.Duration, def time.Duration) {
 	}
 }
 
-// Setters gives the setters of what a host's shell holds.
+// Setters returns the setters of what a host's shell holds.
 func (h *Hosts) Setters() map[backends.Kind]backends.Setter {
 	return map[backends.Kind]backends.Setter{backends.KindFirmware: firmwareSetter{h}}
 }

@@ -63,7 +63,7 @@ func (a address) network(ctx context.Context, s backends.Setting) (*network, err
 	return &n, nil
 }
 
-// Read gives address and MTU where they are both there now and come back after a reboot, else Absent.
+// Read returns address and MTU where they are both there now and come back after a reboot, else Absent.
 func (a address) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
 	n, i, err := a.look(ctx, s)
 	if err != nil {
@@ -210,7 +210,7 @@ func overlaps(addresses []string, with netip.Prefix) bool {
 	})
 }
 
-// Keep records the file that Set will write, and what the interface has now.
+// Keep records the file that Set will write, and the current state of the interface.
 func (a address) Keep(ctx context.Context, s backends.Setting, to backends.Value) (backends.Kept, error) {
 	a.g.Want(s, to)
 	n, i, err := a.look(ctx, s)
@@ -225,7 +225,7 @@ func (a address) Keep(ctx context.Context, s backends.Setting, to backends.Value
 	return backends.Kept{Items: append(files, interfaceItem(i.MAC, n.system, i))}, err
 }
 
-// Observe gives the file and the interface as they are now.
+// Observe returns the file and the interface as they are now.
 func (a address) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
 	items, err := a.g.look(ctx, s.Target.Name, manifestOf(kept))
 	if err != nil {

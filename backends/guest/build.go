@@ -67,7 +67,7 @@ func builtOf(rows string) map[string]backends.Value {
 	return m
 }
 
-// Read gives the file that it was built from.
+// Read returns the file that it was built from.
 func (b build) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
 	r, err := b.g.Run(ctx, s.Target.Name, ssh.Command{Script: section("built", listBuilt)})
 	if err != nil {

@@ -53,7 +53,7 @@ fi
 [ -n "$written" ] || { echo "neither $c nor $t is there" >&2; exit 1; }
 `
 
-// ClassUnit gives the name and the text of the systemd unit that marks the traffic again after each boot.
+// ClassUnit returns the name and the text of the systemd unit that marks the traffic again after each boot.
 func ClassUnit(mac string, class int) (name, text string) {
 	return classPrefix + strings.ReplaceAll(mac, ":", "") + ".service", ours + fmt.Sprintf(`[Unit]
 Description=Mark the RDMA traffic of %[1]s with traffic class %[2]d
@@ -147,7 +147,7 @@ func (c class) stateOf(ctx context.Context, s backends.Setting, mac string) (cla
 	return out, nil
 }
 
-// Read gives the class that is in force and comes back after a boot, Partial where only one of both is so or an
+// Read returns the class that is in force and comes back after a boot, Partial where only one of both is so or an
 // attempt has left something, Absent where nothing of ours is there.
 func (c class) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
 	st, err := c.state(ctx, s)
@@ -267,7 +267,7 @@ func (c class) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (
 	return backends.Kept{Items: append(items, st.item())}, err
 }
 
-// Observe gives the same as it is now.
+// Observe returns the same as it is now.
 func (c class) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
 	st, err := c.stateOf(ctx, s, macOf(kept))
 	if err != nil {

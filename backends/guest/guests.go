@@ -100,7 +100,7 @@ func orElse(d *time.Duration, def time.Duration) {
 	}
 }
 
-// Close gives the connections back to the pool.
+// Close returns the connections back to the pool.
 func (g *Guests) Close() error {
 	g.mu.Lock()
 	conns := g.conns
@@ -112,7 +112,7 @@ func (g *Guests) Close() error {
 	return nil
 }
 
-// Setters gives one Setter for each kind of setting that a guest has.
+// Setters returns one Setter for each kind of setting that a guest has.
 func (g *Guests) Setters() map[backends.Kind]backends.Setter {
 	all := map[backends.Kind]backends.Setter{
 		backends.KindPackages:     packages{g},

@@ -89,7 +89,7 @@ func (i image) engine(ctx context.Context, vm string) (*backends.Engine, error) 
 	return sections(out).engine(), err
 }
 
-// Read gives the Dockerfile that the image was built by, "" for an image of somebody else.
+// Read returns the Dockerfile that the image was built by, "" for an image of somebody else.
 func (i image) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
 	e, err := i.engine(ctx, s.Target.Name)
 	if err != nil || e == nil {

@@ -28,7 +28,7 @@ func LimitsText(value string) string {
 	return b.String()
 }
 
-// Read gives the limit that a new login has.
+// Read returns the limit that a new login has.
 func (m memlock) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
 	r, err := m.g.Run(ctx, s.Target.Name, ssh.Command{Script: "echo $SSH_MEMLOCK"})
 	if err != nil {
@@ -79,7 +79,7 @@ func (m memlock) Keep(ctx context.Context, s backends.Setting, _ backends.Value)
 	return backends.Kept{Items: items}, err
 }
 
-// Observe gives the file as it is now.
+// Observe returns the file as it is now.
 func (m memlock) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
 	items, err := m.g.look(ctx, s.Target.Name, manifestOf(kept))
 	return backends.Kept{Items: items}.Bare(), err

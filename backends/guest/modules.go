@@ -15,7 +15,7 @@ type modules struct{ g *Guests }
 
 const pvrdma = "vmw_pvrdma"
 
-// Read gives the modules of the set that are loaded, in the order of the set.
+// Read returns the modules of the set that are loaded, in the order of the set.
 func (m modules) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
 	loaded, err := m.loaded(ctx, s.Target.Name)
 	if err != nil {

@@ -59,7 +59,7 @@ func (f facts) ofed() (version string, unfinished bool) {
 	return version, f.line("ofed-work") != ""
 }
 
-// Read gives the MLNX_OFED that is there.
+// Read returns the MLNX_OFED that is there.
 func (m mofed) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
 	r, err := m.g.Run(ctx, s.Target.Name, ssh.Command{Script: ofedScript()})
 	if err != nil {
@@ -137,7 +137,7 @@ func (f facts) ofedItem() backends.Item {
 	return i
 }
 
-// Observe gives MLNX_OFED, the packages, modules and files as they are now.
+// Observe returns MLNX_OFED, the packages, modules and files as they are now.
 func (m mofed) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
 	vm := s.Target.Name
 	items, err := m.g.look(ctx, vm, manifestOf(kept))

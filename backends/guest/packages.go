@@ -15,7 +15,7 @@ import (
 // packages sets which packages are installed: KindPackages.
 type packages struct{ g *Guests }
 
-// Read gives the packages of the set that are installed; Partial where the package manager was cut short in one of them.
+// Read returns the packages of the set that are installed; Partial where the package manager was cut short in one of them.
 func (p packages) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
 	names := p.names(s, nil)
 	f, err := p.ask(ctx, s.Target.Name, names)
@@ -74,7 +74,8 @@ func (p packages) ask(ctx context.Context, vm string, names []string) (facts, er
 	return sections(r.Stdout), nil
 }
 
-// Keep asks the package manager what it would install, and records that as absent: going back removes exactly that.
+// Keep asks the package manager what it would install and records those packages as absent, so that a rollback removes
+// exactly these.
 func (p packages) Keep(ctx context.Context, s backends.Setting, to backends.Value) (backends.Kept, error) {
 	p.g.learn(s, to)
 	missing, err := p.missing(ctx, s, to)
@@ -157,7 +158,7 @@ func (p packages) observePackages(ctx context.Context, vm string, kept backends.
 	}), nil
 }
 
-// Observe gives the packages as they are now.
+// Observe returns the packages as they are now.
 func (p packages) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
 	items, err := p.observePackages(ctx, s.Target.Name, kept)
 	return backends.Kept{Items: items}, err

@@ -154,7 +154,7 @@ func (p persist) read(ctx context.Context, vm string) (backends.Persist, facts, 
 	return f.persist(), f, nil
 }
 
-// Read gives Absent when nothing of ours is there, and what is there where an attempt has left something.
+// Read returns Absent when nothing of ours is there, and what is there where an attempt has left something.
 func (p persist) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
 	now, f, err := p.read(ctx, s.Target.Name)
 	if left := f.persistLeft(); err == nil && len(left) > 0 {
@@ -325,7 +325,7 @@ func (p persist) Keep(ctx context.Context, s backends.Setting, to backends.Value
 	return backends.Kept{Items: items}, err
 }
 
-// Observe gives the same things as they are now.
+// Observe returns the same things as they are now.
 func (p persist) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
 	items, err := p.g.look(ctx, s.Target.Name, manifestOf(kept))
 	return backends.Kept{Items: items}.Bare(), err

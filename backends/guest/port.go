@@ -33,7 +33,7 @@ func (p port) device(ctx context.Context, s backends.Setting) (*backends.VerbsDe
 	return nil, nil
 }
 
-// Read gives the state of the port, Absent when the adapter has no RDMA device.
+// Read returns the state of the port, Absent when the adapter has no RDMA device.
 func (p port) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
 	d, err := p.device(ctx, s)
 	if err != nil || d == nil {

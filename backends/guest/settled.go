@@ -16,7 +16,7 @@ type settled struct {
 
 var _ backends.Decorator = (*settled)(nil)
 
-// Unwrap gives the Setter itself.
+// Unwrap returns the Setter itself.
 func (d *settled) Unwrap() backends.Setter { return d.setter }
 
 func (d *settled) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {

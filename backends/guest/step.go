@@ -170,8 +170,8 @@ func (g *Guests) settle(ctx context.Context, vm string) error {
 	return nil
 }
 
-// Settle waits in a guest for a step that an earlier process has left running there: a package manager that outlives the
-// connection changes what a survey reads. It returns at once where none runs.
+// Settle waits for a step that an earlier process left running in a guest, such as a package manager that outlives the
+// connection and changes what a survey reads. It returns at once if no step is running.
 func (g *Guests) Settle(ctx context.Context, vm string) error {
 	g.unsettle(vm)
 	return g.settle(ctx, vm)

@@ -24,7 +24,7 @@ type Client struct {
 // A Runner runs kubectl with arguments and stdin, and gives what it printed.
 type Runner func(ctx context.Context, stdin []byte, args ...string) (stdout, stderr []byte, err error)
 
-// New gives a client for a context of the kubeconfig.
+// New returns a client for a context of the kubeconfig.
 func New(context string, run Runner) (*Client, error) {
 	if strings.TrimSpace(context) == "" {
 		return nil, backends.Errorf(backends.KindUsage, "", "kubectl config get-contexts names them", "no Kubernetes context is named")

@@ -95,7 +95,7 @@ func (l *login) ask(question func()) {
 	})
 }
 
-// ErrLogin is in the chain of errors of logins that the server has refused.
+// ErrLogin is in the chain of errors of logins that the server refused.
 var ErrLogin = errors.New("was not let in")
 
 var errNoPassword = errors.New("no password was given")

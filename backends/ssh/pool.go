@@ -117,7 +117,7 @@ func (c *Conn) Target() Target  { return c.target }
 func (c *Conn) User() string    { return c.link.endpoint.user }
 func (c *Conn) Address() string { return c.link.endpoint.address() }
 
-// Close gives the share back. Commands still running on it are not ended by that.
+// Close returns the share back. Commands still running on it are not ended by that.
 func (c *Conn) Close() error {
 	c.once.Do(func() { c.link.pool.release(c.link) })
 	return nil

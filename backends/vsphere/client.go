@@ -71,7 +71,7 @@ type SetterOptions struct {
 	Parallel int // hosts that one SetMany works on at the same time; 16
 }
 
-// Setters gives the setters of every kind of setting that vCenter holds. They are safe for use by many goroutines.
+// Setters returns the setters of every kind of setting that vCenter holds. They are safe for use by many goroutines.
 func (c *Client) Setters(options ...SetterOptions) map[backends.Kind]backends.Setter {
 	var o SetterOptions
 	if len(options) > 0 {
@@ -95,15 +95,15 @@ func (c *Client) Esxcli(ctx context.Context, host string, args ...string) ([]map
 // Depots names the files on datastores (.vib, .zip, absolute paths) from which KindComponent installs.
 func (c *Client) Depots(paths []string) { c.system.Depots(paths) }
 
-// SystemOptions bound a survey of hosts' systems and say what is asked.
+// SystemOptions are the limits and the questions of a survey of host systems.
 type SystemOptions = system.Options
 
-// System asks hosts by esxcli through the API, never by SSH, what no property tells, and puts it into their System.
+// System reads what no property of the API holds from hosts, by esxcli through the API and never by SSH, into their System.
 func (c *Client) System(ctx context.Context, hosts []*backends.Host, o SystemOptions) {
 	c.system.Survey(ctx, hosts, o)
 }
 
-// Neighbours gives the switch port behind each pNIC of a host, by device name: what the physical switch says of itself
+// Neighbours returns the switch port behind each pNIC of a host, by device name: what the physical switch says of itself
 // over LLDP or CDP. A pNIC that heard nobody has no entry.
 func (c *Client) Neighbours(ctx context.Context, host string) (map[string]backends.Neighbour, error) {
 	return c.system.Neighbours(ctx, host)
@@ -112,7 +112,7 @@ func (c *Client) Neighbours(ctx context.Context, host string) (map[string]backen
 // BracketOptions bound how long brackets wait and say what the operator has consented to.
 type BracketOptions = bracket.Options
 
-// Brackets gives what must be around changes that need a VM off or a host empty. Without options the defaults hold:
+// Brackets returns what must be around changes that need a VM off or a host empty. Without options the defaults hold:
 // nothing is powered off by force.
 func (c *Client) Brackets(options ...BracketOptions) map[backends.BracketKind]backends.Bracket {
 	var o BracketOptions
@@ -142,7 +142,7 @@ func (c *Client) HostBack(ctx context.Context, host string, limit time.Duration)
 	return bracket.Back(ctx, c.conn, c.places, host, limit)
 }
 
-// AdapterMAC gives the MAC address (lower case, colons) of a VM's adapter on a port group, by which its guest is told
+// AdapterMAC returns the MAC address (lower case, colons) of a VM's adapter on a port group, by which its guest is told
 // which interface is meant.
 func (c *Client) AdapterMAC(ctx context.Context, vm, portGroup string) (string, error) {
 	return c.settings.AdapterMAC(ctx, vm, portGroup)
@@ -155,12 +155,12 @@ func (c *Client) Deploy(ctx context.Context, f *appliance.File, d backends.Deplo
 	return id, err
 }
 
-// DeployTarget proves that an appliance with these port groups can be deployed, and returns the path of the host for it.
+// DeployTarget checks that an appliance with these port groups can be deployed, and returns the path of the host for it.
 func (c *Client) DeployTarget(ctx context.Context, f *appliance.File, d backends.Deployment, groups []string) (string, error) {
 	return appliance.Target(ctx, c.conn, f, d, groups)
 }
 
-// RemoveDeployed destroys the VM that Deploy has made.
+// RemoveDeployed destroys the VM that Deploy created.
 func (c *Client) RemoveDeployed(ctx context.Context, id string) error {
 	err := appliance.Remove(ctx, c.conn, id)
 	c.places.Expire(backends.TypeVM)

@@ -155,7 +155,7 @@ func (l *Lease) Renew(ctx context.Context, h Holder) error {
 	return wire.Explain(err, l.Target.Name, "write the shared lock")
 }
 
-// Release gives the lock back. One that is gone already is no error.
+// Release returns the lock back. One that is gone already is no error.
 func (l *Lease) Release(ctx context.Context) error {
 	_, err := methods.RemoveCustomFieldDef(ctx, l.c.conn.VIM(), &types.RemoveCustomFieldDef{
 		This: *l.c.conn.VIM().ServiceContent.CustomFieldsManager, Key: l.key,

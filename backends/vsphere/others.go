@@ -167,5 +167,5 @@ func plainUser(name string) string {
 	return strings.ToLower(name)
 }
 
-// Ours tells whether an activity may be that of an earlier process of this account.
+// Ours reports whether an activity may be that of an earlier process of this account.
 func (c *Client) Ours(a Activity) bool { return sameUser(a.User, c.conn.User()) }

@@ -24,7 +24,7 @@ type Bundle struct {
 	Kept    time.Time        // when the baseline among the facts was kept
 }
 
-// Measured gives the measurements that were made for the bundle.
+// Measured returns the measurements that were made for the bundle.
 func (b *Bundle) Measured() []perftest.Measurement {
 	var all []perftest.Measurement
 	for _, p := range b.Facts.Pairs {

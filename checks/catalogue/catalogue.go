@@ -14,7 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/vm"
 )
 
-// Checks gives all checks, in the order in which the domain's catalogue lists them: from vCenter inwards to the pair.
+// Checks returns all checks, in the order in which the domain's catalogue lists them: from vCenter inwards to the pair.
 func Checks() []checks.Check {
 	all := slices.Concat(vcenter.Checks(), host.Checks(), network.Checks(), vm.Checks(), guest.Checks(), guest.PairChecks())
 	held := drifts()

@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// Checks gives the rows of guests.
+// Checks returns the rows of guests.
 func Checks() []checks.Check {
 	return slices.Concat(guestChecks(), guestNetChecks(), guestTestChecks(), guestDeviceChecks())
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// PairChecks gives the rows of pairs.
+// PairChecks returns the rows of pairs.
 func PairChecks() []checks.Check {
 	return slices.Concat(pathChecks(), speedChecks(), lossChecks(), comparedChecks())
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// Checks gives the rows of hosts.
+// Checks returns the rows of hosts.
 func Checks() []checks.Check {
 	return slices.Concat(hostChecks(), directHostChecks(), nicChecks(), nicLinkChecks(), qosChecks(), sriovChecks(), passthroughChecks(), controlPlaneChecks())
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// Checks gives the rows of switches.
+// Checks returns the rows of switches.
 func Checks() []checks.Check { return slices.Concat(switchChecks(), physicalChecks()) }
 
 // switchChecks look at the distributed switch and its port group.

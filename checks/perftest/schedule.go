@@ -37,7 +37,7 @@ func (p Pair) linkMbps() int { return min(p.Client.LinkMbps, p.Server.LinkMbps) 
 
 func (p Pair) String() string { return p.Client.VM + " -> " + p.Server.VM }
 
-// Pairs gives what to measure: "ring" (each node to the next one, so that every node sends once and receives once),
+// Pairs returns what to measure: "ring" (each node to the next one, so that every node sends once and receives once),
 // "all" (every two nodes once), or "A:B" (one pair by VM name). The ring is laid so that neighbours live on different
 // hosts wherever that is possible, because a pair on one host says nothing of the fabric.
 func Pairs(nodes []Node, how string) ([]Pair, error) {

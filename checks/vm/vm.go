@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// Checks gives the rows of VMs.
+// Checks returns the rows of VMs.
 func Checks() []checks.Check {
 	return slices.Concat(vmChecks(), vmTuningChecks(), vmAdapterChecks(), vmGPUChecks())
 }

@@ -36,7 +36,7 @@ type Change struct {
 	Evidence string        `json:"evidence"`
 }
 
-// Better tells whether the change is for the better.
+// Better reports whether the change is for the better.
 func (c Change) Better() bool { return rank(c.To) < rank(c.From) }
 
 func rank(s checks.Status) int {
@@ -104,10 +104,10 @@ func bounded(list []checks.Status) []checks.Status {
 	return list
 }
 
-// Of gives the states of a link at the looks so far, the latest last.
+// Of returns the states of a link at the looks so far, the latest last.
 func (h *History) Of(name checks.LinkName) []checks.Status { return h.links[name] }
 
-// Whole gives the states of the whole at the looks so far, the latest last.
+// Whole returns the states of the whole at the looks so far, the latest last.
 func (h *History) Whole() []checks.Status { return h.whole }
 
 // worst is the state of the whole: unknown links beside others that were judged do not darken it.

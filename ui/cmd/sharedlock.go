@@ -233,7 +233,7 @@ func (k *sharedLock) stop(asked <-chan struct{}) <-chan struct{} {
 	return both
 }
 
-// Release gives the leases back, also after a failure. What cannot be given back expires.
+// Release returns the leases back, also after a failure. What cannot be given back expires.
 func (k *sharedLock) Release() {
 	close(k.ended)
 	k.over.Wait()

@@ -37,7 +37,7 @@ func (l *list) Typing() bool { return l.table != nil && l.table.Typing() }
 
 func (l *list) Update(_ *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) { return l.table.Update(msg) }
 
-// Editing tells that Enter and Esc are those of a text field in the table.
+// Editing reports whether Enter and Esc are those of a text field in the table.
 func (l *list) Editing() bool { return l.Typing() }
 
 // hostsPage chooses the ESXi hosts.

@@ -28,7 +28,7 @@ func (p *lookPage) Hints() []frame.Hint {
 }
 func (p *lookPage) Typing() bool { return false }
 
-// Reported tells that the report stands and there is nothing to ask before one leaves.
+// Reported reports whether the report stands and there is nothing to ask before one leaves.
 func (p *lookPage) Reported() bool { return p.scroll != nil }
 
 func (p *lookPage) EnterWord() string {

@@ -29,7 +29,7 @@ type Run struct {
 // keepLog bounds the log pane.
 const keepLog = 200
 
-// NewRun gives an empty screen.
+// NewRun returns an empty screen.
 func NewRun(t theme.Theme) *Run { return &Run{theme: t} }
 
 // Event takes what the engine says.

@@ -19,7 +19,7 @@ type Scroll struct {
 	page  int
 }
 
-// NewScroll gives a text that begins at its first line.
+// NewScroll returns a text that begins at its first line.
 func NewScroll(t theme.Theme, text string) *Scroll {
 	return &Scroll{theme: t, text: strings.TrimRight(text, "\n"), page: 10}
 }

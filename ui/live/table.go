@@ -57,7 +57,7 @@ type Table struct {
 	err     string
 }
 
-// NewTable gives a table whose cursor stands on the first row.
+// NewTable returns a table whose cursor stands on the first row.
 func NewTable(t theme.Theme, columns []Column, rows []Row) *Table {
 	table := &Table{Chosen: map[string]bool{}, theme: t, columns: columns, rows: rows, filter: field(t, "/"), editor: field(t, "> ")}
 	table.widths = make([]int, len(columns))
@@ -92,7 +92,7 @@ func (t *Table) SetCell(row, column int, text string) {
 	t.find[row] = strings.ToLower(strings.Join(r.Cells, "\n"))
 }
 
-// Rows gives the rows, in order.
+// Rows returns the rows, in order.
 func (t *Table) Rows() []Row { return t.rows }
 
 // At puts the cursor on a row.
@@ -114,7 +114,7 @@ func (t *Table) narrow() {
 	t.cursor = min(t.cursor, max(0, len(t.visible)-1))
 }
 
-// Typing tells whether a text field has the keyboard, so that letters and Enter are meant for it.
+// Typing reports whether a text field has the keyboard, so that letters and Enter are meant for it.
 func (t *Table) Typing() bool { return t.typing || t.edit != nil }
 
 // Update takes a key; it says whether the key was used.

@@ -7,7 +7,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 )
 
-// Lines gives a sink that prints one line an event, for logs and pipes.
+// Lines returns a sink that prints one line an event, for logs and pipes.
 func Lines(w io.Writer) engine.Sink {
 	out := &writer{w: w}
 	return func(e engine.Event) {
@@ -44,7 +44,7 @@ func Lines(w io.Writer) engine.Sink {
 	}
 }
 
-// JSONLines gives a sink that prints one JSON document a line.
+// JSONLines returns a sink that prints one JSON document a line.
 func JSONLines(w io.Writer) engine.Sink {
 	enc := JSON(w)
 	return func(e engine.Event) {

@@ -17,7 +17,7 @@ type Theme struct {
 	Border                                          lipgloss.Border
 }
 
-// New gives a theme. colour false honours NO_COLOR and pipes; ascii is for terminals without UTF-8; dark is the
+// New returns a theme. colour false honours NO_COLOR and pipes; ascii is for terminals without UTF-8; dark is the
 // terminal's background.
 func New(colour, ascii, dark bool) Theme {
 	t := Theme{Colour: colour, ASCII: ascii, Border: lipgloss.RoundedBorder()}
@@ -70,7 +70,7 @@ const (
 	Skipped
 )
 
-// Symbol gives the mark as one cell, in its colour.
+// Symbol returns the mark as one cell, in its colour.
 func (t Theme) Symbol(m Mark) string {
 	utf := [...]string{"✓", "!", "✗", "?", "●", "·", "-"}
 	ascii := [...]string{"+", "!", "x", "?", "*", ".", "-"}

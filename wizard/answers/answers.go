@@ -196,7 +196,7 @@ type Run struct {
 	Lock       string     `yaml:"lock" json:"lock"` // LockLocal, LockShared
 }
 
-// Who is kept away while a run changes something.
+// Which other runs are excluded while a run changes something.
 const (
 	LockLocal  = "local"  // other runs of the same state directory
 	LockShared = "shared" // all operators of the vCenter, by a lock on each cluster
@@ -212,7 +212,7 @@ type Reboot struct {
 // Bystanders is a way to treat VMs that the answers do not list.
 type Bystanders string
 
-// The ways of run.bystanders.
+// The values of run.bystanders.
 const (
 	BystandersDRS      Bystanders = "drs"      // DRS moves them; a host whose VMs it does not move is refused
 	BystandersMigrate  Bystanders = "migrate"  // those that DRS does not move are moved by vMotion before their host is emptied
@@ -238,7 +238,7 @@ func (p Power) Limit(vms int) int {
 	return max(1, min(4, vms/4))
 }
 
-// Networks gives the RDMA adapters that a VM shall have, the short form (ip) spelled out.
+// Networks returns the RDMA adapters that a VM shall have, the short form (ip) spelled out.
 func (a *Answers) Networks(v VM) []Adapter {
 	if len(v.Adapters) == 0 {
 		if !v.IP.IsValid() {
@@ -256,15 +256,15 @@ func (a *Answers) Networks(v VM) []Adapter {
 	return out
 }
 
-// VFs tells whether guests get virtual functions of the RDMA pNIC.
+// VFs reports whether guests get virtual functions of the RDMA pNIC.
 func (a *Answers) VFs() bool {
 	return a.Mode == SRIOV || a.Mode == GPUDirect && a.GPUDirect.NIC == "sriov"
 }
 
-// WholeCard tells whether a VM gets the RDMA card itself: then it is on no switch, and no adapter leads to it.
+// WholeCard reports whether a VM gets the RDMA card itself: then it is on no switch, and no adapter leads to it.
 func (a *Answers) WholeCard() bool { return a.Mode == GPUDirect && !a.VFs() }
 
-// PortGroups gives every port group that the VMs need, in the order of the answers and each once; the one of the
+// PortGroups returns every port group that the VMs need, in the order of the answers and each once; the one of the
 // switch comes first.
 func (a *Answers) PortGroups() []string {
 	out, seen := []string{a.Switch.PortGroup}, map[string]bool{a.Switch.PortGroup: true}

@@ -16,7 +16,7 @@ type Key struct {
 	Mode     Mode   // "": every mode; else the only mode that reads it
 }
 
-// Keys gives every key in the order of the file.
+// Keys returns every key in the order of the file.
 func Keys() []Key {
 	return []Key{
 		{Path: "apiVersion", Doc: "shape of this file", Default: APIVersion, Enum: []string{APIVersion}},
@@ -144,7 +144,7 @@ func Keys() []Key {
 	}
 }
 
-// DefaultFor gives the default of the key in a mode, as written in YAML.
+// DefaultFor returns the default of the key in a mode, as written in YAML.
 func (k Key) DefaultFor(m Mode) string {
 	if d, ok := k.ByMode[m]; ok {
 		return d

@@ -14,7 +14,7 @@ import (
 
 const sizeLimit = 2 << 20 // bytes; ten thousand VMs need about one MB
 
-// Default gives answers with every documented default of a mode and nothing else.
+// Default returns answers with every documented default of a mode and nothing else.
 func Default(m Mode) *Answers {
 	a := &Answers{Mode: m}
 	d := decoder{keys: newKeyTable(), mode: m, nodes: map[string]*yaml.Node{}}
@@ -23,7 +23,7 @@ func Default(m Mode) *Answers {
 	return a
 }
 
-// DefaultVM gives a VM with every documented default.
+// DefaultVM returns a VM with every documented default.
 func DefaultVM(name string) VM {
 	v := VM{Name: name}
 	d := decoder{keys: newKeyTable(), nodes: map[string]*yaml.Node{}}

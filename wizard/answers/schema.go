@@ -10,7 +10,7 @@ import (
 	yaml "go.yaml.in/yaml/v3"
 )
 
-// Schema gives the JSON Schema (draft 2020-12) of the file, made of the same table of keys that Load obeys.
+// Schema returns the JSON Schema (draft 2020-12) of the file, made of the same table of keys that Load obeys.
 func Schema() ([]byte, error) {
 	r := jsonschema.Reflector{
 		FieldNameTag: "yaml", RequiredFromJSONSchemaTags: true, DoNotReference: true, ExpandedStruct: true,

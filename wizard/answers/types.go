@@ -197,7 +197,7 @@ func (c VMCount) MarshalText() ([]byte, error) {
 	return []byte(strconv.Itoa(int(c))), nil
 }
 
-// Hardware says which virtual hardware version a VM shall have: keep (also ""), upgrade (to the lowest version that the
+// Hardware is the requested virtual hardware version of a VM: keep (also ""), upgrade (to the lowest version that the
 // mode needs) or a number (14 for vmx-14).
 type Hardware string
 

@@ -8,7 +8,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// Priors gives what a journal knows of the settings that its run meant to change, for rollback.Build: the value before
+// Priors returns what a journal knows of the settings that its run meant to change, for rollback.Build: the value before
 // the first attempt, and the value that the run left.
 func Priors(s *journal.State) []plan.Prior {
 	var out []plan.Prior

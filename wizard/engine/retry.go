@@ -74,20 +74,20 @@ type retry struct {
 
 var _ backends.Decorator = (*retry)(nil)
 
-// Unwrap gives the setter that is retried.
+// Unwrap returns the setter that is retried.
 func (r *retry) Unwrap() backends.Setter { return r.setter }
 
-// Read tries again.
+// Read retries transient errors.
 func (r *retry) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
 	return again(ctx, r.b, func() (backends.Value, error) { return r.setter.Read(ctx, s) })
 }
 
-// Set tries again.
+// Set retries transient errors.
 func (r *retry) Set(ctx context.Context, s backends.Setting, to backends.Value, p backends.Progress) error {
 	return r.b.do(ctx, func() error { return r.setter.Set(ctx, s, to, p) })
 }
 
-// Parent gives the key of the wrapped setter.
+// Parent returns the key of the wrapped setter.
 func (r *retry) Parent(s backends.Setting) string {
 	if many, ok := backends.As[backends.ManySetter](r.setter); ok {
 		return many.Parent(s)
@@ -130,7 +130,7 @@ func (r *retry) SetMany(ctx context.Context, as []backends.Assignment, p backend
 	return out
 }
 
-// ReadMany reads all again when one failed as transient.
+// ReadMany reads all settings again if one failed with a transient error.
 func (r *retry) ReadMany(ctx context.Context, ss []backends.Setting) (values []backends.Value, errs []error) {
 	many, ok := backends.As[backends.ManyReader](r.setter)
 	if !ok {
@@ -148,7 +148,7 @@ func (r *retry) ReadMany(ctx context.Context, ss []backends.Setting) (values []b
 	return values, errs
 }
 
-// Keep tries again.
+// Keep retries transient errors.
 func (r *retry) Keep(ctx context.Context, s backends.Setting, to backends.Value) (backends.Kept, error) {
 	keeper, ok := backends.As[backends.Keeper](r.setter)
 	if !ok {
@@ -157,7 +157,7 @@ func (r *retry) Keep(ctx context.Context, s backends.Setting, to backends.Value)
 	return again(ctx, r.b, func() (backends.Kept, error) { return keeper.Keep(ctx, s, to) })
 }
 
-// Observe tries again.
+// Observe retries transient errors.
 func (r *retry) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
 	keeper, ok := backends.As[backends.Keeper](r.setter)
 	if !ok {
@@ -166,7 +166,7 @@ func (r *retry) Observe(ctx context.Context, s backends.Setting, kept backends.K
 	return again(ctx, r.b, func() (backends.Kept, error) { return keeper.Observe(ctx, s, kept) })
 }
 
-// Restore tries again.
+// Restore retries transient errors.
 func (r *retry) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, p backends.Progress) error {
 	keeper, ok := backends.As[backends.Keeper](r.setter)
 	if !ok {

@@ -194,7 +194,7 @@ func (s *State) ETA() time.Duration {
 	return mean * time.Duration(left) / time.Duration(max(1, s.Counts.Running))
 }
 
-// Failed gives the targets that failed, in the order in which they were announced.
+// Failed returns the targets that failed, in the order in which they were announced.
 func (s *State) Failed() []*TargetState {
 	return slices.DeleteFunc(slices.Clone(s.Targets), func(t *TargetState) bool { return t.Counts.Failed == 0 })
 }

@@ -145,7 +145,7 @@ func (b Bracket) ID() string {
 	return id
 }
 
-// RoundOf gives the Round of a bracket from its id.
+// RoundOf returns the Round of a bracket from its id.
 func RoundOf(id string) int {
 	n, err := strconv.Atoi(id[strings.LastIndex(id, "/")+1:])
 	if err != nil {

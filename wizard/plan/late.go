@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/nmlx5"
 )
 
-// Resolve gives what a change shall set once its present value has been read: To, or for a Late change what follows from
+// Resolve returns what a change shall set once its present value has been read: To, or for a Late change what follows from
 // both. Firmware: keys that the card does not have are left out (single ports, Ethernet-only cards), keys that nobody
 // asked for stay, and NUM_OF_VFS is never lowered.
 func Resolve(c Change, now backends.Value) (backends.Value, error) {

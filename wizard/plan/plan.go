@@ -44,7 +44,7 @@ func (p Plan) Hash() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Empty tells whether there is nothing to do.
+// Empty reports whether there is nothing to do.
 func (p Plan) Empty() bool { return len(p.Changes) == 0 }
 
 // Change finds a change by id; nil when there is none.

@@ -28,7 +28,7 @@ type Observation struct {
 	Err error // why nobody knows
 }
 
-// Differing gives the recorded items that are not as they were before the run: those that are as the run left them, half
+// Differing returns the recorded items that are not as they were before the run: those that are as the run left them, half
 // done, or nobody knows how it left them; and those that somebody else has changed since.
 func (p Prior) Differing(now backends.Kept) (ours, others []backends.Difference) {
 	if p.Kept == nil {
@@ -44,7 +44,7 @@ func (p Prior) Differing(now backends.Kept) (ours, others []backends.Difference)
 	return ours, others
 }
 
-// PutBack tells that the run, or its rollback, left every recorded item as it was before.
+// PutBack reports whether the run, or its rollback, left every recorded item in its earlier state.
 func (p Prior) PutBack() bool {
 	for _, i := range p.Kept.Items {
 		if p.Left.Item(i.Kind, i.Name) == nil {
@@ -54,7 +54,7 @@ func (p Prior) PutBack() bool {
 	return len(backends.Differences(*p.Kept, p.Left)) == 0
 }
 
-// Differences names differences for people, at most five of them.
+// Differences describes at most five differences for the operator.
 func Differences(ds []backends.Difference) []string {
 	var out []string
 	for _, d := range ds {

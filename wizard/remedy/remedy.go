@@ -65,7 +65,7 @@ func Changes(p *plan.Plan, found []checks.Finding) (ids []string, left []checks.
 	return ids, left
 }
 
-// Automatic tells whether a finding is something that this program mends by itself, once it is allowed to.
+// Automatic reports whether a finding is something that this program mends by itself, once it is allowed to.
 func Automatic(f checks.Finding) bool {
 	return f.Fix == string(checks.Automatic) && !f.Quiet && (f.Status == checks.Fail || f.Status == checks.Warn)
 }

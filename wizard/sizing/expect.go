@@ -50,7 +50,7 @@ type Bands struct {
 	PassUs, WarnUs       float64
 }
 
-// BandsFor gives the bands of a mode: pvrdma passes a software layer, sriov and gpudirect do not.
+// BandsFor returns the bands of a mode: pvrdma passes a software layer, sriov and gpudirect do not.
 func BandsFor(mode string) Bands {
 	if mode == "pvrdma" {
 		return Bands{PassShare: 0.85, WarnShare: 0.5, PassUs: 8, WarnUs: 20}

@@ -5,7 +5,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// PNICWish is what the answers ask of a host's RDMA pNIC. backends.ChoosePNIC answers it.
+// PNICWish returns what the answers require of a host's RDMA pNIC, for backends.ChoosePNIC.
 func PNICWish(a *answers.Answers, host string) backends.PNICWish {
 	w := OpenWish(a)
 	w.MAC, w.Device, w.Driver, w.SpeedMbps = string(a.NIC.MACs[host]), a.NIC.Device, a.NIC.Driver, a.NIC.Speed.Mbps()

@@ -25,7 +25,7 @@ func NumOfVFs(current int, ports []int) (int, error) {
 	return max(current, min(FirmwareVFs, sum+1)), nil
 }
 
-// EnoughVFs tells whether a card's NUM_OF_VFS covers its ports: not below the largest max_vfs.
+// EnoughVFs reports whether a card's NUM_OF_VFS covers its ports: not below the largest max_vfs.
 func EnoughVFs(numOfVFs int, ports []int) bool {
 	return len(ports) == 0 || numOfVFs >= slices.Max(ports)
 }
@@ -104,7 +104,7 @@ func pciKey(addr string) ([4]uint64, error) {
 	return key, nil
 }
 
-// LowFunctionEmpty tells whether a card asks for VFs on a later port only: with more than 8 some hosts give fewer
+// LowFunctionEmpty reports whether a card asks for VFs on a later port only: with more than 8 some hosts give fewer
 // (KB 2039824, ESXi 5.1; a warning, as VMware's own example does the same).
 func LowFunctionEmpty(ports []int) bool {
 	return len(ports) > 1 && ports[0] == 0 && slices.Max(ports) > 8

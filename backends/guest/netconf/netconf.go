@@ -92,7 +92,7 @@ func Find(s System, files []File, nic NIC) (Config, bool) {
 	return Config{}, false
 }
 
-// Write gives the one file that makes the address persistent; false for a system that is not known. For netplan the
+// Write returns the one file that makes the address persistent; false for a system that is not known. For netplan the
 // stanza merges into the one that other files have for the same interface.
 func Write(s System, files []File, a Static) (File, bool) {
 	name := Slug(a.PortGroup)

@@ -20,7 +20,7 @@ type Manager struct {
 	Unavailable    string // hint where names cannot be had
 }
 
-// For gives the Manager behind apt-get, dnf or yum.
+// For returns the Manager behind apt-get, dnf or yum.
 func For(program string) (Manager, bool) {
 	switch program {
 	case "apt-get":
@@ -39,10 +39,10 @@ var (
 	unknownName = regexp.MustCompile(`(?i)unable to locate package|has no installation candidate|no package .* available|no match for argument|unable to find a match`)
 )
 
-// OnlyUnknown tells whether a package manager complains of nothing but names that it does not know.
+// OnlyUnknown reports whether a package manager complains of nothing but names that it does not know.
 func OnlyUnknown(said string) bool { return unknownName.MatchString(said) && !Complains(said) }
 
-// Complains tells whether there is an error that is not about unknown names.
+// Complains reports whether there is an error that is not about unknown names.
 func Complains(said string) bool {
 	for line := range strings.SplitSeq(said, "\n") {
 		if (strings.HasPrefix(line, "E: ") || strings.HasPrefix(line, "Error: ")) && !unknownName.MatchString(line) {
@@ -52,14 +52,14 @@ func Complains(said string) bool {
 	return false
 }
 
-// Helpless tells whether a package manager cannot work out what it would do: names that it does not know, a full disk,
+// Helpless reports whether a package manager cannot work out what it would do: names that it does not know, a full disk,
 // lists that it cannot read. What an interrupted installation has left does not count: it is mended before the next.
 func Helpless(said string) bool {
 	return (unknownName.MatchString(said) || Complains(said)) && !mendable.MatchString(said)
 }
 
-// Locked tells whether another package manager is at work.
+// Locked reports whether another package manager is at work.
 func Locked(said string) bool { return lockTaken.MatchString(said) }
 
-// Unreachable tells whether the repositories cannot be reached.
+// Unreachable reports whether the repositories cannot be reached.
 func Unreachable(said string) bool { return unreachable.MatchString(said) }

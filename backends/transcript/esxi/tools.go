@@ -2,7 +2,7 @@ package esxi
 
 import "github.com/rdma-setup/rdma-setup/backends/transcript/esxi/nic"
 
-// Tools gives the parsers of this package and of package nic by tool id.
+// Tools returns the parsers of this package and of package nic by tool id.
 func Tools() map[string]func(string) any {
 	tools := nic.Tools()
 	for id, parse := range map[string]func(string) any{

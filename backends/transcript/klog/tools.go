@@ -1,6 +1,6 @@
 package klog
 
-// Tools gives the parsers of this package by tool id.
+// Tools returns the parsers of this package by tool id.
 func Tools() map[string]func(string) any {
 	return map[string]func(string) any{
 		"dmesg":         func(s string) any { return Dmesg(s) },

@@ -88,7 +88,7 @@ func (e *Envelope) NotUnderstood(understood bool, text string) {
 	e.Fail(CodeNotUnderstood, firstLine(text), nil)
 }
 
-// Failed tells whether the text holds an error.
+// Failed reports whether the text holds an error.
 func (e Envelope) Failed() bool { return len(e.Errors) > 0 }
 
 func add(list []Message, code, line string, extra map[string]any) []Message {

@@ -93,7 +93,7 @@ func findTitle(line string, taken []bool, words []string) (start, end int) {
 	return -1, -1
 }
 
-// Has tells whether the heading has the column.
+// Has reports whether the heading has the column.
 func (h *Header) Has(title string) bool {
 	_, ok := h.index[Key(title)]
 	return ok

@@ -14,7 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// A File is an appliance on this machine. It stays open, so that what was verified is what is sent.
+// A File is an appliance on this machine. It stays open, so that the verified content is what is uploaded.
 type File struct {
 	Path string
 	backends.Appliance
@@ -58,7 +58,7 @@ func unreadable(err error) error {
 	return backends.Errorf(backends.KindUsage, "", "Name an OVA or OVF file that can be read.", "read the appliance: %w", err)
 }
 
-// Close lets go of the package.
+// Close closes the package.
 func (f *File) Close() error { return f.files.Close() }
 
 func (f *File) read(configuration string) error {

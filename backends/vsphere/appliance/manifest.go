@@ -19,7 +19,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// A Proof says what shows that a package is whole and who made it.
+// A Proof says what proves that a package is complete and who created it.
 type Proof struct {
 	Manifest bool // every file, the descriptor too, has the digest that the manifest gives
 	Signed   bool // a certificate with a signature of the manifest came along; it is not verified here
@@ -27,8 +27,8 @@ type Proof struct {
 
 const downloadAgain = "Download the appliance again."
 
-// Verify compares the descriptor and every file that it refers to with the manifest. A package that was cut short or changed
-// on its way is found before anything is sent.
+// Verify compares the descriptor and every file that it refers to with the manifest. A package that was truncated or
+// changed is detected before anything is uploaded.
 func (f *File) Verify() (Proof, error) {
 	base := strings.TrimSuffix(f.files.Descriptor(), filepath.Ext(f.files.Descriptor()))
 	text, err := readLimited(f.files, base+".mf", manifestLimit)

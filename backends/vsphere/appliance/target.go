@@ -83,7 +83,7 @@ func choose(all []candidate, n need) (candidate, error) {
 		"no host can carry the VM: %s", strings.Join(why, "; "))
 }
 
-// Target proves before anything is sent that the VM can be where d says, and returns the inventory path of its host.
+// Target checks before the upload that the VM can be deployed as d says, and returns the inventory path of its host.
 func Target(ctx context.Context, conn *wire.Conn, f *File, d backends.Deployment, groups []string) (string, error) {
 	imp, err := destination(ctx, conn, d)
 	if err != nil {

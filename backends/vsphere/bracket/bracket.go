@@ -50,7 +50,7 @@ func (o Options) filled() Options {
 	return o
 }
 
-// Of gives the brackets that vCenter can open and close.
+// Of returns the brackets that vCenter can open and close.
 func Of(conn *wire.Conn, places *place.Places, o Options) map[backends.BracketKind]backends.Bracket {
 	s := site{conn: conn, places: places, opt: o.filled(), leaving: &leaving{hosts: map[place.Ref]bool{}}}
 	return map[backends.BracketKind]backends.Bracket{

@@ -35,10 +35,10 @@ func NewIndex() *Index {
 // unescaper undoes what vCenter does to / \ and % in names ("This name has %2f, %5c, %25", API reference, ManagedEntity.name).
 var unescaper = strings.NewReplacer("%2f", "/", "%2F", "/", "%5c", `\`, "%5C", `\`, "%25", "%")
 
-// Plain gives a name as people write it.
+// Plain returns a name as people write it.
 func Plain(name string) string { return unescaper.Replace(name) }
 
-// TargetOf gives the target type of a managed object's type, "" where it is none.
+// TargetOf returns the target type of a managed object's type, "" where it is none.
 func TargetOf(ref Ref) backends.TargetType {
 	switch ref.Type {
 	case "HostSystem":
@@ -138,7 +138,7 @@ func (x *Index) Path(ref Ref) string {
 	return b.String()
 }
 
-// Above gives the nearest ancestor of one of the managed object types, and its plain name.
+// Above returns the nearest ancestor of one of the managed object types, and its plain name.
 func (x *Index) Above(ref Ref, kinds ...string) (Ref, string) {
 	for range 64 {
 		n, ok := x.nodes[ref]
@@ -178,7 +178,7 @@ func (x *Index) Datacenters(name string) []Ref {
 	return out
 }
 
-// All gives the objects of a target type, ordered by path.
+// All returns the objects of a target type, ordered by path.
 func (x *Index) All(t backends.TargetType) []Ref {
 	var out []Ref
 	paths := map[Ref]string{}
@@ -238,7 +238,7 @@ func word(t backends.TargetType) string {
 // escaper does to a name what vCenter wants: / \ and % cannot stand in it as they are.
 var escaper = strings.NewReplacer("%", "%25", "/", "%2f", `\`, "%5c")
 
-// Raw gives the base of a plain name or inventory path as vCenter keeps it.
+// Raw returns the base of a plain name or inventory path as vCenter keeps it.
 func Raw(name string) string {
 	if strings.HasPrefix(name, "/") {
 		return name[strings.LastIndexByte(name, '/')+1:]

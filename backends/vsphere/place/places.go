@@ -199,7 +199,7 @@ func Through(view Ref, sets []types.PropertySpec) types.PropertyFilterSpec {
 	}
 }
 
-// Parts gives the references of a host's own managers. They are read for all known hosts at once.
+// Parts returns the references of a host's own managers. They are read for all known hosts at once.
 func (p *Places) Parts(ctx context.Context, host Ref) (types.HostConfigManager, error) {
 	if parts, ok := p.known(host); ok {
 		return parts, nil

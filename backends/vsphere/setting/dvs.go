@@ -17,7 +17,7 @@ import (
 
 type switchSetter struct{ *site }
 
-// Read gives the spec of a DVS as it is.
+// Read returns the spec of a DVS as it is.
 func (s switchSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
 	v, err := s.look(ctx, t.Target, s.dvs.fresh)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 
 type hardwareSetter struct{ *site }
 
-// Read gives a VM's hardware version: 19 for vmx-19.
+// Read returns a VM's hardware version: 19 for vmx-19.
 func (s hardwareSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
 	vm, err := s.places.Find(ctx, t.Target)
 	if err != nil {

@@ -38,7 +38,7 @@ func (s optionSetter) options(ctx context.Context, t backends.Ref) (place.Ref, e
 	return s.part(ctx, t, func(m types.HostConfigManager) *types.ManagedObjectReference { return m.AdvancedOption })
 }
 
-// Read gives an advanced setting of a host.
+// Read returns an advanced setting of a host.
 func (s optionSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
 	what := "read the advanced setting " + t.Name
 	manager, err := s.options(ctx, t.Target)

@@ -68,7 +68,7 @@ func (s groupSetter) view(ctx context.Context, t backends.Ref) (*groupView, erro
 	return nil, nil
 }
 
-// Read gives the spec of a port group as it is; VLAN is -1 for trunks and private VLANs.
+// Read returns the spec of a port group as it is; VLAN is -1 for trunks and private VLANs.
 func (s groupSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
 	v, err := s.view(ctx, t.Target)
 	if err != nil {

@@ -40,7 +40,7 @@ func New(conn *wire.Conn, places *place.Places) *Settings {
 // inFlight is how many hosts are asked or changed at the same time where nobody says otherwise.
 const inFlight = 16
 
-// Setters gives the setter of every kind of setting that vCenter holds. What a VM has shares one, so that all of it goes
+// Setters returns the setter of every kind of setting that vCenter holds. What a VM has shares one, so that all of it goes
 // into one reconfigure. Parallel bounds how many hosts one call of a setter works on at the same time; 0 is 16.
 func (s *Settings) Setters(parallel int) map[backends.Kind]backends.Setter {
 	if parallel <= 0 {
@@ -66,7 +66,7 @@ func (s *Settings) Setters(parallel int) map[backends.Kind]backends.Setter {
 	}
 }
 
-// AdapterMAC gives the MAC address of a VM's adapter on a port group, an RDMA adapter before an ordinary one.
+// AdapterMAC returns the MAC address of a VM's adapter on a port group, an RDMA adapter before an ordinary one.
 func (s *Settings) AdapterMAC(ctx context.Context, vm, group string) (string, error) {
 	what := "read the MAC address of the adapter on " + group
 	ref, err := s.site.places.Find(ctx, backends.VMRef(vm))

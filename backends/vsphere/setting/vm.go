@@ -67,7 +67,7 @@ func (s *vmSetter) view(ctx context.Context, vm place.Ref, extra bool) (*vmView,
 	return v, nil
 }
 
-// Read gives one setting of a VM.
+// Read returns one setting of a VM.
 func (s *vmSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
 	vm, err := s.places.Find(ctx, t.Target)
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *vmSetter) Read(ctx context.Context, t backends.Setting) (backends.Value
 	return got, wire.Explain(err, t.Target.Name, "read the VM's "+thing(t))
 }
 
-// ReadMany gives settings of VMs with one read a VM.
+// ReadMany returns settings of VMs with one read a VM.
 func (s *vmSetter) ReadMany(ctx context.Context, ss []backends.Setting) ([]backends.Value, []error) {
 	values, errs := make([]backends.Value, len(ss)), make([]error, len(ss))
 	views := map[backends.Ref]*vmView{}

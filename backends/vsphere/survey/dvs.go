@@ -63,7 +63,7 @@ func switchOf(o wire.Object) *switchRow {
 	return r
 }
 
-// UplinkNames gives the uplink port names of a switch, in order.
+// UplinkNames returns the uplink port names of a switch, in order.
 func UplinkNames(p types.BaseDVSUplinkPortPolicy) []string {
 	if names, ok := p.(*types.DVSNameArrayUplinkPortPolicy); ok {
 		return names.UplinkPortName
@@ -71,7 +71,7 @@ func UplinkNames(p types.BaseDVSUplinkPortPolicy) []string {
 	return nil
 }
 
-// Discovery gives "lldp listen", "cdp both", or "none".
+// Discovery returns "lldp listen", "cdp both", or "none".
 func Discovery(c *types.LinkDiscoveryProtocolConfig) string {
 	if c == nil || c.Operation == "" || c.Operation == "none" {
 		return "none"
@@ -79,7 +79,7 @@ func Discovery(c *types.LinkDiscoveryProtocolConfig) string {
 	return c.Protocol + " " + c.Operation
 }
 
-// BackingPNICs gives the pNICs that a host lends to a switch, in uplink order.
+// BackingPNICs returns the pNICs that a host lends to a switch, in uplink order.
 func BackingPNICs(b types.BaseDistributedVirtualSwitchHostMemberBacking) []string {
 	out := []string{}
 	if p, ok := b.(*types.DistributedVirtualSwitchHostMemberPnicBacking); ok {
@@ -111,7 +111,7 @@ func groupOf(o wire.Object) *groupRow {
 	return r
 }
 
-// VLAN gives "0" for untagged, an id, "0-4094" for a trunk, or "pvlan 5".
+// VLAN returns "0" for untagged, an id, "0-4094" for a trunk, or "pvlan 5".
 func VLAN(spec types.BaseVmwareDistributedVirtualSwitchVlanSpec) string {
 	switch v := spec.(type) {
 	case *types.VmwareDistributedVirtualSwitchVlanIdSpec:

@@ -160,7 +160,7 @@ func AssignedOf(p *types.VirtualPCIPassthrough) backends.AssignedDevice {
 	return backends.AssignedDevice{Backing: "unknown"}
 }
 
-// PaddedHex gives four digits to the device id that a fixed backing has as text: "0x102d", "20b5" or "b5".
+// PaddedHex returns four digits to the device id that a fixed backing has as text: "0x102d", "20b5" or "b5".
 func PaddedHex(id string) string {
 	id = strings.TrimPrefix(strings.ToLower(id), "0x")
 	return strings.Repeat("0", max(0, 4-len(id))) + id

@@ -78,7 +78,7 @@ func acceptance(level string) string {
 // componentSetter installs VIBs. They act from the next boot on and are not removed again.
 type componentSetter struct{ *System }
 
-// Read gives the version in the image of the next boot; Absent when it is not in it.
+// Read returns the version in the image of the next boot; Absent when it is not in it.
 func (s componentSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
 	image, err := s.installed(ctx, t.Target.Name, nextImage)
 	if err == nil && len(image) == 0 { // no image waits for a reboot

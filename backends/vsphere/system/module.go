@@ -29,7 +29,7 @@ func (s *System) parameters(ctx context.Context, host, module string) (backends.
 	return m, err
 }
 
-// Read gives the parameters that are set, as the next boot will have them.
+// Read returns the parameters that are set, as the next boot will have them.
 func (s moduleSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
 	m, err := s.parameters(ctx, t.Target.Name, t.Name)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// Neighbours gives the switch port behind each pNIC of a host, by device name: what the physical switch says of itself
+// Neighbours returns the switch port behind each pNIC of a host, by device name: what the physical switch says of itself
 // over LLDP or CDP. A pNIC that heard nobody has no entry; ESXi listens only on uplinks of a switch that is set to.
 // It costs one call once the host's managers are known.
 func (s *System) Neighbours(ctx context.Context, host string) (map[string]backends.Neighbour, error) {

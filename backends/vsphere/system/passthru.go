@@ -84,7 +84,7 @@ func vfs(p types.BaseHostPciPassthruInfo) backends.Value {
 	return backends.ValueOf(spec)
 }
 
-// Read gives what is asked for, not what is there: numVirtualFunctionRequested.
+// Read returns what is asked for, not what is there: numVirtualFunctionRequested.
 func (s vfSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
 	info, err := s.info(ctx, t, "read the VFs of "+t.Name)
 	if err != nil {

@@ -25,7 +25,7 @@ func (s *System) pause(ctx context.Context, host string) (map[string]backends.Pa
 	return out, nil
 }
 
-// Read gives the pause in force; Absent for a pNIC that the host does not have.
+// Read returns the pause in force; Absent for a pNIC that the host does not have.
 func (s pauseSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
 	all, err := s.pause(ctx, t.Target.Name)
 	if err != nil {

@@ -21,7 +21,7 @@ const (
 	offeredPolicies = "config.powerSystemCapability.availablePolicy"
 )
 
-// Read gives the short name of the policy in force: static is High Performance.
+// Read returns the short name of the policy in force: static is High Performance.
 func (s powerSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
 	const what = "read the power policy"
 	host, err := s.places.Find(ctx, t.Target)

@@ -176,7 +176,7 @@ func (a *asking) resync(ctx context.Context) {
 	}
 }
 
-// Resync gives the bytes that vSAN has to copy before its objects are whole again, as a host sees it; false where the host
+// Resync returns the bytes that vSAN has to copy before its objects are whole again, as a host sees it; false where the host
 // has no vSAN or does not tell.
 func (s *System) Resync(ctx context.Context, host string) (bytes int64, vsan bool) {
 	bytes, err := s.left(ctx, host)

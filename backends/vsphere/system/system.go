@@ -29,7 +29,7 @@ func New(conn *wire.Conn, places *place.Places, cli *esxcli.CLI) *System {
 	return &System{conn: conn, places: places, cli: cli}
 }
 
-// Setters gives the setters of every kind of setting of the hosts' systems.
+// Setters returns the setters of every kind of setting of the hosts' systems.
 func (s *System) Setters() map[backends.Kind]backends.Setter {
 	return map[backends.Kind]backends.Setter{
 		backends.KindPower:             powerSetter{s},

@@ -112,7 +112,7 @@ func classifyFault(f types.BaseMethodFault) (backends.ErrorKind, string) {
 	return backends.KindPermanent, ""
 }
 
-// FaultOf gives the fault in err's chain, nil when there is none.
+// FaultOf returns the fault in err's chain, nil when there is none.
 func FaultOf(err error) types.BaseMethodFault {
 	var f interface{ Fault() types.BaseMethodFault }
 	if errors.As(err, &f) {
@@ -121,7 +121,7 @@ func FaultOf(err error) types.BaseMethodFault {
 	return nil
 }
 
-// Text gives the words of an error for people: vCenter's localized message with its details, or the words of the
+// Text returns the words of an error for people: vCenter's localized message with its details, or the words of the
 // fault's name where the server has none.
 func Text(err error) string {
 	f := FaultOf(err)

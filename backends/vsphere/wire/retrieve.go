@@ -25,13 +25,13 @@ type Object struct {
 	Hidden []string
 }
 
-// Prop gives the property of a path as T; false where it is absent or of another type.
+// Prop returns the property of a path as T; false where it is absent or of another type.
 func Prop[T any](o Object, path string) (T, bool) {
 	v, ok := o.Props[path].(T)
 	return v, ok
 }
 
-// Value gives the property of a path as T, T's zero value where it is absent.
+// Value returns the property of a path as T, T's zero value where it is absent.
 func Value[T any](o Object, path string) T {
 	v, _ := o.Props[path].(T)
 	return v

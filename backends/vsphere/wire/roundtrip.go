@@ -99,7 +99,7 @@ func (c *Conn) noteTask(method string, res soap.HasFault) {
 	}
 }
 
-// Started tells whether a task was started by this connection.
+// Started reports whether a task was started by this connection.
 func (c *Conn) Started(task types.ManagedObjectReference) bool {
 	_, is := c.started.Load(task)
 	return is

@@ -10,7 +10,7 @@ import (
 // shown are variables beside the settings' own that decide how the program behaves.
 var shown = []string{"TERM", "COLORTERM", "NO_COLOR", "ACCESSIBLE", "LANG", "LC_ALL", "GOGC", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "SOURCE_DATE_EPOCH"}
 
-// Environment tells the variables that the program looks at, a line each: those that are set with their values, secrets
+// Environment lists the variables that the program reads, one per line: those that are set with their values, secrets
 // and user names with their names only.
 func Environment(e *Env) string {
 	names := slices.Clone(shown)

@@ -40,7 +40,7 @@ func (e *CodeError) Error() string {
 	return e.Err.Error()
 }
 
-// Unwrap gives what went wrong.
+// Unwrap returns what went wrong.
 func (e *CodeError) Unwrap() error { return e.Err }
 
 // Exit ends a command with a code and no further words.

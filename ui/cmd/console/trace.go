@@ -16,7 +16,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 )
 
-// A Trace writes every call of vCenter and every remote command: with -v a line on stderr, with --trace a record in a
+// A Trace writes every vCenter call and every remote command: with -v a line on stderr, with --trace a record in a
 // file, and at log level debug a record in the log of the run. A secret that is known is never written.
 type Trace struct {
 	mu      sync.Mutex
@@ -33,7 +33,7 @@ type Trace struct {
 // mostEarly bounds what is kept for a run that may never begin.
 const mostEarly = 2000
 
-// OpenTrace makes the trace that the settings ask for; the file is only readable by its owner.
+// OpenTrace opens the trace that the settings ask for. Only its owner can read the file.
 func OpenTrace(e *Env, set *Settings) (*Trace, error) {
 	t := &Trace{wanted: set.LogLevel == "debug"}
 	t.Hide(set.Password, set.ESXiPassword, set.GuestPassword, set.SudoPassword)
@@ -57,7 +57,7 @@ func OpenTrace(e *Env, set *Settings) (*Trace, error) {
 	return t, nil
 }
 
-// WithTrace hands a trace to a command that opens no session.
+// WithTrace passes a trace to a command that opens no session.
 func WithTrace(e *Env, cmd *cobra.Command, do func(backends.Trace) error) error {
 	set, err := ReadSettings(e, cmd)
 	if err != nil {
@@ -77,7 +77,7 @@ type shared struct {
 	w  io.Writer
 }
 
-// Shared makes a writer that commands and traces can write to at the same time.
+// Shared returns a writer that commands and traces can write to at the same time.
 func Shared(w io.Writer) io.Writer { return &shared{w: w} }
 
 func (s *shared) Write(b []byte) (int, error) {
@@ -90,7 +90,7 @@ func jsonTo(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// Hide keeps secrets out of everything that is written from now on.
+// Hide removes secrets from everything that is written from now on.
 func (t *Trace) Hide(secrets ...string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -101,7 +101,7 @@ func (t *Trace) Hide(secrets ...string) {
 	}
 }
 
-// Covered tells when a screen has the terminal: then no lines are printed there.
+// Covered says whether a screen uses the terminal; while it does, no lines are printed there.
 func (t *Trace) Covered(covered func() bool) { t.covered = covered }
 
 // Call implements backends.Trace.
@@ -146,7 +146,7 @@ func record(l *slog.Logger, c backends.Call) {
 	_ = l.Handler().Handle(context.Background(), r) // a full disk must not stop the run
 }
 
-// Run writes what was called so far and what is called from now on into the log of a run too, at level debug; end ends it.
+// Run also writes all calls, earlier ones included, to the log of a run, at level debug, until end is called.
 func (t *Trace) Run(log io.Writer) (end func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -165,7 +165,7 @@ func (t *Trace) Run(log io.Writer) (end func()) {
 	}
 }
 
-// Close ends the file.
+// Close closes the file.
 func (t *Trace) Close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -172,7 +172,7 @@ func (l *Lab) start(ctx context.Context, self string, args []string) error {
 	}
 }
 
-// LabRuns tells whether there is a lab that another command uses or an unfinished run left.
+// LabRuns reports whether there is a lab that another command uses or an unfinished run left.
 func LabRuns(set *console.Settings) bool { return runningLab(labState(set)) != nil }
 
 // labState is the file that names the private lab of a state directory.

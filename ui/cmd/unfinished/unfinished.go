@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// Guests returns the VMs in whose guests an operation was cut short.
+// Guests returns the VMs in whose guests an operation was interrupted.
 func Guests(st *journal.State) []string {
 	var out []string
 	for _, e := range st.Entries() {
@@ -22,7 +22,7 @@ func Guests(st *journal.State) []string {
 	return out
 }
 
-// Underway gives the hosts that are away because the run has sent them to reboot, the VMs that the run has told to shut
+// Underway returns the hosts that are away because the run has sent them to reboot, the VMs that the run has told to shut
 // down and whose guests answer no more, and the guests that do not answer and were powered on by the run.
 func Underway(inv *backends.Inventory, st *journal.State) []backends.Ref {
 	var out []backends.Ref
@@ -57,7 +57,7 @@ func OwnMaintenance(inv *backends.Inventory, st *journal.State) {
 	}
 }
 
-// Held gives the VMs that were shut down and are to be started again.
+// Held returns the VMs that were shut down and are to be started again.
 func Held(st *journal.State) []string {
 	var out []string
 	for _, b := range st.OpenBrackets() {
@@ -68,7 +68,7 @@ func Held(st *journal.State) []string {
 	return out
 }
 
-// Done gives the changes that the attempts so far have made and read back.
+// Done returns the changes that the attempts so far have made and read back.
 func Done(st *journal.State) []report.Outcome {
 	var done []report.Outcome
 	for _, p := range engine.Priors(st) {
@@ -81,7 +81,7 @@ func Done(st *journal.State) []report.Outcome {
 	return done
 }
 
-// Brackets gives the state in which the run found each bracket's target before it first opened it.
+// Brackets returns the state in which the run found each bracket's target before it first opened it.
 func Brackets(st *journal.State) map[string]backends.Value {
 	found := map[string]backends.Value{}
 	for _, rec := range st.Records {

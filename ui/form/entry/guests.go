@@ -27,7 +27,7 @@ func Completed(id string, vm answers.VM, known bool, free func() netip.Prefix) a
 	return vm
 }
 
-// FreeAddresses gives one address after the other that follows the highest in use.
+// FreeAddresses returns one address after the other that follows the highest in use.
 func FreeAddresses(vms []answers.VM) func() netip.Prefix {
 	next := netip.MustParsePrefix("192.168.50.10/24")
 	for _, v := range vms {

@@ -47,7 +47,7 @@ func HostRow(h backends.Host) live.Row {
 	return r
 }
 
-// OneDatacenter gives the datacenter of the hosts.
+// OneDatacenter returns the datacenter of the hosts.
 func OneDatacenter(inv *backends.Inventory, names []string) (string, error) {
 	of := map[string]string{}
 	for _, h := range inv.Hosts {

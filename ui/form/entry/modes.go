@@ -8,7 +8,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// ChangeMode gives the answers the defaults of the mode they have now where they still had those of the mode before.
+// ChangeMode returns the answers the defaults of the mode they have now where they still had those of the mode before.
 func ChangeMode(a *answers.Answers, before answers.Mode) {
 	if a.Mode != before && a.QoS == answers.Default(before).QoS {
 		a.QoS = answers.Default(a.Mode).QoS

@@ -79,7 +79,7 @@ func TuningWord(s string) error {
 	return err
 }
 
-// AsksLossless tells whether the hosts get PFC, which is worth nothing without that of the switch.
+// AsksLossless reports whether the hosts get PFC, which is worth nothing without that of the switch.
 func AsksLossless(a *answers.Answers) bool {
 	return a.Mode == answers.SRIOV && a.QoS.Lossless == answers.LosslessPFC
 }

@@ -73,7 +73,7 @@ func keys() *huh.KeyMap {
 
 func (f *Form) Init() tea.Cmd { return f.form.Init() }
 
-// Update gives the message to the form, apart from the keys that are the page's or would leave the form at its ends.
+// Update returns the message to the form, apart from the keys that are the page's or would leave the form at its ends.
 func (f *Form) Update(msg tea.Msg) (tea.Cmd, bool) {
 	k, isKey := msg.(tea.KeyPressMsg)
 	if isKey {

@@ -98,7 +98,7 @@ func (a Archive) Fits(id, release, arch string) error {
 	return nil
 }
 
-// Newer tells whether one version of MLNX_OFED, as ofed_info -s prints it, is later than another; false where either is no
+// Newer reports whether one version of MLNX_OFED, as ofed_info -s prints it, is later than another; false where either is no
 // such version.
 func Newer(a, b string) bool {
 	x, y := version.FindStringSubmatch(a), version.FindStringSubmatch(b)

@@ -6,7 +6,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// Brackets gives the brackets of the world. Those of hosts can be aborted.
+// Brackets returns the brackets of the world. Those of hosts can be aborted.
 func (w *World) Brackets() map[backends.BracketKind]backends.Bracket {
 	return map[backends.BracketKind]backends.Bracket{
 		backends.BracketVMPower:     &vmPower{w},

@@ -22,7 +22,7 @@ type Crash struct {
 	writes map[int]bool
 }
 
-// Writes tells whether the point is right before a write of the journal: where Torn makes a difference.
+// Writes reports whether the point is right before a write of the journal: where Torn makes a difference.
 func (c *Crash) Writes(at int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -36,7 +36,7 @@ func (c *Crash) Points() int {
 	return c.n
 }
 
-// Dead tells whether the process was killed.
+// Dead reports whether the process was killed.
 func (c *Crash) Dead() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

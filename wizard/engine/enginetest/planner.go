@@ -47,7 +47,7 @@ func (w *World) Plan(wishes []Wish) *plan.Plan {
 	return p
 }
 
-// Replanner gives Plan in the shape that a Job wants; a dead process plans nothing.
+// Replanner returns Plan in the shape that a Job wants; a dead process plans nothing.
 func (w *World) Replanner(wishes []Wish) func(context.Context) (*plan.Plan, error) {
 	return func(context.Context) (*plan.Plan, error) {
 		if err := w.Crash.step(false); err != nil {

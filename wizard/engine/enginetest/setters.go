@@ -12,7 +12,7 @@ const (
 	KindFirmware backends.Kind = "firmware"
 )
 
-// Setters gives the setters of the world: members merge by DVS and are read together, memory and adapters merge by VM,
+// Setters returns the setters of the world: members merge by DVS and are read together, memory and adapters merge by VM,
 // persist and address are Keepers.
 func (w *World) Setters() map[backends.Kind]backends.Setter {
 	one := &plain{w}

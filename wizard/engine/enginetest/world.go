@@ -72,7 +72,7 @@ func (w *World) PutFile(s backends.Setting, text string) {
 	w.files[s.ID()] = text
 }
 
-// Value gives a value without a call.
+// Value returns a value without a call.
 func (w *World) Value(s backends.Setting) backends.Value {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -123,7 +123,7 @@ func (w *World) Clone() *World {
 	return c
 }
 
-// Calls gives the calls so far, those of the given verbs when there are any.
+// Calls returns the calls so far, those of the given verbs when there are any.
 func (w *World) Calls(verbs ...string) []Call {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -141,7 +141,7 @@ func (w *World) Calls(verbs ...string) []Call {
 	return out
 }
 
-// Clashes gives the deeds that ran while another deed ran on the same target.
+// Clashes returns the deeds that ran while another deed ran on the same target.
 func (w *World) Clashes() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -101,7 +101,7 @@ func WithFile(wrap func(File) File) Option {
 	return func(j *Journal) { j.file = wrap(j.file) }
 }
 
-// WithClock gives the clock that stamps records.
+// WithClock returns the clock that stamps records.
 func WithClock(now func() time.Time) Option {
 	return func(j *Journal) { j.clock = now }
 }

@@ -43,7 +43,7 @@ func (h Holder) common(other Holder) (string, bool) {
 	return "", false
 }
 
-// A Lock keeps other runs of this state directory away from the targets of a run. The system frees it when the process
+// A Lock excludes other runs of this state directory from the targets of a run. The system frees it when the process
 // dies.
 type Lock struct {
 	file *flock.Flock

@@ -169,7 +169,7 @@ func (s *State) add(r Record) error {
 	return nil
 }
 
-// ErrDamaged marks the error of a journal that is not whole.
+// ErrDamaged is in the chain of errors of a damaged journal.
 var ErrDamaged = errors.New("the journal is damaged")
 
 type damageError struct{ error }

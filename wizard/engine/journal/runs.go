@@ -139,7 +139,7 @@ func strayRun(root string) error {
 	return nil
 }
 
-// LeftOff gives the VMs of a vCenter that runs of this state directory have shut down and meant to leave off, or still hold
+// LeftOff returns the VMs of a vCenter that runs of this state directory have shut down and meant to leave off, or still hold
 // off, and the time of the last record of it.
 func LeftOff(root, vcenter string) map[string]time.Time {
 	out := map[string]time.Time{}

@@ -21,19 +21,19 @@ type Salvage struct {
 	Unproven []Unproven `json:"unproven"`
 }
 
-// A BadLine is a line that was not believed.
+// A BadLine is a line that is not trusted.
 type BadLine struct {
 	Line int    `json:"line"`
 	Why  string `json:"why"`
 }
 
-// An Unproven setting or bracket may have been touched by the run; how it was before is not known.
+// An Unproven setting or bracket may have been changed by the run; its previous state is unknown.
 type Unproven struct {
 	Node string `json:"node"`
 	Why  string `json:"why"`
 }
 
-// Announced is a change or bracket of a plan that the run was to carry out; From is what a change expected to find.
+// Announced is a change or bracket of the plan of the run. From is the value that a change expected to find.
 type Announced struct {
 	Node string
 	From backends.Value
@@ -209,7 +209,7 @@ func (r *recovery) unproven(node, why string) {
 	}
 }
 
-// AnnouncedBy reads what a plan announces.
+// AnnouncedBy returns the changes and brackets of a plan.
 func AnnouncedBy(saved []byte) []Announced {
 	var doc struct {
 		Changes []struct {

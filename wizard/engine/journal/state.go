@@ -52,13 +52,13 @@ func (s *State) Result() *Record {
 	return nil
 }
 
-// Finished tells whether the last attempt ended with everything done, so that there is nothing to carry on.
+// Finished reports whether the last attempt ended with everything done, so that there is nothing to carry on.
 func (s *State) Finished() bool {
 	r := s.Result()
 	return r != nil && (r.Status == "done" || r.Status == "unchanged") && len(s.OpenBrackets()) == 0
 }
 
-// Changed tells whether any deed was begun.
+// Changed reports whether any deed was begun.
 func (s *State) Changed() bool {
 	for _, r := range s.Records {
 		if r.Type == TypeIntent || r.Type == TypeOpening {
@@ -82,7 +82,7 @@ type Entry struct {
 	Stage   int             // that stage's record among all stages of the journal, from 1
 }
 
-// Entries gives the settings that the apply phase meant to change, in the order of their first intents.
+// Entries returns the settings that the apply phase meant to change, in the order of their first intents.
 func (s *State) Entries() []Entry {
 	var out []Entry
 	at := map[string]int{}
@@ -123,7 +123,7 @@ func (s *State) Entries() []Entry {
 	return out
 }
 
-// Unsettled gives the intents that have no outcome: deeds of which nobody knows whether they were done.
+// Unsettled returns the intents that have no outcome: deeds of which nobody knows whether they were done.
 func (s *State) Unsettled() []Record {
 	open := map[string]int{}
 	for i, r := range s.Records {
@@ -155,7 +155,7 @@ type OpenBracket struct {
 	Closing bool
 }
 
-// OpenBrackets gives the brackets that have to be closed, in the order of their openings.
+// OpenBrackets returns the brackets that have to be closed, in the order of their openings.
 func (s *State) OpenBrackets() []OpenBracket {
 	var out []OpenBracket
 	bare := map[string]bool{}
@@ -196,7 +196,7 @@ func (s *State) OpenBrackets() []OpenBracket {
 	return out
 }
 
-// Unheard gives the VMs that the run has powered on, or was about to, and of whose guests it has not heard since: they may
+// Unheard returns the VMs that the run has powered on, or was about to, and of whose guests it has not heard since: they may
 // still be starting.
 func (s *State) Unheard() []string {
 	var out []string

@@ -23,7 +23,7 @@ func (h Host) Bridge() netip.Prefix {
 
 var hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$`)
 
-// Spread gives each host its own part of a network for containers, /24 in the order of the hosts, the first of them
+// Spread returns each host its own part of a network for containers, /24 in the order of the hosts, the first of them
 // left free (Reference Deployment Guide for RoCE accelerated HPC or ML applications with GPUDirect RDMA on vSphere 6.7,
 // NVIDIA/Mellanox: every host needs another docker0 network, or routes between containers are impossible).
 func Spread(all netip.Prefix, hosts []Host) ([]Host, error) {

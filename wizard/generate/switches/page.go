@@ -52,7 +52,7 @@ func (p *page) note(format string, args ...any) {
 	p.b.WriteString(p.mark + " " + generate.Plain(fmt.Sprintf(format, args...)) + "\n")
 }
 
-// String gives the lines and, at the end, the sources.
+// String returns the lines and, at the end, the sources.
 func (p *page) String() string {
 	var b strings.Builder
 	b.WriteString(p.b.String() + p.mark + "\n" + p.mark + " Sources:\n")

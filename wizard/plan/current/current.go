@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// Value gives the value that a setting has in an inventory, in the shape in which plans ask for it: Absent where the
+// Value returns the value that a setting has in an inventory, in the shape in which plans ask for it: Absent where the
 // thing does not exist, and a value that is not Known where the inventory does not say.
 func Value(inv *backends.Inventory, s backends.Setting) backends.Value {
 	unread := backends.Unknown(s.Target.String() + " is read")

@@ -129,7 +129,7 @@ func Address(i *backends.Interface, want string) backends.Value {
 	return backends.ValueOf(backends.AddressSpec{CIDR: cidr, MTU: i.MTU})
 }
 
-// Members gives those of the wanted packages or modules that a guest has, as the value of their setting.
+// Members returns those of the wanted packages or modules that a guest has, as the value of their setting.
 func Members(g *backends.Guest, kind backends.Kind, wanted []string) backends.Value {
 	if kind == backends.KindModules {
 		return backends.ValueOf(Held(wanted, func(m string) bool { return slices.Contains(g.Loaded, m) }))
@@ -138,7 +138,7 @@ func Members(g *backends.Guest, kind backends.Kind, wanted []string) backends.Va
 	return backends.ValueOf(backends.PackageSpec{Installed: Held(sorted, func(p string) bool { return g.Packages[p] != "" })})
 }
 
-// Held gives those of the wanted names that are there, in the order of wanted.
+// Held returns those of the wanted names that are there, in the order of wanted.
 func Held(wanted []string, there func(string) bool) []string {
 	out := []string{}
 	for _, w := range wanted {

@@ -33,7 +33,7 @@ type Draft struct {
 	tales    []string            // keys of told, in order
 }
 
-// New gives a draft that nothing is planned in yet.
+// New returns a draft that nothing is planned in yet.
 func New(a *answers.Answers, inv *backends.Inventory, opts plan.Options) *Draft {
 	return &Draft{
 		Answers: a, Inventory: inv, Options: opts, Brackets: map[string]*plan.Bracket{}, ByHost: map[string]*Host{}, ByVM: map[string]*VM{},
@@ -41,10 +41,10 @@ func New(a *answers.Answers, inv *backends.Inventory, opts plan.Options) *Draft 
 	}
 }
 
-// Virtual tells whether guests get VFs of the RDMA pNIC.
+// Virtual reports whether guests get VFs of the RDMA pNIC.
 func (d *Draft) Virtual() bool { return d.Answers.VFs() }
 
-// Whole tells whether guests get the card itself, which is then no pNIC and on no switch any more.
+// Whole reports whether guests get the card itself, which is then no pNIC and on no switch any more.
 func (d *Draft) Whole() bool { return d.Answers.WholeCard() }
 
 // Refuse notes a reason that no plan can go round.

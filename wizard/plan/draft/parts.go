@@ -27,13 +27,13 @@ type VM struct {
 	Card  *backends.PCIDevice // the RDMA card that it shall have whole, nil where it gets a VF
 }
 
-// On tells whether the VM runs.
+// On reports whether the VM runs.
 func (v *VM) On() bool { return v.Power == "poweredOn" }
 
-// Part gives a host that takes part, nil for any other.
+// Part returns a host that takes part, nil for any other.
 func (d *Draft) Part(host string) *Host { return d.ByHost[host] }
 
-// TakesPart tells whether a VM is one of the answers.
+// TakesPart reports whether a VM is one of the answers.
 func (d *Draft) TakesPart(v *backends.VM) bool { return d.ByVM[v.Name] != nil }
 
 // Power asks for the VM's power cycle and gives its id.
@@ -50,7 +50,7 @@ func (d *Draft) Power(v *backends.VM, why string) string {
 	return id
 }
 
-// Powered gives the id of the VM's power cycle, and whether one was asked for.
+// Powered returns the id of the VM's power cycle, and whether one was asked for.
 func (d *Draft) Powered(v *backends.VM) (string, bool) {
 	id := plan.Bracket{Kind: backends.BracketVMPower, Target: backends.VMRef(v.Name)}.ID()
 	_, there := d.Brackets[id]
@@ -67,7 +67,7 @@ func MemberSetting(host, dvs string) backends.Setting {
 	return backends.Setting{Target: backends.HostRef(host), Kind: backends.KindMember, Name: dvs}
 }
 
-// NetworkIDs gives what a VM waits for: the switch, the port groups and its host's share and control settings.
+// NetworkIDs returns what a VM waits for: the switch, the port groups and its host's share and control settings.
 func (d *Draft) NetworkIDs(host string) []string {
 	ref := backends.HostRef(host)
 	ids := []string{
@@ -84,7 +84,7 @@ func (d *Draft) NetworkIDs(host string) []string {
 	return ids
 }
 
-// IDs gives the ids that are any.
+// IDs returns the ids that are any.
 func IDs(ids ...string) []string {
 	return slices.DeleteFunc(ids, func(id string) bool { return id == "" })
 }

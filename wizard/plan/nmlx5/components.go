@@ -16,7 +16,7 @@ var tools = []string{"mft", "nmst"}
 // drivers are the VIBs of the driver, by name.
 var drivers = []string{"nmlx5-core", "nmlx5-rdma"}
 
-// Needed gives the VIBs to install from the files that the operator named: the firmware tools where the firmware has to be
+// Needed returns the VIBs to install from the files that the operator named: the firmware tools where the firmware has to be
 // set and one of them is missing (the other too where it is older, since they work together only within a release), and a
 // driver that is older than the one named. lacking are tools that are missing and that no
 // file holds; faults are files that the host cannot read.
@@ -46,7 +46,7 @@ func Needed(sys *backends.HostSystem, firmware bool) (install []backends.Compone
 	return install, lacking, faults
 }
 
-// ToolsRun tells whether the image that runs now has the firmware tools; others come with the next boot.
+// ToolsRun reports whether the image that runs now has the firmware tools; others come with the next boot.
 func ToolsRun(sys *backends.HostSystem) bool {
 	return !slices.ContainsFunc(tools, func(name string) bool { return sys.VIBs.Value[name].Version == "" })
 }

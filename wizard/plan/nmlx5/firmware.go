@@ -8,7 +8,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// Proven tells whether the running host shows that firmware and BIOS give a port so many VFs: it has them, or its PCI
+// Proven reports whether the running host shows that firmware and BIOS give a port so many VFs: it has them, or its PCI
 // function offers them (maxVirtualFunctionSupported is what the firmware was booted with).
 func Proven(n *backends.NIC, vfs int) bool {
 	return n.SRIOV != nil && n.SRIOV.Capable && max(n.SRIOV.Max, n.SRIOV.VFs) >= vfs
@@ -26,7 +26,7 @@ const (
 // ATS is the key that lets a card ask the IOMMU for addresses itself.
 const ATS = "ATS_ENABLED"
 
-// FirmwareKeys gives what mlxconfig shall say of a card whose ports are to have so many VFs, in port order: SR-IOV on,
+// FirmwareKeys returns what mlxconfig shall say of a card whose ports are to have so many VFs, in port order: SR-IOV on,
 // NUM_OF_VFS the sum and one (never lowered when it is set), ports speaking Ethernet. Keys that a card does not have are
 // left out when they are set: Ethernet-only cards know no LINK_TYPE, single-port cards none of port 2.
 func FirmwareKeys(vfs []int) (map[string]string, error) {
@@ -41,7 +41,7 @@ func FirmwareKeys(vfs []int) (map[string]string, error) {
 	return keys, nil
 }
 
-// OEM tells whether a PSID is that of a card sold by a server vendor: its firmware comes from the vendor alone.
+// OEM reports whether a PSID is that of a card sold by a server vendor: its firmware comes from the vendor alone.
 func OEM(psid string) bool { return psid != "" && !strings.HasPrefix(psid, "MT_") }
 
 // BIOSHelp says how SR-IOV is switched on in the BIOS of a vendor's servers.

@@ -20,7 +20,7 @@ type Wish struct {
 	Used map[string]int // VFs that VMs have, by PCI address of the port
 }
 
-// Shifted tells whether max_vfs is a list for another number of ports than the driver has (Broadcom KB 309346).
+// Shifted reports whether max_vfs is a list for another number of ports than the driver has (Broadcom KB 309346).
 func Shifted(h *backends.Host) (numbers, ports int, is bool) {
 	list := strings.Trim(h.System.Module(Core).Params["max_vfs"], `" ,`)
 	if list == "" {
@@ -30,7 +30,7 @@ func Shifted(h *backends.Host) (numbers, ports int, is bool) {
 	return numbers, ports, numbers != ports
 }
 
-// VFs gives the number of VFs that each port would get by max_vfs, in port order.
+// VFs returns the number of VFs that each port would get by max_vfs, in port order.
 func VFs(h *backends.Host, w Wish) ([]int, error) {
 	list, err := maxVFs(h, w)
 	if err != nil {
@@ -73,7 +73,7 @@ func WithVFs(h *backends.Host, params map[string]string, w Wish) (map[string]str
 	return with(params, map[string]string{"max_vfs": list}), nil
 }
 
-// QoS gives the parameters of the modules that make a class lossless by PFC: the same mask for both directions, trust
+// QoS returns the parameters of the modules that make a class lossless by PFC: the same mask for both directions, trust
 // in DSCP, ECN always written out (its default differs between driver versions), and the mark of the host's own RDMA
 // (VMware, lossless network for NVMe over RDMA; RoCE SR-IOV Setup and Performance Study on vSphere 7.x, VMware, 2022).
 // missing names what a driver does not list.

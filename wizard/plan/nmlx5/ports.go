@@ -16,7 +16,7 @@ const (
 	RDMA = "nmlx5_rdma"
 )
 
-// Ports gives the pNICs whose functions nmlx5_core has claimed, in the order of its list parameters: ascending
+// Ports returns the pNICs whose functions nmlx5_core has claimed, in the order of its list parameters: ascending
 // segment:bus:device.function (Broadcom KB 309346), never that of vmnic numbers.
 func Ports(h *backends.Host) []*backends.NIC {
 	var list []*backends.NIC
@@ -29,7 +29,7 @@ func Ports(h *backends.Host) []*backends.NIC {
 	return list
 }
 
-// Card gives the ports of the card that a port belongs to, in the same order.
+// Card returns the ports of the card that a port belongs to, in the same order.
 func Card(h *backends.Host, pci string) []*backends.NIC {
 	return slices.DeleteFunc(Ports(h), func(n *backends.NIC) bool { return device(n.PCI) != device(pci) })
 }
@@ -45,7 +45,7 @@ func device(pci string) string {
 	return strings.ToLower(pci)
 }
 
-// Others gives what the ports beside the chosen one are and carry: "vmnic0 (management)". The driver's parameters for
+// Others returns what the ports beside the chosen one are and carry: "vmnic0 (management)". The driver's parameters for
 // PFC, trust and ECN act on them too.
 func Others(h *backends.Host, chosen *backends.NIC) []string {
 	var out []string
@@ -71,7 +71,7 @@ func Carries(n *backends.NIC) string {
 	return "nothing"
 }
 
-// Pausing gives the other ports whose traffic may rely on global pause, which PFC puts out of force: storage of vSAN and
+// Pausing returns the other ports whose traffic may rely on global pause, which PFC puts out of force: storage of vSAN and
 // NVMe (Mellanox DOC-2581).
 func Pausing(h *backends.Host, chosen *backends.NIC) []string {
 	var out []string

@@ -7,7 +7,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
 )
 
-// Choose gives the pNIC that the answers pick on each named host (device by host name), by the same rule as Build.
+// Choose returns the pNIC that the answers pick on each named host (device by host name), by the same rule as Build.
 // Hosts on which none or several fit are left out.
 func Choose(a *answers.Answers, inv *backends.Inventory) map[string]string {
 	picks := map[string]string{}

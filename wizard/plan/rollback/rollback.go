@@ -33,10 +33,10 @@ type Options struct {
 	Decisions  map[backends.Ref]OnConflict
 }
 
-// OnConflict says what becomes of what somebody else has changed since the run.
+// OnConflict says what a rollback does with settings that somebody else changed after the run.
 type OnConflict string
 
-// The ways to go on.
+// The values of OnConflict.
 const (
 	Stop    OnConflict = "stop"    // its target, and what rests on it, stays as it is; all others go on
 	Keep    OnConflict = "keep"    // it stays as it is; all else of its target goes on

@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// A Fate is what becomes of a running VM that the answers do not list, when its host reboots.
+// A Fate is what happens to a running VM that the answers do not list when its host reboots.
 type Fate string
 
 // The fates.
@@ -23,7 +23,7 @@ const (
 
 const bystanderRemedy = "Move it to another host, set DRS to fully automated, or set run.bystanders to migrate or shutdown."
 
-// BystanderOf decides what becomes of a running VM that the answers do not list, on a host that reboots, and why.
+// BystanderOf decides what happens to a running VM that the answers do not list on a host that reboots, and why.
 func BystanderOf(how answers.Bystanders, inv *backends.Inventory, v *backends.VM, h *backends.Host) (Fate, string) {
 	if why := service(v); why != "" {
 		return BystanderService, why

@@ -18,7 +18,7 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// Dir gives a directory of the given kind that was built from sources. It is built once for each content of theirs: build
+// Dir returns a directory of the given kind that was built from sources. It is built once for each content of theirs: build
 // is given the path of a directory that does not exist, in a directory where it may leave whatever it likes. What was built
 // from other contents is removed, with what a build that was killed has left: two checkouts that differ cannot run at the
 // same time.

@@ -1,6 +1,6 @@
 package nic
 
-// Tools gives the parsers of this package by tool id.
+// Tools returns the parsers of this package by tool id.
 func Tools() map[string]func(string) any {
 	return map[string]func(string) any{
 		"esxcfg_nics":                         func(s string) any { return CfgList(s) },

@@ -21,10 +21,10 @@ type Record struct {
 // Value returns the value of a label, empty when the record does not have it.
 func (r *Record) Value(label string) string { return r.values[label] }
 
-// Ends tells whether the label is the last of the record: then Tail may be the rest of its value.
+// Ends reports whether the label is the last of the record: then Tail may be the rest of its value.
 func (r *Record) Ends(label string) bool { return r.final == label }
 
-// Has tells whether the record has the label, be it with an empty value.
+// Has reports whether the record has the label, be it with an empty value.
 func (r *Record) Has(label string) bool {
 	_, ok := r.values[label]
 	return ok

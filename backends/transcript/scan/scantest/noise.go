@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Noise gives every parser a long text of kinds that make careless parsers slow: random lines, one
+// Noise returns every parser a long text of kinds that make careless parsers slow: random lines, one
 // long line, the words of the tool's own fixtures shaken together. The limit is far above what a linear parser needs and
 // far below what one needs that goes over the text again for every line.
 func Noise(t *testing.T, dir string, tools Tools) {

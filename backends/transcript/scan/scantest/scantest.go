@@ -75,7 +75,7 @@ func Score(t *testing.T, tools Tools) {
 	}
 }
 
-// Fuzz gives the fixtures of one tool, as they are and on one line, to the fuzzer. Whatever the text, the parser must
+// Fuzz returns the fixtures of one tool, as they are and on one line, to the fuzzer. Whatever the text, the parser must
 // return the same value twice, and one that becomes JSON with the envelope of the tool.
 func Fuzz(f *testing.F, dir, tool string, parse func(string) any) {
 	files := fixtures(f, filepath.Join(dir, tool))
