@@ -119,7 +119,7 @@ type PortStats struct {
 // Grown tells what two counters grew by, and in what time where they did.
 func (s PortStats) Grown(a string, n int64, b string, m int64) string {
 	if n == 0 && m == 0 {
-		return fmt.Sprintf("no %s and no %s between two looks", a, b)
+		return fmt.Sprintf("no %s and no %s between two readings", a, b)
 	}
 	return fmt.Sprintf("%d %s, %d %s in %s", n, a, m, b, s.Over.Round(10*time.Millisecond))
 }

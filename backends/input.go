@@ -62,7 +62,7 @@ func (in Input) Read(r io.Reader, name string) ([]byte, error) {
 }
 
 func (in Input) tooLarge(name string) error {
-	return Errorf(KindUsage, "", "Name the right file.", "%s is %w: the limit for %s is %s", name, ErrTooLarge, in.Name, SizeText(in.Limit))
+	return Errorf(KindUsage, "", "Name the correct file.", "%s is %w: the limit for %s is %s", name, ErrTooLarge, in.Name, SizeText(in.Limit))
 }
 
 // ReadFile reads a file, or a pipe such as /dev/stdin or that of a process substitution. Permissions that let others read a
@@ -119,7 +119,7 @@ func (in Input) readPipe(f *os.File, path string) ([]byte, error) {
 		_ = f.SetReadDeadline(end) // not every pipe can; its read then waits for the writer
 		b, err := in.Read(f, path)
 		if errors.Is(err, os.ErrDeadlineExceeded) || err == nil && len(b) == 0 && time.Now().After(end) {
-			return nil, fmt.Errorf("%s is a pipe into which nothing was written for %s", path, pipeWait)
+			return nil, fmt.Errorf("%s is a pipe, and nothing was written to it for %s", path, pipeWait)
 		}
 		if err != nil || len(b) > 0 {
 			return b, err
@@ -149,7 +149,7 @@ func (in Input) permitted(path string, info os.FileInfo) error {
 		return Errorf(KindUsage, "", "Run: chmod go-w "+path, "permissions %#o of %s, %s, are too open: others may write to it", mode, path, in.Name)
 	}
 	if in.Script && st.Uid != 0 && int(st.Uid) != me {
-		return Errorf(KindUsage, "", "Make yourself its owner, or name another file.", "%s, %s, belongs to another user (uid %d)", path, in.Name, st.Uid)
+		return Errorf(KindUsage, "", "Change its owner to your user, or name another file.", "%s, %s, belongs to another user (uid %d)", path, in.Name, st.Uid)
 	}
 	return nil
 }

@@ -114,13 +114,13 @@ func (d Difference) String() string {
 	name := string(d.Kind) + " " + d.Name
 	switch {
 	case d.Was.IsAbsent():
-		return name + " exists, and did not before"
+		return name + " exists, but did not exist before"
 	case d.Is.IsAbsent():
-		return name + " does not exist, and did before"
+		return name + " does not exist, but existed before"
 	}
 	var was, is map[string]any
 	if d.Was.Decode(&was) != nil || d.Is.Decode(&is) != nil {
-		return name + " is " + d.Is.String() + ", and was " + d.Was.String()
+		return name + " is " + d.Is.String() + ", but was " + d.Was.String()
 	}
 	for key, v := range is {
 		if reflect.DeepEqual(v, was[key]) {
@@ -128,7 +128,7 @@ func (d Difference) String() string {
 			delete(was, key)
 		}
 	}
-	return name + " has " + ValueOf(is).String() + ", and had " + ValueOf(was).String()
+	return name + " has " + ValueOf(is).String() + ", but had " + ValueOf(was).String()
 }
 
 // Differences compares what is there with a record, item by item, in the order of the record. An item that only one of

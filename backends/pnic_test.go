@@ -33,7 +33,7 @@ func TestWhatIsEligible(t *testing.T) {
 		{"iWARP only (irdman release notes)", func(n *backends.NIC) {
 			n.Driver, n.RoCEv1, n.RoCEv2, n.IWARP = "icen", false, false, true
 		}, false, []string{"iWARP only"}},
-		{"an RDMA device without any RoCE", func(n *backends.NIC) { n.RoCEv1, n.RoCEv2 = false, false }, false, []string{"does no RoCE"}},
+		{"an RDMA device without any RoCE", func(n *backends.NIC) { n.RoCEv1, n.RoCEv2 = false, false }, false, []string{"does not support RoCE"}},
 		{"no link: linkSpeed is absent (API PhysicalNic)", func(n *backends.NIC) { n.SpeedMbps = 0 }, false, []string{"no link"}},
 		{"link up, RDMA device down", func(n *backends.NIC) { n.RDMAState = "down" }, false, []string{"vmrdma0, which is down"}},
 		{"RDMA device armed, which is not ready (API HostRdmaDeviceConnectionState)", func(n *backends.NIC) { n.RDMAState = "armed" }, false, []string{"vmrdma0, which is armed"}},
@@ -139,8 +139,8 @@ func TestWhatAWishDescribes(t *testing.T) {
 		},
 			backends.InUse, "HOST-PNIC-USED-012", "is an uplink of A", true},
 		{"a whole card that is in the list of PCI devices", func(_ *backends.NIC, w *backends.PNICWish) { w.Purpose = backends.WholeCard }, 0, "", "free", true},
-		{"a whole card that is no ConnectX card", func(n *backends.NIC, w *backends.PNICWish) { w.Purpose, n.PCI = backends.WholeCard, "0000:5e:00.0" },
-			backends.NotCapable, "HOST-PNIC-DRIVER-006", "is no ConnectX card", true},
+		{"a whole card that is not a ConnectX card", func(n *backends.NIC, w *backends.PNICWish) { w.Purpose, n.PCI = backends.WholeCard, "0000:5e:00.0" },
+			backends.NotCapable, "HOST-PNIC-DRIVER-006", "is not a ConnectX card", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h, w := backends.Host{NICs: []backends.NIC{fit()}, PCI: []backends.PCIDevice{card}}, backends.PNICWish{}

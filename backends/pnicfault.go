@@ -12,7 +12,7 @@ func judge(h *Host, n *NIC, w PNICWish) PNICVerdict {
 		return v // what else it lacks is of no interest
 	}
 	if h.State != "" && h.State != "connected" {
-		v.Against = []PNICReason{{HostAway, "HOST-CONN-001", "is on a host that is " + h.State + "; vCenter shows what it last knew", "reconnect the host in vCenter"}}
+		v.Against = []PNICReason{{HostAway, "HOST-CONN-001", "is on a host that is " + h.State + "; vCenter shows the last known state", "reconnect the host in vCenter"}}
 		return v
 	}
 	v.Against = append(inUse(n, w), unable(h, n, w)...)
@@ -101,7 +101,7 @@ func unable(h *Host, n *NIC, w PNICWish) (out []PNICReason) {
 	no := func(f PNICFault, check, why, remedy string) { out = append(out, PNICReason{f, check, why, remedy}) }
 	const another = "choose another pNIC"
 	if n.DPU != "" {
-		no(OnDPU, w.PresentCheck(), "belongs to the DPU "+n.DPU, another+": the ports of a DPU cannot be used by the host's RDMA")
+		no(OnDPU, w.PresentCheck(), "belongs to the DPU "+n.DPU, another+": the host cannot use the ports of a DPU for RDMA")
 	}
 	switch w.Purpose {
 	case VFParent:
@@ -114,7 +114,7 @@ func unable(h *Host, n *NIC, w PNICWish) (out []PNICReason) {
 		return out
 	case WholeCard:
 		if !slices.ContainsFunc(h.Cards(), func(c PCIDevice) bool { return strings.EqualFold(c.Address, n.PCI) }) {
-			no(NotCapable, "HOST-PNIC-DRIVER-006", "is no ConnectX card", "choose a port of a ConnectX card: its driver in the guest reaches GPU memory")
+			no(NotCapable, "HOST-PNIC-DRIVER-006", "is not a ConnectX card", "choose a port of a ConnectX card: its driver in the guest can access GPU memory")
 		}
 		return out
 	}
@@ -126,17 +126,17 @@ func unable(h *Host, n *NIC, w PNICWish) (out []PNICReason) {
 		return out
 	case v1 && n.RoCEv1, !v1 && n.RoCEv2:
 	case n.RoCEv1:
-		no(WrongProtocol, roce, "speaks RoCE v1 only", "set pvrdma.protocol to rocev1, or "+another)
+		no(WrongProtocol, roce, "supports RoCE v1 only", "set pvrdma.protocol to rocev1, or "+another)
 	case n.RoCEv2:
-		no(WrongProtocol, roce, "does not speak RoCE v1", "set pvrdma.protocol to rocev2")
+		no(WrongProtocol, roce, "does not support RoCE v1", "set pvrdma.protocol to rocev2")
 	case n.IWARP:
-		no(WrongProtocol, roce, "speaks iWARP only, not RoCE", "switch the NIC to RoCE v2 by its driver's parameter, or "+another)
+		no(WrongProtocol, roce, "supports iWARP only, not RoCE", "switch the NIC to RoCE v2 with its driver's parameter, or "+another)
 	default:
-		no(WrongProtocol, roce, "has RDMA device "+n.RDMADevice+", which does no RoCE", another)
+		no(WrongProtocol, roce, "has RDMA device "+n.RDMADevice+", which does not support RoCE", another)
 	}
 	// A driver that the operator names is taken at the operator's word.
 	if w.Driver == "" && !slices.Contains(roceDrivers, n.Driver) {
-		no(UnknownDriver, "HOST-PNIC-DRIVER-006", "has driver "+n.Driver+", which is not known to do RoCE v2", another+", or name the driver as nic.driver")
+		no(UnknownDriver, "HOST-PNIC-DRIVER-006", "has driver "+n.Driver+", which is not known to support RoCE v2", another+", or name the driver as nic.driver")
 	}
 	// On the switch that is wanted, ENS can be switched off: the plan and HOST-ENS-017 say so there, and --skip applies.
 	if n.Use.ENS && !w.own(n) {

@@ -105,14 +105,14 @@ func untag(text string) (Value, error) {
 	case t.State == "data" && t.Until == nil && inner.looksTagged():
 		v = inner
 	default:
-		return Absent, fmt.Errorf("%s is no state of a value", text)
+		return Absent, fmt.Errorf("%s is not a valid state of a value", text)
 	}
 	back, err := v.MarshalJSON()
 	if err != nil {
 		return Absent, err
 	}
 	if _, same, err := canonical(back); err != nil || same != text {
-		return Absent, fmt.Errorf("%s is no state of a value", text)
+		return Absent, fmt.Errorf("%s is not a valid state of a value", text)
 	}
 	return v, nil
 }
@@ -215,7 +215,7 @@ func decodeJSON(b []byte) (any, error) {
 		return nil, err
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("something stands after the value")
+		return nil, errors.New("unexpected data after the value")
 	}
 	return v, nil
 }
@@ -239,7 +239,7 @@ func unique(dec *json.Decoder) error {
 			}
 			name, _ := key.(string)
 			if seen[name] {
-				return fmt.Errorf("the member %q stands twice", name)
+				return fmt.Errorf("duplicate member %q", name)
 			}
 			seen[name] = true
 		}
@@ -266,7 +266,7 @@ func surrogates(b []byte) error {
 		b = b[6:]
 		if utf16.IsSurrogate(r) {
 			if utf16.DecodeRune(r, escaped(b)) == utf8.RuneError {
-				return errors.New("half a surrogate pair in a text")
+				return errors.New("unpaired surrogate in a text")
 			}
 			b = b[6:]
 		}

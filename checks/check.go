@@ -23,7 +23,7 @@ const (
 	Pair    Scope = "pair"
 )
 
-// A Fix says how a finding is mended.
+// A Fix says how a finding is fixed.
 type Fix string
 
 // The fixes.

@@ -128,5 +128,5 @@ func complaint(text string) string {
 	if text = ssh.Clean(text); text != "" {
 		return text
 	}
-	return "the tool failed without a word"
+	return "the tool failed without any output"
 }

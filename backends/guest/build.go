@@ -170,7 +170,7 @@ func buildError(vm, name, file string, r ssh.Result) error {
 		}
 	}
 	if said == "" {
-		said = "it ended without a word"
+		said = "it ended without any output"
 	}
 	return backends.Errorf(kind, label(vm), hint, "%s: %s", what, said)
 }

@@ -131,7 +131,7 @@ func (i image) Set(ctx context.Context, s backends.Setting, to backends.Value, p
 	}
 	build := e.Name + " build"
 	if e.Name == "podman" {
-		build += " --format docker" // its own format knows no SHELL
+		build += " --format docker" // its own format does not support SHELL
 	}
 	b64 := base64.StdEncoding.EncodeToString([]byte(text))
 	progress.Report(5)

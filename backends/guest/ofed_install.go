@@ -39,7 +39,7 @@ func installError(vm string, want backends.OFEDSpec, r ssh.Result) error {
 	missing := wantsPackages.FindStringSubmatch(said)
 	switch {
 	case r.ExitCode == ofedNotUnpacked && strings.Contains(said, "No space left"), r.ExitCode == ofedNoSpace:
-		return fail(backends.KindPermanent, "Free some space in /var/lib, /tmp and /usr of the guest: it takes about 5 GB while it is built.", "%s", lastLines(said, 2))
+		return fail(backends.KindPermanent, "Free some space in /var/lib, /tmp and /usr of the guest: the build needs about 5 GB.", "%s", lastLines(said, 2))
 	case r.ExitCode == ofedNotUnpacked:
 		return fail(backends.KindPermanent, "Fetch the archive again, and compare its checksum with the one on NVIDIA's page.", "%s cannot be unpacked: %s", want.Archive, lastLines(r.Stderr, 3))
 	case r.ExitCode == ofedNoInstaller:

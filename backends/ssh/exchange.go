@@ -181,7 +181,7 @@ func (x *exchange) judge(ctx context.Context, waited error) (Result, error) {
 			return r, x.conn.ended(ctx)
 		}
 		if errors.As(waited, &missing) && x.out.begun && !x.line.dies(time.Second) {
-			return r, backends.Errorf(backends.KindTransient, x.conn.target.String(), "", "a command ended without a word: %w", ErrConnectionLost)
+			return r, backends.Errorf(backends.KindTransient, x.conn.target.String(), "", "a command ended without an exit status: %w", ErrConnectionLost)
 		}
 		return r, backends.Errorf(backends.KindUnreachable, x.conn.target.String(), "Look at the machine, then resume.", "%w", ErrConnectionLost)
 	case x.out.begun:

@@ -155,7 +155,7 @@ func TestDeviceRefuses(t *testing.T) {
 	many := set[backends.KindDevice].(backends.ManySetter)
 	errs := many.SetMany(t.Context(), []backends.Assignment{{Setting: ofVM(backends.KindDevice, gpu), To: a100("dynamic")}, {Setting: ofVM(backends.KindDevice, otherGPU), To: a100("dynamic")}}, nil)
 	for _, err := range errs {
-		check(t, err, backends.KindRefused, "are of one make")
+		check(t, err, backends.KindRefused, "are the same model")
 	}
 }
 

@@ -143,7 +143,7 @@ func TestDialNobodyThere(t *testing.T) {
 	defer host.Close()
 
 	for _, tt := range []struct{ name, url, says string }{
-		{"a web server that knows no SDK", web.URL + "/sdk", "no vCenter"},
+		{"a web server without the SDK", web.URL + "/sdk", "no vCenter"},
 		{"a web page", web.URL + "/page", "no vCenter"},
 		{"services still starting", web.URL + "/busy", "vCenter is starting"},
 		{"plain HTTP on the port", "https://" + plain.Listener.Addr().String(), "does not speak TLS"},

@@ -177,7 +177,7 @@ func TestOlderVCenter(t *testing.T) {
 	w := start(t, nil, nil)
 	p := between(t, w)
 	c := p.dial(t)
-	// 6.7 knows no rdmaDevice and refuses the whole read.
+	// 6.7 has no rdmaDevice and refuses the whole read.
 	p.refuse("config.network.rdmaDevice")
 	inv := inventory(t, c, backends.Scope{})
 	if len(inv.Hosts) != 4 || len(inv.Hosts[0].NICs) == 0 {

@@ -35,7 +35,7 @@ type Holder struct {
 
 func (h Holder) String() string {
 	if h.Run == "" {
-		return "somebody who has left no name"
+		return "an unknown holder"
 	}
 	return fmt.Sprintf("run %s of %s on %s (process %d, since %s, lease until %s)", h.Run, h.User, h.Machine, h.PID,
 		h.Since.UTC().Format("2006-01-02 15:04:05 MST"), h.Until.UTC().Format("15:04:05 MST"))
@@ -91,7 +91,7 @@ func (c *Client) TakeLease(ctx context.Context, t backends.Ref, h Holder) (*Leas
 		}
 		return nil, holder, key, nil
 	}
-	return nil, nil, 0, backends.Errorf(backends.KindTransient, t.Name, "Try again.", "%s: it is taken and given back all the time", what)
+	return nil, nil, 0, backends.Errorf(backends.KindTransient, t.Name, "Try again.", "%s: other runs keep taking and releasing it", what)
 }
 
 // LeaseHolder tells who holds the lock of a target, and the key of the attribute; nil when it is free. A holder without a
@@ -150,7 +150,7 @@ func (l *Lease) Renew(ctx context.Context, h Holder) error {
 		This: *l.c.conn.VIM().ServiceContent.CustomFieldsManager, Entity: l.entity, Key: l.key, Value: string(b),
 	})
 	if _, gone := wire.FaultOf(err).(*types.InvalidArgument); gone {
-		return backends.Errorf(backends.KindConflict, l.Target.Name, "See who has taken it, then run rdma-setup resume.", "the shared lock was taken away from this run")
+		return backends.Errorf(backends.KindConflict, l.Target.Name, "Find out who took it, then run rdma-setup resume.", "another run took over the shared lock of this run")
 	}
 	return wire.Explain(err, l.Target.Name, "write the shared lock")
 }
@@ -164,5 +164,5 @@ func (l *Lease) Release(ctx context.Context) error {
 	case *types.InvalidArgument, *types.NotFound: // the first is what the API reference of RemoveCustomFieldDef documents
 		return nil
 	}
-	return wire.Explain(err, l.Target.Name, "give the shared lock back")
+	return wire.Explain(err, l.Target.Name, "release the shared lock")
 }

@@ -43,7 +43,7 @@ func (a Activity) String() string {
 // down within the last minutes (VmGuestShutdownEvent). Tasks that vCenter or a schedule started, and those that are part of
 // another task, are not counted.
 func (c *Client) Others(ctx context.Context, targets []backends.Ref) ([]Activity, error) {
-	const what = "ask what others are doing"
+	const what = "read the tasks of other users"
 	at := map[place.Ref]backends.Ref{}
 	byType := map[string][]place.Ref{}
 	for _, t := range targets {

@@ -154,7 +154,7 @@ func usbBoot(_ *checks.Facts, h *backends.Host) checks.Answer {
 	case i < 0:
 		return row.Pass(t, "no USB controller is passed through")
 	case !boot.Known():
-		return row.Unread(t, "the USB controller "+h.PCI[i].Address+" is passed through; what ESXi boots from", boot)
+		return row.Unread(t, "the USB controller "+h.PCI[i].Address+" is passed through; the boot device", boot)
 	}
 	return row.PassIf(boot.Value != "usb" && boot.Value != "sd", t, "the USB controller %s is passed through, ESXi boots from %s", h.PCI[i].Address, boot.Value)
 }

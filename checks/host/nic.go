@@ -83,7 +83,7 @@ func rocev2(f *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
 	case n.RoCEv1:
 		return row.Fail(t, "%s is capable of RoCE v1 only", n.Device)
 	case n.IWARP:
-		return row.Fail(t, "%s speaks iWARP, not RoCE", n.Device)
+		return row.Fail(t, "%s supports iWARP, not RoCE", n.Device)
 	}
 	return row.Fail(t, "%s has no RoCE", n.Device)
 }

@@ -40,7 +40,7 @@ func TestDifferentVersionsAreNamedWhereTheTestFails(t *testing.T) {
 	}
 }
 
-// TestSomebodyElsesServer holds that the look at the port does not end a server that waits there: it would take the look
+// TestSomebodyElsesServer holds that reading the port does not end a server that waits there: it would take the read
 // for its client.
 func TestSomebodyElsesServer(t *testing.T) {
 	for port, probed := range map[string]bool{"18515": false, "185150": true, "8515": true} {

@@ -30,7 +30,7 @@ func Said(out []checks.Answer, a checks.Answer) []checks.Answer {
 func HostCall(ask func(f *checks.Facts, h *backends.Host, sys *backends.HostSystem) checks.Answer) func(*checks.Facts) []checks.Answer {
 	return EachHost(func(f *checks.Facts, h *backends.Host) checks.Answer {
 		if h.System == nil {
-			return Waiting(backends.HostRef(h.Name), "the host was not asked by esxcli")
+			return Waiting(backends.HostRef(h.Name), "esxcli was not run on the host")
 		}
 		return ask(f, h, h.System)
 	})

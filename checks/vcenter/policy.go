@@ -121,5 +121,5 @@ func vsan(f *checks.Facts, h *backends.Host) checks.Answer {
 	if r.Known() {
 		return row.WarnIf(r.Value > 0, t, "vSAN has %d bytes left to resync", r.Value)
 	}
-	return row.Unread(t, "the host carries vSAN; what it resyncs", r)
+	return row.Unread(t, "the host carries vSAN; its resync status", r)
 }

@@ -1,5 +1,5 @@
 // Package watch holds what one look after the other of a health check gives: the history of each link of the chain, and
-// what has changed since the look before.
+// what has changed since the previous check.
 package watch
 
 import (
@@ -26,7 +26,7 @@ type Look struct {
 // Away is the state of a look that could judge nothing, beside those of checks.
 const Away = checks.Status("away")
 
-// A Change is a finding that is another than at the look before.
+// A Change is a finding that differs from the previous check.
 type Change struct {
 	At       time.Time     `json:"at"`
 	ID       string        `json:"id"`
@@ -46,7 +46,7 @@ func rank(s checks.Status) int {
 // keep bounds the history: what fits on the widest screen.
 const keep = 400
 
-// A History is what the looks so far gave. The zero value has seen nothing.
+// A History holds the results of the checks so far. The zero value has seen nothing.
 type History struct {
 	Looks   int
 	At      time.Time // when the last look began, judged or not
@@ -55,7 +55,7 @@ type History struct {
 	Changes []Change // of the last look that was judged, worst first; nil where nothing changed, and at the first look
 	Latest  []Change // those of the last look in which something changed
 	Since   time.Time
-	Err     error // of the looks since Since; nil while looks are judged
+	Err     error // of the checks since Since; nil while checks succeed
 
 	links map[checks.LinkName][]checks.Status
 	whole []checks.Status
@@ -104,10 +104,10 @@ func bounded(list []checks.Status) []checks.Status {
 	return list
 }
 
-// Of returns the states of a link at the looks so far, the latest last.
+// Of returns the states of a link in the checks so far, the latest last.
 func (h *History) Of(name checks.LinkName) []checks.Status { return h.links[name] }
 
-// Whole returns the states of the whole at the looks so far, the latest last.
+// Whole returns the overall states in the checks so far, the latest last.
 func (h *History) Whole() []checks.Status { return h.whole }
 
 // worst is the state of the whole: unknown links beside others that were judged do not darken it.
@@ -178,7 +178,7 @@ func changes(before []checks.Finding, now Look) []Change {
 // A Group is what changed in the same way on several targets.
 type Group struct {
 	Change
-	Targets []string // names, in the order of the look
+	Targets []string // names, in the order of the check
 }
 
 // Grouped gathers changes of one row from one state to another, in their order.

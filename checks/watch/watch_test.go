@@ -29,7 +29,7 @@ func TestChangesBetweenLooks(t *testing.T) {
 	}{
 		"nothing":                {[]checks.Finding{finding(fw, "a", checks.Pass, false)}, []checks.Finding{finding(fw, "a", checks.Pass, false)}, nil},
 		"it broke":               {[]checks.Finding{finding(fw, "a", checks.Pass, false)}, []checks.Finding{finding(fw, "a", checks.Fail, false)}, []string{fw + " a pass fail"}},
-		"it was mended":          {[]checks.Finding{finding(fw, "a", checks.Fail, false)}, []checks.Finding{finding(fw, "a", checks.Pass, false)}, []string{fw + " a fail pass"}},
+		"it was fixed":           {[]checks.Finding{finding(fw, "a", checks.Fail, false)}, []checks.Finding{finding(fw, "a", checks.Pass, false)}, []string{fw + " a fail pass"}},
 		"one host of two":        {[]checks.Finding{finding(fw, "a", checks.Pass, false), finding(fw, "b", checks.Pass, false)}, []checks.Finding{finding(fw, "a", checks.Pass, false), finding(fw, "b", checks.Warn, false)}, []string{fw + " b pass warn"}},
 		"the row went away":      {[]checks.Finding{finding(ntp, "a", checks.Warn, false)}, nil, []string{ntp + " a warn pass"}},
 		"a quiet one is no news": {[]checks.Finding{finding(ntp, "a", checks.Pass, false)}, []checks.Finding{finding(ntp, "a", checks.Unknown, true)}, nil},

@@ -25,7 +25,7 @@ func newApplyCmd(e *console.Env) *cobra.Command {
 	var yes, measure bool
 	c := &cobra.Command{
 		Use:   "apply -f answers.yaml",
-		Short: "Preflight, plan, confirm, run, measure, report",
+		Short: "Plan the changes, confirm, apply them, measure and report",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return resultLine(e, output, console.Signalled(cmd.Context(), e, func(ctx context.Context, stop <-chan struct{}) error {
@@ -46,9 +46,9 @@ func newApplyCmd(e *console.Env) *cobra.Command {
 	f.add(c)
 	operationFlag(c, &f.operation)
 	console.OutputFlag(c, &output, "text", "json")
-	c.Flags().StringVar(&planFile, "plan", "", "carry out exactly this plan (plan --out); refuse when the world has moved")
-	c.Flags().BoolVar(&measure, "measure", false, "measure without asking when there is nothing to change; --measure=false never measures")
-	c.Flags().BoolVarP(&yes, "yes", "y", false, "accept all that the plan prints")
+	c.Flags().StringVar(&planFile, "plan", "", "apply exactly this saved plan (from plan --out); refuse if anything has changed since")
+	c.Flags().BoolVar(&measure, "measure", false, "measure without asking even if there is nothing to change; --measure=false never measures")
+	c.Flags().BoolVarP(&yes, "yes", "y", false, "accept the plan as printed, without asking")
 	breakLockFlag(c, &f)
 	return c
 }
@@ -85,8 +85,8 @@ func (r *runner) apply(ctx context.Context, planFile string) error {
 		return err
 	}
 	if saved != nil && saved.Hash != p.plan.Hash() {
-		return backends.Errorf(backends.KindRefused, "", "look at what changed with: rdma-setup plan -f ..., and save a new one with --out",
-			"the world or the answers have changed since %s was made: the plan would now be another", planFile)
+		return backends.Errorf(backends.KindRefused, "", "review the changes with rdma-setup plan -f answers.yaml, and save a new plan with --out",
+			"the inventory or the answers have changed since %s was saved: a plan made now would differ", planFile)
 	}
 	switch {
 	case !p.plan.Empty():
@@ -119,7 +119,7 @@ func (r *runner) consent(p *planned) error {
 	if !r.env.Terminal() {
 		return console.Usage("add --yes to accept the plan as printed", "there is no terminal to confirm the plan on")
 	}
-	ok, err := r.env.Confirm("Carry this out")
+	ok, err := r.env.Confirm("Apply these changes")
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (r *runner) finish(ctx context.Context, p *planned, res engine.Result, runE
 			return err
 		}
 		if res.Run != "" {
-			fmt.Fprintf(r.env.Stderr, "run %s; again in full: rdma-setup report %s; undo: rdma-setup rollback %s\n", res.Run, res.Run, res.Run)
+			fmt.Fprintf(r.env.Stderr, "run %s; full report: rdma-setup report %s; undo: rdma-setup rollback %s\n", res.Run, res.Run, res.Run)
 		}
 	}
 	r.s.KeepLab(code)

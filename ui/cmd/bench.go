@@ -23,9 +23,10 @@ func newBenchCmd(e *console.Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bench -f answers.yaml",
 		Short: "Measure bandwidth and latency between the guests; loads the fabric",
-		Long: `bench measures bandwidth and latency between the guests of the answers, in rounds in which no guest and no host port
-works twice. From 200 Gb/s on it also measures four queue pairs, and both directions at once: one queue pair may not
-fill such a link. It says before how long it takes, and shows what was measured when it is interrupted.`,
+		Long: `bench measures bandwidth and latency between the guests that the answers name. It works in rounds: in each round, a guest
+and a host port take part in one pair only. On links of 200 Gb/s and more it also measures with four queue pairs and in
+both directions at once, because one queue pair may not fill such a link. It prints the expected duration first. If it is
+interrupted, it prints what was measured so far.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return console.Interruptible(cmd.Context(), e, func(ctx context.Context) error {

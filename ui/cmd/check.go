@@ -46,7 +46,7 @@ func newCheckCmd(e *console.Env) *cobra.Command {
 	var list bool
 	c := &cobra.Command{
 		Use:   "check [-f answers.yaml]",
-		Short: "Is RDMA fine, and if not, what is the first broken link? Reads only",
+		Short: "Check RDMA and name the first broken link; changes nothing",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if list {
@@ -71,23 +71,23 @@ func newCheckCmd(e *console.Env) *cobra.Command {
 			})
 		},
 	}
-	c.Flags().StringVarP(&f.file, "file", "f", "", "answers file: what is expected")
-	c.Flags().BoolVar(&f.sel.Quick, "quick", false, "only what vCenter tells in a few calls")
-	c.Flags().StringSliceVar(&f.sel.Only, "only", nil, "only these check ids")
-	c.Flags().StringSliceVar(&f.sel.Skip, "skip", nil, "not these check ids")
-	c.Flags().BoolVar(&list, "list", false, "print the catalogue")
-	c.Flags().StringVar(&f.pairs, "pairs", "", "measure too, which loads the fabric: ring, all or VM:VM")
-	c.Flags().StringVar(&f.bundle, "bundle", "", "judge what collect gathered into this file; asks no vCenter")
-	c.Flags().StringVar(&f.kube, "kube", "", "ask the Kubernetes cluster of this context of kubectl instead: can MPI jobs over RDMA run there?")
+	c.Flags().StringVarP(&f.file, "file", "f", "", "answers file with the expected settings")
+	c.Flags().BoolVar(&f.sel.Quick, "quick", false, "only the checks that need a few vCenter calls")
+	c.Flags().StringSliceVar(&f.sel.Only, "only", nil, "run only these check ids")
+	c.Flags().StringSliceVar(&f.sel.Skip, "skip", nil, "skip these check ids")
+	c.Flags().BoolVar(&list, "list", false, "list all checks")
+	c.Flags().StringVar(&f.pairs, "pairs", "", "also measure between VMs, which loads the fabric: ring, all or VM:VM")
+	c.Flags().StringVar(&f.bundle, "bundle", "", "check the data that collect wrote to this file, without a vCenter")
+	c.Flags().StringVar(&f.kube, "kube", "", "check the Kubernetes cluster of this kubectl context instead, for MPI jobs over RDMA")
 	c.Flags().StringVar(&f.out, "out", "", "file to write instead of stdout")
-	c.Flags().StringVar(&f.save, "save-baseline", "", "keep what is there now as healthy, in FILE or beside the runs; refused while a check fails")
+	c.Flags().StringVar(&f.save, "save-baseline", "", "save the current state as the healthy baseline, in FILE or in the state directory; refused while a check fails")
 	c.Flags().Lookup("save-baseline").NoOptDefVal = keepDefault
-	c.Flags().StringVar(&f.baseline, "baseline", "", "baseline to hold everything against (default: the one that was kept of this vCenter; none: no one)")
-	c.Flags().BoolVar(&f.force, "force", false, "with --save-baseline: keep it although a check fails")
-	c.Flags().BoolVar(&f.fix, "fix", false, "plan what mends the findings whose fix is automatic, ask, and carry it out as apply does")
-	c.Flags().BoolVarP(&f.yes, "yes", "y", false, "with --fix: accept all that the plan prints")
-	c.Flags().DurationVar(&f.every, "watch", 0, "look again every so often (60s) and show what changes; q leaves")
-	c.Flags().BoolVar(&f.shell, "esxi-shell", false, "ask the ESXi shells for the cards' firmware too, where SSH runs; loads the module of the Mellanox tools until the next boot")
+	c.Flags().StringVar(&f.baseline, "baseline", "", "baseline to compare with (default: the one saved for this vCenter; none: do not compare)")
+	c.Flags().BoolVar(&f.force, "force", false, "with --save-baseline: save it even if a check fails")
+	c.Flags().BoolVar(&f.fix, "fix", false, "plan the automatic fixes, ask for confirmation and apply them")
+	c.Flags().BoolVarP(&f.yes, "yes", "y", false, "with --fix: accept the plan as printed, without asking")
+	c.Flags().DurationVar(&f.every, "watch", 0, "repeat the check at this interval, such as 60s, and show what changed; q quits")
+	c.Flags().BoolVar(&f.shell, "esxi-shell", false, "also read the adapters' firmware in the ESXi shell, on hosts where SSH runs; loads the module of the Mellanox tools until the next boot")
 	c.Flags().StringSliceVar(&f.limit, "limit", nil, "only these hosts and their VMs")
 	console.OutputFlag(c, &f.output, "text", "json", "junit", "prometheus", "html", "markdown")
 	return c
@@ -108,23 +108,23 @@ func (f *checkFlags) settle(args []string) error {
 	}
 	switch {
 	case f.bundle != "" && (f.save != "" || f.baseline != ""):
-		return console.Usage("check the vCenter itself", "a baseline is kept of a vCenter and compared with it, not with a bundle")
+		return console.Usage("check the vCenter itself", "a baseline belongs to a vCenter, not to a bundle")
 	case f.pairs != "" && f.file == "" && f.bundle == "":
 		return console.Usage("give -f answers.yaml: it names the VMs and their RDMA addresses", "--pairs needs answers")
 	case f.save != "" && len(f.sel.Only)+len(f.sel.Skip) > 0:
-		return console.Usage("leave --only and --skip out", "a baseline is kept of a whole check")
+		return console.Usage("remove --only and --skip", "a baseline needs a complete check")
 	case f.every < 0 || f.every > 0 && f.every < time.Second:
-		return console.Usage("give a time like 60s or 5m", "--watch %s: looks are at least a second apart", f.every)
+		return console.Usage("give a time like 60s or 5m", "--watch %s: the interval must be at least one second", f.every)
 	case f.every > 0 && (f.fix || f.save != "" || f.bundle != "" || f.pairs != ""):
-		return console.Usage("check once", "--watch goes with neither --fix, --save-baseline, --bundle nor --pairs")
+		return console.Usage("check once", "--watch cannot be combined with --fix, --save-baseline, --bundle or --pairs")
 	case f.every > 0 && f.out == "" && f.output != "text" && f.output != "json":
-		return console.Usage("name a file with --out: it is written anew at every look", "--watch prints -o text and -o json only")
+		return console.Usage("name a file with --out: it is rewritten after every check", "--watch prints -o text and -o json only")
 	case f.shell && (f.file == "" || f.sel.Quick || f.bundle != ""):
-		return console.Usage("give -f answers.yaml, and leave --quick out", "--esxi-shell goes with a full check of what answers name")
+		return console.Usage("add -f answers.yaml, and remove --quick and --bundle", "--esxi-shell needs answers and a full check")
 	case f.fix && f.file == "":
-		return console.Usage("give -f answers.yaml: it says what shall be", "--fix needs answers")
+		return console.Usage("add -f answers.yaml, which holds the expected settings", "--fix needs answers")
 	case f.fix && (f.bundle != "" || f.save != "" || f.output != "text" && f.output != "json"):
-		return console.Usage("check again when it is mended", "--fix goes with -o text and -o json, and neither with --bundle nor --save-baseline")
+		return console.Usage("check again after the fix", "--fix works with -o text and -o json only, and not with --bundle or --save-baseline")
 	case f.yes && !f.fix:
 		return console.Usage("check reads only", "--yes belongs to --fix")
 	case f.force && f.save == "":

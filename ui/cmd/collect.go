@@ -22,10 +22,10 @@ func newCollectCmd(e *console.Env) *cobra.Command {
 	var out, output string
 	c := &cobra.Command{
 		Use:   "collect [-f answers.yaml] [--out bundle.tgz]",
-		Short: "Gather what check reads into one file, to judge it elsewhere with check --bundle",
-		Long: `collect reads what check reads and writes it into one file, without user names; secrets never get there. The names
-of hosts and VMs, addresses and versions stay in it: the checks need them. Where no vCenter is at hand,
-rdma-setup check --bundle FILE gives the findings that check would have given here.`,
+		Short: "Collect what check reads in one file, for check --bundle on another machine",
+		Long: `collect reads what check reads and writes it to one file, without user names and secrets. Names of hosts and VMs,
+addresses and versions are kept, because the checks need them. On a machine without access to vCenter,
+rdma-setup check --bundle FILE then prints the findings that check would have printed here.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return console.Interruptible(cmd.Context(), e, func(ctx context.Context) error {
@@ -54,13 +54,13 @@ rdma-setup check --bundle FILE gives the findings that check would have given he
 			})
 		},
 	}
-	c.Flags().StringVarP(&f.file, "file", "f", "", "answers file: what is expected; it comes with the bundle")
+	c.Flags().StringVarP(&f.file, "file", "f", "", "answers file with the expected settings; it is added to the bundle")
 	console.OutputFlag(c, &output, "text", "json")
 	c.Flags().StringVar(&out, "out", "", "file to write (default rdma-bundle-TIME.tgz)")
-	c.Flags().BoolVar(&f.sel.Quick, "quick", false, "only what vCenter tells in a few calls")
-	c.Flags().BoolVar(&f.shell, "esxi-shell", false, "ask the ESXi shells for the cards' firmware too, where SSH runs; loads the module of the Mellanox tools until the next boot")
+	c.Flags().BoolVar(&f.sel.Quick, "quick", false, "only the checks that need a few vCenter calls")
+	c.Flags().BoolVar(&f.shell, "esxi-shell", false, "also read the adapters' firmware in the ESXi shell, on hosts where SSH runs; loads the module of the Mellanox tools until the next boot")
 	c.Flags().StringVar(&f.baseline, "baseline", "", "baseline to take along (default: the one that was kept of this vCenter; none: no one)")
-	c.Flags().StringVar(&f.pairs, "pairs", "", "measure too, which loads the fabric: ring, all or VM:VM")
+	c.Flags().StringVar(&f.pairs, "pairs", "", "also measure between VMs, which loads the fabric: ring, all or VM:VM")
 	return c
 }
 
@@ -100,7 +100,7 @@ func writeBundle(path string, b *bundle.Bundle) error {
 		}
 	}
 	if err != nil {
-		return backends.Errorf(backends.KindPermanent, "", "name a file in a directory that you may write to", "%s cannot be written: %w", path, err)
+		return backends.Errorf(backends.KindPermanent, "", "name a file in a writable directory", "%s cannot be written: %w", path, err)
 	}
 	return nil
 }
@@ -145,7 +145,7 @@ func judgeBundle(ctx context.Context, e *console.Env, path string, f planFlags, 
 }
 
 func openBundle(path string) (*bundle.Bundle, error) {
-	const hint = "make one with: rdma-setup collect --out FILE"
+	const hint = "create one with: rdma-setup collect --out FILE"
 	st, err := os.Stat(path)
 	switch {
 	case err != nil:

@@ -30,11 +30,11 @@ func newDeployCmd(e *console.Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "deploy APPLIANCE.ova --network 'NAME=PORT GROUP' [--rdma 'PORT GROUP']",
 		Short: "Deploy a virtual appliance, with PVRDMA adapters before its first start",
-		Long: `deploy makes a VM from an OVA or OVF file: VMware's Bitfusion server, for one. Each network of the appliance is mapped
-to a port group; every --rdma adds a PVRDMA adapter behind its own ones, each in a port group of its own, and reserves the
-VM's memory. The VM stays off, so that everything is there at its first start.
+		Long: `deploy creates a VM from an OVA or OVF file, such as VMware's Bitfusion server. It maps each network of the appliance to a
+port group. Each --rdma adds a PVRDMA adapter after the appliance's own adapters, each in its own port group, and reserves
+the VM's memory. The VM stays powered off.
 
-When it fails or is interrupted before the end, the VM that was begun is taken back.`,
+If the deployment fails or is interrupted, the partly created VM is removed.`,
 		Example: `  rdma-setup deploy bitfusion-server-4.5.ova --name bitfusion-01 --network 'Network 1=VM Network' \
       --rdma RDMA-PG --property guestinfo.hostname=bitfusion-01 --property guestinfo.password=@password.txt`,
 		Args: cobra.ExactArgs(1),
@@ -57,7 +57,7 @@ When it fails or is interrupted before the end, the VM that was begun is taken b
 	fl.Var(&console.Choice{Into: &d.Disk, From: []string{"thin", "thick", "eagerZeroedThick"}}, "disk", "thin, thick or eagerZeroedThick")
 	fl.BoolVar(&f.eula, "accept-eula", false, "accept the licence that comes with the appliance")
 	fl.BoolVar(&f.dry, "dry-run", false, "only say what would be done")
-	fl.BoolVarP(&f.yes, "yes", "y", false, "accept what is printed")
+	fl.BoolVarP(&f.yes, "yes", "y", false, "accept the printed summary, without asking")
 	console.OutputFlag(c, &f.output, "text", "json")
 	return c
 }
@@ -115,7 +115,7 @@ func (f *deployFlags) run(ctx context.Context, e *console.Env, cmd *cobra.Comman
 		return err
 	}
 	if len(file.Licences) > 0 && !f.eula && !f.dry {
-		return console.Usage("read it in the file's EulaSection and add --accept-eula", "%s comes with a licence that nobody has accepted", path)
+		return console.Usage("read it in the file's EulaSection and add --accept-eula", "%s has a licence that has not been accepted", path)
 	}
 	if f.wish.Host, err = s.VC.DeployTarget(ctx, file, f.wish.Deployment, f.wish.RDMA); err != nil {
 		return err
@@ -185,7 +185,7 @@ func (f *deployFlags) remove(ctx context.Context, s *session.Session, id string,
 	defer cancel()
 	if err := s.VC.RemoveDeployed(ctx, id); err != nil {
 		return &console.CodeError{Code: console.ExitPartial, Err: errors.Join(cause, backends.Errorf(backends.KindOf(cause), f.wish.Name,
-			"Remove the VM, or add what is missing with: rdma-setup apply", "the VM is there, off, without its PVRDMA adapters: it could not be removed: %w", err))}
+			"Remove the VM, or add what is missing with: rdma-setup apply", "the VM exists, is powered off and has no PVRDMA adapters: it could not be removed: %w", err))}
 	}
 	return errors.Join(cause, errors.New("the VM has been removed again"))
 }

@@ -29,8 +29,8 @@ func newDiscoverCmd(e *console.Env) *cobra.Command {
 	var f nicFilter
 	c := &cobra.Command{
 		Use:   "discover",
-		Short: "Show hosts and pNICs, GPUs and VMs, and which pNICs can carry RDMA",
-		Long:  "Show hosts and pNICs, GPUs and VMs, and which pNICs can carry RDMA and why. Reads only.",
+		Short: "List hosts, pNICs, GPUs and VMs, and which pNICs can carry RDMA",
+		Long:  "List hosts, pNICs, GPUs and VMs, and show which pNICs can carry RDMA and why. Changes nothing.",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			set, err := console.ReadSettings(e, cmd)
@@ -68,11 +68,11 @@ func newDiscoverCmd(e *console.Env) *cobra.Command {
 		},
 	}
 	console.OutputFlag(c, &output, "table", "json", "yaml")
-	c.Flags().StringVar(&f.speed, "speed", "", "only pNICs of this link speed, 100G")
+	c.Flags().StringVar(&f.speed, "speed", "", "only pNICs with this link speed, such as 100G")
 	c.Flags().StringVar(&f.mac, "mac", "", "only the pNIC with this MAC")
-	c.Flags().StringVar(&f.driver, "driver", "", "only pNICs of this driver, nmlx5_core")
+	c.Flags().StringVar(&f.driver, "driver", "", "only pNICs with this driver, such as nmlx5_core")
 	c.Flags().BoolVar(&f.rdma, "rdma", false, "only pNICs with an RDMA device")
-	c.Flags().BoolVar(&f.all, "all", false, "everything, also what can never carry RDMA (the default where no filter is given)")
+	c.Flags().BoolVar(&f.all, "all", false, "also list pNICs that can never carry RDMA (default without a filter)")
 	return c
 }
 
@@ -156,13 +156,13 @@ func nothingEligible(inv *backends.Inventory) error {
 	away := slices.DeleteFunc(slices.Clone(inv.Hosts), func(h backends.Host) bool { return h.State == "connected" })
 	switch {
 	case len(inv.Hosts) == 0:
-		why := "vCenter has no host, or the account " + inv.VCenter.User + " may see none"
+		why := "vCenter has no host, or the account " + inv.VCenter.User + " cannot see any"
 		if i := slices.IndexFunc(inv.Gaps, func(g backends.Gap) bool { return g.Target.Type != backends.TypeVCenter }); i >= 0 {
 			why = fmt.Sprintf("the account %s may not read %s: %s", inv.VCenter.User, inv.Gaps[i].Target, inv.Gaps[i].Why)
 		}
 		return backends.Errorf(backends.KindRefused, "", "add hosts to a datacenter, or give the account the role Read-only on it, with propagation", "no host was found: %s", why)
 	case len(away) == len(inv.Hosts):
-		return backends.Errorf(backends.KindRefused, "", "reconnect the hosts in vCenter", "vCenter is connected to none of the %d hosts; %s is %s", len(away), away[0].Name, away[0].State)
+		return backends.Errorf(backends.KindRefused, "", "reconnect the hosts in vCenter", "vCenter is not connected to any of the %d hosts; %s is %s", len(away), away[0].Name, away[0].State)
 	}
 	seen := map[string]int{}
 	var order []string

@@ -48,7 +48,7 @@ func TestDiscoverSaysWhyNothingFits(t *testing.T) {
 			t.Fatal(err)
 		}
 		out, errs, code := inProcess(environment(l, t.TempDir()), "discover")
-		if code != 3 || !strings.Contains(errs, "connected to none of the 2 hosts; esx-01 is notResponding") || strings.Count(out, "no        is on a host that is notResponding") != 8 {
+		if code != 3 || !strings.Contains(errs, "not connected to any of the 2 hosts; esx-01 is notResponding") || strings.Count(out, "no        is on a host that is notResponding") != 8 {
 			t.Errorf("exit %d\n%s%s", code, out, errs)
 		}
 	})

@@ -77,7 +77,7 @@ func (s *site) journal() string {
 	return all.String()
 }
 
-// remotely starts the program in a terminal of a real sshd on loopback. Cut ends the connection without a word.
+// remotely starts the program in a terminal of a real sshd on loopback. Cut ends the connection silently.
 func (s *site) remotely(said *listener, args ...string) (cut func()) {
 	s.t.Helper()
 	_, key, err := ed25519.GenerateKey(nil)

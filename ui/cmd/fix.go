@@ -69,7 +69,7 @@ func (f *checkFlags) mend(ctx context.Context, e *console.Env, cmd *cobra.Comman
 	if err := f.show(e, after); err != nil {
 		return err
 	}
-	fmt.Fprintf(e.Stderr, "mended in run %s; what was done: rdma-setup report %s; undo: rdma-setup rollback %s\n", res.Run, res.Run, res.Run)
+	fmt.Fprintf(e.Stderr, "fixed in run %s; report: rdma-setup report %s; undo: rdma-setup rollback %s\n", res.Run, res.Run, res.Run)
 	u.s.KeepLab(console.ExitOK)
 	return console.Exit(after.code)
 }
@@ -93,10 +93,10 @@ func (u *checkup) remedies(ctx context.Context, c *checked, w io.Writer) (*plann
 	var left []checks.Finding
 	f.only, left = remedy.Changes(p.plan, c.report.Checks)
 	for _, l := range left {
-		fmt.Fprintf(w, "no step of a plan mends %s of %s: %s\n", l.ID, plain.Clean(l.Target.Name), plain.Clean(l.Remedy))
+		fmt.Fprintf(w, "no automatic fix for %s of %s: %s\n", l.ID, plain.Clean(l.Target.Name), plain.Clean(l.Remedy))
 	}
 	if len(f.only) == 0 {
-		fmt.Fprintln(w, "nothing to fix: no plan for these answers changes what was found")
+		fmt.Fprintln(w, "nothing to fix: the plan for these answers changes none of the findings")
 		return nil, nil
 	}
 	return p, p.plan.Narrow(f.only)

@@ -52,7 +52,7 @@ func TestFixDoesNoMoreThanTheFindingsAskFor(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, lab.Options{Hosts: 2, VMs: 2}) // sound, and nothing set up: a plan for it has dozens of changes
 	code, _, errs := b.run("check", "--fix", "--yes", "-f", "ANSWERS", "--only", "HOST-FW-PVRDMA-007,HOST-NTP-004", "--limit", "esx-02")
-	if code != 0 || !strings.Contains(errs, "mended in run") {
+	if code != 0 || !strings.Contains(errs, "fixed in run") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 	b.lab.World().View(func(s *world.State) {
@@ -84,7 +84,7 @@ func TestFixSaysWhatNobodyButAPersonMends(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, lab.Options{Scenario: "broken-ntp", Hosts: 2, VMs: 2})
 	code, out, errs := b.run("check", "--fix", "--yes", "-f", "ANSWERS")
-	if code != 2 || !strings.Contains(errs, "no step of a plan mends HOST-NTP-004 of esx-02") || !strings.Contains(out, "RDMA CRITICAL") {
+	if code != 2 || !strings.Contains(errs, "no automatic fix for HOST-NTP-004 of esx-02") || !strings.Contains(out, "RDMA CRITICAL") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
 	runs, err := filepath.Glob(filepath.Join(b.env["HOME"], "rdma-setup", "runs", "*"))

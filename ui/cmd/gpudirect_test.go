@@ -101,7 +101,7 @@ func TestGPUDirectFromBareToBack(t *testing.T) {
 // What cannot work is refused before anything is written, with what to do instead.
 func TestGPUDirectIsRefused(t *testing.T) {
 	for scenario, want := range map[string]string{
-		"gpudirect-bios": "make a new VM with EFI firmware", "gpudirect-busy": "belongs to render-01", "gpudirect-vgpu": "vGPU grid_a100d-40c",
+		"gpudirect-bios": "create a new VM with EFI firmware", "gpudirect-busy": "belongs to render-01", "gpudirect-vgpu": "vGPU grid_a100d-40c",
 	} {
 		t.Run(scenario, func(t *testing.T) {
 			env, file := gpuLab(t, scenario)
@@ -120,7 +120,7 @@ func TestGPUDirectIsRefused(t *testing.T) {
 func TestGPUDirectSplitIsSaidBefore(t *testing.T) {
 	env, file := gpuLab(t, "gpudirect-split")
 	out, errs, code := inProcess(env, "plan", "-f", file)
-	if code != 0 || !strings.Contains(out, "NO GPU of it is sure to reach the RDMA card") || !strings.Contains(out, "different root complexes") {
+	if code != 0 || !strings.Contains(out, "NO GPU of this VM is certain to reach the RDMA card") || !strings.Contains(out, "different root complexes") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
 }

@@ -47,7 +47,7 @@ func TestWhatHostsAreAskedFor(t *testing.T) {
 	for mode, rows := range map[string]map[string]row{
 		"sriov": {
 			"SW-LLDP-011":        {checks.Pass, "is on leaf-01 port Eth1/"},
-			"HOST-PNIC-ERR-016":  {checks.Pass, "no errors and no drops between two looks"},
+			"HOST-PNIC-ERR-016":  {checks.Pass, "no errors and no drops between two readings"},
 			"HOST-PNIC-DCB-015":  {checks.Pass, "vmnic2: DCB supported true, PFC on priorities: 3, wanted 3"},
 			"HOST-ACCEPT-014":    {checks.Pass, "the host accepts PartnerSupported"},
 			"HOST-VF-FREE-011":   {checks.Pass, "0 of 8 VFs in use, 1 more VMs need one"},
@@ -104,7 +104,7 @@ func TestShellsAreAskedWhereTheyAreOpen(t *testing.T) {
 			t.Errorf("%s: %s %q", row, f.Status, f.Evidence)
 		}
 	}
-	if f := found["HOST-SRIOVEN-009 esx-02"]; f.Status != checks.Unknown || f.Quiet || !strings.Contains(f.Evidence, "a check does not start it") {
+	if f := found["HOST-SRIOVEN-009 esx-02"]; f.Status != checks.Unknown || f.Quiet || !strings.Contains(f.Evidence, "check does not start it") {
 		t.Errorf("a closed shell: %+v", f)
 	}
 	running := false

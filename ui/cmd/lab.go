@@ -83,9 +83,9 @@ func commandTimes(fs *pflag.FlagSet) (pace.Clock, error) {
 	case err != nil:
 		return pace.Clock{}, err
 	case times != "fast" && times != "real":
-		return pace.Clock{}, console.Usage("give fast or real", "command times %q are neither", times)
+		return pace.Clock{}, console.Usage("give fast or real", "command times %q are not valid", times)
 	case scale <= 0:
-		return pace.Clock{}, console.Usage("give a number above 0, such as 0.1", "clock scale %g is none", scale)
+		return pace.Clock{}, console.Usage("give a number above 0, such as 0.1", "clock scale %g is not valid", scale)
 	}
 	return pace.Clock{Real: times == "real", Scale: scale}, nil
 }

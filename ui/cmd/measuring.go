@@ -21,7 +21,7 @@ func (r *runner) consentToMeasure(p *planned) error {
 	yes := r.yes
 	if !yes && r.env.Terminal() {
 		var err error
-		if yes, err = r.env.Confirm("Measure between " + counted(len(few.VMs), "VM") + " now? This loads the fabric"); err != nil {
+		if yes, err = r.env.Confirm("Measure between " + counted(len(few.VMs), "VM") + " now, which loads the fabric"); err != nil {
 			return err
 		}
 	}
@@ -48,7 +48,7 @@ func (r *runner) measured(ctx context.Context, p *planned) ([]perftest.Measureme
 
 // noPair says why a limited run measures nothing.
 func noPair(few *answers.Answers, limit []string) string {
-	return fmt.Sprintf("no pair to measure: --limit %s leaves %s of the answers", strings.Join(limit, ","), counted(len(few.VMs), "VM"))
+	return fmt.Sprintf("no pair to measure: --limit %s leaves only %s of the answers", strings.Join(limit, ","), counted(len(few.VMs), "VM"))
 }
 
 // progress says what is going to be measured, then shows each test as it ends.
@@ -62,7 +62,7 @@ func (r *runner) progress() func(perftest.Progress) {
 		if p.Result == nil {
 			if d := p.Pair.Differing(); d != "" && !r.json && !warned[p.Pair.String()] {
 				warned[p.Pair.String()] = true
-				fmt.Fprintf(r.env.Stderr, "%s: %s: the two may not understand each other\n", plain.Clean(p.Pair.String()), plain.Clean(d))
+				fmt.Fprintf(r.env.Stderr, "%s: %s: the two may be incompatible\n", plain.Clean(p.Pair.String()), plain.Clean(d))
 			}
 			return
 		}

@@ -66,11 +66,11 @@ func busy(s *session.Session, shared *sharedLock, vcenter string, again bool) fu
 }
 
 func conflict(a vsphere.Activity) error {
-	hint := "Wait until it has ended, or settle it with them; then run rdma-setup resume."
+	hint := "Wait until it has finished, or agree with them who continues, then run rdma-setup resume."
 	if a.Shut {
-		hint = "Somebody may have it off for work on it. Wait until they are done, at most five minutes if it was you, or power it on; then run rdma-setup resume."
+		hint = "The VM may be off for maintenance. Wait until that is done (five minutes if you shut it down yourself), or power it on, then run rdma-setup resume."
 	}
-	return backends.Errorf(backends.KindConflict, a.Target.Name, hint, "somebody else is at work there: %s", a)
+	return backends.Errorf(backends.KindConflict, a.Target.Name, hint, "somebody else is working on this target: %s", a)
 }
 
 func pause(ctx context.Context, d time.Duration) bool {

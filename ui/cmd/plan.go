@@ -22,7 +22,7 @@ func newPlanCmd(e *console.Env) *cobra.Command {
 	var detailed bool
 	c := &cobra.Command{
 		Use:   "plan -f answers.yaml",
-		Short: "Show the changes and what they cost; writes nothing anywhere",
+		Short: "Show the planned changes and their impact; changes nothing",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return console.Interruptible(cmd.Context(), e, func(ctx context.Context) error {
@@ -53,7 +53,7 @@ func newPlanCmd(e *console.Env) *cobra.Command {
 	}
 	f.add(c)
 	console.OutputFlag(c, &output, "text", "json", "markdown")
-	c.Flags().StringVar(&out, "out", "", "also write the plan as JSON into this file, for apply --plan")
+	c.Flags().StringVar(&out, "out", "", "also save the plan as JSON in this file, for apply --plan")
 	c.Flags().BoolVar(&detailed, "detailed-exitcode", false, "exit 10 when there are changes")
 	return c
 }
@@ -108,7 +108,7 @@ func writePlanFile(path string, doc planDoc) error {
 		return err
 	}
 	if err := renameio.WriteFile(path, append(b, '\n'), 0o600, renameio.WithStaticPermissions(0o600)); err != nil {
-		return backends.Errorf(backends.KindPermanent, "", "name a file in a directory that you may write to", "the plan could not be written: %w", err)
+		return backends.Errorf(backends.KindPermanent, "", "name a file in a writable directory", "the plan could not be written: %w", err)
 	}
 	return nil
 }
@@ -116,7 +116,7 @@ func writePlanFile(path string, doc planDoc) error {
 // savedPlan reads what plan --out wrote. A file whose content does not give the hash that it names was changed since, and
 // nothing in it is used.
 func savedPlan(path string) (*planDoc, error) {
-	const again = "make one with: rdma-setup plan -f answers.yaml --out FILE"
+	const again = "create one with: rdma-setup plan -f answers.yaml --out FILE"
 	b, err := backends.InputPlan.ReadFile(path)
 	if err == nil {
 		err = backends.PlanJSON.Check(b)

@@ -41,18 +41,18 @@ type planFlags struct {
 }
 
 func (f *planFlags) add(c *cobra.Command) {
-	c.Flags().StringVarP(&f.file, "file", "f", "", "answers file; - reads stdin")
-	c.Flags().StringSliceVar(&f.skip, "skip", nil, "ids of checks or changes to leave out")
+	c.Flags().StringVarP(&f.file, "file", "f", "", "answers file; - for stdin")
+	c.Flags().StringSliceVar(&f.skip, "skip", nil, "ids of checks or changes to skip")
 	c.Flags().StringSliceVar(&f.limit, "limit", nil, "only these hosts and their VMs (try one pair first)")
-	c.Flags().StringSliceVar(&f.forceNIC, "force-nic", nil, "HOST/vmnicN: take this pNIC although it is in use")
-	c.Flags().BoolVar(&f.canary, "canary", true, "one host reboots first; the others follow when it and its VMs are back (default from the answers, true)")
+	c.Flags().StringSliceVar(&f.forceNIC, "force-nic", nil, "HOST/vmnicN: use this pNIC even if it is in use")
+	c.Flags().BoolVar(&f.canary, "canary", true, "reboot one host first, and the others only after it and its VMs are back (default from the answers, true)")
 	f.given = c.Flags().Changed
-	c.Flags().IntVar(&f.parallel, "parallel", 0, "targets at the same time (default from the answers, 16)")
+	c.Flags().IntVar(&f.parallel, "parallel", 0, "targets to change at the same time (default from the answers, 16)")
 }
 
 // operationFlag is for commands that change something.
 func operationFlag(c *cobra.Command, limit *time.Duration) {
-	c.Flags().DurationVar(limit, "operation-timeout", 0, "how long one operation may take (default: what its kind needs, up to 90m)")
+	c.Flags().DurationVar(limit, "operation-timeout", 0, "time limit for one operation (default: depends on its kind, up to 90m)")
 }
 
 func (f *planFlags) options() plan.Options {
@@ -108,7 +108,7 @@ func (f *planFlags) check() error {
 	}
 	for _, spec := range f.forceNIC {
 		if i := strings.LastIndex(spec, "/"); i < 1 || i == len(spec)-1 {
-			return console.Usage("write the host as vCenter has it and the device: esx-01/vmnic2", "--force-nic %q: want HOST/vmnicN", spec)
+			return console.Usage("name the host as vCenter shows it and the device, such as esx-01/vmnic2", "--force-nic %q: want HOST/vmnicN", spec)
 		}
 	}
 	if f.operation < 0 {

@@ -20,7 +20,7 @@ func newReportCmd(e *console.Env) *cobra.Command {
 	var output, out string
 	c := &cobra.Command{
 		Use:               "report [RUN]",
-		Short:             "Render the report of a run again",
+		Short:             "Print the report of a run again",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeRuns(e),
 		RunE: func(cmd *cobra.Command, args []string) error {

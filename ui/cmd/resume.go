@@ -26,11 +26,11 @@ import (
 )
 
 func newResumeCmd(e *console.Env) *cobra.Command {
-	return carryOnCmd(e, "resume [RUN]", "Carry on a run that was interrupted or failed on some targets", &carryOn{name: "resume"})
+	return carryOnCmd(e, "resume [RUN]", "Continue a run that was interrupted or that failed on some targets", &carryOn{name: "resume"})
 }
 
 func newRollbackCmd(e *console.Env) *cobra.Command {
-	return carryOnCmd(e, "rollback [RUN]", "Set everything that a run changed back to what it was", &carryOn{name: "rollback", back: true})
+	return carryOnCmd(e, "rollback [RUN]", "Restore everything that a run changed", &carryOn{name: "rollback", back: true})
 }
 
 // carryOn is what resume and rollback share: both take up the journal of a run.
@@ -59,11 +59,11 @@ func carryOnCmd(e *console.Env, use, short string, c *carryOn) *cobra.Command {
 				return err
 			}
 			if c.salvage && len(args) == 0 {
-				return resultLine(e, output, console.Usage("list the runs with: rdma-setup runs", "--salvage needs the run to be named"))
+				return resultLine(e, output, console.Usage("list the runs with: rdma-setup runs", "--salvage needs the name of a run"))
 			}
 			if !slices.Contains([]rollback.OnConflict{rollback.Stop, rollback.Keep, rollback.Restore}, rollback.OnConflict(c.onConflict)) && c.back {
-				return resultLine(e, output, console.Usage("keep leaves it as it is, restore puts back what was there before the run, stop leaves its target alone",
-					"--on-conflict %q is none of keep, restore and stop", c.onConflict))
+				return resultLine(e, output, console.Usage("use keep to leave the setting as it is, restore to set the value from before the run, or stop to skip its target",
+					"--on-conflict %q is not one of keep, restore and stop", c.onConflict))
 			}
 			if c.operation < 0 {
 				return resultLine(e, output, console.Usage("", "--operation-timeout %s is negative", c.operation))
@@ -78,13 +78,13 @@ func carryOnCmd(e *console.Env, use, short string, c *carryOn) *cobra.Command {
 		},
 	}
 	console.OutputFlag(cmd, &output, "text", "json")
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "accept what is printed")
-	cmd.Flags().StringVarP(&file, "file", "f", "", "answers; refused where they differ from the run's")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "accept the plan as printed, without asking")
+	cmd.Flags().StringVarP(&file, "file", "f", "", "answers file; refused if it differs from the answers of the run")
 	cmd.Flags().BoolVar(&c.breakLock, "break-lock", false, "take over a shared lock (run.lock: shared) that has expired")
 	operationFlag(cmd, &c.operation)
 	if c.back {
-		cmd.Flags().BoolVar(&c.salvage, "salvage", false, "undo what the intact records of a damaged journal show, and list the rest")
-		cmd.Flags().StringVar(&c.onConflict, "on-conflict", string(rollback.Stop), "what somebody else has changed since the run: keep, restore, or stop at its target")
+		cmd.Flags().BoolVar(&c.salvage, "salvage", false, "roll back what the intact records of a damaged journal show, and list the rest")
+		cmd.Flags().StringVar(&c.onConflict, "on-conflict", string(rollback.Stop), "for settings that were changed after the run: keep, restore, or stop (skip the target)")
 	}
 	return cmd
 }
@@ -96,9 +96,9 @@ func chosenRun(e *console.Env, set *console.Settings, command string, args []str
 	}
 	run, fruitless, err := journal.LastChanged(set.StateDir)
 	if err == nil && fruitless != "" {
-		fmt.Fprintf(e.Stderr, "note: run %s ended before its first change; %s takes %s, the last that changed something\n", fruitless, command, run)
+		fmt.Fprintf(e.Stderr, "note: run %s ended before its first change; %s uses %s, the last run that changed something\n", fruitless, command, run)
 		if command == "resume" {
-			fmt.Fprintf(e.Stderr, "  to carry the latest one on: rdma-setup resume %s\n", fruitless)
+			fmt.Fprintf(e.Stderr, "  to continue the latest run: rdma-setup resume %s\n", fruitless)
 		}
 	}
 	return run, err
@@ -162,8 +162,8 @@ func endedLab(st *journal.State, err error) error {
 	if !st.Header.Simulated || backends.KindOf(err) != backends.KindUnreachable {
 		return err
 	}
-	return backends.Errorf(backends.KindUnreachable, "", "what was simulated ended with the lab: nothing is left to do or to take back. A lab that stays: rdma-setup lab --dir D",
-		"the run was made on a lab that does not answer any more: %w", err)
+	return backends.Errorf(backends.KindUnreachable, "", "The lab and its simulated state are gone, so nothing is left to resume or roll back. For a lab that keeps running: rdma-setup lab --dir D",
+		"the run used a lab that no longer answers: %w", err)
 }
 
 // carryOn reads the world again, shows what is left to do (or to take back), and does it.
@@ -366,10 +366,10 @@ func (r *runner) waitFor(ctx context.Context, away []backends.Ref) (*backends.In
 		}
 	}
 	if len(hosts) > 0 {
-		fmt.Fprintf(r.env.Stderr, "waiting for %s to come back from the reboot that the run has sent (at most %s)\n", plain.Clean(strings.Join(hosts, ", ")), limit)
+		fmt.Fprintf(r.env.Stderr, "waiting for %s to come back from the reboot that the run started (at most %s)\n", plain.Clean(strings.Join(hosts, ", ")), limit)
 	}
 	if len(vms) > 0 {
-		fmt.Fprintf(r.env.Stderr, "waiting for %s to be off: the run has told it to shut down\n", plain.Clean(strings.Join(vms, ", ")))
+		fmt.Fprintf(r.env.Stderr, "waiting for %s to power off: the run has shut it down\n", plain.Clean(strings.Join(vms, ", ")))
 	}
 	if len(guests) > 0 {
 		fmt.Fprintf(r.env.Stderr, "waiting for the guest of %s to answer: the run has powered it on\n", plain.Clean(strings.Join(guests, ", ")))

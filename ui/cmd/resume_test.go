@@ -34,15 +34,15 @@ func TestRunThatHasJustEndedIsToldFromTheOneThatIsTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, _, errs := b.run("resume", "--yes")
-	if code != 0 || !strings.Contains(errs, "note: run "+j.Run()+" ended before its first change; resume takes "+done) ||
+	if code != 0 || !strings.Contains(errs, "note: run "+j.Run()+" ended before its first change; resume uses "+done) ||
 		!strings.Contains(errs, "rdma-setup resume "+j.Run()+"\n") {
 		t.Errorf("exit %d:\n%s", code, errs)
 	}
-	if code, _, errs := b.run("report"); code != 0 || !strings.Contains(errs, "report takes "+done) {
+	if code, _, errs := b.run("report"); code != 0 || !strings.Contains(errs, "report uses "+done) {
 		t.Errorf("exit %d:\n%s", code, errs)
 	}
 	code, _, errs = b.run("rollback", "--yes")
-	if code != 0 || !strings.Contains(errs, "rollback takes "+done) || strings.Contains(errs, "rdma-setup resume "+j.Run()) {
+	if code != 0 || !strings.Contains(errs, "rollback uses "+done) || strings.Contains(errs, "rdma-setup resume "+j.Run()) {
 		t.Errorf("exit %d:\n%s", code, errs)
 	}
 }

@@ -17,9 +17,9 @@ import (
 func newRootCmd(e *console.Env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "rdma-setup",
-		Short: "Set up RDMA over Converged Ethernet on vSphere, and prove it",
-		Long: `rdma-setup finds the RoCE-capable NICs of a vSphere cluster, plans what PVRDMA, SR-IOV or GPUDirect needs,
-makes the changes on hosts and guests, and ends in a report that proves the fabric or names the first broken link.
+		Short: "Set up RDMA over Converged Ethernet (RoCE) on vSphere, and verify it",
+		Long: `rdma-setup finds the RoCE-capable NICs of a vSphere cluster, plans the changes that PVRDMA, SR-IOV or
+GPUDirect needs, applies them to hosts and guests, measures, and reports the results or the first broken link.
 
 Without a command it opens the wizard. With --lab everything runs against a simulated data centre.`,
 		SilenceErrors: true,
@@ -33,14 +33,14 @@ Without a command it opens the wizard. With --lab everything runs against a simu
 	root.SetOut(e.Stdout)
 	root.SetErr(e.Stderr)
 	console.AddSettings(root.PersistentFlags())
-	root.Flags().Bool("accessible", false, "ask plain questions, one a line, for screen readers (or set ACCESSIBLE=1)")
-	root.Flags().StringP("file", "f", "", "begin with these answers")
+	root.Flags().Bool("accessible", false, "ask plain questions, one per line, for screen readers (or set ACCESSIBLE=1)")
+	root.Flags().StringP("file", "f", "", "start the wizard with these answers")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return console.Usage(nearestFlag(cmd, err), "%s", flagWords(err))
 	})
 	root.AddGroup(
 		&cobra.Group{ID: "do", Title: "Set up:"},
-		&cobra.Group{ID: "see", Title: "Look:"},
+		&cobra.Group{ID: "see", Title: "Inspect:"},
 		&cobra.Group{ID: "more", Title: "More:"},
 	)
 	root.SetHelpCommandGroupID("more")

@@ -85,7 +85,7 @@ func nameStrays(e *console.Env, state string) {
 		return // Create says what is wrong
 	}
 	for _, name := range names {
-		fmt.Fprintf(e.Stderr, "note: %q in %s is no run of rdma-setup and is ignored\n", name, filepath.Join(state, "runs"))
+		fmt.Fprintf(e.Stderr, "note: %q in %s is not a run of rdma-setup and is ignored\n", name, filepath.Join(state, "runs"))
 	}
 }
 
@@ -99,13 +99,13 @@ func leftBehind(j *journal.Journal) []string {
 	for _, e := range st.Entries() {
 		switch {
 		case e.Found == nil:
-			out = append(out, fmt.Sprintf("left behind: %s was %s; it is not known what it is now", e.Node, e.Prior))
+			out = append(out, fmt.Sprintf("left behind: %s was %s; its current state is unknown", e.Node, e.Prior))
 		case *e.Found != e.Prior:
 			out = append(out, fmt.Sprintf("left behind: %s was %s and is %s", e.Node, e.Prior, *e.Found))
 		}
 	}
 	for _, b := range st.OpenBrackets() {
-		out = append(out, fmt.Sprintf("left behind: %s was opened; before it was %s", b.Node, b.Found))
+		out = append(out, fmt.Sprintf("left behind: %s was opened; before that it was %s", b.Node, b.Found))
 	}
 	return out
 }

@@ -38,9 +38,9 @@ func (c *carryOn) readRun(e *console.Env, set *console.Settings, run, file strin
 	}
 	found := c.recovered.Salvage
 	if distrust != nil {
-		found.Unproven = append(found.Unproven, journal.Unproven{Node: "plan.json", Why: "the saved plan cannot be believed, so not all that was announced is known: " + distrust.Error()})
+		found.Unproven = append(found.Unproven, journal.Unproven{Node: "plan.json", Why: "the saved plan cannot be trusted, so the list of planned operations is incomplete: " + distrust.Error()})
 	}
-	fmt.Fprintf(e.Stderr, "the journal of run %s is damaged; what its intact records show is undone\n", run)
+	fmt.Fprintf(e.Stderr, "the journal of run %s is damaged; what its intact records show is rolled back\n", run)
 	for _, l := range found.Lines {
 		fmt.Fprintf(e.Stderr, "  line %d: %s\n", l.Line, plain.Clean(l.Why))
 	}
@@ -77,6 +77,6 @@ func remains(st *journal.State) error {
 	if n := len(nodes) - shown; n > 0 {
 		nodes, more = nodes[:shown], fmt.Sprintf(" and %d more", n)
 	}
-	return backends.Errorf(backends.KindConflict, "", "Look at these by hand: the records of what they were before are damaged. The damaged journal is kept beside the new one.",
-		"not undone, because the journal was damaged: %s%s", strings.Join(nodes, ", "), more)
+	return backends.Errorf(backends.KindConflict, "", "Check these by hand: the records of their previous values are damaged. The damaged journal is kept next to the new one.",
+		"not rolled back, because the journal was damaged: %s%s", strings.Join(nodes, ", "), more)
 }

@@ -122,7 +122,7 @@ func share(ctx context.Context, s *session.Session, a *answers.Answers, f planFl
 		lease, err := takeLease(ctx, s, f, t, k.holder, now)
 		if backends.KindOf(err) == backends.KindPermission {
 			k.Release()
-			fmt.Fprintf(s.Env.Stderr, "WARNING: the account may not write the shared lock (%s).\n  Only runs of this state directory are kept away. The privileges: rdma-setup generate role --mode %s\n", plain.Clean(err.Error()), a.Mode)
+			fmt.Fprintf(s.Env.Stderr, "WARNING: the account may not write the shared lock (%s).\n  Only other runs of this state directory are excluded. For the privileges, run: rdma-setup generate role --mode %s\n", plain.Clean(err.Error()), a.Mode)
 			return newSharedLock(s), nil
 		}
 		if err != nil {
@@ -155,7 +155,7 @@ func takeLease(ctx context.Context, s *session.Session, f planFlags, t backends.
 		case other.Run != "" && now.Before(other.Until):
 			return nil, backends.Errorf(backends.KindRefused, t.Name, "Wait until that run has ended. If its process is gone, the lock expires at "+
 				other.Until.UTC().Format("15:04:05 MST")+" and can be taken with --break-lock.", "%s holds the shared lock", *other)
-		case !f.breakLock && !agreed(s, f, fmt.Sprintf("The shared lock of %s is held by %s, and has expired. Take it over", t.Name, other)):
+		case !f.breakLock && !agreed(s, f, fmt.Sprintf("The shared lock of %s, held by %s, has expired. Take it over", t.Name, other)):
 			return nil, backends.Errorf(backends.KindRefused, t.Name, "Make sure that this run has ended, then add --break-lock.",
 				"%s holds the shared lock, which has expired", *other)
 		default:

@@ -32,11 +32,11 @@ func newSupportCmd(e *console.Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "support [RUN]",
 		Short: "Pack a run into an archive for a bug report",
-		Long: `support packs plan, journal, log and report of a run with the versions of rdma-setup and Go and the settings that come
-from the environment into a tar.gz archive for a bug report. User names are left out, of secrets only the names of
-their variables are told. The names of hosts and VMs and addresses stay: look at the archive before you send it.
+		Long: `support packs the plan, journal, log and report of a run into a tar.gz archive for a bug report, with the versions of
+rdma-setup and Go and the settings from the environment. User names and secrets are removed; of secrets, only the names of
+their variables are listed. Names of hosts and VMs and addresses are kept: review the archive before you send it.
 
-A run with --log-level debug has every call of vCenter and every remote command in its log.`,
+A run with --log-level debug logs every vCenter call and every remote command.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeRuns(e),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -59,7 +59,7 @@ A run with --log-level debug has every call of vCenter and every remote command 
 			return s.write(out)
 		},
 	}
-	c.Flags().StringVar(&out, "out", "", "file to write, which must not exist (default rdma-support-TIME.tar.gz)")
+	c.Flags().StringVar(&out, "out", "", "file to create, which must not exist (default rdma-support-TIME.tar.gz)")
 	return c
 }
 
@@ -78,17 +78,17 @@ func (s *support) write(path string) error {
 	case errors.Is(err, fs.ErrExist):
 		return console.Usage("name another file with --out", "%s exists already", path)
 	case err != nil:
-		return backends.Errorf(backends.KindPermanent, "", "name a file in a directory that you may write to", "%s cannot be written: %w", path, err)
+		return backends.Errorf(backends.KindPermanent, "", "name a file in a writable directory", "%s cannot be written: %w", path, err)
 	}
 	held, err := s.pack(f)
 	if err := errors.Join(err, f.Close()); err != nil {
-		return errors.Join(backends.Errorf(backends.KindPermanent, "", "look for space on the file system", "%s cannot be written: %w", path, err), os.Remove(path))
+		return errors.Join(backends.Errorf(backends.KindPermanent, "", "check the free space of the file system", "%s cannot be written: %w", path, err), os.Remove(path))
 	}
 	what := "run " + s.run
 	if s.run == "" {
-		what = "no run: none has changed anything"
+		what = "no run: no run has changed anything"
 	}
-	fmt.Fprintf(s.env.Stderr, "%s; %s; user names and secrets are left out, other names and addresses are not\n", what, strings.Join(held, ", "))
+	fmt.Fprintf(s.env.Stderr, "%s; %s; user names and secrets are removed, other names and addresses are kept\n", what, strings.Join(held, ", "))
 	_, err = fmt.Fprintln(s.env.Stdout, path)
 	return err
 }

@@ -15,7 +15,7 @@ func newVersionCmd(e *console.Env) *cobra.Command {
 	var output string
 	c := &cobra.Command{
 		Use:   "version",
-		Short: "Print the version, or what is linked in (-o spdx, -o licenses)",
+		Short: "Print the version, the SBOM (-o spdx) or the licences (-o licenses)",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			switch output {

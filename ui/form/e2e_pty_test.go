@@ -306,7 +306,7 @@ func TestE2EWizard(t *testing.T) {
 				s.shows(q)
 				s.press("\n")
 			}
-			s.shows("Carry this out?")
+			s.shows("Apply these changes?")
 			s.press("yes\n")
 			if code := s.exit(); code != 0 {
 				t.Errorf("exit code %d:\n%s", code, s.text())

@@ -42,7 +42,7 @@ func RunWatch(ctx context.Context, o WatchOptions) (h *watch.History, interrupte
 	}
 	_, err = tea.NewProgram(w, options...).Run()
 	cancel()
-	w.slot <- struct{}{} // waits for the look that is on
+	w.slot <- struct{}{} // waits for the check that is running
 	if errors.Is(err, tea.ErrProgramKilled) || errors.Is(err, context.Canceled) {
 		err, w.interrupted = nil, true
 	}
@@ -54,11 +54,11 @@ type watcher struct {
 	ctx   context.Context
 	o     WatchOptions
 	theme theme.Theme
-	slot  chan struct{} // taken by the look that is on
+	slot  chan struct{} // taken by the check that is running
 
 	history     watch.History
 	looking     bool
-	begun       time.Time // the look that is on, or the last
+	begun       time.Time // of the running check, or of the last one
 	scroll      *Scroll   // the findings; nil before the first
 	width       int
 	height      int
@@ -164,7 +164,7 @@ func (w *watcher) key(msg tea.KeyPressMsg) tea.Cmd {
 func (w *watcher) took(l watch.Look) {
 	w.looking = false
 	if w.ctx.Err() != nil {
-		return // the screen is ending, and so did the look
+		return // the screen is closing, and the check has ended
 	}
 	w.history.Take(l)
 	if w.o.Taken != nil {

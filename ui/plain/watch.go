@@ -13,8 +13,8 @@ import (
 // recent is how many looks a block shows of each link.
 const recent = 30
 
-// Watched prints a block for the look that h took last: how it stands, the links of the chain, and what has changed
-// since the look before. line says how it stands in one sentence. The findings stand in full in the first block.
+// Watched prints a block for the latest check of h: its result, the links of the chain, and what has changed since the
+// previous check. line is the result in one sentence. The first block lists all findings.
 func Watched(w io.Writer, h *watch.History, line string) error {
 	out := &writer{w: w}
 	if h.Err != nil {

@@ -27,7 +27,7 @@ func (p *printer) measurements(all []perftest.Measurement) {
 		return
 	}
 	pairs, good := byPair(all)
-	p.title("Measured", fmt.Sprintf("%d of %d pairs as good as the hardware gives", good, len(pairs)))
+	p.title("Measured", fmt.Sprintf("%d of %d pairs at expected line rate", good, len(pairs)))
 	said := map[string]bool{}
 	p.wide = 12
 	for _, m := range all {

@@ -25,7 +25,7 @@ func Keys() []Key {
 		{Path: "vcenter", Doc: "Where the vCenter is. The password is asked for, or comes from RDMA_SETUP_PASSWORD, --password-file or --password-stdin."},
 		{Path: "vcenter.url", Doc: "https://HOST/sdk", Hint: "write https://vcenter.example.com/sdk"},
 		{Path: "vcenter.username", Doc: "account"},
-		{Path: "vcenter.thumbprint", Doc: "SHA-256 of its certificate; \"\": verified by the system's authorities",
+		{Path: "vcenter.thumbprint", Doc: "SHA-256 of its certificate; \"\": verified by the system's certificate authorities",
 			Hint: "write the 32 bytes of the SHA-256 thumbprint as hexadecimal digits with colons"},
 
 		{Path: "hosts", Doc: "Which ESXi hosts take part."},
@@ -130,7 +130,7 @@ func Keys() []Key {
 
 		{Path: "run", Doc: "How the work is spread."},
 		{Path: "run.parallel", Doc: "targets at once", Default: "16", Min: 1, Max: 256},
-		{Path: "run.lock", Doc: "whom a run keeps away: local: other runs of this state directory; shared: all operators, by a lock on each cluster that vCenter shows", Default: "local", Enum: []string{"local", "shared"}},
+		{Path: "run.lock", Doc: "which runs are excluded: local: other runs of this state directory; shared: runs of all operators, by a lock on each cluster that vCenter shows", Default: "local", Enum: []string{"local", "shared"}},
 		{Path: "run.reboot", Doc: "waves of host reboots"},
 		{Path: "run.reboot.max_unavailable", Doc: "hosts down at once", Default: "1", Min: 1, Max: 64},
 		{Path: "run.reboot.timeout", Doc: "a host that is not back by then stops the waves", Default: "30m", Hint: "write a time as 30m or 1h"},
@@ -140,7 +140,7 @@ func Keys() []Key {
 		{Path: "run.power", Doc: "how many VMs are off at the same time"},
 		{Path: "run.power.max_unavailable", Doc: "VMs that are off at once, over all hosts: a number or all; \"\": 4, at most a quarter of vms, at least 1",
 			Hint: "write a number or all"},
-		{Path: "run.power.canary", Doc: "one VM first: the others follow when its RDMA port is active", Default: "true"},
+		{Path: "run.power.canary", Doc: "change one VM first, and the others only after its RDMA port is active", Default: "true"},
 	}
 }
 

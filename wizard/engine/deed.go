@@ -87,11 +87,11 @@ func (d *deed) change(ctx context.Context) []outcome {
 		case a.err != nil:
 			out[i] = outcome{state: NodeFailed, err: a.err}
 		case current.Same(c.Kind, a.value, d.to[i]):
-			out[i] = outcome{state: NodeSkipped, prior: &a.value, found: &a.value, text: "it already is so"}
+			out[i] = outcome{state: NodeSkipped, prior: &a.value, found: &a.value, text: "it is already in this state"}
 		// A survey cannot tell what is half done from what is not there: the setter finds it, and completes it.
 		case c.From.Known() && !current.Same(c.Kind, a.value, c.From) && !c.State && !d.moved[i] && !a.value.IsPartial():
 			out[i] = outcome{state: NodeFailed, prior: &a.value, found: &a.value, err: backends.Errorf(backends.KindConflict, n.target.Name,
-				"Somebody else is at work there: settle it with them, then resume.",
+				"Somebody else is working on this target. Agree with them who continues, then run rdma-setup resume.",
 				"%s: changed since the plan was made: it was %s and is %s", n.title, c.From, a.value)}
 		default:
 			keep, err := d.keepAside(ctx, n, d.to[i])
@@ -133,7 +133,7 @@ func (d *deed) keepAside(ctx context.Context, n *node, to backends.Value) (*back
 	if earlier.kept != nil && earlier.to == to {
 		return earlier.kept, nil
 	}
-	now, err := guard(ctx, d.limits.Operation, d.limits.Grace, n.target.Name, "record what is there", func(ctx context.Context) (backends.Kept, error) {
+	now, err := guard(ctx, d.limits.Operation, d.limits.Grace, n.target.Name, "record the current state", func(ctx context.Context) (backends.Kept, error) {
 		now, err := k.Keep(ctx, n.change.Setting, to)
 		return now, cmp.Or(err, now.Err())
 	})
@@ -178,7 +178,7 @@ func (d *deed) set(ctx context.Context, setter backends.Setter, todo []int) []er
 		errs, err := guard(ctx, d.limits.Operation, d.limits.Grace, first.target.Name, first.title, func(ctx context.Context) ([]error, error) {
 			errs := many.SetMany(ctx, as, d.progress)
 			if len(errs) != len(as) {
-				return nil, fmt.Errorf("%d answers to %d assignments", len(errs), len(as))
+				return nil, fmt.Errorf("%d results for %d settings", len(errs), len(as))
 			}
 			return errs, nil
 		})

@@ -35,7 +35,7 @@ func (s *stage) yield(ctx context.Context) {
 	}
 	busy, err := s.runner.others(ctx, targets)
 	if err != nil {
-		s.note("it could not be asked what others are doing: %v", err)
+		s.note("the tasks of other users could not be read: %v", err)
 		return
 	}
 	for _, n := range s.nodes {
@@ -49,7 +49,7 @@ func (r *runner) others(ctx context.Context, targets []backends.Ref) (map[backen
 	if r.job.Busy == nil || len(targets) == 0 {
 		return nil, nil
 	}
-	return guard(ctx, r.limits.Bracket, r.limits.Grace, "", "ask what others are doing", func(ctx context.Context) (map[backends.Ref]error, error) {
+	return guard(ctx, r.limits.Bracket, r.limits.Grace, "", "read the tasks of other users", func(ctx context.Context) (map[backends.Ref]error, error) {
 		return r.job.Busy(ctx, targets)
 	})
 }
@@ -60,7 +60,7 @@ func (d *deed) mine(ctx context.Context, b *bracket, state backends.Value) error
 		return nil
 	}
 	if !b.From.IsAbsent() && b.Round < 2 && elsewhere(b.From, state) {
-		return backends.Errorf(backends.KindConflict, b.Target.Name, "Somebody else is at work there: settle it with them, then resume.",
+		return backends.Errorf(backends.KindConflict, b.Target.Name, "Somebody else is working on this target. Agree with them who continues, then run rdma-setup resume.",
 			"%s: changed since the plan was made: it was %s and is %s", plan.OpenTitle(b.Bracket), b.From, state)
 	}
 	if b.Kind == backends.BracketSSH {

@@ -73,11 +73,11 @@ func (d *deed) restore(ctx context.Context, n *node, moved bool, keeper backends
 	}
 	differ := backends.Differences(part, before)
 	if len(differ) == 0 {
-		return outcome{state: NodeSkipped, prior: &c.To, found: &c.To, text: "it already is so"}
+		return outcome{state: NodeSkipped, prior: &c.To, found: &c.To, text: "it is already in this state"}
 	}
 	if other := unplanned(differ, c.Restore); len(other) > 0 && !moved {
 		return outcome{state: NodeFailed, err: backends.Errorf(backends.KindConflict, n.target.Name,
-			"Settle it with whoever works there, then run rdma-setup rollback again.", "%s: changed since the plan was made: %s", n.title, list(other))}
+			"Agree with whoever changed it, then run rdma-setup rollback again.", "%s: changed since the plan was made: %s", n.title, list(other))}
 	}
 	touched := part.Bare()
 	if err := d.append(journal.Record{
@@ -116,7 +116,7 @@ func (d *deed) restore(ctx context.Context, n *node, moved bool, keeper backends
 func (d *deed) judge(n *node, part backends.Kept, left *backends.Kept, err error) error {
 	if left == nil {
 		if err == nil {
-			err = backends.Errorf(backends.KindInterrupted, n.target.Name, "Run rdma-setup rollback again.", "%s: broken off before it was observed", n.title)
+			err = backends.Errorf(backends.KindInterrupted, n.target.Name, "Run rdma-setup rollback again.", "%s: interrupted before the result was read", n.title)
 		}
 		return err
 	}
@@ -129,10 +129,10 @@ func (d *deed) judge(n *node, part backends.Kept, left *backends.Kept, err error
 		if hint == "" {
 			hint = "Fix the cause, then run rdma-setup rollback again."
 		}
-		return backends.Errorf(backends.KindOf(err), "", hint, "%w; not as before: %s", err, list(remain))
+		return backends.Errorf(backends.KindOf(err), "", hint, "%w; different from before: %s", err, list(remain))
 	}
 	return backends.Errorf(backends.KindPermanent, n.target.Name, "Fix the cause, then run rdma-setup rollback again.",
-		"%s: it was accepted, but not all is as before: %s", n.title, list(remain))
+		"%s: the restore succeeded, but some items still differ: %s", n.title, list(remain))
 }
 
 // unplanned gives the differences that are not among the planned ones.

@@ -73,7 +73,7 @@ func TestRollbackIsNeverStuck(t *testing.T) {
 	w.Fault = stuck("restore", persistSetting, 2)
 	res := back(t, w, wishes, j)
 	n := node(t, res, persistSetting.ID())
-	if res.Status.Exit() != 5 || n.State != engine.NodeFailed || !strings.Contains(n.Err.Error(), "no space left on device; not as before: file "+persistSetting.ID()+"#unit exists, and did not before") {
+	if res.Status.Exit() != 5 || n.State != engine.NodeFailed || !strings.Contains(n.Err.Error(), "no space left on device; different from before: file "+persistSetting.ID()+"#unit exists, but did not exist before") {
 		t.Errorf("%s, %s: %v", res.Status, n.State, n.Err)
 	}
 	for id := range w.Snapshot() {
@@ -132,7 +132,7 @@ func TestRestoreIsHeldAgainstTheRecord(t *testing.T) {
 	}
 	res := back(t, w, wishes, j)
 	n := node(t, res, addressSetting.ID())
-	if res.Status.Exit() != 5 || n.State != engine.NodeFailed || !strings.Contains(n.Err.Error(), "#unit exists, and did not before") {
+	if res.Status.Exit() != 5 || n.State != engine.NodeFailed || !strings.Contains(n.Err.Error(), "#unit exists, but did not exist before") {
 		t.Errorf("%s, %s: %v", res.Status, n.State, n.Err)
 	}
 }

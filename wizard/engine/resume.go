@@ -104,7 +104,7 @@ func (r *runner) settleIntents(ctx context.Context, st *journal.State) error {
 		}
 	}
 	if _, err := r.others(ctx, targets); err != nil {
-		r.note("it could not be asked whether tasks of the attempt before still run: %v", err)
+		r.note("the tasks of the earlier attempt could not be read: %v", err)
 	}
 	var g errgroup.Group
 	g.SetLimit(r.limits.Parallel)

@@ -116,7 +116,7 @@ func (r *retry) SetMany(ctx context.Context, as []backends.Assignment, p backend
 		var transient error
 		for k, i := range left {
 			if len(errs) != len(part) {
-				out[i] = fmt.Errorf("%d answers to %d assignments", len(errs), len(part))
+				out[i] = fmt.Errorf("%d results for %d settings", len(errs), len(part))
 				continue
 			}
 			out[i] = errs[k]

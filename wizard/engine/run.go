@@ -152,14 +152,14 @@ func (r *runner) unsettled(p plan.Plan) error {
 		i, known := r.known[c.ID()]
 		if known && !r.skip[c.ID()] && (r.result.Nodes[i].State == NodeDone || r.result.Nodes[i].State == NodeSkipped) {
 			return backends.Errorf(backends.KindPermanent, c.Target.Name, "Run rdma-setup resume; where it ends like this again, look at the setting by hand.",
-				"%s: it was made, but the look at everything afterwards finds %s", plan.Title(c), c.From)
+				"%s: the change succeeded, but a later read shows %s", plan.Title(c), c.From)
 		}
 	}
 	return nil
 }
 
 func (r *runner) replan(ctx context.Context) (*plan.Plan, error) {
-	next, err := guard(ctx, r.limits.Operation, r.limits.Grace, "", "read and plan again", r.job.Replan)
+	next, err := guard(ctx, r.limits.Operation, r.limits.Grace, "", "read the inventory and replan", r.job.Replan)
 	if err == nil && next == nil {
 		next = &plan.Plan{}
 	}

@@ -59,7 +59,7 @@ func (s *stage) startHot(ctx context.Context, held bool) bool {
 		case later:
 			rest = append(rest, l)
 		case never:
-			s.settle(n, outcome{state: NodeBlocked, err: fmt.Errorf("not begun, because %s failed in its wave", cmp.Or(s.wave, s.powerFailed))})
+			s.settle(n, outcome{state: NodeBlocked, err: fmt.Errorf("not started, because %s failed in its wave", cmp.Or(s.wave, s.powerFailed))})
 		case now:
 			some = true
 			s.launch(ctx, s.batch(n))

@@ -92,7 +92,7 @@ func TestChangeThatDoesNotStayIsSaidAndEnds(t *testing.T) {
 	if res.Status != engine.StatusPartial {
 		t.Fatalf("%s, %v: %v", res.Status, err, states(res))
 	}
-	if err == nil || !strings.Contains(err.Error(), "it was made, but the look at everything afterwards finds set back by somebody") || backends.HintOf(err) == "" {
+	if err == nil || !strings.Contains(err.Error(), "the change succeeded, but a later read shows set back by somebody") || backends.HintOf(err) == "" {
 		t.Errorf("%v, hint %q", err, backends.HintOf(err))
 	}
 	if len(res.Differs) != 1 || len(w.Calls("set")) != 2 {

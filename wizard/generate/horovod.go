@@ -115,7 +115,7 @@ done
 first=${hosts%% *}
 on "$first" "docker exec -i $name sh -c 'umask 77; cat >~/.ssh/id_ed25519; echo StrictHostKeyChecking accept-new >~/.ssh/config'" <"$work/key"
 
-# Where a guest's device is not seen, NCCL would fall back to TCP without a word.
+# Where a guest's device is not seen, NCCL would silently fall back to TCP.
 if [ '@TRANSPORT@' = NET/IB ]; then
 	for h in $hosts; do
 		on "$h" "docker exec $name ibv_devinfo -l" </dev/null | grep -q '^[1-9][0-9]* HCAs* found' || die "the container in $h sees no RDMA device"

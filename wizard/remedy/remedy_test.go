@@ -53,7 +53,7 @@ func TestEveryAutomaticFixHasAStepOrIsKnownToHaveNone(t *testing.T) {
 		}
 		switch {
 		case c.Fix != checks.Automatic && len(ids) > 0:
-			t.Errorf("%s is mended by %v, though its fix is %s", c.ID, ids, c.Fix)
+			t.Errorf("%s is fixed by %v, though its fix is %s", c.ID, ids, c.Fix)
 		case c.Fix == checks.Automatic && (len(ids) == 0) != slices.Contains(none, c.ID):
 			t.Errorf("%s: %v; the list says that it has none: %t", c.ID, ids, slices.Contains(none, c.ID))
 		}

@@ -40,21 +40,21 @@ func (r *Report) Verdict() (string, checks.Status) {
 	}
 	switch {
 	case r.Status == RolledBack:
-		return "The run was taken back: what stands below is no more", checks.Warn
+		return "The run was rolled back; the results below no longer apply", checks.Warn
 	case r.Status == "interrupted":
 		return "The run was interrupted: resume it", checks.Warn
 	case failed > 0:
-		return fmt.Sprintf("%s failed: resume when the cause is mended", plural(failed, "change")), checks.Fail
+		return fmt.Sprintf("%s failed. Fix the cause, then run rdma-setup resume", plural(failed, "change")), checks.Fail
 	case r.Status == "partial" || r.Status == "failed":
-		return "The run did not come to its end: resume it when the cause is mended", checks.Fail
+		return "The run did not finish. Fix the cause, then run rdma-setup resume", checks.Fail
 	case slow > 0:
 		return fmt.Sprintf("RDMA does not work as it should: %s of %d below what the hardware gives", plural(slow, "measurement"), len(r.Measurements)), checks.Fail
 	case count[checks.Fail] > 0:
 		return fmt.Sprintf("First broken link: %s on %s: %s", first.ID, first.Target.Name, first.Evidence), checks.Fail
 	case doubtful > 0:
-		return fmt.Sprintf("RDMA works, with %s in doubt", plural(doubtful, "measurement")), checks.Warn
+		return fmt.Sprintf("RDMA works, with warnings for %s", plural(doubtful, "measurement")), checks.Warn
 	case measured > 0:
-		return fmt.Sprintf("RDMA works: %s as good as the hardware gives", plural(measured, "measurement")), checks.Pass
+		return fmt.Sprintf("RDMA works: %s at expected line rate", plural(measured, "measurement")), checks.Pass
 	case count[checks.Warn] > 0:
 		return fmt.Sprintf("Nothing broken, %s; not measured", plural(count[checks.Warn], "warning")), checks.Warn
 	case len(r.Checks) > 0:

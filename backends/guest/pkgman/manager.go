@@ -53,7 +53,7 @@ func Complains(said string) bool {
 }
 
 // Helpless reports whether a package manager cannot work out what it would do: names that it does not know, a full disk,
-// lists that it cannot read. What an interrupted installation has left does not count: it is mended before the next.
+// lists that it cannot read. What an interrupted installation has left does not count: it is completed before the next one.
 func Helpless(said string) bool {
 	return (unknownName.MatchString(said) || Complains(said)) && !mendable.MatchString(said)
 }

@@ -33,7 +33,7 @@ type archive interface {
 // URL; what a package fetches from elsewhere is not in its manifest's hands.
 func inside(name string) error {
 	if strings.Contains(name, "://") || !filepath.IsLocal(name) {
-		return fmt.Errorf("the reference %q leads out of the package", name)
+		return fmt.Errorf("the reference %q points outside the package", name)
 	}
 	return nil
 }
@@ -139,7 +139,7 @@ func (t *tape) index(size int64) error {
 			break
 		}
 		if err != nil {
-			return fmt.Errorf("it is no tar file or damaged: %w", err)
+			return fmt.Errorf("it is not a tar file, or it is damaged: %w", err)
 		}
 		at, err := t.file.Seek(0, io.SeekCurrent)
 		if err != nil {
@@ -155,22 +155,22 @@ func (t *tape) index(size int64) error {
 		case h.Typeflag != tar.TypeReg || sparse(h):
 			return fmt.Errorf("%q in it is not a regular file", h.Name)
 		case t.members[name] != nil:
-			return fmt.Errorf("it holds %q twice", h.Name)
+			return fmt.Errorf("it contains %q twice", h.Name)
 		case at+h.Size > size:
-			return fmt.Errorf("it is cut short: %q is not whole", h.Name)
+			return fmt.Errorf("it is truncated: %q is incomplete", h.Name)
 		case len(t.members) == packageFiles:
-			return fmt.Errorf("it holds more than %d files", packageFiles)
+			return fmt.Errorf("it contains more than %d files", packageFiles)
 		}
 		t.members[name] = io.NewSectionReader(t.file, at, h.Size)
 		if strings.EqualFold(filepath.Ext(name), ".ovf") {
 			if t.descriptor != "" {
-				return fmt.Errorf("it holds two descriptors: %q and %q", t.descriptor, h.Name)
+				return fmt.Errorf("it contains two descriptors: %q and %q", t.descriptor, h.Name)
 			}
 			t.descriptor = name
 		}
 	}
 	if t.descriptor == "" {
-		return errors.New("there is no OVF descriptor in it")
+		return errors.New("it contains no OVF descriptor")
 	}
 	return nil
 }

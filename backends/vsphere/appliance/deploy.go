@@ -23,7 +23,7 @@ import (
 func Deploy(ctx context.Context, conn *wire.Conn, f *File, d backends.Deployment, warn func(string), progress backends.Progress) (id string, err error) {
 	imp, err := destination(ctx, conn, d)
 	if err != nil {
-		return "", wire.Explain(located(err), d.Name, "find where to deploy it")
+		return "", wire.Explain(located(err), d.Name, "find the deployment target")
 	}
 	imp.Name, imp.Archive = d.Name, f.files
 	imp.Log = func(line string) (int, error) { warn(line); return len(line), nil }
@@ -39,9 +39,9 @@ func Deploy(ctx context.Context, conn *wire.Conn, f *File, d backends.Deployment
 			err = errors.Join(err, fmt.Errorf("take the VM back: %w; vCenter removes it itself within %d s", aborted, info.LeaseTimeout))
 		}
 		if ctx.Err() != nil {
-			return "", backends.Errorf(backends.KindInterrupted, d.Name, "", "interrupted: the VM that was begun has been taken back")
+			return "", backends.Errorf(backends.KindInterrupted, d.Name, "", "interrupted: the partly created VM has been removed")
 		}
-		return "", wire.Explain(err, d.Name, "send the disks")
+		return "", wire.Explain(err, d.Name, "upload the disks")
 	}
 	return info.Entity.Value, wire.Explain(lease.Complete(ctx), d.Name, "finish the deployment")
 }

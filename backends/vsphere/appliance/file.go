@@ -71,14 +71,14 @@ func (f *File) read(configuration string) error {
 	}
 	env, err := importer.ReadEnvelope(text)
 	if err != nil {
-		return backends.Errorf(backends.KindUsage, "", downloadAgain, "the descriptor of %s cannot be understood: %w", f.Path, err)
+		return backends.Errorf(backends.KindUsage, "", downloadAgain, "the descriptor of %s is not valid: %w", f.Path, err)
 	}
 	if env.VirtualSystem == nil || len(env.VirtualSystem.VirtualHardware) == 0 {
 		return backends.Errorf(backends.KindUsage, "", "deploy it in the vSphere Client", "%s does not describe one virtual machine", f.Path)
 	}
 	for _, file := range env.References {
 		if err := inside(file.Href); err != nil {
-			return backends.Errorf(backends.KindUsage, "", "Do not use this appliance before its maker has explained it.", "%s: %w", f.Path, err)
+			return backends.Errorf(backends.KindUsage, "", "Do not use this appliance until its vendor has explained the difference.", "%s: %w", f.Path, err)
 		}
 		f.references = append(f.references, file.Href)
 	}

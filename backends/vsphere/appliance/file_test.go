@@ -65,8 +65,8 @@ func TestReferencesStayInside(t *testing.T) {
 		t.Fatal(err)
 	}
 	for href, says := range map[string]string{
-		"disk": "", "sub/disk": "", "../secret": "leads out of the package", filepath.Join(dir, "secret"): "leads out of the package",
-		"sub/../../secret": "leads out of the package", "file:///etc/passwd": "leads out of the package", "http://127.0.0.1/disk": "leads out of the package",
+		"disk": "", "sub/disk": "", "../secret": "points outside the package", filepath.Join(dir, "secret"): "points outside the package",
+		"sub/../../secret": "points outside the package", "file:///etc/passwd": "points outside the package", "http://127.0.0.1/disk": "points outside the package",
 		"link": "is a link", "near": "is a link", "absolute": "is a link", "zero": "is a link", "up/secret": "escapes from parent", "fifo": "is not a regular file",
 		"sub": "is not a regular file", "none": "no such file",
 	} {
@@ -190,8 +190,8 @@ func TestArchives(t *testing.T) {
 		{"a hard link for a disk", ova(t, good, member{tar.Header{Name: "disk", Typeflag: tar.TypeLink, Linkname: "x.ovf"}, ""}), "not a regular file"},
 		{"a device for a disk", ova(t, good, member{tar.Header{Name: "disk", Typeflag: tar.TypeChar, Devmajor: 1, Devminor: 5}, ""}), "not a regular file"},
 		{"a pipe for a disk", ova(t, good, member{tar.Header{Name: "disk", Typeflag: tar.TypeFifo}, ""}), "not a regular file"},
-		{"a path that leads out", ova(t, good, regular("../disk", "disk")), "leads out of the package"},
-		{"an absolute path", ova(t, good, regular("/etc/passwd", "disk")), "leads out of the package"},
+		{"a path that leads out", ova(t, good, regular("../disk", "disk")), "points outside the package"},
+		{"an absolute path", ova(t, good, regular("/etc/passwd", "disk")), "points outside the package"},
 		{"a disk twice", ova(t, good, disk, disk), "twice"},
 		{"two descriptors", ova(t, good, regular("y.ovf", descriptor("disk")), disk), "two descriptors"},
 		{"no descriptor", ova(t, disk), "no OVF descriptor"},

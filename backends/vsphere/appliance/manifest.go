@@ -85,7 +85,7 @@ func (f *File) compare(name string, sum *library.Checksum) error {
 	case "SHA512":
 		h = sha512.New()
 	default:
-		return backends.Errorf(backends.KindUsage, "", "Ask its maker for a manifest with SHA-256.", "the manifest of %s uses %q, which is not supported", f.Path, sum.Algorithm)
+		return backends.Errorf(backends.KindUsage, "", "Ask the vendor for a manifest with SHA-256.", "the manifest of %s uses %q, which is not supported", f.Path, sum.Algorithm)
 	}
 	r, _, err := f.files.Open(name)
 	if err != nil {

@@ -48,7 +48,7 @@ func (c candidate) unfit(n need) string {
 	case c.maintenance:
 		return "it is in maintenance mode"
 	case !slices.Contains(c.datastores, n.datastore):
-		return "it does not reach the datastore"
+		return "it has no access to the datastore"
 	case c.memory < n.memory:
 		return fmt.Sprintf("it has %s of memory, the VM needs %s", backends.SizeText(c.memory), backends.SizeText(n.memory))
 	}
@@ -80,14 +80,14 @@ func choose(all []candidate, n need) (candidate, error) {
 		why = []string{"the cluster has no hosts"}
 	}
 	return best, backends.Errorf(backends.KindRefused, "", "Name a host with --host that has these port groups, or add one to the distributed switch.",
-		"no host can carry the VM: %s", strings.Join(why, "; "))
+		"no host can run the VM: %s", strings.Join(why, "; "))
 }
 
 // Target checks before the upload that the VM can be deployed as d says, and returns the inventory path of its host.
 func Target(ctx context.Context, conn *wire.Conn, f *File, d backends.Deployment, groups []string) (string, error) {
 	imp, err := destination(ctx, conn, d)
 	if err != nil {
-		return "", wire.Explain(located(err), d.Name, "find where to deploy it")
+		return "", wire.Explain(located(err), d.Name, "find the deployment target")
 	}
 	if err := space(ctx, conn, imp.Datastore, f, d); err != nil {
 		return "", err
@@ -98,7 +98,7 @@ func Target(ctx context.Context, conn *wire.Conn, f *File, d backends.Deployment
 	}
 	refs, err := hostsOf(ctx, conn, imp, d)
 	if err != nil {
-		return "", wire.Explain(located(err), d.Name, "find where to deploy it")
+		return "", wire.Explain(located(err), d.Name, "find the deployment target")
 	}
 	all, err := candidates(ctx, conn, refs)
 	if err != nil {
@@ -109,7 +109,7 @@ func Target(ctx context.Context, conn *wire.Conn, f *File, d backends.Deployment
 		return "", err
 	}
 	path, err := find.InventoryPath(ctx, conn.VIM(), host.ref)
-	return path, wire.Explain(err, host.name, "read its place")
+	return path, wire.Explain(err, host.name, "read its inventory path")
 }
 
 func hostsOf(ctx context.Context, conn *wire.Conn, imp *importer.Importer, d backends.Deployment) ([]types.ManagedObjectReference, error) {

@@ -19,7 +19,7 @@ func TestChoosesAHostThatFits(t *testing.T) {
 		"it has no port group RDMA-PG":                 with(func(c *candidate) { c.networks = c.networks[:1] }),
 		"it is not connected":                          with(func(c *candidate) { c.connected = false }),
 		"it is in maintenance mode":                    with(func(c *candidate) { c.maintenance = true }),
-		"it does not reach the datastore":              with(func(c *candidate) { c.datastores = nil }),
+		"it has no access to the datastore":            with(func(c *candidate) { c.datastores = nil }),
 		"it has 16 GiB of memory, the VM needs 32 GiB": with(func(c *candidate) { c.memory = 16 << 30 }),
 	} {
 		if _, err := choose([]candidate{c}, n); backends.KindOf(err) != backends.KindRefused || !strings.Contains(err.Error(), "esx-01: "+says) {

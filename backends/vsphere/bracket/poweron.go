@@ -81,7 +81,7 @@ func (p patient) remedy(f klog.Failure) string {
 	if f.Device != nil {
 		device = *f.Device
 	}
-	const bios = "its guest has to be installed with EFI firmware: make a new VM with EFI; never switch the firmware of an installed guest"
+	const bios = "the guest must be installed with EFI firmware: create a new VM with EFI; do not change the firmware of an installed guest"
 	switch *f.Code {
 	case klog.MMIOSpace:
 		switch {

@@ -177,8 +177,8 @@ func twins(as []backends.Assignment) error {
 			continue
 		}
 		if other, ok := seen[a.To]; ok && other != a.Name {
-			return backends.Errorf(backends.KindRefused, "", "use fixed passthrough for several devices of one make",
-				"%s and %s are of one make: as dynamic devices they cannot be told apart", other, a.Name)
+			return backends.Errorf(backends.KindRefused, "", "use fixed passthrough for several devices of the same model",
+				"%s and %s are the same model: as dynamic devices they cannot be told apart", other, a.Name)
 		}
 		seen[a.To] = a.Name
 	}

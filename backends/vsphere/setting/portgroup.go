@@ -81,7 +81,7 @@ func (s groupSetter) Read(ctx context.Context, t backends.Setting) (backends.Val
 }
 
 // Set creates a port group, changes what differs of one that exists, and removes it for Absent. Uplinks that are not
-// named as active are unused: PVRDMA knows no teaming (vSphere 7.0 "PVRDMA Support").
+// named as active are unused: PVRDMA does not support NIC teaming (vSphere 7.0 "PVRDMA Support").
 func (s groupSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, progress backends.Progress) error {
 	name := t.Target.Name
 	if to.IsAbsent() {

@@ -87,7 +87,7 @@ func ExitCode(err error) int {
 }
 
 // refusedCode tells what an inventory forbids from guests that nobody could log in to: where nothing else stands in the way,
-// the login is what has to be mended.
+// the login has to be fixed.
 func refusedCode(refused *plan.Refused) int {
 	for _, r := range refused.Refusals {
 		if r.Kind != backends.KindAuth && r.Kind != backends.KindUnreachable {

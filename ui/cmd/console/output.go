@@ -82,14 +82,14 @@ func RenderTo(e *Env, path string, render func(io.Writer) error) error {
 	}
 	f, err := renameio.NewPendingFile(path, renameio.WithPermissions(readable))
 	if err != nil {
-		return backends.Errorf(backends.KindPermanent, "", "name a file in a directory that you may write to", "%s cannot be written: %w", path, err)
+		return backends.Errorf(backends.KindPermanent, "", "name a file in a writable directory", "%s cannot be written: %w", path, err)
 	}
 	defer f.Cleanup()
 	if err := render(f); err != nil {
 		return err
 	}
 	if err := f.CloseAtomicallyReplace(); err != nil {
-		return backends.Errorf(backends.KindPermanent, "", "name a file in a directory that you may write to", "%s cannot be written: %w", path, err)
+		return backends.Errorf(backends.KindPermanent, "", "name a file in a writable directory", "%s cannot be written: %w", path, err)
 	}
 	return nil
 }

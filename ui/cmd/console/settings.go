@@ -80,25 +80,25 @@ func AddSettings(fs *pflag.FlagSet) {
 	fs.String("username", "", "vCenter account (RDMA_SETUP_USERNAME, GOVC_USERNAME)")
 	fs.String("password-file", "", "file whose first line is the vCenter password (or set RDMA_SETUP_PASSWORD, GOVC_PASSWORD)")
 	fs.Bool("password-stdin", false, "read the vCenter password from stdin")
-	fs.String("esxi-passwords", "", "file with lines of an ESXi host's name and its password (RDMA_SETUP_ESXI_PASSWORDS); one for all hosts: RDMA_SETUP_ESXI_PASSWORD")
+	fs.String("esxi-passwords", "", "file with an ESXi host and its password on each line (RDMA_SETUP_ESXI_PASSWORDS); for one password for all hosts, set RDMA_SETUP_ESXI_PASSWORD")
 	fs.String("thumbprint", "", "SHA-256 thumbprint of vCenter's certificate to accept")
 	fs.String("ca-certs", "", "PEM files with certificates to trust, separated by colons (GOVC_TLS_CA_CERTS)")
-	fs.Bool("insecure", false, "do not verify vCenter's certificate (GOVC_INSECURE); said on every page")
+	fs.Bool("insecure", false, "do not verify vCenter's certificate (GOVC_INSECURE); every screen and report says so")
 	fs.String("ssh-user", "", "account in the guests where the answers name none")
 	fs.String("ssh-key", "", "private key file for the guests (RDMA_SETUP_SSH_KEY)")
 	fs.String("known-hosts", "", "known_hosts file (RDMA_SETUP_KNOWN_HOSTS; default ~/.ssh/known_hosts)")
 	fs.String("jump", "", "SSH jump host: [user@]host[:port]")
-	fs.Bool("ssh-weak", false, "also take SHA-1 and CBC, for an SSH server that knows nothing else; said on every page")
-	fs.String("state-dir", "", "where runs are kept (default $XDG_STATE_HOME/rdma-setup)")
-	fs.String("log-level", "info", "debug, info, warn or error, in the run's log file; debug adds every call, as --trace does")
-	fs.Duration("guest-timeout", 40*time.Second, "how long one guest may take to tell its facts; guests are asked at the same time")
-	fs.Duration("host-timeout", 30*time.Second, "how long one host may take to answer esxcli; hosts are asked at the same time")
+	fs.Bool("ssh-weak", false, "also allow SHA-1 and CBC, for SSH servers that support nothing else; every screen and report says so")
+	fs.String("state-dir", "", "directory of the runs (default $XDG_STATE_HOME/rdma-setup)")
+	fs.String("log-level", "info", "level of the run's log file: debug, info, warn or error; debug adds every call, as --trace does")
+	fs.Duration("guest-timeout", 40*time.Second, "time limit for reading one guest; guests are read in parallel")
+	fs.Duration("host-timeout", 30*time.Second, "time limit for the esxcli calls of one host; hosts are read in parallel")
 	fs.String("config", "", "settings file (default $XDG_CONFIG_HOME/rdma-setup/config.yaml)")
-	fs.BoolP("verbose", "v", false, "print a line on stderr for each call of vCenter and each remote command: METHOD target duration outcome")
-	fs.String("trace", "", "file for the same with request ids, sizes and payload summaries, as JSON lines")
+	fs.BoolP("verbose", "v", false, "print a line on stderr for each vCenter call and each remote command: METHOD target duration outcome")
+	fs.String("trace", "", "write each call, with request id, sizes and a payload summary, to this file as JSON lines")
 	fs.Bool("lab", false, "work on a private lab instead of a real vCenter: everything is simulated")
-	fs.String("command-times", "fast", "how long the commands of the lab's guests and hosts take: fast or real")
-	fs.Float64("clock-scale", 1, "of the lab's real command times: 0.1 makes them ten times as fast")
+	fs.String("command-times", "fast", "duration of commands in the lab's guests and hosts: fast or real")
+	fs.Float64("clock-scale", 1, "factor for the lab's real command times: 0.1 makes them ten times as fast")
 }
 
 // ReadSettings layers flags, environment, file and defaults.
@@ -125,7 +125,7 @@ func ReadSettings(e *Env, cmd *cobra.Command) (*Settings, error) {
 		return nil, err
 	}
 	if err != nil && (explicit || !errors.Is(err, fs.ErrNotExist)) {
-		return nil, Usage("give --config a YAML file with keys as the flags are named", "settings file %s: %v", file, err)
+		return nil, Usage("give --config a YAML file whose keys are names of flags", "settings file %s: %v", file, err)
 	}
 	if err := knownSettings(conf, file); err != nil {
 		return nil, err
@@ -165,7 +165,7 @@ func ReadSettings(e *Env, cmd *cobra.Command) (*Settings, error) {
 		}
 	}
 	if !slices.Contains([]string{"debug", "info", "warn", "error"}, s.LogLevel) {
-		return nil, Usage("give debug, info, warn or error", "log-level %q is none", s.LogLevel)
+		return nil, Usage("give debug, info, warn or error", "log-level %q is not valid", s.LogLevel)
 	}
 	for key, into := range map[string]*time.Duration{"guest-timeout": &s.GuestTimeout, "host-timeout": &s.HostTimeout} {
 		d, err := time.ParseDuration(get(key))

@@ -51,7 +51,7 @@ func OpenTrace(e *Env, set *Settings) (*Trace, error) {
 		t.file, err = os.OpenFile(set.Trace, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
 	}
 	if err != nil {
-		return nil, backends.Errorf(backends.KindPermanent, "", "name a file in a directory that you may write to", "the trace %s cannot be written: %w", set.Trace, err)
+		return nil, backends.Errorf(backends.KindPermanent, "", "name a file in a writable directory", "the trace %s cannot be written: %w", set.Trace, err)
 	}
 	t.records = jsonTo(t.file)
 	return t, nil

@@ -218,7 +218,7 @@ func switchPorts(ctx context.Context, s *session.Session, a *answers.Answers, sy
 	for _, host := range chosen.Hosts.Names {
 		device, ok := picks[host]
 		if !ok {
-			silent = append(silent, "the port of "+host+" (no pNIC fits the answers)")
+			silent = append(silent, "the port of "+host+" (no pNIC matches the answers)")
 			continue
 		}
 		n, ok := near[host]

@@ -57,7 +57,7 @@ func gpuOf(a *answers.Answers, inv *backends.Inventory, v *backends.VM, g *backe
 	}
 	if g.CUDATests == nil {
 		out.Without = "no perftest built with CUDA was found"
-		out.Remedy = "build perftest with CUDA_H_PATH=/usr/local/cuda/include/cuda.h and install it under /usr/local; the distribution's knows no GPUs"
+		out.Remedy = "build perftest with CUDA_H_PATH=/usr/local/cuda/include/cuda.h and install it under /usr/local; the distribution's build does not support GPUs"
 		return out
 	}
 	out.Dir, out.DMABuf = g.CUDATests.Dir, g.NVIDIA.DMABuf && g.CUDATests.DMABuf

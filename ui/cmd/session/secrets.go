@@ -113,7 +113,7 @@ func (h *hostPasswords) readFile(path string) error {
 		return err
 	}
 	if err != nil {
-		return console.Usage("Each of its lines has the name of a host, a space and its password.", "passwords of the ESXi hosts: %v", err)
+		return console.Usage("Write a host name, a space and its password on each line.", "passwords of the ESXi hosts: %v", err)
 	}
 	n := 0
 	for line := range strings.Lines(string(text)) {
@@ -124,7 +124,7 @@ func (h *hostPasswords) readFile(path string) error {
 		}
 		host, password, ok := strings.Cut(line, " ")
 		if !ok || host == "" || password == "" {
-			return console.Usage("Each of its lines has the name of a host, a space and its password.", "passwords of the ESXi hosts: %s", fmt.Sprintf("line %d of %s has no password", n, path))
+			return console.Usage("Write a host name, a space and its password on each line.", "passwords of the ESXi hosts: %s", fmt.Sprintf("line %d of %s has no password", n, path))
 		}
 		h.byHost[host] = password
 	}

@@ -180,7 +180,7 @@ func firstLineOf(path string) (string, error) {
 		return "", err
 	}
 	if err != nil {
-		return "", console.Usage("Its first line is the password.", "password file: %v", err)
+		return "", console.Usage("Write the password on the first line.", "password file: %v", err)
 	}
 	line, _, _ := strings.Cut(string(b), "\n")
 	return strings.TrimRight(line, "\r"), nil
@@ -194,7 +194,7 @@ func firstLine(r io.Reader) (string, error) {
 		return "", err
 	}
 	if int64(len(line)) == most {
-		return "", console.Usage("Write the password as the first line.", "the first line of stdin is longer than %s", backends.SizeText(most))
+		return "", console.Usage("Write the password on the first line.", "the first line of stdin is longer than %s", backends.SizeText(most))
 	}
 	return strings.TrimRight(line, "\r\n"), nil
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // noSSH is said of hosts whose shell cannot be asked because a check starts nothing.
-const noSSH = "the SSH service of the host is not running, and a check does not start it"
+const noSSH = "the SSH service of the host is not running, and check does not start it"
 
 // AskShells asks the firmware of the cards over the ESXi shells, where SSH runs already. The tools need a module of their
 // own loaded, which stays until the next boot: that is why it is only done when the operator allows it.

@@ -111,7 +111,7 @@ func (s *Session) reachGuests() error {
 // a line in between would tear.
 func (s *Session) waiting(vm, step string, began time.Time) {
 	if !s.Env.Terminal() {
-		fmt.Fprintf(s.Env.Stderr, "guest %s: waiting for %q, which began at %s and still runs\n", vm, step, began.Format(time.TimeOnly))
+		fmt.Fprintf(s.Env.Stderr, "guest %s: waiting for %q, which started at %s and is still running\n", vm, step, began.Format(time.TimeOnly))
 	}
 }
 

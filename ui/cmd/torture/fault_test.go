@@ -69,7 +69,7 @@ func (s *site) try(c course, sub subject, do string, always bool) (verdict strin
 	case got.code == 0 && !s.alike(goal, now):
 		s.t.Errorf("%s: SILENT: exit 0, and something is missing (-want +got):\n%s", rule, cmp.Diff(goal, now))
 	case got.code != 0 && !strings.Contains(got.errs+got.out, "error"):
-		s.t.Errorf("%s: UNREPORTED: exit %d without a word\n%s", rule, got.code, got)
+		s.t.Errorf("%s: UNREPORTED: exit %d without any output\n%s", rule, got.code, got)
 	case changed && !begun:
 		s.t.Errorf("%s: UNRECORDED: something was changed, and no run knows of it (-want +got):\n%s", rule, cmp.Diff(c.start, now))
 	}

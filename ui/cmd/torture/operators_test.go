@@ -132,7 +132,7 @@ func twoOperators(t *testing.T, m moment, firstBack bool) {
 		}
 	}
 	if diff := cmp.Diff(start, end); diff != "" && !named {
-		t.Errorf("both were rolled back without a word, and it is not as it was (-want +got):\n%s", diff)
+		t.Errorf("both were rolled back silently, but the state differs (-want +got):\n%s", diff)
 	}
 }
 
@@ -162,7 +162,7 @@ func TestWorkOfOthersStopsTheTargetsConcerned(t *testing.T) {
 	}
 	s.until(vm+" is off", func() bool { return len(s.off()) == 1 })
 	got := s.here(0, s.apply()...)
-	if got.code != 5 || !strings.Contains(got.out, vm+": somebody else is at work there: shut down by "+s.env["GOVC_USERNAME"]+" since 20") {
+	if got.code != 5 || !strings.Contains(got.out, vm+": somebody else is working on this target: shut down by "+s.env["GOVC_USERNAME"]+" since 20") {
 		t.Errorf("exit %d\n%s", got.code, got)
 	}
 	if off := s.off(); !slices.Equal(off, []string{vm}) {

@@ -78,7 +78,7 @@ func TestDamagedJournalsAreNeverSkipped(t *testing.T) {
 		s.refusedWith(s.here(0, verb, id, "--yes"), 3, "damaged at line", "rollback "+id+" --salvage")
 	}
 	s.same("nothing of that was carried out", end)
-	s.refusedWith(s.here(0, "rollback", "--salvage", "--yes"), 2, "--salvage needs the run")
+	s.refusedWith(s.here(0, "rollback", "--salvage", "--yes"), 2, "--salvage needs the name of a run")
 	s.refusedWith(s.here(0, "rollback", id, "--salvage", "--yes"), 0)
 	s.same("after the rollback of a journal out of order", start)
 	s.refusedWith(s.here(0, "rollback", id, "--yes"), 0)
@@ -92,8 +92,8 @@ func TestDamagedJournalsAreNeverSkipped(t *testing.T) {
 	whole[at] = bytes.Replace(whole[at], []byte(`"prior"`), []byte(`"prjor"`), 1)
 	s.write(path, whole)
 	got = s.here(0, "rollback", id, "--salvage", "--yes", "-o", "json")
-	s.refusedWith(got, 5, "line "+strconv.Itoa(at+1), "option/Net.PVRDMAVmknic: it was changed; the record of what it was is damaged")
-	if !strings.Contains(got.out, "not undone, because the journal was damaged: ") {
+	s.refusedWith(got, 5, "line "+strconv.Itoa(at+1), "option/Net.PVRDMAVmknic: it was changed, but the record of its previous value is damaged")
+	if !strings.Contains(got.out, "not rolled back, because the journal was damaged: ") {
 		t.Errorf("the result does not say it:\n%s", got.out)
 	}
 	s.refusedWith(s.here(0, "rollback", id, "--yes"), 5, "option/Net.PVRDMAVmknic")

@@ -213,7 +213,7 @@ func TestSharedLockThatIsTakenAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := <-first
-	if got.code != 5 || !strings.Contains(got.out, "the shared lock was taken away from this run") {
+	if got.code != 5 || !strings.Contains(got.out, "another run took over the shared lock of this run") {
 		t.Errorf("exit %d\n%s", got.code, got)
 	}
 	for _, e := range s.lab.World().Log.Events() {

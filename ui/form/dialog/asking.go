@@ -252,7 +252,7 @@ func (q *questions) vms(inv *backends.Inventory) error {
 			case v == nil:
 				return errors.New("there is no VM " + name)
 			case !member[v.Host]:
-				return fmt.Errorf("%s is on %s, which does not take part", name, v.Host)
+				return fmt.Errorf("%s is on %s, which is not one of the selected hosts", name, v.Host)
 			}
 			return nil
 		})

@@ -204,7 +204,7 @@ func (q *questions) consent(p *plan.Plan) (bool, error) {
 	if p.Empty() {
 		return q.yes("There is nothing to change. Measure now")
 	}
-	word, err := q.ask("Carry this out? yes or no", "no")
+	word, err := q.ask("Apply these changes? yes or no", "no")
 	if err == nil && strings.ToLower(word) != "yes" {
 		q.say("nothing was changed")
 		return false, nil

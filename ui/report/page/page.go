@@ -24,7 +24,7 @@ type Page struct {
 	Facts     []Fact
 	Chain     []Link
 
-	PairTally string // "8 of 8 pairs as good as the hardware gives"
+	PairTally string // "8 of 8 pairs at expected line rate"
 	Tests     []Test
 
 	NCCL    []string // NAME=VALUE

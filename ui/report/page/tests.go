@@ -172,7 +172,7 @@ func pairTally(all []perftest.Measurement) string {
 			good++
 		}
 	}
-	return fmt.Sprintf("%d of %d pairs as good as the hardware gives", good, len(worst))
+	return fmt.Sprintf("%d of %d pairs at expected line rate", good, len(worst))
 }
 
 // method tells how the figures were got.

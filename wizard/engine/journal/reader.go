@@ -63,7 +63,7 @@ func decode(run string, n int, b []byte) scanned {
 	}
 	want, sum := lineOf(run, l.Prev, l.Rec)
 	if !bytes.Equal(want, b) {
-		out.bad = errors.New("its check sum does not fit")
+		out.bad = errors.New("its checksum does not match")
 		return out
 	}
 	out.prev, out.sum = l.Prev, sum
@@ -99,14 +99,14 @@ func scan(r io.Reader, run string) (lines []scanned, torn bool, err error) {
 		if n == 1 {
 			h := headerOf(b)
 			if h.Version > 0 && h.Version != Version {
-				return nil, false, backends.Errorf(backends.KindRefused, "", "Use the rdma-setup that began the run.",
+				return nil, false, backends.Errorf(backends.KindRefused, "", "Use the version of rdma-setup that started the run.",
 					"the journal is of version %d, this program reads version %d", h.Version, Version)
 			}
 			if run == "" {
 				run = h.Run
 			}
 			if first := decode(h.Run, 1, b); h.Run != run && first.bad == nil {
-				return nil, false, backends.Errorf(backends.KindRefused, "", "Put the run's own journal there again.", "the journal is that of run %s", h.Run)
+				return nil, false, backends.Errorf(backends.KindRefused, "", "Restore the run's own journal.", "the journal is that of run %s", h.Run)
 			}
 		}
 		lines = append(lines, decode(run, n, b))
@@ -179,7 +179,7 @@ func (e *damageError) Is(target error) bool { return target == ErrDamaged }
 
 func damage(run, format string, args ...any) error {
 	return &damageError{backends.Errorf(backends.KindRefused, "",
-		"Restore the run's directory from a backup, or undo what can be proven: rdma-setup rollback "+cmp.Or(run, "RUN")+" --salvage", format, args...)}
+		"Restore the run's directory from a backup, or roll back what can be proven: rdma-setup rollback "+cmp.Or(run, "RUN")+" --salvage", format, args...)}
 }
 
 // Read reads the journal of a run without opening it for writing.

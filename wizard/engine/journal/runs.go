@@ -114,10 +114,10 @@ const unreadable = "unreadable"
 // notMeant is the error of a run that cannot be read and would be the last that changed something, if it were whole.
 func notMeant(runs []Summary, at int) error {
 	bad := runs[at]
-	hint := "Name the run that is meant. What can be proven of this one: rdma-setup rollback " + bad.Run + " --salvage"
+	hint := "Name the run. To roll back what can be proven of this one: rdma-setup rollback " + bad.Run + " --salvage"
 	for i := at - 1; i >= 0; i-- {
 		if runs[i].Changed {
-			hint += ". The one before it: rdma-setup rollback " + runs[i].Run
+			hint += ". To roll back the run before it: rdma-setup rollback " + runs[i].Run
 			break
 		}
 	}
@@ -132,7 +132,7 @@ func strayRun(root string) error {
 	}
 	for _, name := range names {
 		if _, err := os.Lstat(filepath.Join(root, "runs", name, "journal.jsonl")); err == nil {
-			return backends.Errorf(backends.KindRefused, "", "Name the run that is meant (rdma-setup runs lists them), or move "+filepath.Join(root, "runs", name)+" away.",
+			return backends.Errorf(backends.KindRefused, "", "Name the run (rdma-setup runs lists them), or move "+filepath.Join(root, "runs", name)+" away.",
 				"%q has a journal but not the name of a run, and it may be the last run that changed something", name)
 		}
 	}

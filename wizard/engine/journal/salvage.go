@@ -71,8 +71,8 @@ func Recover(root, run string, announced []Announced, otherwise *Header) (*Recov
 	slices.SortStableFunc(r.records, func(a, b Record) int { return int(a.Seq - b.Seq) })
 	if len(r.records) == 0 || r.records[0].Type != TypeHeader {
 		if otherwise == nil {
-			return nil, backends.Errorf(backends.KindRefused, "", "Give the run's answers with -f: they say which hosts and VMs it was about.",
-				"run %s: the first line of the journal is damaged, which holds the answers of the run", run)
+			return nil, backends.Errorf(backends.KindRefused, "", "Add the answers of the run with -f: they name its hosts and VMs.",
+				"run %s: the first line of the journal, which holds the answers of the run, is damaged", run)
 		}
 		otherwise.Run = run
 		r.records = append([]Record{{Type: TypeHeader, Header: otherwise}}, r.records...)
@@ -182,22 +182,22 @@ func (r *recovery) judge(announced []Announced, lost []string) {
 			first[rec.Node] = true
 			if expected, known := from[rec.Node]; !r.firstOf(rec.Seq) && (!known || !expected.Known() || expected != rec.Prior) {
 				dropped[rec.Node] = true
-				r.unproven(rec.Node, "an earlier record of what it was may be damaged")
+				r.unproven(rec.Node, "an earlier record of its previous value may be damaged")
 			}
 		case rec.Node != "":
 			touched[rec.Node] = true
 		}
 	}
 	for _, node := range lost {
-		r.unproven(node, "the log of the run shows that it was done; its record is gone")
+		r.unproven(node, "the log of the run shows that it was changed, but its record is missing")
 	}
 	for _, a := range announced {
 		switch {
 		case first[a.Node]:
 		case touched[a.Node]:
-			r.unproven(a.Node, "it was changed; the record of what it was is damaged")
+			r.unproven(a.Node, "it was changed, but the record of its previous value is damaged")
 		default:
-			r.unproven(a.Node, "it was announced, and its record may be one of the damaged ones")
+			r.unproven(a.Node, "it was planned, and its record may be one of the damaged ones")
 		}
 	}
 	r.records = slices.DeleteFunc(r.records, func(rec Record) bool { return dropped[rec.Node] })

@@ -24,7 +24,7 @@ func (j *Journal) there() error {
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrLost, err)
 	case !os.SameFile(j.own, now):
-		return fmt.Errorf("%w: %s is another file now", ErrLost, path)
+		return fmt.Errorf("%w: %s was replaced by another file", ErrLost, path)
 	}
 	for _, p := range []string{path, dir, j.root} {
 		info, err := os.Stat(p)
@@ -32,10 +32,10 @@ func (j *Journal) there() error {
 			return fmt.Errorf("%w: %w", ErrLost, err)
 		}
 		if owner, known := info.Sys().(*syscall.Stat_t); known && int(owner.Uid) != os.Geteuid() && p != j.root {
-			return fmt.Errorf("%w: %s belongs to somebody else now (uid %d)", ErrLost, p, owner.Uid)
+			return fmt.Errorf("%w: %s now belongs to another user (uid %d)", ErrLost, p, owner.Uid)
 		}
 		if info.Mode().Perm()&0o200 == 0 {
-			return fmt.Errorf("%w: %s is read-only now", ErrLost, p)
+			return fmt.Errorf("%w: %s is now read-only", ErrLost, p)
 		}
 	}
 	return nil

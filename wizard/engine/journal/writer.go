@@ -173,7 +173,7 @@ func (j *Journal) fail(err error) error {
 	case errors.Is(err, syscall.ENOSPC):
 		hint = "Free some space on the disk of the journal, then resume."
 	case errors.Is(err, ErrLost):
-		hint = "Put the state directory back as it was, then resume. Without it the run cannot be undone: keep what is printed here."
+		hint = "Restore the state directory, then run rdma-setup resume. Without it the run cannot be rolled back: keep this output."
 	}
 	err = backends.Errorf(backends.KindPermanent, "", hint, "write the journal of run %s: %w", j.run, err)
 	j.mu.Lock()

@@ -64,11 +64,11 @@ func Summary(a backends.Appliance, w Wish, manifest, signed bool) string {
 	}
 	switch {
 	case !manifest:
-		line("note", "the package has no manifest: nothing shows whether it is complete or was changed")
+		line("note", "the package has no manifest: its integrity cannot be checked")
 	case !signed:
-		line("note", "the package is not signed: its manifest shows that it is complete, nothing shows who made it")
+		line("note", "the package is not signed: its manifest shows that it is complete, but not who created it")
 	default:
-		line("note", "the package carries a signature, which is not verified here: ovftool verifies it")
+		line("note", "the package is signed; rdma-setup does not verify the signature, ovftool does")
 	}
 	if Limit(a) == maxBitfusion {
 		line("note", "VMware has ended Bitfusion; it asks for 50 us of latency at most between server and client (rdma-setup bench)")

@@ -84,14 +84,14 @@ func (d *driverPart) arrange(core, rdma map[string]string, method string) {
 func (d *driverPart) component(c backends.Component, within string) {
 	set := d.set(backends.KindComponent, c.Name)
 	d.Add(plan.Change{Setting: set, From: current.Value(d.Inventory, set), To: backends.ValueOf(c.Version), Within: []string{within}, Disrupts: []plan.Disruption{plan.HostReboot},
-		Why: "from " + c.Path + ", without -f: the installer's checks stay on", Irreversible: "components are not removed again; esxcli software vib remove -n " + c.Name + " does it"})
+		Why: "from " + c.Path + ", without -f: the installer's checks stay on", Irreversible: "rollback does not remove components; to remove one: esxcli software vib remove -n " + c.Name})
 }
 
 func tool(name string) bool { return name == "mft" || name == "nmst" }
 
 func (d *driverPart) rebootWhy(active bool) string {
 	if active {
-		return "module parameters act from the next boot on"
+		return "module parameters take effect at the next boot"
 	}
 	return vfsWhy(d.want, d.h.Chosen)
 }
@@ -100,7 +100,7 @@ func (d *driverPart) paramsWhy(module string, to map[string]string, method strin
 	if module == nmlx5.RDMA {
 		return "marks the host's own RDMA with the DSCP that PFC protects"
 	}
-	why := "the whole string is written; what others have set in it stays"
+	why := "the whole string is written; values that others have set in it are kept"
 	if method == byParameter {
 		var ports []string
 		for _, n := range nmlx5.Ports(d.h.Host) {
@@ -146,7 +146,7 @@ func (d *driverPart) components(firmware bool) ([]backends.Component, bool) {
 	}
 	if slices.Contains(d.h.ManagedBy, "vLCM image") {
 		d.Refuse(d.ref, "VC-VLCM-008", "add "+strings.Join(names, ", ")+" to the cluster's image (Lifecycle Manager: import the depot, edit the image, remediate), then plan again",
-			"its cluster is managed by one image: components installed by hand would be taken out again (KB 440252)")
+			"its cluster is managed by one image: components installed by hand would be removed again (KB 440252)")
 		return nil, false
 	}
 	return install, true
@@ -165,7 +165,7 @@ func (d *driverPart) firmware() (string, bool) {
 	}
 	if d.Answers.SRIOV.ResetPCI {
 		keys[nmlx5.AdvancedPCI] = "0"
-		d.Each(d.ref.Name, "%s=0 is set as asked: PCI values that somebody has tuned in its card's firmware go back to their defaults, and a rollback does not bring them back", nmlx5.AdvancedPCI)
+		d.Each(d.ref.Name, "%s=0 is set as asked: PCI values that somebody has tuned in its card's firmware return to their defaults, and a rollback does not restore them", nmlx5.AdvancedPCI)
 	}
 	if d.Answers.Mode == answers.GPUDirect && d.Answers.GPUDirect.ATS {
 		keys[nmlx5.ATS] = "1"
@@ -185,8 +185,8 @@ func (d *driverPart) setFirmware(pci string, keys map[string]string, why, irreve
 		d.Object(d.ref, "HOST-LOCKDOWN-012", "end lockdown mode for the run, or make "+user+" one of its exception users (host, Configure, Security Profile); this program changes neither",
 			"is in lockdown mode (%s), %s is none of its exception users, and its card's firmware can only be set in the ESXi shell", l, user)
 	}
-	d.Each(d.ref.Name, "SSH is started for as long as the card's firmware is read or set, and put back as it was found")
-	ssh := plan.Bracket{Kind: backends.BracketSSH, Target: d.ref, Why: "the firmware tools run in the ESXi shell; the SSH service is put back as found", After: draft.IDs(d.first)}
+	d.Each(d.ref.Name, "SSH is started while the card's firmware is read or set, and then restored to its previous state")
+	ssh := plan.Bracket{Kind: backends.BracketSSH, Target: d.ref, Why: "the firmware tools run in the ESXi shell; the SSH service is then restored to its previous state", After: draft.IDs(d.first)}
 	d.Brackets[ssh.ID()] = &ssh
 	d.h.Shell = ssh.ID()
 	set := d.set(backends.KindFirmware, nmlx5.CardAddress(pci))
@@ -201,7 +201,7 @@ func (d *driverPart) setFirmware(pci string, keys map[string]string, why, irreve
 		c.From, c.To, c.Late = now, to, backends.Absent
 	}
 	if nmlx5.OEM(d.sys.Firmware[set.Name].PSID) {
-		d.Each(d.h.Name, "its card is an OEM's (PSID %s): a newer firmware comes from the server's vendor alone", d.sys.Firmware[set.Name].PSID)
+		d.Each(d.h.Name, "its card is an OEM card (PSID %s): newer firmware is available from the server vendor only", d.sys.Firmware[set.Name].PSID)
 	}
 	if !d.Add(c) {
 		d.Note("%s: the firmware of %s has these values already and waits for a reboot", d.h.Name, set.Name)

@@ -18,7 +18,7 @@ func ATS(b *draft.Draft, h *draft.Host) {
 	}
 	if b.Virtual() {
 		if h.Chosen != nil && h.Shell == "" {
-			b.Each(h.Name, "%s of %s was not looked at: its VFs are there, and SSH is not started for this key alone; in the ESXi shell: mlxconfig -d %s query %s", nmlx5.ATS, h.Chosen.Device, h.Chosen.PCI, nmlx5.ATS)
+			b.Each(h.Name, "%s of %s was not read: its VFs exist, and SSH is not started for this key alone; in the ESXi shell: mlxconfig -d %s query %s", nmlx5.ATS, h.Chosen.Device, h.Chosen.PCI, nmlx5.ATS)
 		}
 		return
 	}
@@ -28,7 +28,7 @@ func ATS(b *draft.Draft, h *draft.Host) {
 	}
 	card := b.VMs[i].Card
 	if card.Active {
-		b.Each(h.Name, "%s of its RDMA card was not looked at: the card is passed through already; in the guest: mlxconfig -d %s query %s (a change takes a reboot of the host)", nmlx5.ATS, "DEVICE", nmlx5.ATS)
+		b.Each(h.Name, "%s of its RDMA card was not read: the card is passed through already; in the guest: mlxconfig -d %s query %s (a change takes a reboot of the host)", nmlx5.ATS, "DEVICE", nmlx5.ATS)
 		return
 	}
 	d := &driverPart{Draft: b, h: h, ref: backends.HostRef(h.Name), sys: h.System}
@@ -38,7 +38,7 @@ func ATS(b *draft.Draft, h *draft.Host) {
 	}
 	if why != "" {
 		b.Refuse(d.ref, "HOST-CONN-001", "check the host's connection, and that the account has Host.Config.Settings, or set gpudirect.ats to false",
-			"its firmware tools could not be asked for through esxcli: %s", why)
+			"its firmware tools could not be read through esxcli: %s", why)
 		return
 	}
 	d.cardATS(card.Address)
@@ -61,11 +61,11 @@ func (d *driverPart) cardATS(pci string) {
 		}
 	}
 	fw, ok := d.setFirmware(pci, map[string]string{nmlx5.ATS: "1"}, nmlx5.ATS+"=1 lets the card ask the IOMMU itself (NVIDIA: for GPUDirect RDMA in VMs); read when it is due",
-		"the card is its VM's then; mlxconfig -d "+pci+" set "+nmlx5.ATS+"=0 and a reboot of the host take it back")
+		"the card is its VM's then; mlxconfig -d "+pci+" set "+nmlx5.ATS+"=0 and a reboot of the host undo it")
 	if !ok {
 		return
 	}
-	d.last = d.reboot(round, "ATS of the RDMA card acts from the next boot on")
+	d.last = d.reboot(round, "ATS of the RDMA card takes effect at the next boot")
 	d.Brackets[d.last].After = draft.IDs(d.first, fw)
 	d.h.Ready = append(d.h.Ready, draft.IDs(d.first, d.last)...)
 }

@@ -38,12 +38,12 @@ func Plan(b *draft.Draft, h *draft.Host) {
 		return
 	case d.h.Chosen.Driver != nmlx5.Core:
 		b.Refuse(d.ref, "HOST-PNIC-DRIVER-006", "set qos.lossless to none or pause, or configure DCBX on the switch",
-			"%s has driver %s; PFC is set here by parameters of %s alone", d.h.Chosen.Device, d.h.Chosen.Driver, nmlx5.Core)
+			"%s has driver %s; rdma-setup sets PFC only through parameters of %s", d.h.Chosen.Device, d.h.Chosen.Driver, nmlx5.Core)
 		return
 	}
 	if why := d.unread(); why != "" {
 		b.Refuse(d.ref, "HOST-CONN-001", "check the host's connection, and that the account has Host.Config.Settings",
-			"its driver could not be asked through esxcli: %s", why)
+			"its driver could not be read through esxcli: %s", why)
 		return
 	}
 	core, rdma, ok := d.params()
@@ -98,18 +98,18 @@ func (d *driverPart) params() (core, rdma map[string]string, ok bool) {
 			d.Refuse(d.ref, "HOST-PFC-001", "update the driver, or set qos.lossless to none", "its driver has no parameter %s", key)
 			return nil, nil, false
 		}
-		d.Each(d.h.Name, "its driver has no parameter %s; that one is left out", key)
+		d.Each(d.h.Name, "its driver has no parameter %s, which is skipped", key)
 	}
 	if others := nmlx5.Others(d.h.Host, d.h.Chosen); len(others) > 0 {
-		d.Each(d.h.Name, "pfctx, pfcrx, trust_state and ecn act on every nmlx5 port, so also on %s: global pause goes out of force there", strings.Join(others, ", "))
+		d.Each(d.h.Name, "pfctx, pfcrx, trust_state and ecn apply to every nmlx5 port, so also to %s: global pause is disabled there", strings.Join(others, ", "))
 	}
 	changes := current.Same(backends.KindModuleParams, current.Params(core), current.Params(d.sys.Module(nmlx5.Core).Params))
 	if pausing := nmlx5.Pausing(d.h.Host, d.h.Chosen); len(pausing) > 0 && !changes {
 		d.Object(d.ref, "HOST-PFC-001", "set qos.lossless to pause or none, or bring that storage's traffic into the PFC class first",
-			"PFC would take global pause from storage on the same driver: %s", strings.Join(pausing, ", "))
+			"PFC would disable global pause for storage on the same driver: %s", strings.Join(pausing, ", "))
 	}
 	if !d.Answers.Confirmed.SwitchPFC {
-		d.Note("the switch must protect priority %d by PFC and trust DSCP %d; nothing here can read that (confirmed.switch_pfc)", d.Answers.QoS.Priority, d.Answers.QoS.DSCP)
+		d.Note("the switch must protect priority %d by PFC and trust DSCP %d; this cannot be detected (confirmed.switch_pfc)", d.Answers.QoS.Priority, d.Answers.QoS.DSCP)
 	}
 	return core, rdma, true
 }
@@ -134,7 +134,7 @@ func (d *driverPart) method() (string, bool) {
 	asked := s != nil && s.Enabled && s.Requested > 0
 	switch {
 	case asked && set == "":
-		d.Each(d.h.Name, "%s has its VFs by %s; %s stays unset, because the two are never mixed on one port", d.h.Chosen.Device, byVCenter, byParameter)
+		d.Each(d.h.Name, "%s got its VFs from %s; %s stays unset, because the two must not be mixed on one port", d.h.Chosen.Device, byVCenter, byParameter)
 		if s.Requested != d.want && s.Max < d.want {
 			d.Refuse(d.ref, "HOST-VF-COUNT-010", "switch SR-IOV off for "+d.h.Chosen.Device+" in vCenter and plan again: max_vfs and the firmware are set then",
 				"vCenter asks for %d VFs of %s and %d are wanted, but the firmware gives %d", s.Requested, d.h.Chosen.Device, d.want, s.Max)
@@ -142,7 +142,7 @@ func (d *driverPart) method() (string, bool) {
 		}
 		return byVCenter, true
 	case asked && s.Requested != s.VFs:
-		d.Each(d.h.Name, "vCenter asks for %d VFs of %s as well; max_vfs is written, and the last writer wins", s.Requested, d.h.Chosen.Device)
+		d.Each(d.h.Name, "vCenter asks for %d VFs of %s as well; max_vfs is written, and the last setting applies", s.Requested, d.h.Chosen.Device)
 	}
 	return byParameter, true
 }
@@ -159,18 +159,18 @@ func (d *driverPart) withVFs(core map[string]string) (map[string]string, bool) {
 		return nil, false
 	}
 	if numbers, ports, is := nmlx5.Shifted(d.h.Host); is {
-		d.Each(d.h.Name, "max_vfs has %d numbers for %d ports: a card was added or taken out, and each number is for another port than before; the list is made anew (KB 309346)", numbers, ports)
+		d.Each(d.h.Name, "max_vfs has %d numbers for %d ports: a card was added or removed, and each number now belongs to another port; the list is rewritten (KB 309346)", numbers, ports)
 	}
 	sum := 0
 	for _, n := range list {
 		sum += n
 	}
 	if sizing.VectorsFor(sum) > sizing.VectorLimit {
-		d.Refuse(d.ref, "HOST-VF-INTR-012", "ask for fewer VFs", "%d VFs take %d interrupt vectors; %d are left to them", sum, sizing.VectorsFor(sum), sizing.VectorLimit)
+		d.Refuse(d.ref, "HOST-VF-INTR-012", "ask for fewer VFs", "%d VFs need %d interrupt vectors; %d are available", sum, sizing.VectorsFor(sum), sizing.VectorLimit)
 		return nil, false
 	}
 	if sizing.LowFunctionEmpty(list) {
-		d.Each(d.h.Name, "VFs on a later port only: some hosts give fewer than asked for then (KB 2039824)")
+		d.Each(d.h.Name, "VFs on a later port only: some hosts then create fewer than requested (KB 2039824)")
 	}
 	return out, true
 }
@@ -209,5 +209,5 @@ func (d *driverPart) set(kind backends.Kind, name string) backends.Setting {
 }
 
 func vfsWhy(n int, nic *backends.NIC) string {
-	return fmt.Sprintf("%d VFs on %s are there only when BIOS, firmware and driver agree", n, nic.Device)
+	return fmt.Sprintf("%d VFs on %s exist only if BIOS, firmware and driver all allow them", n, nic.Device)
 }

@@ -24,8 +24,8 @@ func (d *driverPart) pause(after string) {
 		return
 	}
 	d.Add(plan.Change{Setting: set, From: from, To: backends.ValueOf(backends.PauseSpec{Rx: true, Tx: true}), After: draft.IDs(after),
-		Why: "global pause stops the sender of a full port, whatever it sends; the switch port needs flow control on in both directions too"})
-	d.Note("global pause acts between each host and its switch port: the switch must have flow control (802.3x) on for the RDMA ports, and nothing here can read that")
+		Why: "global pause stops all traffic of a sender when the port is full; the switch port also needs flow control in both directions"})
+	d.Note("global pause acts between each host and its switch port: the switch must have flow control (802.3x) on for the RDMA ports, which cannot be detected")
 }
 
 // withoutPFC takes PFC out of a module's parameters, where it is set: it would put global pause out of force.
@@ -34,7 +34,7 @@ func (d *driverPart) withoutPFC(core map[string]string) map[string]string {
 	for key, v := range core {
 		if n, err := strconv.ParseUint(strings.Trim(v, `" `), 0, 16); (key == "pfctx" || key == "pfcrx") && err == nil && n > 0 {
 			v = "0x00"
-			d.Each(d.h.Name, "PFC is taken out of force on every nmlx5 port, so also on %s: global pause is asked for, and the two exclude each other", strings.Join(nmlx5.Others(d.h.Host, d.h.Chosen), ", "))
+			d.Each(d.h.Name, "PFC is disabled on every nmlx5 port, so also on %s: the answers ask for global pause, and the two exclude each other", strings.Join(nmlx5.Others(d.h.Host, d.h.Chosen), ", "))
 		}
 		out[key] = v
 	}

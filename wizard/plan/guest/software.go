@@ -99,7 +99,7 @@ func (g *guestPart) cudaPerftest(driver string) {
 		return
 	}
 	g.change(backends.KindBuild, backends.BuildPerftest, current.Value(g.Inventory, g.set(backends.KindBuild, backends.BuildPerftest)), backends.ValueOf(file),
-		"measures GPU memory: built with "+f.CUDAHeader+" into /opt/perftest, beside the distribution's, which knows no --use_cuda", func(c *plan.Change) {
+		"to measure GPU memory: built with "+f.CUDAHeader+" into /opt/perftest, beside the distribution's, which does not support --use_cuda", func(c *plan.Change) {
 			g.afterStack(c)
 			c.After = append(c.After, draft.IDs(driver)...)
 		})

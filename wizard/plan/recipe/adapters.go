@@ -14,11 +14,11 @@ import (
 func (b *builder) adapters(v *draft.VM) []plan.Change {
 	ref := backends.VMRef(v.Name)
 	if i := slices.IndexFunc(v.Adapters, func(a backends.Adapter) bool { return a.Type != "pvrdma" && a.Type != "sriov" }); i != 0 {
-		b.Refuse(ref, "VM-NIC-FIRST-014", "add a vmxnet3 adapter first: the RDMA adapter may not be the first one", "its first adapter is no ordinary one")
+		b.Refuse(ref, "VM-NIC-FIRST-014", "add a vmxnet3 adapter first: the RDMA adapter may not be the first one", "its first adapter is not an ordinary network adapter")
 		return nil
 	}
 	if t := v.Adapters[0].Type; t != "vmxnet3" {
-		b.Each(v.Name, "the first adapter is %s; vmxnet3 is what the guides use", t)
+		b.Each(v.Name, "the first adapter is %s; the VMware guides use vmxnet3", t)
 	}
 	wanted := map[string]bool{}
 	var out []plan.Change
@@ -46,11 +46,11 @@ func (b *builder) adapterWhy(v *draft.VM, n answers.Adapter) string {
 	there := current.RDMAAdapter(v.VM, n.PortGroup) != nil
 	switch {
 	case b.Virtual() && there:
-		return "the SR-IOV adapter that is there is completed"
+		return "completes the existing SR-IOV adapter"
 	case b.Virtual():
 		return "ESXi gives it a free VF of the host's RDMA pNIC at power-on; the guest may change the MTU"
 	case there:
-		return "the PVRDMA adapter that is there is completed"
+		return "completes the existing PVRDMA adapter"
 	}
 	return "the paravirtual RDMA adapter of this VM"
 }
@@ -65,7 +65,7 @@ func (b *builder) others(v *draft.VM, wanted map[string]bool) {
 	count, seen := 0, map[string]bool{}
 	for _, a := range v.Adapters {
 		if a.Type == "sriov" && wanted[a.PortGroup] {
-			b.Refuse(ref, "VM-NIC-DVS-019", "take that adapter out, or choose another port group", "has an SR-IOV adapter on %s already", a.PortGroup)
+			b.Refuse(ref, "VM-NIC-DVS-019", "remove that adapter, or choose another port group", "has an SR-IOV adapter on %s already", a.PortGroup)
 		}
 		if a.Type != "pvrdma" {
 			continue
@@ -73,9 +73,9 @@ func (b *builder) others(v *draft.VM, wanted map[string]bool) {
 		count++
 		switch {
 		case wanted[a.PortGroup] && seen[a.PortGroup]:
-			b.Refuse(ref, "VM-NIC-PVCOUNT-016", "take one of them out", "has two PVRDMA adapters on %s", a.PortGroup)
+			b.Refuse(ref, "VM-NIC-PVCOUNT-016", "remove one of them", "has two PVRDMA adapters on %s", a.PortGroup)
 		case !wanted[a.PortGroup] && (a.Switch == b.Answers.Switch.Name || a.Switch == ""):
-			b.Refuse(ref, "VM-NIC-DVS-019", "name that port group in the answers, or take the adapter out",
+			b.Refuse(ref, "VM-NIC-DVS-019", "name that port group in the answers, or remove the adapter",
 				"has a PVRDMA adapter on %q already; a second one would not replace it", a.PortGroup)
 		}
 		seen[a.PortGroup] = true
@@ -91,7 +91,7 @@ func (b *builder) others(v *draft.VM, wanted map[string]bool) {
 		b.Refuse(ref, "VM-NIC-PVCOUNT-016", "give it one, or upgrade the hosts to 7.0 U2", "would have %d PVRDMA adapters; before ESXi 7.0 U2 a VM has one (KB 328676)", count)
 	}
 	if total > 10 {
-		b.Refuse(ref, "VM-NIC-MAX-015", "take adapters out", "would have %d adapters; ten are the most", total)
+		b.Refuse(ref, "VM-NIC-MAX-015", "remove adapters", "would have %d adapters; the maximum is ten", total)
 	}
 }
 
@@ -101,9 +101,9 @@ func (b *builder) otherVFs(v *draft.VM, wanted map[string]bool) {
 	for _, a := range v.Adapters {
 		switch {
 		case a.Type == "pvrdma" && wanted[a.PortGroup]:
-			b.Refuse(backends.VMRef(v.Name), "VM-NIC-DVS-019", "take that adapter out, or choose another port group", "has a PVRDMA adapter on %s already", a.PortGroup)
+			b.Refuse(backends.VMRef(v.Name), "VM-NIC-DVS-019", "remove that adapter, or choose another port group", "has a PVRDMA adapter on %s already", a.PortGroup)
 		case a.Type == "sriov" && seen[a.PortGroup] && wanted[a.PortGroup]:
-			b.Refuse(backends.VMRef(v.Name), "VM-NIC-PVCOUNT-016", "take one of them out", "has two SR-IOV adapters on %s", a.PortGroup)
+			b.Refuse(backends.VMRef(v.Name), "VM-NIC-PVCOUNT-016", "remove one of them", "has two SR-IOV adapters on %s", a.PortGroup)
 		}
 		seen[a.PortGroup] = seen[a.PortGroup] || a.Type == "sriov"
 	}

@@ -30,7 +30,7 @@ func TestATS(t *testing.T) {
 		note    string
 	}{
 		"not asked for":         {func(_ *backends.Inventory, a *answers.Answers) { a.GPUDirect.ATS = false }, 1, false, ""},
-		"tools there":           {func(*backends.Inventory, *answers.Answers) {}, 1, true, "SSH is started for as long"},
+		"tools there":           {func(*backends.Inventory, *answers.Answers) {}, 1, true, "SSH is started while"},
 		"tools to be installed": {func(inv *backends.Inventory, _ *answers.Answers) { inv.Hosts[0].System = newSRIOV(1).Hosts[0].System }, 2, true, ""},
 		"the card is passed through": {func(inv *backends.Inventory, _ *answers.Answers) {
 			h := &inv.Hosts[0]
@@ -39,7 +39,7 @@ func TestATS(t *testing.T) {
 			}
 			h.NICs = slices.DeleteFunc(h.NICs, func(n backends.NIC) bool { return n.PCI == portCX5 })
 			h.PCI = slices.DeleteFunc(h.PCI, func(d backends.PCIDevice) bool { return d.Address == "0000:3b:00.1" })
-		}, 0, false, "ATS_ENABLED of its RDMA card was not looked at"},
+		}, 0, false, "ATS_ENABLED of its RDMA card was not read"},
 	} {
 		inv := newGPUs(1)
 		inv.Hosts[0].System = withTools(newSRIOV(1)).Hosts[0].System

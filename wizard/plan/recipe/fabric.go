@@ -69,8 +69,8 @@ func (b *builder) shared(sw *backends.Switch) {
 		}
 	}
 	if len(why) > 0 {
-		b.Refuse(backends.SwitchRef(sw.Name), "DVS-EXIST-001", "choose another switch.name, such as "+b.freeName(sw.Name)+": a switch for RDMA alone is made",
-			"was not made by rdma-setup and carries %s; it is not changed", strings.Join(why, "; "))
+		b.Refuse(backends.SwitchRef(sw.Name), "DVS-EXIST-001", "choose another switch.name, such as "+b.freeName(sw.Name)+": a switch for RDMA only is then created",
+			"was not created by rdma-setup and carries %s; it is not changed", strings.Join(why, "; "))
 	}
 }
 
@@ -94,19 +94,19 @@ func (b *builder) dvs(sw *backends.Switch) {
 	set := backends.Setting{Target: backends.SwitchRef(want.Name), Kind: backends.KindSwitch}
 	if sw == nil {
 		if want.MTU > 9000 {
-			b.Refuse(set.Target, "DVS-MTU-006", "set switch.mtu to 9000", "MTU %d: 9000 bytes are what every switch version carries", want.MTU)
+			b.Refuse(set.Target, "DVS-MTU-006", "set switch.mtu to 9000", "MTU %d: every switch version supports 9000 bytes", want.MTU)
 		}
 		b.Add(plan.Change{Setting: set, To: backends.ValueOf(backends.SwitchSpec{
 			Datacenter: b.datacenter(), Version: b.newVersion(), Uplinks: want.Uplinks, MTU: want.MTU, Discovery: discovery,
 		}), Why: b.switchWhy() + uplinksWhy(want.Uplinks) + ", Network I/O Control off"})
-		b.Note("VMware's Bitfusion guide counts uplinks by VMs; they are counted by pNICs of a host, and RDMA allows one (VMware, PVRDMA Support)")
+		b.Note("the number of uplinks is that of the pNICs of a host, not of VMs as in VMware's Bitfusion guide; RDMA allows one active uplink (VMware, PVRDMA Support)")
 		return
 	}
 	to := current.Switch(sw)
 	why := []string{}
 	if to.MTU < want.MTU {
 		if sw.MTUMax > 0 && want.MTU > sw.MTUMax {
-			b.Refuse(set.Target, "DVS-MTU-006", fmt.Sprintf("set switch.mtu to %d or less", sw.MTUMax), "MTU %d is more than the switch carries (%d)", want.MTU, sw.MTUMax)
+			b.Refuse(set.Target, "DVS-MTU-006", fmt.Sprintf("set switch.mtu to %d or less", sw.MTUMax), "MTU %d is more than the switch supports (%d)", want.MTU, sw.MTUMax)
 		}
 		to.MTU = want.MTU
 		why = append(why, fmt.Sprintf("guests send frames of %d bytes", want.MTU))
@@ -117,20 +117,20 @@ func (b *builder) dvs(sw *backends.Switch) {
 	}
 	if sw.NIOC && sw.Ours() {
 		to.NIOC = false
-		why = append(why, "Network I/O Control has no say over RDMA and forbids SR-IOV")
+		why = append(why, "Network I/O Control does not apply to RDMA and prevents SR-IOV")
 	} else if sw.NIOC {
-		b.Note("%s has Network I/O Control on; it is not ours to switch off, and RDMA traffic is outside of it", sw.Name)
+		b.Note("%s has Network I/O Control on; rdma-setup did not create the switch and leaves it on, but it does not apply to RDMA traffic", sw.Name)
 	}
 	to.Version = b.upgrade(sw)
 	c := plan.Change{Setting: set, From: backends.ValueOf(current.Switch(sw)), Why: strings.Join(why, "; ")}
 	if to.Version != sw.Version {
-		c.Irreversible = "a DVS version cannot be lowered, and older hosts cannot join any more (KB 434420)"
+		c.Irreversible = "a DVS version cannot be lowered, and older hosts can no longer join (KB 434420)"
 		c.Why = strings.TrimPrefix(c.Why+"; version "+to.Version+" was asked for", "; ")
 	}
 	c.To = backends.ValueOf(to)
 	if to.MTU != sw.MTU {
 		c.Disrupts = []plan.Disruption{plan.UplinkFlap}
-		b.Note("a new MTU of %s takes its uplinks down and up on every member (KB 419088); vCenter may roll it back by itself", sw.Name)
+		b.Note("a new MTU of %s takes its uplinks down and up on every member (KB 419088); vCenter may roll the change back automatically", sw.Name)
 	}
 	if to.MTU != sw.MTU || to.Uplinks != len(sw.Uplinks) {
 		c.Within = b.pvrdmaOff(sw, "", "the MTU or the uplinks of "+sw.Name+" change")
@@ -140,16 +140,16 @@ func (b *builder) dvs(sw *backends.Switch) {
 
 func (b *builder) switchWhy() string {
 	if b.Virtual() {
-		return "one place for MTU and VLAN of all hosts, for RDMA alone: "
+		return "one MTU and VLAN for all hosts, for RDMA only: "
 	}
-	return "PVRDMA needs a distributed switch; this one carries RDMA alone: "
+	return "PVRDMA needs a distributed switch; this one is for RDMA only: "
 }
 
 func uplinksWhy(n int) string {
 	if n == 1 {
-		return "one uplink, because RDMA knows no teaming"
+		return "one uplink, because RDMA does not support NIC teaming"
 	}
-	return fmt.Sprintf("%d uplink names, of which the port group uses one, because RDMA knows no teaming", n)
+	return fmt.Sprintf("%d uplink names, of which the port group uses one, because RDMA does not support NIC teaming", n)
 }
 
 // newVersion is the version asked for, or the newest that vCenter offers and all hosts carry (rules: QueryAvailableDvsSpec,
@@ -163,7 +163,7 @@ func (b *builder) newVersion() string {
 		case len(offered) > 0 && !slices.Contains(offered, v):
 			b.Refuse(ref, "DVS-VERSION-002", "choose one of: "+strings.Join(offered, ", "), "vCenter does not offer version %s", v)
 		case newer(v, low):
-			b.Refuse(ref, "DVS-VERSION-002", "leave switch.version empty for the newest that all hosts carry", "version %s is newer than ESXi %s of %s", v, low, host)
+			b.Refuse(ref, "DVS-VERSION-002", "leave switch.version empty for the newest that all hosts support", "version %s is newer than ESXi %s of %s", v, low, host)
 		}
 		return v
 	}
@@ -174,16 +174,16 @@ func (b *builder) newVersion() string {
 		}
 	}
 	if len(offered) == 0 && len(b.Hosts) > 0 {
-		why := "it gave an empty list"
+		why := "the list is empty"
 		if i := slices.IndexFunc(b.Inventory.Gaps, func(g backends.Gap) bool { return g.What == backends.GapDVSVersions }); i >= 0 {
 			why = b.Inventory.Gaps[i].Why
 		}
-		b.Refuse(ref, "DVS-VERSION-002", "name a version as switch.version", "which versions vCenter offers could not be read: %s", why)
+		b.Refuse(ref, "DVS-VERSION-002", "name a version as switch.version", "the versions that vCenter offers could not be read: %s", why)
 		return ""
 	}
 	if best == "" && len(b.Hosts) > 0 {
 		b.Refuse(ref, "DVS-VERSION-002", "name a version as switch.version, or upgrade the hosts",
-			"no version that vCenter offers (%s) is carried by all hosts; the lowest is ESXi %s of %s", strings.Join(offered, ", "), low, host)
+			"no version that vCenter offers (%s) is supported by all hosts; the oldest is ESXi %s of %s", strings.Join(offered, ", "), low, host)
 	}
 	return best
 }
@@ -201,7 +201,7 @@ func (b *builder) upgrade(sw *backends.Switch) string {
 		to = v
 	}
 	if len(b.Hosts) > 0 && newer(to, low) {
-		b.Refuse(ref, "DVS-VERSION-002", "upgrade that host, take it out, or choose another switch.name", "version %s is newer than ESXi %s of %s", to, low, host)
+		b.Refuse(ref, "DVS-VERSION-002", "upgrade that host, remove it from the answers, or choose another switch.name", "version %s is newer than ESXi %s of %s", to, low, host)
 	}
 	return to
 }

@@ -41,7 +41,7 @@ func (b *builder) assign(h *draft.Host) {
 		case o != nil:
 			taken = append(taken, fmt.Sprintf("%s belongs to %s", g.PCI, o.Name))
 		case g.Vendor != nvidia:
-			taken = append(taken, fmt.Sprintf("%s is no NVIDIA GPU", g.PCI))
+			taken = append(taken, fmt.Sprintf("%s is not an NVIDIA GPU", g.PCI))
 		case !g.Capable:
 			taken = append(taken, g.PCI+" cannot be passed through")
 		default:
@@ -56,7 +56,7 @@ func (b *builder) assign(h *draft.Host) {
 	}
 	for _, v := range on {
 		if len(v.GPUs) == 0 {
-			b.Refuse(backends.VMRef(v.Name), "HOST-PT-FREE-014", "take it out of vms, move it to a host with a free GPU, or free one",
+			b.Refuse(backends.VMRef(v.Name), "HOST-PT-FREE-014", "remove it from vms, move it to a host with a free GPU, or free one",
 				"no GPU of %s is free for it: %s", h.Name, cmp.Or(strings.Join(taken, "; "), "the host has none, or too few"))
 		}
 	}
@@ -96,7 +96,7 @@ func (b *builder) gpusNamed(h *draft.Host, v *draft.VM) {
 	ref := backends.VMRef(v.Name)
 	list, ok := b.Answers.GPUDirect.GPUs[v.Wish.Name]
 	if !ok {
-		b.Refuse(ref, "", "name its GPUs, or take it out of vms", "gpudirect.gpus names GPUs for other VMs and none for this one")
+		b.Refuse(ref, "", "name its GPUs, or remove it from vms", "gpudirect.gpus names GPUs for other VMs and none for this one")
 		return
 	}
 	for _, pci := range list {
@@ -157,7 +157,7 @@ func (b *builder) takesDevices(v *draft.VM) bool {
 	for _, d := range v.Devices {
 		if d.Backing == backends.VGPUBacking {
 			b.Refuse(ref, "HOST-GPU-GFX-018", "take the vGPU out first, or use mode pvrdma, where NCCL runs without GPUDirect (NCCL_NET_GDR_LEVEL=LOC)",
-				"has the vGPU %s: peer-to-peer with an RDMA card is not there for it", d.Profile)
+				"has the vGPU %s: it does not support peer-to-peer with an RDMA card", d.Profile)
 		}
 	}
 	if v.Snapshots > 0 {
@@ -165,7 +165,7 @@ func (b *builder) takesDevices(v *draft.VM) bool {
 		if v.Snapshots == 1 {
 			have = "a snapshot"
 		}
-		b.Object(ref, "VM-SNAP-005", "delete or consolidate them first", "has %s, and a VM with passed-through devices cannot go back to one", have)
+		b.Object(ref, "VM-SNAP-005", "delete or consolidate them first", "has %s, and a VM with passed-through devices cannot be reverted to a snapshot", have)
 	}
 	n := len(v.GPUs)
 	for _, d := range v.Devices {
@@ -197,10 +197,10 @@ func (b *builder) dynamic(v *draft.VM) {
 	for _, g := range v.GPUs {
 		if other := makes[g.Device]; other != "" {
 			b.Refuse(ref, "", "set gpudirect.backing to fixed, or name one GPU for it in gpudirect.gpus",
-				"%s and %s are of one make: as dynamic devices they cannot be told apart", other, g.PCI)
+				"%s and %s are the same model: as dynamic devices they cannot be told apart", other, g.PCI)
 			return
 		}
 		makes[g.Device] = g.PCI
 	}
-	b.Each(v.Name, "dynamic devices: ESXi may give another GPU or card of the same make at power-on, also one that is not near the other")
+	b.Each(v.Name, "dynamic devices: at power-on ESXi may assign another GPU or card of the same model, even one that is not close to the other")
 }

@@ -46,7 +46,7 @@ func TestTheWayToGPUMemory(t *testing.T) {
 		note   string
 	}{
 		"open kernel modules": {func(g *backends.Guest) { g.NVIDIA.DMABuf = true }, "", "by DMA-BUF"},
-		"open kernel modules, but a perftest that knows no DMA-BUF": {func(g *backends.Guest) {
+		"open kernel modules, but a perftest without DMA-BUF support": {func(g *backends.Guest) {
 			g.NVIDIA.DMABuf, g.CUDATests = true, &backends.CUDAPerftest{}
 		}, "nvidia_peermem", ""},
 		"open kernel modules, and somebody has loaded nvidia-peermem": {func(g *backends.Guest) {

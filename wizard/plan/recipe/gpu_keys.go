@@ -33,7 +33,7 @@ func (b *builder) keys(v *draft.VM) []plan.Change {
 	spelled := map[string]string{}
 	for _, k := range slices.Sorted(maps.Keys(v.Extra)) {
 		if other, twice := spelled[strings.ToLower(k)]; twice {
-			b.Refuse(ref, "VM-EXTRAKEYS-029", "delete one of them in the VM's advanced parameters", "has both %s and %s: which one ESXi reads is not known", other, k)
+			b.Refuse(ref, "VM-EXTRAKEYS-029", "delete one of them in the VM's advanced parameters", "has both %s and %s: it is not known which one ESXi uses", other, k)
 			return nil
 		}
 		spelled[strings.ToLower(k)] = k
@@ -86,14 +86,14 @@ func (b *builder) window(v *draft.VM, now string) (int, string) {
 	w, err := sizing.MMIO(list, others...)
 	switch {
 	case err != nil && chosen.GB() > 0:
-		b.Each(v.Name, "the MMIO window of %d GB is taken on your word: %v", chosen.GB(), err)
+		b.Each(v.Name, "the MMIO window of %d GB is taken from the answers without a check: %v", chosen.GB(), err)
 		return chosen.GB(), fmt.Sprintf("%d GB, as the answers say", chosen.GB())
 	case err != nil:
 		b.Refuse(ref, "VM-MMIO-SIZE-024", "find its BAR1 (nvidia-smi -q, or vmware.log of a VM that has it) and set gpudirect.mmio to a power of two in GB above the sum",
 			"the MMIO window cannot be worked out: %v", err)
 		return 0, ""
 	case v.Firmware != "efi" && w.Needed:
-		b.Refuse(ref, "VM-FIRMWARE-022", "make a new VM with EFI firmware and install its guest anew (its data disks can be attached there); changing the firmware of this one would leave its guest unbootable",
+		b.Refuse(ref, "VM-FIRMWARE-022", "create a new VM with EFI firmware and reinstall the guest (its data disks can be attached there); with its firmware changed, this VM would not boot",
 			"has BIOS firmware, and its GPUs map %.2f GB, for which the guest has to be installed with EFI", w.TotalGB)
 		return 0, ""
 	case !w.Needed:
@@ -104,11 +104,11 @@ func (b *builder) window(v *draft.VM, now string) (int, string) {
 		size = chosen.GB()
 	}
 	if err := w.Check(size); err != nil {
-		b.Object(ref, "VM-MMIO-SIZE-024", fmt.Sprintf("set gpudirect.mmio to kb, which gives %d; with --skip VM-MMIO-SIZE-024 it is written all the same, and the VM will not power on", w.KB),
+		b.Object(ref, "VM-MMIO-SIZE-024", fmt.Sprintf("set gpudirect.mmio to kb, which gives %d; with --skip VM-MMIO-SIZE-024 it is written anyway, and the VM will not power on", w.KB),
 			"gpudirect.mmio %s: %v", chosen, err)
 	}
 	if n, err := strconv.Atoi(strings.TrimSpace(now)); err == nil && chosen.GB() == 0 && n > size && w.Check(n) == nil {
-		return n, "it is larger than it need be and stays"
+		return n, "it is larger than needed and stays"
 	}
 	return size, w.Explanation
 }

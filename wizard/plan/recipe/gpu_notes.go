@@ -26,13 +26,13 @@ func (b *builder) gpuCosts() {
 		b.policies(v)
 	}
 	if !b.Answers.Confirmed.Above4G {
-		b.Note("\"Above 4G decoding\" must be on in the BIOS of these hosts; nothing can read that (confirmed.above_4g), and a VM that does not power on is how it shows")
+		b.Note("\"Above 4G decoding\" must be on in the BIOS of these hosts. It cannot be detected (confirmed.above_4g); if it is off, the VMs do not power on")
 	}
 	if b.Answers.GPUDirect.AllowP2P && !b.Answers.GPUDirect.RelaxACS {
 		b.Note("relax_acs is off: peer-to-peer then takes ATS on the RDMA card (gpudirect.ats; a host reboot, also for a card that is passed through) and switches whose ACS lets translated requests by (NVIDIA, ATS)")
 	}
 	if b.Whole() && b.Answers.QoS.Lossless != "none" && b.Answers.QoS.Lossless != "" {
-		b.Note("qos.lossless %s is not set on a card that a VM has whole: its guest sets it (mlnx_qos)", b.Answers.QoS.Lossless)
+		b.Note("qos.lossless %s is not set on a card that is passed through to a VM: set it in the guest (mlnx_qos)", b.Answers.QoS.Lossless)
 	}
 }
 
@@ -56,7 +56,7 @@ func (b *builder) reach(v *draft.VM) {
 	switch {
 	case len(far) == 0:
 	case can == 0:
-		b.Each(v.Name, "NO GPU of it is sure to reach the RDMA card at %s by peer-to-peer: %s. Data goes through host memory; no setting mends that, only another slot (rdma-setup discover ranks the pairs)",
+		b.Each(v.Name, "NO GPU of this VM is certain to reach the RDMA card at %s by peer-to-peer: %s. Data goes through host memory. No setting changes that, only another slot (rdma-setup discover ranks the pairs)",
 			nic, strings.Join(far, ", "))
 	default:
 		b.Each(v.Name, "%d of its GPUs reach the RDMA card at %s directly; for the others data goes through host memory: %s", can, nic, strings.Join(far, ", "))
@@ -70,7 +70,7 @@ func (b *builder) room(v *draft.VM) {
 		sum += g.MemoryMB
 	}
 	if sum > 0 && v.MemoryMB*2 < sum*3 {
-		b.Each(v.Name, "has %d GB of memory for %d GB of GPU memory; half as much again as the GPUs have is recommended (VM-MEMGPU-009)", v.MemoryMB>>10, sum>>10)
+		b.Each(v.Name, "has %d GB of memory for %d GB of GPU memory; 1.5 times the GPU memory is recommended (VM-MEMGPU-009)", v.MemoryMB>>10, sum>>10)
 	}
 }
 
@@ -81,9 +81,9 @@ func (b *builder) policies(v *draft.VM) {
 		return
 	}
 	if cl.HA {
-		b.Each(v.Name, "HA of %s cannot restart it on another host: arrange its restart by hand, or set gpudirect.backing to dynamic", cl.Name)
+		b.Each(v.Name, "HA of %s cannot restart it on another host: plan for a manual restart, or set gpudirect.backing to dynamic", cl.Name)
 	}
 	if mode := cmp.Or(cl.DRSOverride[v.Name], cl.DRSMode); cl.DRS && mode == "fullyAutomated" {
-		b.Each(v.Name, "DRS of %s is to move it by itself and cannot: its host empties only when it is shut down", cl.Name)
+		b.Each(v.Name, "DRS of %s is fully automated but cannot move it: its host can only be evacuated after the VM is shut down", cl.Name)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // What the cluster would do with a VM, and cannot any more, is told; dynamic devices keep HA.
 func TestGPUDirectPoliciesAreTold(t *testing.T) {
-	const ha, drs = "cannot restart it on another host", "is to move it by itself and cannot"
+	const ha, drs = "cannot restart it on another host", "is fully automated but cannot move it"
 	for name, c := range map[string]struct {
 		cluster backends.Cluster
 		backing string

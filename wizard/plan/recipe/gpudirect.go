@@ -44,14 +44,14 @@ func (b *builder) cards() {
 			for _, v := range on {
 				names = append(names, v.Name)
 			}
-			b.Refuse(backends.HostRef(h.Name), "HOST-PT-FREE-014", "set gpudirect.nic to sriov, so that each gets a VF, or take all but one out of vms",
-				"%s are on it, and a whole card goes to one VM", strings.Join(names, " and "))
+			b.Refuse(backends.HostRef(h.Name), "HOST-PT-FREE-014", "set gpudirect.nic to sriov, so that each gets a VF, or remove all but one from vms",
+				"%s are on it, but a whole card can be given to one VM only", strings.Join(names, " and "))
 			continue
 		}
 		if len(on) == 1 {
 			on[0].Card = b.chooseCard(h, on[0])
 		} else {
-			b.Each(h.Name, "no VM on it takes part: nothing is passed through there")
+			b.Each(h.Name, "the answers list no VM on it: nothing is passed through")
 		}
 	}
 }
@@ -154,7 +154,7 @@ func (b *builder) passThrough(h *draft.Host) {
 	for _, d := range all {
 		switch {
 		case !d.capable && !d.enabled:
-			b.Refuse(ref, "HOST-IOMMU-005", "switch VT-d (AMD: IOMMU) on in the BIOS; where it is on, this slot or card cannot be passed through",
+			b.Refuse(ref, "HOST-IOMMU-005", "switch VT-d (AMD: IOMMU) on in the BIOS; if it is already on, this slot or card cannot be passed through",
 				"the %s at %s cannot be passed through", d.what, d.pci)
 			return
 		case !b.groupFree(h, d):
@@ -165,7 +165,7 @@ func (b *builder) passThrough(h *draft.Host) {
 		case d.what != "GPU":
 			why = append(why, fmt.Sprintf("%s at %s goes from the host's driver to VMs", d.what, d.pci))
 		case !h.Rebind:
-			why = append(why, fmt.Sprintf("this host gives devices to VMs only at a boot (%s at %s)", d.what, d.pci))
+			why = append(why, fmt.Sprintf("this host can only pass devices through after a reboot (%s at %s)", d.what, d.pci))
 		}
 	}
 	reboot := ""
@@ -198,15 +198,15 @@ func (b *builder) passThrough(h *draft.Host) {
 		}
 		live := backends.Setting{Target: ref, Kind: backends.KindActivePassthrough, Name: d.pci}
 		b.Add(plan.Change{Setting: live, From: current.Value(b.Inventory, live), To: backends.ValueOf(true), State: true, After: after,
-			Why: "read after it was enabled: some hosts lose it again at the boot (PCIe hot-plug, HPE a00121002)"})
+			Why: "checked after it was enabled: some hosts lose it at the next boot (PCIe hot-plug, HPE a00121002)"})
 		h.Ready = append(h.Ready, live.ID())
 	}
 }
 
 func (b *builder) passWhy(d device) string {
-	why := "the " + d.what + " is set aside for its VM (DirectPath I/O)"
+	why := "the " + d.what + " is reserved for its VM (DirectPath I/O)"
 	if len(d.dependents) > 0 {
-		why += "; " + strings.Join(d.dependents, ", ") + " in its IOMMU group change hands with it"
+		why += "; " + strings.Join(d.dependents, ", ") + " in its IOMMU group are passed through with it"
 	}
 	return why
 }
@@ -229,7 +229,7 @@ func (b *builder) groupFree(h *draft.Host, d device) bool {
 		}
 		if use != "" {
 			b.Refuse(backends.HostRef(h.Name), "HOST-PT-DEPEND-015", "choose a device in another slot, or switch ACS on in the BIOS",
-				"the %s at %s would take %s along: %s", d.what, d.pci, other, use)
+				"the %s at %s shares its IOMMU group with %s: %s", d.what, d.pci, other, use)
 			return false
 		}
 	}

@@ -202,7 +202,7 @@ func TestGPUDirectRefusals(t *testing.T) {
 				inv.VMs[0].Devices = append(inv.VMs[0].Devices, backends.AssignedDevice{PCI: fmt.Sprintf("0000:c%x:00.0", i), Backing: "fixed"})
 			}
 		}, "VM-PTCOUNT-026", "hardware version 19 takes 16"},
-		"dynamic, two of one make": {func(_ *backends.Inventory, a *answers.Answers) { a.GPUDirect.Backing = "dynamic" }, "", "one make"},
+		"dynamic, two of one make": {func(_ *backends.Inventory, a *answers.Answers) { a.GPUDirect.Backing = "dynamic" }, "", "the same model"},
 		"dynamic, old hardware version": {func(inv *backends.Inventory, a *answers.Answers) {
 			a.GPUDirect.Backing, inv.VMs[0].Hardware = "dynamic", 15
 		}, "VM-HWVER-DDIO-003", "17"},
@@ -295,7 +295,7 @@ func TestGPUDirectOnVFs(t *testing.T) {
 	if n := reboots(p, "esx-01"); n != 0 {
 		t.Errorf("%d reboots, and GPUs are rebound", n)
 	}
-	if !slices.ContainsFunc(p.Notes, func(n string) bool { return strings.HasPrefix(n, "vm-02: NO GPU of it") }) {
+	if !slices.ContainsFunc(p.Notes, func(n string) bool { return strings.HasPrefix(n, "vm-02: NO GPU of this VM") }) {
 		t.Errorf("vm-02 has no pair that does peer-to-peer: %q", p.Notes)
 	}
 }

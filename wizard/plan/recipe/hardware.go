@@ -31,7 +31,7 @@ func (b *builder) hardware(v *draft.VM) (to int, why string) {
 	default:
 		to = v.Wish.Hardware.Version()
 		if to < v.Hardware || to < need {
-			b.Refuse(ref, "VM-HWVER-002", fmt.Sprintf("Name a version from %d on, or write keep or upgrade.", max(need, v.Hardware)),
+			b.Refuse(ref, "VM-HWVER-002", fmt.Sprintf("Name version %d or later, or write keep or upgrade.", max(need, v.Hardware)),
 				"cannot get hardware version vmx-%d: it has vmx-%d, and a version cannot be lowered; the mode needs vmx-%d or later", to, v.Hardware, max(need, 4))
 			return v.Hardware, ""
 		}
@@ -48,7 +48,7 @@ func (b *builder) hardware(v *draft.VM) (to int, why string) {
 	}
 	if v.Firmware == "efi" && v.Hardware < sizing.HardwareSlots && to >= sizing.HardwareSlots {
 		b.Object(ref, "VM-HWVER-SLOT-004", fmt.Sprintf("Name a version below %d, or bind the guest's interface names to MAC addresses first and add --skip VM-HWVER-SLOT-004.", sizing.HardwareSlots),
-			"would be upgraded to vmx-%d, which gives PCI devices of VMs with EFI firmware new slots: interfaces of its guest can change their names (KB 407595)", to)
+			"would be upgraded to vmx-%d, which gives PCI devices of VMs with EFI firmware new slots: interfaces of its guest may be renamed (KB 407595)", to)
 	}
 	return to, why
 }

@@ -34,7 +34,7 @@ func (b *builder) selectHosts() {
 		}
 		slices.Sort(away)
 		if len(away) > 0 {
-			b.Note("left out, because vCenter is not connected to them: %s", strings.Join(away, ", "))
+			b.Note("skipped, because vCenter is not connected to them: %s", strings.Join(away, ", "))
 		}
 	}
 	if len(chosen) == 0 && len(want.Names) == 0 {
@@ -69,7 +69,7 @@ func nearName[T any](name string, all []T, nameOf func(*T) string, what string) 
 	if near := answers.Nearest(name, names); near != "" {
 		return "did you mean " + near + "? rdma-setup discover lists them all"
 	}
-	return "write the " + what + " as vCenter has it; see: rdma-setup discover"
+	return "write the " + what + " as vCenter shows it; see: rdma-setup discover"
 }
 
 func (b *builder) inScope(h *backends.Host) bool {
@@ -100,7 +100,7 @@ func (b *builder) limited(hosts []*backends.Host) []*backends.Host {
 	}
 	for _, name := range b.Options.Limit {
 		if !slices.ContainsFunc(hosts, func(h *backends.Host) bool { return h.Name == name }) {
-			b.Refuse(backends.HostRef(name), "", "name a host that the answers choose", "--limit names a host that does not take part")
+			b.Refuse(backends.HostRef(name), "", "name a host that the answers include", "--limit names a host that the answers do not include")
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(hosts), func(h *backends.Host) bool { return !slices.Contains(b.Options.Limit, h.Name) })
@@ -116,7 +116,7 @@ func (b *builder) oneDatacenter() {
 	}
 	if len(dcs) > 1 {
 		b.Refuse(backends.Ref{Type: backends.TypeVCenter, Name: scopeName("", "")}, "VC-DC-005",
-			"name one as hosts.datacenter; a distributed switch does not reach further", "the hosts are in several datacenters: %s", strings.Join(dcs, ", "))
+			"name one as hosts.datacenter; a distributed switch cannot span datacenters", "the hosts are in several datacenters: %s", strings.Join(dcs, ", "))
 	}
 }
 
@@ -130,12 +130,12 @@ func (b *builder) datacenter() string {
 // hostState refuses or notes what speaks against touching a host at all.
 func (b *builder) hostState(h *draft.Host) {
 	if h.InMaintenance {
-		b.Each(h.Name, "in maintenance mode, and stays in it")
+		b.Each(h.Name, "in maintenance mode, and left in it")
 	}
 	if h.RebootRequired {
-		b.Each(h.Name, "waits for a reboot since before; what that brings is not known yet")
+		b.Each(h.Name, "was already waiting for a reboot; its effect is not known yet")
 	}
 	for _, owner := range h.ManagedBy {
-		b.Each(h.Name, "kept by %s: add these settings there too, or it puts them back", owner)
+		b.Each(h.Name, "managed by %s: add these settings there too, or they are reverted", owner)
 	}
 }

@@ -18,7 +18,7 @@ func (b *builder) portGroup(sw *backends.Switch, name string) {
 	c := plan.Change{
 		Setting: backends.Setting{Target: ref, Kind: backends.KindPortGroup},
 		After:   []string{b.SwitchID()},
-		Why:     "the RDMA adapters connect to it; one active uplink, because RDMA knows no teaming",
+		Why:     "the RDMA adapters connect to it; one active uplink, because RDMA does not support NIC teaming",
 	}
 	want := backends.PortGroupSpec{Switch: b.Answers.Switch.Name, VLAN: b.Answers.Switch.VLAN, Binding: "earlyBinding", Active: []string{backends.UplinkName(1)}}
 	if sw != nil && len(sw.Uplinks) > 0 {
@@ -40,9 +40,9 @@ func (b *builder) portGroup(sw *backends.Switch, name string) {
 	case pg.Uplink:
 		b.Refuse(ref, "DVS-PG-007", remedy, "is the uplink port group of %s", pg.Switch)
 	case strings.ContainsAny(pg.VLAN, "-, abcdefghijklmnopqrstuvwxyz"):
-		b.Refuse(ref, "DVS-PG-VLAN-008", remedy, "carries several VLANs (%s); RDMA wants one, tagged by the switch", pg.VLAN)
+		b.Refuse(ref, "DVS-PG-VLAN-008", remedy, "carries several VLANs (%s); RDMA needs one, tagged by the switch", pg.VLAN)
 	case pg.Binding != "" && pg.Binding != want.Binding:
-		b.Refuse(ref, "DVS-PG-007", remedy, "binds its ports by %s; the way cannot be changed while adapters are connected", pg.Binding)
+		b.Refuse(ref, "DVS-PG-007", remedy, "uses %s port binding, which cannot be changed while adapters are connected", pg.Binding)
 	default:
 		if len(pg.Active) == 1 && slices.Contains(sw.Uplinks, pg.Active[0]) {
 			want.Active = pg.Active // which one is of no importance
@@ -79,7 +79,7 @@ func portGroupWhy(pg *backends.PortGroup, want backends.PortGroupSpec) string {
 		why = append(why, fmt.Sprintf("VLAN %d was asked for, it has %s", want.VLAN, pg.VLAN))
 	}
 	if len(pg.Active) != 1 || !slices.Equal(pg.Active, want.Active) {
-		why = append(why, "one active uplink, because RDMA knows no teaming")
+		why = append(why, "one active uplink, because RDMA does not support NIC teaming")
 	}
 	return strings.Join(why, "; ")
 }
@@ -124,10 +124,10 @@ func (b *builder) member(sw *backends.Switch, h *draft.Host) {
 func (b *builder) memberState(sw *backends.Switch, h *draft.Host, m backends.Member) {
 	if m.ENS {
 		b.Object(backends.HostRef(h.Name), "HOST-ENS-017", "switch Enhanced Networking Stack off for this host on "+sw.Name,
-			"runs %s in enhanced mode (ENS), in which there is no RDMA", sw.Name)
+			"runs %s in enhanced mode (ENS), which does not support RDMA", sw.Name)
 	}
 	if m.Status != "" && m.Status != "up" {
-		b.Each(h.Name, "%s on %s; vCenter has to rectify that", m.Status, sw.Name)
+		b.Each(h.Name, "%s on %s; rectify the host in vCenter", m.Status, sw.Name)
 	}
 }
 
@@ -138,10 +138,10 @@ func (b *builder) pvrdmaOff(sw *backends.Switch, host, why string) []string {
 	for _, v := range current.PVRDMAVMs(b.Inventory, sw.Name, host) {
 		if !b.TakesPart(v) {
 			b.Refuse(backends.VMRef(v.Name), "VM-POWER-001", "shut it down, or add it to vms",
-				"is on with a PVRDMA adapter on %s, and %s; RDMA uplinks change only with such VMs off (KB 328676)", sw.Name, why)
+				"is on with a PVRDMA adapter on %s, and %s; RDMA uplinks can only be changed while such VMs are off (KB 328676)", sw.Name, why)
 			continue
 		}
-		ids = append(ids, b.Power(v, why+"; RDMA uplinks change only with PVRDMA VMs off (KB 328676)"))
+		ids = append(ids, b.Power(v, why+"; RDMA uplinks can only be changed while PVRDMA VMs are off (KB 328676)"))
 	}
 	return ids
 }

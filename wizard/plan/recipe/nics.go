@@ -19,7 +19,7 @@ func (b *builder) chooseNIC(h *draft.Host) *backends.NIC {
 		n = b.fitting(h)
 	}
 	if n != nil && b.Virtual() && (n.SRIOV == nil || !n.SRIOV.Capable) {
-		b.Each(h.Name, "%s offers no SR-IOV yet; where the firmware is not the reason: %s", n.Device, nmlx5.BIOSHelp(h.Vendor))
+		b.Each(h.Name, "%s does not offer SR-IOV yet; if the firmware is not the reason: %s", n.Device, nmlx5.BIOSHelp(h.Vendor))
 	}
 	return n
 }
@@ -31,12 +31,12 @@ func (b *builder) fitting(h *draft.Host) *backends.NIC {
 		return choice.Chosen
 	}
 	if choice.Nearest == nil {
-		b.Refuse(backends.HostRef(h.Name), wish.PresentCheck(), "check the host: vCenter lists no pNIC at all", "no pNIC fits: it has no pNIC")
+		b.Refuse(backends.HostRef(h.Name), wish.PresentCheck(), "check the host: vCenter lists no pNIC at all", "no pNIC matches: it has no pNIC")
 		return nil
 	}
 	near := choice.Nearest.Main()
 	if eligible := choice.Eligible(); len(eligible) > 1 && near.Check == "" {
-		b.Refuse(backends.HostRef(h.Name), "", "choose one by nic.device or nic.macs", "several pNICs fit: %s", strings.Join(devices(eligible), ", "))
+		b.Refuse(backends.HostRef(h.Name), "", "choose one by nic.device or nic.macs", "several pNICs match: %s", strings.Join(devices(eligible), ", "))
 		return nil
 	}
 	if n := choice.Nearest.NIC; len(choice.Eligible()) > 0 {
@@ -50,9 +50,9 @@ func (b *builder) fitting(h *draft.Host) *backends.NIC {
 		}
 	}
 	if near.Fault == backends.InUse && !b.Whole() {
-		near.Remedy += "; --force-nic HOST/" + choice.Nearest.NIC.Device + " takes it all the same"
+		near.Remedy += "; --force-nic HOST/" + choice.Nearest.NIC.Device + " selects it anyway"
 	}
-	b.Refuse(backends.HostRef(h.Name), near.Check, near.Remedy, "no pNIC fits: %s", strings.Join(seen, "; "))
+	b.Refuse(backends.HostRef(h.Name), near.Check, near.Remedy, "no pNIC matches: %s", strings.Join(seen, "; "))
 	return nil
 }
 
@@ -85,14 +85,14 @@ func (b *builder) forced(h *draft.Host) (*backends.NIC, bool) {
 			return nil, true
 		case n.Use.Opaque:
 			b.Refuse(backends.HostRef(h.Name), main.Check, "take it out of "+n.Switch+" in NSX Manager first",
-				"--force-nic %s: it %s; vCenter cannot take it away", n.Device, main.Why)
+				"--force-nic %s: it %s; vCenter cannot remove it", n.Device, main.Why)
 			return nil, true
 		case lastOfManagement(h, n):
-			b.Refuse(backends.HostRef(h.Name), main.Check, "give "+n.Switch+" another uplink with link, see that the host stays reachable over it, then run this again",
+			b.Refuse(backends.HostRef(h.Name), main.Check, "give "+n.Switch+" another uplink with link, make sure that the host stays reachable over it, then try again",
 				"--force-nic %s: it %s, where no other uplink has link: vCenter would lose the host", n.Device, main.Why)
 			return nil, true
 		case !v.Eligible():
-			b.Note("%s: %s is taken by force; it %s, and that traffic stops on it", h.Name, n.Device, main.Why)
+			b.Note("%s: %s is used because of --force-nic; it %s, and that traffic on it stops", h.Name, n.Device, main.Why)
 		}
 		return n, true
 	}

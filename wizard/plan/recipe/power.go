@@ -35,7 +35,7 @@ func (b *builder) powerWaves() {
 	switch {
 	case limit > 0 && together > limit && b.Answers.Run.Power.MaxUnavailable > 0:
 		b.Refuse(backends.Ref{Type: backends.TypeCluster, Name: "run.power.max_unavailable"}, "", "Raise run.power.max_unavailable, or move VMs to other hosts first.",
-			"%d is too few: %d VMs have to be off at the same time, because they share a host that reboots or a switch whose uplinks change", limit, together)
+			"%d is too low: %d VMs have to be off at the same time, because they share a host that reboots or a switch whose uplinks change", limit, together)
 	case limit == 0:
 		b.Note("all %d VMs may be off at the same time (run.power.max_unavailable: all)", cycles)
 	default:
@@ -87,5 +87,5 @@ func (b *builder) powerCanary(off map[string]bool) {
 	for _, id := range rest {
 		b.Brackets[id].After = append(b.Brackets[id].After, proof...)
 	}
-	b.Note("%s goes first and alone (run.power.canary): no other VM is powered off before it is on again and its guest is set up", first)
+	b.Note("%s is set up first and alone (run.power.canary): no other VM is powered off until it is on again and its guest is set up", first)
 }

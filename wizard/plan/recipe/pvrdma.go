@@ -43,14 +43,14 @@ func (b *builder) vmknic(h *draft.Host) {
 		b.Refuse(ref, "HOST-VMKNIC-EXIST-002", "choose a vmknic on the default TCP/IP stack", "its vmknic %s is on the TCP/IP stack %s", want, k.NetStack)
 		return
 	case k.DHCP:
-		b.Each(h.Name, "%s has its address from DHCP; peers lose it when it changes", want)
+		b.Each(h.Name, "%s gets its address from DHCP; if the address changes, peers lose the connection", want)
 	}
 	if _, ok := h.Options[plan.VMKnicOption]; !ok {
 		b.Refuse(ref, "HOST-VMKNIC-SET-001", b.gapRemedy(ref), "the option %s could not be read", plan.VMKnicOption)
 		return
 	}
 	from := current.Value(b.Inventory, s)
-	why := "PVRDMA opens its connections between hosts through this vmknic"
+	why := "PVRDMA uses this vmknic for its connections between hosts"
 	if old := h.Options[plan.VMKnicOption]; old != "" && old != want {
 		why += "; " + old + " was set"
 	}
@@ -90,12 +90,12 @@ func (b *builder) firewall(h *draft.Host) {
 	}
 	if !r.AllIP {
 		if shut := b.shutOut(h, r.Networks); len(shut) > 0 {
-			b.Object(ref, "HOST-FW-ALLOW-008", "add these addresses to the ruleset's list, or let all in",
-				"its ruleset %s lets in %s only; shut out: %s", plan.FirewallRuleset, cmp.Or(strings.Join(r.Networks, ", "), "nobody"), strings.Join(shut, ", "))
+			b.Object(ref, "HOST-FW-ALLOW-008", "add these addresses to the ruleset's list, or allow all addresses",
+				"its ruleset %s allows %s only; not allowed: %s", plan.FirewallRuleset, cmp.Or(strings.Join(r.Networks, ", "), "nobody"), strings.Join(shut, ", "))
 		}
 	}
 	b.Add(plan.Change{Setting: s, From: current.Value(b.Inventory, s), To: backends.ValueOf(true),
-		Why: "hosts talk to each other on TCP 28250; where it is shut, PVRDMA falls back to TCP without a word"})
+		Why: "hosts talk to each other on TCP 28250; if it is closed, PVRDMA silently falls back to TCP"})
 }
 
 // shutOut gives the peers' vmknic addresses that a ruleset's list does not let in.
@@ -187,27 +187,27 @@ func (b *builder) costs() {
 	}
 	switch {
 	case cycles == 1:
-		b.Note("1 running VM is shut down by its guest and started again")
+		b.Note("1 running VM is shut down by its guest and powered on again")
 	case cycles > 1:
-		b.Note("%d running VMs are shut down by their guests and started again", cycles)
+		b.Note("%d running VMs are shut down by their guests and powered on again", cycles)
 	}
 	if len(b.VMs) == 0 {
-		b.Note("no VM takes part: hosts and switch are set up, and no guest gets an RDMA adapter")
+		b.Note("the answers list no VM: hosts and switch are set up, but no guest gets an RDMA adapter")
 	}
 	if slices.ContainsFunc(b.Plan.Changes, func(c plan.Change) bool { return c.Kind == backends.KindMemory }) {
-		b.Note("all memory of these VMs is reserved: their hosts' and the cluster's failover capacity shrinks")
+		b.Note("all memory of these VMs is reserved, which reduces the failover capacity of their hosts and cluster")
 	}
 	devices := slices.ContainsFunc(b.Plan.Changes, func(c plan.Change) bool { return c.Kind == backends.KindAdapter })
 	if devices && b.Virtual() {
-		b.Note("a VM with a VF cannot be moved by vMotion, suspended, restarted by HA or balanced by DRS, and takes no snapshots, so no image backup")
+		b.Note("a VM with a VF cannot be moved by vMotion or DRS, suspended or restarted by HA, and does not support snapshots or image backups")
 	} else if devices {
-		b.Note("PVRDMA keeps vMotion and snapshots; with native endpoints (hardware version 18 and later, bare-metal peers) vMotion is lost while they are in use (unverified)")
+		b.Note("PVRDMA keeps vMotion and snapshots; with native endpoints (hardware version 18 and later, bare-metal peers) vMotion is not available while they are in use (unverified)")
 	}
 	if b.Answers.Mode == answers.GPUDirect {
 		b.gpuCosts()
 	}
 	if b.Answers.Switch.MTU > 1500 {
-		b.Note("the physical switch must carry frames of %d bytes already, better 9216; nothing here can set that", b.Answers.Switch.MTU)
+		b.Note("the physical switch must already accept frames of %d bytes, preferably 9216; rdma-setup cannot set that", b.Answers.Switch.MTU)
 	}
 	b.apart()
 	b.clusterReach()
@@ -224,7 +224,7 @@ func (b *builder) clusterReach() {
 			p := b.Part(v.Host)
 			return p != nil && p.Cluster == h.Cluster
 		}) {
-			b.Each(h.Name, "in cluster %s, but does not take part: a VM that DRS or HA moves there has no RDMA", h.Cluster)
+			b.Each(h.Name, "in cluster %s, but not in the answers: a VM that DRS or HA moves there has no RDMA", h.Cluster)
 		}
 	}
 }

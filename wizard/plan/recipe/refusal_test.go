@@ -41,7 +41,7 @@ func TestWhatTheInventoryForbids(t *testing.T) {
 	}{
 		"no RDMA device": {func(w world) { nic(w).RDMADevice = "" }, "host/esx-02", "HOST-PNIC-RDMA-001", "vmnic2 has no RDMA device"},
 		"iWARP only": {func(w world) { nic(w).RoCEv1, nic(w).RoCEv2, nic(w).IWARP = false, false, true },
-			"host/esx-02", "HOST-PNIC-ROCEV2-002", "speaks iWARP only"},
+			"host/esx-02", "HOST-PNIC-ROCEV2-002", "supports iWARP only"},
 		"link down":                {func(w world) { nic(w).SpeedMbps = 0 }, "host/esx-02", "HOST-PNIC-STATE-003", "has no link"},
 		"carries management":       {func(w world) { nic(w).Switch, nic(w).Roles = "vSwitch0", []string{"management"} }, "host/esx-02", "HOST-PNIC-USED-012", "carries management on vSwitch0"},
 		"NVMe over RDMA":           {func(w world) { nic(w).Roles = []string{"nvmeRdma"} }, "host/esx-02", "HOST-PNIC-USED-012", "carries nvmeRdma"},
@@ -49,7 +49,7 @@ func TestWhatTheInventoryForbids(t *testing.T) {
 		"DPU":                      {func(w world) { nic(w).DPU = "dpu-1" }, "host/esx-02", "HOST-PNIC-RDMA-001", "belongs to the DPU"},
 		"wrong speed everywhere":   {func(w world) { w.a.NIC.Speed = 200000; w.inv.Hosts = w.inv.Hosts[1:2]; w.a.VMs = w.a.VMs[1:] }, "host/esx-02", "HOST-PNIC-SPEED-004", "vmnic2 runs at 100 Gbps"},
 		"wrong MAC":                {func(w world) { w.a.NIC.MACs = map[string]answers.MAC{"esx-02": "02:00:00:00:00:01"} }, "host/esx-02", "HOST-PNIC-MAC-005", "has MAC"},
-		"two fit":                  {func(w world) { w.inv.Hosts[1].NICs[2].SpeedMbps = 100000 }, "host/esx-02", "", "several pNICs fit: vmnic2, vmnic3"},
+		"two fit":                  {func(w world) { w.inv.Hosts[1].NICs[2].SpeedMbps = 100000 }, "host/esx-02", "", "several pNICs match: vmnic2, vmnic3"},
 		"no pNIC at all":           {func(w world) { w.inv.Hosts[1].NICs = nil }, "host/esx-02", "HOST-PNIC-RDMA-001", "no pNIC"},
 		"unknown host":             {func(w world) { w.a.Hosts.Names = []string{"esx-01", "esx-02", "esx-99"} }, "host/esx-99", "HOST-CONN-001", "no such host"},
 		"named host away": {func(w world) {
@@ -66,7 +66,7 @@ func TestWhatTheInventoryForbids(t *testing.T) {
 		"option unread":           {func(w world) { w.inv.Hosts[1].Options = nil }, "host/esx-02", "HOST-VMKNIC-SET-001", "could not be read"},
 		"firewall unread":         {func(w world) { w.inv.Hosts[1].Firewall = nil }, "host/esx-02", "HOST-FW-PVRDMA-007", "could not be read"},
 		"ruleset shuts peers out": {func(w world) { w.inv.Hosts[1].Firewall["pvrdma"] = backends.Ruleset{Networks: []string{"10.9.0.0/16"}} },
-			"host/esx-02", "HOST-FW-ALLOW-008", "shut out: 10.0.1.1"},
+			"host/esx-02", "HOST-FW-ALLOW-008", "not allowed: 10.0.1.1"},
 		"VM unknown":      {func(w world) { w.a.VMs[1].Name = "vm-99" }, "vm/vm-99", "", "no such VM"},
 		"VM elsewhere":    {func(w world) { w.inv.VMs[1].Host = "esx-77" }, "vm/vm-02", "", "is on esx-77"},
 		"template":        {func(w world) { w.inv.VMs[1].Template = true }, "vm/vm-02", "VM-POWER-001", "template"},
@@ -184,7 +184,7 @@ func TestEveryBadHostIsNamedAtOnce(t *testing.T) {
 		}
 	}
 	p = mustBuild(t, a, inv, plan.Options{Limit: []string{"esx-01", "esx-05"}, ForceNIC: []string{"esx-05/vmnic2"}})
-	if p.Change("host/esx-05/member/RDMA-DVS") == nil || !slices.ContainsFunc(p.Notes, func(n string) bool { return strings.Contains(n, "by force") }) {
+	if p.Change("host/esx-05/member/RDMA-DVS") == nil || !slices.ContainsFunc(p.Notes, func(n string) bool { return strings.Contains(n, "because of --force-nic") }) {
 		t.Errorf("--force-nic: notes %q", p.Notes)
 	}
 }
@@ -209,7 +209,7 @@ func TestNoForceCutsManagement(t *testing.T) {
 	}
 	h.NICs[0].Switch, h.NICs[0].SpeedMbps, h.NICs[0].Roles = "vSwitch0", 25000, []string{"management"}
 	p := mustBuild(t, a, inv, force)
-	if !slices.ContainsFunc(p.Notes, func(n string) bool { return strings.Contains(n, "vmnic2 is taken by force") }) {
+	if !slices.ContainsFunc(p.Notes, func(n string) bool { return strings.Contains(n, "vmnic2 is used because of --force-nic") }) {
 		t.Errorf("with another uplink that has link: notes %q", p.Notes)
 	}
 }

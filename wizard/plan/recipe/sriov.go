@@ -30,7 +30,7 @@ func (b *builder) powerPolicy(h *draft.Host) {
 	case h.PowerPolicy == "":
 		b.Each(h.Name, "its power policy could not be read and stays as it is")
 	case h.PowerPolicy != "static" && len(h.PowerPolicies) == 0:
-		b.Each(h.Name, "its BIOS keeps control of power: choose the profile Performance Per Watt (OS), or OS Control, for ESXi to have a say")
+		b.Each(h.Name, "its BIOS controls power: choose the profile Performance Per Watt (OS) or OS Control to let ESXi control it")
 	default:
 		s := backends.Setting{Target: backends.HostRef(h.Name), Kind: backends.KindPower}
 		b.Add(plan.Change{Setting: s, From: current.Value(b.Inventory, s), To: backends.ValueOf("static"), Why: "the High Performance policy keeps CPU clocks high, which keeps latency low"})
@@ -60,7 +60,7 @@ func (b *builder) enoughVFs(h *draft.Host) {
 	}
 	if need+others > b.Answers.SRIOV.VFs {
 		b.Refuse(backends.HostRef(h.Name), "HOST-VF-FREE-011", "raise sriov.vfs, or move VMs to other hosts",
-			"%d VFs are needed on %s (by %s; in use by VMs that take no part: %s), %d asked for", need+others, h.Chosen.Device,
+			"%d VFs are needed on %s (by %s; in use by VMs that the answers do not list: %s), %d asked for", need+others, h.Chosen.Device,
 			cmp.Or(strings.Join(ours, ", "), "none of vms"), cmp.Or(strings.Join(theirs, ", "), "none"), b.Answers.SRIOV.VFs)
 	}
 }

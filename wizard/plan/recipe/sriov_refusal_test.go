@@ -80,7 +80,7 @@ func TestWavesSettleWhoStandsInTheWay(t *testing.T) {
 			for i := range inv.Hosts[:len(inv.Hosts)-1] {
 				inv.Hosts[i].Cluster = "other"
 			}
-		}, plan.Options{}, false, "nobody left to fail over to"},
+		}, plan.Options{}, false, "no host left for failover"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inv := withTools(newSRIOV(3))
@@ -126,11 +126,11 @@ func TestBystanders(t *testing.T) {
 	}{
 		"DRS moves it":                    {"drs", full, plain, false, "is moved to another host by vCenter", ""},
 		"DRS is manual":                   {"drs", manual, plain, false, "", "vm-09: is not in vms and runs on esx-02"},
-		"DRS cannot move a device":        {"drs", full, device, false, "", "it has a device of its host"},
+		"DRS cannot move a device":        {"drs", full, device, false, "", "it uses a device of its host"},
 		"DRS cannot move a local disk":    {"drs", full, local, false, "", "it has a local disk"},
 		"migrate what DRS moves":          {"migrate", full, plain, false, "is moved to another host by vCenter", ""},
 		"migrate what DRS does not move":  {"migrate", manual, plain, false, "moved to another host by vMotion", ""},
-		"migrate no device":               {"migrate", manual, device, false, "", "it has a device of its host"},
+		"migrate no device":               {"migrate", manual, device, false, "", "it uses a device of its host"},
 		"migrate no local disk":           {"migrate", manual, local, false, "", "it has a local disk"},
 		"refuse":                          {"refuse", full, plain, false, "", "run.bystanders is refuse"},
 		"shut down":                       {"shutdown", manual, plain, true, "is shut down while its host reboots", ""},
@@ -244,7 +244,7 @@ func TestCanary(t *testing.T) {
 					t.Errorf("%s waits for %q", b.ID(), b.After)
 				}
 			}
-			if said := slices.ContainsFunc(p.Notes, func(n string) bool { return strings.Contains(n, "goes first and alone") }); said == c.off {
+			if said := slices.ContainsFunc(p.Notes, func(n string) bool { return strings.Contains(n, "first and alone") }); said == c.off {
 				t.Errorf("notes: %q", p.Notes)
 			}
 		})
@@ -298,13 +298,13 @@ func TestWhatForbidsVFs(t *testing.T) {
 		"driver without PFC": {func(inv *backends.Inventory, _ *answers.Answers) {
 			inv.Hosts[0].System.Modules["nmlx5_core"] = backends.FactOf(backends.Module{Known: []string{"max_vfs"}})
 		}, "no parameter nmlx5_core pfcrx"},
-		"vSAN relies on pause (Mellanox DOC-2581)": {func(inv *backends.Inventory, _ *answers.Answers) { inv.Hosts[0].NIC("vmnic0").Roles = []string{"vsan"} }, "PFC would take global pause"},
+		"vSAN relies on pause (Mellanox DOC-2581)": {func(inv *backends.Inventory, _ *answers.Answers) { inv.Hosts[0].NIC("vmnic0").Roles = []string{"vsan"} }, "PFC would disable global pause"},
 		"more VMs than VFs": {func(inv *backends.Inventory, a *answers.Answers) {
 			a.SRIOV.VFs = 1
 			v := newVM(9, "esx-01")
 			v.Adapters = append(v.Adapters, backends.Adapter{Type: "sriov", PF: portCX5, PortGroup: "x"})
 			inv.VMs = append(inv.VMs, v)
-		}, "2 VFs are needed on vmnic2 (by vm-01; in use by VMs that take no part: vm-09), 1 asked for"},
+		}, "2 VFs are needed on vmnic2 (by vm-01; in use by VMs that the answers do not list: vm-09), 1 asked for"},
 		"more VFs than interrupt vectors (vSphere Networking)": {func(inv *backends.Inventory, a *answers.Answers) {
 			a.SRIOV.VFs = 127
 			var list []string

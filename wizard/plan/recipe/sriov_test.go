@@ -201,7 +201,7 @@ func TestAdvancedPCISettings(t *testing.T) {
 	}
 }
 
-// The other way to VFs stays where it is in use: the two are never mixed on one port.
+// The other way to VFs stays where it is in use: the two are must not be mixed on one port.
 func TestVFsByVCenterStayVCenters(t *testing.T) {
 	inv := withFirmware(newSRIOV(1), 16)
 	*inv.Hosts[0].NIC("vmnic2").SRIOV = backends.SRIOV{Capable: true, Enabled: true, Active: true, Max: 16, Requested: 8, VFs: 8}
@@ -214,7 +214,7 @@ func TestVFsByVCenterStayVCenters(t *testing.T) {
 	if err := p.Change(hostChange("esx-01", backends.KindModuleParams, "nmlx5_core")).To.Decode(&to); err != nil || to["max_vfs"] != "" || to["pfctx"] != "0x08" {
 		t.Errorf("parameters %v, %v", to, err)
 	}
-	if !slices.ContainsFunc(p.Notes, func(n string) bool { return strings.Contains(n, "never mixed on one port") }) {
+	if !slices.ContainsFunc(p.Notes, func(n string) bool { return strings.Contains(n, "must not be mixed on one port") }) {
 		t.Errorf("nothing is said of the method: %q", p.Notes)
 	}
 	a.SRIOV.VFs = 12

@@ -31,6 +31,6 @@ func (b *builder) apart() {
 		for _, subnet := range groups[group] {
 			names = append(names, subnet.String())
 		}
-		b.Note("the RDMA addresses on %s lie in %d subnets (%s): a router must carry RoCE between them, or their pairs cannot be measured", group, len(names), strings.Join(names, ", "))
+		b.Note("the RDMA addresses on %s are in %d subnets (%s): a router must forward RoCE between them, or their pairs cannot be measured", group, len(names), strings.Join(names, ", "))
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 func TestAddressesInTwoSubnetsAreNoted(t *testing.T) {
 	noted := func(notes []string) bool {
-		return slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "lie in 2 subnets (192.168.50.0/24, 192.168.51.0/24)") })
+		return slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "are in 2 subnets (192.168.50.0/24, 192.168.51.0/24)") })
 	}
 	inv := newInventory(2)
 	a := newAnswers(inv)

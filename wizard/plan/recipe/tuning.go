@@ -86,7 +86,7 @@ func (b *builder) cpuFits() {
 				"%d MHz of CPU would be reserved, it has %d MHz", mhz[h.Name], all)
 		case cores[h.Name] >= h.Cores:
 			b.Object(ref, "VM-LATSENS-011", "leave ESXi some cores (VMware's RoCE SR-IOV study gives VMs 44 of 48), or set tuning.latency to normal",
-				"%d of its %d cores would belong to latency-sensitive VMs alone", cores[h.Name], h.Cores)
+				"%d of its %d cores would be reserved for latency-sensitive VMs", cores[h.Name], h.Cores)
 		}
 	}
 }

@@ -26,15 +26,15 @@ func (b *builder) selectVMs() {
 		}
 		ref := backends.VMRef(v.Name)
 		if b.TakesPart(v) {
-			b.Refuse(ref, "", "name each VM once", "stands twice in vms, once by its path")
+			b.Refuse(ref, "", "name each VM once", "is listed twice in vms, once by its path")
 			continue
 		}
 		if b.Part(v.Host) == nil {
 			if len(b.Options.Limit) > 0 {
-				b.Each(v.Name, "left out by --limit")
+				b.Each(v.Name, "skipped by --limit")
 				continue
 			}
-			b.Refuse(ref, "", "add the host, move the VM, or take it out of vms", "is on %s, which does not take part", v.Host)
+			b.Refuse(ref, "", "add the host, move the VM, or remove it from vms", "is on %s, which the answers do not include", v.Host)
 			continue
 		}
 		if b.vmState(v) {
@@ -52,7 +52,7 @@ func (b *builder) networks(want answers.VM) []answers.Adapter {
 		return nets
 	}
 	if len(nets) > 1 {
-		b.Refuse(backends.VMRef(want.Name), "", "give it one address, or set gpudirect.nic to sriov", "has %d adapters in vms; the one RDMA card that it gets has one network", len(nets))
+		b.Refuse(backends.VMRef(want.Name), "", "give it one address, or set gpudirect.nic to sriov", "has %d adapters in vms; its one RDMA card has one network", len(nets))
 	}
 	nets = slices.Clone(nets)
 	for i := range nets {
@@ -124,13 +124,13 @@ func (b *builder) vmState(v *backends.VM) bool {
 	case v.Template:
 		b.Refuse(ref, "VM-POWER-001", "clone it and name the clone", "is a template")
 	case v.VCenterVM:
-		b.Refuse(ref, "VM-POWER-001", "take it out of vms", "is the vCenter itself; it is never powered off")
+		b.Refuse(ref, "VM-POWER-001", "remove it from vms", "is the vCenter itself; it is never powered off")
 	case v.State != "" && v.State != "connected":
 		b.Refuse(ref, "VM-POWER-001", "repair its storage or registration first", "is %s", v.State)
 	case v.Power == "suspended":
 		b.Refuse(ref, "VM-POWER-001", "resume it, or power it off", "is suspended")
 	case v.FaultTolerant:
-		b.Refuse(ref, "VM-FT-028", "switch fault tolerance off", "runs with fault tolerance, which knows no RDMA adapter")
+		b.Refuse(ref, "VM-FT-028", "switch fault tolerance off", "runs with fault tolerance, which does not support RDMA adapters")
 	default:
 		if h := b.Part(v.Host); h.InMaintenance && v.Power != "poweredOn" {
 			b.Refuse(ref, "HOST-MAINT-002", "take the host out of maintenance mode", "is on %s, which is in maintenance mode: it cannot be powered on", v.Host)
@@ -176,7 +176,7 @@ func (b *builder) vm(v *draft.VM) {
 	if to, why := b.hardware(v); to > v.Hardware {
 		s := backends.Setting{Target: ref, Kind: backends.KindHardware}
 		body = append(body, plan.Change{Setting: s, From: current.Value(b.Inventory, s), To: backends.ValueOf(to), Why: why,
-			Irreversible: "a hardware version cannot be lowered; a snapshot taken before is the only way back"})
+			Irreversible: "a hardware version cannot be lowered; only a snapshot taken before can restore it"})
 	}
 	if b.Answers.Mode == answers.PVRDMA && v.Hardware >= 13 && v.Hardware < 17 {
 		b.Each(v.Name, "has hardware version %d; 17 and later give PVRDMA namespaces", v.Hardware)
@@ -206,11 +206,11 @@ func (b *builder) vm(v *draft.VM) {
 		b.Add(c)
 	}
 	if !v.On() {
-		b.Power(v.VM, "its guest can only be asked and set up while it is on")
-		b.Each(v.Name, "is off; it is powered on, because its guest can only be set up while it is on, and stays on")
+		b.Power(v.VM, "its guest can only be read and set up while it is on")
+		b.Each(v.Name, "powered off; will be powered on for setup and left on")
 	}
 	if v.Snapshots > 0 {
-		b.Each(v.Name, "has snapshots; reverting to one brings the old devices back, but not the old reservation")
+		b.Each(v.Name, "has snapshots; reverting to one restores the old devices, but not the old memory reservation")
 	}
 }
 

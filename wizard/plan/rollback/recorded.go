@@ -19,12 +19,12 @@ func (u *undo) recorded(p plan.Prior) {
 	switch {
 	case why != "":
 	case !asked:
-		why = "nobody has looked at its " + subject(c)
+		why = "could not read its " + subject(c)
 	case seen.Err != nil:
-		why = subject(c) + " cannot be looked at: " + seen.Err.Error()
+		why = subject(c) + " cannot be read: " + seen.Err.Error()
 	}
 	if why != "" {
-		u.conflict(c.Target, "repair that, then roll back again", "%s", why)
+		u.conflict(c.Target, "fix that, then roll back again", "%s", why)
 		return
 	}
 	change := plan.Change{Setting: c.Setting, From: p.Found, To: finished(p.Prior)}
@@ -67,5 +67,5 @@ func sinceChanged(p plan.Prior, others []backends.Difference) string {
 		}
 		out = append(out, string(d.Kind)+" "+d.Name+" "+is+"; the run "+was)
 	}
-	return strings.Join(out, ", ") + ": somebody has changed that since"
+	return strings.Join(out, ", ") + ": changed by somebody else since then"
 }

@@ -64,7 +64,7 @@ func TestRecordedItems(t *testing.T) {
 		"only edited, keep":                {left: left, now: kept(file(unit, "theirs"), file(list, nil)), on: rollback.Keep, leaves: []string{unit}},
 		"edited, restore":                  {left: left, now: kept(file(unit, "theirs"), file(list, "ours")), on: rollback.Restore, restores: []string{list, unit}},
 		"made again after a rollback":      {left: was, now: kept(file(unit, nil), file(list, "theirs")), conflict: "the run left none"},
-		"cannot be looked at":              {left: left, err: errors.New("no answer"), conflict: "persist cannot be looked at: no answer"},
+		"cannot be read":                   {left: left, err: errors.New("no answer"), conflict: "persist cannot be read: no answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			prior := plan.Prior{Change: plan.Change{Setting: persist, To: backends.ValueOf("x")}, Found: backends.ValueOf("x"), Kept: &was, Left: c.left}

@@ -126,7 +126,7 @@ func (u *undo) look(p plan.Prior) {
 	case c.Kind == backends.KindFirmware && !now.Known():
 		u.unread(p, prior)
 	case why != "":
-		u.conflict(c.Target, "repair that, then roll back again", "%s", why)
+		u.conflict(c.Target, "fix that, then roll back again", "%s", why)
 	case c.Kind == backends.KindModules && noMoreLoaded(now, prior):
 	// What has no Keeper and reads as before is as before, also where nobody knows how an operation ended: either it is one
 	// task or call, which makes all or nothing (ReconfigVM_Task, UpdatePassthruConfig, UpdateOptions and ConfigurePowerPolicy
@@ -137,9 +137,9 @@ func (u *undo) look(p plan.Prior) {
 	case p.Uncertain, current.Same(c.Kind, now, p.Found), current.Same(c.Kind, now, c.To), now.IsPartial():
 		u.changes = append(u.changes, plan.Change{Setting: c.Setting, From: now, To: prior, Why: "as it was before the run"})
 	case u.opts.decision(c.Target) == Keep:
-		u.keep(c.Target, "%s stays %s, as somebody has set it since the run; before it was %s", subject(c), now, prior)
+		u.keep(c.Target, "%s stays %s, because somebody else changed it after the run; before the run it was %s", subject(c), now, prior)
 	case u.opts.decision(c.Target) == Restore:
-		u.changes = append(u.changes, plan.Change{Setting: c.Setting, From: now, To: prior, Why: "as it was before the run, though somebody has changed it since"})
+		u.changes = append(u.changes, plan.Change{Setting: c.Setting, From: now, To: prior, Why: "the value from before the run, although somebody else changed it since"})
 	default:
 		u.open(c.Target, fmt.Sprintf("before the run it was %s; %s", prior, choose),
 			"%s is %s; the run left %s, so somebody has changed it since", subject(c), now, p.Found)
@@ -237,11 +237,11 @@ func (u *undo) silent(t backends.Ref) string {
 		g := u.inv.Guest(t.Name)
 		switch v := u.inv.VM(t.Name); {
 		case v.Power != "poweredOn":
-			return "its VM is off, so its guest cannot be put back"
+			return "its VM is off, so its guest cannot be restored"
 		case g == nil:
-			return "nobody has asked its guest"
+			return "its guest was not read"
 		case g.Error != "":
-			return "its guest cannot be asked: " + g.Error
+			return "its guest cannot be read: " + g.Error
 		}
 	}
 	return ""

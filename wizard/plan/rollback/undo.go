@@ -17,17 +17,17 @@ func (u *undo) rest() {
 	for _, c := range u.changes {
 		if c.Kind == backends.KindOption && c.Name == plan.VMKnicOption || c.Kind == backends.KindFirewall && c.Name == plan.FirewallRuleset {
 			if v := u.pvrdmaUser(c.Target.Name); v != "" {
-				u.stays(c.Target, "take that adapter out, then roll back again", "%s stays: the VM %s still has a PVRDMA adapter", subject(c), v)
+				u.stays(c.Target, "remove that adapter, then roll back again", "%s stays: the VM %s still has a PVRDMA adapter", subject(c), v)
 			}
 		}
 		if c.Kind == backends.KindMember && c.To.IsAbsent() {
 			if v := u.user(c.Name, "", c.Target.Name); v != "" {
-				u.stays(c.Target, "take that adapter out, then roll back again", "stays on %s: the VM %s still has an adapter on it", c.Name, v)
+				u.stays(c.Target, "remove that adapter, then roll back again", "stays on %s: the VM %s still has an adapter on it", c.Name, v)
 			}
 		}
 		if c.Kind == backends.KindPortGroup && c.To.IsAbsent() {
 			if v := u.user("", c.Target.Name, ""); v != "" {
-				u.stays(c.Target, "take that adapter out, then roll back again", "stays: the VM %s still has an adapter on it", v)
+				u.stays(c.Target, "remove that adapter, then roll back again", "stays: the VM %s still has an adapter on it", v)
 			}
 		}
 	}
@@ -270,7 +270,7 @@ func (u *undo) flap(c *plan.Change) {
 				!u.removed(backends.Setting{Target: backends.VMRef(v.Name), Kind: backends.KindAdapter, Name: a.PortGroup})
 		})
 		if keeps {
-			c.Within = append(c.Within, u.power(v.Name, "RDMA uplinks change only with PVRDMA VMs off (KB 328676)"))
+			c.Within = append(c.Within, u.power(v.Name, "RDMA uplinks can only be changed while PVRDMA VMs are off (KB 328676)"))
 		}
 	}
 }

@@ -36,14 +36,14 @@ func (u *undo) waves(onHost map[string][]string) {
 		if !slices.Contains(hosts, host) {
 			hosts = append(hosts, host)
 		}
-		reboot := u.bracket(plan.Bracket{Kind: backends.BracketReboot, Target: c.Target, From: plan.HostFound(u.inv.Host(host).InMaintenance), Effect: plan.HostReboot, Why: "what was set back acts from the next boot on"})
+		reboot := u.bracket(plan.Bracket{Kind: backends.BracketReboot, Target: c.Target, From: plan.HostFound(u.inv.Host(host).InMaintenance), Effect: plan.HostReboot, Why: "the restored settings take effect at the next boot"})
 		c.Disrupts = append(c.Disrupts, plan.HostReboot)
 		if c.Kind != backends.KindFirmware {
 			c.Within = append(c.Within, reboot.ID())
 			c.After = append(c.After, onHost[host]...)
 			continue
 		}
-		ssh := u.bracket(plan.Bracket{Kind: backends.BracketSSH, Target: c.Target, Why: "the firmware tools run in the ESXi shell; the SSH service is put back as found"})
+		ssh := u.bracket(plan.Bracket{Kind: backends.BracketSSH, Target: c.Target, Why: "the firmware tools run in the ESXi shell; the SSH service is then restored to its previous state"})
 		c.Within = append(c.Within, ssh.ID())
 		reboot.After = append(reboot.After, c.ID())
 	}
@@ -73,7 +73,7 @@ func (u *undo) waves(onHost map[string][]string) {
 				if v.VCenterVM {
 					last = host
 				}
-				u.note("%s is moved to another host while its own reboots", v.Name)
+				u.note("%s is moved to another host while its host reboots", v.Name)
 				continue
 			}
 			br := u.brackets[id]
@@ -126,7 +126,7 @@ func (u *undo) keepVCenterUp() {
 		}
 		if fate, why := u.bystander(v); fate == waves.BystanderRefused &&
 			slices.ContainsFunc(u.changes, func(c plan.Change) bool { return u.atBoot(c) && c.Target.Name == v.Host }) {
-			u.conflict(backends.HostRef(v.Host), "Move that VM to another host, then roll back again.", "would have to reboot, and runs %s, which the answers do not list: %s", v.Name, why)
+			u.conflict(backends.HostRef(v.Host), "Move that VM to another host, then roll back again.", "has to reboot, but runs %s, which the answers do not list: %s", v.Name, why)
 		}
 	}
 	u.rest() // a host that stays keeps what rests on it

@@ -34,7 +34,7 @@ func (w *waves) canary(last *draft.Host) {
 		return
 	}
 	if !w.Answers.Run.Reboot.Canary {
-		w.Note("no host goes first (run.reboot.canary: false): a setting that is wrong for all is seen after a whole wave")
+		w.Note("no host reboots first on its own (run.reboot.canary: false): a wrong setting is only noticed after a whole wave")
 		return
 	}
 	alive := slices.Clone(first.Reboots)
@@ -51,7 +51,7 @@ func (w *waves) canary(last *draft.Host) {
 	for _, h := range rest {
 		w.wavesAfter(h, alive)
 	}
-	w.Note("%s goes first and alone (run.reboot.canary): no other host goes down before it is back, its %s are found and its VMs run again", first.Name, what)
+	w.Note("%s reboots first and alone (run.reboot.canary): no other host reboots until it is back, its %s are found and its VMs run again", first.Name, what)
 }
 
 // unproven returns what is still to be shown of hosts that need no reboot any more: their VFs or passed-through devices are not
@@ -74,7 +74,7 @@ func (w *waves) unproven() []string {
 		}
 	}
 	if len(ids) > 0 {
-		w.Note("no host goes down before the hosts that have rebooted already have shown their devices and started their VMs")
+		w.Note("no host reboots until the hosts that have already rebooted show their devices and have started their VMs")
 	}
 	return ids
 }

@@ -21,16 +21,16 @@ func (w *waves) failover(cl *backends.Cluster, at int) {
 	switch {
 	case left < 1:
 		w.Refuse(ref, "CL-HA-012", "lower run.reboot.max_unavailable, or switch HA off for the run",
-			"HA is on and has %d hosts; with %d down it has nobody left to fail over to", len(up), at)
+			"HA is on and has %d hosts; with %d down it has no host left for failover", len(up), at)
 		return
 	case left <= cl.Failover:
 		w.Refuse(ref, "CL-HA-012", "lower the failover level of HA's admission control for the run, or run.reboot.max_unavailable where that is more than 1",
-			"HA's failover level is %d of %d hosts; with %d down, %d are left, and DRS empties no host then", cl.Failover, len(up), at, left)
+			"HA's failover level is %d of %d hosts; with %d down, %d are left, and DRS then evacuates no host", cl.Failover, len(up), at, left)
 		return
 	case cl.Failover > 0 && w.memoryShort(cl, up, at):
 		return
 	}
-	w.Note("HA of %s keeps %d of %d hosts while one wave runs; reservations of all memory shrink what it can restart", cl.Name, left, len(up))
+	w.Note("HA of %s keeps %d of %d hosts while one wave runs; full memory reservations reduce the number of VMs that it can restart", cl.Name, left, len(up))
 }
 
 // memoryShort objects where the memory that is reserved while a wave runs does not fit on the hosts that HA counts on:
@@ -67,7 +67,7 @@ func (w *waves) memoryShort(cl *backends.Cluster, up []*backends.Host, at int) b
 			continue
 		}
 		w.Object(backends.Ref{Type: backends.TypeCluster, Name: cl.Name}, "CL-HA-012", "shut VMs down, lower the failover level of HA's admission control for the run, or free memory",
-			"HA's failover level is %d; while %s reboots, %d MB of memory are reserved and %d MB can be counted on: DRS empties no host then, and VMs do not start again",
+			"HA's failover level is %d; while %s reboots, %d MB of memory are reserved and %d MB are available: DRS then evacuates no host, and VMs do not start again",
 			cl.Failover, h.Name, reserved-off[h.Name], room)
 		return true
 	}

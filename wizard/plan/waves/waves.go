@@ -15,7 +15,7 @@ import (
 // Stays says why a VM cannot be moved away while its host goes down, "" when vCenter can move it.
 func Stays(inv *backends.Inventory, v *backends.VM, h *backends.Host) string {
 	if len(v.Passthrough) > 0 || slices.ContainsFunc(v.Adapters, func(a backends.Adapter) bool { return a.Type == "sriov" }) {
-		return "it has a device of its host"
+		return "it uses a device of its host"
 	}
 	if h.Cluster == "" {
 		return "its host is in no cluster"
@@ -34,7 +34,7 @@ func Stays(inv *backends.Inventory, v *backends.VM, h *backends.Host) string {
 		mode = own
 	}
 	if !cl.DRS || mode != "fullyAutomated" {
-		return "DRS does not move it by itself (" + cmp.Or(mode, "off") + ")"
+		return "DRS does not move it automatically (" + cmp.Or(mode, "off") + ")"
 	}
 	return ""
 }
@@ -82,7 +82,7 @@ func Plan(d *draft.Draft) {
 
 // HeldOff is why a VM that is off waits for the reboot of its host: a host that is being emptied starts none, and one that
 // is started before keeps it from being emptied.
-const HeldOff = "it was shut down in the attempt before, and starts once its host is back"
+const HeldOff = "an earlier attempt shut it down; it starts after its host is back"
 
 // around puts one VM of a host that reboots where it belongs.
 func (w *waves) around(h *draft.Host, v *backends.VM) {
@@ -93,7 +93,7 @@ func (w *waves) around(h *draft.Host, v *backends.VM) {
 	}
 	why := Stays(w.Inventory, v, h.Host)
 	if w.ourselves(v) && v.Power == "poweredOn" && (why != "" || planned) {
-		w.Refuse(backends.HostRef(h.Name), "", "move the VM to a host that takes no part, or run rdma-setup from elsewhere",
+		w.Refuse(backends.HostRef(h.Name), "", "move the VM to a host that the answers do not include, or run rdma-setup on another machine",
 			"runs %s, on which rdma-setup runs, and has to reboot", v.Name)
 		return
 	}
@@ -113,10 +113,10 @@ func (w *waves) around(h *draft.Host, v *backends.VM) {
 			w.Each(v.Name, "is left to vCenter while its host reboots: %s", why)
 			return
 		case BystanderMoved:
-			w.Each(v.Name, "is moved to another host by vCenter while its own reboots")
+			w.Each(v.Name, "is moved to another host by vCenter while its host reboots")
 			return
 		case BystanderMigrated:
-			w.Each(v.Name, "takes no part; it is moved to another host by vMotion before its own is emptied (run.bystanders: migrate), and stays there")
+			w.Each(v.Name, "is not in vms; it is moved to another host by vMotion before its host is evacuated (run.bystanders: migrate), and stays there")
 			return
 		case BystanderRefused:
 			w.Refuse(backends.VMRef(v.Name), "", bystanderRemedy, "is not in vms and runs on %s, which has to reboot: %s", h.Name, why)
@@ -124,7 +124,7 @@ func (w *waves) around(h *draft.Host, v *backends.VM) {
 		default:
 			id = w.Power(v, "its host reboots, and "+why)
 			w.Brackets[id].Leave = backends.Absent
-			w.Each(v.Name, "takes no part, but is shut down while its host reboots and started again: %s", why)
+			w.Each(v.Name, "is not in vms, but is shut down while its host reboots, then started again: %s", why)
 		}
 	}
 	br := w.Brackets[id]
@@ -154,22 +154,22 @@ func (w *waves) clusters() {
 		return
 	}
 	at := max(1, w.Answers.Run.Reboot.MaxUnavailable)
-	w.Note("hosts are evacuated into maintenance mode and rebooted: %d in all, at most %d down at the same time; a host that does not come back within %s stops all that follow",
+	w.Note("hosts enter maintenance mode and reboot: %d in total, at most %d at the same time; if a host does not come back within %s, the remaining hosts are not rebooted",
 		reboots, at, w.Answers.Run.Reboot.Timeout)
 	for _, name := range names {
 		cl := w.Inventory.Cluster(name)
 		if cl == nil {
-			w.Note("how cluster %s is set (HA, DRS, vSAN) was not read: see that its failover level allows %d host(s) in maintenance", name, at)
+			w.Note("the settings of cluster %s (HA, DRS, vSAN) could not be read: make sure that its failover level allows %d host(s) in maintenance", name, at)
 			continue
 		}
 		if cl.HA {
 			w.failover(cl, at)
 		}
 		if cl.VSAN {
-			w.Note("vSAN of %s: each host goes into maintenance with its objects kept accessible, and not before vSAN has copied what the one before it has missed", name)
+			w.Note("vSAN of %s: each host enters maintenance mode with its objects kept accessible, and only after vSAN has resynchronized the previous host", name)
 		}
 		if cl.DRS && cl.DRSMode != "fullyAutomated" {
-			w.Note("DRS of %s is %s: it moves no VM away by itself before a host enters maintenance mode", name, fmt.Sprint(strings.TrimSpace(cmp.Or(cl.DRSMode, "not automated"))))
+			w.Note("DRS of %s is %s: it does not move VMs automatically before a host enters maintenance mode", name, fmt.Sprint(strings.TrimSpace(cmp.Or(cl.DRSMode, "not automated"))))
 		}
 	}
 }

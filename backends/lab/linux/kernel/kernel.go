@@ -156,7 +156,7 @@ func (k *Kernel) Unload(name string, deps bool) error {
 	}
 	if m, ok := k.Find(name); ok && deps {
 		for _, need := range slices.Backward(m.Needs) {
-			_ = k.Unload(need, true) // what others need stays, without a word
+			_ = k.Unload(need, true) // modules that others need stay loaded, silently
 		}
 	}
 	return nil

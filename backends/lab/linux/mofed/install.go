@@ -192,7 +192,7 @@ func (s *Software) uninstall(_ context.Context, p *sh.Proc) int {
 	return 0
 }
 
-// contents are the packages of an archive. Its verbs library knows no vmw_pvrdma.
+// contents are the packages of an archive. Its verbs library does not support vmw_pvrdma.
 func (s *Software) contents(release, major, build string) []pkgs.Package {
 	short := strings.ReplaceAll(major, ".", "") + "mlnx54-1." + strings.ReplaceAll(major, ".", "") + "068"
 	own := major + ".OFED." + major + "." + strings.TrimSuffix(build, ".0")

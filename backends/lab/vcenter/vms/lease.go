@@ -40,7 +40,7 @@ type lease struct {
 	ended bool
 }
 
-// leaseTimeout is how long a lease lives without a word from the client.
+// leaseTimeout is how long a lease lives without a request from the client.
 const leaseTimeout = 300 * time.Second
 
 // serve begins to take disks; it does so with the first lease, since most labs see none.

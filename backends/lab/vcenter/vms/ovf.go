@@ -112,7 +112,7 @@ func quantity(item ovf.ResourceAllocationSettingData) int64 {
 	return int64(*item.VirtualQuantity)
 }
 
-// units reads "byte * 2^20"; without a word it is MB.
+// units reads "byte * 2^20"; without a unit it is MB.
 func units(item ovf.ResourceAllocationSettingData) int64 {
 	if item.AllocationUnits != nil {
 		if _, power, ok := strings.Cut(strings.ReplaceAll(*item.AllocationUnits, " ", ""), "2^"); ok {
