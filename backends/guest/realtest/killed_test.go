@@ -12,12 +12,9 @@ import (
 
 // killed kills the program with SIGKILL while a command of the first guest is at work, which real sshd leaves running, and
 // rolls back: the guests are what they were, and nothing of ours is left in them.
-func (s *site) killed(good string, bare []map[string]string, what, process, prepare, back string) {
+func (s *site) killed(good string, bare []map[string]string, what, process string) {
 	s.scenario("killed while "+what+" works, then rolled back", func(t *testing.T) {
 		guest := s.guests[0]
-		if prepare != "" {
-			guest.run(prepare)
-		}
 		before := s.runs()
 		var out bytes.Buffer
 		cmd := exec.CommandContext(t.Context(), s.bin, "apply", "-f", good, "--yes")
@@ -41,9 +38,6 @@ func (s *site) killed(good string, bare []map[string]string, what, process, prep
 		run := s.newRun(before)
 		s.must(0, "rollback", run, "--yes")
 		t.Logf("rolled back %s after the kill", time.Since(killed).Round(time.Second))
-		if back != "" {
-			guest.run(back)
-		}
 		s.unchanged(bare)
 		for _, m := range s.guests {
 			if left := m.run("ls -d /run/rdma-setup /var/lib/rdma-setup /boot/*.new /var/tmp/rdma-setup* 2>/dev/null; pgrep -fl '[r]dma-setup' || :; dpkg --audit"); left != "" {

@@ -15,10 +15,6 @@ func TestE2EPVRDMA(t *testing.T) {
 	good := s.answers("ubuntu")
 	bare := s.facts()
 	guest := s.guests[0]
-	s.killed(good, bare, "netplan", "[n]etplan generate|[n]etworkctl|[n]etplan apply", "", "")
-	// The guests' image renews no initial RAM disk by itself: emulation makes it slow.
-	s.killed(good, bare, "update-initramfs", "[m]kinitramfs", "sed -i 's/^update_initramfs=.*/update_initramfs=yes/' /etc/initramfs-tools/update-initramfs.conf",
-		"sed -i 's/^update_initramfs=.*/update_initramfs=no/' /etc/initramfs-tools/update-initramfs.conf")
 	if !s.scenario("apply with the real vmw_pvrdma, packages present", func(t *testing.T) {
 		out, errs := s.must(0, "apply", "-f", good, "--yes")
 		if strings.Contains(out+errs, "install packages") {

@@ -13,8 +13,8 @@ import (
 // pageSize is how many objects one reply holds at most. A host with 300 PCI functions has about 6,000 elements; where a page
 // of such hosts is longer than vcenterLimits, Retrieve asks for smaller ones.
 const (
-	pageSize  = 250
-	smallPage = 10 // where pages of so few objects are too long, the reply has no end
+	pageSize  = 500
+	smallPage = 20 // where pages of so few objects are too long, the reply has no end
 )
 
 // An Object is one managed object with the properties that were read. A path that the server does not know is not in
