@@ -124,7 +124,7 @@ func growth(ctx context.Context, b *board) {
 		if err := json.Unmarshal(out, &doc); err != nil || doc.Calls != wire {
 			b.t.Errorf("%s: api_calls is %d, the wire has carried %d (%v)", at, doc.Calls, wire, err)
 		}
-		pages := (11*hosts+10)/250 + 1
+		pages := (11*hosts+10)/500 + 1
 		b.count("SOAP calls to discover", at, wire, 10+pages-1)
 		usage := c.ProcessState.SysUsage().(*syscall.Rusage)
 		if hosts == 1000 {
@@ -206,7 +206,7 @@ func reads(ctx context.Context, b *board) {
 	if code > 2 {
 		b.t.Errorf("check --quick exits %d", code)
 	}
-	pages := 2*(2500+10)/250 + 1
+	pages := 2*(2500+10)/500 + 1
 	b.count("SOAP calls of a quick check", at, total(s.calls())-total(before), 15+pages)
 	b.times("CPU of a quick check, against its read alone", at, float64(whole)/float64(read), 1.5)
 }
