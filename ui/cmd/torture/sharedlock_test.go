@@ -171,12 +171,17 @@ func TestSharedLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	ns, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		t.Fatal(err)
+	}
+
 	name, err := os.Hostname()
 	if err != nil {
 		t.Fatal(err)
 	}
 	h := lease("20260101-000000-pvrdma-abcd", name, 10*time.Minute)
-	h["boot"], h["pid"] = strings.TrimSpace(string(boot)), gone.Process.Pid
+	h["boot"], h["pid"] = strings.TrimSpace(string(boot))+" "+ns, gone.Process.Pid
 	f.hold(h)
 	s.killed("intent", s.child("after:intent:2", s.apply()...))
 	run, _ := s.run()
