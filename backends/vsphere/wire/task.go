@@ -18,7 +18,7 @@ type TaskError struct {
 
 func (e *TaskError) Error() string { return e.Message }
 
-// Fault returns the fault itself, for those who look at its type.
+// Fault returns the fault itself, so that callers can inspect its type.
 func (e *TaskError) Fault() types.BaseMethodFault { return e.Cause }
 
 // Task waits for a task to end and hands on its progress in percent as it moves. The result is the task's own. When
