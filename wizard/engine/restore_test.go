@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -123,10 +124,12 @@ func TestRestoreIsHeldAgainstTheRecord(t *testing.T) {
 	if res, err := engine.Run(t.Context(), jb); err != nil || res.Status != engine.StatusDone {
 		t.Fatalf("%s, %v", res.Status, err)
 	}
-	restored := false
+	var restored atomic.Bool // Before is called by every target's goroutine
 	w.Before = func(_ context.Context, c enginetest.Call) {
-		restored = restored || c.Verb == "restore" && c.Setting == addressSetting
-		if restored && c.Verb == "observe" && c.Setting == addressSetting {
+		if c.Verb == "restore" && c.Setting == addressSetting {
+			restored.Store(true)
+		}
+		if restored.Load() && c.Verb == "observe" && c.Setting == addressSetting {
 			w.PutPart(addressSetting, "unit", "again") // something writes it anew
 		}
 	}
