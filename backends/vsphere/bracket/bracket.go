@@ -10,7 +10,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
-	"github.com/rdma-setup/rdma-setup/backends/vsphere/settle"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
@@ -88,7 +87,7 @@ func (s site) watch(ctx context.Context, ref place.Ref, limit time.Duration, unt
 		if context.Cause(ctx) == errLate {
 			return errLate
 		}
-		if err == nil || try == settle.Tries || !settle.Pause(ctx, try) {
+		if err == nil || try == wire.Tries || !wire.Pause(ctx, try) {
 			return err
 		}
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
-	"github.com/rdma-setup/rdma-setup/backends/vsphere/settle"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
@@ -56,7 +55,7 @@ func (o order) carryOut(ctx context.Context) (refused bool, err error) {
 		if is, rerr := o.done(ctx); rerr == nil && is {
 			return false, nil
 		}
-		if sent || !again || try == settle.Tries || !settle.Pause(ctx, try) {
+		if sent || !again || try == wire.Tries || !wire.Pause(ctx, try) {
 			return false, err
 		}
 	}
@@ -105,7 +104,7 @@ func (o order) cancel(ctx context.Context) {
 	for _, task := range tasks {
 		_, _ = methods.CancelTask(ctx, o.conn.VIM(), &types.CancelTask{This: task})
 	}
-	for try := 1; len(tasks) > 0 && try <= settle.Tries && settle.Pause(ctx, try); try++ {
+	for try := 1; len(tasks) > 0 && try <= wire.Tries && wire.Pause(ctx, try); try++ {
 		tasks = o.underWay(ctx)
 	}
 }

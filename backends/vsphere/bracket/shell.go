@@ -10,7 +10,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
-	"github.com/rdma-setup/rdma-setup/backends/vsphere/settle"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
@@ -98,7 +97,7 @@ func (b shell) Open(ctx context.Context, t backends.Ref, progress backends.Progr
 		v, err := b.fresh(ctx, t)
 		return backends.ValueOf(v.Shell), v.Running && v.Open, err
 	}
-	err := settle.Do(ctx, t.Name, what, backends.ValueOf(Shell{Running: true, Open: true}), read, func() error {
+	err := wire.Apply(ctx, t.Name, what, backends.ValueOf(Shell{Running: true, Open: true}), read, func() error {
 		v, err := b.view(ctx, t)
 		if err == nil {
 			err = b.allowed(ctx, t, v)
@@ -129,7 +128,7 @@ func (b shell) Close(ctx context.Context, t backends.Ref, leave backends.Value, 
 		v, err := b.fresh(ctx, t)
 		return backends.ValueOf(v.Shell), (before.Running || !v.Running) && (before.Open || !v.Open), err
 	}
-	err = settle.Do(ctx, t.Name, "put the SSH service back", leave, read, func() error {
+	err = wire.Apply(ctx, t.Name, "put the SSH service back", leave, read, func() error {
 		v, err := b.view(ctx, t)
 		if err == nil && v.Running && !before.Running {
 			err = b.run(ctx, v, false)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
-	"github.com/rdma-setup/rdma-setup/backends/vsphere/settle"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
@@ -63,7 +62,7 @@ func (b vmPower) Open(ctx context.Context, t backends.Ref, progress backends.Pro
 		return refuse("start VMware Tools (open-vm-tools) in the guest, or shut it down yourself, then resume", "VMware Tools do not run in it")
 	}
 	const what = "shut down the guest"
-	err = settle.Attempt(ctx, t.Name, what, func() (backends.Value, bool, error) {
+	err = wire.Attempt(ctx, t.Name, what, func() (backends.Value, bool, error) {
 		_, power, _, err := b.read(ctx, t)
 		return backends.ValueOf(string(power)), power == types.VirtualMachinePowerStatePoweredOff, err
 	}, func() error {
@@ -153,7 +152,7 @@ func OffAgain(ctx context.Context, conn *wire.Conn, places *place.Places, vm str
 		if _, power, _, err = b.read(ctx, backends.VMRef(vm)); err == nil && power == types.VirtualMachinePowerStatePoweredOff {
 			return wire.Explain(b.diagnose(ctx, ref, offAgain("")), vm, "power the VM on")
 		}
-		if !settle.Pause(ctx, min(try, settle.Tries)) { // what was watched may be a moment old
+		if !wire.Pause(ctx, min(try, wire.Tries)) { // what was watched may be a moment old
 			break
 		}
 	}

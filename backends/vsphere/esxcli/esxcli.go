@@ -15,7 +15,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
-	"github.com/rdma-setup/rdma-setup/backends/vsphere/settle"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
@@ -79,7 +78,7 @@ func (c *CLI) try(ctx context.Context, host string, words []string, args func(*e
 		if err != nil {
 			err = wire.Explain(detailed(err), host, what)
 		}
-		if backends.KindOf(err) != backends.KindTransient || !reads || try == settle.Tries || !settle.Pause(ctx, try) {
+		if backends.KindOf(err) != backends.KindTransient || !reads || try == wire.Tries || !wire.Pause(ctx, try) {
 			return rows, err
 		}
 	}

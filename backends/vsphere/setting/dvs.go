@@ -11,7 +11,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
-	"github.com/rdma-setup/rdma-setup/backends/vsphere/settle"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
@@ -52,7 +51,7 @@ func (s switchSetter) Set(ctx context.Context, t backends.Setting, to backends.V
 		}
 		return backends.ValueOf(v.spec), is == want, nil
 	}
-	return settle.Do(ctx, name, "set up the distributed switch", to, read, func() error {
+	return wire.Apply(ctx, name, "set up the distributed switch", to, read, func() error {
 		v, err := s.look(ctx, t.Target, s.dvs.fresh)
 		if err != nil {
 			return err
@@ -190,7 +189,7 @@ func (s switchSetter) remove(ctx context.Context, t backends.Setting, progress b
 		}
 		return backends.ValueOf(v.spec), false, nil
 	}
-	return settle.Do(ctx, t.Target.Name, "remove the distributed switch", backends.Absent, read, func() error {
+	return wire.Apply(ctx, t.Target.Name, "remove the distributed switch", backends.Absent, read, func() error {
 		v, err := s.look(ctx, t.Target, s.dvs.fresh)
 		if err != nil || v == nil {
 			return err

@@ -9,7 +9,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
-	"github.com/rdma-setup/rdma-setup/backends/vsphere/settle"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/survey"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
@@ -53,7 +52,7 @@ func (s hardwareSetter) Set(ctx context.Context, t backends.Setting, to backends
 		n, _, err := s.version(ctx, vm)
 		return backends.ValueOf(n), n == want, err
 	}
-	return settle.Do(ctx, name, what, to, read, func() error {
+	return wire.Apply(ctx, name, what, to, read, func() error {
 		is, power, err := s.version(ctx, vm)
 		switch {
 		case err != nil || is == want:

@@ -10,7 +10,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
-	"github.com/rdma-setup/rdma-setup/backends/vsphere/settle"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
@@ -70,7 +69,7 @@ func (s optionSetter) write(ctx context.Context, t backends.Setting, to backends
 	if err != nil {
 		return err
 	}
-	return settle.Attempt(ctx, t.Target.Name, s.what(t, to), reading(ctx, s, t, to), func() error {
+	return wire.Attempt(ctx, t.Target.Name, s.what(t, to), reading(ctx, s, t, to), func() error {
 		return s.update(ctx, manager, t.Name, value)
 	})
 }
@@ -183,7 +182,7 @@ func (s firewallSetter) write(ctx context.Context, t backends.Setting, to backen
 	if err != nil {
 		return wire.Explain(err, t.Target.Name, s.what(t, to))
 	}
-	return settle.Attempt(ctx, t.Target.Name, s.what(t, to), reading(ctx, s, t, to), func() error {
+	return wire.Attempt(ctx, t.Target.Name, s.what(t, to), reading(ctx, s, t, to), func() error {
 		var err error
 		if on {
 			_, err = methods.EnableRuleset(ctx, s.conn.VIM(), &types.EnableRuleset{This: system, Id: t.Name})

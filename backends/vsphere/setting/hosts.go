@@ -11,7 +11,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
-	"github.com/rdma-setup/rdma-setup/backends/vsphere/settle"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
@@ -41,7 +40,7 @@ type hosts struct {
 func (h *hosts) Set(ctx context.Context, t backends.Setting, to backends.Value, progress backends.Progress) error {
 	err := h.write(ctx, t, to)
 	if err == nil {
-		err = settle.Confirm(ctx, t.Target.Name, h.what(t, to), to, reading(ctx, h, t, to))
+		err = wire.Confirm(ctx, t.Target.Name, h.what(t, to), to, reading(ctx, h, t, to))
 	}
 	if err == nil {
 		progress.Report(100)
@@ -80,14 +79,14 @@ func (h *hosts) SetMany(ctx context.Context, as []backends.Assignment, progress 
 			}
 		}
 		unproved = left
-		if try == 2 || len(unproved) > 0 && !settle.Pause(ctx, try) {
+		if try == 2 || len(unproved) > 0 && !wire.Pause(ctx, try) {
 			break
 		}
 	}
 	// vCenter's properties may lag behind: the host itself has the last word, now and from here on.
 	h.each(unproved, func(i int) {
 		a := as[i]
-		if errs[i] = settle.Confirm(ctx, a.Target.Name, h.what(a.Setting, a.To), a.To, reading(ctx, h, a.Setting, a.To)); errs[i] == nil {
+		if errs[i] = wire.Confirm(ctx, a.Target.Name, h.what(a.Setting, a.To), a.To, reading(ctx, h, a.Setting, a.To)); errs[i] == nil {
 			h.distrust(ctx, a.Setting)
 		}
 	})

@@ -9,7 +9,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
-	"github.com/rdma-setup/rdma-setup/backends/vsphere/settle"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
@@ -76,7 +75,7 @@ func (s memberSetter) SetMany(ctx context.Context, as []backends.Assignment, pro
 			return errs
 		case v == nil:
 			return all(backends.Errorf(backends.KindConflict, "", "run it again to plan from what is there now", "the distributed switch %s does not exist", dvs))
-		case try > settle.Tries:
+		case try > wire.Tries:
 			return all(backends.Errorf(backends.KindConflict, "", "look at the events of "+dvs+" in vCenter", "it was accepted, but does not read so"))
 		}
 		if err = s.reconfigure(ctx, v, as, hosts, pending, progress); err == nil {
@@ -94,7 +93,7 @@ func (s memberSetter) SetMany(ctx context.Context, as []backends.Assignment, pro
 			continue
 		}
 		why := wire.Explain(err, "", s.what(as[pending[0]]))
-		if settle.Again(why) && try < settle.Tries && settle.Pause(ctx, try) {
+		if wire.Retriable(why) && try < wire.Tries && wire.Pause(ctx, try) {
 			continue
 		}
 		if len(pending) == 1 || backends.KindOf(why) != backends.KindPermanent {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
-	"github.com/rdma-setup/rdma-setup/backends/vsphere/settle"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/survey"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
@@ -92,7 +91,7 @@ func (s groupSetter) Set(ctx context.Context, t backends.Setting, to backends.Va
 			}
 			return backends.ValueOf(v.spec), false, nil
 		}
-		return settle.Do(ctx, name, "remove the port group", to, read, func() error {
+		return wire.Apply(ctx, name, "remove the port group", to, read, func() error {
 			v, err := s.view(ctx, t.Target)
 			if err != nil || v == nil {
 				return err
@@ -113,7 +112,7 @@ func (s groupSetter) Set(ctx context.Context, t backends.Setting, to backends.Va
 		return backends.ValueOf(is), is.Switch == want.Switch && is.VLAN == want.VLAN && is.Binding == binding(want) &&
 			(want.Active == nil || same(is.Active, want.Active)), nil
 	}
-	return settle.Do(ctx, name, "set up the port group", to, read, func() error {
+	return wire.Apply(ctx, name, "set up the port group", to, read, func() error {
 		dvs, err := s.look(ctx, backends.SwitchRef(want.Switch), s.dvs.recent)
 		if err != nil {
 			return err

@@ -11,7 +11,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
-	"github.com/rdma-setup/rdma-setup/backends/vsphere/settle"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
@@ -213,14 +212,14 @@ func (s *vmSetter) SetMany(ctx context.Context, as []backends.Assignment, progre
 			return errs
 		case v.power != types.VirtualMachinePowerStatePoweredOff:
 			return all(errNotOff(v.power))
-		case try > settle.Tries:
+		case try > wire.Tries:
 			return all(backends.Errorf(backends.KindConflict, "", "look at the VM's events in vCenter", "it was accepted, but does not read so"))
 		}
 		if err = s.reconfigure(ctx, v, spec, progress); err == nil {
 			continue // the next view reads it back
 		}
 		why := wire.Explain(err, "", "")
-		if settle.Again(why) && settle.Pause(ctx, try) {
+		if wire.Retriable(why) && wire.Pause(ctx, try) {
 			continue
 		}
 		if len(open) == 1 || backends.KindOf(why) != backends.KindPermanent {

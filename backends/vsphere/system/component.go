@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/transcript/esxi"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/esxcli"
-	"github.com/rdma-setup/rdma-setup/backends/vsphere/settle"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
 // Depots names the files on datastores from which components are installed: single VIBs (.vib) and offline bundles
@@ -118,7 +118,7 @@ func (s componentSetter) Set(ctx context.Context, t backends.Setting, to backend
 		got, err := s.Read(ctx, t)
 		return got, got == to, err
 	}
-	err = settle.Do(ctx, host, what, to, read, func() error {
+	err = wire.Apply(ctx, host, what, to, read, func() error {
 		_, err := s.cli.Run(ctx, host, "software", "vib", "install", option, file)
 		return refusal(err)
 	})

@@ -8,7 +8,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/esxcli"
-	"github.com/rdma-setup/rdma-setup/backends/vsphere/settle"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
 // moduleSetter sets the parameters of a kernel module, all of them in one string: what the string does not name is gone.
@@ -61,7 +61,7 @@ func (s moduleSetter) Set(ctx context.Context, t backends.Setting, to backends.V
 		got, err := s.Read(ctx, t)
 		return got, got == to, err
 	}
-	err = settle.Do(ctx, host, what, to, read, func() error {
+	err = wire.Apply(ctx, host, what, to, read, func() error {
 		_, err := s.cli.Run(ctx, host, "system", "module", "parameters", "set", "-m", t.Name, "-p", line)
 		return err
 	})

@@ -9,7 +9,6 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/rdma-setup/rdma-setup/backends"
-	"github.com/rdma-setup/rdma-setup/backends/vsphere/settle"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
@@ -67,7 +66,7 @@ func (s passthru) update(ctx context.Context, t backends.Setting, what string, t
 		}
 		return value(info), value(info) == to, nil
 	}
-	return settle.Do(ctx, t.Target.Name, what, to, read, func() error {
+	return wire.Apply(ctx, t.Target.Name, what, to, read, func() error {
 		_, err := methods.UpdatePassthruConfig(ctx, s.conn.VIM(), &types.UpdatePassthruConfig{This: system, Config: []types.BaseHostPciPassthruConfig{config}})
 		return err
 	})

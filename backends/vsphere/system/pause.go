@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	"github.com/rdma-setup/rdma-setup/backends"
-	"github.com/rdma-setup/rdma-setup/backends/vsphere/settle"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
 // pauseSetter sets the global pause of a pNIC (VMware, lossless network: esxcli network nic pauseParams). PFC of the
@@ -52,7 +52,7 @@ func (s pauseSetter) Set(ctx context.Context, t backends.Setting, to backends.Va
 	if _, same, err := read(); err == nil && same {
 		return nil
 	}
-	err = settle.Do(ctx, host, what, to, read, func() error {
+	err = wire.Apply(ctx, host, what, to, read, func() error {
 		_, err := s.cli.Run(ctx, host, "network", "nic", "pauseParams", "set", "-n", t.Name, "-r", strconv.FormatBool(want.Rx), "-t", strconv.FormatBool(want.Tx))
 		return err
 	})

@@ -9,7 +9,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
-	"github.com/rdma-setup/rdma-setup/backends/vsphere/settle"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
@@ -58,7 +57,7 @@ func (s powerSetter) Set(ctx context.Context, t backends.Setting, to backends.Va
 	if err != nil {
 		return wire.Explain(err, t.Target.Name, what)
 	}
-	err = settle.Do(ctx, t.Target.Name, what, to, read, func() error {
+	err = wire.Apply(ctx, t.Target.Name, what, to, read, func() error {
 		key, err := s.key(ctx, host, want)
 		if err != nil {
 			return err

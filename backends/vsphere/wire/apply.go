@@ -1,36 +1,33 @@
-// Package settle makes changes until they read as wanted: again after a conflict or a broken connection, and never
-// without looking first whether the change was made.
-package settle
+package wire
 
 import (
 	"context"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
-	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
 // Tries bounds how often a change is made again after somebody else came first or the connection broke.
 const Tries = 5
 
-// Do makes a change until it is read back. After a conflict or a broken connection it reads first: the change may
+// Apply makes a change until it is read back. After a conflict or a broken connection it reads first: the change may
 // have been made. What is the clause for errors ("set option Net.PVRDMAVmknic").
-func Do(ctx context.Context, target, what string, to backends.Value, read func() (backends.Value, bool, error), act func() error) error {
+func Apply(ctx context.Context, target, what string, to backends.Value, read func() (backends.Value, bool, error), act func() error) error {
 	if err := Attempt(ctx, target, what, read, act); err != nil {
 		return err
 	}
 	return Confirm(ctx, target, what, to, read)
 }
 
-// Attempt is Do without the reading back at the end.
+// Attempt is Apply without the reading back at the end.
 func Attempt(ctx context.Context, target, what string, read func() (backends.Value, bool, error), act func() error) error {
 	for try := 1; ; try++ {
 		err := act()
 		if err == nil {
 			return nil
 		}
-		err = wire.Explain(err, target, what)
-		if !Again(err) || try == Tries || !Pause(ctx, try) {
+		err = Explain(err, target, what)
+		if !Retriable(err) || try == Tries || !Pause(ctx, try) {
 			return err
 		}
 		if _, same, rerr := read(); rerr == nil && same {
@@ -45,7 +42,7 @@ func Confirm(ctx context.Context, target, what string, to backends.Value, read f
 	for try := 1; ; try++ {
 		got, same, err := read()
 		if err != nil {
-			return wire.Explain(err, target, what+": read it back")
+			return Explain(err, target, what+": read it back")
 		}
 		if same {
 			return nil
@@ -57,8 +54,8 @@ func Confirm(ctx context.Context, target, what string, to backends.Value, read f
 	}
 }
 
-// Again tells errors after which the same change may succeed.
-func Again(err error) bool {
+// Retriable tells errors after which the same change may succeed.
+func Retriable(err error) bool {
 	switch backends.KindOf(err) {
 	case backends.KindConflict, backends.KindTransient:
 		return true
@@ -68,5 +65,5 @@ func Again(err error) bool {
 
 // Pause waits longer from try to try; false when ctx ends first.
 func Pause(ctx context.Context, try int) bool {
-	return wire.Sleep(ctx, time.Duration(try*try)*100*time.Millisecond)
+	return Sleep(ctx, time.Duration(try*try)*100*time.Millisecond)
 }
