@@ -18,11 +18,9 @@ const module = "github.com/rdma-setup/rdma-setup/"
 var allowed = map[string][]string{
 	"ui/cmd":          {"ui", "wizard", "backends", "checks", "assets"},
 	"ui/cmd/console":  {"ui/plain", "ui/theme", "wizard/answers", "wizard/plan", "wizard/engine/journal", "backends"},
-	"ui/cmd/generate": {"ui/cmd/console", "ui/cmd/session", "ui/cmd/nodes", "wizard", "backends", "checks"},
-	"ui/cmd/nodes":    {"wizard/answers", "wizard/sizing", "wizard/generate", "wizard/report", "checks/perftest", "backends"},
-	"ui/cmd/session": {"ui/cmd/console", "ui/cmd/nodes", "ui/live", "wizard/answers", "wizard/sizing", "wizard/plan", "wizard/engine/journal",
-		"backends", "checks", "assets"},
-	"ui/cmd/unfinished": {"wizard", "backends"},
+	"ui/cmd/generate": {"ui/cmd/console", "ui/cmd/session", "wizard", "backends", "checks"},
+	"ui/cmd/session": {"ui/cmd/console", "ui/live", "wizard/answers", "wizard/sizing", "wizard/plan", "wizard/engine/journal",
+		"wizard/generate", "wizard/report", "backends", "checks", "assets"},
 
 	"ui/cmd/torture/witness": {}, // what it judges must not be its own
 
@@ -30,7 +28,6 @@ var allowed = map[string][]string{
 	"ui/form/frame":  {"ui/form/entry", "ui/theme", "ui/live", "ui/plain", "wizard", "checks", "backends"},
 	"ui/form/dialog": {"ui/form/entry", "ui/theme", "ui/live", "ui/plain", "ui/report", "wizard", "checks", "backends"},
 	"ui/form/entry":  {"ui/theme", "ui/live", "ui/plain", "ui/report", "wizard", "backends"},
-	"ui/form/field":  {"ui/theme"},
 
 	"ui/live":   {"ui/theme", "ui/plain", "ui/report", "wizard", "checks", "backends", "assets"},
 	"ui/plain":  {"ui/theme", "wizard", "checks", "backends", "assets"},
@@ -40,7 +37,6 @@ var allowed = map[string][]string{
 	"wizard/engine":   {"wizard/plan", "wizard/answers", "wizard/sizing", "backends"},
 	"wizard/plan":     {"wizard/answers", "wizard/sizing", "backends", "assets"},
 	"wizard/report":   {"wizard/plan", "checks", "backends"},
-	"wizard/remedy":   {"wizard/plan", "checks", "backends"},
 	"wizard/generate": {"wizard/answers", "wizard/sizing", "backends", "assets"},
 	"wizard/answers":  {"assets"},
 	"wizard/sizing":   {"wizard/answers", "backends", "assets"},

@@ -7,7 +7,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
-	"github.com/rdma-setup/rdma-setup/checks/baseline"
+	"github.com/rdma-setup/rdma-setup/checks/bundle"
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
@@ -26,10 +26,10 @@ func (u *checkup) compare(inv *backends.Inventory) error {
 		return nil
 	}
 	if file == "" {
-		file = baseline.Path(u.s.Set.StateDir, inv.VCenter.InstanceUUID)
+		file = bundle.BaselinePath(u.s.Set.StateDir, inv.VCenter.InstanceUUID)
 	}
 	var err error
-	u.base, err = baseline.Load(file, inv.VCenter.InstanceUUID)
+	u.base, err = bundle.LoadBaseline(file, inv.VCenter.InstanceUUID)
 	switch {
 	case err != nil && u.flags.baseline == "": // nobody asked for it: the rest of the check is worth having
 		fmt.Fprintf(u.s.Env.Stderr, "warning: %s\n", plain.Clean(err.Error()))
@@ -50,10 +50,10 @@ func (u *checkup) keep(c *checked, file string, force bool) error {
 			"no baseline was kept: %d checks fail, the first is %s of %s", n, first.ID, plain.Clean(first.Target.Name))}
 	}
 	if file == keepDefault {
-		file = baseline.Path(u.s.Set.StateDir, u.facts.Inventory.VCenter.InstanceUUID)
+		file = bundle.BaselinePath(u.s.Set.StateDir, u.facts.Inventory.VCenter.InstanceUUID)
 	}
-	b := baseline.Of(u.facts, u.s.Env.Now(), u.s.Env.Version)
-	if err := baseline.Save(file, b); err != nil {
+	b := bundle.BaselineOf(u.facts, u.s.Env.Now(), u.s.Env.Version)
+	if err := bundle.SaveBaseline(file, b); err != nil {
 		return &console.CodeError{Code: max(c.code, checkWarning), Err: err}
 	}
 	if abs, err := filepath.Abs(file); err == nil {

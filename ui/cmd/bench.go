@@ -11,7 +11,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
-	"github.com/rdma-setup/rdma-setup/ui/cmd/nodes"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
@@ -100,7 +99,7 @@ func bench(ctx context.Context, e *console.Env, cmd *cobra.Command, f planFlags,
 	r := &report.Report{
 		Mode: string(a.Mode), Made: e.Now(), Tool: e.Version, VCenter: s.Set.URL, Simulated: s.Simulated,
 		Insecure: s.Set.Unverified(), Changes: []report.Outcome{}, Checks: []checks.Finding{}, Measurements: append([]perftest.Measurement{}, measured...),
-		Environment: report.EnvironmentOf(s.Last(nil)), NCCL: nodes.NCCL(a, s.Last(nil), measured),
+		Environment: report.EnvironmentOf(s.Last(nil)), NCCL: session.NCCLSettings(a, s.Last(nil), measured),
 	}
 	if ctx.Err() != nil {
 		r.Notes = []string{"interrupted: not every pair was measured"}

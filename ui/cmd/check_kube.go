@@ -7,7 +7,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/kube"
-	"github.com/rdma-setup/rdma-setup/checks/kubernetes"
+	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
@@ -27,7 +27,7 @@ func (f *checkFlags) checkKube(cmd *cobra.Command, e *console.Env) error {
 	}); err != nil {
 		return err
 	}
-	findings := kubernetes.Findings(k)
+	findings := catalogue.Kubernetes(k)
 	c := &checked{report: &report.Report{Made: e.Now(), Tool: e.Version, Checks: findings}}
 	c.code, c.word = judged(findings, nil)
 	if err := console.RenderTo(e, f.out, func(w io.Writer) error { return c.render(w, f.output, e.ThemeFor(f.out)) }); err != nil {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
-	"github.com/rdma-setup/rdma-setup/checks/baseline"
+	"github.com/rdma-setup/rdma-setup/checks/bundle"
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
@@ -26,7 +26,7 @@ type checked struct {
 	report *report.Report
 	calls  int
 	// baseline is what everything was held against; nil: nothing.
-	baseline *baseline.Baseline
+	baseline *bundle.Baseline
 }
 
 // checkedOf gathers what was found into a report.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
-	"github.com/rdma-setup/rdma-setup/checks/baseline"
+	"github.com/rdma-setup/rdma-setup/checks/bundle"
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
@@ -24,7 +24,7 @@ type checkup struct {
 	facts *checks.Facts    // of the last look
 	calls int              // before the next look
 
-	base     *baseline.Baseline
+	base     *bundle.Baseline
 	compared bool // base was looked for
 }
 

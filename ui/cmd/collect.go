@@ -10,7 +10,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
-	"github.com/rdma-setup/rdma-setup/checks/baseline"
 	"github.com/rdma-setup/rdma-setup/checks/bundle"
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
@@ -138,7 +137,7 @@ func judgeBundle(ctx context.Context, e *console.Env, path string, f planFlags, 
 	}}
 	c.code, c.word = judged(found, measured)
 	if facts.Baseline != nil {
-		c.baseline = &baseline.Baseline{Made: b.Kept}
+		c.baseline = &bundle.Baseline{Made: b.Kept}
 	}
 	fmt.Fprintln(e.Stderr, console.Visible(note))
 	return c, ctx.Err()

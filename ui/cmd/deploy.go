@@ -14,12 +14,12 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
-	rules "github.com/rdma-setup/rdma-setup/wizard/plan/appliance"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/recipe"
 )
 
 // deployFlags are how an appliance becomes a VM.
 type deployFlags struct {
-	wish                 rules.Wish
+	wish                 recipe.ApplianceWish
 	networks, properties []string
 	output               string
 	yes, dry, eula       bool
@@ -111,7 +111,7 @@ func (f *deployFlags) run(ctx context.Context, e *console.Env, cmd *cobra.Comman
 	if err != nil {
 		return err
 	}
-	if err := rules.Check(file.Appliance, f.wish, inv); err != nil {
+	if err := recipe.CheckAppliance(file.Appliance, f.wish, inv); err != nil {
 		return err
 	}
 	if len(file.Licences) > 0 && !f.eula && !f.dry {
@@ -125,7 +125,7 @@ func (f *deployFlags) run(ctx context.Context, e *console.Env, cmd *cobra.Comman
 	if err != nil {
 		return err
 	}
-	for line := range strings.Lines(rules.Summary(file.Appliance, f.wish, proof.Manifest, proof.Signed)) {
+	for line := range strings.Lines(recipe.ApplianceSummary(file.Appliance, f.wish, proof.Manifest, proof.Signed)) {
 		fmt.Fprintln(e.Stderr, plain.Clean(strings.TrimSuffix(line, "\n")))
 	}
 	if f.dry {
@@ -165,7 +165,7 @@ func (f *deployFlags) deploy(ctx context.Context, e *console.Env, s *session.Ses
 		return err
 	}
 	setters := s.VC.Setters()
-	for _, a := range rules.Additions(file.Appliance, f.wish, inv) {
+	for _, a := range recipe.ApplianceChanges(file.Appliance, f.wish, inv) {
 		fmt.Fprintf(e.Stderr, "%s: %s\n", f.wish.Name, a.ID())
 		if err := setters[a.Kind].Set(ctx, a.Setting, a.To, nil); err != nil {
 			return f.remove(ctx, s, id, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
-	"github.com/rdma-setup/rdma-setup/wizard/remedy"
+	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
 // mend checks, and turns what is automatic into a plan that goes the way of apply: shown, consented to, journalled, to
@@ -78,7 +78,7 @@ func (f *checkFlags) mend(ctx context.Context, e *console.Env, cmd *cobra.Comman
 func (u *checkup) remedies(ctx context.Context, c *checked, w io.Writer) (*planned, error) {
 	any := false
 	for _, f := range c.report.Checks {
-		any = any || remedy.Automatic(f)
+		any = any || report.AutomaticFix(f)
 	}
 	if !any {
 		fmt.Fprintln(w, "nothing to fix: no finding has an automatic fix")
@@ -91,7 +91,7 @@ func (u *checkup) remedies(ctx context.Context, c *checked, w io.Writer) (*plann
 		return nil, err
 	}
 	var left []checks.Finding
-	f.only, left = remedy.Changes(p.plan, c.report.Checks)
+	f.only, left = report.FixChanges(p.plan, c.report.Checks)
 	for _, l := range left {
 		fmt.Fprintf(w, "no automatic fix for %s of %s: %s\n", l.ID, plain.Clean(l.Target.Name), plain.Clean(l.Remedy))
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
-	"github.com/rdma-setup/rdma-setup/ui/cmd/unfinished"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
@@ -153,7 +152,7 @@ func (c *carryOn) do(ctx context.Context, e *console.Env, cmd *cobra.Command, se
 	}
 	defer s.Close()
 	s.KeepLab(console.ExitPartial) // until the run is known to be finished
-	r := &runner{env: e, s: s, a: a, flags: f, yes: yes, json: asJSON, stop: stop, earlier: unfinished.Done(st), onConflict: rollback.OnConflict(c.onConflict)}
+	r := &runner{env: e, s: s, a: a, flags: f, yes: yes, json: asJSON, stop: stop, earlier: doneChanges(st), onConflict: rollback.OnConflict(c.onConflict)}
 	return r.carryOn(ctx, st, run, given, c)
 }
 
@@ -175,14 +174,14 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 	if err := st.Same(inv.VCenter.InstanceUUID, ""); err != nil {
 		return err // before anything is planned for, or waited for on, another vCenter
 	}
-	if cut := unfinished.Guests(st); len(cut) > 0 {
+	if cut := interruptedGuests(st); len(cut) > 0 {
 		r.settle(ctx, cut)
 		if inv, err = r.s.Survey(ctx, r.a); err != nil {
 			return err
 		}
 	}
 	back := c.back || st.Phase() == journal.PhaseRollback
-	if away := unfinished.Underway(inv, st); len(away) > 0 {
+	if away := underway(inv, st); len(away) > 0 {
 		// What is left to do, or was there before, cannot be told of a host that is away.
 		if inv, err = r.waitFor(ctx, away); err != nil {
 			return err
@@ -271,7 +270,7 @@ func (r *runner) planAgain(ctx context.Context, inv *backends.Inventory, st *jou
 	}
 	if back {
 		p, err := rollback.Build(priors, inv, rollback.Options{
-			Mode: st.Header.Mode, Brackets: unfinished.Brackets(st), Held: unfinished.Held(st), OnConflict: r.onConflict, Decisions: r.decisions,
+			Mode: st.Header.Mode, Brackets: foundBrackets(st), Held: heldVMs(st), OnConflict: r.onConflict, Decisions: r.decisions,
 			Canary: r.a.Run.Power.Canary, Apart: groups(r.a, inv), Bystanders: r.a.Run.Bystanders, Listed: vmNames(r.a),
 			Observed: engine.Observe(ctx, settersOf(r.s, r.a), answering(priors, inv), max(r.a.Run.Parallel, 1)),
 		})
@@ -280,9 +279,9 @@ func (r *runner) planAgain(ctx context.Context, inv *backends.Inventory, st *jou
 		}
 		return p, err
 	}
-	unfinished.OwnMaintenance(inv, st)
+	ownMaintenance(inv, st)
 	opts := r.flags.options()
-	opts.Held = unfinished.Held(st)
+	opts.Held = heldVMs(st)
 	next, err := recipe.Build(r.a, inv, opts)
 	if err == nil {
 		r.s.Want(next)

@@ -17,7 +17,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
-	"github.com/rdma-setup/rdma-setup/ui/cmd/nodes"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
@@ -167,7 +166,7 @@ func reportOf(s *session.Session, a *answers.Answers, p *planned, res engine.Res
 		Run: res.Run, Mode: string(a.Mode), Made: s.Env.Now(), Tool: s.Env.Version, VCenter: p.inv.VCenter.URL, Simulated: p.inv.VCenter.Simulated,
 		Insecure: s.Set.Unverified(), Status: string(res.Status), Changes: []report.Outcome{}, Checks: append([]checks.Finding{}, after.findings...),
 		Measurements: append([]perftest.Measurement{}, measured...), Notes: slices.Concat(res.Notes, after.notes),
-		Environment: report.EnvironmentOf(s.Last(p.inv)), NCCL: nodes.NCCL(a, s.Last(p.inv), measured),
+		Environment: report.EnvironmentOf(s.Last(p.inv)), NCCL: session.NCCLSettings(a, s.Last(p.inv), measured),
 	}
 	for _, n := range p.plan.Notes {
 		r.Notes = append(r.Notes, "said before the run: "+n)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/form/entry"
-	"github.com/rdma-setup/rdma-setup/ui/form/field"
 	"github.com/rdma-setup/rdma-setup/ui/form/frame"
 	"github.com/rdma-setup/rdma-setup/ui/live"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
@@ -19,7 +18,7 @@ import (
 
 // connectPage asks for the vCenter and proves that it answers before anybody types a password.
 type connectPage struct {
-	fields *field.Form
+	fields *fields
 	asked  live.Login        // as it was when the page was shown
 	trust  *live.Fingerprint // a certificate that waits for a word
 }
@@ -36,9 +35,9 @@ func (p *connectPage) Typing() bool      { return p.trust == nil && p.fields.Typ
 
 func (p *connectPage) Enter(w *frame.Wizard) tea.Cmd {
 	p.trust, p.asked = nil, w.Login
-	p.fields = field.New(w.Theme,
-		field.Question{Title: "vCenter address", About: "https://vcenter.example/sdk; the scheme and /sdk may be left out", Value: &w.Login.URL, Check: entry.NotEmpty("an address")},
-		field.Question{Title: "Account", About: "a read-only account is enough to look; changes need privileges", Value: &w.Login.Username, Check: entry.NotEmpty("an account")},
+	p.fields = newFields(w.Theme,
+		question{Title: "vCenter address", About: "https://vcenter.example/sdk; the scheme and /sdk may be left out", Value: &w.Login.URL, Check: entry.NotEmpty("an address")},
+		question{Title: "Account", About: "a read-only account is enough to look; changes need privileges", Value: &w.Login.Username, Check: entry.NotEmpty("an account")},
 	)
 	return p.fields.Init()
 }
@@ -124,7 +123,7 @@ func (p *connectPage) View(w *frame.Wizard, width, height int) string {
 
 // passwordPage stands alone so that keys typed ahead can never put a password into a field in clear text.
 type passwordPage struct {
-	fields *field.Form
+	fields *fields
 	typed  string
 }
 
@@ -135,7 +134,7 @@ func (p *passwordPage) Typing() bool        { return true }
 
 func (p *passwordPage) Enter(w *frame.Wizard) tea.Cmd {
 	p.typed = ""
-	p.fields = field.New(w.Theme, field.Question{Title: "Password of " + plain.Clean(w.Login.Username),
+	p.fields = newFields(w.Theme, question{Title: "Password of " + plain.Clean(w.Login.Username),
 		About: "kept in memory only: never in the answers, the journal or a log", Value: &p.typed, Secret: true, Check: entry.NotEmpty("the password")})
 	return p.fields.Init()
 }

@@ -7,14 +7,13 @@ import (
 	"charm.land/huh/v2"
 
 	"github.com/rdma-setup/rdma-setup/ui/form/entry"
-	"github.com/rdma-setup/rdma-setup/ui/form/field"
 	"github.com/rdma-setup/rdma-setup/ui/form/frame"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
 // modePage asks how guests get RDMA and shows what each way costs before anybody chooses.
 type modePage struct {
-	fields *field.Form
+	fields *fields
 	before answers.Mode // as it was accepted last
 }
 
@@ -25,7 +24,7 @@ func (p *modePage) Typing() bool        { return false }
 
 func (p *modePage) Enter(w *frame.Wizard) tea.Cmd {
 	p.before = cmp.Or(p.before, w.Answers.Mode)
-	p.fields = field.NewChoice(w.Theme, huh.NewSelect[answers.Mode]().Title("How shall the guests get RDMA?").Height(4).Value(&w.Answers.Mode).Options(
+	p.fields = newChoice(w.Theme, huh.NewSelect[answers.Mode]().Title("How shall the guests get RDMA?").Height(4).Value(&w.Answers.Mode).Options(
 		huh.NewOption("PVRDMA      paravirtual adapter; keeps vMotion and snapshots", answers.PVRDMA),
 		huh.NewOption("SR-IOV      a virtual function of the NIC; near bare metal", answers.SRIOV),
 		huh.NewOption("GPUDirect   GPU and NIC passed through, peer to peer", answers.GPUDirect),

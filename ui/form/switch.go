@@ -9,7 +9,6 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/rdma-setup/rdma-setup/ui/form/entry"
-	"github.com/rdma-setup/rdma-setup/ui/form/field"
 	"github.com/rdma-setup/rdma-setup/ui/form/frame"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
@@ -18,7 +17,7 @@ import (
 // switchPage asks for the distributed switch and its port group, and for what the mode needs besides: the vmknic of
 // PVRDMA, VFs and how they are made, or what goes with GPUs, where a whole card takes no switch.
 type switchPage struct {
-	fields     *field.Form
+	fields     *fields
 	mtu, vlan  string
 	vfs, depot string
 	tuning     string
@@ -70,43 +69,43 @@ func (p *switchPage) Enter(w *frame.Wizard) tea.Cmd {
 	a := w.Answers
 	p.fill(a)
 	p.virtual, p.gpus, p.paths = a.VFs(), nil, nil
-	var list []field.Question
+	var list []question
 	if a.Mode == answers.GPUDirect {
 		p.card = a.GPUDirect.NIC
 		p.gpus = entry.GPULines(a, w.Overview)
 		p.driver = strings.Join(a.GPUDirect.Driver, ", ")
 		list, p.paths = gpuQuestions(a, &p.mmio, &p.driver)
 	}
-	mtu := field.Question{Title: "MTU", About: "physical switch ports need 9216; a change flaps uplinks (KB419088)", Value: &p.mtu, Check: number}
+	mtu := question{Title: "MTU", About: "physical switch ports need 9216; a change flaps uplinks (KB419088)", Value: &p.mtu, Check: number}
 	if a.WholeCard() {
 		mtu.About = "of the guest's interface; physical switch ports need 9216"
 		list, p.paths = append(list, mtu), append(p.paths, "switch.mtu")
-		p.fields = field.New(w.Theme, list...)
+		p.fields = newFields(w.Theme, list...)
 		return p.fields.Init()
 	}
 	list = append(list,
-		field.Question{Title: "Distributed switch", About: "made new unless it exists; one that carries other traffic is refused", Value: &a.Switch.Name, Check: entry.NotEmpty("a name")},
-		field.Question{Title: "Port group", About: "where the RDMA adapters of the VMs are connected", Value: &a.Switch.PortGroup, Check: entry.NotEmpty("a name")},
+		question{Title: "Distributed switch", About: "made new unless it exists; one that carries other traffic is refused", Value: &a.Switch.Name, Check: entry.NotEmpty("a name")},
+		question{Title: "Port group", About: "where the RDMA adapters of the VMs are connected", Value: &a.Switch.PortGroup, Check: entry.NotEmpty("a name")},
 		mtu,
-		field.Question{Title: "VLAN", About: "0: untagged", Value: &p.vlan, Check: number})
+		question{Title: "VLAN", About: "0: untagged", Value: &p.vlan, Check: number})
 	p.paths = append(p.paths, "switch.name", "switch.portgroup", "switch.mtu", "switch.vlan")
 	if p.virtual {
 		list = append(list,
-			field.Question{Title: "VFs", About: entry.AboutVFs, Value: &p.vfs, Check: number},
-			field.Question{Title: "Components", About: entry.AboutComponents, Value: &p.depot, Check: entry.DepotPaths(a)},
-			field.Question{Title: "Account of the ESXi shell", About: entry.AboutShell, Value: &a.ESXi.User, Check: entry.ShellUser})
+			question{Title: "VFs", About: entry.AboutVFs, Value: &p.vfs, Check: number},
+			question{Title: "Components", About: entry.AboutComponents, Value: &p.depot, Check: entry.DepotPaths(a)},
+			question{Title: "Account of the ESXi shell", About: entry.AboutShell, Value: &a.ESXi.User, Check: entry.ShellUser})
 		p.paths = append(p.paths, "sriov.vfs", "sriov.components", "esxi.user")
-		list = append(list, field.Question{Title: "Tuning", About: entry.AboutTuning, Value: &p.tuning, Check: entry.TuningWord})
+		list = append(list, question{Title: "Tuning", About: entry.AboutTuning, Value: &p.tuning, Check: entry.TuningWord})
 		p.paths = append(p.paths, "tuning")
 		if entry.AsksLossless(a) {
-			list = append(list, field.Question{Title: "Lossless switch", About: entry.AboutLossless, Value: &p.lossless, Check: entry.OneOf("yes", "no")})
+			list = append(list, question{Title: "Lossless switch", About: entry.AboutLossless, Value: &p.lossless, Check: entry.OneOf("yes", "no")})
 			p.paths = append(p.paths, "confirmed.switch_pfc")
 		}
 	} else {
-		list = append(list, field.Question{Title: "vmknic for PVRDMA", About: "control plane between hosts (Net.PVRDMAVmknic, TCP 28250)", Value: &a.PVRDMA.VMKNic, Check: entry.VMKNic(w.Overview, a)})
+		list = append(list, question{Title: "vmknic for PVRDMA", About: "control plane between hosts (Net.PVRDMAVmknic, TCP 28250)", Value: &a.PVRDMA.VMKNic, Check: entry.VMKNic(w.Overview, a)})
 		p.paths = append(p.paths, "pvrdma.vmknic")
 	}
-	p.fields = field.New(w.Theme, list...)
+	p.fields = newFields(w.Theme, list...)
 	return p.fields.Init()
 }
 
@@ -172,8 +171,8 @@ func (p *switchPage) View(w *frame.Wizard, width, height int) string {
 }
 
 // gpuQuestions are those of mode gpudirect, with the paths of their answers.
-func gpuQuestions(a *answers.Answers, mmio, driver *string) (list []field.Question, paths []string) {
-	return []field.Question{
+func gpuQuestions(a *answers.Answers, mmio, driver *string) (list []question, paths []string) {
+	return []question{
 		{Title: "RDMA card in the VM", About: entry.AboutCard, Value: &a.GPUDirect.NIC, Check: entry.OneOf("passthrough", "sriov")},
 		{Title: "MMIO window", About: entry.AboutMMIO, Value: mmio, Check: window},
 		{Title: "DirectPath devices", About: entry.AboutBacking, Value: &a.GPUDirect.Backing, Check: entry.OneOf("fixed", "dynamic")},

@@ -5,8 +5,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-
-	"github.com/rdma-setup/rdma-setup/wizard/answers/ofed"
 )
 
 // vms checks names, addresses and adapters of the VMs among each other.
@@ -113,7 +111,7 @@ func (c *checker) ofed(a *Answers) {
 	seen := map[string]int{}
 	for i, file := range a.Guest.OFED {
 		path := fmt.Sprintf("guest.ofed[%d]", i)
-		archive, err := ofed.Parse(file)
+		archive, err := ParseOFED(file)
 		built := archive.Distro + " " + archive.Arch
 		if err != nil {
 			c.bad(path, "", "%q %s", clip(file), err)

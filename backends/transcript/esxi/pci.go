@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
-	"github.com/rdma-setup/rdma-setup/backends/transcript/scan/fields"
 )
 
 // PCIDevices is what "esxcli hardware pci list" prints.
@@ -51,13 +50,13 @@ func PCIList(text string) PCIDevices {
 	r := PCIDevices{Devices: []PCIDevice{}}
 	r.Envelope, text = scan.Begin("esxcli_hardware_pci_list", text)
 	text = scan.Unfold(text, recordStart)
-	records := fields.Named("Address", "Segment", "Bus", "Slot", "Function", "VMkernel Name", "Vendor Name", "Device Name",
+	records := scan.Named("Address", "Segment", "Bus", "Slot", "Function", "VMkernel Name", "Vendor Name", "Device Name",
 		"Configured Owner", "Current Owner", "Vendor ID", "Device ID", "SubVendor ID", "SubDevice ID", "Device Class",
 		"Device Class Name", "Programming Interface", "Revision ID", "Interrupt Line", "IRQ", "Interrupt Vector", "PCI Pin",
 		"Spawned Bus", "Flags", "Module ID", "Module Name", "Chassis", "Physical Slot", "Slot Description",
 		"Device Layer Bus Address", "Passthru Capable", "Parent Device", "Dependent Device", "Reset Method", "FPT Sharable",
 		"FPT Shareable", "NUMA Node", "Extended Device ID", "Extended Device Name", "Assigned",
-	).Records(text, fields.Opening{Head: func(line string) bool { return strings.Contains(line, ":") && scan.PCI(line) != nil }})
+	).Records(text, scan.Opening{Head: func(line string) bool { return strings.Contains(line, ":") && scan.PCI(line) != nil }})
 	for _, f := range records {
 		if f.Len() == 0 {
 			continue

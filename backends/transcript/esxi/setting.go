@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
-	"github.com/rdma-setup/rdma-setup/backends/transcript/scan/fields"
 )
 
 // Options is what "esxcli system settings advanced list" prints.
@@ -36,9 +35,9 @@ var noOption = regexp.MustCompile(`(?i)\b(?:option|path|setting|branch|node)s?\b
 func OptionList(text string) Options {
 	r := Options{Options: []Option{}}
 	r.Envelope, text = scan.Begin("esxcli_system_settings_advanced_list", text)
-	records := fields.Named("Path", "Type", "Int Value", "Default Int Value", "Min Value", "Max Value", "String Value",
+	records := scan.Named("Path", "Type", "Int Value", "Default Int Value", "Min Value", "Max Value", "String Value",
 		"Default String Value", "Valid Characters", "Description", "Host Specific", "Impact", "Hidden",
-	).Records(text, fields.Opening{First: "Path"})
+	).Records(text, scan.Opening{First: "Path"})
 	for _, f := range records {
 		if !strings.HasPrefix(f.Value("Path"), "/") {
 			continue

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
-	"github.com/rdma-setup/rdma-setup/backends/transcript/scan/fields"
 )
 
 // Version is the record of "esxcli system version get".
@@ -23,7 +22,7 @@ type Version struct {
 func VersionOf(text string) Version {
 	var v Version
 	v.Envelope, text = scan.Begin("esxcli_system_version_get", text)
-	f := fields.Named("Product", "Version", "Build", "Update", "Patch").Records(text, fields.Opening{})[0]
+	f := scan.Named("Product", "Version", "Build", "Update", "Patch").Records(text, scan.Opening{})[0]
 	v.Product, v.Version, v.Update, v.Patch = f.Str("Product"), f.Str("Version"), f.Int("Update"), f.Int("Patch")
 	kind, number := "", f.Value("Build")
 	if i := strings.LastIndexByte(number, '-'); i >= 0 {

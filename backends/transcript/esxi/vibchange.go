@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
-	"github.com/rdma-setup/rdma-setup/backends/transcript/scan/fields"
 )
 
 // VIBChange is what esxcli software vib install, update and remove, and profile update print.
@@ -47,8 +46,8 @@ func VIBChangeOf(text string) VIBChange {
 	if r.refusals(text); r.Failed() {
 		return r
 	}
-	f := fields.Named("Message", "Reboot Required", "VIBs Installed", "VIBs Removed", "VIBs Skipped", "DPU Results",
-		"Installation Result", "Removal Result").Records(text, fields.Opening{})[0]
+	f := scan.Named("Message", "Reboot Required", "VIBs Installed", "VIBs Removed", "VIBs Skipped", "DPU Results",
+		"Installation Result", "Removal Result").Records(text, scan.Opening{})[0]
 	r.Message, r.RebootRequired = f.Str("Message"), f.Bool("Reboot Required")
 	r.Installed, r.Removed, r.Skipped = vibRefs(f, "VIBs Installed"), vibRefs(f, "VIBs Removed"), vibRefs(f, "VIBs Skipped")
 	r.Operation = operation(text)
@@ -79,7 +78,7 @@ func operation(text string) *string {
 }
 
 // vibRefs splits a list of ids. Blanks that a line break left inside an id are taken out.
-func vibRefs(f *fields.Record, label string) []VIBRef {
+func vibRefs(f *scan.Record, label string) []VIBRef {
 	if !f.Has(label) {
 		return nil
 	}

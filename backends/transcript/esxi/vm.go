@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
-	"github.com/rdma-setup/rdma-setup/backends/transcript/scan/fields"
 )
 
 // VMs is what "esxcli vm process list" prints: the VMs that run on the host.
@@ -33,8 +32,8 @@ func VMList(text string) VMs {
 	r := VMs{VMs: []VM{}}
 	r.Envelope, text = scan.Begin("esxcli_vm_process_list", text)
 	text = scan.Unfold(text, vmStart)
-	records := fields.Named("World ID", "Process ID", "VMX Cartel ID", "UUID", "Display Name", "Config File").
-		Records(text, fields.Opening{First: "World ID", Head: func(string) bool { return true }})
+	records := scan.Named("World ID", "Process ID", "VMX Cartel ID", "UUID", "Display Name", "Config File").
+		Records(text, scan.Opening{First: "World ID", Head: func(string) bool { return true }})
 	for _, f := range records {
 		v := VM{
 			DisplayName: f.Str("Display Name"), WorldID: f.Int("World ID"), ProcessID: f.Int("Process ID"),

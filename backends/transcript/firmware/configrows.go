@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
-	"github.com/rdma-setup/rdma-setup/backends/transcript/scan/fields"
 )
 
 // configReader walks the text of mlxconfig.
@@ -20,7 +19,7 @@ type configReader struct {
 }
 
 // field takes the next piece of the text; false ends the reading.
-func (p *configReader) field(f fields.Field) bool {
+func (p *configReader) field(f scan.Field) bool {
 	c := p.config
 	wrapped, short := p.wrapped, p.short
 	p.wrapped, p.short = nil, ""

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
-	"github.com/rdma-setup/rdma-setup/backends/transcript/scan/fields"
 )
 
 // Image is what "flint query" (mstflint) tells about the firmware on a device or in a file.
@@ -57,12 +56,12 @@ func Flint(text string) Image {
 			i.Fail(code, words, nil)
 		}
 	}
-	f := fields.Named("Image type", "FW Version", "FW Version(Running)", "FW Release Date", "Product Version", "Rom Info",
+	f := scan.Named("Image type", "FW Version", "FW Version(Running)", "FW Release Date", "Product Version", "Rom Info",
 		"Device ID", "Description", "Base GUID", "Base GUID1", "Base GUID2", "Orig Base GUID", "Base MAC", "Base MAC1", "Base MAC2",
 		"Orig Base MAC", "GUIDs", "MACs", "Orig GUIDs", "Orig MACs", "VSD", "Image VSD", "Device VSD", "PSID", "Orig PSID",
 		"Security Attributes", "Security Ver", "Default Update Method", "Life cycle", "Secure Boot", "Running FW Version", "Image Info",
 		"Min FW Version", "MIC Version", "ISFU Major", "Encryption", "Chip Revision", "Branch",
-	).Records(text, fields.Opening{})[0]
+	).Records(text, scan.Opening{})[0]
 	i.ImageType, i.FWVersion, i.ProductVersion = f.Str("Image type"), f.Str("FW Version"), f.Str("Product Version")
 	i.FWReleaseDate, i.DeviceID = isoDate(f.Value("FW Release Date")), scan.LeadingInt(f.Value("Device ID"))
 	guid, count := counted(f, "Base GUID", "Base GUID1")
@@ -90,7 +89,7 @@ func Flint(text string) Image {
 }
 
 // counted reads "5059450300a12238        4" of the first label that is there.
-func counted(f *fields.Record, labels ...string) (address string, count *int64) {
+func counted(f *scan.Record, labels ...string) (address string, count *int64) {
 	for _, label := range labels {
 		words := strings.Fields(f.Value(label))
 		if len(words) > 1 {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
-	"github.com/rdma-setup/rdma-setup/backends/transcript/scan/fields"
 )
 
 // Inventory is what mlxfwmanager (mlxup, mstfwmanager) prints: the devices, and the updates it made.
@@ -66,13 +65,13 @@ var (
 	portLabel     = regexp.MustCompile(`^Port([1-8]) (GUID|MAC)$`)
 )
 
-func managerLabels() fields.Labels {
+func managerLabels() scan.Labels {
 	names := []string{"Device Type", "Part Number", "Description", "PSID", "PCI Device Name", "Base GUID", "Base MAC",
 		"Versions", "Status", "Log File"}
 	for port := 1; port <= 8; port++ {
 		names = append(names, fmt.Sprintf("Port%d GUID", port), fmt.Sprintf("Port%d MAC", port))
 	}
-	return fields.Named(names...)
+	return scan.Named(names...)
 }
 
 // MLXFWManager reads "mlxfwmanager".
@@ -115,7 +114,7 @@ func (p *managerReader) closeDevice() {
 	p.device = nil
 }
 
-func (p *managerReader) field(f fields.Field) {
+func (p *managerReader) field(f scan.Field) {
 	wrapped := p.wrapped
 	p.wrapped = nil
 	if f.Label == "" {
@@ -165,7 +164,7 @@ func (p *managerReader) field(f fields.Field) {
 }
 
 // text reads what has no label: heads of devices, rows of versions, updates, messages.
-func (p *managerReader) text(f fields.Field, wrapped **string) {
+func (p *managerReader) text(f scan.Field, wrapped **string) {
 	r := p.inventory
 	if m := updating.FindStringSubmatch(f.Text); m != nil {
 		p.closeDevice()
@@ -212,7 +211,7 @@ func (p *managerReader) refuse(line string) bool {
 	return strings.HasPrefix(strings.TrimSpace(line), "-E-")
 }
 
-func (d *Device) port(f fields.Field) {
+func (d *Device) port(f scan.Field) {
 	m := portLabel.FindStringSubmatch(f.Label)
 	if m == nil {
 		return

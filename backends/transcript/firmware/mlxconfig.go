@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
-	"github.com/rdma-setup/rdma-setup/backends/transcript/scan/fields"
 )
 
 // Config is what mlxconfig (mstconfig) prints for a query or a set of one device. Of several devices the first is read.
@@ -57,7 +56,7 @@ func MLXConfig(text string) Config {
 	text = scan.Unfold(text, configStart)
 	p := configReader{config: &c}
 	body := withoutRefusals(text, c.refuse)
-	for f := range fields.Named("Device type", "Name", "Description", "Device", "PCI device", "Configurations").Fields(body) {
+	for f := range scan.Named("Device type", "Name", "Description", "Device", "PCI device", "Configurations").Fields(body) {
 		if !p.field(f) {
 			break
 		}

@@ -9,7 +9,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/kube"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
-	"github.com/rdma-setup/rdma-setup/ui/cmd/nodes"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/generate"
@@ -129,7 +128,7 @@ func workers(ctx context.Context, s *session.Session, a *answers.Answers) (devic
 	if err != nil {
 		return "", -1, nil, err
 	}
-	device, gid, notes = nodes.Shared(inv, a)
+	device, gid, notes = session.SharedNodes(inv, a)
 	return device, gid, notes, nil
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
-	"github.com/rdma-setup/rdma-setup/ui/cmd/nodes"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
@@ -24,7 +23,7 @@ func (s *Session) Measure(ctx context.Context, a *answers.Answers, pairs string,
 	if err != nil {
 		return nil, err
 	}
-	all := nodes.Of(a, inv)
+	all := Nodes(a, inv)
 	list, err := perftest.Pairs(all, pairs)
 	if err != nil {
 		return nil, console.Usage("give ring, all, or two VMs of the answers as VM:VM", "%v", err)

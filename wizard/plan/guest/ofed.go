@@ -8,7 +8,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/assets"
 	"github.com/rdma-setup/rdma-setup/backends"
-	"github.com/rdma-setup/rdma-setup/wizard/answers/ofed"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
 )
@@ -72,7 +72,7 @@ func (g *guestPart) archive() (to backends.Value, doca, ok bool) {
 	f := g.v.Guest
 	var why []string
 	for _, file := range g.Answers.Guest.OFED {
-		a, err := ofed.Parse(file)
+		a, err := answers.ParseOFED(file)
 		if err == nil {
 			err = a.Fits(f.OS, f.Version, f.Arch)
 		}
@@ -88,7 +88,7 @@ func (g *guestPart) archive() (to backends.Value, doca, ok bool) {
 }
 
 // fitting refuses what would go wrong with an archive that is made for the guest.
-func (g *guestPart) fitting(a ofed.Archive, file string) bool {
+func (g *guestPart) fitting(a answers.OFEDArchive, file string) bool {
 	f, ok := g.v.Guest, true
 	if f.MOFED == a.Version && !f.OFEDUnfinished {
 		return true // it is there: nothing is done
@@ -102,7 +102,7 @@ func (g *guestPart) fitting(a ofed.Archive, file string) bool {
 			"Secure Boot is on: the modules of MLNX_OFED are built in the guest and not loaded")
 		ok = ok && slices.Contains(g.Options.Skip, checkSecure)
 	}
-	if ofed.Newer(f.MOFED, a.Version) {
+	if answers.NewerOFED(f.MOFED, a.Version) {
 		g.Object(g.ref, checkOFED, "name an archive of that version or a later one", "has %s already, which is later than %s", f.MOFED, a.Version)
 		ok = ok && slices.Contains(g.Options.Skip, checkOFED)
 	}

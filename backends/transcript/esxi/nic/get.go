@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
-	"github.com/rdma-setup/rdma-setup/backends/transcript/scan/fields"
 )
 
 // Details is the record of "esxcli network nic get -n vmnicN".
@@ -34,11 +33,11 @@ type Details struct {
 func Get(text string) Details {
 	var d Details
 	d.Envelope, text = scan.Begin("esxcli_network_nic_get", text)
-	f := fields.Named("Advertised Auto Negotiation", "Advertised Link Modes", "Auto Negotiation", "Backing DPUId",
+	f := scan.Named("Advertised Auto Negotiation", "Advertised Link Modes", "Auto Negotiation", "Backing DPUId",
 		"Cable Type", "Current Message Level", "Driver Info", "Bus Info", "Driver", "Firmware Version", "Version",
 		"Link Detected", "Link Status", "Name", "PHYAddress", "Pause Autonegotiate", "Pause RX", "Pause TX", "Supported Ports",
 		"Supports Auto Negotiation", "Supports Pause", "Supports Wakeon", "Transceiver", "Virtual Address", "Wakeon",
-	).Records(text, fields.Opening{})[0]
+	).Records(text, scan.Opening{})[0]
 	d.Name, d.Driver, d.DriverVersion = f.Str("Name"), f.Str("Driver"), f.Str("Version")
 	d.FirmwareVersion, d.PCIAddress = f.Str("Firmware Version"), scan.PCI(f.Value("Bus Info"))
 	d.LinkUp, d.LinkDetected, d.AutoNegotiation = scan.Bool(scan.Word(f.Value("Link Status"))), f.Bool("Link Detected"), f.Bool("Auto Negotiation")

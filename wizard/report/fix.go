@@ -1,5 +1,4 @@
-// Package remedy picks from a plan what mends the findings of a check.
-package remedy
+package report
 
 import (
 	"slices"
@@ -9,9 +8,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// kinds says which settings mend what a row finds amiss, on the target of the finding or, for guests, on their VM. Rows
+// fixKinds says which settings mend what a row finds amiss, on the target of the finding or, for guests, on their VM. Rows
 // whose fix is automatic and that are not here have no step in any plan yet.
-func kinds() map[string][]backends.Kind {
+func fixKinds() map[string][]backends.Kind {
 	adapter, address := []backends.Kind{backends.KindAdapter}, []backends.Kind{backends.KindAddress}
 	extra, dvs, group := []backends.Kind{backends.KindExtra}, []backends.Kind{backends.KindSwitch}, []backends.Kind{backends.KindPortGroup}
 	return map[string][]backends.Kind{
@@ -37,20 +36,20 @@ func kinds() map[string][]backends.Kind {
 	}
 }
 
-// Changes names the changes of a plan that mend findings, with all that has to be done before them, in the plan's
+// FixChanges names the changes of a plan that mend findings, with all that has to be done before them, in the plan's
 // order. left are the findings whose fix is called automatic and for which the plan has nothing.
-func Changes(p *plan.Plan, found []checks.Finding) (ids []string, left []checks.Finding) {
-	by := kinds()
+func FixChanges(p *plan.Plan, found []checks.Finding) (ids []string, left []checks.Finding) {
+	by := fixKinds()
 	wanted := map[string]bool{}
 	for _, f := range found {
-		if !Automatic(f) {
+		if !AutomaticFix(f) {
 			continue
 		}
 		any := false
 		for _, c := range p.Changes {
-			if slices.Contains(by[f.ID], c.Kind) && on(c.Target, f.Target) {
+			if slices.Contains(by[f.ID], c.Kind) && sameTarget(c.Target, f.Target) {
 				any = true
-				require(p, c.ID(), wanted)
+				withRequired(p, c.ID(), wanted)
 			}
 		}
 		if !any {
@@ -65,23 +64,23 @@ func Changes(p *plan.Plan, found []checks.Finding) (ids []string, left []checks.
 	return ids, left
 }
 
-// Automatic reports whether a finding is something that this program mends by itself, once it is allowed to.
-func Automatic(f checks.Finding) bool {
+// AutomaticFix reports whether a finding is something that this program mends by itself, once it is allowed to.
+func AutomaticFix(f checks.Finding) bool {
 	return f.Fix == string(checks.Automatic) && !f.Quiet && (f.Status == checks.Fail || f.Status == checks.Warn)
 }
 
-func on(c, found backends.Ref) bool {
+func sameTarget(c, found backends.Ref) bool {
 	return c == found || found.Type == backends.TypeGuest && c.Type == backends.TypeVM && c.Name == found.Name
 }
 
-// require adds a change and what has to be done before it.
-func require(p *plan.Plan, id string, wanted map[string]bool) {
+// withRequired adds a change and what has to be done before it.
+func withRequired(p *plan.Plan, id string, wanted map[string]bool) {
 	c := p.Change(id)
 	if c == nil || wanted[id] {
 		return
 	}
 	wanted[id] = true
 	for _, before := range c.After {
-		require(p, before, wanted)
+		withRequired(p, before, wanted)
 	}
 }

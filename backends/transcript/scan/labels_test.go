@@ -1,15 +1,15 @@
-package fields_test
+package scan_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/rdma-setup/rdma-setup/backends/transcript/scan/fields"
+	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
 )
 
 func TestLabels(t *testing.T) {
-	labels := fields.Named("Name", "Driver", "Driver Info", "Bus Info", "Firmware Version", "Version", "Message")
+	labels := scan.Named("Name", "Driver", "Driver Info", "Bus Info", "Firmware Version", "Version", "Message")
 	for _, c := range []struct{ name, in, want string }{
 		{"one on a line", "Name: vmnic4\n  Driver: nmlx5_core", "[Name=vmnic4][Driver=nmlx5_core]"},
 		{"one long line, longest name wins", "Driver Info: Bus Info: 0000:3b:00:1 Driver: x Firmware Version: 16.1 Version: 4.1",

@@ -1,5 +1,4 @@
-// Package unfinished is what a run that was cut short has left, by its journal: what is done, what is held, what is on its way.
-package unfinished
+package cmd
 
 import (
 	"slices"
@@ -11,8 +10,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// Guests returns the VMs in whose guests an operation was interrupted.
-func Guests(st *journal.State) []string {
+// interruptedGuests returns the VMs in whose guests an operation was interrupted.
+func interruptedGuests(st *journal.State) []string {
 	var out []string
 	for _, e := range st.Entries() {
 		if e.Open && e.Setting.Target.Type == backends.TypeGuest && !slices.Contains(out, e.Setting.Target.Name) {
@@ -22,9 +21,9 @@ func Guests(st *journal.State) []string {
 	return out
 }
 
-// Underway returns the hosts that are away because the run has sent them to reboot, the VMs that the run has told to shut
+// underway returns the hosts that are away because the run has sent them to reboot, the VMs that the run has told to shut
 // down and whose guests answer no more, and the guests that do not answer and were powered on by the run.
-func Underway(inv *backends.Inventory, st *journal.State) []backends.Ref {
+func underway(inv *backends.Inventory, st *journal.State) []backends.Ref {
 	var out []backends.Ref
 	for _, b := range st.OpenBrackets() {
 		if h := inv.Host(b.Target.Name); h != nil && h.State != "connected" && b.Kind == backends.BracketReboot && b.Closing {
@@ -47,9 +46,9 @@ func silent(g *backends.Guest) bool {
 	return g.ErrKind == backends.KindUnreachable || g.ErrKind == backends.KindTransient
 }
 
-// OwnMaintenance takes hosts that the run itself left in maintenance mode for what they were: they leave it before
+// ownMaintenance takes hosts that the run itself left in maintenance mode for what they were: they leave it before
 // anything else is done.
-func OwnMaintenance(inv *backends.Inventory, st *journal.State) {
+func ownMaintenance(inv *backends.Inventory, st *journal.State) {
 	for _, b := range st.OpenBrackets() {
 		if h := inv.Host(b.Target.Name); h != nil && (b.Kind == backends.BracketReboot || b.Kind == backends.BracketMaintenance) {
 			h.InMaintenance = false
@@ -57,8 +56,8 @@ func OwnMaintenance(inv *backends.Inventory, st *journal.State) {
 	}
 }
 
-// Held returns the VMs that were shut down and are to be started again.
-func Held(st *journal.State) []string {
+// heldVMs returns the VMs that were shut down and are to be started again.
+func heldVMs(st *journal.State) []string {
 	var out []string
 	for _, b := range st.OpenBrackets() {
 		if b.Kind == backends.BracketVMPower && b.Leave == backends.ValueOf("poweredOn") {
@@ -68,8 +67,8 @@ func Held(st *journal.State) []string {
 	return out
 }
 
-// Done returns the changes that the attempts so far have made and read back.
-func Done(st *journal.State) []report.Outcome {
+// doneChanges returns the changes that the attempts so far have made and read back.
+func doneChanges(st *journal.State) []report.Outcome {
 	var done []report.Outcome
 	for _, p := range engine.Priors(st) {
 		if !p.Uncertain && current.Same(p.Change.Kind, p.Found, p.Change.To) {
@@ -81,8 +80,8 @@ func Done(st *journal.State) []report.Outcome {
 	return done
 }
 
-// Brackets returns the state in which the run found each bracket's target before it first opened it.
-func Brackets(st *journal.State) map[string]backends.Value {
+// foundBrackets returns the state in which the run found each bracket's target before it first opened it.
+func foundBrackets(st *journal.State) map[string]backends.Value {
 	found := map[string]backends.Value{}
 	for _, rec := range st.Records {
 		if _, known := found[rec.Node]; rec.Type == journal.TypeOpening && rec.Phase == journal.PhaseApply && !known {

@@ -1,4 +1,4 @@
-package baseline_test
+package bundle_test
 
 import (
 	"os"
@@ -11,22 +11,22 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
-	"github.com/rdma-setup/rdma-setup/checks/baseline"
+	"github.com/rdma-setup/rdma-setup/checks/bundle"
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-var made = time.Date(2026, 4, 5, 6, 7, 8, 0, time.FixedZone("CEST", 7200))
+var savedAt = time.Date(2026, 4, 5, 6, 7, 8, 0, time.FixedZone("CEST", 7200))
 
 func params(pfctx string) map[string]backends.Fact[backends.Module] {
 	return map[string]backends.Fact[backends.Module]{"nmlx5_core": backends.FactOf(backends.Module{Known: []string{"pfctx"}, Params: map[string]string{"pfctx": pfctx}})}
 }
 
-func facts() *checks.Facts {
+func baselineFacts() *checks.Facts {
 	return &checks.Facts{
 		Answers: answers.Default(answers.PVRDMA),
 		Inventory: &backends.Inventory{
-			VCenter: backends.VCenter{URL: "https://vc.lyon.example/sdk", InstanceUUID: "4711-a", Clock: made},
+			VCenter: backends.VCenter{URL: "https://vc.lyon.example/sdk", InstanceUUID: "4711-a", Clock: savedAt},
 			Hosts: []backends.Host{
 				{Name: "lyon-1", MemoryUsedMB: 4096, RecentTasks: []string{"a task"}, PCI: []backends.PCIDevice{{Address: "0000:3b:00.0"}},
 					System: &backends.HostSystem{Acceptance: backends.FactOf("PartnerSupported"), Modules: params("0x08"), Pause: backends.FactOf(map[string]backends.PauseSpec{"vmnic2": {}})}},
@@ -39,17 +39,17 @@ func facts() *checks.Facts {
 }
 
 func TestWhatIsKept(t *testing.T) {
-	f := facts()
-	before := facts()
-	path := baseline.Path(filepath.Join(t.TempDir(), "state"), f.Inventory.VCenter.InstanceUUID)
-	if err := baseline.Save(path, baseline.Of(f, made, "1.2")); err != nil {
+	f := baselineFacts()
+	before := baselineFacts()
+	path := bundle.BaselinePath(filepath.Join(t.TempDir(), "state"), f.Inventory.VCenter.InstanceUUID)
+	if err := bundle.SaveBaseline(path, bundle.BaselineOf(f, savedAt, "1.2")); err != nil {
 		t.Fatal(err)
 	}
-	got, err := baseline.Load(path, "4711-a")
+	got, err := bundle.LoadBaseline(path, "4711-a")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &baseline.Baseline{Format: 1, Made: made.UTC(), Tool: "1.2", Mode: "pvrdma", Inventory: &backends.Inventory{
+	want := &bundle.Baseline{Format: 1, Made: savedAt.UTC(), Tool: "1.2", Mode: "pvrdma", Inventory: &backends.Inventory{
 		VCenter: backends.VCenter{URL: "https://vc.lyon.example/sdk", InstanceUUID: "4711-a"},
 		Hosts: []backends.Host{
 			{Name: "lyon-1", System: &backends.HostSystem{Acceptance: backends.FactOf("PartnerSupported"), Modules: params("0x08")}},
@@ -72,7 +72,7 @@ func TestWhatIsKept(t *testing.T) {
 
 func TestAServerCannotNameAFile(t *testing.T) {
 	for _, id := range []string{"../../etc/passwd", "a/b", "", "a\x00b", strings.Repeat("a", 200), ".."} {
-		if got := baseline.Path("/state", id); got != "/state/baselines/vcenter.json" {
+		if got := bundle.BaselinePath("/state", id); got != "/state/baselines/vcenter.json" {
 			t.Errorf("%q gives %s", id, got)
 		}
 	}
@@ -80,15 +80,15 @@ func TestAServerCannotNameAFile(t *testing.T) {
 
 func TestAnOldFileIsReplacedWholeOrNotAtAll(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "b.json")
-	if b, err := baseline.Load(path, "4711-a"); b != nil || err != nil {
+	if b, err := bundle.LoadBaseline(path, "4711-a"); b != nil || err != nil {
 		t.Errorf("no file: %v %v", b, err)
 	}
 	for range 2 {
-		if err := baseline.Save(path, baseline.Of(facts(), made, "")); err != nil {
+		if err := bundle.SaveBaseline(path, bundle.BaselineOf(baselineFacts(), savedAt, "")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := baseline.Save(filepath.Join(path, "below", "a", "file.json"), baseline.Of(facts(), made, "")); err == nil {
+	if err := bundle.SaveBaseline(filepath.Join(path, "below", "a", "file.json"), bundle.BaselineOf(baselineFacts(), savedAt, "")); err == nil {
 		t.Error("a file served as a directory")
 	}
 	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 {
@@ -96,7 +96,7 @@ func TestAnOldFileIsReplacedWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
-func FuzzLoad(f *testing.F) {
+func FuzzLoadBaseline(f *testing.F) {
 	for _, seed := range []string{"", "{}", "null", `{"format":1,"inventory":{}}`, `{"format":1,"inventory":{"vcenter":{"instance_uuid":"4711-a"},"hosts":[{"name":"a","system":{"modules":{"m":{}}}}]}}`, `{"format":2,"inventory":null}`} {
 		f.Add(seed)
 	}
@@ -105,14 +105,14 @@ func FuzzLoad(f *testing.F) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		b, err := baseline.Load(path, "4711-a")
+		b, err := bundle.LoadBaseline(path, "4711-a")
 		if err != nil {
 			return
 		}
 		if b == nil || b.Inventory == nil || b.Inventory.VCenter.InstanceUUID != "4711-a" {
 			t.Fatalf("%+v", b)
 		}
-		now := facts()
+		now := baselineFacts()
 		now.Baseline = b.Inventory // whatever stands in a file breaks no check
 		for _, r := range catalogue.Run(t.Context(), now, checks.Selection{}) {
 			if strings.Contains(r.Evidence, "the check itself broke") {

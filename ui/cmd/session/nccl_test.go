@@ -1,4 +1,4 @@
-package nodes
+package session
 
 import (
 	"fmt"
@@ -64,7 +64,7 @@ func TestNCCLFromWhatWasMeasured(t *testing.T) {
 			if tt.change != nil {
 				tt.change(a, inv)
 			}
-			n := NCCL(a, inv, tt.measured)
+			n := NCCLSettings(a, inv, tt.measured)
 			if tt.env == "" {
 				if n != nil {
 					t.Fatalf("%+v", n)
@@ -90,7 +90,7 @@ func TestNodesWithGPUs(t *testing.T) {
 	a, inv := gpuWorld(answers.GPUDirect)
 	a.GPUDirect.RelaxACS = true
 	inv.Guests[1].CUDATests = nil
-	nodes := Of(a, inv)
+	nodes := Nodes(a, inv)
 	first, second := nodes[0], nodes[1]
 	if first.Device != "mlx5_0" || first.GID != 3 || first.LinkMbps != 100_000 || first.MTU != 4096 {
 		t.Errorf("%+v", first)
@@ -106,7 +106,7 @@ func TestNodesWithGPUs(t *testing.T) {
 		t.Errorf("%+v", second.GPU)
 	}
 	a.Mode = answers.SRIOV
-	if Of(a, inv)[0].GPU != nil {
+	if Nodes(a, inv)[0].GPU != nil {
 		t.Error("GPU memory is measured in mode gpudirect alone")
 	}
 }

@@ -1,7 +1,4 @@
-// Package kubernetes judges a Kubernetes cluster for MPI jobs over RDMA (RDG: RoCE accelerated ML and HPC on Kubernetes
-// with vGPU and PVRDMA, NVIDIA/Mellanox, 2019). It stands apart from the catalogue: a cluster is asked only where its
-// context is named.
-package kubernetes
+package catalogue
 
 import (
 	"fmt"
@@ -13,15 +10,15 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks"
 )
 
-// scope is the scope of what is asked of a Kubernetes cluster; it has no place in the chain of vCenter's rows.
-const scope = "kubernetes"
+// kubernetesScope is the scope of what is asked of a Kubernetes cluster; it has no place in the chain of vCenter's rows.
+const kubernetesScope = "kubernetes"
 
-// Findings judges a cluster.
-func Findings(k *backends.Kubernetes) []checks.Finding {
+// Kubernetes judges a cluster.
+func Kubernetes(k *backends.Kubernetes) []checks.Finding {
 	var out []checks.Finding
 	add := func(id, target string, status checks.Status, evidence, remedy string) {
 		out = append(out, checks.Finding{
-			ID: id, Scope: scope, Target: backends.Ref{Type: backends.TypeKubernetes, Name: target}, Status: status, Evidence: evidence, Remedy: remedy,
+			ID: id, Scope: kubernetesScope, Target: backends.Ref{Type: backends.TypeKubernetes, Name: target}, Status: status, Evidence: evidence, Remedy: remedy,
 			Source: "RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA (NVIDIA/Mellanox, 2019)", Fix: string(checks.Manual),
 		})
 	}
@@ -73,13 +70,13 @@ func Findings(k *backends.Kubernetes) []checks.Finding {
 		}
 	}
 	out = append(out, rdmaResources(k.Context, resources, len(workers))...)
-	return append(out, alike(k.Context, workers)...)
+	return append(out, alikeWorkers(k.Context, workers)...)
 }
 
 // rdmaResources: a device plugin may be missing, but not on some workers only.
 func rdmaResources(context string, on map[string]int, workers int) []checks.Finding {
 	f := checks.Finding{
-		ID: "KUBE-RDMA-005", Scope: scope, Target: backends.Ref{Type: backends.TypeKubernetes, Name: context}, Source: "RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA (NVIDIA/Mellanox, 2019)", Fix: string(checks.Manual),
+		ID: "KUBE-RDMA-005", Scope: kubernetesScope, Target: backends.Ref{Type: backends.TypeKubernetes, Name: context}, Source: "RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA (NVIDIA/Mellanox, 2019)", Fix: string(checks.Manual),
 		Status: checks.Pass, Evidence: "no RDMA device plugin: jobs reach /dev/infiniband of the node with privileged pods",
 		Remedy: "Run the RDMA device plugin on every worker, and name its resource with generate mpijob --rdma-resource.",
 	}
@@ -96,10 +93,10 @@ func rdmaResources(context string, on map[string]int, workers int) []checks.Find
 	return []checks.Finding{f}
 }
 
-// alike compares what must not differ between workers of one job.
-func alike(context string, workers []backends.KubeNode) []checks.Finding {
+// alikeWorkers compares what must not differ between workers of one job.
+func alikeWorkers(context string, workers []backends.KubeNode) []checks.Finding {
 	f := checks.Finding{
-		ID: "KUBE-ALIKE-006", Scope: scope, Target: backends.Ref{Type: backends.TypeKubernetes, Name: context}, Source: "RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA (NVIDIA/Mellanox, 2019), host configuration", Fix: string(checks.Manual),
+		ID: "KUBE-ALIKE-006", Scope: kubernetesScope, Target: backends.Ref{Type: backends.TypeKubernetes, Name: context}, Source: "RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA (NVIDIA/Mellanox, 2019), host configuration", Fix: string(checks.Manual),
 		Status: checks.Pass, Evidence: "the workers are alike", Remedy: "Give all workers the same system, kernel and GPUs.",
 	}
 	var differ []string

@@ -1,4 +1,4 @@
-package remedy_test
+package report_test
 
 import (
 	"slices"
@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
-	"github.com/rdma-setup/rdma-setup/wizard/remedy"
+	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
 // noStep are rows whose fix is automatic by the catalogue and for which no plan has a change yet: check --fix says so.
@@ -45,7 +45,7 @@ func TestEveryAutomaticFixHasAStepOrIsKnownToHaveNone(t *testing.T) {
 		var ids []string
 		for _, target := range targets() {
 			found := []checks.Finding{{ID: c.ID, Target: target, Status: checks.Fail, Fix: string(c.Fix)}}
-			got, left := remedy.Changes(p, found)
+			got, left := report.FixChanges(p, found)
 			if len(got) == 0 != (len(left) == 1) && c.Fix == checks.Automatic {
 				t.Errorf("%s: %d changes, %d findings left", c.ID, len(got), len(left))
 			}
@@ -74,7 +74,7 @@ func TestWhatHasToBeDoneBeforeComesAlong(t *testing.T) {
 		{ID: "GST-MEMLOCK-020", Target: backends.GuestRef("a"), Status: checks.Warn, Fix: "automatic", Quiet: true},
 		{ID: "GST-MEMLOCK-020", Target: backends.GuestRef("b"), Status: checks.Fail, Fix: "automatic"},
 	}
-	ids, left := remedy.Changes(p, found)
+	ids, left := report.FixChanges(p, found)
 	if want := []string{"guest/a/packages", "guest/a/modules", "guest/a/port"}; !slices.Equal(ids, want) || len(left) != 1 || left[0].Target.Name != "b" {
 		t.Errorf("%v, left %v", ids, left)
 	}

@@ -1,14 +1,14 @@
-package ofed_test
+package answers_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/rdma-setup/rdma-setup/wizard/answers/ofed"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-func TestParse(t *testing.T) {
-	for file, want := range map[string]ofed.Archive{
+func TestParseOFED(t *testing.T) {
+	for file, want := range map[string]answers.OFEDArchive{
 		"/mnt/share/MLNX_OFED_LINUX-24.10-1.1.4.0-ubuntu22.04-x86_64.tgz":     {Version: "MLNX_OFED_LINUX-24.10-1.1.4.0", Distro: "ubuntu22.04", Arch: "x86_64"},
 		"/srv/MLNX_OFED_LINUX-5.4-3.0.3.0-rhel8.1-x86_64.tgz":                 {Version: "MLNX_OFED_LINUX-5.4-3.0.3.0", Distro: "rhel8.1", Arch: "x86_64"},
 		"/srv/MLNX_OFED_LINUX-4.5-1.0.1.0-rhel7.6alternate-aarch64-ext.tgz":   {Version: "MLNX_OFED_LINUX-4.5-1.0.1.0", Distro: "rhel7.6alternate", Arch: "aarch64"},
@@ -35,8 +35,8 @@ func TestParse(t *testing.T) {
 		"/srv/MLNX_OFED_LINUX-24.10-1.1.4.0-ubuntu22.04-x86_64.tgz; rm -rf /": {},
 		"": {},
 	} {
-		got, err := ofed.Parse(file)
-		if got != want || (err == nil) != (want != ofed.Archive{}) {
+		got, err := answers.ParseOFED(file)
+		if got != want || (err == nil) != (want != answers.OFEDArchive{}) {
 			t.Errorf("%s: %+v, %v", file, got, err)
 		}
 	}
@@ -46,13 +46,13 @@ func TestParse(t *testing.T) {
 		"/srv/MLNX_OFED_LINUX-24.10-1.1.4.0-ubuntu22.04-x86_64.iso": ".tgz",
 		"x.tgz": "absolute",
 	} {
-		if _, err := ofed.Parse(file); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := answers.ParseOFED(file); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
 }
 
-func TestFits(t *testing.T) {
+func TestOFEDFits(t *testing.T) {
 	for _, c := range []struct {
 		distro, arch      string
 		id, release, unix string
@@ -74,20 +74,20 @@ func TestFits(t *testing.T) {
 		{"rhel7.6alternate", "aarch64", "rhel", "7.6", "aarch64", "rhel7.6alternate"},
 		{"rhel9.4", "x86_64", "", "", "", "the guest is"},
 	} {
-		err := ofed.Archive{Distro: c.distro, Arch: c.arch}.Fits(c.id, c.release, c.unix)
+		err := answers.OFEDArchive{Distro: c.distro, Arch: c.arch}.Fits(c.id, c.release, c.unix)
 		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s %s in %s %s %s: %v", c.distro, c.arch, c.id, c.release, c.unix, err)
 		}
 	}
 }
 
-func TestNewer(t *testing.T) {
+func TestNewerOFED(t *testing.T) {
 	const old, now = "MLNX_OFED_LINUX-5.8-4.1.5.0", "MLNX_OFED_LINUX-24.10-1.1.4.0"
 	for _, c := range []struct {
 		a, b string
 		want bool
 	}{{now, old, true}, {old, now, false}, {now, now, false}, {"MLNX_OFED_LINUX-24.10-2.1.8.0", now, true}, {"OFED-internal-24.10-0.7.0", old, false}, {"", now, false}} {
-		if got := ofed.Newer(c.a, c.b); got != c.want {
+		if got := answers.NewerOFED(c.a, c.b); got != c.want {
 			t.Errorf("%s newer than %s: %t", c.a, c.b, got)
 		}
 	}

@@ -1,4 +1,4 @@
-package nodes
+package session
 
 import (
 	"net/netip"
@@ -7,8 +7,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// Shared finds in the guests' facts the RDMA device and the index that all of them share.
-func Shared(inv *backends.Inventory, a *answers.Answers) (device string, gid int, notes []string) {
+// SharedNodes finds in the guests' facts the RDMA device and the index that all of them share.
+func SharedNodes(inv *backends.Inventory, a *answers.Answers) (device string, gid int, notes []string) {
 	gid = -1
 	sameDevice, sameGID, first := true, true, true
 	for _, v := range a.VMs {

@@ -1,12 +1,8 @@
-// Package fields reads the records of a text that is made of "name: value" fields, one on a line, wrapped, or all on one
-// long line.
-package fields
+package scan
 
 import (
 	"iter"
 	"strings"
-
-	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
 )
 
 // Labels are the field names of a record, for texts whose fields stand one on a line, all on one long line, or wrapped.
@@ -55,8 +51,8 @@ func (f Field) Plain() bool { return f.Label == "" && f.Text != "" && !f.Unknown
 // Fields yields the pieces of a clean text in order, without code fences and prompts. Rules and gaps come as blanks.
 func (l Labels) Fields(text string) iter.Seq[Field] {
 	return func(yield func(Field) bool) {
-		for line := range scan.Lines(text) {
-			if scan.IsRule(line) || scan.IsGap(line) {
+		for line := range Lines(text) {
+			if IsRule(line) || IsGap(line) {
 				line = ""
 			}
 			if !l.line(line, yield) {
@@ -68,9 +64,9 @@ func (l Labels) Fields(text string) iter.Seq[Field] {
 
 func (l Labels) line(line string, yield func(Field) bool) bool {
 	if strings.IndexByte(line, ':') < 0 {
-		return yield(Field{Text: strings.TrimSpace(line), Indent: scan.Indent(line)})
+		return yield(Field{Text: strings.TrimSpace(line), Indent: Indent(line)})
 	}
-	indent, lower := scan.Indent(line), strings.ToLower(line)
+	indent, lower := Indent(line), strings.ToLower(line)
 	if len(lower) != len(line) { // a letter whose lower case is longer: the offsets would not fit
 		lower = line
 	}
@@ -97,7 +93,7 @@ func (l Labels) line(line string, yield func(Field) bool) bool {
 	text := strings.TrimSpace(line[from:])
 	f := Field{Label: name, Text: text, Indent: indent}
 	if name == "" && text != "" {
-		_, _, f.Unknown = scan.KeyValue(text)
+		_, _, f.Unknown = KeyValue(text)
 	}
 	return yield(f)
 }

@@ -1,11 +1,11 @@
-package kubernetes_test
+package catalogue_test
 
 import (
 	"testing"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
-	"github.com/rdma-setup/rdma-setup/checks/kubernetes"
+	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 )
 
 func TestKubernetes(t *testing.T) {
@@ -16,7 +16,7 @@ func TestKubernetes(t *testing.T) {
 		cp.ControlPlane, cp.Kernel, cp.GPUs, cp.RDMA = true, "6.1.0", 0, nil
 		return &backends.Kubernetes{Context: "lab", Nodes: []backends.KubeNode{cp, a, b}, MPIJob: []string{"v2beta1"}}
 	}
-	for _, f := range kubernetes.Findings(cluster()) {
+	for _, f := range catalogue.Kubernetes(cluster()) {
 		if f.Status != checks.Pass || f.Source == "" || f.Evidence == "" {
 			t.Errorf("a sound cluster: %+v", f)
 		}
@@ -41,7 +41,7 @@ func TestKubernetes(t *testing.T) {
 		k := cluster()
 		tt.change(k)
 		worst, seen := checks.Pass, false
-		for _, f := range kubernetes.Findings(k) {
+		for _, f := range catalogue.Kubernetes(k) {
 			if f.ID == tt.id {
 				seen = true
 				if f.Status != checks.Pass {

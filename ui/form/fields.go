@@ -1,5 +1,4 @@
-// Package field is the text fields and the lists of one page, and the only package that draws with huh.
-package field
+package form
 
 import (
 	"fmt"
@@ -13,28 +12,28 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 )
 
-// A Question is one text field of a page.
-type Question struct {
+// A question is one text field of a page.
+type question struct {
 	Title, About string
 	Value        *string
 	Check        func(string) error // nil: anything goes
 	Secret       bool
 }
 
-// Form are the questions of one page in one huh form. Enter belongs to the page, not to a field: the fields move with
+// fields are the questions of one page in one huh form. Enter belongs to the page, not to a field: the fields move with
 // Tab and the arrows, so that one Enter accepts a page that is valid. What is wrong with a field stands beside it.
-type Form struct {
+type fields struct {
 	theme     theme.Theme
 	form      *huh.Form
-	questions []Question
+	questions []question
 	inputs    []*huh.Input // as the questions; none where the form is a list
 	errs      []error
 	width     int
 	height    int
 }
 
-func New(t theme.Theme, questions ...Question) *Form {
-	f := &Form{theme: t, questions: questions, errs: make([]error, len(questions))}
+func newFields(t theme.Theme, questions ...question) *fields {
+	f := &fields{theme: t, questions: questions, errs: make([]error, len(questions))}
 	var list []huh.Field
 	for _, q := range questions {
 		in := huh.NewInput().Title(q.Title).Description(q.About).Value(q.Value)
@@ -48,19 +47,19 @@ func New(t theme.Theme, questions ...Question) *Form {
 	return f
 }
 
-// NewChoice is a page with one list to choose from.
-func NewChoice(t theme.Theme, list huh.Field) *Form {
-	f := &Form{theme: t}
+// newChoice is a page with one list to choose from.
+func newChoice(t theme.Theme, list huh.Field) *fields {
+	f := &fields{theme: t}
 	f.build(list)
 	return f
 }
 
-func (f *Form) build(list ...huh.Field) {
-	f.form = huh.NewForm(huh.NewGroup(list...)).WithShowHelp(false).WithShowErrors(false).WithKeyMap(keys()).WithTheme(look{f.theme}).WithAccessible(false)
+func (f *fields) build(list ...huh.Field) {
+	f.form = huh.NewForm(huh.NewGroup(list...)).WithShowHelp(false).WithShowErrors(false).WithKeyMap(fieldKeys()).WithTheme(huhTheme{f.theme}).WithAccessible(false)
 }
 
-// keys is huh's key map without Enter and Escape.
-func keys() *huh.KeyMap {
+// fieldKeys is huh's key map without Enter and Escape.
+func fieldKeys() *huh.KeyMap {
 	next := key.NewBinding(key.WithKeys("tab"))
 	prev := key.NewBinding(key.WithKeys("shift+tab"))
 	none := key.NewBinding(key.WithDisabled())
@@ -71,10 +70,10 @@ func keys() *huh.KeyMap {
 	return k
 }
 
-func (f *Form) Init() tea.Cmd { return f.form.Init() }
+func (f *fields) Init() tea.Cmd { return f.form.Init() }
 
 // Update returns the message to the form, apart from the keys that are the page's or would leave the form at its ends.
-func (f *Form) Update(msg tea.Msg) (tea.Cmd, bool) {
+func (f *fields) Update(msg tea.Msg) (tea.Cmd, bool) {
 	k, isKey := msg.(tea.KeyPressMsg)
 	if isKey {
 		at := f.at()
@@ -89,17 +88,11 @@ func (f *Form) Update(msg tea.Msg) (tea.Cmd, bool) {
 			case at >= 0:
 				return f.form.NextField(), true
 			}
-			if at >= 0 { // at once: what is typed or pasted right after is for the next field
-				return f.form.NextField(), true
-			}
 		case "shift+tab", "up":
 			switch {
 			case at == 0:
 				return nil, true
 			case at > 0:
-				return f.form.PrevField(), true
-			}
-			if at > 0 {
 				return f.form.PrevField(), true
 			}
 		case "?", "q":
@@ -124,7 +117,7 @@ func (f *Form) Update(msg tea.Msg) (tea.Cmd, bool) {
 	return cmd, isKey
 }
 
-func (f *Form) values() []string {
+func (f *fields) values() []string {
 	v := make([]string, len(f.questions))
 	for i, q := range f.questions {
 		v[i] = *q.Value
@@ -133,7 +126,7 @@ func (f *Form) values() []string {
 }
 
 // at is the number of the field that has the keyboard, -1 where that is a list.
-func (f *Form) at() int {
+func (f *fields) at() int {
 	for i, in := range f.inputs {
 		if f.form.GetFocusedField() == huh.Field(in) {
 			return i
@@ -142,10 +135,10 @@ func (f *Form) at() int {
 	return -1
 }
 
-func (f *Form) Typing() bool { return f.at() >= 0 }
+func (f *fields) Typing() bool { return f.at() >= 0 }
 
 // Check looks at every field, marks those that are wrong and goes to the first of them.
-func (f *Form) Check() error {
+func (f *fields) Check() error {
 	for i := len(f.questions) - 1; i >= 0; i-- {
 		q := f.questions[i]
 		if q.Check != nil {
@@ -161,7 +154,7 @@ func (f *Form) Check() error {
 }
 
 // Refuse marks a field as wrong and puts the keyboard there.
-func (f *Form) Refuse(i int, err error) error {
+func (f *fields) Refuse(i int, err error) error {
 	f.tell(i, err)
 	for f.at() >= 0 && f.at() < i {
 		f.form.NextField()
@@ -173,7 +166,7 @@ func (f *Form) Refuse(i int, err error) error {
 }
 
 // tell puts what is wrong in the place of what the field is about; nil takes it away.
-func (f *Form) tell(i int, err error) {
+func (f *fields) tell(i int, err error) {
 	f.errs[i] = err
 	text := f.questions[i].About
 	if err != nil {
@@ -184,7 +177,7 @@ func (f *Form) tell(i int, err error) {
 }
 
 // View draws the fields; where they do not all fit, the last line tells which one has the keyboard.
-func (f *Form) View(width, height int) string {
+func (f *fields) View(width, height int) string {
 	where := ""
 	if n := len(f.inputs); 4*n-1 > height && n > 1 {
 		height = max(1, height/4)*4 - 1 // whole fields
@@ -206,11 +199,11 @@ func (f *Form) View(width, height int) string {
 // to change it, and nobody can read it on a light background.
 const unfocused = "\x1b[37m"
 
-// look is our theme in huh's words.
-type look struct{ of theme.Theme }
+// huhTheme is our theme in huh's words.
+type huhTheme struct{ of theme.Theme }
 
 // Theme implements huh.Theme.
-func (l look) Theme(dark bool) *huh.Styles {
+func (l huhTheme) Theme(dark bool) *huh.Styles {
 	s := huh.ThemeBase(dark)
 	bar := lipgloss.NormalBorder()
 	if l.of.ASCII {

@@ -1,4 +1,4 @@
-package field
+package form
 
 import (
 	"testing"
@@ -11,7 +11,7 @@ import (
 // What is typed or pasted right after Tab belongs to the next field, before anything was drawn.
 func TestKeysAfterTabAreForTheNextField(t *testing.T) {
 	first, second := "", ""
-	f := New(theme.Theme{}, Question{Title: "A", Value: &first}, Question{Title: "B", Value: &second})
+	f := newFields(theme.Theme{}, question{Title: "A", Value: &first}, question{Title: "B", Value: &second})
 	f.Init()
 	for _, k := range []tea.KeyPressMsg{{Code: 'a', Text: "a"}, {Code: tea.KeyTab}, {Code: 'b', Text: "b"}, {Code: tea.KeyTab, Mod: tea.ModShift}, {Code: 'c', Text: "c"}} {
 		f.Update(k)

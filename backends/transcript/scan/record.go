@@ -1,9 +1,7 @@
-package fields
+package scan
 
 import (
 	"strings"
-
-	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
 )
 
 // maxTail bounds how many lines a wrapped value may take.
@@ -34,13 +32,13 @@ func (r *Record) Has(label string) bool {
 func (r *Record) Len() int { return len(r.values) }
 
 // Str, Bool and Int read the value of a label; nil for nothing and for other words.
-func (r *Record) Str(label string) *string { return scan.Str(r.values[label]) }
+func (r *Record) Str(label string) *string { return Str(r.values[label]) }
 
 // Bool reads a truth value.
-func (r *Record) Bool(label string) *bool { return scan.Bool(r.values[label]) }
+func (r *Record) Bool(label string) *bool { return Bool(r.values[label]) }
 
 // Int reads a number.
-func (r *Record) Int(label string) *int64 { return scan.Int(r.values[label]) }
+func (r *Record) Int(label string) *int64 { return Int(r.values[label]) }
 
 // Opening says how records begin. With First, a record begins at that label; with Head, at a line that Head accepts;
 // with both, at a line that Head accepts and that the label First follows. With neither the text is one record.

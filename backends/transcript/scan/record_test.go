@@ -1,24 +1,24 @@
-package fields_test
+package scan_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/rdma-setup/rdma-setup/backends/transcript/scan/fields"
+	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
 )
 
 func TestRecords(t *testing.T) {
-	labels := fields.Named("World ID", "Config File", "Path", "Message", "Done")
+	labels := scan.Named("World ID", "Config File", "Path", "Message", "Done")
 	any := func(string) bool { return true }
 	for _, c := range []struct {
 		name, in string
-		open     fields.Opening
+		open     scan.Opening
 		want     string
 	}{
-		{"head and first label", "lost: x\nvm-1\nWorld ID: 1\nvm-2\nWorld ID: 2", fields.Opening{First: "World ID", Head: any}, "vm-1/1 vm-2/2"},
-		{"a record whose head is cut is left out", "World ID: 1\nConfig File: a\nvm-2\nWorld ID: 2", fields.Opening{First: "World ID", Head: any}, "vm-2/2"},
-		{"label opens", "Path: /a\nMessage: m\nPath: /b", fields.Opening{First: "Path"}, "/ /"},
-		{"one record", "noise\nWorld ID: 1\nWorld ID: 2", fields.Opening{}, "/1"},
+		{"head and first label", "lost: x\nvm-1\nWorld ID: 1\nvm-2\nWorld ID: 2", scan.Opening{First: "World ID", Head: any}, "vm-1/1 vm-2/2"},
+		{"a record whose head is cut is left out", "World ID: 1\nConfig File: a\nvm-2\nWorld ID: 2", scan.Opening{First: "World ID", Head: any}, "vm-2/2"},
+		{"label opens", "Path: /a\nMessage: m\nPath: /b", scan.Opening{First: "Path"}, "/ /"},
+		{"one record", "noise\nWorld ID: 1\nWorld ID: 2", scan.Opening{}, "/1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got []string
@@ -33,8 +33,8 @@ func TestRecords(t *testing.T) {
 }
 
 func TestRecordWrapped(t *testing.T) {
-	labels := fields.Named("Message", "Done")
-	one := func(in string) *fields.Record { return labels.Records(in, fields.Opening{})[0] }
+	labels := scan.Named("Message", "Done")
+	one := func(in string) *scan.Record { return labels.Records(in, scan.Opening{})[0] }
 	if got := one("Message: a b\nc d\nDone: yes").Value("Message"); got != "a b c d" {
 		t.Errorf("wrapped: %q", got)
 	}

@@ -1,4 +1,4 @@
-package appliance
+package recipe
 
 import (
 	"fmt"
@@ -10,9 +10,9 @@ import (
 // roceV2 is the hardware version from which a VM speaks RoCE v2 (KB 328676).
 const roceV2 = 14
 
-// Additions are the settings that give the VM its PVRDMA adapters, in order: the hardware version that RoCE v2 needs, all
+// ApplianceChanges are the settings that give the VM its PVRDMA adapters, in order: the hardware version that RoCE v2 needs, all
 // memory reserved, then one adapter a port group.
-func Additions(a backends.Appliance, w Wish, inv *backends.Inventory) []backends.Assignment {
+func ApplianceChanges(a backends.Appliance, w ApplianceWish, inv *backends.Inventory) []backends.Assignment {
 	if len(w.RDMA) == 0 {
 		return nil
 	}
@@ -35,8 +35,8 @@ func Additions(a backends.Appliance, w Wish, inv *backends.Inventory) []backends
 	return out
 }
 
-// Summary says what a deployment does. Values of secret properties are not in it.
-func Summary(a backends.Appliance, w Wish, manifest, signed bool) string {
+// ApplianceSummary says what a deployment does. Values of secret properties are not in it.
+func ApplianceSummary(a backends.Appliance, w ApplianceWish, manifest, signed bool) string {
 	var b strings.Builder
 	line := func(label, format string, args ...any) {
 		fmt.Fprintf(&b, "  %-11s%s\n", label, fmt.Sprintf(format, args...))
@@ -70,7 +70,7 @@ func Summary(a backends.Appliance, w Wish, manifest, signed bool) string {
 	default:
 		line("note", "the package is signed; rdma-setup does not verify the signature, ovftool does")
 	}
-	if Limit(a) == maxBitfusion {
+	if MaxAdapters(a) == maxBitfusion {
 		line("note", "VMware has ended Bitfusion; it asks for 50 us of latency at most between server and client (rdma-setup bench)")
 	}
 	line("cost", "no reboot, no vMotion: a new VM, off; its memory is reserved from its first start on")

@@ -1,5 +1,4 @@
-// Package appliance holds the rules by which a virtual appliance gets its networks, properties and RDMA adapters.
-package appliance
+package recipe
 
 import (
 	"fmt"
@@ -13,7 +12,7 @@ import (
 )
 
 // A Wish is a deployment with what comes on top of the appliance's own hardware.
-type Wish struct {
+type ApplianceWish struct {
 	backends.Deployment
 	RDMA []string // port groups of PVRDMA adapters that are added before the first start
 }
@@ -25,16 +24,16 @@ const (
 	maxAdapters  = 10
 )
 
-// Limit is how many adapters the appliance may have.
-func Limit(a backends.Appliance) int {
+// MaxAdapters is how many adapters the appliance may have.
+func MaxAdapters(a backends.Appliance) int {
 	if strings.Contains(strings.ToLower(a.Product+" "+a.Name), "bitfusion") {
 		return maxBitfusion
 	}
 	return maxAdapters
 }
 
-// Check fails with a plan.Refused that holds everything that speaks against a wish in this inventory.
-func Check(a backends.Appliance, w Wish, inv *backends.Inventory) error {
+// CheckAppliance fails with a plan.Refused that holds everything that speaks against a wish in this inventory.
+func CheckAppliance(a backends.Appliance, w ApplianceWish, inv *backends.Inventory) error {
 	var out []plan.Refusal
 	bad := func(hint, format string, args ...any) {
 		out = append(out, plan.Refusal{Target: backends.VMRef(w.Name), Why: fmt.Sprintf(format, args...), Remedy: hint})
@@ -44,7 +43,7 @@ func Check(a backends.Appliance, w Wish, inv *backends.Inventory) error {
 	}
 	for _, n := range slices.Sorted(maps.Keys(w.Networks)) {
 		if !slices.Contains(a.Networks, n) {
-			bad(near(n, a.Networks), "the appliance has no network %q", n)
+			bad(didYouMean(n, a.Networks), "the appliance has no network %q", n)
 		}
 	}
 	for _, n := range a.Networks {
@@ -52,10 +51,10 @@ func Check(a backends.Appliance, w Wish, inv *backends.Inventory) error {
 			bad(fmt.Sprintf("add --network %q", n+"=PORT GROUP"), "nothing says to which port group the appliance's network %q belongs", n)
 		}
 	}
-	adapters(a, w, inv.PortGroups, bad)
-	properties(a, w, bad)
+	applianceAdapters(a, w, inv.PortGroups, bad)
+	applianceProperties(a, w, bad)
 	if w.Configuration != "" && !slices.Contains(a.Configurations, w.Configuration) {
-		bad(near(w.Configuration, a.Configurations), "the appliance has no configuration %q", w.Configuration)
+		bad(didYouMean(w.Configuration, a.Configurations), "the appliance has no configuration %q", w.Configuration)
 	}
 	if len(out) > 0 {
 		return &plan.Refused{Refusals: out}
@@ -63,7 +62,7 @@ func Check(a backends.Appliance, w Wish, inv *backends.Inventory) error {
 	return nil
 }
 
-func near(name string, known []string) string {
+func didYouMean(name string, known []string) string {
 	if n := answers.Nearest(name, known); n != "" {
 		return "did you mean " + n + "?"
 	}
@@ -73,10 +72,10 @@ func near(name string, known []string) string {
 	return "it has: " + strings.Join(known, ", ")
 }
 
-// adapters holds the guide's rules: the first adapter is no PVRDMA one, and each stands in a network of its own, since Linux
+// applianceAdapters holds the guide's rules: the first adapter is no PVRDMA one, and each stands in a network of its own, since Linux
 // answers for all addresses of a subnet on any of its interfaces.
-func adapters(a backends.Appliance, w Wish, groups []backends.PortGroup, bad func(string, string, ...any)) {
-	if n, most := len(a.Adapters)+len(w.RDMA), Limit(a); n > most {
+func applianceAdapters(a backends.Appliance, w ApplianceWish, groups []backends.PortGroup, bad func(string, string, ...any)) {
+	if n, most := len(a.Adapters)+len(w.RDMA), MaxAdapters(a); n > most {
 		bad("leave some --rdma out", "%d adapters are more than the %d that it may have", n, most)
 	}
 	if len(a.Adapters) == 0 && len(w.RDMA) > 0 {
@@ -100,7 +99,7 @@ func adapters(a backends.Appliance, w Wish, groups []backends.PortGroup, bad fun
 					known = append(known, p.Name)
 				}
 			}
-			bad(near(g, known), "there is no distributed port group %s", g)
+			bad(didYouMean(g, known), "there is no distributed port group %s", g)
 		case groups[i].Uplink:
 			bad("name a port group for VMs", "%s is the uplink port group of %s", g, groups[i].Switch)
 		case groups[i].Free == 0:
@@ -109,7 +108,7 @@ func adapters(a backends.Appliance, w Wish, groups []backends.PortGroup, bad fun
 	}
 }
 
-func properties(a backends.Appliance, w Wish, bad func(string, string, ...any)) {
+func applianceProperties(a backends.Appliance, w ApplianceWish, bad func(string, string, ...any)) {
 	var known []string
 	for _, p := range a.Properties {
 		known = append(known, p.Key)
@@ -123,7 +122,7 @@ func properties(a backends.Appliance, w Wish, bad func(string, string, ...any)) 
 	}
 	for _, key := range slices.Sorted(maps.Keys(w.Properties)) {
 		if !slices.Contains(known, key) {
-			bad(near(key, known), "the appliance has no property %q", key)
+			bad(didYouMean(key, known), "the appliance has no property %q", key)
 		}
 	}
 }

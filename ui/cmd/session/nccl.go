@@ -1,4 +1,4 @@
-package nodes
+package session
 
 import (
 	"fmt"
@@ -13,15 +13,15 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// NCCL is what NCCL should be told in the guests of the answers, from their facts and from what was measured; nil where
+// NCCLSettings is what NCCL should be told in the guests of the answers, from their facts and from what was measured; nil where
 // no guest has a GPU, or no RDMA device was found.
-func NCCL(a *answers.Answers, inv *backends.Inventory, measured []perftest.Measurement) *report.NCCL {
+func NCCLSettings(a *answers.Answers, inv *backends.Inventory, measured []perftest.Measurement) *report.NCCL {
 	if len(measured) == 0 || !slices.ContainsFunc(inv.Guests, func(g backends.Guest) bool { return g.NVIDIA != nil && len(g.NVIDIA.GPUs) > 0 || shares(inv.VM(g.VM)) }) {
 		return nil
 	}
 	out := &report.NCCL{}
 	net := generate.NCCL{Path: generate.Path(a.Mode)}
-	net.Device, net.GID, out.Why = Shared(inv, a)
+	net.Device, net.GID, out.Why = SharedNodes(inv, a)
 	if net.Device == "" && net.GID < 0 {
 		return nil
 	}

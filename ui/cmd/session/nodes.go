@@ -1,6 +1,4 @@
-// Package nodes is what guests are to a measurement: their RDMA devices, addresses and GPUs, found by fact, and what NCCL
-// should be told of them.
-package nodes
+package session
 
 import (
 	"strings"
@@ -10,9 +8,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// Of finds, for every VM of the answers, the RDMA device behind its address, by fact: the adapter's MAC,
+// Nodes finds, for every VM of the answers, the RDMA device behind its address, by fact: the adapter's MAC,
 // the port's state, the GID table.
-func Of(a *answers.Answers, inv *backends.Inventory) []perftest.Node {
+func Nodes(a *answers.Answers, inv *backends.Inventory) []perftest.Node {
 	var nodes []perftest.Node
 	for _, v := range a.VMs {
 		vm := inv.VM(v.Name)

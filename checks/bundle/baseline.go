@@ -1,5 +1,4 @@
-// Package baseline keeps what a healthy fabric looks like, so that later checks can name what drifted since.
-package baseline
+package bundle
 
 import (
 	"encoding/json"
@@ -17,8 +16,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks"
 )
 
-// format is the version of the file that this program writes and reads.
-const format = 1
+// baselineFormat is the version of the file that this program writes and reads.
+const baselineFormat = 1
 
 // A Baseline is what a fabric was like when it was found healthy.
 type Baseline struct {
@@ -29,16 +28,16 @@ type Baseline struct {
 	Inventory *backends.Inventory `json:"inventory"`
 }
 
-// Of takes what is worth keeping out of the facts of a check: settings and hardware, not what changes by itself. What
+// BaselineOf takes what is worth keeping out of the facts of a check: settings and hardware, not what changes by itself. What
 // the check did not read (a quick one asks neither esxcli nor guests) is absent, and later checks do not compare it.
-func Of(f *checks.Facts, made time.Time, tool string) *Baseline {
+func BaselineOf(f *checks.Facts, made time.Time, tool string) *Baseline {
 	inv := *f.Inventory
 	inv.Gaps, inv.APICalls = nil, 0
 	inv.VCenter.Clock = time.Time{}
 	inv.Hosts = make([]backends.Host, len(f.Inventory.Hosts))
 	for i, h := range f.Inventory.Hosts {
 		h.PCI, h.RecentTasks, h.MemoryUsedMB = nil, nil, 0
-		h.System = system(h.System)
+		h.System = lastingSystem(h.System)
 		inv.Hosts[i] = h
 	}
 	inv.Guests = make([]backends.Guest, len(f.Inventory.Guests))
@@ -46,11 +45,11 @@ func Of(f *checks.Facts, made time.Time, tool string) *Baseline {
 		g.KernelLog = nil
 		inv.Guests[i] = g
 	}
-	return &Baseline{Format: format, Made: made.UTC(), Tool: tool, Mode: string(f.Answers.Mode), Inventory: &inv}
+	return &Baseline{Format: baselineFormat, Made: made.UTC(), Tool: tool, Mode: string(f.Answers.Mode), Inventory: &inv}
 }
 
-// system keeps what does not change by itself.
-func system(known *backends.HostSystem) *backends.HostSystem {
+// lastingSystem keeps what does not change by itself.
+func lastingSystem(known *backends.HostSystem) *backends.HostSystem {
 	if known == nil {
 		return nil
 	}
@@ -60,8 +59,8 @@ func system(known *backends.HostSystem) *backends.HostSystem {
 // plainID is what an instance UUID looks like; any other text a server may give never reaches the file system.
 var plainID = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
 
-// Path is where the baseline of a vCenter is kept under a state directory.
-func Path(stateDir, instanceUUID string) string {
+// BaselinePath is where the baseline of a vCenter is kept under a state directory.
+func BaselinePath(stateDir, instanceUUID string) string {
 	name := instanceUUID
 	if !plainID.MatchString(name) {
 		name = "vcenter"
@@ -69,23 +68,23 @@ func Path(stateDir, instanceUUID string) string {
 	return filepath.Join(stateDir, "baselines", name+".json")
 }
 
-// Save writes a baseline whole or not at all, 0600, into a directory that is made 0700.
-func Save(path string, b *Baseline) error {
+// SaveBaseline writes a baseline whole or not at all, 0600, into a directory that is made 0700.
+func SaveBaseline(path string, b *Baseline) error {
 	data, err := json.MarshalIndent(b, "", " ")
 	if err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return unusable(path, "written", err)
+		return unusableBaseline(path, "written", err)
 	}
 	if err := renameio.WriteFile(path, append(data, '\n'), 0o600, renameio.WithStaticPermissions(0o600)); err != nil {
-		return unusable(path, "written", err)
+		return unusableBaseline(path, "written", err)
 	}
 	return nil
 }
 
-// Load reads a baseline of the vCenter with this instance UUID; nil without an error where there is no such file.
-func Load(path, instanceUUID string) (*Baseline, error) {
+// LoadBaseline reads a baseline of the vCenter with this instance UUID; nil without an error where there is no such file.
+func LoadBaseline(path, instanceUUID string) (*Baseline, error) {
 	data, err := backends.InputBaseline.ReadFile(path)
 	if err == nil {
 		err = backends.InventoryJSON.Check(data)
@@ -94,24 +93,24 @@ func Load(path, instanceUUID string) (*Baseline, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, unusable(path, "read", err)
+		return nil, unusableBaseline(path, "read", err)
 	}
 	var b Baseline
 	if err := json.Unmarshal(data, &b); err != nil {
-		return nil, unusable(path, "read", err)
+		return nil, unusableBaseline(path, "read", err)
 	}
 	switch {
 	case b.Inventory == nil || b.Format == 0:
-		return nil, unusable(path, "read", errors.New("it is no baseline"))
-	case b.Format > format:
-		return nil, unusable(path, "read", fmt.Errorf("a later version wrote it (format %d, this program knows %d)", b.Format, format))
+		return nil, unusableBaseline(path, "read", errors.New("it is no baseline"))
+	case b.Format > baselineFormat:
+		return nil, unusableBaseline(path, "read", fmt.Errorf("a later version wrote it (format %d, this program knows %d)", b.Format, baselineFormat))
 	case b.Inventory.VCenter.InstanceUUID != instanceUUID:
-		return nil, unusable(path, "used", fmt.Errorf("it is of another vCenter, %s", b.Inventory.VCenter.URL))
+		return nil, unusableBaseline(path, "used", fmt.Errorf("it is of another vCenter, %s", b.Inventory.VCenter.URL))
 	}
 	return &b, nil
 }
 
-func unusable(path, verb string, err error) error {
+func unusableBaseline(path, verb string, err error) error {
 	return backends.Errorf(backends.KindPermanent, "", "check --save-baseline writes a new one, --baseline none does without",
 		"the baseline %s could not be %s: %w", path, verb, err)
 }
