@@ -23,7 +23,8 @@ func inventory(t *testing.T, c backends.Surveyor, scope backends.Scope) *backend
 }
 
 func TestInventoryOfStock(t *testing.T) {
-	w := start(t, nil, nil)
+	// vcsim names itself so (govmomi, vcsim/main.go): it is no lab of this program.
+	w := start(t, func(m *simulator.Model) { m.ServiceContent.About.Name += " (govmomi simulator)" }, nil)
 	inv := inventory(t, w.dial(t), backends.Scope{Details: true})
 	if len(inv.Hosts) != 4 || len(inv.VMs) != 4 || len(inv.Switches) != 1 || inv.VCenter.Simulated {
 		t.Errorf("%d hosts, %d VMs, %d switches", len(inv.Hosts), len(inv.VMs), len(inv.Switches))
