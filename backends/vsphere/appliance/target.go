@@ -172,16 +172,23 @@ func candidates(ctx context.Context, conn *wire.Conn, refs []types.ManagedObject
 	return out, nil
 }
 
+// allocates tells whether a thick disk takes its whole size when it is created. On VMFS it does. On vSAN and vVols the storage
+// policy decides, by default thin (vSphere documentation, "vSAN policies": object space reservation); on NFS the server does,
+// unless it has a plug-in for VAAI ("Storage Hardware Acceleration on NAS Devices").
+func allocates(datastore string) bool {
+	return !slices.Contains([]string{"vsan", "vvol", "nfs", "nfs41"}, strings.ToLower(datastore))
+}
+
 // space refuses a datastore that cannot take the disks.
 func space(ctx context.Context, conn *wire.Conn, store *object.Datastore, f *File, d backends.Deployment) error {
-	wanted := f.Bytes
-	if d.Disk != "thin" {
-		wanted = max(wanted, f.DiskBytes)
-	}
 	var summary types.DatastoreSummary
 	_, err := conn.Retrieve(ctx, []types.PropertyFilterSpec{wire.Of("Datastore", []types.ManagedObjectReference{store.Reference()}, "summary")}, func(o wire.Object) {
 		summary = wire.Value[types.DatastoreSummary](o, "summary")
 	})
+	wanted := f.Bytes
+	if d.Disk != "thin" && allocates(summary.Type) {
+		wanted = max(wanted, f.DiskBytes)
+	}
 	switch {
 	case err != nil:
 		return wire.Explain(err, d.Name, "read the datastore")

@@ -30,3 +30,12 @@ func TestChoosesAHostThatFits(t *testing.T) {
 		}
 	}
 }
+
+// TestThickDisksOnSharedStorage: what takes the whole size of a thick disk at once.
+func TestThickDisksOnSharedStorage(t *testing.T) {
+	for kind, want := range map[string]bool{"VMFS": true, "OTHER": true, "": true, "vsan": false, "NFS": false, "NFS41": false, "VVOL": false} {
+		if got := allocates(kind); got != want {
+			t.Errorf("%q: %t, want %t", kind, got, want)
+		}
+	}
+}
