@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,11 +19,13 @@ type Input struct {
 	Limit  int64  // bytes
 	Secret bool   // others than its owner must not have access to it
 	Script bool   // it decides what the program does: others must not write to it
+
+	Mounted bool // container runtimes mount it, readable by everybody in the container
 }
 
 // The inputs of the program, each with its limit.
 var (
-	InputPassword   = Input{Name: "a password file", Limit: 64 << 10, Secret: true}
+	InputPassword   = Input{Name: "a password file", Limit: 64 << 10, Secret: true, Mounted: true}
 	InputKey        = Input{Name: "a private key", Limit: 1 << 20, Secret: true}
 	InputPublicKey  = Input{Name: "a public key", Limit: 1 << 20}
 	InputSettings   = Input{Name: "the settings file", Limit: 1 << 20, Script: true}
@@ -45,6 +48,11 @@ func Inputs() []Input {
 
 // ErrTooLarge is in the chain of errors of inputs over their limit.
 var ErrTooLarge = errors.New("too large")
+
+const (
+	secretsDir    = "/run/secrets"
+	readOnlyMount = 1 // ST_RDONLY of statfs(2)
+)
 
 // pipeWait is how long a named pipe may stay without a byte.
 const pipeWait = 10 * time.Second
@@ -76,10 +84,17 @@ func (in Input) ReadFile(path string) ([]byte, error) {
 	if err := in.permitted(path, info); err != nil {
 		return nil, err
 	}
-	if info.Mode()&os.ModeNamedPipe == 0 {
+	if info.Mode()&os.ModeNamedPipe == 0 || inherited(path) {
 		return in.Read(f, path)
 	}
 	return in.readPipe(f, path)
+}
+
+// inherited tells whether a path names an open file of this process, as the pipe of "--password-file <(command)". Its writer is
+// there from the start and its end is final (pipe(7)), so it is read to the end however long the command takes: a password
+// manager may ask for its own password first.
+func inherited(path string) bool {
+	return path == "/dev/stdin" || strings.HasPrefix(path, "/dev/fd/") || strings.HasPrefix(path, "/proc/self/fd/")
 }
 
 // Fits tells before a library reads the file whether it is one and not too large. /dev/null passes for an empty file.
@@ -138,7 +153,7 @@ func (in Input) permitted(path string, info os.FileInfo) error {
 		return nil
 	}
 	mode, me := info.Mode().Perm(), os.Getuid()
-	if in.Secret && int(st.Uid) == me && mode&0o077 != 0 {
+	if in.Secret && int(st.Uid) == me && mode&0o077 != 0 && !(in.Mounted && containerSecret(path, st.Uid, mode)) {
 		return Errorf(KindUsage, "", "Run: chmod 600 "+path, "permissions %#o of %s, %s, are too open: only its owner may have access", mode, path, in.Name)
 	}
 	writable := mode & 0o022
@@ -152,6 +167,24 @@ func (in Input) permitted(path string, info os.FileInfo) error {
 		return Errorf(KindUsage, "", "Change its owner to your user, or name another file.", "%s, %s, belongs to another user (uid %d)", path, in.Name, st.Uid)
 	}
 	return nil
+}
+
+// containerSecret tells whether a file is a secret that a container runtime has mounted: of root, nobody else may write to it,
+// and it lies below /run/secrets, where Docker and Podman mount secrets with mode 0444 (Docker documentation, "Manage sensitive
+// data with Docker secrets"; podman-secret-create(1)), or on a read-only mount, as the volumes of Kubernetes' secrets with mode
+// 0644 (Kubernetes documentation, "Secrets", "Mounted Secrets"). Only the processes of the container can read it there.
+func containerSecret(path string, uid uint32, mode os.FileMode) bool {
+	if uid != 0 || mode&0o022 != 0 {
+		return false
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real // Kubernetes mounts links to ..data/NAME; /var/run is a link to /run
+	}
+	if abs, err := filepath.Abs(path); err == nil && strings.HasPrefix(abs, secretsDir+"/") {
+		return true
+	}
+	var fs syscall.Statfs_t
+	return syscall.Statfs(path, &fs) == nil && fs.Flags&readOnlyMount != 0
 }
 
 // privateGroup tells whether a group holds nobody but a user, by /etc/group and /etc/passwd. What cannot be read is no.

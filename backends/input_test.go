@@ -2,11 +2,13 @@ package backends_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 )
@@ -61,6 +63,35 @@ func TestInputFromPipes(t *testing.T) {
 	}
 	if _, err := backends.InputAnswers.ReadFile(t.TempDir()); !errors.Is(err, syscall.EISDIR) {
 		t.Errorf("a directory: %v", err)
+	}
+}
+
+// TestInputOfASlowCommand is --password-file <(command): the command may take its time, and may write nothing at all.
+func TestInputOfASlowCommand(t *testing.T) {
+	for _, text := range []string{"secret\n", ""} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { r.Close() })
+		path := fmt.Sprintf("/dev/fd/%d", r.Fd())
+		type answer struct {
+			text string
+			err  error
+		}
+		read := make(chan answer, 1)
+		begun := time.Now()
+		go func() {
+			b, err := backends.InputPassword.ReadFile(path)
+			read <- answer{string(b), err}
+		}()
+		if _, err := w.WriteString(text); err != nil {
+			t.Fatal(err)
+		}
+		w.Close()
+		if got := <-read; got.text != text || got.err != nil || time.Since(begun) > 5*time.Second {
+			t.Errorf("%q, %v after %s; want %q at once", got.text, got.err, time.Since(begun), text)
+		}
 	}
 }
 

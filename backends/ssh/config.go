@@ -44,6 +44,7 @@ type Config struct {
 	Jump      []string // jump hosts "[user@]host[:port]", nearest first; overrides ProxyJump of ssh_config
 	SSHConfig []string // ssh_config files, the first value found wins; a file that does not exist is passed by
 
+	Warn  func(string)   // is told what of the ssh_config files is ignored; nil: nobody
 	Trace backends.Trace // is told of every command; nil: nobody
 
 	WeakAlgorithms bool          // also SHA-1 key exchanges and CBC ciphers, for servers that know nothing else
@@ -101,7 +102,7 @@ func joinHostPort(host string, port int) string {
 // settings is what the ssh_config files say.
 type settings []*ssh_config.Config
 
-func loadSettings(files []string) (settings, error) {
+func loadSettings(files []string, warn func(string)) (settings, error) {
 	var s settings
 	for _, name := range files {
 		if _, err := os.Stat(name); os.IsNotExist(err) {
@@ -113,12 +114,17 @@ func loadSettings(files []string) (settings, error) {
 			return nil, backends.Errorf(backends.KindUsage, "", cmp.Or(backends.HintOf(err), "Correct the file."), "read the SSH client configuration %s: %w", name, err)
 		}
 		c, err := ssh_config.DecodeBytes(text)
-		if err != nil && strings.HasPrefix(filepath.Clean(name), "/etc/ssh/") {
-			continue // a file of the distribution, as Red Hat's with "Match final", which the library does not read: it sets algorithms
+		if err != nil && inEtc(name) {
+			continue // a file of the distribution that the library does not read: it sets algorithms
 		}
 		if err != nil {
 			return nil, backends.Errorf(backends.KindUsage, "", "Correct the file, or run with an SSH configuration of its own.",
 				"read the SSH client configuration %s: %w", name, err)
+		}
+		for _, line := range walk.ignored {
+			if warn != nil {
+				warn(line)
+			}
 		}
 		s = append(s, c)
 	}

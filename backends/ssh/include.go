@@ -18,76 +18,145 @@ const (
 
 // includes walks through the files that ssh_config files include before the library reads them whole.
 type includes struct {
-	files int
-	left  int64
+	files   int
+	left    int64
+	ignored []string // what the operator is told
 }
 
-// read reads one ssh_config file after it has walked through everything below it. OpenSSH trusts the system's file as it is
-// and checks owner and permissions of the user's and of all that are included (readconf.c, SSHCONF_CHECKPERM).
+// read reads one ssh_config file after it has walked through everything below it, and returns what the library understands of
+// it. OpenSSH trusts the system's file as it is and checks owner and permissions of the user's and of all that are included
+// (readconf.c, SSHCONF_CHECKPERM).
 func (w *includes) read(name string) ([]byte, error) {
 	in := backends.InputSSHConfig
-	in.Script = !strings.HasPrefix(filepath.Clean(name), "/etc/ssh/")
+	in.Script = !inEtc(name)
 	text, err := in.ReadFile(name)
 	if err != nil {
 		return nil, err
 	}
-	return text, w.walk(string(text), 1, false)
+	kept, _, err := w.walk(name, string(text), 1, false)
+	return []byte(kept), err
 }
 
-func (w *includes) walk(text string, depth int, system bool) error {
+func inEtc(name string) bool { return strings.HasPrefix(filepath.Clean(name), "/etc/ssh/") }
+
+// walk returns a text without what the library does not understand: Match blocks with other criteria than "all" or one "host",
+// and the Include of files that have such blocks, because the library reads those itself. Lines keep their numbers. Whole tells
+// that nothing was left out.
+func (w *includes) walk(file, text string, depth int, system bool) (kept string, whole bool, err error) {
 	if w.left -= int64(len(text)); w.left < 0 {
-		return fmt.Errorf("the files that it includes are %w: the limit is %s", backends.ErrTooLarge, backends.SizeText(backends.InputSSHConfig.Limit))
+		return "", false, fmt.Errorf("the files that it includes are %w: the limit is %s", backends.ErrTooLarge, backends.SizeText(backends.InputSSHConfig.Limit))
 	}
+	var out strings.Builder
+	whole = true
+	ignoring := false
 	for line := range strings.Lines(text) {
-		for _, pattern := range included(line) {
-			names, err := filepath.Glob(includePath(pattern, system))
-			if err != nil {
-				return fmt.Errorf("include %s: %w", pattern, err)
+		key, value := directive(line)
+		switch {
+		case key == "match":
+			if ignoring = !understood(value); ignoring {
+				whole = false
+				if depth == 1 {
+					w.note(file, "%s: the block %q is ignored", file, "Match "+value)
+				}
 			}
-			for _, name := range names {
-				if w.files++; w.files > includeFiles {
-					return fmt.Errorf("it includes more than %d files", includeFiles)
-				}
-				if depth > includeDepth {
-					return fmt.Errorf("include directives are nested more than %d levels deep", includeDepth)
-				}
-				if err := w.file(name, depth); err != nil {
-					return err
+		case key == "host":
+			ignoring = false
+		}
+		if ignoring {
+			out.WriteString("\n")
+			continue
+		}
+		if key == "include" {
+			good, all, err := w.include(value, depth, system)
+			if err != nil {
+				return "", false, err
+			}
+			if !all {
+				whole = false
+				if line = "\n"; len(good) > 0 {
+					line = "Include " + strings.Join(good, " ") + "\n"
 				}
 			}
 		}
+		out.WriteString(line)
 	}
-	return nil
+	return out.String(), whole, nil
 }
 
-func (w *includes) file(name string, depth int) error {
+// note remembers what the operator is told to be ignored. The system's own files set algorithms there, as Red Hat's with
+// "Match final all"; nobody needs to hear of it.
+func (w *includes) note(file, format string, args ...any) {
+	if !inEtc(file) {
+		w.ignored = append(w.ignored, fmt.Sprintf(format, args...)+`: only "Match all" and "Match host" are supported`)
+	}
+}
+
+// include walks through the files of an Include directive; good are those that the library may read, all that it may read each.
+func (w *includes) include(patterns string, depth int, system bool) (good []string, all bool, err error) {
+	all = true
+	for _, pattern := range strings.Fields(strings.ReplaceAll(patterns, `"`, " ")) {
+		names, err := filepath.Glob(includePath(pattern, system))
+		if err != nil {
+			return nil, false, fmt.Errorf("include %s: %w", pattern, err)
+		}
+		for _, name := range names {
+			if w.files++; w.files > includeFiles {
+				return nil, false, fmt.Errorf("it includes more than %d files", includeFiles)
+			}
+			if depth > includeDepth {
+				return nil, false, fmt.Errorf("include directives are nested more than %d levels deep", includeDepth)
+			}
+			whole, err := w.file(name, depth)
+			if err != nil {
+				return nil, false, err
+			}
+			if whole {
+				good = append(good, name)
+				continue
+			}
+			all = false
+			w.note(name, "the included file %s is ignored, since it has another Match block", name)
+		}
+	}
+	return good, all, nil
+}
+
+func (w *includes) file(name string, depth int) (whole bool, err error) {
 	info, err := os.Stat(name)
 	if os.IsNotExist(err) {
-		return nil // a link that leads nowhere: ssh(1) passes it by
+		return true, nil // a link that leads nowhere: ssh(1) passes it by
 	}
 	if err == nil {
 		err = backends.InputSSHConfig.Fits(name, info)
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	text, err := backends.InputSSHConfig.ReadFile(name)
 	if err != nil {
-		return err
+		return false, err
 	}
-	return w.walk(string(text), depth+1, strings.HasPrefix(filepath.Clean(name), "/etc/ssh"))
+	_, whole, err = w.walk(name, string(text), depth+1, strings.HasPrefix(filepath.Clean(name), "/etc/ssh"))
+	return whole, err
 }
 
-// included takes the patterns out of an Include line: "Include a b", "include=a".
-func included(line string) []string {
+// directive divides a line: "Include a b", "include=a", "Match host x # comment".
+func directive(line string) (key, value string) {
 	line = strings.TrimSpace(line)
 	i := strings.IndexAny(line, " \t=\"")
-	if i < 0 || !strings.EqualFold(line[:i], "include") {
-		return nil
+	if i < 0 {
+		return strings.ToLower(line), ""
 	}
-	rest := strings.TrimSpace(line[i:])
-	rest = strings.ReplaceAll(strings.TrimPrefix(rest, "="), `"`, " ")
-	return strings.Fields(rest)
+	value = strings.TrimSpace(line[i:])
+	return strings.ToLower(line[:i]), strings.TrimSpace(strings.TrimPrefix(value, "="))
+}
+
+// understood tells whether the library evaluates the criteria of a Match line as ssh_config(5) does. Of several it would take
+// all but the first for patterns of host names.
+func understood(criteria string) bool {
+	criteria, _, _ = strings.Cut(criteria, "#")
+	f := strings.Fields(strings.ToLower(criteria))
+	return len(f) == 1 && f[0] == "all" || len(f) == 2 && f[0] == "host"
 }
 
 // includePath resolves a pattern as the library does after ssh_config(5): relative ones are those of ~/.ssh, in a file of the

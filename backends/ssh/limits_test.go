@@ -54,6 +54,32 @@ func TestSSHConfigIsLimited(t *testing.T) {
 	}
 }
 
+// TestMatchBlocksThatAreNotSupported are ignored with a warning; what stands before, after and in other files holds.
+func TestMatchBlocksThatAreNotSupported(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	s := startServer(t, nil)
+	c := trusting(t, s)
+	host, port, _ := strings.Cut(s.addr, ":")
+	writeFile(t, at("good"), "Host vm-01\n  Port "+port+"\n", 0o600)
+	writeFile(t, at("bad"), "Match final\n  Port 1\n", 0o600)
+	c.SSHConfig = []string{writeFile(t, at("config"), "Match exec \"test -e /vpn\"\n  HostName 192.0.2.1\n  Include /dev/zero\n"+
+		"Match host vm-01 user root\n  HostName 192.0.2.2\nHost *\n  Include "+at("bad")+" "+at("good")+"\nMatch host vm-01\n  HostName "+host+"\n", 0o600)}
+	var warned []string
+	c.Warn = func(line string) { warned = append(warned, line) }
+	target := s.target("vm-01")
+	target.Host, target.Port = "vm-01", 0
+	conn, err := newPool(t, c).Dial(t.Context(), target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+	if got := strings.Join(warned, "\n"); len(warned) != 3 || !strings.Contains(got, `the block "Match exec \"test -e /vpn\"" is ignored`) ||
+		!strings.Contains(got, `"Match host vm-01 user root"`) || !strings.Contains(got, "the included file "+at("bad")+" is ignored") {
+		t.Errorf("warnings:\n%s", got)
+	}
+}
+
 // TestKnownHostsIsLimited has a known_hosts file without end, and an empty one.
 func TestKnownHostsIsLimited(t *testing.T) {
 	s := startServer(t, nil)

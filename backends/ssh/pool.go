@@ -39,7 +39,7 @@ func NewPool(c Config) (*Pool, error) {
 	if c.KeepAlive == 0 {
 		c.KeepAlive = 15 * time.Second
 	}
-	s, err := loadSettings(c.SSHConfig)
+	s, err := loadSettings(c.SSHConfig, c.Warn)
 	if err != nil {
 		return nil, err
 	}
