@@ -56,7 +56,7 @@ func (w *includes) walk(file, text string, depth int, system bool) (kept string,
 			if ignoring = !understood(value); ignoring {
 				whole = false
 				if depth == 1 {
-					w.note(file, "%s: the block %q is ignored", file, "Match "+value)
+					w.note(file, "%q: the block %q is ignored", file, "Match "+value)
 				}
 			}
 		case key == "host":
@@ -115,7 +115,7 @@ func (w *includes) include(patterns string, depth int, system bool) (good []stri
 				continue
 			}
 			all = false
-			w.note(name, "the included file %s is ignored, since it has another Match block", name)
+			w.note(name, "the included file %q is ignored, since it has another Match block", name)
 		}
 	}
 	return good, all, nil

@@ -75,7 +75,7 @@ func TestMatchBlocksThatAreNotSupported(t *testing.T) {
 	}
 	conn.Close()
 	if got := strings.Join(warned, "\n"); len(warned) != 3 || !strings.Contains(got, `the block "Match exec \"test -e /vpn\"" is ignored`) ||
-		!strings.Contains(got, `"Match host vm-01 user root"`) || !strings.Contains(got, "the included file "+at("bad")+" is ignored") {
+		!strings.Contains(got, `"Match host vm-01 user root"`) || !strings.Contains(got, `the included file "`+at("bad")+`" is ignored`) {
 		t.Errorf("warnings:\n%s", got)
 	}
 }

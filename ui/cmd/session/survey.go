@@ -18,7 +18,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/guest"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/system"
-	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
@@ -31,7 +30,7 @@ func (s *Session) reachGuests() error {
 	// Guests that are given more time for their facts are slow to log in to, too, and to come back from a new address.
 	cfg := ssh.Config{
 		User: s.Set.SSHUser, CommandLimit: s.Env.CallLimit, AgentSocket: s.Env.Getenv("SSH_AUTH_SOCK"), WeakAlgorithms: s.Set.WeakSSH,
-		Warn:  func(line string) { fmt.Fprintln(s.Env.Stderr, "WARNING: "+plain.Clean(line)) },
+		Warn:  func(line string) { fmt.Fprintln(s.Env.Stderr, "WARNING: "+line) },
 		Trace: s.Trace.Call, DialTimeout: max(10*time.Second, s.Set.GuestTimeout/4),
 	}
 	if s.Set.SSHKey != "" {
