@@ -66,7 +66,7 @@ fuzz:
 # of the README lie in assets/pictures.
 pictures: build
 	ui/form/pictures.sh $(BIN) bin/pictures
-	ui/report/picture.sh $(BIN) bin/pictures/report.png
+	ui/render/picture.sh $(BIN) bin/pictures/report.png
 
 # Archives for Linux and macOS, deb, rpm, SBOM and checksums in dist; the same commit gives the same bytes.
 dist:

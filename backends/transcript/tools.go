@@ -9,20 +9,20 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/transcript/klog"
 	"github.com/rdma-setup/rdma-setup/backends/transcript/linux"
 	"github.com/rdma-setup/rdma-setup/backends/transcript/nvidia"
-	"github.com/rdma-setup/rdma-setup/backends/transcript/perftest"
+	"github.com/rdma-setup/rdma-setup/backends/transcript/perflog"
 	"github.com/rdma-setup/rdma-setup/backends/transcript/verbs"
 )
 
 // Tools returns every tool, ordered by id.
 func Tools() []Tool {
 	tools := []Tool{
-		named("ib_send_bw", perftest.Bandwidth),
-		named("ib_write_bw", perftest.Bandwidth),
-		named("ib_read_bw", perftest.Bandwidth),
-		named("ib_send_lat", perftest.Latency),
-		named("ib_write_lat", perftest.Latency),
-		named("ib_read_lat", perftest.Latency),
-		named("ibv_rc_pingpong", perftest.PingPong),
+		named("ib_send_bw", perflog.Bandwidth),
+		named("ib_write_bw", perflog.Bandwidth),
+		named("ib_read_bw", perflog.Bandwidth),
+		named("ib_send_lat", perflog.Latency),
+		named("ib_write_lat", perflog.Latency),
+		named("ib_read_lat", perflog.Latency),
+		named("ibv_rc_pingpong", perflog.PingPong),
 		single("ibv_devices", verbs.Devices),
 		single("ibv_devinfo", verbs.DevInfo),
 		single("ibstat", verbs.IBStat),

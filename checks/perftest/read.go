@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	parse "github.com/rdma-setup/rdma-setup/backends/transcript/perftest"
+	"github.com/rdma-setup/rdma-setup/backends/transcript/perflog"
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
 )
 
@@ -18,14 +18,14 @@ func (r *Runner) read(test string, out Output, m *Measurement) {
 	test, _, _ = strings.Cut(test, " ")
 	var problems []scan.Message
 	if strings.HasSuffix(test, "_lat") {
-		res := parse.Latency(test, text)
+		res := perflog.Latency(test, text)
 		problems = res.Errors
 		m.head(res.Header)
 		for _, row := range res.Rows {
 			m.Rows = append(m.Rows, latencyRow(row))
 		}
 	} else {
-		res := parse.Bandwidth(test, text)
+		res := perflog.Bandwidth(test, text)
 		problems = res.Errors
 		m.head(res.Header)
 		for _, row := range res.Rows {
@@ -49,7 +49,7 @@ func (r *Runner) read(test string, out Output, m *Measurement) {
 	}
 }
 
-func (m *Measurement) head(h parse.Header) {
+func (m *Measurement) head(h perflog.Header) {
 	if h.MTU != nil {
 		m.MTU = int(*h.MTU)
 	}
@@ -87,9 +87,9 @@ func errorCode(test string, out Output) string {
 func toolErrors(test, text string) []scan.Message {
 	test, _, _ = strings.Cut(test, " ")
 	if strings.HasSuffix(test, "_lat") {
-		return parse.Latency(test, text).Errors
+		return perflog.Latency(test, text).Errors
 	}
-	return parse.Bandwidth(test, text).Errors
+	return perflog.Bandwidth(test, text).Errors
 }
 
 func problemWords(m scan.Message) string {

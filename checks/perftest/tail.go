@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	parse "github.com/rdma-setup/rdma-setup/backends/transcript/perftest"
+	"github.com/rdma-setup/rdma-setup/backends/transcript/perflog"
 )
 
 const (
@@ -27,14 +27,14 @@ func (r *Runner) tail(ctx context.Context, p Pair, port int, m *Measurement) {
 	if err != nil || out.Exit != 0 {
 		return
 	}
-	res := parse.Latency(SendLatency, out.Stdout)
+	res := perflog.Latency(SendLatency, out.Stdout)
 	if len(res.Errors) > 0 || len(res.Rows) != 1 || res.Rows[0].SizeBytes != first.Bytes || value(res.Rows[0].TTypicalUs) <= 0 {
 		return
 	}
 	*first = latencyRow(res.Rows[0])
 }
 
-func latencyRow(row parse.LatencyRow) Row {
+func latencyRow(row perflog.LatencyRow) Row {
 	return Row{
 		Bytes: row.SizeBytes, Iterations: row.Iterations, TypicalUs: value(row.TTypicalUs), AvgUs: value(row.TAvgUs),
 		P99Us: value(row.P99Us), P999Us: value(row.P999Us),

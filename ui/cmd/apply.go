@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
-	uireport "github.com/rdma-setup/rdma-setup/ui/report"
+	"github.com/rdma-setup/rdma-setup/ui/render"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
@@ -175,7 +175,7 @@ func (r *runner) finish(ctx context.Context, p *planned, res engine.Result, runE
 			return err
 		}
 	} else if rep != nil {
-		if err := uireport.Terminal(r.env.Stdout, rep, r.env.Theme()); err != nil {
+		if err := render.Terminal(r.env.Stdout, rep, r.env.Theme()); err != nil {
 			return err
 		}
 		if res.Run != "" {

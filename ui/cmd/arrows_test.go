@@ -24,14 +24,14 @@ var allowed = map[string][]string{
 
 	"ui/cmd/torture/witness": {}, // what it judges must not be its own
 
-	"ui/form":        {"ui/form", "ui/theme", "ui/live", "ui/plain", "ui/report", "wizard", "checks", "backends", "assets"},
+	"ui/form":        {"ui/form", "ui/theme", "ui/live", "ui/plain", "ui/render", "wizard", "checks", "backends", "assets"},
 	"ui/form/frame":  {"ui/form/entry", "ui/theme", "ui/live", "ui/plain", "wizard", "checks", "backends"},
-	"ui/form/dialog": {"ui/form/entry", "ui/theme", "ui/live", "ui/plain", "ui/report", "wizard", "checks", "backends"},
-	"ui/form/entry":  {"ui/theme", "ui/live", "ui/plain", "ui/report", "wizard", "backends"},
+	"ui/form/dialog": {"ui/form/entry", "ui/theme", "ui/live", "ui/plain", "ui/render", "wizard", "checks", "backends"},
+	"ui/form/entry":  {"ui/theme", "ui/live", "ui/plain", "ui/render", "wizard", "backends"},
 
-	"ui/live":   {"ui/theme", "ui/plain", "ui/report", "wizard", "checks", "backends", "assets"},
+	"ui/live":   {"ui/theme", "ui/plain", "ui/render", "wizard", "checks", "backends", "assets"},
 	"ui/plain":  {"ui/theme", "wizard", "checks", "backends", "assets"},
-	"ui/report": {"ui/theme", "ui/plain", "wizard", "checks", "backends", "assets"},
+	"ui/render": {"ui/theme", "ui/plain", "wizard", "checks", "backends", "assets"},
 	"ui/theme":  {},
 
 	"wizard/engine":   {"wizard/plan", "wizard/answers", "wizard/sizing", "backends"},
@@ -55,7 +55,7 @@ var allowed = map[string][]string{
 }
 
 // wordsOnly are rooms that may import the package backends itself but none below it, the parsers apart.
-var wordsOnly = []string{"ui/form", "ui/live", "ui/plain", "ui/report", "wizard", "checks"}
+var wordsOnly = []string{"ui/form", "ui/live", "ui/plain", "ui/render", "wizard", "checks"}
 
 // doors are packages that nobody enters but those who are named: rows stand beside each other, the catalogue gathers
 // them; parts of a plan too, and recipe has them planned.

@@ -33,7 +33,7 @@ interrupted, it prints what was measured so far.`,
 				if rep == nil {
 					return err
 				}
-				if bad := console.RenderTo(e, out, func(w io.Writer) error { return render(w, output, rep, e.ThemeFor(out)) }); bad != nil {
+				if bad := console.RenderTo(e, out, func(w io.Writer) error { return writeReport(w, output, rep, e.ThemeFor(out)) }); bad != nil {
 					return bad
 				}
 				if err == nil && measuredBadly(rep.Measurements) {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
-	uireport "github.com/rdma-setup/rdma-setup/ui/report"
+	"github.com/rdma-setup/rdma-setup/ui/render"
 )
 
 // Exit codes of check, as monitoring plugins have them.
@@ -180,7 +180,7 @@ func (f *checkFlags) ended(ctx context.Context, e *console.Env, err error) error
 	case err == nil, ctx.Err() != nil, errors.As(err, &judged):
 		return err
 	case f.output == "text":
-		fmt.Fprintln(e.Stdout, uireport.PluginError(err))
+		fmt.Fprintln(e.Stdout, render.PluginError(err))
 	}
 	return &console.CodeError{Code: checkUnknown, Err: err}
 }

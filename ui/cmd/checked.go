@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
-	uireport "github.com/rdma-setup/rdma-setup/ui/report"
+	"github.com/rdma-setup/rdma-setup/ui/render"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
@@ -57,11 +57,11 @@ func (c *checked) render(w io.Writer, format string, t theme.Theme) error {
 	case "json":
 		return console.WriteJSON(w, c.document())
 	case "prometheus":
-		return uireport.Prometheus(w, c.report, c.code)
+		return render.Prometheus(w, c.report, c.code)
 	case "text":
 		return c.text(w)
 	}
-	return render(w, format, c.report, t)
+	return writeReport(w, format, c.report, t)
 }
 
 func (c *checked) document() checkDoc {
@@ -81,9 +81,9 @@ func (c *checked) document() checkDoc {
 
 // text is the line that monitoring systems read, then the findings for a person.
 func (c *checked) text(w io.Writer) error {
-	line := uireport.PluginLine(c.word, c.report.Checks)
+	line := render.PluginLine(c.word, c.report.Checks)
 	if m := worstMeasured(c.report.Measurements); m != nil && catalogue.FirstBroken(c.report.Checks) == nil {
-		line = uireport.PluginText(c.word, fmt.Sprintf("%s %s -> %s: %s", m.Test, m.From, m.To, figure(*m)))
+		line = render.PluginText(c.word, fmt.Sprintf("%s %s -> %s: %s", m.Test, m.From, m.To, figure(*m)))
 	}
 	if _, err := fmt.Fprintln(w, line); err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
-	uireport "github.com/rdma-setup/rdma-setup/ui/report"
+	"github.com/rdma-setup/rdma-setup/ui/render"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
@@ -46,7 +46,7 @@ func newReportCmd(e *console.Env) *cobra.Command {
 			if st, err := journal.Read(set.StateDir, run); err == nil && st.Phase() == journal.PhaseRollback {
 				r.Status = report.RolledBack
 			}
-			return console.RenderTo(e, out, func(w io.Writer) error { return render(w, output, &r, e.ThemeFor(out)) })
+			return console.RenderTo(e, out, func(w io.Writer) error { return writeReport(w, output, &r, e.ThemeFor(out)) })
 		},
 	}
 	console.OutputFlag(c, &output, "terminal", "html", "markdown", "json", "junit")
@@ -54,17 +54,17 @@ func newReportCmd(e *console.Env) *cobra.Command {
 	return c
 }
 
-// render prints a report in one of the formats that report knows; terminal is what is left.
-func render(w io.Writer, format string, r *report.Report, t theme.Theme) error {
+// writeReport prints a report in one of the formats that package render has; terminal is what is left.
+func writeReport(w io.Writer, format string, r *report.Report, t theme.Theme) error {
 	switch format {
 	case "html":
-		return uireport.HTML(w, r)
+		return render.HTML(w, r)
 	case "markdown":
-		return uireport.Markdown(w, r)
+		return render.Markdown(w, r)
 	case "json":
-		return uireport.JSON(w, r)
+		return render.JSON(w, r)
 	case "junit":
-		return uireport.JUnit(w, r)
+		return render.JUnit(w, r)
 	}
-	return uireport.Terminal(w, r, t)
+	return render.Terminal(w, r, t)
 }

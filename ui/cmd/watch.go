@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/live"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
-	uireport "github.com/rdma-setup/rdma-setup/ui/report"
+	"github.com/rdma-setup/rdma-setup/ui/render"
 )
 
 // watching looks again and again until somebody leaves. A vCenter that is away is told and tried again.
@@ -76,7 +76,7 @@ func (w *watching) one(ctx context.Context) watch.Look {
 	return l
 }
 
-func line(l *watch.Look) string { return uireport.PluginLine(l.Word, l.Findings) }
+func line(l *watch.Look) string { return render.PluginLine(l.Word, l.Findings) }
 
 // screen draws. What would ask for a password behind it does not: what is known at the start has to do.
 func (w *watching) screen(ctx context.Context, stop <-chan struct{}) error {

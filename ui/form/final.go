@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/form/frame"
 	"github.com/rdma-setup/rdma-setup/ui/live"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
-	uireport "github.com/rdma-setup/rdma-setup/ui/report"
+	"github.com/rdma-setup/rdma-setup/ui/render"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 )
@@ -29,7 +29,7 @@ func (p *finalPage) Typing() bool        { return false }
 func (p *finalPage) Enter(w *frame.Wizard) tea.Cmd {
 	var b strings.Builder
 	if w.Report != nil {
-		_ = uireport.Terminal(&b, w.Report, w.Theme)
+		_ = render.Terminal(&b, w.Report, w.Theme)
 	}
 	if w.RunErr != nil {
 		fmt.Fprintf(&b, "\n%s\n", w.Theme.Bad.Render("error: "+plain.Clean(w.RunErr.Error())))

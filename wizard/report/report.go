@@ -1,5 +1,5 @@
 // Package report holds the outcome of a run, of checks and of measurements as plain data; how it looks is the
-// business of ui/report.
+// business of ui/render.
 package report
 
 import (

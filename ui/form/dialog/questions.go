@@ -15,7 +15,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/form/entry"
 	"github.com/rdma-setup/rdma-setup/ui/live"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
-	uireport "github.com/rdma-setup/rdma-setup/ui/report"
+	"github.com/rdma-setup/rdma-setup/ui/render"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
@@ -228,7 +228,7 @@ func (q *questions) carryOut(ctx context.Context, p *plan.Plan, found []checks.F
 		return err
 	}
 	q.outcome.Report = rep
-	_ = uireport.Terminal(q.out, rep, theme.Plain()) // the run counts, not who still listens
+	_ = render.Terminal(q.out, rep, theme.Plain()) // the run counts, not who still listens
 	q.say("again: %s", f.ReplayCommand(q.outcome.Path))
 	return nil
 }

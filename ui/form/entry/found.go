@@ -6,7 +6,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
-	uireport "github.com/rdma-setup/rdma-setup/ui/report"
+	"github.com/rdma-setup/rdma-setup/ui/render"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
@@ -14,7 +14,7 @@ import (
 // Looked is the report of a look: what was found, then what was checked.
 func Looked(t theme.Theme, inv *backends.Inventory, rep *report.Report) string {
 	var b strings.Builder
-	_ = uireport.Terminal(&b, rep, t)
+	_ = render.Terminal(&b, rep, t)
 	fmt.Fprintf(&b, "\n%s  vCenter %s, %s, %s\n", t.Title.Render("Found"), plain.Clean(inv.VCenter.Version), Counted(len(inv.Hosts), "host"), Counted(len(inv.VMs), "VM"))
 	for _, l := range foundLines(inv) {
 		b.WriteString("  " + l + "\n")

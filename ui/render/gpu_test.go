@@ -1,4 +1,4 @@
-package report_test
+package render_test
 
 import (
 	"bytes"
@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
-	uireport "github.com/rdma-setup/rdma-setup/ui/report"
+	"github.com/rdma-setup/rdma-setup/ui/render"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
@@ -18,7 +18,7 @@ func TestGPUMemoryInTheTerminal(t *testing.T) {
 	r.Measurements = []perftest.Measurement{gpuMemory(30.4, perftest.VerdictFail, "topology, not settings: GPU0 and mlx5_0 of vm-01 are at SYS")}
 	r.NCCL = &report.NCCL{Env: []report.Variable{{Name: "NCCL_NET_GDR_LEVEL", Value: "LOC"}, {Name: "NCCL_IB_GID_INDEX", Value: "3"}}, Why: []string{"going through host memory is faster"}}
 	var b bytes.Buffer
-	if err := uireport.Terminal(&b, r, theme.Theme{}); err != nil {
+	if err := render.Terminal(&b, r, theme.Theme{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"GPU0 (PIX) -> GPU1 (PHB): 32 % of host memory's 95.8 Gb/s", "hint: topology, not settings", "NCCL_NET_GDR_LEVEL=LOC\n", "NCCL_IB_GID_INDEX=3\n", "going through host memory is faster"} {

@@ -1,4 +1,4 @@
-package report_test
+package render_test
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
-	uireport "github.com/rdma-setup/rdma-setup/ui/report"
+	"github.com/rdma-setup/rdma-setup/ui/render"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
@@ -150,7 +150,7 @@ func TestTexts(t *testing.T) {
 	for name, r := range map[string]*report.Report{"well": well(), "fallback": fallback(), "partial": partial(), "nothing-measured": nothing(), "ring": ring(), "mesh": mesh(), "hostile": hostile()} {
 		t.Run(name, func(t *testing.T) {
 			var text, doc bytes.Buffer
-			if err := uireport.Terminal(&text, r, theme.New(false, false, true)); err != nil {
+			if err := render.Terminal(&text, r, theme.New(false, false, true)); err != nil {
 				t.Fatal(err)
 			}
 			for _, l := range strings.Split(text.String(), "\n") {
@@ -164,7 +164,7 @@ func TestTexts(t *testing.T) {
 				}
 			}
 			golden(t, name+".txt", strings.NewReplacer("\x1b[1m", "", "\x1b[m", "").Replace(text.String()))
-			if err := uireport.JSON(&doc, r); err != nil {
+			if err := render.JSON(&doc, r); err != nil {
 				t.Fatal(err)
 			}
 			golden(t, name+".json", doc.String())
@@ -203,14 +203,14 @@ func contract(t *testing.T, doc []byte) {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	if err := uireport.JSON(&b, &again); err != nil || !bytes.Equal(b.Bytes(), doc) {
+	if err := render.JSON(&b, &again); err != nil || !bytes.Equal(b.Bytes(), doc) {
 		t.Errorf("the document does not survive reading and writing: %v\n%s", err, b.Bytes())
 	}
 }
 
 func TestPlainThemeIsASCII(t *testing.T) {
 	var b bytes.Buffer
-	if err := uireport.Terminal(&b, ring(), theme.Plain()); err != nil {
+	if err := render.Terminal(&b, ring(), theme.Plain()); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range strings.NewReplacer("\x1b[1m", "", "\x1b[m", "").Replace(b.String()) {

@@ -1,5 +1,5 @@
-// Package report renders a report for people and machines.
-package report
+// Package render renders a report for people and machines.
+package render
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
-	"github.com/rdma-setup/rdma-setup/ui/report/page"
+	"github.com/rdma-setup/rdma-setup/ui/render/page"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/report"

@@ -1,4 +1,4 @@
-package perftest
+package perflog
 
 import (
 	"strings"

@@ -1,11 +1,11 @@
-package report
+package render
 
 import (
 	"fmt"
 	"io"
 	"strings"
 
-	"github.com/rdma-setup/rdma-setup/ui/report/page"
+	"github.com/rdma-setup/rdma-setup/ui/render/page"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 

@@ -1,4 +1,4 @@
-package report
+package render
 
 import (
 	"embed"
@@ -7,7 +7,7 @@ import (
 	"math"
 
 	"github.com/rdma-setup/rdma-setup/checks"
-	"github.com/rdma-setup/rdma-setup/ui/report/page"
+	"github.com/rdma-setup/rdma-setup/ui/render/page"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 

@@ -1,11 +1,11 @@
-package report_test
+package render_test
 
 import (
 	"errors"
 	"testing"
 
 	"github.com/rdma-setup/rdma-setup/checks"
-	uireport "github.com/rdma-setup/rdma-setup/ui/report"
+	"github.com/rdma-setup/rdma-setup/ui/render"
 )
 
 func TestPluginLine(t *testing.T) {
@@ -27,11 +27,11 @@ func TestPluginLine(t *testing.T) {
 		{"critical", []checks.Finding{shut("esx-\x1b[2J02"), shut("esx-03"), shut("esx-04")}, "RDMA CRITICAL - HOST-FW-PVRDMA-007 esx-?[2J02: ruleset pvrdma is off / on (and 2 more failed)"},
 		{"critical", []checks.Finding{finding("X-1", "a", checks.Fail, "not in the catalogue", "")}, "RDMA CRITICAL - X-1 a: not in the catalogue"},
 	} {
-		if got := uireport.PluginLine(tt.word, tt.all); got != tt.want {
+		if got := render.PluginLine(tt.word, tt.all); got != tt.want {
 			t.Errorf("got  %s\nwant %s", got, tt.want)
 		}
 	}
-	if got := uireport.PluginError(errors.New("vCenter | cannot\nbe reached")); got != "RDMA UNKNOWN - vCenter / cannot be reached" {
+	if got := render.PluginError(errors.New("vCenter | cannot\nbe reached")); got != "RDMA UNKNOWN - vCenter / cannot be reached" {
 		t.Error(got)
 	}
 }

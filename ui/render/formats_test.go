@@ -1,4 +1,4 @@
-package report_test
+package render_test
 
 import (
 	"bytes"
@@ -11,16 +11,16 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
-	uireport "github.com/rdma-setup/rdma-setup/ui/report"
+	"github.com/rdma-setup/rdma-setup/ui/render"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
 // formats are the renderings that others read: a browser, a ticket, a CI server, a monitoring agent.
 var formats = map[string]func(io.Writer, *report.Report) error{
-	"html":  uireport.HTML,
-	"md":    uireport.Markdown,
-	"junit": uireport.JUnit,
-	"prom":  func(w io.Writer, r *report.Report) error { return uireport.Prometheus(w, r, 2) },
+	"html":  render.HTML,
+	"md":    render.Markdown,
+	"junit": render.JUnit,
+	"prom":  func(w io.Writer, r *report.Report) error { return render.Prometheus(w, r, 2) },
 }
 
 func rendered(t testing.TB, format string, r *report.Report) string {

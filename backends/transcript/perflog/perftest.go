@@ -1,5 +1,5 @@
-// Package perftest reads what the tools of linux-rdma/perftest and ibv_rc_pingpong print.
-package perftest
+// Package perflog reads what the tools of linux-rdma/perftest and ibv_rc_pingpong print.
+package perflog
 
 import (
 	"strings"

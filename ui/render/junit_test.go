@@ -1,4 +1,4 @@
-package report_test
+package render_test
 
 import (
 	"encoding/xml"

@@ -1,4 +1,4 @@
-package report_test
+package render_test
 
 import (
 	"encoding/xml"
@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rdma-setup/rdma-setup/ui/report/page"
+	"github.com/rdma-setup/rdma-setup/ui/render/page"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
