@@ -268,9 +268,10 @@ func (r *runner) planAgain(ctx context.Context, inv *backends.Inventory, st *jou
 			r.s.Guests.Want(p.Change.Setting, p.Change.To)
 		}
 	}
+	down, evacuated := downHosts(st)
 	if back {
 		p, err := rollback.Build(priors, inv, rollback.Options{
-			Mode: st.Header.Mode, Brackets: foundBrackets(st), Held: heldVMs(st), OnConflict: r.onConflict, Decisions: r.decisions,
+			Mode: st.Header.Mode, Brackets: foundBrackets(st), Held: heldVMs(st), Evacuated: evacuated, OnConflict: r.onConflict, Decisions: r.decisions,
 			Canary: r.a.Run.Power.Canary, Apart: groups(r.a, inv), Bystanders: r.a.Run.Bystanders, Listed: vmNames(r.a),
 			Observed: engine.Observe(ctx, settersOf(r.s, r.a), answering(priors, inv), max(r.a.Run.Parallel, 1)),
 		})
@@ -281,7 +282,7 @@ func (r *runner) planAgain(ctx context.Context, inv *backends.Inventory, st *jou
 	}
 	ownMaintenance(inv, st)
 	opts := r.flags.options()
-	opts.Held = heldVMs(st)
+	opts.Held, opts.Down, opts.Evacuated = heldVMs(st), down, evacuated
 	next, err := recipe.Build(r.a, inv, opts)
 	if err == nil {
 		r.s.Want(next)

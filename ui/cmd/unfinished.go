@@ -56,6 +56,23 @@ func ownMaintenance(inv *backends.Inventory, st *journal.State) {
 	}
 }
 
+// downHosts returns the hosts that the run has left out of service, and those of them that it keeps in maintenance mode over
+// several reboots.
+func downHosts(st *journal.State) (down, evacuated []string) {
+	for _, b := range st.OpenBrackets() {
+		if b.Kind != backends.BracketReboot && b.Kind != backends.BracketMaintenance {
+			continue
+		}
+		if !slices.Contains(down, b.Target.Name) {
+			down = append(down, b.Target.Name)
+		}
+		if b.Kind == backends.BracketMaintenance {
+			evacuated = append(evacuated, b.Target.Name)
+		}
+	}
+	return down, evacuated
+}
+
 // heldVMs returns the VMs that were shut down and are to be started again.
 func heldVMs(st *journal.State) []string {
 	var out []string

@@ -76,6 +76,17 @@ func (b *bracket) host() (backends.Ref, bool) {
 	return backends.Ref{}, false
 }
 
+// held are the changes that are made while the bracket is open: its own, and those of the reboots of a host in maintenance mode.
+func (b *bracket) held() []*node {
+	body := b.body
+	for _, in := range b.inner {
+		if b.Kind == backends.BracketMaintenance {
+			body = append(body[:len(body):len(body)], in.body...)
+		}
+	}
+	return body
+}
+
 // bare tells whether the bracket stands for itself: its effect is due as soon as it is open.
 func (b *bracket) bare() bool { return len(b.body) == 0 && !b.leftover }
 
@@ -164,7 +175,7 @@ func openLate(brackets []*bracket) bool {
 	for _, b := range brackets {
 		inside := map[*node]bool{}
 		reach(b.open, inside)
-		for _, n := range b.body {
+		for _, n := range b.held() {
 			for _, w := range n.waits {
 				if !inside[w] && !slices.Contains(b.open.waits, w) && !slices.Contains(b.open.after, w) {
 					b.open.after = append(b.open.after, w)
@@ -207,10 +218,14 @@ func order(all []*node, brackets []*bracket) []*node {
 		rank[n] = float64(i)
 	}
 	for _, b := range brackets {
-		if len(b.body) > 0 {
+		if body := b.held(); len(body) > 0 {
 			byRank := func(x, y *node) int { return cmp.Compare(rank[x], rank[y]) }
-			rank[b.open] = rank[slices.MinFunc(b.body, byRank)] - 0.5
-			rank[b.shut] = rank[slices.MaxFunc(b.body, byRank)] + 0.5
+			beside := 0.5
+			if b.Kind == backends.BracketMaintenance {
+				beside = 0.75
+			}
+			rank[b.open] = rank[slices.MinFunc(body, byRank)] - beside
+			rank[b.shut] = rank[slices.MaxFunc(body, byRank)] + beside
 		}
 	}
 	unmet := make(map[*node]int, len(all))

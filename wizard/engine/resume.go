@@ -155,6 +155,9 @@ func (r *runner) planOn(ctx context.Context) (plan.Plan, error) {
 		return plan.Plan{}, err
 	}
 	only := r.withLeftovers(plan.Plan{})
+	if err == nil && r.evacuated() { // only the reboot is waited for: the host stays out of service for what is left to do
+		only.Brackets = slices.DeleteFunc(only.Brackets, func(b plan.Bracket) bool { return b.Kind != backends.BracketReboot || !r.open[b.ID()].closing })
+	}
 	s, bad := newStage(r, &only)
 	if bad != nil {
 		return plan.Plan{}, cmp.Or(err, bad)
@@ -179,6 +182,16 @@ func (r *runner) planOn(ctx context.Context) (plan.Plan, error) {
 func (r *runner) rebooting() bool {
 	for _, b := range r.open {
 		if b.closing && b.Kind == backends.BracketReboot {
+			return true
+		}
+	}
+	return false
+}
+
+// evacuated tells whether an attempt before has left a host in maintenance mode for several reboots.
+func (r *runner) evacuated() bool {
+	for _, b := range r.open {
+		if b.Kind == backends.BracketMaintenance {
 			return true
 		}
 	}
@@ -219,6 +232,18 @@ func (r *runner) withLeftovers(p plan.Plan) plan.Plan {
 				c.Within = append(c.Within[:len(c.Within):len(c.Within)], id)
 			case b.Target.Type == backends.TypeVM && c.Target == backends.GuestRef(b.Target.Name):
 				c.After = append(c.After[:len(c.After):len(c.After)], id)
+			}
+		}
+	}
+	for i := range bare { // a host leaves maintenance mode after its last reboot
+		m := &bare[i]
+		if m.Kind != backends.BracketMaintenance {
+			continue
+		}
+		m.Around = slices.Clone(m.Around)
+		for _, b := range bare {
+			if b.Kind == backends.BracketReboot && b.Target == m.Target && !slices.Contains(m.Around, b.ID()) {
+				m.Around = append(m.Around, b.ID())
 			}
 		}
 	}

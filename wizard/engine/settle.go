@@ -33,7 +33,7 @@ func (s *stage) settle(n *node, o outcome) {
 		if host, wave := n.around.host(); wave {
 			s.up(host)
 		}
-		if n.around.down() {
+		if n.around.down() && !s.staysOut(n.around) {
 			s.back[n.target] = true
 		}
 	}
@@ -46,6 +46,13 @@ func (s *stage) settle(n *node, o outcome) {
 		s.failTarget(n)
 	}
 	s.mark(s.lanes[n.target])
+}
+
+// staysOut tells whether a host stays in maintenance mode after one of its reboots.
+func (s *stage) staysOut(b *bracket) bool {
+	return slices.ContainsFunc(s.lanes[b.Target].nodes, func(n *node) bool {
+		return n.closes && n.around.tried && n.state == "" && n.around.Kind == backends.BracketMaintenance && slices.Contains(n.around.inner, b)
+	})
 }
 
 // up counts one bracket less around a host.
@@ -91,6 +98,9 @@ func (s *stage) evaluate(n *node) {
 		if b := n.around; !b.tried {
 			s.settle(n, outcome{state: b.open.state})
 			return
+		} else if in := b.lost(); in != nil {
+			s.settle(n, outcome{state: NodeBlocked, err: fmt.Errorf("it stays in maintenance mode, because %q failed", in.shut.title)})
+			return
 		}
 		s.mark(s.lanes[n.target])
 		return
@@ -114,6 +124,16 @@ func (s *stage) evaluate(n *node) {
 		}
 	}
 	s.mark(s.lanes[n.target])
+}
+
+// lost gives the reboot inside a maintenance mode after which the host has not come back, nil when there is none.
+func (b *bracket) lost() *bracket {
+	for _, in := range b.inner {
+		if b.Kind == backends.BracketMaintenance && in.tried && in.shut.state == NodeFailed {
+			return in
+		}
+	}
+	return nil
 }
 
 // doomed tells whether something that a node must have failed or was put off.

@@ -136,6 +136,17 @@ func HostFound(maintenance bool) backends.Value {
 	return backends.ValueOf(map[string]bool{"maintenance": maintenance})
 }
 
+// MaintenanceFound is From of a bracket that holds a host in maintenance mode.
+func MaintenanceFound(maintenance bool) backends.Value {
+	if maintenance {
+		return backends.ValueOf("maintenance")
+	}
+	return backends.ValueOf("normal")
+}
+
+// InMaintenance tells whether the bracket is opened on a host that is in maintenance mode already.
+func (b Bracket) InMaintenance() bool { return b.From == HostFound(true) }
+
 // ID is "vm/vm-01/vm-power", in a second round "host/esx-01/host-reboot/2".
 func (b Bracket) ID() string {
 	id := b.Target.String() + "/" + string(b.Kind)

@@ -12,4 +12,7 @@ type Options struct {
 	Ourselves []string
 	// Held are the VMs that an attempt before has left off and this one starts again, not before their hosts are back.
 	Held []string
+	// Down are the hosts that an attempt before has left out of service. Evacuated are those of them that it keeps in
+	// maintenance mode over several reboots.
+	Down, Evacuated []string
 }

@@ -187,6 +187,9 @@ func OpenTitle(b Bracket) string {
 	case backends.BracketMaintenance:
 		return "enter maintenance mode"
 	case backends.BracketReboot:
+		if b.InMaintenance() {
+			return "stay in maintenance mode for a reboot"
+		}
 		return "enter maintenance mode for a reboot"
 	case backends.BracketSSH:
 		return "start the SSH service"
@@ -205,6 +208,9 @@ func CloseTitle(b Bracket) string {
 	case backends.BracketMaintenance:
 		return "leave maintenance mode"
 	case backends.BracketReboot:
+		if b.InMaintenance() {
+			return "reboot, wait"
+		}
 		return "reboot, wait, leave maintenance mode"
 	case backends.BracketSSH:
 		return "put the SSH service back"

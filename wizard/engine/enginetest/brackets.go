@@ -97,7 +97,13 @@ func (h *host) Close(ctx context.Context, t backends.Ref, leave backends.Value, 
 		if h.reboot {
 			h.w.boot(t)
 		}
-		h.w.maint[t] = false
+		var before map[string]bool
+		if leave.Known() && !leave.IsAbsent() {
+			if err := leave.Decode(&before); err != nil {
+				return err
+			}
+		}
+		h.w.maint[t] = before["maintenance"]
 		return nil
 	})
 }
@@ -105,8 +111,10 @@ func (h *host) Close(ctx context.Context, t backends.Ref, leave backends.Value, 
 // Abort leaves maintenance mode without the reboot.
 func (h *host) Abort(ctx context.Context, t backends.Ref, found backends.Value, _ backends.Progress) error {
 	return h.w.call(ctx, Call{Verb: "abort", Setting: bracketSetting(t, h.kind()), To: found}, []backends.Ref{t}, func() error {
-		h.w.maint[t] = false
-		return nil
+		var before map[string]bool
+		err := found.Decode(&before)
+		h.w.maint[t] = before["maintenance"]
+		return err
 	})
 }
 

@@ -14,6 +14,7 @@ type Host struct {
 	Chosen  *backends.NIC // nil when none could be chosen
 	Shell   string        // id of the bracket that has SSH open, "" when there is none
 	Reboots []string      // ids of its reboots, in their order
+	Out     []string      // ids of what takes it out of service: its reboots, or the maintenance mode around several
 	Ready   []string      // ids that its VMs wait for before they get a VF or a device
 }
 

@@ -20,6 +20,8 @@ type Options struct {
 	// by bracket id. Where it is missing the target is left as it is found now.
 	Brackets map[string]backends.Value
 	Held     []string // as in Options
+	// Evacuated are the hosts that the run left in maintenance mode between two reboots.
+	Evacuated []string
 	// Canary powers one VM off first and alone; Apart are the groups of VMs, by name, that are never off together.
 	Canary bool
 	Apart  map[string]string

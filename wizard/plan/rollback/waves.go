@@ -51,6 +51,11 @@ func (u *undo) waves(onHost map[string][]string) {
 	for _, host := range hosts {
 		reboot := u.brackets[plan.Bracket{Kind: backends.BracketReboot, Target: backends.HostRef(host)}.ID()]
 		reboot.After = append(reboot.After, onHost[host]...)
+		out := reboot
+		if slices.Contains(u.opts.Evacuated, host) {
+			out = u.bracket(plan.Bracket{Kind: backends.BracketMaintenance, Target: backends.HostRef(host), Around: []string{reboot.ID()}, Why: "the run left it in maintenance mode"})
+			reboot.From = plan.HostFound(true)
+		}
 		for i := range u.inv.VMs {
 			v := &u.inv.VMs[i]
 			if v.Host != host || v.Template {
@@ -77,7 +82,7 @@ func (u *undo) waves(onHost map[string][]string) {
 				continue
 			}
 			br := u.brackets[id]
-			br.Around = append(br.Around, reboot.ID())
+			br.Around = append(br.Around, out.ID())
 		}
 	}
 	if last != "" {
@@ -100,7 +105,7 @@ func (u *undo) last(host string, hosts []string) {
 		}
 	}
 	for _, br := range u.brackets { // an open shell and VMs that are off hold a place among the hosts that may be down
-		if br.ID() == reboot(host) || br.Target == backends.HostRef(host) && br.Kind == backends.BracketSSH || slices.Contains(br.Around, reboot(host)) {
+		if br.ID() == reboot(host) || br.Target == backends.HostRef(host) && br.Kind == backends.BracketSSH || slices.Contains(br.Around, reboot(host)) || br.Target == backends.HostRef(host) && br.Kind == backends.BracketMaintenance {
 			br.After = append(br.After, others...)
 		}
 	}

@@ -12,9 +12,13 @@ import (
 func (w *waves) canary(last *draft.Host) {
 	var rest []*draft.Host
 	var first *draft.Host
+	if i := slices.IndexFunc(w.Hosts, func(h *draft.Host) bool { return h != last && len(h.Reboots) > 0 && w.down(h) }); i >= 0 {
+		first = w.Hosts[i]
+	}
 	for _, h := range w.Hosts {
 		switch {
-		case len(h.Reboots) == 0 || h == last:
+		case len(h.Reboots) == 0 || h == last || h == first:
+		case w.down(h): // it holds its place among the hosts that may be down
 		case first == nil:
 			first = h
 		default:
@@ -24,7 +28,7 @@ func (w *waves) canary(last *draft.Host) {
 	if w.Answers.Run.Reboot.Canary {
 		if proof := w.unproven(); len(proof) > 0 {
 			for _, h := range w.Hosts {
-				if len(h.Reboots) > 0 {
+				if len(h.Reboots) > 0 && !w.down(h) {
 					w.wavesAfter(h, proof)
 				}
 			}
@@ -37,7 +41,7 @@ func (w *waves) canary(last *draft.Host) {
 		w.Note("no host reboots first on its own (run.reboot.canary: false): a wrong setting is only noticed after a whole wave")
 		return
 	}
-	alive := slices.Clone(first.Reboots)
+	alive := slices.Clone(first.Out)
 	for _, c := range w.Plan.Changes {
 		if (c.Kind == backends.KindActiveVFs || c.Kind == backends.KindActivePassthrough) && c.Target.Name == first.Name {
 			alive = append(alive, c.ID())
@@ -53,6 +57,9 @@ func (w *waves) canary(last *draft.Host) {
 	}
 	w.Note("%s reboots first and alone (run.reboot.canary): no other host reboots until it is back, its %s are found and its VMs run again", first.Name, what)
 }
+
+// down tells whether an attempt before has left a host out of service: it goes on before any other goes down.
+func (w *waves) down(h *draft.Host) bool { return slices.Contains(w.Options.Down, h.Name) }
 
 // unproven returns what is still to be shown of hosts that need no reboot any more: their VFs or passed-through devices are not
 // active yet, or their VMs are still off. After an interruption that is the host that went first: the others wait for it.
@@ -94,7 +101,7 @@ func (w *waves) powerAround(h *draft.Host) []string {
 // wavesAfter lets all that takes a host out of service wait: its first reboot, its open shell, and the power cycles of its
 // VMs. A shell or a VM that went before would hold a place among the hosts that may be down.
 func (w *waves) wavesAfter(h *draft.Host, ids []string) {
-	for _, id := range append(draft.IDs(h.Reboots[0], h.Shell), w.powerAround(h)...) {
+	for _, id := range append(draft.IDs(h.Out[0], h.Shell), w.powerAround(h)...) {
 		br := w.Brackets[id]
 		br.After = append(br.After, ids...)
 	}

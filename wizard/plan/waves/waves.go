@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
 )
 
@@ -52,6 +53,7 @@ func Plan(d *draft.Draft) {
 		if len(h.Reboots) == 0 {
 			continue
 		}
+		w.stayOut(h)
 		for i := range w.Inventory.VMs {
 			v := &w.Inventory.VMs[i]
 			if v.Host != h.Name || v.Template {
@@ -63,7 +65,7 @@ func Plan(d *draft.Draft) {
 			}
 		}
 		if vcenter != h {
-			others = append(others, h.Reboots...)
+			others = append(others, h.Out...)
 		}
 	}
 	for _, h := range w.Hosts {
@@ -71,6 +73,9 @@ func Plan(d *draft.Draft) {
 			w.Order = append(w.Order, h.Shell)
 		}
 		w.Order = append(w.Order, h.Reboots...)
+		if len(h.Out) > 0 && h.Out[0] != h.Reboots[0] {
+			w.Order = append(w.Order, h.Out...)
+		}
 	}
 	w.canary(vcenter)
 	if vcenter != nil {
@@ -128,9 +133,32 @@ func (w *waves) around(h *draft.Host, v *backends.VM) {
 		}
 	}
 	br := w.Brackets[id]
-	br.Around = append(br.Around, h.Reboots...)
+	br.Around = append(br.Around, h.Out...)
 	// What comes before the first reboot need not find the VM off.
 	br.After = append(br.After, w.Brackets[h.Reboots[0]].After...)
+}
+
+// stayOut keeps a host that reboots more than once in maintenance mode from its first to its last reboot: it is evacuated
+// once, and no VM moves back to it in between. So does the host that an attempt before has left between two reboots.
+func (w *waves) stayOut(h *draft.Host) {
+	h.Out = h.Reboots
+	if len(h.Reboots) < 2 && !slices.Contains(w.Options.Evacuated, h.Name) {
+		return
+	}
+	ref := backends.HostRef(h.Name)
+	br := plan.Bracket{Kind: backends.BracketMaintenance, Target: ref, From: plan.MaintenanceFound(h.InMaintenance), Around: slices.Clone(h.Reboots),
+		After: slices.Clone(w.Brackets[h.Reboots[0]].After), Why: "it is evacuated once for all its reboots"}
+	w.Brackets[br.ID()] = &br
+	for _, id := range h.Reboots {
+		w.Brackets[id].From = plan.HostFound(true)
+	}
+	last := h.Reboots[len(h.Reboots)-1]
+	for i := range w.Plan.Changes {
+		if c := &w.Plan.Changes[i]; c.Target.Type != backends.TypeHost && slices.Contains(c.After, last) {
+			c.After = append(c.After, br.ID())
+		}
+	}
+	h.Out = []string{br.ID()}
 }
 
 // ourselves tells whether rdma-setup runs in this VM.
