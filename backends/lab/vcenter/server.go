@@ -78,7 +78,7 @@ func Serve(w *world.World, o Options) (*Server, error) {
 	service := simulator.New(ctx, instance)
 	service.Listen = &url.URL{User: url.User("lab")} // makes the simulator ask ValidLogin
 	service.RegisterSDK(ctx.Map, ctx.Map.Path+"/vimService")
-	service.ServeMux.HandleFunc(ctx.Map.Path+"/vimServiceVersions.xml", service.ServiceVersions)
+	service.ServeMux.HandleFunc(ctx.Map.Path+"/vimServiceVersions.xml", versions)
 
 	f := frame.New(w, ctx.Map)
 	f.Auth.Allow(Account{Name: Admin, Password: Password}, Account{Name: ReadOnly, Password: Password, Privileges: []string{}})
@@ -86,12 +86,13 @@ func Serve(w *world.World, o Options) (*Server, error) {
 	ctx.Map.SessionManager().ValidLogin = func(r *types.Login) bool { return f.Auth.Valid(r.UserName, r.Password) }
 
 	s := &Server{frame: f, URL: &url.URL{Scheme: "https", Host: listener.Addr().String(), Path: ctx.Map.Path}}
-	s.front = newFront(w, f, service.ServeMux, o.Idle)
+	s.front = newFront(w, f, answering{service.ServeMux}, o.Idle)
 	s.front.watch = updates.Register(f, s.front.gone, s.front.closing)
 	f.Extend(clock{f}, "ServiceInstance")
 	f.Extend(search{f}, "SearchIndex")
 	f.Extend(events{f}, "EventManager")
 	f.Extend(newFields(f), "CustomFieldsManager")
+	f.Extend(perf{f}, "PerformanceManager")
 	tree := model.Build(f)
 	f.Extend(views{f, tree}, "ViewManager")
 	hosts.Register(f)

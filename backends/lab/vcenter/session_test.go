@@ -135,8 +135,8 @@ func TestMissingObjectsAndMethods(t *testing.T) {
 	gone := types.ManagedObjectReference{Type: "VirtualMachine", Value: "vm-1"}
 	_, err := object.NewVirtualMachine(c.Client.Client, gone).PowerOn(c.ctx)
 	refused(t, err, "ManagedObjectNotFound", "The object 'vim.VirtualMachine:vm-1' has already been deleted or has not been completely created")
-	err = c.vm("vm-01").MarkAsTemplate(c.ctx)
-	refused(t, err, "MethodNotFound", "The method MarkAsTemplate is not supported on vim.VirtualMachine:vm-10001.")
+	_, err = methods.CreateSecondaryVM_Task(c.ctx, c.Client.Client, &types.CreateSecondaryVM_Task{This: c.vm("vm-01").Reference()})
+	refused(t, err, "NotSupported", "The operation is not supported on the object.")
 }
 
 func TestPagesAndViews(t *testing.T) {

@@ -18,10 +18,11 @@ var escaper = strings.NewReplacer("%", "%25", "/", "%2f", `\`, "%5c")
 // Escaped is a name as vCenter keeps it.
 func Escaped(name string) string { return escaper.Replace(name) }
 
-// UUID is that of the nth thing of a kind, always the same.
+// UUID is that of the nth thing of a kind, always the same: version 4, variant 1 (RFC 9562, section 5.4).
 func UUID(kind string, i int) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d", kind, i))
-	return fmt.Sprintf("%x-%x-4%x-a%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])[:36]
+	sum[6], sum[8] = sum[6]&0x0f|0x40, sum[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
 }
 
 // SwitchUUID is that of a DVS, as vCenter writes it.

@@ -161,11 +161,15 @@ func (w *World) View(f func(*State)) {
 // Update calls f with the state locked, then logs and publishes the events that f returns, in order.
 // It is the way for other lab packages to change what has no method of its own.
 func (w *World) Update(f func(*State) ([]Event, error)) error {
-	w.mu.Lock()
-	events, err := f(&w.state)
-	w.mu.Unlock()
+	events, err := w.change(f)
 	w.publish(events...)
 	return err
+}
+
+func (w *World) change(f func(*State) ([]Event, error)) ([]Event, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return f(&w.state)
 }
 
 // Watch calls f after every change, without any lock held. f must not block for long.

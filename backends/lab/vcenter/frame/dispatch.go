@@ -41,18 +41,28 @@ type call struct {
 }
 
 // Do calls the method.
-func (d *dispatcher) Do(ctx *simulator.Context, c *call) (answer soap.HasFault) {
+func (d *dispatcher) Do(ctx *simulator.Context, c *call) soap.HasFault {
+	return invoke(ctx, d.methods, c.method, c.body)
+}
+
+// invoke calls a method by its name in the API. A panic in it is a SystemError, and so is an answer without a body, which
+// could not be written.
+func invoke(ctx *simulator.Context, methods any, method string, body any) (answer soap.HasFault) {
 	defer func() {
 		if r := recover(); r != nil {
-			answer = Answer(nil, Refuse(&types.SystemError{Reason: fmt.Sprint(r)}, fmt.Sprint(r)))
+			answer = Answer(nil, Refuse(&types.SystemError{Reason: fmt.Sprint(r)}))
 		}
 	}()
-	m := reflect.ValueOf(d.methods).MethodByName(methodName(c.method))
-	in := []reflect.Value{reflect.ValueOf(ctx), reflect.ValueOf(c.body)}
+	m := reflect.ValueOf(methods).MethodByName(methodName(method))
+	in := []reflect.Value{reflect.ValueOf(ctx), reflect.ValueOf(body)}
 	if m.Type().NumIn() == 1 {
 		in = in[1:]
 	}
-	return m.Call(in)[0].Interface().(soap.HasFault)
+	answer = m.Call(in)[0].Interface().(soap.HasFault)
+	if answer.Fault() == nil && reflect.ValueOf(answer).Elem().FieldByName("Res").IsNil() {
+		return Answer(nil, Refuse(&types.SystemError{Reason: method + " has no answer"}))
+	}
+	return answer
 }
 
 // remember notes whose session it is that calls, until it logs out.
@@ -86,16 +96,20 @@ func (f *Frame) route(ctx *simulator.Context, m *simulator.Method) (mo.Reference
 		}
 		return nil, nil
 	}
-	k := f.kinds[m.This.Type]
-	if ctx.Session == nil || k == nil || !k.has(m.Name) && !k.whole {
+	if ctx.Session == nil {
 		return nil, nil
 	}
-	if ctx.Session.Get(m.This) == nil {
+	obj := ctx.Session.Get(m.This)
+	if obj == nil {
 		f.redirect(m, refuserType, "Refuse", &refusal{err: Gone(m.This)})
 		return nil, nil
 	}
-	if !k.has(m.Name) {
-		f.redirect(m, refuserType, "Refuse", &refusal{err: Refuse(&types.MethodNotFound{Receiver: m.This, Method: m.Name})})
+	if k := f.kinds[m.This.Type]; k == nil || !k.has(m.Name) {
+		if k != nil && k.whole || !borrowed(obj, m.Name) {
+			f.redirect(m, refuserType, "Refuse", &refusal{err: Refuse(&types.NotSupported{})})
+			return nil, nil
+		}
+		f.redirect(m, guardType, "Guard", &guarded{obj: obj, method: m.Name, body: m.Body})
 		return nil, nil
 	}
 	if m.This.Type != "Task" && m.This.Type != "AuthorizationManager" {

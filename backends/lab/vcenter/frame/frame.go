@@ -45,6 +45,7 @@ func New(w *world.World, reg *simulator.Registry) *Frame {
 	f.tasks.stop = make(chan struct{})
 	reg.Handler = f.route
 	f.Handle(&refuser{}, refuserType)
+	f.Handle(&guard{}, guardType)
 	f.gate = &gate{dispatcher{Self: f.kinds[refuserType].Self, methods: &refuser{}}}
 	f.Handle(taskMethods{f}, "Task")
 	f.Handle(authMethods{f.Auth}, "AuthorizationManager")
@@ -97,7 +98,9 @@ func (f *Frame) Update(ref types.ManagedObjectReference, changes ...types.Proper
 	if obj == nil || len(changes) == 0 {
 		return
 	}
-	f.Reg.AtomicUpdate(&simulator.Context{Map: f.Reg}, obj, changes)
+	ctx := &simulator.Context{Map: f.Reg}
+	defer f.Reg.AcquireLock(ctx, obj)()
+	ctx.Update(obj, changes)
 }
 
 // Set is a change of one property.
@@ -111,7 +114,8 @@ func (f *Frame) Read(ref types.ManagedObjectReference, read func(obj mo.Referenc
 	if obj == nil {
 		return false
 	}
-	f.Reg.WithLock(&simulator.Context{Map: f.Reg}, obj, func() { read(obj) })
+	defer f.Reg.AcquireLock(&simulator.Context{Map: f.Reg}, obj)()
+	read(obj)
 	return true
 }
 

@@ -191,9 +191,8 @@ func (f *Frame) editRecent(entity types.ManagedObjectReference, edit func([]type
 		return
 	}
 	ctx := &simulator.Context{Map: f.Reg}
-	f.Reg.WithLock(ctx, obj, func() {
-		ctx.Update(obj, []types.PropertyChange{Set("recentTask", edit(obj.Entity().RecentTask))})
-	})
+	defer f.Reg.AcquireLock(ctx, obj)()
+	ctx.Update(obj, []types.PropertyChange{Set("recentTask", edit(obj.Entity().RecentTask))})
 }
 
 // taskMethods are the methods of Task.

@@ -58,8 +58,8 @@ func vmConfig(s *world.State, v *world.VM) *types.VirtualMachineConfigInfo {
 	id, name := guestID(v)
 	c := &types.VirtualMachineConfigInfo{
 		ChangeVersion: ChangeVersion(v), Modified: time.Date(2025, time.March, 4, 10, 0, v.Changes, 0, time.UTC), Name: world.Escaped(v.Name),
-		GuestId: id, GuestFullName: name, Version: fmt.Sprintf("vmx-%02d", v.Hardware), Uuid: v.UUID, InstanceUuid: "50" + v.UUID[2:],
-		Firmware: v.Firmware, Files: types.VirtualMachineFileInfo{VmPathName: fmt.Sprintf("[shared-01] %s/%s.vmx", v.Name, v.Name)},
+		GuestId: id, GuestFullName: name, Version: fmt.Sprintf("vmx-%02d", v.Hardware), Uuid: v.UUID, InstanceUuid: InstanceUUID(v),
+		Firmware: v.Firmware, Files: types.VirtualMachineFileInfo{VmPathName: ConfigPath(v)},
 		Tools: &types.ToolsConfigInfo{ToolsVersion: 12389}, BootOptions: &types.VirtualMachineBootOptions{EfiSecureBootEnabled: types.NewBool(false)},
 		Hardware:                     types.VirtualHardware{NumCPU: int32(v.CPUs), NumCoresPerSocket: ptr(int32(v.CPUs)), MemoryMB: int32(v.MemoryMB), Device: Devices(s, v)},
 		CpuAllocation:                allocation(v.CPUMHz, 4),
@@ -71,6 +71,12 @@ func vmConfig(s *world.State, v *world.VM) *types.VirtualMachineConfigInfo {
 	}
 	return c
 }
+
+// InstanceUUID is by which vCenter knows a VM; its BIOS has the other one.
+func InstanceUUID(v *world.VM) string { return "50" + v.UUID[2:] }
+
+// ConfigPath is the path of the configuration file.
+func ConfigPath(v *world.VM) string { return fmt.Sprintf("[shared-01] %s/%s.vmx", v.Name, v.Name) }
 
 // ChangeVersion names the configuration of a VM as it is now.
 func ChangeVersion(v *world.VM) string { return fmt.Sprintf("2025-03-04T10:00:00.%06dZ", v.Changes) }

@@ -44,7 +44,7 @@ func (r *Reader) Read(ctx *simulator.Context, specs []types.PropertyFilterSpec) 
 	for _, spec := range specs {
 		for _, o := range spec.ObjectSet {
 			var fault types.BaseMethodFault
-			ctx.WithLock(o.Obj, func() {
+			rd.locked(o.Obj, func() {
 				v, ok := rd.object(o.Obj)
 				switch {
 				case !ok && !yes(spec.ReportMissingObjectsInResults):
@@ -65,13 +65,19 @@ func (r *Reader) Read(ctx *simulator.Context, specs []types.PropertyFilterSpec) 
 		if rd.done[ref] {
 			continue
 		}
-		ctx.WithLock(ref, func() {
+		rd.locked(ref, func() {
 			if v, ok := rd.object(ref); ok {
 				rd.collect(ref, v)
 			}
 		})
 	}
 	return rd.out, nil
+}
+
+// locked calls f while nobody changes the object; the lock is given back when f panics, too.
+func (rd *reading) locked(ref types.ManagedObjectReference, f func()) {
+	defer rd.ctx.Map.AcquireLock(rd.ctx, ref)()
+	f()
 }
 
 func yes(b *bool) bool { return b != nil && *b }

@@ -1,0 +1,165 @@
+package vcenter_test
+
+import (
+	"bytes"
+	"encoding/xml"
+	"io"
+	"net/http"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/vmware/govmomi/object"
+	"github.com/vmware/govmomi/performance"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
+)
+
+// What the lab has not is NotSupported, a method that panics is a SystemError, and each can be called again: a lock that
+// is left behind would make the second call wait for ever.
+func TestNoCallHangsOrEndsTheLab(t *testing.T) {
+	c := start(t, scenario.Spec{Hosts: 1, VMs: 1})
+	for range 2 {
+		_, err := object.NewVirtualDiskManager(c.Client.Client).QueryVirtualDiskInfo(c.ctx, "[shared-01] vm-01/vm-01.vmdk", nil, false)
+		refused(t, err, "NotSupported", "The operation is not supported on the object.")
+		_, err = methods.CreateSecondaryVM_Task(c.ctx, c.Client.Client, &types.CreateSecondaryVM_Task{This: c.vm("vm-01").Reference()})
+		refused(t, err, "NotSupported", "The operation is not supported on the object.")
+		// The simulator's own method expects an entity.
+		_, err = methods.AcknowledgeAlarm(c.ctx, c.Client.Client, &types.AcknowledgeAlarm{This: *c.ServiceContent.AlarmManager, Entity: *c.ServiceContent.AlarmManager})
+		if f, _ := fault(err); err == nil || reflect.TypeOf(f) != reflect.TypeFor[*types.SystemError]() {
+			t.Errorf("an alarm of no entity: %T %v", f, err)
+		}
+	}
+}
+
+// A body that names no method, or a data object in its place, is answered with a fault.
+func TestRequestsThatAreNone(t *testing.T) {
+	c := start(t, scenario.Spec{Hosts: 1, VMs: 1})
+	web := &http.Client{Transport: &http.Transport{TLSClientConfig: c.DefaultTransport().TLSClientConfig.Clone()}}
+	t.Cleanup(web.CloseIdleConnections)
+	for _, body := range []string{"", "<x>", envelope(""), envelope(`<NoSuchMethod xmlns="urn:vim25"/>`), envelope(`<AboutInfo xmlns="urn:vim25"/>`)} {
+		res, err := web.Post(c.server.URL.String(), "text/xml", strings.NewReader(body))
+		if err != nil {
+			t.Fatalf("%s: %v", body, err)
+		}
+		text, err := io.ReadAll(res.Body)
+		if err != nil || res.StatusCode != http.StatusInternalServerError || !bytes.Contains(text, []byte("<faultcode>ServerFaultCode</faultcode>")) {
+			t.Errorf("%s: status %s, %v: %s", body, res.Status, err, text)
+		}
+		res.Body.Close()
+	}
+}
+
+func envelope(body string) string {
+	return `<Envelope xmlns="http://schemas.xmlsoap.org/soap/envelope/"><Body>` + body + `</Body></Envelope>`
+}
+
+// The methods of SearchIndex (vSphere Web Services API, Managed Object - SearchIndex).
+func TestFindByWhatIsKnown(t *testing.T) {
+	c := start(t, scenario.Spec{Hosts: 2, VMs: 3})
+	vm, host := c.vm("vm-02").Reference(), c.host("esx-02").Reference()
+	var v world.VM
+	var h world.Host
+	c.world.View(func(s *world.State) { v, h = *s.VM("vm-02"), *s.Host("esx-02") })
+	s := object.NewSearchIndex(c.Client.Client)
+	dc, err := c.find.DefaultDatacenter(c.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address, _, _ := strings.Cut(v.Guest.NICs[0].Addrs[0], "/")
+	for name, find := range map[string]func() (object.Reference, error){
+		"VM by UUID": func() (object.Reference, error) { return s.FindByUuid(c.ctx, dc, v.UUID, true, nil) },
+		"VM by instance UUID": func() (object.Reference, error) {
+			return s.FindByUuid(c.ctx, nil, "50"+v.UUID[2:], true, types.NewBool(true))
+		},
+		"host by UUID": func() (object.Reference, error) { return s.FindByUuid(c.ctx, dc, h.UUID, false, nil) },
+		"VM by DNS":    func() (object.Reference, error) { return s.FindByDnsName(c.ctx, dc, "VM-02", true) },
+		"host by DNS":  func() (object.Reference, error) { return s.FindByDnsName(c.ctx, dc, "esx-02", false) },
+		"VM by IP":     func() (object.Reference, error) { return s.FindByIp(c.ctx, dc, address, true) },
+		"host by IP":   func() (object.Reference, error) { return s.FindByIp(c.ctx, dc, h.Address, false) },
+		"VM by path": func() (object.Reference, error) {
+			return s.FindByDatastorePath(c.ctx, dc, "[shared-01] vm-02/vm-02.vmx")
+		},
+	} {
+		want := vm
+		if strings.HasPrefix(name, "host") {
+			want = host
+		}
+		got, err := find()
+		if err != nil || got == nil || got.Reference() != want {
+			t.Errorf("%s: %v, %v, want %v", name, got, err, want)
+		}
+	}
+	if got, err := s.FindByDnsName(c.ctx, dc, "nobody", true); got != nil || err != nil {
+		t.Errorf("a name that nobody has: %v, %v", got, err)
+	}
+}
+
+// RFC 9562: 8-4-4-4-12 digits. That of a DVS has its bytes apart, as vCenter writes it.
+func TestUUIDs(t *testing.T) {
+	for _, kind := range []string{"vm", "host", "x"} {
+		for i := range 300 {
+			if id, err := uuid.Parse(world.UUID(kind, i)); err != nil || id.Version() != 4 || id.Variant() != uuid.RFC4122 || id.String() != world.UUID(kind, i) {
+				t.Fatalf("%s %d: %s: %v", kind, i, world.UUID(kind, i), err)
+			}
+		}
+	}
+	if id := world.SwitchUUID("x"); !regexp.MustCompile(`^([0-9a-f]{2} ){7}[0-9a-f]{2}-([0-9a-f]{2} ){7}[0-9a-f]{2}$`).MatchString(id) {
+		t.Errorf("DVS %s", id)
+	}
+}
+
+func TestPerformanceCounters(t *testing.T) {
+	c := start(t, scenario.Spec{Hosts: 1, VMs: 1})
+	m := performance.NewManager(c.Client.Client)
+	for _, entity := range []types.ManagedObjectReference{c.host("esx-01").Reference(), c.vm("vm-01").Reference()} {
+		ids, err := m.AvailableMetric(c.ctx, entity, 20)
+		if err != nil || len(ids) < 10 {
+			t.Fatalf("%v: %d counters, %v", entity, len(ids), err)
+		}
+		samples, err := m.Query(c.ctx, []types.PerfQuerySpec{{Entity: entity, IntervalId: 20, MetricId: ids[:1]}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		// "Data Collection Intervals": every 20 seconds, held for one hour.
+		if n := len(samples[0].(*types.PerfEntityMetric).SampleInfo); n < 170 || n > 181 {
+			t.Errorf("%v: %d samples of real time", entity, n)
+		}
+	}
+}
+
+// What pyVmomi reads before it logs in (SmartConnect takes the newest version of its own that is listed), and govmomi's
+// UseServiceVersion.
+func TestServiceVersions(t *testing.T) {
+	c := start(t, scenario.Spec{Hosts: 1, VMs: 1})
+	if err := c.UseServiceVersion(); err != nil || c.Namespace != "urn:vim25" || c.Version != "8.0.3.0" {
+		t.Fatalf("%s %s: %v", c.Namespace, c.Version, err)
+	}
+	u := *c.server.URL
+	u.Path += "/vimServiceVersions.xml"
+	web := &http.Client{Transport: &http.Transport{TLSClientConfig: c.DefaultTransport().TLSClientConfig.Clone()}}
+	t.Cleanup(web.CloseIdleConnections)
+	res, err := web.Get(u.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var list struct {
+		Prior []string `xml:"namespace>priorVersions>version"`
+	}
+	if err := xml.NewDecoder(res.Body).Decode(&list); err != nil {
+		t.Fatal(err)
+	}
+	// Those of pyVmomi 6.7.1, which Debian 12 has.
+	for _, version := range []string{"6.7.1", "6.7", "6.5", "6.0", "5.5", "5.1", "5.0", "4.1", "4.0"} {
+		if !slices.Contains(list.Prior, version) {
+			t.Errorf("%s is not among %v", version, list.Prior)
+		}
+	}
+}
