@@ -161,7 +161,10 @@ func (f *deployFlags) deploy(ctx context.Context, e *console.Env, s *session.Ses
 	}
 	warn := func(line string) { fmt.Fprintln(e.Stderr, "vCenter: "+plain.Clean(strings.TrimSpace(line))) }
 	id, err := s.VC.Deploy(ctx, file, f.wish.Deployment, warn, progress)
-	if err != nil {
+	switch {
+	case err != nil && id != "":
+		return f.remove(ctx, s, id, err)
+	case err != nil:
 		return err
 	}
 	setters := s.VC.Setters()
@@ -179,7 +182,7 @@ func (f *deployFlags) deploy(ctx context.Context, e *console.Env, s *session.Ses
 	return nil
 }
 
-// remove destroys the VM that could not be given its PVRDMA adapters, also after an interruption.
+// remove destroys a VM that was not finished, also after an interruption.
 func (f *deployFlags) remove(ctx context.Context, s *session.Session, id string, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
@@ -187,5 +190,5 @@ func (f *deployFlags) remove(ctx context.Context, s *session.Session, id string,
 		return &console.CodeError{Code: console.ExitPartial, Err: errors.Join(cause, backends.Errorf(backends.KindOf(cause), f.wish.Name,
 			"Remove the VM, or add what is missing with: rdma-setup apply", "the VM exists, is powered off and has no PVRDMA adapters: it could not be removed: %w", err))}
 	}
-	return errors.Join(cause, errors.New("the VM has been removed again"))
+	return backends.Errorf(backends.KindOf(cause), f.wish.Name, backends.HintOf(cause), "%w; the VM has been removed again", cause)
 }

@@ -19,7 +19,8 @@ import (
 )
 
 // Deploy makes the VM, off, and sends its disks; id names it for Remove. Warn takes what vCenter has to say beside. When it fails or ctx ends, the
-// VM that was begun is taken back: by vCenter itself where this program is killed, when the lease runs out (5 min).
+// VM that was begun is taken back: by vCenter itself where this program is killed, when the lease runs out (5 min). An id
+// beside an error names a VM that may be complete, because the reply to the last call was lost.
 func Deploy(ctx context.Context, conn *wire.Conn, f *File, d backends.Deployment, warn func(string), progress backends.Progress) (id string, err error) {
 	imp, err := destination(ctx, conn, d)
 	if err != nil {
@@ -35,10 +36,11 @@ func Deploy(ctx context.Context, conn *wire.Conn, f *File, d backends.Deployment
 		// The lease is given back even when ctx has ended, else the half VM stands there until it runs out.
 		over, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 		defer cancel()
-		if aborted := lease.Abort(over, nil); aborted != nil {
+		aborted := lease.Abort(over, nil)
+		if aborted != nil {
 			err = errors.Join(err, fmt.Errorf("take the VM back: %w; vCenter removes it itself within %d s", aborted, info.LeaseTimeout))
 		}
-		if ctx.Err() != nil {
+		if ctx.Err() != nil && aborted == nil {
 			return "", backends.Errorf(backends.KindInterrupted, d.Name, "", "interrupted: the partly created VM has been removed")
 		}
 		return "", wire.Explain(err, d.Name, "upload the disks")

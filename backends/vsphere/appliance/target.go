@@ -92,6 +92,9 @@ func Target(ctx context.Context, conn *wire.Conn, f *File, d backends.Deployment
 	if err := space(ctx, conn, imp.Datastore, f, d); err != nil {
 		return "", err
 	}
+	if err := allowed(ctx, conn, imp, len(groups) > 0); err != nil {
+		return "", err
+	}
 	n := need{groups: slices.Clone(groups), datastore: imp.Datastore.Reference().Value, memory: f.MemoryMB << 20}
 	for _, g := range d.Networks {
 		n.groups = append(n.groups, g[strings.LastIndex(g, "/")+1:])
@@ -201,12 +204,15 @@ func space(ctx context.Context, conn *wire.Conn, store *object.Datastore, f *Fil
 	return nil
 }
 
-// Remove destroys a VM that Deploy has created.
+// Remove destroys a VM that Deploy has created; it is well where vCenter has done so already.
 func Remove(ctx context.Context, conn *wire.Conn, id string) error {
 	vm := object.NewVirtualMachine(conn.VIM(), types.ManagedObjectReference{Type: "VirtualMachine", Value: id})
 	task, err := vm.Destroy(ctx)
 	if err == nil {
 		err = task.Wait(ctx)
 	}
-	return err
+	if _, gone := wire.FaultOf(err).(*types.ManagedObjectNotFound); gone {
+		return nil
+	}
+	return wire.Explain(err, "", "remove the VM")
 }

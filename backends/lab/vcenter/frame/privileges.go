@@ -53,6 +53,7 @@ var privileges = map[string]string{
 
 // byType are methods whose privilege depends on the type of the object.
 var byType = map[string]string{
+	"Destroy_Task VirtualMachine":                 "VirtualMachine.Inventory.Delete",
 	"Destroy_Task VmwareDistributedVirtualSwitch": "DVSwitch.Delete",
 	"Destroy_Task DistributedVirtualPortgroup":    "DVPortgroup.Delete",
 	"Rename_Task VmwareDistributedVirtualSwitch":  "DVSwitch.Modify",

@@ -28,8 +28,14 @@ func (p pool) ImportVApp(ctx *simulator.Context, req *types.ImportVApp) soap.Has
 	if !ok {
 		return frame.Answer(nil, frame.BadArgument("spec"))
 	}
-	if err := p.f.Need(ctx, "VApp.Import", req.This); err != nil {
-		return frame.Answer(nil, err)
+	// ResourcePool.ImportVApp in the vSphere Web Services API reference; the networks follow below.
+	for _, need := range []struct {
+		privilege string
+		on        types.ManagedObjectReference
+	}{{"VApp.Import", req.This}, {"Datastore.AllocateSpace", model.Datastore}} {
+		if err := p.f.Need(ctx, need.privilege, need.on); err != nil {
+			return frame.Answer(nil, err)
+		}
 	}
 	if err := (machine{p.base}).mayReconfigure(ctx, &types.ReconfigVM_Task{This: model.VMFolder, Spec: networksOf(spec.ConfigSpec)}); err != nil {
 		return frame.Answer(nil, err)

@@ -101,6 +101,26 @@ func (m machine) PowerOffVMTask(ctx *simulator.Context, req *types.PowerOffVM_Ta
 	return frame.Answer(types.PowerOffVM_TaskResponse{Returnval: task}, nil)
 }
 
+// DestroyTask removes a VM that is off, with its disks. One that is on is refused (vSphere Automation API, "Delete Vm":
+// not_allowed_in_current_state; govmomi's simulator: InvalidPowerState).
+func (m machine) DestroyTask(ctx *simulator.Context, req *types.Destroy_Task) soap.HasFault {
+	task := m.f.Start(ctx, "Destroy_Task", "VirtualMachine.destroy", req.This, frame.Pace{}, func() (any, error) {
+		name := ""
+		err := m.view(req.This, func(_ *world.State, v *world.VM, h *world.Host) error {
+			name = v.Name
+			if h == nil || h.State != world.Up {
+				return frame.Refuse(&types.HostNotConnected{})
+			}
+			return needPower(v, false)
+		})
+		if err == nil {
+			m.f.World.RemoveVM(name)
+		}
+		return nil, err
+	})
+	return frame.Answer(types.Destroy_TaskResponse{Returnval: task}, nil)
+}
+
 // ResetVMTask restarts a VM without asking the guest.
 func (m machine) ResetVMTask(ctx *simulator.Context, req *types.ResetVM_Task) soap.HasFault {
 	task := m.f.Start(ctx, "ResetVM_Task", "VirtualMachine.reset", req.This, frame.Pace{Silent: true}, func() (any, error) {
