@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
 // The tests of GPUDirect. Bandwidth and latency with GPU memory stand beside the same test with host memory. Latency is
@@ -137,7 +139,7 @@ func JudgeGPU(m *Measurement, host Measurement, p Pair) {
 			m.Verdict = VerdictWarn
 		}
 	} else {
-		m.AchievedGbps, m.ExpectedGbps = plateau(m.Rows), host.AchievedGbps
+		m.AchievedGbps, m.ExpectedGbps = sizing.Plateau(samples(m.Rows)), host.AchievedGbps
 		m.Why = fmt.Sprintf("host memory gives %.1f Gb/s between the two, and peer to peer is not slower", host.AchievedGbps)
 		switch {
 		case host.AchievedGbps <= 0:

@@ -2,57 +2,137 @@ package perftest
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
 // Fabric is what is known of the way between two nodes besides the measurement itself.
 type Fabric struct {
-	SameHost bool
-	LinkMbps int   // the slower of the two host ports; 0 unknown
-	VLAN     bool  // frames carry a tag
-	Counted  bool  // Packets is known
-	Packets  int64 // how far the RDMA counters of the client's host moved during the test
+	SameHost  bool
+	LinkMbps  int     // the slower of the two host ports; 0 unknown
+	VLAN      bool    // frames carry a tag
+	Hops      int     // switches beyond the first
+	Slot      Slot    // the narrower PCIe slot of the two host ports
+	LatencyUs float64 // of the smallest message, as measured between the two; 0 unknown
+	Counted   bool    // Packets is known
+	Packets   int64   // how far the RDMA counters of the client's host moved during the test
+}
+
+// A Slot is the PCIe link of a host port; the zero Slot is unknown.
+type Slot struct {
+	Host, Device string
+	Gen, Lanes   int
+}
+
+// Gbps is what the slot carries in one direction; 0 unknown.
+func (s Slot) Gbps() float64 { return sizing.PCIeGbps(s.Gen, s.Lanes) }
+
+// narrower returns the slot that carries less; an unknown one carries everything.
+func (s Slot) narrower(t Slot) Slot {
+	if t.Gbps() > 0 && (s.Gbps() == 0 || t.Gbps() < s.Gbps()) {
+		return t
+	}
+	return s
 }
 
 // Judge fills verdict, expectation and hint of a measurement that has rows. Bandwidth is the best average from 64 KiB
-// to 1 MiB against the link's speed less RoCE v2's headers; latency is the typical value of the smallest message.
+// to 1 MiB against the link's speed less RoCE v2's headers; latency is the typical value of the smallest message. The shape
+// of the curve over all sizes is judged beside it; the worse of the two decides.
 func Judge(m *Measurement, mode string, f Fabric) {
 	b := sizing.BandsFor(mode)
-	link := sizing.Link{SpeedMbps: f.LinkMbps, IBMTU: m.MTU, VLAN: f.VLAN}
-	test, _ := fromContainer(m.Test)
-	latency := test == SendLatency
-	m.LinkGbps = float64(f.LinkMbps) / 1000
-	if latency {
-		m.AchievedUs, m.ExpectedUs = m.Rows[0].TypicalUs, b.PassUs
+	link := sizing.Link{SpeedMbps: f.LinkMbps, IBMTU: m.MTU, VLAN: f.VLAN, PCIeGbps: f.Slot.Gbps(), Hops: f.Hops}
+	m.LinkGbps, m.Verdict, m.Hint = float64(f.LinkMbps)/1000, VerdictUnknown, ""
+	var level sizing.Verdict
+	if m.isLatency() {
+		m.AchievedUs, m.ExpectedUs = m.Rows[0].TypicalUs, b.PassUs+float64(f.Hops)
 		m.Why = fmt.Sprintf("%s is expected to answer within %.0f us", mode, b.PassUs)
+		if f.Hops > 0 {
+			m.Why += fmt.Sprintf(", 1 us more for each of %d further switches", f.Hops)
+		}
+		level = b.Latency(m.AchievedUs, link)
 	} else {
-		m.AchievedGbps = plateau(m.Rows)
+		m.AchievedGbps = sizing.Plateau(samples(m.Rows))
 		if f.LinkMbps > 0 {
 			want := sizing.Expect(link)
 			m.ExpectedGbps, m.Why = want.Gbps*factor(m.Test), want.Why
-			if m.Test == SendBothWays {
+			if bothDirections(m.Test) {
 				m.Why += fmt.Sprintf(", both ways %.1f times that", bothWays)
+			}
+			if sizing.Fills(samples(m.Rows)) {
+				level = b.Bandwidth(m.AchievedGbps/factor(m.Test), link)
 			}
 		}
 	}
+	shape := sizing.Worst(m.shape(b, link, f.LatencyUs))
 	switch {
 	case f.SameHost:
 		m.Verdict, m.ExpectedGbps, m.ExpectedUs, m.Why = VerdictNotApplicable, 0, 0, "both on one host: this is memory, not the fabric"
 		m.Hint = "move one of the VMs to another host to measure the fabric"
-	case latency && m.AchievedUs <= 0:
-		m.Verdict, m.Hint = VerdictUnknown, "the test printed no typical latency"
-	case latency:
-		m.Verdict = Verdict(b.Latency(m.AchievedUs, link))
-	case m.ExpectedGbps == 0:
-		m.Verdict, m.Hint = VerdictUnknown, "the speed of the host port is not known"
+		return
+	case m.isLatency() && m.AchievedUs <= 0:
+		m.Hint = "the test printed no typical latency"
+	case level == "" && shape.Verdict != sizing.Fail && f.LinkMbps > 0:
+		m.Hint = "messages this small do not show what the link gives: measure every size with -a"
+	case level == "" && shape.Verdict != sizing.Fail:
+		m.Hint = "the speed of the host port is not known"
 	default:
-		m.Verdict = Verdict(b.Bandwidth(m.AchievedGbps/factor(m.Test), link))
+		m.Verdict = Verdict(level)
+		m.slotLimits(f.Slot, b, link)
+		if rank(shape.Verdict) >= rank(sizing.Verdict(m.Verdict)) {
+			m.Verdict, m.Hint = Verdict(shape.Verdict), shape.Hint
+		}
 	}
-	if m.Verdict != VerdictNotApplicable {
-		fallback(m, mode, f)
-		hint(m, f, b)
+	fallback(m, mode, f)
+	hint(m, f, b)
+}
+
+// rank orders verdicts, the worst highest; an unknown one is below all.
+func rank(v sizing.Verdict) int {
+	return map[sizing.Verdict]int{sizing.Pass: 1, sizing.Warn: 2, sizing.Fail: 3}[v]
+}
+
+func (m *Measurement) isLatency() bool {
+	tool, _, _ := strings.Cut(m.Test, " ")
+	return strings.HasSuffix(tool, "_lat")
+}
+
+// shape are the faults of the curve over message sizes, and of figures that contradict each other.
+func (m *Measurement) shape(b sizing.Bands, link sizing.Link, latencyUs float64) []sizing.Fault {
+	if m.isLatency() {
+		return b.LatencyShape(samples(m.Rows), link)
 	}
+	gbps := m.AchievedGbps
+	if bothDirections(m.Test) {
+		gbps /= 2
+	}
+	return append(sizing.AboveHeaders(gbps, link), b.BandwidthShape(samples(m.Rows), latencyUs)...)
+}
+
+// misshapen tells whether the curve fails by its shape, whatever its level.
+func (m *Measurement) misshapen(mode string) bool {
+	return sizing.Worst(m.shape(sizing.BandsFor(mode), sizing.Link{}, 0)).Verdict == sizing.Fail
+}
+
+func samples(rows []Row) []sizing.Sample {
+	out := make([]sizing.Sample, len(rows))
+	for i, r := range rows {
+		out[i] = sizing.Sample{Bytes: r.Bytes, Iterations: r.Iterations, Gbps: r.AvgGbps, Us: r.TypicalUs, P99Us: r.P99Us, P999Us: r.P999Us}
+	}
+	return out
+}
+
+// slotLimits names the PCIe slot where it explains a bandwidth below the link's: the card gives what the slot carries.
+func (m *Measurement) slotLimits(s Slot, b sizing.Bands, link sizing.Link) {
+	wide := link
+	wide.PCIeGbps = 0
+	want := sizing.Expect(link).Gbps
+	if m.Verdict == VerdictPass || m.isLatency() || want <= 0 || want >= sizing.Expect(wide).Gbps || m.AchievedGbps/factor(m.Test) < b.WarnShare*want {
+		return
+	}
+	m.Verdict = VerdictWarn
+	m.Hint = fmt.Sprintf("the PCIe slot limits the bandwidth: %s of %s runs as Gen%d x%d, which carries %.1f Gb/s for a link of %g; move the card to a wider slot, or check lanes and bifurcation in the BIOS",
+		s.Device, s.Host, s.Gen, s.Lanes, s.Gbps(), m.LinkGbps)
 }
 
 // bothWays is what both directions together give where slot and CPU are no limit (PAIR-BW-BIDIR-007).
@@ -60,14 +140,19 @@ const bothWays = 1.8
 
 // factor is how much more than one direction a test is expected to give.
 func factor(test string) float64 {
-	if test == SendBothWays {
+	if bothDirections(test) {
 		return bothWays
 	}
 	return 1
 }
 
+// bothFlag is perftest's option for both directions at once.
+const bothFlag = " -b"
+
+func bothDirections(test string) bool { return strings.HasSuffix(test, bothFlag) }
+
 // compare tells of one queue pair that is slow where several are not: the path is sound then.
-func compare(all []Measurement) {
+func compare(all []Measurement, mode string) {
 	many := map[[2]string]Measurement{}
 	for _, m := range all {
 		if m.Test == SendManyQPs && m.Verdict == VerdictPass {
@@ -77,26 +162,11 @@ func compare(all []Measurement) {
 	for i := range all {
 		m := &all[i]
 		best, ok := many[[2]string{m.From, m.To}]
-		if ok && (m.Test == SendBandwidth || m.Test == WriteBandwidth) && (m.Verdict == VerdictWarn || m.Verdict == VerdictFail) && m.Error == "" {
+		if ok && (m.Test == SendBandwidth || m.Test == WriteBandwidth) && (m.Verdict == VerdictWarn || m.Verdict == VerdictFail) && m.Error == "" && !m.misshapen(mode) {
 			m.Verdict = VerdictWarn
 			m.Hint = fmt.Sprintf("one queue pair does not fill this link, four do (%.1f Gb/s): the path is sound, let applications open several", best.AchievedGbps)
 		}
 	}
-}
-
-// plateau is the best average between 64 KiB and 1 MiB; where no such row was measured, the best of all.
-func plateau(rows []Row) float64 {
-	best, any := 0.0, 0.0
-	for _, r := range rows {
-		any = max(any, r.AvgGbps)
-		if r.Bytes >= 64<<10 && r.Bytes <= 1<<20 {
-			best = max(best, r.AvgGbps)
-		}
-	}
-	if best == 0 {
-		return any
-	}
-	return best
 }
 
 // fallback notices PVRDMA that silently took TCP: the counters of the host's RDMA device stand still under load.
@@ -123,7 +193,7 @@ func hint(m *Measurement, f Fabric, b sizing.Bands) {
 		m.Hint = "look at the power policy, latency sensitivity, and whether RDMA is used at all"
 	case m.MTU > 0 && m.MTU < 4096:
 		m.Hint = fmt.Sprintf("the path runs with an IB MTU of %d: raise the Ethernet MTU to 9000 on switch, DVS and guest", m.MTU)
-	case share > 0.90 && share < b.PassShare:
+	case m.MTU == 0 && share > 0.90 && share < b.PassShare:
 		m.Hint = "about 92 % is what an active MTU of 1024 gives: raise the Ethernet MTU on every hop"
 	case m.MTU >= 4096 && share < b.WarnShare:
 		m.Hint = "look for loss (PFC, ECN), a narrow PCIe slot, or traffic beside the test"

@@ -12,21 +12,22 @@ import (
 // timedOut is the exit status of timeout(1).
 const timedOut = 124
 
-// read takes the rows out of the client's output, or the first cause why there are none.
-func (r *Runner) read(test string, out Output, m *Measurement) {
+// read takes the rows out of the client's output, or the first cause why there are none. It reports whether the output is
+// complete.
+func (r *Runner) read(test string, out Output, m *Measurement) (complete bool) {
 	text := out.Stdout + "\n" + out.Stderr
 	test, _, _ = strings.Cut(test, " ")
 	var problems []scan.Message
 	if strings.HasSuffix(test, "_lat") {
 		res := perflog.Latency(test, text)
-		problems = res.Errors
+		problems, complete = res.Errors, res.Complete
 		m.head(res.Header)
 		for _, row := range res.Rows {
 			m.Rows = append(m.Rows, latencyRow(row))
 		}
 	} else {
 		res := perflog.Bandwidth(test, text)
-		problems = res.Errors
+		problems, complete = res.Errors, res.Complete
 		m.head(res.Header)
 		for _, row := range res.Rows {
 			m.Rows = append(m.Rows, Row{Bytes: row.SizeBytes, Iterations: row.Iterations, PeakGbps: value(row.BWPeakGbps), AvgGbps: value(row.BWAvgGbps)})
@@ -47,9 +48,13 @@ func (r *Runner) read(test string, out Output, m *Measurement) {
 	if m.Error != "" {
 		m.Verdict = VerdictFail
 	}
+	return complete
 }
 
 func (m *Measurement) head(h perflog.Header) {
+	if bidirectional := h.Bidirectional; bidirectional != nil && *bidirectional && !bothDirections(m.Test) {
+		m.Test += bothFlag
+	}
 	if h.MTU != nil {
 		m.MTU = int(*h.MTU)
 	}

@@ -101,14 +101,15 @@ func (r *Runner) Measure(ctx context.Context, pairs []Pair) ([]Measurement, erro
 	var (
 		mu   sync.Mutex
 		all  []Measurement
+		ways []Fabric // of all
 		done int
 	)
 	left := r.remaining(pairs, total)
-	tell := func(round int, p Pair, test string, m *Measurement) {
+	tell := func(round int, p Pair, test string, m *Measurement, f Fabric) {
 		mu.Lock()
 		defer mu.Unlock()
 		if m != nil {
-			all = append(all, *m)
+			all, ways = append(all, *m), append(ways, f)
 			done++
 		}
 		if r.Progress != nil {
@@ -125,14 +126,15 @@ func (r *Runner) Measure(ctx context.Context, pairs []Pair) ([]Measurement, erro
 					if err := ctx.Err(); err != nil {
 						return err
 					}
-					tell(i, p, test, nil)
+					tell(i, p, test, nil, Fabric{})
 					var m Measurement
+					var f Fabric
 					if base, gpu := withGPU(test); silent {
 						m = r.unheard(p, test, r.port()+k)
 					} else if gpu {
 						m = r.measureGPU(ctx, p, test, r.port()+k, host[base])
 					} else {
-						m = r.measure(ctx, p, test, r.port()+k)
+						m, f = r.measure(ctx, p, test, r.port()+k)
 						host[test] = &m
 					}
 					if err := ctx.Err(); err != nil {
@@ -143,7 +145,7 @@ func (r *Runner) Measure(ctx context.Context, pairs []Pair) ([]Measurement, erro
 						m.Error += "; " + differing
 						m.Hint = remedies["version_mismatch"]
 					}
-					tell(i, p, test, &m)
+					tell(i, p, test, &m, f)
 				}
 				return nil
 			})
@@ -152,7 +154,8 @@ func (r *Runner) Measure(ctx context.Context, pairs []Pair) ([]Measurement, erro
 			return all, err
 		}
 	}
-	compare(all)
+	r.rejudge(all, ways)
+	compare(all, r.Mode)
 	return all, ctx.Err()
 }
 
@@ -186,24 +189,24 @@ func (r *Runner) blank(p Pair, test string) Measurement {
 }
 
 // measure runs one test and judges it.
-func (r *Runner) measure(ctx context.Context, p Pair, test string, port int) Measurement {
+func (r *Runner) measure(ctx context.Context, p Pair, test string, port int) (Measurement, Fabric) {
 	m := r.blank(p, test)
+	fabric := p.fabric()
 	if p.Client.Device == "" || p.Server.Device == "" {
 		m.Verdict, m.Error = VerdictFail, "no RDMA device with an active port in "+missingDevice(p)
 		m.Hint = "look at the guest's checks: driver, port state, address"
-		return m
+		return m, fabric
 	}
 	before, beforeErr := r.counters(ctx, p.Client)
 	out, err := r.exchange(ctx, p, test, sweep, port, &m)
 	after, afterErr := r.counters(ctx, p.Client)
-	fabric := Fabric{SameHost: p.SameHost(), LinkMbps: p.linkMbps()}
 	if r.Counters != nil && beforeErr == nil && afterErr == nil {
 		fabric.Counted, fabric.Packets = true, after-before
 		m.Packets = &fabric.Packets
 	}
 	if err != nil {
 		m.containerHint(m.broken(test, err))
-		return m
+		return m, fabric
 	}
 	r.read(test, out, &m)
 	m.containerHint(errorCode(test, out))
@@ -213,7 +216,25 @@ func (r *Runner) measure(ctx context.Context, p Pair, test string, port int) Mea
 	if m.Error == "" {
 		Judge(&m, r.Mode, fabric)
 	}
-	return m
+	return m, fabric
+}
+
+// rejudge judges the bandwidth of each pair again with the latency that was measured between the two: the rate of small
+// messages follows from it.
+func (r *Runner) rejudge(all []Measurement, ways []Fabric) {
+	latency := map[[2]string]float64{}
+	for _, m := range all {
+		if m.Test == SendLatency && m.Error == "" {
+			latency[[2]string{m.From, m.To}] = m.AchievedUs
+		}
+	}
+	for i := range all {
+		m := &all[i]
+		if us := latency[[2]string{m.From, m.To}]; us > 0 && m.Error == "" && m.GPU == nil && !m.isLatency() && len(m.Rows) > 0 {
+			ways[i].LatencyUs = us
+			Judge(m, r.Mode, ways[i])
+		}
+	}
 }
 
 func missingDevice(p Pair) string {

@@ -21,6 +21,9 @@ type Node struct {
 	Image    string // container image from which is measured beside the guest itself; "" none
 	Version  string // of perftest; "" unknown
 	User     bool   // the login user may lock enough memory: no sudo needed
+	VLAN     bool   // frames of the RDMA network carry a tag
+	Leaf     string // switch that the host port hears by LLDP or CDP; "" unknown
+	Slot     Slot   // PCIe link of the host port
 }
 
 // hostPort names what two tests at the same time must not share; VMs of one host share its port.
@@ -34,6 +37,18 @@ func (p Pair) SameHost() bool { return p.Client.Host == p.Server.Host }
 
 // linkMbps is the speed of the slower of the two host ports; 0 where one is not known.
 func (p Pair) linkMbps() int { return min(p.Client.LinkMbps, p.Server.LinkMbps) }
+
+// fabric is what the nodes tell of the way between them. Between two leaves are at least a spine and the other leaf.
+func (p Pair) fabric() Fabric {
+	f := Fabric{SameHost: p.SameHost(), LinkMbps: p.linkMbps(), VLAN: p.Client.VLAN || p.Server.VLAN, Slot: p.Client.Slot.narrower(p.Server.Slot)}
+	if p.Client.Leaf != "" && p.Server.Leaf != "" && p.Client.Leaf != p.Server.Leaf {
+		f.Hops = leafSpine
+	}
+	return f
+}
+
+// leafSpine is how many switches a path between two leaves passes beyond the first: a spine and the other leaf.
+const leafSpine = 2
 
 func (p Pair) String() string { return p.Client.VM + " -> " + p.Server.VM }
 

@@ -17,11 +17,17 @@ import (
 func newParseCmd(e *console.Env) *cobra.Command {
 	var list bool
 	var output string
+	j := judging{mode: string(answers.SRIOV)}
 	c := &cobra.Command{
 		Use:   "parse TOOL [FILE]",
 		Short: "Turn a tool's output into JSON",
-		Long:  "Turn the output of a tool of the field (FILE, else stdin) into JSON. Exit 1 when the tool failed or the text is not understood.",
-		Args:  cobra.MaximumNArgs(2),
+		Long: `Turn the output of a tool of the field (FILE, else stdin) into JSON. Exit 1 when the tool failed or the text is not understood.
+
+With --judge the output of a perftest client is held against the rules of the report: bandwidth and latency at every
+message size, for the mode and the speed of the link. The JSON then has "verdict" (pass, warn, fail or unknown) and "hint".
+Exit 1 when the verdict is fail.`,
+		Example: "  rdma-setup parse ib_send_bw client.txt --judge --mode sriov --link-gbps 100",
+		Args:    cobra.MaximumNArgs(2),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveDefault
@@ -44,6 +50,9 @@ func newParseCmd(e *console.Env) *cobra.Command {
 			if _, ok := transcript.Lookup(args[0]); !ok {
 				return console.Usage(nearestTool(args[0]), "unknown tool %q", args[0])
 			}
+			if err := j.check(args[0]); err != nil {
+				return err
+			}
 			in := e.Stdin
 			if len(args) == 2 && args[1] != "-" {
 				f, err := openText(args[1])
@@ -53,11 +62,17 @@ func newParseCmd(e *console.Env) *cobra.Command {
 				defer f.Close()
 				in = f
 			}
+			if j.on {
+				return j.judge(e.Stdout, args[0], in)
+			}
 			return parseTool(e.Stdout, args[0], in)
 		},
 	}
 	c.Flags().BoolVar(&list, "list", false, "name the tools")
 	c.Flags().VarP(&console.Choice{Into: &output, From: []string{"text", "json"}}, "output", "o", "how --list prints: text or json; what is parsed is JSON always")
+	c.Flags().BoolVar(&j.on, "judge", false, "hold a bandwidth or latency test against the rules of the report")
+	c.Flags().Var(&console.Choice{Into: &j.mode, From: []string{string(answers.SRIOV), string(answers.PVRDMA), string(answers.GPUDirect)}}, "mode", "with --judge: sriov, pvrdma or gpudirect")
+	c.Flags().Float64Var(&j.gbps, "link-gbps", 0, "with --judge: speed of the slower of the two host ports")
 	return c
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/guest"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/system"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
@@ -19,7 +20,7 @@ func (s *Session) Measure(ctx context.Context, a *answers.Answers, pairs string,
 	if !a.Measure.Bandwidth && !a.Measure.Latency || pairs == "none" {
 		return nil, nil
 	}
-	inv, err := s.Survey(ctx, a)
+	inv, err := s.survey(ctx, a, append(planAsks(a), system.Neighbours))
 	if err != nil {
 		return nil, err
 	}

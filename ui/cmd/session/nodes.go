@@ -1,6 +1,7 @@
 package session
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -26,7 +27,9 @@ func Nodes(a *answers.Answers, inv *backends.Inventory) []perftest.Node {
 			}
 			if host != nil {
 				n.Port, n.LinkMbps = uplink(host, ad.Switch)
+				n.Leaf, n.Slot = wired(host, n.Port)
 			}
+			n.VLAN = tagged(inv, ad)
 			if g := inv.Guest(vm.Name); g != nil {
 				device(g, strings.ToLower(ad.MAC), &n)
 			}
@@ -45,6 +48,30 @@ func Nodes(a *answers.Answers, inv *backends.Inventory) []perftest.Node {
 		nodes = append(nodes, n)
 	}
 	return nodes
+}
+
+// wired is what the host tells of the way into the fabric by one of its pNICs: the switch that it hears, and its PCIe slot.
+func wired(h *backends.Host, device string) (leaf string, slot perftest.Slot) {
+	if h.System == nil {
+		return "", slot
+	}
+	leaf = h.System.Neighbours.Value[device].Switch
+	if n := h.NIC(device); n != nil {
+		if s, ok := h.System.Slots[n.PCI]; ok {
+			slot = perftest.Slot{Host: h.Name, Device: device, Gen: s.Gen, Lanes: s.Lanes}
+		}
+	}
+	return leaf, slot
+}
+
+// tagged tells whether the frames of an adapter leave the host with a VLAN tag.
+func tagged(inv *backends.Inventory, ad backends.Adapter) bool {
+	pg := inv.PortGroup(ad.PortGroup)
+	if pg == nil {
+		return false
+	}
+	id, err := strconv.Atoi(pg.VLAN)
+	return err == nil && id > 0
 }
 
 // uplink is the pNIC by which a host's share of a switch leaves.
