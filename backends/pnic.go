@@ -26,6 +26,14 @@ type PNICWish struct {
 	Device    string // vmnic2, or a PCI address
 	Driver    string
 	SpeedMbps int
+	Drivers   Drivers // what is known of drivers; nil: nothing, and every driver is taken
+}
+
+// Drivers tells what is known of the drivers of pNICs (nic.Known).
+type Drivers interface {
+	RoCE(driver string) bool                  // it is known to do RoCE v2
+	NoVFs(driver string) (why, remedy string) // why this program sets up no VFs of its ports, as a predicate; "" where it does
+	RDMAModules() []string                    // the modules that make RDMA devices
 }
 
 // A PNICFault is a reason against a pNIC. Faults are ordered: a pNIC whose first fault is a late one is nearer to the wish.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 )
 
 // fit is a pNIC with nothing against it.
@@ -60,7 +61,7 @@ func TestWhatIsEligible(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			h := backends.Host{NICs: []backends.NIC{fit()}}
 			tt.set(&h.NICs[0])
-			v := backends.ChoosePNIC(&h, backends.PNICWish{}).Verdicts[0]
+			v := backends.ChoosePNIC(&h, backends.PNICWish{Drivers: nic.Known{}}).Verdicts[0]
 			ok, why := v.Eligible(), v.Why()
 			if ok != tt.ok {
 				t.Errorf("eligible %v: %s", ok, why)
@@ -143,7 +144,7 @@ func TestWhatAWishDescribes(t *testing.T) {
 			backends.NotCapable, "HOST-PNIC-DRIVER-006", "is not a ConnectX card", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h, w := backends.Host{NICs: []backends.NIC{fit()}, PCI: []backends.PCIDevice{card}}, backends.PNICWish{}
+			h, w := backends.Host{NICs: []backends.NIC{fit()}, PCI: []backends.PCIDevice{card}}, backends.PNICWish{Drivers: nic.Known{}}
 			h.NICs[0].MAC, h.NICs[0].PCI = "02:00:00:aa:bb:cc", card.Address
 			tt.set(&h.NICs[0], &w)
 			v := backends.ChoosePNIC(&h, w).Verdicts[0]
@@ -163,7 +164,7 @@ func TestWhatAWishDescribes(t *testing.T) {
 }
 
 func TestNoPNICOfAHostThatIsAwayIsEligible(t *testing.T) {
-	v := backends.ChoosePNIC(&backends.Host{State: "disconnected", NICs: []backends.NIC{fit()}}, backends.PNICWish{}).Verdicts[0]
+	v := backends.ChoosePNIC(&backends.Host{State: "disconnected", NICs: []backends.NIC{fit()}}, backends.PNICWish{Drivers: nic.Known{}}).Verdicts[0]
 	if v.Eligible() || v.Main().Check != "HOST-CONN-001" || !strings.Contains(v.Why(), "is on a host that is disconnected") {
 		t.Errorf("%+v", v)
 	}
@@ -196,7 +197,7 @@ func TestWhichIsChosen(t *testing.T) {
 				h.NICs[i].Device = device
 			}
 			tt.set(h.NICs)
-			c := backends.ChoosePNIC(&h, backends.PNICWish{Switch: "RDMA"})
+			c := backends.ChoosePNIC(&h, backends.PNICWish{Switch: "RDMA", Drivers: nic.Known{}})
 			if chosen := map[bool]string{false: c.Nearest.NIC.Device}[c.Chosen == nil]; chosen != tt.chosen || c.Nearest.NIC.Device != tt.nearest {
 				t.Errorf("chosen %q, nearest %s", chosen, c.Nearest.NIC.Device)
 			}
@@ -205,7 +206,7 @@ func TestWhichIsChosen(t *testing.T) {
 			}
 		})
 	}
-	if c := backends.ChoosePNIC(&backends.Host{}, backends.PNICWish{}); c.Chosen != nil || c.Nearest != nil || c.Verdicts != nil {
+	if c := backends.ChoosePNIC(&backends.Host{}, backends.PNICWish{Drivers: nic.Known{}}); c.Chosen != nil || c.Nearest != nil || c.Verdicts != nil {
 		t.Errorf("a host without pNICs: %+v", c)
 	}
 }

@@ -107,9 +107,10 @@ func unable(h *Host, n *NIC, w PNICWish) (out []PNICReason) {
 	case VFParent:
 		// That the pNIC offers no VFs yet is no fault: firmware and BIOS look the same from here, and the firmware is set
 		// on the way.
-		if !slices.Contains(vfDrivers, n.Driver) {
-			no(NotCapable, "HOST-PNIC-DRIVER-006", "has driver "+n.Driver+", and VFs are set up on ConnectX cards ("+strings.Join(vfDrivers, ", ")+") only",
-				"choose a port of a ConnectX card, or mode pvrdma")
+		if w.Drivers != nil {
+			if why, remedy := w.Drivers.NoVFs(n.Driver); why != "" {
+				no(NotCapable, "HOST-PNIC-DRIVER-006", why, remedy)
+			}
 		}
 		return out
 	case WholeCard:
@@ -122,7 +123,7 @@ func unable(h *Host, n *NIC, w PNICWish) (out []PNICReason) {
 	const roce = "HOST-PNIC-ROCEV2-002"
 	switch {
 	case n.RDMADevice == "":
-		no(NotCapable, w.PresentCheck(), "has no RDMA device", "load the RDMA driver (nmlx5_rdma, irdman, bnxtroce, qedrntv), or "+another)
+		no(NotCapable, w.PresentCheck(), "has no RDMA device", "load the RDMA driver"+w.rdmaModules()+", or "+another)
 		return out
 	case v1 && n.RoCEv1, !v1 && n.RoCEv2:
 	case n.RoCEv1:
@@ -135,7 +136,7 @@ func unable(h *Host, n *NIC, w PNICWish) (out []PNICReason) {
 		no(WrongProtocol, roce, "has RDMA device "+n.RDMADevice+", which does not support RoCE", another)
 	}
 	// A driver that the operator names is taken at the operator's word.
-	if w.Driver == "" && !slices.Contains(roceDrivers, n.Driver) {
+	if w.Driver == "" && w.Drivers != nil && !w.Drivers.RoCE(n.Driver) {
 		no(UnknownDriver, "HOST-PNIC-DRIVER-006", "has driver "+n.Driver+", which is not known to support RoCE v2", another+", or name the driver as nic.driver")
 	}
 	// On the switch that is wanted, ENS can be switched off: the plan and HOST-ENS-017 say so there, and --skip applies.
@@ -161,12 +162,13 @@ func notUp(n *NIC, w PNICWish) []PNICReason {
 	return nil
 }
 
-// roceDrivers are those of adapters that do RoCE v2 on ESXi: NVIDIA ConnectX-3 and later, Broadcom NetXtreme-E, Marvell
-// FastLinQ, Intel E810 (VMware Compatibility Guide, feature RDMA RoCE v2; vSphere 7.0 "PVRDMA Support").
-var roceDrivers = []string{"nmlx5_core", "nmlx4_core", "nmlx4_en", "bnxtnet", "qedentv", "icen"}
-
-// vfDrivers are those whose VFs this program sets up.
-var vfDrivers = []string{"nmlx5_core"}
+// rdmaModules names the known modules in brackets, "" where none is known.
+func (w PNICWish) rdmaModules() string {
+	if w.Drivers == nil {
+		return ""
+	}
+	return " (" + strings.Join(w.Drivers.RDMAModules(), ", ") + ")"
+}
 
 func gbps(mbps int) string {
 	if mbps%1000 == 0 {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/row"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
@@ -59,6 +60,8 @@ func shellCall(ask func(f *checks.Facts, h *backends.Host, n *backends.NIC, card
 		t := backends.HostRef(h.Name)
 		card, read := sys.Firmware[row.Function0(n.PCI)]
 		switch {
+		case read && nic.FirmwareOf(nic.Of(n.Driver)) == nil:
+			return row.Waiting(t, "the keys of the firmware of %s are not known (driver %s)", n.Device, n.Driver)
 		case read:
 			return ask(f, h, n, card)
 		case sys.ShellError != "" && f.Answers.Mode != answers.PVRDMA:

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/row"
 )
@@ -94,12 +95,14 @@ func secureBoot(_ *checks.Facts, h *backends.Host, sys *backends.HostSystem) che
 	case !*sys.SecureBoot:
 		return row.Pass(t, "secure boot is off")
 	}
+	modules := nic.FirmwareModules()
 	for _, name := range slices.Sorted(maps.Keys(sys.VIBs.Value)) {
-		if v := sys.VIBs.Value[name]; strings.Contains(strings.ToLower(name), "nmst") {
+		is := func(module string) bool { return strings.Contains(strings.ToLower(name), module) }
+		if v := sys.VIBs.Value[name]; slices.ContainsFunc(modules, is) {
 			return row.PassIf(level(v.Acceptance) >= level("PartnerSupported"), t, "secure boot is on; %s is %s", name, v.Acceptance)
 		}
 	}
-	return row.Warn(t, "secure boot is on, and NMST is not installed yet")
+	return row.Warn(t, "secure boot is on, and %s is not installed yet", strings.ToUpper(strings.Join(modules, ", ")))
 }
 
 // level orders acceptance levels; 0 for a word that is none.

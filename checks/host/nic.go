@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/row"
 )
@@ -15,7 +16,7 @@ func nicChecks() []checks.Check {
 		{
 			ID: "HOST-PNIC-RDMA-001", Scope: checks.Host, Link: checks.InDriver, Modes: row.PVRDMA, Quick: true, Preflight: true, Fix: checks.Reboot, Source: "vSphere API, HostRdmaDevice",
 			Criteria: "an RDMA device is paired with the pNIC / - / none",
-			Remedy:   "Load the RDMA driver (nmlx5_rdma, irdman, bnxtroce, qedrntv) or choose another NIC.",
+			Remedy:   "Load the RDMA driver (" + strings.Join(nic.RDMAModules(), ", ") + ") or choose another NIC.",
 			Run: eachNIC("HOST-PNIC-RDMA-001", func(_ *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
 				if n.DPU != "" {
 					return row.Fail(backends.HostRef(h.Name), "%s belongs to the DPU %s", n.Device, n.DPU)
@@ -62,7 +63,7 @@ func nicChecks() []checks.Check {
 		},
 		{
 			ID: "HOST-PNIC-FWMATRIX-007", Scope: checks.Host, Link: checks.InFirmware, Quick: true, Preflight: true, Fix: checks.Manual, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022), Fig. 9",
-			Criteria: "firmware not below the minimum of the driver / no minimum is known for this nmlx5 driver and card / below",
+			Criteria: "firmware not below the minimum of the driver / no minimum is known for this driver and card / below",
 			Remedy:   "Update the NIC's firmware (an OEM's card: from the server's vendor), or --skip this row knowingly.",
 			Run:      eachNIC("HOST-PNIC-FWMATRIX-007", firmwareMatrix),
 		},

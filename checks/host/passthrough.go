@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/row"
 )
@@ -78,8 +79,9 @@ func passthroughChecks() []checks.Check {
 				if !read {
 					return row.Waiting(t, "the firmware of NIC %s was not read: that takes the ESXi shell and MFT (check --esxi-shell)", cmp.Or(at, "none"))
 				}
-				v, has := card.Current["ATS_ENABLED"]
-				return row.WarnIf(has && !row.IsTrue(v), t, "NIC %s: ATS_ENABLED is %s", at, cmp.Or(v, "none"))
+				key := nic.ATSKey()
+				v, has := card.Current[key]
+				return row.WarnIf(has && !row.IsTrue(v), t, "NIC %s: %s is %s", at, key, cmp.Or(v, "none"))
 			}),
 		},
 		{

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/checks"
-	"github.com/rdma-setup/rdma-setup/checks/nmlx5"
 	"github.com/rdma-setup/rdma-setup/checks/row"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
@@ -21,52 +21,52 @@ func qosChecks() []checks.Check {
 		parameters("HOST-PFC-001", row.OnDVS, "pfctx and pfcrx both name the priority / unset (global pause) / they differ or name another",
 			"Set pfctx and pfcrx both to the bit of the priority (0x08 for 3).", "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022); Mellanox DOC-2581", pfc),
 		parameters("HOST-TRUST-002", row.OnDVS, "trust_state is 2 (DSCP) / 1 (PCP) or unset / other",
-			"Set trust_state to 2.", "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022)", func(_ *checks.Facts, t backends.Ref, p *backends.HostSystem) checks.Answer {
-				v := nmlx5.Param(p, nmlx5.Core, "trust_state")
+			"Set trust_state to 2.", "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022)", func(_ *checks.Facts, t backends.Ref, p params) checks.Answer {
+				v := p.core(p.Trust)
 				switch v {
-				case "2":
-					return row.Pass(t, "trust_state=2")
-				case "1", "":
-					return row.Warn(t, "trust_state is %s", cmp.Or(v, "unset"))
+				case strconv.Itoa(p.ByDSCP):
+					return row.Pass(t, "%s=%s", p.Trust, v)
+				case strconv.Itoa(p.ByPCP), "":
+					return row.Warn(t, "%s is %s", p.Trust, cmp.Or(v, "unset"))
 				}
-				return row.Fail(t, "trust_state=%s", v)
+				return row.Fail(t, "%s=%s", p.Trust, v)
 			}),
 		parameters("HOST-DSCP-003", row.PVRDMA, "dscp_force is the DSCP of the answers / unset / another",
-			"Set dscp_force of nmlx5_rdma to the DSCP (26).", "VMware: lossless RDMA; Mellanox DOC-2581", func(f *checks.Facts, t backends.Ref, p *backends.HostSystem) checks.Answer {
-				v := nmlx5.Param(p, nmlx5.RDMA, "dscp_force")
+			"Set dscp_force of the RDMA driver to the DSCP (26).", "VMware: lossless RDMA; Mellanox DOC-2581", func(f *checks.Facts, t backends.Ref, p params) checks.Answer {
+				v := p.rdma(p.DSCP)
 				switch {
 				case v == "" || v == "-1":
-					return row.Warn(t, "dscp_force is %s: the host's RoCE goes out with DSCP 0", cmp.Or(v, "unset"))
-				case nmlx5.Number(v) == f.Answers.QoS.DSCP:
-					return row.Pass(t, "dscp_force=%s", v)
+					return row.Warn(t, "%s is %s: the host's RoCE goes out with DSCP 0", p.DSCP, cmp.Or(v, "unset"))
+				case nic.Number(v) == f.Answers.QoS.DSCP:
+					return row.Pass(t, "%s=%s", p.DSCP, v)
 				}
-				return row.Fail(t, "dscp_force=%s, wanted %d", v, f.Answers.QoS.DSCP)
+				return row.Fail(t, "%s=%s, wanted %d", p.DSCP, v, f.Answers.QoS.DSCP)
 			}),
 		parameters("HOST-ECN-004", row.OnDVS, "ecn as the answers say / unset / the opposite",
-			"Set ecn=1 explicitly; its default is off.", "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022); NVIDIA: nmlx5 module parameters", func(f *checks.Facts, t backends.Ref, p *backends.HostSystem) checks.Answer {
-				v := nmlx5.Param(p, nmlx5.Core, "ecn")
+			"Set ecn=1 explicitly; its default is off.", "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022); NVIDIA: module parameters of the native ESXi driver", func(f *checks.Facts, t backends.Ref, p params) checks.Answer {
+				v := p.core(p.ECN)
 				want := "0"
 				if f.Answers.QoS.ECN {
 					want = "1"
 				}
 				if v == "" {
-					return row.WarnIf(want == "1", t, "ecn is unset, wanted %s", want)
+					return row.WarnIf(want == "1", t, "%s is unset, wanted %s", p.ECN, want)
 				}
-				return row.PassIf(v == want, t, "ecn=%s, wanted %s", v, want)
+				return row.PassIf(v == want, t, "%s=%s, wanted %s", p.ECN, v, want)
 			}),
 	}
 }
 
-func pfc(f *checks.Facts, t backends.Ref, p *backends.HostSystem) checks.Answer {
-	tx, rx := nmlx5.Param(p, nmlx5.Core, "pfctx"), nmlx5.Param(p, nmlx5.Core, "pfcrx")
+func pfc(f *checks.Facts, t backends.Ref, p params) checks.Answer {
+	tx, rx := p.core(p.PFCTx), p.core(p.PFCRx)
 	mask, err := sizing.PFCMask(f.Answers.QoS.Priority)
 	switch {
 	case err != nil:
 		return row.Unknown(t, "qos.priority: %v", err)
-	case nmlx5.Number(tx) <= 0 && nmlx5.Number(rx) <= 0:
-		return row.Warn(t, "pfctx is %s, pfcrx is %s: global pause", cmp.Or(tx, "unset"), cmp.Or(rx, "unset"))
+	case nic.Number(tx) <= 0 && nic.Number(rx) <= 0:
+		return row.Warn(t, "%s is %s, %s is %s: global pause", p.PFCTx, cmp.Or(tx, "unset"), p.PFCRx, cmp.Or(rx, "unset"))
 	}
-	return row.PassIf(nmlx5.Number(tx) == int(mask) && nmlx5.Number(rx) == int(mask), t, "pfctx=%s pfcrx=%s, wanted 0x%02x", cmp.Or(tx, "unset"), cmp.Or(rx, "unset"), mask)
+	return row.PassIf(nic.Number(tx) == int(mask) && nic.Number(rx) == int(mask), t, "%s=%s %s=%s, wanted 0x%02x", p.PFCTx, cmp.Or(tx, "unset"), p.PFCRx, cmp.Or(rx, "unset"), mask)
 }
 
 // pauseCheck and dcbCheck hold the flow control of the pNIC against qos.lossless.
@@ -81,7 +81,7 @@ func pauseCheck() checks.Check {
 			if !there {
 				return row.Unread(t, "the global pause of "+n.Device, sys.Pause)
 			}
-			masked := nmlx5.Number(nmlx5.Param(sys, nmlx5.Core, "pfctx")) > 0
+			masked := nic.AnyPFC(sys)
 			bad := f.Answers.QoS.Lossless == answers.LosslessPause && (!p.Rx || !p.Tx || masked)
 			return row.WarnIf(bad, t, "%s: pause rx %s, tx %s, PFC %s; qos.lossless is %s", n.Device, row.OnOff(p.Rx), row.OnOff(p.Tx), row.OnOff(masked), cmp.Or(string(f.Answers.QoS.Lossless), "none"))
 		}),
@@ -117,20 +117,35 @@ func dcbCheck() checks.Check {
 	}
 }
 
+// params are the parameters of the driver of a host's RDMA pNIC, and how it calls those for lossless classes.
+type params struct {
+	*backends.LosslessParams
+	family nic.Family
+	sys    *backends.HostSystem
+}
+
+func (p params) core(name string) string { return nic.Param(p.sys, p.family.Driver(), name) }
+
+func (p params) rdma(name string) string { return nic.Param(p.sys, p.family.RDMA(), name) }
+
 // parameters is a row about module parameters of the pNIC's driver.
-func parameters(id string, modes []answers.Mode, criteria, remedy, source string, ask func(f *checks.Facts, t backends.Ref, p *backends.HostSystem) checks.Answer) checks.Check {
+func parameters(id string, modes []answers.Mode, criteria, remedy, source string, ask func(f *checks.Facts, t backends.Ref, p params) checks.Answer) checks.Check {
 	return checks.Check{
 		ID: id, Scope: checks.Host, Link: checks.InDriver, Modes: modes, Quick: true, HostCall: true, Fix: checks.Reboot, Source: source,
 		Criteria: criteria + "; without qos.lossless pfc: told, and passes", Remedy: remedy,
 		Run: row.NICCall(func(f *checks.Facts, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
 			t := backends.HostRef(h.Name)
-			switch {
-			case n.Driver != nmlx5.Core:
-				return row.Waiting(t, "%s has driver %s, whose parameters are not known here", n.Device, cmp.Or(n.Driver, "none"))
-			case !sys.Modules[nmlx5.Core].Known():
-				return row.Unread(t, "the list of parameters of "+nmlx5.Core, sys.Modules[nmlx5.Core])
+			p := params{family: nic.Of(n.Driver), sys: sys}
+			if p.family != nil {
+				p.LosslessParams = p.family.Lossless()
 			}
-			a := ask(f, t, sys)
+			if p.LosslessParams == nil {
+				return row.Waiting(t, "%s has driver %s, whose parameters are not known here", n.Device, cmp.Or(n.Driver, "none"))
+			}
+			if core := sys.Modules[n.Driver]; !core.Known() {
+				return row.Unread(t, "the list of parameters of "+n.Driver, core)
+			}
+			a := ask(f, t, p)
 			if f.Answers.QoS.Lossless != answers.LosslessPFC && a.Status != checks.Unknown {
 				return row.Pass(t, "%s; qos.lossless is %s", a.Evidence, cmp.Or(string(f.Answers.QoS.Lossless), "none"))
 			}

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/checks"
-	"github.com/rdma-setup/rdma-setup/checks/nmlx5"
 	"github.com/rdma-setup/rdma-setup/checks/row"
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
@@ -16,35 +16,36 @@ import (
 // sriovChecks look at the VFs of each host: what the driver was asked for, what the firmware gives, what is there.
 func sriovChecks() []checks.Check {
 	return []checks.Check{
-		maxVFs("HOST-MAXVFS-LEN-005", "one entry for each nmlx5 port, or unset and set through the API / fewer / more",
-			"Rewrite the list for all ports in PCI order.", "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022); Broadcom KB 309346", func(t backends.Ref, _ int, ports []string, list []int) checks.Answer {
+		maxVFs("HOST-MAXVFS-LEN-005", "one entry for each port of the driver, or unset and set through the API / fewer / more",
+			"Rewrite the list for all ports in PCI order.", "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022); Broadcom KB 309346", func(t backends.Ref, _ int, l vfList) checks.Answer {
 				const shifted = ": a card was added or taken out, and each entry may be for another port than before"
+				evidence := fmt.Sprintf("%s %s has %d entries for %d %s ports", l.name, joined(l.vfs), len(l.vfs), len(l.ports), l.family)
 				switch {
-				case len(list) > len(ports):
-					return row.Fail(t, "max_vfs %s has %d entries for %d nmlx5 ports"+shifted, joined(list), len(list), len(ports))
-				case len(list) > 1 && len(list) < len(ports):
-					return row.Warn(t, "max_vfs %s has %d entries for %d nmlx5 ports"+shifted, joined(list), len(list), len(ports))
+				case len(l.vfs) > len(l.ports):
+					return row.Fail(t, "%s", evidence+shifted)
+				case len(l.vfs) > 1 && len(l.vfs) < len(l.ports):
+					return row.Warn(t, "%s", evidence+shifted)
 				}
-				return row.WarnIf(len(list) < len(ports), t, "max_vfs %s has %d entries for %d nmlx5 ports", joined(list), len(list), len(ports))
+				return row.WarnIf(len(l.vfs) < len(l.ports), t, "%s", evidence)
 			}),
 		maxVFs("HOST-MAXVFS-ORDER-006", "the entry of the chosen port is not 0 / - / it is, or missing",
-			"Compute the order again, by segment, bus, device and function.", "Broadcom KB 309346", func(t backends.Ref, at int, ports []string, list []int) checks.Answer {
-				return row.PassIf(at < len(list) && list[at] > 0, t, "max_vfs %s; %s is number %d in PCI order", joined(list), ports[at], at+1)
+			"Compute the order again, by segment, bus, device and function.", "Broadcom KB 309346", func(t backends.Ref, at int, l vfList) checks.Answer {
+				return row.PassIf(at < len(l.vfs) && l.vfs[at] > 0, t, "%s %s; %s is number %d in PCI order", l.name, joined(l.vfs), l.ports[at], at+1)
 			}),
 		maxVFs("HOST-MAXVFS-LOWPF-007", "no card asks for VFs on a later function only / one does, with more than 8 / -",
-			"Enable VFs on function 0 first.", "Broadcom KB 2039824", func(t backends.Ref, _ int, ports []string, list []int) checks.Answer {
+			"Enable VFs on function 0 first.", "Broadcom KB 2039824", func(t backends.Ref, _ int, l vfList) checks.Answer {
 				cards := map[string][]int{}
-				for i, p := range ports {
-					if i < len(list) {
-						cards[row.Function0(p)] = append(cards[row.Function0(p)], list[i])
+				for i, p := range l.ports {
+					if i < len(l.vfs) {
+						cards[row.Function0(p)] = append(cards[row.Function0(p)], l.vfs[i])
 					}
 				}
 				for card, vfs := range cards {
-					if sizing.LowFunctionEmpty(vfs) {
-						return row.Warn(t, "max_vfs %s gives card %s the entries %s", joined(list), card, joined(vfs))
+					if nic.LowFunctionEmpty(vfs) {
+						return row.Warn(t, "%s %s gives card %s the entries %s", l.name, joined(l.vfs), card, joined(vfs))
 					}
 				}
-				return row.Pass(t, "max_vfs %s", joined(list))
+				return row.Pass(t, "%s %s", l.name, joined(l.vfs))
 			}),
 		{
 			ID: "HOST-NUMVFS-008", Scope: checks.Host, Link: checks.InFirmware, Modes: row.SRIOV, Fix: checks.Reboot, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022); sriov-network-operator PR 218",
@@ -55,8 +56,8 @@ func sriovChecks() []checks.Check {
 				if n.SRIOV != nil {
 					want = max(want, n.SRIOV.Requested)
 				}
-				has := nmlx5.Number(card.Current["NUM_OF_VFS"])
-				return row.PassIf(sizing.EnoughVFs(has, []int{want}), backends.HostRef(h.Name), "%s: NUM_OF_VFS is %s, %d are wanted", n.Device, cmp.Or(card.Current["NUM_OF_VFS"], "unset"), want)
+				key := nic.FirmwareOf(nic.Of(n.Driver)).VFs
+				return row.PassIf(nic.EnoughVFs(nic.Number(card.Current[key]), []int{want}), backends.HostRef(h.Name), "%s: %s is %s, %d are wanted", n.Device, key, cmp.Or(card.Current[key], "unset"), want)
 			}),
 		},
 		{
@@ -64,12 +65,13 @@ func sriovChecks() []checks.Check {
 			Criteria: "SRIOV_EN is on / on after the next boot only / off",
 			Remedy:   "Enable SRIOV_EN and reboot.",
 			Run: shellCall(func(_ *checks.Facts, h *backends.Host, n *backends.NIC, card backends.Firmware) checks.Answer {
-				now, next := row.IsTrue(card.Current["SRIOV_EN"]), row.IsTrue(card.Next["SRIOV_EN"])
+				key := nic.FirmwareOf(nic.Of(n.Driver)).SRIOV
+				now, next := row.IsTrue(card.Current[key]), row.IsTrue(card.Next[key])
 				t := backends.HostRef(h.Name)
 				if !now && !next {
-					return row.Fail(t, "%s: SRIOV_EN is off", n.Device)
+					return row.Fail(t, "%s: %s is off", n.Device, key)
 				}
-				return row.WarnIf(!now, t, "%s: SRIOV_EN is %s now, %s after the next boot", n.Device, row.OnOff(now), row.OnOff(next))
+				return row.WarnIf(!now, t, "%s: %s is %s now, %s after the next boot", n.Device, key, row.OnOff(now), row.OnOff(next))
 			}),
 		},
 		{
@@ -107,33 +109,40 @@ func sriovChecks() []checks.Check {
 	}
 }
 
-// maxVFs is a row about the list max_vfs of nmlx5_core. ports are the functions of the driver in PCI order, at is the
-// place of the chosen one.
-func maxVFs(id, criteria, remedy, source string, ask func(t backends.Ref, at int, ports []string, list []int) checks.Answer) checks.Check {
+// A vfList is what a driver was asked for: one number for each of its functions in PCI order.
+type vfList struct {
+	family string // its short name
+	name   string // of the parameter
+	ports  []string
+	vfs    []int
+}
+
+// maxVFs is a row about the driver's list of VFs; at is the place of the chosen port.
+func maxVFs(id, criteria, remedy, source string, ask func(t backends.Ref, at int, l vfList) checks.Answer) checks.Check {
 	return checks.Check{
 		ID: id, Scope: checks.Host, Link: checks.InDriver, Modes: row.SRIOV, Quick: true, HostCall: true, Fix: checks.Reboot, Source: source, Criteria: criteria, Remedy: remedy,
 		Run: row.NICCall(func(_ *checks.Facts, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
 			t := backends.HostRef(h.Name)
-			if core := sys.Modules[nmlx5.Core]; n.Driver == nmlx5.Core && !core.Known() {
-				return row.Unread(t, "max_vfs of "+nmlx5.Core, core)
-			}
-			if n.Driver != nmlx5.Core {
+			family := nic.Of(n.Driver)
+			if family == nil || family.VFs().Refused != "" {
 				return row.Waiting(t, "%s: max_vfs of driver %s was not read", n.Device, cmp.Or(n.Driver, "none"))
 			}
-			ports := nmlx5.Ports(h)
-			text := nmlx5.Param(sys, nmlx5.Core, "max_vfs")
-			if text == "" && n.SRIOV != nil && n.SRIOV.VFs > 0 {
-				return row.Pass(t, "max_vfs is unset; the %d VFs of %s were asked for through the API", n.SRIOV.VFs, n.Device)
+			l := vfList{family: family.Name(), name: family.VFs().Param, ports: nic.Addresses(h, family)}
+			if core := sys.Modules[n.Driver]; !core.Known() {
+				return row.Unread(t, l.name+" of "+n.Driver, core)
 			}
-			var list []int
+			text := nic.VFParam(sys, family)
+			if text == "" && n.SRIOV != nil && n.SRIOV.VFs > 0 {
+				return row.Pass(t, "%s is unset; the %d VFs of %s were asked for through the API", l.name, n.SRIOV.VFs, n.Device)
+			}
 			for entry := range strings.SplitSeq(text, ",") {
-				if v := nmlx5.Number(entry); v >= 0 {
-					list = append(list, v)
+				if v := nic.Number(entry); v >= 0 {
+					l.vfs = append(l.vfs, v)
 				} else if entry != "" {
-					return row.Fail(t, "max_vfs is %q: %q is no number", text, entry)
+					return row.Fail(t, "%s is %q: %q is no number", l.name, text, entry)
 				}
 			}
-			return ask(t, slices.Index(ports, n.PCI), ports, list)
+			return ask(t, slices.Index(l.ports, n.PCI), l)
 		}),
 	}
 }

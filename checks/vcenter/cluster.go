@@ -65,7 +65,7 @@ func clusterChecks() []checks.Check {
 		},
 		{
 			ID: "CL-PARAM-009", Scope: checks.Cluster, Link: checks.InDriver, Modes: row.OnDVS, Quick: true, HostCall: true, Fix: checks.Reboot, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022); Mellanox DOC-2581",
-			Criteria: "same nmlx5 parameters / max_vfs differs / PFC, trust or ECN differ", Remedy: "Apply the same parameters on all hosts.",
+			Criteria: "same driver parameters / max_vfs differs / PFC, trust or ECN differ", Remedy: "Apply the same parameters on all hosts.",
 			Run: sameParameters,
 		},
 		compare("CL-POWER-010", checks.InHost, "same power policy", "Set High Performance everywhere.", "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022)", checks.Automatic, "power policy", func(_ *checks.Facts, h *backends.Host) string { return h.PowerPolicy }),

@@ -7,22 +7,22 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/checks"
-	"github.com/rdma-setup/rdma-setup/checks/nmlx5"
 	"github.com/rdma-setup/rdma-setup/checks/row"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// sameParameters compares what the nmlx5 modules were given, max_vfs apart from the rest.
+// sameParameters compares what the modules of the drivers were given, lists of VFs apart from the rest.
 func sameParameters(f *checks.Facts) []checks.Answer {
 	told := func(h *backends.Host, vfs bool) string {
-		if h.System == nil || !h.System.Modules[nmlx5.Core].Known() {
+		if !nic.Read(h.System) {
 			return ""
 		}
 		var out []string
 		for module, m := range h.System.Modules {
 			for name, v := range m.Value.Params {
-				if v = strings.ReplaceAll(strings.Trim(v, `" `), " ", ""); v != "" && (name == "max_vfs") == vfs {
+				if v = strings.ReplaceAll(strings.Trim(v, `" `), " ", ""); v != "" && nic.IsVFParam(module, name) == vfs {
 					out = append(out, fmt.Sprintf("%s:%s=%s", module, name, v))
 				}
 			}
@@ -49,27 +49,31 @@ func sameParameters(f *checks.Facts) []checks.Answer {
 	return rest
 }
 
-// alikePorts tells whether the RDMA pNIC has the same place among as many ports of nmlx5_core on every host. Where it has
+// alikePorts tells whether the RDMA pNIC has the same place among as many ports of its driver on every host. Where it has
 // not, lists of VFs that mean the same look different.
 func alikePorts(f *checks.Facts) bool {
 	layouts := map[[2]int]bool{}
 	for _, h := range f.Connected() {
-		if n := f.NIC(h); n != nil && n.Driver == nmlx5.Core {
-			ports := nmlx5.Ports(h)
+		if n := f.NIC(h); n != nil && nic.Of(n.Driver) != nil {
+			ports := nic.Addresses(h, nic.Of(n.Driver))
 			layouts[[2]int{slices.Index(ports, n.PCI), len(ports)}] = true
 		}
 	}
 	return len(layouts) < 2
 }
 
-// ownVFs is what max_vfs has for the RDMA pNIC; list is how the whole list is told, "" when it was not read.
+// ownVFs is what the list has for the RDMA pNIC; list is how the whole list is told, "" when it was not read.
 func ownVFs(f *checks.Facts, h *backends.Host, list string) string {
 	n := f.NIC(h)
 	if list == "" || n == nil {
 		return list
 	}
-	entries := strings.Split(nmlx5.Param(h.System, nmlx5.Core, "max_vfs"), ",")
-	if at := slices.Index(nmlx5.Ports(h), n.PCI); at >= 0 && at < len(entries) && entries[at] != "" {
+	family := nic.Of(n.Driver)
+	if family == nil {
+		return "0"
+	}
+	entries := strings.Split(nic.VFParam(h.System, family), ",")
+	if at := slices.Index(nic.Addresses(h, family), n.PCI); at >= 0 && at < len(entries) && entries[at] != "" {
 		return strings.TrimSpace(entries[at])
 	}
 	return "0"

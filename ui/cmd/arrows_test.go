@@ -47,6 +47,7 @@ var allowed = map[string][]string{
 	"backends/guest":      {"backends", "backends/ssh", "backends/transcript", "assets"},
 	"backends/ssh":        {"backends"},
 	"backends/kube":       {"backends"},
+	"backends/nic":        {"backends"},
 	"backends/settertest": {"backends"},
 	"backends/transcript": {},
 	"backends/lab":        {},
@@ -54,7 +55,8 @@ var allowed = map[string][]string{
 	"assets":              {},
 }
 
-// wordsOnly are rooms that may import the package backends itself but none below it, the parsers apart.
+// wordsOnly are rooms that may import the package backends itself but none below it, the parsers and the interface to
+// families of NICs apart.
 var wordsOnly = []string{"ui/form", "ui/live", "ui/plain", "ui/render", "wizard", "checks"}
 
 // doors are packages that nobody enters but those who are named: rows stand beside each other, the catalogue gathers
@@ -66,7 +68,9 @@ var doors = map[string][]string{
 	"checks/vm":      {"checks/catalogue"},
 	"checks/guest":   {"checks/catalogue"},
 	"checks/row":     {"checks/vcenter", "checks/host", "checks/network", "checks/vm", "checks/guest"},
-	"checks/nmlx5":   {"checks/vcenter", "checks/host"},
+
+	// Families of NICs are known by their interface only.
+	"backends/nic/mlx5": {"backends/nic"},
 
 	"wizard/plan/draft":  {"wizard/plan/recipe", "wizard/plan/guest", "wizard/plan/driver", "wizard/plan/waves"},
 	"wizard/plan/guest":  {"wizard/plan/recipe"},
@@ -154,7 +158,7 @@ func TestArrowsPointDown(t *testing.T) {
 
 func mayImport(here, to string) bool {
 	ok := slices.ContainsFunc(allowed[here], func(a string) bool { return to == a || strings.HasPrefix(to, a+"/") })
-	below := strings.HasPrefix(to, "backends/") && !strings.HasPrefix(to, "backends/transcript")
+	below := strings.HasPrefix(to, "backends/") && !strings.HasPrefix(to, "backends/transcript") && to != "backends/nic"
 	narrow := slices.ContainsFunc(wordsOnly, func(r string) bool { return here == r || strings.HasPrefix(here, r+"/") })
 	return ok && !(below && narrow)
 }

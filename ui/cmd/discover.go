@@ -70,7 +70,7 @@ func newDiscoverCmd(e *console.Env) *cobra.Command {
 	console.OutputFlag(c, &output, "table", "json", "yaml")
 	c.Flags().StringVar(&f.speed, "speed", "", "only pNICs with this link speed, such as 100G")
 	c.Flags().StringVar(&f.mac, "mac", "", "only the pNIC with this MAC")
-	c.Flags().StringVar(&f.driver, "driver", "", "only pNICs with this driver, such as nmlx5_core")
+	c.Flags().StringVar(&f.driver, "driver", "", "only pNICs with this driver")
 	c.Flags().BoolVar(&f.rdma, "rdma", false, "only pNICs with an RDMA device")
 	c.Flags().BoolVar(&f.all, "all", false, "also list pNICs that can never carry RDMA (default without a filter)")
 	return c

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
@@ -34,7 +35,11 @@ func hostManual(c plan.Change) (string, bool) {
 		}
 		return "on the host: " + code("esxcli network nic pauseParams set -n %s -r %t -t %t", shell(c.Name), p.Rx, p.Tx), true
 	case backends.KindFirmware:
-		return "on the host's shell: " + code("/opt/mellanox/bin/mlxconfig -d %s -y set %s", shell(strings.TrimPrefix(c.Name, "0000:")), firmwareWords(c)) + ", then reboot", true
+		line := nic.FirmwareCommand(shell(strings.TrimPrefix(c.Name, "0000:")), firmwareKeys(c))
+		if line == "" {
+			return "", false
+		}
+		return "on the host's shell: " + code("%s", line) + ", then reboot", true
 	case backends.KindVFs:
 		var v backends.VFSpec
 		if c.To.Decode(&v) != nil {
@@ -72,11 +77,12 @@ func joined(params map[string]string) string {
 	return strings.Join(parts, " ")
 }
 
-// firmwareWords are the keys to set; where they follow from what the card has, NUM_OF_VFS is the least that it must be.
-func firmwareWords(c plan.Change) string {
+// firmwareKeys are the keys to set; where they follow from what the card has, the number of VFs is the least that it must
+// be.
+func firmwareKeys(c plan.Change) map[string]string {
 	var keys map[string]string
 	if c.To.Decode(&keys) != nil && c.Late.Decode(&keys) != nil {
-		return "SRIOV_EN=1 NUM_OF_VFS=N"
+		return nil
 	}
-	return joined(keys)
+	return keys
 }

@@ -25,7 +25,7 @@ type Lossless string
 
 // The ways of qos.lossless.
 const (
-	LosslessPFC   Lossless = "pfc"   // priority flow control: module parameters, a host reboot, every nmlx5 port
+	LosslessPFC   Lossless = "pfc"   // priority flow control: module parameters, a host reboot, every port of the driver
 	LosslessPause Lossless = "pause" // global pause of the chosen pNIC
 	LosslessNone  Lossless = "none"  // what was not asked for is not touched
 )

@@ -38,7 +38,7 @@ func Keys() []Key {
 		{Path: "nic.speed", Doc: "link speed, 100G; \"\": any", Hint: "write a number and G or M: 100G, 25G"},
 		{Path: "nic.macs", Doc: "{host: MAC}"},
 		{Path: "nic.macs{}", Doc: "MAC address of the pNIC", Hint: "write six bytes in hexadecimal: 0c:42:a1:00:00:01"},
-		{Path: "nic.driver", Doc: "ESXi driver, nmlx5_core; \"\": any"},
+		{Path: "nic.driver", Doc: "name of the ESXi driver; \"\": any"},
 		{Path: "nic.device", Doc: "vmnic2 or a PCI address, the same on every host; \"\": any", Hint: "write vmnic2 or 0000:3b:00.0"},
 
 		{Path: "switch", Doc: "The distributed switch (DVS) that carries RDMA and nothing else."},
@@ -54,7 +54,7 @@ func Keys() []Key {
 			Hint: "write the bare name, vmk0, without quotes inside it", Mode: PVRDMA},
 		{Path: "pvrdma.protocol", Doc: "rocev2 | rocev1", Default: "rocev2", Enum: []string{"rocev2", "rocev1"}, Mode: PVRDMA},
 
-		{Path: "qos", Doc: "How loss is avoided. pfc costs a reboot of each host and acts on every nmlx5 port of it."},
+		{Path: "qos", Doc: "How loss is avoided. pfc costs a reboot of each host and acts on every port of the same driver."},
 		{Path: "qos.lossless", Doc: "pfc | pause | none; default pfc for sriov, else none", Default: "none",
 			ByMode: map[Mode]string{SRIOV: "pfc"}, Enum: []string{"pfc", "pause", "none"}},
 		{Path: "qos.priority", Doc: "PFC priority, as on the switch", Default: "3", Min: 0, Max: 7},

@@ -2,6 +2,7 @@ package sizing
 
 import (
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
@@ -14,7 +15,7 @@ func PNICWish(a *answers.Answers, host string) backends.PNICWish {
 
 // OpenWish is what the answers ask of any pNIC, whichever is picked: for a page that lists what can be picked.
 func OpenWish(a *answers.Answers) backends.PNICWish {
-	w := backends.PNICWish{Protocol: a.PVRDMA.Protocol, Switch: a.Switch.Name}
+	w := backends.PNICWish{Protocol: a.PVRDMA.Protocol, Switch: a.Switch.Name, Drivers: nic.Known{}}
 	switch {
 	case a.VFs():
 		w.Purpose = backends.VFParent

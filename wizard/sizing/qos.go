@@ -11,12 +11,6 @@ func PFCMask(priority int) (uint8, error) {
 	return 1 << priority, nil
 }
 
-// Trust states of nmlx5_core.
-const (
-	TrustPCP  = 1 // the VLAN tag's priority
-	TrustDSCP = 2
-)
-
 // PriorityOf is the priority into which a DSCP falls: DSCP / 8, so 26 gives 3.
 func PriorityOf(dscp int) int { return dscp >> 3 }
 

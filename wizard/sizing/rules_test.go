@@ -121,64 +121,6 @@ func TestQoS(t *testing.T) {
 	}
 }
 
-func TestNumOfVFs(t *testing.T) {
-	for name, c := range map[string]struct {
-		current int
-		ports   []int
-		want    int
-	}{
-		"RoCE SR-IOV Setup and Performance Study: 8 + 7 + 1": {0, []int{8, 7}, 16},
-		"a card at 64 stays at 64":                           {64, []int{8, 7}, 64},
-		"at most 127":                                        {0, []int{100, 100}, 127},
-		"single-port card":                                   {0, []int{4}, 5},
-	} {
-		if got, err := sizing.NumOfVFs(c.current, c.ports); err != nil || got != c.want {
-			t.Errorf("%s: %d %v, want %d", name, got, err, c.want)
-		}
-	}
-	if _, err := sizing.NumOfVFs(0, []int{128}); err == nil {
-		t.Error("128 VFs on a port are accepted")
-	}
-	if !sizing.EnoughVFs(8, []int{4, 4}) || !sizing.EnoughVFs(2, []int{2, 2}) || sizing.EnoughVFs(7, []int{8, 7}) {
-		t.Error("NUM_OF_VFS counts per port (SmartX 8 with 4,4; sriov-network-operator PR 218)")
-	}
-}
-
-func TestMaxVFs(t *testing.T) {
-	lx0, lx1 := sizing.Port{PCI: "0000:1a:00.0", VFs: -1}, sizing.Port{PCI: "0000:1a:00.1", VFs: -1}
-	cx0, cx1 := sizing.Port{PCI: "0000:3b:00.0", VFs: 8}, sizing.Port{PCI: "0000:3b:00.1", VFs: 7}
-	for name, c := range map[string]struct {
-		ports   []sizing.Port
-		current string
-		want    string
-	}{
-		"RoCE SR-IOV Setup and Performance Study: two cards": {[]sizing.Port{lx0, lx1, cx0, cx1}, "", "0,0,8,7"},
-		"KB 309346: order of PCI, not of the list":           {[]sizing.Port{cx1, lx1, cx0, lx0}, "", "0,0,8,7"},
-		"cards the other way round":                          {[]sizing.Port{{PCI: "0000:5e:00.0", VFs: -1}, {PCI: "0000:5e:00.1", VFs: -1}, cx0, cx1}, "", "8,7,0,0"},
-		"another card's entries stay":                        {[]sizing.Port{lx0, lx1, cx0, cx1}, "2,3", "2,3,8,7"},
-		"bus above 9 is hexadecimal":                         {[]sizing.Port{{PCI: "0000:af:00.0", VFs: 1}, {PCI: "0000:5e:00.0", VFs: 2}}, "", "2,1"},
-		"segment first, and short addresses":                 {[]sizing.Port{{PCI: "0001:02:00.0", VFs: 1}, {PCI: "ff:00.0", VFs: 2}}, "", "2,1"},
-		"a single number was for the first port":             {[]sizing.Port{lx0, cx0}, "4", "4,8"},
-	} {
-		if got, err := sizing.MaxVFs(c.ports, c.current); err != nil || got != c.want {
-			t.Errorf("%s: %q %v, want %q", name, got, err, c.want)
-		}
-	}
-	for name, c := range map[string]struct {
-		ports   []sizing.Port
-		current string
-	}{
-		"function twice": {[]sizing.Port{cx0, cx0}, ""}, "no address": {[]sizing.Port{{PCI: "vmnic2"}}, ""}, "no numbers": {[]sizing.Port{cx0}, "a,b"}, "too many": {[]sizing.Port{{PCI: "3b:00.0", VFs: 200}}, ""},
-	} {
-		if got, err := sizing.MaxVFs(c.ports, c.current); err == nil {
-			t.Errorf("%s: %q", name, got)
-		}
-	}
-	if sizing.LowFunctionEmpty([]int{0, 10}) != true || sizing.LowFunctionEmpty([]int{0, 7}) || sizing.LowFunctionEmpty([]int{8, 7}) {
-		t.Error("KB 2039824: later port only, more than 8")
-	}
-}
-
 func TestLimits(t *testing.T) {
 	for name, c := range map[string]struct {
 		hw   int

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
 )
 
@@ -164,7 +165,7 @@ func (rd *reading) judge(h *hostRow, byUUID map[string]*switchRow) {
 		slices.Sort(n.Roles)
 		n.Roles = slices.Compact(n.Roles)
 	}
-	for _, v := range backends.ChoosePNIC(&h.host, backends.PNICWish{}).Verdicts {
+	for _, v := range backends.ChoosePNIC(&h.host, backends.PNICWish{Drivers: nic.Known{}}).Verdicts {
 		v.NIC.Eligible, v.NIC.Why = v.Eligible(), v.Why()
 	}
 	for i := range h.host.GPUs {

@@ -27,7 +27,7 @@ func (s activeSetter) Set(ctx context.Context, t backends.Setting, to backends.V
 	if err != nil || n == want {
 		return err
 	}
-	hint := "look at: esxcli system module parameters list -m nmlx5_core, and whether another card has taken the places in max_vfs"
+	hint := "look at: esxcli system module parameters list -m DRIVER, with the driver of the pNIC, and whether another card has taken its place in the list of VFs"
 	if most < want {
 		hint = "switch SR-IOV and VT-d (AMD: IOMMU) on in the BIOS (Dell: racadm set BIOS.IntegratedDevices.SriovGlobalEnable Enabled; HPE: ilorest set Sriov=Enabled --selector=Bios.; " +
 			"Supermicro: PCIe/PCI/PnP Configuration > SR-IOV Support), power-cycle the host, then resume"

@@ -11,6 +11,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/esxcli"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
@@ -61,16 +62,10 @@ var questions = []struct {
 	{BootDevice, "storage core device list", "1, where a USB controller is passed through", false, func(s *backends.HostSystem) bool { return s.BootDevice.State != "" }, (*asking).bootDevice},
 }
 
-// driver are the modules whose parameters matter, where a NIC has the first of them: SR-IOV, PFC and ECN of ConnectX
-// cards, DSCP of the host's own RDMA.
-var driver = []string{"nmlx5_core", "nmlx5_rdma"}
-
+// modules asks for the parameters of the drivers of the host's NICs.
 func (a *asking) modules(ctx context.Context) {
 	a.sys.Modules = map[string]backends.Fact[backends.Module]{}
-	if !slices.ContainsFunc(a.host.NICs, func(n backends.NIC) bool { return n.Driver == driver[0] }) {
-		return
-	}
-	for _, name := range driver {
+	for _, name := range nic.Modules(a.host) {
 		m, err := a.parameters(ctx, a.host.Name, name)
 		fact := backends.ReadFact(m, err)
 		if err != nil && backends.KindOf(err) == backends.KindPermanent { // there may be no such module

@@ -2,28 +2,27 @@ package driver
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
-	"github.com/rdma-setup/rdma-setup/wizard/plan/nmlx5"
 )
 
 // arrange puts what a host needs into an order with as few reboots as it takes: one that brings the firmware tools where
 // they are missing, the firmware, and one after which everything acts.
 func (d *driverPart) arrange(core, rdma map[string]string, method string) {
-	firmware := d.vfs && !nmlx5.Proven(d.h.Chosen, d.want)
+	firmware := d.vfs && !nic.Proven(d.h.Chosen, d.want)
 	install, ok := d.components(firmware)
 	if !ok {
 		return
 	}
-	if firmware && !nmlx5.ToolsRun(d.sys) {
+	if firmware && !nic.ToolsRun(d.fam, d.sys) {
 		d.first = d.reboot(1, "the firmware tools run after it")
 	}
 	fw := ""
@@ -37,7 +36,7 @@ func (d *driverPart) arrange(core, rdma map[string]string, method string) {
 		active = s != nil && s.Active && s.VFs == d.want
 	}
 	var body []plan.Change
-	for module, to := range map[string]map[string]string{nmlx5.Core: core, nmlx5.RDMA: rdma} {
+	for module, to := range map[string]map[string]string{d.fam.Driver(): core, d.fam.RDMA(): rdma} {
 		if !d.sys.Modules[module].Known() {
 			continue
 		}
@@ -51,7 +50,7 @@ func (d *driverPart) arrange(core, rdma map[string]string, method string) {
 			Why: "by " + byVCenter + ", as the VFs that are there"})
 	}
 	body = slices.DeleteFunc(body, func(c plan.Change) bool { return c.From == c.To })
-	drivers := slices.DeleteFunc(slices.Clone(install), func(c backends.Component) bool { return d.first != "" || tool(c.Name) })
+	drivers := slices.DeleteFunc(slices.Clone(install), func(c backends.Component) bool { return d.first != "" || d.tool(c.Name) })
 	if fw != "" || len(body) > 0 || len(drivers) > 0 || !active {
 		round := 1
 		if d.first != "" {
@@ -75,7 +74,7 @@ func (d *driverPart) arrange(core, rdma map[string]string, method string) {
 	if d.vfs && d.last != "" && !active {
 		set := d.set(backends.KindActiveVFs, d.h.Chosen.PCI)
 		d.Add(plan.Change{Setting: set, From: current.Value(d.Inventory, set), To: backends.ValueOf(d.want), State: true, After: []string{d.last},
-			Why: "read after the reboot: " + vfsWhy(d.want, d.h.Chosen) + "; if they do not come: " + nmlx5.BIOSHelp(d.h.Vendor)})
+			Why: "read after the reboot: " + vfsWhy(d.want, d.h.Chosen) + "; if they do not come: " + nic.BIOSHelp(d.h.Vendor)})
 		d.h.Ready = append(d.h.Ready, set.ID())
 	}
 }
@@ -87,7 +86,7 @@ func (d *driverPart) component(c backends.Component, within string) {
 		Why: "from " + c.Path + ", without -f: the installer's checks stay on", Irreversible: "rollback does not remove components; to remove one: esxcli software vib remove -n " + c.Name})
 }
 
-func tool(name string) bool { return name == "mft" || name == "nmst" }
+func (d *driverPart) tool(name string) bool { return slices.Contains(nic.Tools(d.fam), name) }
 
 func (d *driverPart) rebootWhy(active bool) string {
 	if active {
@@ -97,16 +96,17 @@ func (d *driverPart) rebootWhy(active bool) string {
 }
 
 func (d *driverPart) paramsWhy(module string, to map[string]string, method string) string {
-	if module == nmlx5.RDMA {
+	if module == d.fam.RDMA() {
 		return "marks the host's own RDMA with the DSCP that PFC protects"
 	}
 	why := "the whole string is written; values that others have set in it are kept"
-	if method == byParameter {
+	if method == d.byParameter() {
 		var ports []string
-		for _, n := range nmlx5.Ports(d.h.Host) {
+		for _, n := range nic.Ports(d.h.Host, d.fam) {
 			ports = append(ports, n.Device)
 		}
-		why = "max_vfs " + to["max_vfs"] + " is for " + strings.Join(ports, ", ") + ", in the order of PCI addresses (KB 309346); " + why
+		list := d.fam.VFs().Param
+		why = list + " " + to[list] + " is for " + strings.Join(ports, ", ") + ", in the order of PCI addresses (KB 309346); " + why
 	}
 	return why
 }
@@ -124,7 +124,7 @@ func (d *driverPart) reboot(round int, why string) string {
 
 // components decides what is installed. Clusters under an image are somebody else's to change.
 func (d *driverPart) components(firmware bool) ([]backends.Component, bool) {
-	install, lacking, faults := nmlx5.Needed(d.sys, firmware)
+	install, lacking, faults := nic.Needed(d.fam, d.sys, firmware)
 	if len(lacking) > 0 && len(faults) > 0 {
 		d.Refuse(d.ref, "", "check sriov.components, and that every host sees that datastore", "%s", strings.Join(faults, "; "))
 		return nil, false
@@ -140,7 +140,7 @@ func (d *driverPart) components(firmware bool) ([]backends.Component, bool) {
 	var names []string
 	for _, c := range install {
 		names = append(names, c.Name+" "+c.Version)
-		if err := nmlx5.Accepts(d.sys, c); err != nil {
+		if err := nic.Accepts(d.sys, c); err != nil {
 			d.Object(d.ref, "HOST-ACCEPT-014", "use the vendor's component signed for this level, or decide about the level yourself: esxcli software acceptance set", "%v", err)
 		}
 	}
@@ -157,18 +157,19 @@ func (d *driverPart) firmware() (string, bool) {
 	vfs, err := d.cardVFs()
 	var keys map[string]string
 	if err == nil {
-		keys, err = nmlx5.FirmwareKeys(vfs)
+		keys, err = nic.FirmwareKeys(d.fam, vfs)
 	}
 	if err != nil {
 		d.Refuse(d.ref, "HOST-NUMVFS-008", "ask for fewer VFs", "%v", err)
 		return "", false
 	}
 	if d.Answers.SRIOV.ResetPCI {
-		keys[nmlx5.AdvancedPCI] = "0"
-		d.Each(d.ref.Name, "%s=0 is set as asked: PCI values that somebody has tuned in its card's firmware return to their defaults, and a rollback does not restore them", nmlx5.AdvancedPCI)
+		key := d.fam.Firmware().Advanced
+		keys[key] = "0"
+		d.Each(d.ref.Name, "%s=0 is set as asked: PCI values that somebody has tuned in its card's firmware return to their defaults, and a rollback does not restore them", key)
 	}
 	if d.Answers.Mode == answers.GPUDirect && d.Answers.GPUDirect.ATS {
-		keys[nmlx5.ATS] = "1"
+		keys[d.fam.Firmware().ATS] = "1"
 	}
 	return d.setFirmware(d.h.Chosen.PCI, keys, d.firmwareWhy(keys), "")
 }
@@ -189,7 +190,7 @@ func (d *driverPart) setFirmware(pci string, keys map[string]string, why, irreve
 	ssh := plan.Bracket{Kind: backends.BracketSSH, Target: d.ref, Why: "the firmware tools run in the ESXi shell; the SSH service is then restored to its previous state", After: draft.IDs(d.first)}
 	d.Brackets[ssh.ID()] = &ssh
 	d.h.Shell = ssh.ID()
-	set := d.set(backends.KindFirmware, nmlx5.CardAddress(pci))
+	set := d.set(backends.KindFirmware, nic.CardAddress(pci))
 	c := plan.Change{Setting: set, From: backends.Unknown(ssh.ID()), To: backends.Unknown(ssh.ID()), Late: backends.ValueOf(keys), Within: []string{ssh.ID()},
 		After: draft.IDs(d.first), Disrupts: []plan.Disruption{plan.HostReboot}, Why: why, Irreversible: irreversible}
 	if now := current.Value(d.Inventory, set); now.Known() {
@@ -200,7 +201,7 @@ func (d *driverPart) setFirmware(pci string, keys map[string]string, why, irreve
 		}
 		c.From, c.To, c.Late = now, to, backends.Absent
 	}
-	if nmlx5.OEM(d.sys.Firmware[set.Name].PSID) {
+	if nic.OEM(d.fam, d.sys.Firmware[set.Name].PSID) {
 		d.Each(d.h.Name, "its card is an OEM card (PSID %s): newer firmware is available from the server vendor only", d.sys.Firmware[set.Name].PSID)
 	}
 	if !d.Add(c) {
@@ -213,20 +214,9 @@ func (d *driverPart) setFirmware(pci string, keys map[string]string, why, irreve
 }
 
 func (d *driverPart) firmwareWhy(keys map[string]string) string {
-	var parts []string
-	for _, k := range slices.Sorted(maps.Keys(keys)) {
-		switch {
-		case k == nmlx5.NumVFs:
-			parts = append(parts, k+" at least "+keys[k])
-		case strings.HasPrefix(k, "LINK_TYPE"), k == nmlx5.AdvancedPCI:
-			parts = append(parts, k+"="+keys[k]+" where the card has it")
-		default:
-			parts = append(parts, k+"="+keys[k])
-		}
-	}
 	of := "one port, " + d.h.Chosen.Device
-	if ports := nmlx5.Card(d.h.Host, d.h.Chosen.PCI); len(ports) > 1 {
+	if ports := nic.Card(d.h.Host, d.fam, d.h.Chosen.PCI); len(ports) > 1 {
 		of = strconv.Itoa(len(ports)) + " ports (" + ports[0].Device + " and its neighbours)"
 	}
-	return strings.Join(parts, ", ") + "; of " + of + "; read when it is due, NUM_OF_VFS is never lowered"
+	return nic.FirmwareWhy(d.fam, keys) + "; of " + of + "; read when it is due, " + d.fam.Firmware().VFs + " is never lowered"
 }

@@ -2,11 +2,12 @@ package driver
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
-	"github.com/rdma-setup/rdma-setup/wizard/plan/nmlx5"
 )
 
 // ATS plans Address Translation Services on the RDMA card where the answers ask for it: with ATS a card asks the IOMMU
@@ -18,7 +19,9 @@ func ATS(b *draft.Draft, h *draft.Host) {
 	}
 	if b.Virtual() {
 		if h.Chosen != nil && h.Shell == "" {
-			b.Each(h.Name, "%s of %s was not read: its VFs exist, and SSH is not started for this key alone; in the ESXi shell: mlxconfig -d %s query %s", nmlx5.ATS, h.Chosen.Device, h.Chosen.PCI, nmlx5.ATS)
+			if r := nic.FirmwareOf(nic.Of(h.Chosen.Driver)); r != nil {
+				b.Each(h.Name, "%s of %s was not read: its VFs exist, and SSH is not started for this key alone; in the ESXi shell: "+r.Query, r.ATS, h.Chosen.Device, h.Chosen.PCI, r.ATS)
+			}
 		}
 		return
 	}
@@ -27,11 +30,16 @@ func ATS(b *draft.Draft, h *draft.Host) {
 		return
 	}
 	card := b.VMs[i].Card
-	if card.Active {
-		b.Each(h.Name, "%s of its RDMA card was not read: the card is passed through already; in the guest: mlxconfig -d %s query %s (a change takes a reboot of the host)", nmlx5.ATS, "DEVICE", nmlx5.ATS)
+	d := &driverPart{Draft: b, h: h, ref: backends.HostRef(h.Name), sys: h.System, fam: nic.OfCard(card.Vendor)}
+	r := nic.FirmwareOf(d.fam)
+	switch {
+	case r == nil:
+		b.Refuse(d.ref, "HOST-PNIC-DRIVER-006", "set gpudirect.ats to false", "no firmware tool is known for its RDMA card at %s", card.Address)
+		return
+	case card.Active:
+		b.Each(h.Name, "%s of its RDMA card was not read: the card is passed through already; in the guest: "+r.Query+" (a change takes a reboot of the host)", r.ATS, "DEVICE", r.ATS)
 		return
 	}
-	d := &driverPart{Draft: b, h: h, ref: backends.HostRef(h.Name), sys: h.System}
 	why := "nobody asked"
 	if d.sys != nil {
 		why = cmp.Or(d.sys.VIBs.Reason(), d.sys.NextVIBs.Reason(), d.sys.Acceptance.Reason())
@@ -41,27 +49,27 @@ func ATS(b *draft.Draft, h *draft.Host) {
 			"its firmware tools could not be read through esxcli: %s", why)
 		return
 	}
-	d.cardATS(card.Address)
+	d.cardATS(card.Address, r)
 }
 
 // cardATS sets the key between a reboot that brings the tools, where they are missing, and the one that gives the card away.
-func (d *driverPart) cardATS(pci string) {
+func (d *driverPart) cardATS(pci string, r *backends.FirmwareRules) {
 	install, ok := d.components(true)
 	if !ok {
 		return
 	}
 	round := 1
-	if !nmlx5.ToolsRun(d.sys) {
+	if !nic.ToolsRun(d.fam, d.sys) {
 		d.first = d.reboot(round, "the firmware tools run after it")
 		round++
 	}
 	for _, c := range install {
-		if tool(c.Name) {
+		if d.tool(c.Name) {
 			d.component(c, d.first)
 		}
 	}
-	fw, ok := d.setFirmware(pci, map[string]string{nmlx5.ATS: "1"}, nmlx5.ATS+"=1 lets the card ask the IOMMU itself (NVIDIA: for GPUDirect RDMA in VMs); read when it is due",
-		"the card is its VM's then; mlxconfig -d "+pci+" set "+nmlx5.ATS+"=0 and a reboot of the host undo it")
+	fw, ok := d.setFirmware(pci, map[string]string{r.ATS: "1"}, r.ATS+"=1 lets the card ask the IOMMU itself (NVIDIA: for GPUDirect RDMA in VMs); read when it is due",
+		"the card is its VM's then; "+fmt.Sprintf(r.Undo, pci, r.ATS+"=0")+" and a reboot of the host undo it")
 	if !ok {
 		return
 	}

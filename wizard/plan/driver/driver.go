@@ -1,4 +1,4 @@
-// Package driver plans what a host needs of its ConnectX driver: components, firmware, module parameters, pause, and as few
+// Package driver plans what a host needs of the driver of its RDMA NIC: components, firmware, module parameters, pause, and as few
 // reboots as that takes.
 package driver
 
@@ -9,19 +9,20 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
-	"github.com/rdma-setup/rdma-setup/wizard/plan/nmlx5"
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// A driverPart is what one host needs of its ConnectX driver and firmware.
+// A driverPart is what one host needs of the driver and firmware of its RDMA NIC.
 type driverPart struct {
 	*draft.Draft
 	h    *draft.Host
 	ref  backends.Ref
 	sys  *backends.HostSystem
+	fam  nic.Family
 	vfs  bool // VFs are asked for, not PFC alone
 	want int  // VFs of the chosen port
 
@@ -31,14 +32,15 @@ type driverPart struct {
 
 // Plan plans components, firmware, module parameters and reboots of a host.
 func Plan(b *draft.Draft, h *draft.Host) {
-	d := &driverPart{Draft: b, h: h, ref: backends.HostRef(h.Name), sys: h.System, vfs: b.Virtual(), want: b.Answers.SRIOV.VFs}
+	d := &driverPart{Draft: b, h: h, ref: backends.HostRef(h.Name), sys: h.System, vfs: b.Virtual(), want: b.Answers.SRIOV.VFs, fam: nic.Of(h.Chosen.Driver)}
+	lossless := d.fam != nil && d.fam.Lossless() != nil
 	switch {
-	case d.h.Chosen.Driver != nmlx5.Core && !d.vfs && b.Answers.QoS.Lossless == answers.LosslessPause:
+	case !lossless && !d.vfs && b.Answers.QoS.Lossless == answers.LosslessPause:
 		d.pause("")
 		return
-	case d.h.Chosen.Driver != nmlx5.Core:
+	case !lossless:
 		b.Refuse(d.ref, "HOST-PNIC-DRIVER-006", "set qos.lossless to none or pause, or configure DCBX on the switch",
-			"%s has driver %s; rdma-setup sets PFC only through parameters of %s", d.h.Chosen.Device, d.h.Chosen.Driver, nmlx5.Core)
+			"%s has driver %s; rdma-setup sets PFC only through parameters of %s", d.h.Chosen.Device, d.h.Chosen.Driver, nic.WithLossless())
 		return
 	}
 	if why := d.unread(); why != "" {
@@ -54,7 +56,7 @@ func Plan(b *draft.Draft, h *draft.Host) {
 	if !ok {
 		return
 	}
-	if d.vfs && method == byParameter {
+	if d.vfs && method == d.byParameter() {
 		if core, ok = d.withVFs(core); !ok {
 			return
 		}
@@ -71,7 +73,7 @@ func (d *driverPart) unread() string {
 	if d.sys == nil {
 		return "nobody asked"
 	}
-	why := []string{d.sys.Modules[nmlx5.Core].Reason(), d.sys.Modules[nmlx5.RDMA].Reason()}
+	why := []string{d.sys.Modules[d.fam.Driver()].Reason(), d.sys.Modules[d.fam.RDMA()].Reason()}
 	if d.vfs || len(d.Answers.SRIOV.Components) > 0 {
 		why = append(why, d.sys.VIBs.Reason(), d.sys.NextVIBs.Reason(), d.sys.Acceptance.Reason())
 	}
@@ -80,7 +82,7 @@ func (d *driverPart) unread() string {
 
 // params gives the parameters of both modules with PFC where it was asked for, else as they are.
 func (d *driverPart) params() (core, rdma map[string]string, ok bool) {
-	core, rdma = d.sys.Module(nmlx5.Core).Params, d.sys.Module(nmlx5.RDMA).Params
+	core, rdma = d.sys.Module(d.fam.Driver()).Params, d.sys.Module(d.fam.RDMA()).Params
 	switch d.Answers.QoS.Lossless {
 	case answers.LosslessPause:
 		return d.withoutPFC(core), rdma, true
@@ -88,23 +90,25 @@ func (d *driverPart) params() (core, rdma map[string]string, ok bool) {
 	default:
 		return core, rdma, true
 	}
-	core, rdma, missing, err := nmlx5.QoS(d.h.Host, d.Answers.QoS)
+	mask, err := sizing.PFCMask(d.Answers.QoS.Priority)
 	if err != nil {
 		d.Refuse(d.ref, "HOST-PFC-001", "correct qos.priority", "%v", err)
 		return nil, nil, false
 	}
+	core, rdma, missing := nic.Lossless(d.h.Host, d.fam, nic.Class{Mask: mask, DSCP: d.Answers.QoS.DSCP, ECN: d.Answers.QoS.ECN})
 	for _, key := range missing {
-		if strings.Contains(key, "pfc") {
-			d.Refuse(d.ref, "HOST-PFC-001", "update the driver, or set qos.lossless to none", "its driver has no parameter %s", key)
+		if key.PFC {
+			d.Refuse(d.ref, "HOST-PFC-001", "update the driver, or set qos.lossless to none", "its driver has no parameter %s", key.Name)
 			return nil, nil, false
 		}
-		d.Each(d.h.Name, "its driver has no parameter %s, which is skipped", key)
+		d.Each(d.h.Name, "its driver has no parameter %s, which is skipped", key.Name)
 	}
-	if others := nmlx5.Others(d.h.Host, d.h.Chosen); len(others) > 0 {
-		d.Each(d.h.Name, "pfctx, pfcrx, trust_state and ecn apply to every nmlx5 port, so also to %s: global pause is disabled there", strings.Join(others, ", "))
+	if others := nic.Others(d.h.Host, d.fam, d.h.Chosen); len(others) > 0 {
+		p := d.fam.Lossless()
+		d.Each(d.h.Name, "%s, %s, %s and %s apply to every %s port, so also to %s: global pause is disabled there", p.PFCTx, p.PFCRx, p.Trust, p.ECN, d.fam.Name(), strings.Join(others, ", "))
 	}
-	changes := current.Same(backends.KindModuleParams, current.Params(core), current.Params(d.sys.Module(nmlx5.Core).Params))
-	if pausing := nmlx5.Pausing(d.h.Host, d.h.Chosen); len(pausing) > 0 && !changes {
+	changes := current.Same(backends.KindModuleParams, current.Params(core), current.Params(d.sys.Module(d.fam.Driver()).Params))
+	if pausing := nic.Pausing(d.h.Host, d.fam, d.h.Chosen); len(pausing) > 0 && !changes {
 		d.Object(d.ref, "HOST-PFC-001", "set qos.lossless to pause or none, or bring that storage's traffic into the PFC class first",
 			"PFC would disable global pause for storage on the same driver: %s", strings.Join(pausing, ", "))
 	}
@@ -115,10 +119,9 @@ func (d *driverPart) params() (core, rdma map[string]string, ok bool) {
 }
 
 // The ways in which a port gets VFs. They are never mixed on one port: the last writer wins.
-const (
-	byParameter = "max_vfs of nmlx5_core"
-	byVCenter   = "vCenter's SR-IOV setting"
-)
+const byVCenter = "vCenter's SR-IOV setting"
+
+func (d *driverPart) byParameter() string { return d.fam.VFs().Param + " of " + d.fam.Driver() }
 
 // method decides how the chosen port gets its VFs: as it has them now, else by the driver's parameter.
 func (d *driverPart) method() (string, bool) {
@@ -126,40 +129,41 @@ func (d *driverPart) method() (string, bool) {
 	if !d.vfs {
 		return "", true
 	}
-	if !slices.Contains(d.sys.Module(nmlx5.Core).Known, "max_vfs") {
-		d.Refuse(d.ref, "HOST-MAXVFS-ORDER-006", "update the nmlx5 driver", "its driver has no parameter max_vfs")
+	list := d.fam.VFs().Param
+	if !slices.Contains(d.sys.Module(d.fam.Driver()).Known, list) {
+		d.Refuse(d.ref, "HOST-MAXVFS-ORDER-006", "update the "+d.fam.Name()+" driver", "its driver has no parameter %s", list)
 		return "", false
 	}
-	set := strings.Trim(d.sys.Module(nmlx5.Core).Params["max_vfs"], `" `)
+	set := nic.VFParam(d.sys, d.fam)
 	asked := s != nil && s.Enabled && s.Requested > 0
 	switch {
 	case asked && set == "":
-		d.Each(d.h.Name, "%s got its VFs from %s; %s stays unset, because the two must not be mixed on one port", d.h.Chosen.Device, byVCenter, byParameter)
+		d.Each(d.h.Name, "%s got its VFs from %s; %s stays unset, because the two must not be mixed on one port", d.h.Chosen.Device, byVCenter, d.byParameter())
 		if s.Requested != d.want && s.Max < d.want {
-			d.Refuse(d.ref, "HOST-VF-COUNT-010", "switch SR-IOV off for "+d.h.Chosen.Device+" in vCenter and plan again: max_vfs and the firmware are set then",
+			d.Refuse(d.ref, "HOST-VF-COUNT-010", "switch SR-IOV off for "+d.h.Chosen.Device+" in vCenter and plan again: "+list+" and the firmware are set then",
 				"vCenter asks for %d VFs of %s and %d are wanted, but the firmware gives %d", s.Requested, d.h.Chosen.Device, d.want, s.Max)
 			return "", false
 		}
 		return byVCenter, true
 	case asked && s.Requested != s.VFs:
-		d.Each(d.h.Name, "vCenter asks for %d VFs of %s as well; max_vfs is written, and the last setting applies", s.Requested, d.h.Chosen.Device)
+		d.Each(d.h.Name, "vCenter asks for %d VFs of %s as well; %s is written, and the last setting applies", s.Requested, d.h.Chosen.Device, list)
 	}
-	return byParameter, true
+	return d.byParameter(), true
 }
 
 func (d *driverPart) withVFs(core map[string]string) (map[string]string, bool) {
-	out, err := nmlx5.WithVFs(d.h.Host, core, d.wish())
+	out, err := nic.WithVFs(d.h.Host, d.fam, core, d.wish())
 	if err != nil {
-		d.Refuse(d.ref, "HOST-MAXVFS-ORDER-006", "look at: esxcli system module parameters list -m nmlx5_core", "max_vfs cannot be worked out: %v", err)
+		d.Refuse(d.ref, "HOST-MAXVFS-ORDER-006", "look at: esxcli system module parameters list -m "+d.fam.Driver(), "%s cannot be worked out: %v", d.fam.VFs().Param, err)
 		return nil, false
 	}
-	list, err := nmlx5.VFs(d.h.Host, d.wish())
+	list, err := nic.VFs(d.h.Host, d.fam, d.wish())
 	if err != nil {
 		d.Refuse(d.ref, "HOST-MAXVFS-ORDER-006", "", "%v", err)
 		return nil, false
 	}
-	if numbers, ports, is := nmlx5.Shifted(d.h.Host); is {
-		d.Each(d.h.Name, "max_vfs has %d numbers for %d ports: a card was added or removed, and each number now belongs to another port; the list is rewritten (KB 309346)", numbers, ports)
+	if numbers, ports, is := nic.Shifted(d.h.Host, d.fam); is {
+		d.Each(d.h.Name, "%s has %d numbers for %d ports: a card was added or removed, and each number now belongs to another port; the list is rewritten (KB 309346)", d.fam.VFs().Param, numbers, ports)
 	}
 	sum := 0
 	for _, n := range list {
@@ -169,15 +173,15 @@ func (d *driverPart) withVFs(core map[string]string) (map[string]string, bool) {
 		d.Refuse(d.ref, "HOST-VF-INTR-012", "ask for fewer VFs", "%d VFs need %d interrupt vectors; %d are available", sum, sizing.VectorsFor(sum), sizing.VectorLimit)
 		return nil, false
 	}
-	if sizing.LowFunctionEmpty(list) {
+	if nic.LowFunctionEmpty(list) {
 		d.Each(d.h.Name, "VFs on a later port only: some hosts then create fewer than requested (KB 2039824)")
 	}
 	return out, true
 }
 
 // wish is what the chosen port shall have, beside what VMs have of others.
-func (d *driverPart) wish() nmlx5.Wish {
-	w := nmlx5.Wish{PCI: d.h.Chosen.PCI, VFs: d.want, Used: map[string]int{}}
+func (d *driverPart) wish() nic.Wish {
+	w := nic.Wish{PCI: d.h.Chosen.PCI, VFs: d.want, Used: map[string]int{}}
 	for _, v := range d.Inventory.VMs {
 		for _, a := range v.Adapters {
 			if v.Host == d.h.Name && a.Type == "sriov" {
@@ -190,14 +194,14 @@ func (d *driverPart) wish() nmlx5.Wish {
 
 // cardVFs are the VFs of the ports of the chosen port's card, in port order.
 func (d *driverPart) cardVFs() ([]int, error) {
-	all, err := nmlx5.VFs(d.h.Host, d.wish())
+	all, err := nic.VFs(d.h.Host, d.fam, d.wish())
 	if err != nil {
 		return nil, err
 	}
 	var out []int
-	card := nmlx5.CardAddress(d.h.Chosen.PCI)
-	for i, n := range nmlx5.Ports(d.h.Host) {
-		if nmlx5.CardAddress(n.PCI) == card {
+	card := nic.CardAddress(d.h.Chosen.PCI)
+	for i, n := range nic.Ports(d.h.Host, d.fam) {
+		if nic.CardAddress(n.PCI) == card {
 			out = append(out, all[i])
 		}
 	}

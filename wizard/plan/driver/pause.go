@@ -1,14 +1,13 @@
 package driver
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
-	"github.com/rdma-setup/rdma-setup/wizard/plan/nmlx5"
 )
 
 // pause plans global pause for the chosen pNIC alone (VMware, lossless network). Any driver takes it. It goes after the
@@ -30,13 +29,9 @@ func (d *driverPart) pause(after string) {
 
 // withoutPFC takes PFC out of a module's parameters, where it is set: it would put global pause out of force.
 func (d *driverPart) withoutPFC(core map[string]string) map[string]string {
-	out := map[string]string{}
-	for key, v := range core {
-		if n, err := strconv.ParseUint(strings.Trim(v, `" `), 0, 16); (key == "pfctx" || key == "pfcrx") && err == nil && n > 0 {
-			v = "0x00"
-			d.Each(d.h.Name, "PFC is disabled on every nmlx5 port, so also on %s: the answers ask for global pause, and the two exclude each other", strings.Join(nmlx5.Others(d.h.Host, d.h.Chosen), ", "))
-		}
-		out[key] = v
+	out, was := nic.WithoutPFC(d.fam, core)
+	if was {
+		d.Each(d.h.Name, "PFC is disabled on every %s port, so also on %s: the answers ask for global pause, and the two exclude each other", d.fam.Name(), strings.Join(nic.Others(d.h.Host, d.fam, d.h.Chosen), ", "))
 	}
 	return out
 }

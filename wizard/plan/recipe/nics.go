@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
-	"github.com/rdma-setup/rdma-setup/wizard/plan/nmlx5"
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
@@ -19,7 +19,7 @@ func (b *builder) chooseNIC(h *draft.Host) *backends.NIC {
 		n = b.fitting(h)
 	}
 	if n != nil && b.Virtual() && (n.SRIOV == nil || !n.SRIOV.Capable) {
-		b.Each(h.Name, "%s does not offer SR-IOV yet; if the firmware is not the reason: %s", n.Device, nmlx5.BIOSHelp(h.Vendor))
+		b.Each(h.Name, "%s does not offer SR-IOV yet; if the firmware is not the reason: %s", n.Device, nic.BIOSHelp(h.Vendor))
 	}
 	return n
 }

@@ -1,6 +1,4 @@
-// Package nmlx5 works out what the driver and the firmware of ConnectX cards need on one host: which ports share which
-// list, which parameters are written, which mlxconfig keys, which components. It is pure.
-package nmlx5
+package nic
 
 import (
 	"cmp"
@@ -10,18 +8,12 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// The driver modules of ConnectX cards on ESXi.
-const (
-	Core = "nmlx5_core"
-	RDMA = "nmlx5_rdma"
-)
-
-// Ports returns the pNICs whose functions nmlx5_core has claimed, in the order of its list parameters: ascending
+// Ports returns the pNICs whose functions a family's driver has claimed, in the order of its list parameters: ascending
 // segment:bus:device.function (Broadcom KB 309346), never that of vmnic numbers.
-func Ports(h *backends.Host) []*backends.NIC {
+func Ports(h *backends.Host, f Family) []*backends.NIC {
 	var list []*backends.NIC
 	for i := range h.NICs {
-		if h.NICs[i].Driver == Core {
+		if h.NICs[i].Driver == f.Driver() {
 			list = append(list, &h.NICs[i])
 		}
 	}
@@ -29,9 +21,18 @@ func Ports(h *backends.Host) []*backends.NIC {
 	return list
 }
 
+// Addresses are the addresses of the ports, in the same order.
+func Addresses(h *backends.Host, f Family) []string {
+	var out []string
+	for _, n := range Ports(h, f) {
+		out = append(out, n.PCI)
+	}
+	return out
+}
+
 // Card returns the ports of the card that a port belongs to, in the same order.
-func Card(h *backends.Host, pci string) []*backends.NIC {
-	return slices.DeleteFunc(Ports(h), func(n *backends.NIC) bool { return device(n.PCI) != device(pci) })
+func Card(h *backends.Host, f Family, pci string) []*backends.NIC {
+	return slices.DeleteFunc(Ports(h, f), func(n *backends.NIC) bool { return device(n.PCI) != device(pci) })
 }
 
 // CardAddress is the address by which a card is known: that of its function 0.
@@ -47,9 +48,9 @@ func device(pci string) string {
 
 // Others returns what the ports beside the chosen one are and carry: "vmnic0 (management)". The driver's parameters for
 // PFC, trust and ECN act on them too.
-func Others(h *backends.Host, chosen *backends.NIC) []string {
+func Others(h *backends.Host, f Family, chosen *backends.NIC) []string {
 	var out []string
-	for _, n := range Ports(h) {
+	for _, n := range Ports(h, f) {
 		if n.Device == chosen.Device {
 			continue
 		}
@@ -73,9 +74,9 @@ func Carries(n *backends.NIC) string {
 
 // Pausing returns the other ports whose traffic may rely on global pause, which PFC puts out of force: storage of vSAN and
 // NVMe (Mellanox DOC-2581).
-func Pausing(h *backends.Host, chosen *backends.NIC) []string {
+func Pausing(h *backends.Host, f Family, chosen *backends.NIC) []string {
 	var out []string
-	for _, n := range Ports(h) {
+	for _, n := range Ports(h, f) {
 		if n.Device == chosen.Device {
 			continue
 		}

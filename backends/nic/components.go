@@ -1,4 +1,4 @@
-package nmlx5
+package nic
 
 import (
 	"fmt"
@@ -10,17 +10,19 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// tools are the VIBs of the firmware tools: MFT and the kernel module that it talks through.
-var tools = []string{"mft", "nmst"}
-
-// drivers are the VIBs of the driver, by name.
-var drivers = []string{"nmlx5-core", "nmlx5-rdma"}
+// Tools are the VIBs of a family's firmware tools, none where it has no such tools.
+func Tools(f Family) []string {
+	if r := FirmwareOf(f); r != nil {
+		return r.Tools
+	}
+	return nil
+}
 
 // Needed returns the VIBs to install from the files that the operator named: the firmware tools where the firmware has to be
 // set and one of them is missing (the other too where it is older, since they work together only within a release), and a
 // driver that is older than the one named. lacking are tools that are missing and that no
 // file holds; faults are files that the host cannot read.
-func Needed(sys *backends.HostSystem, firmware bool) (install []backends.Component, lacking, faults []string) {
+func Needed(f Family, sys *backends.HostSystem, firmware bool) (install []backends.Component, lacking, faults []string) {
 	image := sys.Image().Value
 	for _, o := range sys.Offers {
 		if o.Error != "" {
@@ -28,8 +30,8 @@ func Needed(sys *backends.HostSystem, firmware bool) (install []backends.Compone
 		}
 	}
 	missing := func(name string) bool { return image[name].Version == "" }
-	if firmware && slices.ContainsFunc(tools, missing) {
-		for _, name := range tools {
+	if firmware && slices.ContainsFunc(Tools(f), missing) {
+		for _, name := range Tools(f) {
 			switch o := newest(sys.Offers, name); {
 			case o == nil && missing(name):
 				lacking = append(lacking, name)
@@ -38,7 +40,7 @@ func Needed(sys *backends.HostSystem, firmware bool) (install []backends.Compone
 			}
 		}
 	}
-	for _, name := range drivers {
+	for _, name := range f.VIBs() {
 		if o := newest(sys.Offers, name); o != nil && older(image[name].Version, o.Version) {
 			install = append(install, *o)
 		}
@@ -47,8 +49,8 @@ func Needed(sys *backends.HostSystem, firmware bool) (install []backends.Compone
 }
 
 // ToolsRun reports whether the image that runs now has the firmware tools; others come with the next boot.
-func ToolsRun(sys *backends.HostSystem) bool {
-	return !slices.ContainsFunc(tools, func(name string) bool { return sys.VIBs.Value[name].Version == "" })
+func ToolsRun(f Family, sys *backends.HostSystem) bool {
+	return !slices.ContainsFunc(Tools(f), func(name string) bool { return sys.VIBs.Value[name].Version == "" })
 }
 
 // Accepts refuses a component that is trusted less than what the host's image asks for.

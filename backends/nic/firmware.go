@@ -1,0 +1,143 @@
+package nic
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// Proven reports whether the running host shows that firmware and BIOS give a port so many VFs: it has them, or its PCI
+// function offers them (maxVirtualFunctionSupported is what the firmware was booted with).
+func Proven(n *backends.NIC, vfs int) bool {
+	return n.SRIOV != nil && n.SRIOV.Capable && max(n.SRIOV.Max, n.SRIOV.VFs) >= vfs
+}
+
+// FirmwareOf are the rules of a family's firmware tools, nil where there is no family or it has no such tools.
+func FirmwareOf(f Family) *backends.FirmwareRules {
+	if f == nil {
+		return nil
+	}
+	return f.Firmware()
+}
+
+// ATSKey is the firmware key for ATS of the family that has one.
+func ATSKey() string {
+	for _, f := range Families() {
+		if r := f.Firmware(); r != nil && r.ATS != "" {
+			return r.ATS
+		}
+	}
+	return ""
+}
+
+// FirmwareModules are the VIBs of firmware tools that are kernel modules.
+func FirmwareModules() []string {
+	var out []string
+	for _, f := range Families() {
+		if r := f.Firmware(); r != nil {
+			out = append(out, r.Module)
+		}
+	}
+	return out
+}
+
+// FirmwareKeys returns what the firmware of a card shall say whose ports are to have so many VFs, in port order: SR-IOV on,
+// the number of VFs the sum and one (never lowered when it is set), ports speaking Ethernet. Keys that a card does not have
+// are left out when they are set: Ethernet-only cards know no protocol, single-port cards none of port 2.
+func FirmwareKeys(f Family, vfs []int) (map[string]string, error) {
+	n, err := NumOfVFs(f.VFs(), 0, vfs)
+	if err != nil {
+		return nil, err
+	}
+	r := f.Firmware()
+	keys := map[string]string{r.SRIOV: "1", r.VFs: strconv.Itoa(n)}
+	for i := range vfs {
+		keys[r.LinkType+strconv.Itoa(i+1)] = r.Ethernet
+	}
+	return keys, nil
+}
+
+// FirmwareWhy says in one line what a change of these keys sets.
+func FirmwareWhy(f Family, keys map[string]string) string {
+	var parts []string
+	r := f.Firmware()
+	for _, k := range slices.Sorted(maps.Keys(keys)) {
+		switch {
+		case k == r.VFs:
+			parts = append(parts, k+" at least "+keys[k])
+		case strings.HasPrefix(k, r.LinkType), k == r.Advanced:
+			parts = append(parts, k+"="+keys[k]+" where the card has it")
+		default:
+			parts = append(parts, k+"="+keys[k])
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// MergeFirmware returns the keys of a card as they shall be: keys that the card does not have are left out (single ports,
+// Ethernet-only cards), keys that nobody asked for stay, and the number of VFs is never lowered. It fails where the card
+// lacks a key that nothing works without.
+func MergeFirmware(host, card string, want, have map[string]string) (map[string]string, error) {
+	r := firmwareRules(want)
+	if r == nil {
+		r = &backends.FirmwareRules{}
+	}
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		old, there := have[key]
+		switch {
+		case !there && (key == r.SRIOV || key == r.VFs):
+			return nil, backends.Errorf(backends.KindRefused, host, "choose a card whose firmware offers SR-IOV, or update the firmware",
+				"the firmware of %s has no %s", card, key)
+		case !there && key == r.ATS:
+			return nil, backends.Errorf(backends.KindRefused, host, "set gpudirect.ats to false: "+r.NoATS+"; relax_acs does without",
+				"the firmware of %s has no %s", card, key)
+		case there && (key != r.VFs || count(old) < count(want[key])):
+			have[key] = want[key]
+		}
+	}
+	return have, nil
+}
+
+// count reads a decimal number; what is none counts as 0.
+func count(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// FirmwareCommand is what an operator types in the ESXi shell to set keys of a card; "" where nobody knows them.
+func FirmwareCommand(card string, keys map[string]string) string {
+	r := firmwareRules(keys)
+	if r == nil {
+		return ""
+	}
+	var words []string
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		words = append(words, key+"="+keys[key])
+	}
+	return fmt.Sprintf(r.Command, card, strings.Join(words, " "))
+}
+
+// OEM reports whether the id of a board (PSID) is that of a card sold by a server vendor: its firmware comes from the
+// vendor alone.
+func OEM(f Family, id string) bool { return id != "" && !strings.HasPrefix(id, f.Firmware().OwnIDs) }
+
+// BIOSHelp says how SR-IOV is switched on in the BIOS of a vendor's servers.
+func BIOSHelp(vendor string) string {
+	v := strings.ToLower(vendor)
+	switch {
+	case strings.Contains(v, "dell"):
+		return "switch SR-IOV Global on: racadm set BIOS.IntegratedDevices.SriovGlobalEnable Enabled; racadm jobqueue create BIOS.Setup.1-1; racadm serveraction powercycle"
+	case strings.Contains(v, "hp"):
+		return "switch SR-IOV and Intel VT-d (AMD IOMMU) on: ilorest set Sriov=Enabled --selector=Bios. and ilorest commit, then power-cycle; or RBSU > Virtualization Options"
+	case strings.Contains(v, "supermicro"):
+		return "switch SR-IOV Support on under Advanced > PCIe/PCI/PnP Configuration, VT-d under Chipset > IIO; then power-cycle"
+	}
+	return "switch SR-IOV and VT-d (AMD: IOMMU) on in the BIOS (Dell: racadm set BIOS.IntegratedDevices.SriovGlobalEnable Enabled; HPE: ilorest set Sriov=Enabled; Supermicro: PCIe/PCI/PnP > SR-IOV Support), then power-cycle"
+}

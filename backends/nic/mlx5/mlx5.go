@@ -1,0 +1,58 @@
+// Package mlx5 describes NVIDIA's ConnectX-4 and later under their native driver of ESXi, nmlx5.
+package mlx5
+
+import "github.com/rdma-setup/rdma-setup/backends"
+
+// A Family is that of ConnectX cards.
+type Family struct{}
+
+// Vendor is NVIDIA's (Mellanox) at PCI-SIG.
+func (Family) Vendor() string { return "15b3" }
+
+// Name is the driver's, without the module.
+func (Family) Name() string { return "nmlx5" }
+
+// Cards is what NVIDIA calls them.
+func (Family) Cards() string { return "ConnectX" }
+
+// Driver is the Ethernet module.
+func (Family) Driver() string { return "nmlx5_core" }
+
+// RDMA is the RDMA module.
+func (Family) RDMA() string { return "nmlx5_rdma" }
+
+// VIBs are those of both modules.
+func (Family) VIBs() []string { return []string{"nmlx5-core", "nmlx5-rdma"} }
+
+// VFs are asked for by max_vfs; the firmware gives a port at most 127 (MFT documentation).
+func (Family) VFs() backends.VFRules { return backends.VFRules{Param: "max_vfs", Most: 127} }
+
+// Lossless are the parameters of nmlx5_core and, for the DSCP, of nmlx5_rdma (VMware, lossless network for NVMe over RDMA;
+// Mellanox DOC-2581).
+func (Family) Lossless() *backends.LosslessParams {
+	return &backends.LosslessParams{PFCTx: "pfctx", PFCRx: "pfcrx", Trust: "trust_state", ByPCP: 1, ByDSCP: 2, ECN: "ecn", DSCP: "dscp_force"}
+}
+
+// Firmware is set by mlxconfig of MFT, which talks to the cards through the module NMST (MFT documentation).
+func (Family) Firmware() *backends.FirmwareRules {
+	return &backends.FirmwareRules{
+		Tools: []string{"mft", "nmst"}, Module: "nmst", Command: "/opt/mellanox/bin/mlxconfig -d %s -y set %s", Query: "mlxconfig -d %s query %s",
+		Undo:  "mlxconfig -d %s set %s",
+		SRIOV: "SRIOV_EN", VFs: "NUM_OF_VFS", LinkType: "LINK_TYPE_P", Ethernet: "2", ATS: "ATS_ENABLED", Advanced: "ADVANCED_PCI_SETTINGS",
+		NoATS: "ConnectX-6 and later have it (NVIDIA, ATS)", OwnIDs: "MT_",
+	}
+}
+
+// LeastFirmware is of RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022), Fig. 9: driver 4.21.71.101 for
+// ESXi 7.0 U2. Later drivers ask for no less.
+func (Family) LeastFirmware(pciDevice string) (driver, firmware string) {
+	least := map[string]string{
+		"1013": "12.28.2006",                       // ConnectX-4
+		"1015": "14.29.1016",                       // ConnectX-4 Lx
+		"1017": "16.29.1016", "1019": "16.29.1016", // ConnectX-5, ConnectX-5 Ex
+		"101b": "20.29.1016", // ConnectX-6
+		"101d": "22.29.1016", // ConnectX-6 Dx
+		"101f": "26.29.1016", // ConnectX-6 Lx
+	}
+	return "4.21.71.101", least[pciDevice]
+}

@@ -1,0 +1,162 @@
+// Package nic holds what is special about the families of RDMA NICs on ESXi: names of drivers, module parameters, firmware
+// tools. Each family is a package below; everybody else asks by the driver of a pNIC. It is pure.
+package nic
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic/mlx5"
+)
+
+// A Family is a family of NICs with one native driver. What it lacks is nil or "".
+type Family interface {
+	Vendor() string // PCI vendor id of its cards
+	Name() string   // as its driver is called for short: nmlx5
+	Cards() string  // as its cards are called: ConnectX
+	Driver() string // the module that drives the ports
+	RDMA() string   // the module that makes their RDMA devices
+	VIBs() []string // packages of the driver
+
+	VFs() backends.VFRules
+	Lossless() *backends.LosslessParams
+	Firmware() *backends.FirmwareRules
+
+	// LeastFirmware is the oldest firmware that is documented for a card by its PCI device id, and the version of the
+	// driver from which on that holds; both "" where nothing is documented.
+	LeastFirmware(pciDevice string) (driver, firmware string)
+}
+
+// Families are all families, in the order in which texts name them.
+func Families() []Family { return []Family{mlx5.Family{}} }
+
+// others are drivers that are known to do RoCE but are no family here: ConnectX-3, Broadcom NetXtreme-E, Marvell FastLinQ,
+// Intel E810 (VMware Compatibility Guide, feature RDMA RoCE v2; vSphere 7.0 "PVRDMA Support"). nmlx4 was dropped with ESXi 8.
+var others = []struct {
+	driver, rdma string
+	cards        string // of a driver that was dropped with ESXi 8
+}{
+	{driver: "nmlx4_core", cards: "ConnectX-3"},
+	{driver: "nmlx4_en", cards: "ConnectX-3"},
+	{driver: "icen", rdma: "irdman"},
+	{driver: "bnxtnet", rdma: "bnxtroce"},
+	{driver: "qedentv", rdma: "qedrntv"},
+}
+
+// Of finds the family of a driver, nil for any other.
+func Of(driver string) Family {
+	for _, f := range Families() {
+		if f.Driver() == driver {
+			return f
+		}
+	}
+	return nil
+}
+
+// OfCard finds the family of a card by its PCI vendor id, nil for any other.
+func OfCard(vendor string) Family {
+	for _, f := range Families() {
+		if f.Vendor() == vendor {
+			return f
+		}
+	}
+	return nil
+}
+
+// Dropped tells which cards a driver is for that ESXi 8 has no longer; "" for any other driver.
+func Dropped(driver string) string {
+	for _, o := range others {
+		if o.driver == driver {
+			return o.cards
+		}
+	}
+	return ""
+}
+
+// Modules are the modules of a host's drivers whose parameters matter, in the order of the families.
+func Modules(h *backends.Host) []string {
+	var out []string
+	for _, f := range Families() {
+		if len(Ports(h, f)) > 0 {
+			out = append(out, f.Driver(), f.RDMA())
+		}
+	}
+	return out
+}
+
+// WithLossless names the drivers whose parameters can protect a class by PFC.
+func WithLossless() string {
+	return named(func(f Family) bool { return f.Lossless() != nil }, Family.Driver)
+}
+
+// RDMAModules are the modules that make RDMA devices, for texts that say which one to load.
+func RDMAModules() []string {
+	var out []string
+	for _, f := range Families() {
+		out = append(out, f.RDMA())
+	}
+	for _, o := range others {
+		if o.rdma != "" {
+			out = append(out, o.rdma)
+		}
+	}
+	return out
+}
+
+// named joins what the families that are asked for are called.
+func named(which func(Family) bool, name func(Family) string) string {
+	var out []string
+	for _, f := range Families() {
+		if which(f) {
+			out = append(out, name(f))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// Known is what backends.ChoosePNIC asks about drivers.
+type Known struct{}
+
+// RoCE reports whether a driver is known to do RoCE on ESXi.
+func (Known) RoCE(driver string) bool {
+	if Of(driver) != nil {
+		return true
+	}
+	for _, o := range others {
+		if o.driver == driver {
+			return true
+		}
+	}
+	return false
+}
+
+// NoVFs says why this program sets up no VFs of the ports of a driver, as a predicate, and what to do; "" where it does.
+func (Known) NoVFs(driver string) (why, remedy string) {
+	if f := Of(driver); f != nil {
+		return f.VFs().Refused, f.VFs().Remedy
+	}
+	can := func(f Family) bool { return f.VFs().Refused == "" }
+	cards := named(can, Family.Cards)
+	return "has driver " + driver + ", and VFs are set up on " + cards + " cards (" + named(can, Family.Driver) + ") only",
+		"choose a port of a " + cards + " card, or mode pvrdma"
+}
+
+// RDMAModules are those of the package.
+func (Known) RDMAModules() []string { return RDMAModules() }
+
+// firmwareRules are those of the family whose firmware tools know a key, nil without.
+func firmwareRules(keys map[string]string) *backends.FirmwareRules {
+	for _, f := range Families() {
+		r := f.Firmware()
+		if r == nil {
+			continue
+		}
+		for key := range keys {
+			if slices.Contains([]string{r.SRIOV, r.VFs, r.ATS, r.Advanced}, key) || r.LinkType != "" && strings.HasPrefix(key, r.LinkType) {
+				return r
+			}
+		}
+	}
+	return nil
+}

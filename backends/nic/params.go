@@ -1,0 +1,196 @@
+package nic
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// A Wish is how many VFs one port shall have. Other ports keep theirs; where the list in force was made for another set
+// of ports (a card was added or taken out), they get what VMs use of them.
+type Wish struct {
+	PCI  string
+	VFs  int
+	Used map[string]int // VFs that VMs have, by PCI address of the port
+}
+
+// VFParam is the list of VFs as the driver has it, "" when it is unset.
+func VFParam(sys *backends.HostSystem, f Family) string {
+	return Param(sys, f.Driver(), f.VFs().Param)
+}
+
+// IsVFParam reports whether a parameter of a module is a list of VFs.
+func IsVFParam(module, name string) bool {
+	f := Of(module)
+	return f != nil && f.VFs().Param == name
+}
+
+// Read reports whether the parameters of any family's driver were read.
+func Read(sys *backends.HostSystem) bool {
+	return sys != nil && slices.ContainsFunc(Families(), func(f Family) bool { return sys.Modules[f.Driver()].Known() })
+}
+
+// Shifted reports whether the list of VFs is for another number of ports than the driver has (Broadcom KB 309346).
+func Shifted(h *backends.Host, f Family) (numbers, ports int, is bool) {
+	list := strings.Trim(h.System.Module(f.Driver()).Params[f.VFs().Param], `" ,`)
+	if list == "" {
+		return 0, 0, false
+	}
+	numbers, ports = strings.Count(list, ",")+1, len(Ports(h, f))
+	return numbers, ports, numbers != ports
+}
+
+// VFs returns the number of VFs that each port would get by the list, in port order.
+func VFs(h *backends.Host, f Family, w Wish) ([]int, error) {
+	list, err := maxVFs(h, f, w)
+	if err != nil {
+		return nil, err
+	}
+	var out []int
+	for _, s := range strings.Split(list, ",") {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.VFs().Param, err)
+		}
+		out = append(out, n)
+	}
+	return out, nil
+}
+
+func maxVFs(h *backends.Host, f Family, w Wish) (string, error) {
+	var ports []Port
+	_, _, shifted := Shifted(h, f)
+	for _, n := range Ports(h, f) {
+		p := Port{PCI: n.PCI, VFs: -1} // as the list has it
+		switch {
+		case n.PCI == w.PCI:
+			p.VFs = w.VFs
+		case shifted:
+			p.VFs = w.Used[n.PCI]
+		}
+		ports = append(ports, p)
+	}
+	return MaxVFs(f.VFs(), ports, h.System.Module(f.Driver()).Params[f.VFs().Param])
+}
+
+// WithVFs adds the list of VFs to parameters: one number for every port of the driver, those of other ports as they are. A list
+// that says the same already keeps its spelling.
+func WithVFs(h *backends.Host, f Family, params map[string]string, w Wish) (map[string]string, error) {
+	list, err := maxVFs(h, f, w)
+	if err != nil {
+		return nil, err
+	}
+	return with(params, map[string]string{f.VFs().Param: list}), nil
+}
+
+// A Class is the traffic that is to be lossless.
+type Class struct {
+	Mask uint8 // bit of its priority
+	DSCP int
+	ECN  bool
+}
+
+// Lossless returns the parameters of the modules that make a class lossless by PFC: the same mask for both directions, trust
+// in DSCP, ECN always written out (its default differs between driver versions), and the mark of the host's own RDMA
+// (VMware, lossless network for NVMe over RDMA; RoCE SR-IOV Setup and Performance Study on vSphere 7.x, VMware, 2022).
+// missing names what a driver does not list.
+func Lossless(h *backends.Host, f Family, c Class) (core, rdma map[string]string, missing []Missing) {
+	p, ecn := f.Lossless(), "0"
+	if c.ECN {
+		ecn = "1"
+	}
+	pfc := fmt.Sprintf("0x%02x", c.Mask)
+	take := func(module string, want map[string]string) map[string]string {
+		m := h.System.Module(module)
+		for _, key := range slices.Sorted(maps.Keys(want)) {
+			if !slices.Contains(m.Known, key) {
+				missing = append(missing, Missing{Name: module + " " + key, PFC: key == p.PFCTx || key == p.PFCRx})
+				delete(want, key)
+			}
+		}
+		return with(m.Params, want)
+	}
+	core = take(f.Driver(), map[string]string{p.PFCTx: pfc, p.PFCRx: pfc, p.Trust: strconv.Itoa(p.ByDSCP), p.ECN: ecn})
+	rdma = take(f.RDMA(), map[string]string{p.DSCP: strconv.Itoa(c.DSCP)})
+	return core, rdma, missing
+}
+
+// A Missing is a parameter that a driver does not list.
+type Missing struct {
+	Name string // with its module
+	PFC  bool   // without it no class is lossless
+}
+
+// WithoutPFC takes PFC out of the parameters of a driver, and tells whether it was set.
+func WithoutPFC(f Family, core map[string]string) (out map[string]string, was bool) {
+	p := f.Lossless()
+	out = map[string]string{}
+	for key, v := range core {
+		if (key == p.PFCTx || key == p.PFCRx) && masked(v) {
+			v, was = "0x00", true
+		}
+		out[key] = v
+	}
+	return out, was
+}
+
+// AnyPFC reports whether a driver of the host protects any priority by PFC.
+func AnyPFC(sys *backends.HostSystem) bool {
+	for _, f := range Families() {
+		if p := f.Lossless(); p != nil && Number(Param(sys, f.Driver(), p.PFCTx)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func masked(v string) bool {
+	n, err := strconv.ParseUint(strings.Trim(v, `" `), 0, 16)
+	return err == nil && n > 0
+}
+
+// Param is a parameter as esxcli lists it, without the quotes of older builds.
+func Param(sys *backends.HostSystem, module, name string) string {
+	return strings.Trim(sys.Module(module).Params[name], `" `)
+}
+
+// Number reads 8, 0x08 or 08; -1 for anything else.
+func Number(s string) int {
+	s = strings.TrimSpace(s)
+	if n, err := strconv.ParseInt(s, 10, 32); err == nil {
+		return int(n)
+	}
+	n, err := strconv.ParseInt(s, 0, 32)
+	if err != nil {
+		return -1
+	}
+	return int(n)
+}
+
+// with merges parameters. One that has the value already, however it is spelled (8, 0x08), keeps its spelling: rewriting
+// it would cost a reboot for nothing.
+func with(params, more map[string]string) map[string]string {
+	out := maps.Clone(params)
+	if out == nil {
+		out = map[string]string{}
+	}
+	for key, v := range more {
+		if !same(out[key], v) {
+			out[key] = v
+		}
+	}
+	return out
+}
+
+func same(a, b string) bool {
+	x, y := strings.Split(strings.Trim(a, `" `), ","), strings.Split(b, ",")
+	return slices.EqualFunc(x, y, func(p, q string) bool {
+		m, err := strconv.ParseUint(strings.TrimSpace(p), 0, 32)
+		n, err2 := strconv.ParseUint(q, 0, 32)
+		return err == nil && err2 == nil && m == n
+	})
+}

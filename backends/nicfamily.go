@@ -1,0 +1,40 @@
+package backends
+
+// LosslessParams names the module parameters by which a driver keeps a class from losing packets.
+type LosslessParams struct {
+	PFCTx, PFCRx string // of the driver: bit masks of priorities
+	Trust        string // of the driver: what sorts packets into priorities
+	ByPCP        int    // value of Trust for the VLAN tag's priority
+	ByDSCP       int    // value of Trust for the DSCP
+	ECN          string // of the driver: 1 on, 0 off
+	DSCP         string // of the RDMA module: the DSCP of the host's own RDMA
+}
+
+// VFRules are how a driver is asked for VFs.
+type VFRules struct {
+	Param string // of the driver: one number for each port, in PCI order
+	Most  int    // that its firmware gives a port
+
+	// Refused says why this program sets up no VFs of its ports, as a predicate of the pNIC; "" where it does.
+	Refused string
+	Remedy  string
+}
+
+// FirmwareRules are what a family's firmware tools set, over the ESXi shell.
+type FirmwareRules struct {
+	Tools   []string // VIBs of the tools, all of one release
+	Module  string   // the one among them that is a kernel module: secure boot looks at it
+	Command string   // sets keys of a card; %s: its address and KEY=VALUE words
+	Query   string   // prints one key of a card; %s: its address and the key
+	Undo    string   // Command as texts have it that tell how to undo a change
+
+	SRIOV    string // key that switches SR-IOV on
+	VFs      string // key with the number of VFs; never lowered
+	LinkType string // beginning of a port's key for its protocol; the port's number follows
+	Ethernet string // value of LinkType
+	ATS      string // key that lets the card ask the IOMMU for addresses itself
+	Advanced string // key that shows or hides tuned PCI values; off, they return to their defaults
+
+	NoATS  string // what to do where the card has no ATS key
+	OwnIDs string // beginning of the ids of boards that the maker sells itself; others are an OEM's
+}
