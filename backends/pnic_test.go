@@ -23,11 +23,11 @@ func TestWhatIsEligible(t *testing.T) {
 		ok   bool
 		says []string
 	}{
-		{"RoCE v2, link up, free", func(*backends.NIC) {}, true, []string{"vmrdma0", "100 Gbps", "free"}},
+		{"RoCE v2, link up, free", func(*backends.NIC) {}, true, []string{"vmrdma0", "100G", "free"}},
 		{"state activeDefer is as good as active (API HostRdmaDeviceConnectionState)", func(n *backends.NIC) { n.RDMAState = "activeDefer" }, true, nil},
 		{"Intel E810 in RoCE v2 (irdman release notes)", func(n *backends.NIC) { n.Driver, n.RoCEv1 = "icen", false }, true, nil},
 		{"uplink of a DVS that carries RDMA adapters only", func(n *backends.NIC) { n.Switch = "RDMA-DVS" }, true, []string{"uplink of RDMA-DVS"}},
-		{"odd speed", func(n *backends.NIC) { n.SpeedMbps = 2500 }, true, []string{"2500 Mbps"}},
+		{"odd speed", func(n *backends.NIC) { n.SpeedMbps = 2500 }, true, []string{"2.5G"}},
 
 		{"no RDMA device, whatever the speed (PVRDMA and vSphere Bitfusion, VMware 2021)", func(n *backends.NIC) { n.RDMADevice, n.RoCEv1, n.RoCEv2 = "", false, false }, false, []string{"no RDMA device"}},
 		{"RoCE v1 only", func(n *backends.NIC) { n.RoCEv2 = false }, false, []string{"RoCE v1 only"}},
@@ -94,11 +94,11 @@ func TestWhatAWishDescribes(t *testing.T) {
 		{"another name, where no check is about RDMA devices", func(_ *backends.NIC, w *backends.PNICWish) { w.Device, w.Purpose = "vmnic9", backends.VFParent },
 			backends.WrongDevice, "HOST-PNIC-STATE-003", "is not vmnic9", false},
 		{"another driver", func(_ *backends.NIC, w *backends.PNICWish) { w.Driver = "icen" }, backends.WrongDriver, "HOST-PNIC-DRIVER-006", "has driver nmlx5_core", false},
-		{"another speed", func(_ *backends.NIC, w *backends.PNICWish) { w.SpeedMbps = 200000 }, backends.WrongSpeed, "HOST-PNIC-SPEED-004", "runs at 100 Gbps", false},
+		{"another speed", func(_ *backends.NIC, w *backends.PNICWish) { w.SpeedMbps = 200000 }, backends.WrongSpeed, "HOST-PNIC-SPEED-004", "runs at 100G", false},
 		{"no link, and it cannot run at that speed", func(n *backends.NIC, w *backends.PNICWish) {
 			w.SpeedMbps, n.SpeedMbps, n.MaxSpeedMbps = 100000, 0, 25000
 		},
-			backends.WrongSpeed, "HOST-PNIC-SPEED-004", "up to 25 Gbps", false},
+			backends.WrongSpeed, "HOST-PNIC-SPEED-004", "up to 25G", false},
 		{"no link, and it may be the one", func(n *backends.NIC, w *backends.PNICWish) { w.SpeedMbps, n.SpeedMbps = 100000, 0 }, backends.NoLink, "HOST-PNIC-STATE-003", "has no link", true},
 		{"no link, and it is the one", func(n *backends.NIC, w *backends.PNICWish) {
 			w.SpeedMbps, n.SpeedMbps, n.MaxSpeedMbps = 100000, 0, 100000
@@ -106,11 +106,11 @@ func TestWhatAWishDescribes(t *testing.T) {
 			backends.NoLink, "HOST-PNIC-STATE-003", "has no link", true},
 		{"the uplink of the switch runs slower than it can: it is the one that is meant, and is not eligible", func(n *backends.NIC, w *backends.PNICWish) {
 			w.SpeedMbps, w.Switch, n.Switch, n.SpeedMbps, n.MaxSpeedMbps = 100000, "RDMA-DVS", "RDMA-DVS", 25000, 100000
-		}, backends.Slow, "HOST-PNIC-SPEED-004", "runs at 25 Gbps", true},
+		}, backends.Slow, "HOST-PNIC-SPEED-004", "runs at 25G", true},
 		{"any other pNIC that runs slower is another pNIC", func(n *backends.NIC, w *backends.PNICWish) {
 			w.SpeedMbps, n.SpeedMbps, n.MaxSpeedMbps = 100000, 25000, 100000
 		},
-			backends.WrongSpeed, "HOST-PNIC-SPEED-004", "runs at 25 Gbps", false},
+			backends.WrongSpeed, "HOST-PNIC-SPEED-004", "runs at 25G", false},
 
 		{"RoCE v1 asked for, and spoken", func(n *backends.NIC, w *backends.PNICWish) { w.Protocol, n.RoCEv2 = "rocev1", false }, 0, "", "RoCE v1", true},
 		{"RoCE v1 asked for, not spoken", func(n *backends.NIC, w *backends.PNICWish) { w.Protocol, n.RoCEv1 = "rocev1", false }, backends.WrongProtocol, "HOST-PNIC-ROCEV2-002", "RoCE v1", true},

@@ -21,7 +21,7 @@ func judge(h *Host, n *NIC, w PNICWish) PNICVerdict {
 	if w.Purpose == SharedNIC {
 		what = fmt.Sprintf("RoCE %s (%s)", map[bool]string{true: "v1", false: "v2"}[w.Protocol == "rocev1"], n.RDMADevice)
 	}
-	v.fits = fmt.Sprintf("%s, %s, link up, free", what, gbps(n.SpeedMbps))
+	v.fits = fmt.Sprintf("%s, %s, link up, free", what, Speed(n.SpeedMbps))
 	if n.Switch != "" {
 		v.fits = strings.TrimSuffix(v.fits, "free") + "uplink of " + n.Switch
 	}
@@ -44,9 +44,9 @@ func unwanted(n *NIC, w PNICWish) []PNICReason {
 	case w.SpeedMbps == 0 || n.SpeedMbps == w.SpeedMbps, n.SpeedMbps == 0 && (can == 0 || can == w.SpeedMbps), w.own(n) && can == w.SpeedMbps:
 		return nil
 	case n.SpeedMbps == 0:
-		return one(WrongSpeed, "HOST-PNIC-SPEED-004", "has no link and runs at up to "+gbps(can), "correct nic.speed")
+		return one(WrongSpeed, "HOST-PNIC-SPEED-004", "has no link and runs at up to "+Speed(can), "correct nic.speed")
 	}
-	return one(WrongSpeed, "HOST-PNIC-SPEED-004", "runs at "+gbps(n.SpeedMbps), "check cable and switch port, or correct nic.speed")
+	return one(WrongSpeed, "HOST-PNIC-SPEED-004", "runs at "+Speed(n.SpeedMbps), "check cable and switch port, or correct nic.speed")
 }
 
 // PresentCheck is the check that says that a host has no such pNIC. Only PVRDMA has one for RDMA devices.
@@ -157,7 +157,7 @@ func notUp(n *NIC, w PNICWish) []PNICReason {
 	case w.Purpose == SharedNIC && n.RDMADevice != "" && slices.Contains([]string{"down", "init", "armed"}, n.RDMAState):
 		return []PNICReason{{RDMADown, check, "has RDMA device " + n.RDMADevice + ", which is " + n.RDMAState, cable}}
 	case w.SpeedMbps != 0 && n.SpeedMbps != w.SpeedMbps:
-		return []PNICReason{{Slow, "HOST-PNIC-SPEED-004", "runs at " + gbps(n.SpeedMbps), "check cable and switch port, or correct nic.speed"}}
+		return []PNICReason{{Slow, "HOST-PNIC-SPEED-004", "runs at " + Speed(n.SpeedMbps), "check cable and switch port, or correct nic.speed"}}
 	}
 	return nil
 }
@@ -168,13 +168,6 @@ func (w PNICWish) rdmaModules() string {
 		return ""
 	}
 	return " (" + strings.Join(w.Drivers.RDMAModules(), ", ") + ")"
-}
-
-func gbps(mbps int) string {
-	if mbps%1000 == 0 {
-		return fmt.Sprintf("%d Gbps", mbps/1000)
-	}
-	return fmt.Sprintf("%d Mbps", mbps)
 }
 
 // some names one of a list and counts the rest.

@@ -109,7 +109,7 @@ func (s *shell) fail(what string, errs []scan.Message, text string) error {
 	}
 	for _, e := range errs {
 		if hint, known := remedies[e.Code]; known {
-			return backends.Errorf(backends.KindPermanent, s.host, hint, "%s: %s", what, ssh.Clean(e.Text))
+			return backends.Errorf(backends.KindPermanent, s.host, hint, "%s: %s", what, ssh.Excerpt(e.Text))
 		}
 	}
 	return backends.Errorf(backends.KindPermanent, s.host, "run the tool by hand on the host; it is in "+strings.TrimSuffix(tools, "/"), "%s: %s", what, complaint(text))
@@ -123,9 +123,9 @@ var (
 // complaint is the line in which a tool says what is wrong.
 func complaint(text string) string {
 	if m := errorRow.FindStringSubmatch(text); m != nil {
-		return ssh.Clean(m[1])
+		return ssh.Excerpt(m[1])
 	}
-	if text = ssh.Clean(text); text != "" {
+	if text = ssh.Excerpt(text); text != "" {
 		return text
 	}
 	return "the tool failed without any output"

@@ -247,7 +247,7 @@ func failed(vm, what string, r ssh.Result) error {
 func lastLines(text string, n int) string {
 	var lines []string
 	for l := range strings.SplitSeq(text, "\n") {
-		if l = ssh.Clean(l); l != "" {
+		if l = ssh.Excerpt(l); l != "" {
 			lines = append(lines, l)
 		}
 	}

@@ -123,7 +123,7 @@ func waitsFor(note string) (began time.Time, what string) {
 		return time.Time{}, ""
 	}
 	n, _ := strconv.ParseInt(w[1], 10, 64)
-	return time.Unix(n, 0), ssh.Clean(w[3])
+	return time.Unix(n, 0), ssh.Excerpt(w[3])
 }
 
 // withoutNotes takes away the lines that guard.sh and step.sh print, and tells whether the step began.

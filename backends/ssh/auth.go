@@ -130,7 +130,7 @@ func (l *login) interact(_, _ string, questions []string, echos []bool) ([]strin
 	answers := make([]string, len(questions))
 	for i := range questions {
 		if echos[i] {
-			return nil, errors.New("the server asks for more than a password: " + Clean(questions[i]))
+			return nil, errors.New("the server asks for more than a password: " + Excerpt(questions[i]))
 		}
 		var err error
 		if answers[i], err = l.askPassword(); err != nil {

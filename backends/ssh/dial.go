@@ -165,19 +165,19 @@ func (p *Pool) explain(ctx context.Context, t Target, e endpoint, clock *patienc
 		return unreachable("Give an address that resolves here, or add it to /etc/hosts.", "the name %s could not be resolved", e.host)
 	case errors.As(err, &open):
 		return unreachable("Check the address as seen from the jump host, and AllowTcpForwarding in its sshd_config.",
-			"the jump host could not reach %s: %s", addr, Clean(open.Message))
+			"the jump host could not reach %s: %s", addr, Excerpt(open.Message))
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return unreachable("Check that sshd runs there and listens on that port.", "%s refused the connection", addr)
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return unreachable("Check the address and the routes.", "there is no route to %s", addr)
 	case errors.As(err, &algorithms):
 		return unreachable("The server offers only what is no longer trusted. Update it; until then --ssh-weak takes such algorithms for one run.",
-			"no common algorithm with %s for the %s: it offers %s", addr, algorithms.What, Clean(strings.Join(algorithms.RequestedAlgorithms, ", ")))
+			"no common algorithm with %s for the %s: it offers %s", addr, algorithms.What, Excerpt(strings.Join(algorithms.RequestedAlgorithms, ", ")))
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, net.ErrClosed):
 		return unreachable("Check the server's log; sshd hangs up when MaxStartups is exceeded or the client is blocked.",
 			"connect to %s: %w", addr, errHungUp)
 	}
-	return unreachable("Check that an SSH server answers at this address and port.", "log in to %s: %s", addr, Clean(err.Error()))
+	return unreachable("Check that an SSH server answers at this address and port.", "log in to %s: %s", addr, Excerpt(err.Error()))
 }
 
 // interrupted is the error of a ctx that has ended: by a limit, which its cause may tell, or by the operator.

@@ -65,7 +65,7 @@ func (x *exchange) start() error {
 	}
 	if err != nil {
 		close(x.over)
-		return backends.Errorf(backends.KindUnreachable, x.conn.target.String(), "", "start a command: %w: %s", ErrConnectionLost, Clean(err.Error()))
+		return backends.Errorf(backends.KindUnreachable, x.conn.target.String(), "", "start a command: %w: %s", ErrConnectionLost, Excerpt(err.Error()))
 	}
 	go x.feed(stdin)
 	return nil
@@ -189,7 +189,7 @@ func (x *exchange) judge(ctx context.Context, waited error) (Result, error) {
 	case x.frame.sudo:
 		return r, sudoError(x.conn.target, string(x.err.noise)+string(x.out.noise))
 	}
-	said := Clean(string(x.err.noise) + " " + string(x.out.noise))
+	said := Excerpt(string(x.err.noise) + " " + string(x.out.noise))
 	return r, backends.Errorf(backends.KindPermission, x.conn.target.String(),
 		fmt.Sprintf("Give %s a login shell that starts /bin/sh.", x.conn.User()), "the login shell of %s ran no command: %s", x.conn.User(), said)
 }

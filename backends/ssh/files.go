@@ -66,7 +66,7 @@ func (c *Conn) fileError(verb, name string, r Result) error {
 	if r.ExitCode == 0 {
 		return nil
 	}
-	said := Clean(r.Stderr)
+	said := Excerpt(r.Stderr)
 	hint := ""
 	kind := backends.KindPermanent
 	switch {

@@ -159,7 +159,7 @@ func (c *Conn) session(ctx context.Context) (*line, *ssh.Session, error) {
 		}
 		var refused *ssh.OpenChannelError
 		if try >= 2 || errors.As(o.err, &refused) {
-			return nil, nil, backends.Errorf(backends.KindUnreachable, c.target.String(), "", "open a session: %s", Clean(o.err.Error()))
+			return nil, nil, backends.Errorf(backends.KindUnreachable, c.target.String(), "", "open a session: %s", Excerpt(o.err.Error()))
 		}
 		n.close()
 		<-n.dead

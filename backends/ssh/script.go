@@ -5,7 +5,8 @@ import (
 	"encoding/hex"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/rdma-setup/rdma-setup/backends"
 )
 
 // Quote makes one word of s for a POSIX shell, whatever s holds. A NUL byte cannot be passed to any program and is
@@ -110,22 +111,5 @@ done
 kill -s KILL -- -` + g
 }
 
-// Clean makes text from the other side fit for a line on the screen: no control characters, no broken UTF-8, not long.
-func Clean(s string) string {
-	var b strings.Builder
-	for _, r := range strings.TrimSpace(s) {
-		switch {
-		case r == '\n' || r == '\t':
-			b.WriteByte(' ')
-		case r == utf8.RuneError || r < ' ' || r >= 0x7f && r < 0xa0 || r >= 0x200e && r <= 0x200f || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069:
-			b.WriteByte('?')
-		default:
-			b.WriteRune(r)
-		}
-		if b.Len() > 400 {
-			b.WriteString("...")
-			break
-		}
-	}
-	return b.String()
-}
+// Excerpt makes what the other side said fit for one line of an error: harmless, and not long.
+func Excerpt(s string) string { return backends.Shorten(backends.Clean(strings.TrimSpace(s)), 400) }

@@ -197,5 +197,5 @@ func sudoError(t Target, said string) error {
 	case saysNone.MatchString(said):
 		return fail(backends.KindPermission, "Install sudo there, or log in as root.", ErrNoSudo)
 	}
-	return backends.Errorf(backends.KindPermission, t.String(), "", "become root: sudo said: %s", Clean(said))
+	return backends.Errorf(backends.KindPermission, t.String(), "", "become root: sudo said: %s", Excerpt(said))
 }

@@ -21,7 +21,7 @@ func (c *Conn) trace(cmd Command, began time.Time, r Result, err error) {
 	script := cmd.script()
 	call := backends.Call{
 		ID: fmt.Sprintf("ssh-%d", p.commands.Add(1)), Method: "ssh " + cmp.Or(cmd.What, program(script)), Target: c.target.String(), Started: began, Took: time.Since(began),
-		Sent: int64(len(script) + len(cmd.Stdin)), Received: int64(len(r.Stdout) + len(r.Stderr)), Payload: Clean(script),
+		Sent: int64(len(script) + len(cmd.Stdin)), Received: int64(len(r.Stdout) + len(r.Stderr)), Payload: Excerpt(script),
 	}
 	if cmd.Sudo {
 		call.Payload = "as root: " + call.Payload

@@ -63,7 +63,7 @@ func TestInventoryOfLab(t *testing.T) {
 		Driver: "nmlx5_core", DriverVersion: h.NIC("vmnic2").DriverVersion, Firmware: h.NIC("vmnic2").Firmware,
 		PCI: "0000:3b:00.0", Vendor: "15b3", PCIDeviceID: "1017", Model: "MT27800 Family [ConnectX-5]", NUMA: 0,
 		RDMADevice: "vmrdma0", RoCEv1: true, RoCEv2: true, RDMAState: "active", SRIOV: h.NIC("vmnic2").SRIOV,
-		Switch: "RDMA-DVS", Roles: []string{}, Eligible: true, Why: "RoCE v2 (vmrdma0), 100 Gbps, link up, uplink of RDMA-DVS",
+		Switch: "RDMA-DVS", Roles: []string{}, Eligible: true, Why: "RoCE v2 (vmrdma0), 100G, link up, uplink of RDMA-DVS",
 	}
 	if diff := cmp.Diff(want, *h.NIC("vmnic2")); diff != "" {
 		t.Error(diff)

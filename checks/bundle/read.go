@@ -192,10 +192,4 @@ func refuse(err error, format string, args ...any) error {
 }
 
 // clip keeps a name from a foreign file short.
-func clip(s string) string {
-	const most = 80
-	if r := []rune(s); len(r) > most {
-		return string(r[:most]) + "..."
-	}
-	return s
-}
+func clip(s string) string { return backends.Shorten(s, 80) }

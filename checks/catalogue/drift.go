@@ -26,7 +26,7 @@ func drifts() map[string]checks.Drift {
 		"CL-PARAM-009":         parameterDrift,
 		"HOST-POWER-009":       hostDrift("power policy", func(_ *checks.Facts, h *backends.Host) string { return h.PowerPolicy }),
 		"HOST-PNIC-STATE-003":  linksLost,
-		"HOST-PNIC-SPEED-004":  nicDrift("speed", func(n *backends.NIC) string { return mbps(n.SpeedMbps) }),
+		"HOST-PNIC-SPEED-004":  nicDrift("speed", func(n *backends.NIC) string { return speed(n.SpeedMbps) }),
 		"HOST-PNIC-DRIVER-006": nicDrift("driver", func(n *backends.NIC) string { return strings.TrimSpace(n.Driver + " " + n.DriverVersion) }),
 
 		"HOST-PNIC-FWMATRIX-007": nicDrift("firmware", func(n *backends.NIC) string { return n.Firmware }),
@@ -197,11 +197,12 @@ func parameterDrift(f *checks.Facts, t backends.Ref) string {
 // plainValue is a parameter without the quotes and blanks that builds spell differently.
 func plainValue(s string) string { return strings.ReplaceAll(strings.Trim(s, `" `), " ", "") }
 
-func mbps(speed int) string {
-	if speed == 0 {
+// speed is "" where it is not known: the rows compare only what both have.
+func speed(mbps int) string {
+	if mbps == 0 {
 		return ""
 	}
-	return strconv.Itoa(speed) + " Mbps"
+	return backends.Speed(mbps)
 }
 
 func vfs(n *backends.NIC) string {

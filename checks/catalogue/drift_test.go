@@ -37,7 +37,7 @@ func driftCases() map[string]struct {
 		"HOST-PNIC-STATE-003": {p, func(f *checks.Facts) {
 			f.LinksLost = map[string]map[string]int{theHost(f).Name: {"vmnic4": 3, "vmnic0": 1}, "lyon-0": {"vmnic0": 1}}
 		}, "the link went down 3 times since"},
-		"HOST-PNIC-SPEED-004":    {p, func(f *checks.Facts) { theNIC(f).SpeedMbps = 25000 }, "speed 100000 Mbps"},
+		"HOST-PNIC-SPEED-004":    {p, func(f *checks.Facts) { theNIC(f).SpeedMbps = 25000 }, "speed 100G"},
 		"HOST-PNIC-DRIVER-006":   {p, func(f *checks.Facts) { theNIC(f).DriverVersion = "4.24.0.7" }, "driver nmlx5_core 4.23.0.66-2vmw"},
 		"HOST-PNIC-FWMATRIX-007": {p, func(f *checks.Facts) { theNIC(f).Firmware = "16.35.4030" }, "firmware 16.35.2000"},
 		"HOST-VF-COUNT-010":      {s, func(f *checks.Facts) { n := *theNIC(f).SRIOV; n.VFs, n.Requested = 4, 4; theNIC(f).SRIOV = &n }, "VFs 8"},

@@ -2,7 +2,6 @@ package host
 
 import (
 	"cmp"
-	"strconv"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -45,11 +44,7 @@ func describe(n answers.NIC, h *backends.Host) string {
 func nicList(h *backends.Host) string {
 	var out []string
 	for _, n := range h.NICs {
-		speed := "no link"
-		if n.SpeedMbps > 0 {
-			speed = strconv.Itoa(n.SpeedMbps) + " Mbps"
-		}
-		out = append(out, n.Device+" ("+n.Driver+", "+speed+")")
+		out = append(out, n.Device+" ("+n.Driver+", "+backends.Speed(n.SpeedMbps)+")")
 	}
 	return cmp.Or(strings.Join(out, ", "), "none")
 }

@@ -40,7 +40,7 @@ func nicChecks() []checks.Check {
 					return row.Fail(t, "%s has no link", n.Device)
 				}
 				up := n.RDMAState == "" || n.RDMAState == "active" || n.RDMAState == "activeDefer" || n.RDMAState == "unknown"
-				return row.PassIf(up, t, "%s is up at %d Mbps, RDMA device %s", n.Device, n.SpeedMbps, cmp.Or(n.RDMAState, "none"))
+				return row.PassIf(up, t, "%s is up at %s, RDMA device %s", n.Device, backends.Speed(n.SpeedMbps), cmp.Or(n.RDMAState, "none"))
 			}),
 		},
 		{
@@ -106,11 +106,11 @@ func speed(f *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
 	case n.SpeedMbps == 0:
 		return checks.Answer{} // HOST-PNIC-STATE-003 says so
 	case n.SpeedMbps < 10000:
-		return row.Fail(t, "%s runs at %d Mbps", n.Device, n.SpeedMbps)
+		return row.Fail(t, "%s runs at %s", n.Device, backends.Speed(n.SpeedMbps))
 	case rare && !pinned:
-		return row.Fail(t, "%s runs at %d Mbps, the others at another speed", n.Device, n.SpeedMbps)
+		return row.Fail(t, "%s runs at %s, the others at another speed", n.Device, backends.Speed(n.SpeedMbps))
 	}
-	return row.WarnIf(rare || n.MaxSpeedMbps > n.SpeedMbps || !n.FullDuplex, t, "%s runs at %d Mbps of %d, full duplex %t", n.Device, n.SpeedMbps, n.MaxSpeedMbps, n.FullDuplex)
+	return row.WarnIf(rare || n.MaxSpeedMbps > n.SpeedMbps || !n.FullDuplex, t, "%s runs at %s of %s, full duplex %t", n.Device, backends.Speed(n.SpeedMbps), backends.Speed(n.MaxSpeedMbps), n.FullDuplex)
 }
 
 // sameCard holds the pNIC against the baseline, if there is one. A MAC of the answers that no pNIC has was told before.

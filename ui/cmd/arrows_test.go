@@ -38,7 +38,7 @@ var allowed = map[string][]string{
 	"wizard/plan":     {"wizard/answers", "wizard/sizing", "backends", "assets"},
 	"wizard/report":   {"wizard/plan", "checks", "backends"},
 	"wizard/generate": {"wizard/answers", "wizard/sizing", "backends", "assets"},
-	"wizard/answers":  {"assets"},
+	"wizard/answers":  {"assets", "backends"},
 	"wizard/sizing":   {"wizard/answers", "backends", "assets"},
 	"checks":          {"wizard/answers", "wizard/sizing", "backends", "backends/transcript", "assets"},
 

@@ -109,10 +109,10 @@ func TestChecksAfterABaselineNameWhatDrifted(t *testing.T) {
 	for row, word := range map[string]string{
 		"HOST-PNIC-MAC-005 " + last:      "the baseline has it at 0000:3b:00.0",
 		"HOST-PNIC-FWMATRIX-007 " + last: "baseline: firmware 16.35.4030",
-		"HOST-PNIC-SPEED-004 " + last:    "baseline: speed 100000 Mbps",
+		"HOST-PNIC-SPEED-004 " + last:    "baseline: speed 100G",
 		"CL-PARAM-009 " + last:           "baseline: nmlx5_core trust_state unset",
 		"DVS-MTU-006 RDMA-DVS":           "baseline: MTU 9000",
-		"HOST-PNIC-STATE-003 esx-01":     "vmnic2 is up at 100000 Mbps, RDMA device active; baseline: the link went down once since",
+		"HOST-PNIC-STATE-003 esx-01":     "vmnic2 is up at 100G, RDMA device active; baseline: the link went down once since",
 	} {
 		if !strings.Contains(told[row], word) {
 			t.Errorf("%s says %q, not %q", row, told[row], word)

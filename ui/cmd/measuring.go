@@ -125,10 +125,8 @@ func figure(m perftest.Measurement) string {
 	switch {
 	case m.Error != "":
 		return plain.Clean(m.Error)
-	case m.AchievedGbps > 0:
-		return fmt.Sprintf("%.1f Gb/s, %s", m.AchievedGbps, m.Verdict)
-	case m.AchievedUs > 0:
-		return fmt.Sprintf("%.2f us, %s", m.AchievedUs, m.Verdict)
+	case m.Figure() != "":
+		return m.Figure() + ", " + string(m.Verdict)
 	}
 	return string(m.Verdict)
 }

@@ -63,7 +63,7 @@ func (p *nicsPage) Enter(w *frame.Wizard) tea.Cmd {
 
 func nicRow(host string, v backends.PNICVerdict) live.Row {
 	n := v.NIC
-	r := live.Row{ID: host + "/" + n.Device, Group: host, Cells: []string{host, n.Device, plain.Speed(n.SpeedMbps), entry.RDMAWord(*n), n.Driver, n.MAC, v.Why()}}
+	r := live.Row{ID: host + "/" + n.Device, Group: host, Cells: []string{host, n.Device, backends.Speed(n.SpeedMbps), entry.RDMAWord(*n), n.Driver, n.MAC, v.Why()}}
 	if !v.Eligible() {
 		r.Disabled = v.Why()
 	}

@@ -1,7 +1,6 @@
 package live
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -88,10 +87,8 @@ func (r *Run) Measured(p perftest.Progress) {
 	switch {
 	case p.Result.Error != "":
 		figure = p.Result.Error
-	case p.Result.AchievedGbps > 0:
-		figure = fmt.Sprintf("%.1f Gb/s %s", p.Result.AchievedGbps, p.Result.Verdict)
-	case p.Result.AchievedUs > 0:
-		figure = fmt.Sprintf("%.2f us %s", p.Result.AchievedUs, p.Result.Verdict)
+	case p.Result.Figure() != "":
+		figure = p.Result.Figure() + " " + figure
 	}
 	r.keep(key + "  " + figure)
 }

@@ -28,7 +28,7 @@ func (r *Run) View(width, height int, now time.Time) string {
 	lines = append(lines, fails...)
 	lines = append(lines, r.theme.Title.Render("Log"))
 	for _, l := range r.log[max(0, len(r.log)-pane):] {
-		lines = append(lines, r.theme.Quiet.Render(cut(l, width, r.theme)))
+		lines = append(lines, r.theme.Quiet.Render(r.theme.Cut(l, width)))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -43,7 +43,7 @@ func (r *Run) headline(width int, now time.Time) []string {
 		if left := r.state.ETA().Round(time.Second); left > 0 {
 			s += fmt.Sprintf(", about %s left", left)
 		}
-		lines = []string{clip(s, width)}
+		lines = []string{theme.Clip(s, width)}
 	}
 	if r.tests > 0 {
 		share := float64(r.measured) / float64(r.tests)
@@ -51,7 +51,7 @@ func (r *Run) headline(width int, now time.Time) []string {
 		if left := r.left.Round(time.Second); left > 0 {
 			s += fmt.Sprintf("about %s left  ", left)
 		}
-		lines = append(lines, s+cut(strings.Join(r.testing, ", "), width-lipgloss.Width(s), r.theme))
+		lines = append(lines, s+r.theme.Cut(strings.Join(r.testing, ", "), width-lipgloss.Width(s)))
 	}
 	return lines
 }
@@ -100,7 +100,7 @@ func (r *Run) rows(width, room int) []string {
 
 func (r *Run) row(t *engine.TargetState, wide, width int) string {
 	mark := map[string]theme.Mark{"running": theme.Running, "failed": theme.Fail, "blocked": theme.Skipped, "done": theme.Pass, "waiting": theme.Waiting}[t.Word()]
-	name := cut(plain.Clean(t.Target.String()), wide, r.theme)
+	name := r.theme.Cut(plain.Clean(t.Target.String()), wide)
 	c := t.Counts
 	s := fmt.Sprintf("%s %s%s %2d/%-2d %s ", r.theme.Symbol(mark), name, strings.Repeat(" ", wide-lipgloss.Width(name)), c.Settled(), c.Total,
 		r.theme.Bar(float64(c.Settled())/float64(max(1, c.Total)), 10))
@@ -114,11 +114,11 @@ func (r *Run) row(t *engine.TargetState, wide, width int) string {
 		if t.Percent > 0 {
 			what = fmt.Sprintf("%d %% %s", t.Percent, what)
 		}
-		return s + cut(plain.Clean(what), left, r.theme)
+		return s + r.theme.Cut(plain.Clean(what), left)
 	case c.Failed > 0:
-		return s + r.theme.Bad.Render(cut(plain.Clean(reason(t.Target, t.Err)), left, r.theme))
+		return s + r.theme.Bad.Render(r.theme.Cut(plain.Clean(reason(t.Target, t.Err)), left))
 	case c.Blocked > 0:
-		return s + r.theme.Warning.Render(cut(fmt.Sprintf("%d not tried", c.Blocked), left, r.theme))
+		return s + r.theme.Warning.Render(r.theme.Cut(fmt.Sprintf("%d not tried", c.Blocked), left))
 	}
 	return s
 }
@@ -135,7 +135,7 @@ func (r *Run) failures(width int) []string {
 	for _, f := range r.failed[max(0, len(r.failed)-pinned):] {
 		folded := strings.Split(theme.Fold("  "+f, width), "\n")
 		if len(folded) > 2 {
-			folded = []string{folded[0], cut(folded[1]+" "+strings.TrimSpace(folded[2]), width, r.theme)}
+			folded = []string{folded[0], r.theme.Cut(folded[1]+" "+strings.TrimSpace(folded[2]), width)}
 		}
 		for _, l := range folded {
 			lines = append(lines, r.theme.Bad.Render(l))

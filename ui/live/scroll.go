@@ -72,7 +72,7 @@ func (s *Scroll) View(width, height int) string {
 		if end < len(s.lines) {
 			more = "PgDn for more"
 		}
-		out = append(out, s.theme.Accent.Render(cut(fmt.Sprintf("lines %d-%d of %d, %s", s.top+1, end, len(s.lines), more), width, s.theme)))
+		out = append(out, s.theme.Accent.Render(s.theme.Cut(fmt.Sprintf("lines %d-%d of %d, %s", s.top+1, end, len(s.lines), more), width)))
 	}
 	return strings.Join(out, "\n")
 }

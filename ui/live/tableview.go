@@ -114,7 +114,7 @@ func (t *Table) cells(cells []string, shown []bool, width int) string {
 			b.WriteString(strings.Repeat(" ", max(0, t.widths[i]-lipgloss.Width(c))))
 		}
 	}
-	return cut(strings.TrimRight(b.String(), " "), width, t.theme)
+	return t.theme.Cut(strings.TrimRight(b.String(), " "), width)
 }
 
 // detail is what is wrong, else what is known of the row under the cursor, as far as two lines hold it.
@@ -127,7 +127,7 @@ func (t *Table) detail(width int) []string {
 	folded := strings.Split(theme.Fold(text, width), "\n")
 	copy(lines, folded)
 	if len(folded) > detailLines {
-		lines[detailLines-1] = cut(lines[detailLines-1]+" "+strings.TrimSpace(folded[detailLines]), width, t.theme)
+		lines[detailLines-1] = t.theme.Cut(lines[detailLines-1]+" "+strings.TrimSpace(folded[detailLines]), width)
 	}
 	for i := range lines {
 		lines[i] = style.Render(lines[i])
@@ -149,29 +149,5 @@ func (t *Table) foot(width int) string {
 	if len(t.visible) != len(t.rows) {
 		s += fmt.Sprintf(" (filter %q, %d in all; Esc clears it)", t.filter.Value(), len(t.rows))
 	}
-	return t.theme.Quiet.Render(cut(fmt.Sprintf("%s, %d chosen", s, len(t.Chosen)), width, t.theme))
-}
-
-// cut shortens text without colours to width cells; what is missing shows.
-func cut(s string, width int, t theme.Theme) string {
-	if lipgloss.Width(s) <= width {
-		return s
-	}
-	tail := "…"
-	if t.ASCII {
-		tail = "..."
-	}
-	room := max(0, width-lipgloss.Width(tail))
-	return clip(s, room) + tail
-}
-
-// clip cuts a line to width cells.
-func clip(s string, width int) string {
-	switch {
-	case lipgloss.Width(s) <= width:
-		return s
-	case width < 1:
-		return ""
-	}
-	return lipgloss.NewStyle().MaxWidth(width).Render(s)
+	return t.theme.Quiet.Render(t.theme.Cut(fmt.Sprintf("%s, %d chosen", s, len(t.Chosen)), width))
 }

@@ -55,7 +55,7 @@ func (w *watcher) title() string {
 	if l := w.history.Last; l != nil {
 		right = w.theme.Badges(l.Insecure, l.Simulated)
 	}
-	left = clip(left, w.width-lipgloss.Width(right)-1)
+	left = theme.Clip(left, w.width-lipgloss.Width(right)-1)
 	return left + strings.Repeat(" ", max(1, w.width-lipgloss.Width(left)-lipgloss.Width(right))) + right
 }
 
@@ -74,7 +74,7 @@ func (w *watcher) clock() string {
 	if l := h.Last; l != nil {
 		s += fmt.Sprintf("; look %d took %s and %d calls", h.Looks, l.Took.Round(10*time.Millisecond), l.Calls)
 	}
-	return w.theme.Quiet.Render(cut(s, w.width, w.theme))
+	return w.theme.Quiet.Render(w.theme.Cut(s, w.width))
 }
 
 // standing says how it stands, and that this is old where vCenter is away.
@@ -83,7 +83,7 @@ func (w *watcher) standing() []string {
 	var lines []string
 	if h.Last != nil {
 		style := map[string]lipgloss.Style{"ok": w.theme.Good, "warning": w.theme.Warning, "critical": w.theme.Bad}[h.Last.Word]
-		lines = append(lines, style.Render(cut(plain.Clean(w.o.Line(h.Last)), w.width, w.theme)))
+		lines = append(lines, style.Render(w.theme.Cut(plain.Clean(w.o.Line(h.Last)), w.width)))
 	}
 	if h.Err != nil {
 		s := fmt.Sprintf("AWAY since %s: %s", h.Since.Format("15:04:05"), plain.Clean(h.Err.Error()))
@@ -92,7 +92,7 @@ func (w *watcher) standing() []string {
 		}
 		folded := strings.Split(theme.Fold(s, w.width), "\n")
 		if len(folded) > 2 {
-			folded = []string{folded[0], cut(folded[1]+" "+strings.TrimSpace(folded[2]), w.width, w.theme)}
+			folded = []string{folded[0], w.theme.Cut(folded[1]+" "+strings.TrimSpace(folded[2]), w.width)}
 		}
 		for _, l := range folded {
 			lines = append(lines, w.theme.Bad.Render(l))
@@ -170,7 +170,7 @@ func (w *watcher) changes() []string {
 	}
 	lines := []string{w.theme.Title.Render(head)}
 	for _, g := range latest[:min(changesShown, len(latest))] {
-		s := cut(" "+plain.Changed(g)+" ", w.width, w.theme)
+		s := w.theme.Cut(" "+plain.Changed(g)+" ", w.width)
 		switch {
 		case len(w.history.Changes) > 0:
 			s = w.theme.Focus.Render(s)

@@ -2,21 +2,7 @@
 // moves no cursor.
 package plain
 
-import (
-	"strings"
-	"unicode"
-)
+import "github.com/rdma-setup/rdma-setup/backends"
 
-// Clean makes text from machines that we do not trust harmless on a terminal: control characters, escapes, direction
-// marks and characters of no width become a question mark; line breaks and tabs become blanks.
-func Clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t' || r == '\r' || r == '\u2028' || r == '\u2029':
-			return ' '
-		case unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r):
-			return '?'
-		}
-		return r
-	}, s)
-}
+// Clean is backends.Clean: nothing that comes from a machine is printed without it.
+func Clean(s string) string { return backends.Clean(s) }

@@ -15,7 +15,7 @@ func Inventory(w io.Writer, inv *backends.Inventory) error {
 	fmt.Fprintln(t, "HOST\tpNIC\tMAC\tSPEED\tDRIVER\tRDMA\tROCE\tSWITCH\tROLES\tELIGIBLE\tWHY")
 	for _, h := range inv.Hosts {
 		for _, n := range h.NICs {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", Clean(h.Name), Clean(n.Device), n.MAC, Speed(n.SpeedMbps),
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", Clean(h.Name), Clean(n.Device), n.MAC, backends.Speed(n.SpeedMbps),
 				dash(n.Driver), dash(n.RDMADevice), dash(roce(n)), dash(Clean(n.Switch)), dash(strings.Join(n.Roles, ",")), yesNo(n.Eligible), Clean(n.Why))
 		}
 		if len(h.NICs) == 0 {
@@ -88,19 +88,6 @@ func Nearest(g backends.GPU) (card, p2p string) {
 		card = p.Device
 	}
 	return fmt.Sprintf("%s (%s)", Clean(card), p.Path), p.P2P
-}
-
-// Speed prints Mbps as people say it: 100G, 2.5G, 100M; "down" for no link.
-func Speed(mbps int) string {
-	switch {
-	case mbps <= 0:
-		return "down"
-	case mbps < 1000:
-		return fmt.Sprintf("%dM", mbps)
-	case mbps%1000 == 0:
-		return fmt.Sprintf("%dG", mbps/1000)
-	}
-	return fmt.Sprintf("%.1fG", float64(mbps)/1000)
 }
 
 func roce(n backends.NIC) string {

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"encoding/xml"
 	"fmt"
 	"io"
@@ -184,15 +185,11 @@ func (j *junit) measurement(m perftest.Measurement) {
 func measuredFigure(m perftest.Measurement) string {
 	switch {
 	case m.AchievedGbps > 0 && m.ExpectedGbps > 0:
-		return fmt.Sprintf("%.1f Gb/s of %.1f expected", m.AchievedGbps, m.ExpectedGbps)
-	case m.AchievedGbps > 0:
-		return fmt.Sprintf("%.1f Gb/s", m.AchievedGbps)
-	case m.AchievedUs > 0 && m.ExpectedUs > 0:
-		return fmt.Sprintf("%.2f us, good up to %g", m.AchievedUs, m.ExpectedUs)
-	case m.AchievedUs > 0:
-		return fmt.Sprintf("%.2f us", m.AchievedUs)
+		return fmt.Sprintf("%s of %.1f expected", m.Figure(), m.ExpectedGbps)
+	case m.AchievedGbps == 0 && m.AchievedUs > 0 && m.ExpectedUs > 0:
+		return fmt.Sprintf("%s, good up to %g", m.Figure(), m.ExpectedUs)
 	}
-	return "not measured"
+	return cmp.Or(m.Figure(), "not measured")
 }
 
 func (j *junit) outcome(o report.Outcome) {

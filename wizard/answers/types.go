@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
 )
 
 // A Speed is a link speed in Mbps, written 100G or 2500M; 0 is "any" and written "".
@@ -236,10 +238,4 @@ func (h *Hardware) UnmarshalText(b []byte) error {
 func (h Hardware) MarshalText() ([]byte, error) { return []byte(h), nil }
 
 // clip keeps a value that is quoted in a message short.
-func clip(s string) string {
-	const most = 60
-	if r := []rune(s); len(r) > most {
-		return string(r[:most]) + "..."
-	}
-	return s
-}
+func clip(s string) string { return backends.Shorten(s, 60) }

@@ -46,7 +46,7 @@ func Begin(tool, text string) (Envelope, string) {
 		text = text[:MaxInput]
 		e.Warn(CodeInputCut, "the text is longer than 16 MiB; the rest was not read")
 	}
-	return e, withoutPrompt(Clean(text))
+	return e, withoutPrompt(Normalize(text))
 }
 
 // withoutPrompt takes the prompt off a text that stands on its line: all else would be left out with it.

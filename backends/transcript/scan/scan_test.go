@@ -81,11 +81,11 @@ func TestPrompt(t *testing.T) {
 
 func TestClean(t *testing.T) {
 	in := "\ufeffa\u00a0b\r\n\x1b[1;32mgreen\x1b[0m\x1b]0;title\x07\rover\xff\x00\n"
-	if got, want := scan.Clean(in), "a b\ngreen\nover?\n"; got != want {
+	if got, want := scan.Normalize(in), "a b\ngreen\nover?\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	clean := "nothing to do\n\tat all"
-	if got := scan.Clean(clean); got != clean {
+	if got := scan.Normalize(clean); got != clean {
 		t.Errorf("got %q", got)
 	}
 }

@@ -35,10 +35,10 @@ func Read(r io.Reader) (string, error) {
 	return b.String(), err
 }
 
-// Clean makes one text of what terminals, editors and mail leave behind: line ends become \n, a byte order mark, NUL,
+// Normalize makes one text of what terminals, editors and mail leave behind: line ends become \n, a byte order mark, NUL,
 // BEL, terminal escape sequences and the '>' of quoted mails go, blanks that are not ASCII become ASCII, and bytes that
 // are not UTF-8 become '?'. A text that needs nothing is returned as it is.
-func Clean(s string) string {
+func Normalize(s string) string {
 	if needsCleaning(s) {
 		s = plain(s)
 	}

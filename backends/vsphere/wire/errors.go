@@ -142,7 +142,7 @@ func Text(err error) string {
 			}
 		}
 	}
-	return printable(text)
+	return backends.Clean(text)
 }
 
 // faultName spells a type's name: *types.InvalidPowerState -> "invalid power state".
@@ -164,20 +164,7 @@ func plain(err error) string {
 	if errors.As(err, &op) {
 		text = op.Error()
 	}
-	return printable(text)
-}
-
-// printable keeps control characters of a server's words off the terminal.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t' || r == '\r':
-			return ' '
-		case !unicode.IsPrint(r):
-			return -1
-		}
-		return r
-	}, s)
+	return backends.Clean(text)
 }
 
 func (c *Conn) explainConnect(ctx context.Context, err error) error {

@@ -28,7 +28,7 @@ func (c *Conn) File(ctx context.Context, datacenter, path string, limit int) (st
 	began := time.Now()
 	body, _, err := c.soap.Download(ctx, &u, &soap.Download{Method: "GET"})
 	if c.cfg.Trace != nil {
-		c.cfg.Trace(backends.Call{ID: fmt.Sprintf("%s-%d", c.traceID, c.requests.Add(1)), Method: "GET", Target: printable(path), Started: began, Took: time.Since(began),
+		c.cfg.Trace(backends.Call{ID: fmt.Sprintf("%s-%d", c.traceID, c.requests.Add(1)), Method: "GET", Target: backends.Clean(path), Started: began, Took: time.Since(began),
 			Outcome: outcome(ctx, err, nil)})
 	}
 	if err != nil {

@@ -135,13 +135,7 @@ func asked(specs []types.PropertyFilterSpec) string {
 	return strings.Join(parts, " ")
 }
 
-func short(s string) string {
-	const most = 80
-	if len(s) > most {
-		s = s[:most] + "..."
-	}
-	return printable(s)
-}
+func short(s string) string { return backends.Clean(backends.Shorten(s, 80)) }
 
 // outcome is one or a few words: a fault by its name in the API.
 func outcome(ctx context.Context, err error, res soap.HasFault) string {

@@ -90,7 +90,7 @@ func (q *questions) nics(inv *backends.Inventory) error {
 	for _, name := range q.a.Hosts.Names {
 		for _, v := range backends.ChoosePNIC(inv.Host(name), sizing.OpenWish(q.a)).Verdicts {
 			n := v.NIC
-			q.say("%s %s, %s, %s, %s: %s", plain.Clean(name), plain.Clean(n.Device), plain.Speed(n.SpeedMbps), plain.Clean(n.MAC), entry.RDMAWord(*n), plain.Clean(v.Why()))
+			q.say("%s %s, %s, %s, %s: %s", plain.Clean(name), plain.Clean(n.Device), backends.Speed(n.SpeedMbps), plain.Clean(n.MAC), entry.RDMAWord(*n), plain.Clean(v.Why()))
 		}
 	}
 	if len(picks) == len(q.a.Hosts.Names) {

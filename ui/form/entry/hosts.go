@@ -6,7 +6,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/live"
-	"github.com/rdma-setup/rdma-setup/ui/plain"
 )
 
 // Fits counts the pNICs that could carry RDMA.
@@ -26,7 +25,7 @@ func HostRow(h backends.Host) live.Row {
 	for _, n := range h.NICs {
 		switch {
 		case n.Eligible:
-			fit = append(fit, n.Device+" "+plain.Speed(n.SpeedMbps))
+			fit = append(fit, n.Device+" "+backends.Speed(n.SpeedMbps))
 		case len(n.Roles) == 0:
 			unfit = append(unfit, n.Device+" "+n.Why)
 		}

@@ -97,7 +97,7 @@ func (w *Wizard) footer() string {
 	case w.Busy == "cancelling":
 		status = w.Theme.Accent.Render(" cancelling ...")
 	case w.Busy != "":
-		status = w.Theme.Accent.Render(clip(" "+w.Busy+" ...", w.width-14) + "  Esc cancels")
+		status = w.Theme.Accent.Render(theme.Clip(" "+w.Busy+" ...", w.width-14) + "  Esc cancels")
 	case w.Err != nil:
 		status = w.problem()
 	}
@@ -161,24 +161,9 @@ func (w *Wizard) problem() string {
 	if errors.As(w.Err, &refused) && len(refused.Refusals) > 0 {
 		hint = refused.Refusals[0].Remedy
 	}
-	s := w.Theme.Bad.Render(short(theme.Fold(" error: "+plain.Clean(what), w.width-1)))
+	s := w.Theme.Bad.Render(clipLines(theme.Fold(" error: "+plain.Clean(what), w.width-1), 2))
 	if hint != "" {
-		s += "\n" + short(theme.Fold(" hint:  "+plain.Clean(hint), w.width-1))
+		s += "\n" + clipLines(theme.Fold(" hint:  "+plain.Clean(hint), w.width-1), 2)
 	}
 	return s
-}
-
-// short keeps two lines.
-func short(s string) string {
-	if l := strings.Split(s, "\n"); len(l) > 2 {
-		return strings.Join(l[:2], "\n") + " ..."
-	}
-	return s
-}
-
-func clip(s string, width int) string {
-	if lipgloss.Width(s) <= width {
-		return s
-	}
-	return lipgloss.NewStyle().MaxWidth(max(1, width)).Render(s)
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
@@ -36,7 +37,7 @@ func environment(e *report.Environment) []Table {
 			if n.NUMA >= 0 {
 				numa = fmt.Sprintf(", NUMA node %d", n.NUMA)
 			}
-			cards.add(h.Name, n.Device, n.Model, n.PCI+numa, speed(n.SpeedMbps), n.Driver, n.Firmware, n.PSID, n.RDMADevice, n.Switch, n.Neighbour)
+			cards.add(h.Name, n.Device, n.Model, n.PCI+numa, backends.Speed(n.SpeedMbps), n.Driver, n.Firmware, n.PSID, n.RDMADevice, n.Switch, n.Neighbour)
 		}
 	}
 	add(hosts.table("Hosts", "hosts", "ESXi", "machine", "processors", "memory", "power policy", "GPUs"))
@@ -80,13 +81,6 @@ func memory(mb int64) string {
 		return ""
 	}
 	return fmt.Sprintf("%d GiB", (mb+512)/1024)
-}
-
-func speed(mbps int) string {
-	if mbps == 0 {
-		return "no link"
-	}
-	return fmt.Sprintf("%g Gb/s", float64(mbps)/1000)
 }
 
 // counted is "2 x A100 80GB".

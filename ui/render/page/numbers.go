@@ -18,15 +18,7 @@ func isLatency(m perftest.Measurement) bool {
 
 // figure is what a measurement gave, in words.
 func figure(m perftest.Measurement) string {
-	switch {
-	case m.AchievedGbps > 0:
-		return fmt.Sprintf("%.1f Gb/s", m.AchievedGbps)
-	case m.AchievedUs > 0:
-		return fmt.Sprintf("%.2f us", m.AchievedUs)
-	case m.Error != "":
-		return m.Error
-	}
-	return "not measured"
+	return cmp.Or(m.Figure(), m.Error, "not measured")
 }
 
 // size prints bytes in binary units: 2 B, 64 KiB, 8 MiB.

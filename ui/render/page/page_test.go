@@ -311,7 +311,7 @@ func TestEnvironmentGathersWhoIsAlike(t *testing.T) {
 		t.Fatalf("%+v", tables)
 	}
 	cards := tables[1]
-	if strings.Join(cards.Head, "|") != "hosts|pNIC|PCI|link|firmware" || len(cards.Rows) != 2 || strings.Join(cards.Rows[1], "|") != "esx-03|vmnic2|0000:3b:00.0|100 Gb/s|16.32.1010" {
+	if strings.Join(cards.Head, "|") != "hosts|pNIC|PCI|link|firmware" || len(cards.Rows) != 2 || strings.Join(cards.Rows[1], "|") != "esx-03|vmnic2|0000:3b:00.0|100G|16.32.1010" {
 		t.Errorf("%+v", cards)
 	}
 }

@@ -103,7 +103,7 @@ func (b *builder) member(sw *backends.Switch, h *draft.Host) {
 		From:    backends.Absent,
 		To:      backends.ValueOf(backends.MemberSpec{PNICs: []string{h.Chosen.Device}}),
 		After:   []string{b.SwitchID()},
-		Why:     fmt.Sprintf("%s (%s, %s, %s) carries this host's RDMA", h.Chosen.Device, cmp.Or(h.Chosen.RDMADevice, h.Chosen.PCI), speed(h.Chosen), h.Chosen.Driver),
+		Why:     fmt.Sprintf("%s (%s, %s, %s) carries this host's RDMA", h.Chosen.Device, cmp.Or(h.Chosen.RDMADevice, h.Chosen.PCI), backends.Speed(h.Chosen.SpeedMbps), h.Chosen.Driver),
 	}
 	if sw != nil {
 		if m, is := sw.Members[h.Name]; is {

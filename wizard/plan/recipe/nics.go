@@ -1,7 +1,6 @@
 package recipe
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -106,8 +105,6 @@ func lastOfManagement(h *draft.Host, n *backends.NIC) bool {
 		return o.Device != n.Device && o.Switch == n.Switch && o.SpeedMbps > 0
 	})
 }
-
-func speed(n *backends.NIC) string { return fmt.Sprintf("%gG", float64(n.SpeedMbps)/1000) }
 
 func devices(ns []*backends.NIC) []string {
 	out := make([]string, len(ns))

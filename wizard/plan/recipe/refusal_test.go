@@ -47,7 +47,7 @@ func TestWhatTheInventoryForbids(t *testing.T) {
 		"NVMe over RDMA":           {func(w world) { nic(w).Roles = []string{"nvmeRdma"} }, "host/esx-02", "HOST-PNIC-USED-012", "carries nvmeRdma"},
 		"uplink of another switch": {func(w world) { nic(w).Switch = "vSwitch9" }, "host/esx-02", "HOST-PNIC-USED-012", "is an uplink of vSwitch9"},
 		"DPU":                      {func(w world) { nic(w).DPU = "dpu-1" }, "host/esx-02", "HOST-PNIC-RDMA-001", "belongs to the DPU"},
-		"wrong speed everywhere":   {func(w world) { w.a.NIC.Speed = 200000; w.inv.Hosts = w.inv.Hosts[1:2]; w.a.VMs = w.a.VMs[1:] }, "host/esx-02", "HOST-PNIC-SPEED-004", "vmnic2 runs at 100 Gbps"},
+		"wrong speed everywhere":   {func(w world) { w.a.NIC.Speed = 200000; w.inv.Hosts = w.inv.Hosts[1:2]; w.a.VMs = w.a.VMs[1:] }, "host/esx-02", "HOST-PNIC-SPEED-004", "vmnic2 runs at 100G"},
 		"wrong MAC":                {func(w world) { w.a.NIC.MACs = map[string]answers.MAC{"esx-02": "02:00:00:00:00:01"} }, "host/esx-02", "HOST-PNIC-MAC-005", "has MAC"},
 		"two fit":                  {func(w world) { w.inv.Hosts[1].NICs[2].SpeedMbps = 100000 }, "host/esx-02", "", "several pNICs match: vmnic2, vmnic3"},
 		"no pNIC at all":           {func(w world) { w.inv.Hosts[1].NICs = nil }, "host/esx-02", "HOST-PNIC-RDMA-001", "no pNIC"},

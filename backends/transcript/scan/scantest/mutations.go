@@ -91,7 +91,7 @@ func indented(by string) func(string) string {
 // oneLine joins all lines but prompts.
 func oneLine(s string) string {
 	var words []string
-	for l := range scan.Lines(scan.Clean(s)) {
+	for l := range scan.Lines(scan.Normalize(s)) {
 		words = append(words, strings.Fields(l)...)
 	}
 	return strings.Join(words, " ")

@@ -1,0 +1,44 @@
+package backends
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Clean makes text from machines that we do not trust harmless on a terminal: control characters, escapes, direction
+// marks, characters of no width and broken UTF-8 become a question mark; line breaks and tabs become blanks.
+func Clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t' || r == '\r' || r == '\u2028' || r == '\u2029':
+			return ' '
+		case r == utf8.RuneError || unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r):
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+// Shorten keeps at most that many characters of a text; the mark of what is missing comes on top.
+func Shorten(s string, most int) string {
+	for i := range s { // i is where a character begins
+		if most == 0 {
+			return s[:i] + "..."
+		}
+		most--
+	}
+	return s
+}
+
+// Speed writes Mbps as people say it: 100G, 2.5G, 100M; "down" for no link.
+func Speed(mbps int) string {
+	switch {
+	case mbps <= 0:
+		return "down"
+	case mbps < 1000:
+		return fmt.Sprintf("%dM", mbps)
+	}
+	return fmt.Sprintf("%gG", float64(mbps)/1000)
+}

@@ -1,0 +1,14 @@
+package perftest
+
+import "fmt"
+
+// Figure is what a test gave, with its unit: "96.1 Gb/s" or "2.01 us"; "" where it gave nothing.
+func (m Measurement) Figure() string {
+	switch {
+	case m.AchievedGbps > 0:
+		return fmt.Sprintf("%.1f Gb/s", m.AchievedGbps)
+	case m.AchievedUs > 0:
+		return fmt.Sprintf("%.2f us", m.AchievedUs)
+	}
+	return ""
+}
