@@ -142,10 +142,24 @@ func (r *runner) sink() engine.Sink {
 	}
 }
 
+// unproven tells that a run stopped before its first change, because a log-in that it needs does not work.
+func unproven(err error) bool {
+	var e *engine.ProofError
+	return errors.As(err, &e)
+}
+
+// stopped says of such a run that it changed nothing.
+func (r *runner) stopped(err error) bool {
+	if unproven(err) && !r.json {
+		fmt.Fprintln(r.env.Stderr, "Nothing was changed. Log-ins are proven before anything else is done, and these failed:")
+	}
+	return unproven(err)
+}
+
 // finish measures when the run got to its end, keeps and prints the report, and gives the exit code. A run that never
-// began has nothing to report.
+// began, or that stopped before its first change, has nothing to report.
 func (r *runner) finish(ctx context.Context, p *planned, res engine.Result, runErr error) error {
-	if runErr != nil && res.Run == "" {
+	if runErr != nil && res.Run == "" || r.stopped(runErr) {
 		return runErr
 	}
 	out := outcome{Status: res.Status, Run: res.Run, Text: joined(res.Notes)}

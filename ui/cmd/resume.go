@@ -254,6 +254,9 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 	res, runErr := do(ctx, job)
 	res.Notes = append(res.Notes, leftBehind(j)...)
 	runErr = errors.Join(runErr, j.Close(), done())
+	if r.stopped(runErr) {
+		return runErr
+	}
 	if back {
 		return r.tookBack(res, runErr, remains(st))
 	}

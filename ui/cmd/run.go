@@ -73,6 +73,9 @@ func carryOut(ctx context.Context, s *session.Session, a *answers.Answers, p *pl
 	job.Busy = busy(s, shared, vc.InstanceUUID, false)
 	s.Want(p.plan)
 	res, err := engine.Run(ctx, job)
+	if unproven(err) && !j.State().Changed() {
+		s.KeepLab(console.ExitRefused)
+	}
 	res.Notes = append(res.Notes, leftBehind(j)...)
 	return res, errors.Join(err, j.Close(), done())
 }

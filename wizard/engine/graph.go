@@ -60,7 +60,7 @@ func (b *bracket) down() bool {
 // reboot it stands around, or the one whose shell is open (what is set there waits for a reboot of its host). Several
 // brackets that share a body are open together, whatever their hosts: they wait for no wave.
 func (b *bracket) host() (backends.Ref, bool) {
-	if b.down() || b.Kind == backends.BracketSSH {
+	if b.down() || b.Kind == backends.BracketSSH && !b.Proof {
 		return b.Target, true
 	}
 	for _, n := range b.body {

@@ -28,7 +28,7 @@ func (s *stage) yield(ctx context.Context) {
 	seen := map[backends.Ref]bool{}
 	var targets []backends.Ref
 	for _, n := range s.nodes {
-		if t := machine(n.target); n.state == "" && !seen[t] && !held[t] {
+		if t := machine(n.target); n.state == "" && (n.around == nil || !n.around.Proof) && !seen[t] && !held[t] {
 			seen[t] = true
 			targets = append(targets, t)
 		}

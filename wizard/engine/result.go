@@ -28,7 +28,12 @@ func (r *runner) keep(n NodeResult) {
 
 // forget drops what was put off: the plan that was just made says what is left of it.
 func (r *runner) forget() {
-	r.result.Nodes = slices.DeleteFunc(r.result.Nodes, func(n NodeResult) bool { return n.State == NodePending })
+	r.drop(func(n NodeResult) bool { return n.State == NodePending })
+}
+
+// drop removes results.
+func (r *runner) drop(which func(n NodeResult) bool) {
+	r.result.Nodes = slices.DeleteFunc(r.result.Nodes, which)
 	clear(r.known)
 	for i, n := range r.result.Nodes {
 		r.known[n.ID] = i
@@ -68,6 +73,8 @@ func (r *runner) status(counts map[string]int, err error) Status {
 	switch {
 	case r.halted && r.broken == nil && (bad > 0 || err != nil || r.unverified):
 		return StatusInterrupted
+	case r.unproven && !r.before:
+		return StatusFailed
 	case err == nil && bad == 0 && len(r.result.Differs) == 0 && len(r.result.Conflicts) == 0:
 		if done == 0 {
 			return StatusUnchanged

@@ -54,6 +54,7 @@ type runner struct {
 	broken      error                   // of the journal
 	before      bool                    // an attempt before has changed something
 	unverified  bool                    // stopped before a stage that would have come
+	unproven    bool                    // stopped because a log-in that the plan needs failed: no change was begun
 	again       bool                    // a resume or a rollback
 	result      Result
 }
@@ -113,6 +114,14 @@ func (r *runner) stages(ctx context.Context, p plan.Plan) error {
 		if (n > 1 || r.again) && !r.consent(ctx, p) {
 			r.result.Differs = p.Changes
 			return nil
+		}
+		if n == 1 {
+			if err := r.prove(ctx, p); err != nil || r.halted {
+				return err
+			}
+			if s, err = newStage(r, &p); err != nil {
+				return err
+			}
 		}
 		if err := r.record(n, p); err != nil {
 			return err

@@ -125,6 +125,9 @@ type Bracket struct {
 	Around []string `json:"around,omitempty"`
 	// Round tells several brackets of one kind and target apart, from 2 on: the second reboot of a host.
 	Round int `json:"round,omitempty"`
+	// Proof: opened and closed before any change, only to prove that a log-in works. A plan holds no such bracket: the engine
+	// makes them of those of its kind that the plan holds.
+	Proof bool `json:"proof,omitempty"`
 	// Effect is what people notice, with the state found: HostReboot, VMPowerCycle.
 	Effect Disruption `json:"effect"`
 	// Apart are names of groups: of two brackets that share one, the second opens when the first is closed.

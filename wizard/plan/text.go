@@ -192,6 +192,9 @@ func OpenTitle(b Bracket) string {
 		}
 		return "enter maintenance mode for a reboot"
 	case backends.BracketSSH:
+		if b.Proof {
+			return "prove the SSH log-in"
+		}
 		return "start the SSH service"
 	}
 	return "open " + string(b.Kind)

@@ -142,7 +142,7 @@ func (h *Host) Account(name string) (sshd.Account, bool) {
 	if name != "root" || locked {
 		return sshd.Account{}, false
 	}
-	return sshd.Account{User: sh.User{Name: "root", GIDs: []int{0}, Home: "/", Shell: "/bin/sh"}, Password: h.world.Secrets.ESXi, Keys: h.keys}, true
+	return sshd.Account{User: sh.User{Name: "root", GIDs: []int{0}, Home: "/", Shell: "/bin/sh"}, Check: h.password, Keys: h.keys}, true
 }
 
 // Login implements sshd.Machine.

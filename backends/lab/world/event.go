@@ -14,6 +14,7 @@ const (
 	HostModule      = "host.module"      // parameters of a kernel module were set; Detail "MODULE PARAMETERS"
 	HostNetwork     = "host.network"     // links, switches or vmknics changed
 	HostMaintenance = "host.maintenance" // Detail "true" or "false"
+	HostLogin       = "host.login"       // somebody gave a password for root in its shell; Detail "accepted", "refused" or "locked"
 	HostClock       = "host.clock"       // NTP servers changed
 	HostVMs         = "host.vms"         // VMs came or went
 	HostHardware    = "host.hardware"    // SR-IOV, passthrough, power policy or firmware was set

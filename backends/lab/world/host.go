@@ -34,6 +34,9 @@ type Host struct {
 	ShellAddr   string   // 127.0.0.1:PORT of its SSH server, "" until it listens
 	Lockdown    string   // lockdownDisabled, lockdownNormal, lockdownStrict
 	Exceptions  []string // accounts that lockdown mode lets in
+	Password    string   // of root in its shell; "": that of World.Secrets
+	Refused     int      // log-ins of root refused since the last one that worked
+	LockedUntil time.Time
 	MemoryMB    int64
 	Sockets     int
 	Cores       int // in all sockets

@@ -93,6 +93,14 @@ func (s *Session) esxiPassword(host string) (string, error) {
 	return p, nil
 }
 
+// asksESXiAgain tells whether the next log-in to a host that has refused a password would ask for another one.
+func (s *Session) asksESXiAgain(host string) bool {
+	s.secrets.Lock()
+	defer s.secrets.Unlock()
+	h := &s.hostPasswords
+	return s.mayAsk() && h.refused[host] && h.asked[host] < esxiTries
+}
+
 // forgetESXi has the next log-in to a host ask again.
 func (s *Session) forgetESXi(host string) {
 	s.secrets.Lock()

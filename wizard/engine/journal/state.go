@@ -58,14 +58,14 @@ func (s *State) Finished() bool {
 	return r != nil && (r.Status == "done" || r.Status == "unchanged") && len(s.OpenBrackets()) == 0
 }
 
-// Changed reports whether any deed was begun.
+// Changed reports whether any operation was begun. An SSH service that was started and put back changed nothing.
 func (s *State) Changed() bool {
 	for _, r := range s.Records {
-		if r.Type == TypeIntent || r.Type == TypeOpening {
+		if r.Type == TypeIntent || r.Type == TypeOpening && r.Kind != string(backends.BracketSSH) {
 			return true
 		}
 	}
-	return false
+	return len(s.OpenBrackets()) > 0
 }
 
 // An Entry is what the journal knows of one setting.

@@ -18,8 +18,9 @@ import (
 // An Account is somebody who may log in.
 type Account struct {
 	User     sh.User
-	Password string          // "" lets nobody in by password
-	Keys     []ssh.PublicKey // that are accepted
+	Password string                  // "" lets nobody in by password
+	Check    func(given string) bool // decides instead of Password; nil: Password alone counts
+	Keys     []ssh.PublicKey         // that are accepted
 }
 
 // A Verdict is what a machine wants done with a connection.
@@ -98,7 +99,8 @@ func (s *Server) serverConfig(key ssh.Signer) *ssh.ServerConfig {
 	refused := errors.New("permission denied")
 	password := func(c ssh.ConnMetadata, given string) (*ssh.Permissions, error) {
 		a, ok := s.machine.Account(c.User())
-		if !ok || a.Password == "" || a.Password != given {
+		switch {
+		case !ok, a.Check != nil && !a.Check(given), a.Check == nil && (a.Password == "" || a.Password != given):
 			return nil, refused
 		}
 		return &ssh.Permissions{}, nil

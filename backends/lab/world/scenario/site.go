@@ -80,6 +80,8 @@ func newHost(i int, now time.Time) *world.Host {
 			"Mem.ShareForceSalting":             int64(2),
 			"UserVars.SuppressShellWarning":     int64(0),
 			"UserVars.ESXiShellTimeOut":         int64(0),
+			"Security.AccountLockFailures":      int64(5),
+			"Security.AccountUnlockTime":        int64(900),
 			"Config.HostAgent.log.level":        "info",
 			"Syslog.global.logHost":             "",
 			"VMkernel.Boot.disableHwrng":        false,

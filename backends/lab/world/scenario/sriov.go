@@ -38,12 +38,18 @@ func sriov() []Scenario {
 				h.SecureBoot = true
 			}
 		}},
+		{Name: "sriov-password", Text: "sriov-half, root of the last host has the password " + otherPassword, Apply: func(s *world.State) {
+			half(s)
+			s.Hosts[len(s.Hosts)-1].Password = otherPassword
+		}},
 		{Name: "sriov-image", Text: "bare, the cluster is managed by an image", Apply: func(s *world.State) {
 			bareHosts(s)
 			s.Lifecycle = true
 		}},
 	}
 }
+
+const otherPassword = "Lab-esxi-2"
 
 // bareHosts takes away all that SR-IOV needs and puts the VIBs of the tools on the datastore.
 func bareHosts(s *world.State) {

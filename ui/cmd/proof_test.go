@@ -1,0 +1,170 @@
+package cmd_test
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/vmware/govmomi"
+	"github.com/vmware/govmomi/event"
+	"github.com/vmware/govmomi/view"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// states is what another client of the vCenter sees of power, maintenance, boots, SSH services and events.
+func (b *bench) states() map[string]string {
+	b.t.Helper()
+	u, err := url.Parse(b.env["GOVC_URL"])
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	u.User = url.UserPassword(b.env["GOVC_USERNAME"], b.env["GOVC_PASSWORD"])
+	ctx := b.t.Context()
+	c, err := govmomi.NewClient(ctx, u, true)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer c.CloseIdleConnections()
+	v, err := view.NewManager(c.Client).CreateContainerView(ctx, c.ServiceContent.RootFolder, []string{"VirtualMachine", "HostSystem"}, true)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	var vms []mo.VirtualMachine
+	var hosts []mo.HostSystem
+	if err := v.Retrieve(ctx, []string{"VirtualMachine"}, []string{"name", "runtime"}, &vms); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := v.Retrieve(ctx, []string{"HostSystem"}, []string{"name", "runtime", "config.service"}, &hosts); err != nil {
+		b.t.Fatal(err)
+	}
+	events, err := event.NewManager(c.Client).QueryEvents(ctx, types.EventFilterSpec{})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	out := map[string]string{}
+	for _, e := range events {
+		if kind := fmt.Sprintf("%T", e); !strings.HasSuffix(kind, "SessionEvent") {
+			out["event "+fmt.Sprint(e.GetEvent().Key)] = kind
+		}
+	}
+	for _, v := range vms {
+		out[v.Name] = string(v.Runtime.PowerState)
+	}
+	for _, h := range hosts {
+		out[h.Name] = fmt.Sprintf("maintenance %t, booted %s", h.Runtime.InMaintenanceMode, h.Runtime.BootTime)
+		for _, s := range h.Config.Service.Service {
+			if s.Key == "TSM-SSH" {
+				out[h.Name] += fmt.Sprintf(", SSH %t", s.Running)
+			}
+		}
+	}
+	return out
+}
+
+// written is what has been changed in the lab: everything but SSH services and log-ins.
+func (b *bench) written() []string {
+	var out []string
+	for _, e := range b.lab.World().Log.Events() {
+		ssh := e.What == world.HostService && strings.HasPrefix(e.Detail, "TSM-SSH") || e.What == world.HostFirewall && strings.HasPrefix(e.Detail, "sshServer")
+		if !ssh && e.Detail != "refreshed" && !slices.Contains([]string{world.HostLogin, world.Process, world.Call, world.FaultApplied, world.VMGuest}, e.What) {
+			out = append(out, e.What+" "+e.Host+e.VM+" "+e.Detail)
+		}
+	}
+	return out
+}
+
+// logins counts the passwords that a host was given for root.
+func (b *bench) logins(host, verdict string) int {
+	n := 0
+	for _, e := range b.lab.World().Log.Events() {
+		if e.What == world.HostLogin && e.Host == host && e.Detail == verdict {
+			n++
+		}
+	}
+	return n
+}
+
+// spoilKey writes another key for the shell of a host into the known_hosts file, and gives what was there.
+func (b *bench) spoilKey(host, other string) (restore func()) {
+	b.t.Helper()
+	path := b.env["RDMA_SETUP_KNOWN_HOSTS"]
+	was, err := os.ReadFile(path)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	key := map[string]string{}
+	var addr [2]string
+	b.lab.World().View(func(s *world.State) { addr = [2]string{s.Host(host).ShellAddr, s.Host(other).ShellAddr} })
+	for line := range strings.Lines(string(was)) {
+		name, k, _ := strings.Cut(line, " ")
+		key[name] = k
+	}
+	at := func(a string) string {
+		i := strings.LastIndex(a, ":")
+		return "[" + a[:i] + "]:" + a[i+1:]
+	}
+	mine, theirs := key[at(addr[0])], key[at(addr[1])]
+	if mine == "" || theirs == "" {
+		b.t.Fatalf("known_hosts has no keys of %v:\n%s", addr, was)
+	}
+	spoiled := strings.Replace(string(was), at(addr[0])+" "+mine, at(addr[0])+" "+theirs, 1)
+	if err := os.WriteFile(path, []byte(spoiled), 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+	return func() {
+		if err := os.WriteFile(path, was, 0o600); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+// TestLogInsAreProvenBeforeAnythingElse: a stale host key, an SSH service that may not be started and a wrong password on three
+// hosts are listed together, and nothing but the SSH services has been touched, which are off again. Mended, the same command
+// works. Source of the lockout: see backends/lab/esxi/password.go.
+func TestLogInsAreProvenBeforeAnythingElse(t *testing.T) {
+	t.Parallel()
+	b, file := sriovBench(t, lab.Options{Scenario: "sriov-password", Hosts: 3, VMs: 3, Faults: []string{"host=esx-02,method=StartService,nth=1,do=fault:NoPermission"}})
+	b.env["RDMA_SETUP_SSH_KEY"] = ""
+	mend := b.spoilKey("esx-01", "esx-02")
+	before, written := b.states(), len(b.written())
+	_, errs := b.must(3, "apply", "-f", file, "--yes")
+	for _, want := range []string{
+		`(?m)^Nothing was changed`,
+		`(?m)^error: esx-01: .*host key.*\nhint:  `,
+		`(?m)^error: esx-02: start the SSH service: permission denied.*\nhint:  grant Host.Config.NetService`,
+		`(?m)^error: esx-03: user root was not let in .*\nhint:  .*15 minutes after five failures`,
+	} {
+		if !regexp.MustCompile(want).MatchString(errs) {
+			t.Errorf("it does not say %s", want)
+		}
+	}
+	if t.Failed() {
+		t.Log(errs)
+	}
+	if diff := cmp.Diff(before, b.states()); diff != "" {
+		t.Errorf("another client sees a change:\n%s", diff)
+	}
+	if after := b.written(); len(after) != written {
+		t.Errorf("written: %q", after[written:])
+	}
+	if n := b.logins("esx-03", "refused"); n != 1 {
+		t.Errorf("the wrong password was tried %d times on esx-03", n)
+	}
+
+	mend()
+	passwords := filepath.Join(t.TempDir(), "passwords")
+	if err := os.WriteFile(passwords, []byte("esx-03 Lab-esxi-2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.must(0, "apply", "-f", file, "--yes", "--esxi-passwords", passwords)
+}

@@ -1,0 +1,71 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+)
+
+// A ProofError says which hosts nobody could log in to. No change was begun.
+type ProofError struct{ Refused plan.Refused }
+
+// Error implements error.
+func (e *ProofError) Error() string { return e.Refused.Error() }
+
+// Unwrap returns the hosts, each with its reason and remedy.
+func (e *ProofError) Unwrap() error { return &e.Refused }
+
+// prove opens and closes the shell of every host that the plan logs in to, on all hosts at the same time, before anything else
+// is begun: the bracket logs in once the SSH service runs. It is journalled like any other bracket, so that what a killed
+// attempt leaves open is closed by the next one.
+func (r *runner) prove(ctx context.Context, p plan.Plan) error {
+	shells := r.shells(p)
+	if len(shells) == 0 {
+		return nil
+	}
+	s, err := newStage(r, &plan.Plan{Mode: p.Mode, Brackets: shells})
+	if err != nil {
+		return err
+	}
+	s.run(ctx)
+	r.account(p, s)
+	if r.halted {
+		r.unverified = true
+		return r.broken
+	}
+	var failed plan.Refused
+	of := map[string]bool{}
+	for _, n := range s.nodes {
+		of[n.id] = true
+		if i, known := r.known[n.id]; known && n.state == NodeFailed {
+			err := r.result.Nodes[i].Err
+			failed.Refusals = append(failed.Refusals, plan.Refusal{
+				Target: n.target, Why: strings.TrimPrefix(err.Error(), n.target.Name+": "), Remedy: backends.HintOf(err), Kind: backends.KindOf(err),
+			})
+		}
+	}
+	if len(failed.Refusals) > 0 {
+		r.unproven = true
+		return &ProofError{failed}
+	}
+	r.drop(func(n NodeResult) bool { return of[n.ID] })
+	return nil
+}
+
+// shells returns a bracket without a body for each host in whose shell the plan is going to work. A bracket that an earlier
+// attempt left open, and that the plan does not need, is only closed.
+func (r *runner) shells(p plan.Plan) []plan.Bracket {
+	var out []plan.Bracket
+	for _, b := range p.Brackets {
+		if was := r.open[b.ID()]; b.Kind != backends.BracketSSH || was != nil && was.leftover {
+			continue
+		}
+		if slices.ContainsFunc(p.Changes, func(c plan.Change) bool { return slices.Contains(c.Within, b.ID()) && !r.skip[c.ID()] }) {
+			out = append(out, plan.Bracket{Kind: b.Kind, Target: b.Target, Round: b.Round, Leave: b.Leave, Proof: true, Why: "the log-in is proven before anything changes"})
+		}
+	}
+	return out
+}
