@@ -13,8 +13,8 @@ import (
 )
 
 // driver judges the driver of the pNIC. Some were dropped with ESXi 8; RDMA of the others is a module of its own (RoCE
-// SR-IOV Setup and Performance Study on vSphere 7.x, VMware, 2022, section 2.2.2; irdman 1.4.4.0 release
-// notes).
+// SR-IOV Setup and Performance Study on vSphere 7.x, VMware, 2022, section 2.2.2; release notes of
+// Intel's native RDMA driver for ESXi, 1.4.4.0).
 func driver(_ *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
 	t := backends.HostRef(h.Name)
 	switch dropped := nic.Dropped(n.Driver); {

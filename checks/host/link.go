@@ -91,7 +91,7 @@ func nicLinkChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-ENS-017", Scope: checks.Host, Link: checks.InSwitch, Modes: row.PVRDMA, Quick: true, Fix: checks.Manual, Source: "irdman release notes",
+			ID: "HOST-ENS-017", Scope: checks.Host, Link: checks.InSwitch, Modes: row.PVRDMA, Quick: true, Fix: checks.Manual, Source: "release notes of Intel's RDMA driver for ESXi, 1.4.4.0",
 			Criteria: "ENS off on the DVS / - / on",
 			Remedy:   "Disable ENS: RDMA is unavailable with it.",
 			Run: onSwitch(func(f *checks.Facts, h *backends.Host, m backends.Member) checks.Answer {

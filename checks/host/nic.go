@@ -25,7 +25,7 @@ func nicChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-PNIC-ROCEV2-002", Scope: checks.Host, Link: checks.InDriver, Modes: row.PVRDMA, Quick: true, Preflight: true, Fix: checks.Reboot, Source: "vSphere API; irdman release notes",
+			ID: "HOST-PNIC-ROCEV2-002", Scope: checks.Host, Link: checks.InDriver, Modes: row.PVRDMA, Quick: true, Preflight: true, Fix: checks.Reboot, Source: "vSphere API; release notes of Intel's RDMA driver for ESXi, 1.4.4.0",
 			Criteria: "RoCE v2 / v1 only / none (iWARP)",
 			Remedy:   "Switch an Intel NIC to RoCE v2, or use pvrdma.protocol rocev1.",
 			Run:      eachNIC("HOST-PNIC-ROCEV2-002", rocev2),

@@ -80,5 +80,5 @@ func OnOff(b bool) string {
 	return "off"
 }
 
-// IsTrue reads how mlxconfig and VMX files spell a set flag: True(1), TRUE, 1.
+// IsTrue reads how firmware tools and VMX files spell a set flag: True(1), TRUE, 1.
 func IsTrue(s string) bool { return strings.HasPrefix(strings.ToLower(s), "true") || s == "1" }

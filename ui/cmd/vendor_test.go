@@ -1,0 +1,41 @@
+package cmd_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends/nic"
+)
+
+// TestNoVendorAboveTheSeam: only families below backends/nic name drivers, their modules and firmware tools. Plans, checks
+// and screens ask the interface.
+func TestNoVendorAboveTheSeam(t *testing.T) {
+	t.Parallel()
+	names := append(nic.RDMAModules(), "nmlx4_core", "nmlx4_en", "bnxtnet", "qedentv", "mlxconfig", "flint", "mst")
+	for _, f := range nic.Families() {
+		names = append(append(append(names, f.Driver(), f.Name()), f.VIBs()...), nic.Tools(f)...)
+	}
+	named := regexp.MustCompile(`\b(?:` + strings.Join(names, "|") + `)\b`)
+	for _, room := range []string{"wizard", "checks", "ui"} {
+		files := 0
+		err := filepath.WalkDir(filepath.Join(root(t), room), func(path string, d os.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			files++
+			text, err := os.ReadFile(path)
+			for i, line := range strings.Split(string(text), "\n") {
+				if found := named.FindString(line); found != "" {
+					t.Errorf("%s:%d names %s: ask backends/nic\n%s", path, i+1, found, line)
+				}
+			}
+			return err
+		})
+		if err != nil || files < 10 {
+			t.Errorf("%s: %d files read, %v", room, files, err)
+		}
+	}
+}
