@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic/e810"
 	"github.com/rdma-setup/rdma-setup/backends/nic/mlx5"
 )
 
@@ -29,17 +30,16 @@ type Family interface {
 }
 
 // Families are all families, in the order in which texts name them.
-func Families() []Family { return []Family{mlx5.Family{}} }
+func Families() []Family { return []Family{mlx5.Family{}, e810.Family{}} }
 
-// others are drivers that are known to do RoCE but are no family here: ConnectX-3, Broadcom NetXtreme-E, Marvell FastLinQ,
-// Intel E810 (VMware Compatibility Guide, feature RDMA RoCE v2; vSphere 7.0 "PVRDMA Support"). nmlx4 was dropped with ESXi 8.
+// others are drivers that are known to do RoCE but are no family here: ConnectX-3, Broadcom NetXtreme-E, Marvell FastLinQ
+// (VMware Compatibility Guide, feature RDMA RoCE v2; vSphere 7.0 "PVRDMA Support"). nmlx4 was dropped with ESXi 8.
 var others = []struct {
 	driver, rdma string
 	cards        string // of a driver that was dropped with ESXi 8
 }{
 	{driver: "nmlx4_core", cards: "ConnectX-3"},
 	{driver: "nmlx4_en", cards: "ConnectX-3"},
-	{driver: "icen", rdma: "irdman"},
 	{driver: "bnxtnet", rdma: "bnxtroce"},
 	{driver: "qedentv", rdma: "qedrntv"},
 }

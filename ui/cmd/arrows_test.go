@@ -70,6 +70,7 @@ var doors = map[string][]string{
 	"checks/row":     {"checks/vcenter", "checks/host", "checks/network", "checks/vm", "checks/guest"},
 
 	// Families of NICs are known by their interface only.
+	"backends/nic/e810": {"backends/nic"},
 	"backends/nic/mlx5": {"backends/nic"},
 
 	"wizard/plan/draft":  {"wizard/plan/recipe", "wizard/plan/guest", "wizard/plan/driver", "wizard/plan/waves"},

@@ -37,7 +37,7 @@ func All() []Scenario {
 			}
 		}},
 		{Name: "centos", Text: "healthy, with RHEL and CentOS 8 and 9 in the guests", Apply: centos},
-	}, slices.Concat(sriov(), placed(), clustered(), gpudirect(), broken())...)
+	}, slices.Concat(sriov(), placed(), clustered(), gpudirect(), intel(), broken())...)
 }
 
 func scenarioNamed(name string) (Scenario, error) {
@@ -70,26 +70,6 @@ func mixed(s *world.State) {
 	for i, h := range s.Hosts[min(first, len(s.Hosts)):] {
 		spoil[i](h)
 	}
-}
-
-// intelIWARP swaps the ConnectX-5 for an Intel E810 whose RDMA devices speak iWARP only.
-func intelIWARP(h *world.Host) {
-	for n, p := range h.PNICs[2:4] {
-		p.Driver, p.DriverVersion, p.Firmware = "icen", "1.14.2.0-1OEM.800.1.0.20613240", "4.40 0x8001c967 1.3534.0"
-		p.Model, p.Vendor = "Ethernet Controller E810-C for QSFP", "Intel(R)"
-		p.MAC = fmt.Sprintf("b4:96:91:%02x:%02x:%02x", h.Index>>8&0xff, h.Index&0xff, 2+n)
-		p.RDMA.Driver, p.RDMA.RoCEv1, p.RDMA.RoCEv2, p.RDMA.IWARP = "irdman", false, false, true
-		d := h.PCIDevice(p.PCI)
-		d.Vendor, d.Device, d.SubVendor, d.SubDevice = 0x8086, 0x1592, 0x8086, 0x0002
-		d.VendorName, d.DeviceName = "Intel Corporation", p.Model
-	}
-	h.Cards = h.Cards[:1]
-	for _, m := range []string{"nmlx5_rdma"} {
-		h.Module(m).Loaded = false
-	}
-	h.Modules = append(h.Modules,
-		&world.Module{Name: "icen", Loaded: true, Version: "1.14.2.0"},
-		&world.Module{Name: "irdman", Loaded: true, Version: "1.5.1.0"})
 }
 
 // done configures everything for PVRDMA on vmnic2, as the guides ask for it.

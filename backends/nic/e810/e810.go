@@ -1,0 +1,45 @@
+// Package e810 describes Intel's Ethernet 800 Series (E810) under its native drivers of ESXi, icen and irdman.
+package e810
+
+import "github.com/rdma-setup/rdma-setup/backends"
+
+// A Family is that of E810 cards. irdman 1.4.4.0 release notes (Intel): RoCE v2 is the protocol that it starts with, iWARP
+// is a module parameter's doing, RoCE v1 there is none; icen has to be 1.4.0.20 or later with RDMA on.
+type Family struct{}
+
+// Vendor is Intel's at PCI-SIG.
+func (Family) Vendor() string { return "8086" }
+
+// Name is the driver's.
+func (Family) Name() string { return "icen" }
+
+// Cards is what Intel calls them.
+func (Family) Cards() string { return "E810" }
+
+// Driver is the Ethernet module.
+func (Family) Driver() string { return "icen" }
+
+// RDMA is the RDMA module.
+func (Family) RDMA() string { return "irdman" }
+
+// VIBs are those of both modules.
+func (Family) VIBs() []string { return []string{"icen", "irdman"} }
+
+// VFs are asked for by max_vfs (vSphere Networking, Enabling SR-IOV by Using an ESXCLI Command), but offer guests no RDMA:
+// Linux's irdma drives functions of ice, i40e and idpf (id tables in drivers/infiniband/hw/irdma), and VFs of E810 have iavf.
+func (Family) VFs() backends.VFRules {
+	return backends.VFRules{
+		Param:   "max_vfs",
+		Refused: "has driver icen, and VFs of E810 cards offer guests no RDMA: Linux's irdma drives ice, i40e and idpf, not their driver iavf (kernel, drivers/infiniband/hw/irdma)",
+		Remedy:  "choose mode pvrdma, or a port of a card whose VFs have RDMA (ConnectX)",
+	}
+}
+
+// Lossless is nil: PFC comes by DCBX from the switch.
+func (Family) Lossless() *backends.LosslessParams { return nil }
+
+// Firmware is nil: Intel's NVM tools set nothing that RDMA needs.
+func (Family) Firmware() *backends.FirmwareRules { return nil }
+
+// LeastFirmware is not documented by card.
+func (Family) LeastFirmware(string) (driver, firmware string) { return "", "" }

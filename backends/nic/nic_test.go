@@ -1,0 +1,119 @@
+package nic_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
+)
+
+// twoCards is a host with a card of each family, vmnic numbers against the order of PCI addresses.
+func twoCards() *backends.Host {
+	known := func(params ...string) backends.Fact[backends.Module] {
+		return backends.ReadFact(backends.Module{Known: params, Params: map[string]string{}}, nil)
+	}
+	return &backends.Host{
+		NICs: []backends.NIC{
+			{Device: "vmnic3", Driver: "icen", PCI: "0000:5e:00.0", RDMADevice: "vmrdma2", RoCEv2: true, SpeedMbps: 100000},
+			{Device: "vmnic2", Driver: "icen", PCI: "0000:5e:00.1"},
+			{Device: "vmnic1", Driver: "nmlx5_core", PCI: "0000:3b:00.0", RDMADevice: "vmrdma0", RoCEv1: true, RoCEv2: true, SpeedMbps: 100000},
+			{Device: "vmnic0", Driver: "nmlx5_core", PCI: "0000:3b:00.1", Roles: []string{"vsan"}},
+		},
+		System: &backends.HostSystem{Modules: map[string]backends.Fact[backends.Module]{
+			"nmlx5_core": known("max_vfs", "pfctx", "pfcrx", "trust_state", "ecn"), "nmlx5_rdma": known("dscp_force"), "icen": known("max_vfs"), "irdman": known(),
+		}},
+	}
+}
+
+// TestFamilies asks every family what plans, checks and screens ask.
+func TestFamilies(t *testing.T) {
+	h := twoCards()
+	for _, c := range []struct {
+		driver, vendor, rdma string
+		ports                []string
+		noVFs                string // why no VFs are set up, with its source
+		lossless, firmware   bool
+	}{
+		{"nmlx5_core", "15b3", "nmlx5_rdma", []string{"0000:3b:00.0", "0000:3b:00.1"}, "", true, true},
+		{"icen", "8086", "irdman", []string{"0000:5e:00.0", "0000:5e:00.1"}, "drivers/infiniband/hw/irdma", false, false},
+	} {
+		f := nic.Of(c.driver)
+		if f == nil || nic.OfCard(c.vendor) != f || f.RDMA() != c.rdma || f.Name() == "" || f.Cards() == "" || len(f.VIBs()) == 0 {
+			t.Errorf("%s: %+v", c.driver, f)
+			continue
+		}
+		if got := nic.Addresses(h, f); !slices.Equal(got, c.ports) {
+			t.Errorf("%s: KB 309346: ports in PCI order, got %v", c.driver, got)
+		}
+		why, remedy := nic.Known{}.NoVFs(c.driver)
+		if (why == "") != (c.noVFs == "") || !strings.Contains(why, c.noVFs) || (why == "") != (remedy == "") {
+			t.Errorf("%s: VFs: %q, %q", c.driver, why, remedy)
+		}
+		if (f.Lossless() != nil) != c.lossless || (nic.FirmwareOf(f) != nil) != c.firmware || (len(nic.Tools(f)) > 0) != c.firmware {
+			t.Errorf("%s: lossless %v, firmware %v", c.driver, f.Lossless(), nic.FirmwareOf(f))
+		}
+		if !(nic.Known{}).RoCE(c.driver) || !slices.Contains(nic.RDMAModules(), c.rdma) {
+			t.Errorf("%s is not known to do RoCE", c.driver)
+		}
+	}
+	if got := nic.Modules(h); !slices.Equal(got, []string{"nmlx5_core", "nmlx5_rdma", "icen", "irdman"}) {
+		t.Errorf("modules to read: %v", got)
+	}
+	if nic.Of("ntg3") != nil || nic.OfCard("14e4") != nil || (nic.Known{}).RoCE("ntg3") || nic.Dropped("nmlx4_core") != "ConnectX-3" {
+		t.Error("ntg3 is no RDMA driver; nmlx4_core is that of ConnectX-3")
+	}
+	if why, _ := (nic.Known{}).NoVFs("bnxtnet"); !strings.Contains(why, "ConnectX cards (nmlx5_core) only") {
+		t.Errorf("a driver without a family: %q", why)
+	}
+	if got := nic.WithLossless(); got != "nmlx5_core" {
+		t.Errorf("PFC by parameters of %q", got)
+	}
+}
+
+// TestConnectX: the values that VMware's and Mellanox's guides write (RoCE SR-IOV Setup and Performance Study; DOC-2581).
+func TestConnectX(t *testing.T) {
+	h, f := twoCards(), nic.Of("nmlx5_core")
+	core, rdma, missing := nic.Lossless(h, f, nic.Class{Mask: 0x08, DSCP: 26, ECN: true})
+	for key, want := range map[string]string{"pfctx": "0x08", "pfcrx": "0x08", "trust_state": "2", "ecn": "1"} {
+		if core[key] != want {
+			t.Errorf("%s=%s, want %s", key, core[key], want)
+		}
+	}
+	if rdma["dscp_force"] != "26" || len(missing) > 0 {
+		t.Errorf("%v, missing %v", rdma, missing)
+	}
+	if off, was := nic.WithoutPFC(f, core); !was || off["pfctx"] != "0x00" || off["ecn"] != "1" {
+		t.Errorf("without PFC: %v", off)
+	}
+	if got := nic.Pausing(h, f, &h.NICs[2]); !slices.Equal(got, []string{"vmnic0 (vsan)"}) {
+		t.Errorf("storage that relies on global pause: %v", got)
+	}
+	params, err := nic.WithVFs(h, f, nil, nic.Wish{PCI: "0000:3b:00.0", VFs: 8})
+	if err != nil || params["max_vfs"] != "8,0" {
+		t.Errorf("%v %v", params, err)
+	}
+	keys, err := nic.FirmwareKeys(f, []int{8, 0})
+	if err != nil || nic.FirmwareWhy(f, keys) != "LINK_TYPE_P1=2 where the card has it, LINK_TYPE_P2=2 where the card has it, NUM_OF_VFS at least 9, SRIOV_EN=1" {
+		t.Errorf("%s %v", nic.FirmwareWhy(f, keys), err)
+	}
+	if got := nic.FirmwareCommand("3b:00.0", map[string]string{"SRIOV_EN": "1", "NUM_OF_VFS": "9"}); got != "/opt/mellanox/bin/mlxconfig -d 3b:00.0 -y set NUM_OF_VFS=9 SRIOV_EN=1" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestMergeFirmware: an Ethernet-only card with one port has no protocol, and keeps more VFs than asked for.
+func TestMergeFirmware(t *testing.T) {
+	want := map[string]string{"SRIOV_EN": "1", "NUM_OF_VFS": "9", "LINK_TYPE_P1": "2"}
+	got, err := nic.MergeFirmware("esx-01", "0000:3b:00.0", want, map[string]string{"SRIOV_EN": "0", "NUM_OF_VFS": "16"})
+	if err != nil || got["NUM_OF_VFS"] != "16" || got["SRIOV_EN"] != "1" || len(got) != 2 {
+		t.Errorf("%v %v", got, err)
+	}
+	if _, err := nic.MergeFirmware("esx-01", "0000:3b:00.0", want, map[string]string{"SRIOV_EN": "0"}); backends.KindOf(err) != backends.KindRefused {
+		t.Errorf("a card without NUM_OF_VFS: %v", err)
+	}
+	if _, err := nic.MergeFirmware("esx-01", "0000:3b:00.0", map[string]string{"ATS_ENABLED": "1"}, map[string]string{"SRIOV_EN": "0"}); backends.KindOf(err) != backends.KindRefused {
+		t.Errorf("a card without ATS: %v", err)
+	}
+}

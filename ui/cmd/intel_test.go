@@ -1,0 +1,30 @@
+package cmd_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab"
+)
+
+// TestIntelE810: PVRDMA on cards of another family, from the answers to the report; VFs of them are refused with the reason.
+func TestIntelE810(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, lab.Options{Scenario: "e810", Hosts: 2, VMs: 2, Systems: []string{"ubuntu-22.04"}, RebootTime: 50 * time.Millisecond, BootTime: 50 * time.Millisecond})
+	_, why := b.must(3, "plan", "-f", filepath.Join(b.lab.Dir(), "answers-sriov.yaml"))
+	if !strings.Contains(why, "VFs of E810 cards offer guests no RDMA") || !strings.Contains(why, "drivers/infiniband/hw/irdma") {
+		t.Errorf("SR-IOV:\n%s", why)
+	}
+	out, _ := b.must(10, "plan", "-f", "ANSWERS", "--detailed-exitcode")
+	if !strings.Contains(out, "vmnic2 (vmrdma0, 100G, icen)") {
+		t.Errorf("the plan takes another pNIC:\n%s", out)
+	}
+	b.must(0, "apply", "-f", "ANSWERS", "--yes")
+	b.must(0, "check", "-f", "ANSWERS")
+	b.must(0, "plan", "-f", "ANSWERS", "--detailed-exitcode")
+	if out, _ := b.must(0, "report", "-o", "markdown"); !strings.Contains(out, "E810") {
+		t.Errorf("the report does not name the card:\n%s", out)
+	}
+}
