@@ -38,3 +38,11 @@ type FirmwareRules struct {
 	NoATS  string // what to do where the card has no ATS key
 	OwnIDs string // beginning of the ids of boards that the maker sells itself; others are an OEM's
 }
+
+// RoCERules are how a driver comes to RoCE v2, where that is not simply there.
+type RoCERules struct {
+	Least  string // oldest version of the driver with which RDMA works, "" where none is documented
+	Enable string // parameter of the driver that switches RDMA on, one number for each port; "" where it is always on
+	Mode   string // module with a parameter for iWARP or RoCE v2, "" where there is no choice
+	Source string
+}

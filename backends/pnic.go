@@ -34,6 +34,8 @@ type Drivers interface {
 	RoCE(driver string) bool                  // it is known to do RoCE v2
 	NoVFs(driver string) (why, remedy string) // why this program sets up no VFs of its ports, as a predicate; "" where it does
 	RDMAModules() []string                    // the modules that make RDMA devices
+	NoDevice(h *Host, n *NIC) string          // what to do where it has no RDMA device, "" where nothing particular is known
+	IWARP(n *NIC) string                      // likewise where it speaks iWARP
 }
 
 // A PNICFault is a reason against a pNIC. Faults are ordered: a pNIC whose first fault is a late one is nearer to the wish.

@@ -1,6 +1,7 @@
 package backends
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -123,7 +124,11 @@ func unable(h *Host, n *NIC, w PNICWish) (out []PNICReason) {
 	const roce = "HOST-PNIC-ROCEV2-002"
 	switch {
 	case n.RDMADevice == "":
-		no(NotCapable, w.PresentCheck(), "has no RDMA device", "load the RDMA driver"+w.rdmaModules()+", or "+another)
+		remedy := "load the RDMA driver" + w.rdmaModules()
+		if w.Drivers != nil {
+			remedy = cmp.Or(w.Drivers.NoDevice(h, n), remedy)
+		}
+		no(NotCapable, w.PresentCheck(), "has no RDMA device", remedy+", or "+another)
 		return out
 	case v1 && n.RoCEv1, !v1 && n.RoCEv2:
 	case n.RoCEv1:
@@ -131,7 +136,11 @@ func unable(h *Host, n *NIC, w PNICWish) (out []PNICReason) {
 	case n.RoCEv2:
 		no(WrongProtocol, roce, "does not support RoCE v1", "set pvrdma.protocol to rocev2")
 	case n.IWARP:
-		no(WrongProtocol, roce, "supports iWARP only, not RoCE", "switch the NIC to RoCE v2 with its driver's parameter, or "+another)
+		remedy := "switch the NIC to RoCE v2 with its driver's parameter"
+		if w.Drivers != nil {
+			remedy = cmp.Or(w.Drivers.IWARP(n), remedy)
+		}
+		no(WrongProtocol, roce, "supports iWARP only, not RoCE", remedy+", or "+another)
 	default:
 		no(WrongProtocol, roce, "has RDMA device "+n.RDMADevice+", which does not support RoCE", another)
 	}

@@ -20,6 +20,7 @@ type Family interface {
 	RDMA() string   // the module that makes their RDMA devices
 	VIBs() []string // packages of the driver
 
+	RoCE() backends.RoCERules
 	VFs() backends.VFRules
 	Lossless() *backends.LosslessParams
 	Firmware() *backends.FirmwareRules
@@ -140,6 +141,35 @@ func (Known) NoVFs(driver string) (why, remedy string) {
 	cards := named(can, Family.Cards)
 	return "has driver " + driver + ", and VFs are set up on " + cards + " cards (" + named(can, Family.Driver) + ") only",
 		"choose a port of a " + cards + " card, or mode pvrdma"
+}
+
+// NoDevice says what to do where a port has no RDMA device, "" where nothing particular is known.
+func (Known) NoDevice(h *backends.Host, n *backends.NIC) string {
+	f := Of(n.Driver)
+	if f == nil || f.RoCE().Enable == "" {
+		return ""
+	}
+	on := strings.TrimSuffix(strings.Repeat("1,", len(Ports(h, f))), ",")
+	return "switch RDMA on for each of its ports and reboot the host: esxcli system module parameters set -a -m " + f.Driver() + " -p " + f.RoCE().Enable + "=" + on +
+		" (" + f.RoCE().Source + ")"
+}
+
+// IWARP says what to do where a port speaks iWARP, "" where nothing particular is known.
+func (Known) IWARP(n *backends.NIC) string {
+	f := Of(n.Driver)
+	if f == nil || f.RoCE().Mode == "" {
+		return ""
+	}
+	return "set the protocol of module " + f.RoCE().Mode + " back to RoCE v2, its default (esxcli system module parameters list -m " + f.RoCE().Mode + " names the parameter), and reboot the host (" +
+		f.RoCE().Source + ")"
+}
+
+// TooOld tells the oldest version of a driver with which RDMA works, where this one is older; "" elsewhere.
+func TooOld(n *backends.NIC) string {
+	if f := Of(n.Driver); f != nil && f.RoCE().Least != "" && older(n.DriverVersion, f.RoCE().Least) {
+		return f.RoCE().Least
+	}
+	return ""
 }
 
 // RDMAModules are those of the package.

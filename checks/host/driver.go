@@ -22,6 +22,8 @@ func driver(_ *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
 		return row.Warn(t, "%s: %s %s is the driver of %s, gone with ESXi 8", n.Device, n.Driver, n.DriverVersion, dropped)
 	case dropped != "":
 		return row.Fail(t, "%s: %s does not belong on ESXi %s", n.Device, n.Driver, h.Version)
+	case nic.TooOld(n) != "":
+		return row.Fail(t, "%s: %s %s; RDMA needs at least %s", n.Device, n.Driver, n.DriverVersion, nic.TooOld(n))
 	case nic.Known{}.RoCE(n.Driver):
 		return row.Pass(t, "%s: %s %s", n.Device, n.Driver, n.DriverVersion)
 	}

@@ -57,7 +57,7 @@ func nicChecks() []checks.Check {
 		},
 		{
 			ID: "HOST-PNIC-DRIVER-006", Scope: checks.Host, Link: checks.InDriver, Quick: true, Fix: checks.Reboot, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022), section 2.2.2",
-			Criteria: "a native driver that is known to do RoCE v2 / an old one / none of them",
+			Criteria: "a native driver that is known to do RoCE v2 / one of an old card / none of them, or too old for RDMA",
 			Remedy:   "Install the native driver.",
 			Run:      eachNIC("HOST-PNIC-DRIVER-006", driver),
 		},

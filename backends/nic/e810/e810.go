@@ -25,6 +25,9 @@ func (Family) RDMA() string { return "irdman" }
 // VIBs are those of both modules.
 func (Family) VIBs() []string { return []string{"icen", "irdman"} }
 
+// RoCE is there without any setting; it goes with RDMA=0 of icen, and iWARP comes with a parameter of irdman.
+func (Family) RoCE() backends.RoCERules { return backends.RoCERules{} }
+
 // VFs are asked for by max_vfs (vSphere Networking, Enabling SR-IOV by Using an ESXCLI Command), but offer guests no RDMA:
 // Linux's irdma drives functions of ice, i40e and idpf (id tables in drivers/infiniband/hw/irdma), and VFs of E810 have iavf.
 func (Family) VFs() backends.VFRules {

@@ -24,6 +24,9 @@ func (Family) RDMA() string { return "nmlx5_rdma" }
 // VIBs are those of both modules.
 func (Family) VIBs() []string { return []string{"nmlx5-core", "nmlx5-rdma"} }
 
+// RoCE is there as soon as both modules are.
+func (Family) RoCE() backends.RoCERules { return backends.RoCERules{} }
+
 // VFs are asked for by max_vfs; the firmware gives a port at most 127 (MFT documentation).
 func (Family) VFs() backends.VFRules { return backends.VFRules{Param: "max_vfs", Most: 127} }
 
