@@ -72,6 +72,33 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
+// TestE810: what the irdman 1.4.4.0 release notes say of the modules, as the reasons against a pNIC and a check ask it.
+func TestE810(t *testing.T) {
+	for name, c := range map[string]struct {
+		set  func(*backends.NIC)
+		says string
+	}{
+		"RDMA is off in icen": {func(n *backends.NIC) { n.RDMADevice, n.RoCEv2 = "", false }, "esxcli system module parameters set -a -m icen -p RDMA=1,1 "},
+		"iWARP":               {func(n *backends.NIC) { n.RoCEv2, n.IWARP = false, true }, "set the protocol of module irdman back to RoCE v2"},
+		"RoCE v1 is not there, which needs no module": {func(n *backends.NIC) { n.RoCEv2 = false }, "choose another pNIC"},
+	} {
+		h := twoCards()
+		c.set(&h.NICs[0])
+		v := backends.ChoosePNIC(h, backends.PNICWish{Drivers: nic.Known{}}).Verdicts[0]
+		if v.Eligible() || !strings.Contains(v.Main().Remedy, c.says) {
+			t.Errorf("%s: %+v", name, v.Main())
+		}
+	}
+	for version, want := range map[string]string{"1.3.3.0-1OEM.700.1.0.15843807": "1.4.0.20", "1.4.0.20-1OEM.700.1.0.15843807": "", "1.14.2.0-1OEM.800.1.0.20613240": ""} {
+		if got := nic.TooOld(&backends.NIC{Driver: "icen", DriverVersion: version}); got != want {
+			t.Errorf("icen %s is older than %q, want %q", version, got, want)
+		}
+	}
+	if got := nic.TooOld(&backends.NIC{Driver: "nmlx5_core", DriverVersion: "4.17.13.8"}); got != "" {
+		t.Errorf("nmlx5_core: %q", got)
+	}
+}
+
 // TestConnectX: the values that VMware's and Mellanox's guides write (RoCE SR-IOV Setup and Performance Study; DOC-2581).
 func TestConnectX(t *testing.T) {
 	h, f := twoCards(), nic.Of("nmlx5_core")

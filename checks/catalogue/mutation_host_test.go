@@ -164,6 +164,9 @@ func nicMutations() []mutation {
 		{"HOST-PNIC-DRIVER-006", p, checks.Fail, func(f *checks.Facts) {
 			f.Answers.NIC.Driver, f.Answers.NIC.Speed, theNIC(f).Driver, theHost(f).NICs[0].Driver = "nmlx5_core", 0, "icen", "ntg3"
 		}, ""},
+		{"HOST-PNIC-DRIVER-006", p, checks.Fail, func(f *checks.Facts) {
+			allNICs(f, func(n *backends.NIC) { n.Driver, n.DriverVersion = "icen", "1.3.3.0-1OEM.700.1.0.15843807" })
+		}, ""},
 		{"HOST-PNIC-DRIVER-006", p, checks.Warn, func(f *checks.Facts) {
 			for i := range f.Inventory.Hosts {
 				f.Inventory.Hosts[i].Version, f.Inventory.Hosts[i].NICs[1].Driver = "7.0.3", "nmlx4_core"

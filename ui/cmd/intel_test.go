@@ -28,3 +28,13 @@ func TestIntelE810(t *testing.T) {
 		t.Errorf("the report does not name the card:\n%s", out)
 	}
 }
+
+// TestIntelIWARP: a card that speaks iWARP is refused, with the module whose parameter changes that.
+func TestIntelIWARP(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, lab.Options{Scenario: "broken-iwarp", Hosts: 2, VMs: 2})
+	_, why := b.must(3, "plan", "-f", "ANSWERS")
+	if !strings.Contains(why, "supports iWARP only") || !strings.Contains(why, "set the protocol of module irdman back to RoCE v2") {
+		t.Errorf("%s", why)
+	}
+}

@@ -3,8 +3,7 @@ package e810
 
 import "github.com/rdma-setup/rdma-setup/backends"
 
-// A Family is that of E810 cards. irdman 1.4.4.0 release notes (Intel): RoCE v2 is the protocol that it starts with, iWARP
-// is a module parameter's doing, RoCE v1 there is none; icen has to be 1.4.0.20 or later with RDMA on.
+// A Family is that of E810 cards. They speak RoCE v2 or iWARP, never RoCE v1 (irdman 1.4.4.0 release notes).
 type Family struct{}
 
 // Vendor is Intel's at PCI-SIG.
@@ -25,8 +24,11 @@ func (Family) RDMA() string { return "irdman" }
 // VIBs are those of both modules.
 func (Family) VIBs() []string { return []string{"icen", "irdman"} }
 
-// RoCE is there without any setting; it goes with RDMA=0 of icen, and iWARP comes with a parameter of irdman.
-func (Family) RoCE() backends.RoCERules { return backends.RoCERules{} }
+// RoCE v2 is the protocol that irdman starts with; iWARP is a parameter's doing. icen has to be 1.4.0.20 or later and to
+// have RDMA on (irdman 1.4.4.0 release notes, Overview and Important Notes).
+func (Family) RoCE() backends.RoCERules {
+	return backends.RoCERules{Least: "1.4.0.20", Enable: "RDMA", Mode: "irdman", Source: "Intel, irdman 1.4.4.0 release notes"}
+}
 
 // VFs are asked for by max_vfs (vSphere Networking, Enabling SR-IOV by Using an ESXCLI Command), but offer guests no RDMA:
 // Linux's irdma drives functions of ice, i40e and idpf (id tables in drivers/infiniband/hw/irdma), and VFs of E810 have iavf.
