@@ -123,7 +123,7 @@ func (c Check) findings(ctx context.Context, f *Facts) (out []Finding) {
 	}
 	said := c.Run(f)
 	if len(said) == 0 {
-		return unknown("nothing that was found can be asked this", true)
+		return unknown(noTarget, true)
 	}
 	for _, a := range said {
 		if c.Unverified {
@@ -134,7 +134,7 @@ func (c Check) findings(ctx context.Context, f *Facts) (out []Finding) {
 		}
 		a = c.drifted(f, a)
 		r := row
-		r.Target, r.Status, r.Evidence, r.Quiet = a.Target, a.Status, a.Evidence, a.Quiet
+		r.Target, r.Host, r.Status, r.Evidence, r.Quiet = a.Target, f.HostOf(a.Target), a.Status, a.Evidence, a.Quiet
 		out = append(out, r)
 	}
 	return out

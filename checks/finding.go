@@ -26,6 +26,7 @@ type Finding struct {
 	ID       string       `json:"id"`
 	Scope    string       `json:"scope"`
 	Target   backends.Ref `json:"target"`
+	Host     string       `json:"host,omitempty"` // of a VM or its guest; of a pair both, with Between
 	Status   Status       `json:"status"`
 	Evidence string       `json:"evidence"` // the value seen and where
 	Remedy   string       `json:"remedy"`
@@ -34,6 +35,15 @@ type Finding struct {
 	// Quiet unknowns wait for the operator's word or come from unverified rows: counted, but no reason to worry.
 	Quiet bool `json:"quiet,omitempty"`
 }
+
+// Between stands between the two ends of a pair.
+const Between = " -> "
+
+// noTarget is the evidence of a row that found nothing to look at.
+const noTarget = "nothing that was found can be asked this"
+
+// NotAsked reports whether the row found nothing to look at: it says nothing of any fact.
+func (f Finding) NotAsked() bool { return f.Evidence == noTarget }
 
 // Weight says how bad a status is: nothing for a pass.
 func (s Status) Weight() int { return map[Status]int{Fail: 3, Warn: 2, Unknown: 1}[s] }

@@ -2,6 +2,7 @@ package checks
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
@@ -12,7 +13,8 @@ import (
 type selection struct {
 	hosts, connected []*backends.Host
 	vms              []*backends.VM
-	missing          []string // VMs of the answers that are not there
+	byName           map[string]*backends.VM // all of the inventory, by name and by path
+	missing          []string                // VMs of the answers that are not there
 	wanted           map[string]answers.VM
 	guests           map[string]*backends.Guest
 	nics             map[string]*backends.NIC // by host
@@ -42,13 +44,13 @@ func (f *Facts) selected() *selection {
 		}
 	}
 	s.connected = slices.DeleteFunc(slices.Clone(s.hosts), func(h *backends.Host) bool { return h.State != "connected" })
-	byName := map[string]*backends.VM{}
+	s.byName = map[string]*backends.VM{}
 	for i := range f.Inventory.VMs {
 		v := &f.Inventory.VMs[i]
-		byName[v.Name], byName[v.Path] = v, v
+		s.byName[v.Name], s.byName[v.Path] = v, v
 	}
 	for _, a := range f.Answers.VMs {
-		if v := byName[a.Name]; v != nil {
+		if v := s.byName[a.Name]; v != nil {
 			s.vms = append(s.vms, v)
 			s.wanted[v.Name] = a
 		} else {
@@ -85,3 +87,23 @@ func (f *Facts) Networks(vm string) []answers.Adapter {
 // NIC is the pNIC of a host that the answers describe: the uplink of their switch, else the best of those that fit; nil
 // without one.
 func (f *Facts) NIC(h *backends.Host) *backends.NIC { return f.selected().nics[h.Name] }
+
+// HostOf is the host of a VM or its guest, and of a pair both with Between; "" for other targets and unknown VMs.
+func (f *Facts) HostOf(t backends.Ref) string {
+	host := func(vm string) string {
+		if v := f.selected().byName[vm]; v != nil {
+			return v.Host
+		}
+		return ""
+	}
+	switch t.Type {
+	case backends.TypeVM, backends.TypeGuest:
+		return host(t.Name)
+	case backends.TypePair:
+		from, to, _ := strings.Cut(t.Name, Between)
+		if a, b := host(from), host(to); a != "" && b != "" {
+			return a + Between + b
+		}
+	}
+	return ""
+}

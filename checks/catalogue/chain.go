@@ -1,6 +1,10 @@
 package catalogue
 
-import "github.com/rdma-setup/rdma-setup/checks"
+import (
+	"slices"
+
+	"github.com/rdma-setup/rdma-setup/checks"
+)
 
 // LinkOf is the place of a row in the chain, "" where the catalogue does not hold it.
 func LinkOf(id string) checks.LinkName {
@@ -12,27 +16,55 @@ func LinkOf(id string) checks.LinkName {
 	return ""
 }
 
-// Chain gathers findings by link, in the order of the chain. Findings of rows that the catalogue does not hold are
-// left out.
+// Chain gathers findings by link, in the order of the chain. A link passes when the rows that prove it were read and passed, and is
+// unknown otherwise; the root of what is amiss stands first. Findings of rows that the catalogue does not hold are left out.
 func Chain(findings []checks.Finding) []checks.Link {
 	where := map[string]checks.LinkName{}
 	for _, c := range Checks() {
 		where[c.ID] = c.Link
 	}
-	out := make([]checks.Link, 0, len(checks.Links()))
-	for _, name := range checks.Links() {
-		l := checks.Link{Name: name, Worst: checks.Unknown, Count: map[checks.Status]int{}}
-		for i := range findings {
-			if f := &findings[i]; where[f.ID] == name {
-				add(&l, f)
+	by := map[checks.LinkName]*checks.Link{}
+	out := make([]checks.Link, len(checks.Links()))
+	for i, name := range checks.Links() {
+		out[i] = checks.Link{Name: name, Worst: checks.Unknown, Count: map[checks.Status]int{}}
+		by[name] = &out[i]
+	}
+	for i := range findings {
+		f := &findings[i]
+		if l := by[where[f.ID]]; l != nil {
+			l.Count[f.Status]++
+			if weight(f) > 0 && (l.First == nil || weight(f) > weight(l.First)) {
+				l.First, l.Worst = f, f.Status
 			}
 		}
-		if l.First == nil && l.Count[checks.Pass] > 0 {
-			l.Worst = checks.Pass
+	}
+	if first := FirstBroken(findings); first != nil {
+		l := by[where[first.ID]]
+		l.First = first
+		if first.Status == checks.Unknown && l.Worst == checks.Pass {
+			l.Worst = checks.Unknown
 		}
-		out = append(out, l)
+	}
+	for i := range out {
+		if out[i].First == nil && proven(out[i].Name, findings) {
+			out[i].Worst = checks.Pass
+		}
 	}
 	return out
+}
+
+// proven tells whether a row that proves a link passed, and none of them was left without an answer.
+func proven(link checks.LinkName, findings []checks.Finding) bool {
+	passed := false
+	for i := range findings {
+		if f := &findings[i]; slices.Contains(proofs[link], f.ID) {
+			if f.Status == checks.Unknown && !f.NotAsked() {
+				return false
+			}
+			passed = passed || f.Status == checks.Pass
+		}
+	}
+	return passed
 }
 
 // weight says how much a finding breaks: quiet ones and passes nothing.
@@ -43,23 +75,12 @@ func weight(f *checks.Finding) int {
 	return f.Status.Weight()
 }
 
-// FirstBroken is where to look first: the first failure in the order of the chain, so that a closed firewall on a host
-// comes before what guests suffer from it. Without a failure it is the first warning, then the first row that should
-// have been answered and was not; nil when nothing is amiss.
+// FirstBroken is where to look first: the finding that most of what is worst follows from, so that a closed firewall on a host
+// comes before what guests suffer from it. Without a failure it is the first warning, then the first row that should have been
+// answered and was not; nil when nothing is amiss.
 func FirstBroken(findings []checks.Finding) *checks.Finding {
-	var best *checks.Finding
-	for _, l := range Chain(findings) {
-		if l.First != nil && (best == nil || weight(l.First) > weight(best)) {
-			best = l.First
-		}
+	if roots := Roots(findings); len(roots) > 0 {
+		return roots[0].Finding
 	}
-	return best
-}
-
-// add counts a finding of a link, and keeps the first of the worst.
-func add(l *checks.Link, f *checks.Finding) {
-	l.Count[f.Status]++
-	if weight(f) > 0 && (l.First == nil || weight(f) > weight(l.First)) {
-		l.First, l.Worst = f, f.Status
-	}
+	return nil
 }

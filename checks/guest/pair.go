@@ -123,7 +123,7 @@ func eachPair(ask func(f *checks.Facts, t backends.Ref, p *checks.PairFacts) che
 }
 
 func pairRef(from, to string) backends.Ref {
-	return backends.Ref{Type: backends.TypePair, Name: from + " -> " + to}
+	return backends.Ref{Type: backends.TypePair, Name: from + checks.Between + to}
 }
 
 // pairHosts looks at the pairs that would be measured.

@@ -171,7 +171,7 @@ func (r *runner) finish(ctx context.Context, p *planned, res engine.Result, runE
 			runErr = err
 		}
 	}
-	rep, err := reportOf(r.s, r.a, p, res, out.Measurements, lookAgain(ctx, r.s, r.a, p, r.flags, res, out.Measurements), r.earlier)
+	rep, err := reportOf(r.s, r.a, p, res, out.Measurements, lookAgain(ctx, r.s, r.a, p, r.flags, res, out.Measurements), r.earlier, runErr)
 	if err != nil {
 		runErr = errors.Join(runErr, err)
 	}
@@ -183,6 +183,9 @@ func (r *runner) finish(ctx context.Context, p *planned, res engine.Result, runE
 		if code == console.ExitOK || code == console.ExitFailed {
 			code = console.ExitCode(runErr)
 		}
+	}
+	if rep != nil {
+		out.LeftBehind, out.Causes = rep.LeftBehind, rep.Causes()
 	}
 	if r.json {
 		if err := r.writeResult(out, code); err != nil {

@@ -43,6 +43,7 @@ func checkedOf(s *session.Session, a *answers.Answers, inv *backends.Inventory, 
 type checkDoc struct {
 	Status       string                 `json:"status"`
 	FirstBroken  *checks.Finding        `json:"first_broken,omitempty"` // first in the chain; none when nothing is amiss
+	Causes       []report.Cause         `json:"causes"`                 // what fails, and what follows from it
 	Results      []checks.Finding       `json:"results"`
 	Measurements []perftest.Measurement `json:"measurements,omitempty"`
 	Counts       map[string]int         `json:"counts"`
@@ -67,7 +68,7 @@ func (c *checked) render(w io.Writer, format string, t theme.Theme) error {
 func (c *checked) document() checkDoc {
 	found := c.report.Checks
 	doc := checkDoc{
-		Status: c.word, FirstBroken: catalogue.FirstBroken(found), Results: append([]checks.Finding{}, found...), Measurements: c.report.Measurements,
+		Status: c.word, FirstBroken: catalogue.FirstBroken(found), Causes: append([]report.Cause{}, c.report.Causes()...), Results: append([]checks.Finding{}, found...), Measurements: c.report.Measurements,
 		Counts: map[string]int{}, Simulated: c.report.Simulated, Insecure: c.report.Insecure, APICalls: c.calls,
 	}
 	if c.baseline != nil {
@@ -106,7 +107,7 @@ func (c *checked) text(w io.Writer) error {
 			fmt.Fprintf(w, "        %s\n", plain.Clean(m.Hint))
 		}
 	}
-	return plain.Findings(w, c.report.Checks)
+	return plain.Findings(w, c.report.Checks, c.report.Causes()...)
 }
 
 // worstMeasured is the first measurement of the worst sort that is not good; nil when there is none.

@@ -162,7 +162,7 @@ func (f *fabric) Measure(ctx context.Context, a *answers.Answers, progress func(
 func (f *fabric) Report(ctx context.Context, a *answers.Answers, res engine.Result, found []checks.Finding, measured []perftest.Measurement) (*report.Report, error) {
 	f.last.findings = found
 	f.s.KeepLab(res.Status.Exit())
-	return reportOf(f.s, a, f.last, res, measured, lookAgain(ctx, f.s, a, f.last, planFlags{}, res, measured), nil)
+	return reportOf(f.s, a, f.last, res, measured, lookAgain(ctx, f.s, a, f.last, planFlags{}, res, measured), nil, nil)
 }
 
 // SaveAnswers implements live.Fabric.

@@ -61,7 +61,7 @@ func (f *checkFlags) mend(ctx context.Context, e *console.Env, cmd *cobra.Comman
 	if err != nil {
 		return f.ended(ctx, e, err)
 	}
-	rep, err := reportOf(u.s, u.a, p, res, nil, aftermath{findings: after.report.Checks}, nil)
+	rep, err := reportOf(u.s, u.a, p, res, nil, aftermath{findings: after.report.Checks}, nil, runErr)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
 // An outcome is the last line that apply, resume and rollback print with -o json.
@@ -22,6 +23,8 @@ type outcome struct {
 	Measurements []perftest.Measurement `json:"measurements"`
 	Err          string                 `json:"error,omitempty"`
 	Hint         string                 `json:"hint,omitempty"`
+	LeftBehind   *report.LeftBehind     `json:"left_behind,omitempty"`
+	Causes       []report.Cause         `json:"causes,omitempty"`
 	Refusals     []plan.Refusal         `json:"refusals,omitempty"` // every reason why nothing was begun
 }
 

@@ -32,26 +32,38 @@ func newReportCmd(e *console.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			b, err := journal.ReadFile(set.StateDir, run, "report.json")
-			if errors.Is(err, fs.ErrNotExist) {
-				return backends.Errorf(backends.KindUsage, "", "carry it on with: rdma-setup resume "+run, "run %s has no report: it did not come to its end", run)
-			}
+			r, err := reportKept(set.StateDir, run)
 			if err != nil {
 				return err
 			}
-			var r report.Report
-			if err := json.Unmarshal(b, &r); err != nil {
-				return backends.Errorf(backends.KindPermanent, "", "", "the report of run %s is damaged: %w", run, err)
-			}
-			if st, err := journal.Read(set.StateDir, run); err == nil && st.Phase() == journal.PhaseRollback {
-				r.Status = report.RolledBack
-			}
-			return console.RenderTo(e, out, func(w io.Writer) error { return writeReport(w, output, &r, e.ThemeFor(out)) })
+			return console.RenderTo(e, out, func(w io.Writer) error { return writeReport(w, output, r, e.ThemeFor(out)) })
 		},
 	}
 	console.OutputFlag(c, &output, "terminal", "html", "markdown", "json", "junit")
 	c.Flags().StringVar(&out, "out", "", "file to write instead of stdout")
 	return c
+}
+
+// reportKept is the report that a run has written, with what has become of it since.
+func reportKept(state, run string) (*report.Report, error) {
+	b, err := journal.ReadFile(state, run, "report.json")
+	if errors.Is(err, fs.ErrNotExist) {
+		return brokenOff(state, run)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var r report.Report
+	if err := json.Unmarshal(b, &r); err != nil {
+		return nil, backends.Errorf(backends.KindPermanent, "", "", "the report of run %s is damaged: %w", run, err)
+	}
+	if st, err := journal.Read(state, run); err == nil {
+		r.LeftBehind = leftIn(st)
+		if st.Phase() == journal.PhaseRollback {
+			r.Status = report.RolledBack
+		}
+	}
+	return &r, nil
 }
 
 // writeReport prints a report in one of the formats that package render has; terminal is what is left.

@@ -386,7 +386,7 @@ func (r *runner) waitFor(ctx context.Context, away []backends.Ref) (*backends.In
 // tookBack ends a rollback: nothing is measured, the world is as it was, but for what a damaged journal does not prove.
 func (r *runner) tookBack(res engine.Result, runErr, unproven error) error {
 	code := res.Status.Exit()
-	out := outcome{Status: res.Status, Run: res.Run, Text: joined(res.Notes)}
+	out := outcome{Status: res.Status, Run: res.Run, Text: joined(res.Notes), LeftBehind: leftOf(r.s.Set.StateDir, res.Run)}
 	if runErr != nil {
 		out.Err, out.Hint = runErr.Error(), backends.HintOf(runErr)
 		if code == console.ExitOK || code == console.ExitFailed {
@@ -411,6 +411,7 @@ func (r *runner) tookBack(res engine.Result, runErr, unproven error) error {
 			return err
 		}
 	} else {
+		tellLeft(r.env.Stdout, out.LeftBehind)
 		for _, n := range res.Notes {
 			fmt.Fprintf(r.env.Stderr, "note: %s\n", plain.Clean(n))
 		}

@@ -164,7 +164,7 @@ func jobOf(s *session.Session, a *answers.Answers, f planFlags, j *journal.Journ
 }
 
 // reportOf gathers what a run gave and keeps it beside its journal. earlier is what attempts before this one have done.
-func reportOf(s *session.Session, a *answers.Answers, p *planned, res engine.Result, measured []perftest.Measurement, after aftermath, earlier []report.Outcome) (*report.Report, error) {
+func reportOf(s *session.Session, a *answers.Answers, p *planned, res engine.Result, measured []perftest.Measurement, after aftermath, earlier []report.Outcome, runErr error) (*report.Report, error) {
 	r := &report.Report{
 		Run: res.Run, Mode: string(a.Mode), Made: s.Env.Now(), Tool: s.Env.Version, VCenter: p.inv.VCenter.URL, Simulated: p.inv.VCenter.Simulated,
 		Insecure: s.Set.Unverified(), Status: string(res.Status), Changes: []report.Outcome{}, Checks: append([]checks.Finding{}, after.findings...),
@@ -185,12 +185,8 @@ func reportOf(s *session.Session, a *answers.Answers, p *planned, res engine.Res
 	}
 	for _, n := range res.Nodes {
 		if n.Change == nil {
-			if n.Err != nil {
-				note := n.ID + ": " + n.Err.Error()
-				if hint := backends.HintOf(n.Err); hint != "" {
-					note += " (" + hint + ")"
-				}
-				r.Notes = append(r.Notes, note)
+			if n.Err != nil && n.State == engine.NodeFailed {
+				r.Failures = append(r.Failures, report.Failure{Target: n.Target, Step: n.Title, Err: n.Err.Error(), Hint: backends.HintOf(n.Err)})
 			}
 			continue
 		}
@@ -199,13 +195,17 @@ func reportOf(s *session.Session, a *answers.Answers, p *planned, res engine.Res
 			o.From = *n.Prior // as read just before the deed: the plan may not have known it
 		}
 		if n.Err != nil {
-			o.Err = n.Err.Error()
+			o.Err, o.Hint = n.Err.Error(), backends.HintOf(n.Err)
 		}
 		r.Changes = append(r.Changes, o)
+	}
+	if runErr != nil {
+		r.Err, r.Hint = runErr.Error(), backends.HintOf(runErr)
 	}
 	if res.Run == "" {
 		return r, nil
 	}
+	r.LeftBehind = leftOf(s.Set.StateDir, res.Run)
 	b, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return r, err

@@ -3,15 +3,20 @@ package plain
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
+	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// Findings prints what is not well, worst first, findings of one check together; then how many passed.
-func Findings(w io.Writer, all []checks.Finding) error {
+// Findings prints what is not well, worst first, findings of one check together; then how many passed. What follows from a cause
+// is counted only.
+func Findings(w io.Writer, all []checks.Finding, causes ...report.Cause) error {
 	out := &writer{w: w}
+	whole := all
+	all, folded := Unexplained(all, causes)
 	for _, status := range []checks.Status{checks.Fail, checks.Warn, checks.Unknown} {
 		for _, g := range Grouped(all, status) {
 			f := g.Findings[0]
@@ -24,19 +29,40 @@ func Findings(w io.Writer, all []checks.Finding) error {
 			}
 		}
 	}
-	out.line("%s", Tally(all))
+	if folded > 0 {
+		out.line("%s", Folded(folded))
+	}
+	out.line("%s", Tally(whole))
 	return out.err
 }
 
-// Chain prints the links in their order with what was found on each, then the first broken one with its remedy. Links at
-// which nothing looked are shown by a dash.
+// Unexplained returns the findings that follow from none of the causes, and how many do.
+func Unexplained(all []checks.Finding, causes []report.Cause) ([]checks.Finding, int) {
+	follows := map[checks.Finding]bool{}
+	for _, c := range causes {
+		for _, f := range c.Consequences {
+			follows[f] = true
+		}
+	}
+	out := slices.DeleteFunc(slices.Clone(all), func(f checks.Finding) bool { return follows[f] })
+	return out, len(all) - len(out)
+}
+
+// Folded says that findings are not listed because they follow from what is.
+func Folded(n int) string {
+	return count(n, "finding") + map[bool]string{true: " follows", false: " follow"}[n == 1] + " from the causes above and " +
+		map[bool]string{true: "is", false: "are"}[n == 1] + " not listed here; -o html and -o json list all"
+}
+
+// Chain prints the links in their order with what was found on each, then the first broken one with its remedy. A link
+// that was not read, or only in parts, is not evaluated.
 func Chain(w io.Writer, all []checks.Finding) error {
 	out := &writer{w: w}
 	var said []string
 	for _, l := range catalogue.Chain(all) {
 		state := string(l.Worst)
 		if l.Worst == checks.Unknown && l.First == nil {
-			state = "-"
+			state = "not evaluated"
 		}
 		said = append(said, fmt.Sprintf("%s %s", l.Name, state))
 	}

@@ -18,7 +18,7 @@ func TestChain(t *testing.T) {
 		{ID: "CL-VER-002", Target: backends.HostRef("esx-01"), Status: checks.Warn, Evidence: "ESXi 8.0.2", Remedy: "Align."},
 		{ID: "DVS-MTU-006", Target: backends.SwitchRef("D"), Status: checks.Pass},
 	})
-	want := "chain   BIOS - > firmware - > driver - > host fail > switch pass > VM - > guest fail > pair -\n" +
+	want := "chain   BIOS not evaluated > firmware not evaluated > driver not evaluated > host fail > switch pass > VM not evaluated > guest fail > pair not evaluated\n" +
 		"first   host: HOST-FW-PVRDMA-007 esx-02: ruleset pvrdma is off\n        remedy: Enable it.\n"
 	if err != nil || b.String() != want {
 		t.Errorf("%v\n%s", err, b.String())

@@ -1,6 +1,7 @@
 package plain
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -49,6 +50,35 @@ func follows(a, b string) bool {
 	x, errX := strconv.Atoi(a[from:to])
 	y, errY := strconv.Atoi(b[from:to])
 	return errX == nil && errY == nil && y == x+1
+}
+
+// Natural compares names as people count: vm-2 before vm-10.
+func Natural(a, b string) int {
+	i, j := 0, 0
+	for i < len(a) && j < len(b) {
+		if !digit(a[i]) || !digit(b[j]) {
+			if a[i] != b[j] {
+				return cmp.Compare(a[i], b[j])
+			}
+			i, j = i+1, j+1
+			continue
+		}
+		x, y := leadingDigits(a[i:]), leadingDigits(b[j:])
+		p, q := strings.TrimLeft(x, "0"), strings.TrimLeft(y, "0")
+		if c := cmp.Or(cmp.Compare(len(p), len(q)), strings.Compare(p, q)); c != 0 {
+			return c
+		}
+		i, j = i+len(x), j+len(y)
+	}
+	return cmp.Or(cmp.Compare(len(a)-i, len(b)-j), strings.Compare(a, b))
+}
+
+func leadingDigits(s string) string {
+	n := 0
+	for n < len(s) && digit(s[n]) {
+		n++
+	}
+	return s[:n]
 }
 
 func digit(c byte) bool { return c >= '0' && c <= '9' }

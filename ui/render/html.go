@@ -17,7 +17,7 @@ var templates embed.FS
 // HTML prints the report as one page that stands alone: no script, no font, no picture and no request to anywhere (its
 // own content policy forbids them). It prints on paper and follows the reader's choice of light or dark.
 func HTML(w io.Writer, r *report.Report) error {
-	t, err := template.New("report").Funcs(template.FuncMap{"symbol": symbol, "word": word, "percent": percent, "named": named}).ParseFS(templates, "templates/*.gohtml")
+	t, err := template.New("report").Funcs(template.FuncMap{"symbol": symbol, "word": word, "percent": percent, "named": named, "linkWord": linkWord}).ParseFS(templates, "templates/*.gohtml")
 	if err != nil {
 		return err
 	}
@@ -45,6 +45,14 @@ func word(s checks.Status) string {
 		return "n/a"
 	}
 	return string(s)
+}
+
+// linkWord is the state of a link of the chain in words.
+func linkWord(s checks.Status) string {
+	if s == checks.Unknown {
+		return "not evaluated"
+	}
+	return word(s)
 }
 
 func percent(share float64) float64 { return math.Round(share * 100) }

@@ -24,6 +24,7 @@ func Markdown(w io.Writer, r *report.Report) error {
 	for _, what := range p.Insecure {
 		m.line("\n> **INSECURE**: %s", md(what))
 	}
+	m.causes(p)
 	m.line("")
 	for _, f := range p.Facts {
 		m.line("- %s: %s", md(f.Label), md(f.Text))
@@ -102,7 +103,7 @@ func (m *marked) chain(links []page.Link) {
 	m.line("\n## The chain")
 	m.head("link", "status", "checks", "first amiss", "remedy")
 	for _, l := range links {
-		m.row(l.Name, symbol(l.Status)+" "+word(l.Status), l.Tally, l.First, l.Remedy)
+		m.row(l.Name, symbol(l.Status)+" "+linkWord(l.Status), l.Tally, l.First, l.Remedy)
 	}
 	for _, l := range links {
 		if l.Broken {
@@ -194,7 +195,7 @@ func (m *marked) checked(p *page.Page) {
 	for _, s := range []struct {
 		title  string
 		groups []page.Group
-	}{{"What passed", p.Passed}, {"What decides nothing", p.Waiting}} {
+	}{{"What follows from the causes", p.Folded}, {"What passed", p.Passed}, {"What decides nothing", p.Waiting}} {
 		if len(s.groups) == 0 {
 			continue
 		}

@@ -76,6 +76,10 @@ func partial() *report.Report {
 	r.Status = "partial"
 	r.Changes = []report.Outcome{outcome("esx-01", "pvrdma", "done", ""),
 		outcome("esx-02", "pvrdma", "failed", "esx-02: the firewall ruleset pvrdma could not be enabled: permission denied (Host.Config.NetService)")}
+	r.Changes[1].Hint = "grant Host.Config.NetService to the account"
+	r.Failures = []report.Failure{{Target: backends.VMRef("vm-10"), Step: "power on", Err: "vm-10: no host is compatible"}, {Target: backends.VMRef("vm-9"), Step: "power on", Err: "vm-9: no host is compatible"}}
+	r.LeftBehind = &report.LeftBehind{VMsOff: []string{"vm-10", "vm-9"}, Maintenance: []string{"esx-02"}, HalfDone: []string{"guest/vm-9 packages"}, Continue: "rdma-setup resume " + r.Run}
+	r.Checks = append(r.Checks, finding("HOST-FW-PVRDMA-007", "esx-02", checks.Fail, "ruleset pvrdma is off", "Enable the firewall ruleset pvrdma."))
 	for i := 3; i < 9; i++ {
 		r.Changes = append(r.Changes, outcome(fmt.Sprintf("esx-%02d", i), "pvrdma", "blocked", ""))
 	}

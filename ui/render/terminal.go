@@ -33,8 +33,8 @@ func JSON(w io.Writer, r *report.Report) error {
 // columns is how wide the terminal report is: what every terminal has.
 const columns = 78
 
-// Terminal prints the report for a person, 78 columns wide: the verdict first, then what was measured, what is not well
-// and what was changed.
+// Terminal prints the report for a person, 78 columns wide: the verdict first, then what was left behind and why, what
+// was measured, what is not well and what was changed.
 func Terminal(w io.Writer, r *report.Report, t theme.Theme) error {
 	p := &printer{t: t}
 	verdict, mark := r.Verdict()
@@ -45,8 +45,10 @@ func Terminal(w io.Writer, r *report.Report, t theme.Theme) error {
 	for _, what := range r.Insecure {
 		p.line("%s", t.Bad.Render("INSECURE: "+plain.Clean(what)))
 	}
-	p.heading(r)
 	laid := page.Of(r)
+	p.left(laid)
+	p.causes(laid)
+	p.heading(r)
 	if len(r.Checks) > 0 {
 		p.chain(laid.Chain)
 	}
@@ -61,7 +63,7 @@ func Terminal(w io.Writer, r *report.Report, t theme.Theme) error {
 	for _, w := range laid.NCCLWhy {
 		p.line("    %s", w)
 	}
-	p.findings(r.Checks)
+	p.findings(r)
 	p.changes(r.Changes)
 	if len(r.Notes) > 0 {
 		p.line("")
@@ -100,11 +102,12 @@ func (p *printer) heading(r *report.Report) {
 	row("made", r.Made.Format("2006-01-02 15:04:05 -0700")+", rdma-setup "+r.Tool)
 }
 
-func (p *printer) findings(all []checks.Finding) {
-	if len(all) == 0 {
+func (p *printer) findings(r *report.Report) {
+	if len(r.Checks) == 0 {
 		return
 	}
-	p.title("Checked", plain.Tally(all))
+	p.title("Checked", plain.Tally(r.Checks))
+	all, folded := plain.Unexplained(r.Checks, r.Causes())
 	for _, status := range []checks.Status{checks.Fail, checks.Warn} {
 		for _, g := range plain.Grouped(all, status) {
 			f := g.Findings[0]
@@ -118,6 +121,7 @@ func (p *printer) findings(all []checks.Finding) {
 		}
 	}
 	p.unknown(all)
+	p.folded(folded)
 }
 
 // unknown names what could not be judged; the rows that only wait for the operator's word stand in the JSON.

@@ -97,6 +97,7 @@ const (
 type NodeResult struct {
 	ID      string
 	Target  backends.Ref
+	Title   string       // what was done, in words
 	Change  *plan.Change // nil for a bracket
 	State   NodeState
 	Prior   *backends.Value // as read before the deed; nil: not read

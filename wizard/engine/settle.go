@@ -199,7 +199,7 @@ func (s *stage) tell(n *node, o outcome) {
 		return // it was never opened
 	}
 	s.keep(NodeResult{
-		ID: n.id, Target: n.target, Change: n.change, State: o.state, Prior: o.prior, Found: o.found, Err: o.err, Elapsed: elapsed,
+		ID: n.id, Target: n.target, Title: n.title, Change: n.change, State: o.state, Prior: o.prior, Found: o.found, Err: o.err, Elapsed: elapsed,
 	})
 	e := Event{Node: n.id, Target: n.target, Title: n.title, Text: o.text, Prior: o.prior, Found: o.found, Elapsed: elapsed}
 	if o.err != nil {

@@ -8,9 +8,14 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
+// Mends tells whether a change sets right what a finding has seen.
+func Mends(c plan.Change, f checks.Finding) bool {
+	return slices.Contains(fixKinds[f.ID], c.Kind) && sameTarget(c.Target, f.Target)
+}
+
 // fixKinds says which settings mend what a row finds amiss, on the target of the finding or, for guests, on their VM. Rows
 // whose fix is automatic and that are not here have no step in any plan yet.
-func fixKinds() map[string][]backends.Kind {
+var fixKinds = func() map[string][]backends.Kind {
 	adapter, address := []backends.Kind{backends.KindAdapter}, []backends.Kind{backends.KindAddress}
 	extra, dvs, group := []backends.Kind{backends.KindExtra}, []backends.Kind{backends.KindSwitch}, []backends.Kind{backends.KindPortGroup}
 	return map[string][]backends.Kind{
@@ -18,7 +23,12 @@ func fixKinds() map[string][]backends.Kind {
 		"HOST-VMKNIC-SET-001": {backends.KindOption}, "HOST-FW-PVRDMA-007": {backends.KindFirewall},
 		"HOST-PNIC-ONLYUPLINK-013": {backends.KindMember}, "DVS-MEMBER-003": {backends.KindMember},
 		"HOST-PNIC-PAUSE-014": {backends.KindPause},
-		"HOST-PT-ACTIVE-013":  {backends.KindPassthrough},
+		"HOST-PT-ACTIVE-013":  {backends.KindPassthrough, backends.KindActivePassthrough},
+
+		"HOST-SRIOVEN-009": {backends.KindFirmware}, "HOST-NUMVFS-008": {backends.KindFirmware}, "HOST-SRIOVBIOS-006": {backends.KindFirmware},
+		"HOST-PNIC-LINKTYPE-009": {backends.KindFirmware},
+		"HOST-MAXVFS-LEN-005":    {backends.KindModuleParams}, "HOST-MAXVFS-ORDER-006": {backends.KindModuleParams},
+		"HOST-VF-COUNT-010": {backends.KindVFs, backends.KindActiveVFs, backends.KindModuleParams}, "HOST-VF-FREE-011": {backends.KindVFs, backends.KindActiveVFs},
 
 		"DVS-EXIST-001": dvs, "DVS-NIOC-005": dvs, "DVS-MTU-006": dvs,
 		"DVS-UPLINKS-004": group, "DVS-PG-007": group, "DVS-PG-VLAN-008": group,
@@ -34,12 +44,11 @@ func fixKinds() map[string][]backends.Kind {
 		"GST-PORT-010": {backends.KindPort}, "GST-MEMLOCK-020": {backends.KindMemlock}, "GST-TCLASS-025": {backends.KindTrafficClass}, "GST-CONTAINER-030": {backends.KindImage},
 		"GST-MTU-012": address, "GST-IBMTU-013": address, "GST-IP-014": address, "GST-IPPERSIST-018": address, "GST-GID-019": address,
 	}
-}
+}()
 
 // FixChanges names the changes of a plan that mend findings, with all that has to be done before them, in the plan's
 // order. left are the findings whose fix is called automatic and for which the plan has nothing.
 func FixChanges(p *plan.Plan, found []checks.Finding) (ids []string, left []checks.Finding) {
-	by := fixKinds()
 	wanted := map[string]bool{}
 	for _, f := range found {
 		if !AutomaticFix(f) {
@@ -47,7 +56,7 @@ func FixChanges(p *plan.Plan, found []checks.Finding) (ids []string, left []chec
 		}
 		any := false
 		for _, c := range p.Changes {
-			if slices.Contains(by[f.ID], c.Kind) && sameTarget(c.Target, f.Target) {
+			if slices.Contains(fixKinds[f.ID], c.Kind) && sameTarget(c.Target, f.Target) {
 				any = true
 				withRequired(p, c.ID(), wanted)
 			}

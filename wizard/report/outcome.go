@@ -11,16 +11,17 @@ type outcomeExtra struct {
 	Found      json.RawMessage `json:"found,omitempty"`
 	FoundState backends.State  `json:"found_state,omitempty"`
 	Err        string          `json:"error,omitempty"`
+	Hint       string          `json:"hint,omitempty"`
 }
 
-// MarshalJSON adds "outcome", "found" and "error" to the fields of the change. Without "found", nobody could read what is
+// MarshalJSON adds "outcome", "found", "error" and "hint" to the fields of the change. Without "found", nobody could read what is
 // there; null is a thing that does not exist.
 func (o Outcome) MarshalJSON() ([]byte, error) {
 	a, err := json.Marshal(o.Change)
 	if err != nil {
 		return nil, err
 	}
-	x := outcomeExtra{State: o.State, Err: o.Err}
+	x := outcomeExtra{State: o.State, Err: o.Err, Hint: o.Hint}
 	if o.Found != nil {
 		if x.Found, x.FoundState, err = o.Found.Plain(); err != nil {
 			return nil, err
@@ -42,7 +43,7 @@ func (o *Outcome) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &x); err != nil {
 		return err
 	}
-	o.State, o.Found, o.Err = x.State, nil, x.Err
+	o.State, o.Found, o.Err, o.Hint = x.State, nil, x.Err, x.Hint
 	if len(x.Found) > 0 {
 		found, err := backends.ReadPlain(x.Found, x.FoundState)
 		if err != nil {

@@ -3,6 +3,8 @@
 package report
 
 import (
+	"bytes"
+	"encoding/json"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -19,8 +21,12 @@ type Report struct {
 	Tool         string                 `json:"tool"` // version of rdma-setup
 	VCenter      string                 `json:"vcenter"`
 	Simulated    bool                   `json:"simulated"`
-	Insecure     []string               `json:"insecure,omitempty"` // what was not verified on the operator's word, a sentence each
-	Status       string                 `json:"status"`             // of the run: done, unchanged, partial, failed, interrupted; "" for a mere check
+	Insecure     []string               `json:"insecure,omitempty"`    // what was not verified on the operator's word, a sentence each
+	Status       string                 `json:"status"`                // of the run: done, unchanged, partial, failed, interrupted; "" for a mere check
+	Err          string                 `json:"error,omitempty"`       // what ended the run
+	Hint         string                 `json:"hint,omitempty"`        // what to do about that
+	LeftBehind   *LeftBehind            `json:"left_behind,omitempty"` // nil: nothing, and nothing to continue
+	Failures     []Failure              `json:"failures,omitempty"`    // steps that failed and are no changes
 	Changes      []Outcome              `json:"changes"`
 	Checks       []checks.Finding       `json:"checks"`
 	Measurements []perftest.Measurement `json:"measurements"`
@@ -29,10 +35,44 @@ type Report struct {
 	Environment  *Environment           `json:"environment,omitempty"` // nil: not kept
 }
 
+// MarshalJSON adds "causes", which are worked out of the rest.
+func (r Report) MarshalJSON() ([]byte, error) {
+	type fields Report
+	causes := append([]Cause{}, r.Causes()...)
+	for i := range causes {
+		causes[i].Targets = append([]backends.Ref{}, causes[i].Targets...)
+		causes[i].Consequences = append([]checks.Finding{}, causes[i].Consequences...)
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // the encoder around it escapes where that is wanted
+	err := enc.Encode(struct {
+		Causes []Cause `json:"causes"`
+		fields
+	}{causes, fields(r)})
+	return b.Bytes(), err
+}
+
+// A LeftBehind is what a run that did not come to its end has left as it should not stay.
+type LeftBehind struct {
+	VMsOff      []string `json:"vms_off"`              // powered off by the run, and not on again
+	Maintenance []string `json:"hosts_in_maintenance"` // hosts that the run took out of service
+	SSH         []string `json:"ssh_services_on"`      // hosts whose SSH service the run started
+	HalfDone    []string `json:"half_done"`            // operations of which nobody knows how far they came
+	Continue    string   `json:"continue"`             // the command that continues
+	Undo        string   `json:"undo,omitempty"`       // the command that restores what was before
+}
+
+// Nothing reports whether everything is back in service and no operation is half done.
+func (l *LeftBehind) Nothing() bool {
+	return len(l.VMsOff)+len(l.Maintenance)+len(l.SSH)+len(l.HalfDone) == 0
+}
+
 // An Outcome is a planned change and what became of it.
 type Outcome struct {
 	plan.Change
 	State string          `json:"-"` // done, skipped, failed, blocked, pending
 	Found *backends.Value `json:"-"`
 	Err   string          `json:"-"`
+	Hint  string          `json:"-"` // what to do about the error
 }

@@ -66,10 +66,10 @@ func changes(all []report.Outcome) (string, []Changes) {
 		names[r] = append(names[r], o.Target.Name)
 	}
 	for _, who := range names {
-		slices.SortFunc(who, natural)
+		slices.SortFunc(who, plain.Natural)
 	}
 	slices.SortStableFunc(order, func(a, b row) int {
-		return cmp.Or(types[a.of]-types[b.of], place[a.setting]-place[b.setting], natural(names[a][0], names[b][0]))
+		return cmp.Or(types[a.of]-types[b.of], place[a.setting]-place[b.setting], plain.Natural(names[a][0], names[b][0]))
 	})
 	var out []Changes
 	for i, r := range order {

@@ -92,7 +92,7 @@ func heat(name string, some []perftest.Measurement, latency bool) *Map {
 		case a.below < b.below:
 			return 1
 		}
-		return natural(a.Pair, b.Pair)
+		return plain.Natural(a.Pair, b.Pair)
 	})
 	m.Desc = fmt.Sprintf("%d machines, %s measured from the machine of the row to that of the column, %s.", n, count(len(some), "pair"), count(len(odd), "outlier"))
 	m.Outliers = m.Outliers[:min(len(m.Outliers), keepOutliers)]
@@ -111,7 +111,7 @@ func nodes(some []perftest.Measurement) []string {
 			}
 		}
 	}
-	slices.SortFunc(names, natural)
+	slices.SortFunc(names, plain.Natural)
 	return names
 }
 

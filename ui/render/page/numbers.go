@@ -60,36 +60,5 @@ func median(values []float64) float64 {
 	}
 }
 
-// natural compares names as people count: vm-2 before vm-10.
-func natural(a, b string) int {
-	i, j := 0, 0
-	for i < len(a) && j < len(b) {
-		if !digit(a[i]) || !digit(b[j]) {
-			if a[i] != b[j] {
-				return cmp.Compare(a[i], b[j])
-			}
-			i, j = i+1, j+1
-			continue
-		}
-		x, y := run(a[i:]), run(b[j:])
-		p, q := strings.TrimLeft(x, "0"), strings.TrimLeft(y, "0")
-		if c := cmp.Or(cmp.Compare(len(p), len(q)), strings.Compare(p, q)); c != 0 {
-			return c
-		}
-		i, j = i+len(x), j+len(y)
-	}
-	return cmp.Or(cmp.Compare(len(a)-i, len(b)-j), strings.Compare(a, b))
-}
-
-func run(s string) string {
-	n := 0
-	for n < len(s) && digit(s[n]) {
-		n++
-	}
-	return s[:n]
-}
-
-func digit(c byte) bool { return c >= '0' && c <= '9' }
-
 // tenth rounds for coordinates: what is finer than a tenth of a unit nobody sees.
 func tenth(v float64) float64 { return math.Round(v*10) / 10 }

@@ -16,13 +16,17 @@ import (
 
 // A Page is a report as it is read, from top to bottom. Sections without content are empty.
 type Page struct {
-	Title     string
-	Verdict   string
-	Status    checks.Status
-	Simulated bool
-	Insecure  []string // what was not verified
-	Facts     []Fact
-	Chain     []Link
+	Title      string
+	Verdict    string
+	Status     checks.Status
+	Simulated  bool
+	Insecure   []string      // what was not verified
+	LeftBehind []string      // what a run that did not come to its end has left, a line each
+	Continue   string        // the command that continues it
+	Causes     []plain.Cause // what failed, with its error and its remedy
+	MoreCauses int           // beyond these
+	Facts      []Fact
+	Chain      []Link
 
 	PairTally string // "8 of 8 pairs at expected line rate"
 	Tests     []Test
@@ -32,6 +36,7 @@ type Page struct {
 
 	CheckTally string
 	Amiss      []Group // fail, warn, unknown: by severity, then by place in the chain
+	Folded     []Group // what follows from the causes
 	Passed     []Group
 	Waiting    []Group // quiet: what no channel reads, waits for the operator's word, or has an unverified limit
 
@@ -60,15 +65,16 @@ type Link struct {
 	Tally  string // "12 passed, 1 failed"
 	First  string // what is first amiss, "" when nothing is
 	Remedy string // of that
-	Broken bool   // the first broken link of the chain: here to begin
+	Broken bool   // the first broken link of the chain: here to begin, where no cause stands above
 }
 
 // Of arranges a report.
 func Of(r *report.Report) *Page {
 	verdict, status := r.Verdict()
+	causes := r.Causes()
 	p := &Page{
 		Title: "RDMA report", Verdict: plain.Clean(verdict), Status: status, Simulated: r.Simulated,
-		Chain: chain(r), Environment: environment(r.Environment), Method: method(r.Measurements),
+		Chain: chain(r, len(causes) > 0), Environment: environment(r.Environment), Method: method(r.Measurements),
 	}
 	for _, what := range r.Insecure {
 		p.Insecure = append(p.Insecure, plain.Clean(what))
@@ -81,9 +87,16 @@ func Of(r *report.Report) *Page {
 	p.fact("vCenter", r.VCenter)
 	p.fact("made", r.Made.Format("2006-01-02 15:04:05 -0700"))
 	p.fact("tool", "rdma-setup "+r.Tool)
+	p.LeftBehind, p.Continue = plain.LeftBehind(r.LeftBehind)
+	p.Causes, p.MoreCauses = plain.Causes(causes)
 	if len(r.Checks) > 0 {
 		p.CheckTally = plain.Tally(r.Checks)
-		p.Amiss, p.Passed, p.Waiting = groups(r.Checks)
+		own, _ := plain.Unexplained(r.Checks, causes)
+		p.Amiss, p.Passed, p.Waiting = groups(own)
+		for _, c := range causes {
+			folded, _, _ := groups(c.Consequences)
+			p.Folded = append(p.Folded, folded...)
+		}
 	}
 	if len(r.Measurements) > 0 {
 		p.PairTally, p.Tests = pairTally(r.Measurements), tests(r.Measurements)
@@ -112,7 +125,7 @@ func (p *Page) fact(label, text string) {
 }
 
 // chain is the chain of the checks; what was measured speaks for the pairs where no check does.
-func chain(r *report.Report) []Link {
+func chain(r *report.Report, caused bool) []Link {
 	if len(r.Checks) == 0 && len(r.Measurements) == 0 {
 		return nil
 	}
@@ -123,7 +136,7 @@ func chain(r *report.Report) []Link {
 		if l.First != nil {
 			link.First = plain.Clean(fmt.Sprintf("%s %s: %s", l.First.ID, l.First.Target.Name, l.First.Evidence))
 			link.Remedy = plain.Clean(l.First.Remedy)
-			link.Broken = first != nil && first.Status != checks.Unknown && *first == *l.First
+			link.Broken = !caused && first != nil && first.Status != checks.Unknown && first == l.First
 		}
 		if l.Name == checks.InPair && len(l.Count) == 0 {
 			link = measuredLink(r.Measurements)

@@ -71,7 +71,7 @@ func tests(all []perftest.Measurement) []Test {
 func pairs(some []perftest.Measurement, latency bool) ([]Pair, int) {
 	sorted := slices.Clone(some)
 	slices.SortStableFunc(sorted, func(a, b perftest.Measurement) int {
-		return cmp.Or(natural(a.From, b.From), natural(a.To, b.To))
+		return cmp.Or(plain.Natural(a.From, b.From), plain.Natural(a.To, b.To))
 	})
 	if len(sorted) > keepPairs {
 		sorted = worst(sorted, latency)

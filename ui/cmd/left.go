@@ -1,0 +1,98 @@
+package cmd
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/wizard/engine"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
+	"github.com/rdma-setup/rdma-setup/wizard/report"
+)
+
+// leftOf is what a run has left behind by its journal; nil where it came to its end, and where the journal cannot be read.
+func leftOf(state, run string) *report.LeftBehind {
+	st, err := journal.Read(state, run)
+	if err != nil {
+		return nil
+	}
+	return leftIn(st)
+}
+
+// tellLeft prints what was left behind, before anything else is said of how a run ended.
+func tellLeft(w io.Writer, l *report.LeftBehind) {
+	lines, next := plain.LeftBehind(l)
+	for _, line := range lines {
+		fmt.Fprintf(w, "left behind: %s\n", line)
+	}
+	if next != "" {
+		fmt.Fprintf(w, "continue:    %s\n", next)
+	}
+}
+
+// brokenOff is the report of a run that was killed before it could write one: what its journal says.
+func brokenOff(state, run string) (*report.Report, error) {
+	st, err := journal.Read(state, run)
+	if err != nil {
+		return nil, err
+	}
+	if st.Attempts() == 0 {
+		return nil, backends.Errorf(backends.KindUsage, "", "list the runs with: rdma-setup runs", "run %s has no report: it ended before its first change", run)
+	}
+	h := st.Header
+	return &report.Report{
+		Run: run, Mode: h.Mode, Made: h.Made, Tool: h.Tool, VCenter: h.URL, Simulated: h.Simulated, Status: string(engine.StatusInterrupted),
+		LeftBehind: leftIn(st), Changes: doneChanges(st), Notes: []string{"the run was killed before it could write its report: this is what its journal says"},
+	}, nil
+}
+
+// leftIn returns what a run has left as it should not stay, and how to continue; nil where its last attempt came to its end.
+func leftIn(st *journal.State) *report.LeftBehind {
+	if st.Finished() || !st.Changed() && st.Result() != nil {
+		return nil
+	}
+	l := &report.LeftBehind{VMsOff: append([]string{}, heldVMs(st)...), Maintenance: []string{}, SSH: []string{}, HalfDone: []string{}}
+	for _, b := range st.OpenBrackets() {
+		switch b.Kind {
+		case backends.BracketMaintenance, backends.BracketReboot:
+			if !was(b.Found, "maintenance") && !slices.Contains(l.Maintenance, b.Target.Name) {
+				l.Maintenance = append(l.Maintenance, b.Target.Name)
+			}
+		case backends.BracketSSH:
+			if !was(b.Found, "running") && !slices.Contains(l.SSH, b.Target.Name) {
+				l.SSH = append(l.SSH, b.Target.Name)
+			}
+		}
+	}
+	for _, e := range st.Entries() {
+		name := e.Setting.Target.String() + " " + string(e.Setting.Kind)
+		if e.Setting.Name != "" {
+			name += " " + e.Setting.Name
+		}
+		switch {
+		case e.Open:
+			l.HalfDone = append(l.HalfDone, name)
+		case e.Found != nil && !current.Same(e.Setting.Kind, *e.Found, e.To) && !current.Same(e.Setting.Kind, *e.Found, e.Prior):
+			l.HalfDone = append(l.HalfDone, name)
+		}
+	}
+	run := st.Header.Run
+	l.Continue, l.Undo = "rdma-setup resume "+run, "rdma-setup rollback "+run
+	if st.Phase() == journal.PhaseRollback {
+		l.Continue, l.Undo = "rdma-setup rollback "+run, ""
+	}
+	return l
+}
+
+// was tells whether a target was in a state before its bracket was first opened: the state is a word, or a flag of that name.
+func was(found backends.Value, state string) bool {
+	var flags map[string]json.RawMessage
+	if found.Decode(&flags) == nil {
+		return string(flags[state]) == "true"
+	}
+	return found == backends.ValueOf(state)
+}

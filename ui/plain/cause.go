@@ -1,0 +1,79 @@
+package plain
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/report"
+)
+
+// keepCauses bounds the causes that stand on top; all of them are in the JSON.
+const keepCauses = 3
+
+// fewNames is up to how many names are listed without their number.
+const fewNames = 5
+
+// A Cause is a cause in words.
+type Cause struct {
+	What   string // "esx-03: enable firewall ruleset pvrdma"
+	Err    string
+	Remedy string
+	Follow string // what follows from it, "" when nothing does
+}
+
+// Causes words the first causes of a report, and says how many more there are.
+func Causes(all []report.Cause) (out []Cause, more int) {
+	for _, c := range all[:min(len(all), keepCauses)] {
+		what := c.Step
+		if what == "" {
+			what = c.Check
+		}
+		if who := who(c.Targets); who != "" {
+			what = who + ": " + what
+		}
+		if what == "" {
+			what = "the run ended"
+		}
+		out = append(out, Cause{What: Clean(what), Err: Clean(c.Err), Remedy: Clean(c.Remedy), Follow: c.Follow()})
+	}
+	return out, max(0, len(all)-keepCauses)
+}
+
+// LeftBehind words what a run has left, and what to do next; nothing for nil.
+func LeftBehind(l *report.LeftBehind) (out []string, next string) {
+	if l == nil {
+		return nil, ""
+	}
+	for _, s := range []struct {
+		what  string
+		names []string
+	}{{"VMs off", l.VMsOff}, {"hosts in maintenance mode", l.Maintenance}, {"SSH services on", l.SSH}, {"half done", l.HalfDone}} {
+		if len(s.names) > 0 {
+			out = append(out, s.what+": "+Listed(s.names))
+		}
+	}
+	if l.Nothing() {
+		out = append(out, "no VM off, no host in maintenance mode, no SSH service on")
+	}
+	return out, Clean(l.Continue)
+}
+
+// who names the targets of a cause.
+func who(targets []backends.Ref) string {
+	var names []string
+	for _, t := range targets {
+		names = append(names, t.Name)
+	}
+	return Listed(names)
+}
+
+// Listed names names in their natural order, with their number where they are more than a few.
+func Listed(names []string) string {
+	names = slices.SortedFunc(slices.Values(names), Natural)
+	names = slices.Compact(names)
+	if len(names) > fewNames {
+		return fmt.Sprintf("%s (%d)", Names(names), len(names))
+	}
+	return Names(names)
+}

@@ -1,0 +1,163 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/catalogue"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+)
+
+// A Failure is a step of a run that failed and is no change: a VM that did not power on, a host that did not empty.
+type Failure struct {
+	Target backends.Ref `json:"target"`
+	Step   string       `json:"step"`
+	Err    string       `json:"error"`
+	Hint   string       `json:"hint,omitempty"`
+}
+
+// A Cause is why something is not as it should be, and what follows from it.
+type Cause struct {
+	Targets      []backends.Ref   `json:"targets"`
+	Step         string           `json:"step,omitempty"`  // the change or step that failed
+	Check        string           `json:"check,omitempty"` // the check that fails, where no step did
+	Err          string           `json:"error"`           // of the step, or what the check has seen
+	Remedy       string           `json:"remedy,omitempty"`
+	NotTried     int              `json:"not_tried"`    // changes that were not tried because of it
+	Consequences []checks.Finding `json:"consequences"` // what the checks tell of it
+}
+
+// Follow says in words what follows from the cause, "" when nothing does.
+func (c Cause) Follow() string {
+	var said []string
+	if n := c.NotTried; n > 0 {
+		said = append(said, plural(n, "change")+map[bool]string{true: " was", false: " were"}[n == 1]+" not tried because of it")
+	}
+	failed := 0
+	for _, f := range c.Consequences {
+		if f.Status == checks.Fail {
+			failed++
+		}
+	}
+	if failed > 0 {
+		said = append(said, plural(failed, "check")+map[bool]string{true: " fails", false: " fail"}[failed == 1]+" as a consequence")
+	}
+	if n := len(c.Consequences) - failed; n > 0 {
+		said = append(said, plural(n, "check")+map[bool]string{true: " warns or could", false: " warn or could"}[n == 1]+" not be evaluated for the same reason")
+	}
+	return strings.Join(said, "; ")
+}
+
+// Causes lists what failed by cause: first the steps of the run, then the error that ended it, then the checks that fail and follow
+// from none of these.
+func (r *Report) Causes() []Cause {
+	if r.Status == RolledBack {
+		return nil
+	}
+	out := r.steps()
+	if r.Err != "" && !slices.ContainsFunc(out, func(c Cause) bool { return strings.Contains(r.Err, c.Err) }) {
+		out = append(out, Cause{Err: r.Err, Remedy: r.Hint})
+	}
+	failed, undone := len(out), r.undone()
+	for _, root := range catalogue.Roots(r.Checks) {
+		all := append([]*checks.Finding{root.Finding}, root.Follows...)
+		of := -1
+		var own []*checks.Finding
+		for _, f := range all {
+			at := of // the root's, when a change would set that right
+			if o := mender(f, undone); o != nil && failed > 0 {
+				at = blamed(out[:failed], o.Target, o.Err)
+			}
+			if f == root.Finding {
+				of = at
+			}
+			if at < 0 {
+				own = append(own, f)
+				continue
+			}
+			out[at].Consequences = append(out[at].Consequences, *f)
+		}
+		if len(own) == 0 || !slices.ContainsFunc(own, func(f *checks.Finding) bool { return f.Status == checks.Fail }) {
+			continue
+		}
+		first := own[0]
+		at := slices.IndexFunc(out, func(c Cause) bool { return c.Check == first.ID && c.Err == first.Evidence })
+		if at < 0 {
+			at = len(out)
+			out = append(out, Cause{Check: first.ID, Err: first.Evidence, Remedy: first.Remedy})
+		}
+		out[at].Targets = append(out[at].Targets, first.Target)
+		for _, f := range own[1:] {
+			out[at].Consequences = append(out[at].Consequences, *f)
+		}
+	}
+	return out
+}
+
+// steps gathers the changes and steps that failed alike.
+func (r *Report) steps() []Cause {
+	var out []Cause
+	add := func(t backends.Ref, step, err, hint string) {
+		err = strings.TrimPrefix(err, t.Name+": ")
+		err = strings.TrimPrefix(err, step+": ")
+		at := slices.IndexFunc(out, func(c Cause) bool { return c.Step == step && c.Err == err })
+		if at < 0 {
+			at = len(out)
+			out = append(out, Cause{Step: step, Err: err, Remedy: hint})
+		}
+		out[at].Targets = append(out[at].Targets, t)
+	}
+	for _, f := range r.Failures {
+		add(f.Target, f.Step, f.Err, f.Hint)
+	}
+	for _, c := range r.Changes {
+		if c.State == "failed" {
+			add(c.Target, plan.Title(c.Change), c.Err, c.Hint)
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	for _, c := range r.Changes {
+		if c.State == "blocked" {
+			out[blamed(out, c.Target, c.Err)].NotTried++
+		}
+	}
+	return out
+}
+
+// blamed is the cause of a change that was not tried: the one whose step its error names, else one on its target, else the first.
+func blamed(causes []Cause, t backends.Ref, err string) int {
+	for i, c := range causes {
+		if c.Step != "" && strings.Contains(err, fmt.Sprintf("%q failed", c.Step)) {
+			return i
+		}
+	}
+	return max(0, slices.IndexFunc(causes, func(c Cause) bool { return slices.Contains(c.Targets, t) }))
+}
+
+// undone are the changes that the run owes, by target.
+func (r *Report) undone() map[backends.Ref][]*Outcome {
+	out := map[backends.Ref][]*Outcome{}
+	for i := range r.Changes {
+		if c := &r.Changes[i]; c.State == "failed" || c.State == "blocked" || c.State == "pending" {
+			out[c.Target] = append(out[c.Target], c)
+		}
+	}
+	return out
+}
+
+// mender is the change that the run owes and that would set right what a check tells; nil without one.
+func mender(f *checks.Finding, undone map[backends.Ref][]*Outcome) *Outcome {
+	for _, t := range []backends.Ref{f.Target, backends.VMRef(f.Target.Name)} {
+		for _, o := range undone[t] {
+			if Mends(o.Change, *f) {
+				return o
+			}
+		}
+	}
+	return nil
+}

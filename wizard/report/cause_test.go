@@ -1,0 +1,57 @@
+package report_test
+
+import (
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/report"
+)
+
+func step(target backends.Ref, kind backends.Kind, state, err, hint string) report.Outcome {
+	return report.Outcome{Change: plan.Change{Setting: backends.Setting{Target: target, Kind: kind, Name: "x"}, To: backends.ValueOf(true)}, State: state, Err: err, Hint: hint}
+}
+
+// What checks tell of a change that failed, or that waits for it, follows from its failure. What has nothing to do with it is a cause
+// of its own.
+func TestCauses(t *testing.T) {
+	esx, vm, guest := backends.HostRef("esx-1"), backends.VMRef("vm-1"), backends.GuestRef("vm-1")
+	r := &report.Report{
+		Changes: []report.Outcome{
+			step(esx, backends.KindFirewall, "failed", "esx-1: permission denied", "grant it"),
+			step(backends.HostRef("esx-2"), backends.KindFirewall, "failed", "esx-2: permission denied", "grant it"),
+			step(vm, backends.KindAdapter, "blocked", "esx-1: enable failed", ""),
+			step(guest, backends.KindPort, "blocked", "", ""),
+		},
+		Checks: []checks.Finding{
+			{ID: "GST-PORT-010", Target: guest, Status: checks.Fail},
+			{ID: "HOST-FW-PVRDMA-007", Target: esx, Status: checks.Fail},
+			{ID: "VM-NIC-DVS-019", Target: vm, Status: checks.Fail},
+			{ID: "GST-GID-019", Target: guest, Status: checks.Unknown, Evidence: "no device"},
+			{ID: "HOST-NTP-004", Target: esx, Status: checks.Fail, Evidence: "no NTP server", Remedy: "Configure NTP."},
+			{ID: "HOST-POWER-009", Target: esx, Status: checks.Warn},
+		},
+	}
+	got := r.Causes()
+	if len(got) != 2 {
+		t.Fatalf("causes %+v", got)
+	}
+	if c := got[0]; len(c.Targets) != 2 || c.Err != "permission denied" || c.Remedy != "grant it" || c.NotTried != 2 || len(c.Consequences) != 4 {
+		t.Errorf("first cause %+v", c)
+	}
+	if want := "2 changes were not tried because of it; 3 checks fail as a consequence; 1 check warns or could not be evaluated for the same reason"; got[0].Follow() != want {
+		t.Errorf("%q", got[0].Follow())
+	}
+	if c := got[1]; c.Check != "HOST-NTP-004" || c.Remedy != "Configure NTP." || len(c.Consequences) != 0 {
+		t.Errorf("second cause %+v", c)
+	}
+	r.Err, r.Hint = "vCenter does not answer", "Check the network."
+	if c := r.Causes(); len(c) != 3 || c[1].Err != r.Err || c[1].Remedy != r.Hint {
+		t.Errorf("with the error of the run: %+v", c)
+	}
+	r.Status = report.RolledBack
+	if c := r.Causes(); c != nil {
+		t.Errorf("rolled back: %+v", c)
+	}
+}
