@@ -143,6 +143,18 @@ func TestRebootWaitsForVSAN(t *testing.T) {
 	through(t, b, backends.HostRef("esx-01"), backends.Absent)
 }
 
+// A host of a vSAN cluster that does not tell what is left to copy is not emptied: unreadable is not zero.
+func TestUnreadableResyncKeepsAHostInService(t *testing.T) {
+	l, c := startLab(t, lab.Options{Hosts: 2, VMs: 1, Scenario: "sriov-vsan", Faults: []string{"host=esx-02,command=esxcli vsan debug resync,do=fail:Unable to connect to vSAN"}})
+	b := c.Brackets(vsphere.BracketOptions{Look: 16 * time.Millisecond})[backends.BracketMaintenance]
+	err := b.Open(t.Context(), backends.HostRef("esx-02"), nil)
+	check(t, err, backends.KindRefused, "what vSAN still has to copy cannot be read")
+	if l.World().Log.Calls()["EnterMaintenanceMode_Task"] != 0 {
+		t.Error("it was evacuated all the same")
+	}
+	through(t, b, backends.HostRef("esx-01"), backends.Absent)
+}
+
 func TestSSH(t *testing.T) {
 	l, c := startLab(t, lab.Options{Hosts: 2, VMs: 1})
 	host := backends.HostRef("esx-02")

@@ -24,9 +24,9 @@ type Options struct {
 	PowerOff bool
 	// ShellUser is who logs in by SSH on hosts, to be looked for among the exception users of lockdown mode; root when empty.
 	ShellUser string
-	// Resync tells how many bytes vSAN has to copy as a host sees it, and false on a host without vSAN. A host is not
-	// emptied before they are copied: its objects may be the only whole ones. nil: nobody asks.
-	Resync func(ctx context.Context, host string) (int64, bool)
+	// Resync tells how many bytes vSAN has to copy as a host of a vSAN cluster sees it. A host is not emptied before they are
+	// copied, nor where that cannot be read: its objects may be the only whole ones. nil: nobody asks.
+	Resync func(ctx context.Context, host string) (int64, error)
 	// Look is how often Resync is asked while there is something; 10 s.
 	Look time.Duration
 	// Migrate moves running VMs away by vMotion before a host is told to enter maintenance mode: DRS does not.

@@ -8,6 +8,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
@@ -54,7 +55,7 @@ func (s site) enter(ctx context.Context, t backends.Ref, progress backends.Progr
 	if h.maintenance {
 		return nil
 	}
-	if err := s.whole(ctx, t, what); err != nil {
+	if err := s.resynced(ctx, h.ref, t, what); err != nil {
 		return err
 	}
 	if s.opt.Migrate {
@@ -94,17 +95,32 @@ func (s site) enter(ctx context.Context, t backends.Ref, progress backends.Progr
 	return wire.Explain(err, t.Name, what)
 }
 
-// whole waits until vSAN has copied what it has to. Nothing pushes that figure, so it is asked for again and again.
-func (s site) whole(ctx context.Context, t backends.Ref, what string) error {
+// resynced waits until vSAN has copied what it has to. Nothing pushes that figure, so it is asked for again and again. A host
+// that does not tell is not emptied.
+func (s site) resynced(ctx context.Context, host place.Ref, t backends.Ref, what string) error {
 	if s.opt.Resync == nil {
 		return nil
 	}
+	if vsan, err := s.vsan(ctx, host); err != nil || !vsan {
+		return wire.Explain(err, t.Name, "read whether its cluster has vSAN")
+	}
+	unread := 0
 	deadline := time.NewTimer(s.opt.Evacuate)
 	defer deadline.Stop()
 	for wait := s.opt.Look / 16; ; wait = min(2*wait, s.opt.Look) {
-		left, vsan := s.opt.Resync(ctx, t.Name)
-		if !vsan || left == 0 {
+		left, err := s.opt.Resync(ctx, t.Name)
+		switch {
+		case ctx.Err() != nil:
 			return ctx.Err()
+		case err == nil && left == 0:
+			return nil
+		case err == nil:
+			unread = 0
+		default:
+			if unread++; unread == wire.Tries {
+				return backends.Errorf(backends.KindRefused, t.Name, "Check vSAN of the cluster by hand (Monitor, vSAN, Resyncing Objects), restore the answer of the host, then resume.",
+					"%s: what vSAN still has to copy cannot be read, and the host's objects may be the only whole ones: %w", what, err)
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -115,6 +131,23 @@ func (s site) whole(ctx context.Context, t backends.Ref, what string) error {
 		case <-time.After(wait):
 		}
 	}
+}
+
+// vsan tells whether the cluster of a host has vSAN (ClusterConfigInfoEx.vsanConfigInfo in the vSphere Web Services API).
+func (s site) vsan(ctx context.Context, host place.Ref) (bool, error) {
+	o, err := s.conn.One(ctx, host, "parent")
+	if err != nil {
+		return false, err
+	}
+	cluster := wire.Value[place.Ref](o, "parent")
+	if cluster.Type != "ClusterComputeResource" {
+		return false, nil
+	}
+	if o, err = s.conn.One(ctx, cluster, "configurationEx"); err != nil {
+		return false, err
+	}
+	info, _ := o.Props["configurationEx"].(types.ClusterConfigInfoEx)
+	return info.VsanConfigInfo != nil && info.VsanConfigInfo.Enabled != nil && *info.VsanConfigInfo.Enabled, nil
 }
 
 func (s site) exit(ctx context.Context, t backends.Ref, progress backends.Progress) error {

@@ -171,12 +171,8 @@ func (a *asking) resync(ctx context.Context) {
 	}
 }
 
-// Resync returns the bytes that vSAN has to copy before its objects are whole again, as a host sees it; false where the host
-// has no vSAN or does not tell.
-func (s *System) Resync(ctx context.Context, host string) (bytes int64, vsan bool) {
-	bytes, err := s.left(ctx, host)
-	return bytes, err == nil
-}
+// Resync returns the bytes that vSAN has to copy before its objects are whole again, as a host of a vSAN cluster sees it.
+func (s *System) Resync(ctx context.Context, host string) (int64, error) { return s.left(ctx, host) }
 
 func (s *System) left(ctx context.Context, host string) (int64, error) {
 	rows, err := s.cli.Ask(ctx, host, "vsan debug resync summary get")
