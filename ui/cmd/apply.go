@@ -195,6 +195,9 @@ func (r *runner) finish(ctx context.Context, p *planned, res engine.Result, runE
 		if err := render.Terminal(r.env.Stdout, rep, r.env.Theme()); err != nil {
 			return err
 		}
+		for _, n := range res.Notes {
+			fmt.Fprintf(r.env.Stderr, "note: %s\n", plain.Clean(n))
+		}
 		if res.Run != "" {
 			fmt.Fprintf(r.env.Stderr, "run %s; full report: rdma-setup report %s; undo: rdma-setup rollback %s\n", res.Run, res.Run, res.Run)
 		}

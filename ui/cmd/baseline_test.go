@@ -22,6 +22,7 @@ type bench struct {
 	t   *testing.T
 	lab *lab.Lab
 	env map[string]string
+	now func() time.Time // nil: time.Now
 }
 
 func newBench(t *testing.T, o lab.Options) *bench {
@@ -48,9 +49,13 @@ func (b *bench) run(args ...string) (code int, stdout, stderr string) {
 			args[i] = filepath.Join(b.lab.Dir(), "answers-pvrdma.yaml")
 		}
 	}
+	now := b.now
+	if now == nil {
+		now = time.Now
+	}
 	var out, errs bytes.Buffer
 	code = cmd.Run(context.Background(), &console.Env{
-		Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Getenv: func(key string) string { return b.env[key] }, Now: time.Now,
+		Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Getenv: func(key string) string { return b.env[key] }, Now: now,
 		Terminal:   func() bool { return false },
 		Executable: os.Executable,
 		Interrupts: func() (<-chan os.Signal, func()) { return nil, func() {} },

@@ -175,7 +175,9 @@ func makePlan(ctx context.Context, s *session.Session, a *answers.Answers, f pla
 		return nil, err
 	}
 	p := &planned{inv: inv, findings: preflight(ctx, s, a, inv, f)}
-	p.plan, err = recipe.Build(a, inv, f.options())
+	opts := f.options()
+	opts.Until = a.Run.Window.End(s.Env.Now())
+	p.plan, err = recipe.Build(a, inv, opts)
 	return p, refusal(err, p.findings)
 }
 

@@ -286,6 +286,7 @@ func (r *runner) planAgain(ctx context.Context, inv *backends.Inventory, st *jou
 	ownMaintenance(inv, st)
 	opts := r.flags.options()
 	opts.Held, opts.Down, opts.Evacuated = heldVMs(st), down, evacuated
+	opts.Until = r.a.Run.Window.End(r.env.Now())
 	next, err := recipe.Build(r.a, inv, opts)
 	if err == nil {
 		r.s.Want(next)

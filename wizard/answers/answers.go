@@ -193,7 +193,28 @@ type Run struct {
 	Power    Power  `yaml:"power" json:"power"`
 	// Bystanders says what becomes of running VMs that the answers do not list, on hosts that reboot.
 	Bystanders Bystanders `yaml:"bystanders" json:"bystanders"`
+	Window     Window     `yaml:"window" json:"window"`
 	Lock       string     `yaml:"lock" json:"lock"` // LockLocal, LockShared
+}
+
+// Window is the time in which hosts and VMs may go out of service.
+type Window struct {
+	Until ClockTime `yaml:"until" json:"until"` // "": no end
+}
+
+// End returns the next time at which the window ends, in the zone of now; zero where it has no end.
+func (w Window) End(now time.Time) time.Time {
+	clock, err := time.Parse(clockLayout, string(w.Until))
+	if err != nil {
+		return time.Time{}
+	}
+	end := func(days int) time.Time {
+		return time.Date(now.Year(), now.Month(), now.Day()+days, clock.Hour(), clock.Minute(), 0, 0, now.Location())
+	}
+	if today := end(0); today.After(now) {
+		return today
+	}
+	return end(1)
 }
 
 // Which other runs are excluded while a run changes something.

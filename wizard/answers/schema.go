@@ -40,6 +40,8 @@ func textType(t reflect.Type) *jsonschema.Schema {
 		return &jsonschema.Schema{Type: "string", Pattern: `^([0-9A-Fa-f]{4}:)?[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]$`}
 	case reflect.TypeFor[Duration]():
 		return &jsonschema.Schema{Type: "string", Pattern: `^([0-9.]+(h|m|s|ms))+$`}
+	case reflect.TypeFor[ClockTime]():
+		return &jsonschema.Schema{Type: "string", Pattern: `^([01]?[0-9]|2[0-3]):[0-5][0-9]$|^$`}
 	case reflect.TypeFor[MMIO]():
 		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{
 			{Type: "string", Enum: []any{"kb", "minimal", "guide"}}, {Type: "integer", Minimum: "1"},

@@ -237,5 +237,28 @@ func (h *Hardware) UnmarshalText(b []byte) error {
 // MarshalText writes the word or number as it is.
 func (h Hardware) MarshalText() ([]byte, error) { return []byte(h), nil }
 
+// A ClockTime is a time of day, 05:00; "" is none.
+type ClockTime string
+
+const clockLayout = "15:04"
+
+// UnmarshalText reads 05:00 or 5:00.
+func (c *ClockTime) UnmarshalText(b []byte) error {
+	text := strings.TrimSpace(string(b))
+	if text == "" {
+		*c = ""
+		return nil
+	}
+	t, err := time.Parse(clockLayout, text)
+	if err != nil {
+		return fmt.Errorf("%q is no time of day", clip(text))
+	}
+	*c = ClockTime(t.Format(clockLayout))
+	return nil
+}
+
+// MarshalText writes the time as it is.
+func (c ClockTime) MarshalText() ([]byte, error) { return []byte(c), nil }
+
 // clip keeps a value that is quoted in a message short.
 func clip(s string) string { return backends.Shorten(s, 60) }

@@ -55,9 +55,11 @@ type Limits struct {
 	// Times. Grace is for a call to return after its time or its context has ended.
 	// Operation bounds one change, with its reads; zero: the setter alone knows how long it may take.
 	Operation time.Duration
-	Bracket   time.Duration // opening or closing a bracket without a reboot: 30 min
-	Reboot    time.Duration // opening or closing one with a reboot: 30 min
-	Grace     time.Duration // 10 s
+	// Until is the end of the window: no wave of hosts or VMs starts that cannot be finished and undone by then. Zero: no end.
+	Until   time.Time
+	Bracket time.Duration // opening or closing a bracket without a reboot: 30 min
+	Reboot  time.Duration // opening or closing one with a reboot: 30 min
+	Grace   time.Duration // 10 s
 }
 
 func (l Limits) withDefaults() Limits {

@@ -46,6 +46,7 @@ func (r *runner) note(format string, args ...any) {
 
 // end judges the run, writes the result to the journal and tells the views.
 func (r *runner) end(err error) (Result, error) {
+	r.noteLate()
 	counts := map[string]int{}
 	for _, n := range r.result.Nodes {
 		counts[string(n.State)]++
@@ -71,6 +72,8 @@ func (r *runner) end(err error) (Result, error) {
 func (r *runner) status(counts map[string]int, err error) Status {
 	done, bad := counts[string(NodeDone)], counts[string(NodeFailed)]+counts[string(NodeBlocked)]+counts[string(NodePending)]
 	switch {
+	case r.late && !r.halted:
+		return StatusPartial
 	case r.halted && r.broken == nil && (bad > 0 || err != nil || r.unverified):
 		return StatusInterrupted
 	case r.unproven && !r.before:

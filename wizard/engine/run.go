@@ -40,22 +40,25 @@ type runner struct {
 	phase  journal.Phase
 
 	skip        map[string]bool
-	kept        map[string]record       // by change, of the attempts before
-	open        map[string]*bracket     // open since an attempt before
-	made        map[string]made         // changes done in this attempt
-	number      int                     // of the stage, from 1
-	failed      map[backends.Ref]string // targets that failed in this attempt, and where
-	powerFailed string                  // VM that did not start again: no other goes off
-	wave        string                  // host that failed while it was down: no other goes down
-	used        plan.Ceiling            // reboots and power cycles of the stages before
-	known       map[string]int          // index in results
-	stop        <-chan struct{}         // nil when it has been heard
-	halted      bool                    // no new deeds: stopped, cancelled, or the journal is broken
-	broken      error                   // of the journal
-	before      bool                    // an attempt before has changed something
-	unverified  bool                    // stopped before a stage that would have come
-	unproven    bool                    // stopped because a log-in that the plan needs failed: no change was begun
-	again       bool                    // a resume or a rollback
+	kept        map[string]record        // by change, of the attempts before
+	open        map[string]*bracket      // open since an attempt before
+	made        map[string]made          // changes done in this attempt
+	number      int                      // of the stage, from 1
+	failed      map[backends.Ref]string  // targets that failed in this attempt, and where
+	powerFailed string                   // VM that did not start again: no other goes off
+	late        bool                     // a wave was not started, because it would have ended after the window
+	left        []string                 // what was not started for that reason: hosts and VMs
+	took        map[string]time.Duration // longest step of each kind in this attempt
+	wave        string                   // host that failed while it was down: no other goes down
+	used        plan.Ceiling             // reboots and power cycles of the stages before
+	known       map[string]int           // index in results
+	stop        <-chan struct{}          // nil when it has been heard
+	halted      bool                     // no new deeds: stopped, cancelled, or the journal is broken
+	broken      error                    // of the journal
+	before      bool                     // an attempt before has changed something
+	unverified  bool                     // stopped before a stage that would have come
+	unproven    bool                     // stopped because a log-in that the plan needs failed: no change was begun
+	again       bool                     // a resume or a rollback
 	result      Result
 }
 
@@ -75,7 +78,7 @@ func newRunner(job Job, phase journal.Phase) *runner {
 	r := &runner{
 		job: job, limits: job.Limits.withDefaults(), now: job.Clock, phase: phase, stop: job.Stop,
 		skip: map[string]bool{}, kept: map[string]record{}, open: map[string]*bracket{},
-		made: map[string]made{}, failed: map[backends.Ref]string{}, known: map[string]int{},
+		took: map[string]time.Duration{}, made: map[string]made{}, failed: map[backends.Ref]string{}, known: map[string]int{},
 	}
 	if r.now == nil {
 		r.now = time.Now

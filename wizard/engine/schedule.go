@@ -58,6 +58,8 @@ func (s *stage) startHot(ctx context.Context, held bool) bool {
 		switch s.admit(n, held) {
 		case later:
 			rest = append(rest, l)
+		case tooLate:
+			s.postpone(n)
 		case never:
 			s.settle(n, outcome{state: NodeBlocked, err: fmt.Errorf("not started, because %s failed in its wave", cmp.Or(s.wave, s.powerFailed))})
 		case now:
@@ -78,6 +80,7 @@ const (
 	later admission = iota
 	now
 	never
+	tooLate
 )
 
 // admit applies the limits to a node that is ready.
@@ -90,6 +93,8 @@ func (s *stage) admit(n *node, held bool) admission {
 			return never
 		case len(s.down) >= s.limits.HostsDown || s.proving():
 			return later
+		case s.outlasts(s.hostWave(host)):
+			return tooLate
 		}
 		if n.around.down() {
 			return now
@@ -99,6 +104,9 @@ func (s *stage) admit(n *node, held bool) admission {
 				return never
 			}
 			return later
+		}
+		if !wave && !n.closes && s.begins(n.around) && s.outlasts(s.powerWave(n.around.group)) {
+			return tooLate
 		}
 	}
 	if running, limit := s.bound(n); *running >= limit {

@@ -192,6 +192,9 @@ func (s *stage) tell(n *node, o outcome) {
 	if !n.started.IsZero() {
 		elapsed = s.now().Sub(n.started)
 	}
+	if o.state == NodeDone {
+		s.took[class(n)] = max(s.took[class(n)], elapsed)
+	}
 	if o.state == NodeDone && n.change != nil {
 		s.made[n.id] = made{n.change.To, s.number}
 	}

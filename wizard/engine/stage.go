@@ -98,12 +98,21 @@ func (s *stage) viable() bool {
 			bad[n] = !n.around.inherited && bad[n.around.open] // what is never opened is never closed
 			continue
 		}
-		bad[n] = failed || s.deferred(n) || s.undone(n) != "" || slices.ContainsFunc(n.waits, func(w *node) bool { return bad[w] })
+		bad[n] = failed || s.deferred(n) || s.held(n) || s.undone(n) != "" || slices.ContainsFunc(n.waits, func(w *node) bool { return bad[w] })
 		if !bad[n] && n.change != nil && !s.skip[n.id] {
 			return true
 		}
 	}
 	return false
+}
+
+// held tells whether a node would take a VM or a host out of service that none may be taken out of any more.
+func (s *stage) held(n *node) bool {
+	if n.around == nil || n.around.inherited {
+		return false
+	}
+	_, wave := n.around.host()
+	return s.powerFailed != "" && n.around.outage() || s.wave != "" && wave || s.late && (wave || n.around.outage())
 }
 
 // deferred tells whether the value of a change is not known yet, and will not be when the change is due.

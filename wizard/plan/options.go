@@ -1,5 +1,7 @@
 package plan
 
+import "time"
+
 // Options narrow or force what answers alone would give.
 type Options struct {
 	Skip     []string // check ids whose refusals the operator overrides, where a plan is possible without
@@ -15,4 +17,5 @@ type Options struct {
 	// Down are the hosts that an attempt before has left out of service. Evacuated are those of them that it keeps in
 	// maintenance mode over several reboots.
 	Down, Evacuated []string
+	Until           time.Time // the end of the window; zero: none
 }

@@ -83,6 +83,10 @@ func Plan(d *draft.Draft) {
 		w.Note("%s runs vCenter itself and reboots last", vcenter.Name)
 	}
 	w.clusters()
+	if !w.Options.Until.IsZero() {
+		w.Note("no host or VM goes out of service that could not be back, and be undone, by %s (run.window.until); what is left continues with rdma-setup resume",
+			w.Options.Until.Format("2006-01-02 15:04 MST"))
+	}
 }
 
 // HeldOff is why a VM that is off waits for the reboot of its host: a host that is being emptied starts none, and one that

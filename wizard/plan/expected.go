@@ -1,0 +1,47 @@
+package plan
+
+import (
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// ExpectedOpen is how long opening a bracket is expected to take where nothing was measured: a host is evacuated in about ten
+// minutes, a guest shuts down in two. These and the values below are assumptions, on the long side, not limits.
+func ExpectedOpen(b Bracket) time.Duration {
+	switch {
+	case b.InMaintenance():
+		return time.Second
+	case b.Kind == backends.BracketReboot, b.Kind == backends.BracketMaintenance:
+		return 10 * time.Minute
+	case b.Kind == backends.BracketVMPower:
+		return 2 * time.Minute
+	}
+	return 10 * time.Second
+}
+
+// ExpectedClose is how long closing a bracket is expected to take: servers with much memory boot for a quarter of an hour.
+func ExpectedClose(b Bracket) time.Duration {
+	switch b.Kind {
+	case backends.BracketReboot:
+		return 15 * time.Minute
+	case backends.BracketVMPower:
+		return 3 * time.Minute
+	case backends.BracketMaintenance:
+		return time.Minute
+	}
+	return 10 * time.Second
+}
+
+// ExpectedChange is how long a change is expected to take.
+func ExpectedChange(k backends.Kind) time.Duration {
+	switch k {
+	case backends.KindOFED, backends.KindBuild:
+		return 30 * time.Minute
+	case backends.KindComponent, backends.KindPackages:
+		return 5 * time.Minute
+	case backends.KindModules, backends.KindFirmware:
+		return time.Minute
+	}
+	return 10 * time.Second
+}
