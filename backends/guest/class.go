@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rdma-setup/rdma-setup/assets"
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
@@ -22,36 +23,10 @@ const classPrefix = unitPrefix + "class-"
 
 const classScriptFile = "/usr/local/sbin/rdma-setup-traffic-class"
 
-// ClassScript marks the traffic of the RDMA device of an interface: the default of rdma_cm (configfs, every kernel since
-// 4.14; what cma_roce_tos writes), and where MLNX_OFED is, the class of all traffic of the device. Nothing of either
-// survives a reboot.
-const ClassScript = "#!/bin/sh\n" + ours + `# Use: rdma-setup-traffic-class MAC CLASS
-i=0 dev=
-while :; do
-	for d in /sys/class/infiniband/*; do
-		for n in "$d"/device/net/*; do
-			[ -e "$n/address" ] && [ "$(cat "$n/address")" = "$1" ] && dev=${d##*/}
-		done
-	done
-	[ -z "$dev" ] && [ $i -lt 20 ] || break
-	i=$((i + 1))
-	sleep 1
-done
-[ -n "$dev" ] || { echo "no RDMA device belongs to $1" >&2; exit 1; }
-c=/sys/kernel/config/rdma_cm t=/sys/class/infiniband/$dev/tc/1/traffic_class written=
-if [ -d $c ]; then
-	[ -d $c/$dev ] || mkdir $c/$dev || exit 1
-	for p in $c/$dev/ports/*; do
-		echo "$2" >$p/default_roce_tos || exit 1
-	done
-	written=1
-fi
-if [ -e $t ]; then
-	echo "$2" >$t || exit 1
-	written=1
-fi
-[ -n "$written" ] || { echo "neither $c nor $t is there" >&2; exit 1; }
-`
+// ClassScript is the script that the units run; see assets/scripts/traffic-class.sh.
+func ClassScript() string {
+	return "#!/bin/sh\n" + ours + "# Use: rdma-setup-traffic-class MAC CLASS\n" + assets.Script("traffic-class.sh")
+}
 
 // ClassUnit returns the name and the text of the systemd unit that marks the traffic again after each boot.
 func ClassUnit(mac string, class int) (name, text string) {
@@ -70,13 +45,10 @@ WantedBy=multi-user.target
 `, mac, class, classScriptFile)
 }
 
-// classUnits prints the units of ours, of those that are enabled the command, and whether their script is there.
-const classUnits = `for u in ` + unitDir + unitPrefix + `class-*.service; do
-	[ -f "$u" ] || continue
-	echo "unit ${u##*/}"
-	systemctl is-enabled --quiet "${u##*/}" && grep '^ExecStart=' "$u"
-done
-[ ! -e ` + classScriptFile + ` ] || echo script`
+// classUnits prints the units of ours that set a class, and whether their script is there.
+func classUnits() string {
+	return patterned("class-units.sh", classScriptFile+" "+unitDir+classPrefix+"*.service")
+}
 
 var classCommand = regexp.MustCompile(`(?m)^ExecStart=/bin/sh ` + regexp.QuoteMeta(classScriptFile) + ` ([0-9a-f:]{17}) ([0-9]{1,3})$`)
 
@@ -126,7 +98,7 @@ func (c class) state(ctx context.Context, s backends.Setting) (classState, error
 
 // stateOf reads how the device with a MAC is marked.
 func (c class) stateOf(ctx context.Context, s backends.Setting, mac string) (classState, error) {
-	r, err := c.g.Run(ctx, s.Target.Name, ssh.Command{Script: section("rdma", rdmaScript) + networkLinks() + section("classes", classUnits) +
+	r, err := c.g.Run(ctx, s.Target.Name, ssh.Command{Script: section("rdma", script("rdma-devices.sh")) + networkLinks() + section("classes", classUnits()) +
 		section("dirs", "ls /sys/kernel/config/rdma_cm")})
 	if err != nil {
 		return classState{}, err
@@ -178,7 +150,7 @@ func (c class) Set(ctx context.Context, s backends.Setting, to backends.Value, _
 	if err := c.g.put(ctx, vm, unitDir+unit, []byte(text), 0o644, ""); err != nil {
 		return err
 	}
-	if err := c.g.put(ctx, vm, classScriptFile, []byte(ClassScript), 0o755, ""); err != nil {
+	if err := c.g.put(ctx, vm, classScriptFile, []byte(ClassScript()), 0o755, ""); err != nil {
 		return err
 	}
 	u := ssh.Quote(unit)

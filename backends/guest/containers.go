@@ -6,29 +6,14 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rdma-setup/rdma-setup/assets"
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// containerScript asks the container engines of a guest for the running containers that have RDMA devices or GPUs, and
-// looks into each: is MLNX_OFED there, and does the verbs library find devices (PVRDMA and vSphere Bitfusion, VMware,
-// 2021, Using PVRDMA in an NGC container). Twenty a guest are enough to judge by, and an engine that hangs takes
-// seconds, not the guest's whole time.
+// containerScript looks into the running containers that have RDMA devices or GPUs: is MLNX_OFED there, and does the verbs
+// library find devices (PVRDMA and vSphere Bitfusion, VMware, 2021, Using PVRDMA in an NGC container).
 func containerScript() string {
-	return `echo read
-for e in docker podman nerdctl; do
-	command -v $e >/dev/null || continue
-	list=$(timeout 5 $e ps -q) || { echo "@failed $e"; continue; }
-	until=$(($(date +%s) + 10))
-	for c in $(echo "$list" | head -n 20); do
-		[ "$(date +%s)" -lt $until ] || break
-		about=$(timeout 5 $e inspect "$c") || continue
-		case $about in *infiniband*|*nvidia*|*'"Privileged": true'*) ;; *) continue ;; esac
-		printf '@container %s\n%s\n@inside\n' "$c" "$about"
-		timeout 5 $e exec "$c" sh -c 'ls -d /dev/infiniband/uverbs* && echo devices
-` + librariesScript + `
-			ibv_devinfo -l' </dev/null
-	done
-done`
+	return script("containers.sh", "ls -d /dev/infiniband/uverbs* && echo devices\n"+assets.Script("libraries.sh")+"ibv_devinfo -l")
 }
 
 // inspected is what an engine says of a container; Docker, Podman and nerdctl agree on this much.
@@ -79,17 +64,7 @@ func (f facts) containers() []backends.Container {
 	return out
 }
 
-// librariesScript tells inside a container which verbs libraries are there. It holds no single quote. That NGC's images
-// keep the packages of MLNX_OFED in /opt/mellanox says nothing where others are installed: an image that was made fit for
-// PVRDMA keeps them too. A provider is its library and the file that names it, which outlives the package.
-const librariesScript = `v=$(dpkg-query -W -f "\${Version}" libibverbs1) || v=$(rpm -q --qf "%{VERSION}-%{RELEASE}" libibverbs) || v=
-[ -z "$v" ] || echo "libibverbs $v"
-if command -v ofed_info || [ -e /opt/mellanox/DEBS ]; then echo mofed; fi
-for f in /usr/lib/*/libibverbs/libvmw_pvrdma-*.so /usr/lib64/libibverbs/libvmw_pvrdma-*.so /usr/lib/libibverbs/libvmw_pvrdma-*.so; do
-	[ ! -e "$f" ] || [ ! -e /etc/libibverbs.d/vmw_pvrdma.driver ] || echo pvrdma
-done`
-
-// librariesOf reads what librariesScript printed among other lines. MLNX_OFED's packages bear mlnx in their version.
+// librariesOf reads what libraries.sh printed among other lines. MLNX_OFED's packages bear mlnx in their version.
 func librariesOf(lines []string) (l backends.Libraries) {
 	for _, line := range lines {
 		if v, is := strings.CutPrefix(line, "libibverbs "); is {

@@ -15,17 +15,7 @@ type keptFile struct {
 	Content []byte
 }
 
-// dumpScript prints the files that a list of patterns names: a head line, then the bytes. Missing ones are passed by.
-func dumpScript(patterns string) string {
-	return `for f in ` + patterns + `; do
-	[ -f "$f" ] && [ -r "$f" ] || continue
-	echo "file $(stat -L -c '%a|%u:%g|%s' "$f")|$f"
-	cat "$f"
-	echo
-done`
-}
-
-// dumped reads what dumpScript printed.
+// dumped reads what dump.sh printed.
 func dumped(text string) []keptFile {
 	var files []keptFile
 	for {

@@ -270,7 +270,7 @@ func (g *Guests) mac(ctx context.Context, s backends.Setting) (string, error) {
 
 // card finds the MAC of a NIC that is passed through whole: no adapter of vCenter has it, only the guest sees it.
 func (g *Guests) card(ctx context.Context, vm string) (string, bool) {
-	r, err := g.Run(ctx, vm, ssh.Command{Script: networkScript() + section("rdma", rdmaScript)})
+	r, err := g.Run(ctx, vm, ssh.Command{Script: networkScript() + section("rdma", script("rdma-devices.sh"))})
 	if err != nil {
 		return "", false
 	}

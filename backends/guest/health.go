@@ -11,10 +11,10 @@ import (
 )
 
 // healthScript reads what nobody sets but checks judge. A section begins with "read" when its tool was there, because
-// nothing found and nothing read are not the same. That a module is not signed (DKMS) is no fault of its.
+// nothing found and nothing read are not the same.
 func healthScript(images []string) string {
 	return section("pci", "command -v lspci >/dev/null && echo read && lspci -Dnn") +
-		section("kernlog", "log=$(dmesg) && echo read && printf '%s\\n' \"$log\" | grep -Ei 'call trace|vmw_pvrdma.*attached to device|(vmw_pvrdma|mlx5_core).*(fail|error|could not)' | grep -v 'module verification failed' | tail -n 20") +
+		section("kernlog", script("kernel-log.sh")) +
 		section("headers", "if [ -e /lib/modules/$(uname -r)/build/Makefile ]; then echo yes; else echo no; fi") +
 		section("secureboot", "command -v mokutil >/dev/null && mokutil --sb-state") +
 		section("hugepages", "grep HugePages_Total /proc/meminfo") +
@@ -25,15 +25,7 @@ func healthScript(images []string) string {
 		gpuScript() +
 		section("containers", containerScript()) +
 		section("engine", engineScript(images)) +
-		section("duplicates", `command -v arping >/dev/null && for d in /sys/class/infiniband/*; do
-	[ -d "$d" ] || continue
-	n=
-	read -r n <$d/ports/1/gid_attrs/ndevs/0 || continue
-	for a in $(ip -4 -o addr show dev "$n" | awk '{print $4}'); do
-		echo "address $n ${a%/*}"
-		arping -D -c 1 -w 1 -I "$n" "${a%/*}"
-	done
-done`)
+		section("duplicates", script("duplicates.sh"))
 }
 
 // health fills in what healthScript read; what could not be read stays nil.

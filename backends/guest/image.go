@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rdma-setup/rdma-setup/assets"
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
@@ -17,26 +18,9 @@ type image struct{ g *Guests }
 const imageLabel = "rdma-setup.dockerfile" // its value is in base64
 
 // engineScript names the first container engine that answers, its images, and the labels of those that were built here. It
-// looks into the images look, as far as they are there: in a container without network and privileges, which fetches
-// nothing and is gone afterwards.
+// looks into the images look.
 func engineScript(look []string) string {
-	return `for e in docker podman nerdctl; do
-	command -v $e >/dev/null || continue
-	list=$(timeout 10 $e images --format '{{.Repository}}:{{.Tag}}') || continue
-	echo "engine $e"
-	echo "$list" | head -n 1000 | sed 's/^/image /'
-	for i in $(timeout 10 $e images -q --filter label=` + imageLabel + ` | sort -u | head -n 50); do
-		timeout 10 $e image inspect --format 'built {{index .Config.Labels "` + imageLabel + `"}}{{range .RepoTags}} {{.}}{{end}}' "$i"
-	done
-	for i in ` + ssh.QuoteAll(look...) + `; do
-		timeout 10 $e image inspect "$i" >/dev/null || continue
-		inside=$(timeout -k 5 30 $e run --rm --network=none --cap-drop=ALL --entrypoint=/bin/sh "$i" -c '` + librariesScript + `
-			echo looked' </dev/null) || continue
-		echo "looking $i"
-		echo "$inside" | head -n 20 | sed 's/^/inside /'
-	done
-	break
-done`
+	return script("engine.sh", append([]string{imageLabel, assets.Script("libraries.sh") + "echo looked"}, look...)...)
 }
 
 // engine reads what engineScript printed, nil where no engine answers.

@@ -109,12 +109,8 @@ func moduleScript(want, loaded, set []string) string {
 	return traceGuard(b.String())
 }
 
-// traceGuard fails a script after which the kernel log has more call traces than before: then nothing may be loaded
-// again (VMware's own QE reads the log after each reload).
-func traceGuard(script string) string {
-	return "traces() { dmesg 2>/dev/null | grep -c 'Call Trace'; }\nbefore=$(traces)\n(\n" + script + ")\nrc=$?\n" +
-		"if [ \"$(traces)\" -gt \"${before:-0}\" ] 2>/dev/null; then echo 'the kernel log has a new Call Trace' >&2; exit 45; fi\nexit $rc\n"
-}
+// traceGuard fails a script after which the kernel log has more call traces than before.
+func traceGuard(body string) string { return script("trace-guard.sh", body) }
 
 func moduleError(vm string, r ssh.Result) error {
 	said := lastLines(r.Stderr, 2)

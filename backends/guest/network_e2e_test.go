@@ -89,7 +89,7 @@ func TestE2ENetworkFilesOfNetplanAndUnits(t *testing.T) {
 	f, _ := netconf.Write(netconf.Netplan, nil, a)
 	class, classText := ClassUnit(a.MAC, 106)
 	out := inNetwork(t, networkRoot(t), map[string]string{
-		"plan": f.Content, UnitName("vmw_pvrdma"): UnitText("vmw_pvrdma"), class: classText, "class": ClassScript,
+		"plan": f.Content, UnitName("vmw_pvrdma"): UnitText("vmw_pvrdma"), class: classText, "class": ClassScript(),
 		"main": `. /turn/lib.sh
 install -m 600 /turn/plan ` + f.Path + `
 netplan generate || exit 1

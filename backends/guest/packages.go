@@ -66,7 +66,7 @@ func (p packages) begun(ctx context.Context, vm string, names []string) ([]strin
 // ask reads what the package manager knows.
 func (p packages) ask(ctx context.Context, vm string, names []string) (facts, error) {
 	script := section("dpkg", "command -v dpkg-query >/dev/null && dpkg-query -W -f '${db:Status-Abbrev}|${Package}|${Version}|${Provides}\\n'") +
-		section("rpm", rpmScript(names))
+		section("rpm", script("rpm-versions.sh", names...))
 	r, err := p.g.Run(ctx, vm, ssh.Command{Script: script, MaxOutput: 8 << 20})
 	if err != nil {
 		return nil, err

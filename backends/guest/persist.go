@@ -65,12 +65,8 @@ func OptionsText(options map[string]string) string {
 
 // persistScript also looks at units of others: somebody may have set the guest up by hand, by the guides.
 func persistScript() string {
-	return section("persist", dumpScript(modulesLoadFile+" "+optionsFile+" $(grep -ls modprobe "+unitDir+"*.service)")) +
-		section("units", "for u in "+unitDir+`*.service; do
-	[ -f "$u" ] && grep -qs modprobe "$u" || continue
-	u=${u##*/}
-	if [ -e `+unitDir+`multi-user.target.wants/$u ] || systemctl is-enabled --quiet $u; then echo "$u"; fi
-done`) +
+	return section("persist", patterned("dump.sh", modulesLoadFile+" "+optionsFile+" $(grep -ls modprobe "+unitDir+"*.service)")) +
+		section("units", script("modprobe-units.sh", unitDir)) +
 		section("persist-left", "for f in "+beside(modulesLoadFile)+" "+beside(optionsFile)+" "+unitDir+"."+unitPrefix+`*.service.??????; do [ ! -e "$f" ] || echo "$f"; done
 for l in `+wantsLink(unitPrefix)+`*.service; do [ ! -L "$l" ] || [ -e "$l" ] || echo "$l"; done`)
 }

@@ -2,7 +2,7 @@ package guest
 
 import (
 	"context"
-	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,7 +19,7 @@ func (p port) device(ctx context.Context, s backends.Setting) (*backends.VerbsDe
 	if err != nil {
 		return nil, err
 	}
-	r, err := p.g.Run(ctx, s.Target.Name, ssh.Command{Script: section("rdma", rdmaScript) + networkScript() +
+	r, err := p.g.Run(ctx, s.Target.Name, ssh.Command{Script: section("rdma", script("rdma-devices.sh")) + networkScript() +
 		section("devinfo", "[ -d /sys/class/infiniband ] || ibv_devinfo -v"), MaxOutput: 8 << 20})
 	if err != nil {
 		return nil, err
@@ -84,31 +84,9 @@ func (p port) Set(ctx context.Context, s backends.Setting, to backends.Value, _ 
 }
 
 func portScript(d backends.VerbsDevice, settle time.Duration) string {
-	dev, nic := ssh.Quote(d.Name), ssh.Quote(d.Interface)
-	b := fmt.Sprintf(`active() {
-	n=0
-	while :; do
-		for f in /sys/class/infiniband/%s/ports/1/state /sys/class/net/%s/device/infiniband/*/ports/1/state; do
-			x=
-			[ -r "$f" ] && read -r x <"$f"
-			case $x in *ACTIVE*) exit 0 ;; esac
-		done
-		n=$((n + 1))
-		[ $n -gt %d ] && return 1
-		sleep 1
-	done
-}
-`, dev, nic, max(1, int(settle/time.Second)/4))
-	if d.Interface != "" {
-		b += fmt.Sprintf(`echo step link-up
-ip link set dev %[1]s up && active
-echo step link-down-up
-ip link set dev %[1]s down && ip link set dev %[1]s up && active
-`, nic)
-	}
+	module := ""
 	if d.Driver == pvrdma {
-		b += "echo step reload\nmodprobe -r vmw_pvrdma && modprobe vmw_pvrdma && active\n"
+		module = pvrdma
 	}
-	b += fmt.Sprintf("read -r x </sys/class/net/%s/carrier\n[ \"$x\" = 0 ] && echo no carrier\nexit 1\n", nic)
-	return traceGuard(b)
+	return traceGuard(script("port.sh", d.Name, d.Interface, strconv.Itoa(max(1, int(settle/time.Second)/4)), module))
 }

@@ -25,6 +25,11 @@ func script(name string, args ...string) string {
 	return "set -- " + ssh.QuoteAll(args...) + "\n" + assets.Script(name)
 }
 
+// patterned is one of assets/scripts whose arguments are patterns of file names of ours, for the shell to expand.
+func patterned(name, patterns string) string {
+	return "set -- " + patterns + "\n" + assets.Script(name)
+}
+
 // A step is one remote command of root that changes something. It runs under assets/scripts/guard.sh: alone in its guest,
 // with its name and the time it began written beside it. A step that outlives its connection (sshd does not end the
 // commands of a client that was killed) is found by the next one, which waits for its end.

@@ -114,37 +114,27 @@ func (g *Guests) surveyScript() string {
 		{"boot", "cat " + bootIDFile},
 		{"managers", "for c in apt-get dnf yum; do command -v $c; done"},
 		{"dpkg", "command -v dpkg-query >/dev/null && dpkg-query -W -f '${db:Status-Abbrev}|${Package}|${Version}|${Provides}\\n'"},
-		{"rpm", rpmScript(g.options.Packages)},
+		{"rpm", script("rpm-versions.sh", g.options.Packages...)},
 		{"modules", "cat /proc/modules || lsmod"},
-		{"available", availableScript(words(g.options.Modules))},
+		{"available", script("modules.sh", g.options.Modules...)},
 		{"memlock", "echo $SSH_MEMLOCK"},
 		{"perftest", "command -v ib_send_bw >/dev/null && ib_send_bw --version 2>&1"},
 		{"archives", "for f in " + words(g.archives()) + "; do [ -f \"$f\" ] && [ -r \"$f\" ] && echo \"$f\"; done"},
 		{"devinfo", "command -v ibv_devinfo >/dev/null && ibv_devinfo -v"},
-		{"rdma", rdmaScript},
+		{"rdma", script("rdma-devices.sh")},
 	} {
 		b.WriteString(section(s[0], s[1]))
 	}
 	b.WriteString(ofedScript())
 	b.WriteString(networkScript())
 	b.WriteString(persistScript())
-	b.WriteString(section("classes", classUnits))
+	b.WriteString(section("classes", classUnits()))
 	b.WriteString(healthScript(g.images()))
 	b.WriteString(buildFacts())
 	return b.String()
 }
 
-// availableScript asks for the files of all modules at once: a guest that is emulated or busy takes long to start a program.
-// Where one has no file that would tell its name, but "(builtin)" or "(null)", they are asked for one by one.
-func availableScript(modules string) string {
-	return `found=$(modinfo -n ` + modules + `)
-case $found in
-*'('*) for m in ` + modules + `; do modinfo -n $m >/dev/null && echo $m; done ;;
-*) echo "$found" ;;
-esac`
-}
-
-// available gives the modules of a list that availableScript has found, by name or by file.
+// available gives the modules of a list that modules.sh has found, by name or by file.
 func (f facts) available(modules []string) []string {
 	out := []string{}
 	found := strings.Fields(f["available"])
@@ -158,19 +148,6 @@ func (f facts) available(modules []string) []string {
 		}
 	}
 	return out
-}
-
-// rpmScript asks rpm for packages by the names that they are asked for: NAME-VERSION-RELEASE.ARCH is one too.
-func rpmScript(names []string) string {
-	list := make([]string, len(names))
-	for i, n := range names {
-		if bare, is := strings.CutSuffix(n, "KERNEL"); is {
-			list[i] = ssh.Quote(bare) + `"$(uname -r)"`
-		} else {
-			list[i] = ssh.Quote(n)
-		}
-	}
-	return `command -v rpm >/dev/null && for p in ` + strings.Join(list, " ") + `; do rpm -q --qf "$p|%{VERSION}-%{RELEASE}\\n" $p || :; done`
 }
 
 // images are those that are looked into.
@@ -188,58 +165,19 @@ func (g *Guests) archives() []string {
 	return g.options.Archives()
 }
 
-// rdmaScript walks sysfs, which tells more and more exactly than any tool. read is used for its speed: soft-RoCE has
-// a thousand GIDs.
-const rdmaScript = `for d in /sys/class/infiniband/*; do
-	[ -d "$d" ] || continue
-	p=$d/ports/1
-	echo "device ${d##*/}"
-	x=$(readlink -f "$d/device/driver") && echo "driver ${x##*/}"
-	for k in fw_ver; do read -r x <$d/$k && echo "$k $x"; done
-	for k in state rate link_layer; do read -r x <$p/$k && echo "$k $x"; done
-	c=/sys/kernel/config/rdma_cm
-	read -r x <$d/tc/1/traffic_class && echo "class $x"
-	if [ -d $c ] && [ ! -d $c/${d##*/} ]; then echo "tos 0"; elif read -r x <$c/${d##*/}/ports/1/default_roce_tos; then echo "tos $x"; fi
-	read -r x <$d/parent && echo "netdev $x"
-	for n in "$d"/device/net/*; do [ -e "$n" ] && echo "netdev ${n##*/}"; done
-	for n in "$p"/gids/*; do
-		read -r x <$n || continue
-		case $x in 0000:0000:0000:0000:0000:0000:0000:0000|'') continue ;; esac
-		i=${n##*/} t= v=
-		read -r t <$p/gid_attrs/types/$i
-		read -r v <$p/gid_attrs/ndevs/$i
-		echo "gid $i|$x|$t|$v"
-	done
-	x=$(readlink -f "$d/device") && for n in "${x%.*}".0/net/*; do [ -e "$n" ] && echo "netdev ${n##*/}"; done
-done`
-
 // networkScript tells about interfaces and everything that configures them. It needs root for netplan's files.
 func networkScript() string {
 	return networkLinks() +
 		section("addresses", "ip addr show") +
 		section("routes", "ip -4 route show default; ip -6 route show default") +
 		section("connection", "echo $SSH_CONNECTION") +
-		section("netconfig", `command -v netplan >/dev/null && echo netplan
-ls /etc/netplan/*.yaml >/dev/null && echo netplan-files
-command -v nmcli >/dev/null && echo nmcli
-command -v ifup >/dev/null && echo ifup
-set -- $(systemctl is-active NetworkManager systemd-networkd)
-case $1 in active|reloading|refreshing) echo NetworkManager ;; esac
-case $2 in active|reloading|refreshing) echo systemd-networkd ;; esac
-[ -d /etc/sysconfig/network-scripts ] && echo network-scripts`) +
-		section("netfiles", dumpScript(`/lib/netplan/*.yaml /run/netplan/*.yaml /etc/netplan/*.yaml \
+		section("netconfig", script("netconfig.sh")) +
+		section("netfiles", patterned("dump.sh", `/lib/netplan/*.yaml /run/netplan/*.yaml /etc/netplan/*.yaml \
 	/run/NetworkManager/system-connections/* /etc/NetworkManager/system-connections/* /etc/sysconfig/network-scripts/ifcfg-* \
 	/run/systemd/network/*.network /etc/systemd/network/*.network /etc/network/interfaces /etc/network/interfaces.d/*`))
 }
 
 // networkLinks lists the interfaces.
 func networkLinks() string {
-	return section("links", `for d in /sys/class/net/*; do
-	[ -e "$d/address" ] || continue
-	n=${d##*/} a= m= f= o=
-	read -r a <$d/address; read -r m <$d/mtu; read -r f <$d/flags; read -r o <$d/operstate
-	p=-; [ -e "$d/device" ] && p=device
-	s=-; [ -e "$d/master" ] && { s=$(readlink -f "$d/master"); s=${s##*/}; }
-	echo "$n|$a|$m|$f|$o|$p|$s"
-done`)
+	return section("links", script("links.sh"))
 }

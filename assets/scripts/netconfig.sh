@@ -1,0 +1,11 @@
+#!/bin/sh
+# Prints what configures the network of this guest, a word a line.
+command -v netplan >/dev/null && echo netplan
+ls /etc/netplan/*.yaml >/dev/null && echo netplan-files
+command -v nmcli >/dev/null && echo nmcli
+command -v ifup >/dev/null && echo ifup
+# shellcheck disable=SC2046 # two words
+set -- $(systemctl is-active NetworkManager systemd-networkd)
+case $1 in active | reloading | refreshing) echo NetworkManager ;; esac
+case $2 in active | reloading | refreshing) echo systemd-networkd ;; esac
+[ -d /etc/sysconfig/network-scripts ] && echo network-scripts

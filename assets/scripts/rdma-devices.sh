@@ -1,0 +1,29 @@
+#!/bin/sh
+# Prints what sysfs tells of each RDMA device: driver, firmware, state, traffic class, network interfaces, GIDs. read is used
+# for its speed: soft-RoCE has a thousand GIDs.
+for d in /sys/class/infiniband/*; do
+	[ -d "$d" ] || continue
+	p=$d/ports/1
+	echo "device ${d##*/}"
+	x=$(readlink -f "$d/device/driver") && echo "driver ${x##*/}"
+	read -r x <"$d/fw_ver" && echo "fw_ver $x"
+	for k in state rate link_layer; do read -r x <"$p/$k" && echo "$k $x"; done
+	c=/sys/kernel/config/rdma_cm
+	read -r x <"$d/tc/1/traffic_class" && echo "class $x"
+	if [ -d $c ] && [ ! -d "$c/${d##*/}" ]; then
+		echo "tos 0"
+	elif read -r x <"$c/${d##*/}/ports/1/default_roce_tos"; then
+		echo "tos $x"
+	fi
+	read -r x <"$d/parent" && echo "netdev $x"
+	for n in "$d"/device/net/*; do [ -e "$n" ] && echo "netdev ${n##*/}"; done
+	for n in "$p"/gids/*; do
+		read -r x <"$n" || continue
+		case $x in 0000:0000:0000:0000:0000:0000:0000:0000 | '') continue ;; esac
+		i=${n##*/} t='' v=''
+		read -r t <"$p/gid_attrs/types/$i"
+		read -r v <"$p/gid_attrs/ndevs/$i"
+		echo "gid $i|$x|$t|$v"
+	done
+	x=$(readlink -f "$d/device") && for n in "${x%.*}".0/net/*; do [ -e "$n" ] && echo "netdev ${n##*/}"; done
+done
