@@ -25,6 +25,10 @@ func Privileges(mode answers.Mode) []string {
 	return all
 }
 
+// Backup are the privileges for what a run saves before its first change (HostFirmwareSystem in the vSphere Web Services API
+// reference). Without them the run says what it could not save, and goes on.
+func Backup() []string { return []string{"Host.Config.Firmware"} }
+
 // SharedLock are the privileges that run.lock shared needs besides: the first on the root of the inventory, the second on
 // the clusters (vSphere Security, "Global Privileges"). Without them a run keeps only runs of its own state directory away.
 func SharedLock() []string { return []string{"Global.ManageCustomFields", "Global.SetCustomField"} }

@@ -50,7 +50,7 @@ func roleIsExact(t *testing.T, mode answers.Mode, scenario string) {
 	if out, _, _ := inProcess(env, "runs", "-o", "json"); !strings.Contains(out, `"runs": []`) {
 		t.Fatalf("a run was begun without a privilege:\n%s", out)
 	}
-	role.hold(t, all)
+	role.hold(t, append(slices.Clone(all), checks.Backup()...))
 	for _, words := range [][]string{apply, {"rollback", "--yes"}} {
 		if out, errs, code := inProcess(env, words...); code != 0 {
 			t.Fatalf("%s: exit %d\n%s%s", words[0], code, out, errs)

@@ -66,6 +66,10 @@ func carryOut(ctx context.Context, s *session.Session, a *answers.Answers, p *pl
 	if err != nil {
 		return engine.Result{}, err
 	}
+	saver, err := saveBefore(ctx, s, p, h.Run)
+	if err != nil {
+		return engine.Result{}, errors.Join(err, j.Close())
+	}
 	s.KeepLab(console.ExitPartial) // until the run is known to be finished
 	sink, done := logged(s, h.Run, sink)
 	job := jobOf(s, a, f, j, shared.stop(stop), sink)
@@ -76,7 +80,9 @@ func carryOut(ctx context.Context, s *session.Session, a *answers.Answers, p *pl
 	if unproven(err) && !j.State().Changed() {
 		s.KeepLab(console.ExitRefused)
 	}
+	saver.after(j)
 	res.Notes = append(res.Notes, leftBehind(j)...)
+	res.Notes = append(res.Notes, saver.warnings()...)
 	return res, errors.Join(err, j.Close(), done())
 }
 

@@ -4,13 +4,16 @@ package vcenter
 
 import (
 	"context"
+	"crypto/sha1"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,6 +23,7 @@ import (
 	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/types"
 
+	"github.com/rdma-setup/rdma-setup/backends/lab/ca"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/dvs"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/hosts"
@@ -51,11 +55,12 @@ type Options struct {
 type Server struct {
 	URL *url.URL // https://127.0.0.1:PORT/sdk, without a user
 
-	front *front
-	http  *http.Server
-	frame *frame.Frame
-	nfc   io.Closer
-	wg    sync.WaitGroup
+	front   *front
+	http    *http.Server
+	frame   *frame.Frame
+	nfc     io.Closer
+	bundles io.Closer
+	wg      sync.WaitGroup
 }
 
 // Serve builds the inventory from the world and serves it until Close.
@@ -69,6 +74,13 @@ func Serve(w *world.World, o Options) (*Server, error) {
 	listener, err := net.Listen("tcp", o.Listen)
 	if err != nil {
 		return nil, err
+	}
+	cert, thumb, err := hostCertificate()
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	if err := w.Update(func(s *world.State) ([]world.Event, error) { s.HostThumb = thumb; return nil, nil }); err != nil {
+		return nil, errors.Join(err, listener.Close())
 	}
 	content := vpx.ServiceContent
 	content.About = about()
@@ -95,7 +107,7 @@ func Serve(w *world.World, o Options) (*Server, error) {
 	f.Extend(perf{f}, "PerformanceManager")
 	tree := model.Build(f)
 	f.Extend(views{f, tree}, "ViewManager")
-	hosts.Register(f)
+	s.bundles = hosts.Register(f, cert)
 	dvs.Register(f)
 	s.nfc = vms.Register(f)
 
@@ -129,7 +141,24 @@ func (s *Server) Close() error {
 	}
 	s.frame.Close()
 	s.wg.Wait()
-	return errors.Join(err, s.nfc.Close())
+	return errors.Join(err, s.nfc.Close(), s.bundles.Close())
+}
+
+// hostCertificate is what the hosts show, with its thumbprint as vCenter tells it: SHA-1, bytes divided by colons.
+func hostCertificate() (tls.Certificate, string, error) {
+	authority, err := ca.New()
+	if err != nil {
+		return tls.Certificate{}, "", err
+	}
+	cert, err := authority.Server("esx.lab")
+	if err != nil {
+		return tls.Certificate{}, "", err
+	}
+	var octets []string
+	for _, b := range sha1.Sum(cert.Certificate[0]) {
+		octets = append(octets, fmt.Sprintf("%02X", b))
+	}
+	return cert, strings.Join(octets, ":"), nil
 }
 
 // about says what this is, and that it is simulated.

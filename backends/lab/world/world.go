@@ -14,6 +14,7 @@ import (
 type State struct {
 	Datacenter string
 	Cluster    string
+	HostThumb  string // SHA-1 of the certificate that every host shows on port 443
 	Hosts      []*Host
 	VMs        []*VM
 	Switches   []*DVS

@@ -2,20 +2,16 @@ package appliance
 
 import (
 	"context"
-	"crypto/sha1"
-	"crypto/tls"
-	"encoding/hex"
-	"fmt"
 	"io"
 	"net/http"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/vmware/govmomi/nfc"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
 // A meter counts bytes and tells how far everything is.
@@ -92,7 +88,7 @@ func upload(ctx context.Context, f *File, item nfc.FileItem, m *meter) error {
 	req.ContentLength = size
 	req.Header.Set("Content-Type", kind)
 	req.Header.Set("Overwrite", "t")
-	transport := &http.Transport{TLSClientConfig: vouched(item.Thumbprint), Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: 20 * time.Second}
+	transport := &http.Transport{TLSClientConfig: wire.HostTLS(item.Thumbprint), Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: 20 * time.Second}
 	defer transport.CloseIdleConnections()
 	res, err := (&http.Client{Transport: transport}).Do(req)
 	if err != nil {
@@ -103,23 +99,4 @@ func upload(ctx context.Context, f *File, item nfc.FileItem, m *meter) error {
 		return backends.Errorf(backends.KindPermanent, item.URL.Host, "look at the host's hostd.log", "send %s: the host answers %s", item.Path, res.Status)
 	}
 	return nil
-}
-
-// vouched trusts the certificate with the thumbprint (SHA-1, as vCenter gives it in the lease) and no other; without one the
-// usual authorities decide.
-func vouched(thumbprint string) *tls.Config {
-	c := &tls.Config{MinVersion: tls.VersionTLS12}
-	if thumbprint == "" {
-		return c
-	}
-	want := strings.ToLower(strings.ReplaceAll(thumbprint, ":", ""))
-	c.InsecureSkipVerify = true // verified below against what vCenter says
-	c.VerifyConnection = func(cs tls.ConnectionState) error {
-		sum := sha1.Sum(cs.PeerCertificates[0].Raw)
-		if got := hex.EncodeToString(sum[:]); got != want {
-			return fmt.Errorf("its certificate (SHA-1 %s) is not the one that vCenter knows (%s)", got, want)
-		}
-		return nil
-	}
-	return c
 }

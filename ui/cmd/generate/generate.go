@@ -76,7 +76,7 @@ func newRoleCmd(e *console.Env) *cobra.Command {
 		Short: "Print the lines that make a vCenter role with exactly the privileges of a mode",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			privileges := checks.Privileges(answers.Mode(mode))
+			privileges := append(checks.Privileges(answers.Mode(mode)), checks.Backup()...)
 			if name == "" {
 				name = "rdma-setup-" + mode
 			}

@@ -70,8 +70,8 @@ func (s *Session) ask(ctx context.Context, a *answers.Answers, inv *backends.Inv
 	})
 }
 
-// shellTarget says how the shell of a host is reached: as the answers tell, else by its inventory name.
-func (s *Session) shellTarget(host string) (ssh.Target, bool) {
+// ShellTarget says how the shell of a host is reached: as the answers tell, else by its inventory name.
+func (s *Session) ShellTarget(host string) (ssh.Target, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.answers == nil {

@@ -104,7 +104,7 @@ func (s *Session) reachGuests() error {
 	s.mu.Unlock()
 	s.Guests = guest.New(pool, s.target, s.VC, guest.Options{Packages: managed, Archives: s.archives, Images: s.images, TakeBack: max(time.Minute, s.Set.GuestTimeout),
 		Waiting: s.waiting})
-	s.Shells = esxi.New(pool, s.shellTarget, esxi.Options{})
+	s.Shells = esxi.New(pool, s.ShellTarget, esxi.Options{})
 	return nil
 }
 

@@ -197,6 +197,35 @@ func WriteFile(root, run, name string, data []byte) error {
 	return nil
 }
 
+// BackupDir is the directory in that of a run with what the run saved before its first change.
+const BackupDir = "backup"
+
+// WriteBackup writes a file of BackupDir, 0600 in a directory of 0700. Characters of a name that could lead elsewhere are replaced.
+func WriteBackup(root, run, name string, data []byte) (file string, err error) {
+	if err := checkRun(run); err != nil {
+		return "", err
+	}
+	file = strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.", r) {
+			return r
+		}
+		return '_'
+	}, name)
+	dir, err := os.OpenRoot(runDir(root, run))
+	if err != nil {
+		return "", stateError(root, err)
+	}
+	defer func() { _ = dir.Close() }()
+	if err := dir.Mkdir(BackupDir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return "", stateError(root, err)
+	}
+	err = renameio.WriteFile(filepath.Join(BackupDir, file), data, 0o600, renameio.WithRoot(dir), renameio.WithStaticPermissions(0o600))
+	if err != nil {
+		return "", stateError(root, err)
+	}
+	return file, nil
+}
+
 // ReadFile reads a file of a run (report.json, plan.json).
 func ReadFile(root, run, name string) ([]byte, error) {
 	if err := checkRun(run); err != nil {

@@ -2,7 +2,9 @@
 package hosts
 
 import (
+	"crypto/tls"
 	"errors"
+	"io"
 
 	"github.com/vmware/govmomi/vim25/types"
 
@@ -11,8 +13,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// Register adds the methods to a frame.
-func Register(f *frame.Frame) {
+// Register adds the methods to a frame. cert is what hosts show on port 443. What it returns is closed with the vCenter.
+func Register(f *frame.Frame, cert tls.Certificate) io.Closer {
 	b := base{f}
 	f.Handle(system{b}, "HostSystem")
 	f.Handle(firewall{b}, "HostFirewallSystem")
@@ -27,6 +29,9 @@ func Register(f *frame.Frame) {
 	f.Handle(files{b}, "HostDatastoreBrowser")
 	f.Handle(executer{b}, "ManagedMethodExecuter")
 	f.Extend(options{b}, "OptionManager")
+	fw := &firmware{base: b, cert: cert, ready: map[string][]byte{}}
+	f.Handle(fw, "HostFirmwareSystem")
+	return fw
 }
 
 type base struct{ f *frame.Frame }

@@ -59,7 +59,7 @@ func hostObject(s *world.State, h *world.Host) *mo.HostSystem {
 	obj.Summary = types.HostListSummary{
 		Host: &self, Hardware: hardwareSummary(h), Runtime: &obj.Runtime, OverallStatus: types.ManagedEntityStatusGreen,
 		RebootRequired:     h.RebootPending(),
-		Config:             types.HostConfigSummary{Name: h.Name, Port: 443, Product: &prod},
+		Config:             types.HostConfigSummary{Name: h.Name, Port: 443, SslThumbprint: s.HostThumb, Product: &prod},
 		QuickStats:         types.HostListSummaryQuickStats{OverallMemoryUsage: int32(memoryUsed(s, h)), OverallCpuUsage: 2400},
 		ManagementServerIp: "127.0.0.1",
 	}
@@ -74,6 +74,7 @@ func hostObject(s *world.State, h *world.Host) *mo.HostSystem {
 		PowerSystem:        ptr(SubRef("HostPowerSystem", "powerSystem", h)),
 		ImageConfigManager: ptr(SubRef("HostImageConfigManager", "imageConfigManager", h)),
 		HostAccessManager:  ptr(SubRef("HostAccessManager", "hostAccessManager", h)),
+		FirmwareSystem:     ptr(SubRef("HostFirmwareSystem", "firmwareSystem", h)),
 	}
 	return obj
 }
@@ -95,6 +96,7 @@ func subObjects(s *world.State, h *world.Host, host *mo.HostSystem) []mo.Referen
 		&mo.HostPowerSystem{Self: *cm.PowerSystem, Capability: *powerPolicies(h), Info: *powerPolicy(h)},
 		&mo.HostImageConfigManager{Self: *cm.ImageConfigManager},
 		&mo.HostAccessManager{Self: *cm.HostAccessManager, LockdownMode: types.HostLockdownMode(h.Lockdown)},
+		&mo.HostFirmwareSystem{Self: *cm.FirmwareSystem},
 		&plain{managed{Self: SubRef("ManagedMethodExecuter", "managedMethodExecuter", h)}},
 		&plain{managed{Self: SubRef("DynamicTypeManager", "dynamicTypeManager", h)}},
 	}

@@ -1,0 +1,179 @@
+package vsphere
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
+)
+
+// bundleLimit bounds the configuration bundle of a host; real ones have some hundred kB.
+const bundleLimit = 64 << 20
+
+// HostBundle has a host pack its configuration and fetches the bundle from the host itself, at the address given: the URL that
+// vCenter returns has "*" in its place (vSphere Web Services API, HostFirmwareSystem; KB 2042141). It needs Host.Config.Firmware.
+func (c *Client) HostBundle(ctx context.Context, host, address string) ([]byte, error) {
+	const what = "save the host's configuration"
+	ref, err := c.places.Find(ctx, backends.HostRef(host))
+	if err != nil {
+		return nil, err
+	}
+	o, err := c.conn.One(ctx, ref, "configManager.firmwareSystem", "summary.config.sslThumbprint")
+	if err != nil {
+		return nil, wire.Explain(err, host, what)
+	}
+	system, ok := wire.Prop[types.ManagedObjectReference](o, "configManager.firmwareSystem")
+	if !ok {
+		return nil, backends.Errorf(backends.KindRefused, host, "", "%s: vCenter offers no backup for this host", what)
+	}
+	res, err := methods.BackupFirmwareConfiguration(ctx, c.conn.VIM(), &types.BackupFirmwareConfiguration{This: system})
+	if err != nil {
+		return nil, wire.Explain(err, host, what)
+	}
+	u, err := bundleURL(res.Returnval, address)
+	if err != nil {
+		return nil, backends.Errorf(backends.KindPermanent, host, "", "%s: the address %q of the bundle cannot be used: %w", what, res.Returnval, err)
+	}
+	b, err := fetch(ctx, u, wire.Value[string](o, "summary.config.sslThumbprint"))
+	if err != nil {
+		return nil, backends.Errorf(backends.KindUnreachable, host, "Open port 443 of the host to this machine.", "fetch the host's configuration from %s: %w", u.Host, err)
+	}
+	return b, nil
+}
+
+// bundleURL puts the host's address into the URL of a bundle. It is fetched with TLS, whatever the URL says: ESXi redirects HTTP.
+func bundleURL(text, address string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	if u.Hostname() == "*" {
+		port := u.Port()
+		if u.Host = address; strings.Contains(address, ":") {
+			u.Host = "[" + address + "]"
+		}
+		if port != "" {
+			u.Host = net.JoinHostPort(address, port)
+		}
+	}
+	u.Scheme = "https"
+	return u, nil
+}
+
+func fetch(ctx context.Context, u *url.URL, thumbprint string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	transport := &http.Transport{TLSClientConfig: wire.HostTLS(thumbprint), Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: 20 * time.Second}
+	defer transport.CloseIdleConnections()
+	res, err := (&http.Client{Transport: transport}).Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return nil, backends.Errorf(backends.KindPermanent, "", "", "the host answers %s", res.Status)
+	}
+	return backends.Input{Name: "the configuration of a host", Limit: bundleLimit}.Read(io.Reader(res.Body), "the bundle")
+}
+
+// An Export is one switch or port group of an exported distributed switch, as DVSManagerImportEntity_Task takes it back.
+type Export struct {
+	EntityType    string `json:"entityType"`
+	Key           string `json:"key"`
+	Name          string `json:"name"`
+	Container     string `json:"container,omitempty"` // group-n7
+	ConfigVersion string `json:"configVersion"`
+	ConfigBlob    []byte `json:"configBlob"` // base64
+}
+
+// ExportSwitch exports a distributed switch with all its port groups, as JSON. Reading rights are enough.
+func (c *Client) ExportSwitch(ctx context.Context, name string) ([]byte, error) {
+	const what = "export the switch"
+	ref, err := c.places.Find(ctx, backends.SwitchRef(name))
+	if err != nil {
+		return nil, err
+	}
+	manager := c.conn.VIM().ServiceContent.DvSwitchManager
+	if manager == nil {
+		return nil, backends.Errorf(backends.KindRefused, name, "", "%s: there is no vCenter", what)
+	}
+	o, err := c.conn.One(ctx, ref, "uuid", "portgroup")
+	if err != nil {
+		return nil, wire.Explain(err, name, what)
+	}
+	uuid := wire.Value[string](o, "uuid")
+	sets := []types.BaseSelectionSet{&types.DVSSelection{DvsUuid: uuid}}
+	var keys []string
+	for _, g := range wire.Value[types.ArrayOfManagedObjectReference](o, "portgroup").ManagedObjectReference {
+		keys = append(keys, g.Value) // the key of a port group is the value of its reference (DVPortgroupConfigInfo.key)
+	}
+	if len(keys) > 0 {
+		sets = append(sets, &types.DVPortgroupSelection{DvsUuid: uuid, PortgroupKey: keys})
+	}
+	task, err := methods.DVSManagerExportEntity_Task(ctx, c.conn.VIM(), &types.DVSManagerExportEntity_Task{This: *manager, SelectionSet: sets})
+	if err != nil {
+		return nil, wire.Explain(err, name, what)
+	}
+	result, err := c.conn.Task(ctx, task.Returnval, nil)
+	if err != nil {
+		return nil, wire.Explain(err, name, what)
+	}
+	list, ok := result.(types.ArrayOfEntityBackupConfig)
+	if !ok || len(list.EntityBackupConfig) == 0 {
+		return nil, backends.Errorf(backends.KindPermanent, name, "", "%s: vCenter returned nothing", what)
+	}
+	var out []Export
+	for _, e := range list.EntityBackupConfig {
+		x := Export{EntityType: e.EntityType, Key: e.Key, Name: e.Name, ConfigVersion: e.ConfigVersion, ConfigBlob: e.ConfigBlob}
+		if e.Container != nil {
+			x.Container = e.Container.Value
+		}
+		out = append(out, x)
+	}
+	return json.MarshalIndent(out, "", "  ")
+}
+
+// deviceProperties are what a change of this program may touch of a VM's configuration. Other keys of it can hold secrets.
+var deviceProperties = []string{"name", "config.version", "config.hardware", "config.memoryAllocation", "config.memoryReservationLockedToMax",
+	"config.cpuAllocation", "config.latencySensitivity", "config.nestedHVEnabled", "runtime.powerState", "runtime.host"}
+
+// DeviceLists gives the virtual hardware of VMs as JSON, by name.
+func (c *Client) DeviceLists(ctx context.Context, vms []string) ([]byte, error) {
+	var refs []types.ManagedObjectReference
+	names := map[types.ManagedObjectReference]string{}
+	for _, vm := range vms {
+		ref, err := c.places.Find(ctx, backends.VMRef(vm))
+		if err != nil {
+			return nil, err
+		}
+		refs = append(refs, ref)
+		names[ref] = vm
+	}
+	out := map[string]map[string]any{}
+	_, err := c.conn.Retrieve(ctx, []types.PropertyFilterSpec{wire.Of("VirtualMachine", refs, deviceProperties...)}, func(o wire.Object) {
+		out[names[o.Ref]] = o.Props
+	})
+	if err != nil {
+		return nil, wire.Explain(err, "vCenter", "read the device lists of the VMs")
+	}
+	var b bytes.Buffer
+	e := types.NewJSONEncoder(&b) // with the type of each device
+	e.SetIndent("", "  ")
+	if err := e.Encode(out); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}

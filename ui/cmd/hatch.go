@@ -1,0 +1,199 @@
+package cmd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/rollback"
+)
+
+// Bounds on what is saved before a run: for all of it, for one target, and at the same time.
+const (
+	backupTime   = 5 * time.Minute
+	targetTime   = time.Minute
+	backupAtOnce = 8
+	backupSize   = 512 << 20 // bytes
+)
+
+// A hatch is what is saved before the first change of a run, so that everything can be taken back without this program.
+type hatch struct {
+	s    *session.Session
+	run  string
+	page rollback.Page
+
+	mu   sync.Mutex
+	size int
+}
+
+// saveBefore saves the configuration of what a plan touches, and the page of manual steps. What cannot be saved is a warning; that
+// nothing at all can be written beside the journal is an error.
+func saveBefore(ctx context.Context, s *session.Session, p *planned, run string) (*hatch, error) {
+	h := &hatch{s: s, run: run, page: rollback.Page{Run: run, VCenter: p.inv.VCenter.URL, Steps: rollback.ByHand(p.plan.Changes, nil)}}
+	within, cancel := context.WithTimeout(ctx, backupTime)
+	defer cancel()
+	var g errgroup.Group
+	g.SetLimit(backupAtOnce)
+	for _, job := range h.jobs(p) {
+		g.Go(func() error {
+			h.save(within, job)
+			return nil
+		})
+	}
+	_ = g.Wait() // every job notes its own error
+	slices.Sort(h.page.Saved)
+	slices.Sort(h.page.Missing)
+	for _, line := range h.warnings() {
+		fmt.Fprintln(s.Env.Stderr, "WARNING: "+plain.Clean(line))
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, backends.Errorf(backends.KindInterrupted, "", "", "interrupted before the first change: %w", context.Cause(ctx))
+	}
+	if err := h.write(); err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(s.Env.Stderr, "backups and manual undo steps: %s\n", filepath.Join(journal.Dir(s.Set.StateDir, run), journal.BackupDir))
+	return h, nil
+}
+
+// A backup is one file to be made.
+type backup struct {
+	file, what string
+	make       func(ctx context.Context) ([]byte, error)
+}
+
+func (h *hatch) jobs(p *planned) []backup {
+	var jobs []backup
+	touched := targetsOf(p.plan)
+	for _, host := range touched[backends.TypeHost] {
+		jobs = append(jobs, backup{"host-" + host + ".tgz", "configuration of host " + host, func(ctx context.Context) ([]byte, error) {
+			address := host[strings.LastIndex(host, "/")+1:]
+			if t, ok := h.s.ShellTarget(host); ok {
+				address = t.Host
+			}
+			return h.s.VC.HostBundle(ctx, host, address)
+		}})
+		if in := p.inv.Host(host); in != nil && in.System != nil && len(in.System.Firmware) > 0 {
+			jobs = append(jobs, backup{"firmware-" + host + ".json", "firmware settings of the cards of host " + host, func(context.Context) ([]byte, error) {
+				return json.MarshalIndent(in.System.Firmware, "", "  ")
+			}})
+		}
+	}
+	for _, name := range touched[backends.TypeSwitch] {
+		if slices.ContainsFunc(p.inv.Switches, func(d backends.Switch) bool { return d.Name == name }) {
+			jobs = append(jobs, backup{"switch-" + name + ".json", "configuration of switch " + name + " and its port groups", func(ctx context.Context) ([]byte, error) {
+				return h.s.VC.ExportSwitch(ctx, name)
+			}})
+		}
+	}
+	if vms := touched[backends.TypeVM]; len(vms) > 0 {
+		jobs = append(jobs, backup{"vms.json", fmt.Sprintf("virtual hardware of the VMs (%d)", len(vms)), func(ctx context.Context) ([]byte, error) {
+			return h.s.VC.DeviceLists(ctx, vms)
+		}})
+	}
+	return jobs
+}
+
+// targetsOf are the targets of a plan by type, sorted; a guest counts as its VM, a membership also for its switch.
+func targetsOf(p *plan.Plan) map[backends.TargetType][]string {
+	out := map[backends.TargetType][]string{}
+	add := func(t backends.TargetType, name string) {
+		if !slices.Contains(out[t], name) {
+			out[t] = append(out[t], name)
+		}
+	}
+	for _, c := range p.Changes {
+		switch t := c.Target; t.Type {
+		case backends.TypeGuest:
+			add(backends.TypeVM, t.Name)
+		default:
+			add(t.Type, t.Name)
+		}
+		var group backends.PortGroupSpec
+		switch {
+		case c.Kind == backends.KindMember:
+			add(backends.TypeSwitch, c.Name)
+		case c.Kind == backends.KindPortGroup && c.To.Decode(&group) == nil:
+			add(backends.TypeSwitch, group.Switch)
+		}
+	}
+	for _, names := range out {
+		slices.Sort(names)
+	}
+	return out
+}
+
+func (h *hatch) save(ctx context.Context, job backup) {
+	ctx, cancel := context.WithTimeout(ctx, targetTime)
+	defer cancel()
+	b, err := job.make(ctx)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	file := ""
+	if h.size += len(b); err == nil && h.size > backupSize {
+		err = fmt.Errorf("all backups together are larger than %s", backends.SizeText(backupSize))
+	}
+	if err == nil {
+		file, err = journal.WriteBackup(h.s.Set.StateDir, h.run, job.file, b)
+	}
+	if err != nil {
+		h.page.Missing = append(h.page.Missing, job.what+": "+err.Error())
+		return
+	}
+	h.page.Saved = append(h.page.Saved, file+": "+job.what)
+}
+
+// warnings name what could not be saved: five of many, the rest stands on the page.
+func (h *hatch) warnings() []string {
+	const most = 5
+	var out []string
+	for i, line := range h.page.Missing {
+		if i == most {
+			return append(out, fmt.Sprintf("and %d more not saved before the run: see undo.md", len(h.page.Missing)-most))
+		}
+		out = append(out, "not saved before the run: "+line)
+	}
+	return out
+}
+
+func (h *hatch) write() error {
+	_, err := journal.WriteBackup(h.s.Set.StateDir, h.run, "undo.md", []byte(h.page.Markdown()))
+	return err
+}
+
+// after writes the page again from the journal, which has the values that were read just before each change.
+func (h *hatch) after(j *journal.Journal) {
+	st := j.State()
+	var changes []plan.Change
+	kept := map[string]*backends.Kept{}
+	for _, e := range st.Entries() {
+		var at plan.Plan
+		c := plan.Change{Setting: e.Setting, From: e.Prior, To: e.To}
+		if json.Unmarshal(e.Plan, &at) == nil {
+			if i := slices.IndexFunc(at.Changes, func(x plan.Change) bool { return x.ID() == e.Node }); i >= 0 {
+				c.Irreversible, c.State = at.Changes[i].Irreversible, at.Changes[i].State
+			}
+		}
+		changes = append(changes, c)
+		kept[c.ID()] = e.Kept
+	}
+	if len(changes) == 0 {
+		return
+	}
+	h.page.Steps, h.page.Complete = rollback.ByHand(changes, kept), true
+	if err := h.write(); err != nil {
+		fmt.Fprintf(h.s.Env.Stderr, "WARNING: the page of manual undo steps could not be brought up to date: %v\n", err)
+	}
+}

@@ -1,0 +1,111 @@
+package cmd_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// TestBackupsBeforeARun: what a run touches is saved before its first change, and a page says how to take it back by hand. An
+// account that may not save host configurations gets a warning, and the run goes on.
+func TestBackupsBeforeARun(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name       string
+		privileges []string
+		warns      bool
+	}{
+		{"allowed", append(checks.Privileges(answers.PVRDMA), checks.Backup()...), false},
+		{"not allowed", checks.Privileges(answers.PVRDMA), true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			l, err := lab.Start(t.Context(), lab.Options{Scenario: "drifted", Hosts: 1, VMs: 1, Dir: t.TempDir()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { l.Close() })
+			state := t.TempDir()
+			env := environment(l, state)
+			newRole(t, env).hold(t, tt.privileges)
+			_, errs, code := inProcess(env, "apply", "-f", filepath.Join(l.Dir(), "answers-pvrdma.yaml"), "--yes")
+			if code != 0 && code != 1 { // the pair of one VM is not measured
+				t.Fatalf("exit %d\n%s", code, errs)
+			}
+			if warned := strings.Contains(errs, "WARNING: not saved before the run: configuration of host esx-01") && strings.Contains(errs, "Host.Config.Firmware"); warned != tt.warns {
+				t.Errorf("warned %t, want %t:\n%s", warned, tt.warns, errs)
+			}
+			dirs, err := filepath.Glob(filepath.Join(state, "rdma-setup", "runs", "*", "backup"))
+			if err != nil || len(dirs) != 1 {
+				t.Fatalf("%v, %v", dirs, err)
+			}
+			private(t, dirs[0], 0o700)
+			at := func(name string) string { return filepath.Join(dirs[0], name) }
+			if _, err := os.Stat(at("host-esx-01.tgz")); (err == nil) == tt.warns {
+				t.Errorf("the bundle: %v", err)
+			}
+			if !tt.warns {
+				isBundle(t, at("host-esx-01.tgz"))
+			}
+			if devices, err := os.ReadFile(at("vms.json")); err != nil || !strings.Contains(string(devices), `"vm-01"`) || !strings.Contains(string(devices), `"_typeName": "VirtualVmxnet3"`) {
+				t.Errorf("vms.json: %v\n%.2000s", err, devices)
+			}
+			var export []struct{ EntityType, Name, ConfigBlob string }
+			readJSON(t, at("switch-RDMA-DVS.json"), &export)
+			if len(export) < 2 || export[0].Name != "RDMA-DVS" || export[0].ConfigBlob == "" {
+				t.Errorf("the export of the switch: %+v", export)
+			}
+			private(t, at("undo.md"), 0o600)
+			page, err := os.ReadFile(at("undo.md"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(string(page), "before the first change, from the plan") || !strings.Contains(string(page), "## Host esx-01") ||
+				!strings.Contains(string(page), "govc host.esxcli -host 'esx-01' ") {
+				t.Errorf("the page:\n%s", page)
+			}
+		})
+	}
+}
+
+func private(t *testing.T, path string, mode os.FileMode) {
+	t.Helper()
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != mode {
+		t.Errorf("%s: %v, %v", path, info, err)
+	}
+}
+
+func readJSON(t *testing.T, path string, into any) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(b, into)
+	}
+	if err != nil {
+		t.Errorf("%s: %v", path, err)
+	}
+}
+
+func isBundle(t *testing.T, path string) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z, err := gzip.NewReader(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h, err := tar.NewReader(z).Next(); err != nil || h.Name != "state.tgz" {
+		t.Errorf("%v, %v", h, err)
+	}
+}

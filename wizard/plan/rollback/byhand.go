@@ -1,0 +1,174 @@
+package rollback
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+)
+
+// A Step is one recorded setting and how a person puts its earlier value back: a sentence, commands, or both.
+type Step struct {
+	Change   plan.Change // From is the value to go back to
+	Kept     *backends.Kept
+	Text     string
+	Commands []string
+}
+
+// ByHand tells for each change how to put the earlier value back without this program, the last change first. kept are the
+// recorded items by the id of the change. Flags of govc are those of "govc COMMAND -h", esxcli's those of the "ESXCLI
+// Reference"; mlxconfig's those of NVIDIA's "mlxconfig" documentation.
+func ByHand(changes []plan.Change, kept map[string]*backends.Kept) []Step {
+	var out []Step
+	for _, c := range slices.Backward(changes) {
+		if c.State {
+			continue // a repair, no setting
+		}
+		s := Step{Change: c, Kept: kept[c.ID()]}
+		switch {
+		case c.Irreversible != "":
+			s.Text = "There is no way back: " + c.Irreversible + "."
+		case !c.From.Known():
+			s.Text = "The earlier value is read just before the change and stands in journal.jsonl: " + c.From.String() + "."
+		default:
+			s.Text, s.Commands = byHand(c)
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func byHand(c plan.Change) (text string, commands []string) {
+	switch c.Target.Type {
+	case backends.TypeHost:
+		return hostByHand(c)
+	case backends.TypeVM:
+		return vmByHand(c)
+	case backends.TypeGuest:
+		return guestByHand(c)
+	}
+	switch c.Kind {
+	case backends.KindSwitch:
+		var was backends.SwitchSpec
+		if c.From.IsAbsent() {
+			return "The switch did not exist. Remove it when no host and no VM uses it any more.",
+				[]string{"govc object.destroy \"$(govc find / -type DistributedVirtualSwitch -name " + word(c.Target.Name) + ")\""}
+		}
+		if c.From.Decode(&was) == nil {
+			return fmt.Sprintf("Before: MTU %d, Network I/O Control %t, discovery %q. A version cannot be lowered.", was.MTU, was.NIOC, was.Discovery),
+				[]string{fmt.Sprintf("govc dvs.change -mtu %d %s", was.MTU, word(c.Target.Name))}
+		}
+	case backends.KindPortGroup:
+		var was backends.PortGroupSpec
+		if c.From.IsAbsent() {
+			return "The port group did not exist. Remove it when no VM uses it any more.",
+				[]string{"govc object.destroy \"$(govc find / -type DistributedVirtualPortgroup -name " + word(c.Target.Name) + ")\""}
+		}
+		if c.From.Decode(&was) == nil {
+			return fmt.Sprintf("In the vSphere Client, under Teaming and failover, set the active uplinks to %s.", cmp.Or(strings.Join(was.Active, ", "), "those of the switch")),
+				[]string{fmt.Sprintf("govc dvs.portgroup.change -vlan %d %s", was.VLAN, word(c.Target.Name))}
+		}
+	}
+	return before(c), nil
+}
+
+// before is what is said where no command is known.
+func before(c plan.Change) string {
+	if c.From.IsAbsent() {
+		return "It did not exist before. Remove it."
+	}
+	return "Set it back to: " + c.From.String()
+}
+
+func hostByHand(c plan.Change) (string, []string) {
+	host := c.Target.Name
+	esxcli := func(format string, args ...any) []string {
+		return []string{"govc host.esxcli -host " + word(host) + " " + fmt.Sprintf(format, args...)}
+	}
+	const reboot = "It holds from the next reboot of the host."
+	var text string
+	var on bool
+	var params map[string]string
+	switch c.Kind {
+	case backends.KindMember:
+		var was backends.MemberSpec
+		if c.From.IsAbsent() {
+			return "The host was no member of " + c.Name + ". In the vSphere Client: the switch, Hosts, Remove from distributed switch; or with PowerCLI:",
+				[]string{fmt.Sprintf("Remove-VDSwitchVMHost -VDSwitch '%s' -VMHost '%s' -Confirm:$false", quote(c.Name), quote(host))}
+		}
+		if c.From.Decode(&was) == nil {
+			return fmt.Sprintf("In the vSphere Client: the switch %s, Add and manage hosts, Manage host networking, %s: its uplinks were %s.", c.Name, host, cmp.Or(strings.Join(was.PNICs, ", "), "none")), nil
+		}
+	case backends.KindOption:
+		path := word("/" + strings.ReplaceAll(c.Name, ".", "/"))
+		var number int64
+		switch {
+		case c.From.Decode(&text) == nil && text == "":
+			return "The option was empty, which is its default.", esxcli("system settings advanced set -o %s -d true", path)
+		case c.From.Decode(&text) == nil:
+			return "", esxcli("system settings advanced set -o %s -s %s", path, word(text))
+		case c.From.Decode(&number) == nil:
+			return "", esxcli("system settings advanced set -o %s -i %d", path, number)
+		}
+	case backends.KindFirewall:
+		if c.From.Decode(&on) == nil {
+			return "", esxcli("network firewall ruleset set -r %s -e %t", word(c.Name), on)
+		}
+	case backends.KindPower:
+		if c.From.Decode(&text) == nil {
+			return fmt.Sprintf("The power policy was %q. In the vSphere Client: the host, Configure, Hardware, Overview, Power Management.", text), nil
+		}
+	case backends.KindComponent:
+		if c.From.IsAbsent() {
+			return "The component was not installed. " + reboot, esxcli("software vib remove -n %s", word(c.Name))
+		}
+		if c.From.Decode(&text) == nil {
+			return fmt.Sprintf("Version %s was installed: install it again from its depot (FILE). %s", text, reboot), esxcli("software vib install -d FILE -n %s", word(c.Name))
+		}
+	case backends.KindModuleParams:
+		if c.From.Decode(&params) == nil {
+			return reboot, esxcli("system module parameters set -m %s -p %s", word(c.Name), word(pairs(params)))
+		}
+	case backends.KindFirmware:
+		if c.From.Decode(&params) == nil {
+			return "On the host itself, with its SSH service started. " + reboot,
+				[]string{fmt.Sprintf("ssh root@%s /opt/mellanox/bin/mlxconfig -d %s -y set %s", word(host), word(c.Name), pairs(params))}
+		}
+	case backends.KindVFs:
+		var was backends.VFSpec
+		if c.From.Decode(&was) == nil {
+			return fmt.Sprintf("In the vSphere Client: the host, Configure, Networking, Physical adapters, the adapter at %s, Edit, SR-IOV: it was %s. %s", c.Name,
+				map[bool]string{true: fmt.Sprintf("enabled with %d VFs", was.VFs), false: "disabled"}[was.Enabled], reboot), nil
+		}
+	case backends.KindPause:
+		var was backends.PauseSpec
+		if c.From.Decode(&was) == nil {
+			return "", esxcli("network nic pauseParams set -n %s -r %t -t %t", word(c.Name), was.Rx, was.Tx)
+		}
+	case backends.KindPassthrough:
+		if c.From.Decode(&on) == nil {
+			return "ESXi 7.0 and later; before, in the vSphere Client: the host, Configure, Hardware, PCI Devices. It may hold from the next reboot only.",
+				esxcli("hardware pci pcipassthru set -d %s -e %t -a", word(c.Name), on)
+		}
+	}
+	return before(c), nil
+}
+
+// pairs writes parameters as ESXi and mlxconfig read them: "a=1 b=2".
+func pairs(m map[string]string) string {
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		out = append(out, k+"="+m[k])
+	}
+	return strings.Join(out, " ")
+}
+
+// word makes one word for a POSIX shell.
+func word(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// quote is the inside of a single-quoted word of PowerShell.
+func quote(s string) string { return strings.ReplaceAll(s, "'", "''") }

@@ -1,0 +1,52 @@
+package rollback_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/rollback"
+)
+
+// TestManualSteps: the command that puts each earlier value back. Sources: "ESXCLI Reference" (VMware), govc's usage texts,
+// NVIDIA's documentation of mlxconfig.
+func TestManualSteps(t *testing.T) {
+	host, vm, guest := backends.HostRef("esx-01"), backends.VMRef("it's vm"), backends.GuestRef("vm-01")
+	change := func(target backends.Ref, kind backends.Kind, name string, from backends.Value) plan.Change {
+		return plan.Change{Setting: backends.Setting{Target: target, Kind: kind, Name: name}, From: from, To: backends.ValueOf("x")}
+	}
+	for _, tt := range []struct {
+		change plan.Change
+		want   string
+	}{
+		{change(host, backends.KindOption, plan.VMKnicOption, backends.ValueOf("vmk1")), `govc host.esxcli -host 'esx-01' system settings advanced set -o '/Net/PVRDMAVmknic' -s 'vmk1'`},
+		{change(host, backends.KindOption, plan.VMKnicOption, backends.ValueOf("")), `advanced set -o '/Net/PVRDMAVmknic' -d true`},
+		{change(host, backends.KindFirewall, "pvrdma", backends.ValueOf(false)), `network firewall ruleset set -r 'pvrdma' -e false`},
+		{change(host, backends.KindModuleParams, "nmlx5_core", backends.ValueOf(map[string]string{"max_vfs": "0,8", "drss": "4"})), `system module parameters set -m 'nmlx5_core' -p 'drss=4 max_vfs=0,8'`},
+		{change(host, backends.KindFirmware, "0000:3b:00.0", backends.ValueOf(map[string]string{"SRIOV_EN": "0"})), `ssh root@'esx-01' /opt/mellanox/bin/mlxconfig -d '0000:3b:00.0' -y set SRIOV_EN=0`},
+		{change(host, backends.KindPause, "vmnic2", backends.ValueOf(backends.PauseSpec{Rx: true})), `network nic pauseParams set -n 'vmnic2' -r true -t false`},
+		{change(host, backends.KindMember, "DVS", backends.Absent), `Remove-VDSwitchVMHost -VDSwitch 'DVS' -VMHost 'esx-01' -Confirm:$false`},
+		{change(vm, backends.KindMemory, "", backends.ValueOf(backends.MemorySpec{ReservationMB: 512})), `govc vm.change -vm 'it'\''s vm' -memory-pin=false -mem.reservation=512`},
+		{change(vm, backends.KindExtra, "numa.nodeAffinity", backends.Absent), `-e 'numa.nodeAffinity='`},
+		{change(vm, backends.KindAdapter, "RDMA-PG", backends.Absent), `govc device.remove -vm 'it'\''s vm' ethernet-N`},
+		{change(backends.SwitchRef("DVS"), backends.KindSwitch, "", backends.ValueOf(backends.SwitchSpec{MTU: 1500})), `govc dvs.change -mtu 1500 'DVS'`},
+		{change(backends.PortGroupRef("PG"), backends.KindPortGroup, "", backends.Absent), `govc object.destroy "$(govc find / -type DistributedVirtualPortgroup -name 'PG')"`},
+	} {
+		steps := rollback.ByHand([]plan.Change{tt.change}, nil)
+		if page := (rollback.Page{Steps: steps}).Markdown(); !strings.Contains(page, "    "+tt.want) && !strings.Contains(page, tt.want+"\n") {
+			t.Errorf("%s: want %s in\n%s", tt.change.ID(), tt.want, page)
+		}
+	}
+	upgrade := change(vm, backends.KindHardware, "", backends.ValueOf(13))
+	upgrade.Irreversible = "a hardware version cannot be lowered"
+	unit := backends.Item{Kind: backends.ItemFile, Name: "/etc/modules-load.d/rdma-setup.conf"}
+	persist := change(guest, backends.KindPersist, "", backends.Absent)
+	page := rollback.Page{Steps: rollback.ByHand([]plan.Change{change(host, backends.KindFirewall, "pvrdma", backends.ValueOf(false)), upgrade, persist},
+		map[string]*backends.Kept{persist.ID(): {Items: []backends.Item{unit}}})}.Markdown()
+	g, v, h := strings.Index(page, "## Guest vm-01"), strings.Index(page, "## VM it's vm"), strings.Index(page, "## Host esx-01")
+	if g < 0 || g > v || v > h || !strings.Contains(page, "There is no way back: a hardware version cannot be lowered.") ||
+		!strings.Contains(page, "`sudo rm -f '/etc/modules-load.d/rdma-setup.conf'`") {
+		t.Errorf("the page:\n%s", page)
+	}
+}

@@ -1,0 +1,109 @@
+package rollback
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+)
+
+const off = "The VM must be off."
+
+func vmByHand(c plan.Change) (string, []string) {
+	vm := word(c.Target.Name)
+	change := func(format string, args ...any) []string {
+		return []string{"govc vm.change -vm " + vm + " " + fmt.Sprintf(format, args...)}
+	}
+	var text string
+	var number int64
+	var on bool
+	switch c.Kind {
+	case backends.KindMemory:
+		var was backends.MemorySpec
+		if c.From.Decode(&was) == nil {
+			return off, change("-memory-pin=%t -mem.reservation=%d", was.Locked, was.ReservationMB)
+		}
+	case backends.KindCPU:
+		if c.From.Decode(&number) == nil {
+			return off, change("-cpu.reservation=%d", number)
+		}
+	case backends.KindLatency:
+		if c.From.Decode(&text) == nil {
+			return off, change("-latency %s", word(text))
+		}
+	case backends.KindNested:
+		if c.From.Decode(&on) == nil {
+			return off, change("-nested-hv-enabled=%t", on)
+		}
+	case backends.KindExtra:
+		if c.From.IsAbsent() {
+			return off + " The key did not exist; an empty value removes it.", change("-e %s", word(c.Name+"="))
+		}
+		if c.From.Decode(&text) == nil {
+			return off, change("-e %s", word(c.Name+"="+text))
+		}
+	case backends.KindAdapter:
+		if c.From.IsAbsent() {
+			return off + " The adapter on port group " + c.Name + " did not exist. Find its name (ethernet-N) in the list, then remove it; vms.json has the adapters from before.",
+				[]string{"govc device.info -vm " + vm + " 'ethernet-*'", "govc device.remove -vm " + vm + " ethernet-N"}
+		}
+		return off + " The adapter on port group " + c.Name + " was: " + c.From.String() + "; vms.json has all its settings.", nil
+	case backends.KindDevice:
+		if c.From.IsAbsent() {
+			return off + " The VM did not have the device at " + c.Name + ". Find its name (pcipassthrough-N) in the list, then remove it.",
+				[]string{"govc device.info -vm " + vm + " 'pcipassthrough-*'", "govc device.remove -vm " + vm + " pcipassthrough-N"}
+		}
+	}
+	return strings.TrimSpace(off + " " + before(c)), nil
+}
+
+// guestByHand is what is known before the record of a guest's items is made; items say the rest.
+func guestByHand(c plan.Change) (string, []string) {
+	var was, to backends.PackageSpec
+	if c.Kind == backends.KindPackages && c.From.Decode(&was) == nil && c.To.Decode(&to) == nil {
+		var added []string
+		for _, p := range to.Installed {
+			if !strings.Contains(" "+strings.Join(was.Installed, " ")+" ", " "+p+" ") {
+				added = append(added, p)
+			}
+		}
+		return "In the guest, remove the packages that were not installed before, with apt-get or dnf: " + strings.Join(added, " "), nil
+	}
+	return "In the guest. " + before(c), nil
+}
+
+// itemByHand says how one recorded item of a guest is put back.
+func itemByHand(i backends.Item) (string, []string) {
+	name := word(i.Name)
+	absent := i.State.IsAbsent()
+	switch i.Kind {
+	case backends.ItemFile, backends.ItemLink:
+		if absent {
+			return "", []string{"sudo rm -f " + name}
+		}
+		return fmt.Sprintf("%s existed (%s); its content stands in journal.jsonl, base64, in the record of this change.", i, i.State), nil
+	case backends.ItemDirectory:
+		if absent {
+			return "", []string{"sudo rmdir " + name}
+		}
+	case backends.ItemUnit:
+		if absent {
+			return "", []string{"sudo systemctl disable --now " + name, "sudo systemctl daemon-reload"}
+		}
+	case backends.ItemPackage:
+		if absent {
+			return i.String() + " was not installed: remove it with apt-get or dnf.", nil
+		}
+	case backends.ItemModule:
+		if absent {
+			return "", []string{"sudo modprobe -r " + name}
+		}
+	case backends.ItemInitramfs:
+		return "Build the initramfs of kernel " + i.Name + " again: update-initramfs -u -k " + i.Name + ", or dracut -f --kver " + i.Name + ".", nil
+	}
+	if absent {
+		return i.String() + " did not exist: remove it.", nil
+	}
+	return i.String() + " was: " + i.State.String(), nil
+}

@@ -1,0 +1,116 @@
+package rollback
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+)
+
+// A Page is what a person needs to take a run back without this program.
+type Page struct {
+	Run, VCenter string
+	Complete     bool // made from the journal; else from the plan, before the first change
+	Steps        []Step
+	Saved        []string // "host-esx-01.tgz: configuration of host esx-01"
+	Missing      []string // what could not be saved, and why
+}
+
+// Markdown writes the page, target by target: VMs and guests first, then hosts, then switches.
+func (p Page) Markdown() string {
+	var b strings.Builder
+	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	say("# Undo run %s by hand\n", p.Run)
+	say("vCenter: %s\n", p.VCenter)
+	say("`rdma-setup rollback %s` does all of this. Use this page only where the program cannot be used. Log in with govc first (GOVC_URL, GOVC_USERNAME,", p.Run)
+	say("GOVC_PASSWORD). Steps stand in the order in which they must be taken; those of changes that were never made are not needed.")
+	if !p.Complete {
+		say("\nThis page was written before the first change, from the plan.")
+	}
+	if len(p.Saved) > 0 {
+		say("\n## Backups beside this page\n")
+		for _, s := range p.Saved {
+			say("- %s", s)
+		}
+		say("\nA host configuration is restored on the host itself, in maintenance mode and with the same ESXi build; the host reboots at once and takes")
+		say("all settings back that were changed since, by whomever (KB 2042141):\n")
+		say("    vim-cmd hostsvc/maintenance_mode_enter\n    cp host-NAME.tgz /tmp/configBundle.tgz\n    vim-cmd hostsvc/firmware/restore_config 1 /tmp/configBundle.tgz")
+		say("\nAn exported switch is restored with pyVmomi: build a vim.dvs.EntityBackup.Config of each entry of the file (configBlob is base64) and call")
+		say("content.dvSwitchManager.DVSManagerImportEntity_Task(entries, \"applyToEntitySpecified\").")
+	}
+	if len(p.Missing) > 0 {
+		say("\n## Not saved\n")
+		for _, s := range p.Missing {
+			say("- %s", s)
+		}
+	}
+	steps := slices.Clone(p.Steps)
+	slices.SortStableFunc(steps, func(x, y Step) int { return rank(x.Change.Target.Type) - rank(y.Change.Target.Type) })
+	done := map[backends.Ref]bool{}
+	for _, s := range steps {
+		if done[s.Change.Target] {
+			continue
+		}
+		done[s.Change.Target] = true
+		say("\n## %s %s", titleOf(s.Change.Target.Type), s.Change.Target.Name)
+		for _, of := range steps {
+			if of.Change.Target == s.Change.Target {
+				of.write(say)
+			}
+		}
+	}
+	return b.String()
+}
+
+func (s Step) write(say func(string, ...any)) {
+	say("\nThe run was to %s.", plan.Title(s.Change))
+	if s.Kept != nil && len(s.Kept.Items) > 0 {
+		say("\nIn the guest, put back:\n")
+		for _, i := range s.Kept.Items {
+			text, commands := itemByHand(i)
+			if text != "" {
+				say("- %s", text)
+			}
+			for _, c := range commands {
+				say("- `%s`", c)
+			}
+		}
+		return
+	}
+	if s.Text != "" {
+		say("%s", s.Text)
+	}
+	if len(s.Commands) > 0 {
+		say("")
+		for _, c := range s.Commands {
+			say("    %s", c)
+		}
+	}
+}
+
+// rank orders targets: what uses something comes before it.
+func rank(t backends.TargetType) int {
+	order := []backends.TargetType{backends.TypeGuest, backends.TypeVM, backends.TypeHost, backends.TypePortGroup}
+	if i := slices.Index(order, t); i >= 0 {
+		return i
+	}
+	return len(order)
+}
+
+func titleOf(t backends.TargetType) string {
+	switch t {
+	case backends.TypeHost:
+		return "Host"
+	case backends.TypeVM:
+		return "VM"
+	case backends.TypeGuest:
+		return "Guest"
+	case backends.TypeSwitch:
+		return "Distributed switch"
+	case backends.TypePortGroup:
+		return "Port group"
+	}
+	return string(t)
+}
