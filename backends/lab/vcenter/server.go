@@ -27,6 +27,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/dvs"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/hosts"
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/inventory"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/model"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/updates"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/vms"
@@ -86,6 +87,7 @@ func Serve(w *world.World, o Options) (*Server, error) {
 	content.About = about()
 	empty := simulator.NewContext()
 	empty.Map.Put(licences())
+	empty.Map.Put(snmp())
 	ctx, instance := simulator.NewServiceInstance(empty, content, vpx.RootFolder)
 	service := simulator.New(ctx, instance)
 	service.Listen = &url.URL{User: url.User("lab")} // makes the simulator ask ValidLogin
@@ -110,6 +112,7 @@ func Serve(w *world.World, o Options) (*Server, error) {
 	s.bundles = hosts.Register(f, cert)
 	dvs.Register(f)
 	s.nfc = vms.Register(f)
+	inventory.Register(f)
 
 	s.http = &http.Server{
 		Handler:           s.front,
@@ -174,5 +177,10 @@ func about() types.AboutInfo {
 // licences stands in for the simulator's licence manager, which writes to variables that all labs of a process share.
 func licences() *mo.LicenseManager {
 	evaluation := types.LicenseManagerLicenseInfo{LicenseKey: "00000-00000-00000-00000-00000", EditionKey: "eval", Name: "Evaluation Mode"}
-	return &mo.LicenseManager{Self: *vpx.ServiceContent.LicenseManager, LicensedEdition: "eval", Licenses: []types.LicenseManagerLicenseInfo{evaluation}}
+	return &mo.LicenseManager{Source: &types.EvaluationLicenseSource{}, Self: *vpx.ServiceContent.LicenseManager, LicensedEdition: "eval", Licenses: []types.LicenseManagerLicenseInfo{evaluation}}
+}
+
+// snmp stands in for the simulator's SNMP agent, which lacks what its limits require.
+func snmp() *mo.HostSnmpSystem {
+	return &mo.HostSnmpSystem{Self: *vpx.ServiceContent.SnmpSystem, Limits: types.HostSnmpSystemAgentLimits{Capability: types.HostSnmpAgentCapabilityCONFIGURATION}}
 }

@@ -9,6 +9,7 @@ import (
 // Services are what the cluster does by itself.
 type Services struct {
 	DRS      string // manual, partiallyAutomated; "": fullyAutomated
+	NoDRS    bool   // DRS is off
 	HA       bool
 	Failover int    // lost hosts that HA's admission control keeps memory for; 0: it is off
 	EVC      string // key of the EVC mode; "": off

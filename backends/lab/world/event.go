@@ -27,6 +27,7 @@ const (
 	VMAdded         = "vm.added"         // it was imported
 	VMRemoved       = "vm.removed"       // it is gone
 	VMDevices       = "vm.devices"       // hardware or memory settings changed
+	Inventory       = "inventory"        // folders came, went or were renamed; the cluster was reconfigured
 	SwitchChanged   = "switch"           // a DVS, its port groups or its members changed
 	Call            = "call"             // a call of the vCenter API; Detail the method
 	Process         = "process"          // a program was run in a guest or an ESXi shell; Detail its arguments

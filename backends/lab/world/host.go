@@ -27,7 +27,9 @@ type Host struct {
 	Build       string
 	State       HostState
 	Maintenance bool
-	BootTime    time.Time
+	// Disconnected is a host that vCenter does not manage for the moment; its VMs run on.
+	Disconnected bool
+	BootTime     time.Time
 
 	Address     string   // of the management vmknic
 	UUID        string   // of the BIOS
@@ -232,6 +234,17 @@ type VIB struct {
 	Installed                         time.Time
 	Unsigned                          bool
 	Pending                           string // PendingInstall, PendingRemove: at the next boot
+}
+
+// Managed tells whether vCenter reaches the host.
+func (h *Host) Managed() bool { return h.State == Up && !h.Disconnected }
+
+// Threads is how many logical processors the host has.
+func (h *Host) Threads() int {
+	if h.NoThreads {
+		return h.Cores
+	}
+	return 2 * h.Cores
 }
 
 // PNIC finds a physical adapter by its device name; nil when there is none.

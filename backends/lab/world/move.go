@@ -5,7 +5,7 @@ package world
 // cannot move. DRS that is not fully automated only recommends, and none moves where the failover level of HA would break.
 func (w *World) Evacuate(host string) {
 	_ = w.Update(func(s *State) ([]Event, error) {
-		if s.Services.DRS != "" || !s.Level(0, host) {
+		if s.Services.NoDRS || s.Services.DRS != "" || !s.Level(0, host) {
 			return nil, nil
 		}
 		var events []Event

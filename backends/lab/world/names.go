@@ -18,6 +18,11 @@ var escaper = strings.NewReplacer("%", "%25", "/", "%2f", `\`, "%5c")
 // Escaped is a name as vCenter keeps it.
 func Escaped(name string) string { return escaper.Replace(name) }
 
+// Unescaped is a name as people wrote it.
+func Unescaped(name string) string {
+	return strings.NewReplacer("%25", "%", "%2f", "/", "%2F", "/", "%5c", `\`, "%5C", `\`).Replace(name)
+}
+
 // UUID is that of the nth thing of a kind, always the same: version 4, variant 1 (RFC 9562, section 5.4).
 func UUID(kind string, i int) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d", kind, i))

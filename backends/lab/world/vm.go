@@ -9,6 +9,10 @@ import (
 type VM struct {
 	Name     string
 	Path     string // /DC/vm/vm-01
+	Title    string // the name that vCenter shows since somebody has renamed it; "": Name
+	Folder   string // id of the folder that it was moved into; "": vm
+	Template bool   // cannot be powered on
+	Note     string // what people have written on it
 	Index    int
 	VApp     string // name of the vApp that it belongs to; "": none
 	Host     string
@@ -27,14 +31,29 @@ type VM struct {
 	Latency  string            // latency sensitivity: normal, high
 	CPUMHz   int64             // reserved
 	Changes  int               // how often it was reconfigured
-	Snaps    int               // snapshots, each upon the last
+	Snaps    []Snapshot        // each upon the last
 	Product  string            // of an appliance: VMware vCenter Server
 	Nested   bool              // hardware virtualization is offered to the guest
 	Logs     [][]string        // vmware.log of this and of earlier runs, the latest first
 
 	Properties []Property // of the OVF environment, as far as they were given
 
-	boot int // counts power changes, so that a boot under way knows that it was overtaken
+	snapped int // snapshots so far
+	boot    int // counts power changes, so that a boot under way knows that it was overtaken
+}
+
+// A Snapshot is one state of a VM that is kept.
+type Snapshot struct {
+	ID         int
+	Name, Note string
+}
+
+// Snap takes a snapshot.
+func (v *VM) Snap(name, note string) Snapshot {
+	v.snapped++
+	shot := Snapshot{ID: v.snapped, Name: name, Note: note}
+	v.Snaps = append(v.Snaps, shot)
+	return shot
 }
 
 // A Property is one of an appliance's OVF environment.

@@ -18,6 +18,7 @@ type State struct {
 	Hosts      []*Host
 	VMs        []*VM
 	Switches   []*DVS
+	Folders    []*Folder  // of VMs, below vm
 	Depot      []*Package // VIBs and bundles on the datastore
 	Lossless   string     // what the answers for SR-IOV ask for: pfc, or "" for the default
 	Lifecycle  bool       // the cluster is managed by an image
@@ -242,7 +243,9 @@ func (s *State) Host(name string) *Host {
 
 // VM finds a VM by name or by inventory path; nil when there is none.
 func (s *State) VM(name string) *VM {
-	return find(s.VMs, func(v *VM) bool { return v.Name == name || v.Path == name })
+	return find(s.VMs, func(v *VM) bool {
+		return v.Name == name || v.Path == name || v.Title != "" && Escaped(v.Title) == Escaped(name)
+	})
 }
 
 // Switch finds a DVS by name; nil when there is none.

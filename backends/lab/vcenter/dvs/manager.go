@@ -93,7 +93,7 @@ func (m manager) QueryDvsCheckCompatibility(_ *simulator.Context, req *types.Que
 			r := types.DistributedVirtualSwitchManagerCompatibilityResult{Host: ref}
 			var faults bulk
 			switch {
-			case h.State != world.Up:
+			case !h.Managed():
 				faults.add(h, frame.Refuse(&types.HostNotConnected{}))
 			case compatible(h, version) != nil:
 				faults.add(h, compatible(h, version))
@@ -143,7 +143,7 @@ func (m manager) fit(container types.ManagedObjectReference, version string) ([]
 	m.f.World.View(func(s *world.State) {
 		hosts = slices.DeleteFunc(hosts, func(r types.ManagedObjectReference) bool {
 			h := model.HostOf(s, r)
-			return h.State != world.Up || compatible(h, version) != nil
+			return !h.Managed() || compatible(h, version) != nil
 		})
 	})
 	return hosts, nil

@@ -40,7 +40,9 @@ func (m sw) ports(ref types.ManagedObjectReference, want *types.DistributedVirtu
 		for _, g := range d.PortGroups {
 			for i := range g.Ports {
 				key := strconv.Itoa(g.First + i)
-				p := types.DistributedVirtualPort{Key: key, DvsUuid: d.UUID, PortgroupKey: g.Key, Connectee: used[key]}
+				p := types.DistributedVirtualPort{Key: key, DvsUuid: d.UUID, PortgroupKey: g.Key, Connectee: used[key],
+					Config: types.DVPortConfigInfo{ConfigVersion: "0", Setting: model.PortSetting(d, g)},
+					State:  &types.DVPortState{RuntimeInfo: &types.DVPortStatus{LinkUp: used[key] != nil, Blocked: false}}}
 				if matches(p, g, want) {
 					list = append(list, p)
 				}

@@ -178,7 +178,7 @@ func memberships(s *world.State, d *world.DVS, uplinks int, specs []types.Distri
 			if port := connectedPort(s, d, h); port != "" {
 				return nil, inUse("DistributedVirtualPort", port)
 			}
-			if h.State != world.Up {
+			if !h.Managed() {
 				faults.add(h, frame.Refuse(&types.HostNotConnected{}))
 				continue
 			}
@@ -202,7 +202,7 @@ func member(s *world.State, d *world.DVS, h *world.Host, uplinks int, spec types
 		m.PNICs = old.PNICs
 	}
 	switch {
-	case h.State != world.Up:
+	case !h.Managed():
 		return nil, frame.Refuse(&types.HostNotConnected{})
 	case op == types.ConfigSpecOperationAdd:
 		if err := compatible(h, d.Version); err != nil {

@@ -195,6 +195,24 @@ func (m authMethods) SetEntityPermissions(_ *simulator.Context, req *types.SetEn
 	return Answer(types.SetEntityPermissionsResponse{}, nil)
 }
 
+// RemoveEntityPermission takes away what somebody holds on an entity.
+func (m authMethods) RemoveEntityPermission(_ *simulator.Context, req *types.RemoveEntityPermission) soap.HasFault {
+	if m.a.f.Reg.Get(req.Entity) == nil {
+		return Answer(nil, Gone(req.Entity))
+	}
+	m.a.mu.Lock()
+	defer m.a.mu.Unlock()
+	before := m.a.permissions[req.Entity]
+	after := slices.DeleteFunc(slices.Clone(before), func(p types.Permission) bool {
+		return p.Group == req.IsGroup && strings.EqualFold(principal(p.Principal), principal(req.User))
+	})
+	if len(after) == len(before) {
+		return Answer(nil, Refuse(&types.NotFound{}))
+	}
+	m.a.permissions[req.Entity] = after
+	return Answer(types.RemoveEntityPermissionResponse{}, nil)
+}
+
 // RetrieveEntityPermissions lists the permissions of an entity, with those of its parents when asked for.
 func (m authMethods) RetrieveEntityPermissions(_ *simulator.Context, req *types.RetrieveEntityPermissions) soap.HasFault {
 	if _, ok := m.a.f.Reg.Get(req.Entity).(mo.Entity); !ok {

@@ -15,8 +15,8 @@ import (
 // A dispatcher stands in the registry for the methods of a kind. The simulator finds exactly one method on it, Do,
 // because the router renames the call; the real method is called from there, so that a panic becomes a fault.
 type dispatcher struct {
-	Self    types.ManagedObjectReference
-	methods any
+	Self types.ManagedObjectReference
+	kind *kind
 }
 
 // Reference implements mo.Reference.
@@ -42,7 +42,7 @@ type call struct {
 
 // Do calls the method.
 func (d *dispatcher) Do(ctx *simulator.Context, c *call) soap.HasFault {
-	return invoke(ctx, d.methods, c.method, c.body)
+	return invoke(ctx, d.kind.find(c.method), c.method, c.body)
 }
 
 // invoke calls a method by its name in the API. A panic in it is a SystemError, and so is an answer without a body, which

@@ -46,7 +46,7 @@ func New(w *world.World, reg *simulator.Registry) *Frame {
 	reg.Handler = f.route
 	f.Handle(&refuser{}, refuserType)
 	f.Handle(&guard{}, guardType)
-	f.gate = &gate{dispatcher{Self: f.kinds[refuserType].Self, methods: &refuser{}}}
+	f.gate = &gate{dispatcher{Self: f.kinds[refuserType].Self, kind: f.kinds[refuserType]}}
 	f.Handle(taskMethods{f}, "Task")
 	f.Handle(authMethods{f.Auth}, "AuthorizationManager")
 	return f
@@ -58,7 +58,7 @@ func (f *Frame) Close() { f.tasks.close() }
 // A kind carries the methods of one type of managed object. It opts out of the simulator's locks.
 type kind struct {
 	Self    types.ManagedObjectReference
-	methods any
+	methods []any
 	whole   bool // a method that is not among them does not exist
 }
 
@@ -71,16 +71,31 @@ func (f *Frame) Handle(methods any, typeNames ...string) {
 	}
 }
 
-// Extend is Handle for types whose other methods are the simulator's own.
+// Extend is Handle for types whose other methods are the simulator's own, or were named before.
 func (f *Frame) Extend(methods any, typeNames ...string) {
 	for _, name := range typeNames {
-		f.kinds[name] = &kind{Self: types.ManagedObjectReference{Type: "Lab", Value: name}, methods: methods}
-		f.Reg.Put(&dispatcher{Self: f.kinds[name].Self, methods: methods})
+		k := f.kinds[name]
+		if k == nil {
+			k = &kind{Self: types.ManagedObjectReference{Type: "Lab", Value: name}}
+			f.kinds[name] = k
+			f.Reg.Put(&dispatcher{Self: k.Self, kind: k})
+		}
+		k.methods = append(k.methods, methods)
 	}
 }
 
 func (k *kind) has(method string) bool {
-	return reflect.ValueOf(k.methods).MethodByName(methodName(method)).IsValid()
+	return k.find(method) != nil
+}
+
+// find is the value that has a method; nil when none has.
+func (k *kind) find(method string) any {
+	for _, m := range k.methods {
+		if reflect.ValueOf(m).MethodByName(methodName(method)).IsValid() {
+			return m
+		}
+	}
+	return nil
 }
 
 // methodName is the Go name of a method: some begin with a small letter in SOAP.
@@ -154,7 +169,7 @@ func (f *Frame) Target(ref types.ManagedObjectReference) fault.Target {
 		t := fault.Target{VM: f.Name(owner)}
 		f.World.View(func(s *world.State) {
 			if v := s.VM(t.VM); v != nil {
-				t.Host = v.Host
+				t.VM, t.Host = v.Name, v.Host
 			}
 		})
 		return t

@@ -33,6 +33,7 @@ var privileges = map[string]string{
 	"Refresh":                         "Host.Config.Settings",
 	"RefreshFirewall":                 "Host.Config.NetService",
 	"RefreshServices":                 "Host.Config.NetService",
+	"RemoveEntityPermission":          "Authorization.ModifyPermissions",
 	"RemoveAuthorizationRole":         "Authorization.ModifyRoles",
 	"RemoveCustomFieldDef":            "Global.ManageCustomFields",
 	"RenameCustomFieldDef":            "Global.ManageCustomFields",

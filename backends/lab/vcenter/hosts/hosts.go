@@ -43,7 +43,7 @@ func (b base) name(ref types.ManagedObjectReference) (string, error) {
 	b.f.World.View(func(s *world.State) {
 		switch h := model.HostOf(s, b.f.Owner(ref)); {
 		case h == nil:
-		case h.State != world.Up:
+		case !h.Managed():
 			err = frame.Refuse(&types.HostNotConnected{})
 		default:
 			name, err = h.Name, nil

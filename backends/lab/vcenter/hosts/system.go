@@ -108,6 +108,14 @@ func (m access) QueryLockdownExceptions(_ *simulator.Context, req *types.QueryLo
 
 type clock struct{ base }
 
+// QueryDateTime tells the host's time, which is vCenter's here.
+func (m clock) QueryDateTime(_ *simulator.Context, req *types.QueryDateTime) soap.HasFault {
+	now := time.Now()
+	_, err := m.name(req.This)
+	m.f.World.View(func(s *world.State) { now = now.Add(s.Skew) })
+	return frame.Answer(types.QueryDateTimeResponse{Returnval: now}, err)
+}
+
 // UpdateDateTimeConfig sets the NTP servers.
 func (m clock) UpdateDateTimeConfig(_ *simulator.Context, req *types.UpdateDateTimeConfig) soap.HasFault {
 	host, err := m.name(req.This)

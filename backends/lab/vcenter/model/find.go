@@ -28,8 +28,17 @@ func HostOf(s *world.State, r types.ManagedObjectReference) *world.Host {
 
 // VMOf finds the VM of a reference; nil when there is none.
 func VMOf(s *world.State, r types.ManagedObjectReference) *world.VM {
-	if n := number(r, 10001); n >= 0 && n < len(s.VMs) && r.Type == "VirtualMachine" {
+	n := number(r, 10001)
+	switch {
+	case n < 0 || r.Type != "VirtualMachine":
+		return nil
+	case n < len(s.VMs) && s.VMs[n].Index == n:
 		return s.VMs[n]
+	}
+	for _, v := range s.VMs { // one before it was removed
+		if v.Index == n {
+			return v
+		}
 	}
 	return nil
 }

@@ -16,8 +16,11 @@ func (t *Tree) follow(e world.Event) {
 		switch e.What {
 		case world.VMPower, world.VMGuest, world.VMDevices:
 			if v := s.VM(e.VM); v != nil {
-				t.f.Become(vmObject(s, v))
+				t.putVM(s, v)
 			}
+		case world.Inventory:
+			t.syncVMs(s)
+			t.syncCluster(s)
 		case world.VMAdded, world.VMRemoved:
 			t.syncVMs(s)
 			t.syncHost(s, s.Host(e.Host))
@@ -49,7 +52,7 @@ func (t *Tree) syncVMs(s *world.State) {
 		keep[ref] = true
 		vms = append(vms, ref)
 		if t.f.Reg.Get(ref) == nil {
-			t.f.Reg.Put(vmObject(s, v))
+			t.putVM(s, v)
 		}
 	}
 	var old []types.ManagedObjectReference
@@ -60,6 +63,7 @@ func (t *Tree) syncVMs(s *world.State) {
 		}
 	}
 	at := placed(s)
+	t.syncFolders(s, at)
 	t.f.Update(VMFolder, frame.Set("childEntity", at.folder))
 	t.f.Update(Pool, frame.Set("vm", at.pool))
 	for name, inside := range at.inside {
@@ -68,6 +72,38 @@ func (t *Tree) syncVMs(s *world.State) {
 	for _, r := range []types.ManagedObjectReference{Datastore, VMNetwork} {
 		t.f.Update(r, frame.Set("vm", vms))
 	}
+}
+
+// putVM writes a VM and its snapshots.
+func (t *Tree) putVM(s *world.State, v *world.VM) {
+	obj := vmObject(s, v)
+	for _, shot := range snapshotObjects(v, obj) {
+		t.put(shot)
+	}
+	t.put(obj)
+}
+
+// syncFolders writes the folders below vm.
+func (t *Tree) syncFolders(s *world.State, at places) {
+	for _, f := range s.Folders {
+		parent := VMFolder
+		if f.Parent != "" {
+			parent = ref("Folder", f.Parent)
+		}
+		t.put(&mo.Folder{ManagedEntity: entityOf(ref("Folder", f.ID), world.Escaped(f.Name), &parent),
+			ChildType: []string{"Folder", "VirtualMachine", "VirtualApp"}, ChildEntity: at.below[f.ID]})
+	}
+}
+
+// syncCluster writes how the cluster is configured.
+func (t *Tree) syncCluster(s *world.State) {
+	var hosts, networks []types.ManagedObjectReference
+	name := s.Cluster
+	t.f.Read(Cluster, func(obj mo.Reference) {
+		c := obj.(*mo.ClusterComputeResource)
+		hosts, networks, name = c.Host, c.Network, c.Name
+	})
+	t.f.Become(clusterObject(s, entityOf(Cluster, name, &HostFolder), hosts, networks))
 }
 
 // syncNetworks writes the lists of networks: network folder, datacenter, cluster, and hosts of which a membership changed;

@@ -19,7 +19,7 @@ func hardware(h *world.Host) *types.HostHardwareInfo {
 	info := &types.HostHardwareInfo{
 		SystemInfo: types.HostSystemInfo{Vendor: "Dell Inc.", Model: "PowerEdge R740xd", Uuid: h.UUID, SerialNumber: fmt.Sprintf("LAB%04d", h.Index+1)},
 		CpuInfo: types.HostCpuInfo{NumCpuPackages: int16(h.Sockets), NumCpuCores: int16(h.Cores),
-			NumCpuThreads: int16(2 * h.Cores), Hz: cpuHz},
+			NumCpuThreads: int16(h.Threads()), Hz: cpuHz},
 		MemorySize: h.MemoryMB << 20,
 		NumaInfo:   &types.HostNumaInfo{Type: "NUMA", NumNodes: int32(h.Sockets)},
 		BiosInfo:   &types.HostBIOSInfo{BiosVersion: "2.19.1", Vendor: "Dell Inc.", ReleaseDate: ptr(time.Date(2023, 9, 12, 0, 0, 0, 0, time.UTC))},
@@ -28,8 +28,8 @@ func hardware(h *world.Host) *types.HostHardwareInfo {
 		node := types.HostNumaNode{TypeId: byte(n), MemoryRangeLength: h.MemoryMB << 20 / int64(h.Sockets)}
 		info.CpuPkg = append(info.CpuPkg, types.HostCpuPackage{Index: int16(n), Vendor: "intel", Hz: cpuHz, BusHz: 100_000_000,
 			Description: "Intel(R) Xeon(R) Gold 6240R CPU @ 2.40GHz"})
-		for c := range 2 * h.Cores / h.Sockets {
-			node.CpuID = append(node.CpuID, int16(n*2*h.Cores/h.Sockets+c))
+		for c := range h.Threads() / h.Sockets {
+			node.CpuID = append(node.CpuID, int16(n*h.Threads()/h.Sockets+c))
 		}
 		for _, d := range h.PCI {
 			if d.NUMA == n {
@@ -60,7 +60,7 @@ func hardwareSummary(h *world.Host) *types.HostHardwareSummary {
 	return &types.HostHardwareSummary{
 		Vendor: "Dell Inc.", Model: "PowerEdge R740xd", Uuid: h.UUID, MemorySize: h.MemoryMB << 20,
 		CpuModel: "Intel(R) Xeon(R) Gold 6240R CPU @ 2.40GHz", CpuMhz: cpuHz / 1_000_000, NumCpuPkgs: int16(h.Sockets),
-		NumCpuCores: int16(h.Cores), NumCpuThreads: int16(2 * h.Cores), NumNics: int32(len(h.PNICs)),
+		NumCpuCores: int16(h.Cores), NumCpuThreads: int16(h.Threads()), NumNics: int32(len(h.PNICs)),
 	}
 }
 

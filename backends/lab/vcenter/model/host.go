@@ -28,13 +28,13 @@ func (t *Tree) putHost(s *world.State, h *world.Host) {
 func hostObject(s *world.State, h *world.Host) *mo.HostSystem {
 	self := HostRef(h)
 	obj := &mo.HostSystem{
-		ManagedEntity: mo.ManagedEntity{ExtensibleManagedObject: mo.ExtensibleManagedObject{Self: self}, Name: h.Name, Parent: &Cluster},
-		Runtime:       runtime(h),
-		Capability:    hostCapability(h),
-		Hardware:      hardware(h),
-		Datastore:     []types.ManagedObjectReference{Datastore},
-		Network:       hostNetworks(s, h),
-		Vm:            hostVMs(s, h),
+		ManagedEntity: entityOf(self, h.Name, &Cluster), DatastoreBrowser: Files,
+		Runtime:    runtime(h),
+		Capability: hostCapability(h),
+		Hardware:   hardware(h),
+		Datastore:  []types.ManagedObjectReference{Datastore},
+		Network:    hostNetworks(s, h),
+		Vm:         hostVMs(s, h),
 		Config: &types.HostConfigInfo{
 			Host:                   self,
 			Product:                product(h),
@@ -73,6 +73,7 @@ func hostObject(s *world.State, h *world.Host) *mo.HostSystem {
 		PciPassthruSystem:  ptr(SubRef("HostPciPassthruSystem", "pciPassthruSystem", h)),
 		PowerSystem:        ptr(SubRef("HostPowerSystem", "powerSystem", h)),
 		ImageConfigManager: ptr(SubRef("HostImageConfigManager", "imageConfigManager", h)),
+		AutoStartManager:   ptr(SubRef("HostAutoStartManager", "autoStartManager", h)),
 		HostAccessManager:  ptr(SubRef("HostAccessManager", "hostAccessManager", h)),
 		FirmwareSystem:     ptr(SubRef("HostFirmwareSystem", "firmwareSystem", h)),
 	}
@@ -87,7 +88,9 @@ func subObjects(s *world.State, h *world.Host, host *mo.HostSystem) []mo.Referen
 	}
 	return []mo.Reference{
 		&mo.HostFirewallSystem{ExtensibleManagedObject: self(cm.FirewallSystem), FirewallInfo: firewall(h)},
-		&mo.OptionManager{Self: *cm.AdvancedOption, Setting: options(h)},
+		&mo.OptionManager{Self: *cm.AdvancedOption, Setting: options(h), SupportedOption: optionDefs(h)},
+		&mo.HostAutoStartManager{Self: *cm.AutoStartManager, Config: types.HostAutoStartManagerConfig{Defaults: &types.AutoStartDefaults{
+			Enabled: types.NewBool(false), StartDelay: 120, StopDelay: 120, WaitForHeartbeat: types.NewBool(false), StopAction: "powerOff"}}},
 		&mo.HostServiceSystem{ExtensibleManagedObject: self(cm.ServiceSystem), ServiceInfo: *services(h)},
 		&mo.HostNetworkSystem{ExtensibleManagedObject: self(cm.NetworkSystem), NetworkInfo: network(s, h)},
 		&mo.HostVirtualNicManager{ExtensibleManagedObject: self(cm.VirtualNicManager), Info: types.HostVirtualNicManagerInfo{NetConfig: netConfig(s, h)}},
@@ -123,7 +126,10 @@ func runtime(h *world.Host) types.HostRuntimeInfo {
 		StandbyMode: "none", InMaintenanceMode: h.Maintenance, BootTime: &boot,
 		InQuarantineMode: types.NewBool(false),
 	}
-	if h.State != world.Up {
+	switch {
+	case h.State == world.Up && h.Disconnected:
+		r.ConnectionState = types.HostSystemConnectionStateDisconnected
+	case h.State != world.Up:
 		r.ConnectionState, r.PowerState = types.HostSystemConnectionStateNotResponding, types.HostSystemPowerStateUnknown
 	}
 	return r
@@ -138,6 +144,25 @@ func options(h *world.Host) []types.BaseOptionValue {
 	var list []types.BaseOptionValue
 	for _, key := range keys {
 		list = append(list, &types.OptionValue{Key: key, Value: h.Options[key]})
+	}
+	return list
+}
+
+// optionDefs says of which type each option is.
+func optionDefs(h *world.Host) []types.OptionDef {
+	var list []types.OptionDef
+	for _, o := range options(h) {
+		v := o.GetOptionValue()
+		def := types.OptionDef{ElementDescription: types.ElementDescription{Description: types.Description{Label: v.Key, Summary: v.Key}, Key: v.Key}}
+		switch value := v.Value.(type) {
+		case string:
+			def.OptionType = &types.StringOption{OptionType: types.OptionType{ValueIsReadonly: types.NewBool(false)}, DefaultValue: value}
+		case int64:
+			def.OptionType = &types.LongOption{OptionType: types.OptionType{ValueIsReadonly: types.NewBool(false)}, Max: 1<<63 - 1, DefaultValue: value}
+		case bool:
+			def.OptionType = &types.BoolOption{OptionType: types.OptionType{ValueIsReadonly: types.NewBool(false)}, Supported: true, DefaultValue: value}
+		}
+		list = append(list, def)
 	}
 	return list
 }

@@ -85,14 +85,14 @@ func FreePort(s *world.State, d *world.DVS, g *world.PortGroup, also ...*world.V
 
 func switchObject(s *world.State, d *world.DVS) *mo.VmwareDistributedVirtualSwitch {
 	obj := &mo.VmwareDistributedVirtualSwitch{}
-	obj.Self, obj.Parent = SwitchRef(d), &NetFolder
+	obj.ManagedEntity = entityOf(SwitchRef(d), d.Name, &NetFolder)
 	fillSwitch(s, d, &obj.DistributedVirtualSwitch)
 	return obj
 }
 
 func portGroupObject(s *world.State, d *world.DVS, p *world.PortGroup) *mo.DistributedVirtualPortgroup {
 	obj := &mo.DistributedVirtualPortgroup{}
-	obj.Self, obj.Parent = PortGroupRef(p), &NetFolder
+	obj.ManagedEntity = entityOf(PortGroupRef(p), p.Name, &NetFolder)
 	fillPortGroup(s, d, p, obj)
 	if p.Uplink {
 		obj.Tag = []types.Tag{{Key: "SYSTEM/DVS.UPLINKPG"}}
@@ -102,12 +102,15 @@ func portGroupObject(s *world.State, d *world.DVS, p *world.PortGroup) *mo.Distr
 
 func fillSwitch(s *world.State, d *world.DVS, obj *mo.DistributedVirtualSwitch) {
 	extra, _ := d.Setting.(SwitchExtra)
+	if extra.Created.IsZero() {
+		extra.Created = time.Date(2025, time.March, 4, 9, 0, 0, 0, time.UTC)
+	}
 	product := Product(d.Version)
 	config := &types.VMwareDVSConfigInfo{
 		DVSConfigInfo: types.DVSConfigInfo{
 			Uuid: d.UUID, Name: d.Name, NumPorts: int32(ports(d)), MaxPorts: 1<<31 - 1,
 			UplinkPortPolicy:  &types.DVSNameArrayUplinkPortPolicy{UplinkPortName: slices.Clone(d.Uplinks)},
-			DefaultPortConfig: portSetting(d, &world.PortGroup{Active: d.Uplinks}),
+			DefaultPortConfig: PortSetting(d, &world.PortGroup{Active: d.Uplinks}),
 			ProductInfo:       product, Policy: extra.Policy, Description: d.Note, ConfigVersion: strconv.Itoa(d.Changes),
 			Contact: extra.Contact, CreateTime: extra.Created, NetworkResourceManagementEnabled: d.NIOC,
 			HealthCheckConfig:             healthChecks(),
@@ -150,7 +153,7 @@ func fillSwitch(s *world.State, d *world.DVS, obj *mo.DistributedVirtualSwitch) 
 }
 
 func memberStatus(h *world.Host) string {
-	if h.State != world.Up {
+	if !h.Managed() {
 		return "disconnected"
 	}
 	return "up"
@@ -207,7 +210,7 @@ func fillPortGroup(s *world.State, d *world.DVS, p *world.PortGroup, obj *mo.Dis
 	obj.ManagedEntity.Name, obj.Network.Name, obj.Key = p.Name, p.Name, p.Key
 	obj.Summary = &types.NetworkSummary{Network: &self, Name: p.Name, Accessible: true}
 	obj.Config = types.DVPortgroupConfigInfo{
-		Key: p.Key, Name: p.Name, NumPorts: int32(p.Ports), DistributedVirtualSwitch: &sw, DefaultPortConfig: portSetting(d, p),
+		Key: p.Key, Name: p.Name, NumPorts: int32(p.Ports), DistributedVirtualSwitch: &sw, DefaultPortConfig: PortSetting(d, p),
 		Description: p.Note, Type: p.Binding, BackingType: "standard", ConfigVersion: strconv.Itoa(p.Changes),
 		AutoExpand: types.NewBool(p.Expand), Uplink: types.NewBool(p.Uplink),
 		Policy: &types.VMwareDVSPortgroupPolicy{DVPortgroupPolicy: types.DVPortgroupPolicy{BlockOverrideAllowed: true, PortConfigResetAtDisconnect: true}},
@@ -223,8 +226,8 @@ func fillPortGroup(s *world.State, d *world.DVS, p *world.PortGroup, obj *mo.Dis
 	obj.Vm = connectedVMs(s, d, p.Name)
 }
 
-// portSetting is the whole default configuration of a port group's ports: what was set, over what vCenter gives.
-func portSetting(d *world.DVS, p *world.PortGroup) *types.VMwareDVSPortSetting {
+// PortSetting is the whole default configuration of a port group's ports: what was set, over what vCenter gives.
+func PortSetting(d *world.DVS, p *world.PortGroup) *types.VMwareDVSPortSetting {
 	no := func() *types.BoolPolicy { return &types.BoolPolicy{Value: types.NewBool(false)} }
 	set := &types.VMwareDVSPortSetting{}
 	if kept, ok := p.Setting.(types.VMwareDVSPortSetting); ok {

@@ -74,7 +74,7 @@ func Build(f *frame.Frame) *Tree {
 			t.putHost(s, h)
 		}
 		for _, v := range s.VMs {
-			f.Reg.Put(vmObject(s, v))
+			t.putVM(s, v)
 		}
 		for _, d := range s.Switches {
 			f.Reg.Put(switchObject(s, d))
@@ -88,9 +88,7 @@ func Build(f *frame.Frame) *Tree {
 }
 
 func (t *Tree) fixed(s *world.State) {
-	entity := func(self types.ManagedObjectReference, name string, parent *types.ManagedObjectReference) mo.ManagedEntity {
-		return mo.ManagedEntity{ExtensibleManagedObject: mo.ExtensibleManagedObject{Self: self}, Name: name, Parent: parent}
-	}
+	entity := entityOf
 	folder := func(self types.ManagedObjectReference, name string, parent *types.ManagedObjectReference,
 		kinds []string, children ...types.ManagedObjectReference) {
 		t.f.Reg.Put(&mo.Folder{ManagedEntity: entity(self, name, parent), ChildType: kinds, ChildEntity: children})
@@ -116,18 +114,26 @@ func (t *Tree) fixed(s *world.State) {
 		Datastore: []types.ManagedObjectReference{Datastore}, Network: networks,
 	})
 	t.f.Reg.Put(clusterObject(s, entity(Cluster, s.Cluster, &HostFolder), hosts, networks))
-	t.f.Reg.Put(&mo.ResourcePool{
+	var mhz, memory int64
+	for _, h := range s.Hosts {
+		mhz, memory = mhz+int64(h.Cores)*CoreMHz, memory+h.MemoryMB<<20
+	}
+	pool := &mo.ResourcePool{
 		ManagedEntity: entity(Pool, "Resources", &Cluster), Owner: Cluster, ResourcePool: at.apps, Vm: at.pool,
 		Summary: &types.ResourcePoolSummary{Name: "Resources"},
-	})
+	}
+	fillPool(pool, mhz, memory)
+	t.f.Reg.Put(pool)
 	for name, inside := range at.inside {
-		t.f.Reg.Put(&mo.VirtualApp{
+		app := &mo.VirtualApp{
 			ResourcePool: mo.ResourcePool{ManagedEntity: entity(VAppRef(name), name, &Pool), Owner: Cluster, Vm: inside,
 				Summary: &types.VirtualAppSummary{ResourcePoolSummary: types.ResourcePoolSummary{Name: name}, VAppState: types.VirtualAppVAppStateStarted}},
 			ParentFolder: &VMFolder,
-		})
+		}
+		fillPool(&app.ResourcePool, mhz, memory)
+		t.f.Reg.Put(app)
 	}
-	t.f.Reg.Put(&mo.EnvironmentBrowser{Self: Browser})
+	t.f.Reg.Put(&mo.EnvironmentBrowser{Self: Browser, DatastoreBrowser: &Files})
 	var mounts []types.DatastoreHostMount
 	for _, h := range hosts {
 		mounts = append(mounts, types.DatastoreHostMount{Key: h, MountInfo: types.HostMountInfo{
@@ -153,15 +159,21 @@ func clusterObject(s *world.State, entity mo.ManagedEntity, hosts, networks []ty
 	if n := int32(min(s.Services.Failover, 31)); n > 0 {
 		das.AdmissionControlPolicy = &types.ClusterFailoverLevelAdmissionControlPolicy{FailoverLevel: n}
 	}
-	drs := types.ClusterDrsConfigInfo{Enabled: types.NewBool(true), DefaultVmBehavior: types.DrsBehaviorFullyAutomated}
+	haDefaults(&das)
+	drs := types.ClusterDrsConfigInfo{Enabled: types.NewBool(!s.Services.NoDRS), DefaultVmBehavior: types.DrsBehaviorFullyAutomated,
+		EnableVmBehaviorOverrides: types.NewBool(true), VmotionRate: 3}
 	if s.Services.DRS != "" {
 		drs.DefaultVmBehavior = types.DrsBehavior(s.Services.DRS)
 	}
 	summary := &types.ClusterComputeResourceSummary{CurrentEVCModeKey: s.Services.EVC}
+	summary.OverallStatus = types.ManagedEntityStatusGreen
 	for _, h := range s.Hosts {
 		summary.NumHosts++
 		summary.NumEffectiveHosts++
 		summary.NumCpuCores += int16(min(h.Cores, 1<<10))
+		summary.NumCpuThreads += int16(min(h.Threads(), 1<<10))
+		summary.TotalCpu += int32(h.Cores * CoreMHz)
+		summary.EffectiveCpu += int32(h.Cores * CoreMHz)
 		summary.TotalMemory += h.MemoryMB << 20
 	}
 	summary.EffectiveMemory = summary.TotalMemory >> 20
@@ -169,7 +181,8 @@ func clusterObject(s *world.State, entity mo.ManagedEntity, hosts, networks []ty
 		ComputeResource: mo.ComputeResource{
 			ManagedEntity: entity, ResourcePool: &Pool, Host: hosts, Network: networks, EnvironmentBrowser: &Browser,
 			Datastore: []types.ManagedObjectReference{Datastore}, Summary: summary, LifecycleManaged: types.NewBool(s.Lifecycle),
-			ConfigurationEx: &types.ClusterConfigInfoEx{DasConfig: das, DrsConfig: drs, VsanConfigInfo: &types.VsanClusterConfigInfo{Enabled: types.NewBool(s.Services.VSAN)}},
+			ConfigurationEx: &types.ClusterConfigInfoEx{DasConfig: das, DrsConfig: drs, VsanConfigInfo: &types.VsanClusterConfigInfo{Enabled: types.NewBool(s.Services.VSAN),
+				DefaultConfig: &types.VsanClusterConfigInfoHostDefaultInfo{AutoClaimStorage: types.NewBool(false), ChecksumEnabled: types.NewBool(false)}}},
 		},
 		Configuration: types.ClusterConfigInfo{DasConfig: das, DrsConfig: drs},
 	}

@@ -16,10 +16,12 @@ func VAppRef(name string) types.ManagedObjectReference { return ref("VirtualApp"
 type places struct {
 	folder, pool, apps []types.ManagedObjectReference
 	inside             map[string][]types.ManagedObjectReference
+	below              map[string][]types.ManagedObjectReference // of the folders below vm, by id
 }
 
 func placed(s *world.State) places {
-	p := places{folder: []types.ManagedObjectReference{}, pool: []types.ManagedObjectReference{}, inside: map[string][]types.ManagedObjectReference{}}
+	p := places{folder: []types.ManagedObjectReference{}, pool: []types.ManagedObjectReference{}, inside: map[string][]types.ManagedObjectReference{},
+		below: map[string][]types.ManagedObjectReference{}}
 	for _, v := range s.VMs {
 		if v.VApp != "" {
 			p.inside[v.VApp] = append(p.inside[v.VApp], VMRef(v))
@@ -28,7 +30,19 @@ func placed(s *world.State) places {
 			}
 			continue
 		}
-		p.folder, p.pool = append(p.folder, VMRef(v)), append(p.pool, VMRef(v))
+		p.pool = append(p.pool, VMRef(v))
+		if v.Folder != "" {
+			p.below[v.Folder] = append(p.below[v.Folder], VMRef(v))
+			continue
+		}
+		p.folder = append(p.folder, VMRef(v))
+	}
+	for _, f := range s.Folders {
+		if f.Parent == "" {
+			p.folder = append(p.folder, ref("Folder", f.ID))
+			continue
+		}
+		p.below[f.Parent] = append(p.below[f.Parent], ref("Folder", f.ID))
 	}
 	p.folder = append(p.folder, p.apps...)
 	return p

@@ -16,14 +16,15 @@ import (
 
 func vmObject(s *world.State, v *world.VM) *mo.VirtualMachine {
 	obj := &mo.VirtualMachine{}
-	obj.Self, obj.Name, obj.Parent = VMRef(v), world.Escaped(v.Name), &VMFolder
+	obj.ManagedEntity = entityOf(VMRef(v), Shown(v), folderOf(v))
+	obj.Capability = vmCapability()
 	obj.EnvironmentBrowser, obj.ResourcePool = Browser, &Pool
 	if v.VApp != "" {
 		app := VAppRef(v.VApp)
 		obj.Parent, obj.ParentVApp, obj.ResourcePool = nil, &app, &app
 	}
 	obj.Datastore = []types.ManagedObjectReference{Datastore}
-	obj.GuestHeartbeatStatus = types.ManagedEntityStatusGreen
+	obj.GuestHeartbeatStatus = heartbeat(v)
 	obj.Config = vmConfig(s, v)
 	obj.ResourceConfig = &types.ResourceConfigSpec{CpuAllocation: *obj.Config.CpuAllocation, MemoryAllocation: *obj.Config.MemoryAllocation}
 	obj.Runtime = vmRuntime(s, v)
@@ -57,7 +58,7 @@ func guestID(v *world.VM) (id, name string) {
 func vmConfig(s *world.State, v *world.VM) *types.VirtualMachineConfigInfo {
 	id, name := guestID(v)
 	c := &types.VirtualMachineConfigInfo{
-		ChangeVersion: ChangeVersion(v), Modified: time.Date(2025, time.March, 4, 10, 0, v.Changes, 0, time.UTC), Name: world.Escaped(v.Name),
+		ChangeVersion: ChangeVersion(v), Modified: time.Date(2025, time.March, 4, 10, 0, v.Changes, 0, time.UTC), Name: Shown(v),
 		GuestId: id, GuestFullName: name, Version: fmt.Sprintf("vmx-%02d", v.Hardware), Uuid: v.UUID, InstanceUuid: InstanceUUID(v),
 		Firmware: v.Firmware, Files: types.VirtualMachineFileInfo{VmPathName: ConfigPath(v)},
 		Tools: &types.ToolsConfigInfo{ToolsVersion: 12389}, BootOptions: &types.VirtualMachineBootOptions{EfiSecureBootEnabled: types.NewBool(false)},
@@ -68,12 +69,33 @@ func vmConfig(s *world.State, v *world.VM) *types.VirtualMachineConfigInfo {
 		MemoryHotAddEnabled:          types.NewBool(false), CpuHotAddEnabled: types.NewBool(false), NestedHVEnabled: types.NewBool(v.Nested),
 		LatencySensitivity: &types.LatencySensitivity{Level: latency(v)},
 		ExtraConfig:        extraConfig(v),
+		Template:           v.Template, Annotation: v.Note, Flags: vmFlags(), DefaultPowerOps: powerOps(), CpuHotRemoveEnabled: types.NewBool(false),
+		CreateDate: ptr(time.Date(2025, time.March, 4, 9, 0, 0, 0, time.UTC)), SwapPlacement: "inherit",
 	}
+	c.Files.SnapshotDirectory, c.Files.SuspendDirectory, c.Files.LogDirectory = directory(v), directory(v), directory(v)
 	return c
 }
 
 // InstanceUUID is by which vCenter knows a VM; its BIOS has the other one.
 func InstanceUUID(v *world.VM) string { return "50" + v.UUID[2:] }
+
+func directory(v *world.VM) string { return fmt.Sprintf("[shared-01] %s/", v.Name) }
+
+// Shown is the name that people see; a VM that was renamed keeps its folder on the datastore.
+func Shown(v *world.VM) string {
+	if v.Title != "" {
+		return world.Escaped(v.Title)
+	}
+	return world.Escaped(v.Name)
+}
+
+// folderOf is the folder that a VM is in.
+func folderOf(v *world.VM) *types.ManagedObjectReference {
+	if v.Folder != "" {
+		return ptr(ref("Folder", v.Folder))
+	}
+	return &VMFolder
+}
 
 // ConfigPath is the path of the configuration file.
 func ConfigPath(v *world.VM) string { return fmt.Sprintf("[shared-01] %s/%s.vmx", v.Name, v.Name) }
@@ -132,11 +154,12 @@ func vmRuntime(s *world.State, v *world.VM) types.VirtualMachineRuntimeInfo {
 	r := types.VirtualMachineRuntimeInfo{
 		ConnectionState: types.VirtualMachineConnectionStateConnected, PowerState: types.VirtualMachinePowerStatePoweredOff,
 		MaxCpuUsage: int32(v.CPUs * cpuHz / 1_000_000), MaxMemoryUsage: int32(v.MemoryMB), FaultToleranceState: "notConfigured",
-		ConsolidationNeeded: false,
+		ConsolidationNeeded: false, RecordReplayState: types.VirtualMachineRecordReplayStateInactive,
+		SuspendInterval: 0, CleanPowerOff: types.NewBool(!v.On), OnlineStandby: false, ToolsInstallerMounted: false,
 	}
 	if h := s.Host(v.Host); h != nil {
 		r.Host = ptr(HostRef(h))
-		if h.State != world.Up {
+		if !h.Managed() {
 			r.ConnectionState = types.VirtualMachineConnectionStateDisconnected
 		}
 	}
@@ -184,36 +207,56 @@ func vmGuest(s *world.State, v *world.VM) *types.GuestInfo {
 	return g
 }
 
+// SnapshotRef is the reference of a VM's snapshot.
+func SnapshotRef(v *world.VM, shot world.Snapshot) types.ManagedObjectReference {
+	return ref("VirtualMachineSnapshot", fmt.Sprintf("snapshot-%d-%d", v.Index+1, shot.ID))
+}
+
 // snapshots is the chain of a VM's snapshots; nil without one.
 func snapshots(v *world.VM) *types.VirtualMachineSnapshotInfo {
-	var below []types.VirtualMachineSnapshotTree
-	var current *types.ManagedObjectReference
-	for n := v.Snaps; n > 0; n-- {
-		r := ref("VirtualMachineSnapshot", fmt.Sprintf("snapshot-%d-%d", v.Index+1, n))
-		if current == nil {
-			current = &r
-		}
-		below = []types.VirtualMachineSnapshotTree{{Snapshot: r, Vm: VMRef(v), Name: fmt.Sprintf("before patch %d", n), Id: int32(n),
-			CreateTime: time.Date(2025, time.March, 4, 9, n, 0, 0, time.UTC), State: types.VirtualMachinePowerStatePoweredOff, ChildSnapshotList: below}}
-	}
-	if current == nil {
+	if len(v.Snaps) == 0 {
 		return nil
 	}
-	return &types.VirtualMachineSnapshotInfo{CurrentSnapshot: current, RootSnapshotList: below}
+	var below []types.VirtualMachineSnapshotTree
+	for _, shot := range slices.Backward(v.Snaps) {
+		below = []types.VirtualMachineSnapshotTree{{Snapshot: SnapshotRef(v, shot), Vm: VMRef(v), Name: world.Escaped(shot.Name), Description: shot.Note, Id: int32(shot.ID),
+			CreateTime: time.Date(2025, time.March, 4, 9, shot.ID, 0, 0, time.UTC), State: types.VirtualMachinePowerStatePoweredOff, ChildSnapshotList: below}}
+	}
+	return &types.VirtualMachineSnapshotInfo{CurrentSnapshot: ptr(SnapshotRef(v, v.Snaps[len(v.Snaps)-1])), RootSnapshotList: below}
+}
+
+// snapshotObjects are the objects of a VM's snapshots.
+func snapshotObjects(v *world.VM, vm *mo.VirtualMachine) []mo.Reference {
+	var list []mo.Reference
+	for _, shot := range v.Snaps {
+		obj := &mo.VirtualMachineSnapshot{Vm: vm.Self, Config: *vm.Config}
+		obj.Self = SnapshotRef(v, shot)
+		list = append(list, obj)
+	}
+	return list
 }
 
 func vmSummary(v *world.VM, obj *mo.VirtualMachine) types.VirtualMachineSummary {
 	self := obj.Self
 	return types.VirtualMachineSummary{
 		Vm: &self, Runtime: obj.Runtime, OverallStatus: types.ManagedEntityStatusGreen,
-		Config: types.VirtualMachineConfigSummary{Name: world.Escaped(v.Name), VmPathName: obj.Config.Files.VmPathName, MemorySizeMB: int32(v.MemoryMB),
+		Config: types.VirtualMachineConfigSummary{Name: Shown(v), Template: v.Template, VmPathName: obj.Config.Files.VmPathName, MemorySizeMB: int32(v.MemoryMB),
 			MemoryReservation: int32(v.Reserved), NumCpu: int32(v.CPUs), NumEthernetCards: int32(len(v.Adapters)), NumVirtualDisks: 1,
 			Uuid: v.UUID, InstanceUuid: obj.Config.InstanceUuid, GuestId: obj.Config.GuestId, GuestFullName: obj.Config.GuestFullName,
 			HwVersion: obj.Config.Version, Product: appliance(v)},
+		QuickStats: types.VirtualMachineQuickStats{GuestHeartbeatStatus: heartbeat(v)}, Storage: &types.VirtualMachineStorageSummary{Committed: 8 << 30, Uncommitted: 32 << 30, Timestamp: time.Date(2025, time.March, 4, 9, 0, 0, 0, time.UTC)},
 		Guest: &types.VirtualMachineGuestSummary{GuestId: obj.Guest.GuestId, GuestFullName: obj.Guest.GuestFullName,
 			ToolsStatus: obj.Guest.ToolsStatus, ToolsRunningStatus: obj.Guest.ToolsRunningStatus, HostName: obj.Guest.HostName,
 			ToolsVersionStatus2: obj.Guest.ToolsVersionStatus2, IpAddress: obj.Guest.IpAddress},
 	}
+}
+
+// heartbeat is what Tools tell: gray when they do not run (vSphere Web Services API, VirtualMachine.guestHeartbeatStatus).
+func heartbeat(v *world.VM) types.ManagedEntityStatus {
+	if v.On && v.Guest.Up {
+		return types.ManagedEntityStatusGreen
+	}
+	return types.ManagedEntityStatusGray
 }
 
 // appliance is what the maker of a VM's template says of it; nil for any other VM.

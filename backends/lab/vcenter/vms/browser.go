@@ -19,7 +19,7 @@ func (m browser) highest(host *types.ManagedObjectReference) (int, error) {
 	best := 0
 	m.f.World.View(func(s *world.State) {
 		for _, h := range s.Hosts {
-			if host == nil && h.State == world.Up || host != nil && model.HostRef(h) == *host {
+			if host == nil && h.Managed() || host != nil && model.HostRef(h) == *host {
 				best = max(best, maxHardware(h.Version))
 			}
 		}
@@ -105,7 +105,7 @@ func (m browser) QueryConfigTarget(_ *simulator.Context, req *types.QueryConfigT
 				target.NumCpuCores += int32(h.Cores)
 				target.NumNumaNodes += int32(h.Sockets)
 			}
-			if req.Host != nil && model.HostRef(h) == *req.Host && h.State == world.Up {
+			if req.Host != nil && model.HostRef(h) == *req.Host && h.Managed() {
 				target.Sriov, target.PciPassthrough = model.SRIOVTargets(h), model.PassthruTargets(h)
 				target.DynamicPassthrough, target.SharedGpuPassthroughTypes = model.DynamicTargets(h), model.ShareTargets(h)
 			}

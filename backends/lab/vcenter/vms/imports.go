@@ -76,7 +76,7 @@ func (p pool) make(spec types.VirtualMachineConfigSpec, host *types.ManagedObjec
 		}
 		v := s.NewVM(spec.Name)
 		for _, h := range s.Hosts {
-			if h.State == world.Up && !h.Maintenance && (host == nil || *host == model.HostRef(h)) {
+			if h.Managed() && !h.Maintenance && (host == nil || *host == model.HostRef(h)) {
 				v.Host = h.Name
 				break
 			}

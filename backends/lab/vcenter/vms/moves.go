@@ -20,13 +20,18 @@ const (
 // CreateSnapshotTask takes a snapshot, not of a running VM with a device and not with the memory of one.
 func (m machine) CreateSnapshotTask(ctx *simulator.Context, req *types.CreateSnapshot_Task) soap.HasFault {
 	task := m.f.Start(ctx, "CreateSnapshot_Task", "VirtualMachine.createSnapshot", req.This, frame.Pace{}, func() (any, error) {
-		return nil, m.change(req.This, func(_ *world.State, v *world.VM) error {
+		var made types.ManagedObjectReference
+		err := m.change(req.This, func(_ *world.State, v *world.VM) error {
 			if v.Pinned() && v.ShareMB() == 0 {
 				return frame.Refuse(&types.GenericVmConfigFault{Reason: noSnap}, "An error occurred while taking a snapshot: "+noSnap)
 			}
-			v.Snaps++
+			made = model.SnapshotRef(v, v.Snap(req.Name, req.Description))
 			return nil
 		})
+		if err != nil {
+			return nil, err
+		}
+		return made, nil
 	})
 	return frame.Answer(types.CreateSnapshot_TaskResponse{Returnval: task}, nil)
 }
@@ -72,7 +77,7 @@ func (m machine) move(vm types.ManagedObjectReference, host *types.ManagedObject
 		switch {
 		case to == nil:
 			return frame.Gone(*host)
-		case to.State != world.Up:
+		case !to.Managed():
 			return frame.Refuse(&types.HostNotConnected{})
 		case v.On && v.Pinned():
 			return frame.Refuse(&types.GenericVmConfigFault{Reason: noMove}, noMove)

@@ -52,10 +52,17 @@ func mayPowerOn(s *world.State, v *world.VM, h *world.Host) error {
 		return err
 	}
 	switch {
-	case h == nil || h.State != world.Up:
+	case h == nil || !h.Managed():
 		return frame.Refuse(&types.HostNotConnected{})
 	case h.Maintenance:
 		return frame.Refuse(&types.InvalidState{})
+	case v.Template:
+		return frame.Refuse(&types.NotSupported{})
+	case v.CPUs > h.Threads():
+		// "A virtual machine cannot have more virtual CPUs than the number of logical cores on the host" (vSphere Virtual
+		// Machine Administration, "Virtual CPU Limitations"); the fault of the API for it.
+		return frame.Refuse(&types.NumVirtualCpusExceedsLimit{MaxSupportedVcpus: int32(h.Threads())}, fmt.Sprintf(
+			"The total number of virtual CPUs present or requested in virtual machines' configuration has exceeded the limit on the host: %d.", h.Threads()))
 	case (v.Pinned() || v.Latency == "high") && v.Reserved < v.MemoryMB:
 		text := fmt.Sprintf("Invalid memory setting: memory reservation (sched.mem.min) should be equal to memsize(%d). ", v.MemoryMB)
 		return &powerOnError{refused: frame.Refuse(&types.GenericVmConfigFault{Reason: "memory"}, text), log: []string{text}}
@@ -108,7 +115,7 @@ func (m machine) DestroyTask(ctx *simulator.Context, req *types.Destroy_Task) so
 		name := ""
 		err := m.view(req.This, func(_ *world.State, v *world.VM, h *world.Host) error {
 			name = v.Name
-			if h == nil || h.State != world.Up {
+			if h == nil || !h.Managed() {
 				return frame.Refuse(&types.HostNotConnected{})
 			}
 			return needPower(v, false)
@@ -134,7 +141,7 @@ func (m machine) on(ref types.ManagedObjectReference, do func(string) error) err
 	name := ""
 	err := m.view(ref, func(_ *world.State, v *world.VM, h *world.Host) error {
 		name = v.Name
-		if h.State != world.Up {
+		if !h.Managed() {
 			return frame.Refuse(&types.HostNotConnected{})
 		}
 		return needPower(v, true)

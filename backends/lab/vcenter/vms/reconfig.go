@@ -84,7 +84,7 @@ func reconfigure(s *world.State, v *world.VM, spec types.VirtualMachineConfigSpe
 	if spec.ChangeVersion != "" && spec.ChangeVersion != model.ChangeVersion(v) {
 		return nil, frame.Refuse(&types.ConcurrentAccess{})
 	}
-	if h := s.Host(v.Host); h.State != world.Up {
+	if h := s.Host(v.Host); !h.Managed() {
 		return nil, frame.Refuse(&types.HostNotConnected{})
 	}
 	trial := *v
@@ -146,8 +146,11 @@ func connections(v *world.VM) map[string]bool {
 }
 
 func settings(v *world.VM, spec types.VirtualMachineConfigSpec) error {
-	if spec.Name != "" && spec.Name != v.Name {
-		return frame.Refuse(&types.NotSupported{}, "The lab does not rename virtual machines.")
+	if spec.Name != "" {
+		v.Title = world.Unescaped(spec.Name)
+	}
+	if spec.Annotation != "" {
+		v.Note = spec.Annotation
 	}
 	if spec.Firmware != "" && spec.Firmware != v.Firmware {
 		if err := needPower(v, false); err != nil {

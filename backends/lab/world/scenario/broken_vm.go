@@ -68,7 +68,7 @@ func brokenVMs() []spoiled {
 		}},
 		{name: "hwversion", text: "a VM has hardware version 12", spoil: lastVM(func(v *world.VM) { v.Hardware = 12 })},
 		{name: "hwversion-old", text: "a VM has hardware version 14", spoil: lastVM(func(v *world.VM) { v.Hardware = 14 })},
-		{name: "snapshot", text: "a VM has a snapshot", spoil: lastVM(func(v *world.VM) { v.Snaps = 1 })},
+		{name: "snapshot", text: "a VM has a snapshot", spoil: lastVM(func(v *world.VM) { v.Snap("before patch 1", "") })},
 		{name: "memory-reservation", text: "a VM has its memory not reserved", spoil: lastVM(func(v *world.VM) { v.Locked, v.Reserved = false, 0 })},
 		{name: "vcpus", text: "a VM has more vCPUs than a socket has cores", spoil: lastVM(func(v *world.VM) { v.CPUs = 32 })},
 		{name: "adapter-missing", text: "a VM has no PVRDMA adapter", spoil: lastVM(func(v *world.VM) { v.Adapters = v.Adapters[:1] })},

@@ -39,7 +39,8 @@ func gpudirect() []Scenario {
 		one("gpudirect-busy", "a VM that nobody asked about has the GPU and the HCA of the last host", gpuBusy),
 		one("gpudirect-vgpu", "GPUs are shared out: VMs have a vGPU", gpuShared),
 		one("gpudirect-old", "a VM with hardware version 13, little memory and a snapshot", lastAsked(func(v *world.VM) {
-			v.Hardware, v.MemoryMB, v.Snaps = 13, 16<<10, 1
+			v.Hardware, v.MemoryMB = 13, 16<<10
+			v.Snap("before patch 1", "")
 		})),
 		one("gpudirect-far", "VMs have an HCA and a GPU below the other socket, guests included", func(s *world.State) {
 			gpuSplit(s)

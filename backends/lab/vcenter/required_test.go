@@ -1,0 +1,110 @@
+package vcenter_test
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vmware/govmomi/property"
+	"github.com/vmware/govmomi/view"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
+)
+
+// No required property of a data object is empty: pyVmomi raises at an enumeration without a value ("runtime.recordReplayState"),
+// govc ends with a nil pointer at a reference that is none. What is required stands in govmomi's types, which are generated
+// from VMware's own: a field that is no pointer and may not be left out.
+func TestRequiredPropertiesAreSet(t *testing.T) {
+	for _, name := range []string{"done", "gpudirect-done"} {
+		t.Run(name, func(t *testing.T) {
+			c := start(t, scenario.Spec{Hosts: 2, VMs: 2, Scenario: name})
+			empty := map[string]bool{}
+			for _, ref := range c.everything() {
+				pc := property.DefaultCollector(c.Client.Client)
+				res, err := pc.RetrieveProperties(c.ctx, types.RetrieveProperties{SpecSet: []types.PropertyFilterSpec{{
+					ObjectSet: []types.ObjectSpec{{Obj: ref}}, PropSet: []types.PropertySpec{{Type: ref.Type, All: types.NewBool(true)}}}}})
+				if err != nil {
+					t.Errorf("%v: %v", ref, err)
+					continue
+				}
+				for _, content := range res.Returnval {
+					for _, p := range content.PropSet {
+						lacking(reflect.ValueOf(p.Val), ref.Type+"."+p.Name, empty)
+					}
+				}
+			}
+			for _, path := range slices.Sorted(maps.Keys(empty)) {
+				t.Error("empty: " + path)
+			}
+		})
+	}
+}
+
+// everything are the entities, the managers of vCenter and those of the hosts.
+func (c *client) everything() []types.ManagedObjectReference {
+	c.t.Helper()
+	v, err := view.NewManager(c.Client.Client).CreateContainerView(c.ctx, c.ServiceContent.RootFolder, []string{"ManagedEntity"}, true)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	refs, err := v.Find(c.ctx, []string{"ManagedEntity"}, nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	refs = append(refs, mo.References(c.ServiceContent)...)
+	var hosts []mo.HostSystem
+	if err := v.Retrieve(c.ctx, []string{"HostSystem"}, []string{"configManager"}, &hosts); err != nil {
+		c.t.Fatal(err)
+	}
+	for _, h := range hosts {
+		refs = append(refs, mo.References(h.ConfigManager)...)
+	}
+	return refs
+}
+
+// lacking notes the required fields below v that have no value.
+func lacking(v reflect.Value, path string, empty map[string]bool) {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			lacking(v.Elem(), path, empty)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			lacking(v.Index(i), path+"[]", empty)
+		}
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			return
+		}
+		for i := range v.NumField() {
+			f, value := v.Type().Field(i), v.Field(i)
+			if f.Anonymous {
+				lacking(value, path, empty)
+				continue
+			}
+			name, options, _ := strings.Cut(f.Tag.Get("xml"), ",")
+			if strings.Contains(options, "omitempty") || name == "" || name == "-" {
+				lacking(value, path+"."+f.Name, empty)
+				continue
+			}
+			ref, isRef := value.Interface().(types.ManagedObjectReference)
+			_, isTime := value.Interface().(time.Time)
+			switch {
+			case isRef && (ref.Type == "" || ref.Value == ""),
+				isTime && value.IsZero(),
+				value.Kind() == reflect.Interface && value.IsNil(),
+				value.Kind() == reflect.String && value.Type().Name() != "string" && value.Len() == 0:
+				empty[fmt.Sprintf("%s.%s", path, name)] = true
+			default:
+				lacking(value, path+"."+name, empty)
+			}
+		}
+	}
+}

@@ -1,0 +1,12 @@
+package world
+
+// A Folder holds VMs and folders.
+type Folder struct {
+	ID, Name string
+	Parent   string // id of the folder above, "" for vm
+}
+
+// Folder finds a folder by its id; nil when there is none.
+func (s *State) Folder(id string) *Folder {
+	return find(s.Folders, func(f *Folder) bool { return f.ID == id })
+}
