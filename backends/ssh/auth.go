@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
@@ -26,10 +27,17 @@ type login struct {
 	agent    net.Conn
 	refused  error    // says more than the library's error
 	tried    []string // for people
-	password bool     // a password was given to the server
-	given    string   // that password
+	password bool     // a password was given to the server, or withheld because it was refused before
+	given    string   // the last one given
+	spent    bool     // nothing else is left to give
+	asked    bool     // an answer came late before, and was asked for so that it is known now
+	late     bool     // a person took so long to answer that the server may have hung up: nothing was sent
 	locked   bool     // a key that the server accepts could not be unlocked
 }
+
+// passwordTries is how many passwords are asked for in one login; an OpenSSH client asks as often (ssh_config(5),
+// NumberOfPasswordPrompts).
+const passwordTries = 3
 
 func (l *login) config() (*ssh.ClientConfig, error) {
 	c := &ssh.ClientConfig{User: l.endpoint.user, HostKeyCallback: l.verify}
@@ -40,7 +48,8 @@ func (l *login) config() (*ssh.ClientConfig, error) {
 	l.pool.algorithms(c, known)
 	c.Auth = []ssh.AuthMethod{ssh.PublicKeysCallback(l.signers)}
 	if l.pool.config.Password != nil {
-		c.Auth = append(c.Auth, ssh.PasswordCallback(l.askPassword), ssh.KeyboardInteractive(l.interact))
+		c.Auth = append(c.Auth, ssh.RetryableAuthMethod(ssh.PasswordCallback(l.askPassword), passwordTries),
+			ssh.RetryableAuthMethod(ssh.KeyboardInteractive(l.interact), passwordTries))
 	}
 	return c, nil
 }
@@ -100,28 +109,43 @@ var ErrLogin = errors.New("was not let in")
 
 var errNoPassword = errors.New("no password was given")
 
+// askPassword gives the password to send. Asked again, the one before was refused: it is never sent twice to one machine,
+// because wrong tries lock accounts.
 func (l *login) askPassword() (string, error) {
-	if l.password {
-		// A second method would try the same password again, and wrong tries lock accounts.
+	if l.given != "" {
+		l.pool.refuse(l.target, l.endpoint, l.given)
+	}
+	if l.spent || l.late {
 		return "", errors.New("the password was not accepted")
 	}
 	var answer string
 	var err error
+	began := time.Now()
 	l.ask(func() { answer, err = l.pool.config.Password(l.ctx, l.target) })
 	if err == nil && answer == "" {
 		err = errNoPassword
 	}
 	if err == nil && l.pool.wasRefused(l.endpoint, answer) {
-		l.password = true
-		l.tried = append(l.tried, "the password that was refused before (not sent again)")
+		if !l.password {
+			l.tried = append(l.tried, "the password that was refused before (not sent again)")
+		}
+		l.password, l.spent = true, true
 		return "", errors.New("the password was refused before")
 	}
 	if backends.KindOf(err) == backends.KindInterrupted {
 		l.refused = err
 	}
-	if err == nil {
+	switch {
+	case err != nil:
+		l.spent = true
+	case !l.asked && time.Since(began) > l.pool.config.DialTimeout:
+		l.late = true
+		return "", errors.New("the answer came late")
+	default:
+		if !l.password {
+			l.tried = append(l.tried, "password")
+		}
 		l.password, l.given = true, answer
-		l.tried = append(l.tried, "password")
 	}
 	return answer, err
 }
@@ -145,7 +169,7 @@ func (l *login) explain(err error) error {
 	text := err.Error()
 	refused := l.password || l.locked || errors.Is(err, errNoPassword) ||
 		strings.Contains(text, "unable to authenticate") || strings.Contains(text, "authentication failures")
-	if !refused || errors.Is(err, io.EOF) {
+	if !refused || hungUp(err) {
 		return err
 	}
 	if l.given != "" {
@@ -286,10 +310,19 @@ func (k *lockedKey) unlock() (ssh.Signer, error) {
 	return s, err
 }
 
+// A refusal is a password that a machine has refused.
+type refusal struct {
+	endpoint
+	password string
+}
+
 // refuse remembers the password that a target has refused.
 func (p *Pool) refuse(t Target, e endpoint, password string) {
+	if p.wasRefused(e, password) {
+		return
+	}
 	p.mu.Lock()
-	p.refused[e] = password
+	p.refused[refusal{e, password}] = true
 	p.mu.Unlock()
 	if p.config.PasswordRefused != nil {
 		p.config.PasswordRefused(t, password)
@@ -299,5 +332,5 @@ func (p *Pool) refuse(t Target, e endpoint, password string) {
 func (p *Pool) wasRefused(e endpoint, password string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.refused[e] == password
+	return p.refused[refusal{e, password}]
 }

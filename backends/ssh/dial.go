@@ -37,10 +37,15 @@ func (p *Pool) open(ctx context.Context, t Target, e endpoint) (*ssh.Client, *Co
 			return nil, nil, fmt.Errorf("%s: through %w", t, err)
 		}
 	}
+	asked := false
 	for try := 1; ; try++ {
-		client, err := p.handshake(ctx, t, e, jump)
+		client, err := p.handshake(ctx, t, e, jump, asked)
 		if err == nil {
 			return client, jump, nil
+		}
+		if errors.Is(err, errLate) && ctx.Err() == nil {
+			asked, try = true, 0 // the answer is known now
+			continue
 		}
 		if try < dialTries && errors.Is(err, errHungUp) {
 			select {
@@ -88,7 +93,8 @@ func (p *patience) exhausted() bool {
 	return p.ranOut
 }
 
-func (p *Pool) handshake(ctx context.Context, t Target, e endpoint, jump *Conn) (*ssh.Client, error) {
+// handshake makes one connection. Where asked, a late answer is sent all the same.
+func (p *Pool) handshake(ctx context.Context, t Target, e endpoint, jump *Conn, asked bool) (*ssh.Client, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	clock := newPatience(p.config.DialTimeout, cancel)
@@ -99,7 +105,7 @@ func (p *Pool) handshake(ctx context.Context, t Target, e endpoint, jump *Conn) 
 		return nil, p.explain(ctx, t, e, clock, err)
 	}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	login := &login{pool: p, ctx: ctx, target: t, endpoint: e, clock: clock}
+	login := &login{pool: p, ctx: ctx, target: t, endpoint: e, clock: clock, asked: asked}
 	defer login.done()
 	config, err := login.config()
 	if err != nil {
@@ -117,11 +123,19 @@ func (p *Pool) handshake(ctx context.Context, t Target, e endpoint, jump *Conn) 
 		if login.refused != nil {
 			return nil, login.refused
 		}
+		if login.late {
+			return nil, errLate
+		}
 		// A login that ran out of time was not refused, however far it had come.
 		if ctx.Err() == nil {
 			err = login.explain(err)
 		}
-		return nil, p.explain(ctx, t, e, clock, err)
+		err = p.explain(ctx, t, e, clock, err)
+		if login.given != "" && errors.Is(err, errHungUp) {
+			// The server may count the password as a failure: it is not sent once more.
+			err = backends.Errorf(backends.KindUnreachable, t.String(), backends.HintOf(err), "%s hung up when it was given the password", e.address())
+		}
+		return nil, err
 	}
 	return ssh.NewClient(sc, chans, reqs), nil
 }
@@ -139,6 +153,14 @@ func (p *Pool) reach(ctx context.Context, e endpoint, jump *Conn) (net.Conn, err
 }
 
 var errHungUp = errors.New("the other side hung up before the login")
+
+// errLate is the error of a login in which a person took longer to answer than the server may wait: sshd hangs up after
+// LoginGraceTime, 120 s by default (sshd_config(5)).
+var errLate = errors.New("the answer came late")
+
+func hungUp(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, net.ErrClosed)
+}
 
 // explain says in the operator's words why no connection came about.
 func (p *Pool) explain(ctx context.Context, t Target, e endpoint, clock *patience, err error) error {
@@ -173,7 +195,7 @@ func (p *Pool) explain(ctx context.Context, t Target, e endpoint, clock *patienc
 	case errors.As(err, &algorithms):
 		return unreachable("The server offers only what is no longer trusted. Update it; until then --ssh-weak takes such algorithms for one run.",
 			"no common algorithm with %s for the %s: it offers %s", addr, algorithms.What, Excerpt(strings.Join(algorithms.RequestedAlgorithms, ", ")))
-	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, net.ErrClosed):
+	case hungUp(err):
 		return unreachable("Check the server's log; sshd hangs up when MaxStartups is exceeded or the client is blocked.",
 			"connect to %s: %w", addr, errHungUp)
 	}

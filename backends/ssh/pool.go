@@ -25,7 +25,7 @@ type Pool struct {
 	mu      sync.Mutex
 	links   map[endpoint]*link
 	closed  bool
-	refused map[endpoint]string // the password that a target has refused last
+	refused map[refusal]bool
 }
 
 // NewPool makes a Pool. It reads the ssh_config files and nothing else; nothing is dialled yet.
@@ -43,7 +43,7 @@ func NewPool(c Config) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Pool{config: c, settings: s, links: map[endpoint]*link{}, refused: map[endpoint]string{}}, nil
+	return &Pool{config: c, settings: s, links: map[endpoint]*link{}, refused: map[refusal]bool{}}, nil
 }
 
 // Dial connects to a target, or joins the connection that is there. Every Conn must be closed; the last one to be

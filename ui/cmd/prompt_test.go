@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
 // A screen is what a program has written to a terminal so far.
@@ -69,6 +71,12 @@ func TestInterruptAtPrompts(t *testing.T) {
 	}
 	defer l.Close()
 	answers := filepath.Join(dir, "answers-pvrdma.yaml")
+	shells, err := lab.Start(t.Context(), lab.Options{Scenario: "sriov-half", Hosts: 1, VMs: 1, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shells.Close()
+	sriov := []string{"apply", "-f", filepath.Join(shells.Dir(), "answers-sriov.yaml"), "--yes"}
 	for _, tt := range []struct {
 		name   string
 		env    []string // variables of the lab's environment to leave out
@@ -81,6 +89,12 @@ func TestInterruptAtPrompts(t *testing.T) {
 		{"an unknown certificate", []string{"GOVC_TLS_CA_CERTS"}, []string{"discover"}, nil, "Trust it for this run?"},
 		{"an unknown host key", []string{"RDMA_SETUP_KNOWN_HOSTS"}, []string{"plan", "-f", answers}, nil, "Trust it and remember it?"},
 		{"the sudo password", []string{"RDMA_SETUP_SUDO_PASSWORD"}, []string{"plan", "-f", answers}, nil, "sudo password in the guests"},
+		{"the log-in password of guests", []string{"RDMA_SETUP_GUEST_PASSWORD", "RDMA_SETUP_SSH_KEY"}, []string{"plan", "-f", answers}, nil, "log-in password in the guests"},
+		{"the password of an ESXi host", []string{"RDMA_SETUP_ESXI_PASSWORD", "RDMA_SETUP_SSH_KEY"}, sriov, nil, "password of the ESXi host esx-0"},
+		{"that password, the second time", []string{"RDMA_SETUP_ESXI_PASSWORD", "RDMA_SETUP_SSH_KEY"}, sriov,
+			[]string{"password of the ESXi host esx-0", "wrong\r", "too? [y/N]", "n\r"}, "(refused; once more)"},
+		{"whether it is that of all hosts", []string{"RDMA_SETUP_ESXI_PASSWORD", "RDMA_SETUP_SSH_KEY"}, sriov,
+			[]string{"password of the ESXi host esx-0", "wrong\r"}, "too? [y/N]"},
 		{"the consent", nil, []string{"apply", "-f", answers}, nil, "[y/N]"},
 	} {
 		for _, by := range []string{"Ctrl-C", "SIGINT"} {
@@ -88,9 +102,12 @@ func TestInterruptAtPrompts(t *testing.T) {
 				dir := t.TempDir()
 				c := exec.CommandContext(t.Context(), "rdma-setup", tt.args...)
 				c.Env = append(os.Environ(), "HOME="+dir, "XDG_STATE_HOME="+dir, "XDG_CONFIG_HOME="+dir, "TERM=xterm")
+				l := l
+				if strings.HasPrefix(tt.args[2%len(tt.args)], shells.Dir()) {
+					l = shells
+				}
 				for _, line := range l.Env() {
-					name, _, _ := strings.Cut(line, "=")
-					if len(tt.env) == 0 || name != tt.env[0] {
+					if name, _, _ := strings.Cut(line, "="); !slices.Contains(tt.env, name) {
 						c.Env = append(c.Env, line)
 					}
 				}
@@ -107,13 +124,12 @@ func TestInterruptAtPrompts(t *testing.T) {
 				go s.follow(tty)
 				for i := 0; i+1 < len(tt.before); i += 2 {
 					s.await(t, tt.before[i])
-					if _, err := tty.WriteString(tt.before[i+1]); err != nil {
-						t.Fatal(err)
-					}
-					s.await(t, "error:")
 					s.mu.Lock()
 					s.text.Reset()
 					s.mu.Unlock()
+					if _, err := tty.WriteString(tt.before[i+1]); err != nil {
+						t.Fatal(err)
+					}
 				}
 				s.await(t, tt.asks)
 				began := time.Now()
@@ -135,6 +151,11 @@ func TestInterruptAtPrompts(t *testing.T) {
 				if after, err := term.GetState(int(tty.Fd())); err != nil || *after != *before {
 					t.Errorf("the terminal was left in another state (%v)", err)
 				}
+				shells.World().View(func(w *world.State) {
+					if w.Hosts[0].Service("TSM-SSH").Running {
+						t.Error("the SSH service of the host was left running")
+					}
+				})
 			})
 		}
 	}

@@ -4,6 +4,9 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
@@ -31,6 +34,9 @@ func (r *runner) prove(ctx context.Context, p plan.Plan) error {
 		return err
 	}
 	s.run(ctx)
+	if ctx.Err() != nil {
+		s.putBack(ctx)
+	}
 	r.account(p, s)
 	if r.halted {
 		r.unverified = true
@@ -53,6 +59,28 @@ func (r *runner) prove(ctx context.Context, p plan.Plan) error {
 	}
 	r.drop(func(n NodeResult) bool { return of[n.ID] })
 	return nil
+}
+
+// putBackLimit is for what is still closed after the operator has ended the program at a question.
+const putBackLimit = 700 * time.Millisecond
+
+// putBack closes what a cancelled proof has left open. What cannot be closed in time stays open in the journal.
+func (s *stage) putBack(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), putBackLimit)
+	defer cancel()
+	over := make(chan struct{})
+	close(over)
+	var g errgroup.Group
+	for _, n := range s.nodes {
+		if n.closes && n.around.tried && n.state == NodePending {
+			g.Go(func() error {
+				d := &deed{runner: s.runner, nodes: []*node{n}, msgs: s.msgs, over: over}
+				d.shut(ctx, n.around)
+				return nil
+			})
+		}
+	}
+	_ = g.Wait() // the journal says what is still open
 }
 
 // shells returns a bracket without a body for each host in whose shell the plan is going to work. A bracket that an earlier

@@ -2,13 +2,10 @@ package session
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
-	"github.com/rdma-setup/rdma-setup/backends/ssh"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
@@ -37,18 +34,12 @@ type shellAndLogin struct {
 // Unwrap returns the bracket without the log-in.
 func (b shellAndLogin) Unwrap() backends.Bracket { return b.Bracket }
 
-// Open starts the service and logs in. A person who mistyped the password is asked for it once more.
+// Open starts the service and logs in.
 func (b shellAndLogin) Open(ctx context.Context, t backends.Ref, progress backends.Progress) error {
 	if err := b.Bracket.Open(ctx, t, progress); err != nil {
 		return err
 	}
-	for {
-		err := b.s.Shells.Prove(ctx, t.Name)
-		if !errors.Is(err, ssh.ErrLogin) || ctx.Err() != nil || !b.s.asksESXiAgain(t.Name) {
-			return err
-		}
-		fmt.Fprintf(b.s.Env.Stderr, "%s: the password was refused\n", t.Name)
-	}
+	return b.s.Shells.Prove(ctx, t.Name)
 }
 
 // powerAndGuest is the power bracket of a VM whose guest is waited for: what comes after needs it to answer.

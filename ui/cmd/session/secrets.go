@@ -42,6 +42,23 @@ func (s *Session) askPerson(what string) (string, error) {
 	return s.Env.Secret(what)
 }
 
+// guestPassword is that of the guests' users: it is asked for where no key is accepted, until somebody answers nothing.
+func (s *Session) guestPassword() (string, error) {
+	s.secrets.Lock()
+	declined := s.noGuestPassword
+	s.secrets.Unlock()
+	if declined {
+		return "", nil
+	}
+	p, err := s.secret(&s.Set.GuestPassword, "log-in password in the guests")
+	if err == nil && p == "" {
+		s.secrets.Lock()
+		s.noGuestPassword = true
+		s.secrets.Unlock()
+	}
+	return p, err
+}
+
 // forget drops a secret that was refused, where somebody can be asked for another one.
 func (s *Session) forget(known *string, refused string) {
 	s.secrets.Lock()
@@ -74,7 +91,11 @@ func (s *Session) esxiPassword(host string) (string, error) {
 		return "", nil
 	}
 	h.asked[host]++
-	p, err := s.askPerson("password of the ESXi host " + host)
+	what := "password of the ESXi host " + host
+	if h.refused[host] {
+		what += " (refused; once more)"
+	}
+	p, err := s.askPerson(what)
 	if err != nil || p == "" {
 		return "", err
 	}
@@ -91,14 +112,6 @@ func (s *Session) esxiPassword(host string) (string, error) {
 		}
 	}
 	return p, nil
-}
-
-// asksESXiAgain tells whether the next log-in to a host that has refused a password would ask for another one.
-func (s *Session) asksESXiAgain(host string) bool {
-	s.secrets.Lock()
-	defer s.secrets.Unlock()
-	h := &s.hostPasswords
-	return s.mayAsk() && h.refused[host] && h.asked[host] < esxiTries
 }
 
 // forgetESXi has the next log-in to a host ask again.

@@ -39,8 +39,9 @@ type Session struct {
 	trust  func(ctx context.Context, k live.HostKey) bool // asks there about a host key; nil: nobody
 	pauses pauses
 
-	secrets       sync.Mutex // one question at a time, and what they told
-	hostPasswords hostPasswords
+	secrets         sync.Mutex // one question at a time, and what they told
+	hostPasswords   hostPasswords
+	noGuestPassword bool // somebody was asked and has none
 
 	mu        sync.Mutex
 	answers   *answers.Answers    // whose guests are reached

@@ -60,8 +60,8 @@ func (s *Session) reachGuests() error {
 		switch {
 		case t.Class == "esxi":
 			return s.esxiPassword(t.Name)
-		case t.Class == "guest" && s.Set.GuestPassword != "":
-			return s.Set.GuestPassword, nil
+		case t.Class == "guest":
+			return s.guestPassword()
 		}
 		return "", nil
 	}
@@ -69,7 +69,13 @@ func (s *Session) reachGuests() error {
 		return s.secret(&s.Set.SudoPassword, "sudo password in the guests")
 	}
 	cfg.SudoRefused = func(_ ssh.Target, password string) { s.forget(&s.Set.SudoPassword, password) }
-	cfg.PasswordRefused = func(t ssh.Target, _ string) { s.forgetESXi(t.Name) }
+	cfg.PasswordRefused = func(t ssh.Target, password string) {
+		if t.Class == "esxi" {
+			s.forgetESXi(t.Name)
+		} else {
+			s.forget(&s.Set.GuestPassword, password)
+		}
+	}
 	if s.Env.Terminal() {
 		cfg.Passphrase = func(_ context.Context, file string) (string, error) {
 			if s.Screen.Load() {
