@@ -26,7 +26,12 @@ func newApplyCmd(e *console.Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "apply -f answers.yaml",
 		Short: "Plan the changes, confirm, apply them, measure and report",
-		Args:  cobra.NoArgs,
+		Long: `Plan the changes, confirm, apply them, measure and report.
+
+Every log-in that the run needs is proven before anything is changed: those to guests before the plan is shown, those to ESXi
+shells after it was confirmed, for which the SSH service is started on these hosts and put back. If one fails, all failures are
+listed and nothing is changed. For hosts with different passwords see --esxi-passwords.`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return resultLine(e, output, console.Signalled(cmd.Context(), e, func(ctx context.Context, stop <-chan struct{}) error {
 				s, a, err := f.begin(ctx, e, cmd)

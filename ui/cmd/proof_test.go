@@ -168,3 +168,44 @@ func TestLogInsAreProvenBeforeAnythingElse(t *testing.T) {
 	}
 	b.must(0, "apply", "-f", file, "--yes", "--esxi-passwords", passwords)
 }
+
+// TestProofIsConfinedByLimit leaves the host out whose password is wrong: nobody logs in to it.
+func TestProofIsConfinedByLimit(t *testing.T) {
+	t.Parallel()
+	b, file := sriovBench(t, lab.Options{Scenario: "sriov-password", Hosts: 2, VMs: 2})
+	b.env["RDMA_SETUP_SSH_KEY"] = ""
+	b.must(0, "apply", "-f", file, "--limit", "esx-01", "--yes")
+	if n := b.logins("esx-02", "refused") + b.logins("esx-02", "accepted"); n != 0 {
+		t.Errorf("%d log-ins to esx-02", n)
+	}
+}
+
+// TestResumeAndRollbackProveTheirLogIns lets a run fail on one host after the firmware of the other was set, then changes the
+// root password of both: resume and rollback stop before they change anything, and tell each host.
+func TestResumeAndRollbackProveTheirLogIns(t *testing.T) {
+	t.Parallel()
+	b, file := sriovBench(t, lab.Options{Scenario: "bare", Hosts: 2, VMs: 2, Faults: []string{"host=esx-02,command=mlxconfig,do=fail:-E- the card is busy with something"}})
+	b.env["RDMA_SETUP_SSH_KEY"] = ""
+	b.must(5, "apply", "-f", file, "--yes")
+	b.lab.World().Faults.Clear()
+	b.change(world.Event{What: world.HostLogin}, func(s *world.State) {
+		for _, h := range s.Hosts {
+			h.Password = "changed since"
+		}
+	})
+	before, written := b.states(), len(b.written())
+	for _, command := range []string{"resume", "rollback"} {
+		_, errs := b.must(4, command, "--yes")
+		if !regexp.MustCompile(`(?m)^Nothing was changed`).MatchString(errs) || !strings.Contains(errs, "error: esx-0") || !strings.Contains(errs, "15 minutes after five failures") {
+			t.Errorf("%s says:\n%s", command, errs)
+		}
+		if diff := cmp.Diff(before, b.states()); diff != "" {
+			t.Errorf("%s: another client sees a change:\n%s", command, diff)
+		}
+		if after := b.written(); len(after) != written {
+			t.Errorf("%s has written: %q", command, after[written:])
+		}
+	}
+	b.env["RDMA_SETUP_ESXI_PASSWORD"] = "changed since"
+	b.must(0, "resume", "--yes")
+}

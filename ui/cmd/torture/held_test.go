@@ -3,6 +3,10 @@ package torture
 import (
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
 // A VM that takes no part is shut down for the reboot of its host. Killed right then, the resume keeps it off until the host
@@ -26,5 +30,36 @@ func TestKilledWithSomebodyElsesVMOff(t *testing.T) {
 	}
 	if is := s.facts()[billing]; is != "true" {
 		t.Errorf("after the resume %s is %s", billing, is)
+	}
+}
+
+// Killed while the SSH services run for the proof of the log-ins, a run has changed nothing else: rollback, and resume, put the
+// services back.
+func TestKilledDuringTheProof(t *testing.T) {
+	t.Parallel()
+	for _, then := range []string{"rollback", "resume"} {
+		t.Run(then, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, mode{name: "sriov", scenario: "sriov-half", hosts: 1, reboot: 100 * time.Millisecond})
+			ssh := func() (running bool) {
+				s.lab.World().View(func(w *world.State) { running = w.Hosts[0].Service("TSM-SSH").Running })
+				return running
+			}
+			start := s.facts()
+			s.killed("opened", s.child("after:opened:1", s.apply()...))
+			if !ssh() {
+				t.Fatal("the SSH service does not run")
+			}
+			id, _ := s.run()
+			if got := s.here(0, then, id, "--yes", "-o", "json"); got.code != 0 {
+				t.Fatalf("%s: exit %d\n%s", then, got.code, got)
+			}
+			if ssh() {
+				t.Errorf("after the %s the SSH service still runs", then)
+			}
+			if diff := cmp.Diff(start, s.facts()); then == "rollback" && diff != "" {
+				t.Errorf("after the rollback (-start +now):\n%s", diff)
+			}
+		})
 	}
 }

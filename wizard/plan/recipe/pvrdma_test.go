@@ -293,7 +293,7 @@ func TestAVMThatIsOffIsSaidToBePoweredOn(t *testing.T) {
 	inv := newInventory(2)
 	inv.VMs[1].Power = "poweredOff"
 	p := mustBuild(t, newAnswers(inv), inv, plan.Options{})
-	for _, want := range []string{"vm-02: powered off; will be powered on", "1 running VM is shut down"} {
+	for _, want := range []string{"vm-02: powered off; will be powered on", "Only then can the log-in to its guest be tried", "1 running VM is shut down"} {
 		if !strings.Contains(strings.Join(p.Notes, "\n"), want) {
 			t.Errorf("no note %q in %q", want, p.Notes)
 		}

@@ -207,7 +207,7 @@ func (b *builder) vm(v *draft.VM) {
 	}
 	if !v.On() {
 		b.Power(v.VM, "its guest can only be read and set up while it is on")
-		b.Each(v.Name, "powered off; will be powered on for setup and left on")
+		b.Each(v.Name, "powered off; will be powered on for setup and left on. Only then can the log-in to its guest be tried")
 	}
 	if v.Snapshots > 0 {
 		b.Each(v.Name, "has snapshots; reverting to one restores the old devices, but not the old memory reservation")
