@@ -107,7 +107,9 @@ func (r *Runner) measureGPU(ctx context.Context, p Pair, test string, port int, 
 		m.Verdict, m.Error, m.Hint = VerdictUnknown, "the same test with host memory failed", "mend that first"
 		return m
 	}
+	moved := r.moving(ctx, p)
 	out, err := r.exchange(ctx, p, test, sweep, port, &m)
+	m.Counters = moved(ctx)
 	if err != nil {
 		m.gpuCause(p, m.broken(test, err))
 		return m
@@ -118,6 +120,8 @@ func (r *Runner) measureGPU(ctx context.Context, p Pair, test string, port int, 
 		return m
 	}
 	JudgeGPU(&m, *host, p)
+	m.prove(r.Class)
+	m.judgeLoss()
 	return m
 }
 

@@ -48,6 +48,11 @@ type Runner struct {
 	Port      int           // first TCP port of the control connection; 18515
 	Limit     time.Duration // of one test; 3 minutes
 
+	Class *Class // in which RDMA is configured to run; nil: none
+	Loss  bool   // read the counters of lost packets in the guests before and after each test
+	// HostCounters reads the counters of a host's pNIC; nil where no channel exists.
+	HostCounters func(ctx context.Context, host, port string) (map[string]int64, error)
+
 	EthernetMTU int // bytes, that the fabric shall carry; 9000
 	Now         func() time.Time
 	// Counters reads how many packets the RDMA device behind a host port has sent and received; nil where no
@@ -182,6 +187,9 @@ func (r *Runner) blank(p Pair, test string) Measurement {
 	if _, container := fromContainer(test); container {
 		m.Image = p.Client.Image
 	}
+	if r.Class != nil {
+		m.TrafficClass = r.Class.TrafficClass
+	}
 	if r.Now != nil {
 		m.Started = r.Now()
 	}
@@ -197,9 +205,11 @@ func (r *Runner) measure(ctx context.Context, p Pair, test string, port int) (Me
 		m.Hint = "look at the guest's checks: driver, port state, address"
 		return m, fabric
 	}
+	moved := r.moving(ctx, p)
 	before, beforeErr := r.counters(ctx, p.Client)
 	out, err := r.exchange(ctx, p, test, sweep, port, &m)
 	after, afterErr := r.counters(ctx, p.Client)
+	m.Counters = moved(ctx)
 	if r.Counters != nil && beforeErr == nil && afterErr == nil {
 		fabric.Counted, fabric.Packets = true, after-before
 		m.Packets = &fabric.Packets
@@ -214,9 +224,33 @@ func (r *Runner) measure(ctx context.Context, p Pair, test string, port int) (Me
 		r.tail(ctx, p, port, &m)
 	}
 	if m.Error == "" {
-		Judge(&m, r.Mode, fabric)
+		r.judge(&m, fabric)
 	}
 	return m, fabric
+}
+
+// judge judges the figures of a test, then what its counters tell.
+func (r *Runner) judge(m *Measurement, f Fabric) {
+	Judge(m, r.Mode, f)
+	m.prove(r.Class)
+	m.judgeLoss()
+}
+
+// moving reads the counters of both ends; the function it gives reads them again and returns what moved, nil where nothing
+// could be read.
+func (r *Runner) moving(ctx context.Context, p Pair) func(context.Context) *Sides {
+	if !r.Loss && r.HostCounters == nil || p.SameHost() {
+		return func(context.Context) *Sides { return nil }
+	}
+	before := r.both(ctx, p)
+	return func(ctx context.Context) *Sides {
+		after := r.both(ctx, p)
+		moved := Sides{From: after.From.since(before.From), To: after.To.since(before.To)}
+		if !moved.known() {
+			return nil
+		}
+		return &moved
+	}
 }
 
 // rejudge judges the bandwidth of each pair again with the latency that was measured between the two: the rate of small
@@ -232,7 +266,7 @@ func (r *Runner) rejudge(all []Measurement, ways []Fabric) {
 		m := &all[i]
 		if us := latency[[2]string{m.From, m.To}]; us > 0 && m.Error == "" && m.GPU == nil && !m.isLatency() && len(m.Rows) > 0 {
 			ways[i].LatencyUs = us
-			Judge(m, r.Mode, ways[i])
+			r.judge(m, ways[i])
 		}
 	}
 }
@@ -261,7 +295,7 @@ func (r *Runner) line(test, sizes string, n Node, port int, peer string) string 
 	limit := int(r.limit().Seconds())
 	test, container := fromContainer(test)
 	environment, test := n.gpuLine(test)
-	line := fmt.Sprintf("%sstdbuf -oL timeout --foreground -k 5 %d %s -d %s -i 1 -x %d -p %d -F %s", environment, limit, test, quote(n.Device), n.GID, port, sizes)
+	line := fmt.Sprintf("%sstdbuf -oL timeout --foreground -k 5 %d %s -d %s -i 1 -x %d -p %d -F %s", environment, limit, test, quote(n.Device), n.GID, port, sizes) + r.Class.option()
 	if !strings.Contains(test, SendLatency) {
 		line += " --report_gbits"
 	}

@@ -31,13 +31,33 @@ type guests struct {
 	probed    atomic.Bool
 	stop      func() // called by the client of the second test
 
+	before, after map[string]string // counters by VM
+
 	mu    sync.Mutex
 	lines []string // of clients
+	asked map[string]int
+}
+
+// counted gives the counters of a VM: before at the first question about a test, after at the second.
+func (g *guests) counted(vm string) perftest.Output {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.asked == nil {
+		g.asked = map[string]int{}
+	}
+	g.asked[vm]++
+	if g.asked[vm]%2 == 1 {
+		return perftest.Output{Stdout: g.before[vm]}
+	}
+	return perftest.Output{Stdout: g.after[vm]}
 }
 
 func (g *guests) Exec(ctx context.Context, vm string, c perftest.Command) (perftest.Output, error) {
 	if strings.HasPrefix(c.Line, "ping ") {
 		return perftest.Output{Stdout: g.pinged}, nil
+	}
+	if strings.HasPrefix(c.Line, "set -- ") {
+		return g.counted(vm), nil
 	}
 	if c.Line == "ss -ltn" {
 		return perftest.Output{Stdout: "State  Recv-Q Send-Q Local Address:Port Peer Address:PortProcess\nLISTEN 0      10                 *:" + g.taken + "            *:*    \n"}, nil

@@ -170,6 +170,13 @@ func pairFacts(measured []perftest.Measurement) []checks.PairFacts {
 		if p := m.Path; p != nil {
 			out[i].Loss, out[i].Payload, out[i].PeerMAC = &p.Loss, p.Payload, p.PeerMAC
 		}
+		if lost, _, ok := m.Lost(); ok {
+			retries, cnps := lost, m.CNPs()
+			if out[i].Retries != nil {
+				retries, cnps = retries+*out[i].Retries, cnps+*out[i].CNPs
+			}
+			out[i].Retries, out[i].CNPs = &retries, &cnps
+		}
 		// Of several tests the one in which least moved tells: each of them should have taken RDMA.
 		if n := m.Packets; n != nil && (out[i].RDMAPackets == nil || *n < *out[i].RDMAPackets) {
 			out[i].RDMAPackets = n

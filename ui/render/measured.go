@@ -28,6 +28,11 @@ func (p *printer) measurements(all []perftest.Measurement) {
 	}
 	pairs, good := byPair(all)
 	p.title("Measured", fmt.Sprintf("%d of %d pairs at expected line rate", good, len(pairs)))
+	class, lossless := perftest.Proofs(all)
+	if class != nil && lossless != nil {
+		p.line("  %s %s", p.t.Symbol(verdictMark(class.Verdict)), plain.Clean(class.Words("class")))
+		p.line("  %s %s", p.t.Symbol(verdictMark(lossless.Verdict)), plain.Clean(lossless.Words("lossless")))
+	}
 	said := map[string]bool{}
 	p.wide = 12
 	for _, m := range all {

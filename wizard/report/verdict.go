@@ -11,8 +11,32 @@ import (
 // RolledBack is the status of a run that was taken back after its report was made.
 const RolledBack = "rolled back"
 
-// Verdict says in one sentence how it stands, worst news first, and how bad that is.
+// Verdict says in one sentence how it stands, worst news first, and how bad that is. Where a lossless class is configured it
+// says beside that, and apart from it, whether the class and its losslessness were proven.
 func (r *Report) Verdict() (string, checks.Status) {
+	words, status := r.works()
+	class, lossless := perftest.Proofs(r.Measurements)
+	if class == nil || lossless == nil || r.Status == RolledBack {
+		return words, status
+	}
+	for _, p := range []struct {
+		name  string
+		proof *perftest.Proof
+	}{{"class", class}, {"lossless", lossless}} {
+		switch p.proof.Verdict {
+		case perftest.VerdictPass:
+			words += "; " + p.name + " proven"
+		case perftest.VerdictFail:
+			words, status = words+"; "+p.proof.Words(p.name), checks.Fail
+		default:
+			words += map[string]string{"class": "; class configured, not proven", "lossless": "; lossless not proven"}[p.name]
+		}
+	}
+	return words, status
+}
+
+// works says how it stands without the proofs.
+func (r *Report) works() (string, checks.Status) {
 	failed := 0
 	for _, c := range r.Changes {
 		if c.State == "failed" {

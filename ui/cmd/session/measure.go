@@ -13,6 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
 // Measure runs the tests between the guests of the answers.
@@ -31,13 +32,61 @@ func (s *Session) Measure(ctx context.Context, a *answers.Answers, pairs string,
 	}
 	r := perftest.Runner{
 		Shell: guestShell{s.Guests}, Mode: string(a.Mode), Bandwidth: a.Measure.Bandwidth, Latency: a.Measure.Latency,
-		Simulated: inv.VCenter.Simulated, Now: s.Env.Now, Progress: progress, EthernetMTU: a.Switch.MTU,
+		Class: class(a), Loss: true, Simulated: inv.VCenter.Simulated, Now: s.Env.Now, Progress: progress, EthernetMTU: a.Switch.MTU,
 	}
 	if a.Mode == answers.PVRDMA {
 		r.Counters = s.rdmaPackets(inv)
 	}
+	if r.Class != nil {
+		r.HostCounters = s.portCounters
+	}
 	return r.Measure(ctx, list)
 }
+
+// class is the class that the answers configure: the traffic class that the guests set, where a priority is lossless.
+func class(a *answers.Answers) *perftest.Class {
+	if a.QoS.Lossless != answers.LosslessPFC {
+		return nil
+	}
+	return &perftest.Class{Priority: a.QoS.Priority, TrafficClass: sizing.TrafficClass(a.QoS.DSCP, a.QoS.ECN)}
+}
+
+// portCounters reads what the host counts at a pNIC: frames that it dropped, and PFC frames of each priority (esxcli network
+// nic stats get, esxcli network nic dcb status get).
+func (s *Session) portCounters(ctx context.Context, host, port string) (map[string]int64, error) {
+	out := map[string]int64{}
+	for _, command := range []string{"stats", "dcb status"} {
+		words := append(append([]string{"network", "nic"}, strings.Fields(command)...), "get", "-n", port)
+		rows, err := s.VC.Esxcli(ctx, host, words...)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range rows {
+			for label, value := range row {
+				label = strings.ToLower(strings.ReplaceAll(label, " ", ""))
+				if name, ok := portCounter[label]; ok {
+					if n, err := strconv.ParseInt(value, 10, 64); err == nil {
+						out[name] = n
+					}
+				}
+				if name, ok := portPriority[label]; ok {
+					for priority, text := range strings.Fields(value) {
+						if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+							out[name+strconv.Itoa(priority)] = n
+						}
+					}
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+// The rows of esxcli that are counters of a port, by label without blanks.
+var (
+	portCounter  = map[string]string{"receivepacketsdropped": "rx_dropped", "transmitpacketsdropped": "tx_dropped"}
+	portPriority = map[string]string{"sentpfcframes": "pfc_sent_prio", "receivedpfcframes": "pfc_received_prio"}
+)
 
 // guestShell runs the tests of a measurement in guests.
 type guestShell struct{ guests *guest.Guests }

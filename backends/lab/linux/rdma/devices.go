@@ -4,6 +4,7 @@ package rdma
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -126,6 +127,7 @@ type attached struct {
 type Counters struct {
 	SentBytes, ReceivedBytes     int64
 	SentPackets, ReceivedPackets int64
+	Events                       map[string]int64 // of hw_counters, by name
 }
 
 // Plug says which adapters the VM has now. Devices whose adapter has gone detach.
@@ -290,13 +292,21 @@ func (d *Devices) Count(name string, c Counters) {
 	have.ReceivedBytes += c.ReceivedBytes
 	have.SentPackets += c.SentPackets
 	have.ReceivedPackets += c.ReceivedPackets
+	for name, n := range c.Events {
+		if have.Events == nil {
+			have.Events = map[string]int64{}
+		}
+		have.Events[name] += n
+	}
 }
 
 func (d *Devices) count(name string) Counters {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if c := d.counters[name]; c != nil {
-		return *c
+		out := *c
+		out.Events = maps.Clone(c.Events)
+		return out
 	}
 	return Counters{}
 }

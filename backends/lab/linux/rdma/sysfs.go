@@ -156,7 +156,7 @@ func (d *Devices) portFiles(dev Device) vfs.Tree {
 	state, word := dev.State()
 	phys, physWord := dev.Phys()
 	gbps, lanes := dev.Rate()
-	return vfs.Tree{
+	t := vfs.Tree{
 		"state":      line(fmt.Sprintf("%d: %s", state, word)),
 		"phys_state": line(fmt.Sprintf("%d: %s", phys, physWord)),
 		"rate":       line(fmt.Sprintf("%s Gb/sec (%s)", gbps, lanes)),
@@ -180,6 +180,20 @@ func (d *Devices) portFiles(dev Device) vfs.Tree {
 			}
 		}},
 	}
+	if dev.HCA != nil {
+		t["hw_counters"] = vfs.Entry{Sub: func() vfs.Tree { return hardwareCounters(d.count(dev.Name)) }}
+	}
+	return t
+}
+
+// hardwareCounters are the q counters and the congestion counters of mlx5 (drivers/infiniband/hw/mlx5/counters.c).
+func hardwareCounters(c Counters) vfs.Tree {
+	t := vfs.Tree{"lifespan": line("10")}
+	for _, name := range []string{"out_of_sequence", "packet_seq_err", "local_ack_timeout_err", "implied_nak_seq_err", "rnr_nak_retry_err", "out_of_buffer",
+		"duplicate_request", "np_cnp_sent", "np_ecn_marked_roce_packets", "rp_cnp_handled", "rp_cnp_ignored"} {
+		t[name] = line(strconv.FormatInt(c.Events[name], 10))
+	}
+	return t
 }
 
 // slots are the files of the GID table, one a slot.

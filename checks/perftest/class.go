@@ -1,0 +1,142 @@
+package perftest
+
+import "fmt"
+
+// A Class is the traffic class in which RDMA was configured to run.
+type Class struct {
+	Priority     int
+	TrafficClass int // DSCP << 2 | ECN, the byte of the IP header
+}
+
+// A Proof is a verdict of its own beside that of a measurement: pass is proven, fail is disproven, unknown is neither.
+type Proof struct {
+	Verdict  Verdict `json:"verdict"`
+	Evidence string  `json:"evidence"`
+	Hint     string  `json:"hint,omitempty"`
+}
+
+// option is what puts a test into the class. Ordinary QPs take --tclass into the address vector of the QP; QPs of RDMA CM
+// (-R) would take -T instead (linux-rdma/perftest, src/perftest_parameters.c: "Set the Traffic Class in GRH (if GRH is in
+// use)", "Set <tos_value> to RDMA-CM QPs. available only with -R flag"). The default of rdma_cm in configfs acts on the
+// latter alone (kernel ABI configfs-rdma_cm, default_roce_tos), and no test here uses them.
+func (c *Class) option() string {
+	if c == nil {
+		return ""
+	}
+	return fmt.Sprintf(" --tclass=%d", c.TrafficClass)
+}
+
+const notProven = "class configured, not proven: "
+
+// carried is the share of the bytes sent that a priority's counter must have moved by: other traffic adds to it, and the
+// last reading may come a moment early.
+const carried = 0.9
+
+// proveClass holds the bytes sent against the counters of each priority at both ends.
+func (m *Measurement) proveClass(c Class) *Proof {
+	_, bytes := m.sent()
+	if m.isLatency() || bytes == 0 {
+		return &Proof{VerdictUnknown, notProven + "only a bandwidth test moves enough bytes", ""}
+	}
+	if bothDirections(m.Test) {
+		bytes *= 2
+	}
+	from, to := Counters(nil), Counters(nil)
+	if m.Counters != nil {
+		from, to = m.Counters.From, m.Counters.To
+	}
+	sent, sends := busiest(from, "tx")
+	got, gets := busiest(to, "rx")
+	in := func(k Counters, way string) int64 { return k[fmt.Sprintf("%s_prio%d_bytes", way, c.Priority)] }
+	enough := func(n int64) bool { return float64(n) >= carried*float64(bytes) }
+	switch {
+	case !sends && !gets:
+		return &Proof{VerdictUnknown, notProven + "neither end shows the counters of each priority (a VF and PVRDMA do not see those of the port)", ""}
+	case gets && enough(in(to, "rx")) && (!sends || enough(in(from, "tx"))):
+		return &Proof{VerdictPass, fmt.Sprintf("rx_prio%d_bytes of %s moved by %d for %d bytes sent", c.Priority, m.To, in(to, "rx"), bytes), ""}
+	case sends && !enough(in(from, "tx")) && enough(from[fmt.Sprintf("tx_prio%d_bytes", sent)]):
+		return &Proof{VerdictFail, fmt.Sprintf("%s sent in priority %d: tx_prio%d_bytes +%d, tx_prio%d_bytes +%d", m.From, sent, c.Priority, in(from, "tx"), sent, from[fmt.Sprintf("tx_prio%d_bytes", sent)]),
+			"set the trust of the sender's NIC to DSCP and map the DSCP to the priority"}
+	case gets && !enough(in(to, "rx")) && enough(to[fmt.Sprintf("rx_prio%d_bytes", got)]):
+		return &Proof{VerdictFail, fmt.Sprintf("%s sent in priority %d, %s received in priority %d: rx_prio%d_bytes +%d, rx_prio%d_bytes +%d", m.From, c.Priority, m.To, got, c.Priority, in(to, "rx"), got, to[fmt.Sprintf("rx_prio%d_bytes", got)]),
+			"the switch does not keep the class: set every port of the path to trust DSCP, and the receiver's NIC too"}
+	}
+	return &Proof{VerdictUnknown, notProven + "the counters of the priorities moved by less than was sent", ""}
+}
+
+// busiest is the priority in which most bytes went one way; ok is false where no priority was counted.
+func busiest(c Counters, way string) (priority int, ok bool) {
+	most := int64(0)
+	for p := range 8 {
+		if n := c[fmt.Sprintf("%s_prio%d_bytes", way, p)]; n > most {
+			priority, most, ok = p, n, true
+		}
+	}
+	return priority, ok
+}
+
+// paused is how many pause frames of a priority reached the sender, by its own port or the host's.
+func (c Counters) paused(priority int) int64 {
+	return max(c[fmt.Sprintf("rx_prio%d_pause", priority)], c[fmt.Sprintf("pnic_pfc_received_prio%d", priority)])
+}
+
+// proveLossless judges by behaviour. One sender does not congest a port: that nothing was lost proves nothing then.
+func (m *Measurement) proveLossless(c Class) *Proof {
+	lost, where, ok := m.Lost()
+	switch {
+	case lost > 0:
+		return &Proof{VerdictFail, "packets were lost in the class: " + where, "look at PFC of priority " + fmt.Sprint(c.Priority) + " on every hop, and whether every port trusts DSCP"}
+	case !ok:
+		return &Proof{VerdictUnknown, "lossless not proven: the counters of lost packets could not be read", ""}
+	case m.Counters.From.paused(c.Priority) > 0:
+		return &Proof{VerdictPass, fmt.Sprintf("the sender received %d pause frames of priority %d and nothing was lost", m.Counters.From.paused(c.Priority), c.Priority), ""}
+	}
+	return &Proof{VerdictUnknown, "lossless not proven: nothing was lost, but nothing was congested either (bench --load incast shows it)", ""}
+}
+
+// prove fills in the class that a test ran in and what its counters prove.
+func (m *Measurement) prove(c *Class) {
+	if c == nil || m.Verdict == VerdictNotApplicable || m.Error != "" {
+		return
+	}
+	m.Class, m.Lossless = m.proveClass(*c), m.proveLossless(*c)
+	m.ClassProven = m.Class.Verdict == VerdictPass
+}
+
+// Proofs tells, over all measurements, what became of the class and of losslessness: the worst of each, a pass before what
+// is not known, because one test under load proves what the others cannot. They are nil where no class is configured.
+func Proofs(all []Measurement) (class, lossless *Proof) {
+	worse := func(a, b *Proof) *Proof {
+		if a == nil || b != nil && proofRank[b.Verdict] > proofRank[a.Verdict] {
+			return b
+		}
+		return a
+	}
+	for _, m := range all {
+		class, lossless = worse(class, m.Class), worse(lossless, m.Lossless)
+	}
+	return class, lossless
+}
+
+var proofRank = map[Verdict]int{VerdictUnknown: 1, VerdictPass: 2, VerdictFail: 3}
+
+// Disproven tells whether the counters of any test contradict what is configured.
+func Disproven(all []Measurement) bool {
+	class, lossless := Proofs(all)
+	return class != nil && class.Verdict == VerdictFail || lossless != nil && lossless.Verdict == VerdictFail
+}
+
+// Words are what a report says of the proof: "class proven", "class configured, not proven", "class wrong: ...".
+func (p *Proof) Words(name string) string {
+	switch {
+	case p == nil:
+		return ""
+	case p.Verdict == VerdictPass:
+		return name + " proven: " + p.Evidence
+	case p.Verdict == VerdictFail && p.Hint != "":
+		return name + " disproven: " + p.Evidence + "; " + p.Hint
+	case p.Verdict == VerdictFail:
+		return name + " disproven: " + p.Evidence
+	}
+	return p.Evidence
+}

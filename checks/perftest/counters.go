@@ -1,0 +1,187 @@
+package perftest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/assets"
+)
+
+// Counters are how far the counters of one side moved during a test, by name: those of the RDMA device and of the interface
+// in the guest by the kernel's names, those of the host's pNIC with "pnic_" before them.
+type Counters map[string]int64
+
+// Sides are the counters of both ends of a test.
+type Sides struct {
+	From Counters `json:"from"`
+	To   Counters `json:"to"`
+}
+
+// The counters of the RDMA device that tell of lost packets, by which side sees them. mlx5 has the first six (NVIDIA,
+// "RDMA counters"; drivers/infiniband/hw/mlx5/counters.c), soft-RoCE the others (drivers/infiniband/sw/rxe/rxe_hw_counters.c).
+var lossCounters = []string{
+	"out_of_sequence", "packet_seq_err", "local_ack_timeout_err", "implied_nak_seq_err", "roce_adp_retrans", "roce_slow_restart",
+	"out_of_seq_request", "rcvd_seq_err", "completer_retry_err", "retry_exceeded_err",
+}
+
+// discardCounters tell of packets that an interface or a pNIC threw away (kernel mlx5 counters.rst; esxcli network nic stats).
+var discardCounters = regexp.MustCompile(`^(rx_discards_phy|tx_discards_phy|[rt]x_prio[0-7]_(discards|cong_discard|buf_discard)|pnic_[rt]x_dropped)$`)
+
+// otherCounters are kept beside them: receivers that were not ready, and the congestion control of RoCE v2.
+var otherCounters = []string{
+	"rnr_nak_retry_err", "out_of_buffer", "duplicate_request", "rcvd_rnr_err", "send_rnr_err",
+	"np_cnp_sent", "rp_cnp_handled", "rp_cnp_ignored", "np_ecn_marked_roce_packets",
+}
+
+// perPriority are the counters of a port for each priority; mlx5 shows them to the owner of the port, never to a VF: kernel
+// mlx5 counters.rst, "Physical port counters are not exposed to virtual machines".
+var perPriority = regexp.MustCompile(`^([rt]x)_prio([0-7])_(bytes|packets|pause)$|^pnic_pfc_(sent|received)_prio([0-7])$`)
+
+func kept(name string) bool {
+	return slices.Contains(lossCounters, name) || slices.Contains(otherCounters, name) || discardCounters.MatchString(name) || perPriority.MatchString(name)
+}
+
+// read asks a guest, and the host where a channel to it exists, for the counters now. What cannot be read is left out.
+func (r *Runner) readCounters(ctx context.Context, n Node) Counters {
+	out := Counters{}
+	if r.Loss {
+		line := "set -- " + quote(n.Device) + "\n" + assets.Script("rdma-counters.sh")
+		if said, err := r.Shell.Exec(ctx, n.VM, Command{Line: line}); err == nil {
+			for _, l := range strings.Split(said.Stdout, "\n") {
+				name, value, _ := strings.Cut(strings.TrimSpace(l), " ")
+				if v, err := strconv.ParseInt(value, 10, 64); err == nil && kept(name) {
+					out[name] = v
+				}
+			}
+		}
+	}
+	if r.HostCounters != nil && n.Host != "" && n.Port != "" {
+		if host, err := r.HostCounters(ctx, n.Host, n.Port); err == nil {
+			for name, v := range host {
+				out["pnic_"+name] = v
+			}
+		}
+	}
+	return out
+}
+
+// both reads the counters of both ends at the same time.
+func (r *Runner) both(ctx context.Context, p Pair) Sides {
+	var s Sides
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.To = r.readCounters(ctx, p.Server)
+	}()
+	s.From = r.readCounters(ctx, p.Client)
+	<-done
+	return s
+}
+
+// since is what moved from an earlier reading. A counter that one of the two lacks is left out, as is one that went back:
+// it was reset. Priorities that did not move are left out as well.
+func (c Counters) since(before Counters) Counters {
+	out := Counters{}
+	for name, now := range c {
+		was, ok := before[name]
+		if !ok || now < was || now == was && perPriority.MatchString(name) {
+			continue
+		}
+		out[name] = now - was
+	}
+	return out
+}
+
+// known tells whether any counter was read.
+func (s *Sides) known() bool { return s != nil && len(s.From)+len(s.To) > 0 }
+
+// Lost is how many lost or repeated packets a side saw, and the counter that saw most of them; ok is false where no counter
+// that would tell was read.
+func (c Counters) Lost() (n int64, counter string, ok bool) {
+	for _, name := range slices.Sorted(maps.Keys(c)) {
+		if !slices.Contains(lossCounters, name) && !discardCounters.MatchString(name) {
+			continue
+		}
+		ok = ok || slices.Contains(lossCounters, name)
+		if v := c[name]; v > 0 {
+			n += v
+			if counter == "" || v > c[counter] {
+				counter = name
+			}
+		}
+	}
+	return n, counter, ok
+}
+
+// Lost adds up both sides and says where most was seen: "out_of_sequence +12 on vm-02".
+func (m *Measurement) Lost() (n int64, where string, ok bool) {
+	if m.Counters == nil {
+		return 0, "", false
+	}
+	most := int64(0)
+	for _, side := range []struct {
+		vm string
+		c  Counters
+	}{{m.From, m.Counters.From}, {m.To, m.Counters.To}} {
+		lost, counter, known := side.c.Lost()
+		n, ok = n+lost, ok || known
+		if counter != "" && side.c[counter] > most {
+			most, where = side.c[counter], fmt.Sprintf("%s +%d on %s", counter, side.c[counter], side.vm)
+		}
+	}
+	return n, where, ok || n > 0
+}
+
+// sum adds up a counter on both sides.
+func (s *Sides) sum(name string) int64 {
+	if s == nil {
+		return 0
+	}
+	return s.From[name] + s.To[name]
+}
+
+// CNPs is how many congestion notifications were sent during the test.
+func (m *Measurement) CNPs() int64 { return m.Counters.sum("np_cnp_sent") }
+
+// Shares of lost packets from which a measurement is not sound where no class is lossless; ours.
+const (
+	lossWarn = 1e-6
+	lossFail = 1e-4
+)
+
+// sent is how many packets and bytes a test sent one way.
+func (m *Measurement) sent() (packets, bytes int64) {
+	mtu := int64(max(m.MTU, 256))
+	for _, r := range m.Rows {
+		packets += r.Iterations * ((r.Bytes + mtu - 1) / mtu)
+		bytes += r.Iterations * r.Bytes
+	}
+	return packets, bytes
+}
+
+// judgeLoss lowers a verdict where packets were lost. A class that is lossless loses none.
+func (m *Measurement) judgeLoss() {
+	lost, where, ok := m.Lost()
+	if !ok || lost == 0 || m.Verdict == VerdictNotApplicable || m.Error != "" {
+		return
+	}
+	packets, _ := m.sent()
+	share := float64(lost) / float64(max(packets, 1))
+	verdict := VerdictWarn
+	switch {
+	case share >= lossFail:
+		verdict = VerdictFail
+	case share < lossWarn && m.Class == nil:
+		return
+	}
+	if m.Verdict == VerdictFail && verdict == VerdictWarn {
+		return
+	}
+	m.Verdict = verdict
+	m.Hint = fmt.Sprintf("packets were lost and sent again: %s, %.2g %% of the packets; look at PFC and ECN of the configured priority on every hop, at discards of the switch ports, and at cables", where, 100*share)
+}

@@ -1,0 +1,96 @@
+package perftest_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/checks/perftest"
+)
+
+// inClass measures between two guests whose counters move as told, in the class of DSCP 26 with ECN.
+func inClass(t *testing.T, g *guests, c *perftest.Class) []perftest.Measurement {
+	t.Helper()
+	r := perftest.Runner{Shell: g, Mode: "sriov", Bandwidth: true, Latency: true, Loss: true, Class: c}
+	all, err := r.Measure(context.Background(), pairOf(100_000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+var dscp26 = &perftest.Class{Priority: 3, TrafficClass: 106}
+
+func TestEveryTestRunsInTheConfiguredClass(t *testing.T) {
+	g := &guests{gbps: 97, one: 1, us: 2}
+	for _, m := range inClass(t, g, dscp26) {
+		if !strings.Contains(m.Command, "ib_send_") || !strings.Contains(m.Command, " --tclass=106 ") || m.TrafficClass != 106 {
+			t.Errorf("%s: traffic class %d, %s", m.Test, m.TrafficClass, m.Command)
+		}
+		if m.ClassProven || m.Class == nil || m.Class.Verdict != perftest.VerdictUnknown || !strings.HasPrefix(m.Class.Evidence, "class configured, not proven") || m.Verdict != perftest.VerdictPass {
+			t.Errorf("%s: %s, class %+v", m.Test, m.Verdict, m.Class)
+		}
+	}
+	for _, line := range g.lines {
+		if !strings.Contains(line, " --tclass=106 ") {
+			t.Errorf("the client ran outside of the class: %s", line)
+		}
+	}
+	for _, m := range inClass(t, &guests{gbps: 97, one: 1, us: 2}, nil) {
+		if strings.Contains(m.Command, "tclass") || m.TrafficClass != 0 || m.Class != nil || m.Lossless != nil {
+			t.Errorf("%s: a class that nobody configured: %d, %s", m.Test, m.TrafficClass, m.Command)
+		}
+	}
+}
+
+// The fake sends 1000 messages of 64 KiB: 65536000 bytes, 16000 packets. The names of the counters are those of kernel
+// mlx5 counters.rst and of drivers/infiniband/sw/rxe/rxe_hw_counters.c.
+func TestCountersProveClassAndLoss(t *testing.T) {
+	const zero = "out_of_sequence 7\npacket_seq_err 0\ncompleter_retry_err 1\nrx_prio0_bytes 10\ntx_prio0_bytes 10\nrx_prio3_bytes 10\ntx_prio3_bytes 10\nrx_prio3_pause 4\nlifespan 10\n"
+	for _, c := range []struct {
+		name            string
+		class           *perftest.Class
+		from, to        string // counters after the test; "" unmoved
+		verdict         perftest.Verdict
+		proof, lossless perftest.Verdict
+		says            string // in a hint or an evidence
+	}{
+		{"in the class", dscp26, "tx_prio3_bytes 70000010", "rx_prio3_bytes 70000010", "pass", "pass", "unknown", "rx_prio3_bytes of vm-2"},
+		{"switch trusts no DSCP", dscp26, "tx_prio3_bytes 70000010", "rx_prio0_bytes 70000010", "pass", "fail", "unknown", "set every port of the path to trust DSCP"},
+		{"sender maps another priority", dscp26, "tx_prio0_bytes 70000010", "rx_prio0_bytes 70000010", "pass", "fail", "unknown", "trust of the sender's NIC"},
+		{"a few bytes of others prove nothing", dscp26, "tx_prio3_bytes 510", "rx_prio3_bytes 510", "pass", "unknown", "unknown", "not proven"},
+		{"paused and nothing lost", dscp26, "rx_prio3_pause 900", "rx_prio3_bytes 70000010", "pass", "pass", "pass", "896 pause frames of priority 3"},
+		{"lost in the class", dscp26, "packet_seq_err 3", "out_of_sequence 12", "fail", "unknown", "fail", "out_of_sequence +5 on vm-2"},
+		{"1 % lost without a class", nil, "packet_seq_err 160", "out_of_sequence 167", "fail", "", "", "packet_seq_err +160 on vm-1"},
+		{"soft-RoCE, 1 % lost", nil, "completer_retry_err 161", "", "fail", "", "", "completer_retry_err +160 on vm-1"},
+		{"one repeated packet", nil, "", "out_of_sequence 8", "warn", "", "", "out_of_sequence +1 on vm-2"},
+	} {
+		after := func(changed string) string {
+			out := ""
+			for _, l := range strings.Split(zero, "\n") {
+				name, _, _ := strings.Cut(l, " ")
+				if name != "" && !strings.Contains("\n"+changed, "\n"+name+" ") {
+					out += l + "\n"
+				}
+			}
+			return out + changed + "\n"
+		}
+		g := &guests{gbps: 97, one: 1, us: 2, before: map[string]string{"vm-1": zero, "vm-2": zero}, after: map[string]string{"vm-1": after(c.from), "vm-2": after(c.to)}}
+		m := inClass(t, g, c.class)[0]
+		proof := func(p *perftest.Proof) perftest.Verdict {
+			if p == nil {
+				return ""
+			}
+			return p.Verdict
+		}
+		if m.Verdict != c.verdict || proof(m.Class) != c.proof || proof(m.Lossless) != c.lossless || m.ClassProven != (c.proof == perftest.VerdictPass) {
+			t.Errorf("%s: %s, class %s, lossless %s; %s %+v %+v", c.name, m.Verdict, proof(m.Class), proof(m.Lossless), m.Hint, m.Class, m.Lossless)
+		}
+		if said := m.Hint + m.Class.Words("class") + m.Lossless.Words("lossless"); !strings.Contains(said, c.says) {
+			t.Errorf("%s: %q does not say %q", c.name, said, c.says)
+		}
+		if m.Counters == nil || m.Counters.To["lifespan"] != 0 {
+			t.Errorf("%s: %+v", c.name, m.Counters)
+		}
+	}
+}
