@@ -31,6 +31,7 @@ func (c *crowd) Default() live.Login {
 	return live.Login{URL: "https://vcenter.example/sdk", Username: "operator@vsphere.local", Password: "right"}
 }
 func (c *crowd) Simulated() bool                              { return true }
+func (c *crowd) Private(live.Login) bool                      { return true }
 func (c *crowd) Insecure() []string                           { return nil }
 func (c *crowd) Reachable(context.Context, live.Login) error  { return nil }
 func (c *crowd) SaveAnswers(*answers.Answers) (string, error) { return "answers.yaml", nil }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"net/url"
 	"path/filepath"
 	"strings"
 
@@ -39,6 +40,16 @@ func (f *fabric) Default() live.Login {
 
 // Simulated implements live.Fabric.
 func (f *fabric) Simulated() bool { return f.s.Lab != nil || f.s.Simulated }
+
+// Private implements live.Fabric. The operator may have typed another address over that of the lab.
+func (f *fabric) Private(l live.Login) bool {
+	if f.s.Lab == nil {
+		return false
+	}
+	is, err := url.Parse(l.URL)
+	lab, bad := url.Parse(f.s.Set.URL)
+	return err == nil && bad == nil && is.Host != "" && is.Host == lab.Host
+}
 
 // Insecure implements live.Fabric.
 func (f *fabric) Insecure() []string { return f.s.Set.Unverified() }

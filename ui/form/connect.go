@@ -176,7 +176,7 @@ func connect(w *frame.Wizard) tea.Cmd {
 		if w.LookOnly {
 			return w.Look()
 		}
-		w.Answers = w.Fabric.Propose(w.Answers, w.Overview)
+		propose(w)
 		return w.Show(frame.PasswordAt + 1)
 	})
 }

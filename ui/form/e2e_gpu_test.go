@@ -53,8 +53,10 @@ func TestE2EWizardGPUDirect(t *testing.T) {
 	s.press("\r")
 	s.shows("Nothing stands in the way")
 	s.press("\r")
-	s.shows("Enter carries this out")
-	s.press("\r")
+	s.shows("Read to the end (Enter scrolls)")
+	s.press(strings.Repeat("\r", 50))
+	s.shows("the plan was not accepted")
+	s.press("yes\r")
 	s.shows("reboot, wait")
 	if err := pty.Setsize(s.tty, &pty.Winsize{Rows: 24, Cols: 80}); err != nil {
 		t.Fatal(err)

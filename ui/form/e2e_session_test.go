@@ -3,6 +3,7 @@
 package form_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/creack/pty"
@@ -46,9 +47,10 @@ func TestE2ESessions(t *testing.T) {
 			term.shows("Which VMs get an RDMA")
 			term.resize(80, 24)
 			term.session([2]string{"Which VMs get an RDMA", "\r"}, [2]string{"Nothing stands in the way", "\r"})
-			term.shows("Enter carries this out")
+			term.shows("Read to the end (Enter scrolls)")
 			term.resize(140, 50)
-			term.session([2]string{"Enter carries this out", "\r"})
+			term.press(strings.Repeat("\r", 50)) // Enter alone never begins a run on a vCenter that is reached by an address
+			term.session([2]string{"the plan was not accepted", "yes\r"})
 			term.shows("reboot, wait")
 			term.resize(80, 24)
 			term.shows(" steps")

@@ -35,6 +35,9 @@ type world struct {
 	inv         *backends.Inventory                      // instead of the usual one
 	nothing     bool                                     // the plan is empty
 	insecure    []string
+	shared      bool     // it is no private lab: a plan needs a typed yes, and nothing is preselected
+	long        int      // more changes of the plan, one host each
+	cost        []string // notes
 }
 
 var begin = time.Date(2026, 3, 14, 9, 26, 53, 0, time.UTC)
@@ -44,6 +47,8 @@ func (f *world) Default() live.Login {
 }
 
 func (f *world) Simulated() bool { return true }
+
+func (f *world) Private(live.Login) bool { return !f.shared }
 
 func (f *world) Insecure() []string { return f.insecure }
 
@@ -137,10 +142,14 @@ func (f *world) Plan(*answers.Answers, *backends.Inventory) (*plan.Plan, error) 
 	if f.nothing {
 		return &plan.Plan{Mode: "pvrdma"}, nil
 	}
-	return &plan.Plan{Mode: "pvrdma", Changes: []plan.Change{
+	p := &plan.Plan{Mode: "pvrdma", Changes: []plan.Change{
 		{Setting: backends.Setting{Target: backends.HostRef("esx-01"), Kind: backends.KindOption, Name: "Net.PVRDMAVmknic"}, From: backends.ValueOf(""), To: backends.ValueOf("vmk0"), Why: "PVRDMA's control plane goes over this vmknic"},
 		{Setting: backends.Setting{Target: backends.HostRef("esx-02"), Kind: backends.KindFirewall, Name: "pvrdma"}, From: backends.ValueOf(false), To: backends.ValueOf(true), Why: "hosts talk over TCP 28250"},
-	}, Notes: []string{"PVRDMA keeps vMotion and snapshots"}}, nil
+	}, Notes: append([]string{"PVRDMA keeps vMotion and snapshots"}, f.cost...)}
+	for i := range f.long {
+		p.Changes = append(p.Changes, plan.Change{Setting: backends.Setting{Target: backends.HostRef(fmt.Sprintf("esx-%d", 100+i)), Kind: backends.KindOption, Name: fmt.Sprintf("Net.Option%d", i)}, To: backends.ValueOf("1")})
+	}
+	return p, nil
 }
 
 func (f *world) Apply(_ context.Context, _ *answers.Answers, p *plan.Plan, stop <-chan struct{}, sink engine.Sink) (engine.Result, error) {

@@ -40,12 +40,21 @@ func (l *list) Update(_ *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) { return l.t
 // Editing reports whether Enter and Esc are those of a text field in the table.
 func (l *list) Editing() bool { return l.Typing() }
 
+// propose fills what the answers leave open. VMs are chosen by the operator, unless the lab is private: what is chosen goes off.
+func propose(w *frame.Wizard) {
+	unasked := len(w.Answers.VMs) == 0
+	w.Answers = w.Fabric.Propose(w.Answers, w.Overview)
+	if unasked && !w.Fabric.Private(w.Login) {
+		w.Answers.VMs = nil
+	}
+}
+
 // hostsPage chooses the ESXi hosts.
 type hostsPage struct{ list }
 
 func (p *hostsPage) Title() string { return "Hosts" }
 func (p *hostsPage) Hints() []frame.Hint {
-	return []frame.Hint{{Key: "Space", Does: "choose"}, {Key: "a", Does: "all"}, {Key: "c", Does: "cluster"}, {Key: "/", Does: "filter"}}
+	return []frame.Hint{{Key: "Space", Does: "choose"}, {Key: "a", Does: "all"}, {Key: "i", Does: "invert"}, {Key: "c", Does: "cluster"}, {Key: "/", Does: "filter"}}
 }
 func (p *hostsPage) EnterWord() string { return "go on" }
 
@@ -58,7 +67,7 @@ func (p *hostsPage) Enter(w *frame.Wizard) tea.Cmd {
 	for _, h := range hosts {
 		r := entry.HostRow(h)
 		rows = append(rows, r)
-		everyone := len(named) == 0 && entry.Fits(h) > 0 && (w.Answers.Hosts.Cluster == "" || w.Answers.Hosts.Cluster == h.Cluster)
+		everyone := len(named) == 0 && entry.Fits(h) > 0 && (w.Answers.Hosts.Cluster == h.Cluster || w.Answers.Hosts.Cluster == "" && w.Fabric.Private(w.Login))
 		if r.Disabled == "" && (named[h.Name] || everyone) {
 			chosen[h.Name] = true
 		}
@@ -83,7 +92,7 @@ func (p *hostsPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 		return nil, err
 	}
 	w.Answers.Hosts.Names, w.Answers.Hosts.Datacenter = names, datacenter
-	w.Answers = w.Fabric.Propose(w.Answers, w.Overview)
+	propose(w)
 	return w.Next(), nil
 }
 

@@ -70,7 +70,7 @@ func (p *lookPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 	if p.scroll == nil {
 		return p.Enter(w), nil
 	}
-	w.Answers = w.Fabric.Propose(w.Answers, w.Overview)
+	propose(w)
 	return w.Show(frame.PasswordAt + 1), nil
 }
 

@@ -37,7 +37,7 @@ func (p *modePage) Update(_ *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) { return
 func (p *modePage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 	entry.ChangeMode(w.Answers, p.before)
 	p.before = w.Answers.Mode
-	w.Answers = w.Fabric.Propose(w.Answers, w.Overview)
+	propose(w)
 	return w.Next(), nil
 }
 

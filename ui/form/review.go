@@ -6,24 +6,42 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/form/frame"
 	"github.com/rdma-setup/rdma-setup/ui/live"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 )
 
-// reviewPage shows the whole plan and its cost; Enter is the consent.
+// reviewPage shows the whole plan and its cost. On the private lab Enter is the consent; elsewhere it scrolls, and the plan is accepted
+// by typing yes once its end has been shown: a key that repeats must never begin a run.
 type reviewPage struct {
-	scroll *live.Scroll
-	empty  bool
+	scroll  *live.Scroll
+	empty   bool
+	private bool
+	shown   bool   // the end has been drawn
+	typed   string // of the word yes
 }
+
+const consent = "yes"
 
 func (p *reviewPage) Title() string { return "Plan" }
 func (p *reviewPage) Hints() []frame.Hint {
-	return []frame.Hint{{Key: "PgUp PgDn", Does: "scroll"}, {Key: "s", Does: "save the answers"}}
+	if p.private {
+		return []frame.Hint{{Key: "PgUp PgDn", Does: "scroll"}, {Key: "s", Does: "save the answers"}}
+	}
+	return []frame.Hint{{Key: "Enter", Does: "scroll"}, {Key: "yes Enter", Does: p.what()}, {Key: "s", Does: "save the answers"}}
 }
-func (p *reviewPage) Typing() bool { return false }
+func (p *reviewPage) Typing() bool { return p.typed != "" }
 func (p *reviewPage) EnterWord() string {
+	if !p.private {
+		return ""
+	}
+	return p.what()
+}
+
+// what is what an accepted plan does.
+func (p *reviewPage) what() string {
 	if p.empty {
 		return "measure"
 	}
@@ -33,7 +51,8 @@ func (p *reviewPage) EnterWord() string {
 func (p *reviewPage) Enter(w *frame.Wizard) tea.Cmd {
 	var b strings.Builder
 	_ = plain.Changes(&b, w.Plan)
-	p.empty = w.Plan.Empty()
+	p.empty, p.private, p.typed = w.Plan.Empty(), w.Fabric.Private(w.Login), ""
+	p.shown = false
 	p.scroll = live.NewScroll(w.Theme, paintPlan(w.Theme, b.String()))
 	return nil
 }
@@ -65,11 +84,42 @@ func paintPlan(t theme.Theme, text string) string {
 }
 
 func (p *reviewPage) Update(w *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) {
-	if k, ok := msg.(tea.KeyPressMsg); ok && k.String() == "s" {
+	k, ok := msg.(tea.KeyPressMsg)
+	switch {
+	case ok && p.typing(w, k):
+		return nil, true
+	case ok && k.String() == "s":
 		w.Err = save(w)
 		return nil, w.Err == nil
 	}
 	return nil, p.scroll.Update(msg)
+}
+
+// typing takes the keys of the consent; it says whether it took one.
+func (p *reviewPage) typing(w *frame.Wizard, k tea.KeyPressMsg) bool {
+	key := k.String()
+	switch {
+	case p.private:
+		return false
+	case key == "enter" && !p.scroll.Ended():
+		p.typed = ""
+		p.scroll.PageDown()
+	case key == "y" && p.typed == "" && !p.scroll.Ended():
+		w.Err = backends.Errorf(backends.KindUsage, "", "Enter or PgDn shows the rest", "read the plan to its end first")
+	case key == "y" && p.typed == "":
+		p.typed = key
+	case p.typed == "":
+		return false
+	case key == "esc":
+		p.typed = ""
+	case key == "backspace":
+		p.typed = p.typed[:len(p.typed)-1]
+	case len(k.Text) == 1 && len(p.typed) < 10:
+		p.typed += k.Text
+	default:
+		return key != "enter" && !strings.HasPrefix(key, "pg") && key != "up" && key != "down"
+	}
+	return true
 }
 
 // save writes the answers; the page says where.
@@ -82,6 +132,10 @@ func save(w *frame.Wizard) error {
 }
 
 func (p *reviewPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
+	if !p.private && p.typed != consent {
+		p.typed = ""
+		return nil, backends.Errorf(backends.KindUsage, "", "type yes, then Enter; Esc goes back", "the plan was not accepted")
+	}
 	if err := save(w); err != nil {
 		return nil, err
 	}
@@ -89,13 +143,58 @@ func (p *reviewPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 }
 
 func (p *reviewPage) View(w *frame.Wizard, width, height int) string {
-	top := w.Theme.Title.Render(theme.Wrap("There is nothing to change. Enter goes on to the measurement.", width)) + "\n"
-	if !p.empty {
-		top = w.Theme.Warning.Render(theme.Fold("Cost: "+plain.Cost(w.Plan), width)) + "\n" +
-			w.Theme.Title.Render(theme.Wrap("Enter carries this out. Nothing beyond it is done without asking again.", width)) + "\n"
+	text := p.draw(w, width, height)
+	if p.shown != p.scroll.Ended() { // the end came into sight: the words above it change
+		p.shown = p.scroll.Ended()
+		text = p.draw(w, width, height)
+	}
+	return text
+}
+
+// least is how many lines the list of changes keeps, however long the cost is.
+const least = 6
+
+func (p *reviewPage) draw(w *frame.Wizard, width, height int) string {
+	var top string
+	if p.empty {
+		top = w.Theme.Title.Render(theme.Wrap("There is nothing to change. Measuring loads the fabric. "+p.ask("Enter goes on to it.", "measure"), width)) + "\n"
+	} else {
+		top = p.cost(w, width, height-least)
+		top += w.Theme.Title.Render(theme.Wrap(p.ask("Enter carries this out. Nothing beyond it is done without asking again.", "carry this out"), width)) + "\n"
 	}
 	if w.Saved != "" {
 		top += w.Theme.Quiet.Render(theme.Fold("Answers saved: "+plain.Clean(w.Saved), width)) + "\n"
 	}
 	return top + "\n" + p.scroll.View(width, height-strings.Count(top, "\n")-1)
+}
+
+// cost is what the plan costs, in at most so many lines.
+func (p *reviewPage) cost(w *frame.Wizard, width, most int) string {
+	label := "Cost  "
+	var all []string
+	for _, l := range plain.CostLines(w.Plan, w.Answers, w.Overview) {
+		all = append(all, strings.Split(theme.Fold(label+l, width), "\n")...)
+		label = "      "
+	}
+	if len(all) > most {
+		all = append(all[:max(1, most-1)], "      more cost below: see the changes and notes")
+	}
+	top := ""
+	for _, l := range all {
+		top += w.Theme.Warning.Render(l) + "\n"
+	}
+	return top
+}
+
+// ask says how the plan is accepted.
+func (p *reviewPage) ask(private, what string) string {
+	switch {
+	case p.private:
+		return private
+	case p.typed != "":
+		return "Type yes, then Enter, to " + what + ": " + p.typed + "_"
+	case !p.scroll.Ended():
+		return "Read to the end (Enter scrolls); then type yes to " + what + "."
+	}
+	return "Type yes, then Enter, to " + what + ". Esc goes back."
 }

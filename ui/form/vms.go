@@ -24,7 +24,7 @@ type vmsPage struct {
 
 func (p *vmsPage) Title() string { return "VMs and guests" }
 func (p *vmsPage) Hints() []frame.Hint {
-	return []frame.Hint{{Key: "Space", Does: "choose"}, {Key: "e", Does: "address"}, {Key: "l", Does: "login"}, {Key: "a", Does: "all"}, {Key: "/", Does: "filter"}}
+	return []frame.Hint{{Key: "Space", Does: "choose"}, {Key: "e", Does: "address"}, {Key: "l", Does: "login"}, {Key: "a", Does: "all"}, {Key: "i", Does: "invert"}, {Key: "/", Does: "filter"}}
 }
 func (p *vmsPage) EnterWord() string { return "go on" }
 

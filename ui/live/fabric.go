@@ -26,6 +26,9 @@ type Fabric interface {
 	Default() Login
 	// Simulated tells whether the lab answers.
 	Simulated() bool
+	// Private tells whether the login is that of the private lab of --lab, where Enter is consent enough: it is this command's own,
+	// and nobody else works on it.
+	Private(l Login) bool
 	// Insecure tells what is not verified on the operator's word, a sentence each; every page says so.
 	Insecure() []string
 	// Reachable proves that a vCenter answers at the address before anybody types a password. Where the certificate is

@@ -17,6 +17,7 @@ type Scroll struct {
 	width int
 	top   int
 	page  int
+	ended bool // the last line has been drawn
 }
 
 // NewScroll returns a text that begins at its first line.
@@ -49,6 +50,12 @@ func (s *Scroll) Update(msg tea.Msg) bool {
 	return true
 }
 
+// Ended reports whether the last line of the text has been drawn.
+func (s *Scroll) Ended() bool { return s.ended }
+
+// PageDown shows what comes next.
+func (s *Scroll) PageDown() { s.top += s.page }
+
 // View draws the part that fits, with the position below where it does not all fit.
 func (s *Scroll) View(width, height int) string {
 	if width != s.width {
@@ -65,12 +72,13 @@ func (s *Scroll) View(width, height int) string {
 	s.page = max(1, body-1)
 	s.top = min(max(0, s.top), max(0, len(s.lines)-body))
 	end := min(s.top+body, len(s.lines))
+	s.ended = s.ended || end == len(s.lines)
 	out := make([]string, 0, height)
 	out = append(out, s.lines[s.top:end]...)
 	if len(s.lines) > height {
 		more := "end"
 		if end < len(s.lines) {
-			more = "PgDn for more"
+			more = "more below: PgDn"
 		}
 		out = append(out, s.theme.Accent.Render(s.theme.Cut(fmt.Sprintf("lines %d-%d of %d, %s", s.top+1, end, len(s.lines), more), width)))
 	}

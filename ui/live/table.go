@@ -142,6 +142,8 @@ func (t *Table) Update(msg tea.Msg) (tea.Cmd, bool) {
 		t.toggle()
 	case "a":
 		t.all(func(Row) bool { return true })
+	case "i":
+		t.invert()
 	case "c":
 		if r := t.row(); r != nil && t.Groups != "" {
 			t.all(func(other Row) bool { return other.Group == r.Group })
@@ -229,6 +231,21 @@ func (t *Table) all(meant func(Row) bool) {
 			t.Chosen[r.ID] = true
 		} else {
 			delete(t.Chosen, r.ID)
+		}
+	}
+}
+
+// invert chooses the visible rows that are not chosen, and no longer those that are.
+func (t *Table) invert() {
+	if t.Radio {
+		return
+	}
+	for _, i := range t.visible {
+		switch r := t.rows[i]; {
+		case t.Chosen[r.ID]:
+			delete(t.Chosen, r.ID)
+		case r.Disabled == "":
+			t.Chosen[r.ID] = true
 		}
 	}
 }

@@ -27,15 +27,44 @@ func Plan(w io.Writer, p *plan.Plan) error {
 	return out.err
 }
 
-// Changes prints what Plan prints without the cost, for a page that shows the cost itself.
+// Changes prints what Plan prints without the cost, for a page that shows the cost itself. The notes follow, those that say the same
+// of several targets together.
 func Changes(w io.Writer, p *plan.Plan) error {
 	out := &writer{w: w}
-	notes(out, p)
-	if len(p.Notes) > 0 {
-		out.line("")
-	}
 	list(out, p)
+	all := groupedNotes(p.Notes)
+	if len(all) > 0 {
+		out.line("")
+		out.line("%s", count(len(all), "note"))
+	}
+	for _, n := range all {
+		out.line("  note: %s", n)
+	}
 	return out.err
+}
+
+// groupedNotes puts "esx-1: text" and "esx-2: text" together, in the order in which they first came.
+func groupedNotes(notes []string) []string {
+	var order []string
+	who := map[string][]string{}
+	for _, n := range notes {
+		name, text, targeted := strings.Cut(n, ": ")
+		if !targeted || strings.ContainsAny(name, " (") {
+			name, text = "", n
+		}
+		if who[text] == nil {
+			order = append(order, text)
+		}
+		who[text] = append(who[text], name)
+	}
+	for i, text := range order {
+		if names := who[text]; names[0] != "" {
+			order[i] = Listed(names) + ": " + Clean(text)
+		} else {
+			order[i] = Clean(text)
+		}
+	}
+	return order
 }
 
 func list(out *writer, p *plan.Plan) {

@@ -82,11 +82,11 @@ func clipLines(s string, n int) string {
 
 const helpText = `Keys
 
-  Enter        accept the page and go on
+  Enter        accept the page and go on; a plan is accepted by typing yes
   Esc          back to the page before; nothing is lost
   Tab          next field        Shift+Tab  field before
   Up Down      move              PgUp PgDn Home End
-  Space        choose            a  all, or none     c  all of the cluster
+  Space        choose            a  all or none  i  invert  c  all of the cluster
   /            filter a list     Esc  clear the filter
   e            edit the address  l  edit the login of a guest
   F2           only look, on the first page: a report, nothing is written

@@ -1,0 +1,77 @@
+package form
+
+import (
+	"path/filepath"
+	"testing"
+)
+
+// hold presses Enter again and again, and lets the screen be drawn.
+func (k *keyboard) hold(times int) *keyboard {
+	for i := range times {
+		k.press("enter")
+		if i%4 == 0 { // the screen draws less often than a key repeats
+			_ = k.w.View()
+		}
+	}
+	return k
+}
+
+// held is how often a key repeats in 30 s, 40 times a second.
+const held = 1200
+
+// Outside the private lab nothing is chosen before somebody chooses, and no number of Enters begins a run: not from the first page,
+// not with everything chosen, not on the plan.
+func TestHeldEnterNeverBeginsARun(t *testing.T) {
+	still(t, func(t *testing.T) {
+		f := &world{shared: true, long: 40}
+		k := sit(t, f, 80, 24)
+		k.hold(held).on("Password")
+		k.write("right").press("enter").on("Hosts").shows("0 chosen").hold(100).on("Hosts").shows("no host is chosen")
+		k.press("i").shows("2 chosen").press("i").shows("0 chosen").press("a").shows("2 chosen")
+		k.hold(100).on("VMs and guests").shows("0 chosen").shows("no VM is chosen")
+		k.press("a").shows("2 chosen").hold(held).on("Plan").shows("the plan was not accepted")
+		if f.applied != 0 || f.saved != nil {
+			t.Fatalf("applied %d times", f.applied)
+		}
+		k.write("yesx").press("enter").on("Plan").shows("the plan was not accepted")
+		k.write("y").press("esc").on("Plan").write("ye").press("backspace").write("es").press("enter").on("Report")
+		if f.applied != 1 {
+			t.Errorf("applied %d times", f.applied)
+		}
+	})
+}
+
+// The word is taken once the end of the plan has been shown, and the cost stands above it all the time.
+func TestPlanIsReadToItsEnd(t *testing.T) {
+	for _, size := range []struct {
+		name          string
+		width, height int
+	}{{"80x24", 80, 24}, {"120x40", 120, 40}, {"200x60", 200, 60}} {
+		bubble(t, size.name, func(t *testing.T) {
+			f := &world{shared: true, long: 40, cost: []string{"esx-01: a note", "esx-2: a note", "esx-10: a note"}}
+			k := sit(t, f, size.width, size.height)
+			k.press("enter").write("right").press("enter", "a", "enter", "enter", "enter", "enter", "a", "enter", "enter").on("Plan")
+			golden(t, filepath.Join("testdata", size.name, "9-plan-begin.txt"), k.screen())
+			k.shows("Cost").shows("more below").press("y", "e").shows("read the plan to its end first").press("enter")
+			for range 30 {
+				k.shows("Cost  0 hosts rebooted").press("enter")
+			}
+			k.write("ye").shows("Type yes, then Enter").shows("ye_").shows("esx-01, esx-2, esx-10: a note")
+			golden(t, filepath.Join("testdata", size.name, "9-plan-end.txt"), k.screen())
+			k.press("s", "enter").on("Report")
+		})
+	}
+}
+
+// With nothing to change, measuring takes the word as well: it loads the fabric.
+func TestMeasuringTakesTheWord(t *testing.T) {
+	still(t, func(t *testing.T) {
+		f := &world{shared: true, nothing: true}
+		k := sit(t, f, 80, 24)
+		k.press("enter").write("right").press("enter", "a", "enter", "enter", "enter", "enter", "a", "enter", "enter").on("Plan")
+		k.hold(100).on("Plan").shows("Measuring loads the fabric")
+		if f.applied != 0 {
+			t.Errorf("applied %d times", f.applied)
+		}
+	})
+}

@@ -1,0 +1,158 @@
+package plain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+)
+
+// Minutes that the estimate assumes; they are ours, and the text says that they are assumed.
+const (
+	assumedReboot = 15 // to empty a host, boot it and have it back
+	assumedCycle  = 3  // to shut a VM down, power it on and hear from its guest
+)
+
+// CostLines says what people notice of a plan: what reboots and goes off, how many at a time and for how long, what cannot be undone,
+// and what else is touched.
+func CostLines(p *plan.Plan, a *answers.Answers, inv *backends.Inventory) []string {
+	hosts, cycled, listed := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, v := range a.VMs {
+		listed[v.Name] = true
+		if vm := inv.VM(v.Name); vm != nil {
+			listed[vm.Name] = true
+		}
+	}
+	var others []string
+	for _, b := range p.Brackets {
+		switch {
+		case b.Kind == backends.BracketReboot:
+			hosts[b.Target.Name] = true
+		case b.Kind == backends.BracketVMPower && !cycled[b.Target.Name]:
+			cycled[b.Target.Name] = true
+			if !listed[b.Target.Name] {
+				others = append(others, b.Target.Name)
+			}
+		}
+	}
+	reboots := p.Ceiling().HostReboots
+	first := count(len(hosts), "host") + " rebooted"
+	if reboots > len(hosts) {
+		first += fmt.Sprintf(" (%s)", count(reboots, "reboot"))
+	}
+	hostsDown, vmsOff := max(1, a.Run.Reboot.MaxUnavailable), a.Run.Power.Limit(len(a.VMs))
+	if len(hosts) > 0 {
+		first += fmt.Sprintf(", at most %d at a time", hostsDown)
+	}
+	first += "; " + count(len(cycled), "VM") + " off"
+	if vmsOff == 0 {
+		vmsOff = max(1, len(cycled))
+	}
+	if len(cycled) > 0 {
+		first += fmt.Sprintf(", at most %d at a time", min(vmsOff, len(cycled)))
+	}
+	out := []string{first}
+	if minutes := waves(reboots, hostsDown)*assumedReboot + waves(len(cycled), vmsOff)*assumedCycle; minutes > 0 {
+		out = append(out, fmt.Sprintf("about %d min if a reboot takes %d min and a VM is off for %d min", minutes, assumedReboot, assumedCycle))
+	}
+	if what := irreversible(p); what != "" {
+		out = append(out, "cannot be undone: "+what)
+	}
+	if len(others) > 0 {
+		out = append(out, "VMs that the answers do not list and that go off: "+Listed(others))
+	} else if len(hosts) > 0 {
+		out = append(out, "other VMs on these hosts are moved first; none of them goes off")
+	}
+	if also := bystandingPorts(p, inv); also != "" {
+		out = append(out, "other pNICs affected: "+also)
+	}
+	if flaps := flapping(p); len(flaps) > 0 {
+		out = append(out, "uplinks go down and up: "+Listed(flaps))
+	}
+	return append(out, count(len(p.Changes), "change")+" in all"+stages(p))
+}
+
+func stages(p *plan.Plan) string {
+	if p.Stages == 0 {
+		return ""
+	}
+	return "; the plan is made again after " + count(p.Stages, "stage")
+}
+
+// waves is in how many rounds n things are done, some at a time.
+func waves(n, atOnce int) int { return (n + atOnce - 1) / max(1, atOnce) }
+
+// irreversible names the changes without a way back, each once with its targets.
+func irreversible(p *plan.Plan) string {
+	var order []string
+	who := map[string][]string{}
+	for _, c := range p.Changes {
+		if c.Irreversible == "" {
+			continue
+		}
+		what := Clean(plan.Title(c))
+		if who[what] == nil {
+			order = append(order, what)
+		}
+		who[what] = append(who[what], c.Target.Name)
+	}
+	for i, what := range order {
+		order[i] = what + " on " + Listed(who[what])
+	}
+	return strings.Join(order, "; ")
+}
+
+func flapping(p *plan.Plan) []string {
+	var out []string
+	for _, c := range p.Changes {
+		if slices.Contains(c.Disrupts, plan.UplinkFlap) {
+			out = append(out, c.Target.Name)
+		}
+	}
+	return out
+}
+
+// bystandingPorts names the pNICs with other traffic that a driver parameter, a firmware setting or flow control acts on as well: every
+// port of the driver, or of the card.
+func bystandingPorts(p *plan.Plan, inv *backends.Inventory) string {
+	var order []string
+	who := map[string][]string{}
+	for _, c := range p.Changes {
+		h := inv.Host(c.Target.Name)
+		if c.Target.Type != backends.TypeHost || h == nil {
+			continue
+		}
+		for _, n := range h.NICs {
+			if len(n.Roles) == 0 || !actsOn(c, n) {
+				continue
+			}
+			what := n.Device + " (" + strings.Join(n.Roles, ", ") + ")"
+			if who[what] == nil {
+				order = append(order, what)
+			}
+			if !slices.Contains(who[what], h.Name) {
+				who[what] = append(who[what], h.Name)
+			}
+		}
+	}
+	for i, what := range order {
+		order[i] = Clean(what) + " on " + Listed(who[what])
+	}
+	return strings.Join(order, "; ")
+}
+
+func actsOn(c plan.Change, n backends.NIC) bool {
+	card, _, _ := strings.Cut(n.PCI, ".")
+	switch c.Kind {
+	case backends.KindModuleParams:
+		return n.Driver == c.Name
+	case backends.KindFirmware:
+		return card != "" && strings.HasPrefix(c.Name, card+".")
+	case backends.KindPause:
+		return n.Device == c.Name
+	}
+	return false
+}

@@ -1,0 +1,60 @@
+package plain_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+)
+
+// The cost names what reboots, what goes off and how many at a time, strangers' VMs, what has no way back, and other traffic on the
+// same driver or card.
+func TestCostLines(t *testing.T) {
+	power := func(vm string) plan.Bracket {
+		return plan.Bracket{Kind: backends.BracketVMPower, Target: backends.VMRef(vm)}
+	}
+	p := &plan.Plan{
+		Changes: []plan.Change{
+			{Setting: backends.Setting{Target: backends.VMRef("vm-10"), Kind: backends.KindHardware}, To: backends.ValueOf(14), Irreversible: "a hardware version cannot be lowered"},
+			{Setting: backends.Setting{Target: backends.HostRef("esx-1"), Kind: backends.KindModuleParams, Name: "nmlx5_core"}, To: backends.ValueOf("max_vfs=8")},
+			{Setting: backends.Setting{Target: backends.HostRef("esx-2"), Kind: backends.KindFirmware, Name: "0000:3b:00.0"}, To: backends.ValueOf("x")},
+			{Setting: backends.Setting{Target: backends.SwitchRef("D"), Kind: backends.KindSwitch}, To: backends.ValueOf("x"), Disrupts: []plan.Disruption{plan.UplinkFlap}},
+		},
+		Brackets: []plan.Bracket{
+			{Kind: backends.BracketReboot, Target: backends.HostRef("esx-1")}, {Kind: backends.BracketReboot, Target: backends.HostRef("esx-1"), Round: 2},
+			{Kind: backends.BracketReboot, Target: backends.HostRef("esx-2")}, power("vm-2"), power("vm-10"), power("billing-01"),
+		},
+	}
+	a := answers.Default(answers.SRIOV)
+	a.VMs = []answers.VM{{Name: "vm-2"}, {Name: "vm-10"}}
+	nics := []backends.NIC{{Device: "vmnic0", Driver: "nmlx5_core", PCI: "0000:3b:00.1", Roles: []string{"vMotion"}}, {Device: "vmnic2", Driver: "nmlx5_core", PCI: "0000:3b:00.0"}}
+	inv := &backends.Inventory{
+		VMs: []backends.VM{{Name: "vm-2"}, {Name: "vm-10"}, {Name: "billing-01"}}, Hosts: []backends.Host{{Name: "esx-1", NICs: nics}, {Name: "esx-2", NICs: nics}},
+	}
+	want := []string{
+		"2 hosts rebooted (3 reboots), at most 1 at a time; 3 VMs off, at most 1 at a time",
+		"about 54 min if a reboot takes 15 min and a VM is off for 3 min",
+		"VMs that the answers do not list and that go off: billing-01",
+		"other pNICs affected: vmnic0 (vMotion) on esx-1, esx-2",
+		"uplinks go down and up: D",
+		"4 changes in all",
+	}
+	got := plain.CostLines(p, a, inv)
+	for _, line := range want {
+		if !slices.Contains(got, line) {
+			t.Errorf("%q is missing", line)
+		}
+	}
+	if !slices.ContainsFunc(got, func(s string) bool {
+		return strings.HasPrefix(s, "cannot be undone: ") && strings.HasSuffix(s, " on vm-10")
+	}) || len(got) != len(want)+1 {
+		t.Errorf("%s", strings.Join(got, "\n"))
+	}
+	if got := plain.CostLines(&plan.Plan{}, a, inv); !slices.Equal(got, []string{"0 hosts rebooted; 0 VMs off", "0 changes in all"}) {
+		t.Errorf("nothing to do: %q", got)
+	}
+}
