@@ -35,6 +35,7 @@ type Drivers interface {
 	NoVFs(driver string) (why, remedy string) // why this program sets up no VFs of its ports, as a predicate; "" where it does
 	RDMAModules() []string                    // the modules that make RDMA devices
 	NoDevice(h *Host, n *NIC) string          // what to do where it has no RDMA device, "" where nothing particular is known
+	RDMAOff(h *Host, n *NIC) bool             // it has none because its driver was told so, and a plan can change that
 	IWARP(n *NIC) string                      // likewise where it speaks iWARP
 }
 
@@ -58,6 +59,7 @@ const (
 	RDMADown
 	Slow
 	InUse
+	SwitchedOff // RDMA is off in its driver, and a plan switches it on
 	noFault
 )
 
@@ -88,6 +90,9 @@ func (v PNICVerdict) down() bool {
 		return r.Fault != NoLink && r.Fault != RDMADown && r.Fault != Slow
 	})
 }
+
+// pending tells that all that the pNIC lacks is a setting that the plan makes.
+func (v PNICVerdict) pending() bool { return v.first() == SwitchedOff }
 
 func (v PNICVerdict) first() PNICFault {
 	f := noFault
@@ -122,7 +127,7 @@ func (v PNICVerdict) Why() string {
 // A PNICChoice is the verdict on every pNIC of a host.
 type PNICChoice struct {
 	Verdicts []PNICVerdict // in the order of Host.NICs
-	Chosen   *NIC          // nil where no pNIC is eligible, and where several are and the wish does not tell them apart
+	Chosen   *NIC          // nil where no pNIC is eligible or becomes so by the plan, and where several are and the wish does not tell them apart
 	Nearest  *PNICVerdict  // Chosen, else the pNIC that comes nearest to the wish; nil on a host without pNICs
 }
 
@@ -147,13 +152,16 @@ func ChoosePNIC(h *Host, w PNICWish) PNICChoice {
 	for i := range h.NICs {
 		c.Verdicts = append(c.Verdicts, judge(h, &h.NICs[i], w))
 	}
-	var eligible, kept []int
+	var eligible, kept, pending []int
 	for i, v := range c.Verdicts {
 		own := w.own(v.NIC)
 		if v.Eligible() {
 			eligible = append(eligible, i)
 		}
-		if own && (v.Eligible() || v.down()) {
+		if v.pending() {
+			pending = append(pending, i)
+		}
+		if own && (v.Eligible() || v.down() || v.pending()) {
 			kept = append(kept, i)
 		}
 	}
@@ -164,9 +172,11 @@ func ChoosePNIC(h *Host, w PNICWish) PNICChoice {
 		c.Nearest = &c.Verdicts[kept[0]]
 	case len(eligible) == 1:
 		c.Nearest = &c.Verdicts[eligible[0]]
+	case len(eligible) == 0 && len(pending) == 1:
+		c.Nearest = &c.Verdicts[pending[0]]
 	}
 	if c.Nearest != nil {
-		if c.Nearest.Eligible() {
+		if c.Nearest.Eligible() || c.Nearest.pending() {
 			c.Chosen = c.Nearest.NIC
 		}
 		return c

@@ -123,6 +123,8 @@ func unable(h *Host, n *NIC, w PNICWish) (out []PNICReason) {
 	v1 := w.Protocol == "rocev1"
 	const roce = "HOST-PNIC-ROCEV2-002"
 	switch {
+	case n.RDMADevice == "" && !v1 && w.Drivers != nil && w.Drivers.RDMAOff(h, n):
+		no(SwitchedOff, w.PresentCheck(), "has RDMA switched off in "+n.Driver, w.Drivers.NoDevice(h, n)+", or "+another)
 	case n.RDMADevice == "":
 		remedy := "load the RDMA driver" + w.rdmaModules()
 		if w.Drivers != nil {

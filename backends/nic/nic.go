@@ -154,6 +154,9 @@ func (Known) NoDevice(h *backends.Host, n *backends.NIC) string {
 		" (" + f.RoCE().Source + ")"
 }
 
+// RDMAOff reports whether a port has no RDMA device because its driver was not told to switch RDMA on.
+func (Known) RDMAOff(h *backends.Host, n *backends.NIC) bool { return RDMAOff(h, n) }
+
 // IWARP says what to do where a port speaks iWARP, "" where nothing particular is known.
 func (Known) IWARP(n *backends.NIC) string {
 	f := Of(n.Driver)

@@ -99,6 +99,59 @@ func TestE810(t *testing.T) {
 	}
 }
 
+// TestRDMAOff: a port whose driver was told to leave RDMA off is taken, as a plan can change that; one of which nothing is
+// known is not.
+func TestRDMAOff(t *testing.T) {
+	off := func(value string, read bool) *backends.Host {
+		h := twoCards()
+		h.NICs = h.NICs[:2]
+		h.NICs[0].RDMADevice, h.NICs[0].RoCEv2 = "", false
+		m := backends.Module{Known: []string{"RDMA", "max_vfs"}, Params: map[string]string{"max_vfs": "0,0"}}
+		if value != "" {
+			m.Params["RDMA"] = value
+		}
+		h.System.Modules["icen"] = backends.ReadFact(m, nil)
+		if !read {
+			h.System = nil
+		}
+		return h
+	}
+	for name, c := range map[string]struct {
+		h      *backends.Host
+		v1     bool
+		chosen bool
+	}{
+		"off":                     {off("0,0", true), false, true},
+		"unset":                   {off("", true), false, true},
+		"on, and still no device": {off("1,0", true), false, false},
+		"nobody asked":            {off("0,0", false), false, false},
+		"RoCE v1 never comes":     {off("0,0", true), true, false},
+	} {
+		w := backends.PNICWish{Drivers: nic.Known{}}
+		if c.v1 {
+			w.Protocol = "rocev1"
+		}
+		choice := backends.ChoosePNIC(c.h, w)
+		if (choice.Chosen != nil) != c.chosen || choice.Verdicts[0].Eligible() {
+			t.Errorf("%s: chosen %v, %s", name, choice.Chosen, choice.Verdicts[0].Why())
+		}
+	}
+	h := off("0,0", true)
+	if got := nic.WithRDMA(h, &h.NICs[0]); got["RDMA"] != "1,0" || got["max_vfs"] != "0,0" {
+		t.Errorf("%v", got)
+	}
+	if h = off("", true); nic.WithRDMA(h, &h.NICs[0])["RDMA"] != "1,0" {
+		t.Errorf("%v", nic.WithRDMA(h, &h.NICs[0]))
+	}
+	h.NICs[1].RDMADevice = "vmrdma1"
+	if got := nic.WithRDMA(h, &h.NICs[0]); got["RDMA"] != "1,1" {
+		t.Errorf("the other port has RDMA: %v", got)
+	}
+	if !nic.MayBeOff(h) || nic.MayBeOff(&backends.Host{NICs: []backends.NIC{{Driver: "nmlx5_core"}}}) {
+		t.Error("icen tells by a parameter, nmlx5_core does not")
+	}
+}
+
 // TestConnectX: the values that VMware's and Mellanox's guides write (RoCE SR-IOV Setup and Performance Study; DOC-2581).
 func TestConnectX(t *testing.T) {
 	h, f := twoCards(), nic.Of("nmlx5_core")

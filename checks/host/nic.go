@@ -17,9 +17,12 @@ func nicChecks() []checks.Check {
 			ID: "HOST-PNIC-RDMA-001", Scope: checks.Host, Link: checks.InDriver, Modes: row.PVRDMA, Quick: true, Preflight: true, Fix: checks.Reboot, Source: "vSphere API, HostRdmaDevice",
 			Criteria: "an RDMA device is paired with the pNIC / - / none",
 			Remedy:   "Load the RDMA driver (" + strings.Join(nic.RDMAModules(), ", ") + ") or choose another NIC.",
-			Run: eachNIC("HOST-PNIC-RDMA-001", func(_ *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
+			Run: eachNIC("HOST-PNIC-RDMA-001", func(f *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
 				if n.DPU != "" {
 					return row.Fail(backends.HostRef(h.Name), "%s belongs to the DPU %s", n.Device, n.DPU)
+				}
+				if f.Before && nic.RDMAOff(h, n) {
+					return row.Warn(backends.HostRef(h.Name), "%s (%s): RDMA is switched off in its driver; the plan switches it on", n.Device, n.Driver)
 				}
 				return row.PassIf(n.RDMADevice != "", backends.HostRef(h.Name), "%s (%s): RDMA device %s", n.Device, n.Driver, cmp.Or(n.RDMADevice, "none"))
 			}),

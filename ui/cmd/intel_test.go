@@ -38,3 +38,22 @@ func TestIntelIWARP(t *testing.T) {
 		t.Errorf("%s", why)
 	}
 }
+
+// TestIntelRDMAOff: icen with RDMA off is switched on by the plan, with a reboot of the host, and off again by rollback.
+func TestIntelRDMAOff(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, lab.Options{Scenario: "e810-off", Hosts: 1, VMs: 1, Systems: []string{"ubuntu-22.04"}, RebootTime: 50 * time.Millisecond, BootTime: 50 * time.Millisecond})
+	out, _ := b.must(10, "plan", "-f", "ANSWERS", "--detailed-exitcode")
+	if !strings.Contains(out, "switches RDMA on for vmnic2") || !strings.Contains(out, "RDMA=1,0") {
+		t.Errorf("the plan leaves RDMA off:\n%s", out)
+	}
+	b.must(0, "apply", "-f", "ANSWERS", "--yes")
+	if out, _ := b.must(0, "discover"); !strings.Contains(out, "vmrdma0") {
+		t.Errorf("after the reboot:\n%s", out)
+	}
+	b.must(0, "plan", "-f", "ANSWERS", "--detailed-exitcode")
+	b.must(0, "rollback", "--yes")
+	if out, _ := b.must(3, "discover"); strings.Contains(out, "vmrdma") {
+		t.Errorf("after the rollback:\n%s", out)
+	}
+}

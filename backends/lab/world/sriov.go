@@ -89,6 +89,7 @@ func (h *Host) wanted(p *PNIC) int {
 
 // populate makes the VFs that BIOS, firmware and driver agree on, never more than the firmware of this boot allows.
 func (h *Host) populate() {
+	h.rdmaByIcen()
 	h.PCI = slices.DeleteFunc(h.PCI, func(d *PCIDevice) bool { return d.PF != "" })
 	for _, p := range h.PNICs {
 		card := h.Card(p.PCI)

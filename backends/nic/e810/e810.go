@@ -25,7 +25,8 @@ func (Family) RDMA() string { return "irdman" }
 func (Family) VIBs() []string { return []string{"icen", "irdman"} }
 
 // RoCE v2 is the protocol that irdman starts with; iWARP is a parameter's doing. icen has to be 1.4.0.20 or later and to
-// have RDMA on (irdman 1.4.4.0 release notes, Overview and Important Notes).
+// have RDMA on (irdman 1.4.4.0 release notes, Overview and Important Notes; the list with a number for each port is as
+// spyroot's public script configure_icen.sh writes it).
 func (Family) RoCE() backends.RoCERules {
 	return backends.RoCERules{Least: "1.4.0.20", Enable: "RDMA", Mode: "irdman", Source: "Intel, irdman 1.4.4.0 release notes"}
 }

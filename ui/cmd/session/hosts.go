@@ -14,11 +14,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// planAsks are the questions to hosts that a plan depends on; none where no driver is set up.
+// planAsks are the questions to hosts that a plan depends on, never nil; none where no driver is set up.
 func planAsks(a *answers.Answers) []system.Question {
 	ats := a.Mode == answers.GPUDirect && a.GPUDirect.ATS
 	lossless := a.QoS.Lossless != "" && a.QoS.Lossless != answers.LosslessNone
-	var out []system.Question
+	out := []system.Question{}
 	if a.VFs() || lossless {
 		out = append(out, system.Modules)
 	}

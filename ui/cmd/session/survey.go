@@ -16,6 +16,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/esxi"
 	"github.com/rdma-setup/rdma-setup/backends/guest"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/system"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
@@ -199,7 +200,10 @@ func (s *Session) survey(ctx context.Context, a *answers.Answers, what []system.
 	}
 	var g errgroup.Group
 	g.Go(func() error { s.guestFacts(ctx, a, inv); return nil })
-	if what != nil {
+	if what != nil && a.Mode == answers.PVRDMA && slices.ContainsFunc(Reachable(a, inv), nic.MayBeOff) && !slices.Contains(what, system.Modules) {
+		what = append(what, system.Modules)
+	}
+	if len(what) > 0 {
 		s.ask(ctx, a, inv, what)
 	}
 	_ = g.Wait() // errors stand at their guests

@@ -36,7 +36,7 @@ func Plan(b *draft.Draft, h *draft.Host) {
 	lossless := d.fam != nil && d.fam.Lossless() != nil
 	switch {
 	case !lossless && !d.vfs && b.Answers.QoS.Lossless == answers.LosslessPause:
-		d.pause("")
+		d.pause(last(h.Reboots))
 		return
 	case !lossless:
 		b.Refuse(d.ref, "HOST-PNIC-DRIVER-006", "set qos.lossless to none or pause, or configure DCBX on the switch",

@@ -21,6 +21,7 @@ func (b *builder) pvrdma() {
 	for _, h := range b.Hosts {
 		b.vmknic(h)
 		b.firewall(h)
+		driver.RDMA(b.Draft, h)
 		if l := b.Answers.QoS.Lossless; l != answers.LosslessNone && l != "" && h.Chosen != nil {
 			driver.Plan(b.Draft, h)
 		}

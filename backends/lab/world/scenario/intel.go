@@ -19,13 +19,20 @@ func intel() []Scenario {
 				intelE810(h)
 			}
 		}},
+		{Name: "e810-off", Text: "e810, with RDMA switched off in the driver icen", Apply: func(s *world.State) {
+			for _, h := range s.Hosts {
+				intelE810(h)
+				p := h.Module(world.Icen).Parameter("RDMA")
+				p.Value, p.Active = "0,0", "0,0"
+			}
+		}},
 	}
 }
 
 // intelE810 swaps the ConnectX-5 for an Intel E810. It speaks RoCE v2 or iWARP, never RoCE v1 (irdman 1.4.4.0 release notes).
 func intelE810(h *world.Host) {
 	for n, p := range h.PNICs[2:4] {
-		p.Driver, p.DriverVersion, p.Firmware = "icen", icenVersion, "4.40 0x8001c967 1.3534.0"
+		p.Driver, p.DriverVersion, p.Firmware = world.Icen, icenVersion, "4.40 0x8001c967 1.3534.0"
 		p.Model, p.Vendor = "Ethernet Controller E810-C for QSFP", "Intel(R)"
 		p.MAC = fmt.Sprintf("b4:96:91:%02x:%02x:%02x", h.Index>>8&0xff, h.Index&0xff, 2+n)
 		p.RDMA.Driver, p.RDMA.RoCEv1, p.RDMA.RoCEv2, p.RDMA.IWARP = "irdman", false, true, false
@@ -36,7 +43,9 @@ func intelE810(h *world.Host) {
 	h.Cards = h.Cards[:1]
 	h.Module("nmlx5_rdma").Loaded = false
 	h.Modules = append(h.Modules,
-		&world.Module{Name: "icen", Loaded: true, Version: "1.14.2.0"},
+		&world.Module{Name: world.Icen, Loaded: true, Version: "1.14.2.0", Parameters: []*world.Parameter{
+			{Name: "RDMA", Type: "array of int", Description: "RDMA of each port. Values: 0 (disabled), 1 (enabled)", Value: "1,1", Active: "1,1"},
+		}},
 		&world.Module{Name: "irdman", Loaded: true, Version: "1.5.1.0"})
 	vib := world.VIB{Name: "icen", Version: icenVersion, Vendor: "INT", Acceptance: "VMwareCertified", Installed: h.VIBs[0].Installed}
 	h.VIBs = append(h.VIBs, vib)

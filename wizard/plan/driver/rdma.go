@@ -1,0 +1,31 @@
+package driver
+
+import (
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
+)
+
+// RDMA plans to switch RDMA on in the driver of the chosen pNIC, where it is off there; its RDMA device comes with a reboot.
+func RDMA(b *draft.Draft, h *draft.Host) {
+	if h.Chosen == nil || !nic.RDMAOff(h.Host, h.Chosen) {
+		return
+	}
+	d := &driverPart{Draft: b, h: h, ref: backends.HostRef(h.Name), sys: h.System, fam: nic.Of(h.Chosen.Driver)}
+	id := d.reboot(1, "the RDMA device of "+h.Chosen.Device+" appears at the next boot")
+	set := d.set(backends.KindModuleParams, d.fam.Driver())
+	d.Add(plan.Change{Setting: set, From: current.Value(d.Inventory, set), To: current.Params(nic.WithRDMA(h.Host, h.Chosen)),
+		Within: []string{id}, Disrupts: []plan.Disruption{plan.HostReboot},
+		Why: "switches RDMA on for " + h.Chosen.Device + " (" + d.fam.RoCE().Source + "); the whole string is written, and values that others have set in it are kept"})
+	h.Ready = append(h.Ready, id)
+}
+
+// last is the last of several ids, "" of none.
+func last(ids []string) string {
+	if len(ids) == 0 {
+		return ""
+	}
+	return ids[len(ids)-1]
+}
