@@ -8,17 +8,37 @@ refuse() {
 	exit 70
 }
 
-[ -n "$s_body" ] || [ -e "$s_dir" ] || exit 0
-mkdir -m 700 "$s_dir" 2>/dev/null || {
-	if [ ! -e "$s_dir" ] && [ ! -L "$s_dir" ]; then mkdir -m 700 "$s_dir" || exit 1; fi
-}
-if [ -L "$s_dir" ] || [ ! -d "$s_dir" ] || [ "$(stat -c '%u' "$s_dir")" != 0 ]; then
-	refuse "$s_dir is not a directory of root: $(stat -c '%F of %U' "$s_dir")"
-fi
-chmod 700 "$s_dir" || exit 1
+# The watcher of an address removes the directory when it is empty, and holds no lock: then it is made again. With our own
+# directory in it nobody can.
+s_n=0 s_w=
+while :; do
+	if [ ! -e "$s_dir" ] && [ ! -L "$s_dir" ]; then
+		[ -n "$s_body" ] || exit 0
+		s_error=$(mkdir -m 700 "$s_dir" 2>&1)
+	fi
+	if [ -L "$s_dir" ] || [ -e "$s_dir" ]; then
+		if [ -L "$s_dir" ] || [ ! -d "$s_dir" ] || [ "$(stat -c '%u' "$s_dir" 2>/dev/null)" != 0 ]; then
+			s_what=$(stat -c '%F of %U' "$s_dir" 2>/dev/null)
+			[ -z "$s_what" ] || refuse "$s_dir is not a directory of root: $s_what"
+		elif s_error=$(chmod 700 "$s_dir" 2>&1); then
+			[ -n "$s_body" ] || break
+			s_error=$(mktemp -d "$s_dir/step.XXXXXX" 2>&1) && s_w=$s_error && break
+		fi
+	fi
+	s_n=$((s_n + 1))
+	[ $s_n -lt 10 ] || {
+		echo "$s_error" >&2
+		exit 1
+	}
+done
 
+trap '[ -z "$s_w" ] || rm -rf -- "$s_w"; rm -f "$s_dir/running"; rmdir "$s_dir" 2>/dev/null' EXIT
+trap 'exit 143' HUP INT TERM PIPE 2>/dev/null
 # The lock is ours, so no step is running: what is here was left by one that was cut off.
-rm -rf -- "$s_dir"/step.?????? "$s_dir/running"
+for s_old in "$s_dir"/step.??????; do
+	[ "$s_old" = "$s_w" ] || rm -rf -- "$s_old"
+done
+rm -rf -- "$s_dir/running"
 # A change of an address that waits to be confirmed over a new connection: this is one. One that is being taken back is
 # waited for.
 for s_turn in "$s_dir"/address-*; do
@@ -31,14 +51,8 @@ for s_turn in "$s_dir"/address-*; do
 	done
 	[ -e "$s_turn/undoing" ] || rm -rf -- "$s_turn"
 done
-if [ -z "$s_body" ]; then
-	rmdir "$s_dir" 2>/dev/null
-	exit 0
-fi
+[ -n "$s_body" ] || exit 0
 
-s_w=$(mktemp -d "$s_dir/step.XXXXXX") || exit 1
-trap 'rm -rf -- "$s_w" "$s_dir/running"; rmdir "$s_dir" 2>/dev/null' EXIT
-trap 'exit 143' HUP INT TERM PIPE 2>/dev/null
 printf '%s\n' "$s_body" >"$s_w/body" || exit 1
 if [ -n "$s_hash" ] && command -v sha256sum >/dev/null 2>&1; then
 	s_sum=$(sha256sum <"$s_w/body")

@@ -154,3 +154,30 @@ func TestGuardInARealShell(t *testing.T) {
 		}
 	}
 }
+
+// The watcher of an address holds no lock and removes the directory when it is empty, also while a step prepares.
+func TestStepWhoseDirectoryIsRemoved(t *testing.T) {
+	p := newPlace(t)
+	for range 5 {
+		ended, removed := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(removed)
+			for n := 0; n < 2; { // as many watchers
+				select {
+				case <-ended:
+					return
+				default:
+					if syscall.Rmdir(p.work) == nil {
+						n++
+					}
+				}
+			}
+		}()
+		out, err := p.start(step{what: "a test", keep: true, Command: ssh.Command{Script: "echo hello", Limit: 20 * time.Second}}).CombinedOutput()
+		close(ended)
+		<-removed
+		if os.Geteuid() == 0 && (err != nil || !strings.HasSuffix(string(out), "hello\n")) {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+}
