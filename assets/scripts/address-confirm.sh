@@ -1,0 +1,11 @@
+#!/bin/sh
+# Ends the watch over a change of an address: address-confirm.sh DIR UNIT WORK. Who takes the file "watching" away decides,
+# the watch or this script: a change whose taking back has begun is not confirmed any more. Nothing of the watch is left.
+dir=$1 unit=$2 work=$3
+rm "$dir/watching" 2>/dev/null || {
+	echo 'the guest has already taken the change back' >&2
+	exit 1
+}
+systemctl stop "$unit" 2>/dev/null
+rm -rf -- "$dir"
+rmdir "$work" 2>/dev/null || :

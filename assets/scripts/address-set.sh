@@ -1,0 +1,73 @@
+#!/bin/sh
+# Changes one interface's configuration: takes the file aside, starts the watch, writes, activates, and waits for the result.
+# Whatever fails after the file was written is taken back at once.
+#   address-set.sh DIR WORK UNIT WATCH SECONDS BACK ACTIVATE \
+#     FILE BESIDE MODE OWNER CONTENT INTERFACE ADDRESS MTU STALE AGAIN DOWN SETTLE LOOKS
+# WATCH, BACK and ACTIVATE are scripts; see address-watch.sh. With no MODE the file is removed. STALE are addresses to take
+# away by hand and AGAIN those to give back, for some systems leave them; an MTU too, which some apply only at boot. The
+# interface must have ADDRESS and MTU in LOOKS looks, a second apart, within SETTLE seconds.
+dir=$1 work=$2 unit=$3 watch=$4 seconds=$5 back=$6 activate=$7
+shift 7
+file=$1 beside=$2 mode=$3 owner=$4 content=$5 nic=$6
+shift 6
+address=$1 mtu=$2 stale=$3 again=$4 down=$5 settle=$6 looks=$7
+sys=/sys/class/net/$nic
+
+{ rm -rf -- "$dir" && mkdir -p "$dir" && chmod 700 "$dir"; } || exit 1
+if [ -e "$file" ]; then cp -p "$file" "$dir/old" || exit 1; fi
+for k in mtu flags; do cat "$sys/$k" >"$dir/$k"; done 2>/dev/null
+{ printf %s "$back" >"$dir/back" && printf %s "$watch" >"$dir/watch" && : >"$dir/watching"; } || exit 1
+
+# The watch waits as long as this script is at work, and outlives this login.
+if command -v systemd-run >/dev/null 2>&1 &&
+	systemd-run --quiet --unit="$unit" /bin/sh "$dir/watch" $$ "$dir" "$work" "$seconds" >/dev/null 2>&1; then
+	:
+elif command -v setsid >/dev/null 2>&1; then
+	setsid nohup /bin/sh "$dir/watch" $$ "$dir" "$work" "$seconds" >/dev/null 2>&1 </dev/null &
+else
+	nohup /bin/sh "$dir/watch" $$ "$dir" "$work" "$seconds" >/dev/null 2>&1 </dev/null &
+fi
+
+undo() {
+	! mv "$dir/watching" "$dir/undoing" 2>/dev/null || sh "$dir/back"
+	i=0
+	while [ -e "$dir/undoing" ] && [ $i -lt 240 ]; do
+		sleep 1
+		i=$((i + 1))
+	done
+	[ ! -e "$dir/undoing" ] || sh "$dir/back"
+	exit 1
+}
+write() {
+	mkdir -p "${file%/*}" && t=$(mktemp "${beside}XXXXXX") && chmod "$mode" "$t" && chown "$owner" "$t" &&
+		printf %s "$content" >"$t" && { sync "$t" 2>/dev/null || :; } && mv -f "$t" "$file"
+}
+
+if [ -n "$mode" ]; then
+	write || undo
+else
+	rm -f -- "$file" "$beside"?????? || undo
+fi
+(eval "$activate") || undo
+
+for a in $stale; do ip addr del "$a" dev "$nic" 2>/dev/null || :; done
+if [ "$mtu" -gt 0 ] && [ "$(cat "$sys/mtu")" != "$mtu" ]; then ip link set dev "$nic" mtu "$mtu" || :; fi
+for a in $again; do
+	ip -o addr show dev "$nic" | grep -qF " $a " || ip addr add "$a" dev "$nic" 2>/dev/null || :
+done
+if [ -n "$down" ]; then ip link set dev "$nic" down || :; fi
+[ -n "$address" ] || exit 0
+
+ip link set dev "$nic" up || :
+i=0 seen=0
+while :; do
+	if ip -o addr show dev "$nic" | grep -qF " $address " && [ "$(cat "$sys/mtu")" = "$mtu" ]; then seen=$((seen + 1)); else seen=0; fi
+	[ "$seen" -lt "$looks" ] || exit 0
+	[ "$i" -lt "$settle" ] || break
+	i=$((i + 1))
+	sleep 1
+done
+why=
+[ "$(cat "$sys/carrier" 2>/dev/null)" != 0 ] || why=', for its link has no carrier (is the adapter of the VM connected?)'
+echo "$nic did not get its address and MTU$why: $(ip -o addr show dev "$nic" | tr '\n' ' ')" >&2
+undo
