@@ -32,13 +32,8 @@ const listBuilt = "for f in " + buildDir + `/*; do [ -f "$f" ] && echo "${f##*/}
 func buildFacts() string {
 	return section("built", "echo read\n"+listBuilt) +
 		section("buildtools", "echo read\nfor t in gcc make dkms; do command -v $t >/dev/null && echo $t; done\nfor h in "+headerList+"; do [ -e /usr/include/$h ] && echo $h; done") +
-		section("cudaheader", findCUDA+`
-echo "$header"`)
+		section("cudaheader", script("find-cuda.sh"))
 }
-
-// findCUDA sets header to the path of cuda.h.
-const findCUDA = `header=
-for f in /usr/local/cuda/include/cuda.h /usr/local/cuda-*/include/cuda.h /usr/include/cuda.h; do [ -e "$f" ] && header=$f && break; done`
 
 // builds fills in what buildFacts read.
 func (f facts) builds(g *backends.Guest) {
@@ -108,40 +103,22 @@ func (b build) Set(ctx context.Context, s backends.Setting, to backends.Value, _
 	return nil
 }
 
-// buildScript writes down what it begins before it begins, and that it is done after it has looked.
+// buildScript builds a thing from a file; see assets/scripts/build.sh.
 func buildScript(name, file string) string {
-	note := func(state string) string {
-		return "echo " + ssh.Quote(state+" "+file) + " >" + buildDir + "/" + name + " || exit 1\n"
+	build := ""
+	if name != backends.BuildDriver {
+		build = assets.Script("build-perftest.sh")
 	}
-	script := "mkdir -p " + buildDir + " && chmod 755 " + stateDir + " " + buildDir + " && [ \"$(stat -c %u " + buildDir + ")\" = 0 ] || exit 1\n" +
-		"if ! [ -r " + ssh.Quote(file) + " ]; then echo 'there is no such file in the guest' >&2; exit 46; fi\n"
-	switch name {
-	case backends.BuildDriver:
-		script += note("begun") + `options=--silent
-if command -v dkms >/dev/null; then options="$options --dkms"; fi
-sh ` + ssh.Quote(file) + ` $options </dev/null >/dev/null || { grep '^ERROR' /var/log/nvidia-installer.log >&2; exit 1; }
-if ! modinfo nvidia >/dev/null 2>&1; then echo 'the installer ended well, but the kernel has no module nvidia' >&2; exit 1; fi
-`
-	default:
-		script += "if [ -e " + perftestDir + " ]; then echo '" + perftestDir + " is there already, and not by this program' >&2; exit 47; fi\n" + note("begun") + findCUDA + `
-if [ -z "$header" ]; then echo 'cuda.h is not there' >&2; exit 1; fi
-(
-set -- ` + ssh.QuoteAll(file, perftestDir, buildDir) + ` "$header"
-` + assets.Script("build-perftest.sh") + `) || exit 1
-`
-	}
-	return script + note("done")
+	return script("build.sh", name, file, buildDir, stateDir, perftestDir, build, assets.Script("find-cuda.sh"))
 }
 
 // removeScript takes away what was built, also the half of it.
 func removeScript(name string) string {
-	script := "rm -rf " + perftestDir + " || exit 1\n"
+	prefix := perftestDir
 	if name == backends.BuildDriver {
-		script = `for m in nvidia_peermem nvidia_drm nvidia_modeset nvidia_uvm nvidia; do modprobe -r $m 2>/dev/null; done
-if command -v nvidia-uninstall >/dev/null; then nvidia-uninstall --silent </dev/null >/dev/null || exit 1; fi
-`
+		prefix = ""
 	}
-	return script + "rm -f " + buildDir + "/" + name + "\nrm -rf -- " + buildDir + "/perftest.??????\nrmdir " + buildDir + " 2>/dev/null && rmdir " + stateDir + " 2>/dev/null\nexit 0\n"
+	return script("build-remove.sh", name, buildDir, stateDir, prefix)
 }
 
 func buildError(vm, name, file string, r ssh.Result) error {

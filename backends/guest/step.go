@@ -21,9 +21,7 @@ const workDir = "/run/rdma-setup"
 const lockDir = "/root"
 
 // script is one of assets/scripts with its arguments.
-func script(name string, args ...string) string {
-	return "set -- " + ssh.QuoteAll(args...) + "\n" + assets.Script(name)
-}
+func script(name string, args ...string) string { return ssh.Script(name, args...) }
 
 // patterned is one of assets/scripts whose arguments are patterns of file names of ours, for the shell to expand.
 func patterned(name, patterns string) string {

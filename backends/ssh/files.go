@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"strconv"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -29,19 +30,7 @@ func PutScript(name string, size int, mode fs.FileMode, owner string) string {
 	if owner == "" {
 		owner = "0:0"
 	}
-	beside := path.Join(path.Dir(name), "."+path.Base(name)+".")
-	// One that a power cut left behind goes first. A shell that a signal ends runs the trap of EXIT not everywhere.
-	return fmt.Sprintf(`rm -f %[6]s??????
-rds_t=$(mktemp %[1]s) || exit 1
-trap 'rm -f "$rds_t"' EXIT
-trap 'rm -f "$rds_t"; exit 1' HUP INT TERM PIPE
-cat >"$rds_t" || exit 1
-if [ "$(wc -c <"$rds_t" | tr -d ' ')" != %[2]d ]; then echo 'the content did not arrive whole' >&2; exit 1; fi
-chmod %04[3]o "$rds_t" && chown %[4]s "$rds_t" || exit 1
-if command -v sync >/dev/null 2>&1; then sync "$rds_t" 2>/dev/null || :; fi
-mv -f "$rds_t" %[5]s || exit 1
-if command -v restorecon >/dev/null 2>&1; then restorecon %[5]s 2>/dev/null || :; fi
-`, Quote(beside+"XXXXXX"), size, mode.Perm(), Quote(owner), Quote(name), Quote(beside))
+	return Script("put-file.sh", name, strconv.Itoa(size), fmt.Sprintf("%04o", mode.Perm()), owner)
 }
 
 const exitMissing = 44

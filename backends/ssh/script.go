@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rdma-setup/rdma-setup/assets"
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
@@ -100,15 +101,12 @@ printf '%s\n' ` + Quote(f.begin()) + ` >&2
 	return b.String()
 }
 
-// killScript ends a process group: asks, waits a little, insists.
-func killScript(group int) string {
-	g := strconv.Itoa(group)
-	return `kill -s TERM -- -` + g + ` 2>/dev/null || exit 0
-for i in 1 2 3; do
-	sleep 1
-	kill -s 0 -- -` + g + ` 2>/dev/null || exit 0
-done
-kill -s KILL -- -` + g
+// killScript ends a process group.
+func killScript(group int) string { return Script("kill-group.sh", strconv.Itoa(group)) }
+
+// Script is one of assets/scripts with its arguments.
+func Script(name string, args ...string) string {
+	return "set -- " + QuoteAll(args...) + "\n" + assets.Script(name)
 }
 
 // Excerpt makes what the other side said fit for one line of an error: harmless, and not long.

@@ -45,7 +45,7 @@ var allowed = map[string][]string{
 	"backends/vsphere":    {"backends", "backends/transcript"},
 	"backends/esxi":       {"backends", "backends/ssh", "backends/transcript"},
 	"backends/guest":      {"backends", "backends/ssh", "backends/transcript", "assets"},
-	"backends/ssh":        {"backends"},
+	"backends/ssh":        {"backends", "assets"},
 	"backends/kube":       {"backends"},
 	"backends/nic":        {"backends"},
 	"backends/settertest": {"backends"},
