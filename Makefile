@@ -4,7 +4,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X github.com/rdma-setup/rdma-setup/ui/cmd.version=$(VERSION)
 BIN     := bin/rdma-setup
 
-.PHONY: run build test lint bench e2e torture fuzz pictures dist clean
+.PHONY: run build test lint bench e2e e2e-full torture fuzz pictures dist clean
 
 run: build
 	$(BIN) --lab
@@ -49,6 +49,10 @@ e2e: build
 	setsid $(GO) test -race -count=1 -tags e2e -timeout 30m -p 2 -parallel 8 -run 'TestE2E' -v ./ui/cmd ./ui/form ./backends/guest >bin/e2e.log 2>&1 & waits=$$!; \
 	setsid $(GO) test -race -count=1 -tags e2e -timeout 40m -parallel 3 -run 'TestE2E' -v ./backends/guest/realtest & computes=$$!; \
 	wait $$computes; computed=$$?; wait $$waits; waited=$$?; trap - INT TERM; cat bin/e2e.log; exit $$((computed | waited))
+
+# The long suite beside e2e and torture: clients that others wrote, against the lab; the table lies in bin/foreign then.
+e2e-full: build
+	backends/lab/foreign.sh $(BIN)
 
 # Every record of the journal x kill -9, every call and command x every way to fail, 300 kills at random instants inside
 # commands and between them (RDMA_SETUP_TORTURE_SEED, _KILLS, _SCALE); the tables lie in bin/torture then. Needs ssh.

@@ -26,6 +26,7 @@ const (
 type Field struct {
 	Name, Value string
 	Sub         []Field
+	Hidden      bool     // programs see it, people do not
 	List        []string // not nil: several values; Value has them for people
 }
 
@@ -123,6 +124,20 @@ func refuse(format string, args ...any) error { return Refusal(fmt.Sprintf(forma
 // Key is the name of a field in the API.
 func (f Field) Key() string { return strings.NewReplacer(" ", "", "-", "", "/", "").Replace(f.Name) }
 
+// hidden are fields that esxcli does not print.
+func hidden(pairs ...string) []Field {
+	fields := row(pairs...)
+	for i := range fields {
+		fields[i].Hidden = true
+	}
+	return fields
+}
+
+// seen are the fields that people see.
+func seen(fields []Field) []Field {
+	return slices.DeleteFunc(slices.Clone(fields), func(f Field) bool { return f.Hidden })
+}
+
 // Print writes an answer as esxcli does.
 func (a Answer) Print() string {
 	var b strings.Builder
@@ -158,7 +173,7 @@ func (a Answer) Print() string {
 }
 
 func record(b *strings.Builder, row []Field, indent string) {
-	for _, f := range row {
+	for _, f := range seen(row) {
 		if f.Sub != nil {
 			fmt.Fprintf(b, "%s%s: \n", indent, f.Name)
 			record(b, f.Sub, indent+"      ")
@@ -171,6 +186,10 @@ func record(b *strings.Builder, row []Field, indent string) {
 func table(b *strings.Builder, rows [][]Field) {
 	if len(rows) == 0 {
 		return
+	}
+	rows = slices.Clone(rows)
+	for i := range rows {
+		rows[i] = seen(rows[i])
 	}
 	width := make([]int, len(rows[0]))
 	numeric := make([]bool, len(rows[0]))

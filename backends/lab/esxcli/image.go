@@ -9,18 +9,19 @@ import (
 )
 
 func vibList(w *world.World, host string, args Args) (Answer, error) {
-	return view(w, host, Table, "SummaryExt", func(_ *world.State, h *world.Host) (rows [][]Field) {
-		hidden := world.PendingInstall
+	return view(w, host, Table, "VIBSummaryExt", func(_ *world.State, h *world.Host) (rows [][]Field) {
+		left := world.PendingInstall
 		if args["rebootingimage"] == "true" {
 			if !h.Staged() {
 				return nil // there is no such image before something is staged
 			}
-			hidden = world.PendingRemove
+			left = world.PendingRemove
 		}
 		for _, v := range h.VIBs {
-			if v.Pending != hidden {
-				rows = append(rows, row("Name", v.Name, "Version", v.Version, "Vendor", v.Vendor, "Acceptance Level", v.Acceptance,
-					"Install Date", v.Installed.Format("2006-01-02"), "Platforms", "host"))
+			if v.Pending != left {
+				date := v.Installed.Format("2006-01-02")
+				rows = append(rows, append(row("Name", v.Name, "Version", v.Version, "Vendor", v.Vendor, "Acceptance Level", v.Acceptance,
+					"Install Date", date, "Platforms", "host"), hidden("Creation Date", date, "ID", v.Vendor+"_bootbank_"+v.Name+"_"+v.Version, "Status", "")...))
 			}
 		}
 		return rows

@@ -196,7 +196,7 @@ func versionGet(w *world.World, host string, _ Args) (Answer, error) {
 }
 
 func hostnameGet(w *world.World, host string, _ Args) (Answer, error) {
-	return view(w, host, Record, "Hostname", func(_ *world.State, h *world.Host) [][]Field {
+	return view(w, host, Record, "FullyQualifiedHostName", func(_ *world.State, h *world.Host) [][]Field {
 		return [][]Field{row("Domain Name", "lab.example", "Fully Qualified Domain Name", h.Name+".lab.example", "Host Name", h.Name)}
 	})
 }

@@ -23,7 +23,8 @@ func (m cluster) ReconfigureComputeResourceTask(ctx *simulator.Context, req *typ
 		if !ok {
 			return nil, frame.BadArgument("spec")
 		}
-		if len(spec.RulesSpec)+len(spec.GroupSpec)+len(spec.DrsVmConfigSpec)+len(spec.DasVmConfigSpec) > 0 || spec.DpmConfig != nil || spec.VsanConfig != nil {
+		if len(spec.RulesSpec)+len(spec.GroupSpec)+len(spec.DrsVmConfigSpec)+len(spec.DasVmConfigSpec) > 0 ||
+			spec.DpmConfig != nil && spec.DpmConfig.Enabled != nil || spec.VsanConfig != nil && spec.VsanConfig.Enabled != nil {
 			return nil, frame.Refuse(&types.NotSupported{})
 		}
 		return nil, m.f.World.Update(func(s *world.State) ([]world.Event, error) {

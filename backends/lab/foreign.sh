@@ -1,0 +1,74 @@
+#!/bin/sh
+# Run a client that others wrote, govc, against a lab, and compare with foreign.txt: what each call has to answer by the
+# documentation of vSphere or of govc. The table of results goes to bin/foreign/table.txt.
+#
+#	backends/lab/foreign.sh PATH-OF-RDMA-SETUP
+#
+# govc is built from the govmomi release that go.mod pins; its own dependencies come through the Go module proxy, with the
+# checksums of go.sum of that release.
+set -eu
+tool=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
+here=$(cd "$(dirname "$0")" && pwd)
+out=$here/../../bin/foreign
+mkdir -p "$out/src"
+out=$(cd "$out" && pwd)
+
+version=$(cd "$here" && go list -m -f '{{.Version}}' github.com/vmware/govmomi)
+source=$(cd "$here" && go list -m -f '{{.Dir}}' github.com/vmware/govmomi)
+if [ ! -x "$out/govc-$version" ]; then
+	{
+		printf 'package main\n\nimport (\n\t"os"\n\n\t"github.com/vmware/govmomi/cli"\n'
+		(cd "$source" && grep -rl --include='*.go' 'cli\.Register(' cli) | xargs -n1 dirname | sort -u |
+			sed 's,.*,\t_ "github.com/vmware/govmomi/&",'
+		printf ')\n\nfunc main() { os.Exit(cli.Run(os.Args[1:])) }\n'
+	} >"$out/src/main.go"
+	printf 'module govc\n\ngo 1.26.0\n\nrequire github.com/vmware/govmomi %s\n' "$version" >"$out/src/go.mod"
+	cp "$source/go.sum" "$out/src/go.sum"
+	(cd "$out/src" && GOFLAGS=-mod=mod go mod tidy && GOFLAGS=-mod=mod go build -o "$out/govc-$version" .)
+fi
+# Commands of foreign.txt say govc.
+ln -sf "govc-$version" "$out/govc"
+PATH=$out:$PATH
+
+dir=$(mktemp -d)
+"$tool" lab --hosts 2 --vms 4 --dir "$dir" >"$dir/log" 2>&1 &
+lab=$!
+trap 'kill $lab 2>/dev/null || :; rm -rf "$dir"' EXIT
+trap 'exit 130' INT TERM
+n=0
+until grep -q ^ready "$dir/log"; do
+	n=$((n + 1))
+	if [ $n -ge 100 ] || ! kill -0 $lab 2>/dev/null; then
+		cat "$dir/log"
+		exit 1
+	fi
+	sleep 0.1
+done
+set -a
+# shellcheck source=/dev/null
+. "$dir/env"
+set +a
+GOVMOMI_HOME=$dir
+GOVC_PERSIST_SESSION=true
+export GOVMOMI_HOME GOVC_PERSIST_SESSION
+
+calls=0 missed=0 tab=$(printf '\t')
+: >"$out/table.txt"
+while IFS=$tab read -r pattern command from; do
+	case $pattern in '' | '#'*) continue ;; esac
+	calls=$((calls + 1)) result=met
+	want=0
+	case $pattern in '!'*) want=1 pattern=${pattern#!} ;; esac
+	rc=0
+	(eval "timeout 30 $command") >"$dir/answer" 2>&1 </dev/null || rc=$?
+	[ $rc -eq $want ] || result="exit status $rc"
+	if ! grep -Eq -- "$pattern" "$dir/answer"; then result="not as expected"; fi
+	if [ "$result" != met ]; then
+		missed=$((missed + 1))
+		printf '%s\n\texpected %s (%s)\n' "$command" "$pattern" "$from"
+		sed 's/^/\t| /' "$dir/answer" | head -20
+	fi
+	printf '%s\t%s\t%s\t%s\n' "$result" "$command" "$pattern" "$from" >>"$out/table.txt"
+done <"$here/foreign.txt"
+echo "$calls calls, $((calls - missed)) as expected"
+[ $missed -eq 0 ] && [ $calls -ge 80 ]
