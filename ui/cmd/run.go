@@ -153,7 +153,7 @@ func settersOf(s *session.Session, a *answers.Answers) map[backends.Kind]backend
 // jobOf is everything of a run but its plan.
 func jobOf(s *session.Session, a *answers.Answers, f planFlags, j *journal.Journal, stop <-chan struct{}, sink engine.Sink) engine.Job {
 	return engine.Job{
-		Setters: settersOf(s, a), Brackets: s.Brackets(a), Journal: j, Skip: f.skip, Sink: sink, Stop: stop, Clock: s.Env.Now,
+		Setters: settersOf(s, a), Brackets: s.Brackets(a), Gate: gateOf(s, a), Journal: j, Skip: f.skip, Sink: sink, Stop: stop, Clock: s.Env.Now,
 		Limits: engine.Limits{Parallel: a.Run.Parallel, Operation: f.operation, HostsDown: a.Run.Reboot.MaxUnavailable, VMsOff: a.Run.Power.Limit(len(a.VMs)), Until: a.Run.Window.End(s.Env.Now()), Reboot: max(a.Run.Reboot.Limit(), session.Evacuation) + rebootGrace},
 		Replan: func(ctx context.Context) (*plan.Plan, error) {
 			inv, err := s.Survey(ctx, a)

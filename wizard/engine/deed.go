@@ -32,6 +32,7 @@ type deed struct {
 	nodes  []*node
 	moved  []bool           // per change: the value may have moved by our own doing
 	to     []backends.Value // per change: what is set, worked out from what was read where the change is late
+	gate   *Wave            // of an opening that begins a wave
 	effect bool             // of a closing: the bracket's effect is due
 	msgs   chan<- message
 	over   chan struct{}
@@ -56,6 +57,14 @@ func (d *deed) progress(percent int) {
 	}
 	select {
 	case d.msgs <- message{nodes: d.nodes, percent: percent}:
+	case <-d.over:
+	}
+}
+
+// say tells the stage what the deed waits for.
+func (d *deed) say(text string) {
+	select {
+	case d.msgs <- message{nodes: d.nodes, text: text}:
 	case <-d.over:
 	}
 }

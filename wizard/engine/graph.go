@@ -53,7 +53,7 @@ type bracket struct {
 
 // down tells whether the bracket takes its host out of service.
 func (b *bracket) down() bool {
-	return b.Kind == backends.BracketMaintenance || b.Kind == backends.BracketReboot
+	return plan.TakesHostDown(b.Kind)
 }
 
 // host gives the host whose wave the bracket belongs to: the one that is out of service while it is open, the one whose

@@ -29,6 +29,10 @@ type Job struct {
 	// before a VM or host is taken out of service. nil: nobody is asked.
 	Busy func(ctx context.Context, targets []backends.Ref) (map[backends.Ref]error, error)
 
+	// Gate is asked before a wave goes out of service, and waits until it may: it says what it waits for, and gives an error when
+	// that takes too long. It owns its time. nil: nobody is asked.
+	Gate func(ctx context.Context, w Wave, say func(text string)) error
+
 	Limits Limits
 	Skip   []string // ids of changes to leave alone
 	Sink   Sink
@@ -43,6 +47,10 @@ type Job struct {
 	VCenter string
 	Answers string
 }
+
+// A Wave is what goes out of service next, a host with the VMs that are off for it or VMs that are off together, and the hosts
+// and VMs that the run has brought back.
+type Wave struct{ Next, Back []backends.Ref }
 
 // Limits bound a run. Zero fields take the defaults.
 type Limits struct {

@@ -72,7 +72,7 @@ func carryOn(ctx context.Context, job Job, phase journal.Phase) (Result, error) 
 	if err := r.settleIntents(ctx, st); err != nil {
 		return r.end(err)
 	}
-	r.open = leftovers(st)
+	r.open, r.back = leftovers(st), returnedBefore(st)
 	p, err := r.planOn(ctx)
 	if err != nil || r.halted {
 		return r.end(err)

@@ -218,6 +218,7 @@ func (s *stage) launch(ctx context.Context, nodes []*node) {
 		s.emit(Event{Type: EventStarted, Node: n.id, Target: n.target, Title: n.title})
 	}
 	if b := first.around; b != nil {
+		d.gate = s.gated(first)
 		if b.group != nil && !first.closes && !b.group.started {
 			b.group.started = true
 			s.off = append(s.off, b.group)

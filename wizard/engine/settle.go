@@ -36,6 +36,9 @@ func (s *stage) settle(n *node, o outcome) {
 		if n.around.down() && !s.staysOut(n.around) {
 			s.back[n.target] = true
 		}
+		if !s.staysOut(n.around) {
+			s.returned(n.around)
+		}
 	}
 	for _, m := range n.next {
 		if m.unmet--; m.unmet == 0 && m.state == "" {

@@ -41,6 +41,7 @@ type lane struct {
 type message struct {
 	nodes    []*node
 	percent  int
+	text     string // what it waits for
 	ended    bool
 	outcomes []outcome // when ended, one per node
 	counter  *int      // of the limits
@@ -230,7 +231,7 @@ func (s *stage) giveUp() {
 func (s *stage) take(m message) {
 	if !m.ended {
 		for _, n := range m.nodes {
-			s.emit(Event{Type: EventProgress, Node: n.id, Target: n.target, Title: n.title, Percent: m.percent})
+			s.emit(Event{Type: EventProgress, Node: n.id, Target: n.target, Title: n.title, Percent: m.percent, Text: m.text})
 		}
 		return
 	}

@@ -150,6 +150,11 @@ func MaintenanceFound(maintenance bool) backends.Value {
 // InMaintenance tells whether the bracket is opened on a host that is in maintenance mode already.
 func (b Bracket) InMaintenance() bool { return b.From == HostFound(true) }
 
+// TakesHostDown tells whether brackets of a kind take their host out of service.
+func TakesHostDown(k backends.BracketKind) bool {
+	return k == backends.BracketMaintenance || k == backends.BracketReboot
+}
+
 // ID is "vm/vm-01/vm-power", in a second round "host/esx-01/host-reboot/2".
 func (b Bracket) ID() string {
 	id := b.Target.String() + "/" + string(b.Kind)

@@ -31,6 +31,8 @@ type Host struct {
 	Disconnected bool
 	BootTime     time.Time
 
+	HAAgent     string   // state of its HA agent while it is in service; "": it is well
+	HALater     string   // and what that is from its next boot on
 	Address     string   // of the management vmknic
 	UUID        string   // of the BIOS
 	ShellAddr   string   // 127.0.0.1:PORT of its SSH server, "" until it listens

@@ -260,6 +260,7 @@ func (h *Host) Uptime() time.Duration { return max(0, time.Since(h.BootTime)) }
 // boot makes what was set before act: VIBs, firmware, module parameters, passthrough, VFs.
 func (h *Host) boot() {
 	h.MST, h.RebootRequired = false, false
+	h.HAAgent = h.HALater
 	h.bootImage()
 	for _, c := range h.Cards {
 		c.Boot()

@@ -29,7 +29,7 @@ func hostObject(s *world.State, h *world.Host) *mo.HostSystem {
 	self := HostRef(h)
 	obj := &mo.HostSystem{
 		ManagedEntity: entityOf(self, h.Name, &Cluster), DatastoreBrowser: Files,
-		Runtime:    runtime(h),
+		Runtime:    runtime(s, h),
 		Capability: hostCapability(h),
 		Hardware:   hardware(h),
 		Datastore:  []types.ManagedObjectReference{Datastore},
@@ -119,7 +119,7 @@ func product(h *world.Host) types.AboutInfo {
 	}
 }
 
-func runtime(h *world.Host) types.HostRuntimeInfo {
+func runtime(s *world.State, h *world.Host) types.HostRuntimeInfo {
 	boot := h.BootTime
 	r := types.HostRuntimeInfo{
 		ConnectionState: types.HostSystemConnectionStateConnected, PowerState: types.HostSystemPowerStatePoweredOn,
@@ -131,6 +131,17 @@ func runtime(h *world.Host) types.HostRuntimeInfo {
 		r.ConnectionState = types.HostSystemConnectionStateDisconnected
 	case h.State != world.Up:
 		r.ConnectionState, r.PowerState = types.HostSystemConnectionStateNotResponding, types.HostSystemPowerStateUnknown
+	}
+	// Unset without HA, in maintenance mode and without a connection (HostRuntimeInfo.dasHostState, vSphere Web Services API).
+	if s.Services.HA && h.State == world.Up && !h.Disconnected && !h.Maintenance {
+		state := types.ClusterDasFdmAvailabilityStateConnectedToMaster
+		if h.Index == 0 {
+			state = types.ClusterDasFdmAvailabilityStateMaster
+		}
+		if h.HAAgent != "" {
+			state = types.ClusterDasFdmAvailabilityState(h.HAAgent)
+		}
+		r.DasHostState = &types.ClusterDasFdmHostState{State: string(state)}
 	}
 	return r
 }

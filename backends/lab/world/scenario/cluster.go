@@ -35,6 +35,10 @@ func clustered() []Scenario {
 		{Name: "sriov-ha", Text: "sriov-half, HA keeps memory for the loss of all hosts but one", Apply: but(func(s *world.State) {
 			s.Services.HA, s.Services.Failover = true, max(1, len(s.Hosts)-1)
 		})},
+		{Name: "sriov-ha-agent", Text: "sriov-half, HA is on and its agent does not start on the first host after a reboot", Apply: but(func(s *world.State) {
+			s.Services.HA = true
+			s.Hosts[0].HALater = "initializationError"
+		})},
 		{Name: "sriov-ha-full", Text: "sriov-half, HA keeps memory for one lost host, and that of the others is nearly full", Apply: but(func(s *world.State) {
 			s.Services.HA, s.Services.Failover = true, 1
 			if v := bystander(s, "memory-01"); v != nil {

@@ -1,0 +1,148 @@
+package vsphere
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
+)
+
+// A Health is what tells whether a host or VM is whole after it was out of service. What vCenter does not show is empty.
+type Health struct {
+	Connected, Maintenance bool
+	HA                     bool     // HA is on in the host's cluster
+	Agent                  string   // state of the host's HA agent
+	DeadPaths              []string // storage paths
+	Switches               []string // opaque switches (NSX) that are not up
+	Alarms                 []string // red ones, of the host and its cluster
+	On                     bool     // a VM
+	Backup                 string   // of a VM: the snapshot that a backup reads
+}
+
+// backupMarks are in the names of snapshots that backup products take through the vSphere APIs for data protection and remove when
+// they have read the disks: Veeam KB 1790; vCheck-vSphere, plug-in "Backup Garbage".
+var backupMarks = []string{"veeam backup temporary snapshot", "nbu_snapshot", "gx_backup", "consolidate helper", "vadp"}
+
+// Health reads the health of hosts and VMs (HostRuntimeInfo.dasHostState, HostMultipathStateInfo, HostOpaqueSwitch.status,
+// ManagedEntity.triggeredAlarmState and VirtualMachineSnapshotInfo in the vSphere Web Services API).
+func (c *Client) Health(ctx context.Context, targets []backends.Ref) (map[backends.Ref]Health, error) {
+	const what = "read the health of hosts and VMs"
+	at := map[place.Ref]backends.Ref{}
+	byType := map[string][]place.Ref{}
+	for _, t := range targets {
+		ref, there, err := c.places.Look(ctx, t)
+		if err != nil {
+			return nil, wire.Explain(err, t.Name, what)
+		}
+		if _, known := at[ref]; there && !known {
+			at[ref] = t
+			byType[ref.Type] = append(byType[ref.Type], ref)
+		}
+	}
+	var specs []types.PropertyFilterSpec
+	for kind, refs := range byType {
+		paths := []string{"runtime.powerState", "snapshot"}
+		if kind == "HostSystem" {
+			paths = []string{"parent", "runtime.connectionState", "runtime.inMaintenanceMode", "runtime.dasHostState", "config.multipathState", "config.network.opaqueSwitch", "triggeredAlarmState"}
+		}
+		specs = append(specs, wire.Of(kind, refs, paths...))
+	}
+	out := map[backends.Ref]Health{}
+	alarms := map[place.Ref][]types.ManagedObjectReference{} // by host
+	clusters := map[place.Ref][]place.Ref{}                  // hosts by cluster
+	if len(specs) == 0 {
+		return out, nil
+	}
+	if _, err := c.conn.Retrieve(ctx, specs, func(o wire.Object) {
+		if o.Ref.Type != "HostSystem" {
+			out[at[o.Ref]] = Health{On: wire.Value[types.VirtualMachinePowerState](o, "runtime.powerState") == types.VirtualMachinePowerStatePoweredOn,
+				Backup: backup(wire.Value[types.VirtualMachineSnapshotInfo](o, "snapshot").RootSnapshotList)}
+			return
+		}
+		out[at[o.Ref]] = hostHealth(o)
+		alarms[o.Ref] = red(o)
+		parent := wire.Value[place.Ref](o, "parent")
+		clusters[parent] = append(clusters[parent], o.Ref)
+	}); err != nil {
+		return nil, wire.Explain(err, "vCenter", what)
+	}
+	for cluster, hosts := range clusters {
+		if cluster.Type != "ClusterComputeResource" {
+			continue
+		}
+		o, err := c.conn.One(ctx, cluster, "configurationEx", "triggeredAlarmState")
+		if err != nil {
+			return nil, wire.Explain(err, "vCenter", what)
+		}
+		info, _ := o.Props["configurationEx"].(types.ClusterConfigInfoEx)
+		for _, h := range hosts {
+			x := out[at[h]]
+			x.HA = info.DasConfig.Enabled != nil && *info.DasConfig.Enabled
+			out[at[h]] = x
+			alarms[h] = append(alarms[h], red(o)...)
+		}
+	}
+	for h, list := range alarms {
+		x := out[at[h]]
+		for _, a := range list {
+			o, err := c.conn.One(ctx, a, "info.name")
+			name := wire.Value[string](o, "info.name")
+			if err != nil || name == "" {
+				name = a.Value
+			}
+			if !slices.Contains(x.Alarms, name) {
+				x.Alarms = append(x.Alarms, name)
+			}
+		}
+		out[at[h]] = x
+	}
+	return out, nil
+}
+
+func hostHealth(o wire.Object) Health {
+	x := Health{
+		Connected:   wire.Value[types.HostSystemConnectionState](o, "runtime.connectionState") == types.HostSystemConnectionStateConnected,
+		Maintenance: wire.Value[bool](o, "runtime.inMaintenanceMode"), Agent: wire.Value[types.ClusterDasFdmHostState](o, "runtime.dasHostState").State,
+	}
+	for _, p := range wire.Value[types.HostMultipathStateInfo](o, "config.multipathState").Path {
+		if p.PathState == string(types.MultipathStateDead) {
+			x.DeadPaths = append(x.DeadPaths, p.Name)
+		}
+	}
+	for _, s := range wire.Value[types.ArrayOfHostOpaqueSwitch](o, "config.network.opaqueSwitch").HostOpaqueSwitch {
+		if s.Status != "" && !strings.EqualFold(s.Status, "up") {
+			x.Switches = append(x.Switches, s.Name)
+		}
+	}
+	return x
+}
+
+// red are the alarms of an entity that are red.
+func red(o wire.Object) []types.ManagedObjectReference {
+	var out []types.ManagedObjectReference
+	for _, a := range wire.Value[types.ArrayOfAlarmState](o, "triggeredAlarmState").AlarmState {
+		if a.OverallStatus == types.ManagedEntityStatusRed {
+			out = append(out, a.Alarm)
+		}
+	}
+	return out
+}
+
+// backup finds a snapshot that a backup has taken; "" when there is none.
+func backup(list []types.VirtualMachineSnapshotTree) string {
+	for _, s := range list {
+		name := strings.ToLower(s.Name)
+		if slices.ContainsFunc(backupMarks, func(mark string) bool { return strings.Contains(name, mark) }) {
+			return s.Name
+		}
+		if below := backup(s.ChildSnapshotList); below != "" {
+			return below
+		}
+	}
+	return ""
+}

@@ -1,0 +1,143 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/engine"
+)
+
+// gateLook is how often the gate looks again while something holds a wave, at most.
+const gateLook = 5 * time.Second
+
+// A gate holds a wave until what has come back is whole and what goes out of service is free.
+type gate struct {
+	s     *session.Session
+	limit time.Duration
+
+	mu     sync.Mutex
+	before map[backends.Ref]vsphere.Health // hosts as the gate first saw them
+}
+
+// gateOf is the gate of a run: it waits as long as a reboot may take.
+func gateOf(s *session.Session, a *answers.Answers) func(context.Context, engine.Wave, func(string)) error {
+	return (&gate{s: s, limit: a.Run.Reboot.Limit(), before: map[backends.Ref]vsphere.Health{}}).pass
+}
+
+// pass waits until nothing holds the wave, and names what does when its time is over.
+func (g *gate) pass(ctx context.Context, w engine.Wave, say func(string)) error {
+	said := ""
+	for began, wait := g.s.Env.Now(), time.Second/4; ; wait = min(2*wait, gateLook) {
+		held, err := g.holds(ctx, w)
+		if err != nil {
+			return err
+		}
+		if len(held) == 0 {
+			return nil
+		}
+		text := strings.Join(held, "; ")
+		if g.s.Env.Now().Sub(began) >= g.limit {
+			return backends.Errorf(backends.KindTransient, w.Next[0].Name, "Look at that in vCenter. When it is well again, run rdma-setup resume.",
+				"not taken out of service, because %s (waited %s)", text, g.limit)
+		}
+		if text != said {
+			say(text)
+			said = text
+		}
+		if !pause(ctx, wait) {
+			return ctx.Err()
+		}
+	}
+}
+
+// holds says what speaks against taking the next targets out of service. What vCenter does not show holds nothing.
+func (g *gate) holds(ctx context.Context, w engine.Wave) ([]string, error) {
+	now, err := g.s.VC.Health(ctx, slices.Concat(w.Next, w.Back))
+	if err != nil {
+		return nil, err
+	}
+	var held []string
+	for _, t := range w.Back {
+		x, known := now[t]
+		switch {
+		case !known:
+		case t.Type == backends.TypeVM && !x.On:
+			held = append(held, t.Name+" is not running")
+		case t.Type == backends.TypeHost:
+			held = append(held, g.host(t, x)...)
+		}
+	}
+	g.remember(w.Next, now)
+	var vms []backends.Ref
+	for _, t := range w.Next {
+		if b := now[t].Backup; b != "" {
+			held = append(held, fmt.Sprintf("a backup reads the snapshot %q of %s", b, t.Name))
+		}
+		if t.Type == backends.TypeVM {
+			vms = append(vms, t)
+		}
+	}
+	others, err := g.s.VC.Others(ctx, vms)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range others {
+		if what := strings.ToLower(a.What); strings.Contains(what, "snapshot") || strings.Contains(what, "backup") || strings.Contains(what, "consolidate") {
+			held = append(held, fmt.Sprintf("%s: %s", a.Target.Name, a))
+		}
+	}
+	return held, nil
+}
+
+// remember keeps the health of hosts as the gate first saw them: what was wrong before holds nothing.
+func (g *gate) remember(hosts []backends.Ref, now map[backends.Ref]vsphere.Health) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, t := range hosts {
+		if _, known := g.before[t]; !known && t.Type == backends.TypeHost {
+			g.before[t] = now[t]
+		}
+	}
+}
+
+// host says what is wrong with a host that has been out of service.
+func (g *gate) host(t backends.Ref, x vsphere.Health) []string {
+	g.mu.Lock()
+	was, known := g.before[t]
+	g.mu.Unlock()
+	if !known { // rebooted by an attempt before this one
+		was = x
+	}
+	var held []string
+	more := func(format, what string, now, before []string) {
+		for _, name := range now {
+			if !slices.Contains(before, name) {
+				held = append(held, fmt.Sprintf(format, what, name, t.Name))
+			}
+		}
+	}
+	switch {
+	case !x.Connected:
+		return []string{t.Name + " is not connected"}
+	case x.Maintenance:
+		return nil // somebody else keeps it there
+	case x.HA && x.Agent != "master" && x.Agent != "connectedToMaster":
+		agent := x.Agent
+		if agent == "" {
+			agent = "not initialized"
+		}
+		held = append(held, fmt.Sprintf("the HA agent of %s is not back (%s)", t.Name, agent))
+	}
+	more("%s %s of %s is dead", "storage path", x.DeadPaths, was.DeadPaths)
+	more("%s %s of %s is not up", "NSX switch", x.Switches, was.Switches)
+	more("%s %q is red on %s", "alarm", x.Alarms, was.Alarms)
+	return held
+}

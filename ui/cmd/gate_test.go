@@ -1,0 +1,63 @@
+package cmd_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// TestHAAgentHoldsTheNextWave: the HA agent of the first host does not start after its reboot. The second host stays in service,
+// in the resume too, until the agent is back.
+func TestHAAgentHoldsTheNextWave(t *testing.T) {
+	t.Parallel()
+	b, file := sriovBench(t, lab.Options{Scenario: "sriov-ha-agent", Hosts: 2, VMs: 2})
+	file = edited(t, file, "vfs: 8", "vfs: 8\nmeasure: {bandwidth: false, latency: false}\nrun: {reboot: {timeout: 1m}}")
+	b.hurry()
+	for _, args := range [][]string{{"apply", "-f", file, "--yes"}, {"resume", "--yes"}} {
+		_, said := b.must(5, args...)
+		for _, want := range []string{"waiting  ", "the HA agent of esx-01 is not back (initializationError)", "not taken out of service, because"} {
+			if !strings.Contains(said, want) {
+				t.Errorf("%s does not say %q:\n%s", args[0], want, said)
+			}
+		}
+		b.wentDown("esx-01")
+	}
+	b.change(world.Event{What: world.HostHardware, Host: "esx-01"}, func(s *world.State) {
+		s.Hosts[0].HAAgent, s.Hosts[0].HALater = "", ""
+	})
+	b.must(0, "resume", "--yes")
+	b.wentDown("esx-01", "esx-02")
+}
+
+// TestBackupHoldsItsVM: a backup reads the disks of a VM by a snapshot. The VM stays on until the snapshot is gone.
+func TestBackupHoldsItsVM(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, lab.Options{Hosts: 2, VMs: 2, BootTime: 50 * time.Millisecond})
+	backup := func(snapshots ...world.Snapshot) {
+		b.change(world.Event{What: world.VMDevices, VM: "vm-01"}, func(s *world.State) { s.VMs[0].Snaps = snapshots })
+	}
+	backup(world.Snapshot{ID: 1, Name: "VEEAM BACKUP TEMPORARY SNAPSHOT"}) // Veeam KB 1790
+	b.hurry()
+	file := edited(t, filepath.Join(b.lab.Dir(), "answers-pvrdma.yaml"), "mode: pvrdma", "mode: pvrdma\nmeasure: {bandwidth: false, latency: false}\nrun: {reboot: {timeout: 1m}}")
+	_, said := b.must(5, "apply", "-f", file, "--yes")
+	if want := `a backup reads the snapshot "VEEAM BACKUP TEMPORARY SNAPSHOT" of vm-01`; !strings.Contains(said, want) {
+		t.Errorf("it does not say %q:\n%s", want, said)
+	}
+	for _, e := range b.lab.World().Log.Events() {
+		if e.What == world.VMPower && e.VM == "vm-01" && e.Detail == "off" {
+			t.Error("vm-01 was powered off")
+		}
+	}
+	backup()
+	b.must(0, "resume", "--yes")
+}
+
+// hurry lets the clock of the program go twenty times as fast.
+func (b *bench) hurry() {
+	begin := time.Now()
+	b.now = func() time.Time { return begin.Add(20 * time.Since(begin)) }
+}
