@@ -129,7 +129,8 @@ type VMKernelNIC struct {
 	NetStack  string   `json:"netstack,omitempty"`
 	PortGroup string   `json:"port_group,omitempty"`
 	Switch    string   `json:"switch,omitempty"`
-	Roles     []string `json:"roles"` // management, vmotion, vsan, ...
+	Roles     []string `json:"roles"`           // management, vmotion, vsan, ...
+	PNICs     []string `json:"pnics,omitempty"` // by which its traffic may leave: active and standby by the teaming policy
 }
 
 // A GPU is a display or 3D controller of a host that could be passed through.

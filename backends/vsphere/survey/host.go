@@ -41,6 +41,8 @@ type vmk struct {
 	uuid, group string // DVS and key of its port group
 	standard    string // name of the standard switch
 	opaque      bool   // an opaque network, which does not tell its switch
+
+	order []string // pNICs by the teaming policy of a standard port group; nil: all of the switch
 }
 
 // carries tells whether a vmknic lives on the switch; any opaque switch of the host may be the one of an opaque network.
@@ -170,9 +172,13 @@ func (r *hostRow) networks(o wire.Object) {
 		}
 		r.switches = append(r.switches, uplinks{name: cmp.Or(s.Name, s.Key), pnics: pnics, opaque: true})
 	}
-	home := map[string]string{}
+	home, order := map[string]string{}, map[string][]string{}
 	for _, g := range wire.Value[types.ArrayOfHostPortGroup](o, "config.network.portgroup").HostPortGroup {
 		home[g.Spec.Name] = g.Spec.VswitchName
+		// computedPolicy has what the port group inherits from its switch (HostPortGroup in the vSphere Web Services API).
+		if t := g.ComputedPolicy.NicTeaming; t != nil && t.NicOrder != nil {
+			order[g.Spec.Name] = slices.Concat(t.NicOrder.ActiveNic, t.NicOrder.StandbyNic)
+		}
 	}
 	for _, v := range wire.Value[types.ArrayOfHostVirtualNic](o, "config.network.vnic").HostVirtualNic {
 		k := backends.VMKernelNIC{
@@ -194,7 +200,7 @@ func (r *hostRow) networks(o wire.Object) {
 			if k.PortGroup == "" {
 				k.PortGroup = v.Spec.Portgroup
 			}
-			at = vmk{standard: home[k.PortGroup]}
+			at = vmk{standard: home[k.PortGroup], order: order[k.PortGroup]}
 			k.Switch = at.standard
 		}
 		r.host.VMKs = append(r.host.VMKs, k)

@@ -133,6 +133,25 @@ func (rd *reading) joinHost(h *hostRow, byKey map[string]*groupRow, byUUID map[s
 	}
 }
 
+// leaves tells whether the teaming policy lets the traffic of a vmknic leave through a pNIC of its switch. A policy that names
+// none of the host's uplinks, such as one with a LAG, allows all of them.
+func (rd *reading) leaves(h *hostRow, at vmk, pnic string, s *switchRow) bool {
+	order := at.order
+	if s != nil && at.uuid != "" {
+		i := slices.IndexFunc(rd.groups, func(g *groupRow) bool { return g.group.Key == at.group })
+		if i < 0 {
+			return true
+		}
+		names := slices.Concat(rd.groups[i].group.Active, rd.groups[i].group.Standby)
+		for n, p := range s.dvs.Members[h.host.Name].PNICs {
+			if n < len(s.dvs.Uplinks) && slices.Contains(names, s.dvs.Uplinks[n]) {
+				order = append(order, p)
+			}
+		}
+	}
+	return len(order) == 0 || slices.Contains(order, pnic)
+}
+
 // judge works out switch, roles and eligibility of a host's pNICs. A vmknic's traffic may leave through any uplink of
 // its switch, so each of them carries its roles.
 func (rd *reading) judge(h *hostRow, byUUID map[string]*switchRow) {
@@ -146,6 +165,9 @@ func (rd *reading) judge(h *hostRow, byUUID map[string]*switchRow) {
 			for j, k := range h.host.VMKs {
 				if u.carries(h.vmks[j]) {
 					n.Use.VMKs = append(n.Use.VMKs, k.Device)
+					if rd.leaves(h, h.vmks[j], n.Device, byUUID[u.uuid]) {
+						h.host.VMKs[j].PNICs = append(h.host.VMKs[j].PNICs, n.Device)
+					}
 					if len(k.Roles) == 0 {
 						n.Roles = append(n.Roles, "vmkernel") // selected for no service, yet something may route over it
 					}

@@ -48,6 +48,7 @@ func (b *builder) recipe(hosts func()) {
 		b.fabric()
 	}
 	hosts()
+	b.otherTraffic()
 	for _, v := range b.VMs {
 		b.vm(v)
 	}

@@ -28,5 +28,14 @@ func placed() []Scenario {
 			h := s.Hosts[len(s.Hosts)-1]
 			h.Opaque = append(h.Opaque, &world.OpaqueSwitch{ID: world.UUID("opaque", h.Index), Name: "nvds-overlay", Uplinks: []string{"vmnic2"}})
 		}},
+		{Name: "shared-card", Text: "bare, and vMotion of the first host runs over the second port of the RDMA card alone", Apply: func(s *world.State) {
+			bareHosts(s)
+			h := s.Hosts[0]
+			p := h.PNIC("vmnic3")
+			p.LinkUp, p.SpeedMbps = true, p.MaxSpeedMbps
+			h.VSwitch = append(h.VSwitch, &world.VSwitch{Name: "vSwitch1", MTU: 9000, Uplinks: []string{"vmnic3"}, PortGroups: []string{"vMotion"}})
+			h.VMKs = append(h.VMKs, &world.VMK{Device: "vmk1", MAC: "00:50:56:60:00:03", IP: "10.12.0.11", Prefix: 24, MTU: 9000,
+				VSwitch: "vSwitch1", PortGroup: "vMotion", NetStack: "defaultTcpipStack", Roles: []string{"vmotion"}})
+		}},
 	}
 }

@@ -1,0 +1,62 @@
+package cmd_test
+
+import (
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vmware/govmomi"
+	"github.com/vmware/govmomi/find"
+	"github.com/vmware/govmomi/vim25/mo"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab"
+)
+
+// TestOtherTrafficOnTheRDMACard: vMotion of a host leaves only through the second port of the card whose firmware the plan sets,
+// as another client of vCenter sees it. The plan refuses and names it; --skip accepts it.
+func TestOtherTrafficOnTheRDMACard(t *testing.T) {
+	t.Parallel()
+	l, err := lab.Start(t.Context(), lab.Options{Scenario: "shared-card", Hosts: 1, VMs: 1, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	env := environment(l, t.TempDir())
+	u, err := url.Parse(env["GOVC_URL"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.UserPassword(env["GOVC_USERNAME"], env["GOVC_PASSWORD"])
+	c, err := govmomi.NewClient(t.Context(), u, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, err := find.NewFinder(c.Client).DefaultHostSystem(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seen mo.HostSystem
+	if err := host.Properties(t.Context(), host.Reference(), []string{"config.network"}, &seen); err != nil {
+		t.Fatal(err)
+	}
+	card := map[string]string{}
+	for _, p := range seen.Config.Network.Pnic {
+		card[p.Key] = strings.Split(p.Pci, ".")[0]
+	}
+	for _, s := range seen.Config.Network.Vswitch {
+		if s.Name == "vSwitch1" && (len(s.Pnic) != 1 || card[s.Pnic[0]] != "0000:3b:00") {
+			t.Errorf("vSwitch1 has the uplinks %v", s.Pnic)
+		}
+	}
+	plan := []string{"plan", "-f", filepath.Join(l.Dir(), "answers-sriov.yaml")}
+	_, errs, code := inProcess(env, plan...)
+	if code != 3 || !strings.Contains(errs, "vmk1 (vmotion) leaves only through vmnic3") || !strings.Contains(errs, "vSwitch1") || !strings.Contains(errs, "--skip host/esx-01/other-traffic") {
+		t.Errorf("exit %d:\n%s", code, errs)
+	}
+	out, errs, code := inProcess(env, slices.Concat(plan, []string{"--skip", "host/esx-01/other-traffic"})...)
+	if code != 0 || !strings.Contains(out, "vmk1 (vmotion) leaves only through vmnic3") {
+		t.Errorf("skipped: exit %d:\n%s%s", code, out, errs)
+	}
+}
