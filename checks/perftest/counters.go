@@ -161,7 +161,8 @@ func (m *Measurement) sent() (packets, bytes int64) {
 		packets += r.Iterations * ((r.Bytes + mtu - 1) / mtu)
 		bytes += r.Iterations * r.Bytes
 	}
-	return packets, bytes
+	times := int64(max(1, m.Repeats))
+	return packets * times, bytes * times
 }
 
 // judgeLoss lowers a verdict where packets were lost. A class that is lossless loses none.

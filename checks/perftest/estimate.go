@@ -52,7 +52,7 @@ func (r *Runner) Estimate(pairs []Pair) time.Duration {
 		for _, p := range round {
 			d := startUp // of the pings
 			for _, test := range r.tests(p) {
-				d += lasting(p, test)
+				d += lasting(p, test) * time.Duration(max(1, r.Repeat))
 			}
 			longest = max(longest, d)
 		}

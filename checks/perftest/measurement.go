@@ -38,11 +38,13 @@ type Measurement struct {
 	GPU          *Ends     `json:"gpu,omitempty"`          // of a test with GPU memory
 	HostGbps     float64   `json:"host_gbps,omitempty"`    // what host memory gave in the same test, where GPU memory is measured
 	HostUs       float64   `json:"host_us,omitempty"`
-	TrafficClass int       `json:"traffic_class"`      // byte of the IP header: DSCP << 2 | ECN; 0: no class is configured
-	ClassProven  bool      `json:"class_proven"`       // counters show that the traffic went in the configured class
-	Class        *Proof    `json:"class,omitempty"`    // nil: no class is configured
-	Lossless     *Proof    `json:"lossless,omitempty"` // likewise
-	Counters     *Sides    `json:"counters,omitempty"` // how far counters moved at both ends; nil: not read
+	TrafficClass int       `json:"traffic_class"`            // byte of the IP header: DSCP << 2 | ECN; 0: no class is configured
+	ClassProven  bool      `json:"class_proven"`             // counters show that the traffic went in the configured class
+	Class        *Proof    `json:"class,omitempty"`          // nil: no class is configured
+	Lossless     *Proof    `json:"lossless,omitempty"`       // likewise
+	Counters     *Sides    `json:"counters,omitempty"`       // how far counters moved at both ends; nil: not read
+	Repeats      int       `json:"repeats,omitempty"`        // tests of which the rows are the median; 0: one
+	Spread       float64   `json:"spread_percent,omitempty"` // between the best and the worst of them, of the median
 	Verdict      Verdict   `json:"verdict"`
 	Hint         string    `json:"hint,omitempty"`
 	Error        string    `json:"error,omitempty"`

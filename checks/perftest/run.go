@@ -48,6 +48,8 @@ type Runner struct {
 	Port      int           // first TCP port of the control connection; 18515
 	Limit     time.Duration // of one test; 3 minutes
 
+	Repeat int // how often each test runs; the median counts; 0 is once
+
 	Class *Class // in which RDMA is configured to run; nil: none
 	Loss  bool   // read the counters of lost packets in the guests before and after each test
 	// HostCounters reads the counters of a host's pNIC; nil where no channel exists.
@@ -139,7 +141,7 @@ func (r *Runner) Measure(ctx context.Context, pairs []Pair) ([]Measurement, erro
 					} else if gpu {
 						m = r.measureGPU(ctx, p, test, r.port()+k, host[base])
 					} else {
-						m, f = r.measure(ctx, p, test, r.port()+k)
+						m, f = r.repeated(ctx, p, test, r.port()+k)
 						host[test] = &m
 					}
 					if err := ctx.Err(); err != nil {

@@ -2,6 +2,9 @@ package cmd_test
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -51,5 +54,29 @@ func TestSRIOVIsMeasuredInTheConfiguredClass(t *testing.T) {
 	}
 	if answered["PAIR-LOSS-011"] != checks.Pass || answered["GST-CNT-026"] != checks.Pass {
 		t.Errorf("PAIR-LOSS-011 %s, GST-CNT-026 %s", answered["PAIR-LOSS-011"], answered["GST-CNT-026"])
+	}
+}
+
+// measure.link_gbps stands in the place of the port's speed, and measure.repeat runs each test so often.
+func TestLinkSpeedAndRepetitionsOfTheAnswers(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, lab.Options{Scenario: "done", Hosts: 2, VMs: 2})
+	file := filepath.Join(b.lab.Dir(), "answers-pvrdma.yaml")
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = os.WriteFile(file, append(regexp.MustCompile(`(?m)^measure:.*\n`).ReplaceAll(text, nil), "measure: {latency: false, repeat: 2, link_gbps: 50.5}\n"...), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, _ := b.must(0, "bench", "-f", file, "--pairs", "vm-01:vm-02", "-o", "json")
+	var rep struct {
+		Measurements []perftest.Measurement `json:"measurements"`
+	}
+	if err := json.Unmarshal([]byte(out), &rep); err != nil || len(rep.Measurements) != 1 {
+		t.Fatalf("%v: %d measurements", err, len(rep.Measurements))
+	}
+	if m := rep.Measurements[0]; m.LinkGbps != 50.5 || m.Repeats != 2 || m.Verdict != perftest.VerdictWarn || !strings.Contains(m.Hint, "contradicts what is reported") {
+		t.Errorf("link %g, %d repetitions, %s: %s", m.LinkGbps, m.Repeats, m.Verdict, m.Hint)
 	}
 }

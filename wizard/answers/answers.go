@@ -184,6 +184,8 @@ type Measure struct {
 	Pairs     string `yaml:"pairs" json:"pairs"` // ring, all
 	Bandwidth bool   `yaml:"bandwidth" json:"bandwidth"`
 	Latency   bool   `yaml:"latency" json:"latency"`
+	Repeat    int    `yaml:"repeat" json:"repeat"`       // how often each test runs; the median counts
+	LinkGbps  Gbps   `yaml:"link_gbps" json:"link_gbps"` // 0: the speed of the host ports
 }
 
 // Run says how the work is spread.

@@ -127,6 +127,8 @@ func Keys() []Key {
 		{Path: "measure.pairs", Doc: "ring | all", Default: "ring", Enum: []string{"ring", "all"}},
 		{Path: "measure.bandwidth", Doc: "ib_send_bw", Default: "true"},
 		{Path: "measure.latency", Doc: "ib_send_lat", Default: "true"},
+		{Path: "measure.repeat", Doc: "how often each test runs; the median of each size counts", Default: "1", Min: 1, Max: 100},
+		{Path: "measure.link_gbps", Doc: "what the links carry, where that is not the speed of the host ports (shaped or virtual links); \"\": their speed", Hint: "write Gb/s as a number: 25, 0.5"},
 
 		{Path: "run", Doc: "How the work is spread."},
 		{Path: "run.parallel", Doc: "targets at once", Default: "16", Min: 1, Max: 256},

@@ -39,7 +39,7 @@ func TestDefaultsAreThoseOfTheContract(t *testing.T) {
 		ESXi:      answers.ESXi{User: "root", Port: 22},
 		Guest:     answers.Guest{Install: true, Persist: true},
 		Tuning:    answers.Tuning{Latency: "normal", NUMA: "none"},
-		Measure:   answers.Measure{Pairs: "ring", Bandwidth: true, Latency: true},
+		Measure:   answers.Measure{Pairs: "ring", Bandwidth: true, Latency: true, Repeat: 1},
 		Run:       answers.Run{Parallel: 16, Lock: answers.LockLocal, Reboot: answers.Reboot{MaxUnavailable: 1, Timeout: answers.Duration(30 * 60e9), Canary: true}, Power: answers.Power{Canary: true}, Bystanders: answers.BystandersDRS},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

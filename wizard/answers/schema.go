@@ -34,6 +34,10 @@ func textType(t reflect.Type) *jsonschema.Schema {
 	switch t {
 	case reflect.TypeFor[Speed]():
 		return &jsonschema.Schema{Type: "string", Pattern: `^([0-9]+(\.[0-9])?\s*[GgMm][A-Za-z/]*)?$`}
+	case reflect.TypeFor[Gbps]():
+		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{
+			{Type: "string", Pattern: `^([0-9]+(\.[0-9]+)?)?$`}, {Type: "number", Minimum: "0"},
+		}}
 	case reflect.TypeFor[MAC]():
 		return &jsonschema.Schema{Type: "string", Pattern: `^([0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}$|^([0-9A-Fa-f]{4}\.){2}[0-9A-Fa-f]{4}$`}
 	case reflect.TypeFor[PCI]():

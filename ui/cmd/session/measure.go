@@ -26,13 +26,18 @@ func (s *Session) Measure(ctx context.Context, a *answers.Answers, pairs string,
 		return nil, err
 	}
 	all := Nodes(a, inv)
+	if mbps := a.Measure.LinkGbps.Mbps(); mbps > 0 {
+		for i := range all {
+			all[i].LinkMbps = mbps
+		}
+	}
 	list, err := perftest.Pairs(all, pairs)
 	if err != nil {
 		return nil, console.Usage("give ring, all, or two VMs of the answers as VM:VM", "%v", err)
 	}
 	r := perftest.Runner{
 		Shell: guestShell{s.Guests}, Mode: string(a.Mode), Bandwidth: a.Measure.Bandwidth, Latency: a.Measure.Latency,
-		Class: class(a), Loss: true, Simulated: inv.VCenter.Simulated, Now: s.Env.Now, Progress: progress, EthernetMTU: a.Switch.MTU,
+		Class: class(a), Loss: true, Repeat: a.Measure.Repeat, Simulated: inv.VCenter.Simulated, Now: s.Env.Now, Progress: progress, EthernetMTU: a.Switch.MTU,
 	}
 	if a.Mode == answers.PVRDMA {
 		r.Counters = s.rdmaPackets(inv)

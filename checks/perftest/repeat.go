@@ -1,0 +1,97 @@
+package perftest
+
+import (
+	"context"
+	"slices"
+
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
+)
+
+// repeated runs a test as often as is asked for and judges the median. A test that fails ends the series: it is reported.
+func (r *Runner) repeated(ctx context.Context, p Pair, test string, port int) (Measurement, Fabric) {
+	m, f := r.measure(ctx, p, test, port)
+	runs := []Measurement{m}
+	for len(runs) < r.Repeat && m.Error == "" && ctx.Err() == nil {
+		next, _ := r.measure(ctx, p, test, port)
+		if next.Error != "" {
+			return next, f
+		}
+		runs = append(runs, next)
+	}
+	if len(runs) > 1 && m.Error == "" {
+		m = median(runs)
+		r.judge(&m, f)
+	}
+	return m, f
+}
+
+// median is the measurement whose rows are the median of those of all runs; counters and packets are added up.
+func median(runs []Measurement) Measurement {
+	m := runs[0]
+	m.Repeats = len(runs)
+	m.Rows = slices.Clone(m.Rows)
+	for i := range m.Rows {
+		of := func(field func(Row) float64) float64 {
+			var all []float64
+			for _, run := range runs {
+				if i < len(run.Rows) && run.Rows[i].Bytes == m.Rows[i].Bytes {
+					all = append(all, field(run.Rows[i]))
+				}
+			}
+			return middle(all)
+		}
+		row := &m.Rows[i]
+		row.PeakGbps, row.AvgGbps = of(func(r Row) float64 { return r.PeakGbps }), of(func(r Row) float64 { return r.AvgGbps })
+		row.TypicalUs, row.AvgUs = of(func(r Row) float64 { return r.TypicalUs }), of(func(r Row) float64 { return r.AvgUs })
+		row.P99Us, row.P999Us = of(func(r Row) float64 { return r.P99Us }), of(func(r Row) float64 { return r.P999Us })
+	}
+	var figures []float64
+	for _, run := range runs {
+		if m.isLatency() {
+			figures = append(figures, run.Rows[0].TypicalUs)
+		} else {
+			figures = append(figures, sizing.Plateau(samples(run.Rows)))
+		}
+	}
+	if mid := middle(figures); mid > 0 {
+		m.Spread = 100 * (slices.Max(figures) - slices.Min(figures)) / mid
+	}
+	for _, run := range runs[1:] {
+		m.Counters = m.Counters.plus(run.Counters)
+		if m.Packets != nil && run.Packets != nil {
+			n := *m.Packets + *run.Packets
+			m.Packets = &n
+		}
+	}
+	return m
+}
+
+// middle is the median; of an even number the mean of the two in the middle.
+func middle(all []float64) float64 {
+	if len(all) == 0 {
+		return 0
+	}
+	all = slices.Sorted(slices.Values(all))
+	n := len(all) / 2
+	if len(all)%2 == 1 {
+		return all[n]
+	}
+	return (all[n-1] + all[n]) / 2
+}
+
+// plus adds up two series of counters; nil where one was not read.
+func (s *Sides) plus(t *Sides) *Sides {
+	if s == nil || t == nil {
+		return nil
+	}
+	add := func(a, b Counters) Counters {
+		out := Counters{}
+		for _, c := range []Counters{a, b} {
+			for name, n := range c {
+				out[name] += n
+			}
+		}
+		return out
+	}
+	return &Sides{From: add(s.From, t.From), To: add(s.To, t.To)}
+}
