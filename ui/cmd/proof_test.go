@@ -178,6 +178,10 @@ func TestProofIsConfinedByLimit(t *testing.T) {
 	if n := b.logins("esx-02", "refused") + b.logins("esx-02", "accepted"); n != 0 {
 		t.Errorf("%d log-ins to esx-02", n)
 	}
+	out, _ := b.must(4, "apply", "-f", file, "--yes", "-o", "json")
+	if last := out[strings.LastIndex(strings.TrimSpace(out), "\n")+1:]; !strings.Contains(last, `"status":"refused"`) || !strings.Contains(last, `"target":"host/esx-02"`) {
+		t.Errorf("the result names no host:\n%s", last)
+	}
 }
 
 // TestResumeAndRollbackProveTheirLogIns lets a run fail on one host after the firmware of the other was set, then changes the
