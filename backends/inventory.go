@@ -1,7 +1,6 @@
 package backends
 
 import (
-	"context"
 	"time"
 )
 
@@ -186,11 +185,6 @@ type Adapter struct {
 	Start     bool   `json:"start_connected"`
 	GuestMTU  bool   `json:"guest_mtu,omitempty"` // guest may change the MTU; sriov only
 	PF        string `json:"pf,omitempty"`        // PCI address of the physical function; sriov only
-}
-
-// Surveyor reads an inventory.
-type Surveyor interface {
-	Inventory(ctx context.Context, scope Scope) (*Inventory, error)
 }
 
 // Host, VM, Guest, Switch and PortGroup find by name (VM also by path); nil when there is none.

@@ -11,9 +11,10 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere"
 )
 
-func inventory(t *testing.T, c backends.Surveyor, scope backends.Scope) *backends.Inventory {
+func inventory(t *testing.T, c *vsphere.Client, scope backends.Scope) *backends.Inventory {
 	t.Helper()
 	inv, err := c.Inventory(t.Context(), scope)
 	if err != nil {

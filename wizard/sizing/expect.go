@@ -84,6 +84,3 @@ func (b Bands) Latency(us float64, l Link) Verdict {
 	}
 	return Fail
 }
-
-// BitfusionUs is Bitfusion's own limit on latency (PVRDMA and vSphere Bitfusion, VMware, 2021, Introduction).
-const BitfusionUs = 50

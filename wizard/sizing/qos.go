@@ -11,9 +11,6 @@ func PFCMask(priority int) (uint8, error) {
 	return 1 << priority, nil
 }
 
-// PriorityOf is the priority into which a DSCP falls: DSCP / 8, so 26 gives 3.
-func PriorityOf(dscp int) int { return dscp >> 3 }
-
 // TrafficClass is the IP traffic class that a guest on a VF sets for a DSCP: DSCP << 2, with the ECN-capable bit where
 // congestion notification is on: 26 gives 104, with ECN 106.
 func TrafficClass(dscp int, ecn bool) int {

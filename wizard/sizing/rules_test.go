@@ -113,8 +113,8 @@ func TestQoS(t *testing.T) {
 			t.Errorf("priority %d is accepted", p)
 		}
 	}
-	if sizing.PriorityOf(26) != 3 || sizing.TrafficClass(26, false) != 104 || sizing.TrafficClass(26, true) != 106 {
-		t.Error("RFC 2474, RFC 3168: DSCP 26 is priority 3, traffic class 104, with ECN 106")
+	if sizing.TrafficClass(26, false) != 104 || sizing.TrafficClass(26, true) != 106 {
+		t.Error("RFC 2474, RFC 3168: DSCP 26 is traffic class 104, with ECN 106")
 	}
 	if sizing.PingPayload(9000, false) != 8972 || sizing.PingPayload(9000, true) != 8952 {
 		t.Error("RFC 791, RFC 8200: 8972 over IPv4, 8952 over IPv6")
