@@ -1,6 +1,10 @@
 package sizing
 
-import "github.com/hashicorp/go-version"
+import (
+	"strconv"
+
+	"github.com/hashicorp/go-version"
+)
 
 // The virtual hardware versions that PVRDMA needs. Version 13 is the minimum of the adapter (vSphere Networking 7.0,
 // "PVRDMA Support"; Broadcom KB 328676). RoCE v2 needs 14: the device protocol came with the vSphere API 6.7
@@ -25,8 +29,9 @@ const HardwareSlots = 20
 
 // HardwareLimit returns the newest virtual hardware version that an ESXi version runs (vSphere Virtual Machine
 // Administration, "Hardware Features Available with Virtual Machine Compatibility Settings"; Broadcom KB 315655), and 0
-// for a version that cannot be read. The version of a host does not tell 6.7 from 6.7 Update 2, so 14 is returned for both.
-func HardwareLimit(esxi string) int {
+// for a version that cannot be read. ESXi 6.7 Update 2 calls itself 6.7.0 and runs 15; its build tells (13006603: Broadcom KB,
+// "Build numbers and versions of VMware ESXi/ESX").
+func HardwareLimit(esxi, build string) int {
 	v, err := version.NewVersion(esxi)
 	if err != nil {
 		return 0
@@ -40,5 +45,10 @@ func HardwareLimit(esxi string) int {
 			best = row.hardware
 		}
 	}
+	if n, err := strconv.Atoi(build); err == nil && best == 14 && n >= build67U2 {
+		best = 15
+	}
 	return best
 }
+
+const build67U2 = 13006603

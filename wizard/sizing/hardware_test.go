@@ -12,9 +12,21 @@ func TestHardwareLimit(t *testing.T) {
 		"8.0.0": 20, "8.0.1": 20, "8.0.2": 21, "8.0.3": 21, "9.0.1": 22, // Broadcom KB 315655
 		"": 0, "unknown": 0,
 	} {
-		if got := sizing.HardwareLimit(esxi); got != want {
+		if got := sizing.HardwareLimit(esxi, ""); got != want {
 			t.Errorf("ESXi %q: %d, want %d", esxi, got, want)
 		}
+	}
+}
+
+// TestHardwareLimitOf67U2: 6.7 Update 2 and 3 call themselves 6.7.0, and run 15.
+func TestHardwareLimitOf67U2(t *testing.T) {
+	for build, want := range map[string]int{"8169922": 14, "13006603": 15, "14320388": 15} { // 6.7, U2, U3
+		if got := sizing.HardwareLimit("6.7.0", build); got != want {
+			t.Errorf("build %s: %d, want %d", build, got, want)
+		}
+	}
+	if got := sizing.HardwareLimit("7.0.0", "15843807"); got != 17 {
+		t.Errorf("7.0.0: %d", got)
 	}
 }
 

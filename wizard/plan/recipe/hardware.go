@@ -60,7 +60,7 @@ func (b *builder) hardwareLimit(v *draft.VM) (host string, limit int) {
 		if own != nil && h.Name != own.Name && (own.Cluster == "" || h.Cluster != own.Cluster) {
 			continue
 		}
-		if n := sizing.HardwareLimit(h.Version); n > 0 && (host == "" || n < limit) {
+		if n := sizing.HardwareLimit(h.Version, h.Build); n > 0 && (host == "" || n < limit) {
 			host, limit = h.Name, n
 		}
 	}
