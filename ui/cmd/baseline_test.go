@@ -23,6 +23,8 @@ type bench struct {
 	lab *lab.Lab
 	env map[string]string
 	now func() time.Time // nil: time.Now
+
+	interrupts chan os.Signal // nil: none
 }
 
 func newBench(t *testing.T, o lab.Options) *bench {
@@ -58,7 +60,7 @@ func (b *bench) run(args ...string) (code int, stdout, stderr string) {
 		Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Getenv: func(key string) string { return b.env[key] }, Now: now,
 		Terminal:   func() bool { return false },
 		Executable: os.Executable,
-		Interrupts: func() (<-chan os.Signal, func()) { return nil, func() {} },
+		Interrupts: func() (<-chan os.Signal, func()) { return b.interrupts, func() {} },
 	}, args)
 	return code, out.String(), errs.String()
 }
