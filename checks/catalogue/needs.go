@@ -1,6 +1,10 @@
 package catalogue
 
-import "github.com/rdma-setup/rdma-setup/checks"
+import (
+	"slices"
+
+	"github.com/rdma-setup/rdma-setup/checks"
+)
 
 // rests names, for a row, the rows that must hold before it can: when one of these fails on the same target, on the host of a
 // VM or on an end of a pair, the row follows from it. The edges say what the remedies and criteria of the rows say; what holds for
@@ -79,6 +83,19 @@ func needs(c checks.Check) []string {
 		return append([]string{"GST-OS-001"}, own...)
 	}
 	return own
+}
+
+// RestsOn names the rows that a row rests on, and those that rest on it, directly each.
+func RestsOn(id string) (on, under []string) {
+	for _, c := range Checks() {
+		switch all := needs(c); {
+		case c.ID == id:
+			on = all
+		case slices.Contains(all, id):
+			under = append(under, c.ID)
+		}
+	}
+	return on, under
 }
 
 // proofs are the rows that prove their link: without one of them, or with one that could not be answered, the link is not

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"syscall"
 	"time"
 
@@ -44,6 +45,7 @@ type checkFlags struct {
 func newCheckCmd(e *console.Env) *cobra.Command {
 	var f checkFlags
 	var list bool
+	var explain string
 	c := &cobra.Command{
 		Use:   "check [-f answers.yaml]",
 		Short: "Check RDMA and name the first broken link; changes nothing",
@@ -51,6 +53,9 @@ func newCheckCmd(e *console.Env) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if list {
 				return listChecks(e, f.output)
+			}
+			if explain != "" {
+				return explainCheck(e, strings.ToUpper(explain), f.output)
 			}
 			if err := f.settle(args); err != nil {
 				return f.ended(cmd.Context(), e, err)
@@ -76,6 +81,7 @@ func newCheckCmd(e *console.Env) *cobra.Command {
 	c.Flags().StringSliceVar(&f.sel.Only, "only", nil, "run only these check ids")
 	c.Flags().StringSliceVar(&f.sel.Skip, "skip", nil, "skip these check ids")
 	c.Flags().BoolVar(&list, "list", false, "list all checks")
+	c.Flags().StringVar(&explain, "explain", "", "explain the check of this id: what it wants, how it is read, the remedy and the source")
 	c.Flags().StringVar(&f.pairs, "pairs", "", "also measure between VMs, which loads the fabric: ring, all or VM:VM")
 	c.Flags().StringVar(&f.bundle, "bundle", "", "check the data that collect wrote to this file, without a vCenter")
 	c.Flags().StringVar(&f.kube, "kube", "", "check the Kubernetes cluster of this kubectl context instead, for MPI jobs over RDMA")

@@ -22,14 +22,18 @@ type checkRow struct {
 	Fix      checks.Fix     `json:"fix"`
 }
 
+func rowOf(c checks.Check) checkRow {
+	modes := c.Modes
+	if len(modes) == 0 {
+		modes = []answers.Mode{answers.PVRDMA, answers.SRIOV, answers.GPUDirect}
+	}
+	return checkRow{c.ID, c.Scope, modes, c.Quick, c.Criteria, c.Remedy, c.Source, c.Fix}
+}
+
 func listChecks(e *console.Env, output string) error {
 	rows := []checkRow{}
 	for _, c := range catalogue.Checks() {
-		modes := c.Modes
-		if len(modes) == 0 {
-			modes = []answers.Mode{answers.PVRDMA, answers.SRIOV, answers.GPUDirect}
-		}
-		rows = append(rows, checkRow{c.ID, c.Scope, modes, c.Quick, c.Criteria, c.Remedy, c.Source, c.Fix})
+		rows = append(rows, rowOf(c))
 	}
 	if output == "json" {
 		return console.WriteJSON(e.Stdout, map[string]any{"checks": rows})

@@ -22,7 +22,7 @@ const completionLimit = 5 * time.Second
 // completeFlags gives Tab something to offer behind the flags that name hosts, pNICs and checks.
 func completeFlags(c *cobra.Command, e *console.Env) {
 	for flag, offer := range map[string]cobra.CompletionFunc{
-		"limit": completeHosts(e), "force-nic": completeNICs(e), "skip": completeChecks, "only": completeChecks,
+		"limit": completeHosts(e), "force-nic": completeNICs(e), "skip": completeChecks, "only": completeChecks, "explain": completeChecks,
 	} {
 		if c.Flags().Lookup(flag) != nil {
 			_ = c.RegisterFlagCompletionFunc(flag, offer) // fails only for a flag that is not there

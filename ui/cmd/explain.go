@@ -1,0 +1,80 @@
+package cmd
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/catalogue"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+)
+
+// An explained is all that is known of one check.
+type explained struct {
+	checkRow
+	Link    checks.LinkName `json:"link"`
+	Read    string          `json:"read"`     // how its facts are read
+	RestsOn []string        `json:"rests_on"` // checks that must hold before it can
+	Under   []string        `json:"followed_by"`
+}
+
+// explainCheck says what one check wants and why, how it is read, what to do and who says so.
+func explainCheck(e *console.Env, id, output string) error {
+	all := catalogue.Checks()
+	i := slices.IndexFunc(all, func(c checks.Check) bool { return c.ID == id })
+	if i < 0 {
+		return console.Usage(nearestCheck(id), "there is no check %q", id)
+	}
+	c := all[i]
+	x := explained{checkRow: rowOf(c), Link: c.Link, Read: howRead(c), RestsOn: []string{}, Under: []string{}}
+	on, under := catalogue.RestsOn(id)
+	x.RestsOn, x.Under = append(x.RestsOn, on...), append(x.Under, under...)
+	switch output {
+	case "json":
+		return console.WriteJSON(e.Stdout, x)
+	case "text":
+	default:
+		return console.Usage("-o text or -o json", "a check is not explained as %s", output)
+	}
+	var modes []string
+	for _, m := range x.Modes {
+		modes = append(modes, string(m))
+	}
+	pass, rest, _ := strings.Cut(c.Criteria, " / ")
+	warn, fail, _ := strings.Cut(rest, " / ")
+	for _, l := range [][2]string{
+		{"check", x.ID}, {"looks at", string(c.Scope) + ", link " + string(c.Link)}, {"modes", strings.Join(modes, ", ")},
+		{"pass", pass}, {"warn", warn}, {"fail", fail}, {"read", x.Read}, {"remedy", c.Remedy}, {"fix", howFixed(c)}, {"source", c.Source},
+		{"rests on", strings.Join(x.RestsOn, ", ")}, {"followed by", strings.Join(x.Under, ", ")},
+	} {
+		if l[1] != "" && l[1] != "-" {
+			fmt.Fprintf(e.Stdout, "%-12s %s\n", l[0], l[1])
+		}
+	}
+	return nil
+}
+
+// howRead says where the facts of a check come from.
+func howRead(c checks.Check) string {
+	switch {
+	case c.Run == nil:
+		return "nothing can read it: " + c.NoChannel
+	case c.Scope == checks.Guest:
+		return "in the guest, by SSH"
+	case c.Scope == checks.Pair:
+		return "between guests or hosts; what loads the fabric only with check --pairs"
+	case c.Quick && !c.HostCall:
+		return "from vCenter's inventory, in check --quick as well"
+	case c.Scope == checks.Host:
+		return "from the host, a call each, in the full check"
+	}
+	return "from vCenter and the hosts, in the full check"
+}
+
+// howFixed says who sets it right.
+func howFixed(c checks.Check) string {
+	return map[checks.Fix]string{
+		checks.Automatic: "rdma-setup apply, or check --fix, after consent", checks.Reboot: "takes a host reboot or a VM power cycle", checks.Manual: "by hand",
+	}[c.Fix]
+}
