@@ -21,6 +21,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/fault"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
@@ -179,20 +180,14 @@ func Scenarios() []string {
 	return names
 }
 
-// ScenarioHelp lists the scenarios for people.
-func ScenarioHelp() string {
-	var parts, links, gpus []string
+// ScenarioTable lists the scenarios with what each is like.
+func ScenarioTable() [][2]string {
+	var rows [][2]string
 	for _, s := range scenario.All() {
-		if link, one := strings.CutPrefix(s.Name, "gpudirect-broken-"); one {
-			gpus = append(gpus, link)
-			continue
-		}
-		if link, one := strings.CutPrefix(s.Name, "broken-"); one {
-			links = append(links, link)
-			continue
-		}
-		parts = append(parts, fmt.Sprintf("%s (%s)", s.Name, s.Text))
+		rows = append(rows, [2]string{s.Name, s.Text})
 	}
-	return strings.Join(parts, ", ") + "; done with one link broken: broken-X with X of " + strings.Join(links, ", ") +
-		"; gpudirect-done with one link broken: gpudirect-broken-X with X of " + strings.Join(gpus, ", ")
+	return rows
 }
+
+// FaultTable lists the keys of a fault rule and what it can do.
+func FaultTable() [][2]string { return fault.Help() }

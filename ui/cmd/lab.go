@@ -3,9 +3,11 @@ package cmd
 import (
 	"context"
 	"fmt"
+	"io"
 	"runtime/debug"
 	"slices"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,9 +30,15 @@ ones refuse. Prints "ready" on stdout; the directory of --dir then holds answers
 which a shell can source.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case o.Scenario == "help":
+				return table(e.Stdout, [2]string{"SCENARIO", "THE DATA CENTRE"}, lab.ScenarioTable())
+			case slices.Contains(o.Faults, "help"):
+				return table(e.Stdout, [2]string{"KEY", "MEANING"}, lab.FaultTable())
+			}
 			return console.Signalled(cmd.Context(), e, func(ctx context.Context, stop <-chan struct{}) error {
 				if !slices.Contains(lab.Scenarios(), o.Scenario) {
-					hint := "see: rdma-setup lab --help"
+					hint := "see: rdma-setup lab --scenario help"
 					if near := answers.Nearest(o.Scenario, lab.Scenarios()); near != "" {
 						hint = "did you mean " + near + "?"
 					}
@@ -59,17 +67,26 @@ which a shell can source.`,
 	}
 	c.Flags().IntVar(&o.Hosts, "hosts", 0, "number of ESXi hosts (default as the scenario asks, mostly 4)")
 	c.Flags().IntVar(&o.VMs, "vms", 0, "number of VMs (default two a host)")
-	c.Flags().StringVar(&o.Scenario, "scenario", "healthy", "what the data centre is like: "+lab.ScenarioHelp())
+	c.Flags().StringVar(&o.Scenario, "scenario", "healthy", "what the data centre is like; --scenario help lists all")
 	_ = c.RegisterFlagCompletionFunc("scenario", cobra.FixedCompletions(lab.Scenarios(), cobra.ShellCompDirectiveNoFileComp))
 	c.Flags().StringSliceVar(&o.Systems, "systems", nil, "what the guests run, in turn: "+strings.Join(lab.Systems(), ", ")+" (default as the scenario has it)")
 	c.Flags().DurationVar(&o.Latency, "latency", 0, "delay of every vCenter call")
 	c.Flags().DurationVar(&o.RebootTime, "reboot-time", 3*time.Second, "how long a host takes to reboot")
 	c.Flags().DurationVar(&o.BootTime, "boot-time", time.Second, "how long a guest takes to start")
-	c.Flags().StringArrayVar(&o.Faults, "fault", nil, "a fault rule, such as host=esx-02,method=EnableRuleset,nth=1,do=fault:NoPermission")
+	c.Flags().StringArrayVar(&o.Faults, "fault", nil, "a fault rule, such as host=esx-02,method=EnableRuleset,nth=1,do=fault:NoPermission; --fault help lists keys and effects")
 	c.Flags().StringVar(&o.Listen, "listen", "127.0.0.1:0", "address of the vCenter")
 	c.Flags().StringVar(&o.Dir, "dir", "", "directory for answers, known_hosts, key and env")
 	c.Flags().DurationVar(&idle, "idle-exit", 0, "end by itself after this time without a call; 0: never")
 	return c
+}
+
+// table prints two columns under a head.
+func table(w io.Writer, head [2]string, rows [][2]string) error {
+	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, r := range append([][2]string{head}, rows...) {
+		fmt.Fprintf(out, "%s\t%s\n", r[0], r[1])
+	}
+	return out.Flush()
 }
 
 // commandTimes reads how long the commands of guests and hosts take.

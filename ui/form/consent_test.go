@@ -9,7 +9,7 @@ import (
 func (k *keyboard) hold(times int) *keyboard {
 	for i := range times {
 		k.press("enter")
-		if i%4 == 0 { // the screen draws less often than a key repeats
+		if i%40 == 0 { // the screen draws less often than a key repeats
 			_ = k.w.View()
 		}
 	}
