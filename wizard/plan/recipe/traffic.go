@@ -9,7 +9,7 @@ import (
 )
 
 // otherTraffic looks at the vmknics on ports that the plan touches: a firmware setting is one of the whole card (NVIDIA,
-// "mlxconfig": the configuration of a device), a number of VFs one of its port, a driver parameter one of all ports of the driver
+// "firmware tools": the configuration of a device), a number of VFs one of its port, a driver parameter one of all ports of the driver
 // ("ESXCLI Reference": esxcli system module parameters). After firmware or VFs have changed a card may not come back as it was:
 // each vmknic on it must have another card with link, or the plan refuses. Driver parameters are only told: where all pNICs of a
 // host have one driver nothing else could carry the traffic, and the host is in maintenance mode while it boots with them.
@@ -105,7 +105,7 @@ func cardOf(pci string) string {
 	return card
 }
 
-// family is what the modules of a driver share: nmlx5 of nmlx5_core and nmlx5_rdma.
+// family is what the modules of a driver share: their names up to the underscore.
 func family(module string) string {
 	name, _, _ := strings.Cut(module, "_")
 	return name

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
@@ -21,7 +22,7 @@ type Step struct {
 
 // ByHand tells for each change how to put the earlier value back without this program, the last change first. kept are the
 // recorded items by the id of the change. Flags of govc are those of "govc COMMAND -h", esxcli's those of the "ESXCLI
-// Reference"; mlxconfig's those of NVIDIA's "mlxconfig" documentation.
+// Reference"; those of firmware tools come from the family of the NIC.
 func ByHand(changes []plan.Change, kept map[string]*backends.Kept) []Step {
 	var out []Step
 	for _, c := range slices.Backward(changes) {
@@ -136,7 +137,7 @@ func hostByHand(c plan.Change) (string, []string) {
 	case backends.KindFirmware:
 		if c.From.Decode(&params) == nil {
 			return "On the host itself, with its SSH service started. " + reboot,
-				[]string{fmt.Sprintf("ssh root@%s /opt/mellanox/bin/mlxconfig -d %s -y set %s", word(host), word(c.Name), pairs(params))}
+				[]string{"ssh root@" + word(host) + " " + nic.FirmwareCommand(word(c.Name), params)}
 		}
 	case backends.KindVFs:
 		var was backends.VFSpec
@@ -158,7 +159,7 @@ func hostByHand(c plan.Change) (string, []string) {
 	return before(c), nil
 }
 
-// pairs writes parameters as ESXi and mlxconfig read them: "a=1 b=2".
+// pairs writes parameters as ESXi reads them: "a=1 b=2".
 func pairs(m map[string]string) string {
 	var out []string
 	for _, k := range slices.Sorted(maps.Keys(m)) {
