@@ -91,7 +91,7 @@ func (m *Measurement) proveLossless(c Class) *Proof {
 	case m.Counters.From.paused(c.Priority) > 0:
 		return &Proof{VerdictPass, fmt.Sprintf("the sender received %d pause frames of priority %d and nothing was lost", m.Counters.From.paused(c.Priority), c.Priority), ""}
 	}
-	return &Proof{VerdictUnknown, "lossless not proven: nothing was lost, but nothing was congested either (bench --load incast shows it)", ""}
+	return &Proof{VerdictUnknown, "lossless not proven: nothing was lost, but nothing was congested either: one sender at a time fills no queue", ""}
 }
 
 // prove fills in the class that a test ran in and what its counters prove.
