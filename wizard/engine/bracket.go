@@ -14,10 +14,8 @@ func (d *deed) openUp(ctx context.Context, b *bracket) outcome {
 	n := d.nodes[0]
 	world := d.job.Brackets[b.Kind]
 	if d.gate != nil {
-		if _, err := guard(ctx, 0, d.limits.Grace, n.target.Name, n.title, func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, d.job.Gate(ctx, *d.gate, d.say)
-		}); err != nil {
-			return outcome{state: NodeFailed, err: err}
+		if o, may := d.await(); !may {
+			return o
 		}
 	}
 	state, err := d.state(ctx, world, b)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -21,9 +22,10 @@ type outcome struct {
 	found   *backends.Value
 	err     error
 	text    string
-	begun   bool  // the world may have been touched
-	journal error // the journal takes nothing more
-	quiet   bool  // not worth telling
+	begun   bool      // the world may have been touched
+	journal error     // the journal takes nothing more
+	quiet   bool      // not worth telling
+	bars    admission // of an opening that did not pass the gate: what becomes of the rest of its wave
 }
 
 // A deed is one call that changes something: a Set, a SetMany, an Open or a Close, with its reads and its records.
@@ -33,6 +35,8 @@ type deed struct {
 	moved  []bool           // per change: the value may have moved by our own doing
 	to     []backends.Value // per change: what is set, worked out from what was read where the change is late
 	gate   *Wave            // of an opening that begins a wave
+	gates  context.Context  // ends when the run is stopped
+	needs  time.Duration    // how long the wave is expected to take
 	effect bool             // of a closing: the bracket's effect is due
 	msgs   chan<- message
 	over   chan struct{}

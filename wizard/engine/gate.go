@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"slices"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -8,8 +9,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// gated gives the wave that an opening begins, nil where it begins none or nobody is asked.
-func (s *stage) gated(n *node) *Wave {
+// begun gives the wave that an opening begins, nil where it begins none or nobody is asked.
+func (s *stage) begun(n *node) *Wave {
 	b := n.around
 	if s.job.Gate == nil || n.closes || b.inherited {
 		return nil
@@ -38,6 +39,42 @@ func (s *stage) gated(n *node) *Wave {
 		}
 	}
 	return w
+}
+
+// waveOf is what tells waves apart: the host, or the group of VMs that are off together.
+func waveOf(b *bracket) any {
+	if host, wave := b.host(); wave {
+		return host
+	}
+	return b.group
+}
+
+// A bar keeps the rest of a wave in service whose first opening did not pass the gate.
+type bar struct {
+	how admission // never, tooLate
+	by  string
+}
+
+// await asks the gate. It gives how the opening ends where it may not begin: the gate refuses, the operator has stopped the run
+// meanwhile, or the window has become too short.
+func (d *deed) await() (o outcome, may bool) {
+	n := d.nodes[0]
+	_, err := guard(d.gates, 0, d.limits.Grace, n.target.Name, n.title, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, d.job.Gate(ctx, *d.gate, d.say)
+	})
+	switch {
+	case d.gates.Err() != nil:
+		return outcome{state: NodePending}, false
+	case err != nil:
+		return outcome{state: NodeFailed, err: err, bars: never}, false
+	case d.outlasts(d.needs):
+		return outcome{state: NodePending, bars: tooLate}, false
+	}
+	select {
+	case d.msgs <- message{nodes: d.nodes, passed: true}:
+	case <-d.over:
+	}
+	return outcome{}, true
 }
 
 func hostOf(n *node) (backends.Ref, bool) {

@@ -61,7 +61,7 @@ func (s *stage) startHot(ctx context.Context, held bool) bool {
 		case tooLate:
 			s.postpone(n)
 		case never:
-			s.settle(n, outcome{state: NodeBlocked, err: fmt.Errorf("not started, because %s failed in its wave", cmp.Or(s.wave, s.powerFailed))})
+			s.settle(n, outcome{state: NodeBlocked, err: fmt.Errorf("not started, because %s failed in its wave", cmp.Or(s.barred[waveOf(n.around)].by, s.wave, s.powerFailed))})
 		case now:
 			some = true
 			s.launch(ctx, s.batch(n))
@@ -77,8 +77,8 @@ func (s *stage) startHot(ctx context.Context, held bool) bool {
 type admission int
 
 const (
-	later admission = iota
-	now
+	now admission = iota
+	later
 	never
 	tooLate
 )
@@ -87,6 +87,11 @@ const (
 func (s *stage) admit(n *node, held bool) admission {
 	if n.around != nil {
 		host, wave := n.around.host()
+		if key := waveOf(n.around); !n.closes && !n.around.inherited && s.gated[key] {
+			return later
+		} else if bar, barred := s.barred[key]; !n.closes && !n.around.inherited && barred {
+			return bar.how
+		}
 		switch {
 		case !wave || n.closes || s.down[host] > 0:
 		case s.wave != "":
@@ -218,7 +223,10 @@ func (s *stage) launch(ctx context.Context, nodes []*node) {
 		s.emit(Event{Type: EventStarted, Node: n.id, Target: n.target, Title: n.title})
 	}
 	if b := first.around; b != nil {
-		d.gate = s.gated(first)
+		if d.gate = s.begun(first); d.gate != nil {
+			d.gates, d.needs = s.gates, s.needs(b)
+			s.gated[waveOf(b)] = true
+		}
 		if b.group != nil && !first.closes && !b.group.started {
 			b.group.started = true
 			s.off = append(s.off, b.group)

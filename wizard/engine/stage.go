@@ -18,15 +18,19 @@ type stage struct {
 	hot   []*lane // lanes whose first node could start
 	msgs  chan message
 
-	left    int // nodes not settled
-	running int // deeds
-	slots   int // deeds that count against Limits.Parallel
-	apart   int // and those that count against Limits.Apart
-	busy    map[*parent]bool
-	holds   map[holdKey]bool      // of one round
-	down    map[backends.Ref]int  // open brackets of hosts out of service
-	off     []*powerGroup         // that have been started
-	back    map[backends.Ref]bool // hosts that were, and on which something may be left to do
+	left      int // nodes not settled
+	running   int // deeds
+	slots     int // deeds that count against Limits.Parallel
+	apart     int // and those that count against Limits.Apart
+	busy      map[*parent]bool
+	holds     map[holdKey]bool      // of one round
+	down      map[backends.Ref]int  // open brackets of hosts out of service
+	off       []*powerGroup         // that have been started
+	back      map[backends.Ref]bool // hosts that were, and on which something may be left to do
+	gated     map[any]bool          // waves whose first opening waits at the gate
+	barred    map[any]bar           // waves that the gate did not let begin
+	gates     context.Context       // ends when the run is stopped
+	stopGates context.CancelFunc
 }
 
 // A lane holds the nodes of one target, which are done one after the other.
@@ -42,6 +46,7 @@ type message struct {
 	nodes    []*node
 	percent  int
 	text     string // what it waits for
+	passed   bool   // the gate
 	ended    bool
 	outcomes []outcome // when ended, one per node
 	counter  *int      // of the limits
@@ -66,6 +71,7 @@ func newStage(r *runner, p *plan.Plan) (*stage, error) {
 	s := &stage{
 		runner: r, nodes: nodes, lanes: map[backends.Ref]*lane{}, msgs: make(chan message), left: len(nodes),
 		busy: map[*parent]bool{}, holds: map[holdKey]bool{}, down: map[backends.Ref]int{}, back: map[backends.Ref]bool{},
+		gated: map[any]bool{}, barred: map[any]bar{},
 	}
 	parentsOf(nodes, r.job.Setters)
 	for _, n := range nodes {
@@ -133,6 +139,8 @@ func (s *stage) undone(n *node) string {
 }
 
 func (s *stage) run(ctx context.Context) {
+	s.gates, s.stopGates = context.WithCancel(ctx)
+	defer s.stopGates()
 	var infos []NodeInfo
 	for _, n := range s.nodes {
 		if !s.deferred(n) {
@@ -204,6 +212,7 @@ func (s *stage) abort() {
 // halt begins no new deeds; brackets that are open are still closed.
 func (s *stage) halt(why string) {
 	s.halted = true
+	s.stopGates()
 	s.emit(Event{Type: EventStopping, Text: why})
 	s.settleAll(func(n *node) bool { return !n.closes }, outcome{state: NodePending})
 }
@@ -229,6 +238,10 @@ func (s *stage) giveUp() {
 
 // take works a message in.
 func (s *stage) take(m message) {
+	if m.passed {
+		delete(s.gated, waveOf(m.nodes[0].around))
+		return
+	}
 	if !m.ended {
 		for _, n := range m.nodes {
 			s.emit(Event{Type: EventProgress, Node: n.id, Target: n.target, Title: n.title, Percent: m.percent, Text: m.text})
@@ -248,6 +261,16 @@ func (s *stage) take(m message) {
 			s.settle(n, o)
 			s.halt("stopping: " + o.journal.Error())
 			continue
+		}
+		if b := n.around; b != nil && !n.closes {
+			delete(s.gated, waveOf(b))
+		}
+		if o := m.outcomes[i]; o.bars != now {
+			s.barred[waveOf(n.around)] = bar{o.bars, n.target.Name}
+			if o.bars == tooLate {
+				s.postpone(n)
+				continue
+			}
 		}
 		s.settle(n, m.outcomes[i])
 	}

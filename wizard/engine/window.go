@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
@@ -82,9 +83,21 @@ func (s *stage) begins(b *bracket) bool {
 	return b.group != nil && !b.group.started && slices.ContainsFunc(b.group.members, (*bracket).outage)
 }
 
-// outlasts tells whether a wave cannot be finished and undone before the window ends: undoing takes as long again.
-func (s *stage) outlasts(wave time.Duration) bool {
-	return !s.limits.Until.IsZero() && s.now().Add(2*wave).After(s.limits.Until)
+// needs is how long the wave of an opening is expected to take.
+func (s *stage) needs(b *bracket) time.Duration {
+	if host, wave := b.host(); wave {
+		return s.hostWave(host)
+	}
+	return s.powerWave(b.group)
+}
+
+// outlasts tells whether a wave cannot be finished and undone before the window ends: undoing takes as long again. A rollback is
+// the undoing: it needs its time once.
+func (r *runner) outlasts(wave time.Duration) bool {
+	if r.phase != journal.PhaseRollback {
+		wave *= 2
+	}
+	return !r.limits.Until.IsZero() && r.now().Add(wave).After(r.limits.Until)
 }
 
 // postpone leaves a wave for another window.
