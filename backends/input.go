@@ -13,7 +13,7 @@ import (
 )
 
 // An Input is a kind of file or stream that the program reads. Its limit is enforced while it is read, so that neither
-// /dev/zero nor a wrong file name exhausts the memory. The README lists all of them under "Limits of inputs".
+// /dev/zero nor a wrong file name exhausts the memory. assets/docs/security.md lists all of them under "Limits of inputs".
 type Input struct {
 	Name   string // "a password file"
 	Limit  int64  // bytes
@@ -40,7 +40,7 @@ var (
 	InputState      = Input{Name: "a state file of this program", Limit: 1 << 20}
 )
 
-// Inputs lists what the README's table must hold.
+// Inputs lists what the table in assets/docs/security.md must hold.
 func Inputs() []Input {
 	return []Input{InputPassword, InputKey, InputPublicKey, InputSettings, InputSSHConfig, InputKnownHosts, InputCA, InputAnswers, InputProperty,
 		InputPlan, InputBaseline, InputDaemon, InputState}

@@ -95,15 +95,15 @@ func TestInputOfASlowCommand(t *testing.T) {
 	}
 }
 
-// TestInputsAreDocumented holds the README's table against the limits.
+// TestInputsAreDocumented compares the table of the security document with the limits.
 func TestInputsAreDocumented(t *testing.T) {
-	text, err := os.ReadFile("../README.md")
+	text, err := os.ReadFile("../assets/docs/security.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, in := range backends.Inputs() {
 		if row := "| " + in.Name + " | " + backends.SizeText(in.Limit) + " |"; !strings.Contains(string(text), row) {
-			t.Errorf("the README lacks the row %s", row)
+			t.Errorf("assets/docs/security.md lacks the row %s", row)
 		}
 	}
 }
