@@ -31,6 +31,9 @@ func runWizard(ctx context.Context, e *console.Env, cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	behind := &held{to: e.Stderr}
+	own := *e
+	own.Stderr, e = behind, &own
 	s, err := session.New(ctx, e, set)
 	if err != nil {
 		return err
@@ -65,7 +68,7 @@ func runWizard(ctx context.Context, e *console.Env, cmd *cobra.Command) error {
 		Fabric: &fabric{s: s, file: "rdma-setup-answers.yaml"}, Answers: a, Theme: screenTheme(e), In: e.Stdin, Out: e.Stdout,
 		Environ: os.Environ(), Stop: stop, Hangup: hangup,
 	}
-	out, err := showWizard(ctx, e, cmd, o)
+	out, err := showWizard(ctx, e, cmd, o, behind)
 	s.Screen.Store(false)
 	if err != nil {
 		return err
@@ -73,8 +76,8 @@ func runWizard(ctx context.Context, e *console.Env, cmd *cobra.Command) error {
 	return wizardExit(out)
 }
 
-// showWizard chooses between the screen and plain questions.
-func showWizard(ctx context.Context, e *console.Env, cmd *cobra.Command, o form.Options) (entry.Outcome, error) {
+// showWizard chooses between the screen and plain questions. What others write to stderr waits behind the screen.
+func showWizard(ctx context.Context, e *console.Env, cmd *cobra.Command, o form.Options, behind *held) (entry.Outcome, error) {
 	accessible, err := cmd.Flags().GetBool("accessible")
 	if err != nil {
 		return entry.Outcome{}, err
@@ -82,7 +85,9 @@ func showWizard(ctx context.Context, e *console.Env, cmd *cobra.Command, o form.
 	if accessible || e.Getenv("ACCESSIBLE") != "" || e.Getenv("TERM") == "dumb" {
 		return dialog.Run(ctx, dialog.Options{Fabric: o.Fabric, Answers: o.Answers, In: o.In, Out: o.Out, Secret: e.Secret, Stop: o.Stop})
 	}
+	behind.hold()
 	out, err := form.Run(ctx, o)
+	behind.release()
 	farewell(e, o.Fabric, out)
 	return out, err
 }

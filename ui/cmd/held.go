@@ -1,0 +1,40 @@
+package cmd
+
+import (
+	"bytes"
+	"io"
+	"sync"
+)
+
+// A held writer keeps what is written while a screen uses the terminal, and prints it after the screen has ended. A line
+// written into a screen stays there until the screen is drawn anew.
+type held struct {
+	mu     sync.Mutex
+	to     io.Writer
+	screen bool
+	kept   bytes.Buffer
+}
+
+func (h *held) Write(b []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.screen {
+		return h.kept.Write(b)
+	}
+	return h.to.Write(b)
+}
+
+// hold keeps everything from now on.
+func (h *held) hold() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.screen = true
+}
+
+// release prints what was kept, and everything after it at once.
+func (h *held) release() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.screen = false
+	_, _ = h.kept.WriteTo(h.to) // nobody is left to tell
+}
