@@ -88,6 +88,8 @@ func (m *Measurement) proveLossless(c Class) *Proof {
 		return &Proof{VerdictFail, "packets were lost in the class: " + where, "look at PFC of priority " + fmt.Sprint(c.Priority) + " on every hop, and whether every port trusts DSCP"}
 	case !ok:
 		return &Proof{VerdictUnknown, "lossless not proven: the counters of lost packets could not be read", ""}
+	case !m.lossReadAtBothEnds():
+		return &Proof{VerdictUnknown, "lossless not proven: the counters of lost packets could be read at one end only", ""}
 	case m.Counters.From.paused(c.Priority) > 0:
 		return &Proof{VerdictPass, fmt.Sprintf("the sender received %d pause frames of priority %d and nothing was lost", m.Counters.From.paused(c.Priority), c.Priority), ""}
 	}

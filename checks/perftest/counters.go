@@ -137,6 +137,16 @@ func (m *Measurement) Lost() (n int64, where string, ok bool) {
 	return n, where, ok || n > 0
 }
 
+// lossReadAtBothEnds tells whether both sides showed counters that would tell of loss.
+func (m *Measurement) lossReadAtBothEnds() bool {
+	if m.Counters == nil {
+		return false
+	}
+	_, _, from := m.Counters.From.Lost()
+	_, _, to := m.Counters.To.Lost()
+	return from && to
+}
+
 // sum adds up a counter on both sides.
 func (s *Sides) sum(name string) int64 {
 	if s == nil {

@@ -94,3 +94,32 @@ func TestCountersProveClassAndLoss(t *testing.T) {
 		}
 	}
 }
+
+// That nothing was lost is proven where both ends were asked.
+func TestLosslessTakesTheCountersOfBothEnds(t *testing.T) {
+	const sender, receiver = "packet_seq_err 0\nrx_prio3_pause 4\ntx_prio3_bytes 10\n", "rx_prio3_bytes 10\n"
+	g := &guests{
+		gbps: 97, one: 1, us: 2, before: map[string]string{"vm-1": sender, "vm-2": receiver},
+		after: map[string]string{"vm-1": "packet_seq_err 0\nrx_prio3_pause 900\ntx_prio3_bytes 70000010\n", "vm-2": "rx_prio3_bytes 70000010\n"},
+	}
+	m := inClass(t, g, dscp26)[0]
+	if !m.ClassProven || m.Lossless == nil || m.Lossless.Verdict != perftest.VerdictUnknown || !strings.Contains(m.Lossless.Evidence, "at one end only") {
+		t.Errorf("class %+v, lossless %+v", m.Class, m.Lossless)
+	}
+}
+
+// Counters of a host's RDMA device that went back were reset: that is no TCP fallback.
+func TestResetCountersTellNothing(t *testing.T) {
+	said := int64(1 << 32)
+	r := perftest.Runner{
+		Shell: &guests{gbps: 23, one: 1, us: 5}, Mode: "pvrdma", Bandwidth: true,
+		Counters: func(context.Context, string, string) (int64, error) {
+			said /= 2
+			return said, nil
+		},
+	}
+	all, err := r.Measure(context.Background(), pairOf(25_000))
+	if err != nil || len(all) == 0 || all[0].Packets != nil || all[0].Verdict != perftest.VerdictPass {
+		t.Errorf("%v %+v", err, all)
+	}
+}

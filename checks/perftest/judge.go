@@ -45,12 +45,15 @@ func Judge(m *Measurement, mode string, f Fabric) {
 	m.LinkGbps, m.Verdict, m.Hint = float64(f.LinkMbps)/1000, VerdictUnknown, ""
 	var level sizing.Verdict
 	if m.isLatency() {
-		m.AchievedUs, m.ExpectedUs = m.Rows[0].TypicalUs, b.PassUs+float64(f.Hops)
+		first := m.smallest()
+		m.AchievedUs, m.ExpectedUs = first.TypicalUs, b.PassUs+float64(f.Hops)
 		m.Why = fmt.Sprintf("%s is expected to answer within %.0f us", mode, b.PassUs)
 		if f.Hops > 0 {
 			m.Why += fmt.Sprintf(", 1 us more for each of %d further switches", f.Hops)
 		}
-		level = b.Latency(m.AchievedUs, link)
+		if first.Bytes <= smallMost {
+			level = b.Latency(m.AchievedUs, link)
+		}
 	} else {
 		m.AchievedGbps = sizing.Plateau(samples(m.Rows))
 		if f.LinkMbps > 0 {
@@ -72,6 +75,8 @@ func Judge(m *Measurement, mode string, f Fabric) {
 		return
 	case m.isLatency() && m.AchievedUs <= 0:
 		m.Hint = "the test printed no typical latency"
+	case level == "" && shape.Verdict != sizing.Fail && m.isLatency():
+		m.Hint = "messages this large do not show the latency: measure every size with -a"
 	case level == "" && shape.Verdict != sizing.Fail && f.LinkMbps > 0:
 		m.Hint = "messages this small do not show what the link gives: measure every size with -a"
 	case level == "" && shape.Verdict != sizing.Fail:
@@ -85,6 +90,20 @@ func Judge(m *Measurement, mode string, f Fabric) {
 	}
 	fallback(m, mode, f)
 	hint(m, f, b)
+}
+
+// smallMost is up to which size, in bytes, the latency is that of a small message: beyond it the time of the bytes counts.
+const smallMost = 256
+
+// smallest is the row of the smallest message that was timed; without one, the first.
+func (m *Measurement) smallest() Row {
+	at := 0
+	for i, r := range m.Rows {
+		if r.TypicalUs > 0 && (m.Rows[at].TypicalUs <= 0 || r.Bytes < m.Rows[at].Bytes) {
+			at = i
+		}
+	}
+	return m.Rows[at]
 }
 
 // rank orders verdicts, the worst highest; an unknown one is below all.
@@ -177,7 +196,7 @@ func fallback(m *Measurement, mode string, f Fabric) {
 	case f.Counted && f.Packets == 0:
 		m.Verdict = VerdictFail
 		m.Hint = "TCP fallback: the RDMA counters of " + m.FromHost + " stood still during the test; look at the uplink, the firewall ruleset pvrdma and Net.PVRDMAVmknic on both hosts"
-	case !f.Counted && m.AchievedUs > 20:
+	case !f.Counted && m.AchievedUs > 20 && m.smallest().Bytes <= smallMost:
 		m.Hint = "probably TCP fallback (the RDMA counters cannot be read): look at the uplink, the firewall ruleset pvrdma and Net.PVRDMAVmknic on both hosts"
 	}
 }

@@ -34,6 +34,13 @@ func altered(text string, column int, figure func(bytes int, v float64) float64)
 	return strings.Join(lines, "\n")
 }
 
+// largestFirst moves the last row before the first.
+func largestFirst(text string) string {
+	first, last := strings.Index(text, " 2 "), strings.LastIndex(text, " 8388608 ")
+	end := last + strings.Index(text[last:], "\n") + 1
+	return text[:first] + text[last:end] + text[first:last] + text[end:]
+}
+
 func recorded(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name))
@@ -84,6 +91,9 @@ func TestRecordedCurves(t *testing.T) {
 		{"latency times 5 from 64 KiB", "ib_send_lat", altered(lat, 2, times(65536, 1<<30, 5)), "fail", "from 64 KiB on", ""},
 		{"latency spike at 256 B", "ib_send_lat", altered(lat, 2, times(256, 256, 4)), "fail", "at 256 B", ""},
 		{"long tail", "ib_send_lat", strings.Replace(lat, "2.63                   3.76", "12.6                   31.0", 1), "warn", "p99 of 2 B is 12.60 us", ""},
+		{"a drop that fails behind a deeper dip that warns", "ib_send_bw", altered(altered(bw, 2, times(8192, 8192, 0.7)), 2, times(2<<20, 1<<30, 0.78)), "fail", "drops from 2 MiB on", ""},
+		{"latency, largest message first", "ib_send_lat", largestFirst(lat), "pass", "", ""},
+		{"latency of 64 KiB alone", "ib_send_lat", lat[:strings.Index(lat, " 2 ")] + lat[strings.Index(lat, " 65536 "):strings.Index(lat, " 131072 ")] + "---\n", "unknown", "measure every size with -a", "TCP"},
 		{"cut short", "ib_send_bw", bw[:strings.LastIndex(bw, " 65536")], "unknown", "ends before its last line", ""},
 		{"small messages alone", "ib_send_bw", bw[:strings.Index(bw, " 512 ")], "unknown", "measure every size with -a", ""},
 	}

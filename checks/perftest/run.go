@@ -212,7 +212,7 @@ func (r *Runner) measure(ctx context.Context, p Pair, test string, port int) (Me
 	out, err := r.exchange(ctx, p, test, sweep, port, &m)
 	after, afterErr := r.counters(ctx, p.Client)
 	m.Counters = moved(ctx)
-	if r.Counters != nil && beforeErr == nil && afterErr == nil {
+	if r.Counters != nil && beforeErr == nil && afterErr == nil && after >= before { // one that went back was reset
 		fabric.Counted, fabric.Packets = true, after-before
 		m.Packets = &fabric.Packets
 	}

@@ -170,9 +170,13 @@ func starved(s []Sample, plateau, latencyUs float64) *span {
 	})
 }
 
-// find returns the span around the worst size that judge finds fault with; nil where it finds none.
+// find returns the span around the worst size that judge finds fault with, one that fails before one that warns; nil where it finds
+// none.
 func find(s []Sample, judge func(i int) (share float64, against int, bad, fails bool)) *span {
 	var worst, now *span
+	worse := func(a, b *span) bool {
+		return b == nil || a.fails && !b.fails || a.fails == b.fails && a.worst < b.worst
+	}
 	for i := range s {
 		share, against, bad, fails := judge(i)
 		if !bad {
@@ -186,7 +190,7 @@ func find(s []Sample, judge func(i int) (share float64, against int, bad, fails 
 		if share < now.worst {
 			now.low, now.before, now.worst = i, against, share
 		}
-		if worst == nil || now.worst < worst.worst {
+		if worse(now, worst) {
 			worst = now
 		}
 	}
