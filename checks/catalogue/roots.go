@@ -88,7 +88,11 @@ func newTree(findings []checks.Finding) *tree {
 	for _, i := range t.order {
 		if from, follows := t.from(&findings[i], reach(&findings[i]), t.needs[findings[i].ID], map[string]bool{}); follows {
 			t.above[i] = from
-		} else if first := t.words[spot{findings[i].Evidence, findings[i].Target.String()}]; first != i && findings[i].Status == checks.Unknown {
+		}
+	}
+	for _, i := range t.order {
+		first := t.words[spot{findings[i].Evidence, findings[i].Target.String()}]
+		if _, follows := t.above[i]; !follows && findings[i].Status == checks.Unknown && t.root(first) != i {
 			t.above[i] = first // the same reason why nothing can be said of the target
 		}
 	}

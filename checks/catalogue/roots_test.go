@@ -28,6 +28,9 @@ func TestFirstBrokenByDependency(t *testing.T) {
 			told("HOST-SRIOVBIOS-006", esx, "", checks.Fail, "not capable of SR-IOV"), told("HOST-SRIOVEN-009", esx, "", checks.Unknown, "the firmware could not be read: password refused"),
 			told("HOST-NUMVFS-008", esx, "", checks.Unknown, "the firmware could not be read: password refused"),
 		}, "HOST-NUMVFS-008", 2},
+		"one reason for two rows that rest on each other's": {[]checks.Finding{
+			told("HOST-SRIOVBIOS-006", esx, "", checks.Unknown, "no answer"), told("HOST-SRIOVEN-009", esx, "", checks.Unknown, "no answer"),
+		}, "HOST-SRIOVEN-009", 1},
 		"the firmware of another host says nothing of this one": {[]checks.Finding{
 			told("HOST-SRIOVBIOS-006", esx, "", checks.Fail, "not capable of SR-IOV"), told("HOST-SRIOVEN-009", far, "", checks.Fail, "SRIOV_EN is off"),
 		}, "HOST-SRIOVBIOS-006", 0},
@@ -47,6 +50,13 @@ func TestFirstBrokenByDependency(t *testing.T) {
 		roots := catalogue.Roots(c.found)
 		if len(roots) == 0 || roots[0].Finding.ID != c.first || len(roots[0].Follows) != c.follows {
 			t.Errorf("%s: %+v, want %s and %d", name, roots, c.first, c.follows)
+		}
+		told := 0
+		for _, r := range roots {
+			told += 1 + len(r.Follows)
+		}
+		if told != len(c.found) {
+			t.Errorf("%s: %d of %d findings are told", name, told, len(c.found))
 		}
 	}
 }
