@@ -1,11 +1,14 @@
 package plain
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
@@ -17,8 +20,12 @@ func Findings(w io.Writer, all []checks.Finding, causes ...report.Cause) error {
 	out := &writer{w: w}
 	whole := all
 	all, folded := Unexplained(all, causes)
+	unread, repeated := unreadGuests(all)
 	for _, status := range []checks.Status{checks.Fail, checks.Warn, checks.Unknown} {
 		for _, g := range Grouped(all, status) {
+			if g.Findings = slices.DeleteFunc(g.Findings, repeated); len(g.Findings) == 0 {
+				continue
+			}
 			f := g.Findings[0]
 			out.line("%-7s %s  %s", strings.ToUpper(string(status)), f.ID, g.Targets())
 			for _, e := range g.Evidence() {
@@ -29,6 +36,15 @@ func Findings(w io.Writer, all []checks.Finding, causes ...report.Cause) error {
 			}
 		}
 	}
+	for _, u := range unread {
+		each := ""
+		if len(u.guests) > 1 {
+			each = " each"
+		}
+		out.line("%-7s %d checks%s  %s", "UNKNOWN", u.checks, each, Names(u.guests))
+		out.line("        %s", Clean(u.reason))
+		out.line("        -o json lists each of them")
+	}
 	if folded > 0 {
 		out.line("%s", Folded(folded))
 	}
@@ -36,12 +52,58 @@ func Findings(w io.Writer, all []checks.Finding, causes ...report.Cause) error {
 	return out.err
 }
 
-// Unexplained returns the findings that follow from none of the causes, and how many do.
+// An unread is guests of which as many checks could not be evaluated, all for the same reason.
+type unread struct {
+	reason string
+	checks int
+	guests []string
+}
+
+// unreadGuests gathers the unknown findings that repeat one reason for one guest; repeated tells which findings these are.
+func unreadGuests(all []checks.Finding) (out []unread, repeated func(checks.Finding) bool) {
+	type why struct {
+		guest  backends.Ref
+		reason string
+	}
+	n := map[why]int{}
+	for _, f := range all {
+		if f.Status == checks.Unknown && f.Target.Type == backends.TypeGuest && !f.NotAsked() {
+			n[why{f.Target, f.Evidence}]++
+		}
+	}
+	guests := slices.SortedFunc(maps.Keys(n), func(a, b why) int {
+		return cmp.Or(Natural(a.guest.Name, b.guest.Name), strings.Compare(a.reason, b.reason))
+	})
+	for _, w := range guests {
+		if n[w] < 2 {
+			continue
+		}
+		at := slices.IndexFunc(out, func(u unread) bool { return u.reason == w.reason && u.checks == n[w] })
+		if at < 0 {
+			at = len(out)
+			out = append(out, unread{reason: w.reason, checks: n[w]})
+		}
+		out[at].guests = append(out[at].guests, w.guest.Name)
+	}
+	return out, func(f checks.Finding) bool { return f.Status == checks.Unknown && n[why{f.Target, f.Evidence}] > 1 }
+}
+
+// Unexplained returns the findings that follow from none of the causes, and how many do. What fails is never left out because
+// something could not be evaluated or only warns.
 func Unexplained(all []checks.Finding, causes []report.Cause) ([]checks.Finding, int) {
+	fails := map[string]bool{}
+	for _, f := range all {
+		if f.Status == checks.Fail {
+			fails[f.ID+" "+f.Target.String()] = true
+		}
+	}
 	follows := map[checks.Finding]bool{}
 	for _, c := range causes {
+		broken := c.Check == "" || slices.ContainsFunc(c.Targets, func(t backends.Ref) bool { return fails[c.Check+" "+t.String()] })
 		for _, f := range c.Consequences {
-			follows[f] = true
+			if broken || f.Status != checks.Fail {
+				follows[f] = true
+			}
 		}
 	}
 	out := slices.DeleteFunc(slices.Clone(all), func(f checks.Finding) bool { return follows[f] })
@@ -97,7 +159,7 @@ type Group struct {
 	Of       int // how many targets the check looked at
 }
 
-// Grouped gathers the findings of one status by check, in the order of the catalogue.
+// Grouped gathers the findings of one status by check, in the order of the catalogue; the targets of each in their natural order.
 func Grouped(all []checks.Finding, status checks.Status) []Group {
 	var groups []Group
 	at := map[string]int{}
@@ -117,6 +179,7 @@ func Grouped(all []checks.Finding, status checks.Status) []Group {
 	}
 	for i := range groups {
 		groups[i].Of = of[groups[i].Findings[0].ID]
+		slices.SortStableFunc(groups[i].Findings, func(a, b checks.Finding) int { return Natural(a.Target.Name, b.Target.Name) })
 	}
 	return groups
 }

@@ -4,6 +4,7 @@ package render
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -127,7 +128,7 @@ func (p *printer) findings(r *report.Report) {
 // unknown names what could not be judged; the rows that only wait for the operator's word stand in the JSON.
 func (p *printer) unknown(all []checks.Finding) {
 	for _, g := range plain.Grouped(all, checks.Unknown) {
-		if g.Findings[0].Quiet {
+		if g.Findings = slices.DeleteFunc(g.Findings, func(f checks.Finding) bool { return f.Quiet }); len(g.Findings) == 0 {
 			continue
 		}
 		p.line("  %s %s  %s", p.t.Symbol(theme.Unknown), g.Findings[0].ID, g.Targets())
