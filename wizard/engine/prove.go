@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
@@ -48,6 +49,10 @@ func (r *runner) prove(ctx context.Context, p plan.Plan) error {
 		of[n.id] = true
 		if i, known := r.known[n.id]; known && n.state == NodeFailed {
 			err := r.result.Nodes[i].Err
+			if r.phase == journal.PhaseRollback && away(err) {
+				of[n.id] = false
+				continue
+			}
 			failed.Refusals = append(failed.Refusals, plan.Refusal{
 				Target: n.target, Why: strings.TrimPrefix(err.Error(), n.target.Name+": "), Remedy: backends.HintOf(err), Kind: backends.KindOf(err),
 			})
@@ -59,6 +64,13 @@ func (r *runner) prove(ctx context.Context, p plan.Plan) error {
 	}
 	r.drop(func(n NodeResult) bool { return of[n.ID] })
 	return nil
+}
+
+// away tells whether a host does not answer, which nobody can change by another password or key. A rollback goes on without it:
+// its changes are blocked, and the same command takes them back later.
+func away(err error) bool {
+	kind := backends.KindOf(err)
+	return kind == backends.KindUnreachable || kind == backends.KindTransient
 }
 
 // putBackLimit is for what is still closed after the operator has ended the program at a question.

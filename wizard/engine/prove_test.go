@@ -1,0 +1,72 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/engine"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/enginetest"
+)
+
+// shells is an SSH bracket that does not open on some hosts.
+type shells map[string]backends.ErrorKind
+
+func (s shells) State(context.Context, backends.Ref) (backends.Value, error) {
+	return val(map[string]bool{"running": false}), nil
+}
+
+func (s shells) Open(_ context.Context, t backends.Ref, _ backends.Progress) error {
+	if kind, bad := s[t.Name]; bad {
+		return backends.Errorf(kind, t.Name, "", "nobody gets in")
+	}
+	return nil
+}
+
+func (s shells) Close(context.Context, backends.Ref, backends.Value, backends.Progress) error {
+	return nil
+}
+
+// TestRollbackGoesOnWithoutHostsThatDoNotAnswer: the firmware of three hosts was set in their shells, and one of them does not answer
+// any more. The others are taken back; that one is when it answers. A password that is refused stops the rollback: it can be mended.
+func TestRollbackGoesOnWithoutHostsThatDoNotAnswer(t *testing.T) {
+	w := enginetest.New()
+	var wishes []enginetest.Wish
+	for _, name := range []string{"esx-01", "esx-02", "esx-03"} {
+		wishes = append(wishes, enginetest.Wish{Setting: setting(backends.HostRef(name), backends.KindOption, "x"), To: val(1), Within: []backends.BracketKind{backends.BracketSSH}})
+	}
+	before := w.Snapshot()
+	closed := shells{}
+	with := func(jb engine.Job) engine.Job {
+		jb.Brackets[backends.BracketSSH] = closed
+		return jb
+	}
+	jb, j := fresh(t, w, wishes)
+	if res, err := engine.Run(t.Context(), with(jb)); err != nil || res.Status != engine.StatusDone {
+		t.Fatalf("%s, %v: %v", res.Status, err, states(res))
+	}
+	var unproven *engine.ProofError
+	closed["esx-02"] = backends.KindAuth
+	if res, err := engine.Rollback(t.Context(), with(unwinding(w, wishes, j))); !errors.As(err, &unproven) {
+		t.Fatalf("refused: %s, %v: %v", res.Status, err, states(res))
+	}
+	closed["esx-02"] = backends.KindUnreachable
+	res, err := engine.Rollback(t.Context(), with(unwinding(w, wishes, j)))
+	if err != nil || res.Status != engine.StatusPartial {
+		t.Fatalf("away: %s, %v: %v", res.Status, err, states(res))
+	}
+	if n := node(t, res, "open host/esx-02/host-ssh"); n.State != engine.NodeFailed || n.Err == nil {
+		t.Errorf("the host that is away: %s, %v", n.State, n.Err)
+	}
+	for _, wish := range wishes {
+		if undone := w.Value(wish.Setting).IsAbsent(); undone != (wish.Target.Name != "esx-02") {
+			t.Errorf("%s was taken back: %t", wish.ID(), undone)
+		}
+	}
+	delete(closed, "esx-02")
+	if res, err := engine.Rollback(t.Context(), with(unwinding(w, wishes, j))); err != nil || res.Status != engine.StatusDone {
+		t.Fatalf("back again: %s, %v: %v", res.Status, err, states(res))
+	}
+	same(t, "the world", before, w.Snapshot())
+}
