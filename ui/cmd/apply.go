@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -69,6 +70,7 @@ type runner struct {
 	// measure is --measure; nil where it was not given.
 	measure *bool
 	stop    <-chan struct{}
+	until   time.Time // of a resume or rollback: the end of the window, as it was when the command was given
 
 	onConflict rollback.OnConflict                  // of a rollback: what becomes of what somebody else has changed since
 	decisions  map[backends.Ref]rollback.OnConflict // the same for single targets

@@ -163,10 +163,12 @@ type planned struct {
 	inv      *backends.Inventory
 	findings []checks.Finding
 	plan     *plan.Plan
+	until    time.Time // the end of the window, as it was when the plan was made: a late yes does not move it to the next day
 }
 
 // makePlan surveys, runs the preflight and plans. A failed check that is not skipped refuses.
 func makePlan(ctx context.Context, s *session.Session, a *answers.Answers, f planFlags) (*planned, error) {
+	until := a.Run.Window.End(s.Env.Now())
 	inv, err := s.Survey(ctx, a)
 	if err != nil {
 		return nil, err
@@ -174,9 +176,9 @@ func makePlan(ctx context.Context, s *session.Session, a *answers.Answers, f pla
 	if err := knownLimit(inv, f.limit); err != nil {
 		return nil, err
 	}
-	p := &planned{inv: inv, findings: preflight(ctx, s, a, inv, f)}
+	p := &planned{inv: inv, findings: preflight(ctx, s, a, inv, f), until: until}
 	opts := f.options()
-	opts.Until = a.Run.Window.End(s.Env.Now())
+	opts.Until = until
 	p.plan, err = recipe.Build(a, inv, opts)
 	return p, refusal(err, p.findings)
 }

@@ -167,6 +167,7 @@ func endedLab(st *journal.State, err error) error {
 
 // carryOn reads the world again, shows what is left to do (or to take back), and does it.
 func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given string, c *carryOn) error {
+	r.until = r.a.Run.Window.End(r.env.Now())
 	inv, err := r.s.Survey(ctx, r.a)
 	if err != nil {
 		return err
@@ -235,7 +236,7 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 	}
 	sink, done := logged(r.s, run, r.sink())
 	job := jobOf(r.s, r.a, r.flags, j, shared.stop(r.stop), sink)
-	job.Plan, job.Ceiling = *next, next.Ceiling()
+	job.Plan, job.Ceiling, job.Limits.Until = *next, next.Ceiling(), r.until
 	job.Replan = func(ctx context.Context) (*plan.Plan, error) {
 		inv, err := r.s.Survey(ctx, r.a)
 		if err != nil {
@@ -286,7 +287,7 @@ func (r *runner) planAgain(ctx context.Context, inv *backends.Inventory, st *jou
 	ownMaintenance(inv, st)
 	opts := r.flags.options()
 	opts.Held, opts.Down, opts.Evacuated = heldVMs(st), down, evacuated
-	opts.Until = r.a.Run.Window.End(r.env.Now())
+	opts.Until = r.until
 	next, err := recipe.Build(r.a, inv, opts)
 	if err == nil {
 		r.s.Want(next)

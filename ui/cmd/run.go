@@ -73,7 +73,7 @@ func carryOut(ctx context.Context, s *session.Session, a *answers.Answers, p *pl
 	s.KeepLab(console.ExitPartial) // until the run is known to be finished
 	sink, done := logged(s, h.Run, sink)
 	job := jobOf(s, a, f, j, shared.stop(stop), sink)
-	job.Plan, job.Ceiling = *p.plan, p.plan.Ceiling()
+	job.Plan, job.Ceiling, job.Limits.Until = *p.plan, p.plan.Ceiling(), p.until
 	job.Busy = busy(s, shared, vc.InstanceUUID, false)
 	s.Want(p.plan)
 	res, err := engine.Run(ctx, job)
@@ -154,7 +154,7 @@ func settersOf(s *session.Session, a *answers.Answers) map[backends.Kind]backend
 func jobOf(s *session.Session, a *answers.Answers, f planFlags, j *journal.Journal, stop <-chan struct{}, sink engine.Sink) engine.Job {
 	return engine.Job{
 		Setters: settersOf(s, a), Brackets: s.Brackets(a), Gate: gateOf(s, a), Journal: j, Skip: f.skip, Sink: sink, Stop: stop, Clock: s.Env.Now,
-		Limits: engine.Limits{Parallel: a.Run.Parallel, Operation: f.operation, HostsDown: a.Run.Reboot.MaxUnavailable, VMsOff: a.Run.Power.Limit(len(a.VMs)), Until: a.Run.Window.End(s.Env.Now()), Reboot: max(a.Run.Reboot.Limit(), session.Evacuation) + rebootGrace},
+		Limits: engine.Limits{Parallel: a.Run.Parallel, Operation: f.operation, HostsDown: a.Run.Reboot.MaxUnavailable, VMsOff: a.Run.Power.Limit(len(a.VMs)), Reboot: max(a.Run.Reboot.Limit(), session.Evacuation) + rebootGrace},
 		Replan: func(ctx context.Context) (*plan.Plan, error) {
 			inv, err := s.Survey(ctx, a)
 			if err != nil {

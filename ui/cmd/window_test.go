@@ -59,3 +59,22 @@ func (b *bench) wentDown(hosts ...string) {
 		}
 	})
 }
+
+// TestLateYesDoesNotMoveTheWindow: the window of a plan ends before the run begins, while its backups are made. No host goes out of
+// service, as if the window of the next day had begun.
+func TestLateYesDoesNotMoveTheWindow(t *testing.T) {
+	t.Parallel()
+	b, file := sriovBench(t, lab.Options{Scenario: "sriov-half", Hosts: 1, VMs: 1})
+	file = edited(t, file, "vfs: 8", "vfs: 8\nmeasure: {bandwidth: false, latency: false}\nrun: {window: {until: \"05:00\"}}")
+	begin := time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC)
+	b.now = func() time.Time {
+		if b.lab.World().Log.Calls()["BackupFirmwareConfiguration"] > 0 {
+			return begin.Add(121 * time.Minute)
+		}
+		return begin
+	}
+	if _, said := b.must(5, "apply", "-f", file, "--yes"); !strings.Contains(said, "not started: esx-01") {
+		t.Errorf("it does not say what is left:\n%s", said)
+	}
+	b.wentDown()
+}
