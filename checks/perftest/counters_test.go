@@ -2,6 +2,7 @@ package perftest_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -120,6 +121,20 @@ func TestResetCountersTellNothing(t *testing.T) {
 	}
 	all, err := r.Measure(context.Background(), pairOf(25_000))
 	if err != nil || len(all) == 0 || all[0].Packets != nil || all[0].Verdict != perftest.VerdictPass {
+		t.Errorf("%v %+v", err, all)
+	}
+}
+
+// With -b each end sends what the test prints, and its counters move by that.
+func TestBothDirectionsProveTheClass(t *testing.T) {
+	const zero = "tx_prio3_bytes 10\nrx_prio3_bytes 10\npacket_seq_err 0\n"
+	const moved = "tx_prio3_bytes 70000010\nrx_prio3_bytes 70000010\npacket_seq_err 0\n"
+	both := map[string]string{"vm-1": zero, "vm-2": zero}
+	g := &guests{gbps: 193, one: 1, us: 2, before: both, after: map[string]string{"vm-1": moved, "vm-2": moved}}
+	r := perftest.Runner{Shell: g, Mode: "sriov", Bandwidth: true, Loss: true, Class: dscp26}
+	all, err := r.Measure(context.Background(), pairOf(200_000))
+	at := slices.IndexFunc(all, func(m perftest.Measurement) bool { return m.Test == perftest.SendBothWays })
+	if err != nil || at < 0 || !all[at].ClassProven {
 		t.Errorf("%v %+v", err, all)
 	}
 }
