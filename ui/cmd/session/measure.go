@@ -120,15 +120,26 @@ func (s *Session) rdmaPackets(inv *backends.Inventory) func(ctx context.Context,
 		if err != nil {
 			return 0, err
 		}
-		var sum int64
-		for _, row := range rows {
-			for key, value := range row {
-				if strings.Contains(strings.ToLower(key), "packets") {
-					n, _ := strconv.ParseInt(value, 10, 64)
-					sum += n
-				}
-			}
+		sum, ok := packets(rows)
+		if !ok {
+			return 0, backends.Errorf(backends.KindPermanent, host, "", "the counters of %s show no packets", name)
 		}
 		return sum, nil
 	}
+}
+
+// packets adds up the packets among the counters of an RDMA device; ok is false where none, or something else, was told.
+func packets(rows []map[string]string) (sum int64, ok bool) {
+	for _, row := range rows {
+		for key, value := range row {
+			if strings.Contains(strings.ToLower(key), "packets") {
+				n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+				if err != nil {
+					return 0, false
+				}
+				sum, ok = sum+n, true
+			}
+		}
+	}
+	return sum, ok
 }
