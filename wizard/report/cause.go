@@ -94,6 +94,10 @@ func (r *Report) Causes() []Cause {
 			out[at].Consequences = append(out[at].Consequences, *f)
 		}
 	}
+	for i := range out { // lists are never null in JSON
+		out[i].Targets = append([]backends.Ref{}, out[i].Targets...)
+		out[i].Consequences = append([]checks.Finding{}, out[i].Consequences...)
+	}
 	return out
 }
 

@@ -1,6 +1,8 @@
 package report_test
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -49,6 +51,8 @@ func TestCauses(t *testing.T) {
 	r.Err, r.Hint = "vCenter does not answer", "Check the network."
 	if c := r.Causes(); len(c) != 3 || c[1].Err != r.Err || c[1].Remedy != r.Hint {
 		t.Errorf("with the error of the run: %+v", c)
+	} else if b, err := json.Marshal(c); err != nil || strings.Contains(string(b), "null") {
+		t.Errorf("a list is null: %v %s", err, b)
 	}
 	r.Status = report.RolledBack
 	if c := r.Causes(); c != nil {

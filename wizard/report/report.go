@@ -39,10 +39,6 @@ type Report struct {
 func (r Report) MarshalJSON() ([]byte, error) {
 	type fields Report
 	causes := append([]Cause{}, r.Causes()...)
-	for i := range causes {
-		causes[i].Targets = append([]backends.Ref{}, causes[i].Targets...)
-		causes[i].Consequences = append([]checks.Finding{}, causes[i].Consequences...)
-	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false) // the encoder around it escapes where that is wanted
