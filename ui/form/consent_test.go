@@ -41,6 +41,17 @@ func TestHeldEnterNeverBeginsARun(t *testing.T) {
 	})
 }
 
+// Hosts outside of any cluster are not chosen before somebody chooses either.
+func TestHostsWithoutClusterAreNotPreselected(t *testing.T) {
+	still(t, func(t *testing.T) {
+		inv := inventory()
+		for i := range inv.Hosts {
+			inv.Hosts[i].Cluster = ""
+		}
+		sit(t, &world{shared: true, inv: inv}, 80, 24).press("enter").write("right").press("enter").on("Hosts").shows("0 chosen")
+	})
+}
+
 // The word is taken once the end of the plan has been shown, and the cost stands above it all the time.
 func TestPlanIsReadToItsEnd(t *testing.T) {
 	for _, size := range []struct {

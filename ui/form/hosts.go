@@ -67,7 +67,7 @@ func (p *hostsPage) Enter(w *frame.Wizard) tea.Cmd {
 	for _, h := range hosts {
 		r := entry.HostRow(h)
 		rows = append(rows, r)
-		everyone := len(named) == 0 && entry.Fits(h) > 0 && (w.Answers.Hosts.Cluster == h.Cluster || w.Answers.Hosts.Cluster == "" && w.Fabric.Private(w.Login))
+		everyone := len(named) == 0 && entry.Fits(h) > 0 && wanted(w, h.Cluster)
 		if r.Disabled == "" && (named[h.Name] || everyone) {
 			chosen[h.Name] = true
 		}
@@ -76,6 +76,14 @@ func (p *hostsPage) Enter(w *frame.Wizard) tea.Cmd {
 	table.Groups = "cluster"
 	p.choose(table, chosen)
 	return nil
+}
+
+// wanted tells whether the answers ask for every host of a cluster; those that name none do so on the private lab alone.
+func wanted(w *frame.Wizard, cluster string) bool {
+	if w.Answers.Hosts.Cluster == "" {
+		return w.Fabric.Private(w.Login)
+	}
+	return w.Answers.Hosts.Cluster == cluster
 }
 
 func (p *hostsPage) Accept(w *frame.Wizard) (tea.Cmd, error) {

@@ -135,8 +135,9 @@ func TestOnlyYesIsConsent(t *testing.T) {
 	}
 }
 
+// Measuring loads the fabric: Enter alone does not begin it, here as on the page of the plan.
 func TestQuestionsWithNothingToChangeAskBeforeTheyMeasure(t *testing.T) {
-	for word, measured := range map[string]bool{"": true, "no": false} {
+	for word, measured := range map[string]bool{"": false, "no": false, "yes": true} {
 		lines := defaults()
 		lines[len(lines)-1] = word
 		if got, text, err := answer(&world{nothing: true}, lines...); err != nil || (got.Report != nil) != measured {

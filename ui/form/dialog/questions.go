@@ -202,7 +202,7 @@ func (q *questions) consent(p *plan.Plan) (bool, error) {
 	q.outcome.Answers = q.a
 	q.say("answers saved: %s", plain.Clean(q.outcome.Path))
 	if p.Empty() {
-		return q.yes("There is nothing to change. Measure now")
+		return q.yesOr("There is nothing to change. Measuring loads the fabric. Measure now", "no")
 	}
 	word, err := q.ask("Apply these changes? yes or no", "no")
 	if err == nil && strings.ToLower(word) != "yes" {
