@@ -42,11 +42,47 @@ type hatch struct {
 // nothing at all can be written beside the journal is an error.
 func saveBefore(ctx context.Context, s *session.Session, p *planned, run string) (*hatch, error) {
 	h := &hatch{s: s, run: run, page: rollback.Page{Run: run, VCenter: p.inv.VCenter.URL, Steps: rollback.ByHand(p.plan.Changes, nil)}}
+	if err := h.saveAll(ctx, h.jobs(p)); err != nil {
+		return nil, err
+	}
+	if err := h.write(); err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(s.Env.Stderr, "backups and manual undo steps: %s\n", filepath.Join(journal.Dir(s.Set.StateDir, run), journal.BackupDir))
+	return h, nil
+}
+
+// saveRest saves what a resume touches and no attempt before it has: what is saved already stays as it was before the run, and what
+// was changed already has nothing from before the run to save.
+func saveRest(ctx context.Context, s *session.Session, p *planned, st *journal.State) (*hatch, error) {
+	run := st.Header.Run
+	h := &hatch{s: s, run: run, page: rollback.Page{Run: run, VCenter: p.inv.VCenter.URL}}
+	changed := map[string]bool{}
+	before := recordedChanges(st)
+	for _, job := range h.jobs(&planned{inv: p.inv, plan: &plan.Plan{Changes: before}}) {
+		changed[job.file] = true
+	}
+	var rest []backup
+	for _, job := range h.jobs(&planned{inv: p.inv, plan: &plan.Plan{Changes: slices.Concat(before, p.plan.Changes)}}) {
+		switch file, saved := journal.HasBackup(s.Set.StateDir, run, job.file); {
+		case saved:
+			h.page.Saved = append(h.page.Saved, file+": "+job.what)
+		case changed[job.file]:
+			h.page.Missing = append(h.page.Missing, job.what+": the run had changed it before it could be saved")
+		default:
+			rest = append(rest, job)
+		}
+	}
+	return h, h.saveAll(ctx, rest)
+}
+
+// saveAll carries out backups and warns of what could not be saved.
+func (h *hatch) saveAll(ctx context.Context, jobs []backup) error {
 	within, cancel := context.WithTimeout(ctx, backupTime)
 	defer cancel()
 	var g errgroup.Group
 	g.SetLimit(backupAtOnce)
-	for _, job := range h.jobs(p) {
+	for _, job := range jobs {
 		g.Go(func() error {
 			h.save(within, job)
 			return nil
@@ -56,16 +92,12 @@ func saveBefore(ctx context.Context, s *session.Session, p *planned, run string)
 	slices.Sort(h.page.Saved)
 	slices.Sort(h.page.Missing)
 	for _, line := range h.warnings() {
-		fmt.Fprintln(s.Env.Stderr, "WARNING: "+plain.Clean(line))
+		fmt.Fprintln(h.s.Env.Stderr, "WARNING: "+plain.Clean(line))
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, backends.Errorf(backends.KindInterrupted, "", "", "interrupted before the first change: %w", context.Cause(ctx))
+	if ctx.Err() != nil {
+		return backends.Errorf(backends.KindInterrupted, "", "", "interrupted before the first change: %w", context.Cause(ctx))
 	}
-	if err := h.write(); err != nil {
-		return nil, err
-	}
-	fmt.Fprintf(s.Env.Stderr, "backups and manual undo steps: %s\n", filepath.Join(journal.Dir(s.Set.StateDir, run), journal.BackupDir))
-	return h, nil
+	return nil
 }
 
 // A backup is one file to be made.

@@ -109,3 +109,41 @@ func isBundle(t *testing.T, path string) {
 		t.Errorf("%v, %v", h, err)
 	}
 }
+
+// TestResumeKeepsThePageOfTheRun: a run sets one host up and cannot evacuate the other. The resume keeps the backups from before the
+// run, makes none of what was changed already, and the page then has the steps of the other host's VM too.
+func TestResumeKeepsThePageOfTheRun(t *testing.T) {
+	t.Parallel()
+	b, file := sriovBench(t, lab.Options{Scenario: "sriov-half", Hosts: 2, VMs: 2, Faults: []string{"host=esx-02,method=EnterMaintenanceMode_Task,do=fault:NoPermission"}})
+	file = edited(t, file, "vfs: 8", "vfs: 8\nmeasure: {bandwidth: false, latency: false}")
+	b.must(5, "apply", "-f", file, "--yes")
+	b.lab.World().Faults.Clear()
+	dirs, err := filepath.Glob(filepath.Join(b.env["XDG_STATE_HOME"], "rdma-setup", "runs", "*", "backup"))
+	if err != nil || len(dirs) != 1 {
+		t.Fatalf("%v, %v", dirs, err)
+	}
+	read := func(name string) string {
+		text, err := os.ReadFile(filepath.Join(dirs[0], name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	const mark = "\n## VM vm-02"
+	vms, page := read("vms.json"), read("undo.md")
+	if err := os.Remove(filepath.Join(dirs[0], "host-esx-02.tgz")); err != nil {
+		t.Fatal(err)
+	}
+	b.must(0, "resume", "--yes")
+	if read("vms.json") != vms {
+		t.Error("the resume has replaced a backup from before the run")
+	}
+	if _, err := os.Stat(filepath.Join(dirs[0], "host-esx-02.tgz")); err == nil {
+		t.Error("the resume saves what the run had changed already as if it were from before the run")
+	}
+	after := read("undo.md")
+	if strings.Contains(page, mark) || !strings.Contains(after, mark) || !strings.Contains(after, "- vms.json: ") || !strings.Contains(after, "- host-esx-01.tgz: ") ||
+		!strings.Contains(after, "- configuration of host esx-02: the run had changed it") {
+		t.Errorf("the page before the resume:\n%s\nand after it:\n%s", page, after)
+	}
+}

@@ -234,6 +234,12 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 	if err != nil {
 		return err
 	}
+	var saver *hatch
+	if !back && !next.Empty() {
+		if saver, err = saveRest(ctx, r.s, p, st); err != nil {
+			return errors.Join(err, j.Close())
+		}
+	}
 	sink, done := logged(r.s, run, r.sink())
 	job := jobOf(r.s, r.a, r.flags, j, shared.stop(r.stop), sink)
 	job.Plan, job.Ceiling, job.Limits.Until = *next, next.Ceiling(), r.until
@@ -253,6 +259,9 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 		do = engine.Rollback
 	}
 	res, runErr := do(ctx, job)
+	if saver != nil {
+		saver.after(j)
+	}
 	res.Notes = append(res.Notes, leftBehind(j)...)
 	runErr = errors.Join(runErr, j.Close(), done())
 	if r.stopped(runErr) {

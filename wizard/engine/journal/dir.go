@@ -205,12 +205,7 @@ func WriteBackup(root, run, name string, data []byte) (file string, err error) {
 	if err := checkRun(run); err != nil {
 		return "", err
 	}
-	file = strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.", r) {
-			return r
-		}
-		return '_'
-	}, name)
+	file = backupName(name)
 	dir, err := os.OpenRoot(runDir(root, run))
 	if err != nil {
 		return "", stateError(root, err)
@@ -224,6 +219,22 @@ func WriteBackup(root, run, name string, data []byte) (file string, err error) {
 		return "", stateError(root, err)
 	}
 	return file, nil
+}
+
+// HasBackup tells whether a run has saved a file of this name, and as what.
+func HasBackup(root, run, name string) (file string, saved bool) {
+	file = backupName(name)
+	b, err := ReadFile(root, run, filepath.Join(BackupDir, file))
+	return file, err == nil && len(b) > 0
+}
+
+func backupName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.", r) {
+			return r
+		}
+		return '_'
+	}, name)
 }
 
 // ReadFile reads a file of a run (report.json, plan.json).
