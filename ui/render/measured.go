@@ -71,7 +71,7 @@ func byPair(all []perftest.Measurement) (pairs []*pair, good int) {
 		at[k].mark = worse(at[k].mark, verdictMark(m.Verdict))
 	}
 	slices.SortStableFunc(pairs, func(a, b *pair) int {
-		return cmp.Or(cmp.Compare(a.tests[0].From, b.tests[0].From), cmp.Compare(a.tests[0].To, b.tests[0].To))
+		return cmp.Or(plain.Natural(a.tests[0].From, b.tests[0].From), plain.Natural(a.tests[0].To, b.tests[0].To))
 	})
 	for _, p := range pairs {
 		if p.mark == theme.Pass {
