@@ -50,8 +50,10 @@ e2e: build
 	setsid $(GO) test -race -count=1 -tags e2e -timeout 40m -parallel 3 -run 'TestE2E' -v ./backends/guest/realtest & computes=$$!; \
 	wait $$computes; computed=$$?; wait $$waits; waited=$$?; trap - INT TERM; cat bin/e2e.log; exit $$((computed | waited))
 
-# The long suite beside e2e and torture: clients that others wrote, against the lab; the table lies in bin/foreign then.
+# The long suite beside e2e and torture: what make test shortens for the race detector, in full and without it; clients
+# that others wrote, against the lab (the table lies in bin/foreign then).
 e2e-full: build
+	$(GO) test -count=1 -vet=off -timeout 40m ./ui/cmd/... ./backends/guest ./backends/transcript/...
 	backends/lab/foreign.sh $(BIN)
 
 # Every record of the journal x kill -9, every call and command x every way to fail, 300 kills at random instants inside

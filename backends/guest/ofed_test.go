@@ -43,7 +43,7 @@ func builtWith(os, kernel string) []string {
 
 // Seed 002, 2.4: MLNX_OFED in a guest with a VF, and all the rest on top of it; then back to the distribution's packages.
 func TestThereAndBackWithOFED(t *testing.T) {
-	for os, system := range map[string]string{"ubuntu-22.04": "ubuntu22.04", "debian-12": "debian12.1", "rhel-8": "rhel8.8", "rocky-9": "rhel9.2"} {
+	for os, system := range fewer(map[string]string{"ubuntu-22.04": "ubuntu22.04", "debian-12": "debian12.1", "rhel-8": "rhel8.8", "rocky-9": "rhel9.2"}, "ubuntu-22.04", "rocky-9") {
 		t.Run(os, func(t *testing.T) {
 			t.Parallel()
 			m := newMachine(t, config{os: os, vf: true})

@@ -64,7 +64,7 @@ func BenchmarkLog(b *testing.B) {
 }
 
 // TestNoise gives noise of several kinds to every parser: 100 MB are read within two seconds of the processor and 128 MB
-// of memory. The race detector is ten times slower: with it the noise is short.
+// of memory. With the race detector the noise is short; make e2e-full runs it without.
 func TestNoise(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	random := make([]byte, 1<<20)
@@ -85,8 +85,8 @@ func TestNoise(t *testing.T) {
 		{"brackets", "([{<", 2 << 20},
 		{"numbers", "1 2 3.50 4.50 5.500000 ", 2 << 20},
 	} {
-		if testing.Short() || raceEnabled {
-			kind.bytes = 32 << 10
+		if testing.Short() || scantest.Race {
+			kind.bytes = 8 << 10
 		}
 		for _, tool := range transcript.Tools() {
 			t.Run(kind.name+"/"+tool.ID, func(t *testing.T) {

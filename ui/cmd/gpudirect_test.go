@@ -68,6 +68,7 @@ func edited(t *testing.T, file, old, now string) string {
 // With the role of the mode and no more: apply, nothing left to do, rollback to what was there. A window that is too small
 // is refused; forced, the VM does not start, the cause is named, and rollback brings everything back.
 func TestGPUDirectFromBareToBack(t *testing.T) {
+	t.Parallel()
 	env, file := gpuLab(t, "gpudirect")
 	start := hardware(t, env, file)
 	guide := edited(t, file, "mmio: kb", "mmio: guide")

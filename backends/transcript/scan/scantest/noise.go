@@ -11,12 +11,14 @@ import (
 
 // Noise returns every parser a long text of kinds that make careless parsers slow: random lines, one
 // long line, the words of the tool's own fixtures shaken together. The limit is far above what a linear parser needs and
-// far below what one needs that goes over the text again for every line.
+// far below what one needs that goes over the text again for every line. With the race detector the texts are shorter; make
+// e2e-full runs without.
 func Noise(t *testing.T, dir string, tools Tools) {
-	const (
-		size  = 128 << 10
-		limit = 8 * time.Second // of the processor, with the race detector, which makes regular expressions 20 times slower
-	)
+	const limit = 3 * time.Second // of the processor
+	size := 128 << 10
+	if Race {
+		size = 32 << 10
+	}
 	random := rand.New(rand.NewPCG(1, 2))
 	letters := make([]byte, size)
 	for i := range letters {
