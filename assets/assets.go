@@ -1,5 +1,6 @@
 // Package assets holds the tables and texts that are built into the program: which packages a guest needs, what is
-// known of GPUs, the schema of the answers, example answers, and the scripts that run on other machines. It imports nothing of the program.
+// known of GPUs, the schema of the answers, example answers, the documents, and the scripts that run on other machines. It
+// imports nothing of the program.
 package assets
 
 import (
@@ -9,7 +10,7 @@ import (
 	"strings"
 )
 
-//go:embed *.yaml licenses.txt answers.schema.json examples scripts
+//go:embed *.yaml licenses.txt answers.schema.json docs examples scripts
 var files embed.FS
 
 // FS returns everything that is built in.
@@ -42,4 +43,30 @@ func Script(name string) string {
 		}
 	}
 	return b.String()
+}
+
+// Topics returns the names of the documents in alphabetical order: docs/sriov.md is the topic sriov.
+func Topics() []string {
+	entries, err := files.ReadDir("docs")
+	if err != nil {
+		panic(err) // the folder is built in
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, strings.TrimSuffix(e.Name(), ".md"))
+	}
+	return names
+}
+
+// Topic returns the Markdown text of a document, and false for a name that is not among Topics.
+func Topic(name string) (string, bool) {
+	b, err := files.ReadFile("docs/" + name + ".md")
+	return string(b), err == nil
+}
+
+// TopicTitle returns the first heading of a document.
+func TopicTitle(name string) string {
+	text, _ := Topic(name)
+	title, _, _ := strings.Cut(text, "\n")
+	return strings.TrimPrefix(title, "# ")
 }

@@ -21,7 +21,8 @@ func newRootCmd(e *console.Env) *cobra.Command {
 		Long: `rdma-setup finds the RoCE-capable NICs of a vSphere cluster, plans the changes that PVRDMA, SR-IOV or
 GPUDirect needs, applies them to hosts and guests, measures, and reports the results or the first broken link.
 
-Without a command it opens the wizard. With --lab everything runs against a simulated data centre.`,
+Without a command it opens the wizard. With --lab everything runs against a simulated data centre.
+Guides and references: rdma-setup help lists them, rdma-setup help TOPIC prints one.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,
@@ -43,6 +44,7 @@ Without a command it opens the wizard. With --lab everything runs against a simu
 		&cobra.Group{ID: "see", Title: "Inspect:"},
 		&cobra.Group{ID: "more", Title: "More:"},
 	)
+	root.SetHelpCommand(newHelpCmd(e))
 	root.SetHelpCommandGroupID("more")
 	root.SetCompletionCommandGroupID("more")
 	for group, commands := range map[string][]*cobra.Command{

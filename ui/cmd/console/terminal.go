@@ -20,6 +20,16 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
+// Width is the number of columns of the terminal, or 80 where stdout is none.
+func (e *Env) Width() int {
+	if f, ok := e.Stdout.(*os.File); ok {
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
+			return w
+		}
+	}
+	return 80
+}
+
 // ThemeFor is the terminal's theme, and the plain one for a file.
 func (e *Env) ThemeFor(out string) theme.Theme {
 	if out != "" {

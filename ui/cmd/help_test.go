@@ -1,0 +1,77 @@
+package cmd_test
+
+import (
+	"strings"
+	"testing"
+
+	"charm.land/lipgloss/v2"
+
+	"github.com/rdma-setup/rdma-setup/assets"
+)
+
+// TestHelpTopics prints every document at 80 columns. Only code blocks may be wider, and no Markdown is left over.
+func TestHelpTopics(t *testing.T) {
+	t.Parallel()
+	for _, topic := range assets.Topics() {
+		text, _ := assets.Topic(topic)
+		verbatim := map[string]bool{}
+		for line := range strings.Lines(text) {
+			if strings.HasPrefix(line, "    ") {
+				verbatim[strings.TrimRight(line, " \n")] = true
+			}
+		}
+		out, errs, code := inProcess(nil, "help", topic)
+		if code != 0 || errs != "" || !strings.HasPrefix(out, assets.TopicTitle(topic)+"\n=") {
+			t.Errorf("help %s: exit %d, %s\n%.200s", topic, code, errs, out)
+		}
+		for line := range strings.Lines(out) {
+			line = strings.TrimSuffix(line, "\n")
+			if verbatim[line] {
+				continue
+			}
+			if w := lipgloss.Width(line); w > 80 {
+				t.Errorf("help %s: %d columns: %s", topic, w, line)
+			}
+			if strings.Contains(line, ".md)") || strings.Contains(line, "<!--") || strings.Contains(line, "**") || strings.HasPrefix(line, "|") || strings.HasPrefix(line, "# ") {
+				t.Errorf("help %s: Markdown is left: %s", topic, line)
+			}
+			if strings.TrimRight(line, " ") != line {
+				t.Errorf("help %s: blanks at the end of %q", topic, line)
+			}
+		}
+	}
+}
+
+// TestHelpOfCommands is cobra's help, beside which the topics stand: a command comes first, so no topic may have its name.
+func TestHelpOfCommands(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"check"}, {"lab"}, {"generate", "switch"}, {"completion", "bash"}, {"help"}} {
+		got, errs, code := inProcess(nil, append([]string{"help"}, args...)...)
+		want, _, _ := inProcess(nil, append(args, "--help")...)
+		if code != 0 || errs != "" || got != want || !strings.Contains(got, "rdma-setup "+strings.Join(args, " ")) {
+			t.Errorf("help %v: exit %d, %s\n%s\nbut --help prints\n%s", args, code, errs, got, want)
+		}
+	}
+	for _, topic := range assets.Topics() {
+		if out, _, _ := inProcess(nil, topic, "--help"); strings.Contains(out, "rdma-setup "+topic) {
+			t.Errorf("%s is a topic and a command", topic)
+		}
+	}
+	out, _, code := inProcess(nil, "help")
+	if code != 0 || !strings.Contains(out, "Set up:\n  apply") {
+		t.Errorf("help: exit %d\n%s", code, out)
+	}
+	for _, topic := range assets.Topics() {
+		if !strings.Contains(out, "\n  "+topic+" ") {
+			t.Errorf("help does not list the topic %s", topic)
+		}
+	}
+	for word, hint := range map[string]string{"sriv": "did you mean rdma-setup help sriov?", "chek": "did you mean rdma-setup help check?", "xyzzy": "rdma-setup help lists the commands and topics"} {
+		if _, errs, code := inProcess(nil, "help", word); code != 2 || !strings.Contains(errs, hint) {
+			t.Errorf("help %s: exit %d, %s", word, code, errs)
+		}
+	}
+	if out, _, _ := inProcess(nil, "__complete", "help", "tr"); !strings.Contains(out, "troubleshooting\t") || !strings.Contains(out, "generate\t") {
+		t.Errorf("completion of help: %s", out)
+	}
+}

@@ -1,0 +1,125 @@
+package cmd
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/catalogue"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+var update = flag.Bool("update", false, "write the generated parts of assets/docs")
+
+// generatedMark begins the part of a document that TestReferences writes.
+const generatedMark = "<!-- Generated; do not edit. Run: go test ./ui/cmd -run TestReferences -update -->\n"
+
+// TestReferences holds the references in assets/docs against the table of keys, the catalogue and the command tree.
+func TestReferences(t *testing.T) {
+	for name, generated := range map[string]string{"answers": keyReference(), "checks": checkReference(), "cli": commandReference()} {
+		path := "../../assets/docs/" + name + ".md"
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		written, _, _ := strings.Cut(string(b), generatedMark)
+		want := strings.TrimRight(written, "\n") + "\n\n" + generatedMark + "\n" + strings.TrimRight(generated, "\n") + "\n"
+		if want == string(b) {
+			continue
+		}
+		if !*update {
+			t.Errorf("%s is out of date; run: go test ./ui/cmd -run TestReferences -update", path)
+		} else if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func keyReference() string {
+	var b strings.Builder
+	for _, k := range answers.Keys() {
+		top := !strings.Contains(k.Path, ".")
+		if top && k.Default == "" && len(k.Enum) == 0 {
+			fmt.Fprintf(&b, "\n### %s\n\n%s\n\n", k.Path, sentence(k.Doc))
+			continue
+		}
+		fmt.Fprintf(&b, "- `%s`", k.Path)
+		if k.Default != "" {
+			fmt.Fprintf(&b, " (default `%s`)", k.Default)
+		}
+		fmt.Fprintf(&b, ": %s", sentence(strings.TrimRight(k.Doc, ".")))
+		if len(k.Enum) > 0 && !strings.Contains(k.Doc, " | ") {
+			fmt.Fprintf(&b, " One of %s.", strings.Join(k.Enum, ", "))
+		}
+		if k.Min != 0 || k.Max != 0 {
+			fmt.Fprintf(&b, " From %d to %d.", k.Min, k.Max)
+		}
+		if k.Mode != "" {
+			fmt.Fprintf(&b, " Mode %s only.", k.Mode)
+		}
+		if k.Required {
+			b.WriteString(" Required.")
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+func checkReference() string {
+	var b strings.Builder
+	var scope checks.Scope
+	all := catalogue.Checks()
+	slices.SortStableFunc(all, func(x, y checks.Check) int { return strings.Compare(string(x.Scope), string(y.Scope)) })
+	for _, c := range all {
+		if c.Scope != scope {
+			scope = c.Scope
+			fmt.Fprintf(&b, "\n### Scope %s\n\n", scope)
+		}
+		fmt.Fprintf(&b, "- `%s`: %s", c.ID, sentence(c.Criteria))
+		if c.Remedy != "" && c.Remedy != "-" {
+			fmt.Fprintf(&b, " Remedy: %s", sentence(c.Remedy))
+		}
+		fmt.Fprintf(&b, " Source: %s\n", sentence(c.Source))
+	}
+	return b.String()
+}
+
+func commandReference() string {
+	root := newRootCmd(&console.Env{Stdin: strings.NewReader(""), Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}, Getenv: func(string) string { return "" }})
+	var b strings.Builder
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		fmt.Fprintf(&b, "### %s\n\n%s\n\n    %s\n", c.CommandPath(), sentence(c.Short), c.UseLine())
+		c.InitDefaultHelpFlag()
+		if flags := strings.TrimRight(c.LocalFlags().FlagUsagesWrapped(74), "\n"); flags != "" {
+			b.WriteString("\n")
+			for line := range strings.SplitSeq(flags, "\n") {
+				b.WriteString(strings.TrimRight("    "+line, " ") + "\n")
+			}
+		}
+		b.WriteString("\n")
+		for _, sub := range c.Commands() {
+			if sub.IsAvailableCommand() && sub.Name() != "help" && c.Name() != "completion" {
+				walk(sub)
+			}
+		}
+	}
+	walk(root)
+	return b.String()
+}
+
+// sentence ends a text with a full stop.
+func sentence(s string) string {
+	if strings.HasSuffix(s, ".") {
+		return s
+	}
+	return s + "."
+}
