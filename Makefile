@@ -15,7 +15,7 @@ build:
 
 # What go vet finds is for lint. The longest goes first, beside all others.
 test:
-	$(GO) test -race -vet=off -parallel 4 -timeout 20m ./ui/cmd ./...
+	$(GO) test -race -vet=off -parallel 4 -timeout 30m ./ui/cmd ./...
 
 lint:
 	@bad=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')); \

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,6 +29,9 @@ func undisturbed(t *testing.T, parallel int) (end map[string]string, points *eng
 	return w.Snapshot(), w.Crash
 }
 
+// made counts the runs of this file: each has a second of its own.
+var made atomic.Int64
+
 // crashed runs the fabric until it is killed and gives the world that is left and the run's id, "" when it was killed
 // before its journal began.
 func crashed(t *testing.T, root string, crash *enginetest.Crash, parallel int) (w *enginetest.World, wishes []enginetest.Wish, run string) {
@@ -37,10 +41,7 @@ func crashed(t *testing.T, root string, crash *enginetest.Crash, parallel int) (
 	w.Crash = crash
 	p := w.Plan(wishes)
 	h := header(p)
-	made := testTime.Add(time.Duration(crash.At) * time.Minute) // a thousand runs of one second would meet in their ids
-	if crash.Torn {
-		made = made.Add(time.Second)
-	}
+	made := testTime.Add(time.Duration(made.Add(1)) * time.Second) // a thousand runs of one second would meet in their ids
 	h.Run = journal.NewRun(made, "crash")
 	j, err := journal.Create(root, h, []byte("{}"), crash.File())
 	if err == nil {
