@@ -221,7 +221,7 @@ func (a address) Keep(ctx context.Context, s backends.Setting, to backends.Value
 	if err != nil {
 		return backends.Kept{}, err
 	}
-	files, err := a.g.look(ctx, s.Target.Name, manifest{files: []string{t.file}})
+	files, err := a.g.record(ctx, s.Target.Name, manifest{files: []string{t.file}})
 	return backends.Kept{Items: append(files, interfaceItem(i.MAC, n.system, i))}, err
 }
 

@@ -232,7 +232,7 @@ func (c class) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (
 	if err != nil {
 		return backends.Kept{}, err
 	}
-	items, err := c.g.look(ctx, s.Target.Name, st.manifest())
+	items, err := c.g.record(ctx, s.Target.Name, st.manifest())
 	if st.value.IsPartial() { // by an attempt of ours before
 		st.now, st.dir = nil, false
 	}

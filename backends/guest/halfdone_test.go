@@ -281,3 +281,31 @@ func TestOtherSettingsHalfDone(t *testing.T) {
 		}
 	}
 }
+
+// What somebody else's write has left when it was cut short is no part of the record: the write of this change takes it away,
+// and the undo does not bring it back.
+func TestRestoreLeavesOutTheWritesOfOthers(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, config{os: "ubuntu-22.04"})
+	a := backends.Assignment{Setting: m.setting(backends.KindPersist, ""), To: backends.ValueOf(backends.Persist{Reload: "vmw_pvrdma"})}
+	set := m.Setters()[a.Kind]
+	before := m.root(t, "ls -A /etc/systemd/system")
+	m.root(t, "echo half >/etc/systemd/system/.rdma-setup-vmw_pvrdma.service.Ab3xYz")
+	k, _ := backends.As[backends.Keeper](set)
+	kept, err := k.Keep(t.Context(), a.Setting, a.To)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := set.Set(t.Context(), a.Setting, a.To, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Restore(t.Context(), a.Setting, kept, nil); err != nil {
+		t.Fatal(err)
+	}
+	if d := m.differs(t, a, kept); len(d) > 0 {
+		t.Errorf("restored there differ %v", d)
+	}
+	if after := m.root(t, "ls -A /etc/systemd/system"); after != before {
+		t.Errorf("left %q, before there was %q", after, before)
+	}
+}

@@ -79,6 +79,18 @@ func (g *Guests) look(ctx context.Context, vm string, m manifest) ([]backends.It
 	return items, nil
 }
 
+// record gives the items of a manifest for the record of a change: without what an interrupted write of somebody else has left
+// beside a file. Each write takes that away first, and an undo must not bring it back.
+func (g *Guests) record(ctx context.Context, vm string, m manifest) ([]backends.Item, error) {
+	items, err := g.look(ctx, vm, m)
+	return slices.DeleteFunc(items, func(i backends.Item) bool {
+		return i.Kind == backends.ItemFile && slices.ContainsFunc(m.files, func(file string) bool {
+			is, _ := path.Match(beside(file), i.Name) // the pattern is well-formed: no file of ours has a bracket in its name
+			return is
+		})
+	}), err
+}
+
 // looked reads what look.sh printed.
 func looked(out string) []backends.Item {
 	var items []backends.Item

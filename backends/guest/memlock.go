@@ -75,7 +75,7 @@ func (m memlock) Set(ctx context.Context, s backends.Setting, to backends.Value,
 
 // Keep records the file.
 func (m memlock) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (backends.Kept, error) {
-	items, err := m.g.look(ctx, s.Target.Name, manifest{files: []string{limitsFile}})
+	items, err := m.g.record(ctx, s.Target.Name, manifest{files: []string{limitsFile}})
 	return backends.Kept{Items: items}, err
 }
 

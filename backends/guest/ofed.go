@@ -87,7 +87,7 @@ func (m mofed) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (
 		return backends.Kept{}, err
 	}
 	f := sections(r.Stdout)
-	files, err := m.g.look(ctx, vm, manifest{files: []string{"/etc/security/limits.conf"}})
+	files, err := m.g.record(ctx, vm, manifest{files: []string{"/etc/security/limits.conf"}})
 	if err != nil {
 		return backends.Kept{}, err
 	}

@@ -317,7 +317,7 @@ func (p persist) Keep(ctx context.Context, s backends.Setting, to backends.Value
 	if err != nil {
 		return backends.Kept{}, err
 	}
-	items, err := p.g.look(ctx, s.Target.Name, p.manifest(f, want))
+	items, err := p.g.record(ctx, s.Target.Name, p.manifest(f, want))
 	return backends.Kept{Items: items}, err
 }
 
