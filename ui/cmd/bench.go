@@ -97,7 +97,7 @@ func bench(ctx context.Context, e *console.Env, cmd *cobra.Command, f planFlags,
 		return nil, err
 	}
 	r := &report.Report{
-		Mode: string(a.Mode), Made: e.Now(), Tool: e.Version, VCenter: s.Set.URL, Simulated: s.Simulated,
+		Mode: string(a.Mode), Made: e.Now(), Tool: e.Version, VCenter: s.Set.URL, Simulated: s.Simulated(),
 		Insecure: s.Set.Unverified(), Changes: []report.Outcome{}, Checks: []checks.Finding{}, Measurements: append([]perftest.Measurement{}, measured...),
 		Environment: report.EnvironmentOf(s.Last(nil)), NCCL: session.NCCLSettings(a, s.Last(nil), measured),
 	}

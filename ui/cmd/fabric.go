@@ -39,7 +39,7 @@ func (f *fabric) Default() live.Login {
 }
 
 // Simulated implements live.Fabric.
-func (f *fabric) Simulated() bool { return f.s.Lab != nil || f.s.Simulated }
+func (f *fabric) Simulated() bool { return f.s.Lab != nil || f.s.Simulated() }
 
 // Private implements live.Fabric. The operator may have typed another address over that of the lab.
 func (f *fabric) Private(l live.Login) bool {

@@ -47,9 +47,12 @@ type Session struct {
 	answers   *answers.Answers    // whose guests are reached
 	paths     map[string]string   // inventory path by VM
 	reported  map[string]string   // address that Tools report, by VM
-	Simulated bool                // what was read comes from a lab, whoever started it
+	simulated atomic.Bool         // the screen asks while another goroutine reads
 	seen      *backends.Inventory // what was read last
 }
+
+// Simulated says that what was read comes from a lab, whoever started it.
+func (s *Session) Simulated() bool { return s.simulated.Load() }
 
 // Open connects to the vCenter that flags, environment and answers name. a may be nil.
 func Open(ctx context.Context, e *console.Env, set *console.Settings, a *answers.Answers) (*Session, error) {

@@ -231,7 +231,8 @@ func (s *Session) Note(inv *backends.Inventory) {
 			s.reported[v.Name] = v.IPs[0]
 		}
 	}
-	s.Simulated, s.seen = inv.VCenter.Simulated, inv
+	s.simulated.Store(inv.VCenter.Simulated)
+	s.seen = inv
 }
 
 func slowGuest(limit time.Duration) error {
