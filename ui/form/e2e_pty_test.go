@@ -185,14 +185,20 @@ func (s *terminal) complete() {
 	}
 }
 
-// toPlan accepts one page after the other up to the plan.
+// toPlan accepts one page after the other up to the plan of the private lab, which Enter takes.
 func (s *terminal) toPlan() {
+	s.t.Helper()
+	s.pages()
+	s.shows("Enter carries this out")
+}
+
+// pages accepts the pages before the plan.
+func (s *terminal) pages() {
 	s.t.Helper()
 	for _, text := range []string{"vCenter address", "Which hosts take part", "How shall the guests", "Which pNIC of each host", "Distributed switch", "Which VMs get an RDMA", "Nothing stands in the way"} {
 		s.shows(text)
 		s.press("\r")
 	}
-	s.shows("Enter carries this out")
 }
 
 func TestE2EWizard(t *testing.T) {
@@ -225,8 +231,11 @@ func TestE2EWizard(t *testing.T) {
 	t.Run("a terminal lost in a wave of reboots, and SIGHUP with it", func(t *testing.T) {
 		env, file := lossless(t, bin)
 		s := start(t, bin, env, "-f", file)
-		s.toPlan()
-		s.press("\r")
+		s.pages()
+		s.shows("Read to the end (Enter scrolls)")
+		s.press(strings.Repeat("\r", 50))
+		s.shows("the plan was not accepted")
+		s.press("yes\r")
 		s.shows("reboot, wait")
 		s.tty.Close() // the kernel sends SIGHUP to the session
 		for range 3 {
