@@ -93,19 +93,31 @@ func (l *Lab) write(k key, authority []byte) error {
 
 // answers writes the answers file of a mode, with every host and VM of the lab.
 func (l *Lab) answers(mode string) ([]byte, error) {
-	t, err := template.New("answers.yaml.tmpl").Funcs(template.FuncMap{"quote": strconv.Quote}).ParseFS(templates, "answers.yaml.tmpl")
+	t, err := template.New("answers.yaml.tmpl").Funcs(template.FuncMap{"quote": strconv.Quote, "number": func(i int) int { return i + 1 }}).ParseFS(templates, "answers.yaml.tmpl")
 	if err != nil {
 		return nil, err
 	}
 	var out bytes.Buffer
 	l.world.View(func(s *world.State) {
-		err = t.Execute(&out, struct {
-			Mode, URL, User string
-			*world.State
-		}{mode, l.vc.URL.String(), user(s), s})
+		a := labAnswers{Mode: mode, URL: l.vc.URL.String(), User: user(s), Listed: s.Asked(), GPUs: s.GPUs, State: s}
+		if mode == "gpudirect" && s.HCA == "" {
+			a.Listed, a.GPUs = s.OneEach()
+		}
+		err = t.Execute(&out, a)
 	})
 	return out.Bytes(), err
 }
+
+// labAnswers is what the template of answers is filled in with.
+type labAnswers struct {
+	Mode, URL, User string
+	Listed          []*world.VM
+	GPUs            map[string][]string
+	*world.State
+}
+
+// Exit says with which exit code apply ends with these answers, "" where nothing stands in the way.
+func (a labAnswers) Exit() string { return a.Refused[a.Mode] }
 
 // user is the account that people log in to vCenter with.
 func (l *Lab) user() (name string) {

@@ -1,5 +1,5 @@
 // Package lab runs a whole simulated data centre on the loopback addresses: a vCenter, and the shells of its ESXi hosts
-// and Linux guests. It answers and refuses like the real thing, and it knows nothing of the program that is tried on
+// and Linux guests. It answers and refuses like the real thing, and it does not depend on the program that is tried on
 // it: no package of the product is imported here.
 package lab
 

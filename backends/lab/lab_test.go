@@ -99,6 +99,7 @@ func TestAnswers(t *testing.T) {
 			Mode       string
 			Hosts      struct{ Names []string }
 			ESXi       struct{ Addresses map[string]string }
+			GPUDirect  struct{ GPUs map[string][]string }
 			VMs        []struct {
 				Name, IP string
 				Guest    struct {
@@ -111,10 +112,18 @@ func TestAnswers(t *testing.T) {
 		if err := yaml.Unmarshal(text, &a); err != nil {
 			t.Fatalf("%s: %v\n%s", mode, err, text)
 		}
-		if a.APIVersion != "rdma-setup/v1" || a.Mode != mode || len(a.Hosts.Names) != 3 || len(a.ESXi.Addresses) != 3 || len(a.VMs) != 5 {
+		if a.APIVersion != "rdma-setup/v1" || a.Mode != mode || len(a.Hosts.Names) != 3 || len(a.ESXi.Addresses) != 3 {
 			t.Errorf("%s: %+v", mode, a)
 		}
-		if v := a.VMs[4]; v.Name != "vm-05" || v.IP != "192.168.50.15/24" || v.Guest.Address != "127.0.0.1" || v.Guest.Port == 0 || v.Guest.User == "" {
+		if mode == "gpudirect" { // a whole card goes to one VM of a host
+			if len(a.VMs) != 3 || a.VMs[2].Name != "vm-03" || len(a.GPUDirect.GPUs["vm-03"]) != 1 {
+				t.Errorf("%s: %+v", mode, a)
+			}
+			continue
+		}
+		if len(a.VMs) != 5 {
+			t.Errorf("%s: %d VMs", mode, len(a.VMs))
+		} else if v := a.VMs[4]; v.Name != "vm-05" || v.IP != "192.168.50.15/24" || v.Guest.Address != "127.0.0.1" || v.Guest.Port == 0 || v.Guest.User == "" {
 			t.Errorf("%s: VM %+v", mode, v)
 		}
 	}

@@ -72,6 +72,10 @@ func dcbGet(w *world.World, host string, args Args) (Answer, error) {
 			bits[i] = strconv.Itoa(mask >> i & 1)
 		}
 		pfc := strings.Join(bits, " ")
+		sent, received := make([]string, 8), make([]string, 8)
+		for i, c := range p.Priorities {
+			sent[i], received[i] = strconv.FormatInt(c.TxPause, 10), strconv.FormatInt(c.RxPause, 10)
+		}
 		eight := strings.TrimSpace(strings.Repeat("0 ", 8))
 		return [][]Field{{
 			{Name: "Nic Name", Value: p.Device},
@@ -85,7 +89,7 @@ func dcbGet(w *world.World, host string, args Args) (Answer, error) {
 				"TSA Assignment Table Per TC", eight, "Priority Assignment Per TC", "1 0 2 3 4 5 6 7", "Recommended TC Bandwidth Per TC", eight,
 				"Recommended TSA Assignment Per TC", eight, "Recommended Priority Assignment Per TC", eight)},
 			{Name: "IEEE PFC Configuration", Sub: row("Number Of Traffic Classes", "8", "PFC Configuration", pfc, "Macsec Bypass Capability Is Enabled", "0",
-				"Round Trip Propagation Delay Of Link", "0", "Sent PFC Frames", eight, "Received PFC Frames", eight)},
+				"Round Trip Propagation Delay Of Link", "0", "Sent PFC Frames", strings.Join(sent, " "), "Received PFC Frames", strings.Join(received, " "))},
 			{Name: "DCB Apps", Value: ""},
 		}}
 	})

@@ -60,7 +60,7 @@ func New(w *world.World, host, authorizedKey string) (*Host, error) {
 
 func (h *Host) image() error {
 	f, root := h.sys.FS, vfs.Root()
-	for _, dir := range []string{"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/etc/ssh/keys-root", "/tmp", "/var/log", "/vmfs/volumes", "/opt", "/dev", "/usr/lib/vmware"} {
+	for _, dir := range []string{"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/etc/ssh/keys-root", "/tmp", "/var/log", "/vmfs/volumes", "/opt", "/dev", "/usr/lib/vmware/secureboot/bin"} {
 		if err := f.MkdirAll(root, dir, 0o755); err != nil {
 			return err
 		}
@@ -78,8 +78,11 @@ func (h *Host) image() error {
 	}
 	for name := range h.sys.Programs {
 		dir := "/bin/"
-		if name == "[" || name == "sudo" {
+		switch name {
+		case "[", "sudo":
 			dir = "/usr/bin/"
+		case "secureBoot.py":
+			dir = "/usr/lib/vmware/secureboot/bin/"
 		}
 		if err := h.sys.Install(name, dir+name); err != nil {
 			return err

@@ -18,7 +18,7 @@ import (
 const mftDir = "/opt/mellanox/bin"
 
 func (h *Host) mft() map[string]sh.Program {
-	return map[string]sh.Program{"mst": h.mst, "mlxconfig": h.mlxconfig, "mlxfwmanager": h.mlxfwmanager, "flint": h.flint}
+	return map[string]sh.Program{"mst": h.mst, "mlxconfig": h.mlxconfig, "mlxfwmanager": h.mlxfwmanager, "flint": h.flint, "mlxlink": h.mlxlink}
 }
 
 // settle makes the files of the host agree with its image: the tools are there while the VIB is, and the datastore has
@@ -27,14 +27,20 @@ func (h *Host) settle() {
 	root, f := vfs.Root(), h.sys.FS
 	tools := false
 	var depot []string
+	var log strings.Builder
 	h.world.View(func(s *world.State) {
 		if host := s.Host(h.name); host != nil {
 			tools = host.Active("mft") != nil
+			fmt.Fprintf(&log, "%s cpu0:1048576)VMB: mbMagic: 2badb002\n", host.BootTime.UTC().Format("2006-01-02T15:04:05.000Z"))
+			for _, line := range host.KernelLog {
+				log.WriteString(line + "\n")
+			}
 		}
 		for _, p := range s.Depot {
 			depot = append(depot, p.Path)
 		}
 	})
+	_ = f.WriteFile(root, "/var/log/vmkernel.log", []byte(log.String()), 0o644) // the next log-in tries again
 	_, err := f.Stat(root, mftDir)
 	switch {
 	case tools && err != nil:

@@ -97,3 +97,22 @@ func dropZeros(version string) string {
 	}
 	return strings.Join(parts, ".")
 }
+
+// mlxlink shows the PCIe link of one device: what it runs at, and in brackets what it could.
+func (h *Host) mlxlink(_ context.Context, p *sh.Proc) int {
+	name, found := h.named(p.Args)
+	i := slices.Index(p.Args, "--port_type")
+	switch {
+	case name == "" || len(found) == 0:
+		p.Errorf("-E- Device is not supported or does not exist: %s\n", name)
+		return 1
+	case i < 0 || i+1 == len(p.Args) || p.Args[i+1] != "PCIE":
+		p.Errorf("-E- The lab knows the PCIe port only (--port_type PCIE).\n")
+		return 1
+	}
+	c, most := found[0].card, 16
+	rate := map[int]string{1: "2.5G", 2: "5G", 3: "8G", 4: "16G", 5: "32G"}[c.Gen]
+	p.Printf("\nPCIe Operational (Enabled) Info\n-------------------------------\n%-32s: 0, 0, 0\n", "Depth, pcie index, node")
+	p.Printf("%-32s: %s-Gen %d (%s-Gen %d)\n%-32s: %dX (%dX)\n", "Link Speed Active (Enabled)", rate, c.Gen, rate, c.Gen, "Link Width Active (Enabled)", c.Lanes, most)
+	return 0
+}

@@ -17,8 +17,24 @@ func (h *Host) programs() map[string]sh.Program {
 	return map[string]sh.Program{
 		"esxcli": h.esxcli, "localcli": h.esxcli, "vmware": h.vmware, "vmkping": h.vmkping, "hostname": h.hostname, "uname": h.uname,
 		"esxcfg-vmknic": h.vmknics, "reboot": h.reboot, "uptime": h.uptime,
-		"esxcfg-module": h.esxcfgModule, "lspci": h.lspci,
+		"vsish": h.vsish, "esxcfg-module": h.esxcfgModule, "lspci": h.lspci, "secureBoot.py": h.secureBoot,
 	}
+}
+
+// secureBoot prints whether the host booted with UEFI Secure Boot.
+func (h *Host) secureBoot(_ context.Context, p *sh.Proc) int {
+	if len(p.Args) != 2 || p.Args[1] != "-s" {
+		p.Errorf("usage: secureBoot.py [-h] [-a | -c | -s]\n")
+		return 2
+	}
+	word := "Disabled"
+	h.host(func(host *world.Host) {
+		if host.SecureBoot {
+			word = "Enabled"
+		}
+	})
+	p.Printf("%s\n", word)
+	return 0
 }
 
 // esxcli prints what the world's esxcli answers.

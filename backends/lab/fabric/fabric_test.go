@@ -80,9 +80,9 @@ func TestUnreachable(t *testing.T) {
 			d.PortGroups = append(d.PortGroups, &pg)
 			s.VM("vm-02").RDMA()[0].PortGroup = "other"
 		}, "VLAN 0 of vm-01 is not VLAN 7 of vm-02"},
-		"other switch": {func(s *world.State) {
+		"other switch, without a cable": {func(s *world.State) {
 			d := *s.Switch("RDMA-DVS")
-			d.Name = "second"
+			d.Name, d.Members = "second", []*world.Member{{Host: "esx-01"}, {Host: "esx-02"}}
 			s.Switches = append(s.Switches, &d)
 			s.VM("vm-02").RDMA()[0].DVS = "second"
 		}, "different networks"},

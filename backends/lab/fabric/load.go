@@ -2,13 +2,32 @@ package fabric
 
 import "sync"
 
-// Load counts the tests under way on each port. The zero value is ready; it is safe for concurrent use.
+// Load counts the tests under way on each port, each direction by itself. The zero value is ready; it is safe for concurrent use.
 type Load struct {
 	mu    sync.Mutex
-	tests map[Port]int
+	tests map[way]map[Port]int // by the port at the other end
 }
 
-// Start notes a test on all ports of p. The caller calls end once when it is over.
+// A way is one direction of a port.
+type way struct {
+	port Port
+	in   bool // towards the host
+}
+
+// ways are the directions that a path loads, with the port at the other end of each. A path of one port loads what it sends by.
+func (p Path) ways() map[way]Port {
+	if len(p.Ports) == 0 {
+		return nil
+	}
+	from, to := p.Ports[0], p.Ports[len(p.Ports)-1]
+	list := map[way]Port{{from, false}: to}
+	if len(p.Ports) > 1 {
+		list[way{to, true}] = from
+	}
+	return list
+}
+
+// Start notes a test on the ports of p. The caller calls end once when it is over.
 func (l *Load) Start(p Path) (end func()) {
 	l.add(p, 1)
 	return func() { l.add(p, -1) }
@@ -18,11 +37,14 @@ func (l *Load) add(p Path, n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.tests == nil {
-		l.tests = map[Port]int{}
+		l.tests = map[way]map[Port]int{}
 	}
-	for _, port := range p.Ports {
-		if l.tests[port] += n; l.tests[port] == 0 {
-			delete(l.tests, port)
+	for w, peer := range p.ways() {
+		if l.tests[w] == nil {
+			l.tests[w] = map[Port]int{}
+		}
+		if l.tests[w][peer] += n; l.tests[w][peer] == 0 {
+			delete(l.tests[w], peer)
 		}
 	}
 }
@@ -32,8 +54,22 @@ func (l *Load) Share(p Path) float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	most := 1
-	for _, port := range p.Ports {
-		most = max(most, l.tests[port])
+	for w := range p.ways() {
+		sum := 0
+		for _, n := range l.tests[w] {
+			sum += n
+		}
+		most = max(most, sum)
 	}
 	return 1 / float64(most)
+}
+
+// Senders is how many ports send to the receiver of p now. More than one fill the queue of the switch port before it.
+func (l *Load) Senders(p Path) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(p.Ports) < 2 {
+		return 1
+	}
+	return max(1, len(l.tests[way{p.Ports[1], true}]))
 }

@@ -37,6 +37,10 @@ type Path struct {
 	Tagged    bool // with a VLAN tag
 	Ports     []Port
 	Devices   []Device // whose counters move; empty on the same host and in the fallback
+	Hops      int      // switches beyond the first
+	SlotGbps  float64  // of the narrower PCIe slot; 0: no limit
+	Small     float64  // share of the message rate; 0: all of it
+	Large     float64  // share of the bandwidth above 64 KiB; 0: all of it
 }
 
 // side is what one end's host contributes.
@@ -68,13 +72,14 @@ func Between(s *world.State, a, b End) Path {
 	case x.vlan != y.vlan:
 		return unreachable("VLAN %d of %s is not VLAN %d of %s", x.vlan, a.VM, y.vlan, b.VM)
 	case x.whole || y.whole: // they meet on the cable
+	case x.adapter.DVS != "" && y.adapter.DVS != "" && x.uplink != nil && y.uplink != nil: // likewise, or on their switch
 	case x.adapter.DVS != y.adapter.DVS, x.adapter.DVS == "" && x.adapter.PortGroup != y.adapter.PortGroup:
 		return unreachable("%s and %s are on different networks", a.VM, b.VM)
 	}
 	p := Path{Reachable: true, MTU: min(x.mtu, y.mtu), Tagged: x.vlan != 0}
 	bypass := x.bypasses() && y.bypasses()
 	pvrdma := x.is(world.PVRDMA) && y.is(world.PVRDMA)
-	if x.host == y.host && !x.whole && !y.whole {
+	if x.host == y.host && !x.whole && !y.whole && x.adapter.DVS == y.adapter.DVS {
 		p.SameHost, p.VF, p.RDMA = true, bypass, bypass || pvrdma && x.adapter.Protocol == y.adapter.Protocol
 		return p
 	}
@@ -85,7 +90,11 @@ func Between(s *world.State, a, b End) Path {
 		p.Ports = append(p.Ports, Port{Host: e.host.Name, PNIC: e.uplink.Device})
 	}
 	p.LinkMbps = min(x.uplink.SpeedMbps, y.uplink.SpeedMbps)
-	p.MTU = min(p.MTU, x.mtu, y.mtu)
+	p.MTU = min(p.MTU, x.mtu, y.mtu, x.uplink.Cable.Largest(), y.uplink.Cable.Largest())
+	if x.uplink.Cable.Switch() != y.uplink.Cable.Switch() {
+		p.Hops = leafToLeaf
+	}
+	p.hardware(x.uplink, y.uplink)
 	if bypass {
 		p.VF, p.RDMA = true, true
 		return p
@@ -102,6 +111,26 @@ func Between(s *world.State, a, b End) Path {
 		p.Devices = append(p.Devices, Device{Host: e.host.Name, Name: e.uplink.RDMA.Name})
 	}
 	return p
+}
+
+// leafToLeaf is how many switches a path between two leaves passes beyond the first: a spine and the other leaf.
+const leafToLeaf = 2
+
+// laneGbps is what a lane of PCIe 3.0 carries of data: 8 GT/s in 128b/130b, less the headers of packets of 256 bytes.
+const laneGbps = 8 * 128.0 / 130 * 256 / 280
+
+// hardware notes how far the cards and their slots hold a path back.
+func (p *Path) hardware(cards ...*world.PNIC) {
+	least := func(have, limit float64) float64 {
+		if limit > 0 && (have == 0 || limit < have) {
+			return limit
+		}
+		return have
+	}
+	for _, c := range cards {
+		p.SlotGbps = least(p.SlotGbps, laneGbps*float64(c.Lanes))
+		p.Small, p.Large = least(p.Small, c.SmallShare), least(p.Large, c.LargeShare)
+	}
 }
 
 func look(s *world.State, e End) (side, string) {

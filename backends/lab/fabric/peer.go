@@ -46,7 +46,7 @@ func PeerOf(s *world.State, vm, gpu, mac string) Peer {
 	}
 	switch {
 	case gpu == "":
-		return Peer{Why: "a share of a GPU has no memory of its own"}
+		return Peer{Why: "the lab does not model GPUDirect RDMA with vGPUs"} // which NVIDIA documents for some
 	case nic == "":
 		return Peer{Why: "the adapter is no function of a card"}
 	}

@@ -27,6 +27,8 @@ const (
 	copyLatency     = 0.6  // added above the inline size
 	inlineSize      = 220  // bytes
 	jitter          = 0.01 // of everything
+	hopLatency      = 0.5  // of each further switch
+	largeFrom       = 64 << 10
 )
 
 // Gbps returns what a stream of messages of size bytes reaches, when it has the given share (0 to 1] of the ports.
@@ -46,6 +48,15 @@ func (p Path) Gbps(size, ibMTU int, share float64, salt string) float64 {
 			overhead += vlanTag
 		}
 		top = efficiency * float64(p.LinkMbps) / 1000 * float64(ibMTU) / float64(ibMTU+overhead)
+		if p.SlotGbps > 0 {
+			top = min(top, p.SlotGbps)
+		}
+		if p.Small > 0 {
+			rate *= p.Small
+		}
+		if p.Large > 0 && size > largeFrom {
+			top *= p.Large
+		}
 	}
 	top *= share
 	bound := rate * float64(size) * 8 / 1000
@@ -70,6 +81,7 @@ func (p Path) Latency(size, ibMTU int, share float64, salt string) float64 {
 	if size > inlineSize {
 		base += copyLatency
 	}
+	base += hopLatency * float64(p.Hops)
 	transfer := float64(size) * 8 / 1000 / max(p.Gbps(1<<20, ibMTU, share, salt), 0.001)
 	return (base + transfer) * wobble(salt+"lat", size)
 }

@@ -7,7 +7,7 @@ func ConnectX5(pci, mac string) *Card {
 	return &Card{
 		PCI: pci, Ports: 2, Type: "ConnectX5", ID: 4119, Part: "MCX556A-ECU_Ax",
 		Description: "ConnectX-5 VPI adapter card; EDR IB (100Gb/s) and 100GbE; dual-port QSFP28; PCIe3.0 x16; tall bracket; ROHS R6",
-		PSID:        "MT_0000000009", Version: "16.35.4030", PXE: "3.6.0902", UEFI: "14.29.0015", MAC: bare(mac),
+		PSID:        "MT_0000000009", Version: "16.35.4030", PXE: "3.6.0902", UEFI: "14.29.0015", MAC: bare(mac), Gen: 3, Lanes: 16,
 		Settings: settings(2, true, 14),
 	}
 }
@@ -17,8 +17,20 @@ func ConnectX6Dx(pci, mac string) *Card {
 	c := &Card{
 		PCI: pci, Ports: 2, Type: "ConnectX6DX", ID: 4125, Part: "MCX623106AN-CDA_Ax",
 		Description: "ConnectX-6 Dx EN adapter card; 100GbE; Dual-port QSFP56; PCIe 4.0 x16; No Crypto",
-		PSID:        "MT_0000000359", Version: "22.38.1002", PXE: "3.7.0201", UEFI: "14.31.0020", MAC: bare(mac),
+		PSID:        "MT_0000000359", Version: "22.38.1002", PXE: "3.7.0201", UEFI: "14.31.0020", MAC: bare(mac), Gen: 4, Lanes: 16,
 		Settings: settings(2, false, 16),
+	}
+	c.Settings = append(c.Settings, &Setting{Name: "ATS_ENABLED", Kind: Bool})
+	return c
+}
+
+// ConnectX7 is a card with one port of 400 Gb/s, InfiniBand or Ethernet, that knows ATS.
+func ConnectX7(pci, mac string) *Card {
+	c := &Card{
+		PCI: pci, Ports: 1, Type: "ConnectX7", ID: 4129, Part: "MCX75310AAS-NEA_Ax",
+		Description: "NVIDIA ConnectX-7 HHHL Adapter card; 400GbE / NDR IB (default mode); Single-port OSFP; PCIe 5.0 x16; Crypto Disabled; Secure Boot Enabled;",
+		PSID:        "MT_0000000838", Version: "28.39.1002", PXE: "3.7.0201", UEFI: "14.32.0012", MAC: bare(mac), Gen: 5, Lanes: 16,
+		Settings: settings(1, true, 16),
 	}
 	c.Settings = append(c.Settings, &Setting{Name: "ATS_ENABLED", Kind: Bool})
 	return c
@@ -29,7 +41,7 @@ func ConnectX4Lx(pci, mac string) *Card {
 	return &Card{
 		PCI: pci, Ports: 2, Type: "ConnectX4LX", ID: 4117, Part: "MCX4121A-ACA_Ax",
 		Description: "ConnectX-4 Lx EN network interface card; 25GbE dual-port SFP28; PCIe3.0 x8; ROHS R6",
-		PSID:        "MT_2420110034", Version: "14.32.1010", PXE: "3.6.0502", UEFI: "14.25.0017", MAC: bare(mac),
+		PSID:        "MT_2420110034", Version: "14.32.1010", PXE: "3.6.0502", UEFI: "14.25.0017", MAC: bare(mac), Gen: 3, Lanes: 8,
 		Settings: settings(2, false, 12),
 	}
 }
@@ -39,7 +51,7 @@ func ConnectX6Lx(pci, mac string) *Card {
 	c := &Card{
 		PCI: pci, Ports: 2, Type: "ConnectX6LX", ID: 4127, Part: "MCX631102AN-ADA_Ax",
 		Description: "ConnectX-6 Lx EN adapter card; 25GbE; Dual-port SFP28; PCIe 4.0 x8; No Crypto",
-		PSID:        "MT_0000000531", Version: "26.38.1900", PXE: "3.7.0201", UEFI: "14.31.0020", MAC: bare(mac),
+		PSID:        "MT_0000000531", Version: "26.38.1900", PXE: "3.7.0201", UEFI: "14.31.0020", MAC: bare(mac), Gen: 4, Lanes: 8,
 		Settings: settings(2, false, 16),
 	}
 	c.Settings = append(c.Settings, &Setting{Name: "ATS_ENABLED", Kind: Bool})

@@ -78,6 +78,7 @@ type Card struct {
 	Version     string // 16.35.4030
 	PXE, UEFI   string
 	MAC         string // of the first port, without colons
+	Gen, Lanes  int    // of its PCIe link as it runs now
 	Settings    []*Setting
 }
 

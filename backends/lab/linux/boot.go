@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rdma-setup/rdma-setup/backends/lab/linux/netif"
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux/rdma"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
@@ -79,7 +80,13 @@ func (m *Machine) start() {
 	if b.err != nil {
 		m.log("kernel", b.err.Error())
 	}
-	m.net.Stack.Boot(m.site.ports(m.cfg.VM))
+	ports := m.site.ports(m.cfg.VM)
+	for _, p := range ports {
+		if p.HCA != nil && p.HCA.SetDCB != nil {
+			p.HCA.SetDCB(netif.DCB{}) // nothing of it survives a boot (NVIDIA, "Quality of Service (QoS)")
+		}
+	}
+	m.net.Stack.Boot(ports)
 	m.rdma.Plug(m.site.rdmaAdapters(m.cfg.VM))
 	m.autoload()
 	m.loadModules()
@@ -117,7 +124,30 @@ func (m *Machine) autoload() {
 	if len(m.site.gpus(m.cfg.VM)) > 0 {
 		_ = m.kernel.Load("nvidia_drm") // where the driver is installed
 		_ = m.kernel.Load("nvidia_uvm")
+		if !m.kernel.Loaded("nvidia") && !m.keptOut("nouveau") {
+			_ = m.kernel.Load("nouveau") // a kernel without it does without
+		}
 	}
+}
+
+// keptOut tells whether a driver is blacklisted for udev in the initial RAM disk, which is the first to see devices: a file
+// of /etc/modprobe.d counts from the next update-initramfs or dracut on (NVIDIA Driver
+// Installation Guide, "Disabling Nouveau": the RAM disk is to be made again).
+func (m *Machine) keptOut(module string) bool {
+	images := []string{"/boot/initrd.img-" + m.distro.kernel, "/boot/initramfs-" + m.distro.kernel + ".img"}
+	list, _ := m.sys.FS.ReadDir(vfs.Root(), "/etc/modprobe.d") // none is an empty one
+	for _, i := range list {
+		data, err := m.sys.FS.ReadFile(vfs.Root(), path.Join("/etc/modprobe.d", i.Name()))
+		if err != nil || !strings.HasSuffix(i.Name(), ".conf") || !slices.Contains(strings.Split(string(data), "\n"), "blacklist "+module) {
+			continue
+		}
+		for _, image := range images {
+			if held, err := m.sys.FS.ReadFile(vfs.Root(), image); err == nil && strings.Contains(string(held), " etc/modprobe.d/"+i.Name()+"\n") {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // conf returns the lines of all NAME.conf below the directories that are no comments.

@@ -1,6 +1,7 @@
 package linux
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -42,7 +43,7 @@ func (m *Machine) functions() []function {
 	for _, g := range m.site.gpus(m.cfg.VM) {
 		class := map[uint16]string{0x0300: "VGA compatible controller", 0x0302: "3D controller"}[g.Class]
 		list = append(list, function{at: strings.TrimPrefix(g.Address, "0000:"), class: class, classID: fmt.Sprintf("%04x", g.Class),
-			text: "NVIDIA Corporation " + g.Text, id: fmt.Sprintf("10de:%04x", g.Device), driver: m.loaded("nvidia"), modules: "nvidiafb, nouveau",
+			text: "NVIDIA Corporation " + g.Text, id: fmt.Sprintf("10de:%04x", g.Device), driver: cmp.Or(m.loaded("nvidia"), m.loaded("nouveau")), modules: "nvidiafb, nouveau",
 			revision: "a1", slot: g.Slot, sub: fmt.Sprintf("NVIDIA Corporation Device [10de:%04x]", g.Sub), bars: g.BARs})
 		if _, there := m.kernel.Find("nvidia"); there {
 			list[len(list)-1].modules += ", nvidia_drm, nvidia"

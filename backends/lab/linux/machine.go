@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -44,6 +45,8 @@ type Config struct {
 	MemoryMB         int64
 	UUID             string
 	Index            int // of the VM, which its DHCP address follows
+	// Older are packages that are installed in another version than the distribution offers first, which has both.
+	Older map[string]string
 }
 
 // Machine is one guest. New makes it, powered off; Power follows the VM. It implements sshd.Machine.
@@ -84,6 +87,9 @@ func New(site *Site, cfg Config) (*Machine, error) {
 	if m.flawed(world.NoDriver) {
 		m.distro.modules = kernel.Without(m.distro.modules, rdma.Driver)
 	}
+	if m.flawed(world.Nouveau) {
+		m.distro.modules = append(slices.Clone(m.distro.modules), kernel.Nouveau())
+	}
 	if cfg.AuthorizedKey != "" {
 		key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(cfg.AuthorizedKey))
 		if err != nil {
@@ -98,7 +104,8 @@ func New(site *Site, cfg Config) (*Machine, error) {
 	m.net = &netif.Config{Stack: stack, FS: m.sys.FS, Wire: wire{m}, Netplan: m.distro.deb, Strict: m.distro.version == "22.04", DHCP: m.dhcp, Now: time.Now,
 		Listening: func() []int { return site.meeting.Listening(cfg.VM) }}
 	m.rdma = &rdma.Devices{Stack: stack, Quirks: m.distro.quirks, Logf: m.kernel.Logf,
-		Named: func() bool { return m.pkgs.Installed("rdma-core") }, Umad: func() bool { return m.kernel.Loaded("ib_umad") }}
+		Named: func() bool { return m.pkgs.Installed("rdma-core") }, Umad: func() bool { return m.kernel.Loaded("ib_umad") },
+		ECN: func() bool { return m.pkgs.Installed("mlnx-tools") }}
 	m.pkgs = pkgs.New(m.sys.FS, m.sys, m.distro.packages)
 	m.nvidia = &nvidia.Driver{GPUs: func() []nvidia.GPU { return site.gpus(cfg.VM) }, Kernel: m.kernel, API: m.peerAPI, Logf: m.kernel.Logf, NICs: m.smiNICs}
 	m.kernel.Extra, m.kernel.Init, m.pkgs.Changed = m.nvidia.Modules, m.nvidia.Init, m.packageChanged
@@ -112,6 +119,11 @@ func New(site *Site, cfg Config) (*Machine, error) {
 	}
 	if err := m.preset(); err != nil {
 		return nil, fmt.Errorf("lab: guest %s: %w", cfg.VM, err)
+	}
+	for name, version := range cfg.Older {
+		if err := m.pkgs.Outdate(name, version); err != nil {
+			return nil, fmt.Errorf("lab: guest %s: %w", cfg.VM, err)
+		}
 	}
 	stack.Changed = m.report
 	stack.WentUp = func(name string) {
@@ -151,11 +163,23 @@ func (m *Machine) root() *sh.Proc {
 	return &sh.Proc{User: m.people[0].user(), Dir: "/", Env: []string{"PATH=" + rootPath, "HOME=/root", "LANG=C.UTF-8"}, Session: &sh.Session{Memlock: -1}, Sys: m.sys}
 }
 
-// dhcp is the address that the management network gives to a MAC: only the first adapter is on it.
+// dhcp is the address that a DHCP server gives to a MAC: that of the management network, which the first adapter is on, or that of the
+// RDMA network, where it has one.
 func (m *Machine) dhcp(mac string) (netip.Prefix, bool) {
 	list := m.Adapters()
-	if len(list) == 0 || list[0].MAC != mac {
+	if len(list) == 0 {
 		return netip.Prefix{}, false
+	}
+	if list[0].MAC != mac {
+		network := ""
+		m.site.World.View(func(s *world.State) { network = s.DHCP })
+		p, err := netip.ParsePrefix(network)
+		if err != nil || m.cfg.Index > 99 {
+			return netip.Prefix{}, false // none, or all are given away
+		}
+		a := p.Addr().As4()
+		a[3] = byte(151 + m.cfg.Index)
+		return netip.PrefixFrom(netip.AddrFrom4(a), p.Bits()), true
 	}
 	p, err := netip.ParsePrefix(fmt.Sprintf("10.20.%d.%d/16", m.cfg.Index/200, 11+m.cfg.Index%200))
 	return p, err == nil

@@ -69,10 +69,48 @@ func (s *Site) ports(vm string) []netif.Port {
 			}
 		}
 		for _, p := range wholePorts(st, v) {
+			p.hca.Priorities = s.priorities(v.Host, p.nic.Device)
+			p.hca.DCB, p.hca.SetDCB = s.bridging(v.Host, p.nic.Device)
 			list = append(list, netif.Port{MAC: p.nic.MAC, Slot: p.slot, Connected: p.nic.LinkUp, HCA: p.hca})
 		}
 	})
 	return list
+}
+
+// priorities prints what a port has counted for each priority so far.
+func (s *Site) priorities(host, device string) func() string {
+	return func() string {
+		text := ""
+		s.World.View(func(st *world.State) {
+			if h := st.Host(host); h != nil && h.Port(device) != nil {
+				text = h.Port(device).Statistics("     ")
+			}
+		})
+		return text
+	}
+}
+
+// bridging reads and sets how a port that a guest was given treats priorities.
+func (s *Site) bridging(host, device string) (read func() netif.DCB, set func(netif.DCB)) {
+	read = func() netif.DCB {
+		var d netif.DCB
+		s.World.View(func(st *world.State) {
+			if h := st.Host(host); h != nil && h.Port(device) != nil {
+				q := h.Port(device).Guest
+				d = netif.DCB{PFC: q.PFC, Apps: q.Apps, NPOff: q.NPOff, RPOff: q.RPOff}
+			}
+		})
+		return d
+	}
+	set = func(d netif.DCB) {
+		_ = s.World.Update(func(st *world.State) ([]world.Event, error) {
+			if h := st.Host(host); h != nil && h.Port(device) != nil {
+				h.Port(device).Guest = world.PortQoS{PFC: d.PFC, Apps: d.Apps, NPOff: d.NPOff, RPOff: d.RPOff}
+			}
+			return nil, nil
+		})
+	}
+	return read, set
 }
 
 // virtualFunction is what the guest sees of an adapter's VF, and whether the port has a link; nil while there is none.
@@ -203,6 +241,28 @@ func (w wire) Ask(l netif.Link, ip netip.Addr, routed bool) (netif.Peer, bool) {
 	return peer, ok
 }
 
+// ARP implements netif.Wire.
+func (w wire) ARP(l netif.Link, ip netip.Addr) (macs []string) {
+	w.m.site.World.View(func(st *world.State) {
+		vm, mac, _ := owner(st, ip, l.MAC)
+		v := st.VM(vm)
+		if v == nil {
+			return
+		}
+		for _, n := range v.Guest.NICs {
+			if n.MAC == l.MAC || !fabric.Between(st, w.m.end(l), fabric.End{VM: vm, MAC: n.MAC, MTU: n.MTU, Up: true}).Reachable {
+				continue
+			}
+			if n.MAC == mac {
+				macs = slices.Insert(macs, 0, n.MAC)
+			} else {
+				macs = append(macs, n.MAC)
+			}
+		}
+	})
+	return macs
+}
+
 // Reach implements perftest.Network.
 func (w wire) Reach(ip netip.Addr) (string, bool) {
 	if w.m.net.Stack.Owns(ip) {
@@ -230,8 +290,12 @@ func (w wire) Path(a, b fabric.End) fabric.Path {
 	return p
 }
 
-// Moved implements perftest.Network.
-func (w wire) Moved(p fabric.Path, bytes, packets int64) {
+// Carry implements perftest.Network.
+func (w wire) Carry(p fabric.Path, f fabric.Flow) fabric.Effect {
+	var e fabric.Effect
+	w.m.site.World.View(func(st *world.State) { e = p.Carry(st, f) })
+	p.Count(w.m.site.World, f, e)
+	bytes, packets := f.Bytes, f.Packets
 	for i, d := range p.Devices {
 		c := world.Counters{BytesSent: bytes, PacketsSent: packets, PacketsReceived: packets / 8, QueuePairs: 1}
 		if i == 1 {
@@ -239,6 +303,7 @@ func (w wire) Moved(p fabric.Path, bytes, packets int64) {
 		}
 		_ = w.m.site.World.AddTraffic(d.Host, d.Name, c) // the path has just named the device
 	}
+	return e
 }
 
 // connect asks the fault rules about a new connection.

@@ -16,7 +16,7 @@ type Clock struct {
 	Scale float64 // of all times; 0 is 1
 }
 
-// Of gives the time that a row of the table stands for under the clock.
+// Of returns the time that a row of the table stands for under the clock.
 func (c Clock) Of(row string) time.Duration {
 	if !c.Real {
 		return 0
@@ -24,7 +24,7 @@ func (c Clock) Of(row string) time.Duration {
 	return c.scaled(durations[row].time)
 }
 
-// Command gives the time of a command line, and whether its program spends it by itself, between its steps.
+// Command returns the time of a command line, and whether its program spends it by itself, between its steps.
 func (c Clock) Command(args []string) (d time.Duration, itself bool) {
 	row := find(args)
 	if !c.Real {
@@ -61,7 +61,7 @@ func Long(args []string) bool {
 	return d.steps || d.time >= 50*time.Millisecond
 }
 
-// find gives the row with the longest name that the command line begins with; options do not count.
+// find returns the row with the longest name that the command line begins with; options do not count.
 func find(args []string) duration {
 	if len(args) == 0 {
 		return duration{}

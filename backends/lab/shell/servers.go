@@ -36,12 +36,12 @@ type Servers struct {
 
 	mu     sync.Mutex
 	closed bool
-	guests map[string]*door
-	hosts  map[string]*door
+	guests map[string]*endpoint
+	hosts  map[string]*endpoint
 }
 
-// door is the server of one machine.
-type door struct {
+// endpoint is the server of one machine.
+type endpoint struct {
 	server  *sshd.Server
 	machine *machine
 	key     ssh.PublicKey
@@ -50,7 +50,7 @@ type door struct {
 // Start serves the shells of w. It records their addresses in the world. The passwords and the key that they accept
 // are those of w.Secrets. ctx bounds the start only.
 func Start(ctx context.Context, w *world.World, o Options) (*Servers, error) {
-	s := &Servers{world: w, listen: o.Listen, guests: map[string]*door{}, hosts: map[string]*door{}}
+	s := &Servers{world: w, listen: o.Listen, guests: map[string]*endpoint{}, hosts: map[string]*endpoint{}}
 	if s.listen == "" {
 		s.listen = "127.0.0.1"
 	}
@@ -111,10 +111,10 @@ func (s *Servers) Host(name string) (string, error) {
 	return addr, s.world.SetShellAddr(name, addr)
 }
 
-func (s *Servers) open(doors map[string]*door, name string, build func(string) (inner, error)) (addr string, fresh bool, err error) {
+func (s *Servers) open(endpoints map[string]*endpoint, name string, build func(string) (inner, error)) (addr string, fresh bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if d := doors[name]; d != nil {
+	if d := endpoints[name]; d != nil {
 		return d.server.Addr(), false, nil
 	}
 	if s.closed {
@@ -133,7 +133,7 @@ func (s *Servers) open(doors map[string]*door, name string, build func(string) (
 	if err != nil {
 		return "", false, err
 	}
-	doors[name] = &door{server: server, machine: m, key: signer.PublicKey()}
+	endpoints[name] = &endpoint{server: server, machine: m, key: signer.PublicKey()}
 	return server.Addr(), true, nil
 }
 
@@ -199,8 +199,8 @@ func (s *Servers) follow(e world.Event) {
 func (s *Servers) forward(ctx context.Context, addr string) (net.Conn, error) {
 	s.mu.Lock()
 	known := false
-	for _, doors := range []map[string]*door{s.guests, s.hosts} {
-		for _, d := range doors {
+	for _, endpoints := range []map[string]*endpoint{s.guests, s.hosts} {
+		for _, d := range endpoints {
 			known = known || d.server.Addr() == addr
 		}
 	}
@@ -217,8 +217,8 @@ func (s *Servers) KnownHosts() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out bytes.Buffer
-	for _, doors := range []map[string]*door{s.hosts, s.guests} {
-		for _, d := range doors {
+	for _, endpoints := range []map[string]*endpoint{s.hosts, s.guests} {
+		for _, d := range endpoints {
 			host, port, err := net.SplitHostPort(d.server.Addr())
 			if err != nil {
 				continue
@@ -233,9 +233,9 @@ func (s *Servers) KnownHosts() []byte {
 func (s *Servers) Close() error {
 	s.mu.Lock()
 	s.closed = true
-	var all []*door
-	for _, doors := range []map[string]*door{s.guests, s.hosts} {
-		for _, d := range doors {
+	var all []*endpoint
+	for _, endpoints := range []map[string]*endpoint{s.guests, s.hosts} {
+		for _, d := range endpoints {
 			all = append(all, d)
 		}
 	}

@@ -77,7 +77,7 @@ func (m *fields) RemoveCustomFieldDef(_ *simulator.Context, req *types.RemoveCus
 	return frame.Answer(types.RemoveCustomFieldDefResponse{}, nil)
 }
 
-// RenameCustomFieldDef gives an attribute another name.
+// RenameCustomFieldDef renames an attribute.
 func (m *fields) RenameCustomFieldDef(_ *simulator.Context, req *types.RenameCustomFieldDef) soap.HasFault {
 	m.mu.Lock()
 	defer m.mu.Unlock()

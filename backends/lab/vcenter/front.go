@@ -15,6 +15,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/history"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/updates"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/fault"
@@ -32,6 +33,7 @@ type front struct {
 	closing chan struct{}
 	once    sync.Once
 	watch   *updates.Watch
+	history *history.History
 
 	mu       sync.Mutex
 	sessions map[string]time.Time // last use, by cookie
@@ -192,6 +194,7 @@ func (f *front) sweep(now time.Time) {
 			f.ended[cookie] = true
 			delete(f.sessions, cookie)
 			f.watch.End(cookie)
+			f.history.End(cookie)
 		}
 	}
 }

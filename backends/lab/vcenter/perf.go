@@ -61,7 +61,7 @@ func (m perf) QueryAvailablePerfMetric(_ *simulator.Context, req *types.QueryAva
 	return frame.Answer(types.QueryAvailablePerfMetricResponse{Returnval: out}, nil)
 }
 
-// QueryPerf gives samples: of real time no more than the host keeps.
+// QueryPerf returns samples: of real time no more than the host keeps.
 func (m perf) QueryPerf(ctx *simulator.Context, req *types.QueryPerf) soap.HasFault {
 	manager, ok := m.f.Reg.Get(req.This).(*simulator.PerformanceManager)
 	if !ok {

@@ -26,9 +26,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/ca"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/dvs"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/history"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/hosts"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/inventory"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/model"
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/older"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/updates"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/vms"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
@@ -80,11 +82,15 @@ func Serve(w *world.World, o Options) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
-	if err := w.Update(func(s *world.State) ([]world.Event, error) { s.HostThumb = thumb; return nil, nil }); err != nil {
+	vcenter := ""
+	if err := w.Update(func(s *world.State) ([]world.Event, error) {
+		s.HostThumb, vcenter = thumb, s.VCenterVersion()
+		return nil, nil
+	}); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
 	content := vpx.ServiceContent
-	content.About = about()
+	content.About = about(vcenter)
 	empty := simulator.NewContext()
 	empty.Map.Put(licences())
 	empty.Map.Put(snmp())
@@ -92,7 +98,7 @@ func Serve(w *world.World, o Options) (*Server, error) {
 	service := simulator.New(ctx, instance)
 	service.Listen = &url.URL{User: url.User("lab")} // makes the simulator ask ValidLogin
 	service.RegisterSDK(ctx.Map, ctx.Map.Path+"/vimService")
-	service.ServeMux.HandleFunc(ctx.Map.Path+"/vimServiceVersions.xml", versions)
+	service.ServeMux.HandleFunc(ctx.Map.Path+"/vimServiceVersions.xml", versions(vcenter))
 
 	f := frame.New(w, ctx.Map)
 	f.Auth.Allow(Account{Name: Admin, Password: Password}, Account{Name: ReadOnly, Password: Password, Privileges: []string{}})
@@ -100,14 +106,14 @@ func Serve(w *world.World, o Options) (*Server, error) {
 	ctx.Map.SessionManager().ValidLogin = func(r *types.Login) bool { return f.Auth.Valid(r.UserName, r.Password) }
 
 	s := &Server{frame: f, URL: &url.URL{Scheme: "https", Host: listener.Addr().String(), Path: ctx.Map.Path}}
-	s.front = newFront(w, f, answering{service.ServeMux}, o.Idle)
-	s.front.watch = updates.Register(f, s.front.gone, s.front.closing)
+	s.front = newFront(w, f, older.Handler(answering{service.ServeMux}, newestAPI(vcenter)), o.Idle)
+	s.front.watch = updates.Register(f, vcenter, s.front.gone, s.front.closing)
 	f.Extend(clock{f}, "ServiceInstance")
 	f.Extend(search{f}, "SearchIndex")
-	f.Extend(events{f}, "EventManager")
 	f.Extend(newFields(f), "CustomFieldsManager")
 	f.Extend(perf{f}, "PerformanceManager")
 	tree := model.Build(f)
+	s.front.history = history.Register(f)
 	f.Extend(views{f, tree}, "ViewManager")
 	s.bundles = hosts.Register(f, cert)
 	dvs.Register(f)
@@ -164,13 +170,17 @@ func hostCertificate() (tls.Certificate, string, error) {
 	return cert, strings.Join(octets, ":"), nil
 }
 
+// builds are those of the vCenters that labs have (Broadcom KB 326316, "Build numbers and versions of VMware vCenter Server").
+var builds = map[string]string{"6.7.0": "14367737", "7.0.3": "20395099", "8.0.3": "24022515", "9.0.0": "24755230"}
+
 // about says what this is, and that it is simulated.
-func about() types.AboutInfo {
+func about(version string) types.AboutInfo {
+	build := builds[version]
 	return types.AboutInfo{
-		Name: "VMware vCenter Server", FullName: "VMware vCenter Server 8.0.3 build-24022515 (simulated by rdma-setup lab)",
-		Vendor: "VMware, Inc.", Version: "8.0.3", Build: "24022515", LocaleVersion: "INTL", LocaleBuild: "000", OsType: "linux-x64",
-		ProductLineId: "vpx", ApiType: "VirtualCenter", ApiVersion: "8.0.3.0", InstanceUuid: uuid.NewString(),
-		LicenseProductName: "VMware VirtualCenter Server", LicenseProductVersion: "8.0",
+		Name: "VMware vCenter Server", FullName: "VMware vCenter Server " + version + " build-" + build + " (simulated by rdma-setup lab)",
+		Vendor: "VMware, Inc.", Version: version, Build: build, LocaleVersion: "INTL", LocaleBuild: "000", OsType: "linux-x64",
+		ProductLineId: "vpx", ApiType: "VirtualCenter", ApiVersion: newestAPI(version), InstanceUuid: uuid.NewString(),
+		LicenseProductName: "VMware VirtualCenter Server", LicenseProductVersion: version[:1] + ".0",
 	}
 }
 

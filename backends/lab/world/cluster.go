@@ -15,6 +15,40 @@ type Services struct {
 	EVC      string // key of the EVC mode; "": off
 	VSAN     bool   // data of vSAN objects lies on the hosts
 	Resync   int64  // bytes that vSAN has to copy before its objects are whole again
+	Rules    []Rule // affinity rules of DRS
+}
+
+// A Rule is an enabled affinity rule of DRS. VM-host rules name hosts; the others, VMs alone.
+type Rule struct {
+	Key      int32
+	Name     string
+	Apart    bool     // its VMs run on different hosts; else on one, or on Hosts
+	Must     bool     // a VM-host rule that is enforced
+	VMs      []string // names
+	Hosts    []string // of a VM-host rule: where its VMs run
+	NotHosts []string // and where they do not
+}
+
+// Allows tells whether the rules of DRS let a VM run on a host. Unless all, only those that are enforced count: a person may
+// break the others.
+func (s *State) Allows(v *VM, host string, all bool) bool {
+	for _, r := range s.Services.Rules {
+		if !slices.Contains(r.VMs, v.Name) || !all && !r.Must {
+			continue
+		}
+		if slices.Contains(r.NotHosts, host) || len(r.Hosts) > 0 && !slices.Contains(r.Hosts, host) {
+			return false
+		}
+		if len(r.Hosts)+len(r.NotHosts) > 0 {
+			continue
+		}
+		for _, o := range s.VMs {
+			if o != v && o.On && slices.Contains(r.VMs, o.Name) && (o.Host == host) == r.Apart {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // copying is how long vSAN copies after a host came back, and what.

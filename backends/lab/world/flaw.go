@@ -11,6 +11,9 @@ const (
 	OFEDLater    Flaw = "ofed too late" // MLNX_OFED came after the driver: nvidia_peermem was built for another ib_core
 )
 
+// Nouveau is a kernel with nouveau among its modules, which takes NVIDIA's GPUs at boot (Ubuntu: linux-modules-extra).
+const Nouveau Flaw = "nouveau"
+
 // The flaws of a guest whose Preset is "pvrdma".
 const (
 	NoDriver     Flaw = "driver"     // a kernel without vmw_pvrdma

@@ -60,6 +60,18 @@ func (h *Host) Distance(a, b string) Distance {
 	return SwitchTree
 }
 
+// nearGPU is the first GPU that is below the same root port as a port of a Mellanox card, "" without one.
+func (h *Host) nearGPU() string {
+	for _, d := range h.PCI {
+		for _, p := range h.PNICs {
+			if c := h.PCIDevice(p.PCI); d.GPU != nil && c != nil && c.Vendor == 0x15b3 && (h.Distance(d.Address, p.PCI) == OneSwitch || h.Distance(d.Address, p.PCI) == SwitchTree) {
+				return d.Address
+			}
+		}
+	}
+	return ""
+}
+
 // ShortPCI writes 0000:3b:00.2 as 59:0.2, as the VMX process names devices.
 func ShortPCI(address string) string {
 	var segment, bus, slot, function int

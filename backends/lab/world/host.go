@@ -33,6 +33,8 @@ type Host struct {
 
 	HAAgent     string   // state of its HA agent while it is in service; "": it is well
 	HALater     string   // and what that is from its next boot on
+	Ills        []Ill    // what is wrong with it
+	IllsLater   []Ill    // and what will be from its next boot on
 	Address     string   // of the management vmknic
 	UUID        string   // of the BIOS
 	ShellAddr   string   // 127.0.0.1:PORT of its SSH server, "" until it listens
@@ -64,10 +66,11 @@ type Host struct {
 	VIBs     []VIB
 	Cards    []*firmware.Card
 
-	BIOSSRIOV  bool   // SR-IOV is on in the BIOS
-	SecureBoot bool   // of UEFI: unsigned VIBs do not load
-	Acceptance string // VMwareCertified, VMwareAccepted, PartnerSupported, CommunitySupported
-	MST        bool   // "mst start" was run since the boot
+	BIOSSRIOV  bool     // SR-IOV is on in the BIOS
+	SecureBoot bool     // of UEFI: unsigned VIBs do not load
+	KernelLog  []string // lines of vmkernel.log beside that of the boot
+	Acceptance string   // VMwareCertified, VMwareAccepted, PartnerSupported, CommunitySupported
+	MST        bool     // "mst start" was run since the boot
 
 	VGPUs  []string // profiles of shares that the driver of the host offers
 	Shared string   // what a GPU that is not passed through serves for: "shared" (also ""), "sharedDirect"
@@ -103,6 +106,12 @@ type PNIC struct {
 	TxPause       bool
 	BadFrames     int  // frames with errors that arrive each second: a bad cable
 	Deaf          bool // hears no LLDP: the switch does not send it
+	Cable         SwitchPort
+	Lanes         int     // of the PCIe 3.0 slot; 0: all 16
+	SmallShare    float64 // of the rate of messages that a sound card reaches; 0: all of it
+	LargeShare    float64 // of the bandwidth for messages above 64 KiB; 0: all of it
+	Guest         PortQoS // of a port that is passed through as a whole
+	Priorities    [priorities]PriorityCounters
 }
 
 // An RDMA is the RDMA device of a pNIC.
@@ -317,3 +326,16 @@ func VersionLess(a, b string) bool {
 	}
 	return false
 }
+
+// An Ill is something that is wrong with a host that runs.
+type Ill string
+
+// The ills.
+const (
+	DeadPath   Ill = "path"   // one of its storage paths is dead
+	SwitchDown Ill = "switch" // its opaque switches are not up
+	RedAlarm   Ill = "alarm"  // an alarm of it is red
+)
+
+// IsIll tells whether a host has an ill.
+func (h *Host) IsIll(ill Ill) bool { return slices.Contains(h.Ills, ill) }

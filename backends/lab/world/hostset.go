@@ -164,7 +164,7 @@ func (w *World) SetLink(host, pnic string, up bool) error {
 
 // SetMaintenance puts a host into maintenance mode or takes it out. Running VMs keep it out.
 func (w *World) SetMaintenance(host string, on bool) error {
-	return w.setHost(host, func(s *State, h *Host) (Event, error) {
+	err := w.setHost(host, func(s *State, h *Host) (Event, error) {
 		if on {
 			for _, v := range s.VMs {
 				if v.Host == host && v.On {
@@ -175,6 +175,10 @@ func (w *World) SetMaintenance(host string, on bool) error {
 		h.Maintenance = on
 		return Event{What: HostMaintenance, Detail: fmt.Sprint(on)}, nil
 	})
+	if err == nil && !on {
+		return w.Update(func(s *State) ([]Event, error) { return s.services(host, true), nil })
+	}
+	return err
 }
 
 // AddTraffic adds to the counters of a host's RDMA device (ErrUnknown). It tells nobody: counters are read, not watched.

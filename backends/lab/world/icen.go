@@ -11,7 +11,7 @@ import (
 // reboot; a number for each port, as configure_icen.sh in public repositories writes it).
 const Icen = "icen"
 
-// rdmaByIcen gives the ports of icen their RDMA devices, or takes them away.
+// rdmaByIcen adds RDMA devices to the ports of icen, or removes them.
 func (h *Host) rdmaByIcen() {
 	m := h.Module(Icen)
 	if m == nil || m.Parameter("RDMA") == nil {

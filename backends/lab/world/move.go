@@ -1,9 +1,12 @@
 package world
 
+import "slices"
+
 // Evacuate moves the running VMs of a host to others, as DRS does: to the host with the fewest VMs that is up, not in
-// maintenance, has the memory, and is a member of every DVS that the VM is connected to. VMs with VFs stay: they
+// maintenance, has the memory, is a member of every DVS that the VM is connected to, and breaks no rule. VMs with VFs stay: they
 // cannot move. DRS that is not fully automated only recommends, and none moves where the failover level of HA would break.
 func (w *World) Evacuate(host string) {
+	_ = w.Update(func(s *State) ([]Event, error) { return s.services(host, false), nil })
 	_ = w.Update(func(s *State) ([]Event, error) {
 		if s.Services.NoDRS || s.Services.DRS != "" || !s.Level(0, host) {
 			return nil, nil
@@ -13,7 +16,7 @@ func (w *World) Evacuate(host string) {
 			if v.Host != host || !v.On {
 				continue
 			}
-			to := s.roomFor(v)
+			to := s.RoomFor(v, nil)
 			if to == nil {
 				continue
 			}
@@ -27,14 +30,27 @@ func (w *World) Evacuate(host string) {
 	})
 }
 
-func (s *State) roomFor(v *VM) *Host {
-	if v.Pinned() {
+// services powers the VMs of vSphere Cluster Services of a host off or on. Source: Broadcom KB 370222.
+func (s *State) services(host string, on bool) []Event {
+	var events []Event
+	for _, v := range s.VMs {
+		if v.Host == host && v.Service && v.On != on {
+			v.On = on
+			events = append(events, Event{What: VMPower, VM: v.Name, Host: host}, Event{What: HostVMs, Host: host})
+		}
+	}
+	return events
+}
+
+// RoomFor is the host that DRS recommends for a VM, among those named (all of them where none is); nil where none takes it.
+func (s *State) RoomFor(v *VM, among []string) *Host {
+	if v.Pinned() || v.Local || v.Sharing != "" {
 		return nil
 	}
 	var best *Host
 	fewest := 0
 	for _, h := range s.Hosts {
-		if h.Name == v.Host || h.State != Up || h.Maintenance {
+		if len(among) > 0 && !slices.Contains(among, h.Name) || h.Name == v.Host || h.State != Up || h.Maintenance || !s.Allows(v, h.Name, true) {
 			continue
 		}
 		used, n, fits := int64(0), 0, true

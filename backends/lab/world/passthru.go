@@ -73,7 +73,7 @@ func (e *DeviceError) Error() string {
 	return fmt.Sprintf("pciPassthru%d %s: %v", e.Index, e.PCI, e.Err)
 }
 
-// Unwrap gives the reason.
+// Unwrap returns the reason.
 func (e *DeviceError) Unwrap() error { return e.Err }
 
 // AssignDevices gives a VM that is being switched on the devices that it is to have, with a DeviceError when it cannot:
@@ -186,6 +186,9 @@ func (w *World) SetPowerPolicy(host, policy string) error {
 // PFC is the mask of priorities that priority flow control acts on at the driver's ports: pfctx and pfcrx, which must
 // be equal, as they were at the last boot.
 func (h *Host) PFC(p *PNIC) int {
+	if slices.Contains(h.Detached, p) {
+		return p.Guest.PFC
+	}
 	m := h.Module(p.Driver)
 	if m == nil || m.Parameter("pfctx") == nil || m.Parameter("pfcrx") == nil {
 		return 0

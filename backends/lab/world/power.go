@@ -22,7 +22,7 @@ func (w *World) PowerOn(vm string) error {
 		if err := s.AssignDevices(v); err != nil {
 			return err
 		}
-		v.On = true
+		v.On, v.BootTime = true, time.Now()
 		for _, a := range v.Adapters {
 			a.Connected = a.Start
 		}
@@ -260,7 +260,7 @@ func (h *Host) Uptime() time.Duration { return max(0, time.Since(h.BootTime)) }
 // boot makes what was set before act: VIBs, firmware, module parameters, passthrough, VFs.
 func (h *Host) boot() {
 	h.MST, h.RebootRequired = false, false
-	h.HAAgent = h.HALater
+	h.HAAgent, h.Ills = h.HALater, h.IllsLater
 	h.bootImage()
 	for _, c := range h.Cards {
 		c.Boot()

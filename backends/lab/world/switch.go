@@ -13,13 +13,13 @@ func (s *State) RemoveSwitch(name string) {
 	s.Switches = slices.DeleteFunc(s.Switches, func(d *DVS) bool { return d.Name == name })
 }
 
-// RenameSwitch gives a DVS another name, for all that are connected to it too.
+// RenameSwitch renames a DVS, for all that are connected to it too.
 func (s *State) RenameSwitch(d *DVS, name string) {
 	s.reconnect(d.Name, "", name, "")
 	d.Name = name
 }
 
-// RenamePortGroup gives a port group another name, for all that are connected to it too.
+// RenamePortGroup renames a port group, for all that are connected to it too.
 func (s *State) RenamePortGroup(d *DVS, g *PortGroup, name string) {
 	s.reconnect(d.Name, g.Name, d.Name, name)
 	g.Name = name

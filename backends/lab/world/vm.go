@@ -17,7 +17,8 @@ type VM struct {
 	VApp     string // name of the vApp that it belongs to; "": none
 	Host     string
 	On       bool
-	Hardware int // 19 for vmx-19
+	BootTime time.Time // when it was powered on, where that was in the lab
+	Hardware int       // 19 for vmx-19
 	Firmware string
 	CPUs     int
 	MemoryMB int64
@@ -34,6 +35,10 @@ type VM struct {
 	Snaps    []Snapshot        // each upon the last
 	Product  string            // of an appliance: VMware vCenter Server
 	Nested   bool              // hardware virtualization is offered to the guest
+	Local    bool              // its disk is on the datastore of its host alone
+	Sharing  string            // bus sharing of its SCSI controller: virtualSharing, physicalSharing; "": none
+	Manager  string            // key of the extension that manages it; "": none
+	Service  bool              // of vSphere Cluster Services: vCenter powers it off and on with its host's maintenance mode
 	Logs     [][]string        // vmware.log of this and of earlier runs, the latest first
 
 	Properties []Property // of the OVF environment, as far as they were given

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sync"
@@ -12,6 +13,7 @@ import (
 
 // State is the data of a World. It is valid only inside the callback that handed it out.
 type State struct {
+	VCenter    string // version of vCenter; "": 8.0.3
 	Datacenter string
 	Cluster    string
 	HostThumb  string // SHA-1 of the certificate that every host shows on port 443
@@ -21,6 +23,7 @@ type State struct {
 	Folders    []*Folder  // of VMs, below vm
 	Depot      []*Package // VIBs and bundles on the datastore
 	Lossless   string     // what the answers for SR-IOV ask for: pfc, or "" for the default
+	DHCP       string     // the IPv4 network in which a DHCP server answers guests on the RDMA switch; "": there is none
 	Lifecycle  bool       // the cluster is managed by an image
 	Services   Services
 
@@ -30,10 +33,36 @@ type State struct {
 	ids int
 
 	GPUs      map[string][]string // of which VM which GPUs, for the answers; nil: every free one
+	Rails     []string            // PCI addresses of the NICs of each rail, for the answers; nil: one rail
+	GPURails  bool                // the answers for GPUDirect have these rails too, and ask for VFs: a VM with whole cards has one rail
 	HCA       string              // PCI address of the NICs that go into VMs, for the answers; "": by speed
+	Beside    bool                // the answers for GPUDirect ask for GPUs beside PVRDMA adapters
 	Software  bool                // the answers for GPUDirect name files of a share in the guests, not packages
 	Strangers []string            // VMs that the answers do not name
+	Refused   map[string]string   // by mode: exit code of apply and why, where the scenario is made to be refused
 }
+
+// OneEach are answers for GPUDirect of a world that was not made for it: a whole card goes to one VM of a host, the first,
+// with the first GPU that is below the same root port as a card of Mellanox.
+func (s *State) OneEach() (vms []*VM, gpus map[string][]string) {
+	gpus = map[string][]string{}
+	served := map[string]bool{}
+	for _, v := range s.Asked() {
+		h := s.Host(v.Host)
+		if h == nil || served[v.Host] {
+			continue
+		}
+		served[v.Host] = true
+		vms = append(vms, v)
+		if at := h.nearGPU(); at != "" {
+			gpus[v.Name] = []string{at}
+		}
+	}
+	return vms, gpus
+}
+
+// VCenterVersion is the version of vCenter.
+func (s *State) VCenterVersion() string { return cmp.Or(s.VCenter, "8.0.3") }
 
 // Asked are the VMs that the answers name.
 func (s *State) Asked() []*VM {

@@ -64,7 +64,7 @@ func (e *Engine) Pull(now func() time.Time, name string) error {
 	return nil
 }
 
-// fetch gives an image of a registry; nil and why where none has it.
+// fetch returns an image of a registry; nil and why where none has it.
 func (e *Engine) fetch(now func() time.Time, name string) (*image, string) {
 	base, known := bases()[name]
 	if !known {

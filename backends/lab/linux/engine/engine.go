@@ -57,7 +57,7 @@ func (e *Engine) command(ctx context.Context, p *sh.Proc) int {
 		verb, args = map[string]string{"ls": "images", "rm": "rmi", "inspect": "inspect"}[args[0]], args[1:]
 	}
 	run, ok := map[string]func(context.Context, *sh.Proc) int{
-		"images": e.list, "inspect": e.inspect, "build": e.build, "run": e.run, "rmi": e.remove, "pull": e.pull,
+		"images": e.list, "inspect": e.inspect, "build": e.build, "run": e.run, "rmi": e.remove, "pull": e.pull, "tag": e.tag,
 		"ps": func(context.Context, *sh.Proc) int { return 0 }, // containers here end with the command that runs them
 	}[verb]
 	if !ok {
@@ -77,10 +77,10 @@ func tagged(name string) string {
 	return name + ":latest"
 }
 
-// find gives an image by name or id. The caller holds mu.
+// find returns an image by name or id. The caller holds mu.
 func (e *Engine) find(name string) *image {
 	i := slices.IndexFunc(e.images, func(i *image) bool {
-		return slices.Contains(i.tags, tagged(name)) || len(name) >= 12 && strings.HasPrefix(i.id, name)
+		return slices.Contains(i.tags, tagged(name)) || len(name) >= 12 && strings.HasPrefix(i.id, strings.TrimPrefix(name, "sha256:"))
 	})
 	if i < 0 {
 		return nil
@@ -103,9 +103,19 @@ func (e *Engine) list(_ context.Context, p *sh.Proc) int {
 		if _, has := i.labels[label]; only && !has {
 			continue
 		}
-		for _, t := range i.tags {
+		names := i.tags
+		if len(names) == 0 {
+			names = []string{"<none>:<none>"}
+		}
+		for _, t := range names {
+			if len(o.Args) > 0 && t != tagged(o.Args[0]) {
+				continue
+			}
 			cut := strings.LastIndex(t, ":")
 			row := struct{ Repository, Tag, ID string }{t[:cut], t[cut+1:], i.id[:12]}
+			if o.Has("no-trunc") {
+				row.ID = "sha256:" + i.id
+			}
 			switch {
 			case o.Has("q"):
 				p.Printf("%s\n", row.ID)
@@ -198,14 +208,31 @@ func (e *Engine) remove(_ context.Context, p *sh.Proc) int {
 	return 0
 }
 
-// add tags an image; the name leaves the one that had it before.
+// tag gives an image one more name.
+func (e *Engine) tag(_ context.Context, p *sh.Proc) int {
+	o, err := p.Options("")
+	if err != nil || len(o.Args) != 2 {
+		return p.Usage(125, err)
+	}
+	e.mu.Lock()
+	i := e.find(o.Args[0])
+	e.mu.Unlock()
+	if i == nil {
+		fmt.Fprintf(p.Stderr, "Error response from daemon: No such image: %s\n", tagged(o.Args[0]))
+		return 1
+	}
+	e.add(i, o.Args[1])
+	return 0
+}
+
+// add tags an image; the name leaves the one that had it before, which stays without a name (Docker documentation, docker
+// image prune: "A dangling image is one that isn't tagged").
 func (e *Engine) add(i *image, name string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, other := range e.images {
 		other.tags = slices.DeleteFunc(other.tags, func(t string) bool { return t == tagged(name) })
 	}
-	e.images = slices.DeleteFunc(e.images, func(other *image) bool { return len(other.tags) == 0 && other != i })
 	i.tags = append(i.tags, tagged(name))
 	if !slices.Contains(e.images, i) {
 		e.images = append(e.images, i)

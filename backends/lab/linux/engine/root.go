@@ -94,6 +94,6 @@ func (r *root) programs(verbs *rdma.Verbs, tool perftest.Tool) map[string]sh.Pro
 // alone is the network of a container that has one of its own: its listener is behind the guest's address translation.
 type alone struct{}
 
-func (alone) Reach(netip.Addr) (string, bool)         { return "", false }
-func (alone) Path(fabric.End, fabric.End) fabric.Path { return fabric.Path{} }
-func (alone) Moved(fabric.Path, int64, int64)         {}
+func (alone) Reach(netip.Addr) (string, bool)              { return "", false }
+func (alone) Path(fabric.End, fabric.End) fabric.Path      { return fabric.Path{} }
+func (alone) Carry(fabric.Path, fabric.Flow) fabric.Effect { return fabric.Effect{Left: 1} }

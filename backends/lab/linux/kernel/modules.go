@@ -31,6 +31,11 @@ func Modules() []Module {
 	}
 }
 
+// Nouveau is the kernel's own driver of NVIDIA's GPUs (drivers/gpu/drm/nouveau), without the modules that it needs.
+func Nouveau() Module {
+	return Module{Name: "nouveau", Size: 2510848, Text: "nVidia Riva/TNT/GeForce/Quadro/Tesla/Tegra K1+", Alias: "pci:v000010DEd*sv*sd*bc03sc*i*", Path: "drivers/gpu/drm/nouveau"}
+}
+
 // Without returns the modules but for those that a distribution does not build.
 func Without(list []Module, names ...string) []Module {
 	return slices.DeleteFunc(list, func(m Module) bool { return slices.Contains(names, m.Name) })

@@ -211,7 +211,7 @@ func (s *Software) contents(release, major, build string) []pkgs.Package {
 	verbs, diags := bin("/usr/bin", "ibv_devices", "ibv_devinfo", "ibv_rc_pingpong"), bin("/usr/sbin", "ibstat", "ibstatus")
 	list := []pkgs.Package{
 		{Name: "ofed-scripts", Version: own, Bin: map[string]string{"/usr/sbin/ofed_uninstall.sh": "ofed_uninstall.sh"}, Files: map[string]string{"/usr/bin/ofed_info": info}},
-		{Name: "mlnx-tools", Version: own},
+		{Name: "mlnx-tools", Version: own, Bin: bin("/usr/bin", "mlnx_qos")},
 	}
 	conf := map[string]string{"/etc/infiniband/openib.conf": "ONBOOT=yes\nRUN_FW_UPDATER_ONBOOT=no\nUMAD_LOAD=yes\nRDMA_UCM_LOAD=yes\nIPOIB_LOAD=yes\n"}
 	script := map[string]string{"/etc/init.d/openibd": "openibd"}

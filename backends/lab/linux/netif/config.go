@@ -27,6 +27,9 @@ type Wire interface {
 	// Ask finds who answers for ip on the network that the interface with that MAC is on; routed also asks what
 	// lies behind the gateway. The link's own MTU is taken into account.
 	Ask(l Link, ip netip.Addr, routed bool) (Peer, bool)
+	// ARP returns the MACs that answer an ARP request for ip on that network, that of the interface with ip first: Linux answers
+	// for each of its addresses on every interface (arp_ignore 0 in the kernel's ip-sysctl.rst).
+	ARP(l Link, ip netip.Addr) []string
 }
 
 // A Config is the network configuration of a guest: the stack, the files that it is configured from and who applies
@@ -53,7 +56,7 @@ type Config struct {
 // Programs returns what belongs to the network. netplan or nmcli is among them, never both.
 func (c *Config) Programs() map[string]sh.Program {
 	all := map[string]sh.Program{
-		"ip": c.ip, "ping": c.ping, "arping": c.arping, "ethtool": c.ethtool, "ss": c.ss, "hostname": hostname, "networkctl": c.networkctl,
+		"ip": c.ip, "ping": c.ping, "arping": c.arping, "ethtool": c.ethtool, "ss": c.ss, "hostname": hostname, "networkctl": c.networkctl, "dcb": c.dcb, "mlnx_qos": c.mlnxQoS,
 		"ufw": firewall, "firewall-cmd": firewall, "nft": firewall, "iptables": firewall,
 	}
 	if c.Netplan {

@@ -262,7 +262,7 @@ func (c *Config) ipRoute(p *sh.Proc, v ipView, args []string) int {
 			if !l.Up || !a.Addr().Is4() {
 				continue
 			}
-			if a.DHCP {
+			if a.DHCP && !a.NoRoutes {
 				p.Printf("default via %s dev %s proto dhcp src %s metric 100 \n", gateway(a.Prefix), l.Name, a.Addr())
 			}
 			p.Printf("%s dev %s proto kernel scope link src %s \n", a.Masked(), l.Name, a.Addr())

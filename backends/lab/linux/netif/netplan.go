@@ -24,6 +24,7 @@ type definition struct {
 	name    string // match.name
 	setName string
 	dhcp    bool
+	noRoute bool // dhcp4-overrides: use-routes: false
 	addrs   []netip.Prefix
 	mtu     int
 }
@@ -161,6 +162,10 @@ func (d *definition) parse(n *yaml.Node, fail func(*yaml.Node, string, ...any) e
 				return fail(v, "invalid boolean value '%s'", v.Value)
 			}
 			d.dhcp = b
+		case "dhcp4-overrides":
+			if err := d.overrides(v, fail); err != nil {
+				return err
+			}
 		case "addresses":
 			if v.Kind != yaml.SequenceNode {
 				return fail(v, "expected sequence")
@@ -188,12 +193,35 @@ func (d *definition) parse(n *yaml.Node, fail func(*yaml.Node, string, ...any) e
 			}
 			d.mtu = mtu
 		case "dhcp6", "optional", "critical", "renderer", "accept-ra", "link-local", "wakeonlan", "optional-addresses",
-			"gateway4", "gateway6", "nameservers", "routes", "routing-policy", "dhcp-identifier", "dhcp4-overrides",
+			"gateway4", "gateway6", "nameservers", "routes", "routing-policy", "dhcp-identifier",
 			"dhcp6-overrides", "ipv6-privacy", "macaddress", "receive-checksum-offload", "ignore-carrier",
 			"activation-mode", "dhcp", "virtual-function-count":
 			if key.Value == "dhcp" {
 				return fail(key, "unknown key '%s'", key.Value)
 			}
+		default:
+			return fail(key, "unknown key '%s'", key.Value)
+		}
+	}
+	return nil
+}
+
+// overrides reads what is taken over from DHCP.
+func (d *definition) overrides(v *yaml.Node, fail func(*yaml.Node, string, ...any) error) error {
+	if v.Kind != yaml.MappingNode {
+		return fail(v, "expected mapping (check indentation)")
+	}
+	for key, value := range pairs(v) {
+		switch key.Value {
+		case "use-routes", "use-dns", "use-mtu", "use-ntp", "use-hostname", "send-hostname":
+			b, ok := boolean(value.Value)
+			if !ok {
+				return fail(value, "invalid boolean value '%s'", value.Value)
+			}
+			if key.Value == "use-routes" {
+				d.noRoute = !b
+			}
+		case "hostname", "route-metric", "use-domains":
 		default:
 			return fail(key, "unknown key '%s'", key.Value)
 		}
@@ -238,7 +266,7 @@ func (c *Config) applyOne(defs map[string]*definition, l Link) {
 		var addrs []Addr
 		if d.dhcp && l.Connected {
 			if p, ok := c.DHCP(l.MAC); ok {
-				addrs = append(addrs, Addr{Prefix: p, DHCP: true})
+				addrs = append(addrs, Addr{Prefix: p, DHCP: true, NoRoutes: d.noRoute})
 			}
 		}
 		for _, p := range d.addrs {

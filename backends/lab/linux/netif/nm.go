@@ -176,6 +176,9 @@ func parseIfcfg(text string) *connection {
 	if con.set["connection.uuid"] == "" {
 		con.set["connection.uuid"] = "ifcfg-" + v["DEVICE"]
 	}
+	if v["DEFROUTE"] == "no" {
+		con.set["ipv4.never-default"] = "yes"
+	}
 	if v["MTU"] != "" {
 		con.set["802-3-ethernet.mtu"] = v["MTU"]
 	}
@@ -225,7 +228,7 @@ func (c *Config) nmUp(con *connection) error {
 	}
 	if con.get("ipv4.method") == "auto" || con.get("ipv4.method") == "" {
 		if p, ok := c.DHCP(l.MAC); ok {
-			addrs = append(addrs, Addr{Prefix: p, DHCP: true})
+			addrs = append(addrs, Addr{Prefix: p, DHCP: true, NoRoutes: con.get("ipv4.never-default") == "true" || con.get("ipv4.never-default") == "yes"})
 		}
 	}
 	mtu, _ := strconv.Atoi(con.get("802-3-ethernet.mtu"))

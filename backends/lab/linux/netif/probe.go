@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/netip"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
@@ -197,23 +198,31 @@ func (c *Config) arping(ctx context.Context, p *sh.Proc) int {
 		return p.Fail(2, "Interface \"%s\" is down", l.Name)
 	}
 	from := netip.IPv4Unspecified()
-	if !o.Has("D") && len(l.Addrs) > 0 {
+	if !o.Has("D") && !o.Has("s") && len(l.Addrs) > 0 {
 		from = l.Addrs[0].Addr()
 	}
 	count := 3
 	if n, err := strconv.Atoi(o.Value("c")); err == nil {
 		count = n
 	}
+	probes := count
+	if n, err := strconv.Atoi(o.Value("w")); err == nil {
+		probes = min(probes, n) // one a second
+	}
 	p.Printf("ARPING %s from %s %s\n", ip, from, l.Name)
 	got := 0
-	for i := range count {
+	for i := range probes {
 		if i > 0 {
 			pause(ctx, time.Second)
 		}
-		if peer, ok := c.Wire.Ask(l, ip, false); ok && peer.MAC != l.MAC {
+		macs := c.Wire.ARP(l, ip)
+		if !o.Has("b") && len(macs) > 1 {
+			macs = macs[:1] // who answered first is asked alone
+		}
+		for _, mac := range macs {
 			got++
-			p.Printf("Unicast reply from %s [%s]  0.%03dms\n", ip, peer.MAC, 601+7*i)
-			if o.Has("D") || o.Has("f") {
+			p.Printf("Unicast reply from %s [%s]  0.%03dms\n", ip, strings.ToUpper(mac), 601+7*i)
+			if o.Has("D") || o.Has("f") || got == count {
 				p.Printf("Sent %d probes (%d broadcast(s))\nReceived %d response(s)\n", i+1, i+1, got)
 				if o.Has("D") {
 					return 1
@@ -222,7 +231,7 @@ func (c *Config) arping(ctx context.Context, p *sh.Proc) int {
 			}
 		}
 	}
-	p.Printf("Sent %d probes (%d broadcast(s))\nReceived %d response(s)\n", count, count, got)
+	p.Printf("Sent %d probes (%d broadcast(s))\nReceived %d response(s)\n", probes, probes, got)
 	if o.Has("D") || got > 0 {
 		return 0
 	}

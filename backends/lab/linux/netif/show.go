@@ -151,7 +151,9 @@ func fullLines(p *sh.Proc, l Link, v ipView, addrs bool) {
 	if v.oneline && addrs {
 		for _, a := range shown(l) {
 			if v.wants(a.Addr()) {
-				p.Printf("%d: %s    %s%s scope %s %s\\       valid_lft forever preferred_lft forever\n", l.Index, l.Name, inet(a), broadcast(l, a), scope(a.Addr()), l.Name)
+				dynamic, life := a.lifetime()
+				p.Printf("%d: %s    %s%s scope %s %s%s\\       valid_lft %s preferred_lft %s\n",
+					l.Index, l.Name, inet(a), broadcast(l, a), scope(a.Addr()), dynamic, l.Name, life, life)
 			}
 		}
 		return
@@ -170,16 +172,21 @@ func fullLines(p *sh.Proc, l Link, v ipView, addrs bool) {
 		if !v.wants(a.Addr()) {
 			continue
 		}
-		dynamic, life := "", "forever"
-		if a.DHCP {
-			dynamic, life = "dynamic ", "86313sec"
-		}
+		dynamic, life := a.lifetime()
 		label := ""
 		if a.Addr().Is4() {
 			label = l.Name
 		}
 		p.Printf("    %s%s scope %s %s%s\n       valid_lft %s preferred_lft %s\n", inet(a), broadcast(l, a), scope(a.Addr()), dynamic, label, life, life)
 	}
+}
+
+// lifetime is how ip addr tells that an address has one.
+func (a Addr) lifetime() (dynamic, life string) {
+	if a.DHCP {
+		return "dynamic ", "86313sec"
+	}
+	return "", "forever"
 }
 
 func altname(l Link) string {

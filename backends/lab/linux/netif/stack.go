@@ -32,6 +32,12 @@ type HCA struct {
 	PSID      string
 	SpeedMbps int
 	FixedMTU  bool // the VM does not let the guest change it
+	// Priorities gives the lines of ethtool -S that a port has for each priority; nil for a VF, which does not see them (kernel
+	// mlx5 counters.rst, "Physical port counters are not exposed to virtual machines").
+	Priorities func() string
+	// DCB and SetDCB read and set the port's Data Center Bridging; nil for a VF.
+	DCB    func() DCB
+	SetDCB func(DCB)
 }
 
 // mayMTU says whether an interface takes an MTU.
@@ -56,7 +62,8 @@ func (p Port) PCI() string { return fmt.Sprintf("0000:%02x:00.0", Bus(p.Slot)) }
 // An Addr is one address of an interface.
 type Addr struct {
 	netip.Prefix
-	DHCP bool
+	DHCP     bool
+	NoRoutes bool // what DHCP says of routes is not taken
 }
 
 // A Link is one interface.
@@ -267,7 +274,7 @@ func (s *Stack) Route(ip netip.Addr) (Link, Addr, bool) {
 			if a.Contains(ip) {
 				return l, a, true
 			}
-			if fallback == nil && a.DHCP {
+			if fallback == nil && a.DHCP && !a.NoRoutes {
 				fallback = &links[i]
 			}
 		}

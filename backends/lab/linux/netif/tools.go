@@ -30,6 +30,13 @@ func (c *Config) ethtool(_ context.Context, p *sh.Proc) int {
 			"supports-statistics: yes\nsupports-test: no\nsupports-eeprom-access: no\nsupports-register-dump: yes\nsupports-priv-flags: no\n", l.PCI())
 		return 0
 	}
+	if o.Has("S", "statistics") {
+		p.Printf("NIC statistics:\n     rx_packets: 90312\n     tx_packets: 88120\n")
+		if l.HCA != nil && l.HCA.Priorities != nil {
+			p.Printf("%s", l.HCA.Priorities())
+		}
+		return 0
+	}
 	speed, link, duplex := "10000Mb/s", "yes", "Full"
 	if l.HCA != nil {
 		speed = fmt.Sprintf("%dMb/s", l.HCA.SpeedMbps)

@@ -128,6 +128,11 @@ func (d *Driver) Modules() []kernel.Module {
 func (d *Driver) Init(module string) error {
 	switch module {
 	case "nvidia":
+		if d.Kernel.Loaded("nouveau") { // NVIDIA's README, chapter "Common Problems": another driver has the devices
+			d.Logf("NVRM: The NVIDIA probe routine was not called for %d device(s).", len(d.GPUs()))
+			d.Logf("NVRM: No NVIDIA devices probed.")
+			return ErrNoDevice
+		}
 		for _, g := range d.GPUs() {
 			if _, open := d.Version(); !open || g.Open {
 				version, _ := d.Version()

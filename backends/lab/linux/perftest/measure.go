@@ -37,9 +37,9 @@ func (t Tool) measure(ctx context.Context, p *sh.Proc, out io.Writer, c *call, s
 			}
 			return t.lost(p, o)
 		}
-		share := t.share(ctx, path, max(rowTime, time.Duration(o.seconds)*time.Second/speedUp))
+		share, crowd := t.share(ctx, path, max(rowTime, time.Duration(o.seconds)*time.Second/speedUp))
 		r := t.row(path, o, size, mtu, share, part, micros, salt)
-		t.count(path, self, r, mtu)
+		t.count(path, self, &r, mtu, crowd)
 		select {
 		case c.rows <- r:
 		case <-c.gone:
@@ -55,16 +55,19 @@ func (t Tool) measure(ctx context.Context, p *sh.Proc, out io.Writer, c *call, s
 	return 0
 }
 
-// share runs a test on the path for d and returns what part of the ports it had on the average.
-func (t Tool) share(ctx context.Context, path fabric.Path, d time.Duration) float64 {
+// share runs a test on the path for d and returns what part of the ports it had on the average, and in what part of the time
+// others sent to the same receiver.
+func (t Tool) share(ctx context.Context, path fabric.Path, d time.Duration) (share, crowd float64) {
 	looks := max(2, int(d/lookEvery))
 	defer t.Load.Start(path)()
-	total := 0.0
 	for range looks {
 		sleep(ctx, d/time.Duration(looks))
-		total += t.Load.Share(path)
+		share += t.Load.Share(path)
+		if t.Load.Senders(path) > 1 {
+			crowd++
+		}
 	}
-	return total / float64(looks)
+	return share / float64(looks), crowd / float64(looks)
 }
 
 // lost is what the hardware reports when packets are not acknowledged: retries exceeded.
@@ -99,11 +102,19 @@ func (t Tool) row(path fabric.Path, o options, size, mtu int, share, part, micro
 	return r
 }
 
-func (t Tool) count(path fabric.Path, self side, r row, mtu int) {
+// count moves the counters of both ends by what a row has sent: the names are those of mlx5 (drivers/infiniband/hw/mlx5/
+// counters.c). The sender is told of a lost packet by a NAK and sends again; the receiver sees a gap.
+func (t Tool) count(path fabric.Path, self side, r *row, mtu int, crowd float64) {
 	bytes := int64(r.size) * int64(r.iters)
 	packets := max(int64(r.iters), bytes/int64(mtu))
-	t.Verbs.Devices.Count(self.dev.Name, rdma.Counters{SentBytes: bytes, SentPackets: packets})
+	e := fabric.Effect{Left: 1}
 	if path.RDMA && !path.SameHost {
-		t.Net.Moved(path, bytes, packets)
+		e = t.Net.Carry(path, fabric.Flow{TrafficClass: self.opt.class, Bytes: bytes, Packets: packets, Crowd: crowd})
 	}
+	r.bw.average, r.bw.peak, r.bw.rate = r.bw.average*e.Left, r.bw.peak*e.Left, r.bw.rate*e.Left
+	notified := e.Marked / 8 // one notification for many marks
+	t.Verbs.Devices.Count(self.dev.Name, rdma.Counters{SentBytes: bytes, SentPackets: packets,
+		Events: map[string]int64{"packet_seq_err": e.Lost, "rp_cnp_handled": notified}})
+	r.counted = rdma.Counters{ReceivedBytes: bytes, ReceivedPackets: packets,
+		Events: map[string]int64{"out_of_sequence": e.Lost, "np_ecn_marked_roce_packets": e.Marked, "np_cnp_sent": notified}}
 }

@@ -27,7 +27,8 @@ type row struct {
 	size, iters int
 	bw          bandwidth
 	lat         latency
-	lost        bool // the client has given up
+	lost        bool          // the client has given up
+	counted     rdma.Counters // at the server
 }
 
 // call is one test: the client brings it, the server answers.

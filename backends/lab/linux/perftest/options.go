@@ -41,6 +41,7 @@ type options struct {
 	rdmaCM   bool
 	conn     string
 	bidir    bool
+	class    int // byte of the IP header
 	memory   memory
 }
 
@@ -90,7 +91,7 @@ func parse(p *sh.Proc, cuda bool) (options, error) {
 		{&opt.seconds, 0, []string{"D", "duration"}}, {&opt.gid, -1, []string{"x", "gid-index"}},
 		{&opt.mtu, 0, []string{"m", "mtu"}}, {&opt.qps, 1, []string{"q", "qp"}},
 		{&opt.depth, 128, []string{"t", "tx-depth"}}, {&opt.rxDepth, 512, []string{"r", "rx-depth"}},
-		{&opt.moderate, 100, []string{"Q", "cq-mod"}},
+		{&opt.moderate, 100, []string{"Q", "cq-mod"}}, {&opt.class, 0, []string{"tclass"}},
 	}
 	for _, n := range numbers {
 		*n.into = n.def
@@ -118,6 +119,8 @@ func (o *options) complete(operands int) error {
 		return complaint("too many operands")
 	case o.all && o.seconds > 0:
 		return complaint("Duration mode currently doesn't support running on all sizes.")
+	case o.class < 0 || o.class > 255:
+		return complaint("Traffic class is out of range")
 	case o.iters < 5:
 		return complaint("Number of iterations must be at least 5")
 	case o.size < 0 || o.size > 1<<30:

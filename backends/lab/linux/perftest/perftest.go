@@ -21,8 +21,8 @@ type Network interface {
 	Reach(ip netip.Addr) (vm string, ok bool)
 	// Path returns what lies between two interfaces now.
 	Path(a, b fabric.End) fabric.Path
-	// Moved counts traffic that went over the path from a to b, on the hosts' RDMA devices.
-	Moved(p fabric.Path, bytes, packets int64)
+	// Carry counts what went over the path from a to b, on the ports and the RDMA devices of the hosts, and tells what became of it.
+	Carry(p fabric.Path, f fabric.Flow) fabric.Effect
 }
 
 // A Tool is perftest as one guest has it.
@@ -224,6 +224,7 @@ func (t Tool) serve(ctx context.Context, p *sh.Proc, out io.Writer, self side) i
 				fmt.Fprintf(out, "%s\n", rule)
 				return 0
 			}
+			t.Verbs.Devices.Count(self.dev.Name, r.counted)
 			if r.lost {
 				fmt.Fprintf(p.Stderr, " Unable to read from socket/rdma_cm\nFailed to exchange data between server and clients\n")
 				return 1

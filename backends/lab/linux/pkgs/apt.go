@@ -3,6 +3,7 @@ package pkgs
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -13,8 +14,40 @@ import (
 func (db *DB) DebPrograms() map[string]sh.Program {
 	return map[string]sh.Program{
 		"apt": db.apt, "apt-get": db.apt, "apt-cache": db.aptCache, "dpkg": db.dpkg, "dpkg-query": db.dpkgQuery,
-		"apt-mark": func(context.Context, *sh.Proc) int { return 0 },
+		"apt-mark": db.aptMark,
 	}
+}
+
+// aptMark is apt-mark(8): what came along with others, and what is to stay as it is.
+func (db *DB) aptMark(_ context.Context, p *sh.Proc) int {
+	args := slices.DeleteFunc(slices.Clone(p.Args[1:]), func(a string) bool { return a == "--" })
+	if len(args) == 0 {
+		return 1
+	}
+	what, names := args[0], args[1:]
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	set := db.auto
+	if strings.HasSuffix(what, "hold") {
+		set = db.held
+	}
+	if strings.HasPrefix(what, "show") {
+		for _, n := range slices.Sorted(maps.Keys(set)) {
+			if db.installed[n] && (len(names) == 0 || slices.Contains(names, n)) {
+				p.Printf("%s\n", n)
+			}
+		}
+		return 0
+	}
+	for _, n := range names {
+		switch what {
+		case "auto", "hold":
+			set[n] = true
+		case "manual", "unhold":
+			delete(set, n)
+		}
+	}
+	return 0
 }
 
 func (db *DB) apt(ctx context.Context, p *sh.Proc) int {
@@ -78,6 +111,7 @@ func (db *DB) apt(ctx context.Context, p *sh.Proc) int {
 func (db *DB) aptInstall(ctx context.Context, p *sh.Proc, o sh.Options, names []string, simulate bool) int {
 	p.Printf("Reading package lists...\nBuilding dependency tree...\nReading state information...\n")
 	var wanted []string
+	var back []Package // in a version that is not the one offered first
 	for _, spec := range names {
 		if strings.HasSuffix(spec, "-") {
 			continue
@@ -86,11 +120,21 @@ func (db *DB) aptInstall(ctx context.Context, p *sh.Proc, o sh.Options, names []
 		name, _, _ = strings.Cut(name, ":")
 		pkg, ok := db.Offered(name)
 		by := db.Providers(name)
+		archived, there := db.archived(name, version)
+		_, old := db.outdated(name)
 		switch {
+		case there && !old && !o.Has("allow-downgrades"):
+			fmt.Fprintf(p.Stderr, "E: Packages were downgraded and -y was used without --allow-downgrades.\n")
+			return 100
+		case there && !old:
+			back = append(back, archived)
+			db.mu.Lock()
+			delete(db.auto, name) // it is asked for by its name now
+			db.mu.Unlock()
 		case ok && pinned && version != pkg.Version:
 			fmt.Fprintf(p.Stderr, "E: Version '%s' for '%s' was not found\n", version, name)
 			return 100
-		case ok && db.Installed(name) && !o.Has("reinstall"):
+		case ok && db.Installed(name) && !old && !o.Has("reinstall"):
 			p.Printf("%s is already the newest version (%s).\n", name, pkg.Version)
 		case ok:
 			wanted = append(wanted, name)
@@ -107,19 +151,32 @@ func (db *DB) aptInstall(ctx context.Context, p *sh.Proc, o sh.Options, names []
 			wanted = append(wanted, pkg.Name) // whoever has its archive installs it again
 		}
 	}
-	plan := db.Plan(wanted)
+	plan := append(db.Plan(wanted), back...)
 	if len(plan) == 0 {
 		p.Printf("0 upgraded, 0 newly installed, 0 to remove and 0 not upgraded.\n")
 		return 0
 	}
-	var list []string
-	for _, pkg := range plan {
-		list = append(list, pkg.Name)
+	fresh, upgraded := db.upgrades(plan)
+	for _, part := range []struct {
+		heading string
+		list    []Package
+	}{{"The following NEW packages will be installed:", fresh}, {"The following packages will be upgraded:", upgraded}} {
+		var list []string
+		for _, pkg := range part.list {
+			list = append(list, pkg.Name)
+		}
+		if len(list) > 0 {
+			p.Printf("%s\n  %s\n", part.heading, strings.Join(slices.Sorted(slices.Values(list)), " "))
+		}
 	}
-	p.Printf("The following NEW packages will be installed:\n  %s\n0 upgraded, %d newly installed, 0 to remove and 0 not upgraded.\n", strings.Join(slices.Sorted(slices.Values(list)), " "), len(list))
+	p.Printf("%d upgraded, %d newly installed, 0 to remove and 0 not upgraded.\n", len(upgraded), len(fresh))
 	if simulate {
 		for _, verb := range []string{"Inst", "Conf"} {
 			for _, pkg := range plan {
+				if have, _ := db.Have(pkg.Name); verb == "Inst" && db.Installed(pkg.Name) {
+					p.Printf("Inst %s [%s] (%s Ubuntu:stable [%s])\n", pkg.Name, have.Version, pkg.Version, pkg.Arch)
+					continue
+				}
 				p.Printf("%s %s (%s Ubuntu:stable [%s])\n", verb, pkg.Name, pkg.Version, pkg.Arch)
 			}
 		}
@@ -239,6 +296,14 @@ func (db *DB) aptCache(_ context.Context, p *sh.Proc) int {
 				have = pkg.Version
 			}
 			p.Printf("%s:\n  Installed: %s\n  Candidate: %s\n  Version table:\n     %s 500\n        500 http://archive.ubuntu.com/ubuntu stable/main amd64 Packages\n", name, have, pkg.Version, pkg.Version)
+		case "madison":
+			if !ok {
+				fmt.Fprintf(p.Stderr, "N: Unable to locate package %s\n", name)
+				continue
+			}
+			for _, version := range db.versions(name) {
+				p.Printf("%10s | %10s | http://archive.ubuntu.com/ubuntu stable/main amd64 Packages\n", name, version)
+			}
 		case "show", "showpkg":
 			if !ok {
 				if by := db.Providers(name); by != nil && o.Args[0] == "showpkg" {
@@ -256,4 +321,15 @@ func (db *DB) aptCache(_ context.Context, p *sh.Proc) int {
 		}
 	}
 	return status
+}
+
+// versions are those of a package that the repositories have.
+func (db *DB) versions(name string) []string {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	all := []string{db.offered[name].Version}
+	if old := db.archive[name]; old != "" {
+		all = append(all, old)
+	}
+	return all
 }

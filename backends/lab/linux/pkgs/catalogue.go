@@ -47,7 +47,9 @@ func buildTree(kernel string) map[string]string {
 // Ubuntu returns what Ubuntu 20.04 or 22.04 offers, as far as anybody here needs it. kernel is uname -r.
 func Ubuntu(release, kernel string) []Package {
 	rdma, perf, diag, plan := "39.0-1", "4.4+0.37-1", "39.0-1", "0.106.1-7ubuntu0.22.04.4"
+	iproute, net := "5.15.0-1ubuntu2", []string{"ip", "ss", "/usr/sbin/ip=ip", "/usr/bin/rdma=rdma", "/usr/sbin/dcb=dcb"}
 	if release == "20.04" {
+		iproute, net = "5.5.0-1ubuntu1", net[:4] // dcb came with iproute2 5.11
 		rdma, perf, diag, plan = "28.0-1ubuntu1", "4.4+0.5-1", "28.0-1ubuntu1", "0.104-0ubuntu2~20.04.4"
 	}
 	list := []Package{
@@ -65,7 +67,7 @@ func Ubuntu(release, kernel string) []Package {
 		{Name: "hostname", Version: "3.23ubuntu2", Base: true, Bin: bin("/usr/bin", "hostname")},
 		{Name: "util-linux", Version: "2.37.2-4ubuntu3.4", Base: true, Bin: bin("/usr/bin", "dmesg", "setsid", "flock", "getent")},
 		{Name: "kmod", Version: "29-1ubuntu1", Base: true, Bin: bin("/usr/sbin", "modprobe", "rmmod", "modinfo", "depmod", "/usr/bin/lsmod=lsmod")},
-		{Name: "iproute2", Version: "5.15.0-1ubuntu2", Base: true, Bin: bin("/usr/bin", "ip", "ss", "/usr/sbin/ip=ip", "/usr/bin/rdma=rdma")},
+		{Name: "iproute2", Version: iproute, Base: true, Bin: bin("/usr/bin", net...)},
 		{Name: "iputils-ping", Version: "3:20211215-1", Base: true, Bin: bin("/usr/bin", "ping")},
 		{Name: "iputils-arping", Version: "3:20211215-1", Bin: bin("/usr/bin", "arping"), KB: 60},
 		{Name: "ethtool", Version: "1:5.16-1ubuntu0.2", Base: true, Bin: bin("/usr/sbin", "ethtool")},
@@ -163,7 +165,7 @@ func Enterprise(major, kernel string) []Package {
 		{Name: "hostname", Version: "3.20-6" + el, Base: true, Bin: bin("/usr/bin", "hostname")},
 		{Name: "util-linux", Version: "2.32.1-44" + el, Base: true, Bin: bin("/usr/bin", "dmesg", "setsid", "flock", "getent")},
 		{Name: "kmod", Version: "25-20" + el, Base: true, Bin: bin("/usr/sbin", "modprobe", "rmmod", "modinfo", "depmod", "lsmod")},
-		{Name: "iproute", Version: "6.2.0-5" + el, Base: true, Bin: bin("/usr/sbin", "ip", "ss", "rdma")},
+		{Name: "iproute", Version: "6.2.0-5" + el, Base: true, Bin: bin("/usr/sbin", "ip", "ss", "rdma", "dcb")},
 		{Name: "iputils", Version: "20180629-11" + el, Base: true, Bin: bin("/usr/bin", "ping", "/usr/sbin/arping=arping")},
 		{Name: "ethtool", Version: "2:5.13-2" + el, Base: true, Bin: bin("/usr/sbin", "ethtool")},
 		{Name: "pciutils", Version: "3.7.0-3" + el, Base: true, Bin: bin("/usr/sbin", "lspci")},

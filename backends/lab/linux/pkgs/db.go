@@ -43,7 +43,11 @@ type DB struct {
 	mu        sync.Mutex
 	installed map[string]bool
 	foreign   map[string]Package // of another source, in the place of the distribution's
+	older     map[string]string  // version of what is installed in another one than the distribution offers first
+	archive   map[string]string  // version that the distribution's repositories still have beside that
 	half      map[string]string  // what dpkg has not finished, with its state
+	auto      map[string]bool    // marked as having come along with others (apt-mark auto)
+	held      map[string]bool    // apt-mark hold; gone with the package, whose selection dpkg then changes
 	noted     int                // entries of dpkg's journal
 	busy      lock
 	made      map[string]bool // directories that came with a package and go with the last one, when they are empty
@@ -52,7 +56,7 @@ type DB struct {
 
 // New returns a database that offers the packages; nothing is installed.
 func New(fs *vfs.FS, sys *sh.System, offered []Package) *DB {
-	db := &DB{FS: fs, Sys: sys, offered: map[string]Package{}, installed: map[string]bool{}, foreign: map[string]Package{}, half: map[string]string{}, made: map[string]bool{}}
+	db := &DB{FS: fs, Sys: sys, offered: map[string]Package{}, installed: map[string]bool{}, foreign: map[string]Package{}, half: map[string]string{}, auto: map[string]bool{}, held: map[string]bool{}, made: map[string]bool{}}
 	for _, p := range offered {
 		db.offered[p.Name] = p
 		db.order = append(db.order, p.Name)
@@ -77,9 +81,74 @@ func (db *DB) List() []Package {
 			list = append(list, p)
 			continue
 		}
-		list = append(list, db.offered[name])
+		list = append(list, db.dated(db.offered[name]))
 	}
 	return list
+}
+
+// dated returns a package in the version that is installed; the caller holds mu.
+func (db *DB) dated(p Package) Package {
+	if v, is := db.older[p.Name]; is {
+		p.Version = v
+	}
+	return p
+}
+
+// Outdate installs a package in another version than the repositories offer first; they have both.
+func (db *DB) Outdate(name, version string) error {
+	if err := db.Install(db.Plan([]string{name})); err != nil {
+		return err
+	}
+	db.date(name, version)
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.archive == nil {
+		db.archive = map[string]string{}
+	}
+	db.archive[name] = version
+	return nil
+}
+
+// date notes in which version a package is installed.
+func (db *DB) date(name, version string) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if delete(db.older, name); version == db.offered[name].Version {
+		return
+	}
+	if db.older == nil {
+		db.older = map[string]string{}
+	}
+	db.older[name] = version
+}
+
+// outdated tells whether a package is installed in an older version than the one that is offered.
+func (db *DB) outdated(name string) (version string, is bool) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	version, is = db.older[name]
+	return version, is && db.installed[name]
+}
+
+// archived returns a package in a version that the repositories have beside the one that they offer.
+func (db *DB) archived(name, version string) (Package, bool) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	p := db.offered[name]
+	p.Version = version
+	return p, version != "" && db.archive[name] == version
+}
+
+// upgrades parts a plan into what is new and what is there in an older version.
+func (db *DB) upgrades(plan []Package) (fresh, upgraded []Package) {
+	for _, p := range plan {
+		if db.Installed(p.Name) {
+			upgraded = append(upgraded, p)
+		} else {
+			fresh = append(fresh, p)
+		}
+	}
+	return fresh, upgraded
 }
 
 // Foreign tells whether a package came by InstallForeign.
@@ -98,16 +167,16 @@ func (db *DB) Have(name string) (Package, bool) {
 		return p, true
 	}
 	p, ok := db.offered[name]
-	return p, ok
+	return db.dated(p), ok
 }
 
-// bare gives the name of a package that may be named as NAME-VERSION-RELEASE.ARCH.
+// bare returns the name of a package that may be named as NAME-VERSION-RELEASE.ARCH.
 func (db *DB) bare(name string) string {
 	if _, ok := db.offered[name]; ok {
 		return name
 	}
 	for _, n := range db.order {
-		if strings.HasPrefix(name, n+"-") && nevra(db.offered[n]) == name {
+		if strings.HasPrefix(name, n+"-") && names(name, db.offered[n]) {
 			return n
 		}
 	}
@@ -165,7 +234,8 @@ func (db *DB) Plan(names []string) []Package {
 			}
 			return
 		}
-		if seen[name] || db.Installed(name) {
+		// The packages of one source go by one version here: what needs one that is outdated moves it along.
+		if _, old := db.outdated(name); seen[name] || db.Installed(name) && !old {
 			return
 		}
 		seen[name] = true
@@ -217,6 +287,7 @@ func (db *DB) Install(list []Package) error {
 		db.mu.Lock()
 		db.installed[p.Name] = true
 		db.mu.Unlock()
+		db.date(p.Name, p.Version)
 		if db.Changed != nil {
 			db.Changed(p, true)
 		}
@@ -305,6 +376,9 @@ func (db *DB) Remove(list []Package, purge bool) {
 		delete(db.installed, p.Name)
 		delete(db.half, p.Name)
 		delete(db.foreign, p.Name)
+		delete(db.older, p.Name)
+		delete(db.auto, p.Name)
+		delete(db.held, p.Name)
 		db.mu.Unlock()
 		if db.Changed != nil {
 			db.Changed(p, false)

@@ -23,14 +23,16 @@ func (db *DB) dnf(ctx context.Context, p *sh.Proc) int {
 		return p.Fail(1, "error: the following arguments are required: COMMAND")
 	}
 	what, names := o.Args[0], slices.Clone(o.Args[1:])
-	for i := range names {
-		names[i] = db.bare(names[i])
+	if what != "downgrade" {
+		for i := range names {
+			names[i] = db.bare(names[i])
+		}
 	}
-	if !p.Root() && slices.Contains([]string{"install", "remove", "erase", "update", "upgrade", "reinstall"}, what) {
+	if !p.Root() && slices.Contains([]string{"install", "remove", "erase", "update", "upgrade", "reinstall", "downgrade"}, what) {
 		fmt.Fprintf(p.Stderr, "Error: This command has to be run with superuser privileges (under the root user on most systems).\n")
 		return 1
 	}
-	if slices.Contains([]string{"install", "remove", "erase"}, what) {
+	if slices.Contains([]string{"install", "remove", "erase", "downgrade"}, what) {
 		release := db.transaction(ctx, p)
 		if release == nil {
 			return 1
@@ -43,6 +45,8 @@ func (db *DB) dnf(ctx context.Context, p *sh.Proc) int {
 	switch what {
 	case "install":
 		return db.dnfInstall(ctx, p, o, names)
+	case "downgrade":
+		return db.dnfDowngrade(ctx, p, o, names)
 	case "remove", "erase":
 		list := db.Removal(names)
 		for _, name := range names {
@@ -54,7 +58,7 @@ func (db *DB) dnf(ctx context.Context, p *sh.Proc) int {
 			p.Printf("No packages marked for removal.\nDependencies resolved.\nNothing to do.\nComplete!\n")
 			return 0
 		}
-		if !db.confirm(p, o, "Removing", list) {
+		if !db.confirm(p, o, "Removing", list, nil) {
 			return 1
 		}
 		for _, pkg := range list {
@@ -87,6 +91,11 @@ func nevra(pkg Package) string {
 	return pkg.Name + "-" + pkg.Version[strings.Index(pkg.Version, ":")+1:] + "." + pkg.Arch
 }
 
+// names tells whether NAME-VERSION-RELEASE, with or without .ARCH, means a package in its version.
+func names(spec string, p Package) bool {
+	return spec == nevra(p) || spec+"."+p.Arch == nevra(p)
+}
+
 func listing(list []Package) string {
 	var b strings.Builder
 	for _, pkg := range list {
@@ -95,12 +104,19 @@ func listing(list []Package) string {
 	return b.String()
 }
 
-func (db *DB) confirm(p *sh.Proc, o sh.Options, verb string, list []Package) bool {
+func (db *DB) confirm(p *sh.Proc, o sh.Options, verb string, list, upgraded []Package) bool {
 	p.Printf("Dependencies resolved.\n================================================================================\n Package  Architecture  Version  Repository  Size\n" +
 		"================================================================================\n")
-	p.Printf("%s:\n", verb)
-	for _, pkg := range list {
-		p.Printf(" %s  %s  %s  baseos  %d k\n", pkg.Name, pkg.Arch, pkg.Version, pkg.KB)
+	for _, part := range []struct {
+		heading string
+		list    []Package
+	}{{verb, list}, {"Upgrading", upgraded}} {
+		if len(part.list) > 0 {
+			p.Printf("%s:\n", part.heading)
+		}
+		for _, pkg := range part.list {
+			p.Printf(" %s  %s  %s  baseos  %d k\n", pkg.Name, pkg.Arch, pkg.Version, pkg.KB)
+		}
 	}
 	if !agreed(p, o, "Is this ok [y/N]: ") {
 		p.Printf("Operation aborted.\n")
@@ -113,8 +129,9 @@ func (db *DB) dnfInstall(ctx context.Context, p *sh.Proc, o sh.Options, names []
 	var wanted, missing []string
 	for _, name := range names {
 		_, ok := db.Offered(name)
+		_, old := db.outdated(name)
 		switch {
-		case ok && db.Installed(name):
+		case ok && db.Installed(name) && !old:
 			pkg, _ := db.Offered(name)
 			p.Printf("Package %s is already installed.\n", nevra(pkg))
 		case ok, db.Providers(name) != nil:
@@ -133,9 +150,36 @@ func (db *DB) dnfInstall(ctx context.Context, p *sh.Proc, o sh.Options, names []
 		p.Printf("Dependencies resolved.\nNothing to do.\nComplete!\n")
 		return 0
 	}
-	if !db.confirm(p, o, "Installing", plan) {
+	fresh, upgraded := db.upgrades(plan)
+	if !db.confirm(p, o, "Installing", fresh, upgraded) {
 		return 1
 	}
+	return db.rpmInstall(ctx, p, plan)
+}
+
+// dnfDowngrade is dnf downgrade NAME-VERSION-RELEASE...
+func (db *DB) dnfDowngrade(ctx context.Context, p *sh.Proc, o sh.Options, specs []string) int {
+	var plan []Package
+	for _, spec := range specs {
+		i := slices.IndexFunc(db.order, func(n string) bool {
+			rest, is := strings.CutPrefix(spec, n+"-")
+			_, there := db.archived(n, rest)
+			return is && there && db.Installed(n)
+		})
+		if i < 0 {
+			fmt.Fprintf(p.Stderr, "No match for argument: %s\nError: No packages marked for downgrade.\n", spec)
+			return 1
+		}
+		pkg, _ := db.archived(db.order[i], strings.TrimPrefix(spec, db.order[i]+"-"))
+		plan = append(plan, pkg)
+	}
+	if !db.confirm(p, o, "Downgrading", plan, nil) {
+		return 1
+	}
+	return db.rpmInstall(ctx, p, plan)
+}
+
+func (db *DB) rpmInstall(ctx context.Context, p *sh.Proc, plan []Package) int {
 	for range plan {
 		if !p.Spend(ctx, "dnf fetch") {
 			return 1
@@ -170,6 +214,12 @@ func (db *DB) dnfList(p *sh.Proc, o sh.Options, names []string) int {
 	found := false
 	for _, name := range names {
 		pkg, ok := db.Offered(name)
+		for _, n := range db.order {
+			version, is := strings.CutPrefix(name, n+"-")
+			if archived, there := db.archived(n, version); is && there && o.Has("showduplicates") {
+				pkg, ok = archived, true
+			}
+		}
 		if !ok || o.Has("installed") && !db.Installed(name) {
 			continue
 		}
@@ -237,7 +287,7 @@ func (db *DB) rpm(_ context.Context, p *sh.Proc) int {
 		asked := name
 		name = db.bare(name)
 		pkg, _ := db.Have(name)
-		if !db.Installed(name) {
+		if !db.Installed(name) || asked != name && !names(asked, pkg) {
 			p.Printf("package %s is not installed\n", asked)
 			status++
 			continue

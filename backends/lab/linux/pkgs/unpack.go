@@ -75,7 +75,8 @@ func (db *DB) known() []Package {
 	list := db.List()
 	for _, name := range db.order {
 		if s := db.state(name); s != "" && s != "ii" {
-			list = append(list, db.offered[name])
+			pkg, _ := db.Have(name)
+			list = append(list, pkg)
 		}
 	}
 	slices.SortFunc(list, func(a, b Package) int { return strings.Compare(a.Name, b.Name) })
@@ -104,8 +105,12 @@ func (db *DB) dpkgUnpack(ctx context.Context, p *sh.Proc, archives []string) int
 		if ctx.Err() != nil {
 			return 2
 		}
-		name, _, _ := strings.Cut(path.Base(file), "_")
+		name, rest, _ := strings.Cut(path.Base(file), "_")
 		pkg, ok := db.Offered(name)
+		version, _, _ := strings.Cut(rest, "_")
+		if older, is := db.archived(name, strings.ReplaceAll(version, "%3a", ":")); is {
+			pkg = older
+		}
 		if _, err := db.FS.Stat(vfs.Root(), file); err != nil || !ok {
 			fmt.Fprintf(p.Stderr, "dpkg: error: cannot access archive '%s': No such file or directory\n", file)
 			return 2
@@ -126,6 +131,7 @@ func (db *DB) dpkgUnpack(ctx context.Context, p *sh.Proc, archives []string) int
 		}
 		if err == nil {
 			db.sweep(pkg, ".dpkg-new")
+			db.date(name, pkg.Version)
 			err = db.note(name, unpacked)
 		}
 		if err != nil {

@@ -106,6 +106,7 @@ type Devices struct {
 	Quirks Quirks
 	Named  func() bool                      // rdma-core's udev rule gives persistent names
 	Umad   func() bool                      // ib_umad is loaded
+	ECN    func() bool                      // the driver shows ECN of each priority: MLNX_OFED's does
 	Logf   func(format string, args ...any) // the kernel log
 
 	mu       sync.Mutex

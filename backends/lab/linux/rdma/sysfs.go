@@ -103,7 +103,7 @@ func (d *Devices) Tree() vfs.Tree {
 		} else {
 			Function(t, SlotPath(l.Slot)+"0", vmware, "0x07b0", "0x020000", "vmxnet3")
 		}
-		t[SlotPath(l.Slot)+"0/net/"+l.Name] = vfs.Entry{Sub: func() vfs.Tree { return netFiles(l) }}
+		t[SlotPath(l.Slot)+"0/net/"+l.Name] = vfs.Entry{Sub: func() vfs.Tree { return d.netFiles(l) }}
 		if l.Paired {
 			Function(t, SlotPath(l.Slot)+"1", vmware, "0x0820", "0x020700", "")
 		}
@@ -212,7 +212,7 @@ func (d Device) slots(empty vfs.Entry, of func(GID) string) vfs.Tree {
 func line(s string) vfs.Entry { return vfs.Entry{Data: s + "\n"} }
 
 // netFiles are the files of an interface.
-func netFiles(l netif.Link) vfs.Tree {
+func (d *Devices) netFiles(l netif.Link) vfs.Tree {
 	state, flags := "down", 0x1002
 	if l.Up {
 		flags |= 1
@@ -233,6 +233,9 @@ func netFiles(l netif.Link) vfs.Tree {
 		t["carrier"], t["speed"] = line("1"), line("10000")
 	case l.Up:
 		t["carrier"], t["speed"] = line("0"), line("-1")
+	}
+	if l.HCA != nil && l.HCA.DCB != nil && d.ECN() {
+		t["ecn"] = vfs.Entry{Dir: true, Mode: 0o755, Sub: l.HCA.ECN}
 	}
 	return t
 }

@@ -70,6 +70,7 @@ func TestPrograms(t *testing.T) {
 		"ln -s t l; readlink l; cat l | head -1; readlink -f l":                  "t\none 1\n/data/t\n",
 		"f=$(mktemp /tmp/x.XXXX); test -f $f && stat -c %a $f":                   "600\n",
 		"find /data -type f -name 't*'":                                          "/data/t\n",
+		"find /data ! -type d -name 't*'":                                        "/data/t\n",
 		"tee a b <t >/dev/null 2>&1 || tee a b <t | wc -l; cmp a b && echo same": "4\nsame\n",
 		"date -u +%Y-%m-%d":                                                      "2024-05-06\n",
 		"basename /a/b.conf .conf; dirname /a/b.conf":                            "b\n/a\n",

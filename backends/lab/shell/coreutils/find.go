@@ -12,22 +12,32 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
 
-// find knows -name, -type, -maxdepth, -mindepth, -path, joined by and, -print, -printf with %p and %f, and -delete.
+// find knows -name, -type, -path, each after ! as well, -maxdepth and -mindepth, joined by and, -print, -printf with %p and
+// %f, and -delete. As in find(1), the expression begins with the first word that starts with - or is !.
 func find(_ context.Context, p *sh.Proc) int {
 	var roots []string
 	args := p.Args[1:]
-	for len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+	for len(args) > 0 && !strings.HasPrefix(args[0], "-") && args[0] != "!" {
 		roots, args = append(roots, args[0]), args[1:]
 	}
 	if len(roots) == 0 {
 		roots = []string{"."}
 	}
-	var tests []func(name string, i vfs.Info) bool
+	type test func(name string, i vfs.Info) bool
+	var tests []test
+	not := false
+	add := func(t test) {
+		want := !not
+		tests, not = append(tests, func(name string, i vfs.Info) bool { return t(name, i) == want }), false
+	}
 	least, most, remove, format := 0, 1<<30, false, "%p\n"
 	for len(args) > 0 {
 		what := args[0]
 		args = args[1:]
 		switch what {
+		case "!":
+			not = !not
+			continue
 		case "-print":
 			continue
 		case "-delete":
@@ -43,15 +53,15 @@ func find(_ context.Context, p *sh.Proc) int {
 		case "-printf":
 			format = value
 		case "-name":
-			tests = append(tests, func(name string, _ vfs.Info) bool { ok, _ := path.Match(value, path.Base(name)); return ok })
+			add(func(name string, _ vfs.Info) bool { ok, _ := path.Match(value, path.Base(name)); return ok })
 		case "-path":
-			tests = append(tests, func(name string, _ vfs.Info) bool { ok, _ := path.Match(value, name); return ok })
+			add(func(name string, _ vfs.Info) bool { ok, _ := path.Match(value, name); return ok })
 		case "-type":
 			want, ok := map[string]fs.FileMode{"f": 0, "d": fs.ModeDir, "l": fs.ModeSymlink}[value]
 			if !ok {
 				return p.Errorf("Unknown argument to -type: %s", value)
 			}
-			tests = append(tests, func(_ string, i vfs.Info) bool { return i.Type() == want })
+			add(func(_ string, i vfs.Info) bool { return i.Type() == want })
 		case "-maxdepth", "-mindepth":
 			n, err := strconv.Atoi(value)
 			if err != nil {
@@ -65,6 +75,9 @@ func find(_ context.Context, p *sh.Proc) int {
 		default:
 			return p.Errorf("unknown predicate `%s'", what)
 		}
+	}
+	if not {
+		return p.Errorf("expected an expression after '!'")
 	}
 	status := 0
 	for _, root := range roots {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/expand"
@@ -117,7 +118,7 @@ func parseArgs(args []string) (shellArgs, error) {
 	return a, nil
 }
 
-// pipe gives the interpreter the *os.File that it needs to share input with programs. release ends the copying.
+// pipe hands the interpreter the *os.File that it needs to share input with programs. release ends the copying.
 func pipe(in io.Reader) (f *os.File, release func(), err error) {
 	switch in := in.(type) {
 	case nil:
@@ -223,6 +224,7 @@ func (s *shell) refuse(node syntax.Node) error {
 	syntax.Walk(node, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.Stmt:
+			n.Redirs = slices.DeleteFunc(n.Redirs, closesNothing)
 			if n.Background || n.Disown {
 				s.p.Session.detach()
 			}
@@ -234,6 +236,12 @@ func (s *shell) refuse(node syntax.Node) error {
 		return err == nil
 	})
 	return err
+}
+
+// closesNothing tells whether a redirection closes a descriptor above the standard ones (3>&-): these shells have none, and
+// to close what is not open is no error (POSIX.1-2024, Shell Command Language, 2.7.6).
+func closesNothing(r *syntax.Redirect) bool {
+	return r.N != nil && len(r.N.Value) == 1 && r.N.Value > "2" && r.Op == syntax.DplOut && r.Word != nil && r.Word.Lit() == "-"
 }
 
 func (s *shell) syntaxError(err error, command bool) int {

@@ -190,6 +190,10 @@ func (s *session) start(ctx context.Context, r *ssh.Request) {
 			args = []string{s.proc.User.Shell, "-l"}
 		}
 		status, err := s.run(ctx, args)
+		if s.client.up.Err() != nil { // the machine has gone off: its connections are lost before a command can say so
+			reset(s.client.net)
+			return
+		}
 		if err != nil {
 			_, _ = io.WriteString(s.ch.Stderr(), err.Error()+"\n")
 		}
@@ -209,9 +213,9 @@ func (s *session) run(ctx context.Context, args []string) (int, error) {
 	}()
 	p := s.proc
 	p.Args, p.Stdin = args, in
-	p.Stdout, p.Stderr = &locked{w: s.ch}, &locked{w: s.ch.Stderr()}
+	p.Stdout, p.Stderr = s.locked(s.ch), s.locked(s.ch.Stderr())
 	if s.state.TTY {
-		tty := &locked{w: crlf{s.ch}}
+		tty := s.locked(crlf{s.ch})
 		p.Stdout, p.Stderr = tty, tty
 	}
 	return p.Sys.Exec(ctx, p)
@@ -236,15 +240,21 @@ func (s *session) exit(status int) {
 	_ = s.ch.Close()
 }
 
-// locked lets background commands and the shell write to one channel.
+// locked lets background commands and the shell write to one channel, until the machine goes off.
 type locked struct {
 	mu sync.Mutex
 	w  io.Writer
+	up context.Context
 }
+
+func (s *session) locked(w io.Writer) *locked { return &locked{w: w, up: s.client.up} }
 
 func (l *locked) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.up.Err() != nil {
+		return 0, io.ErrClosedPipe
+	}
 	n, err := l.w.Write(b)
 	if errors.Is(err, io.EOF) {
 		err = io.ErrClosedPipe // nobody reads any more: the writer gets SIGPIPE

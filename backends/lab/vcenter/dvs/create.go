@@ -1,6 +1,7 @@
 package dvs
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -27,7 +28,7 @@ func (m folder) CreateDVSTask(ctx *simulator.Context, req *types.CreateDVS_Task)
 	if err != nil {
 		return frame.Answer(nil, err)
 	}
-	version := newest
+	version := ""
 	if p := req.Spec.ProductInfo; p != nil && p.Version != "" {
 		version = p.Version
 	}
@@ -37,7 +38,8 @@ func (m folder) CreateDVSTask(ctx *simulator.Context, req *types.CreateDVS_Task)
 			if err := freeName(s, spec.Name); err != nil {
 				return nil, err
 			}
-			if err := available(version); err != nil {
+			version := cmp.Or(version, newest(s))
+			if err := available(s, version); err != nil {
 				return nil, err
 			}
 			d := &world.DVS{Name: spec.Name, UUID: s.SwitchUUID(), Version: version, MTU: 1500, NIOC: true, Discovery: "cdp listen",

@@ -155,7 +155,7 @@ func (m sw) DestroyTask(ctx *simulator.Context, req *types.Destroy_Task) soap.Ha
 	return frame.Answer(types.Destroy_TaskResponse{Returnval: task}, nil)
 }
 
-// RenameTask gives a DVS another name.
+// RenameTask renames a DVS.
 func (m sw) RenameTask(ctx *simulator.Context, req *types.Rename_Task) soap.HasFault {
 	task := m.f.Start(ctx, "Rename_Task", "ManagedEntity.rename", req.This, frame.Pace{}, func() (any, error) {
 		return nil, m.edit(req.This, func(s *world.State, d *world.DVS) ([]string, error) { return rename(s, d, req.NewName) })
@@ -182,7 +182,7 @@ func (m sw) PerformDvsProductSpecOperationTask(ctx *simulator.Context, req *type
 	task := m.f.Start(ctx, "PerformDvsProductSpecOperation_Task", "dvs.DistributedVirtualSwitch.performProductSpecOperation", req.This, frame.Pace{}, func() (any, error) {
 		return nil, m.edit(req.This, func(s *world.State, d *world.DVS) ([]string, error) {
 			version := req.ProductSpec.Version
-			if err := available(version); err != nil {
+			if err := available(s, version); err != nil {
 				return nil, err
 			}
 			if !world.VersionLess(d.Version, version) {

@@ -109,7 +109,7 @@ func (m group) DestroyTask(ctx *simulator.Context, req *types.Destroy_Task) soap
 	return frame.Answer(types.Destroy_TaskResponse{Returnval: task}, nil)
 }
 
-// RenameTask gives a port group another name.
+// RenameTask renames a port group.
 func (m group) RenameTask(ctx *simulator.Context, req *types.Rename_Task) soap.HasFault {
 	task := m.f.Start(ctx, "Rename_Task", "ManagedEntity.rename", req.This, frame.Pace{}, func() (any, error) {
 		return nil, m.edit(req.This, func(s *world.State, d *world.DVS, g *world.PortGroup) error {

@@ -13,13 +13,40 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// versions are the DVS versions of a vCenter 8.0 U3, oldest first.
-var versions = []string{"6.6.0", "7.0.0", "7.0.2", "7.0.3", "8.0.0", "8.0.3"}
+// versions are the DVS versions that a vCenter offers, oldest first: none newer than itself, and none older than the oldest
+// ESXi that it manages (vSphere Networking, "Upgrade a vSphere Distributed Switch to a Later Version"; KB 434420). The
+// versions of 9.0 have no public source.
+func versions(vcenter string) []string {
+	oldest := "6.0.0"
+	switch {
+	case !world.VersionLess(vcenter, "9.0.0"):
+		oldest = "7.0.3"
+	case !world.VersionLess(vcenter, "8.0.0"):
+		oldest = "6.6.0"
+	case !world.VersionLess(vcenter, "7.0.0"):
+		oldest = "6.5.0"
+	}
+	all := []string{"6.0.0", "6.5.0", "6.6.0", "7.0.0", "7.0.2", "7.0.3", "8.0.0", "8.0.3", "9.0.0"}
+	return slices.DeleteFunc(all, func(v string) bool {
+		return world.VersionLess(v, oldest) || world.VersionLess(vcenter, releaseOf(v))
+	})
+}
 
-const newest = "8.0.3"
+// releaseOf is the release of ESXi that brought a DVS version: 6.6.0 came with 6.7, every other is called after its own.
+func releaseOf(dvs string) string {
+	if dvs == "6.6.0" {
+		return "6.7.0"
+	}
+	return dvs
+}
 
-func available(version string) error {
-	if !slices.Contains(versions, version) {
+func newest(s *world.State) string {
+	all := versions(s.VCenterVersion())
+	return all[len(all)-1]
+}
+
+func available(s *world.State, version string) error {
+	if !slices.Contains(versions(s.VCenterVersion()), version) {
 		return frame.BadArgument("spec.productInfo.version")
 	}
 	return nil
@@ -27,7 +54,7 @@ func available(version string) error {
 
 // compatible says whether a host can carry a DVS of that version: it must not be older.
 func compatible(h *world.Host, version string) error {
-	if world.VersionLess(h.Version, version) {
+	if world.VersionLess(h.Version, releaseOf(version)) {
 		return frame.Refuse(&types.NotSupported{}, "Host "+h.Name+" is not compatible with the VDS version "+version+".")
 	}
 	return nil
@@ -38,11 +65,13 @@ type manager struct{ base }
 // QueryAvailableDvsSpec lists the versions that a DVS can have: all, or with recommended only the newest.
 func (m manager) QueryAvailableDvsSpec(_ *simulator.Context, req *types.QueryAvailableDvsSpec) soap.HasFault {
 	var list []types.DistributedVirtualSwitchProductSpec
-	for _, v := range versions {
-		if req.Recommended == nil || *req.Recommended == (v == newest) {
-			list = append(list, model.Product(v))
+	m.f.World.View(func(s *world.State) {
+		for _, v := range versions(s.VCenterVersion()) {
+			if req.Recommended == nil || *req.Recommended == (v == newest(s)) {
+				list = append(list, model.Product(v))
+			}
 		}
-	}
+	})
 	return frame.Answer(types.QueryAvailableDvsSpecResponse{Returnval: list}, nil)
 }
 
@@ -73,7 +102,7 @@ func (m manager) QueryDvsCheckCompatibility(_ *simulator.Context, req *types.Que
 	}
 	var results []types.DistributedVirtualSwitchManagerCompatibilityResult
 	m.f.World.View(func(s *world.State) {
-		version := newest
+		version := newest(s)
 		if p := req.DvsProductSpec; p != nil {
 			switch {
 			case p.DistributedVirtualSwitch != nil && model.SwitchOf(s, *p.DistributedVirtualSwitch) != nil:
@@ -82,7 +111,7 @@ func (m manager) QueryDvsCheckCompatibility(_ *simulator.Context, req *types.Que
 				err = frame.Gone(*p.DistributedVirtualSwitch)
 			case p.NewSwitchProductSpec != nil && p.NewSwitchProductSpec.Version != "":
 				version = p.NewSwitchProductSpec.Version
-				err = available(version)
+				err = available(s, version)
 			}
 		}
 		for _, ref := range hosts {
@@ -109,7 +138,8 @@ func (m manager) QueryDvsCheckCompatibility(_ *simulator.Context, req *types.Que
 
 // QueryCompatibleHostForNewDvs lists the hosts of a container that can carry a new DVS.
 func (m manager) QueryCompatibleHostForNewDvs(_ *simulator.Context, req *types.QueryCompatibleHostForNewDvs) soap.HasFault {
-	version := newest
+	version := ""
+	m.f.World.View(func(s *world.State) { version = newest(s) })
 	if req.SwitchProductSpec != nil && req.SwitchProductSpec.Version != "" {
 		version = req.SwitchProductSpec.Version
 	}
@@ -133,10 +163,12 @@ func (m manager) QueryCompatibleHostForExistingDvs(_ *simulator.Context, req *ty
 }
 
 func (m manager) fit(container types.ManagedObjectReference, version string) ([]types.ManagedObjectReference, error) {
-	if err := available(version); err != nil {
-		return nil, err
-	}
 	hosts, err := m.hosts(container)
+	m.f.World.View(func(s *world.State) {
+		if refused := available(s, version); refused != nil {
+			err = refused
+		}
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -119,7 +119,7 @@ func uplinkNames(policy types.BaseDVSUplinkPortPolicy) ([]string, error) {
 	return array.UplinkPortName, nil
 }
 
-// renameUplinks gives the uplinks new names, and to the port groups that order them.
+// renameUplinks renames the uplinks, in the port groups that order them too.
 func renameUplinks(d *world.DVS, names []string) {
 	to := map[string]string{}
 	for i, old := range d.Uplinks {

@@ -70,9 +70,13 @@ func (f *Frame) remember(ctx *simulator.Context, m *simulator.Method) {
 	switch {
 	case ctx.Session == nil:
 	case m.Name == "Logout":
-		f.users.Delete(ctx.Session.Key)
+		if _, known := f.users.LoadAndDelete(ctx.Session.Key); known && f.Watch != nil {
+			f.Watch.SessionEnded(ctx.Session.UserSession)
+		}
 	default:
-		f.users.Store(ctx.Session.Key, ctx.Session.UserName)
+		if _, known := f.users.LoadOrStore(ctx.Session.Key, ctx.Session.UserName); !known && f.Watch != nil {
+			f.Watch.SessionBegan(ctx.Session.UserSession)
+		}
 	}
 }
 

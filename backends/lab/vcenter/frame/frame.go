@@ -26,6 +26,7 @@ type Frame struct {
 	World *world.World
 	Reg   *simulator.Registry
 	Auth  *Auth
+	Watch Watcher // hears of tasks and sessions; nil for nobody
 
 	// Commit is held while a change is checked and made, so that two calls cannot both find a pNIC free.
 	Commit sync.Mutex
@@ -35,6 +36,14 @@ type Frame struct {
 	owners sync.Map         // sub-object (firewall system, task) -> entity
 	users  sync.Map         // session -> name, of those that have called
 	tasks  tasks
+}
+
+// A Watcher hears what happens in a frame. It is called without any lock held.
+type Watcher interface {
+	TaskMoved(task types.ManagedObjectReference, ended bool) // it was made, or has ended
+	TaskDone(task types.ManagedObjectReference, result any)  // it has done what was asked, and no client knows yet that it has ended
+	SessionBegan(types.UserSession)
+	SessionEnded(types.UserSession)
 }
 
 // New returns a frame around a registry.

@@ -50,6 +50,8 @@ var privileges = map[string]string{
 	"UpdateRuleset":                   "Host.Config.NetService",
 	"UpdateServicePolicy":             "Host.Config.NetService",
 	"UpdateVirtualNic":                "Host.Config.Network",
+	"AddVirtualNic":                   "Host.Config.Network",
+	"RemoveVirtualNic":                "Host.Config.Network",
 	"UpgradeVM_Task":                  "VirtualMachine.Config.UpgradeVirtualHardware",
 }
 

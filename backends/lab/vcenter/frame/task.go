@@ -80,6 +80,9 @@ func (f *Frame) StartLong(ctx *simulator.Context, name, descriptionID string, en
 	f.Update(t.Ref, Set("info.key", t.Ref.Value), Set("info.task", t.Ref))
 	f.Own(t.Ref, entity)
 	f.recent(entity, t.Ref)
+	if f.Watch != nil {
+		f.Watch.TaskMoved(t.Ref, false)
+	}
 
 	f.tasks.mu.Lock()
 	defer f.tasks.mu.Unlock()
@@ -108,6 +111,9 @@ func (t *Task) run(do func(*Task) (any, error)) {
 	delete(t.f.tasks.running, t.Ref)
 	t.f.tasks.mu.Unlock()
 
+	if err == nil && t.f.Watch != nil {
+		t.f.Watch.TaskDone(t.Ref, result)
+	}
 	changes := []types.PropertyChange{Set("info.completeTime", time.Now()), Set("info.cancelable", false)}
 	if err != nil {
 		fault, text := faultOf(err)
@@ -125,6 +131,9 @@ func (t *Task) run(do func(*Task) (any, error)) {
 	}
 	t.f.Update(t.Ref, changes...)
 	t.f.forget(t.Ref)
+	if t.f.Watch != nil {
+		t.f.Watch.TaskMoved(t.Ref, true)
+	}
 }
 
 // safely turns a panic into an error: a lab that dies takes everything with it.

@@ -3,6 +3,7 @@ package hosts
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/vmware/govmomi/simulator"
@@ -39,7 +40,7 @@ func (m network) QueryNetworkHint(_ *simulator.Context, req *types.QueryNetworkH
 			if p.LinkUp && !p.Deaf {
 				hint.LldpInfo = &types.LinkLayerDiscoveryProtocolInfo{
 					ChassisId: "04:3f:72:d1:00:00", PortId: fmt.Sprintf("Eth1/%d", 4*h.Index+n+1), TimeToLive: 120,
-					Parameter: []types.KeyAnyValue{{Key: "System Name", Value: "leaf-01"}, {Key: "MTU", Value: "9216"}, {Key: "Vlan ID", Value: "0"}},
+					Parameter: []types.KeyAnyValue{{Key: "System Name", Value: p.Cable.Switch()}, {Key: "MTU", Value: strconv.Itoa(p.Cable.Largest())}, {Key: "Vlan ID", Value: "0"}},
 				}
 			}
 			hints = append(hints, hint)

@@ -1,6 +1,9 @@
 package inventory
 
 import (
+	"slices"
+	"time"
+
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
@@ -12,7 +15,7 @@ import (
 
 type cluster struct{ base }
 
-// ReconfigureComputeResourceTask sets DRS and HA of the cluster. Rules, groups and overrides are NotSupported: a task that
+// ReconfigureComputeResourceTask sets DRS and HA of the cluster, and its rules between VMs. Groups and overrides are NotSupported: a task that
 // said it had set them would lie.
 func (m cluster) ReconfigureComputeResourceTask(ctx *simulator.Context, req *types.ReconfigureComputeResource_Task) soap.HasFault {
 	if err := m.f.Need(ctx, "Host.Inventory.EditCluster", req.This); err != nil {
@@ -23,7 +26,7 @@ func (m cluster) ReconfigureComputeResourceTask(ctx *simulator.Context, req *typ
 		if !ok {
 			return nil, frame.BadArgument("spec")
 		}
-		if len(spec.RulesSpec)+len(spec.GroupSpec)+len(spec.DrsVmConfigSpec)+len(spec.DasVmConfigSpec) > 0 ||
+		if len(spec.GroupSpec)+len(spec.DrsVmConfigSpec)+len(spec.DasVmConfigSpec) > 0 ||
 			spec.DpmConfig != nil && spec.DpmConfig.Enabled != nil || spec.VsanConfig != nil && spec.VsanConfig.Enabled != nil {
 			return nil, frame.Refuse(&types.NotSupported{})
 		}
@@ -31,10 +34,93 @@ func (m cluster) ReconfigureComputeResourceTask(ctx *simulator.Context, req *typ
 			if err := services(&s.Services, spec); err != nil {
 				return nil, err
 			}
+			for _, r := range spec.RulesSpec {
+				if err := changeRule(s, r); err != nil {
+					return nil, err
+				}
+			}
 			return []world.Event{{What: world.Inventory, Detail: "cluster"}}, nil
 		})
 	})
 	return frame.Answer(types.ReconfigureComputeResource_TaskResponse{Returnval: task}, nil)
+}
+
+// PlaceVm asks DRS where a VM should move to. Without DRS there is no recommendation; rules count only where they are given
+// (PlacementSpec.rules in the vSphere Web Services API), and the lab knows its own.
+func (m cluster) PlaceVm(_ *simulator.Context, req *types.PlaceVm) soap.HasFault {
+	spec := req.PlacementSpec
+	if spec.PlacementType != string(types.PlacementSpecPlacementTypeRelocate) || spec.Vm == nil {
+		return frame.Answer(nil, frame.Refuse(&types.NotSupported{}))
+	}
+	var result types.PlacementResult
+	err := error(frame.Gone(*spec.Vm))
+	m.f.World.View(func(s *world.State) {
+		v := model.VMOf(s, *spec.Vm)
+		if v == nil {
+			return
+		}
+		if err = nil; s.Services.NoDRS {
+			err = frame.Refuse(&types.InvalidState{})
+			return
+		}
+		var among []string
+		for _, ref := range spec.Hosts {
+			if h := model.HostOf(s, ref); h != nil {
+				among = append(among, h.Name)
+			}
+		}
+		if to := s.RoomFor(v, among); to != nil {
+			host := model.HostRef(to)
+			result.Recommendations = []types.ClusterRecommendation{{Key: "1", Type: "V1", Time: time.Now(), Rating: 5, Reason: "xvmotionPlacement", ReasonText: "xvMotion placement",
+				Target: &model.Cluster, Action: []types.BaseClusterAction{&types.PlacementAction{
+					ClusterAction: types.ClusterAction{Type: "PlacementAction", Target: &host}, Vm: spec.Vm, TargetHost: &host}}}}
+		}
+	})
+	return frame.Answer(types.PlaceVmResponse{Returnval: result}, err)
+}
+
+// changeRule adds or removes a rule between VMs. Source: ClusterRuleSpec of the vSphere Web Services API.
+func changeRule(s *world.State, spec types.ClusterRuleSpec) error {
+	switch spec.Operation {
+	case types.ArrayUpdateOperationRemove:
+		n := len(s.Services.Rules)
+		s.Services.Rules = slices.DeleteFunc(s.Services.Rules, func(r world.Rule) bool { return r.Key == spec.RemoveKey })
+		if len(s.Services.Rules) == n {
+			return frame.BadArgument("spec.rulesSpec.removeKey")
+		}
+		return nil
+	case types.ArrayUpdateOperationAdd:
+	default:
+		return frame.Refuse(&types.NotSupported{})
+	}
+	var vms []types.ManagedObjectReference
+	rule := world.Rule{Key: 1}
+	switch info := spec.Info.(type) {
+	case *types.ClusterAntiAffinityRuleSpec:
+		rule.Name, rule.Apart, vms = info.Name, true, info.Vm
+	case *types.ClusterAffinityRuleSpec:
+		rule.Name, vms = info.Name, info.Vm
+	default:
+		return frame.Refuse(&types.NotSupported{})
+	}
+	if enabled := spec.Info.GetClusterRuleInfo().Enabled; enabled == nil || !*enabled {
+		return frame.Refuse(&types.NotSupported{})
+	}
+	for _, ref := range vms {
+		v := model.VMOf(s, ref)
+		if v == nil {
+			return frame.Gone(ref)
+		}
+		rule.VMs = append(rule.VMs, v.Name)
+	}
+	if rule.Name == "" || len(rule.VMs) < 2 {
+		return frame.BadArgument("spec.rulesSpec.info")
+	}
+	for _, r := range s.Services.Rules {
+		rule.Key = max(rule.Key, r.Key+1)
+	}
+	s.Services.Rules = append(s.Services.Rules, rule)
+	return nil
 }
 
 func services(s *world.Services, spec *types.ClusterConfigSpecEx) error {

@@ -61,7 +61,7 @@ func folderRef(f *world.Folder) types.ManagedObjectReference {
 // named renames entities of which the lab has one: they have no other of their kind beside them.
 type named struct{ base }
 
-// RenameTask gives an entity another name: / \ and % stand escaped in it.
+// RenameTask renames an entity: / \ and % stand escaped in it.
 func (m named) RenameTask(ctx *simulator.Context, req *types.Rename_Task) soap.HasFault {
 	task := m.f.Start(ctx, "Rename_Task", "ManagedEntity.rename", req.This, frame.Pace{}, func() (any, error) {
 		name := world.Unescaped(req.NewName)
@@ -153,7 +153,7 @@ func move(s *world.State, req *types.MoveIntoFolder_Task) ([]world.Event, error)
 	return append(events, world.Event{What: world.Inventory, Detail: "move"}), nil
 }
 
-// RenameTask gives a folder of VMs another name, and any other folder too.
+// RenameTask renames a folder of VMs, and any other folder too.
 func (m folder) RenameTask(ctx *simulator.Context, req *types.Rename_Task) soap.HasFault {
 	known := false
 	m.f.World.View(func(s *world.State) { known = s.Folder(req.This.Value) != nil })

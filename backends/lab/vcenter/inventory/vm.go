@@ -28,7 +28,7 @@ func (b base) changeVM(ref types.ManagedObjectReference, change func(*world.Stat
 	})
 }
 
-// RenameTask gives a VM another name; its folder on the datastore keeps the old one.
+// RenameTask renames a VM; its folder on the datastore keeps the old one.
 func (m vm) RenameTask(ctx *simulator.Context, req *types.Rename_Task) soap.HasFault {
 	if err := m.f.Need(ctx, "VirtualMachine.Config.Rename", req.This); err != nil {
 		return frame.Answer(nil, err)
@@ -159,7 +159,7 @@ func (m snapshot) RemoveSnapshotTask(ctx *simulator.Context, req *types.RemoveSn
 	return frame.Answer(types.RemoveSnapshot_TaskResponse{Returnval: task}, nil)
 }
 
-// RenameSnapshot gives a snapshot another name or description.
+// RenameSnapshot changes the name or description of a snapshot.
 func (m snapshot) RenameSnapshot(ctx *simulator.Context, req *types.RenameSnapshot) soap.HasFault {
 	vm, _, err := m.owner(req.This)
 	if err == nil {

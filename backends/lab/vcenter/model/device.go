@@ -25,16 +25,23 @@ func Devices(s *world.State, v *world.VM) []types.BaseVirtualDevice {
 	device := func(key int32, label, summary string) types.VirtualDevice {
 		return types.VirtualDevice{Key: key, DeviceInfo: &types.Description{Label: label, Summary: summary}}
 	}
+	store, sharing := Datastore, types.VirtualSCSISharingNoSharing
+	if v.Local {
+		store = localStore(s.Host(v.Host))
+	}
+	if v.Sharing != "" {
+		sharing = types.VirtualSCSISharing(v.Sharing)
+	}
 	list := []types.BaseVirtualDevice{
 		&types.VirtualIDEController{VirtualController: types.VirtualController{VirtualDevice: device(200, "IDE 0", "IDE 0")}},
 		&types.VirtualPCIController{VirtualController: types.VirtualController{VirtualDevice: device(PCIController, "PCI controller 0", "PCI controller 0")}},
 		&types.VirtualMachineVideoCard{VirtualDevice: child(device(500, "Video card ", "Video card"), 0), VideoRamSizeInKB: 4096},
-		&types.ParaVirtualSCSIController{VirtualSCSIController: types.VirtualSCSIController{SharedBus: "noSharing", ScsiCtlrUnitNumber: 7,
+		&types.ParaVirtualSCSIController{VirtualSCSIController: types.VirtualSCSIController{SharedBus: sharing, ScsiCtlrUnitNumber: 7,
 			VirtualController: types.VirtualController{VirtualDevice: child(device(1000, "SCSI controller 0", "VMware paravirtual SCSI"), 3)}}},
 		&types.VirtualDisk{CapacityInKB: 40 << 20, CapacityInBytes: 40 << 30, VirtualDevice: types.VirtualDevice{
 			Key: 2000, ControllerKey: 1000, UnitNumber: ptr(int32(0)), DeviceInfo: &types.Description{Label: "Hard disk 1", Summary: "41,943,040 KB"},
 			Backing: &types.VirtualDiskFlatVer2BackingInfo{DiskMode: "persistent", ThinProvisioned: types.NewBool(true),
-				VirtualDeviceFileBackingInfo: types.VirtualDeviceFileBackingInfo{FileName: fmt.Sprintf("[shared-01] %s/%s.vmdk", v.Name, v.Name), Datastore: &Datastore}}}},
+				VirtualDeviceFileBackingInfo: types.VirtualDeviceFileBackingInfo{FileName: fmt.Sprintf("[shared-01] %s/%s.vmdk", v.Name, v.Name), Datastore: &store}}}},
 	}
 	unit, vf := int32(firstUnit), int32(firstSRIOVUnit)
 	for _, a := range v.Adapters {

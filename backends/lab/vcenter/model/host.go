@@ -9,6 +9,7 @@ import (
 	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/types"
 
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
@@ -32,7 +33,7 @@ func hostObject(s *world.State, h *world.Host) *mo.HostSystem {
 		Runtime:    runtime(s, h),
 		Capability: hostCapability(h),
 		Hardware:   hardware(h),
-		Datastore:  []types.ManagedObjectReference{Datastore},
+		Datastore:  append(localStores(s, h), Datastore),
 		Network:    hostNetworks(s, h),
 		Vm:         hostVMs(s, h),
 		Config: &types.HostConfigInfo{
@@ -55,6 +56,7 @@ func hostObject(s *world.State, h *world.Host) *mo.HostSystem {
 			SharedGpuCapabilities:  shares(h),
 		},
 	}
+	ills(obj, h)
 	prod := obj.Config.Product
 	obj.Summary = types.HostListSummary{
 		Host: &self, Hardware: hardwareSummary(h), Runtime: &obj.Runtime, OverallStatus: types.ManagedEntityStatusGreen,
@@ -78,6 +80,21 @@ func hostObject(s *world.State, h *world.Host) *mo.HostSystem {
 		FirmwareSystem:     ptr(SubRef("HostFirmwareSystem", "firmwareSystem", h)),
 	}
 	return obj
+}
+
+// hostAlarm is an alarm of vCenter that hosts can trigger.
+var hostAlarm = ref("Alarm", "alarm-21")
+
+// ills shows what is wrong with a host: HostMultipathStateInfo and ManagedEntity.triggeredAlarmState (vSphere Web Services API).
+func ills(obj *mo.HostSystem, h *world.Host) {
+	if h.IsIll(world.DeadPath) {
+		obj.Config.MultipathState = &types.HostMultipathStateInfo{Path: []types.HostMultipathStateInfoPath{
+			{Name: "vmhba64:C0:T0:L1", PathState: string(types.MultipathStateActive)}, {Name: "vmhba64:C0:T1:L1", PathState: string(types.MultipathStateDead)}}}
+	}
+	if h.IsIll(world.RedAlarm) {
+		obj.TriggeredAlarmState = []types.AlarmState{{Key: hostAlarm.Value + "." + obj.Self.Value, Entity: obj.Self, Alarm: hostAlarm,
+			OverallStatus: types.ManagedEntityStatusRed, Time: h.BootTime}}
+	}
 }
 
 // subObjects are the objects that configManager names, and two that nothing names.
@@ -296,6 +313,11 @@ func memoryUsed(s *world.State, h *world.Host) int64 {
 func (t *Tree) syncHost(s *world.State, h *world.Host) {
 	obj := hostObject(s, h)
 	t.f.Become(obj)
+	alarms := 0 // Become leaves what every managed entity has
+	t.f.Read(obj.Self, func(old mo.Reference) { alarms = len(old.(*mo.HostSystem).TriggeredAlarmState) })
+	if alarms != len(obj.TriggeredAlarmState) {
+		t.f.Update(obj.Self, frame.Set("triggeredAlarmState", obj.TriggeredAlarmState))
+	}
 	for _, o := range subObjects(s, h, obj) {
 		t.f.Become(o)
 	}

@@ -30,8 +30,8 @@ func network(s *world.State, h *world.Host) *types.HostNetworkInfo {
 		IpRouteConfig:    &types.HostIpRouteConfig{DefaultGateway: "10.10.255.254"},
 	}
 	for _, p := range h.PNICs {
-		info.Pnic = append(info.Pnic, pnic(p))
-		if p.RDMA != nil {
+		info.Pnic = append(info.Pnic, pnic(h, p))
+		if p.RDMA != nil && tellsRDMA(h) {
 			info.RdmaDevice = append(info.RdmaDevice, rdmaDevice(s, h, p))
 		}
 	}
@@ -43,7 +43,11 @@ func network(s *world.State, h *world.Host) *types.HostNetworkInfo {
 		}
 	}
 	for _, o := range h.Opaque {
-		info.OpaqueSwitch = append(info.OpaqueSwitch, types.HostOpaqueSwitch{Key: o.ID, Name: o.Name, Pnic: pnicKeys(o.Uplinks), Status: "up"})
+		status := "up"
+		if h.IsIll(world.SwitchDown) {
+			status = "down"
+		}
+		info.OpaqueSwitch = append(info.OpaqueSwitch, types.HostOpaqueSwitch{Key: o.ID, Name: o.Name, Pnic: pnicKeys(o.Uplinks), Status: status})
 	}
 	for n, d := range s.Switches {
 		if m := d.Member(h.Name); m != nil {
@@ -56,7 +60,11 @@ func network(s *world.State, h *world.Host) *types.HostNetworkInfo {
 	return info
 }
 
-func pnic(p *world.PNIC) types.PhysicalNic {
+// tellsRDMA tells whether a host has RDMA devices in its network info (vSphere Web Services API reference, HostRdmaDevice and
+// PhysicalNic.rdmaDevice, "Since vSphere API 7.0"). An older host, in whatever vCenter, has them in esxcli alone.
+func tellsRDMA(h *world.Host) bool { return !world.VersionLess(h.Version, "7.0.0") }
+
+func pnic(h *world.Host, p *world.PNIC) types.PhysicalNic {
 	nic := types.PhysicalNic{
 		Key: pnicKey(p.Device), Device: p.Device, Pci: p.PCI, Driver: p.Driver, DriverVersion: p.DriverVersion, FirmwareVersion: p.Firmware,
 		Mac: p.MAC, AutoNegotiateSupported: types.NewBool(true), ResourcePoolSchedulerAllowed: types.NewBool(true),
@@ -70,7 +78,7 @@ func pnic(p *world.PNIC) types.PhysicalNic {
 	if p.LinkUp {
 		nic.LinkSpeed = &types.PhysicalNicLinkInfo{SpeedMb: int32(p.SpeedMbps), Duplex: true}
 	}
-	if p.RDMA != nil {
+	if p.RDMA != nil && tellsRDMA(h) {
 		nic.RdmaDevice = rdmaKey(p.RDMA.Name)
 	}
 	return nic

@@ -40,6 +40,20 @@ func HostRef(h *world.Host) types.ManagedObjectReference {
 }
 
 // VMRef is the reference of a VM.
+// localStore is the datastore that only a host reaches; a host has one where the disk of a VM is on it.
+func localStore(host *world.Host) types.ManagedObjectReference {
+	return ref("Datastore", fmt.Sprintf("datastore-%d", 1000+host.Index))
+}
+
+func localStores(s *world.State, h *world.Host) []types.ManagedObjectReference {
+	for _, v := range s.VMs {
+		if v.Local && (h == nil || v.Host == h.Name) {
+			return []types.ManagedObjectReference{localStore(s.Host(v.Host))}
+		}
+	}
+	return nil
+}
+
 func VMRef(v *world.VM) types.ManagedObjectReference {
 	return ref("VirtualMachine", fmt.Sprintf("vm-%d", 10001+v.Index))
 }
@@ -76,6 +90,7 @@ func Build(f *frame.Frame) *Tree {
 		for _, v := range s.VMs {
 			t.putVM(s, v)
 		}
+		t.syncFolders(s, placed(s))
 		for _, d := range s.Switches {
 			f.Reg.Put(switchObject(s, d))
 			for _, p := range d.PortGroups {
@@ -106,7 +121,7 @@ func (t *Tree) fixed(s *world.State) {
 	folder(Root, "Datacenters", nil, []string{"Folder", "Datacenter"}, Datacenter)
 	folder(VMFolder, "vm", &Datacenter, []string{"Folder", "VirtualMachine", "VirtualApp"}, at.folder...)
 	folder(HostFolder, "host", &Datacenter, []string{"Folder", "ComputeResource"}, Cluster)
-	folder(StoreFolder, "datastore", &Datacenter, []string{"Folder", "Datastore", "StoragePod"}, Datastore)
+	folder(StoreFolder, "datastore", &Datacenter, []string{"Folder", "Datastore", "StoragePod"}, append(localStores(s, nil), Datastore)...)
 	folder(NetFolder, "network", &Datacenter, []string{"Folder", "Network", "DistributedVirtualSwitch"}, netChildren(s)...)
 	t.f.Reg.Put(&mo.Datacenter{
 		ManagedEntity: entity(Datacenter, s.Datacenter, &Root),
@@ -133,11 +148,22 @@ func (t *Tree) fixed(s *world.State) {
 		fillPool(&app.ResourcePool, mhz, memory)
 		t.f.Reg.Put(app)
 	}
+	t.f.Reg.Put(&mo.Alarm{ExtensibleManagedObject: mo.ExtensibleManagedObject{Self: hostAlarm},
+		Info: types.AlarmInfo{AlarmSpec: types.AlarmSpec{Name: "Host hardware fan status", Enabled: true}, Key: hostAlarm.Value, Alarm: hostAlarm, Entity: Root}})
 	t.f.Reg.Put(&mo.EnvironmentBrowser{Self: Browser, DatastoreBrowser: &Files})
 	var mounts []types.DatastoreHostMount
 	for _, h := range hosts {
 		mounts = append(mounts, types.DatastoreHostMount{Key: h, MountInfo: types.HostMountInfo{
 			Path: "/vmfs/volumes/shared-01", AccessMode: "readWrite", Mounted: types.NewBool(true), Accessible: types.NewBool(true)}})
+	}
+	for _, store := range localStores(s, nil) {
+		name := "local-" + store.Value
+		t.f.Reg.Put(&mo.Datastore{
+			Browser: Files, ManagedEntity: entity(store, name, &StoreFolder),
+			Info: &types.VmfsDatastoreInfo{DatastoreInfo: types.DatastoreInfo{Name: name, Url: "ds:///vmfs/volumes/" + name + "/", FreeSpace: 1 << 40}},
+			Summary: types.DatastoreSummary{Datastore: &store, Name: name, Url: "ds:///vmfs/volumes/" + name + "/", Capacity: 1 << 40, FreeSpace: 1 << 40,
+				Accessible: true, MultipleHostAccess: types.NewBool(false), Type: "VMFS"},
+		})
 	}
 	info := types.VmfsDatastoreInfo{DatastoreInfo: types.DatastoreInfo{Name: "shared-01", Url: "ds:///vmfs/volumes/shared-01/", FreeSpace: 8 << 40}}
 	t.f.Reg.Put(&mo.HostDatastoreBrowser{Self: Files, Datastore: []types.ManagedObjectReference{Datastore}})
@@ -165,6 +191,7 @@ func clusterObject(s *world.State, entity mo.ManagedEntity, hosts, networks []ty
 	if s.Services.DRS != "" {
 		drs.DefaultVmBehavior = types.DrsBehavior(s.Services.DRS)
 	}
+	rules, groups := drsRules(s)
 	summary := &types.ClusterComputeResourceSummary{CurrentEVCModeKey: s.Services.EVC}
 	summary.OverallStatus = types.ManagedEntityStatusGreen
 	for _, h := range s.Hosts {
@@ -181,11 +208,50 @@ func clusterObject(s *world.State, entity mo.ManagedEntity, hosts, networks []ty
 		ComputeResource: mo.ComputeResource{
 			ManagedEntity: entity, ResourcePool: &Pool, Host: hosts, Network: networks, EnvironmentBrowser: &Browser,
 			Datastore: []types.ManagedObjectReference{Datastore}, Summary: summary, LifecycleManaged: types.NewBool(s.Lifecycle),
-			ConfigurationEx: &types.ClusterConfigInfoEx{DasConfig: das, DrsConfig: drs, VsanConfigInfo: &types.VsanClusterConfigInfo{Enabled: types.NewBool(s.Services.VSAN),
+			ConfigurationEx: &types.ClusterConfigInfoEx{DasConfig: das, DrsConfig: drs, Rule: rules, Group: groups, VsanConfigInfo: &types.VsanClusterConfigInfo{Enabled: types.NewBool(s.Services.VSAN),
 				DefaultConfig: &types.VsanClusterConfigInfoHostDefaultInfo{AutoClaimStorage: types.NewBool(false), ChecksumEnabled: types.NewBool(false)}}},
 		},
-		Configuration: types.ClusterConfigInfo{DasConfig: das, DrsConfig: drs},
+		Configuration: types.ClusterConfigInfo{DasConfig: das, DrsConfig: drs, Rule: rules},
 	}
+}
+
+// drsRules are the affinity rules of the cluster. A VM-host rule has a group of VMs and one of hosts.
+func drsRules(s *world.State) (rules []types.BaseClusterRuleInfo, groups []types.BaseClusterGroupInfo) {
+	for _, r := range s.Services.Rules {
+		info := types.ClusterRuleInfo{Key: r.Key, Name: r.Name, Enabled: types.NewBool(true), Mandatory: types.NewBool(r.Must), UserCreated: types.NewBool(true),
+			Status: types.ManagedEntityStatusGreen, InCompliance: types.NewBool(true), RuleUuid: world.UUID("rule", int(r.Key))}
+		var vms []types.ManagedObjectReference
+		for _, name := range r.VMs {
+			if v := s.VM(name); v != nil {
+				vms = append(vms, VMRef(v))
+			}
+		}
+		hosts := func(kind string, names []string) string {
+			if len(names) == 0 {
+				return ""
+			}
+			g := &types.ClusterHostGroup{ClusterGroupInfo: types.ClusterGroupInfo{Name: r.Name + " " + kind}}
+			for _, name := range names {
+				if h := s.Host(name); h != nil {
+					g.Host = append(g.Host, HostRef(h))
+				}
+			}
+			groups = append(groups, g)
+			return g.Name
+		}
+		switch {
+		case len(r.Hosts)+len(r.NotHosts) > 0:
+			rule := &types.ClusterVmHostRuleInfo{ClusterRuleInfo: info, VmGroupName: r.Name + " VMs"}
+			groups = append(groups, &types.ClusterVmGroup{ClusterGroupInfo: types.ClusterGroupInfo{Name: rule.VmGroupName}, Vm: vms})
+			rule.AffineHostGroupName, rule.AntiAffineHostGroupName = hosts("hosts", r.Hosts), hosts("other hosts", r.NotHosts)
+			rules = append(rules, rule)
+		case r.Apart:
+			rules = append(rules, &types.ClusterAntiAffinityRuleSpec{ClusterRuleInfo: info, Vm: vms})
+		default:
+			rules = append(rules, &types.ClusterAffinityRuleSpec{ClusterRuleInfo: info, Vm: vms})
+		}
+	}
+	return rules, groups
 }
 
 func portGroups(s *world.State) []types.ManagedObjectReference {

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -24,6 +25,9 @@ func vmObject(s *world.State, v *world.VM) *mo.VirtualMachine {
 		obj.Parent, obj.ParentVApp, obj.ResourcePool = nil, &app, &app
 	}
 	obj.Datastore = []types.ManagedObjectReference{Datastore}
+	if v.Local {
+		obj.Datastore = append(obj.Datastore, localStore(s.Host(v.Host)))
+	}
 	obj.GuestHeartbeatStatus = heartbeat(v)
 	obj.Config = vmConfig(s, v)
 	obj.ResourceConfig = &types.ResourceConfigSpec{CpuAllocation: *obj.Config.CpuAllocation, MemoryAllocation: *obj.Config.MemoryAllocation}
@@ -71,6 +75,9 @@ func vmConfig(s *world.State, v *world.VM) *types.VirtualMachineConfigInfo {
 		ExtraConfig:        extraConfig(v),
 		Template:           v.Template, Annotation: v.Note, Flags: vmFlags(), DefaultPowerOps: powerOps(), CpuHotRemoveEnabled: types.NewBool(false),
 		CreateDate: ptr(time.Date(2025, time.March, 4, 9, 0, 0, 0, time.UTC)), SwapPlacement: "inherit",
+	}
+	if v.Manager != "" {
+		c.ManagedBy = &types.ManagedByInfo{ExtensionKey: v.Manager, Type: "cluster-agent"}
 	}
 	c.Files.SnapshotDirectory, c.Files.SuspendDirectory, c.Files.LogDirectory = directory(v), directory(v), directory(v)
 	return c
@@ -165,8 +172,8 @@ func vmRuntime(s *world.State, v *world.VM) types.VirtualMachineRuntimeInfo {
 	}
 	if v.On {
 		r.PowerState = types.VirtualMachinePowerStatePoweredOn
-		if !v.Guest.Booted.IsZero() {
-			r.BootTime = ptr(v.Guest.Booted)
+		if on := cmp.Or(v.BootTime, v.Guest.Booted); !on.IsZero() {
+			r.BootTime = ptr(on)
 		}
 	}
 	return r

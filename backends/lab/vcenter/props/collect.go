@@ -14,12 +14,18 @@ import (
 
 // A Reader reads properties for anyone. It is safe for concurrent use.
 type Reader struct {
-	copies copier
-	book   book
+	vcenter string
+	copies  copier
+	book    book
 }
 
-// NewReader returns a Reader with no open pages.
-func NewReader() *Reader { return &Reader{} }
+// NewReader returns a Reader with no open pages, of a vCenter of that version.
+func NewReader(vcenter string) *Reader { return &Reader{vcenter: vcenter} }
+
+// Undeclared is Undeclared for the version of the Reader's vCenter.
+func (r *Reader) Undeclared(sets []types.PropertySpec) (path string, found bool) {
+	return Undeclared(sets, r.vcenter)
+}
 
 // A reading is one call.
 type reading struct {
@@ -35,7 +41,7 @@ type reading struct {
 func (r *Reader) Read(ctx *simulator.Context, specs []types.PropertyFilterSpec) ([]types.ObjectContent, types.BaseMethodFault) {
 	rd := &reading{Reader: r, ctx: ctx, done: map[types.ManagedObjectReference]bool{}, named: map[string]*types.TraversalSpec{}}
 	for _, spec := range specs {
-		if path, found := Undeclared(spec.PropSet); found {
+		if path, found := Undeclared(spec.PropSet, r.vcenter); found {
 			return nil, &types.InvalidProperty{Name: path}
 		}
 		rd.sets = append(rd.sets, spec.PropSet...)

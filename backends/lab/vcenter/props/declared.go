@@ -6,9 +6,11 @@ import (
 
 	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// Undeclared gives the first property path of a filter's property sets that vCenter refuses: the property collector
+// Undeclared returns the first property path of a filter's property sets that vCenter refuses: the property collector
 // resolves a path by the declared type of each property on the way, never by the type of the object that stands there.
 // So summary.currentEVCModeKey is refused of a cluster, whose property summary is declared as ComputeResourceSummary.
 // The whole call fails with InvalidProperty, which names the path.
@@ -18,14 +20,15 @@ import (
 // filter on properties that are not present in the base class"); dnaeon/py-vpoller issue 206 (the properties of
 // ClusterComputeResourceSummary); vmware/pyvmomi issue 423 (config.lacpGroupConfig of a DVS);
 // vmware/pyvmomi-community-samples issue 418 (parent.name).
-func Undeclared(sets []types.PropertySpec) (path string, found bool) {
+// A vCenter that is older than a property does not declare it.
+func Undeclared(sets []types.PropertySpec, vcenter string) (path string, found bool) {
 	for _, set := range sets {
 		if !mo.IsManagedObjectType(set.Type) || yes(set.All) {
 			continue
 		}
 		obj, err := mo.ObjectContentToType(types.ObjectContent{Obj: types.ManagedObjectReference{Type: set.Type}})
 		for _, path := range set.PathSet {
-			if err != nil || !declares(reflect.TypeOf(obj), path) {
+			if err != nil || !declares(reflect.TypeOf(obj), path) || younger(path, vcenter) {
 				return path, true
 			}
 		}
@@ -60,7 +63,7 @@ func declares(t reflect.Type, path string) bool {
 	return ok
 }
 
-// follow gives the declared type of what names lead to.
+// follow returns the declared type of what names lead to.
 func follow(t reflect.Type, path string) (reflect.Type, bool) {
 	for name := range strings.SplitSeq(path, ".") {
 		if t = settled(t); t.Kind() != reflect.Struct || t == reflect.TypeFor[types.ManagedObjectReference]() {
@@ -107,4 +110,22 @@ func member(t reflect.Type, name string) (reflect.Type, bool) {
 		}
 	}
 	return nil, false
+}
+
+// since is the release of the vSphere API that brought a property (vSphere Web Services API reference 7.0, "Since vSphere
+// API 7.0" at HostNetworkInfo, HostCapability and ComputeResource). A property that is not named is as old as 6.7.
+var since = map[string]string{
+	"config.network.rdmaDevice":                     "7.0.0",
+	"capability.deviceRebindWithoutRebootSupported": "7.0.0",
+	"lifecycleManaged":                              "7.0.0",
+}
+
+// younger tells whether a property came after a version of vCenter.
+func younger(path, vcenter string) bool {
+	for known, version := range since {
+		if (path == known || strings.HasPrefix(path, known+"[") || strings.HasPrefix(path, known+".")) && world.VersionLess(vcenter, version) {
+			return true
+		}
+	}
+	return false
 }

@@ -50,7 +50,7 @@ func TestPathsOfDeclaredTypes(t *testing.T) {
 		{"ManagedEntity", "name", true, ""},
 		{"ManagedEntity", "runtime.powerState", false, ""},
 	} {
-		path, found := props.Undeclared([]types.PropertySpec{{Type: "Folder", PathSet: []string{"name"}}, {Type: tt.kind, PathSet: []string{tt.path}}})
+		path, found := props.Undeclared([]types.PropertySpec{{Type: "Folder", PathSet: []string{"name"}}, {Type: tt.kind, PathSet: []string{tt.path}}}, "8.0.3")
 		if found == tt.declared || found && path != tt.path {
 			t.Errorf("%s %s: refused %t (%q), declared %t %s", tt.kind, tt.path, found, path, tt.declared, tt.source)
 		}
@@ -59,7 +59,7 @@ func TestPathsOfDeclaredTypes(t *testing.T) {
 
 // One path that is not declared fails the whole call (ansible-collections/community.vmware issue 1047).
 func TestUndeclaredPathFailsTheCall(t *testing.T) {
-	ctx, r := stock(t), props.NewReader()
+	ctx, r := stock(t), props.NewReader("8.0.3")
 	spec := everything(ctx, "ClusterComputeResource", types.PropertySpec{PathSet: []string{"name", "summary.currentEVCModeKey"}})
 	res := r.RetrievePropertiesEx(ctx, &types.RetrievePropertiesEx{SpecSet: []types.PropertyFilterSpec{spec}})
 	if res.Fault() == nil {

@@ -23,7 +23,7 @@ type page struct {
 	objects []types.ObjectContent
 }
 
-// cut gives the first page and a token for the others, "" when there are none.
+// cut returns the first page and a token for the others, "" when there are none.
 func (b *book) cut(p page) ([]types.ObjectContent, string) {
 	if p.size <= 0 || len(p.objects) <= p.size {
 		return p.objects, ""

@@ -80,7 +80,7 @@ func everything(ctx *simulator.Context, kind string, set types.PropertySpec) typ
 
 // What a client reads is what the simulator's own collector would have told it, to the byte.
 func TestReadsAsTheSimulatorDoes(t *testing.T) {
-	ctx, r := stock(t), props.NewReader()
+	ctx, r := stock(t), props.NewReader("8.0.3")
 	all := types.PropertySpec{All: types.NewBool(true)}
 	paths := func(list ...string) types.PropertySpec { return types.PropertySpec{PathSet: list} }
 	root := ctx.Map.Any("Folder").Reference()
@@ -120,7 +120,7 @@ func TestReadsAsTheSimulatorDoes(t *testing.T) {
 
 // What was read does not change with the object.
 func TestReadsAreCopies(t *testing.T) {
-	ctx, r := stock(t), props.NewReader()
+	ctx, r := stock(t), props.NewReader("8.0.3")
 	host := ctx.Map.Any("HostSystem").(*simulator.HostSystem)
 	spec := types.PropertyFilterSpec{
 		PropSet:   []types.PropertySpec{{Type: "HostSystem", PathSet: []string{"config", "config.network.pnic", "summary"}}},
@@ -141,7 +141,7 @@ func TestReadsAreCopies(t *testing.T) {
 }
 
 func TestPages(t *testing.T) {
-	ctx, r := stock(t), props.NewReader()
+	ctx, r := stock(t), props.NewReader("8.0.3")
 	spec := everything(ctx, "VirtualMachine", types.PropertySpec{PathSet: []string{"name"}})
 	total := len(spec.ObjectSet)
 	first := r.RetrievePropertiesEx(ctx, &types.RetrievePropertiesEx{SpecSet: []types.PropertyFilterSpec{spec}, Options: types.RetrieveOptions{MaxObjects: int32(total - 1)}})
@@ -173,7 +173,7 @@ func response[T any](t *testing.T, answer soap.HasFault) T {
 }
 
 func BenchmarkRead(b *testing.B) {
-	ctx, r := stock(b), props.NewReader()
+	ctx, r := stock(b), props.NewReader("8.0.3")
 	spec := everything(ctx, "HostSystem", types.PropertySpec{PathSet: []string{"name", "config.network.pnic", "hardware.pciDevice", "config.pciPassthruInfo"}})
 	b.Run("ours", func(b *testing.B) {
 		for b.Loop() {

@@ -31,9 +31,9 @@ type key struct {
 }
 
 // Register adds the methods to a frame. gone gives the channel that is closed when the client that waits with a
-// collector has left; stop ends all waiting.
-func Register(f *frame.Frame, gone func(types.ManagedObjectReference) <-chan struct{}, stop <-chan struct{}) *Watch {
-	w := &Watch{read: props.NewReader(), f: f, gone: gone, stop: stop, collectors: map[key]*collector{}}
+// collector has left; stop ends all waiting. vcenter is the version that decides which properties are declared.
+func Register(f *frame.Frame, vcenter string, gone func(types.ManagedObjectReference) <-chan struct{}, stop <-chan struct{}) *Watch {
+	w := &Watch{read: props.NewReader(vcenter), f: f, gone: gone, stop: stop, collectors: map[key]*collector{}}
 	f.Reg.AddHandler(listener{w})
 	f.Extend(methods{w.read, w}, "PropertyCollector")
 	f.Extend(filterMethods{w}, "PropertyFilter")
@@ -119,7 +119,7 @@ type methods struct {
 // CreateFilter adds a filter to a collector. The objects that it names must exist, and their types must declare the
 // property paths.
 func (m methods) CreateFilter(ctx *simulator.Context, req *types.CreateFilter) soap.HasFault {
-	if path, found := props.Undeclared(req.Spec.PropSet); found {
+	if path, found := m.Reader.Undeclared(req.Spec.PropSet); found {
 		return frame.Answer(nil, frame.Refuse(&types.InvalidProperty{Name: path}))
 	}
 	for _, o := range req.Spec.ObjectSet {

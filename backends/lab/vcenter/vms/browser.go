@@ -20,7 +20,7 @@ func (m browser) highest(host *types.ManagedObjectReference) (int, error) {
 	m.f.World.View(func(s *world.State) {
 		for _, h := range s.Hosts {
 			if host == nil && h.Managed() || host != nil && model.HostRef(h) == *host {
-				best = max(best, maxHardware(h.Version))
+				best = max(best, maxHardware(h))
 			}
 		}
 	})
@@ -83,7 +83,7 @@ func (m browser) QueryConfigOptionDescriptor(_ *simulator.Context, _ *types.Quer
 			CreateSupported: true, RunSupported: true, UpgradeSupported: true, DefaultConfigOption: n == best}
 		m.f.World.View(func(s *world.State) {
 			for _, h := range s.Hosts {
-				if maxHardware(h.Version) >= n {
+				if maxHardware(h) >= n {
 					d.Host = append(d.Host, model.HostRef(h))
 				}
 			}

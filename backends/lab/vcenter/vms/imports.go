@@ -88,7 +88,7 @@ func (p pool) make(spec types.VirtualMachineConfigSpec, host *types.ManagedObjec
 		if n, err := strconv.Atoi(strings.TrimPrefix(spec.Version, "vmx-")); err == nil {
 			v.Hardware = n
 		}
-		if v.Hardware > maxHardware(s.Host(v.Host).Version) {
+		if v.Hardware > maxHardware(s.Host(v.Host)) {
 			return nil, frame.Refuse(&types.VirtualHardwareVersionNotSupported{HostName: v.Host}, "The host '"+v.Host+"' does not support the hardware version "+spec.Version+".")
 		}
 		v.Extra = map[string]string{}

@@ -1,6 +1,8 @@
 package vms
 
 import (
+	"errors"
+
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
@@ -73,19 +75,8 @@ func (m machine) move(vm types.ManagedObjectReference, host *types.ManagedObject
 		return frame.BadArgument("spec.host")
 	}
 	return m.change(vm, func(s *world.State, v *world.VM) error {
-		to := model.HostOf(s, *host)
-		switch {
-		case to == nil:
-			return frame.Gone(*host)
-		case !to.Managed():
-			return frame.Refuse(&types.HostNotConnected{})
-		case v.On && v.Pinned():
-			return frame.Refuse(&types.GenericVmConfigFault{Reason: noMove}, noMove)
-		}
-		for _, a := range v.Adapters {
-			if d := s.Switch(a.DVS); d != nil && d.Member(to.Name) == nil {
-				return frame.Refuse(&types.CannotAccessNetwork{}, "Currently connected network interface '"+a.Label+"' uses network '"+a.PortGroup+"', which is not accessible.")
-			}
+		if err := movable(s, v, *host); err != nil {
+			return err
 		}
 		old := s.Host(v.Host)
 		for _, d := range v.Devices {
@@ -93,9 +84,56 @@ func (m machine) move(vm types.ManagedObjectReference, host *types.ManagedObject
 				d.System = old.UUID
 			}
 		}
-		v.Host = to.Name
+		v.Host = model.HostOf(s, *host).Name
 		return nil
 	})
+}
+
+// movable says why a VM does not move to a host. Sources: the migration faults of the vSphere Web Services API
+// (CannotAccessVmDisk, SharedBusControllerNotSupported, CannotAccessNetwork, VmHostAffinityRuleViolation).
+func movable(s *world.State, v *world.VM, host types.ManagedObjectReference) error {
+	to := model.HostOf(s, host)
+	switch {
+	case to == nil:
+		return frame.Gone(host)
+	case !to.Managed():
+		return frame.Refuse(&types.HostNotConnected{})
+	case v.On && !s.Allows(v, to.Name, false):
+		return frame.Refuse(&types.VmHostAffinityRuleViolation{VmName: v.Name, HostName: to.Name})
+	case v.On && v.Sharing != "":
+		return frame.Refuse(&types.SharedBusControllerNotSupported{}, "The virtual machine is configured to use a SCSI controller with bus sharing.")
+	case v.Local && to.Name != v.Host:
+		return frame.Refuse(&types.CannotAccessVmDisk{}, "Virtual disk 'Hard disk 1' is not accessible on the host.")
+	case v.On && v.Pinned():
+		return frame.Refuse(&types.GenericVmConfigFault{Reason: noMove}, noMove)
+	}
+	for _, a := range v.Adapters {
+		if d := s.Switch(a.DVS); d != nil && d.Member(to.Name) == nil {
+			return frame.Refuse(&types.CannotAccessNetwork{}, "Currently connected network interface '"+a.Label+"' uses network '"+a.PortGroup+"', which is not accessible.")
+		}
+	}
+	return nil
+}
+
+type checker struct{ base }
+
+// CheckMigrateTask tells whether a VM could move to a host, without moving it.
+func (m checker) CheckMigrateTask(ctx *simulator.Context, req *types.CheckMigrate_Task) soap.HasFault {
+	task := m.f.Start(ctx, "CheckMigrate_Task", "VirtualMachineProvisioningChecker.checkMigrate", req.Vm, frame.Pace{}, func() (any, error) {
+		if req.Host == nil {
+			return nil, frame.BadArgument("host")
+		}
+		result := types.CheckResult{Vm: &req.Vm, Host: req.Host}
+		err := m.view(req.Vm, func(s *world.State, v *world.VM, _ *world.Host) error {
+			var refused *frame.Error
+			if errors.As(movable(s, v, *req.Host), &refused) {
+				result.Error = []types.LocalizedMethodFault{{Fault: refused.Fault, LocalizedMessage: refused.Text}}
+			}
+			return nil
+		})
+		return types.ArrayOfCheckResult{CheckResult: []types.CheckResult{result}}, err
+	})
+	return frame.Answer(types.CheckMigrate_TaskResponse{Returnval: task}, nil)
 }
 
 // change changes a VM and tells of it.

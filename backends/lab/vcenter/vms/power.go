@@ -69,7 +69,7 @@ func mayPowerOn(s *world.State, v *world.VM, h *world.Host) error {
 	case v.Latency == "high" && v.CPUMHz < int64(v.CPUs)*model.CoreMHz:
 		return frame.Refuse(&types.GenericVmConfigFault{Reason: "cpu"}, fmt.Sprintf(
 			"Invalid CPU reservation for the latency-sensitive VM, (sched.cpu.min) should be at least %d MHz. ", v.CPUs*model.CoreMHz))
-	case v.Hardware > maxHardware(h.Version):
+	case v.Hardware > maxHardware(h):
 		return frame.Refuse(&types.VirtualHardwareVersionNotSupported{HostName: h.Name, Host: model.HostRef(h)},
 			"The virtual machine version is not compatible with the version of the host '"+h.Name+"'.")
 	}
@@ -159,7 +159,10 @@ func (m machine) ShutdownGuest(ctx *simulator.Context, req *types.ShutdownGuest)
 		user = ctx.Session.UserName
 	}
 	return frame.Answer(types.ShutdownGuestResponse{}, m.guest(req.This, func(vm string) error {
-		m.f.World.Log.Note(world.Event{What: world.VMShutdown, VM: vm, Detail: user})
+		// A change of nothing: those who watch the world hear of it, EventManager too.
+		_ = m.f.World.Update(func(*world.State) ([]world.Event, error) {
+			return []world.Event{{What: world.VMShutdown, VM: vm, Detail: user}}, nil
+		})
 		return m.f.World.ShutdownGuest(vm)
 	}))
 }
@@ -224,7 +227,7 @@ func upgrade(v *world.VM, h *world.Host, version string) error {
 	if err := needPower(v, false); err != nil {
 		return err
 	}
-	highest := maxHardware(h.Version)
+	highest := maxHardware(h)
 	to := highest
 	if version != "" {
 		if n, err := fmt.Sscanf(version, "vmx-%d", &to); err != nil || n != 1 {

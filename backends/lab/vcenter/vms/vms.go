@@ -21,6 +21,7 @@ func Register(f *frame.Frame) io.Closer {
 	f.Handle(machine{b}, "VirtualMachine")
 	f.Handle(datacenter{b}, "Datacenter")
 	f.Handle(browser{b}, "EnvironmentBrowser")
+	f.Extend(checker{b}, "VirtualMachineProvisioningChecker")
 	return l
 }
 
@@ -56,16 +57,20 @@ func needPower(v *world.VM, on bool) error {
 	return frame.Refuse(&types.InvalidPowerState{RequestedState: want, ExistingState: power(v)})
 }
 
-// maxHardware is the newest virtual hardware that a version of ESXi runs (KB 2007240).
-func maxHardware(version string) int {
+// maxHardware is the newest virtual hardware that a host runs (KB 2007240). ESXi 6.7 Update 2 calls itself 6.7.0: its build
+// tells (KB 316595, "Build numbers and versions of VMware ESXi/ESX").
+func maxHardware(h *world.Host) int {
 	best := 13
 	for _, row := range []struct {
 		version  string
 		hardware int
-	}{{"6.5.0", 13}, {"6.7.0", 14}, {"6.7.2", 15}, {"7.0.0", 17}, {"7.0.1", 18}, {"7.0.2", 19}, {"8.0.0", 20}, {"8.0.2", 21}, {"9.0.0", 22}} {
-		if !world.VersionLess(version, row.version) {
+	}{{"6.5.0", 13}, {"6.7.0", 14}, {"7.0.0", 17}, {"7.0.1", 18}, {"7.0.2", 19}, {"8.0.0", 20}, {"8.0.2", 21}, {"9.0.0", 22}} {
+		if !world.VersionLess(h.Version, row.version) {
 			best = row.hardware
 		}
+	}
+	if best == 14 && !world.VersionLess(h.Build, "13006603") {
+		best = 15
 	}
 	return best
 }

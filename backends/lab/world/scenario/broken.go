@@ -63,7 +63,7 @@ func brokenHardware() []spoiled {
 				p.DriverVersion = "4.23.0.66-1OEM.800.1.0.20613240"
 			}
 		})},
-		{name: "driver-unknown", text: "the RDMA NICs run a driver that does no RoCE v2", spoil: everyHost(func(h *world.Host) {
+		{name: "driver-unknown", text: "the RDMA NICs run a driver that is not listed", spoil: everyHost(func(h *world.Host) {
 			for _, p := range h.PNICs[2:4] {
 				p.Driver, p.DriverVersion = "ixgben", "1.15.1.0-1OEM.800.1.0.20613240"
 			}

@@ -32,6 +32,22 @@ func clustered() []Scenario {
 			s.Services.DRS = "manual"
 			bystander(s, "billing-01")
 		})},
+		{Name: "sriov-drs-local", Text: "sriov-drs-manual, and a disk of that VM is on a datastore of its host alone", Apply: but(func(s *world.State) {
+			s.Services.DRS = "manual"
+			if v := bystander(s, "billing-01"); v != nil {
+				v.Local = true
+			}
+		})},
+		{Name: "sriov-drs-sharing", Text: "sriov-drs-manual, and the disks of that VM are on a SCSI bus that it shares", Apply: but(func(s *world.State) {
+			s.Services.DRS = "manual"
+			if v := bystander(s, "billing-01"); v != nil {
+				v.Sharing = "physicalSharing"
+			}
+		})},
+		{Name: "sriov-vcls-eam", Text: "sriov-half, with vSphere Cluster Services VMs of ESX Agent Manager (before 8.0 U3)", Apply: but(func(s *world.State) {
+			clusterServices(s, "com.vmware.vim.eam")
+		})},
+		{Name: "sriov-vcls", Text: "sriov-half, with embedded vSphere Cluster Services VMs (since 8.0 U3)", Apply: but(func(s *world.State) { clusterServices(s, "") })},
 		{Name: "sriov-ha", Text: "sriov-half, HA keeps memory for the loss of all hosts but one", Apply: but(func(s *world.State) {
 			s.Services.HA, s.Services.Failover = true, max(1, len(s.Hosts)-1)
 		})},
@@ -76,6 +92,19 @@ func bystander(s *world.State, name string) *world.VM {
 	v.Name, v.Path, v.Guest.Hostname = name, "/"+s.Datacenter+"/vm/"+name, name
 	s.Strangers = append(s.Strangers, name)
 	return v
+}
+
+// clusterServices runs a VM of vSphere Cluster Services on each of two hosts. Source: Broadcom KB 370222: ESX Agent Manager
+// manages up to three of them before 8.0 U3; since then two are embedded, and nothing manages them that config.managedBy names.
+func clusterServices(s *world.State, manager string) {
+	for i, h := range s.Hosts[:min(2, len(s.Hosts))] {
+		v := newVM(s, len(s.VMs), len(s.VMs)+1, h.BootTime)
+		v.Name = fmt.Sprintf("vCLS-%s", world.UUID("vcls", i))
+		v.Path, v.Host, v.MemoryMB, v.CPUs, v.Guest.OS, v.Guest.Hostname = "/"+s.Datacenter+"/vm/"+v.Name, h.Name, 128, 1, "other", v.Name
+		v.Manager, v.Service, v.Adapters, v.Guest.Up = manager, true, nil, false
+		s.VMs = append(s.VMs, v)
+		s.Strangers = append(s.Strangers, v.Name)
+	}
 }
 
 func vcenterWithin(s *world.State) {

@@ -23,6 +23,8 @@ var gpuMakes = map[string]gpuMake{
 	"a100-40g":  {0x20f1, 0x145f, "GA100 [A100 PCIe 40GB]", 40, 64 << 10, gpu("NVIDIA A100-PCIE-40GB", "Ampere", 40960, "92.00.25.00.08", 250, 4, true)},
 	"a100-80g":  {0x20b5, 0x1533, "GA100 [A100 PCIe 80GB]", 80, 128 << 10, gpu("NVIDIA A100 80GB PCIe", "Ampere", 81920, "92.00.A0.00.05", 300, 4, true)},
 	"h100-80g":  {0x2331, 0x1626, "GH100 [H100 PCIe]", 80, 128 << 10, gpu("NVIDIA H100 PCIe", "Hopper", 81559, "96.00.74.00.01", 350, 5, true)},
+	"h100-sxm":  {0x2330, 0x16c1, "GH100 [H100 SXM5 80GB]", 80, 128 << 10, gpu("NVIDIA H100 80GB HBM3", "Hopper", 81559, "96.00.89.00.01", 700, 5, true)},
+	"b200":      {0x2901, 0x1999, "GB100 [B200]", 180, 256 << 10, gpu("NVIDIA B200", "Blackwell", 183359, "97.00.82.00.01", 1000, 5, true)},
 	"l40s":      {0x26b9, 0x1851, "AD102GL [L40S]", 48, 64 << 10, gpu("NVIDIA L40S", "Ada Lovelace", 46068, "95.02.66.00.02", 350, 4, true)},
 	"unknown-x": {0x2fff, 0x0001, "Device 2fff", 0, 64 << 10, gpu("NVIDIA Graphics Device", "Unknown", 49152, "99.00.00.00.01", 400, 5, true)},
 }

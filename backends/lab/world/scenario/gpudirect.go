@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/firmware"
@@ -33,18 +34,36 @@ func gpudirect() []Scenario {
 				v.Guest.Preset = "gpu-source"
 			}
 		}),
+		one("nouveau", "guests without NVIDIA's driver have a GPU, which nouveau took at boot", func(s *world.State) {
+			gpuDone(s)
+			s.Software = true
+			for _, v := range s.Asked() {
+				v.Guest.Preset, v.Guest.Flaws = "gpu-source", []world.Flaw{world.Nouveau}
+			}
+		}),
 		one("gpudirect-ats", "the HCAs are ConnectX-6 Dx, whose firmware knows ATS", gpuATS),
 		one("gpudirect-split", "the only GPU of a host is below the other socket", gpuSplit),
-		one("gpudirect-bios", "a guest was installed on BIOS firmware", lastAsked(func(v *world.VM) { v.Firmware, v.Guest.BIOS = "bios", true })),
+		one("gpudirect-bios", "a guest was installed on BIOS firmware", func(s *world.State) {
+			lastAsked(func(v *world.VM) { v.Firmware, v.Guest.BIOS = "bios", true })(s)
+			s.Refused = map[string]string{"gpudirect": "3 (a guest was installed on BIOS firmware)"}
+		}),
 		one("gpudirect-busy", "a VM that nobody asked about has the GPU and the HCA of the last host", gpuBusy),
+		one("gpu-other-vm", "the GPU and the HCA of the last host belong to a VM in another folder, which is off", gpuOtherVM),
+		one("gpu-pvrdma", "GPUs beside PVRDMA adapters are asked for, nothing set up", func(s *world.State) { s.Beside = true }),
+		one("hgx-h100", "HGX H100 boards: eight SXM GPUs and four NVSwitches, all whole GPUs are asked for", hgxH100),
+		one("hgx-b200", "HGX B200 boards: eight SXM GPUs, their NVSwitches behind functions that look like ConnectX-7 adapters", hgxB200),
 		one("gpudirect-vgpu", "GPUs are shared out: VMs have a vGPU", gpuShared),
-		one("gpudirect-old", "a VM with hardware version 13, little memory and a snapshot", lastAsked(func(v *world.VM) {
-			v.Hardware, v.MemoryMB = 13, 16<<10
-			v.Snap("before patch 1", "")
-		})),
+		one("gpudirect-old", "a VM with hardware version 13, little memory and a snapshot", func(s *world.State) {
+			lastAsked(func(v *world.VM) {
+				v.Hardware, v.MemoryMB = 13, 16<<10
+				v.Snap("before patch 1", "")
+			})(s)
+			s.Refused = map[string]string{"gpudirect": "3 (a VM has a snapshot; --skip VM-SNAP-005 sets it up anyway)"}
+		}),
 		one("gpudirect-far", "VMs have an HCA and a GPU below the other socket, guests included", func(s *world.State) {
 			gpuSplit(s)
 			gpuDone(s)
+			s.Refused = nil
 		}),
 		one("gpudirect-moved", "VMs have GPU and HCA, the last one came from another host", func(s *world.State) {
 			gpuDone(s)
@@ -117,6 +136,7 @@ func gpuATS(s *world.State) {
 }
 
 func gpuSplit(s *world.State) {
+	s.Refused = map[string]string{"gpudirect": "3 (no GPU can reach the RDMA card; --skip HOST-GPU-ROOT-016 sets it up anyway)"}
 	for _, h := range s.Hosts {
 		drop(h, "0000:3c:00.0")
 	}
@@ -153,8 +173,20 @@ func gpuDone(s *world.State) {
 	}
 }
 
+// gpuOtherVM is gpuBusy, and the VM is off and in a folder of its own.
+func gpuOtherVM(s *world.State) {
+	gpuBusy(s)
+	v := s.VMs[len(s.VMs)-1]
+	f := &world.Folder{ID: fmt.Sprintf("group-v%d", s.NextID()), Name: "Rendering"}
+	s.Folders = append(s.Folders, f)
+	v.Folder, v.Path = f.ID, "/"+s.Datacenter+"/vm/"+f.Name+"/"+v.Name
+	v.On, v.Guest.Up = false, false
+	v.Adapters[0].Connected = false
+}
+
 // gpuBusy adds a VM of somebody's to the last host.
 func gpuBusy(s *world.State) {
+	s.Refused = map[string]string{"gpudirect": "3 (another VM has the GPU and the RDMA card of the last host)"}
 	last := lastAskedOf(s)
 	if last == nil {
 		return
@@ -170,6 +202,7 @@ func gpuBusy(s *world.State) {
 }
 
 func gpuShared(s *world.State) {
+	s.Refused = map[string]string{"gpudirect": "3 (the VMs have vGPUs, and whole GPUs are asked for)"}
 	for _, h := range s.Hosts {
 		h.Shared = "sharedDirect"
 		h.VGPUs = []string{"grid_a100d-8c", "grid_a100d-10c", "grid_a100d-20c", "grid_a100d-40c", "grid_a100d-80c"}
@@ -206,4 +239,5 @@ func gpuModels(s *world.State) {
 			bridgeAt("0000:e1:00.0", "", 1), newGPU("unknown-x", "0000:e2:00.0", "0000:e1:00.0", 1))
 	}
 	s.GPUs = nil
+	s.Refused = map[string]string{"gpudirect": "3 (nobody knows the size of a GPU)"}
 }

@@ -36,8 +36,9 @@ func All() []Scenario {
 				v.Guest.Preset = "docker"
 			}
 		}},
+		{Name: "dhcp", Text: "healthy, with a DHCP server in the RDMA network", Apply: func(s *world.State) { s.DHCP = "192.168.50.0/24" }},
 		{Name: "centos", Text: "healthy, with RHEL and CentOS 8 and 9 in the guests", Apply: centos},
-	}, slices.Concat(sriov(), placed(), clustered(), gpudirect(), intel(), broken())...)
+	}, slices.Concat(releases(), rails(), sriov(), placed(), clustered(), gpudirect(), intel(), fabrics(), broken())...)
 }
 
 func scenarioNamed(name string) (Scenario, error) {

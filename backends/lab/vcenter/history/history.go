@@ -1,0 +1,317 @@
+// Package history keeps the events and the tasks of the lab's vCenter, and serves them by EventManager, TaskManager and their
+// collectors. Source: vSphere Web Services API Reference, EventManager, TaskManager, HistoryCollector, EventHistoryCollector,
+// TaskHistoryCollector, EventFilterSpec and TaskFilterSpec.
+package history
+
+import (
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/simulator/vpx"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// Limits of vCenter: the collectors that a session may have (event.maxCollectors and task.maxCollectors are 32), the items of
+// a page, and those that TaskManager.recentTask shows.
+const (
+	maxCollectors = 32
+	maxPage       = 1000
+	firstPage     = 10
+	maxRecent     = 200
+)
+
+// recentFor is how long TaskManager.recentTask shows a task that has ended.
+const recentFor = 10 * time.Minute
+
+// keep is how many events and tasks are remembered at least; vCenter purges its database by age.
+const keep = 20_000
+
+// A History is what has happened in a vCenter, the oldest first.
+type History struct {
+	f *frame.Frame
+
+	posting sync.Mutex // one event at a time, so that keys, pages and times have one order
+	showing sync.Mutex // likewise for pages of tasks: an older page must not replace a newer one
+
+	mu         sync.Mutex
+	happened   log[types.BaseEvent]
+	done       log[types.ManagedObjectReference]
+	collectors map[types.ManagedObjectReference]*collector
+	names      map[string]types.ManagedObjectReference // VMs by name, also those that are gone
+	active     map[types.ManagedObjectReference]types.TaskInfo
+	hostOf     map[string]string // VMs: where each was last
+	lastKey    int32
+}
+
+// Register adds the methods to a frame and begins to listen.
+func Register(f *frame.Frame) *History {
+	h := &History{f: f, collectors: map[types.ManagedObjectReference]*collector{}, names: map[string]types.ManagedObjectReference{},
+		active: map[types.ManagedObjectReference]types.TaskInfo{}, hostOf: map[string]string{}}
+	f.World.View(h.learn)
+	f.Watch = h
+	f.World.Watch(h.follow)
+	f.Extend(eventManager{h}, "EventManager")
+	f.Extend(taskManager{h}, "TaskManager")
+	f.Handle(eventCollector{h}, "EventHistoryCollector")
+	f.Handle(taskCollector{h}, "TaskHistoryCollector")
+	return h
+}
+
+// End forgets the collectors of a session.
+func (h *History) End(session string) {
+	h.mu.Lock()
+	var gone []types.ManagedObjectReference
+	for ref, c := range h.collectors {
+		if c.session == session {
+			gone = append(gone, ref)
+			delete(h.collectors, ref)
+		}
+	}
+	h.mu.Unlock()
+	for _, ref := range gone {
+		h.f.Remove(ref)
+	}
+}
+
+// A log keeps the last items by number.
+type log[T any] struct {
+	first int // number of items[0]
+	items []T
+}
+
+func (l *log[T]) add(item T) {
+	l.items = append(l.items, item)
+	if drop := len(l.items) - 2*keep; drop >= 0 {
+		l.items = slices.Clone(l.items[len(l.items)-keep:])
+		l.first += drop + keep
+	}
+}
+
+func (l *log[T]) end() int { return l.first + len(l.items) }
+
+// post gives an event its key, its time and its text, and tells the collectors of it. chain is the key of the event that it
+// belongs to; 0 of one that begins a chain.
+func (h *History) post(event types.BaseEvent, chain int32) int32 {
+	h.posting.Lock()
+	defer h.posting.Unlock()
+	now := time.Now()
+	h.f.World.View(func(s *world.State) { now = now.Add(s.Skew) })
+	h.mu.Lock()
+	h.lastKey++
+	e := event.GetEvent()
+	e.Key, e.ChainId, e.CreatedTime = h.lastKey, chain, now
+	if chain == 0 {
+		e.ChainId = e.Key
+	}
+	if e.FullFormattedMessage == "" {
+		e.FullFormattedMessage = message(event)
+	}
+	key := e.Key
+	h.happened.add(event)
+	var interested []*collector
+	for _, c := range h.collectors {
+		if c.events != nil {
+			interested = append(interested, c)
+		}
+	}
+	h.mu.Unlock()
+	h.f.Update(*vpx.ServiceContent.EventManager, frame.Set("latestEvent", event))
+	for _, c := range interested {
+		if h.matches(event, c.events) {
+			h.f.Update(c.ref, frame.Set("latestPage", types.ArrayOfEvent{Event: h.latestEvents(c)}))
+		}
+	}
+	return key
+}
+
+// TaskMoved implements [frame.Watcher]: a task was made, or has ended.
+func (h *History) TaskMoved(ref types.ManagedObjectReference, ended bool) {
+	info, ok := h.task(ref)
+	if !ok || info.Entity == nil {
+		return
+	}
+	if !ended {
+		h.mu.Lock()
+		h.done.add(ref)
+		h.mu.Unlock()
+		x := &types.TaskEvent{Info: info}
+		x.Event = h.about(*info.Entity, info.Reason)
+		info.EventChainId = h.post(x, 0)
+		h.f.Update(ref, frame.Set("info.eventChainId", info.EventChainId))
+		h.mu.Lock()
+		h.active[*info.Entity] = info
+		h.mu.Unlock()
+		if begun := h.begun(info); begun != nil {
+			h.post(begun, info.EventChainId)
+		}
+	} else {
+		h.mu.Lock()
+		if h.active[*info.Entity].Key == info.Key {
+			delete(h.active, *info.Entity)
+		}
+		h.mu.Unlock()
+	}
+	h.showTasks()
+}
+
+// TaskDone implements [frame.Watcher]: a client that sees the end of a task finds the event of what it did.
+func (h *History) TaskDone(ref types.ManagedObjectReference, result any) {
+	info, ok := h.task(ref)
+	if !ok || info.Entity == nil {
+		return
+	}
+	info.Result = result
+	if x := h.ended(info); x != nil {
+		h.post(x, info.EventChainId)
+	}
+}
+
+// showTasks writes the pages that show tasks: a page changes when a task comes or its state does.
+func (h *History) showTasks() {
+	h.showing.Lock()
+	defer h.showing.Unlock()
+	h.mu.Lock()
+	recent := h.done.items[max(0, len(h.done.items)-maxRecent):]
+	recent = slices.Clone(recent)
+	var pages []*collector
+	for _, c := range h.collectors {
+		if c.tasks != nil {
+			pages = append(pages, c)
+		}
+	}
+	h.mu.Unlock()
+	old := time.Now().Add(-recentFor)
+	recent = slices.DeleteFunc(recent, func(ref types.ManagedObjectReference) bool {
+		info, ok := h.task(ref)
+		return !ok || info.CompleteTime != nil && info.CompleteTime.Before(old)
+	})
+	h.f.Update(*vpx.ServiceContent.TaskManager, frame.Set("recentTask", recent))
+	for _, c := range pages {
+		h.f.Update(c.ref, frame.Set("latestPage", types.ArrayOfTaskInfo{TaskInfo: h.latestTasks(c)}))
+	}
+}
+
+// task reads the info of a task.
+func (h *History) task(ref types.ManagedObjectReference) (info types.TaskInfo, ok bool) {
+	h.f.Read(ref, func(obj mo.Reference) {
+		if t, is := obj.(*mo.Task); is {
+			info, ok = t.Info, true
+		}
+	})
+	return info, ok
+}
+
+// SessionBegan implements [frame.Watcher].
+func (h *History) SessionBegan(s types.UserSession) {
+	x := &types.UserLoginSessionEvent{IpAddress: s.IpAddress, UserAgent: s.UserAgent, Locale: s.Locale, SessionId: s.Key}
+	x.UserName = s.UserName
+	h.post(x, 0)
+}
+
+// SessionEnded implements [frame.Watcher].
+func (h *History) SessionEnded(s types.UserSession) {
+	h.End(s.Key)
+	login := s.LoginTime
+	x := &types.UserLogoutSessionEvent{IpAddress: s.IpAddress, UserAgent: s.UserAgent, CallCount: int64(s.CallCount), SessionId: s.Key, LoginTime: &login}
+	x.UserName = s.UserName
+	h.post(x, 0)
+}
+
+type eventManager struct{ h *History }
+
+// QueryEvents returns the events of a filter, the oldest first; the newest alone where the filter limits their number.
+func (m eventManager) QueryEvents(_ *simulator.Context, req *types.QueryEvents) soap.HasFault {
+	out, _ := m.h.nextEvents(&collector{events: &req.Filter}, 0, math.MaxInt)
+	if n := int(req.Filter.MaxCount); n > 0 && len(out) > n {
+		out = out[len(out)-n:]
+	}
+	return frame.Answer(types.QueryEventsResponse{Returnval: out}, nil)
+}
+
+// PostEvent keeps an event of a client's own.
+func (m eventManager) PostEvent(ctx *simulator.Context, req *types.PostEvent) soap.HasFault {
+	if req.EventToPost == nil {
+		return frame.Answer(nil, frame.BadArgument("eventToPost"))
+	}
+	chain := int32(0)
+	if req.TaskInfo != nil {
+		chain = req.TaskInfo.EventChainId
+	}
+	req.EventToPost.GetEvent().UserName = ctx.Session.UserName
+	m.h.post(req.EventToPost, chain)
+	return frame.Answer(types.PostEventResponse{}, nil)
+}
+
+// LogUserEvent keeps a line that a user writes about an entity.
+func (m eventManager) LogUserEvent(ctx *simulator.Context, req *types.LogUserEvent) soap.HasFault {
+	if ctx.Map.Get(req.Entity) == nil {
+		return frame.Answer(nil, frame.Gone(req.Entity))
+	}
+	x := &types.GeneralUserEvent{Entity: &types.ManagedEntityEventArgument{Entity: req.Entity}}
+	x.Entity.Name = m.h.f.Name(req.Entity)
+	x.Event = m.h.about(req.Entity, nil)
+	x.UserName, x.Message, x.FullFormattedMessage = ctx.Session.UserName, req.Msg, "User logged event: "+req.Msg
+	m.h.post(x, 0)
+	return frame.Answer(types.LogUserEventResponse{}, nil)
+}
+
+// CreateCollectorForEvents makes a collector of the events of a filter.
+func (m eventManager) CreateCollectorForEvents(ctx *simulator.Context, req *types.CreateCollectorForEvents) soap.HasFault {
+	filter := req.Filter
+	c, err := m.h.collect(ctx, &collector{events: &filter}, "EventHistoryCollector")
+	if err == nil {
+		obj := &mo.EventHistoryCollector{LatestPage: m.h.latestEvents(c)}
+		obj.Self, obj.Filter = c.ref, filter
+		m.h.f.Reg.Put(obj)
+	}
+	return answer(err, func() any { return types.CreateCollectorForEventsResponse{Returnval: c.ref} })
+}
+
+type taskManager struct{ h *History }
+
+// CreateCollectorForTasks makes a collector of the tasks of a filter.
+func (m taskManager) CreateCollectorForTasks(ctx *simulator.Context, req *types.CreateCollectorForTasks) soap.HasFault {
+	filter := req.Filter
+	c, err := m.h.collect(ctx, &collector{tasks: &filter}, "TaskHistoryCollector")
+	if err == nil {
+		obj := &mo.TaskHistoryCollector{LatestPage: m.h.latestTasks(c)}
+		obj.Self, obj.Filter = c.ref, filter
+		m.h.f.Reg.Put(obj)
+	}
+	return answer(err, func() any { return types.CreateCollectorForTasksResponse{Returnval: c.ref} })
+}
+
+func answer(err error, response func() any) soap.HasFault {
+	if err != nil {
+		return frame.Answer(nil, err)
+	}
+	return frame.Answer(response(), nil)
+}
+
+// collect adds a collector to those of a session. It begins at the oldest item.
+func (h *History) collect(ctx *simulator.Context, c *collector, kind string) (*collector, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := 0
+	for _, other := range h.collectors {
+		if other.session == ctx.Session.Key && other.ref.Type == kind {
+			n++
+		}
+	}
+	if n >= maxCollectors {
+		return nil, frame.Refuse(&types.InvalidState{}, "The maximum number of collectors of the session is reached.")
+	}
+	c.ref = types.ManagedObjectReference{Type: kind, Value: "session[" + ctx.Session.Key + "]" + uuid.NewString()}
+	c.session, c.page = ctx.Session.Key, firstPage
+	h.collectors[c.ref] = c
+	return c, nil
+}

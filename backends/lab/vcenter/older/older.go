@@ -1,0 +1,166 @@
+// Package older answers clients in the version of the API that they speak. A client names it with each call, in the SOAPAction
+// header (urn:vim25/6.7.1), and a newer vCenter leaves out of its answers what came later. Source: vSphere Web Services SDK
+// Programming Guide, "Identifying the API Versions Supported by the Server" and "Multiple Versions of the vSphere API".
+package older
+
+import (
+	"bytes"
+	"encoding/xml"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/vmware/govmomi/vim25/types"
+)
+
+// Handler answers in the version of the caller. newest is that of the server.
+func Handler(next http.Handler, newest string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, version, named := strings.Cut(strings.Trim(r.Header.Get("SOAPAction"), `"`), "urn:vim25/")
+		if r.Method != http.MethodPost || !named || !less(version, newest) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		answer := httptest.NewRecorder()
+		next.ServeHTTP(answer, r)
+		for key, values := range answer.Header() {
+			if key != "Content-Length" {
+				w.Header()[key] = values
+			}
+		}
+		w.WriteHeader(answer.Code)
+		_, _ = w.Write(Trim(answer.Body.Bytes(), version)) // a client that has gone has nobody to tell
+	})
+}
+
+// Trim leaves out of an answer what came after a version of the API. What is no XML stays as it is.
+func Trim(answer []byte, version string) []byte {
+	out, err := trim(answer, version)
+	if err != nil {
+		return answer
+	}
+	return out
+}
+
+// answers are the types of what methods return before a client can name one: all others say theirs (xsi:type).
+var answers = map[string]reflect.Type{
+	"RetrieveServiceContentResponse": reflect.TypeFor[types.ServiceContent](),
+	"LoginResponse":                  reflect.TypeFor[types.UserSession](),
+}
+
+func trim(answer []byte, version string) ([]byte, error) {
+	d := xml.NewDecoder(bytes.NewReader(answer))
+	var out bytes.Buffer
+	var open []reflect.Type // of the elements around; nil where it is not known
+	parent := ""
+	for {
+		from := d.InputOffset()
+		token, err := d.RawToken()
+		if err == io.EOF {
+			return out.Bytes(), nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		text := answer[from:d.InputOffset()]
+		switch t := token.(type) {
+		case xml.EndElement:
+			if len(open) > 0 {
+				open = open[:len(open)-1]
+			}
+		case xml.StartElement:
+			kind, known := answers[parent]
+			if len(open) > 0 && open[len(open)-1] != nil {
+				var later bool
+				if kind, later = field(open[len(open)-1], t.Name.Local, version); later {
+					if err := skip(d); err != nil {
+						return nil, err
+					}
+					continue
+				}
+			} else if !known {
+				kind = nil
+			}
+			for _, a := range t.Attr {
+				if a.Name.Local == "type" && a.Name.Space != "" {
+					if named, ok := types.TypeFunc()(a.Value); ok {
+						kind = named
+					}
+				}
+			}
+			open, parent = append(open, kind), t.Name.Local
+		}
+		out.Write(text)
+	}
+}
+
+// skip reads to the end of the element that has begun.
+func skip(d *xml.Decoder) error {
+	for depth := 1; depth > 0; {
+		token, err := d.RawToken()
+		if err != nil {
+			return err
+		}
+		switch token.(type) {
+		case xml.StartElement:
+			depth++
+		case xml.EndElement:
+			depth--
+		}
+	}
+	return nil
+}
+
+// field returns the declared type of a property, nil where an element has to say it, and whether it came after a version.
+func field(t reflect.Type, name, version string) (reflect.Type, bool) {
+	if t.Kind() != reflect.Struct {
+		return nil, false
+	}
+	for f := range t.Fields() {
+		if f.Anonymous {
+			if f.Type.Kind() == reflect.Struct {
+				if kind, later := field(f.Type, name, version); kind != nil || later {
+					return kind, later
+				}
+			}
+			continue
+		}
+		if own, _, _ := strings.Cut(f.Tag.Get("xml"), ","); own != name {
+			continue
+		}
+		since := f.Tag.Get("vim")
+		if since == "" {
+			since = seven[t.Name()+"."+name]
+		}
+		kind := f.Type
+		for kind.Kind() == reflect.Pointer || kind.Kind() == reflect.Slice {
+			kind = kind.Elem()
+		}
+		if kind.Kind() != reflect.Struct {
+			kind = nil
+		}
+		return kind, since != "" && less(version, since)
+	}
+	return nil, false
+}
+
+// less tells whether a version of the API is older than another.
+func less(a, b string) bool {
+	x, y := strings.Split(a, "."), strings.Split(b, ".")
+	for i := range max(len(x), len(y)) {
+		m, n := 0, 0
+		if i < len(x) {
+			m, _ = strconv.Atoi(x[i]) // what is no number counts as 0
+		}
+		if i < len(y) {
+			n, _ = strconv.Atoi(y[i])
+		}
+		if m != n {
+			return m < n
+		}
+	}
+	return false
+}

@@ -1,0 +1,71 @@
+package older
+
+import "strings"
+
+// from67 names, by type, the properties that came between API 6.7.1 and 7.0: govmomi says of later ones alone since when they
+// are there (the struct tag vim). They are those that govmomi has and pyVmomi 6.7.1, whose types were generated from that
+// version of the API, has not; which release of the API between the two brought each is not told apart.
+const from67 = `
+AlarmState: disabled
+BaseConfigInfoFileBackingInfo: keyId
+Capability: computePolicyVersion clusterPlacementSupported lifecycleManagementSupported scalableSharesSupported
+ClusterComputeResourceSummary: drsScore numVmsPerDrsScoreBucket
+ClusterConfigInfoEx: cryptoConfig
+ClusterConfigSpecEx: cryptoConfig
+ClusterDrsConfigInfo: scaleDescendantsShares
+ConfigTarget: maxCpusPerHost supportedMaxMemMB dynamicPassthrough sgxTargetInfo precisionClockInfo
+CryptoManagerKmipClusterStatus: overallStatus managementType
+CustomizationFailed: reason
+CustomizationLinuxPrep: scriptText
+DVPortgroupConfigInfo: backingType transportZoneUuid transportZoneName logicalSwitchUuid segmentId
+DatastoreCapability: clusteredVmdkSupported
+DistributedVirtualPort: externalId segmentPortId
+DistributedVirtualPortgroupInfo: backingType logicalSwitchUuid segmentId
+DistributedVirtualSwitchHostMemberConfigInfo: nsxSwitch ensEnabled ensInterruptEnabled transportZones nsxtUsedUplinkNames
+DistributedVirtualSwitchPortCriteria: nsxPort
+GuestDiskInfo: filesystemType mappings
+GuestInfo: hwVersion
+GuestOsDescriptor: vsgxSupported vwdtSupported
+HostCapability: assignableHardwareSupported useFeatureReqsForOldHWv markPerenniallyReservedSupported hppPspSupported
+HostCapability: deviceRebindWithoutRebootSupported storagePolicyChangeSupported precisionTimeProtocolSupported remoteDeviceVMotionSupported
+HostCapability: maxSupportedVmMemory
+HostConfigInfo: descriptionTreeCheckSum assignableHardwareBinding assignableHardwareConfig
+HostConfigManager: assignableHardwareManager
+HostDateTimeInfo: systemClockProtocol
+HostHardwareInfo: sgxInfo
+HostHostBusAdapter: storageProtocol
+HostMemberRuntimeInfo: nsxtStatus nsxtStatusDetail
+HostNetworkInfo: rdmaDevice nsxTransportNodeId
+HostPciPassthruConfig: applyNow
+HostProxySwitch: nsxtEnabled ensEnabled ensInterruptEnabled transportZones nsxUsedUplinkPort nsxtStatus nsxtStatusDetail
+HostStorageDeviceInfo: nvmeTopology
+KmipClusterInfo: managementType useAsEntityDefault
+NetworkProfile: opaqueSwitch
+PhysicalNic: ensInterruptSupported rdmaDevice
+ResourceConfigSpec: scaleDescendantsShares
+ResourcePoolRuntimeInfo: sharesScalable
+ScsiLun: perenniallyReserved clusteredVmdkSupported
+ServiceContent: guestCustomizationManager tenantManager siteInfoManager storageQueryManager
+VMwareDVSFeatureCapability: nsxSupported
+VMwareDVSPortSetting: VNI
+VVolVmConfigFileUpdateResultFailedVmConfigFileInfo: dsPath
+VirtualHardwareOption: numWDTDevices numPrecisionClockDevices epcMemoryMB
+VirtualMachineConfigInfo: vcpuConfig sgxInfo contentLibItemInfo guestMonitoringModeInfo
+VirtualMachineConfigSummary: hwVersion
+VirtualMachineGuestSummary: hwVersion
+VirtualMachineQuickStats: overallCpuReadiness grantedMemory
+VirtualMachineRelocateSpecDiskLocator: backing
+VirtualMachineTicket: url
+`
+
+// seven is from67 by TYPE.PROPERTY.
+var seven = func() map[string]string {
+	out := map[string]string{}
+	for line := range strings.Lines(from67) {
+		kind, names, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		for name := range strings.FieldsSeq(names) {
+			out[kind+"."+name] = "7.0"
+		}
+	}
+	return out
+}()

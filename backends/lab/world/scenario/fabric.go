@@ -1,0 +1,37 @@
+package scenario
+
+import "github.com/rdma-setup/rdma-setup/backends/lab/world"
+
+// fabrics are sound sites, with hosts ready for VFs, on a physical network or cards that are not: only a measurement can tell. SSH
+// runs on the hosts, as it does where a network team is looking for a fault. What one port suffers from hits the last host's.
+func fabrics() []Scenario {
+	on := func(name, text string, hosts int, every bool, spoil func(h *world.Host, p *world.PNIC)) Scenario {
+		return Scenario{Name: name, Text: text, Hosts: hosts, VMs: hosts, Apply: func(s *world.State) {
+			ready(s)
+			s.Lossless = "pfc"
+			for n, h := range s.Hosts {
+				h.Service("TSM-SSH").Running = true
+				if every || n == len(s.Hosts)-1 {
+					spoil(h, h.PNIC("vmnic2"))
+				}
+			}
+		}}
+	}
+	return []Scenario{
+		on("broken-pfc-priority", "one port of the physical switch does not pause the lossless priority", 3, false, func(_ *world.Host, p *world.PNIC) { p.Cable.NoPFC = true }),
+		on("broken-pfc-switch", "no port of the physical switch pauses", 3, true, func(_ *world.Host, p *world.PNIC) { p.Cable.NoPFC = true }),
+		on("broken-dscp-trust", "the physical switch trusts no DSCP: it clears it", 3, true, func(_ *world.Host, p *world.PNIC) { p.Cable.NoTrust = true }),
+		on("broken-ecn", "the physical switch marks no packets when its queues fill", 3, true, func(_ *world.Host, p *world.PNIC) { p.Cable.NoECN = true }),
+		on("broken-mtu-hop", "one port of the physical switch passes 1500 bytes", 3, false, func(_ *world.Host, p *world.PNIC) { p.Cable.MTU = 1500 }),
+		on("slow-small", "the card of a host sends a tenth of the messages a second that it should", 2, false, func(_ *world.Host, p *world.PNIC) { p.SmallShare = 0.1 }),
+		on("slow-large", "the card of a host loses speed above 64 KiB", 2, false, func(_ *world.Host, p *world.PNIC) { p.LargeShare = 0.5 }),
+		on("pcie-x4", "the card of a host runs with 4 lanes of PCIe 3.0", 2, false, func(h *world.Host, p *world.PNIC) {
+			p.Lanes, h.Card(p.PCI).Lanes = 4, 4 // what holds traffic back, and what mlxlink tells
+		}),
+		on("leaf-spine", "half of the hosts are on a second leaf, behind a spine", 4, true, func(h *world.Host, p *world.PNIC) {
+			if h.Index%2 == 1 {
+				p.Cable.Leaf = "leaf-02"
+			}
+		}),
+	}
+}

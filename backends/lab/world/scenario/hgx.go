@@ -1,0 +1,47 @@
+package scenario
+
+import (
+	"fmt"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// board puts the eight GPUs of an HGX board into each host, in place of those that are there, each below a root port of
+// its own; the first is on the switch of the RDMA card.
+func board(s *world.State, kind string, profiles []string, rest func(h *world.Host)) {
+	for _, h := range s.Hosts {
+		drop(h, "0000:3c:00.0", "0000:af:00.0")
+		h.PCI = append(h.PCI, newGPU(kind, "0000:3c:00.0", "0000:39:01.0", 0))
+		for n := 1; n < 8; n++ {
+			root := fmt.Sprintf("0000:%02x:00.0", 0x40+0x10*n)
+			h.PCI = append(h.PCI, bridgeAt(root, "", n/4), newGPU(kind, fmt.Sprintf("0000:%02x:00.0", 0x41+0x10*n), root, n/4))
+		}
+		h.VGPUs = profiles
+		rest(h)
+	}
+	s.Refused = map[string]string{"gpudirect": "3 (NVIDIA does not support GPU passthrough on boards with NVSwitches under vSphere)"}
+}
+
+// hgxH100 has the NVSwitches of an HGX H100 as lspci shows them: 10de:22a3, class 0680.
+func hgxH100(s *world.State) {
+	board(s, "h100-sxm", []string{"grid_h100xm-10c", "grid_h100xm-20c", "grid_h100xm-40c", "grid_h100xm-80c"}, func(h *world.Host) {
+		h.PCI = append(h.PCI, bridgeAt("0000:c8:00.0", "", 1))
+		for n := range 4 {
+			h.PCI = append(h.PCI, &world.PCIDevice{Address: fmt.Sprintf("0000:%02x:00.0", 0xc9+n), Parent: "0000:c8:00.0", Class: 0x0680, Vendor: nvidia, Device: 0x22a3,
+				SubVendor: nvidia, SubDevice: 0x1796, VendorName: "NVIDIA Corporation", DeviceName: "GH100 [H100 NVSwitch]", NUMA: 1, PassthruCapable: true,
+				BARs: []world.BAR{bar(0, 32, true)}})
+		}
+	})
+}
+
+// hgxB200 has functions of ConnectX-7 chips in front of its NVSwitches: nothing in their PCI header tells.
+func hgxB200(s *world.State) {
+	board(s, "b200", []string{"grid_b200x-45c", "grid_b200x-90c", "grid_b200x-180c"}, func(h *world.Host) {
+		h.PCI = append(h.PCI, bridgeAt("0000:c8:00.0", "", 1))
+		for n := range 4 {
+			h.PCI = append(h.PCI, &world.PCIDevice{Address: fmt.Sprintf("0000:%02x:00.%d", 0xc9+n/2, n%2), Parent: "0000:c8:00.0", Class: 0x0207, Vendor: 0x15b3, Device: 0x1021,
+				SubVendor: 0x15b3, SubDevice: 0x0023, VendorName: mellanox, DeviceName: "MT2910 Family [ConnectX-7]", NUMA: 1, PassthruCapable: true,
+				BARs: []world.BAR{bar(0, 32, true)}})
+		}
+	})
+}
