@@ -13,9 +13,20 @@ build:
 	@[ -e $(BIN) ] || echo "Building $(BIN) (the first build takes about two minutes)..."
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) .
 
-# What go vet finds is for lint. The longest goes first, beside all others.
+# The race detector watches the packages, and of ui/cmd, whose tests are whole runs on labs and take four times as long with it,
+# those in which most goroutines of the program meet. make e2e-full has it watch all of them.
+RACED  := TestWizardOnTheLab|TestNothingIsWrittenIntoTheWizardsScreen|TestALookNeedsAReadOnlyAccountAlone|TestAWatch.*|TestTwoRails|
+RACED  := $(RACED)TestExitCodesOfCheck|TestDeadGuestsCostOneLimit|TestIllHostHoldsTheNextWave|TestInterruptDuringBackups|
+RACED  := ^($(RACED)TestFixDoesNoMoreThanTheFindingsAskFor|TestSharedLockWithoutItsPrivileges|TestNouveauLeavesTheGPUInsideTheRun)$$
+RUNS   := ./ui/cmd ./ui/cmd/torture
+SIZED  := ^(TestVMsAreOffInWaves|TestRepliesAreLimited|TestCallsPerHost|TestQuickCheckCostsAFewCallsWhateverTheNumberOfHosts)$$
+GOTEST := $(GO) test $(TESTFLAGS) -vet=off -parallel 4
+
+# What go vet finds is for lint. TESTFLAGS is for .ci/run.
 test:
-	$(GO) test -race -vet=off -parallel 4 -timeout 30m ./ui/cmd ./...
+	$(GOTEST) -timeout 30m -skip '$(RACED)' $(RUNS)
+	$(GOTEST) -timeout 30m -race -run '$(RACED)' ./ui/cmd
+	$(GOTEST) -timeout 30m -race $$($(GO) list ./... | grep -v -e '/ui/cmd$$' -e /torture)
 
 lint:
 	@bad=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')); \
@@ -27,7 +38,7 @@ lint:
 	if [ -n "$$dead" ]; then echo "deadcode: nothing calls:"; echo "$$dead"; exit 1; fi
 	@# The scripts that run on other machines. Where CI is set, all three are there.
 	@for c in 'shellcheck -s sh' 'dash -n' 'busybox ash -n'; do \
-		if command -v $${c%% *} >/dev/null 2>&1; then for f in assets/scripts/*.sh; do $$c $$f || exit 1; done; \
+		if command -v $${c%% *} >/dev/null 2>&1; then for f in assets/scripts/*.sh assets/templates/*.sh; do $$c $$f || exit 1; done; \
 		elif [ -n "$$CI" ]; then echo "$${c%% *}: not installed"; exit 1; else echo "$${c%% *}: not installed, skipped"; fi; \
 	done
 	$(GO) mod verify
@@ -49,12 +60,20 @@ e2e: build
 	setsid $(GO) test -race -count=1 -tags e2e -timeout 30m -p 2 -parallel 8 -run 'TestE2E' -v ./ui/cmd ./ui/form ./backends/guest >bin/e2e.log 2>&1 & waits=$$!; \
 	setsid $(GO) test -race -count=1 -tags e2e -timeout 40m -parallel 3 -run 'TestE2E' -v ./backends/guest/realtest & computes=$$!; \
 	wait $$computes; computed=$$?; wait $$waits; waited=$$?; trap - INT TERM; cat bin/e2e.log; exit $$((computed | waited))
+	@# A sample of make torture, with the ssh of this machine as its witness.
+	RDMA_SETUP_TORTURE_KILLS=10 RDMA_SETUP_TORTURE_SEED=20261123 $(GO) test -count=1 -tags torture -timeout 20m -parallel 6 -run TestTortureKills -v ./ui/cmd/torture
 
-# The long suite beside e2e and torture: what make test shortens for the race detector, in full and without it; clients
-# that others wrote, against the lab (the table lies in bin/foreign then).
+# The long suite beside e2e and torture: what make test does with fewer hosts, VMs, systems or answers, in full
+# (RDMA_SETUP_TEST_FULL; the packages below ui leave out less without the race detector); whole runs with the race detector;
+# clients that others wrote, against the lab (the table lies in bin/foreign then); loss on the wire between real guests, and
+# kills while they renew their RAM disk and apply netplan.
 e2e-full: build
-	$(GO) test -count=1 -vet=off -timeout 40m ./ui/cmd/... ./backends/guest ./backends/transcript/...
+	RDMA_SETUP_TEST_FULL=1 $(GO) test -count=1 -vet=off -timeout 40m -run '$(SIZED)' ./ui/cmd
+	$(GO) test -count=1 -vet=off -timeout 40m ./backends/guest ./backends/transcript/...
+	$(GO) test -race -count=1 -vet=off -parallel 4 -timeout 60m -skip '$(RACED)' $(RUNS)
 	backends/lab/foreign.sh $(BIN)
+	backends/guest/realtest/needs.sh
+	RDMA_SETUP_E2E_FULL=1 $(GO) test -race -count=1 -tags e2e -timeout 60m -run 'TestE2EGuests|TestE2EPVRDMA' -v ./backends/guest/realtest
 
 # Every record of the journal x kill -9, every call and command x every way to fail, 300 kills at random instants inside
 # commands and between them (RDMA_SETUP_TORTURE_SEED, _KILLS, _SCALE); the tables lie in bin/torture then. Needs ssh.

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-//go:embed *.yaml licenses.txt answers.schema.json docs examples scripts
+//go:embed *.yaml licenses.txt answers.schema.json docs examples scripts templates programs
 var files embed.FS
 
 // FS returns everything that is built in.
@@ -20,7 +20,7 @@ func FS() fs.FS { return files }
 // against the code.
 func Schema() ([]byte, error) { return files.ReadFile("answers.schema.json") }
 
-// Example returns example answers for a mode: pvrdma, sriov, gpudirect.
+// Example returns example answers for a mode (pvrdma, sriov, gpudirect), or for several rails (rails).
 func Example(mode string) ([]byte, error) {
 	b, err := files.ReadFile("examples/answers-" + mode + ".yaml")
 	if err != nil {
@@ -43,6 +43,25 @@ func Script(name string) string {
 		}
 	}
 	return b.String()
+}
+
+// Program returns the source of a program that is built in guests. It panics on an unknown name. No test compiles it.
+func Program(name string) string {
+	text, err := files.ReadFile("programs/" + name)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+// Template returns a script that this program generates, with @NAME@ where a value belongs. It panics on an unknown name; a
+// test renders all of them.
+func Template(name string) string {
+	text, err := files.ReadFile("templates/" + name)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
 }
 
 // Topics returns the names of the documents in alphabetical order: docs/sriov.md is the topic sriov.

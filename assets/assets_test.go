@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 
+	yaml "go.yaml.in/yaml/v3"
+
 	"github.com/rdma-setup/rdma-setup/assets"
 )
 
@@ -41,6 +43,48 @@ func TestPicturesAreNotBuiltIn(t *testing.T) {
 	}
 }
 
+// Every release knows every topic, and topics are spelled as in the first row.
+func TestReleaseTableIsSound(t *testing.T) {
+	rows, err := assets.Releases()
+	if err != nil || len(rows) < 8 {
+		t.Fatalf("%d releases, %v", len(rows), err)
+	}
+	for i, r := range rows {
+		if r.Name == "" || r.Hardware < 13 || r.Adapters < 1 || len(r.Facts) != len(rows[0].Facts) {
+			t.Errorf("%s: %+v", r.Name, r)
+		}
+		if i > 0 && (r.Hardware < rows[i-1].Hardware || r.Adapters < rows[i-1].Adapters) {
+			t.Errorf("%s has less than %s", r.Name, rows[i-1].Name)
+		}
+		for _, f := range r.Facts {
+			if f.Topic == "" || f.Is == "" {
+				t.Errorf("%s: %+v", r.Name, f)
+			}
+		}
+	}
+	var raw []assets.Release
+	b, err := fs.ReadFile(assets.FS(), "releases.yaml")
+	if err != nil || yaml.Unmarshal(b, &raw) != nil {
+		t.Fatal(err)
+	}
+	for _, r := range raw {
+		for _, f := range r.Facts {
+			if !slices.ContainsFunc(rows[0].Facts, func(g assets.ReleaseFact) bool { return g.Topic == f.Topic }) {
+				t.Errorf("%s: no topic %q in the first row", r.Name, f.Topic)
+			}
+		}
+	}
+	for _, tt := range []struct {
+		version string
+		build   int
+		want    string
+	}{{"6.7.0", 8169922, "6.7"}, {"6.7.0", 14320388, "6.7 U2"}, {"7.0.3", 0, "7.0 U3"}, {"8.0.1", 22088125, "8.0"}, {"9.0.0.0", 0, "9.0"}, {"9.0.1", 0, "9.0"}, {"9.1.0", 0, "9.1"}, {"10.0.0", 0, "9.1"}, {"5.5.0", 0, ""}, {"?", 0, ""}} {
+		if r, _ := assets.ReleaseOf(tt.version, tt.build); r.Name != tt.want {
+			t.Errorf("%s build %d is %q, want %q", tt.version, tt.build, r.Name, tt.want)
+		}
+	}
+}
+
 func TestGPUTableIsSound(t *testing.T) {
 	gs, err := assets.GPUs()
 	if err != nil {
@@ -49,7 +93,7 @@ func TestGPUTableIsSound(t *testing.T) {
 	id := regexp.MustCompile(`^[0-9a-f]{4}:[0-9a-f]{4}$`)
 	names, ids := map[string]bool{}, map[string]bool{}
 	for _, g := range gs {
-		if names[g.Name] || g.Name == "" || g.Model == "" || g.Source == "" || len(g.IDs) == 0 {
+		if names[g.Name] || g.Name == "" || g.Model == "" || g.Source == "" || len(g.IDs) == 0 && g.Name != "a16" { // its GPUs have the id of the A2
 			t.Errorf("%s: twice, or with empty fields", g.Name)
 		}
 		names[g.Name] = true
@@ -63,7 +107,8 @@ func TestGPUTableIsSound(t *testing.T) {
 			t.Errorf("%s: BAR1 %d is not the smallest power of two that holds %d", g.Name, g.BAR1, g.Framebuffer)
 		}
 	}
-	for _, must := range []string{"k80", "p40", "p100-16g", "v100-16g", "v100-32g", "t4", "a10", "a30", "a40", "l4", "l40s", "a100-40g", "a100-80g", "h100-80g", "h100-94g", "h200", "b200"} {
+	for _, must := range []string{"k80", "p40", "p100-16g", "v100-16g", "v100-32g", "t4", "a10", "a30", "a40", "l4", "l40s", "a100-40g", "a100-80g", "h100-80g", "h100-94g", "h200", "b200",
+		"v100s-32g", "a2", "a16", "a800-40g", "a800-80g", "h800-80g", "h20", "rtx-6000-ada", "rtx-pro-6000", "b300"} {
 		if !names[must] {
 			t.Errorf("the command line promises %s", must)
 		}

@@ -28,6 +28,8 @@ type Error struct {
 	What   string // what was being done, as a clause: "enable the firewall ruleset pvrdma"
 	Hint   string // one sentence for the operator; may be empty
 	Err    error  // the cause; may be nil
+	// Lasting tells that the other side refuses this request for what the target is made of: it does so again while that stays.
+	Lasting bool
 
 	told bool // What already holds the words of Err
 }
@@ -58,6 +60,21 @@ func KindOf(err error) ErrorKind {
 		return e.Kind
 	}
 	return ""
+}
+
+// IsLasting tells whether an error in err's chain is lasting.
+func IsLasting(err error) bool {
+	for err != nil {
+		var e *Error
+		if !errors.As(err, &e) {
+			return false
+		}
+		if e.Lasting {
+			return true
+		}
+		err = e.Err
+	}
+	return false
 }
 
 // HintOf returns the first hint found in err's chain.

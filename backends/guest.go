@@ -1,6 +1,9 @@
 package backends
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // A Guest is what a Linux guest says of itself over SSH. A guest that could not be asked has only VM and Error.
 type Guest struct {
@@ -17,8 +20,7 @@ type Guest struct {
 	Pretty  string   `json:"pretty,omitempty"`
 	Kernel  string   `json:"kernel,omitempty"` // uname -r
 	Arch    string   `json:"arch,omitempty"`
-	BootID  string   `json:"boot_id,omitempty"` // changes with every boot
-	Sudo    string   `json:"sudo,omitempty"`    // root, nopasswd, password, none
+	Sudo    string   `json:"sudo,omitempty"` // root, nopasswd, password, none
 
 	SudoError string `json:"sudo_error,omitempty"` // why Sudo is none; Hint says what to do about it
 
@@ -29,12 +31,15 @@ type Guest struct {
 	NetConfig      string            `json:"net_config,omitempty"`      // netplan, networkmanager, ifcfg
 	Interfaces     []Interface       `json:"interfaces,omitempty"`
 	RDMA           []VerbsDevice     `json:"rdma,omitempty"`
-	MemlockKB      int64             `json:"memlock_kb,omitempty"`      // -1: unlimited
-	Perftest       string            `json:"perftest,omitempty"`        // protocol version of ib_send_bw, "" when missing
-	MOFED          string            `json:"mofed,omitempty"`           // ofed_info -s, "" when there is none
-	OFEDUnfinished bool              `json:"ofed_unfinished,omitempty"` // an installation of MOFED by this program did not come to its end
+	MemlockKB      int64             `json:"memlock_kb,omitempty"`       // -1: unlimited
+	Perftest       string            `json:"perftest,omitempty"`         // protocol version of ib_send_bw, "" when missing
+	MOFED          string            `json:"mofed,omitempty"`            // ofed_info -s, "" when there is none
+	OFEDUnfinished bool              `json:"ofed_unfinished,omitempty"`  // an installation of MOFED by this program did not come to its end
+	AppClass       *int              `json:"app_class,omitempty"`        // traffic class that the environment of logins tells UCX and NCCL; nil: none
+	Nouveau        *Nouveau          `json:"nouveau,omitempty"`          // nil: not loaded, and nothing of ours keeps it from GPUs
+	AppClassPartly bool              `json:"app_class_partly,omitempty"` // a file of ours is there and tells something else
+	NoQoSTool      bool              `json:"no_qos_tool,omitempty"`      // neither mlnx_qos nor dcb is there
 	Persist        Persist           `json:"persist"`
-	Commands       int               `json:"commands,omitempty"` // remote commands it took
 
 	// What follows is for checks and for GPUs; nil (for Headers and SecureBoot too) says that it was not read.
 	PCI        []GuestDevice    `json:"pci,omitzero"`           // lspci -Dnn, network and InfiniBand controllers
@@ -87,6 +92,7 @@ type GuestGPU struct {
 	Name     string `json:"name"`
 	PCI      string `json:"pci"`
 	MemoryMB int64  `json:"memory_mb,omitempty"`
+	BAR1MB   int64  `json:"bar1_mb,omitempty"`
 	VGPU     bool   `json:"vgpu,omitempty"` // a share of a GPU, not the whole
 }
 
@@ -142,6 +148,19 @@ type Interface struct {
 	Duplicate  string   `json:"duplicate,omitempty"`  // MAC that answered arping -D for its address
 }
 
+// Address is what an interface keeps over a reboot, the value of KindAddress: the wanted address where it is one of several, DHCP
+// where that is wanted and in force, else the first address; Absent without any. i may be nil.
+func (i *Interface) Address(want string) Value {
+	if i == nil || !i.Persistent || len(i.Addresses) == 0 {
+		return Absent
+	}
+	cidr := i.Addresses[0]
+	if slices.Contains(i.Addresses, want) || want == DHCP && i.DHCP {
+		cidr = want
+	}
+	return ValueOf(AddressSpec{CIDR: cidr, MTU: i.MTU})
+}
+
 // A VerbsDevice is an RDMA device in a guest (rocep19s0f1).
 type VerbsDevice struct {
 	Name      string  `json:"name"`
@@ -156,8 +175,55 @@ type VerbsDevice struct {
 	Class     *int    `json:"traffic_class,omitempty"`      // tc/1/traffic_class or the default of rdma_cm; nil: not read
 	ClassKept bool    `json:"traffic_class_kept,omitempty"` // it comes back after a boot, by a unit of ours
 	// ClassPartly tells that a unit of ours is there and the class is not in force, or that an attempt has left something.
-	ClassPartly bool  `json:"traffic_class_partly,omitempty"`
-	GIDs        []GID `json:"gids,omitempty"`
+	ClassPartly bool     `json:"traffic_class_partly,omitempty"`
+	QoS         *PortQoS `json:"qos,omitempty"` // of a port that the guest owns; nil: not read, or somebody else's
+	GIDs        []GID    `json:"gids,omitempty"`
+}
+
+// A PortQoS is how a port treats priorities, as far as the tools in the guest tell.
+type PortQoS struct {
+	Trust   string      `json:"trust"`            // dscp or pcp
+	PFC     []int       `json:"pfc"`              // priorities that are paused, not dropped
+	DSCP    map[int]int `json:"dscp,omitempty"`   // priority by DSCP
+	Buffers []int       `json:"buffers,omitzero"` // receive buffer by priority; nil: not told
+	ECN     []int       `json:"ecn,omitzero"`     // priorities that take part in ECN on both sides; nil: not told
+	Kept    *QoSSpec    `json:"kept,omitempty"`   // what a unit of ours sets after each boot
+	Partly  bool        `json:"partly,omitempty"` // that is not in force, or an attempt has left something
+}
+
+// A QoSSpec is how a port is to treat the class of RDMA: PFC for its priority alone, which the DSCP leads to, and ECN in it.
+type QoSSpec struct {
+	Priority int  `json:"priority"`
+	DSCP     int  `json:"dscp"`
+	ECN      bool `json:"ecn,omitempty"` // false: ECN is left as it is
+}
+
+// Value is that of KindPortQoS; a nil PortQoS reads as Absent.
+func (q *PortQoS) Value() Value {
+	switch {
+	case q == nil, q.Kept == nil && !q.Partly:
+		return Absent
+	case q.Partly:
+		return Partial(nil)
+	}
+	return ValueOf(*q.Kept)
+}
+
+// Meets tells whether a port does what is asked for. ECN that no file tells is the firmware's.
+func (q PortQoS) Meets(s QoSSpec) bool {
+	p, mapped := q.DSCP[s.DSCP]
+	return q.Trust == "dscp" && mapped && p == s.Priority && slices.Equal(q.PFC, []int{s.Priority}) &&
+		(!s.ECN || q.ECN == nil || slices.Contains(q.ECN, s.Priority))
+}
+
+// Shares tells whether a priority is in one receive buffer with others that may be dropped.
+func (q PortQoS) Shares(priority int) bool {
+	for p, b := range q.Buffers {
+		if p != priority && priority < len(q.Buffers) && b == q.Buffers[priority] && !slices.Contains(q.PFC, p) {
+			return true
+		}
+	}
+	return false
 }
 
 // A GID is one entry of a port's GID table.
@@ -231,4 +297,22 @@ func (g *Guest) Card(v *VM) *VerbsDevice {
 		return active[0]
 	}
 	return nil
+}
+
+// Nouveau is what is known of the kernel's own driver of NVIDIA's GPUs in a guest.
+type Nouveau struct {
+	Loaded    bool `json:"loaded"`
+	Kept      bool `json:"blacklisted"` // by our file
+	Renewable bool `json:"renewable"`   // the initial RAM disk is made by update-initramfs
+}
+
+// Value is that of KindNouveau; a nil Nouveau reads as Absent.
+func (n *Nouveau) Value() Value {
+	switch {
+	case n == nil, n.Loaded && !n.Kept:
+		return Absent
+	case n.Kept && !n.Loaded:
+		return ValueOf(true)
+	}
+	return Partial(nil)
 }

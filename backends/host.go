@@ -1,10 +1,14 @@
 package backends
 
-import "time"
+import (
+	"net/netip"
+	"time"
+)
 
 // A Host is one ESXi host.
 type Host struct {
 	Datastores []string `json:"datastores,omitempty"` // references of those that it mounts
+	Networks   []string `json:"networks,omitempty"`   // port groups of its standard switches
 	Name       string   `json:"name"`
 	Path       string   `json:"path,omitempty"` // inventory path
 	Datacenter string   `json:"datacenter"`
@@ -12,7 +16,6 @@ type Host struct {
 	Version    string   `json:"version"` // "8.0.3"
 	Build      string   `json:"build,omitempty"`
 	State      string   `json:"state"` // connected, disconnected, notResponding
-	Power      string   `json:"power,omitempty"`
 	Vendor     string   `json:"vendor,omitempty"`
 	Model      string   `json:"model,omitempty"`
 
@@ -25,6 +28,8 @@ type Host struct {
 	RDMA      []RDMADevice       `json:"rdma_devices,omitempty"`
 	VMKs      []VMKernelNIC      `json:"vmknics,omitempty"`
 	GPUs      []GPU              `json:"gpus"`
+	Baseboard *Baseboard         `json:"baseboard,omitempty"`     // HGX board, nil without one
+	Profiles  []string           `json:"vgpu_profiles,omitempty"` // of vGPUs that the host's driver offers
 	PCI       []PCIDevice        `json:"pci,omitempty"`
 	Options   map[string]string  `json:"options,omitempty"`  // only the keys that were asked for; details only
 	Stale     string             `json:"stale,omitempty"`    // why vCenter did not read firewall and services again: they may be minutes old
@@ -133,6 +138,12 @@ type VMKernelNIC struct {
 	PNICs     []string `json:"pnics,omitempty"` // by which its traffic may leave: active and standby by the teaming policy
 }
 
+// RoleVMKernel is the role of a pNIC by which a vmknic of no service may send.
+const RoleVMKernel = "vmkernel"
+
+// VMKNICOption is the advanced option that names the vmknic of PVRDMA's control plane; "" until it is set.
+const VMKNICOption = "Net.PVRDMAVmknic"
+
 // A GPU is a display or 3D controller of a host that could be passed through.
 type GPU struct {
 	PCI      string   `json:"pci"`
@@ -175,4 +186,17 @@ func (h *Host) NIC(device string) *NIC {
 // VMK finds a vmknic by its device name (vmk0).
 func (h *Host) VMK(device string) *VMKernelNIC {
 	return find(h.VMKs, func(v *VMKernelNIC) bool { return v.Device == device })
+}
+
+// A VMKRange is where the vmknics come from that this program creates for PVRDMA. The zero range holds none.
+type VMKRange struct {
+	PortGroup string
+	Network   netip.Prefix
+	Start     netip.Addr // the first address of Network that is given away
+}
+
+// Holds tells whether a vmknic is one of them: of no service, on the port group, with a static address of the range.
+func (r VMKRange) Holds(k *VMKernelNIC) bool {
+	ip, err := netip.ParseAddr(k.IP)
+	return err == nil && len(k.Roles) == 0 && !k.DHCP && k.PortGroup == r.PortGroup && r.Network.Contains(ip) && !ip.Less(r.Start)
 }

@@ -28,8 +28,7 @@ type HostSystem struct {
 	// What only the ESXi shell tells; nil where it was not asked.
 	Firmware   map[string]Firmware `json:"firmware,omitzero"`     // by PCI address of function 0
 	SecureBoot *bool               `json:"secure_boot,omitempty"` // the host booted with UEFI secure boot
-	Log        []string            `json:"log,omitzero"`          // lines of vmkernel.log since boot about vectors, hot-plug and passthrough
-	Slots      map[string]Slot     `json:"slots,omitzero"`        // by PCI address: the link of the slot
+	Log        []string            `json:"log,omitzero"`          // lines of vmkernel.log since boot that have one of LogTexts
 	ShellError string              `json:"shell_error,omitempty"` // why the shell could not be asked
 }
 
@@ -109,7 +108,6 @@ type DCB struct {
 
 // PortStats is the growth of the counters of a pNIC within Over.
 type PortStats struct {
-	Packets int64         `json:"packets"`
 	Errors  int64         `json:"errors"`
 	Dropped int64         `json:"dropped"`
 	Pause   int64         `json:"pause"` // PFC frames, both ways
@@ -137,17 +135,26 @@ type Peer struct {
 	Port    string  `json:"port,omitempty"`    // TCP 28250: open, closed; "" not tried
 }
 
-// Slot is the PCIe link of a card: generation and lanes, now.
+// LogTexts are what is looked for in vmkernel.log, in lower case: a lack of interrupt vectors (Broadcom KB 313395), and a
+// device that the host took from passthrough by PCIe hot-plug (HPE a00121002).
+var LogTexts = []string{LogVectors, LogPassthrough, LogHotPlug}
+
+const (
+	LogVectors     = "out of interrupt vectors"
+	LogPassthrough = "is not a passthrough device"
+	LogHotPlug     = "pciehp"
+)
+
+// Slot is the PCIe link of a card as it runs now: generation and lanes. Both are 0 where it was not read.
 type Slot struct {
 	Gen   int `json:"gen"`
 	Lanes int `json:"lanes"`
 }
 
-// Firmware is what the firmware tools say of one card, by mlxconfig key (FirmwareKeys).
+// Firmware is what the firmware tools say of one card. Current and Next are by key (FirmwareRules.Keys).
 type Firmware struct {
-	Device  string            `json:"device,omitempty"`  // /dev/mst name on this host; never used to tell cards apart
-	PSID    string            `json:"psid,omitempty"`    // MT_...: NVIDIA's own; anything else is an OEM card
-	Version string            `json:"version,omitempty"` // 16.35.2000
+	PSID    string            `json:"psid,omitempty"`    // id of the board: MT_... is NVIDIA's own, anything else an OEM's
 	Current map[string]string `json:"current,omitempty"` // in force
 	Next    map[string]string `json:"next,omitempty"`    // after the next boot
+	Slot    Slot              `json:"slot,omitzero"`
 }

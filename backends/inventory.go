@@ -1,6 +1,7 @@
 package backends
 
 import (
+	"slices"
 	"time"
 )
 
@@ -33,7 +34,6 @@ type VCenter struct {
 	InstanceUUID string    `json:"instance_uuid"`
 	Version      string    `json:"version"`
 	Build        string    `json:"build"`
-	APIVersion   string    `json:"api_version"`
 	User         string    `json:"user"`
 	Thumbprint   string    `json:"thumbprint,omitempty"`   // of the certificate that was served, spelled as in the answers
 	Clock        time.Time `json:"clock,omitzero"`         // vCenter's clock when it was asked
@@ -53,6 +53,41 @@ type Cluster struct {
 	Failover    int               `json:"ha_failover,omitempty"` // lost hosts that HA's admission control keeps capacity for; 0: it is off
 	VSAN        bool              `json:"vsan"`
 	EVC         *string           `json:"evc,omitempty"` // key of the EVC mode, "" when off; nil: not read
+	Rules       []DRSRule         `json:"drs_rules,omitempty"`
+}
+
+// A RuleKind is what a DRS rule demands.
+type RuleKind string
+
+// The kinds of DRS rule.
+const (
+	RuleApart    RuleKind = "anti-affinity" // its VMs run on different hosts
+	RuleTogether RuleKind = "affinity"      // its VMs run on one host
+	RuleHosts    RuleKind = "vm-host"       // its VMs run on Hosts, and not on NotHosts
+)
+
+// A DRSRule is an enabled affinity rule of a cluster (ClusterConfigInfoEx.rule in the vSphere Web Services API). Groups of
+// VMs and hosts are resolved to names.
+type DRSRule struct {
+	Name      string   `json:"name"`
+	Kind      RuleKind `json:"kind"`
+	Mandatory bool     `json:"mandatory,omitempty"` // a VM-host rule that vCenter enforces ("must")
+	VMs       []string `json:"vms"`
+	Hosts     []string `json:"hosts,omitempty"`
+	NotHosts  []string `json:"not_hosts,omitempty"`
+}
+
+// KeptApart names the anti-affinity rules of a VM: no two VMs of one rule are to be out of service at once.
+func (inv *Inventory) KeptApart(vm string) []string {
+	var names []string
+	for _, c := range inv.Clusters {
+		for _, r := range c.Rules {
+			if r.Kind == RuleApart && slices.Contains(r.VMs, vm) {
+				names = append(names, "DRS rule "+r.Name)
+			}
+		}
+	}
+	return names
 }
 
 // A Scope limits an inventory. Zero reads everything in overview; Hosts and VMs name those whose details
@@ -75,7 +110,6 @@ type Switch struct {
 	Version    string            `json:"version"`
 	Uplinks    []string          `json:"uplinks"` // uplink port names
 	MTU        int               `json:"mtu"`
-	MTUMin     int               `json:"mtu_min,omitempty"`
 	MTUMax     int               `json:"mtu_max,omitempty"`
 	NIOC       bool              `json:"nioc"`
 	Discovery  string            `json:"discovery,omitempty"` // "lldp listen", "cdp both", ...
@@ -101,6 +135,20 @@ type Member struct {
 	PNICs  []string `json:"pnics"`
 	Status string   `json:"status,omitempty"` // up, pending, outOfSync, ...; facts only, never set
 	ENS    bool     `json:"ens,omitempty"`
+
+	Interrupt bool `json:"ens_interrupt,omitempty"` // ENS runs in interrupt mode
+}
+
+// DataPath names the mode in which a member runs the switch (DistributedVirtualSwitchHostMemberConfigInfo of the vSphere Web
+// Services API: ensEnabled, ensInterruptEnabled).
+func (m Member) DataPath() string {
+	switch {
+	case m.ENS && m.Interrupt:
+		return "enhanced data path mode (ENS, interrupt mode)"
+	case m.ENS:
+		return "enhanced data path mode (ENS)"
+	}
+	return "standard mode"
 }
 
 // A PortGroup is a distributed port group.
@@ -124,7 +172,6 @@ type PortGroup struct {
 type PortSecurity struct {
 	MACChanges bool `json:"mac_changes"`
 	Forged     bool `json:"forged_transmits"`
-	Promisc    bool `json:"promiscuous"`
 }
 
 // A VM is a machine in vCenter.
@@ -156,12 +203,13 @@ type VM struct {
 	NodeAffinity  *string           `json:"numa_affinity,omitempty"`       // numa.nodeAffinity, "" when not pinned; nil: not read
 	CPUHotAdd     bool              `json:"cpu_hot_add,omitempty"`
 	MemHotAdd     bool              `json:"memory_hot_add,omitempty"`
-	Tools         string            `json:"tools,omitempty"`      // guestToolsRunning, ...
-	IPs           []string          `json:"ips,omitempty"`        // what Tools report
-	Extra         map[string]string `json:"extra,omitempty"`      // extraConfig keys that matter here (pciPassthru*); details only
-	VCenterVM     bool              `json:"vcenter,omitempty"`    // the vCenter appliance itself
-	ManagedBy     string            `json:"managed_by,omitempty"` // key of the extension that owns it (config.managedBy)
-	Datastores    []string          `json:"datastores,omitempty"` // of its disks: references, as those of Host.Datastores
+	Tools         string            `json:"tools,omitempty"`       // guestToolsRunning, ...
+	IPs           []string          `json:"ips,omitempty"`         // what Tools report
+	Extra         map[string]string `json:"extra,omitempty"`       // extraConfig keys that matter here (pciPassthru*); details only
+	VCenterVM     bool              `json:"vcenter,omitempty"`     // the vCenter appliance itself
+	ManagedBy     string            `json:"managed_by,omitempty"`  // key of the extension that owns it (config.managedBy)
+	Datastores    []string          `json:"datastores,omitempty"`  // of its disks: references, as those of Host.Datastores
+	BusSharing    string            `json:"bus_sharing,omitempty"` // of a SCSI controller: virtualSharing, physicalSharing; "": none
 }
 
 // An AssignedDevice is a host's device in a VM, or a share of one.
@@ -186,6 +234,9 @@ type Adapter struct {
 	GuestMTU  bool   `json:"guest_mtu,omitempty"` // guest may change the MTU; sriov only
 	PF        string `json:"pf,omitempty"`        // PCI address of the physical function; sriov only
 }
+
+// PVRDMAModule is the Linux kernel module that drives adapters of type pvrdma: drivers/infiniband/hw/vmw_pvrdma.
+const PVRDMAModule = "vmw_pvrdma"
 
 // Host, VM, Guest, Switch and PortGroup find by name (VM also by path); nil when there is none.
 func (inv *Inventory) Host(name string) *Host {
@@ -215,6 +266,28 @@ func (inv *Inventory) Switch(name string) *Switch {
 // PortGroup finds a distributed port group by name.
 func (inv *Inventory) PortGroup(name string) *PortGroup {
 	return find(inv.PortGroups, func(p *PortGroup) bool { return p.Name == name })
+}
+
+// BAR1 is the size in MB of BAR1 of a model of GPU as a guest reads it that has whole GPUs of this model and no others;
+// 0 where none does.
+func (inv *Inventory) BAR1(vendor, device string) int64 {
+	for i := range inv.Guests {
+		g := &inv.Guests[i]
+		v := inv.VM(g.VM)
+		if v == nil || g.NVIDIA == nil || len(g.NVIDIA.Devices) == 0 {
+			continue
+		}
+		other := func(d AssignedDevice) bool {
+			return d.Vendor == vendor && d.Device != device || d.Backing == VGPUBacking
+		}
+		if !slices.ContainsFunc(v.Devices, func(d AssignedDevice) bool { return d.Vendor == vendor && d.Device == device }) || slices.ContainsFunc(v.Devices, other) {
+			continue
+		}
+		if d := g.NVIDIA.Devices[0]; d.BAR1MB > 0 && !d.VGPU {
+			return d.BAR1MB
+		}
+	}
+	return 0
 }
 
 func find[T any](list []T, is func(*T) bool) *T {

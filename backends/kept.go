@@ -24,8 +24,10 @@ const (
 	ItemUnit      ItemKind = "unit"      // name = systemd unit; state: enablement, activity
 	ItemPackage   ItemKind = "package"   // name = package; state: version
 	ItemModule    ItemKind = "module"    // name = kernel module; state: loaded
-	ItemInitramfs ItemKind = "initramfs" // name = kernel version; state: what of ours the image holds
+	ItemInitramfs ItemKind = "initramfs" // name = kernel version, or a directory: all that lie there; state: what of ours the image holds
 	ItemInterface ItemKind = "interface" // name = MAC; state: addresses, MTU, up
+	// ItemTrafficClass is that of RDMA-CM on an interface. Name = MAC.
+	ItemTrafficClass ItemKind = "traffic-class"
 )
 
 // An Item is one thing that a Set may touch. Kind and Name together tell the items of one Kept apart.
@@ -57,6 +59,21 @@ type Keeper interface {
 	Keep(ctx context.Context, s Setting, to Value) (Kept, error)
 	Observe(ctx context.Context, s Setting, kept Kept) (Kept, error)
 	Restore(ctx context.Context, s Setting, kept Kept, progress Progress) error
+}
+
+// Unobtainable is in the chain of the error of a Restore that put back all but some items of one kind, which are nowhere to be
+// had (the version of a package that no repository offers): it fails again however often it is repeated.
+type Unobtainable struct {
+	Kind  ItemKind
+	Names []string
+	Said  string // what was said of them
+}
+
+func (u Unobtainable) Error() string { return u.Said }
+
+// Only tells whether differences are of unobtainable items alone.
+func (u Unobtainable) Only(ds []Difference) bool {
+	return !slices.ContainsFunc(ds, func(d Difference) bool { return d.Kind != u.Kind || !slices.Contains(u.Names, d.Name) })
 }
 
 // Item finds an item by its kind and name, nil where the record does not hold it.

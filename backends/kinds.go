@@ -11,6 +11,9 @@ const (
 	KindPortGroup Kind = "portgroup"
 	// KindMember: target host/NAME, name = DVS, value MemberSpec. Changes of one DVS merge into one reconfigure.
 	KindMember Kind = "member"
+	// KindVMKNic: target host/NAME, name = IPv4 address, value VMKSpec: the vmknic that has this address. A host names it
+	// itself when it is created.
+	KindVMKNic Kind = "vmknic"
 	// KindOption: target host/NAME, name = option key, value string or number. Never absent.
 	KindOption Kind = "option"
 	// KindFirewall: target host/NAME, name = ruleset key, value bool. Never absent.
@@ -25,7 +28,7 @@ const (
 	// set, as the next boot will have it. Setting writes the whole string. Never absent: no parameter is an empty map.
 	KindModuleParams Kind = "module-params"
 	// KindFirmware: target host/NAME, name = PCI address of the card's function 0 (0000:3b:00.0), value map[string]string:
-	// the mlxconfig keys of FirmwareKeys that the card has, as the next boot will have them, numbers in decimal and
+	// the keys of FirmwareRules.Keys that the card has, as the next boot will have them, numbers in decimal and
 	// booleans as 0 and 1. Setting writes the keys that differ. Never absent.
 	KindFirmware Kind = "firmware"
 	// KindVFs: target host/NAME, name = PCI address of the PF, value VFSpec: HostSriovConfig of vCenter, the other way to
@@ -67,8 +70,12 @@ const (
 	// drivers; Partial where its installation by this program was cut short, Absent where the distribution's are. Keeper: going back puts the packages back that it took away.
 	KindOFED Kind = "ofed"
 	// KindBuild: target guest/NAME, name = BuildDriver or BuildPerftest, value string: the file in the guest that it was
-	// built from by this program; Partial of the file where that was cut short. Absent: not by this program.
+	// built from by this program; Partial of the file where that was cut short. Absent: not by this program. Keeper.
 	KindBuild Kind = "build"
+	// KindNouveau: target guest/NAME, value bool (true): the kernel's own driver nouveau is kept from GPUs by a file of ours in
+	// /etc/modprobe.d, and is not loaded; Partial where the file is there and it is loaded. Set reboots the guest where it is
+	// loaded. Keeper.
+	KindNouveau Kind = "nouveau"
 	// KindModules: target guest/NAME, name = a word for the set, value []string, the modules loaded, in load order.
 	KindModules Kind = "modules"
 	// KindPersist: target guest/NAME, value Persist: what makes the modules come back after a reboot. Keeper.
@@ -81,13 +88,31 @@ const (
 	// KindTrafficClass: target guest/NAME, name = port group of the adapter, value int: the traffic class with which its RDMA
 	// device marks what it sends, now and after each boot; Partial where one of both is missing, or something is left. Keeper.
 	KindTrafficClass Kind = "traffic-class"
+	// KindPortQoS: target guest/NAME, name = port group of the adapter, or WholeHCA, value QoSSpec: how a port that the guest owns
+	// treats the class of RDMA, now and after each boot; Partial where one of both is missing, or something is left. Keeper.
+	KindPortQoS Kind = "port-qos"
+	// KindEnvironment: target guest/NAME, value int: the traffic class that the environment of every login tells to
+	// applications (see ClassVariables); Partial where the file tells something else than the class and the index of the
+	// guest's addresses. Keeper.
+	KindEnvironment Kind = "environment"
 	// KindImage: target guest/NAME, name = name of a container image, value string: the Dockerfile that it was built by.
-	// An image that somebody else has made reads as the empty string.
+	// An image that somebody else has made reads as the empty string. Keeper: going back gives the name to the image that had it.
 	KindImage Kind = "image"
 	// KindPort: target guest/NAME, name = port group of the adapter, value string "PORT_ACTIVE": repairs a port that
 	// is down (link up, link down and up, module reload, in this order). A state, not a setting: nothing to undo.
 	KindPort Kind = "port"
 )
+
+// ClassVariables tell applications to mark their RDMA traffic: UCX's and NCCL's traffic class, which neither takes from
+// rdma_cm's default because both make their queue pairs themselves (OpenUCX FAQ, RoCE, "How to specify DSCP priority";
+// NCCL user guide, NCCL_IB_TC), and the index of the RoCE v2 address where gid is not negative. Each is NAME=VALUE.
+func ClassVariables(class, gid int) []string {
+	v := []string{"UCX_IB_TRAFFIC_CLASS=" + strconv.Itoa(class), "NCCL_IB_TC=" + strconv.Itoa(class)}
+	if gid >= 0 {
+		v = append(v, "NCCL_IB_GID_INDEX="+strconv.Itoa(gid))
+	}
+	return v
+}
 
 // A SwitchSpec is what a DVS shall be. Datacenter says where to create it and is not compared once it exists
 // (reading fills it in).
@@ -114,6 +139,13 @@ type PortGroupSpec struct {
 // A MemberSpec is a host's share in a DVS.
 type MemberSpec struct {
 	PNICs []string `json:"pnics"` // in uplink order
+}
+
+// A VMKSpec is a vmknic with a static address, on a distributed port group.
+type VMKSpec struct {
+	PortGroup string `json:"port_group"`
+	PrefixLen int    `json:"prefix_len"`
+	MTU       int    `json:"mtu"`
 }
 
 // NodeAffinityKey is the extraConfig key that binds a VM to NUMA nodes of its host: "0", or "0,1".
@@ -190,11 +222,11 @@ type DeviceSpec struct {
 	Device  string `json:"device"`  // hex, 20b5
 }
 
-// FirmwareKeys are the mlxconfig keys that this program reads and may write; a card has some of them.
-var FirmwareKeys = []string{"SRIOV_EN", "NUM_OF_VFS", "LINK_TYPE_P1", "LINK_TYPE_P2", "ADVANCED_PCI_SETTINGS", "ATS_ENABLED"}
+// DHCP is the CIDR of an AddressSpec whose address a DHCP server gives.
+const DHCP = "dhcp"
 
-// An AddressSpec is a persistent static address of the interface behind an adapter.
+// An AddressSpec is the persistent configuration of the interface behind an adapter: a static address, or DHCP.
 type AddressSpec struct {
-	CIDR string `json:"cidr"` // 192.168.50.11/24
+	CIDR string `json:"cidr"` // 192.168.50.11/24, or DHCP
 	MTU  int    `json:"mtu"`
 }

@@ -28,12 +28,13 @@ type FirmwareRules struct {
 	Query   string   // prints one key of a card; %s: its address and the key
 	Undo    string   // Command as texts have it that tell how to undo a change
 
-	SRIOV    string // key that switches SR-IOV on
-	VFs      string // key with the number of VFs; never lowered
-	LinkType string // beginning of a port's key for its protocol; the port's number follows
-	Ethernet string // value of LinkType
-	ATS      string // key that lets the card ask the IOMMU for addresses itself
-	Advanced string // key that shows or hides tuned PCI values; off, they return to their defaults
+	Keys     []string // every key that is read and may be written; a card has some of them
+	SRIOV    string   // key that switches SR-IOV on
+	VFs      string   // key with the number of VFs; never lowered
+	LinkType string   // beginning of a port's key for its protocol; the port's number follows
+	Ethernet string   // value of LinkType
+	ATS      string   // key that lets the card ask the IOMMU for addresses itself
+	Advanced string   // key that shows or hides tuned PCI values; off, they return to their defaults
 
 	NoATS  string // what to do where the card has no ATS key
 	OwnIDs string // beginning of the ids of boards that the maker sells itself; others are an OEM's
@@ -45,4 +46,5 @@ type RoCERules struct {
 	Enable string // parameter of the driver that switches RDMA on, one number for each port; "" where it is always on
 	Mode   string // module with a parameter for iWARP or RoCE v2, "" where there is no choice
 	Source string
+	NoENS  string // source that rules RDMA out on a switch in enhanced data path mode, "" where the maker does not say
 }

@@ -26,7 +26,13 @@ type PNICWish struct {
 	Device    string // vmnic2, or a PCI address
 	Driver    string
 	SpeedMbps int
-	Drivers   Drivers // what is known of drivers; nil: nothing, and every driver is taken
+	Slot      string   // PCI address of the card, without function
+	NUMA      string   // number of the node
+	Position  int      // place among those that the fields above describe, by PCI address; 0: any
+	VMKs      VMKRange // vmknics that are created for PVRDMA: they take no pNIC away from it
+	Drivers   Drivers  // what is known of drivers; nil: nothing, and every driver is taken
+
+	at string // PCI address at Position, worked out by ChoosePNIC
 }
 
 // Drivers tells what is known of the drivers of pNICs (nic.Known).
@@ -36,6 +42,7 @@ type Drivers interface {
 	RDMAModules() []string                    // the modules that make RDMA devices
 	NoDevice(h *Host, n *NIC) string          // what to do where it has no RDMA device, "" where nothing particular is known
 	RDMAOff(h *Host, n *NIC) bool             // it has none because its driver was told so, and a plan can change that
+	NoENS(driver string) string               // the source that rules RDMA out on a switch in enhanced data path mode, "" where none does
 	IWARP(n *NIC) string                      // likewise where it speaks iWARP
 }
 
@@ -53,7 +60,6 @@ const (
 	HostAway      // vCenter is not connected to the host: what it remembers is no fact
 	NotCapable    // no RDMA device, no VFs, no card that a guest can drive
 	WrongProtocol // RDMA, but not the protocol asked for
-	UnknownDriver
 	OnDPU
 	EnhancedPath
 	RDMADown
@@ -75,7 +81,9 @@ type PNICReason struct {
 type PNICVerdict struct {
 	NIC     *NIC
 	Against []PNICReason
-	fits    string // why it is eligible
+	// Unlisted tells that the host reports RoCE, but the driver is none of those that are known to do it: unverified.
+	Unlisted bool
+	fits     string // why it is eligible
 }
 
 // Eligible reports whether nothing speaks against the pNIC.
@@ -149,6 +157,7 @@ func (c PNICChoice) Eligible() []*NIC {
 // not take its place without the operator's word, for the guests' traffic would move to another switch port.
 func ChoosePNIC(h *Host, w PNICWish) PNICChoice {
 	var c PNICChoice
+	w.at = w.place(h)
 	for i := range h.NICs {
 		c.Verdicts = append(c.Verdicts, judge(h, &h.NICs[i], w))
 	}
@@ -164,6 +173,10 @@ func ChoosePNIC(h *Host, w PNICWish) PNICChoice {
 		if own && (v.Eligible() || v.down() || v.pending()) {
 			kept = append(kept, i)
 		}
+	}
+	// Where a listed driver fits, one that is not listed is no rival.
+	if listed := slices.DeleteFunc(slices.Clone(eligible), func(i int) bool { return c.Verdicts[i].Unlisted }); len(listed) > 0 {
+		eligible = listed
 	}
 	// Of several uplinks of the switch, one that is up comes first.
 	slices.SortStableFunc(kept, func(i, j int) int { return cmp.Compare(c.Verdicts[j].first(), c.Verdicts[i].first()) })

@@ -1,6 +1,7 @@
 package backends_test
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -24,7 +25,7 @@ func TestWhatIsEligible(t *testing.T) {
 		says []string
 	}{
 		{"RoCE v2, link up, free", func(*backends.NIC) {}, true, []string{"vmrdma0", "100G", "free"}},
-		{"state activeDefer is as good as active (API HostRdmaDeviceConnectionState)", func(n *backends.NIC) { n.RDMAState = "activeDefer" }, true, nil},
+		{"state activeDefer counts as active (API HostRdmaDeviceConnectionState)", func(n *backends.NIC) { n.RDMAState = "activeDefer" }, true, nil},
 		{"Intel E810 in RoCE v2 (irdman release notes)", func(n *backends.NIC) { n.Driver, n.RoCEv1 = "icen", false }, true, nil},
 		{"uplink of a DVS that carries RDMA adapters only", func(n *backends.NIC) { n.Switch = "RDMA-DVS" }, true, []string{"uplink of RDMA-DVS"}},
 		{"odd speed", func(n *backends.NIC) { n.SpeedMbps = 2500 }, true, []string{"2.5G"}},
@@ -38,7 +39,7 @@ func TestWhatIsEligible(t *testing.T) {
 		{"no link: linkSpeed is absent (API PhysicalNic)", func(n *backends.NIC) { n.SpeedMbps = 0 }, false, []string{"no link"}},
 		{"link up, RDMA device down", func(n *backends.NIC) { n.RDMAState = "down" }, false, []string{"vmrdma0, which is down"}},
 		{"RDMA device armed, which is not ready (API HostRdmaDeviceConnectionState)", func(n *backends.NIC) { n.RDMAState = "armed" }, false, []string{"vmrdma0, which is armed"}},
-		{"unknown driver", func(n *backends.NIC) { n.Driver = "elxnet" }, false, []string{"elxnet"}},
+		{"a driver that is not listed, while the host reports RoCE v2", func(n *backends.NIC) { n.Driver = "elxnet" }, true, []string{"elxnet not listed (unverified)"}},
 		{"management", func(n *backends.NIC) {
 			n.Switch, n.Roles, n.Use.Standard, n.Use.VMKs = "vSwitch0", []string{"management", "vmotion"}, true, []string{"vmk0", "vmk1"}
 		}, false, []string{"carries management, vmotion on vSwitch0 (vmk0, vmk1)"}},
@@ -52,7 +53,9 @@ func TestWhatIsEligible(t *testing.T) {
 		{"N-VDS of NSX (API HostNetworkInfo.opaqueSwitch)", func(n *backends.NIC) { n.Switch, n.Use.Opaque = "nvds-1", true }, false, []string{"uplink of nvds-1, which NSX manages"}},
 		{"DVS with VMs", func(n *backends.NIC) { n.Switch, n.Use.VMs = "DVS", []string{"db-01", "db-02"} }, false, []string{"VM db-01 and 1 more"}},
 		{"DVS with one VM", func(n *backends.NIC) { n.Switch, n.Use.VMs = "DVS", []string{"db-01"} }, false, []string{"carries VM db-01"}},
-		{"enhanced data path (irdman release notes)", func(n *backends.NIC) { n.Switch, n.Use.ENS = "DVS", true }, false, []string{"enhanced data path"}},
+		{"enhanced data path (irdman release notes)", func(n *backends.NIC) { n.Switch, n.Use.ENS, n.Driver = "DVS", true, "icen" }, false,
+			[]string{"enhanced data path", "irdman 1.4.4.0"}},
+		{"enhanced data path, of which the maker does not say", func(n *backends.NIC) { n.Switch, n.Use.ENS = "DVS", true }, true, nil},
 		{"DPU (pnic.dpuId)", func(n *backends.NIC) { n.DPU = "dpu-1" }, false, []string{"DPU"}},
 		{"every reason is named", func(n *backends.NIC) {
 			n.SpeedMbps, n.RDMADevice, n.Roles, n.Switch, n.Use.VMKs, n.Use.Standard = 0, "", []string{"management"}, "vSwitch0", []string{"vmk0"}, true
@@ -70,6 +73,43 @@ func TestWhatIsEligible(t *testing.T) {
 				if !strings.Contains(why, words) {
 					t.Errorf("%q does not say %q", why, words)
 				}
+			}
+		})
+	}
+}
+
+// The vmknic of PVRDMA takes no pNIC away from it: the one that the host's option names, and one that this program creates.
+func TestVMKNicOfPVRDMA(t *testing.T) {
+	create := backends.VMKRange{PortGroup: "VMK", Network: netip.MustParsePrefix("10.1.0.0/24"), Start: netip.MustParseAddr("10.1.0.11")}
+	for _, tt := range []struct {
+		name   string
+		change func(*backends.Host, *backends.PNICWish)
+		free   bool
+	}{
+		{"nobody names it", func(*backends.Host, *backends.PNICWish) {}, false},
+		{"the option names it", func(h *backends.Host, _ *backends.PNICWish) {
+			h.Options = map[string]string{backends.VMKNICOption: "vmk3"}
+		}, true},
+		{"the option names another", func(h *backends.Host, _ *backends.PNICWish) {
+			h.Options = map[string]string{backends.VMKNICOption: "vmk0"}
+		}, false},
+		{"the answers create it", func(_ *backends.Host, w *backends.PNICWish) { w.VMKs = create }, true},
+		{"before the first address", func(h *backends.Host, w *backends.PNICWish) { w.VMKs, h.VMKs[0].IP = create, "10.1.0.10" }, false},
+		{"it has a service", func(h *backends.Host, w *backends.PNICWish) {
+			w.VMKs, h.VMKs[0].Roles, h.NICs[0].Roles = create, []string{"vmotion"}, []string{"vmotion"}
+		}, false},
+		{"beside another", func(h *backends.Host, w *backends.PNICWish) {
+			w.VMKs, h.NICs[0].Use.VMKs = create, []string{"vmk3", "vmk4"}
+			h.VMKs = append(h.VMKs, backends.VMKernelNIC{Device: "vmk4", IP: "10.2.0.1"})
+		}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := backends.Host{NICs: []backends.NIC{fit()}, VMKs: []backends.VMKernelNIC{{Device: "vmk3", IP: "10.1.0.11", PrefixLen: 24, PortGroup: "VMK"}}}
+			n, w := &h.NICs[0], backends.PNICWish{Switch: "A", Drivers: nic.Known{}}
+			n.Switch, n.Roles, n.Use.VMKs = "A", []string{backends.RoleVMKernel}, []string{"vmk3"}
+			tt.change(&h, &w)
+			if v := backends.ChoosePNIC(&h, w).Verdicts[0]; v.Eligible() != tt.free {
+				t.Errorf("eligible %t: %s", v.Eligible(), v.Why())
 			}
 		})
 	}
@@ -118,7 +158,7 @@ func TestWhatAWishDescribes(t *testing.T) {
 			w.Protocol, n.RoCEv1, n.RoCEv2, n.IWARP = "rocev1", false, false, true
 		}, backends.WrongProtocol, "HOST-PNIC-ROCEV2-002", "iWARP only", true},
 		{"a driver that nobody knows, named by the operator", func(n *backends.NIC, w *backends.PNICWish) { n.Driver, w.Driver = "newnic", "newnic" }, 0, "", "free", true},
-		{"a driver that nobody knows", func(n *backends.NIC, _ *backends.PNICWish) { n.Driver = "newnic" }, backends.UnknownDriver, "HOST-PNIC-DRIVER-006", "newnic", true},
+		{"a driver that nobody knows", func(n *backends.NIC, _ *backends.PNICWish) { n.Driver = "newnic" }, 0, "", "driver newnic not listed (unverified)", true},
 
 		{"uplink of the switch", func(n *backends.NIC, w *backends.PNICWish) { n.Switch, w.Switch = "A", "A" }, 0, "", "uplink of A", true},
 		{"uplink of the switch, which carries VMs: the operator named it", func(n *backends.NIC, w *backends.PNICWish) { n.Switch, w.Switch, n.Use.VMs = "A", "A", []string{"db"} }, 0, "", "uplink of A", true},
@@ -128,7 +168,9 @@ func TestWhatAWishDescribes(t *testing.T) {
 			backends.InUse, "HOST-PNIC-USED-012", "carries vmotion on A", true},
 		{"uplink of another switch", func(n *backends.NIC, w *backends.PNICWish) { n.Switch, w.Switch = "B", "A" }, backends.InUse, "HOST-PNIC-USED-012", "is an uplink of B", true},
 		{"ENS on the switch: the plan and a check of its own say so, and it can be skipped", func(n *backends.NIC, w *backends.PNICWish) { n.Switch, w.Switch, n.Use.ENS = "A", "A", true }, 0, "", "", true},
-		{"ENS on another switch", func(n *backends.NIC, w *backends.PNICWish) { n.Switch, w.Switch, n.Use.ENS = "B", "A", true }, backends.EnhancedPath, "HOST-ENS-017", "enhanced data path", true},
+		{"ENS on another switch", func(n *backends.NIC, w *backends.PNICWish) {
+			n.Switch, w.Switch, n.Use.ENS, n.Driver = "B", "A", true, "icen"
+		}, backends.EnhancedPath, "HOST-ENS-017", "enhanced data path", true},
 
 		{"VFs take no RDMA device of the host", func(n *backends.NIC, w *backends.PNICWish) {
 			w.Purpose, n.RDMADevice, n.RoCEv2 = backends.VFParent, "", false
@@ -208,5 +250,19 @@ func TestWhichIsChosen(t *testing.T) {
 	}
 	if c := backends.ChoosePNIC(&backends.Host{}, backends.PNICWish{Drivers: nic.Known{}}); c.Chosen != nil || c.Nearest != nil || c.Verdicts != nil {
 		t.Errorf("a host without pNICs: %+v", c)
+	}
+}
+
+// TestUnlistedDriverIsNoRival: of two pNICs that fit, the one with a listed driver is chosen; alone, the other one is.
+func TestUnlistedDriverIsNoRival(t *testing.T) {
+	unlisted := fit()
+	unlisted.Device, unlisted.Driver, unlisted.PCI = "vmnic9", "newnic", "0000:5e:00.0"
+	h := backends.Host{NICs: []backends.NIC{unlisted, fit()}}
+	for _, want := range []string{fit().Device, unlisted.Device} {
+		c := backends.ChoosePNIC(&h, backends.PNICWish{Drivers: nic.Known{}})
+		if c.Chosen == nil || c.Chosen.Device != want || c.Nearest.Unlisted != (want == unlisted.Device) {
+			t.Errorf("%s expected, chosen %+v", want, c.Chosen)
+		}
+		h.NICs = h.NICs[:1]
 	}
 }

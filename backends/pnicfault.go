@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -16,13 +17,18 @@ func judge(h *Host, n *NIC, w PNICWish) PNICVerdict {
 		v.Against = []PNICReason{{HostAway, "HOST-CONN-001", "is on a host that is " + h.State + "; vCenter shows the last known state", "reconnect the host in vCenter"}}
 		return v
 	}
-	v.Against = append(inUse(n, w), unable(h, n, w)...)
+	v.Against = append(inUse(h, n, w), unable(h, n, w)...)
 	v.Against = append(v.Against, notUp(n, w)...)
 	what := n.Driver
 	if w.Purpose == SharedNIC {
 		what = fmt.Sprintf("RoCE %s (%s)", map[bool]string{true: "v1", false: "v2"}[w.Protocol == "rocev1"], n.RDMADevice)
 	}
 	v.fits = fmt.Sprintf("%s, %s, link up, free", what, Speed(n.SpeedMbps))
+	// A driver that the operator names is taken at the operator's word.
+	if v.Unlisted = w.Purpose == SharedNIC && w.Driver == "" && w.Drivers != nil && !w.Drivers.RoCE(n.Driver); v.Unlisted {
+		what += ", driver " + n.Driver + " not listed (unverified)"
+		v.fits = fmt.Sprintf("%s, %s, link up, free", what, Speed(n.SpeedMbps))
+	}
 	if n.Switch != "" {
 		v.fits = strings.TrimSuffix(v.fits, "free") + "uplink of " + n.Switch
 	}
@@ -32,6 +38,37 @@ func judge(h *Host, n *NIC, w PNICWish) PNICVerdict {
 // unwanted tells in what a pNIC is not the one asked for. A pNIC without link has no speed to compare, and the uplink of
 // the wish's switch is the one that is meant even where it runs slower: both are compared by what they can do.
 func unwanted(n *NIC, w PNICWish) []PNICReason {
+	if against := undescribed(n, w); len(against) > 0 || w.Position == 0 || strings.EqualFold(n.PCI, w.at) {
+		return against
+	}
+	return []PNICReason{{WrongDevice, w.PresentCheck(), fmt.Sprintf("is not number %d of those that match, by PCI address", w.Position), "correct nic.position"}}
+}
+
+// place is the PCI address of the pNIC at the wish's position, "" without one.
+func (w PNICWish) place(h *Host) string {
+	var all []string
+	for i := range h.NICs {
+		if n := &h.NICs[i]; w.Position > 0 && len(undescribed(n, w)) == 0 {
+			all = append(all, strings.ToLower(n.PCI))
+		}
+	}
+	slices.Sort(all)
+	if w.Position < 1 || w.Position > len(all) {
+		return ""
+	}
+	return all[w.Position-1]
+}
+
+// slotOf is a PCI address without its function, spelled with its segment.
+func slotOf(pci string) string {
+	slot, _, _ := strings.Cut(strings.ToLower(pci), ".")
+	if strings.Count(slot, ":") == 1 {
+		slot = "0000:" + slot
+	}
+	return slot
+}
+
+func undescribed(n *NIC, w PNICWish) []PNICReason {
 	one := func(f PNICFault, check, why, remedy string) []PNICReason {
 		return []PNICReason{{f, check, why, remedy}}
 	}
@@ -40,6 +77,10 @@ func unwanted(n *NIC, w PNICWish) []PNICReason {
 		return one(WrongMAC, "HOST-PNIC-MAC-005", "has MAC "+n.MAC, "correct nic.macs for this host")
 	case w.Device != "" && n.Device != w.Device && !strings.EqualFold(n.PCI, w.Device):
 		return one(WrongDevice, w.PresentCheck(), "is not "+w.Device, "correct nic.device, or choose by nic.macs")
+	case w.Slot != "" && slotOf(n.PCI) != slotOf(w.Slot):
+		return one(WrongDevice, w.PresentCheck(), "is at "+n.PCI+", not in "+w.Slot, "correct nic.slot")
+	case w.NUMA != "" && strconv.Itoa(n.NUMA) != w.NUMA:
+		return one(WrongDevice, w.PresentCheck(), fmt.Sprintf("is on NUMA node %d", n.NUMA), "correct nic.numa")
 	case w.Driver != "" && n.Driver != w.Driver:
 		return one(WrongDriver, "HOST-PNIC-DRIVER-006", "has driver "+n.Driver, "install the driver, or correct nic.driver")
 	case w.SpeedMbps == 0 || n.SpeedMbps == w.SpeedMbps, n.SpeedMbps == 0 && (can == 0 || can == w.SpeedMbps), w.own(n) && can == w.SpeedMbps:
@@ -86,8 +127,23 @@ func (n *NIC) Usage(w PNICWish) string {
 	return ""
 }
 
-func inUse(n *NIC, w PNICWish) []PNICReason {
-	why, remedy := n.Usage(w), "choose another pNIC, or move that traffic first"
+// Usage is NIC.Usage without the vmknic of PVRDMA itself, one that this program created or that the host's option names: it takes no
+// pNIC away from RDMA.
+func (h *Host) Usage(n *NIC, w PNICWish) string {
+	other := func(device string) bool {
+		k := h.VMK(device)
+		return k == nil || len(k.Roles) > 0 || device != h.Options[VMKNICOption] && !w.VMKs.Holds(k)
+	}
+	if len(n.Use.VMKs) > 0 && !n.Use.Standard && !slices.ContainsFunc(n.Use.VMKs, other) {
+		own := *n
+		own.Roles = slices.DeleteFunc(slices.Clone(n.Roles), func(r string) bool { return r == RoleVMKernel })
+		n = &own
+	}
+	return n.Usage(w)
+}
+
+func inUse(h *Host, n *NIC, w PNICWish) []PNICReason {
+	why, remedy := h.Usage(n, w), "choose another pNIC, or move that traffic first"
 	if why == "" {
 		return nil
 	}
@@ -146,13 +202,9 @@ func unable(h *Host, n *NIC, w PNICWish) (out []PNICReason) {
 	default:
 		no(WrongProtocol, roce, "has RDMA device "+n.RDMADevice+", which does not support RoCE", another)
 	}
-	// A driver that the operator names is taken at the operator's word.
-	if w.Driver == "" && w.Drivers != nil && !w.Drivers.RoCE(n.Driver) {
-		no(UnknownDriver, "HOST-PNIC-DRIVER-006", "has driver "+n.Driver+", which is not known to support RoCE v2", another+", or name the driver as nic.driver")
-	}
 	// On the switch that is wanted, ENS can be switched off: the plan and HOST-ENS-017 say so there, and --skip applies.
-	if n.Use.ENS && !w.own(n) {
-		no(EnhancedPath, "HOST-ENS-017", "is on "+n.Switch+" in enhanced data path mode (ENS), where RDMA is not available",
+	if n.Use.ENS && !w.own(n) && w.Drivers != nil && w.Drivers.NoENS(n.Driver) != "" {
+		no(EnhancedPath, "HOST-ENS-017", "is on "+n.Switch+" in enhanced data path mode (ENS), where its RDMA is not available ("+w.Drivers.NoENS(n.Driver)+")",
 			"switch Enhanced Networking Stack off for this host on "+n.Switch)
 	}
 	return out

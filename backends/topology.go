@@ -37,12 +37,44 @@ func (n Nearness) rank() int {
 	return slices.Index([]Nearness{OneSwitch, OneRootPort, OneRootComplex, PathUnknown, DifferentRoots}, n)
 }
 
+// Compare orders paths: negative where n is the better one.
+func (n Nearness) Compare(other Nearness) int { return n.rank() - other.rank() }
+
+// A Match is a GPU and the RDMA card that it is used with.
+type Match struct {
+	GPU  *GPU
+	NIC  string // PCI address of the card's function
+	Path Nearness
+}
+
+// Match finds for each GPU the nearest of some cards, known by PCI address. Of cards equally near it takes one on the NUMA node
+// of the GPU, then one that fewer GPUs have been given: two GPUs and two cards on one switch make two pairs. given counts the
+// GPUs of each card, and is added to. Without cards it returns none.
+func (h *Host) Match(gpus []*GPU, nics []string, given map[string]int) []Match {
+	var out []Match
+	for _, g := range gpus {
+		var best *Pair
+		for _, p := range h.Pair(g) {
+			if !slices.Contains(nics, p.NIC) {
+				continue
+			}
+			if best == nil || cmp.Or(p.Path.Compare(best.Path), cmp.Compare(far(p), far(*best)), cmp.Compare(given[p.NIC], given[best.NIC])) < 0 {
+				best = &p
+			}
+		}
+		if best != nil {
+			given[best.NIC]++
+			out = append(out, Match{GPU: g, NIC: best.NIC, Path: best.Path})
+		}
+	}
+	return out
+}
+
 // A Pair is a GPU's way to an RDMA card of its host.
 type Pair struct {
 	NIC      string   `json:"nic"`              // PCI address of the card's function
 	Device   string   `json:"device,omitempty"` // vmnic2; "" where the function is passed through
 	Path     Nearness `json:"path"`
-	Shared   string   `json:"shared,omitempty"` // the bridge above both that is nearest to them
 	SameNUMA bool     `json:"same_numa"`
 	P2P      string   `json:"p2p"` // yes, doubtful, no, unknown
 }
@@ -100,11 +132,11 @@ func (g *GPU) Path() []string {
 }
 
 // Cards are the PCI functions of a host that could carry RDMA beside a GPU: Mellanox network functions, be they pNICs or
-// passed through. VFs are left out.
+// passed through. VFs are left out, and what leads to NVSwitches.
 func (h *Host) Cards() []PCIDevice {
 	var out []PCIDevice
 	for _, d := range h.PCI {
-		if strings.HasPrefix(d.Class, networkClass) && d.Vendor == mellanox && !strings.Contains(d.Name, "Virtual Function") {
+		if strings.HasPrefix(d.Class, networkClass) && d.Vendor == mellanox && !strings.Contains(d.Name, "Virtual Function") && !h.LeadsToNVSwitch(d.Address) {
 			out = append(out, d)
 		}
 	}
@@ -121,7 +153,7 @@ func (h *Host) Pair(g *GPU) []Pair {
 	var out []Pair
 	for _, c := range h.Cards() {
 		p := Pair{NIC: c.Address, SameNUMA: c.NUMA >= 0 && c.NUMA == g.NUMA}
-		p.Path, p.Shared = Near(g.Path(), h.Bridges(c.Address))
+		p.Path, _ = Near(g.Path(), h.Bridges(c.Address))
 		p.P2P = p.Path.PeerToPeer()
 		for _, n := range h.NICs {
 			if strings.EqualFold(n.PCI, c.Address) {

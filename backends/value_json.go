@@ -171,7 +171,7 @@ func ReadPlain(b json.RawMessage, s State) (Value, error) {
 	return Absent, fmt.Errorf("value: %s is not of the state %q", text, s)
 }
 
-// canonicalOf gives the canonical JSON of plain data, "" for nil.
+// canonicalOf returns the canonical JSON of plain data, "" for nil.
 func canonicalOf(v any) (string, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -273,7 +273,7 @@ func surrogates(b []byte) error {
 	}
 }
 
-// escaped gives the code of a \uXXXX escape at the start of b, -1 where there is none.
+// escaped returns the code of a \uXXXX escape at the start of b, -1 where there is none.
 func escaped(b []byte) rune {
 	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
 		return -1

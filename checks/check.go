@@ -92,19 +92,19 @@ func (s Selection) covers(c Check) bool {
 // there, so they need neither goroutines nor a limit each: all rows over 500 hosts and 1000 VMs take a fraction of a
 // second.
 func Ask(ctx context.Context, rows []Check, f *Facts, s Selection) []Finding {
-	own := *f
-	own.found = nil
+	views := f.rails()
 	var out []Finding
 	for _, c := range rows {
 		if !s.covers(c) {
 			continue
 		}
-		out = append(out, c.findings(ctx, &own)...)
+		out = append(out, c.findings(ctx, views)...)
 	}
 	return out
 }
 
-func (c Check) findings(ctx context.Context, f *Facts) (out []Finding) {
+func (c Check) findings(ctx context.Context, views []*Facts) (out []Finding) {
+	f := views[0]
 	row := Finding{ID: c.ID, Scope: string(c.Scope), Remedy: c.Remedy, Source: c.Source, Fix: string(c.Fix)}
 	unknown := func(why string, quiet bool) []Finding {
 		row.Target, row.Status, row.Evidence, row.Quiet = backends.Ref{Type: backends.TypeVCenter, Name: f.Inventory.VCenter.URL}, Unknown, why, quiet
@@ -121,23 +121,33 @@ func (c Check) findings(ctx context.Context, f *Facts) (out []Finding) {
 	case c.Run == nil:
 		return unknown(c.NoChannel, true)
 	}
-	said := c.Run(f)
+	said := c.ask(views)
 	if len(said) == 0 {
 		return unknown(noTarget, true)
 	}
 	for _, a := range said {
-		if c.Unverified {
-			a.Quiet = true
-			if a.Status == Fail {
-				a.Status = Warn
-			}
-		}
-		a = c.drifted(f, a)
 		r := row
 		r.Target, r.Host, r.Status, r.Evidence, r.Quiet = a.Target, f.HostOf(a.Target), a.Status, a.Evidence, a.Quiet
 		out = append(out, r)
 	}
 	return out
+}
+
+// ask asks the row about each target, of every rail.
+func (c Check) ask(views []*Facts) []Answer {
+	all := make([][]Answer, len(views))
+	for i, f := range views {
+		for _, a := range c.Run(f) {
+			if c.Unverified {
+				a.Quiet = true
+				if a.Status == Fail {
+					a.Status = Warn
+				}
+			}
+			all[i] = append(all[i], c.drifted(f, a))
+		}
+	}
+	return merged(views, all)
 }
 
 // A Drift tells how a target differs from the baseline in what its row looks at: "MTU was 9000". It is "" where nothing

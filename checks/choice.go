@@ -12,7 +12,7 @@ func (f *Facts) choice(h *backends.Host) backends.PNICChoice {
 	return backends.ChoosePNIC(h, sizing.PNICWish(f.Answers, h.Name))
 }
 
-// choose gives the pNIC that the rows look at: the one that a plan chooses, else the one among those that the answers
+// choose returns the pNIC that the rows look at: the one that a plan chooses, else the one among those that the answers
 // describe that comes nearest; nil without one.
 func (f *Facts) choose(h *backends.Host) *backends.NIC {
 	if near := f.choice(h).Nearest; near != nil && near.Meant() {

@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -41,6 +42,23 @@ func (f *Facts) GPUs(h *backends.Host) (list []*backends.GPU, chosen bool) {
 	return free, false
 }
 
+// NearGPUs are GPUs (see GPUs) without those that are nearer to the card of another rail: of several rails each has its own.
+func (f *Facts) NearGPUs(h *backends.Host) (list []*backends.GPU, chosen bool) {
+	list, chosen = f.GPUs(h)
+	if len(f.all) < 2 {
+		return list, chosen
+	}
+	var cards []string
+	for _, rail := range f.all {
+		cards = append(cards, rail.HCA(h))
+	}
+	own := []string{f.HCA(h)}
+	return slices.DeleteFunc(list, func(g *backends.GPU) bool {
+		mine, best := h.Match([]*backends.GPU{g}, own, map[string]int{}), h.Match([]*backends.GPU{g}, cards, map[string]int{})
+		return len(mine) > 0 && best[0].Path.Compare(mine[0].Path) < 0
+	}), chosen
+}
+
 func (f *Facts) wanted(h *backends.Host, g *backends.GPU) bool {
 	found, _ := f.VMs()
 	return slices.ContainsFunc(found, func(v *backends.VM) bool {
@@ -67,13 +85,18 @@ func (f *Facts) GPUsOf(v *backends.VM) []*backends.GPU {
 func (f *Facts) Window(v *backends.VM) (sizing.Window, error) {
 	var list []sizing.GPUCount
 	for _, g := range f.GPUsOf(v) {
-		list = append(list, sizing.CountOf(g.Vendor, g.Device, g.Model, g.MemoryMB))
+		c := sizing.CountOf(g, f.Answers.GPUDirect.Models)
+		c.BAR1MB = cmp.Or(f.Inventory.BAR1(g.Vendor, g.Device), c.BAR1MB)
+		list = append(list, c)
 	}
 	return sizing.MMIO(list)
 }
 
 // HCA is the PCI address of a host's RDMA card: the one that is passed through, else the chosen pNIC; "" without.
 func (f *Facts) HCA(h *backends.Host) string {
+	if n := f.NIC(h); len(f.all) > 1 && n != nil {
+		return n.PCI
+	}
 	found, _ := f.VMs()
 	cards := f.cards(h)
 	for _, v := range found {

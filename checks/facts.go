@@ -24,11 +24,13 @@ type Facts struct {
 	LinksLost map[string]map[string]int
 
 	found *selection // worked out once a run
+	all   []*Facts   // see Rails
 }
 
 // PairFacts is what was tried between two guests, from the client to the server. Pointers are nil where it was not.
 type PairFacts struct {
 	From, To string // VM names
+	Rail     string // "": the only one
 	Measured []perftest.Measurement
 
 	Loss        *float64 // percent of pings lost, the worse way

@@ -9,7 +9,7 @@ import (
 )
 
 // A Port is one RDMA adapter as a guest sees it. MAC is "" where the card itself is passed through; CIDR is "" where the
-// answers name no address.
+// answers name no address, backends.DHCP where a server gives it.
 type Port struct{ MAC, CIDR string }
 
 // Ports are the RDMA adapters of a VM, those of the answers first. A VM that lacks one has its own row in vCenter
@@ -18,7 +18,11 @@ func (f *Facts) Ports(v *backends.VM) []Port {
 	var out []Port
 	for _, n := range f.Networks(v.Name) {
 		if a := rdmaAdapter(v, n.PortGroup); a != nil {
-			out = append(out, Port{strings.ToLower(a.MAC), n.IP.String()})
+			port := Port{MAC: strings.ToLower(a.MAC)}
+			if n.IP.Given() {
+				port.CIDR = n.IP.String()
+			}
+			out = append(out, port)
 		} else if f.Answers.Mode == answers.GPUDirect && len(v.Passthrough) > 0 {
 			out = append(out, Port{"", n.IP.String()})
 		}

@@ -37,6 +37,9 @@ func SharedLock() []string { return []string{"Global.ManageCustomFields", "Globa
 func Needed(a *answers.Answers) []string {
 	const advanced = "VirtualMachine.Config.AdvancedConfig" // numa.nodeAffinity is an extraConfig key
 	all := Privileges(a.Mode)
+	if a.GPUs() { // also beside PVRDMA adapters
+		all = Privileges(answers.GPUDirect)
+	}
 	if a.Tuning.NUMA == "nic" && !slices.Contains(all, advanced) {
 		all = append(all, advanced)
 	}

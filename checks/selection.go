@@ -26,7 +26,7 @@ func (f *Facts) selected() *selection {
 	}
 	s := &selection{wanted: map[string]answers.VM{}, guests: map[string]*backends.Guest{}, nics: map[string]*backends.NIC{}}
 	want := f.Answers.Hosts
-	named := map[string]bool{}
+	named, without := map[string]bool{}, map[string]bool{}
 	for _, name := range want.Names {
 		named[name] = true
 	}
@@ -36,6 +36,8 @@ func (f *Facts) selected() *selection {
 		case len(want.Names) > 0 && !named[h.Name]:
 		case len(want.Names) == 0 && want.Cluster != "" && want.Cluster != h.Cluster:
 		case want.Datacenter != "" && want.Datacenter != h.Datacenter:
+		case f.leavesOut(h):
+			without[h.Name] = true
 		default:
 			s.hosts = append(s.hosts, h)
 			if !f.PassedOn(h) {
@@ -50,7 +52,9 @@ func (f *Facts) selected() *selection {
 		s.byName[v.Name], s.byName[v.Path] = v, v
 	}
 	for _, a := range f.Answers.VMs {
-		if v := s.byName[a.Name]; v != nil {
+		if v := s.byName[a.Name]; v != nil && without[v.Host] {
+			continue
+		} else if v != nil {
 			s.vms = append(s.vms, v)
 			s.wanted[v.Name] = a
 		} else {
@@ -78,6 +82,12 @@ func (f *Facts) VMs() (found []*backends.VM, missing []string) {
 
 // Guest is the guest of a VM; nil where nobody asked it.
 func (f *Facts) Guest(vm string) *backends.Guest { return f.selected().guests[vm] }
+
+// Managed tells whether the answers let the guest of a VM be set up: nothing is asked about the others.
+func (f *Facts) Managed(vm string) bool { return f.selected().wanted[vm].Guest.Managed() }
+
+// GuestOf is what the answers let be done in the guest of a VM.
+func (f *Facts) GuestOf(vm string) answers.Guest { return f.Answers.GuestOf(f.selected().wanted[vm]) }
 
 // Networks are the RDMA adapters that the answers give a VM.
 func (f *Facts) Networks(vm string) []answers.Adapter {

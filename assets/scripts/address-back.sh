@@ -1,11 +1,17 @@
 #!/bin/sh
 # Takes a change of an address back: address-back.sh DIR FILE BESIDE INTERFACE ADDRESS ACTIVATE. BESIDE begins the names of
-# what an interrupted write leaves; ADDRESS is empty where none was given; ACTIVATE is a script.
+# what an interrupted write leaves; ADDRESS is empty where none was given, dhcp where a server gives it; ACTIVATE is a script.
 dir=$1 file=$2 beside=$3 nic=$4 address=$5 activate=$6
 rm -f -- "$beside"??????
 if [ -e "$dir/old" ]; then cp -p "$dir/old" "$file"; else rm -f -- "$file"; fi
 (eval "$activate")
-[ -z "$address" ] || ip addr del "$address" dev "$nic" 2>/dev/null || :
+if [ "$address" = dhcp ]; then
+	for a in $(ip -o addr show dev "$nic" | sed -n 's/.* inet \([^ ]*\) .* dynamic.*/\1/p'); do
+		grep -qF " $a " "$dir/addresses" || ip addr del "$a" dev "$nic" 2>/dev/null || :
+	done
+elif [ -n "$address" ]; then
+	ip addr del "$address" dev "$nic" 2>/dev/null || :
+fi
 [ -s "$dir/mtu" ] && ip link set dev "$nic" mtu "$(cat "$dir/mtu")"
 [ -s "$dir/flags" ] && [ $(($(cat "$dir/flags") & 1)) = 0 ] && ip link set dev "$nic" down
 rm -f "$dir/undoing"

@@ -5,7 +5,7 @@
 #     FILE BESIDE MODE OWNER CONTENT INTERFACE ADDRESS MTU STALE AGAIN DOWN SETTLE LOOKS
 # WATCH, BACK and ACTIVATE are scripts; see address-watch.sh. With no MODE the file is removed. STALE are addresses to take
 # away by hand and AGAIN those to give back, for some systems leave them; an MTU too, which some apply only at boot. The
-# interface must have ADDRESS and MTU in LOOKS looks, a second apart, within SETTLE seconds.
+# interface must have ADDRESS (dhcp: any IPv4 address with a lifetime) and MTU in LOOKS looks, a second apart, within SETTLE seconds.
 dir=$1 work=$2 unit=$3 watch=$4 seconds=$5 back=$6 activate=$7
 shift 7
 file=$1 beside=$2 mode=$3 owner=$4 content=$5 nic=$6
@@ -16,6 +16,7 @@ sys=/sys/class/net/$nic
 { rm -rf -- "$dir" && mkdir -p "$dir" && chmod 700 "$dir"; } || exit 1
 if [ -e "$file" ]; then cp -p "$file" "$dir/old" || exit 1; fi
 for k in mtu flags; do cat "$sys/$k" >"$dir/$k"; done 2>/dev/null
+ip -o addr show dev "$nic" >"$dir/addresses"
 { printf %s "$back" >"$dir/back" && printf %s "$watch" >"$dir/watch" && : >"$dir/watching"; } || exit 1
 
 # The watch waits as long as this script is at work, and outlives this login.
@@ -38,6 +39,13 @@ undo() {
 	[ ! -e "$dir/undoing" ] || sh "$dir/back"
 	exit 1
 }
+has() {
+	if [ "$1" = dhcp ]; then
+		ip -o addr show dev "$nic" | grep -q ' inet .* dynamic'
+	else
+		ip -o addr show dev "$nic" | grep -qF " $1 "
+	fi
+}
 write() {
 	mkdir -p "${file%/*}" && t=$(mktemp "${beside}XXXXXX") && chmod "$mode" "$t" && chown "$owner" "$t" &&
 		printf %s "$content" >"$t" && { sync "$t" 2>/dev/null || :; } && mv -f "$t" "$file"
@@ -53,7 +61,7 @@ fi
 for a in $stale; do ip addr del "$a" dev "$nic" 2>/dev/null || :; done
 if [ "$mtu" -gt 0 ] && [ "$(cat "$sys/mtu")" != "$mtu" ]; then ip link set dev "$nic" mtu "$mtu" || :; fi
 for a in $again; do
-	ip -o addr show dev "$nic" | grep -qF " $a " || ip addr add "$a" dev "$nic" 2>/dev/null || :
+	has "$a" || ip addr add "$a" dev "$nic" 2>/dev/null || :
 done
 if [ -n "$down" ]; then ip link set dev "$nic" down || :; fi
 [ -n "$address" ] || exit 0
@@ -61,7 +69,7 @@ if [ -n "$down" ]; then ip link set dev "$nic" down || :; fi
 ip link set dev "$nic" up || :
 i=0 seen=0
 while :; do
-	if ip -o addr show dev "$nic" | grep -qF " $address " && [ "$(cat "$sys/mtu")" = "$mtu" ]; then seen=$((seen + 1)); else seen=0; fi
+	if has "$address" && [ "$(cat "$sys/mtu")" = "$mtu" ]; then seen=$((seen + 1)); else seen=0; fi
 	[ "$seen" -lt "$looks" ] || exit 0
 	[ "$i" -lt "$settle" ] || break
 	i=$((i + 1))

@@ -16,4 +16,4 @@ while [ "$i" -lt 240 ] && [ -e "$dir/undoing" ]; do
 	i=$((i + 1))
 done
 rm -rf -- "$dir"
-rmdir "$work" 2>/dev/null
+rmdir "$work" 2>/dev/null || : # systemd keeps a unit that failed

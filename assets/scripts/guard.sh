@@ -47,7 +47,7 @@ if command -v flock >/dev/null 2>&1; then
 	$g_session flock -w "${g_wait:-60}" -E 75 "$g_lock" /bin/sh -c "$g_held" rdma-setup "$@"
 	exit $?
 fi
-# Without flock the note is the lock. It is as good as its limit: a step whose note is older has been ended by a reboot
+# Without flock the note is the lock. It holds until its limit: a step whose note is older has been ended by a reboot
 # or a signal.
 g_end=
 while g_note=$(running 2>/dev/null); do

@@ -66,7 +66,9 @@ printf '\036#begins\n' || exit 1
 s_timeout=
 if [ "$s_keep" != yes ] && command -v timeout >/dev/null 2>&1; then s_timeout="timeout --foreground -k 10 $s_limit"; fi
 umask 022
-$s_timeout /bin/sh "$s_w/body" >"$s_w/out" 2>"$s_w/err"
+# What the step starts to stay (a DHCP client, a service) must not inherit the descriptor of the lock, which flock(1) gives
+# its command: it would keep the lock for as long as it runs. flock(1) and this shell hold it until the step has ended.
+$s_timeout /bin/sh "$s_w/body" >"$s_w/out" 2>"$s_w/err" 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-
 s_rc=$?
 cat "$s_w/err" >&2
 cat "$s_w/out"

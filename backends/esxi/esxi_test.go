@@ -2,8 +2,10 @@ package esxi_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -99,6 +101,13 @@ func writes(l *lab.Lab) func() int {
 	}
 }
 
+// cards asks one host for its cards.
+func cards(t *testing.T, h *esxi.Hosts, host string) (map[string]backends.Firmware, error) {
+	t.Helper()
+	r := h.Read(t.Context(), []string{host}, 1)[host]
+	return r.Cards, r.Err
+}
+
 func value(pairs map[string]string) backends.Value { return backends.ValueOf(pairs) }
 
 func TestContract(t *testing.T) {
@@ -131,7 +140,7 @@ func TestCards(t *testing.T) {
 			t.Fatal(r.Err)
 		}
 		five, four := r.Cards[cx5], r.Cards[cx4]
-		if len(r.Cards) != 2 || five.PSID != "MT_0000000009" || five.Version != "16.35.4030" || four.PSID != "MT_2420110034" {
+		if len(r.Cards) != 2 || five.PSID != "MT_0000000009" || five.Slot != (backends.Slot{Gen: 3, Lanes: 16}) || four.PSID != "MT_2420110034" {
 			t.Errorf("%s: %+v", host, r.Cards)
 		}
 		if five.Current["SRIOV_EN"] != "0" || five.Next["SRIOV_EN"] != "1" || five.Current["NUM_OF_VFS"] != "8" || five.Next["NUM_OF_VFS"] != "16" {
@@ -141,19 +150,37 @@ func TestCards(t *testing.T) {
 			t.Errorf("%s: LINK_TYPE of the Ethernet card %v, of the VPI card %v", host, four.Next, five.Next)
 		}
 	}
-	if all["esx-01"].Cards[cx5].Device == all["esx-02"].Cards[cx5].Device {
-		t.Error("the lab gives the card the same index on both hosts: nothing was tried")
+}
+
+// What the shell tells beside the cards: each fact stands alone.
+func TestSecureBootAndLog(t *testing.T) {
+	line := "2024-05-01T10:00:00.000Z cpu3:2097)WARNING: PCI: 812: Out of Interrupt Vectors"
+	l, h := start(t, "healthy", "host=esx-02,command=grep,do=fail:grep: /var/log/vmkernel.log: No such file or directory", "host=esx-02,command=secureBoot.py,do=fail:no")
+	l.World().View(func(s *world.State) {
+		s.Host("esx-01").SecureBoot, s.Host("esx-01").KernelLog = true, []string{"2024-05-01T10:00:00.000Z cpu3:2097)nothing", line}
+		s.Host("esx-02").VIBs = slices.DeleteFunc(s.Host("esx-02").VIBs, func(v world.VIB) bool { return v.Name == "mft" })
+	})
+	all := h.Read(t.Context(), []string{"esx-01", "esx-02"}, 2)
+	if r := all["esx-01"]; r.Err != nil || r.SecureBoot == nil || !*r.SecureBoot || !slices.Equal(r.Log, []string{line}) || len(r.Cards) != 2 {
+		t.Errorf("%+v", r)
+	}
+	if r := all["esx-02"]; !errors.Is(r.Err, esxi.ErrNoTools) || r.SecureBoot != nil {
+		t.Errorf("%+v", r)
+	}
+	_, h = start(t, "healthy", "command=mlxlink,do=fail:-E- Unsupported device")
+	if r := h.Read(t.Context(), []string{"esx-01"}, 1)["esx-01"]; r.Err != nil || r.SecureBoot == nil || *r.SecureBoot || r.Log == nil || len(r.Log) > 0 || r.Cards[cx5].Slot != (backends.Slot{}) {
+		t.Errorf("%+v", r)
 	}
 }
 
 func TestLoginByPassword(t *testing.T) {
 	l, _ := start(t, "healthy")
 	h := shells(t, l, ssh.Config{Password: func(context.Context, ssh.Target) (string, error) { return l.World().Secrets.ESXi, nil }})
-	if cards, err := h.Cards(t.Context(), "esx-01"); err != nil || len(cards) != 2 {
-		t.Errorf("%v (%v)", cards, err)
+	if got, err := cards(t, h, "esx-01"); err != nil || len(got) != 2 {
+		t.Errorf("%v (%v)", got, err)
 	}
 	h = shells(t, l, ssh.Config{Password: func(context.Context, ssh.Target) (string, error) { return "wrong", nil }})
-	_, err := h.Cards(t.Context(), "esx-01")
+	_, err := cards(t, h, "esx-01")
 	if backends.KindOf(err) != backends.KindAuth || backends.HintOf(err) == "" {
 		t.Errorf("%v (hint %q)", err, backends.HintOf(err))
 	}

@@ -129,27 +129,27 @@ func TestToolHangs(t *testing.T) {
 func TestAlreadyStarted(t *testing.T) {
 	l, h := start(t, "healthy", "command=/opt/mellanox/bin/mst start,do=fail:Module mst is already loaded")
 	l.World().View(func(s *world.State) { s.Host("esx-01").MST = true })
-	if cards, err := h.Cards(t.Context(), "esx-01"); err != nil || len(cards) != 2 {
-		t.Errorf("%v (%v)", cards, err)
+	if got, err := cards(t, h, "esx-01"); err != nil || len(got) != 2 {
+		t.Errorf("%v (%v)", got, err)
 	}
 }
 
 // flint refuses some cards that mlxfwmanager still answers for.
 func TestIdentityByTheOtherTool(t *testing.T) {
 	_, h := start(t, "sriov-oem")
-	if _, err := h.Cards(t.Context(), "esx-02"); !errors.Is(err, esxi.ErrNoTools) {
+	if _, err := cards(t, h, "esx-02"); !errors.Is(err, esxi.ErrNoTools) {
 		t.Errorf("bare: %v", err)
 	}
 	l, h := start(t, "healthy", "command=flint,do=fail:-E- Cannot open Device: x. MFE_CR_ERROR")
 	l.World().View(func(s *world.State) {
 		c := s.Host("esx-02").Card(cx5)
-		c.PSID, c.Version = "DEL0000000027", "16.26.6000"
+		c.PSID, c.Lanes = "DEL0000000027", 4
 	})
-	cards, err := h.Cards(t.Context(), "esx-02")
+	all, err := cards(t, h, "esx-02")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := cards[cx5]; c.PSID != "DEL0000000027" || c.Version != "16.26.6000" {
+	if c := all[cx5]; c.PSID != "DEL0000000027" || c.Slot != (backends.Slot{Gen: 3, Lanes: 4}) {
 		t.Errorf("%+v", c)
 	}
 }
@@ -159,10 +159,10 @@ func TestNobodyAnswers(t *testing.T) {
 	if err := l.World().SetService("esx-01", "TSM-SSH", false); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.Cards(t.Context(), "esx-01"); backends.KindOf(err) != backends.KindUnreachable {
+	if _, err := cards(t, h, "esx-01"); backends.KindOf(err) != backends.KindUnreachable {
 		t.Errorf("SSH is off: %v", err)
 	}
-	if _, err := h.Cards(t.Context(), "esx-77"); backends.KindOf(err) != backends.KindUsage || !strings.Contains(backends.HintOf(err), "esxi: addresses") {
+	if _, err := cards(t, h, "esx-77"); backends.KindOf(err) != backends.KindUsage || !strings.Contains(backends.HintOf(err), "esxi: addresses") {
 		t.Errorf("no address: %v", err)
 	}
 	gate, err := net.Listen("tcp", "127.0.0.1:0")
@@ -179,7 +179,7 @@ func TestNobodyAnswers(t *testing.T) {
 	h = esxi.New(pool, func(string) (ssh.Target, bool) {
 		return ssh.Target{Class: "esxi", Host: "127.0.0.1", Port: addr.Port, User: "root"}, true
 	}, esxi.Options{Start: 50 * time.Millisecond, Poll: 10 * time.Millisecond})
-	if _, err := h.Cards(t.Context(), "esx-01"); backends.KindOf(err) != backends.KindUnreachable || !strings.Contains(err.Error(), "refused the connection") {
+	if _, err := cards(t, h, "esx-01"); backends.KindOf(err) != backends.KindUnreachable || !strings.Contains(err.Error(), "refused the connection") {
 		t.Errorf("nothing listens: %v", err)
 	}
 }

@@ -9,32 +9,65 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 	"github.com/rdma-setup/rdma-setup/backends/transcript/firmware"
 )
 
-// Cards asks all cards of a host, by PCI address of function 0. SSH must be open on the host.
-func (h *Hosts) Cards(ctx context.Context, host string) (map[string]backends.Firmware, error) {
-	out := map[string]backends.Firmware{}
-	err := h.with(ctx, host, func(s *shell) error {
-		list, err := s.devices(ctx)
-		if err != nil {
-			return err
-		}
-		for _, d := range list {
-			if out[d.pci], err = s.card(ctx, d); err != nil {
-				return err
-			}
-		}
-		return nil
+// read asks one shell.
+func (h *Hosts) read(ctx context.Context, host string) (r Reading) {
+	r.Err = h.with(ctx, host, func(s *shell) (err error) {
+		r.SecureBoot, r.Log = s.secureBoot(ctx), s.log(ctx)
+		r.Cards, err = s.cards(ctx)
+		return err
 	})
+	return r
+}
+
+// cards asks all cards of a host.
+func (s *shell) cards(ctx context.Context) (map[string]backends.Firmware, error) {
+	list, err := s.devices(ctx)
 	if err != nil {
 		return nil, err
+	}
+	out := map[string]backends.Firmware{}
+	for _, d := range list {
+		if out[d.pci], err = s.card(ctx, d); err != nil {
+			return nil, err
+		}
 	}
 	return out, nil
 }
 
-// card asks one card for its identity and its configuration.
+// secureBoot asks whether the host booted with UEFI Secure Boot, nil where it does not tell (VMware vSphere 7.0 ESXi STIG
+// asks by the same program, which prints Enabled or Disabled).
+func (s *shell) secureBoot(ctx context.Context) *bool {
+	r, err := s.conn.Run(ctx, ssh.Command{Argv: []string{"/usr/lib/vmware/secureboot/bin/secureBoot.py", "-s"}, Limit: s.limit})
+	if err != nil || r.ExitCode != 0 {
+		return nil
+	}
+	for word, is := range map[string]bool{"enabled": true, "disabled": false} {
+		if strings.EqualFold(strings.TrimSpace(r.Stdout), word) {
+			return &is
+		}
+	}
+	return nil
+}
+
+// log greps vmkernel.log; nil where it cannot be read.
+func (s *shell) log(ctx context.Context) []string {
+	argv := []string{"grep", "-i"}
+	for _, text := range backends.LogTexts {
+		argv = append(argv, "-e", text)
+	}
+	r, err := s.conn.Run(ctx, ssh.Command{Argv: append(argv, "/var/log/vmkernel.log"), Limit: s.limit})
+	if err != nil || r.ExitCode > 1 { // 1: no line
+		return nil
+	}
+	return strings.FieldsFunc(r.Stdout, func(c rune) bool { return c == '\n' })
+}
+
+// card asks one card for its identity, its configuration and its PCIe link.
 func (s *shell) card(ctx context.Context, d device) (backends.Firmware, error) {
 	f, err := s.config(ctx, d)
 	if err != nil {
@@ -46,8 +79,8 @@ func (s *shell) card(ctx context.Context, d device) (backends.Firmware, error) {
 	}
 	if image := firmware.Flint(text); !failed && image.PSID != nil {
 		f.PSID = *image.PSID
-		f.Version = text0(image.FWVersion)
-		return f, nil
+		f.Slot, err = s.slot(ctx, d)
+		return f, err
 	}
 	// Some cards keep flint out and still answer the other tool.
 	if text, failed, err = s.tool(ctx, "mlxfwmanager", "-d", d.name); err != nil {
@@ -57,21 +90,31 @@ func (s *shell) card(ctx context.Context, d device) (backends.Firmware, error) {
 	if failed || list.Failed() || len(list.Devices) == 0 {
 		return f, s.fail("query the firmware of "+d.pci, list.Errors, text)
 	}
-	f.PSID, f.Version = text0(list.Devices[0].PSID), text0(list.Devices[0].FWCurrent)
-	return f, nil
-}
-
-func text0(s *string) string {
-	if s == nil {
-		return ""
+	if id := list.Devices[0].PSID; id != nil {
+		f.PSID = *id
 	}
-	return *s
+	f.Slot, err = s.slot(ctx, d)
+	return f, err
 }
 
-// config reads the keys of FirmwareKeys that a card has. Only with -e the tool tells what is in force now; without it
+// slot asks for the PCIe link of a card (NVIDIA, MFT documentation: mlxlink Utility). A card or a release of MFT that does
+// not tell it leaves it unread; that mlxlink is among the tools of every release for ESXi is unverified.
+func (s *shell) slot(ctx context.Context, d device) (backends.Slot, error) {
+	text, failed, err := s.tool(ctx, "mlxlink", "-d", d.name, "--port_type", "PCIE")
+	switch {
+	case errors.Is(err, ErrNoTools):
+		return backends.Slot{}, nil
+	case err != nil || failed:
+		return backends.Slot{}, err
+	}
+	gen, lanes := firmware.PCIeLink(text)
+	return backends.Slot{Gen: gen, Lanes: lanes}, nil
+}
+
+// config reads the keys of FirmwareRules.Keys that a card has. Only with -e the tool tells what is in force now; without it
 // every column is the next boot's.
 func (s *shell) config(ctx context.Context, d device) (backends.Firmware, error) {
-	f := backends.Firmware{Device: d.name, Current: map[string]string{}, Next: map[string]string{}}
+	f := backends.Firmware{Current: map[string]string{}, Next: map[string]string{}}
 	text, failed, err := s.tool(ctx, "mlxconfig", "-d", d.name, "-e", "query")
 	if err != nil {
 		return f, err
@@ -81,7 +124,7 @@ func (s *shell) config(ctx context.Context, d device) (backends.Firmware, error)
 		return f, s.fail("query the configuration of "+d.pci, c.Errors, text)
 	}
 	for _, p := range c.Params {
-		if !slices.Contains(backends.FirmwareKeys, p.Name) {
+		if !nic.FirmwareKey(p.Name) {
 			continue
 		}
 		if v, ok := number(p.Current); ok {
@@ -145,7 +188,7 @@ func (f firmwareSetter) Set(ctx context.Context, t backends.Setting, to backends
 		return backends.Errorf(backends.KindPermanent, t.Target.Name, "", "set the firmware of %s: %w", t.Name, err)
 	}
 	for key, value := range want {
-		if _, ok := number(&value); !ok || !slices.Contains(backends.FirmwareKeys, key) {
+		if _, ok := number(&value); !ok || !nic.FirmwareKey(key) {
 			return backends.Errorf(backends.KindRefused, t.Target.Name, "", "set the firmware of %s: %s=%q is none of what this program sets", t.Name, key, value)
 		}
 	}

@@ -58,13 +58,15 @@ func (h *Hosts) Setters() map[backends.Kind]backends.Setter {
 	return map[backends.Kind]backends.Setter{backends.KindFirmware: firmwareSetter{h}}
 }
 
-// A Reading is what the firmware tools say of one host's cards, by PCI address of function 0, or why they say nothing.
+// A Reading is what the shell of one host tells. What does not answer costs its own fact only.
 type Reading struct {
-	Cards map[string]backends.Firmware
-	Err   error
+	Cards      map[string]backends.Firmware // by PCI address of function 0
+	SecureBoot *bool                        // nil: not read
+	Log        []string                     // lines of vmkernel.log that have one of backends.LogTexts; nil: not read
+	Err        error                        // why the cards were not read
 }
 
-// Read asks several hosts at once for all their cards. SSH must be open on them; every host is in the answer.
+// Read asks the shells of several hosts at once. SSH must be open on them; every host is in the answer.
 func (h *Hosts) Read(ctx context.Context, hosts []string, parallel int) map[string]Reading {
 	if parallel <= 0 {
 		parallel = 16
@@ -75,9 +77,9 @@ func (h *Hosts) Read(ctx context.Context, hosts []string, parallel int) map[stri
 	g.SetLimit(parallel)
 	for _, host := range hosts {
 		g.Go(func() error {
-			cards, err := h.Cards(ctx, host)
+			r := h.read(ctx, host)
 			mu.Lock()
-			out[host] = Reading{cards, err}
+			out[host] = r
 			mu.Unlock()
 			return nil
 		})

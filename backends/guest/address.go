@@ -15,7 +15,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// address sets the persistent static address of the interface behind an adapter: KindAddress.
+// address sets the persistent address of the interface behind an adapter: KindAddress.
 type address struct{ g *Guests }
 
 // An interfaceState is what an interface is compared by.
@@ -71,7 +71,7 @@ func (a address) Read(ctx context.Context, s backends.Setting) (backends.Value, 
 	}
 	var want backends.AddressSpec
 	a.g.want(s, &want)
-	v := addressValue(i, want.CIDR)
+	v := i.Address(want.CIDR)
 	if half := halfConfigured(n, i, s.Name, v); half != "" {
 		return backends.Partial(half), nil
 	}
@@ -93,22 +93,13 @@ func halfConfigured(n *network, i *backends.Interface, portGroup string, v backe
 	if v.IsAbsent() || v.Decode(&spec) != nil {
 		return own.Path + " is there, and its address is not in force"
 	}
+	if c, ok := netconf.Find(n.system, n.files, static.NIC); ok && c.DHCP && i.DHCP {
+		return ""
+	}
 	if address, _, _ := strings.Cut(spec.CIDR, "/"); !strings.Contains(n.files[at].Content, address) {
 		return own.Path + " is there, and " + i.Name + " has " + spec.CIDR
 	}
 	return ""
-}
-
-// addressValue picks the wanted address where the interface has several.
-func addressValue(i *backends.Interface, want string) backends.Value {
-	if i == nil || !i.Persistent || len(i.Addresses) == 0 {
-		return backends.Absent
-	}
-	cidr := i.Addresses[0]
-	if slices.Contains(i.Addresses, want) {
-		cidr = want
-	}
-	return backends.ValueOf(backends.AddressSpec{CIDR: cidr, MTU: i.MTU})
 }
 
 // Set writes the configuration of the one interface and applies it under the guest's own watch: unless the guest is
@@ -120,7 +111,7 @@ func (a address) Set(ctx context.Context, s backends.Setting, to backends.Value,
 	if err != nil {
 		return err
 	}
-	if addressValue(i, wantedCIDR(to)) == to {
+	if i.Address(wantedCIDR(to)) == to {
 		return nil
 	}
 	t, err := a.turn(s, n, i, to)
@@ -167,11 +158,16 @@ func (a address) turn(s backends.Setting, n *network, i *backends.Interface, to 
 			return turn{}, err
 		}
 		p, err := netip.ParsePrefix(want.CIDR)
-		if err != nil || !p.Addr().Is4() || want.MTU < 576 || want.MTU > 65535 {
+		dhcp := want.CIDR == backends.DHCP
+		if !dhcp && (err != nil || !p.Addr().Is4()) || want.MTU < 576 || want.MTU > 65535 {
 			return turn{}, backends.Errorf(backends.KindUsage, label(vm), "", "address %s with MTU %d cannot be set", want.CIDR, want.MTU)
 		}
+		if dhcp && n.system == netconf.Ifupdown {
+			return refuse("Write an address for this VM.",
+				"ifupdown takes default route and DNS servers from every DHCP server (interfaces(5)): %s shall have neither", i.Name)
+		}
 		for _, other := range n.interfaces {
-			if other.Name != i.Name && overlaps(other.Addresses, p) {
+			if !dhcp && other.Name != i.Name && overlaps(other.Addresses, p) {
 				return refuse("Give the RDMA network a subnet of its own: answers would go out by the wrong interface.",
 					"%s is in a subnet that %s has too", want.CIDR, other.Name)
 			}
@@ -190,6 +186,9 @@ func (a address) turn(s backends.Setting, n *network, i *backends.Interface, to 
 		t.content = ""
 	}
 	for _, addr := range i.Addresses {
+		if t.address == backends.DHCP && i.DHCP {
+			break // which of them is the lease that stays is not known
+		}
 		if p, err := netip.ParsePrefix(addr); err == nil && p.Addr().Is4() && addr != t.address {
 			t.stale = append(t.stale, addr)
 		}

@@ -103,6 +103,65 @@ func (b build) Set(ctx context.Context, s backends.Setting, to backends.Value, _
 	return nil
 }
 
+// itemBuild is what this program built; state: the file that it was built from.
+const itemBuild backends.ItemKind = "build"
+
+// Keep records what was built from which file, and the directory where it goes. The half of an earlier build is recorded as
+// nothing: each Set takes it away first, and an undo must not bring it back.
+func (b build) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (backends.Kept, error) {
+	items, err := b.items(ctx, s)
+	for i := range items {
+		if items[i].State.IsPartial() {
+			items = []backends.Item{{Kind: itemBuild, Name: s.Name}}
+			if s.Name == backends.BuildPerftest {
+				items = append(items, backends.Item{Kind: backends.ItemDirectory, Name: perftestDir})
+			}
+			break
+		}
+	}
+	return backends.Kept{Items: items}, err
+}
+
+// Observe returns the same as it is now.
+func (b build) Observe(ctx context.Context, s backends.Setting, _ backends.Kept) (backends.Kept, error) {
+	items, err := b.items(ctx, s)
+	return backends.Kept{Items: items}, err
+}
+
+func (b build) items(ctx context.Context, s backends.Setting) ([]backends.Item, error) {
+	r, err := b.g.Run(ctx, s.Target.Name, ssh.Command{Script: section("built", listBuilt) + section("prefix", "stat -c '%a %u:%g' "+perftestDir+" 2>/dev/null")})
+	if err != nil {
+		return nil, err
+	}
+	f := sections(r.Stdout)
+	items := []backends.Item{{Kind: itemBuild, Name: s.Name, State: builtOf(f["built"])[s.Name]}}
+	if s.Name == backends.BuildPerftest {
+		dir := backends.Item{Kind: backends.ItemDirectory, Name: perftestDir}
+		if is := f.line("prefix"); is != "" {
+			dir.State = backends.ValueOf(is)
+		}
+		items = append(items, dir)
+	}
+	return items, nil
+}
+
+// Restore takes away what was built, and builds again what was there before: from the same file, which may be gone by now.
+func (b build) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, progress backends.Progress) error {
+	was := kept.Item(itemBuild, s.Name)
+	if was == nil {
+		return nil
+	}
+	err := b.Set(ctx, s, was.State, progress)
+	var file string
+	if err != nil && was.State.Decode(&file) == nil && backends.KindOf(err) == backends.KindPermanent && strings.Contains(err.Error(), noSuchFile) {
+		return backends.Errorf(backends.KindPermanent, label(s.Target.Name), "Put "+file+" back, then run rdma-setup rollback again; with --on-conflict keep it stays away.",
+			"build %s again: %w", s.Name, backends.Unobtainable{Kind: itemBuild, Names: []string{s.Name}, Said: file + ": " + noSuchFile})
+	}
+	return err
+}
+
+const noSuchFile = "no such file in the guest"
+
 // buildScript builds a thing from a file; see assets/scripts/build.sh.
 func buildScript(name, file string) string {
 	build := ""
@@ -129,7 +188,7 @@ func buildError(vm, name, file string, r ssh.Result) error {
 		hint = "Build it by hand to see all of what it says: ./configure CUDA_H_PATH=/usr/local/cuda/include/cuda.h && make."
 	}
 	for _, c := range []struct{ says, hint string }{
-		{"no such file in the guest", "Put the file there, or name the path at which the guest sees it."},
+		{noSuchFile, "Put the file there, or name the path at which the guest sees it."},
 		{"not by this program", "It is somebody's own: put it out of the way, or take gpudirect.perftest out of the answers."},
 		{"ouveau", "Write \"blacklist nouveau\" and \"options nouveau modeset=0\" into a file of /etc/modprobe.d, renew the initial RAM disk and reboot the guest."},
 		{"kernel source tree", "Install the headers of the running kernel (Debian, Ubuntu: linux-headers-$(uname -r); EL: kernel-devel-$(uname -r)), then resume."},

@@ -1,6 +1,7 @@
 package guest_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -47,7 +48,45 @@ func TestBuildFromFiles(t *testing.T) {
 				t.Fatalf("cut short: %v", g.Built)
 			}
 			try(backends.BuildPerftest, backends.ValueOf(perftestSource)) // on top of the half of it
+			keeper, _ := backends.As[backends.Keeper](set)
+			s := m.setting(backends.KindBuild, backends.BuildPerftest)
+			kept, err := keeper.Keep(t.Context(), s, backends.Absent)
+			if err != nil {
+				t.Fatal(err)
+			}
+			kept = throughJSON(t, kept)
+			differs := func(want int) {
+				t.Helper()
+				if d := m.differs(t, backends.Assignment{Setting: s}, kept); len(d) != want {
+					t.Errorf("%d differences are wanted: %v", want, d)
+				}
+			}
+			differs(0)
+			m.root(t, "cp "+perftestSource+" /mnt/share/perftest-other.tar.gz")
+			try(backends.BuildPerftest, backends.ValueOf("/mnt/share/perftest-other.tar.gz"))
+			differs(1)
+			m.root(t, "mv "+perftestSource+" /mnt/share/away")
+			var lost backends.Unobtainable
+			if err := keeper.Restore(t.Context(), s, kept, nil); !errors.As(err, &lost) || !strings.Contains(err.Error(), perftestSource) {
+				t.Errorf("its file is gone: %v", err)
+			}
+			m.root(t, "mv /mnt/share/away "+perftestSource)
+			if err := keeper.Restore(t.Context(), s, kept, nil); err != nil {
+				t.Error(err)
+			}
+			differs(0)
 			try(backends.BuildPerftest, backends.Absent)
+			differs(2)
+			if kept, err = keeper.Keep(t.Context(), s, backends.Absent); err != nil {
+				t.Fatal(err)
+			}
+			try(backends.BuildPerftest, backends.ValueOf(perftestSource))
+			m.root(t, "echo 'begun "+perftestSource+"' >/var/lib/rdma-setup/built/perftest; rm /opt/perftest/bin/ib_write_bw")
+			differs(2)
+			if err := keeper.Restore(t.Context(), s, kept, nil); err != nil {
+				t.Error(err)
+			}
+			differs(0)
 			try(backends.BuildDriver, backends.Absent)
 			after := m.Survey(t.Context(), m.vm)
 			if after.NVIDIA != nil || after.CUDATests != nil || len(after.Built) != 0 {

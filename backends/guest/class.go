@@ -52,7 +52,7 @@ func classUnits() string {
 
 var classCommand = regexp.MustCompile(`(?m)^ExecStart=/bin/sh ` + regexp.QuoteMeta(classScriptFile) + ` ([0-9a-f:]{17}) ([0-9]{1,3})$`)
 
-// keptClasses gives the classes that come back after a boot, by MAC.
+// keptClasses returns the classes that come back after a boot, by MAC.
 func (f facts) keptClasses() map[string]int {
 	m := map[string]int{}
 	for _, c := range classCommand.FindAllStringSubmatch(f["classes"], -1) {
@@ -61,7 +61,7 @@ func (f facts) keptClasses() map[string]int {
 	return m
 }
 
-// classOf gives the value of KindTrafficClass of the device with a MAC that marks with a class now, or of which nothing
+// classOf returns the value of KindTrafficClass of the device with a MAC that marks with a class now, or of which nothing
 // tells (nil). An attempt that was broken off, to set it or to take it back, shows as Partial.
 func (f facts) classOf(mac string, now *int) backends.Value {
 	kept := f.keptClasses()
@@ -153,9 +153,8 @@ func (c class) Set(ctx context.Context, s backends.Setting, to backends.Value, _
 	if err := c.g.put(ctx, vm, classScriptFile, []byte(ClassScript()), 0o755, ""); err != nil {
 		return err
 	}
-	u := ssh.Quote(unit)
 	_, err = c.g.root(ctx, vm, "mark the traffic of "+st.mac, ssh.Command{Limit: time.Minute,
-		Script: fmt.Sprintf("sh %s %s %d || exit 1\nsystemctl enable %s && systemctl restart %[4]s", classScriptFile, st.mac, want, u)})
+		Script: script("class-set.sh", classScriptFile, st.mac, strconv.Itoa(want), unit)})
 	if err != nil {
 		return err
 	}
@@ -165,22 +164,16 @@ func (c class) Set(ctx context.Context, s backends.Setting, to backends.Value, _
 	return nil
 }
 
-// clear lets the device mark as before and takes the unit away. The unit's file goes last, then the script, which other
-// units may need: a turn back that was broken off shows as such.
+// clear lets the device mark as before and takes the unit away. One that was broken off shows as such.
 func (c class) clear(ctx context.Context, vm string, st classState, before int, dir bool) error {
 	unit, _ := ClassUnit(st.mac, 0)
-	u := ssh.Quote(unit)
-	script := fmt.Sprintf("systemctl disable %[1]s >/dev/null 2>&1\nsystemctl stop %[1]s >/dev/null 2>&1\n", u)
+	args := []string{classScriptFile, unitDir + classPrefix, unit, st.mac, strconv.Itoa(before)}
 	if st.dev != "" {
-		script += fmt.Sprintf("if [ -e %s ]; then sh %[1]s %s %d || exit 1; fi\n", classScriptFile, st.mac, before)
-		if !dir {
-			d := ssh.Quote("/sys/kernel/config/rdma_cm/" + st.dev)
-			script += fmt.Sprintf("if [ -d %s ]; then rmdir %[1]s || exit 1; fi\n", d)
+		if args = append(args, st.dev); !dir {
+			args = append(args, "/sys/kernel/config/rdma_cm/"+st.dev)
 		}
 	}
-	script += "rm -f -- " + ssh.Quote(unitDir+unit) + " || exit 1\nsystemctl daemon-reload\n" +
-		"ls " + unitDir + unitPrefix + "class-*.service >/dev/null 2>&1 || rm -f -- " + classScriptFile
-	_, err := c.g.root(ctx, vm, "take the traffic class of "+st.mac+" back", ssh.Command{Script: script, Limit: time.Minute})
+	_, err := c.g.root(ctx, vm, "take the traffic class of "+st.mac+" back", ssh.Command{Script: script("class-clear.sh", args...), Limit: time.Minute})
 	return err
 }
 
@@ -190,15 +183,13 @@ type markState struct {
 	Dir   bool `json:"dir"` // in configfs
 }
 
-const itemClass backends.ItemKind = "traffic-class" // name = MAC; state: markState
-
 // item records how the device marks its traffic.
 func (st classState) item() backends.Item {
 	mark := markState{Dir: st.dir}
 	if st.now != nil {
 		mark.Class = *st.now
 	}
-	m := backends.Item{Kind: itemClass, Name: st.mac, Runtime: true}
+	m := backends.Item{Kind: backends.ItemTrafficClass, Name: st.mac, Runtime: true}
 	if st.dev != "" {
 		m.State = backends.ValueOf(mark)
 	}
@@ -216,10 +207,10 @@ func (st classState) manifest() manifest {
 	return m
 }
 
-// macOf gives the MAC of the device of a record.
+// macOf returns the MAC of the device of a record.
 func macOf(kept backends.Kept) string {
 	for _, i := range kept.Items {
-		if i.Kind == itemClass {
+		if i.Kind == backends.ItemTrafficClass {
 			return i.Name
 		}
 	}
@@ -267,7 +258,7 @@ func (c class) Restore(ctx context.Context, s backends.Setting, kept backends.Ke
 		return err
 	}
 	var mark markState
-	if item := kept.Item(itemClass, st.mac); item != nil && !item.State.IsAbsent() {
+	if item := kept.Item(backends.ItemTrafficClass, st.mac); item != nil && !item.State.IsAbsent() {
 		if err := item.State.Decode(&mark); err != nil {
 			return badKept(s.Target.Name, err)
 		}

@@ -17,7 +17,7 @@ func (f facts) fill(g *backends.Guest, o Options) {
 	release := assignments(f["os"])
 	g.OS, g.Version, g.Pretty = release["ID"], release["VERSION_ID"], release["PRETTY_NAME"]
 	g.Like = strings.Fields(release["ID_LIKE"])
-	g.Kernel, g.Arch, g.BootID = f.line("kernel"), f.line("arch"), f.line("boot")
+	g.Kernel, g.Arch = f.line("kernel"), f.line("arch")
 	if m := f.line("managers"); m != "" {
 		g.PackageManager = strings.TrimSuffix(path.Base(m), "-get")
 	}
@@ -41,7 +41,14 @@ func (f facts) fill(g *backends.Guest, o Options) {
 	g.NetConfig = string(n.system)
 	g.Interfaces = n.interfaces
 	g.RDMA = f.devices(n.interfaces)
+	if env := f.environment(g.RDMA); env.IsPartial() {
+		g.AppClassPartly = true
+	} else if class := 0; env.Decode(&class) == nil {
+		g.AppClass = &class
+	}
+	g.Nouveau = f.nouveau()
 	g.Persist = f.persist()
+	g.NoQoSTool = strings.HasPrefix(strings.TrimSpace(f["qos"]), "no tool")
 	f.health(g)
 	f.builds(g)
 }
@@ -62,7 +69,7 @@ func assignments(text string) map[string]string {
 	return m
 }
 
-// packages gives the installed version of each watched name. A name that another package provides (libmlx4-1 by
+// packages returns the installed version of each watched name. A name that another package provides (libmlx4-1 by
 // ibverbs-providers) has that package's version.
 func (f facts) packages(watched []string) map[string]string {
 	m := map[string]string{}
@@ -89,7 +96,7 @@ func (f facts) packages(watched []string) map[string]string {
 	return m
 }
 
-// begun gives those of names of which more than configuration files is there: installed, unpacked, half installed.
+// begun returns those of names of which more than configuration files is there: installed, unpacked, half installed.
 func (f facts) begun(names []string) []string {
 	var list []string
 	for line := range strings.SplitSeq(f["dpkg"], "\n") {
@@ -107,7 +114,7 @@ func (f facts) begun(names []string) []string {
 	return slices.Compact(list)
 }
 
-// loaded gives the loaded modules, newest first as the kernel lists them.
+// loaded returns the loaded modules, newest first as the kernel lists them.
 func (f facts) loaded() []string {
 	var names []string
 	for _, m := range linux.Modules(f["modules"]).Modules {

@@ -186,14 +186,14 @@ func TestAGuestThatIsCutOffByItsAddress(t *testing.T) {
 	s, set := m.setting(backends.KindAddress, m.group), m.Setters()[backends.KindAddress]
 	var cut atomic.Bool
 	m.world.Watch(func(world.Event) { // the first thing that is told after the start is the new address
-		m.door.refuse()
+		m.proxy.refuse()
 		cut.Store(true)
 	})
 	err := set.Set(t.Context(), s, backends.ValueOf(backends.AddressSpec{CIDR: "192.168.50.21/24", MTU: 9000}), nil)
 	if !cut.Load() || backends.KindOf(err) != backends.KindUnreachable || !strings.Contains(err.Error(), "after the address of") || !strings.Contains(backends.HintOf(err), "goes back by itself") {
 		t.Fatalf("cut off %v: %v, hint %q", cut.Load(), err, backends.HintOf(err))
 	}
-	m.door.reopen()
+	m.proxy.reopen()
 	if err := m.Wait(t.Context(), m.vm); err != nil {
 		t.Fatal(err)
 	}

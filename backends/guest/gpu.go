@@ -80,6 +80,9 @@ func (f facts) nvidia(g *backends.Guest) *backends.NVIDIA {
 		if d.FBTotalMiB != nil {
 			gpu.MemoryMB = *d.FBTotalMiB
 		}
+		if d.BAR1TotalMiB != nil {
+			gpu.BAR1MB = *d.BAR1TotalMiB
+		}
 		gpu.VGPU = strings.EqualFold(text(d.Virtualization), "VGPU") || vgpuName.MatchString(gpu.Name)
 		n.Devices = append(n.Devices, gpu)
 	}

@@ -1,9 +1,12 @@
 package guest
 
 import (
+	"bufio"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -37,6 +40,32 @@ func (p place) start(s step) *exec.Cmd {
 	return cmd
 }
 
+// heard starts a command and reads what it says up to a line with a text, or to the end; what it says then is still to be read.
+func heard(t *testing.T, c *exec.Cmd, text string) io.Reader {
+	t.Helper()
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(out)
+	for said := ""; ; {
+		line, err := lines.ReadString('\n')
+		said += line
+		if strings.Contains(line, text) {
+			return lines
+		}
+		if err != nil {
+			if os.Geteuid() == 0 {
+				t.Errorf("%q was not said: %q", text, said)
+			}
+			return lines
+		}
+	}
+}
+
 func TestGuardInARealShell(t *testing.T) {
 	root := os.Geteuid() == 0
 	do := func(p place, s step) (string, int) {
@@ -48,7 +77,7 @@ func TestGuardInARealShell(t *testing.T) {
 		return string(out), cmd.ProcessState.ExitCode()
 	}
 	body := func(script string) step {
-		return step{what: "a test", keep: true, Command: ssh.Command{Script: script, Limit: 20 * time.Second}}
+		return step{what: "a test", keep: true, Command: ssh.Command{Script: script, Limit: 10 * time.Minute}}
 	}
 	want, says := 7, "hello"
 	if !root {
@@ -76,23 +105,40 @@ func TestGuardInARealShell(t *testing.T) {
 			if left, err := os.ReadDir(p.work); root && !os.IsNotExist(err) {
 				t.Errorf("left: %v, %v", left, err)
 			}
-			// Two at once: the second waits for the first, and says so.
-			mark := filepath.Join(filepath.Dir(p.work), "mark")
-			first := p.start(body("echo begun >" + mark + "; sleep 1; echo ended >>" + mark))
-			if err := first.Start(); err != nil {
+			// Two at once: the second waits for the first, which goes on once the second has said so.
+			mark, on := filepath.Join(filepath.Dir(p.work), "mark"), filepath.Join(filepath.Dir(p.work), "on")
+			first := p.start(body("echo begun >" + mark + "; until [ -e " + on + " ]; do sleep 0.1; done; echo ended >>" + mark))
+			heard(t, first, "#begins") // what the step itself prints comes when it has ended
+			second := p.start(body("cat " + mark))
+			rest := heard(t, second, "#waiting ")
+			if err := os.WriteFile(on, nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			for end := time.Now().Add(10 * time.Second); root && time.Now().Before(end); {
-				if _, err := os.Stat(mark); err == nil {
-					break
-				}
+			read, _ := io.ReadAll(rest)
+			if root && !strings.HasSuffix(string(read), "begun\nended\n") {
+				t.Errorf("the second said %q", read)
 			}
-			out, _ = do(p, body("cat "+mark))
-			if root && (!strings.Contains(out, "#waiting ") || !strings.HasSuffix(out, "begun\nended\n")) {
-				t.Errorf("the second said %q", out)
-			}
+			_ = second.Wait()
 			_ = first.Wait()
 		})
+	}
+
+	// A step whose daemon stays is over when the script is: the next one does not wait.
+	if root {
+		p := newPlace(t)
+		pid := filepath.Join(filepath.Dir(p.work), "pid")
+		if out, rc := do(p, body("sleep 300 </dev/null >/dev/null 2>&1 & echo $! >"+pid)); rc != 0 {
+			t.Fatalf("exit code %d: %s", rc, out)
+		}
+		t.Cleanup(func() {
+			b, _ := os.ReadFile(pid)
+			if n, err := strconv.Atoi(strings.TrimSpace(string(b))); err == nil {
+				_ = syscall.Kill(n, syscall.SIGKILL)
+			}
+		})
+		if out, rc := do(p, body("echo next")); rc != 0 || strings.Contains(out, "#waiting ") {
+			t.Errorf("after a step that left a daemon: exit code %d: %s", rc, out)
+		}
 	}
 
 	// Another user has been there first.

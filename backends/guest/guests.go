@@ -25,9 +25,9 @@ type Options struct {
 	// Packages are the names that a survey looks for and that belong to every package set; nil: DefaultPackages. KERNEL in a
 	// name stands for uname -r.
 	Packages []string
-	// Archives gives the files of which a survey tells whether they are there; nil: none.
+	// Archives returns the files of which a survey tells whether they are there; nil: none.
 	Archives func() []string
-	// Images gives the container images that a survey looks into; nil: none.
+	// Images returns the container images that a survey looks into; nil: none.
 	Images func() []string
 	// Modules are the kernel modules that a survey looks for; nil: DefaultModules.
 	Modules []string
@@ -118,12 +118,15 @@ func (g *Guests) Setters() map[backends.Kind]backends.Setter {
 		backends.KindPackages:     packages{g},
 		backends.KindBuild:        build{g},
 		backends.KindOFED:         mofed{g},
+		backends.KindNouveau:      nouveau{recorded{g, []string{nouveauFile, nouveauGoing}}},
 		backends.KindModules:      modules{g},
-		backends.KindPersist:      persist{g},
+		backends.KindPersist:      persist{recorded{g: g}},
 		backends.KindAddress:      address{g},
-		backends.KindMemlock:      memlock{g},
+		backends.KindMemlock:      memlock{recorded{g, []string{limitsFile}}},
 		backends.KindPort:         port{g},
 		backends.KindTrafficClass: class{g},
+		backends.KindPortQoS:      portQoS{g},
+		backends.KindEnvironment:  environment{recorded{g, []string{environmentFile}}},
 		backends.KindImage:        image{g},
 	}
 	for kind, s := range all {
@@ -164,7 +167,7 @@ func (g *Guests) Run(ctx context.Context, vm string, cmd ssh.Command) (ssh.Resul
 	return c.Run(ctx, cmd)
 }
 
-// conn gives the connection to a guest; it stays open until Close.
+// conn returns the connection to a guest; it stays open until Close.
 func (g *Guests) conn(ctx context.Context, vm string) (*ssh.Conn, error) {
 	g.mu.Lock()
 	c := g.conns[vm]
@@ -243,7 +246,7 @@ func failed(vm, what string, r ssh.Result) error {
 	return backends.Errorf(kind, label(vm), hint, "%s: %s", what, said)
 }
 
-// lastLines gives the last n lines that say something, as one line.
+// lastLines returns the last n lines that say something, as one line.
 func lastLines(text string, n int) string {
 	var lines []string
 	for l := range strings.SplitSeq(text, "\n") {
@@ -282,7 +285,7 @@ func (g *Guests) card(ctx context.Context, vm string) (string, bool) {
 	return "", false
 }
 
-// ordered gives those of want that are in have, in the order of want.
+// ordered returns those of want that are in have, in the order of want.
 func ordered(want, have []string) []string {
 	out := []string{}
 	for _, w := range want {
@@ -317,7 +320,7 @@ func (g *Guests) Boot(ctx context.Context, vm, before string) error {
 	return g.await(ctx, vm, before)
 }
 
-// await tries again what time may mend: a guest that is not up yet. A refused login or host key is final.
+// await retries what waiting may fix: a guest that is not up yet. A refused login or host key is final.
 func (g *Guests) await(ctx context.Context, vm, before string) error {
 	ctx, cancel := context.WithTimeout(ctx, g.options.BootTime)
 	defer cancel()

@@ -34,7 +34,7 @@ func (m *machine) differs(t *testing.T, a backends.Assignment, kept backends.Kep
 	return backends.Differences(kept.Bare(), now)
 }
 
-// systemsOf gives two of the four systems, each in turn: a matrix of all of them would take minutes. With the race detector
+// systemsOf returns two of the four systems, each in turn: a matrix of all of them would take minutes. With the race detector
 // it is one of the two.
 func systemsOf(name string) []string {
 	if race {
@@ -87,6 +87,9 @@ func TestModulesAtBootHalfDone(t *testing.T) {
 				}
 				if err := set.Set(t.Context(), a.Setting, a.To, nil); err != nil {
 					t.Fatal(err)
+				}
+				if done := m.listing(t); !strings.Contains(done, unit+" 644 0:0") || !strings.Contains(done, wants+" -> ") {
+					t.Errorf("the listing does not show what was set:\n%s", done)
 				}
 				if now, err := set.Read(t.Context(), a.Setting); err != nil || now != a.To {
 					t.Fatalf("it reads %s, %v", now, err)
@@ -213,6 +216,7 @@ func TestOtherSettingsHalfDone(t *testing.T) {
 		{backends.KindAddress, "another mode", "chmod 640 $file"},
 		{backends.KindMemlock, "a file that was begun", "mv /etc/security/limits.d/60-rdma-setup.conf /etc/security/limits.d/.60-rdma-setup.conf.Ab3xYz"},
 		{backends.KindMemlock, "another owner", "chown ops /etc/security/limits.d/60-rdma-setup.conf"},
+		{backends.KindEnvironment, "a file that was cut short", "echo export UCX_IB_TRAFFIC_CLASS=106 >/etc/profile.d/rdma-setup.sh"},
 		{backends.KindTrafficClass, "a script without its unit", "systemctl disable $unit; rm /etc/systemd/system/$unit"},
 		{backends.KindTrafficClass, "a unit without its link", "rm /etc/systemd/system/multi-user.target.wants/$unit"},
 		{backends.KindTrafficClass, "a unit without its script", "rm /usr/local/sbin/rdma-setup-traffic-class"},
@@ -224,7 +228,7 @@ func TestOtherSettingsHalfDone(t *testing.T) {
 				m := newMachine(t, config{os: os, vf: true})
 				m.root(t, "modprobe -a rdma_cm rdma_ucm 2>/dev/null || :")
 				var a backends.Assignment
-				for _, w := range append(wanted(m, strings.Replace(os, "rocky", "rhel", 1)), backends.Assignment{Setting: m.setting(backends.KindTrafficClass, m.group), To: backends.ValueOf(106)}) {
+				for _, w := range append(wanted(m, strings.Replace(os, "rocky", "rhel", 1)), backends.Assignment{Setting: m.setting(backends.KindEnvironment, ""), To: backends.ValueOf(106)}, backends.Assignment{Setting: m.setting(backends.KindTrafficClass, m.group), To: backends.ValueOf(106)}) {
 					if w.Kind == backends.KindPackages || w.Kind == backends.KindAddress && h.kind == backends.KindTrafficClass {
 						if err := m.Setters()[w.Kind].Set(t.Context(), w.Setting, w.To, nil); err != nil {
 							t.Fatal(err)
@@ -307,5 +311,50 @@ func TestRestoreLeavesOutTheWritesOfOthers(t *testing.T) {
 	}
 	if after := m.root(t, "ls -A /etc/systemd/system"); after != before {
 		t.Errorf("left %q, before there was %q", after, before)
+	}
+}
+
+// With a full /etc neither the change nor its undo writes half a file, and the undo says what remains until there is room.
+func TestAFullEtc(t *testing.T) {
+	for _, os := range []string{"ubuntu-22.04", "rocky-9"} {
+		t.Run(os, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t, config{os: os})
+			s, to := m.setting(backends.KindPersist, ""), backends.ValueOf(backends.Persist{Modules: []string{"ib_umad"}, Reload: "vmw_pvrdma"})
+			set := m.Setters()[backends.KindPersist]
+			k, _ := backends.As[backends.Keeper](set)
+			m.root(t, "echo '# of somebody else' >/etc/modules-load.d/rdma-setup.conf")
+			before := m.listing(t)
+			kept, err := k.Keep(t.Context(), s, to)
+			if err != nil {
+				t.Fatal(err)
+			}
+			const full = "command=mktemp /etc,do=fail:mktemp: failed to create file: No space left on device"
+			m.fault(t, full)
+			if err := set.Set(t.Context(), s, to, nil); err == nil || !strings.Contains(err.Error(), "No space left") {
+				t.Errorf("set: %v", err)
+			}
+			if d := cmp.Diff(before, m.listing(t)); d != "" {
+				t.Errorf("half a change (-before +after):\n%s", d)
+			}
+			m.world.Faults.Clear()
+			if err := set.Set(t.Context(), s, to, nil); err != nil {
+				t.Fatal(err)
+			}
+			m.fault(t, full)
+			if err := k.Restore(t.Context(), s, kept, nil); err == nil || !strings.Contains(err.Error(), "No space left") {
+				t.Errorf("restore: %v", err)
+			}
+			if d := m.differs(t, backends.Assignment{Setting: s, To: to}, kept); len(d) == 0 {
+				t.Error("nothing differs while /etc is full")
+			}
+			m.world.Faults.Clear()
+			if err := k.Restore(t.Context(), s, kept, nil); err != nil {
+				t.Error(err)
+			}
+			if d := cmp.Diff(before, m.listing(t)); d != "" {
+				t.Errorf("left (-before +after):\n%s", d)
+			}
+		})
 	}
 }

@@ -59,7 +59,7 @@ func (f facts) health(g *backends.Guest) {
 	f.duplicates(g)
 }
 
-// troubles gives the lines of the kernel log that tell of one. That vmw_pvrdma was there before vmxnet3 is none any more
+// troubles returns the lines of the kernel log that tell of one. That vmw_pvrdma was there before vmxnet3 is none any more
 // once it has attached to its device: it was loaded again.
 func troubles(log string) []string {
 	list := []string{}
@@ -77,7 +77,7 @@ func troubles(log string) []string {
 
 func ptr[T any](v T) *T { return &v }
 
-// pciDevices gives the network and InfiniBand controllers, VMware's paravirtual RDMA controller, and NVIDIA's GPUs.
+// pciDevices returns the network and InfiniBand controllers, VMware's paravirtual RDMA controller, and NVIDIA's GPUs.
 func pciDevices(rows string) []backends.GuestDevice {
 	out := []backends.GuestDevice{}
 	for _, d := range linux.PCI(rows).Devices {

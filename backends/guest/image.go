@@ -113,17 +113,83 @@ func (i image) Set(ctx context.Context, s backends.Setting, to backends.Value, p
 	if made, there := e.Images[s.Name]; there && made == "" {
 		return backends.Errorf(backends.KindRefused, label(vm), "Choose another name in container.image.", "image %s is there and was not built by rdma-setup", s.Name)
 	}
-	build := e.Name + " build"
-	if e.Name == "podman" {
-		build += " --format docker" // its own format does not support SHELL
+	if e.Images[s.Name] == text {
+		return nil
 	}
 	b64 := base64.StdEncoding.EncodeToString([]byte(text))
 	progress.Report(5)
-	_, err = i.g.change(ctx, vm, step{what: "build image " + s.Name, keep: true, Command: ssh.Command{Limit: buildTime, MaxOutput: 8 << 20, Script: `d=$(mktemp -d "${0%/*}/image.XXXXXX") || exit 1
-echo ` + b64 + ` | base64 -d >"$d/Dockerfile" &&
-	` + build + ` --label ` + imageLabel + `=` + b64 + ` -t ` + ssh.Quote(s.Name) + ` "$d" 2>&1
-s=$?
-rm -rf "$d"
-exit $s`}})
+	_, err = i.g.change(ctx, vm, step{what: "build image " + s.Name, keep: true, Command: ssh.Command{Limit: buildTime, MaxOutput: 8 << 20,
+		Script: script("image-build.sh", e.Name, imageLabel, s.Name, b64)}})
 	return err
+}
+
+// itemImage is a container image; state: its id.
+const itemImage backends.ItemKind = "image"
+
+// Keep records which image has the name. A build gives the name to another one, and the engine keeps the first without a name
+// (docker image prune, "dangling images").
+func (i image) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (backends.Kept, error) {
+	item, err := i.item(ctx, s)
+	return backends.Kept{Items: []backends.Item{item}}, err
+}
+
+// Observe returns which image has the name now.
+func (i image) Observe(ctx context.Context, s backends.Setting, _ backends.Kept) (backends.Kept, error) {
+	return i.Keep(ctx, s, backends.Absent)
+}
+
+func (i image) item(ctx context.Context, s backends.Setting) (backends.Item, error) {
+	item := backends.Item{Kind: itemImage, Name: s.Name}
+	e, err := i.engine(ctx, s.Target.Name)
+	if err != nil || e == nil {
+		return item, err
+	}
+	if _, there := e.Images[s.Name]; !there {
+		return item, nil
+	}
+	out, err := i.g.ask(ctx, s.Target.Name, "ask for the id of "+s.Name, ssh.Command{Script: e.Name + " images -q --no-trunc " + ssh.Quote(s.Name), Limit: time.Minute})
+	if id := strings.Fields(out); len(id) > 0 {
+		item.State = backends.ValueOf(id[0])
+	}
+	return item, err
+}
+
+// imageGone is the exit code of image-back.sh where the engine has the image no more.
+const imageGone = 44
+
+// Restore returns the name to the image that had it, and removes the one that was built; without one before, the name goes
+// with it. An image that was pruned meanwhile cannot be had again: what a build makes from the same Dockerfile is another one.
+func (i image) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, progress backends.Progress) error {
+	vm, was := s.Target.Name, kept.Item(itemImage, s.Name)
+	if was == nil {
+		return nil
+	}
+	e, err := i.engine(ctx, vm)
+	if err != nil {
+		return err
+	}
+	var id string
+	if was.State.IsAbsent() {
+		if e == nil {
+			return nil // the engine is gone, and its images with it
+		}
+		return i.Set(ctx, s, backends.Absent, progress)
+	} else if err := was.State.Decode(&id); err != nil {
+		return badKept(vm, err)
+	}
+	if e == nil {
+		return backends.Errorf(backends.KindPermanent, label(vm), "Start it: systemctl start docker", "no container engine answers")
+	}
+	what := "give the name " + s.Name + " back"
+	r, err := i.g.step(ctx, vm, step{what: what, keep: true, Command: ssh.Command{Script: script("image-back.sh", e.Name, id, s.Name), Limit: 5 * time.Minute}})
+	switch {
+	case err != nil:
+		return err
+	case r.ExitCode == imageGone:
+		return backends.Errorf(backends.KindPermanent, label(vm), "Load or build the image that was there, then run rdma-setup rollback again; with --on-conflict keep the one of this run stays.",
+			"%s: %w", what, backends.Unobtainable{Kind: itemImage, Names: []string{s.Name}, Said: "the image " + id + " was removed from " + e.Name})
+	case r.ExitCode != 0:
+		return failed(vm, what, r)
+	}
+	return nil
 }

@@ -1,6 +1,8 @@
 package guest_test
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -76,6 +78,37 @@ func TestImageIsBuiltFoundAndRemoved(t *testing.T) {
 	}
 	if err := set.Set(t.Context(), m.setting(backends.KindImage, "rdma:2"), backends.ValueOf(strings.ReplaceAll(rebuilt, " purge ", " update #")), nil); err == nil || !strings.Contains(err.Error(), "build image rdma:2") {
 		t.Errorf("MLNX_OFED still there: %v", err)
+	}
+	keeper, _ := backends.As[backends.Keeper](set)
+	again := func(before string) error {
+		t.Helper()
+		kept, err := keeper.Keep(t.Context(), s, backends.Absent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := set.Set(t.Context(), s, backends.ValueOf(rebuilt+"# again\n"), nil); err != nil {
+			t.Fatal(err)
+		}
+		run(before)
+		kept = throughJSON(t, kept)
+		if d := m.differs(t, backends.Assignment{Setting: s}, kept); len(d) != 1 {
+			t.Errorf("another image has the name, differences: %v", d)
+		}
+		err = keeper.Restore(t.Context(), s, kept, nil)
+		if d := m.differs(t, backends.Assignment{Setting: s}, kept); (err == nil) != (len(d) == 0) {
+			t.Errorf("restored (%v), differences: %v", err, d)
+		}
+		return err
+	}
+	if err := again(":"); err != nil {
+		t.Error(err)
+	}
+	if left := run("docker images --format '{{.Repository}}:{{.Tag}}'"); left.Stdout != ngc+"\nrdma:1\n" {
+		t.Errorf("left: %q", left.Stdout)
+	}
+	var lost backends.Unobtainable
+	if err := again("docker rmi $(docker images --no-trunc --format '{{.Tag}} {{.ID}}' | sed -n 's/^<none> //p')"); !errors.As(err, &lost) || !slices.Equal(lost.Names, []string{"rdma:1"}) {
+		t.Errorf("the image that had the name was pruned: %v", err)
 	}
 	for range 2 {
 		if err := set.Set(t.Context(), s, backends.Absent, nil); err != nil {

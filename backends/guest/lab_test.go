@@ -27,14 +27,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A machine is one guest of the lab behind a door that can be shut, and the Guests that know it.
+// A machine is one guest of the lab behind a proxy that can be closed, and the Guests that know it.
 type machine struct {
 	*guest.Guests
 	vm    string
 	mac   string // of the RDMA adapter
 	group string // its port group
 	world *world.World
-	door  *door
+	proxy *proxy
 
 	ssh     ssh.Config
 	targets func(vm string) (ssh.Target, bool)
@@ -42,11 +42,14 @@ type machine struct {
 
 type config struct {
 	os      string
-	sudo    string // "": without a password
-	user    string // "": ops
-	vf      bool   // has a VF, not a PVRDMA adapter
-	preset  bool   // somebody has set it up by the guides
-	source  bool   // it has what NVIDIA's driver and perftest are built with, and a share with their files
+	sudo    string            // "": without a password
+	user    string            // "": ops
+	vf      bool              // has a VF, not a PVRDMA adapter
+	card    bool              // was given a ConnectX whole
+	preset  bool              // somebody has set it up by the guides
+	nouveau bool              // its kernel has nouveau
+	source  bool              // it has what NVIDIA's driver and perftest are built with, and a share with their files
+	older   map[string]string // packages that are installed in another version than the one offered first
 	options guest.Options
 }
 
@@ -56,6 +59,9 @@ func newMachine(t *testing.T, c config) *machine {
 	if c.vf {
 		name = "sriov-ready"
 	}
+	if c.card {
+		name = "gpudirect-done"
+	}
 	w, err := scenario.New(scenario.Spec{Hosts: 2, VMs: 2, Scenario: name, Timing: world.Timing{VMBoot: 50 * time.Millisecond, Shutdown: 20 * time.Millisecond}})
 	if err != nil {
 		t.Fatal(err)
@@ -64,6 +70,15 @@ func newMachine(t *testing.T, c config) *machine {
 	m := &machine{world: w}
 	w.View(func(s *world.State) {
 		v := s.VMs[0]
+		if c.card {
+			m.vm, m.group = v.Name, backends.WholeHCA
+			for _, d := range v.Devices {
+				if p := s.Host(v.Host).Whole(d.PCI); p != nil {
+					m.mac = p.MAC
+				}
+			}
+			return
+		}
 		if c.vf {
 			v.Adapters = append(v.Adapters, virtualFunction(s, v))
 			m.vm, m.mac, m.group = v.Name, v.Adapters[1].MAC, v.Adapters[1].PortGroup
@@ -74,12 +89,23 @@ func newMachine(t *testing.T, c config) *machine {
 	if c.user == "" {
 		c.user = "ops"
 	}
-	lc := linux.Config{VM: m.vm, OS: c.os, Hostname: m.vm, User: "ops", Password: "let me in", Sudo: c.sudo, SudoAsks: c.sudo != "", CPUs: 2, MemoryMB: 4096}
+	lc := linux.Config{VM: m.vm, OS: c.os, Hostname: m.vm, User: "ops", Password: "let me in", Sudo: c.sudo, SudoAsks: c.sudo != "", CPUs: 2, MemoryMB: 4096, Older: c.older}
 	if c.preset {
 		lc.Preset, lc.RDMAAddr = "pvrdma", "192.168.50.21/24"
 	}
 	if c.source {
 		lc.Preset = "gpu-source"
+	}
+	if c.nouveau {
+		lc.Flaws = []world.Flaw{world.Nouveau}
+		w.View(func(s *world.State) { // before the guest is switched on
+			v := s.VMs[0]
+			for _, d := range s.Host(v.Host).PCI {
+				if d.GPU != nil && len(v.Devices) == 0 {
+					v.Devices = append(v.Devices, &world.Passthrough{Key: 13000, PCI: d.Address, Vendor: d.Vendor, Device: d.Device, Slot: v.NextSlot()})
+				}
+			}
+		})
 	}
 	lm, err := linux.New(&linux.Site{World: w}, lc)
 	if err != nil {
@@ -101,9 +127,9 @@ func newMachine(t *testing.T, c config) *machine {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { server.Close() })
-	m.door = openDoor(t, server.Addr())
+	m.proxy = openProxy(t, server.Addr())
 
-	host, port, _ := net.SplitHostPort(m.door.listener.Addr().String())
+	host, port, _ := net.SplitHostPort(m.proxy.listener.Addr().String())
 	known := filepath.Join(t.TempDir(), "known_hosts")
 	if err := os.WriteFile(known, []byte("["+host+"]:"+port+" "+string(xssh.MarshalAuthorizedKey(key.PublicKey()))), 0o600); err != nil {
 		t.Fatal(err)
@@ -189,22 +215,22 @@ func (m *machine) reboot(t *testing.T) {
 	}
 }
 
-// A door is a way to a server that can be shut: what is open is cut, and nobody comes in.
-type door struct {
+// A proxy is a TCP proxy that can be closed: open connections are cut, and new ones are refused.
+type proxy struct {
 	listener net.Listener
 	mu       sync.Mutex
-	shut     bool
+	closed   bool
 	open     []net.Conn
 	done     sync.WaitGroup
 }
 
-func openDoor(t *testing.T, to string) *door {
+func openProxy(t *testing.T, to string) *proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &door{listener: l}
+	d := &proxy{listener: l}
 	d.done.Go(func() {
 		for {
 			in, err := l.Accept()
@@ -213,7 +239,7 @@ func openDoor(t *testing.T, to string) *door {
 			}
 			out, err := net.Dial("tcp", to)
 			d.mu.Lock()
-			if err != nil || d.shut {
+			if err != nil || d.closed {
 				in.Close()
 				if err == nil {
 					out.Close()
@@ -231,7 +257,7 @@ func openDoor(t *testing.T, to string) *door {
 	return d
 }
 
-func (d *door) pass(to, from net.Conn) {
+func (d *proxy) pass(to, from net.Conn) {
 	d.done.Go(func() {
 		defer to.Close()
 		buf := make([]byte, 32<<10)
@@ -244,25 +270,25 @@ func (d *door) pass(to, from net.Conn) {
 	})
 }
 
-func (d *door) close() {
+func (d *proxy) close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.shut = true
+	d.closed = true
 	for _, c := range d.open {
 		c.Close()
 	}
 	d.open = nil
 }
 
-// refuse lets nobody in any more; what is open stays.
-func (d *door) refuse() {
+// refuse refuses new connections; what is open stays.
+func (d *proxy) refuse() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.shut = true
+	d.closed = true
 }
 
-func (d *door) reopen() {
+func (d *proxy) reopen() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.shut = false
+	d.closed = false
 }

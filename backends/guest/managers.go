@@ -11,13 +11,13 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// mend finishes what an earlier run of the package manager left half done, because the guest went down or the
+// repair finishes what an earlier run of the package manager left half done, because the guest went down or the
 // program was killed in the middle of it. Where that fails, the installation after it says why.
-func (p packages) mend(ctx context.Context, vm string, m pkgman.Manager) error {
-	if m.Mend == "" {
+func (p packages) repair(ctx context.Context, vm string, m pkgman.Manager) error {
+	if m.Repair == "" {
 		return nil
 	}
-	_, err := p.locked(ctx, vm, "finish what the package manager left half done", ssh.Command{Script: m.Mend, Limit: 30 * time.Minute, MaxOutput: 4 << 20})
+	_, err := p.locked(ctx, vm, "finish what the package manager left half done", ssh.Command{Script: m.Repair, Limit: 30 * time.Minute, MaxOutput: 4 << 20})
 	return err
 }
 

@@ -23,7 +23,31 @@ type manifest struct {
 	ramfs bool     // what of ours the initial RAM disks hold
 }
 
-// manifestOf gives the manifest of a record.
+// A recorded setting is kept, observed and put back by a record of its manifest.
+type recorded struct {
+	g     *Guests
+	files []string // always these; settings whose manifest depends on the guest have a Keep of their own
+}
+
+// Keep records the files.
+func (r recorded) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (backends.Kept, error) {
+	items, err := r.g.record(ctx, s.Target.Name, manifest{files: r.files})
+	return backends.Kept{Items: items}, err
+}
+
+// Observe returns what was recorded as it is now.
+func (r recorded) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
+	items, err := r.g.look(ctx, s.Target.Name, manifestOf(kept))
+	return backends.Kept{Items: items}.Bare(), err
+}
+
+// Restore puts the files back to the byte, the links and units to their state, and renews an initial RAM disk that holds
+// something else of ours.
+func (r recorded) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, _ backends.Progress) error {
+	return r.g.putBack(ctx, s.Target.Name, kept)
+}
+
+// manifestOf returns the manifest of a record.
 func manifestOf(kept backends.Kept) manifest {
 	var m manifest
 	for _, i := range kept.Items {
@@ -44,7 +68,7 @@ func manifestOf(kept backends.Kept) manifest {
 // anyImage is the item that stands for the initial RAM disks none of which holds anything of ours.
 const anyImage = "/boot"
 
-// look gives the items of a manifest as they are, those too that are not there. Beyond them it gives what an interrupted
+// look returns the items of a manifest as they are, those too that are not there. Beyond them it returns what an interrupted
 // write has left beside a file.
 func (g *Guests) look(ctx context.Context, vm string, m manifest) ([]backends.Item, error) {
 	var args []string
@@ -79,7 +103,7 @@ func (g *Guests) look(ctx context.Context, vm string, m manifest) ([]backends.It
 	return items, nil
 }
 
-// record gives the items of a manifest for the record of a change: without what an interrupted write of somebody else has left
+// record returns the items of a manifest for the record of a change: without what an interrupted write of somebody else has left
 // beside a file. Each write takes that away first, and an undo must not bring it back.
 func (g *Guests) record(ctx context.Context, vm string, m manifest) ([]backends.Item, error) {
 	items, err := g.look(ctx, vm, m)
@@ -198,7 +222,7 @@ func (g *Guests) putBack(ctx context.Context, vm string, kept backends.Kept) err
 		}
 	}
 	if renew {
-		return persist{g}.initramfs(ctx, vm)
+		return g.renewRAMDisk(ctx, vm)
 	}
 	return nil
 }
@@ -232,7 +256,7 @@ const unfinishedImage = "(unfinished)"
 
 func unfinished(v backends.Value) bool { return strings.HasSuffix(stateText(v), unfinishedImage) }
 
-// holds gives what of ours an image holds.
+// holds returns what of ours an image holds.
 func holds(v backends.Value) string {
 	return strings.TrimSpace(strings.TrimSuffix(stateText(v), unfinishedImage))
 }

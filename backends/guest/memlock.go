@@ -12,7 +12,7 @@ import (
 
 // memlock sets how much memory a login may lock: KindMemlock. RDMA registers memory, and the usual 64 KB or 8 MB
 // make ibv_reg_mr fail (openucx 8229, 7930).
-type memlock struct{ g *Guests }
+type memlock struct{ recorded }
 
 const limitsFile = "/etc/security/limits.d/60-rdma-setup.conf"
 
@@ -71,18 +71,6 @@ func (m memlock) Set(ctx context.Context, s backends.Setting, to backends.Value,
 			"%s is written, but a new login may still lock %s only", limitsFile, now)
 	}
 	return err
-}
-
-// Keep records the file.
-func (m memlock) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (backends.Kept, error) {
-	items, err := m.g.record(ctx, s.Target.Name, manifest{files: []string{limitsFile}})
-	return backends.Kept{Items: items}, err
-}
-
-// Observe returns the file as it is now.
-func (m memlock) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
-	items, err := m.g.look(ctx, s.Target.Name, manifestOf(kept))
-	return backends.Kept{Items: items}.Bare(), err
 }
 
 // Restore puts the file back.

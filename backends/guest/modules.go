@@ -13,7 +13,7 @@ import (
 // modules sets which kernel modules are loaded: KindModules.
 type modules struct{ g *Guests }
 
-const pvrdma = "vmw_pvrdma"
+const pvrdma = backends.PVRDMAModule
 
 // Read returns the modules of the set that are loaded, in the order of the set.
 func (m modules) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {

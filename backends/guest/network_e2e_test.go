@@ -140,7 +140,7 @@ func inNetwork(t *testing.T, root string, files map[string]string) string {
 	return out
 }
 
-// networkRoot gives the root of a Debian.
+// networkRoot returns the root of a Debian.
 func networkRoot(t *testing.T) string {
 	t.Helper()
 	sources, err := fs.Sub(networkSources, "testdata/network/debian")

@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"cmp"
 	"context"
 	"path"
 	"regexp"
@@ -28,7 +29,10 @@ const ofedLimit = 90 * time.Minute
 
 // A distributed is what is recorded of a package of the distribution.
 type distributed struct {
+	Version string `json:"version,omitempty"`
+
 	Auto bool `json:"auto,omitempty"` // it came along with others
+	Hold bool `json:"hold,omitempty"` // apt is to leave it as it is; dpkg forgets that when the package goes
 }
 
 // inbox are the distribution's packages that mlnxofedinstall removes. It takes what rests on them along.
@@ -42,12 +46,17 @@ var docaVersion = regexp.MustCompile(`^\d+(\.\d+)+-\d+`)
 // rdmaModule are the modules that MLNX_OFED replaces.
 var rdmaModule = regexp.MustCompile(`^(ib_|rdma_|iw_|mlx5_|mlx4_|mlxfw|rpcrdma)`)
 
+// marks asks for the marks of apt-mark(8).
+func marks() string {
+	return section("auto", "command -v apt-mark >/dev/null && apt-mark showauto") + section("hold", "command -v apt-mark >/dev/null && apt-mark showhold")
+}
+
 func ofedScript() string {
 	return section("doca", "dpkg-query -W -f '${db:Status-Abbrev}|${Version}\\n' doca-host 2>/dev/null | sed -n 's/^.i.*|//p'; command -v rpm >/dev/null && rpm -q --qf '%{VERSION}-%{RELEASE}\\n' doca-host | grep -v ' '") +
 		section("ofed", "command -v ofed_info >/dev/null && ofed_info -s") + section("ofed-work", "[ -d "+ofedWork+" ] && echo unfinished")
 }
 
-// ofed gives what a guest has of MLNX_OFED.
+// ofed returns what a guest has of MLNX_OFED.
 func (f facts) ofed() (version string, unfinished bool) {
 	if line := f.line("ofed"); verbs.OFED(line).Version != nil {
 		version = strings.TrimSuffix(line, ":")
@@ -81,8 +90,8 @@ func (m mofed) Read(ctx context.Context, s backends.Setting) (backends.Value, er
 func (m mofed) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (backends.Kept, error) {
 	vm, p := s.Target.Name, packages(m)
 	r, err := m.g.Run(ctx, vm, ssh.Command{MaxOutput: 8 << 20, Script: ofedScript() + section("modules", "cat /proc/modules || lsmod") +
-		section("auto", "command -v apt-mark >/dev/null && apt-mark showauto") +
-		section("names", "if command -v dpkg-query >/dev/null; then dpkg-query -W -f '${db:Status-Abbrev}|${Package}\\n' | sed -n 's/^.i.*|//p'; else rpm -qa --qf '%{NAME}\\n'; fi")})
+		marks() +
+		section("names", "if command -v dpkg-query >/dev/null; then dpkg-query -W -f '${db:Status-Abbrev}|${Package} ${Version}\\n' | sed -n 's/^.i.*|//p'; else rpm -qa --qf '%{NAME} %{VERSION}-%{RELEASE}\\n'; fi")})
 	if err != nil {
 		return backends.Kept{}, err
 	}
@@ -104,16 +113,17 @@ func (m mofed) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (
 		return k, nil // the packages are not the distribution's
 	}
 	var names []string
-	for _, n := range strings.Fields(f["names"]) {
-		if inbox.MatchString(n) {
-			names = append(names, n)
+	versions := map[string]string{}
+	for line := range strings.Lines(f["names"]) {
+		if n, version, _ := strings.Cut(strings.TrimSpace(line), " "); inbox.MatchString(n) {
+			names, versions[n] = append(names, n), version
 		}
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)
-	auto := strings.Fields(f["auto"])
+	auto, hold := strings.Fields(f["auto"]), strings.Fields(f["hold"])
 	k.Items = append(k.Items, packageItems(names, func(n string) backends.Value {
-		return backends.ValueOf(distributed{Auto: slices.Contains(auto, n)})
+		return backends.ValueOf(distributed{Auto: slices.Contains(auto, n), Hold: slices.Contains(hold, n), Version: versions[n]})
 	})...)
 	others, err := p.alongside(ctx, vm, names)
 	if err == nil && len(others) > 0 {
@@ -145,21 +155,27 @@ func (m mofed) Observe(ctx context.Context, s backends.Setting, kept backends.Ke
 		return backends.Kept{}, err
 	}
 	r, err := m.g.Run(ctx, vm, ssh.Command{MaxOutput: 8 << 20, Script: ofedScript() + section("modules", "cat /proc/modules || lsmod") +
-		section("auto", "command -v apt-mark >/dev/null && apt-mark showauto")})
+		marks()})
 	if err != nil {
 		return backends.Kept{}, err
 	}
 	f := sections(r.Stdout)
-	loaded, auto := f.loaded(), strings.Fields(f["auto"])
+	loaded, auto, hold := f.loaded(), strings.Fields(f["auto"]), strings.Fields(f["hold"])
 	there, _ := packagesOf(kept)
-	have, err := packages(m).installed(ctx, vm, there)
+	known, err := packages(m).ask(ctx, vm, there)
+	have := known.packages(there)
 	for _, i := range kept.Items {
 		i.Content = nil
 		switch {
-		case i.Kind == backends.ItemModule && !slices.Contains(loaded, i.Name), i.Kind == backends.ItemPackage && !slices.Contains(have, i.Name):
+		case i.Kind == backends.ItemModule && !slices.Contains(loaded, i.Name), i.Kind == backends.ItemPackage && have[i.Name] == "":
 			i.State = backends.Absent
 		case i.Kind == backends.ItemPackage:
-			i.State = backends.ValueOf(distributed{Auto: slices.Contains(auto, i.Name)})
+			d := distributed{Auto: slices.Contains(auto, i.Name), Hold: slices.Contains(hold, i.Name)}
+			var was distributed
+			if i.State.Decode(&was) != nil || was.Version != "" { // a record of before has no version there
+				d.Version = have[i.Name]
+			}
+			i.State = backends.ValueOf(d)
 		case i.Kind == backends.ItemFile:
 			continue
 		case i.Kind == itemOFED:
@@ -194,7 +210,7 @@ func (m mofed) Set(ctx context.Context, s backends.Setting, to backends.Value, p
 	p := packages(m)
 	manager, err := p.manager(ctx, vm)
 	if err == nil {
-		err = p.mend(ctx, vm, manager)
+		err = p.repair(ctx, vm, manager)
 	}
 	if err != nil {
 		return err
@@ -261,7 +277,7 @@ func (m mofed) Restore(ctx context.Context, s backends.Setting, kept backends.Ke
 	}
 	manager, err := p.manager(ctx, vm)
 	if err == nil {
-		err = p.mend(ctx, vm, manager)
+		err = p.repair(ctx, vm, manager)
 	}
 	if err == nil {
 		// From here on the way back is not finished either.
@@ -293,21 +309,41 @@ func (m mofed) Restore(ctx context.Context, s backends.Setting, kept backends.Ke
 			return err
 		}
 	}
-	load := "depmod -a\n"
-	var auto []string
+	was := map[string]string{}
+	for _, i := range kept.Items {
+		var d distributed
+		if i.Kind == backends.ItemPackage && i.State.Decode(&d) == nil && cmp.Or(d.Version, string(i.Content)) != "" {
+			was[i.Name] = cmp.Or(d.Version, string(i.Content)) // a record of before has it as its content
+		}
+	}
+	// A repository need not have a version of long ago: all else is put back, and then that is told.
+	other := p.exact(ctx, vm, manager, was, nil)
+	if other != nil && backends.KindOf(other) != backends.KindPermanent {
+		return other
+	}
+	var load, auto, hold []string
 	for _, i := range kept.Items {
 		var d distributed
 		switch {
 		case i.Kind == backends.ItemModule:
-			load += "modprobe -- " + ssh.Quote(i.Name) + " || exit 1\n"
-		case i.Kind == backends.ItemPackage && i.State.Decode(&d) == nil && d.Auto:
-			auto = append(auto, i.Name)
+			load = append(load, i.Name)
+		case i.Kind == backends.ItemPackage && i.State.Decode(&d) == nil:
+			if d.Auto {
+				auto = append(auto, i.Name)
+			}
+			if d.Hold {
+				hold = append(hold, i.Name)
+			}
 		}
 	}
+	back := script("modules-back.sh", load...)
 	if len(auto) > 0 {
-		load += "apt-mark auto -- " + ssh.QuoteAll(auto...) + " >/dev/null\n"
+		back += "apt-mark auto -- " + ssh.QuoteAll(auto...) + " >/dev/null\n"
 	}
-	if _, err := m.g.root(ctx, vm, "load the distribution's RDMA modules", ssh.Command{Script: load, Limit: 5 * time.Minute}); err != nil {
+	if len(hold) > 0 {
+		back += "apt-mark hold -- " + ssh.QuoteAll(hold...) + " >/dev/null\n"
+	}
+	if _, err := m.g.root(ctx, vm, "load the distribution's RDMA modules", ssh.Command{Script: back, Limit: 5 * time.Minute}); err != nil {
 		return err
 	}
 	if err := m.g.putBack(ctx, vm, kept); err != nil {
@@ -315,5 +351,8 @@ func (m mofed) Restore(ctx context.Context, s backends.Setting, kept backends.Ke
 	}
 	_, err = m.g.root(ctx, vm, "remove "+ofedWork, ssh.Command{Script: "rm -rf -- " + ofedWork + " || exit 1\nrmdir " + stateDir + " 2>/dev/null || :"})
 	m.drop(ctx, vm)
-	return err
+	if err != nil {
+		return err
+	}
+	return other
 }

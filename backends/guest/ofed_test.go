@@ -1,6 +1,7 @@
 package guest_test
 
 import (
+	"errors"
 	"path"
 	"slices"
 	"strings"
@@ -41,7 +42,8 @@ func builtWith(os, kernel string) []string {
 	return []string{"autoconf", "automake", "autotools-dev", "chrpath", "debhelper", "dkms", "gcc", "gfortran", "libltdl-dev", "linux-headers-" + kernel, "m4", "make", "quilt", "swig", "tcl", "tk"}
 }
 
-// Seed 002, 2.4: MLNX_OFED in a guest with a VF, and all the rest on top of it; then back to the distribution's packages.
+// RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022), section 2.4:
+// MLNX_OFED in a guest with a VF, and all the rest on top of it; then back to the distribution's packages.
 func TestThereAndBackWithOFED(t *testing.T) {
 	for os, system := range fewer(map[string]string{"ubuntu-22.04": "ubuntu22.04", "debian-12": "debian12.1", "rhel-8": "rhel8.8", "rocky-9": "rhel9.2"}, "ubuntu-22.04", "rocky-9") {
 		t.Run(os, func(t *testing.T) {
@@ -226,5 +228,42 @@ func TestSurveyTellsArchives(t *testing.T) {
 	}
 	if len(g.Packages) != 1 || g.Packages["linux-modules-"+g.Kernel] == "" {
 		t.Errorf("%v", g.Packages)
+	}
+}
+
+// The distribution's packages come back in the versions that they had, where the repositories still have them.
+func TestOFEDGivesVersionsBack(t *testing.T) {
+	m := newMachine(t, config{os: "ubuntu-22.04", vf: true, older: map[string]string{"libibverbs1": "38.0-1"}})
+	m.root(t, "apt-mark hold libibverbs1; apt-mark auto libibverbs1")
+	set, s := m.Setters()[backends.KindOFED], m.setting(backends.KindOFED, "")
+	to := ofedOf(ofedNow, "ubuntu22.04", "x86_64")
+	k, _ := backends.As[backends.Keeper](set)
+	kept, err := k.Keep(t.Context(), s, to)
+	if err == nil {
+		err = set.Set(t.Context(), s, to, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	// As long as no repository has it, that is named, and all else is put back.
+	kept = throughJSON(t, kept)
+	m.fault(t, "command=apt-cache madison libibverbs1,do=fail:N: Unable to locate package libibverbs1")
+	var lost backends.Unobtainable
+	err = k.Restore(t.Context(), s, kept, nil)
+	if d := m.differs(t, backends.Assignment{Setting: s, To: to}, kept); !errors.As(err, &lost) || !slices.Equal(lost.Names, []string{"libibverbs1"}) || !lost.Only(d) || len(d) != 1 {
+		t.Errorf("%v; there differ %v", err, d)
+	}
+	m.world.Faults.Clear()
+	if err := k.Restore(t.Context(), s, kept, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := m.root(t, "dpkg-query -W -f '${Version}' libibverbs1"); got != "38.0-1" {
+		t.Errorf("libibverbs1 is %s", got)
+	}
+	if got := m.root(t, "apt-mark showhold; apt-mark showauto"); got != "libibverbs1\nlibibverbs1\n" && got != "libibverbs1\nlibibverbs1" {
+		t.Errorf("held and automatically installed: %q", got)
+	}
+	if d := m.differs(t, backends.Assignment{Setting: s, To: to}, kept); len(d) > 0 {
+		t.Errorf("there differ %v", d)
 	}
 }

@@ -2,7 +2,6 @@ package guest
 
 import (
 	"context"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -31,7 +30,7 @@ func (p packages) Read(ctx context.Context, s backends.Setting) (backends.Value,
 	return backends.ValueOf(spec), nil
 }
 
-// names gives what belongs to a set: what was asked for, else all that the options name, and more.
+// names returns what belongs to a set: what was asked for, else all that the options name, and more.
 func (p packages) names(s backends.Setting, more []string) []string {
 	var spec backends.PackageSpec
 	if !p.g.want(s, &spec) {
@@ -42,7 +41,7 @@ func (p packages) names(s backends.Setting, more []string) []string {
 	return slices.Compact(list)
 }
 
-// installed gives those of names that are there whole.
+// installed returns those of names that are there whole.
 func (p packages) installed(ctx context.Context, vm string, names []string) ([]string, error) {
 	f, err := p.ask(ctx, vm, names)
 	if err != nil {
@@ -57,7 +56,7 @@ func (p packages) installed(ctx context.Context, vm string, names []string) ([]s
 	return out, nil
 }
 
-// begun gives those of names of which anything but their configuration is there.
+// begun returns those of names of which anything but their configuration is there.
 func (p packages) begun(ctx context.Context, vm string, names []string) ([]string, error) {
 	f, err := p.ask(ctx, vm, names)
 	return f.begun(names), err
@@ -65,7 +64,7 @@ func (p packages) begun(ctx context.Context, vm string, names []string) ([]strin
 
 // ask reads what the package manager knows.
 func (p packages) ask(ctx context.Context, vm string, names []string) (facts, error) {
-	script := section("dpkg", "command -v dpkg-query >/dev/null && dpkg-query -W -f '${db:Status-Abbrev}|${Package}|${Version}|${Provides}\\n'") +
+	script := section("dpkg", script("dpkg-versions.sh")) +
 		section("rpm", script("rpm-versions.sh", names...))
 	r, err := p.g.Run(ctx, vm, ssh.Command{Script: script, MaxOutput: 8 << 20})
 	if err != nil {
@@ -75,7 +74,7 @@ func (p packages) ask(ctx context.Context, vm string, names []string) (facts, er
 }
 
 // Keep asks the package manager what it would install and records those packages as absent, so that a rollback removes
-// exactly these.
+// exactly these; what it would bring in another version is recorded by the version that is there.
 func (p packages) Keep(ctx context.Context, s backends.Setting, to backends.Value) (backends.Kept, error) {
 	p.g.learn(s, to)
 	missing, err := p.missing(ctx, s, to)
@@ -104,7 +103,31 @@ func (p packages) Keep(ctx context.Context, s backends.Setting, to backends.Valu
 	// Of kernel-modules-extra there is one for each kernel: only the one that was asked for by its kernel's name is new.
 	fresh := append(slices.DeleteFunc(would, func(n string) bool { return among(n, missing) }), missing...)
 	slices.Sort(fresh)
-	return backends.Kept{Items: packageItems(slices.Compact(fresh), nil)}, nil
+	kept := backends.Kept{Items: packageItems(slices.Compact(fresh), nil)}
+	moved := m.WouldMove(r.Stdout)
+	if len(moved) == 0 {
+		return kept, nil
+	}
+	f, err := p.ask(ctx, s.Target.Name, moved)
+	if err != nil {
+		return backends.Kept{}, err
+	}
+	r, err = p.g.Run(ctx, s.Target.Name, ssh.Command{Script: marks(), MaxOutput: 4 << 20})
+	if err != nil {
+		return backends.Kept{}, err
+	}
+	auto := strings.Fields(sections(r.Stdout)["auto"])
+	for name, version := range f.packages(moved) {
+		if !slices.Contains(fresh, name) {
+			i := backends.Item{Kind: backends.ItemPackage, Name: name, State: backends.ValueOf(version)}
+			if slices.Contains(auto, name) {
+				i.Content = []byte(cameAlong)
+			}
+			kept.Items = append(kept.Items, i)
+		}
+	}
+	slices.SortFunc(kept.Items, func(a, b backends.Item) int { return strings.Compare(a.Name, b.Name) })
+	return kept, nil
 }
 
 // packageItems records packages by their version, Absent where they are not there.
@@ -120,7 +143,7 @@ func packageItems(names []string, version func(string) backends.Value) []backend
 	return out
 }
 
-// packagesOf gives the names of the packages of a record that were there, and of those that were not.
+// packagesOf returns the names of the packages of a record that were there, and of those that were not.
 func packagesOf(kept backends.Kept) (there, absent []string) {
 	for _, i := range kept.Items {
 		switch {
@@ -134,7 +157,7 @@ func packagesOf(kept backends.Kept) (there, absent []string) {
 	return there, absent
 }
 
-// observePackages gives the packages of a record as they are now: the version of those that are there whole, Partial
+// observePackages returns the packages of a record as they are now: the version of those that are there whole, Partial
 // of those that are there in part.
 func (p packages) observePackages(ctx context.Context, vm string, kept backends.Kept) ([]backends.Item, error) {
 	there, absent := packagesOf(kept)
@@ -223,7 +246,7 @@ func (p packages) install(ctx context.Context, vm string, missing []string) erro
 	if err != nil {
 		return err
 	}
-	if err := p.mend(ctx, vm, m); err != nil {
+	if err := p.repair(ctx, vm, m); err != nil {
 		return err
 	}
 	if err := p.refresh(ctx, vm, m); err != nil {
@@ -247,81 +270,6 @@ func (p packages) install(ctx context.Context, vm string, missing []string) erro
 	return explain(m, vm, left, r, lists)
 }
 
-// Restore removes what was newly installed, and nothing else: where that would take other packages along, it stops.
-func (p packages) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, _ backends.Progress) error {
-	_, fresh := packagesOf(kept)
-	if len(fresh) == 0 {
-		return nil
-	}
-	m, err := p.manager(ctx, s.Target.Name)
-	if err != nil {
-		return err
-	}
-	// An installation that was cut short keeps apt-get from removing anything.
-	if err := p.mend(ctx, s.Target.Name, m); err != nil {
-		return err
-	}
-	have, err := p.begun(ctx, s.Target.Name, fresh)
-	if err != nil {
-		return err
-	}
-	return p.remove(ctx, s.Target.Name, have)
-}
-
-func (p packages) remove(ctx context.Context, vm string, names []string) error {
-	if len(names) == 0 {
-		return nil
-	}
-	m, err := p.manager(ctx, vm)
-	if err != nil {
-		return err
-	}
-	others, err := p.alongside(ctx, vm, names)
-	if err != nil {
-		return err
-	}
-	if len(others) > 0 {
-		return backends.Errorf(backends.KindConflict, label(vm), "Remove those first, or leave the packages.",
-			"remove %s: %s would go with them", strings.Join(names, ", "), strings.Join(others, ", "))
-	}
-	r, err := p.locked(ctx, vm, "remove packages", ssh.Command{Script: m.Remove(names), Limit: 10 * time.Minute})
-	if err != nil {
-		return err
-	}
-	left, err := p.begun(ctx, vm, names)
-	if err == nil && len(left) > 0 {
-		err = failed(vm, "remove "+strings.Join(left, ", "), r)
-	}
-	return err
-}
-
-// alongside gives what else would go with packages.
-func (p packages) alongside(ctx context.Context, vm string, names []string) ([]string, error) {
-	if len(names) == 0 {
-		return nil, nil
-	}
-	m, err := p.manager(ctx, vm)
-	if err != nil {
-		return nil, err
-	}
-	r, err := p.g.Run(ctx, vm, ssh.Command{Script: m.SimulateRemove(names), Sudo: true, Limit: 5 * time.Minute})
-	if err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(m.WouldRemove(r.Stdout), func(n string) bool { return among(n, names) }), nil
-}
-
-// ofKernel ends the name of a package of which there is one for each kernel: kernel-devel-5.14.0-427.el9.x86_64.
-var ofKernel = regexp.MustCompile(`^-[0-9][^-]*-[^-]*\.(x86_64|aarch64|ppc64le)$`)
-
-// among tells whether a package is one of names, which may name it for one kernel.
-func among(pkg string, names []string) bool {
-	return slices.ContainsFunc(names, func(n string) bool {
-		rest, is := strings.CutPrefix(n, pkg)
-		return is && (rest == "" || ofKernel.MatchString(rest))
-	})
-}
-
 // learn remembers what a set is made of. Going back asks for less than the set, so a part of it teaches nothing.
 func (g *Guests) learn(s backends.Setting, to backends.Value) {
 	var old, now struct {
@@ -335,8 +283,4 @@ func (g *Guests) learn(s backends.Setting, to backends.Value) {
 		return
 	}
 	g.Want(s, to)
-}
-
-func within(part, all []string) bool {
-	return !slices.ContainsFunc(part, func(p string) bool { return !slices.Contains(all, p) })
 }

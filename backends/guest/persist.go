@@ -15,7 +15,7 @@ import (
 )
 
 // persist sets what brings the modules back after a reboot: KindPersist.
-type persist struct{ g *Guests }
+type persist struct{ recorded }
 
 const (
 	modulesLoadFile = "/etc/modules-load.d/rdma-setup.conf"
@@ -74,11 +74,11 @@ for l in `+wantsLink(unitPrefix)+`*.service; do [ ! -L "$l" ] || [ -e "$l" ] || 
 // beside is a pattern of what an interrupted write leaves beside a file; see ssh.Conn.Put.
 func beside(file string) string { return path.Dir(file) + "/." + path.Base(file) + ".??????" }
 
-// persistLeft gives what of ours is there and does nothing: units that are not enabled, links to units that are not there,
+// persistLeft returns what of ours is there and does nothing: units that are not enabled, links to units that are not there,
 // files that were not written to their end.
 func (f facts) persistLeft() []string {
 	left := strings.Fields(f["persist-left"])
-	left = slices.DeleteFunc(left, func(l string) bool { return strings.Contains(l, "/"+classPrefix) })
+	left = slices.DeleteFunc(left, func(l string) bool { return strings.Contains(l, "/"+classPrefix) || strings.Contains(l, "/"+qosPrefix) })
 	for _, file := range dumped(f["persist"]) {
 		unit, is := strings.CutPrefix(file.Path, unitDir)
 		if is && isOurs(file.Path) && !slices.Contains(strings.Fields(f["units"]), unit) {
@@ -120,7 +120,7 @@ func (f facts) persist() backends.Persist {
 
 var modprobes = regexp.MustCompile(`modprobe((?:\s+-\S+)*)\s+([A-Za-z0-9_]+)`)
 
-// reloads gives the module that a unit unloads and loads again at boot, "" when it does not.
+// reloads returns the module that a unit unloads and loads again at boot, "" when it does not.
 func reloads(unit string) string {
 	var out, in string
 	for line := range strings.SplitSeq(unit, "\n") {
@@ -165,7 +165,7 @@ func (p persist) Read(ctx context.Context, s backends.Setting) (backends.Value, 
 	return persistValue(now), nil
 }
 
-// persistValue gives equal values for equal things.
+// persistValue returns equal values for equal things.
 func persistValue(p backends.Persist) backends.Value {
 	p.Modules = append([]string{}, p.Modules...)
 	if len(p.Options) == 0 {
@@ -230,7 +230,7 @@ func (p persist) Set(ctx context.Context, s backends.Setting, to backends.Value,
 		return err
 	}
 	progress.Report(20)
-	if err := p.initramfs(ctx, vm); err != nil {
+	if err := p.g.renewRAMDisk(ctx, vm); err != nil {
 		return err
 	}
 	progress.Report(80)
@@ -275,8 +275,9 @@ func (p persist) reload(ctx context.Context, vm, enable string) error {
 
 const initramfsLimit = 15 * time.Minute
 
-func (p persist) initramfs(ctx context.Context, vm string) error {
-	_, err := p.g.change(ctx, vm, step{what: "renew the initial RAM disk", keep: true, Command: ssh.Command{
+// renewRAMDisk has the guest make its initial RAM disks anew, where update-initramfs makes them.
+func (g *Guests) renewRAMDisk(ctx context.Context, vm string) error {
+	_, err := g.change(ctx, vm, step{what: "renew the initial RAM disk", keep: true, Command: ssh.Command{
 		Script: "if command -v update-initramfs >/dev/null 2>&1; then update-initramfs -k all -u; fi", Limit: initramfsLimit}})
 	return err
 }
@@ -319,16 +320,4 @@ func (p persist) Keep(ctx context.Context, s backends.Setting, to backends.Value
 	}
 	items, err := p.g.record(ctx, s.Target.Name, p.manifest(f, want))
 	return backends.Kept{Items: items}, err
-}
-
-// Observe returns the same things as they are now.
-func (p persist) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
-	items, err := p.g.look(ctx, s.Target.Name, manifestOf(kept))
-	return backends.Kept{Items: items}.Bare(), err
-}
-
-// Restore puts the files back to the byte, the links and units to their state, and renews an initial RAM disk that holds
-// something else of ours.
-func (p persist) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, _ backends.Progress) error {
-	return p.g.putBack(ctx, s.Target.Name, kept)
 }

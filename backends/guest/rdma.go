@@ -33,6 +33,7 @@ func (f facts) devices(interfaces []backends.Interface) []backends.VerbsDevice {
 			class := f.classOf(d.MAC, d.Class)
 			d.ClassPartly = class.IsPartial()
 			d.ClassKept = !class.IsAbsent() && !d.ClassPartly
+			d.QoS = f.qosOf(d.MAC)
 		}
 	}
 	return list

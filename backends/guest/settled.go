@@ -8,7 +8,8 @@ import (
 )
 
 // settled is a decorator around a Setter of a guest. It first waits, once for each guest, for a step of an earlier process;
-// see settle.
+// see settle. What then reads as half done may be the work of another process whose step is running now: it is read once more
+// when that step has ended.
 type settled struct {
 	g      *Guests
 	setter backends.Setter
@@ -21,6 +22,13 @@ func (d *settled) Unwrap() backends.Setter { return d.setter }
 
 func (d *settled) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
 	if err := d.g.settle(ctx, s.Target.Name); err != nil {
+		return backends.Absent, err
+	}
+	v, err := d.setter.Read(ctx, s)
+	if err != nil || !v.IsPartial() {
+		return v, err
+	}
+	if err := d.g.Settle(ctx, s.Target.Name); err != nil {
 		return backends.Absent, err
 	}
 	return d.setter.Read(ctx, s)
@@ -63,7 +71,20 @@ func (d *settled) ReadMany(ctx context.Context, ss []backends.Setting) ([]backen
 			return make([]backends.Value, len(ss)), slices.Repeat([]error{err}, len(ss))
 		}
 	}
-	return many.ReadMany(ctx, ss)
+	values, errs := many.ReadMany(ctx, ss)
+	half := false
+	for i, v := range values {
+		if i < len(errs) && errs[i] == nil && v.IsPartial() {
+			half = true
+			if err := d.g.Settle(ctx, ss[i].Target.Name); err != nil {
+				return make([]backends.Value, len(ss)), slices.Repeat([]error{err}, len(ss))
+			}
+		}
+	}
+	if half {
+		return many.ReadMany(ctx, ss)
+	}
+	return values, errs
 }
 
 func (d *settled) Keep(ctx context.Context, s backends.Setting, to backends.Value) (backends.Kept, error) {

@@ -46,11 +46,11 @@ chmod 755 /usr/bin/`+program)
 			ended := make(chan error, 1)
 			go func() { ended <- m.Setters()[backends.KindPackages].Set(t.Context(), s, to, nil) }()
 			m.watch(t, "until [ -e /root/begun ]; do sleep 0.01; done")
-			m.door.close() // as kill -9 of the client
+			m.proxy.close() // as kill -9 of the client
 			if err := <-ended; err == nil || !strings.Contains(err.Error(), "may still be running") {
 				t.Errorf("the connection was lost: %v", err)
 			}
-			m.door.reopen()
+			m.proxy.reopen()
 			var waited []string
 			g := m.again(t, guest.Options{Waiting: func(vm, step string, began time.Time) {
 				if time.Since(began) > time.Hour || vm != m.vm {
@@ -117,7 +117,7 @@ func TestAWorkingDirectoryOfSomebodyElse(t *testing.T) {
 	}
 }
 
-// watch runs a script on a connection of its own, which the door does not shut.
+// watch runs a script on a connection of its own, which the proxy does not close.
 func (m *machine) watch(t *testing.T, script string) {
 	t.Helper()
 	pool, err := ssh.NewPool(m.ssh)
@@ -133,5 +133,33 @@ func (m *machine) watch(t *testing.T, script string) {
 	defer c.Close()
 	if r, err := c.Run(t.Context(), ssh.Command{Script: script, Sudo: true, Limit: time.Minute}); err != nil || r.ExitCode != 0 {
 		t.Fatalf("%s: %+v, %v", script, r, err)
+	}
+}
+
+// What reads as half done while another process is at work in the guest is read once more when its step has ended, although
+// this process has waited for earlier steps already.
+func TestWhatAnotherProcessIsWriting(t *testing.T) {
+	m := newMachine(t, config{os: "ubuntu-22.04"})
+	s := m.setting(backends.KindPersist, "")
+	persist := m.Setters()[backends.KindPersist]
+	if now, err := persist.Read(t.Context(), s); err != nil || !now.IsAbsent() {
+		t.Fatalf("before: %s, %v", now, err)
+	}
+	// For a second there is what an unfinished write leaves beside a file of ours.
+	m.root(t, `mv /usr/bin/apt-get /usr/bin/apt-get.real
+printf '#!/bin/sh\ncase "$*" in *" -s "*) ;; *install*) touch /etc/modules-load.d/.rdma-setup.conf.abcdef /root/begun; sleep 1; rm /etc/modules-load.d/.rdma-setup.conf.abcdef ;; esac\nexec /usr/bin/apt-get.real "$@"\n' >/usr/bin/apt-get
+chmod 755 /usr/bin/apt-get`)
+	another := m.again(t, guest.Options{}).Setters()[backends.KindPackages]
+	packages := m.setting(backends.KindPackages, "rdma")
+	ended := make(chan error, 1)
+	go func() {
+		ended <- another.Set(t.Context(), packages, backends.ValueOf(backends.PackageSpec{Installed: []string{"perftest"}}), nil)
+	}()
+	m.watch(t, "until [ -e /root/begun ]; do sleep 0.01; done")
+	if now, err := persist.Read(t.Context(), s); err != nil || !now.IsAbsent() {
+		t.Errorf("while another process is at work: %s, %v", now, err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }

@@ -52,7 +52,6 @@ func (g *Guests) Survey(ctx context.Context, vm string) backends.Guest {
 			"Log in there as the same user and see what uname -r says.", "uname -r tells no kernel release, by which modules and drivers are chosen: %.60q", out.Kernel))
 	}
 	out.ClockSkew = f.clockSkew(asked, time.Now())
-	out.Commands = 2
 	return out
 }
 
@@ -105,22 +104,11 @@ func section(name, script string) string {
 
 func (g *Guests) surveyScript() string {
 	var b strings.Builder
-	words := func(list []string) string { return ssh.QuoteAll(list...) }
+	b.WriteString("(\n" + script("survey.sh", g.archives()...) + ")\n")
 	for _, s := range [][2]string{
-		{"clock", "date +%s"},
-		{"os", "cat /etc/os-release || cat /usr/lib/os-release"},
-		{"kernel", "uname -r"},
-		{"arch", "uname -m"},
-		{"boot", "cat " + bootIDFile},
-		{"managers", "for c in apt-get dnf yum; do command -v $c; done"},
-		{"dpkg", "command -v dpkg-query >/dev/null && dpkg-query -W -f '${db:Status-Abbrev}|${Package}|${Version}|${Provides}\\n'"},
+		{"dpkg", script("dpkg-versions.sh")},
 		{"rpm", script("rpm-versions.sh", g.options.Packages...)},
-		{"modules", "cat /proc/modules || lsmod"},
 		{"available", script("modules.sh", g.options.Modules...)},
-		{"memlock", "echo $SSH_MEMLOCK"},
-		{"perftest", "command -v ib_send_bw >/dev/null && ib_send_bw --version 2>&1"},
-		{"archives", "for f in " + words(g.archives()) + "; do [ -f \"$f\" ] && [ -r \"$f\" ] && echo \"$f\"; done"},
-		{"devinfo", "command -v ibv_devinfo >/dev/null && ibv_devinfo -v"},
 		{"rdma", script("rdma-devices.sh")},
 	} {
 		b.WriteString(section(s[0], s[1]))
@@ -129,12 +117,15 @@ func (g *Guests) surveyScript() string {
 	b.WriteString(networkScript())
 	b.WriteString(persistScript())
 	b.WriteString(section("classes", classUnits()))
+	b.WriteString(qosFacts())
+	b.WriteString(section("environment", environmentFacts))
+	b.WriteString(nouveauFacts())
 	b.WriteString(healthScript(g.images()))
 	b.WriteString(buildFacts())
 	return b.String()
 }
 
-// available gives the modules of a list that modules.sh has found, by name or by file.
+// available returns the modules of a list that modules.sh has found, by name or by file.
 func (f facts) available(modules []string) []string {
 	out := []string{}
 	found := strings.Fields(f["available"])

@@ -25,7 +25,7 @@ type turn struct {
 	mode    uint32
 	owner   string
 
-	address string   // that must be there in the end, "" when there is none to wait for
+	address string   // that must be there in the end, backends.DHCP for any that DHCP gives, "" when there is none to wait for
 	mtu     int      // 0: as it comes
 	back    []string // addresses to give back by hand
 	stale   []string // addresses to take away by hand

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/guest/netconf"
 )
 
@@ -184,4 +185,17 @@ func TestATurnThatFailsIsTakenBackAtOnce(t *testing.T) {
 		t.Errorf("left: %q, MTU %q", b.read(planFile), b.read("sys/ens224f0/mtu"))
 	}
 	b.eventually("the watch has gone", func() bool { return b.read("run/address-RDMA-PG-a/watch") == "none" })
+}
+
+// ifupdown has no option that keeps the server's default route and DNS servers out (interfaces(5)).
+func TestDHCPWithIfupdownIsRefused(t *testing.T) {
+	i := &backends.Interface{Name: "ens224", MAC: "00:50:56:9a:0b:0c"}
+	s := backends.Setting{Target: backends.GuestRef("vm-01"), Kind: backends.KindAddress, Name: "RDMA-PG"}
+	to := backends.ValueOf(backends.AddressSpec{CIDR: backends.DHCP, MTU: 9000})
+	for system, refused := range map[netconf.System]bool{netconf.Ifupdown: true, netconf.Networkd: false} {
+		_, err := address{}.turn(s, &network{system: system}, i, to)
+		if refused != (backends.KindOf(err) == backends.KindRefused) {
+			t.Errorf("%s: %v", system, err)
+		}
+	}
 }

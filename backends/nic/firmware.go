@@ -45,15 +45,22 @@ func FirmwareModules() []string {
 	return out
 }
 
+// FirmwareKey reports whether a key of a card's firmware is one that this program reads and may write.
+func FirmwareKey(name string) bool { return firmwareRules(map[string]string{name: ""}) != nil }
+
 // FirmwareKeys returns what the firmware of a card shall say whose ports are to have so many VFs, in port order: SR-IOV on,
 // the number of VFs the sum and one (never lowered when it is set), ports speaking Ethernet. Keys that a card does not have
 // are left out when they are set: Ethernet-only cards know no protocol, single-port cards none of port 2.
+// It fails for a family without firmware tools.
 func FirmwareKeys(f Family, vfs []int) (map[string]string, error) {
+	r := FirmwareOf(f)
+	if r == nil {
+		return nil, fmt.Errorf("the firmware of %s cards cannot be set: this program has no firmware tools for driver %s", f.Cards(), f.Driver())
+	}
 	n, err := NumOfVFs(f.VFs(), 0, vfs)
 	if err != nil {
 		return nil, err
 	}
-	r := f.Firmware()
 	keys := map[string]string{r.SRIOV: "1", r.VFs: strconv.Itoa(n)}
 	for i := range vfs {
 		keys[r.LinkType+strconv.Itoa(i+1)] = r.Ethernet
@@ -64,12 +71,15 @@ func FirmwareKeys(f Family, vfs []int) (map[string]string, error) {
 // FirmwareWhy says in one line what a change of these keys sets.
 func FirmwareWhy(f Family, keys map[string]string) string {
 	var parts []string
-	r := f.Firmware()
+	r := FirmwareOf(f)
+	if r == nil {
+		r = &backends.FirmwareRules{}
+	}
 	for _, k := range slices.Sorted(maps.Keys(keys)) {
 		switch {
 		case k == r.VFs:
 			parts = append(parts, k+" at least "+keys[k])
-		case strings.HasPrefix(k, r.LinkType), k == r.Advanced:
+		case r.LinkType != "" && strings.HasPrefix(k, r.LinkType), k == r.Advanced:
 			parts = append(parts, k+"="+keys[k]+" where the card has it")
 		default:
 			parts = append(parts, k+"="+keys[k])
@@ -126,7 +136,10 @@ func FirmwareCommand(card string, keys map[string]string) string {
 
 // OEM reports whether the id of a board (PSID) is that of a card sold by a server vendor: its firmware comes from the
 // vendor alone.
-func OEM(f Family, id string) bool { return id != "" && !strings.HasPrefix(id, f.Firmware().OwnIDs) }
+func OEM(f Family, id string) bool {
+	r := FirmwareOf(f)
+	return r != nil && id != "" && !strings.HasPrefix(id, r.OwnIDs)
+}
 
 // BIOSHelp says how SR-IOV is switched on in the BIOS of a vendor's servers.
 func BIOSHelp(vendor string) string {

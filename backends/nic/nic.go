@@ -157,6 +157,14 @@ func (Known) NoDevice(h *backends.Host, n *backends.NIC) string {
 // RDMAOff reports whether a port has no RDMA device because its driver was not told to switch RDMA on.
 func (Known) RDMAOff(h *backends.Host, n *backends.NIC) bool { return RDMAOff(h, n) }
 
+// NoENS names the source that rules RDMA of a driver out on a switch in enhanced data path mode, "" where none is known.
+func (Known) NoENS(driver string) string {
+	if f := Of(driver); f != nil {
+		return f.RoCE().NoENS
+	}
+	return ""
+}
+
 // IWARP says what to do where a port speaks iWARP, "" where nothing particular is known.
 func (Known) IWARP(n *backends.NIC) string {
 	f := Of(n.Driver)
@@ -186,7 +194,7 @@ func firmwareRules(keys map[string]string) *backends.FirmwareRules {
 			continue
 		}
 		for key := range keys {
-			if slices.Contains([]string{r.SRIOV, r.VFs, r.ATS, r.Advanced}, key) || r.LinkType != "" && strings.HasPrefix(key, r.LinkType) {
+			if slices.Contains(r.Keys, key) {
 				return r
 			}
 		}

@@ -170,7 +170,7 @@ func TestConnectX(t *testing.T) {
 	if got := nic.Pausing(h, f, &h.NICs[2]); !slices.Equal(got, []string{"vmnic0 (vsan)"}) {
 		t.Errorf("storage that relies on global pause: %v", got)
 	}
-	params, err := nic.WithVFs(h, f, nil, nic.Wish{PCI: "0000:3b:00.0", VFs: 8})
+	params, err := nic.WithVFs(h, f, nil, nic.Wish{VFs: map[string]int{"0000:3b:00.0": 8}})
 	if err != nil || params["max_vfs"] != "8,0" {
 		t.Errorf("%v %v", params, err)
 	}
@@ -195,5 +195,25 @@ func TestMergeFirmware(t *testing.T) {
 	}
 	if _, err := nic.MergeFirmware("esx-01", "0000:3b:00.0", map[string]string{"ATS_ENABLED": "1"}, map[string]string{"SRIOV_EN": "0"}); backends.KindOf(err) != backends.KindRefused {
 		t.Errorf("a card without ATS: %v", err)
+	}
+}
+
+// TestNoFirmwareTools: a family whose firmware nothing sets is asked like any other, and refuses.
+func TestNoFirmwareTools(t *testing.T) {
+	f := nic.Of("icen")
+	if f == nil || f.Firmware() != nil {
+		t.Fatal("E810 has firmware tools: nothing is tried")
+	}
+	if keys, err := nic.FirmwareKeys(f, []int{8}); err == nil || len(keys) > 0 || !strings.Contains(err.Error(), "no firmware tools for driver icen") {
+		t.Errorf("%v %v", keys, err)
+	}
+	if nic.OEM(f, "DEL0000000004") || nic.FirmwareWhy(f, map[string]string{"SRIOV_EN": "1"}) != "SRIOV_EN=1" || len(nic.Tools(f)) > 0 || !nic.ToolsRun(f, &backends.HostSystem{}) {
+		t.Error("a family without tools has an OEM's board, or tools that have to run")
+	}
+	if nic.OEM(nil, "DEL0000000004") || !nic.OEM(nic.Of("nmlx5_core"), "DEL0000000004") || nic.OEM(nic.Of("nmlx5_core"), "MT_0000000009") {
+		t.Error("OEM boards by PSID")
+	}
+	if !nic.FirmwareKey("NUM_OF_VFS") || nic.FirmwareKey("NUM_PF_MSIX") {
+		t.Error("the keys of MFT")
 	}
 }

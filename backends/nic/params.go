@@ -10,11 +10,10 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// A Wish is how many VFs one port shall have. Other ports keep theirs; where the list in force was made for another set
+// A Wish is how many VFs ports shall have. Other ports keep theirs; where the list in force was made for another set
 // of ports (a card was added or taken out), they get what VMs use of them.
 type Wish struct {
-	PCI  string
-	VFs  int
+	VFs  map[string]int // by PCI address of the port
 	Used map[string]int // VFs that VMs have, by PCI address of the port
 }
 
@@ -66,9 +65,9 @@ func maxVFs(h *backends.Host, f Family, w Wish) (string, error) {
 	_, _, shifted := Shifted(h, f)
 	for _, n := range Ports(h, f) {
 		p := Port{PCI: n.PCI, VFs: -1} // as the list has it
-		switch {
-		case n.PCI == w.PCI:
-			p.VFs = w.VFs
+		switch vfs, asked := w.VFs[n.PCI]; {
+		case asked:
+			p.VFs = vfs
 		case shifted:
 			p.VFs = w.Used[n.PCI]
 		}

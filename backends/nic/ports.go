@@ -46,12 +46,12 @@ func device(pci string) string {
 	return strings.ToLower(pci)
 }
 
-// Others returns what the ports beside the chosen one are and carry: "vmnic0 (management)". The driver's parameters for
+// Others returns what the ports beside the chosen ones are and carry: "vmnic0 (management)". The driver's parameters for
 // PFC, trust and ECN act on them too.
-func Others(h *backends.Host, f Family, chosen *backends.NIC) []string {
+func Others(h *backends.Host, f Family, chosen ...*backends.NIC) []string {
 	var out []string
 	for _, n := range Ports(h, f) {
-		if n.Device == chosen.Device {
+		if slices.ContainsFunc(chosen, func(c *backends.NIC) bool { return c.Device == n.Device }) {
 			continue
 		}
 		out = append(out, n.Device+" ("+Carries(n)+")")
@@ -74,10 +74,10 @@ func Carries(n *backends.NIC) string {
 
 // Pausing returns the other ports whose traffic may rely on global pause, which PFC puts out of force: storage of vSAN and
 // NVMe (Mellanox DOC-2581).
-func Pausing(h *backends.Host, f Family, chosen *backends.NIC) []string {
+func Pausing(h *backends.Host, f Family, chosen ...*backends.NIC) []string {
 	var out []string
 	for _, n := range Ports(h, f) {
-		if n.Device == chosen.Device {
+		if slices.ContainsFunc(chosen, func(c *backends.NIC) bool { return c.Device == n.Device }) {
 			continue
 		}
 		for _, role := range n.Roles {

@@ -30,16 +30,16 @@ func MayBeOff(h *backends.Host) bool {
 	})
 }
 
-// WithRDMA returns the parameters of a port's driver with RDMA on for that port: one number for each of its ports in PCI
+// WithRDMA returns the parameters of the driver of ports with RDMA on for these: one number for each of its ports in PCI
 // order. Others stay as they are; where the list says nothing of them, as their RDMA devices show.
-func WithRDMA(h *backends.Host, n *backends.NIC) map[string]string {
-	f := Of(n.Driver)
+func WithRDMA(h *backends.Host, on ...*backends.NIC) map[string]string {
+	f := Of(on[0].Driver)
 	params := h.System.Module(f.Driver()).Params
 	now := strings.Split(Param(h.System, f.Driver(), f.RoCE().Enable), ",")
 	var list []string
 	for i, p := range Ports(h, f) {
 		switch {
-		case p.PCI == n.PCI, p.RDMADevice != "":
+		case slices.ContainsFunc(on, func(n *backends.NIC) bool { return n.PCI == p.PCI }), p.RDMADevice != "":
 			list = append(list, "1")
 		case i < len(now) && now[i] != "":
 			list = append(list, now[i])

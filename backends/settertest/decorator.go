@@ -156,7 +156,7 @@ func calls() []call {
 	}
 }
 
-// find gives the optional interface as As does, and where As finds none, that of the decorator itself.
+// find returns the optional interface as As does, and where As finds none, that of the decorator itself.
 func find[T any](s backends.Setter) T {
 	if own, ok := backends.As[T](s); ok {
 		return own
@@ -180,7 +180,7 @@ var value = backends.ValueOf("vmk1")
 
 var kept = backends.Kept{Items: []backends.Item{{Kind: backends.ItemFile, Name: "/etc/x", State: value}}}
 
-// held gives the value that kept holds.
+// held returns the value that kept holds.
 func held(k backends.Kept, err error) (backends.Value, error) {
 	if err != nil || len(k.Items) != 1 {
 		return backends.Absent, err

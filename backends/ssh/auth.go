@@ -60,7 +60,7 @@ func (l *login) done() {
 	}
 }
 
-// signers gives the keys to offer: those of ssh_config for this host, those configured, then the agent's.
+// signers returns the keys to offer: those of ssh_config for this host, those configured, then the agent's.
 func (l *login) signers() ([]ssh.Signer, error) {
 	var list []ssh.Signer
 	files := append(strings.Split(l.endpoint.keys, "\n"), l.pool.config.Keys...)
@@ -109,7 +109,7 @@ var ErrLogin = errors.New("was not let in")
 
 var errNoPassword = errors.New("no password was given")
 
-// askPassword gives the password to send. Asked again, the one before was refused: it is never sent twice to one machine,
+// askPassword returns the password to send. Asked again, the one before was refused: it is never sent twice to one machine,
 // because wrong tries lock accounts.
 func (l *login) askPassword() (string, error) {
 	if l.given != "" {

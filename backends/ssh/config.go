@@ -1,5 +1,5 @@
 // Package ssh runs commands on ESXi hosts and Linux guests over SSH: one verified connection a target, shared by
-// everybody who wants it, with sudo, limits, cancellation and files. It knows nothing of RDMA.
+// everybody who wants it, with sudo, limits, cancellation and files. It does not depend on RDMA.
 package ssh
 
 import (

@@ -77,7 +77,7 @@ func (p *Pool) dial(ctx context.Context, t Target, e endpoint) (*Conn, error) {
 	return c, nil
 }
 
-// release gives a reference back; without any the link goes.
+// release drops a reference; without any the link goes.
 func (p *Pool) release(l *link) {
 	p.mu.Lock()
 	l.refs--
@@ -188,7 +188,7 @@ func (n *line) dies(within time.Duration) bool {
 	}
 }
 
-// connect gives the live line, dialling where there is none.
+// connect returns the live line, dialling where there is none.
 func (l *link) connect(ctx context.Context, t Target) (*line, error) {
 	select {
 	case l.lock <- struct{}{}:

@@ -150,7 +150,7 @@ func (c *Client) ExportSwitch(ctx context.Context, name string) ([]byte, error) 
 var deviceProperties = []string{"name", "config.version", "config.hardware", "config.memoryAllocation", "config.memoryReservationLockedToMax",
 	"config.cpuAllocation", "config.latencySensitivity", "config.nestedHVEnabled", "runtime.powerState", "runtime.host"}
 
-// DeviceLists gives the virtual hardware of VMs as JSON, by name.
+// DeviceLists returns the virtual hardware of VMs as JSON, by name.
 func (c *Client) DeviceLists(ctx context.Context, vms []string) ([]byte, error) {
 	var refs []types.ManagedObjectReference
 	names := map[types.ManagedObjectReference]string{}

@@ -51,6 +51,10 @@ func TestVMPower(t *testing.T) {
 	if calls := l.World().Log.Calls(); calls["PowerOffVM_Task"] != 0 || calls["ShutdownGuest"] != 1 || calls["PowerOnVM_Task"] != 1 {
 		t.Errorf("calls: %v", calls)
 	}
+	// It was shut down a moment ago, but is on again.
+	if off, err := c.GoingOff(t.Context(), vm.Name, time.Time{}); off || err != nil {
+		t.Errorf("it is going off: %t, %v", off, err)
+	}
 	// Off it stays off.
 	if err := b.Open(t.Context(), vm, nil); err != nil {
 		t.Fatal(err)
@@ -59,6 +63,28 @@ func TestVMPower(t *testing.T) {
 	if v := stateOf(t, b, vm); v != backends.ValueOf("poweredOff") {
 		t.Errorf("a VM that was off is %s", v)
 	}
+}
+
+// A guest that another run has powered on a moment ago is waited for; one whose VMware Tools do not come up is not.
+func TestGuestIsStarting(t *testing.T) {
+	l, c := startLab(t, lab.Options{Hosts: 1, VMs: 1, BootTime: 300 * time.Millisecond})
+	vm := backends.VMRef("vm-01")
+	for _, do := range []func(string) error{l.World().PowerOff, l.World().PowerOn} {
+		if err := do("vm-01"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Brackets()[backends.BracketVMPower].Open(t.Context(), vm, nil); err != nil {
+		t.Fatal(err)
+	}
+	l, c = startLab(t, lab.Options{Hosts: 1, VMs: 1, BootTime: time.Hour})
+	for _, do := range []func(string) error{l.World().PowerOff, l.World().PowerOn} {
+		if err := do("vm-01"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	short := c.Brackets(vsphere.BracketOptions{PowerOn: time.Second})[backends.BracketVMPower]
+	check(t, short.Open(t.Context(), vm, nil), backends.KindRefused, "VMware Tools do not run in it")
 }
 
 func TestGuestDoesNotShutDown(t *testing.T) {

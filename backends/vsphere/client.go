@@ -57,7 +57,10 @@ func (c *Client) Thumbprint() string { return c.conn.Thumbprint() }
 // Inventory reads what is there. See backends.Scope for what it covers.
 func (c *Client) Inventory(ctx context.Context, scope backends.Scope) (*backends.Inventory, error) {
 	before := c.Calls()
-	inv, index, err := survey.Read(ctx, c.conn, scope)
+	inv, index, err := survey.Read(ctx, c.conn, scope, func(index *place.Index) survey.AskRDMA {
+		c.places.Adopt(index) // esxcli finds hosts by name
+		return c.system.RDMADevices
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -80,6 +83,17 @@ func (c *Client) Setters(options ...SetterOptions) map[backends.Kind]backends.Se
 	set := c.settings.Setters(o.Parallel)
 	maps.Copy(set, c.system.Setters())
 	return set
+}
+
+// Grounds returns what a refusal to configure a VM rests on, the same text as long as that stays; "" for what is no VM.
+func (c *Client) Grounds(ctx context.Context, t backends.Ref) (string, error) {
+	return c.settings.Grounds(ctx, t)
+}
+
+// Movable tells, without moving anything, which of some running VMs of a host no other host of its cluster takes by vMotion: one
+// error for each, of kind refused where the VM is why.
+func (c *Client) Movable(ctx context.Context, host string, vms []string) []error {
+	return bracket.Movable(ctx, c.conn, c.places, backends.HostRef(host), vms)
 }
 
 // ErrNoCommand says that a host has no such esxcli command: an older ESXi, or a plug-in that is not installed.

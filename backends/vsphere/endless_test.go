@@ -26,7 +26,7 @@ func endless(piece string, pause time.Duration) rule {
 				if err := http.NewResponseController(w).Flush(); err != nil {
 					return true
 				}
-				time.Sleep(pause)
+				time.Sleep(pause) // the pace of the reply is the point of the test
 			}
 			text = piece
 		}

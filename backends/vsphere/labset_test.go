@@ -57,6 +57,36 @@ func TestContractOnLab(t *testing.T) {
 			Values: []backends.Value{backends.ValueOf(dvs1), backends.ValueOf(nioc), backends.ValueOf(small), backends.ValueOf(dvs1)},
 		})
 	})
+	t.Run("vmknic", func(t *testing.T) {
+		vmknic := backends.Setting{Target: backends.HostRef("esx-01"), Kind: backends.KindVMKNic, Name: "10.1.0.11"}
+		spec := backends.VMKSpec{PortGroup: "RDMA-PG", PrefixLen: 24, MTU: 9000}
+		mustSet(t, set, dvs, dvs1)
+		mustSet(t, set, group, group1)
+		if err := set[vmknic.Kind].Set(t.Context(), vmknic, backends.ValueOf(spec), nil); err == nil {
+			t.Error("created on a switch that the host is no member of")
+		}
+		mustSet(t, set, member("esx-01"), backends.MemberSpec{PNICs: []string{"vmnic2"}})
+		writes := changes(l, events.HostNetwork)
+		before := writes()
+		for _, want := range []backends.Value{backends.ValueOf(spec), backends.Absent, backends.ValueOf(spec)} {
+			mustSet(t, set, vmknic, want)
+			if got, err := set[vmknic.Kind].Read(t.Context(), vmknic); got != want || err != nil {
+				t.Errorf("read %s, %v, want %s", got, err, want)
+			}
+			before++
+			if n := writes(); n != before {
+				t.Errorf("%d writes for %s, want %d", n, want, before)
+			}
+		}
+		spec.MTU = 1500
+		if err := set[vmknic.Kind].Set(t.Context(), vmknic, backends.ValueOf(spec), nil); backends.KindOf(err) != backends.KindConflict {
+			t.Errorf("one that differs was taken over: %v", err)
+		}
+		mustSet(t, set, vmknic, backends.Absent)
+		mustSet(t, set, member("esx-01"), backends.Absent)
+		mustSet(t, set, group, backends.Absent)
+		mustSet(t, set, dvs, backends.Absent)
+	})
 	two := dvs1
 	two.Uplinks = 2
 	mustSet(t, set, dvs, two)

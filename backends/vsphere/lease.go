@@ -41,6 +41,12 @@ func (h Holder) String() string {
 		h.Since.UTC().Format("2006-01-02 15:04:05 MST"), h.Until.UTC().Format("15:04:05 MST"))
 }
 
+// Same tells whether two readings of a lock say the same: the same holder, who has not renewed it in between.
+func (h Holder) Same(other Holder) bool {
+	return h.Run == other.Run && h.User == other.User && h.Machine == other.Machine && h.Boot == other.Boot && h.PID == other.PID &&
+		h.Since.Equal(other.Since) && h.Until.Equal(other.Until)
+}
+
 // A Lease is a lock on a cluster, or on a host outside clusters, that all operators see.
 type Lease struct {
 	Target backends.Ref
@@ -125,8 +131,14 @@ func (c *Client) LeaseHolder(ctx context.Context, t backends.Ref) (*Holder, int3
 	return nil, 0, nil
 }
 
-// BreakLease removes the lock that LeaseHolder has read, and no other.
-func (c *Client) BreakLease(ctx context.Context, key int32) error {
+// BreakLease removes the lock that LeaseHolder has read, and no other; one that its owner has renewed or named since stays.
+// vCenter compares nothing when it removes an attribute, so a renewal between the two calls is lost: its owner learns that
+// with its next one, before it takes anything out of service.
+func (c *Client) BreakLease(ctx context.Context, t backends.Ref, key int32, h Holder) error {
+	now, same, err := c.LeaseHolder(ctx, t)
+	if err != nil || now == nil || same != key || !now.Same(h) {
+		return err
+	}
 	return (&Lease{c: c, key: key}).Release(ctx)
 }
 

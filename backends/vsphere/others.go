@@ -124,7 +124,8 @@ func (c *Client) foreign(ctx context.Context, tasks []place.Ref, at map[place.Re
 	return out, err
 }
 
-// shutDown tells who has asked the guest of a VM that is off to shut down within the last minutes.
+// shutDown tells who has asked the guest of a VM to shut down within the last minutes, unless the VM was powered on since
+// (VmPoweredOnEvent, at the end of a power-on): that shutdown is over.
 func (c *Client) shutDown(ctx context.Context, vm place.Ref, t backends.Ref) ([]Activity, error) {
 	vim := c.conn.VIM()
 	if vim.ServiceContent.EventManager == nil {
@@ -137,21 +138,48 @@ func (c *Client) shutDown(ctx context.Context, vm place.Ref, t backends.Ref) ([]
 	since := now.Add(-shutWindow)
 	res, err := methods.QueryEvents(ctx, vim, &types.QueryEvents{This: *vim.ServiceContent.EventManager, Filter: types.EventFilterSpec{
 		Entity:      &types.EventFilterSpecByEntity{Entity: vm, Recursion: types.EventFilterSpecRecursionOptionSelf},
-		EventTypeId: []string{"VmGuestShutdownEvent"}, Time: &types.EventFilterSpecByTime{BeginTime: &since},
+		EventTypeId: []string{"VmGuestShutdownEvent", "VmPoweredOnEvent"}, Time: &types.EventFilterSpecByTime{BeginTime: &since},
 	}})
 	if err != nil {
 		return nil, err
 	}
 	var last *types.VmGuestShutdownEvent
+	var on time.Time
 	for _, e := range res.Returnval {
-		if x, is := e.(*types.VmGuestShutdownEvent); is && (last == nil || x.CreatedTime.After(last.CreatedTime)) {
-			last = x
+		switch x := e.(type) {
+		case *types.VmGuestShutdownEvent:
+			if last == nil || x.CreatedTime.After(last.CreatedTime) {
+				last = x
+			}
+		case *types.VmPoweredOnEvent:
+			if x.CreatedTime.After(on) {
+				on = x.CreatedTime
+			}
 		}
 	}
-	if last == nil {
+	if last == nil || on.After(last.CreatedTime) {
 		return nil, nil
 	}
 	return []Activity{{Target: t, What: "shut down", User: last.UserName, Since: last.CreatedTime, Shut: true}}, nil
+}
+
+// GoingOff tells whether the guest of a VM that is on was asked to shut down after a time (VmGuestShutdownEvent, which vCenter
+// posts when it passes the request on): it soon goes off, and answers until then.
+func (c *Client) GoingOff(ctx context.Context, vm string, after time.Time) (bool, error) {
+	t := backends.VMRef(vm)
+	ref, there, err := c.places.Look(ctx, t)
+	if err != nil || !there {
+		return false, err
+	}
+	o, err := c.conn.One(ctx, ref, "runtime.powerState")
+	if err != nil || wire.Value[types.VirtualMachinePowerState](o, "runtime.powerState") != types.VirtualMachinePowerStatePoweredOn {
+		return false, wire.Explain(err, vm, "read the power state")
+	}
+	asked, err := c.shutDown(ctx, ref, t)
+	if err != nil {
+		return false, wire.Explain(err, vm, "read its events")
+	}
+	return len(asked) > 0 && asked[0].Since.After(after), nil
 }
 
 // User is the name of this session's account, as tasks and events name it.

@@ -27,6 +27,16 @@ func TestPoliciesOfClusterAndSwitch(t *testing.T) {
 				AdmissionControlPolicy: &types.ClusterFailoverResourcesAdmissionControlPolicy{FailoverLevel: 2}},
 			VsanConfigInfo: &types.VsanClusterConfigInfo{Enabled: types.NewBool(true)},
 			DrsVmConfig:    []types.ClusterDrsVmConfigInfo{{Key: vms[0], Enabled: types.NewBool(false)}, {Key: vms[1], Behavior: types.DrsBehaviorManual}},
+			Rule: []types.BaseClusterRuleInfo{
+				&types.ClusterAntiAffinityRuleSpec{ClusterRuleInfo: types.ClusterRuleInfo{Name: "apart", Enabled: types.NewBool(true)}, Vm: vms[:2]},
+				&types.ClusterAffinityRuleSpec{ClusterRuleInfo: types.ClusterRuleInfo{Name: "off", Enabled: types.NewBool(false)}, Vm: vms[:2]},
+				&types.ClusterVmHostRuleInfo{ClusterRuleInfo: types.ClusterRuleInfo{Name: "licence", Enabled: types.NewBool(true), Mandatory: types.NewBool(true)},
+					VmGroupName: "VMs", AffineHostGroupName: "hosts"},
+			},
+			Group: []types.BaseClusterGroupInfo{
+				&types.ClusterVmGroup{ClusterGroupInfo: types.ClusterGroupInfo{Name: "VMs"}, Vm: vms[2:3]},
+				&types.ClusterHostGroup{ClusterGroupInfo: types.ClusterGroupInfo{Name: "hosts"}, Host: cluster.Host[:1]},
+			},
 		}
 		cluster.Summary.(*types.ClusterComputeResourceSummary).CurrentEVCModeKey = "intel-cascadelake"
 
@@ -64,6 +74,12 @@ func TestPoliciesOfClusterAndSwitch(t *testing.T) {
 		modes[mode]++
 	}
 	inv.Clusters[0].DRSOverride = nil
+	rules := inv.Clusters[0].Rules
+	inv.Clusters[0].Rules = nil
+	if len(rules) != 2 || len(rules[0].VMs) != 2 || rules[0].Kind != backends.RuleApart || rules[1].Kind != backends.RuleHosts ||
+		!rules[1].Mandatory || len(rules[1].VMs) != 1 || len(rules[1].Hosts) != 1 || inv.Host(rules[1].Hosts[0]) == nil {
+		t.Errorf("rules %+v", rules)
+	}
 	want := backends.Cluster{Name: "DC0_C0", Datacenter: "DC0", DRS: true, DRSMode: "fullyAutomated", HA: true, Failover: 2, VSAN: true, EVC: new("intel-cascadelake")}
 	if diff := cmp.Diff(want, inv.Clusters[0]); diff != "" || modes["disabled"] != 1 || modes["manual"] != 1 {
 		t.Errorf("%s%v", diff, modes)
@@ -120,7 +136,7 @@ func TestPoliciesOfTheLab(t *testing.T) {
 	if h := inv.Switches[0].Health; h == nil || h.Enabled || len(h.Mismatch) > 0 {
 		t.Errorf("health %+v", h)
 	}
-	if g := inv.PortGroup("RDMA-PG").Security; g == nil || g.MACChanges || g.Forged || g.Promisc {
+	if g := inv.PortGroup("RDMA-PG").Security; g == nil || g.MACChanges || g.Forged {
 		t.Errorf("security %+v", g)
 	}
 	if h := inv.Host("esx-01"); h.GraphicsType != "shared" {

@@ -122,12 +122,12 @@ func look(url, user, password string) error {
 		return err
 	}
 	var hosts []*backends.Host
-	pnics := map[string]string{}
+	pnics := map[string][]string{}
 	for i := range inv.Hosts {
 		hosts = append(hosts, &inv.Hosts[i])
-		pnics[inv.Hosts[i].Name] = "vmnic2"
+		pnics[inv.Hosts[i].Name] = []string{"vmnic2"}
 	}
-	c.System(ctx, hosts, vsphere.SystemOptions{PNICs: pnics, VMKNic: "vmk0", Ask: []system.Question{
+	c.System(ctx, hosts, vsphere.SystemOptions{PNICs: pnics, VMKNic: func(string) string { return "vmk0" }, Ask: []system.Question{
 		system.Counters, system.Modules, system.VIBs, system.NextVIBs, system.Acceptance, system.Pause, system.VFs, system.Neighbours, system.Peers,
 	}})
 	settings := []backends.Setting{

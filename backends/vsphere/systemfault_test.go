@@ -142,14 +142,14 @@ func asked(t *testing.T, c *vsphere.Client, ctx context.Context, o vsphere.Syste
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.PNICs = map[string]string{}
+	o.PNICs = map[string][]string{}
 	var hosts []*backends.Host
 	for _, name := range names {
 		h := inv.Host(name)
 		if h == nil {
 			h = &backends.Host{Name: name}
 		}
-		o.PNICs[name] = "vmnic2"
+		o.PNICs[name] = []string{"vmnic2"}
 		hosts = append(hosts, h)
 	}
 	c.System(ctx, hosts, o)

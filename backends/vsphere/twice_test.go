@@ -9,9 +9,9 @@ import (
 	events "github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// TestNoDeedTwice has the answer to a deed lost, before or after it took effect. Whoever opens and closes the bracket
+// TestNoOperationTwice has the answer to an operation lost, before or after it took effect. Whoever opens and closes the bracket
 // again, as a resume does, comes to the end, and no host has gone down and no VM off a second time.
-func TestNoDeedTwice(t *testing.T) {
+func TestNoOperationTwice(t *testing.T) {
 	for _, tt := range []struct {
 		method string
 		open   backends.BracketKind
@@ -27,7 +27,7 @@ func TestNoDeedTwice(t *testing.T) {
 	} {
 		for _, do := range []string{"drop", "drop-after", "fault:SystemError"} {
 			if (tt.method == "WaitForUpdatesEx") != (do == "fault:SystemError") {
-				continue // lost is the answer to the deed, or the wait for its task
+				continue // lost is the answer to the operation, or the wait for its task
 			}
 			t.Run(string(tt.open)+" "+tt.method+" "+do, func(t *testing.T) {
 				t.Parallel()

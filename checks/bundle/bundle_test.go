@@ -137,7 +137,7 @@ func named() *bundle.Bundle {
 	a := answers.Default(answers.PVRDMA)
 	a.VCenter.Username, a.ESXi.User, a.Hosts.Datacenter = "frieda@vsphere.local", "maintainer", "DC"
 	vm := answers.DefaultVM("vm-01")
-	vm.IP, vm.Guest.User = netip.MustParsePrefix("192.168.50.11/24"), "ubuntu"
+	vm.IP.Prefix, vm.Guest.User = netip.MustParsePrefix("192.168.50.11/24"), "ubuntu"
 	a.VMs = []answers.VM{vm}
 	return &bundle.Bundle{Made: made, Answers: a, Facts: &checks.Facts{
 		LacksErr: errors.New("frieda@vsphere.local may not ask"),

@@ -155,7 +155,7 @@ func open(head *manifest, files map[string][]byte) (*Bundle, error) {
 
 var errTooLarge = backends.ErrTooLarge
 
-// capped gives errTooLarge where more comes than may.
+// capped returns errTooLarge where more comes than may.
 type capped struct {
 	r    io.Reader
 	left int64

@@ -13,7 +13,7 @@ import (
 // Redacted stands in a bundle where a user name was.
 const Redacted = "redacted"
 
-// redacted gives a copy of a bundle without user names. root is no secret, and rows judge it.
+// redacted returns a copy of a bundle without user names. root is no secret, and rows judge it.
 func redacted(b *Bundle) *Bundle {
 	r := redactor{}
 	for _, inv := range []*backends.Inventory{b.Facts.Inventory, b.Facts.Baseline} {
@@ -52,7 +52,7 @@ func (r *redactor) users(inv *backends.Inventory) {
 	}
 }
 
-// user gives what stands for a user name.
+// user returns what stands for a user name.
 func (r *redactor) user(name string) string {
 	if name == "" || name == "root" {
 		return name

@@ -31,7 +31,7 @@ func drifts() map[string]checks.Drift {
 
 		"HOST-PNIC-FWMATRIX-007": nicDrift("firmware", func(n *backends.NIC) string { return n.Firmware }),
 		"HOST-VF-COUNT-010":      nicDrift("VFs", vfs),
-		"HOST-VMKNIC-SET-001":    hostDrift(checks.VMKNICOption, func(_ *checks.Facts, h *backends.Host) string { return h.Options[checks.VMKNICOption] }),
+		"HOST-VMKNIC-SET-001":    hostDrift(backends.VMKNICOption, func(_ *checks.Facts, h *backends.Host) string { return h.Options[backends.VMKNICOption] }),
 		"HOST-VMKNIC-EXIST-002":  vmkDrift("address", func(v *backends.VMKernelNIC) string { return fmt.Sprintf("%s/%d", v.IP, v.PrefixLen) }),
 		"HOST-VMKNIC-MTU-006":    vmkDrift("MTU", func(v *backends.VMKernelNIC) string { return strconv.Itoa(v.MTU) }),
 		"HOST-FW-ALLOW-008":      hostDrift("allowed", allowed),

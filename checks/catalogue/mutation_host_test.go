@@ -44,6 +44,7 @@ func vcenterMutations() []mutation {
 		{"CL-GPU-008", g, checks.Warn, func(f *checks.Facts) { theHost(f).GPUs[0].Model = "A100 40 GB" }, ""},
 		{"CL-PARAM-009", s, checks.Warn, parameter("nmlx5_core", "max_vfs", "0,9"), ""},
 		{"CL-PARAM-009", p, checks.Fail, parameter("nmlx5_core", "drss", "4"), ""},
+		{"CL-PCIE-016", p, checks.Warn, card(func(c *backends.Firmware) { c.Slot.Gen = 4 }), ""},
 		{"CL-POWER-010", p, checks.Warn, func(f *checks.Facts) { theHost(f).PowerPolicy = "low" }, "HOST-POWER-009"},
 		{"CL-DRS-011", s, checks.Warn, func(f *checks.Facts) {
 			f.Inventory.Clusters[0].DRS, f.Inventory.Clusters[0].DRSMode = true, "fullyAutomated"
@@ -160,7 +161,7 @@ func nicMutations() []mutation {
 			f.Answers.NIC.MACs = map[string]answers.MAC{"lyon-2": "02:00:00:00:09:09"}
 		}, ""},
 		{"HOST-PNIC-MAC-005", p, checks.Warn, func(f *checks.Facts) { f.Baseline.Hosts[2].NICs[1].PCI = "0000:83:00.0" }, ""},
-		{"HOST-PNIC-DRIVER-006", p, checks.Fail, func(f *checks.Facts) { theNIC(f).Driver = "ixgben" }, "CL-DRV-006"},
+		{"HOST-PNIC-DRIVER-006", p, checks.Warn, func(f *checks.Facts) { theNIC(f).Driver = "ixgben" }, "CL-DRV-006"},
 		{"HOST-PNIC-DRIVER-006", p, checks.Fail, func(f *checks.Facts) {
 			f.Answers.NIC.Driver, f.Answers.NIC.Speed, theNIC(f).Driver, theHost(f).NICs[0].Driver = "nmlx5_core", 0, "icen", "ntg3"
 		}, ""},
@@ -174,11 +175,11 @@ func nicMutations() []mutation {
 			theSwitch(f).Version = "7.0.3"
 		}, ""},
 		{"HOST-PNIC-FWMATRIX-007", p, checks.Fail, func(f *checks.Facts) { allNICs(f, func(n *backends.NIC) { n.Firmware = "16.28.1002" }) }, ""},
-		{"HOST-PNIC-FWMATRIX-007", p, checks.Warn, func(f *checks.Facts) { allNICs(f, func(n *backends.NIC) { n.DriverVersion = "4.19.16.8" }) }, ""},
+		{"HOST-PNIC-FWMATRIX-007", p, checks.Unknown, func(f *checks.Facts) { allNICs(f, func(n *backends.NIC) { n.DriverVersion = "4.19.16.8" }) }, ""},
 		{"HOST-PNIC-PSID-008", s, checks.Warn, card(func(c *backends.Firmware) { c.PSID = "DEL0000000004" }), ""},
 		{"HOST-PNIC-LINKTYPE-009", p, checks.Fail, card(func(c *backends.Firmware) { c.Current["LINK_TYPE_P1"] = "IB(1)" }), ""},
-		{"HOST-PNIC-PCIE-010", p, checks.Warn, theFacts(func(h *backends.HostSystem) { h.Slots["0000:43:00.0"] = backends.Slot{Gen: 3, Lanes: 8} }), ""},
-		{"HOST-PNIC-PCIE-010", p, checks.Fail, theFacts(func(h *backends.HostSystem) { h.Slots["0000:43:00.0"] = backends.Slot{Gen: 3, Lanes: 4} }), ""},
+		{"HOST-PNIC-PCIE-010", p, checks.Warn, card(func(c *backends.Firmware) { c.Slot.Lanes = 8 }), "CL-PCIE-016"},
+		{"HOST-PNIC-PCIE-010", p, checks.Fail, card(func(c *backends.Firmware) { c.Slot.Lanes = 4 }), "CL-PCIE-016"},
 		{"HOST-PNIC-NUMA-011", p, checks.Warn, func(f *checks.Facts) { theVM(f).NodeAffinity = ptr("1") }, ""},
 		{"HOST-PNIC-USED-012", p, checks.Fail, func(f *checks.Facts) { theNIC(f).Roles = []string{"vmotion"} }, ""},
 		{"HOST-PNIC-USED-012", s, checks.Fail, func(f *checks.Facts) { theNIC(f).Switch = "vSwitch1" }, ""},
@@ -200,9 +201,13 @@ func nicMutations() []mutation {
 		}), ""},
 		{"HOST-PNIC-ERR-016", p, checks.Warn, stats(backends.PortStats{Errors: 1, Over: time.Second}), ""},
 		{"HOST-PNIC-ERR-016", p, checks.Fail, stats(backends.PortStats{Errors: 100, Over: time.Second}), ""},
+		{"HOST-ENS-017", p, checks.Warn, func(f *checks.Facts) {
+			theSwitch(f).Members["lyon-2"] = backends.Member{PNICs: []string{"vmnic4"}, Status: "up", ENS: true, Interrupt: true}
+		}, ""},
 		{"HOST-ENS-017", p, checks.Fail, func(f *checks.Facts) {
 			theSwitch(f).Members["lyon-2"] = backends.Member{PNICs: []string{"vmnic4"}, Status: "up", ENS: true}
-		}, ""},
+			f.Inventory.Host("lyon-2").NIC("vmnic4").Driver = "icen"
+		}, "CL-DRV-006 CL-PARAM-009"},
 		{"HOST-PFC-001", p, checks.Fail, parameter("nmlx5_core", "pfcrx", "0x10"), "CL-PARAM-009"},
 		{"HOST-PFC-001", p, checks.Warn, func(f *checks.Facts) {
 			everywhere("nmlx5_core", "pfcrx", "")(f)

@@ -17,7 +17,6 @@ func directMutations() []mutation {
 			for i := range f.Inventory.Hosts {
 				f.Inventory.Hosts[i].NICs[0].PCI, f.Inventory.Hosts[i].NICs[1].PCI = "0000:43:00.0", "0000:43:00.1"
 				f.Inventory.Hosts[i].System.Modules["nmlx5_core"].Value.Params["max_vfs"] = "0,9"
-				f.Inventory.Hosts[i].System.Slots["0000:43:00.1"] = backends.Slot{Gen: 3, Lanes: 16}
 				f.Inventory.VMs[i].Adapters[1].PF, f.Inventory.VMs[i].Extra["pciPassthru0.pfId"] = "0000:43:00.1", "00000:067:00.1"
 			}
 			f.Baseline = nil
@@ -47,7 +46,7 @@ func directMutations() []mutation {
 	}
 }
 
-// stranger gives the third host's GPU to a VM that nobody selected.
+// stranger assigns the third host's GPU to a VM that nobody selected.
 func stranger(power string) func(*checks.Facts) {
 	return func(f *checks.Facts) {
 		f.Inventory.VMs = append(f.Inventory.VMs, backends.VM{Name: "render", Host: "lyon-2", Power: power})

@@ -41,7 +41,7 @@ func healthy(mode answers.Mode) *checks.Facts {
 			sw.Members[name] = backends.Member{PNICs: []string{"vmnic1"}, Status: "up"}
 		}
 		vm := fmt.Sprintf("node-%d", i)
-		a.VMs = append(a.VMs, answers.VM{Name: vm, IP: netip.MustParsePrefix(fmt.Sprintf("10.9.0.%d/24", i+1))})
+		a.VMs = append(a.VMs, answers.VM{Name: vm, IP: answers.Address{Prefix: netip.MustParsePrefix(fmt.Sprintf("10.9.0.%d/24", i+1))}})
 		inv.VMs = append(inv.VMs, machine(vm, name, i, mode, a))
 		inv.Guests = append(inv.Guests, system(vm, i, mode))
 	}
@@ -77,7 +77,7 @@ func copied(inv *backends.Inventory) *backends.Inventory {
 
 func host(name string, i int, mode answers.Mode) backends.Host {
 	h := backends.Host{
-		Name: name, Datacenter: "Lyon", Cluster: "hpc", Version: "8.0.3", Build: "77", State: "connected", Power: "poweredOn", BootTime: noon.Add(-time.Hour),
+		Name: name, Datacenter: "Lyon", Cluster: "hpc", Version: "8.0.3", Build: "77", State: "connected", BootTime: noon.Add(-time.Hour),
 		Options:  map[string]string{"Net.PVRDMAVmknic": "vmk0"},
 		Firewall: map[string]backends.Ruleset{"pvrdma": {Enabled: true, AllIP: true}},
 		NTP:      []string{"ntp.lyon.example"}, NTPActive: true, PowerPolicy: "static", PowerPolicies: []string{"static", "dynamic"},
@@ -122,14 +122,13 @@ func hostFacts(i int) *backends.HostSystem {
 		},
 		Pause:      backends.FactOf(map[string]backends.PauseSpec{"vmnic4": {}}),
 		DCB:        map[string]backends.Fact[backends.DCB]{"vmnic4": backends.FactOf(backends.DCB{Supported: true, PFC: [8]bool{3: true}})},
-		Stats:      map[string]backends.Fact[backends.PortStats]{"vmnic4": backends.FactOf(backends.PortStats{Packets: 1e6, Over: time.Second})},
+		Stats:      map[string]backends.Fact[backends.PortStats]{"vmnic4": backends.FactOf(backends.PortStats{Over: time.Second})},
 		Neighbours: backends.FactOf(map[string]backends.Neighbour{"vmnic4": {Switch: "leaf-1", Port: "Eth1/1"}}),
 		VFs:        map[string]backends.Fact[[]backends.VF]{"vmnic4": backends.FactOf([]backends.VF{{ID: 0, Active: true}, {ID: 1}})},
 		Peers:      peers,
 		VIBs:       backends.FactOf(map[string]backends.VIB{"nmlx5-core": {Version: "4.23", Acceptance: "VMwareCertified"}, "nmst": {Version: "4.22", Acceptance: "PartnerSupported"}}),
 		Acceptance: backends.FactOf("PartnerSupported"), Resync: backends.FactOf(int64(0)), BootDevice: backends.FactOf("disk"), SecureBoot: ptr(true), Log: []string{},
-		Slots: map[string]backends.Slot{"0000:43:00.0": {Gen: 3, Lanes: 16}},
-		Firmware: map[string]backends.Firmware{"0000:43:00.0": {PSID: "MT_0000000008",
+		Firmware: map[string]backends.Firmware{"0000:43:00.0": {PSID: "MT_0000000008", Slot: backends.Slot{Gen: 3, Lanes: 16},
 			Current: map[string]string{"NUM_OF_VFS": "16", "SRIOV_EN": "True(1)", "LINK_TYPE_P1": "ETH(2)", "ATS_ENABLED": "True(1)"}, Next: map[string]string{"SRIOV_EN": "True(1)"}}},
 	}
 }
@@ -181,6 +180,10 @@ func system(name string, i int, mode answers.Mode) backends.Guest {
 	}
 	if mode != answers.PVRDMA {
 		g.RDMA[0].Name, g.RDMA[0].Driver = "mlx5_0", "mlx5_core"
+	}
+	if mode == answers.GPUDirect {
+		kept := &backends.QoSSpec{Priority: 3, DSCP: 26, ECN: true}
+		g.RDMA[0].QoS = &backends.PortQoS{Trust: "dscp", PFC: []int{3}, DSCP: map[int]int{26: 3}, Buffers: []int{0, 0, 0, 1, 0, 0, 0, 0}, ECN: []int{3}, Kept: kept}
 	}
 	return g
 }

@@ -17,6 +17,7 @@ func eachGuest(ask func(f *checks.Facts, g *backends.Guest) checks.Answer) func(
 		for _, v := range found {
 			t := backends.GuestRef(v.Name)
 			switch g := f.Guest(v.Name); {
+			case !f.Managed(v.Name):
 			case g == nil && v.Power != "poweredOn":
 				a := row.Unknown(t, "the VM is %s", v.Power)
 				a.Quiet = f.Before || f.Inventory.Guests == nil

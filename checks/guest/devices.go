@@ -20,7 +20,10 @@ func guestDeviceChecks() []checks.Check {
 				t, want := backends.GuestRef(g.VM), 0
 				if g.NVIDIA == nil {
 					if i := slices.IndexFunc(g.PCI, func(d backends.GuestDevice) bool { return d.Vendor == "10de" }); i >= 0 {
-						return row.Fail(t, "lspci lists %s at %s, and there is no NVIDIA driver; nouveau loaded: %t", g.PCI[i].Name, g.PCI[i].Address, slices.Contains(g.Loaded, "nouveau"))
+						if slices.Contains(g.Loaded, "nouveau") {
+							return row.Fail(t, "nouveau has %s at %s, and there is no NVIDIA driver", g.PCI[i].Name, g.PCI[i].Address)
+						}
+						return row.Fail(t, "lspci lists %s at %s, and there is no NVIDIA driver", g.PCI[i].Name, g.PCI[i].Address)
 					}
 					return row.Waiting(t, "the NVIDIA driver was not asked")
 				}

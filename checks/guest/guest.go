@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/assets"
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/row"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
@@ -45,7 +46,7 @@ func guestChecks() []checks.Check {
 			Criteria: "an RDMA controller (15ad:0820) beside its vmxnet3 function / - / missing", Remedy: "Add the adapter, or power-cycle the VM.",
 			Run: eachGuest(listed(func(t backends.Ref, g *backends.Guest) checks.Answer {
 				for _, d := range g.PCI {
-					beside := strings.TrimSuffix(row.Function0(d.Address), ".0") + ".0"
+					beside := nic.CardAddress(d.Address)
 					if d.Vendor == "15ad" && d.Device == "0820" {
 						ok := slices.ContainsFunc(g.PCI, func(o backends.GuestDevice) bool { return o.Address == beside && o.Device == "07b0" })
 						return row.PassIf(ok, t, "RDMA controller at %s, vmxnet3 at %s: %t", d.Address, beside, ok)
@@ -104,8 +105,9 @@ func guestChecks() []checks.Check {
 				t := backends.GuestRef(g.VM)
 				d, known := assets.DistroFor(g.OS, g.Version, g.Like)
 				ok := !known || !d.Reload || g.Persist.Reload == "vmw_pvrdma"
-				return row.PassIf(ok || !f.Answers.Guest.Persist, t, "modules-load.d has %s, reloaded at boot: %s; guest.persist is %t",
-					cmp.Or(strings.Join(g.Persist.Modules, " "), "none"), cmp.Or(g.Persist.Reload, "none"), f.Answers.Guest.Persist)
+				persist := f.GuestOf(g.VM).Persist
+				return row.PassIf(ok || !persist, t, "modules-load.d has %s, reloaded at boot: %s; guest.persist is %t",
+					cmp.Or(strings.Join(g.Persist.Modules, " "), "none"), cmp.Or(g.Persist.Reload, "none"), persist)
 			}),
 		},
 	}

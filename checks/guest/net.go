@@ -63,8 +63,11 @@ func guestNetChecks() []checks.Check {
 		},
 		{
 			ID: "GST-IP-014", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: "PVRDMA and vSphere Bitfusion (VMware, 2021)",
-			Criteria: "the planned address / DHCP / none", Remedy: "Configure the address.",
+			Criteria: "the planned address, or DHCP where that is planned / DHCP / none", Remedy: "Configure the address.",
 			Run: eachNetdev("GST-IP-014", func(_ *checks.Facts, t backends.Ref, i *backends.Interface, want string) checks.Answer {
+				if want == backends.DHCP {
+					return row.PassIf(i.DHCP, t, "%s has %s, DHCP %t", i.Name, cmp.Or(strings.Join(i.Addresses, ", "), "none"), i.DHCP)
+				}
 				if !slices.Contains(i.Addresses, want) {
 					return row.Fail(t, "%s has %s, wanted %s", i.Name, cmp.Or(strings.Join(i.Addresses, ", "), "none"), want)
 				}
@@ -134,8 +137,16 @@ func guestSubnets(f *checks.Facts, g *backends.Guest) checks.Answer {
 			own[i.MAC] = true // the guest gave it another MAC
 		}
 	}
+	var wanted []netip.Prefix
+	for _, p := range ports {
+		if p.CIDR == backends.DHCP {
+			wanted = append(wanted, answers.Address{DHCP: true}.Of(p.Netdev(g)))
+		}
+	}
 	for _, n := range f.Networks(g.VM) {
-		want := n.IP
+		wanted = append(wanted, n.IP.Prefix)
+	}
+	for _, want := range wanted {
 		for _, i := range g.Interfaces {
 			if own[strings.ToLower(i.MAC)] {
 				continue
@@ -153,8 +164,11 @@ func guestSubnets(f *checks.Facts, g *backends.Guest) checks.Answer {
 // duplicate compares a port's address with all that the inventory knows, and takes arping's word where it was asked.
 func duplicate(f *checks.Facts, g *backends.Guest, p checks.Port) checks.Answer {
 	t := backends.GuestRef(g.VM)
-	want, err := netip.ParsePrefix(p.CIDR)
-	if err != nil {
+	want, _ := netip.ParsePrefix(p.CIDR) // not valid where the answers name none
+	if p.CIDR == backends.DHCP {
+		want = answers.Address{DHCP: true}.Of(p.Netdev(g))
+	}
+	if !want.IsValid() {
 		return checks.Answer{}
 	}
 	ip := want.Addr().String()

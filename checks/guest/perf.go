@@ -66,7 +66,7 @@ func guestTestChecks() []checks.Check {
 		},
 		{
 			ID: "GST-TCLASS-025", Scope: checks.Guest, Link: checks.InGuest, Modes: row.Direct, Fix: checks.Automatic, Source: "rules of DSCP: traffic class = DSCP x 4, + 2 with ECN",
-			Criteria: "the traffic class of the DSCP / unset / another; without qos.lossless pfc: told, and passes", Remedy: "Set the traffic class of the device.",
+			Criteria: "the traffic class of the DSCP, told to applications too with guest.environment / unset, or not told / another; without qos.lossless pfc: told, and passes", Remedy: "Set the traffic class of the device.",
 			Run: eachVerbs("GST-TCLASS-025", func(f *checks.Facts, t backends.Ref, d *backends.VerbsDevice) checks.Answer {
 				q := f.Answers.QoS
 				want := sizing.TrafficClass(q.DSCP, q.ECN)
@@ -75,6 +75,8 @@ func guestTestChecks() []checks.Check {
 					return row.Waiting(t, "the traffic class of %s was not read", d.Name)
 				case q.Lossless == answers.LosslessPFC && *d.Class == want && d.ClassPartly:
 					return row.Warn(t, "%s: traffic class %d is in force, and will not be after a boot", d.Name, want)
+				case q.Lossless == answers.LosslessPFC && *d.Class == want && f.Answers.Guest.Environment && !told(f.Guest(t.Name), want):
+					return row.Warn(t, "%s: traffic class %d, but the environment of applications (UCX, NCCL) does not tell it, or not the index of the address", d.Name, want)
 				case q.Lossless != answers.LosslessPFC || *d.Class == want:
 					return row.Pass(t, "%s: traffic class %d, qos.lossless is %s", d.Name, *d.Class, cmp.Or(string(q.Lossless), "none"))
 				case *d.Class == 0:
@@ -83,6 +85,7 @@ func guestTestChecks() []checks.Check {
 				return row.Fail(t, "%s: traffic class %d, wanted %d", d.Name, *d.Class, want)
 			}),
 		},
+		portQoSCheck(),
 		{
 			ID: "GST-CNT-026", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Manual, Source: "nccl issue 394",
 			Criteria: "no retries during tests / congestion notifications only / retries grow", Remedy: "Fix PFC and ECN on the way.",
@@ -106,6 +109,9 @@ func guestTestChecks() []checks.Check {
 		},
 	}
 }
+
+// told tells whether the environment of a guest's applications has the traffic class.
+func told(g *backends.Guest, class int) bool { return g.AppClass != nil && *g.AppClass == class }
 
 func lossless(t backends.Ref, retries, cnps int64) checks.Answer {
 	if retries > 0 {

@@ -53,7 +53,7 @@ func nicList(h *backends.Host) string {
 func shellCall(ask func(f *checks.Facts, h *backends.Host, n *backends.NIC, card backends.Firmware) checks.Answer) func(*checks.Facts) []checks.Answer {
 	return row.NICCall(func(f *checks.Facts, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
 		t := backends.HostRef(h.Name)
-		card, read := sys.Firmware[row.Function0(n.PCI)]
+		card, read := sys.Firmware[nic.CardAddress(n.PCI)]
 		switch {
 		case read && nic.FirmwareOf(nic.Of(n.Driver)) == nil:
 			return row.Waiting(t, "the keys of the firmware of %s are not known (driver %s)", n.Device, n.Driver)

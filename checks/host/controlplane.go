@@ -19,11 +19,11 @@ func controlPlaneChecks() []checks.Check {
 			Remedy:   "Set Net.PVRDMAVmknic to the vmknic.",
 			Run: row.EachHost(func(_ *checks.Facts, h *backends.Host) checks.Answer {
 				t := backends.HostRef(h.Name)
-				v, known := h.Options[checks.VMKNICOption]
+				v, known := h.Options[backends.VMKNICOption]
 				if !known {
-					return row.Unknown(t, "%s was not read", checks.VMKNICOption)
+					return row.Unknown(t, "%s was not read", backends.VMKNICOption)
 				}
-				return row.PassIf(v != "" && !strings.ContainsAny(v, "\"' \t"), t, "%s is %q", checks.VMKNICOption, v)
+				return row.PassIf(v != "" && !strings.ContainsAny(v, "\"' \t"), t, "%s is %q", backends.VMKNICOption, v)
 			}),
 		},
 		{
@@ -34,6 +34,8 @@ func controlPlaneChecks() []checks.Check {
 				t, name := backends.HostRef(h.Name), f.VMKNIC(h)
 				v := h.VMK(name)
 				switch {
+				case v == nil && name == "" && f.Answers.PVRDMA.VMKNic.Creates(h.Name):
+					return row.Waiting(t, "the vmknic is still to be created")
 				case v == nil:
 					return row.Fail(t, "there is no vmknic %q", name)
 				case v.IP == "":

@@ -39,7 +39,7 @@ func directHostChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-SECBOOT-013", Scope: checks.Host, Link: checks.InDriver, Modes: row.SRIOV, Fix: checks.Manual, Unverified: true, Source: "unverified",
+			ID: "HOST-SECBOOT-013", Scope: checks.Host, Link: checks.InDriver, Modes: row.SRIOV, Fix: checks.Manual, Unverified: true, Source: "VMware vSphere 7.0 ESXi STIG: secureBoot.py -s; that an unsigned MFT does not load is unverified",
 			Criteria: "secure boot off, or MFT is signed / on without MFT / on and MFT is not signed",
 			Remedy:   "Use a signed build of MFT.",
 			Run:      row.HostCall(secureBoot),
@@ -54,13 +54,13 @@ func directHostChecks() []checks.Check {
 			ID: "HOST-INTR-015", Scope: checks.Host, Link: checks.InDriver, Modes: row.Direct, Fix: checks.Reboot, Source: "Broadcom KB 313395; vSphere Networking 6.5, p. 163",
 			Criteria: "vmkernel.log has no lack of interrupt vectors / - / it has",
 			Remedy:   "Reduce the number of VFs, or raise intrFirstMsixVector on ESXi 7.0.1 to 8.0.",
-			Run:      logged("out of interrupt vectors"),
+			Run:      logged(backends.LogVectors),
 		},
 		{
 			ID: "HOST-HOTPLUG-016", Scope: checks.Host, Link: checks.InBIOS, Modes: row.GPUDirect, Fix: checks.Reboot, Source: "HPE a00121002; Broadcom KB of the same text",
 			Criteria: "no device lost its passthrough by PCIe hot-plug / - / one did",
 			Remedy:   "Disable the PCIe hot-plug kernel setting.",
-			Run:      logged("is not a passthrough device", "pciehp"),
+			Run:      logged(backends.LogPassthrough, backends.LogHotPlug),
 		},
 		{
 			ID: "HOST-USBBOOT-017", Scope: checks.Host, Link: checks.InHost, Modes: row.GPUDirect, Quick: true, Fix: checks.Manual, Source: "VMware: DirectPath I/O 8.0",

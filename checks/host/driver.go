@@ -26,6 +26,8 @@ func driver(_ *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
 		return row.Fail(t, "%s: %s %s; RDMA needs at least %s", n.Device, n.Driver, n.DriverVersion, nic.TooOld(n))
 	case nic.Known{}.RoCE(n.Driver):
 		return row.Pass(t, "%s: %s %s", n.Device, n.Driver, n.DriverVersion)
+	case n.RDMADevice != "" && n.RoCEv2:
+		return row.Warn(t, "%s: driver %s is not listed; the host reports RoCE v2 for it (unverified)", n.Device, n.Driver)
 	}
 	return row.Fail(t, "%s: driver %s is not known to do RoCE v2", n.Device, cmp.Or(n.Driver, "none"))
 }
@@ -46,7 +48,7 @@ func firmwareMatrix(_ *checks.Facts, h *backends.Host, n *backends.NIC) checks.A
 	has, err := goversion.NewVersion(n.Firmware)
 	drv, err2 := goversion.NewVersion(strings.SplitN(n.DriverVersion, "-", 2)[0])
 	if least == "" || err != nil || err2 != nil || drv.LessThan(goversion.Must(goversion.NewVersion(since))) {
-		return row.Warn(t, "%s: firmware %s; no minimum is known for %s %s and card %s:%s", n.Device, n.Firmware, n.Driver, n.DriverVersion, n.Vendor, n.PCIDeviceID)
+		return row.Waiting(t, "%s: firmware %s; no minimum is known for %s %s and card %s:%s", n.Device, n.Firmware, n.Driver, n.DriverVersion, n.Vendor, n.PCIDeviceID)
 	}
 	return row.PassIf(!has.LessThan(goversion.Must(goversion.NewVersion(least))), t, "%s: firmware %s, at least %s for %s %s", n.Device, n.Firmware, least, n.Driver, n.DriverVersion)
 }

@@ -165,5 +165,5 @@ func above4G(f *checks.Facts, h *backends.Host) checks.Answer {
 			return row.Pass(t, "%s runs with %g GB of BARs", v.Name, w.SumBARGB)
 		}
 	}
-	return row.Waiting(t, "nothing can read this BIOS setting; confirmed.above_4g is false and no VM with a large GPU runs")
+	return row.Waiting(t, "this BIOS setting cannot be detected; confirmed.above_4g is false and no VM with a large GPU runs")
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/row"
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
@@ -40,10 +41,10 @@ func nicLinkChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-PNIC-PCIE-010", Scope: checks.Host, Link: checks.InBIOS, Fix: checks.Manual, Source: "PCI Express bandwidth as the Linux kernel prints it",
+			ID: "HOST-PNIC-PCIE-010", Scope: checks.Host, Link: checks.InBIOS, Fix: checks.Manual, Source: "NVIDIA, MFT documentation: mlxlink; PCI Express bandwidth as the Linux kernel prints it",
 			Criteria: "the slot carries the link / 60 to 100 % of it / less",
 			Remedy:   "Move the card to a wider or faster slot.",
-			Run:      row.NICCall(slotCarries),
+			Run:      shellCall(slotCarries),
 		},
 		{
 			ID: "HOST-PNIC-NUMA-011", Scope: checks.Host, Link: checks.InBIOS, Quick: true, Fix: checks.Automatic, Source: "vhpc-toolkit",
@@ -57,7 +58,7 @@ func nicLinkChecks() []checks.Check {
 			Remedy:   "Choose another NIC or migrate its traffic first.",
 			Run: eachNIC("HOST-PNIC-USED-012", func(f *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
 				t := backends.HostRef(h.Name)
-				if why := n.Usage(sizing.PNICWish(f.Answers, h.Name)); why != "" {
+				if why := h.Usage(n, sizing.PNICWish(f.Answers, h.Name)); why != "" {
 					return row.Fail(t, "%s %s", n.Device, why)
 				}
 				if n.Switch != "" {
@@ -91,11 +92,21 @@ func nicLinkChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-ENS-017", Scope: checks.Host, Link: checks.InSwitch, Modes: row.PVRDMA, Quick: true, Fix: checks.Manual, Source: "release notes of Intel's RDMA driver for ESXi, 1.4.4.0",
-			Criteria: "ENS off on the DVS / - / on",
-			Remedy:   "Disable ENS: RDMA is unavailable with it.",
+			ID: "HOST-ENS-017", Scope: checks.Host, Link: checks.InSwitch, Modes: row.PVRDMA, Quick: true, Fix: checks.Manual,
+			Source:   "vSphere Web Services API: ensEnabled; release notes of Intel's RDMA driver for ESXi, 1.4.4.0; of other makers: unverified",
+			Criteria: "the DVS runs in standard mode / in enhanced data path mode (ENS), of which the driver's maker does not say / in ENS, and the maker rules RDMA out",
+			Remedy:   "Disable ENS for the host on the RDMA switch, or measure: only some drivers exclude RDMA with it.",
 			Run: onSwitch(func(f *checks.Facts, h *backends.Host, m backends.Member) checks.Answer {
-				return row.PassIf(!m.ENS, backends.HostRef(h.Name), "ENS on %s is %s", f.Answers.Switch.Name, row.OnOff(m.ENS))
+				t := backends.HostRef(h.Name)
+				if !m.ENS {
+					return row.Pass(t, "%s runs in %s", f.Answers.Switch.Name, m.DataPath())
+				}
+				for _, device := range m.PNICs {
+					if n := h.NIC(device); n != nil && (nic.Known{}).NoENS(n.Driver) != "" {
+						return row.Fail(t, "%s runs in %s, in which RDMA of %s is not available (%s)", f.Answers.Switch.Name, m.DataPath(), n.Driver, nic.Known{}.NoENS(n.Driver))
+					}
+				}
+				return row.Warn(t, "%s runs in %s; whether RDMA works in it is not documented for this driver", f.Answers.Switch.Name, m.DataPath())
 			}),
 		},
 	}
@@ -103,11 +114,10 @@ func nicLinkChecks() []checks.Check {
 
 // slotCarries compares the bandwidth of the PCIe slot with the speed of the port (PCI Express Base Specification: lanes
 // times transfer rate times line coding).
-func slotCarries(_ *checks.Facts, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
-	t := backends.HostRef(h.Name)
-	s, read := sys.Slots[n.PCI]
+func slotCarries(_ *checks.Facts, h *backends.Host, n *backends.NIC, card backends.Firmware) checks.Answer {
+	t, s := backends.HostRef(h.Name), card.Slot
 	has, need := sizing.PCIeGbps(s.Gen, s.Lanes), float64(cmp.Or(n.SpeedMbps, n.MaxSpeedMbps))/1000
-	if !read || has == 0 || need == 0 {
+	if has == 0 || need == 0 {
 		return row.Waiting(t, "the PCIe link of %s was not read", n.Device)
 	}
 	return row.Grade(-has/need, -1, -0.6, t, "%s: PCIe Gen%d x%d carries %.0f Gbps, the port runs at %.0f", n.Device, s.Gen, s.Lanes, has, need)
@@ -119,7 +129,7 @@ func sameNode(f *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer 
 	if n.NUMA < 0 {
 		return row.Waiting(t, "the NUMA node of %s is not known", n.Device)
 	}
-	if list, chosen := f.GPUs(h); chosen {
+	if list, chosen := f.NearGPUs(h); chosen {
 		for _, g := range list {
 			if g.NUMA >= 0 && g.NUMA != n.NUMA {
 				return row.Warn(t, "%s is on node %d, GPU %s on node %d", n.Device, n.NUMA, g.PCI, g.NUMA)

@@ -60,13 +60,13 @@ func nicChecks() []checks.Check {
 		},
 		{
 			ID: "HOST-PNIC-DRIVER-006", Scope: checks.Host, Link: checks.InDriver, Quick: true, Fix: checks.Reboot, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022), section 2.2.2",
-			Criteria: "a native driver that is known to do RoCE v2 / one of an old card / none of them, or too old for RDMA",
+			Criteria: "a native driver that is known to do RoCE v2 / one of an old card, or not listed while the host reports RoCE v2 / none of them, or too old for RDMA",
 			Remedy:   "Install the native driver.",
 			Run:      eachNIC("HOST-PNIC-DRIVER-006", driver),
 		},
 		{
 			ID: "HOST-PNIC-FWMATRIX-007", Scope: checks.Host, Link: checks.InFirmware, Quick: true, Preflight: true, Fix: checks.Manual, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022), Fig. 9",
-			Criteria: "firmware not below the minimum of the driver / no minimum is known for this driver and card / below",
+			Criteria: "firmware not below the minimum of the driver (unknown where none is known for this driver and card) / - / below",
 			Remedy:   "Update the NIC's firmware (an OEM's card: from the server's vendor), or --skip this row knowingly.",
 			Run:      eachNIC("HOST-PNIC-FWMATRIX-007", firmwareMatrix),
 		},

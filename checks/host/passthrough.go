@@ -75,7 +75,7 @@ func passthroughChecks() []checks.Check {
 			Remedy:   "Set ATS_ENABLED and reboot the host.",
 			Run: row.HostCall(func(f *checks.Facts, h *backends.Host, sys *backends.HostSystem) checks.Answer {
 				t, at := backends.HostRef(h.Name), f.HCA(h)
-				card, read := sys.Firmware[row.Function0(at)]
+				card, read := sys.Firmware[nic.CardAddress(at)]
 				if !read {
 					return row.Waiting(t, "the firmware of NIC %s was not read: that takes the ESXi shell and MFT (check --esxi-shell)", cmp.Or(at, "none"))
 				}
@@ -134,7 +134,7 @@ func topology(f *checks.Facts, h *backends.Host) checks.Answer {
 	if nic == "" || len(path) == 0 {
 		return row.Waiting(t, "the PCI path of NIC %s is not known", cmp.Or(nic, "none"))
 	}
-	list, chosen := f.GPUs(h)
+	list, chosen := f.NearGPUs(h)
 	var all []checks.Answer
 	for _, g := range list {
 		switch near, shared := backends.Near(g.Path(), path); near.PeerToPeer() {

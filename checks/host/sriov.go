@@ -37,7 +37,7 @@ func sriovChecks() []checks.Check {
 				cards := map[string][]int{}
 				for i, p := range l.ports {
 					if i < len(l.vfs) {
-						cards[row.Function0(p)] = append(cards[row.Function0(p)], l.vfs[i])
+						cards[nic.CardAddress(p)] = append(cards[nic.CardAddress(p)], l.vfs[i])
 					}
 				}
 				for card, vfs := range cards {

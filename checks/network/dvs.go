@@ -17,7 +17,9 @@ import (
 )
 
 // Checks returns the rows of switches.
-func Checks() []checks.Check { return slices.Concat(switchChecks(), physicalChecks()) }
+func Checks() []checks.Check {
+	return append(slices.Concat(switchChecks(), physicalChecks()), railCheck())
+}
 
 // switchChecks look at the distributed switch and its port group.
 func switchChecks() []checks.Check {

@@ -46,7 +46,7 @@ func physicalChecks() []checks.Check {
 				case f.Answers.Confirmed.SwitchPFC:
 					return []checks.Answer{row.Pass(t, "PFC on priority %d is confirmed by the operator", f.Answers.QoS.Priority)}
 				}
-				return []checks.Answer{row.Waiting(t, "nothing can read the switch; confirmed.switch_pfc is false")}
+				return []checks.Answer{row.Waiting(t, "the switch cannot be read; confirmed.switch_pfc is false")}
 			},
 		},
 		{

@@ -1,6 +1,10 @@
 package perftest
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // A Class is the traffic class in which RDMA was configured to run.
 type Class struct {
@@ -45,18 +49,21 @@ func (m *Measurement) proveClass(c Class) *Proof {
 	}
 	sent, sends := busiest(from, "tx")
 	got, gets := busiest(to, "rx")
-	in := func(k Counters, way string) int64 { return k[fmt.Sprintf("%s_prio%d_bytes", way, c.Priority)] }
+	in := func(k Counters, way string) int64 { return k.bytes(way, c.Priority) }
 	enough := func(n int64) bool { return float64(n) >= carried*float64(bytes) }
 	switch {
 	case !sends && !gets:
 		return &Proof{VerdictUnknown, notProven + "neither end shows the counters of each priority (a VF and PVRDMA do not see those of the port)", ""}
+	case m.Senders > 1 && gets && enough(in(to, "rx")) && enough(to.besides("rx", c.Priority)):
+		return &Proof{VerdictUnknown, fmt.Sprintf("%snot all that %d senders sent to %s arrived in priority %d: %d bytes, and %d in another", notProven, m.Senders, m.To, c.Priority, in(to, "rx"), to.besides("rx", c.Priority)),
+			"the port of one sender may not trust DSCP: measure the pairs one by one, with bench --pairs all"}
 	case gets && enough(in(to, "rx")) && (!sends || enough(in(from, "tx"))):
 		return &Proof{VerdictPass, fmt.Sprintf("rx_prio%d_bytes of %s moved by %d for %d bytes sent", c.Priority, m.To, in(to, "rx"), bytes), ""}
-	case sends && !enough(in(from, "tx")) && enough(from[fmt.Sprintf("tx_prio%d_bytes", sent)]):
-		return &Proof{VerdictFail, fmt.Sprintf("%s sent in priority %d: tx_prio%d_bytes +%d, tx_prio%d_bytes +%d", m.From, sent, c.Priority, in(from, "tx"), sent, from[fmt.Sprintf("tx_prio%d_bytes", sent)]),
+	case sends && !enough(in(from, "tx")) && enough(from.bytes("tx", sent)):
+		return &Proof{VerdictFail, fmt.Sprintf("%s sent in priority %d: tx_prio%d_bytes +%d, tx_prio%d_bytes +%d", m.From, sent, c.Priority, in(from, "tx"), sent, from.bytes("tx", sent)),
 			"set the trust of the sender's NIC to DSCP and map the DSCP to the priority"}
-	case gets && !enough(in(to, "rx")) && enough(to[fmt.Sprintf("rx_prio%d_bytes", got)]):
-		return &Proof{VerdictFail, fmt.Sprintf("%s sent in priority %d, %s received in priority %d: rx_prio%d_bytes +%d, rx_prio%d_bytes +%d", m.From, c.Priority, m.To, got, c.Priority, in(to, "rx"), got, to[fmt.Sprintf("rx_prio%d_bytes", got)]),
+	case gets && !enough(in(to, "rx")) && enough(to.bytes("rx", got)):
+		return &Proof{VerdictFail, fmt.Sprintf("%s sent in priority %d, %s received in priority %d: rx_prio%d_bytes +%d, rx_prio%d_bytes +%d", m.From, c.Priority, m.To, got, c.Priority, in(to, "rx"), got, to.bytes("rx", got)),
 			"the switch does not keep the class: set every port of the path to trust DSCP, and the receiver's NIC too"}
 	}
 	return &Proof{VerdictUnknown, notProven + "the counters of the priorities moved by less than was sent", ""}
@@ -66,22 +73,53 @@ func (m *Measurement) proveClass(c Class) *Proof {
 func busiest(c Counters, way string) (priority int, ok bool) {
 	most := int64(0)
 	for p := range 8 {
-		if n := c[fmt.Sprintf("%s_prio%d_bytes", way, p)]; n > most {
+		if n := c.bytes(way, p); n > most {
 			priority, most, ok = p, n, true
 		}
 	}
 	return priority, ok
 }
 
+// besides is how many bytes went one way in the busiest of the other priorities.
+func (c Counters) besides(way string, priority int) (most int64) {
+	for p := range 8 {
+		if p != priority {
+			most = max(most, c.bytes(way, p))
+		}
+	}
+	return most
+}
+
+// bytes is how many bytes went one way in a priority, by the guest's own port or the host's.
+func (c Counters) bytes(way string, priority int) int64 {
+	name := fmt.Sprintf("%s_prio%d_bytes", way, priority)
+	return max(c[name], c["pnic_"+name])
+}
+
 // paused is how many pause frames of a priority reached the sender, by its own port or the host's.
-func (c Counters) paused(priority int) int64 {
-	return max(c[fmt.Sprintf("rx_prio%d_pause", priority)], c[fmt.Sprintf("pnic_pfc_received_prio%d", priority)])
+func (c Counters) paused(priority int) (n int64) {
+	for _, name := range pauseNames(priority) {
+		n = max(n, c[name])
+	}
+	return n
+}
+
+// pauseRead tells whether any counter of these pause frames was read.
+func (c Counters) pauseRead(priority int) bool {
+	return slices.ContainsFunc(pauseNames(priority), func(name string) bool { _, ok := c[name]; return ok })
+}
+
+func pauseNames(priority int) []string {
+	name := fmt.Sprintf("rx_prio%d_pause", priority)
+	return []string{name, "pnic_" + name, fmt.Sprintf("pnic_pfc_received_prio%d", priority)}
 }
 
 // proveLossless judges by behaviour. One sender does not congest a port: that nothing was lost proves nothing then.
 func (m *Measurement) proveLossless(c Class) *Proof {
 	lost, where, ok := m.Lost()
 	switch {
+	case lost > 0 && !m.lostIn(c.Priority):
+		return &Proof{VerdictUnknown, "lossless not proven: a port threw packets away, and nothing tells that they were of the class: " + where, ""}
 	case lost > 0:
 		return &Proof{VerdictFail, "packets were lost in the class: " + where, "look at PFC of priority " + fmt.Sprint(c.Priority) + " on every hop, and whether every port trusts DSCP"}
 	case !ok:
@@ -103,8 +141,9 @@ func (m *Measurement) prove(c *Class) {
 	m.ClassProven = m.Class.Verdict == VerdictPass
 }
 
-// Proofs tells, over all measurements, what became of the class and of losslessness: the worst of each, a pass before what
-// is not known, because one test under load proves what the others cannot. They are nil where no class is configured.
+// Proofs tells, over all measurements, what became of the class and of losslessness: the worst of each. Losslessness is proven by
+// one test under load, which proves what the others cannot; the class is proven where each test proves its own. They are nil where
+// no class is configured.
 func Proofs(all []Measurement) (class, lossless *Proof) {
 	worse := func(a, b *Proof) *Proof {
 		if a == nil || b != nil && proofRank[b.Verdict] > proofRank[a.Verdict] {
@@ -112,8 +151,23 @@ func Proofs(all []Measurement) (class, lossless *Proof) {
 		}
 		return a
 	}
-	for _, m := range all {
+	tests, proven := 0, 0
+	var open *Measurement // the first that does not prove its class
+	for i, m := range all {
 		class, lossless = worse(class, m.Class), worse(lossless, m.Lossless)
+		switch {
+		case m.Class == nil:
+			continue
+		case m.Class.Verdict == VerdictPass:
+			proven++
+		case open == nil:
+			open = &all[i]
+		}
+		tests++
+	}
+	if class != nil && class.Verdict == VerdictPass && proven < tests {
+		class = &Proof{VerdictUnknown, fmt.Sprintf("class configured, not proven by each test: %d of %d prove theirs, and %s (%s) does not: %s",
+			proven, tests, open.Pair(), open.Test, strings.TrimPrefix(open.Class.Evidence, "class configured, not proven: ")), ""}
 	}
 	return class, lossless
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 )
 
-// Seed 000, Using PVRDMA in an NGC Container: the same tests run from containers, with the flags of the guide and without a
+// PVRDMA and vSphere Bitfusion (VMware, 2021), Using PVRDMA in an NGC Container:
+// the same tests run from containers, with the flags of the guide and without a
 // limit on memory, and as root however the account's limits are.
 func TestContainersAreMeasuredBesideTheGuests(t *testing.T) {
 	run := func(image, fail string) (*guests, []perftest.Measurement) {

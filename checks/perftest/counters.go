@@ -40,7 +40,7 @@ var otherCounters = []string{
 
 // perPriority are the counters of a port for each priority; mlx5 shows them to the owner of the port, never to a VF: kernel
 // mlx5 counters.rst, "Physical port counters are not exposed to virtual machines".
-var perPriority = regexp.MustCompile(`^([rt]x)_prio([0-7])_(bytes|packets|pause)$|^pnic_pfc_(sent|received)_prio([0-7])$`)
+var perPriority = regexp.MustCompile(`^(pnic_)?([rt]x)_prio([0-7])_(bytes|packets|pause)$|^pnic_pfc_(sent|received)_prio([0-7])$`)
 
 func kept(name string) bool {
 	return slices.Contains(lossCounters, name) || slices.Contains(otherCounters, name) || discardCounters.MatchString(name) || perPriority.MatchString(name)
@@ -84,12 +84,14 @@ func (r *Runner) both(ctx context.Context, p Pair) Sides {
 }
 
 // since is what moved from an earlier reading. A counter that one of the two lacks is left out, as is one that went back:
-// it was reset. Priorities that did not move are left out as well.
-func (c Counters) since(before Counters) Counters {
+// it was reset. Priorities that did not move are left out as well, but for the pause frames of the class: that none came tells
+// more than that none could be read.
+func (c Counters) since(before Counters, class *Class) Counters {
 	out := Counters{}
 	for name, now := range c {
 		was, ok := before[name]
-		if !ok || now < was || now == was && perPriority.MatchString(name) {
+		still := now == was && perPriority.MatchString(name) && (class == nil || !slices.Contains(pauseNames(class.Priority), name))
+		if !ok || now < was || still {
 			continue
 		}
 		out[name] = now - was
@@ -123,6 +125,13 @@ func (m *Measurement) Lost() (n int64, where string, ok bool) {
 	if m.Counters == nil {
 		return 0, "", false
 	}
+	if m.Load != "" {
+		n, counter, ok := m.senderLost()
+		if n > 0 {
+			where = fmt.Sprintf("%s +%d on %s", counter, n, m.From)
+		}
+		return n, where, ok
+	}
 	most := int64(0)
 	for _, side := range []struct {
 		vm string
@@ -135,6 +144,23 @@ func (m *Measurement) Lost() (n int64, where string, ok bool) {
 		}
 	}
 	return n, where, ok || n > 0
+}
+
+// lostIn tells whether RDMA itself missed packets, or a port threw some of a priority away. Ports are shared, and most counters of
+// what they throw away are of all priorities.
+func (m *Measurement) lostIn(priority int) bool {
+	if m.Counters == nil {
+		return false
+	}
+	prefix := fmt.Sprintf("x_prio%d_", priority)
+	for _, side := range []Counters{m.Counters.From, m.Counters.To} {
+		for name, n := range side {
+			if n > 0 && (slices.Contains(lossCounters, name) || discardCounters.MatchString(name) && strings.Contains(name, prefix)) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // lossReadAtBothEnds tells whether both sides showed counters that would tell of loss.
@@ -183,6 +209,12 @@ func (m *Measurement) judgeLoss() {
 	}
 	packets, _ := m.sent()
 	share := float64(lost) / float64(max(packets, 1))
+	if m.Class != nil && m.Lossless != nil && m.Lossless.Verdict == VerdictUnknown { // not of the class, as far as anything tells
+		if m.Verdict == VerdictPass {
+			m.Verdict, m.Hint = VerdictWarn, m.Lossless.Evidence
+		}
+		return
+	}
 	verdict := VerdictWarn
 	switch {
 	case share >= lossFail:

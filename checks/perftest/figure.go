@@ -9,6 +9,10 @@ func (m Measurement) Figure() string {
 		return fmt.Sprintf("%.1f Gb/s", m.AchievedGbps)
 	case m.AchievedUs > 0:
 		return fmt.Sprintf("%.2f us", m.AchievedUs)
+	case m.Reached != nil && *m.Reached:
+		return "reached"
+	case m.Reached != nil:
+		return "not reached"
 	}
 	return ""
 }

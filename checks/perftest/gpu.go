@@ -70,7 +70,7 @@ func Nearest(topology map[string]string, device string, gpus int) (index int, li
 	return index, link
 }
 
-// far tells whether a way crosses what no setting mends. The host's PCI tree knows better than the guest's.
+// far reports whether a path crosses what no setting can fix. The host's PCI tree knows better than the guest's.
 func (g GPU) far() bool {
 	if g.Host != "" {
 		return g.Apart
@@ -104,7 +104,7 @@ func (r *Runner) measureGPU(ctx context.Context, p Pair, test string, port int, 
 		}
 	}
 	if host == nil || host.Error != "" {
-		m.Verdict, m.Error, m.Hint = VerdictUnknown, "the same test with host memory failed", "mend that first"
+		m.Verdict, m.Error, m.Hint = VerdictUnknown, "the same test with host memory failed", "fix that first"
 		return m
 	}
 	moved := r.moving(ctx, p)
@@ -195,7 +195,7 @@ func (m *Measurement) gpuCause(p Pair, code string) {
 	}
 }
 
-// gpuLine gives what stands before and behind a test's name on the command line. CUDA counts by speed unless it is told to
+// gpuLine returns what stands before and behind a test's name on the command line. CUDA counts by speed unless it is told to
 // count by PCI address, as nvidia-smi does.
 func (n Node) gpuLine(test string) (environment, command string) {
 	base, gpu := withGPU(test)

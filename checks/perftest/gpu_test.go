@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 )
 
-// gpuPair is a pair whose ends have GPUs; change mends or breaks them.
+// gpuPair is a pair whose ends have GPUs; change fixes or breaks them.
 func gpuPair(change func(client, server *perftest.GPU)) []perftest.Pair {
 	pairs := pairOf(100_000)
 	p := &pairs[0]

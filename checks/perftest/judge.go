@@ -170,17 +170,27 @@ const bothFlag = " -b"
 
 func bothDirections(test string) bool { return strings.HasSuffix(test, bothFlag) }
 
-// compare tells of one queue pair that is slow where several are not: the path is sound then.
+// slowShare of the expected bandwidth is what large messages take visibly longer by; ours.
+const slowShare = 0.8
+
+// compare tells of one queue pair that is slow where several are not: the path is sound then. It also tells of large messages whose
+// latency is that of the bandwidth.
 func compare(all []Measurement, mode string) {
-	many := map[[2]string]Measurement{}
+	many, slow := map[string]Measurement{}, map[string]bool{}
 	for _, m := range all {
+		if m.Test == SendBandwidth && m.Error == "" && (m.Verdict == VerdictWarn || m.Verdict == VerdictFail) && m.AchievedGbps < m.ExpectedGbps*slowShare {
+			slow[m.Pair()] = true
+		}
 		if m.Test == SendManyQPs && m.Verdict == VerdictPass {
-			many[[2]string{m.From, m.To}] = m
+			many[m.Pair()] = m
 		}
 	}
 	for i := range all {
 		m := &all[i]
-		best, ok := many[[2]string{m.From, m.To}]
+		if m.Test == SendLatency && m.Error == "" && m.Verdict != VerdictPass && slow[m.Pair()] && m.AchievedUs <= m.ExpectedUs && m.lossless() {
+			m.Hint = "small messages are in time; large ones take as long as the bandwidth of this pair makes them: see " + SendBandwidth
+		}
+		best, ok := many[m.Pair()]
 		if ok && (m.Test == SendBandwidth || m.Test == WriteBandwidth) && (m.Verdict == VerdictWarn || m.Verdict == VerdictFail) && m.Error == "" && !m.misshapen(mode) {
 			m.Verdict = VerdictWarn
 			m.Hint = fmt.Sprintf("one queue pair does not fill this link, four do (%.1f Gb/s): the path is sound, let applications open several", best.AchievedGbps)
@@ -201,6 +211,25 @@ func fallback(m *Measurement, mode string, f Fabric) {
 	}
 }
 
+// lossless tells whether both ends were asked for lost packets and saw none.
+func (m *Measurement) lossless() bool {
+	lost, _, _ := m.Lost()
+	return m.lossReadAtBothEnds() && lost == 0
+}
+
+// slotOf names the PCIe link that carries about a bandwidth; "" where none does.
+func slotOf(gbps float64) string {
+	for _, lanes := range []int{1, 2, 4, 8, 16} {
+		if raw := sizing.PCIeGbps(3, lanes); gbps <= raw && gbps >= 0.98*sizing.PCIeUsable*raw {
+			if lanes == 1 {
+				return fmt.Sprintf(" (%.1f Gb/s is about what Gen3 x1 carries)", gbps)
+			}
+			return fmt.Sprintf(" (%.1f Gb/s is about what Gen3 x%d or Gen4 x%d carries)", gbps, lanes, lanes/2)
+		}
+	}
+	return ""
+}
+
 // hint names the likely cause of a figure that is not good.
 func hint(m *Measurement, f Fabric, b sizing.Bands) {
 	if m.Hint != "" || m.Verdict == VerdictPass || f.LinkMbps == 0 {
@@ -214,6 +243,8 @@ func hint(m *Measurement, f Fabric, b sizing.Bands) {
 		m.Hint = fmt.Sprintf("the path runs with an IB MTU of %d: raise the Ethernet MTU to 9000 on switch, DVS and guest", m.MTU)
 	case m.MTU == 0 && share > 0.90 && share < b.PassShare:
 		m.Hint = "about 92 % is what an active MTU of 1024 gives: raise the Ethernet MTU on every hop"
+	case m.MTU >= 4096 && share < b.WarnShare && m.lossless():
+		m.Hint = "no packet was lost: look for a narrow PCIe slot of either host" + slotOf(m.AchievedGbps/factor(m.Test)) + ", or traffic beside the test"
 	case m.MTU >= 4096 && share < b.WarnShare:
 		m.Hint = "look for loss (PFC, ECN), a narrow PCIe slot, or traffic beside the test"
 	default:

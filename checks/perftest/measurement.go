@@ -19,6 +19,8 @@ const (
 type Measurement struct {
 	From         string    `json:"from"` // VM names
 	To           string    `json:"to"`
+	RailFrom     string    `json:"rail_from,omitempty"` // "": the only one
+	RailTo       string    `json:"rail_to,omitempty"`
 	FromHost     string    `json:"from_host"`
 	ToHost       string    `json:"to_host"`
 	Test         string    `json:"test"` // ib_send_bw, ib_send_lat, ib_write_bw
@@ -43,14 +45,32 @@ type Measurement struct {
 	Class        *Proof    `json:"class,omitempty"`          // nil: no class is configured
 	Lossless     *Proof    `json:"lossless,omitempty"`       // likewise
 	Counters     *Sides    `json:"counters,omitempty"`       // how far counters moved at both ends; nil: not read
+	Load         string    `json:"load,omitempty"`           // LoadIncast or LoadBisection; "": nothing else sent meanwhile
+	Senders      int       `json:"senders,omitempty"`        // under load: how many sent to this receiver at once
+	Raised       bool      `json:"raised,omitempty"`         // the load was raised, because the first one congested nothing
 	Repeats      int       `json:"repeats,omitempty"`        // tests of which the rows are the median; 0: one
 	Spread       float64   `json:"spread_percent,omitempty"` // between the best and the worst of them, of the median
+	Reached      *bool     `json:"reached,omitempty"`        // of a test between rails: an address of the other rail answered
+	Expected     string    `json:"expected_reach,omitempty"` // likewise: MustReach, MustNotReach, MayReach
+	Members      []string  `json:"members,omitempty"`        // VMs of a test over more than two guests; To is then no VM
+	Transport    string    `json:"transport,omitempty"`      // of NCCL, by its log: NET/IB/GDRDMA, NET/IB, NET/Socket
 	Verdict      Verdict   `json:"verdict"`
 	Hint         string    `json:"hint,omitempty"`
 	Error        string    `json:"error,omitempty"`
 	Command      string    `json:"command,omitempty"` // as run on the client
 	Started      time.Time `json:"started,omitzero"`
 	Simulated    bool      `json:"simulated"`
+}
+
+// Names are the two ends, with their rails where there are several.
+func (m Measurement) Names() (from, to string) {
+	return onRail(m.From, m.RailFrom), onRail(m.To, m.RailTo)
+}
+
+// Pair names both ends.
+func (m Measurement) Pair() string {
+	from, to := m.Names()
+	return from + " -> " + to
 }
 
 // A Row is one message size.

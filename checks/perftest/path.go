@@ -1,6 +1,7 @@
 package perftest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -8,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rdma-setup/rdma-setup/assets"
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
@@ -34,9 +36,7 @@ func (r *Runner) path(ctx context.Context, p Pair) *Path {
 	if p.Server.IP == "" {
 		return nil
 	}
-	ip := quote(p.Server.IP)
-	line := fmt.Sprintf(`ping -n -q -c %d -i 0.2 -W 1 %s; for s in %s; do if ping -n -q -c 1 -W 1 -M do -s $s %s >/dev/null 2>&1; then echo "payload $s"; break; fi; done; ip neigh show %s`,
-		pings, ip, strings.Join(r.payloads(), " "), ip, ip)
+	line := "set -- " + strconv.Itoa(pings) + " " + quote(p.Server.IP) + " " + strings.Join(r.payloads(p), " ") + "\n" + assets.Script("ping.sh")
 	out, err := r.Shell.Exec(ctx, p.Client.VM, Command{Line: line})
 	if err != nil {
 		return nil
@@ -61,10 +61,30 @@ func (r *Runner) path(ctx context.Context, p Pair) *Path {
 	return path
 }
 
+// smallFrames names the MTU of a hop as the cause of a test whose packets were not acknowledged, where pings of that size are lost
+// as well and small ones are not.
+func (m *Measurement) smallFrames(way *Path, p Pair) bool {
+	const beside = roceMTU - 4096 // what a frame carries beside the payload of RDMA, generously
+	if m.Hint != remedies["completion_error"] || way == nil || way.Loss >= 100 || m.MTU <= 0 || way.Payload >= sizing.PingPayload(m.MTU+beside, false) {
+		return false
+	}
+	large := "messages"
+	if len(m.Rows) > 0 {
+		large = fmt.Sprintf("messages of more than %d bytes", m.Rows[len(m.Rows)-1].Bytes)
+	}
+	pinged := "large pings too"
+	if way.Payload > 0 {
+		pinged = fmt.Sprintf("pings of more than %d bytes too", way.Payload)
+	}
+	m.Hint = fmt.Sprintf("%s are lost, and %s: a hop between %s and %s passes smaller frames than an RDMA MTU of %d takes; raise the MTU of every switch port on the way",
+		large, pinged, p.Client.Host, p.Server.Host, m.MTU)
+	return true
+}
+
 // payloads are the large pings that are tried, the largest first: what fills the MTU that is wanted, what carries an RDMA
 // MTU of 4096, and what fills 1500.
-func (r *Runner) payloads() []string {
-	want := r.EthernetMTU
+func (r *Runner) payloads(p Pair) []string {
+	want := cmp.Or(p.Client.FrameMTU, r.EthernetMTU)
 	if want <= 0 {
 		want = 9000
 	}

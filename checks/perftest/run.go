@@ -79,7 +79,7 @@ type Progress struct {
 // beside it (ConnectX-7 firmware 28.39.5050, known issue 3795140).
 const fast = 200_000 // Mbps
 
-// tests gives what is measured between the two ends of a pair.
+// tests returns what is measured between the two ends of a pair.
 func (r *Runner) tests(p Pair) []string {
 	if p.Client.GPU != nil && p.Server.GPU != nil {
 		return r.gpuTests()
@@ -128,6 +128,7 @@ func (r *Runner) Measure(ctx context.Context, pairs []Pair) ([]Measurement, erro
 		for k, p := range round {
 			g.Go(func() error {
 				path, silent := r.path(ctx, p), r.silent(ctx, p, r.port()+k)
+				way := path
 				host := map[string]*Measurement{} // what GPU memory is held against
 				for _, test := range r.tests(p) {
 					if err := ctx.Err(); err != nil {
@@ -147,8 +148,9 @@ func (r *Runner) Measure(ctx context.Context, pairs []Pair) ([]Measurement, erro
 					if err := ctx.Err(); err != nil {
 						return err // what was cut short tells nothing
 					}
+					small := m.smallFrames(way, p)
 					m.Path, path = path, nil // told once a pair
-					if differing := p.Differing(); differing != "" && m.Error != "" && !strings.Contains(m.Error, errTaken.Error()) {
+					if differing := p.Differing(); differing != "" && m.Error != "" && !small && !strings.Contains(m.Error, errTaken.Error()) {
 						m.Error += "; " + differing
 						m.Hint = remedies["version_mismatch"]
 					}
@@ -183,7 +185,7 @@ func (r *Runner) limit() time.Duration {
 // blank is a measurement that is about to be made.
 func (r *Runner) blank(p Pair, test string) Measurement {
 	m := Measurement{
-		From: p.Client.VM, To: p.Server.VM, FromHost: p.Client.Host, ToHost: p.Server.Host, Test: test,
+		From: p.Client.VM, To: p.Server.VM, RailFrom: p.Client.Rail, RailTo: p.Server.Rail, FromHost: p.Client.Host, ToHost: p.Server.Host, Test: test,
 		Device: p.Client.Device, GIDIndex: p.Client.GID, MTU: min(p.Client.MTU, p.Server.MTU), Simulated: r.Simulated, Rows: []Row{},
 	}
 	if _, container := fromContainer(test); container {
@@ -247,7 +249,7 @@ func (r *Runner) moving(ctx context.Context, p Pair) func(context.Context) *Side
 	before := r.both(ctx, p)
 	return func(ctx context.Context) *Sides {
 		after := r.both(ctx, p)
-		moved := Sides{From: after.From.since(before.From), To: after.To.since(before.To)}
+		moved := Sides{From: after.From.since(before.From, r.Class), To: after.To.since(before.To, r.Class)}
 		if !moved.known() {
 			return nil
 		}
@@ -258,15 +260,15 @@ func (r *Runner) moving(ctx context.Context, p Pair) func(context.Context) *Side
 // rejudge judges the bandwidth of each pair again with the latency that was measured between the two: the rate of small
 // messages follows from it.
 func (r *Runner) rejudge(all []Measurement, ways []Fabric) {
-	latency := map[[2]string]float64{}
+	latency := map[string]float64{}
 	for _, m := range all {
 		if m.Test == SendLatency && m.Error == "" {
-			latency[[2]string{m.From, m.To}] = m.AchievedUs
+			latency[m.Pair()] = m.AchievedUs
 		}
 	}
 	for i := range all {
 		m := &all[i]
-		if us := latency[[2]string{m.From, m.To}]; us > 0 && m.Error == "" && m.GPU == nil && !m.isLatency() && len(m.Rows) > 0 {
+		if us := latency[m.Pair()]; us > 0 && m.Error == "" && m.GPU == nil && !m.isLatency() && len(m.Rows) > 0 {
 			ways[i].LatencyUs = us
 			r.judge(m, ways[i])
 		}

@@ -9,9 +9,11 @@ import (
 // A Node is one end of a measurement: the RDMA device in a guest, and the host port that its traffic leaves by.
 type Node struct {
 	VM       string
+	Rail     string // "": the only one
 	Host     string
 	Port     string // pNIC of the host that carries the traffic; "" unknown
 	IP       string // address of the RDMA interface
+	MAC      string // of that interface, in small letters
 	Device   string // verbs device in the guest
 	GID      int    // index of the RoCE v2 + IPv4 entry
 	MTU      int    // active_mtu of the port, bytes
@@ -21,13 +23,26 @@ type Node struct {
 	Image    string // container image from which is measured beside the guest itself; "" none
 	Version  string // of perftest; "" unknown
 	User     bool   // the login user may lock enough memory: no sudo needed
+	FrameMTU int    // bytes, that the fabric of its rail shall carry; 0: as the runner has it
 	VLAN     bool   // frames of the RDMA network carry a tag
 	Leaf     string // switch that the host port hears by LLDP or CDP; "" unknown
 	Slot     Slot   // PCIe link of the host port
+	PFC      *int   // priorities that the host port pauses, a bit each; nil: not read
 }
 
 // hostPort names what two tests at the same time must not share; VMs of one host share its port.
 func (n Node) hostPort() string { return n.Host + "/" + n.Port }
+
+// name tells a node from others of its VM.
+func (n Node) name() string { return onRail(n.VM, n.Rail) }
+
+// onRail names the interface of a VM on a rail; without rails it has one.
+func onRail(vm, rail string) string {
+	if rail == "" {
+		return vm
+	}
+	return vm + " (" + rail + ")"
+}
 
 // A Pair is one measurement, from the client to the server.
 type Pair struct{ Client, Server Node }
@@ -50,7 +65,7 @@ func (p Pair) fabric() Fabric {
 // leafSpine is how many switches a path between two leaves passes beyond the first: a spine and the other leaf.
 const leafSpine = 2
 
-func (p Pair) String() string { return p.Client.VM + " -> " + p.Server.VM }
+func (p Pair) String() string { return p.Client.name() + " -> " + p.Server.name() }
 
 // Pairs returns what to measure: "ring" (each node to the next one, so that every node sends once and receives once),
 // "all" (every two nodes once), or "A:B" (one pair by VM name). The ring is laid so that neighbours live on different
@@ -131,7 +146,25 @@ func interleave(nodes []Node) []Node {
 // Rounds deals pairs into rounds in which no guest and no host port stands twice, so that the pairs of a round can be
 // measured at the same time without taking bandwidth from each other. N nodes on N hosts, all pairs: N-1 rounds, N
 // rounds where N is odd. Pairs on one host load no port and share only their guests.
+//
+// Rails come one after the other: what one gives is not to depend on what the others carry.
 func Rounds(pairs []Pair) [][]Pair {
+	var rails []string
+	byRail := map[string][]Pair{}
+	for _, p := range pairs {
+		if byRail[p.Client.Rail] == nil {
+			rails = append(rails, p.Client.Rail)
+		}
+		byRail[p.Client.Rail] = append(byRail[p.Client.Rail], p)
+	}
+	var out [][]Pair
+	for _, rail := range rails {
+		out = append(out, roundsOf(byRail[rail])...)
+	}
+	return out
+}
+
+func roundsOf(pairs []Pair) [][]Pair {
 	if rounds, ok := circle(pairs); ok {
 		return rounds
 	}
@@ -176,7 +209,7 @@ func circle(pairs []Pair) ([][]Pair, bool) {
 	return rounds, true
 }
 
-// seat gives who sits on place i in round r of n: place 0 never moves.
+// seat returns who sits on place i in round r of n: place 0 never moves.
 func seat(r, i, n int) int {
 	if i == 0 {
 		return 0

@@ -1,8 +1,6 @@
 package row
 
 import (
-	"strings"
-
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 )
@@ -62,14 +60,6 @@ func Traffic(t backends.Ref, n *backends.NIC, sys *backends.HostSystem) (s backe
 	}
 	a := Unread(t, "the growth of the counters of "+n.Device, fact)
 	return s, &a
-}
-
-// Function0 is the address of a card's first function, which stands for the card.
-func Function0(pci string) string {
-	if i := strings.LastIndexByte(pci, '.'); i > 0 {
-		return pci[:i] + ".0"
-	}
-	return pci
 }
 
 // EachVM asks about every selected VM. An empty answer says nothing of that VM.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/row"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
@@ -69,7 +70,27 @@ func clusterChecks() []checks.Check {
 			Run: sameParameters,
 		},
 		compare("CL-POWER-010", checks.InHost, "same power policy", "Set High Performance everywhere.", "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022)", checks.Automatic, "power policy", func(_ *checks.Facts, h *backends.Host) string { return h.PowerPolicy }),
+		{
+			ID: "CL-PCIE-016", Scope: checks.Cluster, Link: checks.InBIOS, Quick: true, HostCall: true, Fix: checks.Manual, Source: "RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA (NVIDIA/Mellanox, 2019), Host Configuration; NVIDIA, MFT documentation: mlxlink",
+			Criteria: "same PCIe generation and lanes of the NIC / differs / -", Remedy: "Move the card to a slot like those of the other hosts, or seat it again.",
+			Run: func(f *checks.Facts) []checks.Answer {
+				return same(f, "PCIe link", func(h *backends.Host) string { return pcieLink(f, h) })
+			},
+		},
 	}
+}
+
+// pcieLink is the PCIe link of the card of the RDMA pNIC, "" where the firmware tools were not asked.
+func pcieLink(f *checks.Facts, h *backends.Host) string {
+	n := f.NIC(h)
+	if n == nil || h.System == nil {
+		return ""
+	}
+	s := h.System.Firmware[nic.CardAddress(n.PCI)].Slot
+	if s.Gen == 0 || s.Lanes == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Gen%d x%d", s.Gen, s.Lanes)
 }
 
 // compare is a row that warns where a host differs from the most.

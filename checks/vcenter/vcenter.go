@@ -124,7 +124,7 @@ func vcenterVersion(f *checks.Facts) checks.Answer {
 	case major >= 7:
 		return row.Pass(f.VCenterRef(), "vCenter %s", v)
 	case major == 6 && minor >= 5:
-		return row.Warn(f.VCenterRef(), "vCenter %s has no property for RDMA devices: facts are fewer", v)
+		return row.Warn(f.VCenterRef(), "vCenter %s tells no RDMA devices; the hosts are asked with esxcli", v)
 	}
 	return row.Fail(f.VCenterRef(), "vCenter %s", v)
 }

@@ -4,11 +4,10 @@ import (
 	"cmp"
 	"strings"
 
-	goversion "github.com/hashicorp/go-version"
-
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/row"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
 // vmAdapterChecks look at the network adapters of the VMs.
@@ -100,9 +99,7 @@ func eachAdapter(types string, ask func(f *checks.Facts, t backends.Ref, v *back
 func pvrdmaCount(f *checks.Facts, v *backends.VM) checks.Answer {
 	t, limit := backends.VMRef(v.Name), 1
 	if h := f.Inventory.Host(v.Host); h != nil {
-		if has, err := goversion.NewVersion(h.Version); err == nil && !has.LessThan(goversion.Must(goversion.NewVersion("7.0.2"))) {
-			limit = 10
-		}
+		limit = sizing.AdaptersForPVRDMA(h.Version)
 	}
 	n, on := 0, map[string]int{}
 	for _, a := range v.Adapters {

@@ -3,6 +3,7 @@ package vm
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -35,10 +36,17 @@ func vmChecks() []checks.Check {
 		},
 		{
 			ID: "VM-HWVER-002", Scope: checks.VM, Link: checks.InVM, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Source: "Broadcom KB 328676; VMware: PVRDMA support",
-			Criteria: "vmx >= 17 / 14 to 16 (RoCE v1: 13 to 16) / below", Remedy: "Upgrade the hardware version (vms[].hardware: upgrade); it cannot be lowered again.",
+			Criteria: "vmx >= 17, or the newest of its host / 14 to 16 (RoCE v1: 13 to 16) / below", Remedy: "Upgrade the hardware version (vms[].hardware: upgrade); it cannot be lowered again.",
 			Run: row.EachVM(func(f *checks.Facts, v *backends.VM) checks.Answer {
 				need := sizing.HardwareForPVRDMA(f.Answers.PVRDMA.Protocol)
-				return row.Grade(-float64(v.Hardware), -17, -float64(need), backends.VMRef(v.Name), "vmx-%d; %s needs vmx-%d", v.Hardware, f.Answers.PVRDMA.Protocol, need)
+				good, newest := sizing.HardwareNamespaces, ""
+				if h := f.Inventory.Host(v.Host); h != nil {
+					if most := sizing.HardwareLimit(h.Version, h.Build); most > 0 && most < good { // its host runs no newer one
+						good, newest = max(most, need), fmt.Sprintf("; ESXi %s runs up to vmx-%d", h.Version, most)
+					}
+				}
+				return row.Grade(-float64(v.Hardware), -float64(good), -float64(need), backends.VMRef(v.Name), "vmx-%d; %s needs vmx-%d, namespaces vmx-%d%s",
+					v.Hardware, f.Answers.PVRDMA.Protocol, need, sizing.HardwareNamespaces, newest)
 			}),
 		},
 		{

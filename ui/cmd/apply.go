@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
@@ -16,6 +17,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/recipe"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/rollback"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
@@ -69,6 +71,8 @@ type runner struct {
 	json  bool
 	// measure is --measure; nil where it was not given.
 	measure *bool
+	said    []perftest.LoadPlan // what loading the fabric costs, as printed before the question
+	loads   []perftest.LoadPlan // the same, once the question was answered with yes
 	stop    <-chan struct{}
 	until   time.Time // of a resume or rollback: the end of the window, as it was when the command was given
 
@@ -89,11 +93,25 @@ func (r *runner) apply(ctx context.Context, planFile string) error {
 	}
 	p, err := makePlan(ctx, r.s, r.a, r.flags)
 	if err != nil {
+		if p == nil {
+			return err
+		}
+		p.plan, err = r.hostsToo(err, func() (*plan.Plan, error) {
+			return recipe.Build(r.a, unasked(p.inv, r.flags.barred), r.flags.options())
+		})
+		if err != nil {
+			return err
+		}
+		_, err = carryOut(ctx, r.s, r.a, p, r.flags, r.stop, r.sink())
+		r.stopped(err)
 		return err
 	}
 	if saved != nil && saved.Hash != p.plan.Hash() {
 		return backends.Errorf(backends.KindRefused, "", "review the changes with rdma-setup plan -f answers.yaml, and save a new plan with --out",
 			"the inventory or the answers have changed since %s was saved: a plan made now would differ", planFile)
+	}
+	if err := r.consentToLoad(p); err != nil {
+		return err
 	}
 	switch {
 	case !p.plan.Empty():
@@ -133,6 +151,7 @@ func (r *runner) consent(p *planned) error {
 	if !ok {
 		return backends.Errorf(backends.KindInterrupted, "", "", "not confirmed: nothing was changed")
 	}
+	r.loads = r.said
 	return nil
 }
 
@@ -203,7 +222,7 @@ func (r *runner) finish(ctx context.Context, p *planned, res engine.Result, runE
 			return err
 		}
 		for _, n := range res.Notes {
-			fmt.Fprintf(r.env.Stderr, "note: %s\n", plain.Clean(n))
+			fmt.Fprintf(r.env.Stderr, "note: %s\n", backends.Clean(n))
 		}
 		if res.Run != "" {
 			fmt.Fprintf(r.env.Stderr, "run %s; full report: rdma-setup report %s; undo: rdma-setup rollback %s\n", res.Run, res.Run, res.Run)

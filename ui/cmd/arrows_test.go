@@ -43,7 +43,7 @@ var allowed = map[string][]string{
 	"checks":          {"wizard/answers", "wizard/sizing", "backends", "backends/transcript", "assets"},
 
 	"backends/vsphere":    {"backends", "backends/transcript"},
-	"backends/esxi":       {"backends", "backends/ssh", "backends/transcript"},
+	"backends/esxi":       {"backends", "backends/nic", "backends/ssh", "backends/transcript"},
 	"backends/guest":      {"backends", "backends/ssh", "backends/transcript", "assets"},
 	"backends/ssh":        {"backends", "assets"},
 	"backends/kube":       {"backends"},
@@ -113,7 +113,7 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// room gives the most particular room that a package lies in.
+// room returns the most particular room that a package lies in.
 func room(path string) string {
 	best := ""
 	for name := range allowed {

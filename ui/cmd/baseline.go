@@ -32,7 +32,7 @@ func (u *checkup) compare(inv *backends.Inventory) error {
 	u.base, err = bundle.LoadBaseline(file, inv.VCenter.InstanceUUID)
 	switch {
 	case err != nil && u.flags.baseline == "": // nobody asked for it: the rest of the check is worth having
-		fmt.Fprintf(u.s.Env.Stderr, "warning: %s\n", plain.Clean(err.Error()))
+		fmt.Fprintf(u.s.Env.Stderr, "warning: %s\n", backends.Clean(err.Error()))
 	case err != nil:
 		return err
 	case u.base == nil && u.flags.baseline != "":
@@ -46,8 +46,8 @@ func (u *checkup) compare(inv *backends.Inventory) error {
 func (u *checkup) keep(c *checked, file string, force bool) error {
 	if n := plain.Count(c.report.Checks)[checks.Fail]; n > 0 && !force {
 		first := catalogue.FirstBroken(c.report.Checks)
-		return &console.CodeError{Code: c.code, Err: backends.Errorf(backends.KindRefused, "", "mend it first, or keep it all the same with --force",
-			"no baseline was kept: %d checks fail, the first is %s of %s", n, first.ID, plain.Clean(first.Target.Name))}
+		return &console.CodeError{Code: c.code, Err: backends.Errorf(backends.KindRefused, "", "fix it first, or keep it all the same with --force",
+			"no baseline was kept: %d checks fail, the first is %s of %s", n, first.ID, backends.Clean(first.Target.Name))}
 	}
 	if file == keepDefault {
 		file = bundle.BaselinePath(u.s.Set.StateDir, u.facts.Inventory.VCenter.InstanceUUID)
@@ -73,7 +73,7 @@ func (u *checkup) drift(ctx context.Context, facts *checks.Facts) {
 	vc := facts.Inventory.VCenter
 	lost, err := u.s.VC.LinksLost(ctx, u.base.Made.Add(vc.Clock.Sub(vc.ClockAsked)))
 	if err != nil && ctx.Err() == nil {
-		fmt.Fprintf(u.s.Env.Stderr, "warning: links that came and went are not known: %s\n", plain.Clean(err.Error()))
+		fmt.Fprintf(u.s.Env.Stderr, "warning: links that came and went are not known: %s\n", backends.Clean(err.Error()))
 	}
 	facts.LinksLost = lost
 }

@@ -1,9 +1,11 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -18,25 +20,35 @@ import (
 
 func newBenchCmd(e *console.Env) *cobra.Command {
 	var f planFlags
+	var apps applications
 	var output, out, pairs, image string
+	var o loadFlags
 	c := &cobra.Command{
 		Use:   "bench -f answers.yaml",
 		Short: "Measure bandwidth and latency between the guests; loads the fabric",
 		Long: `bench measures bandwidth and latency between the guests that the answers name. It works in rounds: in each round, a guest
 and a host port take part in one pair only. On links of 200 Gb/s and more it also measures with four queue pairs and in
 both directions at once, because one queue pair may not fill such a link. It prints the expected duration first. If it is
-interrupted, it prints what was measured so far.`,
-		Args: cobra.NoArgs,
+interrupted, it prints what was measured so far.
+
+With --osu and --nccl it then runs MPI and NCCL over the same pairs, and all-reduce over all guests, and holds their figures
+against those of RDMA. Open MPI must be in the guests; they need no SSH keys of each other.
+
+With --load several VMs send at once: incast, in which each VM receives once from up to eight others, and with all also the
+bisection, in which each VM of one half sends to one of the other half and back. It tells how many bytes for how long, and asks
+first; the counters of loss and pause frames show whether the class is lossless under load.`,
+		Example: "  rdma-setup bench -f answers.yaml --load incast\n  rdma-setup bench -f answers.yaml --pairs none --load all --yes -o json",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return console.Interruptible(cmd.Context(), e, func(ctx context.Context) error {
-				rep, err := bench(ctx, e, cmd, f, pairs, image)
+				rep, err := bench(ctx, e, cmd, f, pairs, image, apps, o)
 				if rep == nil {
 					return err
 				}
 				if bad := console.RenderTo(e, out, func(w io.Writer) error { return writeReport(w, output, rep, e.ThemeFor(out)) }); bad != nil {
 					return bad
 				}
-				if err == nil && measuredBadly(rep.Measurements) {
+				if err == nil && (measuredBadly(rep.Measurements) || unmeasured(rep.Measurements)) {
 					return console.Exit(console.ExitFailed)
 				}
 				return err
@@ -47,13 +59,25 @@ interrupted, it prints what was measured so far.`,
 	c.Flags().StringSliceVar(&f.limit, "limit", nil, "measure only between the VMs of these hosts")
 	c.Flags().StringVar(&pairs, "pairs", "", "ring, all or VM:VM (default from the answers)")
 	c.Flags().StringVar(&image, "image", "", "also measure from containers of this image (default container.image of the answers)")
+	c.Flags().Var(&console.Choice{Into: &o.load, From: []string{perftest.LoadNone, perftest.LoadIncast, perftest.LoadAll}}, "load", "several senders at once: none, incast or all (default from the answers)")
+	c.Flags().BoolVar(&o.yes, "yes", false, "load the fabric without asking")
 	c.Flags().StringVar(&out, "out", "", "file to write instead of stdout")
+	apps.flags(c.Flags())
 	console.OutputFlag(c, &output, "text", "json", "html", "markdown", "junit")
 	return c
 }
 
+// loadFlags say how bench loads the fabric with several senders.
+type loadFlags struct {
+	load string
+	yes  bool
+}
+
 // bench measures; with an error it gives what was measured before, nil where that is nothing.
-func bench(ctx context.Context, e *console.Env, cmd *cobra.Command, f planFlags, pairs, image string) (*report.Report, error) {
+func bench(ctx context.Context, e *console.Env, cmd *cobra.Command, f planFlags, pairs, image string, apps applications, o loadFlags) (*report.Report, error) {
+	if err := apps.check(); err != nil {
+		return nil, err
+	}
 	s, a, err := f.begin(ctx, e, cmd)
 	if err != nil {
 		return nil, err
@@ -61,6 +85,9 @@ func bench(ctx context.Context, e *console.Env, cmd *cobra.Command, f planFlags,
 	defer s.Close()
 	if pairs == "" {
 		pairs = a.Measure.Pairs
+	}
+	if pairs == "none" && (apps.osu || apps.nccl) {
+		return nil, console.Usage("give --pairs ring, all or VM:VM", "--osu and --nccl run between pairs, and there are none")
 	}
 	if image != "" {
 		a.Container.Image = image
@@ -70,7 +97,8 @@ func bench(ctx context.Context, e *console.Env, cmd *cobra.Command, f planFlags,
 			return nil, err
 		}
 	}
-	if !a.Measure.Bandwidth && !a.Measure.Latency {
+	loads := perftest.Loads(cmp.Or(o.load, a.Measure.Load))
+	if !a.Measure.Bandwidth && !a.Measure.Latency && len(loads) == 0 {
 		return nil, console.Usage("set measure.bandwidth or measure.latency", "the answers ask for no measurement")
 	}
 	if len(f.limit) > 0 {
@@ -83,11 +111,29 @@ func bench(ctx context.Context, e *console.Env, cmd *cobra.Command, f planFlags,
 		}
 		a, _ = limited(a, inv, f.limit)
 	}
-	measured, err := s.Measure(ctx, a, pairs, (&runner{env: e}).progress())
+	r := &runner{env: e, s: s, yes: o.yes}
+	if len(loads) > 0 && !o.yes && !e.Terminal() {
+		if _, err := s.Survey(ctx, a); err != nil {
+			return nil, err
+		}
+		if !s.Simulated() {
+			return nil, errNoConsent()
+		}
+	}
+	measured, err := s.Measure(ctx, a, pairs, r.progress())
+	base := measured
+	if err == nil {
+		var more []perftest.Measurement
+		more, err = s.Load(ctx, a, loads, r.loading())
+		measured = append(slices.Clip(measured), more...)
+	}
 	if len(measured) == 0 {
 		switch {
 		case err == nil && ctx.Err() == nil && len(f.limit) > 0:
 			fmt.Fprintf(e.Stderr, "note: %s\n", noPair(a, f.limit))
+			return nil, nil
+		case err == nil && ctx.Err() == nil && len(loads) > 0 && pairs == "none":
+			fmt.Fprintln(e.Stderr, "Not loaded, and nothing was measured.")
 			return nil, nil
 		case ctx.Err() != nil:
 			err = backends.Errorf(backends.KindInterrupted, "", "", "interrupted before anything was measured")
@@ -96,16 +142,21 @@ func bench(ctx context.Context, e *console.Env, cmd *cobra.Command, f planFlags,
 		}
 		return nil, err
 	}
-	r := &report.Report{
+	found := []checks.Finding{}
+	if err == nil && (apps.osu || apps.nccl) {
+		more, findings, bad := apps.run(ctx, e, s, a, pairs, base)
+		measured, err, found = append(measured, more...), bad, append(found, findings...)
+	}
+	rep := &report.Report{
 		Mode: string(a.Mode), Made: e.Now(), Tool: e.Version, VCenter: s.Set.URL, Simulated: s.Simulated(),
-		Insecure: s.Set.Unverified(), Changes: []report.Outcome{}, Checks: []checks.Finding{}, Measurements: append([]perftest.Measurement{}, measured...),
-		Environment: report.EnvironmentOf(s.Last(nil)), NCCL: session.NCCLSettings(a, s.Last(nil), measured),
+		Insecure: s.Set.Unverified(), Changes: []report.Outcome{}, Checks: found, Measurements: append([]perftest.Measurement{}, measured...),
+		Environment: report.EnvironmentOf(s.Last(nil)), NCCL: session.NCCLSettings(a, s.Last(nil), base),
 	}
 	if ctx.Err() != nil {
-		r.Notes = []string{"interrupted: not every pair was measured"}
+		rep.Notes = []string{"interrupted: not every pair was measured"}
 		err = backends.Errorf(backends.KindInterrupted, "", "", "interrupted: not every pair was measured")
 	}
-	return r, err
+	return rep, err
 }
 
 // imageKnowsPVRDMA refuses to measure from an image whose libraries cannot see the device.

@@ -21,7 +21,7 @@ func TestBounds(t *testing.T) {
 		name    string
 		measure func(context.Context, *board)
 	}{
-		{"start", beginnings}, {"growth", growth}, {"reads", reads}, {"sets", sets}, {"apply", applies}, {"waves", waves}, {"rounds", rounds},
+		{"start", beginnings}, {"growth", growth}, {"reads", reads}, {"sets", sets}, {"rails", railed}, {"apply", applies}, {"waves", waves}, {"rounds", rounds},
 		{"keys", keyPresses}, {"screen", runScreen},
 	} {
 		t.Run(part.name, func(t *testing.T) {

@@ -43,7 +43,7 @@ func (c *crowd) Propose(a *answers.Answers, _ *backends.Inventory) *answers.Answ
 	if len(a.VMs) == 0 {
 		for i := range byte(2) {
 			v := answers.DefaultVM(fmt.Sprintf("vm-%04d", i))
-			v.IP = netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 168, 50, 11 + i}), 24)
+			v.IP.Prefix = netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 168, 50, 11 + i}), 24)
 			a.VMs = append(a.VMs, v)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // On one switch GPU memory keeps up with host memory; below the other socket it does not, and the hint says that no setting
-// mends that.
+// fixes that.
 func TestBenchHoldsGPUMemoryAgainstHostMemory(t *testing.T) {
 	for scenario, want := range map[string]struct {
 		code        int

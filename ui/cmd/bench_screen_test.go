@@ -81,7 +81,7 @@ func (d *desk) read() {
 	}
 }
 
-// take gives what was drawn since it was last asked, and when the last of it came.
+// take returns what was drawn since it was last asked, and when the last of it came.
 func (d *desk) take() (string, time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -167,7 +167,7 @@ func keyPresses(_ context.Context, b *board) {
 // frame is how soon a key must be seen.
 const frame = 16 * time.Millisecond
 
-// best gives the better of two measurements where the first was over its bound: others may use the machine.
+// best returns the better of two measurements where the first was over its bound: others may use the machine.
 func (d *desk) best(keys []string, rounds int) []time.Duration {
 	d.t.Helper()
 	first := d.latencies(keys, rounds)

@@ -39,6 +39,7 @@ type checkFlags struct {
 	fix      bool
 	yes      bool
 	shell    bool          // the ESXi shells may be asked
+	release  string        // that hosts are to be upgraded to: its readiness is judged instead of RDMA
 	every    time.Duration // of a watch; 0: look once
 }
 
@@ -66,9 +67,14 @@ func newCheckCmd(e *console.Env) *cobra.Command {
 			if f.every > 0 {
 				return f.watch(cmd.Context(), e, cmd)
 			}
+			if f.release != "" {
+				return console.Interruptible(cmd.Context(), e, func(ctx context.Context) error {
+					return f.ended(ctx, e, f.ready(ctx, e, cmd))
+				})
+			}
 			if f.fix {
 				return console.Signalled(cmd.Context(), e, func(ctx context.Context, stop <-chan struct{}) error {
-					return f.mend(ctx, e, cmd, stop)
+					return f.repair(ctx, e, cmd, stop)
 				})
 			}
 			return console.Interruptible(cmd.Context(), e, func(ctx context.Context) error {
@@ -85,6 +91,7 @@ func newCheckCmd(e *console.Env) *cobra.Command {
 	c.Flags().StringVar(&f.pairs, "pairs", "", "also measure between VMs, which loads the fabric: ring, all or VM:VM")
 	c.Flags().StringVar(&f.bundle, "bundle", "", "check the data that collect wrote to this file, without a vCenter")
 	c.Flags().StringVar(&f.kube, "kube", "", "check the Kubernetes cluster of this kubectl context instead, for MPI jobs over RDMA")
+	c.Flags().StringVar(&f.release, "for", "", "judge instead whether hosts are ready for an upgrade to this release, such as 9.0, and print what to do first")
 	c.Flags().StringVar(&f.out, "out", "", "file to write instead of stdout")
 	c.Flags().StringVar(&f.save, "save-baseline", "", "save the current state as the healthy baseline, in FILE or in the state directory; refused while a check fails")
 	c.Flags().Lookup("save-baseline").NoOptDefVal = keepDefault
@@ -93,7 +100,7 @@ func newCheckCmd(e *console.Env) *cobra.Command {
 	c.Flags().BoolVar(&f.fix, "fix", false, "plan the automatic fixes, ask for confirmation and apply them")
 	c.Flags().BoolVarP(&f.yes, "yes", "y", false, "with --fix: accept the plan as printed, without asking")
 	c.Flags().DurationVar(&f.every, "watch", 0, "repeat the check at this interval, such as 60s, and show what changed; q quits")
-	c.Flags().BoolVar(&f.shell, "esxi-shell", false, "also read the adapters' firmware in the ESXi shell, on hosts where SSH runs; loads the module of the Mellanox tools until the next boot")
+	c.Flags().BoolVar(&f.shell, "esxi-shell", false, "also read the adapters' firmware and PCIe link, Secure Boot and vmkernel.log in the ESXi shell, on hosts where SSH runs; loads the module of the Mellanox tools until the next boot")
 	c.Flags().StringSliceVar(&f.limit, "limit", nil, "only these hosts and their VMs")
 	console.OutputFlag(c, &f.output, "text", "json", "junit", "prometheus", "html", "markdown")
 	return c
@@ -113,6 +120,10 @@ func (f *checkFlags) settle(args []string) error {
 		}
 	}
 	switch {
+	case f.release != "" && (f.bundle+f.kube+f.save+f.baseline+f.pairs != "" || f.fix || f.shell || f.every > 0 || len(f.sel.Only)+len(f.sel.Skip) > 0):
+		return console.Usage("give -f, --limit, --out and -o at most", "--for judges an upgrade, not RDMA")
+	case f.release != "" && f.output != "text" && f.output != "json":
+		return console.Usage("write -o text or -o json", "--for prints -o text and -o json only")
 	case f.bundle != "" && (f.save != "" || f.baseline != ""):
 		return console.Usage("check the vCenter itself", "a baseline belongs to a vCenter, not to a bundle")
 	case f.pairs != "" && f.file == "" && f.bundle == "":

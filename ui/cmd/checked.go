@@ -84,7 +84,7 @@ func (c *checked) document() checkDoc {
 func (c *checked) text(w io.Writer) error {
 	line := render.PluginLine(c.word, c.report.Checks)
 	if m := worstMeasured(c.report.Measurements); m != nil && catalogue.FirstBroken(c.report.Checks) == nil {
-		line = render.PluginText(c.word, fmt.Sprintf("%s %s -> %s: %s", m.Test, m.From, m.To, figure(*m)))
+		line = render.PluginText(c.word, fmt.Sprintf("%s %s: %s", m.Test, m.Pair(), figure(*m)))
 	}
 	if _, err := fmt.Fprintln(w, line); err != nil {
 		return err
@@ -102,9 +102,9 @@ func (c *checked) text(w io.Writer) error {
 		return err
 	}
 	for _, m := range c.report.Measurements {
-		fmt.Fprintf(w, "%-7s %s  %s -> %s: %s\n", m.Verdict, plain.Clean(m.Test), plain.Clean(m.From), plain.Clean(m.To), figure(m))
+		fmt.Fprintf(w, "%-7s %s  %s: %s\n", m.Verdict, backends.Clean(m.Test), backends.Clean(m.Pair()), figure(m))
 		if m.Hint != "" {
-			fmt.Fprintf(w, "        %s\n", plain.Clean(m.Hint))
+			fmt.Fprintf(w, "        %s\n", backends.Clean(m.Hint))
 		}
 	}
 	return plain.Findings(w, c.report.Checks, c.report.Causes()...)
@@ -147,16 +147,22 @@ func judged(findings []checks.Finding, measured []perftest.Measurement) (int, st
 // pairFacts hands measurements to the checks of pairs.
 func pairFacts(measured []perftest.Measurement) []checks.PairFacts {
 	var out []checks.PairFacts
-	at := map[[2]string]int{}
+	at := map[string]int{}
 	for _, m := range measured {
-		k := [2]string{m.From, m.To}
+		if m.Members != nil || m.Test == perftest.CrossRail {
+			continue // over more guests than two, or over two rails
+		}
+		k := m.Pair()
 		i, ok := at[k]
 		if !ok {
 			i = len(out)
 			at[k] = i
-			out = append(out, checks.PairFacts{From: m.From, To: m.To})
+			out = append(out, checks.PairFacts{From: m.From, To: m.To, Rail: m.RailFrom})
 		}
 		out[i].Measured = append(out[i].Measured, m)
+		if m.Transport != "" {
+			out[i].NCCL = m.Transport
+		}
 		if m.Test == perftest.SendBothWays && m.AchievedGbps > 0 {
 			out[i].BothWays = &m.AchievedGbps
 		}

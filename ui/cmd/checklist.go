@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -41,10 +42,14 @@ func listChecks(e *console.Env, output string) error {
 	if output != "text" {
 		return console.Usage("-o text or -o json", "the catalogue has no %s", output)
 	}
-	for _, r := range rows {
-		fmt.Fprintf(e.Stdout, "%-26s %s\n", r.ID, r.Criteria)
-	}
-	return nil
+	return console.Page(e, func(w io.Writer) error {
+		for _, r := range rows {
+			if _, err := fmt.Fprintf(w, "%-26s %s\n", r.ID, r.Criteria); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 func knownCheck(id string) bool {

@@ -131,8 +131,8 @@ func answersFrom(inv *backends.Inventory) *answers.Answers {
 			a.Hosts.Datacenter = h.Datacenter
 		}
 		if len(a.Hosts.Names) == 0 || slices.Contains(a.Hosts.Names, h.Name) {
-			if vmk := h.Options["Net.PVRDMAVmknic"]; vmk != "" {
-				a.PVRDMA.VMKNic = vmk
+			if vmk := h.Options[backends.VMKNICOption]; vmk != "" {
+				a.PVRDMA.VMKNic.Name = vmk
 			}
 		}
 	}

@@ -80,3 +80,145 @@ func TestLinkSpeedAndRepetitionsOfTheAnswers(t *testing.T) {
 		t.Errorf("link %g, %d repetitions, %s: %s", m.LinkGbps, m.Repeats, m.Verdict, m.Hint)
 	}
 }
+
+// A switch that trusts no DSCP is found by one pair: the port of the receiving host counts another priority.
+func TestSwitchThatTrustsNoDSCP(t *testing.T) {
+	t.Parallel()
+	b, file := sriovBench(t, lab.Options{Scenario: "broken-dscp-trust", Hosts: 3, VMs: 3})
+	_, errs := b.must(1, "apply", "-f", file, "--yes", "-o", "json")
+	out, _ := b.must(0, "report", "-o", "json")
+	var rep struct {
+		Measurements []perftest.Measurement `json:"measurements"`
+	}
+	if err := json.Unmarshal([]byte(out), &rep); err != nil {
+		t.Fatal(err)
+	}
+	disproven := 0
+	for _, m := range rep.Measurements {
+		if m.Class != nil && m.Class.Verdict == perftest.VerdictFail && strings.Contains(m.Class.Hint, "trust DSCP") && strings.Contains(m.Class.Evidence, "received in priority 0") {
+			disproven++
+		}
+	}
+	if disproven == 0 {
+		t.Errorf("the class is not disproven\n%s\n%s", out, errs)
+	}
+	for _, m := range b.incast(file, 1) {
+		if m.Verdict != perftest.VerdictFail || m.Lossless.Verdict != perftest.VerdictFail || !strings.Contains(m.Hint, "set every port of the path to trust DSCP") {
+			t.Errorf("%s -> %s under load: %s, lossless %s: %s", m.From, m.To, m.Verdict, m.Lossless.Verdict, m.Hint)
+		}
+	}
+}
+
+// incast lets two VMs at a time send to the third and gives what bench printed.
+func (b *bench) incast(file string, code int) []perftest.Measurement {
+	t := b.t
+	t.Helper()
+	out, errs := b.must(code, "bench", "-f", file, "--pairs", "none", "--load", "incast", "-o", "json")
+	if !strings.Contains(errs, "incast: 3 rounds with up to 2 senders at once: about ") || !strings.Contains(errs, "GB, at most 100 Gb/s; if nothing is congested, one round more (9 s, 75 GB)") {
+		t.Errorf("the cost is not told first:\n%s", errs)
+	}
+	var rep struct {
+		Measurements []perftest.Measurement `json:"measurements"`
+	}
+	if err := json.Unmarshal([]byte(out), &rep); err != nil {
+		t.Fatal(err)
+	}
+	if len(rep.Measurements) != 6 {
+		t.Fatalf("%d flows\n%s", len(rep.Measurements), errs)
+	}
+	for _, m := range rep.Measurements {
+		if m.Load != "incast" || m.Senders != 2 || !strings.Contains(m.Command, "--tclass=106") || m.Counters == nil {
+			t.Fatalf("%+v", m)
+		}
+	}
+	return rep.Measurements
+}
+
+// A port that does not pause the lossless priority passes pair by pair and fails under incast: the pairs that send by it are named,
+// and the side of the cable.
+func TestPortWithoutPFCFailsUnderIncastAlone(t *testing.T) {
+	t.Parallel()
+	b, file := sriovBench(t, lab.Options{Scenario: "broken-pfc-priority", Hosts: 3, VMs: 3})
+	b.must(0, "apply", "-f", file, "--yes")
+	for _, m := range b.incast(file, 1) {
+		bad := m.FromHost == "esx-03"
+		switch {
+		case bad && (m.Verdict != perftest.VerdictFail || m.Lossless.Verdict != perftest.VerdictFail ||
+			!strings.Contains(m.Hint, "vm-03 -> "+m.To+" lost packets (packet_seq_err +") || !strings.Contains(m.Hint, "at the switch port of esx-03 vmnic2: the host has it for priority 3")):
+			t.Errorf("%s -> %s: %s %s", m.From, m.To, m.Verdict, m.Hint)
+		case !bad && (m.Verdict == perftest.VerdictFail || m.Lossless.Verdict != perftest.VerdictPass):
+			t.Errorf("%s -> %s: %s %s, %+v", m.From, m.To, m.Verdict, m.Hint, m.Lossless)
+		}
+	}
+}
+
+// A card that sends too few messages a second fails by the shape of its curve, whatever its best row is.
+func TestSlowSmallMessagesAreNotSound(t *testing.T) {
+	t.Parallel()
+	b, file := sriovBench(t, lab.Options{Scenario: "slow-small", Hosts: 2, VMs: 2})
+	b.run("apply", "-f", file, "--yes", "--measure=false")
+	_, out, _ := b.run("bench", "-f", file, "-o", "json")
+	var rep struct {
+		Measurements []perftest.Measurement `json:"measurements"`
+	}
+	if err := json.Unmarshal([]byte(out), &rep); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range rep.Measurements {
+		if m.Test == perftest.SendBandwidth && (m.Verdict == perftest.VerdictPass || !strings.Contains(m.Hint, "message rate")) {
+			t.Errorf("%s -> %s: %s %s", m.From, m.To, m.Verdict, m.Hint)
+		}
+	}
+}
+
+// What the physical network lacks is named by a load, each by its own cause.
+func TestLoadNamesTheCause(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		scenario string
+		code     int
+		verdict  perftest.Verdict
+		lossless perftest.Verdict
+		says     string
+	}{
+		{"broken-pfc-switch", 1, "fail", "fail", "PFC is not in force at the switch port of"},
+		{"broken-ecn", 0, "warn", "pass", "ECN is configured and not in force"},
+	} {
+		t.Run(tc.scenario, func(t *testing.T) {
+			b, file := sriovBench(t, lab.Options{Scenario: tc.scenario, Hosts: 3, VMs: 3})
+			b.must(0, "apply", "-f", file, "--yes", "--measure=false")
+			for _, m := range b.incast(file, tc.code) {
+				if m.Verdict != tc.verdict || m.Lossless.Verdict != tc.lossless || !strings.Contains(m.Hint, tc.says) {
+					t.Errorf("%s -> %s: %s, lossless %s: %s", m.From, m.To, m.Verdict, m.Lossless.Verdict, m.Hint)
+				}
+			}
+		})
+	}
+}
+
+// What a pair measures by itself names its cause: a hop that passes small frames is not taken for programs that differ, and a narrow
+// slot is named by what it carries, with the latency of large messages as what follows from it.
+func TestPairsNameTheCause(t *testing.T) {
+	t.Parallel()
+	for scenario, says := range map[string]map[string]string{
+		"broken-mtu-hop": {perftest.SendBandwidth: "messages of more than 1024 bytes are lost, and pings of more than 1472 bytes too: a hop between esx-0"},
+		"pcie-x4":        {perftest.SendBandwidth: "no packet was lost: look for a narrow PCIe slot of either host (28.", perftest.SendLatency: "see ib_send_bw"},
+	} {
+		t.Run(scenario, func(t *testing.T) {
+			b, file := sriovBench(t, lab.Options{Scenario: scenario, Hosts: 2, VMs: 2})
+			b.must(0, "apply", "-f", file, "--yes", "--measure=false")
+			out, _ := b.must(1, "bench", "-f", file, "-o", "json")
+			var rep struct {
+				Measurements []perftest.Measurement `json:"measurements"`
+			}
+			if err := json.Unmarshal([]byte(out), &rep); err != nil || len(rep.Measurements) != 4 {
+				t.Fatalf("%v: %d measurements", err, len(rep.Measurements))
+			}
+			for _, m := range rep.Measurements {
+				if m.Verdict != perftest.VerdictFail || !strings.Contains(m.Hint, says[m.Test]) || strings.Contains(m.Error, "version") {
+					t.Errorf("%s %s -> %s: %s %q, hint %q", m.Test, m.From, m.To, m.Verdict, m.Error, m.Hint)
+				}
+			}
+		})
+	}
+}

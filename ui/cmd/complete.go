@@ -71,7 +71,7 @@ func completeChecks(_ *cobra.Command, _ []string, typed string) ([]string, cobra
 	return listed(typed, ids)
 }
 
-// listed gives each name as the next item of a list with commas.
+// listed returns each name as the next item of a list with commas.
 func listed(typed string, names []string) ([]string, cobra.ShellCompDirective) {
 	before := typed[:strings.LastIndex(typed, ",")+1]
 	chosen := strings.Split(before, ",")

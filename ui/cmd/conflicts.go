@@ -5,7 +5,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
-	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/rollback"
 )
@@ -21,15 +20,15 @@ func decide(e *console.Env, conflicts []plan.Refusal) (map[backends.Ref]rollback
 		asked[c.Target] = true
 		for _, same := range conflicts {
 			if same.Target == c.Target {
-				fmt.Fprintln(e.Stderr, plain.Clean(same.String()))
+				fmt.Fprintln(e.Stderr, backends.Clean(same.String()))
 			}
 		}
 		for _, way := range []struct {
 			decision rollback.OnConflict
 			question string
 		}{
-			{rollback.Restore, "Restore what was there before the run on " + plain.Clean(c.Target.Name)},
-			{rollback.Keep, "Keep it as it is and roll back the rest of " + plain.Clean(c.Target.Name)},
+			{rollback.Restore, "Restore what was there before the run on " + backends.Clean(c.Target.Name)},
+			{rollback.Keep, "Keep it as it is and roll back the rest of " + backends.Clean(c.Target.Name)},
 		} {
 			yes, err := e.Confirm(way.question)
 			if err != nil {

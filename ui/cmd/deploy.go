@@ -13,7 +13,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/appliance"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
-	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/recipe"
 )
 
@@ -120,13 +119,13 @@ func (f *deployFlags) run(ctx context.Context, e *console.Env, cmd *cobra.Comman
 	if f.wish.Host, err = s.VC.DeployTarget(ctx, file, f.wish.Deployment, f.wish.RDMA); err != nil {
 		return err
 	}
-	fmt.Fprintf(e.Stderr, "checking %s against its manifest\n", plain.Clean(path))
+	fmt.Fprintf(e.Stderr, "checking %s against its manifest\n", backends.Clean(path))
 	proof, err := file.Verify()
 	if err != nil {
 		return err
 	}
 	for line := range strings.Lines(recipe.ApplianceSummary(file.Appliance, f.wish, proof.Manifest, proof.Signed)) {
-		fmt.Fprintln(e.Stderr, plain.Clean(strings.TrimSuffix(line, "\n")))
+		fmt.Fprintln(e.Stderr, backends.Clean(strings.TrimSuffix(line, "\n")))
 	}
 	if f.dry {
 		return nil
@@ -159,7 +158,7 @@ func (f *deployFlags) deploy(ctx context.Context, e *console.Env, s *session.Ses
 			shown = percent
 		}
 	}
-	warn := func(line string) { fmt.Fprintln(e.Stderr, "vCenter: "+plain.Clean(strings.TrimSpace(line))) }
+	warn := func(line string) { fmt.Fprintln(e.Stderr, "vCenter: "+backends.Clean(strings.TrimSpace(line))) }
 	id, err := s.VC.Deploy(ctx, file, f.wish.Deployment, warn, progress)
 	switch {
 	case err != nil && id != "":
@@ -178,7 +177,7 @@ func (f *deployFlags) deploy(ctx context.Context, e *console.Env, s *session.Ses
 		return console.WriteJSON(e.Stdout, map[string]any{"status": "done", "vm": f.wish.Name, "rdma": f.wish.RDMA})
 	}
 	fmt.Fprintf(e.Stdout, "%s is deployed and off.\nnext:  power it on; then name it under vms in the answers and run: rdma-setup check -f answers.yaml\nundo:  govc vm.destroy %s\n",
-		plain.Clean(f.wish.Name), console.ShellWord(f.wish.Name))
+		backends.Clean(f.wish.Name), console.ShellWord(f.wish.Name))
 	return nil
 }
 

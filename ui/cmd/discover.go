@@ -57,7 +57,7 @@ func newDiscoverCmd(e *console.Env) *cobra.Command {
 				}
 				s.VC.Close()
 				inv.APICalls = s.VC.Calls()
-				if err := printInventory(e, output, inv); err != nil {
+				if err := console.Page(e, func(w io.Writer) error { return printInventory(w, output, inv) }); err != nil {
 					return err
 				}
 				if eligible == 0 && f == (nicFilter{all: f.all}) {
@@ -110,18 +110,18 @@ func filtered(nics []backends.NIC, keep func(backends.NIC) bool, eligible int) (
 	return out, eligible
 }
 
-func printInventory(e *console.Env, output string, inv *backends.Inventory) error {
+func printInventory(w io.Writer, output string, inv *backends.Inventory) error {
 	switch output {
 	case "json":
-		return console.WriteJSON(e.Stdout, inv)
+		return console.WriteJSON(w, inv)
 	case "yaml":
-		return writeYAML(e, inv)
+		return writeYAML(w, inv)
 	}
-	return plain.Inventory(e.Stdout, inv)
+	return plain.Inventory(w, inv)
 }
 
 // writeYAML prints the JSON document in YAML, with the same keys.
-func writeYAML(e *console.Env, v any) error {
+func writeYAML(w io.Writer, v any) error {
 	var b strings.Builder
 	if err := console.WriteJSON(&b, v); err != nil {
 		return err
@@ -137,7 +137,7 @@ func writeYAML(e *console.Env, v any) error {
 	if err := errors.Join(enc.Encode(&doc), enc.Close()); err != nil {
 		return err
 	}
-	_, err := io.WriteString(e.Stdout, plain.YAML(b.String()))
+	_, err := io.WriteString(w, plain.YAML(b.String()))
 	return err
 }
 

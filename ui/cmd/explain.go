@@ -59,7 +59,7 @@ func explainCheck(e *console.Env, id, output string) error {
 func howRead(c checks.Check) string {
 	switch {
 	case c.Run == nil:
-		return "nothing can read it: " + c.NoChannel
+		return "cannot be detected: " + c.NoChannel
 	case c.Scope == checks.Guest:
 		return "in the guest, by SSH"
 	case c.Scope == checks.Pair:

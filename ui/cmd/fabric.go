@@ -102,7 +102,7 @@ func (f *fabric) Choose(a *answers.Answers, inv *backends.Inventory) map[string]
 
 // Propose implements live.Fabric: what the answers leave open is filled from what is there, what they say stays.
 func (f *fabric) Propose(a *answers.Answers, inv *backends.Inventory) *answers.Answers {
-	if a.NIC.Speed == 0 && len(a.NIC.MACs) == 0 && a.NIC.Driver == "" && a.NIC.Device == "" {
+	if a.NIC.Open() {
 		fastest := 0
 		for _, h := range inv.Hosts {
 			for _, n := range h.NICs {
@@ -131,7 +131,7 @@ func proposeVMs(a *answers.Answers, inv *backends.Inventory) {
 			continue
 		}
 		vm := answers.DefaultVM(v.Name)
-		vm.IP = netip.PrefixFrom(next, 24)
+		vm.IP.Prefix = netip.PrefixFrom(next, 24)
 		next = next.Next()
 		a.VMs = append(a.VMs, vm)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
@@ -14,9 +15,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// mend checks, and turns what is automatic into a plan that goes the way of apply: shown, consented to, journalled, to
-// be resumed and taken back. It checks again afterwards, and that gives the exit code.
-func (f *checkFlags) mend(ctx context.Context, e *console.Env, cmd *cobra.Command, stop <-chan struct{}) error {
+// repair checks, and turns the automatic fixes into a plan that runs as apply does: shown, consented to, journalled, with
+// resume and rollback. It checks again afterwards, which decides the exit code.
+func (f *checkFlags) repair(ctx context.Context, e *console.Env, cmd *cobra.Command, stop <-chan struct{}) error {
 	looking, cancel := console.Stoppable(ctx, stop)
 	defer cancel()
 	u, err := f.begin(looking, e, cmd)
@@ -74,7 +75,7 @@ func (f *checkFlags) mend(ctx context.Context, e *console.Env, cmd *cobra.Comman
 	return console.Exit(after.code)
 }
 
-// remedies plans what mends the findings; nil where there is nothing to do. What has no step is said.
+// remedies plans what fixes the findings; nil where there is nothing to do. What has no step is said.
 func (u *checkup) remedies(ctx context.Context, c *checked, w io.Writer) (*planned, error) {
 	any := false
 	for _, f := range c.report.Checks {
@@ -93,7 +94,7 @@ func (u *checkup) remedies(ctx context.Context, c *checked, w io.Writer) (*plann
 	var left []checks.Finding
 	f.only, left = report.FixChanges(p.plan, c.report.Checks)
 	for _, l := range left {
-		fmt.Fprintf(w, "no automatic fix for %s of %s: %s\n", l.ID, plain.Clean(l.Target.Name), plain.Clean(l.Remedy))
+		fmt.Fprintf(w, "no automatic fix for %s of %s: %s\n", l.ID, backends.Clean(l.Target.Name), backends.Clean(l.Remedy))
 	}
 	if len(f.only) == 0 {
 		fmt.Fprintln(w, "nothing to fix: the plan for these answers changes none of the findings")

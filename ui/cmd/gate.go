@@ -25,26 +25,29 @@ type gate struct {
 
 	mu     sync.Mutex
 	before map[backends.Ref]vsphere.Health // hosts as the gate first saw them
+	since  map[string]time.Time            // when the causes that hold waves were first seen
 }
 
 // gateOf is the gate of a run: it waits as long as a reboot may take.
 func gateOf(s *session.Session, a *answers.Answers) func(context.Context, engine.Wave, func(string)) error {
-	return (&gate{s: s, limit: a.Run.Reboot.Limit(), before: map[backends.Ref]vsphere.Health{}}).pass
+	return (&gate{s: s, limit: a.Run.Reboot.Limit(), before: map[backends.Ref]vsphere.Health{}, since: map[string]time.Time{}}).pass
 }
 
-// pass waits until nothing holds the wave, and names what does when its time is over.
+// pass waits until nothing holds the wave, and names what does when its time is over. A cause that holds several waves is waited
+// for once: its time counts from when it was first seen.
 func (g *gate) pass(ctx context.Context, w engine.Wave, say func(string)) error {
-	said := ""
-	for began, wait := g.s.Env.Now(), time.Second/4; ; wait = min(2*wait, gateLook) {
+	said, seen := "", map[string]bool{}
+	for wait := time.Second / 4; ; wait = min(2*wait, gateLook) {
 		held, err := g.holds(ctx, w)
 		if err != nil {
 			return err
 		}
 		if len(held) == 0 {
+			g.forget(seen)
 			return nil
 		}
 		text := strings.Join(held, "; ")
-		if g.s.Env.Now().Sub(began) >= g.limit {
+		if g.overdue(held, seen) {
 			return backends.Errorf(backends.KindTransient, w.Next[0].Name, "Look at that in vCenter. When it is well again, run rdma-setup resume.",
 				"not taken out of service, because %s (waited %s)", text, g.limit)
 		}
@@ -55,6 +58,31 @@ func (g *gate) pass(ctx context.Context, w engine.Wave, say func(string)) error 
 		if !pause(ctx, wait) {
 			return ctx.Err()
 		}
+	}
+}
+
+// overdue notes the causes that hold a wave, and tells whether one of them has had its time.
+func (g *gate) overdue(held []string, seen map[string]bool) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.s.Env.Now()
+	late := false
+	for _, cause := range held {
+		seen[cause] = true
+		if _, known := g.since[cause]; !known {
+			g.since[cause] = now
+		}
+		late = late || now.Sub(g.since[cause]) >= g.limit
+	}
+	return late
+}
+
+// forget takes causes for over: should one come back, it is waited for again.
+func (g *gate) forget(causes map[string]bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for cause := range causes {
+		delete(g.since, cause)
 	}
 }
 

@@ -1,6 +1,7 @@
 package cmd_test
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -31,6 +32,47 @@ func TestHAAgentHoldsTheNextWave(t *testing.T) {
 	})
 	b.must(0, "resume", "--yes")
 	b.wentDown("esx-01", "esx-02")
+}
+
+// TestIllHostHoldsTheNextWave: after its reboot the first host has a dead storage path, an NSX switch that is down or a red alarm.
+// The others stay in service, and what holds all of them is waited for once, not once a host. What was so before the run holds
+// nothing.
+func TestIllHostHoldsTheNextWave(t *testing.T) {
+	t.Parallel()
+	for ill, says := range map[world.Ill]string{
+		world.DeadPath:   "storage path vmhba64:C0:T1:L1 of esx-01 is dead",
+		world.SwitchDown: "NSX switch nvds-overlay of esx-01 is not up",
+		world.RedAlarm:   `alarm "Host hardware fan status" is red on esx-01`,
+	} {
+		for _, before := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, before: %t", ill, before), func(t *testing.T) {
+				t.Parallel()
+				b, file := sriovBench(t, lab.Options{Scenario: "sriov-half", Hosts: 3, VMs: 3})
+				file = edited(t, file, "vfs: 8", "vfs: 8\nmeasure: {bandwidth: false, latency: false}\nrun: {reboot: {timeout: 2m}}")
+				b.change(world.Event{What: world.HostHardware, Host: "esx-01"}, func(s *world.State) {
+					h := s.Hosts[0]
+					h.Opaque = append(h.Opaque, &world.OpaqueSwitch{ID: world.UUID("opaque", 0), Name: "nvds-overlay", Uplinks: []string{"vmnic3"}})
+					h.IllsLater = []world.Ill{ill}
+					if before {
+						h.Ills = h.IllsLater
+					}
+				})
+				if before {
+					b.must(0, "apply", "-f", file, "--yes")
+					return
+				}
+				b.hurry()
+				_, said := b.must(5, "apply", "-f", file, "--yes")
+				if !strings.Contains(said, says) {
+					t.Errorf("it does not say %q:\n%s", says, said)
+				}
+				b.wentDown("esx-01")
+				if n := strings.Count(said, "waiting  "); n != 1 {
+					t.Errorf("it waits %d times:\n%s", n, said)
+				}
+			})
+		}
+	}
 }
 
 // TestBackupHoldsItsVM: a backup reads the disks of a VM by a snapshot. The VM stays on until the snapshot is gone.

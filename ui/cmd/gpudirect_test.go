@@ -2,13 +2,18 @@ package cmd_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/vmware/govmomi/find"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/lab"
@@ -102,7 +107,7 @@ func TestGPUDirectFromBareToBack(t *testing.T) {
 // What cannot work is refused before anything is written, with what to do instead.
 func TestGPUDirectIsRefused(t *testing.T) {
 	for scenario, want := range map[string]string{
-		"gpudirect-bios": "create a new VM with EFI firmware", "gpudirect-busy": "belongs to render-01", "gpudirect-vgpu": "vGPU grid_a100d-40c",
+		"gpudirect-bios": "create a new VM with EFI firmware", "gpudirect-busy": "belongs to render-01 (powered on", "gpudirect-vgpu": "vGPU grid_a100d-40c",
 	} {
 		t.Run(scenario, func(t *testing.T) {
 			env, file := gpuLab(t, scenario)
@@ -117,11 +122,182 @@ func TestGPUDirectIsRefused(t *testing.T) {
 	}
 }
 
-// GPU and NIC below different sockets: the plan says before any change that no pair can do peer-to-peer.
-func TestGPUDirectSplitIsSaidBefore(t *testing.T) {
+// GPU and NIC below different sockets: refused before a host reboots for it, and planned with --skip.
+func TestGPUDirectSplitIsRefusedBeforeReboots(t *testing.T) {
 	env, file := gpuLab(t, "gpudirect-split")
 	out, errs, code := inProcess(env, "plan", "-f", file)
-	if code != 0 || !strings.Contains(out, "NO GPU of this VM is certain to reach the RDMA card") || !strings.Contains(out, "different root complexes") {
+	if code != 3 || !strings.Contains(errs, "different root complexes") || !strings.Contains(errs, "--skip HOST-GPU-ROOT-016") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
+	}
+	if out, errs, code := inProcess(env, "plan", "-f", file, "--skip", "HOST-GPU-ROOT-016"); code != 0 || !strings.Contains(out, "HOST-GPU-ROOT-016 skipped") {
+		t.Errorf("skipped: exit %d\n%s%s", code, out, errs)
+	}
+}
+
+// Another VM that has the card and the GPU is named, with its power state, its folder and what to do.
+func TestGPUInAnotherVMIsNamed(t *testing.T) {
+	env, file := gpuLab(t, "gpu-other-vm")
+	_, errs, code := inProcess(env, "apply", "-f", file, "--yes")
+	for _, want := range []string{"the RDMA card at 0000:3b:00.0 belongs to render-01 (powered off, in /DC/vm/Rendering)", "the GPU at 0000:3c:00.0 belongs to render-01", "remove the device from render-01"} {
+		if code != 3 || !strings.Contains(errs, want) {
+			t.Errorf("exit %d, want %q:\n%s", code, want, errs)
+		}
+	}
+	if strings.Contains(errs, "no link") || strings.Contains(errs, "correct nic.device") {
+		t.Errorf("the card is blamed for what its owner does:\n%s", errs)
+	}
+}
+
+// HGX boards are named, whole GPUs of them refused with NVIDIA's source and what is supported, and the functions that lead to
+// NVSwitches are never offered as adapters.
+func TestHGXBoards(t *testing.T) {
+	for scenario, want := range map[string]struct{ board, profile string }{
+		"hgx-h100": {"HGX H100 baseboard (Hopper, 8 GPUs, NVSwitches 0000:c9:00.0", "grid_h100xm-80c"},
+		"hgx-b200": {"HGX B200 baseboard (Blackwell, 8 GPUs, NVSwitches behind ConnectX-7 functions 0000:c9:00.0 0000:c9:00.1", "grid_b200x-180c"},
+	} {
+		t.Run(scenario, func(t *testing.T) {
+			env, file := gpuLab(t, scenario)
+			_, errs, code := inProcess(env, "apply", "-f", file, "--yes")
+			for _, say := range []string{want.board, "GPU passthrough is not supported on systems with NVSwitch under VMware vSphere", "NVIDIA AI Enterprise 8.0", "(" + want.profile + ")", "device group"} {
+				if code != 3 || !strings.Contains(errs, say) {
+					t.Errorf("exit %d, want %q:\n%s", code, say, errs)
+				}
+			}
+			out, errs, code := inProcess(env, "discover")
+			if code != 0 || !strings.Contains(out, want.board) || !strings.Contains(out, want.profile) {
+				t.Errorf("discover: exit %d\n%s%s", code, out, errs)
+			}
+			for _, h := range hardware(t, env, file).Hosts {
+				for _, g := range h.GPUs {
+					for _, p := range g.Pairs {
+						if strings.HasPrefix(p.NIC, "0000:c9") || strings.HasPrefix(p.NIC, "0000:ca") {
+							t.Errorf("%s pairs %s with %s", h.Name, g.PCI, p.NIC)
+						}
+					}
+				}
+			}
+			_, errs, code = inProcess(env, "plan", "-f", edited(t, file, "0000:3b:00.0", "0000:c9:00.1"))
+			if code != 3 || scenario == "hgx-b200" && !strings.Contains(errs, "the ConnectX-7 function at 0000:c9:00.1 may lead to the NVSwitches") {
+				t.Errorf("a function of the board by name: exit %d\n%s", code, errs)
+			}
+		})
+	}
+}
+
+// GPUs beside PVRDMA adapters: applied, seen by another client, nothing left to do, and rolled back.
+func TestGPUBesidePVRDMA(t *testing.T) {
+	t.Parallel()
+	l, err := lab.Start(t.Context(), lab.Options{Scenario: "gpu-pvrdma", Hosts: 2, VMs: 2, Dir: t.TempDir(), RebootTime: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	env, file := environment(l, t.TempDir()), filepath.Join(l.Dir(), "answers-gpudirect.yaml")
+	start := hardware(t, env, file)
+	out, errs, code := inProcess(env, "apply", "-f", file, "--yes")
+	if code != 0 || !strings.Contains(out, "a PVRDMA adapter has no way to GPU memory (NCCL_NET_GDR_LEVEL=LOC)") {
+		t.Fatalf("apply: exit %d\n%s%s", code, out, errs)
+	}
+	for _, vm := range []string{"vm-01", "vm-02"} {
+		seen := foreignVM(t, env, vm)
+		if seen.pvrdma != 1 || !slices.Equal(seen.fixed, []string{"0000:3c:00.0"}) {
+			t.Errorf("%s: %+v", vm, seen)
+		}
+		if seen.extra["pciPassthru.64bitMMIOSizeGB"] != "256" || seen.extra["pciPassthru.use64bitMMIO"] != "TRUE" || seen.extra["pciPassthru.allowP2P"] != "" {
+			t.Errorf("%s: %v", vm, seen.extra)
+		}
+	}
+	if out, errs, code := inProcess(env, "plan", "-f", file, "--detailed-exitcode"); code != 0 {
+		t.Errorf("a second plan: exit %d\n%s%s", code, out, errs)
+	}
+	if out, errs, code := inProcess(env, "rollback", "--yes"); code != 0 {
+		t.Fatalf("rollback: exit %d\n%s%s", code, out, errs)
+	}
+	if diff := cmp.Diff(start, hardware(t, env, file)); diff != "" {
+		t.Errorf("the rollback leaves:\n%s", diff)
+	}
+	_, errs, code = inProcess(env, "plan", "-f", edited(t, file, "mode: gpudirect", "mode: sriov"))
+	if code != 2 || !strings.Contains(errs, "contradicts mode sriov") {
+		t.Errorf("mode sriov: exit %d\n%s", code, errs)
+	}
+}
+
+// foreign is what a client of somebody else's sees of a VM.
+type foreign struct {
+	pvrdma       int
+	fixed, vgpus []string
+	extra        map[string]string
+}
+
+func foreignVM(t *testing.T, env map[string]string, name string) foreign {
+	t.Helper()
+	c := outsider(t.Context(), t, env)
+	vm, err := find.NewFinder(c.Client).VirtualMachine(t.Context(), "/DC/vm/"+name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var is mo.VirtualMachine
+	if err := vm.Properties(t.Context(), vm.Reference(), []string{"config.hardware.device", "config.extraConfig"}, &is); err != nil {
+		t.Fatal(err)
+	}
+	out := foreign{extra: map[string]string{}}
+	for _, d := range is.Config.Hardware.Device {
+		switch d := d.(type) {
+		case *types.VirtualVmxnet3Vrdma:
+			out.pvrdma++
+		case *types.VirtualPCIPassthrough:
+			switch b := d.Backing.(type) {
+			case *types.VirtualPCIPassthroughDeviceBackingInfo:
+				out.fixed = append(out.fixed, b.Id)
+			case *types.VirtualPCIPassthroughVmiopBackingInfo:
+				out.vgpus = append(out.vgpus, b.Vgpu)
+			}
+		}
+	}
+	for _, o := range is.Config.ExtraConfig {
+		kv := o.GetOptionValue()
+		out.extra[kv.Key] = fmt.Sprint(kv.Value)
+	}
+	return out
+}
+
+// The answers of the lab's default world apply as they are.
+func TestDefaultLabAppliesGPUDirect(t *testing.T) {
+	t.Parallel()
+	l, err := lab.Start(t.Context(), lab.Options{Dir: t.TempDir(), RebootTime: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	out, errs, code := inProcess(environment(l, t.TempDir()), "apply", "-f", filepath.Join(l.Dir(), "answers-gpudirect.yaml"), "--yes")
+	if code != 0 {
+		t.Errorf("exit %d\n%s%s", code, out, errs)
+	}
+}
+
+// The first comment of the answers tells with what apply exits where a scenario is made to be refused, and only there.
+func TestLabTellsTheExitCodeOfGPUScenarios(t *testing.T) {
+	t.Parallel()
+	for _, scenario := range lab.Scenarios() {
+		if !strings.HasPrefix(scenario, "gpu") && !strings.HasPrefix(scenario, "hgx") && scenario != "nouveau" && !strings.HasPrefix(scenario, "vgpu") || strings.Contains(scenario, "broken") {
+			continue
+		}
+		l, err := lab.Start(t.Context(), lab.Options{Scenario: scenario, Hosts: 2, VMs: 2, Dir: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(l.Dir(), "answers-gpudirect.yaml")
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := 0
+		if first, _, _ := strings.Cut(string(b), "\n"); strings.HasPrefix(first, "# Expected exit code of apply: 3 (") {
+			want = 3
+		}
+		if _, errs, code := inProcess(environment(l, t.TempDir()), "plan", "-f", file); code != want {
+			t.Errorf("%s: plan exits with %d, the answers say %d\n%s", scenario, code, want, errs)
+		}
+		l.Close()
 	}
 }

@@ -3,6 +3,7 @@ package cmd
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -14,7 +15,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
-	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/rollback"
@@ -39,10 +39,14 @@ type hatch struct {
 }
 
 // saveBefore saves the configuration of what a plan touches, and the page of manual steps. What cannot be saved is a warning; that
-// nothing at all can be written beside the journal is an error.
-func saveBefore(ctx context.Context, s *session.Session, p *planned, run string) (*hatch, error) {
+// nothing at all can be written beside the journal is an error. Stop ends it at once: nothing has changed yet.
+func saveBefore(ctx context.Context, stop <-chan struct{}, s *session.Session, p *planned, run string) (*hatch, error) {
 	h := &hatch{s: s, run: run, page: rollback.Page{Run: run, VCenter: p.inv.VCenter.URL, Steps: rollback.ByHand(p.plan.Changes, nil)}}
-	if err := h.saveAll(ctx, h.jobs(p)); err != nil {
+	jobs := h.jobs(p)
+	if vms := targetsOf(p.plan)[backends.TypeVM]; len(vms) > 0 {
+		jobs = append(jobs, h.devices(1, vms))
+	}
+	if err := h.saveAll(ctx, stop, jobs); err != nil {
 		return nil, err
 	}
 	if err := h.write(); err != nil {
@@ -54,7 +58,7 @@ func saveBefore(ctx context.Context, s *session.Session, p *planned, run string)
 
 // saveRest saves what a resume touches and no attempt before it has: what is saved already stays as it was before the run, and what
 // was changed already has nothing from before the run to save.
-func saveRest(ctx context.Context, s *session.Session, p *planned, st *journal.State) (*hatch, error) {
+func saveRest(ctx context.Context, stop <-chan struct{}, s *session.Session, p *planned, st *journal.State) (*hatch, error) {
 	run := st.Header.Run
 	h := &hatch{s: s, run: run, page: rollback.Page{Run: run, VCenter: p.inv.VCenter.URL}}
 	changed := map[string]bool{}
@@ -64,8 +68,8 @@ func saveRest(ctx context.Context, s *session.Session, p *planned, st *journal.S
 	}
 	var rest []backup
 	for _, job := range h.jobs(&planned{inv: p.inv, plan: &plan.Plan{Changes: slices.Concat(before, p.plan.Changes)}}) {
-		switch file, saved := journal.HasBackup(s.Set.StateDir, run, job.file); {
-		case saved:
+		switch file, saved := journal.Backup(s.Set.StateDir, run, job.file); {
+		case len(saved) > 0:
 			h.page.Saved = append(h.page.Saved, file+": "+job.what)
 		case changed[job.file]:
 			h.page.Missing = append(h.page.Missing, job.what+": the run had changed it before it could be saved")
@@ -73,13 +77,57 @@ func saveRest(ctx context.Context, s *session.Session, p *planned, st *journal.S
 			rest = append(rest, job)
 		}
 	}
-	return h, h.saveAll(ctx, rest)
+	rest = append(rest, h.moreDevices(before, p.plan.Changes)...)
+	return h, h.saveAll(ctx, stop, rest)
+}
+
+// moreDevices saves the virtual hardware of VMs that a resume touches and no attempt before it has: in a file of their own, because
+// what is saved already stays as it is.
+func (h *hatch) moreDevices(before, next []plan.Change) []backup {
+	saved := map[string]bool{}
+	n := 1
+	for ; ; n++ {
+		file, b := journal.Backup(h.s.Set.StateDir, h.run, devicesFile(n))
+		if len(b) == 0 {
+			break
+		}
+		var vms map[string]json.RawMessage
+		if err := json.Unmarshal(b, &vms); err != nil {
+			h.page.Missing = append(h.page.Missing, fmt.Sprintf("%s cannot be read: %v", file, err))
+			continue
+		}
+		delete(vms, "_typeName") // of the map itself
+		for name := range vms {
+			saved[name] = true
+		}
+		h.page.Saved = append(h.page.Saved, file+": "+devicesOf(len(vms)))
+	}
+	for _, c := range before { // of a VM in whose guest alone something was changed, the hardware is as it was
+		if name := c.Target.Name; c.Target.Type == backends.TypeVM && !saved[name] {
+			saved[name] = true
+			h.page.Missing = append(h.page.Missing, "virtual hardware of VM "+name+": the run had changed it before it could be saved")
+		}
+	}
+	rest := slices.DeleteFunc(targetsOf(&plan.Plan{Changes: next})[backends.TypeVM], func(name string) bool { return saved[name] })
+	if len(rest) == 0 {
+		return nil
+	}
+	return []backup{h.devices(n, rest)}
 }
 
 // saveAll carries out backups and warns of what could not be saved.
-func (h *hatch) saveAll(ctx context.Context, jobs []backup) error {
+func (h *hatch) saveAll(ctx context.Context, stop <-chan struct{}, jobs []backup) error {
+	ctx, interrupt := context.WithCancelCause(ctx)
+	defer interrupt(nil)
 	within, cancel := context.WithTimeout(ctx, backupTime)
 	defer cancel()
+	go func() {
+		select {
+		case <-stop:
+			interrupt(errors.New("interrupted"))
+		case <-within.Done():
+		}
+	}()
 	var g errgroup.Group
 	g.SetLimit(backupAtOnce)
 	for _, job := range jobs {
@@ -92,10 +140,15 @@ func (h *hatch) saveAll(ctx context.Context, jobs []backup) error {
 	slices.Sort(h.page.Saved)
 	slices.Sort(h.page.Missing)
 	for _, line := range h.warnings() {
-		fmt.Fprintln(h.s.Env.Stderr, "WARNING: "+plain.Clean(line))
+		fmt.Fprintln(h.s.Env.Stderr, "WARNING: "+backends.Clean(line))
+	}
+	select {
+	case <-stop:
+		interrupt(errors.New("interrupted"))
+	default:
 	}
 	if ctx.Err() != nil {
-		return backends.Errorf(backends.KindInterrupted, "", "", "interrupted before the first change: %w", context.Cause(ctx))
+		return backends.Errorf(backends.KindInterrupted, "", "", "ended before the first change: %w", context.Cause(ctx))
 	}
 	return nil
 }
@@ -106,6 +159,7 @@ type backup struct {
 	make       func(ctx context.Context) ([]byte, error)
 }
 
+// jobs are the backups of hosts and switches that a plan touches.
 func (h *hatch) jobs(p *planned) []backup {
 	var jobs []backup
 	touched := targetsOf(p.plan)
@@ -130,13 +184,22 @@ func (h *hatch) jobs(p *planned) []backup {
 			}})
 		}
 	}
-	if vms := touched[backends.TypeVM]; len(vms) > 0 {
-		jobs = append(jobs, backup{"vms.json", fmt.Sprintf("virtual hardware of the VMs (%d)", len(vms)), func(ctx context.Context) ([]byte, error) {
-			return h.s.VC.DeviceLists(ctx, vms)
-		}})
-	}
 	return jobs
 }
+
+// devices is the backup of the virtual hardware of VMs, the n-th of its run.
+func (h *hatch) devices(n int, vms []string) backup {
+	return backup{devicesFile(n), devicesOf(len(vms)), func(ctx context.Context) ([]byte, error) { return h.s.VC.DeviceLists(ctx, vms) }}
+}
+
+func devicesFile(n int) string {
+	if n == 1 {
+		return "vms.json"
+	}
+	return fmt.Sprintf("vms-%d.json", n)
+}
+
+func devicesOf(vms int) string { return fmt.Sprintf("virtual hardware of the VMs (%d)", vms) }
 
 // targetsOf are the targets of a plan by type, sorted; a guest counts as its VM, a membership also for its switch.
 func targetsOf(p *plan.Plan) map[backends.TargetType][]string {

@@ -7,10 +7,13 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
@@ -111,7 +114,8 @@ func isBundle(t *testing.T, path string) {
 }
 
 // TestResumeKeepsThePageOfTheRun: a run sets one host up and cannot evacuate the other. The resume keeps the backups from before the
-// run, makes none of what was changed already, and the page then has the steps of the other host's VM too.
+// run, makes none of what was changed already, saves a VM that the first attempt did not touch in a file of its own, and the page
+// then has the steps of the other host's VM too.
 func TestResumeKeepsThePageOfTheRun(t *testing.T) {
 	t.Parallel()
 	b, file := sriovBench(t, lab.Options{Scenario: "sriov-half", Hosts: 2, VMs: 2, Faults: []string{"host=esx-02,method=EnterMaintenanceMode_Task,do=fault:NoPermission"}})
@@ -130,20 +134,62 @@ func TestResumeKeepsThePageOfTheRun(t *testing.T) {
 		return string(text)
 	}
 	const mark = "\n## VM vm-02"
-	vms, page := read("vms.json"), read("undo.md")
+	page := read("undo.md")
+	var devices map[string]json.RawMessage
+	readJSON(t, filepath.Join(dirs[0], "vms.json"), &devices)
+	first, err := json.Marshal(map[string]json.RawMessage{"vm-01": devices["vm-01"]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dirs[0], "vms.json"), first, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.Remove(filepath.Join(dirs[0], "host-esx-02.tgz")); err != nil {
 		t.Fatal(err)
 	}
 	b.must(0, "resume", "--yes")
-	if read("vms.json") != vms {
-		t.Error("the resume has replaced a backup from before the run")
+	var more map[string]json.RawMessage
+	readJSON(t, filepath.Join(dirs[0], "vms-2.json"), &more)
+	if read("vms.json") != string(first) || more["vm-02"] == nil || more["vm-01"] != nil {
+		t.Errorf("vms.json was replaced, or the VM of the resume is not saved beside it: %s", more)
 	}
 	if _, err := os.Stat(filepath.Join(dirs[0], "host-esx-02.tgz")); err == nil {
 		t.Error("the resume saves what the run had changed already as if it were from before the run")
 	}
 	after := read("undo.md")
-	if strings.Contains(page, mark) || !strings.Contains(after, mark) || !strings.Contains(after, "- vms.json: ") || !strings.Contains(after, "- host-esx-01.tgz: ") ||
+	if strings.Contains(page, mark) || !strings.Contains(after, mark) || !strings.Contains(after, "- vms.json: ") || !strings.Contains(after, "- vms-2.json: ") || !strings.Contains(after, "- host-esx-01.tgz: ") ||
 		!strings.Contains(after, "- configuration of host esx-02: the run had changed it") {
 		t.Errorf("the page before the resume:\n%s\nand after it:\n%s", page, after)
 	}
+}
+
+// TestInterruptDuringBackups: Ctrl-C while the backups are made, which may take minutes, ends the program at once and changes nothing.
+func TestInterruptDuringBackups(t *testing.T) {
+	t.Parallel()
+	b, file := sriovBench(t, lab.Options{Scenario: "sriov-half", Hosts: 1, VMs: 1, Faults: []string{"method=BackupFirmwareConfiguration,do=hang"}})
+	b.interrupts = make(chan os.Signal, 1)
+	began := make(chan time.Time, 1)
+	ended := make(chan struct{})
+	go func() {
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ended:
+				return
+			case <-tick.C:
+			}
+			if slices.ContainsFunc(b.lab.World().Log.Events(), func(e world.Event) bool { return e.What == world.FaultApplied }) {
+				began <- time.Now()
+				b.interrupts <- os.Interrupt
+				return
+			}
+		}
+	}()
+	defer close(ended)
+	b.must(130, "apply", "-f", file, "--yes")
+	if took := time.Since(<-began); took > 10*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	b.wentDown()
 }

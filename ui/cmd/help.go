@@ -1,7 +1,9 @@
 package cmd
 
 import (
+	"cmp"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -36,42 +38,84 @@ func newHelpCmd(e *console.Env) *cobra.Command {
 				for _, t := range assets.Topics() {
 					names = append(names, cobra.CompletionWithDesc(t, assets.TopicTitle(t)))
 				}
+				names = append(names, cobra.CompletionWithDesc(globalFlags, globalTitle))
 			}
 			return names, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()
 			if len(args) == 0 {
-				if err := root.Help(); err != nil {
-					return err
-				}
-				listTopics(e)
-				return nil
+				return console.Page(e, func(w io.Writer) error {
+					writeHelp(w, root)
+					return listTopics(w)
+				})
 			}
 			if c, _, err := root.Find(args); err == nil && c != root {
 				c.InitDefaultHelpFlag()
 				return c.Help()
 			}
+			if len(args) == 1 && args[0] == globalFlags {
+				return console.Page(e, func(w io.Writer) error {
+					_, err := fmt.Fprintf(w, "%s\n\n%s", globalTitle, root.PersistentFlags().FlagUsagesWrapped(min(e.Width(), 120)))
+					return err
+				})
+			}
 			text, ok := assets.Topic(args[0])
 			if !ok || len(args) > 1 {
 				return console.Usage(nearestTopic(root, args[0]), "there is no command and no topic %q", strings.Join(args, " "))
 			}
-			_, err := fmt.Fprint(e.Stdout, plain.Document(text, min(e.Width(), 120)))
-			return err
+			return console.Page(e, func(w io.Writer) error {
+				_, err := fmt.Fprint(w, plain.Document(text, min(e.Width(), 120)))
+				return err
+			})
 		},
 	}
 }
 
-func listTopics(e *console.Env) {
-	fmt.Fprintln(e.Stdout, "\nTopics (rdma-setup help TOPIC):")
+// The topic about flags is no document: it is made of the flags themselves.
+const (
+	globalFlags = "global-flags"
+	globalTitle = "Flags that every command has"
+)
+
+func listTopics(w io.Writer) error {
+	fmt.Fprintln(w, "\nTopics (rdma-setup help TOPIC):")
 	for _, t := range assets.Topics() {
-		fmt.Fprintf(e.Stdout, "  %-15s %s\n", t, assets.TopicTitle(t))
+		fmt.Fprintf(w, "  %-15s %s\n", t, assets.TopicTitle(t))
 	}
+	_, err := fmt.Fprintf(w, "  %-15s %s\n", globalFlags, globalTitle)
+	return err
+}
+
+// shortHelp makes --help print a command's own flags alone: those that every command has are the topic global-flags.
+func shortHelp(root *cobra.Command, e *console.Env) {
+	usage := root.UsageTemplate()
+	from, to := strings.Index(usage, "{{if .HasAvailableLocalFlags}}"), strings.Index(usage, "{{if .HasHelpSubCommands}}")
+	width := min(e.Width(), 120)
+	root.SetUsageTemplate(usage[:from] + fmt.Sprintf(`
+
+Flags:
+{{if .HasParent}}{{.LocalFlags.FlagUsagesWrapped %[1]d | trimTrailingWhitespaces}}{{else -}}
+{{.LocalNonPersistentFlags.FlagUsagesWrapped %[1]d | trimTrailingWhitespaces}}{{end}}
+
+Flags for vCenter, log-in, lab and logs: rdma-setup help `, width) + globalFlags + usage[to:])
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
+		paged := *e
+		if no, err := c.Flags().GetBool("no-pager"); err == nil && no {
+			paged.NoPager = true
+		}
+		_ = console.Page(&paged, func(w io.Writer) error { writeHelp(w, c); return nil })
+	})
+}
+
+// writeHelp prints what a command is for and how it is used.
+func writeHelp(w io.Writer, c *cobra.Command) {
+	fmt.Fprintf(w, "%s\n\n%s", strings.TrimSpace(cmp.Or(c.Long, c.Short)), c.UsageString())
 }
 
 // nearestTopic is the hint for a word that is neither a command nor a topic.
 func nearestTopic(root *cobra.Command, word string) string {
-	names := slices.Clone(assets.Topics())
+	names := append(slices.Clone(assets.Topics()), globalFlags)
 	for _, c := range root.Commands() {
 		names = append(names, c.Name())
 	}

@@ -61,12 +61,26 @@ func TestHelpOfCommands(t *testing.T) {
 	if code != 0 || !strings.Contains(out, "Set up:\n  apply") {
 		t.Errorf("help: exit %d\n%s", code, out)
 	}
+	if strings.Contains(out, "--thumbprint") || !strings.Contains(out, "--accessible") || !strings.Contains(out, "\n  global-flags ") {
+		t.Errorf("help does not fold the global flags:\n%s", out)
+	}
+	flags, _, code := inProcess(nil, "help", "global-flags")
+	if code != 0 || !strings.Contains(flags, "--thumbprint string") || strings.Contains(flags, "--accessible") {
+		t.Errorf("help global-flags: exit %d\n%s", code, flags)
+	}
+	if plan, _, _ := inProcess(nil, "plan", "--help"); strings.Contains(plan, "--thumbprint") || !strings.Contains(plan, "--limit") ||
+		!strings.Contains(plan, "rdma-setup help global-flags") {
+		t.Errorf("plan --help:\n%s", plan)
+	}
 	for _, topic := range assets.Topics() {
 		if !strings.Contains(out, "\n  "+topic+" ") {
 			t.Errorf("help does not list the topic %s", topic)
 		}
 	}
-	for word, hint := range map[string]string{"sriv": "did you mean rdma-setup help sriov?", "chek": "did you mean rdma-setup help check?", "xyzzy": "rdma-setup help lists the commands and topics"} {
+	for word, hint := range map[string]string{
+		"sriv": "did you mean rdma-setup help sriov?", "chek": "did you mean rdma-setup help check?",
+		"global-flag": "did you mean rdma-setup help global-flags?", "xyzzy": "rdma-setup help lists the commands and topics",
+	} {
 		if _, errs, code := inProcess(nil, "help", word); code != 2 || !strings.Contains(errs, hint) {
 			t.Errorf("help %s: exit %d, %s", word, code, errs)
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
 
-// said gives what a check in a mode says of a row: the first finding of the worst status.
+// said returns what a check in a mode says of a row: the first finding of the worst status.
 func (b *bench) said(mode string) map[string]checks.Finding {
 	b.t.Helper()
 	_, out, errs := b.run("check", "-f", filepath.Join(b.lab.Dir(), "answers-"+mode+".yaml"), "-o", "json")
@@ -82,7 +82,7 @@ func TestShellsAreAskedWhereTheyAreOpen(t *testing.T) {
 	}
 	rows := func(flags ...string) map[string]checks.Finding {
 		t.Helper()
-		_, out, errs := b.run(append([]string{"check", "-f", filepath.Join(b.lab.Dir(), "answers-sriov.yaml"), "-o", "json", "--only", "HOST-SRIOVEN-009,HOST-PNIC-PSID-008,HOST-NUMVFS-008"}, flags...)...)
+		_, out, errs := b.run(append([]string{"check", "-f", filepath.Join(b.lab.Dir(), "answers-sriov.yaml"), "-o", "json", "--only", "HOST-SRIOVEN-009,HOST-PNIC-PSID-008,HOST-NUMVFS-008,HOST-PNIC-PCIE-010,HOST-SECBOOT-013,HOST-INTR-015"}, flags...)...)
 		var doc struct{ Results []checks.Finding }
 		if err := json.Unmarshal([]byte(out), &doc); err != nil {
 			t.Fatalf("%v: %s", err, errs)
@@ -98,8 +98,12 @@ func TestShellsAreAskedWhereTheyAreOpen(t *testing.T) {
 			t.Errorf("nobody allowed it, and %s says %s: %s", row, f.Status, f.Evidence)
 		}
 	}
+	b.lab.World().View(func(s *world.State) {
+		s.Hosts[0].KernelLog = []string{s.Hosts[0].BootTime.Add(-time.Hour).UTC().Format("2006-01-02T15:04:05.000Z") + " cpu3:2097)Out of interrupt vectors: of the boot before"}
+	})
 	found := rows("--esxi-shell")
-	for row, want := range map[string]string{"HOST-SRIOVEN-009 esx-01": "SRIOV_EN is on now", "HOST-PNIC-PSID-008 esx-01": "PSID MT_", "HOST-NUMVFS-008 esx-01": "NUM_OF_VFS is"} {
+	for row, want := range map[string]string{"HOST-SRIOVEN-009 esx-01": "SRIOV_EN is on now", "HOST-PNIC-PSID-008 esx-01": "PSID MT_", "HOST-NUMVFS-008 esx-01": "NUM_OF_VFS is",
+		"HOST-PNIC-PCIE-010 esx-01": "PCIe Gen3 x16 carries 126 Gbps, the port runs at 100", "HOST-SECBOOT-013 esx-01": "secure boot is off", "HOST-INTR-015 esx-01": "vmkernel.log"} {
 		if f := found[row]; f.Status != checks.Pass || !strings.Contains(f.Evidence, want) {
 			t.Errorf("%s: %s %q", row, f.Status, f.Evidence)
 		}

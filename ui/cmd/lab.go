@@ -32,9 +32,9 @@ which a shell can source.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case o.Scenario == "help":
-				return table(e.Stdout, [2]string{"SCENARIO", "THE DATA CENTRE"}, lab.ScenarioTable())
+				return table(e, [2]string{"SCENARIO", "THE DATA CENTRE"}, lab.ScenarioTable())
 			case slices.Contains(o.Faults, "help"):
-				return table(e.Stdout, [2]string{"KEY", "MEANING"}, lab.FaultTable())
+				return table(e, [2]string{"KEY", "MEANING"}, lab.FaultTable())
 			}
 			return console.Signalled(cmd.Context(), e, func(ctx context.Context, stop <-chan struct{}) error {
 				if !slices.Contains(lab.Scenarios(), o.Scenario) {
@@ -81,12 +81,14 @@ which a shell can source.`,
 }
 
 // table prints two columns under a head.
-func table(w io.Writer, head [2]string, rows [][2]string) error {
-	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, r := range append([][2]string{head}, rows...) {
-		fmt.Fprintf(out, "%s\t%s\n", r[0], r[1])
-	}
-	return out.Flush()
+func table(e *console.Env, head [2]string, rows [][2]string) error {
+	return console.Page(e, func(w io.Writer) error {
+		out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		for _, r := range append([][2]string{head}, rows...) {
+			fmt.Fprintf(out, "%s\t%s\n", r[0], r[1])
+		}
+		return out.Flush()
+	})
 }
 
 // commandTimes reads how long the commands of guests and hosts take.

@@ -3,10 +3,14 @@ package cmd
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
@@ -24,12 +28,59 @@ func (r *runner) consentToMeasure(p *planned) error {
 		if yes, err = r.env.Confirm("Measure between " + counted(len(few.VMs), "VM") + " now, which loads the fabric"); err != nil {
 			return err
 		}
+		if yes {
+			r.loads = r.said
+		}
 	}
 	if !yes {
 		fmt.Fprintln(r.env.Stderr, "Not measured: this loads the fabric. Add --measure, or run `rdma-setup bench`.")
 	}
 	r.measure = &yes
 	return nil
+}
+
+// consentToLoad says what loading the fabric after the changes will cost, before the plan is agreed to, and refuses where nobody can
+// be asked: neither is anything changed then, nor measured.
+func (r *runner) consentToLoad(p *planned) error {
+	few, _ := limited(r.a, p.inv, r.flags.limit)
+	if r.measure != nil && !*r.measure || r.measure == nil && p.plan.Empty() && !r.yes && !r.env.Terminal() {
+		return nil // nothing is measured
+	}
+	plans := session.LoadPlans(few, p.inv)
+	if len(plans) == 0 || r.yes || r.s.Simulated() {
+		return nil
+	}
+	if !r.env.Terminal() {
+		return errNoConsent()
+	}
+	fmt.Fprintln(r.env.Stderr, "measure.load: afterwards the fabric is loaded with several senders:")
+	for _, plan := range plans {
+		r.cost(plan)
+	}
+	r.said = plans
+	return nil
+}
+
+// covers tells whether a load costs about what was said before a question that was answered with yes.
+func (r *runner) covers(plans []perftest.LoadPlan) bool {
+	for _, p := range plans {
+		if !slices.ContainsFunc(r.loads, func(said perftest.LoadPlan) bool {
+			return said.Load == p.Load && float64(p.Bytes) <= 1.2*float64(said.Bytes) && float64(p.Seconds) <= 1.2*float64(said.Seconds)
+		}) {
+			return false
+		}
+	}
+	return len(plans) > 0
+}
+
+// cost prints what a load costs.
+func (r *runner) cost(p perftest.LoadPlan) {
+	more := ""
+	if p.RaisedBytes > 0 {
+		more = fmt.Sprintf("; if nothing is congested, one round more (%d s, %s)", p.RaisedSeconds, volume(p.RaisedBytes))
+	}
+	fmt.Fprintf(r.env.Stderr, "%s: %s with up to %s at once: about %s, %s, at most %.0f Gb/s%s; other traffic on these ports suffers meanwhile\n",
+		p.Load, counted(p.Rounds, "round"), counted(p.Senders, "sender"), about(p.Time), volume(p.Bytes), p.PeakGbps, more)
 }
 
 // measured measures between the VMs of the run: those on the hosts of --limit, as they were when the plan was made, also
@@ -40,10 +91,82 @@ func (r *runner) measured(ctx context.Context, p *planned) ([]perftest.Measureme
 	}
 	few, _ := limited(r.a, p.inv, r.flags.limit)
 	m, err := r.s.Measure(ctx, few, few.Measure.Pairs, r.progress())
+	if loads := perftest.Loads(few.Measure.Load); err == nil && len(loads) > 0 {
+		var more []perftest.Measurement
+		more, err = r.s.Load(ctx, few, loads, r.loading())
+		m = append(m, more...)
+		if backends.KindOf(err) == backends.KindRefused {
+			fmt.Fprintf(r.env.Stderr, "note: not loaded: %v\n", err)
+			err = nil
+		}
+	}
 	if err == nil && len(m) == 0 && !r.json && len(r.flags.limit) > 0 && len(few.VMs) < 2 {
 		fmt.Fprintf(r.env.Stderr, "note: %s\n", noPair(few, r.flags.limit))
 	}
 	return m, err
+}
+
+// loading asks before the fabric is loaded with several senders, unless --yes has answered or the fabric is a lab's, and shows each
+// round as it ends.
+func (r *runner) loading() session.Loading {
+	return session.Loading{
+		Agree: func(plans []perftest.LoadPlan) (bool, error) {
+			for _, p := range plans {
+				if r.json {
+					_ = plain.JSON(r.env.Stdout).Encode(struct {
+						Event string `json:"event"`
+						perftest.LoadPlan
+					}{"loading", p})
+					continue
+				}
+				r.cost(p)
+			}
+			switch {
+			case r.yes || r.s.Simulated() || r.covers(plans):
+				return true, nil
+			case r.env.Terminal():
+				return r.env.Confirm("Load the fabric like this now")
+			}
+			return false, errNoConsent()
+		},
+		Told: func(load string, round, rounds int, flows []perftest.Measurement) {
+			if r.json {
+				for _, m := range flows {
+					_ = plain.JSON(r.env.Stdout).Encode(struct {
+						Event string               `json:"event"`
+						Round int                  `json:"round"`
+						All   int                  `json:"rounds"`
+						M     perftest.Measurement `json:"measurement"`
+					}{"loaded", round, rounds, m})
+				}
+				return
+			}
+			sum, bad := 0.0, 0
+			for _, m := range flows {
+				sum += m.AchievedGbps
+				if m.Verdict == perftest.VerdictFail {
+					bad++
+				}
+			}
+			to := ""
+			if load == perftest.LoadIncast && len(flows) > 0 {
+				to = " to " + backends.Clean(flows[0].To)
+			}
+			fmt.Fprintf(r.env.Stderr, "loaded %d/%d  %s%s: %s, %.1f Gb/s together, %d failed\n", round, rounds, load, to, counted(len(flows), "flow"), sum, bad)
+		},
+	}
+}
+
+func errNoConsent() error {
+	return console.Usage("add --yes, or leave --load and measure.load out", "loading a fabric with several senders takes your consent, and nobody can be asked here")
+}
+
+// volume rounds a number of bytes to what an estimate is worth.
+func volume(bytes int64) string {
+	if bytes < 1e12 {
+		return fmt.Sprintf("%.0f GB", float64(bytes)/1e9)
+	}
+	return fmt.Sprintf("%.1f TB", float64(bytes)/1e12)
 }
 
 // noPair says why a limited run measures nothing.
@@ -62,7 +185,7 @@ func (r *runner) progress() func(perftest.Progress) {
 		if p.Result == nil {
 			if d := p.Pair.Differing(); d != "" && !r.json && !warned[p.Pair.String()] {
 				warned[p.Pair.String()] = true
-				fmt.Fprintf(r.env.Stderr, "%s: %s: the two may be incompatible\n", plain.Clean(p.Pair.String()), plain.Clean(d))
+				fmt.Fprintf(r.env.Stderr, "%s: %s: the two may be incompatible\n", backends.Clean(p.Pair.String()), backends.Clean(d))
 			}
 			return
 		}
@@ -75,7 +198,7 @@ func (r *runner) progress() func(perftest.Progress) {
 			}{"measured", p.Done, p.Total, *p.Result})
 			return
 		}
-		fmt.Fprintf(r.env.Stderr, "measured %d/%d  %s  %s: %s%s\n", p.Done, p.Total, p.Test, plain.Clean(p.Pair.String()), figure(*p.Result), left(p))
+		fmt.Fprintf(r.env.Stderr, "measured %d/%d  %s  %s: %s%s\n", p.Done, p.Total, p.Test, backends.Clean(p.Pair.String()), figure(*p.Result), left(p))
 	}
 }
 
@@ -124,7 +247,7 @@ func about(d time.Duration) string {
 func figure(m perftest.Measurement) string {
 	switch {
 	case m.Error != "":
-		return plain.Clean(m.Error)
+		return backends.Clean(m.Error)
 	case m.Figure() != "":
 		return m.Figure() + ", " + string(m.Verdict)
 	}

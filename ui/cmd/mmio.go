@@ -25,7 +25,8 @@ MODEL is a model of the table (an unknown one prints it), a vGPU profile (grid_a
 VM, or NAME:GB for a GPU that the table does not have, with the size of its memory.`,
 		Example: `  rdma-setup mmio a100-80g=4
   rdma-setup mmio a30 a100-40g nic=2
-  rdma-setup mmio b300:288=8`,
+  rdma-setup mmio b300=8
+  rdma-setup mmio x9000:96=8`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			gpus, others, err := gpuArguments(args)
@@ -34,7 +35,7 @@ VM, or NAME:GB for a GPU that the table does not have, with the size of its memo
 			}
 			w, err := sizing.MMIO(gpus, others...)
 			if err != nil {
-				return console.Usage("give the size of its memory in GB: NAME:GB=COUNT, as b300:288=8 (nvidia-smi --query-gpu=memory.total)", "%v", err)
+				return console.Usage("of a GPU that the table lacks, give the size of its memory in GB: NAME:GB=COUNT, as x9000:96=8 (nvidia-smi --query-gpu=memory.total)", "%v", err)
 			}
 			if output == "json" {
 				return console.WriteJSON(e.Stdout, w)
@@ -58,7 +59,7 @@ func gpuArguments(args []string) (gpus []sizing.GPUCount, others []float64, err 
 		}
 		if name, gb, given := strings.Cut(model, ":"); given {
 			if g.FramebufferGB, err = strconv.Atoi(gb); err != nil || g.FramebufferGB < 1 || g.FramebufferGB > 1024 {
-				return nil, nil, console.Usage("write it like b300:288=8", "%q: the memory must be a number of GB from 1 to 1024", arg)
+				return nil, nil, console.Usage("write it like x9000:96=8", "%q: the memory must be a number of GB from 1 to 1024", arg)
 			}
 			g.Model = name
 		}
@@ -96,6 +97,9 @@ func printWindow(w io.Writer, win sizing.Window) error {
 	fmt.Fprintf(w, "\n%s\n", win.Explanation)
 	if len(win.Unverified) > 0 {
 		fmt.Fprintf(w, "BAR1 by rule, not read from a card: %s\n", strings.Join(win.Unverified, ", "))
+	}
+	if win.Warning != "" {
+		fmt.Fprintf(w, "warning: %s\n", win.Warning)
 	}
 	_, err := fmt.Fprintf(w, "\npciPassthru.use64bitMMIO = TRUE\npciPassthru.64bitMMIOSizeGB = %d\n", win.KB)
 	return err

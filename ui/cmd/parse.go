@@ -34,7 +34,7 @@ Exit 1 when the verdict is fail.`,
 			}
 			return toolNames(), cobra.ShellCompDirectiveNoFileComp
 		},
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if list && output == "json" {
 				return console.WriteJSON(e.Stdout, map[string]any{"tools": toolNames()})
 			}
@@ -49,6 +49,11 @@ Exit 1 when the verdict is fail.`,
 			}
 			if _, ok := transcript.Lookup(args[0]); !ok {
 				return console.Usage(nearestTool(args[0]), "unknown tool %q", args[0])
+			}
+			for _, name := range []string{"mode", "link-gbps"} {
+				if !j.on && cmd.Flags().Changed(name) {
+					return console.Usage("add --judge, or leave --"+name+" out", "--%s has no effect without --judge", name)
+				}
 			}
 			if err := j.check(args[0]); err != nil {
 				return err

@@ -18,7 +18,7 @@ import (
 
 func newPlanCmd(e *console.Env) *cobra.Command {
 	var f planFlags
-	var output, out string
+	var output, out, other string
 	var detailed bool
 	c := &cobra.Command{
 		Use:   "plan -f answers.yaml",
@@ -26,11 +26,18 @@ func newPlanCmd(e *console.Env) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return console.Interruptible(cmd.Context(), e, func(ctx context.Context) error {
+				d, err := openDiff(other, &f, output)
+				if err != nil {
+					return err
+				}
 				s, a, err := f.begin(ctx, e, cmd)
 				if err != nil {
 					return err
 				}
 				defer s.Close()
+				if err := d.fits(cmd, s); err != nil {
+					return err
+				}
 				p, err := makePlan(ctx, s, a, f)
 				if err != nil {
 					return err
@@ -41,7 +48,10 @@ func newPlanCmd(e *console.Env) *cobra.Command {
 						return err
 					}
 				}
-				if err := printPlan(e.Stdout, output, p.plan, doc); err != nil {
+				if d != nil {
+					return d.show(ctx, s, f, p, output, detailed)
+				}
+				if err := console.Page(e, func(w io.Writer) error { return printPlan(w, output, p.plan, doc) }); err != nil {
 					return err
 				}
 				if detailed && !p.plan.Empty() {
@@ -54,7 +64,8 @@ func newPlanCmd(e *console.Env) *cobra.Command {
 	f.add(c)
 	console.OutputFlag(c, &output, "text", "json", "markdown")
 	c.Flags().StringVar(&out, "out", "", "also save the plan as JSON in this file, for apply --plan")
-	c.Flags().BoolVar(&detailed, "detailed-exitcode", false, "exit 10 when there are changes")
+	c.Flags().BoolVar(&detailed, "detailed-exitcode", false, "exit 10 when there are changes; with --diff, when the plans differ")
+	c.Flags().StringVar(&other, "diff", "", "show instead how the plan differs from the one in this file: answers, or a plan that --out saved")
 	return c
 }
 
@@ -116,27 +127,34 @@ func writePlanFile(path string, doc planDoc) error {
 // savedPlan reads what plan --out wrote. A file whose content does not give the hash that it names was changed since, and
 // nothing in it is used.
 func savedPlan(path string) (*planDoc, error) {
-	const again = "create one with: rdma-setup plan -f answers.yaml --out FILE"
 	b, err := backends.InputPlan.ReadFile(path)
-	if err == nil {
-		err = backends.PlanJSON.Check(b)
-	}
 	if err != nil {
-		return nil, console.Usage(again, "plan: %v", err)
+		return nil, console.Usage(planAgain, "plan: %v", err)
+	}
+	return parsePlan(b, path)
+}
+
+const planAgain = "create one with: rdma-setup plan -f answers.yaml --out FILE"
+
+// parsePlan does the same with what was read of the file.
+func parsePlan(b []byte, path string) (*planDoc, error) {
+	if err := backends.PlanJSON.Check(b); err != nil {
+		return nil, console.Usage(planAgain, "plan: %v", err)
 	}
 	var doc planDoc
-	err = json.Unmarshal(b, &doc)
+	err := json.Unmarshal(b, &doc)
 	if err == nil && doc.Hash == "" {
 		err = errors.New("it has no hash")
 	}
 	if err != nil {
-		return nil, console.Usage(again, "%s is not a plan: %v", path, err)
+		return nil, console.Usage(planAgain, "%s is not a plan: %v", path, err)
 	}
 	if doc.Format != planFormat {
-		return nil, console.Usage(again, "%s was saved by another version of rdma-setup", path)
+		return nil, console.Usage(planAgain, "%s was saved by another version of rdma-setup", path)
 	}
 	if sum := (plan.Plan{Mode: doc.Mode, Changes: doc.Changes, Brackets: doc.Brackets}).Hash(); sum != doc.Hash {
-		return nil, console.Usage("Do not edit a saved plan. Change the answers, then "+again, "%s was changed after it was saved: its content has the hash %s, not %s", path, sum, doc.Hash)
+		return nil, console.Usage("Do not edit a saved plan. Change the answers, then "+planAgain,
+			"%s was changed after it was saved: its content has the hash %s, not %s", path, sum, doc.Hash)
 	}
 	return &doc, nil
 }

@@ -34,8 +34,9 @@ type planFlags struct {
 	given    func(flag string) bool // on the command line
 	only     []string               // ids of changes; what check --fix chose
 
-	breakLock bool // take over a shared lock that has expired
-	ask       bool // whoever runs the command may be asked about one
+	barred    []plan.Refusal // guests whose log-in failed: only the log-ins to hosts are proven
+	breakLock bool           // take over a shared lock that has expired
+	ask       bool           // whoever runs the command may be asked about one
 	// operation bounds one operation; zero: each has the limit that its kind needs.
 	operation time.Duration
 }
@@ -179,7 +180,9 @@ func makePlan(ctx context.Context, s *session.Session, a *answers.Answers, f pla
 	p := &planned{inv: inv, findings: preflight(ctx, s, a, inv, f), until: until}
 	opts := f.options()
 	opts.Until = until
-	p.plan, err = recipe.Build(a, inv, opts)
+	if p.plan, err = recipe.Build(a, inv, opts); err == nil {
+		err = provenMoves(ctx, s, a, inv, p.plan)
+	}
 	return p, refusal(err, p.findings)
 }
 

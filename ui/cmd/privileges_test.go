@@ -3,7 +3,6 @@ package cmd_test
 import (
 	"bytes"
 	"context"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vmware/govmomi"
 	"github.com/vmware/govmomi/find"
 	"github.com/vmware/govmomi/object"
 	"github.com/vmware/govmomi/vim25/types"
@@ -58,6 +56,54 @@ func roleIsExact(t *testing.T, mode answers.Mode, scenario string) {
 	}
 }
 
+// TestTheRoleMovesBystanders: the role of SR-IOV is enough to ask DRS where a VM of others should go, to check it, and to move it.
+func TestTheRoleMovesBystanders(t *testing.T) {
+	t.Parallel()
+	b, file := sriovBench(t, lab.Options{Scenario: "sriov-drs-manual", Hosts: 2, VMs: 2})
+	file = edited(t, file, "vfs: 8", "vfs: 8\nmeasure: {bandwidth: false, latency: false}\nrun: {bystanders: migrate}")
+	newRole(t, b.env).hold(t, append(checks.Privileges(answers.SRIOV), checks.Backup()...))
+	b.must(0, "apply", "-f", file, "--yes")
+	if calls := b.lab.World().Log.Calls(); calls["RelocateVM_Task"] == 0 || calls["CheckMigrate_Task"] == 0 {
+		t.Errorf("calls %v", calls)
+	}
+}
+
+// TestTheRoleUpgradesHardware: the role of PVRDMA is enough to upgrade the hardware version of a VM.
+func TestTheRoleUpgradesHardware(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, lab.Options{Scenario: "gpudirect-old", Hosts: 2, VMs: 2})
+	file := edited(t, filepath.Join(b.lab.Dir(), "answers-pvrdma.yaml"), "    guest: {", "    hardware: upgrade\n    guest: {")
+	file = edited(t, file, "mode: pvrdma", "mode: pvrdma\nmeasure: {bandwidth: false, latency: false}")
+	newRole(t, b.env).hold(t, append(checks.Privileges(answers.PVRDMA), checks.Backup()...))
+	b.must(0, "apply", "-f", file, "--yes")
+	if calls := b.lab.World().Log.Calls(); calls["UpgradeVM_Task"] == 0 {
+		t.Errorf("calls %v", calls)
+	}
+}
+
+// TestMissingPrivilegeOnOneHost: the account has its role everywhere, and one without a privilege on one host. Nothing is changed,
+// and the first lines name the host, the privilege and what to do.
+func TestMissingPrivilegeOnOneHost(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, lab.Options{Hosts: 3, VMs: 3})
+	r := newRole(t, b.env)
+	all := checks.Privileges(answers.PVRDMA)
+	r.hold(t, append(slices.Clone(all), checks.Backup()...))
+	const missing = "Host.Config.NetService"
+	r.lacks(t, "esx-02", slices.DeleteFunc(slices.Clone(all), func(p string) bool { return p == missing }))
+	code, _, said := b.run("apply", "-f", "ANSWERS", "--yes")
+	lines := strings.Split(said, "\n")
+	first := strings.Join(lines[:min(12, len(lines))], "\n")
+	if code != 3 || !strings.Contains(first, "esx-02") || !strings.Contains(first, missing) || !strings.Contains(said, "hint:") || strings.Contains(first, "esx-01") {
+		t.Errorf("exit %d\n%s", code, said)
+	}
+	for call, n := range b.lab.World().Log.Calls() {
+		if strings.HasPrefix(call, "Reconfig") || strings.HasPrefix(call, "CreateDVS") || call == "ShutdownGuest" {
+			t.Errorf("%s was called %d times", call, n)
+		}
+	}
+}
+
 // Where the account may not write the shared lock, the run says so and goes on with the local one.
 func TestSharedLockWithoutItsPrivileges(t *testing.T) {
 	t.Parallel()
@@ -91,29 +137,38 @@ func TestSharedLockWithoutItsPrivileges(t *testing.T) {
 // A role is the one that the account of the environment has.
 type role struct {
 	auth *object.AuthorizationManager
+	find *find.Finder
 	id   int32
+}
+
+// lacks assigns the account another role on one host.
+func (r role) lacks(t *testing.T, host string, privileges []string) {
+	t.Helper()
+	id, err := r.auth.AddRole(t.Context(), "rdma-setup on "+host, privileges)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := r.find.HostSystem(t.Context(), "*/"+host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.auth.SetEntityPermissions(t.Context(), h.Reference(), []types.Permission{{Principal: "readonly@vsphere.local", RoleId: id, Propagate: true}}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // newRole logs in as the administrator, makes a role, gives it to the lab's read-only account on the one datacenter, as
 // careful people do, and puts that account into env.
 func newRole(t *testing.T, env map[string]string) role {
 	t.Helper()
-	u, err := url.Parse(env["GOVC_URL"])
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.User = url.UserPassword(env["GOVC_USERNAME"], env["GOVC_PASSWORD"])
-	c, err := govmomi.NewClient(t.Context(), u, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Logout(context.WithoutCancel(t.Context())) })
+	c := outsider(t.Context(), t, env)
 	const account = "readonly@vsphere.local"
-	r := role{auth: object.NewAuthorizationManager(c.Client)}
+	r := role{auth: object.NewAuthorizationManager(c.Client), find: find.NewFinder(c.Client)}
+	var err error
 	if r.id, err = r.auth.AddRole(t.Context(), "rdma-setup", nil); err != nil {
 		t.Fatal(err)
 	}
-	dc, err := find.NewFinder(c.Client).DefaultDatacenter(t.Context())
+	dc, err := r.find.DefaultDatacenter(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

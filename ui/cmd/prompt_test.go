@@ -50,7 +50,7 @@ func (s *screen) String() string {
 
 func (s *screen) await(t *testing.T, text string) {
 	t.Helper()
-	limit := time.After(30 * time.Second)
+	limit := time.After(5 * time.Minute) // it hangs
 	for !strings.Contains(s.String(), text) {
 		select {
 		case <-s.wrote:
@@ -60,8 +60,9 @@ func (s *screen) await(t *testing.T, text string) {
 	}
 }
 
-// TestInterruptAtPrompts presses Ctrl-C at each kind of question, and ends the program by a signal there: it ends within a
-// second with exit code 130 and leaves the terminal as it found it.
+// TestInterruptAtPrompts presses Ctrl-C at each kind of question, and ends the program by a signal there: it ends
+// with exit code 130, and leaves the terminal and the hosts as it found them. TestAnInterruptedProofIsClosedInTime bounds how
+// long it may take.
 func TestInterruptAtPrompts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -100,7 +101,7 @@ func TestInterruptAtPrompts(t *testing.T) {
 		for _, by := range []string{"Ctrl-C", "SIGINT"} {
 			t.Run(tt.name+" by "+by, func(t *testing.T) {
 				dir := t.TempDir()
-				c := exec.CommandContext(t.Context(), "rdma-setup", tt.args...)
+				c := exec.CommandContext(t.Context(), "rdma-setup-in-no-hurry", tt.args...)
 				c.Env = append(os.Environ(), "HOME="+dir, "XDG_STATE_HOME="+dir, "XDG_CONFIG_HOME="+dir, "TERM=xterm")
 				l := l
 				if strings.HasPrefix(tt.args[2%len(tt.args)], shells.Dir()) {
@@ -132,7 +133,6 @@ func TestInterruptAtPrompts(t *testing.T) {
 					}
 				}
 				s.await(t, tt.asks)
-				began := time.Now()
 				if by == "Ctrl-C" {
 					_, err = tty.Write([]byte{3})
 				} else {
@@ -142,9 +142,6 @@ func TestInterruptAtPrompts(t *testing.T) {
 					t.Fatal(err)
 				}
 				_ = c.Wait() // its exit code is looked at
-				if took := time.Since(began); took > time.Second*memoryFactor {
-					t.Errorf("it ended after %s", took)
-				}
 				if code := c.ProcessState.ExitCode(); code != 130 {
 					t.Errorf("exit code %d:\n%s", code, s)
 				}

@@ -2,7 +2,6 @@ package cmd_test
 
 import (
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/vmware/govmomi"
 	"github.com/vmware/govmomi/event"
 	"github.com/vmware/govmomi/view"
 	"github.com/vmware/govmomi/vim25/mo"
@@ -24,17 +22,8 @@ import (
 // states is what another client of the vCenter sees of power, maintenance, boots, SSH services and events.
 func (b *bench) states() map[string]string {
 	b.t.Helper()
-	u, err := url.Parse(b.env["GOVC_URL"])
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	u.User = url.UserPassword(b.env["GOVC_USERNAME"], b.env["GOVC_PASSWORD"])
 	ctx := b.t.Context()
-	c, err := govmomi.NewClient(ctx, u, true)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	defer c.CloseIdleConnections()
+	c := outsider(ctx, b.t, b.env)
 	v, err := view.NewManager(c.Client).CreateContainerView(ctx, c.ServiceContent.RootFolder, []string{"VirtualMachine", "HostSystem"}, true)
 	if err != nil {
 		b.t.Fatal(err)
@@ -94,8 +83,8 @@ func (b *bench) logins(host, verdict string) int {
 	return n
 }
 
-// spoilKey writes another key for the shell of a host into the known_hosts file, and gives what was there.
-func (b *bench) spoilKey(host, other string) (restore func()) {
+// spoilKeys writes the key of the host other for the shells of hosts and guests into the known_hosts file; restore puts it back.
+func (b *bench) spoilKeys(other string, names ...string) (restore func()) {
 	b.t.Helper()
 	path := b.env["RDMA_SETUP_KNOWN_HOSTS"]
 	was, err := os.ReadFile(path)
@@ -103,21 +92,28 @@ func (b *bench) spoilKey(host, other string) (restore func()) {
 		b.t.Fatal(err)
 	}
 	key := map[string]string{}
-	var addr [2]string
-	b.lab.World().View(func(s *world.State) { addr = [2]string{s.Host(host).ShellAddr, s.Host(other).ShellAddr} })
 	for line := range strings.Lines(string(was)) {
 		name, k, _ := strings.Cut(line, " ")
 		key[name] = k
 	}
-	at := func(a string) string {
-		i := strings.LastIndex(a, ":")
-		return "[" + a[:i] + "]:" + a[i+1:]
+	at := map[string]string{}
+	b.lab.World().View(func(s *world.State) {
+		for _, name := range append(names, other) {
+			if v := s.VM(name); v != nil {
+				at[name] = fmt.Sprintf("[%s]:%d", v.Guest.Address, v.Guest.Port)
+				continue
+			}
+			addr, port, _ := strings.Cut(s.Host(name).ShellAddr, ":")
+			at[name] = "[" + addr + "]:" + port
+		}
+	})
+	spoiled := string(was)
+	for name, address := range at {
+		if key[address] == "" {
+			b.t.Fatalf("known_hosts has no key of %s, %s:\n%s", name, address, was)
+		}
+		spoiled = strings.Replace(spoiled, address+" "+key[address], address+" "+key[at[other]], 1)
 	}
-	mine, theirs := key[at(addr[0])], key[at(addr[1])]
-	if mine == "" || theirs == "" {
-		b.t.Fatalf("known_hosts has no keys of %v:\n%s", addr, was)
-	}
-	spoiled := strings.Replace(string(was), at(addr[0])+" "+mine, at(addr[0])+" "+theirs, 1)
 	if err := os.WriteFile(path, []byte(spoiled), 0o600); err != nil {
 		b.t.Fatal(err)
 	}
@@ -129,17 +125,18 @@ func (b *bench) spoilKey(host, other string) (restore func()) {
 }
 
 // TestLogInsAreProvenBeforeAnythingElse: a stale host key, an SSH service that may not be started and a wrong password on three
-// hosts are listed together, and nothing but the SSH services has been touched, which are off again. Mended, the same command
-// works. Source of the lockout: see backends/lab/esxi/password.go.
+// hosts are listed together with a guest whose host key is stale, and nothing but the SSH services has been touched, which are
+// off again. Once fixed, the same command works. Source of the lockout: see backends/lab/esxi/password.go.
 func TestLogInsAreProvenBeforeAnythingElse(t *testing.T) {
 	t.Parallel()
 	b, file := sriovBench(t, lab.Options{Scenario: "sriov-password", Hosts: 3, VMs: 3, Faults: []string{"host=esx-02,method=StartService,nth=1,do=fault:NoPermission"}})
 	b.env["RDMA_SETUP_SSH_KEY"] = ""
-	mend := b.spoilKey("esx-01", "esx-02")
+	fix := b.spoilKeys("esx-02", "esx-01", "vm-02")
 	before, written := b.states(), len(b.written())
 	_, errs := b.must(3, "apply", "-f", file, "--yes")
 	for _, want := range []string{
 		`(?m)^Nothing was changed`,
+		`(?m)^error: vm-02: .*host key.*\nhint:  `,
 		`(?m)^error: esx-01: .*host key.*\nhint:  `,
 		`(?m)^error: esx-02: start the SSH service: permission denied.*\nhint:  grant Host.Config.NetService`,
 		`(?m)^error: esx-03: user root was not let in .*\nhint:  .*15 minutes after five failures`,
@@ -161,7 +158,7 @@ func TestLogInsAreProvenBeforeAnythingElse(t *testing.T) {
 		t.Errorf("the wrong password was tried %d times on esx-03", n)
 	}
 
-	mend()
+	fix()
 	passwords := filepath.Join(t.TempDir(), "passwords")
 	if err := os.WriteFile(passwords, []byte("esx-03 Lab-esxi-2\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -198,8 +195,12 @@ func TestResumeAndRollbackProveTheirLogIns(t *testing.T) {
 		}
 	})
 	before, written := b.states(), len(b.written())
+	fix := b.spoilKeys("esx-01", "vm-01")
 	for _, command := range []string{"resume", "rollback"} {
-		_, errs := b.must(4, command, "--yes")
+		code, _, errs := b.run(command, "--yes")
+		if code != 4 || command == "resume" && !strings.Contains(errs, "error: vm-01: ") {
+			t.Errorf("%s: exit %d, want 4 and the guest:\n%s", command, code, errs)
+		}
 		if !regexp.MustCompile(`(?m)^Nothing was changed`).MatchString(errs) || !strings.Contains(errs, "error: esx-0") || !strings.Contains(errs, "15 minutes after five failures") {
 			t.Errorf("%s says:\n%s", command, errs)
 		}
@@ -210,6 +211,7 @@ func TestResumeAndRollbackProveTheirLogIns(t *testing.T) {
 			t.Errorf("%s has written: %q", command, after[written:])
 		}
 	}
+	fix()
 	b.env["RDMA_SETUP_ESXI_PASSWORD"] = "changed since"
 	b.must(0, "resume", "--yes")
 }

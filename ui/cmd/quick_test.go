@@ -11,13 +11,13 @@ import (
 // pageSize is how many objects one call for properties brings.
 const pageSize = 500
 
-// TestQuickCheckCostsAFewCallsWhateverTheNumberOfHosts counts on the side of the vCenter, login and logout included. With the
-// race detector the hosts are fewer.
+// TestQuickCheckCostsAFewCallsWhateverTheNumberOfHosts counts on the side of the vCenter, login and logout included.
+// make e2e-full has more hosts.
 func TestQuickCheckCostsAFewCallsWhateverTheNumberOfHosts(t *testing.T) {
 	t.Parallel()
-	counts := []int{4, 60, 120}
-	if memoryFactor > 1 {
-		counts = []int{4, 12}
+	counts := []int{4, 12}
+	if full {
+		counts = []int{4, 60, 120}
 	}
 	for _, hosts := range counts {
 		t.Run(fmt.Sprint(hosts, " hosts"), func(t *testing.T) {

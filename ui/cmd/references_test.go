@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"bytes"
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdma-setup/rdma-setup/assets"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
@@ -24,7 +26,9 @@ const generatedMark = "<!-- Generated; do not edit. Run: go test ./ui/cmd -run T
 
 // TestReferences holds the references in assets/docs against the table of keys, the catalogue and the command tree.
 func TestReferences(t *testing.T) {
-	for name, generated := range map[string]string{"answers": keyReference(), "checks": checkReference(), "cli": commandReference()} {
+	for name, generated := range map[string]string{
+		"answers": keyReference(), "checks": checkReference(), "cli": commandReference(), "releases": releaseReference(t), "sources": sourceReference(t),
+	} {
 		path := "../../assets/docs/" + name + ".md"
 		b, err := os.ReadFile(path)
 		if err != nil {
@@ -88,6 +92,25 @@ func checkReference() string {
 			fmt.Fprintf(&b, " Remedy: %s", sentence(c.Remedy))
 		}
 		fmt.Fprintf(&b, " Source: %s\n", sentence(c.Source))
+	}
+	return b.String()
+}
+
+// releaseReference is the table of releases: one section a topic, one row a change of the fact.
+func releaseReference(t *testing.T) string {
+	rows, err := assets.Releases()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for i, f := range rows[0].Facts {
+		fmt.Fprintf(&b, "## %s\n\n| since | fact | source |\n|---|---|---|\n", strings.ToUpper(f.Topic[:1])+f.Topic[1:])
+		for n, r := range rows {
+			if n == 0 || r.Facts[i] != rows[n-1].Facts[i] {
+				fmt.Fprintf(&b, "| %s | %s | %s |\n", r.Name, r.Facts[i].Is, cmp.Or(r.Facts[i].Source, "unverified"))
+			}
+		}
+		b.WriteString("\n")
 	}
 	return b.String()
 }

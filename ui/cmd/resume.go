@@ -10,12 +10,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
-	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
@@ -41,6 +39,7 @@ type carryOn struct {
 	recovered  *journal.Recovered // these records, until they are saved
 	onConflict string             // of a rollback
 	breakLock  bool
+	insist     bool // power VMs off again for what was refused before
 	operation  time.Duration
 }
 
@@ -48,8 +47,13 @@ func carryOnCmd(e *console.Env, use, short string, c *carryOn) *cobra.Command {
 	var output, file string
 	var yes bool
 	cmd := &cobra.Command{
-		Use:               use,
-		Short:             short,
+		Use:   use,
+		Short: short,
+		Long: short + `.
+
+Without RUN, the last run that changed something is taken. Every log-in that is needed is proven
+before anything is changed: those to guests before the plan is shown, those to ESXi hosts after
+you have accepted it.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeRuns(e),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -80,6 +84,7 @@ func carryOnCmd(e *console.Env, use, short string, c *carryOn) *cobra.Command {
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "accept the plan as printed, without asking")
 	cmd.Flags().StringVarP(&file, "file", "f", "", "answers file; refused if it differs from the answers of the run")
 	cmd.Flags().BoolVar(&c.breakLock, "break-lock", false, "take over a shared lock (run.lock: shared) that has expired")
+	cmd.Flags().BoolVar(&c.insist, "insist", false, "power VMs off again for changes that vCenter refused before, though nothing the refusal rests on has changed")
 	operationFlag(cmd, &c.operation)
 	if c.back {
 		cmd.Flags().BoolVar(&c.salvage, "salvage", false, "roll back what the intact records of a damaged journal show, and list the rest")
@@ -182,7 +187,7 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 		}
 	}
 	back := c.back || st.Phase() == journal.PhaseRollback
-	if away := underway(inv, st); len(away) > 0 {
+	if away := underway(inv, st, r.goingOff(ctx)); len(away) > 0 {
 		// What is left to do, or was there before, cannot be told of a host that is away.
 		if inv, err = r.waitFor(ctx, away); err != nil {
 			return err
@@ -190,7 +195,9 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 	}
 	next, err := r.planAgain(ctx, inv, st, back)
 	if err != nil {
-		return err
+		if next, err = r.hostsToo(err, func() (*plan.Plan, error) { return r.planAgain(ctx, inv, st, back) }); err != nil {
+			return err
+		}
 	}
 	if back && !r.yes && r.env.Terminal() && len(next.Conflicts) > 0 {
 		if r.decisions, err = decide(r.env, next.Conflicts); err != nil {
@@ -200,13 +207,18 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 			return err
 		}
 	}
+	if !back && len(st.OpenBrackets()) == 0 { // what an attempt before left off or out of service is brought back first
+		if err := provenMoves(ctx, r.s, r.a, inv, next); err != nil {
+			return err
+		}
+	}
 	p := &planned{inv: inv, plan: next}
 	if back {
 		p.findings = nil
 	} else {
 		p.findings = preflight(ctx, r.s, r.a, inv, r.flags)
 	}
-	if !next.Empty() {
+	if !next.Empty() && len(r.flags.barred) == 0 {
 		if err := r.consent(p); err != nil {
 			return err
 		}
@@ -235,25 +247,26 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 		return err
 	}
 	var saver *hatch
-	if !back && !next.Empty() {
-		if saver, err = saveRest(ctx, r.s, p, st); err != nil {
+	if !back && !next.Empty() && len(r.flags.barred) == 0 {
+		if saver, err = saveRest(ctx, r.stop, r.s, p, st); err != nil {
 			return errors.Join(err, j.Close())
 		}
 	}
 	sink, done := logged(r.s, run, r.sink())
 	job := jobOf(r.s, r.a, r.flags, j, shared.stop(r.stop), sink)
-	job.Plan, job.Ceiling, job.Limits.Until = *next, next.Ceiling(), r.until
+	job.Plan, job.Ceiling, job.Limits.Until, job.Insist = *next, next.Ceiling(), r.until, c.insist
 	job.Replan = func(ctx context.Context) (*plan.Plan, error) {
-		inv, err := r.s.Survey(ctx, r.a)
+		inv, err := r.surveyAgain(ctx, inv)
 		if err != nil {
 			return nil, err
 		}
 		own := *inv // the report tells of hosts as they are, not as they are planned for
 		own.Hosts = slices.Clone(inv.Hosts)
-		return r.planAgain(ctx, &own, j.State(), back) // the journal learns meanwhile what became of unfinished deeds
+		return r.planAgain(ctx, &own, j.State(), back) // the journal learns meanwhile what became of unfinished operations
 	}
 	job.Busy = busy(r.s, shared, inv.VCenter.InstanceUUID, true)
 	job.VCenter, job.Answers = inv.VCenter.InstanceUUID, given
+	job.Refused = r.flags.barred
 	do := engine.Resume
 	if c.back {
 		do = engine.Rollback
@@ -276,7 +289,7 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 func (r *runner) planAgain(ctx context.Context, inv *backends.Inventory, st *journal.State, back bool) (*plan.Plan, error) {
 	priors := engine.Priors(st)
 	for _, p := range priors {
-		// What became of an unfinished deed is read by what it wanted, also where today's plan has nothing left of it.
+		// What became of an unfinished operation is read by what it wanted, also where today's plan has nothing left of it.
 		if p.Change.Target.Type == backends.TypeGuest {
 			r.s.Guests.Want(p.Change.Setting, p.Change.To)
 		}
@@ -297,7 +310,7 @@ func (r *runner) planAgain(ctx context.Context, inv *backends.Inventory, st *jou
 	opts := r.flags.options()
 	opts.Held, opts.Down, opts.Evacuated = heldVMs(st), down, evacuated
 	opts.Until = r.until
-	next, err := recipe.Build(r.a, inv, opts)
+	next, err := recipe.Build(r.a, unasked(inv, r.flags.barred), opts)
 	if err == nil {
 		r.s.Want(next)
 	}
@@ -313,85 +326,24 @@ func vmNames(a *answers.Answers) []string {
 	return names
 }
 
-// groups returns vms[].group by VM.
-func groups(a *answers.Answers, inv *backends.Inventory) map[string]string {
-	out := map[string]string{}
+// groups returns vms[].group and the anti-affinity rules of DRS, by VM.
+func groups(a *answers.Answers, inv *backends.Inventory) map[string][]string {
+	out := map[string][]string{}
+	for _, v := range inv.VMs {
+		if rules := inv.KeptApart(v.Name); rules != nil {
+			out[v.Name] = rules
+		}
+	}
 	for _, v := range a.VMs {
 		if v.Group != "" {
 			name := v.Name
 			if vm := inv.VM(v.Name); vm != nil {
 				name = vm.Name
 			}
-			out[name] = v.Group
+			out[name] = append(out[name], v.Group)
 		}
 	}
 	return out
-}
-
-// answering leaves out what can only be asked of a guest that does not answer.
-func answering(priors []plan.Prior, inv *backends.Inventory) []plan.Prior {
-	return slices.DeleteFunc(slices.Clone(priors), func(p plan.Prior) bool {
-		t := p.Change.Target
-		v, g := inv.VM(t.Name), inv.Guest(t.Name)
-		return t.Type == backends.TypeGuest && (v == nil || v.Power != "poweredOn" || g == nil || g.Error != "")
-	})
-}
-
-// settle waits until what the run left running in guests has ended: a package manager goes on after its client was killed, and
-// what is read meanwhile is soon no longer so. A guest that cannot be asked is for the survey to tell.
-func (r *runner) settle(ctx context.Context, vms []string) {
-	var g errgroup.Group
-	g.SetLimit(max(r.a.Run.Parallel, 1))
-	for _, vm := range vms {
-		g.Go(func() error {
-			_ = r.s.Guests.Settle(ctx, vm)
-			return nil
-		})
-	}
-	_ = g.Wait()
-}
-
-// waitFor waits for what the run has sent to reboot, shut down or powered on, as the run itself would have done, and reads the world
-// then. What does not come back is no error here: the plan says what becomes of it.
-func (r *runner) waitFor(ctx context.Context, away []backends.Ref) (*backends.Inventory, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() {
-		select {
-		case <-r.stop:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	limit := r.a.Run.Reboot.Limit()
-	var hosts, vms, guests []string
-	var g errgroup.Group
-	for _, t := range away {
-		switch t.Type {
-		case backends.TypeHost:
-			hosts = append(hosts, t.Name)
-			g.Go(func() error { return r.s.VC.HostBack(ctx, t.Name, limit) })
-		case backends.TypeVM:
-			vms = append(vms, t.Name)
-			g.Go(func() error { _ = r.s.VC.VMOff(ctx, t.Name); return nil }) // the survey says how it stands
-		default:
-			guests = append(guests, t.Name)
-			g.Go(func() error { _ = r.s.Guests.Wait(ctx, t.Name); return nil }) // the survey says what is wrong with it
-		}
-	}
-	if len(hosts) > 0 {
-		fmt.Fprintf(r.env.Stderr, "waiting for %s to come back from the reboot that the run started (at most %s)\n", plain.Clean(strings.Join(hosts, ", ")), limit)
-	}
-	if len(vms) > 0 {
-		fmt.Fprintf(r.env.Stderr, "waiting for %s to power off: the run has shut it down\n", plain.Clean(strings.Join(vms, ", ")))
-	}
-	if len(guests) > 0 {
-		fmt.Fprintf(r.env.Stderr, "waiting for the guest of %s to answer: the run has powered it on\n", plain.Clean(strings.Join(guests, ", ")))
-	}
-	if err := g.Wait(); err != nil && backends.KindOf(err) != backends.KindUnreachable || ctx.Err() != nil {
-		return nil, errors.Join(err, ctx.Err())
-	}
-	return r.s.Survey(ctx, r.a)
 }
 
 // tookBack ends a rollback: nothing is measured, the world is as it was, but for what a damaged journal does not prove.
@@ -424,10 +376,10 @@ func (r *runner) tookBack(res engine.Result, runErr, unproven error) error {
 	} else {
 		tellLeft(r.env.Stdout, out.LeftBehind)
 		for _, n := range res.Notes {
-			fmt.Fprintf(r.env.Stderr, "note: %s\n", plain.Clean(n))
+			fmt.Fprintf(r.env.Stderr, "note: %s\n", backends.Clean(n))
 		}
 		for _, c := range r.left {
-			fmt.Fprintf(r.env.Stderr, "kept: %s\n", plain.Clean(c.String()))
+			fmt.Fprintf(r.env.Stderr, "kept: %s\n", backends.Clean(c.String()))
 		}
 		for _, c := range r.conflicts {
 			console.PrintError(r.env.Stderr, c.String(), c.Remedy)

@@ -30,6 +30,11 @@ Guides and references: rdma-setup help lists them, rdma-setup help TOPIC prints 
 			return runWizard(cmd.Context(), e, cmd)
 		},
 	}
+	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
+		if no, err := cmd.Flags().GetBool("no-pager"); err == nil && no {
+			e.NoPager = true
+		}
+	}
 	root.SetIn(e.Stdin)
 	root.SetOut(e.Stdout)
 	root.SetErr(e.Stderr)
@@ -45,6 +50,7 @@ Guides and references: rdma-setup help lists them, rdma-setup help TOPIC prints 
 		&cobra.Group{ID: "more", Title: "More:"},
 	)
 	root.SetHelpCommand(newHelpCmd(e))
+	shortHelp(root, e)
 	root.SetHelpCommandGroupID("more")
 	root.SetCompletionCommandGroupID("more")
 	for group, commands := range map[string][]*cobra.Command{

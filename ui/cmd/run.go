@@ -66,7 +66,10 @@ func carryOut(ctx context.Context, s *session.Session, a *answers.Answers, p *pl
 	if err != nil {
 		return engine.Result{}, err
 	}
-	saver, err := saveBefore(ctx, s, p, h.Run)
+	var saver *hatch
+	if len(f.barred) == 0 {
+		saver, err = saveBefore(ctx, stop, s, p, h.Run)
+	}
 	if err != nil {
 		return engine.Result{}, errors.Join(err, j.Close())
 	}
@@ -75,14 +78,17 @@ func carryOut(ctx context.Context, s *session.Session, a *answers.Answers, p *pl
 	job := jobOf(s, a, f, j, shared.stop(stop), sink)
 	job.Plan, job.Ceiling, job.Limits.Until = *p.plan, p.plan.Ceiling(), p.until
 	job.Busy = busy(s, shared, vc.InstanceUUID, false)
+	job.Refused = f.barred
 	s.Want(p.plan)
 	res, err := engine.Run(ctx, job)
 	if unproven(err) && !j.State().Changed() {
 		s.KeepLab(console.ExitRefused)
 	}
-	saver.after(j)
 	res.Notes = append(res.Notes, leftBehind(j)...)
-	res.Notes = append(res.Notes, saver.warnings()...)
+	if saver != nil {
+		saver.after(j)
+		res.Notes = append(res.Notes, saver.warnings()...)
+	}
 	return res, errors.Join(err, j.Close(), done())
 }
 
@@ -142,7 +148,7 @@ func logged(s *session.Session, run string, sink engine.Sink) (engine.Sink, func
 // rebootGrace is what is added to a limit that the other side holds itself: its words for being late are the better ones.
 const rebootGrace = time.Minute
 
-// settersOf gives the setters of all kinds; what is transient they try again.
+// settersOf returns the setters of all kinds; what is transient they try again.
 func settersOf(s *session.Session, a *answers.Answers) map[backends.Kind]backends.Setter {
 	setters := maps.Clone(s.VC.Setters(vsphere.SetterOptions{Parallel: a.Run.Parallel}))
 	maps.Copy(setters, s.Guests.Setters())
@@ -154,7 +160,9 @@ func settersOf(s *session.Session, a *answers.Answers) map[backends.Kind]backend
 func jobOf(s *session.Session, a *answers.Answers, f planFlags, j *journal.Journal, stop <-chan struct{}, sink engine.Sink) engine.Job {
 	return engine.Job{
 		Setters: settersOf(s, a), Brackets: s.Brackets(a), Gate: gateOf(s, a), Journal: j, Skip: f.skip, Sink: sink, Stop: stop, Clock: s.Env.Now,
-		Limits: engine.Limits{Parallel: a.Run.Parallel, Operation: f.operation, HostsDown: a.Run.Reboot.MaxUnavailable, VMsOff: a.Run.Power.Limit(len(a.VMs)), Reboot: max(a.Run.Reboot.Limit(), session.Evacuation) + rebootGrace},
+		Grounds: s.VC.Grounds,
+		Limits: engine.Limits{Parallel: a.Run.Parallel, Operation: f.operation, HostsDown: a.Run.Reboot.MaxUnavailable, VMsOff: a.Run.Power.Limit(len(a.VMs)),
+			Reboot: max(a.Run.Reboot.Limit(), session.Evacuation) + rebootGrace, PutBack: s.Env.PutBackLimit},
 		Replan: func(ctx context.Context) (*plan.Plan, error) {
 			inv, err := s.Survey(ctx, a)
 			if err != nil {
@@ -198,7 +206,7 @@ func reportOf(s *session.Session, a *answers.Answers, p *planned, res engine.Res
 		}
 		o := report.Outcome{Change: *n.Change, State: string(n.State), Found: n.Found}
 		if n.Prior != nil {
-			o.From = *n.Prior // as read just before the deed: the plan may not have known it
+			o.From = *n.Prior // as read just before the operation: the plan may not have known it
 		}
 		if n.Err != nil {
 			o.Err, o.Hint = n.Err.Error(), backends.HintOf(n.Err)

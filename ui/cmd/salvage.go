@@ -8,7 +8,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
-	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
 
@@ -42,10 +41,10 @@ func (c *carryOn) readRun(e *console.Env, set *console.Settings, run, file strin
 	}
 	fmt.Fprintf(e.Stderr, "the journal of run %s is damaged; what its intact records show is rolled back\n", run)
 	for _, l := range found.Lines {
-		fmt.Fprintf(e.Stderr, "  line %d: %s\n", l.Line, plain.Clean(l.Why))
+		fmt.Fprintf(e.Stderr, "  line %d: %s\n", l.Line, backends.Clean(l.Why))
 	}
 	for _, u := range found.Unproven {
-		fmt.Fprintf(e.Stderr, "  not proven: %s: %s\n", plain.Clean(u.Node), plain.Clean(u.Why))
+		fmt.Fprintf(e.Stderr, "  not proven: %s: %s\n", backends.Clean(u.Node), backends.Clean(u.Why))
 	}
 	return c.recovered.State, nil
 }

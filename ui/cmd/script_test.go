@@ -21,6 +21,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/ui/cmd"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 )
 
 // The race detector has every program sleep for a second before it ends, which is for goroutines that nobody waits for;
@@ -29,8 +30,18 @@ const prompt = "atexit_sleep_ms=0"
 
 func TestMain(m *testing.M) {
 	_ = os.Setenv("GORACE", prompt)
-	testscript.Main(clean{m}, map[string]func(){"rdma-setup": func() { os.Exit(measured(cmd.Main)) }})
+	testscript.Main(clean{m}, map[string]func(){
+		"rdma-setup": func() { os.Exit(measured(cmd.Main)) },
+		"rdma-setup-in-no-hurry": func() { // however slow the machine is, hosts are left as they were found
+			e := console.OSEnv()
+			e.PutBackLimit = time.Hour
+			os.Exit(cmd.Run(context.Background(), e, os.Args[1:]))
+		},
+	})
 }
+
+// full asks for the full size of what make test does with fewer hosts, VMs and answers; make e2e-full sets it.
+var full = os.Getenv("RDMA_SETUP_TEST_FULL") != ""
 
 // terminalReader are Bubble Tea's own goroutines. One that has read a key after the program ended offers it to nobody for
 // ever (ultraviolet, TerminalReader.sendEvents), and one that is not waited for may still be in its read.

@@ -1,13 +1,11 @@
 package cmd_test
 
 import (
-	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/vmware/govmomi"
 	"github.com/vmware/govmomi/find"
 	"github.com/vmware/govmomi/vim25/mo"
 
@@ -24,15 +22,7 @@ func TestOtherTrafficOnTheRDMACard(t *testing.T) {
 	}
 	t.Cleanup(func() { l.Close() })
 	env := environment(l, t.TempDir())
-	u, err := url.Parse(env["GOVC_URL"])
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.User = url.UserPassword(env["GOVC_USERNAME"], env["GOVC_PASSWORD"])
-	c, err := govmomi.NewClient(t.Context(), u, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := outsider(t.Context(), t, env)
 	host, err := find.NewFinder(c.Client).DefaultHostSystem(t.Context())
 	if err != nil {
 		t.Fatal(err)

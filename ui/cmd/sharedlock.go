@@ -16,7 +16,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
-	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
@@ -117,63 +116,98 @@ func share(ctx context.Context, s *session.Session, a *answers.Answers, f planFl
 	if err != nil {
 		return nil, err
 	}
-	k.holder = vsphere.Holder{Run: run, User: s.VC.User(), Machine: machineName(), Boot: bootID(), PID: pid(), Since: now, Until: now.Add(leaseTime)}
+	k.holder = vsphere.Holder{Run: run, User: s.VC.User(), Machine: machineName(), Boot: bootID(), PID: pid(), Since: now}
 	for _, t := range lockTargets(inv, f.limit) {
-		lease, err := takeLease(ctx, s, f, t, k.holder, now)
+		lease, asked, err := takeLease(ctx, s, f, t, k.holder)
+		if asked && err == nil {
+			err = k.renew(ctx) // those that were taken before the question
+		}
 		if backends.KindOf(err) == backends.KindPermission {
 			k.Release()
-			fmt.Fprintf(s.Env.Stderr, "WARNING: the account may not write the shared lock (%s).\n  Only other runs of this state directory are excluded. For the privileges, run: rdma-setup generate role --mode %s\n", plain.Clean(err.Error()), a.Mode)
+			fmt.Fprintf(s.Env.Stderr, "WARNING: the account may not write the shared lock (%s).\n  Only other runs of this state directory are excluded. For the privileges, run: rdma-setup generate role --mode %s\n", backends.Clean(err.Error()), a.Mode)
 			return newSharedLock(s), nil
+		}
+		if lease != nil {
+			k.leases = append(k.leases, lease)
 		}
 		if err != nil {
 			k.Release()
 			return nil, err
 		}
-		k.leases = append(k.leases, lease)
 	}
 	k.keep()
 	return k, nil
 }
 
-// lease takes the lock of one target, over from a dead process of this machine, or from another whose lease has expired
-// and where the operator agrees.
-func takeLease(ctx context.Context, s *session.Session, f planFlags, t backends.Ref, h vsphere.Holder, now time.Time) (*vsphere.Lease, error) {
-	for patience := 10; ; {
+// namelessTime is how long a lock without a name is taken for one whose owner is about to write it: two calls to vCenter lie
+// between.
+const namelessTime = 20 * time.Second
+
+// takeLease takes the lock of one target, over from a dead process of this machine, or from another whose lease has expired
+// and where the operator agrees; asked tells whether that took their time. The clock is read anew in each round: a question
+// may stay open for longer than a lease lasts, and the other may have renewed its lease meanwhile.
+func takeLease(ctx context.Context, s *session.Session, f planFlags, t backends.Ref, h vsphere.Holder) (lease *vsphere.Lease, asked bool, err error) {
+	var given *vsphere.Holder // to be taken over, with the operator's consent
+	var nameless time.Time
+	for {
+		now, err := s.VC.Now(ctx)
+		if err != nil {
+			return nil, asked, err
+		}
+		h.Until = now.Add(leaseTime)
 		lease, other, key, err := s.VC.TakeLease(ctx, t, h)
 		if err != nil || lease != nil {
-			return lease, err
+			return lease, asked, err
 		}
 		switch {
-		case other.Run == "" && patience > 0:
-			patience-- // whoever has taken it writes its name in a moment
+		case other.Run == "" && (nameless.IsZero() || s.Env.Now().Before(nameless)):
+			if nameless.IsZero() {
+				nameless = s.Env.Now().Add(namelessTime)
+			}
 			if !pause(ctx, time.Second/5) {
-				return nil, ctx.Err()
+				return nil, asked, ctx.Err()
 			}
 			continue
 		case dead(*other):
-			fmt.Fprintf(s.Env.Stderr, "note: %s: taking over the shared lock of %s; that process has ended\n", plain.Clean(t.Name), plain.Clean(other.String()))
+			fmt.Fprintf(s.Env.Stderr, "note: %s: taking over the shared lock of %s; that process has ended\n", backends.Clean(t.Name), backends.Clean(other.String()))
 		case other.Run != "" && now.Before(other.Until):
-			return nil, backends.Errorf(backends.KindRefused, t.Name, "Wait until that run has ended. If its process is gone, the lock expires at "+
+			return nil, asked, backends.Errorf(backends.KindRefused, t.Name, "Wait until that run has ended. If its process is gone, the lock expires at "+
 				other.Until.UTC().Format("15:04:05 MST")+" and can be taken with --break-lock.", "%s holds the shared lock", *other)
-		case !f.breakLock && !agreed(s, f, fmt.Sprintf("The shared lock of %s, held by %s, has expired. Take it over", t.Name, other)):
-			return nil, backends.Errorf(backends.KindRefused, t.Name, "Make sure that this run has ended, then add --break-lock.",
-				"%s holds the shared lock, which has expired", *other)
+		case !f.breakLock && (given == nil || !given.Same(*other)):
+			asked = true
+			ok, err := agreed(s, f, fmt.Sprintf("The shared lock of %s, held by %s, %s. Take it over", t.Name, other, expired(*other)))
+			if err != nil {
+				return nil, asked, err
+			}
+			if !ok {
+				return nil, asked, backends.Errorf(backends.KindRefused, t.Name, "Make sure that this run has ended, then add --break-lock.",
+					"%s holds the shared lock, which %s", *other, expired(*other))
+			}
+			given = other
+			continue // it may have been renewed or released while the question was open
 		default:
-			fmt.Fprintf(s.Env.Stderr, "note: %s: the expired shared lock of %s is taken over\n", plain.Clean(t.Name), plain.Clean(other.String()))
+			fmt.Fprintf(s.Env.Stderr, "note: %s: taking over the shared lock of %s, which %s\n", backends.Clean(t.Name), backends.Clean(other.String()), expired(*other))
 		}
-		if err := s.VC.BreakLease(ctx, key); err != nil {
-			return nil, err
+		if err := s.VC.BreakLease(ctx, t, key, *other); err != nil {
+			return nil, asked, err
 		}
 	}
 }
 
-// agreed asks on a terminal; without one nobody agrees.
-func agreed(s *session.Session, f planFlags, question string) bool {
-	if !f.ask || s.Screen.Load() || !s.Env.Terminal() || s.Env.Confirm == nil {
-		return false
+// expired says why a lock may be taken over.
+func expired(h vsphere.Holder) string {
+	if h.Run == "" {
+		return "does not say whose it is"
 	}
-	ok, err := s.Env.Confirm(plain.Clean(question))
-	return err == nil && ok
+	return "has expired"
+}
+
+// agreed asks on a terminal; without one nobody agrees.
+func agreed(s *session.Session, f planFlags, question string) (bool, error) {
+	if !f.ask || s.Screen.Load() || !s.Env.Terminal() || s.Env.Confirm == nil {
+		return false, nil
+	}
+	return s.Env.Confirm(backends.Clean(question))
 }
 
 // keep renews the leases until Release.

@@ -101,7 +101,7 @@ func (s *strict) undeclared(body []byte) (string, bool) {
 	s.asked++
 	s.mu.Unlock()
 	for _, spec := range specs {
-		if path, bad := props.Undeclared(spec.PropSet); bad {
+		if path, bad := props.Undeclared(spec.PropSet, "8.0.3"); bad {
 			return path, true
 		}
 	}

@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"slices"
+	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
@@ -22,14 +23,18 @@ func interruptedGuests(st *journal.State) []string {
 }
 
 // underway returns the hosts that are away because the run has sent them to reboot, the VMs that the run has told to shut
-// down and whose guests answer no more, and the guests that do not answer and were powered on by the run.
-func underway(inv *backends.Inventory, st *journal.State) []backends.Ref {
+// down and that are not off yet, and the guests that do not answer and were powered on by the run. A guest that was told to
+// shut down answers for a while: goingOff asks vCenter whether one was, since the opening that did not come to its end.
+func underway(inv *backends.Inventory, st *journal.State, goingOff func(vm string, since time.Time) bool) []backends.Ref {
 	var out []backends.Ref
 	for _, b := range st.OpenBrackets() {
 		if h := inv.Host(b.Target.Name); h != nil && h.State != "connected" && b.Kind == backends.BracketReboot && b.Closing {
 			out = append(out, backends.HostRef(h.Name))
 		}
-		if g := inv.Guest(b.Target.Name); g != nil && silent(g) && b.Kind == backends.BracketVMPower && !b.Closing {
+		if b.Kind != backends.BracketVMPower || b.Closing {
+			continue
+		}
+		if g := inv.Guest(b.Target.Name); g != nil && silent(g) || !b.Opening.IsZero() && goingOff(b.Target.Name, b.Opening) {
 			out = append(out, b.Target)
 		}
 	}

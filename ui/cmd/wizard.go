@@ -10,13 +10,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
 	"github.com/rdma-setup/rdma-setup/ui/form"
 	"github.com/rdma-setup/rdma-setup/ui/form/dialog"
 	"github.com/rdma-setup/rdma-setup/ui/form/entry"
 	"github.com/rdma-setup/rdma-setup/ui/live"
-	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
@@ -99,7 +99,7 @@ func farewell(e *console.Env, f live.Fabric, out entry.Outcome) {
 		if r.Simulated {
 			words += " (simulated)"
 		}
-		fmt.Fprintln(e.Stderr, plain.Clean(words))
+		fmt.Fprintln(e.Stderr, backends.Clean(words))
 		if r.Run != "" {
 			fmt.Fprintf(e.Stderr, "report  rdma-setup report %s\n", r.Run)
 			if r.Status == string(engine.StatusPartial) || r.Status == string(engine.StatusInterrupted) || r.Status == string(engine.StatusFailed) {
@@ -113,7 +113,7 @@ func farewell(e *console.Env, f live.Fabric, out entry.Outcome) {
 		if r.Simulated {
 			words += " (simulated)"
 		}
-		fmt.Fprintf(e.Stderr, "%s\nnothing was changed\nagain   %s\n", plain.Clean(words), f.LookCommand())
+		fmt.Fprintf(e.Stderr, "%s\nnothing was changed\nagain   %s\n", backends.Clean(words), f.LookCommand())
 	} else if out.Report == nil {
 		fmt.Fprintln(e.Stderr, "left before anything was changed")
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/form/entry"
 	"github.com/rdma-setup/rdma-setup/ui/form/frame"
 	"github.com/rdma-setup/rdma-setup/ui/live"
-	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 )
 
@@ -73,7 +72,7 @@ func (p *connectPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 	}
 	p.asked.URL, p.asked.Username = w.Login.URL, w.Login.Username
 	l := w.Login
-	return w.Do("looking for "+plain.Clean(l.URL), func(ctx context.Context) error { return w.Fabric.Reachable(ctx, l) }, func(w *frame.Wizard, err error) tea.Cmd {
+	return w.Do("looking for "+backends.Clean(l.URL), func(ctx context.Context) error { return w.Fabric.Reachable(ctx, l) }, func(w *frame.Wizard, err error) tea.Cmd {
 		switch {
 		case errors.As(err, &p.trust):
 			return nil
@@ -105,7 +104,7 @@ var ways = [...][2]string{
 func (p *connectPage) View(w *frame.Wizard, width, height int) string {
 	if p.trust != nil {
 		return theme.Wrap(fmt.Sprintf("%s shows a certificate that this machine does not know.\n\nSHA-256 fingerprint\n%s\n\nCompare it with what the vCenter's owner tells you. y trusts it and pins it in the answers, any other key goes back.",
-			plain.Clean(p.trust.Host), w.Theme.Accent.Render(halves(plain.Clean(p.trust.SHA256)))), width)
+			backends.Clean(p.trust.Host), w.Theme.Accent.Render(halves(backends.Clean(p.trust.SHA256)))), width)
 	}
 	intro := theme.Wrap(lead, width) + "\n\n"
 	for _, way := range ways {
@@ -134,7 +133,7 @@ func (p *passwordPage) Typing() bool        { return true }
 
 func (p *passwordPage) Enter(w *frame.Wizard) tea.Cmd {
 	p.typed = ""
-	p.fields = newFields(w.Theme, question{Title: "Password of " + plain.Clean(w.Login.Username),
+	p.fields = newFields(w.Theme, question{Title: "Password of " + backends.Clean(w.Login.Username),
 		About: "kept in memory only: never in the answers, the journal or a log", Value: &p.typed, Secret: true, Check: entry.NotEmpty("the password")})
 	return p.fields.Init()
 }

@@ -83,7 +83,7 @@ func (s *terminal) read() {
 	}
 }
 
-// text gives what was drawn since clear, without colours and blanks: the screen is drawn in pieces.
+// text returns what was drawn since clear, without colours and blanks: the screen is drawn in pieces.
 func (s *terminal) text() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

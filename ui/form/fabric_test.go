@@ -98,7 +98,7 @@ func (f *world) Propose(a *answers.Answers, inv *backends.Inventory) *answers.An
 	if len(a.VMs) == 0 && len(a.Hosts.Names) > 0 {
 		for i, name := range []string{"vm-01", "vm-02"} {
 			v := answers.DefaultVM(name)
-			v.IP = netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 168, 50, byte(11 + i)}), 24)
+			v.IP.Prefix = netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 168, 50, byte(11 + i)}), 24)
 			a.VMs = append(a.VMs, v)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/form/frame"
 	"github.com/rdma-setup/rdma-setup/ui/live"
-	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/ui/render"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
@@ -32,15 +31,15 @@ func (p *finalPage) Enter(w *frame.Wizard) tea.Cmd {
 		_ = render.Terminal(&b, w.Report, w.Theme)
 	}
 	if w.RunErr != nil {
-		fmt.Fprintf(&b, "\n%s\n", w.Theme.Bad.Render("error: "+plain.Clean(w.RunErr.Error())))
+		fmt.Fprintf(&b, "\n%s\n", w.Theme.Bad.Render("error: "+backends.Clean(w.RunErr.Error())))
 		if hint := backends.HintOf(w.RunErr); hint != "" {
-			fmt.Fprintf(&b, "hint:  %s\n", plain.Clean(hint))
+			fmt.Fprintf(&b, "hint:  %s\n", backends.Clean(hint))
 		}
 	}
 	p.scroll = live.NewScroll(w.Theme, b.String())
 	p.where = w.Theme.Title.Render("Where to go from here")
 	for _, s := range steps(w) {
-		p.where += "\n  " + w.Theme.Quiet.Render(fmt.Sprintf("%-8s", s[0])) + plain.Clean(s[1])
+		p.where += "\n  " + w.Theme.Quiet.Render(fmt.Sprintf("%-8s", s[0])) + backends.Clean(s[1])
 	}
 	return nil
 }

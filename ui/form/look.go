@@ -10,7 +10,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/form/entry"
 	"github.com/rdma-setup/rdma-setup/ui/form/frame"
 	"github.com/rdma-setup/rdma-setup/ui/live"
-	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
@@ -54,7 +53,7 @@ func (p *lookPage) Enter(w *frame.Wizard) tea.Cmd {
 		p.scroll = live.NewScroll(w.Theme, entry.Looked(w.Theme, inv, rep))
 		p.where = w.Theme.Title.Render("Where to go from here") + "\n" +
 			"  " + w.Theme.Quiet.Render("set up  ") + "Enter: step by step, nothing is changed before you accept a plan\n" +
-			"  " + w.Theme.Quiet.Render("again   ") + plain.Clean(w.Fabric.LookCommand())
+			"  " + w.Theme.Quiet.Render("again   ") + backends.Clean(w.Fabric.LookCommand())
 		return nil
 	})
 }

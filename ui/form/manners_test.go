@@ -11,6 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
 // within checks that nothing that is drawn is larger than the screen.
@@ -174,10 +175,10 @@ func TestGuestsAreProposedAndEdited(t *testing.T) {
 		k.press("enter").write("right").press("enter", "enter", "enter", "enter", "enter").on("VMs and guests")
 		k.press("l").write("root@10.1.1.1:2222").press("enter", "down", "l").write("@[2001:db8::7]:99999").press("enter").shows(`"99999" is no port`)
 		k.press("backspace", "backspace", "backspace", "enter", "enter").on("Preflight")
-		want := []string{"{10.1.1.1 2222 root}", "{2001:db8::7 99 }"}
+		want := []answers.VMGuest{{Address: "10.1.1.1", Port: 2222, User: "root"}, {Address: "2001:db8::7", Port: 99}}
 		for i, v := range k.w.Answers.VMs {
-			if got := fmt.Sprint(v.Guest); got != want[i] {
-				t.Errorf("%s: %s, want %s", v.Name, got, want[i])
+			if v.Guest != want[i] {
+				t.Errorf("%s: %v, want %v", v.Name, v.Guest, want[i])
 			}
 		}
 	})

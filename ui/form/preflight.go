@@ -101,7 +101,7 @@ func (p *preflightPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 		return nil, p.refused
 	}
 	if n := plain.Count(w.Findings)[checks.Fail]; n > 0 {
-		return nil, backends.Errorf(backends.KindRefused, "", "mend what is named above and press r, or go back and change the answers", "%s failed", entry.Counted(n, "check"))
+		return nil, backends.Errorf(backends.KindRefused, "", "fix what is named above and press r, or go back and change the answers", "%s failed", entry.Counted(n, "check"))
 	}
 	return w.Next(), nil
 }

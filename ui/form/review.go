@@ -163,7 +163,7 @@ func (p *reviewPage) draw(w *frame.Wizard, width, height int) string {
 		top += w.Theme.Title.Render(theme.Wrap(p.ask("Enter carries this out. Nothing beyond it is done without asking again.", "carry this out"), width)) + "\n"
 	}
 	if w.Saved != "" {
-		top += w.Theme.Quiet.Render(theme.Fold("Answers saved: "+plain.Clean(w.Saved), width)) + "\n"
+		top += w.Theme.Quiet.Render(theme.Fold("Answers saved: "+backends.Clean(w.Saved), width)) + "\n"
 	}
 	return top + "\n" + p.scroll.View(width, height-strings.Count(top, "\n")-1)
 }

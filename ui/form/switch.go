@@ -101,8 +101,8 @@ func (p *switchPage) Enter(w *frame.Wizard) tea.Cmd {
 			list = append(list, question{Title: "Lossless switch", About: entry.AboutLossless, Value: &p.lossless, Check: entry.OneOf("yes", "no")})
 			p.paths = append(p.paths, "confirmed.switch_pfc")
 		}
-	} else {
-		list = append(list, question{Title: "vmknic for PVRDMA", About: "control plane between hosts (Net.PVRDMAVmknic, TCP 28250)", Value: &a.PVRDMA.VMKNic, Check: entry.VMKNic(w.Overview, a)})
+	} else if a.PVRDMA.VMKNic.Create == nil { // else it is created, as the file of answers says
+		list = append(list, question{Title: "vmknic for PVRDMA", About: "control plane between hosts (Net.PVRDMAVmknic, TCP 28250)", Value: &a.PVRDMA.VMKNic.Name, Check: entry.VMKNic(w.Overview, a)})
 		p.paths = append(p.paths, "pvrdma.vmknic")
 	}
 	p.fields = newFields(w.Theme, list...)
@@ -123,7 +123,7 @@ func (p *switchPage) Update(_ *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) {
 
 func (p *switchPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 	a := w.Answers
-	for _, s := range []*string{&a.GPUDirect.NIC, &a.GPUDirect.Backing, &p.mmio, &p.driver, &a.GPUDirect.Perftest, &a.Switch.Name, &a.Switch.PortGroup, &a.PVRDMA.VMKNic, &a.ESXi.User, &p.mtu, &p.vlan, &p.vfs, &p.tuning, &p.lossless} {
+	for _, s := range []*string{&a.GPUDirect.NIC, &a.GPUDirect.Backing, &p.mmio, &p.driver, &a.GPUDirect.Perftest, &a.Switch.Name, &a.Switch.PortGroup, &a.PVRDMA.VMKNic.Name, &a.ESXi.User, &p.mtu, &p.vlan, &p.vfs, &p.tuning, &p.lossless} {
 		*s = strings.TrimSpace(*s)
 	}
 	if err := p.fields.Check(); err != nil {

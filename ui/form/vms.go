@@ -98,7 +98,7 @@ func vmRow(id string, v backends.VM, vm answers.VM) live.Row {
 	return r
 }
 
-// edit gives what takes a text typed for one column: it checks, keeps and shows it, and chooses the VM.
+// edit returns what takes a text typed for one column: it checks, keeps and shows it, and chooses the VM.
 func (p *vmsPage) edit(column int, set func(id, text string) error, show func(answers.VM) string) func(id, text string) error {
 	return func(id, text string) error {
 		if err := set(id, text); err != nil {

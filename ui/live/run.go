@@ -6,7 +6,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
-	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 )
@@ -46,7 +45,7 @@ func (r *Run) Event(e engine.Event) {
 		if e.Hint != "" {
 			line += " (" + e.Hint + ")"
 		}
-		r.failed = append(r.failed, plain.Clean(line))
+		r.failed = append(r.failed, backends.Clean(line))
 		r.say(e, "FAILED: "+e.Title)
 	}
 }
@@ -63,7 +62,7 @@ func (r *Run) say(e engine.Event, what string) {
 }
 
 func (r *Run) keep(line string) {
-	r.log = append(r.log, plain.Clean(line))
+	r.log = append(r.log, backends.Clean(line))
 	if len(r.log) > 2*keepLog {
 		r.log = append([]string(nil), r.log[len(r.log)-keepLog:]...)
 	}
@@ -74,11 +73,11 @@ func (r *Run) Measured(p perftest.Progress) {
 	r.tests, r.measured, r.left = p.Total, p.Done, p.Left
 	key := p.Test + " " + p.Pair.String()
 	if p.Result == nil {
-		r.testing = append(r.testing, plain.Clean(key))
+		r.testing = append(r.testing, backends.Clean(key))
 		return
 	}
 	for i, t := range r.testing {
-		if t == plain.Clean(key) {
+		if t == backends.Clean(key) {
 			r.testing = append(r.testing[:i:i], r.testing[i+1:]...)
 			break
 		}

@@ -7,7 +7,7 @@ import (
 
 	"charm.land/lipgloss/v2"
 
-	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 )
@@ -74,7 +74,7 @@ func (r *Run) rows(width, room int) []string {
 	}
 	wide := 0
 	for _, t := range all {
-		wide = max(wide, lipgloss.Width(plain.Clean(t.Target.String())))
+		wide = max(wide, lipgloss.Width(backends.Clean(t.Target.String())))
 	}
 	wide = min(wide, 32)
 	var lines []string
@@ -100,7 +100,7 @@ func (r *Run) rows(width, room int) []string {
 
 func (r *Run) row(t *engine.TargetState, wide, width int) string {
 	mark := map[string]theme.Mark{"running": theme.Running, "failed": theme.Fail, "blocked": theme.Skipped, "done": theme.Pass, "waiting": theme.Waiting}[t.Word()]
-	name := r.theme.Cut(plain.Clean(t.Target.String()), wide)
+	name := r.theme.Cut(backends.Clean(t.Target.String()), wide)
 	c := t.Counts
 	s := fmt.Sprintf("%s %s%s %2d/%-2d %s ", r.theme.Symbol(mark), name, strings.Repeat(" ", wide-lipgloss.Width(name)), c.Settled(), c.Total,
 		r.theme.Bar(float64(c.Settled())/float64(max(1, c.Total)), 10))
@@ -114,9 +114,9 @@ func (r *Run) row(t *engine.TargetState, wide, width int) string {
 		if t.Percent > 0 {
 			what = fmt.Sprintf("%d %% %s", t.Percent, what)
 		}
-		return s + r.theme.Cut(plain.Clean(what), left)
+		return s + r.theme.Cut(backends.Clean(what), left)
 	case c.Failed > 0:
-		return s + r.theme.Bad.Render(r.theme.Cut(plain.Clean(reason(t.Target, t.Err)), left))
+		return s + r.theme.Bad.Render(r.theme.Cut(backends.Clean(reason(t.Target, t.Err)), left))
 	case c.Blocked > 0:
 		return s + r.theme.Warning.Render(r.theme.Cut(fmt.Sprintf("%d not tried", c.Blocked), left))
 	}

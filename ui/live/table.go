@@ -8,7 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
 
-	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 )
 
@@ -87,7 +87,7 @@ func field(t theme.Theme, prompt string) textinput.Model {
 // SetCell replaces the text of one cell.
 func (t *Table) SetCell(row, column int, text string) {
 	r := &t.rows[row]
-	r.Cells[column] = plain.Clean(text)
+	r.Cells[column] = backends.Clean(text)
 	t.widths[column] = max(t.widths[column], lipgloss.Width(r.Cells[column]))
 	t.find[row] = strings.ToLower(strings.Join(r.Cells, "\n"))
 }
@@ -195,7 +195,7 @@ func (t *Table) toggle() {
 		return
 	}
 	if r.Disabled != "" && !t.Chosen[r.ID] {
-		t.err = plain.Clean(r.ID) + " cannot be chosen: " + plain.Clean(r.Disabled)
+		t.err = backends.Clean(r.ID) + " cannot be chosen: " + backends.Clean(r.Disabled)
 		return
 	}
 	was := t.Chosen[r.ID]
@@ -270,7 +270,7 @@ func (t *Table) updateEditor(msg tea.Msg) (tea.Cmd, bool) {
 			return nil, true
 		case "enter":
 			if err := t.edit.Set(t.row().ID, strings.TrimSpace(t.editor.Value())); err != nil {
-				t.err = plain.Clean(err.Error())
+				t.err = backends.Clean(err.Error())
 				return nil, true
 			}
 			t.edit = nil

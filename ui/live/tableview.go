@@ -6,7 +6,7 @@ import (
 
 	"charm.land/lipgloss/v2"
 
-	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 )
 
@@ -121,7 +121,7 @@ func (t *Table) cells(cells []string, shown []bool, width int) string {
 func (t *Table) detail(width int) []string {
 	text, style := t.err, t.theme.Bad
 	if r := t.row(); text == "" && r != nil {
-		text, style = plain.Clean(r.Detail), t.theme.Accent
+		text, style = backends.Clean(r.Detail), t.theme.Accent
 	}
 	lines := make([]string, detailLines)
 	folded := strings.Split(theme.Fold(text, width), "\n")

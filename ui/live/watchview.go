@@ -8,6 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/watch"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
@@ -50,7 +51,7 @@ func (w *watcher) draw() string {
 }
 
 func (w *watcher) title() string {
-	left := w.theme.Title.Render("rdma-setup check") + "  " + w.theme.Quiet.Render(plain.Clean(w.o.Site))
+	left := w.theme.Title.Render("rdma-setup check") + "  " + w.theme.Quiet.Render(backends.Clean(w.o.Site))
 	right := ""
 	if l := w.history.Last; l != nil {
 		right = w.theme.Badges(l.Insecure, l.Simulated)
@@ -83,12 +84,12 @@ func (w *watcher) standing() []string {
 	var lines []string
 	if h.Last != nil {
 		style := map[string]lipgloss.Style{"ok": w.theme.Good, "warning": w.theme.Warning, "critical": w.theme.Bad}[h.Last.Word]
-		lines = append(lines, style.Render(w.theme.Cut(plain.Clean(w.o.Line(h.Last)), w.width)))
+		lines = append(lines, style.Render(w.theme.Cut(backends.Clean(w.o.Line(h.Last)), w.width)))
 	}
 	if h.Err != nil {
-		s := fmt.Sprintf("AWAY since %s: %s", h.Since.Format("15:04:05"), plain.Clean(h.Err.Error()))
+		s := fmt.Sprintf("AWAY since %s: %s", h.Since.Format("15:04:05"), backends.Clean(h.Err.Error()))
 		if h.Last != nil {
-			s = fmt.Sprintf("AWAY since %s, what stands here is of %s: %s", h.Since.Format("15:04:05"), h.Last.At.Format("15:04:05"), plain.Clean(h.Err.Error()))
+			s = fmt.Sprintf("AWAY since %s, what stands here is of %s: %s", h.Since.Format("15:04:05"), h.Last.At.Format("15:04:05"), backends.Clean(h.Err.Error()))
 		}
 		folded := strings.Split(theme.Fold(s, w.width), "\n")
 		if len(folded) > 2 {
@@ -210,7 +211,7 @@ func (w *watcher) refresh() {
 				fmt.Fprintln(&b, "    "+e)
 			}
 			if f.Remedy != "" && status != checks.Unknown {
-				fmt.Fprintln(&b, w.theme.Quiet.Render("    remedy: "+plain.Clean(f.Remedy)))
+				fmt.Fprintln(&b, w.theme.Quiet.Render("    remedy: "+backends.Clean(f.Remedy)))
 			}
 		}
 	}

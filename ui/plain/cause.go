@@ -35,7 +35,7 @@ func Causes(all []report.Cause) (out []Cause, more int) {
 		if what == "" {
 			what = "the run ended"
 		}
-		out = append(out, Cause{What: Clean(what), Err: Clean(c.Err), Remedy: Clean(c.Remedy), Follow: c.Follow()})
+		out = append(out, Cause{What: backends.Clean(what), Err: backends.Clean(c.Err), Remedy: backends.Clean(c.Remedy), Follow: c.Follow()})
 	}
 	return out, max(0, len(all)-keepCauses)
 }
@@ -56,7 +56,7 @@ func LeftBehind(l *report.LeftBehind) (out []string, next string) {
 	if l.Nothing() {
 		out = append(out, "no VM off, no host in maintenance mode, no SSH service on")
 	}
-	return out, Clean(l.Continue)
+	return out, backends.Clean(l.Continue)
 }
 
 // who names the targets of a cause.

@@ -32,7 +32,7 @@ func Findings(w io.Writer, all []checks.Finding, causes ...report.Cause) error {
 				out.line("        %s", e)
 			}
 			if f.Remedy != "" && status != checks.Unknown {
-				out.line("        remedy: %s", Clean(f.Remedy))
+				out.line("        remedy: %s", backends.Clean(f.Remedy))
 			}
 		}
 	}
@@ -42,7 +42,7 @@ func Findings(w io.Writer, all []checks.Finding, causes ...report.Cause) error {
 			each = " each"
 		}
 		out.line("%-7s %d checks%s  %s", "UNKNOWN", u.checks, each, Names(u.guests))
-		out.line("        %s", Clean(u.reason))
+		out.line("        %s", backends.Clean(u.reason))
 		out.line("        -o json lists each of them")
 	}
 	if folded > 0 {
@@ -130,9 +130,9 @@ func Chain(w io.Writer, all []checks.Finding) error {
 	}
 	out.line("chain   %s", strings.Join(said, " > "))
 	if f := catalogue.FirstBroken(all); f != nil {
-		out.line("first   %s: %s %s: %s", catalogue.LinkOf(f.ID), f.ID, Clean(f.Target.Name), Clean(f.Evidence))
+		out.line("first   %s: %s %s: %s", catalogue.LinkOf(f.ID), f.ID, backends.Clean(f.Target.Name), backends.Clean(f.Evidence))
 		if f.Remedy != "" && f.Status != checks.Unknown {
-			out.line("        remedy: %s", Clean(f.Remedy))
+			out.line("        remedy: %s", backends.Clean(f.Remedy))
 		}
 	}
 	return out.err
@@ -210,14 +210,14 @@ func (g Group) Evidence() []string {
 		by[f.Evidence] = append(by[f.Evidence], f.Target.Name)
 	}
 	if len(seen) == 1 {
-		return []string{Clean(seen[0])}
+		return []string{backends.Clean(seen[0])}
 	}
 	var lines []string
 	for i, e := range seen {
 		if i == keepEvidence-1 && len(seen) > keepEvidence {
 			return append(lines, fmt.Sprintf("and %d more, each something else", len(seen)-i))
 		}
-		lines = append(lines, Names(by[e])+": "+Clean(e))
+		lines = append(lines, Names(by[e])+": "+backends.Clean(e))
 	}
 	return lines
 }

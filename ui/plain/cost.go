@@ -93,7 +93,7 @@ func irreversible(p *plan.Plan) string {
 		if c.Irreversible == "" {
 			continue
 		}
-		what := Clean(plan.Title(c))
+		what := backends.Clean(plan.Title(c))
 		if who[what] == nil {
 			order = append(order, what)
 		}
@@ -139,7 +139,7 @@ func bystandingPorts(p *plan.Plan, inv *backends.Inventory) string {
 		}
 	}
 	for i, what := range order {
-		order[i] = Clean(what) + " on " + Listed(who[what])
+		order[i] = backends.Clean(what) + " on " + Listed(who[what])
 	}
 	return strings.Join(order, "; ")
 }

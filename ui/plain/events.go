@@ -4,6 +4,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 )
 
@@ -12,34 +13,34 @@ func Lines(w io.Writer) engine.Sink {
 	out := &writer{w: w}
 	return func(e engine.Event) {
 		clock := e.Time.Format("15:04:05")
-		what := Clean(e.Title)
+		what := backends.Clean(e.Title)
 		if what == "" {
-			what = Clean(e.Node)
+			what = backends.Clean(e.Node)
 		}
 		switch e.Type {
 		case engine.EventPlanned:
 			out.line("%s  %s to do", clock, count(len(e.Nodes), "step"))
 		case engine.EventStarted:
-			out.line("%s  begin    %s: %s", clock, Clean(e.Target.Name), what)
+			out.line("%s  begin    %s: %s", clock, backends.Clean(e.Target.Name), what)
 		case engine.EventProgress:
 			if e.Text != "" {
-				out.line("%s  waiting  %s: %s: %s", clock, Clean(e.Target.Name), what, Clean(e.Text))
+				out.line("%s  waiting  %s: %s: %s", clock, backends.Clean(e.Target.Name), what, backends.Clean(e.Text))
 			}
 		case engine.EventDone:
-			out.line("%s  done     %s: %s (%s)", clock, Clean(e.Target.Name), what, e.Elapsed.Round(10*time.Millisecond))
+			out.line("%s  done     %s: %s (%s)", clock, backends.Clean(e.Target.Name), what, e.Elapsed.Round(10*time.Millisecond))
 		case engine.EventSkipped:
-			out.line("%s  skipped  %s: %s: %s", clock, Clean(e.Target.Name), what, Clean(orElse(e.Text, "nothing to do")))
+			out.line("%s  skipped  %s: %s: %s", clock, backends.Clean(e.Target.Name), what, backends.Clean(orElse(e.Text, "nothing to do")))
 		case engine.EventFailed:
-			out.line("%s  FAILED   %s: %s: %s", clock, Clean(e.Target.Name), what, Clean(e.Err))
+			out.line("%s  FAILED   %s: %s: %s", clock, backends.Clean(e.Target.Name), what, backends.Clean(e.Err))
 			if e.Hint != "" {
-				out.line("          hint:    %s", Clean(e.Hint))
+				out.line("          hint:    %s", backends.Clean(e.Hint))
 			}
 		case engine.EventBlocked:
-			out.line("%s  blocked  %s: %s: %s", clock, Clean(e.Target.Name), what, Clean(orElse(e.Text, e.Err)))
+			out.line("%s  blocked  %s: %s: %s", clock, backends.Clean(e.Target.Name), what, backends.Clean(orElse(e.Text, e.Err)))
 		case engine.EventStopping:
 			out.line("%s  stopping: the running steps are being finished; a second interrupt stops at once", clock)
 		case engine.EventResult:
-			out.line("%s  %s%s", clock, e.Status, prefixed(": ", Clean(e.Text)))
+			out.line("%s  %s%s", clock, e.Status, prefixed(": ", backends.Clean(e.Text)))
 		}
 	}
 }

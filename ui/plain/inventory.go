@@ -3,6 +3,7 @@ package plain
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -15,15 +16,15 @@ func Inventory(w io.Writer, inv *backends.Inventory) error {
 	fmt.Fprintln(t, "HOST\tpNIC\tMAC\tSPEED\tDRIVER\tRDMA\tROCE\tSWITCH\tROLES\tELIGIBLE\tWHY")
 	for _, h := range inv.Hosts {
 		for _, n := range h.NICs {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", Clean(h.Name), Clean(n.Device), n.MAC, backends.Speed(n.SpeedMbps),
-				dash(n.Driver), dash(n.RDMADevice), dash(roce(n)), dash(Clean(n.Switch)), dash(strings.Join(n.Roles, ",")), yesNo(n.Eligible), Clean(n.Why))
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", backends.Clean(h.Name), backends.Clean(n.Device), n.MAC, backends.Speed(n.SpeedMbps),
+				dash(n.Driver), dash(n.RDMADevice), dash(roce(n)), dash(backends.Clean(n.Switch)), dash(strings.Join(n.Roles, ",")), yesNo(n.Eligible), backends.Clean(n.Why))
 		}
 		if len(h.NICs) == 0 {
 			why := "host is " + h.State
 			if h.State == "connected" {
 				why = "no pNIC matches"
 			}
-			fmt.Fprintf(t, "%s\t-\t-\t-\t-\t-\t-\t-\t-\tno\t%s\n", Clean(h.Name), why)
+			fmt.Fprintf(t, "%s\t-\t-\t-\t-\t-\t-\t-\t-\tno\t%s\n", backends.Clean(h.Name), why)
 		}
 	}
 	if err := t.Flush(); err != nil {
@@ -41,8 +42,8 @@ func Inventory(w io.Writer, inv *backends.Inventory) error {
 		for _, a := range v.Adapters {
 			adapters = append(adapters, a.Type+"@"+a.PortGroup)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\tvmx-%d\t%s\t%d MB%s\t%s\n", Clean(v.Name), Clean(v.Host), v.Power, v.Hardware, v.Firmware, v.MemoryMB,
-			locked(v), dash(Clean(strings.Join(adapters, ","))))
+		fmt.Fprintf(t, "%s\t%s\t%s\tvmx-%d\t%s\t%d MB%s\t%s\n", backends.Clean(v.Name), backends.Clean(v.Host), v.Power, v.Hardware, v.Firmware, v.MemoryMB,
+			locked(v), dash(backends.Clean(strings.Join(adapters, ","))))
 	}
 	return t.Flush()
 }
@@ -57,11 +58,104 @@ func gpus(w io.Writer, inv *backends.Inventory) error {
 				headed = true
 			}
 			near, p2p := Nearest(g)
-			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", Clean(h.Name), g.PCI, Clean(g.Model), g.NUMA, Passthrough(g), dash(g.RootPort), dash(Clean(g.UsedBy)),
+			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", backends.Clean(h.Name), g.PCI, backends.Clean(g.Model), g.NUMA, Passthrough(g), dash(g.RootPort), dash(backends.Clean(g.UsedBy)),
 				dash(strings.Join(g.Dependents, ",")), near, p2p)
 		}
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if err := affinity(w, inv); err != nil {
+		return err
+	}
+	for _, h := range inv.Hosts {
+		if h.Baseboard != nil {
+			fmt.Fprintf(w, "\n%s: %s\n", backends.Clean(h.Name), h.Baseboard)
+		}
+		if len(h.Profiles) > 0 {
+			fmt.Fprintf(w, "%s: vGPU profiles: %s\n", backends.Clean(h.Name), backends.Clean(strings.Join(h.Profiles, ", ")))
+		}
+	}
+	return nil
+}
+
+// nearWord says a path in the words of nvidia-smi topo -m, as near as they come: PIX below one switch, PXB below one root port, PHB
+// below one host bridge, NODE over host bridges of one NUMA node, SYS over nodes.
+func nearWord(p backends.Pair) string {
+	switch p.Path {
+	case backends.OneSwitch:
+		return "PIX"
+	case backends.OneRootPort:
+		return "PXB"
+	case backends.OneRootComplex:
+		return "PHB"
+	case backends.DifferentRoots:
+		if p.SameNUMA {
+			return "NODE"
+		}
+		return "SYS"
+	}
+	return "?"
+}
+
+// affinity prints the path from each GPU of a host to each RDMA card, where it has several of both; hosts that are alike share a
+// matrix.
+func affinity(w io.Writer, inv *backends.Inventory) error {
+	var bodies []string
+	hosts := map[string][]string{}
+	for i := range inv.Hosts {
+		body, err := matrix(&inv.Hosts[i])
+		if err != nil {
+			return err
+		}
+		if hosts[body] == nil {
+			bodies = append(bodies, body)
+		}
+		hosts[body] = append(hosts[body], inv.Hosts[i].Name)
+	}
+	for _, body := range bodies {
+		if body != "" {
+			fmt.Fprintf(w, "\nGPU x NIC of %s\n%s", backends.Clean(Names(hosts[body])), body)
+		}
+	}
+	if slices.ContainsFunc(bodies, func(b string) bool { return b != "" }) {
+		fmt.Fprintln(w, "PIX, PXB: below one root port, where peer-to-peer works; PHB: doubtful; NODE, SYS: different root complexes, no peer-to-peer")
+	}
+	return nil
+}
+
+func matrix(h *backends.Host) (string, error) {
+	if len(h.GPUs) < 2 || len(h.GPUs[0].Pairs) < 2 {
+		return "", nil
+	}
+	var cards []string
+	name := map[string]string{}
+	for _, p := range h.GPUs[0].Pairs {
+		cards = append(cards, p.NIC)
+		if name[p.NIC] = p.NIC; p.Device != "" {
+			name[p.NIC] = backends.Clean(p.Device)
+		}
+	}
+	slices.Sort(cards)
+	var b strings.Builder
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprint(t, "GPU")
+	for _, c := range cards {
+		fmt.Fprintf(t, "\t%s", name[c])
+	}
+	for i := range h.GPUs {
+		fmt.Fprintf(t, "\n%s", h.GPUs[i].PCI)
+		for _, c := range cards {
+			word := "?"
+			if k := slices.IndexFunc(h.GPUs[i].Pairs, func(p backends.Pair) bool { return p.NIC == c }); k >= 0 {
+				word = nearWord(h.GPUs[i].Pairs[k])
+			}
+			fmt.Fprintf(t, "\t%s", word)
+		}
+	}
+	fmt.Fprintln(t)
+	err := t.Flush()
+	return b.String(), err
 }
 
 // Passthrough says in a word whether VMs can have a GPU.
@@ -87,7 +181,7 @@ func Nearest(g backends.GPU) (card, p2p string) {
 	if p.Device != "" {
 		card = p.Device
 	}
-	return fmt.Sprintf("%s (%s)", Clean(card), p.Path), p.P2P
+	return fmt.Sprintf("%s (%s)", backends.Clean(card), p.Path), p.P2P
 }
 
 func roce(n backends.NIC) string {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 )
 
@@ -18,7 +19,7 @@ func TestJSONDrivesNoTerminal(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := strings.TrimSuffix(b.String(), "\n")
-		if clean := plain.Clean(got); clean != got {
+		if clean := backends.Clean(got); clean != got {
 			t.Errorf("%q: %q would do something to a terminal", s, got)
 		}
 		var back map[string]string

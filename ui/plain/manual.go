@@ -32,6 +32,8 @@ func manual(c plan.Change) string {
 		return "vSphere Client: Networking > distributed switch > Distributed Port Group > New, then Teaming and failover: one active uplink"
 	case backends.KindMember:
 		return "vSphere Client: Networking > " + cell(c.Name) + " > Add and Manage Hosts"
+	case backends.KindVMKNic:
+		return "vSphere Client: host > Configure > VMkernel adapters > Add Networking, no service, static IPv4 address " + cell(c.Name)
 	case backends.KindOption:
 		return code("esxcli system settings advanced set -o %s -s %s", shell("/"+strings.ReplaceAll(c.Name, ".", "/")), shell(text(c.To)))
 	case backends.KindFirewall:
@@ -65,6 +67,8 @@ func removal(c plan.Change) string {
 		return "vSphere Client: Networking > " + cell(c.Target.Name) + " > Delete"
 	case backends.KindMember:
 		return "vSphere Client: Networking > " + cell(c.Name) + " > Add and Manage Hosts > Remove hosts"
+	case backends.KindVMKNic:
+		return "vSphere Client: host > Configure > VMkernel adapters > the one with " + cell(c.Name) + " > Remove"
 	case backends.KindAdapter:
 		return "vSphere Client: VM > Edit Settings > network adapter on " + cell(c.Name) + " > Remove device"
 	case backends.KindDevice:
@@ -98,6 +102,8 @@ func guestManual(c plan.Change) string {
 			return unreadModules(c)
 		}
 		return "in the guest: " + code("modprobe -a %s", strings.Join(m, " "))
+	case backends.KindNouveau:
+		return "in the guest: a file in /etc/modprobe.d with " + code("blacklist nouveau") + " and " + code("options nouveau modeset=0") + ", then " + code("update-initramfs -u -k all") + " and a reboot"
 	case backends.KindPersist:
 		return "in the guest: name the modules in a file in /etc/modules-load.d; where needed a systemd unit loads vmw_pvrdma anew at boot"
 	case backends.KindAddress:
@@ -106,6 +112,17 @@ func guestManual(c plan.Change) string {
 		return "in the guest: a file in /etc/security/limits.d with memlock " + cell(text(c.To))
 	case backends.KindTrafficClass:
 		return "in the guest, at every boot: " + code("cma_roce_tos -d DEV -t %s", text(c.To)) + ", or the same number into default_roce_tos below /sys/kernel/config/rdma_cm/DEV"
+	case backends.KindPortQoS:
+		var q backends.QoSSpec
+		if c.To.Decode(&q) != nil {
+			break
+		}
+		bits := strings.Split("0,0,0,0,0,0,0,0", ",")
+		bits[min(max(q.Priority, 0), len(bits)-1)] = "1"
+		return "in the guest, at every boot: " + code("mlnx_qos -i DEV --trust=dscp --pfc=%s", strings.Join(bits, ",")) + ", or without MLNX_OFED " +
+			code("dcb app replace dev DEV dscp-prio %d:%d", q.DSCP, q.Priority) + " and " + code("dcb pfc set dev DEV prio-pfc all:off %d:on", q.Priority)
+	case backends.KindEnvironment:
+		return "in the guest: a file in /etc/profile.d that exports " + code("UCX_IB_TRAFFIC_CLASS=%[1]s NCCL_IB_TC=%[1]s", text(c.To)) + " and NCCL_IB_GID_INDEX, the index of the RoCE v2 address"
 	case backends.KindImage:
 		return "in the guest: save what " + code("rdma-setup generate dockerfile") + " prints as Dockerfile in an empty folder, and there " + code("docker build -t %s .", c.Name)
 	case backends.KindPort:
@@ -132,7 +149,7 @@ func text(v backends.Value) string {
 
 // code is a command line in Markdown; a backquote would end it.
 func code(format string, args ...any) string {
-	return "`" + strings.ReplaceAll(Clean(fmt.Sprintf(format, args...)), "`", "'") + "`"
+	return "`" + strings.ReplaceAll(backends.Clean(fmt.Sprintf(format, args...)), "`", "'") + "`"
 }
 
 func shell(s string) string {

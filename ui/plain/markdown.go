@@ -105,5 +105,5 @@ func brackets(out *writer, p *plan.Plan) {
 
 // cell makes text harmless inside a Markdown table.
 func cell(s string) string {
-	return strings.NewReplacer(`\`, `\\`, "|", `\|`, "<", "&lt;", ">", "&gt;", "&", "&amp;", "`", "'", "*", `\*`, "_", `\_`, "[", `\[`, "~", `\~`).Replace(Clean(s))
+	return strings.NewReplacer(`\`, `\\`, "|", `\|`, "<", "&lt;", ">", "&gt;", "&", "&amp;", "`", "'", "*", `\*`, "_", `\_`, "[", `\[`, "~", `\~`).Replace(backends.Clean(s))
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
 )
 
 // Names lists names so that a hundred of them can be read and none is left out: four or more that only count up stand
@@ -17,10 +19,10 @@ func Names(names []string) string {
 			end++
 		}
 		if end-i >= 4 {
-			parts = append(parts, Clean(names[i])+" to "+Clean(names[end-1]))
+			parts = append(parts, backends.Clean(names[i])+" to "+backends.Clean(names[end-1]))
 		} else {
 			for _, n := range names[i:end] {
-				parts = append(parts, Clean(n))
+				parts = append(parts, backends.Clean(n))
 			}
 		}
 		i = end

@@ -59,9 +59,9 @@ func groupedNotes(notes []string) []string {
 	}
 	for i, text := range order {
 		if names := who[text]; names[0] != "" {
-			order[i] = Listed(names) + ": " + Clean(text)
+			order[i] = Listed(names) + ": " + backends.Clean(text)
 		} else {
-			order[i] = Clean(text)
+			order[i] = backends.Clean(text)
 		}
 	}
 	return order
@@ -69,11 +69,11 @@ func groupedNotes(notes []string) []string {
 
 func list(out *writer, p *plan.Plan) {
 	for _, c := range p.Conflicts {
-		out.line("left alone: %s", Clean(c.String()))
-		out.line("      remedy: %s", Clean(c.Remedy))
+		out.line("left alone: %s", backends.Clean(c.String()))
+		out.line("      remedy: %s", backends.Clean(c.Remedy))
 	}
 	for _, c := range p.Left {
-		out.line("kept: %s", Clean(c.String()))
+		out.line("kept: %s", backends.Clean(c.String()))
 	}
 	if p.Empty() {
 		if len(p.Conflicts) == 0 {
@@ -91,7 +91,7 @@ func list(out *writer, p *plan.Plan) {
 
 func entryLines(out *writer, s *section, e *entry) {
 	c := e.changes[0]
-	out.line("  %s %s", sign(c), Clean(e.title()))
+	out.line("  %s %s", sign(c), backends.Clean(e.title()))
 	if len(e.changes) < len(s.targets) {
 		out.line("      on %s", Names(e.names()))
 	}
@@ -101,22 +101,22 @@ func entryLines(out *writer, s *section, e *entry) {
 		if len(moves) > 1 {
 			who = Names(m.names) + ": "
 		}
-		out.line("      %s%s -> %s", who, Clean(m.from), Clean(m.to))
+		out.line("      %s%s -> %s", who, backends.Clean(m.from), backends.Clean(m.to))
 	}
 	if c.Why != "" {
-		out.line("      %s", Clean(c.Why))
+		out.line("      %s", backends.Clean(c.Why))
 	}
 	if words := disruptions(c); words != "-" {
-		out.line("      disrupts: %s", Clean(words))
+		out.line("      disrupts: %s", backends.Clean(words))
 	}
 	if c.Irreversible != "" {
-		out.line("      cannot be undone: %s", Clean(c.Irreversible))
+		out.line("      cannot be undone: %s", backends.Clean(c.Irreversible))
 	}
 }
 
 func notes(out *writer, p *plan.Plan) {
 	for _, n := range p.Notes {
-		out.line("note: %s", Clean(n))
+		out.line("note: %s", backends.Clean(n))
 	}
 }
 
@@ -144,7 +144,7 @@ func Cost(p *plan.Plan) string {
 		parts = append(parts, count(irreversible, "irreversible step"))
 	}
 	if p.Stages > 0 {
-		parts = append(parts, "read again after "+count(p.Stages, "stage"))
+		parts = append(parts, "replanned after "+count(p.Stages, "stage"))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -139,5 +140,21 @@ func TestNames(t *testing.T) {
 		if got := plain.Names(names); got != want {
 			t.Errorf("%v: %q, want %q", names, got, want)
 		}
+	}
+}
+
+// TestPlanSortsTargetsNaturally has the changes of hosts in the order of a plan, and their names as people count.
+func TestPlanSortsTargetsNaturally(t *testing.T) {
+	t.Parallel()
+	var p plan.Plan
+	for _, host := range []string{"esx-10", "esx-9", "esx-1", "esx-2"} {
+		p.Changes = append(p.Changes, plan.Change{
+			Setting: backends.Setting{Target: backends.HostRef(host), Kind: backends.KindOption, Name: "O"},
+			From:    backends.ValueOf("x"), To: backends.ValueOf("y"), Why: "w",
+		})
+	}
+	var b strings.Builder
+	if err := plain.Plan(&b, &p); err != nil || !strings.HasPrefix(b.String(), "4 hosts: esx-1, esx-2, esx-9, esx-10\n") {
+		t.Errorf("%v\n%s", err, b.String())
 	}
 }

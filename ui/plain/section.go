@@ -72,9 +72,9 @@ func (s *section) heading() string {
 		word = string(s.kind)
 	}
 	if len(s.targets) == 1 {
-		return word + " " + Clean(s.targets[0])
+		return word + " " + backends.Clean(s.targets[0])
 	}
-	return count(len(s.targets), word) + ": " + Names(s.targets)
+	return count(len(s.targets), word) + ": " + Names(slices.SortedFunc(slices.Values(s.targets), Natural))
 }
 
 // Targets lists targets by their type: "VM vm-02; 6 hosts: esx-03 to esx-08".
@@ -102,6 +102,7 @@ func (e *entry) names() []string {
 	for _, c := range e.changes {
 		names = append(names, c.Target.Name)
 	}
+	slices.SortFunc(names, Natural)
 	return names
 }
 
@@ -143,6 +144,9 @@ func (e *entry) moves() []*move {
 			all = append(all, m)
 		}
 		m.names = append(m.names, c.Target.Name)
+	}
+	for _, m := range all {
+		slices.SortFunc(m.names, Natural)
 	}
 	return all
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/watch"
 )
@@ -18,7 +19,7 @@ const recent = 30
 func Watched(w io.Writer, h *watch.History, line string) error {
 	out := &writer{w: w}
 	if h.Err != nil {
-		out.line("%s  AWAY since %s: %s", h.At.Format(time.DateTime), h.Since.Format("15:04:05"), Clean(h.Err.Error()))
+		out.line("%s  AWAY since %s: %s", h.At.Format(time.DateTime), h.Since.Format("15:04:05"), backends.Clean(h.Err.Error()))
 		return out.err
 	}
 	out.line("%s  %s", h.Last.At.Format(time.DateTime), line)
@@ -48,7 +49,7 @@ func Changed(g watch.Group) string {
 	if g.Better() {
 		turn = "better"
 	}
-	return fmt.Sprintf("%s %s %s: %s -> %s, %s", turn, g.ID, Names(g.Targets), g.From, g.To, Clean(g.Evidence))
+	return fmt.Sprintf("%s %s %s: %s -> %s, %s", turn, g.ID, Names(g.Targets), g.From, g.To, backends.Clean(g.Evidence))
 }
 
 func trace(states []checks.Status) string {

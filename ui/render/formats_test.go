@@ -75,7 +75,7 @@ func everything() *report.Report {
 	r.Simulated = true
 	r.Changes = append(r.Changes, outcome("esx-02", "pvrdma", "failed", "no"))
 	r.Checks = append(r.Checks, finding("HOST-POWER-009", "esx-01", checks.Warn, "power policy dynamic", "Select High Performance."),
-		checks.Finding{ID: "SW-PFC-001", Scope: "switch", Target: backends.HostRef("esx-01"), Status: checks.Unknown, Evidence: "nothing can read it", Quiet: true})
+		checks.Finding{ID: "SW-PFC-001", Scope: "switch", Target: backends.HostRef("esx-01"), Status: checks.Unknown, Evidence: "it cannot be detected", Quiet: true})
 	for i := range r.Measurements {
 		m := &r.Measurements[i]
 		m.LinkGbps, m.MTU, m.Command = 100, 4096, "ib_send_bw -a"

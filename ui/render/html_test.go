@@ -12,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// htmlShape gives the elements of a page with their attributes' names, and fails where the page asks for anything from
+// htmlShape returns the elements of a page with their attributes' names, and fails where the page asks for anything from
 // elsewhere, runs anything, or leaves a reader without eyes behind.
 func htmlShape(t testing.TB, doc string) string {
 	t.Helper()

@@ -8,9 +8,9 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
-	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
@@ -112,7 +112,7 @@ func (j *junit) add(suite string, c junitCase, said string) {
 	c.Time = "0"
 	s.Cases = append(s.Cases, c)
 	if said != "" {
-		s.Out += plain.Clean(said) + "\n"
+		s.Out += backends.Clean(said) + "\n"
 	}
 }
 
@@ -128,14 +128,14 @@ func (j *junit) suite(id int, name string) junitSuite {
 	}
 	for _, p := range []junitProperty{{"run", j.r.Run}, {"mode", j.r.Mode}, {"vcenter", j.r.VCenter}, {"tool", j.r.Tool}, {"simulated", fmt.Sprint(j.r.Simulated)}, {"insecure", strings.Join(j.r.Insecure, "; ")}} {
 		if p.Value != "" {
-			s.Properties = append(s.Properties, junitProperty{p.Name, plain.Clean(p.Value)})
+			s.Properties = append(s.Properties, junitProperty{p.Name, backends.Clean(p.Value)})
 		}
 	}
 	return s
 }
 
 // token is text as a name may be in the schemas: one line, with no blank at its ends and none twice.
-func token(s string) string { return strings.Join(strings.Fields(plain.Clean(s)), " ") }
+func token(s string) string { return strings.Join(strings.Fields(backends.Clean(s)), " ") }
 
 func (s *junitSuite) count(c junitCase) {
 	s.Tests++
@@ -158,7 +158,7 @@ func (j *junit) check(f checks.Finding) {
 	case f.Status == checks.Warn:
 		said = "WARN " + f.ID + " " + f.Target.Name + ": " + f.Evidence + " (remedy: " + f.Remedy + ")"
 	case f.Status == checks.Unknown && f.Quiet:
-		c.Skipped = &junitSkipped{plain.Clean(f.Evidence)}
+		c.Skipped = &junitSkipped{backends.Clean(f.Evidence)}
 	case f.Status == checks.Unknown:
 		c.Error = problem("unknown", f.Evidence)
 	}
@@ -166,7 +166,7 @@ func (j *junit) check(f checks.Finding) {
 }
 
 func (j *junit) measurement(m perftest.Measurement) {
-	pair := fmt.Sprintf("%s %s -> %s", m.Test, m.From, m.To)
+	pair := m.Test + " " + m.Pair()
 	c := junitCase{Name: token(pair), Class: "rdma-setup.measured"}
 	said := pair + ": " + measuredFigure(m)
 	switch m.Verdict {
@@ -175,7 +175,7 @@ func (j *junit) measurement(m perftest.Measurement) {
 	case perftest.VerdictUnknown:
 		c.Error = problem("unknown", measuredFigure(m), m.Error, m.Why, m.Hint)
 	case perftest.VerdictNotApplicable:
-		c.Skipped = &junitSkipped{plain.Clean(m.Why)}
+		c.Skipped = &junitSkipped{backends.Clean(m.Why)}
 	case perftest.VerdictWarn:
 		said = "WARN " + said + " (" + m.Hint + ")"
 	}
@@ -208,8 +208,8 @@ func problem(kind string, lines ...string) *junitProblem {
 	var kept []string
 	for _, l := range lines {
 		if _, text, labelled := strings.Cut(l, ": "); l != "" && (!labelled || text != "") {
-			kept = append(kept, plain.Clean(l))
+			kept = append(kept, backends.Clean(l))
 		}
 	}
-	return &junitProblem{Message: plain.Clean(lines[0]), Type: kind, Text: strings.Join(kept, "\n")}
+	return &junitProblem{Message: backends.Clean(lines[0]), Type: kind, Text: strings.Join(kept, "\n")}
 }

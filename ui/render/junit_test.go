@@ -58,7 +58,7 @@ type opened struct {
 	seen map[string]int // children of a suite's cases, by name
 }
 
-// junitShape gives the elements of a JUnit document and fails where a schema does.
+// junitShape returns the elements of a JUnit document and fails where a schema does.
 func junitShape(t testing.TB, doc string) string {
 	t.Helper()
 	shape, err := junitValid(doc)
@@ -178,7 +178,7 @@ func TestJUnitSaysWhatFailed(t *testing.T) {
 	doc := rendered(t, "junit", r)
 	for _, want := range []string{
 		`<testcase name="HOST-FW-PVRDMA-007 esx-02" classname="rdma-setup.checks" time="0">`, `<failure message="ruleset pvrdma is off" type="check">`, "remedy: Enable the firewall ruleset pvrdma.",
-		`<error message="guest vm-01 cannot be reached" type="unknown">`, `<skipped message="nothing can read it">`, `<skipped message="both on one host">`,
+		`<error message="guest vm-01 cannot be reached" type="unknown">`, `<skipped message="it cannot be detected">`, `<skipped message="both on one host">`,
 		`WARN HOST-POWER-009 esx-01: power policy dynamic`, `<failure message="21.4 Gb/s of 98.0 expected" type="measurement">`, "TCP fallback",
 	} {
 		if !strings.Contains(doc, want) {

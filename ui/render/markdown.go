@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/ui/render/page"
@@ -127,6 +128,9 @@ func (m *marked) measured(p *page.Page) {
 			m.table(t.Sizes)
 		}
 	}
+	for _, t := range p.Load {
+		m.table(t)
+	}
 }
 
 func (m *marked) pairs(t page.Test) {
@@ -134,13 +138,20 @@ func (m *marked) pairs(t page.Test) {
 	if t.Latency {
 		head = []string{"pair", "hosts", "typical", "99 % us", "99.9 % us", "good", "verdict", "remarks"}
 	}
+	if t.Classed {
+		head = slices.Insert(head, len(head)-2, "class", "lost packets")
+	}
 	m.head(head...)
 	for _, x := range t.Pairs {
 		cells := []string{x.From + " -> " + x.To, x.Hosts, x.Result}
 		if t.Latency {
 			cells = append(cells, x.P99, x.P999)
 		}
-		m.row(append(cells, x.Expected, symbol(x.Status)+" "+x.Word, strings.Join(x.Remarks, "; "))...)
+		cells = append(cells, x.Expected)
+		if t.Classed {
+			cells = append(cells, x.Class, x.Lost)
+		}
+		m.row(append(cells, symbol(x.Status)+" "+x.Word, strings.Join(x.Remarks, "; "))...)
 	}
 	if t.More > 0 {
 		m.line("\n%d more pairs are not listed: these are the worst.", t.More)
@@ -195,7 +206,7 @@ func (m *marked) checked(p *page.Page) {
 	for _, s := range []struct {
 		title  string
 		groups []page.Group
-	}{{"What follows from the causes", p.Folded}, {"What passed", p.Passed}, {"What decides nothing", p.Waiting}} {
+	}{{"What follows from the causes", p.Folded}, {"What passed", p.Passed}, {"Not evaluated", p.Waiting}} {
 		if len(s.groups) == 0 {
 			continue
 		}

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/ui/render/page"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 )
 
@@ -26,17 +28,19 @@ func (p *printer) measurements(all []perftest.Measurement) {
 	if len(all) == 0 {
 		return
 	}
+	between := all
+	all = perftest.SameRail(all)
 	pairs, good := byPair(all)
 	p.title("Measured", fmt.Sprintf("%d of %d pairs at expected line rate", good, len(pairs)))
 	class, lossless := perftest.Proofs(all)
 	if class != nil && lossless != nil {
-		p.line("  %s %s", p.t.Symbol(verdictMark(class.Verdict)), plain.Clean(class.Words("class")))
-		p.line("  %s %s", p.t.Symbol(verdictMark(lossless.Verdict)), plain.Clean(lossless.Words("lossless")))
+		p.line("  %s %s", p.t.Symbol(verdictMark(class.Verdict)), backends.Clean(class.Words("class")))
+		p.line("  %s %s", p.t.Symbol(verdictMark(lossless.Verdict)), backends.Clean(lossless.Words("lossless")))
 	}
 	said := map[string]bool{}
 	p.wide = 12
 	for _, m := range all {
-		p.wide = max(p.wide, len(plain.Clean(m.Test)))
+		p.wide = max(p.wide, len(backends.Clean(m.Test)))
 	}
 	shown, kept := 0, worstFirst(pairs)
 	for _, pr := range pairs {
@@ -45,7 +49,7 @@ func (p *printer) measurements(all []perftest.Measurement) {
 		}
 		shown++
 		m := pr.tests[0]
-		p.line("  %s %s", p.t.Symbol(pr.mark), plain.Clean(fmt.Sprintf("%s -> %s  (%s -> %s)", m.From, m.To, m.FromHost, m.ToHost)))
+		p.line("  %s %s", p.t.Symbol(pr.mark), backends.Clean(fmt.Sprintf("%s  (%s -> %s)", m.Pair(), m.FromHost, m.ToHost)))
 		for _, m := range pr.tests {
 			p.test(m, said)
 		}
@@ -56,13 +60,41 @@ func (p *printer) measurements(all []perftest.Measurement) {
 	if good > 0 && len(pairs) > manyPairs {
 		p.line("  %s %d more pairs: %s", p.t.Symbol(theme.Pass), good, spread(pairs))
 	}
+	p.rails(between)
+}
+
+// rails tells rail by rail how the ends met.
+func (p *printer) rails(all []perftest.Measurement) {
+	rails, cells := perftest.RailMatrix(all)
+	if len(rails) > 0 {
+		p.title("Rails", "from the rail of the row")
+	}
+	for _, from := range rails {
+		for _, to := range rails {
+			if c, there := cells[[2]string{from, to}]; there {
+				p.line("  %s %s", p.t.Symbol(verdictMark(c.Verdict)), backends.Clean(from+" -> "+to+": "+c.Text))
+			}
+		}
+	}
+}
+
+// loaded draws what each receiver took from all senders at once, against what its port can take.
+func (p *printer) loaded(all []perftest.Measurement) {
+	crowds := perftest.Crowds(all)
+	if len(crowds) > 0 {
+		p.title("Under load", "several senders to one receiver")
+	}
+	for _, c := range crowds {
+		p.line("  %s %s: %.1f of %.1f Gb/s  %s", p.t.Symbol(verdictMark(c.Verdict)), backends.Clean(c.To), c.SumGbps, c.ExpectedGbps, p.t.Bar(min(1, c.SumGbps/max(c.ExpectedGbps, 0.001)), 20))
+		p.line("      %s, %d lost, losslessness %s", backends.Clean(page.Fair(c)), c.Lost, page.Lossless(c))
+	}
 }
 
 // byPair gathers what belongs to a pair, in the order of the names: tests end in any order.
 func byPair(all []perftest.Measurement) (pairs []*pair, good int) {
-	at := map[[2]string]*pair{}
+	at := map[string]*pair{}
 	for _, m := range all {
-		k := [2]string{m.From, m.To}
+		k := m.Pair()
 		if at[k] == nil {
 			at[k] = &pair{mark: theme.Skipped}
 			pairs = append(pairs, at[k])
@@ -71,7 +103,7 @@ func byPair(all []perftest.Measurement) (pairs []*pair, good int) {
 		at[k].mark = worse(at[k].mark, verdictMark(m.Verdict))
 	}
 	slices.SortStableFunc(pairs, func(a, b *pair) int {
-		return cmp.Or(plain.Natural(a.tests[0].From, b.tests[0].From), plain.Natural(a.tests[0].To, b.tests[0].To))
+		return plain.Natural(a.tests[0].Pair(), b.tests[0].Pair())
 	})
 	for _, p := range pairs {
 		if p.mark == theme.Pass {
@@ -123,15 +155,18 @@ func rank(m theme.Mark) int {
 // test is one line, "ib_send_bw    96.1 Gb/s  [bar]  98 % of 98.0 expected", with what explains a figure that is not good below it.
 // What was said of an earlier pair in the same words is not said again.
 func (p *printer) test(m perftest.Measurement, said map[string]bool) {
-	p.line("      %-*s %s", p.wide, plain.Clean(m.Test), p.figure(m))
+	p.line("      %-*s %s", p.wide, backends.Clean(m.Test), p.figure(m))
 	if m.GPU != nil {
 		p.line("        %s%s", m.GPU, ofHost(m))
+	}
+	if class := page.ClassWord(m); class != "" {
+		p.line("        class %s, packets lost: %s", class, page.LostWord(m))
 	}
 	if m.Verdict == perftest.VerdictPass {
 		return
 	}
 	if m.Error != "" {
-		p.line("        %s", p.t.Bad.Render(plain.Clean(m.Error)))
+		p.line("        %s", p.t.Bad.Render(backends.Clean(m.Error)))
 	}
 	why := m.Why
 	if m.GPU != nil && ofHost(m) != "" {
@@ -140,7 +175,7 @@ func (p *printer) test(m perftest.Measurement, said map[string]bool) {
 	for _, l := range []struct{ label, text string }{{"", why}, {"hint: ", m.Hint}} {
 		if l.text != "" && !said[l.text] {
 			said[l.text] = true
-			p.line("        %s%s", l.label, plain.Clean(l.text))
+			p.line("        %s%s", l.label, backends.Clean(l.text))
 		}
 	}
 }

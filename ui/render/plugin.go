@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
@@ -21,7 +22,7 @@ func PluginError(err error) string { return PluginText("UNKNOWN", err.Error()) }
 // PluginText is such a line with words of its own.
 func PluginText(word, said string) string {
 	// What follows a bar is performance data to a monitoring system.
-	return "RDMA " + strings.ToUpper(word) + " - " + strings.ReplaceAll(plain.Clean(said), "|", "/")
+	return "RDMA " + strings.ToUpper(word) + " - " + strings.ReplaceAll(backends.Clean(said), "|", "/")
 }
 
 func told(all []checks.Finding) string {

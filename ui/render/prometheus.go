@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
@@ -52,7 +53,7 @@ var labelEscape = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
 func (x *exposition) sample(v float64, labels ...string) {
 	var pairs []string
 	for i := 0; i+1 < len(labels); i += 2 {
-		pairs = append(pairs, fmt.Sprintf(`%s="%s"`, labels[i], labelEscape.Replace(strings.ToValidUTF8(plain.Clean(labels[i+1]), "?"))))
+		pairs = append(pairs, fmt.Sprintf(`%s="%s"`, labels[i], labelEscape.Replace(strings.ToValidUTF8(backends.Clean(labels[i+1]), "?"))))
 	}
 	set := ""
 	if len(pairs) > 0 {
@@ -103,7 +104,11 @@ func (x *exposition) measurements(all []perftest.Measurement) {
 				x.metric(f.name, f.help)
 				begun = true
 			}
-			x.sample(v, "test", m.Test, "from", m.From, "to", m.To, "from_host", m.FromHost, "to_host", m.ToHost)
+			labels := []string{"test", m.Test, "from", m.From, "to", m.To, "from_host", m.FromHost, "to_host", m.ToHost}
+			if m.RailFrom != "" {
+				labels = append(labels, "rail_from", m.RailFrom, "rail_to", m.RailTo)
+			}
+			x.sample(v, labels...)
 		}
 	}
 }

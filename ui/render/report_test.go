@@ -34,7 +34,7 @@ func outcome(host, name, state, err string) report.Outcome {
 		Setting: backends.Setting{Target: backends.HostRef(host), Kind: backends.KindFirewall, Name: name}, From: backends.ValueOf(false), To: backends.ValueOf(true)}}
 }
 
-// both gives bandwidth and latency from one guest to the next, the hosts numbered alike.
+// both returns bandwidth and latency from one guest to the next, the hosts numbered alike.
 func both(from, to int, gbps, us float64) []perftest.Measurement {
 	m := perftest.Measurement{From: fmt.Sprintf("vm-%02d", from), To: fmt.Sprintf("vm-%02d", to), FromHost: fmt.Sprintf("esx-%02d", from), ToHost: fmt.Sprintf("esx-%02d", to)}
 	bw, lat := m, m

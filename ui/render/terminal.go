@@ -39,12 +39,12 @@ const columns = 78
 func Terminal(w io.Writer, r *report.Report, t theme.Theme) error {
 	p := &printer{t: t}
 	verdict, mark := r.Verdict()
-	p.line("%s %s", t.Symbol(marks[mark]), t.Title.Render(plain.Clean(verdict)))
+	p.line("%s %s", t.Symbol(marks[mark]), t.Title.Render(backends.Clean(verdict)))
 	if r.Simulated {
 		p.line("%s", t.Warning.Render("SIMULATED: made on the embedded lab; it says nothing of real hardware"))
 	}
 	for _, what := range r.Insecure {
-		p.line("%s", t.Bad.Render("INSECURE: "+plain.Clean(what)))
+		p.line("%s", t.Bad.Render("INSECURE: "+backends.Clean(what)))
 	}
 	laid := page.Of(r)
 	p.left(laid)
@@ -55,6 +55,7 @@ func Terminal(w io.Writer, r *report.Report, t theme.Theme) error {
 	}
 	p.measurements(r.Measurements)
 	p.shapes(laid.Tests)
+	p.loaded(r.Measurements)
 	if len(laid.NCCL) > 0 {
 		p.title("For NCCL", "in the environment of jobs on these guests")
 	}
@@ -70,7 +71,7 @@ func Terminal(w io.Writer, r *report.Report, t theme.Theme) error {
 		p.line("")
 	}
 	for _, n := range r.Notes {
-		p.line("note: %s", plain.Clean(n))
+		p.line("note: %s", backends.Clean(n))
 	}
 	_, err := io.WriteString(w, theme.Fold(p.b.String(), columns))
 	return err
@@ -92,7 +93,7 @@ var marks = map[checks.Status]theme.Mark{checks.Pass: theme.Pass, checks.Warn: t
 
 func (p *printer) heading(r *report.Report) {
 	row := func(label, value string) {
-		p.line("%s%s", p.t.Quiet.Render(fmt.Sprintf("%-9s", label)), plain.Clean(value))
+		p.line("%s%s", p.t.Quiet.Render(fmt.Sprintf("%-9s", label)), backends.Clean(value))
 	}
 	if r.Run != "" {
 		row("run", r.Run+", "+r.Mode+", "+r.Status)
@@ -117,7 +118,7 @@ func (p *printer) findings(r *report.Report) {
 				p.line("      %s", e)
 			}
 			if f.Remedy != "" {
-				p.line("      remedy: %s", plain.Clean(f.Remedy))
+				p.line("      remedy: %s", backends.Clean(f.Remedy))
 			}
 		}
 	}
@@ -158,8 +159,8 @@ func (p *printer) changes(all []report.Outcome) {
 	p.title("Changed", fmt.Sprintf("%d done, %d already so, %d failed, %d not tried", n["done"], n["skipped"], n["failed"], n["blocked"]+n["pending"]))
 	for _, c := range all {
 		if c.State == "failed" {
-			p.line("  %s %s", p.t.Symbol(theme.Fail), plain.Clean(c.Target.Name+": "+plan.Title(c.Change)))
-			p.line("      %s", p.t.Bad.Render(plain.Clean(strings.TrimPrefix(c.Err, c.Target.Name+": "))))
+			p.line("  %s %s", p.t.Symbol(theme.Fail), backends.Clean(c.Target.Name+": "+plan.Title(c.Change)))
+			p.line("      %s", p.t.Bad.Render(backends.Clean(strings.TrimPrefix(c.Err, c.Target.Name+": "))))
 		}
 	}
 	if len(order) > 0 {

@@ -3,7 +3,7 @@
 package answers
 
 import (
-	"net/netip"
+	"cmp"
 	"time"
 )
 
@@ -39,6 +39,7 @@ type Answers struct {
 	Hosts      Hosts     `yaml:"hosts" json:"hosts"`
 	NIC        NIC       `yaml:"nic" json:"nic"`
 	Switch     Switch    `yaml:"switch" json:"switch"`
+	Rails      []Rail    `yaml:"rails" json:"rails,omitempty"` // instead of NIC and Switch, which are those of the first then
 	PVRDMA     PVRDMAOpt `yaml:"pvrdma" json:"pvrdma"`
 	QoS        QoS       `yaml:"qos" json:"qos"`
 	SRIOV      SRIOVOpt  `yaml:"sriov" json:"sriov"`
@@ -51,6 +52,8 @@ type Answers struct {
 	Confirmed  Confirmed `yaml:"confirmed" json:"confirmed"`
 	Measure    Measure   `yaml:"measure" json:"measure"`
 	Run        Run       `yaml:"run" json:"run"`
+
+	Unused []string `yaml:"-" json:"-"` // keys of the file that its mode does not use: "answers.yaml:12: sriov.vfs"
 }
 
 // VCenter says where the vCenter is. The password is never here.
@@ -73,6 +76,15 @@ type NIC struct {
 	MACs   map[string]MAC `yaml:"macs" json:"macs"` // by host name
 	Driver string         `yaml:"driver" json:"driver"`
 	Device string         `yaml:"device" json:"device"` // vmnic2, or a PCI address 0000:3b:00.0
+
+	Slot     string `yaml:"slot" json:"slot,omitempty"` // PCI address without function: 0000:3b:00
+	NUMA     Node   `yaml:"numa" json:"numa,omitempty"`
+	Position int    `yaml:"position" json:"position,omitempty"` // place among those that the rest describes, by PCI address; 0: any
+}
+
+// Open reports whether the answers say nothing of the pNIC.
+func (n NIC) Open() bool {
+	return n.Speed == 0 && len(n.MACs) == 0 && cmp.Or(n.Driver, n.Device, n.Slot, string(n.NUMA)) == "" && n.Position == 0
 }
 
 // Switch is the distributed switch (DVS) and its port group.
@@ -87,7 +99,7 @@ type Switch struct {
 
 // PVRDMAOpt is what only mode pvrdma needs.
 type PVRDMAOpt struct {
-	VMKNic   string `yaml:"vmknic" json:"vmknic"`
+	VMKNic   VMKNic `yaml:"vmknic" json:"vmknic"`
 	Protocol string `yaml:"protocol" json:"protocol"` // rocev1, rocev2
 }
 
@@ -109,7 +121,7 @@ type SRIOVOpt struct {
 // GPUOpt is what only mode gpudirect needs.
 type GPUOpt struct {
 	GPUs     map[string][]PCI `yaml:"gpus" json:"gpus"`       // by VM name; empty: every free GPU
-	NIC      string           `yaml:"nic" json:"nic"`         // passthrough, sriov
+	NIC      string           `yaml:"nic" json:"nic"`         // passthrough, sriov, pvrdma
 	Backing  string           `yaml:"backing" json:"backing"` // fixed, dynamic
 	MMIO     MMIO             `yaml:"mmio" json:"mmio"`
 	AllowP2P bool             `yaml:"allow_p2p" json:"allow_p2p"`
@@ -117,6 +129,14 @@ type GPUOpt struct {
 	ATS      bool             `yaml:"ats" json:"ats"`           // ATS_ENABLED of the card's firmware
 	Driver   []string         `yaml:"driver" json:"driver"`     // packages that bring the NVIDIA driver into guests without one, or its .run file
 	Perftest string           `yaml:"perftest" json:"perftest"` // source of perftest in the guests, "": none is built
+
+	Models map[string]GPUModel `yaml:"models" json:"models,omitempty"` // by PCI ids, 10de:2fff
+}
+
+// A GPUModel is what the operator knows of a model of GPU, in GB; 0: not stated.
+type GPUModel struct {
+	Framebuffer int `yaml:"framebuffer" json:"framebuffer,omitempty"`
+	BAR         int `yaml:"bar" json:"bar,omitempty"`
 }
 
 // ESXi says how the shell of a host is reached.
@@ -128,25 +148,44 @@ type ESXi struct {
 
 // A VM takes part in the fabric. Either IP or Adapters gives its addresses.
 type VM struct {
-	Name     string       `yaml:"name" json:"name"` // name or inventory path
-	IP       netip.Prefix `yaml:"ip" json:"ip,omitzero"`
-	Adapters []Adapter    `yaml:"adapters" json:"adapters,omitempty"`
-	Group    string       `yaml:"group" json:"group,omitempty"` // VMs of one group are never off together
-	Hardware Hardware     `yaml:"hardware" json:"hardware,omitempty"`
-	Guest    VMGuest      `yaml:"guest" json:"guest"`
+	Name     string    `yaml:"name" json:"name"` // name or inventory path
+	IP       Address   `yaml:"ip" json:"ip,omitzero"`
+	Adapters []Adapter `yaml:"adapters" json:"adapters,omitempty"`
+	Group    string    `yaml:"group" json:"group,omitempty"` // VMs of one group are never off together
+	Hardware Hardware  `yaml:"hardware" json:"hardware,omitempty"`
+	Guest    VMGuest   `yaml:"guest" json:"guest"`
 }
 
 // An Adapter is one RDMA adapter of a VM that has several.
 type Adapter struct {
-	IP        netip.Prefix `yaml:"ip" json:"ip"`
-	PortGroup string       `yaml:"portgroup" json:"portgroup"` // "": switch.portgroup
+	Rail      string  `yaml:"rail" json:"rail,omitempty"` // "": the only one
+	IP        Address `yaml:"ip" json:"ip"`
+	PortGroup string  `yaml:"portgroup" json:"portgroup"` // "": that of the rail
 }
 
-// VMGuest says how the guest is reached over SSH. Address "": what VMware Tools reports.
+// VMGuest says how the guest is reached over SSH and what may be done in it. Address "": what VMware Tools reports.
 type VMGuest struct {
 	Address string `yaml:"address" json:"address"`
 	Port    int    `yaml:"port" json:"port"`
 	User    string `yaml:"user" json:"user"`
+	Manage  *bool  `yaml:"manage" json:"manage,omitempty"`   // nil: true
+	Install *bool  `yaml:"install" json:"install,omitempty"` // nil: guest.install
+	Persist *bool  `yaml:"persist" json:"persist,omitempty"` // nil: guest.persist
+}
+
+// Managed reports whether the guest is set up: an appliance gets its adapter alone, and is never logged in to.
+func (g VMGuest) Managed() bool { return g.Manage == nil || *g.Manage }
+
+// GuestOf returns what may be done inside the guest of a VM: what the VM itself says, else guest.
+func (a *Answers) GuestOf(v VM) Guest {
+	g := a.Guest
+	if v.Guest.Install != nil {
+		g.Install = *v.Guest.Install
+	}
+	if v.Guest.Persist != nil {
+		g.Persist = *v.Guest.Persist
+	}
+	return g
 }
 
 // Tuning is what makes VMs answer evenly, each of it at a cost (RoCE SR-IOV Setup and Performance Study on vSphere 7.x,
@@ -163,6 +202,8 @@ type Guest struct {
 	Persist bool `yaml:"persist" json:"persist"`
 	// OFED are the paths, in the guests, of archives of MLNX_OFED: each guest gets the one that is made for it.
 	OFED []string `yaml:"ofed" json:"ofed"`
+	// Environment tells applications the traffic class: UCX and NCCL, by environment variables of every login.
+	Environment bool `yaml:"environment" json:"environment"`
 }
 
 // Container is an image in the guests from whose containers RDMA is measured too (PVRDMA and vSphere Bitfusion, VMware,
@@ -173,7 +214,7 @@ type Container struct {
 	Base  string `yaml:"base" json:"base"`
 }
 
-// Confirmed is the operator's word on what nothing can read.
+// Confirmed holds the operator's answers about settings that cannot be detected.
 type Confirmed struct {
 	SwitchPFC bool `yaml:"switch_pfc" json:"switch_pfc"`
 	Above4G   bool `yaml:"above_4g" json:"above_4g"`
@@ -184,8 +225,10 @@ type Measure struct {
 	Pairs     string `yaml:"pairs" json:"pairs"` // ring, all
 	Bandwidth bool   `yaml:"bandwidth" json:"bandwidth"`
 	Latency   bool   `yaml:"latency" json:"latency"`
-	Repeat    int    `yaml:"repeat" json:"repeat"`       // how often each test runs; the median counts
-	LinkGbps  Gbps   `yaml:"link_gbps" json:"link_gbps"` // 0: the speed of the host ports
+	Load      string `yaml:"load" json:"load"`             // none, incast, all: several senders at once
+	CrossRail string `yaml:"cross_rail" json:"cross_rail"` // none, all: what reaches other rails
+	Repeat    int    `yaml:"repeat" json:"repeat"`         // how often each test runs; the median counts
+	LinkGbps  Gbps   `yaml:"link_gbps" json:"link_gbps"`   // 0: the speed of the host ports
 }
 
 // Run says how the work is spread.
@@ -264,15 +307,20 @@ func (p Power) Limit(vms int) int {
 // Networks returns the RDMA adapters that a VM shall have, the short form (ip) spelled out.
 func (a *Answers) Networks(v VM) []Adapter {
 	if len(v.Adapters) == 0 {
-		if !v.IP.IsValid() {
+		switch {
+		case !v.IP.Given() && !v.Guest.Managed():
+			return a.withoutIP()
+		case !v.IP.Given():
 			return nil
+		case a.Several():
+			return a.onRails(v.IP)
 		}
 		return []Adapter{{IP: v.IP, PortGroup: a.Switch.PortGroup}}
 	}
 	out := make([]Adapter, len(v.Adapters))
 	for i, n := range v.Adapters {
 		if n.PortGroup == "" {
-			n.PortGroup = a.Switch.PortGroup
+			n.PortGroup = a.RailOf(n).Switch.PortGroup
 		}
 		out[i] = n
 	}
@@ -284,19 +332,35 @@ func (a *Answers) VFs() bool {
 	return a.Mode == SRIOV || a.Mode == GPUDirect && a.GPUDirect.NIC == "sriov"
 }
 
+// GPUs reports whether VMs get GPUs: in mode gpudirect, and beside PVRDMA adapters where the answers ask for them. The card
+// is the host's then, and data goes through host memory.
+func (a *Answers) GPUs() bool {
+	return a.Mode == GPUDirect || a.Mode == PVRDMA && (a.GPUDirect.NIC == NICPVRDMA || len(a.GPUDirect.GPUs) > 0)
+}
+
+// NICPVRDMA is the value of gpudirect.nic for GPUs beside PVRDMA adapters.
+const NICPVRDMA = "pvrdma"
+
 // WholeCard reports whether a VM gets the RDMA card itself: then it is on no switch, and no adapter leads to it.
 func (a *Answers) WholeCard() bool { return a.Mode == GPUDirect && !a.VFs() }
 
-// PortGroups returns every port group that the VMs need, in the order of the answers and each once; the one of the
-// switch comes first.
+// PortGroups returns every port group that the VMs need, in the order of the answers and each once; those of the
+// switches come first.
 func (a *Answers) PortGroups() []string {
-	out, seen := []string{a.Switch.PortGroup}, map[string]bool{a.Switch.PortGroup: true}
+	var out []string
+	seen := map[string]bool{}
+	add := func(name string) {
+		if !seen[name] {
+			seen[name] = true
+			out = append(out, name)
+		}
+	}
+	for _, r := range a.AllRails() {
+		add(r.Switch.PortGroup)
+	}
 	for _, v := range a.VMs {
 		for _, n := range a.Networks(v) {
-			if !seen[n.PortGroup] {
-				seen[n.PortGroup] = true
-				out = append(out, n.PortGroup)
-			}
+			add(n.PortGroup)
 		}
 	}
 	return out

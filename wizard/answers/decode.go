@@ -30,7 +30,7 @@ func (d *decoder) report(n *yaml.Node, path, hint, format string, args ...any) {
 
 // defaults fills in what the table of keys says for everything below path.
 func (d *decoder) defaults(v reflect.Value, path string) {
-	if v.Kind() == reflect.Struct && !isText(v) {
+	if v.Kind() == reflect.Struct && !isText(v) && shortOf(v) == nil {
 		for name, f := range fields(v) {
 			d.defaults(f, join(path, name))
 		}
@@ -57,7 +57,18 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string) {
 		return
 	}
 	switch v.Kind() {
+	case reflect.Pointer:
+		e := reflect.New(v.Type().Elem())
+		d.value(n, e.Elem(), path)
+		v.Set(e)
 	case reflect.Struct:
+		if s := shortOf(v); s != nil && n.Kind != yaml.MappingNode {
+			if text, ok := d.scalar(n, path); ok {
+				value, _ := s.short()
+				*value = text
+			}
+			return
+		}
 		d.mapping(n, path, func(key string, kn, vn *yaml.Node) {
 			f, ok := field(v, key)
 			if !ok {
@@ -216,6 +227,19 @@ func describe(n *yaml.Node) string {
 		return strconv.Quote(clip(n.Value))
 	}
 	return "this"
+}
+
+// A shortened struct may be written as one value, where the rest of it is empty.
+type shortened interface {
+	short() (value *string, alone bool)
+}
+
+func shortOf(v reflect.Value) shortened {
+	if !v.CanAddr() {
+		return nil
+	}
+	s, _ := v.Addr().Interface().(shortened)
+	return s
 }
 
 func isText(v reflect.Value) bool {

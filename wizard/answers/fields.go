@@ -9,7 +9,8 @@ import (
 func fields(v reflect.Value) iter.Seq2[string, reflect.Value] {
 	return func(yield func(string, reflect.Value) bool) {
 		for i := range v.NumField() {
-			if !yield(v.Type().Field(i).Tag.Get("yaml"), v.Field(i)) {
+			name := v.Type().Field(i).Tag.Get("yaml")
+			if name != "-" && !yield(name, v.Field(i)) {
 				return
 			}
 		}

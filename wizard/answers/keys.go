@@ -1,6 +1,9 @@
 package answers
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // A Key documents one key of the file. The table of keys is the one source of defaults, of the limits that Load
 // holds, of the schema and of the comments in a saved file.
@@ -18,6 +21,40 @@ type Key struct {
 
 // Keys returns every key in the order of the file.
 func Keys() []Key {
+	keys := fixedKeys()
+	after := slices.IndexFunc(keys, func(k Key) bool { return k.Path == "pvrdma" })
+	return slices.Insert(keys, after, railKeys(keys)...)
+}
+
+// railKeys are the keys of rails: those of nic and switch below each, and their own.
+func railKeys(keys []Key) []Key {
+	out := []Key{
+		{Path: "rails", Doc: "Instead of nic and switch, where hosts have several RDMA pNICs: each rail takes one of each host."},
+		{Path: "rails[].name", Doc: "name of the rail", Required: true, Hint: "write letters, digits, dots and dashes, 31 at most: rail-1"},
+	}
+	for _, k := range keys {
+		if !strings.HasPrefix(k.Path, "nic") && !strings.HasPrefix(k.Path, "switch") {
+			continue
+		}
+		switch k.Path {
+		case "switch.name":
+			k.Default, k.Doc = "", `"": RDMA-DVS; with several rails RDMA-DVS-1, RDMA-DVS-2, ..`
+		case "switch.portgroup":
+			k.Default, k.Doc = "", `"": RDMA-PG; with several rails RDMA-PG-1, RDMA-PG-2, ..`
+		}
+		k.Path = "rails[]." + k.Path
+		out = append(out, k)
+	}
+	return append(out,
+		Key{Path: "rails[].sriov", Doc: "Virtual functions of this rail's pNIC."},
+		Key{Path: "rails[].sriov.vfs", Doc: "VFs of this rail's pNIC; 0: sriov.vfs", Min: 0, Max: 127},
+		Key{Path: "rails[].network", Doc: "where VMs with ip alone have their address on this rail, with the same number as ip; \"\": the network after that of the rail before",
+			Hint: "write an IPv4 network with its prefix: 192.168.51.0/24"},
+		Key{Path: "rails[].optional", Doc: "hosts without a pNIC for this rail leave it out; false: they are refused", Default: "false"},
+	)
+}
+
+func fixedKeys() []Key {
 	return []Key{
 		{Path: "apiVersion", Doc: "shape of this file", Default: APIVersion, Enum: []string{APIVersion}},
 		{Path: "mode", Doc: "pvrdma | sriov | gpudirect", Enum: []string{string(PVRDMA), string(SRIOV), string(GPUDirect)}, Required: true},
@@ -40,6 +77,9 @@ func Keys() []Key {
 		{Path: "nic.macs{}", Doc: "MAC address of the pNIC", Hint: "write six bytes in hexadecimal: 0c:42:a1:00:00:01"},
 		{Path: "nic.driver", Doc: "name of the ESXi driver; \"\": any"},
 		{Path: "nic.device", Doc: "vmnic2 or a PCI address, the same on every host; \"\": any", Hint: "write vmnic2 or 0000:3b:00.0"},
+		{Path: "nic.slot", Doc: "PCI address of the card without function, 0000:3b:00, the same on every host; \"\": any", Hint: "write 0000:3b:00"},
+		{Path: "nic.numa", Doc: "NUMA node of the pNIC; \"\": any", Hint: "write a number: 0, 1"},
+		{Path: "nic.position", Doc: "which of the pNICs that the other keys describe, by PCI address: 1 is the first; 0: any", Default: "0", Min: 0, Max: 64},
 
 		{Path: "switch", Doc: "The distributed switch (DVS) that carries RDMA and nothing else."},
 		{Path: "switch.name", Doc: "completed when it is ours, made when it is missing", Default: "RDMA-DVS"},
@@ -52,6 +92,15 @@ func Keys() []Key {
 		{Path: "pvrdma", Doc: "Paravirtual RDMA.", Mode: PVRDMA},
 		{Path: "pvrdma.vmknic", Doc: "vmknic of every host that carries the control traffic (TCP 28250)", Default: "vmk0",
 			Hint: "write the bare name, vmk0, without quotes inside it", Mode: PVRDMA},
+		{Path: "pvrdma.vmknic.name", Doc: "where hosts differ, written below vmknic: that of all hosts that names does not list", Mode: PVRDMA},
+		{Path: "pvrdma.vmknic.names", Doc: "{host: vmknic}", Mode: PVRDMA},
+		{Path: "pvrdma.vmknic.names{}", Doc: "vmknic of this host", Mode: PVRDMA},
+		{Path: "pvrdma.vmknic.create", Doc: "create a vmknic for PVRDMA on every host that names does not list, instead of naming one", Mode: PVRDMA},
+		{Path: "pvrdma.vmknic.create.portgroup", Doc: "distributed port group of the vmknics; created on the RDMA switch when it is missing", Mode: PVRDMA},
+		{Path: "pvrdma.vmknic.create.vlan", Doc: "VLAN of that port group; 0: untagged", Default: "0", Min: 0, Max: 4094, Mode: PVRDMA},
+		{Path: "pvrdma.vmknic.create.network", Doc: "IPv4 network of the vmknics", Hint: "write it like 10.1.0.0/24", Mode: PVRDMA},
+		{Path: "pvrdma.vmknic.create.start", Doc: "address of the first host; the others, by name, take the next free ones",
+			Hint: "write it like 10.1.0.11", Mode: PVRDMA},
 		{Path: "pvrdma.protocol", Doc: "rocev2 | rocev1", Default: "rocev2", Enum: []string{"rocev2", "rocev1"}, Mode: PVRDMA},
 
 		{Path: "qos", Doc: "How loss is avoided. pfc costs a reboot of each host and acts on every port of the same driver."},
@@ -71,7 +120,7 @@ func Keys() []Key {
 		{Path: "gpudirect.gpus", Doc: "{VM: [PCI address, ..]}; {}: every free GPU", Mode: GPUDirect},
 		{Path: "gpudirect.gpus{}", Doc: "PCI addresses of the GPUs of this VM"},
 		{Path: "gpudirect.gpus{}[]", Doc: "PCI address", Hint: "write the address as ESXi prints it: 0000:3d:00.0"},
-		{Path: "gpudirect.nic", Doc: "passthrough | sriov", Default: "passthrough", Enum: []string{"passthrough", "sriov"}, Mode: GPUDirect},
+		{Path: "gpudirect.nic", Doc: "passthrough | sriov | pvrdma (a PVRDMA adapter beside the GPUs, without peer-to-peer; the same as mode pvrdma with gpudirect.gpus)", Default: "passthrough", Enum: []string{"passthrough", "sriov", NICPVRDMA}, Mode: GPUDirect},
 		{Path: "gpudirect.backing", Doc: "fixed | dynamic; dynamic keeps HA restart, and ESXi chooses which device of the make", Default: "fixed",
 			Enum: []string{"fixed", "dynamic"}, Mode: GPUDirect},
 		{Path: "gpudirect.mmio", Doc: "kb | minimal | guide | GB", Default: "kb", Hint: "write kb, minimal, guide or a power of two in GB, as 256", Mode: GPUDirect},
@@ -83,18 +132,26 @@ func Keys() []Key {
 		{Path: "gpudirect.perftest", Doc: "source of perftest, as the guests see it, to be built with CUDA where there is none; \"\": GPU memory is measured only where it is there",
 			Hint: "write the path in the guests: /mnt/share/perftest-24.10.0-0.65.tar.gz", Mode: GPUDirect},
 
+		{Path: "gpudirect.models", Doc: "{vendor:device: {framebuffer: GB, bar: GB}}: models of GPU that the table lacks, by PCI ids as 10de:2fff", Mode: GPUDirect},
+		{Path: "gpudirect.models{}", Doc: "size of this model"},
+		{Path: "gpudirect.models{}.framebuffer", Doc: "memory in GB", Max: 1024},
+		{Path: "gpudirect.models{}.bar", Doc: "BAR1 in GB, a power of two; 0: the smallest that holds the memory", Max: 1024},
+
 		{Path: "esxi", Doc: "The shell of hosts, only where the vSphere API is not enough."},
 		{Path: "esxi.user", Doc: "account", Default: "root"},
 		{Path: "esxi.port", Doc: "SSH port", Default: "22", Min: 1, Max: 65535},
 		{Path: "esxi.addresses", Doc: "{host: address[:port]} where the inventory name does not resolve"},
 		{Path: "esxi.addresses{}", Doc: "address[:port]", Hint: "write 10.0.0.1, 10.0.0.1:22 or [fd00::1]:22"},
 
-		{Path: "vms", Doc: "Each VM: name (or inventory path), ip of the RDMA interface (or adapters: [{ip, portgroup}]), and how its guest is reached."},
+		{Path: "vms", Doc: "Each VM: name (or inventory path), ip of the RDMA interface (or adapters: [{ip, portgroup}], with rails [{rail, ip}]), and how its guest is reached."},
 		{Path: "vms[].name", Doc: "name or inventory path", Required: true},
-		{Path: "vms[].ip", Doc: "address of the RDMA interface", Hint: "write an IPv4 address with its prefix: 192.168.50.11/24"},
+		{Path: "vms[].ip", Doc: "address of the RDMA interface; with several rails that of the first, and rails[].network has those of the others; " +
+			"or dhcp (not with GPUDirect): as the DHCP server of the RDMA network says, without its routes and DNS servers",
+			Hint: "write an IPv4 address with its prefix: 192.168.50.11/24; or dhcp"},
 		{Path: "vms[].adapters", Doc: "instead of ip, where a VM has several RDMA adapters"},
-		{Path: "vms[].adapters[].ip", Doc: "address of this adapter", Hint: "write an IPv4 address with its prefix: 192.168.50.11/24"},
-		{Path: "vms[].adapters[].portgroup", Doc: "\"\": switch.portgroup"},
+		{Path: "vms[].adapters[].rail", Doc: "name of the rail, where there are rails"},
+		{Path: "vms[].adapters[].ip", Doc: "address of this adapter, or dhcp", Hint: "write an IPv4 address with its prefix: 192.168.50.11/24; or dhcp"},
+		{Path: "vms[].adapters[].portgroup", Doc: "\"\": the port group of the switch, or of the rail"},
 		{Path: "vms[].group", Doc: "VMs of one group are never off at the same time"},
 		{Path: "vms[].hardware", Doc: "keep | upgrade (to the lowest version that the mode needs; cannot be undone) | 14; \"\": keep",
 			Hint: "write keep, upgrade or a number such as 14"},
@@ -102,6 +159,9 @@ func Keys() []Key {
 		{Path: "vms[].guest.address", Doc: "\"\": what VMware Tools reports", Hint: "write an address or a name, the port apart"},
 		{Path: "vms[].guest.port", Doc: "SSH port", Default: "22", Min: 1, Max: 65535},
 		{Path: "vms[].guest.user", Doc: "\"\": as for ssh"},
+		{Path: "vms[].guest.manage", Doc: "false: the VM gets its adapter alone, its guest is not logged in to (an appliance); ip may be left out then. Unset: true"},
+		{Path: "vms[].guest.install", Doc: "guest.install of this VM; unset: guest.install"},
+		{Path: "vms[].guest.persist", Doc: "guest.persist of this VM; unset: guest.persist"},
 
 		{Path: "tuning", Doc: "What makes VMs answer evenly; each takes resources of the host for this VM alone."},
 		{Path: "tuning.reserve_cpu", Doc: "reserve vCPUs x MHz of a core", Default: "false"},
@@ -114,12 +174,14 @@ func Keys() []Key {
 		{Path: "guest.ofed", Doc: "archives of MLNX_OFED, or packages doca-host, as the guests see them (a share), each guest takes its own; []: the drivers of the distribution stay"},
 		{Path: "guest.ofed[]", Doc: "/PATH/MLNX_OFED_LINUX-VERSION-SYSTEM-ARCH.tgz or /PATH/doca-host_VERSION-SYSTEM_ARCH.deb", Hint: "write the path in the guests, the archive's name as NVIDIA gave it: /mnt/share/MLNX_OFED_LINUX-24.10-1.1.4.0-rhel9.4-x86_64.tgz"},
 
+		{Path: "guest.environment", Doc: "with qos.lossless pfc, tell UCX and NCCL the traffic class by environment variables of every login (and of images that are built); without it only applications that use RDMA-CM are in the class", Default: "false"},
+
 		{Path: "container", Doc: "Containers, from which RDMA is measured beside the guest itself; docker, podman or nerdctl must be there."},
 		{Path: "container.image", Doc: "name of the image, with its tag; \"\": none", Hint: "write a name with a tag, as tensorrt-pvrdma:20.12"},
 		{Path: "container.base", Doc: "image of NGC to build it from, with the distribution's RDMA libraries in place of MLNX_OFED's; \"\": it is there",
 			Hint: "write an image with its registry and tag, as nvcr.io/nvidia/tensorrt:20.12-py3"},
 
-		{Path: "confirmed", Doc: "Your word on what nothing can read."},
+		{Path: "confirmed", Doc: "Settings that cannot be detected; please confirm."},
 		{Path: "confirmed.switch_pfc", Doc: "the physical switch has PFC, trust and ECN as in qos", Default: "false"},
 		{Path: "confirmed.above_4g", Doc: "\"Above 4G decoding\" is on in the BIOS", Default: "false"},
 
@@ -127,6 +189,9 @@ func Keys() []Key {
 		{Path: "measure.pairs", Doc: "ring | all", Default: "ring", Enum: []string{"ring", "all"}},
 		{Path: "measure.bandwidth", Doc: "ib_send_bw", Default: "true"},
 		{Path: "measure.latency", Doc: "ib_send_lat", Default: "true"},
+		{Path: "measure.load", Doc: "none | incast | all; several senders at once: incast (each VM receives once), all (also one half of the VMs with the other, both ways); asks first on a real fabric", Default: "none", Enum: []string{"none", "incast", "all"}},
+		{Path: "measure.cross_rail", Default: "none", Enum: []string{"none", "all"},
+			Doc: "none | all; with several rails, whether an address of one answers in the network of another: rails of different VLANs must not reach each other"},
 		{Path: "measure.repeat", Doc: "how often each test runs; the median of each size counts", Default: "1", Min: 1, Max: 100},
 		{Path: "measure.link_gbps", Doc: "what the links carry, where that is not the speed of the host ports (shaped or virtual links); \"\": their speed", Hint: "write Gb/s as a number: 25, 0.5"},
 

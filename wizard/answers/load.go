@@ -6,6 +6,7 @@ import (
 	"io"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -53,12 +54,59 @@ func Load(r io.Reader, name string) (*Answers, error) {
 	d.defaults(reflect.ValueOf(a).Elem(), "")
 	d.nodes = map[string]*yaml.Node{}
 	d.value(root, reflect.ValueOf(a).Elem(), "")
+	if d.nodes["pvrdma.vmknic.name"] == nil && a.PVRDMA.VMKNic.Create != nil {
+		a.PVRDMA.VMKNic.Name = ""
+	}
+	d.rails(root, a)
+	if a.Mode == GPUDirect && a.GPUDirect.NIC == NICPVRDMA {
+		a.Mode = PVRDMA
+	}
 	d.check(a)
+	a.Unused = d.unused(a)
 	if len(d.problems) > 0 {
 		d.problems.sort()
 		return nil, d.problems
 	}
 	return a, nil
+}
+
+// rails takes over a list of rails. What it replaces must not stand beside it.
+func (d *decoder) rails(root *yaml.Node, a *Answers) {
+	if child(root, "rails") == nil {
+		return
+	}
+	for _, key := range []string{"nic", "switch"} {
+		if n := child(root, key); n != nil {
+			d.report(n, key, "keep one of the two: each rail has its own "+key, "stands beside rails")
+		}
+	}
+	a.FromRails(a.Rails)
+}
+
+// besidePVRDMA are the keys of gpudirect that GPUs beside PVRDMA adapters use.
+var besidePVRDMA = []string{"gpudirect.gpus", "gpudirect.nic", "gpudirect.backing", "gpudirect.mmio", "gpudirect.driver", "gpudirect.models"}
+
+// unused lists the keys that stand in the file with a value other than the default and that the mode does not use.
+func (d *decoder) unused(a *Answers) (out []string) {
+	defaults := reflect.ValueOf(Default(a.Mode)).Elem()
+	for _, k := range Keys() {
+		n := d.nodes[k.Path]
+		section, name, ok := strings.Cut(k.Path, ".")
+		switch {
+		case n == nil || !ok || strings.ContainsAny(name, ".[{") || k.Mode == "" || k.Mode == a.Mode:
+			continue
+		case k.Mode == SRIOV && a.VFs(), k.Mode == GPUDirect && a.GPUs() && slices.Contains(besidePVRDMA, k.Path):
+			continue
+		}
+		is, _ := field(reflect.ValueOf(a).Elem(), section)
+		was, _ := field(defaults, section)
+		is, _ = field(is, name)
+		was, _ = field(was, name)
+		if is.IsValid() && was.IsValid() && !reflect.DeepEqual(is.Interface(), was.Interface()) {
+			out = append(out, fmt.Sprintf("%s:%d: %s", d.file, n.Line, k.Path))
+		}
+	}
+	return out
 }
 
 // check adds what Validate finds, at the place where it stands; paths that could not be read are not blamed twice.
@@ -91,7 +139,7 @@ func (d *decoder) place(path string) *yaml.Node {
 
 var yamlLine = regexp.MustCompile(`line ([0-9]+): *`)
 
-// parse gives the mapping at the root of the only document; nil after a problem that hides everything else.
+// parse returns the mapping at the root of the only document; nil after a problem that hides everything else.
 func (d *decoder) parse(raw []byte) *yaml.Node {
 	if len(raw) > sizeLimit {
 		d.report(nil, "", "", "is larger than %d MB: these are no answers", sizeLimit>>20)

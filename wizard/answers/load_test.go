@@ -1,12 +1,14 @@
 package answers_test
 
 import (
+	"bytes"
 	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
@@ -32,14 +34,14 @@ func TestDefaultsAreThoseOfTheContract(t *testing.T) {
 	want := &answers.Answers{
 		APIVersion: "rdma-setup/v1", Mode: answers.PVRDMA,
 		Switch:    answers.Switch{Name: "RDMA-DVS", PortGroup: "RDMA-PG", Uplinks: 1, MTU: 9000},
-		PVRDMA:    answers.PVRDMAOpt{VMKNic: "vmk0", Protocol: "rocev2"},
+		PVRDMA:    answers.PVRDMAOpt{VMKNic: answers.VMKNic{Name: "vmk0"}, Protocol: "rocev2"},
 		QoS:       answers.QoS{Lossless: "none", Priority: 3, DSCP: 26, ECN: true},
 		SRIOV:     answers.SRIOVOpt{VFs: 8},
 		GPUDirect: answers.GPUOpt{NIC: "passthrough", Backing: "fixed", MMIO: "kb", AllowP2P: true, RelaxACS: true},
 		ESXi:      answers.ESXi{User: "root", Port: 22},
 		Guest:     answers.Guest{Install: true, Persist: true},
 		Tuning:    answers.Tuning{Latency: "normal", NUMA: "none"},
-		Measure:   answers.Measure{Pairs: "ring", Bandwidth: true, Latency: true, Repeat: 1},
+		Measure:   answers.Measure{Pairs: "ring", Bandwidth: true, Latency: true, Load: "none", CrossRail: "none", Repeat: 1},
 		Run:       answers.Run{Parallel: 16, Lock: answers.LockLocal, Reboot: answers.Reboot{MaxUnavailable: 1, Timeout: answers.Duration(30 * 60e9), Canary: true}, Power: answers.Power{Canary: true}, Bystanders: answers.BystandersDRS},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -86,6 +88,27 @@ vms: [{name: a, ip: 10.1.1.1/24}]
 	}
 }
 
+// Keys that another mode alone uses are told with their line; those that have the default, and those of GPUs beside PVRDMA
+// adapters, are not.
+func TestUnusedKeys(t *testing.T) {
+	for text, want := range map[string]string{
+		"mode: pvrdma\nsriov: {vfs: 4}\ngpudirect:\n  ats: true":                                                 "test.yaml:2: sriov.vfs test.yaml:4: gpudirect.ats",
+		"mode: pvrdma\nsriov: {vfs: 8}\ngpudirect: {nic: passthrough}":                                           "",
+		"mode: gpudirect\npvrdma: {vmknic: vmk3}\nsriov: {vfs: 4}":                                               "test.yaml:2: pvrdma.vmknic test.yaml:3: sriov.vfs",
+		"mode: gpudirect\nsriov: {vfs: 4}\ngpudirect: {nic: sriov}":                                              "",
+		"mode: gpudirect\npvrdma: {vmknic: vmk3}\ngpudirect: {nic: pvrdma, mmio: 256}":                           "",
+		"mode: pvrdma\ngpudirect: {gpus: {a: [3d:00.0]}, relax_acs: false}\nvms: [{name: a, ip: 10.1.1.1/24}]\n": "test.yaml:2: gpudirect.relax_acs",
+	} {
+		a, err := answers.Load(strings.NewReader(text), "test.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(a.Unused, " "); got != want {
+			t.Errorf("%s\n  %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestEveryProblemIsNamedWithItsLine(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string
@@ -94,23 +117,46 @@ func TestEveryProblemIsNamedWithItsLine(t *testing.T) {
 		what string // part of the problem
 		hint string // part of the hint
 	}{
-		"unknown key, near one":               {"mode: pvrdma\nnic:\n  sped: 100G", 3, "nic.sped", "unknown key", "speed"},
-		"unknown key of elsewhere":            {"mode: pvrdma\nvlan: 5", 2, "vlan", "unknown key", "switch.vlan"},
-		"unknown key, nothing near":           {"mode: pvrdma\nguest: {zzzzzz: 1}", 2, "guest.zzzzzz", "unknown key", "install, persist"},
-		"unknown mode":                        {"mode: pvrmda", 1, "mode", `"pvrmda" is not known`, "pvrdma"},
-		"mode missing":                        {"guest: {install: true}", 1, "mode", "missing", "pvrdma, sriov, gpudirect"},
-		"key twice":                           {"mode: pvrdma\nswitch: {mtu: 9000}\nswitch: {mtu: 1500}", 3, "switch", "twice, first in line 2", "one of the two"},
-		"map for text":                        {"mode: pvrdma\nvcenter: {url: {a: b}}", 2, "vcenter.url", "keys and values", ""},
-		"list for map":                        {"mode: pvrdma\nswitch: [1]", 2, "switch", "a list", "key: value"},
-		"text for list":                       {"mode: pvrdma\nhosts: {names: esx-01}", 2, "hosts.names", `not "esx-01"`, "list"},
-		"text for number":                     {"mode: pvrdma\nswitch: {mtu: '9000'}", 2, "switch.mtu", "whole number", "without quotes"},
-		"fraction":                            {"mode: pvrdma\nswitch: {mtu: 1.5}", 2, "switch.mtu", "whole number", ""},
-		"yes":                                 {"mode: pvrdma\nguest: {install: yes}", 2, "guest.install", "true or false", ""},
-		"bare true as a name":                 {"mode: pvrdma\nswitch: {name: true}", 2, "switch.name", "want text", "quotes"},
-		"MTU":                                 {"mode: pvrdma\nswitch: {mtu: 1000}", 2, "switch.mtu", "not between 1280 and 9190", ""},
-		"VLAN":                                {"mode: pvrdma\nswitch: {vlan: 4095}", 2, "switch.vlan", "not between 0 and 4094", ""},
-		"port group named as switch":          {"mode: pvrdma\nswitch: {name: RDMA, portgroup: RDMA}", 2, "switch.portgroup", "that of the switch too", ""},
-		"vmknic in quotes":                    {`mode: pvrdma` + "\n" + `pvrdma: {vmknic: '"vmk0"'}`, 2, "pvrdma.vmknic", "no vmknic", "write vmk0"},
+		"GPUs in mode sriov":          {"mode: sriov\ngpudirect:\n  gpus: {a: [3d:00.0]}\nvms: [{name: a, ip: 10.1.1.1/24}]", 3, "gpudirect.gpus", "contradicts mode sriov", "gpudirect"},
+		"VFs for GPUs in mode pvrdma": {"mode: pvrdma\ngpudirect: {nic: sriov}", 2, "gpudirect.nic", "contradicts mode pvrdma", "pvrdma"},
+		"PVRDMA in mode sriov":        {"mode: sriov\ngpudirect: {nic: pvrdma}", 2, "gpudirect.nic", "contradicts mode sriov", "pvrdma"},
+		"unknown key, near one":       {"mode: pvrdma\nnic:\n  sped: 100G", 3, "nic.sped", "unknown key", "speed"},
+		"unknown key of elsewhere":    {"mode: pvrdma\nvlan: 5", 2, "vlan", "unknown key", "switch.vlan"},
+		"unknown key, nothing near":   {"mode: pvrdma\nguest: {zzzzzz: 1}", 2, "guest.zzzzzz", "unknown key", "install, persist"},
+		"unknown mode":                {"mode: pvrmda", 1, "mode", `"pvrmda" is not known`, "pvrdma"},
+		"mode missing":                {"guest: {install: true}", 1, "mode", "missing", "pvrdma, sriov, gpudirect"},
+		"key twice":                   {"mode: pvrdma\nswitch: {mtu: 9000}\nswitch: {mtu: 1500}", 3, "switch", "twice, first in line 2", "one of the two"},
+		"map for text":                {"mode: pvrdma\nvcenter: {url: {a: b}}", 2, "vcenter.url", "keys and values", ""},
+		"list for map":                {"mode: pvrdma\nswitch: [1]", 2, "switch", "a list", "key: value"},
+		"text for list":               {"mode: pvrdma\nhosts: {names: esx-01}", 2, "hosts.names", `not "esx-01"`, "list"},
+		"text for number":             {"mode: pvrdma\nswitch: {mtu: '9000'}", 2, "switch.mtu", "whole number", "without quotes"},
+		"fraction":                    {"mode: pvrdma\nswitch: {mtu: 1.5}", 2, "switch.mtu", "whole number", ""},
+		"yes":                         {"mode: pvrdma\nguest: {install: yes}", 2, "guest.install", "true or false", ""},
+		"bare true as a name":         {"mode: pvrdma\nswitch: {name: true}", 2, "switch.name", "want text", "quotes"},
+		"MTU":                         {"mode: pvrdma\nswitch: {mtu: 1000}", 2, "switch.mtu", "not between 1280 and 9190", ""},
+		"VLAN":                        {"mode: pvrdma\nswitch: {vlan: 4095}", 2, "switch.vlan", "not between 0 and 4094", ""},
+		"port group named as switch":  {"mode: pvrdma\nswitch: {name: RDMA, portgroup: RDMA}", 2, "switch.portgroup", "that of the switch too", ""},
+		"vmknic in quotes":            {`mode: pvrdma` + "\n" + `pvrdma: {vmknic: '"vmk0"'}`, 2, "pvrdma.vmknic", "no vmknic", "write vmk0"},
+		"vmknic of one host":          {"mode: pvrdma\npvrdma: {vmknic: {names: {esx-01: vmko}}}", 2, "pvrdma.vmknic.names{esx-01}", "no vmknic", "digit zero"},
+		"vmknic to create, no network": {"mode: pvrdma\npvrdma: {vmknic: {create: {portgroup: P, start: 10.1.0.1}}}",
+			2, "pvrdma.vmknic.create.network", "is missing", "10.1.0.0/24"},
+		"vmknic to create, start elsewhere": {"mode: pvrdma\npvrdma: {vmknic: {create: {portgroup: P, network: 10.1.0.0/24, start: 10.2.0.1}}}",
+			2, "pvrdma.vmknic.create.start", "not in", "10.1.0.0/24"},
+		"vmknic to create beside a name": {"mode: pvrdma\npvrdma: {vmknic: {name: vmk1, create: {portgroup: P, network: 10.1.0.0/24, start: 10.1.0.1}}}",
+			2, "pvrdma.vmknic.name", "beside create", "one of both"},
+		"vmknic to create, bits": {"mode: pvrdma\npvrdma: {vmknic: {create: {portgroup: P, network: 10.1.0.1/24, start: 10.1.0.1}}}",
+			2, "pvrdma.vmknic.create.network", "after its prefix", "10.1.0.0/24"},
+		"vmknic to create, loopback": {"mode: pvrdma\npvrdma: {vmknic: {create: {portgroup: P, network: 127.0.0.0/24, start: 127.0.0.1}}}",
+			2, "pvrdma.vmknic.create.network", "no machine can have", "10.1.0.0/24"},
+		"vmknic to create, multicast": {"mode: pvrdma\npvrdma: {vmknic: {create: {portgroup: P, network: 239.1.0.0/24, start: 239.1.0.1}}}",
+			2, "pvrdma.vmknic.create.network", "no machine can have", "10.1.0.0/24"},
+		"vmknic to create, everything": {"mode: pvrdma\npvrdma: {vmknic: {create: {portgroup: P, network: 0.0.0.0/0, start: 10.1.0.1}}}",
+			2, "pvrdma.vmknic.create.network", "no machine can have", "10.1.0.0/24"},
+		"vmknic to create, broadcast": {"mode: pvrdma\npvrdma: {vmknic: {create: {portgroup: P, network: 10.1.0.0/24, start: 10.1.0.255}}}",
+			2, "pvrdma.vmknic.create.start", "broadcast address", "earlier"},
+		"vmknic to create, VLAN": {"mode: pvrdma\npvrdma: {vmknic: {create: {portgroup: P, vlan: 4095, network: 10.1.0.0/24, start: 10.1.0.1}}}",
+			2, "pvrdma.vmknic.create.vlan", "not between 0 and 4094", ""},
+		"vmknic with an unknown key":          {"mode: pvrdma\npvrdma: {vmknic: {namess: {esx-01: vmk1}}}", 2, "pvrdma.vmknic.namess", "unknown key", "names"},
 		"vmko (PVRDMA and vSphere Bitfusion)": {"mode: pvrdma\npvrdma: {vmknic: vmko}", 2, "pvrdma.vmknic", "no vmknic", "digit zero"},
 		"speed":                               {"mode: pvrdma\nnic: {speed: 100}", 2, "nic.speed", `"100" is no link speed`, "100G"},
 		"MAC":                                 {"mode: pvrdma\nnic: {macs: {h: zz}}", 2, "nic.macs{h}", "no MAC", "hexadecimal"},
@@ -122,6 +168,9 @@ func TestEveryProblemIsNamedWithItsLine(t *testing.T) {
 		"SHA-1 thumbprint":                    {"mode: pvrdma\nvcenter: {thumbprint: \"" + strings.Repeat("12:", 19) + "34\"}", 2, "vcenter.thumbprint", "is a SHA-1 thumbprint", "openssl"},
 		"thumbprint":                          {"mode: pvrdma\nvcenter: {thumbprint: 12:34}", 2, "vcenter.thumbprint", "no thumbprint", "hexadecimal"},
 		"IP without prefix":                   {"mode: pvrdma\nvms: [{name: a, ip: 10.0.0.1}]", 2, "vms[0].ip", "cannot be read", "192.168.50.11/24"},
+		"DHCP with GPUDirect":                 {"mode: gpudirect\nvms: [{name: a, ip: dhcp}]", 2, "vms[0].ip", "not for mode gpudirect", "192.168.50.11/24"},
+		"DHCP misspelled":                     {"mode: pvrdma\nvms: [{name: a, ip: dhpc}]", 2, "vms[0].ip", "cannot be read", "or dhcp"},
+		"DHCP and adapters":                   {"mode: pvrdma\nvms:\n- {name: a, ip: dhcp, adapters: [{ip: dhcp}]}", 3, "vms[0].adapters", "beside ip", ""},
 		"subnet as address":                   {"mode: pvrdma\nvms: [{name: a, ip: 10.0.0.0/24}]", 2, "vms[0].ip", "subnet itself", ""},
 		"broadcast":                           {"mode: pvrdma\nvms: [{name: a, ip: 10.0.0.255/24}]", 2, "vms[0].ip", "broadcast", ""},
 		"loopback":                            {"mode: pvrdma\nvms: [{name: a, ip: 127.0.0.1/8}]", 2, "vms[0].ip", "no address of a machine", ""},
@@ -259,5 +308,28 @@ func TestNetworksSpellOutTheShortForm(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"RDMA-PG", "P2"}, a.PortGroups()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Guests with dhcp share no address and no subnet by the answers; every rail has a server of its own. What is saved is read again.
+func TestDHCP(t *testing.T) {
+	a, err := load("mode: pvrdma\nvms:\n- {name: a, ip: DHCP}\n- {name: b, adapters: [{ip: dhcp}, {ip: dhcp, portgroup: P2}]}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := answers.Save(&b, a); err != nil || strings.Count(b.String(), "ip: dhcp") != 3 {
+		t.Fatalf("%v\n%s", err, b.String())
+	}
+	again, err := load(b.String())
+	if err != nil || !again.VMs[0].IP.DHCP || again.VMs[0].IP.IsValid() || !again.VMs[1].Adapters[1].IP.DHCP {
+		t.Errorf("%v %+v", err, again)
+	}
+	i := &backends.Interface{DHCP: true, Addresses: []string{"fd00::7/64", "10.0.0.7/24"}}
+	if got := a.VMs[0].IP.Of(i).String(); got != "10.0.0.7/24" {
+		t.Error(got)
+	}
+	if got := a.VMs[0].IP.Of(nil); got.IsValid() {
+		t.Error(got)
 	}
 }

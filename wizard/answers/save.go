@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strings"
 
 	yaml "go.yaml.in/yaml/v3"
@@ -18,8 +19,13 @@ yaml-language-server: $schema=rdma-setup.schema.json`
 // read are left out where they hold nothing but defaults. An editor completes keys when the output of
 // "rdma-setup schema" lies beside the file as rdma-setup.schema.json.
 func Save(w io.Writer, a *Answers) error {
-	s := saver{keys: newKeyTable(), defaults: reflect.ValueOf(Default(a.Mode)).Elem()}
-	root := s.mapping(reflect.ValueOf(a).Elem(), "")
+	s := saver{keys: newKeyTable(), defaults: reflect.ValueOf(Default(a.Mode)).Elem(), rails: len(a.Rails) > 0}
+	own := *a
+	if s.rails {
+		own.Rails = slices.Clone(a.Rails)
+		own.Rails[0].NIC, own.Rails[0].Switch = a.NIC, a.Switch
+	}
+	root := s.mapping(reflect.ValueOf(&own).Elem(), "")
 	root.HeadComment = saveHead
 	enc := yaml.NewEncoder(w)
 	enc.SetIndent(2)
@@ -35,6 +41,7 @@ func Save(w io.Writer, a *Answers) error {
 type saver struct {
 	keys     keyTable
 	defaults reflect.Value
+	rails    bool // they stand for nic and switch
 }
 
 func (s saver) mapping(v reflect.Value, path string) *yaml.Node {
@@ -54,8 +61,14 @@ func (s saver) mapping(v reflect.Value, path string) *yaml.Node {
 
 // skip leaves out sections of other modes and empty parts of a VM.
 func (s saver) skip(f reflect.Value, path, name string) bool {
-	if strings.HasPrefix(path, "vms[") {
-		return f.IsZero() || f.Kind() == reflect.Slice && f.Len() == 0
+	empty := f.IsZero() || f.Kind() == reflect.Slice && f.Len() == 0
+	switch {
+	case strings.HasPrefix(path, "vms["), strings.HasPrefix(path, "rails["), strings.HasPrefix(path, "pvrdma.vmknic."):
+		return empty
+	case slices.Contains([]string{"rails", "nic.slot", "nic.numa", "nic.position"}, path):
+		return empty
+	case s.rails && (path == "nic" || path == "switch"):
+		return true
 	}
 	k := s.keys[path]
 	mode := Mode(s.defaults.FieldByName("Mode").String())
@@ -75,7 +88,14 @@ func (s saver) node(v reflect.Value, path string) *yaml.Node {
 		return text(string(b))
 	}
 	switch v.Kind() {
+	case reflect.Pointer:
+		return s.node(v.Elem(), path)
 	case reflect.Struct:
+		if sh := shortOf(v); sh != nil {
+			if value, alone := sh.short(); alone {
+				return text(*value)
+			}
+		}
 		return s.mapping(v, path)
 	case reflect.Map:
 		n := &yaml.Node{Kind: yaml.MappingNode}

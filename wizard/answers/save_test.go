@@ -14,7 +14,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-var comparePrefix = cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
+var comparePrefix = cmp.Options{
+	cmp.Comparer(func(a, b netip.Prefix) bool { return a == b }), cmp.Comparer(func(a, b netip.Addr) bool { return a == b }),
+}
 
 // words that YAML, shells and people stumble over.
 var words = []string{"esx-01.example.com", "a b", "true", "no", "null", "~", "123", "1e3", "0x1f", "- x", "a: b", "#c", "x #y", `q"u'o`, "$(reboot)",
@@ -39,6 +41,14 @@ func random(r *rand.Rand) *answers.Answers {
 	a.Switch.MTU, a.Switch.VLAN, a.Switch.Uplinks = 1280+r.IntN(7000), r.IntN(4095), 1+r.IntN(4)
 	a.Switch.Name, a.Switch.PortGroup = "S"+fmt.Sprint(r.IntN(9))+"$(x)", "P: 'q'"
 	a.QoS.ECN, a.Guest.Install, a.Measure.Latency = r.IntN(2) == 0, r.IntN(2) == 0, r.IntN(2) == 0
+	if a.Mode == answers.PVRDMA && r.IntN(2) == 0 {
+		a.PVRDMA.VMKNic = answers.VMKNic{Name: "vmk2", Names: map[string]string{"esx-01.example": "vmk3"}}
+	}
+	if a.Mode == answers.PVRDMA && r.IntN(3) == 0 {
+		a.PVRDMA.VMKNic = answers.VMKNic{Create: &answers.VMKCreate{
+			PortGroup: "K'", VLAN: r.IntN(9), Network: netip.MustParsePrefix("10.1.0.0/24"), Start: netip.MustParseAddr("10.1.0.9"),
+		}}
+	}
 	a.GPUDirect.MMIO = []answers.MMIO{"kb", "minimal", "guide", "256"}[r.IntN(4)]
 	if r.IntN(2) == 0 {
 		a.SRIOV.Components = []string{"/vmfs/volumes/" + pick(r)}
@@ -51,11 +61,17 @@ func random(r *rand.Rand) *answers.Answers {
 		v := answers.DefaultVM(fmt.Sprint(i) + pick(r))
 		ip := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(1 + i)}), 24)
 		if r.IntN(3) == 0 {
-			v.Adapters = []answers.Adapter{{IP: ip}, {IP: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 1, byte(i), 1}), 24), PortGroup: "other #" + fmt.Sprint(i)}}
+			v.Adapters = []answers.Adapter{{IP: answers.Address{Prefix: ip}},
+				{IP: answers.Address{Prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 1, byte(i), 1}), 24)}, PortGroup: "other #" + fmt.Sprint(i)}}
 		} else {
-			v.IP = ip
+			v.IP.Prefix = ip
 		}
 		v.Guest.Address, v.Guest.Port, v.Guest.User = []string{"", "guest.example", "fd00::2"}[r.IntN(3)], 1+r.IntN(65535), []string{"", "ubuntu"}[r.IntN(2)]
+		if yes := true; r.IntN(3) == 0 {
+			v.Guest.Install, v.Guest.Persist, v.Guest.Manage = new(bool), &yes, &yes
+		} else if r.IntN(3) == 0 && a.Mode != answers.GPUDirect {
+			v.Guest.Manage = new(bool)
+		}
 		if r.IntN(3) == 0 && a.Mode == answers.GPUDirect {
 			a.GPUDirect.GPUs = map[string][]answers.PCI{v.Name: {"0000:3d:00.0", "0000:3e:00.0"}}
 		}
@@ -86,6 +102,7 @@ func roundTrip(t *testing.T, a *answers.Answers) {
 	if err != nil {
 		t.Fatalf("saved answers do not load:\n%v\n%s", err, &out)
 	}
+	got.Unused = nil // it says something of the file
 	if diff := cmp.Diff(a, got, comparePrefix); diff != "" {
 		t.Fatalf("(-saved +loaded)\n%s\n%s", diff, &out)
 	}
@@ -98,7 +115,7 @@ func roundTrip(t *testing.T, a *answers.Answers) {
 func TestSavedFileExplainsItself(t *testing.T) {
 	a := answers.Default(answers.PVRDMA)
 	a.VMs = []answers.VM{answers.DefaultVM("a"), answers.DefaultVM("b")}
-	a.VMs[0].IP, a.VMs[1].IP = netip.MustParsePrefix("10.0.0.1/24"), netip.MustParsePrefix("10.0.0.2/24")
+	a.VMs[0].IP.Prefix, a.VMs[1].IP.Prefix = netip.MustParsePrefix("10.0.0.1/24"), netip.MustParsePrefix("10.0.0.2/24")
 	var out bytes.Buffer
 	if err := answers.Save(&out, a); err != nil {
 		t.Fatal(err)

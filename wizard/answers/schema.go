@@ -38,6 +38,8 @@ func textType(t reflect.Type) *jsonschema.Schema {
 		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{
 			{Type: "string", Pattern: `^([0-9]+(\.[0-9]+)?)?$`}, {Type: "number", Minimum: "0"},
 		}}
+	case reflect.TypeFor[Node]():
+		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "string", Pattern: `^([0-9]{1,3})?$`}, {Type: "integer", Minimum: "0"}}}
 	case reflect.TypeFor[MAC]():
 		return &jsonschema.Schema{Type: "string", Pattern: `^([0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}$|^([0-9A-Fa-f]{4}\.){2}[0-9A-Fa-f]{4}$`}
 	case reflect.TypeFor[PCI]():
@@ -58,10 +60,31 @@ func textType(t reflect.Type) *jsonschema.Schema {
 		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{
 			{Type: "string", Pattern: `^(keep|upgrade|vmx-[0-9]+)?$`}, {Type: "integer", Minimum: "4", Maximum: "99"},
 		}}
+	case reflect.TypeFor[VMKNic]():
+		name := &jsonschema.Schema{Type: "string", Pattern: `^vmk[0-9]+$`}
+		object := &jsonschema.Schema{Type: "object", Properties: jsonschema.NewProperties(), AdditionalProperties: jsonschema.FalseSchema}
+		object.Properties.Set("name", name)
+		object.Properties.Set("names", &jsonschema.Schema{Type: "object", AdditionalProperties: name})
+		object.Properties.Set("create", vmkCreateSchema())
+		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{name, object}}
+	case reflect.TypeFor[Address]():
+		return &jsonschema.Schema{Type: "string", Pattern: `^([0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}|[Dd][Hh][Cc][Pp])$`}
 	case reflect.TypeFor[netip.Prefix]():
 		return &jsonschema.Schema{Type: "string", Pattern: `^[0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}$`}
 	}
 	return nil
+}
+
+// vmkCreateSchema is the schema of a VMKCreate.
+func vmkCreateSchema() *jsonschema.Schema {
+	object := &jsonschema.Schema{
+		Type: "object", Properties: jsonschema.NewProperties(), AdditionalProperties: jsonschema.FalseSchema, Required: []string{"portgroup", "network", "start"},
+	}
+	object.Properties.Set("portgroup", &jsonschema.Schema{Type: "string"})
+	object.Properties.Set("vlan", &jsonschema.Schema{Type: "integer", Minimum: "0", Maximum: "4094"})
+	object.Properties.Set("network", &jsonschema.Schema{Type: "string", Pattern: `^[0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}$`})
+	object.Properties.Set("start", &jsonschema.Schema{Type: "string", Pattern: `^[0-9]{1,3}(\.[0-9]{1,3}){3}$`})
+	return object
 }
 
 // adorn adds what the table knows to a schema and everything below it.

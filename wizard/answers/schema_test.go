@@ -78,27 +78,27 @@ func TestSchemaIsTheOneInAssets(t *testing.T) {
 
 func TestExamplesLoadAndFitTheSchema(t *testing.T) {
 	schema := compile(t)
-	for _, mode := range []answers.Mode{answers.PVRDMA, answers.SRIOV, answers.GPUDirect} {
-		text, err := assets.Example(string(mode))
+	for name, mode := range map[string]answers.Mode{"pvrdma": answers.PVRDMA, "sriov": answers.SRIOV, "gpudirect": answers.GPUDirect, "rails": answers.SRIOV} {
+		text, err := assets.Example(name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		a, err := answers.Load(bytes.NewReader(text), "example")
 		if err != nil {
-			t.Fatalf("%s:\n%v", mode, err)
+			t.Fatalf("%s:\n%v", name, err)
 		}
 		if a.Mode != mode {
-			t.Errorf("example for %s is for %s", mode, a.Mode)
+			t.Errorf("example for %s is for %s", name, a.Mode)
 		}
 		if err := schema.Validate(instance(t, text)); err != nil {
-			t.Errorf("%s: %v", mode, err)
+			t.Errorf("%s: %v", name, err)
 		}
 		var saved bytes.Buffer
 		if err := answers.Save(&saved, a); err != nil {
 			t.Fatal(err)
 		}
 		if err := schema.Validate(instance(t, saved.Bytes())); err != nil {
-			t.Errorf("%s as saved: %v", mode, err)
+			t.Errorf("%s as saved: %v", name, err)
 		}
 	}
 }

@@ -83,6 +83,11 @@ func (m *MAC) UnmarshalText(b []byte) error {
 // MarshalText writes the MAC as it is.
 func (m MAC) MarshalText() ([]byte, error) { return []byte(m), nil }
 
+func (m MAC) valid() bool {
+	hw, err := net.ParseMAC(string(m))
+	return err == nil && len(hw) == 6 && hw.String() == string(m)
+}
+
 // A PCI is the address of a PCI function, hexadecimal: 0000:3b:00.0.
 type PCI string
 
@@ -104,6 +109,22 @@ func (p *PCI) UnmarshalText(b []byte) error {
 
 // MarshalText writes the address as it is.
 func (p PCI) MarshalText() ([]byte, error) { return []byte(p), nil }
+
+// A Node is the number of a NUMA node; "" is any.
+type Node string
+
+// UnmarshalText reads a number, or nothing.
+func (n *Node) UnmarshalText(b []byte) error {
+	text := strings.TrimSpace(string(b))
+	if v, err := strconv.Atoi(text); text != "" && (err != nil || v < 0 || v > 255) {
+		return fmt.Errorf("%q is no NUMA node", clip(text))
+	}
+	*n = Node(text)
+	return nil
+}
+
+// MarshalText writes the number as it is.
+func (n Node) MarshalText() ([]byte, error) { return []byte(n), nil }
 
 // A Duration is written as Go writes it, without zero parts: 30m.
 type Duration time.Duration

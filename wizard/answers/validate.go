@@ -41,6 +41,11 @@ func problemsOf(a *Answers) Problems {
 	c.limits(reflect.ValueOf(a).Elem(), "")
 	c.vcenter(a.VCenter)
 	c.hosts(a)
+	if len(a.Rails) == 0 {
+		c.nic(a.NIC, "nic")
+		c.network(a.Switch, "switch")
+	}
+	c.rails(a)
 	c.fabric(a)
 	c.vms(a)
 	c.gpus(a)
@@ -69,6 +74,8 @@ func (c *checker) limits(v reflect.Value, path string) {
 			c.printable(key.String(), path)
 			if e := v.MapIndex(key); e.Kind() == reflect.String {
 				c.printable(e.String(), path+"{"+key.String()+"}")
+			} else if e.Kind() == reflect.Struct {
+				c.limits(e, path+"{"+key.String()+"}")
 			}
 		}
 	case v.Kind() == reflect.Int && k.Max > 0:
@@ -153,21 +160,6 @@ func (c *checker) hosts(a *Answers) {
 			seen[n] = i
 		}
 	}
-	owner := map[MAC]string{}
-	for _, host := range sorted(a.NIC.MACs) {
-		mac, path := a.NIC.MACs[host], "nic.macs{"+host+"}"
-		if hw, err := net.ParseMAC(string(mac)); err != nil || len(hw) != 6 || hw.String() != string(mac) {
-			c.bad(path, "", "%q is no MAC address", clip(string(mac)))
-			continue
-		}
-		if other, twice := owner[mac]; twice {
-			c.bad(path, "each pNIC has its own MAC address", "%s is that of %q too", mac, clip(other))
-		}
-		owner[mac] = host
-	}
-	if a.NIC.Device != "" && !vmnic.MatchString(a.NIC.Device) && !pciText.MatchString(a.NIC.Device) {
-		c.bad("nic.device", "", "%q is no device", clip(a.NIC.Device))
-	}
 	for _, host := range sorted(a.ESXi.Addresses) {
 		c.dialable(a.ESXi.Addresses[host], "esxi.addresses{"+host+"}", true)
 	}
@@ -215,23 +207,7 @@ func (c *checker) dialable(s, path string, port bool) {
 }
 
 func (c *checker) fabric(a *Answers) {
-	c.objectName(a.Switch.Name, "switch.name")
-	c.objectName(a.Switch.PortGroup, "switch.portgroup")
-	if a.Switch.PortGroup == a.Switch.Name && a.Switch.Name != "" {
-		c.bad("switch.portgroup", "give the port group a name of its own", "%q is that of the switch too", clip(a.Switch.Name))
-	}
-	if a.Switch.Version != "" && !version.MatchString(a.Switch.Version) {
-		c.bad("switch.version", "", "%q is no version", clip(a.Switch.Version))
-	}
-	if k := a.PVRDMA.VMKNic; !vmk.MatchString(k) {
-		hint := ""
-		if bare := strings.Trim(k, `"' `); vmk.MatchString(bare) {
-			hint = "quotes belong to the guides' screens, not to the value: write " + bare
-		} else if strings.EqualFold(bare, "vmko") {
-			hint = "write vmk0 with the digit zero"
-		}
-		c.bad("pvrdma.vmknic", hint, "%q is no vmknic", clip(k))
-	}
+	c.vmknic(a.PVRDMA.VMKNic, a.AllRails()[0].Switch)
 	if a.QoS.Lossless == LosslessPFC && a.QoS.DSCP/8 != a.QoS.Priority {
 		c.bad("qos.dscp", fmt.Sprintf("write a DSCP from %d to %d, or change qos.priority", a.QoS.Priority*8, a.QoS.Priority*8+7),
 			"DSCP %d falls into priority %d, PFC protects priority %d", a.QoS.DSCP, a.QoS.DSCP/8, a.QoS.Priority)

@@ -1,8 +1,10 @@
 package answers
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -25,47 +27,101 @@ func (c *checker) vms(a *Answers) {
 			c.bad(path+".guest.user", "write the bare account name", "%q is no user", clip(v.Guest.User))
 		}
 		switch {
-		case v.IP.IsValid() && len(v.Adapters) > 0:
+		case !v.Guest.Managed() && (v.Guest.Install != nil || v.Guest.Persist != nil):
+			c.bad(path+".guest", "take install and persist out, or set manage to true", "nothing is installed or kept in a guest with manage: false")
+		case !v.Guest.Managed() && a.Mode == GPUDirect:
+			c.bad(path+".guest.manage", "set up the guest too, or choose another mode", "is not for mode gpudirect: only the guest shows whether its GPU reaches the card")
+		}
+		switch {
+		case !v.Guest.Managed() && !v.IP.Given() && len(v.Adapters) == 0:
+			continue
+		case v.IP.Given() && len(v.Adapters) > 0:
 			c.bad(path+".adapters", "keep one of the two", "stands beside ip")
 			continue
-		case !v.IP.IsValid() && len(v.Adapters) == 0:
+		case !v.IP.Given() && len(v.Adapters) == 0:
 			c.bad(path+".ip", "", "is missing")
 			continue
+		case v.IP.DHCP:
+			c.dhcp(a, path+".ip")
 		case v.IP.IsValid():
-			c.address(v.IP, path+".ip", v, owner)
+			for _, n := range a.Networks(v) {
+				c.address(n.IP.Prefix, path+".ip", v, owner)
+				if net := a.RailOf(n).Network; a.Several() && net.IsValid() && n.Rail != a.Rails[0].Name && !net.Contains(n.IP.Addr()) {
+					c.bad(path+".ip", "write adapters with an address for each rail, or take a larger rails[].network", "its number does not fit into %s of %s", net, n.Rail)
+				}
+			}
 		}
 		c.adapters(a, v, path, owner)
 	}
 }
 
 func (c *checker) adapters(a *Answers, v VM, path string, owner map[netip.Addr]string) {
+	names := make([]string, len(a.Rails))
+	for i, r := range a.Rails {
+		names[i] = r.Name
+	}
 	groups := map[string]int{}
 	var subnets []netip.Prefix
 	for j, n := range v.Adapters {
 		p := fmt.Sprintf("%s.adapters[%d]", path, j)
+		if !c.onRail(n, p+".rail", names) {
+			continue
+		}
 		if n.PortGroup != "" {
 			c.objectName(n.PortGroup, p+".portgroup")
 		}
-		group := n.PortGroup
-		if group == "" {
-			group = a.Switch.PortGroup
+		group := cmp.Or(n.PortGroup, a.RailOf(n).Switch.PortGroup)
+		if i := slices.IndexFunc(a.Rails, func(r Rail) bool { return r.Switch.PortGroup == group && r.Name != n.Rail }); i >= 0 && a.Several() {
+			c.bad(p+".portgroup", "", "%q is that of the rail %s", clip(group), a.Rails[i].Name)
 		}
 		if first, twice := groups[group]; twice {
 			c.bad(p+".portgroup", "give each adapter a port group of its own: it is known by it",
 				"%q is that of adapters[%d] too", clip(group), first)
 		}
 		groups[group] = j
-		if !n.IP.IsValid() {
-			c.bad(p+".ip", "", "is missing")
+		if n.IP.DHCP {
+			c.dhcp(a, p+".ip")
 			continue
 		}
-		c.address(n.IP, p+".ip", v, owner)
-		if k := slices.IndexFunc(subnets, func(s netip.Prefix) bool { return s.Overlaps(n.IP) }); k >= 0 {
+		if !n.IP.IsValid() {
+			if v.Guest.Managed() {
+				c.bad(p+".ip", "", "is missing")
+			}
+			continue
+		}
+		c.address(n.IP.Prefix, p+".ip", v, owner)
+		if k := slices.IndexFunc(subnets, func(s netip.Prefix) bool { return s.Overlaps(n.IP.Prefix) }); k >= 0 {
 			c.bad(p+".ip", "give each adapter its own subnet: two adapters in one subnet answer ARP requests for each other",
 				"lies in the subnet of adapters[%d]", k)
 		}
 		subnets = append(subnets, n.IP.Masked())
 	}
+}
+
+// dhcp refuses the word where no address can come from DHCP: the port of a whole card is found by its address.
+func (c *checker) dhcp(a *Answers, path string) {
+	if a.Mode == GPUDirect {
+		c.bad(path, "write an IPv4 address with its prefix: 192.168.50.11/24", "dhcp is not for mode gpudirect")
+	}
+}
+
+// onRail checks which rail an adapter is on.
+func (c *checker) onRail(n Adapter, path string, names []string) bool {
+	hint := "write one of: " + strings.Join(names, ", ")
+	switch {
+	case slices.Contains(names, n.Rail), len(names) <= 1 && n.Rail == "":
+		return true
+	case len(names) == 0:
+		c.bad(path, "list it under rails, or take the key out", "%q: the answers have no rails", clip(n.Rail))
+	case n.Rail == "":
+		c.bad(path, hint, "is missing")
+	default:
+		if near := Nearest(n.Rail, names); near != "" {
+			hint = fmt.Sprintf("did you mean %s?", near)
+		}
+		c.bad(path, hint, "%q is none of the rails", clip(n.Rail))
+	}
+	return false
 }
 
 // address checks one address of a fabric: IPv4, because the measurement looks for the RoCE v2 GID of an IPv4 address.
@@ -130,13 +186,35 @@ func (c *checker) ofed(a *Answers) {
 	}
 }
 
+var pciIDs = regexp.MustCompile(`^[0-9a-f]{4}:[0-9a-f]{4}$`)
+
 // gpus checks that cards are named once and for VMs that take part.
 func (c *checker) gpus(a *Answers) {
+	switch nic := a.GPUDirect.NIC; {
+	case a.Mode == SRIOV && len(a.GPUDirect.GPUs) > 0:
+		c.bad("gpudirect.gpus", "write mode: gpudirect with gpudirect.nic: sriov, or take it out", "contradicts mode sriov, which gives VMs no GPU")
+	case a.Mode == SRIOV && nic == NICPVRDMA:
+		c.bad("gpudirect.nic", "write mode: gpudirect or pvrdma", "pvrdma contradicts mode sriov")
+	case a.Mode == PVRDMA && nic == "sriov":
+		c.bad("gpudirect.nic", "write mode: gpudirect for VFs, or gpudirect.nic: pvrdma", "sriov contradicts mode pvrdma")
+	}
 	switch a.GPUDirect.MMIO {
 	case "kb", "minimal", "guide":
 	default:
 		if gb := a.GPUDirect.MMIO.GB(); gb < 1 || gb&(gb-1) != 0 {
 			c.bad("gpudirect.mmio", "", "%q is no size", clip(string(a.GPUDirect.MMIO)))
+		}
+	}
+	for _, ids := range sorted(a.GPUDirect.Models) {
+		path, m := "gpudirect.models{"+ids+"}", a.GPUDirect.Models[ids]
+		if !pciIDs.MatchString(ids) {
+			c.bad(path, "write vendor and device in lower case hexadecimal, as 10de:2fff", "%q are no PCI ids", clip(ids))
+		}
+		if m.Framebuffer == 0 && m.BAR == 0 {
+			c.bad(path, "write {framebuffer: 48}, or {framebuffer: 48, bar: 64}", "states no size")
+		}
+		if m.BAR&(m.BAR-1) != 0 {
+			c.bad(path+".bar", "write the size of BAR1 in GB, as lspci -vv or nvidia-smi -q show it", "%d is no power of two", m.BAR)
 		}
 	}
 	for _, vm := range sorted(a.GPUDirect.GPUs) {

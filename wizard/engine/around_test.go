@@ -271,7 +271,7 @@ func TestWhatWaitsForABracketThatNeverOpensEndsTheStages(t *testing.T) {
 	w := enginetest.New()
 	w.Fault = func(c enginetest.Call) error {
 		if c.Verb == "open" && c.Setting.Target == host {
-			return backends.Errorf(backends.KindRefused, host.Name, "Mend it.", "the host is locked down")
+			return backends.Errorf(backends.KindRefused, host.Name, "Fix it.", "the host is locked down")
 		}
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // openUp reads the state, journals it and opens the bracket. It is safe for one that an attempt before has opened.
-func (d *deed) openUp(ctx context.Context, b *bracket) outcome {
+func (d *operation) openUp(ctx context.Context, b *bracket) outcome {
 	n := d.nodes[0]
 	world := d.job.Brackets[b.Kind]
 	if d.gate != nil {
@@ -53,7 +53,7 @@ func (d *deed) openUp(ctx context.Context, b *bracket) outcome {
 }
 
 // shut closes a bracket, or backs out of it where its effect is not due.
-func (d *deed) shut(ctx context.Context, b *bracket) outcome {
+func (d *operation) shut(ctx context.Context, b *bracket) outcome {
 	n := d.nodes[0]
 	world := d.job.Brackets[b.Kind]
 	closing := journal.Record{Type: journal.TypeClosing, Node: b.ID(), Target: b.Target, Kind: string(b.Kind), To: b.leave}
@@ -87,12 +87,12 @@ func (d *deed) shut(ctx context.Context, b *bracket) outcome {
 	return o
 }
 
-func (d *deed) state(ctx context.Context, world backends.Bracket, b *bracket) (backends.Value, error) {
+func (d *operation) state(ctx context.Context, world backends.Bracket, b *bracket) (backends.Value, error) {
 	return guard(ctx, d.limits.Operation, d.limits.Grace, b.Target.Name, "read the state of "+plan.OpenID(b.ID()),
 		func(ctx context.Context) (backends.Value, error) { return world.State(ctx, b.Target) })
 }
 
-func (d *deed) timeFor(b *bracket) time.Duration {
+func (d *operation) timeFor(b *bracket) time.Duration {
 	if b.Proof && !d.nodes[0].closes {
 		return 0 // a person may be asked for a password; what the bracket does has limits of its own
 	}

@@ -132,10 +132,10 @@ func TestKilledAtAnyPointResumeEndsAsUndisturbed(t *testing.T) {
 			}
 			resume(t, w, wishes, root, run)
 			same(t, "after the resume", end, w.Snapshot())
-			deeds := len(w.Calls("set", "setmany", "open", "close", "abort"))
+			operations := len(w.Calls("set", "setmany", "open", "close", "abort"))
 			resume(t, w, wishes, root, run)
-			if n := len(w.Calls("set", "setmany", "open", "close", "abort")); n != deeds {
-				t.Errorf("a second resume did %d deeds", n-deeds)
+			if n := len(w.Calls("set", "setmany", "open", "close", "abort")); n != operations {
+				t.Errorf("a second resume did %d operations", n-operations)
 			}
 			rollback(t, w, wishes, root, run)
 			same(t, "after the rollback", start.Snapshot(), w.Snapshot())

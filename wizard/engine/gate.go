@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// begun gives the wave that an opening begins, nil where it begins none or nobody is asked.
+// begun returns the wave that an opening begins, nil where it begins none or nobody is asked.
 func (s *stage) begun(n *node) *Wave {
 	b := n.around
 	if s.job.Gate == nil || n.closes || b.inherited {
@@ -57,7 +57,7 @@ type bar struct {
 
 // await asks the gate. It gives how the opening ends where it may not begin: the gate refuses, the operator has stopped the run
 // meanwhile, or the window has become too short.
-func (d *deed) await() (o outcome, may bool) {
+func (d *operation) await() (o outcome, may bool) {
 	n := d.nodes[0]
 	_, err := guard(d.gates, 0, d.limits.Grace, n.target.Name, n.title, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, d.job.Gate(ctx, *d.gate, d.say)
@@ -92,7 +92,7 @@ func (r *runner) returned(b *bracket) {
 	r.back = append(r.back, b.Target)
 }
 
-// returnedBefore gives the hosts that attempts before have taken out of service and brought back.
+// returnedBefore returns the hosts that attempts before have taken out of service and brought back.
 func returnedBefore(st *journal.State) []backends.Ref {
 	var out []backends.Ref
 	for _, rec := range st.Records {

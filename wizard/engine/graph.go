@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// A node is a change, or the opening or closing of a bracket. Only the scheduler's goroutine writes to it; a deed reads
+// A node is a change, or the opening or closing of a bracket. Only the scheduler's goroutine writes to it; an operation reads
 // what cannot change any more.
 type node struct {
 	id     string
@@ -56,7 +56,7 @@ func (b *bracket) down() bool {
 	return plan.TakesHostDown(b.Kind)
 }
 
-// host gives the host whose wave the bracket belongs to: the one that is out of service while it is open, the one whose
+// host returns the host whose wave the bracket belongs to: the one that is out of service while it is open, the one whose
 // reboot it stands around, or the one whose shell is open (what is set there waits for a reboot of its host). Several
 // brackets that share a body are open together, whatever their hosts: they wait for no wave.
 func (b *bracket) host() (backends.Ref, bool) {
@@ -76,7 +76,7 @@ func (b *bracket) host() (backends.Ref, bool) {
 	return backends.Ref{}, false
 }
 
-// held are the changes that are made while the bracket is open: its own, and those of the reboots of a host in maintenance mode.
+// held lists the changes that are made while the bracket is open: its own, and those of the reboots of a host in maintenance mode.
 func (b *bracket) held() []*node {
 	body := b.body
 	for _, in := range b.inner {

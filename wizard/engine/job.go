@@ -33,12 +33,20 @@ type Job struct {
 	// that takes too long. It owns its time. nil: nobody is asked.
 	Gate func(ctx context.Context, w Wave, say func(text string)) error
 
+	// Grounds reads what a refusal to change a target rests on, as text that is only compared: its make and that of the host it
+	// is on. nil: every change is tried again.
+	Grounds func(ctx context.Context, target backends.Ref) (string, error)
+	// Insist tries changes again for which a VM was powered off in vain, though what the refusal rests on is as it was.
+	Insist bool
+
 	Limits Limits
 	Skip   []string // ids of changes to leave alone
-	Sink   Sink
-	Clock  func() time.Time // nil: time.Now
+	// Refused are log-ins that have failed already: those that the engine proves are added to them, and nothing else is done.
+	Refused []plan.Refusal
+	Sink    Sink
+	Clock   func() time.Time // nil: time.Now
 
-	// Stop is closed when the operator wants no new deeds: running ones finish and open brackets are closed. When the
+	// Stop is closed when the operator wants no new operations: running ones finish and open brackets are closed. When the
 	// context ends as well, nothing more is waited for.
 	Stop <-chan struct{}
 
@@ -54,7 +62,7 @@ type Wave struct{ Next, Back []backends.Ref }
 
 // Limits bound a run. Zero fields take the defaults.
 type Limits struct {
-	Parallel int // deeds at the same time that load what all share (vCenter), each with one target or one SetMany: 16
+	Parallel int // operations at the same time that load what all share (vCenter), each with one target or one SetMany: 16
 	// Apart bounds those that load only a machine of their own and mostly wait for it (guests, VMs that start): 8 x
 	// Parallel. With Parallel 1 all take turns.
 	Apart     int
@@ -68,6 +76,8 @@ type Limits struct {
 	Bracket time.Duration // opening or closing a bracket without a reboot: 30 min
 	Reboot  time.Duration // opening or closing one with a reboot: 30 min
 	Grace   time.Duration // 10 s
+	// PutBack is for closing what the proof of log-ins has left open once the operator has ended the program at a question: 700 ms.
+	PutBack time.Duration
 }
 
 func (l Limits) withDefaults() Limits {
@@ -83,7 +93,7 @@ func (l Limits) withDefaults() Limits {
 	for _, d := range []struct {
 		limit *time.Duration
 		then  time.Duration
-	}{{&l.Bracket, 30 * time.Minute}, {&l.Reboot, 30 * time.Minute}, {&l.Grace, 10 * time.Second}} {
+	}{{&l.Bracket, 30 * time.Minute}, {&l.Reboot, 30 * time.Minute}, {&l.Grace, 10 * time.Second}, {&l.PutBack, 700 * time.Millisecond}} {
 		if *d.limit <= 0 {
 			*d.limit = d.then
 		}
@@ -110,8 +120,8 @@ type NodeResult struct {
 	Title   string       // what was done, in words
 	Change  *plan.Change // nil for a bracket
 	State   NodeState
-	Prior   *backends.Value // as read before the deed; nil: not read
-	Found   *backends.Value // as read after the deed; nil: not read
+	Prior   *backends.Value // as read before the operation; nil: not read
+	Found   *backends.Value // as read after the operation; nil: not read
 	Err     error
 	Elapsed time.Duration
 }

@@ -55,7 +55,7 @@ func (r *runner) others(ctx context.Context, targets []backends.Ref) (map[backen
 }
 
 // mine refuses to take a VM or host out of service that somebody else has moved since the plan was made, or is at work on.
-func (d *deed) mine(ctx context.Context, b *bracket, state backends.Value) error {
+func (d *operation) mine(ctx context.Context, b *bracket, state backends.Value) error {
 	if b.inherited {
 		return nil
 	}

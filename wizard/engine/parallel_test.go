@@ -47,7 +47,7 @@ func TestManyTargetsRunInParallelWithinTheLimit(t *testing.T) {
 			t.Errorf("it took %s, the floor is %s", took, floor)
 		}
 		if most > parallel {
-			t.Errorf("%d deeds at once", most)
+			t.Errorf("%d operations at once", most)
 		}
 		if c := w.Clashes(); len(c) > 0 {
 			t.Errorf("at the same time on one target: %v", c)

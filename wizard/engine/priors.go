@@ -19,7 +19,7 @@ func Priors(s *journal.State) []plan.Prior {
 			changes = changesOf(e.Plan)
 			stages[e.Stage] = changes
 		}
-		prior := plan.Prior{Prior: e.Prior, Kept: e.Kept, Left: e.Left}
+		prior := plan.Prior{Prior: e.Prior, Kept: e.Kept, Left: e.Left, Back: e.Back}
 		if c, known := changes[e.Node]; known {
 			prior.Change = c
 		} else {

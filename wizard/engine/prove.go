@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -13,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// A ProofError says which hosts nobody could log in to. No change was begun.
+// A ProofError says which hosts, and which guests of Job.Refused, nobody could log in to. No change was begun.
 type ProofError struct{ Refused plan.Refused }
 
 // Error implements error.
@@ -27,7 +26,8 @@ func (e *ProofError) Unwrap() error { return &e.Refused }
 // attempt leaves open is closed by the next one.
 func (r *runner) prove(ctx context.Context, p plan.Plan) error {
 	shells := r.shells(p)
-	if len(shells) == 0 {
+	failed := plan.Refused{Refusals: slices.Clone(r.job.Refused)}
+	if len(shells) == 0 && len(failed.Refusals) == 0 {
 		return nil
 	}
 	s, err := newStage(r, &plan.Plan{Mode: p.Mode, Brackets: shells})
@@ -43,7 +43,6 @@ func (r *runner) prove(ctx context.Context, p plan.Plan) error {
 		r.unverified = true
 		return r.broken
 	}
-	var failed plan.Refused
 	of := map[string]bool{}
 	for _, n := range s.nodes {
 		of[n.id] = true
@@ -73,12 +72,9 @@ func away(err error) bool {
 	return kind == backends.KindUnreachable || kind == backends.KindTransient
 }
 
-// putBackLimit is for what is still closed after the operator has ended the program at a question.
-const putBackLimit = 700 * time.Millisecond
-
 // putBack closes what a cancelled proof has left open. What cannot be closed in time stays open in the journal.
 func (s *stage) putBack(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), putBackLimit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.limits.PutBack)
 	defer cancel()
 	over := make(chan struct{})
 	close(over)
@@ -86,7 +82,7 @@ func (s *stage) putBack(ctx context.Context) {
 	for _, n := range s.nodes {
 		if n.closes && n.around.tried && n.state == NodePending {
 			g.Go(func() error {
-				d := &deed{runner: s.runner, nodes: []*node{n}, msgs: s.msgs, over: over}
+				d := &operation{runner: s.runner, nodes: []*node{n}, msgs: s.msgs, over: over}
 				d.shut(ctx, n.around)
 				return nil
 			})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
@@ -28,8 +29,45 @@ func (s shells) Close(context.Context, backends.Ref, backends.Value, backends.Pr
 	return nil
 }
 
+// asking is an SSH bracket at whose question the operator ends the program; it notes how long closing may take.
+type asking struct {
+	shells
+	interrupt func()
+	closing   []time.Duration
+}
+
+func (a *asking) Open(ctx context.Context, _ backends.Ref, _ backends.Progress) error {
+	a.interrupt()
+	return ctx.Err()
+}
+
+func (a *asking) Close(ctx context.Context, _ backends.Ref, _ backends.Value, _ backends.Progress) error {
+	end, _ := ctx.Deadline()
+	a.closing = append(a.closing, time.Until(end))
+	return ctx.Err()
+}
+
+// TestAnInterruptedProofIsClosedInTime: what was open when the operator ended the program is closed, within 700 ms unless the
+// job says otherwise, and nothing was changed.
+func TestAnInterruptedProofIsClosedInTime(t *testing.T) {
+	for limit, most := range map[time.Duration]time.Duration{0: 700 * time.Millisecond, time.Hour: 30 * time.Minute} {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		w := enginetest.New()
+		before := w.Snapshot()
+		jb, _ := fresh(t, w, []enginetest.Wish{{Setting: setting(backends.HostRef("esx-01"), backends.KindOption, "x"), To: val(1), Within: []backends.BracketKind{backends.BracketSSH}}})
+		ask := &asking{interrupt: cancel}
+		jb.Brackets[backends.BracketSSH], jb.Limits.PutBack = ask, limit
+		res, err := engine.Run(ctx, jb)
+		if len(ask.closing) != 1 || ask.closing[0] > most || limit > 0 && ask.closing[0] < most/2 {
+			t.Errorf("limit %s: %s, %v: closed with %v left, want at most %s", limit, res.Status, err, ask.closing, most)
+		}
+		same(t, "the world", before, w.Snapshot())
+	}
+}
+
 // TestRollbackGoesOnWithoutHostsThatDoNotAnswer: the firmware of three hosts was set in their shells, and one of them does not answer
-// any more. The others are taken back; that one is when it answers. A password that is refused stops the rollback: it can be mended.
+// any more. The others are taken back; that one is when it answers. A password that is refused stops the rollback: it can be fixed.
 func TestRollbackGoesOnWithoutHostsThatDoNotAnswer(t *testing.T) {
 	w := enginetest.New()
 	var wishes []enginetest.Wish

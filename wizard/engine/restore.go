@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 
@@ -44,8 +45,8 @@ func Observe(ctx context.Context, setters map[backends.Kind]backends.Setter, pri
 	return out
 }
 
-// recorded gives the Keeper of a change and what it recorded before the run, where a rollback restores from that.
-func (d *deed) recorded(n *node) (backends.Keeper, *backends.Kept) {
+// recorded returns the Keeper of a change and what it recorded before the run, where a rollback restores from that.
+func (d *operation) recorded(n *node) (backends.Keeper, *backends.Kept) {
 	if d.phase != journal.PhaseRollback {
 		return nil, nil
 	}
@@ -59,7 +60,7 @@ func (d *deed) recorded(n *node) (backends.Keeper, *backends.Kept) {
 
 // restore puts a recorded setting back: it observes, journals what it is about to restore, restores, and observes again. It
 // is done only when no item differs from the record, but for those that the operator keeps.
-func (d *deed) restore(ctx context.Context, n *node, moved bool, keeper backends.Keeper, kept backends.Kept) outcome {
+func (d *operation) restore(ctx context.Context, n *node, moved bool, keeper backends.Keeper, kept backends.Kept) outcome {
 	c := n.change
 	part := kept.Without(c.Leave)
 	observe := func() (backends.Kept, error) {
@@ -98,8 +99,15 @@ func (d *deed) restore(ctx context.Context, n *node, moved bool, keeper backends
 			o.err = err
 		}
 	}
-	o.err = d.judge(n, part, left, o.err)
+	var lost backends.Unobtainable
+	yield := c.Yield && left != nil && errors.As(o.err, &lost) && lost.Only(backends.Differences(part, *left))
+	if yield {
+		o.text, o.err = "kept: "+o.err.Error(), nil
+	} else {
+		o.err = d.judge(n, part, left, o.err)
+	}
 	switch {
+	case yield:
 	case o.err != nil:
 		o.state = NodeFailed
 	case len(c.Leave) == 0:
@@ -112,8 +120,8 @@ func (d *deed) restore(ctx context.Context, n *node, moved bool, keeper backends
 	return o
 }
 
-// judge gives the error of a restored setting by what was observed afterwards, nil when all is as recorded.
-func (d *deed) judge(n *node, part backends.Kept, left *backends.Kept, err error) error {
+// judge returns the error of a restored setting by what was observed afterwards, nil when all is as recorded.
+func (d *operation) judge(n *node, part backends.Kept, left *backends.Kept, err error) error {
 	if left == nil {
 		if err == nil {
 			err = backends.Errorf(backends.KindInterrupted, n.target.Name, "Run rdma-setup rollback again.", "%s: interrupted before the result was read", n.title)
@@ -135,7 +143,7 @@ func (d *deed) judge(n *node, part backends.Kept, left *backends.Kept, err error
 		"%s: the restore succeeded, but some items still differ: %s", n.title, list(remain))
 }
 
-// unplanned gives the differences that are not among the planned ones.
+// unplanned returns the differences that are not among the planned ones.
 func unplanned(ds, planned []backends.Difference) []backends.Difference {
 	var out []backends.Difference
 	for _, d := range ds {

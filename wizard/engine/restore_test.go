@@ -13,6 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/enginetest"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
 var (
@@ -96,6 +97,46 @@ func TestRollbackIsNeverStuck(t *testing.T) {
 		t.Errorf("its rollback: %s: %v", res.Status, states(res))
 	}
 	same(t, "after the next run", start, w.Snapshot())
+}
+
+// What cannot be had any more keeps failing; where the operator keeps it, the rollback ends with all else put back.
+func TestRollbackEndsWithoutWhatCannotBeHad(t *testing.T) {
+	w, wishes := fabric()
+	jb, j := fresh(t, w, wishes)
+	if res, err := engine.Run(t.Context(), jb); err != nil || res.Status != engine.StatusDone {
+		t.Fatalf("%s, %v", res.Status, err)
+	}
+	lost := backends.Unobtainable{Kind: backends.ItemFile, Names: []string{persistSetting.ID() + "#unit", persistSetting.ID(), persistSetting.ID() + "#enabled"}, Said: "not found"}
+	w.Fault = func(c enginetest.Call) error {
+		if c.Verb == "restore step" && c.Setting == persistSetting {
+			return backends.Errorf(backends.KindPermanent, "vm-01", "", "put back: %w", lost)
+		}
+		return nil
+	}
+	for _, yield := range []bool{false, true} {
+		jb := unwinding(w, wishes, j)
+		replan := jb.Replan
+		jb.Replan = func(ctx context.Context) (*plan.Plan, error) {
+			p, err := replan(ctx)
+			for i := range p.Changes {
+				p.Changes[i].Yield = yield
+			}
+			if yield {
+				p.Conflicts = nil
+			}
+			return p, err
+		}
+		res, err := engine.Rollback(t.Context(), jb)
+		n := node(t, res, persistSetting.ID())
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case !yield && (res.Status.Exit() != 5 || n.State != engine.NodeFailed):
+			t.Errorf("%s, %s", res.Status, n.State)
+		case yield && (res.Status != engine.StatusDone || n.State != engine.NodeDone):
+			t.Errorf("kept: %s, %s: %v", res.Status, n.State, states(res))
+		}
+	}
 }
 
 // Somebody edits a file of ours: its guest is left alone, all else goes back; once that is settled, so does the guest.

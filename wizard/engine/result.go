@@ -102,7 +102,7 @@ func summary(counts map[string]int) string {
 	return text
 }
 
-// leftovers gives the brackets that an attempt before left open.
+// leftovers returns the brackets that an attempt before left open.
 func leftovers(s *journal.State) map[string]*bracket {
 	out := map[string]*bracket{}
 	for _, b := range s.OpenBrackets() {

@@ -23,7 +23,7 @@ func Resume(ctx context.Context, job Job) (Result, error) {
 }
 
 // Rollback takes the run of job.Journal back to the priors of its first attempt. job.Replan gives the plan towards
-// Priors(job.Journal.State()); it is asked after what became of unfinished deeds has been read.
+// Priors(job.Journal.State()); it is asked after what became of unfinished operations has been read.
 func Rollback(ctx context.Context, job Job) (Result, error) {
 	return carryOn(ctx, job, journal.PhaseRollback)
 }

@@ -1,5 +1,5 @@
 // Package engine carries out a plan: it orders changes, runs targets side by side, opens and closes the brackets around
-// them, writes the journal before each deed and reads back after it, and tells all of it as events. Stopped, failed or
+// them, writes the journal before each operation and reads back after it, and tells all of it as events. Stopped, failed or
 // killed, a run is resumed or rolled back from its journal. The engine knows changes, brackets and nothing else: no terminal,
 // no vCenter, no kind of setting.
 package engine
@@ -54,7 +54,7 @@ type runner struct {
 	used        plan.Ceiling             // reboots and power cycles of the stages before
 	known       map[string]int           // index in results
 	stop        <-chan struct{}          // nil when it has been heard
-	halted      bool                     // no new deeds: stopped, cancelled, or the journal is broken
+	halted      bool                     // no new operations: stopped, cancelled, or the journal is broken
 	broken      error                    // of the journal
 	before      bool                     // an attempt before has changed something
 	unverified  bool                     // stopped before a stage that would have come
@@ -163,7 +163,7 @@ func (r *runner) stages(ctx context.Context, p plan.Plan) error {
 func (r *runner) unsettled(p plan.Plan) error {
 	for _, c := range p.Changes {
 		i, known := r.known[c.ID()]
-		if known && !r.skip[c.ID()] && (r.result.Nodes[i].State == NodeDone || r.result.Nodes[i].State == NodeSkipped) {
+		if known && c.From.Known() && !r.skip[c.ID()] && (r.result.Nodes[i].State == NodeDone || r.result.Nodes[i].State == NodeSkipped) {
 			return backends.Errorf(backends.KindPermanent, c.Target.Name, "Run rdma-setup resume; where it ends like this again, look at the setting by hand.",
 				"%s: the change succeeded, but a later read shows %s", plan.Title(c), c.From)
 		}

@@ -28,9 +28,9 @@ func TestRunReachesThePlanAndRollbackTheStart(t *testing.T) {
 		t.Errorf("%d merged reconfigures, want one of the DVS and one a VM: %v", n, w.Calls("setmany"))
 	}
 
-	deeds := len(w.Calls("set", "setmany", "restore", "open", "close"))
+	operations := len(w.Calls("set", "setmany", "restore", "open", "close"))
 	res, err = engine.Resume(t.Context(), job(w, wishes, j))
-	if err != nil || res.Status != engine.StatusDone || len(w.Calls("set", "setmany", "restore", "open", "close")) != deeds {
+	if err != nil || res.Status != engine.StatusDone || len(w.Calls("set", "setmany", "restore", "open", "close")) != operations {
 		t.Errorf("resume of a finished run: %s, %v", res.Status, err)
 	}
 
@@ -40,9 +40,9 @@ func TestRunReachesThePlanAndRollbackTheStart(t *testing.T) {
 	}
 	same(t, "after the rollback", start, w.Snapshot())
 
-	deeds = len(w.Calls())
+	operations = len(w.Calls())
 	res, err = engine.Resume(t.Context(), unwinding(w, wishes, j))
-	if err != nil || res.Status != engine.StatusUnchanged || len(w.Calls()) != deeds {
+	if err != nil || res.Status != engine.StatusUnchanged || len(w.Calls()) != operations {
 		t.Errorf("resume of a finished rollback: %s, %v", res.Status, err)
 	}
 }

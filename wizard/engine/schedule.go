@@ -29,7 +29,7 @@ func (s *stage) mark(l *lane) {
 	}
 }
 
-// start begins all deeds that may begin now.
+// start begins all operations that may begin now.
 func (s *stage) start(ctx context.Context) {
 	for held := false; ; held = true {
 		some := s.startHot(ctx, held)
@@ -139,7 +139,7 @@ func (s *stage) proving() bool {
 	return false
 }
 
-// bound gives the count of running deeds that a node adds to, and its limit. Deeds that load only a machine of their own
+// bound returns the count of running operations that a node adds to, and its limit. Operations that load only a machine of their own
 // and mostly wait for it (a guest, a VM that shuts down or starts) have a limit of their own.
 func (s *stage) bound(n *node) (running *int, limit int) {
 	switch {
@@ -205,9 +205,9 @@ func (s *stage) batch(n *node) []*node {
 	return out
 }
 
-// launch runs a deed in a goroutine of its own.
+// launch runs an operation in a goroutine of its own.
 func (s *stage) launch(ctx context.Context, nodes []*node) {
-	d := &deed{runner: s.runner, nodes: nodes, over: make(chan struct{}), msgs: s.msgs}
+	d := &operation{runner: s.runner, nodes: nodes, over: make(chan struct{}), msgs: s.msgs}
 	m := message{nodes: nodes, ended: true, merge: nodes[0].merge}
 	first := nodes[0]
 	m.counter, _ = s.bound(first)

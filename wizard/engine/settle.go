@@ -129,7 +129,7 @@ func (s *stage) evaluate(n *node) {
 	s.mark(s.lanes[n.target])
 }
 
-// lost gives the reboot inside a maintenance mode after which the host has not come back, nil when there is none.
+// lost returns the reboot inside a maintenance mode after which the host has not come back, nil when there is none.
 func (b *bracket) lost() *bracket {
 	for _, in := range b.inner {
 		if b.Kind == backends.BracketMaintenance && in.tried && in.shut.state == NodeFailed {

@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// A stage carries out one plan. Its own goroutine (that of run) owns everything in it; deeds run in goroutines of their
+// A stage carries out one plan. Its own goroutine (that of run) owns everything in it; operations run in goroutines of their
 // own and only send messages.
 type stage struct {
 	*runner
@@ -19,8 +19,8 @@ type stage struct {
 	msgs  chan message
 
 	left      int // nodes not settled
-	running   int // deeds
-	slots     int // deeds that count against Limits.Parallel
+	running   int // operations
+	slots     int // operations that count against Limits.Parallel
 	apart     int // and those that count against Limits.Apart
 	busy      map[*parent]bool
 	holds     map[holdKey]bool      // of one round
@@ -41,7 +41,7 @@ type lane struct {
 	hot   bool
 }
 
-// A message comes from a deed: progress, or the end of it.
+// A message comes from an operation: progress, or the end of it.
 type message struct {
 	nodes    []*node
 	percent  int
@@ -164,6 +164,7 @@ func (s *stage) run(ctx context.Context) {
 		}
 	}
 	s.yield(ctx)
+	s.spare(ctx)
 	for _, n := range s.nodes {
 		if n.state == "" && n.unmet == 0 {
 			s.evaluate(n)
@@ -209,7 +210,7 @@ func (s *stage) abort() {
 	s.settleAll(func(*node) bool { return true }, outcome{state: NodePending})
 }
 
-// halt begins no new deeds; brackets that are open are still closed.
+// halt begins no new operations; brackets that are open are still closed.
 func (s *stage) halt(why string) {
 	s.halted = true
 	s.stopGates()

@@ -46,13 +46,13 @@ func TestStopOnceFinishesWhatRunsAndClosesBrackets(t *testing.T) {
 			t.Error("nobody was told")
 		}
 		if s := node(t, res, setting(vm, backends.KindMemory, "").ID()).State; s != engine.NodeDone {
-			t.Errorf("the deed that ran is %s", s)
+			t.Errorf("the operation that ran is %s", s)
 		}
 		if s := node(t, res, "vm/vm-01/vm-power").State; s != engine.NodeDone {
 			t.Errorf("the VM was not powered on again: %s", s)
 		}
 		if s := node(t, res, setting(backends.GuestRef("vm-01"), backends.KindPersist, "").ID()).State; s != engine.NodePending {
-			t.Errorf("a deed that was not begun is %s", s)
+			t.Errorf("an operation that was not begun is %s", s)
 		}
 		st := j.State()
 		if r := st.Result(); r == nil || r.Status != "interrupted" || len(st.OpenBrackets()) > 0 || len(st.Unsettled()) > 0 {

@@ -36,7 +36,7 @@ func firewallID(host string) string {
 func failing(id string, kind backends.ErrorKind) func(enginetest.Call) error {
 	return func(c enginetest.Call) error {
 		if c.Verb != "read" && c.Verb != "state" && c.Verb != "readmany" && c.Setting.ID() == id {
-			return backends.Errorf(kind, c.Setting.Target.Name, "Mend it.", "%s: injected", c.Verb)
+			return backends.Errorf(kind, c.Setting.Target.Name, "Fix it.", "%s: injected", c.Verb)
 		}
 		return nil
 	}

@@ -28,17 +28,25 @@ func TestHorovodScript(t *testing.T) {
 		code                int
 		says                string
 	}{
-		"sound":                  {sound, "1 HCA found:", "", nil, 0, "VGG16 over NET/IB: Total img/sec on 4 GPU(s): 700.1 +-3.0"},
-		"silent fallback to TCP": {strings.ReplaceAll(sound, "NET/IB", "NET/Socket"), "1 HCA found:", "", nil, 1, "NCCL did not use NET/IB"},
-		"no device inside":       {sound, "0 HCAs found:", "", nil, 1, "the container in 192.168.50.11 sees no RDMA device"},
-		"no result":              {"boom\n", "1 HCA found:", "", nil, 1, "the benchmark came to no result"},
-		"somebody is at work":    {sound, "1 HCA found:", "192.168.50.12", nil, 1, "a container rdma-setup-horovod is in 192.168.50.12 already"},
-		"stop":                   {sound, "1 HCA found:", "", []string{"stop"}, 0, ""},
+		"sound":                      {sound, "1 HCA found:", "", nil, 0, "VGG16 over NET/IB: Total img/sec on 4 GPU(s): 700.1 +-3.0"},
+		"silent fallback to TCP":     {strings.ReplaceAll(sound, "NET/IB", "NET/Socket"), "1 HCA found:", "", nil, 1, "NCCL did not use NET/IB"},
+		"no device inside":           {sound, "0 HCAs found:", "", nil, 1, "the container in 192.168.50.11 sees no RDMA device"},
+		"no result":                  {"boom\n", "1 HCA found:", "", nil, 1, "the benchmark came to no result"},
+		"somebody is at work":        {sound, "1 HCA found:", "192.168.50.12", nil, 1, "a container rdma-setup-horovod is in 192.168.50.12 already"},
+		"stop":                       {sound, "1 HCA found:", "", []string{"stop"}, 0, ""},
+		"IB failed, in NCCL's words": {strings.ReplaceAll(sound, "NET/IB : Using [0]mlx5_1:1/RoCE", "NET/IB : No device found."), "1 HCA found:", "", nil, 1, "NCCL did not use NET/IB"},
+		"GPUDirect, and no GDRDMA":   {sound, "1 HCA found:", "", nil, 1, "NCCL did not use NET/IB with GDRDMA"},
+		"GPUDirect":                  {sound + "vm-01:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA\n", "1 HCA found:", "", nil, 0, "VGG16 over NET/IB with GDRDMA"},
+		"a poor image":               {sound, "1 HCA found:", "", nil, 1, "horovod/horovod:0.28.1 in 192.168.50.11 lacks ibv_devinfo sshd"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			text, err := horovod().Script(origin)
+			h := horovod()
+			if strings.HasPrefix(name, "GPUDirect") {
+				h.Net.Path = generate.GPUDirect
+			}
+			text, err := h.Script(origin)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -47,6 +55,7 @@ func TestHorovodScript(t *testing.T) {
 				"ssh": `while [ "${1#-}" != "$1" ]; do shift 2; done
 echo "$1 $2" >>"$W/log"
 case "$2" in
+*"docker run --rm"*) [ -z "$LACKS" ] || echo "$LACKS" ;;
 *inspect*) [ "$1" = "$THERE" ] ;;
 *ibv_devinfo*) echo "$DEVICES" ;;
 *"find "*) echo /horovod/examples/tensorflow2/tensorflow2_synthetic_benchmark.py ;;
@@ -60,6 +69,9 @@ esac`,
 			}
 			cmd := exec.Command("/bin/sh", append([]string{"-s", "--"}, c.args...)...)
 			cmd.Env = []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "W=" + dir, "TMPDIR=" + dir, "RESULT=" + c.log, "DEVICES=" + c.devices, "THERE=" + c.there}
+			if name == "a poor image" {
+				cmd.Env = append(cmd.Env, "LACKS=ibv_devinfo sshd")
+			}
 			cmd.Stdin = strings.NewReader(text)
 			var out bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &out, &out
@@ -75,8 +87,8 @@ esac`,
 			if left, _ := filepath.Glob(filepath.Join(dir, "tmp.*")); len(left) > 0 {
 				t.Errorf("left: %v", left)
 			}
-			if name == "somebody is at work" {
-				if strings.Contains(log, "docker run") || strings.Contains(log, "rm -f") {
+			if name == "somebody is at work" || name == "a poor image" {
+				if strings.Contains(log, "docker run -d") || strings.Contains(log, "rm -f") {
 					t.Errorf("touched what is not its own:\n%s", log)
 				}
 				return

@@ -35,6 +35,7 @@ type Job struct {
 	Command   []string // what mpirun starts; nil: the guide's benchmark
 	Batches   int      // of that benchmark; 0: 100
 	Net       NCCL
+	NoWait    bool // the operator does not know launcherCreationPolicy (kubeflow/mpi-operator, pull request 484)
 }
 
 // benchmark is what the guide runs (RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA,

@@ -100,7 +100,10 @@ func (j Job) object() mpiJob {
 	if j.API == V1Alpha2 {
 		out.Spec.CleanPods = "Running"
 	} else {
-		out.Spec.Policy, out.Spec.LauncherPolicy = &runPolicy{CleanPods: "Running"}, "WaitForWorkersReady"
+		out.Spec.Policy = &runPolicy{CleanPods: "Running"}
+		if !j.NoWait {
+			out.Spec.LauncherPolicy = "WaitForWorkersReady"
+		}
 	}
 	return out
 }

@@ -16,6 +16,7 @@ const (
 	HostReboot   Disruption = "host reboot"
 	VMPowerCycle Disruption = "VM power cycle"
 	UplinkFlap   Disruption = "uplink flap"
+	GuestReboot  Disruption = "guest reboot"
 	GuestNetwork Disruption = "guest RDMA interface down"
 	NoVMotion    Disruption = "loss of vMotion"
 	NoSnapshots  Disruption = "loss of snapshots"
@@ -42,6 +43,8 @@ type Change struct {
 	// Restore are the recorded items that a rollback puts back, whatever the setting reads as. Leave are those that differ
 	// too and stay as somebody else has made them, because the operator said so.
 	Restore, Leave []backends.Difference
+	// Yield: what of Restore cannot be had any more stays as it is, because the operator said so.
+	Yield bool
 }
 
 // changeJSON has from and to as plain JSON, which everybody can read; a state beside them tells a text from a value that
@@ -65,6 +68,7 @@ type changeJSON struct {
 
 	Restore []backends.Difference `json:"restore,omitempty"`
 	Leave   []backends.Difference `json:"leave,omitempty"`
+	Yield   bool                  `json:"yield,omitempty"`
 }
 
 // MarshalJSON writes the documented fields, lists never null.
@@ -72,7 +76,7 @@ func (c Change) MarshalJSON() ([]byte, error) {
 	j := changeJSON{
 		ID: c.ID(), Kind: c.Kind, Target: c.Target, Name: c.Name, Why: c.Why,
 		Disrupts: append([]Disruption{}, c.Disrupts...), After: append([]string{}, c.After...), Within: c.Within,
-		Irreversible: c.Irreversible, State: c.State, Late: c.Late, Restore: c.Restore, Leave: c.Leave,
+		Irreversible: c.Irreversible, State: c.State, Late: c.Late, Restore: c.Restore, Leave: c.Leave, Yield: c.Yield,
 	}
 	var err error
 	if j.From, j.FromState, err = c.From.Plain(); err != nil {
@@ -101,7 +105,7 @@ func (c *Change) UnmarshalJSON(b []byte) error {
 	*c = Change{
 		Setting: backends.Setting{Target: j.Target, Kind: j.Kind, Name: j.Name},
 		From:    from, To: to, Why: j.Why, Disrupts: j.Disrupts, After: j.After, Within: j.Within,
-		Irreversible: j.Irreversible, State: j.State, Late: j.Late, Restore: j.Restore, Leave: j.Leave,
+		Irreversible: j.Irreversible, State: j.State, Late: j.Late, Restore: j.Restore, Leave: j.Leave, Yield: j.Yield,
 	}
 	return nil
 }
@@ -175,8 +179,7 @@ func RoundOf(id string) int {
 
 // Names that ESXi gives to PVRDMA's own settings.
 const (
-	VMKnicOption    = "Net.PVRDMAVmknic" // string option; "" until it is set
-	FirewallRuleset = "pvrdma"           // TCP 28250 to 28761, in and out, between the vmknics of hosts
+	FirewallRuleset = "pvrdma" // TCP 28250 to 28761, in and out, between the vmknics of hosts
 )
 
 // PeerModules is the set of modules in a guest that lets the NIC reach GPU memory.

@@ -12,7 +12,7 @@ type Options struct {
 	Dockerfile func(base string) (string, error)
 	// Ourselves are the addresses of the machine that plans: a host that runs it does not reboot.
 	Ourselves []string
-	// Held are the VMs that an attempt before has left off and this one starts again, not before their hosts are back.
+	// Held lists VMs that an earlier attempt left powered off and this one powers on, once their hosts are back.
 	Held []string
 	// Down are the hosts that an attempt before has left out of service. Evacuated are those of them that it keeps in
 	// maintenance mode over several reboots.

@@ -18,8 +18,10 @@ type Prior struct {
 	// Left are the recorded items as the Keeper observed them after the last attempt. It lacks those that nobody has
 	// observed since something was begun that may touch them.
 	Left backends.Kept
-	// Uncertain: a deed was begun and nobody read what became of it, so whatever is there now may be ours.
+	// Uncertain: an operation was begun and nobody read what became of it, so whatever is there now may be ours.
 	Uncertain bool
+	// Back: a rollback has put it back already; what it left different cannot be had any more, and the operator keeps that.
+	Back bool
 }
 
 // An Observation is what a Keeper observes today of what a run recorded.
@@ -29,13 +31,14 @@ type Observation struct {
 }
 
 // Differing returns the recorded items that are not as they were before the run: those that are as the run left them, half
-// done, or nobody knows how it left them; and those that somebody else has changed since.
+// done, or nobody knows how it left them; and those that somebody else has changed since, or that a rollback has left so
+// because the operator keeps them.
 func (p Prior) Differing(now backends.Kept) (ours, others []backends.Difference) {
 	if p.Kept == nil {
 		return nil, nil
 	}
 	for _, d := range backends.Differences(*p.Kept, now) {
-		if left := p.Left.Item(d.Kind, d.Name); left == nil || left.State == d.Is || d.Is.IsPartial() {
+		if left := p.Left.Item(d.Kind, d.Name); left == nil || left.State == d.Is && !p.Back || d.Is.IsPartial() {
 			ours = append(ours, d)
 		} else {
 			others = append(others, d)

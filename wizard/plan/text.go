@@ -27,10 +27,18 @@ func Title(c Change) string {
 		return verb + " port group " + c.Target.Name
 	case backends.KindMember:
 		return memberTitle(c, removed)
+	case backends.KindVMKNic:
+		if removed {
+			return "remove the vmknic with " + c.Name
+		}
+		return "create a vmknic with " + c.Name
 	case backends.KindOption:
 		var v string
 		if c.To.Decode(&v) == nil && v == "" {
 			return "clear option " + c.Name
+		}
+		if !c.To.Known() {
+			return "set option " + c.Name
 		}
 		return fmt.Sprintf("set option %s to %s", c.Name, c.To)
 	case backends.KindFirewall:

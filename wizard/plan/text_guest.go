@@ -22,6 +22,11 @@ func guestTitle(c Change, removed bool) string {
 			return "load the peer memory module"
 		}
 		return "load RDMA modules"
+	case backends.KindNouveau:
+		if removed {
+			return "let nouveau take GPUs again from the next boot on"
+		}
+		return "keep nouveau from the GPU and reboot the guest"
 	case backends.KindPersist:
 		if removed {
 			return "forget RDMA modules at boot"
@@ -32,6 +37,8 @@ func guestTitle(c Change, removed bool) string {
 		switch {
 		case removed:
 			return "take address off the interface on " + place(c.Name)
+		case c.To.Decode(&a) == nil && a.CIDR == backends.DHCP:
+			return fmt.Sprintf("set address by DHCP, MTU %d on %s", a.MTU, place(c.Name))
 		case c.To.Decode(&a) == nil:
 			return fmt.Sprintf("set address %s, MTU %d on %s", a.CIDR, a.MTU, place(c.Name))
 		}
@@ -43,6 +50,21 @@ func guestTitle(c Change, removed bool) string {
 			return "mark RDMA traffic on " + place(c.Name) + " no more"
 		}
 		return fmt.Sprintf("mark RDMA traffic on %s with traffic class %s", place(c.Name), c.To)
+	case backends.KindPortQoS:
+		var q backends.QoSSpec
+		if removed || c.To.Decode(&q) != nil {
+			return "put PFC and trust of " + place(c.Name) + " back as they were"
+		}
+		ecn := ""
+		if q.ECN {
+			ecn = ", ECN"
+		}
+		return fmt.Sprintf("set PFC for priority %d and trust in DSCP (%d)%s on %s", q.Priority, q.DSCP, ecn, place(c.Name))
+	case backends.KindEnvironment:
+		if removed {
+			return "remove the traffic class from the environment of applications"
+		}
+		return fmt.Sprintf("tell applications traffic class %s (UCX, NCCL)", c.To)
 	case backends.KindPort:
 		return "bring RDMA port up on " + place(c.Name)
 	case backends.KindImage:
@@ -90,7 +112,7 @@ func packagesTitle(c Change) string {
 	return "install packages " + strings.Join(to.Installed, ", ")
 }
 
-// minus gives what is in a and not in b.
+// minus returns what is in a and not in b.
 func minus(a, b []string) []string {
 	in := map[string]bool{}
 	for _, s := range b {

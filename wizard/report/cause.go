@@ -68,7 +68,7 @@ func (r *Report) Causes() []Cause {
 		var own []*checks.Finding
 		for _, f := range all {
 			at := of // the root's, when a change would set that right
-			if o := mender(f, undone); o != nil && failed > 0 {
+			if o := fixing(f, undone); o != nil && failed > 0 {
 				at = blamed(out[:failed], o.Target, o.Err)
 			}
 			if f == root.Finding {
@@ -154,11 +154,11 @@ func (r *Report) undone() map[backends.Ref][]*Outcome {
 	return out
 }
 
-// mender is the change that the run owes and that would set right what a check tells; nil without one.
-func mender(f *checks.Finding, undone map[backends.Ref][]*Outcome) *Outcome {
+// fixing is the change that the run owes and that would set right what a check tells; nil without one.
+func fixing(f *checks.Finding, undone map[backends.Ref][]*Outcome) *Outcome {
 	for _, t := range []backends.Ref{f.Target, backends.VMRef(f.Target.Name)} {
 		for _, o := range undone[t] {
-			if Mends(o.Change, *f) {
+			if Fixes(o.Change, *f) {
 				return o
 			}
 		}

@@ -8,12 +8,12 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// Mends tells whether a change sets right what a finding has seen.
-func Mends(c plan.Change, f checks.Finding) bool {
+// Fixes reports whether a change fixes a finding.
+func Fixes(c plan.Change, f checks.Finding) bool {
 	return slices.Contains(fixKinds[f.ID], c.Kind) && sameTarget(c.Target, f.Target)
 }
 
-// fixKinds says which settings mend what a row finds amiss, on the target of the finding or, for guests, on their VM. Rows
+// fixKinds says which settings fix what a row finds wrong, on the target of the finding or, for guests, on their VM. Rows
 // whose fix is automatic and that are not here have no step in any plan yet.
 var fixKinds = func() map[string][]backends.Kind {
 	adapter, address := []backends.Kind{backends.KindAdapter}, []backends.Kind{backends.KindAddress}
@@ -41,12 +41,12 @@ var fixKinds = func() map[string][]backends.Kind {
 		"GST-LSPCI-003": adapter, "GST-LSPCI-VF-004": adapter, "GST-PVLSPCI-050": adapter,
 		"GST-PKG-005": {backends.KindPackages}, "GST-PERFTEST-023": {backends.KindPackages}, "GST-OFED-024": {backends.KindOFED},
 		"GST-MOD-007": {backends.KindModules}, "GST-MOD-S-008": {backends.KindModules}, "GST-PERSIST-009": {backends.KindPersist},
-		"GST-PORT-010": {backends.KindPort}, "GST-MEMLOCK-020": {backends.KindMemlock}, "GST-TCLASS-025": {backends.KindTrafficClass}, "GST-CONTAINER-030": {backends.KindImage},
+		"GST-PORT-010": {backends.KindPort}, "GST-MEMLOCK-020": {backends.KindMemlock}, "GST-TCLASS-025": {backends.KindTrafficClass, backends.KindEnvironment}, "GST-QOS-035": {backends.KindPortQoS}, "GST-CONTAINER-030": {backends.KindImage},
 		"GST-MTU-012": address, "GST-IBMTU-013": address, "GST-IP-014": address, "GST-IPPERSIST-018": address, "GST-GID-019": address,
 	}
 }()
 
-// FixChanges names the changes of a plan that mend findings, with all that has to be done before them, in the plan's
+// FixChanges names the changes of a plan that fix findings, with all that has to be done before them, in the plan's
 // order. left are the findings whose fix is called automatic and for which the plan has nothing.
 func FixChanges(p *plan.Plan, found []checks.Finding) (ids []string, left []checks.Finding) {
 	wanted := map[string]bool{}
@@ -73,7 +73,7 @@ func FixChanges(p *plan.Plan, found []checks.Finding) (ids []string, left []chec
 	return ids, left
 }
 
-// AutomaticFix reports whether a finding is something that this program mends by itself, once it is allowed to.
+// AutomaticFix reports whether a finding is something that this program fixes by itself, once it is allowed to.
 func AutomaticFix(f checks.Finding) bool {
 	return f.Fix == string(checks.Automatic) && !f.Quiet && (f.Status == checks.Fail || f.Status == checks.Warn)
 }

@@ -16,7 +16,7 @@ import (
 const noStep = "VC-TIME-004 CL-DRS-011 CL-RULE-013 HOST-MAINT-002 HOST-NTP-004 HOST-SSH-011 HOST-PNIC-NUMA-011 HOST-PNIC-PAUSE-014 " +
 	"HOST-VMKNIC-EXIST-002 HOST-VMKNIC-MTU-006 HOST-FW-ALLOW-008 DVS-PG-SEC-009 VM-POWER-001 VM-MEMGPU-009 VM-HOTADD-010 VM-LATSENS-011 " +
 	"VM-CPURES-012 VM-NUMA-013 VM-NIC-FIRST-014 VM-NIC-MAX-015 VM-NIC-PVCOUNT-016 VM-NESTED-027 VM-EXTRAKEYS-029 VM-PLACEMENT-030 VM-TOOLS-031 " +
-	"GST-MOFED-006 GST-SUBNET-015 GST-NAME-017 GST-HUGE-021 GST-FIREWALL-022 GST-TCLASS-025 GST-NVSMI-027 " +
+	"GST-MOFED-006 GST-SUBNET-015 GST-NAME-017 GST-HUGE-021 GST-FIREWALL-022 GST-NVSMI-027 " +
 	"GST-PEERMEM-028 GST-FWD-032 GST-KHDR-034 PAIR-HOSTS-005"
 
 // everything is a plan with a change of every kind on every sort of target, and one far from all.
@@ -26,7 +26,7 @@ func everything() *plan.Plan {
 		for _, k := range []backends.Kind{
 			backends.KindSwitch, backends.KindPortGroup, backends.KindMember, backends.KindOption, backends.KindFirewall, backends.KindPower, backends.KindComponent,
 			backends.KindModuleParams, backends.KindFirmware, backends.KindVFs, backends.KindPassthrough, backends.KindHardware, backends.KindMemory, backends.KindAdapter,
-			backends.KindExtra, backends.KindDevice, backends.KindPackages, backends.KindOFED, backends.KindModules, backends.KindPersist, backends.KindAddress, backends.KindMemlock, backends.KindPort, backends.KindImage,
+			backends.KindExtra, backends.KindDevice, backends.KindPackages, backends.KindOFED, backends.KindModules, backends.KindPersist, backends.KindAddress, backends.KindMemlock, backends.KindPort, backends.KindImage, backends.KindTrafficClass, backends.KindPortQoS, backends.KindEnvironment,
 		} {
 			p.Changes = append(p.Changes, plan.Change{Setting: backends.Setting{Target: t, Kind: k}})
 		}

@@ -35,7 +35,7 @@ type Report struct {
 	Environment  *Environment           `json:"environment,omitempty"` // nil: not kept
 }
 
-// MarshalJSON adds "causes", which are worked out of the rest.
+// MarshalJSON adds "causes" and "receivers", which are worked out of the rest.
 func (r Report) MarshalJSON() ([]byte, error) {
 	type fields Report
 	causes := append([]Cause{}, r.Causes()...)
@@ -43,9 +43,10 @@ func (r Report) MarshalJSON() ([]byte, error) {
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false) // the encoder around it escapes where that is wanted
 	err := enc.Encode(struct {
-		Causes []Cause `json:"causes"`
+		Causes    []Cause          `json:"causes"`
+		Receivers []perftest.Crowd `json:"receivers,omitempty"` // of incasts
 		fields
-	}{causes, fields(r)})
+	}{causes, perftest.Crowds(r.Measurements), fields(r)})
 	return b.Bytes(), err
 }
 

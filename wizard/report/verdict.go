@@ -43,14 +43,17 @@ func (r *Report) works() (string, checks.Status) {
 			failed++
 		}
 	}
-	slow, doubtful, measured := 0, 0, 0
+	slow, crossed, doubtful, measured := 0, 0, 0, 0
 	for _, m := range r.Measurements {
-		switch m.Verdict {
-		case perftest.VerdictFail:
+		between := m.Test == perftest.CrossRail
+		switch {
+		case m.Verdict == perftest.VerdictFail && between:
+			crossed++
+		case m.Verdict == perftest.VerdictFail:
 			slow++
-		case perftest.VerdictWarn, perftest.VerdictUnknown:
+		case m.Verdict == perftest.VerdictWarn || m.Verdict == perftest.VerdictUnknown:
 			doubtful++
-		case perftest.VerdictPass:
+		case m.Verdict == perftest.VerdictPass && !between:
 			measured++
 		}
 	}
@@ -72,7 +75,9 @@ func (r *Report) works() (string, checks.Status) {
 	case r.Status == "partial" || r.Status == "failed":
 		return "The run did not finish. Fix the cause, then run rdma-setup resume", checks.Fail
 	case slow > 0:
-		return fmt.Sprintf("RDMA does not work as it should: %s of %d below what the hardware gives", plural(slow, "measurement"), len(r.Measurements)), checks.Fail
+		return fmt.Sprintf("RDMA does not work as it should: %s of %d below what the hardware gives", plural(slow, "measurement"), len(perftest.SameRail(r.Measurements))), checks.Fail
+	case crossed > 0:
+		return fmt.Sprintf("Rails are not connected as they should be: %s failed", plural(crossed, "cross_rail test")), checks.Fail
 	case count[checks.Fail] > 0:
 		return fmt.Sprintf("First broken link: %s on %s: %s", first.ID, first.Target.Name, first.Evidence), checks.Fail
 	case doubtful > 0:

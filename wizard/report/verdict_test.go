@@ -5,6 +5,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
@@ -22,6 +23,19 @@ func TestVerdictNamesTheFirstBrokenLink(t *testing.T) {
 	} {
 		if got, status := (&report.Report{Checks: tt.all}).Verdict(); got != tt.want || status != checks.Fail {
 			t.Errorf("got %q (%s), want %q", got, status, tt.want)
+		}
+	}
+}
+
+// A test between rails tells nothing of line rate.
+func TestVerdictOfRails(t *testing.T) {
+	for verdict, want := range map[perftest.Verdict]string{
+		perftest.VerdictPass: "RDMA works: 1 measurement at expected line rate",
+		perftest.VerdictFail: "Rails are not connected as they should be: 1 cross_rail test failed",
+	} {
+		r := &report.Report{Measurements: []perftest.Measurement{{Test: "ib_send_bw", Verdict: perftest.VerdictPass}, {Test: perftest.CrossRail, Verdict: verdict}}}
+		if got, _ := r.Verdict(); got != want {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }

@@ -3,6 +3,7 @@
 package sizing
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
 	"regexp"
@@ -10,27 +11,34 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/assets"
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// A GPUCount is so many cards of one model. FramebufferGB is the operator's word on a model that the table does not
-// know; 0 otherwise.
+// A GPUCount is so many cards of one model. FramebufferGB and BAR1MB are what is known of the card beside the table; 0
+// otherwise.
 type GPUCount struct {
 	Model         string
-	Count         int // boards; a K80 board is two GPUs
-	FramebufferGB int
+	Count         int   // boards; a K80 board is two GPUs
+	FramebufferGB int   // stated for a model that the table does not know; of a known one it has to agree
+	BAR1MB        int64 // read from such a card, or stated: it wins over the table
 }
 
-// CountOf is one passed-through function as the sum counts it: by its PCI ids, else by the framebuffer that the host tells
-// (0: it does not).
-func CountOf(vendor, device, name string, memoryMB int64) GPUCount {
-	known, ok := assets.GPUByID(vendor, device)
+// CountOf is one passed-through function as the sum counts it: by its PCI ids, else by what the operator states of the
+// model, else by the framebuffer that the host tells (0: it does not).
+func CountOf(g *backends.GPU, stated map[string]answers.GPUModel) GPUCount {
+	known, ok := assets.GPUByID(g.Vendor, g.Device)
+	s := stated[g.Vendor+":"+g.Device]
+	c := GPUCount{Count: 1, BAR1MB: int64(s.BAR) << 10}
 	switch {
 	case ok && known.Functions > 1: // the table counts boards
-		return GPUCount{Model: known.Name + " function", Count: 1, FramebufferGB: known.Framebuffer}
+		c.Model, c.FramebufferGB = known.Name+" function", known.Framebuffer
 	case ok:
-		return GPUCount{Model: known.Name, Count: 1}
+		c.Model, c.FramebufferGB = known.Name, s.Framebuffer
+	default:
+		c.Model, c.FramebufferGB = g.Model, cmp.Or(s.Framebuffer, int(g.MemoryMB>>10))
 	}
-	return GPUCount{Model: name, Count: 1, FramebufferGB: int(memoryMB >> 10)}
+	return c
 }
 
 // A Window is the MMIO window of a VM with GPUs. Sizes are GB (GiB) and values of pciPassthru.64bitMMIOSizeGB; KB,
@@ -47,6 +55,7 @@ type Window struct {
 	GuideBoots       bool     `json:"guide_boots"`  // the guide's value holds the BARs
 	Explanation      string   `json:"explanation"`  // the arithmetic in words
 	Unverified       []string `json:"unverified"`   // models whose BAR1 is a rule's result, not a measured fact
+	Warning          string   `json:"warning,omitempty"`
 }
 
 const (
@@ -55,6 +64,15 @@ const (
 	smallBARs = 48.0 / 1024  // BAR0 16 MiB and BAR3 32 MiB of a GPU (kata-containers PR 4358, Dell KB 000199172)
 	smallBAR1 = 256.0 / 1024 // of cards that map no framebuffer: T4, display mode
 	below4G   = 3.5          // 917504 pages of 4 KiB (Dell KB 000199172)
+)
+
+// The ceilings of a window in GB. Processors of today's GPU servers have 46 bits of physical address at least, which is
+// 64 TB for memory and devices together (lscpu of a Xeon Platinum 8358P; Intel SDM, CPUID leaf 80000008H). A window above an
+// eighth of that did not fit into the firmware of other hypervisors (tianocore/edk2 pull request 12997); what ESXi takes is
+// published nowhere, so that one is a warning.
+const (
+	AddressableGB  = 64 << 10
+	CommonWindowGB = AddressableGB / 8
 )
 
 // MMIO works out the 64-bit MMIO window for the GPUs of one VM. othersGB are the BARs of further passed-through devices,
@@ -82,16 +100,23 @@ func MMIO(gpus []GPUCount, othersGB ...float64) (Window, error) {
 		}
 		n := g.Count * max(1, m.Functions)
 		w.SumFramebufferGB += n * m.Framebuffer
-		if !m.Verified {
+		bar := float64(m.BAR1)
+		if g.BAR1MB > 0 {
+			bar = float64(g.BAR1MB) / 1024
+		} else if !m.Verified {
 			w.Unverified = append(w.Unverified, m.Name)
 		}
-		if m.BAR1 == 0 {
+		if bar < 1 {
 			w.SumBARGB += float64(n) * smallBAR1
 			words = append(words, fmt.Sprintf("%d x %s maps only 256 MB", n, m.Name))
 		} else {
 			large += n * m.Framebuffer
-			w.SumBARGB += float64(n * m.BAR1)
-			words = append(words, fmt.Sprintf("%d x %s of %d GB maps %d GB each", n, m.Name, m.Framebuffer, m.BAR1))
+			w.SumBARGB += float64(n) * bar
+			read := ""
+			if g.BAR1MB > 0 && bar != float64(m.BAR1) {
+				read = fmt.Sprintf(" (read from a card or stated; the table says %d)", m.BAR1)
+			}
+			words = append(words, fmt.Sprintf("%d x %s of %d GB maps %g GB each%s", n, m.Name, m.Framebuffer, bar, read))
 		}
 		w.TotalGB += float64(n) * smallBARs
 	}
@@ -108,7 +133,19 @@ func MMIO(gpus []GPUCount, othersGB ...float64) (Window, error) {
 	w.Guide = above(float64(large))
 	w.GuideBoots = float64(w.Guide) > w.TotalGB
 	w.Explanation = explain(w, words, large)
+	w.Warning = beyond(w.KB)
 	return w, nil
+}
+
+// beyond warns of a window that may not be addressable, "" of others.
+func beyond(gb int) string {
+	switch {
+	case gb >= AddressableGB:
+		return fmt.Sprintf("%d GB leaves no room for memory in the %d GB that a processor with 46 bits of physical address reaches", gb, AddressableGB)
+	case gb > CommonWindowGB:
+		return fmt.Sprintf("windows above %d GB (an eighth of what 46 bits of physical address reach) are not known to work on ESXi (unverified)", CommonWindowGB)
+	}
+	return ""
 }
 
 func explain(w Window, words []string, large int) string {
@@ -125,6 +162,9 @@ func modelOf(table []assets.GPU, g GPUCount) (assets.GPU, error) {
 	var names []string
 	for _, m := range table {
 		if strings.EqualFold(m.Name, g.Model) {
+			if g.FramebufferGB > 0 && g.FramebufferGB != m.Framebuffer {
+				return assets.GPU{}, fmt.Errorf("a %s has %d GB of memory, not %d", m.Name, m.Framebuffer, g.FramebufferGB)
+			}
 			return m, nil
 		}
 		names = append(names, m.Name)
@@ -146,9 +186,9 @@ func modelOf(table []assets.GPU, g GPUCount) (assets.GPU, error) {
 // 2022/09, frankdenneman.nl 2023/05).
 const vgpuLarge = 16
 
-var profileName = regexp.MustCompile(`^(?:grid_|nvidia_)?[a-z]+[0-9]+[a-z]*(?:-[0-9]+)?-([0-9]+)(?:a|b|c|q|me)$`)
+var profileName = regexp.MustCompile(`^(?:grid_|nvidia_)?[a-z]+[0-9]+[a-z]*(?:[-_][a-z]+)?(?:-[0-9]+)?-([0-9]+)(?:a|b|c|q|c?me)$`)
 
-// profile gives the framebuffer in GB of a vGPU by the name of its profile: 40 of grid_a100d-40c, 20 of grid_a100d-2-20c.
+// profile returns the framebuffer in GB of a vGPU by the name of its profile: 40 of grid_a100d-40c, 20 of grid_a100d-2-20c.
 func profile(name string) (gb int, is bool) {
 	m := profileName.FindStringSubmatch(strings.ToLower(name))
 	if m == nil {
@@ -158,6 +198,19 @@ func profile(name string) (gb int, is bool) {
 	return gb, err == nil && gb > 0 && gb <= 1024
 }
 
+// ProfileGB is the framebuffer in GB of a time-sliced vGPU by the name of its profile; 0 of other names, and of profiles that
+// MIG backs.
+func ProfileGB(name string) int {
+	gb, is := profile(name)
+	if name = strings.ToLower(name); !is || migName.MatchString(name) {
+		return 0
+	}
+	return gb
+}
+
+// migName has the slices of MIG before the framebuffer: a100d-2-20c.
+var migName = regexp.MustCompile(`-[0-9]+-[0-9]+c?[a-z]+$`)
+
 // Check holds a size that an operator chose against the window: a power of two, not below the minimum.
 func (w Window) Check(gb int) error {
 	switch {
@@ -165,6 +218,8 @@ func (w Window) Check(gb int) error {
 		return fmt.Errorf("%d GB is no power of two", gb)
 	case gb < w.Minimal:
 		return fmt.Errorf("%d GB is too small: the BARs take %.2f GB, so %d GB is the least (KB 323402 asks for %d)", gb, w.TotalGB, w.Minimal, w.KB)
+	case gb >= AddressableGB:
+		return fmt.Errorf("%d GB is too large: %s", gb, beyond(gb))
 	}
 	return nil
 }

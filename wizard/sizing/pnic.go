@@ -9,13 +9,14 @@ import (
 // PNICWish returns what the answers require of a host's RDMA pNIC, for backends.ChoosePNIC.
 func PNICWish(a *answers.Answers, host string) backends.PNICWish {
 	w := OpenWish(a)
+	w.Slot, w.NUMA, w.Position = a.NIC.Slot, string(a.NIC.NUMA), a.NIC.Position
 	w.MAC, w.Device, w.Driver, w.SpeedMbps = string(a.NIC.MACs[host]), a.NIC.Device, a.NIC.Driver, a.NIC.Speed.Mbps()
 	return w
 }
 
 // OpenWish is what the answers ask of any pNIC, whichever is picked: for a page that lists what can be picked.
 func OpenWish(a *answers.Answers) backends.PNICWish {
-	w := backends.PNICWish{Protocol: a.PVRDMA.Protocol, Switch: a.Switch.Name, Drivers: nic.Known{}}
+	w := backends.PNICWish{Protocol: a.PVRDMA.Protocol, Switch: a.Switch.Name, VMKs: a.PVRDMA.VMKNic.Range(), Drivers: nic.Known{}}
 	switch {
 	case a.VFs():
 		w.Purpose = backends.VFParent

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
 )
 
 // ConnectionUUID names the NetworkManager connection of a port group; the same for the same adapter.
@@ -16,8 +18,13 @@ func ConnectionUUID(a Static) string {
 }
 
 // KeyfileText is a NetworkManager keyfile for one interface, matched by its MAC. It goes before whatever else would
-// take the interface, and never gives a default route.
+// take the interface, and never gives a default route; with DHCP no route and no DNS server at all (nm-settings(5): never-default,
+// ignore-auto-routes, ignore-auto-dns).
 func KeyfileText(a Static) string {
+	method := "method=manual\naddress1=" + a.CIDR
+	if a.CIDR == backends.DHCP {
+		method = "method=auto\nignore-auto-routes=true\nignore-auto-dns=true"
+	}
 	return comment(a) + fmt.Sprintf(`[connection]
 id=rdma-setup-%s
 uuid=%s
@@ -30,13 +37,12 @@ mac-address=%s
 mtu=%d
 
 [ipv4]
-method=manual
-address1=%s
+%s
 never-default=true
 
 [ipv6]
 method=link-local
-`, Slug(a.PortGroup), ConnectionUUID(a), strings.ToUpper(a.MAC), a.MTU, a.CIDR)
+`, Slug(a.PortGroup), ConnectionUUID(a), strings.ToUpper(a.MAC), a.MTU, method)
 }
 
 // sectionsOf reads an ini file: keys by section, the last value of a key; "address1" and the like stay apart. Keys of

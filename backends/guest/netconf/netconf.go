@@ -42,11 +42,12 @@ type Config struct {
 	Managed   bool // by NetworkManager through netplan
 }
 
-// A Static is a persistent static address for one interface.
+// A Static is a persistent address for one interface. One that comes from DHCP takes neither routes nor DNS servers from there:
+// those of the guest stay those of its management network.
 type Static struct {
 	NIC
 	PortGroup string // of the adapter; names the file
-	CIDR      string
+	CIDR      string // 192.168.50.11/24, or backends.DHCP
 	MTU       int
 }
 

@@ -75,6 +75,31 @@ func TestWhatIsWrittenIsFound(t *testing.T) {
 	}
 }
 
+// With DHCP every system but ifupdown leaves routes and DNS servers out, and keeps the MTU; the words are those of netplan's reference,
+// nm-settings(5), initscripts' sysconfig.txt and systemd.network(5).
+func TestDHCPTakesTheAddressAlone(t *testing.T) {
+	a := static()
+	a.CIDR = "dhcp"
+	for s, words := range map[netconf.System][]string{
+		netconf.Netplan:        {"dhcp4: true\n", "use-routes: false\n", "use-dns: false\n", "use-mtu: false\n"},
+		netconf.NetworkManager: {"method=auto\n", "never-default=true\n", "ignore-auto-routes=true\n", "ignore-auto-dns=true\n"},
+		netconf.Ifcfg:          {"BOOTPROTO=dhcp\n", "DEFROUTE=no\n", "PEERROUTES=no\n", "PEERDNS=no\n"},
+		netconf.Networkd:       {"DHCP=ipv4\n", "[DHCPv4]\n", "UseRoutes=no\n", "UseDNS=no\n", "UseMTU=no\n"},
+		netconf.Ifupdown:       {"inet dhcp\n", "mtu 9000\n"},
+	} {
+		f, ok := netconf.Write(s, nil, a)
+		for _, w := range words {
+			if !strings.Contains(f.Content, w) {
+				t.Errorf("%s lacks %q:\n%s", s, w, f.Content)
+			}
+		}
+		c, found := netconf.Find(s, []netconf.File{f}, a.NIC)
+		if !ok || !found || !c.DHCP || len(c.Addresses) != 0 || c.MTU != 9000 && s != netconf.Ifupdown {
+			t.Errorf("%s: %v %v %+v", s, ok, found, c)
+		}
+	}
+}
+
 func TestNetplanMerges(t *testing.T) {
 	nic := static().NIC
 	for _, test := range []struct {
@@ -93,7 +118,7 @@ func TestNetplanMerges(t *testing.T) {
 			{"/etc/netplan/10-all.yaml", "network:\n  ethernets:\n    all: {match: {name: \"ens*\"}, dhcp4: true}\n    mine: {match: {macaddress: \"00:50:56:9a:0b:0c\"}}\n"}}, "mine"},
 		{"the id is its name, but it means another MAC", []netconf.File{
 			{"/etc/netplan/10-x.yaml", "network:\n  ethernets:\n    ens224f0: {match: {macaddress: \"00:50:56:00:00:01\"}}\n"}}, "rdma-setup-RDMA-PG"},
-		{"a file that is no YAML is not ours to mend", []netconf.File{{"/etc/netplan/10-x.yaml", "\tnetwork: ["}}, "rdma-setup-RDMA-PG"},
+		{"a file that is no YAML is not ours to fix", []netconf.File{{"/etc/netplan/10-x.yaml", "\tnetwork: ["}}, "rdma-setup-RDMA-PG"},
 		{"hidden by a file of the same name in /etc", []netconf.File{
 			{"/lib/netplan/10-x.yaml", "network:\n  ethernets:\n    lib: {match: {macaddress: \"00:50:56:9a:0b:0c\"}}\n"},
 			{"/etc/netplan/10-x.yaml", "network: {}\n"}}, "rdma-setup-RDMA-PG"},

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	yaml "go.yaml.in/yaml/v3"
+
+	"github.com/rdma-setup/rdma-setup/backends"
 )
 
 func isNetplan(file string) bool {
@@ -16,8 +18,14 @@ func isNetplan(file string) bool {
 
 // NetplanText is a netplan file for one interface, matched by its MAC. id is the stanza: that of another file where one
 // has the interface already, for netplan merges stanzas of one id and lets later files win. The name is set to what it
-// is: with an MTU netplan writes a .link file, which hides the rules that give interfaces their names.
+// is: with an MTU netplan writes a .link file, which hides the rules that give interfaces their names. With DHCP the overrides
+// leave out what the server says of routes, DNS servers and MTU (netplan reference, "DHCP overrides"; NetworkManager as the renderer
+// obeys use-routes alone).
 func NetplanText(id string, a Static) string {
+	dhcp4, addresses := "false", fmt.Sprintf("      addresses:\n        - \"%s\"\n", a.CIDR)
+	if a.CIDR == backends.DHCP {
+		dhcp4, addresses = "true", "      dhcp4-overrides:\n        use-routes: false\n        use-dns: false\n        use-mtu: false\n"
+	}
 	return comment(a) + fmt.Sprintf(`network:
   version: 2
   ethernets:
@@ -25,12 +33,10 @@ func NetplanText(id string, a Static) string {
       match:
         macaddress: "%s"
       set-name: %s
-      dhcp4: false
+      dhcp4: %s
       dhcp6: false
       mtu: %d
-      addresses:
-        - "%s"
-`, quoteYAML(id), a.MAC, quoteYAML(a.Name), a.MTU, a.CIDR)
+%s`, quoteYAML(id), a.MAC, quoteYAML(a.Name), dhcp4, a.MTU, addresses)
 }
 
 // quoteYAML keeps plain what plainly is a string.
@@ -100,7 +106,7 @@ func fits(id string, stanza map[string]any, nic NIC) int {
 	return 0
 }
 
-// mergeNetplan gives the stanzas under ethernets by id, and the last file that adds to each. A file in /etc hides one
+// mergeNetplan returns the stanzas under ethernets by id, and the last file that adds to each. A file in /etc hides one
 // of the same name in /run, and that one in /lib; files go by their names.
 func mergeNetplan(files []File) (stanzas map[string]map[string]any, last map[string]string) {
 	byName := map[string]File{}

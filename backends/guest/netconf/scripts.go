@@ -7,24 +7,40 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
 )
 
 // IfcfgText is an ifcfg file of the network scripts (EL 7 and 8 without NetworkManager). It holds no UUID: a copied
-// one is what breaks copied files.
+// one is what breaks copied files. With DHCP it takes neither routes nor DNS servers (initscripts, sysconfig.txt: PEERDNS, DEFROUTE;
+// nm-settings-ifcfg-rh(5): PEERROUTES).
 func IfcfgText(a Static) string {
+	if a.CIDR == backends.DHCP {
+		return comment(a) + fmt.Sprintf("TYPE=Ethernet\nDEVICE=%s\nHWADDR=%s\nBOOTPROTO=dhcp\nONBOOT=yes\nDEFROUTE=no\nPEERROUTES=no\nPEERDNS=no\nMTU=%d\n",
+			a.Name, strings.ToUpper(a.MAC), a.MTU)
+	}
 	p, _ := netip.ParsePrefix(a.CIDR)
 	return comment(a) + fmt.Sprintf("TYPE=Ethernet\nDEVICE=%s\nHWADDR=%s\nBOOTPROTO=none\nONBOOT=yes\nDEFROUTE=no\nIPADDR=%s\nPREFIX=%d\nMTU=%d\n",
 		a.Name, strings.ToUpper(a.MAC), p.Addr(), p.Bits(), a.MTU)
 }
 
-// NetworkdText is a .network file of systemd-networkd, matched by MAC.
+// NetworkdText is a .network file of systemd-networkd, matched by MAC. With DHCP it takes no route, DNS server or MTU from there
+// (systemd.network(5), section [DHCPv4]: UseRoutes=, whose value UseGateway= follows, UseDNS=, UseMTU=).
 func NetworkdText(a Static) string {
-	return comment(a) + fmt.Sprintf("[Match]\nMACAddress=%s\n\n[Link]\nMTUBytes=%d\n\n[Network]\nAddress=%s\nLinkLocalAddressing=ipv6\nIPv6AcceptRA=no\n",
-		a.MAC, a.MTU, a.CIDR)
+	address, dhcp := "Address="+a.CIDR, ""
+	if a.CIDR == backends.DHCP {
+		address, dhcp = "DHCP=ipv4", "\n[DHCPv4]\nUseRoutes=no\nUseDNS=no\nUseMTU=no\n"
+	}
+	return comment(a) + fmt.Sprintf("[Match]\nMACAddress=%s\n\n[Link]\nMTUBytes=%d\n\n[Network]\n%s\nLinkLocalAddressing=ipv6\nIPv6AcceptRA=no\n%s",
+		a.MAC, a.MTU, address, dhcp)
 }
 
-// InterfacesText is a file for /etc/network/interfaces.d of ifupdown, which knows interfaces by their names only.
+// InterfacesText is a file for /etc/network/interfaces.d of ifupdown, which knows interfaces by their names only. Its method dhcp has
+// no option for the MTU, nor one that leaves the server's routes out (interfaces(5)).
 func InterfacesText(a Static) string {
+	if a.CIDR == backends.DHCP {
+		return comment(a) + fmt.Sprintf("auto %s\niface %[1]s inet dhcp\n\tpre-up ip link set dev %[1]s mtu %d\n", a.Name, a.MTU)
+	}
 	return comment(a) + fmt.Sprintf("auto %s\niface %[1]s inet static\n\taddress %s\n\tmtu %d\n", a.Name, a.CIDR, a.MTU)
 }
 

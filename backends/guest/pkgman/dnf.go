@@ -1,20 +1,21 @@
 package pkgman
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// dnf speaks to dnf and to yum, which answer alike.
+// dnf speaks to dnf and to yum, which answer alike, by assets/scripts/dnf.sh.
 func dnf(name string) Manager {
-	table := func(heading string) func(string) []string {
+	table := func(headings ...string) func(string) []string {
 		return func(out string) []string {
 			var names []string
 			in := false
 			for line := range strings.SplitSeq(out, "\n") {
 				if line != "" && line[0] != ' ' { // "Installing dependencies:", "Transaction Summary"
-					in = strings.HasPrefix(line, heading)
+					in = slices.ContainsFunc(headings, func(h string) bool { return strings.HasPrefix(line, h) })
 					continue
 				}
 				// A long name stands alone on its line; what belongs to it is indented further.
@@ -25,22 +26,14 @@ func dnf(name string) Manager {
 			return names
 		}
 	}
-	// One name that cannot be had keeps dnf from installing the others (and the option against that differs between
-	// dnf 4 and 5).
-	available := func(names []string) string {
-		return "can=\nfor p in " + ssh.QuoteAll(names...) + "; do " + name + " -q list $p >/dev/null 2>&1 && can=\"$can $p\"; done\n[ -n \"$can\" ] || can=" +
-			ssh.Quote(ssh.QuoteAll(names...)) + "\n"
+	run := func(what string) func([]string) string {
+		return func(names []string) string { return ssh.Script("dnf.sh", append([]string{name, what}, names...)...) }
 	}
 	return Manager{
-		Install:  func(names []string) string { return available(names) + "eval \"" + name + " -y install $can\"" },
-		Simulate: func(names []string) string { return available(names) + "eval \"" + name + " --assumeno install $can\"" },
-		Remove: func(names []string) string {
-			return name + " -y --setopt=clean_requirements_on_remove=0 remove " + ssh.QuoteAll(names...)
-		},
-		SimulateRemove: func(names []string) string {
-			return name + " --assumeno --setopt=clean_requirements_on_remove=0 remove " + ssh.QuoteAll(names...)
-		},
+		Install: run("install"), Simulate: run("would-install"), Remove: run("remove"), SimulateRemove: run("would-remove"),
+		Exact:        func(versions map[string]string) string { return run("exact")(each(versions, "-")) },
 		WouldInstall: table("Installing"),
+		WouldMove:    table("Upgrading", "Updating", "Downgrading"), // yum says Updating
 		WouldRemove:  table("Removing"),
 		Unavailable:  "Enable the repository that has them (CodeReady Builder or PowerTools, EPEL), or point the guest at a mirror.",
 	}

@@ -3,21 +3,34 @@
 package pkgman
 
 import (
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 )
 
 // A Manager is how one package manager is spoken to. Scripts never ask anybody anything.
 type Manager struct {
-	Mend           string                      // finishes what a run that was cut short left undone, "" where there is no such thing
+	Repair         string                      // finishes what a run that was cut short left undone, "" where there is no such thing
 	Update         string                      // fetches the lists, "" where that happens by itself
 	Install        func(names []string) string // installs all of the names that can be had
 	Simulate       func(names []string) string
 	Remove         func(names []string) string
 	SimulateRemove func(names []string) string
-	WouldInstall   func(out string) []string // what a simulation would newly install, upgrades apart
+	Exact          func(versions map[string]string) string // installs what is there in these versions, older ones too
+	WouldInstall   func(out string) []string               // what a simulation would newly install, upgrades apart
+	WouldMove      func(out string) []string               // what a simulation would install in another version than the one that is there
 	WouldRemove    func(out string) []string
 	Unavailable    string // hint where names cannot be had
+}
+
+// each returns the words of a command that name packages in their versions, in the order of their names.
+func each(versions map[string]string, between string) []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(versions)) {
+		out = append(out, name+between+versions[name])
+	}
+	return out
 }
 
 // For returns the Manager behind apt-get, dnf or yum.
@@ -35,7 +48,7 @@ var (
 	lockTaken   = regexp.MustCompile(`(?i)could not get lock|unable to (acquire|lock)|dpkg frontend (lock )?(is|was) locked by|waiting for process with pid|existing lock .*yum\.pid`)
 	unreachable = regexp.MustCompile(`Temporary failure resolving|Could not resolve|Unable to fetch some archives|Failed to fetch|Cannot download|` +
 		`Failed to download metadata|Cannot find a valid baseurl|Could not connect`)
-	mendable    = regexp.MustCompile(`(?i)dpkg was interrupted|fix-broken`)
+	repairable  = regexp.MustCompile(`(?i)dpkg was interrupted|fix-broken`)
 	unknownName = regexp.MustCompile(`(?i)unable to locate package|has no installation candidate|no package .* available|no match for argument|unable to find a match`)
 )
 
@@ -55,7 +68,7 @@ func Complains(said string) bool {
 // Helpless reports whether a package manager cannot work out what it would do: names that it does not know, a full disk,
 // lists that it cannot read. What an interrupted installation has left does not count: it is completed before the next one.
 func Helpless(said string) bool {
-	return (unknownName.MatchString(said) || Complains(said)) && !mendable.MatchString(said)
+	return (unknownName.MatchString(said) || Complains(said)) && !repairable.MatchString(said)
 }
 
 // Locked reports whether another package manager is at work.

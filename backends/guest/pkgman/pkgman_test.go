@@ -2,6 +2,7 @@ package pkgman_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rdma-setup/rdma-setup/backends/guest/pkgman"
@@ -55,6 +56,23 @@ Removing dependent packages:
 
 Transaction Summary
 `
+
+// A simulation also names what is there and would come in another version: a rollback must know its old one.
+func TestMovedVersions(t *testing.T) {
+	for program, c := range map[string]struct{ out, moved, exact string }{
+		"apt-get": {aptOut, "libibverbs1", "libibverbs1=39.0-1"},
+		"dnf":     {dnfOut, "libibverbs", "libibverbs-39.0-1"},
+		"yum":     {strings.Replace(dnfOut, "Upgrading:", "Updating:", 1), "libibverbs", "libibverbs-39.0-1"},
+	} {
+		m, _ := pkgman.For(program)
+		if got := m.WouldMove(c.out); !slices.Equal(got, []string{c.moved}) {
+			t.Errorf("%s: %q", program, got)
+		}
+		if got, _, _ := strings.Cut(m.Exact(map[string]string{c.moved: "39.0-1"}), "\n"); !strings.HasSuffix(strings.Trim(got, "'"), c.exact) {
+			t.Errorf("%s: %s", program, got)
+		}
+	}
+}
 
 func TestSimulations(t *testing.T) {
 	for _, test := range []struct {

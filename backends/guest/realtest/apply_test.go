@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// setUp applies while guest-1 has no package mirror and guest-2 no disk space, mends both, lets dpkg be broken off in both,
+// setUp applies while guest-1 has no package mirror and guest-2 no disk space, fixes both, lets dpkg be broken off in both,
 // and resumes.
 func (s *site) setUp(good string, bare []map[string]string) (run string) {
 	first, second := s.guests[0], s.guests[1]

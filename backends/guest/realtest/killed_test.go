@@ -6,18 +6,20 @@ import (
 	"bytes"
 	"fmt"
 	"os/exec"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 )
 
 // killed kills the program with SIGKILL while a command of the first guest is at work, which real sshd leaves running, and
 // rolls back: the guests are what they were, and nothing of ours is left in them.
-func (s *site) killed(good string, bare []map[string]string, what, process string) {
+func (s *site) killed(answers string, bare []map[string]string, what, process string) {
 	s.scenario("killed while "+what+" works, then rolled back", func(t *testing.T) {
 		guest := s.guests[0]
 		before := s.runs()
 		var out bytes.Buffer
-		cmd := exec.CommandContext(t.Context(), s.bin, "apply", "-f", good, "--yes")
+		cmd := exec.CommandContext(t.Context(), s.bin, "apply", "-f", answers, "--yes")
 		cmd.Env, cmd.Stdout, cmd.Stderr = s.env, &out, &out
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -39,10 +41,60 @@ func (s *site) killed(good string, bare []map[string]string, what, process strin
 		s.must(0, "rollback", run, "--yes")
 		t.Logf("rolled back %s after the kill", time.Since(killed).Round(time.Second))
 		s.unchanged(bare)
-		for _, m := range s.guests {
-			if left := m.run("ls -d /run/rdma-setup /var/lib/rdma-setup /boot/*.new /var/tmp/rdma-setup* 2>/dev/null; pgrep -fl '[r]dma-setup' || :; dpkg --audit"); left != "" {
-				t.Errorf("%s: left behind: %s", m.name, left)
+		s.nothingLeft()
+	})
+}
+
+// nothingLeft holds that no guard, lock, working directory or half-made file of ours is anywhere in the guests.
+func (s *site) nothingLeft() {
+	s.t.Helper()
+	for _, m := range s.guests {
+		if left := m.run("ls -d /run/rdma-setup /var/lib/rdma-setup /boot/*.new /var/tmp/rdma-setup* 2>/dev/null\n" +
+			"pgrep -fl '[r]dma-setup' || :\ndpkg --audit"); left != "" {
+			s.t.Errorf("%s: left behind: %s", m.name, left)
+		}
+	}
+}
+
+const (
+	// The image that the guests are made from does not renew its RAM disk (customize.sh): here it does.
+	renewing    = "sed -i s/^update_initramfs=no/update_initramfs=yes/ /etc/initramfs-tools/update-initramfs.conf"
+	notRenewing = "sed -i s/^update_initramfs=yes/update_initramfs=no/ /etc/initramfs-tools/update-initramfs.conf"
+
+	// A networkctl as that of systemd 239 (EL 8, Ubuntu 18.04) knows neither reload nor reconfigure, which came with 244: where it
+	// does not, netplan apply does the work.
+	oldNetworkctl = `cat >/usr/local/bin/networkctl <<'END'
+#!/bin/sh
+case $1 in reload | reconfigure) echo "Unknown operation $1." >&2; exit 1 ;; esac
+exec /usr/bin/networkctl "$@"
+END
+chmod 755 /usr/local/bin/networkctl`
+	ownNetworkctl = "rm -f /usr/local/bin/networkctl"
+
+	ramDisks = "for i in /boot/initrd.img-*; do echo \"$i\"; lsinitramfs \"$i\" | LC_ALL=C sort || exit 1; done"
+)
+
+// killedInside kills the program inside the commands of a guest that is not set up, whose packages are there: the initial RAM
+// disk and netplan apply.
+func (s *site) killedInside(good string) {
+	guest := s.guests[0]
+	s.scenario("the guest renews its RAM disk, and its networkctl is older", func(*testing.T) { guest.run(renewing + "\n" + oldNetworkctl) })
+	defer s.scenario("as the guest was", func(*testing.T) { guest.run(notRenewing + "\n" + ownNetworkctl) })
+	bare := s.facts()
+	disks := guest.run(ramDisks)
+	s.killed(good, bare, "update-initramfs", "^/bin/sh /usr/sbin/[m]kinitramfs")
+	// The one that came with the guest was made before rdma-core, whose hook adds files of its own: more may be there, nothing less.
+	s.scenario("the RAM disk is whole, and holds nothing of ours", func(t *testing.T) {
+		now := strings.Split(guest.run(ramDisks), "\n")
+		for file := range strings.SplitSeq(disks, "\n") {
+			if !slices.Contains(now, file) {
+				t.Errorf("%s is gone", file)
 			}
 		}
+		if i := slices.IndexFunc(now, func(file string) bool { return strings.Contains(file, "rdma-setup") }); i >= 0 {
+			t.Errorf("it holds %s", now[i])
+		}
 	})
+	s.scenario("without a RAM disk to renew", func(*testing.T) { guest.run(notRenewing) })
+	s.killed(good, s.facts(), "netplan apply", "^/usr/bin/python3 .*[n]etplan apply")
 }

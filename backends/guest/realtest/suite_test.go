@@ -4,6 +4,7 @@ package realtest_test
 
 import (
 	"encoding/json"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -26,6 +27,9 @@ func TestE2EGuests(t *testing.T) {
 	s.understood(s.guests[0])
 	s.drifts(good, sound)
 	s.measured(good)
+	if os.Getenv("RDMA_SETUP_E2E_FULL") != "" { // make e2e-full
+		s.lossy(good)
+	}
 	s.unmeasured(good)
 	s.scenario("rollback brings back every file, package, unit and address", func(t *testing.T) {
 		s.must(0, "rollback", run, "--yes")

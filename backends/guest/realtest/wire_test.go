@@ -122,7 +122,7 @@ func keepConsole(t *testing.T, m *machine) {
 	}
 }
 
-// qmp gives QEMU one command.
+// qmp sends QEMU one command.
 func (m *machine) qmp(command string, args map[string]any) {
 	m.t.Helper()
 	c, err := net.Dial("unix", m.at("qmp"))

@@ -28,8 +28,10 @@ func (Family) VIBs() []string { return []string{"icen", "irdman"} }
 // have RDMA on (irdman 1.4.4.0 release notes, Overview and Important Notes; the list with a number for each port is as
 // spyroot's public script configure_icen.sh writes it).
 func (Family) RoCE() backends.RoCERules {
-	return backends.RoCERules{Least: "1.4.0.20", Enable: "RDMA", Mode: "irdman", Source: "Intel, irdman 1.4.4.0 release notes"}
+	return backends.RoCERules{Least: "1.4.0.20", Enable: "RDMA", Mode: "irdman", Source: notes, NoENS: notes}
 }
+
+const notes = "Intel, irdman 1.4.4.0 release notes"
 
 // VFs are asked for by max_vfs (vSphere Networking, Enabling SR-IOV by Using an ESXCLI Command), but offer guests no RDMA:
 // Linux's irdma drives functions of ice, i40e and idpf (id tables in drivers/infiniband/hw/irdma), and VFs of E810 have iavf.

@@ -41,6 +41,7 @@ func (Family) Firmware() *backends.FirmwareRules {
 	return &backends.FirmwareRules{
 		Tools: []string{"mft", "nmst"}, Module: "nmst", Command: "/opt/mellanox/bin/mlxconfig -d %s -y set %s", Query: "mlxconfig -d %s query %s",
 		Undo:  "mlxconfig -d %s set %s",
+		Keys:  []string{"SRIOV_EN", "NUM_OF_VFS", "LINK_TYPE_P1", "LINK_TYPE_P2", "ADVANCED_PCI_SETTINGS", "ATS_ENABLED"},
 		SRIOV: "SRIOV_EN", VFs: "NUM_OF_VFS", LinkType: "LINK_TYPE_P", Ethernet: "2", ATS: "ATS_ENABLED", Advanced: "ADVANCED_PCI_SETTINGS",
 		NoATS: "ConnectX-6 and later have it (NVIDIA, ATS)", OwnIDs: "MT_",
 	}

@@ -21,7 +21,7 @@ var (
 	marked      = regexp.MustCompile(`^\s*(?:-[EWI]-|FATAL\s*-)\s*`)
 )
 
-// refusal gives the code of a line that says that the device cannot be worked with, and the line without its mark.
+// refusal returns the code of a line that says that the device cannot be worked with, and the line without its mark.
 func refusal(line string) (code, words string) {
 	if !mayRefuse(line) {
 		return "", ""

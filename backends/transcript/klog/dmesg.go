@@ -176,7 +176,7 @@ func isMessage(line string) bool {
 	return line[0] == '[' && strings.IndexByte(head[:min(len(head), 40)], ']') > 0 || strings.Contains(head, " kernel: ") || strings.Contains(head, ",-;")
 }
 
-// flush gives up waiting for the line of a BAR.
+// flush stops waiting for the line of a BAR.
 func (c *collector) flush() {
 	if c.pending {
 		c.pending = false

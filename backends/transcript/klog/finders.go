@@ -14,7 +14,7 @@ type mark struct {
 	find func(line string) (Event, bool)
 }
 
-// finders gives those that are worth trying on a line, without those of the marks that are done.
+// finders returns those that are worth trying on a line, without those of the marks that are done.
 func finders(line string, without []string) []mark {
 	var out []mark
 	for _, m := range [...]mark{

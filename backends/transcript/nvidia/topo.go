@@ -131,7 +131,7 @@ func isLink(w string) bool {
 // isCPUList tells an affinity: "0-31,64-95", "0", "N/A".
 func isCPUList(w string) bool { return scan.IsNull(w) || strings.Trim(w, "0123456789,-") == "" }
 
-// assign gives the cells to the columns: as many links as there are devices, then the affinities that are printed.
+// assign puts the cells into the columns: as many links as there are devices, then the affinities that are printed.
 func (r *TopoRow) assign(columns, affinities []string) {
 	n := 0
 	for n < len(r.cells) && n < len(columns) && isLink(r.cells[n]) {

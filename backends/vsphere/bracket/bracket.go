@@ -5,7 +5,6 @@ package bracket
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -51,7 +50,7 @@ func (o Options) filled() Options {
 
 // Of returns the brackets that vCenter can open and close.
 func Of(conn *wire.Conn, places *place.Places, o Options) map[backends.BracketKind]backends.Bracket {
-	s := site{conn: conn, places: places, opt: o.filled(), leaving: &leaving{hosts: map[place.Ref]bool{}}}
+	s := site{conn: conn, places: places, opt: o.filled(), leaving: newLeaving()}
 	return map[backends.BracketKind]backends.Bracket{
 		backends.BracketVMPower:     vmPower{s},
 		backends.BracketMaintenance: maintenance{s},
@@ -66,12 +65,6 @@ type site struct {
 	opt    Options
 
 	leaving *leaving
-}
-
-// leaving are the hosts that are being emptied: none of them takes the VMs of another. Hosts are emptied one after the other.
-type leaving struct {
-	mu    sync.Mutex
-	hosts map[place.Ref]bool
 }
 
 // errLate ends a wait that took longer than its limit.

@@ -58,6 +58,7 @@ func (s site) enter(ctx context.Context, t backends.Ref, progress backends.Progr
 	if err := s.resynced(ctx, h.ref, t, what); err != nil {
 		return err
 	}
+	defer s.leaving.begin(h.ref)()
 	if s.opt.Migrate {
 		if err := s.moveAway(ctx, h.ref, t); err != nil {
 			return err
@@ -159,9 +160,6 @@ func (s site) exit(ctx context.Context, t backends.Ref, progress backends.Progre
 	if !h.maintenance {
 		return nil
 	}
-	s.leaving.mu.Lock()
-	delete(s.leaving.hosts, h.ref)
-	s.leaving.mu.Unlock()
 	_, err = order{site: s, machine: h.ref, op: opExit, progress: progress,
 		send: func(ctx context.Context) (types.ManagedObjectReference, error) {
 			res, err := methods.ExitMaintenanceMode_Task(ctx, s.conn.VIM(), &types.ExitMaintenanceMode_Task{This: h.ref})

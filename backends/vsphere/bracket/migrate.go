@@ -1,12 +1,15 @@
 package bracket
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/types"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
@@ -15,117 +18,166 @@ import (
 
 const opRelocate = "VirtualMachine.relocate"
 
-// A refuge is a host that a VM may move to.
+// movesAtOnce is how many VMs leave a host at the same time. vCenter runs up to 8 migrations per host, 4 where vMotion has a
+// network of 1 Gbps, and queues the others (vCenter Server and Host Management, "Limits on Simultaneous Migrations").
+const movesAtOnce = 4
+
+// A refuge is a host that VMs may move to.
 type refuge struct {
 	ref                  place.Ref
+	name                 string
 	datastores, networks []place.Ref
-	freeMB               int64
+	freeMB, freeMHz      int64
 }
 
-// moveAway moves every running VM of a host to another host of its cluster by vMotion, one after the other: to the one with
-// the most free memory among those that reach all its datastores and networks. VMs of vSphere Cluster Services and agent
-// VMs are left to vCenter. A VM that cannot move is an error that names it; the host keeps what is left.
+// A leaver is a running VM that has to leave its host.
+type leaver struct {
+	ref                  place.Ref
+	name                 string
+	memoryMB, usedMHz    int64
+	datastores, networks []place.Ref
+	to                   *refuge
+}
+
+// An evacuation moves the VMs of one host away.
+type evacuation struct {
+	site
+	host, cluster place.Ref
+	target        backends.Ref
+	drs           bool
+	rules         []types.BaseClusterRuleInfo
+	groups        []types.BaseClusterGroupInfo
+	at            map[place.Ref]place.Ref // hosts of the cluster's running VMs; those that leave have that of their target
+	refuges       []*refuge
+}
+
+// moveAway moves the running VMs of a host that DRS does not move to other hosts of its cluster by vMotion. Where to: DRS
+// says it where it is on (PlaceVm), among the hosts that reach a VM's datastores and networks, have the CPU and the memory and
+// break no rule; else the one of those with the most free memory. What vCenter finds against the move, such as the CPU features
+// that EVC would level, excludes a host too (CheckMigrate_Task). VMs of vSphere Cluster Services and agent VMs are left to
+// vCenter. No VM moves unless all can; the error names those that cannot, and why.
 func (s site) moveAway(ctx context.Context, host place.Ref, t backends.Ref) error {
-	const what = "move its VMs away"
-	s.leaving.mu.Lock()
-	defer s.leaving.mu.Unlock()
-	s.leaving.hosts[host] = true
+	done, err := s.leaving.turn(ctx)
+	if err != nil {
+		return wire.Explain(err, t.Name, moveAwayWhat)
+	}
+	defer done()
+	vms, e, err := s.placed(ctx, host, t, nil)
+	if err != nil {
+		return err
+	}
+	var moves errgroup.Group // one that fails does not stop the others
+	moves.SetLimit(movesAtOnce)
+	failed := make([]error, len(vms))
+	for i, vm := range vms {
+		moves.Go(func() error {
+			failed[i] = e.move(ctx, vm)
+			return nil
+		})
+	}
+	_ = moves.Wait()
+	return errors.Join(failed...)
+}
+
+const moveAwayWhat = "move its VMs away"
+
+// placed finds a host for every VM that has to leave one, of those in only where that is not nil. The error joins one for each
+// VM that has none.
+func (s site) placed(ctx context.Context, host place.Ref, t backends.Ref, only []string) ([]*leaver, *evacuation, error) {
 	o, err := s.conn.One(ctx, host, "parent", "vm")
 	if err != nil {
-		return wire.Explain(err, t.Name, what)
+		return nil, nil, wire.Explain(err, t.Name, moveAwayWhat)
 	}
-	vms := wire.Value[types.ArrayOfManagedObjectReference](o, "vm").ManagedObjectReference
-	vms, err = s.unmoved(ctx, wire.Value[place.Ref](o, "parent"), vms)
+	e := &evacuation{site: s, host: host, cluster: wire.Value[place.Ref](o, "parent"), target: t, at: map[place.Ref]place.Ref{}}
+	vms, err := e.leavers(ctx, wire.Value[types.ArrayOfManagedObjectReference](o, "vm").ManagedObjectReference)
+	if only != nil {
+		vms = slices.DeleteFunc(vms, func(vm *leaver) bool { return !slices.Contains(only, vm.name) })
+	}
 	if err != nil || len(vms) == 0 {
-		return wire.Explain(err, t.Name, what)
+		return nil, e, wire.Explain(err, t.Name, moveAwayWhat)
 	}
-	hosts, err := s.refuges(ctx, host, wire.Value[place.Ref](o, "parent"))
-	if err != nil {
-		return wire.Explain(err, t.Name, what)
+	if err := e.readHosts(ctx); err != nil {
+		return nil, e, wire.Explain(err, t.Name, moveAwayWhat)
 	}
-	for _, ref := range vms {
-		if err := s.moveOne(ctx, ref, hosts, t); err != nil {
-			return err
+	var refused []error
+	for _, group := range e.together(vms) {
+		if err := e.choose(ctx, group); err != nil {
+			refused = append(refused, err)
 		}
 	}
-	return nil
+	return vms, e, errors.Join(refused...)
 }
 
-// unmoved returns the VMs that DRS does not move by itself when their host enters maintenance mode: all where it is off or not
-// fully automated, else those with a setting of their own (ClusterConfigInfoEx.drsVmConfig).
-func (s site) unmoved(ctx context.Context, cluster place.Ref, vms []place.Ref) ([]place.Ref, error) {
-	o, err := s.conn.One(ctx, cluster, "configurationEx")
+// Movable tells, without moving anything, which of some running VMs of a host no other host of its cluster takes: one error for
+// each, of kind refused where the VM is why.
+func Movable(ctx context.Context, conn *wire.Conn, places *place.Places, host backends.Ref, vms []string) []error {
+	s := site{conn: conn, places: places, opt: Options{}.filled(), leaving: newLeaving()}
+	ref, err := places.Find(ctx, host)
+	if err == nil {
+		_, _, err = s.placed(ctx, ref, host, vms)
+	}
+	var all interface{ Unwrap() []error }
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &all):
+		return all.Unwrap()
+	}
+	return []error{err}
+}
+
+// leavers reads the VMs of the host that are on and that DRS does not move by itself: all where it is off or not fully automated,
+// else those with a setting of their own (ClusterConfigInfoEx.drsVmConfig).
+func (e *evacuation) leavers(ctx context.Context, vms []place.Ref) ([]*leaver, error) {
+	o, err := e.conn.One(ctx, e.cluster, "configurationEx")
 	if err != nil {
 		return nil, err
 	}
-	info, is := o.Props["configurationEx"].(types.ClusterConfigInfoEx)
-	if !is || info.DrsConfig.Enabled == nil || !*info.DrsConfig.Enabled || info.DrsConfig.DefaultVmBehavior != types.DrsBehaviorFullyAutomated {
-		return vms, nil
+	if info, is := o.Props["configurationEx"].(types.ClusterConfigInfoEx); is {
+		e.drs = info.DrsConfig.Enabled != nil && *info.DrsConfig.Enabled
+		for _, r := range info.Rule {
+			if on := r.GetClusterRuleInfo().Enabled; on != nil && *on {
+				e.rules = append(e.rules, r)
+			}
+		}
+		e.groups = info.Group
+		if e.drs && info.DrsConfig.DefaultVmBehavior == types.DrsBehaviorFullyAutomated {
+			vms = slices.DeleteFunc(vms, func(vm place.Ref) bool {
+				return !slices.ContainsFunc(info.DrsVmConfig, func(c types.ClusterDrsVmConfigInfo) bool {
+					return c.Key == vm && (c.Enabled != nil && !*c.Enabled || c.Behavior != "" && c.Behavior != types.DrsBehaviorFullyAutomated)
+				})
+			})
+		}
 	}
-	return slices.DeleteFunc(vms, func(vm place.Ref) bool {
-		return !slices.ContainsFunc(info.DrsVmConfig, func(c types.ClusterDrsVmConfigInfo) bool {
-			return c.Key == vm && (c.Enabled != nil && !*c.Enabled || c.Behavior != "" && c.Behavior != types.DrsBehaviorFullyAutomated)
-		})
-	}), nil
-}
-
-// refuges are the hosts of a cluster that take VMs: none that was emptied or is about to be, in this run.
-func (s site) refuges(ctx context.Context, host, cluster place.Ref) ([]*refuge, error) {
-	o, err := s.conn.One(ctx, cluster, "host")
-	if err != nil {
-		return nil, err
-	}
-	others := slices.DeleteFunc(wire.Value[types.ArrayOfManagedObjectReference](o, "host").ManagedObjectReference,
-		func(r types.ManagedObjectReference) bool { return s.leaving.hosts[r] })
-	if len(others) == 0 {
+	if len(vms) == 0 {
 		return nil, nil
 	}
-	var out []*refuge
-	_, err = s.conn.Retrieve(ctx, []types.PropertyFilterSpec{wire.Of("HostSystem", others, "runtime.connectionState", "runtime.inMaintenanceMode",
-		"datastore", "network", "summary.hardware.memorySize", "summary.quickStats.overallMemoryUsage")}, func(o wire.Object) {
-		if h := stateOf(o.Ref, o); h.connection != types.HostSystemConnectionStateConnected || h.maintenance {
+	var out []*leaver
+	_, err = e.conn.Retrieve(ctx, []types.PropertyFilterSpec{wire.Of("VirtualMachine", vms, "name", "runtime.powerState", "datastore", "network",
+		"config.managedBy", "config.hardware.memoryMB", "summary.quickStats.overallCpuUsage")}, func(o wire.Object) {
+		name := place.Plain(wire.Value[string](o, "name"))
+		if wire.Value[types.VirtualMachinePowerState](o, "runtime.powerState") != types.VirtualMachinePowerStatePoweredOn ||
+			strings.HasPrefix(name, "vCLS") || wire.Value[types.ManagedByInfo](o, "config.managedBy").ExtensionKey == "com.vmware.vim.eam" {
 			return
 		}
-		out = append(out, &refuge{
-			ref: o.Ref, datastores: wire.Value[types.ArrayOfManagedObjectReference](o, "datastore").ManagedObjectReference,
-			networks: wire.Value[types.ArrayOfManagedObjectReference](o, "network").ManagedObjectReference,
-			freeMB:   wire.Value[int64](o, "summary.hardware.memorySize")>>20 - int64(wire.Value[int32](o, "summary.quickStats.overallMemoryUsage")),
+		out = append(out, &leaver{
+			ref: o.Ref, name: name, memoryMB: int64(wire.Value[int32](o, "config.hardware.memoryMB")),
+			usedMHz:    int64(wire.Value[int32](o, "summary.quickStats.overallCpuUsage")),
+			datastores: wire.Value[types.ArrayOfManagedObjectReference](o, "datastore").ManagedObjectReference,
+			networks:   wire.Value[types.ArrayOfManagedObjectReference](o, "network").ManagedObjectReference,
 		})
+	})
+	slices.SortFunc(out, func(a, b *leaver) int {
+		return cmp.Or(-cmp.Compare(a.memoryMB, b.memoryMB), strings.Compare(a.name, b.name))
 	})
 	return out, err
 }
 
-func (s site) moveOne(ctx context.Context, vm place.Ref, hosts []*refuge, t backends.Ref) error {
-	o, err := s.conn.One(ctx, vm, "name", "runtime.powerState", "runtime.host", "datastore", "network", "config.managedBy", "config.hardware.memoryMB")
-	if err != nil {
-		return wire.Explain(err, t.Name, "move its VMs away")
-	}
-	name := wire.Value[string](o, "name")
-	if wire.Value[types.VirtualMachinePowerState](o, "runtime.powerState") != types.VirtualMachinePowerStatePoweredOn ||
-		strings.HasPrefix(name, "vCLS") || wire.Value[types.ManagedByInfo](o, "config.managedBy").ExtensionKey == "com.vmware.vim.eam" {
-		return nil
-	}
-	from := wire.Value[place.Ref](o, "runtime.host")
-	memory := int64(wire.Value[int32](o, "config.hardware.memoryMB"))
-	lacks := func(have []place.Ref, path string) bool {
-		return slices.ContainsFunc(wire.Value[types.ArrayOfManagedObjectReference](o, path).ManagedObjectReference,
-			func(r types.ManagedObjectReference) bool { return !slices.Contains(have, r) })
-	}
-	var to *refuge
-	for _, h := range hosts {
-		if !lacks(h.datastores, "datastore") && !lacks(h.networks, "network") && h.freeMB >= memory && (to == nil || h.freeMB > to.freeMB) {
-			to = h
-		}
-	}
-	if to == nil {
-		return backends.Errorf(backends.KindRefused, t.Name, "Move "+name+" by hand, or shut it down, then resume.",
-			"move %s away: no other host of its cluster has its datastores, its networks and %d MB of free memory", name, memory)
-	}
-	to.freeMB -= memory
-	_, err = order{site: s, machine: vm, op: opRelocate,
+func (e *evacuation) move(ctx context.Context, vm *leaver) error {
+	_, err := order{site: e.site, machine: vm.ref, op: opRelocate,
 		send: func(ctx context.Context) (types.ManagedObjectReference, error) {
-			res, err := methods.RelocateVM_Task(ctx, s.conn.VIM(), &types.RelocateVM_Task{
-				This: vm, Spec: types.VirtualMachineRelocateSpec{Host: &to.ref}, Priority: types.VirtualMachineMovePriorityDefaultPriority,
+			res, err := methods.RelocateVM_Task(ctx, e.conn.VIM(), &types.RelocateVM_Task{
+				This: vm.ref, Spec: types.VirtualMachineRelocateSpec{Host: &vm.to.ref}, Priority: types.VirtualMachineMovePriorityDefaultPriority,
 			})
 			if err != nil {
 				return types.ManagedObjectReference{}, err
@@ -133,9 +185,9 @@ func (s site) moveOne(ctx context.Context, vm place.Ref, hosts []*refuge, t back
 			return res.Returnval, nil
 		},
 		done: func(ctx context.Context) (bool, error) {
-			now, err := s.conn.One(ctx, vm, "runtime.host")
-			return wire.Value[place.Ref](now, "runtime.host") != from, err
+			now, err := e.conn.One(ctx, vm.ref, "runtime.host")
+			return wire.Value[place.Ref](now, "runtime.host") != e.host, err
 		},
 	}.carryOut(ctx)
-	return wire.Explain(err, t.Name, "move "+name+" to another host")
+	return wire.Explain(err, e.target.Name, "move "+vm.name+" to "+vm.to.name)
 }

@@ -31,7 +31,7 @@ type order struct {
 	progress backends.Progress
 }
 
-// carryOut gives the order and waits for its task. Where the answer is lost, or the wait for the task, the machine is
+// carryOut sends the order and waits for its task. Where the answer is lost, or the wait for the task, the machine is
 // asked for a task of that operation; the order is given again only where there is none and nothing was done. Refused
 // tells that vCenter would not take it, so that nothing is under way.
 func (o order) carryOut(ctx context.Context) (refused bool, err error) {

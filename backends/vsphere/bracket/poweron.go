@@ -14,8 +14,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// A patient is a VM that did not start, and what is known of it.
-type patient struct {
+// A failedVM is a VM that did not start, and what is known of it.
+type failedVM struct {
 	firmware string // bios, efi
 	use64    bool   // pciPassthru.use64bitMMIO
 	log      string // the end of its vmware.log, "" where it could not be read
@@ -26,8 +26,8 @@ type patient struct {
 const logTail = 512 << 10
 
 // examine reads what tells why a VM did not start. The fault often names a module only; its vmware.log has the cause.
-func (b vmPower) examine(ctx context.Context, vm place.Ref) patient {
-	var p patient
+func (b vmPower) examine(ctx context.Context, vm place.Ref) failedVM {
+	var p failedVM
 	o, err := b.conn.One(ctx, vm, "config.firmware", "config.extraConfig", "config.files.logDirectory", "config.files.vmPathName")
 	if err != nil {
 		p.logErr = err
@@ -76,7 +76,7 @@ func (b vmPower) diagnose(ctx context.Context, vm place.Ref, err error) error {
 }
 
 // remedy is the one thing to do about a cause.
-func (p patient) remedy(f klog.Failure) string {
+func (p failedVM) remedy(f klog.Failure) string {
 	device := "the device"
 	if f.Device != nil {
 		device = *f.Device

@@ -60,7 +60,7 @@ func (b shell) view(ctx context.Context, t backends.Ref) (shellView, error) {
 			v.Running, v.known = s.Running, true
 		}
 	}
-	v.Open = true // a host that does not list the ruleset does not shut it either
+	v.Open = true // a host that does not list the ruleset does not close it either
 	for _, r := range wire.Value[types.ArrayOfHostFirewallRuleset](o, "config.firewall.ruleset").HostFirewallRuleset {
 		if r.Key == sshRuleset {
 			v.Open = r.Enabled
@@ -107,7 +107,7 @@ func (b shell) Open(ctx context.Context, t backends.Ref, progress backends.Progr
 		}
 		if err == nil && !v.Open {
 			if v, err = b.view(ctx, t); err == nil && !v.Open {
-				err = b.door(ctx, v, true)
+				err = b.setRuleset(ctx, v, true)
 			}
 		}
 		return err
@@ -118,7 +118,7 @@ func (b shell) Open(ctx context.Context, t backends.Ref, progress backends.Progr
 	return err
 }
 
-// Close shuts again what Open found shut.
+// Close closes again what Open found closed.
 func (b shell) Close(ctx context.Context, t backends.Ref, leave backends.Value, progress backends.Progress) error {
 	before, err := state[Shell](leave, t.Name)
 	if err != nil {
@@ -135,7 +135,7 @@ func (b shell) Close(ctx context.Context, t backends.Ref, leave backends.Value, 
 		}
 		if err == nil && v.Open && !before.Open {
 			if v, err = b.view(ctx, t); err == nil && v.Open {
-				err = b.door(ctx, v, false)
+				err = b.setRuleset(ctx, v, false)
 			}
 		}
 		return err
@@ -184,7 +184,7 @@ func (b shell) run(ctx context.Context, v shellView, on bool) (err error) {
 	return err
 }
 
-func (b shell) door(ctx context.Context, v shellView, on bool) (err error) {
+func (b shell) setRuleset(ctx context.Context, v shellView, on bool) (err error) {
 	if v.parts.FirewallSystem == nil {
 		return nil
 	}

@@ -52,11 +52,17 @@ func (b vmPower) Open(ctx context.Context, t backends.Ref, progress backends.Pro
 	case types.VirtualMachinePowerStateSuspended:
 		return backends.Errorf(backends.KindRefused, t.Name, "resume the VM or power it off first", "the VM is suspended, and what its guest holds in memory would be lost")
 	}
+	b.leaving.shut(vm, true)
 	refuse := func(hint, why string) error {
 		if b.opt.PowerOff {
 			return b.powerOff(ctx, t, vm, progress)
 		}
 		return backends.Errorf(backends.KindRefused, t.Name, hint, "shut down the guest: %s", why)
+	}
+	if !tools {
+		if tools, err = b.starting(ctx, vm); err != nil {
+			return wire.Explain(err, t.Name, "wait for VMware Tools")
+		}
 	}
 	if !tools {
 		return refuse("start VMware Tools (open-vm-tools) in the guest, or shut it down yourself, then resume", "VMware Tools do not run in it")
@@ -90,6 +96,29 @@ func (b vmPower) Open(ctx context.Context, t backends.Ref, progress backends.Pro
 	return wire.Explain(err, t.Name, "shut down the guest")
 }
 
+// starting waits for VMware Tools in a VM that was powered on so recently that its guest may still be starting, as after the
+// power cycle of another run, and tells whether they run or the VM went off again (VirtualMachineRuntimeInfo.bootTime in the
+// vSphere Web Services API is the time of the power-on, by the clock of its host).
+func (b vmPower) starting(ctx context.Context, vm place.Ref) (bool, error) {
+	o, err := b.conn.One(ctx, vm, "runtime.bootTime", "guest.toolsVersionStatus2")
+	if err != nil || wire.Value[string](o, "guest.toolsVersionStatus2") == string(types.VirtualMachineToolsVersionStatusGuestToolsNotInstalled) {
+		return false, err
+	}
+	now, err := methods.GetCurrentTime(ctx, b.conn.VIM())
+	if err != nil {
+		return false, err
+	}
+	on := now.Sub(wire.Value[time.Time](o, "runtime.bootTime")).Abs() // the two clocks may differ a little
+	if on >= b.opt.PowerOn {
+		return false, nil
+	}
+	err = b.watch(ctx, vm, b.opt.PowerOn-on, func(o wire.Object) bool { return toolsRun(o) || isOff(o) })
+	if errors.Is(err, errLate) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 func (b vmPower) powerOff(ctx context.Context, t backends.Ref, vm place.Ref, progress backends.Progress) error {
 	_, err := b.order(vm, opPowerOff, progress, func(ctx context.Context) (types.ManagedObjectReference, error) {
 		res, err := methods.PowerOffVM_Task(ctx, b.conn.VIM(), &types.PowerOffVM_Task{This: vm})
@@ -114,6 +143,7 @@ func (b vmPower) Close(ctx context.Context, t backends.Ref, leave backends.Value
 	if err != nil {
 		return wire.Explain(err, t.Name, "power the VM on")
 	}
+	defer b.leaving.shut(vm, false)
 	if power != types.VirtualMachinePowerStatePoweredOn {
 		if err := b.powerOn(ctx, vm, progress); err != nil {
 			return wire.Explain(b.diagnose(ctx, vm, err), t.Name, "power the VM on")

@@ -24,7 +24,7 @@ type site struct {
 	dvs    *switches
 }
 
-// Settings gives the setters of one vCenter.
+// Settings returns the setters of one vCenter.
 type Settings struct {
 	site *site
 	vms  *vmSetter
@@ -53,6 +53,7 @@ func (s *Settings) Setters(parallel int) map[backends.Kind]backends.Setter {
 		backends.KindSwitch:    switchSetter{s.site},
 		backends.KindPortGroup: groupSetter{s.site},
 		backends.KindMember:    memberSetter{s.site},
+		backends.KindVMKNic:    vmknicSetter{s.site},
 		backends.KindOption:    many(optionSetter{s.site}),
 		backends.KindFirewall:  many(firewallSetter{s.site}),
 		backends.KindHardware:  hardwareSetter{s.site},

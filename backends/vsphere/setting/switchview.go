@@ -37,7 +37,7 @@ type switches struct {
 	views map[place.Ref]*switchView
 }
 
-// recent gives a view that is at most a second old. Callers wait for one read instead of reading each by itself.
+// recent returns a view that is at most a second old. Callers wait for one read instead of reading each by itself.
 func (w *switches) recent(ctx context.Context, dvs place.Ref) (*switchView, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

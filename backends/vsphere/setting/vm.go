@@ -123,7 +123,7 @@ func thing(t backends.Setting) string {
 
 func isExtra(t backends.Setting) bool { return t.Kind == backends.KindExtra }
 
-// of gives a setting out of a view.
+// of returns a setting from a view.
 func (s *vmSetter) of(ctx context.Context, v *vmView, t backends.Setting) (backends.Value, error) {
 	switch t.Kind {
 	case backends.KindMemory:

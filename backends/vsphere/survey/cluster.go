@@ -1,6 +1,7 @@
 package survey
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/vmware/govmomi/vim25/types"
@@ -10,11 +11,13 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// clusterRow is a cluster on its way: the VMs of its overrides have no names yet.
+// clusterRow is a cluster on its way: the VMs of its overrides and rules have no names yet.
 type clusterRow struct {
 	ref       place.Ref
 	cluster   backends.Cluster
 	overrides map[place.Ref]string
+	rules     []types.BaseClusterRuleInfo
+	groups    []types.BaseClusterGroupInfo
 }
 
 // clusterOf reads what a cluster decides; nil where the account may not see it.
@@ -23,7 +26,7 @@ func clusterOf(o wire.Object) *clusterRow {
 	if !told {
 		return nil
 	}
-	r := &clusterRow{ref: o.Ref, overrides: map[place.Ref]string{}}
+	r := &clusterRow{ref: o.Ref, overrides: map[place.Ref]string{}, rules: config.Rule, groups: config.Group}
 	r.cluster = backends.Cluster{DRS: yes(config.DrsConfig.Enabled), DRSMode: string(config.DrsConfig.DefaultVmBehavior), HA: yes(config.DasConfig.Enabled)}
 	if summary, told := wire.Prop[types.ClusterComputeResourceSummary](o, "summary"); told {
 		r.cluster.EVC = &summary.CurrentEVCModeKey
@@ -68,7 +71,52 @@ func (r *clusterRow) join(x *place.Index) backends.Cluster {
 		}
 		c.DRSOverride[x.Name(vm)] = mode
 	}
+	c.Rules = drsRules(r.rules, r.groups, x.Name)
 	return c
+}
+
+// drsRules reads the enabled affinity rules of a cluster; kinds that it does not know are left out.
+func drsRules(rules []types.BaseClusterRuleInfo, groups []types.BaseClusterGroupInfo, name func(place.Ref) string) []backends.DRSRule {
+	named := func(refs []place.Ref) []string {
+		var out []string
+		for _, ref := range refs {
+			if n := name(ref); n != "" {
+				out = append(out, n)
+			}
+		}
+		slices.SortFunc(out, natural)
+		return out
+	}
+	members := map[string][]string{}
+	for _, g := range groups {
+		switch g := g.(type) {
+		case *types.ClusterVmGroup:
+			members[g.Name] = named(g.Vm)
+		case *types.ClusterHostGroup:
+			members[g.Name] = named(g.Host)
+		}
+	}
+	var out []backends.DRSRule
+	for _, r := range rules {
+		info := r.GetClusterRuleInfo()
+		if !yes(info.Enabled) {
+			continue
+		}
+		rule := backends.DRSRule{Name: info.Name, Mandatory: yes(info.Mandatory)}
+		switch r := r.(type) {
+		case *types.ClusterAntiAffinityRuleSpec:
+			rule.Kind, rule.VMs = backends.RuleApart, named(r.Vm)
+		case *types.ClusterAffinityRuleSpec:
+			rule.Kind, rule.VMs = backends.RuleTogether, named(r.Vm)
+		case *types.ClusterVmHostRuleInfo:
+			rule.Kind, rule.VMs = backends.RuleHosts, members[r.VmGroupName]
+			rule.Hosts, rule.NotHosts = members[r.AffineHostGroupName], members[r.AntiAffineHostGroupName]
+		default:
+			continue
+		}
+		out = append(out, rule)
+	}
+	return out
 }
 
 // mismatch is what the health check of a DVS found on a host.
@@ -112,10 +160,10 @@ func securityOf(port *types.VMwareDVSPortSetting) *backends.PortSecurity {
 	switch {
 	case port.MacManagementPolicy != nil:
 		m := port.MacManagementPolicy
-		return &backends.PortSecurity{MACChanges: yes(m.MacChanges), Forged: yes(m.ForgedTransmits), Promisc: yes(m.AllowPromiscuous)}
+		return &backends.PortSecurity{MACChanges: yes(m.MacChanges), Forged: yes(m.ForgedTransmits)}
 	case port.SecurityPolicy != nil:
 		s := port.SecurityPolicy
-		return &backends.PortSecurity{MACChanges: set(s.MacChanges), Forged: set(s.ForgedTransmits), Promisc: set(s.AllowPromiscuous)}
+		return &backends.PortSecurity{MACChanges: set(s.MacChanges), Forged: set(s.ForgedTransmits)}
 	}
 	return nil
 }

@@ -133,7 +133,7 @@ func (r *hostRow) detail(o wire.Object) {
 	r.nfs(wire.Value[types.ArrayOfHostFileSystemMountInfo](o, "config.fileSystemVolume.mountInfo").HostFileSystemMountInfo)
 }
 
-// nfs gives the role nfs to the vmknics whose subnet holds a mounted NFS server.
+// nfs assigns the role nfs to the vmknics whose subnet holds a mounted NFS server.
 func (r *hostRow) nfs(mounts []types.HostFileSystemMountInfo) {
 	for _, m := range mounts {
 		v, ok := m.Volume.(*types.HostNasVolume)

@@ -43,7 +43,7 @@ func switchOf(o wire.Object) *switchRow {
 		if m.Config.Host == nil {
 			continue
 		}
-		r.members[*m.Config.Host] = backends.Member{PNICs: BackingPNICs(m.Config.Backing), Status: m.Status, ENS: yes(m.Config.EnsEnabled)}
+		r.members[*m.Config.Host] = backends.Member{PNICs: BackingPNICs(m.Config.Backing), Status: m.Status, ENS: yes(m.Config.EnsEnabled), Interrupt: yes(m.Config.EnsInterruptEnabled)}
 		r.dvs.NSX = r.dvs.NSX || yes(m.Config.NsxSwitch)
 	}
 	for _, m := range wire.Value[types.ArrayOfHostMemberRuntimeInfo](o, "runtime.hostMemberRuntime").HostMemberRuntimeInfo {
@@ -58,7 +58,7 @@ func switchOf(o wire.Object) *switchRow {
 	r.dvs.Health = &backends.SwitchHealth{Enabled: checksHealth(config.HealthCheckConfig)}
 	r.dvs.MTUMax = 9000 // vSphere Networking 6.7, p. 162; from 7.0.2 on the switch says itself
 	if f, ok := o.Props["capability.featuresSupported"].(types.VMwareDVSFeatureCapability); ok && f.MtuCapability != nil {
-		r.dvs.MTUMin, r.dvs.MTUMax = int(f.MtuCapability.MinMtuSupported), int(f.MtuCapability.MaxMtuSupported)
+		r.dvs.MTUMax = int(f.MtuCapability.MaxMtuSupported)
 	}
 	return r
 }

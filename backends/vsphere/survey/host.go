@@ -64,7 +64,7 @@ func hostOf(o wire.Object) *hostRow {
 	mb := number(o, "summary.hardware.memorySize") >> 20
 	r.host = backends.Host{
 		Version: text(o, "summary.config.product.version"), Build: text(o, "summary.config.product.build"),
-		State: text(o, "runtime.connectionState"), Power: text(o, "runtime.powerState"),
+		State:  text(o, "runtime.connectionState"),
 		Vendor: strings.TrimSpace(text(o, "summary.hardware.vendor")), Model: strings.TrimSpace(text(o, "summary.hardware.model")),
 		InMaintenance: flag(o, "runtime.inMaintenanceMode"), RebootRequired: flag(o, "summary.rebootRequired"), BootTime: moment(o, "runtime.bootTime"),
 		CPUModel: strings.TrimSpace(text(o, "summary.hardware.cpuModel")), Sockets: int(number(o, "summary.hardware.numCpuPkgs")),
@@ -80,6 +80,8 @@ func hostOf(o wire.Object) *hostRow {
 	if gpus := tree.gpus(wire.Value[types.ArrayOfHostGraphicsInfo](o, "config.graphicsInfo").HostGraphicsInfo); gpus != nil {
 		r.host.GPUs = gpus
 	}
+	r.host.Baseboard = r.host.FindBaseboard()
+	r.host.Profiles = wire.Value[types.ArrayOfString](o, "config.sharedPassthruGpuTypes").String
 	r.nics(o, tree)
 	r.rdma(o)
 	r.networks(o)
@@ -139,12 +141,9 @@ func (r *hostRow) rdma(o wire.Object) {
 			RoCEv1: d.Capability.RoceV1Capable, RoCEv2: d.Capability.RoceV2Capable, IWARP: d.Capability.IWarpCapable,
 		}
 		if i := r.nicByKey(key); i >= 0 {
-			n := &r.host.NICs[i]
-			dev.NIC = n.Device
-			n.RDMADevice, n.RDMAState = dev.Name, dev.State
-			n.RoCEv1, n.RoCEv2, n.IWARP = dev.RoCEv1, dev.RoCEv2, dev.IWARP
+			dev.NIC = r.host.NICs[i].Device
 		}
-		r.host.RDMA = append(r.host.RDMA, dev)
+		r.pair([]backends.RDMADevice{dev})
 	}
 }
 
@@ -175,6 +174,7 @@ func (r *hostRow) networks(o wire.Object) {
 	home, order := map[string]string{}, map[string][]string{}
 	for _, g := range wire.Value[types.ArrayOfHostPortGroup](o, "config.network.portgroup").HostPortGroup {
 		home[g.Spec.Name] = g.Spec.VswitchName
+		r.host.Networks = append(r.host.Networks, g.Spec.Name)
 		// computedPolicy has what the port group inherits from its switch (HostPortGroup in the vSphere Web Services API).
 		if t := g.ComputedPolicy.NicTeaming; t != nil && t.NicOrder != nil {
 			order[g.Spec.Name] = slices.Concat(t.NicOrder.ActiveNic, t.NicOrder.StandbyNic)

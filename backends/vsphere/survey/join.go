@@ -168,8 +168,8 @@ func (rd *reading) judge(h *hostRow, byUUID map[string]*switchRow) {
 					if rd.leaves(h, h.vmks[j], n.Device, byUUID[u.uuid]) {
 						h.host.VMKs[j].PNICs = append(h.host.VMKs[j].PNICs, n.Device)
 					}
-					if len(k.Roles) == 0 {
-						n.Roles = append(n.Roles, "vmkernel") // selected for no service, yet something may route over it
+					if s := byUUID[u.uuid]; len(k.Roles) == 0 && (u.uuid == "" || s == nil || !s.dvs.Ours()) {
+						n.Roles = append(n.Roles, backends.RoleVMKernel) // selected for no service, yet something may route over it
 					}
 					n.Roles = append(n.Roles, k.Roles...)
 				}

@@ -17,6 +17,7 @@ const (
 	classDisplay  = 0x03
 	classCompute  = 0x12 // processing accelerators
 	classPCIToPCI = 0x0604
+	classOther    = 0x0680 // other bridges: NVSwitches of NVIDIA
 )
 
 // gpuVendors make cards worth passing through; the others' display controllers are the servers' own consoles.
@@ -127,7 +128,8 @@ func (t pciTree) rows() []backends.PCIDevice {
 	for id, d := range t.devices {
 		class := uint16(d.ClassId) >> 8
 		_, enabled, _ := t.flags(id)
-		if class != classNetwork && class != classDisplay && class != classCompute && !enabled {
+		nvSwitch := uint16(d.ClassId) == classOther && hex(d.VendorId) == gpuVendors[0]
+		if class != classNetwork && class != classDisplay && class != classCompute && !nvSwitch && !enabled {
 			continue
 		}
 		want[id] = true

@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// option is the one advanced setting that PVRDMA needs (seed guide "PVRDMA distributed network", section 4). Asking
+// option is the one advanced setting that PVRDMA needs (PVRDMA and vSphere Bitfusion (VMware, 2021), section 4). Asking
 // for it by key spares reading the thousand others of every host.
 const option = "Net.PVRDMAVmknic"
 
@@ -18,14 +18,14 @@ const option = "Net.PVRDMAVmknic"
 var (
 	hostPaths = []string{
 		"name", "parent",
-		"runtime.connectionState", "runtime.powerState", "runtime.inMaintenanceMode", "runtime.bootTime", "summary.rebootRequired",
+		"runtime.connectionState", "runtime.inMaintenanceMode", "runtime.bootTime", "summary.rebootRequired",
 		"summary.config.product.version", "summary.config.product.build",
 		"summary.hardware.vendor", "summary.hardware.model", "summary.hardware.cpuModel", "summary.hardware.numCpuPkgs",
 		"summary.hardware.numCpuCores", "summary.hardware.cpuMhz", "summary.hardware.memorySize", "summary.quickStats.overallMemoryUsage",
 		"config.network.pnic", "config.network.rdmaDevice", "config.network.vnic", "config.network.vswitch",
 		"config.network.portgroup", "config.network.proxySwitch", "config.network.opaqueSwitch", "config.virtualNicManagerInfo.netConfig",
 		"config.storageDevice.hostBusAdapter", "config.pciPassthruInfo", "config.graphicsInfo",
-		"config.graphicsConfig.hostDefaultGraphicsType",
+		"config.graphicsConfig.hostDefaultGraphicsType", "config.sharedPassthruGpuTypes",
 		"configManager.firewallSystem", "configManager.serviceSystem",
 		"hardware.pciDevice", "hardware.numaInfo.numaNode", "config.hyperThread.active", "config.lockdownMode", "datastore",
 	}
@@ -78,7 +78,7 @@ var overviewTypes = []string{
 	"Datacenter", "Folder", "ComputeResource", "HostSystem", "VirtualMachine", "VirtualApp", "DistributedVirtualSwitch", "DistributedVirtualPortgroup",
 }
 
-// text gives a string property; vCenter's enumerations come as string types of their own.
+// text returns a string property; vCenter's enumerations come as string types of their own.
 func text(o wire.Object, path string) string {
 	v := reflect.ValueOf(o.Props[path])
 	if v.Kind() == reflect.String {
@@ -87,7 +87,7 @@ func text(o wire.Object, path string) string {
 	return ""
 }
 
-// number gives an integer property of any width.
+// number returns an integer property of any width.
 func number(o wire.Object, path string) int64 {
 	v := reflect.ValueOf(o.Props[path])
 	switch {

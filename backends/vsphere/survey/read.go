@@ -19,7 +19,10 @@ import (
 
 // Read reads the inventory of a scope. It costs five calls, with details two more, plus one per further page of 500
 // objects. The index holds every object of the vCenter, also those outside the scope.
-func Read(ctx context.Context, conn *wire.Conn, scope backends.Scope) (*backends.Inventory, *place.Index, error) {
+//
+// Hosts before 7.0 have no RDMA devices in the API: ask gives them as esxcli does, by the host's name, and is called for
+// connected hosts alone, several at a time.
+func Read(ctx context.Context, conn *wire.Conn, scope backends.Scope, ask func(*place.Index) AskRDMA) (*backends.Inventory, *place.Index, error) {
 	rd, unknown, err := pass(ctx, conn)
 	if isGone(err) || errors.Is(err, errLostView) {
 		// The session ended between making the view and reading it, and the view with it.
@@ -34,12 +37,14 @@ func Read(ctx context.Context, conn *wire.Conn, scope backends.Scope) (*backends
 	if err := rd.limit(scope); err != nil {
 		return nil, nil, err
 	}
-	var gaps []backends.Gap
+	gaps := rd.older(ctx, ask)
 	vc := vcenterOf(conn)
 	if scope.Details {
-		if gaps, err = rd.details(ctx, conn, scope); err != nil {
+		more, err := rd.details(ctx, conn, scope)
+		if err != nil {
 			return nil, nil, wire.Explain(err, "vCenter", "read the details of hosts and VMs")
 		}
+		gaps = append(gaps, more...)
 		vc.DVSVersions, err = dvsVersions(ctx, conn)
 		if err != nil {
 			gaps = append(gaps, backends.Gap{Target: backends.Ref{Type: backends.TypeVCenter}, What: backends.GapDVSVersions, Why: wire.Text(err)})
@@ -173,7 +178,7 @@ const labMark = "(simulated by rdma-setup lab)"
 func vcenterOf(conn *wire.Conn) backends.VCenter {
 	about := conn.VIM().ServiceContent.About
 	return backends.VCenter{
-		URL: conn.URL(), InstanceUUID: about.InstanceUuid, Version: about.Version, Build: about.Build, APIVersion: about.ApiVersion,
+		URL: conn.URL(), InstanceUUID: about.InstanceUuid, Version: about.Version, Build: about.Build,
 		User: conn.User(), Thumbprint: conn.Served(), Simulated: strings.Contains(about.FullName, labMark),
 	}
 }
@@ -232,11 +237,8 @@ func unknowns(u wire.Unknown, inv *backends.Inventory) []backends.Gap {
 	}
 	for i := range inv.Hosts {
 		h := &inv.Hosts[i]
-		switch {
-		case h.State != "connected":
+		if h.State != "connected" {
 			out = append(out, backends.Gap{Target: backends.HostRef(h.Name), What: "current state", Why: "the host is " + h.State})
-		case strings.HasPrefix(h.Version, "6."):
-			out = append(out, backends.Gap{Target: backends.HostRef(h.Name), What: "RDMA devices", Why: "ESXi " + h.Version + " does not tell them through the API; ask: esxcli rdma device list"})
 		}
 	}
 	return out

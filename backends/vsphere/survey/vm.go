@@ -53,6 +53,11 @@ func vmOf(o wire.Object) *vmRow {
 				r.vm.Datastores = append(r.vm.Datastores, b.GetVirtualDeviceFileBackingInfo().Datastore.Value)
 			}
 		}
+		if c, ok := d.(types.BaseVirtualSCSIController); ok {
+			if sharing := c.GetVirtualSCSIController().SharedBus; sharing != "" && sharing != types.VirtualSCSISharingNoSharing {
+				r.vm.BusSharing = string(sharing)
+			}
+		}
 		if p, ok := d.(*types.VirtualPCIPassthrough); ok {
 			r.vm.Passthrough = append(r.vm.Passthrough, passedThrough(p))
 			r.vm.Devices = append(r.vm.Devices, AssignedOf(p))

@@ -35,7 +35,7 @@ func (s activeSetter) Set(ctx context.Context, t backends.Setting, to backends.V
 	return backends.Errorf(backends.KindPermanent, t.Target.Name, hint, "%s: %d are there and %d are wanted; the device offers %d", what, n, want, most)
 }
 
-// count gives the VFs that are there and those that the device offers.
+// count returns the VFs that are there and those that the device offers.
 func (s activeSetter) count(ctx context.Context, t backends.Setting) (now, most int, err error) {
 	info, err := s.info(ctx, t, "count the VFs of "+t.Name)
 	if err != nil {

@@ -138,13 +138,17 @@ func (a *asking) pauses(ctx context.Context) {
 	a.sys.Pause = backends.ReadFact(a.pause(ctx, a.host.Name))
 }
 
-// vfs lists the VFs of the chosen pNIC. Before 8.0 their addresses are decimal.
+// vfs lists the VFs of the chosen pNICs. Before 8.0 their addresses are decimal.
 func (a *asking) vfs(ctx context.Context) {
 	a.sys.VFs = map[string]backends.Fact[[]backends.VF]{}
-	n := a.host.NIC(a.o.PNICs[a.host.Name])
-	if n == nil || n.SRIOV == nil || n.SRIOV.VFs == 0 {
-		return
+	for _, device := range a.o.PNICs[a.host.Name] {
+		if n := a.host.NIC(device); n != nil && n.SRIOV != nil && n.SRIOV.VFs > 0 {
+			a.vfsOf(ctx, n)
+		}
 	}
+}
+
+func (a *asking) vfsOf(ctx context.Context, n *backends.NIC) {
 	rows, err := a.cli.Ask(ctx, a.host.Name, "network sriovnic vf list", esxcli.Arg{Name: "nicname", Text: n.Device})
 	list := []backends.VF{}
 	for _, r := range rows {

@@ -13,11 +13,11 @@ import (
 // Options bound a survey and say what it asks.
 type Options struct {
 	Ask      []Question
-	Parallel int               // hosts asked at once; 0: 16
-	Limit    time.Duration     // for one host; 0: 60 s
-	Depots   []string          // files whose contents are wanted as each host sees them
-	PNICs    map[string]string // by host: the pNIC whose counters, DCB and VFs are wanted
-	VMKNic   string            // the vmknic that pings its peers
+	Parallel int                      // hosts asked at once; 0: 16
+	Limit    time.Duration            // for one host; 0: 60 s
+	Depots   []string                 // files whose contents are wanted as each host sees them
+	PNICs    map[string][]string      // by host: the pNICs whose counters, DCB and VFs are wanted
+	VMKNic   func(host string) string // the vmknic that pings its peers
 }
 
 // Survey asks hosts what no property tells, and puts it into their System. What was asked of a host before is not asked

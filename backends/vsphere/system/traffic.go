@@ -1,6 +1,7 @@
 package system
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -32,13 +33,26 @@ func (a *asking) look(ctx context.Context, device string) look {
 	return look{time.Now(), row("network nic stats get"), row("network nic dcb status get")}
 }
 
-// counters looks at the chosen pNIC's counters, and gives the second look.
+// counters looks at the counters of the chosen pNICs, and gives the second look.
 func (a *asking) counters(ctx context.Context) func(context.Context) {
 	a.sys.Stats, a.sys.DCB = map[string]backends.Fact[backends.PortStats]{}, map[string]backends.Fact[backends.DCB]{}
-	device := a.o.PNICs[a.host.Name]
-	if device == "" {
+	var again []func(context.Context)
+	for _, device := range a.o.PNICs[a.host.Name] {
+		if second := a.countersOf(ctx, device); second != nil {
+			again = append(again, second)
+		}
+	}
+	if len(again) == 0 {
 		return nil
 	}
+	return func(ctx context.Context) {
+		for _, look := range again {
+			look(ctx)
+		}
+	}
+}
+
+func (a *asking) countersOf(ctx context.Context, device string) func(context.Context) {
 	first := a.look(ctx, device)
 	a.sys.DCB[device] = backends.Fact[backends.DCB]{State: first.dcb.State, Value: dcb(first.dcb.Value), Why: first.dcb.Why}
 	a.sys.Stats[device] = backends.Fact[backends.PortStats]{State: first.stats.State, Why: first.stats.Why}
@@ -74,7 +88,7 @@ func grown(first, again look) backends.PortStats {
 		return sum
 	}
 	return backends.PortStats{
-		Packets: moved("Packets received", "Packets sent"), Errors: moved("Total receive errors", "Total transmit errors"),
+		Errors:  moved("Total receive errors", "Total transmit errors"),
 		Dropped: moved("Receive packets dropped", "Transmit packets dropped"),
 		Pause:   max(0, pfcFrames(again.dcb.Value)-pfcFrames(first.dcb.Value)), Over: again.at.Sub(first.at),
 	}
@@ -100,9 +114,15 @@ const (
 // tell nothing more.
 func (a *asking) ping(ctx context.Context) {
 	a.sys.Peers = map[string]backends.Fact[backends.Peer]{}
-	from := a.host.VMK(a.o.VMKNic)
+	if a.o.VMKNic == nil {
+		return
+	}
+	control := func(h *backends.Host) *backends.VMKernelNIC {
+		return h.VMK(cmp.Or(a.o.VMKNic(h.Name), h.Options[backends.VMKNICOption]))
+	}
+	from := control(a.host)
 	for _, peer := range a.peers {
-		to := peer.VMK(a.o.VMKNic)
+		to := control(peer)
 		if from == nil || to == nil || to.IP == "" {
 			continue
 		}

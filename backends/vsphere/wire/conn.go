@@ -96,7 +96,7 @@ func (c *Conn) prepare(u *url.URL) {
 func (c *Conn) greet(ctx context.Context) error {
 	var content types.ServiceContent
 	err := c.within(ctx, func(ctx context.Context) (err error) {
-		content, err = methods.GetServiceContent(ctx, patient{c})
+		content, err = methods.GetServiceContent(ctx, retrier{c})
 		return err
 	})
 	var unknown *UntrustedError
@@ -111,7 +111,7 @@ func (c *Conn) greet(ctx context.Context) error {
 		}
 		c.trust.accept(unknown.SHA256)
 		err = c.within(ctx, func(ctx context.Context) (err error) {
-			content, err = methods.GetServiceContent(ctx, patient{c})
+			content, err = methods.GetServiceContent(ctx, retrier{c})
 			return err
 		})
 	}
@@ -162,7 +162,7 @@ func (c *Conn) login(ctx context.Context, seen int) error {
 	}
 	c.forgetCookie()
 	err := c.within(ctx, func(ctx context.Context) error {
-		res, err := methods.Login(ctx, patient{c}, &types.Login{
+		res, err := methods.Login(ctx, retrier{c}, &types.Login{
 			This: *c.vim.ServiceContent.SessionManager, UserName: c.cfg.Username, Password: password, Locale: "en_US",
 		})
 		if err == nil {

@@ -32,7 +32,20 @@ func Explain(err error, target, what string) error {
 		return &backends.Error{Kind: known.Kind, Target: target, What: what, Hint: known.Hint, Err: err}
 	}
 	kind, text, hint := classify(err)
-	return &backends.Error{Kind: kind, Target: target, What: what, Hint: hint, Err: worded{text, err}}
+	return &backends.Error{Kind: kind, Target: target, What: what, Hint: hint, Err: worded{text, err}, Lasting: lasting(FaultOf(err))}
+}
+
+// lasting tells whether a fault is about the configuration that was asked for and not about the moment: NotSupported,
+// RestrictedVersion, and the faults that extend VmConfigFault (vSphere Web Services API). What cannot be reached
+// (CannotAccessVmComponent and what extends it) may be reached later.
+func lasting(f types.BaseMethodFault) bool {
+	switch f.(type) {
+	case types.BaseCannotAccessVmComponent:
+		return false
+	case types.BaseVmConfigFault, types.BaseNotSupported, *types.RestrictedVersion:
+		return true
+	}
+	return false
 }
 
 // worded is an error with better words; errors.Is and As still find the cause.

@@ -35,7 +35,7 @@ var errNoReply = errors.New("the reply holds no answer")
 // vCenter restarts (503). A call that only reads is made once more when the connection breaks.
 func (c *Conn) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
 	seen := c.session()
-	err := patient{c}.RoundTrip(ctx, req, res)
+	err := retrier{c}.RoundTrip(ctx, req, res)
 	if !unauthenticated(err, res) {
 		return err
 	}
@@ -43,13 +43,13 @@ func (c *Conn) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
 		return err
 	}
 	reset(res)
-	return patient{c}.RoundTrip(ctx, req, res)
+	return retrier{c}.RoundTrip(ctx, req, res)
 }
 
-// patient is the round tripper below the session: it waits out a restart and repeats broken reads.
-type patient struct{ c *Conn }
+// retrier is the round tripper below the session: it waits out a restart and repeats broken reads.
+type retrier struct{ c *Conn }
 
-func (p patient) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
+func (p retrier) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
 	method := methodOf(req)
 	ctx, cancel := context.WithTimeoutCause(ctx, p.c.cfg.limitOf(method), errSilence)
 	defer cancel()
@@ -117,7 +117,7 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// methodOf gives the SOAP method's name from the library's body type: *methods.LoginBody -> Login.
+// methodOf returns the SOAP method's name from the library's body type: *methods.LoginBody -> Login.
 func methodOf(req soap.HasFault) string {
 	return strings.TrimSuffix(reflect.TypeOf(req).Elem().Name(), "Body")
 }

@@ -342,7 +342,7 @@ func lost(err error) bool {
 	return false
 }
 
-// hopeless tells errors that waiting does not mend.
+// hopeless reports whether waiting cannot fix an error.
 func hopeless(err error) bool {
 	kind, _, _ := classify(err)
 	switch kind {

@@ -24,6 +24,8 @@ type Env struct {
 	// Version is that of this program; cmd.Run fills it in.
 	Version string
 
+	// NoPager keeps long output out of $PAGER.
+	NoPager bool
 	// Terminal tells whether a person sits there: stdin and stdout are both terminals.
 	Terminal func() bool
 	// Secret asks for a secret without echo; it fails where there is no terminal.
@@ -40,6 +42,8 @@ type Env struct {
 	// CallLimit bounds one call of vCenter and one command in a guest or on a host, where their own limits are longer;
 	// zero: their own.
 	CallLimit time.Duration
+	// PutBackLimit bounds what is still closed on hosts once the operator has ended the program at a question; zero: 700 ms.
+	PutBackLimit time.Duration
 }
 
 // JournalOptions is how this process writes journals.

@@ -143,7 +143,7 @@ func folded(all []plan.Refusal) []plan.Refusal {
 	return out
 }
 
-// PrintError prints one thing that went wrong, and what may mend it.
+// PrintError prints one thing that went wrong, and what may fix it.
 func PrintError(w io.Writer, what, hint string) {
 	fmt.Fprintf(w, "error: %s\n", Visible(what))
 	if hint != "" {
@@ -156,7 +156,7 @@ func PrintError(w io.Writer, what, hint string) {
 func Visible(s string) string {
 	lines := strings.Split(s, "\n")
 	for i, line := range lines {
-		lines[i] = plain.Clean(line)
+		lines[i] = backends.Clean(line)
 	}
 	return strings.Join(lines, "\n       ")
 }

@@ -72,10 +72,10 @@ func Replaceable(path string) error {
 // readable is the mode of reports in files: they are for others to read, a monitoring agent too.
 const readable = 0o644
 
-// RenderTo writes to stdout or, where a file is named, to that file, whole or not at all.
+// RenderTo writes to stdout, long output through the pager, or, where a file is named, to that file, whole or not at all.
 func RenderTo(e *Env, path string, render func(io.Writer) error) error {
 	if path == "" {
-		return render(e.Stdout)
+		return Page(e, render)
 	}
 	if err := Replaceable(path); err != nil {
 		return err

@@ -96,6 +96,7 @@ func AddSettings(fs *pflag.FlagSet) {
 	fs.String("config", "", "settings file (default $XDG_CONFIG_HOME/rdma-setup/config.yaml)")
 	fs.BoolP("verbose", "v", false, "print a line on stderr for each vCenter call and each remote command: METHOD target duration outcome")
 	fs.String("trace", "", "write each call, with request id, sizes and a payload summary, to this file as JSON lines")
+	fs.Bool("no-pager", false, "do not show long output in $PAGER, which is used on terminals only")
 	fs.Bool("lab", false, "work on a private lab instead of a real vCenter: everything is simulated")
 	fs.String("command-times", "fast", "duration of commands in the lab's guests and hosts: fast or real")
 	fs.Float64("clock-scale", 1, "factor for the lab's real command times: 0.1 makes them ten times as fast")
@@ -159,6 +160,7 @@ func ReadSettings(e *Env, cmd *cobra.Command) (*Settings, error) {
 		ESXiPassword: get("esxi-password"), ESXiPasswords: get("esxi-passwords"), GuestPassword: get("guest-password"), SudoPassword: get("sudo-password"),
 		Lab: yes("lab"), StateDir: get("state-dir"), LogLevel: get("log-level"), Verbose: yes("verbose"), Trace: get("trace"),
 	}
+	e.NoPager = e.NoPager || yes("no-pager")
 	for _, flag := range []string{"command-times", "clock-scale"} {
 		if f := cmd.Flags().Lookup(flag); f != nil && f.Changed {
 			s.LabArgs = append(s.LabArgs, "--"+flag, f.Value.String())
@@ -192,7 +194,7 @@ func knownSettings(conf *viper.Viper, file string) error {
 				"settings file %s: %s: secrets do not belong there", file, key)
 		}
 		if !slices.Contains(names, key) {
-			hint := "keys are those of the flags that every command has: rdma-setup --help"
+			hint := "keys are those of the flags that every command has: rdma-setup help global-flags"
 			if near := answers.Nearest(key, names); near != "" {
 				hint = "did you mean " + near + "?"
 			}
@@ -214,7 +216,7 @@ func (s *Settings) Unverified() []string {
 	return out
 }
 
-// xdg gives a base directory of the XDG specification.
+// xdg returns a base directory of the XDG specification.
 func xdg(e *Env, name, fallback string) string {
 	if dir := e.Getenv(name); filepath.IsAbs(dir) {
 		return dir

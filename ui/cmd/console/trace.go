@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdma-setup/rdma-setup/backends"
-	"github.com/rdma-setup/rdma-setup/ui/plain"
 )
 
 // A Trace writes every vCenter call and every remote command: with -v a line on stderr, with --trace a record in a
@@ -114,7 +113,7 @@ func (t *Trace) Call(c backends.Call) {
 		}
 	}
 	if t.lines != nil && (t.covered == nil || !t.covered()) {
-		fmt.Fprintf(t.lines, "%s  %s  %s  %s\n", plain.Clean(c.Method), plain.Clean(c.Target), round(c.Took), plain.Clean(c.Outcome))
+		fmt.Fprintf(t.lines, "%s  %s  %s  %s\n", backends.Clean(c.Method), backends.Clean(c.Target), round(c.Took), backends.Clean(c.Outcome))
 	}
 	if t.records != nil {
 		record(t.records, c)
@@ -142,7 +141,7 @@ func record(l *slog.Logger, c backends.Call) {
 	r := slog.NewRecord(c.Started.Add(c.Took), slog.LevelDebug, "call", 0)
 	r.AddAttrs(slog.String("event", "call"), slog.String("id", c.ID), slog.String("method", c.Method), slog.String("target", c.Target),
 		slog.Float64("ms", float64(c.Took.Microseconds())/1000), slog.String("outcome", c.Outcome), slog.Int64("sent", c.Sent), slog.Int64("received", c.Received),
-		slog.String("payload", plain.Clean(c.Payload)))
+		slog.String("payload", backends.Clean(c.Payload)))
 	_ = l.Handler().Handle(context.Background(), r) // a full disk must not stop the run
 }
 

@@ -40,6 +40,8 @@ built, unless they are given.`,
 	fl.Lookup("bitfusion").NoOptDefVal = containers.BitfusionClient
 	fl.StringVar(&d.SHA256, "bitfusion-sha256", "", "SHA-256 of that package")
 	fl.StringVar(&d.Timezone, "timezone", "", "time zone that its installation asks for (default Etc/UTC)")
+	fl.IntVar(&d.Class, "traffic-class", 0, "IP traffic class that UCX and NCCL are told in the containers (default not told)")
+	fl.IntVar(&d.GID, "gid-index", -1, "index of the RoCE v2 address that NCCL is told with it (default NCCL looks)")
 	fl.BoolVar(&d.Sample, "sample", false, "also build the guide's TensorRT sample")
 	return c
 }

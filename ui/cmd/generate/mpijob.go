@@ -41,6 +41,7 @@ without one the benchmark of the guide.`,
 	fl.Var(&console.Choice{Into: &f.api, From: []string{string(generate.V2Beta1), string(generate.V1Alpha2)}}, "api", "v2beta1, or v1alpha2 for old operators")
 	modeFlag(c, &f.mode)
 	fl.StringVar(&f.kube, "kube", "", "let the API server of this context of kubectl check the job, without creating it")
+	fl.BoolVar(&f.job.NoWait, "no-wait", false, "leave launcherCreationPolicy out, which MPI operators of release 0.3 and 0.4 may not know")
 	fl.BoolVar(&f.tcp, "tcp", false, "over TCP instead of RDMA, to compare")
 	fl.StringVar(&f.job.Name, "name", "tensorflow-benchmarks", "name of the job")
 	fl.StringVar(&f.job.Namespace, "namespace", "", "namespace (default that of the context)")

@@ -74,7 +74,7 @@ With answers, MAC and interface are read from vCenter and the guests, one file a
 	fl.StringVar(&vm, "vm", "", "only this VM of the answers")
 	fl.StringVar(&nic.Name, "interface", "", "name of the interface in the guest, ens224f0")
 	fl.StringVar(&mac, "mac", "", "its MAC address")
-	fl.StringVar(&ip, "ip", "", "its address with the network's bits, 192.168.50.11/24")
+	fl.StringVar(&ip, "ip", "", "its address with the network's bits, 192.168.50.11/24; or dhcp")
 	fl.IntVar(&nic.MTU, "mtu", 9000, "its MTU in bytes")
 	fl.StringVar(&group, "portgroup", "RDMA-PG", "the adapter's port group, which names the file")
 	return c
@@ -93,13 +93,17 @@ func checkStatic(n *netconf.Static) error {
 		return console.Usage("give --mac", "%v", err)
 	}
 	p, err := netip.ParsePrefix(n.CIDR)
-	if err != nil || !p.Addr().Is4() {
-		return console.Usage("write it like 192.168.50.11/24", "--ip %q is no IPv4 address with the network's bits", n.CIDR)
+	dhcp := strings.EqualFold(n.CIDR, backends.DHCP)
+	if !dhcp && (err != nil || !p.Addr().Is4()) {
+		return console.Usage("write it like 192.168.50.11/24, or dhcp", "--ip %q is no IPv4 address with the network's bits", n.CIDR)
 	}
 	if n.MTU < 576 || n.MTU > 9216 {
 		return console.Usage("", "--mtu %d is not between 576 and 9216", n.MTU)
 	}
 	n.MAC, n.CIDR = string(mac), p.String()
+	if dhcp {
+		n.CIDR = backends.DHCP
+	}
 	return nil
 }
 
@@ -127,8 +131,11 @@ func printNetworkFiles(ctx context.Context, e *console.Env, s *session.Session, 
 	}
 	n := 0
 	for _, v := range a.VMs {
-		if only != "" && v.Name != only {
+		if only != "" && v.Name != only || only == "" && !v.Guest.Managed() {
 			continue
+		}
+		if !v.Guest.Managed() {
+			return console.Usage("give --interface, --mac and --ip in place of --vm", "%s: its guest is not asked (guest.manage: false)", v.Name)
 		}
 		statics, err := guestStatics(inv, a, v)
 		if err != nil {
@@ -183,7 +190,7 @@ func guestStatics(inv *backends.Inventory, a *answers.Answers, v answers.VM) ([]
 		if i == nil {
 			return nil, refuse("", "no interface in the guest has the MAC %s", mac)
 		}
-		static := netconf.Static{NIC: netconf.NIC{Name: i.Name, MAC: mac}, PortGroup: n.PortGroup, CIDR: n.IP.String(), MTU: a.Switch.MTU}
+		static := netconf.Static{NIC: netconf.NIC{Name: i.Name, MAC: mac}, PortGroup: n.PortGroup, CIDR: n.IP.String(), MTU: a.RailOf(n).Switch.MTU}
 		if err := checkStatic(&static); err != nil {
 			return nil, refuse(backends.HintOf(err), "%v", err)
 		}

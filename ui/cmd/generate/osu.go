@@ -31,7 +31,10 @@ func overGuests(e *console.Env, file string, hosts []string, into *[]netip.Addr)
 		return nil, "", err
 	}
 	for _, v := range a.VMs {
-		if n := a.Networks(v); len(n) > 0 {
+		if n := a.Networks(v); len(n) > 0 && v.Guest.Managed() {
+			if n[0].IP.DHCP {
+				return nil, "", console.Usage("leave --file out and name the guests by --host", "%s has its RDMA address from DHCP: no file can know it", v.Name)
+			}
 			*into = append(*into, n[0].IP.Addr())
 		}
 	}

@@ -111,6 +111,11 @@ func (f *switchFlags) follow(cmd *cobra.Command, a *answers.Answers) error {
 	given := cmd.Flags().Changed
 	if !given("vlan") {
 		f.wish.VLAN = a.Switch.VLAN
+		for _, r := range a.AllRails() {
+			if r.Switch.VLAN != a.Switch.VLAN {
+				return console.Usage("give --ports and --vlan, once for each rail", "the rails have the VLANs %d and %d; one configuration has one", a.Switch.VLAN, r.Switch.VLAN)
+			}
+		}
 	}
 	if !given("priority") {
 		f.wish.Priority = a.QoS.Priority
@@ -177,7 +182,7 @@ func (f *switchFlags) print(e *console.Env, ports map[string][]switches.Port, si
 	return nil
 }
 
-// switchPorts asks the hosts which port of which switch their RDMA pNIC is on: ports by switch, and who heard nothing.
+// switchPorts asks the hosts which port of which switch their RDMA pNIC of each rail is on: ports by switch, and who heard nothing.
 func switchPorts(ctx context.Context, s *session.Session, a *answers.Answers, system switches.OS) (map[string][]switches.Port, []string, error) {
 	inv, err := s.VC.Inventory(ctx, session.Scope(a))
 	if err != nil {
@@ -189,14 +194,22 @@ func switchPorts(ctx context.Context, s *session.Session, a *answers.Answers, sy
 	for _, h := range session.Reachable(a, inv) {
 		chosen.Hosts.Names = append(chosen.Hosts.Names, h.Name)
 	}
-	picks := recipe.Choose(&chosen, inv)
+	var rails []map[string]string
+	wanted := map[string]bool{}
+	for _, view := range chosen.Views() {
+		picks := recipe.Choose(view, inv)
+		rails = append(rails, picks)
+		for host := range picks {
+			wanted[host] = true
+		}
+	}
 	var (
 		g    errgroup.Group
 		mu   sync.Mutex
-		near = map[string]backends.Neighbour{}
+		near = map[string]map[string]backends.Neighbour{}
 	)
 	g.SetLimit(max(1, a.Run.Parallel))
-	for host, device := range picks {
+	for host := range wanted {
 		g.Go(func() error {
 			all, err := s.VC.Neighbours(ctx, host)
 			if err != nil {
@@ -204,9 +217,7 @@ func switchPorts(ctx context.Context, s *session.Session, a *answers.Answers, sy
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			if n, ok := all[device]; ok {
-				near[host] = n
-			}
+			near[host] = all
 			return nil
 		})
 	}
@@ -215,22 +226,27 @@ func switchPorts(ctx context.Context, s *session.Session, a *answers.Answers, sy
 	}
 	ports := map[string][]switches.Port{}
 	var silent []string
-	for _, host := range chosen.Hosts.Names {
-		device, ok := picks[host]
-		if !ok {
-			silent = append(silent, "the port of "+host+" (no pNIC matches the answers)")
-			continue
+	for i, rail := range chosen.AllRails() {
+		for _, host := range chosen.Hosts.Names {
+			device, ok := rails[i][host]
+			if !ok && rail.Optional {
+				continue
+			}
+			if !ok {
+				silent = append(silent, "the port of "+host+" (no pNIC matches the answers"+a.RailLabel(rail.Name)+")")
+				continue
+			}
+			n, ok := near[host][device]
+			if !ok {
+				silent = append(silent, "the port of "+host+" "+device+" (hears no LLDP or CDP)")
+				continue
+			}
+			name, err := switches.Name(system, n.Port)
+			if err != nil {
+				return nil, nil, backends.Errorf(backends.KindRefused, host, "give the --os that "+n.Switch+" runs, or --ports", "%s is on %s: %v", device, n.Switch, err)
+			}
+			ports[n.Switch] = append(ports[n.Switch], switches.Port{Name: name, Peer: host + " " + device})
 		}
-		n, ok := near[host]
-		if !ok {
-			silent = append(silent, "the port of "+host+" "+device+" (hears no LLDP or CDP)")
-			continue
-		}
-		name, err := switches.Name(system, n.Port)
-		if err != nil {
-			return nil, nil, backends.Errorf(backends.KindRefused, host, "give the --os that "+n.Switch+" runs, or --ports", "%s is on %s: %v", device, n.Switch, err)
-		}
-		ports[n.Switch] = append(ports[n.Switch], switches.Port{Name: name, Peer: host + " " + device})
 	}
 	return ports, silent, nil
 }

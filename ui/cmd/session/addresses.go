@@ -43,9 +43,10 @@ func rdmaAddress(inv *backends.Inventory, name string, networks []answers.Adapte
 		return "", -1, false
 	}
 	for _, n := range networks {
+		own := found(inv, vm, n)
 		for _, d := range g.RDMA {
 			for _, entry := range d.GIDs {
-				if ip, err := netip.ParseAddr(entry.IPv4); err == nil && ip == n.IP.Addr() && entry.Type == "RoCE v2" {
+				if ip, err := netip.ParseAddr(entry.IPv4); err == nil && own.IsValid() && ip == own.Addr() && entry.Type == "RoCE v2" {
 					return d.Name, entry.Index, true
 				}
 			}

@@ -79,6 +79,15 @@ func sameVCenter(cmd *cobra.Command, set *console.Settings, a *answers.Answers) 
 	return nil
 }
 
+// Serves refuses answers that name another vCenter than that of the session, unless --url says which one is meant.
+func (s *Session) Serves(cmd *cobra.Command, a *answers.Answers, file string) error {
+	if s.Set.Lab || a.VCenter.URL == "" || cmd.Flags().Changed("url") || hostOf(s.Set.URL) == hostOf(a.VCenter.URL) {
+		return nil
+	}
+	return console.Usage("give --url to say which one is meant", "%s names vCenter %s, and the plan is made with %s",
+		file, hostOf(a.VCenter.URL), hostOf(s.Set.URL))
+}
+
 // hostOf is the host and port of a vCenter address, however it is written.
 func hostOf(address string) string {
 	if !strings.Contains(address, "://") {

@@ -28,7 +28,7 @@ func cardNode(v *backends.VM, g *backends.Guest, n *perftest.Node) {
 
 // gpuOf chooses the GPU that a guest measures with: the one nearest to the RDMA device by the guest's topology. What keeps
 // it from being measured stands in Without.
-func gpuOf(a *answers.Answers, inv *backends.Inventory, v *backends.VM, g *backends.Guest, device string) *perftest.GPU {
+func gpuOf(a *answers.Answers, inv *backends.Inventory, v *backends.VM, g *backends.Guest, portgroup, device string) *perftest.GPU {
 	out := &perftest.GPU{}
 	switch {
 	case g == nil || g.Error != "":
@@ -42,7 +42,7 @@ func gpuOf(a *answers.Answers, inv *backends.Inventory, v *backends.VM, g *backe
 		return out
 	}
 	out.Index, out.Link = perftest.Nearest(g.NVIDIA.Topology, device, len(g.NVIDIA.GPUs))
-	if ways := hostWays(inv, v); len(ways) == len(g.NVIDIA.GPUs) {
+	if ways := hostWays(inv, v, portgroup); len(ways) == len(g.NVIDIA.GPUs) {
 		out.Index = nearestWay(ways, out.Index)
 		out.Link = g.NVIDIA.Topology[fmt.Sprintf("%s GPU%d", device, out.Index)]
 		if way := ways[out.Index]; way != backends.PathUnknown {
@@ -64,9 +64,9 @@ func gpuOf(a *answers.Answers, inv *backends.Inventory, v *backends.VM, g *backe
 	return out
 }
 
-// hostWays are the ways from each GPU of a VM to its RDMA card by the host's PCI tree, which sees what the VM's own does not:
-// bridges and root ports. The order is that of the VM's devices, in which a guest finds them too.
-func hostWays(inv *backends.Inventory, v *backends.VM) []backends.Nearness {
+// hostWays are the ways from each GPU of a VM to its RDMA card, or to the port of its adapter on a port group, by the host's PCI
+// tree, which sees what the VM's own does not: bridges and root ports. The order is that of the VM's devices, in which a guest finds them too.
+func hostWays(inv *backends.Inventory, v *backends.VM, portgroup string) []backends.Nearness {
 	h := inv.Host(v.Host)
 	if h == nil {
 		return nil
@@ -78,7 +78,7 @@ func hostWays(inv *backends.Inventory, v *backends.VM) []backends.Nearness {
 		}
 	}
 	for _, ad := range v.Adapters {
-		if card == "" {
+		if card == "" || ad.PF != "" && ad.PortGroup == portgroup {
 			card = ad.PF
 		}
 	}

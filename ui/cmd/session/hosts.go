@@ -58,15 +58,18 @@ func Reachable(a *answers.Answers, inv *backends.Inventory) []*backends.Host {
 
 // ask asks the hosts that take part through the API: never by SSH.
 func (s *Session) ask(ctx context.Context, a *answers.Answers, inv *backends.Inventory, what []system.Question) {
-	hosts, pnics := Reachable(a, inv), map[string]string{}
-	for _, h := range hosts {
-		if near := backends.ChoosePNIC(h, sizing.PNICWish(a, h.Name)).Nearest; near != nil && near.Meant() {
-			pnics[h.Name] = near.NIC.Device
+	hosts, pnics := Reachable(a, inv), map[string][]string{}
+	for _, view := range a.Views() {
+		for _, h := range hosts {
+			near := backends.ChoosePNIC(h, sizing.PNICWish(view, h.Name)).Nearest
+			if near != nil && near.Meant() && !slices.Contains(pnics[h.Name], near.NIC.Device) {
+				pnics[h.Name] = append(pnics[h.Name], near.NIC.Device)
+			}
 		}
 	}
 	s.VC.Depots(a.SRIOV.Components)
 	s.VC.System(ctx, hosts, vsphere.SystemOptions{
-		Ask: what, Parallel: a.Run.Parallel, Limit: s.Set.HostTimeout, Depots: a.SRIOV.Components, PNICs: pnics, VMKNic: a.PVRDMA.VMKNic,
+		Ask: what, Parallel: a.Run.Parallel, Limit: s.Set.HostTimeout, Depots: a.SRIOV.Components, PNICs: pnics, VMKNic: a.PVRDMA.VMKNic.Of,
 	})
 }
 

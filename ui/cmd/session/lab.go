@@ -178,7 +178,7 @@ func LabRuns(set *console.Settings) bool { return runningLab(labState(set)) != n
 // labState is the file that names the private lab of a state directory.
 func labState(set *console.Settings) string { return filepath.Join(set.StateDir, "lab.json") }
 
-// runningLab gives the lab that the state file names, as long as its process lives.
+// runningLab returns the lab that the state file names, as long as its process lives.
 func runningLab(state string) *Lab {
 	b, err := backends.InputState.ReadFile(state)
 	if err != nil {

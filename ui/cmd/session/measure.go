@@ -1,9 +1,14 @@
 package session
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -21,21 +26,164 @@ func (s *Session) Measure(ctx context.Context, a *answers.Answers, pairs string,
 	if !a.Measure.Bandwidth && !a.Measure.Latency || pairs == "none" {
 		return nil, nil
 	}
-	inv, err := s.survey(ctx, a, append(planAsks(a), system.Neighbours))
+	r, all, err := s.measuring(ctx, a, progress)
 	if err != nil {
 		return nil, err
 	}
-	all := Nodes(a, inv)
-	if mbps := a.Measure.LinkGbps.Mbps(); mbps > 0 {
-		for i := range all {
-			all[i].LinkMbps = mbps
+	var list []perftest.Pair
+	for _, nodes := range all {
+		of, wrong := perftest.Pairs(nodes, pairs)
+		if wrong != nil { // of two VMs one may have no adapter on this rail
+			err = wrong
 		}
+		list = append(list, of...)
 	}
-	list, err := perftest.Pairs(all, pairs)
-	if err != nil {
+	if len(list) == 0 && err != nil {
 		return nil, console.Usage("give ring, all, or two VMs of the answers as VM:VM", "%v", err)
 	}
-	r := perftest.Runner{
+	measured, err := r.Measure(ctx, list)
+	if err != nil || a.Measure.CrossRail != "all" || !a.Several() {
+		return measured, err
+	}
+	between, err := r.Cross(ctx, perftest.CrossPairs(all, crossing(a)))
+	return append(measured, between...), err
+}
+
+// crossing says what is expected between two rails, by name: VLANs keep rails apart.
+func crossing(a *answers.Answers) func(from, to string) string {
+	rails := map[string]answers.Rail{}
+	nets := map[string][]netip.Prefix{}
+	for _, r := range a.AllRails() {
+		rails[r.Name] = r
+	}
+	for _, v := range a.VMs {
+		for _, n := range a.Networks(v) {
+			if n.IP.IsValid() { // of DHCP nothing is known before
+				nets[n.Rail] = append(nets[n.Rail], n.IP.Masked())
+			}
+		}
+	}
+	return func(from, to string) string {
+		switch {
+		case rails[from].Switch.VLAN != rails[to].Switch.VLAN:
+			return perftest.MustNotReach
+		case slices.ContainsFunc(nets[from], func(p netip.Prefix) bool { return slices.Contains(nets[to], p) }):
+			return perftest.MustReach
+		}
+		return perftest.MayReach
+	}
+}
+
+// A Loading is what a caller of Load decides and hears.
+type Loading struct {
+	// Agree is asked before anything is loaded, with what it costs.
+	Agree func([]perftest.LoadPlan) (bool, error)
+	// Told hears of each round as it ends; may be nil.
+	Told func(load string, round, rounds int, flows []perftest.Measurement)
+}
+
+// Load loads the fabric between the guests of the answers with several senders at once: loads are perftest.Loads. Nothing is loaded
+// where Agree says no, or where there are too few VMs on different host ports. Of several rails it loads the first.
+func (s *Session) Load(ctx context.Context, a *answers.Answers, loads []string, l Loading) ([]perftest.Measurement, error) {
+	if len(loads) == 0 {
+		return nil, nil
+	}
+	r, rails, err := s.measuring(ctx, a, nil)
+	if err != nil {
+		return nil, err
+	}
+	nodes := rails[0]
+	var plans []perftest.LoadPlan
+	for _, load := range loads {
+		if p := perftest.PlanLoad(load, nodes, r.Class != nil); p.Rounds > 0 {
+			plans = append(plans, p)
+		}
+	}
+	if len(plans) == 0 {
+		return nil, backends.Errorf(backends.KindRefused, "", "an incast takes VMs with RDMA on three host ports, a bisection on four", "there are too few VMs to load the fabric")
+	}
+	if yes, err := l.Agree(plans); !yes || err != nil {
+		return nil, err
+	}
+	if r.Class != nil {
+		for i := range nodes {
+			nodes[i].PFC = s.pfc(ctx, nodes[i].Host, nodes[i].Port)
+		}
+	}
+	var all []perftest.Measurement
+	for _, p := range plans {
+		told := func(round, rounds int, flows []perftest.Measurement) {
+			if l.Told != nil {
+				l.Told(p.Load, round, rounds, flows)
+			}
+		}
+		measured, err := r.Load(ctx, p.Load, nodes, told)
+		all = append(all, measured...)
+		if err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
+// LoadPlans tells what the loads that the answers ask for will cost, as far as an inventory from before the changes tells: VMs
+// without an RDMA device yet count as having theirs on the port that the answers name.
+func LoadPlans(a *answers.Answers, inv *backends.Inventory) []perftest.LoadPlan {
+	nodes := railNodes(a, inv)[0]
+	for i := range nodes {
+		n := &nodes[i]
+		n.Device = cmp.Or(n.Device, "rdma")
+		if h := inv.Host(n.Host); n.Port == "" && h != nil {
+			n.Port = a.NIC.Device
+			if nic := h.NIC(a.NIC.Device); nic != nil {
+				n.LinkMbps = cmp.Or(n.LinkMbps, nic.SpeedMbps)
+			}
+		}
+	}
+	var plans []perftest.LoadPlan
+	for _, load := range perftest.Loads(a.Measure.Load) {
+		if p := perftest.PlanLoad(load, nodes, class(a) != nil); p.Rounds > 0 {
+			plans = append(plans, p)
+		}
+	}
+	return plans
+}
+
+// pfc are the priorities that a host port pauses by its DCB state, a bit each; nil where that cannot be read.
+func (s *Session) pfc(ctx context.Context, host, port string) *int {
+	if host == "" || port == "" {
+		return nil
+	}
+	rows, err := s.VC.Esxcli(ctx, host, "network", "nic", "dcb", "status", "get", "-n", port)
+	if err != nil {
+		return nil
+	}
+	for _, row := range rows {
+		for label, value := range row {
+			value, _, _ = strings.Cut(value, ",") // the same row stands at two places of the answer
+			bits := strings.Fields(value)
+			if !strings.EqualFold(strings.ReplaceAll(label, " ", ""), "PFCConfiguration") || len(bits) != 8 {
+				continue
+			}
+			mask := 0
+			for priority, bit := range bits {
+				if bit == "1" {
+					mask |= 1 << priority
+				}
+			}
+			return &mask
+		}
+	}
+	return nil
+}
+
+// measuring makes the runner of tests between the guests of the answers, and finds the ends, rail by rail.
+func (s *Session) measuring(ctx context.Context, a *answers.Answers, progress func(perftest.Progress)) (*perftest.Runner, [][]perftest.Node, error) {
+	inv, err := s.survey(ctx, a, append(planAsks(a), system.Neighbours))
+	if err != nil {
+		return nil, nil, err
+	}
+	r := &perftest.Runner{
 		Shell: guestShell{s.Guests}, Mode: string(a.Mode), Bandwidth: a.Measure.Bandwidth, Latency: a.Measure.Latency,
 		Class: class(a), Loss: true, Repeat: a.Measure.Repeat, Simulated: inv.VCenter.Simulated, Now: s.Env.Now, Progress: progress, EthernetMTU: a.Switch.MTU,
 	}
@@ -43,9 +191,27 @@ func (s *Session) Measure(ctx context.Context, a *answers.Answers, pairs string,
 		r.Counters = s.rdmaPackets(inv)
 	}
 	if r.Class != nil {
-		r.HostCounters = s.portCounters
+		r.HostCounters = s.portCounters(inv)
 	}
-	return r.Measure(ctx, list)
+	return r, railNodes(a, inv), nil
+}
+
+// railNodes are the ends of measurements, rail by rail.
+func railNodes(a *answers.Answers, inv *backends.Inventory) [][]perftest.Node {
+	var out [][]perftest.Node
+	for i, view := range a.Views() {
+		nodes := Nodes(view, inv)
+		for k := range nodes {
+			if a.Several() {
+				nodes[k].Rail, nodes[k].FrameMTU = a.Rails[i].Name, view.Switch.MTU
+			}
+			if mbps := a.Measure.LinkGbps.Mbps(); mbps > 0 {
+				nodes[k].LinkMbps = mbps
+			}
+		}
+		out = append(out, nodes)
+	}
+	return out
 }
 
 // class is the class that the answers configure: the traffic class that the guests set, where a priority is lossless.
@@ -56,15 +222,41 @@ func class(a *answers.Answers) *perftest.Class {
 	return &perftest.Class{Priority: a.QoS.Priority, TrafficClass: sizing.TrafficClass(a.QoS.DSCP, a.QoS.ECN)}
 }
 
-// portCounters reads what the host counts at a pNIC: frames that it dropped, and PFC frames of each priority (esxcli network
-// nic stats get, esxcli network nic dcb status get).
-func (s *Session) portCounters(ctx context.Context, host, port string) (map[string]int64, error) {
+// portCounters reads what a host counts at a pNIC: through vCenter frames that it dropped and PFC frames of each priority (esxcli
+// network nic stats get, esxcli network nic dcb status get), and what the driver counts in each priority where SSH runs on the host
+// already and its password is known. A shell that refused is not asked again: ESXi locks accounts.
+func (s *Session) portCounters(inv *backends.Inventory) func(ctx context.Context, host, port string) (map[string]int64, error) {
+	var refused sync.Map
+	return func(ctx context.Context, host, port string) (map[string]int64, error) {
+		out, err := s.apiCounters(ctx, host, port)
+		if err != nil {
+			return nil, err
+		}
+		_, no := refused.Load(host)
+		if h := inv.Host(host); no || h == nil || !h.SSHRunning || s.Env.Terminal() && s.Set.ESXiPassword == "" {
+			return out, nil
+		}
+		more, err := s.Shells.PriorityCounters(ctx, host, port)
+		if err != nil {
+			refused.Store(host, true)
+			return out, nil
+		}
+		maps.Copy(out, more)
+		return out, nil
+	}
+}
+
+// apiCounters reads what vCenter tells of a pNIC's counters. A command that fails takes nothing from what the other one told: not
+// every driver answers dcb status.
+func (s *Session) apiCounters(ctx context.Context, host, port string) (map[string]int64, error) {
 	out := map[string]int64{}
+	var failed error
 	for _, command := range []string{"stats", "dcb status"} {
 		words := append(append([]string{"network", "nic"}, strings.Fields(command)...), "get", "-n", port)
 		rows, err := s.VC.Esxcli(ctx, host, words...)
 		if err != nil {
-			return nil, err
+			failed = err
+			continue
 		}
 		for _, row := range rows {
 			for label, value := range row {
@@ -83,6 +275,9 @@ func (s *Session) portCounters(ctx context.Context, host, port string) (map[stri
 				}
 			}
 		}
+	}
+	if len(out) == 0 {
+		return nil, failed
 	}
 	return out, nil
 }

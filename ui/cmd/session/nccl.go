@@ -84,5 +84,5 @@ func gdrLevel(a *answers.Answers, inv *backends.Inventory, measured []perftest.M
 	if tried == 0 {
 		return "PHB", "GPU memory was not measured: try with and without NCCL_NET_GDR_LEVEL=LOC"
 	}
-	return order[farthest], fmt.Sprintf("GPUDirect RDMA reaches as far as it was measured to be as good as host memory (%s)", strings.Join(order[:farthest+1], ", "))
+	return order[farthest], fmt.Sprintf("GPUDirect RDMA is allowed as far as it was measured to match host memory (%s)", strings.Join(order[:farthest+1], ", "))
 }

@@ -17,7 +17,7 @@ func gpuWorld(mode answers.Mode) (*answers.Answers, *backends.Inventory) {
 	for i := 1; i <= 2; i++ {
 		name, ip := fmt.Sprintf("vm-%d", i), fmt.Sprintf("192.168.50.%d", i)
 		vm := answers.DefaultVM(name)
-		vm.IP = netip.MustParsePrefix(ip + "/24")
+		vm.IP.Prefix = netip.MustParsePrefix(ip + "/24")
 		a.VMs = append(a.VMs, vm)
 		inv.VMs = append(inv.VMs, backends.VM{Name: name, Passthrough: []string{"0000:3b:00.0", "0000:3c:00.0"}, Extra: map[string]string{"pciPassthru.allowP2P": "TRUE"}})
 		inv.Guests = append(inv.Guests, backends.Guest{VM: name, MemlockKB: -1,
@@ -42,8 +42,8 @@ func TestNCCLFromWhatWasMeasured(t *testing.T) {
 		change   func(a *answers.Answers, inv *backends.Inventory)
 		env, why string
 	}{
-		"as good as host memory": {answers.GPUDirect, gpuMeasured(perftest.VerdictPass, 95, "PIX", "PHB"), nil,
-			"NCCL_IB_DISABLE=0 NCCL_NET_GDR_LEVEL=PHB NCCL_IB_HCA==mlx5_0 NCCL_IB_GID_INDEX=3", "as good as host memory"},
+		"matches host memory": {answers.GPUDirect, gpuMeasured(perftest.VerdictPass, 95, "PIX", "PHB"), nil,
+			"NCCL_IB_DISABLE=0 NCCL_NET_GDR_LEVEL=PHB NCCL_IB_HCA==mlx5_0 NCCL_IB_GID_INDEX=3", "match host memory"},
 		"one switch": {answers.GPUDirect, gpuMeasured(perftest.VerdictPass, 95, "PIX", "PIX"), func(a *answers.Answers, _ *backends.Inventory) { a.QoS.Lossless = answers.LosslessPFC },
 			"NCCL_IB_DISABLE=0 NCCL_NET_GDR_LEVEL=PIX NCCL_IB_HCA==mlx5_0 NCCL_IB_GID_INDEX=3 NCCL_IB_TC=106", ""},
 		"staged":       {answers.GPUDirect, gpuMeasured(perftest.VerdictFail, 28.8, "SYS", "SYS"), nil, "NCCL_NET_GDR_LEVEL=LOC", "30 % of host memory"},

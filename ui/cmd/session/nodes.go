@@ -1,12 +1,15 @@
 package session
 
 import (
+	"net/netip"
 	"strconv"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
 )
 
 // Nodes finds, for every VM of the answers, the RDMA device behind its address, by fact: the adapter's MAC,
@@ -16,10 +19,13 @@ func Nodes(a *answers.Answers, inv *backends.Inventory) []perftest.Node {
 	for _, v := range a.VMs {
 		vm := inv.VM(v.Name)
 		networks := a.Networks(v)
-		if vm == nil || len(networks) == 0 {
+		if vm == nil || len(networks) == 0 || !v.Guest.Managed() {
 			continue
 		}
-		n := perftest.Node{VM: vm.Name, Host: vm.Host, IP: networks[0].IP.Addr().String()}
+		n := perftest.Node{VM: vm.Name, Host: vm.Host}
+		if ip := found(inv, vm, networks[0]); ip.IsValid() {
+			n.IP = ip.Addr().String()
+		}
 		host := inv.Host(vm.Host)
 		for _, ad := range vm.Adapters {
 			if ad.PortGroup != networks[0].PortGroup {
@@ -43,11 +49,21 @@ func Nodes(a *answers.Answers, inv *backends.Inventory) []perftest.Node {
 			n.Engine, n.Image = g.Engine.Name, a.Container.Image
 		}
 		if a.Mode == answers.GPUDirect {
-			n.GPU = gpuOf(a, inv, vm, g, n.Device)
+			n.GPU = gpuOf(a, inv, vm, g, networks[0].PortGroup, n.Device)
 		}
 		nodes = append(nodes, n)
 	}
 	return nodes
+}
+
+// found is the address that an RDMA interface of a VM has: that of the answers, or with dhcp the one that it has by its guest; not valid
+// without one.
+func found(inv *backends.Inventory, vm *backends.VM, n answers.Adapter) netip.Prefix {
+	g := inv.Guest(vm.Name)
+	if mac := current.RDMAMAC(vm, g, n.PortGroup); g != nil && mac != "" {
+		return n.IP.Of(g.Interface(mac))
+	}
+	return n.IP.Prefix
 }
 
 // wired is what the host tells of the way into the fabric by one of its pNICs: the switch that it hears, and its PCIe slot.
@@ -57,7 +73,7 @@ func wired(h *backends.Host, device string) (leaf string, slot perftest.Slot) {
 	}
 	leaf = h.System.Neighbours.Value[device].Switch
 	if n := h.NIC(device); n != nil {
-		if s, ok := h.System.Slots[n.PCI]; ok {
+		if s := h.System.Firmware[nic.CardAddress(n.PCI)].Slot; s != (backends.Slot{}) {
 			slot = perftest.Slot{Host: h.Name, Device: device, Gen: s.Gen, Lanes: s.Lanes}
 		}
 	}
@@ -85,7 +101,7 @@ func uplink(h *backends.Host, dvs string) (string, int) {
 }
 
 func device(g *backends.Guest, mac string, n *perftest.Node) {
-	n.User = g.MemlockKB == -1
+	n.User, n.MAC = g.MemlockKB == -1, mac
 	d := g.Verbs(mac)
 	if d == nil || d.State != "PORT_ACTIVE" {
 		return

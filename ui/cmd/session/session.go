@@ -241,8 +241,14 @@ func (s *Session) Change(vc *vsphere.Client) {
 	if s.VC != nil {
 		s.VC.Close()
 	}
+	s.VC = vc
+	s.Leave()
+}
+
+// Leave lets the guests go: the next survey reaches those of its own answers.
+func (s *Session) Leave() {
 	if s.pool != nil {
-		s.pool.Close() // connections to the guests of the vCenter before
+		s.pool.Close()
 	}
-	s.VC, s.Guests, s.pool = vc, nil, nil
+	s.Guests, s.pool = nil, nil
 }

@@ -2,6 +2,9 @@ package session
 
 import (
 	"context"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
@@ -11,7 +14,7 @@ import (
 // noSSH is said of hosts whose shell cannot be asked because a check starts nothing.
 const noSSH = "the SSH service of the host is not running, and check does not start it"
 
-// AskShells asks the firmware of the cards over the ESXi shells, where SSH runs already. The tools need a module of their
+// AskShells asks the ESXi shells for the firmware of the cards, Secure Boot and the log, where SSH runs already. The tools need a module of their
 // own loaded, which stays until the next boot: that is why it is only done when the operator allows it.
 func (s *Session) AskShells(ctx context.Context, a *answers.Answers, facts *checks.Facts) error {
 	if err := s.reachGuests(); err != nil {
@@ -31,7 +34,9 @@ func (s *Session) AskShells(ctx context.Context, a *answers.Answers, facts *chec
 	limited, cancel := context.WithTimeout(ctx, s.Set.HostTimeout)
 	defer cancel()
 	for name, r := range s.Shells.Read(limited, open, a.Run.Parallel) {
-		sys := facts.Inventory.Host(name).System
+		h := facts.Inventory.Host(name)
+		sys := h.System
+		sys.SecureBoot, sys.Log = r.SecureBoot, sinceBoot(r.Log, h.BootTime)
 		if sys.ShellError = ""; r.Err != nil {
 			sys.ShellError = r.Err.Error()
 		} else {
@@ -39,4 +44,14 @@ func (s *Session) AskShells(ctx context.Context, a *answers.Answers, facts *chec
 		}
 	}
 	return ctx.Err()
+}
+
+// sinceBoot are the lines of a log that are not known to be older than the boot: each begins with the time in UTC
+// (vSphere Monitoring and Performance, ESXi Log Files: ISO 8601). nil stays nil.
+func sinceBoot(lines []string, boot time.Time) []string {
+	return slices.DeleteFunc(lines, func(line string) bool {
+		stamp, _, _ := strings.Cut(line, " ")
+		at, err := time.Parse(time.RFC3339, stamp)
+		return err == nil && at.Before(boot)
+	})
 }

@@ -162,6 +162,9 @@ func (s *Session) target(vm string) (ssh.Target, bool) {
 		if v.Name != vm && (path == "" || v.Name != path) {
 			continue
 		}
+		if !v.Guest.Managed() {
+			break
+		}
 		t := ssh.Target{Name: "guest " + vm, Class: "guest", Host: v.Guest.Address, Port: v.Guest.Port, User: v.Guest.User}
 		if t.Host == "" {
 			t.Host = s.reported[vm]
@@ -247,7 +250,7 @@ func (s *Session) guestFacts(ctx context.Context, a *answers.Answers, inv *backe
 	facts := make([]backends.Guest, 0, len(a.VMs))
 	for _, v := range a.VMs {
 		vm := inv.VM(v.Name)
-		if vm == nil || vm.Power != "poweredOn" {
+		if vm == nil || vm.Power != "poweredOn" || !v.Guest.Managed() {
 			continue
 		}
 		facts = append(facts, backends.Guest{VM: vm.Name})

@@ -69,7 +69,7 @@ func (s *site) started(when string, c course) bool {
 	return true
 }
 
-// leaving gives facts without those that a rollback leaves.
+// leaving returns facts without those that a rollback leaves.
 func (s *site) leaving(facts map[string]string) map[string]string {
 	facts = maps.Clone(facts)
 	maps.DeleteFunc(facts, func(key, _ string) bool { return s.mode.stays != nil && s.mode.stays.MatchString(key) })
@@ -115,7 +115,7 @@ func TestKilledInAChain(t *testing.T) {
 }
 
 // TestKilledAfterTheLastOfADeed kills a run when the modules of a guest are loaded and nobody has noted it: the resume has
-// nothing left to do there, must read what became of the deed all the same, and the rollback must know it for ours.
+// nothing left to do there, must read what became of the operation all the same, and the rollback must know it for ours.
 func TestKilledAfterTheLastOfADeed(t *testing.T) {
 	t.Parallel()
 	s := serve(t, modes[1].small())
@@ -131,7 +131,7 @@ func TestKilledAfterTheLastOfADeed(t *testing.T) {
 	s.started("after the rollback", c)
 }
 
-// chain gives one harm for each type of record, in the order in which a run comes to them first: before, after and in
+// chain returns one harm for each type of record, in the order in which a run comes to them first: before, after and in
 // the middle take turns.
 func chain(records []journal.Record) []string {
 	var out []string

@@ -170,6 +170,6 @@ func TestFaultsOneByOne(t *testing.T) {
 		}
 	}
 	// A rollback that breaks off while it removes what the guest loads at boot must not be taken for done.
-	stop := subject{name: "systemctl stop", command: true, calls: map[string]int{"rollback": 1}, deeds: all[0].deeds}
+	stop := subject{name: "systemctl stop", command: true, calls: map[string]int{"rollback": 1}, outages: all[0].outages}
 	rows.row(stop.name, stop.phase(), "hang", 1, s.try(c, stop, "hang", false))
 }

@@ -1,6 +1,7 @@
 package torture
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -61,5 +62,34 @@ func TestKilledDuringTheProof(t *testing.T) {
 				t.Errorf("after the rollback (-start +now):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A guest that was told to shut down answers for a while. Killed right then, the run is taken back only when the VM was off and
+// is on again: else it would go off after the rollback has ended.
+func TestKilledWhileAGuestShutsDown(t *testing.T) {
+	t.Parallel()
+	s := serve(t, modes[0].small())
+	start := s.facts()
+	s.lab.World().View(func(*world.State) { s.lab.World().Timing.Shutdown = 3 * time.Second })
+	seen := func(what, detail string) bool {
+		return slices.ContainsFunc(s.lab.World().Log.Events(), func(e world.Event) bool { return e.What == what && (detail == "" || e.Detail == detail) })
+	}
+	run := s.start("", s.apply()...)
+	s.until("a guest is told to shut down", func() bool { return seen(world.VMShutdown, "") })
+	if err := run.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	run.end()
+	if got := s.back(); got.code != 0 {
+		t.Fatalf("rollback: exit %d\n%s", got.code, got)
+	}
+	s.until("the VM went off", func() bool { return seen(world.VMPower, "off") })
+	if off := s.off(); len(off) > 0 {
+		t.Errorf("off after the rollback: %q", off)
+	}
+	s.settled()
+	if diff := cmp.Diff(start, s.facts()); diff != "" {
+		t.Errorf("after the rollback (-start +now):\n%s", diff)
 	}
 }

@@ -27,7 +27,7 @@ func (s *site) refusedWith(got said, code int, words ...string) {
 	}
 }
 
-// TestDiskFullWhileTheJournalIsWritten fills the disk at the record of a deed: the deed is not begun, it is said, and a
+// TestDiskFullWhileTheJournalIsWritten fills the disk at the record of an operation: the operation is not begun, it is said, and a
 // resume goes on when there is space again. The clock, which goes back all the while, disturbs nobody.
 func TestDiskFullWhileTheJournalIsWritten(t *testing.T) {
 	t.Parallel()
@@ -69,7 +69,7 @@ func (s *site) rewriteAndApply(change func(*answers.Answers)) said {
 func TestJournalsOfOthers(t *testing.T) {
 	t.Parallel()
 	s := serve(t, modes[0].small())
-	s.killed("intent", s.child("after:intent:1", s.apply()...)) // before its first deed: none is under way when the world is looked at
+	s.killed("intent", s.child("after:intent:1", s.apply()...)) // before its first operation: none is under way when the world is looked at
 	id, _ := s.run()
 	before := s.facts()
 	path := filepath.Join(s.env["XDG_STATE_HOME"], "rdma-setup", "runs", id, "journal.jsonl")

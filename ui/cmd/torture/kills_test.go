@@ -96,7 +96,11 @@ func undisturbedVictim(t *testing.T, m mode) *victim {
 	return v
 }
 
+// short is the beginning of a list of differences. Those of guests come last: one that is off differs in everything.
 func short(diff []string) string {
+	slices.SortStableFunc(diff, func(a, b string) int {
+		return strings.Compare(strings.SplitN(a, " ", 3)[1], strings.SplitN(b, " ", 3)[1]) * -1
+	})
 	text := strings.Join(diff[:min(len(diff), 15)], "\n")
 	if n := len(diff) - 15; n > 0 {
 		text += fmt.Sprintf("\n... and %d more", n)
@@ -130,7 +134,7 @@ func (v *victim) kill(c *cell, seed uint64, resume bool) (wrong string) {
 	default:
 		c.between++
 	}
-	what := fmt.Sprintf("RDMA_SETUP_TORTURE_SEED=%d %s %s, killed after %s of %s %s", seed, c.name, c.system, at.Round(time.Millisecond), v.took.Round(time.Millisecond), where)
+	what := fmt.Sprintf("RDMA_SETUP_TORTURE_SEED=%d %s %s, killed after %s of %s %s", seed, c.name, c.system, got.took.Round(time.Millisecond), v.took.Round(time.Millisecond), where)
 	id, status := v.run()
 	if resume {
 		c.resumes++
@@ -145,13 +149,15 @@ func (v *victim) kill(c *cell, seed uint64, resume bool) (wrong string) {
 		id, status = v.run()
 	}
 	c.backs++
+	what += fmt.Sprintf(", run %q %s", id, status)
+	var back said
 	if id != "" && status != "not begun" {
-		if got := v.back(); got.code != 0 {
-			return fmt.Sprintf("%s: rollback: exit %d\n%s", what, got.code, got)
+		if back = v.back(); back.code != 0 {
+			return fmt.Sprintf("%s: rollback: exit %d\n%s", what, back.code, back)
 		}
 	}
 	if diff := witness.Diff(v.start, v.lookAt(), v.stay); len(diff) > 0 {
-		return fmt.Sprintf("%s: the rollback differs from the start:\n%s", what, short(diff))
+		return fmt.Sprintf("%s: the rollback differs from the start:\n%s\n%s\n%s", what, short(diff), tail(got.out), back)
 	}
 	c.backsExact++
 	v.forget()

@@ -97,6 +97,7 @@ func twoOperators(t *testing.T, m moment, firstBack bool) {
 	one := <-first
 	t.Logf("applies: %d and %d", one.code, second.code)
 	for _, got := range []said{one, second} {
+		// A guest whose VM the other run shuts down loses its connection; who shut it down is not known once it is on again.
 		if got.code != 0 && !strings.Contains(got.out, `"status":"refused"`) && !strings.Contains(got.out+got.errs, "omebody") && !strings.Contains(got.out, "the connection was lost") && !strings.Contains(got.out, "changed since the plan was made") {
 			t.Errorf("exit %d, and no conflict is named\n%s", got.code, got)
 		}
@@ -126,11 +127,6 @@ func twoOperators(t *testing.T, m moment, firstBack bool) {
 		t.Errorf("off after both rollbacks: %q", off)
 	}
 	end := s.facts()
-	for name := range start { // a boot between the two rollbacks loads what the second has still to remove from the boot
-		if strings.HasSuffix(name, " modules") {
-			end[name] = start[name]
-		}
-	}
 	if diff := cmp.Diff(start, end); diff != "" && !named {
 		t.Errorf("both were rolled back silently, but the state differs (-want +got):\n%s", diff)
 	}

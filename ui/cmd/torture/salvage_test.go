@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
 
-// journalOf gives the path of the last run's journal and its lines.
+// journalOf returns the path of the last run's journal and its lines.
 func (s *site) journalOf() (id, path string, lines [][]byte) {
 	s.t.Helper()
 	id, _ = s.run()

@@ -15,6 +15,7 @@ import (
 	"github.com/vmware/govmomi/object"
 	"github.com/vmware/govmomi/vim25/mo"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
@@ -157,7 +158,30 @@ func TestSharedLock(t *testing.T) {
 	s.refusedWith(s.here(0, rollback...), 3, "run 20260101-000000-pvrdma-abcd of ada on jump-7", "--break-lock")
 	f.hold(lease("20260101-000000-pvrdma-abcd", "jump-7", -time.Minute))
 	s.refusedWith(s.here(0, rollback...), 3, "jump-7", "which has expired", "add --break-lock")
-	s.refusedWith(s.here(0, append(rollback, "--break-lock")...), 0, "note: ", "jump-7", "is taken over")
+	// Its owner renews it while the operator is asked: consent to take over what has expired is none to take this.
+	var questions []string
+	s.confirm = func(question string) (bool, error) {
+		if questions = append(questions, question); strings.Contains(question, "Take it over") {
+			f.hold(lease("20260101-000000-pvrdma-abcd", "jump-7", 10*time.Minute))
+		}
+		return true, nil
+	}
+	s.refusedWith(s.here(0, "rollback", id), 3, "run 20260101-000000-pvrdma-abcd of ada on jump-7", "the lock expires at")
+	if !strings.Contains(strings.Join(questions, "\n"), "has expired. Take it over") {
+		t.Errorf("asked: %q", questions)
+	}
+	// Ctrl-C at the question ends the program; it is no refusal.
+	f.hold(lease("20260101-000000-pvrdma-abcd", "jump-7", -time.Minute))
+	s.confirm = func(question string) (bool, error) {
+		if strings.Contains(question, "Take it over") {
+			return false, backends.Errorf(backends.KindInterrupted, "", "", "interrupted at a prompt")
+		}
+		return true, nil
+	}
+	s.refusedWith(s.here(0, "rollback", id), 130, "interrupted at a prompt")
+	s.confirm = nil
+	f.hold(lease("20260101-000000-pvrdma-abcd", "jump-7", -time.Minute))
+	s.refusedWith(s.here(0, append(rollback, "--break-lock")...), 0, "note: ", "taking over", "jump-7", "which has expired")
 	if f.key() != 0 {
 		t.Error("the lock is still there")
 	}

@@ -55,6 +55,7 @@ type site struct {
 	mode    mode
 	answers string
 	vms     []answers.VM
+	confirm func(string) (bool, error) // answers what is asked on a terminal; nil: there is none
 }
 
 func serve(t *testing.T, m mode) *site {
@@ -124,7 +125,8 @@ func (s *site) here(limit time.Duration, args ...string) said {
 	begun := time.Now()
 	code := cmd.Run(context.Background(), &console.Env{
 		Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Getenv: func(key string) string { return s.env[key] }, Now: time.Now,
-		Terminal:   func() bool { return false },
+		Terminal:   func() bool { return s.confirm != nil },
+		Confirm:    s.confirm,
 		Executable: os.Executable,
 		Interrupts: func() (<-chan os.Signal, func()) { return nil, func() {} },
 		CallLimit:  limit,

@@ -16,22 +16,22 @@ type subject struct {
 	name    string
 	command bool
 	calls   map[string]int // by phase: apply, check, rollback
-	deeds   map[string]deeds
+	outages map[string]outages
 }
 
 // phases are what a subject can be used in.
 var phases = []string{"apply", "check", "rollback"}
 
-// Deeds are what cannot be done a second time without somebody noticing: how often hosts went down and VMs off.
-type deeds struct{ hosts, vms int }
+// Outages are what cannot be done a second time without somebody noticing: how often hosts went down and VMs off.
+type outages struct{ hosts, vms int }
 
 // more tells whether there was one more than there should be.
-func (d deeds) more(than deeds) bool { return d.hosts > than.hosts || d.vms > than.vms }
+func (d outages) more(than outages) bool { return d.hosts > than.hosts || d.vms > than.vms }
 
-// used is what the lab's log tells since a point: the calls by method, the commands by name, and the deeds.
+// used is what the lab's log tells since a point: the calls by method, the commands by name, and the outages.
 type used struct {
 	calls, commands map[string]int
-	deeds           deeds
+	outages         outages
 }
 
 // watch begins to count what is used; the function it gives ends it.
@@ -50,9 +50,9 @@ func (s *site) watch() func() used {
 			case e.What == world.Process:
 				u.commands[program0(e.Detail)]++
 			case e.What == world.HostDown:
-				u.deeds.hosts++
+				u.outages.hosts++
 			case e.What == world.VMPower && e.Detail == "off":
-				u.deeds.vms++
+				u.outages.vms++
 			}
 		}
 		return u
@@ -86,7 +86,7 @@ func (s *site) subjects() (list []subject, c course) {
 	s.t.Helper()
 	c.start = s.facts()
 	found := map[string]*subject{}
-	undisturbed := map[string]deeds{}
+	undisturbed := map[string]outages{}
 	for _, phase := range phases {
 		end := s.watch()
 		var got said
@@ -104,7 +104,7 @@ func (s *site) subjects() (list []subject, c course) {
 		note := func(counts map[string]int, command bool) {
 			for name, n := range counts {
 				if found[name] == nil {
-					found[name] = &subject{name: name, command: command, calls: map[string]int{}, deeds: undisturbed}
+					found[name] = &subject{name: name, command: command, calls: map[string]int{}, outages: undisturbed}
 				}
 				found[name].calls[phase] += n
 			}
@@ -112,7 +112,7 @@ func (s *site) subjects() (list []subject, c course) {
 		u := end()
 		note(u.calls, false)
 		note(u.commands, true)
-		undisturbed[phase] = u.deeds
+		undisturbed[phase] = u.outages
 		if phase == "apply" {
 			c.end = s.facts()
 		}
@@ -156,8 +156,8 @@ func (s *site) twice(sub subject, rule, do string, u used) string {
 	}
 	n -= sub.calls[phase]
 	if do == "drop-after" {
-		if u.deeds.more(sub.deeds[phase]) {
-			s.t.Errorf("%s: TWICE: hosts down and VMs off %v, undisturbed %v", rule, u.deeds, sub.deeds[phase])
+		if u.outages.more(sub.outages[phase]) {
+			s.t.Errorf("%s: TWICE: hosts down and VMs off %v, undisturbed %v", rule, u.outages, sub.outages[phase])
 		}
 		if n > 0 && !sub.command && !repeatable.MatchString(sub.name) {
 			s.t.Errorf("%s: TWICE: %d more calls than undisturbed", rule, n)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/form/entry"
-	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
@@ -20,7 +19,7 @@ import (
 func (q *questions) hosts(inv *backends.Inventory) error {
 	var usable []string
 	for _, h := range inv.Hosts {
-		q.say("host %s, cluster %s, ESXi %s, %s", plain.Clean(h.Name), plain.Clean(h.Cluster), plain.Clean(h.Version), plain.Clean(h.State))
+		q.say("host %s, cluster %s, ESXi %s, %s", backends.Clean(h.Name), backends.Clean(h.Cluster), backends.Clean(h.Version), backends.Clean(h.State))
 		if h.State == "connected" && !h.InMaintenance && entry.Fits(h) > 0 && (q.a.Hosts.Cluster == "" || q.a.Hosts.Cluster == h.Cluster) {
 			usable = append(usable, h.Name)
 		}
@@ -90,12 +89,12 @@ func (q *questions) nics(inv *backends.Inventory) error {
 	for _, name := range q.a.Hosts.Names {
 		for _, v := range backends.ChoosePNIC(inv.Host(name), sizing.OpenWish(q.a)).Verdicts {
 			n := v.NIC
-			q.say("%s %s, %s, %s, %s: %s", plain.Clean(name), plain.Clean(n.Device), backends.Speed(n.SpeedMbps), plain.Clean(n.MAC), entry.RDMAWord(*n), plain.Clean(v.Why()))
+			q.say("%s %s, %s, %s, %s: %s", backends.Clean(name), backends.Clean(n.Device), backends.Speed(n.SpeedMbps), backends.Clean(n.MAC), entry.RDMAWord(*n), backends.Clean(v.Why()))
 		}
 	}
 	if len(picks) == len(q.a.Hosts.Names) {
 		for _, name := range q.a.Hosts.Names {
-			q.say("proposed: %s %s", plain.Clean(name), plain.Clean(picks[name]))
+			q.say("proposed: %s %s", backends.Clean(name), backends.Clean(picks[name]))
 		}
 		if yes, err := q.yes("Take these pNICs"); err != nil || yes {
 			return err
@@ -207,8 +206,8 @@ func (q *questions) network(inv *backends.Inventory) error {
 					return entry.OneOf("yes", "no")(text)
 				}})
 		}
-	default:
-		entries = append(entries, asked{"vmknic for PVRDMA, the control plane between hosts", "pvrdma.vmknic", q.a.PVRDMA.VMKNic, text(&q.a.PVRDMA.VMKNic)})
+	case q.a.PVRDMA.VMKNic.Create == nil:
+		entries = append(entries, asked{"vmknic for PVRDMA, the control plane between hosts", "pvrdma.vmknic", q.a.PVRDMA.VMKNic.Name, text(&q.a.PVRDMA.VMKNic.Name)})
 	}
 	for _, f := range entries {
 		err := q.until(f.question, f.def, func(s string) error {
@@ -242,7 +241,7 @@ func (q *questions) vms(inv *backends.Inventory) error {
 	}
 	for _, v := range inv.VMs {
 		if member[v.Host] {
-			q.say("VM %s on %s, %s, %s", plain.Clean(v.Name), plain.Clean(v.Host), plain.Clean(v.Power), plain.Clean(v.GuestName))
+			q.say("VM %s on %s, %s, %s", backends.Clean(v.Name), backends.Clean(v.Host), backends.Clean(v.Power), backends.Clean(v.GuestName))
 		}
 	}
 	var names []string
@@ -271,7 +270,7 @@ func (q *questions) guests(names []string, known map[string]answers.VM) error {
 	for _, name := range names {
 		vm, ok := known[name]
 		g.VM[name] = entry.Completed(name, vm, ok, free)
-		q.say("proposed: %s has %s, login %s", plain.Clean(name), entry.AddressText(g.VM[name]), cmp.Or(plain.Clean(entry.LoginText(g.VM[name])), "of your SSH settings"))
+		q.say("proposed: %s has %s, login %s", backends.Clean(name), entry.AddressText(g.VM[name]), cmp.Or(backends.Clean(entry.LoginText(g.VM[name])), "of your SSH settings"))
 	}
 	yes, err := q.yes("Take these addresses and logins")
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/form/entry"
 	"github.com/rdma-setup/rdma-setup/ui/live"
-	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 )
 
@@ -49,7 +48,7 @@ func (q *questions) connect(ctx context.Context) (*backends.Inventory, error) {
 	for n := 1; ; n++ {
 		var err error
 		if l.Password == "" {
-			if l.Password, err = q.o.Secret("password of " + plain.Clean(l.Username)); err != nil {
+			if l.Password, err = q.o.Secret("password of " + backends.Clean(l.Username)); err != nil {
 				return nil, err
 			}
 		}
@@ -61,7 +60,7 @@ func (q *questions) connect(ctx context.Context) (*backends.Inventory, error) {
 		if n == tries || backends.KindOf(err) != backends.KindAuth {
 			return nil, err
 		}
-		q.say("%s", plain.Clean(err.Error()))
+		q.say("%s", backends.Clean(err.Error()))
 		l.Password = ""
 	}
 }
@@ -78,7 +77,7 @@ func (q *questions) reach(ctx context.Context, l *live.Login) error {
 		return askErr
 	}
 	if !strings.HasPrefix(strings.ToLower(word), "y") {
-		return backends.Errorf(backends.KindAuth, plain.Clean(unknown.Host), "compare the fingerprint with what the vCenter's owner tells you", "the certificate is not trusted")
+		return backends.Errorf(backends.KindAuth, backends.Clean(unknown.Host), "compare the fingerprint with what the vCenter's owner tells you", "the certificate is not trusted")
 	}
 	l.Thumbprint = unknown.SHA256
 	return nil
@@ -92,13 +91,13 @@ func (q *questions) look(ctx context.Context) error {
 		return err
 	}
 	q.outcome.Looked = rep
-	q.say("%s\nagain: %s", strings.TrimRight(entry.Looked(theme.Plain(), inv, rep), "\n"), plain.Clean(q.o.Fabric.LookCommand()))
+	q.say("%s\nagain: %s", strings.TrimRight(entry.Looked(theme.Plain(), inv, rep), "\n"), backends.Clean(q.o.Fabric.LookCommand()))
 	return nil
 }
 
 // trust asks on a line of its own; what is no yes is a no.
 func (q *questions) trust(_ context.Context, k live.HostKey) bool {
-	q.say("%s, at %s, shows an SSH host key that this machine does not know: %s %s", plain.Clean(k.Who), plain.Clean(k.Address), plain.Clean(k.Type), plain.Clean(k.Fingerprint))
-	yes, err := q.yesOr("Trust it and keep it in "+plain.Clean(k.KeptIn), "no")
+	q.say("%s, at %s, shows an SSH host key that this machine does not know: %s %s", backends.Clean(k.Who), backends.Clean(k.Address), backends.Clean(k.Type), backends.Clean(k.Fingerprint))
+	yes, err := q.yesOr("Trust it and keep it in "+backends.Clean(k.KeptIn), "no")
 	return err == nil && yes
 }

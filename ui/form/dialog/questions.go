@@ -83,7 +83,7 @@ func (q *questions) ask(question, def string) (string, error) {
 	if def != "" {
 		question += " [" + def + "]"
 	}
-	fmt.Fprintf(q.out, "%s: ", plain.Clean(question))
+	fmt.Fprintf(q.out, "%s: ", backends.Clean(question))
 	select {
 	case q.want <- struct{}{}:
 	case <-q.lines:
@@ -114,9 +114,9 @@ func (q *questions) until(question, def string, good func(string) error) error {
 		if err = good(word); err == nil {
 			return nil
 		}
-		q.say("%s", plain.Clean(err.Error()))
+		q.say("%s", backends.Clean(err.Error()))
 		if hint := backends.HintOf(err); hint != "" {
-			q.say("hint: %s", plain.Clean(hint))
+			q.say("hint: %s", backends.Clean(hint))
 		}
 	}
 }
@@ -185,7 +185,7 @@ func (q *questions) preflight(ctx context.Context) (*plan.Plan, []checks.Finding
 		return nil, nil, err
 	}
 	if n := plain.Count(found)[checks.Fail]; n > 0 {
-		return nil, nil, backends.Errorf(backends.KindRefused, "", "mend what is named above and start again", "%s failed: nothing was changed", entry.Counted(n, "check"))
+		return nil, nil, backends.Errorf(backends.KindRefused, "", "fix what is named above and start again", "%s failed: nothing was changed", entry.Counted(n, "check"))
 	}
 	return p, found, nil
 }
@@ -200,7 +200,7 @@ func (q *questions) consent(p *plan.Plan) (bool, error) {
 		return false, err
 	}
 	q.outcome.Answers = q.a
-	q.say("answers saved: %s", plain.Clean(q.outcome.Path))
+	q.say("answers saved: %s", backends.Clean(q.outcome.Path))
 	if p.Empty() {
 		return q.yesOr("There is nothing to change. Measuring loads the fabric. Measure now", "no")
 	}
@@ -219,7 +219,7 @@ func (q *questions) carryOut(ctx context.Context, p *plan.Plan, found []checks.F
 	if s := q.outcome.Result.Status; q.outcome.Err == nil && (s == engine.StatusDone || s == engine.StatusUnchanged) {
 		measured, q.outcome.Err = f.Measure(ctx, q.a, func(t perftest.Progress) {
 			if t.Result != nil {
-				q.say("measured %d of %d: %s %s: %s", t.Done, t.Total, t.Test, plain.Clean(t.Pair.String()), t.Result.Verdict)
+				q.say("measured %d of %d: %s %s: %s", t.Done, t.Total, t.Test, backends.Clean(t.Pair.String()), t.Result.Verdict)
 			}
 		})
 	}

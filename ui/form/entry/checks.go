@@ -1,6 +1,7 @@
 package entry
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -37,7 +38,7 @@ func VMKNic(inv *backends.Inventory, a *answers.Answers) func(string) error {
 		var without []string
 		member := Members(a)
 		for _, h := range inv.Hosts {
-			if member[h.Name] && h.VMK(s) == nil {
+			if named := a.PVRDMA.VMKNic.Names[h.Name]; member[h.Name] && h.VMK(cmp.Or(named, s)) == nil {
 				without = append(without, h.Name)
 			}
 		}
@@ -45,7 +46,7 @@ func VMKNic(inv *backends.Inventory, a *answers.Answers) func(string) error {
 		case s == "":
 			return errors.New("give a vmknic, vmk0 for instance")
 		case len(without) > 0:
-			return fmt.Errorf("no vmknic %q on %s", plain.Clean(s), plain.Names(without))
+			return fmt.Errorf("no vmknic %q on %s", backends.Clean(s), plain.Names(without))
 		}
 		return nil
 	}

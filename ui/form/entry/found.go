@@ -15,7 +15,7 @@ import (
 func Looked(t theme.Theme, inv *backends.Inventory, rep *report.Report) string {
 	var b strings.Builder
 	_ = render.Terminal(&b, rep, t)
-	fmt.Fprintf(&b, "\n%s  vCenter %s, %s, %s\n", t.Title.Render("Found"), plain.Clean(inv.VCenter.Version), Counted(len(inv.Hosts), "host"), Counted(len(inv.VMs), "VM"))
+	fmt.Fprintf(&b, "\n%s  vCenter %s, %s, %s\n", t.Title.Render("Found"), backends.Clean(inv.VCenter.Version), Counted(len(inv.Hosts), "host"), Counted(len(inv.VMs), "VM"))
 	for _, l := range foundLines(inv) {
 		b.WriteString("  " + l + "\n")
 	}
@@ -27,10 +27,10 @@ func foundLines(inv *backends.Inventory) []string {
 	var out []string
 	for _, h := range inv.Hosts {
 		r := HostRow(h)
-		out = append(out, plain.Clean(r.Detail))
+		out = append(out, backends.Clean(r.Detail))
 		for _, g := range h.GPUs {
 			near, p2p := plain.Nearest(g)
-			out = append(out, fmt.Sprintf("  GPU %s %s; P2P %s: %s", strings.TrimPrefix(g.PCI, "0000:"), soldAs(plain.Clean(g.Model)), p2p, near))
+			out = append(out, fmt.Sprintf("  GPU %s %s; P2P %s: %s", strings.TrimPrefix(g.PCI, "0000:"), soldAs(backends.Clean(g.Model)), p2p, near))
 		}
 	}
 	return out

@@ -27,15 +27,15 @@ func GPULines(a *answers.Answers, inv *backends.Inventory) []string {
 			continue
 		}
 		if len(h.GPUs) == 0 {
-			out = append(out, plain.Clean(h.Name)+": no GPU")
+			out = append(out, backends.Clean(h.Name)+": no GPU")
 		}
 		for _, g := range h.GPUs {
 			near, p2p := plain.Nearest(g)
 			use := plain.Passthrough(g)
 			if g.UsedBy != "" {
-				use = "of " + plain.Clean(g.UsedBy)
+				use = "of " + backends.Clean(g.UsedBy)
 			}
-			out = append(out, fmt.Sprintf("%s %s %s, %s; P2P %s: %s", plain.Clean(h.Name), strings.TrimPrefix(g.PCI, "0000:"), soldAs(plain.Clean(g.Model)), use, p2p, near))
+			out = append(out, fmt.Sprintf("%s %s %s, %s; P2P %s: %s", backends.Clean(h.Name), strings.TrimPrefix(g.PCI, "0000:"), soldAs(backends.Clean(g.Model)), use, p2p, near))
 		}
 	}
 	return out

@@ -21,8 +21,8 @@ func Completed(id string, vm answers.VM, known bool, free func() netip.Prefix) a
 	if !known {
 		vm = answers.DefaultVM(id)
 	}
-	if !vm.IP.IsValid() && len(vm.Adapters) == 0 {
-		vm.IP = free()
+	if !vm.IP.Given() && len(vm.Adapters) == 0 {
+		vm.IP.Prefix = free()
 	}
 	return vm
 }
@@ -32,7 +32,7 @@ func FreeAddresses(vms []answers.VM) func() netip.Prefix {
 	next := netip.MustParsePrefix("192.168.50.10/24")
 	for _, v := range vms {
 		if v.IP.IsValid() && (!next.Masked().Contains(v.IP.Addr()) || next.Addr().Less(v.IP.Addr())) {
-			next = v.IP
+			next = v.IP.Prefix
 		}
 	}
 	return func() netip.Prefix {
@@ -68,12 +68,13 @@ func LoginText(v answers.VM) string {
 // SetAddress checks an address typed for one VM and keeps it.
 func (g Guests) SetAddress(id, text string) error {
 	vm := g.VM[id]
-	ip, err := netip.ParsePrefix(text)
+	var ip answers.Address
+	err := ip.UnmarshalText([]byte(text))
 	switch {
 	case len(vm.Adapters) > 0:
 		return errors.New("this VM has several RDMA adapters: change them in the answers file")
 	case err != nil:
-		return fmt.Errorf("%q: want an address with its prefix length, 192.168.50.11/24", text)
+		return fmt.Errorf("%q: want an address with its prefix length, 192.168.50.11/24, or dhcp", text)
 	}
 	for other, v := range g.VM {
 		if other != id && g.Member(other) && v.IP.IsValid() && v.IP.Addr() == ip.Addr() {

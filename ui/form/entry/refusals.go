@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
@@ -21,6 +22,6 @@ func Refusals(b *strings.Builder, refused *plan.Refused) {
 		who[c] = append(who[c], r.Target.Name)
 	}
 	for _, c := range order {
-		fmt.Fprintf(b, "\n%s: %s\n  remedy: %s\n", plain.Names(who[c]), plain.Clean(c.why), plain.Clean(c.remedy))
+		fmt.Fprintf(b, "\n%s: %s\n  remedy: %s\n", plain.Names(who[c]), backends.Clean(c.why), backends.Clean(c.remedy))
 	}
 }

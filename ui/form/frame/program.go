@@ -50,7 +50,7 @@ func Run(ctx context.Context, o Options, pages []Page, look func() Page) (entry.
 	// A key waits up to a frame until it is seen: 8 ms. What runs is gathered before it is drawn, so that many frames
 	// send no more.
 	options := []tea.ProgramOption{tea.WithContext(screen), tea.WithoutSignalHandler(), tea.WithFPS(120),
-		tea.WithInput(o.In), tea.WithOutput(w.glass.output()), tea.WithEnvironment(o.Environ)}
+		tea.WithInput(o.In), tea.WithOutput(w.glass.output()), tea.WithEnvironment(o.Environ), tea.WithFilter(unasked)}
 	if o.Size != nil {
 		options = append(options, tea.WithWindowSize(o.Size.Width, o.Size.Height))
 	}
@@ -77,6 +77,15 @@ func Run(ctx context.Context, o Options, pages []Page, look func() Page) (entry.
 	w.wait()
 	lost := o.Hangup != nil && isClosed(o.Hangup)
 	return entry.Outcome{Interrupted: w.running == nil && (w.interrupted || lost), Answers: w.Answers, Path: w.Saved, Result: w.Result, Report: w.Report, Looked: w.Looked, Err: w.RunErr}, err
+}
+
+// unasked drops what forms ask for when they begin: the size of the terminal. Pages are told it when they draw, and bubbletea
+// 2.0.9 answers each request in a goroutine of its own, so that two of them write the size at once.
+func unasked(_ tea.Model, msg tea.Msg) tea.Msg {
+	if msg == tea.RequestWindowSize() {
+		return nil
+	}
+	return msg
 }
 
 // errBroken is a fault of the screen itself; the library has printed where.

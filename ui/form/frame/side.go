@@ -7,6 +7,7 @@ import (
 
 	"charm.land/lipgloss/v2"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/form/entry"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
@@ -30,7 +31,7 @@ func (w *Wizard) sidePanel(height int) string {
 	width := sidePanelWidth - 4
 	var b strings.Builder
 	line := func(page int, label, value string) {
-		text := clipLines(theme.Wrap(plain.Clean(value), width-2), 3)
+		text := clipLines(theme.Wrap(backends.Clean(value), width-2), 3)
 		if w.far > page || page == connectAt && w.Overview != nil {
 			text = "  " + strings.ReplaceAll(text, "\n", "\n  ")
 		} else {
@@ -57,7 +58,7 @@ func (w *Wizard) sidePanel(height int) string {
 			line(switchAt, "Tuning", words)
 		}
 	} else {
-		line(switchAt, "vmknic", a.PVRDMA.VMKNic)
+		line(switchAt, "vmknic", a.PVRDMA.VMKNic.String())
 	}
 	line(vmsAt, "VMs", entry.Counted(len(a.VMs), "VM"))
 	if w.Plan != nil {

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/live"
-	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 )
 
@@ -54,5 +54,5 @@ func (w *Wizard) decide(key string) {
 func (w *Wizard) questionView(q *keyMsg, width int) string {
 	return theme.Wrap(fmt.Sprintf("%s, at %s, shows an SSH host key that this machine does not know.\n\n%s, SHA-256 fingerprint\n%s\n\n"+
 		"Compare it with what ssh-keygen -lf prints for its key on the machine's console. y trusts it and keeps it in %s, n does not log in there.",
-		plain.Clean(q.key.Who), plain.Clean(q.key.Address), plain.Clean(q.key.Type), w.Theme.Accent.Render(plain.Clean(q.key.Fingerprint)), plain.Clean(q.key.KeptIn)), width)
+		backends.Clean(q.key.Who), backends.Clean(q.key.Address), backends.Clean(q.key.Type), w.Theme.Accent.Render(backends.Clean(q.key.Fingerprint)), backends.Clean(q.key.KeptIn)), width)
 }

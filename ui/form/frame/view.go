@@ -9,7 +9,6 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"github.com/rdma-setup/rdma-setup/backends"
-	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
@@ -161,9 +160,9 @@ func (w *Wizard) problem() string {
 	if errors.As(w.Err, &refused) && len(refused.Refusals) > 0 {
 		hint = refused.Refusals[0].Remedy
 	}
-	s := w.Theme.Bad.Render(clipLines(theme.Fold(" error: "+plain.Clean(what), w.width-1), 2))
+	s := w.Theme.Bad.Render(clipLines(theme.Fold(" error: "+backends.Clean(what), w.width-1), 2))
 	if hint != "" {
-		s += "\n" + clipLines(theme.Fold(" hint:  "+plain.Clean(hint), w.width-1), 2)
+		s += "\n" + clipLines(theme.Fold(" hint:  "+backends.Clean(hint), w.width-1), 2)
 	}
 	return s
 }

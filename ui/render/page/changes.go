@@ -91,13 +91,13 @@ func heading(t backends.TargetType) string {
 	if h := headings[t]; h != "" {
 		return h
 	}
-	return plain.Clean(string(t))
+	return backends.Clean(string(t))
 }
 
 func change(o report.Outcome) Change {
 	c := Change{
-		What: plain.Clean(plan.Title(o.Change)), Why: plain.Clean(o.Why), Before: told(o.From), After: told(o.To), Err: plain.Clean(o.Err),
-		Outcome: plain.Clean(o.State), Status: checks.Unknown,
+		What: backends.Clean(plan.Title(o.Change)), Why: backends.Clean(o.Why), Before: told(o.From), After: told(o.To), Err: backends.Clean(o.Err),
+		Outcome: backends.Clean(o.State), Status: checks.Unknown,
 	}
 	switch o.State {
 	case "done":
@@ -124,5 +124,5 @@ func told(v backends.Value) string {
 	if !v.Known() {
 		return "not known before the run"
 	}
-	return strings.ReplaceAll(plain.Clean(plain.Value(v)), ",", ", ")
+	return strings.ReplaceAll(backends.Clean(plain.Value(v)), ",", ", ")
 }

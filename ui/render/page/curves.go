@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
-	"github.com/rdma-setup/rdma-setup/ui/plain"
 )
 
 // keepLines is how many pairs have a curve of their own; with more, the field of all with its median is drawn and the
@@ -156,7 +156,7 @@ func (s spread) at(bytes int64, values []float64) float64 {
 func (c *Chart) lines(x, y scale, some []perftest.Measurement, all spread, value func(perftest.Row) float64) {
 	own := func(i int, m perftest.Measurement) {
 		s := spreadOf([]perftest.Measurement{m}, value)
-		c.Lines = append(c.Lines, Line{fmt.Sprintf("l%d", i), points(x, y, s.sizes, s.mid), plain.Clean(m.From + " -> " + m.To)})
+		c.Lines = append(c.Lines, Line{fmt.Sprintf("l%d", i), points(x, y, s.sizes, s.mid), backends.Clean(m.Pair())})
 	}
 	if len(some) <= keepLines {
 		for i, m := range some {
@@ -173,7 +173,7 @@ func (c *Chart) lines(x, y scale, some []perftest.Measurement, all spread, value
 	}
 }
 
-// levels gives the different values that some measurements are held against, at most three.
+// levels returns the different values that some measurements are held against, at most three.
 func levels(some []perftest.Measurement, of func(perftest.Measurement) float64) []float64 {
 	var out []float64
 	for _, m := range some {

@@ -57,14 +57,14 @@ func environment(e *report.Environment) []Table {
 func switches(e *report.Environment) Table {
 	t := Table{Caption: "vCenter and distributed switches", Head: []string{"name", "version", "MTU", "uplinks", "Network I/O Control", "hosts"}}
 	if e.VCenter != "" {
-		t.Rows = append(t.Rows, []string{"vCenter", plain.Clean(e.VCenter), "", "", "", ""})
+		t.Rows = append(t.Rows, []string{"vCenter", backends.Clean(e.VCenter), "", "", "", ""})
 	}
 	for _, s := range e.Switches {
 		nioc := "off"
 		if s.NIOC {
 			nioc = "on"
 		}
-		t.Rows = append(t.Rows, []string{plain.Clean(s.Name), plain.Clean(s.Version), strconv.Itoa(s.MTU), strconv.Itoa(s.Uplinks), nioc, strconv.Itoa(s.Hosts)})
+		t.Rows = append(t.Rows, []string{backends.Clean(s.Name), backends.Clean(s.Version), strconv.Itoa(s.MTU), strconv.Itoa(s.Uplinks), nioc, strconv.Itoa(s.Hosts)})
 	}
 	return t
 }
@@ -105,7 +105,7 @@ type merger struct {
 
 func (m *merger) add(name string, cells ...string) {
 	for i := range cells {
-		cells[i] = plain.Clean(cells[i])
+		cells[i] = backends.Clean(cells[i])
 	}
 	key := strings.Join(cells, "\x00")
 	if m.rows == nil {

@@ -3,6 +3,7 @@ package page
 import (
 	"slices"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
@@ -50,7 +51,7 @@ func groups(all []checks.Finding) (amiss, passed, waiting []Group) {
 func group(g plain.Group, where map[string]string) Group {
 	f := g.Findings[0]
 	return Group{
-		Status: f.Status, ID: plain.Clean(f.ID), Link: where[f.ID], Targets: g.Targets(), Evidence: g.Evidence(),
-		Remedy: plain.Clean(f.Remedy), Source: plain.Clean(f.Source), Fix: plain.Clean(f.Fix),
+		Status: f.Status, ID: backends.Clean(f.ID), Link: where[f.ID], Targets: g.Targets(), Evidence: g.Evidence(),
+		Remedy: backends.Clean(f.Remedy), Source: backends.Clean(f.Source), Fix: backends.Clean(f.Fix),
 	}
 }

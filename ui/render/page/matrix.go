@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 )
@@ -52,9 +53,10 @@ func heat(name string, some []perftest.Measurement, latency bool) *Map {
 	n := len(names)
 	met := map[[2]string]bool{}
 	for _, m := range some {
-		met[[2]string{min(m.From, m.To), max(m.From, m.To)}] = true
+		from, to := m.Names()
+		met[[2]string{min(from, to), max(from, to)}] = true
 	}
-	if n < 2 || 4*len(met) < n*(n-1) {
+	if n < 2 || 4*len(met) < ofOneRail(some) {
 		return nil
 	}
 	m := &Map{Title: name + " between all pairs", Unit: "Gb/s", Side: side(n), Inner: side(n) - 1, Numbers: n <= 24, Legend: shades(latency)}
@@ -64,10 +66,10 @@ func heat(name string, some []perftest.Measurement, latency bool) *Map {
 	longest := 0
 	at := map[string]int{}
 	for i, name := range names {
-		short := shorten(plain.Clean(name), 18)
+		short := shorten(backends.Clean(name), 18)
 		longest = max(longest, len([]rune(short)))
 		at[name] = i
-		m.Nodes = append(m.Nodes, Node{plain.Clean(name), short, tenth((float64(i) + 0.5) * m.Side)})
+		m.Nodes = append(m.Nodes, Node{backends.Clean(name), short, tenth((float64(i) + 0.5) * m.Side)})
 	}
 	m.Left = tenth(12 + 6.6*float64(longest))
 	m.Top = m.Left
@@ -76,7 +78,8 @@ func heat(name string, some []perftest.Measurement, latency bool) *Map {
 	suspect := suspects(some, odd)
 	for i, x := range some {
 		m.Cells = append(m.Cells, cell(x, latency, m, at, odd[i] != nil))
-		if odd[i] != nil && suspect[x.From] == "" && suspect[x.To] == "" {
+		from, to := x.Names()
+		if odd[i] != nil && suspect[from] == "" && suspect[to] == "" {
 			m.Outliers = append(m.Outliers, *odd[i])
 		}
 	}
@@ -100,11 +103,29 @@ func heat(name string, some []perftest.Measurement, latency bool) *Map {
 	return m
 }
 
+// ofOneRail counts the ordered pairs of nodes that are on one rail: others need not be measured.
+func ofOneRail(some []perftest.Measurement) int {
+	rail := map[string]string{}
+	for _, m := range some {
+		from, to := m.Names()
+		rail[from], rail[to] = m.RailFrom, m.RailTo
+	}
+	on, out := map[string]int{}, 0
+	for _, r := range rail {
+		on[r]++
+	}
+	for _, n := range on {
+		out += n * (n - 1)
+	}
+	return out
+}
+
 func nodes(some []perftest.Measurement) []string {
 	seen := map[string]bool{}
 	var names []string
 	for _, m := range some {
-		for _, name := range []string{m.From, m.To} {
+		from, to := m.Names()
+		for _, name := range []string{from, to} {
 			if !seen[name] {
 				seen[name] = true
 				names = append(names, name)
@@ -153,10 +174,11 @@ func shades(latency bool) []Shade {
 }
 
 func cell(m perftest.Measurement, latency bool, on *Map, at map[string]int, odd bool) Cell {
-	row, column := at[m.From], at[m.To]
+	from, to := m.Names()
+	row, column := at[from], at[to]
 	c := Cell{
 		Row: row, Column: column, X: tenth(on.Left + float64(column)*on.Side), Y: tenth(on.Top + float64(row)*on.Side), Class: shade(m, latency), Out: odd,
-		Hint: plain.Clean(fmt.Sprintf("%s -> %s: %s", m.From, m.To, figure(m))),
+		Hint: backends.Clean(m.Pair() + ": " + figure(m)),
 	}
 	c.TX, c.TY = tenth(c.X+on.Side/2), tenth(c.Y+on.Side/2)
 	if v := achieved(m); v > 0 {

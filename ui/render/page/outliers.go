@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
-	"github.com/rdma-setup/rdma-setup/ui/plain"
 )
 
 // An Outlier is a pair that differs from the others, or from what the hardware gives.
@@ -46,7 +46,7 @@ func outliers(some []perftest.Measurement, latency bool) map[int]*Outlier {
 		if m.Verdict == perftest.VerdictNotApplicable || m.Verdict == perftest.VerdictPass && (v <= 0 || bad <= limit) {
 			continue
 		}
-		o := &Outlier{Pair: plain.Clean(m.From + " -> " + m.To), Hosts: plain.Clean(m.FromHost + " -> " + m.ToHost), Figure: plain.Clean(figure(m)), below: 1}
+		o := &Outlier{Pair: backends.Clean(m.Pair()), Hosts: backends.Clean(m.FromHost + " -> " + m.ToHost), Figure: backends.Clean(figure(m)), below: 1}
 		if v > 0 && middle > 0 {
 			o.below = bad / middle
 		}
@@ -59,7 +59,7 @@ func outliers(some []perftest.Measurement, latency bool) map[int]*Outlier {
 func because(m perftest.Measurement, below float64, latency bool) string {
 	var said []string
 	if m.Verdict != perftest.VerdictPass {
-		said = append(said, "verdict "+plain.Clean(string(m.Verdict)))
+		said = append(said, "verdict "+backends.Clean(string(m.Verdict)))
 	}
 	if achieved(m) > 0 && below > 0.005 {
 		word := "below"
@@ -79,8 +79,9 @@ func suspects(some []perftest.Measurement, odd map[int]*Outlier) map[string]stri
 		if m.Verdict == perftest.VerdictNotApplicable {
 			continue
 		}
-		host[m.From], host[m.To] = m.FromHost, m.ToHost
-		for _, name := range []string{m.From, m.To} {
+		from, to := m.Names()
+		host[from], host[to] = m.FromHost, m.ToHost
+		for _, name := range []string{from, to} {
 			all[name]++
 			if odd[i] != nil {
 				bad[name]++
@@ -90,7 +91,7 @@ func suspects(some []perftest.Measurement, odd map[int]*Outlier) map[string]stri
 	out := map[string]string{}
 	for name := range host {
 		if all[name] >= 3 && 3*bad[name] >= 2*all[name] {
-			out[name] = plain.Clean(fmt.Sprintf("%s on %s: %d of its %d pairs", name, host[name], bad[name], all[name]))
+			out[name] = backends.Clean(fmt.Sprintf("%s on %s: %d of its %d pairs", name, host[name], bad[name], all[name]))
 		}
 	}
 	if len(out)*2 > len(host) {

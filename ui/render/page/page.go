@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
@@ -30,6 +31,7 @@ type Page struct {
 
 	PairTally string // "8 of 8 pairs at expected line rate"
 	Tests     []Test
+	Load      []Table // of several senders at once; one table, or none
 
 	NCCL    []string // NAME=VALUE
 	NCCLWhy []string
@@ -38,7 +40,7 @@ type Page struct {
 	Amiss      []Group // fail, warn, unknown: by severity, then by place in the chain
 	Folded     []Group // what follows from the causes
 	Passed     []Group
-	Waiting    []Group // quiet: what no channel reads, waits for the operator's word, or has an unverified limit
+	Waiting    []Group // quiet: cannot be detected, waits for confirmation, or has an unverified limit
 
 	ChangeTally string
 	Changes     []Changes
@@ -73,14 +75,14 @@ func Of(r *report.Report) *Page {
 	verdict, status := r.Verdict()
 	causes := r.Causes()
 	p := &Page{
-		Title: "RDMA report", Verdict: plain.Clean(verdict), Status: status, Simulated: r.Simulated,
+		Title: "RDMA report", Verdict: backends.Clean(verdict), Status: status, Simulated: r.Simulated,
 		Chain: chain(r, len(causes) > 0), Environment: environment(r.Environment), Method: method(r.Measurements),
 	}
 	for _, what := range r.Insecure {
-		p.Insecure = append(p.Insecure, plain.Clean(what))
+		p.Insecure = append(p.Insecure, backends.Clean(what))
 	}
 	if r.Run != "" {
-		p.Title = "RDMA report of run " + plain.Clean(r.Run)
+		p.Title = "RDMA report of run " + backends.Clean(r.Run)
 		p.fact("run", r.Run+", "+r.Status)
 	}
 	p.fact("mode", r.Mode)
@@ -99,28 +101,29 @@ func Of(r *report.Report) *Page {
 		}
 	}
 	if len(r.Measurements) > 0 {
-		p.PairTally, p.Tests = pairTally(r.Measurements), tests(r.Measurements)
+		same := perftest.SameRail(r.Measurements)
+		p.PairTally, p.Tests, p.Load = pairTally(same), tests(same), append(loaded(r.Measurements), railMatrix(r.Measurements)...)
 	}
 	if n := r.NCCL; n != nil {
 		for _, v := range n.Env {
-			p.NCCL = append(p.NCCL, plain.Clean(v.String()))
+			p.NCCL = append(p.NCCL, backends.Clean(v.String()))
 		}
 		for _, w := range n.Why {
-			p.NCCLWhy = append(p.NCCLWhy, plain.Clean(w))
+			p.NCCLWhy = append(p.NCCLWhy, backends.Clean(w))
 		}
 	}
 	if len(r.Changes) > 0 {
 		p.ChangeTally, p.Changes = changes(r.Changes)
 	}
 	for _, n := range r.Notes {
-		p.Notes = append(p.Notes, plain.Clean(n))
+		p.Notes = append(p.Notes, backends.Clean(n))
 	}
 	return p
 }
 
 func (p *Page) fact(label, text string) {
 	if text != "" {
-		p.Facts = append(p.Facts, Fact{label, plain.Clean(text)})
+		p.Facts = append(p.Facts, Fact{label, backends.Clean(text)})
 	}
 }
 
@@ -134,8 +137,8 @@ func chain(r *report.Report, caused bool) []Link {
 	for _, l := range catalogue.Chain(r.Checks) {
 		link := Link{Name: string(l.Name), Status: l.Worst, Tally: tally(l.Count)}
 		if l.First != nil {
-			link.First = plain.Clean(fmt.Sprintf("%s %s: %s", l.First.ID, l.First.Target.Name, l.First.Evidence))
-			link.Remedy = plain.Clean(l.First.Remedy)
+			link.First = backends.Clean(fmt.Sprintf("%s %s: %s", l.First.ID, l.First.Target.Name, l.First.Evidence))
+			link.Remedy = backends.Clean(l.First.Remedy)
 			link.Broken = !caused && first != nil && first.Status != checks.Unknown && first == l.First
 		}
 		if l.Name == checks.InPair && len(l.Count) == 0 {
@@ -174,7 +177,7 @@ func measuredLink(all []perftest.Measurement) Link {
 		if l.Tally == "" || severity(s) > severity(l.Status) {
 			l.Status, l.Tally = s, "measured"
 			if s != checks.Pass {
-				l.First = plain.Clean(fmt.Sprintf("%s %s -> %s: %s", m.Test, m.From, m.To, figure(m)))
+				l.First = backends.Clean(fmt.Sprintf("%s %s: %s", m.Test, m.Pair(), figure(m)))
 			}
 		}
 	}
@@ -182,7 +185,7 @@ func measuredLink(all []perftest.Measurement) Link {
 	return l
 }
 
-// statusOf gives the status of a verdict, "" for pairs that never meet the fabric.
+// statusOf returns the status of a verdict, "" for pairs that never meet the fabric.
 func statusOf(v perftest.Verdict) checks.Status {
 	switch v {
 	case perftest.VerdictPass:

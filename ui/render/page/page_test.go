@@ -16,7 +16,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// measured gives a bandwidth between two nodes, each on its own host, with rows from 2 B to 1 MiB.
+// measured returns a bandwidth between two nodes, each on its own host, with rows from 2 B to 1 MiB.
 func measured(from, to int, gbps float64) perftest.Measurement {
 	m := perftest.Measurement{
 		From: fmt.Sprintf("vm-%d", from), To: fmt.Sprintf("vm-%d", to), FromHost: fmt.Sprintf("esx-%d", from), ToHost: fmt.Sprintf("esx-%d", to),
@@ -253,7 +253,7 @@ func TestChangesGoTogether(t *testing.T) {
 	}
 }
 
-// What nobody knew before the run is told as it was found: the value before the deed, and the value after it.
+// What nobody knew before the run is told as it was found: the value before the operation, and the value after it.
 func TestWhatWasWorkedOutDuringTheRun(t *testing.T) {
 	found, params := backends.ValueOf(8), backends.ValueOf(map[string]string{})
 	o := change(backends.KindFirmware, backends.HostRef("esx-01"), "0000:3b:00.0", 1, "done")

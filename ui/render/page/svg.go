@@ -115,7 +115,7 @@ func (c *Chart) times(low, high float64) scale {
 	return y
 }
 
-// round gives the next of 1, 2, 2.5, 5, 10 times a power of ten.
+// round returns the next of 1, 2, 2.5, 5, 10 times a power of ten.
 func round(v float64) float64 {
 	if v <= 0 {
 		return 1

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
@@ -21,7 +22,8 @@ type Test struct {
 	Span    [2]string // the smallest and the largest message of it
 	Highest string    // what 1 stands for
 	Pairs   []Pair
-	More    int // pairs that Pairs leaves out; the map has them
+	Classed bool // a pair has Class or Lost
+	More    int  // pairs that Pairs leaves out; the map has them
 }
 
 // A Pair is what one test gave between two guests, from the client to the server.
@@ -32,6 +34,8 @@ type Pair struct {
 	Expected  string
 	Share     float64 // of what was expected, 0 to 1; bandwidth only
 	P99, P999 string  // latency only
+	Class     string  // proven, not proven, disproven; "": no class is configured
+	Lost      string  // packets that were lost or sent again; "": not read
 	Status    checks.Status
 	Word      string // the verdict as a word: pass, warn, fail, unknown, "n/a: one host"
 	Remarks   []string
@@ -57,21 +61,22 @@ func tests(all []perftest.Measurement) []Test {
 	var out []Test
 	for _, name := range order {
 		some := by[name]
-		t := Test{Name: plain.Clean(name), Latency: isLatency(some[0])}
+		t := Test{Name: backends.Clean(name), Latency: isLatency(some[0])}
 		t.Chart, t.Sizes = curve(t.Name, some, t.Latency)
 		t.Map = heat(t.Name, some, t.Latency)
 		t.shape(some)
 		t.Pairs, t.More = pairs(some, t.Latency)
+		t.Classed = slices.ContainsFunc(t.Pairs, func(p Pair) bool { return p.Class != "" || p.Lost != "" })
 		out = append(out, t)
 	}
 	return out
 }
 
-// pairs gives a row for each measurement by name; when there are too many, the worst.
+// pairs returns a row for each measurement by name; when there are too many, the worst.
 func pairs(some []perftest.Measurement, latency bool) ([]Pair, int) {
 	sorted := slices.Clone(some)
 	slices.SortStableFunc(sorted, func(a, b perftest.Measurement) int {
-		return cmp.Or(plain.Natural(a.From, b.From), plain.Natural(a.To, b.To))
+		return plain.Natural(a.Pair(), b.Pair())
 	})
 	if len(sorted) > keepPairs {
 		sorted = worst(sorted, latency)
@@ -90,7 +95,7 @@ func pairs(some []perftest.Measurement, latency bool) ([]Pair, int) {
 	return out, len(some) - len(out)
 }
 
-// worst gives what is not as it should be, the worst first; of each suspect but a few, because one cause has them all.
+// worst returns what is not as it should be, the worst first; of each suspect but a few, because one cause has them all.
 func worst(some []perftest.Measurement, latency bool) []perftest.Measurement {
 	suspect, told := suspects(some, outliers(some, latency)), map[string]int{}
 	sorted := slices.Clone(some)
@@ -99,9 +104,9 @@ func worst(some []perftest.Measurement, latency bool) []perftest.Measurement {
 	})
 	var out []perftest.Measurement
 	for _, m := range sorted {
-		name := m.From
+		name, to := m.Names()
 		if suspect[name] == "" {
-			name = m.To
+			name = to
 		}
 		if suspect[name] != "" {
 			told[name]++
@@ -124,9 +129,10 @@ func goodness(m perftest.Measurement) float64 {
 }
 
 func pair(m perftest.Measurement) Pair {
+	from, to := m.Names()
 	p := Pair{
-		From: plain.Clean(m.From), To: plain.Clean(m.To), Hosts: plain.Clean(m.FromHost + " -> " + m.ToHost),
-		Result: "not measured", Status: statusOf(m.Verdict), Word: plain.Clean(string(m.Verdict)),
+		From: backends.Clean(from), To: backends.Clean(to), Hosts: backends.Clean(m.FromHost + " -> " + m.ToHost),
+		Result: "not measured", Status: statusOf(m.Verdict), Word: backends.Clean(string(m.Verdict)),
 	}
 	if m.AchievedGbps > 0 || m.AchievedUs > 0 {
 		p.Result = figure(m)
@@ -143,6 +149,7 @@ func pair(m perftest.Measurement) Pair {
 	if isLatency(m) && len(m.Rows) > 0 {
 		p.P99, p.P999 = three(m.Rows[0].P99Us), three(m.Rows[0].P999Us)
 	}
+	p.Class, p.Lost = ClassWord(m), LostWord(m)
 	switch m.Verdict {
 	case perftest.VerdictPass:
 	case perftest.VerdictNotApplicable:
@@ -150,18 +157,43 @@ func pair(m perftest.Measurement) Pair {
 	default:
 		for _, s := range []string{m.Error, m.Hint} {
 			if s != "" {
-				p.Remarks = append(p.Remarks, plain.Clean(s))
+				p.Remarks = append(p.Remarks, backends.Clean(s))
 			}
 		}
 	}
 	return p
 }
 
+// ClassWord says in a word what a test proved of its class; "" where none is configured.
+func ClassWord(m perftest.Measurement) string {
+	switch {
+	case m.Class == nil:
+		return ""
+	case m.Class.Verdict == perftest.VerdictPass:
+		return "proven"
+	case m.Class.Verdict == perftest.VerdictFail:
+		return "disproven"
+	}
+	return "not proven"
+}
+
+// LostWord says how many packets were lost or sent again; "" where no class is configured, - where no counter was read.
+func LostWord(m perftest.Measurement) string {
+	lost, _, read := m.Lost()
+	switch {
+	case m.Class == nil:
+		return ""
+	case !read:
+		return "-"
+	}
+	return fmt.Sprint(lost)
+}
+
 // pairTally counts pairs whose every test is as it should be; pairs on one host do not count.
 func pairTally(all []perftest.Measurement) string {
-	worst := map[[2]string]checks.Status{}
+	worst := map[string]checks.Status{}
 	for _, m := range all {
-		k := [2]string{m.From, m.To}
+		k := m.Pair()
 		if s := statusOf(m.Verdict); s != "" && (worst[k] == "" || severity(s) > severity(worst[k])) {
 			worst[k] = s
 		}
@@ -200,7 +232,7 @@ func method(all []perftest.Measurement) []Fact {
 		facts = append(facts, Fact{"when", first.Format("2006-01-02 15:04:05 -0700") + " to " + last.Format("15:04:05") + " (start of the last test)"})
 	}
 	for _, name := range order {
-		facts = append(facts, testFacts(plain.Clean(name), by[name])...)
+		facts = append(facts, testFacts(backends.Clean(name), by[name])...)
 	}
 	return append(facts,
 		Fact{"bandwidth", "the best average of the messages from 64 KiB to 1 MiB, held against the line rate less the headers of RoCE v2"},
@@ -228,7 +260,7 @@ func testFacts(name string, some []perftest.Measurement) []Fact {
 		}
 		facts = append(facts, Fact{name, text})
 		if m.Command != "" {
-			facts = append(facts, Fact{"on " + plain.Clean(m.From), plain.Clean(m.Command)})
+			facts = append(facts, Fact{"on " + backends.Clean(m.From), backends.Clean(m.Command)})
 		}
 		break
 	}
@@ -236,7 +268,7 @@ func testFacts(name string, some []perftest.Measurement) []Fact {
 	for _, m := range some {
 		if m.Why != "" && m.Verdict != perftest.VerdictNotApplicable && !seen[m.Why] && len(seen) < 4 {
 			seen[m.Why] = true
-			facts = append(facts, Fact{name + " expected", plain.Clean(m.Why)})
+			facts = append(facts, Fact{name + " expected", backends.Clean(m.Why)})
 		}
 	}
 	return facts

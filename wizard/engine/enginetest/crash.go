@@ -11,7 +11,7 @@ import (
 var ErrDead = errors.New("the process is dead")
 
 // A Crash kills the process at one of its points: before and after every write and every sync of the journal, and
-// before and after every deed. After it nothing has an effect any more. With Torn the write at the point is cut in half.
+// before and after every operation. After it nothing has an effect any more. With Torn the write at the point is cut in half.
 type Crash struct {
 	At   int // the point, from 1; 0: never
 	Torn bool

@@ -28,8 +28,8 @@ type World struct {
 	power   map[backends.Ref]string // VMs: on, off
 	maint   map[backends.Ref]bool   // hosts
 	calls   []Call
-	now     map[backends.Ref]int // deeds running per target
-	clash   []string             // deeds that overlapped on one target
+	now     map[backends.Ref]int // operations running per target
+	clash   []string             // operations that overlapped on one target
 	most    int                  // most hosts in maintenance mode at the same time
 	mostOff int                  // VMs off at the same time
 }
@@ -141,7 +141,7 @@ func (w *World) Calls(verbs ...string) []Call {
 	return out
 }
 
-// Clashes returns the deeds that ran while another deed ran on the same target.
+// Clashes returns the operations that ran while another operation ran on the same target.
 func (w *World) Clashes() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -178,7 +178,7 @@ func (w *World) steps(ctx context.Context, c Call, targets []backends.Ref, steps
 	if w.Before != nil {
 		w.Before(ctx, c)
 	}
-	if err := w.Crash.step(c.deed()); err != nil {
+	if err := w.Crash.step(c.isOperation()); err != nil {
 		return err
 	}
 	w.enter(c, targets)
@@ -209,7 +209,7 @@ func (w *World) steps(ctx context.Context, c Call, targets []backends.Ref, steps
 		w.mu.Lock()
 		err := step(i)
 		w.mu.Unlock()
-		if dead := w.Crash.step(c.deed()); dead != nil {
+		if dead := w.Crash.step(c.isOperation()); dead != nil {
 			return dead
 		}
 		if err != nil {
@@ -223,7 +223,7 @@ func (w *World) enter(c Call, targets []backends.Ref) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.calls = append(w.calls, c)
-	if !c.deed() {
+	if !c.isOperation() {
 		return
 	}
 	for _, t := range targets {
@@ -236,15 +236,15 @@ func (w *World) enter(c Call, targets []backends.Ref) {
 func (w *World) leave(c Call, targets []backends.Ref) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if c.deed() {
+	if c.isOperation() {
 		for _, t := range targets {
 			w.now[t]--
 		}
 	}
 }
 
-// deed tells whether a call can change something.
-func (c Call) deed() bool {
+// isOperation reports whether a call can change something.
+func (c Call) isOperation() bool {
 	switch c.Verb {
 	case "read", "readmany", "keep", "observe", "state":
 		return false

@@ -221,20 +221,31 @@ func WriteBackup(root, run, name string, data []byte) (file string, err error) {
 	return file, nil
 }
 
-// HasBackup tells whether a run has saved a file of this name, and as what.
-func HasBackup(root, run, name string) (file string, saved bool) {
+// Backup returns what a run has saved under this name, and in which file; nothing where there is none that can be read.
+func Backup(root, run, name string) (file string, saved []byte) {
 	file = backupName(name)
 	b, err := ReadFile(root, run, filepath.Join(BackupDir, file))
-	return file, err == nil && len(b) > 0
+	if err != nil {
+		return file, nil
+	}
+	return file, b
 }
 
+// backupName is the name of a file for any name; those in which characters are replaced end in a mark of the whole name, so that two
+// names never share a file.
 func backupName(name string) string {
-	return strings.Map(func(r rune) rune {
+	plain := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.", r) {
 			return r
 		}
 		return '_'
 	}, name)
+	if plain == name {
+		return name
+	}
+	ext := filepath.Ext(plain)
+	sum := sha256.Sum256([]byte(name))
+	return fmt.Sprintf("%s-%x%s", strings.TrimSuffix(plain, ext), sum[:4], ext)
 }
 
 // ReadFile reads a file of a run (report.json, plan.json).

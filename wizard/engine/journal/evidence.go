@@ -23,7 +23,7 @@ func (s *State) complete(root, run string) error {
 	return damage(run, "records are missing at the end of the journal: the log of the run has %d operations that the journal does not have (the first: %s)", len(lost), lost[0])
 }
 
-// lost gives the nodes that the run's log calls done and of which the journal has no record and no salvage told.
+// lost returns the nodes that the run's log calls done and of which the journal has no record and no salvage told.
 func (s *State) lost(root, run string) ([]string, error) {
 	f, err := openFile(root, run, "log.jsonl", os.O_RDONLY)
 	if errors.Is(err, os.ErrNotExist) {

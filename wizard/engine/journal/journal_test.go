@@ -459,7 +459,7 @@ func replaced(path string) error {
 	return errors.Join(os.Remove(path), os.WriteFile(path, b, 0o600))
 }
 
-// sick gives an error for every write.
+// sick returns an error for every write.
 type sick struct {
 	journal.File
 	left int

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -90,11 +91,17 @@ func Acquire(ctx context.Context, root, vcenter string, h Holder) (*Lock, error)
 
 // othersOf refuses where a live run holds a common target. Files of runs that have ended are removed.
 func othersOf(ctx context.Context, root, vcenter string, h Holder) error {
-	paths, err := filepath.Glob(lockPath(root, vcenter, "*"))
+	// Not a pattern: the path of a state directory may hold its characters.
+	entries, err := os.ReadDir(filepath.Join(root, "locks"))
 	if err != nil {
 		return stateError(root, err)
 	}
-	for _, path := range paths {
+	prefix := strings.TrimSuffix(filepath.Base(lockPath(root, vcenter, "")), ".lock")
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), prefix) {
+			continue
+		}
+		path := filepath.Join(root, "locks", e.Name())
 		other, known := holder(path)
 		what, both := h.common(other)
 		if known && (other.Run == h.Run || !both) {
@@ -126,9 +133,9 @@ func lockFile(path string) *flock.Flock {
 
 // patiently takes a lock, false where somebody else holds it for longer than a probe does.
 func patiently(ctx context.Context, l *flock.Flock) (bool, error) {
-	patient, cancel := context.WithTimeout(ctx, lockPatience)
+	limited, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
-	ok, err := l.TryLockContext(patient, 20*time.Millisecond)
+	ok, err := l.TryLockContext(limited, 20*time.Millisecond)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return false, nil
 	}

@@ -27,7 +27,7 @@ type line struct {
 	Rec  json.RawMessage `json:"rec"`
 }
 
-// lineOf gives the line of a record with its newline, and its sum, which the next line repeats.
+// lineOf returns the line of a record with its newline, and its sum, which the next line repeats.
 func lineOf(run, prev string, rec []byte) (text []byte, sum string) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%s\n%s", run, prev, rec)
@@ -113,7 +113,7 @@ func scan(r io.Reader, run string) (lines []scanned, torn bool, err error) {
 	}
 }
 
-// Parse reads a journal. A last line without its newline is dropped with a note: no deed was begun on its strength. Any
+// Parse reads a journal. A last line without its newline is dropped with a note: no operation was begun on its strength. Any
 // other damage, another version and a missing header (ErrNotBegun) are errors.
 func Parse(r io.Reader) (*State, error) { return parse(r, "") }
 
@@ -136,7 +136,7 @@ func parse(r io.Reader, run string) (*State, error) {
 		return nil, ErrNotBegun
 	}
 	if torn {
-		s.Notes = append(s.Notes, "the last record of the journal was not written to its end and is dropped; the deed that it announced was not begun")
+		s.Notes = append(s.Notes, "the last record of the journal was not written to its end and is dropped; the operation that it announced was not begun")
 	}
 	return s, nil
 }

@@ -1,4 +1,4 @@
-// Package journal keeps what a run is about to do and what became of it, on disk before the deed, so that a run that was
+// Package journal keeps what a run is about to do and what became of it, on disk before the operation, so that a run that was
 // killed at any instant can be resumed or rolled back. It knows settings and values, not what a plan is made of.
 //
 // A run is a directory $STATE/runs/RUN (0700) with plan.json, journal.jsonl, report.json and log.jsonl (0600). A line of
@@ -19,7 +19,7 @@ const Version = 2
 // Type says what a record tells.
 type Type string
 
-// The types of record. A deed has a record before (intent, opening, closing) and one after (outcome, opened, closed).
+// The types of record. An operation has a record before (intent, opening, closing) and one after (outcome, opened, closed).
 const (
 	TypeHeader  Type = "header"  // first line
 	TypeBegin   Type = "begin"   // an attempt begins: the first, a resume, a rollback
@@ -85,6 +85,8 @@ type Record struct {
 	Err   string
 	Hint  string
 
+	Grounds string // outcome: what a lasting refusal rests on, as Job.Grounds gave it; "" where the failure is none
+
 	Stage int             // stage: counts from 1
 	Plan  json.RawMessage // stage
 	PID   int             // begin
@@ -119,6 +121,7 @@ type wire struct {
 	OK     bool             `json:"ok,omitempty"`
 	Err    string           `json:"error,omitempty"`
 	Hint   string           `json:"hint,omitempty"`
+	Ground string           `json:"grounds,omitempty"`
 	Stage  int              `json:"stage,omitempty"`
 	Plan   json.RawMessage  `json:"plan,omitempty"`
 	PID    int              `json:"pid,omitempty"`
@@ -132,7 +135,7 @@ type wire struct {
 func (r Record) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wire{
 		r.Seq, r.Time, r.Type, r.Phase, r.Header, r.Node, r.Target, r.Kind, r.Name, r.Prior, r.To,
-		r.Kept, r.Left, list(r.Found), r.OK, r.Err, r.Hint, r.Stage, r.Plan, r.PID, r.Status, r.Counts, r.Salvage,
+		r.Kept, r.Left, list(r.Found), r.OK, r.Err, r.Hint, r.Grounds, r.Stage, r.Plan, r.PID, r.Status, r.Counts, r.Salvage,
 	})
 }
 
@@ -144,7 +147,7 @@ func (r *Record) UnmarshalJSON(b []byte) error {
 	}
 	*r = Record{
 		w.Seq, w.Time, w.Type, w.Phase, w.Header, w.Node, w.Target, w.Kind, w.Name, w.Prior, w.To,
-		w.Kept, w.Left, first(w.Found), w.OK, w.Err, w.Hint, w.Stage, w.Plan, w.PID, w.Status, w.Counts, w.Salvage,
+		w.Kept, w.Left, first(w.Found), w.OK, w.Err, w.Hint, w.Ground, w.Stage, w.Plan, w.PID, w.Status, w.Counts, w.Salvage,
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ type Summary struct {
 	// Status is done, unchanged, partial, failed, interrupted, running, "rolled back", "not begun" or unreadable.
 	Status   string         `json:"status"`
 	Phase    Phase          `json:"phase"`
-	Changed  bool           `json:"changed"` // a deed was begun
+	Changed  bool           `json:"changed"` // an operation was begun
 	Counts   map[string]int `json:"counts,omitempty"`
 	Attempts int            `json:"attempts"`
 	Ended    time.Time      `json:"ended,omitzero"` // time of the last record

@@ -229,7 +229,12 @@ func fruitless(t *testing.T, status string, named bool) {
 }
 
 func TestSecondRunOnAVCenterIsRefusedAndNamesTheFirst(t *testing.T) {
-	root := t.TempDir()
+	for _, dir := range []string{"state", "site [prod]", "a*b?c"} { // the characters of a pattern in the path decide nothing
+		t.Run(dir, func(t *testing.T) { secondRunIsRefused(t, filepath.Join(t.TempDir(), dir)) })
+	}
+}
+
+func secondRunIsRefused(t *testing.T, root string) {
 	j := create(t, root)
 	first := journal.Holder{Run: j.Run(), PID: os.Getpid(), User: "ada", Since: noon}
 	lock, err := journal.Acquire(t.Context(), root, "50a1", first)

@@ -131,12 +131,13 @@ func (r *recovery) firstGap() int64 {
 	return n
 }
 
-// firstOf tells whether an intact intent must be the first of its setting. An attempt announces a setting once, so an earlier
-// intent stands before the record that began the attempt: one missing record between the two cannot be both.
+// firstOf tells whether an intact intent must be the first of its setting. A stage announces a setting once, so an earlier
+// intent stands before the record that began the stage: one missing record between the two cannot be both. A later stage of
+// the same attempt may announce it again, so the record that began the attempt does not show it.
 func (r *recovery) firstOf(intent int64) bool {
 	begin := int64(0)
 	for _, rec := range r.records {
-		if rec.Type == TypeBegin && rec.Seq < intent {
+		if (rec.Type == TypeBegin || rec.Type == TypeStage) && rec.Seq < intent {
 			begin = rec.Seq
 		}
 	}

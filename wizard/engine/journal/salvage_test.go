@@ -129,3 +129,41 @@ func TestLinesOfTwoCopiesDoNotMix(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A stage that begins in the middle of an attempt may announce a setting anew: its intent is not the first, though only one
+// record is missing since the attempt began.
+func TestRecoveryDoesNotBelieveTheIntentOfALaterStage(t *testing.T) {
+	root := t.TempDir()
+	j := create(t, root)
+	stage := func(n int) journal.Record {
+		return journal.Record{Type: journal.TypeStage, Stage: n, Plan: []byte(`{}`)}
+	}
+	for _, r := range []journal.Record{
+		begin("apply"), stage(1), intent("a", 1, 3), {Type: journal.TypeOutcome, Node: "a", Err: "half"}, intent("b", 1, 2), outcome("b", 2),
+		stage(2), intent("a", 2, 3), outcome("a", 3), result("done"),
+	} {
+		if err := j.Append(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(file(root, j))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file(root, j), bytes.Replace(whole, []byte(`{"seq":4,`), []byte(`{"seq":9,`), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := journal.Recover(root, j.Run(), []journal.Announced{{Node: "a", From: backends.ValueOf(1)}, {Node: "b", From: backends.ValueOf(1)}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := got.State.Entries(); len(e) != 1 || e[0].Node != "b" {
+		t.Errorf("believed: %v", e)
+	}
+	if u := got.Salvage.Unproven; len(u) != 1 || u[0].Node != "a" {
+		t.Errorf("not proven: %v", u)
+	}
+}

@@ -24,7 +24,7 @@ func (s *State) Same(vcenter, answers string) error {
 
 const diffLimit = 20 // lines shown
 
-// difference gives the lines that only one of the texts has, - for the old and + for the new, in order.
+// difference returns the lines that only one of the texts has, - for the old and + for the new, in order.
 func difference(old, now string) string {
 	a, b := strings.Split(old, "\n"), strings.Split(now, "\n")
 	var out []string
@@ -53,7 +53,7 @@ func difference(old, now string) string {
 	return strings.Join(out, "\n")
 }
 
-// nearest gives the indexes of the first line that both have, by the shortest way to it.
+// nearest returns the indexes of the first line that both have, by the shortest way to it.
 func nearest(a, b []string) (int, int) {
 	for sum := 1; sum < len(a)+len(b); sum++ {
 		for i := max(0, sum-len(b)+1); i <= min(sum, len(a)-1); i++ {

@@ -3,6 +3,7 @@ package journal
 import (
 	"encoding/json"
 	"slices"
+	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 )
@@ -52,7 +53,7 @@ func (s *State) Result() *Record {
 	return nil
 }
 
-// Finished reports whether the last attempt ended with everything done, so that there is nothing to carry on.
+// Finished reports whether the last attempt ended with everything done, so that there is nothing to resume.
 func (s *State) Finished() bool {
 	r := s.Result()
 	return r != nil && (r.Status == "done" || r.Status == "unchanged") && len(s.OpenBrackets()) == 0
@@ -78,6 +79,7 @@ type Entry struct {
 	To      backends.Value  // what the last attempt meant to set, of either phase
 	Found   *backends.Value // as last read back, of either phase; nil: uncertain
 	Open    bool            // the last attempt has no outcome
+	Back    bool            // a rollback was the last to deal with it, and has ended well
 	Plan    json.RawMessage // the plan of the stage in which the apply phase last meant to change it
 	Stage   int             // that stage's record among all stages of the journal, from 1
 }
@@ -109,13 +111,13 @@ func (s *State) Entries() []Entry {
 				out = append(out, Entry{Node: r.Node, Setting: r.Setting(), Prior: r.Prior})
 			}
 			e := &out[i]
-			e.To, e.Found, e.Open = r.To, nil, true
+			e.To, e.Found, e.Open, e.Back = r.To, nil, true, false
 			if phase == PhaseApply {
 				e.Plan, e.Stage = stage, stages
 			}
 		case TypeOutcome:
 			if i, known := at[r.Node]; known {
-				out[i].Found, out[i].Open = r.Found, false
+				out[i].Found, out[i].Open, out[i].Back = r.Found, false, r.OK && phase == PhaseRollback
 			}
 		}
 	}
@@ -123,7 +125,7 @@ func (s *State) Entries() []Entry {
 	return out
 }
 
-// Unsettled returns the intents that have no outcome: deeds of which nobody knows whether they were done.
+// Unsettled returns the intents that have no outcome: operations of which nobody knows whether they were done.
 func (s *State) Unsettled() []Record {
 	open := map[string]int{}
 	for i, r := range s.Records {
@@ -151,6 +153,8 @@ type OpenBracket struct {
 	Found  backends.Value // the state before the first opening
 	Leave  backends.Value // the state to leave behind
 	Body   bool           // something of the body was begun or there is none, so the bracket's effect is due
+	// Opening is when its opening was announced, zero once it was open: the other side may have been told, and not have done it.
+	Opening time.Time
 	// Closing: its closing was begun, so its effect may have come already (the host has rebooted).
 	Closing bool
 }
@@ -172,12 +176,15 @@ func (s *State) OpenBrackets() []OpenBracket {
 		switch {
 		case r.Type == TypeOpening && i < 0:
 			out = append(out, OpenBracket{
-				Node: r.Node, Kind: backends.BracketKind(r.Kind), Target: r.Target, Found: r.Prior, Leave: r.To,
+				Node: r.Node, Kind: backends.BracketKind(r.Kind), Target: r.Target, Found: r.Prior, Leave: r.To, Opening: r.Time,
 			})
 			bare[r.Node] = r.Name == Bare
 		case r.Type == TypeOpening:
-			out[i].Closing = false
+			out[i].Closing, out[i].Opening = false, r.Time
 		case r.Type == TypeOpened && i >= 0:
+			if r.OK {
+				out[i].Opening = time.Time{}
+			}
 			out[i].Body = out[i].Body || r.OK && bare[r.Node]
 		case r.Type == TypeClosing && i >= 0:
 			// Close was asked for, not Abort: the effect is due even when the body has nothing left to do.

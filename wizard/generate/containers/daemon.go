@@ -37,7 +37,7 @@ func (d Daemon) Check() error {
 	return nil
 }
 
-// members gives the wanted settings in the order of the guide.
+// members returns the wanted settings in the order of the guide.
 func (d Daemon) members() object {
 	var out object
 	add := func(key string, value any) {

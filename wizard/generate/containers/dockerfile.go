@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/assets"
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/generate"
 )
 
@@ -25,6 +26,8 @@ type Dockerfile struct {
 	SHA256    string   // of that package; "": not checked
 	Timezone  string   // which that package asks for; "": Etc/UTC
 	Sample    bool     // build the guide's TensorRT sample. apt only
+	Class     int      // traffic class that UCX and NCCL are told in its containers; 0: none
+	GID       int      // index of the RoCE v2 address, told where Class is; negative: not told
 }
 
 // BitfusionClient is the package of the guide. Bitfusion is no longer sold, so the address may be gone.
@@ -56,6 +59,8 @@ func (d Dockerfile) Check() error {
 		return fmt.Errorf("%q is no time zone", d.Timezone)
 	case d.SHA256 != "" && (!sha256sum.MatchString(d.SHA256) || d.Bitfusion == ""):
 		return fmt.Errorf("%q is no SHA-256 of the Bitfusion package", d.SHA256)
+	case d.Class < 0 || d.Class > 255:
+		return fmt.Errorf("traffic class %d is not between 0 and 255", d.Class)
 	case d.EL && (d.Bitfusion != "" || d.Sample || d.Codename != "" || d.Remove != nil):
 		return fmt.Errorf("the Bitfusion client, the sample, a codename and packages to remove are for images with apt")
 	}
@@ -106,6 +111,9 @@ SHELL ["/bin/bash", "-o", "pipefail", "-c"]
 		d.dnf(&b, packages)
 	} else {
 		d.apt(&b, packages)
+	}
+	if d.Class > 0 {
+		b.WriteString("\nENV " + strings.Join(backends.ClassVariables(d.Class, d.GID), " ") + "\n")
 	}
 	return b.String(), nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/rdma-setup/rdma-setup/wizard/generate"
 	"github.com/rdma-setup/rdma-setup/wizard/generate/containers"
 )
 
@@ -172,6 +173,24 @@ func TestDockerfileBringsTheProvider(t *testing.T) {
 		if strings.Contains(text, "mlnxofedinstall") {
 			t.Errorf("%s: it installs MLNX_OFED", name)
 		}
+	}
+}
+
+func TestDockerfileTellsTheClass(t *testing.T) {
+	for want, d := range map[string]containers.Dockerfile{
+		"\nENV UCX_IB_TRAFFIC_CLASS=106 NCCL_IB_TC=106 NCCL_IB_GID_INDEX=3\n": {Base: "nvcr.io/nvidia/pytorch:24.05-py3", Class: 106, GID: 3},
+		"\nENV UCX_IB_TRAFFIC_CLASS=106 NCCL_IB_TC=106\n":                     {Base: "nvcr.io/nvidia/pytorch:24.05-py3", Class: 106, GID: -1},
+	} {
+		text, err := d.Text(generate.Origin{})
+		if err != nil || !strings.Contains(text, want) {
+			t.Errorf("%v: no %q in\n%s", err, want, text)
+		}
+	}
+	if text, err := (containers.Dockerfile{Base: "nvcr.io/nvidia/pytorch:24.05-py3", GID: 3}).Text(generate.Origin{}); err != nil || strings.Contains(text, "ENV ") {
+		t.Errorf("%v: a variable without a class in\n%s", err, text)
+	}
+	if _, err := (containers.Dockerfile{Base: "nvcr.io/nvidia/pytorch:24.05-py3", Class: 256}).Text(generate.Origin{}); err == nil {
+		t.Error("traffic class 256 is taken")
 	}
 }
 

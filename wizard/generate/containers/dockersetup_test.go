@@ -30,7 +30,8 @@ var fakes = map[string]string{
 	"dpkg":       `echo amd64`,
 	"curl":       `while [ $# -gt 0 ]; do case $1 in -o) echo "from $url" >"$2"; shift ;; -*) ;; *) url=$1 ;; esac; shift; done`,
 	"gpg":        `printf 'pub:-:\nfpr:::::::::%s:\n' "$(cat "$W/fingerprint")"`,
-	"systemctl":  `:`,
+	"systemctl":  `[ "$1" != is-active ] || [ -f "$W/active/$3" ]`,
+	"nvidia-ctk": `mkdir -p "$W/etc/docker"; echo '{"runtimes": {"nvidia": {"args": [], "path": "nvidia-container-runtime"}}}' >"$W/etc/docker/daemon.json"`,
 	"docker":     `case "$1 $2" in "volume ls") echo nv1 ;; "ps -q") echo c1 ;; esac`,
 }
 
@@ -61,6 +62,15 @@ func (m *machine) write(name, text string) {
 	if err := os.WriteFile(filepath.Join(m.root, name), []byte(text), 0o644); err != nil {
 		m.t.Fatal(err)
 	}
+}
+
+func (m *machine) log() string {
+	m.t.Helper()
+	b, err := os.ReadFile(filepath.Join(m.root, "log"))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return string(b)
 }
 
 func (m *machine) run(d containers.Setup, args ...string) (string, error) {
@@ -116,6 +126,9 @@ func TestDockerSetupAndBack(t *testing.T) {
 			if out, err := m.run(d); err != nil || !slices.Equal(m.state(), after) {
 				t.Errorf("run again: %v %s %v", err, out, m.state())
 			}
+			if n := strings.Count(m.log(), "systemctl restart docker"); n != 1 {
+				t.Errorf("Docker was restarted %d times by two runs, of which one changed its configuration", n)
+			}
 			if out, err := m.run(d, "undo"); err != nil || !slices.Equal(m.state(), before) {
 				t.Errorf("undo: %v %s\n%v\n%v", err, out, before, m.state())
 			}
@@ -123,6 +136,36 @@ func TestDockerSetupAndBack(t *testing.T) {
 				t.Errorf("undo again: %v %s", err, out)
 			}
 		})
+	}
+}
+
+// Docker is configured for the toolkit and restarted; a configuration that was there comes back.
+func TestDockerSetupConfiguresTheToolkit(t *testing.T) {
+	m := newMachine(t, ubuntu, "curl")
+	if err := os.MkdirAll(filepath.Join(m.root, "etc/docker"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	const own = "{\"mtu\": 9000}\n"
+	m.write("etc/docker/daemon.json", own)
+	if out, err := m.run(containers.Setup{NVIDIA: true}); err != nil || !strings.Contains(m.log(), "nvidia-ctk runtime configure --runtime=docker") || !strings.Contains(m.log(), "systemctl restart docker") {
+		t.Fatalf("%v: %s\n%s", err, out, m.log())
+	}
+	if out, err := m.run(containers.Setup{NVIDIA: true}, "undo"); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if b, err := os.ReadFile(filepath.Join(m.root, "etc/docker/daemon.json")); err != nil || string(b) != own {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// Release 7 has yum and no dnf.
+func TestDockerSetupOnRelease7(t *testing.T) {
+	m := newMachine(t, "ID=centos\nID_LIKE=\"rhel fedora\"\nVERSION_ID=7\n")
+	if err := os.Rename(filepath.Join(m.root, "bin/dnf"), filepath.Join(m.root, "bin/yum")); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := m.run(containers.Setup{NVIDIA: true}); err != nil || !strings.Contains(m.log(), "yum install -y docker-ce") {
+		t.Errorf("%v: %s", err, out)
 	}
 }
 
@@ -150,6 +193,13 @@ func TestDockerSetupRefuses(t *testing.T) {
 	}{
 		{"the distribution's Docker", containers.Setup{}, func(m *machine) { m.write("installed/docker.io", "") }, "docker.io is installed"},
 		{"GPUDirect RDMA on vSphere 6.7: a key of somebody else", containers.Setup{}, func(m *machine) { m.write("fingerprint", strings.Repeat("A", 40)) }, "fingerprint"},
+		{"a node of Kubernetes", containers.Setup{}, func(m *machine) {
+			if err := os.MkdirAll(filepath.Join(m.root, "active"), 0o755); err != nil {
+				m.t.Fatal(err)
+			}
+			m.write("active/kubelet", "")
+		}, "kubelet runs here: its container runtime is left alone"},
+		{"containerd of the distribution", containers.Setup{}, func(m *machine) { m.write("installed/containerd", "") }, "containerd of the distribution is installed"},
 		{"a distribution nobody packs for", containers.Setup{}, func(m *machine) { m.write("etc/os-release", "ID=alpine\n") }, "no repository is known for alpine"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

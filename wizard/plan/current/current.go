@@ -71,6 +71,12 @@ func hostValue(inv *backends.Inventory, h *backends.Host, s backends.Setting, un
 			return backends.Absent
 		}
 		return backends.ValueOf(backends.MemberSpec{PNICs: append([]string{}, m.PNICs...)})
+	case backends.KindVMKNic:
+		i := slices.IndexFunc(h.VMKs, func(k backends.VMKernelNIC) bool { return k.IP == s.Name })
+		if i < 0 {
+			return backends.Absent
+		}
+		return backends.ValueOf(backends.VMKSpec{PortGroup: h.VMKs[i].PortGroup, PrefixLen: h.VMKs[i].PrefixLen, MTU: h.VMKs[i].MTU})
 	case backends.KindOption:
 		if v, ok := h.Options[s.Name]; ok {
 			return backends.ValueOf(v)

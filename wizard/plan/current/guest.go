@@ -49,6 +49,10 @@ func guestValue(v *backends.VM, g *backends.Guest, s backends.Setting, unread ba
 		return Persist(g.Persist)
 	case backends.KindMemlock:
 		return backends.ValueOf(Memlock(g.MemlockKB))
+	case backends.KindEnvironment:
+		return Environment(g)
+	case backends.KindNouveau:
+		return g.Nouveau.Value()
 	case backends.KindBuild:
 		if g.Built == nil {
 			return unread
@@ -67,13 +71,18 @@ func guestValue(v *backends.VM, g *backends.Guest, s backends.Setting, unread ba
 	}
 	switch s.Kind {
 	case backends.KindAddress:
-		return Address(g.Interface(mac), "")
+		return g.Interface(mac).Address("")
 	case backends.KindTrafficClass:
 		switch d := g.Verbs(mac); {
 		case d != nil && d.ClassKept:
 			return backends.ValueOf(*d.Class)
 		case d != nil && d.ClassPartly:
 			return backends.Partial(nil)
+		}
+		return backends.Absent
+	case backends.KindPortQoS:
+		if d := g.Verbs(mac); d != nil {
+			return d.QoS.Value()
 		}
 		return backends.Absent
 	case backends.KindPort:
@@ -83,6 +92,17 @@ func guestValue(v *backends.VM, g *backends.Guest, s backends.Setting, unread ba
 		return backends.Absent
 	}
 	return unread
+}
+
+// Environment is the traffic class that applications in a guest are told.
+func Environment(g *backends.Guest) backends.Value {
+	switch {
+	case g.AppClassPartly:
+		return backends.Partial(nil)
+	case g.AppClass != nil:
+		return backends.ValueOf(*g.AppClass)
+	}
+	return backends.Absent
 }
 
 // Image is the Dockerfile that an image was built by, Absent where there is no such image.
@@ -115,18 +135,6 @@ func Memlock(kb int64) string {
 		return "unlimited"
 	}
 	return strconv.FormatInt(kb, 10)
-}
-
-// Address is what an interface keeps over a reboot: the wanted address where it is one of several, else the first.
-func Address(i *backends.Interface, want string) backends.Value {
-	if i == nil || !i.Persistent || len(i.Addresses) == 0 {
-		return backends.Absent
-	}
-	cidr := i.Addresses[0]
-	if slices.Contains(i.Addresses, want) {
-		cidr = want
-	}
-	return backends.ValueOf(backends.AddressSpec{CIDR: cidr, MTU: i.MTU})
 }
 
 // Members returns those of the wanted packages or modules that a guest has, as the value of their setting.

@@ -15,6 +15,7 @@ import (
 // A Draft collects changes, brackets, notes and reasons against.
 type Draft struct {
 	Answers   *answers.Answers
+	Rails     []answers.Rail
 	Inventory *backends.Inventory
 	Options   plan.Options
 
@@ -29,6 +30,7 @@ type Draft struct {
 	Brackets map[string]*plan.Bracket
 	Refusals []plan.Refusal
 	Usage    []string            // names that are ambiguous
+	groups   []string            // port groups that the VMs need
 	told     map[string][]string // note -> targets
 	tales    []string            // keys of told, in order
 }
@@ -37,7 +39,7 @@ type Draft struct {
 func New(a *answers.Answers, inv *backends.Inventory, opts plan.Options) *Draft {
 	return &Draft{
 		Answers: a, Inventory: inv, Options: opts, Brackets: map[string]*plan.Bracket{}, ByHost: map[string]*Host{}, ByVM: map[string]*VM{},
-		told: map[string][]string{},
+		told: map[string][]string{}, Rails: a.AllRails(), groups: a.PortGroups(),
 	}
 }
 

@@ -11,11 +11,24 @@ import (
 // A Host is a host that takes part, and its RDMA pNIC.
 type Host struct {
 	*backends.Host
-	Chosen  *backends.NIC // nil when none could be chosen
-	Shell   string        // id of the bracket that has SSH open, "" when there is none
-	Reboots []string      // ids of its reboots, in their order
-	Out     []string      // ids of what takes it out of service: its reboots, or the maintenance mode around several
-	Ready   []string      // ids that its VMs wait for before they get a VF or a device
+	Chosen  *backends.NIC   // of the first rail that it has; nil when none could be chosen
+	Ports   []*backends.NIC // by rail; nil where none could be chosen, and where the host leaves the rail out
+	Shell   string          // id of the bracket that has SSH open, "" when there is none
+	Reboots []string        // ids of its reboots, in their order
+	Out     []string        // ids of what takes it out of service: its reboots, or the maintenance mode around several
+	Ready   []string        // ids that its VMs wait for before they get a VF or a device
+	Paired  map[string]int  // how many GPUs of VMs are used with each card, by PCI address
+}
+
+// Takes notes the pNIC of one of several rails.
+func (h *Host) Takes(rail, rails int, n *backends.NIC) {
+	if h.Ports == nil {
+		h.Ports = make([]*backends.NIC, rails)
+	}
+	h.Ports[rail] = n
+	if h.Chosen == nil {
+		h.Chosen = n
+	}
 }
 
 // A VM is a VM that takes part.
@@ -58,9 +71,9 @@ func (d *Draft) Powered(v *backends.VM) (string, bool) {
 	return id, there
 }
 
-// SwitchID is the id of what is done to the switch.
-func (d *Draft) SwitchID() string {
-	return backends.Setting{Target: backends.SwitchRef(d.Answers.Switch.Name), Kind: backends.KindSwitch}.ID()
+// SwitchID is the id of what is done to a switch.
+func SwitchID(dvs string) string {
+	return backends.Setting{Target: backends.SwitchRef(dvs), Kind: backends.KindSwitch}.ID()
 }
 
 // MemberSetting is a host's share in a switch.
@@ -68,21 +81,36 @@ func MemberSetting(host, dvs string) backends.Setting {
 	return backends.Setting{Target: backends.HostRef(host), Kind: backends.KindMember, Name: dvs}
 }
 
-// NetworkIDs returns what a VM waits for: the switch, the port groups and its host's share and control settings.
+// NetworkIDs returns what a VM waits for: the switches, the port groups and its host's share and control settings.
 func (d *Draft) NetworkIDs(host string) []string {
 	ref := backends.HostRef(host)
-	ids := []string{
-		d.SwitchID(), MemberSetting(host, d.Answers.Switch.Name).ID(),
-		backends.Setting{Target: ref, Kind: backends.KindOption, Name: plan.VMKnicOption}.ID(),
-		backends.Setting{Target: ref, Kind: backends.KindFirewall, Name: plan.FirewallRuleset}.ID(),
+	var ids []string
+	for _, r := range d.Rails {
+		ids = append(ids, SwitchID(r.Switch.Name), MemberSetting(host, r.Switch.Name).ID())
 	}
-	for _, pg := range d.Answers.PortGroups() {
+	ids = append(ids,
+		backends.Setting{Target: ref, Kind: backends.KindOption, Name: backends.VMKNICOption}.ID(),
+		backends.Setting{Target: ref, Kind: backends.KindFirewall, Name: plan.FirewallRuleset}.ID())
+	for _, pg := range d.groups {
 		ids = append(ids, backends.Setting{Target: backends.PortGroupRef(pg), Kind: backends.KindPortGroup}.ID())
 	}
 	if h := d.Part(host); h != nil {
 		ids = append(ids, h.Ready...)
 	}
 	return ids
+}
+
+// RailOf returns the place of the rail of an adapter.
+func (d *Draft) RailOf(n answers.Adapter) int {
+	return max(0, slices.IndexFunc(d.Rails, func(r answers.Rail) bool { return r.Name == n.Rail }))
+}
+
+// Port is the pNIC of a host by which an adapter's traffic leaves, nil where none could be chosen.
+func (d *Draft) Port(h *Host, n answers.Adapter) *backends.NIC {
+	if i := d.RailOf(n); i < len(h.Ports) {
+		return h.Ports[i]
+	}
+	return nil
 }
 
 // IDs returns the ids that are any.

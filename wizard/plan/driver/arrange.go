@@ -17,7 +17,7 @@ import (
 // arrange puts what a host needs into an order with as few reboots as it takes: one that brings the firmware tools where
 // they are missing, the firmware, and one after which everything acts.
 func (d *driverPart) arrange(core, rdma map[string]string, method string) {
-	firmware := d.vfs && !nic.Proven(d.h.Chosen, d.want)
+	firmware := slices.ContainsFunc(d.all, d.unproven)
 	install, ok := d.components(firmware)
 	if !ok {
 		return
@@ -25,16 +25,15 @@ func (d *driverPart) arrange(core, rdma map[string]string, method string) {
 	if firmware && !nic.ToolsRun(d.fam, d.sys) {
 		d.first = d.reboot(1, "the firmware tools run after it")
 	}
-	fw := ""
+	var fw []string
 	if firmware {
 		if fw, ok = d.firmware(); !ok {
 			return
 		}
 	}
-	s, active := d.h.Chosen.SRIOV, true
-	if d.vfs {
-		active = s != nil && s.Active && s.VFs == d.want
-	}
+	missing := slices.DeleteFunc(slices.Clone(d.all), func(p port) bool {
+		return !d.vfs || p.SRIOV != nil && p.SRIOV.Active && p.SRIOV.VFs == p.want
+	})
 	var body []plan.Change
 	for module, to := range map[string]map[string]string{d.fam.Driver(): core, d.fam.RDMA(): rdma} {
 		if !d.sys.Modules[module].Known() {
@@ -44,20 +43,21 @@ func (d *driverPart) arrange(core, rdma map[string]string, method string) {
 		body = append(body, plan.Change{Setting: set, From: current.Value(d.Inventory, set), To: current.Params(to), Why: d.paramsWhy(module, to, method)})
 	}
 	slices.SortFunc(body, func(x, y plan.Change) int { return strings.Compare(x.Name, y.Name) })
-	if method == byVCenter {
-		set := d.set(backends.KindVFs, d.h.Chosen.PCI)
-		body = append(body, plan.Change{Setting: set, From: current.Value(d.Inventory, set), To: backends.ValueOf(backends.VFSpec{Enabled: true, VFs: d.want}),
-			Why: "by " + byVCenter + ", as the VFs that are there"})
+	for _, p := range d.all {
+		if set := d.set(backends.KindVFs, p.PCI); method == byVCenter {
+			body = append(body, plan.Change{Setting: set, From: current.Value(d.Inventory, set), To: backends.ValueOf(backends.VFSpec{Enabled: true, VFs: p.want}),
+				Why: "by " + byVCenter + ", as the VFs that are there"})
+		}
 	}
 	body = slices.DeleteFunc(body, func(c plan.Change) bool { return c.From == c.To })
 	drivers := slices.DeleteFunc(slices.Clone(install), func(c backends.Component) bool { return d.first != "" || d.tool(c.Name) })
-	if fw != "" || len(body) > 0 || len(drivers) > 0 || !active {
+	if len(fw) > 0 || len(body) > 0 || len(drivers) > 0 || len(missing) > 0 {
 		round := 1
 		if d.first != "" {
 			round = 2
 		}
-		d.last = d.reboot(round, d.rebootWhy(active))
-		d.Brackets[d.last].After = draft.IDs(d.first, fw)
+		d.last = d.reboot(round, d.rebootWhy(missing))
+		d.Brackets[d.last].After = draft.IDs(append([]string{d.first}, fw...)...)
 	}
 	for _, c := range install {
 		within := d.last
@@ -70,11 +70,11 @@ func (d *driverPart) arrange(core, rdma map[string]string, method string) {
 		c.Within, c.Disrupts = []string{d.last}, []plan.Disruption{plan.HostReboot}
 		d.Add(c)
 	}
-	d.h.Ready = draft.IDs(d.first, d.last)
-	if d.vfs && d.last != "" && !active {
-		set := d.set(backends.KindActiveVFs, d.h.Chosen.PCI)
-		d.Add(plan.Change{Setting: set, From: current.Value(d.Inventory, set), To: backends.ValueOf(d.want), State: true, After: []string{d.last},
-			Why: "read after the reboot: " + vfsWhy(d.want, d.h.Chosen) + "; if they do not come: " + nic.BIOSHelp(d.h.Vendor)})
+	d.h.Ready = append(d.h.Ready, draft.IDs(d.first, d.last)...)
+	for _, p := range missing {
+		set := d.set(backends.KindActiveVFs, p.PCI)
+		d.Add(plan.Change{Setting: set, From: current.Value(d.Inventory, set), To: backends.ValueOf(p.want), State: true, After: []string{d.last},
+			Why: "read after the reboot: " + vfsWhy(p) + "; if they do not come: " + nic.BIOSHelp(d.h.Vendor)})
 		d.h.Ready = append(d.h.Ready, set.ID())
 	}
 }
@@ -88,12 +88,15 @@ func (d *driverPart) component(c backends.Component, within string) {
 
 func (d *driverPart) tool(name string) bool { return slices.Contains(nic.Tools(d.fam), name) }
 
-func (d *driverPart) rebootWhy(active bool) string {
-	if active {
+func (d *driverPart) rebootWhy(missing []port) string {
+	if len(missing) == 0 {
 		return "module parameters take effect at the next boot"
 	}
-	return vfsWhy(d.want, d.h.Chosen)
+	return vfsWhy(missing...)
 }
+
+// unproven tells whether nothing shows yet that firmware and BIOS give a port its VFs.
+func (d *driverPart) unproven(p port) bool { return d.vfs && !nic.Proven(p.NIC, p.want) }
 
 func (d *driverPart) paramsWhy(module string, to map[string]string, method string) string {
 	if module == d.fam.RDMA() {
@@ -117,9 +120,14 @@ func (d *driverPart) reboot(round int, why string) string {
 	if round > 1 {
 		br.Round = round
 	}
-	d.Brackets[br.ID()] = &br
-	d.h.Reboots = append(d.h.Reboots, br.ID())
-	return br.ID()
+	id := br.ID()
+	if there := d.Brackets[id]; there != nil { // of another driver, or another port of it
+		there.Why += "; " + why
+		return id
+	}
+	d.Brackets[id] = &br
+	d.h.Reboots = append(d.h.Reboots, id)
+	return id
 }
 
 // components decides what is installed. Clusters under an image are somebody else's to change.
@@ -152,9 +160,27 @@ func (d *driverPart) components(firmware bool) ([]backends.Component, bool) {
 	return install, true
 }
 
-// firmware plans the keys of the chosen port's card. Plans never start SSH: the values are read when they are due.
-func (d *driverPart) firmware() (string, bool) {
-	vfs, err := d.cardVFs()
+// firmware plans the keys of the cards whose ports have not shown yet that they give their VFs. Plans never start SSH: the values
+// are read when they are due.
+func (d *driverPart) firmware() (ids []string, ok bool) {
+	done := map[string]bool{}
+	for _, p := range d.all {
+		card := nic.CardAddress(p.PCI)
+		if done[card] || !d.unproven(p) {
+			continue
+		}
+		done[card] = true
+		id, ok := d.firmwareOf(p, card)
+		if !ok {
+			return nil, false
+		}
+		ids = append(ids, draft.IDs(id)...)
+	}
+	return ids, true
+}
+
+func (d *driverPart) firmwareOf(p port, card string) (string, bool) {
+	vfs, err := d.cardVFs(card)
 	var keys map[string]string
 	if err == nil {
 		keys, err = nic.FirmwareKeys(d.fam, vfs)
@@ -163,15 +189,15 @@ func (d *driverPart) firmware() (string, bool) {
 		d.Refuse(d.ref, "HOST-NUMVFS-008", "ask for fewer VFs", "%v", err)
 		return "", false
 	}
+	rules := nic.FirmwareOf(d.fam) // there: FirmwareKeys fails without
 	if d.Answers.SRIOV.ResetPCI {
-		key := d.fam.Firmware().Advanced
-		keys[key] = "0"
-		d.Each(d.ref.Name, "%s=0 is set as asked: PCI values that somebody has tuned in its card's firmware return to their defaults, and a rollback does not restore them", key)
+		keys[rules.Advanced] = "0"
+		d.Each(d.ref.Name, "%s=0 is set as asked: PCI values that somebody has tuned in its card's firmware return to their defaults, and a rollback does not restore them", rules.Advanced)
 	}
 	if d.Answers.Mode == answers.GPUDirect && d.Answers.GPUDirect.ATS {
-		keys[d.fam.Firmware().ATS] = "1"
+		keys[rules.ATS] = "1"
 	}
-	return d.setFirmware(d.h.Chosen.PCI, keys, d.firmwareWhy(keys), "")
+	return d.setFirmware(p.PCI, keys, d.firmwareWhy(p, keys)+"; read when it is due, "+rules.VFs+" is never lowered", "")
 }
 
 // setFirmware plans keys of the card that a function belongs to, in the host's shell. irreversible says why a rollback leaves
@@ -206,17 +232,19 @@ func (d *driverPart) setFirmware(pci string, keys map[string]string, why, irreve
 	}
 	if !d.Add(c) {
 		d.Note("%s: the firmware of %s has these values already and waits for a reboot", d.h.Name, set.Name)
-		delete(d.Brackets, ssh.ID())
-		d.h.Shell = ""
+		if !slices.ContainsFunc(d.Plan.Changes, func(c plan.Change) bool { return slices.Contains(c.Within, ssh.ID()) }) {
+			delete(d.Brackets, ssh.ID())
+			d.h.Shell = ""
+		}
 		return "", true
 	}
 	return set.ID(), true
 }
 
-func (d *driverPart) firmwareWhy(keys map[string]string) string {
-	of := "one port, " + d.h.Chosen.Device
-	if ports := nic.Card(d.h.Host, d.fam, d.h.Chosen.PCI); len(ports) > 1 {
+func (d *driverPart) firmwareWhy(p port, keys map[string]string) string {
+	of := "one port, " + p.Device
+	if ports := nic.Card(d.h.Host, d.fam, p.PCI); len(ports) > 1 {
 		of = strconv.Itoa(len(ports)) + " ports (" + ports[0].Device + " and its neighbours)"
 	}
-	return nic.FirmwareWhy(d.fam, keys) + "; of " + of + "; read when it is due, " + d.fam.Firmware().VFs + " is never lowered"
+	return nic.FirmwareWhy(d.fam, keys) + "; of " + of
 }

@@ -18,9 +18,12 @@ func ATS(b *draft.Draft, h *draft.Host) {
 		return
 	}
 	if b.Virtual() {
-		if h.Chosen != nil && h.Shell == "" {
-			if r := nic.FirmwareOf(nic.Of(h.Chosen.Driver)); r != nil {
-				b.Each(h.Name, "%s of %s was not read: its VFs exist, and SSH is not started for this key alone; in the ESXi shell: "+r.Query, r.ATS, h.Chosen.Device, h.Chosen.PCI, r.ATS)
+		for _, n := range h.Ports {
+			if n == nil || h.Shell != "" {
+				continue
+			}
+			if r := nic.FirmwareOf(nic.Of(n.Driver)); r != nil {
+				b.Each(h.Name, "%s of %s was not read: its VFs exist, and SSH is not started for this key alone; in the ESXi shell: "+r.Query, r.ATS, n.Device, n.PCI, r.ATS)
 			}
 		}
 		return

@@ -19,20 +19,66 @@ import (
 // A driverPart is what one host needs of the driver and firmware of its RDMA NIC.
 type driverPart struct {
 	*draft.Draft
-	h    *draft.Host
-	ref  backends.Ref
-	sys  *backends.HostSystem
-	fam  nic.Family
-	vfs  bool // VFs are asked for, not PFC alone
-	want int  // VFs of the chosen port
+	h   *draft.Host
+	ref backends.Ref
+	sys *backends.HostSystem
+	fam nic.Family
+	vfs bool   // VFs are asked for, not PFC alone
+	all []port // of the chosen ports those of the family, by rail
 
 	first string // id of the reboot that brings the firmware tools, "" when none is needed
 	last  string // id of the reboot after which everything acts, "" when none is needed
 }
 
-// Plan plans components, firmware, module parameters and reboots of a host.
+// A port is a chosen port of a host.
+type port struct {
+	*backends.NIC
+	want int // VFs
+}
+
+// Plan plans components, firmware, module parameters and reboots of a host: one round for all rails of a driver.
 func Plan(b *draft.Draft, h *draft.Host) {
-	d := &driverPart{Draft: b, h: h, ref: backends.HostRef(h.Name), sys: h.System, vfs: b.Virtual(), want: b.Answers.SRIOV.VFs, fam: nic.Of(h.Chosen.Driver)}
+	var drivers []string
+	for _, n := range h.Ports {
+		if n != nil && !slices.Contains(drivers, n.Driver) {
+			drivers = append(drivers, n.Driver)
+		}
+	}
+	for _, name := range drivers {
+		newPart(b, h, name).plan()
+	}
+}
+
+func newPart(b *draft.Draft, h *draft.Host, name string) *driverPart {
+	d := &driverPart{Draft: b, h: h, ref: backends.HostRef(h.Name), sys: h.System, vfs: b.Virtual(), fam: nic.Of(name)}
+	for i, n := range h.Ports {
+		if n != nil && n.Driver == name {
+			d.all = append(d.all, port{n, b.Rails[i].SRIOV.VFs})
+		}
+	}
+	return d
+}
+
+// devices names the ports.
+func (d *driverPart) devices() string {
+	var out []string
+	for _, p := range d.all {
+		out = append(out, p.Device)
+	}
+	return strings.Join(out, " and ")
+}
+
+// nics are the ports as the inventory has them.
+func (d *driverPart) nics() []*backends.NIC {
+	var out []*backends.NIC
+	for _, p := range d.all {
+		out = append(out, p.NIC)
+	}
+	return out
+}
+
+func (d *driverPart) plan() {
+	b, h := d.Draft, d.h
 	lossless := d.fam != nil && d.fam.Lossless() != nil
 	switch {
 	case !lossless && !d.vfs && b.Answers.QoS.Lossless == answers.LosslessPause:
@@ -40,7 +86,7 @@ func Plan(b *draft.Draft, h *draft.Host) {
 		return
 	case !lossless:
 		b.Refuse(d.ref, "HOST-PNIC-DRIVER-006", "set qos.lossless to none or pause, or configure DCBX on the switch",
-			"%s has driver %s; rdma-setup sets PFC only through parameters of %s", d.h.Chosen.Device, d.h.Chosen.Driver, nic.WithLossless())
+			"%s has driver %s; rdma-setup sets PFC only through parameters of %s", d.devices(), d.all[0].Driver, nic.WithLossless())
 		return
 	}
 	if why := d.unread(); why != "" {
@@ -80,7 +126,7 @@ func (d *driverPart) unread() string {
 	return cmp.Or(why...)
 }
 
-// params gives the parameters of both modules with PFC where it was asked for, else as they are.
+// params returns the parameters of both modules with PFC where it was asked for, else as they are.
 func (d *driverPart) params() (core, rdma map[string]string, ok bool) {
 	core, rdma = d.sys.Module(d.fam.Driver()).Params, d.sys.Module(d.fam.RDMA()).Params
 	switch d.Answers.QoS.Lossless {
@@ -103,12 +149,12 @@ func (d *driverPart) params() (core, rdma map[string]string, ok bool) {
 		}
 		d.Each(d.h.Name, "its driver has no parameter %s, which is skipped", key.Name)
 	}
-	if others := nic.Others(d.h.Host, d.fam, d.h.Chosen); len(others) > 0 {
+	if others := nic.Others(d.h.Host, d.fam, d.nics()...); len(others) > 0 {
 		p := d.fam.Lossless()
 		d.Each(d.h.Name, "%s, %s, %s and %s apply to every %s port, so also to %s: global pause is disabled there", p.PFCTx, p.PFCRx, p.Trust, p.ECN, d.fam.Name(), strings.Join(others, ", "))
 	}
 	changes := current.Same(backends.KindModuleParams, current.Params(core), current.Params(d.sys.Module(d.fam.Driver()).Params))
-	if pausing := nic.Pausing(d.h.Host, d.fam, d.h.Chosen); len(pausing) > 0 && !changes {
+	if pausing := nic.Pausing(d.h.Host, d.fam, d.nics()...); len(pausing) > 0 && !changes {
 		d.Object(d.ref, "HOST-PFC-001", "set qos.lossless to pause or none, or bring that storage's traffic into the PFC class first",
 			"PFC would disable global pause for storage on the same driver: %s", strings.Join(pausing, ", "))
 	}
@@ -123,9 +169,8 @@ const byVCenter = "vCenter's SR-IOV setting"
 
 func (d *driverPart) byParameter() string { return d.fam.VFs().Param + " of " + d.fam.Driver() }
 
-// method decides how the chosen port gets its VFs: as it has them now, else by the driver's parameter.
+// method decides how the chosen ports get their VFs: as one of them has them now, else by the driver's parameter.
 func (d *driverPart) method() (string, bool) {
-	s := d.h.Chosen.SRIOV
 	if !d.vfs {
 		return "", true
 	}
@@ -135,20 +180,30 @@ func (d *driverPart) method() (string, bool) {
 		return "", false
 	}
 	set := nic.VFParam(d.sys, d.fam)
-	asked := s != nil && s.Enabled && s.Requested > 0
-	switch {
-	case asked && set == "":
-		d.Each(d.h.Name, "%s got its VFs from %s; %s stays unset, because the two must not be mixed on one port", d.h.Chosen.Device, byVCenter, d.byParameter())
-		if s.Requested != d.want && s.Max < d.want {
-			d.Refuse(d.ref, "HOST-VF-COUNT-010", "switch SR-IOV off for "+d.h.Chosen.Device+" in vCenter and plan again: "+list+" and the firmware are set then",
-				"vCenter asks for %d VFs of %s and %d are wanted, but the firmware gives %d", s.Requested, d.h.Chosen.Device, d.want, s.Max)
+	asked := func(p port) bool { return p.SRIOV != nil && p.SRIOV.Enabled && p.SRIOV.Requested > 0 }
+	if set != "" || !slices.ContainsFunc(d.all, asked) {
+		for _, p := range d.all {
+			if asked(p) && p.SRIOV.Requested != p.SRIOV.VFs {
+				d.Each(d.h.Name, "vCenter asks for %d VFs of %s as well; %s is written, and the last setting applies", p.SRIOV.Requested, p.Device, list)
+			}
+		}
+		return d.byParameter(), true
+	}
+	for _, p := range d.all {
+		s := backends.SRIOV{}
+		if p.SRIOV != nil {
+			s = *p.SRIOV
+		}
+		if asked(p) {
+			d.Each(d.h.Name, "%s got its VFs from %s; %s stays unset, because the two must not be mixed on one port", p.Device, byVCenter, d.byParameter())
+		}
+		if s.Requested != p.want && s.Max < p.want {
+			d.Refuse(d.ref, "HOST-VF-COUNT-010", "switch SR-IOV off for "+p.Device+" in vCenter and plan again: "+list+" and the firmware are set then",
+				"vCenter asks for %d VFs of %s and %d are wanted, but the firmware gives %d", s.Requested, p.Device, p.want, s.Max)
 			return "", false
 		}
-		return byVCenter, true
-	case asked && s.Requested != s.VFs:
-		d.Each(d.h.Name, "vCenter asks for %d VFs of %s as well; %s is written, and the last setting applies", s.Requested, d.h.Chosen.Device, list)
 	}
-	return d.byParameter(), true
+	return byVCenter, true
 }
 
 func (d *driverPart) withVFs(core map[string]string) (map[string]string, bool) {
@@ -179,9 +234,12 @@ func (d *driverPart) withVFs(core map[string]string) (map[string]string, bool) {
 	return out, true
 }
 
-// wish is what the chosen port shall have, beside what VMs have of others.
+// wish is what the chosen ports shall have, beside what VMs have of others.
 func (d *driverPart) wish() nic.Wish {
-	w := nic.Wish{PCI: d.h.Chosen.PCI, VFs: d.want, Used: map[string]int{}}
+	w := nic.Wish{VFs: map[string]int{}, Used: map[string]int{}}
+	for _, p := range d.all {
+		w.VFs[p.PCI] = p.want
+	}
 	for _, v := range d.Inventory.VMs {
 		for _, a := range v.Adapters {
 			if v.Host == d.h.Name && a.Type == "sriov" {
@@ -192,14 +250,13 @@ func (d *driverPart) wish() nic.Wish {
 	return w
 }
 
-// cardVFs are the VFs of the ports of the chosen port's card, in port order.
-func (d *driverPart) cardVFs() ([]int, error) {
+// cardVFs are the VFs of the ports of a card, in port order.
+func (d *driverPart) cardVFs(card string) ([]int, error) {
 	all, err := nic.VFs(d.h.Host, d.fam, d.wish())
 	if err != nil {
 		return nil, err
 	}
 	var out []int
-	card := nic.CardAddress(d.h.Chosen.PCI)
 	for i, n := range nic.Ports(d.h.Host, d.fam) {
 		if nic.CardAddress(n.PCI) == card {
 			out = append(out, all[i])
@@ -212,6 +269,10 @@ func (d *driverPart) set(kind backends.Kind, name string) backends.Setting {
 	return backends.Setting{Target: d.ref, Kind: kind, Name: name}
 }
 
-func vfsWhy(n int, nic *backends.NIC) string {
-	return fmt.Sprintf("%d VFs on %s exist only if BIOS, firmware and driver all allow them", n, nic.Device)
+func vfsWhy(ports ...port) string {
+	var of []string
+	for _, p := range ports {
+		of = append(of, fmt.Sprintf("%d VFs on %s", p.want, p.Device))
+	}
+	return strings.Join(of, " and ") + " exist only if BIOS, firmware and driver all allow them"
 }

@@ -10,16 +10,22 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
 )
 
-// pause plans global pause for the chosen pNIC alone (VMware, lossless network). Any driver takes it. It goes after the
+// pause plans global pause for the chosen pNICs alone (VMware, lossless network). Any driver takes it. It goes after the
 // reboot that ends PFC: never both (Mellanox DOC-2581).
 func (d *driverPart) pause(after string) {
 	if d.h.System == nil {
 		return
 	}
-	set := backends.Setting{Target: backends.HostRef(d.h.Name), Kind: backends.KindPause, Name: d.h.Chosen.Device}
+	for _, p := range d.all {
+		d.pauseOf(p, after)
+	}
+}
+
+func (d *driverPart) pauseOf(p port, after string) {
+	set := backends.Setting{Target: backends.HostRef(d.h.Name), Kind: backends.KindPause, Name: p.Device}
 	from := current.Value(d.Inventory, set)
 	if !from.Known() {
-		d.Refuse(set.Target, "HOST-PNIC-PAUSE-014", "set qos.lossless to none or pfc", "the pause parameters of %s could not be read", d.h.Chosen.Device)
+		d.Refuse(set.Target, "HOST-PNIC-PAUSE-014", "set qos.lossless to none or pfc", "the pause parameters of %s could not be read", p.Device)
 		return
 	}
 	d.Add(plan.Change{Setting: set, From: from, To: backends.ValueOf(backends.PauseSpec{Rx: true, Tx: true}), After: draft.IDs(after),
@@ -31,7 +37,7 @@ func (d *driverPart) pause(after string) {
 func (d *driverPart) withoutPFC(core map[string]string) map[string]string {
 	out, was := nic.WithoutPFC(d.fam, core)
 	if was {
-		d.Each(d.h.Name, "PFC is disabled on every %s port, so also on %s: the answers ask for global pause, and the two exclude each other", d.fam.Name(), strings.Join(nic.Others(d.h.Host, d.fam, d.h.Chosen), ", "))
+		d.Each(d.h.Name, "PFC is disabled on every %s port, so also on %s: the answers ask for global pause, and the two exclude each other", d.fam.Name(), strings.Join(nic.Others(d.h.Host, d.fam, d.nics()...), ", "))
 	}
 	return out
 }

@@ -1,6 +1,10 @@
 package driver
 
 import (
+	"maps"
+	"slices"
+	"strings"
+
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
@@ -10,15 +14,29 @@ import (
 
 // RDMA plans to switch RDMA on in the driver of the chosen pNIC, where it is off there; its RDMA device comes with a reboot.
 func RDMA(b *draft.Draft, h *draft.Host) {
-	if h.Chosen == nil || !nic.RDMAOff(h.Host, h.Chosen) {
-		return
+	off := map[string][]*backends.NIC{}
+	for _, n := range h.Ports {
+		if n != nil && nic.RDMAOff(h.Host, n) {
+			off[n.Driver] = append(off[n.Driver], n)
+		}
 	}
-	d := &driverPart{Draft: b, h: h, ref: backends.HostRef(h.Name), sys: h.System, fam: nic.Of(h.Chosen.Driver)}
-	id := d.reboot(1, "the RDMA device of "+h.Chosen.Device+" appears at the next boot")
+	for _, driver := range slices.Sorted(maps.Keys(off)) {
+		switchOn(b, h, off[driver])
+	}
+}
+
+func switchOn(b *draft.Draft, h *draft.Host, ports []*backends.NIC) {
+	var names []string
+	for _, n := range ports {
+		names = append(names, n.Device)
+	}
+	devices := strings.Join(names, " and ")
+	d := &driverPart{Draft: b, h: h, ref: backends.HostRef(h.Name), sys: h.System, fam: nic.Of(ports[0].Driver)}
+	id := d.reboot(1, "the RDMA device of "+devices+" appears at the next boot")
 	set := d.set(backends.KindModuleParams, d.fam.Driver())
-	d.Add(plan.Change{Setting: set, From: current.Value(d.Inventory, set), To: current.Params(nic.WithRDMA(h.Host, h.Chosen)),
+	d.Add(plan.Change{Setting: set, From: current.Value(d.Inventory, set), To: current.Params(nic.WithRDMA(h.Host, ports...)),
 		Within: []string{id}, Disrupts: []plan.Disruption{plan.HostReboot},
-		Why: "switches RDMA on for " + h.Chosen.Device + " (" + d.fam.RoCE().Source + "); the whole string is written, and values that others have set in it are kept"})
+		Why: "switches RDMA on for " + devices + " (" + d.fam.RoCE().Source + "); the whole string is written, and values that others have set in it are kept"})
 	h.Ready = append(h.Ready, id)
 }
 

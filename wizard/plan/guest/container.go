@@ -1,6 +1,8 @@
 package guest
 
 import (
+	"strings"
+
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
@@ -43,6 +45,9 @@ func (g *guestPart) image() {
 		if err != nil {
 			g.Refuse(g.ref, checkContainer, "name another image in container.base", "%v", err)
 			return
+		}
+		if tc := g.appClass(); tc != 0 {
+			text += "\n" + "ENV " + strings.Join(backends.ClassVariables(tc, -1), " ") + "\n"
 		}
 		g.change(backends.KindImage, want.Image, current.Image(g.v.Guest, want.Image), backends.ValueOf(text), "MLNX_OFED's libraries in "+want.Base+" do not know PVRDMA; the image is some GB, and building it downloads them", func(c *plan.Change) {
 			c.After = append(c.After, g.id(backends.KindPackages, setRDMA))

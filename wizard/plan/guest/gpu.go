@@ -28,6 +28,9 @@ const (
 func (g *guestPart) gpu() {
 	g.vgpu()
 	if g.Answers.Mode != answers.GPUDirect {
+		if len(g.v.GPUs) > 0 && g.asked && (g.v.Guest.NVIDIA == nil || g.unfinished(backends.BuildDriver)) {
+			g.driver()
+		}
 		return
 	}
 	if !g.asked {
@@ -72,7 +75,7 @@ func (g *guestPart) vgpu() {
 		return // there it is refused, with its VM
 	}
 	profile := strings.TrimSpace(strings.TrimPrefix(g.v.Passthrough[i], "vgpu"))
-	g.Each(g.v.Name, "vGPU %s: GPUDirect RDMA stays off, because the NIC has no way to a share of a GPU here; data goes through host memory (NCCL_NET_GDR_LEVEL=LOC, before NCCL 2.4 NCCL_IB_GDR_LEVEL=0)",
+	g.Each(g.v.Name, "vGPU %s: GPUDirect RDMA is not set up for vGPUs, and a PVRDMA adapter cannot do it; data goes through host memory (NCCL_NET_GDR_LEVEL=LOC, before NCCL 2.4 NCCL_IB_GDR_LEVEL=0)",
 		cmp.Or(profile, "of an unknown name"))
 }
 

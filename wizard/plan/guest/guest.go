@@ -21,7 +21,9 @@ import (
 // PVRDMAModules are the kernel modules of a PVRDMA guest in the order of loading; vmw_pvrdma comes last, so that its
 // port sees the interface come up (PVRDMA and vSphere Bitfusion, VMware, 2021; the guide's mlx4_ib plays no part in
 // PVRDMA and is left out).
-func PVRDMAModules() []string { return []string{"ib_umad", "rdma_cm", "rdma_ucm", "vmw_pvrdma"} }
+func PVRDMAModules() []string {
+	return []string{"ib_umad", "rdma_cm", "rdma_ucm", backends.PVRDMAModule}
+}
 
 // VFModules are those of a guest with a VF or the whole card: the driver that is in the kernel, and what user space talks to.
 func VFModules() []string { return []string{"mlx5_ib", "ib_umad", "rdma_cm", "rdma_ucm"} }
@@ -31,7 +33,7 @@ func (g *guestPart) driverOf() string {
 	if g.Answers.Mode != answers.PVRDMA {
 		return "mlx5_ib"
 	}
-	return "vmw_pvrdma"
+	return backends.PVRDMAModule
 }
 
 const (
@@ -48,6 +50,7 @@ type guestPart struct {
 	until  backends.Value // stands for what only the started and asked guest can say
 	asked  bool           // the guest's facts are known
 	cycled bool           // the VM is off, or its drivers are replaced, in between: what lives in the kernel starts anew
+	freed  bool           // nouveau is to leave the GPU
 	coming bool           // MLNX_OFED is to be installed
 	peer   backends.Value // the peer memory module of GPUs; Absent where none is wanted
 }
@@ -55,6 +58,10 @@ type guestPart struct {
 // Plan plans what happens inside a VM's guest. Facts that survive a reboot are taken as they are now; the others
 // are unknown until a planned power cycle is over.
 func Plan(d *draft.Draft, v *draft.VM) {
+	if !v.Wish.Guest.Managed() {
+		d.Each(v.Name, "gets its adapter alone (guest.manage: false): nothing is done or measured inside its guest")
+		return
+	}
 	g := &guestPart{Draft: d, v: v, ref: backends.GuestRef(v.Name)}
 	g.asked = v.On() && v.Guest != nil && v.Guest.Error == ""
 	g.until = backends.Unknown(g.ref.String() + " is asked")
@@ -69,16 +76,17 @@ func Plan(d *draft.Draft, v *draft.VM) {
 	if g.asked && !g.usable() {
 		return
 	}
+	g.nouveau()
 	system, known := g.distro()
 	switch {
 	case len(d.Answers.Guest.OFED) > 0:
 		g.ofed(system, known)
-	case d.Answers.Guest.Install:
+	case d.Answers.GuestOf(v.Wish).Install:
 		g.packages(system, known)
 	}
 	g.modules()
 	g.gpu()
-	if d.Answers.Guest.Persist {
+	if d.Answers.GuestOf(v.Wish).Persist {
 		g.persist(system, known)
 	}
 	for _, n := range v.Nets {
@@ -88,7 +96,9 @@ func Plan(d *draft.Draft, v *draft.VM) {
 	for _, n := range v.Nets {
 		g.port(n)
 		g.class(n)
+		g.portQoS(n)
 	}
+	g.environment()
 	g.image()
 }
 
@@ -129,7 +139,7 @@ func (g *guestPart) subnet(n answers.Adapter) bool {
 	for _, i := range g.v.Guest.Interfaces {
 		for _, cidr := range i.Addresses {
 			p, err := netip.ParsePrefix(cidr)
-			if err != nil || i.MAC == own || !p.Overlaps(n.IP) {
+			if err != nil || i.MAC == own || !p.Overlaps(n.IP.Prefix) {
 				continue
 			}
 			g.Object(g.ref, "GST-SUBNET-015", "choose an address in a subnet of its own", "%s lies in the subnet of %s (%s)", n.IP, i.Name, cidr)
@@ -145,7 +155,7 @@ func (g *guestPart) distro() (assets.Distro, bool) {
 	}
 	f := g.v.Guest
 	d, ok := assets.DistroFor(f.OS, f.Version, f.Like)
-	if !ok && g.Answers.Guest.Install {
+	if !ok && g.Answers.GuestOf(g.v.Wish).Install {
 		g.Object(g.ref, "GST-PKG-005", "install rdma-core, its tools and perftest yourself and set guest.install to false",
 			"no list of packages is known for %s %s", cmp.Or(f.OS, "this system"), f.Version)
 	}
@@ -209,7 +219,7 @@ func (g *guestPart) persist(d assets.Distro, known bool) {
 			want.Modules = current.Held(want.Modules, func(m string) bool { return slices.Contains(f.Available, m) || slices.Contains(f.Loaded, m) })
 		}
 		if known && d.Reload && g.Answers.Mode == answers.PVRDMA {
-			want.Reload = "vmw_pvrdma"
+			want.Reload = backends.PVRDMAModule
 		}
 		from, to = current.Persist(g.v.Guest.Persist), current.Persist(want)
 		var peer []string
@@ -232,9 +242,9 @@ func (g *guestPart) persist(d assets.Distro, known bool) {
 func (g *guestPart) address(n answers.Adapter) {
 	from := g.until
 	if mac := current.RDMAMAC(g.v.VM, g.v.Guest, n.PortGroup); mac != "" && g.asked {
-		from = current.Address(g.v.Guest.Interface(mac), n.IP.String())
+		from = g.v.Guest.Interface(mac).Address(n.IP.String())
 	}
-	to := backends.ValueOf(backends.AddressSpec{CIDR: n.IP.String(), MTU: g.Answers.Switch.MTU})
+	to := backends.ValueOf(backends.AddressSpec{CIDR: n.IP.String(), MTU: g.Rails[g.RailOf(n)].Switch.MTU})
 	g.change(backends.KindAddress, n.PortGroup, from, to, "found by its MAC, kept over reboots", func(c *plan.Change) {
 		c.Disrupts = []plan.Disruption{plan.GuestNetwork}
 		c.After = append(c.After, g.NetworkIDs(g.v.Host)...)
@@ -277,5 +287,56 @@ func (g *guestPart) class(n answers.Adapter) {
 	tc := sizing.TrafficClass(g.Answers.QoS.DSCP, g.Answers.QoS.ECN)
 	g.change(backends.KindTrafficClass, n.PortGroup, from, backends.ValueOf(tc), fmt.Sprintf("DSCP %d, which the switch keeps from loss; what goes out by a VF only the guest marks", g.Answers.QoS.DSCP), func(c *plan.Change) {
 		c.After = append(c.After, g.id(backends.KindModules, setRDMA), g.id(backends.KindAddress, n.PortGroup), g.id(backends.KindPort, n.PortGroup))
+	})
+}
+
+// portQoS sets PFC, trust of DSCP and ECN where the guest owns the port: a card that it was given whole. The port of a VF is the
+// host's, which its driver's parameters set; Linux gives a VF no DCB (mlx5 en_dcbnl.c, vport_group_manager).
+func (g *guestPart) portQoS(n answers.Adapter) {
+	if n.PortGroup != backends.WholeHCA || g.Answers.QoS.Lossless != answers.LosslessPFC {
+		return
+	}
+	if g.asked && g.v.Guest.NoQoSTool && len(g.Answers.Guest.OFED) == 0 {
+		g.Object(g.ref, "GST-QOS-035", "install iproute2 5.11 or later, let guest.ofed install MLNX_OFED, or set qos.lossless to none",
+			"PFC of its RDMA card cannot be set: neither mlnx_qos nor dcb is there")
+		return
+	}
+	s := g.set(backends.KindPortQoS, n.PortGroup)
+	from := g.until
+	if g.asked && !g.cycled {
+		from = current.Value(g.Inventory, s)
+	}
+	q := g.Answers.QoS
+	to := backends.QoSSpec{Priority: q.Priority, DSCP: q.DSCP, ECN: q.ECN}
+	why := fmt.Sprintf("the guest owns this port: without it nothing pauses priority %d, and DSCP %d leads nowhere", to.Priority, to.DSCP)
+	g.change(backends.KindPortQoS, n.PortGroup, from, backends.ValueOf(to), why, func(c *plan.Change) {
+		c.Disrupts = []plan.Disruption{plan.GuestNetwork} // PFC takes the link down for a moment
+		c.After = append(c.After, g.id(backends.KindModules, setRDMA), g.id(backends.KindAddress, n.PortGroup), g.id(backends.KindPort, n.PortGroup))
+	})
+}
+
+// appClass is the traffic class that applications are told; 0 where they are told none.
+func (g *guestPart) appClass() int {
+	if g.Answers.Mode == answers.PVRDMA || g.Answers.QoS.Lossless != answers.LosslessPFC || !g.Answers.Guest.Environment {
+		return 0
+	}
+	return sizing.TrafficClass(g.Answers.QoS.DSCP, g.Answers.QoS.ECN)
+}
+
+// environment tells the class to applications that make their queue pairs without rdma_cm, whose default KindTrafficClass
+// sets.
+func (g *guestPart) environment() {
+	tc := g.appClass()
+	if tc == 0 {
+		return
+	}
+	from := g.until
+	if g.asked && !g.cycled {
+		from = current.Environment(g.v.Guest)
+	}
+	g.change(backends.KindEnvironment, "", from, backends.ValueOf(tc), "UCX and NCCL make their queue pairs themselves and take no class from RDMA-CM", func(c *plan.Change) {
+		for _, n := range g.v.Nets { // the index of the address is told too
+			c.After = append(c.After, g.id(backends.KindAddress, n.PortGroup), g.id(backends.KindPort, n.PortGroup))
+		}
 	})
 }

@@ -24,7 +24,7 @@ func (g *guestPart) driver() string {
 		g.Object(g.ref, checkDriver, "install the NVIDIA driver in the guest, or name in gpudirect.driver its packages, as [nvidia-headless-570-server-open, nvidia-utils-570-server], or the path of its .run file there",
 			"has no NVIDIA driver, and the answers name none to install")
 		return ""
-	case slices.Contains(f.Loaded, "nouveau"):
+	case slices.Contains(f.Loaded, "nouveau") && !g.freed:
 		g.Object(g.ref, checkDriver, "write \"blacklist nouveau\" and \"options nouveau modeset=0\" into a file of /etc/modprobe.d, renew the initial RAM disk and reboot the guest",
 			"the module nouveau has the GPU; the NVIDIA driver cannot take it beside")
 		return ""
@@ -42,6 +42,27 @@ func (g *guestPart) driver() string {
 	g.change(backends.KindPackages, setNVIDIA, current.Members(f, backends.KindPackages, want), backends.ValueOf(backends.PackageSpec{Installed: want}),
 		"the NVIDIA driver, as named in gpudirect.driver", g.afterStack)
 	return g.id(backends.KindPackages, setNVIDIA)
+}
+
+// nouveau plans that the kernel's own driver leaves the GPU before NVIDIA's is installed: blacklisted, also in the initial RAM
+// disk, and the guest rebooted (NVIDIA Driver Installation Guide, "Disabling Nouveau").
+func (g *guestPart) nouveau() {
+	f := g.v.Guest
+	switch {
+	case !g.asked, f.NVIDIA != nil && !g.unfinished(backends.BuildDriver), f.Nouveau == nil, !f.Nouveau.Loaded, !f.Nouveau.Renewable:
+		return
+	case len(g.Answers.GPUDirect.Driver) == 0, g.Answers.Mode != answers.GPUDirect && len(g.v.GPUs) == 0:
+		return
+	case slices.ContainsFunc(g.v.VM.IPs, func(ip string) bool { return slices.Contains(g.Options.Ourselves, ip) }):
+		return // this program runs in it
+	}
+	g.freed = true
+	g.change(backends.KindNouveau, "", f.Nouveau.Value(), backends.ValueOf(true), "the module nouveau has the GPU, and NVIDIA's driver cannot take it beside", func(c *plan.Change) {
+		c.Disrupts = []plan.Disruption{plan.GuestReboot}
+	})
+	id := g.id(backends.KindNouveau, "")
+	g.cycled, g.until, g.after = true, backends.Unknown(id), append(slices.Clone(g.after), id)
+	g.Each(g.v.Name, "is rebooted inside the run, because nouveau has its GPU: what runs in it ends; a rollback takes the blacklist away and does not reboot it again")
 }
 
 // afterStack lets what builds on the guest's RDMA stack wait for what brings it.
@@ -119,7 +140,7 @@ func (g *guestPart) sees(file, check string) bool {
 	return there || !asked
 }
 
-// lacking gives those of tools that the guest does not have; none where nobody asked.
+// lacking returns those of tools that the guest does not have; none where nobody asked.
 func (g *guestPart) lacking(tools ...string) []string {
 	if g.v.Guest.BuildTools == nil {
 		return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
 // adapters plans a PVRDMA adapter for each network of a VM; one that exists is completed, never doubled.
@@ -26,14 +27,14 @@ func (b *builder) adapters(v *draft.VM) []plan.Change {
 		wanted[n.PortGroup] = true
 		s := backends.Setting{Target: ref, Kind: backends.KindAdapter, Name: n.PortGroup}
 		c := plan.Change{Setting: s, From: current.Value(b.Inventory, s), Why: b.adapterWhy(v, n), To: backends.ValueOf(backends.AdapterSpec{
-			Type: "pvrdma", PortGroup: n.PortGroup, Switch: b.Answers.Switch.Name, Protocol: b.Answers.PVRDMA.Protocol, Start: true,
+			Type: "pvrdma", PortGroup: n.PortGroup, Switch: b.Rails[b.RailOf(n)].Switch.Name, Protocol: b.Answers.PVRDMA.Protocol, Start: true,
 		})}
 		if b.Virtual() {
-			h := b.Part(v.Host)
-			if h.Chosen == nil {
+			port := b.Port(b.Part(v.Host), n)
+			if port == nil {
 				continue // refused
 			}
-			c.To = backends.ValueOf(backends.AdapterSpec{Type: "sriov", PortGroup: n.PortGroup, Switch: b.Answers.Switch.Name, Start: true, GuestMTU: true, PF: h.Chosen.PCI})
+			c.To = backends.ValueOf(backends.AdapterSpec{Type: "sriov", PortGroup: n.PortGroup, Switch: b.Rails[b.RailOf(n)].Switch.Name, Start: true, GuestMTU: true, PF: port.PCI})
 			c.Disrupts = []plan.Disruption{plan.NoVMotion, plan.NoSnapshots, plan.NoHA}
 		}
 		out = append(out, c)
@@ -48,11 +49,16 @@ func (b *builder) adapterWhy(v *draft.VM, n answers.Adapter) string {
 	case b.Virtual() && there:
 		return "completes the existing SR-IOV adapter"
 	case b.Virtual():
-		return "ESXi gives it a free VF of the host's RDMA pNIC at power-on; the guest may change the MTU"
+		return "ESXi gives it a free VF of the host's RDMA pNIC" + b.Answers.RailLabel(n.Rail) + " at power-on; the guest may change the MTU"
 	case there:
 		return "completes the existing PVRDMA adapter"
 	}
-	return "the paravirtual RDMA adapter of this VM"
+	return "the paravirtual RDMA adapter of this VM" + b.Answers.RailLabel(n.Rail)
+}
+
+// carries tells whether a switch is that of a rail.
+func (b *builder) carries(dvs string) bool {
+	return slices.ContainsFunc(b.Rails, func(r answers.Rail) bool { return r.Switch.Name == dvs })
 }
 
 // others looks at adapters that are there and were not asked for.
@@ -74,7 +80,7 @@ func (b *builder) others(v *draft.VM, wanted map[string]bool) {
 		switch {
 		case wanted[a.PortGroup] && seen[a.PortGroup]:
 			b.Refuse(ref, "VM-NIC-PVCOUNT-016", "remove one of them", "has two PVRDMA adapters on %s", a.PortGroup)
-		case !wanted[a.PortGroup] && (a.Switch == b.Answers.Switch.Name || a.Switch == ""):
+		case !wanted[a.PortGroup] && (b.carries(a.Switch) || a.Switch == ""):
 			b.Refuse(ref, "VM-NIC-DVS-019", "name that port group in the answers, or remove the adapter",
 				"has a PVRDMA adapter on %q already; a second one would not replace it", a.PortGroup)
 		}
@@ -87,7 +93,7 @@ func (b *builder) others(v *draft.VM, wanted map[string]bool) {
 			total++
 		}
 	}
-	if low, _ := b.lowest(); count > 1 && newer("7.0.2", low) {
+	if low, _ := b.lowest(); count > 1 && low != "" && sizing.AdaptersForPVRDMA(low) == 1 {
 		b.Refuse(ref, "VM-NIC-PVCOUNT-016", "give it one, or upgrade the hosts to 7.0 U2", "would have %d PVRDMA adapters; before ESXi 7.0 U2 a VM has one (KB 328676)", count)
 	}
 	if total > 10 {

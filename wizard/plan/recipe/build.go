@@ -30,10 +30,14 @@ func Build(a *answers.Answers, inv *backends.Inventory, opts plan.Options) (*pla
 }
 
 // A builder is one way through the recipe of a mode.
-type builder struct{ *draft.Draft }
+type builder struct {
+	*draft.Draft
+	all     []*backends.Host   // that the answers name, also those that --limit leaves out
+	control map[string]control // by host, in mode pvrdma
+}
 
 func newBuilder(a *answers.Answers, inv *backends.Inventory, opts plan.Options) *builder {
-	return &builder{draft.New(a, inv, opts)}
+	return &builder{Draft: draft.New(a, inv, opts)}
 }
 
 // recipe plans what every mode does: the switch with the RDMA pNIC of each host (or the card that a VM has whole), an
@@ -45,7 +49,7 @@ func (b *builder) recipe(hosts func()) {
 	if b.Whole() {
 		b.cards()
 	} else {
-		b.fabric()
+		b.fabrics()
 	}
 	hosts()
 	b.otherTraffic()

@@ -17,7 +17,7 @@ func Choose(a *answers.Answers, inv *backends.Inventory) map[string]string {
 			continue
 		}
 		b := newBuilder(a, inv, plan.Options{})
-		if n := b.chooseNIC(&draft.Host{Host: h}); n != nil {
+		if n := b.rail(0).chooseNIC(&draft.Host{Host: h}); n != nil {
 			picks[name] = n.Device
 		}
 	}

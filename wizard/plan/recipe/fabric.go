@@ -16,39 +16,38 @@ import (
 
 const discovery = "lldp listen" // names the switch port of each pNIC and sends nothing
 
-// fabric plans the DVS, its port groups and the hosts' membership, and gives the ids that a VM waits for: those of
-// all hosts, and by host.
-func (b *builder) fabric() {
-	sw := b.Inventory.Switch(b.Answers.Switch.Name)
-	if sw != nil && sw.Datacenter != "" && sw.Datacenter != b.datacenter() && len(b.Hosts) > 0 {
-		b.Refuse(backends.SwitchRef(sw.Name), "DVS-EXIST-001", "choose another switch.name", "a switch of this name is in datacenter %s", sw.Datacenter)
+// fabric plans the DVS of a rail, its port groups and the hosts' membership.
+func (r *rail) fabric() {
+	sw := r.Inventory.Switch(r.want.Switch.Name)
+	if sw != nil && sw.Datacenter != "" && sw.Datacenter != r.datacenter() && len(r.Hosts) > 0 {
+		r.Refuse(backends.SwitchRef(sw.Name), "DVS-EXIST-001", "choose another switch.name", "a switch of this name is in datacenter %s", sw.Datacenter)
 		return
 	}
-	before := len(b.Plan.Changes)
-	b.dvs(sw)
-	for _, pg := range b.Answers.PortGroups() {
-		b.portGroup(sw, pg)
+	before := len(r.Plan.Changes)
+	r.dvs(sw)
+	for _, pg := range r.view.PortGroups() {
+		r.portGroup(sw, pg)
 	}
-	for _, h := range b.Hosts {
-		b.member(sw, h)
+	for _, h := range r.Hosts {
+		r.member(sw, h)
 	}
-	if len(b.Plan.Changes) > before && sw != nil {
-		b.shared(sw)
+	if len(r.Plan.Changes) > before && sw != nil {
+		r.shared(sw)
 	}
 }
 
 // shared refuses to edit a switch that rdma-setup did not create and that is in use: the edit would remove uplinks,
 // change the MTU or turn off NIOC for the other traffic.
-func (b *builder) shared(sw *backends.Switch) {
+func (r *rail) shared(sw *backends.Switch) {
 	if sw.Ours() {
 		return
 	}
 	var why []string
-	if len(sw.VMKs) > 0 {
-		why = append(why, "vmknics "+strings.Join(sw.VMKs, ", "))
+	if others := r.otherVMKs(sw); len(others) > 0 {
+		why = append(why, "vmknics "+strings.Join(others, ", "))
 	}
 	for _, pg := range sw.PortGroups {
-		if p := b.Inventory.PortGroup(pg); p != nil && p.Uplink || slices.Contains(b.Answers.PortGroups(), pg) {
+		if p := r.Inventory.PortGroup(pg); p != nil && p.Uplink || slices.Contains(r.view.PortGroups(), pg) {
 			continue
 		}
 		why = append(why, "the port group "+pg)
@@ -69,9 +68,23 @@ func (b *builder) shared(sw *backends.Switch) {
 		}
 	}
 	if len(why) > 0 {
-		b.Refuse(backends.SwitchRef(sw.Name), "DVS-EXIST-001", "choose another switch.name, such as "+b.freeName(sw.Name)+": a switch for RDMA only is then created",
+		r.Refuse(backends.SwitchRef(sw.Name), "DVS-EXIST-001", "choose another switch.name, such as "+r.freeName(sw.Name)+": a switch for RDMA only is then created",
 			"was not created by rdma-setup and carries %s; it is not changed", strings.Join(why, "; "))
 	}
+}
+
+// otherVMKs are the vmknics on a switch, without those that this program creates for PVRDMA.
+func (r *rail) otherVMKs(sw *backends.Switch) []string {
+	within := r.Answers.PVRDMA.VMKNic.Range()
+	return slices.DeleteFunc(slices.Clone(sw.VMKs), func(name string) bool {
+		i := strings.LastIndex(name, "/")
+		h := r.Inventory.Host(name[:max(0, i)])
+		if h == nil {
+			return false
+		}
+		k := h.VMK(name[i+1:])
+		return k != nil && within.Holds(k)
+	})
 }
 
 // freeName proposes a switch name that nobody has.
@@ -89,24 +102,24 @@ func (b *builder) freeName(taken string) string {
 }
 
 // dvs plans the switch itself.
-func (b *builder) dvs(sw *backends.Switch) {
-	want := b.Answers.Switch
+func (r *rail) dvs(sw *backends.Switch) {
+	want := r.want.Switch
 	set := backends.Setting{Target: backends.SwitchRef(want.Name), Kind: backends.KindSwitch}
 	if sw == nil {
 		if want.MTU > 9000 {
-			b.Refuse(set.Target, "DVS-MTU-006", "set switch.mtu to 9000", "MTU %d: every switch version supports 9000 bytes", want.MTU)
+			r.Refuse(set.Target, "DVS-MTU-006", "set switch.mtu to 9000", "MTU %d: every switch version supports 9000 bytes", want.MTU)
 		}
-		b.Add(plan.Change{Setting: set, To: backends.ValueOf(backends.SwitchSpec{
-			Datacenter: b.datacenter(), Version: b.newVersion(), Uplinks: want.Uplinks, MTU: want.MTU, Discovery: discovery,
-		}), Why: b.switchWhy() + uplinksWhy(want.Uplinks) + ", Network I/O Control off"})
-		b.Note("the number of uplinks is that of the pNICs of a host, not of VMs as in VMware's Bitfusion guide; RDMA allows one active uplink (VMware, PVRDMA Support)")
+		r.Add(plan.Change{Setting: set, To: backends.ValueOf(backends.SwitchSpec{
+			Datacenter: r.datacenter(), Version: r.newVersion(), Uplinks: want.Uplinks, MTU: want.MTU, Discovery: discovery,
+		}), Why: r.switchWhy() + uplinksWhy(want.Uplinks) + ", Network I/O Control off"})
+		r.Note("the number of uplinks is that of the pNICs of a host, not of VMs as in VMware's Bitfusion guide; RDMA allows one active uplink (VMware, PVRDMA Support)")
 		return
 	}
 	to := current.Switch(sw)
 	why := []string{}
 	if to.MTU < want.MTU {
 		if sw.MTUMax > 0 && want.MTU > sw.MTUMax {
-			b.Refuse(set.Target, "DVS-MTU-006", fmt.Sprintf("set switch.mtu to %d or less", sw.MTUMax), "MTU %d is more than the switch supports (%d)", want.MTU, sw.MTUMax)
+			r.Refuse(set.Target, "DVS-MTU-006", fmt.Sprintf("set switch.mtu to %d or less", sw.MTUMax), "MTU %d is more than the switch supports (%d)", want.MTU, sw.MTUMax)
 		}
 		to.MTU = want.MTU
 		why = append(why, fmt.Sprintf("guests send frames of %d bytes", want.MTU))
@@ -119,9 +132,9 @@ func (b *builder) dvs(sw *backends.Switch) {
 		to.NIOC = false
 		why = append(why, "Network I/O Control does not apply to RDMA and prevents SR-IOV")
 	} else if sw.NIOC {
-		b.Note("%s has Network I/O Control on; rdma-setup did not create the switch and leaves it on, but it does not apply to RDMA traffic", sw.Name)
+		r.Note("%s has Network I/O Control on; rdma-setup did not create the switch and leaves it on, but it does not apply to RDMA traffic", sw.Name)
 	}
-	to.Version = b.upgrade(sw)
+	to.Version = r.upgrade(sw)
 	c := plan.Change{Setting: set, From: backends.ValueOf(current.Switch(sw)), Why: strings.Join(why, "; ")}
 	if to.Version != sw.Version {
 		c.Irreversible = "a DVS version cannot be lowered, and older hosts can no longer join (KB 434420)"
@@ -130,12 +143,12 @@ func (b *builder) dvs(sw *backends.Switch) {
 	c.To = backends.ValueOf(to)
 	if to.MTU != sw.MTU {
 		c.Disrupts = []plan.Disruption{plan.UplinkFlap}
-		b.Note("a new MTU of %s takes its uplinks down and up on every member (KB 419088); vCenter may roll the change back automatically", sw.Name)
+		r.Note("a new MTU of %s takes its uplinks down and up on every member (KB 419088); vCenter may roll the change back automatically", sw.Name)
 	}
 	if to.MTU != sw.MTU || to.Uplinks != len(sw.Uplinks) {
-		c.Within = b.pvrdmaOff(sw, "", "the MTU or the uplinks of "+sw.Name+" change")
+		c.Within = r.pvrdmaOff(sw, "", "the MTU or the uplinks of "+sw.Name+" change")
 	}
-	b.Add(c)
+	r.Add(c)
 }
 
 func (b *builder) switchWhy() string {
@@ -154,16 +167,16 @@ func uplinksWhy(n int) string {
 
 // newVersion is the version asked for, or the newest that vCenter offers and all hosts carry (rules: QueryAvailableDvsSpec,
 // version <= lowest member).
-func (b *builder) newVersion() string {
-	ref := backends.SwitchRef(b.Answers.Switch.Name)
-	offered := b.Inventory.VCenter.DVSVersions
-	low, host := b.lowest()
-	if v := b.Answers.Switch.Version; v != "" {
+func (r *rail) newVersion() string {
+	ref := backends.SwitchRef(r.want.Switch.Name)
+	offered := r.Inventory.VCenter.DVSVersions
+	low, host := r.lowest()
+	if v := r.want.Switch.Version; v != "" {
 		switch {
 		case len(offered) > 0 && !slices.Contains(offered, v):
-			b.Refuse(ref, "DVS-VERSION-002", "choose one of: "+strings.Join(offered, ", "), "vCenter does not offer version %s", v)
+			r.Refuse(ref, "DVS-VERSION-002", "choose one of: "+strings.Join(offered, ", "), "vCenter does not offer version %s", v)
 		case newer(v, low):
-			b.Refuse(ref, "DVS-VERSION-002", "leave switch.version empty for the newest that all hosts support", "version %s is newer than ESXi %s of %s", v, low, host)
+			r.Refuse(ref, "DVS-VERSION-002", "leave switch.version empty for the newest that all hosts support", "version %s is newer than ESXi %s of %s", v, low, host)
 		}
 		return v
 	}
@@ -173,40 +186,55 @@ func (b *builder) newVersion() string {
 			best = v
 		}
 	}
-	if len(offered) == 0 && len(b.Hosts) > 0 {
+	r.limits(best, offered)
+	if len(offered) == 0 && len(r.Hosts) > 0 {
 		why := "the list is empty"
-		if i := slices.IndexFunc(b.Inventory.Gaps, func(g backends.Gap) bool { return g.What == backends.GapDVSVersions }); i >= 0 {
-			why = b.Inventory.Gaps[i].Why
+		if i := slices.IndexFunc(r.Inventory.Gaps, func(g backends.Gap) bool { return g.What == backends.GapDVSVersions }); i >= 0 {
+			why = r.Inventory.Gaps[i].Why
 		}
-		b.Refuse(ref, "DVS-VERSION-002", "name a version as switch.version", "the versions that vCenter offers could not be read: %s", why)
+		r.Refuse(ref, "DVS-VERSION-002", "name a version as switch.version", "the versions that vCenter offers could not be read: %s", why)
 		return ""
 	}
-	if best == "" && len(b.Hosts) > 0 {
-		b.Refuse(ref, "DVS-VERSION-002", "name a version as switch.version, or upgrade the hosts",
+	if best == "" && len(r.Hosts) > 0 {
+		r.Refuse(ref, "DVS-VERSION-002", "name a version as switch.version, or upgrade the hosts",
 			"no version that vCenter offers (%s) is supported by all hosts; the oldest is ESXi %s of %s", strings.Join(offered, ", "), low, host)
 	}
 	return best
 }
 
+// limits notes the host of a mixed site for which a switch gets an older version than others would carry.
+func (r *rail) limits(version string, offered []string) {
+	low, host := r.lowest()
+	for _, h := range r.Hosts {
+		if !newer(h.Version, low) {
+			continue
+		}
+		if i := slices.IndexFunc(offered, func(v string) bool { return newer(v, version) && !newer(v, h.Version) }); i >= 0 && version != "" {
+			r.Note("%s gets version %s, because %s runs ESXi %s; %s and others carry newer ones", r.want.Switch.Name, version, host, low, h.Name)
+			return
+		}
+	}
+}
+
 // upgrade is the version that an existing switch shall have: its own, unless a newer one was asked for by name.
-func (b *builder) upgrade(sw *backends.Switch) string {
+func (r *rail) upgrade(sw *backends.Switch) string {
 	ref := backends.SwitchRef(sw.Name)
-	low, host := b.lowest()
+	low, host := r.lowest()
 	to := sw.Version
-	switch v := b.Answers.Switch.Version; {
+	switch v := r.want.Switch.Version; {
 	case v == "" || v == sw.Version:
 	case newer(sw.Version, v):
-		b.Refuse(ref, "DVS-VERSION-002", "set switch.version to "+sw.Version+" or leave it empty", "has version %s; it cannot be lowered to %s", sw.Version, v)
+		r.Refuse(ref, "DVS-VERSION-002", "set switch.version to "+sw.Version+" or leave it empty", "has version %s; it cannot be lowered to %s", sw.Version, v)
 	default:
 		to = v
 	}
-	if len(b.Hosts) > 0 && newer(to, low) {
-		b.Refuse(ref, "DVS-VERSION-002", "upgrade that host, remove it from the answers, or choose another switch.name", "version %s is newer than ESXi %s of %s", to, low, host)
+	if len(r.Hosts) > 0 && newer(to, low) {
+		r.Refuse(ref, "DVS-VERSION-002", "upgrade that host, remove it from the answers, or choose another switch.name", "version %s is newer than ESXi %s of %s", to, low, host)
 	}
 	return to
 }
 
-// lowest gives the oldest ESXi version among the hosts, and a host that has it.
+// lowest returns the oldest ESXi version among the hosts, and a host that has it.
 func (b *builder) lowest() (ver, host string) { return b.Oldest.Version, b.Oldest.Name }
 
 func oldest(hosts []*draft.Host) *backends.Host {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rdma-setup/rdma-setup/assets"
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
@@ -25,9 +26,15 @@ func (b *builder) assign(h *draft.Host) {
 		}
 	}
 	if len(b.Answers.GPUDirect.GPUs) > 0 {
+		if len(on) > 0 && !b.boardTakes(h) {
+			return
+		}
 		for _, v := range on {
 			b.gpusNamed(h, v)
 		}
+		return
+	}
+	if !b.boardTakes(h) {
 		return
 	}
 	var free []*backends.GPU
@@ -39,7 +46,7 @@ func (b *builder) assign(h *draft.Host) {
 		case i >= 0:
 			on[i].GPUs = append(on[i].GPUs, g)
 		case o != nil:
-			taken = append(taken, fmt.Sprintf("%s belongs to %s", g.PCI, o.Name))
+			taken = append(taken, fmt.Sprintf("%s belongs to %s", g.PCI, ownerName(o)))
 		case g.Vendor != nvidia:
 			taken = append(taken, fmt.Sprintf("%s is not an NVIDIA GPU", g.PCI))
 		case !g.Capable:
@@ -47,6 +54,10 @@ func (b *builder) assign(h *draft.Host) {
 		default:
 			free = append(free, g)
 		}
+	}
+	if b.Answers.Several() && b.peers() {
+		b.share(h, on, free)
+		free = nil
 	}
 	for _, g := range free {
 		if len(on) > 0 {
@@ -62,14 +73,39 @@ func (b *builder) assign(h *draft.Host) {
 	}
 }
 
-// ranked gives the GPUs of a host, those nearest to the RDMA card first.
+// boardTakes refuses whole GPUs of an HGX board. NVIDIA AI Enterprise 8.0, "NVIDIA NVSwitch", Limitations; release 9.0 does
+// not repeat it, so that --skip goes on.
+func (b *builder) boardTakes(h *draft.Host) bool {
+	if h.Baseboard == nil {
+		return true
+	}
+	before := len(b.Refusals)
+	offer := "the host offers none: install the NVIDIA vGPU Manager"
+	for _, p := range h.Profiles {
+		if slices.ContainsFunc(h.GPUs, func(g backends.GPU) bool {
+			m, known := assets.GPUByID(g.Vendor, g.Device)
+			return known && m.Framebuffer == sizing.ProfileGB(p)
+		}) {
+			offer = p
+		}
+	}
+	b.Object(backends.HostRef(h.Name), "HOST-GPU-GFX-018",
+		fmt.Sprintf("give the VM vGPUs with the whole memory of a GPU (%s), up to %d, in one vendor device group (vSphere 8: Nvidia:%d@PROFILE%%NVLink; vSphere 9: a DirectPath profile)", offer, h.Baseboard.GPUs, h.Baseboard.GPUs),
+		"%s: GPU passthrough is not supported on systems with NVSwitch under VMware vSphere (NVIDIA AI Enterprise 8.0, NVIDIA NVSwitch, limitations)", h.Baseboard)
+	return len(b.Refusals) == before
+}
+
+// ranked returns the GPUs of a host, those nearest to the RDMA card first.
 func (b *builder) ranked(h *draft.Host, on []*draft.VM) []*backends.GPU {
 	var out []*backends.GPU
 	for i := range h.GPUs {
 		out = append(out, &h.GPUs[i])
 	}
 	if len(on) > 0 {
-		nic := b.cardOf(h, on[0])
+		nic := ""
+		if b.peers() {
+			nic = b.cardOf(h, on[0])
+		}
 		order := []string{"yes", "doubtful", "unknown", "no"}
 		slices.SortStableFunc(out, func(x, y *backends.GPU) int {
 			nx, _ := backends.Near(x.Path(), h.Bridges(nic))
@@ -95,6 +131,9 @@ func (b *builder) cardOf(h *draft.Host, v *draft.VM) string {
 func (b *builder) gpusNamed(h *draft.Host, v *draft.VM) {
 	ref := backends.VMRef(v.Name)
 	list, ok := b.Answers.GPUDirect.GPUs[v.Wish.Name]
+	if !ok && !b.peers() {
+		return // it has a PVRDMA adapter alone
+	}
 	if !ok {
 		b.Refuse(ref, "", "name its GPUs, or remove it from vms", "gpudirect.gpus names GPUs for other VMs and none for this one")
 		return
@@ -111,7 +150,7 @@ func (b *builder) gpusNamed(h *draft.Host, v *draft.VM) {
 		}
 		g := &h.GPUs[i]
 		if o := b.owner(h, g.PCI); o != nil && o != v.VM {
-			b.Refuse(ref, "HOST-PT-FREE-014", "take it out of that VM, or name another GPU", "the GPU at %s belongs to %s (%s)", g.PCI, o.Name, o.Power)
+			b.Refuse(ref, "HOST-PT-FREE-014", takeFrom(o)+", or name another GPU in gpudirect.gpus", "the GPU at %s belongs to %s", g.PCI, ownerName(o))
 			continue
 		}
 		v.GPUs = append(v.GPUs, g)
@@ -120,7 +159,7 @@ func (b *builder) gpusNamed(h *draft.Host, v *draft.VM) {
 
 // devices plans the passed-through devices of a VM, its VMX keys, and what must not be on with them.
 func (b *builder) devices(v *draft.VM) []plan.Change {
-	if !b.takesDevices(v) {
+	if len(v.GPUs) == 0 && v.Card == nil && !b.peers() || !b.takesDevices(v) {
 		return nil
 	}
 	ref := backends.VMRef(v.Name)
@@ -155,9 +194,9 @@ func (b *builder) device(v *draft.VM, pci, vendor, dev, what string) plan.Change
 func (b *builder) takesDevices(v *draft.VM) bool {
 	ref, before := backends.VMRef(v.Name), len(b.Refusals)
 	for _, d := range v.Devices {
-		if d.Backing == backends.VGPUBacking {
+		if d.Backing == backends.VGPUBacking && b.peers() {
 			b.Refuse(ref, "HOST-GPU-GFX-018", "take the vGPU out first, or use mode pvrdma, where NCCL runs without GPUDirect (NCCL_NET_GDR_LEVEL=LOC)",
-				"has the vGPU %s: it does not support peer-to-peer with an RDMA card", d.Profile)
+				"has the vGPU %s: NVIDIA documents GPUDirect RDMA for some vGPUs (AI Enterprise, GPUDirect RDMA and GPUDirect Storage), but only whole GPUs are set up here", d.Profile)
 		}
 	}
 	if v.Snapshots > 0 {
@@ -173,9 +212,10 @@ func (b *builder) takesDevices(v *draft.VM) bool {
 			n++
 		}
 	}
-	if v.Card != nil {
+	switch {
+	case v.Card != nil:
 		n++
-	} else {
+	case b.Virtual():
 		n += len(v.Nets)
 	}
 	if limit := sizing.PassthroughLimit(v.Hardware, !newer("8.0.1", b.Part(v.Host).Version)); n > limit {

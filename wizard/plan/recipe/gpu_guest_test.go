@@ -87,7 +87,7 @@ func TestTheWayToGPUMemory(t *testing.T) {
 	}
 }
 
-// held gives what is left of a list without one.
+// held returns what is left of a list without one.
 func held(list []string, without string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return s == without })
 }
@@ -253,5 +253,52 @@ func TestSoftwareFromFiles(t *testing.T) {
 		if len(c.want) == 2 && !slices.Contains(p.Change(guestID("vm-01", backends.KindBuild, "perftest")).After, guestID("vm-01", backends.KindBuild, "nvidia")) {
 			t.Errorf("%s: perftest does not wait for the driver", name)
 		}
+	}
+}
+
+// Where nouveau has the GPU, the guest is rebooted without it before anything else is done inside it, and what lives in the kernel
+// is read after that; nothing of it where the driver is there, Secure Boot refuses it, or the program runs in that guest.
+func TestNouveauIsKeptFromTheGPU(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit  func(g *backends.Guest, o *plan.Options, inv *backends.Inventory)
+		check string // that refuses; "-" where nothing of nouveau is planned, "" where it is
+	}{
+		"planned":            {func(*backends.Guest, *plan.Options, *backends.Inventory) {}, ""},
+		"half done":          {func(g *backends.Guest, _ *plan.Options, _ *backends.Inventory) { g.Nouveau.Kept = true }, ""},
+		"no initramfs-tools": {func(g *backends.Guest, _ *plan.Options, _ *backends.Inventory) { g.Nouveau.Renewable = false }, "GST-NVSMI-027"},
+		"Secure Boot":        {func(g *backends.Guest, _ *plan.Options, _ *backends.Inventory) { g.SecureBoot = is(true) }, "GST-SECBOOT-033"},
+		"our own guest": {func(_ *backends.Guest, o *plan.Options, inv *backends.Inventory) {
+			inv.VM("vm-01").IPs, o.Ourselves = []string{"10.9.9.9"}, []string{"10.9.9.9"}
+		}, "GST-NVSMI-027"},
+		"the driver is there": {func(g *backends.Guest, _ *plan.Options, _ *backends.Inventory) {
+			g.NVIDIA = &backends.NVIDIA{Driver: "570.86.15", DMABuf: true}
+		}, "-"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inv := newGPUs(1)
+			a, o := gpuAnswers(inv), plan.Options{}
+			g := &inv.Guests[0]
+			g.NVIDIA, g.Loaded, g.Nouveau, a.GPUDirect.Driver = nil, append(g.Loaded, "nouveau"), &backends.Nouveau{Loaded: true, Renewable: true}, []string{"nvidia-headless-570-server-open"}
+			c.edit(g, &o, inv)
+			if c.check != "" && c.check != "-" {
+				if all := refusals(t, a, inv, o); all[0].Check != c.check {
+					t.Errorf("%+v", all)
+				}
+				return
+			}
+			p := mustBuild(t, a, inv, o)
+			id := guestID("vm-01", backends.KindNouveau, "")
+			change := p.Change(id)
+			if c.check == "-" {
+				if change != nil {
+					t.Errorf("planned: %+v", change)
+				}
+				return
+			}
+			driver, modules := p.Change(guestID("vm-01", backends.KindPackages, "nvidia")), p.Change(guestID("vm-01", backends.KindModules, "rdma"))
+			if change == nil || change.From != g.Nouveau.Value() || !slices.Contains(change.Disrupts, plan.GuestReboot) || driver == nil || !slices.Contains(driver.After, id) || modules == nil || modules.From.Known() {
+				t.Fatalf("%+v\n%+v\n%+v", change, driver, modules)
+			}
+		})
 	}
 }

@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -54,23 +55,30 @@ func (b *builder) keys(v *draft.VM) []plan.Change {
 		key(KeyUse64, "TRUE", "large BARs need 64-bit MMIO, which takes EFI firmware")
 		key(KeySize64, strconv.Itoa(size), why)
 	}
-	if b.Answers.GPUDirect.AllowP2P {
+	if b.peers() && b.Answers.GPUDirect.AllowP2P {
 		key(KeyP2P, "TRUE", "lets devices of one VM access each other's memory (VMware: Scaling HPC and ML with GPUDirect RDMA on vSphere 6.7)")
 	}
-	if b.Answers.GPUDirect.RelaxACS {
+	if b.peers() && b.Answers.GPUDirect.RelaxACS {
 		key(KeyACS, "TRUE", "lets them do so through the PCIe switch that both are on (NVIDIA GPU Operator: GPUDirect RDMA)")
 	}
 	return out
 }
 
-// window gives the size of the MMIO window in GB and where it is from; 0 where none is needed or none can be given. A
+// peers reports whether the RDMA device in a VM can reach the memory of its GPUs: a PVRDMA adapter is no PCI device of the
+// host (RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA, NVIDIA/Mellanox, 2019: NCCL_IB_GDR_LEVEL=0).
+func (b *builder) peers() bool { return b.Answers.Mode == answers.GPUDirect }
+
+// window returns the size of the MMIO window in GB and where it is from; 0 where none is needed or none can be given. A
 // larger one that is there stays, unless the answers give a number.
 func (b *builder) window(v *draft.VM, now string) (int, string) {
 	ref, chosen := backends.VMRef(v.Name), b.Answers.GPUDirect.MMIO
 	var list []sizing.GPUCount
 	for _, g := range v.GPUs {
-		c := sizing.CountOf(g.Vendor, g.Device, g.Model, g.MemoryMB)
-		if i := slices.IndexFunc(list, func(o sizing.GPUCount) bool { return o.Model == c.Model && o.FramebufferGB == c.FramebufferGB }); i >= 0 {
+		c := sizing.CountOf(g, b.Answers.GPUDirect.Models)
+		c.BAR1MB = cmp.Or(b.Inventory.BAR1(g.Vendor, g.Device), c.BAR1MB)
+		if i := slices.IndexFunc(list, func(o sizing.GPUCount) bool {
+			return o.Model == c.Model && o.FramebufferGB == c.FramebufferGB && o.BAR1MB == c.BAR1MB
+		}); i >= 0 {
 			list[i].Count++
 			continue
 		}
@@ -89,7 +97,7 @@ func (b *builder) window(v *draft.VM, now string) (int, string) {
 		b.Each(v.Name, "the MMIO window of %d GB is taken from the answers without a check: %v", chosen.GB(), err)
 		return chosen.GB(), fmt.Sprintf("%d GB, as the answers say", chosen.GB())
 	case err != nil:
-		b.Refuse(ref, "VM-MMIO-SIZE-024", "find its BAR1 (nvidia-smi -q, or vmware.log of a VM that has it) and set gpudirect.mmio to a power of two in GB above the sum",
+		b.Refuse(ref, "VM-MMIO-SIZE-024", "state the sizes of the model in gpudirect.models, as {10de:2fff: {framebuffer: 48, bar: 64}} (nvidia-smi -q, or vmware.log of a VM that has it), or set gpudirect.mmio to a power of two in GB above the sum",
 			"the MMIO window cannot be worked out: %v", err)
 		return 0, ""
 	case v.Firmware != "efi" && w.Needed:
@@ -106,6 +114,9 @@ func (b *builder) window(v *draft.VM, now string) (int, string) {
 	if err := w.Check(size); err != nil {
 		b.Object(ref, "VM-MMIO-SIZE-024", fmt.Sprintf("set gpudirect.mmio to kb, which gives %d; with --skip VM-MMIO-SIZE-024 it is written anyway, and the VM will not power on", w.KB),
 			"gpudirect.mmio %s: %v", chosen, err)
+	}
+	if w.Warning != "" {
+		b.Each(v.Name, "%s", w.Warning)
 	}
 	if n, err := strconv.Atoi(strings.TrimSpace(now)); err == nil && chosen.GB() == 0 && n > size && w.Check(n) == nil {
 		return n, "it is larger than needed and stays"

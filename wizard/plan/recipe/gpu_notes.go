@@ -3,6 +3,7 @@ package recipe
 import (
 	"cmp"
 	"fmt"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"slices"
 	"strings"
 
@@ -21,18 +22,24 @@ func (b *builder) gpuCosts() {
 		b.Note("a VM with passed-through devices loses: %s", lost)
 	}
 	for _, v := range b.VMs {
-		b.reach(v)
+		if b.peers() && b.Answers.Several() {
+			b.reachRails(v)
+		} else if b.peers() {
+			b.reach(v)
+		} else if len(v.GPUs) > 0 {
+			b.Each(v.Name, "data of its GPUs goes through host memory: a PVRDMA adapter has no way to GPU memory (NCCL_NET_GDR_LEVEL=LOC)")
+		}
 		b.room(v)
 		b.policies(v)
 	}
 	if !b.Answers.Confirmed.Above4G {
 		b.Note("\"Above 4G decoding\" must be on in the BIOS of these hosts. It cannot be detected (confirmed.above_4g); if it is off, the VMs do not power on")
 	}
-	if b.Answers.GPUDirect.AllowP2P && !b.Answers.GPUDirect.RelaxACS {
+	if b.peers() && b.Answers.GPUDirect.AllowP2P && !b.Answers.GPUDirect.RelaxACS {
 		b.Note("relax_acs is off: peer-to-peer then takes ATS on the RDMA card (gpudirect.ats; a host reboot, also for a card that is passed through) and switches whose ACS lets translated requests by (NVIDIA, ATS)")
 	}
-	if b.Whole() && b.Answers.QoS.Lossless != "none" && b.Answers.QoS.Lossless != "" {
-		b.Note("qos.lossless %s is not set on a card that is passed through to a VM: set it in the guest (mlnx_qos)", b.Answers.QoS.Lossless)
+	if b.Whole() && b.Answers.QoS.Lossless == answers.LosslessPause {
+		b.Note("qos.lossless pause is not set on a card that is passed through to a VM: set it in the guest (ethtool -A)")
 	}
 }
 
@@ -43,18 +50,24 @@ func (b *builder) reach(v *draft.VM) {
 	if nic == "" || len(v.GPUs) == 0 {
 		return
 	}
-	can := 0
+	can, hopeless := 0, true
 	var far []string
 	for _, g := range v.GPUs {
 		near, _ := backends.Near(g.Path(), h.Bridges(nic))
-		if p := near.PeerToPeer(); p == "yes" {
+		p := near.PeerToPeer()
+		if hopeless = hopeless && p == "no"; p == "yes" {
 			can++
 		} else {
 			far = append(far, fmt.Sprintf("%s (%s: %s)", g.PCI, near, map[string]string{"doubtful": "doubtful", "no": "no peer-to-peer", "unknown": "not known"}[p]))
 		}
 	}
+	assigned := b.has(v, nic) && !slices.ContainsFunc(v.GPUs, func(g *backends.GPU) bool { return !b.has(v, g.PCI) })
 	switch {
 	case len(far) == 0:
+	case hopeless && !assigned: // before hosts reboot for it
+		b.Object(backends.VMRef(v.Name), "HOST-GPU-ROOT-016",
+			"name a GPU below the root port of the card in gpudirect.gpus (rdma-setup discover ranks the pairs), or move the card to another slot; with --skip HOST-GPU-ROOT-016 the GPU is assigned anyway, and its data goes through host memory",
+			"no GPU of this VM can reach the RDMA card at %s by peer-to-peer: %s (NVIDIA GPU Operator, GPUDirect RDMA: both below one PCIe root complex)", nic, strings.Join(far, ", "))
 	case can == 0:
 		b.Each(v.Name, "NO GPU of this VM is certain to reach the RDMA card at %s by peer-to-peer: %s. Data goes through host memory. No setting changes that, only another slot (rdma-setup discover ranks the pairs)",
 			nic, strings.Join(far, ", "))

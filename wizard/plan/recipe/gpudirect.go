@@ -65,17 +65,25 @@ func (b *builder) chooseCard(h *draft.Host, v *draft.VM) *backends.PCIDevice {
 			return &cards[i]
 		}
 	}
+	if h.LeadsToNVSwitch(b.Answers.NIC.Device) {
+		b.Refuse(backends.HostRef(h.Name), "HOST-PT-FREE-014", "name another card by nic.device",
+			"the ConnectX-7 function at %s may lead to the NVSwitches of the %s: only its VPD (SMDL=SW_MNG) would tell, which vSphere does not show", b.Answers.NIC.Device, h.Baseboard)
+		return nil
+	}
 	quiet := newBuilder(b.Answers, b.Inventory, b.Options)
-	nic := quiet.chooseNIC(h)
+	nic := quiet.rail(0).chooseNIC(h)
 	if nic == nil {
 		if c := b.passedOn(h, cards); c != nil {
 			return c
 		}
+		if b.cardElsewhere(h, cards) {
+			return nil
+		}
 	}
-	if nic = b.chooseNIC(h); nic == nil {
+	if nic = b.rail(0).chooseNIC(h); nic == nil {
 		return nil
 	}
-	h.Chosen = nic
+	h.Takes(0, 1, nic)
 	i := slices.IndexFunc(cards, func(c backends.PCIDevice) bool { return strings.EqualFold(c.Address, nic.PCI) })
 	if i < 0 {
 		b.Refuse(backends.HostRef(h.Name), "HOST-PT-ACTIVE-013", "choose a port of a ConnectX card", "%s at %s is not in the host's list of PCI devices", nic.Device, nic.PCI)
@@ -99,6 +107,40 @@ func (b *builder) passedOn(h *draft.Host, cards []backends.PCIDevice) *backends.
 		return nil
 	}
 	return free[0]
+}
+
+// cardElsewhere refuses a host whose RDMA card belongs to a VM that the answers do not give it to: while that VM has it,
+// the card is no pNIC, and so it has neither speed nor link to compare.
+func (b *builder) cardElsewhere(h *draft.Host, cards []backends.PCIDevice) bool {
+	for _, c := range cards {
+		if strings.Contains(b.Answers.NIC.Device, ":") && !strings.EqualFold(b.Answers.NIC.Device, c.Address) {
+			continue
+		}
+		if o := b.owner(h, c.Address); o != nil {
+			b.Refuse(backends.HostRef(h.Name), "HOST-PT-FREE-014", takeFrom(o)+", or name another card by nic.device",
+				"the RDMA card at %s belongs to %s", c.Address, ownerName(o))
+			return true
+		}
+	}
+	return false
+}
+
+// ownerName names a VM that has a device: its name, power state and folder.
+func ownerName(v *backends.VM) string {
+	state := map[string]string{"poweredOn": "powered on", "poweredOff": "powered off"}[v.Power]
+	if i := strings.LastIndexByte(v.Path, '/'); i > 0 {
+		return fmt.Sprintf("%s (%s, in %s)", v.Name, cmp.Or(state, v.Power), v.Path[:i])
+	}
+	return fmt.Sprintf("%s (%s)", v.Name, cmp.Or(state, v.Power))
+}
+
+// takeFrom says how a device becomes free. A VM's PCI devices can be removed only while it is off (vSphere Virtual Machine
+// Administration, "Add a PCI Device to a Virtual Machine").
+func takeFrom(v *backends.VM) string {
+	if v.Power == "poweredOff" {
+		return "remove the device from " + v.Name
+	}
+	return "shut " + v.Name + " down and remove the device from it"
 }
 
 // has tells whether a VM has a device already.

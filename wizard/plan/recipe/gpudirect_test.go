@@ -166,6 +166,9 @@ func TestGPUDirectRefusals(t *testing.T) {
 		"a vGPU (RDG Kubernetes with vGPU and PVRDMA)": {func(inv *backends.Inventory, _ *answers.Answers) {
 			inv.VMs[0].Devices = []backends.AssignedDevice{{Backing: "vgpu", Profile: "grid_a100-40c"}}
 		}, "HOST-GPU-GFX-018", "grid_a100-40c"},
+		"no tool that sets PFC": {func(inv *backends.Inventory, a *answers.Answers) {
+			a.QoS.Lossless, inv.Guests[0].NoQoSTool = answers.LosslessPFC, true
+		}, "GST-QOS-035", "neither mlnx_qos nor dcb"},
 		"no IOMMU": {func(inv *backends.Inventory, _ *answers.Answers) {
 			for k := range inv.Hosts[0].PCI {
 				inv.Hosts[0].PCI[k].Capable = false
@@ -178,7 +181,16 @@ func TestGPUDirectRefusals(t *testing.T) {
 			other := newVM(9, "esx-01")
 			other.Devices = []backends.AssignedDevice{{PCI: nearGPU, Backing: "fixed"}, {PCI: farGPU, Backing: "fixed"}}
 			inv.VMs = append(inv.VMs, other)
-		}, "HOST-PT-FREE-014", "belongs to vm-09"},
+		}, "HOST-PT-FREE-014", "belongs to vm-09 (powered on"},
+		"the card belongs to another VM": {func(inv *backends.Inventory, _ *answers.Answers) {
+			other := newVM(9, "esx-01")
+			other.Path, other.Power, other.Devices = "/DC/vm/Rendering/vm-09", "poweredOff", []backends.AssignedDevice{{PCI: portCX5, Backing: "fixed"}}
+			inv.VMs = append(inv.VMs, other)
+			inv.Hosts[0].NICs = slices.DeleteFunc(inv.Hosts[0].NICs, func(n backends.NIC) bool { return n.PCI == portCX5 })
+		}, "HOST-PT-FREE-014", "the RDMA card at 0000:3b:00.0 belongs to vm-09 (powered off, in /DC/vm/Rendering)"},
+		"the only GPU is below another root complex": {func(_ *backends.Inventory, a *answers.Answers) {
+			a.GPUDirect.GPUs = map[string][]answers.PCI{"vm-01": {farGPU}}
+		}, "HOST-GPU-ROOT-016", "no GPU of this VM can reach the RDMA card"},
 		"a GPU that is not there": {func(_ *backends.Inventory, a *answers.Answers) {
 			a.GPUDirect.GPUs = map[string][]answers.PCI{"vm-01": {"0000:99:00.0"}}
 		}, "HOST-PT-FREE-014", "no GPU at 0000:99:00.0"},
@@ -217,6 +229,35 @@ func TestGPUDirectRefusals(t *testing.T) {
 		}) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// The size of a model that the table lacks is stated in the answers; BAR1 as a guest reads it wins over both.
+func TestGPUDirectSizesOfModels(t *testing.T) {
+	const unknown = "2fff"
+	inv := newGPUs(1)
+	for k := range inv.Hosts[0].GPUs {
+		inv.Hosts[0].GPUs[k].Device, inv.Hosts[0].GPUs[k].MemoryMB = unknown, 0
+	}
+	a := gpuAnswers(inv)
+	a.GPUDirect.GPUs = map[string][]answers.PCI{"vm-01": {nearGPU}}
+	a.GPUDirect.Models = map[string]answers.GPUModel{"10de:" + unknown: {Framebuffer: 48}}
+	size := func() backends.Value {
+		return mustBuild(t, a, inv, plan.Options{}).Change(vmChange("vm-01", backends.KindExtra, recipe.KeySize64)).To
+	}
+	if got := size(); got != backends.ValueOf("128") {
+		t.Errorf("48 GB stated: %v", got)
+	}
+	inv.VMs[0].Devices = []backends.AssignedDevice{{PCI: nearGPU, Backing: "fixed", Vendor: "10de", Device: unknown}}
+	inv.Guests[0].NVIDIA.Devices = []backends.GuestGPU{{Name: "x", BAR1MB: 128 << 10}}
+	if got := size(); got != backends.ValueOf("256") {
+		t.Errorf("BAR1 of 128 GB read: %v", got)
+	}
+	inv = newGPUs(1)
+	a = gpuAnswers(inv)
+	a.GPUDirect.MMIO = "1048576"
+	if r := refusals(t, a, inv, plan.Options{}); r[0].Check != "VM-MMIO-SIZE-024" || !strings.Contains(r[0].Why, "46 bits") {
+		t.Errorf("1 PB: %+v", r)
 	}
 }
 
@@ -283,7 +324,7 @@ func TestGPUDirectOnVFs(t *testing.T) {
 	}
 	a := gpuAnswers(inv)
 	a.GPUDirect.NIC = "sriov"
-	p := mustBuild(t, a, inv, plan.Options{})
+	p := mustBuild(t, a, inv, plan.Options{Skip: []string{"HOST-GPU-ROOT-016"}})
 	for vm, gpu := range map[string]string{"vm-01": nearGPU, "vm-02": farGPU} {
 		if p.Change(vmChange(vm, backends.KindDevice, gpu)) == nil || p.Change(vmChange(vm, backends.KindAdapter, "RDMA-PG")) == nil {
 			t.Errorf("%s has no %s or no VF", vm, gpu)
@@ -295,7 +336,7 @@ func TestGPUDirectOnVFs(t *testing.T) {
 	if n := reboots(p, "esx-01"); n != 0 {
 		t.Errorf("%d reboots, and GPUs are rebound", n)
 	}
-	if !slices.ContainsFunc(p.Notes, func(n string) bool { return strings.HasPrefix(n, "vm-02: NO GPU of this VM") }) {
+	if !slices.ContainsFunc(p.Notes, func(n string) bool { return strings.HasPrefix(n, "vm-02: no GPU of this VM can reach") }) {
 		t.Errorf("vm-02 has no pair that does peer-to-peer: %q", p.Notes)
 	}
 }

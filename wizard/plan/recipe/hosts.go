@@ -2,6 +2,7 @@ package recipe
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 func (b *builder) selectHosts() {
 	want := b.Answers.Hosts
 	var chosen []*backends.Host
+	var away []string
 	if len(want.Names) > 0 {
 		for _, name := range want.Names {
 			if h := b.named(name); h != nil {
@@ -21,7 +23,6 @@ func (b *builder) selectHosts() {
 			}
 		}
 	} else {
-		var away []string
 		for i := range b.Inventory.Hosts {
 			h := &b.Inventory.Hosts[i]
 			switch {
@@ -38,10 +39,10 @@ func (b *builder) selectHosts() {
 		}
 	}
 	if len(chosen) == 0 && len(want.Names) == 0 {
-		b.Refuse(backends.Ref{Type: backends.TypeVCenter, Name: scopeName(want.Datacenter, want.Cluster)}, "CL-HOSTS-001",
-			"check hosts.datacenter and hosts.cluster in the answers", "no connected host")
+		b.noHost(away)
 	}
 	slices.SortFunc(chosen, func(x, y *backends.Host) int { return cmp.Compare(x.Name, y.Name) })
+	b.all = chosen
 	for _, h := range b.limited(chosen) {
 		b.ByHost[h.Name] = &draft.Host{Host: h}
 		b.Hosts = append(b.Hosts, b.ByHost[h.Name])
@@ -53,6 +54,26 @@ func (b *builder) selectHosts() {
 	}
 	if n := len(b.Hosts); n > 2 && len(b.Options.Limit) == 0 {
 		b.Note("to try one host first: --limit %s", b.Hosts[0].Name)
+	}
+}
+
+// noHost says why nothing can be planned at all: hosts that vCenter is not connected to, or none that the account can see.
+func (b *builder) noHost(away []string) {
+	where := backends.Ref{Type: backends.TypeVCenter, Name: scopeName(b.Answers.Hosts.Datacenter, b.Answers.Hosts.Cluster)}
+	switch n := len(away); {
+	case n > 0:
+		const most = 5
+		more := ""
+		if n > most {
+			more, away = fmt.Sprintf(" and %d more", n-most), away[:most]
+		}
+		for i, name := range away {
+			away[i] = name + " (" + b.Inventory.Host(name).State + ")"
+		}
+		b.Refuse(where, "CL-HOSTS-001", "reconnect the hosts in vCenter", "vCenter is not connected to any of its hosts: %s%s", strings.Join(away, ", "), more)
+	default:
+		b.Refuse(where, "CL-HOSTS-001", "check hosts.datacenter and hosts.cluster in the answers, or give the account the role Read-only there, with propagation",
+			"there is no host, or the account %s cannot see any", b.Inventory.VCenter.User)
 	}
 }
 

@@ -7,42 +7,43 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
 )
 
 // portGroup plans one distributed port group with one active uplink.
-func (b *builder) portGroup(sw *backends.Switch, name string) {
+func (r *rail) portGroup(sw *backends.Switch, name string) {
 	ref := backends.PortGroupRef(name)
 	c := plan.Change{
 		Setting: backends.Setting{Target: ref, Kind: backends.KindPortGroup},
-		After:   []string{b.SwitchID()},
+		After:   []string{draft.SwitchID(r.want.Switch.Name)},
 		Why:     "the RDMA adapters connect to it; one active uplink, because RDMA does not support NIC teaming",
 	}
-	want := backends.PortGroupSpec{Switch: b.Answers.Switch.Name, VLAN: b.Answers.Switch.VLAN, Binding: "earlyBinding", Active: []string{backends.UplinkName(1)}}
+	want := backends.PortGroupSpec{Switch: r.want.Switch.Name, VLAN: r.want.Switch.VLAN, Binding: "earlyBinding", Active: []string{backends.UplinkName(1)}}
 	if sw != nil && len(sw.Uplinks) > 0 {
 		want.Active = sw.Uplinks[:1]
 	}
-	pg := b.Inventory.PortGroup(name)
+	pg := r.Inventory.PortGroup(name)
 	if pg == nil {
-		if who := b.standard(name); who != "" {
-			b.Refuse(ref, "DVS-PG-007", "choose another name for the port group", "a network of this name exists already: %s is on it", who)
+		if who := r.standard(name); who != "" {
+			r.Refuse(ref, "DVS-PG-007", "choose another name for the port group", "a network of this name exists already: %s is on it", who)
 		}
 		c.To = backends.ValueOf(want)
-		b.Add(c)
+		r.Add(c)
 		return
 	}
 	remedy := "choose another name for the port group"
 	switch {
-	case pg.Switch != b.Answers.Switch.Name:
-		b.Refuse(ref, "DVS-PG-007", remedy, "exists on the switch %s", pg.Switch)
+	case pg.Switch != r.want.Switch.Name:
+		r.Refuse(ref, "DVS-PG-007", remedy, "exists on the switch %s", pg.Switch)
 	case pg.Uplink:
-		b.Refuse(ref, "DVS-PG-007", remedy, "is the uplink port group of %s", pg.Switch)
+		r.Refuse(ref, "DVS-PG-007", remedy, "is the uplink port group of %s", pg.Switch)
 	case strings.ContainsAny(pg.VLAN, "-, abcdefghijklmnopqrstuvwxyz"):
-		b.Refuse(ref, "DVS-PG-VLAN-008", remedy, "carries several VLANs (%s); RDMA needs one, tagged by the switch", pg.VLAN)
+		r.Refuse(ref, "DVS-PG-VLAN-008", remedy, "carries several VLANs (%s); RDMA needs one, tagged by the switch", pg.VLAN)
 	case pg.Binding != "" && pg.Binding != want.Binding:
-		b.Refuse(ref, "DVS-PG-007", remedy, "uses %s port binding, which cannot be changed while adapters are connected", pg.Binding)
+		r.Refuse(ref, "DVS-PG-007", remedy, "uses %s port binding, which cannot be changed while adapters are connected", pg.Binding)
 	default:
 		if len(pg.Active) == 1 && slices.Contains(sw.Uplinks, pg.Active[0]) {
 			want.Active = pg.Active // which one is of no importance
@@ -50,9 +51,9 @@ func (b *builder) portGroup(sw *backends.Switch, name string) {
 		c.From, c.To = current.PortGroup(pg), backends.ValueOf(want)
 		if c.From != c.To {
 			c.Why = portGroupWhy(pg, want)
-			c.Within = b.uplinkMove(sw, pg, want)
+			c.Within = r.uplinkMove(sw, pg, want)
 		}
-		b.Add(c)
+		r.Add(c)
 	}
 }
 
@@ -84,7 +85,7 @@ func portGroupWhy(pg *backends.PortGroup, want backends.PortGroupSpec) string {
 	return strings.Join(why, "; ")
 }
 
-// uplinkMove gives the brackets for a change of a port group's active uplinks.
+// uplinkMove returns the brackets for a change of a port group's active uplinks.
 func (b *builder) uplinkMove(sw *backends.Switch, pg *backends.PortGroup, want backends.PortGroupSpec) []string {
 	if slices.Equal(pg.Active, want.Active) {
 		return nil
@@ -93,45 +94,49 @@ func (b *builder) uplinkMove(sw *backends.Switch, pg *backends.PortGroup, want b
 }
 
 // member plans a host's share in the DVS: the chosen pNIC and no other.
-func (b *builder) member(sw *backends.Switch, h *draft.Host) {
-	h.Chosen = b.chooseNIC(h)
-	if h.Chosen == nil {
+func (r *rail) member(sw *backends.Switch, h *draft.Host) {
+	n := r.port(h)
+	if n == nil {
 		return
 	}
+	h.Takes(r.index, len(r.Rails), n)
 	c := plan.Change{
-		Setting: draft.MemberSetting(h.Name, b.Answers.Switch.Name),
+		Setting: draft.MemberSetting(h.Name, r.want.Switch.Name),
 		From:    backends.Absent,
-		To:      backends.ValueOf(backends.MemberSpec{PNICs: []string{h.Chosen.Device}}),
-		After:   []string{b.SwitchID()},
-		Why:     fmt.Sprintf("%s (%s, %s, %s) carries this host's RDMA", h.Chosen.Device, cmp.Or(h.Chosen.RDMADevice, h.Chosen.PCI), backends.Speed(h.Chosen.SpeedMbps), h.Chosen.Driver),
+		To:      backends.ValueOf(backends.MemberSpec{PNICs: []string{n.Device}}),
+		After:   []string{draft.SwitchID(r.want.Switch.Name)},
+		Why:     fmt.Sprintf("%s (%s, %s, %s) carries this host's RDMA%s", n.Device, cmp.Or(n.RDMADevice, n.PCI), backends.Speed(n.SpeedMbps), n.Driver, r.label()),
 	}
 	if sw != nil {
 		if m, is := sw.Members[h.Name]; is {
 			c.From = backends.ValueOf(backends.MemberSpec{PNICs: append([]string{}, m.PNICs...)})
-			b.memberState(sw, h, m)
+			r.memberState(sw, h, n, m)
 			if c.From != c.To {
 				c.Disrupts = []plan.Disruption{plan.UplinkFlap}
-				c.Within = b.pvrdmaOff(sw, h.Name, "the RDMA uplink of "+h.Name+" changes")
+				c.Within = r.pvrdmaOff(sw, h.Name, "the RDMA uplink of "+h.Name+" changes")
 			}
 		} else if newer(sw.Version, h.Version) {
-			b.Refuse(backends.HostRef(h.Name), "DVS-VERSION-002", "upgrade the host, or choose another switch.name",
+			r.Refuse(backends.HostRef(h.Name), "DVS-VERSION-002", "upgrade the host, or choose another switch.name",
 				"ESXi %s cannot join %s of version %s", h.Version, sw.Name, sw.Version)
 		}
 	}
-	b.Add(c)
+	r.Add(c)
 }
 
-func (b *builder) memberState(sw *backends.Switch, h *draft.Host, m backends.Member) {
-	if m.ENS {
+func (b *builder) memberState(sw *backends.Switch, h *draft.Host, n *backends.NIC, m backends.Member) {
+	switch source := (nic.Known{}).NoENS(n.Driver); {
+	case m.ENS && source != "":
 		b.Object(backends.HostRef(h.Name), "HOST-ENS-017", "switch Enhanced Networking Stack off for this host on "+sw.Name,
-			"runs %s in enhanced mode (ENS), which does not support RDMA", sw.Name)
+			"runs %s in %s, in which RDMA of %s is not available (%s)", sw.Name, m.DataPath(), n.Driver, source)
+	case m.ENS:
+		b.Each(h.Name, "runs %s in %s; whether RDMA of %s works in it is not documented (unverified): measure before you rely on it", sw.Name, m.DataPath(), n.Driver)
 	}
 	if m.Status != "" && m.Status != "up" {
 		b.Each(h.Name, "%s on %s; rectify the host in vCenter", m.Status, sw.Name)
 	}
 }
 
-// pvrdmaOff gives the brackets of all VMs that are on and have a PVRDMA adapter on the switch, on one host or ("") on
+// pvrdmaOff returns the brackets of all VMs that are on and have a PVRDMA adapter on the switch, on one host or ("") on
 // all: RDMA uplinks change only with these off (KB 328676). It refuses where one of them does not take part.
 func (b *builder) pvrdmaOff(sw *backends.Switch, host, why string) []string {
 	var ids []string

@@ -12,34 +12,38 @@ import (
 
 // chooseNIC finds the one pNIC of a host that the answers describe and facts allow (backends.ChoosePNIC), nil after a
 // refusal. The HCA is the only uplink of a PVRDMA switch (VMware "PVRDMA Support").
-func (b *builder) chooseNIC(h *draft.Host) *backends.NIC {
-	n, forced := b.forced(h)
+func (r *rail) chooseNIC(h *draft.Host) *backends.NIC {
+	n, forced := r.forced(h)
 	if !forced {
-		n = b.fitting(h)
+		n = r.fitting(h)
 	}
-	if n != nil && b.Virtual() && (n.SRIOV == nil || !n.SRIOV.Capable) {
-		b.Each(h.Name, "%s does not offer SR-IOV yet; if the firmware is not the reason: %s", n.Device, nic.BIOSHelp(h.Vendor))
+	if n != nil && r.Virtual() && (n.SRIOV == nil || !n.SRIOV.Capable) {
+		r.Each(h.Name, "%s does not offer SR-IOV yet; if the firmware is not the reason: %s", n.Device, nic.BIOSHelp(h.Vendor))
 	}
 	return n
 }
 
-func (b *builder) fitting(h *draft.Host) *backends.NIC {
-	wish := sizing.PNICWish(b.Answers, h.Name)
+func (r *rail) fitting(h *draft.Host) *backends.NIC {
+	wish := sizing.PNICWish(r.view, h.Name)
 	choice := backends.ChoosePNIC(h.Host, wish)
 	if choice.Chosen != nil {
+		if choice.Nearest.Unlisted {
+			r.Each(h.Name, "%s has driver %s, which is not listed among those that support RoCE v2; the host reports RoCE for it, so it is used (unverified)",
+				choice.Chosen.Device, choice.Chosen.Driver)
+		}
 		return choice.Chosen
 	}
 	if choice.Nearest == nil {
-		b.Refuse(backends.HostRef(h.Name), wish.PresentCheck(), "check the host: vCenter lists no pNIC at all", "no pNIC matches: it has no pNIC")
+		r.Refuse(backends.HostRef(h.Name), wish.PresentCheck(), "check the host: vCenter lists no pNIC at all", "no pNIC matches%s: it has no pNIC", r.label())
 		return nil
 	}
 	near := choice.Nearest.Main()
 	if eligible := choice.Eligible(); len(eligible) > 1 && near.Check == "" {
-		b.Refuse(backends.HostRef(h.Name), "", "choose one by nic.device or nic.macs", "several pNICs match: %s", strings.Join(devices(eligible), ", "))
+		r.Refuse(backends.HostRef(h.Name), "", "choose one by nic.device or nic.macs", "several pNICs match%s: %s", r.label(), strings.Join(devices(eligible), ", "))
 		return nil
 	}
 	if n := choice.Nearest.NIC; len(choice.Eligible()) > 0 {
-		b.Refuse(backends.HostRef(h.Name), near.Check, near.Remedy+"; to take another pNIC, name it by nic.macs", "%s, the uplink of %s, %s", n.Device, n.Switch, near.Why)
+		r.Refuse(backends.HostRef(h.Name), near.Check, near.Remedy+"; to take another pNIC, name it by nic.macs", "%s, the uplink of %s, %s", n.Device, n.Switch, near.Why)
 		return nil
 	}
 	var seen []string
@@ -48,27 +52,30 @@ func (b *builder) fitting(h *draft.Host) *backends.NIC {
 			seen = append(seen, v.NIC.Device+" "+v.Why())
 		}
 	}
-	if near.Fault == backends.InUse && !b.Whole() {
+	if near.Fault == backends.InUse && !r.Whole() {
 		near.Remedy += "; --force-nic HOST/" + choice.Nearest.NIC.Device + " selects it anyway"
 	}
-	b.Refuse(backends.HostRef(h.Name), near.Check, near.Remedy, "no pNIC matches: %s", strings.Join(seen, "; "))
+	r.Refuse(backends.HostRef(h.Name), near.Check, near.Remedy, "no pNIC matches%s: %s", r.label(), strings.Join(seen, "; "))
 	return nil
 }
 
 // forced finds the pNIC that the operator forces: only its use may speak against it.
-func (b *builder) forced(h *draft.Host) (*backends.NIC, bool) {
-	for _, spec := range b.Options.ForceNIC {
+func (r *rail) forced(h *draft.Host) (*backends.NIC, bool) {
+	for _, spec := range r.Options.ForceNIC {
 		i := strings.LastIndex(spec, "/")
 		if i < 0 || spec[:i] != h.Name {
 			continue
 		}
-		n, wish := h.NIC(spec[i+1:]), sizing.PNICWish(b.Answers, h.Name)
+		if r.elsewhere(h, spec[i+1:]) {
+			continue
+		}
+		n, wish := h.NIC(spec[i+1:]), sizing.PNICWish(r.view, h.Name)
 		if n == nil {
 			var names []string
 			for _, n := range h.NICs {
 				names = append(names, n.Device)
 			}
-			b.Refuse(backends.HostRef(h.Name), wish.PresentCheck(), "name one of: "+strings.Join(names, ", "),
+			r.Refuse(backends.HostRef(h.Name), wish.PresentCheck(), "name one of: "+strings.Join(names, ", "),
 				"--force-nic names %q, which the host does not have", spec[i+1:])
 			return nil, true
 		}
@@ -77,21 +84,21 @@ func (b *builder) forced(h *draft.Host) (*backends.NIC, bool) {
 		v := backends.ChoosePNIC(h.Host, wish).Verdicts[j]
 		switch main := v.Main(); {
 		case !v.Eligible() && main.Fault != backends.InUse:
-			b.Refuse(backends.HostRef(h.Name), main.Check, main.Remedy, "--force-nic %s: it %s", n.Device, main.Why)
+			r.Refuse(backends.HostRef(h.Name), main.Check, main.Remedy, "--force-nic %s: it %s", n.Device, main.Why)
 			return nil, true
-		case !v.Eligible() && b.Whole():
-			b.Refuse(backends.HostRef(h.Name), main.Check, main.Remedy, "--force-nic %s: it %s; a card that the host uses cannot be passed through", n.Device, main.Why)
+		case !v.Eligible() && r.Whole():
+			r.Refuse(backends.HostRef(h.Name), main.Check, main.Remedy, "--force-nic %s: it %s; a card that the host uses cannot be passed through", n.Device, main.Why)
 			return nil, true
 		case n.Use.Opaque:
-			b.Refuse(backends.HostRef(h.Name), main.Check, "take it out of "+n.Switch+" in NSX Manager first",
+			r.Refuse(backends.HostRef(h.Name), main.Check, "take it out of "+n.Switch+" in NSX Manager first",
 				"--force-nic %s: it %s; vCenter cannot remove it", n.Device, main.Why)
 			return nil, true
 		case lastOfManagement(h, n):
-			b.Refuse(backends.HostRef(h.Name), main.Check, "give "+n.Switch+" another uplink with link, make sure that the host stays reachable over it, then try again",
+			r.Refuse(backends.HostRef(h.Name), main.Check, "give "+n.Switch+" another uplink with link, make sure that the host stays reachable over it, then try again",
 				"--force-nic %s: it %s, where no other uplink has link: vCenter would lose the host", n.Device, main.Why)
 			return nil, true
 		case !v.Eligible():
-			b.Note("%s: %s is used because of --force-nic; it %s, and that traffic on it stops", h.Name, n.Device, main.Why)
+			r.Note("%s: %s is used because of --force-nic; it %s, and that traffic on it stops", h.Name, n.Device, main.Why)
 		}
 		return n, true
 	}

@@ -30,7 +30,8 @@ func newOFED(edit func(*backends.Guest)) (*answers.Answers, *backends.Inventory)
 	return a, inv
 }
 
-// Seed 002, 2.4: what it is built with, then MLNX_OFED, then all else; each guest takes the archive that is made for it.
+// RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022), section 2.4:
+// what it is built with, then MLNX_OFED, then all else; each guest takes the archive that is made for it.
 func TestOFEDIsPlanned(t *testing.T) {
 	a, inv := newOFED(func(g *backends.Guest) { g.Packages = map[string]string{"rdma-core": "39.0-1", "perftest": "4.4"} })
 	p := mustBuild(t, a, inv, plan.Options{})

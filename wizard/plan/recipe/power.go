@@ -1,25 +1,27 @@
 package recipe
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// powerWaves bounds how many VMs are off at the same time: it names the canary, keeps VMs of one group apart, and says or
+// powerWaves bounds how many VMs are off at the same time: it names the canary, keeps VMs of one group or of one anti-affinity rule of DRS apart, and says or
 // refuses what has to be off together. The engine holds the number itself (engine.Limits.VMsOff).
 func (b *builder) powerWaves() {
 	var brackets []plan.Bracket
-	for _, br := range b.Brackets {
-		brackets = append(brackets, *br)
+	for _, id := range slices.Sorted(maps.Keys(b.Brackets)) { // refusals in the same order each time
+		brackets = append(brackets, *b.Brackets[id])
 	}
 	off := map[string]bool{}
 	for _, br := range brackets {
 		off[br.ID()] = br.Kind == backends.BracketVMPower && br.Effect == plan.VMPowerCycle
 	}
 	together, cycles := 1, 0
-	for _, ids := range plan.Together(brackets, b.Plan.Changes) {
+	groups := plan.Together(brackets, b.Plan.Changes)
+	for _, ids := range groups {
 		n := 0
 		for _, id := range ids {
 			if off[id] {
@@ -46,7 +48,31 @@ func (b *builder) powerWaves() {
 			b.Brackets[id].Apart = append(b.Brackets[id].Apart, v.Wish.Group)
 		}
 	}
+	for id, br := range b.Brackets {
+		if off[id] {
+			br.Apart = append(br.Apart, b.Inventory.KeptApart(br.Target.Name)...)
+		}
+	}
+	for _, ids := range groups {
+		b.apartTogether(slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !off[id] }))
+	}
 	b.powerCanary(off)
+}
+
+// apartTogether refuses power cycles that happen together although a group or a rule keeps their VMs apart.
+func (b *builder) apartTogether(ids []string) {
+	first := map[string]string{}
+	for _, id := range ids {
+		br := b.Brackets[id]
+		for _, name := range br.Apart {
+			if other, taken := first[name]; taken && other != br.Target.Name {
+				b.Refuse(br.Target, "", "Move one of them to another host first, or lift the rule for the time of the run.",
+					"must not be off together with %s (%s), but both share a host that reboots or a switch whose uplinks change", other, name)
+			} else {
+				first[name] = br.Target.Name
+			}
+		}
+	}
 }
 
 // powerCanary lets one VM go first: no other is powered off before that one is on again and everything planned in its guest

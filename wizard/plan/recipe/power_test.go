@@ -2,6 +2,7 @@ package recipe_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -57,9 +58,69 @@ func TestPowerWaves(t *testing.T) {
 	if canary != 7 {
 		t.Errorf("%d VMs wait for the first one", canary)
 	}
+	inv.Clusters = []backends.Cluster{{Name: inv.Hosts[0].Cluster, Rules: []backends.DRSRule{
+		{Name: "pair", Kind: backends.RuleApart, VMs: []string{"vm-02", "vm-04"}}, {Name: "near", Kind: backends.RuleTogether, VMs: []string{"vm-06", "vm-08"}}}}}
+	for _, b := range mustBuild(t, a, inv, plan.Options{}).Brackets {
+		if name := b.Target.Name; b.Kind == backends.BracketVMPower && slices.Contains(b.Apart, "DRS rule pair") != (name == "vm-02" || name == "vm-04") || slices.Contains(b.Apart, "DRS rule near") {
+			t.Errorf("%s is kept apart from %q", b.ID(), b.Apart)
+		}
+	}
 	a.Run.Power = answers.Power{MaxUnavailable: answers.AllVMs}
 	p = mustBuild(t, a, inv, plan.Options{})
 	if !slices.Contains(p.Notes, "all 8 VMs may be off at the same time (run.power.max_unavailable: all)") {
+		t.Errorf("notes %q", p.Notes)
+	}
+}
+
+// TestPowerCyclesThatARuleKeepsApart: two VMs on one host that reboots are off together, which a rule of DRS forbids.
+func TestPowerCyclesThatARuleKeepsApart(t *testing.T) {
+	inv := withTools(newSRIOV(2))
+	inv.VM("vm-02").Host = inv.VM("vm-01").Host
+	a := sriovAnswers(inv)
+	inv.Clusters = []backends.Cluster{{Name: inv.Hosts[0].Cluster, DRS: true, DRSMode: "fullyAutomated",
+		Rules: []backends.DRSRule{{Name: "pair", Kind: backends.RuleApart, VMs: []string{"vm-01", "vm-02"}}}}}
+	refused := refusals(t, a, inv, plan.Options{})
+	if !slices.ContainsFunc(refused, func(r plan.Refusal) bool {
+		return strings.Contains(r.Why, "must not be off together with vm-01 (DRS rule pair)")
+	}) {
+		t.Errorf("refused with %+v", refused)
+	}
+}
+
+// TestRefusalsOfRulesKeepTheirOrder: VMs of many hosts that a rule keeps apart are refused in the same order each time.
+func TestRefusalsOfRulesKeepTheirOrder(t *testing.T) {
+	inv := withTools(newSRIOV(6))
+	rules := []backends.DRSRule{}
+	for _, pair := range [][]string{{"vm-01", "vm-02"}, {"vm-03", "vm-04"}, {"vm-05", "vm-06"}} {
+		inv.VM(pair[1]).Host = inv.VM(pair[0]).Host
+		rules = append(rules, backends.DRSRule{Name: pair[0], Kind: backends.RuleApart, VMs: pair})
+	}
+	rules = append(rules, rules[0]) // one VM is no pair
+	inv.Clusters = []backends.Cluster{{Name: inv.Hosts[0].Cluster, DRS: true, DRSMode: "fullyAutomated", Rules: rules}}
+	a := sriovAnswers(inv)
+	var first []plan.Refusal
+	for range 8 {
+		refused := slices.DeleteFunc(refusals(t, a, inv, plan.Options{}), func(r plan.Refusal) bool { return !strings.Contains(r.Why, "must not be off together") })
+		if first == nil {
+			first = refused
+		}
+		if !slices.Equal(refused, first) {
+			t.Fatalf("refused with %+v, before with %+v", refused, first)
+		}
+	}
+	if slices.ContainsFunc(first, func(r plan.Refusal) bool { return strings.Contains(r.Why, "together with "+r.Target.Name+" ") }) || len(first) < 3 {
+		t.Errorf("refused with %+v", first)
+	}
+}
+
+// TestUnlistedDriverIsTold: a pNIC whose driver is not listed is used where the host reports RoCE v2, and the plan says so.
+func TestUnlistedDriverIsTold(t *testing.T) {
+	inv := newInventory(2)
+	for i := range inv.Hosts {
+		inv.Hosts[i].NIC("vmnic2").Driver = "newnic"
+	}
+	p := mustBuild(t, newAnswers(inv), inv, plan.Options{})
+	if !strings.Contains(strings.Join(p.Notes, "\n"), "vmnic2 has driver newnic, which is not listed among those that support RoCE v2") {
 		t.Errorf("notes %q", p.Notes)
 	}
 }

@@ -2,6 +2,7 @@ package recipe
 
 import (
 	"cmp"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -17,7 +18,14 @@ import (
 // pvrdma is the hosts' part of mode pvrdma: the tagged vmknic, the firewall, and PFC where it is asked for (guides 000 and
 // 003; VMware, "PVRDMA Support").
 func (b *builder) pvrdma() {
+	b.control = b.controls()
 	b.vmkAddresses()
+	b.createVMKNics()
+	for _, host := range slices.Sorted(maps.Keys(b.Answers.PVRDMA.VMKNic.Names)) {
+		if b.Inventory.Host(host) == nil && !slices.Contains(b.Answers.Hosts.Names, host) {
+			b.Note("pvrdma.vmknic.names has %s for %s, and there is no such host", b.Answers.PVRDMA.VMKNic.Names[host], host)
+		}
+	}
 	for _, h := range b.Hosts {
 		b.vmknic(h)
 		b.firewall(h)
@@ -25,15 +33,24 @@ func (b *builder) pvrdma() {
 		if l := b.Answers.QoS.Lossless; l != answers.LosslessNone && l != "" && h.Chosen != nil {
 			driver.Plan(b.Draft, h)
 		}
+		if b.Answers.GPUs() {
+			b.assign(h)
+			b.passThrough(h)
+		}
 	}
 }
 
 // vmknic plans the option that names the vmknic for PVRDMA's control traffic.
 func (b *builder) vmknic(h *draft.Host) {
-	ref, want := backends.HostRef(h.Name), b.Answers.PVRDMA.VMKNic
-	s := backends.Setting{Target: ref, Kind: backends.KindOption, Name: plan.VMKnicOption}
-	k := h.VMK(want)
+	ref, want := backends.HostRef(h.Name), b.Answers.PVRDMA.VMKNic.Of(h.Name)
+	s := backends.Setting{Target: ref, Kind: backends.KindOption, Name: backends.VMKNICOption}
+	k := b.control[h.Name].VMKernelNIC
+	if k != nil {
+		want = k.Device
+	}
+	creates := k == nil && b.Answers.PVRDMA.VMKNic.Creates(h.Name)
 	switch {
+	case creates:
 	case k == nil:
 		b.Refuse(ref, "HOST-VMKNIC-EXIST-002", "create it, or choose one of: "+strings.Join(vmks(h), ", "), "has no vmknic %s", want)
 		return
@@ -46,13 +63,19 @@ func (b *builder) vmknic(h *draft.Host) {
 	case k.DHCP:
 		b.Each(h.Name, "%s gets its address from DHCP; if the address changes, peers lose the connection", want)
 	}
-	if _, ok := h.Options[plan.VMKnicOption]; !ok {
-		b.Refuse(ref, "HOST-VMKNIC-SET-001", b.gapRemedy(ref), "the option %s could not be read", plan.VMKnicOption)
+	if _, ok := h.Options[backends.VMKNICOption]; !ok {
+		b.Refuse(ref, "HOST-VMKNIC-SET-001", b.gapRemedy(ref), "the option %s could not be read", backends.VMKNICOption)
 		return
 	}
 	from := current.Value(b.Inventory, s)
+	if creates { // the host names it
+		id := vmknicSetting(h.Name, b.control[h.Name].ip).ID()
+		b.Add(plan.Change{Setting: s, From: from, To: backends.Unknown(id), After: []string{id},
+			Why: "PVRDMA uses the vmknic that is created for its connections between hosts"})
+		return
+	}
 	why := "PVRDMA uses this vmknic for its connections between hosts"
-	if old := h.Options[plan.VMKnicOption]; old != "" && old != want {
+	if old := h.Options[backends.VMKNICOption]; old != "" && old != want {
 		why += "; " + old + " was set"
 	}
 	b.Add(plan.Change{Setting: s, From: from, To: backends.ValueOf(want), Why: why})
@@ -99,17 +122,13 @@ func (b *builder) firewall(h *draft.Host) {
 		Why: "hosts talk to each other on TCP 28250; if it is closed, PVRDMA silently falls back to TCP"})
 }
 
-// shutOut gives the peers' vmknic addresses that a ruleset's list does not let in.
+// shutOut returns the peers' vmknic addresses that a ruleset's list does not let in.
 func (b *builder) shutOut(h *draft.Host, networks []string) []string {
 	var shut []string
 	for _, peer := range b.Hosts {
-		k := peer.VMK(b.Answers.PVRDMA.VMKNic)
-		if peer == h || k == nil {
-			continue
-		}
-		ip, err := netip.ParseAddr(k.IP)
-		if err == nil && !slices.ContainsFunc(networks, func(n string) bool { return covers(n, ip) }) {
-			shut = append(shut, k.IP)
+		ip, err := netip.ParseAddr(b.control[peer.Name].ip)
+		if peer != h && err == nil && !slices.ContainsFunc(networks, func(n string) bool { return covers(n, ip) }) {
+			shut = append(shut, ip.String())
 		}
 	}
 	return shut
@@ -128,7 +147,7 @@ func (b *builder) vmkAddresses() {
 	owner := map[string]string{}
 	var subnet netip.Prefix
 	for _, h := range b.Hosts {
-		k := h.VMK(b.Answers.PVRDMA.VMKNic)
+		k := b.control[h.Name].VMKernelNIC
 		if k == nil || k.IP == "" {
 			continue
 		}
@@ -201,14 +220,21 @@ func (b *builder) costs() {
 	devices := slices.ContainsFunc(b.Plan.Changes, func(c plan.Change) bool { return c.Kind == backends.KindAdapter })
 	if devices && b.Virtual() {
 		b.Note("a VM with a VF cannot be moved by vMotion or DRS, suspended or restarted by HA, and does not support snapshots or image backups")
-	} else if devices {
+	} else if devices && !b.Answers.GPUs() {
 		b.Note("PVRDMA keeps vMotion and snapshots; with native endpoints (hardware version 18 and later, bare-metal peers) vMotion is not available while they are in use (unverified)")
 	}
-	if b.Answers.Mode == answers.GPUDirect {
+	if b.Answers.GPUs() {
 		b.gpuCosts()
 	}
-	if b.Answers.Switch.MTU > 1500 {
-		b.Note("the physical switch must already accept frames of %d bytes, preferably 9216; rdma-setup cannot set that", b.Answers.Switch.MTU)
+	for _, key := range b.Answers.Unused {
+		b.Note("%s is not used in mode %s", key, b.Answers.Mode)
+	}
+	mtu := 0
+	for _, r := range b.Rails {
+		mtu = max(mtu, r.Switch.MTU)
+	}
+	if mtu > 1500 {
+		b.Note("the physical switch must already accept frames of %d bytes, preferably 9216; rdma-setup cannot set that", mtu)
 	}
 	b.apart()
 	b.clusterReach()

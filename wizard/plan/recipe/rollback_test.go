@@ -36,6 +36,10 @@ func TestRollbackStopsAtWhatSomebodyElseChanged(t *testing.T) {
 			v.Adapters = append(v.Adapters, backends.Adapter{Type: "vmxnet3", PortGroup: "RDMA-PG", Switch: "RDMA-DVS"})
 			inv.VMs = append(inv.VMs, v)
 		}, []string{"portgroup/RDMA-PG", "host/esx-01", "dvs/RDMA-DVS"}, "dvs/"},
+		"somebody's vmknic came to the port group": {func(inv *backends.Inventory) {
+			h := &inv.Hosts[0]
+			h.VMKs = append(h.VMKs, backends.VMKernelNIC{Device: "vmk7", IP: "10.9.0.1", PrefixLen: 24, PortGroup: "RDMA-PG", Switch: "RDMA-DVS"})
+		}, []string{"portgroup/RDMA-PG", "host/esx-01", "dvs/RDMA-DVS"}, "dvs/"},
 		"a later run gave another VM a PVRDMA adapter": {func(inv *backends.Inventory) {
 			v := newVM(9, "esx-01")
 			v.Adapters = append(v.Adapters, backends.Adapter{Type: "pvrdma", PortGroup: "OTHER-PG", Switch: "OTHER-DVS"})
@@ -91,7 +95,7 @@ func TestRollbackOfARunThatBrokeOff(t *testing.T) {
 	a := newAnswers(inv)
 	back := &past{brackets: map[string]backends.Value{}}
 	carryOut(t, inv, mustBuild(t, a, inv, plan.Options{}), back)
-	// The last deed was begun and nobody read what became of it; here it was not done.
+	// The last operation was begun and nobody read what became of it; here it was not done.
 	last := &back.priors[len(back.priors)-1]
 	setWorld(t, inv, last.Change.Setting, last.Prior)
 	last.Found, last.Uncertain = backends.Absent, true
@@ -155,7 +159,7 @@ func TestRollbackNamesAGuestThatSomebodySwitchedOff(t *testing.T) {
 	}
 }
 
-// What an attempt before the run had left half done is neither made again nor taken for the deed of somebody else.
+// What an attempt before the run had left half done is neither made again nor taken for the operation of somebody else.
 func TestRollbackOfWhatIsHalfDone(t *testing.T) {
 	half, whole := backends.Partial(nil), backends.ValueOf(106)
 	for name, test := range map[string]struct {

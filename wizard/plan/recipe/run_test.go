@@ -35,7 +35,7 @@ type past struct {
 	brackets map[string]backends.Value
 }
 
-// read gives a value as a Setter would.
+// read returns a value as a Setter would.
 func read(t *testing.T, inv *backends.Inventory, c plan.Change) backends.Value {
 	t.Helper()
 	g := inv.Guest(c.Target.Name)

@@ -39,6 +39,14 @@ func (b *builder) powerPolicy(h *draft.Host) {
 
 // enoughVFs refuses VMs that would find no VF at power-on.
 func (b *builder) enoughVFs(h *draft.Host) {
+	for i, n := range h.Ports {
+		if n != nil {
+			b.enoughOf(h, i, n)
+		}
+	}
+}
+
+func (b *builder) enoughOf(h *draft.Host, rail int, port *backends.NIC) {
 	need, others := 0, 0
 	var ours, theirs []string
 	for i := range b.Inventory.VMs {
@@ -47,20 +55,24 @@ func (b *builder) enoughVFs(h *draft.Host) {
 			continue
 		}
 		if p := b.ByVM[v.Name]; p != nil {
-			need += len(p.Nets)
+			for _, n := range p.Nets {
+				if b.RailOf(n) == rail {
+					need++
+				}
+			}
 			ours = append(ours, v.Name)
 			continue
 		}
 		for _, a := range v.Adapters {
-			if a.Type == "sriov" && strings.EqualFold(a.PF, h.Chosen.PCI) && v.Power == "poweredOn" {
+			if a.Type == "sriov" && strings.EqualFold(a.PF, port.PCI) && v.Power == "poweredOn" {
 				others++
 				theirs = append(theirs, v.Name)
 			}
 		}
 	}
-	if need+others > b.Answers.SRIOV.VFs {
+	if need+others > b.Rails[rail].SRIOV.VFs {
 		b.Refuse(backends.HostRef(h.Name), "HOST-VF-FREE-011", "raise sriov.vfs, or move VMs to other hosts",
-			"%d VFs are needed on %s (by %s; in use by VMs that the answers do not list: %s), %d asked for", need+others, h.Chosen.Device,
-			cmp.Or(strings.Join(ours, ", "), "none of vms"), cmp.Or(strings.Join(theirs, ", "), "none"), b.Answers.SRIOV.VFs)
+			"%d VFs are needed on %s (by %s; in use by VMs that the answers do not list: %s), %d asked for", need+others, port.Device,
+			cmp.Or(strings.Join(ours, ", "), "none of vms"), cmp.Or(strings.Join(theirs, ", "), "none"), b.Rails[rail].SRIOV.VFs)
 	}
 }

@@ -116,6 +116,17 @@ func TestBystanders(t *testing.T) {
 	plain := func(*backends.VM) {}
 	local := func(v *backends.VM) { v.Datastores = []string{"shared", "local-2"} }
 	device := func(v *backends.VM) { v.Passthrough = []string{"0000:3d:00.0"} }
+	sharing := func(v *backends.VM) { v.BusSharing = "physicalSharing" }
+	network := func(v *backends.VM) { v.Adapters[0].PortGroup, v.Adapters[0].Connected = "Backup", true }
+	large := func(v *backends.VM) { v.MemoryMB = 1 << 20 }
+	ruled := func(mode string, rules ...backends.DRSRule) []backends.Cluster {
+		return []backends.Cluster{{Name: "compute", DRS: true, DRSMode: mode, Rules: rules}}
+	}
+	pinned := backends.DRSRule{Name: "licence", Kind: backends.RuleHosts, Mandatory: true, VMs: []string{"vm-09"}, Hosts: []string{"esx-02"}}
+	wished := pinned
+	wished.Mandatory = false
+	apart := backends.DRSRule{Name: "apart", Kind: backends.RuleApart, VMs: []string{"vm-09", "vm-01", "vm-03"}}
+	near := backends.DRSRule{Name: "near", Kind: backends.RuleTogether, VMs: []string{"vm-09", "vm-01", "vm-03"}}
 	for name, c := range map[string]struct {
 		how      answers.Bystanders
 		clusters []backends.Cluster
@@ -132,6 +143,16 @@ func TestBystanders(t *testing.T) {
 		"migrate what DRS does not move":  {"migrate", manual, plain, false, "moved to another host by vMotion", ""},
 		"migrate no device":               {"migrate", manual, device, false, "", "it uses a device of its host"},
 		"migrate no local disk":           {"migrate", manual, local, false, "", "it has a local disk"},
+		"DRS cannot move a shared bus":    {"drs", full, sharing, false, "", "it shares a SCSI bus with other VMs (physicalSharing)"},
+		"migrate no shared bus":           {"migrate", manual, sharing, false, "", "it shares a SCSI bus with other VMs (physicalSharing)"},
+		"migrate to no missing network":   {"migrate", manual, network, false, "", "can run it: esx-01 has no network Backup, esx-03 has no network Backup"},
+		"migrate to no full host":         {"migrate", manual, large, false, "", "esx-01 has 524288 MB of free memory, 1048576 are needed"},
+		"DRS balances memory":             {"drs", full, large, false, "is moved to another host by vCenter", ""},
+		"a mandatory rule pins it":        {"migrate", ruled("manual", pinned), plain, false, "", "esx-01 is excluded by the DRS rule licence"},
+		"a rule pins it, with DRS":        {"drs", ruled("fullyAutomated", pinned), plain, false, "", "excluded by the DRS rule licence"},
+		"a rule that is a wish":           {"migrate", ruled("manual", wished), plain, false, "moved to another host by vMotion", ""},
+		"its like are everywhere":         {"migrate", ruled("manual", apart), plain, false, "", "excluded by the DRS rule apart"},
+		"its like are not together":       {"migrate", ruled("manual", near), plain, false, "", "excluded by the DRS rule near"},
 		"refuse":                          {"refuse", full, plain, false, "", "run.bystanders is refuse"},
 		"shut down":                       {"shutdown", manual, plain, true, "is shut down while its host reboots", ""},
 		"shut down, but DRS moves it":     {"shutdown", full, plain, false, "is moved to another host by vCenter", ""},
@@ -145,7 +166,9 @@ func TestBystanders(t *testing.T) {
 			inv.Clusters = c.clusters
 			for i := range inv.Hosts {
 				inv.Hosts[i].Datastores = []string{"shared", fmt.Sprintf("local-%d", i+1)}
+				inv.Hosts[i].Networks = []string{"VM Network"}
 			}
+			inv.Hosts[1].Networks = append(inv.Hosts[1].Networks, "Backup")
 			v := newVM(9, "esx-02")
 			v.Datastores = []string{"shared"}
 			c.edit(&v)

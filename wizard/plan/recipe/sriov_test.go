@@ -49,6 +49,12 @@ func TestRebootBudget(t *testing.T) {
 		}(), nil, 1, []string{hostChange("esx-01", backends.KindActiveVFs, portCX5)}, []string{hostChange("esx-01", backends.KindModuleParams, "nmlx5_core")}},
 		"other QoS than the host's": {ready(newSRIOV(2)), func(a *answers.Answers) { a.QoS.ECN = false }, 1,
 			[]string{hostChange("esx-01", backends.KindModuleParams, "nmlx5_core")}, []string{hostChange("esx-01", backends.KindActiveVFs, portCX5)}},
+		"applications are told the class where that is asked for": {ready(newSRIOV(2)), func(a *answers.Answers) { a.Guest.Environment = true }, 0,
+			[]string{"guest/vm-01/environment"}, nil},
+		"applications are not told it without being asked": {ready(newSRIOV(2)), nil, 0, []string{"guest/vm-01/traffic-class/RDMA-PG"}, []string{"guest/vm-01/environment"}},
+		"no class, nothing to tell": {ready(newSRIOV(2)), func(a *answers.Answers) {
+			a.Guest.Environment, a.QoS.Lossless = true, answers.LosslessNone
+		}, 0, nil, []string{"guest/vm-01/environment"}},
 		"no lossless QoS: what is set stays": {ready(newSRIOV(2)), func(a *answers.Answers) { a.QoS.Lossless = answers.LosslessNone }, 0, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

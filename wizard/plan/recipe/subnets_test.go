@@ -15,11 +15,11 @@ func TestAddressesInTwoSubnetsAreNoted(t *testing.T) {
 	}
 	inv := newInventory(2)
 	a := newAnswers(inv)
-	a.VMs[0].IP, a.VMs[1].IP = netip.MustParsePrefix("192.168.50.11/24"), netip.MustParsePrefix("192.168.50.12/24")
+	a.VMs[0].IP.Prefix, a.VMs[1].IP.Prefix = netip.MustParsePrefix("192.168.50.11/24"), netip.MustParsePrefix("192.168.50.12/24")
 	if p := mustBuild(t, a, inv, plan.Options{}); noted(p.Notes) {
 		t.Errorf("one subnet: %q", p.Notes)
 	}
-	a.VMs[1].IP = netip.MustParsePrefix("192.168.51.12/24")
+	a.VMs[1].IP.Prefix = netip.MustParsePrefix("192.168.51.12/24")
 	if p := mustBuild(t, a, inv, plan.Options{}); !noted(p.Notes) {
 		t.Errorf("two subnets: %q", p.Notes)
 	}

@@ -2,7 +2,9 @@ package recipe
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
@@ -37,16 +39,42 @@ func (b *builder) tuning(v *draft.VM) []plan.Change {
 		add(backends.KindLatency, "", latencyHigh, "each vCPU has a core of its own; needs all memory and CPU reserved")
 	}
 	if want.NUMA == "nic" && h.Chosen != nil {
+		nodes, near, unknown := b.nodesOf(v, h)
 		switch cores := coresOfNode(h.Host); {
-		case h.Chosen.NUMA < 0:
-			b.Refuse(ref, "HOST-PNIC-NUMA-011", "set tuning.numa to none", "the NUMA node of %s on %s is not known", h.Chosen.Device, h.Name)
+		case unknown != "":
+			b.Refuse(ref, "HOST-PNIC-NUMA-011", "set tuning.numa to none", "the NUMA node of %s on %s is not known", unknown, h.Name)
+		case len(nodes) > 1:
+			b.Each(v.Name, "its rails are on NUMA nodes %s of %s: no node is near to all, and none is set", strings.Join(nodes, " and "), h.Name)
 		case cores > 0 && v.CPUs > cores:
 			b.Object(ref, "VM-NUMA-013", "give it fewer vCPUs, or set tuning.numa to none", "has %d vCPUs, a NUMA node of %s has %d cores", v.CPUs, h.Name, cores)
 		default:
-			add(backends.KindExtra, backends.NodeAffinityKey, strconv.Itoa(h.Chosen.NUMA), fmt.Sprintf("%s is on NUMA node %d", h.Chosen.Device, h.Chosen.NUMA))
+			add(backends.KindExtra, backends.NodeAffinityKey, nodes[0], fmt.Sprintf("%s is on NUMA node %s", near, nodes[0]))
 		}
 	}
 	return out
+}
+
+// nodesOf are the NUMA nodes of the pNICs of a VM, the first of these, and the pNIC whose node is not known.
+func (b *builder) nodesOf(v *draft.VM, h *draft.Host) (nodes []string, first, unknown string) {
+	ports := []*backends.NIC{}
+	for _, n := range v.Nets {
+		if p := b.Port(h, n); p != nil {
+			ports = append(ports, p)
+		}
+	}
+	if len(ports) == 0 {
+		ports = append(ports, h.Chosen)
+	}
+	for _, p := range ports {
+		node := strconv.Itoa(p.NUMA)
+		if p.NUMA < 0 {
+			return nil, "", p.Device
+		}
+		if !slices.Contains(nodes, node) {
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes, ports[0].Device, ""
 }
 
 func coresOfNode(h *backends.Host) int {

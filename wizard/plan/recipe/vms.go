@@ -11,6 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
 // selectVMs finds the VMs that take part.
@@ -45,7 +46,7 @@ func (b *builder) selectVMs() {
 	b.addresses()
 }
 
-// networks gives the RDMA interfaces that a VM shall have. A card that it has whole is on no port group.
+// networks returns the RDMA interfaces that a VM shall have. A card that it has whole is on no port group.
 func (b *builder) networks(want answers.VM) []answers.Adapter {
 	nets := b.Answers.Networks(want)
 	if !b.Whole() {
@@ -61,7 +62,7 @@ func (b *builder) networks(want answers.VM) []answers.Adapter {
 	return nets
 }
 
-// vmIndex gives the VMs by every name that answers may use: the name, the inventory path and the path's last part.
+// vmIndex returns the VMs by every name that answers may use: the name, the inventory path and the path's last part.
 func (b *builder) vmIndex() map[string][]*backends.VM {
 	idx := map[string][]*backends.VM{}
 	for i := range b.Inventory.VMs {
@@ -158,6 +159,9 @@ func (b *builder) addresses() {
 	}
 	for _, p := range b.VMs {
 		for _, n := range p.Nets {
+			if !n.IP.IsValid() {
+				continue
+			}
 			ip := n.IP.Addr().String()
 			if who, taken := vmks[ip]; taken {
 				b.Refuse(backends.VMRef(p.Name), "GST-DUPIP-016", "choose another address", "%s is the address of %s", ip, who)
@@ -178,8 +182,8 @@ func (b *builder) vm(v *draft.VM) {
 		body = append(body, plan.Change{Setting: s, From: current.Value(b.Inventory, s), To: backends.ValueOf(to), Why: why,
 			Irreversible: "a hardware version cannot be lowered; only a snapshot taken before can restore it"})
 	}
-	if b.Answers.Mode == answers.PVRDMA && v.Hardware >= 13 && v.Hardware < 17 {
-		b.Each(v.Name, "has hardware version %d; 17 and later give PVRDMA namespaces", v.Hardware)
+	if b.Answers.Mode == answers.PVRDMA && v.Hardware >= 13 && v.Hardware < sizing.HardwareNamespaces {
+		b.Each(v.Name, "has hardware version %d; %d and later give PVRDMA namespaces", v.Hardware, sizing.HardwareNamespaces)
 	}
 	mem := backends.Setting{Target: ref, Kind: backends.KindMemory}
 	body = append(body, plan.Change{Setting: mem, From: current.Value(b.Inventory, mem),
@@ -189,7 +193,7 @@ func (b *builder) vm(v *draft.VM) {
 	if !b.Whole() {
 		body = append(body, b.adapters(v)...)
 	}
-	if b.Answers.Mode == answers.GPUDirect {
+	if b.Answers.GPUs() {
 		body = append(body, b.devices(v)...)
 	}
 	hw := backends.Setting{Target: ref, Kind: backends.KindHardware}.ID()
@@ -205,7 +209,10 @@ func (b *builder) vm(v *draft.VM) {
 		}
 		b.Add(c)
 	}
-	if !v.On() {
+	if id, cycled := b.Powered(v.VM); cycled && !v.On() && !v.Wish.Guest.Managed() {
+		b.Brackets[id].Leave = backends.ValueOf("poweredOff") // an appliance stays as it was
+	}
+	if !v.On() && v.Wish.Guest.Managed() {
 		b.Power(v.VM, "its guest can only be read and set up while it is on")
 		b.Each(v.Name, "powered off; will be powered on for setup and left on. Only then can the log-in to its guest be tried")
 	}

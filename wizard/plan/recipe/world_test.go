@@ -62,7 +62,7 @@ func newAnswers(inv *backends.Inventory) *answers.Answers {
 	a.NIC.Speed = 100000
 	for i, v := range inv.VMs {
 		vm := answers.DefaultVM(v.Name)
-		vm.IP = netip.MustParsePrefix(fmt.Sprintf("192.168.50.%d/24", 10+i))
+		vm.IP.Prefix = netip.MustParsePrefix(fmt.Sprintf("192.168.50.%d/24", 10+i))
 		a.VMs = append(a.VMs, vm)
 	}
 	return a
@@ -109,6 +109,11 @@ func decode[T any](t *testing.T, v backends.Value) T {
 func setNetwork(t *testing.T, inv *backends.Inventory, s backends.Setting, to backends.Value) {
 	name := s.Target.Name
 	if to.IsAbsent() {
+		for _, h := range inv.Hosts {
+			if k := slices.IndexFunc(h.VMKs, func(k backends.VMKernelNIC) bool { return s.Kind == backends.KindPortGroup && k.PortGroup == name }); k >= 0 {
+				t.Fatalf("%s is removed while %s of %s is on it", s.ID(), h.VMKs[k].Device, h.Name)
+			}
+		}
 		inv.Switches = slices.DeleteFunc(inv.Switches, func(x backends.Switch) bool { return s.Kind == backends.KindSwitch && x.Name == name })
 		inv.PortGroups = slices.DeleteFunc(inv.PortGroups, func(x backends.PortGroup) bool { return s.Kind == backends.KindPortGroup && x.Name == name })
 		for i := range inv.Switches {
@@ -154,6 +159,13 @@ func setHost(t *testing.T, inv *backends.Inventory, s backends.Setting, to backe
 		r := h.Firewall[s.Name]
 		r.Enabled = decode[bool](t, to)
 		h.Firewall[s.Name] = r
+	case backends.KindVMKNic:
+		h.VMKs = slices.DeleteFunc(h.VMKs, func(k backends.VMKernelNIC) bool { return k.IP == s.Name })
+		if !to.IsAbsent() {
+			spec := decode[backends.VMKSpec](t, to)
+			h.VMKs = append(h.VMKs, backends.VMKernelNIC{Device: fmt.Sprintf("vmk%d", len(h.VMKs)), IP: s.Name, PrefixLen: spec.PrefixLen, MTU: spec.MTU,
+				PortGroup: spec.PortGroup, Switch: inv.PortGroup(spec.PortGroup).Switch})
+		}
 	case backends.KindMember:
 		sw := inv.Switch(s.Name)
 		if sw == nil {
@@ -220,7 +232,7 @@ func setVM(t *testing.T, inv *backends.Inventory, s backends.Setting, to backend
 			t.Fatalf("%s before %s is a member", s.ID(), v.Host)
 		}
 		v.Adapters = append(v.Adapters, backends.Adapter{Type: spec.Type, PortGroup: spec.PortGroup, Switch: spec.Switch,
-			Protocol: spec.Protocol, Start: spec.Start, MAC: fmt.Sprintf("00:50:56:aa:%02x:%02x", len(v.Name), v.Name[len(v.Name)-1])})
+			Protocol: spec.Protocol, Start: spec.Start, MAC: fmt.Sprintf("00:50:56:aa:%02x:%02x", len(v.Adapters), v.Name[len(v.Name)-1])})
 	}
 }
 

@@ -104,6 +104,11 @@ func hostByHand(c plan.Change) (string, []string) {
 		if c.From.Decode(&was) == nil {
 			return fmt.Sprintf("In the vSphere Client: the switch %s, Add and manage hosts, Manage host networking, %s: its uplinks were %s.", c.Name, host, cmp.Or(strings.Join(was.PNICs, ", "), "none")), nil
 		}
+	case backends.KindVMKNic:
+		if c.From.IsAbsent() {
+			return "There was no vmknic with this address. Find its name by the address, then remove it:",
+				append(esxcli("network ip interface ipv4 get"), esxcli("network ip interface remove --interface-name vmkN")...)
+		}
 	case backends.KindOption:
 		path := word("/" + strings.ReplaceAll(c.Name, ".", "/"))
 		var number int64

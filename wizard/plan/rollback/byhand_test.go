@@ -20,8 +20,8 @@ func TestManualSteps(t *testing.T) {
 		change plan.Change
 		want   string
 	}{
-		{change(host, backends.KindOption, plan.VMKnicOption, backends.ValueOf("vmk1")), `govc host.esxcli -host 'esx-01' system settings advanced set -o '/Net/PVRDMAVmknic' -s 'vmk1'`},
-		{change(host, backends.KindOption, plan.VMKnicOption, backends.ValueOf("")), `advanced set -o '/Net/PVRDMAVmknic' -d true`},
+		{change(host, backends.KindOption, backends.VMKNICOption, backends.ValueOf("vmk1")), `govc host.esxcli -host 'esx-01' system settings advanced set -o '/Net/PVRDMAVmknic' -s 'vmk1'`},
+		{change(host, backends.KindOption, backends.VMKNICOption, backends.ValueOf("")), `advanced set -o '/Net/PVRDMAVmknic' -d true`},
 		{change(host, backends.KindFirewall, "pvrdma", backends.ValueOf(false)), `network firewall ruleset set -r 'pvrdma' -e false`},
 		{change(host, backends.KindModuleParams, "nmlx5_core", backends.ValueOf(map[string]string{"max_vfs": "0,8", "drss": "4"})), `system module parameters set -m 'nmlx5_core' -p 'drss=4 max_vfs=0,8'`},
 		{change(host, backends.KindFirmware, "0000:3b:00.0", backends.ValueOf(map[string]string{"SRIOV_EN": "0"})), `ssh root@'esx-01' /opt/mellanox/bin/mlxconfig -d '0000:3b:00.0' -y set SRIOV_EN=0`},
@@ -40,10 +40,24 @@ func TestManualSteps(t *testing.T) {
 	}
 	upgrade := change(vm, backends.KindHardware, "", backends.ValueOf(13))
 	upgrade.Irreversible = "a hardware version cannot be lowered"
-	unit := backends.Item{Kind: backends.ItemFile, Name: "/etc/modules-load.d/rdma-setup.conf"}
+	file := backends.Item{Kind: backends.ItemFile, Name: "/etc/modules-load.d/rdma-setup.conf"}
+	unit := backends.Item{Kind: backends.ItemUnit, Name: "rdma-setup.service"}
+	images := backends.Item{Kind: backends.ItemInitramfs, Name: "/boot", State: backends.ValueOf("none")}
+	modules := change(guest, backends.KindModules, "rdma", backends.ValueOf([]string{"mlx5_ib"}))
+	modules.To = backends.ValueOf([]string{"mlx5_ib", "ib_umad"})
 	persist := change(guest, backends.KindPersist, "", backends.Absent)
-	page := rollback.Page{Steps: rollback.ByHand([]plan.Change{change(host, backends.KindFirewall, "pvrdma", backends.ValueOf(false)), upgrade, persist},
-		map[string]*backends.Kept{persist.ID(): {Items: []backends.Item{unit}}})}.Markdown()
+	page := rollback.Page{Steps: rollback.ByHand([]plan.Change{change(host, backends.KindFirewall, "pvrdma", backends.ValueOf(false)), upgrade, modules, persist},
+		map[string]*backends.Kept{persist.ID(): {Items: []backends.Item{file, unit, images}}})}.Markdown()
+	// systemctl(1): disable needs the unit's file; daemon-reload comes after it is gone. update-initramfs(8): -k all.
+	at := 0
+	for _, line := range []string{"`sudo systemctl disable --now 'rdma-setup.service'`", "`sudo rm -f '/etc/modules-load.d/rdma-setup.conf'`",
+		"sudo update-initramfs -u -k all", "`sudo systemctl daemon-reload`", "sudo modprobe -r ib_umad\n"} {
+		i := strings.Index(page[at:], line)
+		if i < 0 {
+			t.Fatalf("%q is not there, or not where it belongs:\n%s", line, page)
+		}
+		at += i
+	}
 	g, v, h := strings.Index(page, "## Guest vm-01"), strings.Index(page, "## VM it's vm"), strings.Index(page, "## Host esx-01")
 	if g < 0 || g > v || v > h || !strings.Contains(page, "There is no way back: a hardware version cannot be lowered.") ||
 		!strings.Contains(page, "`sudo rm -f '/etc/modules-load.d/rdma-setup.conf'`") {

@@ -2,6 +2,7 @@ package rollback
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -70,7 +71,26 @@ func guestByHand(c plan.Change) (string, []string) {
 		}
 		return "In the guest, remove the packages that were not installed before, with apt-get or dnf: " + strings.Join(added, " "), nil
 	}
+	var loaded, load []string
+	if c.Kind == backends.KindModules && c.From.Decode(&loaded) == nil && c.To.Decode(&load) == nil {
+		extra := slices.DeleteFunc(load, func(m string) bool { return slices.Contains(loaded, m) })
+		return "In the guest, unload the modules that were not loaded before; the next boot does it as well.",
+			[]string{"sudo modprobe -r " + strings.Join(extra, " ")}
+	}
 	return "In the guest. " + before(c), nil
+}
+
+// itemsInOrder puts units first: systemctl disables a unit only while its file is there.
+func itemsInOrder(items []backends.Item) []backends.Item {
+	units, rest := []backends.Item{}, []backends.Item{}
+	for _, i := range items {
+		if i.Kind == backends.ItemUnit {
+			units = append(units, i)
+		} else {
+			rest = append(rest, i)
+		}
+	}
+	return append(units, rest...)
 }
 
 // itemByHand says how one recorded item of a guest is put back.
@@ -89,7 +109,7 @@ func itemByHand(i backends.Item) (string, []string) {
 		}
 	case backends.ItemUnit:
 		if absent {
-			return "", []string{"sudo systemctl disable --now " + name, "sudo systemctl daemon-reload"}
+			return "", []string{"sudo systemctl disable --now " + name}
 		}
 	case backends.ItemPackage:
 		if absent {
@@ -100,7 +120,17 @@ func itemByHand(i backends.Item) (string, []string) {
 			return "", []string{"sudo modprobe -r " + name}
 		}
 	case backends.ItemInitramfs:
-		return "Build the initramfs of kernel " + i.Name + " again: update-initramfs -u -k " + i.Name + ", or dracut -f --kver " + i.Name + ".", nil
+		// update-initramfs(8) and dracut(8); a directory stands for the initial RAM disks of all kernels.
+		if strings.HasPrefix(i.Name, "/") {
+			return "Build the initial RAM disks again: sudo update-initramfs -u -k all, or sudo dracut -f --regenerate-all.", nil
+		}
+		return "Build the initial RAM disk of kernel " + i.Name + " again: sudo update-initramfs -u -k " + i.Name + ", or sudo dracut -f --kver " + i.Name + ".", nil
+	case backends.ItemInterface:
+		return "The interface with MAC " + i.Name + " (see: ip -br link) was: " + i.State.String() +
+			". Set that with ip address and ip link; if its adapter is removed from the VM, this is not needed.", nil
+	case backends.ItemTrafficClass: // Linux, Documentation/ABI/testing/configfs-rdma_cm
+		return "RDMA-CM on the interface with MAC " + i.Name + " was: " + i.State.String() +
+			". It is lost at the next boot of the guest; until then it is in /sys/kernel/config/rdma_cm/DEVICE/ports/1/default_roce_tos.", nil
 	}
 	if absent {
 		return i.String() + " did not exist: remove it.", nil

@@ -68,7 +68,7 @@ func (s Step) write(say func(string, ...any)) {
 	say("\nThe run was to %s.", plan.Title(s.Change))
 	if s.Kept != nil && len(s.Kept.Items) > 0 {
 		say("\nIn the guest, put back:\n")
-		for _, i := range s.Kept.Items {
+		for _, i := range itemsInOrder(s.Kept.Items) {
 			text, commands := itemByHand(i)
 			if text != "" {
 				say("- %s", text)
@@ -76,6 +76,9 @@ func (s Step) write(say func(string, ...any)) {
 			for _, c := range commands {
 				say("- `%s`", c)
 			}
+		}
+		if slices.ContainsFunc(s.Kept.Items, func(i backends.Item) bool { return i.Kind == backends.ItemUnit }) {
+			say("- `sudo systemctl daemon-reload`")
 		}
 		return
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// recorded decides on a setting whose items a Keeper recorded before the run. What it reads as today decides nothing: half
+// recorded decides on a setting whose items a Keeper recorded before the run. What it reads as today is not considered: half
 // of it may be there and read as what was there before.
 func (u *undo) recorded(p plan.Prior) {
 	c := p.Change
@@ -48,6 +48,7 @@ func (u *undo) recorded(p plan.Prior) {
 	if len(change.Restore) == 0 {
 		return
 	}
+	change.Yield = u.opts.decision(c.Target) == Keep
 	change.Why = "as it was before the run: " + strings.Join(plan.Differences(change.Restore), "; ")
 	u.changes = append(u.changes, change)
 }
@@ -55,8 +56,14 @@ func (u *undo) recorded(p plan.Prior) {
 // sinceChanged names items that somebody else has changed: what is there, and what the run left.
 func sinceChanged(p plan.Prior, others []backends.Difference) string {
 	var out []string
+	lost := 0
 	for _, d := range others[:min(len(others), 5)] {
 		left := p.Left.Item(d.Kind, d.Name)
+		if left.State == d.Is {
+			out = append(out, string(d.Kind)+" "+d.Name+" is now "+d.Is.String()+"; before the run it was "+d.Was.String()+", which cannot be had any more")
+			lost++
+			continue
+		}
 		is := "is now " + d.Is.String()
 		if d.Is.IsAbsent() {
 			is = "is gone"
@@ -66,6 +73,9 @@ func sinceChanged(p plan.Prior, others []backends.Difference) string {
 			was = "left none"
 		}
 		out = append(out, string(d.Kind)+" "+d.Name+" "+is+"; the run "+was)
+	}
+	if lost == len(out) {
+		return strings.Join(out, ", ")
 	}
 	return strings.Join(out, ", ") + ": changed by somebody else since then"
 }

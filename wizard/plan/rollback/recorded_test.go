@@ -32,7 +32,7 @@ func kept(items ...backends.Item) backends.Kept { return backends.Kept{Items: it
 // world is a VM that is on, with a guest that answers and loads nothing at boot.
 func world() *backends.Inventory {
 	return &backends.Inventory{
-		Hosts:  []backends.Host{{Name: "esx-01", State: "connected", Options: map[string]string{plan.VMKnicOption: "vmk5"}}},
+		Hosts:  []backends.Host{{Name: "esx-01", State: "connected", Options: map[string]string{backends.VMKNICOption: "vmk5"}}},
 		VMs:    []backends.VM{{Name: "vm-01", Host: "esx-01", Power: "poweredOn"}},
 		Guests: []backends.Guest{{VM: "vm-01"}},
 	}
@@ -48,6 +48,7 @@ func TestRecordedItems(t *testing.T) {
 		now      backends.Kept
 		err      error
 		on       rollback.OnConflict
+		back     bool
 		restores []string
 		leaves   []string
 		conflict string
@@ -61,13 +62,15 @@ func TestRecordedItems(t *testing.T) {
 		"deleted by somebody":              {left: left, now: kept(file(unit, nil), file(list, nil))},
 		"edited, stop":                     {left: left, now: kept(file(unit, "theirs"), file(list, "ours")), conflict: unit + " is now theirs; the run left it as ours"},
 		"edited, keep":                     {left: left, now: kept(file(unit, "theirs"), file(list, "ours")), on: rollback.Keep, restores: []string{list}, leaves: []string{unit}},
+		"cannot be had, keep":              {left: left, now: kept(file(unit, "ours"), file(list, nil)), on: rollback.Keep, back: true, leaves: []string{unit}},
+		"cannot be had, stop":              {left: left, now: kept(file(unit, "ours"), file(list, nil)), back: true, conflict: "cannot be had any more"},
 		"only edited, keep":                {left: left, now: kept(file(unit, "theirs"), file(list, nil)), on: rollback.Keep, leaves: []string{unit}},
 		"edited, restore":                  {left: left, now: kept(file(unit, "theirs"), file(list, "ours")), on: rollback.Restore, restores: []string{list, unit}},
 		"made again after a rollback":      {left: was, now: kept(file(unit, nil), file(list, "theirs")), conflict: "the run left none"},
 		"cannot be read":                   {left: left, err: errors.New("no answer"), conflict: "persist cannot be read: no answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			prior := plan.Prior{Change: plan.Change{Setting: persist, To: backends.ValueOf("x")}, Found: backends.ValueOf("x"), Kept: &was, Left: c.left}
+			prior := plan.Prior{Change: plan.Change{Setting: persist, To: backends.ValueOf("x")}, Found: backends.ValueOf("x"), Kept: &was, Left: c.left, Back: c.back}
 			p, err := rollback.Build([]plan.Prior{prior}, world(), rollback.Options{
 				OnConflict: c.on, Observed: map[string]plan.Observation{persist.ID(): {Now: c.now, Err: c.err}}})
 			if err != nil {
@@ -76,6 +79,9 @@ func TestRecordedItems(t *testing.T) {
 			var restores []string
 			for _, ch := range p.Changes {
 				restores = append(restores, names(ch.Restore)...)
+				if ch.Yield != (c.on == rollback.Keep) {
+					t.Errorf("yields: %v", ch.Yield)
+				}
 				if !cmp.Equal(names(ch.Leave), c.leaves) {
 					t.Errorf("leaves %v, want %v", names(ch.Leave), c.leaves)
 				}
@@ -131,7 +137,7 @@ func TestRecordedItemsOfAGuestThatIsOff(t *testing.T) {
 
 // A value of vCenter that somebody else has set since: stop names it, keep leaves it, restore sets what was before.
 func TestAValueThatSomebodySetSince(t *testing.T) {
-	option := backends.Setting{Target: backends.HostRef("esx-01"), Kind: backends.KindOption, Name: plan.VMKnicOption}
+	option := backends.Setting{Target: backends.HostRef("esx-01"), Kind: backends.KindOption, Name: backends.VMKNICOption}
 	prior := plan.Prior{Change: plan.Change{Setting: option, To: backends.ValueOf("vmk0")}, Prior: backends.ValueOf("vmk1"), Found: backends.ValueOf("vmk0")}
 	for on, want := range map[rollback.OnConflict]struct {
 		to              any

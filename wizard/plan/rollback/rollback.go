@@ -16,7 +16,7 @@ import (
 // Options say what besides the priors is known of the run that is taken back.
 type Options struct {
 	Mode string
-	// Brackets gives the state in which the run found each bracket's target before it first opened it ("poweredOff"),
+	// Brackets returns the state in which the run found each bracket's target before it first opened it ("poweredOff"),
 	// by bracket id. Where it is missing the target is left as it is found now.
 	Brackets map[string]backends.Value
 	Held     []string // as in Options
@@ -24,7 +24,7 @@ type Options struct {
 	Evacuated []string
 	// Canary powers one VM off first and alone; Apart are the groups of VMs, by name, that are never off together.
 	Canary bool
-	Apart  map[string]string
+	Apart  map[string][]string
 	// Bystanders says what becomes of running VMs that are not Listed, on hosts that reboot; "": they are shut down.
 	Bystanders answers.Bystanders
 	Listed     []string
@@ -124,12 +124,14 @@ func (u *undo) look(p plan.Prior) {
 		u.note("%s keeps its version: %s", c.Target.Name, c.Irreversible)
 	}
 	now, why := u.now(p)
+	if c.Kind == backends.KindModules && why == "" {
+		prior = u.stillLoaded(c.Target.Name, now, prior)
+	}
 	switch {
 	case c.Kind == backends.KindFirmware && !now.Known():
 		u.unread(p, prior)
 	case why != "":
 		u.conflict(c.Target, "fix that, then roll back again", "%s", why)
-	case c.Kind == backends.KindModules && noMoreLoaded(now, prior):
 	// What has no Keeper and reads as before is as before, also where nobody knows how an operation ended: either it is one
 	// task or call, which makes all or nothing (ReconfigVM_Task, UpdatePassthruConfig, UpdateOptions and ConfigurePowerPolicy
 	// of the vSphere Web Services API; one esxcli command for a VIB or for the parameters of a module), or the value holds
@@ -150,7 +152,7 @@ func (u *undo) look(p plan.Prior) {
 
 const choose = "roll back again with --on-conflict keep or --on-conflict restore"
 
-// finished gives Absent for what an attempt of ours before the run has left half done: nothing makes that again, and
+// finished returns Absent for what an attempt of ours before the run has left half done: nothing makes that again, and
 // nobody wants it.
 func finished(v backends.Value) backends.Value {
 	if v.IsPartial() {
@@ -172,14 +174,18 @@ func (u *undo) unread(p plan.Prior, prior backends.Value) {
 	u.changes = append(u.changes, plan.Change{Setting: p.Change.Setting, From: from, To: prior, Why: "as it was before the run"})
 }
 
-// noMoreLoaded tells that no module is loaded that was not loaded before. Loaded modules do not outlive a boot, so fewer
-// are no reason to load any, and nobody need have changed them.
-func noMoreLoaded(now, prior backends.Value) bool {
-	var is, was []string
+// stillLoaded returns the modules that were loaded before and are loaded now. Loaded modules do not outlive a boot, so fewer are
+// no reason to load any, and nobody need have changed them. The driver of PVRDMA adapters counts only where the VM has one: before
+// a second run of somebody else it was loaded for the adapter of the first.
+func (u *undo) stillLoaded(vm string, now, prior backends.Value) backends.Value {
+	is, was := []string{}, []string{}
 	if now.Decode(&is) != nil || !prior.IsAbsent() && prior.Decode(&was) != nil {
-		return false
+		return prior
 	}
-	return !slices.ContainsFunc(is, func(m string) bool { return !slices.Contains(was, m) })
+	adapter := slices.ContainsFunc(u.inv.VM(vm).Adapters, func(a backends.Adapter) bool { return a.Type == "pvrdma" })
+	return backends.ValueOf(slices.DeleteFunc(was, func(m string) bool {
+		return !slices.Contains(is, m) || m == backends.PVRDMAModule && !adapter
+	}))
 }
 
 func subject(c plan.Change) string {
@@ -217,7 +223,7 @@ func (u *undo) putBack(p plan.Prior) bool {
 	return c.Kind == backends.KindModules || !p.Uncertain && current.Same(c.Kind, p.Found, p.Prior)
 }
 
-// keepVersion gives the prior spec of a switch with today's version.
+// keepVersion returns the prior spec of a switch with today's version.
 func (u *undo) keepVersion(name string, prior backends.Value) backends.Value {
 	var spec backends.SwitchSpec
 	sw := u.inv.Switch(name)
@@ -275,14 +281,19 @@ func (u *undo) address(c plan.Change, p plan.Prior) backends.Value {
 	if mac == "" {
 		return backends.Absent
 	}
-	var spec backends.AddressSpec
-	if p.Found.Decode(&spec) != nil && c.To.Decode(&spec) != nil {
-		return current.Address(g.Interface(mac), "")
+	var found, set backends.AddressSpec
+	wasThere, isSet := p.Found.Decode(&found) == nil, c.To.Decode(&set) == nil
+	want := ""
+	switch {
+	case isSet && (set.CIDR == backends.DHCP || !wasThere): // the address that DHCP has given is no drift
+		want = set.CIDR
+	case wasThere:
+		want = found.CIDR
 	}
-	return current.Address(g.Interface(mac), spec.CIDR)
+	return g.Interface(mac).Address(want)
 }
 
-// names gives the packages or modules that a change was about.
+// names returns the packages or modules that a change was about.
 func names(kind backends.Kind, values ...backends.Value) []string {
 	var all []string
 	for _, v := range values {

@@ -3,6 +3,7 @@ package rollback
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
@@ -15,19 +16,29 @@ import (
 func (u *undo) rest() {
 	u.dropStopped()
 	for _, c := range u.changes {
-		if c.Kind == backends.KindOption && c.Name == plan.VMKnicOption || c.Kind == backends.KindFirewall && c.Name == plan.FirewallRuleset {
+		if c.Kind == backends.KindOption && c.Name == backends.VMKNICOption || c.Kind == backends.KindVMKNic ||
+			c.Kind == backends.KindFirewall && c.Name == plan.FirewallRuleset {
 			if v := u.pvrdmaUser(c.Target.Name); v != "" {
 				u.stays(c.Target, "remove that adapter, then roll back again", "%s stays: the VM %s still has a PVRDMA adapter", subject(c), v)
+			}
+		}
+		if c.Kind == backends.KindVMKNic && c.To.IsAbsent() {
+			if roles := u.services(c.Setting); len(roles) > 0 {
+				u.stays(c.Target, "take these services off it, then roll back again", "%s stays: it carries %s now", subject(c), strings.Join(roles, ", "))
 			}
 		}
 		if c.Kind == backends.KindMember && c.To.IsAbsent() {
 			if v := u.user(c.Name, "", c.Target.Name); v != "" {
 				u.stays(c.Target, "remove that adapter, then roll back again", "stays on %s: the VM %s still has an adapter on it", c.Name, v)
+			} else if k := u.vmknic(c.Name, "", c.Target.Name); k != "" {
+				u.stays(c.Target, "move that vmknic, then roll back again", "stays on %s: its vmknic %s is on it", c.Name, k)
 			}
 		}
 		if c.Kind == backends.KindPortGroup && c.To.IsAbsent() {
 			if v := u.user("", c.Target.Name, ""); v != "" {
 				u.stays(c.Target, "remove that adapter, then roll back again", "stays: the VM %s still has an adapter on it", v)
+			} else if k := u.vmknic("", c.Target.Name, ""); k != "" {
+				u.stays(c.Target, "move that vmknic, then roll back again", "stays: the vmknic %s is on it", k)
 			}
 		}
 	}
@@ -81,6 +92,42 @@ func (u *undo) user(dvs, portgroup, host string) string {
 	return ""
 }
 
+// vmknic names a vmknic that will still be on the switch or port group, "" when there is none: "esx-01/vmk1", or vmk1 of the host.
+func (u *undo) vmknic(dvs, portgroup, host string) string {
+	if pg := u.inv.PortGroup(portgroup); pg != nil {
+		dvs = pg.Switch // another datacenter may have a network of this name
+	}
+	for i := range u.inv.Hosts {
+		h := &u.inv.Hosts[i]
+		if host != "" && h.Name != host {
+			continue
+		}
+		for _, k := range h.VMKs {
+			on := k.Switch == dvs && (portgroup == "" || k.PortGroup == portgroup)
+			switch {
+			case !on || u.removed(backends.Setting{Target: backends.HostRef(h.Name), Kind: backends.KindVMKNic, Name: k.IP}):
+			case host != "":
+				return k.Device
+			default:
+				return h.Name + "/" + k.Device
+			}
+		}
+	}
+	return ""
+}
+
+// services are those that somebody has selected for a vmknic since it was created.
+func (u *undo) services(s backends.Setting) []string {
+	if h := u.inv.Host(s.Target.Name); h != nil {
+		for _, k := range h.VMKs {
+			if k.IP == s.Name {
+				return k.Roles
+			}
+		}
+	}
+	return nil
+}
+
 // pvrdmaUser names a VM of a host that will still have a PVRDMA adapter, "" when there is none. VMs that the run itself lists do
 // not count: an adapter of theirs that the run did not make was there before it, without what the run has set.
 func (u *undo) pvrdmaUser(host string) string {
@@ -99,8 +146,8 @@ func (u *undo) left(sw *backends.Switch) string {
 	if sw == nil {
 		return ""
 	}
-	if len(sw.VMKs) > 0 {
-		return "the vmknic " + sw.VMKs[0]
+	if k := u.vmknic(sw.Name, "", ""); k != "" {
+		return "the vmknic " + k
 	}
 	for _, host := range slices.Sorted(maps.Keys(sw.Members)) {
 		if !u.removed(backends.Setting{Target: backends.HostRef(host), Kind: backends.KindMember, Name: sw.Name}) {
@@ -122,7 +169,7 @@ func (u *undo) left(sw *backends.Switch) string {
 // from the guest outwards).
 func (u *undo) arrange() {
 	guests := map[string][]string{} // VM -> ids
-	var devices, network, members []string
+	var devices, network, members, vmknics []string
 	onHost := map[string][]string{} // host -> ids of its VMs' changes
 	for _, c := range u.changes {
 		switch {
@@ -138,6 +185,8 @@ func (u *undo) arrange() {
 			network = append(network, c.ID())
 		case c.Kind == backends.KindMember:
 			members = append(members, c.ID())
+		case c.Kind == backends.KindVMKNic:
+			vmknics = append(vmknics, c.ID())
 		}
 	}
 	u.powerAsFound()
@@ -152,7 +201,7 @@ func (u *undo) arrange() {
 		case c.Target.Type == backends.TypeHost:
 			c.After = append(c.After, onHost[c.Target.Name]...)
 		case c.Kind == backends.KindPortGroup:
-			c.After = append(c.After, devices...)
+			c.After = append(append(c.After, devices...), vmknics...)
 		case c.Kind == backends.KindSwitch:
 			c.After = append(append(append(c.After, devices...), network...), members...)
 		}
@@ -175,9 +224,7 @@ func (u *undo) arrange() {
 			default: // it was off before the run: it is powered off when its guest is restored
 				br.After = append(br.After, guests[br.Target.Name]...)
 			}
-			if group := u.opts.Apart[br.Target.Name]; group != "" {
-				br.Apart = append(br.Apart, group)
-			}
+			br.Apart = append(br.Apart, u.opts.Apart[br.Target.Name]...)
 		}
 		u.plan.Brackets = append(u.plan.Brackets, *br)
 	}
@@ -236,7 +283,8 @@ func (u *undo) guestOrder(guests map[string][]string) {
 		earlier[c.ID()] = software
 		for _, id := range guests[c.Target.Name] {
 			// A traffic class holds rdma_cm in the kernel.
-			before := c.Kind == backends.KindModules && u.kindOf(id) == backends.KindTrafficClass
+			of := u.kindOf(id)
+			before := c.Kind == backends.KindModules && (of == backends.KindTrafficClass || of == backends.KindPortQoS)
 			if id != c.ID() && (software && !earlier[id] || before) {
 				c.After = append(c.After, id)
 			}

@@ -143,7 +143,7 @@ func (u *undo) bystander(v *backends.VM) (waves.Fate, string) {
 	if how == "" || slices.Contains(u.opts.Listed, v.Name) {
 		how = answers.BystandersShutdown
 	}
-	return waves.BystanderOf(how, u.inv, v, u.inv.Host(v.Host))
+	return waves.BystanderOf(how, u.inv, v, u.inv.Host(v.Host), nil)
 }
 
 // bracket asks for a bracket that the plan has once.

@@ -86,7 +86,7 @@ func (w *waves) unproven() []string {
 	return ids
 }
 
-// powerAround gives the power cycles that stand around a host's reboots.
+// powerAround returns the power cycles that stand around a host's reboots.
 func (w *waves) powerAround(h *draft.Host) []string {
 	var ids []string
 	for i := range w.Inventory.VMs {

@@ -54,12 +54,13 @@ func Plan(d *draft.Draft) {
 			continue
 		}
 		w.stayOut(h)
+		free := room(w.Inventory, h.Host)
 		for i := range w.Inventory.VMs {
 			v := &w.Inventory.VMs[i]
 			if v.Host != h.Name || v.Template {
 				continue
 			}
-			w.around(h, v)
+			w.around(h, v, free)
 			if v.VCenterVM && v.Power == "poweredOn" {
 				vcenter = h
 			}
@@ -93,8 +94,8 @@ func Plan(d *draft.Draft) {
 // is started before keeps it from being emptied.
 const HeldOff = "an earlier attempt shut it down; it starts after its host is back"
 
-// around puts one VM of a host that reboots where it belongs.
-func (w *waves) around(h *draft.Host, v *backends.VM) {
+// around puts one VM of a host that reboots where it belongs. Free is the memory that other hosts have for it (BystanderOf).
+func (w *waves) around(h *draft.Host, v *backends.VM, free map[string]int64) {
 	id, planned := w.Powered(v)
 	held := slices.Contains(w.Options.Held, v.Name)
 	if !planned && !held && v.Power != "poweredOn" {
@@ -117,7 +118,7 @@ func (w *waves) around(h *draft.Host, v *backends.VM) {
 		id = w.Power(v, HeldOff)
 		w.Brackets[id].Leave = backends.Absent
 	default:
-		switch fate, why := BystanderOf(w.Answers.Run.Bystanders, w.Inventory, v, h.Host); fate {
+		switch fate, why := BystanderOf(w.Answers.Run.Bystanders, w.Inventory, v, h.Host, free); fate {
 		case BystanderService:
 			w.Each(v.Name, "is left to vCenter while its host reboots: %s", why)
 			return

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# build.sh OUT - makes root.ext4, vmlinux and initrd of a Debian guest, rdma.ext4 with the packages for RDMA installed, and
-# verbs.so for its QEMU, in the directory OUT, from packages alone.
+# build.sh OUT - makes root.ext4, vmlinux and initrd of a Debian guest, rdma.ext4 with the packages for RDMA installed, mpi.ext4
+# with Open MPI and a compiler beside them, and verbs.so for its QEMU, in the directory OUT, from packages alone.
 set -euo pipefail
 
 out=$(realpath "$1")
@@ -16,6 +16,7 @@ base=(linux-image-amd64 systemd-sysv udev dbus openssh-server sudo iproute2 iput
   netplan.io ethtool pciutils initramfs-tools zstd netbase locales nftables tcsh fish)
 # What the tests install in the guests comes from a repository inside them, with all that it depends on.
 rdma=(rdma-core ibverbs-providers ibverbs-utils rdmacm-utils infiniband-diags perftest)
+mpi=(openmpi-bin libopenmpi-dev gcc libc6-dev)
 
 # Drivers that no guest has a device for are most of the kernel package.
 excluded=()
@@ -31,7 +32,7 @@ mmdebstrap --quiet --variant=minbase --include="$(IFS=,; echo "${base[*]}")" "${
   --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-include=/usr/share/locale/de/*' \
   --extract-hook='mkdir -p "$1/etc/initramfs-tools/conf.d"; printf "MODULES=list\nCOMPRESS=zstd\nCOMPRESSLEVEL=1\n" >"$1/etc/initramfs-tools/conf.d/guest"; printf "virtio_pci\nvirtio_blk\next4\ncrc32c_generic\n" >"$1/etc/initramfs-tools/modules"' \
   --customize-hook="mkdir -p '$root/srv/packages'" \
-  --customize-hook="APT_CONFIG=\$MMDEBSTRAP_APT_CONFIG apt-get -qq -y --no-install-recommends --download-only -o Dir::Cache::Archives='$root/srv/packages' install ${rdma[*]}" \
+  --customize-hook="APT_CONFIG=\$MMDEBSTRAP_APT_CONFIG apt-get -qq -y --no-install-recommends --download-only -o Dir::Cache::Archives='$root/srv/packages' install ${rdma[*]} ${mpi[*]}" \
   "$suite" "$root" "$sources" >"$out/build.log" 2>&1 || { tail -n 40 "$out/build.log" >&2; echo "build.sh: mmdebstrap failed: is a Debian mirror within reach?" >&2; exit 1; }
 
 release=$(basename "$root"/lib/modules/*)
@@ -73,3 +74,8 @@ mke2fs -q -F -t ext4 -L guest -d "$root" "$out/root.ext4" 2G
 chroot "$root" sh -c 'apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install "$@"' sh "${rdma[@]}" \
   >>"$out/build.log" 2>&1 || { tail -n 20 "$out/build.log" >&2; echo "build.sh: the packages for RDMA do not install" >&2; exit 1; }
 mke2fs -q -F -t ext4 -L guest -d "$root" "$out/rdma.ext4" 2G
+
+chroot "$root" sh -c 'DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install "$@"' sh "${mpi[@]}" \
+  >>"$out/build.log" 2>&1 || { tail -n 20 "$out/build.log" >&2; echo "build.sh: Open MPI does not install" >&2; exit 1; }
+rm -rf "$root/srv" "$root/boot" "$root"/lib/modules "$root"/var/cache/apt/*
+mke2fs -q -F -t ext4 -L mpi -d "$root" "$out/mpi.ext4" 2G

@@ -15,7 +15,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
 )
 
-// An outcome is what became of a node in a deed.
+// An outcome is what became of a node in an operation.
 type outcome struct {
 	state   NodeState
 	prior   *backends.Value
@@ -28,8 +28,8 @@ type outcome struct {
 	bars    admission // of an opening that did not pass the gate: what becomes of the rest of its wave
 }
 
-// A deed is one call that changes something: a Set, a SetMany, an Open or a Close, with its reads and its records.
-type deed struct {
+// An operation is one call that changes something: a Set, a SetMany, an Open or a Close, with its reads and its records.
+type operation struct {
 	*runner
 	nodes  []*node
 	moved  []bool           // per change: the value may have moved by our own doing
@@ -43,7 +43,7 @@ type deed struct {
 	last   atomic.Int64 // percent last told, plus one
 }
 
-func (d *deed) do(ctx context.Context) []outcome {
+func (d *operation) do(ctx context.Context) []outcome {
 	if b := d.nodes[0].around; b != nil {
 		if d.nodes[0].closes {
 			return []outcome{d.shut(ctx, b)}
@@ -53,8 +53,8 @@ func (d *deed) do(ctx context.Context) []outcome {
 	return d.change(ctx)
 }
 
-// progress tells the stage about percent; after the deed it says nothing, whoever calls it.
-func (d *deed) progress(percent int) {
+// progress tells the stage about percent; after the operation it says nothing, whoever calls it.
+func (d *operation) progress(percent int) {
 	percent = min(max(percent, 0), 100)
 	if d.last.Swap(int64(percent)+1) == int64(percent)+1 {
 		return
@@ -65,8 +65,8 @@ func (d *deed) progress(percent int) {
 	}
 }
 
-// say tells the stage what the deed waits for.
-func (d *deed) say(text string) {
+// say tells the stage what the operation waits for.
+func (d *operation) say(text string) {
 	select {
 	case d.msgs <- message{nodes: d.nodes, text: text}:
 	case <-d.over:
@@ -74,7 +74,7 @@ func (d *deed) say(text string) {
 }
 
 // change reads, compares, journals, sets, reads back and journals again.
-func (d *deed) change(ctx context.Context) []outcome {
+func (d *operation) change(ctx context.Context) []outcome {
 	out := make([]outcome, len(d.nodes))
 	setter := d.job.Setters[d.nodes[0].change.Kind]
 	var all []int
@@ -137,7 +137,7 @@ func (d *deed) change(ctx context.Context) []outcome {
 
 // keepAside asks a Keeper to record what the change may touch. What an earlier attempt recorded stays, also where this one
 // sets something else and touches more.
-func (d *deed) keepAside(ctx context.Context, n *node, to backends.Value) (*backends.Kept, error) {
+func (d *operation) keepAside(ctx context.Context, n *node, to backends.Value) (*backends.Kept, error) {
 	k, ok := backends.As[backends.Keeper](d.job.Setters[n.change.Kind])
 	if !ok || d.phase != journal.PhaseApply {
 		return nil, nil
@@ -156,8 +156,8 @@ func (d *deed) keepAside(ctx context.Context, n *node, to backends.Value) (*back
 	return &now, err
 }
 
-// observe gives what the changes left of the recorded items, nil where nothing was recorded or nobody could look.
-func (d *deed) observe(ctx context.Context, setter backends.Setter, todo []int, kept map[int]*backends.Kept) []*backends.Kept {
+// observe returns what the changes left of the recorded items, nil where nothing was recorded or nobody could look.
+func (d *operation) observe(ctx context.Context, setter backends.Setter, todo []int, kept map[int]*backends.Kept) []*backends.Kept {
 	out := make([]*backends.Kept, len(todo))
 	keeper, ok := backends.As[backends.Keeper](setter)
 	if !ok || ctx.Err() != nil {
@@ -181,7 +181,7 @@ func (d *deed) observe(ctx context.Context, setter backends.Setter, todo []int, 
 }
 
 // set makes the changes and gives one error each.
-func (d *deed) set(ctx context.Context, setter backends.Setter, todo []int) []error {
+func (d *operation) set(ctx context.Context, setter backends.Setter, todo []int) []error {
 	first := d.nodes[todo[0]]
 	if many, ok := backends.As[backends.ManySetter](setter); ok && len(todo) > 1 {
 		as := make([]backends.Assignment, len(todo))
@@ -214,7 +214,7 @@ func (d *deed) set(ctx context.Context, setter backends.Setter, todo []int) []er
 }
 
 // readBack reads what became of the changes, also after a failure, and journals it.
-func (d *deed) readBack(ctx context.Context, setter backends.Setter, todo []int, errs []error, left []*backends.Kept, out []outcome) {
+func (d *operation) readBack(ctx context.Context, setter backends.Setter, todo []int, errs []error, left []*backends.Kept, out []outcome) {
 	var back []answer[backends.Value]
 	if ctx.Err() == nil {
 		back = d.read(ctx, setter, todo)
@@ -246,7 +246,7 @@ func (d *deed) readBack(ctx context.Context, setter backends.Setter, todo []int,
 		}
 		recs[k] = journal.Record{
 			Type: journal.TypeOutcome, Node: n.id, Target: n.target, Kind: string(n.change.Kind), Name: n.change.Name,
-			Found: o.found, Left: left[k], OK: o.err == nil, Err: text(o.err), Hint: backends.HintOf(o.err),
+			Found: o.found, Left: left[k], OK: o.err == nil, Err: text(o.err), Hint: backends.HintOf(o.err), Grounds: d.grounds(ctx, n, o.err),
 		}
 	}
 	if err := d.append(recs...); err != nil {
@@ -257,7 +257,7 @@ func (d *deed) readBack(ctx context.Context, setter backends.Setter, todo []int,
 }
 
 // read reads the settings of some nodes, in as few calls as the setter allows.
-func (d *deed) read(ctx context.Context, setter backends.Setter, which []int) []answer[backends.Value] {
+func (d *operation) read(ctx context.Context, setter backends.Setter, which []int) []answer[backends.Value] {
 	out := make([]answer[backends.Value], len(which))
 	if many, ok := backends.As[backends.ManyReader](setter); ok && len(which) > 1 {
 		ss := make([]backends.Setting, len(which))

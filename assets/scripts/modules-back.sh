@@ -1,0 +1,4 @@
+#!/bin/sh
+# Loads the distribution's kernel modules after MLNX_OFED is gone: modules-back.sh MODULE...
+depmod -a
+for module; do modprobe -- "$module" || exit 1; done

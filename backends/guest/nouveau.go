@@ -1,0 +1,144 @@
+package guest
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/ssh"
+)
+
+// nouveau keeps the kernel's own driver from GPUs, so that NVIDIA's can take them: KindNouveau. The file, the renewed initial
+// RAM disk and the reboot are those of the NVIDIA Driver Installation Guide, "Disabling Nouveau".
+type nouveau struct{ recorded }
+
+const (
+	nouveauModule = "nouveau"
+
+	// The names have no "rdma-setup" in them: KindPersist records what of that name the initial RAM disks hold.
+	nouveauFile = "/etc/modprobe.d/nouveau-off-rdma_setup.conf"
+	// nouveauGoing is the file on its way out: nothing reads what does not end in .conf (modprobe.d(5)), and as long as it is
+	// there the initial RAM disks may still hold the file.
+	nouveauGoing = nouveauFile + ".going"
+)
+
+// NouveauText is the file for /etc/modprobe.d.
+func NouveauText() string {
+	return ours + "blacklist nouveau\noptions nouveau modeset=0\n"
+}
+
+func nouveauFacts() string {
+	return section("nouveau", "command -v update-initramfs; cat "+nouveauFile)
+}
+
+// nouveau returns what is known of the module; nil where it is not loaded and nothing of ours is there.
+func (f facts) nouveau() *backends.Nouveau {
+	n := backends.Nouveau{Loaded: slices.Contains(f.loaded(), nouveauModule)}
+	file := f["nouveau"]
+	if first, rest, _ := strings.Cut(file, "\n"); strings.HasSuffix(strings.TrimSpace(first), "/update-initramfs") {
+		n.Renewable, file = true, rest
+	}
+	switch file = strings.TrimSpace(file); {
+	case file == strings.TrimSpace(NouveauText()):
+		n.Kept = true
+	case file == "" && !n.Loaded:
+		return nil
+	}
+	return &n
+}
+
+func (n nouveau) read(ctx context.Context, vm string) (*backends.Nouveau, error) {
+	r, err := n.g.Run(ctx, vm, ssh.Command{Script: section("modules", "cat /proc/modules || lsmod") + nouveauFacts()})
+	if err != nil {
+		return nil, err
+	}
+	return sections(r.Stdout).nouveau(), nil
+}
+
+// Read returns true where our file is there and the module is not loaded, Partial where the file is there and the module is
+// loaded all the same, or the file says something else, else Absent.
+func (n nouveau) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
+	now, err := n.read(ctx, s.Target.Name)
+	if err != nil {
+		return backends.Absent, err
+	}
+	return now.Value(), nil
+}
+
+// Set writes the file, renews the initial RAM disks and reboots the guest where the module is loaded. It waits until the guest
+// answers again, and fails where the module has come back.
+func (n nouveau) Set(ctx context.Context, s backends.Setting, to backends.Value, progress backends.Progress) error {
+	vm := s.Target.Name
+	now, err := n.read(ctx, vm)
+	if err != nil || now.Value() == to {
+		return err
+	}
+	if to.IsAbsent() {
+		return n.restore(ctx, vm, backends.Kept{Items: []backends.Item{{Kind: backends.ItemFile, Name: nouveauFile}, {Kind: backends.ItemFile, Name: nouveauGoing}}})
+	}
+	if now != nil && !now.Renewable {
+		return backends.Errorf(backends.KindRefused, label(vm), "Blacklist nouveau by hand, renew the initial RAM disk (dracut --force) and reboot the guest.",
+			"the guest has no update-initramfs, by which nouveau would be kept out of the initial RAM disk")
+	}
+	before, err := n.g.BootID(ctx, vm)
+	if err != nil {
+		return err
+	}
+	if err := n.g.put(ctx, vm, nouveauFile, []byte(NouveauText()), 0o644, ""); err != nil {
+		return err
+	}
+	progress.Report(10)
+	if err := n.g.renewRAMDisk(ctx, vm); err != nil {
+		return err
+	}
+	progress.Report(50)
+	if now != nil && now.Loaded {
+		if err := n.reboot(ctx, vm, before); err != nil {
+			return err
+		}
+	}
+	if now, err := n.Read(ctx, s); err != nil || now != to {
+		return backends.Errorf(backends.KindPermanent, label(vm), "Look in /etc/modules, /etc/modules-load.d and the kernel's command line for what loads nouveau.",
+			"nouveau is blacklisted, but reads %s: %v", now, err)
+	}
+	return nil
+}
+
+// reboot restarts the guest and waits until it answers under another boot id. The connection may end before the command has
+// told its end: then the boot id tells.
+func (n nouveau) reboot(ctx context.Context, vm, before string) error {
+	r, err := n.g.Run(ctx, vm, ssh.Command{Script: "systemctl reboot", Sudo: true, What: "reboot the guest", Limit: time.Minute})
+	switch kind := backends.KindOf(err); {
+	case err == nil && r.ExitCode > 0 && r.Stderr != "":
+		return failed(vm, "reboot the guest", r)
+	case err != nil && kind != backends.KindUnreachable && kind != backends.KindTransient:
+		return err
+	}
+	n.g.unsettle(vm)
+	return n.g.Boot(ctx, vm, before)
+}
+
+// Restore takes the file away, or puts back what was there, and renews the initial RAM disks. The guest is not rebooted:
+// nouveau is free to take GPUs at the next boot.
+func (n nouveau) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, _ backends.Progress) error {
+	return n.restore(ctx, s.Target.Name, kept)
+}
+
+// restore renames the file before the RAM disks are renewed and removes it after that, so that a restore that was broken off
+// is seen.
+func (n nouveau) restore(ctx context.Context, vm string, kept backends.Kept) error {
+	items, err := n.g.look(ctx, vm, manifestOf(kept))
+	if err != nil || len(backends.Differences(kept, backends.Kept{Items: items})) == 0 {
+		return err
+	}
+	script := "[ ! -e " + nouveauFile + " ] || mv -f " + nouveauFile + " " + nouveauGoing
+	if _, err := n.g.root(ctx, vm, "stop keeping nouveau from GPUs", ssh.Command{Script: script}); err != nil {
+		return err
+	}
+	if err := n.g.renewRAMDisk(ctx, vm); err != nil {
+		return err
+	}
+	return n.g.putBack(ctx, vm, kept)
+}

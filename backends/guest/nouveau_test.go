@@ -1,0 +1,79 @@
+package guest_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// nouveau is loaded at boot. Set ends with a guest that has rebooted without it, also at the boots after that; a restore takes
+// everything away to the byte, also one that a full /boot has broken off, and then nouveau is back at the next boot.
+func TestNouveau(t *testing.T) {
+	for _, os := range []string{"ubuntu-22.04", "debian-12"} {
+		t.Run(os, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t, config{os: os, nouveau: true})
+			s, to := m.setting(backends.KindNouveau, ""), backends.ValueOf(true)
+			set := m.Setters()[backends.KindNouveau]
+			k, _ := backends.As[backends.Keeper](set)
+			reads := func(want backends.Value, loaded bool) {
+				t.Helper()
+				now, err := set.Read(t.Context(), s)
+				seen := m.Survey(t.Context(), m.vm).Nouveau
+				if err != nil || now != want || seen.Value() != want || (seen != nil && seen.Loaded) != loaded {
+					t.Fatalf("reads %s, %+v: %v; want %s, loaded %t", now, seen, err, want, loaded)
+				}
+			}
+			listing := func() string { return m.listing(t) + m.root(t, "lsinitramfs /boot/initrd.img-* | grep nouveau || :") }
+			reads(backends.Absent, true)
+			before := listing()
+			kept, err := k.Keep(t.Context(), s, to)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			// What is not in the initial RAM disk keeps nothing out: the file alone is not taken for done.
+			m.fault(t, "command=update-initramfs,do=fail:update-initramfs: failed: No space left on device")
+			if err := set.Set(t.Context(), s, to, nil); err == nil || !strings.Contains(err.Error(), "No space left") {
+				t.Fatalf("with a full /boot: %v", err)
+			}
+			reads(backends.Partial(nil), true)
+			m.reboot(t)
+			reads(backends.Partial(nil), true)
+			m.world.Faults.Clear()
+
+			boot, _ := m.BootID(t.Context(), m.vm)
+			if err := set.Set(t.Context(), s, to, nil); err != nil {
+				t.Fatal(err)
+			}
+			reads(to, false)
+			again, _ := m.BootID(t.Context(), m.vm)
+			if again == boot {
+				t.Error("the guest was not rebooted")
+			}
+			if err := set.Set(t.Context(), s, to, nil); err != nil {
+				t.Fatal(err)
+			}
+			if now, _ := m.BootID(t.Context(), m.vm); now != again {
+				t.Error("set again it is rebooted again")
+			}
+
+			m.fault(t, "command=update-initramfs,do=fail:update-initramfs: failed: No space left on device")
+			if err := k.Restore(t.Context(), s, kept, nil); err == nil || len(m.differs(t, backends.Assignment{Setting: s, To: to}, kept)) == 0 {
+				t.Errorf("restored with a full /boot: %v", err)
+			}
+			m.world.Faults.Clear()
+			if err := k.Restore(t.Context(), s, kept, nil); err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(before, listing()); d != "" {
+				t.Errorf("left (-before +after):\n%s", d)
+			}
+			m.reboot(t)
+			reads(backends.Absent, true)
+		})
+	}
+}

@@ -1,0 +1,25 @@
+package firmware
+
+import (
+	"regexp"
+	"strconv"
+)
+
+// mstflint writes the rows "Link Speed Active (Enabled) : 8G-Gen 3 (16G-Gen 4)" and "Link Width Active (Enabled) : 8X (16X)";
+// what the link could do stands in brackets (mstflint, mlxlink_commander.cpp, showPcieLinks).
+var (
+	linkGen   = regexp.MustCompile(`(?mi)^\s*Link Speed Active[^:\n]*:\s*[\d.]+G-Gen\s*(\d)\b`)
+	linkLanes = regexp.MustCompile(`(?mi)^\s*Link Width Active[^:\n]*:\s*(\d{1,2})X\b`)
+)
+
+// PCIeLink reads "mlxlink --port_type PCIE": generation and lanes of the link as it runs now; 0 where a row is missing.
+func PCIeLink(text string) (gen, lanes int) {
+	number := func(row *regexp.Regexp) int {
+		if m := row.FindStringSubmatch(text); m != nil {
+			n, _ := strconv.Atoi(m[1]) // one or two digits
+			return n
+		}
+		return 0
+	}
+	return number(linkGen), number(linkLanes)
+}

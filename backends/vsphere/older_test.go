@@ -1,0 +1,52 @@
+package vsphere_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/lab"
+)
+
+// Hosts of 6.7 tell their RDMA devices by esxcli alone (vSphere Web Services API, HostRdmaDevice: since vSphere API 7.0), in a
+// vCenter that declares the property, and in one that does not; newer hosts are not asked for them.
+func TestRDMADevicesOfOlderHosts(t *testing.T) {
+	for scenario, fresh := range map[string]int{"esx-6.7": 0, "mixed-versions": 2, "esx-9.0": 3} {
+		_, c := startLab(t, lab.Options{Hosts: 3, VMs: 1, Scenario: scenario})
+		inv, err := c.Inventory(t.Context(), backends.Scope{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		newer := 0
+		for _, h := range inv.Hosts {
+			if !strings.HasPrefix(h.Version, "6.") {
+				newer++
+			}
+			n := h.NIC("vmnic2")
+			if n == nil || n.RDMADevice != "vmrdma0" || !n.RoCEv2 || !n.Eligible || len(h.RDMA) != 2 {
+				t.Errorf("%s: %s %s: %+v", scenario, h.Name, h.Version, n)
+			}
+		}
+		if newer != fresh {
+			t.Errorf("%s: %d hosts of 7.0 and later, want %d", scenario, newer, fresh)
+		}
+	}
+}
+
+// A host that cannot be asked is named, and the others are as they are.
+func TestOlderHostThatDoesNotAnswer(t *testing.T) {
+	_, c := startLab(t, lab.Options{Hosts: 2, VMs: 1, Scenario: "esx-6.7", Faults: []string{"method=ExecuteSoap,host=esx-02,do=fault:NotSupported"}})
+	inv, err := c.Inventory(t.Context(), backends.Scope{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !inv.Host("esx-01").NIC("vmnic2").Eligible || inv.Host("esx-02").NIC("vmnic2").Eligible {
+		t.Error("esx-01 is to be fit, esx-02 not")
+	}
+	if !slices.ContainsFunc(inv.Gaps, func(g backends.Gap) bool {
+		return g.Target == backends.HostRef("esx-02") && g.What == "RDMA devices" && strings.Contains(g.Why, "esxcli rdma device list")
+	}) {
+		t.Errorf("no gap: %+v", inv.Gaps)
+	}
+}

@@ -1,0 +1,127 @@
+package setting
+
+import (
+	"context"
+	"net"
+	"net/netip"
+
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
+)
+
+// vmknicSetter creates and removes vmknics (HostNetworkSystem.AddVirtualNic and RemoveVirtualNic in the vSphere Web Services API).
+type vmknicSetter struct{ *site }
+
+// find returns the vmknic of a host that has the address; nil when there is none.
+func (s vmknicSetter) find(ctx context.Context, t backends.Setting) (*types.HostVirtualNic, error) {
+	host, err := s.places.Find(ctx, t.Target)
+	if err != nil {
+		return nil, err
+	}
+	const path = "config.network.vnic"
+	o, err := s.conn.One(ctx, host, path)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range wire.Value[types.ArrayOfHostVirtualNic](o, path).HostVirtualNic {
+		if k.Spec.Ip != nil && k.Spec.Ip.IpAddress == t.Name {
+			return &k, nil
+		}
+	}
+	return nil, nil
+}
+
+// Read returns the spec of the vmknic with an address; Absent where the host has none.
+func (s vmknicSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
+	v, _, err := s.read(ctx, t)
+	return v, wire.Explain(err, t.Target.Name, "read the vmknic with the address "+t.Name)
+}
+
+func (s vmknicSetter) read(ctx context.Context, t backends.Setting) (backends.Value, *types.HostVirtualNic, error) {
+	k, err := s.find(ctx, t)
+	if err != nil || k == nil {
+		return backends.Absent, nil, err
+	}
+	spec := backends.VMKSpec{PortGroup: k.Portgroup, PrefixLen: prefixLen(k.Spec.Ip.SubnetMask), MTU: int(k.Spec.Mtu)}
+	if port := k.Spec.DistributedVirtualPort; port != nil {
+		spec.PortGroup = s.places.Name(place.Ref{Type: "DistributedVirtualPortgroup", Value: port.PortgroupKey})
+	}
+	return backends.ValueOf(spec), k, nil
+}
+
+// Set creates the vmknic, or removes it for Absent. One with the address that differs is left alone: it is somebody else's.
+func (s vmknicSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, progress backends.Progress) error {
+	what := "create a vmknic with the address " + t.Name
+	if to.IsAbsent() {
+		what = "remove the vmknic with the address " + t.Name
+	}
+	read := func() (backends.Value, bool, error) {
+		v, err := s.Read(ctx, t)
+		return v, v == to, err
+	}
+	err := wire.Apply(ctx, t.Target.Name, what, to, read, func() error {
+		system, err := s.part(ctx, t.Target, func(m types.HostConfigManager) *types.ManagedObjectReference { return m.NetworkSystem })
+		if err != nil {
+			return err
+		}
+		is, k, err := s.read(ctx, t)
+		switch {
+		case err != nil:
+			return err
+		case to.IsAbsent() && k == nil:
+			return nil
+		case to.IsAbsent():
+			_, err = methods.RemoveVirtualNic(ctx, s.conn.VIM(), &types.RemoveVirtualNic{This: system, Device: k.Device})
+			return err
+		case k != nil:
+			return backends.Errorf(backends.KindConflict, "", "choose another address, or remove "+k.Device, "%s has this address and is %s", k.Device, is)
+		}
+		return s.add(ctx, system, t, to)
+	})
+	if err == nil {
+		progress.Report(100)
+	}
+	return err
+}
+
+func (s vmknicSetter) add(ctx context.Context, system place.Ref, t backends.Setting, to backends.Value) error {
+	want, err := decode[backends.VMKSpec](to, t.Target.Name, "create the vmknic")
+	if err != nil {
+		return err
+	}
+	if ip, err := netip.ParseAddr(t.Name); err != nil || !ip.Is4() || want.PrefixLen < 1 || want.PrefixLen > 32 {
+		return backends.Errorf(backends.KindPermanent, "", "", "%s/%d is no IPv4 address", t.Name, want.PrefixLen)
+	}
+	group, err := s.places.Find(ctx, backends.PortGroupRef(want.PortGroup))
+	if err != nil {
+		return err
+	}
+	o, err := s.conn.One(ctx, group, "config.distributedVirtualSwitch")
+	if err != nil {
+		return err
+	}
+	dvs := wire.Value[types.ManagedObjectReference](o, "config.distributedVirtualSwitch")
+	if o, err = s.conn.One(ctx, dvs, "uuid"); err != nil {
+		return err
+	}
+	_, err = methods.AddVirtualNic(ctx, s.conn.VIM(), &types.AddVirtualNic{This: system, Nic: types.HostVirtualNicSpec{
+		Ip:                     &types.HostIpConfig{IpAddress: t.Name, SubnetMask: net.IP(net.CIDRMask(want.PrefixLen, 32)).String()},
+		DistributedVirtualPort: &types.DistributedVirtualSwitchPortConnection{SwitchUuid: wire.Value[string](o, "uuid"), PortgroupKey: group.Value},
+		Mtu:                    int32(want.MTU),
+	}})
+	return err
+}
+
+// prefixLen counts the bits of a mask; 0 where it is none.
+func prefixLen(mask string) int {
+	ip := net.ParseIP(mask).To4()
+	if ip == nil {
+		return 0
+	}
+	n, _ := net.IPMask(ip).Size()
+	return n
+}

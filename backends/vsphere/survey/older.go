@@ -1,0 +1,65 @@
+package survey
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
+)
+
+// AskRDMA asks one host for its RDMA devices, by name. The NIC of each is the pNIC that it is paired with.
+type AskRDMA func(ctx context.Context, host string) ([]backends.RDMADevice, error)
+
+// hostsAtOnce is how many hosts are asked at the same time.
+const hostsAtOnce = 16
+
+// older reads the RDMA devices of connected hosts before ESXi 7.0, whose network info does not have them (vSphere Web
+// Services API, HostRdmaDevice: since vSphere API 7.0), in whatever vCenter they are.
+func (rd *reading) older(ctx context.Context, ask func(*place.Index) AskRDMA) []backends.Gap {
+	var rows []*hostRow
+	for _, h := range rd.hosts {
+		if strings.HasPrefix(h.host.Version, "6.") && h.host.State == "connected" && len(h.host.RDMA) == 0 {
+			rows = append(rows, h)
+		}
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	devices := ask(rd.index)
+	errs := make([]error, len(rows))
+	var g errgroup.Group
+	g.SetLimit(hostsAtOnce)
+	for i, h := range rows {
+		g.Go(func() error {
+			var found []backends.RDMADevice
+			found, errs[i] = devices(ctx, rd.index.Name(h.ref))
+			h.pair(found)
+			return nil
+		})
+	}
+	_ = g.Wait() // errors stand at their hosts
+	var gaps []backends.Gap
+	for i, err := range errs {
+		if err != nil {
+			gaps = append(gaps, backends.Gap{Target: backends.HostRef(rd.index.Name(rows[i].ref)), What: "RDMA devices",
+				Why: "ESXi " + rows[i].host.Version + " does not tell them through the API, and esxcli rdma device list could not be asked: " + err.Error()})
+		}
+	}
+	return gaps
+}
+
+// pair enters RDMA devices into the host and into the pNICs that they are paired with.
+func (r *hostRow) pair(devices []backends.RDMADevice) {
+	for _, d := range devices {
+		if i := slices.IndexFunc(r.host.NICs, func(n backends.NIC) bool { return n.Device == d.NIC }); i >= 0 {
+			n := &r.host.NICs[i]
+			n.RDMADevice, n.RDMAState = d.Name, d.State
+			n.RoCEv1, n.RoCEv2, n.IWARP = d.RoCEv1, d.RoCEv2, d.IWARP
+		}
+		r.host.RDMA = append(r.host.RDMA, d)
+	}
+}

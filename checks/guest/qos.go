@@ -1,0 +1,58 @@
+package guest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/row"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// portQoSCheck looks at PFC, trust and ECN of a port that the guest owns: no parameter of the host reaches it.
+func portQoSCheck() checks.Check {
+	return checks.Check{
+		ID: "GST-QOS-035", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Automatic,
+		Source:   "NVIDIA, Quality of Service (mlnx_qos); dcb-pfc(8), dcb-app(8), dcb-buffer(8)",
+		Criteria: "PFC in the priority of qos alone, where the DSCP leads, with ECN / not after a boot, or in a shared buffer / otherwise; a VF passes",
+		Remedy:   "Set PFC and trust of the card's port in the guest.",
+		Run: eachVerbs("GST-QOS-035", func(f *checks.Facts, t backends.Ref, d *backends.VerbsDevice) checks.Answer {
+			q := f.Answers.QoS
+			want := backends.QoSSpec{Priority: q.Priority, DSCP: q.DSCP, ECN: q.ECN}
+			switch v := f.Inventory.VM(t.Name); {
+			case q.Lossless != answers.LosslessPFC:
+				return row.Pass(t, "qos.lossless is %s", cmp.Or(string(q.Lossless), "none"))
+			case v == nil || len(v.Passthrough) == 0 || slices.ContainsFunc(v.Adapters, func(a backends.Adapter) bool { return a.MAC == d.MAC }):
+				return row.Pass(t, "%s: the port is the host's", d.Name)
+			case d.QoS == nil || d.QoS.Trust == "":
+				return row.Waiting(t, "neither mlnx_qos nor dcb tells PFC of %s", d.Name)
+			case !d.QoS.Meets(want):
+				return row.Fail(t, "%s: PFC in priorities %v, trust %s, DSCP %d in priority %s%s; wanted all of it in priority %d alone",
+					d.Name, d.QoS.PFC, d.QoS.Trust, q.DSCP, priorityOf(d.QoS, q.DSCP), ecnOf(d.QoS), q.Priority)
+			case d.QoS.Kept == nil || d.QoS.Partly:
+				return row.Warn(t, "%s: PFC and trust are in force, and will not be after a boot", d.Name)
+			}
+			return row.WarnIf(d.QoS.Shares(q.Priority), t, "%s: PFC in priority %d, DSCP %d leads there%s", d.Name, q.Priority, q.DSCP,
+				map[bool]string{true: "; its receive buffer is shared with priorities that may be dropped"}[d.QoS.Shares(q.Priority)])
+		}),
+	}
+}
+
+// priorityOf is the priority that a DSCP leads to, - where none is listed.
+func priorityOf(q *backends.PortQoS, dscp int) string {
+	if p, ok := q.DSCP[dscp]; ok {
+		return strconv.Itoa(p)
+	}
+	return "-"
+}
+
+// ecnOf names the priorities with ECN, where they are told.
+func ecnOf(q *backends.PortQoS) string {
+	if q.ECN == nil {
+		return ""
+	}
+	return fmt.Sprintf(", ECN in priorities %v", q.ECN)
+}

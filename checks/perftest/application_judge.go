@@ -1,0 +1,159 @@
+package perftest
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/transcript/perflog"
+)
+
+// readApplication takes the rows out of what a test printed.
+func (m *Measurement) readApplication(app Application, text string, err error) {
+	if app.NCCL {
+		res := perflog.NCCL(text)
+		m.Transport = res.Transport
+		for _, row := range res.Rows {
+			m.Rows = append(m.Rows, Row{Bytes: row.Bytes, AvgGbps: row.Value})
+			m.AchievedGbps = max(m.AchievedGbps, row.Value)
+		}
+		switch {
+		case res.Wrong > 0:
+			m.Error, m.Hint = fmt.Sprintf("%d values were computed wrongly", res.Wrong), "data is corrupted on the way: compare with NCCL_NET_GDR_LEVEL=LOC, and look at ACS and ATS"
+		case res.Warning != "" && (err != nil || len(res.Rows) == 0): // it also warns of what it then does without
+			m.Error = "NCCL: " + res.Warning
+		case err != nil:
+			m.Error = err.Error()
+		}
+		if res.NoDevice {
+			m.Hint = "NCCL's IB transport found no device: look at NCCL_IB_HCA, and in containers at /dev/infiniband and libibverbs"
+		}
+	} else {
+		res := perflog.OSU(text)
+		for i, row := range res.Rows {
+			switch {
+			case res.Latency:
+				m.Rows = append(m.Rows, Row{Bytes: row.Bytes, TypicalUs: row.Value, AvgUs: row.Value})
+				if i == 0 {
+					m.AchievedUs = row.Value
+				}
+			default:
+				m.Rows = append(m.Rows, Row{Bytes: row.Bytes, AvgGbps: row.Value})
+				m.AchievedGbps = max(m.AchievedGbps, row.Value)
+			}
+		}
+		if err != nil {
+			m.Error = err.Error()
+		}
+	}
+	var cause hinted
+	if err != nil && m.Error == err.Error() && m.Hint == "" && errors.As(err, &cause) {
+		m.Hint = cause.hint
+	}
+	if m.Error == "" && len(m.Rows) == 0 {
+		m.Error = m.Test + " printed no result"
+	}
+	if m.Error != "" {
+		m.Verdict = VerdictFail
+	}
+}
+
+// Shares of what RDMA gives between the same guests that an application has to reach. They are ours: MPI's bandwidth test is
+// near to that of the device; NCCL's ring loses more; a quarter is what users report of a NCCL that misses the device or its GPU
+// path (NVIDIA/nccl issue 2171).
+const (
+	mpiPass, mpiWarn   = 0.9, 0.75
+	ncclPass, ncclWarn = 0.8, 0.5
+	latencyPass        = 2.0 // times the latency of RDMA, of all steps
+	latencyWarn        = 5.0
+	software           = 1.0 // us that MPI may add by itself
+)
+
+// judgeApplication holds figures against those of RDMA between the same guests, of several pairs the weakest.
+func (m *Measurement) judgeApplication(app Application, mode string, base []Measurement, nodes []Node) {
+	gbps, us, from := reference(base, nodes)
+	seen := m.Hint // by its log
+	m.Verdict = VerdictUnknown
+	switch {
+	case m.isLatency() && us > 0:
+		steps := math.Ceil(math.Log2(float64(max(2, len(nodes)*max(1, app.PerNode)))))
+		if !strings.Contains(m.Test, "allreduce") {
+			steps = 1
+		}
+		m.ExpectedUs = steps * us
+		m.Why = fmt.Sprintf("%s of the same guests took %.2f us, in %.0f steps", SendLatency, us, steps)
+		m.Verdict = graded(m.AchievedUs <= latencyPass*m.ExpectedUs+software, m.AchievedUs <= latencyWarn*m.ExpectedUs+software)
+		m.Hint = ifNot(m.Verdict, fmt.Sprintf("MPI adds %.2f us to RDMA: look at the power policy, at bound ranks, and whether UCX uses the RDMA device", m.AchievedUs-m.ExpectedUs))
+	case !m.isLatency() && gbps > 0:
+		m.ExpectedGbps = gbps
+		m.Why = fmt.Sprintf("%s of the same guests gave %.1f Gb/s", from, gbps)
+		share := m.AchievedGbps / gbps
+		if app.NCCL {
+			m.Verdict = graded(share >= ncclPass, share >= ncclWarn)
+			m.Hint = ifNot(m.Verdict, fmt.Sprintf("NCCL reaches %.0f %% of RDMA: look at the GPU's way to the NIC (nvidia-smi topo -m; rdma-setup generate nccl-topo), NCCL_IB_HCA and NCCL_NET_GDR_LEVEL", 100*share))
+			break
+		}
+		m.Verdict = graded(share >= mpiPass, share >= mpiWarn)
+		m.Hint = ifNot(m.Verdict, fmt.Sprintf("MPI reaches %.0f %% of RDMA: look at UCX's choice of transport (UCX_LOG_LEVEL=info) and at bound ranks", 100*share))
+	default:
+		m.Hint = "RDMA was not measured between these guests: there is nothing to hold it against"
+	}
+	if app.NCCL {
+		m.judgeTransport(mode, seen)
+	}
+}
+
+// judgeTransport judges how data left the guests, whatever the figures are; seen is what the log tells of the cause.
+func (m *Measurement) judgeTransport(mode, seen string) {
+	switch {
+	case m.Transport == "" && m.Verdict == VerdictPass:
+		m.Verdict, m.Hint = VerdictUnknown, "NCCL's log does not tell its transport"
+	case m.Transport == "":
+	case !strings.HasPrefix(m.Transport, "NET/IB"):
+		m.Verdict = VerdictFail
+		m.Hint = "NCCL talks " + m.Transport + " and not RDMA: " + cmp.Or(seen, "unset NCCL_IB_DISABLE and NCCL_NET, and look at the port and the address of the RDMA device")
+	case m.Transport == "NET/IB" && mode == "gpudirect" && m.Verdict == VerdictPass:
+		m.Verdict = VerdictWarn
+		m.Hint = "NCCL goes through host memory, not by GPUDirect RDMA: look at nvidia-peermem or DMA-BUF, and NCCL_NET_GDR_LEVEL"
+	}
+}
+
+func graded(pass, warn bool) Verdict {
+	switch {
+	case pass:
+		return VerdictPass
+	case warn:
+		return VerdictWarn
+	}
+	return VerdictFail
+}
+
+func ifNot(v Verdict, hint string) string {
+	if v == VerdictPass {
+		return ""
+	}
+	return hint
+}
+
+// reference is the weakest of what RDMA gave between guests: bandwidth in Gb/s and its test, latency in us; 0 where nothing was
+// measured.
+func reference(base []Measurement, nodes []Node) (gbps, us float64, test string) {
+	in := func(vm string) bool { return slices.ContainsFunc(nodes, func(n Node) bool { return n.VM == vm }) }
+	for _, m := range base {
+		if !in(m.From) || !in(m.To) || m.Error != "" || m.Members != nil {
+			continue
+		}
+		switch m.Test {
+		case SendBandwidth, WriteBandwidth:
+			if m.AchievedGbps > 0 && (gbps == 0 || m.AchievedGbps < gbps) {
+				gbps, test = m.AchievedGbps, m.Test
+			}
+		case SendLatency:
+			us = max(us, m.AchievedUs)
+		}
+	}
+	return gbps, us, test
+}

@@ -1,0 +1,352 @@
+package perftest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// The loads: how several senders work at once.
+const (
+	LoadNone      = "none"
+	LoadIncast    = "incast"    // several senders to one receiver, which fills the queue of the switch port before it
+	LoadBisection = "bisection" // every node of one half with one of the other half, both ways, which fills what is between them
+	LoadAll       = "all"       // both
+)
+
+// Loads are the single loads that a wish such as LoadAll means.
+func Loads(wish string) []string {
+	switch wish {
+	case LoadIncast, LoadBisection:
+		return []string{wish}
+	case LoadAll:
+		return []string{LoadIncast, LoadBisection}
+	}
+	return nil
+}
+
+const (
+	// incastMost bounds the senders to one receiver: two fill its port already, and more fill the buffers of a switch faster.
+	incastMost = 8
+	// loadTime is how long a round sends. perftest leaves the first and the last two seconds of it out of the figures
+	// (linux-rdma/perftest, --margin: 2 s by default).
+	loadTime = 6 * time.Second
+	// asWide bounds how many nodes are asked for their counters at once; a question takes about askTime.
+	asWide    = 16
+	askTime   = 500 * time.Millisecond
+	loadSizes = "-s 65536 -D 6"
+	// raisedSizes is the load once more, where the first one did not congest anything.
+	raisedSizes = "-s 65536 -D 6 -q 4 -t 512"
+)
+
+// Incast is the rounds in which each node receives once, from up to eight others by as many host ports. Who sends moves on from
+// round to round, so that each port sends as often as the others.
+func Incast(nodes []Node) [][]Pair {
+	var rounds [][]Pair
+	for i, to := range nodes {
+		ports := map[string]bool{to.hostPort(): true}
+		var round []Pair
+		for k := 1; k < len(nodes) && len(round) < incastMost; k++ {
+			from := nodes[(i+k)%len(nodes)]
+			if ports[from.hostPort()] || from.Host == to.Host {
+				continue
+			}
+			ports[from.hostPort()] = true
+			round = append(round, Pair{from, to})
+		}
+		if len(round) > 1 {
+			rounds = append(rounds, round)
+		}
+	}
+	return rounds
+}
+
+// Bisection is the rounds in which the halves send to each other, both ways and all at once: one node for each host port, those
+// of one leaf together where leaves are known. Each node of one half meets each of the other half once.
+func Bisection(nodes []Node) [][]Pair {
+	seen := map[string]bool{}
+	var list []Node
+	for _, n := range nodes {
+		if !seen[n.hostPort()] {
+			seen[n.hostPort()] = true
+			list = append(list, n)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Node) int { return cmp.Compare(a.Leaf, b.Leaf) })
+	left, right := list[:len(list)/2], list[len(list)/2:]
+	if len(left) < 2 { // two nodes are a pair, which is measured without this
+		return nil
+	}
+	var rounds [][]Pair
+	for shift := range right {
+		var round []Pair
+		for i, a := range left {
+			if b := right[(i+shift)%len(right)]; a.Host != b.Host {
+				round = append(round, Pair{a, b}, Pair{b, a})
+			}
+		}
+		if len(round) > 0 {
+			rounds = append(rounds, round)
+		}
+	}
+	return rounds
+}
+
+// A LoadPlan is what a load costs.
+type LoadPlan struct {
+	Load     string        `json:"load"`
+	Rounds   int           `json:"rounds"`
+	Senders  int           `json:"senders"` // most at once
+	Bytes    int64         `json:"bytes"`   // about, over all rounds
+	Time     time.Duration `json:"-"`       // about
+	Seconds  int           `json:"seconds"`
+	PeakGbps float64       `json:"peak_gbps"` // most that all receivers take at once
+
+	// What one round more costs, with more queue pairs, where the rounds of an incast have not congested anything; 0: there is none.
+	RaisedBytes   int64 `json:"raised_bytes,omitempty"`
+	RaisedSeconds int   `json:"raised_seconds,omitempty"`
+}
+
+// PlanLoad tells what a load between nodes costs; class tells whether one is configured, without which no load is raised.
+func PlanLoad(load string, nodes []Node, class bool) LoadPlan {
+	p := LoadPlan{Load: load}
+	for _, round := range loadRounds(load, nodes) {
+		into := map[string]float64{}
+		for _, pair := range round {
+			mbps := pair.linkMbps()
+			if mbps <= 0 {
+				mbps = unknownMbps
+			}
+			port := pair.Server.hostPort()
+			into[port] = min(into[port]+float64(mbps), float64(max(pair.Server.LinkMbps, mbps)))
+		}
+		vms := map[string]bool{}
+		for _, pair := range round {
+			vms[pair.Client.VM], vms[pair.Server.VM] = true, true
+		}
+		asked := 2 * time.Duration((len(vms)+asWide-1)/asWide) * askTime // before and after
+		took := startUp + asked + loadTime
+		p.Time += took
+		sum := 0.0
+		for _, mbps := range into {
+			sum += mbps
+		}
+		bytes := int64(sum * 1e6 / 8 * loadTime.Seconds())
+		p.Bytes += bytes
+		if load == LoadIncast && class && len(round) > p.Senders {
+			p.RaisedBytes, p.RaisedSeconds = bytes, int(took.Seconds())
+		}
+		p.PeakGbps = max(p.PeakGbps, sum/1000)
+		p.Senders = max(p.Senders, len(round))
+		p.Rounds++
+	}
+	p.Seconds = int(p.Time.Seconds())
+	return p
+}
+
+func loadRounds(load string, nodes []Node) [][]Pair {
+	able := slices.DeleteFunc(slices.Clone(nodes), func(n Node) bool { return n.Device == "" })
+	if load == LoadIncast {
+		return Incast(able)
+	}
+	return Bisection(able)
+}
+
+// Load runs the rounds of a load, one after the other; the senders of a round begin together. told hears of each round as it
+// ends; it may be nil. It returns what was measured so far when ctx is cancelled, with its error.
+func (r *Runner) Load(ctx context.Context, load string, nodes []Node, told func(round, rounds int, flows []Measurement)) ([]Measurement, error) {
+	rounds := loadRounds(load, nodes)
+	var all []Measurement
+	most := 0
+	for i, round := range rounds {
+		if len(round) > len(rounds[most]) {
+			most = i
+		}
+		flows := r.loadRound(ctx, load, round, loadSizes)
+		if err := ctx.Err(); err != nil {
+			return all, err
+		}
+		all = append(all, flows...)
+		if told != nil {
+			told(i+1, len(rounds), flows)
+		}
+	}
+	if load != LoadIncast || r.Class == nil || len(all) == 0 || slices.ContainsFunc(all, func(m Measurement) bool { return m.Error != "" || !m.uncongested(*r.Class) }) {
+		return all, nil
+	}
+	flows := r.loadRound(ctx, load, rounds[most], raisedSizes)
+	if err := ctx.Err(); err != nil {
+		return all, err
+	}
+	for i := range flows {
+		flows[i].Raised = true
+	}
+	if told != nil {
+		told(len(rounds), len(rounds), flows)
+	}
+	return append(all, flows...), nil
+}
+
+// uncongested tells whether counters of the sender were read and show neither pause frames nor loss.
+func (m *Measurement) uncongested(c Class) bool {
+	lost, _, ok := m.senderLost()
+	return ok && lost == 0 && m.Counters.From.paused(c.Priority) == 0
+}
+
+// nodeCounters reads the counters of all nodes of a round, by VM.
+func (r *Runner) nodeCounters(ctx context.Context, round []Pair) map[string]Counters {
+	out := map[string]Counters{}
+	var mu sync.Mutex
+	var g errgroup.Group
+	g.SetLimit(asWide)
+	seen := map[string]bool{}
+	for _, p := range round {
+		for _, n := range []Node{p.Client, p.Server} {
+			if seen[n.VM] {
+				continue
+			}
+			seen[n.VM] = true
+			g.Go(func() error {
+				c := r.readCounters(ctx, n)
+				mu.Lock()
+				defer mu.Unlock()
+				out[n.VM] = c
+				return nil
+			})
+		}
+	}
+	_ = g.Wait() // what cannot be read is left out
+	return out
+}
+
+// loadRound runs the tests of a round at once and judges them.
+func (r *Runner) loadRound(ctx context.Context, load string, round []Pair, sizes string) []Measurement {
+	test := WriteBandwidth + " " + load
+	flows := make([]Measurement, len(round))
+	stalled := make([]bool, len(round)) // broken off while it sent
+	for i, p := range round {
+		flows[i] = r.blank(p, test)
+		flows[i].Load = load
+		for _, q := range round {
+			if q.Server.hostPort() == p.Server.hostPort() {
+				flows[i].Senders++
+			}
+		}
+	}
+	var before map[string]Counters
+	if r.Loss || r.HostCounters != nil {
+		before = r.nodeCounters(ctx, round)
+	}
+	ready, start := sync.WaitGroup{}, make(chan struct{})
+	ready.Add(len(round))
+	go func() {
+		ready.Wait()
+		close(start)
+	}()
+	var g errgroup.Group
+	for i, p := range round {
+		g.Go(func() error {
+			m := &flows[i]
+			out, err := r.atOnce(ctx, p, sizes, r.port()+i, m, ready.Done, start)
+			if err != nil {
+				m.broken(WriteBandwidth, err)
+				return nil
+			}
+			r.read(WriteBandwidth, out, m)
+			stalled[i] = out.Exit == timedOut || errorCode(WriteBandwidth, out) == "completion_error"
+			return nil
+		})
+	}
+	_ = g.Wait() // errors stand at the flows
+	if before != nil {
+		after := r.nodeCounters(ctx, round)
+		for i, p := range round {
+			moved := Sides{From: after[p.Client.VM].since(before[p.Client.VM], r.Class), To: after[p.Server.VM].since(before[p.Server.VM], r.Class)}
+			if moved.known() {
+				flows[i].Counters = &moved
+			}
+		}
+	}
+	r.judgeLoad(round, flows, stalled)
+	return flows
+}
+
+// atOnce runs one test of a round: the server first, then, when all servers of the round wait, the client.
+func (r *Runner) atOnce(ctx context.Context, p Pair, sizes string, port int, m *Measurement, ready func(), start <-chan struct{}) (Output, error) {
+	s := r.server(ctx, p, WriteBandwidth, sizes, port)
+	defer func() {
+		s.stop()
+		<-s.ended
+	}()
+	late := time.NewTimer(grace)
+	defer late.Stop()
+	var failed error
+	select {
+	case <-s.ready:
+	case <-late.C:
+	case <-s.ended:
+		failed = s.cause(p, WriteBandwidth, port)
+	case <-ctx.Done():
+		failed = ctx.Err()
+	}
+	ready()
+	if failed != nil {
+		return Output{}, failed
+	}
+	select {
+	case <-start:
+	case <-ctx.Done():
+		return Output{}, ctx.Err()
+	}
+	m.Command = r.line(WriteBandwidth, sizes, p.Client, port, p.Server.IP)
+	clientCtx, stopClient := context.WithCancel(ctx)
+	defer stopClient()
+	over := s.attend(stopClient)
+	out, err := r.client(clientCtx, s, p, WriteBandwidth, Command{Line: m.Command, Sudo: !p.Client.User})
+	if stopped := over(); stopped && ctx.Err() == nil {
+		return Output{}, s.cause(p, WriteBandwidth, port)
+	}
+	if err == nil && out.Exit != 0 {
+		if cause := s.lost(p, WriteBandwidth, port, errorCode(WriteBandwidth, out)); cause != nil {
+			return Output{}, cause
+		}
+	}
+	return out, err
+}
+
+// senderLoss are the counters that the sender of a lost packet sees; the others are those of receivers. Where several send to one
+// receiver only they tell whose packets were lost.
+var senderLoss = []string{
+	"packet_seq_err", "local_ack_timeout_err", "implied_nak_seq_err", "roce_adp_retrans", "roce_slow_restart",
+	"rcvd_seq_err", "completer_retry_err", "retry_exceeded_err",
+}
+
+// senderLost is how many losses the sender of a flow saw, and by which counter; ok is false where it shows none of them.
+func (m *Measurement) senderLost() (n int64, counter string, ok bool) {
+	if m.Counters == nil {
+		return 0, "", false
+	}
+	for _, name := range senderLoss {
+		v, there := m.Counters.From[name]
+		ok = ok || there
+		n += v
+		if v > 0 && (counter == "" || v > m.Counters.From[counter]) {
+			counter = name
+		}
+	}
+	return n, counter, ok
+}
+
+// summary is the words for a load in hints: "incast of 3 senders to vm-01".
+func (m *Measurement) summary() string {
+	if m.Load == LoadIncast {
+		return fmt.Sprintf("incast of %d senders to %s", m.Senders, m.To)
+	}
+	return strings.TrimSpace(m.Load + " " + m.From + " -> " + m.To)
+}

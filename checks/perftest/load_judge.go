@@ -1,0 +1,150 @@
+package perftest
+
+import (
+	"fmt"
+
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
+)
+
+// Shares by which a flow under load is judged; ours.
+const (
+	fairShare     = 0.5  // of what each sender should get
+	collapseShare = 0.7  // of what the receiver's port should take
+	stuckShare    = 0.02 // of the fair share: no progress
+	stormFrames   = 1000 // pause frames from which a standstill is a pause storm
+)
+
+// judgeLoad judges the flows of a round: each against its fair share of the receiver's port, the class, and losslessness by what
+// the counters did. stalled are the flows that broke off while they sent: their counters tell as much as those of the others.
+func (r *Runner) judgeLoad(round []Pair, flows []Measurement, stalled []bool) {
+	sums := map[string]float64{}
+	for i, p := range round {
+		m := &flows[i]
+		if m.Error == "" && len(m.Rows) > 0 {
+			m.AchievedGbps = m.Rows[len(m.Rows)-1].AvgGbps
+			sums[p.Server.hostPort()] += m.AchievedGbps
+		}
+	}
+	for i, p := range round {
+		m := &flows[i]
+		f := p.fabric()
+		link := sizing.Link{SpeedMbps: f.LinkMbps, IBMTU: m.MTU, VLAN: f.VLAN, PCIeGbps: f.Slot.Gbps(), Hops: f.Hops}
+		if m.Error != "" {
+			if r.Class != nil {
+				m.Class, m.Lossless = &Proof{VerdictUnknown, notProven + "the test broke off", ""}, m.proveBroken(*r.Class, p, stalled[i])
+			}
+			continue
+		}
+		m.LinkGbps, m.Verdict = float64(f.LinkMbps)/1000, VerdictUnknown
+		if f.LinkMbps > 0 {
+			want := sizing.Expect(link)
+			m.ExpectedGbps = want.Gbps / float64(m.Senders)
+			m.Why = want.Why
+			if m.Senders > 1 {
+				m.Why += fmt.Sprintf(", shared by %d senders", m.Senders)
+			}
+			switch sum := sums[p.Server.hostPort()]; {
+			case m.AchievedGbps < fairShare*m.ExpectedGbps:
+				m.Verdict = VerdictWarn
+				m.Hint = fmt.Sprintf("%s: %s gets %.1f of a fair share of %.1f Gb/s; look for loss or pause frames at the port of %s", m.summary(), m.From, m.AchievedGbps, m.ExpectedGbps, m.FromHost)
+			case sum < collapseShare*want.Gbps:
+				m.Verdict = VerdictWarn
+				m.Hint = fmt.Sprintf("%s: %s takes %.1f of %.1f Gb/s from all senders together", m.summary(), m.To, sum, want.Gbps)
+			default:
+				m.Verdict = VerdictPass
+			}
+		} else {
+			m.Hint = "the speed of the host port is not known"
+		}
+		if r.Class == nil {
+			if lost, counter, _ := m.senderLost(); lost > 0 {
+				m.Verdict = VerdictWarn
+				m.Hint = fmt.Sprintf("%s: packets of %s were lost (%s +%d), and no lossless class is configured: set qos.lossless", m.summary(), m.From, counter, lost)
+			}
+			continue
+		}
+		m.Class, m.Lossless = m.proveClass(*r.Class), m.proveLoaded(*r.Class, p)
+		m.ClassProven = m.Class.Verdict == VerdictPass
+		if m.Class.Verdict == VerdictFail { // what is lost in another class follows from that
+			m.Verdict, m.Hint = VerdictFail, m.Class.Evidence+"; "+m.Class.Hint
+			if m.Lossless.Verdict == VerdictFail {
+				m.Lossless.Hint = "nothing pauses what is not in the class: " + m.Class.Hint
+			}
+		} else if m.Lossless.Verdict == VerdictFail {
+			m.Verdict, m.Hint = VerdictFail, m.Lossless.Evidence+"; "+m.Lossless.Hint
+		} else if m.Verdict == VerdictPass && m.Class.Hint != "" && m.Class.Verdict == VerdictUnknown {
+			m.Verdict, m.Hint = VerdictWarn, m.Class.Evidence+"; "+m.Class.Hint
+		} else if m.Verdict == VerdictPass && m.unmarked(*r.Class) {
+			m.Verdict = VerdictWarn
+			m.Hint = fmt.Sprintf("%s: the sender was paused, and %s received no packet marked by ECN: ECN is configured and not in force; turn on ECN marking of priority %d at the ports of the switch", m.summary(), m.To, r.Class.Priority)
+		}
+	}
+}
+
+// unmarked tells whether the class asks for ECN, the sender was paused, and its receiver saw no marks.
+func (m *Measurement) unmarked(c Class) bool {
+	if c.TrafficClass&3 == 0 || m.Counters == nil || m.Counters.From.paused(c.Priority) == 0 {
+		return false
+	}
+	marks, read := m.Counters.To["np_ecn_marked_roce_packets"]
+	return read && marks == 0
+}
+
+// proveLoaded judges losslessness by behaviour, for several senders at once. Pause frames that reach the sender and no loss are
+// lossless; neither proves nothing; loss without pause frames means that a port does not pause; a standstill under pause frames is
+// what a deadlock of PFC looks like (Guo et al., "RDMA over Commodity Ethernet at Scale", SIGCOMM 2016, sections 4.2 and 4.3).
+func (m *Measurement) proveLoaded(c Class, p Pair) *Proof {
+	lost, counter, ok := m.senderLost()
+	paused := int64(0)
+	if m.Counters != nil {
+		paused = m.Counters.From.paused(c.Priority)
+	}
+	pair := m.From + " -> " + m.To
+	switch {
+	case paused >= stormFrames && (m.Error != "" || m.ExpectedGbps > 0 && m.AchievedGbps < stuckShare*m.ExpectedGbps):
+		return &Proof{VerdictFail, fmt.Sprintf("%s made no progress while %s received %d pause frames of priority %d", pair, m.FromHost, paused, c.Priority),
+			"a deadlock of PFC is suspected: look for a loop of pauses between switches and for a card that pauses without end, and turn on the PFC watchdog of the switches"}
+	case lost > 0 && !m.Counters.From.pauseRead(c.Priority):
+		return &Proof{VerdictFail, fmt.Sprintf("%s lost packets (%s +%d); pause frames that %s received could not be read", pair, counter, lost, m.FromHost),
+			fmt.Sprintf("look at PFC of priority %d and at the trust of DSCP at both ends of the cable of %s %s, and at the headroom of the switch", c.Priority, p.Client.Host, p.Client.Port)}
+	case lost > 0 && paused == 0:
+		return &Proof{VerdictFail, fmt.Sprintf("%s lost packets (%s +%d) and %s received no pause frame of priority %d", pair, counter, lost, m.FromHost, c.Priority),
+			"PFC is not in force " + p.unpaused(c) + ", or that port does not trust DSCP"}
+	case lost > 0:
+		return &Proof{VerdictFail, fmt.Sprintf("%s lost packets (%s +%d) although %s received %d pause frames of priority %d", pair, counter, lost, m.FromHost, paused, c.Priority),
+			"look at the headroom of the lossless buffers and at PFC on the hops beyond the first switch"}
+	case !ok:
+		return &Proof{VerdictUnknown, "lossless not proven: the counters of lost packets of " + m.From + " could not be read", ""}
+	case paused > 0:
+		return &Proof{VerdictPass, fmt.Sprintf("%s: %s received %d pause frames of priority %d and nothing was lost", m.summary(), m.FromHost, paused, c.Priority), ""}
+	}
+	why := "ECN or deep buffers absorbed it"
+	if !m.Counters.From.pauseRead(c.Priority) {
+		why = "pause frames that " + m.FromHost + " received could not be read"
+	}
+	return &Proof{VerdictUnknown, "lossless not proven: " + m.summary() + " neither paused nor lost anything: " + why, ""}
+}
+
+// proveBroken judges a flow that broke off: losses and a standstill under pause frames are the cause of that, and nothing is proven
+// where neither was counted.
+func (m *Measurement) proveBroken(c Class, p Pair, stalled bool) *Proof {
+	proof := &Proof{VerdictUnknown, "lossless not proven: the test of " + m.From + " broke off", ""}
+	if !stalled {
+		return proof
+	}
+	if seen := m.proveLoaded(c, p); seen.Verdict == VerdictFail {
+		proof, m.Hint = seen, seen.Evidence+"; "+seen.Hint
+	}
+	return proof
+}
+
+// unpaused says where PFC is missing, as far as the DCB state of the sender's host port shows.
+func (p Pair) unpaused(c Class) string {
+	switch {
+	case p.Client.PFC == nil:
+		return fmt.Sprintf("on one side of the cable of %s %s (its DCB state could not be read)", p.Client.Host, p.Client.Port)
+	case *p.Client.PFC>>c.Priority&1 == 0:
+		return fmt.Sprintf("at %s of %s: its DCB state does not have priority %d", p.Client.Port, p.Client.Host, c.Priority)
+	}
+	return fmt.Sprintf("at the switch port of %s %s: the host has it for priority %d", p.Client.Host, p.Client.Port, c.Priority)
+}

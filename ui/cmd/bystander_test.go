@@ -1,0 +1,83 @@
+package cmd_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vmware/govmomi/find"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab"
+)
+
+// TestBystandersKeepRunning: VMs of others on hosts that reboot, as another client sees them. vMotion moves billing-01, which
+// DRS does not, and it never restarts. VMs of vSphere Cluster Services, of either kind (KB 370222), stop no wave: nobody but
+// vCenter touches them, and they are on again afterwards.
+func TestBystandersKeepRunning(t *testing.T) {
+	t.Parallel()
+	for scenario, c := range map[string]struct {
+		run      string
+		bystands string // prefix of its name
+		moved    bool
+	}{
+		"sriov-drs-manual": {"run: {bystanders: migrate}", "billing-01", true},
+		"sriov-vcls-eam":   {"run: {bystanders: drs}", "vCLS-", false},
+		"sriov-vcls":       {"run: {bystanders: drs}", "vCLS-", false},
+	} {
+		t.Run(scenario, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, lab.Options{Scenario: scenario, Hosts: 3, VMs: 3, BootTime: 200 * time.Millisecond, RebootTime: 300 * time.Millisecond})
+			file := edited(t, filepath.Join(b.lab.Dir(), "answers-sriov.yaml"), "mode: sriov", "mode: sriov\nmeasure: {bandwidth: false, latency: false}\n"+c.run)
+			w := watchPower(t, b.env)
+			before := runningVMs(t, b.env, c.bystands)
+			code, _, said := b.run("apply", "-f", file, "--yes")
+			w.stop()
+			after := runningVMs(t, b.env, c.bystands)
+			if code != 0 || len(before) == 0 || len(after) != len(before) {
+				t.Fatalf("exit %d, %d of %d VMs run\n%.3000s", code, len(after), len(before), said)
+			}
+			calls := b.lab.World().Log.Calls()
+			if !c.moved {
+				if calls["RelocateVM_Task"] != 0 || !strings.Contains(said, "is left to vCenter while its host reboots") {
+					t.Errorf("calls %v\n%.3000s", calls, said)
+				}
+				return
+			}
+			for name, was := range before {
+				if now := after[name]; !now.Equal(was) || was.IsZero() || w.firsts[name] {
+					t.Errorf("%s: it ran since %s, it runs since %s; seen off: %t", name, was, now, w.firsts[name])
+				}
+			}
+			if calls["RelocateVM_Task"] == 0 {
+				t.Errorf("calls %v", calls)
+			}
+		})
+	}
+}
+
+// runningVMs tells since when the VMs with a prefix have been on.
+func runningVMs(t *testing.T, env map[string]string, prefix string) map[string]time.Time {
+	t.Helper()
+	c := outsider(t.Context(), t, env)
+	list, err := find.NewFinder(c.Client).VirtualMachineList(t.Context(), "*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]time.Time{}
+	for _, vm := range list {
+		var o mo.VirtualMachine
+		if err := vm.Properties(t.Context(), vm.Reference(), []string{"name", "runtime"}, &o); err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasPrefix(o.Name, prefix) && o.Runtime.PowerState == types.VirtualMachinePowerStatePoweredOn {
+			out[o.Name] = time.Time{}
+			if o.Runtime.BootTime != nil {
+				out[o.Name] = *o.Runtime.BootTime
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,90 @@
+package cmd
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+)
+
+// What loading a real fabric costs is said before anything is changed or measured, and refused there where nobody can be asked.
+func TestConsentToLoadComesFirst(t *testing.T) {
+	a := answers.Default(answers.SRIOV)
+	a.NIC.Device, a.Measure.Load, a.Switch.PortGroup = "0000:3b:00.0", "incast", "RDMA-PG"
+	inv := &backends.Inventory{}
+	for i := range 4 {
+		host, vm := fmt.Sprintf("esx-%d", i), fmt.Sprintf("vm-%d", i)
+		inv.Hosts = append(inv.Hosts, backends.Host{Name: host, NICs: []backends.NIC{{Device: "vmnic2", PCI: "0000:3b:00.0", SpeedMbps: 100000}}})
+		inv.VMs = append(inv.VMs, backends.VM{Name: vm, Host: host})
+		a.VMs = append(a.VMs, answers.VM{Name: vm, IP: answers.Address{Prefix: netip.MustParsePrefix(fmt.Sprintf("192.168.50.%d/24", i+1))}})
+	}
+	yes, no, half := true, false, *a
+	half.Measure.Pairs = "none"
+	changes := plan.Plan{Changes: []plan.Change{{}}}
+	for name, c := range map[string]struct {
+		yes, terminal bool
+		measure       *bool
+		plan          plan.Plan
+		exit          int
+		says          string
+		a             *answers.Answers // nil: pairs are measured too
+		asked         int
+		refused       bool
+	}{
+		"changes":                  {plan: changes, exit: console.ExitUsage},
+		"--measure":                {measure: &yes, exit: console.ExitUsage},
+		"--yes":                    {plan: changes, yes: true},
+		"--measure=false":          {plan: changes, measure: &no},
+		"nothing will be measured": {},
+		"on a terminal":            {plan: changes, terminal: true, says: "incast: 4 rounds with up to 3 senders at once", asked: 1},
+		"no":                       {plan: changes, terminal: true, says: "incast: 4 rounds", asked: 1, refused: true},
+		"no changes":               {terminal: true, says: "incast: 4 rounds", asked: 1},
+		"no changes, no":           {terminal: true, says: "incast: 4 rounds", asked: 1, refused: true},
+		"no changes, --measure":    {terminal: true, measure: &yes, says: "incast: 4 rounds"},
+		"no changes, no pairs":     {terminal: true, a: &half, says: "incast: 4 rounds"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var said bytes.Buffer
+			asked := 0
+			env := &console.Env{Stderr: &said, Terminal: func() bool { return c.terminal }, Confirm: func(string) (bool, error) {
+				asked++
+				return !c.refused, nil
+			}}
+			r := &runner{env: env, s: &session.Session{}, a: cmp.Or(c.a, a), yes: c.yes, measure: c.measure}
+			p := &planned{inv: inv, plan: &c.plan}
+			err := r.consentToLoad(p)
+			if code := console.ExitCode(err); code != c.exit {
+				t.Errorf("%v: exit %d, want %d", err, code, c.exit)
+			}
+			if !strings.Contains(said.String(), c.says) || c.says == "" && said.Len() > 0 {
+				t.Errorf("said %q", said.String())
+			}
+			switch {
+			case !c.terminal:
+			case c.plan.Empty():
+				err = r.consentToMeasure(p)
+			default:
+				err = r.consent(p)
+			}
+			if c.terminal && (err != nil) != (c.refused && !c.plan.Empty()) || asked != c.asked {
+				t.Errorf("asked %d times: %v", asked, err)
+			}
+			plans := session.LoadPlans(r.a, inv)
+			if agreed := c.asked > 0 && !c.refused; r.covers(plans) != agreed {
+				t.Errorf("a load of this cost is agreed to: %t", !agreed)
+			}
+			plans[0].Bytes *= 2
+			if r.covers(plans) {
+				t.Error("a load of twice the bytes is agreed to")
+			}
+		})
+	}
+}

@@ -1,0 +1,79 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/form/entry"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+)
+
+// guestsRefused returns the guests in which nobody could log in or become root; nil where err has any other reason as well.
+func guestsRefused(err error) []plan.Refusal {
+	var refused *plan.Refused
+	if !errors.As(err, &refused) {
+		return nil
+	}
+	for _, r := range refused.Refusals {
+		if r.Target.Type != backends.TypeGuest || r.Kind == "" && r.Check != "GST-SUDO-002" {
+			return nil
+		}
+	}
+	return refused.Refusals
+}
+
+// unasked is the inventory as if these guests had not been asked.
+func unasked(inv *backends.Inventory, guests []plan.Refusal) *backends.Inventory {
+	if len(guests) == 0 {
+		return inv
+	}
+	out := *inv
+	out.Guests = slices.DeleteFunc(slices.Clone(inv.Guests), func(g backends.Guest) bool {
+		return slices.ContainsFunc(guests, func(r plan.Refusal) bool { return r.Target.Name == g.VM })
+	})
+	return &out
+}
+
+// hostsToo decides what becomes of a plan that is refused because of log-ins to guests alone. Where it would work in shells of
+// ESXi hosts, and the operator consents, it is built as if these guests had not been asked: the engine then proves the log-ins
+// to the hosts, lists all failures together and does nothing else. Otherwise the refusal stands.
+func (r *runner) hostsToo(refused error, build func() (*plan.Plan, error)) (*plan.Plan, error) {
+	guests := guestsRefused(refused)
+	if guests == nil {
+		return nil, refused
+	}
+	r.flags.barred = guests
+	p, err := build()
+	if err == nil && r.consentToProof(p) {
+		return p, nil
+	}
+	r.flags.barred = nil
+	return nil, refused
+}
+
+// consentToProof asks whether the log-ins to the plan's ESXi hosts are tried, for which their SSH service is started and put back.
+func (r *runner) consentToProof(p *plan.Plan) bool {
+	n := 0
+	for _, b := range p.Brackets {
+		if b.Kind == backends.BracketSSH {
+			n++
+		}
+	}
+	if n == 0 || r.yes || !r.env.Terminal() {
+		return n > 0 && r.yes
+	}
+	fmt.Fprintf(r.env.Stderr, "The log-in to %s failed, so nothing will be changed.\n", entry.Counted(len(r.flags.barred), "guest"))
+	ok, err := r.env.Confirm(fmt.Sprintf("Try the log-in to %s as well (starts the SSH service there and puts it back)", entry.Counted(n, "ESXi host")))
+	return ok && err == nil
+}
+
+// surveyAgain reads the inventory again, but not to try a refused log-in to a guest a second time.
+func (r *runner) surveyAgain(ctx context.Context, was *backends.Inventory) (*backends.Inventory, error) {
+	if len(r.flags.barred) > 0 {
+		return was, nil
+	}
+	return r.s.Survey(ctx, r.a)
+}

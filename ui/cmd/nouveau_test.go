@@ -1,0 +1,30 @@
+package cmd_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// nouveau has the GPU of each guest: it is blacklisted and the guest rebooted inside the run, then NVIDIA's driver installed and
+// measured; planned again there is nothing of it to do, and a rollback ends well.
+func TestNouveauLeavesTheGPUInsideTheRun(t *testing.T) {
+	env, file := gpuLab(t, "nouveau")
+	out, errs, code := inProcess(env, "plan", "-f", file)
+	for _, want := range []string{"keep nouveau from the GPU and reboot the guest", "is rebooted inside the run, because nouveau has its GPU"} {
+		if code != 0 || !strings.Contains(out, want) {
+			t.Fatalf("plan: exit %d, want %q\n%s%s", code, want, out, errs)
+		}
+	}
+	if out, errs, _ := inProcess(env, "check", "-f", file); !strings.Contains(out, "nouveau has ") {
+		t.Errorf("check:\n%s%s", out, errs)
+	}
+	if out, errs, code := inProcess(env, "apply", "-f", file, "--yes"); code != 0 {
+		t.Fatalf("apply: exit %d\n%s%s", code, out, errs)
+	}
+	if out, errs, code := inProcess(env, "plan", "-f", file, "--detailed-exitcode"); code != 0 || strings.Contains(out, "keep nouveau") {
+		t.Errorf("planned again: exit %d\n%s%s", code, out, errs)
+	}
+	if out, errs, code := inProcess(env, "rollback", "--yes"); code != 0 {
+		t.Fatalf("rollback: exit %d\n%s%s", code, out, errs)
+	}
+}

@@ -1,0 +1,95 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+)
+
+// answering leaves out what can only be asked of a guest that does not answer.
+func answering(priors []plan.Prior, inv *backends.Inventory) []plan.Prior {
+	return slices.DeleteFunc(slices.Clone(priors), func(p plan.Prior) bool {
+		t := p.Change.Target
+		v, g := inv.VM(t.Name), inv.Guest(t.Name)
+		return t.Type == backends.TypeGuest && (v == nil || v.Power != "poweredOn" || g == nil || g.Error != "")
+	})
+}
+
+// settle waits until what the run left running in guests has ended: a package manager goes on after its client was killed, and
+// what is read meanwhile is soon no longer so. A guest that cannot be asked is for the survey to tell.
+func (r *runner) settle(ctx context.Context, vms []string) {
+	var g errgroup.Group
+	g.SetLimit(max(r.a.Run.Parallel, 1))
+	for _, vm := range vms {
+		g.Go(func() error {
+			_ = r.s.Guests.Settle(ctx, vm)
+			return nil
+		})
+	}
+	_ = g.Wait()
+}
+
+// waitFor waits for what the run has sent to reboot, shut down or powered on, as the run itself would have done, and reads the world
+// then. What does not come back is no error here: the plan says what becomes of it.
+func (r *runner) waitFor(ctx context.Context, away []backends.Ref) (*backends.Inventory, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-r.stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	limit := r.a.Run.Reboot.Limit()
+	var hosts, vms, guests []string
+	var g errgroup.Group
+	for _, t := range away {
+		switch t.Type {
+		case backends.TypeHost:
+			hosts = append(hosts, t.Name)
+			g.Go(func() error { return r.s.VC.HostBack(ctx, t.Name, limit) })
+		case backends.TypeVM:
+			vms = append(vms, t.Name)
+			g.Go(func() error { _ = r.s.VC.VMOff(ctx, t.Name); return nil }) // the survey says how it stands
+		default:
+			guests = append(guests, t.Name)
+			g.Go(func() error { _ = r.s.Guests.Wait(ctx, t.Name); return nil }) // the survey says what is wrong with it
+		}
+	}
+	if len(hosts) > 0 {
+		fmt.Fprintf(r.env.Stderr, "waiting for %s to come back from the reboot that the run started (at most %s)\n", backends.Clean(strings.Join(hosts, ", ")), limit)
+	}
+	if len(vms) > 0 {
+		fmt.Fprintf(r.env.Stderr, "waiting for %s to power off: the run has shut it down\n", backends.Clean(strings.Join(vms, ", ")))
+	}
+	if len(guests) > 0 {
+		fmt.Fprintf(r.env.Stderr, "waiting for the guest of %s to answer: the run has powered it on\n", backends.Clean(strings.Join(guests, ", ")))
+	}
+	if err := g.Wait(); err != nil && backends.KindOf(err) != backends.KindUnreachable || ctx.Err() != nil {
+		return nil, errors.Join(err, ctx.Err())
+	}
+	return r.s.Survey(ctx, r.a)
+}
+
+// clockSkew is how far the clocks of this machine and of vCenter may lie apart where a record is held against an event.
+const clockSkew = time.Minute
+
+// goingOff tells whether a VM was told to shut down and is still on.
+func (r *runner) goingOff(ctx context.Context) func(vm string, since time.Time) bool {
+	return func(vm string, since time.Time) bool {
+		is, err := r.s.VC.GoingOff(ctx, vm, since.Add(-clockSkew))
+		if err != nil {
+			fmt.Fprintf(r.env.Stderr, "note: whether %s is shutting down could not be read: %s\n", backends.Clean(vm), backends.Clean(err.Error()))
+		}
+		return is
+	}
+}

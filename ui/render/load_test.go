@@ -1,0 +1,65 @@
+package render_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/ui/render"
+	"github.com/rdma-setup/rdma-setup/ui/theme"
+	"github.com/rdma-setup/rdma-setup/wizard/report"
+)
+
+// An incast is drawn in every format that people read: what the receiver took together, who got least, what was lost.
+func TestIncastIsDrawn(t *testing.T) {
+	flow := func(from string, gbps float64, lost int64, v perftest.Verdict) perftest.Measurement {
+		return perftest.Measurement{From: from, To: "vm-01", FromHost: "esx-" + from[3:], ToHost: "esx-01", Test: "ib_write_bw incast", Load: perftest.LoadIncast, Senders: 2,
+			AchievedGbps: gbps, ExpectedGbps: 49, Verdict: v, Rows: []perftest.Row{{Bytes: 65536, AvgGbps: gbps}}, Class: &perftest.Proof{Verdict: v, Evidence: "class"},
+			Lossless: &perftest.Proof{Verdict: v, Evidence: "lossless"}, Counters: &perftest.Sides{From: perftest.Counters{"packet_seq_err": lost}}}
+	}
+	r := &report.Report{Mode: "sriov", Status: "done", Measurements: []perftest.Measurement{flow("vm-02", 48, 0, perftest.VerdictPass), flow("vm-03", 10, 77, perftest.VerdictFail)}}
+	for name, draw := range map[string]func(b *bytes.Buffer) error{
+		"terminal": func(b *bytes.Buffer) error { return render.Terminal(b, r, theme.Plain()) },
+		"markdown": func(b *bytes.Buffer) error { return render.Markdown(b, r) },
+		"html":     func(b *bytes.Buffer) error { return render.HTML(b, r) },
+	} {
+		chart := "████████████░░░░░░░░"
+		var b bytes.Buffer
+		if err := draw(&b); err != nil {
+			t.Fatal(err)
+		}
+		if name == "terminal" {
+			chart = "############........"
+		}
+		for _, want := range []string{chart, "58.0", "98.0", "0.70, least: vm-03", "77", "disproven", map[string]string{"terminal": "class disproven, packets lost: 77", "markdown": "| disproven | 77 |", "html": `data-label="lost packets">77<`}[name]} {
+			if !strings.Contains(b.String(), want) {
+				t.Errorf("%s does not show %q:\n%s", name, want, b.String())
+			}
+		}
+	}
+	var b bytes.Buffer
+	if err := render.JSON(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	var doc struct {
+		Receivers []struct {
+			To       string  `json:"to"`
+			Senders  int     `json:"senders"`
+			Sum      float64 `json:"sum_gbps"`
+			Fairness float64 `json:"fairness"`
+			Lost     int64   `json:"lost_packets"`
+			Least    string  `json:"least"`
+		} `json:"receivers"`
+	}
+	if err := json.Unmarshal(b.Bytes(), &doc); err != nil || len(doc.Receivers) != 1 {
+		t.Fatalf("%v: %+v", err, doc)
+	}
+	if c := doc.Receivers[0]; c.To != "vm-01" || c.Senders != 2 || c.Sum != 58 || c.Fairness < 0.69 || c.Fairness > 0.71 || c.Lost != 77 || c.Least != "vm-03" {
+		t.Errorf("%+v", c)
+	}
+	if c := perftest.Crowds(nil); len(c) != 0 {
+		t.Errorf("%v", c)
+	}
+}

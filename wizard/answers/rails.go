@@ -1,0 +1,221 @@
+package answers
+
+import (
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A Rail is one RDMA pNIC per host with its switch and port group.
+type Rail struct {
+	Name   string `yaml:"name" json:"name"` // "": the only one, written as nic and switch
+	NIC    NIC    `yaml:"nic" json:"nic"`
+	Switch Switch `yaml:"switch" json:"switch"`
+	SRIOV  struct {
+		VFs int `yaml:"vfs" json:"vfs"` // 0: sriov.vfs
+	} `yaml:"sriov" json:"sriov"`
+	Network  netip.Prefix `yaml:"network" json:"network,omitzero"` // of the VMs that have ip alone
+	Optional bool         `yaml:"optional" json:"optional"`        // hosts without a port for it leave it out
+}
+
+// MaxRails is how many rails answers may have: a VM takes ten network adapters (vSphere configuration maximums), hosts up to
+// sixteen pNICs of this kind.
+const MaxRails = 16
+
+// FromRails takes over the rails that the answers list; names of switches and port groups that are left open are filled in.
+// NIC and Switch are those of the first rail from then on: what edits these edits the first rail.
+func (a *Answers) FromRails(rails []Rail) {
+	a.Rails = rails
+	for i := range rails {
+		number := ""
+		if len(rails) > 1 {
+			number = fmt.Sprintf("-%d", i+1)
+		}
+		s := &rails[i].Switch
+		if s.Name == "" {
+			s.Name = "RDMA-DVS" + number
+		}
+		if s.PortGroup == "" {
+			s.PortGroup = "RDMA-PG" + number
+		}
+	}
+	if len(rails) > 0 {
+		a.NIC, a.Switch = rails[0].NIC, rails[0].Switch
+	}
+}
+
+// AllRails returns the rails: those that the answers list, else the one of nic and switch.
+func (a *Answers) AllRails() []Rail {
+	out := slices.Clone(a.Rails)
+	if len(out) == 0 {
+		out = []Rail{{}}
+	}
+	out[0].NIC, out[0].Switch = a.NIC, a.Switch
+	for i := range out {
+		if out[i].SRIOV.VFs == 0 {
+			out[i].SRIOV.VFs = a.SRIOV.VFs
+		}
+	}
+	return out
+}
+
+// Several reports whether the answers have more than one rail: then texts name the rail.
+func (a *Answers) Several() bool { return len(a.Rails) > 1 }
+
+// ForRail returns the answers as they are for one rail: its pNIC, switch and VFs, and of each VM the adapters on it; VMs whose
+// adapters are all on other rails are left out. With one rail these are the answers themselves.
+func (a *Answers) ForRail(i int) *Answers {
+	if !a.Several() {
+		return a
+	}
+	one, rail := *a, a.AllRails()[i]
+	one.Rails, one.NIC, one.Switch, one.SRIOV.VFs = []Rail{rail}, rail.NIC, rail.Switch, rail.SRIOV.VFs
+	one.VMs = nil
+	for _, v := range a.VMs {
+		nets := a.Networks(v)
+		v.IP = Address{}
+		v.Adapters = slices.DeleteFunc(slices.Clone(nets), func(n Adapter) bool { return n.Rail != rail.Name })
+		if len(v.Adapters) > 0 || len(nets) == 0 {
+			one.VMs = append(one.VMs, v)
+		}
+	}
+	return &one
+}
+
+// Views returns ForRail of every rail.
+func (a *Answers) Views() []*Answers {
+	out := make([]*Answers, len(a.AllRails()))
+	for i := range out {
+		out[i] = a.ForRail(i)
+	}
+	return out
+}
+
+// RailOf returns the rail of an adapter (see Networks): that of its name, else the only one.
+func (a *Answers) RailOf(n Adapter) Rail {
+	all := a.AllRails()
+	return all[max(0, slices.IndexFunc(all, func(r Rail) bool { return r.Name == n.Rail }))]
+}
+
+// RailLabel is how texts name a rail: " (rail NAME)" where there are several, else "".
+func (a *Answers) RailLabel(rail string) string {
+	if !a.Several() {
+		return ""
+	}
+	return " (rail " + rail + ")"
+}
+
+// onRails spells an ip out where there are several rails: the address itself on the first, the same number in the network
+// of each other; with dhcp each rail has its own server. A rail without network has the one that follows by its place: 192.168.51.0/24 after 192.168.50.0/24.
+func (a *Answers) onRails(ip Address) []Adapter {
+	out := make([]Adapter, len(a.Rails))
+	for i, r := range a.Rails {
+		out[i] = Adapter{Rail: r.Name, IP: ip, PortGroup: r.Switch.PortGroup}
+		if i == 0 || ip.DHCP || !ip.Addr().Is4() {
+			continue
+		}
+		host, bits := number(ip.Addr())-number(ip.Masked().Addr()), ip.Bits()
+		base := number(ip.Masked().Addr()) + uint32(i)<<(32-bits)
+		if r.Network.IsValid() && r.Network.Addr().Is4() {
+			base, bits = number(r.Network.Masked().Addr()), r.Network.Bits()
+		}
+		out[i].IP.Prefix = netip.PrefixFrom(netip.AddrFrom4([4]byte{byte((base + host) >> 24), byte((base + host) >> 16), byte((base + host) >> 8), byte(base + host)}), bits)
+	}
+	return out
+}
+
+// withoutIP are the adapters of a VM whose addresses are not set up here: one on each rail.
+func (a *Answers) withoutIP() []Adapter {
+	var out []Adapter
+	for _, r := range a.AllRails() {
+		out = append(out, Adapter{Rail: r.Name, PortGroup: r.Switch.PortGroup})
+	}
+	return out
+}
+
+func number(ip netip.Addr) uint32 {
+	b := ip.As4()
+	return uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
+}
+
+var (
+	railName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,30}$`)
+	slotText = regexp.MustCompile(`^(?i)([0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}$`)
+)
+
+// rails checks rails among each other: names, pNICs, switches and port groups are each one's own.
+func (c *checker) rails(a *Answers) {
+	if len(a.Rails) > MaxRails {
+		c.bad("rails", "", "%d rails; at most %d are supported", len(a.Rails), MaxRails)
+	}
+	if a.Several() && a.WholeCard() {
+		c.bad("rails", "list one rail, or set gpudirect.nic to sriov", "%d rails; VMs with whole cards have one", len(a.Rails))
+	}
+	owner := map[string]string{}
+	once := func(path, what, name, hint string) {
+		if name == "" {
+			return
+		}
+		if first, twice := owner[what+name]; twice {
+			c.bad(path, hint, "%q is that of %s too", clip(name), first)
+			return
+		}
+		owner[what+name] = path[:strings.IndexByte(path, ']')+1]
+	}
+	for i, r := range a.Rails {
+		at := fmt.Sprintf("rails[%d]", i)
+		if r.Name != "" && !railName.MatchString(r.Name) {
+			c.bad(at+".name", "", "%q is no name of a rail", clip(r.Name))
+		}
+		once(at+".name", "rail ", r.Name, "give each rail a name of its own")
+		c.nic(r.NIC, at+".nic")
+		c.network(r.Switch, at+".switch")
+		once(at+".switch.name", "switch ", r.Switch.Name, "give each rail a switch of its own: its pNIC is the only uplink")
+		once(at+".switch.portgroup", "port group ", r.Switch.PortGroup, "give each rail a port group of its own")
+		if r.NIC.Position == 0 {
+			once(at+".nic.device", "device ", strings.ToLower(r.NIC.Device), "rails never share a pNIC")
+		}
+		for _, host := range sorted(r.NIC.MACs) {
+			once(at+".nic.macs{"+host+"}", "MAC ", string(r.NIC.MACs[host]), "rails never share a pNIC")
+		}
+		if n := r.Network; n.IsValid() && (!n.Addr().Is4() || n != n.Masked() || n.Bits() < 8 || n.Bits() > 30) {
+			c.bad(at+".network", "", "%s is no IPv4 network", n)
+		}
+	}
+}
+
+// nic checks how the pNIC of a rail is known.
+func (c *checker) nic(n NIC, at string) {
+	if n.Device != "" && !vmnic.MatchString(n.Device) && !pciText.MatchString(n.Device) {
+		c.bad(at+".device", "", "%q is no device", clip(n.Device))
+	}
+	if n.Slot != "" && !slotText.MatchString(n.Slot) {
+		c.bad(at+".slot", "", "%q is no PCI slot", clip(n.Slot))
+	}
+	owner := map[MAC]string{}
+	for _, host := range sorted(n.MACs) {
+		mac, path := n.MACs[host], at+".macs{"+host+"}"
+		if !mac.valid() {
+			c.bad(path, "", "%q is no MAC address", clip(string(mac)))
+			continue
+		}
+		if other, twice := owner[mac]; twice {
+			c.bad(path, "each pNIC has its own MAC address", "%s is that of %q too", mac, clip(other))
+		}
+		owner[mac] = host
+	}
+}
+
+// network checks the switch and the port group of a rail.
+func (c *checker) network(s Switch, at string) {
+	c.objectName(s.Name, at+".name")
+	c.objectName(s.PortGroup, at+".portgroup")
+	if s.PortGroup == s.Name && s.Name != "" {
+		c.bad(at+".portgroup", "give the port group a name of its own", "%q is that of the switch too", clip(s.Name))
+	}
+	if s.Version != "" && !version.MatchString(s.Version) {
+		c.bad(at+".version", "", "%q is no version", clip(s.Version))
+	}
+}

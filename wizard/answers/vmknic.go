@@ -1,0 +1,92 @@
+package answers
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// A VMKNic names the vmknic of each host that carries PVRDMA's control traffic. Where all hosts have the same it is written as the
+// name alone: vmk0.
+type VMKNic struct {
+	Name  string            `yaml:"name" json:"name"`
+	Names map[string]string `yaml:"names" json:"names,omitempty"` // by host, where it is another
+
+	Create *VMKCreate `yaml:"create" json:"create,omitempty"` // in place of Name, for hosts that Names does not list
+}
+
+// Of returns the vmknic of a host, "" where it is created and has no name yet.
+func (k VMKNic) Of(host string) string {
+	if name := k.Names[host]; name != "" || k.Create != nil {
+		return name
+	}
+	return k.Name
+}
+
+// String names them for people.
+func (k VMKNic) String() string {
+	var others []string
+	for _, host := range sorted(k.Names) {
+		others = append(others, k.Names[host]+" on "+host)
+	}
+	all := k.Name
+	if k.Create != nil {
+		all = fmt.Sprintf("created on %s, from %s", k.Create.PortGroup, k.Create.Start)
+	}
+	if len(others) == 0 {
+		return all
+	}
+	return fmt.Sprintf("%s (%s)", all, strings.Join(others, ", "))
+}
+
+// short is the part that stands for the whole where a file has one value only.
+func (k *VMKNic) short() (value *string, alone bool) {
+	return &k.Name, len(k.Names) == 0 && k.Create == nil
+}
+
+// MarshalJSON writes the name alone where it holds for every host.
+func (k VMKNic) MarshalJSON() ([]byte, error) {
+	if len(k.Names) == 0 && k.Create == nil {
+		return json.Marshal(k.Name)
+	}
+	type whole VMKNic
+	return json.Marshal(whole(k))
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (k *VMKNic) UnmarshalJSON(b []byte) error {
+	*k = VMKNic{}
+	if json.Unmarshal(b, &k.Name) == nil {
+		return nil
+	}
+	type whole VMKNic
+	return json.Unmarshal(b, (*whole)(k))
+}
+
+// vmknic checks the names.
+func (c *checker) vmknic(k VMKNic, s Switch) {
+	if k.Create == nil {
+		c.vmk(k.Name, "pvrdma.vmknic")
+	} else {
+		if k.Name != "" {
+			c.bad("pvrdma.vmknic.name", "remove one of both", "%q stands beside create, which replaces it", clip(k.Name))
+		}
+		c.vmkCreate(*k.Create, s)
+	}
+	for _, host := range sorted(k.Names) {
+		c.vmk(k.Names[host], "pvrdma.vmknic.names{"+host+"}")
+	}
+}
+
+func (c *checker) vmk(k, path string) {
+	if vmk.MatchString(k) {
+		return
+	}
+	hint := ""
+	if bare := strings.Trim(k, `"' `); vmk.MatchString(bare) {
+		hint = "quotes belong to the guides' screens, not to the value: write " + bare
+	} else if strings.EqualFold(bare, "vmko") {
+		hint = "write vmk0 with the digit zero"
+	}
+	c.bad(path, hint, "%q is no vmknic", clip(k))
+}

@@ -1,0 +1,85 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
+)
+
+// grounds reads what a lasting refusal rests on; "" where the failure is none, and where nobody can tell.
+func (d *operation) grounds(ctx context.Context, n *node, failure error) string {
+	if d.job.Grounds == nil || !backends.IsLasting(failure) || ctx.Err() != nil {
+		return ""
+	}
+	text, err := d.groundsOf(ctx, n.target)
+	if err != nil {
+		return ""
+	}
+	return text
+}
+
+func (r *runner) groundsOf(ctx context.Context, t backends.Ref) (string, error) {
+	return guard(ctx, r.limits.Operation, r.limits.Grace, t.Name, "read what the refusal rests on", func(ctx context.Context) (string, error) {
+		return r.job.Grounds(ctx, t)
+	})
+}
+
+// spare fails, before anything is powered off, the changes of VMs that are on for which an attempt before has powered them
+// off in vain: the change was refused for what the VM or its host is made of, the same is wanted, and nothing that the
+// refusal rests on is different. Another attempt would only repeat the outage.
+func (s *stage) spare(ctx context.Context) {
+	if !s.again || s.number > 1 || s.job.Grounds == nil || s.job.Insist {
+		return
+	}
+	last := s.refusals()
+	now := map[backends.Ref]string{}
+	for _, n := range s.nodes {
+		rec, refused := last[n.id]
+		if !refused || n.state != "" || n.change == nil || rec.To != n.change.To || !slices.ContainsFunc(n.within, func(b *bracket) bool { return b.outage() && !b.inherited }) {
+			continue
+		}
+		is, read := now[n.target]
+		if !read {
+			var err error
+			if is, err = s.groundsOf(ctx, n.target); err != nil {
+				s.note("%s: whether the cause of the failure is gone could not be read: %v", n.target.Name, err)
+			}
+			now[n.target] = is
+		}
+		if is != rec.Grounds {
+			continue
+		}
+		hint := "Remove the cause, then run it again; with --insist it is tried even so."
+		if rec.Hint != "" {
+			hint = strings.TrimSuffix(rec.Hint, ".") + ". With --insist it is tried even so."
+		}
+		s.settle(n, outcome{state: NodeFailed, err: backends.Errorf(backends.KindRefused, n.target.Name, hint,
+			"not powered off again: %s failed in the attempt before, and nothing that it rests on has changed since (%s): %s", n.title, is, strings.TrimPrefix(rec.Err, n.target.Name+": "))})
+	}
+}
+
+// refusals returns the last outcomes of changes in this phase, as far as they are lasting refusals.
+func (r *runner) refusals() map[string]journal.Record {
+	out := map[string]journal.Record{}
+	for _, rec := range r.job.Journal.State().Records {
+		switch {
+		case rec.Phase != r.phase:
+		case rec.Type == journal.TypeIntent:
+			out[rec.Node] = journal.Record{To: rec.To}
+		case rec.Type == journal.TypeOutcome && rec.Grounds != "":
+			rec.To = out[rec.Node].To
+			out[rec.Node] = rec
+		case rec.Type == journal.TypeOutcome:
+			delete(out, rec.Node)
+		}
+	}
+	for node, rec := range out {
+		if rec.Grounds == "" {
+			delete(out, node)
+		}
+	}
+	return out
+}

@@ -1,0 +1,65 @@
+package plan
+
+import "slices"
+
+// A Diff is what one plan has that another has not. Lists are never nil.
+type Diff struct {
+	Added    []Change  `json:"added"`   // in the later plan alone
+	Removed  []Change  `json:"removed"` // in the earlier plan alone
+	Changed  []Changed `json:"changed"` // in both, with other values or other consequences
+	Brackets struct {
+		Added   []Bracket `json:"added"`
+		Removed []Bracket `json:"removed"`
+	} `json:"brackets"`
+}
+
+// Changed is one setting that two plans change differently.
+type Changed struct {
+	ID     string `json:"id"`
+	Before Change `json:"before"`
+	After  Change `json:"after"`
+}
+
+// Compare tells how a plan differs from an earlier one, in the order of the plans. Order and reasons of changes are not compared.
+func Compare(before, after *Plan) Diff {
+	d := Diff{Changed: []Changed{}}
+	changeID, bracketID := Change.ID, Bracket.ID
+	d.Added, d.Removed = without(after.Changes, before.Changes, changeID), without(before.Changes, after.Changes, changeID)
+	d.Brackets.Added = without(after.Brackets, before.Brackets, bracketID)
+	d.Brackets.Removed = without(before.Brackets, after.Brackets, bracketID)
+	was := map[string]Change{}
+	for _, c := range before.Changes {
+		was[c.ID()] = c
+	}
+	for _, c := range after.Changes {
+		if old, both := was[c.ID()]; both && !alike(old, c) {
+			d.Changed = append(d.Changed, Changed{c.ID(), old, c})
+		}
+	}
+	return d
+}
+
+// Empty reports whether both plans change the same settings in the same way, under the same brackets.
+func (d Diff) Empty() bool {
+	return len(d.Added)+len(d.Removed)+len(d.Changed)+len(d.Brackets.Added)+len(d.Brackets.Removed) == 0
+}
+
+// without returns the items whose id no item of the other list has.
+func without[T any](list, other []T, id func(T) string) []T {
+	known := map[string]bool{}
+	for _, x := range other {
+		known[id(x)] = true
+	}
+	out := []T{}
+	for _, x := range list {
+		if !known[id(x)] {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// alike tells whether two changes of one setting do the same, with the same consequences.
+func alike(a, b Change) bool {
+	return a.From == b.From && a.To == b.To && a.Late == b.Late && a.Irreversible == b.Irreversible && slices.Equal(a.Disrupts, b.Disrupts)
+}

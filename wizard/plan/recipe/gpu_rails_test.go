@@ -1,0 +1,115 @@
+package recipe_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+)
+
+// fourCards puts two switches with two cards and two GPUs each into a host, in place of what newGPUs has: the cards are
+// vmnic2 to vmnic5.
+func fourCards(hosts int) *backends.Inventory {
+	inv, sys := newGPUs(hosts), ready(newSRIOV(hosts))
+	for i := range inv.Hosts {
+		h := &inv.Hosts[i]
+		gpu, cx := h.GPUs[0], *h.NIC("vmnic2")
+		h.PCI, h.GPUs, h.NICs, h.System = nil, nil, h.NICs[:1], sys.Hosts[i].System
+		cx.SRIOV = sys.Hosts[i].NIC("vmnic2").SRIOV
+		bridge := func(at, parent string) {
+			h.PCI = append(h.PCI, backends.PCIDevice{Address: at, Class: "0604", Parent: parent})
+		}
+		for n := range 4 {
+			bus := 0x50 + n/2*0x20
+			root, up := fmt.Sprintf("0000:%02x:00.0", bus), fmt.Sprintf("0000:%02x:00.0", bus+1)
+			below := []string{fmt.Sprintf("0000:%02x:%02x.0", bus+2, n%2*2), fmt.Sprintf("0000:%02x:%02x.0", bus+2, n%2*2+1)}
+			if n%2 == 0 {
+				bridge(root, "")
+				bridge(up, root)
+			}
+			bridge(below[0], up)
+			bridge(below[1], up)
+			g, c := gpu, cx
+			c.Device, c.PCI, c.MAC, c.NUMA, g.NUMA = fmt.Sprintf("vmnic%d", n+2), fmt.Sprintf("0000:%02x:00.0", bus+8+n%2*2), fmt.Sprintf("b8:59:9f:01:%02x:%02x", i, n), n/2, n/2
+			g.PCI, g.RootPort, g.Switches = fmt.Sprintf("0000:%02x:00.0", bus+9+n%2*2), root, []string{up, below[1]}
+			h.NICs, h.GPUs = append(h.NICs, c), append(h.GPUs, g)
+			h.PCI = append(h.PCI, backends.PCIDevice{Address: c.PCI, Vendor: "15b3", Device: "1021", Class: "0200", Parent: below[0], NUMA: n / 2, Capable: true},
+				backends.PCIDevice{Address: g.PCI, Vendor: "10de", Device: "20b5", Class: "0302", Parent: below[1], NUMA: n / 2, Capable: true})
+		}
+	}
+	return inv
+}
+
+// onFourRails are answers for VFs of the four cards.
+func onFourRails(inv *backends.Inventory) *answers.Answers {
+	a := onRails(gpuAnswers(inv), port("rail-1", "vmnic2"), port("rail-2", "vmnic3"), port("rail-3", "vmnic4"), port("rail-4", "vmnic5"))
+	a.GPUDirect.NIC, a.SRIOV.VFs = "sriov", 4
+	return a
+}
+
+// gpusOf are the devices that a VM gets, "vm-01 0000:59:00.0".
+func gpusOf(p *plan.Plan) []string {
+	var out []string
+	for _, c := range p.Changes {
+		if c.Kind == backends.KindDevice {
+			out = append(out, c.Target.Name+" "+c.Name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// The GPUs of a host are shared by its VMs without overlap, each goes to the VM whose cards are nearest, and the plan names the card
+// that each is used with.
+func TestGPUsOfRailsAreShared(t *testing.T) {
+	inv := fourCards(2)
+	for i := range inv.VMs {
+		inv.VMs[i].Host = "esx-01"
+	}
+	a := onFourRails(inv)
+	p := mustBuild(t, a, inv, plan.Options{})
+	if got := gpusOf(p); !slices.Equal(got, []string{"vm-01 0000:59:00.0", "vm-01 0000:79:00.0", "vm-02 0000:5b:00.0", "vm-02 0000:7b:00.0"}) {
+		t.Errorf("VMs on every rail: %q", got)
+	}
+	notes := strings.Join(p.Notes, "\n")
+	for _, want := range []string{
+		"vm-01: pairs by PCI path: GPU 0000:59:00.0 with rail-1 at 0000:58:00.0 (one PCIe switch), GPU 0000:79:00.0 with rail-3 at 0000:78:00.0 (one PCIe switch)",
+		"vm-02: pairs by PCI path: GPU 0000:5b:00.0 with rail-2 at 0000:5a:00.0 (one PCIe switch), GPU 0000:7b:00.0 with rail-4 at 0000:7a:00.0 (one PCIe switch)",
+	} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("%s is not in\n%s", want, notes)
+		}
+	}
+	on := func(v int, rails ...string) {
+		nets := a.Networks(a.VMs[v])
+		a.VMs[v].IP, a.VMs[v].Adapters = answers.Address{}, slices.DeleteFunc(nets, func(n answers.Adapter) bool { return !slices.Contains(rails, n.Rail) })
+	}
+	on(0, "rail-3", "rail-4")
+	on(1, "rail-1", "rail-2")
+	if got := gpusOf(mustBuild(t, a, inv, plan.Options{})); !slices.Equal(got, []string{"vm-01 0000:79:00.0", "vm-01 0000:7b:00.0", "vm-02 0000:59:00.0", "vm-02 0000:5b:00.0"}) {
+		t.Errorf("VMs on rails of their own: %q", got)
+	}
+	a.GPUDirect.GPUs = map[string][]answers.PCI{"vm-01": {"0000:59:00.0"}, "vm-02": {"0000:5b:00.0"}}
+	r := refusals(t, a, inv, plan.Options{})
+	if r[0].Check != "HOST-GPU-ROOT-016" || r[0].Target.Name != "vm-01" || !strings.Contains(r[0].Why, "GPU 0000:59:00.0 and rail-3 at 0000:78:00.0 (different root complexes)") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// Cards that the host's list of PCI devices does not name as cards for RDMA are no reason to refuse the VM, and the plan says so.
+func TestCardsOfRailsThatAreNotListed(t *testing.T) {
+	inv := fourCards(2)
+	a := onFourRails(inv)
+	for i := range inv.Hosts {
+		h := &inv.Hosts[i]
+		h.PCI = slices.DeleteFunc(h.PCI, func(d backends.PCIDevice) bool { return d.Vendor == "15b3" })
+	}
+	p := mustBuild(t, a, inv, plan.Options{})
+	if notes := strings.Join(p.Notes, "\n"); !strings.Contains(notes, "it is not known whether its GPUs reach them by peer-to-peer") {
+		t.Error(notes)
+	}
+}

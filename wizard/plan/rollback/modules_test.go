@@ -1,0 +1,50 @@
+package rollback_test
+
+import (
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/rollback"
+)
+
+// A rollback unloads what the run has loaded, and the driver of an adapter that is gone. What was loaded before and is not any
+// more is not loaded again.
+func TestModulesAreNeverLoadedAgain(t *testing.T) {
+	all := []string{"ib_umad", "rdma_cm", "vmw_pvrdma"}
+	for name, c := range map[string]struct {
+		before backends.Value
+		now    []string
+		to     backends.Value // Unknown: no change
+		bare   bool           // the VM has no PVRDMA adapter
+	}{
+		"as the run left it":                {backends.ValueOf([]string{"vmw_pvrdma"}), all, backends.ValueOf([]string{"vmw_pvrdma"}), false},
+		"none before":                       {backends.Absent, all, backends.ValueOf([]string{}), false},
+		"after a boot":                      {backends.ValueOf([]string{"vmw_pvrdma"}), nil, backends.Unknown("no change"), false},
+		"as before":                         {backends.ValueOf([]string{"vmw_pvrdma"}), []string{"vmw_pvrdma"}, backends.Unknown("no change"), false},
+		"the adapter has gone since":        {backends.ValueOf([]string{"vmw_pvrdma"}), []string{"ib_umad", "rdma_cm"}, backends.ValueOf([]string{}), false},
+		"no adapter is left, its driver is": {backends.ValueOf([]string{"vmw_pvrdma"}), all, backends.ValueOf([]string{}), true},
+		"none before, none after boot":      {backends.Absent, nil, backends.Unknown("no change"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inv := world()
+			inv.Guests[0].Loaded = c.now
+			if !c.bare {
+				inv.VMs[0].Adapters = []backends.Adapter{{Type: "pvrdma"}}
+			}
+			s := backends.Setting{Target: backends.GuestRef("vm-01"), Kind: backends.KindModules, Name: "rdma"}
+			p, err := rollback.Build([]plan.Prior{{Change: plan.Change{Setting: s, To: backends.ValueOf(all)}, Prior: c.before, Found: backends.ValueOf(all)}},
+				inv, rollback.Options{OnConflict: rollback.Restore})
+			if err != nil {
+				t.Fatal(err)
+			}
+			to := backends.Unknown("no change")
+			for _, ch := range p.Changes {
+				to = ch.To
+			}
+			if to != c.to || len(p.Changes) > 1 || len(p.Conflicts) > 0 {
+				t.Errorf("to %s, want %s\n%+v", to, c.to, p)
+			}
+		})
+	}
+}
