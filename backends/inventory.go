@@ -210,6 +210,9 @@ type VM struct {
 	ManagedBy     string            `json:"managed_by,omitempty"`  // key of the extension that owns it (config.managedBy)
 	Datastores    []string          `json:"datastores,omitempty"`  // of its disks: references, as those of Host.Datastores
 	BusSharing    string            `json:"bus_sharing,omitempty"` // of a SCSI controller: virtualSharing, physicalSharing; "": none
+	// GuestAdapters are the classes of adapters (VirtualVmxnet3Vrdma) that vCenter supports for the guest OS and hardware version
+	// of the VM; nil: not read, empty: vCenter does not list the guest OS for that version. Details only.
+	GuestAdapters []string `json:"guest_adapters,omitzero"`
 }
 
 // An AssignedDevice is a host's device in a VM, or a share of one.
@@ -233,6 +236,13 @@ type Adapter struct {
 	Start     bool   `json:"start_connected"`
 	GuestMTU  bool   `json:"guest_mtu,omitempty"` // guest may change the MTU; sriov only
 	PF        string `json:"pf,omitempty"`        // PCI address of the physical function; sriov only
+}
+
+// SupportsAdapter tells whether vCenter supports a type of adapter (Adapter.Type: pvrdma, sriov) for the guest OS and the hardware
+// version of the VM (vSphere Web Services API, GuestOsDescriptor.supportedEthernetCard); known is false where that was not read.
+func (v *VM) SupportsAdapter(kind string) (supported, known bool) {
+	class := map[string]string{"pvrdma": "VirtualVmxnet3Vrdma", "sriov": "VirtualSriovEthernetCard"}[kind]
+	return slices.Contains(v.GuestAdapters, class), v.GuestAdapters != nil && class != ""
 }
 
 // PVRDMAModule is the Linux kernel module that drives adapters of type pvrdma: drivers/infiniband/hw/vmw_pvrdma.

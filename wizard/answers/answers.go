@@ -341,6 +341,17 @@ func (a *Answers) GPUs() bool {
 // NICPVRDMA is the value of gpudirect.nic for GPUs beside PVRDMA adapters.
 const NICPVRDMA = "pvrdma"
 
+// AdapterType is the type of the adapters that VMs get (backends.Adapter.Type): pvrdma or sriov; "" where a VM gets the card itself.
+func (a *Answers) AdapterType() string {
+	switch {
+	case a.WholeCard():
+		return ""
+	case a.VFs():
+		return "sriov"
+	}
+	return "pvrdma"
+}
+
 // WholeCard reports whether a VM gets the RDMA card itself: then it is on no switch, and no adapter leads to it.
 func (a *Answers) WholeCard() bool { return a.Mode == GPUDirect && !a.VFs() }
 

@@ -16,7 +16,8 @@ import (
 type vmRow struct {
 	ref, host, parent place.Ref
 	vm                backends.VM
-	groups            []string // key of the distributed port group of each adapter, "" for other networks
+	browser           place.Ref // EnvironmentBrowser of its cluster; details only
+	groups            []string  // key of the distributed port group of each adapter, "" for other networks
 }
 
 func vmOf(o wire.Object) *vmRow {
