@@ -24,8 +24,8 @@ const stateDir = "/var/lib/rdma-setup"
 // made before the first package goes.
 const ofedWork = stateDir + "/ofed"
 
-// ofedLimit is how long an installation may take: it builds drivers for the running kernel.
-const ofedLimit = 90 * time.Minute
+// ofedLimit is how long an installation may take: it builds drivers for the running kernel, which took 90 minutes in slow guests.
+const ofedLimit = 2 * time.Hour
 
 // A distributed is what is recorded of a package of the distribution.
 type distributed struct {
