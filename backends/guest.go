@@ -167,7 +167,8 @@ type VerbsDevice struct {
 	Driver    string  `json:"driver,omitempty"` // vmw_pvrdma, mlx5_core, rxe
 	Interface string  `json:"interface,omitempty"`
 	MAC       string  `json:"mac,omitempty"`
-	State     string  `json:"state"` // PORT_ACTIVE, PORT_DOWN, ...
+	Bridge    string  `json:"bridge,omitempty"` // PCI address, in the guest, of the bridge that it is behind
+	State     string  `json:"state"`            // PORT_ACTIVE, PORT_DOWN, ...
 	LinkLayer string  `json:"link_layer,omitempty"`
 	ActiveMTU int     `json:"active_mtu,omitempty"`
 	RateGbps  float64 `json:"rate_gbps,omitempty"`
@@ -297,6 +298,20 @@ func (g *Guest) Card(v *VM) *VerbsDevice {
 		return active[0]
 	}
 	return nil
+}
+
+// CardAt finds the RDMA device of a card that is passed through whole, by a name of HCAName: the one behind the bridge that the
+// slot of the VM's device leads to. By any other name it is Card.
+func (g *Guest) CardAt(v *VM, name string) *VerbsDevice {
+	pci, _ := OfHCA(name)
+	if pci == "" {
+		return g.Card(v)
+	}
+	given := find(v.Devices, func(d *AssignedDevice) bool { return strings.EqualFold(d.PCI, pci) })
+	if given == nil || given.GuestBridge() == "" {
+		return nil
+	}
+	return find(g.RDMA, func(d *VerbsDevice) bool { return d.Bridge == given.GuestBridge() })
 }
 
 // Nouveau is what is known of the kernel's own driver of NVIDIA's GPUs in a guest.

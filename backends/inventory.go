@@ -1,7 +1,9 @@
 package backends
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -222,6 +224,20 @@ type AssignedDevice struct {
 	Vendor  string `json:"vendor,omitempty"`
 	Device  string `json:"device,omitempty"`
 	Profile string `json:"profile,omitempty"` // of a vGPU: grid_a100-40c
+	Slot    int    `json:"slot,omitempty"`    // pciSlotNumber; 0 before the first power-on
+}
+
+// Is tells whether it is a device of the host.
+func (d AssignedDevice) Is(c PCIDevice) bool { return strings.EqualFold(d.PCI, c.Address) }
+
+// GuestBridge is the PCI address, in the guest, of the bridge that the device is behind: "0000:00:16.0" for slot 192. Of the slot's
+// number bits 5 to 9 are one more than the number of the bridge, whose own slot is 17 more than its number, and the bits above
+// are its function (KB 311606, Mapping PCI slot numbers to guest-visible PCI bus topology). "" where it is behind none, or not known.
+func (d AssignedDevice) GuestBridge() string {
+	if d.Slot>>5&31 == 0 {
+		return ""
+	}
+	return fmt.Sprintf("0000:00:%02x.%d", 16+d.Slot>>5&31, d.Slot>>10&7)
 }
 
 // An Adapter is one virtual network adapter of a VM, in the order of the device list.

@@ -1,6 +1,9 @@
 package backends
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 // The kinds of setting, with the shape of their values. "Absent" removes unless it says otherwise.
 const (
@@ -205,8 +208,22 @@ type VFSpec struct {
 }
 
 // WholeHCA names the settings of a guest that are about the RDMA card which its VM has whole, where others are named by
-// the port group of the adapter: no port group leads to it, and the guest's interface is found by Guest.Card.
+// the port group of the adapter: no port group leads to it, and the guest's interface is found by Guest.Card. A VM with several
+// has names that say which: HCAName.
 const WholeHCA = "hca"
+
+// HCAName names the settings of a guest that are about one of the RDMA cards which its VM has whole, by the card's PCI address on
+// the host: "hca 0000:3b:00.0".
+func HCAName(pci string) string { return WholeHCA + " " + strings.ToLower(pci) }
+
+// OfHCA tells whether a name is that of a whole card, and at which PCI address of the host it is; "" where the VM has one alone.
+func OfHCA(name string) (pci string, whole bool) {
+	pci, several := strings.CutPrefix(name, WholeHCA+" ")
+	if !several || strings.Count(pci, ":") != 2 {
+		return "", name == WholeHCA
+	}
+	return pci, true
+}
 
 // The backings of a device that a VM has whole, and of a share of one.
 const (

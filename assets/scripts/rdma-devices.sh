@@ -6,6 +6,7 @@ for d in /sys/class/infiniband/*; do
 	p=$d/ports/1
 	echo "device ${d##*/}"
 	x=$(readlink -f "$d/device/driver") && echo "driver ${x##*/}"
+	x=$(readlink -f "$d/device") && x=${x%/*} && case $x in *:*:*.*) echo "bridge ${x##*/}" ;; esac
 	read -r x <"$d/fw_ver" && echo "fw_ver $x"
 	for k in state rate link_layer; do read -r x <"$p/$k" && echo "$k $x"; done
 	c=/sys/kernel/config/rdma_cm

@@ -54,6 +54,8 @@ func sysfsDevices(text string) []backends.VerbsDevice {
 		switch key {
 		case "driver":
 			d.Driver = v
+		case "bridge":
+			d.Bridge = v
 		case "fw_ver":
 			d.Firmware = strings.TrimSpace(v)
 		case "state": // "4: ACTIVE"

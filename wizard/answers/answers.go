@@ -5,6 +5,8 @@ package answers
 import (
 	"cmp"
 	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
 )
 
 // APIVersion is the version of the file's shape that this program writes.
@@ -304,8 +306,19 @@ func (p Power) Limit(vms int) int {
 	return max(1, min(4, vms/4))
 }
 
-// Networks returns the RDMA adapters that a VM shall have, the short form (ip) spelled out.
+// Networks returns the RDMA adapters that a VM shall have, the short form (ip) spelled out. Of whole cards on several rails each is
+// named by its PCI address (backends.HCAName) in place of a port group.
 func (a *Answers) Networks(v VM) []Adapter {
+	out := a.networks(v)
+	if a.Several() && a.WholeCard() {
+		for i, n := range out {
+			out[i].PortGroup = backends.HCAName(a.RailOf(n).Card())
+		}
+	}
+	return out
+}
+
+func (a *Answers) networks(v VM) []Adapter {
 	if len(v.Adapters) == 0 {
 		switch {
 		case !v.IP.Given() && !v.Guest.Managed():
@@ -370,7 +383,7 @@ func (a *Answers) PortGroups() []string {
 		add(r.Switch.PortGroup)
 	}
 	for _, v := range a.VMs {
-		for _, n := range a.Networks(v) {
+		for _, n := range a.networks(v) {
 			add(n.PortGroup)
 		}
 	}

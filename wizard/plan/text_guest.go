@@ -92,7 +92,9 @@ func baseOf(dockerfile backends.Value) string {
 
 // place says where an interface of a guest leads to: a port group, or nowhere but to the card itself.
 func place(name string) string {
-	if name == backends.WholeHCA {
+	if pci, whole := backends.OfHCA(name); pci != "" {
+		return "the RDMA card at " + pci + " of the host"
+	} else if whole {
 		return "the RDMA card"
 	}
 	return name

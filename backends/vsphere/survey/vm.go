@@ -151,6 +151,14 @@ func adapterType(d types.BaseVirtualDevice) string {
 
 // AssignedOf reads a device that a VM has whole, or its share of one.
 func AssignedOf(p *types.VirtualPCIPassthrough) backends.AssignedDevice {
+	d := assigned(p)
+	if s, is := p.SlotInfo.(*types.VirtualDevicePciBusSlotInfo); is {
+		d.Slot = int(s.PciSlotNumber)
+	}
+	return d
+}
+
+func assigned(p *types.VirtualPCIPassthrough) backends.AssignedDevice {
 	switch b := p.Backing.(type) {
 	case *types.VirtualPCIPassthroughDeviceBackingInfo:
 		return backends.AssignedDevice{PCI: b.Id, Backing: backends.FixedBacking, Vendor: hex(b.VendorId), Device: PaddedHex(b.DeviceId)}

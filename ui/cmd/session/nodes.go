@@ -41,7 +41,7 @@ func Nodes(a *answers.Answers, inv *backends.Inventory) []perftest.Node {
 			}
 		}
 		g := inv.Guest(vm.Name)
-		cardNode(vm, g, &n)
+		cardNode(vm, g, networks[0].PortGroup, &n)
 		if g != nil {
 			n.Version = g.Perftest
 		}

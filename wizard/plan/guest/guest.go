@@ -293,7 +293,7 @@ func (g *guestPart) class(n answers.Adapter) {
 // portQoS sets PFC, trust of DSCP and ECN where the guest owns the port: a card that it was given whole. The port of a VF is the
 // host's, which its driver's parameters set; Linux gives a VF no DCB (mlx5 en_dcbnl.c, vport_group_manager).
 func (g *guestPart) portQoS(n answers.Adapter) {
-	if n.PortGroup != backends.WholeHCA || g.Answers.QoS.Lossless != answers.LosslessPFC {
+	if _, whole := backends.OfHCA(n.PortGroup); !whole || g.Answers.QoS.Lossless != answers.LosslessPFC {
 		return
 	}
 	if g.asked && g.v.Guest.NoQoSTool && len(g.Answers.Guest.OFED) == 0 {
