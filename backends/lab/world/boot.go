@@ -40,7 +40,7 @@ func (v *VM) bootNICs() []GuestNIC {
 		}
 		switch {
 		case n == 0:
-			nic.Addrs = []string{fmt.Sprintf("10.20.%d.%d/16", v.Index/200, 11+v.Index%200)}
+			nic.Addrs = []string{v.Management()}
 		case a.Type == PVRDMA && v.Guest.Preset == "pvrdma" && v.RDMA()[0] == a:
 			nic.Addrs, nic.MTU = []string{v.Guest.RDMAAddr}, 9000
 		}

@@ -116,7 +116,9 @@ func (r *hostRow) detail(o wire.Object) {
 	if ntp, ok := wire.Prop[types.HostNtpConfig](o, "config.dateTimeInfo.ntpConfig"); ok {
 		h.NTP = ntp.Server
 	}
+	h.Services = map[string]backends.Service{}
 	for _, s := range wire.Value[types.ArrayOfHostService](o, "config.service.service").HostService {
+		h.Services[s.Key] = backends.Service{Running: s.Running, Policy: s.Policy}
 		switch s.Key {
 		case "ntpd", "chronyd", "ptpd":
 			h.NTPActive = h.NTPActive || s.Running

@@ -123,11 +123,7 @@ func centos(s *world.State) {
 
 // runs puts a system into a guest, with the user that its cloud image has.
 func runs(g *world.Guest, system string) {
-	g.OS = system
-	id, _, _ := strings.Cut(system, "-")
-	if g.User = id; id == "rhel" {
-		g.User = "cloud-user"
-	}
+	g.OS, g.User = system, User(system)
 }
 
 // oddNames are what people do call their VMs, and what an attacker would. vCenter keeps / \ and % escaped.
