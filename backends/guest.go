@@ -1,6 +1,7 @@
 package backends
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -51,6 +52,7 @@ type Guest struct {
 	Firewall   *GuestFirewall   `json:"guest_firewall,omitempty"`
 	NVIDIA     *NVIDIA          `json:"nvidia,omitempty"`
 	CUDATests  *CUDAPerftest    `json:"cuda_perftest,omitempty"` // nil: no perftest here was built with CUDA
+	OwnTests   string           `json:"own_perftest,omitempty"`  // protocol version of the perftest that is the same in all guests (BuildSamePerftest)
 	Built      map[string]Value `json:"built,omitzero"`          // what this program built from files, as the values of KindBuild
 	Archives   map[string]bool  `json:"archives,omitzero"`       // the files of Options.Archives: whether each can be read
 	BuildTools []string         `json:"build_tools,omitzero"`    // of gcc, make, dkms and the headers that perftest takes, those that are there
@@ -60,6 +62,10 @@ type Guest struct {
 	Forwarding *Forwarding      `json:"forwarding,omitempty"`
 	Engine     *Engine          `json:"engine,omitempty"` // of containers; nil: none answers
 }
+
+// Tests is the protocol version of the perftest that the guest measures with: one that is the same in all guests before that of its
+// distribution; "" where it has none.
+func (g *Guest) Tests() string { return cmp.Or(g.OwnTests, g.Perftest) }
 
 // A GuestDevice is a row of lspci in a guest.
 type GuestDevice struct {
@@ -177,7 +183,8 @@ type VerbsDevice struct {
 	ClassKept bool    `json:"traffic_class_kept,omitempty"` // it comes back after a boot, by a unit of ours
 	// ClassPartly tells that a unit of ours is there and the class is not in force, or that an attempt has left something.
 	ClassPartly bool     `json:"traffic_class_partly,omitempty"`
-	QoS         *PortQoS `json:"qos,omitempty"` // of a port that the guest owns; nil: not read, or somebody else's
+	Bind        string   `json:"bind,omitempty"` // command that runs a program on the device's NUMA node; "": one node, none known, or no such command
+	QoS         *PortQoS `json:"qos,omitempty"`  // of a port that the guest owns; nil: not read, or somebody else's
 	GIDs        []GID    `json:"gids,omitempty"`
 }
 

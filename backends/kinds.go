@@ -72,8 +72,8 @@ const (
 	// KindOFED: target guest/NAME, value OFEDSpec: NVIDIA's MLNX_OFED in place of the distribution's RDMA packages and
 	// drivers; Partial where its installation by this program was cut short, Absent where the distribution's are. Keeper: going back puts the packages back that it took away.
 	KindOFED Kind = "ofed"
-	// KindBuild: target guest/NAME, name = BuildDriver or BuildPerftest, value string: the file in the guest that it was
-	// built from by this program; Partial of the file where that was cut short. Absent: not by this program. Keeper.
+	// KindBuild: target guest/NAME, name = BuildDriver, BuildPerftest or BuildSamePerftest, value string: the file in the guest, or
+	// the URL, that it was built from by this program; Partial of it where that was cut short. Absent: not by this program. Keeper.
 	KindBuild Kind = "build"
 	// KindNouveau: target guest/NAME, value bool (true): the kernel's own driver nouveau is kept from GPUs by a file of ours in
 	// /etc/modprobe.d, and is not loaded; Partial where the file is there and it is loaded. Set reboots the guest where it is
@@ -180,7 +180,13 @@ type PackageSpec struct {
 const (
 	BuildDriver   = "nvidia"   // NVIDIA's driver, from its .run file
 	BuildPerftest = "perftest" // perftest with CUDA, from its source
+
+	BuildSamePerftest = "perftest-same" // perftest without CUDA, from its source: the same release in all guests
 )
+
+// PerftestPrefix is the directory in a guest where a perftest that this program builds is installed: its programs are in bin below
+// it. The distribution's stays beside it.
+func PerftestPrefix(build string) string { return "/opt/" + build }
 
 // An OFEDSpec is the MLNX_OFED of a guest. Archive says what to install it from and is not compared (reading leaves it out).
 type OFEDSpec struct {

@@ -16,6 +16,10 @@ for d in /sys/class/infiniband/*; do
 	elif read -r x <"$c/${d##*/}/ports/1/default_roce_tos"; then
 		echo "tos $x"
 	fi
+	set -- /sys/devices/system/node/node[0-9]*
+	if [ $# -gt 1 ] && read -r x <"$d/device/numa_node" && [ "$x" -ge 0 ]; then
+		read -r t <"/sys/devices/system/node/node$x/cpulist" && echo "numa $x $t $(command -v numactl || command -v taskset)"
+	fi
 	read -r x <"$d/parent" && echo "netdev $x"
 	for n in "$d"/device/net/*; do [ -e "$n" ] && echo "netdev ${n##*/}"; done
 	for n in "$p"/gids/*; do

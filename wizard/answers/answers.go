@@ -231,6 +231,7 @@ type Measure struct {
 	CrossRail string `yaml:"cross_rail" json:"cross_rail"` // none, all: what reaches other rails
 	Repeat    int    `yaml:"repeat" json:"repeat"`         // how often each test runs; the median counts
 	LinkGbps  Gbps   `yaml:"link_gbps" json:"link_gbps"`   // 0: the speed of the host ports
+	Perftest  string `yaml:"perftest" json:"perftest"`     // OwnPerftest, or the source of the one that all guests are to have
 }
 
 // Run says how the work is spread.

@@ -125,8 +125,11 @@ func minus(a, b []string) []string {
 
 func buildTitle(c Change, removed bool) string {
 	verb, what := "build", "perftest with CUDA"
-	if c.Name == backends.BuildDriver {
+	switch c.Name {
+	case backends.BuildDriver:
 		verb, what = "install", "the NVIDIA driver"
+	case backends.BuildSamePerftest:
+		what = "the perftest of all guests"
 	}
 	var file string
 	switch {

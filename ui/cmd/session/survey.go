@@ -134,8 +134,10 @@ func (s *Session) archives() []string {
 	if f, is := s.answers.GPUDirect.DriverFile(); is {
 		files = append(files, f.Path)
 	}
-	if f := s.answers.GPUDirect.Perftest; f != "" {
-		files = append(files, f)
+	for _, f := range []string{s.answers.GPUDirect.Perftest, s.answers.Measure.Source()} {
+		if strings.HasPrefix(f, "/") {
+			files = append(files, f)
+		}
 	}
 	return files
 }

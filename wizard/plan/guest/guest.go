@@ -99,6 +99,7 @@ func Plan(d *draft.Draft, v *draft.VM) {
 		g.portQoS(n)
 	}
 	g.environment()
+	g.samePerftest()
 	g.image()
 }
 
