@@ -210,7 +210,7 @@ func (m mofed) Set(ctx context.Context, s backends.Setting, to backends.Value, p
 	p := packages(m)
 	manager, err := p.manager(ctx, vm)
 	if err == nil {
-		err = p.repair(ctx, vm, manager)
+		_, err = p.repair(ctx, vm, manager)
 	}
 	if err != nil {
 		return err
@@ -277,7 +277,7 @@ func (m mofed) Restore(ctx context.Context, s backends.Setting, kept backends.Ke
 	}
 	manager, err := p.manager(ctx, vm)
 	if err == nil {
-		err = p.repair(ctx, vm, manager)
+		_, err = p.repair(ctx, vm, manager)
 	}
 	if err == nil {
 		// From here on the way back is not finished either.

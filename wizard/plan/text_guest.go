@@ -109,7 +109,10 @@ func packagesTitle(c Change) string {
 		if less := minus(from.Installed, to.Installed); len(less) > 0 {
 			return "remove packages " + strings.Join(less, ", ")
 		}
-		return "install packages " + strings.Join(minus(to.Installed, from.Installed), ", ")
+		to.Installed = minus(to.Installed, from.Installed)
+	}
+	if len(to.Installed) == 0 {
+		return "remove packages that are installed in part"
 	}
 	return "install packages " + strings.Join(to.Installed, ", ")
 }
