@@ -186,8 +186,12 @@ func (g *guestPart) packages(d assets.Distro, known bool) {
 		g.Note("%s has %s, which brings its own libraries and tools: no packages are installed", g.v.Name, g.v.Guest.MOFED)
 		return
 	case g.asked:
-		from = current.Members(g.v.Guest, backends.KindPackages, d.Packages)
-		to = backends.ValueOf(backends.PackageSpec{Installed: slices.Sorted(slices.Values(d.Packages))})
+		names := d.Packages
+		if g.Answers.Measure.CrossRail == "all" && g.Answers.Several() && d.ARPing != "" {
+			names = append(slices.Clone(names), d.ARPing)
+		}
+		from = current.Members(g.v.Guest, backends.KindPackages, names)
+		to = backends.ValueOf(backends.PackageSpec{Installed: slices.Sorted(slices.Values(names))})
 	}
 	g.change(backends.KindPackages, setRDMA, from, to, "user space of RDMA and the tools that measure it", nil)
 }
