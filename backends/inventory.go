@@ -182,6 +182,7 @@ type VM struct {
 	Path          string            `json:"path,omitempty"`
 	Datacenter    string            `json:"datacenter"`
 	Cluster       string            `json:"cluster,omitempty"`
+	VApp          string            `json:"vapp,omitempty"` // that it belongs to
 	Host          string            `json:"host"`
 	Power         string            `json:"power"`           // poweredOn, poweredOff, suspended
 	State         string            `json:"state,omitempty"` // connected, inaccessible, ...

@@ -15,13 +15,15 @@ import (
 // vmRow is a VM on its way: names are filled in when everything has been read.
 type vmRow struct {
 	ref, host, parent place.Ref
+	vApp              place.Ref
 	vm                backends.VM
 	browser           place.Ref // EnvironmentBrowser of its cluster; details only
 	groups            []string  // key of the distributed port group of each adapter, "" for other networks
 }
 
 func vmOf(o wire.Object) *vmRow {
-	r := &vmRow{ref: o.Ref, host: wire.Value[place.Ref](o, "runtime.host"), parent: wire.Value[place.Ref](o, "parent")}
+	r := &vmRow{ref: o.Ref, host: wire.Value[place.Ref](o, "runtime.host"), parent: wire.Value[place.Ref](o, "parent"),
+		vApp: wire.Value[place.Ref](o, "parentVApp")}
 	ft := text(o, "runtime.faultToleranceState")
 	r.vm = backends.VM{
 		Power: text(o, "runtime.powerState"), State: text(o, "runtime.connectionState"), Template: flag(o, "config.template"),

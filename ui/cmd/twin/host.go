@@ -149,6 +149,9 @@ func (t *Twin) switches(s *world.State) {
 				d.PortGroups = append(d.PortGroups, t.portGroup(sw.Name, g))
 			}
 		}
+		if strings.HasPrefix(sw.Name, "/") {
+			t.note(sw.Name, "has the name of another switch in another folder: it is shown under its path")
+		}
 		if sw.LAGs > 0 || sw.NSX || sw.OffloadID != "" {
 			t.note(sw.Name, "LAGs, NSX and DPU offload of the switch are not played")
 		}

@@ -32,9 +32,13 @@ func (t *Twin) vm(s *world.State, i int, v *backends.VM) error {
 	if v.Name == v.Path { // others have the name, too
 		w.Title = world.Unescaped(path.Base(v.Path))
 	}
+	if v.Snapshots > 0 {
+		t.note(v.Name, "snapshots are counted; their names are made up")
+	}
 	for n := range v.Snapshots {
 		w.Snap(fmt.Sprintf("snapshot %d", n+1), "")
 	}
+	w.VApp = v.VApp
 	t.folder(s, w)
 	t.oddities(v)
 	h := s.Host(v.Host)
@@ -69,8 +73,15 @@ func (t *Twin) oddities(v *backends.VM) {
 // folder makes the folders of a VM's path.
 func (t *Twin) folder(s *world.State, w *world.VM) {
 	below, ok := strings.CutPrefix(path.Dir(w.Path), "/"+world.Escaped(s.Datacenter)+"/vm")
+	if w.VApp != "" {
+		if path.Dir(below) != "/" {
+			t.note(w.Name, "its vApp is in a folder or in another vApp: in the folder vm in the twin")
+			w.Path = "/" + world.Escaped(s.Datacenter) + "/vm/" + world.Escaped(w.VApp) + "/" + path.Base(w.Path)
+		}
+		return
+	}
 	if !ok {
-		t.note(w.Name, "is in a vApp or in a place that vCenter does not tell: in the folder vm in the twin")
+		t.note(w.Name, "is in a place that vCenter does not tell: in the folder vm in the twin")
 		w.Path = "/" + world.Escaped(s.Datacenter) + "/vm/" + world.Escaped(path.Base(w.Name))
 		return
 	}

@@ -22,10 +22,11 @@ const DefaultUplink = "Uplink 1"
 
 // New builds the data centre that spec describes.
 func New(spec Spec) (*world.World, error) {
-	return world.New(world.Options{Timing: spec.Timing, Faults: spec.Faults, Secrets: spec.Secrets}, func(s *world.State) error { return build(s, spec) })
+	return world.New(world.Options{Timing: spec.Timing, Faults: spec.Faults, Secrets: spec.Secrets}, func(s *world.State) error { return Build(s, spec) })
 }
 
-func build(s *world.State, spec Spec) error {
+// Build fills in the data centre that spec describes; Timing, Faults and Secrets do not count.
+func Build(s *world.State, spec Spec) error {
 	scenario, err := scenarioNamed(spec.Scenario)
 	if err != nil {
 		return err
