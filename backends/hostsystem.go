@@ -15,6 +15,7 @@ type HostSystem struct {
 	NextVIBs   Fact[map[string]VIB]       `json:"next_vibs,omitzero"`           // of the image of the next boot; absent: nothing is staged
 	Acceptance Fact[string]               `json:"acceptance,omitzero"`          // VMwareCertified, VMwareAccepted, PartnerSupported, CommunitySupported
 	Offers     []Component                `json:"offers,omitzero"`              // what the files named for components hold, as this host sees them
+	Components Fact[map[string]string]    `json:"components,omitzero"`          // of Lifecycle Manager in the running image, version by name; where an image manages the host
 	Exceptions Fact[[]string]             `json:"lockdown_exceptions,omitzero"` // accounts that lockdown mode lets in
 	Pause      Fact[map[string]PauseSpec] `json:"pause,omitzero"`               // global pause in force, by pNIC
 	DCB        map[string]Fact[DCB]       `json:"dcb,omitzero"`                 // by pNIC
@@ -51,6 +52,7 @@ func (s *HostSystem) Image() Fact[map[string]VIB] {
 // Reworded returns a copy whose texts of machines, that is reasons and log lines, went through a function.
 func (s HostSystem) Reworded(text func(string) string) *HostSystem {
 	s.VIBs.Why, s.NextVIBs.Why, s.Acceptance.Why, s.Exceptions.Why = text(s.VIBs.Why), text(s.NextVIBs.Why), text(s.Acceptance.Why), text(s.Exceptions.Why)
+	s.Components.Why = text(s.Components.Why)
 	s.Pause.Why, s.Neighbours.Why, s.Resync.Why, s.BootDevice.Why = text(s.Pause.Why), text(s.Neighbours.Why), text(s.Resync.Why), text(s.BootDevice.Why)
 	s.Modules, s.DCB, s.Stats, s.VFs, s.Peers = reworded(s.Modules, text), reworded(s.DCB, text), reworded(s.Stats, text), reworded(s.VFs, text), reworded(s.Peers, text)
 	s.ShellError, s.Log, s.Offers = text(s.ShellError), slices.Clone(s.Log), slices.Clone(s.Offers)

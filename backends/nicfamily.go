@@ -28,6 +28,9 @@ type FirmwareRules struct {
 	Query   string   // prints one key of a card; %s: its address and the key
 	Undo    string   // Command as texts have it that tell how to undo a change
 
+	// Components are the components of vSphere Lifecycle Manager that hold VIBs of the tools and the driver, by VIB.
+	Components map[string]string
+
 	Keys     []string // every key that is read and may be written; a card has some of them
 	SRIOV    string   // key that switches SR-IOV on
 	VFs      string   // key with the number of VFs; never lowered

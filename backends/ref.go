@@ -30,7 +30,8 @@ type Ref struct {
 	Name string
 }
 
-// HostRef, VMRef, GuestRef, SwitchRef and PortGroupRef name a target of their type.
+// ClusterRef, HostRef, VMRef, GuestRef, SwitchRef and PortGroupRef name a target of their type.
+func ClusterRef(name string) Ref   { return Ref{TypeCluster, name} }
 func HostRef(name string) Ref      { return Ref{TypeHost, name} }
 func VMRef(name string) Ref        { return Ref{TypeVM, name} }
 func GuestRef(name string) Ref     { return Ref{TypeGuest, name} }

@@ -29,6 +29,14 @@ func Privileges(mode answers.Mode) []string {
 // reference). Without them the run says what it could not save, and goes on.
 func Backup() []string { return []string{"Host.Config.Firmware"} }
 
+// Images are the privileges for components in the image of a cluster, held on vCenter, where Lifecycle Manager runs, and on the cluster
+// (vSphere Automation API reference, "Required privileges" of esx/settings: depots, drafts, software apply; vSphere Lifecycle Manager
+// 8.0, "vSphere Lifecycle Manager Privileges For Using Images"). Clusters that baselines manage need none of them.
+func Images() []string {
+	return []string{"VcIntegrity.lifecycleSettings.Read", "VcIntegrity.lifecycleSettings.Write", "VcIntegrity.lifecycleSoftwareSpecification.Read",
+		"VcIntegrity.lifecycleSoftwareSpecification.Write", "VcIntegrity.lifecycleSoftwareRemediation.Read", "VcIntegrity.lifecycleSoftwareRemediation.Write", "VcIntegrity.lifecycleHealth.Read"}
+}
+
 // SharedLock are the privileges that run.lock shared needs besides: the first on the root of the inventory, the second on
 // the clusters (vSphere Security, "Global Privileges"). Without them a run keeps only runs of its own state directory away.
 func SharedLock() []string { return []string{"Global.ManageCustomFields", "Global.SetCustomField"} }

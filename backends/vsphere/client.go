@@ -5,12 +5,15 @@ package vsphere
 import (
 	"context"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/appliance"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/bracket"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/esxcli"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/image"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/setting"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/survey"
@@ -28,6 +31,7 @@ type Client struct {
 	settings *setting.Settings
 	esxcli   *esxcli.CLI
 	system   *system.System
+	images   *image.Images
 }
 
 // Dial connects to a vCenter, verifies it and logs in. Errors are of kind auth, unreachable or usage and say how to go on.
@@ -39,7 +43,8 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 	places := place.New(conn)
 	conn.Names(places.Name)
 	cli := esxcli.New(conn, places)
-	return &Client{conn: conn, places: places, settings: setting.New(conn, places), esxcli: cli, system: system.New(conn, places, cli)}, nil
+	return &Client{conn: conn, places: places, settings: setting.New(conn, places), esxcli: cli, system: system.New(conn, places, cli),
+		images: image.New(conn, places)}, nil
 }
 
 // Close logs out.
@@ -82,6 +87,7 @@ func (c *Client) Setters(options ...SetterOptions) map[backends.Kind]backends.Se
 	}
 	set := c.settings.Setters(o.Parallel)
 	maps.Copy(set, c.system.Setters())
+	maps.Copy(set, c.images.Setters())
 	return set
 }
 
@@ -106,8 +112,18 @@ func (c *Client) Esxcli(ctx context.Context, host string, args ...string) ([]map
 	return c.esxcli.Run(ctx, host, args...)
 }
 
-// Depots names the files on datastores (.vib, .zip, absolute paths) from which KindComponent installs.
-func (c *Client) Depots(paths []string) { c.system.Depots(paths) }
+// Depots names the files on datastores (.vib, .zip, absolute paths) from which KindComponent installs, and the URLs of offline
+// bundles from which KindImageComponent takes what vCenter does not have.
+func (c *Client) Depots(components []string) {
+	c.system.Depots(slices.DeleteFunc(slices.Clone(components), nic.IsURL))
+	c.images.Depots(slices.DeleteFunc(slices.Clone(components), func(p string) bool { return !nic.IsURL(p) }))
+}
+
+// Images reads the images by which Lifecycle Manager manages the clusters of these hosts, and the components of the hosts. Where no
+// image does it asks nothing.
+func (c *Client) Images(ctx context.Context, inv *backends.Inventory, hosts []*backends.Host) {
+	c.images.Read(ctx, inv, hosts)
+}
 
 // SystemOptions are the limits and the questions of a survey of host systems.
 type SystemOptions = system.Options
@@ -160,11 +176,6 @@ func (c *Client) HostBack(ctx context.Context, host string, limit time.Duration)
 // which interface is meant.
 func (c *Client) AdapterMAC(ctx context.Context, vm, portGroup string) (string, error) {
 	return c.settings.AdapterMAC(ctx, vm, portGroup)
-}
-
-// Devices returns the PCI devices that a VM has whole.
-func (c *Client) Devices(ctx context.Context, vm string) ([]backends.AssignedDevice, error) {
-	return c.settings.Devices(ctx, vm)
 }
 
 // Deploy makes a VM, off, from an appliance.

@@ -100,7 +100,7 @@ func (r readiness) images(f *checks.Facts) []checks.Answer {
 	said := r.to.Fact("software of hosts").Is
 	return r.hosts(f, func(h *backends.Host) (checks.Status, string) {
 		switch {
-		case slices.Contains(h.ManagedBy, "vLCM image"):
+		case h.Imaged():
 			return checks.Pass, "its cluster is managed by an image"
 		case !strings.HasPrefix(said, "images: "):
 			return checks.Pass, "software of hosts of " + r.to.Name + ": " + said

@@ -106,7 +106,7 @@ func vCenterChecks() []checks.Check {
 		{
 			ID: "VC-VLCM-008", Scope: checks.VCenter, Link: checks.InHost, Modes: row.Direct, Quick: true, Fix: checks.Manual, Source: "Broadcom KB 440252",
 			Criteria: "hosts follow baselines / a vLCM image or another owner rules them / -",
-			Remedy:   "Add the VIBs to the vLCM image instead of installing them by esxcli.",
+			Remedy:   "Let mode sriov put components into the image (URLs under sriov.components), or add them by hand; what esxcli installs is removed again.",
 			Run: row.EachHost(func(_ *checks.Facts, h *backends.Host) checks.Answer {
 				return row.WarnIf(len(h.ManagedBy) > 0, backends.HostRef(h.Name), "desired state owned by: %s", cmp.Or(strings.Join(h.ManagedBy, ", "), "none"))
 			}),

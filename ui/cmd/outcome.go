@@ -21,7 +21,6 @@ type outcome struct {
 	Run          string                 `json:"run,omitempty"`
 	Text         string                 `json:"text,omitempty"`
 	Measurements []perftest.Measurement `json:"measurements"`
-	Receivers    []perftest.Crowd       `json:"receivers,omitempty"` // of incasts
 	Err          string                 `json:"error,omitempty"`
 	Hint         string                 `json:"hint,omitempty"`
 	LeftBehind   *report.LeftBehind     `json:"left_behind,omitempty"`
@@ -30,7 +29,7 @@ type outcome struct {
 }
 
 func (r *runner) writeResult(o outcome, code int) error {
-	o.Event, o.Exit, o.Receivers = string(engine.EventResult), code, perftest.Crowds(o.Measurements)
+	o.Event, o.Exit = string(engine.EventResult), code
 	if o.Measurements == nil {
 		o.Measurements = []perftest.Measurement{}
 	}

@@ -38,7 +38,6 @@ type world struct {
 	shared      bool     // it is no private lab: a plan needs a typed yes, and nothing is preselected
 	long        int      // more changes of the plan, one host each
 	cost        []string // notes
-	loads       bool     // the answers ask for a load of the fabric
 }
 
 var begin = time.Date(2026, 3, 14, 9, 26, 53, 0, time.UTC)
@@ -174,13 +173,6 @@ func (f *world) Apply(_ context.Context, _ *answers.Answers, p *plan.Plan, stop 
 	}
 	sink(engine.Event{Type: engine.EventResult, Time: begin.Add(2 * time.Second), Status: engine.StatusDone})
 	return res, nil
-}
-
-func (f *world) Loads(*answers.Answers, *backends.Inventory) []perftest.LoadPlan {
-	if !f.loads {
-		return nil
-	}
-	return []perftest.LoadPlan{{Load: perftest.LoadIncast, Rounds: 2, Senders: 3, Bytes: 150e9, Time: 20 * time.Second, PeakGbps: 100}}
 }
 
 func (f *world) Measure(_ context.Context, _ *answers.Answers, progress func(perftest.Progress)) ([]perftest.Measurement, error) {

@@ -22,6 +22,11 @@ func hostManual(c plan.Change) (string, bool) {
 			option = "-d"
 		}
 		return "in maintenance mode: " + code("esxcli software vib install %s %s", option, shell(file)) + ", then reboot", true
+	case backends.KindImageComponent:
+		if c.Target.Type == backends.TypeCluster {
+			return "vSphere Client: cluster > Updates > Image > Edit > Components > Add: " + cell(c.Name) + " " + cell(text(c.To)) + ", Validate, Save", true
+		}
+		return "in maintenance mode: vSphere Client: cluster > Updates > Image > the host > Actions > Remediate", true
 	case backends.KindModuleParams:
 		var params map[string]string
 		if c.To.Decode(&params) != nil {

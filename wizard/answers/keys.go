@@ -112,8 +112,8 @@ func fixedKeys() []Key {
 
 		{Path: "sriov", Doc: "Virtual functions.", Mode: SRIOV},
 		{Path: "sriov.vfs", Doc: "VFs of the chosen pNIC", Default: "8", Min: 1, Max: 127, Mode: SRIOV},
-		{Path: "sriov.components", Doc: "datastore paths of VIBs and offline bundles, absolute", Mode: SRIOV},
-		{Path: "sriov.components[]", Doc: "/vmfs/volumes/DATASTORE/FILE", Hint: "write the path as ESXi sees it: /vmfs/volumes/DATASTORE/FILE.zip"},
+		{Path: "sriov.components", Doc: "datastore paths of VIBs and offline bundles, absolute; for clusters that an image manages, URLs of offline bundles from which vCenter can fetch them", Mode: SRIOV},
+		{Path: "sriov.components[]", Doc: "/vmfs/volumes/DATASTORE/FILE, or https://SERVER/COMPONENT_VERSION_BUILD.zip", Hint: "write the path as ESXi sees it: /vmfs/volumes/DATASTORE/FILE.zip"},
 		{Path: "sriov.reset_advanced_pci", Doc: "where a card's firmware is set, set ADVANCED_PCI_SETTINGS=0 too: tuned PCI values are lost", Default: "false", Mode: SRIOV},
 
 		{Path: "gpudirect", Doc: "GPU and NIC in one VM.", Mode: GPUDirect},
@@ -193,8 +193,6 @@ func fixedKeys() []Key {
 		{Path: "measure.cross_rail", Default: "none", Enum: []string{"none", "all"},
 			Doc: "none | all; with several rails, whether an address of one answers in the network of another: rails of different VLANs must not reach each other"},
 		{Path: "measure.repeat", Doc: "how often each test runs; the median of each size counts", Default: "1", Min: 1, Max: 100},
-		{Path: "measure.perftest", Default: OwnPerftest, Hint: "write distribution, the path in the guests (/mnt/share/perftest-24.10.0-0.65.tar.gz), or https://HOST/FILE; http://HOST/FILE only with #sha256=HEX behind it",
-			Doc: "distribution | PATH or URL of perftest's source, as the guests see it: built in all guests where their own releases differ, and removed by a rollback"},
 		{Path: "measure.link_gbps", Doc: "what the links carry, where that is not the speed of the host ports (shaped or virtual links); \"\": their speed", Hint: "write Gb/s as a number: 25, 0.5"},
 
 		{Path: "run", Doc: "How the work is spread."},

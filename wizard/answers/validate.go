@@ -12,6 +12,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 )
 
 // Validate tells everything that is wrong with answers by themselves; what depends on an inventory is the plan's
@@ -51,7 +53,6 @@ func problemsOf(a *Answers) Problems {
 	c.gpus(a)
 	c.container(a.Container)
 	c.software(a.GPUDirect)
-	c.source(a.Measure)
 	c.ofed(a)
 	return c.problems
 }
@@ -214,6 +215,13 @@ func (c *checker) fabric(a *Answers) {
 			"DSCP %d falls into priority %d, PFC protects priority %d", a.QoS.DSCP, a.QoS.DSCP/8, a.QoS.Priority)
 	}
 	for i, p := range a.SRIOV.Components {
+		if strings.Contains(p, "://") {
+			if _, ok := nic.Bundle(p); !ok {
+				c.bad(fmt.Sprintf("sriov.components[%d]", i), "write http:// or https://, without a password, and keep the name of the bundle: COMPONENT_VERSION_BUILD.zip",
+					"%q is no URL of an offline bundle", clip(p))
+			}
+			continue
+		}
 		if !strings.HasPrefix(p, "/vmfs/volumes/") || strings.Contains(p, "/../") {
 			c.bad(fmt.Sprintf("sriov.components[%d]", i), "", "%q is no datastore path", clip(p))
 		}

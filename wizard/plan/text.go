@@ -43,7 +43,7 @@ func Title(c Change) string {
 		return fmt.Sprintf("set option %s to %s", c.Name, c.To)
 	case backends.KindFirewall:
 		return map[bool]string{true: "enable", false: "disable"}[c.To == backends.ValueOf(true)] + " firewall ruleset " + c.Name
-	case backends.KindPower, backends.KindPause, backends.KindComponent, backends.KindModuleParams, backends.KindFirmware, backends.KindVFs, backends.KindActiveVFs, backends.KindPassthrough, backends.KindActivePassthrough:
+	case backends.KindPower, backends.KindPause, backends.KindImageComponent, backends.KindComponent, backends.KindModuleParams, backends.KindFirmware, backends.KindVFs, backends.KindActiveVFs, backends.KindPassthrough, backends.KindActivePassthrough:
 		return systemTitle(c)
 	case backends.KindHardware:
 		return fmt.Sprintf("upgrade hardware version to %s", c.To)
@@ -81,6 +81,8 @@ func systemTitle(c Change) string {
 			return "switch global pause off on " + c.Name
 		}
 		return "set global pause on " + c.Name
+	case backends.KindImageComponent:
+		return imageTitle(c)
 	case backends.KindComponent:
 		return fmt.Sprintf("install %s %s", c.Name, c.To)
 	case backends.KindModuleParams:
@@ -99,6 +101,18 @@ func systemTitle(c Change) string {
 		return fmt.Sprintf("find %s VFs on %s", c.To, c.Name)
 	}
 	return map[bool]string{true: "pass through ", false: "take back "}[c.To == backends.ValueOf(true)] + c.Name
+}
+
+func imageTitle(c Change) string {
+	switch image := c.Target.Type == backends.TypeCluster; {
+	case image && c.To.IsAbsent():
+		return "remove " + c.Name + " from the image"
+	case image:
+		return fmt.Sprintf("put %s %s into the image", c.Name, c.To)
+	case c.To.IsAbsent():
+		return "remediate to the image without " + c.Name
+	}
+	return fmt.Sprintf("remediate to the image with %s %s", c.Name, c.To)
 }
 
 // parameters says which parameters a change of a module moves.

@@ -92,9 +92,7 @@ func baseOf(dockerfile backends.Value) string {
 
 // place says where an interface of a guest leads to: a port group, or nowhere but to the card itself.
 func place(name string) string {
-	if pci, whole := backends.OfHCA(name); pci != "" {
-		return "the RDMA card at " + pci + " of the host"
-	} else if whole {
+	if name == backends.WholeHCA {
 		return "the RDMA card"
 	}
 	return name
@@ -109,10 +107,7 @@ func packagesTitle(c Change) string {
 		if less := minus(from.Installed, to.Installed); len(less) > 0 {
 			return "remove packages " + strings.Join(less, ", ")
 		}
-		to.Installed = minus(to.Installed, from.Installed)
-	}
-	if len(to.Installed) == 0 {
-		return "remove packages that are installed in part"
+		return "install packages " + strings.Join(minus(to.Installed, from.Installed), ", ")
 	}
 	return "install packages " + strings.Join(to.Installed, ", ")
 }
@@ -128,11 +123,8 @@ func minus(a, b []string) []string {
 
 func buildTitle(c Change, removed bool) string {
 	verb, what := "build", "perftest with CUDA"
-	switch c.Name {
-	case backends.BuildDriver:
+	if c.Name == backends.BuildDriver {
 		verb, what = "install", "the NVIDIA driver"
-	case backends.BuildSamePerftest:
-		what = "the perftest of all guests"
 	}
 	var file string
 	switch {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/history"
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/lifecycle"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/updates"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/fault"
@@ -35,6 +36,8 @@ type front struct {
 	watch   *updates.Watch
 	history *history.History
 
+	lifecycle *lifecycle.Handler
+
 	mu       sync.Mutex
 	sessions map[string]time.Time // last use, by cookie
 	ended    map[string]bool      // cookies of sessions that are over
@@ -42,7 +45,7 @@ type front struct {
 }
 
 func newFront(w *world.World, f *frame.Frame, next http.Handler, idle time.Duration) *front {
-	return &front{world: w, frame: f, next: next, idle: idle, closing: make(chan struct{}), sessions: map[string]time.Time{},
+	return &front{world: w, frame: f, next: next, idle: idle, lifecycle: lifecycle.New(f), closing: make(chan struct{}), sessions: map[string]time.Time{},
 		ended: map[string]bool{}, waiting: map[types.ManagedObjectReference]<-chan struct{}{}}
 }
 
@@ -56,6 +59,13 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if strings.HasPrefix(r.URL.Path, "/folder/") {
 		f.folder(w, r)
+		return
+	}
+	if lifecycle.Serves(r.URL.Path) {
+		if !f.pause(r, f.world.Timing.Latency) {
+			panic(http.ErrAbortHandler)
+		}
+		f.lifecycle.ServeHTTP(w, r)
 		return
 	}
 	if r.Method != http.MethodPost || !strings.HasPrefix(r.URL.Path, "/sdk") {

@@ -24,7 +24,7 @@ type State struct {
 	Depot      []*Package // VIBs and bundles on the datastore
 	Lossless   string     // what the answers for SR-IOV ask for: pfc, or "" for the default
 	DHCP       string     // the IPv4 network in which a DHCP server answers guests on the RDMA switch; "": there is none
-	Lifecycle  bool       // the cluster is managed by an image
+	Lifecycle  *Lifecycle // the image that manages the cluster; nil: baselines
 	Services   Services
 
 	Skew   time.Duration // how far vCenter's clock is ahead
@@ -34,7 +34,7 @@ type State struct {
 
 	GPUs      map[string][]string // of which VM which GPUs, for the answers; nil: every free one
 	Rails     []string            // PCI addresses of the NICs of each rail, for the answers; nil: one rail
-	GPURails  bool                // the answers for GPUDirect ask for VFs: the VMs of a host share its cards
+	GPURails  bool                // the answers for GPUDirect have these rails too, and ask for VFs: a VM with whole cards has one rail
 	HCA       string              // PCI address of the NICs that go into VMs, for the answers; "": by speed
 	Beside    bool                // the answers for GPUDirect ask for GPUs beside PVRDMA adapters
 	Software  bool                // the answers for GPUDirect name files of a share in the guests, not packages

@@ -36,14 +36,17 @@ func (Family) Lossless() *backends.LosslessParams {
 	return &backends.LosslessParams{PFCTx: "pfctx", PFCRx: "pfcrx", Trust: "trust_state", ByPCP: 1, ByDSCP: 2, ECN: "ecn", DSCP: "dscp_force"}
 }
 
-// Firmware is set by mlxconfig of MFT, which talks to the cards through the module NMST (MFT documentation).
+// Firmware is set by mlxconfig of MFT, which talks to the cards through the module NMST (MFT documentation). The components are
+// named as the offline bundles of NVIDIA's downloads for ESXi are: Mellanox-MFT-Tools_VERSION_BUILD.zip; that bundles bear
+// the names of their components is how VMware's tools write them, and unverified for each release.
 func (Family) Firmware() *backends.FirmwareRules {
 	return &backends.FirmwareRules{
 		Tools: []string{"mft", "nmst"}, Module: "nmst", Command: "/opt/mellanox/bin/mlxconfig -d %s -y set %s", Query: "mlxconfig -d %s query %s",
 		Undo:  "mlxconfig -d %s set %s",
 		Keys:  []string{"SRIOV_EN", "NUM_OF_VFS", "LINK_TYPE_P1", "LINK_TYPE_P2", "ADVANCED_PCI_SETTINGS", "ATS_ENABLED"},
 		SRIOV: "SRIOV_EN", VFs: "NUM_OF_VFS", LinkType: "LINK_TYPE_P", Ethernet: "2", ATS: "ATS_ENABLED", Advanced: "ADVANCED_PCI_SETTINGS",
-		NoATS: "ConnectX-6 and later have it (NVIDIA, ATS)", OwnIDs: "MT_",
+		Components: map[string]string{"mft": "Mellanox-MFT-Tools", "nmst": "Mellanox-NATIVE-NMST", "nmlx5-core": "Mellanox-nmlx5", "nmlx5-rdma": "Mellanox-nmlx5"},
+		NoATS:      "ConnectX-6 and later have it (NVIDIA, ATS)", OwnIDs: "MT_",
 	}
 }
 

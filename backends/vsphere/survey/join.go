@@ -91,7 +91,6 @@ func (rd *reading) join(vcenter string) *backends.Inventory {
 func (rd *reading) joinVM(v *vmRow, byKey map[string]*groupRow, byRef map[place.Ref]*switchRow, vcenter string) {
 	x := rd.index
 	v.vm.Name, v.vm.Path, v.vm.Datacenter = x.Name(v.ref), x.Path(v.ref), cmp.Or(x.Datacenter(v.ref), x.Datacenter(v.host))
-	v.vm.VApp = x.Name(v.vApp)
 	v.vm.Host, v.vm.Cluster = x.Name(v.host), x.Cluster(v.host)
 	v.vm.VCenterVM = v.vm.VCenterVM || vcenter != "" && slices.Contains(v.vm.IPs, vcenter)
 	for i, key := range v.groups {
@@ -111,7 +110,7 @@ func (rd *reading) joinHost(h *hostRow, byKey map[string]*groupRow, byUUID map[s
 	x := rd.index
 	h.host.Name, h.host.Path, h.host.Datacenter, h.host.Cluster = x.Name(h.ref), x.Path(h.ref), x.Datacenter(h.ref), x.Cluster(h.ref)
 	if rd.managed[h.parent] {
-		h.host.ManagedBy = append(h.host.ManagedBy, "vLCM image")
+		h.host.ManagedBy = append(h.host.ManagedBy, backends.ImageManaged)
 	}
 	for i := range h.switches {
 		if s := byUUID[h.switches[i].uuid]; s != nil && h.switches[i].uuid != "" {

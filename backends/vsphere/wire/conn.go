@@ -43,6 +43,11 @@ type Conn struct {
 	user    string
 	key     string // of the session
 
+	api struct { // the vSphere Automation API
+		mu      sync.Mutex
+		session string
+	}
+
 	started sync.Map // tasks of ours
 	watch   watcher
 	closing sync.Once
@@ -214,6 +219,9 @@ func (c *Conn) logout() {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	c.watch.close(ctx)
+	if c.api.session != "" {
+		_ = c.rest(ctx, http.MethodDelete, "/api/session", c.api.session, nil, nil)
+	}
 	_, _ = methods.Logout(ctx, traced{c}, &types.Logout{This: *c.vim.ServiceContent.SessionManager})
 	c.soap.CloseIdleConnections()
 }

@@ -67,7 +67,11 @@ func classify(err error) (kind backends.ErrorKind, text, hint string) {
 		return kind, text, hint
 	}
 	var status *StatusError
+	var rest *RESTError
 	switch {
+	case errors.As(err, &rest):
+		kind, hint = rest.classify()
+		return kind, text, hint
 	case errors.Is(err, errSilence):
 		return backends.KindUnreachable, "vCenter did not answer in time", "check vCenter's health, then resume"
 	case errors.Is(err, context.Canceled):

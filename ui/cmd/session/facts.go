@@ -2,9 +2,11 @@ package session
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
@@ -58,6 +60,9 @@ func needs(a *answers.Answers, inv *backends.Inventory, before bool) map[backend
 			want[t] = append(want[t], p)
 		}
 	}
+	if slices.ContainsFunc(a.SRIOV.Components, nic.IsURL) && slices.ContainsFunc(Reachable(a, inv), (*backends.Host).Imaged) {
+		want[site] = append(want[site], checks.Images()...)
+	}
 	return want
 }
 
@@ -79,7 +84,7 @@ func (s *Session) lastChanges(vcenter string) map[string]time.Time {
 		}
 		for _, r := range st.Records {
 			switch backends.Kind(r.Kind) {
-			case backends.KindModuleParams, backends.KindFirmware, backends.KindComponent:
+			case backends.KindModuleParams, backends.KindFirmware, backends.KindComponent, backends.KindImageComponent:
 				if r.Type == journal.TypeOutcome && r.Time.After(out[r.Target.Name]) {
 					out[r.Target.Name] = r.Time
 				}

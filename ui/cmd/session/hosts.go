@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/system"
@@ -45,15 +46,6 @@ func checkAsks(a *answers.Answers) []system.Question {
 	return append(out, system.Resync)
 }
 
-// AskRest asks hosts what the full check of the answers' mode leaves out: what somebody needs who builds a copy of the site.
-func (s *Session) AskRest(ctx context.Context, a *answers.Answers, inv *backends.Inventory) {
-	what := []system.Question{system.VIBs, system.NextVIBs, system.Acceptance, system.Exceptions, system.VFs, system.BootDevice}
-	if len(a.SRIOV.Components) > 0 {
-		what = append(what, system.Offers)
-	}
-	s.ask(ctx, a, inv, what)
-}
-
 // Reachable are the selected hosts that vCenter is connected to.
 func Reachable(a *answers.Answers, inv *backends.Inventory) []*backends.Host {
 	var out []*backends.Host
@@ -77,9 +69,13 @@ func (s *Session) ask(ctx context.Context, a *answers.Answers, inv *backends.Inv
 		}
 	}
 	s.VC.Depots(a.SRIOV.Components)
+	paths := slices.DeleteFunc(slices.Clone(a.SRIOV.Components), nic.IsURL)
 	s.VC.System(ctx, hosts, vsphere.SystemOptions{
-		Ask: what, Parallel: a.Run.Parallel, Limit: s.Set.HostTimeout, Depots: a.SRIOV.Components, PNICs: pnics, VMKNic: a.PVRDMA.VMKNic.Of,
+		Ask: what, Parallel: a.Run.Parallel, Limit: s.Set.HostTimeout, Depots: paths, PNICs: pnics, VMKNic: a.PVRDMA.VMKNic.Of,
 	})
+	if slices.Contains(what, system.Offers) {
+		s.VC.Images(ctx, inv, hosts)
+	}
 }
 
 // ShellTarget says how the shell of a host is reached: as the answers tell, else by its inventory name.

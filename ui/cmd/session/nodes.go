@@ -41,12 +41,9 @@ func Nodes(a *answers.Answers, inv *backends.Inventory) []perftest.Node {
 			}
 		}
 		g := inv.Guest(vm.Name)
-		cardNode(vm, g, networks[0].PortGroup, &n)
+		cardNode(vm, g, &n)
 		if g != nil {
-			n.Version = g.Tests()
-			if g.OwnTests != "" {
-				n.Dir = backends.PerftestPrefix(backends.BuildSamePerftest) + "/bin"
-			}
+			n.Version = g.Perftest
 		}
 		if g.HasImage(a.Container.Image) {
 			n.Engine, n.Image = g.Engine.Name, a.Container.Image
@@ -109,7 +106,7 @@ func device(g *backends.Guest, mac string, n *perftest.Node) {
 	if d == nil || d.State != "PORT_ACTIVE" {
 		return
 	}
-	n.Device, n.MTU, n.Bind = d.Name, d.ActiveMTU, d.Bind
+	n.Device, n.MTU = d.Name, d.ActiveMTU
 	n.GID = -1
 	for _, gid := range d.GIDs {
 		if strings.Contains(gid.Type, "v2") && gid.IPv4 == n.IP {

@@ -26,6 +26,10 @@ func Value(inv *backends.Inventory, s backends.Setting) backends.Value {
 			return PortGroup(pg)
 		}
 		return backends.Absent
+	case backends.TypeCluster:
+		if c := inv.Cluster(s.Target.Name); c != nil && c.Image != nil {
+			return componentValue(c.Image.Components, c.Image.Error == "", s.Name, unread)
+		}
 	case backends.TypeHost:
 		if h := inv.Host(s.Target.Name); h != nil {
 			return hostValue(inv, h, s, unread)
@@ -93,7 +97,7 @@ func hostValue(inv *backends.Inventory, h *backends.Host, s backends.Setting, un
 		return vfsValue(h, s, unread)
 	case backends.KindPassthrough, backends.KindActivePassthrough:
 		return passedValue(h, s, unread)
-	case backends.KindComponent, backends.KindModuleParams, backends.KindFirmware, backends.KindPause:
+	case backends.KindImageComponent, backends.KindComponent, backends.KindModuleParams, backends.KindFirmware, backends.KindPause:
 		if h.System != nil {
 			return systemValue(h.System, s, unread)
 		}
@@ -141,6 +145,8 @@ func systemValue(sys *backends.HostSystem, s backends.Setting, unread backends.V
 		if image.Known() {
 			return backends.Absent
 		}
+	case backends.KindImageComponent:
+		return componentValue(sys.Components.Value, sys.Components.Known(), s.Name, unread)
 	case backends.KindModuleParams:
 		if m := sys.Modules[s.Name]; m.Known() {
 			return Params(m.Value.Params)
@@ -155,6 +161,16 @@ func systemValue(sys *backends.HostSystem, s backends.Setting, unread backends.V
 		}
 	}
 	return unread
+}
+
+func componentValue(components map[string]string, read bool, name string, unread backends.Value) backends.Value {
+	switch v, there := components[name]; {
+	case !read:
+		return unread
+	case there:
+		return backends.ValueOf(v)
+	}
+	return backends.Absent
 }
 
 func vmValue(inv *backends.Inventory, v *backends.VM, s backends.Setting, unread backends.Value) backends.Value {

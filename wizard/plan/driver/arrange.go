@@ -59,6 +59,7 @@ func (d *driverPart) arrange(core, rdma map[string]string, method string) {
 		d.last = d.reboot(round, d.rebootWhy(missing))
 		d.Brackets[d.last].After = draft.IDs(append([]string{d.first}, fw...)...)
 	}
+	d.remediated(install, body)
 	for _, c := range install {
 		within := d.last
 		if d.first != "" {
@@ -81,12 +82,18 @@ func (d *driverPart) arrange(core, rdma map[string]string, method string) {
 
 // component plans the installation of one, within the reboot after which it runs.
 func (d *driverPart) component(c backends.Component, within string) {
+	if d.h.Imaged() {
+		d.imageComponent(c, within)
+		return
+	}
 	set := d.set(backends.KindComponent, c.Name)
 	d.Add(plan.Change{Setting: set, From: current.Value(d.Inventory, set), To: backends.ValueOf(c.Version), Within: []string{within}, Disrupts: []plan.Disruption{plan.HostReboot},
 		Why: "from " + c.Path + ", without -f: the installer's checks stay on", Irreversible: "rollback does not remove components; to remove one: esxcli software vib remove -n " + c.Name})
 }
 
-func (d *driverPart) tool(name string) bool { return slices.Contains(nic.Tools(d.fam), name) }
+func (d *driverPart) tool(name string) bool {
+	return slices.ContainsFunc(nic.Tools(d.fam), func(vib string) bool { return name == vib || name == nic.FirmwareOf(d.fam).Components[vib] })
+}
 
 func (d *driverPart) rebootWhy(missing []port) string {
 	if len(missing) == 0 {
@@ -130,8 +137,11 @@ func (d *driverPart) reboot(round int, why string) string {
 	return id
 }
 
-// components decides what is installed. Clusters under an image are somebody else's to change.
+// components decides what is installed, on the host or, where one manages it, in the image of its cluster.
 func (d *driverPart) components(firmware bool) ([]backends.Component, bool) {
+	if d.h.Imaged() {
+		return d.imageComponents(firmware)
+	}
 	install, lacking, faults := nic.Needed(d.fam, d.sys, firmware)
 	if len(lacking) > 0 && len(faults) > 0 {
 		d.Refuse(d.ref, "", "check sriov.components, and that every host sees that datastore", "%s", strings.Join(faults, "; "))
@@ -145,17 +155,10 @@ func (d *driverPart) components(firmware bool) ([]backends.Component, bool) {
 	if len(install) == 0 {
 		return nil, true
 	}
-	var names []string
 	for _, c := range install {
-		names = append(names, c.Name+" "+c.Version)
 		if err := nic.Accepts(d.sys, c); err != nil {
 			d.Object(d.ref, "HOST-ACCEPT-014", "use the vendor's component signed for this level, or decide about the level yourself: esxcli software acceptance set", "%v", err)
 		}
-	}
-	if slices.Contains(d.h.ManagedBy, "vLCM image") {
-		d.Refuse(d.ref, "VC-VLCM-008", "add "+strings.Join(names, ", ")+" to the cluster's image (Lifecycle Manager: import the depot, edit the image, remediate), then plan again",
-			"its cluster is managed by one image: components installed by hand would be removed again (KB 440252)")
-		return nil, false
 	}
 	return install, true
 }

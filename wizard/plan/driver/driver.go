@@ -28,6 +28,9 @@ type driverPart struct {
 
 	first string // id of the reboot that brings the firmware tools, "" when none is needed
 	last  string // id of the reboot after which everything acts, "" when none is needed
+
+	upgrades []string // components of an image that replace a driver
+	before   []string // ids of what comes before a remediation, which reboots the host
 }
 
 // A port is a chosen port of a host.

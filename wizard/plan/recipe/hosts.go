@@ -157,6 +157,9 @@ func (b *builder) hostState(h *draft.Host) {
 		b.Each(h.Name, "was already waiting for a reboot; its effect is not known yet")
 	}
 	for _, owner := range h.ManagedBy {
+		if owner == backends.ImageManaged { // it holds software alone; see package driver
+			continue
+		}
 		b.Each(h.Name, "managed by %s: add these settings there too, or they are reverted", owner)
 	}
 }

@@ -309,9 +309,8 @@ func TestWhatForbidsVFs(t *testing.T) {
 		"acceptance level": {func(inv *backends.Inventory, _ *answers.Answers) {
 			inv.Hosts[0].System.Acceptance = backends.FactOf("VMwareCertified")
 		}, "takes VMwareCertified and above"},
-		"vLCM image (KB 440252)": {func(inv *backends.Inventory, _ *answers.Answers) { inv.Hosts[0].ManagedBy = []string{"vLCM image"} }, "managed by one image"},
-		"lockdown mode":          {func(inv *backends.Inventory, _ *answers.Answers) { inv.Hosts[0].Lockdown = "normal" }, "is in lockdown mode (normal)"},
-		"Intel NIC":              {func(inv *backends.Inventory, _ *answers.Answers) { inv.Hosts[0].NIC("vmnic2").Driver = "irdman" }, "VFs are set up on ConnectX"},
+		"lockdown mode": {func(inv *backends.Inventory, _ *answers.Answers) { inv.Hosts[0].Lockdown = "normal" }, "is in lockdown mode (normal)"},
+		"Intel NIC":     {func(inv *backends.Inventory, _ *answers.Answers) { inv.Hosts[0].NIC("vmnic2").Driver = "irdman" }, "VFs are set up on ConnectX"},
 		"esxcli does not answer": {func(inv *backends.Inventory, _ *answers.Answers) {
 			inv.Hosts[0].System.Modules["nmlx5_core"] = backends.ReadFact(backends.Module{}, errors.New("timed out"))
 		}, "timed out"},

@@ -63,6 +63,11 @@ func byHand(c plan.Change) (text string, commands []string) {
 			return fmt.Sprintf("Before: MTU %d, Network I/O Control %t, discovery %q. A version cannot be lowered.", was.MTU, was.NIOC, was.Discovery),
 				[]string{fmt.Sprintf("govc dvs.change -mtu %d %s", was.MTU, word(c.Target.Name))}
 		}
+	case backends.KindImageComponent:
+		if c.From.IsAbsent() {
+			return "In the vSphere Client: cluster " + c.Target.Name + ", Updates, Image, Edit: remove the component " + c.Name + ", Validate, Save; then remediate the hosts.", nil
+		}
+		return "In the vSphere Client: cluster " + c.Target.Name + ", Updates, Image, Edit: the component " + c.Name + " had version " + c.From.String() + ".", nil
 	case backends.KindPortGroup:
 		var was backends.PortGroupSpec
 		if c.From.IsAbsent() {
@@ -135,6 +140,8 @@ func hostByHand(c plan.Change) (string, []string) {
 		if c.From.Decode(&text) == nil {
 			return fmt.Sprintf("Version %s was installed: install it again from its depot (FILE). %s", text, reboot), esxcli("software vib install -d FILE -n %s", word(c.Name))
 		}
+	case backends.KindImageComponent:
+		return "The component " + c.Name + " came with the image of the cluster. In the vSphere Client: the cluster, Updates, Image, then remediate this host. " + reboot, nil
 	case backends.KindModuleParams:
 		if c.From.Decode(&params) == nil {
 			return reboot, esxcli("system module parameters set -m %s -p %s", word(c.Name), word(pairs(params)))

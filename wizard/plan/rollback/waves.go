@@ -15,6 +15,8 @@ func (u *undo) atBoot(c plan.Change) bool {
 	switch c.Kind {
 	case backends.KindModuleParams, backends.KindFirmware, backends.KindVFs:
 		return true
+	case backends.KindImageComponent:
+		return c.Target.Type == backends.TypeHost
 	case backends.KindPassthrough:
 		h := u.inv.Host(c.Target.Name)
 		return !h.Rebind || !slices.ContainsFunc(h.GPUs, func(g backends.GPU) bool { return g.PCI == c.Name })
@@ -38,6 +40,9 @@ func (u *undo) waves(onHost map[string][]string) {
 		}
 		reboot := u.bracket(plan.Bracket{Kind: backends.BracketReboot, Target: c.Target, From: plan.HostFound(u.inv.Host(host).InMaintenance), Effect: plan.HostReboot, Why: "the restored settings take effect at the next boot"})
 		c.Disrupts = append(c.Disrupts, plan.HostReboot)
+		if c.Kind == backends.KindImageComponent {
+			c.After = append(c.After, u.beforeRemediation(*c)...)
+		}
 		if c.Kind != backends.KindFirmware {
 			c.Within = append(c.Within, reboot.ID())
 			c.After = append(c.After, onHost[host]...)
@@ -91,6 +96,18 @@ func (u *undo) waves(onHost map[string][]string) {
 	if len(hosts) > 0 {
 		u.note("%d host(s) reboot: firmware, module parameters, VFs and passed-through cards act only from the next boot on", len(hosts))
 	}
+}
+
+// beforeRemediation are the ids of what comes before a host is remediated, which reboots it: the image without the component, and
+// everything else of the host that acts at its next boot.
+func (u *undo) beforeRemediation(c plan.Change) (ids []string) {
+	for _, o := range u.changes {
+		image := o.Kind == backends.KindImageComponent
+		if image && o.Target.Type == backends.TypeCluster || !image && o.Target == c.Target && u.atBoot(o) && o.Kind != backends.KindFirmware {
+			ids = append(ids, o.ID())
+		}
+	}
+	return ids
 }
 
 // last lets a host reboot after all others.

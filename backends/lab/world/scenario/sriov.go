@@ -42,9 +42,10 @@ func sriov() []Scenario {
 			half(s)
 			s.Hosts[len(s.Hosts)-1].Password = otherPassword
 		}},
-		{Name: "sriov-image", Text: "bare, the cluster is managed by an image", Apply: func(s *world.State) {
-			bareHosts(s)
-			s.Lifecycle = true
+		{Name: "sriov-image", Text: "bare, the cluster is managed by an image, and a web server has the bundles of the tools", Apply: imaged},
+		{Name: "sriov-image-draft", Text: "sriov-image, and somebody else edits the image", Apply: func(s *world.State) {
+			imaged(s)
+			s.Lifecycle.NewDraft("VSPHERE.LOCAL\\maria")
 		}},
 	}
 }
@@ -74,6 +75,24 @@ func bareHosts(s *world.State) {
 		}
 	}
 }
+
+// imaged lets an image manage bare hosts. The names of bundles and components are those of NVIDIA's downloads for ESXi.
+func imaged(s *world.State) {
+	bareHosts(s)
+	s.Depot = nil
+	const release = "4.28.0.92-1OEM.801.0.0.21495797"
+	bundle := func(name, build string, vib world.VIB) world.Bundle {
+		vib.Vendor, vib.Acceptance = "MEL", "PartnerSupported"
+		return world.Bundle{Location: ImageDepot + name + "_" + release + "_" + build + ".zip", Name: name, Version: release, Vendor: "NVIDIA", VIBs: []world.VIB{vib}}
+	}
+	s.Lifecycle = &world.Lifecycle{Base: "8.0.3-0.35.24022510", Components: map[string]string{}, Commits: 1, Bundles: []world.Bundle{
+		bundle("Mellanox-MFT-Tools", "23580150", world.VIB{Name: "mft", Version: mftVersion}),
+		bundle("Mellanox-NATIVE-NMST", "23580151", world.VIB{Name: "nmst", Version: nmstVersion}),
+	}}
+}
+
+// ImageDepot is where the web server of sriov-image has its bundles.
+const ImageDepot = "http://depot.lab/esx/"
 
 func half(s *world.State) {
 	for _, h := range s.Hosts {

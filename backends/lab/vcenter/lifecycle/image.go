@@ -1,0 +1,304 @@
+package lifecycle
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/model"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// view reads the image.
+func (h *Handler) view(read func(s *world.State, l *world.Lifecycle)) {
+	h.f.World.View(func(s *world.State) { read(s, s.Lifecycle) })
+}
+
+// change changes the image.
+func (h *Handler) change(do func(l *world.Lifecycle) error) error {
+	return h.f.World.Update(func(s *world.State) ([]world.Event, error) { return nil, do(s.Lifecycle) })
+}
+
+func details(l *world.Lifecycle, name, version string) map[string]any {
+	out := map[string]any{"version": version}
+	if b := l.Offered(name, version); b != nil {
+		out["details"] = map[string]any{"display_name": name, "vendor": b.Vendor, "display_version": version}
+	}
+	return out
+}
+
+// software is an image as the API shows it.
+func software(l *world.Lifecycle, components map[string]string) map[string]any {
+	list := map[string]any{}
+	for name, version := range components {
+		list[name] = details(l, name, version)
+	}
+	out := map[string]any{
+		"base_image": map[string]any{"version": l.Base, "details": map[string]any{"display_name": "ESXi", "display_version": l.Base, "release_date": "2024-06-25T00:00:00.000Z"}},
+		"components": list, "solutions": map[string]any{},
+	}
+	if l.AddOn != "" {
+		out["add_on"] = map[string]any{"name": l.AddOn, "version": "1.0", "details": map[string]any{"display_name": l.AddOn, "vendor": "OEM", "display_version": "1.0"}}
+	}
+	if l.Hardware != "" {
+		out["hardware_support"] = map[string]any{"packages": map[string]any{l.Hardware: map[string]any{"pkg": "firmware", "version": "1.0"}}}
+	}
+	return out
+}
+
+func (h *Handler) image(c call) {
+	h.view(func(_ *world.State, l *world.Lifecycle) { c.answer(http.StatusOK, software(l, l.Components)) })
+}
+
+func (h *Handler) policy(c call) {
+	h.view(func(_ *world.State, l *world.Lifecycle) {
+		power := "DO_NOT_CHANGE_VMS_POWER_STATE"
+		if l.PowerOff {
+			power = "POWER_OFF_VMS"
+		}
+		c.answer(http.StatusOK, map[string]any{"failure_action": map[string]any{"action": "FAIL"}, "pre_remediation_power_action": power,
+			"enable_quick_boot": l.QuickBoot, "disable_dpm": true, "disable_hac": false, "evacuate_offline_vms": false, "enforce_hcl_validation": false})
+	})
+}
+
+func (h *Handler) depots(c call) {
+	h.view(func(_ *world.State, l *world.Lifecycle) {
+		out := map[string]any{}
+		if l != nil {
+			for i, at := range l.Depots {
+				out[fmt.Sprint(i+1)] = map[string]any{"description": at, "source_type": "PULL", "location": at, "create_time": "2024-06-25T00:00:00.000Z"}
+			}
+		}
+		c.answer(http.StatusOK, out)
+	})
+}
+
+// addDepot imports an offline bundle. One that vCenter cannot fetch, or that holds nothing for ESXi, fails the task.
+func (h *Handler) addDepot(c call) {
+	var spec struct {
+		SourceType string `json:"source_type"`
+		Location   string `json:"location"`
+	}
+	if !c.read(&spec) {
+		return
+	}
+	if spec.SourceType != "PULL" || spec.Location == "" {
+		c.refuse(http.StatusBadRequest, "INVALID_ARGUMENT", "The location of the offline bundle must be specified.")
+		return
+	}
+	h.start(c, "depots.offline", "create", func(*frame.Task) (any, error) {
+		return nil, h.change(func(l *world.Lifecycle) error {
+			switch {
+			case l == nil || !slices.ContainsFunc(l.Bundles, func(b world.Bundle) bool { return b.Location == spec.Location }):
+				return fmt.Errorf("cannot download from %s: HTTP Error Code: 404", spec.Location)
+			case slices.Contains(l.Depots, spec.Location):
+				return fmt.Errorf("the depot with location %s already exists", spec.Location)
+			}
+			l.Depots = append(l.Depots, spec.Location)
+			return nil
+		})
+	})
+}
+
+func (h *Handler) components(c call) {
+	h.view(func(_ *world.State, l *world.Lifecycle) {
+		out := []any{}
+		if l != nil {
+			for _, b := range l.Bundles {
+				if l.Offered(b.Name, b.Version) != nil {
+					out = append(out, map[string]any{"name": b.Name, "display_name": b.Name, "vendor": b.Vendor,
+						"versions": []any{map[string]any{"version": b.Version, "display_version": b.Version}}})
+				}
+			}
+		}
+		c.answer(http.StatusOK, out)
+	})
+}
+
+func metadata(d *world.Draft) map[string]any {
+	return map[string]any{"owner": d.Owner, "status": "VALID", "creation_time": d.Made.UTC()}
+}
+
+func (h *Handler) drafts(c call) {
+	h.view(func(_ *world.State, l *world.Lifecycle) {
+		out := map[string]any{}
+		for _, d := range l.Drafts {
+			out[d.ID] = map[string]any{"metadata": metadata(d)}
+		}
+		c.answer(http.StatusOK, out)
+	})
+}
+
+// owner is a user as drafts name their owners.
+func owner(user string) string {
+	name, domain, ok := strings.Cut(user, "@")
+	if !ok {
+		return user
+	}
+	return strings.ToUpper(domain) + `\` + name
+}
+
+// create makes a draft: one for each user.
+func (h *Handler) create(c call) {
+	id := ""
+	_ = h.change(func(l *world.Lifecycle) error {
+		if !slices.ContainsFunc(l.Drafts, func(d *world.Draft) bool { return strings.EqualFold(d.Owner, owner(c.user)) }) {
+			id = l.NewDraft(owner(c.user)).ID
+		}
+		return nil
+	})
+	if id == "" {
+		c.refuse(http.StatusBadRequest, "ALREADY_EXISTS", "There is already a draft created by this user.")
+		return
+	}
+	c.answer(http.StatusCreated, id)
+}
+
+// withDraft does something with a draft that is there.
+func (h *Handler) withDraft(c call, do func(l *world.Lifecycle, d *world.Draft)) {
+	_ = h.change(func(l *world.Lifecycle) error {
+		d := l.Draft(c.r.PathValue("draft"))
+		if d == nil {
+			c.refuse(http.StatusNotFound, "NOT_FOUND", "There is no draft associated with the given identifier.")
+			return nil
+		}
+		do(l, d)
+		return nil
+	})
+}
+
+func (h *Handler) draft(c call) {
+	h.withDraft(c, func(l *world.Lifecycle, d *world.Draft) {
+		c.answer(http.StatusOK, map[string]any{"metadata": metadata(d), "software": software(l, d.Components)})
+	})
+}
+
+func (h *Handler) discard(c call) {
+	h.withDraft(c, func(l *world.Lifecycle, d *world.Draft) {
+		l.Drop(d.ID)
+		c.answer(http.StatusNoContent, nil)
+	})
+}
+
+func (h *Handler) edit(c call) {
+	var spec struct {
+		Set    map[string]*string `json:"components_to_set"`
+		Delete []string           `json:"components_to_delete"`
+	}
+	if !c.read(&spec) {
+		return
+	}
+	h.withDraft(c, func(_ *world.Lifecycle, d *world.Draft) {
+		for name, version := range spec.Set {
+			d.Components[name] = ""
+			if version != nil {
+				d.Components[name] = *version
+			}
+		}
+		for _, name := range spec.Delete {
+			if _, has := d.Components[name]; !has {
+				c.refuse(http.StatusNotFound, "NOT_FOUND", "The component "+name+" is not in the draft.")
+				return
+			}
+		}
+		for _, name := range spec.Delete {
+			delete(d.Components, name)
+		}
+		c.answer(http.StatusNoContent, nil)
+	})
+}
+
+// problems are the reasons for which a draft is not valid.
+func problems(l *world.Lifecycle, d *world.Draft) []any {
+	out := []any{}
+	for _, name := range slices.Sorted(maps.Keys(d.Components)) {
+		text := ""
+		switch b := l.Offered(name, d.Components[name]); {
+		case b == nil:
+			text = fmt.Sprintf("Component %s(%s) cannot be found in depot.", name, d.Components[name])
+		case b.Conflict != "":
+			text = b.Conflict
+		default:
+			continue
+		}
+		out = append(out, map[string]any{"id": "com.vmware.vcIntegrity.lifecycle.EsxImage.Error", "message": map[string]any{"default_message": text}})
+	}
+	return out
+}
+
+// actOnDraft validates a draft, scans the hosts against it, or commits it. Only a valid one is committed, and it is gone then.
+func (h *Handler) actOnDraft(c call) {
+	action := c.r.URL.Query().Get("action")
+	if action != "validate" && action != "commit" && action != "scan" || c.r.URL.Query().Get("vmw-task") != "true" {
+		c.refuse(http.StatusNotFound, "NOT_FOUND", "No such operation.")
+		return
+	}
+	found := false
+	h.withDraft(c, func(*world.Lifecycle, *world.Draft) { found = true })
+	if !found {
+		return
+	}
+	h.start(c, "clusters.software.drafts", action, func(*frame.Task) (any, error) {
+		if err := h.fails(action, model.Cluster); err != nil {
+			return nil, err
+		}
+		var result any
+		err := h.change(func(l *world.Lifecycle) error {
+			d := l.Draft(c.r.PathValue("draft"))
+			if d == nil {
+				return fmt.Errorf("the draft was deleted")
+			}
+			if action == "scan" {
+				result = map[string]any{"status": "NON_COMPLIANT", "impact": "REBOOT_REQUIRED", "incompatible_hosts": []string{}}
+				return nil
+			}
+			wrong := problems(l, d)
+			if action == "validate" {
+				result = map[string]any{"errors": wrong, "warnings": []any{}, "info": []any{}}
+				return nil
+			}
+			if len(wrong) > 0 {
+				return fmt.Errorf("the draft is not valid")
+			}
+			l.Components = maps.Clone(d.Components)
+			l.Commits++
+			l.Drop(d.ID)
+			result = fmt.Sprint(l.Commits)
+			return nil
+		})
+		return result, err
+	})
+}
+
+// installed lists the components of the running image of a host, which has to answer.
+func (h *Handler) installed(c call) {
+	h.view(func(s *world.State, l *world.Lifecycle) {
+		host := hostOf(s, c.r.PathValue("host"))
+		switch {
+		case host == nil:
+			c.refuse(http.StatusNotFound, "NOT_FOUND", "There is no host associated with the given identifier.")
+		case host.State != world.Up:
+			c.refuse(http.StatusServiceUnavailable, "SERVICE_UNAVAILABLE", "The host does not respond.")
+		default:
+			out := map[string]any{"ESXi": map[string]any{"version": host.Version, "display_name": "ESXi", "display_version": host.Version}}
+			if l != nil {
+				for name, version := range l.Installed(host) {
+					out[name] = map[string]any{"version": version, "display_name": name, "display_version": version}
+				}
+			}
+			c.answer(http.StatusOK, out)
+		}
+	})
+}
+
+func hostOf(s *world.State, id string) *world.Host {
+	for _, h := range s.Hosts {
+		if model.HostRef(h).Value == id {
+			return h
+		}
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package world
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// A Lifecycle is the image by which Lifecycle Manager manages the cluster, with what it knows of depots. Source: vSphere
+// Automation API, esx/settings.
+type Lifecycle struct {
+	Base       string            // version of the base image
+	Components map[string]string // added to the base image, version by name
+	AddOn      string            // of a vendor, "" for none
+	Hardware   string            // name of the hardware support manager that has firmware in the image, "" for none
+	Commits    int
+	Drafts     []*Draft
+	Depots     []string // locations that were imported
+	Bundles    []Bundle // what the locations hold, imported or not
+	PowerOff   bool     // the apply policy powers VMs off
+	QuickBoot  bool     // the apply policy asks for Quick Boot
+	Busy       bool     // an apply operation is under way
+	made       int
+}
+
+// A Draft is a working copy of the image.
+type Draft struct {
+	ID, Owner  string
+	Made       time.Time
+	Components map[string]string
+}
+
+// A Bundle is an offline bundle with one component, at a location from which vCenter can fetch it.
+type Bundle struct {
+	Location, Name, Version, Vendor string
+	Conflict                        string // why an image with it is not valid, "" where it is
+	VIBs                            []VIB
+}
+
+// NewDraft makes a draft of a user's from the image as it is.
+func (l *Lifecycle) NewDraft(owner string) *Draft {
+	l.made++
+	d := &Draft{ID: strconv.Itoa(l.made), Owner: owner, Made: time.Now(), Components: maps.Clone(l.Components)}
+	if d.Components == nil {
+		d.Components = map[string]string{}
+	}
+	l.Drafts = append(l.Drafts, d)
+	return d
+}
+
+// Draft finds a draft; nil when there is none.
+func (l *Lifecycle) Draft(id string) *Draft {
+	return find(l.Drafts, func(d *Draft) bool { return d.ID == id })
+}
+
+// Drop deletes a draft.
+func (l *Lifecycle) Drop(id string) {
+	l.Drafts = slices.DeleteFunc(l.Drafts, func(d *Draft) bool { return d.ID == id })
+}
+
+// Offered finds a component that is in one of the imported depots; nil when none has it. No version means any.
+func (l *Lifecycle) Offered(name, version string) *Bundle {
+	for i, b := range l.Bundles {
+		if b.Name == name && (version == "" || b.Version == version) && slices.Contains(l.Depots, b.Location) {
+			return &l.Bundles[i]
+		}
+	}
+	return nil
+}
+
+// Installed are the components that a host has booted with: those of which it has every VIB.
+func (l *Lifecycle) Installed(h *Host) map[string]string {
+	out := map[string]string{}
+	for _, b := range l.Bundles {
+		has := func(v VIB) bool { a := h.Active(v.Name); return a != nil && a.Version == v.Version }
+		if len(b.VIBs) > 0 && !slices.ContainsFunc(b.VIBs, func(v VIB) bool { return !has(v) }) {
+			out[b.Name] = b.Version
+		}
+	}
+	return out
+}
+
+// Compliant tells whether a host has the components of the image and none besides.
+func (l *Lifecycle) Compliant(h *Host) bool { return maps.Equal(l.Installed(h), l.Components) }
+
+// Remediate puts the image of the cluster into the next boot of a host: what the image has not goes (KB 440252).
+func (w *World) Remediate(host string) error {
+	return w.setHost(host, func(s *State, h *Host) (Event, error) {
+		var change ImageChange
+		for _, b := range s.Lifecycle.Bundles {
+			in := s.Lifecycle.Components[b.Name] == b.Version
+			for _, v := range b.VIBs {
+				if in {
+					if err := h.accepts(v, Install{}); err != nil {
+						return Event{}, err
+					}
+					h.stage(v, Install{}, &change)
+				} else if has := h.staged(v.Name); has != nil && has.Version == v.Version && s.Lifecycle.Components[b.Name] == "" {
+					has.Pending = PendingRemove
+				}
+			}
+		}
+		return Event{What: HostImage, Detail: "remediated"}, nil
+	})
+}

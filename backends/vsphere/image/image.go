@@ -1,0 +1,197 @@
+// Package image reads and changes what vSphere Lifecycle Manager makes of clusters that one image manages: the image itself, and by
+// remediation the hosts. Source: vSphere Automation API reference, esx/settings and esx/hosts.
+package image
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/vmware/govmomi/vapi/esx/settings/clusters"
+	"github.com/vmware/govmomi/vapi/esx/settings/depots"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
+)
+
+// KeepPower is the apply policy by which remediation never changes the power of a VM.
+const KeepPower = "DO_NOT_CHANGE_VMS_POWER_STATE"
+
+// Images are the images of one vCenter. It is safe for concurrent use.
+type Images struct {
+	conn   *wire.Conn
+	places *place.Places
+
+	mu        sync.Mutex
+	locations []string
+	turns     map[place.Ref]chan struct{} // Lifecycle Manager does one thing at a time on a cluster
+}
+
+// New returns the images of a vCenter.
+func New(conn *wire.Conn, places *place.Places) *Images {
+	return &Images{conn: conn, places: places, turns: map[place.Ref]chan struct{}{}}
+}
+
+// Depots names the URLs of the offline bundles from which components come that vCenter does not have.
+func (m *Images) Depots(locations []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.locations = slices.Clone(locations)
+}
+
+// Setters returns the setter of components.
+func (m *Images) Setters() map[backends.Kind]backends.Setter {
+	return map[backends.Kind]backends.Setter{backends.KindImageComponent: setter{m}}
+}
+
+func software(cluster place.Ref) string {
+	return clusters.BasePath + "/" + cluster.Value + "/software"
+}
+
+// policy is the part of an apply policy that matters here (Esx.Settings.Clusters.Policies.Apply.Effective).
+type policy struct {
+	Power     string `json:"pre_remediation_power_action"`
+	QuickBoot bool   `json:"enable_quick_boot"`
+}
+
+// Read reads the images that manage the clusters of these hosts into the inventory, and the components of the hosts into theirs. What
+// cannot be read says so in its place.
+func (m *Images) Read(ctx context.Context, inv *backends.Inventory, hosts []*backends.Host) {
+	seen := map[string]bool{}
+	for _, h := range hosts {
+		if !h.Imaged() {
+			continue
+		}
+		if h.System == nil {
+			h.System = &backends.HostSystem{}
+		}
+		h.System.Components = backends.ReadFact(m.installed(ctx, backends.HostRef(h.Name)))
+		c := inv.Cluster(h.Cluster)
+		if c == nil || seen[c.Name] {
+			continue
+		}
+		seen[c.Name] = true
+		img, err := m.read(ctx, backends.ClusterRef(c.Name))
+		if err != nil {
+			img = &backends.ClusterImage{Error: wire.Explain(err, "", "read the image of "+c.Name).Error()}
+		}
+		c.Image = img
+	}
+}
+
+func (m *Images) read(ctx context.Context, t backends.Ref) (*backends.ClusterImage, error) {
+	cluster, err := m.places.Find(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	img := &backends.ClusterImage{Components: map[string]string{}, Offered: map[string][]string{}}
+	var is clusters.SettingsSoftwareInfo
+	if err := m.conn.REST(ctx, "GET", software(cluster), nil, &is); err != nil {
+		return nil, err
+	}
+	img.Base, img.AddOn, img.Hardware = is.BaseImage.Version, is.AddOn.Name, slices.Sorted(maps.Keys(is.HardwareSupport.Packages))
+	for name, c := range is.Components {
+		img.Components[name] = c.Version
+	}
+	drafts, err := m.drafts(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range slices.Sorted(maps.Keys(drafts)) {
+		img.Drafts = append(img.Drafts, backends.ImageDraft{Owner: drafts[id], Ours: m.ours(drafts[id])})
+	}
+	var apply policy
+	if err := m.conn.REST(ctx, "GET", clusters.BasePath+"/"+cluster.Value+"/policies/apply/effective", nil, &apply); err != nil {
+		return nil, err
+	}
+	img.Power, img.QuickBoot = apply.Power, apply.QuickBoot
+	img.Offered, err = m.offered(ctx)
+	return img, err
+}
+
+// offered lists the versions of the components in vCenter's depots, by name.
+func (m *Images) offered(ctx context.Context) (map[string][]string, error) {
+	var list []struct {
+		Name     string                    `json:"name"`
+		Versions []depots.ComponentVersion `json:"versions"`
+	}
+	err := m.conn.REST(ctx, "GET", "/api/esx/settings/depot-content/components", nil, &list)
+	out := map[string][]string{}
+	for _, c := range list {
+		for _, v := range c.Versions {
+			out[c.Name] = append(out[c.Name], v.Version)
+		}
+	}
+	return out, err
+}
+
+// drafts lists the owners of the drafts of an image, by id (Esx.Settings.Clusters.Software.Drafts.Summary).
+func (m *Images) drafts(ctx context.Context, cluster place.Ref) (map[string]string, error) {
+	var list map[string]struct {
+		Metadata clusters.SettingsClustersSoftwareDraftsMetadata `json:"metadata"`
+	}
+	err := m.conn.REST(ctx, "GET", software(cluster)+"/drafts", nil, &list)
+	out := map[string]string{}
+	for id, d := range list {
+		out[id] = d.Metadata.Owner
+	}
+	return out, err
+}
+
+// ours tells whether a draft belongs to the account in use. Its name is written DOMAIN\name or name@domain.
+func (m *Images) ours(owner string) bool {
+	short := func(user string) string {
+		if domain, name, ok := strings.Cut(user, `\`); ok {
+			user = name + "@" + domain
+		}
+		return strings.ToLower(user)
+	}
+	return short(owner) == short(m.conn.User())
+}
+
+// installed lists the components of the running image of a host, version by name.
+func (m *Images) installed(ctx context.Context, t backends.Ref) (map[string]string, error) {
+	host, err := m.places.Find(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	var list map[string]struct {
+		Version string `json:"version"`
+	}
+	if err := m.conn.REST(ctx, "GET", "/api/esx/hosts/"+host.Value+"/software/installed-components", nil, &list); err != nil {
+		return nil, wire.Explain(err, t.Name, "list the components of the host")
+	}
+	out := make(map[string]string, len(list))
+	for name, c := range list {
+		out[name] = c.Version
+	}
+	return out, nil
+}
+
+// turn waits until nothing else of ours works on a cluster; the caller calls done.
+func (m *Images) turn(ctx context.Context, cluster place.Ref) (done func(), err error) {
+	m.mu.Lock()
+	turn := m.turns[cluster]
+	if turn == nil {
+		turn = make(chan struct{}, 1)
+		m.turns[cluster] = turn
+	}
+	m.mu.Unlock()
+	select {
+	case turn <- struct{}{}:
+		return func() { <-turn }, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("wait for another operation on the image: %w", context.Cause(ctx))
+	}
+}
+
+// limits of the operations, which have no other owner. A remediation holds a reboot and the start of a server with much memory.
+const (
+	editLimit      = 15 * time.Minute
+	remediateLimit = 90 * time.Minute
+)

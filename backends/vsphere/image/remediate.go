@@ -1,0 +1,98 @@
+package image
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/vmware/govmomi/vapi/esx/settings/clusters"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
+)
+
+// An applySpec says what to remediate (Esx.Settings.Clusters.Software.ApplySpec). Without hosts it would be the whole cluster.
+type applySpec struct {
+	Hosts      []string `json:"hosts"`
+	AcceptEULA bool     `json:"accept_eula"`
+}
+
+// remediate brings one host, which is in maintenance mode, to the image of its cluster. Lifecycle Manager reboots it.
+func (s setter) remediate(ctx context.Context, t backends.Setting, host place.Ref, to backends.Value, progress backends.Progress) error {
+	o, err := s.conn.One(ctx, host, "parent", "runtime.inMaintenanceMode")
+	if err != nil {
+		return err
+	}
+	cluster := wire.Value[place.Ref](o, "parent")
+	done, err := s.turn(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	defer done()
+	now, err := s.Read(ctx, t)
+	if err != nil || now == to {
+		return err
+	}
+	image, err := s.components(ctx, software(cluster))
+	switch {
+	case err != nil:
+		return err
+	case valueOf(image, t.Name) != to:
+		return backends.Errorf(backends.KindConflict, "", "see who edits the image of the cluster, then plan again", "the image has %s of %s, not %s", valueOf(image, t.Name), t.Name, to)
+	case !wire.Value[bool](o, "runtime.inMaintenanceMode"):
+		return backends.Errorf(backends.KindRefused, "", "resume: the host is emptied first", "the host is not in maintenance mode")
+	}
+	var apply policy
+	if err := s.conn.REST(ctx, http.MethodGet, clusters.BasePath+"/"+cluster.Value+"/policies/apply/effective", nil, &apply); err != nil {
+		return err
+	}
+	if apply.Power != KeepPower {
+		return backends.Errorf(backends.KindRefused, "", "set the remediation settings of the cluster to leave the power state of VMs unchanged, then resume",
+			"remediation would change the power state of VMs (%s)", apply.Power)
+	}
+	progress.Report(5)
+	spec := applySpec{Hosts: []string{host.Value}, AcceptEULA: true}
+	until := time.Now().Add(remediateLimit)
+	for try := 1; ; try++ {
+		err := s.conn.RESTTask(ctx, time.Until(until), software(cluster)+"?action=apply&vmw-task=true", spec, nil)
+		// Another operation may be the remediation that a run before has begun: afterwards it is read again.
+		busy := wire.IsREST(err, "NOT_ALLOWED_IN_CURRENT_STATE")
+		if err != nil && !busy && !wire.IsREST(err, "ALREADY_IN_DESIRED_STATE") {
+			return err
+		}
+		if !busy {
+			break
+		}
+		if time.Now().After(until) || !wire.Pause(ctx, min(try, 7)) {
+			return err
+		}
+		if now, rerr := s.Read(ctx, t); rerr == nil && now == to {
+			return nil
+		}
+	}
+	progress.Report(90)
+	return s.confirm(ctx, t, to)
+}
+
+// confirm reads a host until it tells what it was brought to: it may have come back a moment ago. A task that succeeded may have
+// skipped the host.
+func (s setter) confirm(ctx context.Context, t backends.Setting, to backends.Value) error {
+	const tries = 9 // about half a minute in all
+	for try := 1; ; try++ {
+		now, err := s.Read(ctx, t)
+		if err == nil && now == to {
+			return nil
+		}
+		if err == nil && try >= wire.Tries {
+			return backends.Errorf(backends.KindConflict, "", "see the result at the cluster: Updates, Image, last remediation; then resume", "remediation ended, but %s on the host reads %s, not %s", t.Name, now, to)
+		}
+		if try >= tries {
+			return fmt.Errorf("read it back: %w", err)
+		}
+		if !wire.Pause(ctx, try) {
+			return context.Cause(ctx)
+		}
+	}
+}

@@ -1,0 +1,234 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/vmware/govmomi/vapi/esx/settings/clusters"
+	"github.com/vmware/govmomi/vapi/esx/settings/depots"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
+)
+
+// setter sets a component in the image of a cluster, or brings a host to that image.
+type setter struct{ *Images }
+
+// Read returns the version in the image, or on the host as it runs; Absent where it is not there.
+func (s setter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
+	components, err := map[string]string(nil), error(nil)
+	if t.Target.Type == backends.TypeHost {
+		components, err = s.installed(ctx, t.Target)
+	} else {
+		var cluster place.Ref
+		if cluster, err = s.places.Find(ctx, t.Target); err == nil {
+			components, err = s.components(ctx, software(cluster))
+		}
+	}
+	if err != nil {
+		return backends.Absent, wire.Explain(err, t.Target.Name, "read the component "+t.Name)
+	}
+	return valueOf(components, t.Name), nil
+}
+
+func valueOf(components map[string]string, name string) backends.Value {
+	if v, there := components[name]; there {
+		return backends.ValueOf(v)
+	}
+	return backends.Absent
+}
+
+// components are those that were added to the base image, of an image or a draft.
+func (m *Images) components(ctx context.Context, path string) (map[string]string, error) {
+	var is struct {
+		Components map[string]clusters.SettingsComponentInfo `json:"components"`
+		Software   *struct {
+			Components map[string]clusters.SettingsComponentInfo `json:"components"`
+		} `json:"software"` // of a draft
+	}
+	if err := m.conn.REST(ctx, http.MethodGet, path, nil, &is); err != nil {
+		return nil, err
+	}
+	if is.Software != nil {
+		is.Components = is.Software.Components
+	}
+	out := map[string]string{}
+	for name, c := range is.Components {
+		out[name] = c.Version
+	}
+	return out, nil
+}
+
+// Set edits the image, or remediates the host.
+func (s setter) Set(ctx context.Context, t backends.Setting, to backends.Value, progress backends.Progress) error {
+	version := ""
+	what := "remove " + t.Name
+	if !to.IsAbsent() {
+		if err := to.Decode(&version); err != nil {
+			return backends.Errorf(backends.KindPermanent, t.Target.Name, "", "set the component %s: %w", t.Name, err)
+		}
+		what = "add " + t.Name + " " + version
+	}
+	name := t.Target
+	if t.Target.Type == backends.TypeHost {
+		what = "remediate the host"
+		host, err := s.places.Find(ctx, t.Target)
+		if err != nil {
+			return wire.Explain(err, t.Target.Name, what)
+		}
+		return wire.Explain(s.remediate(ctx, t, host, to, progress), t.Target.Name, what)
+	}
+	cluster, err := s.places.Find(ctx, name)
+	if err != nil {
+		return wire.Explain(err, name.Name, what)
+	}
+	done, err := s.turn(ctx, cluster)
+	if err != nil {
+		return wire.Explain(err, name.Name, what)
+	}
+	defer done()
+	return wire.Explain(s.edit(ctx, t, cluster, version, what, progress), name.Name, "edit the image: "+what)
+}
+
+// edit changes the image by a draft of our own: scanned and validated before it is committed, and deleted where that fails.
+func (s setter) edit(ctx context.Context, t backends.Setting, cluster place.Ref, version, what string, progress backends.Progress) error {
+	now, err := s.components(ctx, software(cluster))
+	if err != nil || now[t.Name] == version {
+		return err
+	}
+	if version != "" {
+		if err := s.fetch(ctx, t.Name, version); err != nil {
+			return err
+		}
+	}
+	progress.Report(20)
+	if err := s.noDraft(ctx, t, cluster, now); err != nil {
+		return err
+	}
+	drafts := software(cluster) + "/drafts"
+	var id string
+	if err := s.conn.REST(ctx, http.MethodPost, drafts, nil, &id); err != nil {
+		return err
+	}
+	draft := drafts + "/" + id
+	if err := s.commit(ctx, t.Name, draft, version, what, progress); err != nil {
+		// The draft must not stand in the way of others, also after the run was interrupted. One that was committed is gone.
+		tidy, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		if left := s.conn.REST(tidy, http.MethodDelete, draft, nil, nil); left != nil && !wire.IsREST(left, "NOT_FOUND") {
+			return errors.Join(err, fmt.Errorf("its draft %s stays: %w", id, left))
+		}
+		return err
+	}
+	after, err := s.components(ctx, software(cluster))
+	if err == nil && after[t.Name] != version {
+		err = backends.Errorf(backends.KindConflict, "", "look at the image of the cluster (Updates, Image); somebody else edits it", "it was committed, but reads %q", after[t.Name])
+	}
+	return err
+}
+
+// commit changes a draft and makes it the image.
+func (s setter) commit(ctx context.Context, name, draft, version, what string, progress backends.Progress) error {
+	change := clusters.SoftwareComponentsUpdateSpec{ComponentsToDelete: []string{name}}
+	if version != "" {
+		change = clusters.SoftwareComponentsUpdateSpec{ComponentsToSet: map[string]string{name: version}}
+	}
+	if err := s.conn.REST(ctx, http.MethodPatch, draft+"/software/components", change, nil); err != nil {
+		return err
+	}
+	var said struct {
+		Errors []struct {
+			Message wire.Message `json:"message"`
+		} `json:"errors"`
+	}
+	if err := s.conn.RESTTask(ctx, editLimit, draft+"?action=validate&vmw-task=true", nil, &said); err != nil {
+		return fmt.Errorf("validate the draft: %w", err)
+	}
+	if len(said.Errors) > 0 {
+		var list []wire.Message
+		for _, e := range said.Errors {
+			list = append(list, e.Message)
+		}
+		return backends.Errorf(backends.KindRefused, "", "choose components that fit the base image and each other, then plan again", "the image would not be valid: %s", wire.Sentences(list))
+	}
+	progress.Report(50)
+	var scan struct {
+		Incompatible []string `json:"incompatible_hosts"`
+	}
+	if err := s.conn.RESTTask(ctx, editLimit, draft+"?action=scan&vmw-task=true", nil, &scan); err != nil {
+		return fmt.Errorf("scan the hosts against the draft: %w", err)
+	}
+	if len(scan.Incompatible) > 0 {
+		return backends.Errorf(backends.KindRefused, "", "see why at the cluster: Updates, Image, Check compliance", "%d host(s) of the cluster are incompatible with the image", len(scan.Incompatible))
+	}
+	progress.Report(80)
+	spec := clusters.SettingsClustersSoftwareDraftsCommitSpec{Message: "rdma-setup: " + what}
+	if err := s.conn.RESTTask(ctx, editLimit, draft+"?action=commit&vmw-task=true", spec, nil); err != nil {
+		return fmt.Errorf("commit the draft: %w", err)
+	}
+	progress.Report(100)
+	return nil
+}
+
+// noDraft refuses where anybody edits the image. A draft of our own account's that holds nothing but this change was left by a run
+// that ended in the middle, and is deleted.
+func (s setter) noDraft(ctx context.Context, t backends.Setting, cluster place.Ref, image map[string]string) error {
+	drafts, err := s.drafts(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	for _, id := range slices.Sorted(maps.Keys(drafts)) {
+		has, err := s.components(ctx, software(cluster)+"/drafts/"+id)
+		if wire.IsREST(err, "NOT_FOUND") {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		delete(has, t.Name)
+		rest := maps.Clone(image)
+		delete(rest, t.Name)
+		if !s.ours(drafts[id]) || !maps.Equal(has, rest) {
+			return backends.Errorf(backends.KindRefused, "", "let "+drafts[id]+" save or discard that draft (cluster, Updates, Image), then resume",
+				"%s edits the image; that draft stays as it is", drafts[id])
+		}
+		if err := s.conn.REST(ctx, http.MethodDelete, software(cluster)+"/drafts/"+id, nil, nil); err != nil && !wire.IsREST(err, "NOT_FOUND") {
+			return err
+		}
+	}
+	return nil
+}
+
+// fetch imports the offline bundle of a component into vCenter, unless one of its depots has it.
+func (s setter) fetch(ctx context.Context, name, version string) error {
+	has, err := s.offered(ctx)
+	if err != nil || slices.Contains(has[name], version) {
+		return err
+	}
+	s.mu.Lock()
+	locations := slices.Clone(s.locations)
+	s.mu.Unlock()
+	i := slices.IndexFunc(locations, func(l string) bool {
+		c, ok := nic.Bundle(l)
+		return ok && c.Name == name && c.Version == version
+	})
+	if i < 0 {
+		return backends.Errorf(backends.KindRefused, "", "name the URL of its offline bundle under sriov.components in the answers, or import it: Lifecycle Manager, Actions, Import Updates",
+			"no depot of vCenter has %s %s", name, version)
+	}
+	spec := depots.SettingsDepotsOfflineCreateSpec{SourceType: string(depots.SourceTypePull), Location: locations[i], Description: "rdma-setup: " + name + " " + version}
+	if err := s.conn.RESTTask(ctx, editLimit, depots.DepotsOfflinePath+"?vmw-task=true", spec, nil); err != nil {
+		return fmt.Errorf("import %s: %w", locations[i], err)
+	}
+	if has, err = s.offered(ctx); err == nil && !slices.Contains(has[name], version) {
+		err = backends.Errorf(backends.KindRefused, "", "name the bundle COMPONENT_VERSION_BUILD.zip, as its vendor did", "%s does not hold %s %s; vCenter has versions %v of it", locations[i], name, version, has[name])
+	}
+	return err
+}

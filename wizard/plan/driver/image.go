@@ -1,0 +1,146 @@
+package driver
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
+)
+
+// check is the row of the catalogue about images.
+const check = "VC-VLCM-008"
+
+// imageComponents decides what the image of the host's cluster has to have.
+func (d *driverPart) imageComponents(firmware bool) ([]backends.Component, bool) {
+	cluster := d.Inventory.Cluster(d.h.Cluster)
+	refuse := func(remedy, format string, args ...any) ([]backends.Component, bool) {
+		d.Refuse(backends.ClusterRef(d.h.Cluster), check, remedy, format, args...)
+		return nil, false
+	}
+	img := &backends.ClusterImage{Error: "nobody asked"}
+	if cluster != nil && cluster.Image != nil {
+		img = cluster.Image
+	}
+	if img.Error == "" {
+		needs := nic.NeededInImage(d.fam, d.sys, img, d.Answers.SRIOV.Components, firmware)
+		if len(needs.Lacking) > 0 {
+			return refuse("name the URLs of their offline bundles under sriov.components (https://SERVER/COMPONENT_VERSION_BUILD.zip), or import them: Lifecycle Manager, Actions, Import Updates",
+				"is managed by an image; the firmware has to be set for VFs, and neither the image nor a depot of vCenter has %s", strings.Join(needs.Lacking, " and "))
+		}
+		if len(needs.Components) == 0 {
+			return nil, true
+		}
+		d.upgrades = needs.Driver
+		return needs.Components, d.editable(img, needs.Components, refuse)
+	}
+	if len(nic.Tools(d.fam)) == 0 || !firmware && len(d.Answers.SRIOV.Components) == 0 || nic.ToolsRun(d.fam, d.sys) && len(d.Answers.SRIOV.Components) == 0 {
+		return nil, true
+	}
+	return refuse("see that the account has the VcIntegrity privileges of: rdma-setup generate role; vCenter 7.0 U2 or later is needed", "the image that manages it could not be read: %s", img.Error)
+}
+
+// editable refuses images that are not this program's to edit, and remediation that would do more than is planned.
+func (d *driverPart) editable(img *backends.ClusterImage, install []backends.Component, refuse func(remedy, format string, args ...any) ([]backends.Component, bool)) bool {
+	edits := slices.ContainsFunc(install, func(c backends.Component) bool { return img.Components[c.Name] != c.Version })
+	by := "add " + named(install) + " to the image by the vendor's way, remediate the hosts, then plan again"
+	switch i := slices.IndexFunc(img.Drafts, func(d backends.ImageDraft) bool { return !d.Ours }); {
+	case edits && len(img.Hardware) > 0:
+		refuse(by, "its image holds firmware of the hardware support manager %s, which decides which drivers and tools fit it", strings.Join(img.Hardware, ", "))
+		return false
+	case edits && img.AddOn != "":
+		refuse(by, "its image holds the vendor add-on %s, which brings the vendor's own drivers and tools", img.AddOn)
+		return false
+	case edits && i >= 0:
+		refuse("let "+img.Drafts[i].Owner+" save or discard that draft (cluster, Updates, Image), then plan again", "%s edits its image; that draft stays as it is", img.Drafts[i].Owner)
+		return false
+	case img.Power != keepPower:
+		refuse("set it in the remediation settings of the cluster: VM power state, Do not change power state", "remediation would change the power state of VMs (%s)", cmp.Or(img.Power, "not read"))
+		return false
+	case img.QuickBoot:
+		refuse("switch Quick Boot off in the remediation settings of the cluster", "remediation restarts hosts by Quick Boot, with which the settings of cards do not take effect")
+		return false
+	}
+	return true
+}
+
+// keepPower is the only policy under which hosts are remediated (Esx.Settings.Clusters.Policies.Apply).
+const keepPower = "DO_NOT_CHANGE_VMS_POWER_STATE"
+
+func named(list []backends.Component) string {
+	var out []string
+	for _, c := range list {
+		out = append(out, c.Name+" "+c.Version)
+	}
+	return strings.Join(out, ", ")
+}
+
+// editImage plans components in the image, once for the cluster. A host is remediated after all of them, else it would take a
+// reboot for each.
+func (d *driverPart) editImage(install []backends.Component) {
+	for _, c := range install {
+		set := backends.Setting{Target: backends.ClusterRef(d.h.Cluster), Kind: backends.KindImageComponent, Name: c.Name}
+		planned := func(p plan.Change) bool { return p.ID() == set.ID() }
+		from := "from a depot of vCenter"
+		if c.Path != "" {
+			from = "from " + c.Path + ", which vCenter fetches and keeps"
+		}
+		if !slices.ContainsFunc(d.Plan.Changes, planned) &&
+			d.Add(plan.Change{Setting: set, From: current.Value(d.Inventory, set), To: backends.ValueOf(c.Version), Irreversible: d.oneWay(c),
+				Why: from + "; the image belongs to the whole cluster, and its hosts that are not remediated stop being compliant"}) {
+			d.ofAll()
+		}
+		if slices.ContainsFunc(d.Plan.Changes, planned) {
+			d.before = append(d.before, set.ID())
+		}
+	}
+}
+
+// oneWay says why a component is not taken back, "" where it is.
+func (d *driverPart) oneWay(c backends.Component) string {
+	if slices.Contains(d.upgrades, c.Name) {
+		return "rollback does not take the driver back: an image goes to an older one only by its base image or by hand (KB 440252, KB 320562)"
+	}
+	return ""
+}
+
+// imageComponent plans the remediation of the host, which reboots it.
+func (d *driverPart) imageComponent(c backends.Component, within string) {
+	set := d.set(backends.KindImageComponent, c.Name)
+	d.Add(plan.Change{Setting: set, From: current.Value(d.Inventory, set), To: backends.ValueOf(c.Version), Within: []string{within}, After: slices.Clone(d.before),
+		Disrupts: []plan.Disruption{plan.HostReboot}, Irreversible: d.oneWay(c),
+		Why: "Lifecycle Manager remediates this host alone, with the whole image of its cluster, and accepts VMware's license terms (EULA) for it"})
+}
+
+// ofAll says that the image cannot be confined to some hosts.
+func (d *driverPart) ofAll() {
+	var others []string
+	for _, h := range d.Inventory.Hosts {
+		if h.Cluster == d.h.Cluster && d.Part(h.Name) == nil {
+			others = append(others, h.Name)
+		}
+	}
+	if len(others) > 0 {
+		d.Note("%s: the image changes for the whole cluster, also for %s: hosts of this plan are remediated, those are not compliant until somebody remediates them", d.h.Cluster, strings.Join(others, ", "))
+	}
+	d.Note("%s: --limit confines which hosts are remediated and rebooted; it cannot confine the image, which changes for the whole cluster", d.h.Cluster)
+}
+
+// remediated plans what comes before the remediation of a host: the image, and what else acts at the next boot, because the
+// remediation is what reboots it.
+func (d *driverPart) remediated(install []backends.Component, body []plan.Change) {
+	if !d.h.Imaged() {
+		return
+	}
+	d.editImage(install)
+	if d.first != "" {
+		return
+	}
+	for _, c := range body {
+		d.before = append(d.before, draft.IDs(c.ID())...)
+	}
+}
