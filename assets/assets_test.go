@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	yaml "go.yaml.in/yaml/v3"
+	yaml "go.yaml.in/yaml/v4"
 
 	"github.com/rdma-setup/rdma-setup/assets"
 )

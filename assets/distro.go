@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	yaml "go.yaml.in/yaml/v3"
+	yaml "go.yaml.in/yaml/v4"
 )
 
 // A Distro is what a family of guests needs for RDMA.
@@ -16,6 +16,8 @@ type Distro struct {
 	From     string   `yaml:"from"`     // lowest VERSION_ID
 	Manager  string   `yaml:"manager"`  // apt, dnf (yum where there is no dnf)
 	Packages []string `yaml:"packages"` // in the order of installation
+	// ARPing is the package with arping of iputils, by which measure.cross_rail asks.
+	ARPing string `yaml:"arping"`
 	// Reload: vmw_pvrdma has to be loaded again after every boot. Its port stays down (PVRDMA and vSphere Bitfusion,
 	// VMware, 2021, "known issue" of Ubuntu), or it has no device at all: where udev loads it before vmxnet3 it gives
 	// up ("failed to get vmxnet3 device", seen with the real driver on Debian 12).
@@ -61,7 +63,7 @@ func Managed() ([]string, error) {
 	}
 	var all []string
 	for _, d := range ds {
-		all = append(append(all, d.Packages...), d.OFED...)
+		all = append(append(append(all, d.Packages...), d.OFED...), d.ARPing)
 	}
 	slices.Sort(all)
 	return slices.Compact(all), nil

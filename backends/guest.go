@@ -1,6 +1,7 @@
 package backends
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -51,6 +52,7 @@ type Guest struct {
 	Firewall   *GuestFirewall   `json:"guest_firewall,omitempty"`
 	NVIDIA     *NVIDIA          `json:"nvidia,omitempty"`
 	CUDATests  *CUDAPerftest    `json:"cuda_perftest,omitempty"` // nil: no perftest here was built with CUDA
+	OwnTests   string           `json:"own_perftest,omitempty"`  // protocol version of the perftest that is the same in all guests (BuildSamePerftest)
 	Built      map[string]Value `json:"built,omitzero"`          // what this program built from files, as the values of KindBuild
 	Archives   map[string]bool  `json:"archives,omitzero"`       // the files of Options.Archives: whether each can be read
 	BuildTools []string         `json:"build_tools,omitzero"`    // of gcc, make, dkms and the headers that perftest takes, those that are there
@@ -60,6 +62,10 @@ type Guest struct {
 	Forwarding *Forwarding      `json:"forwarding,omitempty"`
 	Engine     *Engine          `json:"engine,omitempty"` // of containers; nil: none answers
 }
+
+// Tests is the protocol version of the perftest that the guest measures with: one that is the same in all guests before that of its
+// distribution; "" where it has none.
+func (g *Guest) Tests() string { return cmp.Or(g.OwnTests, g.Perftest) }
 
 // A GuestDevice is a row of lspci in a guest.
 type GuestDevice struct {
@@ -167,7 +173,8 @@ type VerbsDevice struct {
 	Driver    string  `json:"driver,omitempty"` // vmw_pvrdma, mlx5_core, rxe
 	Interface string  `json:"interface,omitempty"`
 	MAC       string  `json:"mac,omitempty"`
-	State     string  `json:"state"` // PORT_ACTIVE, PORT_DOWN, ...
+	Bridge    string  `json:"bridge,omitempty"` // PCI address, in the guest, of the bridge that it is behind
+	State     string  `json:"state"`            // PORT_ACTIVE, PORT_DOWN, ...
 	LinkLayer string  `json:"link_layer,omitempty"`
 	ActiveMTU int     `json:"active_mtu,omitempty"`
 	RateGbps  float64 `json:"rate_gbps,omitempty"`
@@ -176,7 +183,8 @@ type VerbsDevice struct {
 	ClassKept bool    `json:"traffic_class_kept,omitempty"` // it comes back after a boot, by a unit of ours
 	// ClassPartly tells that a unit of ours is there and the class is not in force, or that an attempt has left something.
 	ClassPartly bool     `json:"traffic_class_partly,omitempty"`
-	QoS         *PortQoS `json:"qos,omitempty"` // of a port that the guest owns; nil: not read, or somebody else's
+	Bind        string   `json:"bind,omitempty"` // command that runs a program on the device's NUMA node; "": one node, none known, or no such command
+	QoS         *PortQoS `json:"qos,omitempty"`  // of a port that the guest owns; nil: not read, or somebody else's
 	GIDs        []GID    `json:"gids,omitempty"`
 }
 
@@ -297,6 +305,20 @@ func (g *Guest) Card(v *VM) *VerbsDevice {
 		return active[0]
 	}
 	return nil
+}
+
+// CardAt finds the RDMA device of a card that is passed through whole, by a name of HCAName: the one behind the bridge that the
+// slot of the VM's device leads to. By any other name it is Card.
+func (g *Guest) CardAt(v *VM, name string) *VerbsDevice {
+	pci, _ := OfHCA(name)
+	if pci == "" {
+		return g.Card(v)
+	}
+	given := find(v.Devices, func(d *AssignedDevice) bool { return strings.EqualFold(d.PCI, pci) })
+	if given == nil || given.GuestBridge() == "" {
+		return nil
+	}
+	return find(g.RDMA, func(d *VerbsDevice) bool { return d.Bridge == given.GuestBridge() })
 }
 
 // Nouveau is what is known of the kernel's own driver of NVIDIA's GPUs in a guest.

@@ -52,6 +52,9 @@ type Host struct {
 	GraphicsType  string   `json:"graphics_type,omitempty"`         // hostDefaultGraphicsType: shared, sharedDirect; "" not read
 	SSHRunning    bool     `json:"ssh_running,omitempty"`
 
+	Services  map[string]Service `json:"services,omitzero"`   // by key, such as TSM-SSH; details only
+	VSwitches []VSwitch          `json:"vswitches,omitempty"` // its standard switches
+
 	CPUModel     string   `json:"cpu_model,omitempty"`
 	Sockets      int      `json:"sockets,omitempty"`
 	Cores        int      `json:"cores,omitempty"`
@@ -69,6 +72,20 @@ type Ruleset struct {
 	Enabled  bool     `json:"enabled"`
 	AllIP    bool     `json:"all_ip"`
 	Networks []string `json:"networks,omitempty"` // CIDRs and addresses when AllIP is false
+}
+
+// A Service is a service of a host (HostService in the vSphere Web Services API).
+type Service struct {
+	Running bool   `json:"running"`
+	Policy  string `json:"policy"` // on, off, automatic
+}
+
+// A VSwitch is a standard switch of a host.
+type VSwitch struct {
+	Name       string   `json:"name"`
+	MTU        int      `json:"mtu"`
+	PNICs      []string `json:"pnics,omitempty"`       // uplinks: vmnic0
+	PortGroups []string `json:"port_groups,omitempty"` // names
 }
 
 // A NIC is one physical adapter (pNIC) of a host.

@@ -106,6 +106,15 @@ func TestInputsAreDocumented(t *testing.T) {
 			t.Errorf("assets/docs/security.md lacks the row %s", row)
 		}
 	}
+	inventory, plan := backends.InventoryJSON, backends.PlanJSON
+	for _, row := range []string{
+		fmt.Sprintf("| lists in a bundle or baseline | %d rows at the top %d objects %d values in each file |", inventory.Rows, inventory.Objects, inventory.Values),
+		fmt.Sprintf("| lists in a plan | %d changes %d objects %d values |", plan.Rows, plan.Objects, plan.Values),
+	} {
+		if !strings.Contains(strings.ReplaceAll(string(text), ",", ""), row) {
+			t.Errorf("assets/docs/security.md lacks the row %s", row)
+		}
+	}
 }
 
 func TestJSONLimit(t *testing.T) {

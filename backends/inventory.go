@@ -1,7 +1,9 @@
 package backends
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -201,6 +203,7 @@ type VM struct {
 	Path          string            `json:"path,omitempty"`
 	Datacenter    string            `json:"datacenter"`
 	Cluster       string            `json:"cluster,omitempty"`
+	VApp          string            `json:"vapp,omitempty"` // that it belongs to
 	Host          string            `json:"host"`
 	Power         string            `json:"power"`           // poweredOn, poweredOff, suspended
 	State         string            `json:"state,omitempty"` // connected, inaccessible, ...
@@ -231,6 +234,9 @@ type VM struct {
 	ManagedBy     string            `json:"managed_by,omitempty"`  // key of the extension that owns it (config.managedBy)
 	Datastores    []string          `json:"datastores,omitempty"`  // of its disks: references, as those of Host.Datastores
 	BusSharing    string            `json:"bus_sharing,omitempty"` // of a SCSI controller: virtualSharing, physicalSharing; "": none
+	// GuestAdapters are the classes of adapters (VirtualVmxnet3Vrdma) that vCenter supports for the guest OS and hardware version
+	// of the VM; nil: not read, empty: vCenter does not list the guest OS for that version. Details only.
+	GuestAdapters []string `json:"guest_adapters,omitzero"`
 }
 
 // An AssignedDevice is a host's device in a VM, or a share of one.
@@ -240,6 +246,20 @@ type AssignedDevice struct {
 	Vendor  string `json:"vendor,omitempty"`
 	Device  string `json:"device,omitempty"`
 	Profile string `json:"profile,omitempty"` // of a vGPU: grid_a100-40c
+	Slot    int    `json:"slot,omitempty"`    // pciSlotNumber; 0 before the first power-on
+}
+
+// Is tells whether it is a device of the host.
+func (d AssignedDevice) Is(c PCIDevice) bool { return strings.EqualFold(d.PCI, c.Address) }
+
+// GuestBridge is the PCI address, in the guest, of the bridge that the device is behind: "0000:00:16.0" for slot 192. Of the slot's
+// number bits 5 to 9 are one more than the number of the bridge, whose own slot is 17 more than its number, and the bits above
+// are its function (KB 311606, Mapping PCI slot numbers to guest-visible PCI bus topology). "" where it is behind none, or not known.
+func (d AssignedDevice) GuestBridge() string {
+	if d.Slot>>5&31 == 0 {
+		return ""
+	}
+	return fmt.Sprintf("0000:00:%02x.%d", 16+d.Slot>>5&31, d.Slot>>10&7)
 }
 
 // An Adapter is one virtual network adapter of a VM, in the order of the device list.
@@ -254,6 +274,13 @@ type Adapter struct {
 	Start     bool   `json:"start_connected"`
 	GuestMTU  bool   `json:"guest_mtu,omitempty"` // guest may change the MTU; sriov only
 	PF        string `json:"pf,omitempty"`        // PCI address of the physical function; sriov only
+}
+
+// SupportsAdapter tells whether vCenter supports a type of adapter (Adapter.Type: pvrdma, sriov) for the guest OS and the hardware
+// version of the VM (vSphere Web Services API, GuestOsDescriptor.supportedEthernetCard); known is false where that was not read.
+func (v *VM) SupportsAdapter(kind string) (supported, known bool) {
+	class := map[string]string{"pvrdma": "VirtualVmxnet3Vrdma", "sriov": "VirtualSriovEthernetCard"}[kind]
+	return slices.Contains(v.GuestAdapters, class), v.GuestAdapters != nil && class != ""
 }
 
 // PVRDMAModule is the Linux kernel module that drives adapters of type pvrdma: drivers/infiniband/hw/vmw_pvrdma.

@@ -1,6 +1,9 @@
 package backends
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 // The kinds of setting, with the shape of their values. "Absent" removes unless it says otherwise.
 const (
@@ -74,8 +77,8 @@ const (
 	// KindOFED: target guest/NAME, value OFEDSpec: NVIDIA's MLNX_OFED in place of the distribution's RDMA packages and
 	// drivers; Partial where its installation by this program was cut short, Absent where the distribution's are. Keeper: going back puts the packages back that it took away.
 	KindOFED Kind = "ofed"
-	// KindBuild: target guest/NAME, name = BuildDriver or BuildPerftest, value string: the file in the guest that it was
-	// built from by this program; Partial of the file where that was cut short. Absent: not by this program. Keeper.
+	// KindBuild: target guest/NAME, name = BuildDriver, BuildPerftest or BuildSamePerftest, value string: the file in the guest, or
+	// the URL, that it was built from by this program; Partial of it where that was cut short. Absent: not by this program. Keeper.
 	KindBuild Kind = "build"
 	// KindNouveau: target guest/NAME, value bool (true): the kernel's own driver nouveau is kept from GPUs by a file of ours in
 	// /etc/modprobe.d, and is not loaded; Partial where the file is there and it is loaded. Set reboots the guest where it is
@@ -182,7 +185,13 @@ type PackageSpec struct {
 const (
 	BuildDriver   = "nvidia"   // NVIDIA's driver, from its .run file
 	BuildPerftest = "perftest" // perftest with CUDA, from its source
+
+	BuildSamePerftest = "perftest-same" // perftest without CUDA, from its source: the same release in all guests
 )
+
+// PerftestPrefix is the directory in a guest where a perftest that this program builds is installed: its programs are in bin below
+// it. The distribution's stays beside it.
+func PerftestPrefix(build string) string { return "/opt/" + build }
 
 // An OFEDSpec is the MLNX_OFED of a guest. Archive says what to install it from and is not compared (reading leaves it out).
 type OFEDSpec struct {
@@ -210,8 +219,22 @@ type VFSpec struct {
 }
 
 // WholeHCA names the settings of a guest that are about the RDMA card which its VM has whole, where others are named by
-// the port group of the adapter: no port group leads to it, and the guest's interface is found by Guest.Card.
+// the port group of the adapter: no port group leads to it, and the guest's interface is found by Guest.Card. A VM with several
+// has names that say which: HCAName.
 const WholeHCA = "hca"
+
+// HCAName names the settings of a guest that are about one of the RDMA cards which its VM has whole, by the card's PCI address on
+// the host: "hca 0000:3b:00.0".
+func HCAName(pci string) string { return WholeHCA + " " + strings.ToLower(pci) }
+
+// OfHCA tells whether a name is that of a whole card, and at which PCI address of the host it is; "" where the VM has one alone.
+func OfHCA(name string) (pci string, whole bool) {
+	pci, several := strings.CutPrefix(name, WholeHCA+" ")
+	if !several || strings.Count(pci, ":") != 2 {
+		return "", name == WholeHCA
+	}
+	return pci, true
+}
 
 // The backings of a device that a VM has whole, and of a share of one.
 const (

@@ -2,6 +2,7 @@ package checks
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
@@ -32,7 +33,8 @@ func (f *Facts) Blame(h *backends.Host) string {
 
 // PassedOn reports whether the host's RDMA card is passed through to VMs as a whole: then it is no pNIC any more.
 func (f *Facts) PassedOn(h *backends.Host) bool {
-	return f.Answers.WholeCard() && len(f.cards(h)) > 0
+	cards := f.cards(h)
+	return f.Answers.WholeCard() && len(cards) > 0 && (len(f.all) < 2 || slices.Contains(cards, f.Answers.Rails[0].Card()))
 }
 
 // VCenterRef is the target of what is true of the whole vCenter.

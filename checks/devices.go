@@ -94,7 +94,9 @@ func (f *Facts) Window(v *backends.VM) (sizing.Window, error) {
 
 // HCA is the PCI address of a host's RDMA card: the one that is passed through, else the chosen pNIC; "" without.
 func (f *Facts) HCA(h *backends.Host) string {
-	if n := f.NIC(h); len(f.all) > 1 && n != nil {
+	if n := f.NIC(h); len(f.all) > 1 && f.Answers.WholeCard() {
+		return f.Answers.Rails[0].Card()
+	} else if len(f.all) > 1 && n != nil {
 		return n.PCI
 	}
 	found, _ := f.VMs()

@@ -24,7 +24,13 @@ func (f *Facts) Ports(v *backends.VM) []Port {
 			}
 			out = append(out, port)
 		} else if f.Answers.Mode == answers.GPUDirect && len(v.Passthrough) > 0 {
-			out = append(out, Port{"", n.IP.String()})
+			p := Port{"", n.IP.String()}
+			if at, _ := backends.OfHCA(n.PortGroup); at != "" { // one of several
+				if g := f.Inventory.Guest(v.Name); g != nil && g.CardAt(v, n.PortGroup) != nil {
+					p.MAC = g.CardAt(v, n.PortGroup).MAC
+				}
+			}
+			out = append(out, p)
 		}
 	}
 	if len(out) > 0 {

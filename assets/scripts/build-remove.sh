@@ -2,12 +2,11 @@
 # Takes away what build.sh built, also the half of it: build-remove.sh NAME BUILT STATE PREFIX. PREFIX is empty for the driver.
 name=$1 built=$2 state=$3 prefix=$4
 if [ -n "$prefix" ]; then
-	rm -rf -- "$prefix" || exit 1
+	rm -rf -- "$prefix" "$built/${prefix##*/}".?????? || exit 1
 else
 	for m in nvidia_peermem nvidia_drm nvidia_modeset nvidia_uvm nvidia; do modprobe -r $m 2>/dev/null; done
 	if command -v nvidia-uninstall >/dev/null; then nvidia-uninstall --silent </dev/null >/dev/null || exit 1; fi
 fi
 rm -f "$built/$name"
-rm -rf -- "$built"/perftest.??????
 rmdir "$built" 2>/dev/null && rmdir "$state" 2>/dev/null
 exit 0

@@ -1,13 +1,19 @@
 #!/bin/sh
-# Installs the NVIDIA driver from its installer, or builds perftest with CUDA: build.sh NAME FILE BUILT STATE PREFIX SCRIPT FIND.
+# Installs the NVIDIA driver from its installer, or builds perftest: build.sh NAME FILE BUILT STATE PREFIX SCRIPT FIND.
 # It writes down in BUILT/NAME what it begins before it begins, and that it is done after it has looked. STATE is the directory
-# of BUILT, PREFIX where perftest goes, SCRIPT build-perftest.sh and FIND find-cuda.sh. Where SCRIPT is empty FILE is the driver's installer.
+# of BUILT, PREFIX where perftest goes, SCRIPT build-perftest.sh and FIND find-cuda.sh. Where SCRIPT is empty FILE is the driver's
+# installer; where FIND is empty perftest is built without CUDA. The source of perftest may be a URL, with #sha256=HEX behind it.
 name=$1 file=$2 built=$3 state=$4 prefix=$5 build=$6 find=$7
 { mkdir -p "$built" && chmod 755 "$state" "$built" && [ "$(stat -c %u "$built")" = 0 ]; } || exit 1
-if ! [ -r "$file" ]; then
-	echo 'there is no such file in the guest' >&2
-	exit 46
-fi
+case $file in
+*://*) ;;
+*)
+	if ! [ -r "$file" ]; then
+		echo 'there is no such file in the guest' >&2
+		exit 46
+	fi
+	;;
+esac
 if [ -z "$build" ]; then
 	echo "begun $file" >"$built/$name" || exit 1
 	options=--silent
@@ -27,10 +33,13 @@ else
 		exit 47
 	fi
 	echo "begun $file" >"$built/$name" || exit 1
-	header=$(eval "$find")
-	if [ -z "$header" ]; then
-		echo 'cuda.h is not there' >&2
-		exit 1
+	header=
+	if [ -n "$find" ]; then
+		header=$(eval "$find")
+		if [ -z "$header" ]; then
+			echo 'cuda.h is not there' >&2
+			exit 1
+		fi
 	fi
 	(
 		set -- "$file" "$prefix" "$built" "$header"

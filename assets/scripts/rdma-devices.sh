@@ -6,6 +6,7 @@ for d in /sys/class/infiniband/*; do
 	p=$d/ports/1
 	echo "device ${d##*/}"
 	x=$(readlink -f "$d/device/driver") && echo "driver ${x##*/}"
+	x=$(readlink -f "$d/device") && x=${x%/*} && case $x in *:*:*.*) echo "bridge ${x##*/}" ;; esac
 	read -r x <"$d/fw_ver" && echo "fw_ver $x"
 	for k in state rate link_layer; do read -r x <"$p/$k" && echo "$k $x"; done
 	c=/sys/kernel/config/rdma_cm
@@ -14,6 +15,10 @@ for d in /sys/class/infiniband/*; do
 		echo "tos 0"
 	elif read -r x <"$c/${d##*/}/ports/1/default_roce_tos"; then
 		echo "tos $x"
+	fi
+	set -- /sys/devices/system/node/node[0-9]*
+	if [ $# -gt 1 ] && read -r x <"$d/device/numa_node" && [ "$x" -ge 0 ]; then
+		read -r t <"/sys/devices/system/node/node$x/cpulist" && echo "numa $x $t $(command -v numactl || command -v taskset)"
 	fi
 	read -r x <"$d/parent" && echo "netdev $x"
 	for n in "$d"/device/net/*; do [ -e "$n" ] && echo "netdev ${n##*/}"; done

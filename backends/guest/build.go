@@ -15,12 +15,7 @@ import (
 // done stands in a file of buildDir, so that a build that was cut short is told from one that nobody began.
 type build struct{ g *Guests }
 
-const (
-	buildDir = stateDir + "/built"
-
-	// perftestDir is where perftest with CUDA goes: beside the distribution's, which stays.
-	perftestDir = "/opt/perftest"
-)
+const buildDir = stateDir + "/built"
 
 // headers that perftest is built with, by what they are called here.
 const headerList = "infiniband/verbs.h rdma/rdma_cma.h infiniband/umad.h pci/pci.h"
@@ -32,7 +27,8 @@ const listBuilt = "for f in " + buildDir + `/*; do [ -f "$f" ] && echo "${f##*/}
 func buildFacts() string {
 	return section("built", "echo read\n"+listBuilt) +
 		section("buildtools", "echo read\nfor t in gcc make dkms; do command -v $t >/dev/null && echo $t; done\nfor h in "+headerList+"; do [ -e /usr/include/$h ] && echo $h; done") +
-		section("cudaheader", script("find-cuda.sh"))
+		section("cudaheader", script("find-cuda.sh")) +
+		section("ownperftest", backends.PerftestPrefix(backends.BuildSamePerftest)+"/bin/ib_send_bw --version")
 }
 
 // builds fills in what buildFacts read.
@@ -44,6 +40,9 @@ func (f facts) builds(g *backends.Guest) {
 		g.BuildTools = append([]string{}, strings.Fields(rows)...)
 	}
 	g.CUDAHeader = f.line("cudaheader")
+	if !g.Built[backends.BuildSamePerftest].IsAbsent() && !g.Built[backends.BuildSamePerftest].IsPartial() {
+		g.OwnTests = perftestVersion(f["ownperftest"])
+	}
 }
 
 // builtOf reads lines as "nvidia done /mnt/share/NVIDIA-Linux-x86_64-570.133.20.run".
@@ -90,8 +89,8 @@ func (b build) Set(ctx context.Context, s backends.Setting, to backends.Value, _
 	if err := to.Decode(&file); err != nil {
 		return err
 	}
-	if !path.IsAbs(file) {
-		return backends.Errorf(backends.KindUsage, label(vm), "", "build %s: %q is no path in the guest", s.Name, file)
+	if !path.IsAbs(file) && !strings.Contains(file, "://") {
+		return backends.Errorf(backends.KindUsage, label(vm), "", "build %s: %q is no path in the guest, and no URL", s.Name, file)
 	}
 	r, err := b.g.step(ctx, vm, step{what: "build " + s.Name, keep: true, Command: ssh.Command{Script: buildScript(s.Name, file), Limit: 30 * time.Minute, MaxOutput: 4 << 20}})
 	if err != nil {
@@ -113,8 +112,8 @@ func (b build) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (
 	for i := range items {
 		if items[i].State.IsPartial() {
 			items = []backends.Item{{Kind: itemBuild, Name: s.Name}}
-			if s.Name == backends.BuildPerftest {
-				items = append(items, backends.Item{Kind: backends.ItemDirectory, Name: perftestDir})
+			if s.Name != backends.BuildDriver {
+				items = append(items, backends.Item{Kind: backends.ItemDirectory, Name: backends.PerftestPrefix(s.Name)})
 			}
 			break
 		}
@@ -129,14 +128,14 @@ func (b build) Observe(ctx context.Context, s backends.Setting, _ backends.Kept)
 }
 
 func (b build) items(ctx context.Context, s backends.Setting) ([]backends.Item, error) {
-	r, err := b.g.Run(ctx, s.Target.Name, ssh.Command{Script: section("built", listBuilt) + section("prefix", "stat -c '%a %u:%g' "+perftestDir+" 2>/dev/null")})
+	r, err := b.g.Run(ctx, s.Target.Name, ssh.Command{Script: section("built", listBuilt) + section("prefix", "stat -c '%a %u:%g' "+backends.PerftestPrefix(s.Name)+" 2>/dev/null")})
 	if err != nil {
 		return nil, err
 	}
 	f := sections(r.Stdout)
 	items := []backends.Item{{Kind: itemBuild, Name: s.Name, State: builtOf(f["built"])[s.Name]}}
-	if s.Name == backends.BuildPerftest {
-		dir := backends.Item{Kind: backends.ItemDirectory, Name: perftestDir}
+	if s.Name != backends.BuildDriver {
+		dir := backends.Item{Kind: backends.ItemDirectory, Name: backends.PerftestPrefix(s.Name)}
 		if is := f.line("prefix"); is != "" {
 			dir.State = backends.ValueOf(is)
 		}
@@ -164,32 +163,38 @@ const noSuchFile = "no such file in the guest"
 
 // buildScript builds a thing from a file; see assets/scripts/build.sh.
 func buildScript(name, file string) string {
-	build := ""
-	if name != backends.BuildDriver {
-		build = assets.Script("build-perftest.sh")
+	switch name {
+	case backends.BuildDriver:
+		return script("build.sh", name, file, buildDir, stateDir, "", "", "")
+	case backends.BuildSamePerftest:
+		return script("build.sh", name, file, buildDir, stateDir, backends.PerftestPrefix(name), assets.Script("build-perftest.sh"), "")
 	}
-	return script("build.sh", name, file, buildDir, stateDir, perftestDir, build, assets.Script("find-cuda.sh"))
+	return script("build.sh", name, file, buildDir, stateDir, backends.PerftestPrefix(name), assets.Script("build-perftest.sh"), assets.Script("find-cuda.sh"))
 }
 
 // removeScript takes away what was built, also the half of it.
 func removeScript(name string) string {
-	prefix := perftestDir
-	if name == backends.BuildDriver {
-		prefix = ""
+	prefix := ""
+	if name != backends.BuildDriver {
+		prefix = backends.PerftestPrefix(name)
 	}
 	return script("build-remove.sh", name, buildDir, stateDir, prefix)
 }
 
 func buildError(vm, name, file string, r ssh.Result) error {
 	said := lastLines(r.Stderr, 3)
-	what := map[string]string{backends.BuildDriver: "install the NVIDIA driver from ", backends.BuildPerftest: "build perftest from "}[name] + file
-	kind, hint := backends.KindPermanent, "The rest stands in /var/log/nvidia-installer.log of the guest."
-	if name == backends.BuildPerftest {
+	kind, what, hint := backends.KindPermanent, "build perftest from "+file, "Build it by hand to see all of what it says: ./configure && make."
+	switch name {
+	case backends.BuildDriver:
+		what, hint = "install the NVIDIA driver from "+file, "The rest stands in /var/log/nvidia-installer.log of the guest."
+	case backends.BuildPerftest:
 		hint = "Build it by hand to see all of what it says: ./configure CUDA_H_PATH=/usr/local/cuda/include/cuda.h && make."
 	}
 	for _, c := range []struct{ says, hint string }{
 		{noSuchFile, "Put the file there, or name the path at which the guest sees it."},
-		{"not by this program", "It is somebody's own: put it out of the way, or take gpudirect.perftest out of the answers."},
+		{"not by this program", "It is somebody's own: put it out of the way, or take " + perftestKey(name) + " out of the answers."},
+		{"download", "See that the guest reaches the server and trusts its certificate, or put the file into the guest and name its path."},
+		{"SHA-256", "Name the SHA-256 of the file that is to be built, or see who has changed it."},
 		{"ouveau", "Write \"blacklist nouveau\" and \"options nouveau modeset=0\" into a file of /etc/modprobe.d, renew the initial RAM disk and reboot the guest."},
 		{"kernel source tree", "Install the headers of the running kernel (Debian, Ubuntu: linux-headers-$(uname -r); EL: kernel-devel-$(uname -r)), then resume."},
 		{"kernel headers", "Install the headers of the running kernel (Debian, Ubuntu: linux-headers-$(uname -r); EL: kernel-devel-$(uname -r)), then resume."},
@@ -209,4 +214,12 @@ func buildError(vm, name, file string, r ssh.Result) error {
 		said = "it ended without any output"
 	}
 	return backends.Errorf(kind, label(vm), hint, "%s: %s", what, said)
+}
+
+// perftestKey is the key of the answers that asks for a build of perftest.
+func perftestKey(name string) string {
+	if name == backends.BuildSamePerftest {
+		return "measure.perftest"
+	}
+	return "gpudirect.perftest"
 }

@@ -97,6 +97,36 @@ func TestBuildFromFiles(t *testing.T) {
 	}
 }
 
+// One release of perftest is built beside the distribution's and beside one with CUDA, and taken away without touching either.
+func TestSamePerftest(t *testing.T) {
+	for _, os := range []string{"ubuntu-22.04", "rhel-9"} {
+		t.Run(os, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t, config{os: os, source: true})
+			set, s := m.Setters()[backends.KindBuild], m.setting(backends.KindBuild, backends.BuildSamePerftest)
+			m.root(t, "mkdir -p /opt/perftest && echo theirs >/opt/perftest/file && rm /usr/local/cuda/include/cuda.h")
+			if err := set.Set(t.Context(), s, backends.ValueOf(perftestSource), nil); err != nil {
+				t.Fatal(err)
+			}
+			if g := m.Survey(t.Context(), m.vm); g.OwnTests != "6.24" || g.Tests() != "6.24" || g.Built[backends.BuildSamePerftest] != backends.ValueOf(perftestSource) {
+				t.Errorf("%q %q %v", g.OwnTests, g.Perftest, g.Built)
+			}
+			m.root(t, "echo 'begun "+perftestSource+"' >/var/lib/rdma-setup/built/perftest-same")
+			if g := m.Survey(t.Context(), m.vm); g.OwnTests != "" || !g.Built[backends.BuildSamePerftest].IsPartial() {
+				t.Errorf("cut short: %q %v", g.OwnTests, g.Built)
+			}
+			if err := set.Set(t.Context(), s, backends.Absent, nil); err != nil {
+				t.Fatal(err)
+			}
+			m.root(t, "[ -e /opt/perftest/file ] && ! [ -e /opt/perftest-same ] && ! [ -e /var/lib/rdma-setup/built ]")
+			m.root(t, "mkdir /opt/perftest-same")
+			if err := set.Set(t.Context(), s, backends.ValueOf(perftestSource), nil); err == nil || !strings.Contains(backends.HintOf(err), "measure.perftest") {
+				t.Errorf("somebody's own: %v; %s", err, backends.HintOf(err))
+			}
+		})
+	}
+}
+
 // What keeps a build from its end is said with what to do about it.
 func TestBuildIsRefused(t *testing.T) {
 	m := newMachine(t, config{os: "ubuntu-22.04", source: true})

@@ -15,9 +15,10 @@ import (
 )
 
 // MACs tells the MAC of a VM's adapter on a port group: interfaces are found by it, because their names change
-// (Broadcom KB 407595).
+// (Broadcom KB 407595). Devices are those that a VM has whole: no adapter tells the MAC of a card.
 type MACs interface {
 	AdapterMAC(ctx context.Context, vm, portGroup string) (string, error)
+	Devices(ctx context.Context, vm string) ([]backends.AssignedDevice, error)
 }
 
 // Options are the things that have a sensible zero.
@@ -264,7 +265,7 @@ func (g *Guests) mac(ctx context.Context, s backends.Setting) (string, error) {
 	}
 	mac, err := g.macs.AdapterMAC(ctx, s.Target.Name, s.Name)
 	if backends.KindOf(err) == backends.KindRefused {
-		if card, found := g.card(ctx, s.Target.Name); found {
+		if card, found := g.card(ctx, s.Target.Name, s.Name); found {
 			return card, nil
 		}
 	}
@@ -272,14 +273,22 @@ func (g *Guests) mac(ctx context.Context, s backends.Setting) (string, error) {
 }
 
 // card finds the MAC of a NIC that is passed through whole: no adapter of vCenter has it, only the guest sees it.
-func (g *Guests) card(ctx context.Context, vm string) (string, bool) {
+func (g *Guests) card(ctx context.Context, vm, name string) (string, bool) {
+	owner := &backends.VM{}
+	if pci, _ := backends.OfHCA(name); pci != "" {
+		devices, err := g.macs.Devices(ctx, vm)
+		if err != nil {
+			return "", false
+		}
+		owner.Devices = devices
+	}
 	r, err := g.Run(ctx, vm, ssh.Command{Script: networkScript() + section("rdma", script("rdma-devices.sh"))})
 	if err != nil {
 		return "", false
 	}
 	f := sections(r.Stdout)
 	seen := backends.Guest{RDMA: f.devices(f.network().interfaces)}
-	if d := seen.Card(&backends.VM{}); d != nil && d.MAC != "" {
+	if d := seen.CardAt(owner, name); d != nil && d.MAC != "" {
 		return d.MAC, true
 	}
 	return "", false

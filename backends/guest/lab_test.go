@@ -170,6 +170,11 @@ func virtualFunction(s *world.State, v *world.VM) *world.Adapter {
 		PF: "0000:3b:00.0", VF: h.VFs(h.PNICAt("0000:3b:00.0"))[0].Address}
 }
 
+// Devices makes the machine a guest.MACs.
+func (m *machine) Devices(context.Context, string) ([]backends.AssignedDevice, error) {
+	return nil, nil
+}
+
 // AdapterMAC makes the machine a guest.MACs.
 func (m *machine) AdapterMAC(_ context.Context, _, portGroup string) (string, error) {
 	if portGroup != m.group {

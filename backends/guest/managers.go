@@ -12,13 +12,17 @@ import (
 )
 
 // repair finishes what an earlier run of the package manager left half done, because the guest went down or the
-// program was killed in the middle of it. Where that fails, the installation after it says why.
-func (p packages) repair(ctx context.Context, vm string, m pkgman.Manager) error {
+// program was killed in the middle of it. Where that fails, what comes after it fails too, without the reason (apt-get only says
+// that dpkg was interrupted): why is that reason, empty where nothing failed.
+func (p packages) repair(ctx context.Context, vm string, m pkgman.Manager) (why string, err error) {
 	if m.Repair == "" {
-		return nil
+		return "", nil
 	}
-	_, err := p.locked(ctx, vm, "finish what the package manager left half done", ssh.Command{Script: m.Repair, Limit: 30 * time.Minute, MaxOutput: 4 << 20})
-	return err
+	r, err := p.locked(ctx, vm, "finish what the package manager left half done", ssh.Command{Script: m.Repair, Limit: 30 * time.Minute, MaxOutput: 4 << 20})
+	if err != nil || r.ExitCode == 0 {
+		return "", err
+	}
+	return lastLines(r.Stderr, 2), nil
 }
 
 // locked runs a package manager, again and again while another one has the lock.

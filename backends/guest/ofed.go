@@ -24,8 +24,8 @@ const stateDir = "/var/lib/rdma-setup"
 // made before the first package goes.
 const ofedWork = stateDir + "/ofed"
 
-// ofedLimit is how long an installation may take: it builds drivers for the running kernel.
-const ofedLimit = 90 * time.Minute
+// ofedLimit is how long an installation may take: it builds drivers for the running kernel, which took 90 minutes in slow guests.
+const ofedLimit = 2 * time.Hour
 
 // A distributed is what is recorded of a package of the distribution.
 type distributed struct {
@@ -210,7 +210,7 @@ func (m mofed) Set(ctx context.Context, s backends.Setting, to backends.Value, p
 	p := packages(m)
 	manager, err := p.manager(ctx, vm)
 	if err == nil {
-		err = p.repair(ctx, vm, manager)
+		_, err = p.repair(ctx, vm, manager)
 	}
 	if err != nil {
 		return err
@@ -277,7 +277,7 @@ func (m mofed) Restore(ctx context.Context, s backends.Setting, kept backends.Ke
 	}
 	manager, err := p.manager(ctx, vm)
 	if err == nil {
-		err = p.repair(ctx, vm, manager)
+		_, err = p.repair(ctx, vm, manager)
 	}
 	if err == nil {
 		// From here on the way back is not finished either.

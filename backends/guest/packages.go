@@ -238,7 +238,7 @@ func (p packages) Set(ctx context.Context, s backends.Setting, to backends.Value
 		return err
 	}
 	surplus := slices.DeleteFunc(have, func(n string) bool { return slices.Contains(spec.Installed, n) })
-	return p.remove(ctx, vm, surplus)
+	return p.remove(ctx, vm, surplus, "")
 }
 
 func (p packages) install(ctx context.Context, vm string, missing []string) error {
@@ -246,7 +246,8 @@ func (p packages) install(ctx context.Context, vm string, missing []string) erro
 	if err != nil {
 		return err
 	}
-	if err := p.repair(ctx, vm, m); err != nil {
+	why, err := p.repair(ctx, vm, m)
+	if err != nil {
 		return err
 	}
 	if err := p.refresh(ctx, vm, m); err != nil {
@@ -267,6 +268,9 @@ func (p packages) install(ctx context.Context, vm string, missing []string) erro
 	p.g.mu.Lock()
 	lists := p.g.updated[vm]
 	p.g.mu.Unlock()
+	if r.ExitCode != 0 {
+		r.Stderr += "\n" + why
+	}
 	return explain(m, vm, left, r, lists)
 }
 

@@ -27,14 +27,18 @@ func (p packages) Restore(ctx context.Context, s backends.Setting, kept backends
 		return err
 	}
 	// An installation that was cut short keeps apt-get from removing anything.
-	if err := p.repair(ctx, s.Target.Name, m); err != nil {
+	why, err := p.repair(ctx, s.Target.Name, m)
+	if err != nil {
+		return err
+	}
+	if err := p.reinstall(ctx, s.Target.Name, m, fresh, &why); err != nil {
 		return err
 	}
 	have, err := p.begun(ctx, s.Target.Name, fresh)
 	if err != nil {
 		return err
 	}
-	if err := p.remove(ctx, s.Target.Name, have); err != nil {
+	if err := p.remove(ctx, s.Target.Name, have, why); err != nil {
 		return err
 	}
 	was := map[string]string{}
@@ -50,6 +54,25 @@ func (p packages) Restore(ctx context.Context, s backends.Setting, kept backends
 		}
 	}
 	return p.exact(ctx, s.Target.Name, m, was, auto)
+}
+
+// reinstall installs again those of names that dpkg wants reinstalled, for instance after a power failure while it unpacked them:
+// it has no list of their files yet, and a removal would leave what it has unpacked of them behind (dpkg(1), reinst-required).
+// Where that fails, they are removed all the same, and why tells the reason.
+func (p packages) reinstall(ctx context.Context, vm string, m pkgman.Manager, names []string, why *string) error {
+	f, err := p.ask(ctx, vm, names)
+	if err != nil {
+		return err
+	}
+	torn := f.torn(names)
+	if len(torn) == 0 {
+		return nil
+	}
+	r, err := p.locked(ctx, vm, "install again what is to be removed", ssh.Command{Script: m.Install(torn), Limit: 30 * time.Minute, MaxOutput: 4 << 20})
+	if err == nil && r.ExitCode != 0 && *why == "" {
+		*why = lastLines(r.Stderr, 2)
+	}
+	return err
 }
 
 // cameAlong is the content of a recorded package that apt has marked as automatically installed.
@@ -104,7 +127,7 @@ func (p packages) exact(ctx context.Context, vm string, m pkgman.Manager, was ma
 		backends.Unobtainable{Kind: backends.ItemPackage, Names: slices.Sorted(maps.Keys(left)), Said: said})
 }
 
-func (p packages) remove(ctx context.Context, vm string, names []string) error {
+func (p packages) remove(ctx context.Context, vm string, names []string, why string) error {
 	if len(names) == 0 {
 		return nil
 	}
@@ -126,6 +149,7 @@ func (p packages) remove(ctx context.Context, vm string, names []string) error {
 	}
 	left, err := p.begun(ctx, vm, names)
 	if err == nil && len(left) > 0 {
+		r.Stderr += "\n" + why
 		err = failed(vm, "remove "+strings.Join(left, ", "), r)
 	}
 	return err

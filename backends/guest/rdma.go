@@ -3,6 +3,7 @@ package guest
 import (
 	"cmp"
 	"net/netip"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,6 +55,8 @@ func sysfsDevices(text string) []backends.VerbsDevice {
 		switch key {
 		case "driver":
 			d.Driver = v
+		case "bridge":
+			d.Bridge = v
 		case "fw_ver":
 			d.Firmware = strings.TrimSpace(v)
 		case "state": // "4: ACTIVE"
@@ -75,6 +78,8 @@ func sysfsDevices(text string) []backends.VerbsDevice {
 			if c, err := strconv.Atoi(v); err == nil && (d.Class == nil || *d.Class == 0) {
 				d.Class = &c
 			}
+		case "numa":
+			d.Bind = bindTo(strings.Fields(v))
 		case "netdev":
 			if d.Interface == "" {
 				d.Interface = v
@@ -91,6 +96,21 @@ func sysfsDevices(text string) []backends.VerbsDevice {
 		}
 	}
 	return list
+}
+
+// bindTo reads "1 8-15 /usr/bin/taskset": a NUMA node, its CPUs, and the command that binds to it (numactl(8), taskset(1)). numactl
+// also takes memory from there, as long as there is some.
+func bindTo(words []string) string {
+	if len(words) != 3 || strings.Trim(words[0], "0123456789") != "" || strings.Trim(words[1], "0123456789,-") != "" {
+		return ""
+	}
+	switch path.Base(words[2]) {
+	case "numactl":
+		return "numactl --cpunodebind=" + words[0] + " --preferred=" + words[0]
+	case "taskset":
+		return "taskset -c " + words[1]
+	}
+	return ""
 }
 
 // addGID reads "1|0000:0000:0000:0000:0000:ffff:c0a8:320b|RoCE v2|ens192".

@@ -52,7 +52,7 @@ func (l *Lab) write(k key, authority []byte) error {
 	at := func(name string) string { return filepath.Join(l.dir, name) }
 	l.env = []string{
 		"GOVC_URL=" + l.vc.URL.String(),
-		"GOVC_USERNAME=" + l.user(),
+		"GOVC_USERNAME=" + l.User(),
 		"GOVC_PASSWORD=" + vcenter.Password,
 		"GOVC_TLS_CA_CERTS=" + at("ca.pem"),
 		"RDMA_SETUP_KNOWN_HOSTS=" + at("known_hosts"),
@@ -119,8 +119,8 @@ type labAnswers struct {
 // Exit says with which exit code apply ends with these answers, "" where nothing stands in the way.
 func (a labAnswers) Exit() string { return a.Refused[a.Mode] }
 
-// user is the account that people log in to vCenter with.
-func (l *Lab) user() (name string) {
+// User is the account that people log in to vCenter with.
+func (l *Lab) User() (name string) {
 	l.world.View(func(s *world.State) { name = user(s) })
 	return name
 }

@@ -39,6 +39,9 @@ type Options struct {
 	Listen     string        // of the vCenter; "": 127.0.0.1:0
 	Dir        string        // for answers, keys and env; "": a temporary one that Close removes
 
+	// Found fills the data centre in that is served, in the place of a scenario: Hosts, VMs, Scenario and Systems do not count then.
+	Found func(*world.State) error
+
 	Secrets  world.Secrets     // empty fields take the lab's fixed ones; the key is always a new one
 	Accounts []vcenter.Account // beside the two that every lab has
 	Idle     time.Duration     // vCenter sessions end when idle for so long; 0: 30 min
@@ -78,11 +81,14 @@ func (l *Lab) start(ctx context.Context, o Options) error {
 		}
 	}
 	o.Secrets.AuthorizedKey = key.authorized
-	l.world, err = scenario.New(scenario.Spec{
-		Hosts: o.Hosts, VMs: o.VMs, Scenario: o.Scenario, Systems: o.Systems, Faults: o.Faults,
-		Timing:  world.Timing{Latency: o.Latency, HostReboot: o.RebootTime, VMBoot: o.BootTime, Commands: o.Commands},
-		Secrets: o.Secrets,
-	})
+	timing := world.Timing{Latency: o.Latency, HostReboot: o.RebootTime, VMBoot: o.BootTime, Commands: o.Commands}
+	if o.Found != nil {
+		l.world, err = world.New(world.Options{Timing: timing, Faults: o.Faults, Secrets: o.Secrets}, o.Found)
+	} else {
+		l.world, err = scenario.New(scenario.Spec{
+			Hosts: o.Hosts, VMs: o.VMs, Scenario: o.Scenario, Systems: o.Systems, Faults: o.Faults, Timing: timing, Secrets: o.Secrets,
+		})
+	}
 	if err != nil {
 		return err
 	}

@@ -178,6 +178,11 @@ func (c *Client) AdapterMAC(ctx context.Context, vm, portGroup string) (string, 
 	return c.settings.AdapterMAC(ctx, vm, portGroup)
 }
 
+// Devices returns the PCI devices that a VM has whole.
+func (c *Client) Devices(ctx context.Context, vm string) ([]backends.AssignedDevice, error) {
+	return c.settings.Devices(ctx, vm)
+}
+
 // Deploy makes a VM, off, from an appliance.
 func (c *Client) Deploy(ctx context.Context, f *appliance.File, d backends.Deployment, warn func(string), progress backends.Progress) (id string, err error) {
 	id, err = appliance.Deploy(ctx, c.conn, f, d, warn, progress)

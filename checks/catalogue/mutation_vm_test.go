@@ -133,6 +133,9 @@ func vmMutations() []mutation {
 		{"VM-NIC-CONNECT-018", s, checks.Fail, func(f *checks.Facts) { theVM(f).Adapters[1].Start = false }, ""},
 		{"VM-NIC-DVS-019", p, checks.Fail, func(f *checks.Facts) { theVM(f).Adapters = theVM(f).Adapters[:1] }, ""},
 		{"VM-NIC-DVS-019", p, checks.Fail, func(f *checks.Facts) { theVM(f).Adapters[1].Switch = "other" }, ""},
+		{"VM-NIC-GUESTOS-032", p, checks.Warn, func(f *checks.Facts) {
+			theVM(f).Adapters, theVM(f).GuestAdapters = theVM(f).Adapters[:1], []string{"VirtualVmxnet3"}
+		}, "VM-NIC-DVS-019"},
 		{"VM-SRIOV-MTU-020", s, checks.Fail, func(f *checks.Facts) { theVM(f).Adapters[1].GuestMTU = false }, ""},
 		{"VM-SRIOV-PF-021", s, checks.Fail, func(f *checks.Facts) {
 			theVM(f).Adapters[1].PF, theVM(f).Extra["pciPassthru0.pfId"] = "0000:99:00.0", "00000:153:00.0"

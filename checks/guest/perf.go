@@ -56,8 +56,8 @@ func guestTestChecks() []checks.Check {
 		},
 		{
 			ID: "GST-PERFTEST-023", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: "PVRDMA and vSphere Bitfusion (VMware, 2021)",
-			Criteria: "the same perftest on all / differs / missing", Remedy: "Install the same perftest on every guest.",
-			Run: sameGuests("perftest", func(g *backends.Guest) string { return g.Perftest }),
+			Criteria: "the same perftest on all / differs / missing", Remedy: "Install the same perftest on every guest, or name its source in measure.perftest.",
+			Run: sameGuests("perftest", func(g *backends.Guest) string { return g.Tests() }),
 		},
 		{
 			ID: "GST-OFED-024", Scope: checks.Guest, Link: checks.InGuest, Modes: row.SRIOV, Fix: checks.Automatic, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022)",

@@ -117,15 +117,23 @@ func TestClassIsProvenByEachFlow(t *testing.T) {
 	of := func(from string, v perftest.Verdict) perftest.Measurement {
 		return perftest.Measurement{From: from, To: "vm-01", Test: "ib_write_bw", Class: &perftest.Proof{Verdict: v, Evidence: "counters"}}
 	}
+	latency := func(from string, v perftest.Verdict) perftest.Measurement {
+		m := of(from, v)
+		m.Test = perftest.SendLatency
+		return m
+	}
 	for name, c := range map[string]struct {
 		flows []perftest.Measurement
 		want  perftest.Verdict
 		says  string
 	}{
-		"each":             {[]perftest.Measurement{of("vm-02", perftest.VerdictPass), of("vm-03", perftest.VerdictPass), {From: "vm-04"}}, perftest.VerdictPass, "counters"},
-		"all but one":      {[]perftest.Measurement{of("vm-02", perftest.VerdictPass), of("vm-03", perftest.VerdictUnknown)}, perftest.VerdictUnknown, "1 of 2 prove theirs, and vm-03 -> vm-01"},
-		"one is disproven": {[]perftest.Measurement{of("vm-02", perftest.VerdictPass), of("vm-03", perftest.VerdictFail), of("vm-04", perftest.VerdictUnknown)}, perftest.VerdictFail, "counters"},
-		"none":             {[]perftest.Measurement{of("vm-02", perftest.VerdictUnknown)}, perftest.VerdictUnknown, "counters"},
+		"each":                        {[]perftest.Measurement{of("vm-02", perftest.VerdictPass), of("vm-03", perftest.VerdictPass), {From: "vm-04"}}, perftest.VerdictPass, "counters"},
+		"all but one":                 {[]perftest.Measurement{of("vm-02", perftest.VerdictPass), of("vm-03", perftest.VerdictUnknown)}, perftest.VerdictUnknown, "1 of 2 prove theirs, and vm-03 -> vm-01"},
+		"one is disproven":            {[]perftest.Measurement{of("vm-02", perftest.VerdictPass), of("vm-03", perftest.VerdictFail), of("vm-04", perftest.VerdictUnknown)}, perftest.VerdictFail, "counters"},
+		"a latency test beside it":    {[]perftest.Measurement{of("vm-02", perftest.VerdictPass), latency("vm-02", perftest.VerdictUnknown)}, perftest.VerdictPass, "counters"},
+		"a latency test without it":   {[]perftest.Measurement{of("vm-02", perftest.VerdictPass), latency("vm-03", perftest.VerdictUnknown)}, perftest.VerdictUnknown, "vm-03 -> vm-01 (ib_send_lat)"},
+		"a latency test that differs": {[]perftest.Measurement{of("vm-02", perftest.VerdictPass), latency("vm-02", perftest.VerdictFail)}, perftest.VerdictFail, "counters"},
+		"none":                        {[]perftest.Measurement{of("vm-02", perftest.VerdictUnknown)}, perftest.VerdictUnknown, "counters"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if class, _ := perftest.Proofs(c.flows); class == nil || class.Verdict != c.want || !strings.Contains(class.Evidence, c.says) {

@@ -129,7 +129,7 @@ var remedies = map[string]string{
 	"bad_device":       "the RDMA device is gone: look at ibv_devices in the guest",
 	"gid_missing":      "give the RDMA interface an IPv4 address, then use the index of its RoCE v2 entry",
 	"bad_option":       "the installed perftest does not know an option: install the distribution's perftest on both ends",
-	"version_mismatch": "install the same perftest on both ends",
+	"version_mismatch": "install the same perftest on both ends, or name the source of one for all guests in measure.perftest; releases from 5.70 on refuse older ones (v4.4-0.11 is 5.60)",
 	"mr_failed":        "raise memlock to unlimited for the user",
 	"qp_create_failed": "raise memlock to unlimited; look at dmesg in the guest",
 	"qp_rtr_failed":    "MTU or GID of the two ends do not fit: compare active_mtu and show_gids",

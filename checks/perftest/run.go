@@ -299,6 +299,9 @@ func (r *Runner) line(test, sizes string, n Node, port int, peer string) string 
 	limit := int(r.limit().Seconds())
 	test, container := fromContainer(test)
 	environment, test := n.gpuLine(test)
+	if !container {
+		test = n.near(test)
+	}
 	line := fmt.Sprintf("%sstdbuf -oL timeout --foreground -k 5 %d %s -d %s -i 1 -x %d -p %d -F %s", environment, limit, test, quote(n.Device), n.GID, port, sizes) + r.Class.option()
 	if !strings.Contains(test, SendLatency) {
 		line += " --report_gbits"
@@ -313,6 +316,17 @@ func (r *Runner) line(test, sizes string, n Node, port int, peer string) string 
 		return "ulimit -l unlimited; " + line
 	}
 	return line
+}
+
+// near returns the command of a test by its path, on the CPUs near the device.
+func (n Node) near(test string) string {
+	if n.Dir != "" && !strings.Contains(test, "/") {
+		test = n.Dir + "/" + test
+	}
+	if n.Bind != "" {
+		test = n.Bind + " " + test
+	}
+	return test
 }
 
 // quote makes one word of the POSIX shell.

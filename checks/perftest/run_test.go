@@ -284,3 +284,26 @@ func TestTheMedianOfRepeatedTestsCounts(t *testing.T) {
 		t.Errorf("%.1f Gb/s of %d, spread %.1f %%, %s", m.AchievedGbps, m.Repeats, m.Spread, m.Verdict)
 	}
 }
+
+// Client and server run the perftest that is the same in all guests, on the CPUs near their device; in a container neither of the two
+// is there.
+func TestProgramAndCPUs(t *testing.T) {
+	pairs := pairOf(100_000)
+	c, s := &pairs[0].Client, &pairs[0].Server
+	c.Dir, c.Bind, s.Dir, s.Bind = "/opt/perftest-same/bin", "taskset -c 8-15", "/opt/perftest-same/bin", "numactl --cpunodebind=1 --preferred=1"
+	c.Engine, c.Image, s.Engine, s.Image = "docker", "image", "docker", "image"
+	g := &guests{gbps: 97, one: 1, us: 2}
+	r := &perftest.Runner{Shell: g, Bandwidth: true, Latency: true}
+	if _, err := r.Measure(t.Context(), pairs); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range g.lines {
+		near := strings.Contains(line, " taskset -c 8-15 /opt/perftest-same/bin/ib_send_") || strings.Contains(line, " numactl --cpunodebind=1 --preferred=1 /opt/perftest-same/bin/ib_send_")
+		if container := strings.Contains(line, "docker run"); near == container {
+			t.Errorf("%s", line)
+		}
+	}
+	if len(g.lines) < 3 {
+		t.Errorf("%q", g.lines)
+	}
+}

@@ -22,6 +22,8 @@ type Node struct {
 	Engine   string // docker, podman or nerdctl, that runs Image; "" none
 	Image    string // container image from which is measured beside the guest itself; "" none
 	Version  string // of perftest; "" unknown
+	Dir      string // directory of perftest's programs; "": the PATH
+	Bind     string // command that runs perftest on the CPUs near the device, as taskset -c 8-15; "": not needed, or nothing to do it with
 	User     bool   // the login user may lock enough memory: no sudo needed
 	FrameMTU int    // bytes, that the fabric of its rail shall carry; 0: as the runner has it
 	VLAN     bool   // frames of the RDMA network carry a tag

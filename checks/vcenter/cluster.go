@@ -119,6 +119,12 @@ func slots(f *checks.Facts, h *backends.Host) string {
 		out = append(out, fmt.Sprintf("NIC %s on node %d", n.PCI, n.NUMA))
 	}
 	if list, _ := f.GPUs(h); f.Answers.Mode == answers.GPUDirect {
+		if len(f.Rails()) > 1 { // which VMs have them differs from rail to rail
+			list = nil
+			for i := range h.GPUs {
+				list = append(list, &h.GPUs[i])
+			}
+		}
 		for _, g := range list {
 			out = append(out, fmt.Sprintf("GPU %s on node %d", g.PCI, g.NUMA))
 		}

@@ -2,6 +2,7 @@ package vm
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -59,6 +60,12 @@ func vmAdapterChecks() []checks.Check {
 			Run: row.EachVM(onGroups),
 		},
 		{
+			ID: "VM-NIC-GUESTOS-032", Scope: checks.VM, Link: checks.InVM, Quick: true, Preflight: true, Fix: checks.Manual, Source: "vSphere Web Services API, GuestOsDescriptor.supportedEthernetCard",
+			Criteria: "vCenter supports the adapter for the guest OS and hardware version, or the VM has one / it does not / -",
+			Remedy:   "Set the VM's guest OS to what runs in it, or skip this check: the adapter works in guests that vCenter does not list.",
+			Run:      row.EachVM(guestOS),
+		},
+		{
 			ID: "VM-SRIOV-MTU-020", Scope: checks.VM, Link: checks.InVM, Modes: row.SRIOV, Quick: true, Fix: checks.Automatic, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022); vhpc-toolkit",
 			Criteria: "the guest may change the MTU / it may not, and 1500 is planned / it may not", Remedy: "Allow the guest to change the MTU.",
 			Run: eachAdapter("sriov", func(f *checks.Facts, t backends.Ref, _ *backends.VM, a *backends.Adapter) checks.Answer {
@@ -77,6 +84,20 @@ func vmAdapterChecks() []checks.Check {
 			Run: row.EachVM(pfIsHere),
 		},
 	}
+}
+
+func guestOS(f *checks.Facts, v *backends.VM) checks.Answer {
+	t, kind := backends.VMRef(v.Name), f.Answers.AdapterType()
+	supported, known := v.SupportsAdapter(kind)
+	switch {
+	case kind == "":
+		return row.Pass(t, "the VM gets the card itself, and no adapter")
+	case slices.ContainsFunc(v.Adapters, func(a backends.Adapter) bool { return a.Type == kind }):
+		return row.Pass(t, "the VM has a %s adapter", kind)
+	case !known:
+		return row.Waiting(t, "vCenter did not tell the adapters for guest OS %s", cmp.Or(v.GuestID, "unknown"))
+	}
+	return row.WarnIf(!supported, t, "guest OS %s on vmx-%d: vCenter lists %s", v.GuestID, v.Hardware, cmp.Or(strings.Join(v.GuestAdapters, ", "), "no adapters"))
 }
 
 // eachAdapter asks about every adapter of the types (blank between them) of every selected VM; a VM without one has its

@@ -122,6 +122,8 @@ func (c *crowd) Apply(_ context.Context, _ *answers.Answers, p *plan.Plan, _ <-c
 	return engine.Result{Run: "run", Status: engine.StatusDone}, nil
 }
 
+func (c *crowd) Loads(*answers.Answers, *backends.Inventory) []perftest.LoadPlan { return nil }
+
 func (c *crowd) Measure(context.Context, *answers.Answers, func(perftest.Progress)) ([]perftest.Measurement, error) {
 	return nil, nil
 }

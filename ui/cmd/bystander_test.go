@@ -81,3 +81,29 @@ func runningVMs(t *testing.T, env map[string]string, prefix string) map[string]t
 	}
 	return out
 }
+
+// TestMovesAreProvenBeforeResumeAndRollback: vCenter finds since the apply that a VM of others cannot move. Resume and rollback stop
+// before a VM is off or a host out of service, and name it.
+func TestMovesAreProvenBeforeResumeAndRollback(t *testing.T) {
+	t.Parallel()
+	b, file := sriovBench(t, lab.Options{Scenario: "sriov-drs-manual", Hosts: 2, VMs: 2, Faults: []string{"method=RelocateVM_Task,nth=2,do=fault:NoPermission"}})
+	file = edited(t, file, "vfs: 8", "vfs: 8\nmeasure: {bandwidth: false, latency: false}\nrun: {bystanders: migrate}")
+	b.must(5, "apply", "-f", file, "--yes")
+	for _, command := range []string{"resume", "rollback"} {
+		if err := b.lab.World().Faults.Add("method=CheckMigrate_Task,do=task-fault:CpuIncompatible"); err != nil {
+			t.Fatal(err)
+		}
+		before := b.states()
+		_, said := b.must(3, command, "--yes")
+		if !strings.Contains(said, "has to reboot, and cannot be emptied: ") || !strings.Contains(said, "billing-01") {
+			t.Errorf("%s does not name the VM:\n%s", command, said)
+		}
+		for key, now := range b.states() {
+			if was := before[key]; was != now && !strings.HasPrefix(key, "event ") {
+				t.Errorf("%s: %s is %s, was %s", command, key, now, was)
+			}
+		}
+		b.lab.World().Faults.Clear()
+		b.must(0, command, "--yes")
+	}
+}

@@ -24,7 +24,10 @@ func newCollectCmd(e *console.Env) *cobra.Command {
 		Short: "Collect what check reads in one file, for check --bundle on another machine",
 		Long: `collect reads what check reads and writes it to one file, without user names and secrets. Names of hosts and VMs,
 addresses and versions are kept, because the checks need them. On a machine without access to vCenter,
-rdma-setup check --bundle FILE then prints the findings that check would have printed here.`,
+rdma-setup check --bundle FILE then prints the findings that check would have printed here.
+
+It also reads what a copy of the site needs: installed VIBs, services, standard switches. rdma-setup lab --bundle FILE serves that
+copy. Guests are read where -f names them; without them the copy has stand-ins.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return console.Interruptible(cmd.Context(), e, func(ctx context.Context) error {
@@ -73,8 +76,12 @@ func collect(ctx context.Context, e *console.Env, cmd *cobra.Command, f *checkFl
 		return nil, err
 	}
 	defer u.s.Close()
+	u.s.Wide = true
 	if _, err := u.look(ctx); err != nil {
 		return nil, err
+	}
+	if !f.sel.Quick {
+		u.s.AskRest(ctx, u.a, u.facts.Inventory)
 	}
 	b := &bundle.Bundle{Tool: e.Version, Made: e.Now(), Quick: f.sel.Quick, Facts: u.facts}
 	if f.file != "" {

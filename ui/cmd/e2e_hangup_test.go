@@ -44,8 +44,12 @@ func TestE2EJumpHostIsLost(t *testing.T) {
 		t.Fatalf("the run has ended before the connection was lost\n%s", tail(said.String()))
 	}
 	cut()
-	until(t, "the run ends", func() bool { return strings.Contains(s.journal(), `"type":"result"`) })
-	out, _ := s.must(0, "runs", "-o", "json")
+	// Its result is written before its process ends; until then it is running.
+	var out string
+	until(t, "the run ends", func() bool {
+		out, _ = s.must(0, "runs", "-o", "json")
+		return strings.Contains(s.journal(), `"type":"result"`) && !strings.Contains(out, `"status": "running"`)
+	})
 	if !strings.Contains(out, `"status": "done"`) {
 		t.Errorf("runs:\n%s", out)
 	}

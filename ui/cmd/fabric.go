@@ -30,6 +30,7 @@ type fabric struct {
 	file  string // where the answers are saved
 	last  *planned
 	ready bool // RDMA adapters were seen by the last look
+	loads []perftest.LoadPlan
 }
 
 // Default implements live.Fabric.
@@ -166,7 +167,30 @@ func (f *fabric) Apply(ctx context.Context, a *answers.Answers, p *plan.Plan, st
 
 // Measure implements live.Fabric.
 func (f *fabric) Measure(ctx context.Context, a *answers.Answers, progress func(perftest.Progress)) ([]perftest.Measurement, error) {
-	return f.s.Measure(ctx, a, a.Measure.Pairs, progress)
+	all, err := f.s.Measure(ctx, a, a.Measure.Pairs, progress)
+	loads := perftest.Loads(a.Measure.Load)
+	if err != nil || len(loads) == 0 {
+		return all, err
+	}
+	agreed := true
+	more, err := f.s.Load(ctx, a, loads, session.Loading{Agree: func(plans []perftest.LoadPlan) (bool, error) {
+		agreed = f.s.Simulated() || covers(f.loads, plans)
+		return agreed, nil
+	}})
+	switch {
+	case err == nil && !agreed:
+		err = backends.Errorf(backends.KindRefused, "", "Run `rdma-setup bench --load "+a.Measure.Load+"`: it says what it costs now, and asks.",
+			"the fabric was not loaded: it would cost more than was agreed to")
+	case backends.KindOf(err) == backends.KindRefused:
+		err = nil // too few VMs, of which the plan said nothing either
+	}
+	return append(all, more...), err
+}
+
+// Loads implements live.Fabric.
+func (f *fabric) Loads(a *answers.Answers, inv *backends.Inventory) []perftest.LoadPlan {
+	f.loads = session.LoadPlans(a, inv)
+	return f.loads
 }
 
 // Report implements live.Fabric.

@@ -106,6 +106,26 @@ func bundleOf(t *testing.T, inventory string) string {
 	return path
 }
 
+// sparseAppliance is an archive of 2 kB whose descriptor is a sparse file of 13 GB (tar's old GNU format).
+func sparseAppliance(t *testing.T) string {
+	t.Helper()
+	b := make([]byte, 2048)
+	for at, text := range map[int]string{0: "x.ovf", 100: "0000600\x00", 124: "00000000000\x00", 136: "00000000000\x00", 148: "        ",
+		156: "S", 257: "ustar  \x00", 483: fmt.Sprintf("%011o\x00", int64(98)<<27)} {
+		copy(b[at:], text)
+	}
+	sum := 0
+	for _, c := range b[:512] {
+		sum += int(c)
+	}
+	copy(b[148:], fmt.Sprintf("%06o\x00 ", sum))
+	path := filepath.Join(t.TempDir(), "x.ova")
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // TestInputsAreLimited hands every input that is read before log-in more than it may be.
 func TestInputsAreLimited(t *testing.T) {
 	t.Parallel()
@@ -133,6 +153,7 @@ func TestInputsAreLimited(t *testing.T) {
 		{"a plan without end", 2, "limit for a saved plan is 64 MiB", []string{"apply", vc, "-f", answers, "--plan=/dev/zero"}},
 		{"a plan of millions of changes", 2, "more than 250000 elements", []string{"apply", vc, "-f", answers, "--plan", repeated(t, "plan.json", `{"hash":"x","changes":[`, "{},", "]}", 16<<20)}},
 		{"daemon.json without end", 2, "limit for the daemon.json", []string{"generate", "daemon-json", "--merge=/dev/zero"}},
+		{"an appliance whose descriptor says that it has 13 GB", 2, "not a regular file", []string{"deploy", vc, sparseAppliance(t)}},
 		{"a bundle of three million hosts", 3, "20000 rows", []string{"check", "--bundle", bundleOf(t, `{"hosts":[`+row(3_000_000, "{}")+`]}`)}},
 		{"a bundle of three million empty hosts", 3, "20000 rows", []string{"check", "--bundle", bundleOf(t, `{"hosts":[`+row(3_000_000, "null")+`]}`)}},
 		{"a bundle of many NICs", 3, "too large", []string{"check", "--bundle", bundleOf(t, `{"hosts":[{"nics":[`+row(3_000_000, "{}")+`]}]}`)}},

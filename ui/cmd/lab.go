@@ -1,9 +1,12 @@
 package cmd
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -16,18 +19,24 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/backends/lab/pace"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/twin"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
 func newLabCmd(e *console.Env) *cobra.Command {
 	var o lab.Options
 	var idle time.Duration
+	var file string
 	c := &cobra.Command{
 		Use:   "lab",
 		Short: "Serve a simulated data centre until interrupted",
 		Long: `Serve a simulated data centre until interrupted: a vCenter, ESXi shells and Linux guests that refuse what the real
 ones refuse. Prints "ready" on stdout; the directory of --dir then holds answers, known_hosts, a key and the file env,
-which a shell can source.`,
+which a shell can source.
+
+With --bundle it serves the site that collect has read, a twin: the same hosts, adapters, switches, VMs and rules, and guests by
+their facts. What was not collected is printed as assumed. The directory then also holds the answers of the bundle with the
+addresses of the twin (answers.yaml), and the list of what is assumed (assumed.txt).`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
@@ -48,6 +57,10 @@ which a shell can source.`,
 				if o.Commands, err = commandTimes(cmd.Flags()); err != nil {
 					return err
 				}
+				site, err := siteOf(cmd.Flags(), file, &o)
+				if err != nil {
+					return err
+				}
 				// Most of what the lab allocates lives for one command: to collect less often spares a quarter of its CPU
 				// and costs a fifth more memory.
 				defer debug.SetGCPercent(debug.SetGCPercent(300))
@@ -56,6 +69,9 @@ which a shell can source.`,
 					return console.Usage("see: rdma-setup lab --help", "%v", err)
 				}
 				defer l.Close()
+				if err := introduce(e, site, l, o.Dir); err != nil {
+					return err
+				}
 				fmt.Fprintln(e.Stdout, "ready")
 				if o.Dir != "" {
 					fmt.Fprintf(e.Stderr, "lab: %s; for a shell: set -a; . %s/env; set +a\n", l.URL(), o.Dir)
@@ -76,8 +92,53 @@ which a shell can source.`,
 	c.Flags().StringArrayVar(&o.Faults, "fault", nil, "a fault rule, such as host=esx-02,method=EnableRuleset,nth=1,do=fault:NoPermission; --fault help lists keys and effects")
 	c.Flags().StringVar(&o.Listen, "listen", "127.0.0.1:0", "address of the vCenter")
 	c.Flags().StringVar(&o.Dir, "dir", "", "directory for answers, known_hosts, key and env")
+	c.Flags().StringVar(&file, "bundle", "", "serve the site that collect wrote to this file, in the place of a scenario")
 	c.Flags().DurationVar(&idle, "idle-exit", 0, "end by itself after this time without a call; 0: never")
 	return c
+}
+
+// siteOf reads the site of a bundle into the options of a lab; nil where none is asked for.
+func siteOf(fs *pflag.FlagSet, file string, o *lab.Options) (*twin.Twin, error) {
+	if file == "" {
+		return nil, nil
+	}
+	for _, name := range []string{"hosts", "vms", "scenario", "systems"} {
+		if fs.Changed(name) {
+			return nil, console.Usage("leave --"+name+" out", "--%s says what a lab is like, and --bundle says it already", name)
+		}
+	}
+	b, err := openBundle(file)
+	if err != nil {
+		return nil, err
+	}
+	site, err := twin.Of(b)
+	if err == nil {
+		o.Found = site.Found
+	}
+	return site, err
+}
+
+// introduce says what a twin assumes, and writes it and the answers of the bundle into the directory of the lab.
+func introduce(e *console.Env, site *twin.Twin, l *lab.Lab, dir string) error {
+	if site == nil {
+		return nil
+	}
+	fmt.Fprintln(e.Stderr, "assumed, because it was not collected:")
+	for _, what := range site.Assumed {
+		fmt.Fprintln(e.Stderr, "  "+console.Visible(what))
+	}
+	if dir == "" {
+		return nil
+	}
+	var text bytes.Buffer
+	has, err := site.Answers(&text, l, nil)
+	if err == nil && has {
+		err = os.WriteFile(filepath.Join(dir, "answers.yaml"), text.Bytes(), 0o600)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "assumed.txt"), []byte(strings.Join(site.Assumed, "\n")+"\n"), 0o600)
+	}
+	return err
 }
 
 // table prints two columns under a head.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
@@ -78,13 +79,33 @@ func TestConsentToLoadComesFirst(t *testing.T) {
 				t.Errorf("asked %d times: %v", asked, err)
 			}
 			plans := session.LoadPlans(r.a, inv)
-			if agreed := c.asked > 0 && !c.refused; r.covers(plans) != agreed {
+			if agreed := c.asked > 0 && !c.refused; covers(r.loads, plans) != agreed {
 				t.Errorf("a load of this cost is agreed to: %t", !agreed)
 			}
 			plans[0].Bytes *= 2
-			if r.covers(plans) {
+			if covers(r.loads, plans) {
 				t.Error("a load of twice the bytes is agreed to")
 			}
 		})
+	}
+}
+
+// The last line of apply -o json tells what each receiver of a load got together, beside the flows.
+func TestResultLineHasReceivers(t *testing.T) {
+	var b bytes.Buffer
+	r := &runner{env: &console.Env{Stdout: &b}}
+	flows := []perftest.Measurement{
+		{From: "vm-2", To: "vm-1", Load: perftest.LoadIncast, AchievedGbps: 48, ExpectedGbps: 49, Verdict: perftest.VerdictPass},
+		{From: "vm-3", To: "vm-1", Load: perftest.LoadIncast, AchievedGbps: 24, ExpectedGbps: 49, Verdict: perftest.VerdictWarn},
+	}
+	if err := r.writeResult(outcome{Measurements: flows}, 1); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.String(); !strings.Contains(got, `"receivers":[{"load":"incast","to":"vm-1","senders":2,"sum_gbps":72,"expected_gbps":98,"fairness":0.9,"lost_packets":0,"verdict":"warn","least":"vm-3"}]`) {
+		t.Error(got)
+	}
+	b.Reset()
+	if err := r.writeResult(outcome{}, 0); err != nil || strings.Contains(b.String(), "receivers") {
+		t.Errorf("%v %s", err, b.String())
 	}
 }

@@ -61,10 +61,10 @@ func (r *runner) consentToLoad(p *planned) error {
 	return nil
 }
 
-// covers tells whether a load costs about what was said before a question that was answered with yes.
-func (r *runner) covers(plans []perftest.LoadPlan) bool {
+// covers tells whether loads cost about what was said before a question that was answered with yes.
+func covers(agreed, plans []perftest.LoadPlan) bool {
 	for _, p := range plans {
-		if !slices.ContainsFunc(r.loads, func(said perftest.LoadPlan) bool {
+		if !slices.ContainsFunc(agreed, func(said perftest.LoadPlan) bool {
 			return said.Load == p.Load && float64(p.Bytes) <= 1.2*float64(said.Bytes) && float64(p.Seconds) <= 1.2*float64(said.Seconds)
 		}) {
 			return false
@@ -75,12 +75,7 @@ func (r *runner) covers(plans []perftest.LoadPlan) bool {
 
 // cost prints what a load costs.
 func (r *runner) cost(p perftest.LoadPlan) {
-	more := ""
-	if p.RaisedBytes > 0 {
-		more = fmt.Sprintf("; if nothing is congested, one round more (%d s, %s)", p.RaisedSeconds, volume(p.RaisedBytes))
-	}
-	fmt.Fprintf(r.env.Stderr, "%s: %s with up to %s at once: about %s, %s, at most %.0f Gb/s%s; other traffic on these ports suffers meanwhile\n",
-		p.Load, counted(p.Rounds, "round"), counted(p.Senders, "sender"), about(p.Time), volume(p.Bytes), p.PeakGbps, more)
+	fmt.Fprintln(r.env.Stderr, plain.LoadLine(p))
 }
 
 // measured measures between the VMs of the run: those on the hosts of --limit, as they were when the plan was made, also
@@ -122,7 +117,7 @@ func (r *runner) loading() session.Loading {
 				r.cost(p)
 			}
 			switch {
-			case r.yes || r.s.Simulated() || r.covers(plans):
+			case r.yes || r.s.Simulated() || covers(r.loads, plans):
 				return true, nil
 			case r.env.Terminal():
 				return r.env.Confirm("Load the fabric like this now")
@@ -159,14 +154,6 @@ func (r *runner) loading() session.Loading {
 
 func errNoConsent() error {
 	return console.Usage("add --yes, or leave --load and measure.load out", "loading a fabric with several senders takes your consent, and nobody can be asked here")
-}
-
-// volume rounds a number of bytes to what an estimate is worth.
-func volume(bytes int64) string {
-	if bytes < 1e12 {
-		return fmt.Sprintf("%.0f GB", float64(bytes)/1e9)
-	}
-	return fmt.Sprintf("%.1f TB", float64(bytes)/1e12)
 }
 
 // noPair says why a limited run measures nothing.
@@ -215,7 +202,7 @@ func (r *runner) announce(p perftest.Progress) {
 		return
 	}
 	fmt.Fprintf(r.env.Stderr, "measuring %s in %s, %s: about %s; the fabric is loaded meanwhile\n",
-		counted(p.Pairs, "pair"), counted(p.Rounds, "round"), counted(p.Total, "test"), about(p.Left))
+		counted(p.Pairs, "pair"), counted(p.Rounds, "round"), counted(p.Total, "test"), plain.About(p.Left))
 }
 
 func counted(n int, what string) string {
@@ -230,18 +217,7 @@ func left(p perftest.Progress) string {
 	if p.Left < 5*time.Second {
 		return ""
 	}
-	return "; about " + about(p.Left) + " left"
-}
-
-// about rounds a time to what an estimate is worth.
-func about(d time.Duration) string {
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%d s", max(1, int(d.Round(time.Second).Seconds())))
-	case d < 2*time.Hour:
-		return fmt.Sprintf("%d min", int(d.Round(time.Minute).Minutes()))
-	}
-	return fmt.Sprintf("%d h", int(d.Round(time.Hour).Hours()))
+	return "; about " + plain.About(p.Left) + " left"
 }
 
 func figure(m perftest.Measurement) string {

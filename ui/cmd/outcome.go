@@ -21,6 +21,7 @@ type outcome struct {
 	Run          string                 `json:"run,omitempty"`
 	Text         string                 `json:"text,omitempty"`
 	Measurements []perftest.Measurement `json:"measurements"`
+	Receivers    []perftest.Crowd       `json:"receivers,omitempty"` // of incasts
 	Err          string                 `json:"error,omitempty"`
 	Hint         string                 `json:"hint,omitempty"`
 	LeftBehind   *report.LeftBehind     `json:"left_behind,omitempty"`
@@ -29,7 +30,7 @@ type outcome struct {
 }
 
 func (r *runner) writeResult(o outcome, code int) error {
-	o.Event, o.Exit = string(engine.EventResult), code
+	o.Event, o.Exit, o.Receivers = string(engine.EventResult), code, perftest.Crowds(o.Measurements)
 	if o.Measurements == nil {
 		o.Measurements = []perftest.Measurement{}
 	}

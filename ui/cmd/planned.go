@@ -53,7 +53,7 @@ func (f *planFlags) add(c *cobra.Command) {
 
 // operationFlag is for commands that change something.
 func operationFlag(c *cobra.Command, limit *time.Duration) {
-	c.Flags().DurationVar(limit, "operation-timeout", 0, "time limit for one operation (default: depends on its kind, up to 90m)")
+	c.Flags().DurationVar(limit, "operation-timeout", 0, "time limit for one operation (default: depends on its kind, up to 2h)")
 }
 
 func (f *planFlags) options() plan.Options {

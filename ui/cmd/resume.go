@@ -207,7 +207,7 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 			return err
 		}
 	}
-	if !back && len(st.OpenBrackets()) == 0 { // what an attempt before left off or out of service is brought back first
+	if down, _ := downHosts(st); len(down) == 0 { // hosts that an attempt before left out of service are brought back first, and may take VMs then
 		if err := provenMoves(ctx, r.s, r.a, inv, next); err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package form
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -85,4 +86,18 @@ func TestMeasuringTakesTheWord(t *testing.T) {
 			t.Errorf("applied %d times", f.applied)
 		}
 	})
+}
+
+// What loading the fabric after the changes costs stands on the plan, before the word is taken; plain questions say it too.
+func TestCostOfALoadComesBeforeConsent(t *testing.T) {
+	const cost = "loaded: incast: 2 rounds with up to 3 senders at once: about 20 s, 150 GB, at most 100 Gb/s"
+	still(t, func(t *testing.T) {
+		k := sit(t, &world{shared: true, loads: true}, 200, 60)
+		k.press("enter").write("right").press("enter", "a", "enter", "enter", "enter", "enter", "a", "enter", "enter").on("Plan").shows(cost)
+	})
+	_, text, err := answer(&world{loads: true}, defaults()...)
+	before, _, asked := strings.Cut(text, "Apply these changes?")
+	if err != nil || !asked || !strings.Contains(before, cost) {
+		t.Errorf("%v\n%s", err, text)
+	}
 }

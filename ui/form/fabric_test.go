@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -39,6 +38,7 @@ type world struct {
 	shared      bool     // it is no private lab: a plan needs a typed yes, and nothing is preselected
 	long        int      // more changes of the plan, one host each
 	cost        []string // notes
+	loads       bool     // the answers ask for a load of the fabric
 }
 
 var begin = time.Date(2026, 3, 14, 9, 26, 53, 0, time.UTC)
@@ -110,11 +110,6 @@ func (f *world) Choose(a *answers.Answers, inv *backends.Inventory) map[string]s
 	picks := map[string]string{}
 	for _, h := range a.Hosts.Names {
 		picks[h] = "vmnic2"
-		if i := slices.IndexFunc(inv.Host(h).NICs, func(n backends.NIC) bool {
-			return string(a.NIC.MACs[h]) == n.MAC || a.NIC.Device != "" && a.NIC.Device == n.PCI
-		}); i >= 0 {
-			picks[h] = inv.Host(h).NICs[i].Device
-		}
 	}
 	return picks
 }
@@ -179,6 +174,13 @@ func (f *world) Apply(_ context.Context, _ *answers.Answers, p *plan.Plan, stop 
 	}
 	sink(engine.Event{Type: engine.EventResult, Time: begin.Add(2 * time.Second), Status: engine.StatusDone})
 	return res, nil
+}
+
+func (f *world) Loads(*answers.Answers, *backends.Inventory) []perftest.LoadPlan {
+	if !f.loads {
+		return nil
+	}
+	return []perftest.LoadPlan{{Load: perftest.LoadIncast, Rounds: 2, Senders: 3, Bytes: 150e9, Time: 20 * time.Second, PeakGbps: 100}}
 }
 
 func (f *world) Measure(_ context.Context, _ *answers.Answers, progress func(perftest.Progress)) ([]perftest.Measurement, error) {

@@ -62,7 +62,7 @@ func (p *preflightPage) Enter(w *frame.Wizard) tea.Cmd {
 		case err != nil:
 			return w.Fail(err)
 		default:
-			w.Plan = made
+			w.Plan, w.Loads = made, w.Fabric.Loads(a, inv)
 		}
 		p.scroll = live.NewScroll(w.Theme, p.text(w, inv))
 		return nil

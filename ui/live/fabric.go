@@ -53,7 +53,9 @@ type Fabric interface {
 	Plan(a *answers.Answers, inv *backends.Inventory) (*plan.Plan, error)
 	// Apply carries the plan out. Closing stop lets running steps finish and starts nothing new.
 	Apply(ctx context.Context, a *answers.Answers, p *plan.Plan, stop <-chan struct{}, sink engine.Sink) (engine.Result, error)
-	// Measure runs bandwidth and latency tests between the guests.
+	// Loads tells what loading the fabric after the changes will cost, where the answers ask for that.
+	Loads(a *answers.Answers, inv *backends.Inventory) []perftest.LoadPlan
+	// Measure runs bandwidth and latency tests between the guests, then the loads that Loads has told of.
 	Measure(ctx context.Context, a *answers.Answers, progress func(perftest.Progress)) ([]perftest.Measurement, error)
 	// Report looks at everything once more where the run came to an end, gathers it into the report of the run and keeps
 	// that on disk. found is what the preflight said.

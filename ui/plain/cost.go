@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
@@ -17,8 +19,8 @@ const (
 )
 
 // CostLines says what people notice of a plan: what reboots and goes off, how many at a time and for how long, what cannot be undone,
-// and what else is touched.
-func CostLines(p *plan.Plan, a *answers.Answers, inv *backends.Inventory) []string {
+// what else is touched, and what loading the fabric afterwards costs.
+func CostLines(p *plan.Plan, a *answers.Answers, inv *backends.Inventory, loads []perftest.LoadPlan) []string {
 	hosts, cycled, listed := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, v := range a.VMs {
 		listed[v.Name] = true
@@ -71,6 +73,9 @@ func CostLines(p *plan.Plan, a *answers.Answers, inv *backends.Inventory) []stri
 	}
 	if flaps := flapping(p); len(flaps) > 0 {
 		out = append(out, "uplinks go down and up: "+Listed(flaps))
+	}
+	for _, l := range loads {
+		out = append(out, "afterwards the fabric is loaded: "+LoadLine(l))
 	}
 	return append(out, count(len(p.Changes), "change")+" in all"+stages(p))
 }
@@ -155,4 +160,33 @@ func actsOn(c plan.Change, n backends.NIC) bool {
 		return n.Device == c.Name
 	}
 	return false
+}
+
+// LoadLine says what loading the fabric with several senders at once costs.
+func LoadLine(p perftest.LoadPlan) string {
+	more := ""
+	if p.RaisedBytes > 0 {
+		more = fmt.Sprintf("; if nothing is congested, one round more (%d s, %s)", p.RaisedSeconds, volume(p.RaisedBytes))
+	}
+	return fmt.Sprintf("%s: %s with up to %s at once: about %s, %s, at most %.0f Gb/s%s; other traffic on these ports suffers meanwhile",
+		p.Load, count(p.Rounds, "round"), count(p.Senders, "sender"), About(p.Time), volume(p.Bytes), p.PeakGbps, more)
+}
+
+// volume rounds a number of bytes to what an estimate is worth.
+func volume(bytes int64) string {
+	if bytes < 1e12 {
+		return fmt.Sprintf("%.0f GB", float64(bytes)/1e9)
+	}
+	return fmt.Sprintf("%.1f TB", float64(bytes)/1e12)
+}
+
+// About rounds a time to what an estimate is worth.
+func About(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", max(1, int(d.Round(time.Second).Seconds())))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%d min", int(d.Round(time.Minute).Minutes()))
+	}
+	return fmt.Sprintf("%d h", int(d.Round(time.Hour).Hours()))
 }

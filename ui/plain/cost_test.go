@@ -4,8 +4,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
@@ -41,9 +43,10 @@ func TestCostLines(t *testing.T) {
 		"VMs that the answers do not list and that go off: billing-01",
 		"other pNICs affected: vmnic0 (vMotion) on esx-1, esx-2",
 		"uplinks go down and up: D",
+		"afterwards the fabric is loaded: incast: 4 rounds with up to 3 senders at once: about 40 s, 300 GB, at most 100 Gb/s; if nothing is congested, one round more (6 s, 75 GB); other traffic on these ports suffers meanwhile",
 		"4 changes in all",
 	}
-	got := plain.CostLines(p, a, inv)
+	got := plain.CostLines(p, a, inv, []perftest.LoadPlan{{Load: perftest.LoadIncast, Rounds: 4, Senders: 3, Bytes: 300e9, Time: 40 * time.Second, PeakGbps: 100, RaisedBytes: 75e9, RaisedSeconds: 6}})
 	for _, line := range want {
 		if !slices.Contains(got, line) {
 			t.Errorf("%q is missing", line)
@@ -54,7 +57,7 @@ func TestCostLines(t *testing.T) {
 	}) || len(got) != len(want)+1 {
 		t.Errorf("%s", strings.Join(got, "\n"))
 	}
-	if got := plain.CostLines(&plan.Plan{}, a, inv); !slices.Equal(got, []string{"0 hosts rebooted; 0 VMs off", "0 changes in all"}) {
+	if got := plain.CostLines(&plan.Plan{}, a, inv, nil); !slices.Equal(got, []string{"0 hosts rebooted; 0 VMs off", "0 changes in all"}) {
 		t.Errorf("nothing to do: %q", got)
 	}
 }

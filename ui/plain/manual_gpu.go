@@ -39,9 +39,13 @@ func buildManual(c plan.Change) string {
 	case c.Name == backends.BuildDriver:
 		return "in the guest: " + code("sh %s --silent --dkms", shell(file))
 	case file == "":
-		return "in the guest: " + code("rm -rf /opt/perftest")
+		return "in the guest: " + code("rm -rf %s", backends.PerftestPrefix(c.Name))
 	}
-	return "in the guest: unpack " + cell(file) + ", in it " + code("./configure --prefix=/opt/perftest CUDA_H_PATH=/usr/local/cuda/include/cuda.h && make && make install")
+	cuda := " CUDA_H_PATH=/usr/local/cuda/include/cuda.h"
+	if c.Name == backends.BuildSamePerftest {
+		cuda = ""
+	}
+	return "in the guest: unpack " + cell(file) + ", in it " + code("./configure --prefix=%s%s && make && make install", backends.PerftestPrefix(c.Name), cuda)
 }
 
 // unreadModules is for modules that only the guest can tell, when its driver is there.

@@ -56,6 +56,7 @@ func TestMarkdownByHandForGPUs(t *testing.T) {
 		"`sh '/mnt/a share/NVIDIA-Linux-x86_64-570.run' --silent --dkms`":                                  set(g, backends.KindBuild, backends.BuildDriver, backends.ValueOf("/mnt/a share/NVIDIA-Linux-x86_64-570.run")),
 		"`nvidia-uninstall --silent`":                                                                      set(g, backends.KindBuild, backends.BuildDriver, backends.Absent),
 		"unpack /srv/perftest.tgz, in it `./configure --prefix=/opt/perftest CUDA_H_PATH=":                 set(g, backends.KindBuild, backends.BuildPerftest, backends.ValueOf("/srv/perftest.tgz")),
+		"in it `./configure --prefix=/opt/perftest-same && make && make install`":                          set(g, backends.KindBuild, backends.BuildSamePerftest, backends.ValueOf("/srv/perftest.tgz")),
 		"`rm -rf /opt/perftest`":                                                                           set(g, backends.KindBuild, backends.BuildPerftest, backends.Absent),
 		"unpack `/mnt/MLNX_OFED_LINUX-24.10-1.1.4.0-rhel9.4-x86_64.tgz`, in it `./mlnxofedinstall --force": set(g, backends.KindOFED, "", backends.ValueOf(backends.OFEDSpec{Version: "MLNX_OFED_LINUX-24.10-1.1.4.0", Archive: "/mnt/MLNX_OFED_LINUX-24.10-1.1.4.0-rhel9.4-x86_64.tgz"})),
 		"install `/mnt/doca-host.deb`, then the package doca-ofed":                                         set(g, backends.KindOFED, "", backends.ValueOf(backends.OFEDSpec{Version: "DOCA-OFED-2.9.1-018000", Archive: "/mnt/doca-host.deb"})),

@@ -63,3 +63,29 @@ func TestIncastIsDrawn(t *testing.T) {
 		t.Errorf("%v", c)
 	}
 }
+
+// What is expected of a test stands in every format with its reason, also where the test passes.
+func TestExpectationHasItsReason(t *testing.T) {
+	const why = "100G less the headers of RoCE v2 at an IB MTU of 4096"
+	r := well()
+	for i := range r.Measurements {
+		if r.Measurements[i].Test == perftest.SendBandwidth {
+			r.Measurements[i].Why = why
+		}
+	}
+	for name, draw := range map[string]func(b *bytes.Buffer) error{
+		"terminal": func(b *bytes.Buffer) error { return render.Terminal(b, r, theme.Plain()) },
+		"markdown": func(b *bytes.Buffer) error { return render.Markdown(b, r) },
+		"html":     func(b *bytes.Buffer) error { return render.HTML(b, r) },
+		"json":     func(b *bytes.Buffer) error { return render.JSON(b, r) },
+	} {
+		var b bytes.Buffer
+		if err := draw(&b); err != nil {
+			t.Fatal(err)
+		}
+		times := map[string]int{"terminal": 1, "markdown": 1, "html": 1, "json": 2}[name] // JSON has it with each measurement
+		if got := strings.Count(strings.Join(strings.Fields(b.String()), " "), why); got != times {
+			t.Errorf("%s says it %d times:\n%s", name, got, b.String())
+		}
+	}
+}

@@ -60,7 +60,22 @@ func (p *printer) measurements(all []perftest.Measurement) {
 	if good > 0 && len(pairs) > manyPairs {
 		p.line("  %s %d more pairs: %s", p.t.Symbol(theme.Pass), good, spread(pairs))
 	}
+	p.expected(all, said)
 	p.rails(between)
+}
+
+// expected says where the expectation of each test comes from, as far as no pair above has said it.
+func (p *printer) expected(all []perftest.Measurement, said map[string]bool) {
+	const most = 4
+	for n, i := 0, 0; i < len(all) && n < most; i++ {
+		m := all[i]
+		if m.Why == "" || m.GPU != nil || m.Verdict == perftest.VerdictNotApplicable || said[m.Why] {
+			continue
+		}
+		said[m.Why] = true
+		n++
+		p.line("  %-*s expected: %s", p.wide, backends.Clean(m.Test), backends.Clean(m.Why))
+	}
 }
 
 // rails tells rail by rail how the ends met.

@@ -5,6 +5,8 @@ package answers
 import (
 	"cmp"
 	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
 )
 
 // APIVersion is the version of the file's shape that this program writes.
@@ -229,6 +231,7 @@ type Measure struct {
 	CrossRail string `yaml:"cross_rail" json:"cross_rail"` // none, all: what reaches other rails
 	Repeat    int    `yaml:"repeat" json:"repeat"`         // how often each test runs; the median counts
 	LinkGbps  Gbps   `yaml:"link_gbps" json:"link_gbps"`   // 0: the speed of the host ports
+	Perftest  string `yaml:"perftest" json:"perftest"`     // OwnPerftest, or the source of the one that all guests are to have
 }
 
 // Run says how the work is spread.
@@ -304,8 +307,19 @@ func (p Power) Limit(vms int) int {
 	return max(1, min(4, vms/4))
 }
 
-// Networks returns the RDMA adapters that a VM shall have, the short form (ip) spelled out.
+// Networks returns the RDMA adapters that a VM shall have, the short form (ip) spelled out. Of whole cards on several rails each is
+// named by its PCI address (backends.HCAName) in place of a port group.
 func (a *Answers) Networks(v VM) []Adapter {
+	out := a.networks(v)
+	if a.Several() && a.WholeCard() {
+		for i, n := range out {
+			out[i].PortGroup = backends.HCAName(a.RailOf(n).Card())
+		}
+	}
+	return out
+}
+
+func (a *Answers) networks(v VM) []Adapter {
 	if len(v.Adapters) == 0 {
 		switch {
 		case !v.IP.Given() && !v.Guest.Managed():
@@ -341,6 +355,17 @@ func (a *Answers) GPUs() bool {
 // NICPVRDMA is the value of gpudirect.nic for GPUs beside PVRDMA adapters.
 const NICPVRDMA = "pvrdma"
 
+// AdapterType is the type of the adapters that VMs get (backends.Adapter.Type): pvrdma or sriov; "" where a VM gets the card itself.
+func (a *Answers) AdapterType() string {
+	switch {
+	case a.WholeCard():
+		return ""
+	case a.VFs():
+		return "sriov"
+	}
+	return "pvrdma"
+}
+
 // WholeCard reports whether a VM gets the RDMA card itself: then it is on no switch, and no adapter leads to it.
 func (a *Answers) WholeCard() bool { return a.Mode == GPUDirect && !a.VFs() }
 
@@ -359,7 +384,7 @@ func (a *Answers) PortGroups() []string {
 		add(r.Switch.PortGroup)
 	}
 	for _, v := range a.VMs {
-		for _, n := range a.Networks(v) {
+		for _, n := range a.networks(v) {
 			add(n.PortGroup)
 		}
 	}

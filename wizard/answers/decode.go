@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	yaml "go.yaml.in/yaml/v3"
+	yaml "go.yaml.in/yaml/v4"
 )
 
 // decoder walks a YAML tree beside a Go value. It never stops at the first problem.

@@ -2,6 +2,7 @@ package answers
 
 import (
 	"errors"
+	"net/url"
 	"path"
 	"regexp"
 	"slices"
@@ -54,8 +55,52 @@ func (c *checker) software(g GPUOpt) {
 		}
 	}
 	if g.Perftest != "" {
-		if err := archiveInGuest(g.Perftest, ".tar.gz", ".tgz", ".tar.xz", ".tar"); err != nil {
+		if err := archiveInGuest(g.Perftest, sourceEndings...); err != nil {
 			c.bad("gpudirect.perftest", "", "%q %v", clip(g.Perftest), err)
 		}
 	}
+}
+
+// OwnPerftest is what measure.perftest says where each guest measures with the release of its distribution.
+const OwnPerftest = "distribution"
+
+var sourceEndings = []string{".tar.gz", ".tgz", ".tar.xz", ".tar"}
+
+// Source is what one perftest is built from in all guests: a path in the guests, or a URL; "" where each has its own.
+func (m Measure) Source() string {
+	if m.Perftest == OwnPerftest {
+		return ""
+	}
+	return m.Perftest
+}
+
+var sumSuffix = regexp.MustCompile(`^sha256=[0-9a-f]{64}$`)
+
+// source checks what perftest is built from. What is built runs as root, so a file that comes unprotected is named by its content.
+func (c *checker) source(m Measure) {
+	src := m.Source()
+	if src == "" {
+		return
+	}
+	if err := sourceError(src); err != nil {
+		c.bad("measure.perftest", "", "%q %v", clip(src), err)
+	}
+}
+
+func sourceError(src string) error {
+	if !strings.Contains(src, "://") {
+		return archiveInGuest(src, sourceEndings...)
+	}
+	u, err := url.Parse(src)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.ContainsAny(src, " '\"`\\"):
+		return errors.New("is no URL of a web server")
+	case u.User != nil:
+		return errors.New("holds a user")
+	case u.Fragment != "" && !sumSuffix.MatchString(u.Fragment):
+		return errors.New("has no SHA-256 behind #sha256=")
+	case u.Scheme == "http" && u.Fragment == "":
+		return errors.New("is not protected: name its SHA-256, or use https")
+	}
+	return nil
 }

@@ -193,6 +193,8 @@ func fixedKeys() []Key {
 		{Path: "measure.cross_rail", Default: "none", Enum: []string{"none", "all"},
 			Doc: "none | all; with several rails, whether an address of one answers in the network of another: rails of different VLANs must not reach each other"},
 		{Path: "measure.repeat", Doc: "how often each test runs; the median of each size counts", Default: "1", Min: 1, Max: 100},
+		{Path: "measure.perftest", Default: OwnPerftest, Hint: "write distribution, the path in the guests (/mnt/share/perftest-24.10.0-0.65.tar.gz), or https://HOST/FILE; http://HOST/FILE only with #sha256=HEX behind it",
+			Doc: "distribution | PATH or URL of perftest's source, as the guests see it: built in all guests where their own releases differ, and removed by a rollback"},
 		{Path: "measure.link_gbps", Doc: "what the links carry, where that is not the speed of the host ports (shaped or virtual links); \"\": their speed", Hint: "write Gb/s as a number: 25, 0.5"},
 
 		{Path: "run", Doc: "How the work is spread."},

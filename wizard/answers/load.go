@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	yaml "go.yaml.in/yaml/v3"
+	yaml "go.yaml.in/yaml/v4"
 )
 
 const sizeLimit = 2 << 20 // bytes; ten thousand VMs need about one MB

@@ -41,7 +41,7 @@ func TestDefaultsAreThoseOfTheContract(t *testing.T) {
 		ESXi:      answers.ESXi{User: "root", Port: 22},
 		Guest:     answers.Guest{Install: true, Persist: true},
 		Tuning:    answers.Tuning{Latency: "normal", NUMA: "none"},
-		Measure:   answers.Measure{Pairs: "ring", Bandwidth: true, Latency: true, Load: "none", CrossRail: "none", Repeat: 1},
+		Measure:   answers.Measure{Pairs: "ring", Bandwidth: true, Latency: true, Load: "none", CrossRail: "none", Repeat: 1, Perftest: answers.OwnPerftest},
 		Run:       answers.Run{Parallel: 16, Lock: answers.LockLocal, Reboot: answers.Reboot{MaxUnavailable: 1, Timeout: answers.Duration(30 * 60e9), Canary: true}, Power: answers.Power{Canary: true}, Bystanders: answers.BystandersDRS},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -195,6 +195,11 @@ func TestEveryProblemIsNamedWithItsLine(t *testing.T) {
 		"installer without its path":          {"mode: gpudirect\ngpudirect: {driver: [NVIDIA-Linux-x86_64-570.133.20.run]}", 2, "gpudirect.driver[0]", "no path", "path in the guests"},
 		"installer and packages":              {"mode: gpudirect\ngpudirect: {driver: [a, /srv/NVIDIA-Linux-x86_64-570.133.20.run]}", 2, "gpudirect.driver[1]", "stands beside others", "alone"},
 		"source of perftest":                  {"mode: gpudirect\ngpudirect: {perftest: perftest.tgz}", 2, "gpudirect.perftest", "no absolute path", "/mnt/share"},
+		"one perftest without its path":       {"mode: pvrdma\nmeasure: {perftest: perftest.tgz}", 2, "measure.perftest", "no absolute path", "/mnt/share"},
+		"one perftest by FTP":                 {"mode: pvrdma\nmeasure: {perftest: 'ftp://h/p.tgz'}", 2, "measure.perftest", "no URL of a web server", "https://"},
+		"one perftest unprotected":            {"mode: pvrdma\nmeasure: {perftest: 'http://h/p.tgz'}", 2, "measure.perftest", "not protected", "#sha256="},
+		"one perftest with half a SHA-256":    {"mode: pvrdma\nmeasure: {perftest: 'https://h/p.tgz#sha256=12'}", 2, "measure.perftest", "no SHA-256", "#sha256="},
+		"one perftest with a user":            {"mode: pvrdma\nmeasure: {perftest: 'https://u@h/p.tgz'}", 2, "measure.perftest", "holds a user", "https://"},
 		"GPU of an unknown VM":                {"mode: gpudirect\ngpudirect: {gpus: {x: ['3d:00.0']}}", 2, "gpudirect.gpus{x}", "not among vms", ""},
 		"PCI address":                         {"mode: gpudirect\ngpudirect: {gpus: {x: [zz]}}\nvms: [{name: x, ip: 10.0.0.1/24}]", 2, "gpudirect.gpus{x}[0]", "no PCI address", "0000:3d:00.0"},
 		"time-out":                            {"mode: pvrdma\nrun: {reboot: {timeout: 1s}}", 2, "run.reboot.timeout", "not between 1m and 24h", ""},

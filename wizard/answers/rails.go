@@ -99,6 +99,15 @@ func (a *Answers) RailOf(n Adapter) Rail {
 	return all[max(0, slices.IndexFunc(all, func(r Rail) bool { return r.Name == n.Rail }))]
 }
 
+// Card is the PCI address by which the pNIC is described, "" where it is described otherwise.
+func (r Rail) Card() string {
+	var p PCI
+	if p.UnmarshalText([]byte(r.NIC.Device)) != nil {
+		return ""
+	}
+	return string(p)
+}
+
 // RailLabel is how texts name a rail: " (rail NAME)" where there are several, else "".
 func (a *Answers) RailLabel(rail string) string {
 	if !a.Several() {
@@ -150,9 +159,6 @@ func (c *checker) rails(a *Answers) {
 	if len(a.Rails) > MaxRails {
 		c.bad("rails", "", "%d rails; at most %d are supported", len(a.Rails), MaxRails)
 	}
-	if a.Several() && a.WholeCard() {
-		c.bad("rails", "list one rail, or set gpudirect.nic to sriov", "%d rails; VMs with whole cards have one", len(a.Rails))
-	}
 	owner := map[string]string{}
 	once := func(path, what, name, hint string) {
 		if name == "" {
@@ -174,6 +180,10 @@ func (c *checker) rails(a *Answers) {
 		c.network(r.Switch, at+".switch")
 		once(at+".switch.name", "switch ", r.Switch.Name, "give each rail a switch of its own: its pNIC is the only uplink")
 		once(at+".switch.portgroup", "port group ", r.Switch.PortGroup, "give each rail a port group of its own")
+		if a.Several() && a.WholeCard() && !pciText.MatchString(r.NIC.Device) {
+			c.bad(at+".nic.device", "write its PCI address, as 0000:3b:00.0 (rdma-setup discover shows it)",
+				"%q: with several rails a card that VMs have whole is known by its PCI address alone", clip(r.NIC.Device))
+		}
 		if r.NIC.Position == 0 {
 			once(at+".nic.device", "device ", strings.ToLower(r.NIC.Device), "rails never share a pNIC")
 		}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	yaml "go.yaml.in/yaml/v3"
+	yaml "go.yaml.in/yaml/v4"
 )
 
 const saveHead = `Answers for rdma-setup. Replay: rdma-setup apply -f THIS-FILE

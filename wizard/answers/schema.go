@@ -5,19 +5,15 @@ import (
 	"fmt"
 	"net/netip"
 	"reflect"
+	"strings"
 
-	"github.com/invopop/jsonschema"
-	yaml "go.yaml.in/yaml/v3"
+	yaml "go.yaml.in/yaml/v4"
 )
 
 // Schema returns the JSON Schema (draft 2020-12) of the file, made of the same table of keys that Load obeys.
 func Schema() ([]byte, error) {
-	r := jsonschema.Reflector{
-		FieldNameTag: "yaml", RequiredFromJSONSchemaTags: true, DoNotReference: true, ExpandedStruct: true,
-		Anonymous: true, Mapper: textType,
-	}
-	s := r.Reflect(&Answers{})
-	s.Title = "Answers for rdma-setup"
+	s := reflected(reflect.TypeFor[Answers]())
+	s.Version, s.Title = "https://json-schema.org/draft/2020-12/schema", "Answers for rdma-setup"
 	s.Description = "What the operator wants; " + APIVersion + ". It holds no secrets."
 	if err := adorn(s, newKeyTable(), ""); err != nil {
 		return nil, err
@@ -29,66 +25,139 @@ func Schema() ([]byte, error) {
 	return append(out, '\n'), nil
 }
 
+// schema holds those keywords of JSON Schema that the answers need, in the order in which they are written.
+type schema struct {
+	Version              string      `json:"$schema,omitempty"`
+	OneOf                []*schema   `json:"oneOf,omitempty"`
+	Items                *schema     `json:"items,omitempty"`
+	Properties           properties  `json:"properties,omitempty"`
+	AdditionalProperties any         `json:"additionalProperties,omitempty"` // false or a *schema
+	Type                 string      `json:"type,omitempty"`
+	Enum                 []any       `json:"enum,omitempty"`
+	Maximum              json.Number `json:"maximum,omitempty"`
+	Minimum              json.Number `json:"minimum,omitempty"`
+	Pattern              string      `json:"pattern,omitempty"`
+	Required             []string    `json:"required,omitempty"`
+	Title                string      `json:"title,omitempty"`
+	Description          string      `json:"description,omitempty"`
+	Default              any         `json:"default,omitempty"`
+}
+
+// properties are named schemas; their order is the one of the fields.
+type properties []property
+
+type property struct {
+	name   string
+	schema *schema
+}
+
+// MarshalJSON writes an object whose keys keep their order.
+func (p properties) MarshalJSON() ([]byte, error) {
+	out := []byte{'{'}
+	for i, f := range p {
+		value, err := json.Marshal(f.schema)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(fmt.Appendf(out, "%q:", f.name), value...)
+	}
+	return append(out, '}'), nil
+}
+
+// reflected describes a type by its kind and, for structs, by the yaml tags of its fields.
+func reflected(t reflect.Type) *schema {
+	if s := textType(t); s != nil {
+		return s
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return reflected(t.Elem())
+	case reflect.Struct:
+		s := &schema{Type: "object", AdditionalProperties: false}
+		for f := range t.Fields() {
+			if name, _, _ := strings.Cut(f.Tag.Get("yaml"), ","); name != "" && name != "-" {
+				s.Properties = append(s.Properties, property{name, reflected(f.Type)})
+			}
+		}
+		return s
+	case reflect.Slice:
+		return &schema{Type: "array", Items: reflected(t.Elem())}
+	case reflect.Map:
+		return &schema{Type: "object", AdditionalProperties: reflected(t.Elem())}
+	case reflect.Bool:
+		return &schema{Type: "boolean"}
+	case reflect.Int, reflect.Int64:
+		return &schema{Type: "integer"}
+	case reflect.Float64:
+		return &schema{Type: "number"}
+	default:
+		return &schema{Type: "string"}
+	}
+}
+
 // textType says how the types that are written as text look.
-func textType(t reflect.Type) *jsonschema.Schema {
+func textType(t reflect.Type) *schema {
 	switch t {
 	case reflect.TypeFor[Speed]():
-		return &jsonschema.Schema{Type: "string", Pattern: `^([0-9]+(\.[0-9])?\s*[GgMm][A-Za-z/]*)?$`}
+		return &schema{Type: "string", Pattern: `^([0-9]+(\.[0-9])?\s*[GgMm][A-Za-z/]*)?$`}
 	case reflect.TypeFor[Gbps]():
-		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{
+		return &schema{OneOf: []*schema{
 			{Type: "string", Pattern: `^([0-9]+(\.[0-9]+)?)?$`}, {Type: "number", Minimum: "0"},
 		}}
 	case reflect.TypeFor[Node]():
-		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "string", Pattern: `^([0-9]{1,3})?$`}, {Type: "integer", Minimum: "0"}}}
+		return &schema{OneOf: []*schema{{Type: "string", Pattern: `^([0-9]{1,3})?$`}, {Type: "integer", Minimum: "0"}}}
 	case reflect.TypeFor[MAC]():
-		return &jsonschema.Schema{Type: "string", Pattern: `^([0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}$|^([0-9A-Fa-f]{4}\.){2}[0-9A-Fa-f]{4}$`}
+		return &schema{Type: "string", Pattern: `^([0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}$|^([0-9A-Fa-f]{4}\.){2}[0-9A-Fa-f]{4}$`}
 	case reflect.TypeFor[PCI]():
-		return &jsonschema.Schema{Type: "string", Pattern: `^([0-9A-Fa-f]{4}:)?[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]$`}
+		return &schema{Type: "string", Pattern: `^([0-9A-Fa-f]{4}:)?[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]$`}
 	case reflect.TypeFor[Duration]():
-		return &jsonschema.Schema{Type: "string", Pattern: `^([0-9.]+(h|m|s|ms))+$`}
+		return &schema{Type: "string", Pattern: `^([0-9.]+(h|m|s|ms))+$`}
 	case reflect.TypeFor[ClockTime]():
-		return &jsonschema.Schema{Type: "string", Pattern: `^([01]?[0-9]|2[0-3]):[0-5][0-9]$|^$`}
+		return &schema{Type: "string", Pattern: `^([01]?[0-9]|2[0-3]):[0-5][0-9]$|^$`}
 	case reflect.TypeFor[MMIO]():
-		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{
+		return &schema{OneOf: []*schema{
 			{Type: "string", Enum: []any{"kb", "minimal", "guide"}}, {Type: "integer", Minimum: "1"},
 		}}
 	case reflect.TypeFor[VMCount]():
-		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{
+		return &schema{OneOf: []*schema{
 			{Type: "string", Pattern: `^(all)?$`}, {Type: "integer", Minimum: "1"},
 		}}
 	case reflect.TypeFor[Hardware]():
-		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{
+		return &schema{OneOf: []*schema{
 			{Type: "string", Pattern: `^(keep|upgrade|vmx-[0-9]+)?$`}, {Type: "integer", Minimum: "4", Maximum: "99"},
 		}}
 	case reflect.TypeFor[VMKNic]():
-		name := &jsonschema.Schema{Type: "string", Pattern: `^vmk[0-9]+$`}
-		object := &jsonschema.Schema{Type: "object", Properties: jsonschema.NewProperties(), AdditionalProperties: jsonschema.FalseSchema}
-		object.Properties.Set("name", name)
-		object.Properties.Set("names", &jsonschema.Schema{Type: "object", AdditionalProperties: name})
-		object.Properties.Set("create", vmkCreateSchema())
-		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{name, object}}
+		name := &schema{Type: "string", Pattern: `^vmk[0-9]+$`}
+		object := &schema{Type: "object", AdditionalProperties: false, Properties: properties{
+			{"name", name}, {"names", &schema{Type: "object", AdditionalProperties: name}}, {"create", vmkCreateSchema()},
+		}}
+		return &schema{OneOf: []*schema{name, object}}
 	case reflect.TypeFor[Address]():
-		return &jsonschema.Schema{Type: "string", Pattern: `^([0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}|[Dd][Hh][Cc][Pp])$`}
+		return &schema{Type: "string", Pattern: `^([0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}|[Dd][Hh][Cc][Pp])$`}
 	case reflect.TypeFor[netip.Prefix]():
-		return &jsonschema.Schema{Type: "string", Pattern: `^[0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}$`}
+		return &schema{Type: "string", Pattern: `^[0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}$`}
 	}
 	return nil
 }
 
 // vmkCreateSchema is the schema of a VMKCreate.
-func vmkCreateSchema() *jsonschema.Schema {
-	object := &jsonschema.Schema{
-		Type: "object", Properties: jsonschema.NewProperties(), AdditionalProperties: jsonschema.FalseSchema, Required: []string{"portgroup", "network", "start"},
+func vmkCreateSchema() *schema {
+	return &schema{
+		Type: "object", AdditionalProperties: false, Required: []string{"portgroup", "network", "start"},
+		Properties: properties{
+			{"portgroup", &schema{Type: "string"}},
+			{"vlan", &schema{Type: "integer", Minimum: "0", Maximum: "4094"}},
+			{"network", &schema{Type: "string", Pattern: `^[0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}$`}},
+			{"start", &schema{Type: "string", Pattern: `^[0-9]{1,3}(\.[0-9]{1,3}){3}$`}},
+		},
 	}
-	object.Properties.Set("portgroup", &jsonschema.Schema{Type: "string"})
-	object.Properties.Set("vlan", &jsonschema.Schema{Type: "integer", Minimum: "0", Maximum: "4094"})
-	object.Properties.Set("network", &jsonschema.Schema{Type: "string", Pattern: `^[0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}$`})
-	object.Properties.Set("start", &jsonschema.Schema{Type: "string", Pattern: `^[0-9]{1,3}(\.[0-9]{1,3}){3}$`})
-	return object
 }
 
 // adorn adds what the table knows to a schema and everything below it.
-func adorn(s *jsonschema.Schema, keys keyTable, path string) error {
+func adorn(s *schema, keys keyTable, path string) error {
 	k := keys[path]
 	s.Description = firstOf(s.Description, k.Doc)
 	if k.Default != "" && len(k.ByMode) == 0 {
@@ -105,15 +174,13 @@ func adorn(s *jsonschema.Schema, keys keyTable, path string) error {
 		s.Minimum = json.Number(fmt.Sprint(k.Min))
 		s.Maximum = json.Number(fmt.Sprint(k.Max))
 	}
-	if s.Properties != nil {
-		for p := s.Properties.Oldest(); p != nil; p = p.Next() {
-			child := join(path, p.Key)
-			if keys[child].Required {
-				s.Required = append(s.Required, p.Key)
-			}
-			if err := adorn(p.Value, keys, child); err != nil {
-				return err
-			}
+	for _, p := range s.Properties {
+		child := join(path, p.name)
+		if keys[child].Required {
+			s.Required = append(s.Required, p.name)
+		}
+		if err := adorn(p.schema, keys, child); err != nil {
+			return err
 		}
 	}
 	if s.Items != nil {
@@ -121,8 +188,8 @@ func adorn(s *jsonschema.Schema, keys keyTable, path string) error {
 			return err
 		}
 	}
-	if s.Type == "object" && s.Properties == nil && s.AdditionalProperties != nil {
-		return adorn(s.AdditionalProperties, keys, path+"{}")
+	if values, is := s.AdditionalProperties.(*schema); is {
+		return adorn(values, keys, path+"{}")
 	}
 	return nil
 }

@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	yaml "go.yaml.in/yaml/v3"
+	yaml "go.yaml.in/yaml/v4"
 )
 
 const secretHint = "take it out and change it; secrets come from a prompt, RDMA_SETUP_PASSWORD, --password-file or --password-stdin"

@@ -53,6 +53,7 @@ func problemsOf(a *Answers) Problems {
 	c.gpus(a)
 	c.container(a.Container)
 	c.software(a.GPUDirect)
+	c.source(a.Measure)
 	c.ofed(a)
 	return c.problems
 }

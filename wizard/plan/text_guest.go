@@ -92,7 +92,9 @@ func baseOf(dockerfile backends.Value) string {
 
 // place says where an interface of a guest leads to: a port group, or nowhere but to the card itself.
 func place(name string) string {
-	if name == backends.WholeHCA {
+	if pci, whole := backends.OfHCA(name); pci != "" {
+		return "the RDMA card at " + pci + " of the host"
+	} else if whole {
 		return "the RDMA card"
 	}
 	return name
@@ -107,7 +109,10 @@ func packagesTitle(c Change) string {
 		if less := minus(from.Installed, to.Installed); len(less) > 0 {
 			return "remove packages " + strings.Join(less, ", ")
 		}
-		return "install packages " + strings.Join(minus(to.Installed, from.Installed), ", ")
+		to.Installed = minus(to.Installed, from.Installed)
+	}
+	if len(to.Installed) == 0 {
+		return "remove packages that are installed in part"
 	}
 	return "install packages " + strings.Join(to.Installed, ", ")
 }
@@ -123,8 +128,11 @@ func minus(a, b []string) []string {
 
 func buildTitle(c Change, removed bool) string {
 	verb, what := "build", "perftest with CUDA"
-	if c.Name == backends.BuildDriver {
+	switch c.Name {
+	case backends.BuildDriver:
 		verb, what = "install", "the NVIDIA driver"
+	case backends.BuildSamePerftest:
+		what = "the perftest of all guests"
 	}
 	var file string
 	switch {

@@ -135,7 +135,7 @@ func psid(sys *backends.HostSystem, pci string) string {
 }
 
 func guestOf(inv *backends.Inventory, g backends.Guest) EnvGuest {
-	e := EnvGuest{VM: g.VM, OS: g.Pretty, Kernel: g.Kernel, Perftest: g.Perftest, MOFED: g.MOFED}
+	e := EnvGuest{VM: g.VM, OS: g.Pretty, Kernel: g.Kernel, Perftest: g.Tests(), MOFED: g.MOFED}
 	if e.OS == "" {
 		e.OS = words(g.OS, g.Version)
 	}

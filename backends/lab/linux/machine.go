@@ -44,7 +44,8 @@ type Config struct {
 	CPUs             int
 	MemoryMB         int64
 	UUID             string
-	Index            int // of the VM, which its DHCP address follows
+	Index            int    // of the VM, which its address of the RDMA network's DHCP follows
+	Lease            string // address/prefix that DHCP gives the first adapter
 	// Older are packages that are installed in another version than the distribution offers first, which has both.
 	Older map[string]string
 }
@@ -181,7 +182,7 @@ func (m *Machine) dhcp(mac string) (netip.Prefix, bool) {
 		a[3] = byte(151 + m.cfg.Index)
 		return netip.PrefixFrom(netip.AddrFrom4(a), p.Bits()), true
 	}
-	p, err := netip.ParsePrefix(fmt.Sprintf("10.20.%d.%d/16", m.cfg.Index/200, 11+m.cfg.Index%200))
+	p, err := netip.ParsePrefix(m.cfg.Lease)
 	return p, err == nil
 }
 

@@ -11,6 +11,11 @@ import (
 // preset sets up a guest as somebody did before us, by the guides: packages, modules, the address by MAC, locked
 // memory, and on Ubuntu the unit that loads the driver again after each boot. Flaws are what he forgot.
 func (m *Machine) preset() error {
+	if m.flawed(world.OldPerftest) {
+		if err := m.oldPerftest(); err != nil {
+			return err
+		}
+	}
 	switch m.cfg.Preset {
 	case presetTemplate:
 		return m.template()

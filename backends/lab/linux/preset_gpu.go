@@ -94,6 +94,16 @@ const (
 	perftestSource = shareDir + "/perftest-24.10.0-0.65.tar.gz"
 )
 
+// oldPerftest puts v4.4-0.11 where VMware's guide builds it: before the distribution's.
+func (m *Machine) oldPerftest() error {
+	for _, name := range []string{"ib_send_bw", "ib_write_bw", "ib_read_bw", "ib_send_lat", "ib_write_lat", "ib_read_lat"} {
+		if err := m.sys.Install(perftest.OldPrefix+name, "/usr/local/bin/"+name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // sourcePreset is a guest that has what the driver and perftest are built with, and a share that has their files. A .run
 // file unpacks itself and starts the installer in it; this one has it beside.
 func (m *Machine) sourcePreset() error {

@@ -297,3 +297,30 @@ func mustGuest(t *testing.T, l *lab, vm string) string {
 	}
 	return addr
 }
+
+// From 5.70 on perftest refuses older releases, whichever end it is; two older ones understand each other.
+func TestReleasesThatRefuseEachOther(t *testing.T) {
+	const refused = "Current implementation is not compatible with versions older than 5.70\n"
+	for name, tc := range map[string]struct {
+		old            []string
+		client, server string // what they say
+		status         int
+	}{
+		"the client is older": {[]string{"vm-01"}, "Failed to exchange data between server and clients\n", refused, 1},
+		"the server is older": {[]string{"vm-02"}, refused, "Failed to exchange data between server and clients\n", 1},
+		"both are older":      {[]string{"vm-01", "vm-02"}, "", "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := start(t, scenario.Spec{Hosts: 2, VMs: 2, Scenario: "done"})
+			l.world.View(func(s *world.State) {
+				for _, vm := range tc.old {
+					s.VM(vm).Guest.Flaws = append(s.VM(vm).Guest.Flaws, world.OldPerftest)
+				}
+			})
+			client, server := pair(t, l, "vm-01", "vm-02", "192.168.50.12", "ib_send_bw -F --report_gbits -s 65536 -d rocep19s0f1 -x 3")
+			if client.status != tc.status || server.status != tc.status || !strings.HasSuffix(client.err, tc.client) || !strings.HasSuffix(server.err, tc.server) {
+				t.Errorf("client %+v\nserver %+v", client, server)
+			}
+		})
+	}
+}

@@ -40,7 +40,7 @@ func (v *VM) bootNICs() []GuestNIC {
 		}
 		switch {
 		case n == 0:
-			nic.Addrs = []string{fmt.Sprintf("10.20.%d.%d/16", v.Index/200, 11+v.Index%200)}
+			nic.Addrs = []string{v.Management()}
 		case a.Type == PVRDMA && v.Guest.Preset == "pvrdma" && v.RDMA()[0] == a:
 			nic.Addrs, nic.MTU = []string{v.Guest.RDMAAddr}, 9000
 		}
@@ -49,16 +49,21 @@ func (v *VM) bootNICs() []GuestNIC {
 	return nics
 }
 
-// adapterSlots are the PCI slot numbers that the adapters of a VM get, in order; the guest names them after it.
-var adapterSlots = [...]int{192, 224, 256, 161, 193, 225, 257, 162, 194, 226}
-
-// NextSlot is the PCI slot number of the next adapter of a VM.
+// NextSlot is the slot of the next adapter or device of a VM, after which the guest names interfaces: ens192, ens224, ens256,
+// ens161. It is 32 times the number of the PCI bridge, from 5 to 8, and the function of it that the device is behind.
 func (v *VM) NextSlot() int {
-	for _, slot := range adapterSlots {
+	const bridges, functions = 4, 8
+	slot := 192
+	for n := 1; n < bridges*functions; n++ {
+		slot = (5+n%bridges)*32 + n/bridges
 		if find(v.Adapters, func(a *Adapter) bool { return a.Slot == slot }) == nil &&
 			find(v.Devices, func(d *Passthrough) bool { return d.Slot == slot }) == nil {
-			return slot
+			break
 		}
 	}
-	return 1184 + 32*(len(v.Adapters)+len(v.Devices))
+	return slot
 }
+
+// SlotNumber is a slot as the API has it (VirtualDevicePciBusSlotInfo): bits 0 to 4 for the device, 5 to 9 for one more than the
+// bridge, and above them its function (KB 311606, Mapping PCI slot numbers to guest-visible PCI bus topology).
+func SlotNumber(slot int) int32 { return int32(slot&^31 | slot&31<<10) }

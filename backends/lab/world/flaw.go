@@ -16,21 +16,22 @@ const Nouveau Flaw = "nouveau"
 
 // The flaws of a guest whose Preset is "pvrdma".
 const (
-	NoDriver     Flaw = "driver"     // a kernel without vmw_pvrdma
-	NoMemlock    Flaw = "memlock"    // limits.d says nothing
-	NoPerftest   Flaw = "perftest"   // not installed
-	NoProvider   Flaw = "provider"   // rdma-core is not installed
-	NoDiags      Flaw = "diags"      // tools for people are not installed
-	NoModules    Flaw = "modules"    // nothing loads them at boot
-	NoReload     Flaw = "reload"     // no unit loads the driver again
-	PortDown     Flaw = "port"       // the driver was loaded again while the network was down
-	NoAddress    Flaw = "address"    // the interface is configured without
-	WrongAddress Flaw = "mistyped"   // another network's address
-	AddressLost  Flaw = "unsaved"    // the address is set by a unit of somebody's, where no configuration names it
-	LowMTU       Flaw = "mtu"        // 1500
-	TwoInSubnet  Flaw = "subnet"     // the management interface has an address of the RDMA network too
-	MOFED        Flaw = "mofed"      // MLNX_OFED is installed
-	NoSudo       Flaw = "sudo"       // the user may not become root
-	NoLogin      Flaw = "login"      // nobody lets the user in
-	Trace        Flaw = "call trace" // the kernel log has one
+	NoDriver     Flaw = "driver"       // a kernel without vmw_pvrdma
+	NoMemlock    Flaw = "memlock"      // limits.d says nothing
+	NoPerftest   Flaw = "perftest"     // not installed
+	OldPerftest  Flaw = "perftest-old" // v4.4-0.11 is in /usr/local, which goes before the distribution's
+	NoProvider   Flaw = "provider"     // rdma-core is not installed
+	NoDiags      Flaw = "diags"        // tools for people are not installed
+	NoModules    Flaw = "modules"      // nothing loads them at boot
+	NoReload     Flaw = "reload"       // no unit loads the driver again
+	PortDown     Flaw = "port"         // the driver was loaded again while the network was down
+	NoAddress    Flaw = "address"      // the interface is configured without
+	WrongAddress Flaw = "mistyped"     // another network's address
+	AddressLost  Flaw = "unsaved"      // the address is set by a unit of somebody's, where no configuration names it
+	LowMTU       Flaw = "mtu"          // 1500
+	TwoInSubnet  Flaw = "subnet"       // the management interface has an address of the RDMA network too
+	MOFED        Flaw = "mofed"        // MLNX_OFED is installed
+	NoSudo       Flaw = "sudo"         // the user may not become root
+	NoLogin      Flaw = "login"        // nobody lets the user in
+	Trace        Flaw = "call trace"   // the kernel log has one
 )

@@ -47,6 +47,7 @@ type Host struct {
 	Sockets     int
 	Cores       int // in all sockets
 	PowerPolicy string
+	Make        Server
 
 	RebootRequired bool // something waits for the next boot
 	NoThreads      bool // hyper-threading is off in the BIOS
@@ -80,6 +81,12 @@ type Host struct {
 	Detached []*PNIC // passed through as a whole: no adapters of the host while that lasts
 
 	NeverReturns bool // the next reboot does not end
+}
+
+// A Server is what a host is made of. The zero value is the lab's own server.
+type Server struct {
+	Vendor, Model, CPU string
+	MHz                int // of a core
 }
 
 // A PNIC is one physical adapter.

@@ -1,6 +1,8 @@
 package world
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -40,6 +42,8 @@ type VM struct {
 	Manager  string            // key of the extension that manages it; "": none
 	Service  bool              // of vSphere Cluster Services: vCenter powers it off and on with its host's maintenance mode
 	Logs     [][]string        // vmware.log of this and of earlier runs, the latest first
+
+	GuestID, GuestName string // vSphere's names of its system; "": those of Guest.OS
 
 	Properties []Property // of the OVF environment, as far as they were given
 
@@ -97,6 +101,11 @@ const (
 	Other   AdapterType = "other"
 )
 
+// Management is the address that DHCP gives the first adapter.
+func (v *VM) Management() string {
+	return cmp.Or(v.Guest.Lease, fmt.Sprintf("10.20.%d.%d/16", v.Index/200, 11+v.Index%200))
+}
+
 // An Adapter is one virtual network adapter, in device order.
 type Adapter struct {
 	Key       int32 // device key in vCenter
@@ -148,6 +157,7 @@ type Guest struct {
 	RDMAAddr string // address/prefix proposed for, or with Preset already on, the RDMA adapter
 	NICs     []GuestNIC
 	Flaws    []Flaw     // of the preset
+	Lease    string     // address/prefix that DHCP gives the first adapter; "": one of 10.20.0.0/16
 	Others   []GuestNIC // that Tools report beside those of its adapters: bridges, tunnels
 }
 

@@ -34,7 +34,7 @@ type State struct {
 
 	GPUs      map[string][]string // of which VM which GPUs, for the answers; nil: every free one
 	Rails     []string            // PCI addresses of the NICs of each rail, for the answers; nil: one rail
-	GPURails  bool                // the answers for GPUDirect have these rails too, and ask for VFs: a VM with whole cards has one rail
+	GPURails  bool                // the answers for GPUDirect ask for VFs: the VMs of a host share its cards
 	HCA       string              // PCI address of the NICs that go into VMs, for the answers; "": by speed
 	Beside    bool                // the answers for GPUDirect ask for GPUs beside PVRDMA adapters
 	Software  bool                // the answers for GPUDirect name files of a share in the guests, not packages

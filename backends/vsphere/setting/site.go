@@ -96,6 +96,25 @@ func (s *Settings) AdapterMAC(ctx context.Context, vm, group string) (string, er
 	return a.MAC, nil
 }
 
+// Devices returns the PCI devices that a VM has whole.
+func (s *Settings) Devices(ctx context.Context, vm string) ([]backends.AssignedDevice, error) {
+	ref, err := s.site.places.Find(ctx, backends.VMRef(vm))
+	if err != nil {
+		return nil, err
+	}
+	o, err := s.site.conn.One(ctx, ref, "config.hardware.device")
+	if err != nil {
+		return nil, wire.Explain(err, vm, "read the PCI devices that are passed through")
+	}
+	var out []backends.AssignedDevice
+	for _, d := range wire.Value[types.ArrayOfVirtualDevice](o, "config.hardware.device").VirtualDevice {
+		if p, is := d.(*types.VirtualPCIPassthrough); is {
+			out = append(out, survey.AssignedOf(p))
+		}
+	}
+	return out, nil
+}
+
 // task waits for a task with the common limit.
 func (s *site) task(ctx context.Context, ref types.ManagedObjectReference, progress backends.Progress) (types.AnyType, error) {
 	ctx, cancel := context.WithTimeout(ctx, taskLimit)

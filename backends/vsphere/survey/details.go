@@ -75,6 +75,11 @@ func (rd *reading) details(ctx context.Context, conn *wire.Conn, scope backends.
 		return nil, err
 	}
 	more, err := rd.askOptions(ctx, conn, hosts, asked)
+	gaps = append(gaps, more...)
+	if err != nil || scope.VMs == nil { // a survey of everything plans nothing
+		return gaps, err
+	}
+	more, err = rd.askGuestOS(ctx, conn, vms)
 	return append(gaps, more...), err
 }
 
@@ -111,7 +116,9 @@ func (r *hostRow) detail(o wire.Object) {
 	if ntp, ok := wire.Prop[types.HostNtpConfig](o, "config.dateTimeInfo.ntpConfig"); ok {
 		h.NTP = ntp.Server
 	}
+	h.Services = map[string]backends.Service{}
 	for _, s := range wire.Value[types.ArrayOfHostService](o, "config.service.service").HostService {
+		h.Services[s.Key] = backends.Service{Running: s.Running, Policy: s.Policy}
 		switch s.Key {
 		case "ntpd", "chronyd", "ptpd":
 			h.NTPActive = h.NTPActive || s.Running
@@ -164,6 +171,7 @@ func rulesetOf(s types.HostFirewallRuleset) backends.Ruleset {
 
 func (v *vmRow) detail(o wire.Object) {
 	v.vm.Extra = map[string]string{}
+	v.browser = wire.Value[place.Ref](o, "environmentBrowser")
 	affinity := ""
 	for _, e := range wire.Value[types.ArrayOfOptionValue](o, "config.extraConfig").OptionValue {
 		kv := e.GetOptionValue()

@@ -160,6 +160,13 @@ func (r *hostRow) nicByKey(key string) int {
 func (r *hostRow) networks(o wire.Object) {
 	for _, s := range wire.Value[types.ArrayOfHostVirtualSwitch](o, "config.network.vswitch").HostVirtualSwitch {
 		r.switches = append(r.switches, uplinks{name: s.Name, pnics: s.Pnic})
+		v := backends.VSwitch{Name: s.Name, MTU: int(s.Mtu)}
+		for _, key := range s.Pnic {
+			if i := r.nicByKey(key); i >= 0 {
+				v.PNICs = append(v.PNICs, r.host.NICs[i].Device)
+			}
+		}
+		r.host.VSwitches = append(r.host.VSwitches, v)
 	}
 	for _, s := range wire.Value[types.ArrayOfHostProxySwitch](o, "config.network.proxySwitch").HostProxySwitch {
 		r.switches = append(r.switches, uplinks{uuid: s.DvsUuid, name: s.DvsName, pnics: s.Pnic, ens: yes(s.EnsEnabled)})
@@ -175,6 +182,9 @@ func (r *hostRow) networks(o wire.Object) {
 	for _, g := range wire.Value[types.ArrayOfHostPortGroup](o, "config.network.portgroup").HostPortGroup {
 		home[g.Spec.Name] = g.Spec.VswitchName
 		r.host.Networks = append(r.host.Networks, g.Spec.Name)
+		if i := slices.IndexFunc(r.host.VSwitches, func(v backends.VSwitch) bool { return v.Name == g.Spec.VswitchName }); i >= 0 {
+			r.host.VSwitches[i].PortGroups = append(r.host.VSwitches[i].PortGroups, g.Spec.Name)
+		}
 		// computedPolicy has what the port group inherits from its switch (HostPortGroup in the vSphere Web Services API).
 		if t := g.ComputedPolicy.NicTeaming; t != nil && t.NicOrder != nil {
 			order[g.Spec.Name] = slices.Concat(t.NicOrder.ActiveNic, t.NicOrder.StandbyNic)

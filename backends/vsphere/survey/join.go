@@ -91,6 +91,7 @@ func (rd *reading) join(vcenter string) *backends.Inventory {
 func (rd *reading) joinVM(v *vmRow, byKey map[string]*groupRow, byRef map[place.Ref]*switchRow, vcenter string) {
 	x := rd.index
 	v.vm.Name, v.vm.Path, v.vm.Datacenter = x.Name(v.ref), x.Path(v.ref), cmp.Or(x.Datacenter(v.ref), x.Datacenter(v.host))
+	v.vm.VApp = x.Name(v.vApp)
 	v.vm.Host, v.vm.Cluster = x.Name(v.host), x.Cluster(v.host)
 	v.vm.VCenterVM = v.vm.VCenterVM || vcenter != "" && slices.Contains(v.vm.IPs, vcenter)
 	for i, key := range v.groups {

@@ -57,7 +57,7 @@ var (
 		"capability.deviceRebindWithoutRebootSupported",
 		"config.fileSystemVolume.mountInfo", "complianceCheckState.state", "config.deploymentInfo.bootedFromStatelessCache",
 	}
-	vmDetailPaths = []string{"config.extraConfig", "guest.net"}
+	vmDetailPaths = []string{"config.extraConfig", "guest.net", "environmentBrowser"}
 )
 
 func overview(view place.Ref) types.PropertyFilterSpec {

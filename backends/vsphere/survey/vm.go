@@ -15,12 +15,15 @@ import (
 // vmRow is a VM on its way: names are filled in when everything has been read.
 type vmRow struct {
 	ref, host, parent place.Ref
+	vApp              place.Ref
 	vm                backends.VM
-	groups            []string // key of the distributed port group of each adapter, "" for other networks
+	browser           place.Ref // EnvironmentBrowser of its cluster; details only
+	groups            []string  // key of the distributed port group of each adapter, "" for other networks
 }
 
 func vmOf(o wire.Object) *vmRow {
-	r := &vmRow{ref: o.Ref, host: wire.Value[place.Ref](o, "runtime.host"), parent: wire.Value[place.Ref](o, "parent")}
+	r := &vmRow{ref: o.Ref, host: wire.Value[place.Ref](o, "runtime.host"), parent: wire.Value[place.Ref](o, "parent"),
+		vApp: wire.Value[place.Ref](o, "parentVApp")}
 	ft := text(o, "runtime.faultToleranceState")
 	r.vm = backends.VM{
 		Power: text(o, "runtime.powerState"), State: text(o, "runtime.connectionState"), Template: flag(o, "config.template"),
@@ -150,6 +153,14 @@ func adapterType(d types.BaseVirtualDevice) string {
 
 // AssignedOf reads a device that a VM has whole, or its share of one.
 func AssignedOf(p *types.VirtualPCIPassthrough) backends.AssignedDevice {
+	d := assigned(p)
+	if s, is := p.SlotInfo.(*types.VirtualDevicePciBusSlotInfo); is {
+		d.Slot = int(s.PciSlotNumber)
+	}
+	return d
+}
+
+func assigned(p *types.VirtualPCIPassthrough) backends.AssignedDevice {
 	switch b := p.Backing.(type) {
 	case *types.VirtualPCIPassthroughDeviceBackingInfo:
 		return backends.AssignedDevice{PCI: b.Id, Backing: backends.FixedBacking, Vendor: hex(b.VendorId), Device: PaddedHex(b.DeviceId)}

@@ -12,11 +12,11 @@ import (
 )
 
 // cardNode fills in what a node has by a NIC that is passed through whole: no adapter of vCenter leads to it.
-func cardNode(v *backends.VM, g *backends.Guest, n *perftest.Node) {
+func cardNode(v *backends.VM, g *backends.Guest, name string, n *perftest.Node) {
 	if n.Device != "" || g == nil || len(v.Passthrough) == 0 {
 		return
 	}
-	d := g.Card(v)
+	d := g.CardAt(v, name)
 	if d == nil {
 		return
 	}
@@ -71,9 +71,9 @@ func hostWays(inv *backends.Inventory, v *backends.VM, portgroup string) []backe
 	if h == nil {
 		return nil
 	}
-	card := ""
+	card, _ := backends.OfHCA(portgroup)
 	for _, c := range h.Cards() {
-		if slices.Contains(v.Passthrough, c.Address) {
+		if card == "" && slices.Contains(v.Passthrough, c.Address) {
 			card = c.Address
 		}
 	}

@@ -46,6 +46,15 @@ func checkAsks(a *answers.Answers) []system.Question {
 	return append(out, system.Resync)
 }
 
+// AskRest asks hosts what the full check of the answers' mode leaves out: what somebody needs who builds a copy of the site.
+func (s *Session) AskRest(ctx context.Context, a *answers.Answers, inv *backends.Inventory) {
+	what := []system.Question{system.VIBs, system.NextVIBs, system.Acceptance, system.Exceptions, system.VFs, system.BootDevice}
+	if len(a.SRIOV.Components) > 0 {
+		what = append(what, system.Offers)
+	}
+	s.ask(ctx, a, inv, what)
+}
+
 // Reachable are the selected hosts that vCenter is connected to.
 func Reachable(a *answers.Answers, inv *backends.Inventory) []*backends.Host {
 	var out []*backends.Host

@@ -41,9 +41,12 @@ func Nodes(a *answers.Answers, inv *backends.Inventory) []perftest.Node {
 			}
 		}
 		g := inv.Guest(vm.Name)
-		cardNode(vm, g, &n)
+		cardNode(vm, g, networks[0].PortGroup, &n)
 		if g != nil {
-			n.Version = g.Perftest
+			n.Version = g.Tests()
+			if g.OwnTests != "" {
+				n.Dir = backends.PerftestPrefix(backends.BuildSamePerftest) + "/bin"
+			}
 		}
 		if g.HasImage(a.Container.Image) {
 			n.Engine, n.Image = g.Engine.Name, a.Container.Image
@@ -106,7 +109,7 @@ func device(g *backends.Guest, mac string, n *perftest.Node) {
 	if d == nil || d.State != "PORT_ACTIVE" {
 		return
 	}
-	n.Device, n.MTU = d.Name, d.ActiveMTU
+	n.Device, n.MTU, n.Bind = d.Name, d.ActiveMTU, d.Bind
 	n.GID = -1
 	for _, gid := range d.GIDs {
 		if strings.Contains(gid.Type, "v2") && gid.IPv4 == n.IP {

@@ -35,6 +35,7 @@ type Session struct {
 	Guests *guest.Guests // nil until guests are reached
 	Shells *esxi.Hosts
 
+	Wide   bool                                           // surveys read hosts and VMs in detail that the answers do not name, too
 	Screen atomic.Bool                                    // a screen has the terminal: nothing else may ask there
 	trust  func(ctx context.Context, k live.HostKey) bool // asks there about a host key; nil: nobody
 	pauses pauses

@@ -134,8 +134,10 @@ func (s *Session) archives() []string {
 	if f, is := s.answers.GPUDirect.DriverFile(); is {
 		files = append(files, f.Path)
 	}
-	if f := s.answers.GPUDirect.Perftest; f != "" {
-		files = append(files, f)
+	for _, f := range []string{s.answers.GPUDirect.Perftest, s.answers.Measure.Source()} {
+		if strings.HasPrefix(f, "/") {
+			files = append(files, f)
+		}
 	}
 	return files
 }
@@ -193,6 +195,9 @@ func (s *Session) survey(ctx context.Context, a *answers.Answers, what []system.
 	s.Use(a)
 	scope := Scope(a)
 	scope.Fresh = true
+	if s.Wide {
+		scope.Hosts, scope.VMs = nil, nil
+	}
 	inv, err := s.VC.Inventory(ctx, scope)
 	if err != nil {
 		return nil, err

@@ -141,10 +141,18 @@ func (s *site) alike(a, b map[string]string) bool { return cmp.Equal(s.leaving(a
 
 // TestFaultsOneByOne tries kinds of harm once each (make torture: all of them), on methods and commands that differ from one kind to the next.
 func TestFaultsOneByOne(t *testing.T) {
-	t.Parallel()
-	s := serve(t, modes[0].small())
+	for _, m := range rails {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			m.oneByOne(t)
+		})
+	}
+}
+
+func (m mode) oneByOne(t *testing.T) {
+	s := serve(t, m.small())
 	all, c := s.subjects()
-	rows := newTable(t, "faults-sample", "subject\tphase\tharm\tcalls\tverdict")
+	rows := newTable(t, "faults-sample-"+m.name, "subject\tphase\tharm\tcalls\tverdict")
 	var calls, tasks, commands []subject
 	for _, sub := range all {
 		switch {

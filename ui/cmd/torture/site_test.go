@@ -2,6 +2,7 @@ package torture
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,6 +25,7 @@ import (
 // A mode is a row of the matrices: what is set up, and on which lab.
 type mode struct {
 	name     string
+	of       string // the mode, where the name is another
 	scenario string
 	hosts    int
 	reboot   time.Duration
@@ -36,7 +38,12 @@ var modes = []mode{
 	{name: "pvrdma", scenario: "healthy", hosts: 2},
 	{name: "sriov", scenario: "bare", hosts: 2, reboot: 200 * time.Millisecond, stays: regexp.MustCompile(`\.VIBs\.(mft|nmst)\.`)},
 	{name: "gpudirect", scenario: "gpudirect", hosts: 2, reboot: 200 * time.Millisecond},
+	{name: "pvrdma-rails", of: "pvrdma", scenario: "rails", hosts: 2},
+	{name: "sriov-rails", of: "sriov", scenario: "rails", hosts: 2, reboot: 200 * time.Millisecond},
 }
+
+// rails are the modes with one rail and with two that run with all tests.
+var rails = []mode{modes[0], modes[3]}
 
 // small is a mode on a lab of one host, for the tests that run every time.
 func (m mode) small() mode { m.hosts = 1; return m }
@@ -45,7 +52,7 @@ func (m mode) small() mode { m.hosts = 1; return m }
 var sample = struct {
 	modes []mode
 	every int // of so many kinds of harm one
-}{modes[:1], 20}
+}{rails, 20}
 
 // A site is a lab with a state directory and answers that measure nothing.
 type site struct {
@@ -74,7 +81,7 @@ func serve(t *testing.T, m mode) *site {
 		key, value, _ := strings.Cut(kv, "=")
 		s.env[key] = value
 	}
-	s.answers = s.rewrite(filepath.Join(l.Dir(), "answers-"+m.name+".yaml"), func(a *answers.Answers) {
+	s.answers = s.rewrite(filepath.Join(l.Dir(), "answers-"+cmp.Or(m.of, m.name)+".yaml"), func(a *answers.Answers) {
 		a.Run.Bystanders = answers.BystandersShutdown
 		a.Measure.Bandwidth, a.Measure.Latency = false, false
 		s.vms = a.VMs

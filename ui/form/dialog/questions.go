@@ -49,7 +49,8 @@ type questions struct {
 	o        Options
 	a        *answers.Answers
 	outcome  entry.Outcome
-	lookOnly bool // only a report is wanted
+	loads    []perftest.LoadPlan // what loading the fabric after the changes costs
+	lookOnly bool                // only a report is wanted
 
 	want  chan struct{} // a line is wanted; closed at the end
 	lines chan string   // closed when the input has ended
@@ -175,6 +176,7 @@ func (q *questions) preflight(ctx context.Context) (*plan.Plan, []checks.Finding
 		return nil, nil, err
 	}
 	p, err := f.Plan(q.a, inv)
+	q.loads = f.Loads(q.a, inv)
 	var refused *plan.Refused
 	if errors.As(err, &refused) {
 		var b strings.Builder
@@ -201,6 +203,9 @@ func (q *questions) consent(p *plan.Plan) (bool, error) {
 	}
 	q.outcome.Answers = q.a
 	q.say("answers saved: %s", backends.Clean(q.outcome.Path))
+	for _, l := range q.loads {
+		q.say("afterwards the fabric is loaded: %s", plain.LoadLine(l))
+	}
 	if p.Empty() {
 		return q.yesOr("There is nothing to change. Measuring loads the fabric. Measure now", "no")
 	}

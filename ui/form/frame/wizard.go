@@ -30,6 +30,7 @@ type Wizard struct {
 	Overview *backends.Inventory
 	Findings []checks.Finding
 	Plan     *plan.Plan
+	Loads    []perftest.LoadPlan // what loading the fabric after the changes costs
 	Result   engine.Result
 	RunErr   error
 	Measured []perftest.Measurement

@@ -266,6 +266,12 @@ func OpenLog(root, run string) (*os.File, error) {
 	return openFile(root, run, "log.jsonl", os.O_WRONLY|os.O_CREATE|os.O_APPEND)
 }
 
+// ReadLog opens the log of a run for reading: its events and, of a run at level debug, every call, one JSON document a line.
+// A run whose log is not there yet is an error that is os.ErrNotExist; no such run is one of kind usage.
+func ReadLog(root, run string) (*os.File, error) {
+	return openFile(root, run, "log.jsonl", os.O_RDONLY)
+}
+
 // privateDir makes root and a directory in it, 0700, and refuses what somebody else could write to.
 func privateDir(root, sub string) error {
 	if err := os.MkdirAll(root, 0o700); err != nil {

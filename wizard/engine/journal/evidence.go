@@ -25,7 +25,7 @@ func (s *State) complete(root, run string) error {
 
 // lost returns the nodes that the run's log calls done and of which the journal has no record and no salvage told.
 func (s *State) lost(root, run string) ([]string, error) {
-	f, err := openFile(root, run, "log.jsonl", os.O_RDONLY)
+	f, err := ReadLog(root, run)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}

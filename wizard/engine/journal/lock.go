@@ -160,8 +160,8 @@ func holder(path string) (Holder, bool) {
 	return h, err == nil && json.Unmarshal(b, &h) == nil
 }
 
-// running tells whether a live process holds the lock of the vCenter for this run.
-func running(root, vcenter, run string) bool {
+// Running tells whether a live process of this machine holds the lock of the vCenter (by its instance UUID) for a run.
+func Running(root, vcenter, run string) bool {
 	path := lockPath(root, vcenter, run)
 	h, known := holder(path)
 	if !known || h.Run != run {

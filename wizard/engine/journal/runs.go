@@ -42,14 +42,15 @@ func Runs(root string) ([]Summary, error) {
 		if _, is := madeOf(e.Name()); !is || !e.IsDir() {
 			continue
 		}
-		out = append(out, summarize(root, e.Name()))
+		out = append(out, Summarize(root, e.Name()))
 	}
 	// By id, not by the clock of the header: see NextRun.
 	slices.SortFunc(out, func(a, b Summary) int { return strings.Compare(a.Run, b.Run) })
 	return out, nil
 }
 
-func summarize(root, run string) Summary {
+// Summarize reads what a run is about and how it stands. What cannot be read is told by its Status and Err.
+func Summarize(root, run string) Summary {
 	s, err := Read(root, run)
 	sum := Summary{Run: run}
 	// Where the header is missing the id still tells the time.
@@ -66,7 +67,7 @@ func summarize(root, run string) Summary {
 	sum.Made, sum.Mode, sum.URL, sum.VCenter = s.Header.Made, s.Header.Mode, s.Header.URL, s.Header.VCenter
 	sum.Phase, sum.Changed, sum.Attempts, sum.Ended = s.Phase(), s.Changed(), s.Attempts(), last.Time
 	switch r := s.Result(); {
-	case running(root, s.Header.VCenter, run):
+	case Running(root, s.Header.VCenter, run):
 		sum.Status, sum.Ended = "running", time.Time{}
 	case r == nil:
 		sum.Status = "interrupted"

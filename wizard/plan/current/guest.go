@@ -37,7 +37,7 @@ func RDMAMAC(v *backends.VM, g *backends.Guest, portgroup string) string {
 	if len(v.Passthrough) == 0 || g == nil {
 		return ""
 	}
-	if d := g.Card(v); d != nil {
+	if d := g.CardAt(v, portgroup); d != nil {
 		return d.MAC
 	}
 	return ""

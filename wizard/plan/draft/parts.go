@@ -36,9 +36,9 @@ type VM struct {
 	Wish answers.VM // as the answers have it
 	*backends.VM
 	Nets  []answers.Adapter
-	Guest *backends.Guest     // nil: nobody asked it
-	GPUs  []*backends.GPU     // that it shall have whole
-	Card  *backends.PCIDevice // the RDMA card that it shall have whole, nil where it gets a VF
+	Guest *backends.Guest      // nil: nobody asked it
+	GPUs  []*backends.GPU      // that it shall have whole
+	Cards []backends.PCIDevice // the RDMA cards that it shall have whole, in the order of its rails; none where it gets VFs
 }
 
 // On reports whether the VM runs.

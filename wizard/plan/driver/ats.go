@@ -28,19 +28,27 @@ func ATS(b *draft.Draft, h *draft.Host) {
 		}
 		return
 	}
-	i := slices.IndexFunc(b.VMs, func(v *draft.VM) bool { return v.Host == h.Name && v.Card != nil })
-	if i < 0 {
-		return
+	d := &driverPart{Draft: b, h: h, ref: backends.HostRef(h.Name), sys: h.System}
+	var r *backends.FirmwareRules
+	var cards []string
+	for _, v := range b.VMs {
+		for _, card := range v.Cards {
+			if v.Host != h.Name {
+				continue
+			}
+			d.fam = nic.OfCard(card.Vendor)
+			switch r = nic.FirmwareOf(d.fam); {
+			case r == nil:
+				b.Refuse(d.ref, "HOST-PNIC-DRIVER-006", "set gpudirect.ats to false", "no firmware tool is known for its RDMA card at %s", card.Address)
+				return
+			case card.Active:
+				b.Each(h.Name, "%s of its RDMA card was not read: the card is passed through already; in the guest: "+r.Query+" (a change takes a reboot of the host)", r.ATS, "DEVICE", r.ATS)
+			case !slices.ContainsFunc(cards, func(at string) bool { return nic.CardAddress(at) == nic.CardAddress(card.Address) }):
+				cards = append(cards, card.Address)
+			}
+		}
 	}
-	card := b.VMs[i].Card
-	d := &driverPart{Draft: b, h: h, ref: backends.HostRef(h.Name), sys: h.System, fam: nic.OfCard(card.Vendor)}
-	r := nic.FirmwareOf(d.fam)
-	switch {
-	case r == nil:
-		b.Refuse(d.ref, "HOST-PNIC-DRIVER-006", "set gpudirect.ats to false", "no firmware tool is known for its RDMA card at %s", card.Address)
-		return
-	case card.Active:
-		b.Each(h.Name, "%s of its RDMA card was not read: the card is passed through already; in the guest: "+r.Query+" (a change takes a reboot of the host)", r.ATS, "DEVICE", r.ATS)
+	if len(cards) == 0 {
 		return
 	}
 	why := "nobody asked"
@@ -52,11 +60,11 @@ func ATS(b *draft.Draft, h *draft.Host) {
 			"its firmware tools could not be read through esxcli: %s", why)
 		return
 	}
-	d.cardATS(card.Address, r)
+	d.cardATS(cards, r)
 }
 
 // cardATS sets the key between a reboot that brings the tools, where they are missing, and the one that gives the card away.
-func (d *driverPart) cardATS(pci string, r *backends.FirmwareRules) {
+func (d *driverPart) cardATS(cards []string, r *backends.FirmwareRules) {
 	install, ok := d.components(true)
 	if !ok {
 		return
@@ -71,12 +79,16 @@ func (d *driverPart) cardATS(pci string, r *backends.FirmwareRules) {
 	for _, c := range install {
 		d.component(c, d.first)
 	}
-	fw, ok := d.setFirmware(pci, map[string]string{r.ATS: "1"}, r.ATS+"=1 lets the card ask the IOMMU itself (NVIDIA: for GPUDirect RDMA in VMs); read when it is due",
-		"the card is its VM's then; "+fmt.Sprintf(r.Undo, pci, r.ATS+"=0")+" and a reboot of the host undo it")
-	if !ok {
-		return
+	var set []string
+	for _, pci := range cards {
+		fw, ok := d.setFirmware(pci, map[string]string{r.ATS: "1"}, r.ATS+"=1 lets the card ask the IOMMU itself (NVIDIA: for GPUDirect RDMA in VMs); read when it is due",
+			"the card is its VM's then; "+fmt.Sprintf(r.Undo, pci, r.ATS+"=0")+" and a reboot of the host undo it")
+		if !ok {
+			return
+		}
+		set = append(set, fw)
 	}
 	d.last = d.reboot(round, "ATS of the RDMA card takes effect at the next boot")
-	d.Brackets[d.last].After = draft.IDs(d.first, fw)
+	d.Brackets[d.last].After = draft.IDs(append([]string{d.first}, set...)...)
 	d.h.Ready = append(d.h.Ready, draft.IDs(d.first, d.last)...)
 }

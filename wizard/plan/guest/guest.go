@@ -99,6 +99,7 @@ func Plan(d *draft.Draft, v *draft.VM) {
 		g.portQoS(n)
 	}
 	g.environment()
+	g.samePerftest()
 	g.image()
 }
 
@@ -185,8 +186,12 @@ func (g *guestPart) packages(d assets.Distro, known bool) {
 		g.Note("%s has %s, which brings its own libraries and tools: no packages are installed", g.v.Name, g.v.Guest.MOFED)
 		return
 	case g.asked:
-		from = current.Members(g.v.Guest, backends.KindPackages, d.Packages)
-		to = backends.ValueOf(backends.PackageSpec{Installed: slices.Sorted(slices.Values(d.Packages))})
+		names := d.Packages
+		if g.Answers.Measure.CrossRail == "all" && g.Answers.Several() && d.ARPing != "" {
+			names = append(slices.Clone(names), d.ARPing)
+		}
+		from = current.Members(g.v.Guest, backends.KindPackages, names)
+		to = backends.ValueOf(backends.PackageSpec{Installed: slices.Sorted(slices.Values(names))})
 	}
 	g.change(backends.KindPackages, setRDMA, from, to, "user space of RDMA and the tools that measure it", nil)
 }
@@ -293,7 +298,7 @@ func (g *guestPart) class(n answers.Adapter) {
 // portQoS sets PFC, trust of DSCP and ECN where the guest owns the port: a card that it was given whole. The port of a VF is the
 // host's, which its driver's parameters set; Linux gives a VF no DCB (mlx5 en_dcbnl.c, vport_group_manager).
 func (g *guestPart) portQoS(n answers.Adapter) {
-	if n.PortGroup != backends.WholeHCA || g.Answers.QoS.Lossless != answers.LosslessPFC {
+	if _, whole := backends.OfHCA(n.PortGroup); !whole || g.Answers.QoS.Lossless != answers.LosslessPFC {
 		return
 	}
 	if g.asked && g.v.Guest.NoQoSTool && len(g.Answers.Guest.OFED) == 0 {

@@ -114,9 +114,7 @@ func (g *guestPart) cudaPerftest(driver string) {
 			"perftest cannot be built with CUDA: cuda.h is not there")
 		return
 	}
-	if lacks := g.lacking("gcc", "make", "infiniband/verbs.h", "rdma/rdma_cma.h", "infiniband/umad.h", "pci/pci.h"); len(lacks) > 0 {
-		g.Object(g.ref, checkPerftest, "in the guest: "+g.installs("gcc", "make", "libibverbs-dev", "librdmacm-dev", "libibumad-dev", "libpci-dev", "rdma-core-devel", "pciutils-devel"),
-			"perftest cannot be built in the guest, which has no %s", strings.Join(lacks, ", no "))
+	if !g.builds() {
 		return
 	}
 	g.change(backends.KindBuild, backends.BuildPerftest, current.Value(g.Inventory, g.set(backends.KindBuild, backends.BuildPerftest)), backends.ValueOf(file),
@@ -124,6 +122,58 @@ func (g *guestPart) cudaPerftest(driver string) {
 			g.afterStack(c)
 			c.After = append(c.After, draft.IDs(driver)...)
 		})
+}
+
+// builds refuses a guest that has not what perftest is built with.
+func (g *guestPart) builds() bool {
+	lacks := g.lacking("gcc", "make", "infiniband/verbs.h", "rdma/rdma_cma.h", "infiniband/umad.h", "pci/pci.h")
+	if len(lacks) > 0 {
+		g.Object(g.ref, checkPerftest, "in the guest: "+g.installs("gcc", "make", "libibverbs-dev", "librdmacm-dev", "libibumad-dev", "libpci-dev", "rdma-core-devel", "pciutils-devel"),
+			"perftest cannot be built in the guest, which has no %s", strings.Join(lacks, ", no "))
+	}
+	return len(lacks) == 0
+}
+
+// samePerftest plans one release of perftest for all guests, where the answers name its source and their own are not known to be
+// one: programs of different releases may refuse each other, or measure differently.
+func (g *guestPart) samePerftest() {
+	source := g.Answers.Measure.Source()
+	if source == "" || !g.Answers.Measure.Bandwidth && !g.Answers.Measure.Latency {
+		return
+	}
+	if version := g.oneRelease(); version != "" {
+		g.Note("All guests have perftest %s of their own: none is built from measure.perftest.", version)
+		return
+	}
+	from := g.until
+	if g.asked {
+		if strings.HasPrefix(source, "/") && !g.sees(source, checkPerftest) || !g.builds() {
+			return
+		}
+		from = current.Value(g.Inventory, g.set(backends.KindBuild, backends.BuildSamePerftest))
+	}
+	g.change(backends.KindBuild, backends.BuildSamePerftest, from, backends.ValueOf(source),
+		"all guests measure with one release, whose ends understand each other: built into "+backends.PerftestPrefix(backends.BuildSamePerftest)+", beside the distribution's", func(c *plan.Change) {
+			g.afterStack(c)
+			c.After = append(c.After, g.id(backends.KindBuild, backends.BuildPerftest))
+		})
+}
+
+// oneRelease is the protocol version of perftest that all guests have by themselves; "" where they differ, where one is not known yet,
+// and where this program has begun to build one.
+func (g *guestPart) oneRelease() string {
+	version := ""
+	for _, v := range g.VMs {
+		f := v.Guest
+		if !v.Wish.Guest.Managed() {
+			continue
+		}
+		if f == nil || f.Error != "" || f.Perftest == "" || version != "" && f.Perftest != version || !f.Built[backends.BuildSamePerftest].IsAbsent() {
+			return ""
+		}
+		version = f.Perftest
+	}
+	return version
 }
 
 // unfinished tells whether a build of this program was cut short.

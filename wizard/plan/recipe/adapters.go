@@ -21,6 +21,7 @@ func (b *builder) adapters(v *draft.VM) []plan.Change {
 	if t := v.Adapters[0].Type; t != "vmxnet3" {
 		b.Each(v.Name, "the first adapter is %s; the VMware guides use vmxnet3", t)
 	}
+	b.guestOS(v)
 	wanted := map[string]bool{}
 	var out []plan.Change
 	for _, n := range v.Nets {
@@ -41,6 +42,19 @@ func (b *builder) adapters(v *draft.VM) []plan.Change {
 	}
 	b.others(v, wanted)
 	return out
+}
+
+// guestOS warns where vCenter does not support the adapter for the VM's guest OS. It is no reason to refuse: the list is about
+// support, and adapters work in guests that it leaves out, such as "Other Linux".
+func (b *builder) guestOS(v *draft.VM) {
+	const check = "VM-NIC-GUESTOS-032"
+	kind := b.Answers.AdapterType()
+	supported, known := v.SupportsAdapter(kind)
+	there := slices.ContainsFunc(v.Adapters, func(a backends.Adapter) bool { return a.Type == kind })
+	if known && !supported && !there && !slices.Contains(b.Options.Skip, check) {
+		b.Each(v.Name, "guest OS %s on vmx-%d: vCenter does not list %s adapters for it; they usually work all the same (--skip %s hides this warning)",
+			v.GuestID, v.Hardware, kind, check)
+	}
 }
 
 func (b *builder) adapterWhy(v *draft.VM, n answers.Adapter) string {

@@ -119,8 +119,8 @@ func (b *builder) ranked(h *draft.Host, on []*draft.VM) []*backends.GPU {
 // cardOf is the PCI address of the card through which a VM does RDMA, "" where none was chosen.
 func (b *builder) cardOf(h *draft.Host, v *draft.VM) string {
 	switch {
-	case v.Card != nil:
-		return v.Card.Address
+	case len(v.Cards) > 0:
+		return v.Cards[0].Address
 	case h.Chosen != nil:
 		return h.Chosen.PCI
 	}
@@ -159,7 +159,7 @@ func (b *builder) gpusNamed(h *draft.Host, v *draft.VM) {
 
 // devices plans the passed-through devices of a VM, its VMX keys, and what must not be on with them.
 func (b *builder) devices(v *draft.VM) []plan.Change {
-	if len(v.GPUs) == 0 && v.Card == nil && !b.peers() || !b.takesDevices(v) {
+	if len(v.GPUs) == 0 && len(v.Cards) == 0 && !b.peers() || !b.takesDevices(v) {
 		return nil
 	}
 	ref := backends.VMRef(v.Name)
@@ -167,7 +167,7 @@ func (b *builder) devices(v *draft.VM) []plan.Change {
 	nested := backends.Setting{Target: ref, Kind: backends.KindNested}
 	out = append(out, plan.Change{Setting: nested, From: current.Value(b.Inventory, nested), To: backends.ValueOf(false), Why: "nested virtualization cannot be on beside peer-to-peer (KB 437651)"})
 	out = append(out, b.keys(v)...)
-	if c := v.Card; c != nil {
+	for _, c := range v.Cards {
 		out = append(out, b.device(v, c.Address, c.Vendor, c.Device, "the RDMA card ("+cmp.Or(c.Name, c.Device)+"), whole"))
 	}
 	for _, g := range v.GPUs {
@@ -208,14 +208,12 @@ func (b *builder) takesDevices(v *draft.VM) bool {
 	}
 	n := len(v.GPUs)
 	for _, d := range v.Devices {
-		if !slices.ContainsFunc(v.GPUs, func(g *backends.GPU) bool { return g.PCI == d.PCI }) && (v.Card == nil || d.PCI != v.Card.Address) {
+		if !slices.ContainsFunc(v.GPUs, func(g *backends.GPU) bool { return g.PCI == d.PCI }) && !slices.ContainsFunc(v.Cards, d.Is) {
 			n++
 		}
 	}
-	switch {
-	case v.Card != nil:
-		n++
-	case b.Virtual():
+	n += len(v.Cards)
+	if b.Virtual() {
 		n += len(v.Nets)
 	}
 	if limit := sizing.PassthroughLimit(v.Hardware, !newer("8.0.1", b.Part(v.Host).Version)); n > limit {
@@ -241,6 +239,10 @@ func (b *builder) dynamic(v *draft.VM) {
 			return
 		}
 		makes[g.Device] = g.PCI
+	}
+	if len(v.Cards) > 1 {
+		b.Refuse(ref, "", "set gpudirect.backing to fixed", "has cards on %d rails: as dynamic devices any of them may be on any rail", len(v.Cards))
+		return
 	}
 	b.Each(v.Name, "dynamic devices: at power-on ESXi may assign another GPU or card of the same model, even one that is not close to the other")
 }

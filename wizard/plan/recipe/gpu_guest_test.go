@@ -302,3 +302,54 @@ func TestNouveauIsKeptFromTheGPU(t *testing.T) {
 		})
 	}
 }
+
+// One perftest is built in all guests where their own are not known to be one, and all the same is kept once it is begun.
+func TestSamePerftest(t *testing.T) {
+	const source = "/mnt/share/perftest-24.10.tar.gz"
+	for name, c := range map[string]struct {
+		source   string
+		versions [2]string
+		edit     func(inv *backends.Inventory)
+		want     int // guests in which it is built
+		said     string
+	}{
+		"each has its own":          {answers.OwnPerftest, [2]string{"5.60", "6.06"}, nil, 0, ""},
+		"they differ":               {source, [2]string{"5.60", "6.06"}, nil, 2, ""},
+		"they are the same":         {source, [2]string{"6.06", "6.06"}, nil, 0, "All guests have perftest 6.06"},
+		"one has none yet":          {source, [2]string{"6.06", ""}, nil, 2, ""},
+		"a URL, whatever is there":  {"https://mirror/perftest.tgz", [2]string{"5.60", "6.06"}, func(inv *backends.Inventory) { inv.Guests[0].Archives = nil }, 2, ""},
+		"the file is not there":     {source, [2]string{"5.60", "6.06"}, func(inv *backends.Inventory) { inv.Guests[0].Archives[source] = false }, 0, source + " is not in the guest"},
+		"a guest has no compiler":   {source, [2]string{"5.60", "6.06"}, func(inv *backends.Inventory) { inv.Guests[1].BuildTools = []string{"make"} }, 0, "which has no gcc"},
+		"one of two is built":       {source, [2]string{"6.06", "6.06"}, func(inv *backends.Inventory) { inv.Guests[0].Built["perftest-same"] = backends.ValueOf(source) }, 1, ""},
+		"nothing is to be measured": {source, [2]string{"5.60", "6.06"}, nil, 0, ""},
+	} {
+		inv := newInventory(2)
+		a := newAnswers(inv)
+		a.Measure.Perftest = c.source
+		if name == "nothing is to be measured" {
+			a.Measure.Bandwidth, a.Measure.Latency = false, false
+		}
+		for i := range inv.Guests {
+			g := &inv.Guests[i]
+			g.Perftest, g.Built, g.Archives = c.versions[i], map[string]backends.Value{}, map[string]bool{source: true}
+			g.BuildTools = []string{"gcc", "make", "infiniband/verbs.h", "rdma/rdma_cma.h", "infiniband/umad.h", "pci/pci.h"}
+		}
+		if c.edit != nil {
+			c.edit(inv)
+		}
+		p, err := recipe.Build(a, inv, plan.Options{})
+		if err != nil {
+			p = &plan.Plan{Notes: []string{err.Error()}}
+		}
+		said := strings.Join(p.Notes, "\n")
+		got := 0
+		for _, vm := range []string{"vm-01", "vm-02"} {
+			if ch := p.Change(guestID(vm, backends.KindBuild, backends.BuildSamePerftest)); ch != nil {
+				got++
+			}
+		}
+		if got != c.want || !strings.Contains(said, c.said) {
+			t.Errorf("%s: built in %d guests, want %d; %s", name, got, c.want, said)
+		}
+	}
+}

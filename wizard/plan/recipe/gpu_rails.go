@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
 )
 
@@ -13,7 +14,9 @@ import (
 // adapters.
 func (b *builder) cardsOf(h *draft.Host, v *draft.VM) (pci, rails []string) {
 	for _, n := range v.Nets {
-		if p := b.Port(h, n); p != nil {
+		if at, whole := backends.OfHCA(n.PortGroup); whole {
+			pci, rails = append(pci, at), append(rails, n.Rail)
+		} else if p := b.Port(h, n); p != nil {
 			pci, rails = append(pci, p.PCI), append(rails, n.Rail)
 		}
 	}
@@ -98,5 +101,74 @@ func (b *builder) reachRails(v *draft.VM) {
 	}
 	if len(far) > 0 {
 		b.Each(v.Name, "no card of its rails is close enough for peer-to-peer to these GPUs; their data goes through host memory: %s", strings.Join(far, ", "))
+	}
+}
+
+// cardsOfRails finds the cards of the VMs of a host with several rails: each rail's goes to the one VM that has an adapter on it.
+func (b *builder) cardsOfRails(h *draft.Host) {
+	owner := map[int]*draft.VM{} // by rail
+	for _, v := range b.VMs {
+		if v.Host != h.Name {
+			continue
+		}
+		for _, n := range slices.Clone(v.Nets) {
+			i := b.RailOf(n)
+			if o := owner[i]; o != nil {
+				b.Refuse(backends.HostRef(h.Name), "HOST-PT-FREE-014",
+					"write adapters under vms, with rails of its own for each VM, or set gpudirect.nic to sriov, so that each gets a VF",
+					"%s and %s are both to have the card of %s at %s, but a whole card can be given to one VM only", o.Name, v.Name, n.Rail, b.Rails[i].Card())
+				continue
+			}
+			c, found := b.rail(i).wholeCard(h, v)
+			if found {
+				owner[i] = v
+				v.Cards = append(v.Cards, c)
+			}
+		}
+	}
+	if len(owner) == 0 {
+		b.Each(h.Name, "the answers list no VM on it: nothing is passed through")
+	}
+}
+
+// wholeCard finds the card of the rail on a host for a VM: the VM's already, free and passed through, or a pNIC that the host can
+// spare. A host without it leaves an optional rail out.
+func (r *rail) wholeCard(h *draft.Host, v *draft.VM) (c backends.PCIDevice, found bool) {
+	pci, ref := r.want.Card(), backends.HostRef(h.Name)
+	cards := h.Cards()
+	i := slices.IndexFunc(cards, func(d backends.PCIDevice) bool { return strings.EqualFold(d.Address, pci) })
+	pnic := slices.ContainsFunc(h.NICs, func(n backends.NIC) bool { return strings.EqualFold(n.PCI, pci) })
+	switch o := r.owner(h, pci); {
+	case r.leadsToNVSwitch(h, pci):
+		return c, false
+	case r.has(v, pci) && i >= 0:
+		return cards[i], true
+	case o != nil:
+		r.Refuse(ref, "HOST-PT-FREE-014", takeFrom(o)+", or name another card by the nic.device of "+r.want.Name,
+			"the card of %s at %s belongs to %s", r.want.Name, pci, ownerName(o))
+		return c, false
+	case i >= 0 && !pnic && cards[i].Enabled:
+		return cards[i], true
+	}
+	n := r.port(h)
+	switch {
+	case n == nil:
+		if r.mayLack(h, r.want) {
+			r.withoutCard(v)
+		}
+		return c, false
+	case i < 0:
+		r.Refuse(ref, "HOST-PT-ACTIVE-013", "choose a port of a ConnectX card", "%s at %s (%s) is not in the host's list of PCI devices", n.Device, n.PCI, r.want.Name)
+		return c, false
+	}
+	h.Takes(r.index, len(r.Rails), n)
+	return cards[i], true
+}
+
+// withoutCard takes the adapter away whose optional rail the host of a VM leaves out.
+func (r *rail) withoutCard(v *draft.VM) {
+	v.Nets = slices.DeleteFunc(v.Nets, func(n answers.Adapter) bool { return r.RailOf(n) == r.index })
+	if len(v.Nets) == 0 {
+		r.Refuse(backends.VMRef(v.Name), "", "move it to a host that has the rail, or remove it from vms", "its host has none of its rails")
 	}
 }

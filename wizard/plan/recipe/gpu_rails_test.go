@@ -113,3 +113,47 @@ func TestCardsOfRailsThatAreNotListed(t *testing.T) {
 		t.Error(notes)
 	}
 }
+
+// Whole cards go to VMs by rail, GPUs to the VM whose cards are nearest, and a card that two VMs are to have is refused by name.
+func TestWholeCardsOfRails(t *testing.T) {
+	inv := fourCards(2)
+	for i := range inv.VMs {
+		inv.VMs[i].Host = "esx-01"
+	}
+	a := onFourRails(inv)
+	a.GPUDirect.NIC = "passthrough"
+	for i := range a.Rails {
+		a.Rails[i].NIC = answers.NIC{Device: inv.Hosts[0].NIC(fmt.Sprintf("vmnic%d", i+2)).PCI}
+	}
+	a.NIC = a.Rails[0].NIC
+	r := refusals(t, a, inv, plan.Options{})
+	if len(r) != 4 || r[0].Check != "HOST-PT-FREE-014" || r[0].Target.Name != "esx-01" ||
+		!strings.Contains(r[0].Why, "vm-01 and vm-02 are both to have the card of rail-1 at 0000:58:00.0") {
+		t.Errorf("%+v", r)
+	}
+	on := func(v int, rails ...string) {
+		nets := a.Networks(a.VMs[v])
+		a.VMs[v].IP, a.VMs[v].Adapters = answers.Address{}, slices.DeleteFunc(nets, func(n answers.Adapter) bool { return !slices.Contains(rails, n.Rail) })
+	}
+	on(0, "rail-1", "rail-3")
+	on(1, "rail-4")
+	p := mustBuild(t, a, inv, plan.Options{})
+	if got := gpusOf(p); !slices.Equal(got, []string{"vm-01 0000:58:00.0", "vm-01 0000:59:00.0", "vm-01 0000:5b:00.0", "vm-01 0000:78:00.0",
+		"vm-02 0000:79:00.0", "vm-02 0000:7a:00.0", "vm-02 0000:7b:00.0"}) {
+		t.Errorf("%q", got)
+	}
+	if notes := strings.Join(p.Notes, "\n"); !strings.Contains(notes, "vm-02: pairs by PCI path: GPU 0000:79:00.0 with rail-4 at 0000:7a:00.0 (one PCIe switch)") {
+		t.Error(notes)
+	}
+	for _, want := range []string{"guest/vm-01/address/hca 0000:58:00.0", "guest/vm-01/address/hca 0000:78:00.0", "guest/vm-02/port/hca 0000:7a:00.0"} {
+		if !slices.ContainsFunc(p.Changes, func(c plan.Change) bool { return c.ID() == want }) {
+			t.Errorf("there is no %s", want)
+		}
+	}
+	inv.VM("vm-02").Devices = []backends.AssignedDevice{{PCI: "0000:58:00.0", Backing: backends.FixedBacking}}
+	a.VMs = a.VMs[:1]
+	r = refusals(t, a, inv, plan.Options{})
+	if len(r) != 1 || !strings.Contains(r[0].Why, "the card of rail-1 at 0000:58:00.0 belongs to vm-02") {
+		t.Errorf("%+v", r)
+	}
+}

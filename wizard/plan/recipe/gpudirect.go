@@ -30,9 +30,13 @@ func (b *builder) gpudirect() {
 	}
 }
 
-// cards finds the RDMA card that the VM of each host shall have whole.
+// cards finds the RDMA cards that the VMs of each host shall have whole.
 func (b *builder) cards() {
 	for _, h := range b.Hosts {
+		if b.Answers.Several() {
+			b.cardsOfRails(h)
+			continue
+		}
 		var on []*draft.VM
 		for _, v := range b.VMs {
 			if v.Host == h.Name {
@@ -49,7 +53,9 @@ func (b *builder) cards() {
 			continue
 		}
 		if len(on) == 1 {
-			on[0].Card = b.chooseCard(h, on[0])
+			if c := b.chooseCard(h, on[0]); c != nil {
+				on[0].Cards = []backends.PCIDevice{*c}
+			}
 		} else {
 			b.Each(h.Name, "the answers list no VM on it: nothing is passed through")
 		}
@@ -65,9 +71,7 @@ func (b *builder) chooseCard(h *draft.Host, v *draft.VM) *backends.PCIDevice {
 			return &cards[i]
 		}
 	}
-	if h.LeadsToNVSwitch(b.Answers.NIC.Device) {
-		b.Refuse(backends.HostRef(h.Name), "HOST-PT-FREE-014", "name another card by nic.device",
-			"the ConnectX-7 function at %s may lead to the NVSwitches of the %s: only its VPD (SMDL=SW_MNG) would tell, which vSphere does not show", b.Answers.NIC.Device, h.Baseboard)
+	if b.leadsToNVSwitch(h, b.Answers.NIC.Device) {
 		return nil
 	}
 	quiet := newBuilder(b.Answers, b.Inventory, b.Options)
@@ -90,6 +94,16 @@ func (b *builder) chooseCard(h *draft.Host, v *draft.VM) *backends.PCIDevice {
 		return nil
 	}
 	return &cards[i]
+}
+
+// leadsToNVSwitch refuses a host whose function at an address may be no adapter.
+func (b *builder) leadsToNVSwitch(h *draft.Host, pci string) bool {
+	if !h.LeadsToNVSwitch(pci) {
+		return false
+	}
+	b.Refuse(backends.HostRef(h.Name), "HOST-PT-FREE-014", "name another card by nic.device",
+		"the ConnectX-7 function at %s may lead to the NVSwitches of the %s: only its VPD (SMDL=SW_MNG) would tell, which vSphere does not show", pci, h.Baseboard)
+	return true
 }
 
 // passedOn finds the one card that is passed through, is no pNIC and belongs to no VM.
@@ -180,7 +194,7 @@ func (b *builder) devicesOf(h *draft.Host) []device {
 		for _, g := range v.GPUs {
 			out = append(out, device{g.PCI, "GPU", g.Capable, g.Enabled, g.Active, g.Dependents})
 		}
-		if c := v.Card; c != nil {
+		for _, c := range v.Cards {
 			out = append(out, device{c.Address, "RDMA card", c.Capable, c.Enabled, c.Active, c.Dependents})
 		}
 	}

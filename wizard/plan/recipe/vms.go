@@ -49,11 +49,11 @@ func (b *builder) selectVMs() {
 // networks returns the RDMA interfaces that a VM shall have. A card that it has whole is on no port group.
 func (b *builder) networks(want answers.VM) []answers.Adapter {
 	nets := b.Answers.Networks(want)
-	if !b.Whole() {
+	if !b.Whole() || b.Answers.Several() {
 		return nets
 	}
 	if len(nets) > 1 {
-		b.Refuse(backends.VMRef(want.Name), "", "give it one address, or set gpudirect.nic to sriov", "has %d adapters in vms; its one RDMA card has one network", len(nets))
+		b.Refuse(backends.VMRef(want.Name), "", "give it one address, list its cards as rails, or set gpudirect.nic to sriov", "has %d adapters in vms; its one RDMA card has one network", len(nets))
 	}
 	nets = slices.Clone(nets)
 	for i := range nets {

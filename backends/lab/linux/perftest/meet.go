@@ -20,6 +20,8 @@ type side struct {
 	qpn   int
 	psn   int
 	peer  fabric.Peer // of a test with the memory of a GPU
+
+	version string // of the program
 }
 
 // row is one line of the result, as the client measured it.

@@ -1,12 +1,14 @@
 package perftest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
 	"net/netip"
+	"strconv"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/fabric"
@@ -37,16 +39,28 @@ type Tool struct {
 	Use     func() (release func()) // keeps the driver from being unloaded
 	CUDA    CUDA
 
-	built bool // with CUDA
+	built bool   // with CUDA
+	is    string // version of one that was built in the guest; "" of the distribution's
 }
 
-// Programs returns the programs by name, and those of a build with CUDA with cuda- before it.
+// What marks the programs that were built without CUDA: from the archive on the share, and from v4.4-0.11, as VMware's guide does.
+const (
+	ownPrefix = "own-"
+	OldPrefix = "old-"
+
+	sourceVersion, oldVersion = "6.24", "5.60"
+)
+
+// version is the protocol version that the program says, "6.06".
+func (t Tool) version() string { return cmp.Or(t.is, t.Version()) }
+
+// Programs returns the programs by name, those of a build with CUDA with cuda- before it, those of builds without with own- or old-.
 func (t Tool) Programs() map[string]sh.Program {
 	all := map[string]sh.Program{}
-	cuda := t
-	cuda.built = true
+	cuda, own, old := t, t, t
+	cuda.built, cuda.is, own.is, old.is = true, sourceVersion, sourceVersion, oldVersion
 	for _, name := range []string{"ib_send_bw", "ib_write_bw", "ib_read_bw", "ib_send_lat", "ib_write_lat", "ib_read_lat"} {
-		all[name], all[cudaPrefix+name] = t.run, cuda.run
+		all[name], all[cudaPrefix+name], all[ownPrefix+name], all[OldPrefix+name] = t.run, cuda.run, own.run, old.run
 	}
 	return all
 }
@@ -91,7 +105,7 @@ func (t Tool) test(ctx context.Context, p *sh.Proc, out io.Writer) int {
 	var alone bare
 	switch {
 	case errors.Is(err, errVersion):
-		fmt.Fprintf(out, "Version: %s\n", t.Version())
+		fmt.Fprintf(out, "Version: %s\n", t.version())
 		return 1
 	case errors.Is(err, errHelp):
 		fmt.Fprintf(out, "Usage:\n  %s            start a server and wait for connection\n  %s <host>     connect to server at <host>\n", p.Name(), p.Name())
@@ -163,7 +177,7 @@ func (t Tool) open(p *sh.Proc, o options) (side, string) {
 		mtu = min(mtu, o.mtu)
 	}
 	n := number(t.VM, p.PID)
-	return side{end: fabric.End{VM: t.VM, MAC: dev.MAC, MTU: dev.MTU, Up: dev.Up}, dev: dev, gid: dev.GIDs[at], gidAt: at, mtu: mtu,
+	return side{version: t.version(), end: fabric.End{VM: t.VM, MAC: dev.MAC, MTU: dev.MTU, Up: dev.Up}, dev: dev, gid: dev.GIDs[at], gidAt: at, mtu: mtu,
 		opt: o, qpn: 0x10 + n%0x200, psn: n & 0xffffff}, ""
 }
 
@@ -236,8 +250,25 @@ func (t Tool) serve(ctx context.Context, p *sh.Proc, out io.Writer, self side) i
 	}
 }
 
+// foreign tells whether a perftest of one version refuses one of another: from 5.70 on it wants 5.70 (perftest,
+// src/perftest_communication.c, check_version_compatibility).
+func foreign(own, peer string) bool {
+	const least = 5.70
+	a, errA := strconv.ParseFloat(own, 64)
+	b, errB := strconv.ParseFloat(peer, 64)
+	return errA == nil && errB == nil && a >= least && b < least
+}
+
 // agree prints the head of the report, or why the two do not fit.
 func (t Tool) agree(p *sh.Proc, out io.Writer, self, peer side) int {
+	if foreign(self.version, peer.version) {
+		fmt.Fprintf(p.Stderr, "Current implementation is not compatible with versions older than 5.70\n")
+		return 1
+	}
+	if foreign(peer.version, self.version) { // the other end leaves in the middle of the exchange
+		fmt.Fprintf(p.Stderr, " Unable to read from socket/rdma_cm\n Failed to exchange data between server and clients\n")
+		return 1
+	}
 	if self.gid.Addr.Is4In6() != peer.gid.Addr.Is4In6() {
 		fmt.Fprintf(p.Stderr, "\n Found Incompatibility issue with GID types.\n Please Try to use a different IP version.\n\n")
 		header(out, t, self.opt, self, min(self.mtu, peer.mtu))

@@ -124,7 +124,7 @@ func (s Source) make(_ context.Context, p *sh.Proc) int {
 	if p.Args[len(p.Args)-1] != "install" {
 		return 0
 	}
-	mark := ""
+	mark := ownPrefix
 	if cuda != "" {
 		mark = cudaPrefix
 	}

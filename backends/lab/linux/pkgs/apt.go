@@ -197,13 +197,24 @@ func (db *DB) aptInstall(ctx context.Context, p *sh.Proc, o sh.Options, names []
 		return 100
 	}
 	for _, args := range [][]string{append([]string{"--no-triggers", "--unpack", "--auto-deconfigure"}, archives...), {"--configure", "--pending"}} {
-		status, err := p.Sys.Exec(ctx, p.With(append([]string{"/usr/bin/dpkg", "--status-fd", "9"}, args...)...))
+		status, err := p.Sys.Exec(ctx, p.With(append(append(dpkg(o), "--status-fd", "9"), args...)...))
 		if err != nil || status != 0 {
 			fmt.Fprintf(p.Stderr, "E: Sub-process /usr/bin/dpkg returned an error code (%d)\n", status)
 			return 100
 		}
 	}
 	return 0
+}
+
+// dpkg is dpkg with what apt-get hands on to it: -o Dpkg::Options::=OPTION (apt.conf(5), The DPkg group; names ignore case).
+func dpkg(o sh.Options) []string {
+	list := []string{"/usr/bin/dpkg"}
+	for _, set := range o.Values("o") {
+		if name, value, _ := strings.Cut(set, "="); strings.EqualFold(name, "Dpkg::Options::") {
+			list = append(list, value)
+		}
+	}
+	return list
 }
 
 // agreed asks, unless -y was given. Nobody answers when there is no input.
@@ -261,7 +272,7 @@ func (db *DB) aptRemove(ctx context.Context, p *sh.Proc, o sh.Options, names []s
 	if purge {
 		verb = "--purge"
 	}
-	args := []string{"/usr/bin/dpkg", "--status-fd", "9", "--force-depends", verb}
+	args := append(dpkg(o), "--status-fd", "9", "--force-depends", verb)
 	for _, pkg := range list {
 		args = append(args, pkg.Name)
 	}

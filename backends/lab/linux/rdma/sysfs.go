@@ -56,9 +56,10 @@ func (d Device) NodeGUID() string {
 
 const gidSlots = 16
 
-// SlotPath is where a slot's PCI functions are below /sys/devices.
+// SlotPath is where a slot's PCI functions are below /sys/devices: VMware's bridges 5 to 8 are 00:15 to 00:18, with a function for
+// each device behind them (KB 311606).
 func SlotPath(n int) string {
-	return fmt.Sprintf("pci0000:00/0000:00:%02x.0/0000:%02x:00.", 0x15+n/32%4, netif.Bus(n))
+	return fmt.Sprintf("pci0000:00/0000:00:%02x.%d/0000:%02x:00.", 0x10+n/32, n%32, netif.Bus(n))
 }
 
 // Infiniband is /sys/class/infiniband: links to the devices.

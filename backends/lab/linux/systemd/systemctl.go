@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -245,7 +247,10 @@ func (m *Manager) ask(p *sh.Proc, o sh.Options, verb string, names []string) int
 	case "get-default":
 		say("multi-user.target")
 		return 0
-	case "list-unit-files", "list-units":
+	case "list-units":
+		m.listUnits(p, names)
+		return 0
+	case "list-unit-files":
 		list, _ := m.FS.ReadDir(vfs.Root(), etcUnits)
 		for _, i := range list {
 			if e := m.enabled(i.Name()); e != "" && (len(names) == 0 || slices.Contains(names, i.Name())) {
@@ -289,6 +294,46 @@ func (m *Manager) ask(p *sh.Proc, o sh.Options, verb string, names []string) int
 		}
 	}
 	return status
+}
+
+// listUnits prints the units that systemd has in memory: those that are active, and those that have failed, also where no file
+// of theirs is there any more, and where there never was one (systemd-run). Names are patterns. Source: systemctl(1), list-units.
+func (m *Manager) listUnits(p *sh.Proc, patterns []string) {
+	states := map[string]string{}
+	for name := range m.BuiltIn {
+		states[name] = "active"
+	}
+	m.mu.Lock()
+	for name, u := range m.units {
+		if u.active != "" {
+			states[name] = u.active
+		}
+	}
+	m.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(states)) {
+		if len(patterns) > 0 && !slices.ContainsFunc(patterns, func(pattern string) bool {
+			ok, _ := path.Match(strings.TrimSuffix(pattern, ".service"), strings.TrimSuffix(name, ".service"))
+			return ok
+		}) {
+			continue
+		}
+		load, sub := "loaded", "exited"
+		if _, own := m.BuiltIn[name]; !own && m.enabled(name) == "" && !m.transient(name) {
+			load = "not-found"
+		}
+		if states[name] == "failed" {
+			sub = "failed"
+		}
+		p.Printf("%s %s %s %s %s\n", name, load, states[name], sub, name)
+	}
+}
+
+// transient tells whether a unit was made by systemd-run.
+func (m *Manager) transient(name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	u := m.units[name]
+	return u != nil && u.file == ""
 }
 
 func (m *Manager) show(p *sh.Proc, o sh.Options, name string) {

@@ -225,6 +225,7 @@ func (s *shell) refuse(node syntax.Node) error {
 		switch n := n.(type) {
 		case *syntax.Stmt:
 			n.Redirs = slices.DeleteFunc(n.Redirs, closesNothing)
+			declares(n)
 			if n.Background || n.Disown {
 				s.p.Session.detach()
 			}
@@ -236,6 +237,36 @@ func (s *shell) refuse(node syntax.Node) error {
 		return err == nil
 	})
 	return err
+}
+
+// declares makes a declaration of the calls "export" and "readonly": the parser takes them for one only in bash, and the
+// interpreter has no such builtins. In dash they are special builtins (POSIX.1-2024, Shell Command Language, 2.15).
+func declares(s *syntax.Stmt) {
+	call, is := s.Cmd.(*syntax.CallExpr)
+	if !is || len(call.Args) == 0 || len(call.Assigns) > 0 {
+		return
+	}
+	name := call.Args[0].Lit()
+	if name != "export" && name != "readonly" {
+		return
+	}
+	d := &syntax.DeclClause{Variant: call.Args[0].Parts[0].(*syntax.Lit)}
+	for _, w := range call.Args[1:] {
+		lit, is := w.Parts[0].(*syntax.Lit)
+		if !is {
+			return
+		}
+		name, rest, valued := strings.Cut(lit.Value, "=")
+		if !syntax.ValidName(name) {
+			return
+		}
+		a := &syntax.Assign{Name: &syntax.Lit{ValuePos: lit.ValuePos, Value: name}, Naked: !valued}
+		if valued {
+			a.Value = &syntax.Word{Parts: append([]syntax.WordPart{&syntax.Lit{ValuePos: lit.ValuePos, Value: rest}}, w.Parts[1:]...)}
+		}
+		d.Args = append(d.Args, a)
+	}
+	s.Cmd = d
 }
 
 // closesNothing tells whether a redirection closes a descriptor above the standard ones (3>&-): these shells have none, and

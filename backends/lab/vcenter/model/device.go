@@ -64,7 +64,7 @@ func Devices(s *world.State, v *world.VM) []types.BaseVirtualDevice {
 func passedThrough(h *world.Host, d *world.Passthrough, unit int32) *types.VirtualPCIPassthrough {
 	p := &types.VirtualPCIPassthrough{VirtualDevice: types.VirtualDevice{Key: d.Key, ControllerKey: PCIController, UnitNumber: &unit,
 		DeviceInfo: &types.Description{Label: fmt.Sprintf("PCI device %d", d.Key-FirstPassthru)}}}
-	p.SlotInfo = &types.VirtualDevicePciBusSlotInfo{PciSlotNumber: int32(d.Slot)}
+	p.SlotInfo = &types.VirtualDevicePciBusSlotInfo{PciSlotNumber: world.SlotNumber(d.Slot)}
 	switch {
 	case d.Profile != "":
 		p.Backing = &types.VirtualPCIPassthroughVmiopBackingInfo{Vgpu: d.Profile, MigrateSupported: types.NewBool(true)}
@@ -109,7 +109,7 @@ func ethernet(s *world.State, v *world.VM, a *world.Adapter, unit int32) types.B
 		VirtualDevice: types.VirtualDevice{
 			Key: a.Key, ControllerKey: PCIController, UnitNumber: &unit, DeviceInfo: &types.Description{Label: a.Label, Summary: a.PortGroup},
 			Connectable: &types.VirtualDeviceConnectInfo{StartConnected: a.Start, AllowGuestControl: true, Connected: a.Connected && v.On, Status: status},
-			SlotInfo:    &types.VirtualDevicePciBusSlotInfo{PciSlotNumber: int32(a.Slot)},
+			SlotInfo:    &types.VirtualDevicePciBusSlotInfo{PciSlotNumber: world.SlotNumber(a.Slot)},
 		},
 	}
 	if d := s.Switch(a.DVS); d != nil {

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -15,19 +16,26 @@ const CoreMHz = 2400
 
 const cpuHz = CoreMHz * 1_000_000
 
+// server is what a host is made of.
+func server(h *world.Host) world.Server {
+	return world.Server{Vendor: cmp.Or(h.Make.Vendor, "Dell Inc."), Model: cmp.Or(h.Make.Model, "PowerEdge R740xd"),
+		CPU: cmp.Or(h.Make.CPU, "Intel(R) Xeon(R) Gold 6240R CPU @ 2.40GHz"), MHz: cmp.Or(h.Make.MHz, CoreMHz)}
+}
+
 func hardware(h *world.Host) *types.HostHardwareInfo {
+	of := server(h)
 	info := &types.HostHardwareInfo{
-		SystemInfo: types.HostSystemInfo{Vendor: "Dell Inc.", Model: "PowerEdge R740xd", Uuid: h.UUID, SerialNumber: fmt.Sprintf("LAB%04d", h.Index+1)},
+		SystemInfo: types.HostSystemInfo{Vendor: of.Vendor, Model: of.Model, Uuid: h.UUID, SerialNumber: fmt.Sprintf("LAB%04d", h.Index+1)},
 		CpuInfo: types.HostCpuInfo{NumCpuPackages: int16(h.Sockets), NumCpuCores: int16(h.Cores),
-			NumCpuThreads: int16(h.Threads()), Hz: cpuHz},
+			NumCpuThreads: int16(h.Threads()), Hz: int64(of.MHz) * 1_000_000},
 		MemorySize: h.MemoryMB << 20,
 		NumaInfo:   &types.HostNumaInfo{Type: "NUMA", NumNodes: int32(h.Sockets)},
 		BiosInfo:   &types.HostBIOSInfo{BiosVersion: "2.19.1", Vendor: "Dell Inc.", ReleaseDate: ptr(time.Date(2023, 9, 12, 0, 0, 0, 0, time.UTC))},
 	}
 	for n := range h.Sockets {
 		node := types.HostNumaNode{TypeId: byte(n), MemoryRangeLength: h.MemoryMB << 20 / int64(h.Sockets)}
-		info.CpuPkg = append(info.CpuPkg, types.HostCpuPackage{Index: int16(n), Vendor: "intel", Hz: cpuHz, BusHz: 100_000_000,
-			Description: "Intel(R) Xeon(R) Gold 6240R CPU @ 2.40GHz"})
+		info.CpuPkg = append(info.CpuPkg, types.HostCpuPackage{Index: int16(n), Vendor: "intel", Hz: int64(of.MHz) * 1_000_000, BusHz: 100_000_000,
+			Description: of.CPU})
 		for c := range h.Threads() / h.Sockets {
 			node.CpuID = append(node.CpuID, int16(n*h.Threads()/h.Sockets+c))
 		}
@@ -57,9 +65,10 @@ func pciDevice(d *world.PCIDevice) types.HostPciDevice {
 }
 
 func hardwareSummary(h *world.Host) *types.HostHardwareSummary {
+	of := server(h)
 	return &types.HostHardwareSummary{
-		Vendor: "Dell Inc.", Model: "PowerEdge R740xd", Uuid: h.UUID, MemorySize: h.MemoryMB << 20,
-		CpuModel: "Intel(R) Xeon(R) Gold 6240R CPU @ 2.40GHz", CpuMhz: cpuHz / 1_000_000, NumCpuPkgs: int16(h.Sockets),
+		Vendor: of.Vendor, Model: of.Model, Uuid: h.UUID, MemorySize: h.MemoryMB << 20,
+		CpuModel: of.CPU, CpuMhz: int32(of.MHz), NumCpuPkgs: int16(h.Sockets),
 		NumCpuCores: int16(h.Cores), NumCpuThreads: int16(h.Threads()), NumNics: int32(len(h.PNICs)),
 	}
 }

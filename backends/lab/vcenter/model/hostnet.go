@@ -70,8 +70,9 @@ func pnic(h *world.Host, p *world.PNIC) types.PhysicalNic {
 		Mac: p.MAC, AutoNegotiateSupported: types.NewBool(true), ResourcePoolSchedulerAllowed: types.NewBool(true),
 		Spec: types.PhysicalNicSpec{Ip: &types.HostIpConfig{}, EnableEnhancedNetworkingStack: types.NewBool(false)},
 	}
-	for _, mbps := range []int{10000, 25000, 40000, 50000, 100000} {
-		if mbps <= p.MaxSpeedMbps {
+	for _, mbps := range []int{10000, 25000, 40000, 50000, 100000, p.MaxSpeedMbps} {
+		listed := slices.ContainsFunc(nic.ValidLinkSpecification, func(l types.PhysicalNicLinkInfo) bool { return int(l.SpeedMb) == mbps })
+		if mbps <= p.MaxSpeedMbps && mbps > 0 && !listed {
 			nic.ValidLinkSpecification = append(nic.ValidLinkSpecification, types.PhysicalNicLinkInfo{SpeedMb: int32(mbps), Duplex: true})
 		}
 	}

@@ -271,6 +271,13 @@ func PortSetting(d *world.DVS, p *world.PortGroup) *types.VMwareDVSPortSetting {
 	return set
 }
 
+// Security is the Setting of a port group whose ports let guests change their MAC, and forge it.
+func Security(macChanges, forged bool) any {
+	no := types.NewBool(false)
+	set := func(on bool) *types.BoolPolicy { return &types.BoolPolicy{Value: types.NewBool(on)} }
+	return types.VMwareDVSPortSetting{SecurityPolicy: &types.DVSSecurityPolicy{AllowPromiscuous: &types.BoolPolicy{Value: no}, MacChanges: set(macChanges), ForgedTransmits: set(forged)}}
+}
+
 // syncSwitch writes a DVS and its port groups. What is new appears; what is gone disappears. The folder comes first: a
 // view takes a new object in only when it finds it there.
 func (t *Tree) syncSwitch(s *world.State, name string) {

@@ -49,6 +49,9 @@ var guestIDs = map[string][2]string{
 }
 
 func guestID(v *world.VM) (id, name string) {
+	if v.GuestID != "" {
+		return v.GuestID, v.GuestName
+	}
 	os := v.Guest.OS
 	if strings.HasPrefix(os, "ubuntu") {
 		os = "ubuntu"

@@ -2,6 +2,7 @@ package vms
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/soap"
@@ -33,13 +34,20 @@ func (m browser) highest(host *types.ManagedObjectReference) (int, error) {
 	return best, nil
 }
 
-// QueryConfigOptionEx describes one version of virtual hardware, by default the newest.
+// QueryConfigOptionEx describes one version of virtual hardware, by default the newest. Where guest ids are named only those are
+// listed, or all where none of them is known (EnvironmentBrowser.QueryConfigOptionEx, parameter spec).
 func (m browser) QueryConfigOptionEx(_ *simulator.Context, req *types.QueryConfigOptionEx) soap.HasFault {
-	key, host := "", (*types.ManagedObjectReference)(nil)
-	if req.Spec != nil {
-		key, host = req.Spec.Key, req.Spec.Host
+	spec := req.Spec
+	if spec == nil {
+		spec = &types.EnvironmentBrowserConfigOptionQuerySpec{}
 	}
-	option, err := m.option(key, host)
+	option, err := m.option(spec.Key, spec.Host)
+	if option != nil {
+		named := slices.DeleteFunc(slices.Clone(option.GuestOSDescriptor), func(d types.GuestOsDescriptor) bool { return !slices.Contains(spec.GuestId, d.Id) })
+		if len(named) > 0 {
+			option.GuestOSDescriptor = named
+		}
+	}
 	return frame.Answer(types.QueryConfigOptionExResponse{Returnval: option}, err)
 }
 
@@ -49,6 +57,7 @@ func (m browser) QueryConfigOption(_ *simulator.Context, req *types.QueryConfigO
 	return frame.Answer(types.QueryConfigOptionResponse{Returnval: option}, err)
 }
 
+// option is nil for a version that no host runs.
 func (m browser) option(key string, host *types.ManagedObjectReference) (*types.VirtualMachineConfigOption, error) {
 	best, err := m.highest(host)
 	if err != nil {
@@ -63,10 +72,23 @@ func (m browser) option(key string, host *types.ManagedObjectReference) (*types.
 	var guests []types.GuestOsDescriptor
 	for _, id := range []string{"ubuntu64Guest", "rhel8_64Guest", "rhel9_64Guest", "centos8_64Guest", "centos9_64Guest", "otherLinux64Guest"} {
 		guests = append(guests, types.GuestOsDescriptor{Id: id, Family: "linuxGuest", FullName: id, SupportedMaxCPUs: 768, RecommendedFirmware: "efi",
-			SupportedEthernetCard: []string{"VirtualVmxnet3", "VirtualVmxnet3Vrdma", "VirtualSriovEthernetCard", "VirtualE1000e"}})
+			SupportedEthernetCard: cardsOf(id, version)})
 	}
 	return &types.VirtualMachineConfigOption{Version: hardware(version), Description: fmt.Sprintf("ESXi virtual machine version %d", version),
 		GuestOSDescriptor: guests, HardwareOptions: types.VirtualHardwareOption{HwVersion: int32(version)}}, nil
+}
+
+// cardsOf lists the adapters that a guest system supports. Named distributions have SR-IOV and, from version 13 on, PVRDMA; "Other
+// Linux" has neither.
+func cardsOf(id string, version int) []string {
+	if id == "otherLinux64Guest" {
+		return []string{"VirtualE1000", "VirtualE1000e", "VirtualPCNet32", "VirtualVmxnet3"}
+	}
+	cards := []string{"VirtualE1000e", "VirtualSriovEthernetCard", "VirtualVmxnet3"}
+	if version >= 13 {
+		cards = append(cards, "VirtualVmxnet3Vrdma")
+	}
+	return cards
 }
 
 func hardware(n int) string { return fmt.Sprintf("vmx-%02d", n) }

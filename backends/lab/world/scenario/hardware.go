@@ -46,7 +46,6 @@ func equip(h *world.Host) {
 		c.Set("LINK_TYPE_P1", 2)
 		c.Set("LINK_TYPE_P2", 2)
 	}
-	h.BIOSSRIOV, h.Acceptance = true, "PartnerSupported"
 
 	nic := func(address, parent string, device, sub uint16, name string) *world.PCIDevice {
 		return &world.PCIDevice{Address: address, Parent: parent, Class: 0x0200, Vendor: 0x15b3, Device: device,
@@ -67,22 +66,28 @@ func equip(h *world.Host) {
 		bridgeAt("0000:ae:00.0", "", 1),
 		newGPU("a100-80g", "0000:af:00.0", "0000:ae:00.0", 1),
 	}
-	h.Modules = modules()
+	h.Modules, h.VIBs = Modules(), VIBs()
+}
+
+// VIBs are packages of a host with the drivers and the tools of its Mellanox cards.
+func VIBs() []world.VIB {
 	installed := time.Date(2025, time.March, 4, 0, 0, 0, 0, time.UTC)
-	for _, v := range []world.VIB{
+	list := []world.VIB{
 		{Name: "nmlx5-core", Version: nmlxVersion, Vendor: "MEL", Acceptance: "VMwareCertified"},
 		{Name: "nmlx5-rdma", Version: nmlxVersion, Vendor: "MEL", Acceptance: "VMwareCertified"},
 		{Name: "esx-base", Version: "8.0.3-0.35.24022510", Vendor: "VMware", Acceptance: "VMwareCertified"},
 		{Name: "mft", Version: mftVersion, Vendor: "MEL", Acceptance: "PartnerSupported"},
 		{Name: "nmst", Version: nmstVersion, Vendor: "MEL", Acceptance: "PartnerSupported"},
 		{Name: "esx-ui", Version: "2.18.0-23593406", Vendor: "VMware", Acceptance: "VMwareCertified"},
-	} {
-		v.Installed = installed
-		h.VIBs = append(h.VIBs, v)
 	}
+	for i := range list {
+		list[i].Installed = installed
+	}
+	return list
 }
 
-func modules() []*world.Module {
+// Modules are the kernel modules of a host with Mellanox cards, with no parameter set.
+func Modules() []*world.Module {
 	param := func(name, kind, text string) *world.Parameter {
 		return &world.Parameter{Name: name, Type: kind, Description: text}
 	}

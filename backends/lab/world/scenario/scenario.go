@@ -37,6 +37,12 @@ func All() []Scenario {
 			}
 		}},
 		{Name: "dhcp", Text: "healthy, with a DHCP server in the RDMA network", Apply: func(s *world.State) { s.DHCP = "192.168.50.0/24" }},
+		{Name: "perftest-versions", Text: "healthy, with perftest v4.4-0.11 (5.60) in the first guest, and a newer release's source on a share", Hosts: 2, VMs: 2, Apply: func(s *world.State) {
+			for _, v := range s.VMs {
+				v.Guest.Preset = "gpu-source"
+			}
+			s.VMs[0].Guest.Flaws = append(s.VMs[0].Guest.Flaws, world.OldPerftest)
+		}},
 		{Name: "centos", Text: "healthy, with RHEL and CentOS 8 and 9 in the guests", Apply: centos},
 	}, slices.Concat(releases(), rails(), sriov(), placed(), clustered(), gpudirect(), intel(), fabrics(), broken())...)
 }
@@ -123,11 +129,7 @@ func centos(s *world.State) {
 
 // runs puts a system into a guest, with the user that its cloud image has.
 func runs(g *world.Guest, system string) {
-	g.OS = system
-	id, _, _ := strings.Cut(system, "-")
-	if g.User = id; id == "rhel" {
-		g.User = "cloud-user"
-	}
+	g.OS, g.User = system, User(system)
 }
 
 // oddNames are what people do call their VMs, and what an attacker would. vCenter keeps / \ and % escaped.

@@ -22,10 +22,11 @@ const DefaultUplink = "Uplink 1"
 
 // New builds the data centre that spec describes.
 func New(spec Spec) (*world.World, error) {
-	return world.New(world.Options{Timing: spec.Timing, Faults: spec.Faults, Secrets: spec.Secrets}, func(s *world.State) error { return build(s, spec) })
+	return world.New(world.Options{Timing: spec.Timing, Faults: spec.Faults, Secrets: spec.Secrets}, func(s *world.State) error { return Build(s, spec) })
 }
 
-func build(s *world.State, spec Spec) error {
+// Build fills in the data centre that spec describes; Timing, Faults and Secrets do not count.
+func Build(s *world.State, spec Spec) error {
 	scenario, err := scenarioNamed(spec.Scenario)
 	if err != nil {
 		return err
@@ -60,6 +61,16 @@ func build(s *world.State, spec Spec) error {
 }
 
 func newHost(i int, now time.Time) *world.Host {
+	h := PlainHost(i, now)
+	equip(h)
+	h.VSwitch = []*world.VSwitch{{Name: "vSwitch0", MTU: 1500, Uplinks: []string{"vmnic0", "vmnic1"}, PortGroups: []string{"VM Network", "Management Network"}}}
+	h.VMKs = []*world.VMK{{Device: "vmk0", MAC: h.PNICs[0].MAC, IP: h.Address, Prefix: 16, MTU: 1500,
+		VSwitch: "vSwitch0", PortGroup: "Management Network", NetStack: "defaultTcpipStack", Roles: []string{"management"}}}
+	return h
+}
+
+// PlainHost is an ESXi host as it is installed, without adapters and other hardware that matters here.
+func PlainHost(i int, now time.Time) *world.Host {
 	h := &world.Host{
 		Name:        fmt.Sprintf("esx-%02d", i+1),
 		Index:       i,
@@ -74,6 +85,7 @@ func newHost(i int, now time.Time) *world.Host {
 		Sockets:     2,
 		Cores:       48,
 		PowerPolicy: "dynamic",
+		BIOSSRIOV:   true, Acceptance: "PartnerSupported",
 		Options: map[string]any{
 			"Net.PVRDMAVmknic":                  "",
 			"Net.TcpipHeapMax":                  int64(1024),
@@ -89,10 +101,6 @@ func newHost(i int, now time.Time) *world.Host {
 		},
 		NTP: []string{"10.10.255.1"},
 	}
-	equip(h)
-	h.VSwitch = []*world.VSwitch{{Name: "vSwitch0", MTU: 1500, Uplinks: []string{"vmnic0", "vmnic1"}, PortGroups: []string{"VM Network", "Management Network"}}}
-	h.VMKs = []*world.VMK{{Device: "vmk0", MAC: h.PNICs[0].MAC, IP: h.Address, Prefix: 16, MTU: 1500,
-		VSwitch: "vSwitch0", PortGroup: "Management Network", NetStack: "defaultTcpipStack", Roles: []string{"management"}}}
 	h.Firewall = rulesets()
 	h.Services = []*world.Service{
 		{Key: "TSM", Label: "ESXi Shell", Policy: "off"},

@@ -26,15 +26,15 @@ var looks = []struct {
 	{"HostSystem", "host", []string{
 		"config.option", "config.service", "config.firewall", "config.network.pnic", "config.network.vnic", "config.network.vswitch", "config.network.proxySwitch",
 		"config.network.portgroup", "config.pciPassthruInfo", "config.graphicsInfo", "runtime.inMaintenanceMode", "runtime.powerState", "runtime.connectionState",
-		"config.lockdownMode", "config.powerSystemInfo",
+		"config.lockdownMode", "config.powerSystemInfo", "customValue",
 	}},
 	{"VirtualMachine", "vm", []string{
 		"config.hardware", "config.extraConfig", "config.memoryAllocation", "config.cpuAllocation", "config.memoryReservationLockedToMax", "config.latencySensitivity",
-		"config.firmware", "config.version", "config.bootOptions", "runtime.powerState", "runtime.host", "snapshot",
+		"config.firmware", "config.version", "config.bootOptions", "runtime.powerState", "runtime.host", "snapshot", "customValue",
 	}},
-	{"DistributedVirtualSwitch", "dvs", []string{"name", "config"}},
-	{"DistributedVirtualPortgroup", "portgroup", []string{"name", "config"}},
-	{"ClusterComputeResource", "cluster", []string{"configurationEx"}},
+	{"DistributedVirtualSwitch", "dvs", []string{"name", "config", "customValue"}},
+	{"DistributedVirtualPortgroup", "portgroup", []string{"name", "config", "customValue"}},
+	{"ClusterComputeResource", "cluster", []string{"configurationEx", "customValue"}},
 }
 
 func vcenter(ctx context.Context, s Site) (Dump, error) {
@@ -61,7 +61,22 @@ func vcenter(ctx context.Context, s Site) (Dump, error) {
 			return nil, fmt.Errorf("%s: %w", look.kind, err)
 		}
 	}
-	return out, nil
+	return out, attributes(ctx, c, out)
+}
+
+// attributes dumps the custom attributes that are defined: locks that operators share are such.
+func attributes(ctx context.Context, c *vim25.Client, out Dump) error {
+	if c.ServiceContent.CustomFieldsManager == nil {
+		return nil
+	}
+	var m mo.CustomFieldsManager
+	if err := property.DefaultCollector(c).RetrieveOne(ctx, *c.ServiceContent.CustomFieldsManager, []string{"field"}, &m); err != nil {
+		return fmt.Errorf("CustomFieldsManager: %w", err)
+	}
+	for _, def := range m.Field {
+		out["attribute "+def.Name] = def.ManagedObjectType
+	}
+	return nil
 }
 
 // all dumps every object of a kind.

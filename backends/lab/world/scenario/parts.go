@@ -1,0 +1,51 @@
+package scenario
+
+import (
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/firmware"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// Know fills in what the lab knows of a PCI function by its ids: memory regions, and what NVIDIA's driver tells of a GPU. It
+// returns false for a GPU that the lab does not know: that one has no memory regions.
+func Know(d *world.PCIDevice) bool {
+	switch class := d.Class >> 8; {
+	case class == 0x02 && len(d.BARs) == 0:
+		d.BARs = []world.BAR{bar(0, 32, true)}
+	case d.Vendor == nvidia && (class == 0x03 || class == 0x12):
+		for _, m := range gpuMakes {
+			if m.device == d.Device {
+				gpu := m.gpu
+				d.SubDevice, d.GPU, d.BARs = m.sub, &gpu, []world.BAR{bar(0, 16, false), bar(1, m.bar1, true), bar(3, 32, true)}
+				return true
+			}
+		}
+		return false
+	}
+	return true
+}
+
+// NewCard is an adapter card of Mellanox by the PCI device id of its functions, as the factory ships it but with Ethernet ports;
+// nil for one that the lab does not know.
+func NewCard(device uint16, pci, mac string) *firmware.Card {
+	build := map[uint16]func(pci, mac string) *firmware.Card{
+		0x1015: firmware.ConnectX4Lx, 0x1017: firmware.ConnectX5, 0x101d: firmware.ConnectX6Dx, 0x101f: firmware.ConnectX6Lx, 0x1021: firmware.ConnectX7,
+	}[device]
+	if build == nil {
+		return nil
+	}
+	c := build(pci, mac)
+	c.Set("LINK_TYPE_P1", 2)
+	c.Set("LINK_TYPE_P2", 2)
+	return c
+}
+
+// User is the account that the cloud image of a system has.
+func User(system string) string {
+	id, _, _ := strings.Cut(system, "-")
+	if id == "rhel" {
+		return "cloud-user"
+	}
+	return id
+}

@@ -1,0 +1,75 @@
+package survey
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/types"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
+)
+
+// A guestOS is what the list of supported adapters depends on.
+type guestOS struct {
+	browser  place.Ref // one for each cluster (VirtualMachine.environmentBrowser: that of the compute resource)
+	hardware int
+	id       string // GuestOsIdentifier
+}
+
+// askGuestOS asks vCenter which adapters it supports for the guest OS of VMs: one call for each guest OS and hardware version of a
+// cluster. Source: vSphere Web Services API, EnvironmentBrowser.QueryConfigOptionEx; with a guest id that vCenter does not know it
+// returns the whole list.
+func (rd *reading) askGuestOS(ctx context.Context, conn *wire.Conn, vms map[place.Ref]*vmRow) ([]backends.Gap, error) {
+	alike := map[guestOS][]*vmRow{}
+	for _, v := range vms {
+		if v.browser.Value != "" && v.vm.Hardware > 0 && v.vm.GuestID != "" {
+			k := guestOS{v.browser, v.vm.Hardware, v.vm.GuestID}
+			alike[k] = append(alike[k], v)
+		}
+	}
+	gaps := make(chan backends.Gap, len(vms))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(parallel)
+	for k, rows := range alike {
+		g.Go(func() error {
+			cards, err := k.adapters(ctx, conn)
+			if err != nil && ctx.Err() != nil {
+				return err
+			}
+			for _, v := range rows {
+				if v.vm.GuestAdapters = cards; err != nil {
+					gaps <- backends.Gap{Target: backends.VMRef(rd.index.Name(v.ref)), What: "adapters for guest OS " + k.id, Why: wire.Text(err)}
+				}
+			}
+			return nil
+		})
+	}
+	err := g.Wait()
+	close(gaps)
+	var out []backends.Gap
+	for gap := range gaps {
+		out = append(out, gap)
+	}
+	slices.SortFunc(out, func(a, b backends.Gap) int { return natural(a.Target.Name, b.Target.Name) })
+	return out, err
+}
+
+// adapters returns the supported classes; nil where vCenter has no such configuration, empty where it does not list the guest OS.
+func (k guestOS) adapters(ctx context.Context, conn *wire.Conn) ([]string, error) {
+	res, err := methods.QueryConfigOptionEx(ctx, conn.VIM(), &types.QueryConfigOptionEx{This: k.browser,
+		Spec: &types.EnvironmentBrowserConfigOptionQuerySpec{Key: fmt.Sprintf("vmx-%02d", k.hardware), GuestId: []string{k.id}}})
+	if err != nil || res.Returnval == nil {
+		return nil, err
+	}
+	for _, d := range res.Returnval.GuestOSDescriptor {
+		if d.Id == k.id {
+			return append([]string{}, d.SupportedEthernetCard...), nil
+		}
+	}
+	return []string{}, nil
+}

@@ -1,0 +1,183 @@
+package cmd
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/wizard/engine"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
+)
+
+// attachPoll is how often attach looks for what a run has written since.
+const attachPoll = 200 * time.Millisecond
+
+func newAttachCmd(e *console.Env) *cobra.Command {
+	var output string
+	c := &cobra.Command{
+		Use:   "attach [RUN]",
+		Short: "Show a run from its beginning and follow it to its end",
+		Long: `attach prints what a run has done since it began and follows it until it ends, for example after the terminal that
+started it was lost: apply, resume and rollback go on without their terminal. Without RUN it takes the run that is going
+on, otherwise the latest one.
+
+attach only reads. Ctrl-C ends attach, not the run. It needs the state directory of the run: use the machine and the
+account that started it. Its exit code is the one of the run: 0, 1, 5, or 130 if the run was interrupted.`,
+		Example: `  rdma-setup attach
+  rdma-setup attach 20261123-101500-pvrdma -o json`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeRuns(e),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			set, err := console.ReadSettings(e, cmd)
+			if err != nil {
+				return err
+			}
+			run, err := attachable(set.StateDir, args)
+			if err != nil {
+				return err
+			}
+			sink := plain.Lines(e.Stdout)
+			if output == "json" {
+				sink = plain.JSONLines(e.Stdout)
+			}
+			return console.Interruptible(cmd.Context(), e, func(ctx context.Context) error { return attach(ctx, e, set.StateDir, run, sink) })
+		},
+	}
+	console.OutputFlag(c, &output, "text", "json")
+	return c
+}
+
+// attachable is the run that attach means: the one named, the one that is going on, or the latest that began.
+func attachable(state string, args []string) (string, error) {
+	if len(args) == 1 {
+		return args[0], nil
+	}
+	runs, err := journal.Runs(state)
+	if err != nil {
+		return "", err
+	}
+	var latest string
+	var going []string
+	for _, r := range runs {
+		switch r.Status {
+		case "running":
+			going = append(going, r.Run)
+		case "not begun", "unreadable":
+			continue
+		}
+		latest = r.Run
+	}
+	switch {
+	case len(going) == 1:
+		return going[0], nil
+	case len(going) > 1:
+		return "", console.Usage("name one: rdma-setup attach "+going[len(going)-1], "%d runs are going on", len(going))
+	case latest == "":
+		return "", console.Usage("begin one with: rdma-setup apply -f answers.yaml", "there is no run yet")
+	}
+	return latest, nil
+}
+
+// attach tells the events of a run to sink, first those that have been, then each one as it comes.
+func attach(ctx context.Context, e *console.Env, state, run string, sink engine.Sink) error {
+	if _, err := journal.Read(state, run); err != nil && !errors.Is(err, journal.ErrNotBegun) {
+		return err
+	}
+	sum := journal.Summarize(state, run)
+	fmt.Fprintf(e.Stderr, "run %s, mode %s, begun %s: %s\n", run, sum.Mode, sum.Made.Local().Format("2006-01-02 15:04:05 MST"), sum.Status)
+	log := follower{state: state, run: run}
+	defer log.close()
+	tick := time.NewTicker(attachPoll)
+	defer tick.Stop()
+	for ended := false; ; {
+		going := journal.Running(state, sum.VCenter, run) // asked first: what it writes until its end is still read
+		if err := log.read(sink); err != nil {
+			return err
+		}
+		if !going {
+			break
+		}
+		if log.ended && !ended {
+			fmt.Fprintln(e.Stderr, "the changes have ended; measurement and report follow, and are not shown here")
+		}
+		ended = log.ended
+		select {
+		case <-ctx.Done():
+			fmt.Fprintf(e.Stderr, "detached; the run goes on. Attach again with: rdma-setup attach %s\n", run)
+			return console.Exit(console.ExitInterrupted)
+		case <-tick.C:
+		}
+	}
+	sum = journal.Summarize(state, run)
+	switch engine.Status(sum.Status) {
+	case engine.StatusPartial:
+		fmt.Fprintf(e.Stderr, "the run ended in part. Continue with: rdma-setup resume %s\n", run)
+		return console.Exit(console.ExitPartial)
+	case engine.StatusFailed:
+		fmt.Fprintf(e.Stderr, "the run failed. Continue with: rdma-setup resume %s\n", run)
+		return console.Exit(console.ExitFailed)
+	case engine.StatusInterrupted:
+		fmt.Fprintf(e.Stderr, "the run was interrupted. Continue with: rdma-setup resume %s\n", run)
+		return console.Exit(console.ExitInterrupted)
+	case "unreadable":
+		return backends.Errorf(backends.KindRefused, run, "look at it with: rdma-setup support "+run, "the run has ended, but its journal cannot be read: %s", sum.Err)
+	default:
+		fmt.Fprintf(e.Stderr, "the run has ended: %s. Its report: rdma-setup report %s\n", sum.Status, run)
+		return nil
+	}
+}
+
+// A follower reads the log of a run as far as it is written.
+type follower struct {
+	state, run string
+	file       *os.File
+	in         *bufio.Reader
+	part       []byte // of a line that is not whole yet
+	ended      bool   // the last event so far is a result
+}
+
+func (f *follower) read(sink engine.Sink) error {
+	if f.file == nil {
+		file, err := journal.ReadLog(f.state, f.run)
+		if errors.Is(err, os.ErrNotExist) {
+			return nil // the run has just begun, or could write no log
+		}
+		if err != nil {
+			return err
+		}
+		f.file, f.in = file, bufio.NewReaderSize(file, 1<<16)
+	}
+	for {
+		b, err := f.in.ReadBytes('\n')
+		f.part = append(f.part, b...)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read the log of run %s: %w", f.run, err)
+		}
+		var ev engine.Event
+		if bytes.Contains(f.part, []byte(`"event"`)) && json.Unmarshal(f.part, &ev) == nil && ev.Type != "" {
+			f.ended = ev.Type == engine.EventResult
+			sink(ev)
+		}
+		f.part = f.part[:0]
+	}
+}
+
+func (f *follower) close() {
+	if f.file != nil {
+		_ = f.file.Close()
+	}
+}

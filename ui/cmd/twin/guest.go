@@ -1,0 +1,156 @@
+package twin
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// standIn is what a guest runs of which nothing is known.
+const standIn = "ubuntu-22.04"
+
+// guest builds the guest of a VM by its facts. One that was not asked is a stand-in: the answers name it only where they did
+// before.
+func (t *Twin) guest(s *world.State, w *world.VM, v *backends.VM) {
+	g := t.site.Guest(v.Name)
+	w.Guest = world.Guest{OS: standIn, Hostname: hostname(v.Name), Up: w.On && v.Tools == "guestToolsRunning", Booted: t.made, Boots: 1, BIOS: v.Firmware == "bios"}
+	at := slices.IndexFunc(t.asked(), func(a answers.VM) bool { return a.Name == v.Name || a.Name == v.Path })
+	if at < 0 {
+		s.Strangers = append(s.Strangers, v.Name)
+	} else if ip := t.asked()[at].IP; ip.IsValid() {
+		w.Guest.RDMAAddr = ip.Prefix.String()
+	}
+	if w.Guest.RDMAAddr == "" {
+		w.Guest.RDMAAddr = fmt.Sprintf("192.168.%d.%d/16", 50+(11+w.Index)/250, (11+w.Index)%250)
+	}
+	for _, ip := range v.IPs {
+		if a, err := netip.ParseAddr(ip); err == nil && a.Is4() && w.Guest.Lease == "" {
+			w.Guest.Lease = ip + "/16"
+		}
+	}
+	if g == nil || g.Error != "" || g.OS == "" {
+		w.Guest.User = scenario.User(standIn)
+		if at >= 0 {
+			t.note(v.Name, "the guest was not read: a fresh "+standIn+" stands in for it")
+		}
+		return
+	}
+	t.facts(w, v, g)
+}
+
+// facts takes over what a guest said of itself.
+func (t *Twin) facts(w *world.VM, v *backends.VM, g *backends.Guest) {
+	w.Guest.OS = systemOf(g)
+	if w.Guest.OS == "" {
+		w.Guest.OS = standIn
+		t.note(v.Name, "the lab does not know "+cmp.Or(g.Pretty, g.OS)+": "+standIn+" stands in for it")
+	}
+	w.Guest.User, w.Guest.SudoAsks = scenario.User(w.Guest.OS), g.Sudo == "password"
+	if g.Sudo == "none" {
+		w.Guest.Flaws = append(w.Guest.Flaws, world.NoSudo)
+	}
+	for _, a := range v.Adapters[:min(1, len(v.Adapters))] {
+		if i := g.Interface(a.MAC); i != nil && len(i.Addresses) > 0 {
+			w.Guest.Lease = i.Addresses[0]
+		}
+	}
+	switch {
+	case g.NVIDIA != nil && g.NVIDIA.Driver != "":
+		w.Guest.Preset = "gpudirect"
+	case g.CUDATests != nil:
+		w.Guest.Preset = "gpu"
+	case g.Engine != nil:
+		w.Guest.Preset = "docker"
+	case g.Perftest != "" || g.MemlockKB == -1 || len(g.Persist.Modules) > 0:
+		w.Guest.Preset = "pvrdma"
+		w.Guest.Flaws = append(w.Guest.Flaws, flaws(g)...)
+	}
+	t.addresses(w, v, g)
+	t.note("", "guests have the packages of a fresh system, and what a guide would have them install where they were found set up; files of other software are left out")
+}
+
+// systemOf is the lab's name of what a guest runs, "" where it knows none.
+func systemOf(g *backends.Guest) string {
+	major, _, _ := strings.Cut(g.Version, ".")
+	for _, name := range []string{g.OS + "-" + g.Version, g.OS + "-" + major} {
+		if slices.Contains(lab.Systems(), name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// flaws are what is missing in a guest that is set up for PVRDMA.
+func flaws(g *backends.Guest) []world.Flaw {
+	var out []world.Flaw
+	for flaw, is := range map[world.Flaw]bool{
+		world.NoPerftest: g.Perftest == "", world.NoMemlock: g.MemlockKB != -1, world.NoModules: len(g.Persist.Modules) == 0,
+		world.NoReload: g.Persist.Reload == "", world.MOFED: g.MOFED != "",
+		world.NoDriver: !slices.Contains(g.Available, backends.PVRDMAModule) && !slices.Contains(g.Loaded, backends.PVRDMAModule),
+	} {
+		if is {
+			out = append(out, flaw)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// addresses takes over the address of the first RDMA adapter; the guest of a lab keeps one.
+func (t *Twin) addresses(w *world.VM, v *backends.VM, g *backends.Guest) {
+	first := true
+	for _, a := range v.Adapters {
+		i := g.Interface(a.MAC)
+		if a.Type != "pvrdma" && a.Type != "sriov" {
+			continue
+		}
+		switch {
+		case !first && i != nil && len(i.Addresses) > 0:
+			t.note(v.Name, "addresses of further RDMA adapters are left out")
+		case first && (i == nil || len(i.Addresses) == 0):
+			w.Guest.Flaws = append(w.Guest.Flaws, world.NoAddress)
+		case first:
+			w.Guest.RDMAAddr = i.Addresses[0]
+			if i.MTU < 9000 {
+				w.Guest.Flaws = append(w.Guest.Flaws, world.LowMTU)
+			}
+			if !i.Persistent {
+				w.Guest.Flaws = append(w.Guest.Flaws, world.AddressLost)
+			}
+		}
+		first = false
+	}
+}
+
+// asked are the VMs that the answers of the bundle name; all of the site where there are no answers.
+func (t *Twin) asked() []answers.VM {
+	if t.answers != nil {
+		return t.answers.VMs
+	}
+	var list []answers.VM
+	for _, v := range t.site.VMs {
+		if !v.Template && !strings.HasPrefix(v.Name, "vCLS-") {
+			list = append(list, answers.VM{Name: v.Name})
+		}
+	}
+	return list
+}
+
+// hostname is a name of a VM as a host name may be.
+func hostname(name string) string {
+	keep := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' {
+			return r
+		}
+		return '-'
+	}, name)
+	return strings.Trim(keep[:min(len(keep), 63)], "-")
+}

@@ -1,0 +1,174 @@
+package twin
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/model"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
+)
+
+// host takes a host over.
+func (t *Twin) host(i int, h *backends.Host) *world.Host {
+	w := scenario.PlainHost(i, t.made)
+	w.Name, w.Version, w.Build = h.Name, h.Version, h.Build
+	w.Make = world.Server{Vendor: h.Vendor, Model: h.Model, CPU: h.CPUModel, MHz: h.CPUMHz}
+	w.Maintenance, w.RebootRequired, w.NoThreads = h.InMaintenance, h.RebootRequired, !h.Hyperthreads
+	w.Sockets, w.Cores, w.MemoryMB = max(1, h.Sockets), cmp.Or(h.Cores, w.Cores), cmp.Or(h.MemoryMB, w.MemoryMB)
+	w.VGPUs = h.Profiles
+	if h.GraphicsType != "shared" { // which is what a fresh host has
+		w.Shared = h.GraphicsType
+	}
+	if !h.BootTime.IsZero() {
+		w.BootTime = h.BootTime
+	}
+	switch h.State {
+	case "disconnected":
+		w.Disconnected = true
+	case "notResponding":
+		w.State = world.Down
+	}
+	if h.Lockdown != "" {
+		w.Lockdown = "lockdown" + strings.ToUpper(h.Lockdown[:1]) + h.Lockdown[1:]
+	}
+	w.Exceptions = system(h).Exceptions.Value
+	t.settings(h, w)
+	t.adapters(h, w)
+	t.networks(h, w)
+	t.software(h, w)
+	return w
+}
+
+// settings takes over what the details of the inventory hold; they are not there of hosts that the answers do not name.
+func (t *Twin) settings(h *backends.Host, w *world.Host) {
+	if h.Firewall == nil {
+		t.note(h.Name, "settings (PVRDMA vmknic, firewall, services, time servers, power policy) were not read: those of a fresh host")
+		return
+	}
+	if v, has := h.Options[backends.VMKNICOption]; has {
+		w.Options[backends.VMKNICOption] = v
+	} else {
+		delete(w.Options, backends.VMKNICOption)
+	}
+	w.Firewall = nil
+	for _, key := range slices.Sorted(maps.Keys(h.Firewall)) {
+		r := h.Firewall[key]
+		w.Firewall = append(w.Firewall, &world.Ruleset{Key: key, Enabled: r.Enabled, AllIP: r.AllIP, Networks: r.Networks})
+	}
+	if h.Services == nil {
+		t.note(h.Name, "services other than SSH were not collected (the bundle is of an older release): those of a fresh host")
+		w.Service("TSM-SSH").Running, w.Service("ntpd").Running = h.SSHRunning, h.NTPActive
+	} else {
+		fresh := w.Services
+		w.Services = nil
+		for _, key := range slices.Sorted(maps.Keys(h.Services)) {
+			s := &world.Service{Key: key, Label: key, Running: h.Services[key].Running, Policy: h.Services[key].Policy}
+			for _, f := range fresh {
+				if f.Key == key {
+					s.Label = f.Label
+				}
+			}
+			w.Services = append(w.Services, s)
+		}
+	}
+	w.NTP, w.PowerPolicy = h.NTP, h.PowerPolicy
+	w.OwnPower = len(h.PowerPolicies) == 0
+}
+
+// networks takes standard switches and vmkernel adapters over.
+func (t *Twin) networks(h *backends.Host, w *world.Host) {
+	for _, v := range h.VSwitches {
+		w.VSwitch = append(w.VSwitch, &world.VSwitch{Name: v.Name, MTU: v.MTU, Uplinks: v.PNICs, PortGroups: v.PortGroups})
+	}
+	if h.VSwitches == nil {
+		t.oldSwitches(h, w)
+	}
+	for _, n := range h.NICs {
+		if n.Use.Opaque && !slices.ContainsFunc(w.Opaque, func(o *world.OpaqueSwitch) bool { return o.Name == n.Switch }) {
+			w.Opaque = append(w.Opaque, &world.OpaqueSwitch{ID: n.Switch, Name: n.Switch})
+		}
+		for _, o := range w.Opaque {
+			if n.Use.Opaque && o.Name == n.Switch {
+				o.Uplinks = append(o.Uplinks, n.Device)
+			}
+		}
+	}
+	for _, k := range h.VMKs {
+		v := &world.VMK{Device: k.Device, MAC: k.MAC, IP: k.IP, Prefix: k.PrefixLen, MTU: k.MTU, DHCP: k.DHCP, PortGroup: k.PortGroup, NetStack: k.NetStack,
+			Roles: slices.DeleteFunc(slices.Clone(k.Roles), func(r string) bool { return r == "nfs" })}
+		if t.site.Switch(k.Switch) != nil && !slices.ContainsFunc(w.VSwitch, func(s *world.VSwitch) bool { return s.Name == k.Switch }) {
+			v.DVS = k.Switch
+		} else {
+			v.VSwitch = k.Switch
+		}
+		if slices.Contains(k.Roles, "management") {
+			w.Address = k.IP
+		}
+		if slices.Contains(k.Roles, "nfs") {
+			t.note(h.Name+"/"+k.Device, "mounts NFS, which the twin does not")
+		}
+		w.VMKs = append(w.VMKs, v)
+	}
+}
+
+// oldSwitches guesses the standard switches of a bundle that does not list them.
+func (t *Twin) oldSwitches(h *backends.Host, w *world.Host) {
+	t.note(h.Name, "standard switches were not collected (the bundle is of an older release): MTU 1500, port groups on the first")
+	for _, n := range h.NICs {
+		if !n.Use.Standard {
+			continue
+		}
+		i := slices.IndexFunc(w.VSwitch, func(s *world.VSwitch) bool { return s.Name == n.Switch })
+		if i < 0 {
+			i = len(w.VSwitch)
+			w.VSwitch = append(w.VSwitch, &world.VSwitch{Name: n.Switch, MTU: 1500})
+		}
+		w.VSwitch[i].Uplinks = append(w.VSwitch[i].Uplinks, n.Device)
+	}
+	if len(w.VSwitch) > 0 {
+		w.VSwitch[0].PortGroups = h.Networks
+	}
+}
+
+// switches takes the distributed switches over.
+func (t *Twin) switches(s *world.State) {
+	for _, sw := range t.site.Switches {
+		d := &world.DVS{Name: sw.Name, UUID: sw.UUID, Version: sw.Version, MTU: sw.MTU, NIOC: sw.NIOC, Uplinks: sw.Uplinks, Discovery: sw.Discovery, Note: sw.Note}
+		for _, h := range s.Hosts {
+			if m, is := sw.Members[h.Name]; is {
+				d.Members = append(d.Members, &world.Member{Host: h.Name, PNICs: m.PNICs, ENS: m.ENS})
+			}
+		}
+		for _, g := range t.site.PortGroups {
+			if g.Switch == sw.Name && !slices.ContainsFunc(d.PortGroups, func(p *world.PortGroup) bool { return p.Name == g.Name }) {
+				d.PortGroups = append(d.PortGroups, t.portGroup(sw.Name, g))
+			}
+		}
+		if strings.HasPrefix(sw.Name, "/") {
+			t.note(sw.Name, "has the name of another switch in another folder: it is shown under its path")
+		}
+		if sw.LAGs > 0 || sw.NSX || sw.OffloadID != "" {
+			t.note(sw.Name, "LAGs, NSX and DPU offload of the switch are not played")
+		}
+		s.Switches = append(s.Switches, d)
+	}
+}
+
+func (t *Twin) portGroup(sw string, g backends.PortGroup) *world.PortGroup {
+	p := &world.PortGroup{Name: g.Name, Uplink: g.Uplink, Ports: g.Ports, Binding: g.Binding, Active: g.Active, Standby: g.Standby}
+	if n, err := strconv.Atoi(g.VLAN); err == nil {
+		p.VLAN = n
+	} else if p.Trunk = g.VLAN; strings.HasPrefix(g.VLAN, "pvlan") || strings.Contains(g.VLAN, ",") {
+		p.Trunk = "0-4094"
+		t.note(sw+"/"+g.Name, "private VLANs and lists of VLANs: a trunk of all VLANs")
+	}
+	if m := g.Security; m != nil && (m.MACChanges || m.Forged) {
+		p.Setting = model.Security(m.MACChanges, m.Forged)
+	}
+	return p
+}

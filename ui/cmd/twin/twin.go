@@ -1,0 +1,171 @@
+// Package twin builds the data centre of a lab from a site that collect has read. It stands above the lab, which shares no code
+// with the product: what the product has read goes in through the lab's own world, and what nobody has read is taken from the
+// lab's defaults and listed, so that whoever trusts a twin knows what it does not know.
+package twin
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/checks/bundle"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// A Twin is a site as a lab can serve it.
+type Twin struct {
+	Assumed []string // what was not collected and taken from the lab's defaults; sentences for people
+
+	site    *backends.Inventory // one cluster of it
+	answers *answers.Answers    // those of the bundle; nil without
+	made    time.Time
+	notes   assumptions
+}
+
+// Of reads a bundle. A lab has one cluster: that of the answers in the bundle, else the only one. A bundle with several clusters and
+// no answers that name one is an error of kind usage.
+func Of(b *bundle.Bundle) (*Twin, error) {
+	t := &Twin{site: b.Facts.Inventory, answers: b.Answers, made: b.Made}
+	if err := t.narrow(); err != nil {
+		return nil, err
+	}
+	if err := t.Found(&world.State{}); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// narrow leaves the one cluster that the twin is of.
+func (t *Twin) narrow() error {
+	type place struct{ datacenter, cluster string }
+	var all []place
+	for _, h := range t.site.Hosts {
+		p := place{h.Datacenter, h.Cluster}
+		if a := t.answers; a != nil && (a.Hosts.Datacenter != "" && a.Hosts.Datacenter != h.Datacenter || a.Hosts.Cluster != "" && a.Hosts.Cluster != h.Cluster) {
+			continue
+		}
+		if !slices.Contains(all, p) {
+			all = append(all, p)
+		}
+	}
+	if len(all) != 1 {
+		return console.Usage("collect with -f answers.yaml whose hosts: names one datacenter and one cluster",
+			"a twin is of one cluster, and the bundle has %d", len(all))
+	}
+	site := *t.site
+	site.Hosts, site.VMs, site.Switches = nil, nil, nil
+	for _, h := range t.site.Hosts {
+		if (place{h.Datacenter, h.Cluster}) == all[0] {
+			site.Hosts = append(site.Hosts, h)
+		} else {
+			t.note(h.Name, "left out, because a twin is of one cluster")
+		}
+	}
+	for _, v := range t.site.VMs {
+		if site.Host(v.Host) != nil {
+			site.VMs = append(site.VMs, v)
+		}
+	}
+	for _, s := range t.site.Switches {
+		switch {
+		case s.Datacenter != all[0].datacenter:
+		case site.Switch(s.Name) != nil:
+			t.note(s.Name, "a second switch of this name is left out: the lab tells switches apart by name")
+		default:
+			site.Switches = append(site.Switches, s)
+		}
+	}
+	t.site = &site
+	return nil
+}
+
+// Found fills a lab's world in. It can be called again, for another lab.
+func (t *Twin) Found(s *world.State) error {
+	first := t.site.Hosts[0]
+	s.Datacenter, s.Cluster, s.VCenter = first.Datacenter, cmp.Or(first.Cluster, "none"), t.site.VCenter.Version
+	if first.Cluster == "" {
+		t.note("", "the hosts are in no cluster; the lab puts them into one, with DRS")
+	}
+	for i := range t.site.Hosts {
+		s.Hosts = append(s.Hosts, t.host(i, &t.site.Hosts[i]))
+	}
+	t.switches(s)
+	for i := range t.site.VMs {
+		if err := t.vm(s, i, &t.site.VMs[i]); err != nil {
+			return err
+		}
+	}
+	t.cluster(s)
+	t.depot(s)
+	t.always()
+	t.Assumed = t.notes.list()
+	return nil
+}
+
+// cluster takes over what the cluster does by itself.
+func (t *Twin) cluster(s *world.State) {
+	for _, h := range t.site.Hosts {
+		s.Lifecycle = s.Lifecycle || slices.Contains(h.ManagedBy, "vLCM image")
+		if f := system(&h).Resync; f.Known() {
+			s.Services.Resync = f.Value
+		}
+		for _, owner := range h.ManagedBy {
+			if owner != "vLCM image" {
+				t.note(h.Name, "is managed by "+owner+", which the twin does not know")
+			}
+		}
+	}
+	c := t.site.Cluster(s.Cluster)
+	if c == nil {
+		t.note("", "DRS fully automated, HA off: the settings of the cluster were not read")
+		return
+	}
+	v := &s.Services
+	v.NoDRS, v.HA, v.Failover, v.VSAN = !c.DRS, c.HA, c.Failover, c.VSAN
+	if c.DRSMode != "fullyAutomated" {
+		v.DRS = c.DRSMode
+	}
+	if c.EVC != nil {
+		v.EVC = *c.EVC
+	}
+	if len(c.DRSOverride) > 0 {
+		t.note("", "DRS overrides of single VMs are not played")
+	}
+	for i, r := range c.Rules {
+		v.Rules = append(v.Rules, world.Rule{Key: int32(i + 1), Name: r.Name, Apart: r.Kind == backends.RuleApart, Must: r.Mandatory,
+			VMs: r.VMs, Hosts: r.Hosts, NotHosts: r.NotHosts})
+	}
+}
+
+// always is what no bundle holds.
+func (t *Twin) always() {
+	t.note("", "advanced options other than "+backends.VMKNICOption+": those of a fresh ESXi 8.0 U3")
+	t.note("", "datastores: one that all hosts share, and one of a host where a disk of a VM lies there alone; disks of 40 GiB")
+	t.note("", "the physical switches: they trust DSCP, pause what the hosts pause, mark for ECN and pass 9216 bytes")
+	t.note("", "how long things take: the lab's times, unless flags state others")
+	t.note("", "passwords and keys: the lab's own")
+	for _, gap := range t.site.Gaps {
+		t.note(gap.Target.Name, "could not be read: "+gap.What)
+	}
+}
+
+func (t *Twin) note(target, what string) { t.notes.add(target, what) }
+
+// system is what a host said itself, empty where nobody asked.
+func system(h *backends.Host) *backends.HostSystem {
+	if h.System == nil {
+		return &backends.HostSystem{}
+	}
+	return h.System
+}
+
+// id reads a PCI id.
+func id(hex string) uint16 {
+	n := 0
+	_, _ = fmt.Sscanf(hex, "%x", &n)
+	return uint16(n)
+}

@@ -1,0 +1,175 @@
+package twin
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// vm takes a VM over.
+func (t *Twin) vm(s *world.State, i int, v *backends.VM) error {
+	w := &world.VM{
+		Name: v.Name, Path: v.Path, Index: i, Host: v.Host, On: v.Power == "poweredOn", Template: v.Template, Hardware: v.Hardware, Firmware: v.Firmware,
+		CPUs: v.CPUs, MemoryMB: v.MemoryMB, Reserved: v.Reservation, Locked: v.MemoryLocked, UUID: world.UUID("vm", i),
+		GuestID: v.GuestID, GuestName: v.GuestName, Latency: v.Latency, Nested: v.Nested, Manager: v.ManagedBy, Sharing: v.BusSharing,
+		Service: strings.HasPrefix(v.Name, "vCLS-"), Extra: map[string]string{},
+	}
+	if v.CPUReserved != nil {
+		w.CPUMHz = *v.CPUReserved
+	}
+	if v.NodeAffinity != nil && *v.NodeAffinity != "" {
+		w.Extra["numa.nodeAffinity"] = *v.NodeAffinity
+	}
+	if v.VCenterVM {
+		w.Product = "VMware vCenter Server"
+	}
+	if v.Name == v.Path { // others have the name, too
+		w.Title = world.Unescaped(path.Base(v.Path))
+	}
+	if v.Snapshots > 0 {
+		t.note(v.Name, "snapshots are counted; their names are made up")
+	}
+	for n := range v.Snapshots {
+		w.Snap(fmt.Sprintf("snapshot %d", n+1), "")
+	}
+	w.VApp = v.VApp
+	t.folder(s, w)
+	t.oddities(v)
+	h := s.Host(v.Host)
+	for _, other := range t.site.Hosts {
+		for _, store := range v.Datastores {
+			if other.Name != v.Host && slices.Contains(t.site.Host(v.Host).Datastores, store) && !slices.Contains(other.Datastores, store) {
+				w.Local = true
+			}
+		}
+	}
+	t.guest(s, w, v)
+	t.virtualAdapters(w, v)
+	t.extra(w, v)
+	t.devices(w, h, v)
+	s.VMs = append(s.VMs, w)
+	return nil
+}
+
+// oddities are facts of a VM that the lab does not play.
+func (t *Twin) oddities(v *backends.VM) {
+	if v.Power == "suspended" {
+		t.note(v.Name, "is suspended: off in the twin")
+	}
+	if v.CPUHotAdd || v.MemHotAdd || v.FaultTolerant {
+		t.note(v.Name, "hot-add and Fault Tolerance are off in the twin")
+	}
+	if v.State != "" && v.State != "connected" {
+		t.note(v.Name, "is "+v.State+": connected in the twin, unless its host is away")
+	}
+}
+
+// folder makes the folders of a VM's path.
+func (t *Twin) folder(s *world.State, w *world.VM) {
+	below, ok := strings.CutPrefix(path.Dir(w.Path), "/"+world.Escaped(s.Datacenter)+"/vm")
+	if w.VApp != "" {
+		if path.Dir(below) != "/" {
+			t.note(w.Name, "its vApp is in a folder or in another vApp: in the folder vm in the twin")
+			w.Path = "/" + world.Escaped(s.Datacenter) + "/vm/" + world.Escaped(w.VApp) + "/" + path.Base(w.Path)
+		}
+		return
+	}
+	if !ok {
+		t.note(w.Name, "is in a place that vCenter does not tell: in the folder vm in the twin")
+		w.Path = "/" + world.Escaped(s.Datacenter) + "/vm/" + world.Escaped(path.Base(w.Name))
+		return
+	}
+	for _, name := range strings.FieldsFunc(below, func(r rune) bool { return r == '/' }) {
+		name = world.Unescaped(name)
+		i := slices.IndexFunc(s.Folders, func(f *world.Folder) bool { return f.Name == name && f.Parent == w.Folder })
+		if i < 0 {
+			i = len(s.Folders)
+			s.Folders = append(s.Folders, &world.Folder{ID: fmt.Sprintf("group-v%d", s.NextID()), Name: name, Parent: w.Folder})
+		}
+		w.Folder = s.Folders[i].ID
+	}
+}
+
+// The keys of vSphere's devices begin here: ethernet cards, and what is passed through.
+const (
+	firstEthernet = 4000
+	firstPassthru = 13000
+)
+
+// slotName is the number of a PCI slot in a name that systemd gives: ens192, ens256f0.
+var slotName = regexp.MustCompile(`^(?:ens|rocep)(\d+)`)
+
+func (t *Twin) virtualAdapters(w *world.VM, v *backends.VM) {
+	kinds := map[string]world.AdapterType{"vmxnet3": world.Vmxnet3, "pvrdma": world.PVRDMA, "sriov": world.SRIOV}
+	functions := 31
+	for n, a := range v.Adapters {
+		kind, known := kinds[a.Type]
+		if !known {
+			kind = world.Other
+			if a.Type != "e1000e" {
+				t.note(v.Name, "adapters of type "+a.Type+": e1000e in the twin")
+			}
+		}
+		w.Adapters = append(w.Adapters, &world.Adapter{Key: int32(firstEthernet + n), Type: kind, Label: a.Label, MAC: a.MAC, DVS: a.Switch, PortGroup: a.PortGroup,
+			Protocol: a.Protocol, Connected: a.Connected, Start: a.Start, GuestMTU: a.GuestMTU, PF: a.PF})
+		at := w.Adapters[n]
+		if kind == world.SRIOV {
+			at.Key = int32(firstPassthru + functions)
+			functions++
+		}
+		if g := t.site.Guest(v.Name); g != nil && g.Interface(a.MAC) != nil {
+			if m := slotName.FindStringSubmatch(g.Interface(a.MAC).Name); m != nil {
+				at.Slot, _ = strconv.Atoi(m[1])
+			}
+		}
+		if at.Slot == 0 {
+			at.Slot = w.NextSlot()
+		}
+	}
+}
+
+// own are the keys that vCenter writes for a device by itself.
+var own = regexp.MustCompile(`(?i)^pciPassthru(\d+)\.(id|pciSlotNumber|generatedMACAddress|pfId)$`)
+
+func (t *Twin) extra(w *world.VM, v *backends.VM) {
+	for key, value := range v.Extra {
+		if !own.MatchString(key) {
+			w.Extra[key] = value
+		}
+	}
+	if v.Extra == nil && v.Passthrough != nil {
+		t.note(v.Name, "pciPassthru settings were not read: none")
+	}
+}
+
+// devices takes over what the VM has whole, and its shares of GPUs.
+func (t *Twin) devices(w *world.VM, h *world.Host, v *backends.VM) {
+	for n, d := range v.Devices {
+		p := &world.Passthrough{Key: int32(firstPassthru + n), Vendor: id(d.Vendor), Device: id(d.Device), Profile: d.Profile}
+		switch d.Backing {
+		case backends.FixedBacking:
+			p.PCI = d.PCI
+		case backends.DynamicBacking:
+			p.Assigned = d.PCI
+		}
+		for key, value := range v.Extra {
+			if strings.EqualFold(key, fmt.Sprintf("pciPassthru%d.pciSlotNumber", n)) {
+				p.Slot, _ = strconv.Atoi(value)
+			}
+		}
+		if p.Slot == 0 {
+			p.Slot = w.NextSlot()
+		}
+		w.Devices = append(w.Devices, p)
+		if w.On && d.Backing != backends.VGPUBacking && h.PCIDevice(d.PCI) == nil {
+			t.note(v.Name, "runs with the device "+d.PCI+", which its host does not list: off in the twin")
+			w.On, w.Guest.Up = false, false
+		}
+	}
+}

@@ -1,0 +1,201 @@
+package cmd_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
+	"github.com/rdma-setup/rdma-setup/checks/bundle"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/torture/witness"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/twin"
+)
+
+// assumed are the keys of an outside client's dump that a twin has by assumption, or makes up.
+var assumed = regexp.MustCompile(`^(vm .* device .* fileName` + // files on the datastore
+	`|vm .* snapshot .*` +
+	`|host .* label|host .* device .* (systemId|subDeviceId|subVendorId)|host .* vib .*)$`)
+
+// An older release wrote no services and no standard switches.
+func TestTwinOfAnOldBundle(t *testing.T) {
+	t.Parallel()
+	site := newBench(t, lab.Options{Hosts: 1, VMs: 1})
+	b, tw := site.bundle(filepath.Join(site.lab.Dir(), "answers-pvrdma.yaml"))
+	for i := range b.Facts.Inventory.Hosts {
+		b.Facts.Inventory.Hosts[i].Services, b.Facts.Inventory.Hosts[i].VSwitches = nil, nil
+	}
+	old, err := twin.Of(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	more := slices.DeleteFunc(slices.Clone(old.Assumed), func(what string) bool { return slices.Contains(tw.Assumed, what) })
+	if len(more) != 2 || !strings.Contains(strings.Join(more, "\n"), "older release") {
+		t.Errorf("it assumes %q beyond the twin of a whole bundle", more)
+	}
+	var s world.State
+	if err := old.Found(&s); err != nil {
+		t.Fatal(err)
+	}
+	h := s.Hosts[0]
+	if v := h.VSwitchOf("vmnic0"); v == nil || !slices.Contains(v.PortGroups, "Management Network") || !h.Service("ntpd").Running {
+		t.Errorf("switch %+v, services %+v", v, h.Services)
+	}
+}
+
+// bundle collects the site of a bench.
+func (b *bench) bundle(answersFile string) (*bundle.Bundle, *twin.Twin) {
+	b.t.Helper()
+	file := filepath.Join(b.t.TempDir(), "site.tgz")
+	if code, _, errs := b.run("collect", "-f", answersFile, "--out", file); code != 0 {
+		b.t.Fatalf("collect: %d\n%s", code, errs)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	read, err := bundle.Read(bytes.NewReader(text))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	tw, err := twin.Of(read)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return read, tw
+}
+
+// twinOf collects the site of a bench and serves its twin, with answers for it.
+func twinOf(t *testing.T, site *bench, answersFile string) (*bench, *twin.Twin, string) {
+	t.Helper()
+	_, tw := site.bundle(answersFile)
+	served := newBench(t, lab.Options{Found: tw.Found, BootTime: 50 * time.Millisecond, RebootTime: 100 * time.Millisecond})
+	var out bytes.Buffer
+	if has, err := tw.Answers(&out, served.lab, nil); err != nil || !has {
+		t.Fatalf("answers: %t, %v", has, err)
+	}
+	path := filepath.Join(served.lab.Dir(), "answers.yaml")
+	if err := os.WriteFile(path, out.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return served, tw, path
+}
+
+// planHash is the hash of a plan, or where the inventory refuses what it says.
+func (b *bench) planHash(answersFile string) string {
+	b.t.Helper()
+	code, out, errs := b.run("plan", "-f", answersFile, "-o", "json")
+	if code != 0 {
+		return errs
+	}
+	var doc struct{ Hash string }
+	if err := json.Unmarshal([]byte(out), &doc); err != nil || doc.Hash == "" {
+		b.t.Fatalf("plan: %v\n%s", err, out)
+	}
+	return doc.Hash
+}
+
+// outside is what a client that shares no code with the program sees of the vCenter.
+func (b *bench) outside() witness.Dump {
+	b.t.Helper()
+	d, err := witness.Look(b.t.Context(), witness.Site{URL: b.lab.URL().String(), User: b.env["GOVC_USERNAME"], Password: b.env["GOVC_PASSWORD"], CACerts: b.env["GOVC_TLS_CA_CERTS"]})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return d
+}
+
+// The twin of a site has the plan of the site, and an outside client finds both alike.
+func TestTwinIsTheSite(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		scenario, mode string
+		hosts, vms     int
+	}{
+		{"healthy", "pvrdma", 2, 4}, {"drifted", "pvrdma", 2, 3}, {"esx-6.7", "pvrdma", 1, 1}, {"bare", "sriov", 2, 2}, {"sriov-api", "sriov", 1, 1},
+		{"sriov-added", "sriov", 1, 1}, {"gpudirect-done", "gpudirect", 2, 2}, {"gpu-other-vm", "gpudirect", 2, 2},
+	} {
+		t.Run(row.scenario, func(t *testing.T) {
+			t.Parallel()
+			site := newBench(t, lab.Options{Scenario: row.scenario, Hosts: row.hosts, VMs: row.vms})
+			answers := filepath.Join(site.lab.Dir(), "answers-"+row.mode+".yaml")
+			served, tw, again := twinOf(t, site, answers)
+			if want, got := site.planHash(answers), served.planHash(again); got != want {
+				t.Errorf("plan %s on the site, %s on the twin", want, got)
+			}
+			if diff := witness.Diff(site.outside(), served.outside(), assumed.MatchString); len(diff) > 0 {
+				t.Errorf("%d differences:\n%s", len(diff), strings.Join(diff[:min(len(diff), 15)], "\n"))
+			}
+			if len(tw.Assumed) == 0 {
+				t.Error("it says that it assumes nothing")
+			}
+		})
+	}
+}
+
+// odd is a site of 12 hosts and 60 VMs that was set up once and where a lot has happened since.
+func odd(s *world.State) error {
+	if err := scenario.Build(s, scenario.Spec{Scenario: "drifted", Hosts: 12, VMs: 60}); err != nil {
+		return err
+	}
+	var intel world.State
+	if err := scenario.Build(&intel, scenario.Spec{Scenario: "e810", Hosts: 12, VMs: 12}); err != nil {
+		return err
+	}
+	for i := 8; i < 12; i++ { // another family of cards
+		h, from := s.Hosts[i], intel.Hosts[i]
+		h.PNICs, h.PCI, h.Cards, h.Modules, h.VIBs = from.PNICs, from.PCI, from.Cards, from.Modules, from.VIBs
+	}
+	s.Hosts[5].Maintenance = true
+	for _, v := range s.VMs {
+		if v.Host == s.Hosts[5].Name {
+			v.On, v.Guest.Up = false, false
+			v.Adapters[0].Connected = false
+			s.Strangers = append(s.Strangers, v.Name)
+		}
+	}
+	s.Strangers = append(s.Strangers, "vm-26", "vm-28")
+	s.Hosts[7].PowerPolicy, s.Hosts[7].NTP = "low", nil
+	s.Hosts[7].Service("TSM-SSH").Running = true
+	s.Hosts[7].VMKs = append(s.Hosts[7].VMKs, &world.VMK{Device: "vmk1", MAC: "00:50:56:61:00:07", IP: "10.12.0.7", Prefix: 24, MTU: 9000,
+		VSwitch: "vSwitch0", PortGroup: "Management Network", NetStack: "defaultTcpipStack", Roles: []string{"vmotion"}})
+	s.Switches = append(s.Switches, &world.DVS{Name: "Storage-DVS", UUID: world.SwitchUUID("Storage-DVS"), Version: "7.0.0", MTU: 1500, NIOC: true, Uplinks: []string{"up-a", "up-b"},
+		Discovery: "cdp both", PortGroups: []*world.PortGroup{{Name: "NFS", VLAN: 120, Ports: 16, Binding: "ephemeral", Active: []string{"up-b"}, Standby: []string{"up-a"}}}})
+	s.Services = world.Services{DRS: "partiallyAutomated", HA: true, Failover: 1, EVC: "intel-cascadelake", Rules: []world.Rule{
+		{Key: 1, Name: "apart", Apart: true, VMs: []string{"vm-01", "vm-06"}}, {Key: 2, Name: "licence", Must: true, VMs: []string{"vm-03"}, Hosts: []string{"esx-03", "esx-04"}}}}
+	folder := &world.Folder{ID: "group-v90", Name: "Team A"}
+	s.Folders = append(s.Folders, folder)
+	s.VMs[20].Folder, s.VMs[20].Path = folder.ID, "/DC/vm/Team A/"+s.VMs[20].Name
+	s.VMs[21].VApp, s.VMs[21].Path = "app-01", "/DC/vm/app-01/"+s.VMs[21].Name
+	s.VMs[22].Sharing = "physicalSharing" // disks that are shared, as an RDM of a cluster is
+	s.VMs[23].Local = true
+	s.VMs[24].Snap("before the patch", "")
+	for _, v := range []*world.VM{s.VMs[25], s.VMs[27]} {
+		v.On, v.Guest.Up, v.Adapters[0].Connected = false, false, false
+	}
+	s.VMs[25].Template = true
+	s.VMs[26].Latency, s.VMs[26].CPUMHz, s.VMs[26].Nested, s.VMs[26].Extra = "high", 4800, true, map[string]string{"numa.nodeAffinity": "1"}
+	s.VMs[27].Hardware, s.VMs[27].Firmware = 13, "bios"
+	return nil
+}
+
+// The same of a site with a past.
+func TestTwinOfAnOddSite(t *testing.T) {
+	t.Parallel()
+	site := newBench(t, lab.Options{Found: odd})
+	answers := filepath.Join(site.lab.Dir(), "answers-pvrdma.yaml")
+	served, tw, again := twinOf(t, site, answers)
+	if want, got := site.planHash(answers), served.planHash(again); got != want || len(want) != 64 {
+		t.Errorf("plan %s on the site, %s on the twin", want, got)
+	}
+	if diff := witness.Diff(site.outside(), served.outside(), assumed.MatchString); len(diff) > 0 {
+		t.Errorf("%d differences:\n%s\nassumed:\n%s", len(diff), strings.Join(diff[:min(len(diff), 30)], "\n"), strings.Join(tw.Assumed, "\n"))
+	}
+}

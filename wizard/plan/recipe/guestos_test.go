@@ -1,0 +1,46 @@
+package recipe_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/recipe"
+)
+
+// What vCenter lists for a guest OS (GuestOsDescriptor.supportedEthernetCard) is a warning: adapters work in guests that the list
+// leaves out.
+func TestAdapterThatVCenterDoesNotList(t *testing.T) {
+	for name, c := range map[string]struct {
+		listed []string
+		has    bool
+		skip   []string
+		warned bool
+	}{
+		"not read":           {nil, false, nil, false},
+		"listed":             {[]string{"VirtualVmxnet3", "VirtualVmxnet3Vrdma"}, false, nil, false},
+		"not listed":         {[]string{"VirtualVmxnet3"}, false, nil, true},
+		"guest OS unknown":   {[]string{}, false, nil, true},
+		"skipped":            {[]string{"VirtualVmxnet3"}, false, []string{"VM-NIC-GUESTOS-032"}, false},
+		"it has one already": {[]string{"VirtualVmxnet3"}, true, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inv := newInventory(2)
+			v := &inv.VMs[0]
+			if v.GuestID, v.GuestAdapters = "otherLinux64Guest", c.listed; c.has {
+				v.Adapters = append(v.Adapters, backends.Adapter{Label: "Network adapter 2", Type: "pvrdma", MAC: "00:50:56:00:00:99", PortGroup: "RDMA-PG", Switch: "RDMA-DVS"})
+			}
+			p, err := recipe.Build(newAnswers(inv), inv, plan.Options{Skip: c.skip})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if warned := slices.ContainsFunc(p.Notes, func(n string) bool {
+				return strings.Contains(n, "vm-01") && strings.Contains(n, "does not list pvrdma adapters")
+			}); warned != c.warned {
+				t.Errorf("warned %t: %q", warned, p.Notes)
+			}
+		})
+	}
+}
