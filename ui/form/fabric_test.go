@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -110,6 +111,11 @@ func (f *world) Choose(a *answers.Answers, inv *backends.Inventory) map[string]s
 	picks := map[string]string{}
 	for _, h := range a.Hosts.Names {
 		picks[h] = "vmnic2"
+		if i := slices.IndexFunc(inv.Host(h).NICs, func(n backends.NIC) bool {
+			return string(a.NIC.MACs[h]) == n.MAC || a.NIC.Device != "" && a.NIC.Device == n.PCI
+		}); i >= 0 {
+			picks[h] = inv.Host(h).NICs[i].Device
+		}
 	}
 	return picks
 }

@@ -21,12 +21,17 @@ import (
 // nicsPage chooses one pNIC a host, preselected by fact, each with the reason why it fits or not.
 type nicsPage struct {
 	list
-	nic map[string]backends.NIC // by row id
+	nic     map[string]backends.NIC // by row id
+	rail    int                     // whose pNICs are chosen
+	several bool                    // there is more than one
 }
 
 func (p *nicsPage) Title() string { return "pNICs" }
 func (p *nicsPage) Hints() []frame.Hint {
-	return []frame.Hint{{Key: "Space", Does: "choose"}, {Key: "/", Does: "filter"}}
+	if p.several {
+		return []frame.Hint{{Key: "Space", Does: "choose"}, {Key: "Tab", Does: "next rail"}, {Key: "r", Does: "add a rail"}, {Key: "d", Does: "remove the last"}, {Key: "/", Does: "filter"}}
+	}
+	return []frame.Hint{{Key: "Space", Does: "choose"}, {Key: "/", Does: "filter"}, {Key: "r", Does: "add a rail"}}
 }
 func (p *nicsPage) EnterWord() string { return "go on" }
 
@@ -35,15 +40,24 @@ func (p *nicsPage) Enter(w *frame.Wizard) tea.Cmd {
 	chosen := map[string]bool{}
 	p.nic = map[string]backends.NIC{}
 	first := ""
-	picks := w.Fabric.Choose(w.Answers, w.Overview)
+	ports := entry.RailPorts(w.Answers, w.Overview, w.Fabric.Choose)
+	p.rail, p.several = min(p.rail, len(ports)-1), len(ports) > 1
+	picks := ports[p.rail]
 	member := entry.Members(w.Answers)
 	for _, h := range w.Overview.Hosts {
 		if !member[h.Name] {
 			continue
 		}
-		for _, v := range backends.ChoosePNIC(&h, sizing.OpenWish(w.Answers)).Verdicts {
+		for _, v := range backends.ChoosePNIC(&h, sizing.OpenWish(w.Answers.ForRail(p.rail))).Verdicts {
 			n := *v.NIC
 			r := nicRow(h.Name, v)
+			if rail := entry.Serves(w.Answers, ports, h.Name, n.Device); p.several && rail != "" {
+				r.Cells[len(r.Cells)-1] = "serves " + rail
+				if picks[h.Name] != n.Device {
+					r.Disabled = "serves " + rail
+				}
+				r.Detail += "; serves " + rail
+			}
 			if picks[h.Name] == n.Device {
 				chosen[r.ID] = true
 				if first == "" {
@@ -71,7 +85,46 @@ func nicRow(host string, v backends.PNICVerdict) live.Row {
 	return r
 }
 
+// Update adds and removes rails, and goes from one to the next.
+func (p *nicsPage) Update(w *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) {
+	key, is := msg.(tea.KeyPressMsg)
+	if !is || p.Typing() {
+		return p.list.Update(w, msg)
+	}
+	var err error
+	switch word := key.String(); {
+	case word == "r":
+		if err = p.keep(w); err == nil {
+			err = entry.AddRail(w.Answers, w.Overview, w.Fabric.Choose)
+		}
+		if err == nil {
+			p.rail = len(w.Answers.Rails) - 1
+		}
+	case word == "d" && p.several:
+		entry.DropRail(w.Answers)
+	case word == "tab" && p.several:
+		if err = p.keep(w); err == nil {
+			p.rail = (p.rail + 1) % len(w.Answers.Rails)
+		}
+	default:
+		return p.list.Update(w, msg)
+	}
+	if err != nil {
+		return w.Fail(err), true
+	}
+	p.table = nil
+	return p.Enter(w), true
+}
+
 func (p *nicsPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
+	if err := p.keep(w); err != nil {
+		return nil, err
+	}
+	return w.Next(), nil
+}
+
+// keep puts what is chosen into the answers.
+func (p *nicsPage) keep(w *frame.Wizard) error {
 	picked := map[string]string{}
 	for id := range p.table.Chosen {
 		picked[strings.TrimSuffix(id, "/"+p.nic[id].Device)] = p.nic[id].Device
@@ -83,19 +136,28 @@ func (p *nicsPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 		}
 	}
 	if len(without) > 0 {
-		return nil, fmt.Errorf("no pNIC is chosen on %s: choose one, or go back and leave the host out", plain.Names(without))
+		return fmt.Errorf("no pNIC is chosen on %s: choose one, or go back and leave the host out", plain.Names(without))
 	}
-	if !maps.Equal(picked, w.Fabric.Choose(w.Answers, w.Overview)) {
+	if maps.Equal(picked, w.Fabric.Choose(w.Answers.ForRail(p.rail), w.Overview)) {
+		return nil
+	}
+	if p.several {
+		entry.Describe(w.Answers, p.rail, entry.Described(w.Overview, picked))
+	} else {
 		w.Answers.NIC = answers.NIC{MACs: map[string]answers.MAC{}}
 		for _, host := range slices.Sorted(maps.Keys(picked)) {
 			w.Answers.NIC.MACs[host] = answers.MAC(strings.ToLower(p.nic[host+"/"+picked[host]].MAC))
 		}
 	}
-	return w.Next(), nil
+	return nil
 }
 
-func (p *nicsPage) View(_ *frame.Wizard, width, height int) string {
-	intro := theme.Wrap("Which pNIC of each host carries RDMA? Those that fit are preselected; the line below the list says why.", width)
+func (p *nicsPage) View(w *frame.Wizard, width, height int) string {
+	question := "Which pNIC of each host carries RDMA? Those that fit are preselected; the line below the list says why."
+	if p.several {
+		question = fmt.Sprintf("Which pNIC of each host serves %s (rail %d of %d)? The list says which serve the others.", w.Answers.Rails[p.rail].Name, p.rail+1, len(w.Answers.Rails))
+	}
+	intro := theme.Wrap(question, width)
 	return intro + "\n\n" + p.table.View(width, height-lines(intro)-1)
 }
 

@@ -27,6 +27,8 @@ type switchPage struct {
 	gpus       []string // lines
 	paths      []string // of the answers, by field
 	virtual    bool
+	networks   []string           // of the rails after the first
+	before     answers.Switch     // of the first rail, as it was when the page was shown
 	said       map[*string]string // what the answers said when a field was filled in
 }
 
@@ -68,7 +70,7 @@ func (p *switchPage) Typing() bool        { return p.fields.Typing() }
 func (p *switchPage) Enter(w *frame.Wizard) tea.Cmd {
 	a := w.Answers
 	p.fill(a)
-	p.virtual, p.gpus, p.paths = a.VFs(), nil, nil
+	p.virtual, p.gpus, p.paths, p.before = a.VFs(), nil, nil, a.Switch
 	var list []question
 	if a.Mode == answers.GPUDirect {
 		p.card = a.GPUDirect.NIC
@@ -80,7 +82,7 @@ func (p *switchPage) Enter(w *frame.Wizard) tea.Cmd {
 	if a.WholeCard() {
 		mtu.About = "of the guest's interface; physical switch ports need 9216"
 		list, p.paths = append(list, mtu), append(p.paths, "switch.mtu")
-		p.fields = newFields(w.Theme, list...)
+		p.fields = newFields(w.Theme, p.railNetworks(a, list)...)
 		return p.fields.Init()
 	}
 	list = append(list,
@@ -105,8 +107,19 @@ func (p *switchPage) Enter(w *frame.Wizard) tea.Cmd {
 		list = append(list, question{Title: "vmknic for PVRDMA", About: "control plane between hosts (Net.PVRDMAVmknic, TCP 28250)", Value: &a.PVRDMA.VMKNic.Name, Check: entry.VMKNic(w.Overview, a)})
 		p.paths = append(p.paths, "pvrdma.vmknic")
 	}
-	p.fields = newFields(w.Theme, list...)
+	p.fields = newFields(w.Theme, p.railNetworks(a, list)...)
 	return p.fields.Init()
+}
+
+// railNetworks adds the networks of the rails after the first.
+func (p *switchPage) railNetworks(a *answers.Answers, list []question) []question {
+	p.networks = make([]string, len(a.Rails))
+	for i := 1; i < len(a.Rails); i++ {
+		p.networks[i] = entry.NetworkText(a.Rails[i])
+		list = append(list, question{Title: "Network of " + a.Rails[i].Name, About: entry.AboutNetwork, Value: &p.networks[i], Check: entry.Network})
+		p.paths = append(p.paths, fmt.Sprintf("rails[%d].network", i))
+	}
+	return list
 }
 
 // number wants a whole number; which ones are allowed the answers know.
@@ -148,6 +161,11 @@ func (p *switchPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 			a.Confirmed.SwitchPFC = p.lossless == "yes"
 		}
 	}
+	for i := 1; i < len(p.networks); i++ {
+		_ = entry.SetNetwork(a, i, p.networks[i]) // the field has checked it
+	}
+	entry.FollowFirst(a, p.before)
+	p.before = a.Switch
 	p.fill(a)
 	for i, path := range p.paths {
 		if err := entry.Problem(a, path); err != nil {

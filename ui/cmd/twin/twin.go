@@ -109,7 +109,10 @@ func (t *Twin) Found(s *world.State) error {
 // cluster takes over what the cluster does by itself.
 func (t *Twin) cluster(s *world.State) {
 	for _, h := range t.site.Hosts {
-		s.Lifecycle = s.Lifecycle || slices.Contains(h.ManagedBy, "vLCM image")
+		if s.Lifecycle == nil && slices.Contains(h.ManagedBy, "vLCM image") {
+			s.Lifecycle = &world.Lifecycle{}
+			t.note("", "the image of the cluster holds what its hosts have: its components were not read")
+		}
 		if f := system(&h).Resync; f.Known() {
 			s.Services.Resync = f.Value
 		}

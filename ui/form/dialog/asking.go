@@ -84,27 +84,55 @@ func (q *questions) mode(*backends.Inventory) error {
 	})
 }
 
+// nics asks for the pNICs of each rail, and whether there is one more where the hosts have pNICs for it.
 func (q *questions) nics(inv *backends.Inventory) error {
-	picks := q.o.Fabric.Choose(q.a, inv)
+	choose := q.o.Fabric.Choose
 	for _, name := range q.a.Hosts.Names {
 		for _, v := range backends.ChoosePNIC(inv.Host(name), sizing.OpenWish(q.a)).Verdicts {
 			n := v.NIC
 			q.say("%s %s, %s, %s, %s: %s", backends.Clean(name), backends.Clean(n.Device), backends.Speed(n.SpeedMbps), backends.Clean(n.MAC), entry.RDMAWord(*n), backends.Clean(v.Why()))
 		}
 	}
+	for rail := 0; ; rail++ {
+		if err := q.nicsOf(inv, rail); err != nil {
+			return err
+		}
+		switch {
+		case rail+1 < len(q.a.Rails):
+			continue
+		case !entry.MoreRails(q.a, inv, choose):
+			return nil
+		}
+		if yes, err := q.yesOr("Add a rail", "no"); err != nil || !yes {
+			return err
+		}
+		if err := entry.AddRail(q.a, inv, choose); err != nil {
+			return err
+		}
+	}
+}
+
+// nicsOf asks for the pNICs of one rail.
+func (q *questions) nicsOf(inv *backends.Inventory, rail int) error {
+	ports := entry.RailPorts(q.a, inv, q.o.Fabric.Choose)
+	picks, of := ports[rail], ""
+	if q.a.Several() {
+		of = " for " + q.a.Rails[rail].Name
+	}
 	if len(picks) == len(q.a.Hosts.Names) {
 		for _, name := range q.a.Hosts.Names {
-			q.say("proposed: %s %s", backends.Clean(name), backends.Clean(picks[name]))
+			q.say("proposed%s: %s %s", of, backends.Clean(name), backends.Clean(picks[name]))
 		}
 		if yes, err := q.yes("Take these pNICs"); err != nil || yes {
 			return err
 		}
 	}
 	macs := map[string]answers.MAC{}
+	took := map[string]string{}
 	changed := false
 	for _, name := range q.a.Hosts.Names {
-		err := q.until("pNIC of "+name, picks[name], func(s string) error {
-			all := backends.ChoosePNIC(inv.Host(name), sizing.OpenWish(q.a)).Verdicts
+		err := q.until("pNIC of "+name+of, picks[name], func(s string) error {
+			all := backends.ChoosePNIC(inv.Host(name), sizing.OpenWish(q.a.ForRail(rail))).Verdicts
 			i := slices.IndexFunc(all, func(v backends.PNICVerdict) bool { return v.NIC.Device == s })
 			if i < 0 {
 				return fmt.Errorf("%s has no pNIC %q", name, s)
@@ -112,8 +140,11 @@ func (q *questions) nics(inv *backends.Inventory) error {
 			if !all[i].Eligible() {
 				return fmt.Errorf("%s cannot be chosen: it %s", s, all[i].Why())
 			}
+			if other := entry.Serves(q.a, ports, name, s); q.a.Several() && other != "" && s != picks[name] {
+				return fmt.Errorf("%s cannot be chosen: it serves %s", s, other)
+			}
 			n := all[i].NIC
-			macs[name] = answers.MAC(strings.ToLower(n.MAC))
+			macs[name], took[name] = answers.MAC(strings.ToLower(n.MAC)), s
 			changed = changed || s != picks[name]
 			return nil
 		})
@@ -121,7 +152,10 @@ func (q *questions) nics(inv *backends.Inventory) error {
 			return err
 		}
 	}
-	if changed {
+	switch {
+	case changed && q.a.Several():
+		entry.Describe(q.a, rail, entry.Described(inv, took))
+	case changed:
 		q.a.NIC = answers.NIC{MACs: macs}
 	}
 	return nil
@@ -209,6 +243,11 @@ func (q *questions) network(inv *backends.Inventory) error {
 	case q.a.PVRDMA.VMKNic.Create == nil:
 		entries = append(entries, asked{"vmknic for PVRDMA, the control plane between hosts", "pvrdma.vmknic", q.a.PVRDMA.VMKNic.Name, text(&q.a.PVRDMA.VMKNic.Name)})
 	}
+	for i := 1; i < len(q.a.Rails); i++ {
+		entries = append(entries, asked{"Network of " + q.a.Rails[i].Name + ", " + entry.AboutNetwork, fmt.Sprintf("rails[%d].network", i), entry.NetworkText(q.a.Rails[i]),
+			func(text string) error { return entry.SetNetwork(q.a, i, text) }})
+	}
+	before := *sw
 	for _, f := range entries {
 		err := q.until(f.question, f.def, func(s string) error {
 			if err := f.set(s); err != nil {
@@ -225,6 +264,7 @@ func (q *questions) network(inv *backends.Inventory) error {
 			return err
 		}
 	}
+	entry.FollowFirst(q.a, before)
 	return nil
 }
 

@@ -32,6 +32,13 @@ func hostsInWords(a *answers.Answers) string {
 }
 
 func nicInWords(a *answers.Answers) string {
+	if a.Several() {
+		names := make([]string, len(a.Rails))
+		for i, r := range a.Rails {
+			names[i] = r.Name
+		}
+		return fmt.Sprintf("%d rails: %s", len(names), plain.Names(names))
+	}
 	var parts []string
 	if len(a.NIC.MACs) > 0 {
 		parts = append(parts, fmt.Sprintf("%d by MAC", len(a.NIC.MACs)))

@@ -1,0 +1,185 @@
+package entry
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
+)
+
+// A Chooser gives the pNIC that answers choose on each host, by host name.
+type Chooser func(*answers.Answers, *backends.Inventory) map[string]string
+
+// AboutNetwork is said beside the network of a rail.
+const AboutNetwork = "each VM has the number of its address in it; empty: the network that follows"
+
+// RailPorts are the pNICs that serve each rail, by host name.
+func RailPorts(a *answers.Answers, inv *backends.Inventory, choose Chooser) []map[string]string {
+	out := make([]map[string]string, len(a.AllRails()))
+	for i := range out {
+		out[i] = choose(a.ForRail(i), inv)
+	}
+	return out
+}
+
+// Serves is the name of the rail that a pNIC serves, "" where it serves none.
+func Serves(a *answers.Answers, ports []map[string]string, host, device string) string {
+	for i, r := range a.AllRails() {
+		if ports[i][host] == device {
+			return r.Name
+		}
+	}
+	return ""
+}
+
+// further are the pNICs of one more rail: on each host the first that fits and serves no rail.
+func further(a *answers.Answers, inv *backends.Inventory, ports []map[string]string) (map[string]string, error) {
+	picks := map[string]string{}
+	for _, name := range a.Hosts.Names {
+		for i, r := range a.AllRails() {
+			if ports[i][name] == "" {
+				return nil, backends.Errorf(backends.KindUsage, name, "choose one first", "it has no pNIC%s yet", a.RailLabel(r.Name))
+			}
+		}
+		if h := inv.Host(name); h != nil {
+			for _, v := range backends.ChoosePNIC(h, sizing.OpenWish(a)).Verdicts {
+				if free := !slices.ContainsFunc(ports, func(p map[string]string) bool { return p[name] == v.NIC.Device }); picks[name] == "" && free && v.Eligible() {
+					picks[name] = v.NIC.Device
+				}
+			}
+		}
+		if picks[name] == "" {
+			return nil, backends.Errorf(backends.KindUsage, name, "a rail takes a pNIC of each host; in a file of answers it may be optional",
+				"it has no further pNIC that fits")
+		}
+	}
+	return picks, nil
+}
+
+// MoreRails tells whether every host has a pNIC for one more rail.
+func MoreRails(a *answers.Answers, inv *backends.Inventory, choose Chooser) bool {
+	_, err := further(a, inv, RailPorts(a, inv, choose))
+	return err == nil && len(a.AllRails()) < answers.MaxRails
+}
+
+// AddRail adds a rail with the next pNIC of each host, and a switch like that of the first. The first rail gets a name then.
+func AddRail(a *answers.Answers, inv *backends.Inventory, choose Chooser) error {
+	ports := RailPorts(a, inv, choose)
+	picks, err := further(a, inv, ports)
+	if err != nil {
+		return err
+	}
+	rails := slices.Clone(a.Rails)
+	if len(rails) == 0 {
+		rails = []answers.Rail{{}}
+	}
+	rails[0].NIC, rails[0].Switch = a.NIC, a.Switch
+	if len(rails) == 1 {
+		rails[0].NIC = Described(inv, ports[0])
+		if rails[0].Name == "" {
+			rails[0].Name = "rail-1"
+		}
+	}
+	n := len(rails) + 1
+	for slices.ContainsFunc(rails, func(r answers.Rail) bool { return r.Name == fmt.Sprintf("rail-%d", n) }) {
+		n++
+	}
+	more := answers.Rail{Name: fmt.Sprintf("rail-%d", n), NIC: Described(inv, picks), Switch: a.Switch}
+	more.Switch.Name, more.Switch.PortGroup = fmt.Sprintf("%s-%d", a.Switch.Name, n), fmt.Sprintf("%s-%d", a.Switch.PortGroup, n)
+	a.FromRails(append(rails, more))
+	return nil
+}
+
+// DropRail removes the last of several rails.
+func DropRail(a *answers.Answers) {
+	if !a.Several() {
+		return
+	}
+	a.Rails = a.Rails[:len(a.Rails)-1]
+	if len(a.Rails) == 1 {
+		a.Rails = nil
+	}
+}
+
+// Described describes pNICs, by host name, for a rail: by the PCI address that all of them have, else by MAC address.
+func Described(inv *backends.Inventory, picks map[string]string) answers.NIC {
+	out, pci, same := answers.NIC{MACs: map[string]answers.MAC{}}, "", true
+	for host, device := range picks {
+		n := inv.Host(host).NIC(device)
+		out.MACs[host] = answers.MAC(strings.ToLower(n.MAC))
+		same = same && n.PCI != "" && (pci == "" || pci == n.PCI)
+		pci = n.PCI
+	}
+	if same {
+		return answers.NIC{Device: pci}
+	}
+	return out
+}
+
+// Describe sets the pNICs of a rail.
+func Describe(a *answers.Answers, rail int, n answers.NIC) {
+	if rail == 0 {
+		a.NIC = n
+	}
+	if rail < len(a.Rails) {
+		a.Rails[rail].NIC = n
+	}
+}
+
+// FollowFirst has the switches of further rails change with that of the first, where they were like it before.
+func FollowFirst(a *answers.Answers, before answers.Switch) {
+	for i := 1; i < len(a.Rails); i++ {
+		s := &a.Rails[i].Switch
+		if rest, like := strings.CutPrefix(s.Name, before.Name+"-"); like {
+			s.Name = a.Switch.Name + "-" + rest
+		}
+		if rest, like := strings.CutPrefix(s.PortGroup, before.PortGroup+"-"); like {
+			s.PortGroup = a.Switch.PortGroup + "-" + rest
+		}
+		if s.MTU == before.MTU {
+			s.MTU = a.Switch.MTU
+		}
+		if s.VLAN == before.VLAN {
+			s.VLAN = a.Switch.VLAN
+		}
+	}
+}
+
+// NetworkText is the network of a rail, "" where it follows from the addresses of the first.
+func NetworkText(r answers.Rail) string {
+	if !r.Network.IsValid() {
+		return ""
+	}
+	return r.Network.String()
+}
+
+// Network checks the network of a rail.
+func Network(text string) error {
+	_, err := networkOf(text)
+	return err
+}
+
+// SetNetwork sets the network of a rail from its text.
+func SetNetwork(a *answers.Answers, rail int, text string) error {
+	n, err := networkOf(text)
+	if err == nil {
+		a.Rails[rail].Network = n
+	}
+	return err
+}
+
+func networkOf(text string) (netip.Prefix, error) {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return netip.Prefix{}, nil
+	}
+	n, err := netip.ParsePrefix(text)
+	if err != nil || !n.Addr().Is4() || n != n.Masked() {
+		return netip.Prefix{}, fmt.Errorf("want a network such as 192.168.51.0/24, or nothing")
+	}
+	return n, nil
+}
