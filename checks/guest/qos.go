@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/row"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
@@ -16,7 +17,7 @@ import (
 func portQoSCheck() checks.Check {
 	return checks.Check{
 		ID: "GST-QOS-035", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Automatic,
-		Source:   "NVIDIA, Quality of Service (mlnx_qos); dcb-pfc(8), dcb-app(8), dcb-buffer(8)",
+		Source:   "NVIDIA, Quality of Service (QoS); dcb-pfc(8), dcb-app(8), dcb-buffer(8)",
 		Criteria: "PFC in the priority of qos alone, where the DSCP leads, with ECN / not after a boot, or in a shared buffer / otherwise; a VF passes",
 		Remedy:   "Set PFC and trust of the card's port in the guest.",
 		Run: eachVerbs("GST-QOS-035", func(f *checks.Facts, t backends.Ref, d *backends.VerbsDevice) checks.Answer {
@@ -28,7 +29,7 @@ func portQoSCheck() checks.Check {
 			case v == nil || len(v.Passthrough) == 0 || slices.ContainsFunc(v.Adapters, func(a backends.Adapter) bool { return a.MAC == d.MAC }):
 				return row.Pass(t, "%s: the port is the host's", d.Name)
 			case d.QoS == nil || d.QoS.Trust == "":
-				return row.Waiting(t, "neither mlnx_qos nor dcb tells PFC of %s", d.Name)
+				return row.Waiting(t, "neither %s tells PFC of %s", nic.PortTools, d.Name)
 			case !d.QoS.Meets(want):
 				return row.Fail(t, "%s: PFC in priorities %v, trust %s, DSCP %d in priority %s%s; wanted all of it in priority %d alone",
 					d.Name, d.QoS.PFC, d.QoS.Trust, q.DSCP, priorityOf(d.QoS, q.DSCP), ecnOf(d.QoS), q.Priority)
@@ -36,7 +37,7 @@ func portQoSCheck() checks.Check {
 				return row.Warn(t, "%s: PFC and trust are in force, and will not be after a boot", d.Name)
 			}
 			return row.WarnIf(d.QoS.Shares(q.Priority), t, "%s: PFC in priority %d, DSCP %d leads there%s", d.Name, q.Priority, q.DSCP,
-				map[bool]string{true: "; its receive buffer is shared with priorities that may be dropped"}[d.QoS.Shares(q.Priority)])
+				map[bool]string{true: "; its receive buffer is shared with priorities that may be dropped: " + nic.BufferCommands(q.Priority)}[d.QoS.Shares(q.Priority)])
 		}),
 	}
 }

@@ -14,7 +14,7 @@ import (
 // and screens ask the interface.
 func TestNoVendorAboveTheSeam(t *testing.T) {
 	t.Parallel()
-	names := append(nic.RDMAModules(), "nmlx4_core", "nmlx4_en", "bnxtnet", "qedentv", "mlxconfig", "flint", "mst")
+	names := append(nic.RDMAModules(), "nmlx4_core", "nmlx4_en", "bnxtnet", "qedentv", "mlxconfig", "flint", "mst", "mlnx_qos")
 	for _, f := range nic.Families() {
 		names = append(append(append(names, f.Driver(), f.Name()), f.VIBs()...), nic.Tools(f)...)
 	}

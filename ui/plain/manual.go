@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
@@ -117,10 +118,8 @@ func guestManual(c plan.Change) string {
 		if c.To.Decode(&q) != nil {
 			break
 		}
-		bits := strings.Split("0,0,0,0,0,0,0,0", ",")
-		bits[min(max(q.Priority, 0), len(bits)-1)] = "1"
-		return "in the guest, at every boot: " + code("mlnx_qos -i DEV --trust=dscp --pfc=%s", strings.Join(bits, ",")) + ", or without MLNX_OFED " +
-			code("dcb app replace dev DEV dscp-prio %d:%d", q.DSCP, q.Priority) + " and " + code("dcb pfc set dev DEV prio-pfc all:off %d:on", q.Priority)
+		ofed, iproute := nic.PortCommands(q)
+		return "in the guest, at every boot: " + code("%s", ofed) + ", or without MLNX_OFED " + code("%s", iproute[0]) + " and " + code("%s", iproute[1])
 	case backends.KindEnvironment:
 		return "in the guest: a file in /etc/profile.d that exports " + code("UCX_IB_TRAFFIC_CLASS=%[1]s NCCL_IB_TC=%[1]s", text(c.To)) + " and NCCL_IB_GID_INDEX, the index of the RoCE v2 address"
 	case backends.KindImage:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/assets"
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
@@ -303,7 +304,7 @@ func (g *guestPart) portQoS(n answers.Adapter) {
 	}
 	if g.asked && g.v.Guest.NoQoSTool && len(g.Answers.Guest.OFED) == 0 {
 		g.Object(g.ref, "GST-QOS-035", "install iproute2 5.11 or later, let guest.ofed install MLNX_OFED, or set qos.lossless to none",
-			"PFC of its RDMA card cannot be set: neither mlnx_qos nor dcb is there")
+			"PFC of its RDMA card cannot be set: neither %s is there", nic.PortTools)
 		return
 	}
 	s := g.set(backends.KindPortQoS, n.PortGroup)
