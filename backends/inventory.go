@@ -121,6 +121,7 @@ type Scope struct {
 	Hosts      []string // names; nil: all
 	VMs        []string // names or inventory paths; nil: all
 	Fresh      bool     // have vCenter read firewall and services of the chosen hosts again first: two calls a host
+	Wide       bool     // details of the hosts and VMs beside those chosen, too
 	Details    bool     // options, firewall rulesets, DVS offers: what a plan needs
 }
 

@@ -21,14 +21,17 @@ const parallel = 16
 
 // details reads what a plan needs of the chosen hosts and VMs, all in one read.
 func (rd *reading) details(ctx context.Context, conn *wire.Conn, scope backends.Scope) ([]backends.Gap, error) {
-	hosts, vms := map[place.Ref]*hostRow{}, map[place.Ref]*vmRow{}
+	hosts, vms, chosen := map[place.Ref]*hostRow{}, map[place.Ref]*vmRow{}, map[place.Ref]*hostRow{}
 	for _, h := range rd.hosts {
 		if scope.Hosts == nil || slices.Contains(scope.Hosts, rd.index.Name(h.ref)) {
+			chosen[h.ref] = h
+		}
+		if scope.Wide || chosen[h.ref] != nil {
 			hosts[h.ref] = h
 		}
 	}
 	for _, v := range rd.vms {
-		if scope.VMs == nil || slices.Contains(scope.VMs, rd.index.Name(v.ref)) || slices.Contains(scope.VMs, rd.index.Path(v.ref)) {
+		if scope.Wide || scope.VMs == nil || slices.Contains(scope.VMs, rd.index.Name(v.ref)) || slices.Contains(scope.VMs, rd.index.Path(v.ref)) {
 			vms[v.ref] = v
 		}
 	}
@@ -37,7 +40,7 @@ func (rd *reading) details(ctx context.Context, conn *wire.Conn, scope backends.
 	}
 	var gaps []backends.Gap
 	if scope.Fresh {
-		gaps = rd.refresh(ctx, conn, hosts)
+		gaps = rd.refresh(ctx, conn, chosen)
 	}
 	asked := map[place.Ref]place.Ref{} // hosts that did not tell the option, and their option managers
 	tasks := map[place.Ref][]string{}

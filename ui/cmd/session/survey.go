@@ -195,9 +195,7 @@ func (s *Session) survey(ctx context.Context, a *answers.Answers, what []system.
 	s.Use(a)
 	scope := Scope(a)
 	scope.Fresh = true
-	if s.Wide {
-		scope.Hosts, scope.VMs = nil, nil
-	}
+	scope.Wide = s.Wide
 	inv, err := s.VC.Inventory(ctx, scope)
 	if err != nil {
 		return nil, err
