@@ -91,6 +91,9 @@ const (
 	// KindAddress: target guest/NAME, name = port group of the adapter, value AddressSpec; the interface is found
 	// by the MAC of that adapter when it is set. Keeper.
 	KindAddress Kind = "address"
+	// KindNICName: target guest/NAME, name = MAC of an interface, value string: the name that systemd-udevd gives it at each boot,
+	// whatever PCI slot it is in. Keeper.
+	KindNICName Kind = "nic-name"
 	// KindMemlock: target guest/NAME, value string: "unlimited" or KB. Keeper.
 	KindMemlock Kind = "memlock"
 	// KindTrafficClass: target guest/NAME, name = port group of the adapter, value int: the traffic class with which its RDMA

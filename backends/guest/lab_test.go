@@ -89,7 +89,7 @@ func newMachine(t *testing.T, c config) *machine {
 	if c.user == "" {
 		c.user = "ops"
 	}
-	lc := linux.Config{VM: m.vm, OS: c.os, Hostname: m.vm, User: "ops", Password: "let me in", Sudo: c.sudo, SudoAsks: c.sudo != "", CPUs: 2, MemoryMB: 4096, Older: c.older}
+	lc := linux.Config{VM: m.vm, OS: c.os, Hostname: m.vm, User: "ops", Password: "let me in", Sudo: c.sudo, SudoAsks: c.sudo != "", CPUs: 2, MemoryMB: 4096, Older: c.older, Lease: "10.20.0.11/16"}
 	if c.preset {
 		lc.Preset, lc.RDMAAddr = "pvrdma", "192.168.50.21/24"
 	}

@@ -129,16 +129,21 @@ func (n nouveau) Restore(ctx context.Context, s backends.Setting, kept backends.
 // restore renames the file before the RAM disks are renewed and removes it after that, so that a restore that was broken off
 // is seen.
 func (n nouveau) restore(ctx context.Context, vm string, kept backends.Kept) error {
-	items, err := n.g.look(ctx, vm, manifestOf(kept))
+	return n.g.withdraw(ctx, vm, kept, nouveauFile, "stop keeping nouveau from GPUs")
+}
+
+// withdraw restores a record of a file that the initial RAM disks hold too, and of file + ".going" beside it.
+func (g *Guests) withdraw(ctx context.Context, vm string, kept backends.Kept, file, what string) error {
+	items, err := g.look(ctx, vm, manifestOf(kept))
 	if err != nil || len(backends.Differences(kept, backends.Kept{Items: items})) == 0 {
 		return err
 	}
-	script := "[ ! -e " + nouveauFile + " ] || mv -f " + nouveauFile + " " + nouveauGoing
-	if _, err := n.g.root(ctx, vm, "stop keeping nouveau from GPUs", ssh.Command{Script: script}); err != nil {
+	script := "[ ! -e " + ssh.QuoteAll(file) + " ] || mv -f " + ssh.QuoteAll(file, file+".going")
+	if _, err := g.root(ctx, vm, what, ssh.Command{Script: script}); err != nil {
 		return err
 	}
-	if err := n.g.renewRAMDisk(ctx, vm); err != nil {
+	if err := g.renewRAMDisk(ctx, vm); err != nil {
 		return err
 	}
-	return n.g.putBack(ctx, vm, kept)
+	return g.putBack(ctx, vm, kept)
 }

@@ -68,7 +68,7 @@ func vmChecks() []checks.Check {
 						return row.WarnIf(v.Firmware == "efi" && was.Hardware < 20 && v.Hardware >= 20, t, "vmx-%d, vmx-%d in the baseline, firmware %s", v.Hardware, was.Hardware, v.Firmware)
 					}
 				}
-				return row.Pass(t, "vmx-%d, firmware %s; this program raises no VM to 20", v.Hardware, v.Firmware)
+				return row.Pass(t, "vmx-%d, firmware %s", v.Hardware, v.Firmware)
 			}),
 		},
 		{

@@ -27,6 +27,11 @@ func guestTitle(c Change, removed bool) string {
 			return "let nouveau take GPUs again from the next boot on"
 		}
 		return "keep nouveau from the GPU and reboot the guest"
+	case backends.KindNICName:
+		if removed {
+			return "stop keeping the name of the interface " + place(c.Name)
+		}
+		return "keep the name of the interface " + place(c.Name) + " by its MAC"
 	case backends.KindPersist:
 		if removed {
 			return "forget RDMA modules at boot"

@@ -81,7 +81,7 @@ func (m *Machine) image() error {
 	b := &builder{fs: m.sys.FS}
 	b.dir(0o755, "/usr/bin", "/usr/sbin", "/usr/lib", "/usr/local/bin", "/usr/local/sbin", "/usr/games", "/usr/share", "/etc", "/home", "/boot", "/var/log",
 		"/var/lib", "/etc/init.d", "/opt", "/srv", "/mnt", "/dev", "/proc", "/sys", "/run", "/etc/security/limits.d", "/etc/profile.d", "/etc/modules-load.d", "/etc/modprobe.d",
-		"/etc/sudoers.d", "/etc/systemd/system/multi-user.target.wants", "/etc/sysctl.d", "/etc/ssh", "/etc/default", "/etc/udev/rules.d")
+		"/etc/sudoers.d", "/etc/systemd/system/multi-user.target.wants", "/etc/sysctl.d", "/etc/ssh", "/etc/default", "/etc/udev/rules.d", "/"+linkDir)
 	b.link("usr/bin", "/bin")
 	b.link("usr/sbin", "/sbin")
 	b.link("usr/lib", "/lib")

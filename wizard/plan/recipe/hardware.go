@@ -2,9 +2,13 @@ package recipe
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
@@ -46,12 +50,54 @@ func (b *builder) hardware(v *draft.VM) (to int, why string) {
 		b.Refuse(ref, "VM-HWVER-002", "Name a version that every host of the cluster runs.",
 			"would not run on %s with hardware version vmx-%d: that host runs vmx-%d at most (KB 315655)", host, to, limit)
 	}
-	if v.Firmware == "efi" && v.Hardware < sizing.HardwareSlots && to >= sizing.HardwareSlots {
-		b.Object(ref, "VM-HWVER-SLOT-004", fmt.Sprintf("Name a version below %d, or bind the guest's interface names to MAC addresses first and add --skip VM-HWVER-SLOT-004.", sizing.HardwareSlots),
-			"would be upgraded to vmx-%d, which gives PCI devices of VMs with EFI firmware new slots: interfaces of its guest may be renamed (KB 407595)", to)
-	}
 	return to, why
 }
+
+// slotsMove tells whether an upgrade gives the PCI devices of a VM new slots (Broadcom KB 407595).
+func slotsMove(v *draft.VM, to int) bool {
+	return v.Firmware == "efi" && v.Hardware < sizing.HardwareSlots && to >= sizing.HardwareSlots
+}
+
+// nicNames plans that the guest keeps the names of its interfaces by their MACs, before an upgrade would rename them, and returns the
+// ids of these changes. It objects where that cannot be done.
+func (b *builder) nicNames(v *draft.VM, to int) (ids []string) {
+	why := ""
+	var pinned []backends.Interface
+	switch g := v.Guest; {
+	case !v.Wish.Guest.Managed():
+		why = "guest.manage is false"
+	case !v.On() || g == nil || g.Error != "":
+		why = "the guest cannot be asked while the VM is off"
+	default:
+		for _, i := range g.Interfaces {
+			if !slices.ContainsFunc(v.Adapters, func(a backends.Adapter) bool { return strings.EqualFold(a.MAC, i.MAC) }) {
+				continue
+			}
+			if kernelNamed.MatchString(i.Name) {
+				why = i.Name + " is a name that the kernel gives to other interfaces too (systemd.link(5))"
+			}
+			pinned = append(pinned, i)
+		}
+		if len(pinned) == 0 {
+			why = "none of them has the MAC of an adapter"
+		}
+	}
+	if why != "" {
+		b.Object(backends.VMRef(v.Name), "VM-HWVER-SLOT-004", fmt.Sprintf("Name a version below %d, or keep the names by hand and add --skip VM-HWVER-SLOT-004.", sizing.HardwareSlots),
+			"would be upgraded to vmx-%d, which gives PCI devices of VMs with EFI firmware new slots; the names of its guest's interfaces cannot be kept: %s (KB 407595)", to, why)
+		return nil
+	}
+	for _, i := range pinned {
+		s := backends.Setting{Target: backends.GuestRef(v.Name), Kind: backends.KindNICName, Name: strings.ToLower(i.MAC)}
+		b.Add(plan.Change{Setting: s, From: backends.Absent, To: backends.ValueOf(i.Name),
+			Why: fmt.Sprintf("vmx-%d gives its adapter another PCI slot, after which the guest would rename %s (KB 407595)", to, i.Name)})
+		ids = append(ids, s.ID())
+	}
+	return ids
+}
+
+// kernelNamed is a name that the kernel gives by itself: a .link file with it races with the kernel (systemd.link(5), Name=).
+var kernelNamed = regexp.MustCompile(`^(eth|wlan|wwan|ib)[0-9]+$`)
 
 // hardwareLimit returns the newest hardware version that every host of the VM's cluster runs, with the host that bounds it.
 func (b *builder) hardwareLimit(v *draft.VM) (host string, limit int) {

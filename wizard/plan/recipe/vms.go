@@ -179,7 +179,11 @@ func (b *builder) vm(v *draft.VM) {
 	var body []plan.Change
 	if to, why := b.hardware(v); to > v.Hardware {
 		s := backends.Setting{Target: ref, Kind: backends.KindHardware}
-		body = append(body, plan.Change{Setting: s, From: current.Value(b.Inventory, s), To: backends.ValueOf(to), Why: why,
+		var names []string
+		if slotsMove(v, to) {
+			names = b.nicNames(v, to)
+		}
+		body = append(body, plan.Change{Setting: s, From: current.Value(b.Inventory, s), To: backends.ValueOf(to), Why: why, After: names,
 			Irreversible: "a hardware version cannot be lowered; only a snapshot taken before can restore it"})
 	}
 	if b.Answers.Mode == answers.PVRDMA && v.Hardware >= 13 && v.Hardware < sizing.HardwareNamespaces {

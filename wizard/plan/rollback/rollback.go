@@ -11,6 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
 // Options say what besides the priors is known of the run that is taken back.
@@ -108,6 +109,10 @@ func (u *undo) keep(t backends.Ref, format string, args ...any) {
 func (u *undo) look(p plan.Prior) {
 	c := p.Change
 	if c.State || !p.Prior.Known() || u.gone(c) || u.putBack(p) {
+		return
+	}
+	if v := u.inv.VM(c.Target.Name); c.Kind == backends.KindNICName && v != nil && v.Hardware >= sizing.HardwareSlots {
+		u.note("%s: %s stays: the VM keeps its hardware version, with which the guest would rename the interface", c.Target.Name, plan.Title(c))
 		return
 	}
 	if p.Kept != nil {

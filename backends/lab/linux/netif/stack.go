@@ -3,6 +3,7 @@
 package netif
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -105,6 +106,7 @@ type Stack struct {
 	WentUp   func(name string) // NETDEV_UP
 	WentDown func(name string) // NETDEV_DOWN
 	Changed  func()            // after any change
+	Named    func(Port) string // the name that udev gives an adapter by a file, "" for none; nil: never
 
 	mu    sync.Mutex
 	links []*Link
@@ -129,7 +131,11 @@ func (s *Stack) Plug(ports []Port) {
 			links = append(links, s.links[i])
 			continue
 		}
-		links = append(links, &Link{Port: p, Name: p.Name(), MTU: 1500})
+		l := &Link{Port: p, Name: p.Name(), MTU: 1500}
+		if s.Named != nil {
+			l.Name = cmp.Or(s.Named(p), l.Name)
+		}
+		links = append(links, l)
 	}
 	for i, l := range links {
 		l.Index = i + 2 // lo is 1

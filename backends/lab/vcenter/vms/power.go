@@ -223,6 +223,17 @@ func (m machine) UpgradeVMTask(ctx *simulator.Context, req *types.UpgradeVM_Task
 	return frame.Answer(types.UpgradeVM_TaskResponse{Returnval: task}, nil)
 }
 
+// moveSlots assigns the devices of a VM other PCI slots, as hardware version 20 does where the firmware is EFI (Broadcom KB 407595). Which
+// ones is not documented: here another function of the same bridge.
+func moveSlots(v *world.VM) {
+	for _, a := range v.Adapters {
+		a.Slot ^= 4
+	}
+	for _, d := range v.Devices {
+		d.Slot ^= 4
+	}
+}
+
 func upgrade(v *world.VM, h *world.Host, version string) error {
 	if err := needPower(v, false); err != nil {
 		return err
@@ -240,6 +251,9 @@ func upgrade(v *world.VM, h *world.Host, version string) error {
 			"The virtual machine version is not compatible with the version of the host '"+h.Name+"'.")
 	case to <= v.Hardware:
 		return frame.Refuse(&types.AlreadyUpgraded{})
+	}
+	if v.Firmware == "efi" && v.Hardware < 20 && to >= 20 {
+		moveSlots(v)
 	}
 	v.Hardware = to
 	return nil

@@ -1,0 +1,125 @@
+package guest
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/ssh"
+)
+
+// nicName gives an interface its name by its MAC: KindNICName. A .link file does it (systemd.link(5)), which systemd-udevd also reads
+// in the initial RAM disks of Debian and Ubuntu: they hold copies of these files and are renewed (README.Debian of udev, "Network
+// interface naming"). Driver= keeps VLANs and bonds out, which have the MAC of an adapter too. Every release of systemd knows both
+// keys; one that does not know PermanentMACAddress= (before 245) would match all interfaces.
+type nicName struct{ recorded }
+
+// kernelName is a name that the kernel gives by itself; another interface may get it first (systemd.link(5), Name=).
+var kernelName = regexp.MustCompile(`^(eth|wlan|wwan|ib)[0-9]+$`)
+
+// nicNameFile has no "rdma-setup" in it, as nouveauFile. going is there as long as the initial RAM disks may hold another state.
+func nicNameFile(mac string) (file, going string) {
+	file = "/etc/systemd/network/10-rdma_setup-" + strings.ReplaceAll(mac, ":", "") + ".link"
+	return file, file + ".going"
+}
+
+// NICNameText is the .link file for an interface, by its MAC and the driver of its adapter.
+func NICNameText(mac, driver, name string) string {
+	return ours + fmt.Sprintf("[Match]\nMACAddress=%s\nDriver=%s\n\n[Link]\nName=%s\n", mac, driver, name)
+}
+
+// Read returns the name that our file gives the MAC; Partial where the initial RAM disks may not have it yet, or the file says
+// something else.
+func (n nicName) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
+	file, going := nicNameFile(s.Name)
+	r, err := n.g.Run(ctx, s.Target.Name, ssh.Command{Script: section("file", "cat "+ssh.QuoteAll(file)) + section("going", "ls "+ssh.QuoteAll(going))})
+	if err != nil {
+		return backends.Absent, err
+	}
+	f := sections(r.Stdout)
+	text := strings.TrimSpace(f["file"])
+	_, name, _ := strings.Cut(text, "\nName=")
+	_, driver, _ := strings.Cut(text, "\nDriver=")
+	driver, _, _ = strings.Cut(driver, "\n")
+	switch {
+	case text == "" && strings.TrimSpace(f["going"]) == "":
+		return backends.Absent, nil
+	case strings.TrimSpace(f["going"]) != "":
+		return backends.Partial("the initial RAM disks may not have " + file), nil
+	case name == "" || text != strings.TrimSpace(NICNameText(s.Name, driver, name)):
+		return backends.Partial(file + " says something else"), nil
+	}
+	return backends.ValueOf(name), nil
+}
+
+// Set writes the file and renews the initial RAM disks. Nothing is renamed: the name is the one that the interface has.
+func (n nicName) Set(ctx context.Context, s backends.Setting, to backends.Value, progress backends.Progress) error {
+	vm := s.Target.Name
+	if now, err := n.Read(ctx, s); err != nil || now == to {
+		return err
+	}
+	file, going := nicNameFile(s.Name)
+	if to.IsAbsent() {
+		return n.restore(ctx, vm, backends.Kept{Items: []backends.Item{{Kind: backends.ItemFile, Name: file}, {Kind: backends.ItemFile, Name: going}}}, file)
+	}
+	var name string
+	if err := to.Decode(&name); err != nil {
+		return err
+	}
+	refuse := func(hint, format string, args ...any) error {
+		return backends.Errorf(backends.KindRefused, label(vm), hint, format, args...)
+	}
+	if kernelName.MatchString(name) {
+		return refuse("Give the interface another name in the guest first.", "%s cannot be kept by MAC: the kernel gives that name to other interfaces too", name)
+	}
+	dir := "/sys/class/net/" + name
+	r, err := n.g.Run(ctx, vm, ssh.Command{Script: section("udev", "systemctl is-active systemd-udevd.service") + section("mac", "cat "+ssh.QuoteAll(dir+"/address")) +
+		section("driver", "basename \"$(readlink "+ssh.QuoteAll(dir+"/device/driver")+")\"")})
+	if err != nil {
+		return err
+	}
+	f := sections(r.Stdout)
+	driver := strings.TrimSpace(f["driver"])
+	switch {
+	case strings.TrimSpace(f["udev"]) != "active":
+		return refuse("Keep the names by hand, then add --skip VM-HWVER-SLOT-004.", "systemd-udevd does not name its interfaces")
+	case strings.TrimSpace(f["mac"]) != s.Name:
+		return refuse("Run the plan again.", "the interface with MAC %s is not %s any more", s.Name, name)
+	case driver == "":
+		return refuse("Keep the names by hand, then add --skip VM-HWVER-SLOT-004.", "%s tells no driver by which its name could be kept", name)
+	}
+	if _, err := n.g.root(ctx, vm, "keep the name of "+name, ssh.Command{Script: "mkdir -p /etc/systemd/network"}); err != nil {
+		return err
+	}
+	if err := n.g.put(ctx, vm, going, nil, 0o644, ""); err != nil {
+		return err
+	}
+	if err := n.g.put(ctx, vm, file, []byte(NICNameText(s.Name, driver, name)), 0o644, ""); err != nil {
+		return err
+	}
+	progress.Report(20)
+	if err := n.g.renewRAMDisk(ctx, vm); err != nil {
+		return err
+	}
+	_, err = n.g.root(ctx, vm, "keep the name of "+name, ssh.Command{Script: "rm -f " + ssh.QuoteAll(going)})
+	return err
+}
+
+// Keep records both files.
+func (n nicName) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (backends.Kept, error) {
+	file, going := nicNameFile(s.Name)
+	items, err := n.g.record(ctx, s.Target.Name, manifest{files: []string{file, going}})
+	return backends.Kept{Items: items}, err
+}
+
+// Restore takes the file away, or puts back what was there, and renews the initial RAM disks.
+func (n nicName) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, _ backends.Progress) error {
+	file, _ := nicNameFile(s.Name)
+	return n.restore(ctx, s.Target.Name, kept, file)
+}
+
+func (n nicName) restore(ctx context.Context, vm string, kept backends.Kept, file string) error {
+	return n.g.withdraw(ctx, vm, kept, file, "stop keeping a name of an interface")
+}
