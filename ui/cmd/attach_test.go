@@ -149,7 +149,7 @@ func TestAttachLeavesTheRunAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := bufio.NewScanner(out)
-	if !lines.Scan() || !strings.HasPrefix(lines.Text(), `{"event":"started"`) {
+	if !lines.Scan() || !strings.HasPrefix(lines.Text(), `{"schemaVersion":1,"event":"started"`) {
 		t.Errorf("got %q", lines.Text())
 	}
 	if err := c.Process.Signal(syscall.SIGINT); err != nil {

@@ -63,10 +63,9 @@ func (d *planDiff) fits(cmd *cobra.Command, s *session.Session) error {
 
 // A diffDoc is the documented JSON of plan --diff: before is the file of --diff, after the plan that is made now.
 type diffDoc struct {
-	SchemaVersion int      `json:"schemaVersion"`
-	Same          bool     `json:"same"` // the hashes are equal
-	Before        diffSide `json:"before"`
-	After         diffSide `json:"after"`
+	Same   bool     `json:"same"` // the hashes are equal
+	Before diffSide `json:"before"`
+	After  diffSide `json:"after"`
 	plan.Diff
 	APICalls int `json:"api_calls"`
 }
@@ -85,7 +84,7 @@ func (d *planDiff) show(ctx context.Context, s *session.Session, f planFlags, p 
 		return err
 	}
 	doc := diffDoc{
-		SchemaVersion: 1, Same: before.Hash() == p.plan.Hash(), Before: diffSideOf(before), After: diffSideOf(p.plan),
+		Same: before.Hash() == p.plan.Hash(), Before: diffSideOf(before), After: diffSideOf(p.plan),
 		Diff: plan.Compare(before, p.plan), APICalls: s.VC.Calls(),
 	}
 	err = console.Page(s.Env, func(w io.Writer) error {

@@ -120,7 +120,7 @@ func parseTool(w io.Writer, id string, in io.Reader) error {
 	if err != nil {
 		return err
 	}
-	if err := console.WriteJSON(w, res); err != nil {
+	if err := console.WriteForeignJSON(w, res); err != nil {
 		return err
 	}
 	if res.Failed() {

@@ -63,7 +63,7 @@ func (j judging) judge(w io.Writer, tool string, in io.Reader) error {
 	if err != nil {
 		return err
 	}
-	if err := console.WriteJSON(w, both); err != nil {
+	if err := console.WriteForeignJSON(w, both); err != nil {
 		return err
 	}
 	if res.Failed() || m.Verdict == perftest.VerdictFail {

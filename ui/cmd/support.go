@@ -20,6 +20,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks/bundle"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
@@ -166,7 +167,7 @@ func (s *support) redacted(text string) string {
 }
 
 func (s *support) versions() map[string]any {
-	out := map[string]any{"schemaVersion": 1, "version": s.env.Version, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH,
+	out := map[string]any{"schemaVersion": plain.SchemaVersion, "version": s.env.Version, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH,
 		"made": s.env.Made().UTC().Format(time.RFC3339), "cpus": runtime.NumCPU()}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		modules := map[string]string{}

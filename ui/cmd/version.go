@@ -28,7 +28,7 @@ func newVersionCmd(e *console.Env) *cobra.Command {
 				if output == "licenses" {
 					return licenses(e.Stdout, doc)
 				}
-				return console.WriteJSON(e.Stdout, doc)
+				return console.WriteForeignJSON(e.Stdout, doc)
 			case "json":
 				return console.WriteJSON(e.Stdout, map[string]string{"version": e.Version, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH})
 			}

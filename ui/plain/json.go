@@ -10,19 +10,38 @@ import (
 	"unicode/utf8"
 )
 
+// SchemaVersion is the version of the JSON documents that commands print: it changes when a field is removed or means
+// something else, not when one is added.
+const SchemaVersion = 1
+
 // JSON encodes to w what people look at on terminals, too: characters that drive one (DEL and C1 controls, which JSON
-// leaves as they are) or turn the direction of a line are written as \u escapes, which every reader takes for the same.
+// leaves as they are) or turn the direction of a line are written as \u escapes, which every reader takes for the same. Each document that is an
+// object begins with its schemaVersion.
 func JSON(w io.Writer) *json.Encoder {
-	enc := json.NewEncoder(escaping{w})
+	return encoder(escaping{w: w, versioned: true})
+}
+
+// ForeignJSON does the same without a schemaVersion, for documents whose form others define.
+func ForeignJSON(w io.Writer) *json.Encoder { return encoder(escaping{w: w}) }
+
+func encoder(w io.Writer) *json.Encoder {
+	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	return enc
 }
 
 // An escaping writer gets one whole document a call, in which such characters stand in strings only.
-type escaping struct{ w io.Writer }
+type escaping struct {
+	w         io.Writer
+	versioned bool
+}
 
 func (e escaping) Write(p []byte) (int, error) {
-	_, err := io.WriteString(e.w, escape(string(p), func(r rune) string {
+	doc := string(p)
+	if e.versioned {
+		doc = withVersion(doc)
+	}
+	_, err := io.WriteString(e.w, escape(doc, func(r rune) string {
 		if high, low := utf16.EncodeRune(r); high != unicode.ReplacementChar {
 			return fmt.Sprintf(`\u%04x\u%04x`, high, low)
 		}
@@ -32,6 +51,23 @@ func (e escaping) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	return len(p), nil
+}
+
+// withVersion puts the schemaVersion first in an object, in the layout of the document.
+func withVersion(doc string) string {
+	fields, is := strings.CutPrefix(doc, "{")
+	if !is {
+		return doc
+	}
+	layout := fields[:len(fields)-len(strings.TrimLeft(fields, "\n "))]
+	colon, comma := ":", ","
+	if layout != "" {
+		colon = ": "
+	}
+	if strings.HasPrefix(fields[len(layout):], "}") {
+		comma = ""
+	}
+	return fmt.Sprintf(`{%s"schemaVersion"%s%d%s%s`, layout, colon, SchemaVersion, comma, fields)
 }
 
 // YAML does the same to a YAML document in which such characters stand in double quotes only.

@@ -22,12 +22,37 @@ func TestJSONDrivesNoTerminal(t *testing.T) {
 		if clean := backends.Clean(got); clean != got {
 			t.Errorf("%q: %q would do something to a terminal", s, got)
 		}
-		var back map[string]string
+		var back map[string]any
 		if err := json.Unmarshal([]byte(got), &back); err != nil {
 			t.Fatalf("%q: %v", got, err)
 		}
 		if want := strings.ToValidUTF8(s, "\ufffd"); back[want] != want {
 			t.Errorf("%q came back as %q", s, back)
+		}
+	}
+}
+
+// TestDocumentsBeginWithTheirVersion covers the layouts in which documents are written.
+func TestDocumentsBeginWithTheirVersion(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		doc, indent, want string
+	}{
+		{`{"a":{"b":1}}`, "", `{"schemaVersion":1,"a":{"b":1}}`},
+		{`{"a":1}`, "  ", "{\n  \"schemaVersion\": 1,\n  \"a\": 1\n}"},
+		{`{}`, "", `{"schemaVersion":1}`},
+		{`["{"]`, "", `["{"]`},
+		{`"{"`, "", `"{"`},
+	} {
+		var b strings.Builder
+		enc := plain.JSON(&b)
+		enc.SetIndent("", tt.indent)
+		if err := enc.Encode(json.RawMessage(tt.doc)); err != nil || b.String() != tt.want+"\n" {
+			t.Errorf("%s: %q, %v", tt.doc, b.String(), err)
+		}
+		b.Reset()
+		if err := plain.ForeignJSON(&b).Encode(json.RawMessage(tt.doc)); err != nil || b.String() != tt.doc+"\n" {
+			t.Errorf("%s: %q, %v", tt.doc, b.String(), err)
 		}
 	}
 }

@@ -55,6 +55,13 @@ func WriteJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
+// WriteForeignJSON writes a document whose form others define, such as SPDX: it has no schemaVersion.
+func WriteForeignJSON(w io.Writer, v any) error {
+	enc := plain.ForeignJSON(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
 // Replaceable refuses a name for --out that is a device, a pipe or a directory: files are written beside it and put in its
 // place, which would take /dev/stdout away from everybody.
 func Replaceable(path string) error {
