@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -23,8 +24,17 @@ const (
 	MayReach     = "may reach"      // one VLAN, different subnets: nothing keeps them apart, and nothing needs them joined
 )
 
-// crossParallel is how many guests ask at once.
-const crossParallel = 16
+const (
+	crossParallel = 16              // tests at once
+	crossTime     = 3 * time.Second // of one: arping waits two seconds for answers
+	crossFrames   = 4               // requests of one, each in the smallest frame of Ethernet
+	smallestFrame = 64              // bytes
+)
+
+// CrossCost is about how long so many tests between rails take, and how many bytes their requests are.
+func CrossCost(tests int) (time.Duration, int) {
+	return time.Duration((tests+crossParallel-1)/crossParallel) * crossTime, tests * crossFrames * smallestFrame
+}
 
 // A CrossPair is an end on one rail, one on another, and what is expected.
 type CrossPair struct {
@@ -63,15 +73,28 @@ func (r *Runner) Cross(ctx context.Context, pairs []CrossPair) ([]Measurement, e
 	var all []Measurement
 	var g errgroup.Group
 	g.SetLimit(crossParallel)
+	tell := func(p Pair, m *Measurement) { // mu is held
+		if r.Progress != nil {
+			left, _ := CrossCost(len(pairs) - len(all))
+			r.Progress(Progress{Pairs: len(pairs), Left: left, Round: 1, Rounds: 1, Done: len(all), Total: len(pairs), Pair: p, Test: CrossRail, Result: m})
+		}
+	}
 	for _, p := range pairs {
 		g.Go(func() error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
+			mu.Lock()
+			tell(p.Pair, nil)
+			mu.Unlock()
 			m := r.cross(ctx, p)
+			if err := ctx.Err(); err != nil {
+				return err // what was cut short tells nothing
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			all = append(all, m)
+			tell(p.Pair, &m)
 			return nil
 		})
 	}

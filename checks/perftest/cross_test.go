@@ -66,3 +66,36 @@ func TestCrossRail(t *testing.T) {
 		t.Errorf("a VM is asked about itself: %v", pairs)
 	}
 }
+
+// Each test between rails is told when it begins and when it ends, with what is left.
+func TestCrossTellsItsProgress(t *testing.T) {
+	var rails [][]perftest.Node
+	for _, rail := range []string{"rail-1", "rail-2"} {
+		rails = append(rails, []perftest.Node{{VM: "a", Rail: rail, Device: "mlx5_0"}, {VM: "b", Rail: rail, Device: "mlx5_0"}})
+	}
+	begun, done, left := 0, 0, []string{}
+	runner := &perftest.Runner{Shell: says{"a": "silent", "b": "silent"}, Progress: func(p perftest.Progress) {
+		switch {
+		case p.Test != perftest.CrossRail || p.Total != 4:
+			t.Errorf("%+v", p)
+		case p.Result == nil:
+			begun++
+		default:
+			done++
+			left = append(left, p.Left.String())
+			if p.Done != done {
+				t.Errorf("%d done, told %d", done, p.Done)
+			}
+		}
+	}}
+	pairs := perftest.CrossPairs(rails, func(_, _ string) string { return perftest.MustNotReach })
+	if _, err := runner.Cross(t.Context(), pairs); err != nil || begun != 4 || done != 4 {
+		t.Errorf("%d begun, %d done, %v", begun, done, err)
+	}
+	if want := []string{"3s", "3s", "3s", "0s"}; !slices.Equal(left, want) {
+		t.Errorf("left %v, want %v", left, want)
+	}
+	if took, bytes := perftest.CrossCost(17); took.Seconds() != 6 || bytes != 17*256 {
+		t.Errorf("17 tests: %s, %d bytes", took, bytes)
+	}
+}

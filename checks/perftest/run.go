@@ -60,6 +60,8 @@ type Runner struct {
 	// Counters reads how many packets the RDMA device behind a host port has sent and received; nil where no
 	// channel exists. Standing still under load means that the traffic took TCP.
 	Counters func(ctx context.Context, host, port string) (int64, error)
+	// Between is how many tests between rails follow (Cross): Progress tells it before.
+	Between int
 	// Progress is told when a pair begins and ends, never from two goroutines at once; may be nil.
 	Progress func(Progress)
 }
@@ -72,6 +74,7 @@ type Progress struct {
 	Left          time.Duration // about how long it will still take; 0 unknown
 	Pair          Pair
 	Test          string
+	Between       int          // tests between rails that follow
 	Result        *Measurement // nil when it begins
 }
 
@@ -120,7 +123,8 @@ func (r *Runner) Measure(ctx context.Context, pairs []Pair) ([]Measurement, erro
 			done++
 		}
 		if r.Progress != nil {
-			r.Progress(Progress{Pairs: len(pairs), Left: left(done), Round: round + 1, Rounds: len(rounds), Done: done, Total: total, Pair: p, Test: test, Result: m})
+			r.Progress(Progress{Pairs: len(pairs), Left: left(done), Round: round + 1, Rounds: len(rounds), Done: done, Total: total, Pair: p, Test: test,
+				Between: r.Between, Result: m})
 		}
 	}
 	for i, round := range rounds {

@@ -191,18 +191,25 @@ func (r *runner) progress() func(perftest.Progress) {
 
 // announce tells what the measurement costs before it begins.
 func (r *runner) announce(p perftest.Progress) {
+	took, bytes := perftest.CrossCost(p.Between)
 	if r.json {
 		_ = plain.JSON(r.env.Stdout).Encode(struct {
-			Event   string `json:"event"`
-			Pairs   int    `json:"pairs"`
-			Rounds  int    `json:"rounds"`
-			Tests   int    `json:"tests"`
-			Seconds int    `json:"seconds"` // about
-		}{"measuring", p.Pairs, p.Rounds, p.Total, int(p.Left.Seconds())})
+			Event        string `json:"event"`
+			Pairs        int    `json:"pairs"`
+			Rounds       int    `json:"rounds"`
+			Tests        int    `json:"tests"`
+			Seconds      int    `json:"seconds"` // about
+			Between      int    `json:"cross_rail_tests,omitempty"`
+			BetweenTime  int    `json:"cross_rail_seconds,omitempty"` // about
+			BetweenBytes int    `json:"cross_rail_bytes,omitempty"`
+		}{"measuring", p.Pairs, p.Rounds, p.Total, int(p.Left.Seconds()), p.Between, int(took.Seconds()), bytes})
 		return
 	}
 	fmt.Fprintf(r.env.Stderr, "measuring %s in %s, %s: about %s; the fabric is loaded meanwhile\n",
 		counted(p.Pairs, "pair"), counted(p.Rounds, "round"), counted(p.Total, "test"), plain.About(p.Left))
+	if p.Between > 0 {
+		fmt.Fprintf(r.env.Stderr, "then %s between rails: about %s, %d bytes of ARP requests\n", counted(p.Between, "test"), plain.About(took), bytes)
+	}
 }
 
 func counted(n int, what string) string {

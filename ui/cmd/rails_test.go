@@ -80,7 +80,12 @@ func TestTwoRails(t *testing.T) {
 			}
 			file = edited(t, file, "guest:\n  install", "measure: {cross_rail: all}\nguest:\n  install")
 			before := b.hardware()
-			b.must(0, "apply", "-f", file, "--yes")
+			_, said := b.must(0, "apply", "-f", file, "--yes")
+			for _, want := range []string{"then 4 tests between rails: about 3 s, 1024 bytes of ARP requests", "measured 4/4  cross_rail"} {
+				if !strings.Contains(said, want) {
+					t.Errorf("%q is not in\n%s", want, said)
+				}
+			}
 			if got := b.adapters(); !slices.Equal(got, want) {
 				t.Errorf("another client sees\n%s", strings.Join(got, "\n"))
 			}

@@ -41,11 +41,16 @@ func (s *Session) Measure(ctx context.Context, a *answers.Answers, pairs string,
 	if len(list) == 0 && err != nil {
 		return nil, console.Usage("give ring, all, or two VMs of the answers as VM:VM", "%v", err)
 	}
+	var rails []perftest.CrossPair
+	if a.Measure.CrossRail == "all" && a.Several() {
+		rails = perftest.CrossPairs(all, crossing(a))
+	}
+	r.Between = len(rails)
 	measured, err := r.Measure(ctx, list)
-	if err != nil || a.Measure.CrossRail != "all" || !a.Several() {
+	if err != nil || len(rails) == 0 {
 		return measured, err
 	}
-	between, err := r.Cross(ctx, perftest.CrossPairs(all, crossing(a)))
+	between, err := r.Cross(ctx, rails)
 	return append(measured, between...), err
 }
 
