@@ -9,6 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/lab/firmware"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
@@ -91,8 +92,8 @@ func (t *Twin) passedThrough(h *backends.Host, w *world.Host, d backends.PCIDevi
 			p.Device = name
 		}
 	}
-	if id(d.Vendor) == 0x15b3 {
-		p.RDMA = &world.RDMA{Name: fmt.Sprintf("vmrdma-%s", p.Device), Driver: "nmlx5_rdma", RoCEv1: true, RoCEv2: true}
+	if family := nic.Of(p.Driver); id(d.Vendor) == 0x15b3 && family != nil {
+		p.RDMA = &world.RDMA{Name: fmt.Sprintf("vmrdma-%s", p.Device), Driver: family.RDMA(), RoCEv1: true, RoCEv2: true}
 	}
 	for i := range t.site.VMs {
 		v := &t.site.VMs[i]

@@ -9,6 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 )
 
 // software takes VIBs and kernel modules over.
@@ -38,7 +39,7 @@ func (t *Twin) software(h *backends.Host, w *world.Host) {
 	}
 	for _, m := range scenario.Modules() {
 		_, runs := drivers[m.Name]
-		if m.Name == world.Nmlx5 || m.Name == "nmlx5_rdma" {
+		if m.Name == world.Nmlx5 || slices.Contains(nic.RDMAModules(), m.Name) {
 			m.Loaded, m.Version = runs, drivers[m.Name]
 		}
 		w.Modules = append(w.Modules, m)
