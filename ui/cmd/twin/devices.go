@@ -9,8 +9,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/lab/firmware"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
-	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 )
 
 // adapters takes pNICs and PCI functions over. VFs are left out: the lab makes them again.
