@@ -72,6 +72,7 @@ type Guests struct {
 	wanted  map[string]backends.Value // by Setting.ID
 	updated map[string]string         // what fetching the package lists said, by guest
 	settled map[string]bool           // guests in which no step of an earlier process runs
+	waits   map[string]int            // how often a step has waited for another, by guest
 }
 
 // New makes Guests. targets gives the way to the guest of a VM; macs finds adapters and may be nil where no addresses

@@ -8,8 +8,8 @@ import (
 )
 
 // settled is a decorator around a Setter of a guest. It first waits, once for each guest, for a step of an earlier process;
-// see settle. What then reads as half done may be the work of another process whose step is running now: it is read once more
-// when that step has ended.
+// see settle. What then reads as half done may be the work of another process whose steps are running now: it is read again when
+// a step has ended, for as long as that changes it.
 type settled struct {
 	g      *Guests
 	setter backends.Setter
@@ -25,13 +25,27 @@ func (d *settled) Read(ctx context.Context, s backends.Setting) (backends.Value,
 		return backends.Absent, err
 	}
 	v, err := d.setter.Read(ctx, s)
-	if err != nil || !v.IsPartial() {
-		return v, err
+	for n := 0; n < rereads && err == nil && v.IsPartial(); n++ {
+		before := v
+		waited, werr := d.wait(ctx, s.Target.Name)
+		if werr != nil {
+			return backends.Absent, werr
+		}
+		if v, err = d.setter.Read(ctx, s); v == before && !waited {
+			break
+		}
 	}
-	if err := d.g.Settle(ctx, s.Target.Name); err != nil {
-		return backends.Absent, err
-	}
-	return d.setter.Read(ctx, s)
+	return v, err
+}
+
+// rereads bounds how often what reads as half done is read again: a setting has fewer steps.
+const rereads = 20
+
+// wait waits for a step of another process and tells whether there was one.
+func (d *settled) wait(ctx context.Context, vm string) (waited bool, err error) {
+	before := d.g.heard(vm)
+	err = d.g.Settle(ctx, vm)
+	return d.g.heard(vm) != before, err
 }
 
 func (d *settled) Set(ctx context.Context, s backends.Setting, to backends.Value, progress backends.Progress) error {
@@ -72,17 +86,24 @@ func (d *settled) ReadMany(ctx context.Context, ss []backends.Setting) ([]backen
 		}
 	}
 	values, errs := many.ReadMany(ctx, ss)
-	half := false
-	for i, v := range values {
-		if i < len(errs) && errs[i] == nil && v.IsPartial() {
-			half = true
-			if err := d.g.Settle(ctx, ss[i].Target.Name); err != nil {
+	for range rereads {
+		half, again, before := false, false, values
+		for i, v := range values {
+			if i >= len(errs) || errs[i] != nil || !v.IsPartial() {
+				continue
+			}
+			waited, err := d.wait(ctx, ss[i].Target.Name)
+			if err != nil {
 				return make([]backends.Value, len(ss)), slices.Repeat([]error{err}, len(ss))
 			}
+			half, again = true, again || waited
 		}
-	}
-	if half {
-		return many.ReadMany(ctx, ss)
+		if !half {
+			break
+		}
+		if values, errs = many.ReadMany(ctx, ss); slices.Equal(values, before) && !again {
+			break
+		}
 	}
 	return values, errs
 }

@@ -95,6 +95,12 @@ func (g *Guests) step(ctx context.Context, vm string, s step) (ssh.Result, error
 		case strings.HasPrefix(note, "waiting "):
 			began, what := waitsFor(note)
 			timer.Reset(waiting)
+			g.mu.Lock()
+			if g.waits == nil {
+				g.waits = map[string]int{}
+			}
+			g.waits[vm]++
+			g.mu.Unlock()
 			if g.options.Waiting != nil {
 				g.options.Waiting(vm, what, began)
 			}
@@ -117,6 +123,13 @@ func (g *Guests) step(ctx context.Context, vm string, s step) (ssh.Result, error
 		return r, backends.Errorf(backends.KindPermanent, label(vm), "Find out who created it, then remove it.", "%s: %s", s.what, lastLines(r.Stderr, 1))
 	}
 	return r, err
+}
+
+// heard counts how often a step in a guest has waited for another.
+func (g *Guests) heard(vm string) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.waits[vm]
 }
 
 // waitsFor reads a note of guard.sh: "waiting BEGAN LIMIT STEP".

@@ -163,3 +163,19 @@ chmod 755 /usr/bin/apt-get`)
 		t.Error(err)
 	}
 }
+
+// A setting that another process writes in several steps reads as half done in another way each time: it is read until it stays
+// as it is.
+func TestWhatAnotherProcessWritesStepByStep(t *testing.T) {
+	m := newMachine(t, config{os: "ubuntu-22.04"})
+	s := m.setting(backends.KindPersist, "")
+	// Each read finds the next step of the other process: two unfinished writes, then nothing any more.
+	m.root(t, `at=$(command -v grep) && mv "$at" /usr/bin/grep.real
+printf '#!/bin/sh\ncd /etc/modules-load.d\ncase "$*" in "-ls modprobe"*) if [ -e .rdma-setup.conf.bbbbbb ]; then rm .rdma-setup.conf.bbbbbb; elif [ -e .rdma-setup.conf.aaaaaa ]; then mv .rdma-setup.conf.aaaaaa .rdma-setup.conf.bbbbbb; elif [ ! -e begun ]; then touch begun .rdma-setup.conf.aaaaaa; fi ;; esac\nexec /usr/bin/grep.real "$@"\n' >"$at"
+chmod 755 "$at"
+chmod 777 /etc/modules-load.d`) // reads are those of a user
+	if now, err := m.Setters()[backends.KindPersist].Read(t.Context(), s); err != nil || !now.IsAbsent() {
+		t.Errorf("it reads %s, %v", now, err)
+	}
+	m.root(t, "[ -e /etc/modules-load.d/begun ]")
+}

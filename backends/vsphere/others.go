@@ -7,16 +7,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/bracket"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
-
-// shutWindow is how long a VM that somebody has shut down is taken for one that somebody works on.
-const shutWindow = 5 * time.Minute
 
 // An Activity is what somebody else does to a target: a task that this session has not started, or a VM that was shut
 // down a moment ago.
@@ -124,41 +121,11 @@ func (c *Client) foreign(ctx context.Context, tasks []place.Ref, at map[place.Re
 	return out, err
 }
 
-// shutDown tells who has asked the guest of a VM to shut down within the last minutes, unless the VM was powered on since
-// (VmPoweredOnEvent, at the end of a power-on): that shutdown is over.
+// shutDown tells who has shut a VM down, as bracket.ShutDown does.
 func (c *Client) shutDown(ctx context.Context, vm place.Ref, t backends.Ref) ([]Activity, error) {
-	vim := c.conn.VIM()
-	if vim.ServiceContent.EventManager == nil {
-		return nil, nil
-	}
-	now, err := methods.GetCurrentTime(ctx, vim)
-	if err != nil {
+	last, err := bracket.ShutDown(ctx, c.conn, vm)
+	if last == nil || err != nil {
 		return nil, err
-	}
-	since := now.Add(-shutWindow)
-	res, err := methods.QueryEvents(ctx, vim, &types.QueryEvents{This: *vim.ServiceContent.EventManager, Filter: types.EventFilterSpec{
-		Entity:      &types.EventFilterSpecByEntity{Entity: vm, Recursion: types.EventFilterSpecRecursionOptionSelf},
-		EventTypeId: []string{"VmGuestShutdownEvent", "VmPoweredOnEvent"}, Time: &types.EventFilterSpecByTime{BeginTime: &since},
-	}})
-	if err != nil {
-		return nil, err
-	}
-	var last *types.VmGuestShutdownEvent
-	var on time.Time
-	for _, e := range res.Returnval {
-		switch x := e.(type) {
-		case *types.VmGuestShutdownEvent:
-			if last == nil || x.CreatedTime.After(last.CreatedTime) {
-				last = x
-			}
-		case *types.VmPoweredOnEvent:
-			if x.CreatedTime.After(on) {
-				on = x.CreatedTime
-			}
-		}
-	}
-	if last == nil || on.After(last.CreatedTime) {
-		return nil, nil
 	}
 	return []Activity{{Target: t, What: "shut down", User: last.UserName, Since: last.CreatedTime, Shut: true}}, nil
 }

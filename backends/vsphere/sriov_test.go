@@ -65,6 +65,24 @@ func TestVFAdapterStarts(t *testing.T) {
 	})
 }
 
+// A VM that somebody shuts down right after it was powered on did not go off by itself.
+func TestVMThatSomebodyShutsDownAgain(t *testing.T) {
+	_, c := startLab(t, lab.Options{Hosts: 1, VMs: 1})
+	power := c.Brackets()[backends.BracketVMPower]
+	for _, do := range []func() error{
+		func() error { return power.Open(t.Context(), backends.VMRef("vm-01"), nil) },
+		func() error {
+			return power.Close(t.Context(), backends.VMRef("vm-01"), backends.ValueOf("poweredOn"), nil)
+		},
+		func() error { return power.Open(t.Context(), backends.VMRef("vm-01"), nil) }, // by another run
+	} {
+		if err := do(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(t, c.OffAgain(t.Context(), "vm-01"), backends.KindConflict, "somebody else is working on this target: shut down by ")
+}
+
 // What a host says when a VM with a VF does not start, and what it is told to do.
 func TestVFAdapterDoesNotStart(t *testing.T) {
 	on := backends.ValueOf("poweredOn")

@@ -156,7 +156,7 @@ func (b vmPower) Close(ctx context.Context, t backends.Ref, leave backends.Value
 	if err == nil {
 		_, power, _, err = b.read(ctx, t)
 		if err == nil && power == types.VirtualMachinePowerStatePoweredOff {
-			return wire.Explain(b.diagnose(ctx, vm, offAgain("")), t.Name, "power the VM on")
+			return wire.Explain(b.wentOff(ctx, vm), t.Name, "power the VM on")
 		}
 	}
 	if errors.Is(err, errLate) {
@@ -180,7 +180,7 @@ func OffAgain(ctx context.Context, conn *wire.Conn, places *place.Places, vm str
 		}
 		var power types.VirtualMachinePowerState
 		if _, power, _, err = b.read(ctx, backends.VMRef(vm)); err == nil && power == types.VirtualMachinePowerStatePoweredOff {
-			return wire.Explain(b.diagnose(ctx, ref, offAgain("")), vm, "power the VM on")
+			return wire.Explain(b.wentOff(ctx, ref), vm, "power the VM on")
 		}
 		if !wire.Pause(ctx, min(try, wire.Tries)) { // what was watched may be a moment old
 			break
