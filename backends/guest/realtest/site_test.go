@@ -71,6 +71,14 @@ func lab(t *testing.T, flags ...string) *site {
 func serve(t *testing.T, n int, pvrdma bool) *site {
 	t.Helper()
 	s := lab(t, "--hosts", strconv.Itoa(n), "--vms", strconv.Itoa(n), "--scenario", "done")
+	s.boot(n, "pvrdma", pvrdma)
+	return s
+}
+
+// boot starts guests for the VMs of a lab whose RDMA adapters have a type.
+func (s *site) boot(n int, adapter string, pvrdma bool) {
+	t := s.t
+	t.Helper()
 	var found struct {
 		VMs []struct{ Adapters []struct{ MAC, Type string } }
 	}
@@ -81,7 +89,7 @@ func serve(t *testing.T, n int, pvrdma bool) *site {
 	macs := make([]string, n)
 	for i, vm := range found.VMs {
 		for _, a := range vm.Adapters {
-			if a.Type == "pvrdma" {
+			if a.Type == adapter {
 				macs[i] = a.MAC
 			}
 		}
@@ -94,7 +102,6 @@ func serve(t *testing.T, n int, pvrdma bool) *site {
 		known = fmt.Appendln(known, m.known(m.host))
 	}
 	s.write("known_hosts", string(known))
-	return s
 }
 
 // known is the line of known_hosts for a machine with a key.
@@ -135,8 +142,14 @@ const unmeasured = "\nmeasure: {bandwidth: false, latency: false}\n"
 // answers writes answers that lead to the real guests and measure nothing; the users are those of guest-1 and guest-2.
 func (s *site) answers(users ...string) string {
 	s.t.Helper()
+	return s.answersOf("pvrdma", users...)
+}
+
+// answersOf writes answers as those of a mode that the lab has left.
+func (s *site) answersOf(mode string, users ...string) string {
+	s.t.Helper()
 	i := 0
-	text := labGuest.ReplaceAllStringFunc(string(s.read("answers-pvrdma.yaml")), func(string) string {
+	text := labGuest.ReplaceAllStringFunc(string(s.read("answers-"+mode+".yaml")), func(string) string {
 		user := "ubuntu"
 		if i < len(users) {
 			user = users[i]
