@@ -35,18 +35,22 @@ type Report struct {
 	Environment  *Environment           `json:"environment,omitempty"` // nil: not kept
 }
 
-// MarshalJSON adds "causes" and "receivers", which are worked out of the rest.
+// MarshalJSON adds "verdict" (pass, warn, fail or unknown) with its sentence, "summary", "causes" and "receivers", which are worked
+// out of the rest.
 func (r Report) MarshalJSON() ([]byte, error) {
 	type fields Report
 	causes := append([]Cause{}, r.Causes()...)
+	summary, verdict := r.Verdict()
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false) // the encoder around it escapes where that is wanted
 	err := enc.Encode(struct {
+		Verdict   checks.Status    `json:"verdict"`
+		Summary   string           `json:"summary"`
 		Causes    []Cause          `json:"causes"`
 		Receivers []perftest.Crowd `json:"receivers,omitempty"` // of incasts
 		fields
-	}{causes, perftest.Crowds(r.Measurements), fields(r)})
+	}{verdict, summary, causes, perftest.Crowds(r.Measurements), fields(r)})
 	return b.Bytes(), err
 }
 
