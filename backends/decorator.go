@@ -14,7 +14,7 @@ type Decorator interface {
 // ErrNotOffered is the error of a Decorator whose wrapped Setter lacks the requested operation.
 var ErrNotOffered = Errorf(KindPermanent, "", "", "the setting offers no such operation")
 
-// As finds an optional interface (ManySetter, ManyReader, Keeper, Aborter) of a Setter or a Bracket. Decorators have them
+// As finds an optional interface (ManySetter, ManyReader, Keeper, Aborter, EffectReader) of a Setter or a Bracket. Decorators have them
 // all, so a type assertion on one says nothing: As follows Unwrap, and what a decorator wraps must have T as well. What a
 // decorator itself lacks is found beneath it.
 func As[T any](s any) (T, bool) {

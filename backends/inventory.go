@@ -2,6 +2,7 @@ package backends
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -75,8 +76,25 @@ type ClusterImage struct {
 
 // An ImageDraft is an edit of an image that is not committed.
 type ImageDraft struct {
-	Owner string `json:"owner"`
-	Ours  bool   `json:"ours,omitempty"` // of the account in use
+	Owner      string            `json:"owner"`
+	Ours       bool              `json:"ours,omitempty"`       // of the account in use
+	Components map[string]string `json:"components,omitempty"` // as Components of the image; read of our own alone
+}
+
+// Component is the version of a component in the image: Absent where it is not in it, and Partial where a draft of our own holds this
+// change and no other. A run that ended between making a draft and its commit leaves one.
+func (img *ClusterImage) Component(name string) Value {
+	if v, there := img.Components[name]; there {
+		return ValueOf(v)
+	}
+	for _, d := range img.Drafts {
+		rest := maps.Clone(d.Components)
+		delete(rest, name)
+		if d.Ours && maps.Equal(rest, img.Components) {
+			return Partial(d.Components[name])
+		}
+	}
+	return Absent
 }
 
 // A RuleKind is what a DRS rule demands.

@@ -75,3 +75,9 @@ type Bracket interface {
 	Open(ctx context.Context, t Ref, progress Progress) error
 	Close(ctx context.Context, t Ref, leave Value, progress Progress) error
 }
+
+// An EffectReader is a Bracket whose effect may come about before it is closed: a change within it, or somebody else, reboots the host.
+// Happened tells whether it has since the state to leave was read.
+type EffectReader interface {
+	Happened(ctx context.Context, t Ref, leave Value) (bool, error)
+}

@@ -110,6 +110,9 @@ func TestImageDraftThatAKilledRunLeft(t *testing.T) {
 	lifecycle(t, l, func(i *events.Lifecycle) {
 		i.NewDraft(`VSPHERE.LOCAL\administrator`).Components["Mellanox-MFT-Tools"] = release
 	})
+	if got, err := set.Read(t.Context(), ofCluster); err != nil || got != backends.Partial(release) {
+		t.Errorf("reads %s, %v", got, err)
+	}
 	if err := set.Set(t.Context(), ofCluster, backends.ValueOf(release), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -118,6 +121,18 @@ func TestImageDraftThatAKilledRunLeft(t *testing.T) {
 			t.Errorf("%d drafts, components %v", len(i.Drafts), i.Components)
 		}
 	})
+}
+
+// A rollback takes that draft away, although the image is as it was.
+func TestImageDraftThatIsRolledBack(t *testing.T) {
+	l, _, set := imaged(t)
+	lifecycle(t, l, func(i *events.Lifecycle) { i.NewDraft(`VSPHERE.LOCAL\administrator`) })
+	if err := set.Set(t.Context(), ofCluster, backends.Absent, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := set.Read(t.Context(), ofCluster); err != nil || !got.IsAbsent() {
+		t.Errorf("reads %s, %v", got, err)
+	}
 }
 
 // remediable is a lab whose image has the component, and the first host of which may be remediated.

@@ -38,6 +38,12 @@ func underway(inv *backends.Inventory, st *journal.State, goingOff func(vm strin
 			out = append(out, b.Target)
 		}
 	}
+	for _, r := range st.Unsettled() { // a remediation reboots its host
+		h := inv.Host(r.Target.Name)
+		if backends.Kind(r.Kind) == backends.KindImageComponent && r.Target.Type == backends.TypeHost && h != nil && h.State != "connected" && !slices.Contains(out, r.Target) {
+			out = append(out, r.Target)
+		}
+	}
 	for _, vm := range st.Unheard() {
 		if g := inv.Guest(vm); g != nil && silent(g) && !slices.Contains(out, backends.VMRef(vm)) {
 			out = append(out, backends.GuestRef(vm))

@@ -194,6 +194,49 @@ func TestRebootThatWasSentTakesNoNewBody(t *testing.T) {
 	}
 }
 
+// rebooted is a bracket around hosts that something within their bodies has rebooted.
+type rebooted struct{ backends.Bracket }
+
+func (rebooted) Happened(context.Context, backends.Ref, backends.Value) (bool, error) {
+	return true, nil
+}
+
+func TestHostThatRebootedWithinItsBracketRebootsAgain(t *testing.T) {
+	for _, before := range []bool{false, true} {
+		w := enginetest.New()
+		h := backends.HostRef("esx-01")
+		tools, firmware := setting(h, backends.KindOption, "mft"), setting(h, enginetest.KindFirmware, "SRIOV_EN")
+		wishes := []enginetest.Wish{
+			{Setting: tools, To: val("4.28"), Within: []backends.BracketKind{backends.BracketReboot}},
+			{Setting: firmware, To: val(1), Until: tools.ID(), Within: []backends.BracketKind{backends.BracketReboot}},
+		}
+		jb, j := fresh(t, w, wishes)
+		ctx, cancel := context.WithCancel(t.Context())
+		w.Fault = func(c enginetest.Call) error {
+			if c.Verb == "set" {
+				cancel()
+			}
+			return nil
+		}
+		if res, err := engine.Run(ctx, jb); err != nil || res.Status == engine.StatusDone {
+			t.Fatalf("%s, %v", res.Status, err)
+		}
+		w.Fault = nil
+		again, want := job(w, wishes, j), 1
+		if before {
+			again.Brackets[backends.BracketReboot], want = rebooted{again.Brackets[backends.BracketReboot]}, 2
+		}
+		closed := len(w.Calls("close"))
+		if res, err := engine.Resume(t.Context(), again); err != nil || res.Status != engine.StatusDone {
+			t.Fatalf("%s, %v: %v", res.Status, err, states(res))
+		}
+		// What is set now waits for a reboot of its own where the host has rebooted already.
+		if n := len(w.Calls("close")) - closed; n != want || w.Snapshot()[firmware.ID()] != "1" {
+			t.Errorf("rebooted before %v: closed %d times, want %d; %v", before, n, want, w.Snapshot())
+		}
+	}
+}
+
 func TestLateValueFollowsFromWhatIsRead(t *testing.T) {
 	h := backends.HostRef("esx-01")
 	card := setting(h, backends.KindFirmware, "0000:3b:00.0")

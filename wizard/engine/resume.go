@@ -73,6 +73,7 @@ func carryOn(ctx context.Context, job Job, phase journal.Phase) (Result, error) 
 		return r.end(err)
 	}
 	r.open, r.back = leftovers(st), returnedBefore(st)
+	r.readEffects(ctx)
 	p, err := r.planOn(ctx)
 	if err != nil || r.halted {
 		return r.end(err)
@@ -176,6 +177,19 @@ func (r *runner) planOn(ctx context.Context) (plan.Plan, error) {
 		return plan.Plan{}, err
 	}
 	return r.withLeftovers(*p), nil
+}
+
+// readEffects marks open brackets whose effect has come about already as those whose closing was begun: a host that rebooted within the
+// body of its bracket needs another reboot for what is set now.
+func (r *runner) readEffects(ctx context.Context) {
+	for _, b := range r.open {
+		if world, is := backends.As[backends.EffectReader](r.job.Brackets[b.Kind]); is && !b.closing {
+			happened, err := guard(ctx, r.limits.Bracket, r.limits.Grace, b.Target.Name, "read whether it has rebooted", func(ctx context.Context) (bool, error) {
+				return world.Happened(ctx, b.Target, b.leave)
+			})
+			b.closing = err == nil && happened // what cannot be read shows when the bracket is closed
+		}
+	}
 }
 
 // rebooting tells whether a reboot that an attempt before has sent is waited for.

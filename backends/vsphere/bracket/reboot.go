@@ -132,6 +132,16 @@ func (b reboot) Close(ctx context.Context, t backends.Ref, leave backends.Value,
 	return nil
 }
 
+// Happened tells whether the host has booted since: what is set from now on waits for another boot.
+func (b reboot) Happened(ctx context.Context, t backends.Ref, leave backends.Value) (bool, error) {
+	before, err := state[Boot](leave, t.Name)
+	if err != nil {
+		return false, err
+	}
+	h, err := b.host(ctx, t)
+	return err == nil && h.connection == types.HostSystemConnectionStateConnected && before.over(h, false), wire.Explain(err, t.Name, "read the host's boot time")
+}
+
 // Abort ends maintenance mode without the reboot, where the host was in service before.
 func (b reboot) Abort(ctx context.Context, t backends.Ref, found backends.Value, progress backends.Progress) error {
 	before, err := state[Boot](found, t.Name)

@@ -98,12 +98,8 @@ func (m *Images) read(ctx context.Context, t backends.Ref) (*backends.ClusterIma
 	for name, c := range is.Components {
 		img.Components[name] = c.Version
 	}
-	drafts, err := m.drafts(ctx, cluster)
-	if err != nil {
+	if img.Drafts, _, err = m.drafts(ctx, cluster); err != nil {
 		return nil, err
-	}
-	for _, id := range slices.Sorted(maps.Keys(drafts)) {
-		img.Drafts = append(img.Drafts, backends.ImageDraft{Owner: drafts[id], Ours: m.ours(drafts[id])})
 	}
 	var apply policy
 	if err := m.conn.REST(ctx, "GET", clusters.BasePath+"/"+cluster.Value+"/policies/apply/effective", nil, &apply); err != nil {
@@ -130,17 +126,28 @@ func (m *Images) offered(ctx context.Context) (map[string][]string, error) {
 	return out, err
 }
 
-// drafts lists the owners of the drafts of an image, by id (Esx.Settings.Clusters.Software.Drafts.Summary).
-func (m *Images) drafts(ctx context.Context, cluster place.Ref) (map[string]string, error) {
+// drafts lists the drafts of an image with their ids (Esx.Settings.Clusters.Software.Drafts.Summary), our own with what they hold.
+func (m *Images) drafts(ctx context.Context, cluster place.Ref) (out []backends.ImageDraft, ids []string, err error) {
 	var list map[string]struct {
 		Metadata clusters.SettingsClustersSoftwareDraftsMetadata `json:"metadata"`
 	}
-	err := m.conn.REST(ctx, "GET", software(cluster)+"/drafts", nil, &list)
-	out := map[string]string{}
-	for id, d := range list {
-		out[id] = d.Metadata.Owner
+	if err := m.conn.REST(ctx, "GET", software(cluster)+"/drafts", nil, &list); err != nil {
+		return nil, nil, err
 	}
-	return out, err
+	for _, id := range slices.Sorted(maps.Keys(list)) {
+		d := backends.ImageDraft{Owner: list[id].Metadata.Owner}
+		if d.Ours = m.ours(d.Owner); d.Ours {
+			d.Components, err = m.components(ctx, software(cluster)+"/drafts/"+id)
+			if wire.IsREST(err, "NOT_FOUND") { // it was committed or deleted meanwhile
+				continue
+			}
+			if err != nil {
+				return nil, nil, err
+			}
+		}
+		out, ids = append(out, d), append(ids, id)
+	}
+	return out, ids, nil
 }
 
 // ours tells whether a draft belongs to the account in use. Its name is written DOMAIN\name or name@domain.

@@ -31,7 +31,8 @@ func (s setter) remediate(ctx context.Context, t backends.Setting, host place.Re
 		return err
 	}
 	defer done()
-	now, err := s.Read(ctx, t)
+	until := time.Now().Add(remediateLimit)
+	now, err := s.back(ctx, t, until)
 	if err != nil || now == to {
 		return err
 	}
@@ -54,7 +55,6 @@ func (s setter) remediate(ctx context.Context, t backends.Setting, host place.Re
 	}
 	progress.Report(5)
 	spec := applySpec{Hosts: []string{host.Value}, AcceptEULA: true}
-	until := time.Now().Add(remediateLimit)
 	for try := 1; ; try++ {
 		err := s.conn.RESTTask(ctx, time.Until(until), software(cluster)+"?action=apply&vmw-task=true", spec, nil)
 		// Another operation may be the remediation that a run before has begun: afterwards it is read again.
@@ -74,6 +74,16 @@ func (s setter) remediate(ctx context.Context, t backends.Setting, host place.Re
 	}
 	progress.Report(90)
 	return s.confirm(ctx, t, to)
+}
+
+// back reads a host. One that does not answer is waited for: a remediation that a run before has begun may be rebooting it.
+func (s setter) back(ctx context.Context, t backends.Setting, until time.Time) (backends.Value, error) {
+	for try := 1; ; try++ {
+		now, err := s.Read(ctx, t)
+		if err == nil || !wire.IsREST(err, "SERVICE_UNAVAILABLE") || time.Now().After(until) || !wire.Pause(ctx, min(try, 7)) {
+			return now, err
+		}
+	}
 }
 
 // confirm reads a host until it tells what it was brought to: it may have come back a moment ago. A task that succeeded may have

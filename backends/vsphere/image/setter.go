@@ -23,19 +23,29 @@ type setter struct{ *Images }
 
 // Read returns the version in the image, or on the host as it runs; Absent where it is not there.
 func (s setter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
-	components, err := map[string]string(nil), error(nil)
+	what := "read the component " + t.Name
 	if t.Target.Type == backends.TypeHost {
-		components, err = s.installed(ctx, t.Target)
-	} else {
-		var cluster place.Ref
-		if cluster, err = s.places.Find(ctx, t.Target); err == nil {
-			components, err = s.components(ctx, software(cluster))
-		}
+		components, err := s.installed(ctx, t.Target)
+		return valueOf(components, t.Name), wire.Explain(err, t.Target.Name, what)
 	}
+	cluster, err := s.places.Find(ctx, t.Target)
 	if err != nil {
-		return backends.Absent, wire.Explain(err, t.Target.Name, "read the component "+t.Name)
+		return backends.Absent, wire.Explain(err, t.Target.Name, what)
 	}
-	return valueOf(components, t.Name), nil
+	img, _, err := s.edited(ctx, cluster)
+	if err != nil {
+		return backends.Absent, wire.Explain(err, t.Target.Name, what)
+	}
+	return img.Component(t.Name), nil
+}
+
+// edited is an image as far as edits go: its components and drafts, with the ids of the latter.
+func (m *Images) edited(ctx context.Context, cluster place.Ref) (img *backends.ClusterImage, ids []string, err error) {
+	img = &backends.ClusterImage{}
+	if img.Components, err = m.components(ctx, software(cluster)); err == nil {
+		img.Drafts, ids, err = m.drafts(ctx, cluster)
+	}
+	return img, ids, err
 }
 
 func valueOf(components map[string]string, name string) backends.Value {
@@ -99,8 +109,12 @@ func (s setter) Set(ctx context.Context, t backends.Setting, to backends.Value, 
 
 // edit changes the image by a draft of our own: scanned and validated before it is committed, and deleted where that fails.
 func (s setter) edit(ctx context.Context, t backends.Setting, cluster place.Ref, version, what string, progress backends.Progress) error {
-	now, err := s.components(ctx, software(cluster))
-	if err != nil || now[t.Name] == version {
+	img, ids, err := s.edited(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	needed := img.Components[t.Name] != version
+	if err := s.noDraft(ctx, t, cluster, img, ids, needed); err != nil || !needed {
 		return err
 	}
 	if version != "" {
@@ -109,9 +123,6 @@ func (s setter) edit(ctx context.Context, t backends.Setting, cluster place.Ref,
 		}
 	}
 	progress.Report(20)
-	if err := s.noDraft(ctx, t, cluster, now); err != nil {
-		return err
-	}
 	drafts := software(cluster) + "/drafts"
 	var id string
 	if err := s.conn.REST(ctx, http.MethodPost, drafts, nil, &id); err != nil {
@@ -177,29 +188,22 @@ func (s setter) commit(ctx context.Context, name, draft, version, what string, p
 	return nil
 }
 
-// noDraft refuses where anybody edits the image. A draft of our own account's that holds nothing but this change was left by a run
-// that ended in the middle, and is deleted.
-func (s setter) noDraft(ctx context.Context, t backends.Setting, cluster place.Ref, image map[string]string) error {
-	drafts, err := s.drafts(ctx, cluster)
-	if err != nil {
-		return err
-	}
-	for _, id := range slices.Sorted(maps.Keys(drafts)) {
-		has, err := s.components(ctx, software(cluster)+"/drafts/"+id)
-		if wire.IsREST(err, "NOT_FOUND") {
-			continue
-		}
-		if err != nil {
-			return err
-		}
+// noDraft refuses an edit that is needed where anybody else edits the image. A draft of our own account's that holds nothing but this
+// change was left by a run that ended in the middle, and is deleted.
+func (s setter) noDraft(ctx context.Context, t backends.Setting, cluster place.Ref, img *backends.ClusterImage, ids []string, needed bool) error {
+	rest := maps.Clone(img.Components)
+	delete(rest, t.Name)
+	for i, d := range img.Drafts {
+		has := maps.Clone(d.Components)
 		delete(has, t.Name)
-		rest := maps.Clone(image)
-		delete(rest, t.Name)
-		if !s.ours(drafts[id]) || !maps.Equal(has, rest) {
-			return backends.Errorf(backends.KindRefused, "", "let "+drafts[id]+" save or discard that draft (cluster, Updates, Image), then resume",
-				"%s edits the image; that draft stays as it is", drafts[id])
+		if !d.Ours || !maps.Equal(has, rest) {
+			if !needed {
+				continue
+			}
+			return backends.Errorf(backends.KindRefused, "", "let "+d.Owner+" save or discard that draft (cluster, Updates, Image), then resume",
+				"%s edits the image; that draft stays as it is", d.Owner)
 		}
-		if err := s.conn.REST(ctx, http.MethodDelete, software(cluster)+"/drafts/"+id, nil, nil); err != nil && !wire.IsREST(err, "NOT_FOUND") {
+		if err := s.conn.REST(ctx, http.MethodDelete, software(cluster)+"/drafts/"+ids[i], nil, nil); err != nil && !wire.IsREST(err, "NOT_FOUND") {
 			return err
 		}
 	}

@@ -28,7 +28,10 @@ func Value(inv *backends.Inventory, s backends.Setting) backends.Value {
 		return backends.Absent
 	case backends.TypeCluster:
 		if c := inv.Cluster(s.Target.Name); c != nil && c.Image != nil {
-			return componentValue(c.Image.Components, c.Image.Error == "", s.Name, unread)
+			if c.Image.Error != "" {
+				return unread
+			}
+			return c.Image.Component(s.Name)
 		}
 	case backends.TypeHost:
 		if h := inv.Host(s.Target.Name); h != nil {
@@ -146,7 +149,12 @@ func systemValue(sys *backends.HostSystem, s backends.Setting, unread backends.V
 			return backends.Absent
 		}
 	case backends.KindImageComponent:
-		return componentValue(sys.Components.Value, sys.Components.Known(), s.Name, unread)
+		if v, there := sys.Components.Value[s.Name]; there {
+			return backends.ValueOf(v)
+		}
+		if sys.Components.Known() {
+			return backends.Absent
+		}
 	case backends.KindModuleParams:
 		if m := sys.Modules[s.Name]; m.Known() {
 			return Params(m.Value.Params)
@@ -161,16 +169,6 @@ func systemValue(sys *backends.HostSystem, s backends.Setting, unread backends.V
 		}
 	}
 	return unread
-}
-
-func componentValue(components map[string]string, read bool, name string, unread backends.Value) backends.Value {
-	switch v, there := components[name]; {
-	case !read:
-		return unread
-	case there:
-		return backends.ValueOf(v)
-	}
-	return backends.Absent
 }
 
 func vmValue(inv *backends.Inventory, v *backends.VM, s backends.Setting, unread backends.Value) backends.Value {
