@@ -122,20 +122,22 @@ func (s *Stack) Boot(ports []Port) {
 
 // Plug makes the interfaces follow the adapters that are there now: new ones appear, others go, links change.
 func (s *Stack) Plug(ports []Port) {
+	names := make([]string, len(ports)) // without the lock: files are read for them
+	for i, p := range ports {
+		if names[i] = p.Name(); s.Named != nil {
+			names[i] = cmp.Or(s.Named(p), names[i])
+		}
+	}
 	s.mu.Lock()
 	var links []*Link
-	for _, p := range ports {
+	for n, p := range ports {
 		i := slices.IndexFunc(s.links, func(l *Link) bool { return l.MAC == p.MAC })
 		if i >= 0 && s.links[i].Slot == p.Slot && s.links[i].Paired == p.Paired {
 			s.links[i].Port = p
 			links = append(links, s.links[i])
 			continue
 		}
-		l := &Link{Port: p, Name: p.Name(), MTU: 1500}
-		if s.Named != nil {
-			l.Name = cmp.Or(s.Named(p), l.Name)
-		}
-		links = append(links, l)
+		links = append(links, &Link{Port: p, Name: names[n], MTU: 1500})
 	}
 	for i, l := range links {
 		l.Index = i + 2 // lo is 1
