@@ -56,7 +56,7 @@ Guides and references: rdma-setup help lists them, rdma-setup help TOPIC prints 
 	for group, commands := range map[string][]*cobra.Command{
 		"do":   {newPlanCmd(e), newApplyCmd(e), newResumeCmd(e), newRollbackCmd(e), newRunsCmd(e), newAttachCmd(e), newDeployCmd(e)},
 		"see":  {newDiscoverCmd(e), newCheckCmd(e), newCollectCmd(e), newBenchCmd(e), newReportCmd(e), newSupportCmd(e)},
-		"more": {newMMIOCmd(e), generate.NewCmd(e), newParseCmd(e), newLabCmd(e), newSchemaCmd(e), newManCmd(e), newVersionCmd(e)},
+		"more": {newMMIOCmd(e), generate.NewCmd(e), newParseCmd(e), newLabCmd(e), newRehearseCmd(e), newSchemaCmd(e), newManCmd(e), newVersionCmd(e)},
 	} {
 		for _, c := range commands {
 			c.GroupID = group

@@ -3,6 +3,7 @@ package cmd_test
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -197,5 +198,55 @@ func TestTwinOfAnOddSite(t *testing.T) {
 	}
 	if diff := witness.Diff(site.outside(), served.outside(), assumed.MatchString); len(diff) > 0 {
 		t.Errorf("%d differences:\n%s\nassumed:\n%s", len(diff), strings.Join(diff[:min(len(diff), 30)], "\n"), strings.Join(tw.Assumed, "\n"))
+	}
+}
+
+// lookups are the calls that a rehearsal may make on the site; RefreshFirewall and RefreshServices have vCenter read hosts again.
+var lookups = regexp.MustCompile(`^(Retrieve|Login|Logout|Query|Fetch|Find|Has|Refresh(Firewall|Services)|Current|(Create|Destroy|Continue|Cancel)(Container|List|Property|View|Filter|Retrieve|Wait)|Destroy|WaitForUpdates|ExecuteSoap|RetrieveManagedMethod|RetrieveDynamic|CheckMigrate|Place)`)
+
+// A rehearsal sets up the twin, not the site.
+func TestRehearseLeavesTheSiteAlone(t *testing.T) {
+	t.Parallel()
+	site := newBench(t, lab.Options{Hosts: 2, VMs: 2})
+	before := site.outside()
+	answers := filepath.Join(site.lab.Dir(), "answers-pvrdma.yaml")
+	hash, calls := site.planHash(answers), maps.Clone(site.lab.World().Log.Calls())
+	code, out, errs := site.run("rehearse", "-f", answers, "-o", "json", "--boot", "90s", "--shutdown", "30s")
+	var doc struct {
+		Status   string
+		Hash     string `json:"plan_hash"`
+		Steps    []twin.Step
+		Window   int `json:"window_s"`
+		Worst    int `json:"worst_vm_outage_s"`
+		Rollback string
+		Restored bool
+		Assumed  []string
+	}
+	if err := json.Unmarshal([]byte(out), &doc); err != nil || code != 0 {
+		t.Fatalf("rehearse: %d, %v\n%s\n%s", code, err, out, errs)
+	}
+	if doc.Status != "done" || doc.Hash != hash || doc.Rollback != "done" || !doc.Restored || len(doc.Assumed) == 0 {
+		t.Errorf("status %q, plan %s of %s, rollback %q, restored %t, assumed %q", doc.Status, doc.Hash, hash, doc.Rollback, doc.Restored, doc.Assumed)
+	}
+	if doc.Worst < 120 || doc.Worst > doc.Window || len(doc.Steps) < 10 {
+		t.Errorf("a VM is off for %d s of %d s; %d steps", doc.Worst, doc.Window, len(doc.Steps))
+	}
+	for method, n := range site.lab.World().Log.Calls() {
+		if n > calls[method] && !lookups.MatchString(method) {
+			t.Errorf("it calls %s on the site", method)
+		}
+	}
+	if diff := witness.Diff(before, site.outside(), nil); len(diff) > 0 {
+		t.Errorf("the site has changed:\n%s", strings.Join(diff, "\n"))
+	}
+}
+
+// What fails on the twin is in the rehearsal, and in its exit code.
+func TestRehearseAFault(t *testing.T) {
+	t.Parallel()
+	site := newBench(t, lab.Options{Hosts: 1, VMs: 1})
+	code, out, errs := site.run("rehearse", "-f", "ANSWERS", "--fault", "host=esx-01,method=EnableRuleset,do=fault:NoPermission")
+	if code == 0 || !strings.Contains(out, "failed:\n  host/esx-01/") || !strings.Contains(out, "rollback on the twin: ") || !strings.Contains(out, "SIMULATED") {
+		t.Errorf("exit %d\n%s\n%s", code, out, errs)
 	}
 }
