@@ -29,7 +29,8 @@ type nicsPage struct {
 func (p *nicsPage) Title() string { return "pNICs" }
 func (p *nicsPage) Hints() []frame.Hint {
 	if p.several {
-		return []frame.Hint{{Key: "Space", Does: "choose"}, {Key: "Tab", Does: "next rail"}, {Key: "r", Does: "add a rail"}, {Key: "d", Does: "remove the last"}, {Key: "/", Does: "filter"}}
+		return []frame.Hint{{Key: "Space", Does: "choose"}, {Key: "Tab", Does: "next rail"}, {Key: "r", Does: "add a rail"},
+			{Key: "d", Does: "remove the last"}, {Key: "/", Does: "filter"}}
 	}
 	return []frame.Hint{{Key: "Space", Does: "choose"}, {Key: "/", Does: "filter"}, {Key: "r", Does: "add a rail"}}
 }
@@ -155,7 +156,8 @@ func (p *nicsPage) keep(w *frame.Wizard) error {
 func (p *nicsPage) View(w *frame.Wizard, width, height int) string {
 	question := "Which pNIC of each host carries RDMA? Those that fit are preselected; the line below the list says why."
 	if p.several {
-		question = fmt.Sprintf("Which pNIC of each host serves %s (rail %d of %d)? The list says which serve the others.", w.Answers.Rails[p.rail].Name, p.rail+1, len(w.Answers.Rails))
+		question = fmt.Sprintf("Which pNIC of each host serves %s (rail %d of %d)? The list says which serve the others.",
+			w.Answers.Rails[p.rail].Name, p.rail+1, len(w.Answers.Rails))
 	}
 	intro := theme.Wrap(question, width)
 	return intro + "\n\n" + p.table.View(width, height-lines(intro)-1)
