@@ -45,12 +45,13 @@ func (s *site) killed(answers string, bare []map[string]string, what, process st
 	})
 }
 
-// nothingLeft holds that no guard, lock, working directory or half-made file of ours is anywhere in the guests.
+// nothingLeft holds that no guard, lock, working directory, unit, process or half-made file of ours is anywhere in the guests, and
+// nothing that dpkg has unpacked in part.
 func (s *site) nothingLeft() {
 	s.t.Helper()
 	for _, m := range s.guests {
-		if left := m.run("ls -d /run/rdma-setup /var/lib/rdma-setup /boot/*.new /var/tmp/rdma-setup* 2>/dev/null\n" +
-			"pgrep -fl '[r]dma-setup' || :\ndpkg --audit"); left != "" {
+		if left := m.run("find / /run /tmp -xdev -name '*rdma-setup*' -o -xdev -name '*.dpkg-new'\nls -d /boot/*.new 2>/dev/null\n" +
+			"systemctl list-units --all --no-legend --no-pager --plain 'rdma-setup*'\npgrep -fl '[r]dma-setup' || :\ndpkg --audit"); left != "" {
 			s.t.Errorf("%s: left behind: %s", m.name, left)
 		}
 	}
