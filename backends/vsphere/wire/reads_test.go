@@ -14,7 +14,7 @@ import (
 // All others are left to whoever called: he reads first what has become of it. Add only what changes nothing.
 var repeated = []string{
 	"ContinueRetrievePropertiesEx", "CreateContainerView", "DestroyView", "FetchSoftwarePackages", "GetCurrentTime", "GetServiceContent",
-	"HasPrivilegeOnEntities", "HasPrivilegeOnEntity", "QueryAvailableDvsSpec", "QueryConfigTarget", "QueryDvsCheckCompatibility", "QueryEvents",
+	"HasPrivilegeOnEntities", "HasPrivilegeOnEntity", "QueryAvailableDvsSpec", "QueryConfigOptionEx", "QueryConfigTarget", "QueryDvsCheckCompatibility", "QueryEvents",
 	"QueryLockdownExceptions", "QueryNetworkHint", "QueryOptions", "RetrievePropertiesEx",
 }
 
