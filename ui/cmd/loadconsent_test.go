@@ -90,6 +90,32 @@ func TestConsentToLoadComesFirst(t *testing.T) {
 	}
 }
 
+// What a load costs follows from the ports that the answers choose, also where they name none: what runs after the changes, on these
+// ports, is then what was agreed to.
+func TestCostOfALoadFollowsTheChoice(t *testing.T) {
+	for name, wish := range map[string]answers.NIC{"by speed": {Speed: 100000}, "by MAC": {MACs: map[string]answers.MAC{}}, "open": {}, "by PCI address": {Device: "0000:3b:00.0"}} {
+		a := answers.Default(answers.PVRDMA)
+		a.Measure.Load = "incast"
+		inv := &backends.Inventory{}
+		for i := range 4 {
+			host, vm, mac := fmt.Sprintf("esx-%d", i), fmt.Sprintf("vm-%d", i), fmt.Sprintf("0c:42:a1:00:00:0%d", i)
+			if wish.MACs != nil {
+				wish.MACs[host] = answers.MAC(mac)
+			}
+			inv.Hosts = append(inv.Hosts, backends.Host{Name: host, State: "connected", NICs: []backends.NIC{
+				{Device: "vmnic0", SpeedMbps: 10000, Driver: "ixgben", Roles: []string{"management"}},
+				{Device: "vmnic2", MAC: mac, PCI: "0000:3b:00.0", SpeedMbps: 100000, Driver: "nmlx5_core", RDMADevice: "vmrdma0", RoCEv2: true}}})
+			inv.VMs = append(inv.VMs, backends.VM{Name: vm, Host: host})
+			a.Hosts.Names = append(a.Hosts.Names, host)
+			a.VMs = append(a.VMs, answers.VM{Name: vm, IP: answers.Address{Prefix: netip.MustParsePrefix(fmt.Sprintf("192.168.50.%d/24", i+1))}})
+		}
+		a.NIC = wish
+		if plans := session.LoadPlans(a, inv); len(plans) != 1 || plans[0].PeakGbps != 100 {
+			t.Errorf("%s: %+v", name, plans)
+		}
+	}
+}
+
 // The last line of apply -o json tells what each receiver of a load got together, beside the flows.
 func TestResultLineHasReceivers(t *testing.T) {
 	var b bytes.Buffer

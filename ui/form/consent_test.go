@@ -95,6 +95,18 @@ func TestCostOfALoadComesBeforeConsent(t *testing.T) {
 		k := sit(t, &world{shared: true, loads: true}, 200, 60)
 		k.press("enter").write("right").press("enter", "a", "enter", "enter", "enter", "enter", "a", "enter", "enter").on("Plan").shows(cost)
 	})
+	bubble(t, "nothing to change", func(t *testing.T) { // then there is no cost of changes beside which it could stand
+		k := sit(t, &world{shared: true, loads: true, nothing: true}, 200, 60)
+		k.press("enter").write("right").press("enter", "a", "enter", "enter", "enter", "enter", "a", "enter", "enter").on("Plan").shows(cost)
+	})
+	bubble(t, "80x24", func(t *testing.T) { // the list of changes, which is read to its end, has it as well
+		k := sit(t, &world{shared: true, loads: true, long: 40}, 80, 24)
+		k.press("enter").write("right").press("enter", "a", "enter", "enter", "enter", "enter", "a", "enter", "enter").on("Plan")
+		for range 30 {
+			k.press("enter")
+		}
+		k.shows("note: afterwards the fabric is loaded: incast").shows("Type yes")
+	})
 	_, text, err := answer(&world{loads: true}, defaults()...)
 	before, _, asked := strings.Cut(text, "Apply these changes?")
 	if err != nil || !asked || !strings.Contains(before, cost) {

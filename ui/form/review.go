@@ -51,6 +51,9 @@ func (p *reviewPage) what() string {
 func (p *reviewPage) Enter(w *frame.Wizard) tea.Cmd {
 	var b strings.Builder
 	_ = plain.Changes(&b, w.Plan)
+	for _, l := range w.Loads { // also here: on a small screen the cost above is cut short, and a plan without changes has none
+		b.WriteString("note: afterwards the fabric is loaded: " + plain.LoadLine(l) + "\n")
+	}
 	p.empty, p.private, p.typed = w.Plan.Empty(), w.Fabric.Private(w.Login), ""
 	p.shown = false
 	p.scroll = live.NewScroll(w.Theme, paintPlan(w.Theme, b.String()))

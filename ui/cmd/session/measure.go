@@ -18,6 +18,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/recipe"
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
@@ -132,15 +133,15 @@ func (s *Session) Load(ctx context.Context, a *answers.Answers, loads []string, 
 }
 
 // LoadPlans tells what the loads that the answers ask for will cost, as far as an inventory from before the changes tells: VMs
-// without an RDMA device yet count as having theirs on the port that the answers name.
+// without an RDMA device yet count as having theirs on the port that the answers choose.
 func LoadPlans(a *answers.Answers, inv *backends.Inventory) []perftest.LoadPlan {
-	nodes := railNodes(a, inv)[0]
+	nodes, chosen := railNodes(a, inv)[0], recipe.Choose(a, inv)
 	for i := range nodes {
 		n := &nodes[i]
 		n.Device = cmp.Or(n.Device, "rdma")
 		if h := inv.Host(n.Host); n.Port == "" && h != nil {
-			n.Port = a.NIC.Device
-			if nic := h.NIC(a.NIC.Device); nic != nil {
+			n.Port = cmp.Or(chosen[n.Host], a.NIC.Device)
+			if nic := h.NIC(n.Port); nic != nil {
 				n.LinkMbps = cmp.Or(n.LinkMbps, nic.SpeedMbps)
 			}
 		}
