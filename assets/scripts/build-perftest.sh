@@ -12,9 +12,11 @@ work=$(mktemp -d "$built/${prefix##*/}.XXXXXX") || exit 1
 		case $archive in *'#sha256='*) sum=${archive#*'#sha256='} ;; esac
 		archive=$work/archive
 		if command -v curl >/dev/null; then
-			curl -fsSL -o "$archive" "$url" >"$work/log" 2>&1
+			# Where the URL is https, no redirect leads to a server that proves nothing.
+			case $url in https://*) set -- --proto-redir =https ;; *) set -- ;; esac
+			curl -fsSL "$@" -o "$archive" "$url" >"$work/log" 2>&1
 		else
-			wget -q -O "$archive" "$url" >"$work/log" 2>&1
+			wget -nv -O "$archive" "$url" >"$work/log" 2>&1
 		fi || {
 			echo "cannot download $url: $(tail -n 1 "$work/log")" >&2
 			exit 1
@@ -30,7 +32,7 @@ work=$(mktemp -d "$built/${prefix##*/}.XXXXXX") || exit 1
 		if ! [ -e configure ]; then sh ./autogen.sh || exit 1; fi
 		./configure --prefix="$prefix" ${header:+"CUDA_H_PATH=$header"} && make -j "$(nproc)" && make install
 	} >"$work/log" 2>&1 || {
-		grep -E 'rror|not found|cannot find' "$work/log" | tail -n 3 >&2
+		grep -E 'rror|not found|cannot |Read-only|No space' "$work/log" | tail -n 3 >&2
 		exit 1
 	}
 )

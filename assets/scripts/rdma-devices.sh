@@ -17,8 +17,13 @@ for d in /sys/class/infiniband/*; do
 		echo "tos $x"
 	fi
 	set -- /sys/devices/system/node/node[0-9]*
-	if [ $# -gt 1 ] && read -r x <"$d/device/numa_node" && [ "$x" -ge 0 ]; then
-		read -r t <"/sys/devices/system/node/node$x/cpulist" && echo "numa $x $t $(command -v numactl || command -v taskset)"
+	if [ $# -gt 1 ] && read -r x <"$d/device/numa_node" && [ "$x" -ge 0 ] && read -r t <"/sys/devices/system/node/node$x/cpulist"; then
+		# Each is tried: where a node has no memory, or its CPUs are not allowed here, it refuses, and no test would run.
+		if numactl --cpunodebind="$x" --preferred="$x" true >/dev/null 2>&1; then
+			echo "numa $x $t numactl"
+		elif taskset -c "$t" true >/dev/null 2>&1; then
+			echo "numa $x $t taskset"
+		fi
 	fi
 	read -r x <"$d/parent" && echo "netdev $x"
 	for n in "$d"/device/net/*; do [ -e "$n" ] && echo "netdev ${n##*/}"; done

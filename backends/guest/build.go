@@ -45,13 +45,16 @@ func (f facts) builds(g *backends.Guest) {
 	}
 }
 
-// builtOf reads lines as "nvidia done /mnt/share/NVIDIA-Linux-x86_64-570.133.20.run".
+// builtOf reads lines as "nvidia done /mnt/share/NVIDIA-Linux-x86_64-570.133.20.run". A note that is empty or cut off, as a full disk
+// or a power failure leaves it, is that of a build which did not end.
 func builtOf(rows string) map[string]backends.Value {
 	m := map[string]backends.Value{}
 	for line := range strings.SplitSeq(rows, "\n") {
 		name, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 		switch state, file, ok := strings.Cut(rest, " "); {
+		case name == "":
 		case !ok || file == "":
+			m[name] = backends.Partial(nil)
 		case state == "done":
 			m[name] = backends.ValueOf(file)
 		default:
@@ -202,6 +205,7 @@ func buildError(vm, name, file string, r ssh.Result) error {
 		{"-lcuda", "Install NVIDIA's driver first: libcuda comes with it."},
 		{"pciutils", "Install the headers of pciutils (libpci-dev, pciutils-devel), then resume."},
 		{"cuda.h", "Install the headers of CUDA (cuda-driver-dev, cuda-cudart-dev or nvidia-cuda-toolkit), or take gpudirect.perftest out of the answers."},
+		{"Read-only file system", "Mount the file system of " + backends.PerftestPrefix(name) + " writable, then resume, or take " + perftestKey(name) + " out of the answers."},
 		{"No space left", "Free some space in the guest."},
 		{"already installed", "Remove the driver's packages first, or take gpudirect.driver out of the answers."},
 	} {

@@ -115,6 +115,10 @@ func TestSamePerftest(t *testing.T) {
 			if g := m.Survey(t.Context(), m.vm); g.OwnTests != "" || !g.Built[backends.BuildSamePerftest].IsPartial() {
 				t.Errorf("cut short: %q %v", g.OwnTests, g.Built)
 			}
+			m.root(t, ": >/var/lib/rdma-setup/built/perftest-same")
+			if now, err := set.Read(t.Context(), s); err != nil || !now.IsPartial() {
+				t.Errorf("its note was cut off: %s, %v", now, err)
+			}
 			if err := set.Set(t.Context(), s, backends.Absent, nil); err != nil {
 				t.Fatal(err)
 			}

@@ -3,7 +3,6 @@ package guest
 import (
 	"cmp"
 	"net/netip"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -98,13 +97,13 @@ func sysfsDevices(text string) []backends.VerbsDevice {
 	return list
 }
 
-// bindTo reads "1 8-15 /usr/bin/taskset": a NUMA node, its CPUs, and the command that binds to it (numactl(8), taskset(1)). numactl
+// bindTo reads "1 8-15 taskset": a NUMA node, its CPUs, and the command that binds to it there (numactl(8), taskset(1)). numactl
 // also takes memory from there, as long as there is some.
 func bindTo(words []string) string {
 	if len(words) != 3 || strings.Trim(words[0], "0123456789") != "" || strings.Trim(words[1], "0123456789,-") != "" {
 		return ""
 	}
-	switch path.Base(words[2]) {
+	switch words[2] {
 	case "numactl":
 		return "numactl --cpunodebind=" + words[0] + " --preferred=" + words[0]
 	case "taskset":
