@@ -79,6 +79,15 @@ type ImageDraft struct {
 	Owner      string            `json:"owner"`
 	Ours       bool              `json:"ours,omitempty"`       // of the account in use
 	Components map[string]string `json:"components,omitempty"` // as Components of the image; read of our own alone
+	Other      bool              `json:"other,omitempty"`      // it changes more than components: the base image, an add-on; read of our own alone
+}
+
+// Left tells whether a draft is one that a run left: of the account in use, and with no other change than that of a component.
+func (img *ClusterImage) Left(d ImageDraft, component string) bool {
+	was, is := maps.Clone(img.Components), maps.Clone(d.Components)
+	delete(was, component)
+	delete(is, component)
+	return d.Ours && !d.Other && maps.Equal(was, is)
 }
 
 // Component is the version of a component in the image: Absent where it is not in it, and Partial where a draft of our own holds this
@@ -88,9 +97,7 @@ func (img *ClusterImage) Component(name string) Value {
 		return ValueOf(v)
 	}
 	for _, d := range img.Drafts {
-		rest := maps.Clone(d.Components)
-		delete(rest, name)
-		if d.Ours && maps.Equal(rest, img.Components) {
+		if img.Left(d, name) {
 			return Partial(d.Components[name])
 		}
 	}

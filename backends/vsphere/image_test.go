@@ -78,13 +78,14 @@ func TestImageThatIsNotEdited(t *testing.T) {
 		want    string
 		drafts  int
 	}{
-		"another's draft":         {func(i *events.Lifecycle) { i.NewDraft(`VSPHERE.LOCAL\maria`) }, nil, release, `VSPHERE.LOCAL\maria edits the image; that draft stays as it is`, 1},
-		"our own, something else": {func(i *events.Lifecycle) { i.NewDraft(`VSPHERE.LOCAL\administrator`).Components["Intel-icen"] = "1.0" }, nil, release, "edits the image", 1},
-		"not valid":               {func(i *events.Lifecycle) { i.Bundles[0].Conflict = "Component X conflicts with Y." }, nil, release, "the image would not be valid: Component X conflicts with Y.", 0},
-		"validation fails":        {nil, []string{"method=lifecycle.validate,do=task-error:The depot service is not there"}, release, "validate the draft: The depot service is not there", 0},
-		"commit fails":            {nil, []string{"method=lifecycle.commit,do=task-error:No disk space"}, release, "commit the draft: No disk space", 0},
-		"bundle is not there":     {func(i *events.Lifecycle) { i.Bundles = i.Bundles[1:] }, nil, release, "404", 0},
-		"no bundle was named":     {nil, nil, "9.9", "no depot of vCenter has Mellanox-MFT-Tools 9.9", 0},
+		"another's draft":             {func(i *events.Lifecycle) { i.NewDraft(`VSPHERE.LOCAL\maria`) }, nil, release, `VSPHERE.LOCAL\maria edits the image; that draft stays as it is`, 1},
+		"our own, something else":     {func(i *events.Lifecycle) { i.NewDraft(`VSPHERE.LOCAL\administrator`).Components["Intel-icen"] = "1.0" }, nil, release, "edits the image", 1},
+		"our own, another base image": {func(i *events.Lifecycle) { i.NewDraft(`VSPHERE.LOCAL\administrator`).Base = "8.0.3-0.35.24280767" }, nil, release, "edits the image", 1},
+		"not valid":                   {func(i *events.Lifecycle) { i.Bundles[0].Conflict = "Component X conflicts with Y." }, nil, release, "the image would not be valid: Component X conflicts with Y.", 0},
+		"validation fails":            {nil, []string{"method=lifecycle.validate,do=task-error:The depot service is not there"}, release, "validate the draft: The depot service is not there", 0},
+		"commit fails":                {nil, []string{"method=lifecycle.commit,do=task-error:No disk space"}, release, "commit the draft: No disk space", 0},
+		"bundle is not there":         {func(i *events.Lifecycle) { i.Bundles = i.Bundles[1:] }, nil, release, "404", 0},
+		"no bundle was named":         {nil, nil, "9.9", "no depot of vCenter has Mellanox-MFT-Tools 9.9", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, _, set := imaged(t, c.faults...)

@@ -27,6 +27,7 @@ type Lifecycle struct {
 // A Draft is a working copy of the image.
 type Draft struct {
 	ID, Owner  string
+	Base       string // version of its base image
 	Made       time.Time
 	Components map[string]string
 }
@@ -41,7 +42,7 @@ type Bundle struct {
 // NewDraft makes a draft of a user's from the image as it is.
 func (l *Lifecycle) NewDraft(owner string) *Draft {
 	l.made++
-	d := &Draft{ID: strconv.Itoa(l.made), Owner: owner, Made: time.Now(), Components: maps.Clone(l.Components)}
+	d := &Draft{ID: strconv.Itoa(l.made), Owner: owner, Base: l.Base, Made: time.Now(), Components: maps.Clone(l.Components)}
 	if d.Components == nil {
 		d.Components = map[string]string{}
 	}

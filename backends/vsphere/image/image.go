@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -89,16 +90,18 @@ func (m *Images) read(ctx context.Context, t backends.Ref) (*backends.ClusterIma
 	if err != nil {
 		return nil, err
 	}
-	img := &backends.ClusterImage{Components: map[string]string{}, Offered: map[string][]string{}}
+	img := &backends.ClusterImage{Offered: map[string][]string{}}
 	var is clusters.SettingsSoftwareInfo
 	if err := m.conn.REST(ctx, "GET", software(cluster), nil, &is); err != nil {
 		return nil, err
 	}
 	img.Base, img.AddOn, img.Hardware = is.BaseImage.Version, is.AddOn.Name, slices.Sorted(maps.Keys(is.HardwareSupport.Packages))
-	for name, c := range is.Components {
-		img.Components[name] = c.Version
+	now, err := m.document(ctx, software(cluster))
+	if err != nil {
+		return nil, err
 	}
-	if img.Drafts, _, err = m.drafts(ctx, cluster); err != nil {
+	img.Components = now.components
+	if img.Drafts, _, err = m.drafts(ctx, cluster, now); err != nil {
 		return nil, err
 	}
 	var apply policy
@@ -126,8 +129,9 @@ func (m *Images) offered(ctx context.Context) (map[string][]string, error) {
 	return out, err
 }
 
-// drafts lists the drafts of an image with their ids (Esx.Settings.Clusters.Software.Drafts.Summary), our own with what they hold.
-func (m *Images) drafts(ctx context.Context, cluster place.Ref) (out []backends.ImageDraft, ids []string, err error) {
+// drafts lists the drafts of an image with their ids (Esx.Settings.Clusters.Software.Drafts.Summary), our own with what they hold
+// and whether that differs from the image in more than components.
+func (m *Images) drafts(ctx context.Context, cluster place.Ref, now document) (out []backends.ImageDraft, ids []string, err error) {
 	var list map[string]struct {
 		Metadata clusters.SettingsClustersSoftwareDraftsMetadata `json:"metadata"`
 	}
@@ -137,13 +141,15 @@ func (m *Images) drafts(ctx context.Context, cluster place.Ref) (out []backends.
 	for _, id := range slices.Sorted(maps.Keys(list)) {
 		d := backends.ImageDraft{Owner: list[id].Metadata.Owner}
 		if d.Ours = m.ours(d.Owner); d.Ours {
-			d.Components, err = m.components(ctx, software(cluster)+"/drafts/"+id)
+			var doc document
+			doc, err = m.document(ctx, software(cluster)+"/drafts/"+id)
 			if wire.IsREST(err, "NOT_FOUND") { // it was committed or deleted meanwhile
 				continue
 			}
 			if err != nil {
 				return nil, nil, err
 			}
+			d.Components, d.Other = doc.components, !reflect.DeepEqual(doc.rest, now.rest)
 		}
 		out, ids = append(out, d), append(ids, id)
 	}

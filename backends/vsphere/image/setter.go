@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -42,8 +41,10 @@ func (s setter) Read(ctx context.Context, t backends.Setting) (backends.Value, e
 // edited is an image as far as edits go: its components and drafts, with the ids of the latter.
 func (m *Images) edited(ctx context.Context, cluster place.Ref) (img *backends.ClusterImage, ids []string, err error) {
 	img = &backends.ClusterImage{}
-	if img.Components, err = m.components(ctx, software(cluster)); err == nil {
-		img.Drafts, ids, err = m.drafts(ctx, cluster)
+	doc, err := m.document(ctx, software(cluster))
+	if err == nil {
+		img.Components = doc.components
+		img.Drafts, ids, err = m.drafts(ctx, cluster, doc)
 	}
 	return img, ids, err
 }
@@ -55,25 +56,33 @@ func valueOf(components map[string]string, name string) backends.Value {
 	return backends.Absent
 }
 
+// A document is an image or a draft of one (Esx.Settings.SoftwareInfo).
+type document struct {
+	components map[string]string // added to the base image, version by name
+	rest       map[string]any    // everything else: base image, add-on, firmware, removed components
+}
+
+func (m *Images) document(ctx context.Context, path string) (doc document, err error) {
+	if err := m.conn.REST(ctx, http.MethodGet, path, nil, &doc.rest); err != nil {
+		return doc, err
+	}
+	if of, is := doc.rest["software"].(map[string]any); is { // of a draft
+		doc.rest = of
+	}
+	doc.components = map[string]string{}
+	list, _ := doc.rest["components"].(map[string]any)
+	for name, c := range list {
+		info, _ := c.(map[string]any)
+		doc.components[name], _ = info["version"].(string)
+	}
+	delete(doc.rest, "components")
+	return doc, nil
+}
+
 // components are those that were added to the base image, of an image or a draft.
 func (m *Images) components(ctx context.Context, path string) (map[string]string, error) {
-	var is struct {
-		Components map[string]clusters.SettingsComponentInfo `json:"components"`
-		Software   *struct {
-			Components map[string]clusters.SettingsComponentInfo `json:"components"`
-		} `json:"software"` // of a draft
-	}
-	if err := m.conn.REST(ctx, http.MethodGet, path, nil, &is); err != nil {
-		return nil, err
-	}
-	if is.Software != nil {
-		is.Components = is.Software.Components
-	}
-	out := map[string]string{}
-	for name, c := range is.Components {
-		out[name] = c.Version
-	}
-	return out, nil
+	doc, err := m.document(ctx, path)
+	return doc.components, err
 }
 
 // Set edits the image, or remediates the host.
@@ -191,12 +200,8 @@ func (s setter) commit(ctx context.Context, name, draft, version, what string, p
 // noDraft refuses an edit that is needed where anybody else edits the image. A draft of our own account's that holds nothing but this
 // change was left by a run that ended in the middle, and is deleted.
 func (s setter) noDraft(ctx context.Context, t backends.Setting, cluster place.Ref, img *backends.ClusterImage, ids []string, needed bool) error {
-	rest := maps.Clone(img.Components)
-	delete(rest, t.Name)
 	for i, d := range img.Drafts {
-		has := maps.Clone(d.Components)
-		delete(has, t.Name)
-		if !d.Ours || !maps.Equal(has, rest) {
+		if !img.Left(d, t.Name) {
 			if !needed {
 				continue
 			}

@@ -48,7 +48,9 @@ func (d *driverPart) imageComponents(firmware bool) ([]backends.Component, bool)
 func (d *driverPart) editable(img *backends.ClusterImage, install []backends.Component, refuse func(remedy, format string, args ...any) ([]backends.Component, bool)) bool {
 	edits := slices.ContainsFunc(install, func(c backends.Component) bool { return img.Components[c.Name] != c.Version })
 	by := "add " + named(install) + " to the image by the vendor's way, remediate the hosts, then plan again"
-	switch i := slices.IndexFunc(img.Drafts, func(d backends.ImageDraft) bool { return !d.Ours }); {
+	switch i := slices.IndexFunc(img.Drafts, func(d backends.ImageDraft) bool {
+		return !slices.ContainsFunc(install, func(c backends.Component) bool { return img.Left(d, c.Name) })
+	}); {
 	case edits && len(img.Hardware) > 0:
 		refuse(by, "its image holds firmware of the hardware support manager %s, which decides which drivers and tools fit it", strings.Join(img.Hardware, ", "))
 		return false

@@ -31,13 +31,13 @@ func details(l *world.Lifecycle, name, version string) map[string]any {
 }
 
 // software is an image as the API shows it.
-func software(l *world.Lifecycle, components map[string]string) map[string]any {
+func software(l *world.Lifecycle, base string, components map[string]string) map[string]any {
 	list := map[string]any{}
 	for name, version := range components {
 		list[name] = details(l, name, version)
 	}
 	out := map[string]any{
-		"base_image": map[string]any{"version": l.Base, "details": map[string]any{"display_name": "ESXi", "display_version": l.Base, "release_date": "2024-06-25T00:00:00.000Z"}},
+		"base_image": map[string]any{"version": base, "details": map[string]any{"display_name": "ESXi", "display_version": base, "release_date": "2024-06-25T00:00:00.000Z"}},
 		"components": list, "solutions": map[string]any{},
 	}
 	if l.AddOn != "" {
@@ -50,7 +50,7 @@ func software(l *world.Lifecycle, components map[string]string) map[string]any {
 }
 
 func (h *Handler) image(c call) {
-	h.view(func(_ *world.State, l *world.Lifecycle) { c.answer(http.StatusOK, software(l, l.Components)) })
+	h.view(func(_ *world.State, l *world.Lifecycle) { c.answer(http.StatusOK, software(l, l.Base, l.Components)) })
 }
 
 func (h *Handler) policy(c call) {
@@ -172,7 +172,7 @@ func (h *Handler) withDraft(c call, do func(l *world.Lifecycle, d *world.Draft))
 
 func (h *Handler) draft(c call) {
 	h.withDraft(c, func(l *world.Lifecycle, d *world.Draft) {
-		c.answer(http.StatusOK, map[string]any{"metadata": metadata(d), "software": software(l, d.Components)})
+		c.answer(http.StatusOK, map[string]any{"metadata": metadata(d), "software": software(l, d.Base, d.Components)})
 	})
 }
 
@@ -263,7 +263,7 @@ func (h *Handler) actOnDraft(c call) {
 			if len(wrong) > 0 {
 				return fmt.Errorf("the draft is not valid")
 			}
-			l.Components = maps.Clone(d.Components)
+			l.Base, l.Components = d.Base, maps.Clone(d.Components)
 			l.Commits++
 			l.Drop(d.ID)
 			result = fmt.Sprint(l.Commits)
