@@ -147,6 +147,7 @@ type Interface struct {
 	MAC        string   `json:"mac"`
 	MTU        int      `json:"mtu"`
 	Up         bool     `json:"up"`
+	Virtual    bool     `json:"virtual,omitempty"`   // no device is behind it: a VLAN, bond or bridge, which may have the MAC of an adapter
 	Addresses  []string `json:"addresses,omitempty"` // CIDRs, IPv4 and IPv6 without link-local
 	DHCP       bool     `json:"dhcp,omitempty"`
 	Persistent bool     `json:"persistent,omitempty"` // addresses and MTU come back after a reboot

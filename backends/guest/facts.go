@@ -177,6 +177,7 @@ func (f facts) network() network {
 		mtu, _ := strconv.Atoi(p[2])
 		n.interfaces = append(n.interfaces, backends.Interface{
 			Name: p[0], MAC: strings.ToLower(p[1]), MTU: mtu, Up: flags&1 != 0 && (p[4] == "up" || p[4] == "unknown"),
+			Virtual: p[5] != "device",
 		})
 		n.physical[p[0]] = p[5] == "device"
 		if p[6] != "-" {

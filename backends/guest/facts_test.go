@@ -101,7 +101,7 @@ func TestFacts(t *testing.T) {
 		Loaded: []string{"rdma_rxe", "ib_core"}, MemlockKB: 64, Perftest: "6.06", MOFED: "MLNX_OFED_LINUX-5.8-1.1.2.1",
 		Interfaces: []backends.Interface{
 			{Name: "ens224", MAC: "00:50:56:aa:00:01", MTU: 9000, Up: true, Addresses: []string{"10.1.2.3/8"}, Duplicate: "00:50:56:bb:00:09"},
-			{Name: "ens224.7", MAC: "00:50:56:aa:00:01", MTU: 9000, Up: true, Addresses: []string{"172.16.0.9/16"}, DHCP: true},
+			{Name: "ens224.7", MAC: "00:50:56:aa:00:01", MTU: 9000, Up: true, Virtual: true, Addresses: []string{"172.16.0.9/16"}, DHCP: true},
 			{Name: "ens256", MAC: "00:50:56:aa:00:02", MTU: 1500},
 		},
 		PCI:       []backends.GuestDevice{{Address: "0000:13:00.1", Vendor: "15ad", Device: "0820", Name: "VMware Paravirtual RDMA controller"}},

@@ -21,7 +21,6 @@ func (b *builder) adapters(v *draft.VM) []plan.Change {
 	if t := v.Adapters[0].Type; t != "vmxnet3" {
 		b.Each(v.Name, "the first adapter is %s; the VMware guides use vmxnet3", t)
 	}
-	b.guestOS(v)
 	wanted := map[string]bool{}
 	var out []plan.Change
 	for _, n := range v.Nets {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/recipe"
 )
@@ -18,13 +19,15 @@ func TestAdapterThatVCenterDoesNotList(t *testing.T) {
 		has    bool
 		skip   []string
 		warned bool
+		old    bool
 	}{
-		"not read":           {nil, false, nil, false},
-		"listed":             {[]string{"VirtualVmxnet3", "VirtualVmxnet3Vrdma"}, false, nil, false},
-		"not listed":         {[]string{"VirtualVmxnet3"}, false, nil, true},
-		"guest OS unknown":   {[]string{}, false, nil, true},
-		"skipped":            {[]string{"VirtualVmxnet3"}, false, []string{"VM-NIC-GUESTOS-032"}, false},
-		"it has one already": {[]string{"VirtualVmxnet3"}, true, nil, false},
+		"not read":           {nil, false, nil, false, false},
+		"listed":             {[]string{"VirtualVmxnet3", "VirtualVmxnet3Vrdma"}, false, nil, false, false},
+		"not listed":         {[]string{"VirtualVmxnet3"}, false, nil, true, false},
+		"guest OS unknown":   {[]string{}, false, nil, true, false},
+		"skipped":            {[]string{"VirtualVmxnet3"}, false, []string{"VM-NIC-GUESTOS-032"}, false, false},
+		"it has one already": {[]string{"VirtualVmxnet3"}, true, nil, false, false},
+		"it is upgraded":     {[]string{"VirtualVmxnet3"}, false, nil, false, true}, // the list is that of the version it leaves
 	} {
 		t.Run(name, func(t *testing.T) {
 			inv := newInventory(2)
@@ -32,7 +35,11 @@ func TestAdapterThatVCenterDoesNotList(t *testing.T) {
 			if v.GuestID, v.GuestAdapters = "otherLinux64Guest", c.listed; c.has {
 				v.Adapters = append(v.Adapters, backends.Adapter{Label: "Network adapter 2", Type: "pvrdma", MAC: "00:50:56:00:00:99", PortGroup: "RDMA-PG", Switch: "RDMA-DVS"})
 			}
-			p, err := recipe.Build(newAnswers(inv), inv, plan.Options{Skip: c.skip})
+			a := newAnswers(inv)
+			if c.old {
+				v.Hardware, a.VMs[0].Hardware = 12, answers.HardwareUpgrade
+			}
+			p, err := recipe.Build(a, inv, plan.Options{Skip: c.skip})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -70,16 +70,21 @@ func (b *builder) nicNames(v *draft.VM, to int) (ids []string) {
 		why = "the guest cannot be asked while the VM is off"
 	default:
 		for _, i := range g.Interfaces {
-			if !slices.ContainsFunc(v.Adapters, func(a backends.Adapter) bool { return strings.EqualFold(a.MAC, i.MAC) }) {
+			twin := slices.IndexFunc(pinned, func(p backends.Interface) bool { return strings.EqualFold(p.MAC, i.MAC) })
+			switch {
+			case i.Virtual:
 				continue
-			}
-			if kernelNamed.MatchString(i.Name) {
+			case kernelNamed.MatchString(i.Name):
 				why = i.Name + " is a name that the kernel gives to other interfaces too (systemd.link(5))"
+			case twin >= 0: // members of a bond
+				why = fmt.Sprintf("%s and %s have one MAC", pinned[twin].Name, i.Name)
+			case !slices.ContainsFunc(v.Adapters, func(a backends.Adapter) bool { return strings.EqualFold(a.MAC, i.MAC) }):
+				why = fmt.Sprintf("%s has the MAC %s, which is none of its adapters'", i.Name, i.MAC)
 			}
 			pinned = append(pinned, i)
 		}
 		if len(pinned) == 0 {
-			why = "none of them has the MAC of an adapter"
+			why = "it shows none"
 		}
 	}
 	if why != "" {

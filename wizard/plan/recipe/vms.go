@@ -177,7 +177,11 @@ func (b *builder) addresses() {
 func (b *builder) vm(v *draft.VM) {
 	ref := backends.VMRef(v.Name)
 	var body []plan.Change
-	if to, why := b.hardware(v); to > v.Hardware {
+	to, why := b.hardware(v)
+	if to == v.Hardware { // else the list is about a version that the VM leaves
+		b.guestOS(v)
+	}
+	if to > v.Hardware {
 		s := backends.Setting{Target: ref, Kind: backends.KindHardware}
 		var names []string
 		if slotsMove(v, to) {
