@@ -166,25 +166,38 @@ func (f *fabric) Apply(ctx context.Context, a *answers.Answers, p *plan.Plan, st
 }
 
 // Measure implements live.Fabric.
-func (f *fabric) Measure(ctx context.Context, a *answers.Answers, progress func(perftest.Progress)) ([]perftest.Measurement, error) {
+func (f *fabric) Measure(ctx context.Context, a *answers.Answers, stop <-chan struct{}, progress func(perftest.Progress)) ([]perftest.Measurement, error) {
 	all, err := f.s.Measure(ctx, a, a.Measure.Pairs, progress)
 	loads := perftest.Loads(a.Measure.Load)
 	if err != nil || len(loads) == 0 {
 		return all, err
 	}
-	agreed := true
+	var why error
 	more, err := f.s.Load(ctx, a, loads, session.Loading{Agree: func(plans []perftest.LoadPlan) (bool, error) {
-		agreed = f.s.Simulated() || covers(f.loads, plans)
-		return agreed, nil
+		why = f.notLoaded(a, plans, stop)
+		return why == nil, nil
 	}})
 	switch {
-	case err == nil && !agreed:
-		err = backends.Errorf(backends.KindRefused, "", "Run `rdma-setup bench --load "+a.Measure.Load+"`: it says what it costs now, and asks.",
-			"the fabric was not loaded: it would cost more than was agreed to")
+	case err == nil:
+		err = why
 	case backends.KindOf(err) == backends.KindRefused:
 		err = nil // too few VMs, of which the plan said nothing either
 	}
 	return append(all, more...), err
+}
+
+// notLoaded says why loads of this cost, now, are left out; nil where they are not.
+func (f *fabric) notLoaded(a *answers.Answers, plans []perftest.LoadPlan, stop <-chan struct{}) error {
+	hint := "Run `rdma-setup bench --load " + a.Measure.Load + "`: it says what it costs now, and asks."
+	select {
+	case <-stop:
+		return backends.Errorf(backends.KindInterrupted, "", hint, "stopped before the fabric was loaded")
+	default:
+	}
+	if f.s.Simulated() || covers(f.loads, plans) {
+		return nil
+	}
+	return backends.Errorf(backends.KindRefused, "", hint, "the fabric was not loaded: it would cost more than was agreed to")
 }
 
 // Loads implements live.Fabric.

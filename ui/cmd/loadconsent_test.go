@@ -90,6 +90,34 @@ func TestConsentToLoadComesFirst(t *testing.T) {
 	}
 }
 
+// The wizard loads the fabric only as it was agreed to, and not once the operator has stopped the run, also where that was while pairs
+// were measured.
+func TestWizardLoadsWhatWasAgreedTo(t *testing.T) {
+	a := answers.Default(answers.SRIOV)
+	a.Measure.Load = "incast"
+	of := func(bytes int64) []perftest.LoadPlan {
+		return []perftest.LoadPlan{{Load: "incast", Bytes: bytes, Seconds: 20}}
+	}
+	stopped := make(chan struct{})
+	close(stopped)
+	for name, c := range map[string]struct {
+		said, now []perftest.LoadPlan
+		stop      chan struct{}
+		says      string
+	}{
+		"as agreed to": {of(100), of(110), make(chan struct{}), ""},
+		"no stop":      {of(100), of(100), nil, ""},
+		"more":         {of(100), of(130), nil, "more than was agreed to"},
+		"never said":   {nil, of(1), nil, "more than was agreed to"},
+		"stopped":      {of(100), of(100), stopped, "stopped before the fabric was loaded"},
+	} {
+		f := &fabric{s: &session.Session{}, loads: c.said}
+		if err := f.notLoaded(a, c.now, c.stop); (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // What a load costs follows from the ports that the answers choose, also where they name none: what runs after the changes, on these
 // ports, is then what was agreed to.
 func TestCostOfALoadFollowsTheChoice(t *testing.T) {

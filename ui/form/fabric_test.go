@@ -189,7 +189,7 @@ func (f *world) Loads(*answers.Answers, *backends.Inventory) []perftest.LoadPlan
 	return []perftest.LoadPlan{{Load: perftest.LoadIncast, Rounds: 2, Senders: 3, Bytes: 150e9, Time: 20 * time.Second, PeakGbps: 100}}
 }
 
-func (f *world) Measure(_ context.Context, _ *answers.Answers, progress func(perftest.Progress)) ([]perftest.Measurement, error) {
+func (f *world) Measure(_ context.Context, _ *answers.Answers, _ <-chan struct{}, progress func(perftest.Progress)) ([]perftest.Measurement, error) {
 	m := perftest.Measurement{From: "vm-01", To: "vm-02", FromHost: "esx-01", ToHost: "esx-02", Test: perftest.SendBandwidth, AchievedGbps: 96.1, ExpectedGbps: 98, Verdict: perftest.VerdictPass, Simulated: true, Rows: []perftest.Row{{Bytes: 65536, AvgGbps: 96.1}}}
 	if progress != nil {
 		progress(perftest.Progress{Round: 1, Rounds: 1, Done: 1, Total: 1, Test: m.Test, Result: &m})

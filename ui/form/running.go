@@ -94,7 +94,7 @@ func (p *runPage) carryOut(ctx context.Context, stop <-chan struct{}, w *frame.W
 		news.add(func(n *newsMsg) { n.events = append(n.events, e) })
 	})
 	if ok := w.Result.Status == engine.StatusDone || w.Result.Status == engine.StatusUnchanged; ok && w.RunErr == nil && !w.Stopped() {
-		w.Measured, w.RunErr = w.Fabric.Measure(ctx, w.Answers, func(t perftest.Progress) {
+		w.Measured, w.RunErr = w.Fabric.Measure(ctx, w.Answers, stop, func(t perftest.Progress) {
 			news.add(func(n *newsMsg) { n.tests = append(n.tests, t) })
 		})
 	}

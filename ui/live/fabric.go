@@ -55,8 +55,8 @@ type Fabric interface {
 	Apply(ctx context.Context, a *answers.Answers, p *plan.Plan, stop <-chan struct{}, sink engine.Sink) (engine.Result, error)
 	// Loads tells what loading the fabric after the changes will cost, where the answers ask for that.
 	Loads(a *answers.Answers, inv *backends.Inventory) []perftest.LoadPlan
-	// Measure runs bandwidth and latency tests between the guests, then the loads that Loads has told of.
-	Measure(ctx context.Context, a *answers.Answers, progress func(perftest.Progress)) ([]perftest.Measurement, error)
+	// Measure runs bandwidth and latency tests between the guests, then the loads that Loads has told of: not after stop is closed.
+	Measure(ctx context.Context, a *answers.Answers, stop <-chan struct{}, progress func(perftest.Progress)) ([]perftest.Measurement, error)
 	// Report looks at everything once more where the run came to an end, gathers it into the report of the run and keeps
 	// that on disk. found is what the preflight said.
 	Report(ctx context.Context, a *answers.Answers, res engine.Result, found []checks.Finding, measured []perftest.Measurement) (*report.Report, error)
