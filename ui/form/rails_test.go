@@ -3,12 +3,14 @@ package form
 import (
 	"bytes"
 	"fmt"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/form/entry"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
@@ -90,6 +92,39 @@ func TestRailsAreChosenAndRemoved(t *testing.T) {
 			t.Errorf("%+v", a)
 		}
 	})
+}
+
+// Adapters that answers list for a VM go with the rails, and so do the VFs of a rail that is left alone.
+func TestListedAdaptersFollowTheRails(t *testing.T) {
+	f, inv := &world{}, twoPorts()
+	a := answers.Default(answers.SRIOV)
+	a.Hosts.Names = []string{"esx-01", "esx-02"}
+	v := answers.DefaultVM("vm-01")
+	v.IP = answers.Address{}
+	ip := func(text string) answers.Address { return answers.Address{Prefix: netip.MustParsePrefix(text)} }
+	v.Adapters = []answers.Adapter{{IP: ip("192.168.50.11/24"), PortGroup: a.Switch.PortGroup}}
+	a.VMs = []answers.VM{v}
+	listed := func(want int, rail string) {
+		t.Helper()
+		if got := a.VMs[0].Adapters; len(got) != want || want > 0 && got[0].Rail != rail {
+			t.Errorf("%+v, want %d, the first on %q", got, want, rail)
+		}
+		if err := a.Validate(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := entry.AddRail(a, inv, f.Choose); err != nil {
+		t.Fatal(err)
+	}
+	listed(1, "rail-1")
+	a.VMs[0].Adapters = append(a.VMs[0].Adapters, answers.Adapter{Rail: "rail-2", IP: ip("192.168.51.11/24"), PortGroup: a.Rails[1].Switch.PortGroup})
+	a.Rails[0].SRIOV.VFs = 4
+	listed(2, "rail-1")
+	entry.DropRail(a)
+	listed(1, "")
+	if a.SRIOV.VFs != 4 || a.Rails != nil {
+		t.Errorf("%d VFs, %+v", a.SRIOV.VFs, a.Rails)
+	}
 }
 
 // The plain questions add a rail where every host has a pNIC for it, and come to the same answers as the screen.

@@ -1,6 +1,7 @@
 package entry
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -83,6 +84,7 @@ func AddRail(a *answers.Answers, inv *backends.Inventory, choose Chooser) error 
 		if rails[0].Name == "" {
 			rails[0].Name = "rail-1"
 		}
+		onRail(a, "", rails[0].Name)
 	}
 	n := len(rails) + 1
 	for slices.ContainsFunc(rails, func(r answers.Rail) bool { return r.Name == fmt.Sprintf("rail-%d", n) }) {
@@ -94,14 +96,33 @@ func AddRail(a *answers.Answers, inv *backends.Inventory, choose Chooser) error 
 	return nil
 }
 
-// DropRail removes the last of several rails.
+// DropRail removes the last of several rails, with the adapters that VMs list on it. What is left of one rail is said as without rails.
 func DropRail(a *answers.Answers) {
 	if !a.Several() {
 		return
 	}
-	a.Rails = a.Rails[:len(a.Rails)-1]
-	if len(a.Rails) == 1 {
+	last := len(a.Rails) - 1
+	for i := range a.VMs {
+		v := &a.VMs[i]
+		v.Adapters = slices.DeleteFunc(slices.Clone(v.Adapters), func(n answers.Adapter) bool { return n.Rail == a.Rails[last].Name })
+	}
+	a.Rails = a.Rails[:last]
+	if last == 1 {
+		onRail(a, a.Rails[0].Name, "")
+		a.SRIOV.VFs = cmp.Or(a.Rails[0].SRIOV.VFs, a.SRIOV.VFs)
 		a.Rails = nil
+	}
+}
+
+// onRail has the adapters that VMs list on one rail be on another; "" is the only one.
+func onRail(a *answers.Answers, from, to string) {
+	for i := range a.VMs {
+		a.VMs[i].Adapters = slices.Clone(a.VMs[i].Adapters)
+		for k := range a.VMs[i].Adapters {
+			if n := &a.VMs[i].Adapters[k]; n.Rail == from {
+				n.Rail = to
+			}
+		}
 	}
 }
 
