@@ -124,7 +124,7 @@ func (c *crowd) Apply(_ context.Context, _ *answers.Answers, p *plan.Plan, _ <-c
 
 func (c *crowd) Loads(*answers.Answers, *backends.Inventory) []perftest.LoadPlan { return nil }
 
-func (c *crowd) Measure(context.Context, *answers.Answers, func(perftest.Progress)) ([]perftest.Measurement, error) {
+func (c *crowd) Measure(context.Context, *answers.Answers, <-chan struct{}, func(perftest.Progress)) ([]perftest.Measurement, error) {
 	return nil, nil
 }
 
