@@ -173,8 +173,8 @@ func (f *fabric) Measure(ctx context.Context, a *answers.Answers, stop <-chan st
 		return all, err
 	}
 	var why error
-	more, err := f.s.Load(ctx, a, loads, session.Loading{Agree: func(plans []perftest.LoadPlan) (bool, error) {
-		why = f.notLoaded(a, plans, stop)
+	more, err := f.s.Load(ctx, a, loads, session.Loading{Stop: stop, Agree: func(plans []perftest.LoadPlan) (bool, error) {
+		why = f.notLoaded(a, plans)
 		return why == nil, nil
 	}})
 	switch {
@@ -187,17 +187,12 @@ func (f *fabric) Measure(ctx context.Context, a *answers.Answers, stop <-chan st
 }
 
 // notLoaded says why loads of this cost, now, are left out; nil where they are not.
-func (f *fabric) notLoaded(a *answers.Answers, plans []perftest.LoadPlan, stop <-chan struct{}) error {
-	hint := "Run `rdma-setup bench --load " + a.Measure.Load + "`: it says what it costs now, and asks."
-	select {
-	case <-stop:
-		return backends.Errorf(backends.KindInterrupted, "", hint, "stopped before the fabric was loaded")
-	default:
-	}
+func (f *fabric) notLoaded(a *answers.Answers, plans []perftest.LoadPlan) error {
 	if f.s.Simulated() || covers(f.loads, plans) {
 		return nil
 	}
-	return backends.Errorf(backends.KindRefused, "", hint, "the fabric was not loaded: it would cost more than was agreed to")
+	return backends.Errorf(backends.KindRefused, "", "Run `rdma-setup bench --load "+a.Measure.Load+"`: it says what it costs now, and asks.",
+		"the fabric was not loaded: it would cost more than was agreed to")
 }
 
 // Loads implements live.Fabric.

@@ -90,32 +90,44 @@ func TestConsentToLoadComesFirst(t *testing.T) {
 	}
 }
 
-// The wizard loads the fabric only as it was agreed to, and not once the operator has stopped the run, also where that was while pairs
-// were measured.
+// The wizard loads the fabric only as it was agreed to.
 func TestWizardLoadsWhatWasAgreedTo(t *testing.T) {
 	a := answers.Default(answers.SRIOV)
 	a.Measure.Load = "incast"
 	of := func(bytes int64) []perftest.LoadPlan {
 		return []perftest.LoadPlan{{Load: "incast", Bytes: bytes, Seconds: 20}}
 	}
-	stopped := make(chan struct{})
-	close(stopped)
 	for name, c := range map[string]struct {
 		said, now []perftest.LoadPlan
-		stop      chan struct{}
-		says      string
+		agreed    bool
 	}{
-		"as agreed to": {of(100), of(110), make(chan struct{}), ""},
-		"no stop":      {of(100), of(100), nil, ""},
-		"more":         {of(100), of(130), nil, "more than was agreed to"},
-		"never said":   {nil, of(1), nil, "more than was agreed to"},
-		"stopped":      {of(100), of(100), stopped, "stopped before the fabric was loaded"},
+		"as agreed to": {of(100), of(110), true},
+		"more":         {of(100), of(130), false},
+		"never said":   {nil, of(1), false},
 	} {
 		f := &fabric{s: &session.Session{}, loads: c.said}
-		if err := f.notLoaded(a, c.now, c.stop); (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+		if err := f.notLoaded(a, c.now); (err == nil) != c.agreed || err != nil && !strings.Contains(err.Error(), "more than was agreed to") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// A run that is stopped while it measures pairs does not load the fabric afterwards: of apply and of the wizard.
+func TestStoppedRunDoesNotLoad(t *testing.T) {
+	a := answers.Default(answers.SRIOV)
+	a.Measure.Load, a.Measure.Pairs = "incast", "none"
+	stop := make(chan struct{})
+	close(stop)
+	stopped := func(err error) {
+		t.Helper()
+		if backends.KindOf(err) != backends.KindInterrupted || !strings.Contains(fmt.Sprint(err), "stopped before the fabric was loaded") {
+			t.Errorf("%v", err)
+		}
+	}
+	_, err := (&fabric{s: &session.Session{}}).Measure(t.Context(), a, stop, nil)
+	stopped(err)
+	_, err = (&runner{env: &console.Env{}, s: &session.Session{}, a: a, stop: stop}).measured(t.Context(), &planned{inv: &backends.Inventory{}})
+	stopped(err)
 }
 
 // What a load costs follows from the ports that the answers choose, also where they name none: what runs after the changes, on these

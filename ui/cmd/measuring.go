@@ -105,6 +105,7 @@ func (r *runner) measured(ctx context.Context, p *planned) ([]perftest.Measureme
 // round as it ends.
 func (r *runner) loading() session.Loading {
 	return session.Loading{
+		Stop: r.stop,
 		Agree: func(plans []perftest.LoadPlan) (bool, error) {
 			for _, p := range plans {
 				if r.json {

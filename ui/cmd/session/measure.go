@@ -82,6 +82,8 @@ func crossing(a *answers.Answers) func(from, to string) string {
 
 // A Loading is what a caller of Load decides and hears.
 type Loading struct {
+	// Stop is closed when nothing new is to begin: then no load does. nil: never.
+	Stop <-chan struct{}
 	// Agree is asked before anything is loaded, with what it costs.
 	Agree func([]perftest.LoadPlan) (bool, error)
 	// Told hears of each round as it ends; may be nil.
@@ -93,6 +95,9 @@ type Loading struct {
 func (s *Session) Load(ctx context.Context, a *answers.Answers, loads []string, l Loading) ([]perftest.Measurement, error) {
 	if len(loads) == 0 {
 		return nil, nil
+	}
+	if err := l.stopped(a); err != nil {
+		return nil, err
 	}
 	r, rails, err := s.measuring(ctx, a, nil)
 	if err != nil {
@@ -118,6 +123,9 @@ func (s *Session) Load(ctx context.Context, a *answers.Answers, loads []string, 
 	}
 	var all []perftest.Measurement
 	for _, p := range plans {
+		if err := l.stopped(a); err != nil {
+			return all, err
+		}
 		told := func(round, rounds int, flows []perftest.Measurement) {
 			if l.Told != nil {
 				l.Told(p.Load, round, rounds, flows)
@@ -130,6 +138,16 @@ func (s *Session) Load(ctx context.Context, a *answers.Answers, loads []string, 
 		}
 	}
 	return all, nil
+}
+
+// stopped is the error of a load that does not begin, because the run was stopped before it.
+func (l Loading) stopped(a *answers.Answers) error {
+	select {
+	case <-l.Stop:
+		return backends.Errorf(backends.KindInterrupted, "", "Run `rdma-setup bench --load "+a.Measure.Load+"`: it says what it costs now, and asks.", "stopped before the fabric was loaded")
+	default:
+		return nil
+	}
 }
 
 // LoadPlans tells what the loads that the answers ask for will cost, as far as an inventory from before the changes tells: VMs
