@@ -3,8 +3,10 @@ package guest
 import (
 	"context"
 	"fmt"
+	"path"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
@@ -68,27 +70,9 @@ func (n nicName) Set(ctx context.Context, s backends.Setting, to backends.Value,
 	if err := to.Decode(&name); err != nil {
 		return err
 	}
-	refuse := func(hint, format string, args ...any) error {
-		return backends.Errorf(backends.KindRefused, label(vm), hint, format, args...)
-	}
-	if kernelName.MatchString(name) {
-		return refuse("Give the interface another name in the guest first.", "%s cannot be kept by MAC: the kernel gives that name to other interfaces too", name)
-	}
-	dir := "/sys/class/net/" + name
-	r, err := n.g.Run(ctx, vm, ssh.Command{Script: section("udev", "systemctl is-active systemd-udevd.service") + section("mac", "cat "+ssh.QuoteAll(dir+"/address")) +
-		section("driver", "basename \"$(readlink "+ssh.QuoteAll(dir+"/device/driver")+")\"")})
+	driver, err := n.nameable(ctx, s, name)
 	if err != nil {
 		return err
-	}
-	f := sections(r.Stdout)
-	driver := strings.TrimSpace(f["driver"])
-	switch {
-	case strings.TrimSpace(f["udev"]) != "active":
-		return refuse("Keep the names by hand, then add --skip VM-HWVER-SLOT-004.", "systemd-udevd does not name its interfaces")
-	case strings.TrimSpace(f["mac"]) != s.Name:
-		return refuse("Run the plan again.", "the interface with MAC %s is not %s any more", s.Name, name)
-	case driver == "":
-		return refuse("Keep the names by hand, then add --skip VM-HWVER-SLOT-004.", "%s tells no driver by which its name could be kept", name)
 	}
 	if _, err := n.g.root(ctx, vm, "keep the name of "+name, ssh.Command{Script: "mkdir -p /etc/systemd/network"}); err != nil {
 		return err
@@ -105,6 +89,49 @@ func (n nicName) Set(ctx context.Context, s backends.Setting, to backends.Value,
 	}
 	_, err = n.g.root(ctx, vm, "keep the name of "+name, ssh.Command{Script: "rm -f " + ssh.QuoteAll(going)})
 	return err
+}
+
+// nameable returns the driver of an interface whose name a file of ours can keep, and refuses others. udev applies the first matching
+// file alone (systemd.link(5)): another one wins over ours, or loses what it sets beside the name. An image of dracut that holds the
+// driver names the interface without our file, and older releases of systemd rename none twice (systemd issue 9006).
+func (n nicName) nameable(ctx context.Context, s backends.Setting, name string) (driver string, err error) {
+	vm, dir := s.Target.Name, ssh.QuoteAll("/sys/class/net/"+name)
+	said, err := n.g.root(ctx, vm, "look at "+name, ssh.Command{Limit: time.Minute, Script: section("udev", "systemctl is-active systemd-udevd.service") +
+		section("mac", "cat "+dir+"/address") + section("driver", "basename \"$(readlink "+dir+"/device/driver)\"") +
+		section("link", "udevadm info -q property -p "+dir+" 2>/dev/null | sed -n 's/^ID_NET_LINK_FILE=//p'") +
+		section("linktext", "cat \"$(udevadm info -q property -p "+dir+" 2>/dev/null | sed -n 's/^ID_NET_LINK_FILE=//p')\"") +
+		section("disk", "command -v update-initramfs >/dev/null 2>&1 || "+
+			"lsinitrd 2>/dev/null | grep -F \"/$(basename \"$(readlink "+dir+"/device/driver)\").ko\"; true")})
+	if err != nil {
+		return "", err
+	}
+	f := sections(said)
+	driver = strings.TrimSpace(f["driver"])
+	file, _ := nicNameFile(s.Name)
+	link, text := strings.TrimSpace(f["link"]), strings.ToLower(f["linktext"])+"\n"
+	// netplan writes one that keeps the name (set-name), and is before ours in the order of names.
+	keeps := path.Base(link) < path.Base(file) && strings.Contains(text, "macaddress="+s.Name+"\n") && strings.Contains(text, "\nname="+strings.ToLower(name)+"\n")
+	refuse := func(hint, format string, args ...any) (string, error) {
+		return "", backends.Errorf(backends.KindRefused, label(vm), hint, format, args...)
+	}
+	byHand := "Keep the name by hand, then plan again with --skip " + s.ID() + "."
+	switch {
+	case kernelName.MatchString(name):
+		return refuse("Give the interface another name in the guest first.", "%s cannot be kept by MAC: the kernel gives that name to other interfaces too", name)
+	case strings.TrimSpace(f["udev"]) != "active":
+		return refuse(byHand, "systemd-udevd does not name its interfaces")
+	case strings.TrimSpace(f["mac"]) != s.Name:
+		return refuse("Run the plan again.", "the interface with MAC %s is not %s any more", s.Name, name)
+	case driver == "":
+		return refuse(byHand, "%s tells no driver by which its name could be kept", name)
+	case link != file && !keeps && (strings.HasPrefix(link, "/etc/") || strings.HasPrefix(link, "/run/")):
+		return refuse("See that it has MACAddress="+s.Name+" and Name="+name+", then plan again with --skip "+s.ID()+".",
+			"%s configures %s already, and udev applies one file only", link, name)
+	case strings.TrimSpace(f["disk"]) != "":
+		return refuse("Write "+file+" by hand, run dracut --force, then plan again with --skip "+s.ID()+".",
+			"its initial RAM disk holds %s and names %s without a new file", driver, name)
+	}
+	return driver, nil
 }
 
 // Keep records both files.

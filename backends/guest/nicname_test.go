@@ -1,6 +1,7 @@
 package guest_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -63,6 +64,48 @@ func TestNICNameOutlivesItsSlot(t *testing.T) {
 			}
 			if after := m.root(t, "ls -A /etc/systemd/network /boot"); after != before {
 				t.Errorf("left: %q, was %q", after, before)
+			}
+		})
+	}
+}
+
+// A file that gives the name by MAC and comes before ours, as those of netplan do (set-name), is no hindrance.
+func TestNICNameThatNetplanKeeps(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, config{os: "ubuntu-22.04"})
+	name, mac := m.nameOf(t)
+	m.root(t, fmt.Sprintf(`printf '[Match]\nMACAddress=%s\n\n[Link]\nName=%s\n' >/etc/systemd/network/10-netplan-lan.link; update-initramfs -u`, mac, name))
+	s := m.setting(backends.KindNICName, mac)
+	if err := m.Setters()[s.Kind].Set(t.Context(), s, backends.ValueOf(name), nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestNICNameThatIsNotKept: udev applies the first matching .link file alone (systemd.link(5)), and an image of dracut that holds the driver
+// names the interface without a new file (systemd issue 9006). Nothing is written.
+func TestNICNameThatIsNotKept(t *testing.T) {
+	for name, c := range map[string]struct{ os, before, want string }{
+		"another file": {"debian-12",
+			`printf '[Match]\nMACAddress=MAC\n\n[Link]\nName=NAME\nMTUBytes=9000\n' >/etc/systemd/network/50-lan.link; update-initramfs -u`,
+			"/etc/systemd/network/50-lan.link configures NAME already"},
+		"driver in the image": {"rhel-9",
+			`echo '-rw-r--r-- 1 root root 1 Jan 1 00:00 usr/lib/modules/5/kernel/drivers/net/vmxnet3/vmxnet3.ko.xz' >>/boot/initramfs-$(uname -r).img`,
+			"its initial RAM disk holds vmxnet3 and names NAME"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t, config{os: c.os})
+			name, mac := m.nameOf(t)
+			fill := strings.NewReplacer("MACAddress=MAC", "MACAddress="+mac, "NAME", name)
+			m.root(t, fill.Replace(c.before))
+			before := m.disk(t)
+			s := m.setting(backends.KindNICName, mac)
+			err := m.Setters()[s.Kind].Set(t.Context(), s, backends.ValueOf(name), nil)
+			if err == nil || !strings.Contains(err.Error(), fill.Replace(c.want)) || backends.KindOf(err) != backends.KindRefused {
+				t.Errorf("want %q, got %v", fill.Replace(c.want), err)
+			}
+			if m.disk(t) != before {
+				t.Error("a file was written")
 			}
 		})
 	}

@@ -67,7 +67,7 @@ func (m *Machine) dracut(ctx context.Context, p *sh.Proc) int {
 		fmt.Fprintf(p.Stderr, "dracut: No permission to write to /boot.\n")
 		return 1
 	}
-	file := "/boot/initramfs-" + m.distro.kernel + ".img"
+	file := m.dracutImage()
 	dir := fmt.Sprintf("/var/tmp/dracut.%06X", p.PID)
 	w := work{m: m, p: p}
 	w.dir(dir)

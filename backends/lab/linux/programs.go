@@ -21,7 +21,7 @@ func (m *Machine) programs() {
 		"sudo": m.sudo, "systemctl": m.systemd.Systemctl(m.power), "systemd-run": m.systemd.Run, "reboot": m.powerProgram, "shutdown": m.powerProgram, "poweroff": m.powerProgram,
 		"halt": m.powerProgram, "journalctl": m.journalctl, "nproc": m.nproc, "uptime": m.uptime, "free": m.free, "sysctl": m.sysctl, "lspci": m.lspci,
 		"nvidia-installer": m.nvidia.Installer(m.toolchain()), "nvidia-uninstall": m.nvidia.Uninstall,
-		"update-initramfs": m.updateInitramfs, "lsinitramfs": m.lsinitramfs, "dracut": m.dracut, "systemd-detect-virt": say("vmware\n"), "ofed_info": m.ofedInfo, "vmware-toolbox-cmd": say("12.3.5.46049 (build-22544099)\n"),
+		"update-initramfs": m.updateInitramfs, "lsinitramfs": m.lsinitramfs, "dracut": m.dracut, "lsinitrd": m.lsinitrd, "udevadm": m.udevadm, "systemd-detect-virt": say("vmware\n"), "ofed_info": m.ofedInfo, "vmware-toolbox-cmd": say("12.3.5.46049 (build-22544099)\n"),
 	}}
 	if m.distro.deb {
 		groups = append(groups, m.pkgs.DebPrograms())

@@ -1,6 +1,7 @@
 package linux
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -32,33 +33,79 @@ func (m *Machine) ramdisk() []byte {
 // linkDir holds the files by which udev names interfaces.
 const linkDir = "etc/systemd/network"
 
-// linkName returns the name that the first matching .link file gives an adapter by its MAC (systemd.link(5)), "" for none. Where there
-// is update-initramfs udev names interfaces in the initial RAM disk, so that a file counts from its next renewal on (README.Debian
-// of udev, "Network interface naming").
-func (m *Machine) linkName(p netif.Port) string {
-	list, _ := m.sys.FS.ReadDir(vfs.Root(), "/"+linkDir)                            // none is an empty one
-	disk, err := m.sys.FS.ReadFile(vfs.Root(), "/boot/initrd.img-"+m.distro.kernel) // Debian and Ubuntu alone have one
+// nicDriver is the driver of an adapter.
+func nicDriver(p netif.Port) string {
+	if p.HCA != nil {
+		return "mlx5_core"
+	}
+	return "vmxnet3"
+}
+
+// linkFile returns the first matching .link file for an adapter by its MAC, and the name that it gives (systemd.link(5)); "" for none.
+// Where there is update-initramfs udev names interfaces in the initial RAM disk, so that a file counts from its next renewal on
+// (README.Debian of udev, "Network interface naming"). So it does where an image of dracut holds the driver (systemd issue 9006).
+func (m *Machine) linkFile(p netif.Port) (file, name string) {
+	list, _ := m.sys.FS.ReadDir(vfs.Root(), "/"+linkDir) // none is an empty one
+	disk, err := m.sys.FS.ReadFile(vfs.Root(), "/boot/initrd.img-"+m.distro.kernel)
+	driver := nicDriver(p)
+	early := err == nil
+	if !early {
+		disk, _ = m.sys.FS.ReadFile(vfs.Root(), m.dracutImage())
+		early = strings.Contains(string(disk), "/"+driver+".ko")
+	}
 	for _, i := range list {
-		name := path.Join(linkDir, i.Name())
-		if !strings.HasSuffix(name, ".link") || err == nil && !strings.Contains(string(disk), " "+name+"\n") {
+		at := path.Join(linkDir, i.Name())
+		if !strings.HasSuffix(at, ".link") || early && !strings.Contains(string(disk), " "+at+"\n") {
 			continue
 		}
-		data, _ := m.sys.FS.ReadFile(vfs.Root(), "/"+name)
+		data, _ := m.sys.FS.ReadFile(vfs.Root(), "/"+at)
 		keys := map[string]string{}
 		for line := range strings.Lines(string(data)) {
 			if key, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
 				keys[key] = value
 			}
 		}
-		driver := "vmxnet3"
-		if p.HCA != nil {
-			driver = "mlx5_core"
-		}
 		if d := keys["Driver"]; strings.EqualFold(keys["MACAddress"], p.MAC) && (d == "" || d == driver) {
-			return keys["Name"]
+			return "/" + at, keys["Name"]
 		}
 	}
-	return ""
+	return "", ""
+}
+
+func (m *Machine) linkName(p netif.Port) string {
+	_, name := m.linkFile(p)
+	return name
+}
+
+// udevadm tells what udev knows of an interface: udevadm info -q property -p PATH. The file is the one that matches now.
+func (m *Machine) udevadm(_ context.Context, p *sh.Proc) int {
+	o, err := p.Options("q: query: p: path:")
+	if err != nil {
+		return p.Usage(1, err)
+	}
+	if len(o.Args) == 0 || o.Args[0] != "info" {
+		return p.Errorf("only info is there")
+	}
+	l, there := m.net.Stack.Link(path.Base(o.Value("p", "path")))
+	if !there {
+		return p.Errorf("Unknown device \"%s\": No such device", o.Value("p", "path"))
+	}
+	file, _ := m.linkFile(l.Port)
+	file = cmp.Or(file, "/usr/lib/systemd/network/99-default.link")
+	p.Printf("INTERFACE=%s\nID_NET_DRIVER=%s\nID_NET_LINK_FILE=%s\nSUBSYSTEM=net\n", l.Name, nicDriver(l.Port), file)
+	return 0
+}
+
+func (m *Machine) dracutImage() string { return "/boot/initramfs-" + m.distro.kernel + ".img" }
+
+// lsinitrd lists what the image of dracut holds for the running kernel, which root alone may read.
+func (m *Machine) lsinitrd(_ context.Context, p *sh.Proc) int {
+	data, err := m.sys.FS.ReadFile(p.User.Cred(), m.dracutImage())
+	if err != nil {
+		return p.Errorf("%s: %s", m.dracutImage(), vfs.Reason(err))
+	}
+	p.Printf("%s", data)
+	return 0
 }
 
 // lsinitramfs lists what an initial RAM disk holds: lsinitramfs [-l] FILE...
