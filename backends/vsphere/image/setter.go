@@ -233,10 +233,13 @@ func (s setter) fetch(ctx context.Context, name, version string) error {
 			"no depot of vCenter has %s %s", name, version)
 	}
 	spec := depots.SettingsDepotsOfflineCreateSpec{SourceType: string(depots.SourceTypePull), Location: locations[i], Description: "rdma-setup: " + name + " " + version}
-	if err := s.conn.RESTTask(ctx, editLimit, depots.DepotsOfflinePath+"?vmw-task=true", spec, nil); err != nil {
-		return fmt.Errorf("import %s: %w", locations[i], err)
+	// An import that a run before has begun refuses a second one, and may have ended meanwhile.
+	failed := s.conn.RESTTask(ctx, editLimit, depots.DepotsOfflinePath+"?vmw-task=true", spec, nil)
+	has, err = s.offered(ctx)
+	if failed != nil && (err != nil || !slices.Contains(has[name], version)) {
+		return fmt.Errorf("import %s: %w", locations[i], failed)
 	}
-	if has, err = s.offered(ctx); err == nil && !slices.Contains(has[name], version) {
+	if err == nil && !slices.Contains(has[name], version) {
 		err = backends.Errorf(backends.KindRefused, "", "name the bundle COMPONENT_VERSION_BUILD.zip, as its vendor did", "%s does not hold %s %s; vCenter has versions %v of it", locations[i], name, version, has[name])
 	}
 	return err

@@ -197,12 +197,12 @@ func (c *Conn) RESTTask(ctx context.Context, limit time.Duration, path string, b
 	if err := c.REST(ctx, http.MethodPost, path, body, &id); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, errSilence)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errEndless)
 	defer cancel()
 	broken := 0
 	for wait := 50 * time.Millisecond; ; wait = min(wait*3/2, 5*time.Second) {
 		if !Sleep(ctx, wait) {
-			return fmt.Errorf("its task %s has not ended within %s: %w", id, limit, context.Cause(ctx))
+			return unended(ctx, id, limit)
 		}
 		var info struct {
 			Status tasks.Status    `json:"status"`
@@ -214,6 +214,8 @@ func (c *Conn) RESTTask(ctx context.Context, limit time.Duration, path string, b
 		}
 		err := c.REST(ctx, http.MethodGet, tasks.TasksPath+"/"+id, nil, &info)
 		switch {
+		case err != nil && ctx.Err() != nil:
+			return unended(ctx, id, limit)
 		case err != nil && broken < 2*Tries && Retriable(Explain(err, "vCenter", "ask for a task")):
 			broken++
 			continue
@@ -232,4 +234,16 @@ func (c *Conn) RESTTask(ctx context.Context, limit time.Duration, path string, b
 		}
 		broken = 0
 	}
+}
+
+// errEndless ends the wait for a task that takes longer than its limit, while vCenter answers.
+var errEndless = errors.New("it took too long")
+
+// unended says why a task is not waited for any more. It goes on in vCenter.
+func unended(ctx context.Context, id string, limit time.Duration) error {
+	if context.Cause(ctx) == errEndless {
+		return backends.Errorf(backends.KindUnreachable, "", "see the task in vCenter; resume when it has ended",
+			"its task %s goes on in vCenter and has not ended within %s", id, limit)
+	}
+	return fmt.Errorf("its task %s goes on in vCenter: %w", id, context.Cause(ctx))
 }
