@@ -124,6 +124,9 @@ func TestWhatForbidsTheImage(t *testing.T) {
 		"another's draft": {func(i *backends.ClusterImage, _ *answers.Answers) {
 			i.Drafts = []backends.ImageDraft{{Owner: `CORP\maria`}}
 		}, `CORP\maria edits its image; that draft stays as it is`},
+		"our own draft with more": {func(i *backends.ClusterImage, _ *answers.Answers) {
+			i.Drafts = []backends.ImageDraft{{Owner: `CORP\admin`, Ours: true, Other: true}}
+		}, `CORP\admin edits its image; that draft stays as it is`},
 		"vendor add-on":    {func(i *backends.ClusterImage, _ *answers.Answers) { i.AddOn = "DEL-ESXi" }, "vendor add-on DEL-ESXi"},
 		"hardware support": {func(i *backends.ClusterImage, _ *answers.Answers) { i.Hardware = []string{"OEM HSM"} }, "hardware support manager OEM HSM"},
 		"VMs powered off":  {func(i *backends.ClusterImage, _ *answers.Answers) { i.Power = "POWER_OFF_VMS" }, "remediation would change the power state of VMs (POWER_OFF_VMS)"},
