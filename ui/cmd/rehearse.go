@@ -38,11 +38,10 @@ func newRehearseCmd(e *console.Env) *cobra.Command {
 		Use:   "rehearse -f answers.yaml [--bundle site.tgz]",
 		Short: "Apply the answers on a simulated copy of the site, and roll back there",
 		Long: `rehearse reads the site as collect does, or takes a file that collect wrote, builds a simulated copy of it (a twin),
-and applies the answers there with the ordinary engine: changes, checks, measurements, rollback. It prints when each step
-happens by the times that you state, who is out of service and for how long, what failed, and what the twin assumes.
-Nothing is written to the site.
+applies the answers there with the ordinary engine, and rolls back. It prints when each step happens by the times that you
+state, who is out of service and for how long, what failed, and what the twin assumes. Nothing is written to the site.
 
-The times follow from what you state: the twin does not know how long your hosts reboot. Measured values are simulated.`,
+The times follow from what you state: the twin does not know how long your hosts reboot.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return console.Interruptible(cmd.Context(), e, func(ctx context.Context) error { return f.run(ctx, e, cmd) })
@@ -65,7 +64,6 @@ The times follow from what you state: the twin does not know how long your hosts
 
 // A rehearsal is what a run on the twin came to. The JSON names are those of the contract.
 type rehearsal struct {
-	Schema   int         `json:"schemaVersion"`
 	Status   string      `json:"status"`
 	Hash     string      `json:"plan_hash"`
 	Steps    []twin.Step `json:"steps"`
@@ -116,8 +114,8 @@ func (f *rehearseFlags) run(ctx context.Context, e *console.Env, cmd *cobra.Comm
 	if err := os.WriteFile(file, text.Bytes(), 0o600); err != nil {
 		return err
 	}
-	r := &rehearsal{Schema: 1, Assumed: site.Assumed, Steps: []twin.Step{}, Failed: []string{}}
-	code := r.play(ctx, onTwin(e, l, dir), file, f.stated)
+	r := &rehearsal{Assumed: site.Assumed, Steps: []twin.Step{}, Failed: []string{}}
+	code := r.play(ctx, e.Stderr, onTwin(e, l, dir), file, f.stated)
 	if ctx.Err() != nil {
 		return backends.Errorf(backends.KindInterrupted, "", "", "interrupted: nothing was written to the site")
 	}
@@ -150,8 +148,9 @@ func onTwin(e *console.Env, l *lab.Lab, dir string) func(ctx context.Context, ar
 	}
 }
 
-// play plans, applies and rolls back on the twin, and returns the exit code of the plan or of the run.
-func (r *rehearsal) play(ctx context.Context, on func(context.Context, ...string) (int, []byte, []byte), file string, s twin.Stated) int {
+// play plans, applies and rolls back on the twin, says so, and returns the exit code of the plan or of the run.
+func (r *rehearsal) play(ctx context.Context, said io.Writer, on func(context.Context, ...string) (int, []byte, []byte), file string, s twin.Stated) int {
+	fmt.Fprintln(said, "planning on the twin")
 	code, out, errs := on(ctx, "plan", "-f", file, "-o", "json")
 	if code != 0 {
 		r.Status, r.Failed = "refused", lines(errs)
@@ -163,7 +162,11 @@ func (r *rehearsal) play(ctx context.Context, on func(context.Context, ...string
 		r.Status, r.Failed = string(engine.StatusFailed), []string{err.Error()}
 		return console.ExitFailed
 	}
+	fmt.Fprintln(said, "applying on the twin")
 	code, out, errs = on(ctx, "apply", "-f", file, "--yes", "-o", "json")
+	if ctx.Err() != nil {
+		return code // the caller reports the interruption
+	}
 	r.timeline = twin.NewTimeline(events(out), after, s)
 	r.Status, r.Steps, r.Window, r.Worst = string(r.timeline.Result), r.timeline.Steps, r.timeline.Window, r.timeline.Worst()
 	for _, e := range r.timeline.Failed {
@@ -175,6 +178,7 @@ func (r *rehearsal) play(ctx context.Context, on func(context.Context, ...string
 	if len(r.Steps) == 0 {
 		return code
 	}
+	fmt.Fprintln(said, "rolling back on the twin")
 	_, out, _ = on(ctx, "rollback", "--yes", "-o", "json")
 	for _, e := range events(out) {
 		if e.Type == engine.EventResult {

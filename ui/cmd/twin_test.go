@@ -250,3 +250,13 @@ func TestRehearseAFault(t *testing.T) {
 		t.Errorf("exit %d\n%s\n%s", code, out, errs)
 	}
 }
+
+// The account of the twin may do everything: what the one on the site lacks is told with what the twin assumes.
+func TestTwinTellsMissingPrivileges(t *testing.T) {
+	t.Parallel()
+	site := newBench(t, lab.Options{Scenario: "broken-privileges", Hosts: 1, VMs: 1})
+	_, tw := site.bundle(filepath.Join(site.lab.Dir(), "answers-pvrdma.yaml"))
+	if !slices.ContainsFunc(tw.Assumed, func(what string) bool { return strings.Contains(what, "on the site it lacks") }) {
+		t.Errorf("it assumes %q", tw.Assumed)
+	}
+}

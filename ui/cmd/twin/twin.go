@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/bundle"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
@@ -24,12 +25,15 @@ type Twin struct {
 	answers *answers.Answers    // those of the bundle; nil without
 	made    time.Time
 	notes   assumptions
+
+	lacks    []checks.Lack // privileges that the account has not on the site
+	lacksErr error
 }
 
 // Of reads a bundle. A lab has one cluster: that of the answers in the bundle, else the only one. A bundle with several clusters and
 // no answers that name one is an error of kind usage.
 func Of(b *bundle.Bundle) (*Twin, error) {
-	t := &Twin{site: b.Facts.Inventory, answers: b.Answers, made: b.Made}
+	t := &Twin{site: b.Facts.Inventory, answers: b.Answers, made: b.Made, lacks: b.Facts.Lacks, lacksErr: b.Facts.LacksErr}
 	if err := t.narrow(); err != nil {
 		return nil, err
 	}
@@ -151,6 +155,12 @@ func (t *Twin) always() {
 	t.note("", "the physical switches: they trust DSCP, pause what the hosts pause, mark for ECN and pass 9216 bytes")
 	t.note("", "how long things take: the lab's times, unless flags state others")
 	t.note("", "passwords and keys: the lab's own")
+	if t.lacksErr != nil {
+		t.note("", "the account may do everything: which privileges it has on the site could not be read")
+	}
+	for _, l := range t.lacks {
+		t.note("", "the account may do everything: on the site it lacks "+l.Privilege+" on "+l.Entity)
+	}
 	for _, gap := range t.site.Gaps {
 		t.note(gap.Target.Name, "could not be read: "+gap.What)
 	}
