@@ -57,7 +57,7 @@ bench: build
 e2e: build
 	backends/guest/realtest/needs.sh $(if $(CI),latest)
 	@trap 'kill -- -$$waits -$$computes 2>/dev/null; cat bin/e2e.log; exit 130' INT TERM; \
-	setsid $(GO) test -race -count=1 -tags e2e -timeout 30m -p 2 -parallel 8 -run 'TestE2E' -v ./ui/cmd ./ui/form ./backends/guest >bin/e2e.log 2>&1 & waits=$$!; \
+	setsid $(GO) test -race -count=1 -tags e2e -timeout 30m -p 2 -parallel 6 -run 'TestE2E' -v ./ui/cmd ./ui/form ./backends/guest >bin/e2e.log 2>&1 & waits=$$!; \
 	setsid $(GO) test -race -count=1 -tags e2e -timeout 40m -parallel 3 -run 'TestE2E' -v ./backends/guest/realtest & computes=$$!; \
 	wait $$computes; computed=$$?; wait $$waits; waited=$$?; trap - INT TERM; cat bin/e2e.log; exit $$((computed | waited))
 	@# A sample of make torture, with the ssh of this machine as its witness.
@@ -73,7 +73,7 @@ e2e-full: build
 	$(GO) test -race -count=1 -vet=off -parallel 4 -timeout 60m -skip '$(RACED)' $(RUNS)
 	backends/lab/foreign.sh $(BIN)
 	backends/guest/realtest/needs.sh
-	RDMA_SETUP_E2E_FULL=1 $(GO) test -race -count=1 -tags e2e -timeout 60m -run 'TestE2EGuests|TestE2EPVRDMA|TestE2EKilledInstaller' -v ./backends/guest/realtest
+	RDMA_SETUP_E2E_FULL=1 $(GO) test -race -count=1 -tags e2e -timeout 60m -run 'TestE2EGuests|TestE2EPVRDMA|TestKilledInstaller' -v ./backends/guest/realtest
 
 # Every record of the journal x kill -9, every call and command x every way to fail, 300 kills at random instants inside
 # commands and between them (RDMA_SETUP_TORTURE_SEED, _KILLS, _SCALE); the tables lie in bin/torture then. Needs ssh.

@@ -193,7 +193,7 @@ func checkScenario(t *testing.T, s scenario.Scenario) (brokenDoc, int) {
 		Terminal:   func() bool { return false },
 		Executable: os.Executable,
 		Interrupts: func() (<-chan os.Signal, func()) { return nil, func() {} },
-	}, []string{"check", "-f", filepath.Join(l.Dir(), "answers-pvrdma.yaml"), "-o", "json"})
+	}, []string{"check", "-f", filepath.Join(l.Dir(), "answers-pvrdma.yaml"), "-o", "json", "--guest-timeout", "4m"})
 	var doc brokenDoc
 	if err := json.Unmarshal(out.Bytes(), &doc); err != nil {
 		t.Fatalf("%v: %s%s", err, out.Bytes(), errs.Bytes())

@@ -21,6 +21,7 @@ var notRun = map[string]string{
 	"--watch":            "somebody who ends it",
 	"lab --hosts 4":      "a second terminal: this test's own lab is started with these flags",
 	"lab --bundle":       "a second terminal: TestTwin and others serve collected sites",
+	"D/answers.yaml":     "that lab",
 	"generate mpijob |":  "a choice: it lists subcommands",
 	"generate netplan |": "a choice: it lists subcommands",
 	"--fix":              "findings that can be fixed: TestFix and others have them",

@@ -28,6 +28,9 @@ type Frame struct {
 	Auth  *Auth
 	Watch Watcher // hears of tasks and sessions; nil for nobody
 
+	// Still calls f while no object of the inventory is added, changed or removed; the tree of the inventory sets it.
+	Still func(f func())
+
 	// Commit is held while a change is checked and made, so that two calls cannot both find a pNIC free.
 	Commit sync.Mutex
 
@@ -114,6 +117,16 @@ func methodName(soap string) string {
 		return base + "Task"
 	}
 	return soap
+}
+
+// Add puts an object that lies outside the inventory, such as a task, into the registry. The simulator looks for each new object in
+// all views of the inventory, which must not change meanwhile.
+func (f *Frame) Add(obj mo.Reference) {
+	if f.Still == nil {
+		f.Reg.Put(obj)
+		return
+	}
+	f.Still(func() { f.Reg.Put(obj) })
 }
 
 // Update changes properties of an object.

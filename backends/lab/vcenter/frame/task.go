@@ -75,7 +75,7 @@ func (f *Frame) StartLong(ctx *simulator.Context, name, descriptionID string, en
 		Reason:        &types.TaskReasonUser{UserName: user(ctx)},
 		QueueTime:     now,
 	}}
-	f.Reg.Put(obj)
+	f.Add(obj)
 	t := &Task{Ref: obj.Self, f: f, pace: pace, cancel: make(chan struct{})}
 	f.Update(t.Ref, Set("info.key", t.Ref.Value), Set("info.task", t.Ref))
 	f.Own(t.Ref, entity)

@@ -271,7 +271,7 @@ func (m eventManager) CreateCollectorForEvents(ctx *simulator.Context, req *type
 	if err == nil {
 		obj := &mo.EventHistoryCollector{LatestPage: m.h.latestEvents(c)}
 		obj.Self, obj.Filter = c.ref, filter
-		m.h.f.Reg.Put(obj)
+		m.h.f.Add(obj)
 	}
 	return answer(err, func() any { return types.CreateCollectorForEventsResponse{Returnval: c.ref} })
 }
@@ -285,7 +285,7 @@ func (m taskManager) CreateCollectorForTasks(ctx *simulator.Context, req *types.
 	if err == nil {
 		obj := &mo.TaskHistoryCollector{LatestPage: m.h.latestTasks(c)}
 		obj.Self, obj.Filter = c.ref, filter
-		m.h.f.Reg.Put(obj)
+		m.h.f.Add(obj)
 	}
 	return answer(err, func() any { return types.CreateCollectorForTasksResponse{Returnval: c.ref} })
 }

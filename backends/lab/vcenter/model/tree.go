@@ -79,6 +79,7 @@ type Tree struct {
 // Build puts the whole inventory into the registry and follows the world from then on.
 func Build(f *frame.Frame) *Tree {
 	t := &Tree{f: f}
+	f.Still = t.Still
 	f.World.View(func(s *world.State) {
 		for _, d := range s.Switches {
 			Number(s, d)

@@ -127,7 +127,7 @@ func (l *leases) begin(vm string, entity types.ManagedObjectReference, keys []st
 			Key: key, ImportKey: key, Url: l.url + "/nfc/" + ref.Value + "/" + name, SslThumbprint: l.thumb, Disk: types.NewBool(true), TargetId: name,
 		})
 	}
-	l.f.Reg.Put(obj)
+	l.f.Add(obj)
 	l.f.World.After(leaseTimeout, func() { l.end(ref, true) })
 	return ref, nil
 }
