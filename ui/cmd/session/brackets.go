@@ -59,18 +59,19 @@ func (p powerAndGuest) Close(ctx context.Context, t backends.Ref, leave backends
 	// A VM that goes off again has no guest to wait for.
 	ctx, cancel := context.WithCancelCause(ctx)
 	watched := make(chan struct{})
+	var off error
 	go func() {
 		defer close(watched)
-		if err := p.s.VC.OffAgain(ctx, t.Name); err != nil {
-			cancel(err)
+		if off = p.s.VC.OffAgain(ctx, t.Name); off != nil {
+			cancel(off)
 		}
 	}()
 	err := p.s.Guests.Wait(ctx, t.Name)
 	cause := context.Cause(ctx)
 	cancel(nil)
 	<-watched
-	if backends.KindOf(cause) == backends.KindPermanent {
-		return cause
+	if off != nil && cause == off {
+		return off // it has ended the wait, whatever its kind
 	}
 	return err
 }
