@@ -225,7 +225,7 @@ func (r *runner) finish(ctx context.Context, p *planned, res engine.Result, runE
 			fmt.Fprintf(r.env.Stderr, "note: %s\n", backends.Clean(n))
 		}
 		if res.Run != "" {
-			fmt.Fprintf(r.env.Stderr, "run %s; full report: rdma-setup report %s; undo: rdma-setup rollback %s\n", res.Run, res.Run, res.Run)
+			fmt.Fprintf(r.env.Stderr, "run %s; full report: rdma-setup report %s; undo: %s\n", res.Run, res.Run, r.s.Undo(res.Run, code))
 		}
 	}
 	r.s.KeepLab(code)

@@ -70,7 +70,7 @@ func (f *checkFlags) repair(ctx context.Context, e *console.Env, cmd *cobra.Comm
 	if err := f.show(e, after); err != nil {
 		return err
 	}
-	fmt.Fprintf(e.Stderr, "fixed in run %s; report: rdma-setup report %s; undo: rdma-setup rollback %s\n", res.Run, res.Run, res.Run)
+	fmt.Fprintf(e.Stderr, "fixed in run %s; report: rdma-setup report %s; undo: %s\n", res.Run, res.Run, u.s.Undo(res.Run, console.ExitOK))
 	u.s.KeepLab(console.ExitOK)
 	return console.Exit(after.code)
 }

@@ -149,7 +149,7 @@ func (c *carryOn) do(ctx context.Context, e *console.Env, cmd *cobra.Command, se
 		return nil
 	}
 	if st.Header.Simulated {
-		set.Lab = set.Lab || session.LabRuns(set) && set.URL == ""
+		set.Lab, set.LabOf = set.Lab || set.URL == "" && session.LabRuns(set, st.Header.URL), st.Header.URL
 	}
 	s, err := session.Open(ctx, e, set, a)
 	if err != nil {

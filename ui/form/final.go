@@ -47,15 +47,19 @@ func (p *finalPage) Enter(w *frame.Wizard) tea.Cmd {
 // steps are the files and commands that follow a run, the most urgent first.
 func steps(w *frame.Wizard) [][2]string {
 	var all [][2]string
-	run := w.Result.Run
-	if s := w.Result.Status; run != "" && (s == engine.StatusPartial || s == engine.StatusInterrupted || s == engine.StatusFailed) {
+	run, s := w.Result.Run, w.Result.Status
+	unfinished := s == engine.StatusPartial || s == engine.StatusInterrupted || s == engine.StatusFailed
+	if run != "" && unfinished {
 		all = append(all, [2]string{"go on", "rdma-setup resume " + run})
 	}
 	if w.Saved != "" {
 		all = append(all, [2]string{"again", w.Fabric.ReplayCommand(w.Saved)})
 	}
 	if run != "" {
-		all = append(all, [2]string{"report", "rdma-setup report " + run}, [2]string{"undo", "rdma-setup rollback " + run})
+		all = append(all, [2]string{"report", "rdma-setup report " + run})
+		if unfinished || !w.Fabric.Private(w.Login) { // the private lab ends with the wizard
+			all = append(all, [2]string{"undo", "rdma-setup rollback " + run})
+		}
 	}
 	return all
 }

@@ -41,6 +41,8 @@ type Settings struct {
 
 	Lab      bool
 	LabArgs  []string // flags of the private lab
+	OwnLab   bool     // the command changes the private lab: it shares none with another such command
+	LabOf    string   // the vCenter's address, where a run goes on that began on a private lab; "" otherwise
 	StateDir string
 	LogLevel string
 	Verbose  bool
@@ -102,6 +104,11 @@ func AddSettings(fs *pflag.FlagSet) {
 	fs.Float64("clock-scale", 1, "factor for the lab's real command times: 0.1 makes them ten times as fast")
 }
 
+// changesLab says whether a command changes or loads the lab that it works on: the wizard, which has no parent, and these.
+func changesLab(cmd *cobra.Command) bool {
+	return !cmd.HasParent() || slices.Contains([]string{"apply", "bench", "deploy"}, cmd.Name())
+}
+
 // ReadSettings layers flags, environment, file and defaults.
 func ReadSettings(e *Env, cmd *cobra.Command) (*Settings, error) {
 	v := viper.New()
@@ -158,7 +165,8 @@ func ReadSettings(e *Env, cmd *cobra.Command) (*Settings, error) {
 		PasswordIn: yes("password-stdin"), Thumbprint: get("thumbprint"), CACerts: get("ca-certs"), Insecure: yes("insecure"),
 		SSHUser: get("ssh-user"), SSHKey: get("ssh-key"), KnownHosts: get("known-hosts"), Jump: get("jump"), WeakSSH: yes("ssh-weak"),
 		ESXiPassword: get("esxi-password"), ESXiPasswords: get("esxi-passwords"), GuestPassword: get("guest-password"), SudoPassword: get("sudo-password"),
-		Lab: yes("lab"), StateDir: get("state-dir"), LogLevel: get("log-level"), Verbose: yes("verbose"), Trace: get("trace"),
+		Lab: yes("lab"), OwnLab: changesLab(cmd),
+		StateDir: get("state-dir"), LogLevel: get("log-level"), Verbose: yes("verbose"), Trace: get("trace"),
 	}
 	e.NoPager = e.NoPager || yes("no-pager")
 	for _, flag := range []string{"command-times", "clock-scale"} {

@@ -31,33 +31,62 @@ type Lab struct {
 
 	state string       // file that names it for the next command
 	users *flock.Flock // shared by every command that uses it
+	owner *flock.Flock // held by the one command that changes it; nil for others
 }
 
-// startLab finds the lab that another command uses or an unfinished run left, or starts one.
+// startLab finds the lab that another command uses or an unfinished run left, or starts one. A command that changes its lab
+// (console.Settings.OwnLab) shares none with another such command; a run that goes on finds the lab it began on (LabOf).
 func startLab(ctx context.Context, e *console.Env, set *console.Settings) (*Lab, error) {
-	fail := func(err error) error {
-		return backends.Errorf(backends.KindPermanent, "", "choose another place with --state-dir", "the lab needs a directory: %w", err)
-	}
 	if err := os.MkdirAll(set.StateDir, 0o700); err != nil {
-		return nil, fail(err)
+		return nil, noLabDir(err)
 	}
-	state := labState(set)
+	if set.LabOf != "" {
+		return joinLab(ctx, e, set, stateOf(set, set.LabOf))
+	}
+	if !set.OwnLab {
+		return joinLab(ctx, e, set, firstRunning(set))
+	}
+	for _, state := range labStates(set) {
+		owner := lockOf(state + ".owner")
+		mine, err := owner.TryLock()
+		if err != nil {
+			return nil, noLabDir(err)
+		}
+		if !mine {
+			continue // its owner is another command
+		}
+		lab, err := joinLab(ctx, e, set, state)
+		if err != nil {
+			return nil, errors.Join(err, owner.Unlock())
+		}
+		lab.owner = owner
+		return lab, nil
+	}
+	return nil, backends.Errorf(backends.KindRefused, "", "end one of them, or give this one another --state-dir", "%d commands already have a private lab here", maxLabs)
+}
+
+func noLabDir(err error) error {
+	return backends.Errorf(backends.KindPermanent, "", "choose another place with --state-dir", "the lab needs a directory: %w", err)
+}
+
+// joinLab uses the lab that a state file names, or starts one for it.
+func joinLab(ctx context.Context, e *console.Env, set *console.Settings, state string) (*Lab, error) {
 	for end := e.Now().Add(time.Minute); ; {
 		users := labUsers(state)
 		if _, err := users.TryRLockContext(ctx, 20*time.Millisecond); err != nil {
-			return nil, fail(err)
+			return nil, noLabDir(err)
 		}
 		if lab := runningLab(state); lab != nil {
 			lab.users = users
 			return lab, nil
 		}
 		if err := users.Unlock(); err != nil {
-			return nil, fail(err)
+			return nil, noLabDir(err)
 		}
 		alone := labUsers(state)
 		switch first, err := alone.TryLock(); {
 		case err != nil:
-			return nil, fail(err)
+			return nil, noLabDir(err)
 		case first:
 		case e.Now().After(end):
 			return nil, backends.Errorf(backends.KindRefused, "", "end that command, or give this one another --state-dir", "another command still uses a lab that has ended")
@@ -75,8 +104,10 @@ func startLab(ctx context.Context, e *console.Env, set *console.Settings) (*Lab,
 
 // labUsers is the lock that tells whether commands use the lab: shared by those that do, taken alone by who starts or
 // ends it.
-func labUsers(state string) *flock.Flock {
-	return flock.New(state+".lock", flock.SetFlag(os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW), flock.SetPermissions(0o600))
+func labUsers(state string) *flock.Flock { return lockOf(state + ".lock") }
+
+func lockOf(path string) *flock.Flock {
+	return flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW), flock.SetPermissions(0o600))
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {
@@ -172,11 +203,53 @@ func (l *Lab) start(ctx context.Context, self string, args []string) error {
 	}
 }
 
-// LabRuns reports whether there is a lab that another command uses or an unfinished run left.
-func LabRuns(set *console.Settings) bool { return runningLab(labState(set)) != nil }
+// LabRuns reports whether there is a lab, of this vCenter, that another command uses or an unfinished run left.
+func LabRuns(set *console.Settings, address string) bool {
+	lab := runningLab(stateOf(set, address))
+	return lab != nil && lab.serves(address)
+}
 
-// labState is the file that names the private lab of a state directory.
-func labState(set *console.Settings) string { return filepath.Join(set.StateDir, "lab.json") }
+// maxLabs is how many private labs one state directory has at most; each takes memory of the jump host.
+const maxLabs = 16
+
+// labStates are the files that name the private labs of a state directory, whether there is such a lab or not.
+func labStates(set *console.Settings) []string {
+	states := []string{filepath.Join(set.StateDir, "lab.json")}
+	for n := 2; n <= maxLabs; n++ {
+		states = append(states, filepath.Join(set.StateDir, fmt.Sprintf("lab-%d.json", n)))
+	}
+	return states
+}
+
+// firstRunning is the state file of the first lab there is, or of the first that can be started.
+func firstRunning(set *console.Settings) string {
+	states := labStates(set)
+	for _, state := range states {
+		if runningLab(state) != nil {
+			return state
+		}
+	}
+	return states[0]
+}
+
+// stateOf is the state file of the lab whose vCenter has an address; without such a lab it is that of firstRunning.
+func stateOf(set *console.Settings, address string) string {
+	for _, state := range labStates(set) {
+		if lab := runningLab(state); lab != nil && lab.serves(address) {
+			return state
+		}
+	}
+	return firstRunning(set)
+}
+
+// serves says whether the lab's vCenter has this address.
+func (l *Lab) serves(address string) bool {
+	var its console.Settings
+	l.into(&its)
+	was, err := url.Parse(address)
+	is, bad := url.Parse(its.URL)
+	return err == nil && bad == nil && is.Host == was.Host
+}
 
 // runningLab returns the lab that the state file names, as long as its process lives.
 func runningLab(state string) *Lab {
@@ -225,8 +298,10 @@ func (l *Lab) answersFile(mode string) string {
 
 // release ends the lab unless an unfinished run needs it again or another command still uses it.
 func (l *Lab) release() {
-	if l.users != nil {
-		_ = l.users.Unlock()
+	for _, lock := range []*flock.Flock{l.users, l.owner} {
+		if lock != nil {
+			_ = lock.Unlock()
+		}
 	}
 	alone := labUsers(l.state)
 	if free, err := alone.TryLock(); err != nil || !free {
@@ -253,22 +328,29 @@ func (s *Session) KeepLab(code int) {
 	if s.Lab == nil {
 		return
 	}
-	if err := s.Lab.need(code == console.ExitPartial || code == console.ExitInterrupted || code == console.ExitFailed); err != nil {
+	if err := s.Lab.need(unfinished(code)); err != nil {
 		fmt.Fprintf(s.Env.Stderr, "the lab may end before the run does: %v\n", err)
 	}
+}
+
+// unfinished says of an exit code whether a run that ended with it can be resumed.
+func unfinished(code int) bool {
+	return code == console.ExitPartial || code == console.ExitInterrupted || code == console.ExitFailed
+}
+
+// Undo tells how to undo a run that ended with an exit code. A private lab ends with a run that is finished.
+func (s *Session) Undo(run string, code int) string {
+	if s.Lab != nil && !unfinished(code) {
+		return "not possible: the private lab ends with this command; rdma-setup lab --dir DIR starts one that stays"
+	}
+	return "rdma-setup rollback " + run
 }
 
 // EndLab ends the private lab whose vCenter has an address, unless another command uses it: that of a finished run which
 // was killed while it measured.
 func EndLab(set *console.Settings, address string) {
-	lab := runningLab(labState(set))
-	if lab == nil {
-		return
-	}
-	var its console.Settings
-	lab.into(&its)
-	was, err := url.Parse(address)
-	if is, bad := url.Parse(its.URL); err == nil && bad == nil && is.Host == was.Host && lab.need(false) == nil {
+	lab := runningLab(stateOf(set, address))
+	if lab != nil && lab.serves(address) && lab.need(false) == nil {
 		lab.release()
 	}
 }
