@@ -25,19 +25,17 @@ const (
 	vmsAt
 )
 
-// sidePanel shows the answers so far and what they cost; what no page has asked yet is quiet.
+// sidePanel shows the answers that were given so far and what they cost.
 func (w *Wizard) sidePanel(height int) string {
 	a := w.Answers
 	width := sidePanelWidth - 4
 	var b strings.Builder
 	line := func(page int, label, value string) {
-		text := clipLines(theme.Wrap(backends.Clean(value), width-2), 3)
-		if w.far > page || page == connectAt && w.Overview != nil {
-			text = "  " + strings.ReplaceAll(text, "\n", "\n  ")
-		} else {
-			text = w.Theme.Quiet.Render("  " + strings.ReplaceAll(text, "\n", "\n  "))
+		if w.far <= page && (page != connectAt || w.Overview == nil) {
+			return // not asked yet
 		}
-		fmt.Fprintf(&b, "%s\n%s\n", w.Theme.Quiet.Render(label), text)
+		text := clipLines(theme.Wrap(backends.Clean(value), width-2), 3)
+		fmt.Fprintf(&b, "%s\n  %s\n", w.Theme.Quiet.Render(label), strings.ReplaceAll(text, "\n", "\n  "))
 	}
 	b.WriteString(w.Theme.Title.Render("Answers so far") + "\n")
 	line(connectAt, "vCenter", w.Login.URL)

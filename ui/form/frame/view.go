@@ -61,7 +61,12 @@ func (w *Wizard) draw() string {
 func (w *Wizard) header() string {
 	where := "  "
 	if w.looking == nil {
-		where = fmt.Sprintf("  %d/%d  ", w.at+1, len(w.pages))
+		// The page of the password is part of logging in and mostly passed by: it has no number of its own.
+		number := w.at + 1
+		if w.at >= PasswordAt {
+			number--
+		}
+		where = fmt.Sprintf("  %d/%d  ", number, len(w.pages)-1)
 	}
 	left := w.Theme.Title.Render(" rdma-setup") + w.Theme.Quiet.Render(where) + w.Theme.Title.Render(w.Page().Title())
 	right := w.Theme.Badges(len(w.Fabric.Insecure()) > 0, w.Fabric.Simulated())
