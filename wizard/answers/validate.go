@@ -83,7 +83,11 @@ func (c *checker) limits(v reflect.Value, path string) {
 		}
 	case v.Kind() == reflect.Int && k.Max > 0:
 		if n := int(v.Int()); n < k.Min || n > k.Max {
-			c.bad(path, "", "%d is not between %d and %d", n, k.Min, k.Max)
+			hint := k.Hint
+			if hint == "" {
+				hint = fmt.Sprintf("write a number from %d to %d (%s)", k.Min, k.Max, k.Doc)
+			}
+			c.bad(path, hint, "%d is not between %d and %d", n, k.Min, k.Max)
 		}
 	}
 }

@@ -39,7 +39,7 @@ func (c *checker) vms(a *Answers) {
 			c.bad(path+".adapters", "keep one of the two", "stands beside ip")
 			continue
 		case !v.IP.Given() && len(v.Adapters) == 0:
-			c.bad(path+".ip", "", "is missing")
+			c.bad(path+".ip", "write an address with its prefix, such as 192.168.50.11/24", "is missing")
 			continue
 		case v.IP.DHCP:
 			c.dhcp(a, path+".ip")
@@ -85,7 +85,7 @@ func (c *checker) adapters(a *Answers, v VM, path string, owner map[netip.Addr]s
 		}
 		if !n.IP.IsValid() {
 			if v.Guest.Managed() {
-				c.bad(p+".ip", "", "is missing")
+				c.bad(p+".ip", "write an address with its prefix, such as 192.168.50.11/24", "is missing")
 			}
 			continue
 		}
@@ -127,21 +127,28 @@ func (c *checker) onRail(n Adapter, path string, names []string) bool {
 // address checks one address of a fabric: IPv4, because the measurement looks for the RoCE v2 GID of an IPv4 address.
 func (c *checker) address(p netip.Prefix, path string, v VM, owner map[netip.Addr]string) {
 	ip := p.Addr()
+	hint := "write an IPv4 address with its prefix: 192.168.50.11/24"
+	if net := p.Masked(); ip.Is4() && p.Bits() > 0 && p.Bits() < 32 && !ip.IsUnspecified() {
+		hint = fmt.Sprintf("write an address of a machine with its prefix, such as %s/%d", net.Addr().Next(), p.Bits())
+		if special(ip) {
+			hint = "write an IPv4 address that a machine can have: 192.168.50.11/24"
+		}
+	}
 	switch {
 	case !ip.Is4():
-		c.bad(path, "", "%s is no IPv4 address", p)
+		c.bad(path, hint, "%s is no IPv4 address", p)
 		return
-	case ip.IsUnspecified() || ip.IsLoopback() || ip.IsMulticast() || ip.IsLinkLocalUnicast() || ip == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
-		c.bad(path, "", "%s is no address of a machine", ip)
+	case special(ip):
+		c.bad(path, hint, "%s is no address of a machine", ip)
 		return
 	case p.Bits() == 0 || p.Bits() == 32:
-		c.bad(path, "", "/%d makes no subnet", p.Bits())
+		c.bad(path, hint, "/%d makes no subnet", p.Bits())
 		return
 	case p.Bits() < 31 && ip == p.Masked().Addr():
-		c.bad(path, "", "%s is the address of the subnet itself", ip)
+		c.bad(path, hint, "%s is the address of the subnet itself", ip)
 		return
 	case p.Bits() < 31 && ip == broadcast(p):
-		c.bad(path, "", "%s is the broadcast address of the subnet", ip)
+		c.bad(path, hint, "%s is the broadcast address of the subnet", ip)
 		return
 	}
 	if other, twice := owner[ip]; twice {
@@ -152,6 +159,11 @@ func (c *checker) address(p netip.Prefix, path string, v VM, owner map[netip.Add
 	if v.Guest.Address == ip.String() {
 		c.bad(path, "the guest is reached over another interface than the one that is set up", "%s is the guest's own address for SSH", ip)
 	}
+}
+
+// special says whether an address is one that no machine has.
+func special(ip netip.Addr) bool {
+	return ip.IsUnspecified() || ip.IsLoopback() || ip.IsMulticast() || ip.IsLinkLocalUnicast() || ip == netip.AddrFrom4([4]byte{255, 255, 255, 255})
 }
 
 func broadcast(p netip.Prefix) netip.Addr {
