@@ -78,7 +78,7 @@ func (c *crowd) Look(ctx context.Context, _ *answers.Answers) (*backends.Invento
 	return inv, &report.Report{}, err
 }
 
-func (c *crowd) Trusts(func(context.Context, live.HostKey) bool) {}
+func (c *crowd) Asks(live.Ask) {}
 
 func (c *crowd) Choose(a *answers.Answers, _ *backends.Inventory) map[string]string {
 	picks := map[string]string{}

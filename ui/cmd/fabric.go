@@ -140,6 +140,7 @@ func proposeVMs(a *answers.Answers, inv *backends.Inventory) {
 
 // Survey implements live.Fabric.
 func (f *fabric) Survey(ctx context.Context, a *answers.Answers) (*backends.Inventory, error) {
+	f.s.AskAgain()
 	return f.s.Survey(ctx, a)
 }
 

@@ -62,10 +62,8 @@ func carriesRDMA(v backends.VM) bool {
 	return slices.ContainsFunc(v.Adapters, func(a backends.Adapter) bool { return a.Type == "pvrdma" || a.Type == "sriov" })
 }
 
-// Trusts implements live.Fabric.
-func (f *fabric) Trusts(ask func(ctx context.Context, k live.HostKey) bool) {
-	f.s.Trusts(ask)
-}
+// Asks implements live.Fabric.
+func (f *fabric) Asks(ask live.Ask) { f.s.Asks(ask) }
 
 // LookCommand implements live.Fabric.
 func (f *fabric) LookCommand() string {

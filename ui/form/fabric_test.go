@@ -27,14 +27,17 @@ type world struct {
 	saved       *answers.Answers
 	surveys     int
 	looks       int
-	ask         func(context.Context, live.HostKey) bool // who is asked about host keys
-	unmet       []live.HostKey                           // shown by the survey
-	trusted     []bool                                   // what was answered
-	hang        bool                                     // the survey waits until it is cancelled
-	findings    []checks.Finding                         // of the preflight, instead of the usual ones
-	logins      []live.Login                             // as they were tried
-	inv         *backends.Inventory                      // instead of the usual one
-	nothing     bool                                     // the plan is empty
+	ask         live.Ask
+	unmet       []live.HostKey      // shown by the survey
+	asks        []live.Question     // by the survey
+	inRun       *live.Question      // by the run
+	told        []live.Answer       // to these
+	trusted     []bool              // what was answered
+	hang        bool                // the survey waits until it is cancelled
+	findings    []checks.Finding    // of the preflight, instead of the usual ones
+	logins      []live.Login        // as they were tried
+	inv         *backends.Inventory // instead of the usual one
+	nothing     bool                // the plan is empty
 	insecure    []string
 	shared      bool     // it is no private lab: a plan needs a typed yes, and nothing is preselected
 	long        int      // more changes of the plan, one host each
@@ -123,7 +126,10 @@ func (f *world) Choose(a *answers.Answers, inv *backends.Inventory) map[string]s
 func (f *world) Survey(ctx context.Context, _ *answers.Answers) (*backends.Inventory, error) {
 	f.surveys++
 	for _, k := range f.unmet {
-		f.trusted = append(f.trusted, f.ask(ctx, k))
+		f.trusted = append(f.trusted, f.ask(ctx, live.Question{Key: &k}).Yes)
+	}
+	for _, q := range f.asks {
+		f.told = append(f.told, f.ask(ctx, q))
 	}
 	if f.hang {
 		<-ctx.Done()
@@ -213,7 +219,7 @@ func (f *world) SaveAnswers(a *answers.Answers) (string, error) {
 
 func (f *world) LookCommand() string { return "rdma-setup check -o html --out report.html" }
 
-func (f *world) Trusts(ask func(context.Context, live.HostKey) bool) { f.ask = ask }
+func (f *world) Asks(ask live.Ask) { f.ask = ask }
 
 func (f *world) Look(ctx context.Context, a *answers.Answers) (*backends.Inventory, *report.Report, error) {
 	f.looks++

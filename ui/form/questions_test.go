@@ -44,7 +44,7 @@ func (e *echo) Read(b []byte) (int, error) {
 func answerFrom(f *world, input io.Reader) (entry.Outcome, string, error) {
 	var out bytes.Buffer
 	in := &echo{bufio.NewReader(input), &out}
-	passwords := []string{"wrong", "right"}
+	passwords := []string{"wrong", "right", "root"}
 	got, err := dialog.Run(context.Background(), dialog.Options{Fabric: f, Answers: answers.Default(answers.PVRDMA), In: in, Out: &out, Secret: func(string) (string, error) {
 		p := passwords[0]
 		passwords = passwords[1:]

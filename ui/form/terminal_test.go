@@ -72,6 +72,9 @@ func (b *busy) Apply(ctx context.Context, _ *answers.Answers, p *plan.Plan, stop
 		sink(engine.Event{Type: engine.EventStarted, Time: time.Now(), Node: n.ID, Target: n.Target, Title: n.Title})
 	}
 	close(b.began)
+	if b.inRun != nil {
+		b.told = append(b.told, b.ask(ctx, *b.inRun))
+	}
 	for i := range b.seconds * b.perSecond {
 		<-time.After(time.Second / time.Duration(b.perSecond))
 		for _, n := range nodes {

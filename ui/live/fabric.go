@@ -38,8 +38,8 @@ type Fabric interface {
 	Connect(ctx context.Context, l Login) (*backends.Inventory, error)
 	// Look reads all that the answers name, or everything, checks it and gives the report. It writes nothing.
 	Look(ctx context.Context, a *answers.Answers) (*backends.Inventory, *report.Report, error)
-	// Trusts says who is asked about the host key of an SSH server that is met for the first time; a yes is kept.
-	Trusts(ask func(ctx context.Context, k HostKey) bool)
+	// Asks says who answers the questions that come up while something runs: host keys, passwords.
+	Asks(ask Ask)
 	// Propose fills what the answers leave open with what the inventory suggests: NIC speed, VMs, addresses.
 	Propose(a *answers.Answers, inv *backends.Inventory) *answers.Answers
 	// Choose says which pNIC the answers pick on each chosen host (device by host name); hosts with none or several to
@@ -66,6 +66,23 @@ type Fabric interface {
 	ReplayCommand(answersPath string) string
 	// LookCommand is the command line that looks again without a terminal.
 	LookCommand() string
+}
+
+// An Ask puts a question to the operator and waits for the answer, or for ctx.
+type Ask func(ctx context.Context, q Question) Answer
+
+// A Question has one of its fields set.
+type Question struct {
+	Key    *HostKey // whether it is to be trusted and kept
+	Secret string   // what is to be typed, and not shown: sudo password in the guests
+	Yes    string   // a question without its question mark that y or n answers
+}
+
+// An Answer that is empty declines: no trust, no secret, no.
+type Answer struct {
+	Yes         bool
+	Text        string // the secret
+	Interrupted bool   // by Ctrl-C: whoever asks has to end
 }
 
 // A HostKey is the key of an SSH server that nobody has confirmed yet.

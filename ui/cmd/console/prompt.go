@@ -19,8 +19,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// errInterrupted is what a question returns that was answered with Ctrl-C, or during which the program was told to end.
-var errInterrupted = backends.Errorf(backends.KindInterrupted, "", "", "interrupted at a prompt")
+// ErrInterrupted is what a question returns that was answered with Ctrl-C, or during which the program was told to end.
+var ErrInterrupted = backends.Errorf(backends.KindInterrupted, "", "", "interrupted at a prompt")
 
 // Prompts makes the questions of e end the program: after Ctrl-C at one of them cancel is called, no other is asked, and
 // interrupted tells so.
@@ -35,7 +35,7 @@ func Prompts(e *Env, cancel context.CancelFunc) (interrupted func() bool) {
 	if ask := e.Secret; ask != nil {
 		e.Secret = func(prompt string) (string, error) {
 			if ended.Load() {
-				return "", errInterrupted
+				return "", ErrInterrupted
 			}
 			s, err := ask(prompt)
 			check(err)
@@ -45,7 +45,7 @@ func Prompts(e *Env, cancel context.CancelFunc) (interrupted func() bool) {
 	if ask := e.Confirm; ask != nil {
 		e.Confirm = func(question string) (bool, error) {
 			if ended.Load() {
-				return false, errInterrupted
+				return false, ErrInterrupted
 			}
 			yes, err := ask(question)
 			check(err)
@@ -126,18 +126,18 @@ func readSecret(r io.Reader) (string, error) {
 	for {
 		if _, err := r.Read(key[:]); err != nil {
 			if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, io.EOF) {
-				err = errInterrupted
+				err = ErrInterrupted
 			}
 			return "", err
 		}
 		switch key[0] {
 		case ctrlC:
-			return "", errInterrupted
+			return "", ErrInterrupted
 		case '\r', '\n':
 			return string(line), nil
 		case ctrlD:
 			if len(line) == 0 {
-				return "", errInterrupted
+				return "", ErrInterrupted
 			}
 		case backspace, del:
 			_, size := utf8.DecodeLastRune(line)
@@ -161,7 +161,7 @@ func askYes(question string) (bool, error) {
 	line, err := bufio.NewReader(tty).ReadString('\n')
 	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, io.EOF) {
 		fmt.Fprintln(tty)
-		return false, errInterrupted
+		return false, ErrInterrupted
 	}
 	if err != nil {
 		return false, err

@@ -63,20 +63,25 @@ func (s *Session) within(ctx context.Context, limit time.Duration, cause error) 
 	return ctx, func() { cancel(context.Canceled) }
 }
 
-// Trusts has questions about host keys asked by ask, on the screen.
-func (s *Session) Trusts(ask func(ctx context.Context, k live.HostKey) bool) {
+// Asks has questions asked by ask while a screen has the terminal.
+func (s *Session) Asks(ask live.Ask) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.trust = ask
+	s.person = ask
+}
+
+// onScreen is who asks on the screen that has the terminal; nil: nobody.
+func (s *Session) onScreen() live.Ask {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.person
 }
 
 // trusted asks on the screen about a host key that is kept in the first file when the answer is yes.
 func (s *Session) trusted(ctx context.Context, k ssh.HostKey, files []string) bool {
-	s.mu.Lock()
-	ask := s.trust
-	s.mu.Unlock()
+	ask := s.onScreen()
 	if ask == nil || len(files) == 0 {
 		return false
 	}
-	return ask(ctx, live.HostKey{Who: k.Target.String(), Address: k.Address, Type: k.Type, Fingerprint: k.Fingerprint, KeptIn: files[0]})
+	return ask(ctx, live.Question{Key: &live.HostKey{Who: k.Target.String(), Address: k.Address, Type: k.Type, Fingerprint: k.Fingerprint, KeptIn: files[0]}}).Yes
 }

@@ -1,11 +1,14 @@
 package session
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/ssh"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/ui/live"
 )
 
 // esxiTries is how often a person is asked for the password of one host: ESXi locks an account after five failures.
@@ -20,57 +23,88 @@ type hostPasswords struct {
 	read    bool // the file of --esxi-passwords
 }
 
-// secret returns a secret that is known or asks for it once, never behind a screen. The time for the answer is nobody's
+// secret returns a secret that is known or asks for it, until somebody answers nothing. The time for the answer is nobody's
 // time limit.
-func (s *Session) secret(known *string, what string) (string, error) {
+func (s *Session) secret(ctx context.Context, known *string, what string) (string, error) {
 	s.secrets.Lock()
 	defer s.secrets.Unlock()
-	if *known != "" || !s.mayAsk() {
+	if *known != "" || s.declined[known] || !s.mayAsk() {
 		return *known, nil
 	}
-	answer, err := s.askPerson(what)
-	if err == nil {
-		*known = answer
+	if by := s.refusedBy[known]; by != "" {
+		what += " (" + by + " refused it; once more)"
 	}
-	return answer, err
+	answer, err := s.askPerson(ctx, what)
+	if err != nil {
+		return "", err
+	}
+	if answer == "" && ctx.Err() == nil {
+		s.declined = with(s.declined, known, true)
+	}
+	*known = answer
+	return answer, nil
 }
 
-func (s *Session) mayAsk() bool { return s.Env.Terminal() && !s.Screen.Load() }
-
-func (s *Session) askPerson(what string) (string, error) {
-	defer s.asking()()
-	return s.Env.Secret(what)
+// with is a map that need not exist before.
+func with[V any](m map[*string]V, key *string, v V) map[*string]V {
+	if m == nil {
+		m = map[*string]V{}
+	}
+	m[key] = v
+	return m
 }
 
-// guestPassword is that of the guests' users: it is asked for where no key is accepted, until somebody answers nothing.
-func (s *Session) guestPassword() (string, error) {
+// AskAgain has secrets asked for that somebody did not have before.
+func (s *Session) AskAgain() {
 	s.secrets.Lock()
-	declined := s.noGuestPassword
-	s.secrets.Unlock()
-	if declined {
-		return "", nil
-	}
-	p, err := s.secret(&s.Set.GuestPassword, "log-in password in the guests")
-	if err == nil && p == "" {
-		s.secrets.Lock()
-		s.noGuestPassword = true
-		s.secrets.Unlock()
-	}
-	return p, err
+	defer s.secrets.Unlock()
+	clear(s.declined)
 }
 
-// forget drops a secret that was refused, where somebody can be asked for another one.
-func (s *Session) forget(known *string, refused string) {
+// mayAsk tells whether somebody can be asked: on the terminal, or on the screen that has it.
+func (s *Session) mayAsk() bool {
+	return s.Env.Terminal() && (!s.Screen.Load() || s.onScreen() != nil)
+}
+
+// askPerson asks for a secret, on the screen where one has the terminal.
+func (s *Session) askPerson(ctx context.Context, what string) (string, error) {
+	defer s.asking()()
+	if !s.Screen.Load() {
+		return s.Env.Secret(what)
+	}
+	a := s.onScreen()(ctx, live.Question{Secret: what})
+	if a.Interrupted {
+		return "", console.ErrInterrupted
+	}
+	return a.Text, nil
+}
+
+// confirm asks for yes or no, on the screen where one has the terminal.
+func (s *Session) confirm(ctx context.Context, question string) (bool, error) {
+	defer s.asking()()
+	if !s.Screen.Load() {
+		return s.Env.Confirm(question)
+	}
+	a := s.onScreen()(ctx, live.Question{Yes: question})
+	if a.Interrupted {
+		return false, console.ErrInterrupted
+	}
+	return a.Yes, nil
+}
+
+// forget drops a secret that a target has refused, where somebody can be asked for another one.
+func (s *Session) forget(known *string, by ssh.Target, refused string) {
 	s.secrets.Lock()
 	defer s.secrets.Unlock()
 	if *known == refused && s.mayAsk() {
 		*known = ""
+		s.refusedBy = with(s.refusedBy, known, by.String())
 	}
 }
 
 // esxiPassword is that of one host: from the file, the one for all, or asked for. What is typed for the first host is that
 // of the others too only where the operator says so.
-func (s *Session) esxiPassword(host string) (string, error) {
+func (s *Session) esxiPassword(ctx context.Context, host string) (string, error) {
 	s.secrets.Lock()
 	defer s.secrets.Unlock()
 	h := &s.hostPasswords
@@ -95,15 +129,14 @@ func (s *Session) esxiPassword(host string) (string, error) {
 	if h.refused[host] {
 		what += " (refused; once more)"
 	}
-	p, err := s.askPerson(what)
+	p, err := s.askPerson(ctx, what)
 	if err != nil || p == "" {
 		return "", err
 	}
 	h.byHost[host] = p
-	if !h.decided && s.Set.ESXiPassword == "" && s.Env.Confirm != nil {
+	if !h.decided && s.Set.ESXiPassword == "" && (s.Screen.Load() || s.Env.Confirm != nil) {
 		h.decided = true
-		defer s.asking()()
-		same, err := s.Env.Confirm("Use this password for the other ESXi hosts too")
+		same, err := s.confirm(ctx, "Use this password for the other ESXi hosts too")
 		if err != nil {
 			return "", err
 		}

@@ -10,7 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/ssh"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/ui/live"
 )
 
 // person answers questions for secrets with these answers, and whether one password is that of all hosts with same.
@@ -31,7 +34,7 @@ func passwords(t *testing.T, s *Session, hosts ...string) []string {
 	t.Helper()
 	var out []string
 	for _, h := range hosts {
-		p, err := s.esxiPassword(h)
+		p, err := s.esxiPassword(t.Context(), h)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +75,7 @@ func TestPasswordsOfESXiHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = &Session{Env: silent, Set: &console.Settings{ESXiPasswords: file}}
-	if _, err := s.esxiPassword("a"); console.ExitCode(err) != console.ExitUsage {
+	if _, err := s.esxiPassword(t.Context(), "a"); console.ExitCode(err) != console.ExitUsage {
 		t.Errorf("a line without a password: %v", err)
 	}
 }
@@ -83,15 +86,60 @@ func TestARefusedSecretIsAskedAgain(t *testing.T) {
 	s := &Session{Env: person(&asked, false, "typo", "right"), Set: &console.Settings{}}
 	var got []string
 	for range 2 {
-		p, err := s.secret(&s.Set.SudoPassword, "sudo password")
+		p, err := s.secret(t.Context(), &s.Set.SudoPassword, "sudo password")
 		if err != nil {
 			t.Fatal(err)
 		}
 		got = append(got, p)
-		s.forget(&s.Set.SudoPassword, "typo")
+		s.forget(&s.Set.SudoPassword, ssh.Target{Name: "guest vm-01"}, "typo")
 	}
 	if !slices.Equal(got, []string{"typo", "right"}) || s.Set.SudoPassword != "right" {
 		t.Errorf("%q, then %q", got, s.Set.SudoPassword)
+	}
+}
+
+// TestTheScreenIsAskedForSecrets has the wizard's screen on the terminal: nothing may be asked behind it.
+func TestTheScreenIsAskedForSecrets(t *testing.T) {
+	s := &Session{Env: &console.Env{Terminal: func() bool { return true }}, Set: &console.Settings{}}
+	s.Screen.Store(true)
+	if p, err := s.secret(t.Context(), &s.Set.SudoPassword, "sudo password"); p != "" || err != nil {
+		t.Errorf("a screen that asks nobody: %q, %v", p, err)
+	}
+	var asked []live.Question
+	answers := []live.Answer{{Text: "typo"}, {Text: "right"}, {Text: "esxi"}, {Yes: true}, {}, {Interrupted: true}}
+	s.Asks(func(_ context.Context, q live.Question) live.Answer {
+		asked = append(asked, q)
+		a := answers[0]
+		answers = answers[1:]
+		return a
+	})
+	sudo := func() (string, error) { return s.secret(t.Context(), &s.Set.SudoPassword, "sudo password") }
+	if p, err := sudo(); p != "typo" || err != nil {
+		t.Errorf("%q, %v", p, err)
+	}
+	s.forget(&s.Set.SudoPassword, ssh.Target{Name: "guest vm-01"}, "typo")
+	if p, err := sudo(); p != "right" || err != nil {
+		t.Errorf("%q, %v", p, err)
+	}
+	if got := passwords(t, s, "a", "b"); !slices.Equal(got, []string{"esxi", "esxi"}) {
+		t.Errorf("the same for the others: %q", got)
+	}
+	for range 2 { // who has none is asked once
+		if p, err := s.secret(t.Context(), &s.Set.GuestPassword, "log-in password"); p != "" || err != nil {
+			t.Errorf("%q, %v", p, err)
+		}
+	}
+	s.AskAgain()
+	if _, err := s.secret(t.Context(), &s.Set.GuestPassword, "log-in password"); backends.KindOf(err) != backends.KindInterrupted {
+		t.Errorf("Ctrl-C: %v", err)
+	}
+	var words []string
+	for _, q := range asked {
+		words = append(words, q.Secret+q.Yes)
+	}
+	if want := []string{"sudo password", "sudo password (guest vm-01 refused it; once more)", "password of the ESXi host a",
+		"Use this password for the other ESXi hosts too", "log-in password", "log-in password"}; !slices.Equal(words, want) {
+		t.Errorf("asked %q, want %q", words, want)
 	}
 }
 
@@ -105,7 +153,7 @@ func TestSlowTypingCostsNoTimeout(t *testing.T) {
 		tooSlow := errors.New("too slow")
 		ctx, cancel := s.within(t.Context(), 40*time.Second, tooSlow)
 		defer cancel()
-		if _, err := s.secret(&s.Set.SudoPassword, "sudo password"); err != nil || ctx.Err() != nil {
+		if _, err := s.secret(t.Context(), &s.Set.SudoPassword, "sudo password"); err != nil || ctx.Err() != nil {
 			t.Errorf("%v, %v", err, context.Cause(ctx))
 		}
 		time.Sleep(41 * time.Second)

@@ -35,14 +35,15 @@ type Session struct {
 	Guests *guest.Guests // nil until guests are reached
 	Shells *esxi.Hosts
 
-	Wide   bool                                           // surveys read hosts and VMs in detail that the answers do not name, too
-	Screen atomic.Bool                                    // a screen has the terminal: nothing else may ask there
-	trust  func(ctx context.Context, k live.HostKey) bool // asks there about a host key; nil: nobody
+	Wide   bool        // surveys read hosts and VMs in detail that the answers do not name, too
+	Screen atomic.Bool // a screen has the terminal: nothing else may ask there
+	person live.Ask    // asks there; nil: nobody
 	pauses pauses
 
-	secrets         sync.Mutex // one question at a time, and what they told
-	hostPasswords   hostPasswords
-	noGuestPassword bool // somebody was asked and has none
+	secrets       sync.Mutex // one question at a time, and what they told
+	hostPasswords hostPasswords
+	declined      map[*string]bool   // secrets that somebody was asked for and does not have
+	refusedBy     map[*string]string // who has refused what was typed last
 
 	mu        sync.Mutex
 	answers   *answers.Answers    // whose guests are reached

@@ -57,33 +57,32 @@ func (s *Session) reachGuests() error {
 	if s.Set.Jump != "" {
 		cfg.Jump = strings.Split(s.Set.Jump, ",")
 	}
-	cfg.Password = func(_ context.Context, t ssh.Target) (string, error) {
+	cfg.Password = func(ctx context.Context, t ssh.Target) (string, error) {
 		switch {
 		case t.Class == "esxi":
-			return s.esxiPassword(t.Name)
+			return s.esxiPassword(ctx, t.Name)
 		case t.Class == "guest":
-			return s.guestPassword()
+			return s.secret(ctx, &s.Set.GuestPassword, "log-in password in the guests")
 		}
 		return "", nil
 	}
-	cfg.SudoPassword = func(context.Context, ssh.Target) (string, error) {
-		return s.secret(&s.Set.SudoPassword, "sudo password in the guests")
+	cfg.SudoPassword = func(ctx context.Context, _ ssh.Target) (string, error) {
+		return s.secret(ctx, &s.Set.SudoPassword, "sudo password in the guests")
 	}
-	cfg.SudoRefused = func(_ ssh.Target, password string) { s.forget(&s.Set.SudoPassword, password) }
+	cfg.SudoRefused = func(t ssh.Target, password string) { s.forget(&s.Set.SudoPassword, t, password) }
 	cfg.PasswordRefused = func(t ssh.Target, password string) {
 		if t.Class == "esxi" {
 			s.forgetESXi(t.Name)
 		} else {
-			s.forget(&s.Set.GuestPassword, password)
+			s.forget(&s.Set.GuestPassword, t, password)
 		}
 	}
 	if s.Env.Terminal() {
-		cfg.Passphrase = func(_ context.Context, file string) (string, error) {
-			if s.Screen.Load() {
-				return "", errors.New("is encrypted; the agent (ssh-add) can give it to the wizard")
+		cfg.Passphrase = func(ctx context.Context, file string) (string, error) {
+			if s.Screen.Load() && s.onScreen() == nil {
+				return "", errors.New("is encrypted; the agent (ssh-add) can give it where nobody can be asked")
 			}
-			defer s.asking()()
-			return s.Env.Secret("passphrase of " + file)
+			return s.askPerson(ctx, "passphrase of "+file)
 		}
 	}
 	if s.Env.Terminal() && s.Env.Confirm != nil {

@@ -95,8 +95,20 @@ func (q *questions) look(ctx context.Context) error {
 	return nil
 }
 
-// trust asks on a line of its own; what is no yes is a no.
-func (q *questions) trust(_ context.Context, k live.HostKey) bool {
+// answer asks on a line of its own what came up while something runs; what is no yes is a no.
+func (q *questions) answer(_ context.Context, what live.Question) live.Answer {
+	switch k := what.Key; {
+	case k != nil:
+		return live.Answer{Yes: q.trust(*k)}
+	case what.Secret != "":
+		text, err := q.o.Secret(backends.Clean(what.Secret))
+		return live.Answer{Text: text, Interrupted: backends.KindOf(err) == backends.KindInterrupted}
+	}
+	yes, err := q.yesOr(what.Yes, "no")
+	return live.Answer{Yes: err == nil && yes, Interrupted: backends.KindOf(err) == backends.KindInterrupted}
+}
+
+func (q *questions) trust(k live.HostKey) bool {
 	q.say("%s, at %s, shows an SSH host key that this machine does not know: %s %s", backends.Clean(k.Who), backends.Clean(k.Address), backends.Clean(k.Type), backends.Clean(k.Fingerprint))
 	yes, err := q.yesOr("Trust it and keep it in "+backends.Clean(k.KeptIn), "no")
 	return err == nil && yes

@@ -39,7 +39,7 @@ func Run(ctx context.Context, o Options) (entry.Outcome, error) {
 	q := &questions{out: o.Out, o: o, a: o.Answers, lines: make(chan string, 1), want: make(chan struct{})}
 	defer close(q.want)
 	go q.read(bufio.NewReader(o.In))
-	o.Fabric.Trusts(q.trust)
+	o.Fabric.Asks(q.answer)
 	err := q.run(ctx)
 	return q.outcome, err
 }

@@ -25,17 +25,22 @@ func (w *Wizard) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case doneMsg:
 		w.Busy, w.cancel = "", nil
 		return w, msg.then(w, msg.err)
-	case keyMsg:
-		w.unknown = append(w.unknown, msg)
+	case questionMsg:
+		w.questions = append(w.questions, msg)
+		w.help, w.leaving = false, false
 		w.glass.cover()
-		return w, nil
+		return w, tea.ClearScreen // the same question twice would draw nothing, and keys wait for something drawn
 	case tea.KeyPressMsg:
 		return w, w.key(msg)
 	case tea.PasteMsg:
+		msg.Content = strings.TrimRight(msg.Content, "\r\n") // a line that was copied whole
+		if q := w.question(); q != nil && q.Secret != "" && !w.glass.dark() {
+			q.typed += msg.Content
+			return w, nil
+		}
 		if w.question() != nil || w.Busy != "" || w.help || w.leaving || w.glass.dark() {
 			return w, nil
 		}
-		msg.Content = strings.TrimRight(msg.Content, "\r\n") // a line that was copied whole
 		cmd, _ := w.Page().Update(w, msg)
 		return w, cmd
 	}
@@ -72,7 +77,7 @@ func (w *Wizard) key(msg tea.KeyPressMsg) tea.Cmd {
 		return nil
 	case w.question() != nil:
 		if !w.glass.dark() {
-			w.decide(key)
+			w.decide(msg)
 		}
 		return nil
 	case w.Busy != "":
@@ -114,8 +119,11 @@ func (w *Wizard) key(msg tea.KeyPressMsg) tea.Cmd {
 }
 
 // interrupt is Ctrl-C: while a run is on, the first lets running steps finish, the second stops at once; before and
-// after it leaves.
+// after it, and at a question, it leaves.
 func (w *Wizard) interrupt() tea.Cmd {
+	if w.question() != nil {
+		return w.leaveQuestions()
+	}
 	if w.running == nil || isClosed(w.running) {
 		w.interrupted = true
 		return tea.Quit

@@ -128,8 +128,8 @@ func (w *Wizard) keys() string {
 
 // hints are the keys that mean something now, the most useful first.
 func (w *Wizard) hints() []Hint {
-	if w.question() != nil {
-		return []Hint{{"y", "trust it and keep it"}, {"n", "decline"}}
+	if q := w.question(); q != nil {
+		return q.hints()
 	}
 	if l, ok := w.Page().(interface{ Editing() bool }); ok && l.Editing() {
 		return []Hint{{"Enter", "keep"}, {"Esc", "give up"}}

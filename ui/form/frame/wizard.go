@@ -46,9 +46,9 @@ type Wizard struct {
 	pages       []Page
 	lookPage    func() Page // makes the page of a look
 	at          int
-	looking     Page     // shown instead of the page; nil else
-	unknown     []keyMsg // host keys that wait for a word
-	far         int      // the furthest page that was seen
+	looking     Page          // shown instead of the page; nil else
+	questions   []questionMsg // that wait for an answer
+	far         int           // the furthest page that was seen
 	width       int
 	height      int
 	help        bool
@@ -88,7 +88,7 @@ type Hint struct{ Key, Does string }
 func New(ctx context.Context, o Options, pages []Page, look func() Page) *Wizard {
 	w := &Wizard{ctx: ctx, Fabric: o.Fabric, Theme: o.Theme, Answers: o.Answers, Login: o.Fabric.Default(),
 		pages: pages, lookPage: look, stop: make(chan struct{}), outside: o.Stop, Send: func(tea.Msg) {}}
-	o.Fabric.Trusts(w.trust)
+	o.Fabric.Asks(w.ask)
 	return w
 }
 

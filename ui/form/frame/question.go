@@ -1,0 +1,125 @@
+package frame
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/live"
+	"github.com/rdma-setup/rdma-setup/ui/theme"
+)
+
+// A questionMsg comes from work that waits for the operator's answer.
+type questionMsg struct {
+	live.Question
+	ctx    context.Context // done when nobody waits for the answer any more
+	typed  string          // the secret so far
+	answer chan live.Answer
+}
+
+// ask puts the question on the screen, over whatever page is shown; without a screen nobody answers.
+func (w *Wizard) ask(ctx context.Context, q live.Question) live.Answer {
+	m := questionMsg{Question: q, ctx: ctx, answer: make(chan live.Answer, 1)}
+	w.Send(m)
+	select {
+	case a := <-m.answer:
+		return a
+	case <-ctx.Done():
+	case <-w.gone:
+	}
+	return live.Answer{}
+}
+
+// question is what the operator is asked now; nil: nothing.
+func (w *Wizard) question() *questionMsg {
+	for len(w.questions) > 0 && w.questions[0].ctx.Err() != nil {
+		w.questions = w.questions[1:]
+	}
+	if len(w.questions) == 0 {
+		return nil
+	}
+	return &w.questions[0]
+}
+
+func (w *Wizard) reply(a live.Answer) {
+	w.questions[0].answer <- a
+	w.questions = w.questions[1:]
+	w.glass.cover() // the next question is another one
+}
+
+// decide takes a key for the question. Enter alone is no answer: it may have been meant for the page below.
+func (w *Wizard) decide(k tea.KeyPressMsg) {
+	q, key := w.question(), k.String()
+	switch {
+	case key == "esc":
+		w.reply(live.Answer{})
+	case q.Secret == "":
+		if key == "y" || key == "n" {
+			w.reply(live.Answer{Yes: key == "y"})
+		}
+	case key == "enter":
+		if q.typed != "" {
+			w.reply(live.Answer{Text: q.typed})
+		}
+	case key == "backspace":
+		_, size := utf8.DecodeLastRuneInString(q.typed)
+		q.typed = q.typed[:len(q.typed)-size]
+	case key == "ctrl+u":
+		q.typed = ""
+	default:
+		q.typed += k.Text
+	}
+}
+
+func (w *Wizard) questionView(q *questionMsg, width int) string {
+	switch {
+	case q.Key != nil:
+		return theme.Wrap(fmt.Sprintf("%s, at %s, shows an SSH host key that this machine does not know.\n\n%s, SHA-256 fingerprint\n%s\n\n"+
+			"Compare it with what ssh-keygen -lf prints for its key on the machine's console. y trusts it and keeps it in %s, n does not log in there.",
+			backends.Clean(q.Key.Who), backends.Clean(q.Key.Address), backends.Clean(q.Key.Type),
+			w.Theme.Accent.Render(backends.Clean(q.Key.Fingerprint)), backends.Clean(q.Key.KeptIn)), width)
+	case q.Secret != "":
+		return theme.Wrap(fmt.Sprintf("%s\n\n> %s\n\nIt is kept in memory only: never in the answers, the journal or a log.",
+			w.Theme.Title.Render(capital(backends.Clean(q.Secret))), strings.Repeat("*", utf8.RuneCountInString(q.typed))), width)
+	}
+	return theme.Wrap(backends.Clean(q.Yes)+"?", width)
+}
+
+// capital begins a line with a capital letter.
+func capital(s string) string {
+	if s == "" {
+		return ""
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// hints are the keys that answer.
+func (q *questionMsg) hints() []Hint {
+	switch {
+	case q.Key != nil:
+		return []Hint{{"y", "trust it and keep it"}, {"n", "decline"}}
+	case q.Secret != "":
+		return []Hint{{"Enter", "use it"}, {"Esc", "go on without it"}, {"Ctrl-C", "leave"}}
+	}
+	return []Hint{{"y", "yes"}, {"n", "no"}}
+}
+
+// leaveQuestions is Ctrl-C while a question is open: whoever waits for an answer stops at once, and so does a run.
+func (w *Wizard) leaveQuestions() tea.Cmd {
+	for _, q := range w.questions {
+		q.answer <- live.Answer{Interrupted: true}
+	}
+	w.questions = nil
+	w.interrupted = true
+	if !isClosed(w.stop) {
+		close(w.stop)
+	}
+	if w.cancel != nil {
+		w.cancel()
+	}
+	return tea.Quit
+}
