@@ -24,7 +24,7 @@ type vmsPage struct {
 
 func (p *vmsPage) Title() string { return "VMs and guests" }
 func (p *vmsPage) Hints() []frame.Hint {
-	return []frame.Hint{{Key: "Space", Does: "choose"}, {Key: "e", Does: "address"}, {Key: "l", Does: "login"}, {Key: "a", Does: "all"}, {Key: "i", Does: "invert"}, {Key: "/", Does: "filter"}}
+	return []frame.Hint{{Key: "Space", Does: "choose"}, {Key: "e", Does: "address"}, {Key: "l", Does: "login"}, {Key: "E L", Does: "of all chosen"}, {Key: "a", Does: "all"}, {Key: "i", Does: "invert"}, {Key: "/", Does: "filter"}}
 }
 func (p *vmsPage) EnterWord() string { return "go on" }
 
@@ -39,13 +39,16 @@ func (p *vmsPage) Enter(w *frame.Wizard) tea.Cmd {
 		vms[v.Name] = v
 		picked[v.Name] = true
 	}
-	free := entry.FreeAddresses(w.Answers.VMs)
-	same := map[string]int{}
+	same, candidates := map[string]int{}, 0
+	member := entry.Members(w.Answers)
 	for _, v := range w.Overview.VMs {
 		same[v.Name]++
+		if member[v.Host] {
+			candidates++
+		}
 	}
+	free := entry.FreeAddresses(w.Answers.VMs, w.Overview.VMs, candidates)
 	var rows []live.Row
-	member := entry.Members(w.Answers)
 	fresh := map[string]answers.VM{}
 	for _, v := range w.Overview.VMs {
 		if !member[v.Host] {
@@ -73,8 +76,19 @@ func (p *vmsPage) Enter(w *frame.Wizard) tea.Cmd {
 	p.choose(table, picked)
 	p.guests = entry.Guests{VM: vms, Member: func(id string) bool { return p.table.Chosen[id] }}
 	p.table.Edits = []live.Edit{
-		{Key: "e", Column: addressColumn, Set: p.edit(addressColumn, p.guests.SetAddress, entry.AddressText)},
-		{Key: "l", Column: loginColumn, Set: p.edit(loginColumn, p.guests.SetLogin, entry.LoginText)},
+		{Key: "e", Column: addressColumn, Set: p.edit(p.guests.SetAddress), AllKey: "E", AllAsk: "First address",
+			All: p.editAll(func(ids []string, text string) error { return p.guests.SetAddresses(ids, text, w.Overview.VMs) })},
+		{Key: "l", Column: loginColumn, Set: p.edit(p.guests.SetLogin), AllKey: "L", AllAsk: "Login", All: p.editAll(p.guests.SetLogins)},
+	}
+	p.table.Paste = func(text string) error {
+		ids, err := p.guests.Pasted(text)
+		p.show(ids)
+		for _, id := range ids {
+			if r := p.table.Rows()[p.row[id]]; r.Disabled != "" {
+				return fmt.Errorf("%s cannot be chosen: %s", id, r.Disabled)
+			}
+		}
+		return err
 	}
 	return nil
 }
@@ -98,15 +112,37 @@ func vmRow(id string, v backends.VM, vm answers.VM) live.Row {
 	return r
 }
 
-// edit returns what takes a text typed for one column: it checks, keeps and shows it, and chooses the VM.
-func (p *vmsPage) edit(column int, set func(id, text string) error, show func(answers.VM) string) func(id, text string) error {
+// edit returns what takes a text typed for one VM: it checks, keeps and shows it, and chooses the VM.
+func (p *vmsPage) edit(set func(id, text string) error) func(id, text string) error {
 	return func(id, text string) error {
 		if err := set(id, text); err != nil {
 			return err
 		}
-		p.table.SetCell(p.row[id], column, show(p.guests.VM[id]))
-		p.table.Chosen[id] = true
+		p.show([]string{id})
 		return nil
+	}
+}
+
+// editAll does the same for several VMs.
+func (p *vmsPage) editAll(set func(ids []string, text string) error) func(ids []string, text string) error {
+	return func(ids []string, text string) error {
+		if err := set(ids, text); err != nil {
+			return err
+		}
+		p.show(ids)
+		return nil
+	}
+}
+
+// show writes what is kept of VMs into their rows, and chooses them where they can be chosen.
+func (p *vmsPage) show(ids []string) {
+	for _, id := range ids {
+		row := p.row[id]
+		p.table.SetCell(row, addressColumn, entry.AddressText(p.guests.VM[id]))
+		p.table.SetCell(row, loginColumn, entry.LoginText(p.guests.VM[id]))
+		if p.table.Rows()[row].Disabled == "" {
+			p.table.Chosen[id] = true
+		}
 	}
 }
 
@@ -128,6 +164,6 @@ func (p *vmsPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 }
 
 func (p *vmsPage) View(_ *frame.Wizard, width, height int) string {
-	intro := theme.Wrap("Which VMs get an RDMA adapter, with which address? Take a network that no other adapter of the guest has.", width)
+	intro := theme.Wrap("Which VMs get an RDMA adapter, with which address? Take a network that no other adapter of the guest has. A list can be pasted: NAME,ADDRESS/PREFIX on each line.", width)
 	return intro + "\n\n" + p.table.View(width, height-lines(intro)-1)
 }

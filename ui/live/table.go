@@ -32,6 +32,11 @@ type Edit struct {
 	Key    string // that begins it
 	Column int
 	Set    func(id, text string) error // checks and keeps the new text
+
+	// All does that for all rows that are chosen and let through by the filter, in their order; nil where each is edited alone.
+	All    func(ids []string, text string) error
+	AllKey string // that begins it
+	AllAsk string // what is asked for
 }
 
 // A Table is a long list with a cursor, a filter, choosing with space and editing of single cells. It draws only what is
@@ -41,6 +46,7 @@ type Table struct {
 	Radio  bool            // one row a group
 	Groups string          // what a group is called ("cluster"); "" where c shall not choose groups
 	Edits  []Edit
+	Paste  func(text string) error // takes a list that is pasted while no text field has the keyboard; nil: none is taken
 
 	theme   theme.Theme
 	columns []Column
@@ -54,6 +60,7 @@ type Table struct {
 	typing  bool // the filter takes the keys
 	editor  textinput.Model
 	edit    *Edit // nil while nothing is edited
+	many    bool  // edit is for all that are chosen
 	err     string
 }
 
@@ -126,7 +133,7 @@ func (t *Table) Update(msg tea.Msg) (tea.Cmd, bool) {
 	case t.typing:
 		return t.updateFilter(msg)
 	case !ok:
-		return nil, false
+		return nil, t.pasted(msg)
 	}
 	t.err = ""
 	switch key.String() {
@@ -153,10 +160,42 @@ func (t *Table) Update(msg tea.Msg) (tea.Cmd, bool) {
 			if t.Edits[i].Key == key.String() {
 				return t.beginEdit(&t.Edits[i]), true
 			}
+			if t.Edits[i].AllKey == key.String() {
+				return t.beginAll(&t.Edits[i]), true
+			}
 		}
 		return nil, t.moved(key)
 	}
 	return nil, true
+}
+
+func (t *Table) pasted(msg tea.Msg) bool {
+	list, ok := msg.(tea.PasteMsg)
+	if !ok || t.Paste == nil {
+		return false
+	}
+	t.err = ""
+	t.refused(t.Paste(list.Content))
+	return true
+}
+
+// refused keeps what is wrong, to be shown beside the row; it says whether something is.
+func (t *Table) refused(err error) bool {
+	if err != nil {
+		t.err = backends.Clean(err.Error())
+	}
+	return err != nil
+}
+
+// together are the rows that are chosen and shown.
+func (t *Table) together() []string {
+	var ids []string
+	for _, i := range t.visible {
+		if id := t.rows[i].ID; t.Chosen[id] {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // moved moves the cursor where the key says so.
@@ -255,8 +294,23 @@ func (t *Table) beginEdit(e *Edit) tea.Cmd {
 	if r == nil {
 		return nil
 	}
-	t.edit = e
-	t.editor.SetValue(r.Cells[e.Column])
+	return t.begin(e, false, r.Cells[e.Column])
+}
+
+// beginAll edits the rows that are chosen together; the text of the first is what the others follow.
+func (t *Table) beginAll(e *Edit) tea.Cmd {
+	ids := t.together()
+	if len(ids) == 0 {
+		t.err = "nothing is chosen: Space chooses the row at the cursor, a all rows"
+		return nil
+	}
+	first := slices.IndexFunc(t.rows, func(r Row) bool { return r.ID == ids[0] })
+	return t.begin(e, true, t.rows[first].Cells[e.Column])
+}
+
+func (t *Table) begin(e *Edit, many bool, text string) tea.Cmd {
+	t.edit, t.many = e, many
+	t.editor.SetValue(text)
 	t.editor.CursorEnd()
 	return t.editor.Focus()
 }
@@ -269,17 +323,22 @@ func (t *Table) updateEditor(msg tea.Msg) (tea.Cmd, bool) {
 			t.edit = nil
 			return nil, true
 		case "enter":
-			if err := t.edit.Set(t.row().ID, strings.TrimSpace(t.editor.Value())); err != nil {
-				t.err = backends.Clean(err.Error())
-				return nil, true
+			if !t.refused(t.set(strings.TrimSpace(t.editor.Value()))) {
+				t.edit = nil
 			}
-			t.edit = nil
 			return nil, true
 		}
 	}
 	var cmd tea.Cmd
 	t.editor, cmd = t.editor.Update(msg)
 	return cmd, true
+}
+
+func (t *Table) set(text string) error {
+	if t.many {
+		return t.edit.All(t.together(), text)
+	}
+	return t.edit.Set(t.row().ID, text)
 }
 
 func (t *Table) updateFilter(msg tea.Msg) (tea.Cmd, bool) {

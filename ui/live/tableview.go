@@ -139,6 +139,9 @@ func (t *Table) foot(width int) string {
 	switch {
 	case t.edit != nil:
 		label := t.columns[t.edit.Column].Title + " of " + t.row().Cells[0] + " "
+		if t.many {
+			label = fmt.Sprintf("%s of %d: ", t.edit.AllAsk, len(t.together()))
+		}
 		t.editor.SetWidth(max(8, width-lipgloss.Width(label)-4))
 		return t.theme.Title.Render(label) + t.editor.View()
 	case t.typing:

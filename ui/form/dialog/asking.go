@@ -300,12 +300,12 @@ func (q *questions) vms(inv *backends.Inventory) error {
 	if err != nil {
 		return err
 	}
-	return q.guests(names, known)
+	return q.guests(inv, names, known)
 }
 
 // guests asks for the address of each VM and how its guest is reached, one by one only where the proposal is no good.
-func (q *questions) guests(names []string, known map[string]answers.VM) error {
-	free := entry.FreeAddresses(q.a.VMs)
+func (q *questions) guests(inv *backends.Inventory, names []string, known map[string]answers.VM) error {
+	free := entry.FreeAddresses(q.a.VMs, inv.VMs, len(names))
 	g := entry.Guests{VM: map[string]answers.VM{}}
 	for _, name := range names {
 		vm, ok := known[name]

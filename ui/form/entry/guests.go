@@ -1,12 +1,16 @@
 package entry
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
@@ -27,22 +31,76 @@ func Completed(id string, vm answers.VM, known bool, free func() netip.Prefix) a
 	return vm
 }
 
-// FreeAddresses returns one address after the other that follows the highest in use.
-func FreeAddresses(vms []answers.VM) func() netip.Prefix {
+// FreeAddresses returns one address after the other that no VM of the answers and no guest that VMware Tools report has,
+// all of one network: that of the first VM with an address, else one that has room for n guests. The zero value follows when
+// the network is full.
+func FreeAddresses(chosen []answers.VM, all []backends.VM, n int) func() netip.Prefix {
 	next := netip.MustParsePrefix("192.168.50.10/24")
-	for _, v := range vms {
-		if v.IP.IsValid() && (!next.Masked().Contains(v.IP.Addr()) || next.Addr().Less(v.IP.Addr())) {
-			next = v.IP.Prefix
+	if n > 200 {
+		next = netip.MustParsePrefix("10.50.0.10/16")
+	}
+	used := taken(all)
+	first := true
+	for _, v := range chosen {
+		if !v.IP.IsValid() {
+			continue
+		}
+		used[v.IP.Addr()] = true
+		if first || next.Masked() == v.IP.Masked() && next.Addr().Less(v.IP.Addr()) {
+			next, first = v.IP.Prefix, false
 		}
 	}
 	return func() netip.Prefix {
-		next = netip.PrefixFrom(next.Addr().Next(), next.Bits())
+		next = following(next, used)
 		return next
 	}
 }
 
+// taken are the addresses that VMware Tools report of any guest.
+func taken(all []backends.VM) map[netip.Addr]bool {
+	used := map[netip.Addr]bool{}
+	for _, v := range all {
+		for _, text := range v.IPs {
+			if ip, err := netip.ParseAddr(text); err == nil {
+				used[ip] = true
+			}
+		}
+	}
+	return used
+}
+
+// following is the next free address of the same network, from its beginning again after its last; it is used then. The zero
+// value tells that there is none.
+func following(p netip.Prefix, used map[netip.Addr]bool) netip.Prefix {
+	if !p.IsValid() {
+		return p
+	}
+	net := p.Masked()
+	for ip, wrapped := p.Addr().Next(), false; ip != p.Addr(); ip = ip.Next() {
+		if !net.Contains(ip) {
+			if wrapped {
+				break
+			}
+			wrapped, ip = true, net.Addr()
+			if ip == p.Addr() {
+				break
+			}
+		}
+		// In a network of two addresses both are those of machines (RFC 3021).
+		edge := p.Bits() < 31 && (ip == net.Addr() || !net.Contains(ip.Next()))
+		if !edge && !used[ip] {
+			used[ip] = true
+			return netip.PrefixFrom(ip, p.Bits())
+		}
+	}
+	return netip.Prefix{}
+}
+
 // AddressText is the address of a VM, or those of its adapters.
 func AddressText(v answers.VM) string {
+	if len(v.Adapters) == 0 && !v.IP.Given() {
+		return ""
+	}
 	if len(v.Adapters) == 0 {
 		return v.IP.String()
 	}
@@ -83,6 +141,96 @@ func (g Guests) SetAddress(id, text string) error {
 	}
 	vm.IP = ip
 	return g.keep(id, vm)
+}
+
+// SetAddresses gives several VMs addresses in their order: the one that was typed and those that follow it in its network, without
+// those that other guests have. Nothing is changed where the network has too few.
+func (g Guests) SetAddresses(ids []string, text string, all []backends.VM) error {
+	var ip answers.Address
+	if err := ip.UnmarshalText([]byte(text)); err != nil {
+		return fmt.Errorf("%q: want the first address with its prefix length, 192.168.50.11/24, or dhcp", text)
+	}
+	used := taken(all)
+	for id, v := range g.VM {
+		if g.Member(id) && v.IP.IsValid() && !slices.Contains(ids, id) {
+			used[v.IP.Addr()] = true
+		}
+	}
+	given := map[string]answers.Address{}
+	for i, id := range ids {
+		if ip.DHCP || i == 0 && !used[ip.Addr()] {
+			used[ip.Addr()] = true
+		} else if ip.Prefix = following(ip.Prefix, used); !ip.IsValid() {
+			return fmt.Errorf("%s has free addresses for %d of %d VMs: take a larger network", text, i, len(ids))
+		}
+		given[id] = ip
+	}
+	try := Guests{VM: maps.Clone(g.VM), Member: func(id string) bool { _, mine := given[id]; return !mine && g.Member(id) }}
+	for _, id := range ids {
+		if err := try.SetAddress(id, given[id].String()); err != nil {
+			return fmt.Errorf("%s: %w", id, err)
+		}
+	}
+	maps.Copy(g.VM, try.VM)
+	return nil
+}
+
+// SetLogins gives several VMs one login; an address in it is that of one guest only, so there may be none.
+func (g Guests) SetLogins(ids []string, text string) error {
+	if strings.Contains(text, "@") && len(ids) > 1 {
+		return fmt.Errorf("%q: want an account without an address: VMware Tools report that of each guest", text)
+	}
+	for _, id := range ids {
+		if err := g.SetLogin(id, text); err != nil {
+			return fmt.Errorf("%s: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// Pasted takes a list, one VM a line: its name, its address with the prefix length and, if wanted, the login, with commas,
+// semicolons or tabs between them. It returns the ids of the VMs; nothing is changed where one line is wrong.
+func (g Guests) Pasted(text string) ([]string, error) {
+	lines := strings.Split(strings.ReplaceAll(text, "\r", "\n"), "\n")
+	fields := func(line string) []string {
+		f := strings.FieldsFunc(line, func(r rune) bool { return r == ',' || r == ';' || r == '\t' })
+		for i := range f {
+			f[i] = strings.TrimSpace(f[i])
+		}
+		return f
+	}
+	waiting := map[string]bool{} // their addresses of before are free: the list may exchange them
+	for _, line := range lines {
+		if f := fields(line); len(f) > 0 {
+			waiting[f[0]] = true
+		}
+	}
+	done := map[string]bool{}
+	try := Guests{VM: maps.Clone(g.VM), Member: func(id string) bool { return done[id] || !waiting[id] && g.Member(id) }}
+	var ids []string
+	for i, line := range lines {
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		f := fields(line)
+		if len(f) < 2 || len(f) > 3 {
+			return nil, fmt.Errorf("line %d: want NAME,ADDRESS/PREFIX or NAME,ADDRESS/PREFIX,LOGIN", i+1)
+		}
+		id := f[0]
+		if _, known := g.VM[id]; !known {
+			return nil, fmt.Errorf("line %d: no VM %q is on the chosen hosts", i+1, id)
+		}
+		err := try.SetAddress(id, f[1])
+		if len(f) == 3 {
+			err = cmp.Or(err, try.SetLogin(id, f[2]))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", i+1, err)
+		}
+		ids, done[id] = append(ids, id), true
+	}
+	maps.Copy(g.VM, try.VM)
+	return ids, nil
 }
 
 // SetLogin takes "user", "user@address", "user@address:port" or nothing; without a user the SSH settings decide, without

@@ -108,22 +108,29 @@ func (w *Wizard) footer() string {
 	return status + "\n" + w.rule() + "\n" + w.keys()
 }
 
-// keys are the keys of the page, as many as fit, and how to get help.
+// keys are the keys of the page and how to get help, on as many lines as they need.
 func (w *Wizard) keys() string {
 	help := Hint{"?", "help"}
 	if w.Page().Typing() {
 		help.Key = "F1"
 	}
-	line, used := "", 1
 	room := w.width - len(help.Key) - len(help.Does) - 4
+	lines, used := []string{" "}, 1
 	for _, h := range w.hints() {
 		n := len(h.Key) + len(h.Does) + 3
-		if used+n > room {
-			break
+		if used+n > room && used > 1 {
+			if len(lines) == 1 {
+				lines[0] += strings.Repeat(" ", max(0, room-used+1)) + w.hint(help)
+			}
+			lines, used = append(lines, " "), 1
 		}
-		line, used = line+w.hint(h)+"  ", used+n
+		lines[len(lines)-1] += w.hint(h) + "  "
+		used += n
 	}
-	return " " + line + strings.Repeat(" ", max(0, room-used+1)) + w.hint(help)
+	if len(lines) == 1 {
+		lines[0] += strings.Repeat(" ", max(0, room-used+1)) + w.hint(help)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // hints are the keys that mean something now, the most useful first.
