@@ -24,7 +24,7 @@ func Crowds(all []Measurement) []Crowd {
 	at, squares := map[string]int{}, map[string]float64{}
 	least, proven := map[string]float64{}, map[string]int{}
 	for _, m := range all {
-		if m.Load == "" || m.Load == LoadBisection {
+		if m.Load != LoadIncast {
 			continue
 		}
 		key := fmt.Sprint(m.To, m.Raised)

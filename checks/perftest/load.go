@@ -243,27 +243,9 @@ func (r *Runner) loadRound(ctx context.Context, load string, round []Pair, sizes
 	if r.Loss || r.HostCounters != nil {
 		before = r.nodeCounters(ctx, round)
 	}
-	ready, start := sync.WaitGroup{}, make(chan struct{})
-	ready.Add(len(round))
-	go func() {
-		ready.Wait()
-		close(start)
-	}()
-	var g errgroup.Group
-	for i, p := range round {
-		g.Go(func() error {
-			m := &flows[i]
-			out, err := r.atOnce(ctx, p, sizes, r.port()+i, m, ready.Done, start)
-			if err != nil {
-				m.broken(WriteBandwidth, err)
-				return nil
-			}
-			r.read(WriteBandwidth, out, m)
-			stalled[i] = out.Exit == timedOut || errorCode(WriteBandwidth, out) == "completion_error"
-			return nil
-		})
-	}
-	_ = g.Wait() // errors stand at the flows
+	r.begin(ctx, round, flows, WriteBandwidth, sizes, r.port(), func(i int, out Output) {
+		stalled[i] = out.Exit == timedOut || errorCode(WriteBandwidth, out) == "completion_error"
+	})
 	if before != nil {
 		after := r.nodeCounters(ctx, round)
 		for i, p := range round {
@@ -277,9 +259,35 @@ func (r *Runner) loadRound(ctx context.Context, load string, round []Pair, sizes
 	return flows
 }
 
+// begin runs a test of every pair of a round, all clients beginning together, and reads what they print into flows; ended hears of
+// each output. Errors stand at the flows.
+func (r *Runner) begin(ctx context.Context, round []Pair, flows []Measurement, test, sizes string, port int, ended func(i int, out Output)) {
+	ready, start := sync.WaitGroup{}, make(chan struct{})
+	ready.Add(len(round))
+	go func() {
+		ready.Wait()
+		close(start)
+	}()
+	var g errgroup.Group
+	for i, p := range round {
+		g.Go(func() error {
+			m := &flows[i]
+			out, err := r.atOnce(ctx, p, test, sizes, port+i, m, ready.Done, start)
+			if err != nil {
+				m.broken(test, err)
+				return nil
+			}
+			r.read(test, out, m)
+			ended(i, out)
+			return nil
+		})
+	}
+	_ = g.Wait() // errors stand at the flows
+}
+
 // atOnce runs one test of a round: the server first, then, when all servers of the round wait, the client.
-func (r *Runner) atOnce(ctx context.Context, p Pair, sizes string, port int, m *Measurement, ready func(), start <-chan struct{}) (Output, error) {
-	s := r.server(ctx, p, WriteBandwidth, sizes, port)
+func (r *Runner) atOnce(ctx context.Context, p Pair, test, sizes string, port int, m *Measurement, ready func(), start <-chan struct{}) (Output, error) {
+	s := r.server(ctx, p, test, sizes, port)
 	defer func() {
 		s.stop()
 		<-s.ended
@@ -291,7 +299,7 @@ func (r *Runner) atOnce(ctx context.Context, p Pair, sizes string, port int, m *
 	case <-s.ready:
 	case <-late.C:
 	case <-s.ended:
-		failed = s.cause(p, WriteBandwidth, port)
+		failed = s.cause(p, test, port)
 	case <-ctx.Done():
 		failed = ctx.Err()
 	}
@@ -304,16 +312,16 @@ func (r *Runner) atOnce(ctx context.Context, p Pair, sizes string, port int, m *
 	case <-ctx.Done():
 		return Output{}, ctx.Err()
 	}
-	m.Command = r.line(WriteBandwidth, sizes, p.Client, port, p.Server.IP)
+	m.Command = r.line(test, sizes, p.Client, port, p.Server.IP)
 	clientCtx, stopClient := context.WithCancel(ctx)
 	defer stopClient()
 	over := s.attend(stopClient)
-	out, err := r.client(clientCtx, s, p, WriteBandwidth, Command{Line: m.Command, Sudo: !p.Client.User})
+	out, err := r.client(clientCtx, s, p, test, Command{Line: m.Command, Sudo: !p.Client.User})
 	if stopped := over(); stopped && ctx.Err() == nil {
-		return Output{}, s.cause(p, WriteBandwidth, port)
+		return Output{}, s.cause(p, test, port)
 	}
 	if err == nil && out.Exit != 0 {
-		if cause := s.lost(p, WriteBandwidth, port, errorCode(WriteBandwidth, out)); cause != nil {
+		if cause := s.lost(p, test, port, errorCode(test, out)); cause != nil {
 			return Output{}, cause
 		}
 	}

@@ -62,6 +62,9 @@ type Runner struct {
 	Counters func(ctx context.Context, host, port string) (int64, error)
 	// Between is how many tests between rails follow (Cross): Progress tells it before.
 	Between int
+	// Bonds and BondTime are how many measurements of all rails at once follow (Together), and about how long they take: likewise.
+	Bonds    int
+	BondTime time.Duration
 	// Progress is told when a pair begins and ends, never from two goroutines at once; may be nil.
 	Progress func(Progress)
 }
@@ -74,7 +77,9 @@ type Progress struct {
 	Left          time.Duration // about how long it will still take; 0 unknown
 	Pair          Pair
 	Test          string
-	Between       int          // tests between rails that follow
+	Between       int // tests between rails that follow
+	Bonds         int // measurements of all rails at once that follow
+	BondTime      time.Duration
 	Result        *Measurement // nil when it begins
 }
 
@@ -124,7 +129,7 @@ func (r *Runner) Measure(ctx context.Context, pairs []Pair) ([]Measurement, erro
 		}
 		if r.Progress != nil {
 			r.Progress(Progress{Pairs: len(pairs), Left: left(done), Round: round + 1, Rounds: len(rounds), Done: done, Total: total, Pair: p, Test: test,
-				Between: r.Between, Result: m})
+				Between: r.Between, Bonds: r.Bonds, BondTime: r.BondTime, Result: m})
 		}
 	}
 	for i, round := range rounds {

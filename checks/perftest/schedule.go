@@ -29,7 +29,11 @@ type Node struct {
 	VLAN     bool   // frames of the RDMA network carry a tag
 	Leaf     string // switch that the host port hears by LLDP or CDP; "" unknown
 	Slot     Slot   // PCIe link of the host port
-	PFC      *int   // priorities that the host port pauses, a bit each; nil: not read
+
+	Card       string // PCI address of the first function of the card, which its ports share; "" unknown
+	PCIeSwitch string // PCI address of the PCIe switch above the card; "" none, or unknown
+
+	PFC *int // priorities that the host port pauses, a bit each; nil: not read
 }
 
 // hostPort names what two tests at the same time must not share; VMs of one host share its port.

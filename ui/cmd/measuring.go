@@ -203,11 +203,16 @@ func (r *runner) announce(p perftest.Progress) {
 			Between      int    `json:"cross_rail_tests,omitempty"`
 			BetweenTime  int    `json:"cross_rail_seconds,omitempty"` // about
 			BetweenBytes int    `json:"cross_rail_bytes,omitempty"`
-		}{"measuring", p.Pairs, p.Rounds, p.Total, int(p.Left.Seconds()), p.Between, int(took.Seconds()), bytes})
+			Bonds        int    `json:"all_rails_tests,omitempty"`
+			BondTime     int    `json:"all_rails_seconds,omitempty"` // about
+		}{"measuring", p.Pairs, p.Rounds, p.Total, int(p.Left.Seconds()), p.Between, int(took.Seconds()), bytes, p.Bonds, int(p.BondTime.Seconds())})
 		return
 	}
 	fmt.Fprintf(r.env.Stderr, "measuring %s in %s, %s: about %s; the fabric is loaded meanwhile\n",
 		counted(p.Pairs, "pair"), counted(p.Rounds, "round"), counted(p.Total, "test"), plain.About(p.Left))
+	if p.Bonds > 0 {
+		fmt.Fprintf(r.env.Stderr, "then %s of all rails at once: about %s\n", counted(p.Bonds, "test"), plain.About(p.BondTime))
+	}
 	if p.Between > 0 {
 		fmt.Fprintf(r.env.Stderr, "then %s between rails: about %s, %d bytes of ARP requests\n", counted(p.Between, "test"), plain.About(took), bytes)
 	}

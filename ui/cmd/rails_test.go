@@ -81,7 +81,7 @@ func TestTwoRails(t *testing.T) {
 			file = edited(t, file, "guest:\n  install", "measure: {cross_rail: all}\nguest:\n  install")
 			before := b.hardware()
 			_, said := b.must(0, "apply", "-f", file, "--yes")
-			for _, want := range []string{"then 4 tests between rails: about 3 s, 1024 bytes of ARP requests", "measured 4/4  cross_rail"} {
+			for _, want := range []string{"then 4 tests between rails: about 3 s, 1024 bytes of ARP requests", "measured 4/4  cross_rail", "then 2 tests of all rails at once: about ", "measured 2/2  ib_send_bw rails  vm-0"} {
 				if !strings.Contains(said, want) {
 					t.Errorf("%q is not in\n%s", want, said)
 				}
@@ -126,6 +126,7 @@ func TestTwoRails(t *testing.T) {
 				"vm-02 rail-1 -> vm-01 rail-2, " + apart, "vm-02 rail-2 -> vm-01 rail-1, " + apart}) {
 				t.Errorf("between rails: %q", between)
 			}
+			b.together(report)
 			if text, _ := b.must(0, "report", "-o", "markdown"); !strings.Contains(text, "Rails: from the rail of the row") {
 				t.Error(text)
 			}
@@ -149,6 +150,40 @@ func TestTwoRails(t *testing.T) {
 				t.Errorf("after the rollback: max_vfs %q", after["max_vfs"])
 			}
 		})
+	}
+}
+
+// together looks at the measurements of all rails at once in a report: both ports are of one card, whose slot of PCIe 3.0 carries less
+// than both.
+func (b *bench) together(report string) {
+	b.t.Helper()
+	var r struct {
+		Measurements []struct {
+			From, To, Test, Load, Verdict, Why, Hint string
+			Expected                                 float64 `json:"expected_gbps"`
+			Achieved                                 float64 `json:"achieved_gbps"`
+			Rails                                    []struct {
+				Rail  string
+				Alone float64 `json:"alone_gbps"`
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(report), &r); err != nil {
+		b.t.Fatal(err)
+	}
+	seen := 0
+	for _, m := range r.Measurements {
+		if m.Load != perftest.LoadRails {
+			continue
+		}
+		seen++
+		if m.Test != "ib_send_bw rails" || len(m.Rails) != 2 || m.Rails[1].Alone < 90 || m.Expected < 190 || m.Achieved < 105 || m.Achieved > 150 || m.Verdict != "unknown" ||
+			!strings.Contains(m.Hint, "rail-1 and rail-2 are ports of the card at 0000:3b:00.0 of esx-0") {
+			b.t.Errorf("%+v", m)
+		}
+	}
+	if seen != 2 {
+		b.t.Errorf("%d measurements of all rails at once", seen)
 	}
 }
 

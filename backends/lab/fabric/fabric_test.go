@@ -216,3 +216,40 @@ func TestLoad(t *testing.T) {
 		t.Error("the share did not come back")
 	}
 }
+
+// Two ports of one card pass one PCIe slot, and two cards of one PCIe switch its uplink: at once they have half of it each.
+func TestPCIeLinksAreShared(t *testing.T) {
+	slot := func(at string, in bool) fabric.Link { return fabric.Link{Host: "a", At: at, In: in, Gbps: 115} }
+	on := func(pnic string, links ...fabric.Link) fabric.Path {
+		return fabric.Path{Reachable: true, RDMA: true, VF: true, MTU: 9216, LinkMbps: 100_000, Ports: []fabric.Port{{Host: "a", PNIC: pnic}, {Host: "b", PNIC: pnic}}, Links: links}
+	}
+	gbps := func(l *fabric.Load, p fabric.Path) float64 {
+		p.SlotGbps = l.Slot(p)
+		return p.Gbps(1<<20, 4096, l.Share(p), "")
+	}
+	about := func(what string, got, want, within float64) {
+		t.Helper()
+		if got < want*(1-within) || got > want*(1+within) {
+			t.Errorf("%s: %.1f, want about %.1f", what, got, want)
+		}
+	}
+	var l fabric.Load
+	p, q, back := on("0", slot("3b", false)), on("1", slot("3b", false)), on("1", slot("3b", true))
+	defer l.Start(p)()
+	about("alone", gbps(&l, p), 96.6, 0.02)
+	endBack := l.Start(back)
+	about("beside the other direction", gbps(&l, p), 96.6, 0.02)
+	endBack()
+	end := l.Start(q)
+	about("beside the other port", gbps(&l, p), 57.5, 0.02)
+	end()
+	about("alone again", gbps(&l, p), 96.6, 0.02)
+	up := fabric.Link{Host: "a", At: "31", Switch: true, Gbps: 115}
+	x, y := on("2", slot("5b", false), up), on("3", slot("5d", false), up)
+	defer l.Start(x)()
+	defer l.Start(y)()
+	about("below one switch", gbps(&l, x), 57.5, 0.02)
+	if l.Slot(x.Beside()) != 115 {
+		t.Errorf("what stays below the switch has %.0f Gb/s", l.Slot(x.Beside()))
+	}
+}

@@ -6,6 +6,7 @@ import "sync"
 type Load struct {
 	mu    sync.Mutex
 	tests map[way]map[Port]int // by the port at the other end
+	links map[Link]int
 }
 
 // A way is one direction of a port.
@@ -39,6 +40,14 @@ func (l *Load) add(p Path, n int) {
 	if l.tests == nil {
 		l.tests = map[way]map[Port]int{}
 	}
+	if l.links == nil {
+		l.links = map[Link]int{}
+	}
+	for _, link := range p.Links {
+		if l.links[link] += n; l.links[link] == 0 {
+			delete(l.links, link)
+		}
+	}
 	for w, peer := range p.ways() {
 		if l.tests[w] == nil {
 			l.tests[w] = map[Port]int{}
@@ -62,6 +71,20 @@ func (l *Load) Share(p Path) float64 {
 		most = max(most, sum)
 	}
 	return 1 / float64(most)
+}
+
+// Slot returns what the PCIe links of p leave to one test now, in Gb/s; 0: no limit. Tests on two ports of a card, and on two cards
+// below one PCIe switch, share a link.
+func (l *Load) Slot(p Path) float64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	least := 0.0
+	for _, link := range p.Links {
+		if each := link.Gbps / float64(max(1, l.links[link])); link.Gbps > 0 && (least == 0 || each < least) {
+			least = each
+		}
+	}
+	return least
 }
 
 // Senders is how many ports send to the receiver of p now. More than one fill the queue of the switch port before it.

@@ -22,6 +22,14 @@ type End struct {
 // A Port is one physical port of a host. Tests that run at the same time share what it can carry.
 type Port struct{ Host, PNIC string }
 
+// A Link is one direction of a PCIe link of a host: of a card's slot, or of the uplink of a PCIe switch.
+type Link struct {
+	Host, At string // PCI address of what is below the link
+	In       bool   // towards the host's memory
+	Switch   bool   // the uplink of a PCIe switch
+	Gbps     float64
+}
+
 // A Device is the RDMA device of a host that traffic passes.
 type Device struct{ Host, Name string }
 
@@ -38,7 +46,8 @@ type Path struct {
 	Ports     []Port
 	Devices   []Device // whose counters move; empty on the same host and in the fallback
 	Hops      int      // switches beyond the first
-	SlotGbps  float64  // of the narrower PCIe slot; 0: no limit
+	Links     []Link   // PCIe links that it passes; empty on the same host
+	SlotGbps  float64  // what these links leave it now; 0: no limit
 	Small     float64  // share of the message rate; 0: all of it
 	Large     float64  // share of the bandwidth above 64 KiB; 0: all of it
 }
@@ -94,7 +103,7 @@ func Between(s *world.State, a, b End) Path {
 	if x.uplink.Cable.Switch() != y.uplink.Cable.Switch() {
 		p.Hops = leafToLeaf
 	}
-	p.hardware(x.uplink, y.uplink)
+	p.hardware(x, y)
 	if bypass {
 		p.VF, p.RDMA = true, true
 		return p
@@ -116,21 +125,51 @@ func Between(s *world.State, a, b End) Path {
 // leafToLeaf is how many switches a path between two leaves passes beyond the first: a spine and the other leaf.
 const leafToLeaf = 2
 
-// laneGbps is what a lane of PCIe 3.0 carries of data: 8 GT/s in 128b/130b, less the headers of packets of 256 bytes.
-const laneGbps = 8 * 128.0 / 130 * 256 / 280
+// laneGbps is what a lane of PCIe carries of data by its generation: 8, 16 and 32 GT/s in 128b/130b, less the headers of packets of
+// 256 bytes.
+func laneGbps(gen int) float64 { return float64(int(1)<<gen) * 128.0 / 130 * 256 / 280 }
 
 // hardware notes how far the cards and their slots hold a path back.
-func (p *Path) hardware(cards ...*world.PNIC) {
+func (p *Path) hardware(from, to side) {
 	least := func(have, limit float64) float64 {
 		if limit > 0 && (have == 0 || limit < have) {
 			return limit
 		}
 		return have
 	}
-	for _, c := range cards {
-		p.SlotGbps = least(p.SlotGbps, laneGbps*float64(c.Lanes))
+	for i, e := range []side{from, to} {
+		c := e.uplink
+		for _, link := range linksOf(e.host, c) {
+			link.In = i == 1
+			p.Links, p.SlotGbps = append(p.Links, link), least(p.SlotGbps, link.Gbps)
+		}
 		p.Small, p.Large = least(p.Small, c.SmallShare), least(p.Large, c.LargeShare)
 	}
+}
+
+// Beside is the path of data that stays below the PCIe switches of both ends: memory of GPUs that are there too.
+func (p Path) Beside() Path {
+	p.Links = slices.DeleteFunc(slices.Clone(p.Links), func(l Link) bool { return l.Switch })
+	return p
+}
+
+// linksOf are the PCIe links between a port and the memory of its host: the slot of its card, and the uplink of the switch that the
+// card is below, which is as wide as the slot. All ports of a card, and all cards of a switch, pass them.
+func linksOf(h *world.Host, c *world.PNIC) []Link {
+	gen, lanes, at := 3, 16, c.PCI
+	if card := h.Card(c.PCI); card != nil {
+		gen, lanes, at = card.Gen, card.Lanes, card.PCI
+	}
+	if c.Lanes > 0 {
+		gen, lanes = 3, c.Lanes
+	}
+	slot := Link{Host: h.Name, At: at, Gbps: laneGbps(gen) * float64(lanes)}
+	out := []Link{slot}
+	if above := h.Above(c.PCI); len(above) > 2 {
+		slot.At, slot.Switch = above[1], true
+		out = append(out, slot)
+	}
+	return out
 }
 
 func look(s *world.State, e End) (side, string) {

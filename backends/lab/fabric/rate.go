@@ -48,9 +48,6 @@ func (p Path) Gbps(size, ibMTU int, share float64, salt string) float64 {
 			overhead += vlanTag
 		}
 		top = efficiency * float64(p.LinkMbps) / 1000 * float64(ibMTU) / float64(ibMTU+overhead)
-		if p.SlotGbps > 0 {
-			top = min(top, p.SlotGbps)
-		}
 		if p.Small > 0 {
 			rate *= p.Small
 		}
@@ -59,6 +56,9 @@ func (p Path) Gbps(size, ibMTU int, share float64, salt string) float64 {
 		}
 	}
 	top *= share
+	if p.SlotGbps > 0 && p.RDMA && !p.SameHost {
+		top = min(top, p.SlotGbps)
+	}
 	bound := rate * float64(size) * 8 / 1000
 	got := math.Pow(math.Pow(bound, -knee)+math.Pow(top, -knee), -1/knee)
 	return got * wobble(salt, size)

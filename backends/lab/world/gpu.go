@@ -23,8 +23,8 @@ type GPU struct {
 	Open         bool // the open kernel modules know it: Turing and later
 }
 
-// above are the bridges over a device, the nearest first.
-func (h *Host) above(address string) []string {
+// Above are the bridges over a device, the nearest first.
+func (h *Host) Above(address string) []string {
 	var list []string
 	for d := h.PCIDevice(address); d != nil && d.Parent != ""; d = h.PCIDevice(d.Parent) {
 		list = append(list, d.Parent)
@@ -45,7 +45,7 @@ const (
 
 // Distance tells how far two PCI functions are from each other.
 func (h *Host) Distance(a, b string) Distance {
-	up, other := h.above(a), h.above(b)
+	up, other := h.Above(a), h.Above(b)
 	if len(up) == 0 || len(other) == 0 || up[len(up)-1] != other[len(other)-1] {
 		x, y := h.PCIDevice(a), h.PCIDevice(b)
 		if x != nil && y != nil && x.NUMA == y.NUMA {

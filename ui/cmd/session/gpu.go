@@ -12,7 +12,7 @@ import (
 )
 
 // cardNode fills in what a node has by a NIC that is passed through whole: no adapter of vCenter leads to it.
-func cardNode(v *backends.VM, g *backends.Guest, name string, n *perftest.Node) {
+func cardNode(h *backends.Host, v *backends.VM, g *backends.Guest, name string, n *perftest.Node) {
 	if n.Device != "" || g == nil || len(v.Passthrough) == 0 {
 		return
 	}
@@ -21,6 +21,9 @@ func cardNode(v *backends.VM, g *backends.Guest, name string, n *perftest.Node) 
 		return
 	}
 	device(g, d.MAC, n)
+	if pci, whole := backends.OfHCA(name); whole && h != nil {
+		plugged(h, pci, n)
+	}
 	if n.LinkMbps == 0 {
 		n.LinkMbps = int(d.RateGbps * 1000)
 	}

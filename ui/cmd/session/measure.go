@@ -47,7 +47,15 @@ func (s *Session) Measure(ctx context.Context, a *answers.Answers, pairs string,
 		rails = perftest.CrossPairs(all, crossing(a))
 	}
 	r.Between = len(rails)
+	if r.Bandwidth {
+		r.Bonds, r.BondTime = perftest.Bonds(list)
+	}
 	measured, err := r.Measure(ctx, list)
+	if err != nil {
+		return measured, err
+	}
+	together, err := r.Together(ctx, list, measured)
+	measured = append(measured, together...)
 	if err != nil || len(rails) == 0 {
 		return measured, err
 	}

@@ -33,7 +33,7 @@ func Nodes(a *answers.Answers, inv *backends.Inventory) []perftest.Node {
 			}
 			if host != nil {
 				n.Port, n.LinkMbps = uplink(host, ad.Switch)
-				n.Leaf, n.Slot = wired(host, n.Port)
+				wired(host, &n)
 			}
 			n.VLAN = tagged(inv, ad)
 			if g := inv.Guest(vm.Name); g != nil {
@@ -41,7 +41,7 @@ func Nodes(a *answers.Answers, inv *backends.Inventory) []perftest.Node {
 			}
 		}
 		g := inv.Guest(vm.Name)
-		cardNode(vm, g, networks[0].PortGroup, &n)
+		cardNode(host, vm, g, networks[0].PortGroup, &n)
 		if g != nil {
 			n.Version = g.Tests()
 			if g.OwnTests != "" {
@@ -69,18 +69,29 @@ func found(inv *backends.Inventory, vm *backends.VM, n answers.Adapter) netip.Pr
 	return n.IP.Prefix
 }
 
-// wired is what the host tells of the way into the fabric by one of its pNICs: the switch that it hears, and its PCIe slot.
-func wired(h *backends.Host, device string) (leaf string, slot perftest.Slot) {
+// wired adds what the host tells of the way into the fabric by the port of a node: the switch that it hears, and its PCIe link.
+func wired(h *backends.Host, n *perftest.Node) {
+	p := h.NIC(n.Port)
+	if p == nil {
+		return
+	}
+	plugged(h, p.PCI, n)
 	if h.System == nil {
-		return "", slot
+		return
 	}
-	leaf = h.System.Neighbours.Value[device].Switch
-	if n := h.NIC(device); n != nil {
-		if s := h.System.Firmware[nic.CardAddress(n.PCI)].Slot; s != (backends.Slot{}) {
-			slot = perftest.Slot{Host: h.Name, Device: device, Gen: s.Gen, Lanes: s.Lanes}
-		}
+	n.Leaf = h.System.Neighbours.Value[n.Port].Switch
+	if s := h.System.Firmware[nic.CardAddress(p.PCI)].Slot; s != (backends.Slot{}) {
+		n.Slot = perftest.Slot{Host: h.Name, Device: n.Port, Gen: s.Gen, Lanes: s.Lanes}
 	}
-	return leaf, slot
+}
+
+// plugged adds which card the function at a PCI address is of, and the PCIe switch above it. A switch is an upstream port and a
+// downstream port for each slot; a card without one is below its root port.
+func plugged(h *backends.Host, pci string, n *perftest.Node) {
+	n.Card = nic.CardAddress(pci)
+	if above := h.Bridges(pci); len(above) > 2 {
+		n.PCIeSwitch = above[1]
+	}
 }
 
 // tagged tells whether the frames of an adapter leave the host with a VLAN tag.

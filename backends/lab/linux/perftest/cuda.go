@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/fabric"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
 // A GPU is a device as CUDA lists it.
@@ -100,6 +101,11 @@ func (t Tool) allocate(out io.Writer, p *sh.Proc, self *side) string {
 	}
 	self.peer = t.CUDA.Peer(g.Host, self.dev.MAC)
 	return ""
+}
+
+// beside tells whether a side measures with the memory of a GPU that is below one PCIe switch with its card.
+func (s side) beside() bool {
+	return s.opt.memory.cuda && (s.peer.Distance == world.OneSwitch || s.peer.Distance == world.SwitchTree)
 }
 
 // limits is what the memory of GPUs leaves of a path between two sides, and what it adds to a latency; not ok when the IOMMU

@@ -37,7 +37,11 @@ func (t Tool) measure(ctx context.Context, p *sh.Proc, out io.Writer, c *call, s
 			}
 			return t.lost(p, o)
 		}
-		share, crowd := t.share(ctx, path, max(rowTime, time.Duration(o.seconds)*time.Second/speedUp))
+		if self.beside() && peer.beside() {
+			path = path.Beside()
+		}
+		share, slot, crowd := t.share(ctx, path, max(rowTime, time.Duration(o.seconds)*time.Second/speedUp))
+		path.SlotGbps = slot
 		r := t.row(path, o, size, mtu, share, part, micros, salt)
 		t.count(path, self, &r, mtu, crowd)
 		select {
@@ -55,19 +59,19 @@ func (t Tool) measure(ctx context.Context, p *sh.Proc, out io.Writer, c *call, s
 	return 0
 }
 
-// share runs a test on the path for d and returns what part of the ports it had on the average, and in what part of the time
-// others sent to the same receiver.
-func (t Tool) share(ctx context.Context, path fabric.Path, d time.Duration) (share, crowd float64) {
+// share runs a test on the path for d and returns what part of the ports it had on the average, what the PCIe links left it, and in
+// what part of the time others sent to the same receiver.
+func (t Tool) share(ctx context.Context, path fabric.Path, d time.Duration) (share, slot, crowd float64) {
 	looks := max(2, int(d/lookEvery))
 	defer t.Load.Start(path)()
 	for range looks {
 		sleep(ctx, d/time.Duration(looks))
-		share += t.Load.Share(path)
+		share, slot = share+t.Load.Share(path), slot+t.Load.Slot(path)
 		if t.Load.Senders(path) > 1 {
 			crowd++
 		}
 	}
-	return share / float64(looks), crowd / float64(looks)
+	return share / float64(looks), slot / float64(looks), crowd / float64(looks)
 }
 
 // lost is what the hardware reports when packets are not acknowledged: retries exceeded.

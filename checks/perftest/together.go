@@ -1,0 +1,352 @@
+package perftest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
+)
+
+// LoadRails is the load of all rails between two VMs at once.
+const LoadRails = "rails"
+
+// A RailShare is what one rail carried while the other rails of the same two VMs were at work, beside what it carries alone.
+type RailShare struct {
+	Rail      string  `json:"rail"`
+	Gbps      float64 `json:"gbps"`
+	AloneGbps float64 `json:"alone_gbps"`
+}
+
+// A bond is two VMs with the pairs of all rails that they share.
+type bond []Pair
+
+// Bonds is how many measurements of all rails at once belong to pairs, and about how long they take.
+func Bonds(pairs []Pair) (tests int, took time.Duration) {
+	rounds := bondRounds(bonds(pairs, func(Pair) bool { return true }))
+	for _, round := range rounds {
+		tests += len(round)
+	}
+	return tests, time.Duration(len(rounds)) * (startUp + loadTime)
+}
+
+// bonds gathers the pairs of several rails by their VMs; which tells whether a pair takes part. VMs on one host share no cable.
+func bonds(pairs []Pair, which func(Pair) bool) []bond {
+	var order [][2]string
+	by := map[[2]string]bond{}
+	for _, p := range pairs {
+		if p.Client.Rail == "" || p.SameHost() || p.Client.Device == "" || p.Server.Device == "" || !which(p) {
+			continue
+		}
+		vms := [2]string{p.Client.VM, p.Server.VM}
+		if by[vms] == nil {
+			order = append(order, vms)
+		}
+		by[vms] = append(by[vms], p)
+	}
+	var out []bond
+	for _, vms := range order {
+		if len(by[vms]) > 1 {
+			out = append(out, by[vms])
+		}
+	}
+	return out
+}
+
+// bondRounds deals bonds into rounds in which no VM and no host port stands twice.
+func bondRounds(all []bond) [][]bond {
+	var rounds [][]bond
+	var taken []map[string]bool
+	for _, b := range all {
+		var keys []string
+		for _, p := range b {
+			keys = append(keys, "vm "+p.Client.VM, "vm "+p.Server.VM, p.Client.hostPort(), p.Server.hostPort())
+		}
+		free := func(round map[string]bool) bool {
+			return !slices.ContainsFunc(keys, func(k string) bool { return round[k] })
+		}
+		r := slices.IndexFunc(taken, free)
+		if r < 0 {
+			r, rounds, taken = len(rounds), append(rounds, nil), append(taken, map[string]bool{})
+		}
+		rounds[r] = append(rounds[r], b)
+		for _, k := range keys {
+			taken[r][k] = true
+		}
+	}
+	return rounds
+}
+
+// Together measures all rails between two VMs at once, for every two VMs whose rails were measured alone: alone are those
+// measurements. It returns what was measured so far when ctx is cancelled, with its error.
+func (r *Runner) Together(ctx context.Context, pairs []Pair, alone []Measurement) ([]Measurement, error) {
+	if !r.Bandwidth {
+		return nil, nil
+	}
+	own := map[string]float64{}
+	for _, m := range alone {
+		if m.Error == "" && m.Load == "" {
+			own[m.Pair()+" "+m.Test] = m.AchievedGbps
+		}
+	}
+	all := bonds(pairs, func(p Pair) bool { return own[p.String()+" "+r.best(p, own)] > 0 })
+	rounds := bondRounds(all)
+	var mu sync.Mutex
+	var out []Measurement
+	tell := func(round int, b bond, m *Measurement) {
+		mu.Lock()
+		defer mu.Unlock()
+		if m != nil {
+			out = append(out, *m)
+		}
+		if r.Progress != nil {
+			shown := b[0]
+			shown.Client.Rail, shown.Server.Rail = "", ""
+			r.Progress(Progress{Pairs: len(all), Left: time.Duration(len(rounds)-round) * (startUp + loadTime), Round: round + 1, Rounds: len(rounds),
+				Done: len(out), Total: len(all), Pair: shown, Test: r.best(b[0], own) + " " + LoadRails, Result: m})
+		}
+	}
+	for i, round := range rounds {
+		if err := ctx.Err(); err != nil {
+			return out, err
+		}
+		var g errgroup.Group
+		port := r.port()
+		for _, b := range round {
+			first := port
+			port += len(b)
+			g.Go(func() error {
+				tell(i, b, nil)
+				test := r.best(b[0], own)
+				m := r.bond(ctx, b, first, test, func(p Pair) float64 {
+					return cmp.Or(own[p.String()+" "+test], own[p.String()+" "+r.best(p, own)])
+				})
+				if err := ctx.Err(); err != nil {
+					return err // what was cut short tells nothing
+				}
+				tell(i, b, &m)
+				return nil
+			})
+		}
+		if err := g.Wait(); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// best is the test of bandwidth that gave a rail most when it was measured alone: with GPU memory where that was measured.
+func (r *Runner) best(p Pair, own map[string]float64) string {
+	tests := []string{SendBandwidth, SendManyQPs}
+	if p.Client.GPU != nil && p.Server.GPU != nil {
+		tests = []string{WriteBandwidth}
+		if own[p.String()+" "+WriteBandwidthGPU] > 0 {
+			return WriteBandwidthGPU
+		}
+	}
+	return slices.MaxFunc(tests, func(a, b string) int {
+		return int(own[p.String()+" "+a] - own[p.String()+" "+b])
+	})
+}
+
+// bond measures all rails between two VMs at once, by one test, and judges the sum.
+func (r *Runner) bond(ctx context.Context, b bond, port int, test string, of func(Pair) float64) Measurement {
+	m := r.blank(b[0], test+" "+LoadRails)
+	m.RailFrom, m.RailTo, m.Load, m.Senders = "", "", LoadRails, 1
+	if _, gpu := withGPU(test); gpu {
+		m.GPU = &Ends{From: *b[0].Client.GPU, To: *b[0].Server.GPU}
+	}
+	before := r.bondCounters(ctx, b)
+	flows := make([]Measurement, len(b))
+	for i, p := range b {
+		flows[i] = r.blank(p, test)
+	}
+	r.begin(ctx, b, flows, test, loadSizes, port, func(int, Output) {})
+	after := r.bondCounters(ctx, b)
+	var moved Sides
+	for i, p := range b {
+		moved.From, moved.To = moved.From.plus(after[i].From.since(before[i].From, r.Class)), moved.To.plus(after[i].To.since(before[i].To, r.Class))
+		f := flows[i]
+		if m.Command == "" {
+			m.Command = f.Command
+		}
+		if f.Error != "" {
+			m.Verdict, m.Error, m.Hint = f.Verdict, p.Client.Rail+": "+f.Error, f.Hint
+			continue
+		}
+		last := f.Rows[len(f.Rows)-1]
+		m.Rails = append(m.Rails, RailShare{p.Client.Rail, last.AvgGbps, of(p)})
+		m.AchievedGbps += last.AvgGbps
+		if len(m.Rows) == 0 {
+			m.Rows = append(m.Rows, Row{Bytes: last.Bytes})
+		}
+		m.Rows[0].AvgGbps, m.Rows[0].Iterations = m.AchievedGbps, m.Rows[0].Iterations+last.Iterations
+	}
+	if moved.known() {
+		m.Counters = &moved
+	}
+	if m.Error != "" {
+		m.AchievedGbps = 0
+		return m
+	}
+	m.judgeBond(r.Mode, b, of)
+	m.judgeLoss()
+	return m
+}
+
+// plus adds counters of two devices up.
+func (c Counters) plus(more Counters) Counters {
+	out := maps.Clone(c)
+	if out == nil {
+		out = Counters{}
+	}
+	for name, n := range more {
+		out[name] += n
+	}
+	return out
+}
+
+// bondCounters reads the counters of both ends of each pair.
+func (r *Runner) bondCounters(ctx context.Context, b bond) []Sides {
+	out := make([]Sides, len(b))
+	if !r.Loss && r.HostCounters == nil {
+		return out
+	}
+	var g errgroup.Group
+	g.SetLimit(asWide)
+	for i, p := range b {
+		g.Go(func() error {
+			out[i] = r.both(ctx, p)
+			return nil
+		})
+	}
+	_ = g.Wait() // what cannot be read is left out
+	return out
+}
+
+// judgeBond holds what all rails carried together against the sum of what each carries alone, as far as the PCIe links let it
+// through. Where the width of a link that several rails share is not known, less than the sum proves nothing.
+func (m *Measurement) judgeBond(mode string, b bond, of func(Pair) float64) {
+	_, gpu := withGPU(m.Test[:len(m.Test)-len(" "+LoadRails)])
+	var names []string
+	sum, most := 0.0, 0.0
+	for _, p := range b {
+		sum, most = sum+of(p), max(most, of(p))
+		names = append(names, p.Client.Rail)
+	}
+	m.ExpectedGbps = sum
+	m.Why = fmt.Sprintf("%s give %.1f Gb/s one by one", joined(names), sum)
+	blind := ""
+	for _, end := range []func(Pair) Node{func(p Pair) Node { return p.Client }, func(p Pair) Node { return p.Server }} {
+		got, why, unknown := ceiling(b, end, of, gpu)
+		if got < m.ExpectedGbps {
+			m.ExpectedGbps, m.Why = got, fmt.Sprintf("%s give %.1f Gb/s one by one; %s", joined(names), sum, why)
+		}
+		if blind == "" {
+			blind = unknown
+		}
+	}
+	bands := sizing.BandsFor(mode)
+	share := m.AchievedGbps / m.ExpectedGbps
+	least := slices.MinFunc(m.Rails, func(x, y RailShare) int { return int(1000 * (x.Gbps/x.AloneGbps - y.Gbps/y.AloneGbps)) })
+	switch {
+	case share >= bands.PassShare:
+		m.Verdict = VerdictPass
+		return
+	case blind != "" && m.AchievedGbps >= bands.PassShare*most: // what one rail gives alone, its link carries
+		m.Verdict, m.Hint = VerdictUnknown, blind
+		return
+	case share >= bands.WarnShare:
+		m.Verdict = VerdictWarn
+	default:
+		m.Verdict = VerdictFail
+	}
+	m.Hint = fmt.Sprintf("the rails take bandwidth from each other, most from %s (%.1f of %.1f Gb/s): look at the PCIe links and switches "+
+		"that they share, at the NUMA node of the VM, and at spines that are narrower than their leaves", least.Rail, least.Gbps, least.AloneGbps)
+}
+
+// ceiling is what the PCIe links of one end carry of all rails together, and the link that limits it. unknown names a link that
+// several rails share and whose width is not known. The uplink of a PCIe switch is taken to be as wide as the widest card below it
+// (unverified: no interface of vSphere shows it); data of GPU memory below the same switch does not pass it.
+func ceiling(b bond, end func(Pair) Node, of func(Pair) float64, gpu bool) (gbps float64, why, unknown string) {
+	type link struct {
+		rails        []string
+		sum, widest  float64
+		slot         Slot
+		host, behind string
+	}
+	cards := map[string]*link{}
+	var order []string
+	for _, p := range b {
+		n := end(p)
+		key := n.Card
+		if key == "" {
+			key = "rail " + n.Rail // nothing tells which card it is on
+		}
+		if cards[key] == nil {
+			cards[key] = &link{slot: n.Slot, host: n.Host, behind: n.PCIeSwitch}
+			order = append(order, key)
+		}
+		cards[key].rails = append(cards[key].rails, n.Rail)
+		cards[key].sum += of(p)
+	}
+	switches := map[string]*link{}
+	var limits []string
+	for _, key := range order {
+		c := cards[key]
+		usable := sizing.PCIeUsable * c.slot.Gbps()
+		carried := c.sum
+		switch {
+		case usable > 0 && usable < c.sum:
+			carried = usable
+			limits = append(limits, fmt.Sprintf("%s share Gen%d x%d at %s of %s, which carries %.1f", joined(c.rails), c.slot.Gen, c.slot.Lanes, key, c.host, usable))
+		case usable == 0 && len(c.rails) > 1:
+			unknown = fmt.Sprintf("%s are ports of the card at %s of %s, and how wide its PCIe link is is not known: Gen3 x16 carries %.0f Gb/s for both",
+				joined(c.rails), key, c.host, sizing.PCIeUsable*sizing.PCIeGbps(3, 16))
+		}
+		at := c.behind
+		if at == "" || gpu {
+			at = "card " + key
+		}
+		if switches[at] == nil {
+			switches[at] = &link{host: c.host, behind: c.behind}
+		}
+		s := switches[at]
+		s.rails, s.sum, s.widest = append(s.rails, c.rails...), s.sum+carried, max(s.widest, usable)
+	}
+	for _, at := range slices.Sorted(maps.Keys(switches)) {
+		s := switches[at]
+		switch {
+		case strings.HasPrefix(at, "card ") || len(s.rails) < 2:
+			gbps += s.sum
+		case s.widest == 0:
+			gbps += s.sum
+			if unknown != "" {
+				continue // of one card, as far as that is said
+			}
+			unknown = fmt.Sprintf("%s are below the PCIe switch at %s of %s, and how wide its uplink is is not known", joined(s.rails), at, s.host)
+		default:
+			gbps += min(s.sum, s.widest)
+			if s.widest < s.sum {
+				limits = append(limits, fmt.Sprintf("%s share the uplink of the PCIe switch at %s of %s, taken to be as wide as a card below it: %.1f",
+					joined(s.rails), at, s.host, s.widest))
+			}
+		}
+	}
+	return gbps, strings.Join(limits, "; "), unknown
+}
+
+// joined lists names: "rail-1 and rail-2", "rail-1 to rail-8" where they are many.
+func joined(names []string) string {
+	if len(names) > 3 {
+		return fmt.Sprintf("%s to %s (%d rails)", names[0], names[len(names)-1], len(names))
+	}
+	return strings.Join(names, " and ")
+}
