@@ -28,9 +28,9 @@ const consent = "yes"
 func (p *reviewPage) Title() string { return "Plan" }
 func (p *reviewPage) Hints() []frame.Hint {
 	if p.private {
-		return []frame.Hint{{Key: "PgUp PgDn", Does: "scroll"}, {Key: "s", Does: "save the answers"}}
+		return []frame.Hint{{Key: "PgUp PgDn", Does: "scroll"}, {Key: "s", Does: "save"}}
 	}
-	return []frame.Hint{{Key: "Enter", Does: "scroll"}, {Key: "yes Enter", Does: p.what()}, {Key: "s", Does: "save the answers"}}
+	return []frame.Hint{{Key: "Enter", Does: "scroll"}, {Key: "yes Enter", Does: p.what()}, {Key: "s", Does: "save"}}
 }
 func (p *reviewPage) Typing() bool { return p.typed != "" }
 func (p *reviewPage) EnterWord() string {
