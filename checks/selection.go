@@ -6,6 +6,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
 // A selection is what the answers pick from the inventory. Rows ask for it again and again, and fabrics have thousands
@@ -85,6 +86,13 @@ func (f *Facts) Guest(vm string) *backends.Guest { return f.selected().guests[vm
 
 // Managed tells whether the answers let the guest of a VM be set up: nothing is asked about the others.
 func (f *Facts) Managed(vm string) bool { return f.selected().wanted[vm].Guest.Managed() }
+
+// Hardware is the virtual hardware version that the answers give a VM.
+func (f *Facts) Hardware(v *backends.VM) int {
+	a := f.Answers
+	need := sizing.HardwareFor(a.AdapterType(), a.PVRDMA.Protocol, a.GPUs() && a.GPUDirect.Backing == backends.DynamicBacking)
+	return f.selected().wanted[v.Name].Hardware.From(v.Hardware, need)
+}
 
 // GuestOf is what the answers let be done in the guest of a VM.
 func (f *Facts) GuestOf(vm string) answers.Guest { return f.Answers.GuestOf(f.selected().wanted[vm]) }

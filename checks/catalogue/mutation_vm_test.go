@@ -136,6 +136,10 @@ func vmMutations() []mutation {
 		{"VM-NIC-GUESTOS-032", p, checks.Warn, func(f *checks.Facts) {
 			theVM(f).Adapters, theVM(f).GuestAdapters = theVM(f).Adapters[:1], []string{"VirtualVmxnet3"}
 		}, "VM-NIC-DVS-019"},
+		{"VM-NIC-GUESTOS-032", p, checks.Unknown, func(f *checks.Facts) { // the list is that of the version it leaves
+			theVM(f).Adapters, theVM(f).GuestAdapters = theVM(f).Adapters[:1], []string{"VirtualVmxnet3"}
+			theVM(f).Hardware, f.Answers.VMs[2].Hardware = 13, answers.HardwareUpgrade
+		}, "VM-NIC-DVS-019 VM-HWVER-002 PAIR-ARP-004"},
 		{"VM-SRIOV-MTU-020", s, checks.Fail, func(f *checks.Facts) { theVM(f).Adapters[1].GuestMTU = false }, ""},
 		{"VM-SRIOV-PF-021", s, checks.Fail, func(f *checks.Facts) {
 			theVM(f).Adapters[1].PF, theVM(f).Extra["pciPassthru0.pfId"] = "0000:99:00.0", "00000:153:00.0"

@@ -94,6 +94,8 @@ func guestOS(f *checks.Facts, v *backends.VM) checks.Answer {
 		return row.Pass(t, "the VM gets the card itself, and no adapter")
 	case slices.ContainsFunc(v.Adapters, func(a backends.Adapter) bool { return a.Type == kind }):
 		return row.Pass(t, "the VM has a %s adapter", kind)
+	case f.Hardware(v) != v.Hardware:
+		return row.Waiting(t, "vmx-%d is upgraded to vmx-%d first, of which vCenter was not asked", v.Hardware, f.Hardware(v))
 	case !known:
 		return row.Waiting(t, "vCenter did not tell the adapters for guest OS %s", cmp.Or(v.GuestID, "unknown"))
 	}

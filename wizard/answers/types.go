@@ -239,6 +239,17 @@ func (h Hardware) Version() int {
 	return n
 }
 
+// From returns the version that a VM gets which has one, and needs another.
+func (h Hardware) From(has, needs int) int {
+	switch h {
+	case HardwareKeep, "":
+		return has
+	case HardwareUpgrade:
+		return max(has, needs)
+	}
+	return h.Version()
+}
+
 // UnmarshalText reads keep, upgrade, 14 or vmx-14.
 func (h *Hardware) UnmarshalText(b []byte) error {
 	text := strings.ToLower(strings.TrimSpace(string(b)))

@@ -23,6 +23,26 @@ func HardwareForPVRDMA(protocol string) int {
 	return hardwareRoCEv2
 }
 
+// HardwareFor returns the lowest virtual hardware version for adapters of a type (backends.Adapter.Type), with a protocol of
+// pvrdma.protocol, and for dynamic devices where there are any; 0 where every version will do.
+func HardwareFor(adapter, protocol string, dynamic bool) (need int) {
+	if adapter == "pvrdma" {
+		need = HardwareForPVRDMA(protocol)
+	}
+	if dynamic {
+		need = max(need, HardwareDynamic)
+	}
+	return need
+}
+
+// HardwareDynamic is the hardware version from which a VM takes Dynamic DirectPath I/O devices (bosh-vsphere-cpi-release, pull request
+// 370; version 17 is that of vSphere 7.0).
+const HardwareDynamic = 17
+
+// HardwareNativeEndpoints is the hardware version from which PVRDMA reaches peers that are no PVRDMA VMs, from vSphere 7.0 Update 1 on
+// (vSphere Networking 8.0, "PVRDMA Support", Support for PVRDMA Native Endpoints; before: Broadcom KB 328676).
+const HardwareNativeEndpoints = 18
+
 // HardwareNamespaces is the hardware version from which PVRDMA has namespaces (vSphere Networking 7.0, "PVRDMA Support").
 const HardwareNamespaces = 17
 

@@ -35,6 +35,7 @@ func (h *Host) Takes(rail, rails int, n *backends.NIC) {
 type VM struct {
 	Wish answers.VM // as the answers have it
 	*backends.VM
+	To    int // hardware version that it shall have
 	Nets  []answers.Adapter
 	Guest *backends.Guest      // nil: nobody asked it
 	GPUs  []*backends.GPU      // that it shall have whole

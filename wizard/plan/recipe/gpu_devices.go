@@ -216,8 +216,8 @@ func (b *builder) takesDevices(v *draft.VM) bool {
 	if b.Virtual() {
 		n += len(v.Nets)
 	}
-	if limit := sizing.PassthroughLimit(v.Hardware, !newer("8.0.1", b.Part(v.Host).Version)); n > limit {
-		b.Refuse(ref, "VM-PTCOUNT-026", "give it fewer devices, or upgrade its hardware version", "would have %d passed-through devices; hardware version %d takes %d (KB 309986)", n, v.Hardware, limit)
+	if limit := sizing.PassthroughLimit(v.To, !newer("8.0.1", b.Part(v.Host).Version)); n > limit {
+		b.Refuse(ref, "VM-PTCOUNT-026", "give it fewer devices, or upgrade its hardware version", "would have %d passed-through devices; hardware version %d takes %d (KB 309986)", n, v.To, limit)
 	}
 	if b.Answers.GPUDirect.Backing == backends.DynamicBacking {
 		b.dynamic(v)
@@ -228,8 +228,8 @@ func (b *builder) takesDevices(v *draft.VM) bool {
 // dynamic refuses what Dynamic DirectPath I/O does not do.
 func (b *builder) dynamic(v *draft.VM) {
 	ref := backends.VMRef(v.Name)
-	if v.Hardware < 17 {
-		b.Refuse(ref, "VM-HWVER-DDIO-003", "set gpudirect.backing to fixed, or upgrade its hardware version", "has hardware version %d; dynamic devices need 17 (vSphere 7.0)", v.Hardware)
+	if v.To < sizing.HardwareDynamic {
+		b.Refuse(ref, "VM-HWVER-DDIO-003", "set gpudirect.backing to fixed, or write hardware: upgrade for this VM (it cannot be undone)", "has hardware version %d; dynamic devices need %d (vSphere 7.0)", v.To, sizing.HardwareDynamic)
 	}
 	makes := map[string]string{}
 	for _, g := range v.GPUs {

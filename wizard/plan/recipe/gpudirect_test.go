@@ -218,6 +218,9 @@ func TestGPUDirectRefusals(t *testing.T) {
 		"dynamic, old hardware version": {func(inv *backends.Inventory, a *answers.Answers) {
 			a.GPUDirect.Backing, inv.VMs[0].Hardware = "dynamic", 15
 		}, "VM-HWVER-DDIO-003", "17"},
+		"dynamic, to a hardware version that is too old": {func(inv *backends.Inventory, a *answers.Answers) {
+			a.GPUDirect.Backing, inv.VMs[0].Hardware, a.VMs[0].Hardware = "dynamic", 15, "16"
+		}, "VM-HWVER-DDIO-003", "has hardware version 16"},
 	} {
 		inv := newGPUs(1)
 		a := gpuAnswers(inv)
@@ -228,6 +231,19 @@ func TestGPUDirectRefusals(t *testing.T) {
 			return x.Check == c.check && strings.Contains(x.Why, c.want) && (x.Remedy != "")
 		}) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Dynamic DirectPath I/O needs hardware version 17: what the answers upgrade is judged by the version that it gets.
+func TestDynamicDevicesAfterAnUpgrade(t *testing.T) {
+	for wish, want := range map[answers.Hardware]int{answers.HardwareUpgrade: 17, "18": 18} {
+		inv := newGPUs(1)
+		a := gpuAnswers(inv)
+		a.GPUDirect.GPUs = map[string][]answers.PCI{"vm-01": {nearGPU}}
+		a.GPUDirect.Backing, inv.VMs[0].Hardware, a.VMs[0].Hardware = "dynamic", 15, wish
+		if c := mustBuild(t, a, inv, plan.Options{}).Change(vmChange("vm-01", backends.KindHardware, "")); c == nil || c.To != backends.ValueOf(want) {
+			t.Errorf("%s: %+v", wish, c)
 		}
 	}
 }

@@ -18,12 +18,13 @@ import (
 // powered off for an adapter that vCenter then refuses is an outage for nothing.
 func (b *builder) hardware(v *draft.VM) (to int, why string) {
 	ref := backends.VMRef(v.Name)
-	need := 0
-	if b.Answers.Mode == answers.PVRDMA {
-		need = sizing.HardwareForPVRDMA(b.Answers.PVRDMA.Protocol)
+	dynamic := b.Answers.GPUs() && b.Answers.GPUDirect.Backing == backends.DynamicBacking
+	need := sizing.HardwareFor(b.Answers.AdapterType(), b.Answers.PVRDMA.Protocol, false)
+	if need > 0 {
 		why = fmt.Sprintf("PVRDMA with %s needs hardware version %d or later, it has %d (KB 328676)", b.Answers.PVRDMA.Protocol, need, v.Hardware)
 	}
-	to = max(need, v.Hardware)
+	most := sizing.HardwareFor(b.Answers.AdapterType(), b.Answers.PVRDMA.Protocol, dynamic)
+	to = v.Wish.Hardware.From(v.Hardware, most)
 	switch v.Wish.Hardware {
 	case answers.HardwareKeep, "":
 		if v.Hardware < need {
@@ -32,8 +33,10 @@ func (b *builder) hardware(v *draft.VM) (to int, why string) {
 		}
 		return v.Hardware, ""
 	case answers.HardwareUpgrade:
+		if most > need {
+			why = fmt.Sprintf("dynamic devices need hardware version %d or later, it has %d", most, v.Hardware)
+		}
 	default:
-		to = v.Wish.Hardware.Version()
 		if to < v.Hardware || to < need {
 			b.Refuse(ref, "VM-HWVER-002", fmt.Sprintf("Name version %d or later, or write keep or upgrade.", max(need, v.Hardware)),
 				"cannot get hardware version vmx-%d: it has vmx-%d, and a version cannot be lowered; the mode needs vmx-%d or later", to, v.Hardware, max(need, 4))
@@ -51,6 +54,15 @@ func (b *builder) hardware(v *draft.VM) (to int, why string) {
 			"would not run on %s with hardware version vmx-%d: that host runs vmx-%d at most (KB 315655)", host, to, limit)
 	}
 	return to, why
+}
+
+// pvrdmaLacks says what PVRDMA does not do on a hardware version.
+func pvrdmaLacks(version int) string {
+	peers := fmt.Sprintf("its peers must be PVRDMA VMs: native endpoints (bare-metal peers) need vmx-%d and ESXi 7.0 Update 1 (vms[].hardware: %[1]d)", sizing.HardwareNativeEndpoints)
+	if version >= sizing.HardwareNamespaces {
+		return fmt.Sprintf("on vmx-%d %s", version, peers)
+	}
+	return fmt.Sprintf("on vmx-%d PVRDMA has no namespaces, which need vmx-%d, and %s", version, sizing.HardwareNamespaces, peers)
 }
 
 // slotsMove tells whether an upgrade gives the PCI devices of a VM new slots (Broadcom KB 407595).

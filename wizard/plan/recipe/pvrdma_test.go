@@ -266,6 +266,11 @@ func TestHardwareVersion(t *testing.T) {
 			if c.get != 0 && (ch == nil || ch.To != backends.ValueOf(c.get) || ch.Irreversible == "") {
 				t.Errorf("%+v", ch)
 			}
+			if told := slices.ContainsFunc(p.Notes, func(n string) bool {
+				return strings.Contains(n, "vm-01") && strings.Contains(n, "native endpoints (bare-metal peers) need vmx-18")
+			}); told != (max(c.has, c.get) < 18) {
+				t.Errorf("native endpoints: %t, %q", told, p.Notes)
+			}
 		})
 	}
 }

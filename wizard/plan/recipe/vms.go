@@ -178,6 +178,7 @@ func (b *builder) vm(v *draft.VM) {
 	ref := backends.VMRef(v.Name)
 	var body []plan.Change
 	to, why := b.hardware(v)
+	v.To = to
 	if to == v.Hardware { // else the list is about a version that the VM leaves
 		b.guestOS(v)
 	}
@@ -190,8 +191,8 @@ func (b *builder) vm(v *draft.VM) {
 		body = append(body, plan.Change{Setting: s, From: current.Value(b.Inventory, s), To: backends.ValueOf(to), Why: why, After: names,
 			Irreversible: "a hardware version cannot be lowered; only a snapshot taken before can restore it"})
 	}
-	if b.Answers.Mode == answers.PVRDMA && v.Hardware >= 13 && v.Hardware < sizing.HardwareNamespaces {
-		b.Each(v.Name, "has hardware version %d; %d and later give PVRDMA namespaces", v.Hardware, sizing.HardwareNamespaces)
+	if b.Answers.AdapterType() == "pvrdma" && to < sizing.HardwareNativeEndpoints {
+		b.Each(v.Name, "%s", pvrdmaLacks(to))
 	}
 	mem := backends.Setting{Target: ref, Kind: backends.KindMemory}
 	body = append(body, plan.Change{Setting: mem, From: current.Value(b.Inventory, mem),
