@@ -35,7 +35,7 @@ on, otherwise the latest one.
 attach only reads. Ctrl-C ends attach, not the run. It needs the state directory of the run: use the machine and the
 account that started it. Its exit code is the one of the run: 0, 1, 5, or 130 if the run was interrupted.`,
 		Example: `  rdma-setup attach
-  rdma-setup attach 20261123-101500-pvrdma -o json`,
+  rdma-setup attach 20260314-092653-pvrdma-abcd -o json`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeRuns(e),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -34,8 +34,6 @@ port group. Each --rdma adds a PVRDMA adapter after the appliance's own adapters
 the VM's memory. The VM stays powered off.
 
 If the deployment fails or is interrupted, the partly created VM is removed.`,
-		Example: `  rdma-setup deploy bitfusion-server-4.5.ova --name bitfusion-01 --network 'Network 1=VM Network' \
-      --rdma RDMA-PG --property guestinfo.hostname=bitfusion-01 --property guestinfo.password=@password.txt`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return resultLine(e, f.output, console.Interruptible(cmd.Context(), e, func(ctx context.Context) error { return f.run(ctx, e, cmd, args[0]) }))

@@ -1,10 +1,12 @@
 package cmd_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"charm.land/lipgloss/v2"
+	"mvdan.cc/sh/v3/shell"
 
 	"github.com/rdma-setup/rdma-setup/assets"
 )
@@ -87,5 +89,49 @@ func TestHelpOfCommands(t *testing.T) {
 	}
 	if out, _, _ := inProcess(nil, "__complete", "help", "tr"); !strings.Contains(out, "troubleshooting\t") || !strings.Contains(out, "generate\t") {
 		t.Errorf("completion of help: %s", out)
+	}
+}
+
+// TestEveryCommandHasExamples: each command says in a paragraph what it is for, and has two examples or more whose flags exist.
+func TestEveryCommandHasExamples(t *testing.T) {
+	t.Parallel()
+	var walk func(path []string)
+	walk = func(path []string) {
+		help, _, code := inProcess(nil, append(slices.Clone(path), "--help")...)
+		if code != 0 {
+			t.Fatalf("%v --help: exit %d", path, code)
+		}
+		if long, _, _ := strings.Cut(help, "\n\nUsage:"); strings.Count(long, ".") == 0 || len(long) < 60 {
+			t.Errorf("%v: no paragraph: %s", path, long)
+		}
+		_, list, _ := strings.Cut(help, "\nExamples:\n")
+		list, _, _ = strings.Cut(list, "\n\n")
+		n := 0
+		for line := range strings.Lines(list) {
+			words, err := shell.Fields(strings.Split(line, " > ")[0], nil)
+			if err != nil || len(words) == 0 || words[0] != "rdma-setup" || !strings.HasPrefix(strings.Join(words[1:], " "), strings.Join(path, " ")) && path[0] != "collect" {
+				t.Errorf("%v: %q: %v", path, line, err)
+				continue
+			}
+			n++
+			words = slices.DeleteFunc(words[1:], func(w string) bool { return w == "--" })
+			if _, errs, code := inProcess(nil, append(words, "--help")...); code != 0 {
+				t.Errorf("%v: %q: exit %d: %s", path, line, code, errs)
+			}
+		}
+		if n < 2 {
+			t.Errorf("%v: %d examples", path, n)
+		}
+		_, commands, _ := strings.Cut(help, "Commands:\n")
+		commands, _, _ = strings.Cut(commands, "\n\n")
+		for line := range strings.Lines(commands) {
+			if f := strings.Fields(line); len(f) > 1 && f[0] != "help" {
+				walk(append(slices.Clone(path), f[0]))
+			}
+		}
+	}
+	for _, name := range []string{"apply", "attach", "bench", "check", "collect", "deploy", "discover", "generate", "lab", "man", "mmio", "parse", "plan",
+		"rehearse", "report", "resume", "rollback", "runs", "schema", "support", "version"} {
+		walk([]string{name})
 	}
 }

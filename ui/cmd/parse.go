@@ -26,8 +26,7 @@ func newParseCmd(e *console.Env) *cobra.Command {
 With --judge the output of a perftest client is held against the rules of the report: bandwidth and latency at every
 message size, for the mode and the speed of the link. The JSON then has "verdict" (pass, warn, fail or unknown) and "hint".
 Exit 1 when the verdict is fail.`,
-		Example: "  rdma-setup parse ib_send_bw client.txt --judge --mode sriov --link-gbps 100",
-		Args:    cobra.MaximumNArgs(2),
+		Args: cobra.MaximumNArgs(2),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveDefault

@@ -72,6 +72,7 @@ Guides and references: rdma-setup help lists them, rdma-setup help TOPIC prints 
 			}
 		}
 	}
+	describe(root)
 	wrapArgs(root)
 	completeFlags(root, e)
 	return root
