@@ -33,6 +33,7 @@ type Host struct {
 	ManagedBy      []string  `json:"managed_by,omitempty"` // owners of the desired state: vLCM image, host profile, ...
 
 	NICs      []NIC              `json:"nics"`
+	Hidden    []NIC              `json:"hidden_ports,omitempty"` // PCI functions of known RDMA cards without a pNIC (NIC.Hidden)
 	RDMA      []RDMADevice       `json:"rdma_devices,omitempty"`
 	VMKs      []VMKernelNIC      `json:"vmknics,omitempty"`
 	GPUs      []GPU              `json:"gpus"`
@@ -113,8 +114,9 @@ type NIC struct {
 	Switch        string   `json:"switch"`        // name of the vSwitch or DVS that has it as uplink
 	Roles         []string `json:"roles"`         // traffic of the vmknics on that switch: management, vmotion, vsan, ...
 	Use           NICUse   `json:"use,omitzero"`
-	Eligible      bool     `json:"eligible"` // by ChoosePNIC, with nothing wished
-	Why           string   `json:"why"`      // why it is or is not eligible for RDMA
+	Hidden        string   `json:"hidden,omitempty"` // why a PCI function is no pNIC, as a predicate; its Device is its PCI address then. "" for a pNIC
+	Eligible      bool     `json:"eligible"`         // by ChoosePNIC, with nothing wished
+	Why           string   `json:"why"`              // why it is or is not eligible for RDMA
 }
 
 // NICUse is who uses a pNIC.
@@ -203,9 +205,13 @@ type PCIDevice struct {
 	Dependents []string `json:"dependents,omitempty"`
 }
 
-// NIC finds a pNIC by its device name (vmnic2).
+// NIC finds a pNIC by its device name (vmnic2), and a hidden one by its PCI address.
 func (h *Host) NIC(device string) *NIC {
-	return find(h.NICs, func(n *NIC) bool { return n.Device == device })
+	named := func(n *NIC) bool { return n.Device == device }
+	if n := find(h.NICs, named); n != nil {
+		return n
+	}
+	return find(h.Hidden, named)
 }
 
 // VMK finds a vmknic by its device name (vmk0).

@@ -149,7 +149,7 @@ type PortGroupSpec struct {
 
 // A MemberSpec is a host's share in a DVS.
 type MemberSpec struct {
-	PNICs []string `json:"pnics"` // in uplink order
+	PNICs []string `json:"pnics"` // in uplink order; the PCI address of one that is none before its host reboots (Resolver)
 }
 
 // A VMKSpec is a vmknic with a static address, on a distributed port group.

@@ -44,6 +44,7 @@ type Drivers interface {
 	RDMAOff(h *Host, n *NIC) bool             // it has none because its driver was told so, and a plan can change that
 	NoENS(driver string) string               // the source that rules RDMA out on a switch in enhanced data path mode, "" where none does
 	IWARP(n *NIC) string                      // likewise where it speaks iWARP
+	ToEthernet(n *NIC) string                 // what sets a hidden port to Ethernet, "" where nothing does
 }
 
 // A PNICFault is a reason against a pNIC. Faults are ordered: a pNIC whose first fault is a late one is nearer to the wish.
@@ -65,7 +66,7 @@ const (
 	RDMADown
 	Slow
 	InUse
-	SwitchedOff // RDMA is off in its driver, and a plan switches it on
+	SwitchedOff // RDMA is off in its driver, or its port speaks InfiniBand, and a plan changes that
 	noFault
 )
 
@@ -88,6 +89,9 @@ type PNICVerdict struct {
 
 // Eligible reports whether nothing speaks against the pNIC.
 func (v PNICVerdict) Eligible() bool { return len(v.Against) == 0 }
+
+// Choosable reports whether the pNIC can be chosen: it is eligible, or becomes so by the plan.
+func (v PNICVerdict) Choosable() bool { return v.Eligible() || v.pending() }
 
 // Meant reports whether the pNIC is one that the wish describes, able or not.
 func (v PNICVerdict) Meant() bool { return v.first() > WrongSpeed }
@@ -134,7 +138,7 @@ func (v PNICVerdict) Why() string {
 
 // A PNICChoice is the verdict on every pNIC of a host.
 type PNICChoice struct {
-	Verdicts []PNICVerdict // in the order of Host.NICs
+	Verdicts []PNICVerdict // in the order of Host.NICs, then of Host.Hidden
 	Chosen   *NIC          // nil where no pNIC is eligible or becomes so by the plan, and where several are and the wish does not tell them apart
 	Nearest  *PNICVerdict  // Chosen, else the pNIC that comes nearest to the wish; nil on a host without pNICs
 }
@@ -160,6 +164,9 @@ func ChoosePNIC(h *Host, w PNICWish) PNICChoice {
 	w.at = w.place(h)
 	for i := range h.NICs {
 		c.Verdicts = append(c.Verdicts, judge(h, &h.NICs[i], w))
+	}
+	for i := range h.Hidden {
+		c.Verdicts = append(c.Verdicts, judge(h, &h.Hidden[i], w))
 	}
 	var eligible, kept, pending []int
 	for i, v := range c.Verdicts {
@@ -189,7 +196,7 @@ func ChoosePNIC(h *Host, w PNICWish) PNICChoice {
 		c.Nearest = &c.Verdicts[pending[0]]
 	}
 	if c.Nearest != nil {
-		if c.Nearest.Eligible() || c.Nearest.pending() {
+		if c.Nearest.Choosable() {
 			c.Chosen = c.Nearest.NIC
 		}
 		return c

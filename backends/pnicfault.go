@@ -17,6 +17,10 @@ func judge(h *Host, n *NIC, w PNICWish) PNICVerdict {
 		v.Against = []PNICReason{{HostAway, "HOST-CONN-001", "is on a host that is " + h.State + "; vCenter shows the last known state", "reconnect the host in vCenter"}}
 		return v
 	}
+	if n.Hidden != "" {
+		v.Against = []PNICReason{hidden(n, w)}
+		return v
+	}
 	v.Against = append(inUse(h, n, w), unable(h, n, w)...)
 	v.Against = append(v.Against, notUp(n, w)...)
 	what := n.Driver
@@ -33,6 +37,22 @@ func judge(h *Host, n *NIC, w PNICWish) PNICVerdict {
 		v.fits = strings.TrimSuffix(v.fits, "free") + "uplink of " + n.Switch
 	}
 	return v
+}
+
+// hidden tells what speaks against a PCI function without a pNIC. A plan for VFs writes the card's firmware anyway, and sets the port
+// to Ethernet with it; other modes write none.
+func hidden(n *NIC, w PNICWish) PNICReason {
+	to := ""
+	if w.Drivers != nil {
+		to = w.Drivers.ToEthernet(n)
+	}
+	switch {
+	case to == "":
+		return PNICReason{NotCapable, w.PresentCheck(), n.Hidden, "install the driver of the card, or choose another pNIC"}
+	case w.Purpose == VFParent:
+		return PNICReason{SwitchedOff, w.PresentCheck(), n.Hidden, "name it by nic.device: \"" + n.PCI + "\"; the plan sets it to Ethernet"}
+	}
+	return PNICReason{NotCapable, w.PresentCheck(), n.Hidden, "set it to Ethernet and reboot the host: " + to + "; or choose another pNIC"}
 }
 
 // unwanted tells in what a pNIC is not the one asked for. A pNIC without link has no speed to compare, and the uplink of
@@ -73,6 +93,8 @@ func undescribed(n *NIC, w PNICWish) []PNICReason {
 		return []PNICReason{{f, check, why, remedy}}
 	}
 	switch can := n.MaxSpeedMbps; {
+	case w.MAC != "" && n.Hidden != "":
+		return one(WrongMAC, "HOST-PNIC-MAC-005", n.Hidden+" and shows no MAC", "choose it by nic.device")
 	case w.MAC != "" && !strings.EqualFold(n.MAC, w.MAC):
 		return one(WrongMAC, "HOST-PNIC-MAC-005", "has MAC "+n.MAC, "correct nic.macs for this host")
 	case w.Device != "" && n.Device != w.Device && !strings.EqualFold(n.PCI, w.Device):

@@ -42,6 +42,12 @@ type Setter interface {
 	Set(ctx context.Context, s Setting, to Value, progress Progress) error
 }
 
+// A Resolver is a Setter whose values may name what gets its name only while the run goes on: the pNIC at a PCI address, which is none
+// before the reboot that makes it one. Resolve gives the value with the names of now.
+type Resolver interface {
+	Resolve(ctx context.Context, s Setting, to Value) (Value, error)
+}
+
 // An Assignment is one setting and what it shall become.
 type Assignment struct {
 	Setting

@@ -16,10 +16,20 @@ func (f *Facts) choice(h *backends.Host) backends.PNICChoice {
 // choose returns the pNIC that the rows look at: the one that a plan chooses, else the one among those that the answers
 // describe that comes nearest; nil without one.
 func (f *Facts) choose(h *backends.Host) *backends.NIC {
-	if near := f.choice(h).Nearest; near != nil && near.Meant() {
+	if near := f.choice(h).Nearest; near != nil && near.Meant() && near.NIC.Hidden == "" {
 		return near.NIC
 	}
 	return nil
+}
+
+// HiddenPort is the PCI function without a pNIC that the answers describe on a host; turns tells that a plan makes a pNIC of it. It
+// is nil where they describe a pNIC, or nothing.
+func (f *Facts) HiddenPort(h *backends.Host) (n *backends.NIC, turns bool) {
+	c := f.choice(h)
+	if c.Nearest == nil || c.Nearest.NIC.Hidden == "" || !c.Nearest.Meant() {
+		return nil, false
+	}
+	return c.Nearest.NIC, c.Chosen != nil
 }
 
 // Blame is the one row that names a host without a fitting pNIC: that of the pNIC which came nearest. The other rows

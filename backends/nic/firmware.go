@@ -48,23 +48,26 @@ func FirmwareModules() []string {
 // FirmwareKey reports whether a key of a card's firmware is one that this program reads and may write.
 func FirmwareKey(name string) bool { return firmwareRules(map[string]string{name: ""}) != nil }
 
-// FirmwareKeys returns what the firmware of a card shall say whose ports are to have so many VFs, in port order: SR-IOV on,
-// the number of VFs the sum and one (never lowered when it is set), ports speaking Ethernet. Keys that a card does not have
+// FirmwareKeys returns what the firmware of a card shall say whose ports are to have so many VFs: SR-IOV on, the number of VFs
+// the sum and one (never lowered when it is set), these ports speaking Ethernet. Keys that a card does not have
 // are left out when they are set: Ethernet-only cards know no protocol, single-port cards none of port 2.
 // It fails for a family without firmware tools.
-func FirmwareKeys(f Family, vfs []int) (map[string]string, error) {
+func FirmwareKeys(f Family, ports []Port) (map[string]string, error) {
 	r := FirmwareOf(f)
 	if r == nil {
 		return nil, fmt.Errorf("the firmware of %s cards cannot be set: this program has no firmware tools for driver %s", f.Cards(), f.Driver())
+	}
+	keys := map[string]string{}
+	var vfs []int
+	for _, p := range ports {
+		vfs = append(vfs, p.VFs)
+		keys[portKey(r, p.PCI)] = r.Ethernet
 	}
 	n, err := NumOfVFs(f.VFs(), 0, vfs)
 	if err != nil {
 		return nil, err
 	}
-	keys := map[string]string{r.SRIOV: "1", r.VFs: strconv.Itoa(n)}
-	for i := range vfs {
-		keys[r.LinkType+strconv.Itoa(i+1)] = r.Ethernet
-	}
+	keys[r.SRIOV], keys[r.VFs] = "1", strconv.Itoa(n)
 	return keys, nil
 }
 

@@ -20,6 +20,9 @@ type Family interface {
 	RDMA() string   // the module that makes their RDMA devices
 	VIBs() []string // packages of the driver
 
+	// Functions are the PCI device ids of the physical functions that its driver serves.
+	Functions() []string
+
 	RoCE() backends.RoCERules
 	VFs() backends.VFRules
 	Lossless() *backends.LosslessParams

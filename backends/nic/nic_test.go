@@ -174,7 +174,7 @@ func TestConnectX(t *testing.T) {
 	if err != nil || params["max_vfs"] != "8,0" {
 		t.Errorf("%v %v", params, err)
 	}
-	keys, err := nic.FirmwareKeys(f, []int{8, 0})
+	keys, err := nic.FirmwareKeys(f, []nic.Port{{PCI: "0000:3b:00.0", VFs: 8}, {PCI: "0000:3b:00.1"}})
 	if err != nil || nic.FirmwareWhy(f, keys) != "LINK_TYPE_P1=2 where the card has it, LINK_TYPE_P2=2 where the card has it, NUM_OF_VFS at least 9, SRIOV_EN=1" {
 		t.Errorf("%s %v", nic.FirmwareWhy(f, keys), err)
 	}
@@ -204,7 +204,7 @@ func TestNoFirmwareTools(t *testing.T) {
 	if f == nil || f.Firmware() != nil {
 		t.Fatal("E810 has firmware tools: nothing is tried")
 	}
-	if keys, err := nic.FirmwareKeys(f, []int{8}); err == nil || len(keys) > 0 || !strings.Contains(err.Error(), "no firmware tools for driver icen") {
+	if keys, err := nic.FirmwareKeys(f, []nic.Port{{PCI: "0000:3b:00.0", VFs: 8}}); err == nil || len(keys) > 0 || !strings.Contains(err.Error(), "no firmware tools for driver icen") {
 		t.Errorf("%v %v", keys, err)
 	}
 	if nic.OEM(f, "DEL0000000004") || nic.FirmwareWhy(f, map[string]string{"SRIOV_EN": "1"}) != "SRIOV_EN=1" || len(nic.Tools(f)) > 0 || !nic.ToolsRun(f, &backends.HostSystem{}) {

@@ -39,8 +39,14 @@ func Shifted(h *backends.Host, f Family) (numbers, ports int, is bool) {
 	if list == "" {
 		return 0, 0, false
 	}
-	numbers, ports = strings.Count(list, ",")+1, len(Ports(h, f))
-	return numbers, ports, numbers != ports
+	all := Ports(h, f)
+	numbers, ports = strings.Count(list, ",")+1, len(all)-len(hidden(all))
+	return numbers, ports, numbers != ports && numbers != len(all)
+}
+
+// hidden are the ports that speak InfiniBand until the next reboot.
+func hidden(ports []*backends.NIC) []*backends.NIC {
+	return slices.DeleteFunc(slices.Clone(ports), func(n *backends.NIC) bool { return n.Hidden == "" })
 }
 
 // VFs returns the number of VFs that each port would get by the list, in port order.
@@ -63,7 +69,11 @@ func VFs(h *backends.Host, f Family, w Wish) ([]int, error) {
 func maxVFs(h *backends.Host, f Family, w Wish) (string, error) {
 	var ports []Port
 	_, _, shifted := Shifted(h, f)
-	for _, n := range Ports(h, f) {
+	all, list := Ports(h, f), strings.Split(VFParam(h.System, f), ",")
+	for i, n := range all {
+		if n.Hidden != "" && len(list) < len(all) {
+			list = slices.Insert(list, min(i, len(list)), "0") // its place in the list of the functions that will exist
+		}
 		p := Port{PCI: n.PCI, VFs: -1} // as the list has it
 		switch vfs, asked := w.VFs[n.PCI]; {
 		case asked:
@@ -73,7 +83,7 @@ func maxVFs(h *backends.Host, f Family, w Wish) (string, error) {
 		}
 		ports = append(ports, p)
 	}
-	return MaxVFs(f.VFs(), ports, h.System.Module(f.Driver()).Params[f.VFs().Param])
+	return MaxVFs(f.VFs(), ports, strings.Join(list, ","))
 }
 
 // WithVFs adds the list of VFs to parameters: one number for every port of the driver, those of other ports as they are. A list

@@ -3,6 +3,7 @@ package nic
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -88,4 +89,71 @@ func Pausing(h *backends.Host, f Family, chosen ...*backends.NIC) []string {
 		}
 	}
 	return out
+}
+
+// infiniband is the PCI class of a function whose port speaks InfiniBand; the ESXi drivers serve Ethernet ports alone (NVIDIA, native
+// ESXi driver user manual, Introduction and Port Type Management).
+const (
+	infiniband = "0207"
+	speaksIB   = "is a port in InfiniBand mode"
+)
+
+// Hidden are the PCI functions of the families' cards that are no pNICs of a host: ports that speak InfiniBand, and those that no
+// driver has claimed. What is passed through is left out, and what leads to NVSwitches. None on a host without any pNIC, which
+// was not read.
+func Hidden(h *backends.Host) []backends.NIC {
+	var out []backends.NIC
+	for _, d := range h.PCI {
+		f := OfCard(d.Vendor)
+		is := func(n backends.NIC) bool { return strings.EqualFold(n.PCI, d.Address) }
+		if f == nil || len(h.NICs) == 0 || d.Enabled || d.Active || !slices.Contains(f.Functions(), d.Device) || h.LeadsToNVSwitch(d.Address) || slices.ContainsFunc(h.NICs, is) {
+			continue
+		}
+		n := backends.NIC{Device: d.Address, PCI: d.Address, Vendor: d.Vendor, PCIDeviceID: d.Device, Model: d.Name, NUMA: d.NUMA, Roles: []string{}}
+		n.Hidden = "is a PCI function that no driver serves"
+		if d.Class == infiniband { // its driver once it speaks Ethernet
+			n.Hidden, n.Driver = speaksIB, f.Driver()
+		}
+		n.Why = n.Hidden
+		out = append(out, n)
+	}
+	return out
+}
+
+// WithHidden returns the host as it will be once the hidden ports of these cards (CardAddress) speak Ethernet: the driver serves them
+// too, and its lists have a number for each.
+func WithHidden(h *backends.Host, cards []string) *backends.Host {
+	will := *h
+	will.NICs = slices.Clone(h.NICs)
+	for _, n := range h.Hidden {
+		if slices.Contains(cards, CardAddress(n.PCI)) && ToEthernet(&n) != nil {
+			will.NICs = append(will.NICs, n)
+		}
+	}
+	return &will
+}
+
+// ToEthernet is the firmware key, with its value, that sets a hidden port to Ethernet; nil where it does not speak InfiniBand, or nobody
+// knows the key.
+func ToEthernet(n *backends.NIC) map[string]string {
+	r := FirmwareOf(Of(n.Driver))
+	if r == nil || r.LinkType == "" || n.Hidden != speaksIB {
+		return nil
+	}
+	return map[string]string{portKey(r, n.PCI): r.Ethernet}
+}
+
+// ToEthernet is that key as a command for the ESXi shell.
+func (Known) ToEthernet(n *backends.NIC) string {
+	keys := ToEthernet(n)
+	if keys == nil {
+		return ""
+	}
+	return FirmwareCommand(CardAddress(n.PCI), keys)
+}
+
+// portKey is the key for the protocol of a port: function 0 is port 1.
+func portKey(r *backends.FirmwareRules, pci string) string {
+	at := strings.LastIndexByte(pci, '.')
+	return r.LinkType + strconv.Itoa(Number(pci[at+1:])+1)
 }

@@ -21,6 +21,12 @@ func eachNIC(id string, ask func(f *checks.Facts, h *backends.Host, n *backends.
 		case f.PassedOn(h) || f.Blame(h) != id:
 			return checks.Answer{}
 		}
+		if n, turns := f.HiddenPort(h); n != nil {
+			if f.Before && turns {
+				return row.Warn(backends.HostRef(h.Name), "%s %s; the plan sets it to Ethernet", n.PCI, n.Hidden)
+			}
+			return row.Fail(backends.HostRef(h.Name), "%s %s, so the host has no pNIC there", n.PCI, n.Hidden)
+		}
 		return row.Fail(backends.HostRef(h.Name), "no pNIC is what the answers describe (%s); there are %s", describe(f.Answers.NIC, h), nicList(h))
 	})
 }

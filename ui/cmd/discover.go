@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
@@ -54,6 +56,7 @@ func newDiscoverCmd(e *console.Env) *cobra.Command {
 				eligible := 0
 				for i := range inv.Hosts {
 					inv.Hosts[i].NICs, eligible = filtered(inv.Hosts[i].NICs, keep, eligible)
+					inv.Hosts[i].Hidden = slices.DeleteFunc(inv.Hosts[i].Hidden, func(n backends.NIC) bool { return !keep(n) })
 				}
 				s.VC.Close()
 				inv.APICalls = s.VC.Calls()
@@ -164,11 +167,15 @@ func nothingEligible(inv *backends.Inventory) error {
 	case len(away) == len(inv.Hosts):
 		return backends.Errorf(backends.KindRefused, "", "reconnect the hosts in vCenter", "vCenter is not connected to any of the %d hosts; %s is %s", len(away), away[0].Name, away[0].State)
 	}
-	seen := map[string]int{}
+	rest := "RoCE needs an adapter with an RDMA device: ConnectX-4 or later, BlueField, Intel E810, Broadcom or Marvell with RoCE"
+	hint, seen := rest, map[string]int{}
 	var order []string
 	for _, h := range inv.Hosts {
-		for _, n := range h.NICs {
-			why := n.Driver + " (" + n.Why + ")"
+		for _, n := range slices.Concat(h.NICs, h.Hidden) {
+			if to := (nic.Known{}).ToEthernet(&n); to != "" && hint == rest {
+				hint = "mode sriov sets such a port to Ethernet, with its reboot, where nic.device names its PCI address; by hand: " + to + ", then reboot the host"
+			}
+			why := cmp.Or(n.Driver, n.Model) + " (" + n.Why + ")"
 			if seen[why]++; seen[why] == 1 {
 				order = append(order, why)
 			}
@@ -181,6 +188,6 @@ func nothingEligible(inv *backends.Inventory) error {
 	if len(parts) == 0 {
 		parts = []string{"no pNIC at all"}
 	}
-	return backends.Errorf(backends.KindRefused, "", "RoCE needs an adapter with an RDMA device: ConnectX-4 or later, BlueField, Intel E810, Broadcom or Marvell with RoCE",
+	return backends.Errorf(backends.KindRefused, "", hint,
 		"none of the %d hosts has a pNIC that can carry RDMA; seen: %s", len(inv.Hosts), strings.Join(parts, ", "))
 }

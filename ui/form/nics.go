@@ -79,7 +79,7 @@ func (p *nicsPage) Enter(w *frame.Wizard) tea.Cmd {
 func nicRow(host string, v backends.PNICVerdict) live.Row {
 	n := v.NIC
 	r := live.Row{ID: host + "/" + n.Device, Group: host, Cells: []string{host, n.Device, backends.Speed(n.SpeedMbps), entry.RDMAWord(*n), n.Driver, n.MAC, v.Why()}}
-	if !v.Eligible() {
+	if !v.Choosable() {
 		r.Disabled = v.Why()
 	}
 	r.Detail = fmt.Sprintf("%s %s, %s, %s: %s", host, n.Device, n.MAC, n.Driver, v.Why())
@@ -142,7 +142,7 @@ func (p *nicsPage) keep(w *frame.Wizard) error {
 	if maps.Equal(picked, w.Fabric.Choose(w.Answers.ForRail(p.rail), w.Overview)) {
 		return nil
 	}
-	if p.several {
+	if p.several || entry.Hidden(w.Overview, picked) {
 		entry.Describe(w.Answers, p.rail, entry.Described(w.Overview, picked))
 	} else {
 		w.Answers.NIC = answers.NIC{MACs: map[string]answers.MAC{}}

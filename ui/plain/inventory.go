@@ -15,11 +15,11 @@ func Inventory(w io.Writer, inv *backends.Inventory) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "HOST\tpNIC\tMAC\tSPEED\tDRIVER\tRDMA\tROCE\tSWITCH\tROLES\tELIGIBLE\tWHY")
 	for _, h := range inv.Hosts {
-		for _, n := range h.NICs {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", backends.Clean(h.Name), backends.Clean(n.Device), n.MAC, backends.Speed(n.SpeedMbps),
+		for _, n := range slices.Concat(h.NICs, h.Hidden) {
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", backends.Clean(h.Name), backends.Clean(n.Device), dash(n.MAC), backends.Speed(n.SpeedMbps),
 				dash(n.Driver), dash(n.RDMADevice), dash(roce(n)), dash(backends.Clean(n.Switch)), dash(strings.Join(n.Roles, ",")), yesNo(n.Eligible), backends.Clean(n.Why))
 		}
-		if len(h.NICs) == 0 {
+		if len(h.NICs)+len(h.Hidden) == 0 {
 			why := "host is " + h.State
 			if h.State == "connected" {
 				why = "no pNIC matches"

@@ -96,6 +96,11 @@ func (d *operation) change(ctx context.Context) []outcome {
 		if a.err == nil {
 			d.to[i], a.err = plan.Resolve(*c, a.value)
 		}
+		if r, ok := backends.As[backends.Resolver](setter); ok && a.err == nil {
+			d.to[i], a.err = guard(ctx, d.limits.Operation, d.limits.Grace, n.target.Name, "find what "+n.id+" names", func(ctx context.Context) (backends.Value, error) {
+				return r.Resolve(ctx, c.Setting, d.to[i])
+			})
+		}
 		switch {
 		case a.err != nil:
 			out[i] = outcome{state: NodeFailed, err: a.err}

@@ -143,6 +143,9 @@ func pciList(w *world.World, host string, args Args) (Answer, error) {
 }
 
 func className(class uint16) string {
+	if class == 0x0207 {
+		return "Infiniband controller"
+	}
 	switch class >> 8 {
 	case 0x02:
 		return "Ethernet controller"

@@ -51,6 +51,9 @@ func (h *Host) lspci(_ context.Context, p *sh.Proc) int {
 			switch d.Class >> 8 {
 			case 0x02:
 				class = "Network controller"
+				if d.Class == 0x0207 {
+					class = "Infiniband controller"
+				}
 			case 0x03:
 				class = "Display controller"
 			}

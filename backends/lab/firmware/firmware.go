@@ -98,6 +98,16 @@ func (c *Card) Has(address string) bool {
 	return false
 }
 
+// InfiniBand tells whether the port at a PCI address speaks InfiniBand in this boot. Cards without LINK_TYPE speak Ethernet only.
+func (c *Card) InfiniBand(address string) bool {
+	for port := range c.Ports {
+		if s := c.Setting("LINK_TYPE_P" + strconv.Itoa(port+1)); s != nil && c.Function(port) == address {
+			return s.Current == 1
+		}
+	}
+	return false
+}
+
 // Setting finds a parameter; nil when the card has none of that name.
 func (c *Card) Setting(name string) *Setting {
 	if i := slices.IndexFunc(c.Settings, func(s *Setting) bool { return s.Name == name }); i >= 0 {

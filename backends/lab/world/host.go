@@ -78,7 +78,8 @@ type Host struct {
 
 	Vectors int // interrupt vectors that VFs in use may have together; 0: 3072
 
-	Detached []*PNIC // passed through as a whole: no adapters of the host while that lasts
+	Detached   []*PNIC // passed through as a whole: no adapters of the host while that lasts
+	InfiniBand []*PNIC // ports that speak InfiniBand since the last boot: PCI functions without an adapter
 
 	NeverReturns bool // the next reboot does not end
 }

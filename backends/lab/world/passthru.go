@@ -130,17 +130,29 @@ func (s *State) Given(v *VM) []*PCIDevice {
 	return list
 }
 
-// detach takes adapters that are passed through as a whole out of the host's list, and puts back those that are not any
-// more.
+// detach takes adapters that are passed through as a whole, and ports that speak InfiniBand, out of the host's list, and puts
+// back those of which neither holds any more. ESXi's driver for ConnectX serves Ethernet ports alone (NVIDIA, ConnectX-4/5
+// native ESXi driver user manual, Introduction); the function of an InfiniBand port has PCI class 0207.
 func (h *Host) detach() {
-	all := append(h.PNICs, h.Detached...)
-	h.PNICs, h.Detached = nil, nil
+	all := slices.Concat(h.PNICs, h.Detached, h.InfiniBand)
+	h.PNICs, h.Detached, h.InfiniBand = nil, nil, nil
 	for _, p := range all {
-		if d := h.PCIDevice(p.PCI); d != nil && d.PassthruActive {
-			h.Detached = append(h.Detached, p)
-			continue
+		d, card := h.PCIDevice(p.PCI), h.Card(p.PCI)
+		infiniband := card != nil && card.InfiniBand(p.PCI)
+		if d != nil && d.PF == "" && d.Class>>8 == 0x02 {
+			d.Class = 0x0200
+			if infiniband {
+				d.Class = 0x0207
+			}
 		}
-		h.PNICs = append(h.PNICs, p)
+		switch {
+		case d != nil && d.PassthruActive:
+			h.Detached = append(h.Detached, p)
+		case infiniband:
+			h.InfiniBand = append(h.InfiniBand, p)
+		default:
+			h.PNICs = append(h.PNICs, p)
+		}
 	}
 	slices.SortStableFunc(h.PNICs, func(a, b *PNIC) int { return natural(a.Device, b.Device) })
 }

@@ -314,3 +314,44 @@ func TestOutOfInterruptVectors(t *testing.T) {
 		}
 	}
 }
+
+// TestInfiniBandPorts: a port is a pNIC from the boot on after its LINK_TYPE was set to Ethernet, and max_vfs counts it from then on; the
+// other port of the card stays what it is.
+func TestInfiniBandPorts(t *testing.T) {
+	w, err := scenario.New(scenario.Spec{Hosts: 1, VMs: 1, Scenario: "vpi-infiniband"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	look := func(when, want string, classes ...uint16) {
+		t.Helper()
+		w.View(func(s *world.State) {
+			h := s.Host("esx-01")
+			var names []string
+			for _, p := range h.Ports(world.Nmlx5) {
+				names = append(names, p.Device)
+			}
+			got := []uint16{h.PCIDevice("0000:3b:00.0").Class, h.PCIDevice("0000:3b:00.1").Class}
+			if strings.Join(names, " ") != want || !slices.Equal(got, classes) {
+				t.Errorf("%s: ports %v, classes %04x", when, names, got)
+			}
+		})
+	}
+	look("as shipped", "vmnic0 vmnic1", 0x0207, 0x0207)
+	w.View(func(s *world.State) {
+		c := s.Host("esx-01").Card("0000:3b:00.0")
+		c.Setting("LINK_TYPE_P1").Next = 2
+		c.Setting("SRIOV_EN").Next = 1
+	})
+	if err := w.SetModule("esx-01", world.Nmlx5, "max_vfs=0,0,8"); err != nil {
+		t.Fatal(err)
+	}
+	look("before the boot", "vmnic0 vmnic1", 0x0207, 0x0207)
+	reboot(t, w, "esx-01")
+	look("after it", "vmnic0 vmnic1 vmnic2", 0x0200, 0x0207)
+	if got := vfs(w, "esx-01"); !slices.Equal(got, []int{0, 0, 8}) {
+		t.Errorf("VFs %v", got)
+	}
+	w.View(func(s *world.State) { s.Host("esx-01").Card("0000:3b:00.0").Setting("LINK_TYPE_P1").Next = 1 })
+	reboot(t, w, "esx-01")
+	look("set back", "vmnic0 vmnic1", 0x0207, 0x0207)
+}

@@ -24,6 +24,9 @@ func (Family) RDMA() string { return "irdman" }
 // VIBs are those of both modules.
 func (Family) VIBs() []string { return []string{"icen", "irdman"} }
 
+// Functions are those of E810-C and E810-XXV cards (kernel, drivers/net/ethernet/intel/ice, ice_devids.h).
+func (Family) Functions() []string { return []string{"1591", "1592", "1593", "1599", "159a", "159b"} }
+
 // RoCE v2 is the protocol that irdman starts with; iWARP is a parameter's doing. icen has to be 1.4.0.20 or later and to
 // have RDMA on (irdman 1.4.4.0 release notes, Overview and Important Notes; the list with a number for each port is as
 // spyroot's public script configure_icen.sh writes it).

@@ -24,6 +24,11 @@ func (Family) RDMA() string { return "nmlx5_rdma" }
 // VIBs are those of both modules.
 func (Family) VIBs() []string { return []string{"nmlx5-core", "nmlx5-rdma"} }
 
+// Functions are those of ConnectX-4 to ConnectX-8 and BlueField 1 to 3 (pci.ids; kernel, mlx5_core_pci_table).
+func (Family) Functions() []string {
+	return []string{"1013", "1015", "1017", "1019", "101b", "101d", "101f", "1021", "1023", "a2d2", "a2d6", "a2dc"}
+}
+
 // RoCE is there as soon as both modules are.
 func (Family) RoCE() backends.RoCERules { return backends.RoCERules{} }
 

@@ -3,6 +3,7 @@ package setting
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/types"
@@ -165,3 +166,46 @@ func hostFaults(err error) map[place.Ref]error {
 	}
 	return out
 }
+
+// Resolve replaces PCI addresses of pNICs by their names: a port that spoke InfiniBand until the last reboot has one only since then.
+func (s memberSetter) Resolve(ctx context.Context, t backends.Setting, to backends.Value) (backends.Value, error) {
+	var want backends.MemberSpec
+	if to.IsAbsent() || to.Decode(&want) != nil || !slices.ContainsFunc(want.PNICs, isPCI) {
+		return to, nil
+	}
+	host, err := s.places.Find(ctx, t.Target)
+	if err != nil {
+		return to, err
+	}
+	for try := 1; ; try++ {
+		o, err := s.conn.One(ctx, host, "config.network.pnic")
+		if err != nil {
+			return to, wire.Explain(err, t.Target.Name, "read its pNICs")
+		}
+		missing := ""
+		for i, name := range want.PNICs {
+			at := ""
+			for _, p := range wire.Value[types.ArrayOfPhysicalNic](o, "config.network.pnic").PhysicalNic {
+				if strings.EqualFold(p.Pci, name) {
+					at = p.Device
+				}
+			}
+			switch {
+			case at != "":
+				want.PNICs[i] = at
+			case isPCI(name):
+				missing = name
+			}
+		}
+		switch {
+		case missing == "":
+			return backends.ValueOf(want), nil
+		case try >= wire.Tries || !wire.Pause(ctx, try): // a host that is just back may not have told all of its pNICs
+			return to, backends.Errorf(backends.KindPermanent, t.Target.Name, "Look at the host's console and at the firmware of the card (mlxconfig query); then run rdma-setup resume.",
+				"the PCI function %s is still no pNIC after the reboot", missing)
+		}
+	}
+}
+
+// isPCI tells PCI addresses from names of pNICs.
+func isPCI(pnic string) bool { return strings.Contains(pnic, ":") }

@@ -188,6 +188,7 @@ func (rd *reading) judge(h *hostRow, byUUID map[string]*switchRow) {
 		slices.Sort(n.Roles)
 		n.Roles = slices.Compact(n.Roles)
 	}
+	h.host.Hidden = nic.Hidden(&h.host)
 	for _, v := range backends.ChoosePNIC(&h.host, backends.PNICWish{Drivers: nic.Known{}}).Verdicts {
 		v.NIC.Eligible, v.NIC.Why = v.Eligible(), v.Why()
 	}

@@ -72,7 +72,7 @@ func (s *Session) ask(ctx context.Context, a *answers.Answers, inv *backends.Inv
 	for _, view := range a.Views() {
 		for _, h := range hosts {
 			near := backends.ChoosePNIC(h, sizing.PNICWish(view, h.Name)).Nearest
-			if near != nil && near.Meant() && !slices.Contains(pnics[h.Name], near.NIC.Device) {
+			if near != nil && near.Meant() && near.NIC.Hidden == "" && !slices.Contains(pnics[h.Name], near.NIC.Device) {
 				pnics[h.Name] = append(pnics[h.Name], near.NIC.Device)
 			}
 		}

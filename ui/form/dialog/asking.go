@@ -90,7 +90,7 @@ func (q *questions) nics(inv *backends.Inventory) error {
 	for _, name := range q.a.Hosts.Names {
 		for _, v := range backends.ChoosePNIC(inv.Host(name), sizing.OpenWish(q.a)).Verdicts {
 			n := v.NIC
-			q.say("%s %s, %s, %s, %s: %s", backends.Clean(name), backends.Clean(n.Device), backends.Speed(n.SpeedMbps), backends.Clean(n.MAC), entry.RDMAWord(*n), backends.Clean(v.Why()))
+			q.say("%s %s, %s, %s, %s: %s", backends.Clean(name), backends.Clean(n.Device), backends.Speed(n.SpeedMbps), cmp.Or(backends.Clean(n.MAC), "no MAC"), entry.RDMAWord(*n), backends.Clean(v.Why()))
 		}
 	}
 	for rail := 0; ; rail++ {
@@ -137,7 +137,7 @@ func (q *questions) nicsOf(inv *backends.Inventory, rail int) error {
 			if i < 0 {
 				return fmt.Errorf("%s has no pNIC %q", name, s)
 			}
-			if !all[i].Eligible() {
+			if !all[i].Choosable() {
 				return fmt.Errorf("%s cannot be chosen: it %s", s, all[i].Why())
 			}
 			if other := entry.Serves(q.a, ports, name, s); q.a.Several() && other != "" && s != picks[name] {
@@ -153,7 +153,7 @@ func (q *questions) nicsOf(inv *backends.Inventory, rail int) error {
 		}
 	}
 	switch {
-	case changed && q.a.Several():
+	case changed && (q.a.Several() || entry.Hidden(inv, took)):
 		entry.Describe(q.a, rail, entry.Described(inv, took))
 	case changed:
 		q.a.NIC = answers.NIC{MACs: macs}

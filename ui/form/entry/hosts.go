@@ -2,17 +2,19 @@ package entry
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/ui/live"
 )
 
-// Fits counts the pNICs that could carry RDMA.
+// Fits counts the pNICs that could carry RDMA, ports among them that speak InfiniBand and that mode sriov sets to Ethernet.
 func Fits(h backends.Host) int {
 	n := 0
-	for _, nic := range h.NICs {
-		if nic.Eligible {
+	for _, v := range slices.Concat(h.NICs, h.Hidden) {
+		if v.Eligible || (nic.Known{}).ToEthernet(&v) != "" {
 			n++
 		}
 	}
@@ -22,7 +24,7 @@ func Fits(h backends.Host) int {
 // HostRow is a host in a table: whether it can be chosen, and why it fits or not.
 func HostRow(h backends.Host) live.Row {
 	var fit, unfit []string
-	for _, n := range h.NICs {
+	for _, n := range slices.Concat(h.NICs, h.Hidden) {
 		switch {
 		case n.Eligible:
 			fit = append(fit, n.Device+" "+backends.Speed(n.SpeedMbps))

@@ -141,6 +141,16 @@ func Described(inv *backends.Inventory, picks map[string]string) answers.NIC {
 	return out
 }
 
+// Hidden tells whether one of the chosen pNICs, by host name, is none yet: it shows no MAC address to describe it by.
+func Hidden(inv *backends.Inventory, picks map[string]string) bool {
+	for host, device := range picks {
+		if n := inv.Host(host).NIC(device); n != nil && n.Hidden != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // Describe sets the pNICs of a rail.
 func Describe(a *answers.Answers, rail int, n answers.NIC) {
 	if rail == 0 {

@@ -121,7 +121,10 @@ func passedValue(h *backends.Host, s backends.Setting, unread backends.Value) ba
 
 func vfsValue(h *backends.Host, s backends.Setting, unread backends.Value) backends.Value {
 	i := slices.IndexFunc(h.NICs, func(n backends.NIC) bool { return strings.EqualFold(n.PCI, s.Name) })
-	if i < 0 {
+	switch hidden := slices.ContainsFunc(h.Hidden, func(n backends.NIC) bool { return strings.EqualFold(n.PCI, s.Name) }); {
+	case i < 0 && hidden && s.Kind == backends.KindActiveVFs:
+		return backends.ValueOf(0)
+	case i < 0:
 		return unread
 	}
 	n := h.NICs[i].SRIOV

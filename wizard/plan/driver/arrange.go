@@ -112,7 +112,7 @@ func (d *driverPart) paramsWhy(module string, to map[string]string, method strin
 	why := "the whole string is written; values that others have set in it are kept"
 	if method == d.byParameter() {
 		var ports []string
-		for _, n := range nic.Ports(d.h.Host, d.fam) {
+		for _, n := range nic.Ports(d.as, d.fam) {
 			ports = append(ports, n.Device)
 		}
 		list := d.fam.VFs().Param
@@ -246,7 +246,7 @@ func (d *driverPart) setFirmware(pci string, keys map[string]string, why, irreve
 
 func (d *driverPart) firmwareWhy(p port, keys map[string]string) string {
 	of := "one port, " + p.Device
-	if ports := nic.Card(d.h.Host, d.fam, p.PCI); len(ports) > 1 {
+	if ports := nic.Card(d.as, d.fam, p.PCI); len(ports) > 1 {
 		of = strconv.Itoa(len(ports)) + " ports (" + ports[0].Device + " and its neighbours)"
 	}
 	return nic.FirmwareWhy(d.fam, keys) + "; of " + of

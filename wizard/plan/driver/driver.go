@@ -20,6 +20,7 @@ import (
 type driverPart struct {
 	*draft.Draft
 	h   *draft.Host
+	as  *backends.Host // the host as it will be: ports that speak InfiniBand are ports of the driver
 	ref backends.Ref
 	sys *backends.HostSystem
 	fam nic.Family
@@ -54,11 +55,16 @@ func Plan(b *draft.Draft, h *draft.Host) {
 
 func newPart(b *draft.Draft, h *draft.Host, name string) *driverPart {
 	d := &driverPart{Draft: b, h: h, ref: backends.HostRef(h.Name), sys: h.System, vfs: b.Virtual(), fam: nic.Of(name)}
+	var turns []string
 	for i, n := range h.Ports {
 		if n != nil && n.Driver == name {
 			d.all = append(d.all, port{n, b.Rails[i].SRIOV.VFs})
+			if n.Hidden != "" {
+				turns = append(turns, nic.CardAddress(n.PCI))
+			}
 		}
 	}
+	d.as = nic.WithHidden(h.Host, turns)
 	return d
 }
 
@@ -152,7 +158,7 @@ func (d *driverPart) params() (core, rdma map[string]string, ok bool) {
 		}
 		d.Each(d.h.Name, "its driver has no parameter %s, which is skipped", key.Name)
 	}
-	if others := nic.Others(d.h.Host, d.fam, d.nics()...); len(others) > 0 {
+	if others := nic.Others(d.as, d.fam, d.nics()...); len(others) > 0 {
 		p := d.fam.Lossless()
 		d.Each(d.h.Name, "%s, %s, %s and %s apply to every %s port, so also to %s: global pause is disabled there", p.PFCTx, p.PFCRx, p.Trust, p.ECN, d.fam.Name(), strings.Join(others, ", "))
 	}
@@ -210,17 +216,17 @@ func (d *driverPart) method() (string, bool) {
 }
 
 func (d *driverPart) withVFs(core map[string]string) (map[string]string, bool) {
-	out, err := nic.WithVFs(d.h.Host, d.fam, core, d.wish())
+	out, err := nic.WithVFs(d.as, d.fam, core, d.wish())
 	if err != nil {
 		d.Refuse(d.ref, "HOST-MAXVFS-ORDER-006", "look at: esxcli system module parameters list -m "+d.fam.Driver(), "%s cannot be worked out: %v", d.fam.VFs().Param, err)
 		return nil, false
 	}
-	list, err := nic.VFs(d.h.Host, d.fam, d.wish())
+	list, err := nic.VFs(d.as, d.fam, d.wish())
 	if err != nil {
 		d.Refuse(d.ref, "HOST-MAXVFS-ORDER-006", "", "%v", err)
 		return nil, false
 	}
-	if numbers, ports, is := nic.Shifted(d.h.Host, d.fam); is {
+	if numbers, ports, is := nic.Shifted(d.as, d.fam); is {
 		d.Each(d.h.Name, "%s has %d numbers for %d ports: a card was added or removed, and each number now belongs to another port; the list is rewritten (KB 309346)", d.fam.VFs().Param, numbers, ports)
 	}
 	sum := 0
@@ -253,16 +259,16 @@ func (d *driverPart) wish() nic.Wish {
 	return w
 }
 
-// cardVFs are the VFs of the ports of a card, in port order.
-func (d *driverPart) cardVFs(card string) ([]int, error) {
-	all, err := nic.VFs(d.h.Host, d.fam, d.wish())
+// cardVFs are the ports of a card with their VFs, in port order.
+func (d *driverPart) cardVFs(card string) ([]nic.Port, error) {
+	all, err := nic.VFs(d.as, d.fam, d.wish())
 	if err != nil {
 		return nil, err
 	}
-	var out []int
-	for i, n := range nic.Ports(d.h.Host, d.fam) {
+	var out []nic.Port
+	for i, n := range nic.Ports(d.as, d.fam) {
 		if nic.CardAddress(n.PCI) == card {
-			out = append(out, all[i])
+			out = append(out, nic.Port{PCI: n.PCI, VFs: all[i]})
 		}
 	}
 	return out, nil

@@ -107,6 +107,12 @@ func (r *rail) member(sw *backends.Switch, h *draft.Host) {
 		After:   []string{draft.SwitchID(r.want.Switch.Name)},
 		Why:     fmt.Sprintf("%s (%s, %s, %s) carries this host's RDMA%s", n.Device, cmp.Or(n.RDMADevice, n.PCI), backends.Speed(n.SpeedMbps), n.Driver, r.label()),
 	}
+	if n.Hidden != "" {
+		id := backends.Setting{Target: backends.HostRef(h.Name), Kind: backends.KindActiveVFs, Name: n.PCI}.ID()
+		c.After = append(c.After, id)
+		h.Ready = append(h.Ready, c.ID()) // as the reboot that it waits for, it finds VMs off
+		c.Why = fmt.Sprintf("%s %s and becomes a pNIC by the reboot; it carries this host's RDMA then%s", n.PCI, n.Hidden, r.label())
+	}
 	if sw != nil {
 		if m, is := sw.Members[h.Name]; is {
 			c.From = backends.ValueOf(backends.MemberSpec{PNICs: append([]string{}, m.PNICs...)})

@@ -42,6 +42,16 @@ func (r *rail) fitting(h *draft.Host) *backends.NIC {
 		r.Refuse(backends.HostRef(h.Name), "", "choose one by nic.device or nic.macs", "several pNICs match%s: %s", r.label(), strings.Join(devices(eligible), ", "))
 		return nil
 	}
+	if near.Fault == backends.SwitchedOff {
+		var names []string
+		for _, v := range choice.Verdicts {
+			if v.Main().Fault == near.Fault {
+				names = append(names, v.NIC.Device+" ("+v.Why()+")")
+			}
+		}
+		r.Refuse(backends.HostRef(h.Name), "", "choose one by nic.device", "several ports match%s, and the plan can change what each lacks: %s", r.label(), strings.Join(names, ", "))
+		return nil
+	}
 	if n := choice.Nearest.NIC; len(choice.Eligible()) > 0 {
 		r.Refuse(backends.HostRef(h.Name), near.Check, near.Remedy+"; to take another pNIC, name it by nic.macs", "%s, the uplink of %s, %s", n.Device, n.Switch, near.Why)
 		return nil
@@ -80,9 +90,10 @@ func (r *rail) forced(h *draft.Host) (*backends.NIC, bool) {
 			return nil, true
 		}
 		wish.MAC, wish.Device, wish.Driver, wish.SpeedMbps = "", n.Device, n.Driver, 0
-		j := slices.IndexFunc(h.NICs, func(o backends.NIC) bool { return o.Device == n.Device })
-		v := backends.ChoosePNIC(h.Host, wish).Verdicts[j]
+		all := backends.ChoosePNIC(h.Host, wish).Verdicts
+		v := all[slices.IndexFunc(all, func(v backends.PNICVerdict) bool { return v.NIC.Device == n.Device })]
 		switch main := v.Main(); {
+		case v.Choosable():
 		case !v.Eligible() && main.Fault != backends.InUse:
 			r.Refuse(backends.HostRef(h.Name), main.Check, main.Remedy, "--force-nic %s: it %s", n.Device, main.Why)
 			return nil, true

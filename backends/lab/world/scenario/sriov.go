@@ -42,6 +42,7 @@ func sriov() []Scenario {
 			half(s)
 			s.Hosts[len(s.Hosts)-1].Password = otherPassword
 		}},
+		{Name: "vpi-infiniband", Text: "bare, both ports of the ConnectX-5 speak InfiniBand as the factory ships it: two PCI functions without a vmnic", Apply: infiniband},
 		{Name: "sriov-image", Text: "bare, the cluster is managed by an image, and a web server has the bundles of the tools", Apply: imaged},
 		{Name: "sriov-image-draft", Text: "sriov-image, and somebody else edits the image", Apply: func(s *world.State) {
 			imaged(s)
@@ -73,6 +74,19 @@ func bareHosts(s *world.State) {
 			c.Set("SRIOV_EN", 0)
 			c.Set("NUM_OF_VFS", 8)
 		}
+	}
+}
+
+// infiniband sets the ports of the ConnectX-5 of bare hosts to InfiniBand, the default of VPI cards.
+func infiniband(s *world.State) {
+	bareHosts(s)
+	s.Port = "0000:3b:00.0"
+	const why = "3 (the RDMA ports speak InfiniBand, and this mode sets no firmware)"
+	s.Refused = map[string]string{"pvrdma": why, "gpudirect": why}
+	for _, h := range s.Hosts {
+		c := h.Card(s.Port)
+		c.Set("LINK_TYPE_P1", 1)
+		c.Set("LINK_TYPE_P2", 1)
 	}
 }
 
