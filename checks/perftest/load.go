@@ -158,28 +158,41 @@ func loadRounds(load string, nodes []Node) [][]Pair {
 	return Bisection(able)
 }
 
-// Load runs the rounds of a load, one after the other; the senders of a round begin together. told hears of each round as it
-// ends; it may be nil. It returns what was measured so far when ctx is cancelled, with its error.
-func (r *Runner) Load(ctx context.Context, load string, nodes []Node, told func(round, rounds int, flows []Measurement)) ([]Measurement, error) {
+// Load runs the rounds of a load, one after the other; the senders of a round begin together. Progress hears of each round as it
+// begins and ends; a round that is raised comes after the last. It returns what was measured so far when ctx is cancelled, with its
+// error.
+func (r *Runner) Load(ctx context.Context, load string, nodes []Node) ([]Measurement, error) {
 	rounds := loadRounds(load, nodes)
 	var all []Measurement
 	most := 0
+	each := PlanLoad(load, nodes, false).Time / time.Duration(max(1, len(rounds)))
+	tell := func(i, rounds int, round []Pair, flows []Measurement) {
+		if r.Progress == nil {
+			return
+		}
+		done := i - 1
+		if flows != nil {
+			done = i
+		}
+		r.Progress(Progress{Load: load, Round: i, Rounds: rounds, Left: each * time.Duration(rounds-done), Pairs: len(round), Pair: round[0], Flows: flows})
+	}
 	for i, round := range rounds {
 		if len(round) > len(rounds[most]) {
 			most = i
 		}
+		tell(i+1, len(rounds), round, nil)
 		flows := r.loadRound(ctx, load, round, loadSizes)
 		if err := ctx.Err(); err != nil {
 			return all, err
 		}
 		all = append(all, flows...)
-		if told != nil {
-			told(i+1, len(rounds), flows)
-		}
+		tell(i+1, len(rounds), round, flows)
 	}
 	if load != LoadIncast || r.Class == nil || len(all) == 0 || slices.ContainsFunc(all, func(m Measurement) bool { return m.Error != "" || !m.uncongested(*r.Class) }) {
 		return all, nil
 	}
+	more := len(rounds) + 1
+	tell(more, more, rounds[most], nil)
 	flows := r.loadRound(ctx, load, rounds[most], raisedSizes)
 	if err := ctx.Err(); err != nil {
 		return all, err
@@ -187,9 +200,7 @@ func (r *Runner) Load(ctx context.Context, load string, nodes []Node, told func(
 	for i := range flows {
 		flows[i].Raised = true
 	}
-	if told != nil {
-		told(len(rounds), len(rounds), flows)
-	}
+	tell(more, more, rounds[most], flows)
 	return append(all, flows...), nil
 }
 

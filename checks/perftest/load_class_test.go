@@ -42,7 +42,7 @@ func TestFlowsThatBreakOffUnderLoad(t *testing.T) {
 					b.zero = "packet_seq_err 0\nout_of_sequence 0\n"
 				}
 				r := perftest.Runner{Shell: b, Mode: "sriov", Loss: true, Class: dscp26}
-				flows, err := r.Load(context.Background(), perftest.LoadIncast, all, nil)
+				flows, err := r.Load(context.Background(), perftest.LoadIncast, all)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -79,7 +79,7 @@ func TestClassOfOneSenderIsNotThatOfAnother(t *testing.T) {
 				return fmt.Sprintf("packet_seq_err 0\nrx_prio3_pause 9\nrx_prio3_bytes 72000000000\nrx_prio0_bytes %d\n", other)
 			}
 			r := perftest.Runner{Shell: b, Mode: "sriov", Loss: true, Class: dscp26}
-			flows, err := r.Load(context.Background(), perftest.LoadIncast, all, nil)
+			flows, err := r.Load(context.Background(), perftest.LoadIncast, all)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -174,7 +174,16 @@ func TestLoadTakesWhatItSaid(t *testing.T) {
 			plan := perftest.PlanLoad(load, all, true)
 			began := time.Now()
 			r := perftest.Runner{Shell: b, Mode: "sriov", Loss: true, Class: dscp26, Now: time.Now}
-			together := func(_, _ int, flows []perftest.Measurement) {
+			rounds, last := 0, plan.Time+time.Hour
+			r.Progress = func(p perftest.Progress) {
+				flows := p.Flows
+				if flows == nil { // a round begins
+					if rounds++; p.Round != rounds || p.Rounds != plan.Rounds || p.Left >= last || rounds == 1 && p.Left != plan.Time {
+						t.Errorf("%s: round %d of %d begins with %v left, after %v", load, p.Round, p.Rounds, p.Left, last)
+					}
+					last = p.Left
+					return
+				}
 				b.mu.Lock()
 				defer b.mu.Unlock()
 				if len(b.began) != len(flows) || b.began[len(b.began)-1].Sub(b.began[0]) > 100*time.Millisecond {
@@ -185,7 +194,7 @@ func TestLoadTakesWhatItSaid(t *testing.T) {
 			b.moved = func(string, string) string {
 				return "packet_seq_err 0\nout_of_sequence 0\nrx_prio3_pause 900\nnp_ecn_marked_roce_packets 5\n"
 			}
-			flows, err := r.Load(context.Background(), load, all, together)
+			flows, err := r.Load(context.Background(), load, all)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -250,7 +259,7 @@ func TestLosslessnessUnderLoad(t *testing.T) {
 					return tc.counters
 				}
 				r := perftest.Runner{Shell: b, Mode: "sriov", Loss: true, Class: dscp26}
-				flows, err := r.Load(context.Background(), perftest.LoadIncast, all, nil)
+				flows, err := r.Load(context.Background(), perftest.LoadIncast, all)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -285,7 +294,7 @@ func TestLoadWarns(t *testing.T) {
 			return "packet_seq_err 0\nout_of_sequence 0\nrx_prio3_pause 500\nnp_ecn_marked_roce_packets 0\n"
 		}
 		r := perftest.Runner{Shell: b, Mode: "sriov", Loss: true, Class: dscp26}
-		flows, err := r.Load(context.Background(), perftest.LoadIncast, all, nil)
+		flows, err := r.Load(context.Background(), perftest.LoadIncast, all)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -307,11 +316,12 @@ func TestLoadIsInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		r := perftest.Runner{Shell: newBusy(), Mode: "sriov"}
-		flows, err := r.Load(ctx, perftest.LoadIncast, loadNodes(4), func(round, _ int, _ []perftest.Measurement) {
-			if round == 2 {
+		r.Progress = func(p perftest.Progress) {
+			if p.Round == 2 && p.Flows != nil {
 				cancel()
 			}
-		})
+		}
+		flows, err := r.Load(ctx, perftest.LoadIncast, loadNodes(4))
 		if err == nil || len(flows) != 6 {
 			t.Errorf("%d flows, %v", len(flows), err)
 		}

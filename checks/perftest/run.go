@@ -65,7 +65,7 @@ type Runner struct {
 	// Bonds and BondTime are how many measurements of all rails at once follow (Together), and about how long they take: likewise.
 	Bonds    int
 	BondTime time.Duration
-	// Progress is told when a pair begins and ends, never from two goroutines at once; may be nil.
+	// Progress is told when a pair, or a round of a load, begins and ends, never from two goroutines at once; may be nil.
 	Progress func(Progress)
 }
 
@@ -81,6 +81,19 @@ type Progress struct {
 	Bonds         int // measurements of all rails at once that follow
 	BondTime      time.Duration
 	Result        *Measurement // nil when it begins
+
+	// Of a round of a load, which Load names: Pair is its first flow, Pairs how many send at once, Flows what they gave; nil when it begins.
+	Load  string
+	Flows []Measurement
+}
+
+// Flowing says who sends in a round of a load: "incast of 3 senders to vm-01", "bisection of 4 senders".
+func (p Progress) Flowing() string {
+	s := fmt.Sprintf("%s of %d senders", p.Load, p.Pairs)
+	if p.Load == LoadIncast {
+		s += " to " + p.Pair.Server.VM
+	}
+	return s
 }
 
 // fast is from which speed on one queue pair may not fill a link, so that several and both directions are measured

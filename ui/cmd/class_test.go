@@ -117,6 +117,9 @@ func (b *bench) incast(file string, code int) []perftest.Measurement {
 	if !strings.Contains(errs, "incast: 3 rounds with up to 2 senders at once: about ") || !strings.Contains(errs, "GB, at most 100 Gb/s; if nothing is congested, one round more (9 s, 75 GB)") {
 		t.Errorf("the cost is not told first:\n%s", errs)
 	}
+	if !strings.Contains(errs, "loading 1/3  incast of 2 senders to vm-01: about 27 s left\n") || !strings.Contains(errs, "\nloaded 3/3  incast of 2 senders to vm-03: ") {
+		t.Errorf("the rounds are not told as they go:\n%s", errs)
+	}
 	var rep struct {
 		Measurements []perftest.Measurement `json:"measurements"`
 	}
@@ -197,11 +200,12 @@ func TestLoadNamesTheCause(t *testing.T) {
 }
 
 // What a pair measures by itself names its cause: a hop that passes small frames is not taken for programs that differ, and a narrow
-// slot is named by what it carries, with the latency of large messages as what follows from it.
+// slot is named by what it carries, with the latency of large messages as what follows from it. What nothing is said of passes.
 func TestPairsNameTheCause(t *testing.T) {
 	t.Parallel()
 	for scenario, says := range map[string]map[string]string{
-		"broken-mtu-hop": {perftest.SendBandwidth: "messages of more than 1024 bytes are lost, and pings of more than 1472 bytes too: a hop between esx-0"},
+		"slow-large":     {perftest.SendBandwidth: "bandwidth drops from 128 KiB on: 48."},
+		"broken-mtu-hop": {perftest.SendLatency: "", perftest.SendBandwidth: "messages of more than 1024 bytes are lost, and pings of more than 1472 bytes too: a hop between esx-0"},
 		"pcie-x4":        {perftest.SendBandwidth: "no packet was lost: look for a narrow PCIe slot of either host (28.", perftest.SendLatency: "see ib_send_bw"},
 	} {
 		t.Run(scenario, func(t *testing.T) {
@@ -215,10 +219,47 @@ func TestPairsNameTheCause(t *testing.T) {
 				t.Fatalf("%v: %d measurements", err, len(rep.Measurements))
 			}
 			for _, m := range rep.Measurements {
-				if m.Verdict != perftest.VerdictFail || !strings.Contains(m.Hint, says[m.Test]) || strings.Contains(m.Error, "version") {
+				verdict, want := perftest.VerdictPass, ""
+				if hint, named := says[m.Test]; named {
+					verdict, want = perftest.VerdictFail, hint
+				}
+				if m.Verdict != verdict || !strings.Contains(m.Hint, want) || strings.Contains(m.Error, "version") {
 					t.Errorf("%s %s -> %s: %s %q, hint %q", m.Test, m.From, m.To, m.Verdict, m.Error, m.Hint)
 				}
 			}
 		})
+	}
+}
+
+// Pairs of two leaves pass with the latency of the switches between them, which their expectation counts and names; the leaves are
+// known by LLDP.
+func TestSwitchesBetweenLeavesAreExpected(t *testing.T) {
+	t.Parallel()
+	b, file := sriovBench(t, lab.Options{Scenario: "leaf-spine", Hosts: 4, VMs: 4})
+	b.must(0, "apply", "-f", file, "--yes", "--measure=false")
+	out, _ := b.must(0, "bench", "-f", file, "-o", "json")
+	var rep struct {
+		Measurements []perftest.Measurement `json:"measurements"`
+	}
+	if err := json.Unmarshal([]byte(out), &rep); err != nil {
+		t.Fatal(err)
+	}
+	across := 0
+	for _, m := range rep.Measurements {
+		if m.Test != perftest.SendLatency {
+			continue
+		}
+		odd := func(host string) bool { return host == "esx-01" || host == "esx-03" }
+		us, why := 3.0, ""
+		if odd(m.FromHost) != odd(m.ToHost) {
+			across++
+			us, why = 5, "1 us more for each of 2 further switches"
+		}
+		if m.ExpectedUs != us || !strings.Contains(m.Why, why) || strings.Contains(m.Why, "switches") != (why != "") {
+			t.Errorf("%s -> %s: up to %g us: %s", m.FromHost, m.ToHost, m.ExpectedUs, m.Why)
+		}
+	}
+	if across != 2 || len(rep.Measurements) != 8 {
+		t.Errorf("%d pairs of two leaves in %d measurements", across, len(rep.Measurements))
 	}
 }

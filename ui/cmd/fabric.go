@@ -174,7 +174,7 @@ func (f *fabric) Measure(ctx context.Context, a *answers.Answers, stop <-chan st
 		return all, err
 	}
 	var why error
-	more, err := f.s.Load(ctx, a, loads, session.Loading{Stop: stop, Agree: func(plans []perftest.LoadPlan) (bool, error) {
+	more, err := f.s.Load(ctx, a, loads, session.Loading{Stop: stop, Told: progress, Agree: func(plans []perftest.LoadPlan) (bool, error) {
 		why = f.notLoaded(a, plans)
 		return why == nil, nil
 	}})

@@ -125,30 +125,29 @@ func (r *runner) loading() session.Loading {
 			}
 			return false, errNoConsent()
 		},
-		Told: func(load string, round, rounds int, flows []perftest.Measurement) {
+		Told: func(p perftest.Progress) {
 			if r.json {
-				for _, m := range flows {
+				if p.Flows == nil {
+					_ = plain.JSON(r.env.Stdout).Encode(struct {
+						Event   string `json:"event"`
+						Load    string `json:"load"`
+						Round   int    `json:"round"`
+						All     int    `json:"rounds"`
+						Senders int    `json:"senders"`
+						Seconds int    `json:"left_seconds"` // about
+					}{"loading_round", p.Load, p.Round, p.Rounds, p.Pairs, int(p.Left.Seconds())})
+				}
+				for _, m := range p.Flows {
 					_ = plain.JSON(r.env.Stdout).Encode(struct {
 						Event string               `json:"event"`
 						Round int                  `json:"round"`
 						All   int                  `json:"rounds"`
 						M     perftest.Measurement `json:"measurement"`
-					}{"loaded", round, rounds, m})
+					}{"loaded", p.Round, p.Rounds, m})
 				}
 				return
 			}
-			sum, bad := 0.0, 0
-			for _, m := range flows {
-				sum += m.AchievedGbps
-				if m.Verdict == perftest.VerdictFail {
-					bad++
-				}
-			}
-			to := ""
-			if load == perftest.LoadIncast && len(flows) > 0 {
-				to = " to " + backends.Clean(flows[0].To)
-			}
-			fmt.Fprintf(r.env.Stderr, "loaded %d/%d  %s%s: %s, %.1f Gb/s together, %d failed\n", round, rounds, load, to, counted(len(flows), "flow"), sum, bad)
+			fmt.Fprintln(r.env.Stderr, plain.LoadRound(p))
 		},
 	}
 }

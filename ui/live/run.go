@@ -6,6 +6,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 )
@@ -22,6 +23,7 @@ type Run struct {
 	measured int
 	left     time.Duration // of the measurement, about
 	testing  []string
+	load     perftest.Progress // the last round of a load; Round is 0 before there is one
 }
 
 // keepLog bounds the log pane.
@@ -68,8 +70,14 @@ func (r *Run) keep(line string) {
 	}
 }
 
-// Measured takes the progress of the measurement that follows the changes.
+// Measured takes the progress of the measurement that follows the changes, and of the loads after it.
 func (r *Run) Measured(p perftest.Progress) {
+	if p.Load != "" {
+		if r.load = p; p.Flows != nil {
+			r.keep(plain.LoadRound(p))
+		}
+		return
+	}
 	r.tests, r.measured, r.left = p.Total, p.Done, p.Left
 	key := p.Test + " " + p.Pair.String()
 	if p.Result == nil {

@@ -68,6 +68,14 @@ func TestRunScreens(t *testing.T) {
 	measuring.Measured(perftest.Progress{Done: 0, Total: 4, Pair: pair, Test: perftest.SendBandwidth})
 	measuring.Measured(perftest.Progress{Done: 1, Total: 4, Pair: pair, Test: perftest.SendBandwidth, Result: &perftest.Measurement{AchievedGbps: 96.1, Verdict: perftest.VerdictPass}})
 	measuring.Measured(perftest.Progress{Done: 1, Total: 4, Pair: pair, Test: perftest.SendLatency})
+	loading := part(4)
+	loading.Event(engine.Event{Type: engine.EventResult, Time: begin.Add(90 * time.Second), Status: engine.StatusDone, Text: "14 done, 2 failed"})
+	round := perftest.Progress{Load: perftest.LoadIncast, Round: 1, Rounds: 4, Left: 36 * time.Second, Pairs: 3, Pair: pair}
+	loading.Measured(round)
+	round.Flows, round.Left = []perftest.Measurement{{AchievedGbps: 46.5, Verdict: perftest.VerdictPass}, {AchievedGbps: 46.5, Verdict: perftest.VerdictFail}}, 27*time.Second
+	loading.Measured(round)
+	round.Flows, round.Round = nil, 2
+	loading.Measured(round)
 	for name, tt := range map[string]struct {
 		run           *live.Run
 		width, height int
@@ -76,6 +84,7 @@ func TestRunScreens(t *testing.T) {
 		"four-120x35":      {part(4), 118, 35},
 		"hundred-80x19":    {part(100), 78, 19},
 		"measuring-80x19":  {measuring, 78, 19},
+		"loading-80x19":    {loading, 78, 19},
 		"nothing-80x19":    {live.NewRun(theme.Plain()), 78, 19},
 		"hundred-wide-200": {part(100), 160, 55},
 	} {

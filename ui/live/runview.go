@@ -53,6 +53,18 @@ func (r *Run) headline(width int, now time.Time) []string {
 		}
 		lines = append(lines, s+r.theme.Cut(strings.Join(r.testing, ", "), width-lipgloss.Width(s)))
 	}
+	if p := r.load; p.Round > 0 {
+		done := p.Round - 1
+		if p.Flows != nil {
+			done = p.Round
+		}
+		share := float64(done) / float64(p.Rounds)
+		s := fmt.Sprintf("round %d of %d  %s %3.0f %%  ", p.Round, p.Rounds, r.theme.Bar(share, 12), 100*share)
+		if left := p.Left.Round(time.Second); left > 0 {
+			s += fmt.Sprintf("about %s left  ", left)
+		}
+		lines = append(lines, s+r.theme.Cut(backends.Clean(p.Flowing()), width-lipgloss.Width(s)))
+	}
 	return lines
 }
 

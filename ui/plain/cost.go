@@ -172,6 +172,21 @@ func LoadLine(p perftest.LoadPlan) string {
 		p.Load, count(p.Rounds, "round"), count(p.Senders, "sender"), About(p.Time), volume(p.Bytes), p.PeakGbps, more)
 }
 
+// LoadRound says that a round of a load begins and how long the load will still take, or what the round gave.
+func LoadRound(p perftest.Progress) string {
+	if p.Flows == nil {
+		return fmt.Sprintf("loading %d/%d  %s: about %s left", p.Round, p.Rounds, backends.Clean(p.Flowing()), About(p.Left))
+	}
+	sum, bad := 0.0, 0
+	for _, m := range p.Flows {
+		sum += m.AchievedGbps
+		if m.Verdict == perftest.VerdictFail {
+			bad++
+		}
+	}
+	return fmt.Sprintf("loaded %d/%d  %s: %.1f Gb/s together, %d failed", p.Round, p.Rounds, backends.Clean(p.Flowing()), sum, bad)
+}
+
 // volume rounds a number of bytes to what an estimate is worth.
 func volume(bytes int64) string {
 	if bytes < 1e12 {

@@ -94,8 +94,8 @@ type Loading struct {
 	Stop <-chan struct{}
 	// Agree is asked before anything is loaded, with what it costs.
 	Agree func([]perftest.LoadPlan) (bool, error)
-	// Told hears of each round as it ends; may be nil.
-	Told func(load string, round, rounds int, flows []perftest.Measurement)
+	// Told hears of each round as it begins and ends; may be nil.
+	Told func(perftest.Progress)
 }
 
 // Load loads the fabric between the guests of the answers with several senders at once: loads are perftest.Loads. Nothing is loaded
@@ -107,7 +107,7 @@ func (s *Session) Load(ctx context.Context, a *answers.Answers, loads []string, 
 	if err := l.stopped(a); err != nil {
 		return nil, err
 	}
-	r, rails, err := s.measuring(ctx, a, nil)
+	r, rails, err := s.measuring(ctx, a, l.Told)
 	if err != nil {
 		return nil, err
 	}
@@ -134,12 +134,7 @@ func (s *Session) Load(ctx context.Context, a *answers.Answers, loads []string, 
 		if err := l.stopped(a); err != nil {
 			return all, err
 		}
-		told := func(round, rounds int, flows []perftest.Measurement) {
-			if l.Told != nil {
-				l.Told(p.Load, round, rounds, flows)
-			}
-		}
-		measured, err := r.Load(ctx, p.Load, nodes, told)
+		measured, err := r.Load(ctx, p.Load, nodes)
 		all = append(all, measured...)
 		if err != nil {
 			return all, err

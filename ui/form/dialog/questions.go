@@ -223,7 +223,10 @@ func (q *questions) carryOut(ctx context.Context, p *plan.Plan, found []checks.F
 	q.outcome.Result, q.outcome.Err = f.Apply(ctx, q.a, p, q.o.Stop, plain.Lines(q.out))
 	if s := q.outcome.Result.Status; q.outcome.Err == nil && (s == engine.StatusDone || s == engine.StatusUnchanged) {
 		measured, q.outcome.Err = f.Measure(ctx, q.a, q.o.Stop, func(t perftest.Progress) {
-			if t.Result != nil {
+			switch {
+			case t.Load != "":
+				q.say("%s", plain.LoadRound(t))
+			case t.Result != nil:
 				q.say("measured %d of %d: %s %s: %s", t.Done, t.Total, t.Test, backends.Clean(t.Pair.String()), t.Result.Verdict)
 			}
 		})
