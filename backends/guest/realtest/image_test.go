@@ -13,7 +13,7 @@ import (
 //go:embed all:image needs.sh
 var sources embed.FS
 
-// guestImage returns the directory with root.ext4, rdma.ext4, vmlinux and initrd.
+// guestImage returns the directory with root.ext4, rdma.ext4, mpi.ext4, vmlinux and initrd.
 func guestImage(t *testing.T) string {
 	t.Helper()
 	return kept.Dir(t, "image", sources, func(dir string) {

@@ -12,6 +12,8 @@ import (
 type benched struct {
 	Test, Verdict, Error, Hint string
 	AchievedGbps               float64 `json:"achieved_gbps"`
+	ExpectedGbps               float64 `json:"expected_gbps"`
+	Rows                       []struct{ Bytes int64 }
 }
 
 // bench measures and returns what was measured.

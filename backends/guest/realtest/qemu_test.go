@@ -15,7 +15,7 @@ func (m *machine) args() []string {
 	rxe := "on"
 	nic := "vmxnet3,id=rdma,netdev=wire,bus=slot192,mac=" + m.mac
 	memory := []string{"-machine", "q35,usb=off"}
-	var function []string
+	function := []string{"-drive", "file=" + filepath.Join(m.image, "mpi.ext4") + ",if=none,id=mpi,format=raw,readonly=on", "-device", "virtio-blk-pci,drive=mpi"}
 	if m.pvrdma {
 		rxe = "off"
 		nic += ",addr=00.0,multifunction=on"

@@ -27,6 +27,7 @@ func TestE2EGuests(t *testing.T) {
 	s.understood(s.guests[0])
 	s.drifts(good, sound)
 	s.measured(good)
+	s.mpi(good)
 	if os.Getenv("RDMA_SETUP_E2E_FULL") != "" { // make e2e-full
 		s.lossy(good)
 	}
