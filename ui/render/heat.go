@@ -43,8 +43,8 @@ func (p *printer) chain(links []page.Link) {
 // shapes draws bandwidth and latency over message sizes, and who meets whom how well.
 func (p *printer) shapes(tests []page.Test) {
 	for _, t := range tests {
-		if len(t.Shape) > 3 {
-			p.line("  %-*s %s %s %s  median, up to %s", p.wide, t.Name, t.Span[0], p.t.Spark(t.Shape), t.Span[1], t.Highest)
+		if curve := t.Shape.Line(p.t); curve != "" && len(t.Pairs) > 1 {
+			p.line("  %-*s %s  median, up to %s", p.wide, t.Name, curve, t.Shape.Highest)
 		}
 	}
 	for _, t := range tests {

@@ -89,3 +89,37 @@ func TestExpectationHasItsReason(t *testing.T) {
 		}
 	}
 }
+
+// Each pair has the curve of its own test in every format: a pair that drops stands beside one that does not. JSON has the figures.
+func TestEachPairHasItsCurve(t *testing.T) {
+	curve := func(from string, gbps ...float64) perftest.Measurement {
+		m := perftest.Measurement{From: from, To: "vm-01", FromHost: "esx-2", ToHost: "esx-1", Test: perftest.SendBandwidth, AchievedGbps: 96, ExpectedGbps: 98, Verdict: perftest.VerdictPass}
+		for i, v := range gbps {
+			m.Rows = append(m.Rows, perftest.Row{Bytes: 4096 << (2 * i), AvgGbps: v})
+		}
+		return m
+	}
+	r := &report.Report{Mode: "sriov", Status: "done", Measurements: []perftest.Measurement{curve("vm-02", 12, 48, 96, 96), curve("vm-03", 12, 96, 48, 12), curve("vm-04", 96)}}
+	for name, draw := range map[string]func(b *bytes.Buffer) error{
+		"terminal": func(b *bytes.Buffer) error { return render.Terminal(b, r, theme.Plain()) },
+		"markdown": func(b *bytes.Buffer) error { return render.Markdown(b, r) },
+		"html":     func(b *bytes.Buffer) error { return render.HTML(b, r) },
+		"json":     func(b *bytes.Buffer) error { return render.JSON(b, r) },
+	} {
+		wants := map[string][]string{
+			"terminal": {"4 KiB .=## 256 KiB\n", "4 KiB .#=. 256 KiB\n"},
+			"markdown": {"| 4 KiB ▂▅██ 256 KiB |", "| 4 KiB ▂█▅▂ 256 KiB |"},
+			"html":     {`class="spark">4 KiB ▂▅██ 256 KiB</td>`, `class="spark">4 KiB ▂█▅▂ 256 KiB</td>`, `class="spark">–</td>`},
+			"json":     {`"bytes": 65536`, `"avg_gbps": 48`},
+		}[name]
+		var b bytes.Buffer
+		if err := draw(&b); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range wants {
+			if !strings.Contains(b.String(), want) {
+				t.Errorf("%s does not show %q:\n%s", name, want, b.String())
+			}
+		}
+	}
+}

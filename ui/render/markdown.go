@@ -138,12 +138,18 @@ func (m *marked) pairs(t page.Test) {
 	if t.Latency {
 		head = []string{"pair", "hosts", "typical", "99 % us", "99.9 % us", "good", "verdict", "remarks"}
 	}
+	if t.Curved {
+		head = slices.Insert(head, 3, "curve")
+	}
 	if t.Classed {
 		head = slices.Insert(head, len(head)-2, "class", "lost packets")
 	}
 	m.head(head...)
 	for _, x := range t.Pairs {
 		cells := []string{x.From + " -> " + x.To, x.Hosts, x.Result}
+		if t.Curved {
+			cells = append(cells, x.Curve)
+		}
 		if t.Latency {
 			cells = append(cells, x.P99, x.P999)
 		}

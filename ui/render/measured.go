@@ -171,6 +171,9 @@ func rank(m theme.Mark) int {
 // What was said of an earlier pair in the same words is not said again.
 func (p *printer) test(m perftest.Measurement, said map[string]bool) {
 	p.line("      %-*s %s", p.wide, backends.Clean(m.Test), p.figure(m))
+	if curve := page.ShapeOf(m).Line(p.t); curve != "" {
+		p.line("        %s", curve)
+	}
 	if m.GPU != nil {
 		p.line("        %s%s", m.GPU, ofHost(m))
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/ui/theme"
 )
 
 // keepLines is how many pairs have a curve of their own; with more, the field of all with its median is drawn and the
@@ -31,26 +32,46 @@ func curve(name string, some []perftest.Measurement, latency bool) (*Chart, Tabl
 	return bandwidthCurve(name, shown)
 }
 
-// shape takes the medians by message size for a sparkline; times, which span decades, count by their logarithm.
-func (t *Test) shape(some []perftest.Measurement) {
+// A Shape is a curve in short: the median by message size.
+type Shape struct {
+	Values  []float64 // 0 to 1; times, which span decades, count by their logarithm
+	Span    [2]string // the smallest and the largest message of it
+	Highest string    // what 1 stands for
+}
+
+// shapeLeast is of how many message sizes a curve is worth drawing.
+const shapeLeast = 4
+
+// ShapeOf is the shape of tests of one kind; without values where fewer than four message sizes were measured.
+func ShapeOf(some ...perftest.Measurement) (out Shape) {
 	met := slices.DeleteFunc(slices.Clone(some), func(m perftest.Measurement) bool { return m.Verdict == perftest.VerdictNotApplicable })
+	latency := len(met) > 0 && isLatency(met[0])
 	value, unit := func(r perftest.Row) float64 { return r.AvgGbps }, "Gb/s"
-	if t.Latency {
+	if latency {
 		value, unit = func(r perftest.Row) float64 { return cmp.Or(r.TypicalUs, r.AvgUs) }, "us"
 	}
 	s := spreadOf(met, value)
-	if len(s.sizes) == 0 {
-		return
+	if len(s.sizes) < shapeLeast {
+		return out
 	}
 	low, high := slices.Min(s.mid), slices.Max(s.mid)
 	for _, v := range s.mid {
 		share := v / high
-		if t.Latency && high > low {
+		if latency && high > low {
 			share = math.Log(v/low) / math.Log(high/low)
 		}
-		t.Shape = append(t.Shape, share)
+		out.Values = append(out.Values, share)
 	}
-	t.Span, t.Highest = [2]string{size(s.sizes[0]), size(s.sizes[len(s.sizes)-1])}, three(high)+" "+unit
+	out.Span, out.Highest = [2]string{size(s.sizes[0]), size(s.sizes[len(s.sizes)-1])}, three(high)+" "+unit
+	return out
+}
+
+// Line is the shape between the sizes that it spans: "2 B ▁▄█ 8 MiB"; "" where there is none.
+func (s Shape) Line(t theme.Theme) string {
+	if len(s.Values) == 0 {
+		return ""
+	}
+	return s.Span[0] + " " + t.Spark(s.Values) + " " + s.Span[1]
 }
 
 // A spread is what several pairs gave by message size.

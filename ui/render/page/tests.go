@@ -9,19 +9,19 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/ui/theme"
 )
 
 // A Test is one kind of measurement over all pairs.
 type Test struct {
 	Name    string // ib_send_bw
 	Latency bool
-	Chart   *Chart    // nil where no message size was measured
-	Sizes   Table     // what the chart draws, as figures
-	Map     *Map      // nil where too few of the possible pairs were measured
-	Shape   []float64 // the chart in short: the median by message size, 0 to 1
-	Span    [2]string // the smallest and the largest message of it
-	Highest string    // what 1 stands for
+	Chart   *Chart // nil where no message size was measured
+	Sizes   Table  // what the chart draws, as figures
+	Map     *Map   // nil where too few of the possible pairs were measured
+	Shape   Shape  // of all pairs
 	Pairs   []Pair
+	Curved  bool // a pair has Curve
 	Classed bool // a pair has Class or Lost
 	More    int  // pairs that Pairs leaves out; the map has them
 }
@@ -31,6 +31,7 @@ type Pair struct {
 	From, To  string
 	Hosts     string
 	Result    string
+	Curve     string // its sparkline, with the smallest and the largest message; "": none was measured
 	Expected  string
 	Share     float64 // of what was expected, 0 to 1; bandwidth only
 	P99, P999 string  // latency only
@@ -64,8 +65,9 @@ func tests(all []perftest.Measurement) []Test {
 		t := Test{Name: backends.Clean(name), Latency: isLatency(some[0])}
 		t.Chart, t.Sizes = curve(t.Name, some, t.Latency)
 		t.Map = heat(t.Name, some, t.Latency)
-		t.shape(some)
+		t.Shape = ShapeOf(some...)
 		t.Pairs, t.More = pairs(some, t.Latency)
+		t.Curved = slices.ContainsFunc(t.Pairs, func(p Pair) bool { return p.Curve != "" })
 		t.Classed = slices.ContainsFunc(t.Pairs, func(p Pair) bool { return p.Class != "" || p.Lost != "" })
 		out = append(out, t)
 	}
@@ -137,6 +139,7 @@ func pair(m perftest.Measurement) Pair {
 	if m.AchievedGbps > 0 || m.AchievedUs > 0 {
 		p.Result = figure(m)
 	}
+	p.Curve = ShapeOf(m).Line(theme.Theme{})
 	if m.GPU != nil {
 		p.Hosts += ", " + m.GPU.String()
 	}
