@@ -82,7 +82,8 @@ func TestTheRoleUpgradesHardware(t *testing.T) {
 }
 
 // TestMissingPrivilegeOnOneHost: the account has its role everywhere, and one without a privilege on one host. Nothing is changed,
-// and the first lines name the host, the privilege and what to do.
+// and the first lines name the host, the privilege and what to do. Who skips that check is refused by vCenter in the run, and the
+// first lines of its report say the same in every format.
 func TestMissingPrivilegeOnOneHost(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, lab.Options{Hosts: 3, VMs: 3})
@@ -91,15 +92,34 @@ func TestMissingPrivilegeOnOneHost(t *testing.T) {
 	r.hold(t, append(slices.Clone(all), checks.Backup()...))
 	const missing = "Host.Config.NetService"
 	r.lacks(t, "esx-02", slices.DeleteFunc(slices.Clone(all), func(p string) bool { return p == missing }))
+	top := func(text string) string {
+		lines := strings.Split(text, "\n")
+		return strings.Join(strings.Fields(strings.Join(lines[:min(12, len(lines))], "\n")), " ")
+	}
 	code, _, said := b.run("apply", "-f", "ANSWERS", "--yes")
-	lines := strings.Split(said, "\n")
-	first := strings.Join(lines[:min(12, len(lines))], "\n")
-	if code != 3 || !strings.Contains(first, "esx-02") || !strings.Contains(first, missing) || !strings.Contains(said, "hint:") || strings.Contains(first, "esx-01") {
+	first := top(said)
+	if code != 3 || !strings.Contains(first, "esx-02") || !strings.Contains(first, missing) || !strings.Contains(first, "hint: Grant") || strings.Contains(first, "esx-01") {
 		t.Errorf("exit %d\n%s", code, said)
 	}
 	for call, n := range b.lab.World().Log.Calls() {
 		if strings.HasPrefix(call, "Reconfig") || strings.HasPrefix(call, "CreateDVS") || call == "ShutdownGuest" {
 			t.Errorf("%s was called %d times", call, n)
+		}
+	}
+	code, out, said := b.run("apply", "-f", "ANSWERS", "--yes", "--skip", "VC-PRIV-003")
+	if code != 5 {
+		t.Fatalf("exit %d\n%s%s", code, out, said)
+	}
+	reports := map[string]string{"terminal, apply": out}
+	for _, format := range []string{"terminal", "html", "markdown"} {
+		_, reports[format], _ = b.run("report", "-o", format)
+	}
+	for format, text := range reports {
+		first := top(text)
+		for _, want := range []string{"esx-02: enable firewall ruleset pvrdma", "permission denied", missing, "emedy: grant " + missing} {
+			if !strings.Contains(first, want) {
+				t.Errorf("%s: %q is not in the first 12 lines:\n%s", format, want, first)
+			}
 		}
 	}
 }
