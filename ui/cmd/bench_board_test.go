@@ -21,7 +21,7 @@ func TestBounds(t *testing.T) {
 		name    string
 		measure func(context.Context, *board)
 	}{
-		{"start", beginnings}, {"growth", growth}, {"reads", reads}, {"sets", sets}, {"rails", railed}, {"apply", applies}, {"waves", waves}, {"rounds", rounds},
+		{"start", beginnings}, {"growth", growth}, {"reads", reads}, {"sets", sets}, {"rails", railed}, {"apply", applies}, {"waves", waves}, {"rounds", rounds}, {"rehearsal", rehearses},
 		{"keys", keyPresses}, {"screen", runScreen},
 	} {
 		t.Run(part.name, func(t *testing.T) {

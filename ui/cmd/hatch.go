@@ -273,13 +273,20 @@ func (h *hatch) after(j *journal.Journal) {
 	st := j.State()
 	var changes []plan.Change
 	kept := map[string]*backends.Kept{}
+	stages := map[int]map[string]plan.Change{} // by id; a plan is large and has many entries, so each is parsed once
 	for _, e := range st.Entries() {
-		var at plan.Plan
-		c := plan.Change{Setting: e.Setting, From: e.Prior, To: e.To}
-		if json.Unmarshal(e.Plan, &at) == nil {
-			if i := slices.IndexFunc(at.Changes, func(x plan.Change) bool { return x.ID() == e.Node }); i >= 0 {
-				c.Irreversible, c.State = at.Changes[i].Irreversible, at.Changes[i].State
+		if stages[e.Stage] == nil {
+			var at plan.Plan
+			stages[e.Stage] = map[string]plan.Change{}
+			if json.Unmarshal(e.Plan, &at) == nil {
+				for _, c := range at.Changes {
+					stages[e.Stage][c.ID()] = c
+				}
 			}
+		}
+		c := plan.Change{Setting: e.Setting, From: e.Prior, To: e.To}
+		if was, known := stages[e.Stage][e.Node]; known {
+			c.Irreversible, c.State = was.Irreversible, was.State
 		}
 		changes = append(changes, c)
 		kept[c.ID()] = e.Kept

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -18,18 +19,24 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 	"github.com/rdma-setup/rdma-setup/checks/bundle"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/twin"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
 // rehearseFlags say what is rehearsed.
 type rehearseFlags struct {
-	file, bundle, output string
-	faults               []string
-	stated               twin.Stated
+	file, bundle, output, scenario string
+	faults                         []string
+	stated                         twin.Stated
 }
 
 func newRehearseCmd(e *console.Env) *cobra.Command {
@@ -50,8 +57,10 @@ The times follow from what you state: the twin does not know how long your hosts
 	c.Flags().StringVarP(&f.file, "file", "f", "", "answers file with the wanted settings")
 	_ = c.MarkFlagRequired("file")
 	c.Flags().StringVar(&f.bundle, "bundle", "", "the site as collect wrote it to this file (default: read it now)")
-	console.OutputFlag(c, &f.output, "text", "json")
+	console.OutputFlag(c, &f.output, "text", "json", "html")
 	c.Flags().StringArrayVar(&f.faults, "fault", nil, "a fault of the twin, as of rdma-setup lab: what if esx-07 does not come back?")
+	c.Flags().StringVar(&f.scenario, "scenario", "", "what is broken at the twin: a broken-... scenario of rdma-setup lab")
+	_ = c.RegisterFlagCompletionFunc("scenario", cobra.FixedCompletions(scenario.Broken(), cobra.ShellCompDirectiveNoFileComp))
 	s := &f.stated
 	c.Flags().DurationVar(&s.Reboot, "reboot", 10*time.Minute, "how long a host reboots")
 	c.Flags().DurationVar(&s.Evacuate, "evacuate", 5*time.Minute, "how long a host takes to enter maintenance mode")
@@ -60,21 +69,6 @@ The times follow from what you state: the twin does not know how long your hosts
 	c.Flags().DurationVar(&s.Install, "install", 3*time.Minute, "how long packages, drivers and components take to install, on one host or guest")
 	c.Flags().DurationVar(&s.Other, "other", 5*time.Second, "how long any other operation takes")
 	return c
-}
-
-// A rehearsal is what a run on the twin came to. The JSON names are those of the contract.
-type rehearsal struct {
-	Status   string      `json:"status"`
-	Hash     string      `json:"plan_hash"`
-	Steps    []twin.Step `json:"steps"`
-	Window   int         `json:"window_s"`
-	Worst    int         `json:"worst_vm_outage_s"`
-	Failed   []string    `json:"failed"`
-	Rollback string      `json:"rollback"` // how the rollback on the twin ended; "" where nothing was applied
-	Restored bool        `json:"restored"` // the plan is the same again after it
-	Assumed  []string    `json:"assumed"`
-
-	timeline twin.Timeline
 }
 
 func (f *rehearseFlags) run(ctx context.Context, e *console.Env, cmd *cobra.Command) error {
@@ -96,38 +90,72 @@ func (f *rehearseFlags) run(ctx context.Context, e *console.Env, cmd *cobra.Comm
 	if err != nil {
 		return err
 	}
+	// Most of what the twin allocates lives for one command; the limit is what a jump host can spare.
+	defer debug.SetGCPercent(debug.SetGCPercent(200))
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryOfTwins))
 	dir, err := os.MkdirTemp("", "rdma-setup-rehearse-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	l, err := lab.Start(ctx, lab.Options{Found: site.Found, Faults: f.faults, Dir: dir, RebootTime: time.Second, BootTime: 200 * time.Millisecond})
+	o := lab.Options{Found: site.Found, Faults: f.faults, Dir: dir, RebootTime: 50 * time.Millisecond, BootTime: 10 * time.Millisecond}
+	if f.scenario != "" {
+		o.Found = func(s *world.State) error {
+			if err := site.Found(s); err != nil {
+				return err
+			}
+			return scenario.Spoil(s, f.scenario)
+		}
+	}
+	l, err := lab.Start(ctx, o)
 	if err != nil {
-		return console.Usage("see: rdma-setup lab --fault help", "%v", err)
+		return console.Usage("see: rdma-setup lab --fault help, rdma-setup lab --scenario help", "%v", err)
 	}
 	defer l.Close()
-	var text bytes.Buffer
-	if _, err := site.Answers(&text, l, a); err != nil {
+	r := twin.NewRehearsal(site.Assumed, f.stated.Sources())
+	p := &play{Rehearsal: r, said: e.Stderr, on: onTwin(e, l, dir), stated: f.stated, state: filepath.Join(dir, "rdma-setup"),
+		limits: engine.Limits{Parallel: a.Run.Parallel, HostsDown: a.Run.Reboot.MaxUnavailable, VMsOff: a.Run.Power.Limit(len(a.VMs))}}
+	if p.file, err = answersIn(dir, "answers.yaml", site, l, a); err != nil {
 		return err
 	}
-	file := filepath.Join(dir, "answers.yaml")
-	if err := os.WriteFile(file, text.Bytes(), 0o600); err != nil {
+	// On the twin no VM waits for another: the timeline holds the limit. A rehearsal does not wait for the window either.
+	free := *a
+	free.Run.Power.MaxUnavailable, free.Run.Window = answers.AllVMs, answers.Window{}
+	if p.free, err = answersIn(dir, "free.yaml", site, l, &free); err != nil {
 		return err
 	}
-	r := &rehearsal{Assumed: site.Assumed, Steps: []twin.Step{}, Failed: []string{}}
-	code := r.play(ctx, e.Stderr, onTwin(e, l, dir), file, f.stated)
+	code, err := p.run(ctx)
 	if ctx.Err() != nil {
 		return backends.Errorf(backends.KindInterrupted, "", "", "interrupted: nothing was written to the site")
 	}
-	if f.output == "json" {
+	if err != nil {
+		return err
+	}
+	switch f.output {
+	case "json":
 		err = console.WriteJSON(e.Stdout, r)
-	} else {
-		err = r.text(e.Stdout)
+	case "html":
+		err = r.HTML(e.Stdout)
+	default:
+		err = r.Text(e.Stdout)
 	}
 	if err == nil && code != 0 {
 		err = &console.CodeError{Code: code}
 	}
 	return err
+}
+
+// memoryOfTwins is the soft limit of a process with a twin in it, bytes.
+const memoryOfTwins = 380 << 20
+
+// answersIn writes answers for a twin into a file.
+func answersIn(dir, name string, site *twin.Twin, l *lab.Lab, a *answers.Answers) (string, error) {
+	var text bytes.Buffer
+	if _, err := site.Answers(&text, l, a); err != nil {
+		return "", err
+	}
+	file := filepath.Join(dir, name)
+	return file, os.WriteFile(file, text.Bytes(), 0o600)
 }
 
 // onTwin is the environment of commands that run on a lab, without a terminal and with a state directory of their own.
@@ -148,48 +176,121 @@ func onTwin(e *console.Env, l *lab.Lab, dir string) func(ctx context.Context, ar
 	}
 }
 
-// play plans, applies and rolls back on the twin, says so, and returns the exit code of the plan or of the run.
-func (r *rehearsal) play(ctx context.Context, said io.Writer, on func(context.Context, ...string) (int, []byte, []byte), file string, s twin.Stated) int {
-	fmt.Fprintln(said, "planning on the twin")
-	code, out, errs := on(ctx, "plan", "-f", file, "-o", "json")
-	if code != 0 {
-		r.Status, r.Failed = "refused", lines(errs)
-		return code
+// A play is a rehearsal as it goes on.
+type play struct {
+	*twin.Rehearsal
+	said       io.Writer
+	on         func(context.Context, ...string) (int, []byte, []byte)
+	file, free string // answers: as given, and without waves and window
+	state      string // directory of the runs
+	limits     engine.Limits
+	stated     twin.Stated
+}
+
+// run plans, applies and rolls back on the twin, says so, and returns the exit code of the plan or of the run.
+func (p *play) run(ctx context.Context) (int, error) {
+	fmt.Fprintln(p.said, "planning on the twin")
+	before, code, errs := p.planned(ctx)
+	if before == nil {
+		p.Status, p.Failed = string(statusRefused), lines(errs)
+		return code, nil
 	}
-	var after map[string][]string
-	var err error
-	if r.Hash, after, err = twin.Waits(out); err != nil {
-		r.Status, r.Failed = string(engine.StatusFailed), []string{err.Error()}
-		return console.ExitFailed
+	p.Hash = before.Hash
+	for _, c := range before.Changes {
+		p.Plan = append(p.Plan, c.Target.Name+": "+plan.Title(c))
 	}
-	fmt.Fprintln(said, "applying on the twin")
-	code, out, errs = on(ctx, "apply", "-f", file, "--yes", "-o", "json")
+	fmt.Fprintln(p.said, "applying on the twin")
+	code, out, errs := p.on(ctx, "apply", "-f", p.free, "--yes", "-o", "json")
 	if ctx.Err() != nil {
-		return code // the caller reports the interruption
+		return code, nil // the caller reports the interruption
 	}
-	r.timeline = twin.NewTimeline(events(out), after, s)
-	r.Status, r.Steps, r.Window, r.Worst = string(r.timeline.Result), r.timeline.Steps, r.timeline.Window, r.timeline.Worst()
-	for _, e := range r.timeline.Failed {
-		r.Failed = append(r.Failed, e.Node+": "+e.Err)
+	list := events(out)
+	run := ""
+	for _, e := range list {
+		run = cmp.Or(run, e.Run)
 	}
-	if code != 0 && len(r.Failed) == 0 {
-		r.Failed = lines(errs)
+	if err := p.timeline(list, run); err != nil {
+		return code, err
 	}
-	if len(r.Steps) == 0 {
-		return code
+	if code != 0 && len(p.Failed) == 0 {
+		p.Failed = lines(errs)
 	}
-	fmt.Fprintln(said, "rolling back on the twin")
-	_, out, _ = on(ctx, "rollback", "--yes", "-o", "json")
+	if len(p.Steps) == 0 {
+		return code, nil
+	}
+	var done report.Report
+	if text, err := journal.ReadFile(p.state, run, "report.json"); err == nil && json.Unmarshal(text, &done) == nil {
+		p.Judged(done.Checks)
+		p.Measurements = append(p.Measurements, done.Measurements...)
+	}
+	fmt.Fprintln(p.said, "rolling back on the twin")
+	_, out, _ = p.on(ctx, "rollback", "--yes", "-o", "json")
 	for _, e := range events(out) {
 		if e.Type == engine.EventResult {
-			r.Rollback = string(e.Status)
+			p.Rollback = string(e.Status)
 		}
 	}
-	if _, out, _ = on(ctx, "plan", "-f", file, "-o", "json"); len(out) > 0 {
-		hash, _, err := twin.Waits(out)
-		r.Restored = err == nil && hash == r.Hash
+	if after, _, _ := p.planned(ctx); after != nil {
+		p.Restored, p.Differs = after.Hash == p.Hash, differing(before.Changes, after.Changes)
 	}
-	return code
+	return code, nil
+}
+
+// planned is the plan on the twin, nil where it is refused.
+func (p *play) planned(ctx context.Context) (doc *planDoc, code int, errs []byte) {
+	code, out, errs := p.on(ctx, "plan", "-f", p.file, "-o", "json")
+	doc = &planDoc{}
+	if code != 0 || json.Unmarshal(out, doc) != nil {
+		return nil, max(code, console.ExitFailed), errs
+	}
+	return doc, code, errs
+}
+
+// timeline works the timeline out from the stages that the run has planned.
+func (p *play) timeline(list []engine.Event, run string) error {
+	var stages []plan.Plan
+	if run != "" {
+		st, err := journal.Read(p.state, run)
+		if err != nil {
+			return err
+		}
+		for _, rec := range st.Records {
+			if rec.Type != journal.TypeStage {
+				continue
+			}
+			var stage plan.Plan
+			if err := json.Unmarshal(rec.Plan, &stage); err != nil {
+				return err
+			}
+			stages = append(stages, stage)
+		}
+	}
+	t, err := twin.NewTimeline(stages, list, p.limits, p.stated)
+	p.Take(t)
+	return err
+}
+
+// differing names the changes of one plan that the other has not, or otherwise.
+func differing(before, after []plan.Change) []string {
+	out := []string{}
+	left := map[string]plan.Change{}
+	for _, c := range before {
+		left[c.ID()] = c
+	}
+	for _, c := range after {
+		was, known := left[c.ID()]
+		delete(left, c.ID())
+		switch {
+		case !known:
+			out = append(out, c.ID()+": the plan before had no such change")
+		case was.From != c.From:
+			out = append(out, fmt.Sprintf("%s: %s, was %s", c.ID(), c.From, was.From))
+		}
+	}
+	for _, id := range slices.SortedFunc(maps.Keys(left), plain.Natural) {
+		out = append(out, id+": is as wanted, and was not before")
+	}
+	return out
 }
 
 // events reads what apply and rollback print with -o json; the last line of each is the result.
@@ -213,85 +314,3 @@ func lines(text []byte) []string {
 	}
 	return out
 }
-
-// text is the rehearsal for people.
-func (r *rehearsal) text(w io.Writer) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "SIMULATED: rehearsed on a twin of the site; nothing was written to the site\n%s", r.Status)
-	if r.Hash != "" {
-		fmt.Fprintf(&b, ", plan %s", r.Hash[:12])
-	}
-	b.WriteString("\n")
-	if len(r.Steps) > 0 {
-		fmt.Fprintf(&b, "window: %s; by the times stated, expect %s to %s\n", clock(r.Window), clock(r.Window*4/5), clock(r.Window*6/5))
-		fmt.Fprintf(&b, "longest time that a VM is off: %s; expect %s to %s\n", clock(r.Worst), clock(r.Worst*4/5), clock(r.Worst*6/5))
-		r.chart(&b)
-		fmt.Fprintf(&b, "\nrollback on the twin: %s", cmp.Or(r.Rollback, "did not end"))
-		if r.Restored {
-			b.WriteString("; the plan is the same again\n")
-		} else {
-			b.WriteString("; the plan is not the same as before: changes that it marks as irreversible stay\n")
-		}
-	}
-	for _, list := range []struct {
-		title string
-		rows  []string
-	}{{"failed:", r.Failed}, {"assumed, because it was not collected:", r.Assumed}} {
-		if len(list.rows) > 0 {
-			fmt.Fprintf(&b, "\n%s\n", list.title)
-		}
-		for _, row := range list.rows {
-			fmt.Fprintf(&b, "  %s\n", backends.Clean(row))
-		}
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-// chartWidth is the columns of the timeline.
-const chartWidth = 50
-
-// chart draws a row for each target: # while it is out of service, = while it is worked on, . else.
-func (r *rehearsal) chart(b *strings.Builder) {
-	rows, widest := map[string][]byte{}, 0
-	down, since := map[string]bool{}, map[string]int{}
-	column := func(s int) int { return min(chartWidth-1, s*chartWidth/max(1, r.Window)) }
-	mark := func(target string, from, to int, with byte) {
-		if rows[target] == nil {
-			rows[target] = bytes.Repeat([]byte{'.'}, chartWidth)
-			widest = max(widest, len(target))
-		}
-		for i := column(from); i <= column(max(from, to-1)); i++ {
-			if rows[target][i] != '#' {
-				rows[target][i] = with
-			}
-		}
-	}
-	for _, s := range r.Steps {
-		mark(s.Target, s.Start, s.End, '=')
-		switch opens := strings.HasPrefix(s.ID, "open "); {
-		case s.Down() && opens && !down[s.Target]:
-			down[s.Target], since[s.Target] = true, s.Start
-		case s.Down() && !opens:
-			mark(s.Target, since[s.Target], s.End, '#')
-			down[s.Target] = strings.Contains(s.ID, "/"+string(backends.BracketReboot)) // its maintenance mode follows
-			since[s.Target] = s.End
-		}
-	}
-	for target, is := range down {
-		if is && since[target] < r.Window && r.Status != string(engine.StatusDone) {
-			mark(target, since[target], r.Window, '#')
-		}
-	}
-	fmt.Fprintf(b, "\n%-*s  0%*s\n", widest, "TARGET", chartWidth-1, clock(r.Window))
-	for _, target := range slices.SortedFunc(maps.Keys(rows), plain.Natural) {
-		fmt.Fprintf(b, "%-*s  %s", widest, backends.Clean(target), rows[target])
-		if out := r.timeline.Out[target]; out > 0 {
-			fmt.Fprintf(b, "  off for %s", clock(out))
-		}
-		b.WriteString("\n")
-	}
-	b.WriteString("# out of service, = worked on\n")
-}
-
-func clock(seconds int) string { return (time.Duration(seconds) * time.Second).String() }

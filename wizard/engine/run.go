@@ -61,6 +61,7 @@ type runner struct {
 	unproven    bool                     // stopped because a log-in that the plan needs failed: no change was begun
 	again       bool                     // a resume or a rollback
 	result      Result
+	virtual     *virtual // nil in a run; see Forecast
 }
 
 // A record is what a Keeper recorded, for which value.

@@ -240,6 +240,10 @@ func (s *stage) launch(ctx context.Context, nodes []*node) {
 			d.moved = append(d.moved, s.moved(n))
 		}
 	}
+	if s.virtual != nil {
+		s.virtual.launch(m)
+		return
+	}
 	go func() {
 		m.outcomes = d.do(ctx)
 		close(d.over)

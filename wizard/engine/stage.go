@@ -189,6 +189,10 @@ func (s *stage) run(ctx context.Context) {
 			s.giveUp()
 			continue
 		}
+		if s.virtual != nil {
+			s.take(s.virtual.next())
+			continue
+		}
 		select {
 		case m := <-s.msgs:
 			s.take(m)

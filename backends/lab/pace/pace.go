@@ -73,11 +73,17 @@ func find(args []string) duration {
 		words[0] = "dpkg-query" // it hands its questions on
 	}
 	for _, a := range args[1:] {
+		if len(words) == 4 {
+			break
+		}
 		if !strings.HasPrefix(a, "-") {
+			if len(a) > 40 { // no row's name has such a word, and a script would be copied here each time
+				break
+			}
 			words = append(words, a)
 		}
 	}
-	for n := min(len(words), 4); n > 0; n-- {
+	for n := len(words); n > 0; n-- {
 		if d, ok := durations[strings.Join(words[:n], " ")]; ok {
 			return d
 		}

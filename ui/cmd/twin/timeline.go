@@ -1,13 +1,15 @@
 package twin
 
 import (
-	"encoding/json"
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
 // Stated says how long things take at the site. Whoever rehearses states it: a twin does not know.
@@ -41,6 +43,19 @@ func (s Stated) of(node string) time.Duration {
 	return s.Other
 }
 
+// Sources says how long things take, and where that is from.
+func (s Stated) Sources() []string {
+	var out []string
+	for _, t := range []struct {
+		what string
+		d    time.Duration
+	}{{"a host reboots", s.Reboot}, {"a host enters maintenance mode", s.Evacuate}, {"a guest shuts down", s.Shutdown}, {"a guest boots", s.Boot},
+		{"packages, drivers and components are installed", s.Install}, {"any other operation", s.Other}} {
+		out = append(out, t.what+": "+t.d.String()+" (stated)")
+	}
+	return out
+}
+
 // A Step is one operation of a rehearsed run. Times are seconds since its beginning, by the stated times.
 type Step struct {
 	ID     string `json:"id"`
@@ -70,71 +85,89 @@ type Timeline struct {
 	Steps  []Step
 	Failed []engine.Event
 	Result engine.Status
-	Window int            // seconds from the first step to the end of the last
-	Out    map[string]int // seconds that each VM is off, the longest time at a stretch
+	Window int               // seconds from the first step to the end of the last
+	Out    map[string]int    // seconds that each VM is off, the longest time at a stretch
+	Down   map[string][]Span // when each host and VM is out of service
 }
 
-// NewTimeline works out when each step of a run happens where things take as long as stated. The run on the twin gives the order: a
-// step begins when all are over that were over when it began there and that it can have waited for. Those are the steps of the same
-// target, those of the switches, and where it takes something out of service, all that did so. after are the ids that the plan has a
-// change wait for.
-func NewTimeline(events []engine.Event, after map[string][]string, s Stated) Timeline {
-	t := Timeline{Steps: []Step{}, Out: map[string]int{}}
-	running, over := map[string]int{}, []int{}
+// A Span is a time of a rehearsed run, in seconds since its beginning.
+type Span struct{ From, To int }
+
+// NewTimeline works out when each step of a run happens where things take as long as stated: the engine's own scheduler goes through
+// the stages of the run on the twin again, with the limits of the site, and no time passes. What failed on the twin fails there too.
+func NewTimeline(stages []plan.Plan, events []engine.Event, limits engine.Limits, s Stated) (Timeline, error) {
+	t := Timeline{Steps: []Step{}, Out: map[string]int{}, Down: map[string][]Span{}}
+	ended, stage := map[string]engine.NodeState{}, 0
+	at := func(stage int, node string) string { return fmt.Sprint(stage, " ", node) }
 	for _, e := range events {
 		switch e.Type {
-		case engine.EventStarted:
-			step := Step{ID: e.Node, Target: e.Target.Name, title: e.Title}
-			for _, i := range over {
-				if p := t.Steps[i]; p.Target == step.Target || e.Target.Type == backends.TypeVM && shared(p.ID) || step.Down() && p.Down() || slices.Contains(after[e.Node], p.ID) {
-					step.Start = max(step.Start, p.End)
-				}
-			}
-			step.End = step.Start + int(s.of(e.Node).Round(time.Second).Seconds())
-			running[e.Node] = len(t.Steps)
-			t.Steps = append(t.Steps, step)
-		case engine.EventDone, engine.EventSkipped, engine.EventFailed, engine.EventBlocked:
-			if i, is := running[e.Node]; is {
-				if e.Type == engine.EventSkipped {
-					t.Steps[i].End = t.Steps[i].Start
-				}
-				over = append(over, i)
-				delete(running, e.Node)
-			}
-			if e.Type == engine.EventFailed {
-				t.Failed = append(t.Failed, e)
-			}
+		case engine.EventPlanned:
+			stage++
+		case engine.EventSkipped:
+			ended[at(stage, e.Node)] = engine.NodeSkipped
+		case engine.EventFailed:
+			ended[at(stage, e.Node)] = engine.NodeFailed
+			t.Failed = append(t.Failed, e)
 		case engine.EventResult:
 			t.Result = e.Status
 		}
 	}
-	t.outages()
-	return t
-}
-
-// shared tells whether a step is about a switch or a port group, which hosts and VMs wait for.
-func shared(id string) bool {
-	return strings.HasPrefix(id, "dvs/") || strings.HasPrefix(id, "portgroup/")
-}
-
-// outages works out how long each VM is off. A VM that does not come back is off until the end.
-func (t *Timeline) outages() {
-	off := map[string]int{}
-	for _, s := range t.Steps {
-		t.Window = max(t.Window, s.End)
-		id, opens := strings.CutPrefix(s.ID, "open ")
-		if !strings.Contains(id+"/", "/"+string(backends.BracketVMPower)+"/") {
-			continue
-		}
-		if _, is := off[s.Target]; opens && !is {
-			off[s.Target] = s.Start
-		} else if since, is := off[s.Target]; !opens && is {
-			t.Out[s.Target] = max(t.Out[s.Target], s.End-since)
-			delete(off, s.Target)
+	again, err := engine.Forecast{Stages: stages, Limits: limits, Took: s.of, Parent: merged, Ended: func(stage int, node string) engine.NodeState {
+		return cmp.Or(ended[at(stage, node)], engine.NodeDone)
+	}}.Events()
+	running, begin := map[string]int{}, time.Unix(0, 0)
+	second := func(at time.Time) int { return int(at.Sub(begin).Round(time.Second).Seconds()) }
+	for _, e := range again {
+		switch e.Type {
+		case engine.EventStarted:
+			running[e.Node] = len(t.Steps)
+			t.Steps = append(t.Steps, Step{ID: e.Node, Target: e.Target.Name, Start: second(e.Time), title: e.Title})
+		case engine.EventDone, engine.EventSkipped, engine.EventFailed:
+			if i, is := running[e.Node]; is {
+				t.Steps[i].End = second(e.Time)
+				delete(running, e.Node)
+			}
 		}
 	}
-	for vm, since := range off {
-		t.Out[vm] = max(t.Out[vm], t.Window-since)
+	t.outages()
+	return t, err
+}
+
+// merged is the key under which settings are merged into one call, as the setters of the product have it: members of a switch, all
+// of a VM's hardware, an option or a firewall rule of many hosts.
+func merged(s backends.Setting) string {
+	switch {
+	case s.Target.Type == backends.TypeVM:
+		return s.Target.String()
+	case s.Kind == backends.KindMember, s.Kind == backends.KindOption, s.Kind == backends.KindFirewall:
+		return string(s.Kind) + " " + s.Name
+	}
+	return ""
+}
+
+// outages works out when what is out of service: from the beginning of the opening of a bracket to the end of its closing. What does
+// not come back is out of service until the end.
+func (t *Timeline) outages() {
+	open := map[string]Step{}
+	down := func(s Step, to int) {
+		t.Down[s.Target] = append(t.Down[s.Target], Span{s.Start, to})
+		if strings.HasSuffix(s.ID, "/"+string(backends.BracketVMPower)) {
+			t.Out[s.Target] = max(t.Out[s.Target], to-s.Start)
+		}
+	}
+	for _, s := range t.Steps {
+		t.Window = max(t.Window, s.End)
+		if id, opens := strings.CutPrefix(s.ID, "open "); !s.Down() {
+			continue
+		} else if opens {
+			open[id] = s
+		} else if begun, is := open[id]; is {
+			down(begun, s.End)
+			delete(open, id)
+		}
+	}
+	for _, s := range open {
+		down(s, t.Window)
 	}
 }
 
@@ -145,27 +178,4 @@ func (t Timeline) Worst() int {
 		worst = max(worst, out)
 	}
 	return worst
-}
-
-// Waits reads which ids each change of a plan waits for, out of what plan -o json prints.
-func Waits(text []byte) (hash string, after map[string][]string, err error) {
-	var doc struct {
-		Hash    string `json:"hash"`
-		Changes []struct {
-			ID     string   `json:"id"`
-			After  []string `json:"after"`
-			Within []string `json:"within"`
-		} `json:"changes"`
-	}
-	if err := json.Unmarshal(text, &doc); err != nil {
-		return "", nil, err
-	}
-	after = map[string][]string{}
-	for _, c := range doc.Changes {
-		after[c.ID] = c.After
-		for _, w := range c.Within {
-			after[c.ID] = append(after[c.ID], "open "+w)
-		}
-	}
-	return doc.Hash, after, nil
 }

@@ -1,40 +1,68 @@
 package twin_test
 
 import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/twin"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// Two hosts reboot one after the other, each with a VM that is off meanwhile; a third VM is only set up.
+// site is a plan for VMs that are off for a change of their memory, and a guest in which packages are installed.
+func site(vms int) plan.Plan {
+	var p plan.Plan
+	for i := range vms {
+		vm := backends.VMRef(fmt.Sprintf("vm-%d", i+1))
+		b := plan.Bracket{Kind: backends.BracketVMPower, Target: vm, Effect: plan.VMPowerCycle}
+		p.Brackets = append(p.Brackets, b)
+		p.Changes = append(p.Changes, plan.Change{Setting: backends.Setting{Target: vm, Kind: backends.KindMemory}, To: backends.ValueOf(backends.MemorySpec{Locked: true}), Within: []string{b.ID()}})
+	}
+	p.Changes = append(p.Changes, plan.Change{Setting: backends.Setting{Target: backends.GuestRef("vm-9"), Kind: backends.KindPackages, Name: "rdma"}, To: backends.ValueOf([]string{"rdma-core"})})
+	return p
+}
+
+var stated = twin.Stated{Shutdown: 30 * time.Second, Boot: time.Minute, Install: 2 * time.Minute, Other: 5 * time.Second}
+
 func TestTimeline(t *testing.T) {
-	host, vm := backends.HostRef, backends.VMRef
-	var events []engine.Event
-	run := func(node string, target backends.Ref) {
-		events = append(events, engine.Event{Type: engine.EventStarted, Node: node, Target: target}, engine.Event{Type: engine.EventDone, Node: node, Target: target})
+	const each = 30 + 5 + 60
+	for _, row := range []struct {
+		off, window int
+	}{{1, 4 * each}, {2, 2 * each}, {0, 2 * 60}} { // all at once, the packages take longest
+		got, err := twin.NewTimeline([]plan.Plan{site(4)}, []engine.Event{{Type: engine.EventPlanned}, {Type: engine.EventResult, Status: engine.StatusDone}}, engine.Limits{VMsOff: row.off}, stated)
+		if err != nil || got.Window != row.window || got.Worst() != each || len(got.Out) != 4 || got.Result != engine.StatusDone {
+			t.Errorf("%d off at once: %v, window %d of %d, off %v, %s", row.off, err, got.Window, row.window, got.Out, got.Result)
+		}
 	}
-	for _, n := range []string{"1", "2"} {
-		run("open vm/vm-"+n+"/vm-power", vm("vm-"+n))
-		run("open host/esx-"+n+"/host-maintenance", host("esx-"+n))
-		run("open host/esx-"+n+"/host-reboot", host("esx-"+n))
-		run("host/esx-"+n+"/host-reboot", host("esx-"+n))
-		run("host/esx-"+n+"/host-maintenance", host("esx-"+n))
-		run("vm/vm-"+n+"/vm-power", vm("vm-"+n))
+}
+
+// A VM that does not come back on the twin is off until the end, and no other goes off after it.
+func TestTimelineOfAFailure(t *testing.T) {
+	const lost = "vm/vm-2/vm-power"
+	got, err := twin.NewTimeline([]plan.Plan{site(4)}, []engine.Event{{Type: engine.EventPlanned}, {Type: engine.EventFailed, Node: lost, Err: "it does not start"}}, engine.Limits{VMsOff: 1}, stated)
+	if err != nil || len(got.Failed) != 1 || slices.ContainsFunc(got.Steps, func(s twin.Step) bool { return s.Target == "vm-3" }) {
+		t.Fatalf("%v, failed %v: %+v", err, got.Failed, got.Steps)
 	}
-	run("vm/vm-3/packages", vm("vm-3"))
-	events = append(events, engine.Event{Type: engine.EventResult, Status: engine.StatusDone})
-	got := twin.NewTimeline(events, nil, twin.Stated{Reboot: 10 * time.Minute, Evacuate: 5 * time.Minute, Shutdown: 30 * time.Second, Boot: time.Minute, Install: 2 * time.Minute, Other: time.Second})
-	const each = 30 + 300 + 1 + 600 + 1 + 60
-	if got.Window != 2*each || got.Worst() != each || got.Out["vm-1"] != each || got.Out["vm-2"] != each || got.Result != engine.StatusDone {
-		t.Errorf("window %d, off %v, %s; want %d for each host", got.Window, got.Out, got.Result, each)
+	if down := got.Down["vm-2"]; len(down) != 1 || down[0].To != 2*(30+5+60) || got.Window != down[0].To {
+		t.Errorf("vm-2 is down %v of %d", down, got.Window)
 	}
-	if last := got.Steps[len(got.Steps)-1]; last.Start != 0 || last.End != 120 {
-		t.Errorf("the packages of vm-3 wait for nobody: %+v", last)
+	r := twin.NewRehearsal(nil, stated.Sources())
+	r.Take(got)
+	var text, page bytes.Buffer
+	if err := r.Text(&text); err != nil {
+		t.Fatal(err)
 	}
-	if lost := twin.NewTimeline(events[:10], nil, twin.Stated{Reboot: time.Minute, Other: time.Second}); lost.Out["vm-1"] != lost.Window || lost.Window == 0 {
-		t.Errorf("a VM that does not come back is off until the end: %+v of %d", lost.Out, lost.Window)
+	for _, want := range []string{"window: 3m10s; expect 2m32s to 3m48s", "vm-1    #########################.........................  off for 1m35s", lost + ": it does not start", "a guest boots: 1m0s (stated)"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %q in\n%s", want, &text)
+		}
+	}
+	if err := r.HTML(&page); err != nil || !strings.Contains(page.String(), `left:0.00%;width:50.00%" title="out of service from 0s to 1m35s"`) || strings.Contains(page.String(), "ZgotmplZ") {
+		t.Errorf("%v\n%s", err, &page)
 	}
 }

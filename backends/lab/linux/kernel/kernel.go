@@ -70,12 +70,17 @@ func (k *Kernel) Booted() time.Time {
 // Find returns a module that can be loaded. Dashes and underscores are the same.
 func (k *Kernel) Find(name string) (Module, bool) {
 	name = normal(name)
-	list := k.Available()
-	i := slices.IndexFunc(list, func(m Module) bool { return m.Name == name })
-	if i < 0 {
-		return Module{}, false
+	is := func(m Module) bool { return m.Name == name }
+	if i := slices.IndexFunc(k.found, is); i >= 0 {
+		return k.found[i], true
 	}
-	return list[i], true
+	if k.Extra != nil {
+		extra := k.Extra()
+		if i := slices.IndexFunc(extra, is); i >= 0 {
+			return extra[i], true
+		}
+	}
+	return Module{}, false
 }
 
 // Available returns all modules that can be loaded.
@@ -198,11 +203,18 @@ type Line struct {
 func (k *Kernel) List() []Line {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	var list []Line
-	for _, name := range k.loaded {
+	list := make([]Line, len(k.loaded))
+	by := map[string][]string{}
+	for i, name := range slices.Backward(k.loaded) {
 		m, _ := k.Find(name)
-		n, by := k.usage(name)
-		list = append(list, Line{Module: m, Used: n + len(by), By: by})
+		list[i].Module = m
+		for _, need := range m.Needs {
+			by[need] = append(by[need], name)
+		}
+	}
+	for i, name := range k.loaded {
+		list[i].By = by[name]
+		list[i].Used = max(0, k.users[name]) + len(by[name])
 	}
 	return list
 }

@@ -1,16 +1,22 @@
 package scenario
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
+func spoilers() [][]spoiled {
+	return [][]spoiled{brokenHardware(), brokenHosts(), brokenSwitches(), brokenVMs(), brokenGuests()}
+}
+
 // broken are the scenarios that break one link of a site that was done: in each of them a check has one thing to name
 // first. What only one machine suffers from hits the last.
 func broken() []Scenario {
 	var list []Scenario
-	for _, rows := range [][]spoiled{brokenHardware(), brokenHosts(), brokenSwitches(), brokenVMs(), brokenGuests()} {
+	for _, rows := range spoilers() {
 		for _, r := range rows {
 			list = append(list, Scenario{Name: "broken-" + r.name, Text: r.text, Hosts: r.hosts, VMs: r.vms, Apply: func(s *world.State) {
 				done(s)
@@ -19,6 +25,35 @@ func broken() []Scenario {
 		}
 	}
 	return list
+}
+
+// Broken names the scenarios that break something.
+func Broken() []string {
+	var names []string
+	for _, s := range broken() {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// Spoil breaks, at a site that was built otherwise, what a scenario of Broken breaks. An error: there is no such scenario, or the
+// site has not what it breaks.
+func Spoil(s *world.State, name string) (err error) {
+	for _, rows := range spoilers() {
+		for _, r := range rows {
+			if "broken-"+r.name != name {
+				continue
+			}
+			defer func() { // the scenarios know the hosts of the lab, and reach for what another site may lack
+				if recover() != nil {
+					err = fmt.Errorf("scenario %s does not fit this site: what it breaks is not there", name)
+				}
+			}()
+			r.spoil(s)
+			return nil
+		}
+	}
+	return fmt.Errorf("no scenario %q breaks something at a site; one of %s does", name, strings.Join(Broken(), ", "))
 }
 
 // A spoiled is done, and then this.

@@ -1,0 +1,254 @@
+package twin
+
+import (
+	"bytes"
+	_ "embed" // page.html
+	"fmt"
+	"html/template"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
+)
+
+// A Rehearsal is what a run on a twin came to. The JSON names are those of the contract; times are in seconds.
+type Rehearsal struct {
+	Status       string                 `json:"status"`
+	Hash         string                 `json:"plan_hash"`
+	Plan         []string               `json:"plan"` // what is changed, in words
+	Steps        []Step                 `json:"steps"`
+	Window       int                    `json:"window_s"`
+	Worst        int                    `json:"worst_vm_outage_s"`
+	WindowRange  [2]int                 `json:"window_range_s"` // at least, at most
+	WorstRange   [2]int                 `json:"worst_vm_outage_range_s"`
+	Times        []string               `json:"times"` // how long things take, and where that is from
+	Failed       []string               `json:"failed"`
+	Checks       map[checks.Status]int  `json:"checks"` // after the run on the twin, by their status
+	Findings     []string               `json:"findings"`
+	Measurements []perftest.Measurement `json:"measurements"` // simulated
+	Rollback     string                 `json:"rollback"`     // how the rollback on the twin ended; "" where nothing was applied
+	Restored     bool                   `json:"restored"`     // the plan is the same again after it
+	Differs      []string               `json:"differs"`      // changes that the plan after the rollback has more, less or otherwise
+	Assumed      []string               `json:"assumed"`
+	Simulated    bool                   `json:"simulated"`
+
+	out  map[string]int
+	down map[string][]Span
+}
+
+// NewRehearsal is one of which nothing is known but what the twin assumes, and how long things take.
+func NewRehearsal(assumed, times []string) *Rehearsal {
+	return &Rehearsal{Assumed: assumed, Times: times, Plan: []string{}, Steps: []Step{}, Failed: []string{}, Checks: map[checks.Status]int{},
+		Findings: []string{}, Measurements: []perftest.Measurement{}, Differs: []string{}, Simulated: true}
+}
+
+// spread is how far the times of a site are expected to lie from those that a timeline is worked out with, in parts of them.
+const spread = 5
+
+func ranged(seconds int) [2]int { return [2]int{seconds - seconds/spread, seconds + seconds/spread} }
+
+// Take takes over a timeline.
+func (r *Rehearsal) Take(t Timeline) {
+	r.Status, r.Steps, r.Window, r.Worst, r.out, r.down = string(t.Result), t.Steps, t.Window, t.Worst(), t.Out, t.Down
+	r.WindowRange, r.WorstRange = ranged(r.Window), ranged(r.Worst)
+	for _, e := range t.Failed {
+		r.Failed = append(r.Failed, e.Node+": "+e.Err)
+	}
+}
+
+// Judged takes over what the checks after the run found.
+func (r *Rehearsal) Judged(found []checks.Finding) {
+	for _, f := range found {
+		r.Checks[f.Status]++
+		if f.Status == checks.Fail {
+			r.Findings = append(r.Findings, f.ID+" "+f.Target.Name+": "+f.Evidence)
+		}
+	}
+}
+
+// a row of the Gantt chart.
+type row struct {
+	Target string
+	Off    string // for how long a VM is off; "" for none
+	Work   []Step
+	Down   []Span
+}
+
+func (r *Rehearsal) rows() []row {
+	by := map[string]*row{}
+	for _, s := range r.Steps {
+		if by[s.Target] == nil {
+			by[s.Target] = &row{Target: s.Target, Down: r.down[s.Target]}
+			if out := r.out[s.Target]; out > 0 {
+				by[s.Target].Off = Clock(out)
+			}
+		}
+		by[s.Target].Work = append(by[s.Target].Work, s)
+	}
+	var rows []row
+	for _, target := range slices.SortedFunc(maps.Keys(by), plain.Natural) {
+		rows = append(rows, *by[target])
+	}
+	return rows
+}
+
+// lists are what is printed below the timeline.
+func (r *Rehearsal) lists() []list {
+	measured := []string{}
+	for _, m := range r.Measurements {
+		if m.Verdict != perftest.VerdictPass {
+			measured = append(measured, fmt.Sprintf("%s -> %s %s: %s %s", m.From, m.To, m.Test, m.Verdict, m.Hint))
+		}
+	}
+	return []list{
+		{"failed:", r.Failed}, {"checks that fail after the run on the twin:", r.Findings}, {"measured below what is expected (SIMULATED):", measured},
+		{"not as before after the rollback on the twin:", r.Differs}, {"how long things take:", r.Times}, {"assumed, because it was not collected:", r.Assumed},
+	}
+}
+
+type list struct {
+	Title string
+	Rows  []string
+}
+
+// ends are the lines about the end of the run on the twin.
+func (r *Rehearsal) ends() []string {
+	var out []string
+	if len(r.Checks) > 0 {
+		text := "checks on the twin:"
+		for _, s := range slices.Sorted(maps.Keys(r.Checks)) {
+			text += fmt.Sprintf(" %d %s,", r.Checks[s], s)
+		}
+		out = append(out, strings.TrimSuffix(text, ","))
+	}
+	if len(r.Measurements) > 0 {
+		good := 0
+		for _, m := range r.Measurements {
+			if m.Verdict == perftest.VerdictPass {
+				good++
+			}
+		}
+		out = append(out, fmt.Sprintf("measurements on the twin (SIMULATED): %d of %d as expected", good, len(r.Measurements)))
+	}
+	if r.Rollback != "" {
+		text := "rollback on the twin: " + r.Rollback + "; the plan is the same again"
+		if !r.Restored {
+			text = "rollback on the twin: " + r.Rollback + "; the plan is not the same as before: changes that it marks as irreversible stay"
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+func (r *Rehearsal) head() []string {
+	head := r.Status
+	if r.Hash != "" {
+		head += ", plan " + r.Hash[:min(12, len(r.Hash))]
+	}
+	out := []string{head}
+	if len(r.Steps) > 0 {
+		between := func(r [2]int) string { return "expect " + Clock(r[0]) + " to " + Clock(r[1]) }
+		out = append(out, "window: "+Clock(r.Window)+"; "+between(r.WindowRange), "longest time that a VM is off: "+Clock(r.Worst)+"; "+between(r.WorstRange))
+	}
+	return out
+}
+
+const simulated = "SIMULATED: rehearsed on a twin of the site; nothing was written to the site"
+
+// Text writes the rehearsal for people.
+func (r *Rehearsal) Text(w io.Writer) error {
+	var b bytes.Buffer
+	b.WriteString(simulated + "\n")
+	for _, line := range r.head() {
+		fmt.Fprintln(&b, backends.Clean(line))
+	}
+	if len(r.Plan) > 0 {
+		const most = 12
+		fmt.Fprintf(&b, "\nplan (%d changes):\n", len(r.Plan))
+		for _, line := range r.Plan[:min(most, len(r.Plan))] {
+			fmt.Fprintf(&b, "  %s\n", backends.Clean(line))
+		}
+		if n := len(r.Plan) - most; n > 0 {
+			fmt.Fprintf(&b, "  and %d more: rdma-setup plan lists them\n", n)
+		}
+	}
+	if len(r.Steps) > 0 {
+		b.WriteString("\n")
+		for _, line := range r.Chart(chartWidth) {
+			fmt.Fprintln(&b, line)
+		}
+	}
+	b.WriteString("\n")
+	for _, line := range r.ends() {
+		fmt.Fprintln(&b, backends.Clean(line))
+	}
+	for _, l := range r.lists() {
+		if len(l.Rows) > 0 {
+			fmt.Fprintf(&b, "\n%s\n", l.Title)
+		}
+		for _, row := range l.Rows {
+			fmt.Fprintf(&b, "  %s\n", backends.Clean(row))
+		}
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// chartWidth is the columns of the timeline.
+const chartWidth = 50
+
+// Chart draws a line for each target, width columns for the time: # while it is out of service, = while it is worked on, . else.
+func (r *Rehearsal) Chart(width int) []string {
+	rows, widest := r.rows(), len("TARGET")
+	for _, row := range rows {
+		widest = max(widest, len([]rune(backends.Clean(row.Target))))
+	}
+	lines := []string{fmt.Sprintf("%-*s  0%*s", widest, "TARGET", width-1, Clock(r.Window))}
+	for _, row := range rows {
+		cells := bytes.Repeat([]byte{'.'}, width)
+		mark := func(from, to int, with byte) {
+			column := func(s int) int { return min(width-1, s*width/max(1, r.Window)) }
+			for i := column(from); i <= column(max(from, to-1)); i++ {
+				cells[i] = with
+			}
+		}
+		for _, s := range row.Work {
+			mark(s.Start, s.End, '=')
+		}
+		for _, s := range row.Down {
+			mark(s.From, s.To, '#')
+		}
+		line := fmt.Sprintf("%-*s  %s", widest, backends.Clean(row.Target), cells)
+		if row.Off != "" {
+			line += "  off for " + row.Off
+		}
+		lines = append(lines, line)
+	}
+	return append(lines, "# out of service, = worked on")
+}
+
+//go:embed page.html
+var page string
+
+// HTML writes the rehearsal as one page that loads nothing.
+func (r *Rehearsal) HTML(w io.Writer) error {
+	percent := func(seconds int) string { return fmt.Sprintf("%.2f", 100*float64(seconds)/float64(max(1, r.Window))) }
+	t, err := template.New("page").Funcs(template.FuncMap{
+		"at": percent, "wide": func(from, to int) string { return percent(max(1, to-from)) }, "clock": Clock,
+	}).Parse(page)
+	if err != nil {
+		return err
+	}
+	return t.Execute(w, map[string]any{
+		"Simulated": simulated, "Head": r.head(), "Rows": r.rows(), "Window": r.Window, "Ends": r.ends(), "Lists": append([]list{{"plan:", r.Plan}}, r.lists()...),
+	})
+}
+
+// Clock is a time in seconds to read: 1h2m3s.
+func Clock(seconds int) string { return (time.Duration(seconds) * time.Second).String() }

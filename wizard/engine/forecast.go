@@ -1,0 +1,140 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+)
+
+// A Forecast says when the operations of a run would happen where each takes a known time. The stages, limits, waves, canaries
+// and merges are those of a run, because the same scheduler decides; nothing is read or set, and no time passes.
+type Forecast struct {
+	Stages []plan.Plan // as they were planned one after the other
+	Limits Limits
+	// Took is how long an operation takes, by the id of its node ("open vm/vm-01/vm-power", "host/esx-01/option/Net.PVRDMAVmknic").
+	Took func(node string) time.Duration
+	// Ended is how a node ends that is begun in a stage, counted from 1: NodeDone, NodeSkipped or NodeFailed.
+	Ended func(stage int, node string) NodeState
+	// Parent is the key under which a setting may be merged with others, as of backends.ManySetter; "" for none.
+	Parent func(s backends.Setting) string
+}
+
+// Events are the events of the run that is forecast, the result left out. Their times count from
+// the beginning of 1970.
+func (f Forecast) Events() ([]Event, error) {
+	var events []Event
+	v := &virtual{Forecast: f, at: time.Unix(0, 0)}
+	job := Job{
+		Setters: map[backends.Kind]backends.Setter{}, Brackets: map[backends.BracketKind]backends.Bracket{}, Limits: f.Limits,
+		Clock: func() time.Time { return v.at }, Sink: func(e Event) { events = append(events, e) },
+	}
+	for _, p := range f.Stages {
+		for _, c := range p.Changes {
+			job.Setters[c.Kind] = v
+		}
+		for _, b := range p.Brackets {
+			job.Brackets[b.Kind] = noBracket{}
+		}
+	}
+	r := newRunner(job, journal.PhaseApply)
+	r.virtual = v
+	for i, p := range f.Stages {
+		r.number, v.stage = i+1, i+1
+		s, err := newStage(r, &p)
+		if err != nil {
+			return nil, err
+		}
+		s.run(context.Background())
+		r.account(p, s)
+		r.forget()
+	}
+	return events, nil
+}
+
+// virtual stands in for the world, and for the time, of a forecast.
+type virtual struct {
+	Forecast
+	at    time.Time
+	stage int
+	queue []ending // in the order of their times; of the same time as begun
+}
+
+// An ending is an operation that has begun and when it ends.
+type ending struct {
+	at time.Time
+	m  message
+}
+
+// launch begins an operation: of several that are merged, the longest counts.
+func (v *virtual) launch(m message) {
+	took := time.Duration(0)
+	for _, n := range m.nodes {
+		o := outcome{state: v.Ended(v.stage, n.id), begun: true}
+		if o.state == NodeFailed {
+			o.err = errors.New("it failed on the twin")
+		}
+		m.outcomes = append(m.outcomes, o)
+		if o.state != NodeSkipped {
+			took = max(took, v.Took(n.id))
+		}
+	}
+	e := ending{v.at.Add(took), m}
+	i := len(v.queue)
+	for i > 0 && v.queue[i-1].at.After(e.at) {
+		i--
+	}
+	v.queue = append(v.queue[:i], append([]ending{e}, v.queue[i:]...)...)
+}
+
+// next is the operation that ends first; the time goes on to its end.
+func (v *virtual) next() message {
+	e := v.queue[0]
+	v.queue, v.at = v.queue[1:], e.at
+	return e.m
+}
+
+// Read and the rest make a ManySetter, so that the scheduler merges. A forecast never calls them.
+func (v *virtual) Read(context.Context, backends.Setting) (backends.Value, error) {
+	return backends.Absent, backends.ErrNotOffered
+}
+
+// Set is never called.
+func (v *virtual) Set(context.Context, backends.Setting, backends.Value, backends.Progress) error {
+	return backends.ErrNotOffered
+}
+
+// Parent is the key of a merge; what is merged with nothing has a key of its own.
+func (v *virtual) Parent(s backends.Setting) string {
+	if v.Forecast.Parent != nil {
+		if key := v.Forecast.Parent(s); key != "" {
+			return key
+		}
+	}
+	return s.ID()
+}
+
+// SetMany is never called.
+func (v *virtual) SetMany(_ context.Context, as []backends.Assignment, _ backends.Progress) []error {
+	errs := make([]error, len(as))
+	for i := range errs {
+		errs[i] = backends.ErrNotOffered
+	}
+	return errs
+}
+
+// noBracket is a bracket that a forecast never opens.
+type noBracket struct{}
+
+func (noBracket) State(context.Context, backends.Ref) (backends.Value, error) {
+	return backends.Absent, backends.ErrNotOffered
+}
+func (noBracket) Open(context.Context, backends.Ref, backends.Progress) error {
+	return backends.ErrNotOffered
+}
+func (noBracket) Close(context.Context, backends.Ref, backends.Value, backends.Progress) error {
+	return backends.ErrNotOffered
+}

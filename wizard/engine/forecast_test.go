@@ -1,0 +1,85 @@
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/engine"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/enginetest"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+)
+
+// A forecast has the times of a run whose operations take as long: the run is a real one, in a bubble whose time is made up.
+func TestForecastIsTheRun(t *testing.T) {
+	const d = time.Minute
+	for name, limits := range map[string]engine.Limits{
+		"all at once": {}, "one by one": {VMsOff: 1}, "three at a time": {VMsOff: 3}, "few at a time": {VMsOff: 5, Parallel: 2},
+	} {
+		for _, fails := range []string{"", "vm-04"} {
+			t.Run(name+fails, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					p := cycles(10)
+					for i := range p.Brackets[:4] {
+						p.Brackets[i].Apart = []string{"db"}
+					}
+					w := enginetest.New()
+					w.Before = brackets(t, d)
+					if fails != "" {
+						w.Fault = func(c enginetest.Call) error {
+							if c.Verb == "close" && c.Setting.Target.Name == fails {
+								return backends.Errorf(backends.KindPermanent, fails, "", "it does not start")
+							}
+							return nil
+						}
+					}
+					began := time.Now()
+					var want, got []string
+					note := func(to *[]string, e engine.Event, since time.Duration) {
+						if e.Type == engine.EventStarted || e.Type == engine.EventDone || e.Type == engine.EventFailed {
+							*to = append(*to, fmt.Sprintf("%8s %s %s", since, e.Type, e.Node))
+						}
+					}
+					job, j := planned(t, w, p)
+					job.Limits, job.Replan = limits, nil
+					job.Sink = func(e engine.Event) { note(&want, e, e.Time.Sub(began)) }
+					if _, err := engine.Run(t.Context(), job); err != nil {
+						t.Fatal(err)
+					}
+					_ = j.Close()
+					again, err := engine.Forecast{
+						Stages: []plan.Plan{p}, Limits: limits,
+						Took: func(node string) time.Duration {
+							if strings.HasSuffix(node, "/vm-power") {
+								return d
+							}
+							return 0
+						},
+						Ended: func(_ int, node string) engine.NodeState {
+							if fails != "" && node == "vm/"+fails+"/vm-power" {
+								return engine.NodeFailed
+							}
+							return engine.NodeDone
+						},
+					}.Events()
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, e := range again {
+						note(&got, e, e.Time.Sub(time.Unix(0, 0)))
+					}
+					// What happens at the same instant has no order.
+					slices.Sort(want)
+					slices.Sort(got)
+					if !slices.Equal(got, want) {
+						t.Errorf("forecast:\n%s\nthe run:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+					}
+				})
+			})
+		}
+	}
+}
