@@ -90,7 +90,7 @@ fuzz:
 	done
 
 # Every page of the wizard as PNG and text, and the top of a report, in bin/pictures; needs tmux, aha and chromium. Those
-# of the README lie in assets/pictures.
+# of the README lie in assets/pictures; moving.sh there makes the one that moves, with tmux and python3.
 pictures: build
 	ui/form/pictures.sh $(BIN) bin/pictures
 	ui/render/picture.sh $(BIN) bin/pictures/report.png

@@ -35,7 +35,7 @@ func TestPicturesAreNotBuiltIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"pictures/report.png", "pictures/wizard.png"} {
+	for _, name := range []string{"pictures/plan.png", "pictures/report.png", "pictures/wizard.svg"} {
 		st, err := os.Stat(name)
 		if err != nil || st.Size() > 300<<10 {
 			t.Errorf("%s: %v", name, err)
