@@ -265,35 +265,18 @@ func (g *Guests) mac(ctx context.Context, s backends.Setting) (string, error) {
 	if g.macs == nil {
 		return "", backends.Errorf(backends.KindUsage, label(s.Target.Name), "", "nothing tells the MAC of the adapter on %s", s.Name)
 	}
+	if pci, _ := backends.OfHCA(s.Name); pci != "" {
+		return g.card(ctx, s.Target.Name, s.Name)
+	}
 	mac, err := g.macs.AdapterMAC(ctx, s.Target.Name, s.Name)
 	if backends.KindOf(err) == backends.KindRefused {
-		if card, found := g.card(ctx, s.Target.Name, s.Name); found {
+		if card, wrong := g.card(ctx, s.Target.Name, s.Name); wrong == nil {
 			return card, nil
+		} else if _, whole := backends.OfHCA(s.Name); whole {
+			return "", wrong
 		}
 	}
 	return strings.ToLower(mac), err
-}
-
-// card finds the MAC of a NIC that is passed through whole: no adapter of vCenter has it, only the guest sees it.
-func (g *Guests) card(ctx context.Context, vm, name string) (string, bool) {
-	owner := &backends.VM{}
-	if pci, _ := backends.OfHCA(name); pci != "" {
-		devices, err := g.macs.Devices(ctx, vm)
-		if err != nil {
-			return "", false
-		}
-		owner.Devices = devices
-	}
-	r, err := g.Run(ctx, vm, ssh.Command{Script: networkScript() + section("rdma", script("rdma-devices.sh"))})
-	if err != nil {
-		return "", false
-	}
-	f := sections(r.Stdout)
-	seen := backends.Guest{RDMA: f.devices(f.network().interfaces)}
-	if d := seen.CardAt(owner, name); d != nil && d.MAC != "" {
-		return d.MAC, true
-	}
-	return "", false
 }
 
 // ordered returns those of want that are in have, in the order of want.

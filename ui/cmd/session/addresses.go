@@ -5,11 +5,12 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/recipe"
 )
 
 // SharedNodes finds in the guests' facts the RDMA device and the index that all of them share.
 func SharedNodes(inv *backends.Inventory, a *answers.Answers) (device string, gid int, notes []string) {
-	gid = -1
+	a, gid = recipe.Deal(a, inv), -1
 	sameDevice, sameGID, first := true, true, true
 	for _, v := range a.VMs {
 		d, index, ok := rdmaAddress(inv, v.Name, a.Networks(v))

@@ -10,6 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/recipe"
 )
 
 // Facts is what checks may look at.
@@ -19,7 +20,7 @@ func (s *Session) Facts(ctx context.Context, a *answers.Answers, inv *backends.I
 
 // Gather reads it; before is true ahead of a run.
 func (s *Session) Gather(ctx context.Context, a *answers.Answers, inv *backends.Inventory, full, before bool) *checks.Facts {
-	f := &checks.Facts{Answers: a, Inventory: inv, Now: inv.VCenter.ClockAsked, Before: before}
+	f := &checks.Facts{Answers: recipe.Deal(a, inv), Inventory: inv, Now: inv.VCenter.ClockAsked, Before: before}
 	lacks, err := s.VC.Missing(ctx, needs(a, inv, before))
 	f.LacksErr = err
 	for _, l := range lacks {

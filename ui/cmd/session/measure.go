@@ -225,6 +225,7 @@ func (s *Session) measuring(ctx context.Context, a *answers.Answers, progress fu
 
 // railNodes are the ends of measurements, rail by rail.
 func railNodes(a *answers.Answers, inv *backends.Inventory) [][]perftest.Node {
+	a = recipe.Deal(a, inv)
 	var out [][]perftest.Node
 	for i, view := range a.Views() {
 		nodes := Nodes(view, inv)

@@ -14,7 +14,8 @@ import (
 // Build works out the changes between an inventory and the answers. The error is a *plan.Refused when the inventory does
 // not allow what was asked for (every reason at once), and of kind usage when a VM's name is ambiguous.
 func Build(a *answers.Answers, inv *backends.Inventory, opts plan.Options) (*plan.Plan, error) {
-	b := newBuilder(a, inv, opts)
+	b := newBuilder(Deal(a, inv), inv, opts)
+	b.dealt = b.Answers != a
 	b.Plan.Mode = string(a.Mode)
 	switch a.Mode {
 	case answers.PVRDMA:
@@ -34,6 +35,7 @@ type builder struct {
 	*draft.Draft
 	all     []*backends.Host   // that the answers name, also those that --limit leaves out
 	control map[string]control // by host, in mode pvrdma
+	dealt   bool               // cards of hosts were shared out among VMs (Deal)
 }
 
 func newBuilder(a *answers.Answers, inv *backends.Inventory, opts plan.Options) *builder {

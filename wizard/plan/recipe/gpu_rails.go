@@ -126,6 +126,7 @@ func (b *builder) cardsOfRails(h *draft.Host) {
 			}
 		}
 	}
+	b.tellDeal(h)
 	if len(owner) == 0 {
 		b.Each(h.Name, "the answers list no VM on it: nothing is passed through")
 	}

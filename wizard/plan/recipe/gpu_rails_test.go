@@ -9,6 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/recipe"
 )
 
 // fourCards puts two switches with two cards and two GPUs each into a host, in place of what newGPUs has: the cards are
@@ -126,11 +127,30 @@ func TestWholeCardsOfRails(t *testing.T) {
 		a.Rails[i].NIC = answers.NIC{Device: inv.Hosts[0].NIC(fmt.Sprintf("vmnic%d", i+2)).PCI}
 	}
 	a.NIC = a.Rails[0].NIC
+	shared := mustBuild(t, a, inv, plan.Options{}) // nobody writes adapters: a card for one VM only, those of one switch together
+	if got := gpusOf(shared); !slices.Equal(got, []string{"vm-01 0000:58:00.0", "vm-01 0000:59:00.0", "vm-01 0000:5a:00.0", "vm-01 0000:5b:00.0",
+		"vm-02 0000:78:00.0", "vm-02 0000:79:00.0", "vm-02 0000:7a:00.0", "vm-02 0000:7b:00.0"}) {
+		t.Errorf("dealt: %q", got)
+	}
+	if notes := strings.Join(shared.Notes, "\n"); !strings.Contains(notes, "esx-01: its VMs share its cards by PCI path, each card for one VM: vm-01 has rail-1, rail-2; vm-02 has rail-3, rail-4") {
+		t.Error(notes)
+	}
+	inv.VM("vm-02").Passthrough = []string{"0000:5a:00.0"} // what it has it keeps
+	if d := recipe.Deal(a, inv); len(d.VMs[1].Adapters) != 2 || d.VMs[1].Adapters[0].Rail != "rail-2" || len(d.VMs[0].Adapters) != 2 || len(a.VMs[1].Adapters) != 0 {
+		t.Errorf("%+v", d.VMs)
+	}
+	inv.VM("vm-02").Passthrough = nil
+	written := a.VMs
+	a.VMs = slices.Clone(a.VMs)
+	for i := range a.VMs { // both write all rails
+		a.VMs[i].Adapters, a.VMs[i].IP = a.Networks(a.VMs[i]), answers.Address{}
+	}
 	r := refusals(t, a, inv, plan.Options{})
 	if len(r) != 4 || r[0].Check != "HOST-PT-FREE-014" || r[0].Target.Name != "esx-01" ||
 		!strings.Contains(r[0].Why, "vm-01 and vm-02 are both to have the card of rail-1 at 0000:58:00.0") {
 		t.Errorf("%+v", r)
 	}
+	a.VMs = written
 	on := func(v int, rails ...string) {
 		nets := a.Networks(a.VMs[v])
 		a.VMs[v].IP, a.VMs[v].Adapters = answers.Address{}, slices.DeleteFunc(nets, func(n answers.Adapter) bool { return !slices.Contains(rails, n.Rail) })
