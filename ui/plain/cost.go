@@ -12,12 +12,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// Minutes that the estimate assumes; they are ours, and the text says that they are assumed.
-const (
-	assumedReboot = 15 // to empty a host, boot it and have it back
-	assumedCycle  = 3  // to shut a VM down, power it on and hear from its guest
-)
-
 // CostLines says what people notice of a plan: what reboots and goes off, how many at a time and for how long, what cannot be undone,
 // what else is touched, and what loading the fabric afterwards costs.
 func CostLines(p *plan.Plan, a *answers.Answers, inv *backends.Inventory, loads []perftest.LoadPlan) []string {
@@ -57,8 +51,8 @@ func CostLines(p *plan.Plan, a *answers.Answers, inv *backends.Inventory, loads 
 		first += fmt.Sprintf(", at most %d at a time", min(vmsOff, len(cycled)))
 	}
 	out := []string{first}
-	if minutes := waves(reboots, hostsDown)*assumedReboot + waves(len(cycled), vmsOff)*assumedCycle; minutes > 0 {
-		out = append(out, fmt.Sprintf("about %d min if a reboot takes %d min and a VM is off for %d min", minutes, assumedReboot, assumedCycle))
+	if minutes := waves(reboots, hostsDown)*plan.MinutesReboot + waves(len(cycled), vmsOff)*plan.MinutesVMOff; minutes > 0 {
+		out = append(out, fmt.Sprintf("about %d min if a reboot takes %d min and a VM is off for %d min", minutes, plan.MinutesReboot, plan.MinutesVMOff))
 	}
 	if what := irreversible(p); what != "" {
 		out = append(out, "cannot be undone: "+what)

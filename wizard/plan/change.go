@@ -25,6 +25,12 @@ const (
 	MemoryLocked Disruption = "memory fully reserved"
 )
 
+// Minutes that estimates assume; they are ours, and texts say "about".
+const (
+	MinutesReboot = 15 // to empty a host, boot it and have it back
+	MinutesVMOff  = 3  // to shut a VM down, power it on and hear from its guest
+)
+
 // A Change moves one setting of one target from what it is to what was asked for.
 type Change struct {
 	backends.Setting

@@ -15,8 +15,11 @@ func (b *builder) powerWaves() {
 	for _, id := range slices.Sorted(maps.Keys(b.Brackets)) { // refusals in the same order each time
 		brackets = append(brackets, *b.Brackets[id])
 	}
-	off := map[string]bool{}
+	off, minutes := map[string]bool{}, plan.MinutesVMOff
 	for _, br := range brackets {
+		if len(br.Around) > 0 {
+			minutes = plan.MinutesVMOff + plan.MinutesReboot
+		}
 		off[br.ID()] = br.Kind == backends.BracketVMPower && br.Effect == plan.VMPowerCycle
 	}
 	together, cycles := 1, 0
@@ -39,9 +42,13 @@ func (b *builder) powerWaves() {
 		b.Refuse(backends.Ref{Type: backends.TypeCluster, Name: "run.power.max_unavailable"}, "", "Raise run.power.max_unavailable, or move VMs to other hosts first.",
 			"%d is too low: %d VMs have to be off at the same time, because they share a host that reboots or a switch whose uplinks change", limit, together)
 	case limit == 0:
-		b.Note("all %d VMs may be off at the same time (run.power.max_unavailable: all)", cycles)
+		b.Note("all %d VMs may be off at a time, about %d minutes each (run.power.max_unavailable: all)", cycles, minutes)
 	default:
-		b.Note("at most %d of %d VMs are off at the same time (run.power.max_unavailable)", max(limit, together), cycles)
+		most, vms := max(limit, together), "VMs"
+		if most == 1 {
+			vms = "VM"
+		}
+		b.Note("at most %d %s off at a time, about %d minutes each, %d in all (run.power.max_unavailable)", most, vms, minutes, cycles)
 	}
 	for _, v := range b.VMs {
 		if id, there := b.Powered(v.VM); there && v.Wish.Group != "" {
