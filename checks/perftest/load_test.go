@@ -198,6 +198,9 @@ func TestLoadTakesWhatItSaid(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if rounds != plan.Rounds {
+				t.Errorf("%s: %d rounds of %d were told", load, rounds, plan.Rounds)
+			}
 			if load == perftest.LoadIncast && (plan.RaisedBytes*64 != plan.Bytes || plan.RaisedSeconds != 9) {
 				t.Errorf("one round more: %d bytes of %d, %d s", plan.RaisedBytes, plan.Bytes, plan.RaisedSeconds)
 			}

@@ -159,18 +159,26 @@ func TestPortWithoutPFCFailsUnderIncastAlone(t *testing.T) {
 func TestSlowSmallMessagesAreNotSound(t *testing.T) {
 	t.Parallel()
 	b, file := sriovBench(t, lab.Options{Scenario: "slow-small", Hosts: 2, VMs: 2})
-	b.run("apply", "-f", file, "--yes", "--measure=false")
-	_, out, _ := b.run("bench", "-f", file, "-o", "json")
+	b.must(0, "apply", "-f", file, "--yes", "--measure=false")
+	out, _ := b.must(1, "bench", "-f", file, "-o", "json")
 	var rep struct {
 		Measurements []perftest.Measurement `json:"measurements"`
 	}
 	if err := json.Unmarshal([]byte(out), &rep); err != nil {
 		t.Fatal(err)
 	}
+	slow := 0
 	for _, m := range rep.Measurements {
-		if m.Test == perftest.SendBandwidth && (m.Verdict == perftest.VerdictPass || !strings.Contains(m.Hint, "message rate")) {
+		if m.Test != perftest.SendBandwidth {
+			continue
+		}
+		slow++
+		if m.Verdict == perftest.VerdictPass || !strings.Contains(m.Hint, "message rate") {
 			t.Errorf("%s -> %s: %s %s", m.From, m.To, m.Verdict, m.Hint)
 		}
+	}
+	if slow != 2 {
+		t.Errorf("%d bandwidths were measured", slow)
 	}
 }
 
