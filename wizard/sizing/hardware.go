@@ -61,8 +61,9 @@ func HardwareLimit(esxi, build string) int {
 	return 0
 }
 
-// AdaptersForPVRDMA returns how many PVRDMA adapters a VM can have on an ESXi version (Broadcom KB 328676): 1 or 10, and 1 for a
-// version that cannot be read.
+// AdaptersForPVRDMA returns how many PVRDMA adapters a VM can have on an ESXi version: 1 (Broadcom KB 328676), and 10 from 7.0 Update 2
+// on (vSphere Virtual Machine Administration 7.0 and 8.0, "Hardware Features Available with Virtual Machine Compatibility Settings"); the
+// version of ESXi decides, no hardware version is named. 1 for a version that cannot be read.
 func AdaptersForPVRDMA(esxi string) int {
 	if r, ok := assets.ReleaseOf(esxi, 0); ok {
 		return r.Adapters

@@ -107,10 +107,11 @@ func (b *builder) others(v *draft.VM, wanted map[string]bool) {
 		}
 	}
 	if low, _ := b.lowest(); count > 1 && low != "" && sizing.AdaptersForPVRDMA(low) == 1 {
-		b.Refuse(ref, "VM-NIC-PVCOUNT-016", "give it one, or upgrade the hosts to 7.0 U2", "would have %d PVRDMA adapters; before ESXi 7.0 U2 a VM has one (KB 328676)", count)
+		b.Refuse(ref, "VM-NIC-PVCOUNT-016", "give it one, or upgrade the hosts to 7.0 U2",
+			"would have %d PVRDMA adapters; before ESXi 7.0 U2 a VM has one, from then on up to ten (KB 328676; vSphere Virtual Machine Administration, Hardware Features)", count)
 	}
 	if total > 10 {
-		b.Refuse(ref, "VM-NIC-MAX-015", "remove adapters", "would have %d adapters; the maximum is ten", total)
+		b.Refuse(ref, "VM-NIC-MAX-015", "remove adapters, or give it adapters on fewer rails", "would have %d adapters; a VM has at most ten (vSphere Virtual Machine Administration, Hardware Features)", total)
 	}
 }
 

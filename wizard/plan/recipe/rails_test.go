@@ -217,3 +217,62 @@ func TestVFsOfEachRail(t *testing.T) {
 		t.Errorf("%v", all)
 	}
 }
+
+// A VM and its VFs are on one NUMA node where that is possible, and the plan says where it is not.
+func TestNUMANodesOfRails(t *testing.T) {
+	for _, c := range []struct {
+		nodes      [2]int // of the two ports
+		numa, want string
+		set        bool
+	}{
+		{[2]int{0, 0}, "none", "vm-01: its rails are on NUMA node 0 of esx-01; ESXi may run it on another one: tuning.numa: nic keeps it there", false},
+		{[2]int{0, 1}, "none", "vm-01: its rails are on NUMA nodes 0 and 1 of esx-01: no node is near to all its VFs", false},
+		{[2]int{0, -1}, "none", "vm-01: the NUMA node of vmnic3 on esx-01 is not known", false},
+		{[2]int{0, 1}, "nic", "vm-01: its rails are on NUMA nodes 0 and 1 of esx-01: no node is near to all, and none is set", false},
+		{[2]int{1, 1}, "nic", "", true},
+	} {
+		inv := bothPorts(newSRIOV(1))
+		inv.Hosts[0].NIC("vmnic2").NUMA, inv.Hosts[0].NIC("vmnic3").NUMA = c.nodes[0], c.nodes[1]
+		a := onRails(sriovAnswers(inv), port("rail-1", "vmnic2"), port("rail-2", "vmnic3"))
+		a.Tuning.NUMA = c.numa
+		p := mustBuild(t, a, inv, plan.Options{})
+		if notes := strings.Join(p.Notes, "\n"); !strings.Contains(notes, c.want) {
+			t.Errorf("%v %s: %q is not in\n%s", c.nodes, c.numa, c.want, notes)
+		}
+		if bound := p.Change(vmChange("vm-01", backends.KindExtra, backends.NodeAffinityKey)); (bound != nil) != c.set {
+			t.Errorf("%v %s: %+v", c.nodes, c.numa, bound)
+		}
+	}
+}
+
+// Before ESXi 7.0 U2 a VM takes one PVRDMA adapter, from then on ten (KB 328676; vSphere Virtual Machine Administration, "Hardware
+// Features Available with Virtual Machine Compatibility Settings"), and ten network adapters of any kind.
+func TestPVRDMAAdaptersOfRails(t *testing.T) {
+	for version, want := range map[string]string{
+		"7.0.1": "would have 2 PVRDMA adapters; before ESXi 7.0 U2 a VM has one, from then on up to ten (KB 328676; vSphere Virtual Machine Administration, Hardware Features)",
+		"8.0.3": "",
+	} {
+		inv := bothPorts(newInventory(2))
+		inv.Hosts[1].Version = version
+		a := onRails(newAnswers(inv), port("rail-1", "vmnic2"), port("rail-2", "vmnic3"))
+		if want == "" {
+			mustBuild(t, a, inv, plan.Options{})
+			continue
+		}
+		var all []string
+		for _, r := range refusals(t, a, inv, plan.Options{}) {
+			all = append(all, r.Target.Name+": "+r.Why)
+		}
+		if !slices.Contains(all, "vm-02: "+want) {
+			t.Errorf("%s: %q", version, all)
+		}
+	}
+	inv := bothPorts(newInventory(1))
+	for len(inv.VMs[0].Adapters) < 9 {
+		inv.VMs[0].Adapters = append(inv.VMs[0].Adapters, backends.Adapter{Type: "vmxnet3", PortGroup: "VM Network"})
+	}
+	r := refusals(t, onRails(newAnswers(inv), port("rail-1", "vmnic2"), port("rail-2", "vmnic3")), inv, plan.Options{})
+	if len(r) != 1 || !strings.Contains(r[0].Why, "would have 11 adapters; a VM has at most ten (vSphere Virtual Machine Administration, Hardware Features)") {
+		t.Errorf("%+v", r)
+	}
+}

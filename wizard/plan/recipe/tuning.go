@@ -51,6 +51,16 @@ func (b *builder) tuning(v *draft.VM) []plan.Change {
 			add(backends.KindExtra, backends.NodeAffinityKey, nodes[0], fmt.Sprintf("%s is on NUMA node %s", near, nodes[0]))
 		}
 	}
+	if want.NUMA != "nic" && b.Answers.Several() && b.Virtual() && h.Chosen != nil {
+		switch nodes, _, unknown := b.nodesOf(v, h); {
+		case unknown != "":
+			b.Each(v.Name, "the NUMA node of %s on %s is not known: nothing keeps the VM near its VFs", unknown, h.Name)
+		case len(nodes) > 1:
+			b.Each(v.Name, "its rails are on NUMA nodes %s of %s: no node is near to all its VFs", strings.Join(nodes, " and "), h.Name)
+		default:
+			b.Each(v.Name, "its rails are on NUMA node %s of %s; ESXi may run it on another one: tuning.numa: nic keeps it there", nodes[0], h.Name)
+		}
+	}
 	return out
 }
 
