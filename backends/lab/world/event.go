@@ -45,17 +45,22 @@ type Event struct {
 }
 
 // A Log keeps events and counts the calls of the vCenter API. It is safe for concurrent use. What changes the world is
-// kept for good; of programs and calls, which a lab that serves for days has without end, at least the last keep.
+// kept for good; of programs and calls, which a lab that serves for days has without end, the last keep, or what keepText allows.
 type Log struct {
 	mu      sync.Mutex
 	events  []Event
 	calls   map[string]int
 	passing int               // of events, those of programs and calls
 	texts   map[string]string // one copy of each argument list, which come again with each round of checks
+	size    int               // of the texts, bytes
 }
 
-// keep is how many programs and calls a log remembers at least.
-const keep = 50_000
+// keep is how many programs and calls a log remembers at least, and keepText the bytes of different argument lists that it holds at
+// most: where those are more, the older half goes.
+const (
+	keep     = 50_000
+	keepText = 48 << 20
+)
 
 func (l *Log) add(e Event) {
 	if e.Time.IsZero() {
@@ -72,27 +77,29 @@ func (l *Log) add(e Event) {
 				l.texts = map[string]string{}
 			}
 			l.texts[e.Detail] = e.Detail
+			l.size += len(e.Detail)
 		}
 	}
 	l.events = append(l.events, e)
-	if l.passing >= 2*keep {
+	if l.passing >= 2*keep || l.size > keepText {
 		l.forget()
 	}
 }
 
 // forget drops the older half of the programs and calls.
 func (l *Log) forget() {
-	drop := l.passing - keep
-	l.passing = keep
-	l.texts = map[string]string{}
+	drop := max(l.passing-keep, l.passing/2)
+	l.passing -= drop
+	l.texts, l.size = map[string]string{}, 0
 	l.events = slices.DeleteFunc(l.events, func(e Event) bool {
 		passes := e.What == Process || e.What == Call
 		if passes && drop > 0 {
 			drop--
 			return true
 		}
-		if passes {
+		if _, known := l.texts[e.Detail]; passes && !known {
 			l.texts[e.Detail] = e.Detail
+			l.size += len(e.Detail)
 		}
 		return false
 	})

@@ -1,0 +1,28 @@
+package world_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// Argument lists with whole scripts in them do not pile up; what changed the world stays.
+func TestLogForgetsLongTexts(t *testing.T) {
+	var l world.Log
+	l.Note(world.Event{What: world.VMAdded, VM: "vm-01"})
+	for i := range 200 {
+		l.Note(world.Event{What: world.Process, VM: "vm-01", Detail: fmt.Sprint(i, strings.Repeat("x", 1<<20))})
+	}
+	size, last := 0, ""
+	events := l.Events()
+	for _, e := range events {
+		if e.What == world.Process {
+			size, last = size+len(e.Detail), e.Detail
+		}
+	}
+	if size > 64<<20 || !strings.HasPrefix(last, "199x") || events[0].What != world.VMAdded {
+		t.Errorf("%d MB of arguments, the first event %s, the last %.5s", size>>20, events[0].What, last)
+	}
+}
