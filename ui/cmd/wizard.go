@@ -105,7 +105,9 @@ func farewell(e *console.Env, f live.Fabric, out entry.Outcome) {
 			if r.Status == string(engine.StatusPartial) || r.Status == string(engine.StatusInterrupted) || r.Status == string(engine.StatusFailed) {
 				fmt.Fprintf(e.Stderr, "go on   rdma-setup resume %s\n", r.Run)
 			}
-			fmt.Fprintf(e.Stderr, "undo    rdma-setup rollback %s\n", r.Run)
+			if own, ok := f.(*fabric); ok {
+				fmt.Fprintf(e.Stderr, "undo    %s\n", own.s.Undo(r.Run, out.Result.Status.Exit()))
+			}
 		}
 	}
 	if r := out.Looked; r != nil && out.Report == nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/form/frame"
 	"github.com/rdma-setup/rdma-setup/ui/live"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
 // connectPage asks for the vCenter and proves that it answers before anybody types a password.
@@ -20,6 +22,8 @@ type connectPage struct {
 	fields *fields
 	asked  live.Login        // as it was when the page was shown
 	trust  *live.Fingerprint // a certificate that waits for a word
+	draft  *answers.Answers  // of a wizard that was left; nil: none, or it is taken
+	kept   time.Time         // when that was
 }
 
 func (p *connectPage) Title() string { return "vCenter" }
@@ -27,13 +31,20 @@ func (p *connectPage) Hints() []frame.Hint {
 	if p.trust != nil {
 		return []frame.Hint{{Key: "y", Does: "trust it"}}
 	}
-	return []frame.Hint{{Key: "F2", Does: "only look"}, {Key: "Tab", Does: "next field"}}
+	hints := []frame.Hint{{Key: "F2", Does: "only look"}, {Key: "Tab", Does: "next field"}}
+	if p.draft != nil {
+		hints = append(hints, frame.Hint{Key: "F3", Does: "continue"})
+	}
+	return hints
 }
 func (p *connectPage) EnterWord() string { return "connect" }
 func (p *connectPage) Typing() bool      { return p.trust == nil && p.fields.Typing() }
 
 func (p *connectPage) Enter(w *frame.Wizard) tea.Cmd {
 	p.trust, p.asked = nil, w.Login
+	if !w.Begun() {
+		p.draft, p.kept = w.Fabric.Draft()
+	}
 	p.fields = newFields(w.Theme,
 		question{Title: "vCenter address", About: "https://vcenter.example/sdk; the scheme and /sdk may be left out", Value: &w.Login.URL, Check: entry.NotEmpty("an address")},
 		question{Title: "Account", About: "a read-only account is enough to look; changes need privileges", Value: &w.Login.Username, Check: entry.NotEmpty("an account")},
@@ -43,6 +54,9 @@ func (p *connectPage) Enter(w *frame.Wizard) tea.Cmd {
 
 func (p *connectPage) Update(w *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) {
 	k, ok := msg.(tea.KeyPressMsg)
+	if ok && k.String() == "f3" && p.trust == nil && p.draft != nil {
+		return p.resume(w), true
+	}
 	if !ok || p.trust == nil {
 		return p.fields.Update(msg)
 	}
@@ -57,6 +71,17 @@ func (p *connectPage) Update(w *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) {
 	cmd, err := p.Accept(w)
 	w.Err = err
 	return cmd, true
+}
+
+// resume takes the answers of the wizard that was left. A password is asked for again: none is ever kept.
+func (p *connectPage) resume(w *frame.Wizard) tea.Cmd {
+	w.Answers = p.draft
+	if v := p.draft.VCenter; v.URL != "" && v.URL != w.Login.URL {
+		w.Login = live.Login{URL: v.URL, Username: v.Username, Thumbprint: v.Thumbprint}
+	}
+	cmd := p.Enter(w)
+	p.draft = nil
+	return cmd
 }
 
 func (p *connectPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
@@ -109,6 +134,9 @@ func (p *connectPage) View(w *frame.Wizard, width, height int) string {
 	intro := theme.Wrap(lead, width) + "\n\n"
 	for _, way := range ways {
 		intro += w.Theme.Accent.Render(way[0]) + theme.Wrap(way[1], width-7) + "\n"
+	}
+	if p.draft != nil {
+		intro += w.Theme.Accent.Render("F3     ") + theme.Wrap("continue with the answers that were kept on "+p.kept.Format("2006-01-02 15:04 MST"), width-7) + "\n"
 	}
 	intro += "\n"
 	if w.Fabric.Simulated() {

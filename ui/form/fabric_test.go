@@ -25,6 +25,7 @@ type world struct {
 	applied     int
 	stopped     bool
 	saved       *answers.Answers
+	draft       *answers.Answers
 	surveys     int
 	looks       int
 	ask         live.Ask
@@ -215,6 +216,22 @@ func (f *world) SaveAnswers(a *answers.Answers) (string, error) {
 	kept := *a
 	f.saved = &kept
 	return "/tmp/answers.yaml", nil
+}
+
+func (f *world) Draft() (*answers.Answers, time.Time) {
+	if f.draft == nil {
+		return nil, time.Time{}
+	}
+	kept := *f.draft
+	return &kept, begin
+}
+
+func (f *world) KeepDraft(a *answers.Answers) error {
+	if f.draft = nil; a != nil {
+		kept := *a
+		f.draft = &kept
+	}
+	return nil
 }
 
 func (f *world) LookCommand() string { return "rdma-setup check -o html --out report.html" }

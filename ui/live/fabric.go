@@ -4,6 +4,7 @@ package live
 
 import (
 	"context"
+	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
@@ -62,6 +63,11 @@ type Fabric interface {
 	Report(ctx context.Context, a *answers.Answers, res engine.Result, found []checks.Finding, measured []perftest.Measurement) (*report.Report, error)
 	// SaveAnswers writes the answers file and gives its path.
 	SaveAnswers(a *answers.Answers) (path string, err error)
+	// Draft returns the answers that were kept when the wizard was left before it carried anything out, and when that was; nil
+	// where there are none.
+	Draft() (*answers.Answers, time.Time)
+	// KeepDraft keeps the answers for the next time; nil forgets them.
+	KeepDraft(a *answers.Answers) error
 	// ReplayCommand is the command line that does the same again without a terminal.
 	ReplayCommand(answersPath string) string
 	// LookCommand is the command line that looks again without a terminal.

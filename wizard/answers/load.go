@@ -34,7 +34,12 @@ func DefaultVM(name string) VM {
 
 // Load reads answers, fills in defaults and validates. name stands in front of every problem. The error is of type
 // Problems unless r itself fails.
-func Load(r io.Reader, name string) (*Answers, error) {
+func Load(r io.Reader, name string) (*Answers, error) { return load(r, name, true) }
+
+// LoadDraft is Load for answers that are not complete: only what cannot be read is a problem.
+func LoadDraft(r io.Reader, name string) (*Answers, error) { return load(r, name, false) }
+
+func load(r io.Reader, name string, complete bool) (*Answers, error) {
 	raw, err := io.ReadAll(io.LimitReader(r, sizeLimit+1))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -61,7 +66,9 @@ func Load(r io.Reader, name string) (*Answers, error) {
 	if a.Mode == GPUDirect && a.GPUDirect.NIC == NICPVRDMA {
 		a.Mode = PVRDMA
 	}
-	d.check(a)
+	if complete {
+		d.check(a)
+	}
 	a.Unused = d.unused(a)
 	if len(d.problems) > 0 {
 		d.problems.sort()

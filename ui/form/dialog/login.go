@@ -16,6 +16,9 @@ const tries = 3
 
 func (q *questions) connect(ctx context.Context) (*backends.Inventory, error) {
 	l := q.o.Fabric.Default()
+	if v := q.a.VCenter; q.kept && v.URL != "" && v.URL != l.URL {
+		l = live.Login{URL: v.URL, Username: v.Username, Thumbprint: v.Thumbprint}
+	}
 	for _, what := range q.o.Fabric.Insecure() {
 		q.say("INSECURE: " + what)
 	}

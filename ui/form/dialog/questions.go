@@ -51,6 +51,7 @@ type questions struct {
 	outcome  entry.Outcome
 	loads    []perftest.LoadPlan // what loading the fabric after the changes costs
 	lookOnly bool                // only a report is wanted
+	kept     bool                // the answers are those of a wizard that was left
 
 	want  chan struct{} // a line is wanted; closed at the end
 	lines chan string   // closed when the input has ended
@@ -136,6 +137,15 @@ func (q *questions) run(ctx context.Context) error {
 	if simulated {
 		q.say("SIMULATED: this is the embedded lab")
 	}
+	if kept, when := q.o.Fabric.Draft(); kept != nil {
+		yes, err := q.yesOr("Continue with the answers that were kept on "+when.Format("2006-01-02 15:04 MST"), "yes")
+		if err != nil {
+			return err
+		}
+		if yes {
+			q.a, q.kept = kept, true
+		}
+	}
 	q.say("To only look, which writes nothing, answer the first question with the word look.")
 	inv, err := q.connect(before)
 	if err != nil {
@@ -151,6 +161,9 @@ func (q *questions) run(ctx context.Context) error {
 	for _, step := range []func(*backends.Inventory) error{q.hosts, q.mode, q.nics, q.network, q.vms} {
 		if err := step(inv); err != nil {
 			return err
+		}
+		if err := q.o.Fabric.KeepDraft(q.a); err != nil {
+			q.say("%s", backends.Clean(err.Error()))
 		}
 	}
 	p, found, err := q.preflight(before)
@@ -220,6 +233,7 @@ func (q *questions) consent(p *plan.Plan) (bool, error) {
 func (q *questions) carryOut(ctx context.Context, p *plan.Plan, found []checks.Finding) error {
 	f := q.o.Fabric
 	var measured []perftest.Measurement
+	_ = f.KeepDraft(nil) // the journal has the answers from now on
 	q.outcome.Result, q.outcome.Err = f.Apply(ctx, q.a, p, q.o.Stop, plain.Lines(q.out))
 	if s := q.outcome.Result.Status; q.outcome.Err == nil && (s == engine.StatusDone || s == engine.StatusUnchanged) {
 		measured, q.outcome.Err = f.Measure(ctx, q.a, q.o.Stop, func(t perftest.Progress) {

@@ -3,6 +3,7 @@
 package frame
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -140,6 +141,7 @@ func (w *Wizard) Fail(err error) tea.Cmd {
 // Carry begins the run, which goes on when the screen is gone; then shows what comes after it.
 func (w *Wizard) Carry(run func(ctx context.Context, stop <-chan struct{}), then func() tea.Cmd) tea.Cmd {
 	w.running = make(chan struct{})
+	_ = w.Fabric.KeepDraft(nil) // the journal has the answers from now on
 	ctx, cancel := context.WithCancel(w.ctx)
 	w.cancel = cancel
 	return func() tea.Msg {
@@ -149,6 +151,9 @@ func (w *Wizard) Carry(run func(ctx context.Context, stop <-chan struct{}), then
 		return doneMsg{then: func(*Wizard, error) tea.Cmd { return then() }}
 	}
 }
+
+// Begun says that the operator has been beyond the log-in.
+func (w *Wizard) Begun() bool { return w.far >= hostsAt }
 
 // Stopped says that the operator asked that nothing new begins.
 func (w *Wizard) Stopped() bool { return isClosed(w.stop) }
@@ -193,5 +198,9 @@ func (w *Wizard) Show(at int) tea.Cmd {
 	w.far = max(w.far, w.at)
 	w.Err, w.leaving, w.looking = nil, false, nil
 	w.glass.cover()
-	return w.Page().Enter(w)
+	cmd := w.Page().Enter(w)
+	if w.at > hostsAt && w.running == nil {
+		w.Err = cmp.Or(w.Err, w.Fabric.KeepDraft(w.Answers))
+	}
+	return cmd
 }
