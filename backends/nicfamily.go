@@ -43,6 +43,16 @@ type FirmwareRules struct {
 	OwnIDs string // beginning of the ids of boards that the maker sells itself; others are an OEM's
 }
 
+// An Advisory is a fault of cards' firmware as the maker has published it, that a user of a VF can reach.
+type Advisory struct {
+	Bulletin string // its title and number
+	Date     string // of the bulletin, 2026-06-30
+	CVE      string
+	Score    float64                // CVSS 3.1 base score
+	Impact   string                 // in lower case: "code execution on the card"
+	Fixed    map[string]map[int]int // by PCI device id and branch of the firmware: the first build without the fault
+}
+
 // RoCERules are how a driver comes to RoCE v2, where that is not simply there.
 type RoCERules struct {
 	Least  string // oldest version of the driver with which RDMA works, "" where none is documented

@@ -31,6 +31,9 @@ type Family interface {
 	// LeastFirmware is the oldest firmware that is documented for a card by its PCI device id, and the version of the
 	// driver from which on that holds; both "" where nothing is documented.
 	LeastFirmware(pciDevice string) (driver, firmware string)
+
+	// Advisories are the maker's security bulletins of firmware faults that a user of a VF can reach, none where none are embedded.
+	Advisories() []backends.Advisory
 }
 
 // Families are all families, in the order in which texts name them.

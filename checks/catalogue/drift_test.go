@@ -39,7 +39,7 @@ func driftCases() map[string]struct {
 		}, "the link went down 3 times since"},
 		"HOST-PNIC-SPEED-004":    {p, func(f *checks.Facts) { theNIC(f).SpeedMbps = 25000 }, "speed 100G"},
 		"HOST-PNIC-DRIVER-006":   {p, func(f *checks.Facts) { theNIC(f).DriverVersion = "4.24.0.7" }, "driver nmlx5_core 4.23.0.66-2vmw"},
-		"HOST-PNIC-FWMATRIX-007": {p, func(f *checks.Facts) { theNIC(f).Firmware = "16.35.4030" }, "firmware 16.35.2000"},
+		"HOST-PNIC-FWMATRIX-007": {p, func(f *checks.Facts) { theNIC(f).Firmware = "16.35.4030" }, "firmware 16.35.8008"},
 		"HOST-VF-COUNT-010":      {s, func(f *checks.Facts) { n := *theNIC(f).SRIOV; n.VFs, n.Requested = 4, 4; theNIC(f).SRIOV = &n }, "VFs 8"},
 		"HOST-VMKNIC-SET-001":    {p, func(f *checks.Facts) { theHost(f).Options = map[string]string{"Net.PVRDMAVmknic": "vmk1"} }, "Net.PVRDMAVmknic vmk0"},
 		"HOST-VMKNIC-EXIST-002":  {p, vmk0(func(v *backends.VMKernelNIC) { v.IP = "10.1.0.77" }), "address vmk0 10.1.0.3/24"},

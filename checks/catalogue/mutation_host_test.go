@@ -176,6 +176,7 @@ func nicMutations() []mutation {
 		}, ""},
 		{"HOST-PNIC-FWMATRIX-007", p, checks.Fail, func(f *checks.Facts) { allNICs(f, func(n *backends.NIC) { n.Firmware = "16.28.1002" }) }, ""},
 		{"HOST-PNIC-FWMATRIX-007", p, checks.Unknown, func(f *checks.Facts) { allNICs(f, func(n *backends.NIC) { n.DriverVersion = "4.19.16.8" }) }, ""},
+		{"HOST-PNIC-CVE-018", s, checks.Warn, func(f *checks.Facts) { allNICs(f, func(n *backends.NIC) { n.Firmware = "16.35.4030" }) }, ""},
 		{"HOST-PNIC-PSID-008", s, checks.Warn, card(func(c *backends.Firmware) { c.PSID = "DEL0000000004" }), ""},
 		{"HOST-PNIC-LINKTYPE-009", p, checks.Fail, card(func(c *backends.Firmware) { c.Current["LINK_TYPE_P1"] = "IB(1)" }), ""},
 		{"HOST-PNIC-PCIE-010", p, checks.Warn, card(func(c *backends.Firmware) { c.Slot.Lanes = 8 }), "CL-PCIE-016"},

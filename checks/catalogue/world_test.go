@@ -100,7 +100,7 @@ func host(name string, i int, mode answers.Mode) backends.Host {
 		return h
 	}
 	h.NICs = append(h.NICs, backends.NIC{Device: "vmnic4", MAC: fmt.Sprintf("02:00:00:00:01:%02x", i), SpeedMbps: 100000, MaxSpeedMbps: 100000, FullDuplex: true, Driver: "nmlx5_core", DriverVersion: "4.23.0.66-2vmw",
-		Firmware: "16.35.2000", PCI: "0000:43:00.0", Vendor: "15b3", PCIDeviceID: "1017", RDMADevice: "vmrdma0", RoCEv1: true, RoCEv2: true, RDMAState: "active", Switch: "RDMA-DVS", Eligible: true,
+		Firmware: "16.35.8008", PCI: "0000:43:00.0", Vendor: "15b3", PCIDeviceID: "1017", RDMADevice: "vmrdma0", RoCEv1: true, RoCEv2: true, RDMAState: "active", Switch: "RDMA-DVS", Eligible: true,
 		SRIOV: &backends.SRIOV{Capable: true, Enabled: true, Active: true, Max: 16, Requested: 8, VFs: 8}})
 	return h
 }

@@ -52,3 +52,16 @@ func firmwareMatrix(_ *checks.Facts, h *backends.Host, n *backends.NIC) checks.A
 	}
 	return row.PassIf(!has.LessThan(goversion.Must(goversion.NewVersion(least))), t, "%s: firmware %s, at least %s for %s %s", n.Device, n.Firmware, least, n.Driver, n.DriverVersion)
 }
+
+// vulnerable warns of firmware that a user of a VF can attack. Numbers of an OEM's own firmware may differ from the maker's.
+func vulnerable(_ *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
+	t := backends.HostRef(h.Name)
+	list, known := nic.Vulnerable(n)
+	switch {
+	case !known:
+		return row.Waiting(t, "%s: no advisory is known for card %s:%s with firmware %s", n.Device, n.Vendor, n.PCIDeviceID, cmp.Or(n.Firmware, "that was not read"))
+	case len(list) == 0:
+		return row.Pass(t, "%s: firmware %s has no published vulnerability that a user of a VF can reach", n.Device, n.Firmware)
+	}
+	return row.Warn(t, "%s: firmware %s: %s", n.Device, n.Firmware, nic.Named(list, n))
+}

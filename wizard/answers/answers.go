@@ -155,6 +155,7 @@ type VM struct {
 	Adapters []Adapter `yaml:"adapters" json:"adapters,omitempty"`
 	Group    string    `yaml:"group" json:"group,omitempty"` // VMs of one group are never off together
 	Hardware Hardware  `yaml:"hardware" json:"hardware,omitempty"`
+	Trust    Trust     `yaml:"trust" json:"trust,omitempty"`
 	Guest    VMGuest   `yaml:"guest" json:"guest"`
 }
 

@@ -155,6 +155,8 @@ func fixedKeys() []Key {
 		{Path: "vms[].group", Doc: "VMs of one group are never off at the same time"},
 		{Path: "vms[].hardware", Doc: "keep | upgrade (to the lowest version that the mode needs; cannot be undone) | 14; \"\": keep",
 			Hint: "write keep, upgrade or a number such as 14"},
+		{Path: "vms[].trust", Doc: "trusted | untrusted; \"\": trusted. An untrusted VM gets no VF of a card whose firmware has a published vulnerability that users of a VF can reach",
+			Enum: []string{"", "trusted", "untrusted"}},
 		{Path: "vms[].guest", Doc: "how the guest is reached"},
 		{Path: "vms[].guest.address", Doc: "\"\": what VMware Tools reports", Hint: "write an address or a name, the port apart"},
 		{Path: "vms[].guest.port", Doc: "SSH port", Default: "22", Min: 1, Max: 65535},

@@ -269,6 +269,15 @@ func (h *Hardware) UnmarshalText(b []byte) error {
 // MarshalText writes the word or number as it is.
 func (h Hardware) MarshalText() ([]byte, error) { return []byte(h), nil }
 
+// Trust says whether a VM's users are trusted with a VF: trusted (also ""), or untrusted.
+type Trust string
+
+// The words of vms[].trust.
+const (
+	Trusted   Trust = "trusted"
+	Untrusted Trust = "untrusted"
+)
+
 // A ClockTime is a time of day, 05:00; "" is none.
 type ClockTime string
 

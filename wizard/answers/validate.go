@@ -100,8 +100,8 @@ func (c *checker) word(s, path string, k Key) {
 			hint = "write one of: " + strings.Join(k.Enum, ", ")
 		}
 		c.bad(path, hint, "is missing")
-	case s != "" && len(k.Enum) > 0 && !slices.Contains(k.Enum, s), s == "" && len(k.Enum) > 0 && !k.Required:
-		hint := "write one of: " + strings.Join(k.Enum, ", ")
+	case len(k.Enum) > 0 && !slices.Contains(k.Enum, s):
+		hint := "write one of: " + strings.TrimPrefix(strings.Join(k.Enum, ", "), ", ")
 		if near := Nearest(s, k.Enum); near != "" {
 			hint = fmt.Sprintf("did you mean %s?", near)
 		}

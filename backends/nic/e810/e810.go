@@ -52,5 +52,8 @@ func (Family) Lossless() *backends.LosslessParams { return nil }
 // Firmware is nil: Intel's NVM tools set nothing that RDMA needs.
 func (Family) Firmware() *backends.FirmwareRules { return nil }
 
+// Advisories of Intel are not embedded.
+func (Family) Advisories() []backends.Advisory { return nil }
+
 // LeastFirmware is not documented by card.
 func (Family) LeastFirmware(string) (driver, firmware string) { return "", "" }

@@ -2,9 +2,12 @@ package recipe
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
@@ -37,6 +40,24 @@ func (b *builder) powerPolicy(h *draft.Host) {
 	}
 }
 
+// trusts refuses a VF for a VM that the answers do not trust, where the card's firmware is not known to be free of what a user of a VF can
+// reach (NVIDIA security bulletins); other VMs get it with a note.
+func (b *builder) trusts(v *draft.VM, port *backends.NIC) {
+	const check = "HOST-PNIC-CVE-018"
+	list, known := nic.Vulnerable(port)
+	untrusted := v.Wish.Trust == answers.Untrusted
+	switch {
+	case untrusted && !known:
+		b.Refuse(backends.VMRef(v.Name), check, "have the firmware read first (a port in InfiniBand mode: set it to Ethernet), or set trust: trusted",
+			"is untrusted, and whether the firmware of %s on %s has a published vulnerability is not known", port.Device, v.Host)
+	case untrusted && len(list) > 0:
+		b.Refuse(backends.VMRef(v.Name), check, "update the card's firmware (an OEM's card: from the server's vendor), or set trust: trusted",
+			"is untrusted, and firmware %s of %s on %s is vulnerable to users of a VF: %s", port.Firmware, port.Device, v.Host, nic.Named(list, port))
+	case len(list) > 0 && !slices.Contains(b.Options.Skip, check):
+		b.Each(v.Host, "firmware %s of %s is vulnerable to users of a VF, whom the answers trust (vms[].trust): %s", port.Firmware, port.Device, nic.Named(list, port))
+	}
+}
+
 // enoughVFs refuses VMs that would find no VF at power-on.
 func (b *builder) enoughVFs(h *draft.Host) {
 	for i, n := range h.Ports {
@@ -58,6 +79,7 @@ func (b *builder) enoughOf(h *draft.Host, rail int, port *backends.NIC) {
 			for _, n := range p.Nets {
 				if b.RailOf(n) == rail {
 					need++
+					b.trusts(p, port)
 				}
 			}
 			ours = append(ours, v.Name)
