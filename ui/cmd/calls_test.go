@@ -50,3 +50,34 @@ func TestCallsPerHost(t *testing.T) {
 		})
 	}
 }
+
+// The calls of a plan grow with the hosts and not with their rails: two rails and eight take the same number.
+func TestCallsOfRails(t *testing.T) {
+	t.Parallel()
+	calls := map[string]int{}
+	for _, scenario := range []string{"rails", "rails-8"} {
+		for _, hosts := range []int{2, 6} {
+			l, err := lab.Start(t.Context(), lab.Options{Hosts: hosts, VMs: hosts, Dir: t.TempDir(), Scenario: scenario})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { l.Close() })
+			env := environment(l, t.TempDir())
+			for _, mode := range []answers.Mode{answers.PVRDMA, answers.SRIOV} {
+				before := l.Calls()
+				if _, errs, code := inProcess(env, "plan", "-f", filepath.Join(l.Dir(), "answers-"+string(mode)+".yaml")); code != 0 {
+					t.Fatalf("%s %s: exit %d\n%s", scenario, mode, code, errs)
+				}
+				calls[fmt.Sprint(scenario, mode, hosts)] = l.Calls() - before
+			}
+		}
+	}
+	for _, mode := range []answers.Mode{answers.PVRDMA, answers.SRIOV} {
+		few, many := calls[fmt.Sprint("rails", mode, 6)], calls[fmt.Sprint("rails-8", mode, 6)]
+		each := (many - calls[fmt.Sprint("rails-8", mode, 2)]) / 4
+		t.Logf("%s: %d calls for 6 hosts of two rails, %d for 6 of eight, %d for each host more", mode, few, many, each)
+		if many > few || each > perHost {
+			t.Errorf("%s: %d calls for two rails, %d for eight, %d for each host more", mode, few, many, each)
+		}
+	}
+}
