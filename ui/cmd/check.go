@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -100,7 +101,8 @@ func newCheckCmd(e *console.Env) *cobra.Command {
 	c.Flags().BoolVar(&f.fix, "fix", false, "plan the automatic fixes, ask for confirmation and apply them")
 	c.Flags().BoolVarP(&f.yes, "yes", "y", false, "with --fix: accept the plan as printed, without asking")
 	c.Flags().DurationVar(&f.every, "watch", 0, "repeat the check at this interval, such as 60s, and show what changed; q quits")
-	c.Flags().BoolVar(&f.shell, "esxi-shell", false, "also read the adapters' firmware and PCIe link, Secure Boot and vmkernel.log in the ESXi shell, on hosts where SSH runs; loads the module of the Mellanox tools until the next boot")
+	c.Flags().BoolVar(&f.shell, "esxi-shell", false, "also read the adapters' firmware and PCIe link, Secure Boot and vmkernel.log in the ESXi shell, on "+
+		"hosts where SSH runs; loads the module of the Mellanox tools until the next boot")
 	c.Flags().StringSliceVar(&f.limit, "limit", nil, "only these hosts and their VMs")
 	console.OutputFlag(c, &f.output, "text", "json", "junit", "prometheus", "html", "markdown")
 	return c
@@ -150,9 +152,13 @@ func (f *checkFlags) settle(args []string) error {
 	return nil
 }
 
+// bundleMemory is what checking a bundle should take: the collector works harder near it, also where the machine is busy.
+const bundleMemory = 320 << 20
+
 // once checks, shows, and keeps the baseline when that was asked for.
 func (f *checkFlags) once(ctx context.Context, e *console.Env, cmd *cobra.Command) error {
 	if f.bundle != "" {
+		defer debug.SetMemoryLimit(debug.SetMemoryLimit(bundleMemory))
 		c, err := judgeBundle(ctx, e, f.bundle, f.planFlags, f.sel, f.pairs)
 		if err == nil {
 			err = f.show(e, c)

@@ -34,7 +34,7 @@ func runMeasured(t *testing.T, stdin io.Reader, env []string, args ...string) (c
 	c := exec.CommandContext(t.Context(), "rdma-setup", args...)
 	var out bytes.Buffer
 	c.Stdin, c.Stdout, c.Stderr, c.Dir = stdin, &out, &out, dir
-	c.Env = append(append(os.Environ(), "HOME="+dir, "XDG_STATE_HOME="+dir, "XDG_CONFIG_HOME="+dir, "GOVC_USERNAME=u", peakVariable+"="+peak), env...)
+	c.Env = append(append(os.Environ(), "HOME="+dir, "XDG_STATE_HOME="+dir, "XDG_CONFIG_HOME="+dir, "GOVC_USERNAME=u", "GOGC=", peakVariable+"="+peak), env...)
 	err := c.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {

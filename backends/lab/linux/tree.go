@@ -47,8 +47,9 @@ func (m *Machine) proc() vfs.Tree {
 	up := m.sys.Now().Sub(m.kernel.Booted()).Seconds()
 	total := m.cfg.MemoryMB * 1024
 	t := vfs.Tree{
-		"modules":                          {Data: m.kernel.Proc()},
-		"meminfo":                          {Data: fmt.Sprintf("MemTotal:       %8d kB\nMemFree:        %8d kB\nMemAvailable:   %8d kB\nSwapTotal:             0 kB\nSwapFree:              0 kB\nHugePages_Total:       0\nHugepagesize:       2048 kB\n", total, total*3/5, total*4/5)},
+		"modules": {Read: m.kernel.Proc},
+		"meminfo": {Data: fmt.Sprintf("MemTotal:       %8d kB\nMemFree:        %8d kB\nMemAvailable:   %8d kB\n"+
+			"SwapTotal:             0 kB\nSwapFree:              0 kB\nHugePages_Total:       0\nHugepagesize:       2048 kB\n", total, total*3/5, total*4/5)},
 		"cpuinfo":                          {Data: strings.Repeat("processor\t: 0\nmodel name\t: Intel(R) Xeon(R) Gold 6248R CPU @ 3.00GHz\n\n", m.cfg.CPUs)},
 		"uptime":                           {Data: fmt.Sprintf("%.2f %.2f\n", up, up*3)},
 		"loadavg":                          {Data: "0.00 0.01 0.00 1/142 1234\n"},
@@ -61,7 +62,7 @@ func (m *Machine) proc() vfs.Tree {
 		"sys/net/ipv4/conf/all/forwarding": {Data: "0\n", Mode: 0o644},
 		"self/limits":                      {Data: "Limit                     Soft Limit           Hard Limit           Units     \n"},
 		"mounts":                           {Data: "/dev/sda2 / ext4 rw,relatime 0 0\n"},
-		"kallsyms":                         {Data: m.kallsyms()},
+		"kallsyms":                         {Read: m.kallsyms},
 	}
 	if text := m.nvidia.Proc(); text != "" {
 		t["driver/nvidia/version"] = vfs.Entry{Data: text}

@@ -148,7 +148,7 @@ func (n *node) child(name string) *node {
 		return child
 	}
 	if n.tree != nil {
-		return n.tree().node().children[name]
+		return n.tree().node(name).children[name]
 	}
 	return nil
 }

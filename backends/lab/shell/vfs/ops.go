@@ -104,7 +104,7 @@ func (f *FS) ReadDir(c Cred, p string) ([]Info, error) {
 	}
 	children := maps.Clone(at.node.children)
 	if at.node.tree != nil {
-		maps.Copy(children, at.node.tree().node().children)
+		maps.Copy(children, at.node.tree().node("").children)
 	}
 	list := make([]Info, 0, len(children))
 	for _, name := range slices.Sorted(maps.Keys(children)) {

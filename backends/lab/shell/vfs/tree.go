@@ -14,6 +14,7 @@ type Tree map[string]Entry
 // An Entry is one computed file, a symbolic link when Link is set, or a directory.
 type Entry struct {
 	Data string
+	Read func() string // instead of Data where it costs time: called when somebody looks at this entry
 	Link string
 	Dir  bool
 	Sub  func() Tree          // of a directory that is computed only when somebody looks into it
@@ -41,9 +42,13 @@ func (f *FS) Mount(dir string, tree func() Tree) error {
 	return nil
 }
 
-func (t Tree) node() *node {
+// node returns the root of the tree, with all that is in it or, where only is not "", with the child of that name alone.
+func (t Tree) node(only string) *node {
 	root := dirNode(0o555)
 	for name, e := range t {
+		if only != "" && !(strings.HasPrefix(name, only) && (len(name) == len(only) || name[len(only)] == '/')) {
+			continue
+		}
 		at := root
 		parts := splitPath(name)
 		for _, dir := range parts[:len(parts)-1] {
@@ -75,6 +80,9 @@ func (e Entry) node() *node {
 		dir := dirNode(mode)
 		dir.tree, dir.mkdir, dir.rmdir = e.Sub, e.Mkdir, e.Rmdir
 		return dir
+	}
+	if e.Read != nil {
+		e.Data = e.Read()
 	}
 	n := &node{mode: e.Mode, data: []byte(e.Data), store: e.Set, fail: e.Err, computed: true}
 	if n.mode == 0 {
