@@ -119,13 +119,15 @@ func moduleError(vm string, r ssh.Result) error {
 	case peer && (strings.Contains(said, "Invalid argument") || strings.Contains(said, "Unknown symbol")):
 		// nv_peer_memory issues 8, 28, 84: built without ib_core's interface for peer memory, or for another one.
 		return backends.Errorf(backends.KindPermanent, label(vm),
-			"It was built for another ib_core: install MLNX_OFED or DOCA first and the NVIDIA driver after it (or build its modules again: dkms install), or use the driver's open kernel modules, which need no peer memory (DMA-BUF).",
+			"It was built for another ib_core: install MLNX_OFED or DOCA first and the NVIDIA driver after it (or build its modules again: dkms install), or "+
+				"use the driver's open kernel modules, which need no peer memory (DMA-BUF).",
 			"load the peer memory module: %s", said)
 	case strings.Contains(said, "No such device"):
 		return backends.Errorf(backends.KindPermanent, label(vm), "The driver finds no GPU that it knows: look at lspci and the kernel log of the guest, and at the MMIO window of the VM.",
 			"load the modules: %s", said)
 	case strings.Contains(said, "Key was rejected") || strings.Contains(said, "Required key not available"):
-		return backends.Errorf(backends.KindPermanent, label(vm), "Secure Boot keeps unsigned modules out: install signed ones, enroll the signing key (mokutil --import), or switch Secure Boot of the VM off.",
+		return backends.Errorf(backends.KindPermanent, label(vm), "Secure Boot keeps unsigned modules out: install signed ones, enroll the signing key "+
+			"(mokutil --import), or switch Secure Boot of the VM off.",
 			"load the modules: %s", said)
 	case strings.Contains(said, "new Call Trace"):
 		return backends.Errorf(backends.KindPermanent, label(vm), "Collect the kernel log (dmesg) and reboot the guest; do not load the modules again.",

@@ -52,7 +52,8 @@ func marks() string {
 }
 
 func ofedScript() string {
-	return section("doca", "dpkg-query -W -f '${db:Status-Abbrev}|${Version}\\n' doca-host 2>/dev/null | sed -n 's/^.i.*|//p'; command -v rpm >/dev/null && rpm -q --qf '%{VERSION}-%{RELEASE}\\n' doca-host | grep -v ' '") +
+	return section("doca", "dpkg-query -W -f '${db:Status-Abbrev}|${Version}\\n' doca-host 2>/dev/null | sed -n 's/^.i.*|//p'; command -v rpm >/dev/null "+
+		"&& rpm -q --qf '%{VERSION}-%{RELEASE}\\n' doca-host | grep -v ' '") +
 		section("ofed", "command -v ofed_info >/dev/null && ofed_info -s") + section("ofed-work", "[ -d "+ofedWork+" ] && echo unfinished")
 }
 
@@ -91,7 +92,8 @@ func (m mofed) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (
 	vm, p := s.Target.Name, packages(m)
 	r, err := m.g.Run(ctx, vm, ssh.Command{MaxOutput: 8 << 20, Script: ofedScript() + section("modules", "cat /proc/modules || lsmod") +
 		marks() +
-		section("names", "if command -v dpkg-query >/dev/null; then dpkg-query -W -f '${db:Status-Abbrev}|${Package} ${Version}\\n' | sed -n 's/^.i.*|//p'; else rpm -qa --qf '%{NAME} %{VERSION}-%{RELEASE}\\n'; fi")})
+		section("names", "if command -v dpkg-query >/dev/null; then dpkg-query -W -f '${db:Status-Abbrev}|${Package} ${Version}\\n' | sed -n 's/^.i.*|//p'; "+
+			"else rpm -qa --qf '%{NAME} %{VERSION}-%{RELEASE}\\n'; fi")})
 	if err != nil {
 		return backends.Kept{}, err
 	}

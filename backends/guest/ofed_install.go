@@ -51,5 +51,6 @@ func installError(vm string, want backends.OFEDSpec, r ssh.Result) error {
 	case r.ExitCode == ofedBadOption:
 		return fail(backends.KindPermanent, "This release of mlnxofedinstall is not known: install it by hand.", "%s", lastLines(said, 2))
 	}
-	return fail(backends.KindPermanent, "Its logs are in the directories /tmp/MLNX_OFED_LINUX.*.logs of the guest; fix what they report, then resume, or roll back: the distribution's packages are recorded.", "%s", lastLines(said, 3))
+	return fail(backends.KindPermanent, "Its logs are in the directories /tmp/MLNX_OFED_LINUX.*.logs of the guest; fix what they report, then resume, or "+
+		"roll back: the distribution's packages are recorded.", "%s", lastLines(said, 3))
 }

@@ -122,7 +122,8 @@ func (p packages) exact(ctx context.Context, vm string, m pkgman.Manager, was ma
 		return backends.Errorf(backends.KindPermanent, label(vm), "Make the repositories reachable, then run rdma-setup rollback again.",
 			"put packages back to their versions: %s: %s", strings.Join(texts, ", "), said)
 	}
-	return backends.Errorf(backends.KindPermanent, label(vm), "Offer these versions in a repository of the guest or install them by hand, then run rdma-setup rollback again; with --on-conflict keep they stay as they are.",
+	return backends.Errorf(backends.KindPermanent, label(vm), "Offer these versions in a repository of the guest or install them by hand, then run "+
+		"rdma-setup rollback again; with --on-conflict keep they stay as they are.",
 		"put packages back to their versions: %s: %w", strings.Join(texts, ", "),
 		backends.Unobtainable{Kind: backends.ItemPackage, Names: slices.Sorted(maps.Keys(left)), Said: said})
 }

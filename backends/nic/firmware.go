@@ -155,5 +155,6 @@ func BIOSHelp(vendor string) string {
 	case strings.Contains(v, "supermicro"):
 		return "switch SR-IOV Support on under Advanced > PCIe/PCI/PnP Configuration, VT-d under Chipset > IIO; then power-cycle"
 	}
-	return "switch SR-IOV and VT-d (AMD: IOMMU) on in the BIOS (Dell: racadm set BIOS.IntegratedDevices.SriovGlobalEnable Enabled; HPE: ilorest set Sriov=Enabled; Supermicro: PCIe/PCI/PnP > SR-IOV Support), then power-cycle"
+	return "switch SR-IOV and VT-d (AMD: IOMMU) on in the BIOS (Dell: racadm set BIOS.IntegratedDevices.SriovGlobalEnable Enabled; HPE: ilorest set " +
+		"Sriov=Enabled; Supermicro: PCIe/PCI/PnP > SR-IOV Support), then power-cycle"
 }

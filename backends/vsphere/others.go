@@ -27,7 +27,8 @@ type Activity struct {
 
 // Disrupts tells whether the activity takes its target out of service or changes it; a snapshot or a new option does not.
 func (a Activity) Disrupts() bool {
-	return a.Shut || slices.ContainsFunc([]string{"powerOff", "reset", "shutdown", "standby", "suspend", "reconfigure", "relocate", "migrate", "MaintenanceMode", "reboot", "destroy", "remove", "upgrade"},
+	return a.Shut || slices.ContainsFunc([]string{"powerOff", "reset", "shutdown", "standby", "suspend", "reconfigure", "relocate", "migrate",
+		"MaintenanceMode", "reboot", "destroy", "remove", "upgrade"},
 		func(verb string) bool { return strings.Contains(strings.ToLower(a.What), strings.ToLower(verb)) })
 }
 

@@ -76,7 +76,8 @@ func Kubernetes(k *backends.Kubernetes) []checks.Finding {
 // rdmaResources: a device plugin may be missing, but not on some workers only.
 func rdmaResources(context string, on map[string]int, workers int) []checks.Finding {
 	f := checks.Finding{
-		ID: "KUBE-RDMA-005", Scope: kubernetesScope, Target: backends.Ref{Type: backends.TypeKubernetes, Name: context}, Source: "RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA (NVIDIA/Mellanox, 2019)", Fix: string(checks.Manual),
+		ID: "KUBE-RDMA-005", Scope: kubernetesScope, Target: backends.Ref{Type: backends.TypeKubernetes, Name: context},
+		Source: "RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA (NVIDIA/Mellanox, 2019)", Fix: string(checks.Manual),
 		Status: checks.Pass, Evidence: "no RDMA device plugin: jobs reach /dev/infiniband of the node with privileged pods",
 		Remedy: "Run the RDMA device plugin on every worker, and name its resource with generate mpijob --rdma-resource.",
 	}
@@ -96,7 +97,8 @@ func rdmaResources(context string, on map[string]int, workers int) []checks.Find
 // alikeWorkers compares what must not differ between workers of one job.
 func alikeWorkers(context string, workers []backends.KubeNode) []checks.Finding {
 	f := checks.Finding{
-		ID: "KUBE-ALIKE-006", Scope: kubernetesScope, Target: backends.Ref{Type: backends.TypeKubernetes, Name: context}, Source: "RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA (NVIDIA/Mellanox, 2019), host configuration", Fix: string(checks.Manual),
+		ID: "KUBE-ALIKE-006", Scope: kubernetesScope, Target: backends.Ref{Type: backends.TypeKubernetes, Name: context},
+		Source: "RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA (NVIDIA/Mellanox, 2019), host configuration", Fix: string(checks.Manual),
 		Status: checks.Pass, Evidence: "the workers are alike", Remedy: "Give all workers the same system, kernel and GPUs.",
 	}
 	var differ []string

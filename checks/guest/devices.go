@@ -14,7 +14,7 @@ import (
 func guestDeviceChecks() []checks.Check {
 	return []checks.Check{
 		{
-			ID: "GST-NVSMI-027", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Automatic, Source: "Reference Deployment Guide for RoCE accelerated HPC or ML applications with GPUDirect RDMA on vSphere 6.7 (NVIDIA/Mellanox)",
+			ID: "GST-NVSMI-027", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Automatic, Source: row.GPUDirectGuide,
 			Criteria: "nvidia-smi lists every GPU of the VM / - / some are missing", Remedy: "Install the driver, or fix the MMIO keys.",
 			Run: eachGuest(func(f *checks.Facts, g *backends.Guest) checks.Answer {
 				t, want := backends.GuestRef(g.VM), 0
@@ -37,7 +37,7 @@ func guestDeviceChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "GST-PEERMEM-028", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Automatic, Source: "Scaling HPC and ML with GPUDirect RDMA on vSphere 6.7 (VMware); NVIDIA GPU Operator: GPUDirect RDMA",
+			ID: "GST-PEERMEM-028", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Automatic, Source: row.ScalingGuide + "; NVIDIA GPU Operator: GPUDirect RDMA",
 			Criteria: "nvidia_peermem, nv_peer_mem or DMA-BUF / both modules / none", Remedy: "Load nvidia-peermem; MLNX_OFED has to be installed before it.",
 			Run: eachGuest(nvidia(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				if slices.Contains(g.Loaded, "nvidia_peermem") && slices.Contains(g.Loaded, "nv_peer_mem") {
@@ -96,7 +96,7 @@ func guestDeviceChecks() []checks.Check {
 			})),
 		},
 		{
-			ID: "GST-CONTAINER-030", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Fix: checks.Automatic, Source: "PVRDMA and vSphere Bitfusion (VMware, 2021), NGC container",
+			ID: "GST-CONTAINER-030", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Fix: checks.Automatic, Source: row.BitfusionGuide + ", NGC container",
 			Criteria: "the image of the answers is there and knows PVRDMA, and no container has MLNX_OFED's libraries / - / missing, or without the provider",
 			Remedy:   "Build the image with the distribution's libraries (container.base, or rdma-setup generate dockerfile).",
 			Run: eachGuest(func(f *checks.Facts, g *backends.Guest) checks.Answer {
@@ -114,8 +114,9 @@ func guestDeviceChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "GST-CTRFLAGS-031", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Manual, Source: "PVRDMA and vSphere Bitfusion (VMware, 2021), NGC container",
-			Criteria: "containers have /dev/infiniband, IPC_LOCK and the host's network / - / one lacks something", Remedy: "Add --device=/dev/infiniband --cap-add=IPC_LOCK --net=host when the container is run.",
+			ID: "GST-CTRFLAGS-031", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Manual, Source: row.BitfusionGuide + ", NGC container",
+			Criteria: "containers have /dev/infiniband, IPC_LOCK and the host's network / - / one lacks something",
+			Remedy:   "Add --device=/dev/infiniband --cap-add=IPC_LOCK --net=host when the container is run.",
 			Run: eachGuest(containers(func(t backends.Ref, list []backends.Container) checks.Answer {
 				for _, c := range list {
 					if !c.Devices || !c.IPCLock || !c.HostNet {
@@ -126,7 +127,7 @@ func guestDeviceChecks() []checks.Check {
 			})),
 		},
 		{
-			ID: "GST-FWD-032", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: "Reference Deployment Guide for RoCE accelerated HPC or ML applications with GPUDirect RDMA on vSphere 6.7 (NVIDIA/Mellanox)",
+			ID: "GST-FWD-032", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: row.GPUDirectGuide,
 			Criteria: "no Kubernetes node, or it forwards packets / - / blocked", Remedy: "Set net.ipv4.ip_forward to 1 and the policy of the chain FORWARD to ACCEPT.",
 			Run: eachGuest(func(_ *checks.Facts, g *backends.Guest) checks.Answer {
 				t, w := backends.GuestRef(g.VM), g.Forwarding
@@ -159,7 +160,7 @@ func guestDeviceChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "GST-KHDR-034", Scope: checks.Guest, Link: checks.InGuest, Modes: row.SRIOV, Fix: checks.Automatic, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022)",
+			ID: "GST-KHDR-034", Scope: checks.Guest, Link: checks.InGuest, Modes: row.SRIOV, Fix: checks.Automatic, Source: row.SRIOVStudy,
 			Criteria: "headers of the running kernel, or no MLNX_OFED to build / - / missing", Remedy: "Install the kernel's headers.",
 			Run: eachGuest(func(_ *checks.Facts, g *backends.Guest) checks.Answer {
 				t := backends.GuestRef(g.VM)

@@ -56,7 +56,7 @@ func guestChecks() []checks.Check {
 			})),
 		},
 		{
-			ID: "GST-LSPCI-VF-004", Scope: checks.Guest, Link: checks.InGuest, Modes: row.SRIOV, Fix: checks.Automatic, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022)",
+			ID: "GST-LSPCI-VF-004", Scope: checks.Guest, Link: checks.InGuest, Modes: row.SRIOV, Fix: checks.Automatic, Source: row.SRIOVStudy,
 			Criteria: "a Mellanox virtual function / - / none", Remedy: "Check that the VF was assigned.",
 			Run: eachGuest(listed(func(t backends.Ref, g *backends.Guest) checks.Answer {
 				for _, d := range g.PCI {
@@ -68,19 +68,19 @@ func guestChecks() []checks.Check {
 			})),
 		},
 		{
-			ID: "GST-PKG-005", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Fix: checks.Automatic, Source: "PVRDMA and vSphere Bitfusion (VMware, 2021), Create a Bitfusion client",
+			ID: "GST-PKG-005", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Fix: checks.Automatic, Source: row.BitfusionGuide + ", Create a Bitfusion client",
 			Criteria: "all packages / an optional one missing / a required one missing", Remedy: "Install the packages.",
 			Run: eachGuest(packages),
 		},
 		{
-			ID: "GST-MOFED-006", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Preflight: true, Fix: checks.Automatic, Source: "PVRDMA and vSphere Bitfusion (VMware, 2021), NGC container",
+			ID: "GST-MOFED-006", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Preflight: true, Fix: checks.Automatic, Source: row.BitfusionGuide + ", NGC container",
 			Criteria: "no MLNX_OFED / - / present", Remedy: "Remove MLNX_OFED and install the distribution's rdma-core: it has no PVRDMA provider.",
 			Run: eachGuest(func(_ *checks.Facts, g *backends.Guest) checks.Answer {
 				return row.PassIf(g.MOFED == "", backends.GuestRef(g.VM), "MLNX_OFED %s", cmp.Or(g.MOFED, "none"))
 			}),
 		},
 		{
-			ID: "GST-MOD-007", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Fix: checks.Automatic, Source: "PVRDMA and vSphere Bitfusion (VMware, 2021)",
+			ID: "GST-MOD-007", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Fix: checks.Automatic, Source: row.BitfusionGuide,
 			Criteria: "ib_umad rdma_cm rdma_ucm vmw_pvrdma loaded / an optional one missing / vmw_pvrdma missing", Remedy: "Load the modules in order, vmw_pvrdma last.",
 			Run: eachGuest(func(_ *checks.Facts, g *backends.Guest) checks.Answer {
 				t, missing := backends.GuestRef(g.VM), notLoaded(g, "ib_umad", "rdma_cm", "rdma_ucm", "vmw_pvrdma")
@@ -91,7 +91,7 @@ func guestChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "GST-MOD-S-008", Scope: checks.Guest, Link: checks.InGuest, Modes: row.Direct, Fix: checks.Automatic, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022)",
+			ID: "GST-MOD-S-008", Scope: checks.Guest, Link: checks.InGuest, Modes: row.Direct, Fix: checks.Automatic, Source: row.SRIOVStudy,
 			Criteria: "mlx5_core mlx5_ib ib_uverbs rdma_cm loaded / - / one missing", Remedy: "Install or load the driver.",
 			Run: eachGuest(func(_ *checks.Facts, g *backends.Guest) checks.Answer {
 				missing := notLoaded(g, "mlx5_core", "mlx5_ib", "ib_uverbs", "rdma_cm")
@@ -99,8 +99,9 @@ func guestChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "GST-PERSIST-009", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Fix: checks.Automatic, Source: "PVRDMA and vSphere Bitfusion (VMware, 2021), known issue of Ubuntu",
-			Criteria: "modules come back after a boot, and where the distribution needs it a unit reloads vmw_pvrdma; or guest.persist is off / - / no", Remedy: "Enable the unit that loads the driver again.",
+			ID: "GST-PERSIST-009", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Fix: checks.Automatic, Source: row.BitfusionGuide + ", known issue of Ubuntu",
+			Criteria: "modules come back after a boot, and where the distribution needs it a unit reloads vmw_pvrdma; or guest.persist is off / - / no",
+			Remedy:   "Enable the unit that loads the driver again.",
 			Run: eachGuest(func(f *checks.Facts, g *backends.Guest) checks.Answer {
 				t := backends.GuestRef(g.VM)
 				d, known := assets.DistroFor(g.OS, g.Version, g.Like)

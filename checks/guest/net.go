@@ -17,21 +17,21 @@ import (
 func guestNetChecks() []checks.Check {
 	return []checks.Check{
 		{
-			ID: "GST-PORT-010", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: "PVRDMA and vSphere Bitfusion (VMware, 2021); vmw_pvrdma driver",
+			ID: "GST-PORT-010", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: row.BitfusionGuide + "; vmw_pvrdma driver",
 			Criteria: "PORT_ACTIVE / - / down or no device", Remedy: "Bring the link up; for PVRDMA reload vmw_pvrdma last.",
 			Run: eachVerbs("GST-PORT-010", func(_ *checks.Facts, t backends.Ref, d *backends.VerbsDevice) checks.Answer {
 				return row.PassIf(d.State == "PORT_ACTIVE", t, "%s is %s", d.Name, cmp.Or(d.State, "none"))
 			}),
 		},
 		{
-			ID: "GST-LINK-011", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Reboot, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022)",
+			ID: "GST-LINK-011", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Reboot, Source: row.SRIOVStudy,
 			Criteria: "Ethernet / - / InfiniBand", Remedy: "Set LINK_TYPE to ETH in the NIC's firmware.",
 			Run: eachVerbs("GST-LINK-011", func(_ *checks.Facts, t backends.Ref, d *backends.VerbsDevice) checks.Answer {
 				return row.PassIf(d.LinkLayer == "" || strings.EqualFold(d.LinkLayer, "Ethernet"), t, "%s has link layer %s", d.Name, cmp.Or(d.LinkLayer, "none"))
 			}),
 		},
 		{
-			ID: "GST-MTU-012", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022)",
+			ID: "GST-MTU-012", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: row.SRIOVStudy,
 			Criteria: "as planned / IB MTU still 4096 / lower (PVRDMA: warn)", Remedy: "Set the MTU persistently.",
 			Run: eachNetdev("GST-MTU-012", func(f *checks.Facts, t backends.Ref, i *backends.Interface, _ string) checks.Answer {
 				want := f.Answers.Switch.MTU
@@ -45,7 +45,7 @@ func guestNetChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "GST-IBMTU-013", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: "Linux iboe_get_mtu; RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022)",
+			ID: "GST-IBMTU-013", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: "Linux iboe_get_mtu; " + row.SRIOVStudy,
 			Criteria: "4096, or what the planned MTU allows / PVRDMA: lower / SR-IOV, GPUDirect: lower", Remedy: "Raise the Ethernet MTU on every hop.",
 			Run: eachVerbs("GST-IBMTU-013", func(f *checks.Facts, t backends.Ref, d *backends.VerbsDevice) checks.Answer {
 				want := 4096
@@ -62,7 +62,7 @@ func guestNetChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "GST-IP-014", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: "PVRDMA and vSphere Bitfusion (VMware, 2021)",
+			ID: "GST-IP-014", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: row.BitfusionGuide,
 			Criteria: "the planned address, or DHCP where that is planned / DHCP / none", Remedy: "Configure the address.",
 			Run: eachNetdev("GST-IP-014", func(_ *checks.Facts, t backends.Ref, i *backends.Interface, want string) checks.Answer {
 				if want == backends.DHCP {
@@ -75,12 +75,12 @@ func guestNetChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "GST-SUBNET-015", Scope: checks.Guest, Link: checks.InGuest, Preflight: true, Fix: checks.Automatic, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022), reference 15",
+			ID: "GST-SUBNET-015", Scope: checks.Guest, Link: checks.InGuest, Preflight: true, Fix: checks.Automatic, Source: row.SRIOVStudy + ", reference 15",
 			Criteria: "no two adapters in one subnet / - / two", Remedy: "Give RDMA a subnet of its own.",
 			Run: eachGuest(guestSubnets),
 		},
 		{
-			ID: "GST-DUPIP-016", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Manual, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022)",
+			ID: "GST-DUPIP-016", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Manual, Source: row.SRIOVStudy,
 			Criteria: "nobody else is known to have the address / - / somebody has", Remedy: "Change the address.",
 			Run: eachPort(duplicate),
 		},
@@ -101,7 +101,7 @@ func guestNetChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "GST-IPPERSIST-018", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: "PVRDMA and vSphere Bitfusion (VMware, 2021)",
+			ID: "GST-IPPERSIST-018", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: row.BitfusionGuide,
 			Criteria: "address survives a reboot / - / no", Remedy: "Write a persistent configuration.",
 			Run: eachPort(func(_ *checks.Facts, g *backends.Guest, p checks.Port) checks.Answer {
 				t, i := backends.GuestRef(g.VM), p.Netdev(g)
@@ -115,7 +115,7 @@ func guestNetChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "GST-GID-019", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022); nccl issue 426",
+			ID: "GST-GID-019", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: row.SRIOVStudy + "; nccl issue 426",
 			Criteria: "RoCE v2 with IPv4 / v2 link-local only / v1 only", Remedy: "Assign an IPv4 address; tests use the index of its RoCE v2 entry.",
 			Run: eachVerbs("GST-GID-019", gid),
 		},

@@ -21,7 +21,7 @@ func PairChecks() []checks.Check {
 func pathChecks() []checks.Check {
 	return []checks.Check{
 		{
-			ID: "PAIR-PING-001", Scope: checks.Pair, Link: checks.InPair, Fix: checks.Manual, Source: "PVRDMA and vSphere Bitfusion (VMware, 2021)",
+			ID: "PAIR-PING-001", Scope: checks.Pair, Link: checks.InPair, Fix: checks.Manual, Source: row.BitfusionGuide,
 			Criteria: "no ping lost / < 1 % / more", Remedy: "Check VLAN and switch.",
 			Run: eachPair(func(_ *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
 				switch {
@@ -34,7 +34,7 @@ func pathChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "PAIR-MTU-002", Scope: checks.Pair, Link: checks.InPair, Fix: checks.Manual, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022), section 2.4; Linux iboe_get_mtu",
+			ID: "PAIR-MTU-002", Scope: checks.Pair, Link: checks.InPair, Fix: checks.Manual, Source: row.SRIOVStudy + ", section 2.4; Linux iboe_get_mtu",
 			Criteria: "a ping that fills the MTU passes unfragmented / a smaller one / nothing above 1472 bytes", Remedy: "Raise the MTU of the first layer that is too small: switch, DVS, guest.",
 			Run: eachPair(func(f *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
 				want := sizing.PingPayload(f.Answers.Switch.MTU, false)
@@ -50,7 +50,7 @@ func pathChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "PAIR-MTU-HOST-003", Scope: checks.Pair, Link: checks.InPair, Modes: row.PVRDMA, Fix: checks.Manual, Source: "PVRDMA and vSphere Bitfusion (VMware, 2021); Broadcom KB 435411",
+			ID: "PAIR-MTU-HOST-003", Scope: checks.Pair, Link: checks.InPair, Modes: row.PVRDMA, Fix: checks.Manual, Source: row.BitfusionGuide + "; Broadcom KB 435411",
 			Criteria: "a ping that fills the vmknic's MTU passes unfragmented / - / it does not", Remedy: "Raise the MTU of the first layer that is too small between the vmknics.",
 			Run: row.EachPeer(func(f *checks.Facts, t backends.Ref, peer string, p backends.Peer) checks.Answer {
 				h := f.Inventory.Host(t.Name)
@@ -63,7 +63,7 @@ func pathChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "PAIR-ARP-004", Scope: checks.Pair, Link: checks.InPair, Fix: checks.Manual, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022)",
+			ID: "PAIR-ARP-004", Scope: checks.Pair, Link: checks.InPair, Fix: checks.Manual, Source: row.SRIOVStudy,
 			Criteria: "the server's address leads to its MAC / - / to another", Remedy: "Find who else has the address.",
 			Run: eachPair(func(f *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
 				want := f.RDMAMAC(p.To)
@@ -74,7 +74,7 @@ func pathChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "PAIR-HOSTS-005", Scope: checks.Pair, Link: checks.InPair, Quick: true, Fix: checks.Automatic, Source: "RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA (NVIDIA/Mellanox, 2019)",
+			ID: "PAIR-HOSTS-005", Scope: checks.Pair, Link: checks.InPair, Quick: true, Fix: checks.Automatic, Source: row.KubernetesGuide,
 			Criteria: "the pair is on different hosts / on one, where no fabric is measured / -", Remedy: "Move one of the VMs to another host.",
 			Run: pairHosts,
 		},
@@ -85,9 +85,10 @@ func pathChecks() []checks.Check {
 func lossChecks() []checks.Check {
 	return []checks.Check{
 		{
-			ID: "PAIR-FALLBACK-010", Scope: checks.Pair, Link: checks.InPair, Modes: row.PVRDMA, Fix: checks.NoFix, Source: "RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA (NVIDIA/Mellanox, 2019), Using RDMA in vSphere",
-			Criteria: "the host's RDMA counters move during the test / cannot be read, and latency is above 20 us / stand still", Remedy: "Check the uplink, the firewall ruleset pvrdma and Net.PVRDMAVmknic of both hosts: the pair talks TCP.",
-			Run: eachPair(fallback),
+			ID: "PAIR-FALLBACK-010", Scope: checks.Pair, Link: checks.InPair, Modes: row.PVRDMA, Fix: checks.NoFix, Source: row.KubernetesGuide + ", Using RDMA in vSphere",
+			Criteria: "the host's RDMA counters move during the test / cannot be read, and latency is above 20 us / stand still",
+			Remedy:   "Check the uplink, the firewall ruleset pvrdma and Net.PVRDMAVmknic of both hosts: the pair talks TCP.",
+			Run:      eachPair(fallback),
 		},
 		{
 			ID: "PAIR-LOSS-011", Scope: checks.Pair, Link: checks.InPair, Fix: checks.Manual, Source: "nccl issue 394",

@@ -55,18 +55,19 @@ func guestTestChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "GST-PERFTEST-023", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: "PVRDMA and vSphere Bitfusion (VMware, 2021)",
+			ID: "GST-PERFTEST-023", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: row.BitfusionGuide,
 			Criteria: "the same perftest on all / differs / missing", Remedy: "Install the same perftest on every guest, or name its source in measure.perftest.",
 			Run: sameGuests("perftest", func(g *backends.Guest) string { return g.Tests() }),
 		},
 		{
-			ID: "GST-OFED-024", Scope: checks.Guest, Link: checks.InGuest, Modes: row.SRIOV, Fix: checks.Automatic, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022)",
+			ID: "GST-OFED-024", Scope: checks.Guest, Link: checks.InGuest, Modes: row.SRIOV, Fix: checks.Automatic, Source: row.SRIOVStudy,
 			Criteria: "the same MLNX_OFED on all, or none / differs / -", Remedy: "Align MLNX_OFED in the guests.",
 			Run: sameGuests("MLNX_OFED", func(g *backends.Guest) string { return cmp.Or(g.MOFED, "none") }),
 		},
 		{
 			ID: "GST-TCLASS-025", Scope: checks.Guest, Link: checks.InGuest, Modes: row.Direct, Fix: checks.Automatic, Source: "rules of DSCP: traffic class = DSCP x 4, + 2 with ECN",
-			Criteria: "the traffic class of the DSCP, told to applications too with guest.environment / unset, or not told / another; without qos.lossless pfc: told, and passes", Remedy: "Set the traffic class of the device.",
+			Criteria: "the traffic class of the DSCP, told to applications too with guest.environment / unset, or not told / another; without qos.lossless pfc: " +
+				"told, and passes", Remedy: "Set the traffic class of the device.",
 			Run: eachVerbs("GST-TCLASS-025", func(f *checks.Facts, t backends.Ref, d *backends.VerbsDevice) checks.Answer {
 				q := f.Answers.QoS
 				want := sizing.TrafficClass(q.DSCP, q.ECN)

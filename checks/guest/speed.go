@@ -15,7 +15,7 @@ import (
 func speedChecks() []checks.Check {
 	return []checks.Check{
 		{
-			ID: "PAIR-BW-006", Scope: checks.Pair, Link: checks.InPair, Fix: checks.NoFix, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022), Fig. 21; bands are ours",
+			ID: "PAIR-BW-006", Scope: checks.Pair, Link: checks.InPair, Fix: checks.NoFix, Source: row.SRIOVStudy + ", Fig. 21; bands are ours",
 			Criteria: ">= 93 % of the link / 80 to 93 % / less (PVRDMA: 85 %, 50 %)", Remedy: "Follow the hint beside the measurement; 92.6 % is what an MTU of 1024 gives.",
 			Run: eachPair(func(_ *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
 				m := measured(p, perftest.SendBandwidth, perftest.WriteBandwidth)
@@ -37,7 +37,7 @@ func speedChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "PAIR-LAT-008", Scope: checks.Pair, Link: checks.InPair, Fix: checks.NoFix, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022), Fig. 22; PVRDMA and vSphere Bitfusion (VMware, 2021); bands are ours",
+			ID: "PAIR-LAT-008", Scope: checks.Pair, Link: checks.InPair, Fix: checks.NoFix, Source: row.SRIOVStudy + ", Fig. 22; " + row.BitfusionGuide + "; bands are ours",
 			Criteria: "<= 3 us / <= 10 us / more (PVRDMA: 8, 20)", Remedy: "Look at the power policy, latency sensitivity, and whether the pair talks RDMA at all.",
 			Run: eachPair(func(_ *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
 				m := measured(p, perftest.SendLatency)
@@ -48,7 +48,7 @@ func speedChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "PAIR-LAT-TAIL-009", Scope: checks.Pair, Link: checks.InPair, Fix: checks.NoFix, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022); bands are ours",
+			ID: "PAIR-LAT-TAIL-009", Scope: checks.Pair, Link: checks.InPair, Fix: checks.NoFix, Source: row.SRIOVStudy + "; bands are ours",
 			Criteria: "p99.9 <= 3 x typical / <= 10 x / more", Remedy: "Reserve CPU and memory: something interrupts the VM.",
 			Run: eachPair(func(_ *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
 				m := measured(p, perftest.SendLatency)
@@ -110,7 +110,7 @@ func comparedChecks() []checks.Check {
 			},
 		},
 		{
-			ID: "PAIR-MATRIX-015", Scope: checks.Pair, Link: checks.InPair, Fix: checks.NoFix, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022); bands are ours",
+			ID: "PAIR-MATRIX-015", Scope: checks.Pair, Link: checks.InPair, Fix: checks.NoFix, Source: row.SRIOVStudy + "; bands are ours",
 			Criteria: "within 5 % of the median of all pairs / 15 % below / more", Remedy: "Inspect the host that the outliers share.",
 			Run: func(f *checks.Facts) []checks.Answer {
 				gbps := bandwidths(f)

@@ -14,7 +14,7 @@ import (
 func controlPlaneChecks() []checks.Check {
 	return []checks.Check{
 		{
-			ID: "HOST-VMKNIC-SET-001", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Source: "PVRDMA and vSphere Bitfusion (VMware, 2021), section 4",
+			ID: "HOST-VMKNIC-SET-001", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Source: row.BitfusionGuide + ", section 4",
 			Criteria: "a vmknic is named, no quotes, no blanks / - / empty or quoted",
 			Remedy:   "Set Net.PVRDMAVmknic to the vmknic.",
 			Run: row.EachHost(func(_ *checks.Facts, h *backends.Host) checks.Answer {
@@ -27,7 +27,7 @@ func controlPlaneChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-VMKNIC-EXIST-002", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Preflight: true, Fix: checks.Automatic, Source: "PVRDMA and vSphere Bitfusion (VMware, 2021)",
+			ID: "HOST-VMKNIC-EXIST-002", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Preflight: true, Fix: checks.Automatic, Source: row.BitfusionGuide,
 			Criteria: "the vmknic exists with a static IP / DHCP / missing",
 			Remedy:   "Create the vmknic or choose one that has an IP.",
 			Run: row.EachHost(func(f *checks.Facts, h *backends.Host) checks.Answer {
@@ -45,7 +45,8 @@ func controlPlaneChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-VMKNIC-SUBNET-003", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Preflight: true, Fix: checks.Manual, Source: "PVRDMA and vSphere Bitfusion (VMware, 2021), RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA (NVIDIA/Mellanox, 2019)",
+			ID: "HOST-VMKNIC-SUBNET-003", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Preflight: true, Fix: checks.Manual,
+			Source:   row.BitfusionGuide + ", " + row.KubernetesGuide,
 			Criteria: "all tagged vmknics in one subnet / in several, which must be routed / -",
 			Remedy:   "Readdress the vmknics, or make sure the subnets are routed to each other.",
 			Run:      vmknicSubnets,
@@ -74,7 +75,7 @@ func controlPlaneChecks() []checks.Check {
 			},
 		},
 		{
-			ID: "HOST-VMKNIC-PING-005", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Fix: checks.Manual, Source: "PVRDMA and vSphere Bitfusion (VMware, 2021)",
+			ID: "HOST-VMKNIC-PING-005", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Fix: checks.Manual, Source: row.BitfusionGuide,
 			Criteria: "the vmknics reach each other without loss / < 5 % / more",
 			Remedy:   "Fix VLAN and switch between the vmknics.",
 			Run: row.EachPeer(func(_ *checks.Facts, t backends.Ref, peer string, p backends.Peer) checks.Answer {
@@ -106,7 +107,7 @@ func controlPlaneChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-FW-PVRDMA-007", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Source: "PVRDMA and vSphere Bitfusion (VMware, 2021), section 4",
+			ID: "HOST-FW-PVRDMA-007", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Source: row.BitfusionGuide + ", section 4",
 			Criteria: "ruleset pvrdma on / - / off",
 			Remedy:   "Enable the firewall ruleset pvrdma.",
 			Run: row.EachHost(func(_ *checks.Facts, h *backends.Host) checks.Answer {
@@ -129,7 +130,7 @@ func controlPlaneChecks() []checks.Check {
 			Run:      firewallAllows,
 		},
 		{
-			ID: "HOST-PORT-28250-009", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Fix: checks.Manual, Source: "RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA (NVIDIA/Mellanox, 2019)",
+			ID: "HOST-PORT-28250-009", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Fix: checks.Manual, Source: row.KubernetesGuide,
 			Criteria: "TCP 28250 of the peers is open / could not be tried / closed",
 			Remedy:   "Open TCP 28250 between the vmknics in the physical firewall.",
 			Run: row.EachPeer(func(_ *checks.Facts, t backends.Ref, peer string, p backends.Peer) checks.Answer {

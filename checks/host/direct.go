@@ -39,13 +39,14 @@ func directHostChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-SECBOOT-013", Scope: checks.Host, Link: checks.InDriver, Modes: row.SRIOV, Fix: checks.Manual, Unverified: true, Source: "VMware vSphere 7.0 ESXi STIG: secureBoot.py -s; that an unsigned MFT does not load is unverified",
+			ID: "HOST-SECBOOT-013", Scope: checks.Host, Link: checks.InDriver, Modes: row.SRIOV, Fix: checks.Manual, Unverified: true,
+			Source:   "VMware vSphere 7.0 ESXi STIG: secureBoot.py -s; that an unsigned MFT does not load is unverified",
 			Criteria: "secure boot off, or MFT is signed / on without MFT / on and MFT is not signed",
 			Remedy:   "Use a signed build of MFT.",
 			Run:      row.HostCall(secureBoot),
 		},
 		{
-			ID: "HOST-ACCEPT-014", Scope: checks.Host, Link: checks.InDriver, Modes: row.SRIOV, Fix: checks.Manual, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022) (installs with -f)",
+			ID: "HOST-ACCEPT-014", Scope: checks.Host, Link: checks.InDriver, Modes: row.SRIOV, Fix: checks.Manual, Source: row.SRIOVStudy + " (installs with -f)",
 			Criteria: "no VIB of RDMA is below the host's acceptance level / - / one is",
 			Remedy:   "Choose certified VIBs; do not force them with -f.",
 			Run:      row.HostCall(acceptance),
@@ -69,7 +70,7 @@ func directHostChecks() []checks.Check {
 			Run:      row.EachHost(usbBoot),
 		},
 		{
-			ID: "HOST-UPTIME-018", Scope: checks.Host, Link: checks.InHost, Modes: row.Direct, Quick: true, Fix: checks.Reboot, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022)",
+			ID: "HOST-UPTIME-018", Scope: checks.Host, Link: checks.InHost, Modes: row.Direct, Quick: true, Fix: checks.Reboot, Source: row.SRIOVStudy,
 			Criteria: "booted after the last recorded parameter change / - / before it",
 			Remedy:   "Reboot the host: the change is not active yet.",
 			Run: row.EachHost(func(f *checks.Facts, h *backends.Host) checks.Answer {

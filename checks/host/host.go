@@ -55,7 +55,7 @@ func hostChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-NTP-004", Scope: checks.Host, Link: checks.InHost, Quick: true, Fix: checks.Automatic, Source: "RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA (NVIDIA/Mellanox, 2019), Host Configuration",
+			ID: "HOST-NTP-004", Scope: checks.Host, Link: checks.InHost, Quick: true, Fix: checks.Automatic, Source: row.KubernetesGuide + ", Host Configuration",
 			Criteria: "server set and service running / configured but not running / none",
 			Remedy:   "Configure and start NTP.",
 			Run: row.EachHost(func(_ *checks.Facts, h *backends.Host) checks.Answer {
@@ -70,13 +70,13 @@ func hostChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-IOMMU-005", Scope: checks.Host, Link: checks.InBIOS, Modes: row.Direct, Quick: true, Preflight: true, Fix: checks.Manual, Source: "Reference Deployment Guide for RoCE accelerated HPC or ML applications with GPUDirect RDMA on vSphere 6.7 (NVIDIA/Mellanox), RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022)",
+			ID: "HOST-IOMMU-005", Scope: checks.Host, Link: checks.InBIOS, Modes: row.Direct, Quick: true, Preflight: true, Fix: checks.Manual, Source: row.GPUDirectGuide + ", " + row.SRIOVStudy,
 			Criteria: "a device can be passed through / - / none can",
 			Remedy:   "Enable VT-d or AMD IOMMU in the BIOS.",
 			Run:      row.EachHost(iommu),
 		},
 		{
-			ID: "HOST-SRIOVBIOS-006", Scope: checks.Host, Link: checks.InBIOS, Modes: row.SRIOV, Quick: true, Fix: checks.Manual, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022), section 2.1; vSphere API",
+			ID: "HOST-SRIOVBIOS-006", Scope: checks.Host, Link: checks.InBIOS, Modes: row.SRIOV, Quick: true, Fix: checks.Manual, Source: row.SRIOVStudy + ", section 2.1; vSphere API",
 			Criteria: "the PF can give VFs / capable of none / not capable",
 			Remedy:   "Enable SR-IOV Global in the BIOS and SRIOV_EN in the NIC's firmware.",
 			Run: eachNIC("HOST-SRIOVBIOS-006", func(_ *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
@@ -88,13 +88,13 @@ func hostChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-ABOVE4G-007", Scope: checks.Host, Link: checks.InBIOS, Modes: row.GPUDirect, Fix: checks.Manual, Source: "Reference Deployment Guide for RoCE accelerated HPC or ML applications with GPUDirect RDMA on vSphere 6.7 (NVIDIA/Mellanox), section 1",
+			ID: "HOST-ABOVE4G-007", Scope: checks.Host, Link: checks.InBIOS, Modes: row.GPUDirect, Fix: checks.Manual, Source: row.GPUDirectGuide + ", section 1",
 			Criteria: "confirmed, or a VM runs with a large-BAR GPU / - / -; else unknown",
 			Remedy:   "Enable Above 4G decoding in the BIOS, then say so in the answers (confirmed.above_4g).",
 			Run:      row.EachHost(above4G),
 		},
 		{
-			ID: "HOST-BIOSPOWER-008", Scope: checks.Host, Link: checks.InBIOS, Quick: true, Fix: checks.Manual, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022), section 2.1",
+			ID: "HOST-BIOSPOWER-008", Scope: checks.Host, Link: checks.InBIOS, Quick: true, Fix: checks.Manual, Source: row.SRIOVStudy + ", section 2.1",
 			Criteria: "the BIOS leaves the power policy to ESXi / - / it does not",
 			Remedy:   "Set the BIOS profile Performance Per Watt (OS).",
 			Run: row.EachHost(func(_ *checks.Facts, h *backends.Host) checks.Answer {
@@ -106,7 +106,7 @@ func hostChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-POWER-009", Scope: checks.Host, Link: checks.InHost, Quick: true, Fix: checks.Automatic, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022), Fig. 14",
+			ID: "HOST-POWER-009", Scope: checks.Host, Link: checks.InHost, Quick: true, Fix: checks.Automatic, Source: row.SRIOVStudy + ", Fig. 14",
 			Criteria: "High Performance (static) / other / -",
 			Remedy:   "Select High Performance.",
 			Run: row.EachHost(func(f *checks.Facts, h *backends.Host) checks.Answer {
@@ -120,7 +120,7 @@ func hostChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-HT-010", Scope: checks.Host, Link: checks.InBIOS, Quick: true, Fix: checks.Manual, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022), Table 1",
+			ID: "HOST-HT-010", Scope: checks.Host, Link: checks.InBIOS, Quick: true, Fix: checks.Manual, Source: row.SRIOVStudy + ", Table 1",
 			Criteria: "hyper-threading on / off / -",
 			Remedy:   "Enable hyper-threading (testbed setting).",
 			Run: row.EachHost(func(_ *checks.Facts, h *backends.Host) checks.Answer {

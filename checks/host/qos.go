@@ -19,9 +19,9 @@ import (
 func qosChecks() []checks.Check {
 	return []checks.Check{
 		parameters("HOST-PFC-001", row.OnDVS, "pfctx and pfcrx both name the priority / unset (global pause) / they differ or name another",
-			"Set pfctx and pfcrx both to the bit of the priority (0x08 for 3).", "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022); Mellanox DOC-2581", pfc),
+			"Set pfctx and pfcrx both to the bit of the priority (0x08 for 3).", row.SRIOVStudy+"; Mellanox DOC-2581", pfc),
 		parameters("HOST-TRUST-002", row.OnDVS, "trust_state is 2 (DSCP) / 1 (PCP) or unset / other",
-			"Set trust_state to 2.", "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022)", func(_ *checks.Facts, t backends.Ref, p params) checks.Answer {
+			"Set trust_state to 2.", row.SRIOVStudy, func(_ *checks.Facts, t backends.Ref, p params) checks.Answer {
 				v := p.core(p.Trust)
 				switch v {
 				case strconv.Itoa(p.ByDSCP):
@@ -43,7 +43,7 @@ func qosChecks() []checks.Check {
 				return row.Fail(t, "%s=%s, wanted %d", p.DSCP, v, f.Answers.QoS.DSCP)
 			}),
 		parameters("HOST-ECN-004", row.OnDVS, "ecn as the answers say / unset / the opposite",
-			"Set ecn=1 explicitly; its default is off.", "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022); NVIDIA: module parameters of the native ESXi driver", func(f *checks.Facts, t backends.Ref, p params) checks.Answer {
+			"Set ecn=1 explicitly; its default is off.", row.SRIOVStudy+"; NVIDIA: module parameters of the native ESXi driver", func(f *checks.Facts, t backends.Ref, p params) checks.Answer {
 				v := p.core(p.ECN)
 				want := "0"
 				if f.Answers.QoS.ECN {

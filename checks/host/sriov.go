@@ -17,7 +17,7 @@ import (
 func sriovChecks() []checks.Check {
 	return []checks.Check{
 		maxVFs("HOST-MAXVFS-LEN-005", "one entry for each port of the driver, or unset and set through the API / fewer / more",
-			"Rewrite the list for all ports in PCI order.", "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022); Broadcom KB 309346", func(t backends.Ref, _ int, l vfList) checks.Answer {
+			"Rewrite the list for all ports in PCI order.", row.SRIOVStudy+"; Broadcom KB 309346", func(t backends.Ref, _ int, l vfList) checks.Answer {
 				const shifted = ": a card was added or taken out, and each entry may be for another port than before"
 				evidence := fmt.Sprintf("%s %s has %d entries for %d %s ports", l.name, joined(l.vfs), len(l.vfs), len(l.ports), l.family)
 				switch {
@@ -48,7 +48,7 @@ func sriovChecks() []checks.Check {
 				return row.Pass(t, "%s %s", l.name, joined(l.vfs))
 			}),
 		{
-			ID: "HOST-NUMVFS-008", Scope: checks.Host, Link: checks.InFirmware, Modes: row.SRIOV, Fix: checks.Reboot, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022); sriov-network-operator PR 218",
+			ID: "HOST-NUMVFS-008", Scope: checks.Host, Link: checks.InFirmware, Modes: row.SRIOV, Fix: checks.Reboot, Source: row.SRIOVStudy + "; sriov-network-operator PR 218",
 			Criteria: "NUM_OF_VFS covers the largest max_vfs of the card / - / less",
 			Remedy:   "Raise NUM_OF_VFS and reboot.",
 			Run: shellCall(func(f *checks.Facts, h *backends.Host, n *backends.NIC, card backends.Firmware) checks.Answer {
@@ -61,7 +61,7 @@ func sriovChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-SRIOVEN-009", Scope: checks.Host, Link: checks.InFirmware, Modes: row.SRIOV, Fix: checks.Reboot, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022)",
+			ID: "HOST-SRIOVEN-009", Scope: checks.Host, Link: checks.InFirmware, Modes: row.SRIOV, Fix: checks.Reboot, Source: row.SRIOVStudy,
 			Criteria: "SRIOV_EN is on / on after the next boot only / off",
 			Remedy:   "Enable SRIOV_EN and reboot.",
 			Run: shellCall(func(_ *checks.Facts, h *backends.Host, n *backends.NIC, card backends.Firmware) checks.Answer {
@@ -83,7 +83,8 @@ func sriovChecks() []checks.Check {
 				if n.SRIOV == nil {
 					return row.Fail(t, "%s tells nothing of SR-IOV", n.Device)
 				}
-				return row.PassIf(n.SRIOV.Active && n.SRIOV.VFs > 0 && n.SRIOV.VFs >= n.SRIOV.Requested, t, "%s has %d of %d requested VFs, SR-IOV active %t", n.Device, n.SRIOV.VFs, n.SRIOV.Requested, n.SRIOV.Active)
+				return row.PassIf(n.SRIOV.Active && n.SRIOV.VFs > 0 && n.SRIOV.VFs >= n.SRIOV.Requested, t, "%s has %d of %d requested VFs, SR-IOV active %t",
+					n.Device, n.SRIOV.VFs, n.SRIOV.Requested, n.SRIOV.Active)
 			}),
 		},
 		{

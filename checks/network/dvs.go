@@ -25,7 +25,7 @@ func Checks() []checks.Check {
 func switchChecks() []checks.Check {
 	return []checks.Check{
 		{
-			ID: "DVS-EXIST-001", Scope: checks.Switch, Link: checks.InSwitch, Modes: row.OnDVS, Quick: true, Fix: checks.Automatic, Source: "PVRDMA and vSphere Bitfusion (VMware, 2021)",
+			ID: "DVS-EXIST-001", Scope: checks.Switch, Link: checks.InSwitch, Modes: row.OnDVS, Quick: true, Fix: checks.Automatic, Source: row.BitfusionGuide,
 			Criteria: "found / - / not", Remedy: "Create the distributed switch.",
 			Run: func(f *checks.Facts) []checks.Answer {
 				name := f.Answers.Switch.Name
@@ -42,7 +42,7 @@ func switchChecks() []checks.Check {
 			Run: theSwitch(switchVersion),
 		},
 		{
-			ID: "DVS-MEMBER-003", Scope: checks.Switch, Link: checks.InSwitch, Modes: row.OnDVS, Quick: true, Fix: checks.Automatic, Source: "PVRDMA and vSphere Bitfusion (VMware, 2021), section 3",
+			ID: "DVS-MEMBER-003", Scope: checks.Switch, Link: checks.InSwitch, Modes: row.OnDVS, Quick: true, Fix: checks.Automatic, Source: row.BitfusionGuide + ", section 3",
 			Criteria: "every host is a member and in sync / out of sync / no member", Remedy: "Add the host to the DVS, or rectify it.",
 			Run: func(f *checks.Facts) []checks.Answer {
 				sw := f.Inventory.Switch(f.Answers.Switch.Name)
@@ -73,7 +73,7 @@ func switchChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "DVS-NIOC-005", Scope: checks.Switch, Link: checks.InSwitch, Modes: row.OnDVS, Quick: true, Fix: checks.Automatic, Source: "PVRDMA and vSphere Bitfusion (VMware, 2021); vSphere Networking 6.5, p. 182",
+			ID: "DVS-NIOC-005", Scope: checks.Switch, Link: checks.InSwitch, Modes: row.OnDVS, Quick: true, Fix: checks.Automatic, Source: row.BitfusionGuide + "; vSphere Networking 6.5, p. 182",
 			Criteria: "NIOC off / on / on with SR-IOV", Remedy: "Disable Network I/O Control on this switch.",
 			Run: theSwitch(func(f *checks.Facts, sw *backends.Switch) checks.Answer {
 				t := backends.SwitchRef(sw.Name)
@@ -84,7 +84,7 @@ func switchChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "DVS-MTU-006", Scope: checks.Switch, Link: checks.InSwitch, Quick: true, Fix: checks.Automatic, Source: "PVRDMA and vSphere Bitfusion (VMware, 2021), section 5; RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022)",
+			ID: "DVS-MTU-006", Scope: checks.Switch, Link: checks.InSwitch, Quick: true, Fix: checks.Automatic, Source: row.BitfusionGuide + ", section 5; " + row.SRIOVStudy,
 			Criteria: ">= 9000 (or what the answers ask) / 4200 to 8999 / less", Remedy: "Raise the MTU of the DVS; its uplinks flap (KB 419088).",
 			Run: theSwitch(func(f *checks.Facts, sw *backends.Switch) checks.Answer {
 				t, want := backends.SwitchRef(sw.Name), min(9000, cmp.Or(f.Answers.Switch.MTU, 9000))

@@ -16,7 +16,7 @@ import (
 func physicalChecks() []checks.Check {
 	return []checks.Check{
 		{
-			ID: "SW-LLDP-011", Scope: checks.Switch, Link: checks.InSwitch, Quick: true, HostCall: true, Fix: checks.Manual, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022)",
+			ID: "SW-LLDP-011", Scope: checks.Switch, Link: checks.InSwitch, Quick: true, HostCall: true, Fix: checks.Manual, Source: row.SRIOVStudy,
 			Criteria: "the pNIC hears a switch port / nobody / -",
 			Remedy:   "Enable LLDP on the physical switch.",
 			Run: row.NICCall(func(_ *checks.Facts, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
@@ -35,7 +35,7 @@ func physicalChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "SW-PFC-012", Scope: checks.Switch, Link: checks.InSwitch, Fix: checks.Manual, Source: "Reference Deployment Guide for RoCE accelerated HPC or ML applications with GPUDirect RDMA on vSphere 6.7 (NVIDIA/Mellanox), Network Switch Configuration",
+			ID: "SW-PFC-012", Scope: checks.Switch, Link: checks.InSwitch, Fix: checks.Manual, Source: row.GPUDirectGuide + ", Network Switch Configuration",
 			Criteria: "confirmed, or no PFC is asked for / - / -; else unknown",
 			Remedy:   "Apply the switch snippet (rdma-setup generate switch), then say so in the answers (confirmed.switch_pfc).",
 			Run: func(f *checks.Facts) []checks.Answer {
@@ -50,13 +50,13 @@ func physicalChecks() []checks.Check {
 			},
 		},
 		{
-			ID: "SW-MTU-013", Scope: checks.Switch, Link: checks.InSwitch, Fix: checks.Manual, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022), section 2.4",
+			ID: "SW-MTU-013", Scope: checks.Switch, Link: checks.InSwitch, Fix: checks.Manual, Source: row.SRIOVStudy + ", section 2.4",
 			Criteria: "a ping that fills the MTU crosses the switch / none does, though DVS and guests allow it / -",
 			Remedy:   "Set the MTU of the physical switch to 9216 or more.",
 			Run:      switchMTU,
 		},
 		{
-			ID: "SW-BUFFER-014", Scope: checks.Switch, Link: checks.InSwitch, Fix: checks.Manual, Source: "Reference Deployment Guide for RoCE accelerated HPC or ML applications with GPUDirect RDMA on vSphere 6.7 (NVIDIA/Mellanox)",
+			ID: "SW-BUFFER-014", Scope: checks.Switch, Link: checks.InSwitch, Fix: checks.Manual, Source: row.GPUDirectGuide,
 			Criteria: "no drops or pauses between two reads of the hosts' counters / some / more than 1000 a second",
 			Remedy:   "Enlarge the lossless pool of the switch.",
 			Run: row.NICCall(func(_ *checks.Facts, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {

@@ -69,5 +69,6 @@ func portSecurity(f *checks.Facts, t backends.Ref, pg *backends.PortGroup) check
 	case pg.Security == nil:
 		return row.Waiting(t, "%s changed the MAC; the policy was not read", strings.Join(changed, ", "))
 	}
-	return row.PassIf(pg.Security.MACChanges && pg.Security.Forged, t, "%s changed the MAC; changes accepted %t, forged transmits %t", strings.Join(changed, ", "), pg.Security.MACChanges, pg.Security.Forged)
+	return row.PassIf(pg.Security.MACChanges && pg.Security.Forged, t, "%s changed the MAC; changes accepted %t, forged transmits %t",
+		strings.Join(changed, ", "), pg.Security.MACChanges, pg.Security.Forged)
 }

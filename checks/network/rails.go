@@ -15,10 +15,11 @@ import (
 func railCheck() checks.Check {
 	return checks.Check{
 		ID: "SW-RAIL-015", Scope: checks.Switch, Link: checks.InSwitch, Quick: true, HostCall: true, Fix: checks.Manual,
-		Source:   "NVIDIA, IBUtils2 Utility Documentation, Rail Optimized Topology Validation",
-		Criteria: "each pNIC is on a physical switch of its own rail, on one that several rails share, or there is one rail / cables of two rails are swapped, or a cable is on a switch of another rail / -",
-		Remedy:   "Plug each cable into the switch of its rail, or correct the pNIC of the rail in the answers.",
-		Run:      railCables,
+		Source: "NVIDIA, IBUtils2 Utility Documentation, Rail Optimized Topology Validation",
+		Criteria: "each pNIC is on a physical switch of its own rail, on one that several rails share, or there is one rail / cables of two rails are " +
+			"swapped, or a cable is on a switch of another rail / -",
+		Remedy: "Plug each cable into the switch of its rail, or correct the pNIC of the rail in the answers.",
+		Run:    railCables,
 	}
 }
 

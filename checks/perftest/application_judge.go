@@ -93,7 +93,8 @@ func (m *Measurement) judgeApplication(app Application, mode string, base []Meas
 		share := m.AchievedGbps / gbps
 		if app.NCCL {
 			m.Verdict = graded(share >= ncclPass, share >= ncclWarn)
-			m.Hint = ifNot(m.Verdict, fmt.Sprintf("NCCL reaches %.0f %% of RDMA: look at the GPU's way to the NIC (nvidia-smi topo -m; rdma-setup generate nccl-topo), NCCL_IB_HCA and NCCL_NET_GDR_LEVEL", 100*share))
+			m.Hint = ifNot(m.Verdict, fmt.Sprintf("NCCL reaches %.0f %% of RDMA: look at the GPU's way to the NIC (nvidia-smi topo -m; rdma-setup generate "+
+				"nccl-topo), NCCL_IB_HCA and NCCL_NET_GDR_LEVEL", 100*share))
 			break
 		}
 		m.Verdict = graded(share >= mpiPass, share >= mpiWarn)

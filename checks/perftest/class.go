@@ -55,7 +55,8 @@ func (m *Measurement) proveClass(c Class) *Proof {
 	case !sends && !gets:
 		return &Proof{VerdictUnknown, notProven + "neither end shows the counters of each priority (a VF and PVRDMA do not see those of the port)", ""}
 	case m.Senders > 1 && gets && enough(in(to, "rx")) && enough(to.besides("rx", c.Priority)):
-		return &Proof{VerdictUnknown, fmt.Sprintf("%snot all that %d senders sent to %s arrived in priority %d: %d bytes, and %d in another", notProven, m.Senders, m.To, c.Priority, in(to, "rx"), to.besides("rx", c.Priority)),
+		return &Proof{VerdictUnknown, fmt.Sprintf("%snot all that %d senders sent to %s arrived in priority %d: %d bytes, and %d in another", notProven,
+			m.Senders, m.To, c.Priority, in(to, "rx"), to.besides("rx", c.Priority)),
 			"the port of one sender may not trust DSCP: measure the pairs one by one, with bench --pairs all"}
 	case gets && enough(in(to, "rx")) && (!sends || enough(in(from, "tx"))):
 		return &Proof{VerdictPass, fmt.Sprintf("rx_prio%d_bytes of %s moved by %d for %d bytes sent", c.Priority, m.To, in(to, "rx"), bytes), ""}
@@ -63,7 +64,8 @@ func (m *Measurement) proveClass(c Class) *Proof {
 		return &Proof{VerdictFail, fmt.Sprintf("%s sent in priority %d: tx_prio%d_bytes +%d, tx_prio%d_bytes +%d", m.From, sent, c.Priority, in(from, "tx"), sent, from.bytes("tx", sent)),
 			"set the trust of the sender's NIC to DSCP and map the DSCP to the priority"}
 	case gets && !enough(in(to, "rx")) && enough(to.bytes("rx", got)):
-		return &Proof{VerdictFail, fmt.Sprintf("%s sent in priority %d, %s received in priority %d: rx_prio%d_bytes +%d, rx_prio%d_bytes +%d", m.From, c.Priority, m.To, got, c.Priority, in(to, "rx"), got, to.bytes("rx", got)),
+		return &Proof{VerdictFail, fmt.Sprintf("%s sent in priority %d, %s received in priority %d: rx_prio%d_bytes +%d, rx_prio%d_bytes +%d", m.From,
+			c.Priority, m.To, got, c.Priority, in(to, "rx"), got, to.bytes("rx", got)),
 			"the switch does not keep the class: set every port of the path to trust DSCP, and the receiver's NIC too"}
 	}
 	return &Proof{VerdictUnknown, notProven + "the counters of the priorities moved by less than was sent", ""}

@@ -172,7 +172,8 @@ func gpuHint(p Pair) string {
 			if n.GPU.Host != "" {
 				where = n.GPU.Host
 			}
-			return fmt.Sprintf("topology, not settings: GPU%d and %s of %s are at %s, so data goes through the CPU; give the VM the GPU below the NIC's root port or switch, or move a card", n.GPU.Index, n.Device, n.VM, where)
+			return fmt.Sprintf("topology, not settings: GPU%d and %s of %s are at %s, so data goes through the CPU; give the VM the GPU below the NIC's root "+
+				"port or switch, or move a card", n.GPU.Index, n.Device, n.VM, where)
 		}
 	}
 	for _, n := range []Node{p.Client, p.Server} {

@@ -150,7 +150,8 @@ func (m *Measurement) slotLimits(s Slot, b sizing.Bands, link sizing.Link) {
 		return
 	}
 	m.Verdict = VerdictWarn
-	m.Hint = fmt.Sprintf("the PCIe slot limits the bandwidth: %s of %s runs as Gen%d x%d, which carries %.1f Gb/s for a link of %g; move the card to a wider slot, or check lanes and bifurcation in the BIOS",
+	m.Hint = fmt.Sprintf("the PCIe slot limits the bandwidth: %s of %s runs as Gen%d x%d, which carries %.1f Gb/s for a link of %g; move the card to a "+
+		"wider slot, or check lanes and bifurcation in the BIOS",
 		s.Device, s.Host, s.Gen, s.Lanes, s.Gbps(), m.LinkGbps)
 }
 

@@ -76,7 +76,8 @@ func (r *Runner) judgeLoad(round []Pair, flows []Measurement, stalled []bool) {
 			m.Verdict, m.Hint = VerdictWarn, m.Class.Evidence+"; "+m.Class.Hint
 		} else if m.Verdict == VerdictPass && m.unmarked(*r.Class) {
 			m.Verdict = VerdictWarn
-			m.Hint = fmt.Sprintf("%s: the sender was paused, and %s received no packet marked by ECN: ECN is configured and not in force; turn on ECN marking of priority %d at the ports of the switch", m.summary(), m.To, r.Class.Priority)
+			m.Hint = fmt.Sprintf("%s: the sender was paused, and %s received no packet marked by ECN: ECN is configured and not in force; turn on ECN marking "+
+				"of priority %d at the ports of the switch", m.summary(), m.To, r.Class.Priority)
 		}
 	}
 }

@@ -66,7 +66,8 @@ func (r *Runner) mpirun(ctx context.Context, t team, app Application, test strin
 	case err != nil:
 		return text, fmt.Errorf("%s: %w", first.VM, err)
 	case out.Exit == timedOut:
-		return text, hinted{fmt.Errorf("mpirun did not end within %s", r.limit()), "open TCP between all guests on the RDMA network, " + app.Network + ": mpirun and its daemons connect on ports that the system picks"}
+		return text, hinted{fmt.Errorf("mpirun did not end within %s", r.limit()), "open TCP between all guests on the RDMA network, " + app.Network +
+			": mpirun and its daemons connect on ports that the system picks"}
 	case out.Exit != 0:
 		err := fmt.Errorf("mpirun ended with status %d: %s", out.Exit, telling(text))
 		if !app.NCCL && strings.Contains(strings.ToLower(text), "no components") {

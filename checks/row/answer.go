@@ -20,6 +20,15 @@ var (
 	Direct    = []answers.Mode{answers.SRIOV, answers.GPUDirect}
 )
 
+// The guides that most rows cite, by title.
+const (
+	BitfusionGuide  = "PVRDMA and vSphere Bitfusion (VMware, 2021)"
+	SRIOVStudy      = "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022)"
+	KubernetesGuide = "RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA (NVIDIA/Mellanox, 2019)"
+	GPUDirectGuide  = "Reference Deployment Guide for RoCE accelerated HPC or ML applications with GPUDirect RDMA on vSphere 6.7 (NVIDIA/Mellanox)"
+	ScalingGuide    = "Scaling HPC and ML with GPUDirect RDMA on vSphere 6.7 (VMware)"
+)
+
 // Pass, Warn, Fail and Unknown answer for a target with what was seen.
 func Pass(t backends.Ref, format string, args ...any) checks.Answer {
 	return answer(t, checks.Pass, format, args)

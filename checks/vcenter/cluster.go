@@ -17,7 +17,7 @@ import (
 func clusterChecks() []checks.Check {
 	return []checks.Check{
 		{
-			ID: "CL-HOSTS-001", Scope: checks.Cluster, Link: checks.InHost, Quick: true, Preflight: true, Fix: checks.Manual, Source: "PVRDMA and vSphere Bitfusion (VMware, 2021)",
+			ID: "CL-HOSTS-001", Scope: checks.Cluster, Link: checks.InHost, Quick: true, Preflight: true, Fix: checks.Manual, Source: row.BitfusionGuide,
 			Criteria: ">= 2 connected hosts that are not in maintenance / 1 / 0",
 			Remedy:   "Select at least two hosts for a pair test.",
 			Run: func(f *checks.Facts) []checks.Answer {
@@ -36,22 +36,24 @@ func clusterChecks() []checks.Check {
 				return []checks.Answer{row.Pass(f.ClusterRef(), "%d usable hosts", n)}
 			},
 		},
-		compare("CL-VER-002", checks.InHost, "same ESXi version and build", "Align ESXi builds.", "RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA (NVIDIA/Mellanox, 2019)", checks.Manual, "ESXi", func(_ *checks.Facts, h *backends.Host) string {
+		compare("CL-VER-002", checks.InHost, "same ESXi version and build", "Align ESXi builds.", row.KubernetesGuide, checks.Manual, "ESXi", func(_ *checks.Facts, h *backends.Host) string {
 			return h.Version + " build " + h.Build
 		}),
-		compare("CL-CPU-003", checks.InBIOS, "same CPU model, sockets, cores", "Expect unequal results.", "RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA (NVIDIA/Mellanox, 2019)", checks.NoFix, "CPU", func(_ *checks.Facts, h *backends.Host) string {
+		compare("CL-CPU-003", checks.InBIOS, "same CPU model, sockets, cores", "Expect unequal results.", row.KubernetesGuide, checks.NoFix, "CPU", func(_ *checks.Facts, h *backends.Host) string {
 			return fmt.Sprintf("%s, %d sockets, %d cores", h.CPUModel, h.Sockets, h.Cores)
 		}),
-		compareNIC("CL-NIC-004", checks.InBIOS, "same RDMA NIC model", "Use identical adapters.", "RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA (NVIDIA/Mellanox, 2019)", checks.Manual, "NIC", func(n *backends.NIC) string {
+		compareNIC("CL-NIC-004", checks.InBIOS, "same RDMA NIC model", "Use identical adapters.", row.KubernetesGuide, checks.Manual, "NIC", func(n *backends.NIC) string {
 			return n.Vendor + ":" + n.PCIDeviceID
 		}),
-		compareNIC("CL-FW-005", checks.InFirmware, "same NIC firmware", "Flash the same firmware.", "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022), RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA (NVIDIA/Mellanox, 2019)", checks.Manual, "firmware", func(n *backends.NIC) string { return n.Firmware }),
-		compareNIC("CL-DRV-006", checks.InDriver, "same NIC driver and version", "Install the same driver component.", "RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA (NVIDIA/Mellanox, 2019)", checks.Reboot, "driver", func(n *backends.NIC) string {
+		compareNIC("CL-FW-005", checks.InFirmware, "same NIC firmware", "Flash the same firmware.", row.SRIOVStudy+", "+row.KubernetesGuide, checks.Manual,
+			"firmware", func(n *backends.NIC) string { return n.Firmware }),
+		compareNIC("CL-DRV-006", checks.InDriver, "same NIC driver and version", "Install the same driver component.", row.KubernetesGuide, checks.Reboot, "driver", func(n *backends.NIC) string {
 			return strings.TrimSpace(n.Driver + " " + n.DriverVersion)
 		}),
-		compare("CL-SLOT-007", checks.InBIOS, "same PCI address and NUMA node of the NIC and, for GPUDirect, of the GPUs", "Move cards to the same slots.", "RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA (NVIDIA/Mellanox, 2019), Host Configuration", checks.Manual, "slot", slots),
+		compare("CL-SLOT-007", checks.InBIOS, "same PCI address and NUMA node of the NIC and, for GPUDirect, of the GPUs", "Move cards to the same slots.",
+			row.KubernetesGuide+", Host Configuration", checks.Manual, "slot", slots),
 		{
-			ID: "CL-GPU-008", Scope: checks.Cluster, Link: checks.InBIOS, Modes: row.GPUDirect, Quick: true, Fix: checks.Manual, Source: "RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA (NVIDIA/Mellanox, 2019)",
+			ID: "CL-GPU-008", Scope: checks.Cluster, Link: checks.InBIOS, Modes: row.GPUDirect, Quick: true, Fix: checks.Manual, Source: row.KubernetesGuide,
 			Criteria: "same GPU models and number / differs / -", Remedy: "Use identical GPUs.",
 			Run: func(f *checks.Facts) []checks.Answer {
 				return same(f, "GPUs", func(h *backends.Host) string {
@@ -65,13 +67,15 @@ func clusterChecks() []checks.Check {
 			},
 		},
 		{
-			ID: "CL-PARAM-009", Scope: checks.Cluster, Link: checks.InDriver, Modes: row.OnDVS, Quick: true, HostCall: true, Fix: checks.Reboot, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022); Mellanox DOC-2581",
+			ID: "CL-PARAM-009", Scope: checks.Cluster, Link: checks.InDriver, Modes: row.OnDVS, Quick: true, HostCall: true, Fix: checks.Reboot, Source: row.SRIOVStudy + "; Mellanox DOC-2581",
 			Criteria: "same driver parameters / max_vfs differs / PFC, trust or ECN differ", Remedy: "Apply the same parameters on all hosts.",
 			Run: sameParameters,
 		},
-		compare("CL-POWER-010", checks.InHost, "same power policy", "Set High Performance everywhere.", "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022)", checks.Automatic, "power policy", func(_ *checks.Facts, h *backends.Host) string { return h.PowerPolicy }),
+		compare("CL-POWER-010", checks.InHost, "same power policy", "Set High Performance everywhere.", row.SRIOVStudy, checks.Automatic, "power policy",
+			func(_ *checks.Facts, h *backends.Host) string { return h.PowerPolicy }),
 		{
-			ID: "CL-PCIE-016", Scope: checks.Cluster, Link: checks.InBIOS, Quick: true, HostCall: true, Fix: checks.Manual, Source: "RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA (NVIDIA/Mellanox, 2019), Host Configuration; NVIDIA, MFT documentation: mlxlink",
+			ID: "CL-PCIE-016", Scope: checks.Cluster, Link: checks.InBIOS, Quick: true, HostCall: true, Fix: checks.Manual,
+			Source:   row.KubernetesGuide + ", Host Configuration; NVIDIA, MFT documentation: mlxlink",
 			Criteria: "same PCIe generation and lanes of the NIC / differs / -", Remedy: "Move the card to a slot like those of the other hosts, or seat it again.",
 			Run: func(f *checks.Facts) []checks.Answer {
 				return same(f, "PCIe link", func(h *backends.Host) string { return pcieLink(f, h) })

@@ -48,7 +48,7 @@ func policyChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "CL-RULE-013", Scope: checks.Cluster, Link: checks.InVM, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Source: "RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA (NVIDIA/Mellanox, 2019)",
+			ID: "CL-RULE-013", Scope: checks.Cluster, Link: checks.InVM, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Source: row.KubernetesGuide,
 			Criteria: "the VMs live on different hosts / on one host / -",
 			Remedy:   "Add an anti-affinity rule or move a VM: a pair on one host measures memory.",
 			Run: func(f *checks.Facts) []checks.Answer {

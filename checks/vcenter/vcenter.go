@@ -37,7 +37,7 @@ func vCenterChecks() []checks.Check {
 			},
 		},
 		{
-			ID: "VC-VERSION-002", Scope: checks.VCenter, Link: checks.InHost, Quick: true, Preflight: true, Fix: checks.Manual, Source: "RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA (NVIDIA/Mellanox, 2019); vSphere API",
+			ID: "VC-VERSION-002", Scope: checks.VCenter, Link: checks.InHost, Quick: true, Preflight: true, Fix: checks.Manual, Source: row.KubernetesGuide + "; vSphere API",
 			Criteria: ">= 7.0 / 6.5 to 6.7 (no rdmaDevice property) / < 6.5",
 			Remedy:   "Upgrade vCenter.",
 			Run: func(f *checks.Facts) []checks.Answer {
@@ -45,13 +45,13 @@ func vCenterChecks() []checks.Check {
 			},
 		},
 		{
-			ID: "VC-PRIV-003", Scope: checks.VCenter, Link: checks.InHost, Quick: true, Preflight: true, Fix: checks.Manual, Source: "Reference Deployment Guide for RoCE accelerated HPC or ML applications with GPUDirect RDMA on vSphere 6.7 (NVIDIA/Mellanox), RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA (NVIDIA/Mellanox, 2019)",
+			ID: "VC-PRIV-003", Scope: checks.VCenter, Link: checks.InHost, Quick: true, Preflight: true, Fix: checks.Manual, Source: row.GPUDirectGuide + ", " + row.KubernetesGuide,
 			Criteria: "all / those for reading only / missing for the chosen actions",
 			Remedy:   "Grant the listed privileges to the account.",
 			Run:      privileges,
 		},
 		{
-			ID: "VC-TIME-004", Scope: checks.VCenter, Link: checks.InHost, Quick: true, Fix: checks.Automatic, Source: "RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA (NVIDIA/Mellanox, 2019); thresholds are ours",
+			ID: "VC-TIME-004", Scope: checks.VCenter, Link: checks.InHost, Quick: true, Fix: checks.Automatic, Source: row.KubernetesGuide + "; thresholds are ours",
 			Criteria: "the clocks of vCenter and the guests are <= 5 s off ours / <= 60 s / more",
 			Remedy:   "Configure NTP.",
 			Run: func(f *checks.Facts) []checks.Answer {

@@ -15,7 +15,8 @@ import (
 func vmAdapterChecks() []checks.Check {
 	return []checks.Check{
 		{
-			ID: "VM-NIC-FIRST-014", Scope: checks.VM, Link: checks.InVM, Modes: row.PVRDMA, Quick: true, Preflight: true, Fix: checks.Automatic, Source: "PVRDMA and vSphere Bitfusion (VMware, 2021), Creating a Bitfusion Server",
+			ID: "VM-NIC-FIRST-014", Scope: checks.VM, Link: checks.InVM, Modes: row.PVRDMA, Quick: true, Preflight: true, Fix: checks.Automatic,
+			Source:   row.BitfusionGuide + ", Creating a Bitfusion Server",
 			Criteria: "the first adapter is not PVRDMA / - / it is, or there is none", Remedy: "Add a vmxnet3 adapter as the first one.",
 			Run: row.EachVM(func(_ *checks.Facts, v *backends.VM) checks.Answer {
 				t := backends.VMRef(v.Name)
@@ -26,7 +27,7 @@ func vmAdapterChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "VM-NIC-MAX-015", Scope: checks.VM, Link: checks.InVM, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Source: "PVRDMA and vSphere Bitfusion (VMware, 2021); VM hardware features",
+			ID: "VM-NIC-MAX-015", Scope: checks.VM, Link: checks.InVM, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Source: row.BitfusionGuide + "; VM hardware features",
 			Criteria: "at most 10 adapters / - / more", Remedy: "Remove adapters.",
 			Run: row.EachVM(func(_ *checks.Facts, v *backends.VM) checks.Answer {
 				return row.PassIf(len(v.Adapters) <= 10, backends.VMRef(v.Name), "%d adapters (a Bitfusion appliance takes 4, a VM 10)", len(v.Adapters))
@@ -45,7 +46,7 @@ func vmAdapterChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "VM-NIC-CONNECT-018", Scope: checks.VM, Link: checks.InVM, Quick: true, Fix: checks.Automatic, Source: "PVRDMA and vSphere Bitfusion (VMware, 2021), step 6",
+			ID: "VM-NIC-CONNECT-018", Scope: checks.VM, Link: checks.InVM, Quick: true, Fix: checks.Automatic, Source: row.BitfusionGuide + ", step 6",
 			Criteria: "connected and connected at power-on / at power-on only / no", Remedy: "Connect the adapter, also at power-on.",
 			Run: eachAdapter("pvrdma sriov", func(_ *checks.Facts, t backends.Ref, v *backends.VM, a *backends.Adapter) checks.Answer {
 				if !a.Start {
@@ -55,18 +56,19 @@ func vmAdapterChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "VM-NIC-DVS-019", Scope: checks.VM, Link: checks.InVM, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Source: "RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA (NVIDIA/Mellanox, 2019)",
+			ID: "VM-NIC-DVS-019", Scope: checks.VM, Link: checks.InVM, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Source: row.KubernetesGuide,
 			Criteria: "a PVRDMA adapter hangs on each planned port group of the DVS / - / elsewhere, or there is none", Remedy: "Reconnect the adapter to the right port group.",
 			Run: row.EachVM(onGroups),
 		},
 		{
-			ID: "VM-NIC-GUESTOS-032", Scope: checks.VM, Link: checks.InVM, Quick: true, Preflight: true, Fix: checks.Manual, Source: "vSphere Web Services API, GuestOsDescriptor.supportedEthernetCard",
+			ID: "VM-NIC-GUESTOS-032", Scope: checks.VM, Link: checks.InVM, Quick: true, Preflight: true, Fix: checks.Manual,
+			Source:   "vSphere Web Services API, GuestOsDescriptor.supportedEthernetCard",
 			Criteria: "vCenter supports the adapter for the guest OS and hardware version, or the VM has one / it does not / -",
 			Remedy:   "Set the VM's guest OS to what runs in it, or skip this check: the adapter works in guests that vCenter does not list.",
 			Run:      row.EachVM(guestOS),
 		},
 		{
-			ID: "VM-SRIOV-MTU-020", Scope: checks.VM, Link: checks.InVM, Modes: row.SRIOV, Quick: true, Fix: checks.Automatic, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022); vhpc-toolkit",
+			ID: "VM-SRIOV-MTU-020", Scope: checks.VM, Link: checks.InVM, Modes: row.SRIOV, Quick: true, Fix: checks.Automatic, Source: row.SRIOVStudy + "; vhpc-toolkit",
 			Criteria: "the guest may change the MTU / it may not, and 1500 is planned / it may not", Remedy: "Allow the guest to change the MTU.",
 			Run: eachAdapter("sriov", func(f *checks.Facts, t backends.Ref, _ *backends.VM, a *backends.Adapter) checks.Answer {
 				if a.GuestMTU {

@@ -34,7 +34,7 @@ func vmTuningChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "VM-LATSENS-011", Scope: checks.VM, Link: checks.InVM, Modes: row.Direct, Quick: true, Fix: checks.Automatic, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022), Table 1",
+			ID: "VM-LATSENS-011", Scope: checks.VM, Link: checks.InVM, Modes: row.Direct, Quick: true, Fix: checks.Automatic, Source: row.SRIOVStudy + ", Table 1",
 			Criteria: "latency sensitivity high with full reservations / not high / high without reservations", Remedy: "Set latency sensitivity to high, with full reservations.",
 			Run: row.EachVM(func(f *checks.Facts, v *backends.VM) checks.Answer {
 				t := backends.VMRef(v.Name)

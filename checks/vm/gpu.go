@@ -29,14 +29,14 @@ const (
 func vmGPUChecks() []checks.Check {
 	return []checks.Check{
 		{
-			ID: "VM-FIRMWARE-022", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Preflight: true, Fix: checks.Manual, Source: "Reference Deployment Guide for RoCE accelerated HPC or ML applications with GPUDirect RDMA on vSphere 6.7 (NVIDIA/Mellanox), section 3.1",
+			ID: "VM-FIRMWARE-022", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Preflight: true, Fix: checks.Manual, Source: row.GPUDirectGuide + ", section 3.1",
 			Criteria: "efi / - / bios", Remedy: "Install the guest again as UEFI; never flip an installed BIOS guest.",
 			Run: row.EachVM(func(_ *checks.Facts, v *backends.VM) checks.Answer {
 				return row.PassIf(v.Firmware == "efi", backends.VMRef(v.Name), "firmware %s", cmp.Or(v.Firmware, "none"))
 			}),
 		},
 		{
-			ID: "VM-MMIO-ON-023", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Fix: checks.Automatic, Source: "Reference Deployment Guide for RoCE accelerated HPC or ML applications with GPUDirect RDMA on vSphere 6.7 (NVIDIA/Mellanox); Dell KB 000199172",
+			ID: "VM-MMIO-ON-023", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Fix: checks.Automatic, Source: row.GPUDirectGuide + "; Dell KB 000199172",
 			Criteria: "TRUE, or the BARs fit below 4 GB / - / absent", Remedy: "Write " + keyUse64 + " = TRUE.",
 			Run: row.EachVM(windowed(func(_ *checks.Facts, t backends.Ref, v *backends.VM, w sizing.Window) checks.Answer {
 				on, _ := vmx(v, keyUse64)
@@ -44,12 +44,13 @@ func vmGPUChecks() []checks.Check {
 			})),
 		},
 		{
-			ID: "VM-MMIO-SIZE-024", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Fix: checks.Automatic, Source: "Broadcom KB 323402; Reference Deployment Guide for RoCE accelerated HPC or ML applications with GPUDirect RDMA on vSphere 6.7 (NVIDIA/Mellanox), section 3.6",
+			ID: "VM-MMIO-SIZE-024", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Fix: checks.Automatic,
+			Source:   "Broadcom KB 323402; " + row.GPUDirectGuide + ", section 3.6",
 			Criteria: "a power of two, >= what the answers choose / >= the smallest that holds the BARs / smaller, or no power of two", Remedy: "Work the size out again (rdma-setup mmio).",
 			Run: row.EachVM(windowed(mmioSize)),
 		},
 		{
-			ID: "VM-P2P-025", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Fix: checks.Automatic, Source: "Scaling HPC and ML with GPUDirect RDMA on vSphere 6.7 (VMware); NVIDIA GPU Operator: GPUDirect RDMA",
+			ID: "VM-P2P-025", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Fix: checks.Automatic, Source: row.ScalingGuide + "; NVIDIA GPU Operator: GPUDirect RDMA",
 			Criteria: "both keys TRUE, as far as the answers ask / only allowP2P / neither", Remedy: "Write " + keyP2P + " and " + keyACS + " = TRUE.",
 			Run: row.EachVM(func(f *checks.Facts, v *backends.VM) checks.Answer {
 				t := backends.VMRef(v.Name)
@@ -99,12 +100,12 @@ func vmGPUChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "VM-EXTRAKEYS-029", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Fix: checks.Automatic, Source: "Scaling HPC and ML with GPUDirect RDMA on vSphere 6.7 (VMware) (quotes in its listing)",
+			ID: "VM-EXTRAKEYS-029", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Fix: checks.Automatic, Source: row.ScalingGuide + " (quotes in its listing)",
 			Criteria: "each key once, spelled as usual, no quotes / odd spelling / twice, or quotes in a value", Remedy: "Clean the VMX keys.",
 			Run: row.EachVM(extraKeys),
 		},
 		{
-			ID: "VM-PLACEMENT-030", Scope: checks.VM, Link: checks.InVM, Quick: true, Fix: checks.Automatic, Source: "RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA (NVIDIA/Mellanox, 2019)",
+			ID: "VM-PLACEMENT-030", Scope: checks.VM, Link: checks.InVM, Quick: true, Fix: checks.Automatic, Source: row.KubernetesGuide,
 			Criteria: "on a selected host, with a peer on another / on no selected host, or all VMs on one / -", Remedy: "Move the VM, so that pairs live on different hosts that were set up.",
 			Run: row.EachVM(func(f *checks.Facts, v *backends.VM) checks.Answer {
 				t := backends.VMRef(v.Name)
@@ -117,7 +118,7 @@ func vmGPUChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "VM-TOOLS-031", Scope: checks.VM, Link: checks.InVM, Quick: true, Fix: checks.Automatic, Source: "PVRDMA and vSphere Bitfusion (VMware, 2021)",
+			ID: "VM-TOOLS-031", Scope: checks.VM, Link: checks.InVM, Quick: true, Fix: checks.Automatic, Source: row.BitfusionGuide,
 			Criteria: "VMware Tools run / not running / -", Remedy: "Install open-vm-tools.",
 			Run: row.EachVM(func(_ *checks.Facts, v *backends.VM) checks.Answer {
 				return row.WarnIf(v.Power == "poweredOn" && v.Tools != "guestToolsRunning", backends.VMRef(v.Name), "Tools: %s", cmp.Or(v.Tools, "none"))

@@ -59,7 +59,8 @@ first; the counters of loss and pause frames show whether the class is lossless 
 	c.Flags().StringSliceVar(&f.limit, "limit", nil, "measure only between the VMs of these hosts")
 	c.Flags().StringVar(&pairs, "pairs", "", "ring, all or VM:VM (default from the answers)")
 	c.Flags().StringVar(&image, "image", "", "also measure from containers of this image (default container.image of the answers)")
-	c.Flags().Var(&console.Choice{Into: &o.load, From: []string{perftest.LoadNone, perftest.LoadIncast, perftest.LoadAll}}, "load", "several senders at once: none, incast or all (default from the answers)")
+	c.Flags().Var(&console.Choice{Into: &o.load, From: []string{perftest.LoadNone, perftest.LoadIncast, perftest.LoadAll}}, "load", "several senders at "+
+		"once: none, incast or all (default from the answers)")
 	c.Flags().BoolVar(&o.yes, "yes", false, "load the fabric without asking")
 	c.Flags().StringVar(&out, "out", "", "file to write instead of stdout")
 	apps.flags(c.Flags())

@@ -41,7 +41,8 @@ func (p applications) check() error {
 }
 
 // run measures the applications; the findings are those of PAIR-NCCL-013 where NCCL was run.
-func (p applications) run(ctx context.Context, e *console.Env, s *session.Session, a *answers.Answers, pairs string, base []perftest.Measurement) (all []perftest.Measurement, found []checks.Finding, err error) {
+func (p applications) run(ctx context.Context, e *console.Env, s *session.Session, a *answers.Answers, pairs string,
+	base []perftest.Measurement) (all []perftest.Measurement, found []checks.Finding, err error) {
 	for _, app := range []perftest.Application{{PerNode: p.perNode}, {NCCL: true, Dir: p.dir, PerNode: p.perNode}} {
 		if app.NCCL && !p.nccl || !app.NCCL && !p.osu || err != nil {
 			continue

@@ -60,7 +60,8 @@ copy. Guests are read where -f names them; without them the copy has stand-ins.`
 	console.OutputFlag(c, &output, "text", "json")
 	c.Flags().StringVar(&out, "out", "", "file to write (default rdma-bundle-TIME.tgz)")
 	c.Flags().BoolVar(&f.sel.Quick, "quick", false, "only the checks that need a few vCenter calls")
-	c.Flags().BoolVar(&f.shell, "esxi-shell", false, "also read the adapters' firmware and PCIe link, Secure Boot and vmkernel.log in the ESXi shell, on hosts where SSH runs; loads the module of the Mellanox tools until the next boot")
+	c.Flags().BoolVar(&f.shell, "esxi-shell", false, "also read the adapters' firmware and PCIe link, Secure Boot and vmkernel.log in the ESXi shell, on "+
+		"hosts where SSH runs; loads the module of the Mellanox tools until the next boot")
 	c.Flags().StringVar(&f.baseline, "baseline", "", "baseline to take along (default: the one that was kept of this vCenter; none: no one)")
 	c.Flags().StringVar(&f.pairs, "pairs", "", "also measure between VMs, which loads the fabric: ring, all or VM:VM")
 	return c

@@ -124,7 +124,8 @@ func share(ctx context.Context, s *session.Session, a *answers.Answers, f planFl
 		}
 		if backends.KindOf(err) == backends.KindPermission {
 			k.Release()
-			fmt.Fprintf(s.Env.Stderr, "WARNING: the account may not write the shared lock (%s).\n  Only other runs of this state directory are excluded. For the privileges, run: rdma-setup generate role --mode %s\n", backends.Clean(err.Error()), a.Mode)
+			fmt.Fprintf(s.Env.Stderr, "WARNING: the account may not write the shared lock (%s).\n"+
+				"  Only other runs of this state directory are excluded. For the privileges, run: rdma-setup generate role --mode %s\n", backends.Clean(err.Error()), a.Mode)
 			return newSharedLock(s), nil
 		}
 		if lease != nil {

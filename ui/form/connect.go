@@ -128,7 +128,8 @@ var ways = [...][2]string{
 
 func (p *connectPage) View(w *frame.Wizard, width, height int) string {
 	if p.trust != nil {
-		return theme.Wrap(fmt.Sprintf("%s shows a certificate that this machine does not know.\n\nSHA-256 fingerprint\n%s\n\nCompare it with what the vCenter's owner tells you. y trusts it and pins it in the answers, any other key goes back.",
+		return theme.Wrap(fmt.Sprintf("%s shows a certificate that this machine does not know.\n\nSHA-256 fingerprint\n%s\n\n"+
+			"Compare it with what the vCenter's owner tells you. y trusts it and pins it in the answers, any other key goes back.",
 			backends.Clean(p.trust.Host), w.Theme.Accent.Render(halves(backends.Clean(p.trust.SHA256)))), width)
 	}
 	intro := theme.Wrap(lead, width) + "\n\n"

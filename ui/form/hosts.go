@@ -104,6 +104,7 @@ func (p *hostsPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 }
 
 func (p *hostsPage) View(w *frame.Wizard, width, height int) string {
-	intro := theme.Wrap(fmt.Sprintf("Which hosts take part? vCenter %s has %s and %s.", backends.Clean(w.Overview.VCenter.Version), entry.Counted(len(w.Overview.Hosts), "host"), entry.Counted(len(w.Overview.VMs), "VM")), width)
+	intro := theme.Wrap(fmt.Sprintf("Which hosts take part? vCenter %s has %s and %s.", backends.Clean(w.Overview.VCenter.Version),
+		entry.Counted(len(w.Overview.Hosts), "host"), entry.Counted(len(w.Overview.VMs), "VM")), width)
 	return intro + "\n\n" + p.table.View(width, height-lines(intro)-1)
 }

@@ -136,7 +136,8 @@ func (p *switchPage) Update(_ *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) {
 
 func (p *switchPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 	a := w.Answers
-	for _, s := range []*string{&a.GPUDirect.NIC, &a.GPUDirect.Backing, &p.mmio, &p.driver, &a.GPUDirect.Perftest, &a.Switch.Name, &a.Switch.PortGroup, &a.PVRDMA.VMKNic.Name, &a.ESXi.User, &p.mtu, &p.vlan, &p.vfs, &p.tuning, &p.lossless} {
+	for _, s := range []*string{&a.GPUDirect.NIC, &a.GPUDirect.Backing, &p.mmio, &p.driver, &a.GPUDirect.Perftest, &a.Switch.Name, &a.Switch.PortGroup,
+		&a.PVRDMA.VMKNic.Name, &a.ESXi.User, &p.mtu, &p.vlan, &p.vfs, &p.tuning, &p.lossless} {
 		*s = strings.TrimSpace(*s)
 	}
 	if err := p.fields.Check(); err != nil {

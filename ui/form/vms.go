@@ -24,7 +24,8 @@ type vmsPage struct {
 
 func (p *vmsPage) Title() string { return "VMs and guests" }
 func (p *vmsPage) Hints() []frame.Hint {
-	return []frame.Hint{{Key: "Space", Does: "choose"}, {Key: "e", Does: "address"}, {Key: "l", Does: "login"}, {Key: "E L", Does: "of all chosen"}, {Key: "a", Does: "all"}, {Key: "i", Does: "invert"}, {Key: "/", Does: "filter"}}
+	return []frame.Hint{{Key: "Space", Does: "choose"}, {Key: "e", Does: "address"}, {Key: "l", Does: "login"}, {Key: "E L", Does: "of all chosen"},
+		{Key: "a", Does: "all"}, {Key: "i", Does: "invert"}, {Key: "/", Does: "filter"}}
 }
 func (p *vmsPage) EnterWord() string { return "go on" }
 
@@ -72,7 +73,8 @@ func (p *vmsPage) Enter(w *frame.Wizard) tea.Cmd {
 		}
 	}
 	p.was = fresh
-	table := live.NewTable(w.Theme, []live.Column{{Title: "VM"}, {Title: "RDMA address"}, {Title: "Guest login", Rank: 1}, {Title: "Host", Rank: 2}, {Title: "Power", Rank: 3}, {Title: "Guest", Rank: 4}}, rows)
+	table := live.NewTable(w.Theme, []live.Column{{Title: "VM"}, {Title: "RDMA address"}, {Title: "Guest login", Rank: 1}, {Title: "Host", Rank: 2},
+		{Title: "Power", Rank: 3}, {Title: "Guest", Rank: 4}}, rows)
 	p.choose(table, picked)
 	p.guests = entry.Guests{VM: vms, Member: func(id string) bool { return p.table.Chosen[id] }}
 	p.table.Edits = []live.Edit{

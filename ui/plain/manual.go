@@ -96,7 +96,8 @@ func guestManual(c plan.Change) string {
 		if strings.HasPrefix(o.Version, "DOCA-") {
 			return "in the guest: install " + code("%s", o.Archive) + ", then the package doca-ofed, then " + code("/etc/init.d/openibd force-restart")
 		}
-		return "in the guest: unpack " + code("%s", o.Archive) + ", in it " + code("./mlnxofedinstall --force --add-kernel-support --without-fw-update") + ", then " + code("/etc/init.d/openibd force-restart")
+		return "in the guest: unpack " + code("%s", o.Archive) + ", in it " + code("./mlnxofedinstall --force --add-kernel-support --without-fw-update") +
+			", then " + code("/etc/init.d/openibd force-restart")
 	case backends.KindModules:
 		var m []string
 		if c.To.Decode(&m) != nil || len(m) == 0 {

@@ -51,7 +51,8 @@ func buildManual(c plan.Change) string {
 // unreadModules is for modules that only the guest can tell, when its driver is there.
 func unreadModules(c plan.Change) string {
 	if c.Name == plan.PeerModules {
-		return "in the guest: " + code("modprobe nvidia-peermem") + ", unless " + code("modinfo -F license nvidia") + " says Dual MIT/GPL and the kernel is 5.12 or later: then DMA-BUF serves, and no module is needed"
+		return "in the guest: " + code("modprobe nvidia-peermem") + ", unless " + code("modinfo -F license nvidia") + " says Dual MIT/GPL and the kernel is " +
+			"5.12 or later: then DMA-BUF serves, and no module is needed"
 	}
 	return "in the guest: load the RDMA modules with modprobe"
 }

@@ -126,7 +126,8 @@ func (j *junit) suite(id int, name string) junitSuite {
 			s.Properties = append(s.Properties, junitProperty{token(v.Name), token(v.Value)})
 		}
 	}
-	for _, p := range []junitProperty{{"run", j.r.Run}, {"mode", j.r.Mode}, {"vcenter", j.r.VCenter}, {"tool", j.r.Tool}, {"simulated", fmt.Sprint(j.r.Simulated)}, {"insecure", strings.Join(j.r.Insecure, "; ")}} {
+	for _, p := range []junitProperty{{"run", j.r.Run}, {"mode", j.r.Mode}, {"vcenter", j.r.VCenter}, {"tool", j.r.Tool},
+		{"simulated", fmt.Sprint(j.r.Simulated)}, {"insecure", strings.Join(j.r.Insecure, "; ")}} {
 		if p.Value != "" {
 			s.Properties = append(s.Properties, junitProperty{p.Name, backends.Clean(p.Value)})
 		}

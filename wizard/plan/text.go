@@ -43,7 +43,8 @@ func Title(c Change) string {
 		return fmt.Sprintf("set option %s to %s", c.Name, c.To)
 	case backends.KindFirewall:
 		return map[bool]string{true: "enable", false: "disable"}[c.To == backends.ValueOf(true)] + " firewall ruleset " + c.Name
-	case backends.KindPower, backends.KindPause, backends.KindImageComponent, backends.KindComponent, backends.KindModuleParams, backends.KindFirmware, backends.KindVFs, backends.KindActiveVFs, backends.KindPassthrough, backends.KindActivePassthrough:
+	case backends.KindPower, backends.KindPause, backends.KindImageComponent, backends.KindComponent, backends.KindModuleParams, backends.KindFirmware,
+		backends.KindVFs, backends.KindActiveVFs, backends.KindPassthrough, backends.KindActivePassthrough:
 		return systemTitle(c)
 	case backends.KindHardware:
 		return fmt.Sprintf("upgrade hardware version to %s", c.To)

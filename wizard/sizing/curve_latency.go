@@ -22,7 +22,8 @@ func (b Bands) LatencyShape(samples []Sample, l Link) []Fault {
 			return -share, i, share > lateWarn, share > lateFail
 		})
 		if late != nil {
-			faults = append(faults, Fault{gradeOf(late.fails), fmt.Sprintf("latency is too high %s: %.2f us at %s, %.1f times what %.2f us and the time of the bytes on the link give; look for loss and retransmission, the power policy and CPU contention of both ends, and at the MTU",
+			faults = append(faults, Fault{gradeOf(late.fails), fmt.Sprintf("latency is too high %s: %.2f us at %s, %.1f times what %.2f us and the time of the "+
+				"bytes on the link give; look for loss and retransmission, the power policy and CPU contention of both ends, and at the MTU",
 				late.words(s), s[late.low].Us, bytes(s[late.low].Bytes), -late.worst, base)})
 		}
 	}
@@ -39,7 +40,8 @@ func (b Bands) LatencyShape(samples []Sample, l Link) []Fault {
 		return -s[i].Us / least, at, s[i].Us > spikeWarn*least, s[i].Us > spikeFail*least
 	})
 	if spike != nil {
-		faults = append(faults, Fault{gradeOf(spike.fails), fmt.Sprintf("the curve has a hole %s: %.2f us at %s, but %.2f at %s; repeat the test, then look for loss and for what interrupts the VMs",
+		faults = append(faults, Fault{gradeOf(spike.fails), fmt.Sprintf("the curve has a hole %s: %.2f us at %s, but %.2f at %s; repeat the test, then look "+
+			"for loss and for what interrupts the VMs",
 			spike.words(s), s[spike.low].Us, bytes(s[spike.low].Bytes), s[spike.before].Us, bytes(s[spike.before].Bytes))})
 	}
 	return append(faults, tail(s[0])...)

@@ -17,12 +17,14 @@ import (
 // programs fills the system with what a guest can run. Which of them is there is a matter of installed packages.
 func (m *Machine) programs() {
 	all := coreutils.Programs()
-	groups := []map[string]sh.Program{m.kernel.Programs(), m.net.Programs(), m.verbs().Programs(), m.tool().Programs(), m.nvidia.Programs(), m.mofed.Programs(), m.engine.Programs(), m.source().SourcePrograms(), {
-		"sudo": m.sudo, "systemctl": m.systemd.Systemctl(m.power), "systemd-run": m.systemd.Run, "reboot": m.powerProgram, "shutdown": m.powerProgram, "poweroff": m.powerProgram,
-		"halt": m.powerProgram, "journalctl": m.journalctl, "nproc": m.nproc, "uptime": m.uptime, "free": m.free, "sysctl": m.sysctl, "lspci": m.lspci,
-		"nvidia-installer": m.nvidia.Installer(m.toolchain()), "nvidia-uninstall": m.nvidia.Uninstall,
-		"update-initramfs": m.updateInitramfs, "lsinitramfs": m.lsinitramfs, "dracut": m.dracut, "lsinitrd": m.lsinitrd, "udevadm": m.udevadm, "systemd-detect-virt": say("vmware\n"), "ofed_info": m.ofedInfo, "vmware-toolbox-cmd": say("12.3.5.46049 (build-22544099)\n"),
-	}}
+	groups := []map[string]sh.Program{m.kernel.Programs(), m.net.Programs(), m.verbs().Programs(), m.tool().Programs(), m.nvidia.Programs(),
+		m.mofed.Programs(), m.engine.Programs(), m.source().SourcePrograms(), {
+			"sudo": m.sudo, "systemctl": m.systemd.Systemctl(m.power), "systemd-run": m.systemd.Run, "reboot": m.powerProgram, "shutdown": m.powerProgram, "poweroff": m.powerProgram,
+			"halt": m.powerProgram, "journalctl": m.journalctl, "nproc": m.nproc, "uptime": m.uptime, "free": m.free, "sysctl": m.sysctl, "lspci": m.lspci,
+			"nvidia-installer": m.nvidia.Installer(m.toolchain()), "nvidia-uninstall": m.nvidia.Uninstall,
+			"update-initramfs": m.updateInitramfs, "lsinitramfs": m.lsinitramfs, "dracut": m.dracut, "lsinitrd": m.lsinitrd, "udevadm": m.udevadm,
+			"systemd-detect-virt": say("vmware\n"), "ofed_info": m.ofedInfo, "vmware-toolbox-cmd": say("12.3.5.46049 (build-22544099)\n"),
+		}}
 	if m.distro.deb {
 		groups = append(groups, m.pkgs.DebPrograms())
 	} else {

@@ -151,9 +151,12 @@ type Guest struct {
 	Address  string    // where its SSH server listens: 127.0.0.1
 	Port     int       // 0 until it listens
 	User     string
-	SudoAsks bool   // sudo wants a password
-	BIOS     bool   // was installed on BIOS firmware, and starts on no other
-	Preset   string // "" bare; "pvrdma", "gpudirect": packages, modules, persistence and address are already there; "gpu": perftest with CUDA is; "gpu-source": what that is built with is; "docker": Docker is, with an image of NGC
+	SudoAsks bool // sudo wants a password
+	BIOS     bool // was installed on BIOS firmware, and starts on no other
+
+	// Preset is "" bare; "pvrdma", "gpudirect": packages, modules, persistence and address are already there; "gpu": perftest
+	// with CUDA is; "gpu-source": what that is built with is; "docker": Docker is, with an image of NGC.
+	Preset   string
 	RDMAAddr string // address/prefix proposed for, or with Preset already on, the RDMA adapter
 	NICs     []GuestNIC
 	Flaws    []Flaw     // of the preset

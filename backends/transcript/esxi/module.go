@@ -76,8 +76,9 @@ const CodeUnknownModule = "unknown_module"
 var (
 	parameterRow = regexp.MustCompile(`^([A-Za-z_][\w.-]*)\s+((?i:array\s+of\s+)?(?i:u?int(?:8|16|32|64)?|u?short|u?long|u?byte|u?char|charp|string|strings|bool|invbool))(?:\s+|$)(.*)$`)
 	defaultMark  = regexp.MustCompile(`(?i)\bdefault(?: value)?\s*:\s*`)
-	notThere     = regexp.MustCompile(`(?i)\b(?:unknown|invalid|unable to find|could not find|can't find|cannot find|not found|no such|does not exist|doesn't exist|not a valid|unable to load|not exist|no (?:option|module))\b`)
-	likeValue    = regexp.MustCompile(`^(?i:0x[0-9a-f]+|[-0-9][-0-9.,:]*|true|false|yes|no|[^\s,]+(?:,[^\s,]*)+)$`)
+	notThere     = regexp.MustCompile(`(?i)\b(?:unknown|invalid|unable to find|could not find|can't find|cannot find|not found|no such|` +
+		`does not exist|doesn't exist|not a valid|unable to load|not exist|no (?:option|module))\b`)
+	likeValue = regexp.MustCompile(`^(?i:0x[0-9a-f]+|[-0-9][-0-9.,:]*|true|false|yes|no|[^\s,]+(?:,[^\s,]*)+)$`)
 )
 
 // wrapWidth is the length from which on a line may have been wrapped.

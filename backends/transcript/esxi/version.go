@@ -42,7 +42,8 @@ type Release struct {
 	Release *string `json:"release"` // GA, "Update 3"; only -l tells it
 }
 
-var releaseLine = regexp.MustCompile(`(VMware(?:\s+[A-Za-z]+){1,3}),?\s+v?([0-9]+(?:\.[0-9]+)*)\b(?:[ \t]+(GA|Update\s+[0-9]+\w*|Patch\s+[0-9]+\w*)\b)?(?:[ \t]*\(?build[- ]([0-9]+)|,[ \t]+([0-9]{6,9})\b)?`)
+var releaseLine = regexp.MustCompile(`(VMware(?:\s+[A-Za-z]+){1,3}),?\s+v?([0-9]+(?:\.[0-9]+)*)\b` +
+	`(?:[ \t]+(GA|Update\s+[0-9]+\w*|Patch\s+[0-9]+\w*)\b)?(?:[ \t]*\(?build[- ]([0-9]+)|,[ \t]+([0-9]{6,9})\b)?`)
 
 // ReleaseOf reads "vmware -v", "vmware -l" and both together.
 func ReleaseOf(text string) Release {

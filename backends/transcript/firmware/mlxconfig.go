@@ -45,8 +45,9 @@ var (
 	paramName    = regexp.MustCompile(`^\*?[A-Z][A-Z0-9]*_[A-Z0-9_]+$`)
 	wholeValue   = regexp.MustCompile(`^(?:[\w.-]*\([0-9]+\)|[0-9]+|0x[0-9A-Fa-f]+|Array\[[0-9.]+\]|N/A)$`)
 	columnTitle  = regexp.MustCompile(`(?i)^(?:default|current|next[ \t]+boot|new)(?:[ \t]+|$)`)
-	unknownParam = regexp.MustCompile(`(?i)unknown param|failed to find param|(?:doesn't|does not) support .*\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b|(?:doesn't|does not) support .*param|parameter .*(?:not supported|not found|unknown|does not exist|invalid)|(?:not a valid|invalid|no such) param`)
-	applied      = regexp.MustCompile(`Applying\s*\.\.\.\s*Done`)
+	unknownParam = regexp.MustCompile(`(?i)unknown param|failed to find param|(?:doesn't|does not) support .*\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b|` +
+		`(?:doesn't|does not) support .*param|parameter .*(?:not supported|not found|unknown|does not exist|invalid)|(?:not a valid|invalid|no such) param`)
+	applied = regexp.MustCompile(`Applying\s*\.\.\.\s*Done`)
 )
 
 // MLXConfig reads "mlxconfig -d DEVICE query" and "mlxconfig -d DEVICE set".

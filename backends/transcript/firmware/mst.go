@@ -32,7 +32,8 @@ type MSTDevice struct {
 const CodeModuleLoad = "module_load_failed"
 
 var (
-	mstStart  = regexp.MustCompile(`\bMST (?:modules|devices):|\bPCI devices:|\bMST PCI\b[ a-z]*module (?:is|loaded)|(?:/dev/mst/|\b)mt[0-9]+_|\bmst_pci\w* is|\b(?:Unl|L)oading MST|\bNo MST|\[warn\]|\bCreate devices`)
+	mstStart = regexp.MustCompile(`\bMST (?:modules|devices):|\bPCI devices:|\bMST PCI\b[ a-z]*module (?:is|loaded)|` +
+		`(?:/dev/mst/|\b)mt[0-9]+_|\bmst_pci\w* is|\b(?:Unl|L)oading MST|\bNo MST|\[warn\]|\bCreate devices`)
 	mstDevice = regexp.MustCompile(`^(/dev/(?:mst/\S+|mt[0-9]+_[\w.]+)|mt[0-9]+_[\w.]+)(?:\s+-\s+(.*))?$`)
 	mstRow    = regexp.MustCompile(`^(\S+?)\(rev:(\w+)\)\s+(\S+)\s+(\S+)`)
 	mstBus    = regexp.MustCompile(`(?:domain:)?bus:dev\.fn=([0-9A-Fa-f:.]+)`)

@@ -69,7 +69,8 @@ type SRIOV struct {
 
 // pciStart is where a line begins in a text that came on one.
 var pciStart = regexp.MustCompile(`\b(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\s+(?:[A-Z0-9][\w -]{2,40}?(?:\s\[[0-9a-f]{4}\])?|[0-9a-f]{4}):\s` +
-	`|\b(?:DeviceName|Subsystem|Physical Slot|Control|Status|Flags|Latency|Interrupt|NUMA node|IOMMU group|Region [0-5]|Expansion ROM at|Capabilities|DevCap|DevCtl|LnkCap|LnkCtl|LnkSta|Initial VFs|BAR [0-5]|Kernel driver in use|Kernel modules):?\s|\[(?:PN|SN|EC|V[0-9])\]\s`)
+	`|\b(?:DeviceName|Subsystem|Physical Slot|Control|Status|Flags|Latency|Interrupt|NUMA node|IOMMU group|Region [0-5]|Expansion ROM at|` +
+	`Capabilities|DevCap|DevCtl|LnkCap|LnkCtl|LnkSta|Initial VFs|BAR [0-5]|Kernel driver in use|Kernel modules):?\s|\[(?:PN|SN|EC|V[0-9])\]\s`)
 
 // PCI reads the text of lspci.
 func PCI(text string) PCIResult {

@@ -104,7 +104,8 @@ func (p failedVM) remedy(f klog.Failure) string {
 		}
 		return "set gpudirect.mmio to kb (KB 323402); where that is set, switch \"Above 4G decoding\" on in the host's BIOS"
 	case klog.NotPassthroughDevice:
-		return "enable passthrough of " + device + " on its host; where it is enabled, the host takes it away by PCIe hot-plug: switch that off in the host's kernel settings (HPE a00121002) and reboot"
+		return "enable passthrough of " + device + " on its host; where it is enabled, the host takes it away by PCIe hot-plug: switch that off in the " +
+			"host's kernel settings (HPE a00121002) and reboot"
 	case klog.DeviceIDMismatch:
 		return "take " + device + " out of the VM and add it again: cards were moved, or the VM was"
 	case klog.MemoryReservation:

@@ -96,7 +96,8 @@ func (s setter) confirm(ctx context.Context, t backends.Setting, to backends.Val
 			return nil
 		}
 		if err == nil && try >= wire.Tries {
-			return backends.Errorf(backends.KindConflict, "", "see the result at the cluster: Updates, Image, last remediation; then resume", "remediation ended, but %s on the host reads %s, not %s", t.Name, now, to)
+			return backends.Errorf(backends.KindConflict, "", "see the result at the cluster: Updates, Image, last remediation; then resume",
+				"remediation ended, but %s on the host reads %s, not %s", t.Name, now, to)
 		}
 		if try >= tries {
 			return fmt.Errorf("read it back: %w", err)

@@ -186,7 +186,8 @@ func (s setter) commit(ctx context.Context, name, draft, version, what string, p
 		return fmt.Errorf("scan the hosts against the draft: %w", err)
 	}
 	if len(scan.Incompatible) > 0 {
-		return backends.Errorf(backends.KindRefused, "", "see why at the cluster: Updates, Image, Check compliance", "%d host(s) of the cluster are incompatible with the image", len(scan.Incompatible))
+		return backends.Errorf(backends.KindRefused, "", "see why at the cluster: Updates, Image, Check compliance", "%d host(s) of the cluster are "+
+			"incompatible with the image", len(scan.Incompatible))
 	}
 	progress.Report(80)
 	spec := clusters.SettingsClustersSoftwareDraftsCommitSpec{Message: "rdma-setup: " + what}
@@ -240,7 +241,8 @@ func (s setter) fetch(ctx context.Context, name, version string) error {
 		return fmt.Errorf("import %s: %w", locations[i], failed)
 	}
 	if err == nil && !slices.Contains(has[name], version) {
-		err = backends.Errorf(backends.KindRefused, "", "name the bundle COMPONENT_VERSION_BUILD.zip, as its vendor did", "%s does not hold %s %s; vCenter has versions %v of it", locations[i], name, version, has[name])
+		err = backends.Errorf(backends.KindRefused, "", "name the bundle COMPONENT_VERSION_BUILD.zip, as its vendor did", "%s does not hold %s %s; vCenter "+
+			"has versions %v of it", locations[i], name, version, has[name])
 	}
 	return err
 }

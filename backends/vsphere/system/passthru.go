@@ -51,7 +51,8 @@ func (s passthru) refresh(ctx context.Context, t backends.Setting) error {
 }
 
 // update changes one function and reads it back.
-func (s passthru) update(ctx context.Context, t backends.Setting, what string, to backends.Value, config types.BaseHostPciPassthruConfig, value func(types.BaseHostPciPassthruInfo) backends.Value) error {
+func (s passthru) update(ctx context.Context, t backends.Setting, what string, to backends.Value, config types.BaseHostPciPassthruConfig,
+	value func(types.BaseHostPciPassthruInfo) backends.Value) error {
 	_, system, err := s.part(ctx, t.Target, func(m types.HostConfigManager) *types.ManagedObjectReference { return m.PciPassthruSystem })
 	if err != nil {
 		return wire.Explain(err, t.Target.Name, what)

@@ -83,7 +83,8 @@ func classify(err error) (kind backends.ErrorKind, text, hint string) {
 	case errors.As(err, &status):
 		return backends.KindUnreachable, text, "check that the address is a vCenter's"
 	case isLong(err):
-		return backends.KindPermanent, "vCenter's reply cannot be read (" + text + "); whether it took effect is not known", "see what stands between this machine and vCenter, and what vCenter's log says; then resume"
+		return backends.KindPermanent, "vCenter's reply cannot be read (" + text + "); whether it took effect is not known", "see what stands between this " +
+			"machine and vCenter, and what vCenter's log says; then resume"
 	case isUnreadable(err):
 		return backends.KindTransient, "vCenter's reply cannot be read (" + text + "); whether it took effect is not known", "resume: what was done is read again first"
 	case isBroken(err):

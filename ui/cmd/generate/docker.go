@@ -172,7 +172,8 @@ opens it for everything; leave changes nothing. Stopping the unit takes routes a
 		},
 	}
 	hosts.add(c)
-	c.Flags().Var(&console.Choice{Into: &forward, From: []string{string(containers.ForwardContainers), string(containers.ForwardAll), string(containers.ForwardLeave)}}, "forward", "containers, all or leave")
+	c.Flags().Var(&console.Choice{Into: &forward, From: []string{string(containers.ForwardContainers), string(containers.ForwardAll),
+		string(containers.ForwardLeave)}}, "forward", "containers, all or leave")
 	return c
 }
 

@@ -86,7 +86,8 @@ func checkStatic(n *netconf.Static) error {
 		return console.Usage("give -f answers.yaml, or --interface, --mac and --ip", "nothing says which interface the file is for")
 	}
 	if !interfaceName.MatchString(n.Name) {
-		return console.Usage("give --interface as ip link shows it; or give -f answers.yaml", "%q is no interface that could be written into a file: letters, digits, dot, hyphen, underscore, 15 at most", n.Name)
+		return console.Usage("give --interface as ip link shows it; or give -f answers.yaml", "%q is no interface that could be written into a file: "+
+			"letters, digits, dot, hyphen, underscore, 15 at most", n.Name)
 	}
 	var mac answers.MAC
 	if err := mac.UnmarshalText([]byte(n.MAC)); err != nil {

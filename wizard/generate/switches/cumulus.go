@@ -4,7 +4,8 @@ import "strings"
 
 // What was read for Cumulus Linux.
 var (
-	cumulusRoCE = source{name: "NVIDIA Cumulus Linux 5, RDMA over Converged Ethernet", where: "docs.nvidia.com/networking-ethernet-software/cumulus-linux/Layer-1-and-Switch-Ports/Quality-of-Service/RDMA-over-Converged-Ethernet-RoCE"}
+	cumulusRoCE = source{name: "NVIDIA Cumulus Linux 5, RDMA over Converged Ethernet",
+		where: "docs.nvidia.com/networking-ethernet-software/cumulus-linux/Layer-1-and-Switch-Ports/Quality-of-Service/RDMA-over-Converged-Ethernet-RoCE"}
 	cumulusQoS  = source{name: "NVIDIA Cumulus Linux 5, Quality of Service", where: "docs.nvidia.com/networking-ethernet-software/cumulus-linux/Layer-1-and-Switch-Ports/Quality-of-Service"}
 	cumulusNVUE = source{name: "NVIDIA NVUE command reference (PFC watchdog since 5.6)", where: "docs.nvidia.com/networking-ethernet-software/nvue-reference"}
 )

@@ -6,7 +6,8 @@ var (
 	eosQoS     = source{name: "Arista EOS user manual 4.36, quality of service, as a published RoCE v2 guide applies it", where: "arista.com/en/um-eos/eos-quality-of-service"}
 	eosFabric  = source{name: "Arista AI network fabric deployment guide, as the same guide applies it", where: "arista.com/assets/data/pdf/AI-Network-Fabric_Deployment_Guide.pdf"}
 	eosAVD     = source{name: "Arista AVD, eos_cli_config_gen: priority-flow-control pause watchdog", where: "avd.arista.com"}
-	eosStorage = source{name: "Microsoft Learn, converged RDMA NIC configuration, Arista switch: dcbx mode ieee, priority-flow-control, switchport trunk", where: "learn.microsoft.com/windows-server/networking/technologies/conv-nic/cnic-app-switch-config"}
+	eosStorage = source{name: "Microsoft Learn, converged RDMA NIC configuration, Arista switch: dcbx mode ieee, priority-flow-control, switchport trunk",
+		where: "learn.microsoft.com/windows-server/networking/technologies/conv-nic/cnic-app-switch-config"}
 )
 
 func eos(p *page, w Wish) {

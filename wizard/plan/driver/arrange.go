@@ -216,7 +216,8 @@ func (d *driverPart) setFirmware(pci string, keys map[string]string, why, irreve
 			"is in lockdown mode (%s), %s is none of its exception users, and its card's firmware can only be set in the ESXi shell", l, user)
 	}
 	d.Each(d.ref.Name, "SSH is started twice: before any change, to prove the log-in, and while the card's firmware is read or set. Each time it is then restored to its previous state")
-	ssh := plan.Bracket{Kind: backends.BracketSSH, Target: d.ref, Why: "the firmware tools run in the ESXi shell; the SSH service is then restored to its previous state", After: draft.IDs(d.first)}
+	ssh := plan.Bracket{Kind: backends.BracketSSH, Target: d.ref,
+		Why: "the firmware tools run in the ESXi shell; the SSH service is then restored to its previous state", After: draft.IDs(d.first)}
 	d.Brackets[ssh.ID()] = &ssh
 	d.h.Shell = ssh.ID()
 	set := d.set(backends.KindFirmware, nic.CardAddress(pci))

@@ -61,7 +61,8 @@ func (d *driverPart) editable(img *backends.ClusterImage, install []backends.Com
 		refuse("let "+img.Drafts[i].Owner+" save or discard that draft (cluster, Updates, Image), then plan again", "%s edits its image; that draft stays as it is", img.Drafts[i].Owner)
 		return false
 	case img.Power != keepPower:
-		refuse("set it in the remediation settings of the cluster: VM power state, Do not change power state", "remediation would change the power state of VMs (%s)", cmp.Or(img.Power, "not read"))
+		refuse("set it in the remediation settings of the cluster: VM power state, Do not change power state", "remediation would change the power state of "+
+			"VMs (%s)", cmp.Or(img.Power, "not read"))
 		return false
 	case img.QuickBoot:
 		refuse("switch Quick Boot off in the remediation settings of the cluster", "remediation restarts hosts by Quick Boot, with which the settings of cards do not take effect")
@@ -127,7 +128,8 @@ func (d *driverPart) ofAll() {
 		}
 	}
 	if len(others) > 0 {
-		d.Note("%s: the image changes for the whole cluster, also for %s: hosts of this plan are remediated, those are not compliant until somebody remediates them", d.h.Cluster, strings.Join(others, ", "))
+		d.Note("%s: the image changes for the whole cluster, also for %s: hosts of this plan are remediated, those are not compliant until somebody "+
+			"remediates them", d.h.Cluster, strings.Join(others, ", "))
 	}
 	d.Note("%s: --limit confines which hosts are remediated and rebooted; it cannot confine the image, which changes for the whole cluster", d.h.Cluster)
 }

@@ -26,7 +26,8 @@ func (g *guestPart) image() {
 	}
 	e := g.v.Guest.Engine
 	if e == nil {
-		g.Object(g.ref, checkContainer, "install one (rdma-setup generate docker-setup prints how), or leave container.image empty", "no container engine answers: neither docker, podman nor nerdctl")
+		g.Object(g.ref, checkContainer, "install one (rdma-setup generate docker-setup prints how), or leave container.image empty", "no container engine "+
+			"answers: neither docker, podman nor nerdctl")
 		return
 	}
 	made, there := e.Images[want.Image]
@@ -36,7 +37,8 @@ func (g *guestPart) image() {
 	case want.Base == "":
 		// Told before anything is measured from it. What could not be looked into is for the measurement to prove.
 		if inside, looked := g.v.Guest.Inside(want.Image); looked && !inside.PVRDMA && g.Answers.Mode == answers.PVRDMA {
-			g.Object(g.ref, checkContainer, "name it in container.base and another in container.image, which is built then; or build one: rdma-setup generate dockerfile --base "+want.Image, "image %s has %s", want.Image, inside)
+			g.Object(g.ref, checkContainer, "name it in container.base and another in container.image, which is built then; or build one: rdma-setup generate "+
+				"dockerfile --base "+want.Image, "image %s has %s", want.Image, inside)
 		}
 	case there && made == "":
 		g.Object(g.ref, checkContainer, "choose another name in container.image, or remove container.base to use it as it is", "the image %s is there and was not built by rdma-setup", want.Image)
@@ -49,8 +51,9 @@ func (g *guestPart) image() {
 		if tc := g.appClass(); tc != 0 {
 			text += "\n" + "ENV " + strings.Join(backends.ClassVariables(tc, -1), " ") + "\n"
 		}
-		g.change(backends.KindImage, want.Image, current.Image(g.v.Guest, want.Image), backends.ValueOf(text), "MLNX_OFED's libraries in "+want.Base+" do not know PVRDMA; the image is some GB, and building it downloads them", func(c *plan.Change) {
-			c.After = append(c.After, g.id(backends.KindPackages, setRDMA))
-		})
+		g.change(backends.KindImage, want.Image, current.Image(g.v.Guest, want.Image), backends.ValueOf(text),
+			"MLNX_OFED's libraries in "+want.Base+" do not know PVRDMA; the image is some GB, and building it downloads them", func(c *plan.Change) {
+				c.After = append(c.After, g.id(backends.KindPackages, setRDMA))
+			})
 	}
 }

@@ -75,7 +75,8 @@ func (g *guestPart) vgpu() {
 		return // there it is refused, with its VM
 	}
 	profile := strings.TrimSpace(strings.TrimPrefix(g.v.Passthrough[i], "vgpu"))
-	g.Each(g.v.Name, "vGPU %s: GPUDirect RDMA is not set up for vGPUs, and a PVRDMA adapter cannot do it; data goes through host memory (NCCL_NET_GDR_LEVEL=LOC, before NCCL 2.4 NCCL_IB_GDR_LEVEL=0)",
+	g.Each(g.v.Name, "vGPU %s: GPUDirect RDMA is not set up for vGPUs, and a PVRDMA adapter cannot do it; data goes through host memory "+
+		"(NCCL_NET_GDR_LEVEL=LOC, before NCCL 2.4 NCCL_IB_GDR_LEVEL=0)",
 		cmp.Or(profile, "of an unknown name"))
 }
 
@@ -114,13 +115,15 @@ func peerWay(f *backends.Guest) (module, why string, no *plan.Refusal) {
 	denied := f.PeerAPI != nil && !*f.PeerAPI && f.MOFED == ""
 	switch {
 	case slices.Contains(f.Loaded, peermem) && slices.Contains(f.Loaded, oldPeermem):
-		return "", "", &plan.Refusal{Why: oldPeermem + " and " + peermem + " are both loaded and take each other's place", Remedy: "remove the package of " + oldPeermem + " (nvidia-peer-memory-dkms), which the driver's own module replaces"}
+		return "", "", &plan.Refusal{Why: oldPeermem + " and " + peermem + " are both loaded and take each other's place",
+			Remedy: "remove the package of " + oldPeermem + " (nvidia-peer-memory-dkms), which the driver's own module replaces"}
 	case slices.Contains(f.Loaded, peermem):
 		return peermem, "nvidia-peermem is loaded already and stays", nil
 	case n.DMABuf && (f.CUDATests == nil || f.CUDATests.DMABuf || denied || !there(peermem)):
 		return "", fmt.Sprintf("the NIC reaches GPU memory by DMA-BUF (open kernel modules %s, kernel %s): no peer memory module is needed", n.Driver, f.Kernel), nil
 	case there(peermem) && denied:
-		return "", "", &plan.Refusal{Why: "ib_core lets no peer memory register, so nvidia-peermem would not load", Remedy: "install MLNX_OFED or DOCA first and the NVIDIA driver after it, or the driver's open kernel modules, which need no peer memory (DMA-BUF)"}
+		return "", "", &plan.Refusal{Why: "ib_core lets no peer memory register, so nvidia-peermem would not load",
+			Remedy: "install MLNX_OFED or DOCA first and the NVIDIA driver after it, or the driver's open kernel modules, which need no peer memory (DMA-BUF)"}
 	case there(peermem):
 		return peermem, "the NIC reaches GPU memory by nvidia-peermem, which comes with the driver", nil
 	case there(oldPeermem) && major(n.Driver) < 470:

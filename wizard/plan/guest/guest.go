@@ -70,7 +70,8 @@ func Plan(d *draft.Draft, v *draft.VM) {
 		g.cycled, g.after, g.until = true, []string{id}, backends.Unknown(id)
 	}
 	if v.On() && v.Guest != nil && v.Guest.Error != "" {
-		d.Refuse(g.ref, "", cmp.Or(v.Guest.Hint, "check address, port, user and key under vms of the answers"), "the guest is on but cannot be asked: %s", strings.TrimPrefix(v.Guest.Error, "guest "+v.Name+": "))
+		d.Refuse(g.ref, "", cmp.Or(v.Guest.Hint, "check address, port, user and key under vms of the answers"), "the guest is on but cannot be asked: %s",
+			strings.TrimPrefix(v.Guest.Error, "guest "+v.Name+": "))
 		d.Refusals[len(d.Refusals)-1].Kind = v.Guest.ErrKind
 		return
 	}
@@ -274,7 +275,8 @@ func (g *guestPart) port(n answers.Adapter) {
 			from = backends.ValueOf(d.State)
 		}
 	}
-	g.change(backends.KindPort, n.PortGroup, from, backends.ValueOf(portActive), "a port that is down is brought up: link up, link down and up, module reload, in this order", func(c *plan.Change) {
+	g.change(backends.KindPort, n.PortGroup, from, backends.ValueOf(portActive), "a port that is down is brought up: link up, link down and up, module "+
+		"reload, in this order", func(c *plan.Change) {
 		c.State = true
 		c.After = append(c.After, g.id(backends.KindModules, setRDMA), g.id(backends.KindAddress, n.PortGroup))
 	})
@@ -291,7 +293,8 @@ func (g *guestPart) class(n answers.Adapter) {
 		from = current.Value(g.Inventory, g.set(backends.KindTrafficClass, n.PortGroup))
 	}
 	tc := sizing.TrafficClass(g.Answers.QoS.DSCP, g.Answers.QoS.ECN)
-	g.change(backends.KindTrafficClass, n.PortGroup, from, backends.ValueOf(tc), fmt.Sprintf("DSCP %d, which the switch keeps from loss; what goes out by a VF only the guest marks", g.Answers.QoS.DSCP), func(c *plan.Change) {
+	g.change(backends.KindTrafficClass, n.PortGroup, from, backends.ValueOf(tc), fmt.Sprintf("DSCP %d, which the switch keeps from loss; what goes out by "+
+		"a VF only the guest marks", g.Answers.QoS.DSCP), func(c *plan.Change) {
 		c.After = append(c.After, g.id(backends.KindModules, setRDMA), g.id(backends.KindAddress, n.PortGroup), g.id(backends.KindPort, n.PortGroup))
 	})
 }

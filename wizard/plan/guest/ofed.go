@@ -56,11 +56,14 @@ func (g *guestPart) ofed(d assets.Distro, known bool) {
 	id := g.id(backends.KindOFED, "")
 	g.cycled, g.until, g.after = true, backends.Unknown(id), append(slices.Clone(g.after), id)
 	if doca {
-		g.Each(g.v.Name, "DOCA-OFED is installed from the repository in the package doca-host (doca-ofed): it takes ten minutes and more, builds kernel modules, and replaces the distribution's RDMA packages, which are written down and come back with a rollback; what rests on those and is no RDMA package stops it")
+		g.Each(g.v.Name, "DOCA-OFED is installed from the repository in the package doca-host (doca-ofed): it takes ten minutes and more, builds kernel "+
+			"modules, and replaces the distribution's RDMA packages, which are written down and come back with a rollback; what rests on those and is no RDMA package stops it")
 	} else {
-		g.Each(g.v.Name, "MLNX_OFED is installed by mlnxofedinstall --force --add-kernel-support --without-fw-update: it takes ten minutes and more, builds kernel modules, and replaces the distribution's RDMA packages, which are written down and come back with a rollback; what rests on those and is no RDMA package stops it")
+		g.Each(g.v.Name, "MLNX_OFED is installed by mlnxofedinstall --force --add-kernel-support --without-fw-update: it takes ten minutes and more, builds "+
+			"kernel modules, and replaces the distribution's RDMA packages, which are written down and come back with a rollback; what rests on those and is no RDMA package stops it")
 	}
-	g.Each(g.v.Name, "openibd is restarted instead of the guest: its RDMA devices and their interfaces are away meanwhile, and programs that use RDMA keep it from that; packages that the installer fetches by itself stay after a rollback")
+	g.Each(g.v.Name, "openibd is restarted instead of the guest: its RDMA devices and their interfaces are away meanwhile, and programs that use RDMA "+
+		"keep it from that; packages that the installer fetches by itself stay after a rollback")
 }
 
 // archive finds the archive that is made for the guest, as the value to set, and whether it is DOCA's. Before the guest is

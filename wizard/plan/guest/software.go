@@ -21,7 +21,8 @@ func (g *guestPart) driver() string {
 	f := g.v.Guest
 	switch {
 	case len(g.Answers.GPUDirect.Driver) == 0:
-		g.Object(g.ref, checkDriver, "install the NVIDIA driver in the guest, or name in gpudirect.driver its packages, as [nvidia-headless-570-server-open, nvidia-utils-570-server], or the path of its .run file there",
+		g.Object(g.ref, checkDriver, "install the NVIDIA driver in the guest, or name in gpudirect.driver its packages, as [nvidia-headless-570-server-open, "+
+			"nvidia-utils-570-server], or the path of its .run file there",
 			"has no NVIDIA driver, and the answers name none to install")
 		return ""
 	case slices.Contains(f.Loaded, "nouveau") && !g.freed:
@@ -110,7 +111,8 @@ func (g *guestPart) cudaPerftest(driver string) {
 	case !g.sees(file, checkPerftest):
 		return
 	case f.CUDAHeader == "":
-		g.Object(g.ref, checkPerftest, "install CUDA's headers in the guest (of NVIDIA's repository cuda-driver-dev and cuda-cudart-dev, of the distribution nvidia-cuda-toolkit), or take gpudirect.perftest out: then host memory alone is measured",
+		g.Object(g.ref, checkPerftest, "install CUDA's headers in the guest (of NVIDIA's repository cuda-driver-dev and cuda-cudart-dev, of the distribution "+
+			"nvidia-cuda-toolkit), or take gpudirect.perftest out: then host memory alone is measured",
 			"perftest cannot be built with CUDA: cuda.h is not there")
 		return
 	}

@@ -111,7 +111,8 @@ func (b *builder) others(v *draft.VM, wanted map[string]bool) {
 			"would have %d PVRDMA adapters; before ESXi 7.0 U2 a VM has one, from then on up to ten (KB 328676; vSphere Virtual Machine Administration, Hardware Features)", count)
 	}
 	if total > 10 {
-		b.Refuse(ref, "VM-NIC-MAX-015", "remove adapters, or give it adapters on fewer rails", "would have %d adapters; a VM has at most ten (vSphere Virtual Machine Administration, Hardware Features)", total)
+		b.Refuse(ref, "VM-NIC-MAX-015", "remove adapters, or give it adapters on fewer rails", "would have %d adapters; a VM has at most ten (vSphere "+
+			"Virtual Machine Administration, Hardware Features)", total)
 	}
 }
 

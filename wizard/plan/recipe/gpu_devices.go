@@ -90,7 +90,8 @@ func (b *builder) boardTakes(h *draft.Host) bool {
 		}
 	}
 	b.Object(backends.HostRef(h.Name), "HOST-GPU-GFX-018",
-		fmt.Sprintf("give the VM vGPUs with the whole memory of a GPU (%s), up to %d, in one vendor device group (vSphere 8: Nvidia:%d@PROFILE%%NVLink; vSphere 9: a DirectPath profile)", offer, h.Baseboard.GPUs, h.Baseboard.GPUs),
+		fmt.Sprintf("give the VM vGPUs with the whole memory of a GPU (%s), up to %d, in one vendor device group (vSphere 8: Nvidia:%d@PROFILE%%NVLink; "+
+			"vSphere 9: a DirectPath profile)", offer, h.Baseboard.GPUs, h.Baseboard.GPUs),
 		"%s: GPU passthrough is not supported on systems with NVSwitch under VMware vSphere (NVIDIA AI Enterprise 8.0, NVIDIA NVSwitch, limitations)", h.Baseboard)
 	return len(b.Refusals) == before
 }
@@ -229,7 +230,8 @@ func (b *builder) takesDevices(v *draft.VM) bool {
 func (b *builder) dynamic(v *draft.VM) {
 	ref := backends.VMRef(v.Name)
 	if v.To < sizing.HardwareDynamic {
-		b.Refuse(ref, "VM-HWVER-DDIO-003", "set gpudirect.backing to fixed, or write hardware: upgrade for this VM (it cannot be undone)", "has hardware version %d; dynamic devices need %d (vSphere 7.0)", v.To, sizing.HardwareDynamic)
+		b.Refuse(ref, "VM-HWVER-DDIO-003", "set gpudirect.backing to fixed, or write hardware: upgrade for this VM (it cannot be undone)",
+			"has hardware version %d; dynamic devices need %d (vSphere 7.0)", v.To, sizing.HardwareDynamic)
 	}
 	makes := map[string]string{}
 	for _, g := range v.GPUs {

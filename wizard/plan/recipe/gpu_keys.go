@@ -97,7 +97,8 @@ func (b *builder) window(v *draft.VM, now string) (int, string) {
 		b.Each(v.Name, "the MMIO window of %d GB is taken from the answers without a check: %v", chosen.GB(), err)
 		return chosen.GB(), fmt.Sprintf("%d GB, as the answers say", chosen.GB())
 	case err != nil:
-		b.Refuse(ref, "VM-MMIO-SIZE-024", "state the sizes of the model in gpudirect.models, as {10de:2fff: {framebuffer: 48, bar: 64}} (nvidia-smi -q, or vmware.log of a VM that has it), or set gpudirect.mmio to a power of two in GB above the sum",
+		b.Refuse(ref, "VM-MMIO-SIZE-024", "state the sizes of the model in gpudirect.models, as {10de:2fff: {framebuffer: 48, bar: 64}} (nvidia-smi -q, or "+
+			"vmware.log of a VM that has it), or set gpudirect.mmio to a power of two in GB above the sum",
 			"the MMIO window cannot be worked out: %v", err)
 		return 0, ""
 	case v.Firmware != "efi" && w.Needed:

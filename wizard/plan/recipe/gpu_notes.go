@@ -36,7 +36,8 @@ func (b *builder) gpuCosts() {
 		b.Note("\"Above 4G decoding\" must be on in the BIOS of these hosts. It cannot be detected (confirmed.above_4g); if it is off, the VMs do not power on")
 	}
 	if b.peers() && b.Answers.GPUDirect.AllowP2P && !b.Answers.GPUDirect.RelaxACS {
-		b.Note("relax_acs is off: peer-to-peer then takes ATS on the RDMA card (gpudirect.ats; a host reboot, also for a card that is passed through) and switches whose ACS lets translated requests by (NVIDIA, ATS)")
+		b.Note("relax_acs is off: peer-to-peer then takes ATS on the RDMA card (gpudirect.ats; a host reboot, also for a card that is passed through) and " +
+			"switches whose ACS lets translated requests by (NVIDIA, ATS)")
 	}
 	if b.Whole() && b.Answers.QoS.Lossless == answers.LosslessPause {
 		b.Note("qos.lossless pause is not set on a card that is passed through to a VM: set it in the guest (ethtool -A)")
@@ -66,10 +67,12 @@ func (b *builder) reach(v *draft.VM) {
 	case len(far) == 0:
 	case hopeless && !assigned: // before hosts reboot for it
 		b.Object(backends.VMRef(v.Name), "HOST-GPU-ROOT-016",
-			"name a GPU below the root port of the card in gpudirect.gpus (rdma-setup discover ranks the pairs), or move the card to another slot; with --skip HOST-GPU-ROOT-016 the GPU is assigned anyway, and its data goes through host memory",
+			"name a GPU below the root port of the card in gpudirect.gpus (rdma-setup discover ranks the pairs), or move the card to another slot; with --skip "+
+				"HOST-GPU-ROOT-016 the GPU is assigned anyway, and its data goes through host memory",
 			"no GPU of this VM can reach the RDMA card at %s by peer-to-peer: %s (NVIDIA GPU Operator, GPUDirect RDMA: both below one PCIe root complex)", nic, strings.Join(far, ", "))
 	case can == 0:
-		b.Each(v.Name, "NO GPU of this VM is certain to reach the RDMA card at %s by peer-to-peer: %s. Data goes through host memory. No setting changes that, only another slot (rdma-setup discover ranks the pairs)",
+		b.Each(v.Name, "NO GPU of this VM is certain to reach the RDMA card at %s by peer-to-peer: %s. Data goes through host memory. No setting changes "+
+			"that, only another slot (rdma-setup discover ranks the pairs)",
 			nic, strings.Join(far, ", "))
 	default:
 		b.Each(v.Name, "%d of its GPUs reach the RDMA card at %s directly; for the others data goes through host memory: %s", can, nic, strings.Join(far, ", "))

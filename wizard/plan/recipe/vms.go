@@ -53,7 +53,8 @@ func (b *builder) networks(want answers.VM) []answers.Adapter {
 		return nets
 	}
 	if len(nets) > 1 {
-		b.Refuse(backends.VMRef(want.Name), "", "give it one address, list its cards as rails, or set gpudirect.nic to sriov", "has %d adapters in vms; its one RDMA card has one network", len(nets))
+		b.Refuse(backends.VMRef(want.Name), "", "give it one address, list its cards as rails, or set gpudirect.nic to sriov", "has %d adapters in vms; its "+
+			"one RDMA card has one network", len(nets))
 	}
 	nets = slices.Clone(nets)
 	for i := range nets {

@@ -38,7 +38,8 @@ func (u *undo) waves(onHost map[string][]string) {
 		if !slices.Contains(hosts, host) {
 			hosts = append(hosts, host)
 		}
-		reboot := u.bracket(plan.Bracket{Kind: backends.BracketReboot, Target: c.Target, From: plan.HostFound(u.inv.Host(host).InMaintenance), Effect: plan.HostReboot, Why: "the restored settings take effect at the next boot"})
+		reboot := u.bracket(plan.Bracket{Kind: backends.BracketReboot, Target: c.Target, From: plan.HostFound(u.inv.Host(host).InMaintenance), Effect: plan.HostReboot,
+			Why: "the restored settings take effect at the next boot"})
 		c.Disrupts = append(c.Disrupts, plan.HostReboot)
 		if c.Kind == backends.KindImageComponent {
 			c.After = append(c.After, u.beforeRemediation(*c)...)
@@ -122,7 +123,8 @@ func (u *undo) last(host string, hosts []string) {
 		}
 	}
 	for _, br := range u.brackets { // an open shell and VMs that are off hold a place among the hosts that may be down
-		if br.ID() == reboot(host) || br.Target == backends.HostRef(host) && br.Kind == backends.BracketSSH || slices.Contains(br.Around, reboot(host)) || br.Target == backends.HostRef(host) && br.Kind == backends.BracketMaintenance {
+		if br.ID() == reboot(host) || br.Target == backends.HostRef(host) && br.Kind == backends.BracketSSH || slices.Contains(br.Around, reboot(host)) ||
+			br.Target == backends.HostRef(host) && br.Kind == backends.BracketMaintenance {
 			br.After = append(br.After, others...)
 		}
 	}

@@ -67,7 +67,8 @@ func (s *Software) install(ctx context.Context, p *sh.Proc) int {
 		}
 	}
 	if others != nil && !o.Has("force") {
-		p.Printf("\nError: One or more packages depends on MLNX_OFED_LINUX.\nThose packages should be removed before uninstalling MLNX_OFED_LINUX:\n\n%s\n\nTo force uninstallation use '--force' flag.\n", strings.Join(others, " "))
+		p.Printf("\nError: One or more packages depends on MLNX_OFED_LINUX.\nThose packages should be removed before uninstalling MLNX_OFED_LINUX:\n\n%s\n\n"+
+			"To force uninstallation use '--force' flag.\n", strings.Join(others, " "))
 		return inTheWay
 	}
 	for _, pkg := range gone {
@@ -107,7 +108,8 @@ func agreed(p *sh.Proc) bool {
 func (s *Software) requirements(ctx context.Context, p *sh.Proc) int {
 	wanted := []string{"tcsh", "tcl", "tk", "gcc", "gcc-gfortran", "make", "rpm-build", "createrepo_c", "kernel-modules-extra", "kernel-devel-" + s.Kernel.Release}
 	if s.Deb {
-		wanted = []string{"autoconf", "automake", "autotools-dev", "chrpath", "debhelper", "dkms", "gcc", "gfortran", "libltdl-dev", "linux-headers-" + s.Kernel.Release, "m4", "make", "quilt", "swig", "tcl", "tk"}
+		wanted = []string{"autoconf", "automake", "autotools-dev", "chrpath", "debhelper", "dkms", "gcc", "gfortran", "libltdl-dev", "linux-headers-" +
+			s.Kernel.Release, "m4", "make", "quilt", "swig", "tcl", "tk"}
 	}
 	missing := slices.DeleteFunc(wanted, s.DB.Installed)
 	p.Printf("Checking SW Requirements...\n")
@@ -115,7 +117,8 @@ func (s *Software) requirements(ctx context.Context, p *sh.Proc) int {
 		return 0
 	}
 	if !s.Deb {
-		p.Printf("Error: One or more required packages for installing MLNX_OFED_LINUX are missing.\nPlease install the missing packages using your Linux distribution Package Management tool.\nRun:\nyum install %s\n", strings.Join(missing, " "))
+		p.Printf("Error: One or more required packages for installing MLNX_OFED_LINUX are missing.\n"+
+			"Please install the missing packages using your Linux distribution Package Management tool.\nRun:\nyum install %s\n", strings.Join(missing, " "))
 		return notReady
 	}
 	p.Printf("One or more required packages for installing MLNX_OFED_LINUX are missing.\nAttempting to install the following missing packages:\n%s\n", strings.Join(missing, " "))
@@ -220,7 +223,8 @@ func (s *Software) contents(release, major, build string) []pkgs.Package {
 			{Name: "mlnx-ofed-kernel-utils", Version: own + ".1", Bin: script, Files: conf}, {Name: "mlnx-ofed-kernel-modules", Version: own + ".1.kver." + s.Kernel.Release},
 			{Name: "rdma-core", Version: short, Files: rules}, {Name: "libibverbs1", Version: short}, {Name: "ibverbs-providers", Version: short, Files: driver, Provides: []string{"libmlx5-1"}},
 			{Name: "ibverbs-utils", Version: short, Bin: verbs}, {Name: "libibumad3", Version: short}, {Name: "librdmacm1", Version: short}, {Name: "rdmacm-utils", Version: short},
-			{Name: "libibmad5", Version: short}, {Name: "libibnetdisc5", Version: short}, {Name: "infiniband-diags", Version: short, Bin: diags}, {Name: "perftest", Version: "24.10.0-0.65.g9093bae." + short, Bin: tests},
+			{Name: "libibmad5", Version: short}, {Name: "libibnetdisc5", Version: short}, {Name: "infiniband-diags", Version: short, Bin: diags},
+			{Name: "perftest", Version: "24.10.0-0.65.g9093bae." + short, Bin: tests},
 		}...)
 	}
 	return append(list, []pkgs.Package{

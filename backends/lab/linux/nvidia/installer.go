@@ -49,7 +49,8 @@ func (d *Driver) Installer(t Toolchain) sh.Program {
 		case !t.Tool("make"):
 			return fail("Unable to find the development tool `make` in your path; please make sure that you have the package 'make' installed.")
 		case !t.Headers():
-			return fail("Unable to find the kernel source tree for the currently running kernel.  Please make sure you have installed the kernel source files for your kernel and that they are properly configured.")
+			return fail("Unable to find the kernel source tree for the currently running kernel.  Please make sure you have installed the kernel source files " +
+				"for your kernel and that they are properly configured.")
 		case dkms && !t.Tool("dkms"):
 			return fail("Failed to find dkms on the system!")
 		}

@@ -87,7 +87,8 @@ func (t Tool) allocate(out io.Writer, p *sh.Proc, self *side) string {
 		return fmt.Sprintf("No such device ID (%d) exists in system\n Couldn't init GPU context\n", m.device)
 	}
 	g := gpus[m.device]
-	fmt.Fprintf(out, "\nPicking device No. %d\n[pid = %d, dev = %d] device name = [%s]\ncreating CUDA Ctx\nmaking it the current CUDA Ctx\nCUDA device integrated: 0\n", m.device, p.PID, m.device, g.Name)
+	fmt.Fprintf(out, "\nPicking device No. %d\n[pid = %d, dev = %d] device name = [%s]\ncreating CUDA Ctx\nmaking it the current CUDA Ctx\n"+
+		"CUDA device integrated: 0\n", m.device, p.PID, m.device, g.Name)
 	if m.dmabuf && !t.CUDA.PeerMemory(true) {
 		return "DMA-BUF is not supported on this GPU\nFailed to init GPU\n Couldn't create IB resources\n"
 	}

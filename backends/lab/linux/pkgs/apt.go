@@ -51,7 +51,8 @@ func (db *DB) aptMark(_ context.Context, p *sh.Proc) int {
 }
 
 func (db *DB) apt(ctx context.Context, p *sh.Proc) int {
-	o, err := p.Options("y q s o: f m t: V yes assume-yes quiet simulate dry-run no-install-recommends purge reinstall fix-missing allow-downgrades no-upgrade only-upgrade autoremove assume-no")
+	o, err := p.Options("y q s o: f m t: V yes assume-yes quiet simulate dry-run no-install-recommends purge reinstall fix-missing allow-downgrades " +
+		"no-upgrade only-upgrade autoremove assume-no")
 	if err != nil {
 		fmt.Fprintf(p.Stderr, "E: Command line option %s is not understood in combination with the other options\n", strings.TrimPrefix(err.Error(), "invalid option -- "))
 		return 100
@@ -306,7 +307,8 @@ func (db *DB) aptCache(_ context.Context, p *sh.Proc) int {
 			if db.Installed(name) {
 				have = pkg.Version
 			}
-			p.Printf("%s:\n  Installed: %s\n  Candidate: %s\n  Version table:\n     %s 500\n        500 http://archive.ubuntu.com/ubuntu stable/main amd64 Packages\n", name, have, pkg.Version, pkg.Version)
+			p.Printf("%s:\n  Installed: %s\n  Candidate: %s\n  Version table:\n     %s 500\n"+
+				"        500 http://archive.ubuntu.com/ubuntu stable/main amd64 Packages\n", name, have, pkg.Version, pkg.Version)
 		case "madison":
 			if !ok {
 				fmt.Fprintf(p.Stderr, "N: Unable to locate package %s\n", name)

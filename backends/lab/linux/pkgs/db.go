@@ -56,7 +56,8 @@ type DB struct {
 
 // New returns a database that offers the packages; nothing is installed.
 func New(fs *vfs.FS, sys *sh.System, offered []Package) *DB {
-	db := &DB{FS: fs, Sys: sys, offered: map[string]Package{}, installed: map[string]bool{}, foreign: map[string]Package{}, half: map[string]string{}, auto: map[string]bool{}, held: map[string]bool{}, made: map[string]bool{}}
+	db := &DB{FS: fs, Sys: sys, offered: map[string]Package{}, installed: map[string]bool{}, foreign: map[string]Package{}, half: map[string]string{},
+		auto: map[string]bool{}, held: map[string]bool{}, made: map[string]bool{}}
 	for _, p := range offered {
 		db.offered[p.Name] = p
 		db.order = append(db.order, p.Name)

@@ -15,7 +15,8 @@ func (db *DB) RPMPrograms() map[string]sh.Program {
 }
 
 func (db *DB) dnf(ctx context.Context, p *sh.Proc) int {
-	o, err := p.Options("y q v C b assumeyes assumeno quiet setopt: enablerepo: disablerepo: cacheonly installed available skip-broken nobest allowerasing refresh showduplicates qf: queryformat:")
+	o, err := p.Options("y q v C b assumeyes assumeno quiet setopt: enablerepo: disablerepo: cacheonly installed available skip-broken nobest " +
+		"allowerasing refresh showduplicates qf: queryformat:")
 	if err != nil {
 		return p.Fail(1, "error: %v", err)
 	}

@@ -10,7 +10,8 @@ import (
 )
 
 func (db *DB) dpkg(ctx context.Context, p *sh.Proc) int {
-	o, err := p.Options("l s L S W C f: i install print-architecture unpack configure a audit pending no-triggers auto-deconfigure status-fd: force-confdef force-confold force-remove-reinstreq force-depends abort-after: force: showformat: list status r P remove purge")
+	o, err := p.Options("l s L S W C f: i install print-architecture unpack configure a audit pending no-triggers auto-deconfigure status-fd: " +
+		"force-confdef force-confold force-remove-reinstreq force-depends abort-after: force: showformat: list status r P remove purge")
 	if err != nil {
 		fmt.Fprintf(p.Stderr, "dpkg: error: %v\n", err)
 		return 2

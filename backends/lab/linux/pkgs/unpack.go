@@ -195,8 +195,10 @@ func (db *DB) dpkgConfigure(ctx context.Context, p *sh.Proc, names []string) int
 // dpkgAudit is dpkg --audit, which lists what is not whole.
 func (db *DB) dpkgAudit(p *sh.Proc) int {
 	for _, part := range []struct{ state, text string }{
-		{halfInstalled, "The following packages are in a mess due to serious problems during\ninstallation.  They must be reinstalled for them (and any packages\nthat depend on them) to function properly:\n"},
-		{unpacked, "The following packages have been unpacked but not yet configured.\nThey must be configured using dpkg --configure or the configure\nmenu option in dselect for them to work:\n"},
+		{halfInstalled, "The following packages are in a mess due to serious problems during\n" +
+			"installation.  They must be reinstalled for them (and any packages\nthat depend on them) to function properly:\n"},
+		{unpacked, "The following packages have been unpacked but not yet configured.\nThey must be configured using dpkg --configure or the configure\n" +
+			"menu option in dselect for them to work:\n"},
 		{halfConfigured, "The following packages are only half configured, probably due to problems\nconfiguring them the first time.  The configuration should be retried using\n" +
 			"dpkg --configure <package> or the configure menu option in dselect:\n"},
 	} {

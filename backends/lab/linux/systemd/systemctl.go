@@ -158,7 +158,8 @@ func (m *Manager) enable(p *sh.Proc, name string) int {
 	}
 	targets := append(u.words("Install.WantedBy"), u.words("Install.RequiredBy")...)
 	if len(targets) == 0 {
-		fmt.Fprintf(p.Stderr, "The unit files have no installation config (WantedBy=, RequiredBy=, Also=,\nAlias= settings in the [Install] section, and DefaultInstance= for template\nunits). This means they are not meant to be enabled using systemctl.\n")
+		fmt.Fprintf(p.Stderr, "The unit files have no installation config (WantedBy=, RequiredBy=, Also=,\n"+
+			"Alias= settings in the [Install] section, and DefaultInstance= for template\nunits). This means they are not meant to be enabled using systemctl.\n")
 		return 0
 	}
 	for _, target := range targets {

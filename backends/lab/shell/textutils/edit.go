@@ -48,7 +48,8 @@ func regex(expr string, extended bool) (*regexp.Regexp, error) {
 }
 
 func grep(ctx context.Context, p *sh.Proc) int {
-	o, err := p.Options("E F G P q v i c l L o w x h H n s r R a m: e: A: quiet silent invert-match ignore-case count fixed-strings extended-regexp only-matching word-regexp line-regexp color: no-messages")
+	o, err := p.Options("E F G P q v i c l L o w x h H n s r R a m: e: A: quiet silent invert-match ignore-case count fixed-strings extended-regexp " +
+		"only-matching word-regexp line-regexp color: no-messages")
 	if err != nil {
 		return p.Usage(2, err)
 	}

@@ -74,7 +74,8 @@ var Ignored = []Volatile{
 	{regexp.MustCompile(`^guest .* file /boot/(initrd|initramfs)[^ ]* sha256$`), "an initial RAM disk holds times and random seeds; its presence, mode and owner count"},
 	{regexp.MustCompile(`^guest .* file /etc/ld\.so\.cache sha256$`), "ldconfig writes it anew"},
 	{regexp.MustCompile(`^guest .* path /var/(cache|cache/apt|cache/apt/.*|lib/dpkg|lib/dpkg/.*)$`), "apt and dpkg keep what they fetched, their lists and their locks"},
-	{regexp.MustCompile(`^guest .* (modules|active) .*\b(rpcrdma|sunrpc|nvidia(_drm|_modeset|_uvm)?)$`), "units of rdma-core and of the NVIDIA driver load them at a boot, which differs in its time"},
+	{regexp.MustCompile(`^guest .* (modules|active) .*\b(rpcrdma|sunrpc|nvidia(_drm|_modeset|_uvm)?)$`), "units of rdma-core and of the NVIDIA driver " +
+		"load them at a boot, which differs in its time"},
 }
 
 // Diff lists what differs between two dumps, but for what is ignored: "- " lost, "+ " new, "~ " changed. Keys of which
