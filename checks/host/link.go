@@ -28,7 +28,8 @@ func nicLinkChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-PNIC-CVE-018", Scope: checks.Host, Link: checks.InFirmware, Modes: row.SRIOV, Quick: true, Fix: checks.Manual, Source: "NVIDIA, Security Bulletins 5699 (June 2026) and 5847 (September 2026)",
+			ID: "HOST-PNIC-CVE-018", Scope: checks.Host, Link: checks.InFirmware, Modes: row.SRIOV, Quick: true, Fix: checks.Manual,
+			Source:   "NVIDIA, Security Bulletins 5699 (June 2026) and 5847 (September 2026)",
 			Criteria: "no published vulnerability that a user of a VF can reach, by the bulletins that this program holds (the newest of 2026-09-29) / one / -",
 			Remedy:   "Update the NIC's firmware (an OEM's card: from the server's vendor), and until then give VFs to trusted VMs only.",
 			Run:      eachNIC("HOST-PNIC-CVE-018", vulnerable),
@@ -59,7 +60,8 @@ func nicLinkChecks() []checks.Check {
 			Run:      eachNIC("HOST-PNIC-NUMA-011", sameNode),
 		},
 		{
-			ID: "HOST-PNIC-USED-012", Scope: checks.Host, Link: checks.InHost, Modes: row.OnDVS, Quick: true, Preflight: true, Fix: checks.Manual, Source: "PVRDMA and vSphere Bitfusion (VMware, 2021), section 3",
+			ID: "HOST-PNIC-USED-012", Scope: checks.Host, Link: checks.InHost, Modes: row.OnDVS, Quick: true, Preflight: true, Fix: checks.Manual,
+			Source:   "PVRDMA and vSphere Bitfusion (VMware, 2021), section 3",
 			Criteria: "free / uplink of the target DVS / in use",
 			Remedy:   "Choose another NIC or migrate its traffic first.",
 			Run: eachNIC("HOST-PNIC-USED-012", func(f *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
