@@ -10,10 +10,11 @@ import (
 
 // withMPI lays Debian's Open MPI, UCX and a compiler over the guest's /usr, from the second disk: to install them takes an emulated
 // processor minutes. UCX takes the destination that soft-RoCE reports with a datagram for that of somebody else and drops it (UCX
-// 1.13.1, Linux 6.1: with its check, connections time out; without it, they come about): it is told not to look.
+// 1.13.1, Linux 6.1: with its check, connections time out; without it, they come about): it is told not to look, and to be patient
+// with an emulated processor.
 const withMPI = `mkdir /mpi && mount -o ro /dev/disk/by-label/mpi /mpi
 for d in usr etc/alternatives; do mount -t overlay -o ro,lowerdir=/mpi/$d:/$d overlay /$d || exit 1; done
-mkdir -p /etc/ucx && echo UCX_UD_ETH_DGID_CHECK=n >/etc/ucx/ucx.conf`
+mkdir -p /etc/ucx && printf '%s\n' UCX_UD_ETH_DGID_CHECK=n UCX_UD_TIMEOUT=150s UCX_RC_TIMEOUT=10s >/etc/ucx/ucx.conf`
 
 const withoutMPI = `umount -l /etc/alternatives /usr /mpi; rmdir /mpi; rm -r /etc/ucx
 if ls -d /tmp/rdma-setup-mpi-* || pgrep 'orted|mpirun'; then echo 'MPI has left something' >&2; exit 1; fi`
