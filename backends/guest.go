@@ -153,19 +153,39 @@ type Interface struct {
 	Persistent bool     `json:"persistent,omitempty"` // addresses and MTU come back after a reboot
 	Config     string   `json:"config,omitempty"`     // the file or connection that configures it
 	Duplicate  string   `json:"duplicate,omitempty"`  // MAC that answered arping -D for its address
+	// Table is the routing table that its configuration sends packets from its address by, where that is in force; see AddressSpec.
+	Table   int      `json:"table,omitempty"`
+	ARP     ARPSpec  `json:"arp,omitzero"`
+	ARPKept *ARPSpec `json:"arp_kept,omitempty"` // what a file of ours sets at each boot; nil: no file
+}
+
+// ARPValue is the value of KindARP: Absent without a file of ours. i may be nil.
+func (i *Interface) ARPValue() Value {
+	switch {
+	case i == nil || i.ARPKept == nil:
+		return Absent
+	case *i.ARPKept != i.ARP:
+		return Partial(i.ARP)
+	}
+	return ValueOf(i.ARP)
 }
 
 // Address is what an interface keeps over a reboot, the value of KindAddress: the wanted address where it is one of several, DHCP
-// where that is wanted and in force, else the first address; Absent without any. i may be nil.
-func (i *Interface) Address(want string) Value {
+// where that is wanted and in force, else the first address; Absent without any. Its routing table is told where one is wanted: other
+// people's are no matter of this program. i may be nil.
+func (i *Interface) Address(want AddressSpec) Value {
 	if i == nil || !i.Persistent || len(i.Addresses) == 0 {
 		return Absent
 	}
 	cidr := i.Addresses[0]
-	if slices.Contains(i.Addresses, want) || want == DHCP && i.DHCP {
-		cidr = want
+	if slices.Contains(i.Addresses, want.CIDR) || want.CIDR == DHCP && i.DHCP {
+		cidr = want.CIDR
 	}
-	return ValueOf(AddressSpec{CIDR: cidr, MTU: i.MTU})
+	now := AddressSpec{CIDR: cidr, MTU: i.MTU}
+	if want.Table != 0 {
+		now.Table = i.Table
+	}
+	return ValueOf(now)
 }
 
 // A VerbsDevice is an RDMA device in a guest (rocep19s0f1).

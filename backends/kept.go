@@ -28,6 +28,7 @@ const (
 	ItemInterface ItemKind = "interface" // name = MAC; state: addresses, MTU, up
 	// ItemTrafficClass is that of RDMA-CM on an interface. Name = MAC.
 	ItemTrafficClass ItemKind = "traffic-class"
+	ItemSysctl       ItemKind = "sysctl" // name = path below /proc/sys; state: its number
 )
 
 // An Item is one thing that a Set may touch. Kind and Name together tell the items of one Kept apart.

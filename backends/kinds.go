@@ -91,6 +91,9 @@ const (
 	// KindAddress: target guest/NAME, name = port group of the adapter, value AddressSpec; the interface is found
 	// by the MAC of that adapter when it is set. Keeper.
 	KindAddress Kind = "address"
+	// KindARP: target guest/NAME, name = port group of the adapter, value ARPSpec: how the interface behind it treats ARP and
+	// packets that come in, now and after each boot; Partial where one of both is missing. Keeper.
+	KindARP Kind = "arp"
 	// KindNICName: target guest/NAME, name = MAC of an interface, value string: the name that systemd-udevd gives it at each boot,
 	// whatever PCI slot it is in. Keeper.
 	KindNICName Kind = "nic-name"
@@ -260,4 +263,18 @@ const DHCP = "dhcp"
 type AddressSpec struct {
 	CIDR string `json:"cidr"` // 192.168.50.11/24, or DHCP
 	MTU  int    `json:"mtu"`
+	// Table is the routing table, and the priority of the rule that sends what comes from the address by it, where several
+	// interfaces are in one subnet; 0: none, the subnet is the interface's alone.
+	Table int `json:"table,omitempty"`
 }
+
+// An ARPSpec is what an interface has under net.ipv4.conf (kernel, Documentation/networking/ip-sysctl.rst).
+type ARPSpec struct {
+	Ignore   int `json:"arp_ignore"`   // 1: answers for its own addresses alone
+	Announce int `json:"arp_announce"` // 2: asks with its own address
+	RPFilter int `json:"rp_filter"`    // 2: takes what could be answered by any interface
+}
+
+// OneSubnet is what interfaces need that are in one subnet with others of their guest. By default Linux answers ARP requests for all
+// addresses on all of them (ip-sysctl.rst, arp_ignore, arp_announce, rp_filter; libfabric wiki, "Verbs Provider on Multi-NIC Systems").
+func OneSubnet() ARPSpec { return ARPSpec{Ignore: 1, Announce: 2, RPFilter: 2} }

@@ -10,21 +10,29 @@ import (
 
 // A Port is one RDMA adapter as a guest sees it. MAC is "" where the card itself is passed through; CIDR is "" where the
 // answers name no address, backends.DHCP where a server gives it.
-type Port struct{ MAC, CIDR string }
+type Port struct {
+	MAC, CIDR string
+	Shared    bool // another adapter of the VM, on this rail or another, is in its subnet
+}
 
 // Ports are the RDMA adapters of a VM, those of the answers first. A VM that lacks one has its own row in vCenter
 // (VM-NIC-DVS-019, VM-SRIOV-PF-021), and guests are not blamed for it.
 func (f *Facts) Ports(v *backends.VM) []Port {
 	var out []Port
+	var all []answers.Adapter // of all rails
+	for _, rail := range f.Rails() {
+		all = append(all, rail.Networks(v.Name)...)
+	}
+	shared := func(n answers.Adapter) bool { return answers.Table(all, n) != 0 }
 	for _, n := range f.Networks(v.Name) {
 		if a := rdmaAdapter(v, n.PortGroup); a != nil {
-			port := Port{MAC: strings.ToLower(a.MAC)}
+			port := Port{MAC: strings.ToLower(a.MAC), Shared: shared(n)}
 			if n.IP.Given() {
 				port.CIDR = n.IP.String()
 			}
 			out = append(out, port)
 		} else if f.Answers.Mode == answers.GPUDirect && len(v.Passthrough) > 0 {
-			p := Port{"", n.IP.String()}
+			p := Port{CIDR: n.IP.String(), Shared: shared(n)}
 			if at, _ := backends.OfHCA(n.PortGroup); at != "" { // one of several
 				if g := f.Inventory.Guest(v.Name); g != nil && g.CardAt(v, n.PortGroup) != nil {
 					p.MAC = g.CardAt(v, n.PortGroup).MAC

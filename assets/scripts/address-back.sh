@@ -1,7 +1,8 @@
 #!/bin/sh
-# Takes a change of an address back: address-back.sh DIR FILE BESIDE INTERFACE ADDRESS ACTIVATE. BESIDE begins the names of
-# what an interrupted write leaves; ADDRESS is empty where none was given, dhcp where a server gives it; ACTIVATE is a script.
-dir=$1 file=$2 beside=$3 nic=$4 address=$5 activate=$6
+# Takes a change of an address back: address-back.sh DIR FILE BESIDE INTERFACE ADDRESS ACTIVATE RULE. BESIDE begins the names of
+# what an interrupted write leaves; ADDRESS is empty where none was given, dhcp where a server gives it; ACTIVATE is a script; RULE is
+# empty or "ADDRESS TABLE", a rule of policy routing.
+dir=$1 file=$2 beside=$3 nic=$4 address=$5 activate=$6 rule=$7
 rm -f -- "$beside"??????
 if [ -e "$dir/old" ]; then cp -p "$dir/old" "$file"; else rm -f -- "$file"; fi
 (eval "$activate")
@@ -12,6 +13,7 @@ if [ "$address" = dhcp ]; then
 elif [ -n "$address" ]; then
 	ip addr del "$address" dev "$nic" 2>/dev/null || :
 fi
+if [ -n "$rule" ]; then ip rule del from "${rule% *}" table "${rule#* }" 2>/dev/null || :; fi
 [ -s "$dir/mtu" ] && ip link set dev "$nic" mtu "$(cat "$dir/mtu")"
 [ -s "$dir/flags" ] && [ $(($(cat "$dir/flags") & 1)) = 0 ] && ip link set dev "$nic" down
 rm -f "$dir/undoing"

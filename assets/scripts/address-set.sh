@@ -2,15 +2,17 @@
 # Changes one interface's configuration: takes the file aside, starts the watch, writes, activates, and waits for the result.
 # Whatever fails after the file was written is taken back at once.
 #   address-set.sh DIR WORK UNIT WATCH SECONDS BACK ACTIVATE \
-#     FILE BESIDE MODE OWNER CONTENT INTERFACE ADDRESS MTU STALE AGAIN DOWN SETTLE LOOKS
+#     FILE BESIDE MODE OWNER CONTENT INTERFACE ADDRESS MTU STALE AGAIN DOWN SETTLE LOOKS RULE OLD
 # WATCH, BACK and ACTIVATE are scripts; see address-watch.sh. With no MODE the file is removed. STALE are addresses to take
 # away by hand and AGAIN those to give back, for some systems leave them; an MTU too, which some apply only at boot. The
 # interface must have ADDRESS (dhcp: any IPv4 address with a lifetime) and MTU in LOOKS looks, a second apart, within SETTLE seconds.
+# RULE, "ADDRESS TABLE", names the rule of policy routing that must be there then, with a route by the interface; OLD are those to take
+# away by hand.
 dir=$1 work=$2 unit=$3 watch=$4 seconds=$5 back=$6 activate=$7
 shift 7
 file=$1 beside=$2 mode=$3 owner=$4 content=$5 nic=$6
 shift 6
-address=$1 mtu=$2 stale=$3 again=$4 down=$5 settle=$6 looks=$7
+address=$1 mtu=$2 stale=$3 again=$4 down=$5 settle=$6 looks=$7 rule=$8 old=$9
 sys=/sys/class/net/$nic
 
 { rm -rf -- "$dir" && mkdir -p "$dir" && chmod 700 "$dir"; } || exit 1
@@ -46,6 +48,11 @@ has() {
 		ip -o addr show dev "$nic" | grep -qF " $1 "
 	fi
 }
+routed() {
+	[ -z "$rule" ] || {
+		ip -4 rule show | sed 's/$/ /' | grep -qF "from ${rule% *} lookup ${rule#* } " && ip -4 route show table "${rule#* }" 2>/dev/null | grep -qF " dev $nic "
+	}
+}
 write() {
 	mkdir -p "${file%/*}" && t=$(mktemp "${beside}XXXXXX") && chmod "$mode" "$t" && chown "$owner" "$t" &&
 		printf %s "$content" >"$t" && { sync "$t" 2>/dev/null || :; } && mv -f "$t" "$file"
@@ -59,6 +66,12 @@ fi
 (eval "$activate") || undo
 
 for a in $stale; do ip addr del "$a" dev "$nic" 2>/dev/null || :; done
+# shellcheck disable=SC2086 # words
+set -- $old
+while [ $# -gt 1 ]; do
+	ip rule del from "$1" table "$2" 2>/dev/null || :
+	shift 2
+done
 if [ "$mtu" -gt 0 ] && [ "$(cat "$sys/mtu")" != "$mtu" ]; then ip link set dev "$nic" mtu "$mtu" || :; fi
 for a in $again; do
 	has "$a" || ip addr add "$a" dev "$nic" 2>/dev/null || :
@@ -69,7 +82,7 @@ if [ -n "$down" ]; then ip link set dev "$nic" down || :; fi
 ip link set dev "$nic" up || :
 i=0 seen=0
 while :; do
-	if has "$address" && [ "$(cat "$sys/mtu")" = "$mtu" ]; then seen=$((seen + 1)); else seen=0; fi
+	if has "$address" && [ "$(cat "$sys/mtu")" = "$mtu" ] && routed; then seen=$((seen + 1)); else seen=0; fi
 	[ "$seen" -lt "$looks" ] || exit 0
 	[ "$i" -lt "$settle" ] || break
 	i=$((i + 1))
@@ -77,5 +90,6 @@ while :; do
 done
 why=
 [ "$(cat "$sys/carrier" 2>/dev/null)" != 0 ] || why=', for its link has no carrier (is the adapter of the VM connected?)'
+routed || why="$why, and no rule leads from ${rule% *} by table ${rule#* } out of it"
 echo "$nic did not get its address and MTU$why: $(ip -o addr show dev "$nic" | tr '\n' ' ')" >&2
 undo

@@ -4,6 +4,7 @@
 #   file PATH    "file MODE|OWNER|SIZE|PATH", the bytes, a newline; a file that an interrupted write has left beside it too.
 #                What is no plain file: "is file|PATH|WHAT"
 #   link PATH    "is link|PATH|TARGET"
+#   sysctl PATH  "is sysctl|PATH|NUMBER", below /proc/sys
 #   unit NAME    "is unit|NAME|ENABLEMENT ACTIVITY"; of an enabled unit "enabled" alone: each boot starts it, so whether it
 #                runs says nothing about who changed it
 #   images -     "is initramfs|IMAGE|WHAT" for each initial RAM disk of initramfs-tools that holds files of ours, or that has
@@ -34,6 +35,7 @@ while [ $# -gt 1 ]; do
 			echo "is link|$name|$(stat -c '%F' "$name")"
 		fi
 		;;
+	sysctl) [ ! -r "/proc/sys/$name" ] || echo "is sysctl|$name|$(cat "/proc/sys/$name")" ;;
 	unit)
 		enabled=$(systemctl is-enabled "$name" 2>/dev/null)
 		active=$(systemctl is-active "$name" 2>/dev/null)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,15 +24,24 @@ type interfaceState struct {
 	Addresses []string `json:"addresses"`
 	MTU       int      `json:"mtu"`
 	Up        bool     `json:"up"`
+	Tables    []int    `json:"tables,omitempty"` // of policy routing
 }
 
-// interfaceItem records an interface, Absent where it is gone. Its content is the system that configures it.
-func interfaceItem(mac string, system netconf.System, i *backends.Interface) backends.Item {
-	item := backends.Item{Kind: backends.ItemInterface, Name: mac, Content: []byte(system), Runtime: true}
+// item records an interface, Absent where it is gone. Its content is the system that configures it.
+func (n *network) item(mac string, i *backends.Interface) backends.Item {
+	item := backends.Item{Kind: backends.ItemInterface, Name: mac, Content: []byte(n.system), Runtime: true}
 	if i != nil {
-		item.State = backends.ValueOf(interfaceState{append([]string{}, i.Addresses...), i.MTU, i.Up})
+		item.State = backends.ValueOf(interfaceState{append([]string{}, i.Addresses...), i.MTU, i.Up, n.tables(i)})
 	}
 	return item
+}
+
+// tables are those that the rules for packets from an interface name.
+func (n *network) tables(i *backends.Interface) (tables []int) {
+	for _, r := range n.rules[i.Name] {
+		tables = append(tables, r.table)
+	}
+	return tables
 }
 
 // look reads the network and finds the interface; nil when the guest does not have it.
@@ -71,7 +81,7 @@ func (a address) Read(ctx context.Context, s backends.Setting) (backends.Value, 
 	}
 	var want backends.AddressSpec
 	a.g.want(s, &want)
-	v := i.Address(want.CIDR)
+	v := i.Address(want)
 	if half := halfConfigured(n, i, s.Name, v); half != "" {
 		return backends.Partial(half), nil
 	}
@@ -111,7 +121,7 @@ func (a address) Set(ctx context.Context, s backends.Setting, to backends.Value,
 	if err != nil {
 		return err
 	}
-	if i.Address(wantedCIDR(to)) == to {
+	if i.Address(specOf(to)) == to {
 		return nil
 	}
 	t, err := a.turn(s, n, i, to)
@@ -126,12 +136,12 @@ func (a address) Set(ctx context.Context, s backends.Setting, to backends.Value,
 	return nil
 }
 
-func wantedCIDR(v backends.Value) string {
-	var spec backends.AddressSpec
+// specOf is what a value asks for, nothing where it asks for none.
+func specOf(v backends.Value) (spec backends.AddressSpec) {
 	if v.IsAbsent() || v.Decode(&spec) != nil {
-		return ""
+		return backends.AddressSpec{}
 	}
-	return spec.CIDR
+	return spec
 }
 
 // turn works out what changes. It refuses interfaces that carry the management or belong to somebody.
@@ -152,8 +162,8 @@ func (a address) turn(s backends.Setting, n *network, i *backends.Interface, to 
 	}
 	t := turn{nonce: nonce(), system: n.system, nic: netconf.NIC{Name: i.Name, MAC: i.MAC}, slug: netconf.Slug(s.Name)}
 	static := netconf.Static{NIC: t.nic, PortGroup: s.Name}
+	var want backends.AddressSpec
 	if !to.IsAbsent() {
-		var want backends.AddressSpec
 		if err := to.Decode(&want); err != nil {
 			return turn{}, err
 		}
@@ -166,14 +176,18 @@ func (a address) turn(s backends.Setting, n *network, i *backends.Interface, to 
 			return refuse("Write an address for this VM.",
 				"ifupdown takes default route and DNS servers from every DHCP server (interfaces(5)): %s shall have neither", i.Name)
 		}
+		if want.Table != 0 && n.system == netconf.Ifcfg {
+			return refuse("Give each rail a subnet of its own.",
+				"network-scripts keep rules and routes in files of their own, which this program does not write: %s shares its subnet with another rail", i.Name)
+		}
 		for _, other := range n.interfaces {
-			if !dhcp && other.Name != i.Name && overlaps(other.Addresses, p) {
+			if !dhcp && other.Name != i.Name && overlaps(other.Addresses, p) && (want.Table == 0 || n.management[other.Name] != "") {
 				return refuse("Give the RDMA network a subnet of its own: answers would go out by the wrong interface.",
 					"%s is in a subnet that %s has too", want.CIDR, other.Name)
 			}
 		}
-		static.CIDR, static.MTU = want.CIDR, want.MTU
-		t.address, t.mtu = want.CIDR, want.MTU
+		static.CIDR, static.MTU, static.Table = want.CIDR, want.MTU, want.Table
+		t.address, t.mtu, t.table = want.CIDR, want.MTU, want.Table
 	}
 	f, ok := netconf.Write(n.system, n.files, static)
 	if !ok {
@@ -181,6 +195,9 @@ func (a address) turn(s backends.Setting, n *network, i *backends.Interface, to 
 			"nothing that is known here configures its network (netplan, NetworkManager, network-scripts, systemd-networkd, ifupdown)")
 	}
 	t.file, t.content = f.Path, f.Content
+	if i.Config == f.Path { // the rule of another file is somebody else's
+		t.rules = n.rulesBut(i, want.Table)
+	}
 	t.uuid = netconf.ConnectionUUID(static)
 	if to.IsAbsent() {
 		t.content = ""
@@ -194,6 +211,16 @@ func (a address) turn(s backends.Setting, n *network, i *backends.Interface, to 
 		}
 	}
 	return t, nil
+}
+
+// rulesBut returns the rules for packets from an interface, but for those to a table that stays: "ADDRESS TABLE".
+func (n *network) rulesBut(i *backends.Interface, stays ...int) (rules []string) {
+	for _, r := range n.rules[i.Name] {
+		if !slices.Contains(stays, r.table) {
+			rules = append(rules, r.from+" "+strconv.Itoa(r.table))
+		}
+	}
+	return rules
 }
 
 func nonce() string {
@@ -221,7 +248,7 @@ func (a address) Keep(ctx context.Context, s backends.Setting, to backends.Value
 		return backends.Kept{}, err
 	}
 	files, err := a.g.record(ctx, s.Target.Name, manifest{files: []string{t.file}})
-	return backends.Kept{Items: append(files, interfaceItem(i.MAC, n.system, i))}, err
+	return backends.Kept{Items: append(files, n.item(i.MAC, i))}, err
 }
 
 // Observe returns the file and the interface as they are now.
@@ -236,7 +263,7 @@ func (a address) Observe(ctx context.Context, s backends.Setting, kept backends.
 	}
 	for _, i := range kept.Items {
 		if i.Kind == backends.ItemInterface {
-			items = append(items, interfaceItem(i.Name, n.system, n.byMAC(i.Name)))
+			items = append(items, n.item(i.Name, n.byMAC(i.Name)))
 		}
 	}
 	return backends.Kept{Items: items}, nil
@@ -281,7 +308,8 @@ func (a address) Restore(ctx context.Context, s backends.Setting, kept backends.
 	}
 	t := turn{nonce: nonce(), system: netconf.System(was.Content), nic: netconf.NIC{Name: i.Name, MAC: i.MAC}, slug: netconf.Slug(s.Name),
 		file: f.Name, content: string(f.Content), missing: f.State.IsAbsent(), mode: st.Mode, owner: st.Owner, back: k.Addresses, mtu: k.MTU, down: !k.Up,
-		uuid: netconf.ConnectionUUID(netconf.Static{NIC: netconf.NIC{MAC: was.Name}, PortGroup: s.Name})}
+		rules: n.rulesBut(i, k.Tables...),
+		uuid:  netconf.ConnectionUUID(netconf.Static{NIC: netconf.NIC{MAC: was.Name}, PortGroup: s.Name})}
 	for _, addr := range i.Addresses {
 		if !slices.Contains(k.Addresses, addr) {
 			t.stale = append(t.stale, addr)

@@ -161,10 +161,11 @@ type network struct {
 	physical   map[string]bool   // by interface name
 	master     map[string]string // bond or bridge, by interface name
 	management map[string]string // why the interface must not be touched, by its name
+	rules      map[string][]rule // of policy routing, by interface name
 }
 
 func (f facts) network() network {
-	n := network{physical: map[string]bool{}, master: map[string]string{}, management: map[string]string{}}
+	n := network{physical: map[string]bool{}, master: map[string]string{}, management: map[string]string{}, rules: map[string][]rule{}}
 	n.system = netconf.Detect(strings.Fields(f["netconfig"]), f.netFiles())
 	n.files = f.netFiles()
 	n.kept = dumped(f["netfiles"])
@@ -185,6 +186,7 @@ func (f facts) network() network {
 		}
 	}
 	f.addAddresses(&n)
+	f.policies(&n)
 	for i := range n.interfaces {
 		n.judge(&n.interfaces[i])
 	}
@@ -238,6 +240,9 @@ func (n *network) judge(i *backends.Interface) {
 		return
 	}
 	i.Config = c.File
+	if slices.ContainsFunc(n.rules[i.Name], func(r rule) bool { return r.table == c.Table && r.leads }) {
+		i.Table = c.Table
+	}
 	mtu := c.MTU
 	if mtu == 0 {
 		mtu = 1500

@@ -188,7 +188,9 @@ func TestContracts(t *testing.T) {
 				backends.Persist{Modules: []string{"ib_umad"}, Reload: "vmw_pvrdma"},
 				backends.Persist{Modules: []string{"ib_umad", "rdma_ucm"}, Options: map[string]string{"ib_umad": "x=1 y=2"}}}, true},
 			{"address", m.setting(backends.KindAddress, m.group), []any{
-				backends.AddressSpec{CIDR: "192.168.50.31/24", MTU: 9000}, backends.AddressSpec{CIDR: "192.168.51.31/24", MTU: 4200}}, true},
+				backends.AddressSpec{CIDR: "192.168.50.31/24", MTU: 9000}, backends.AddressSpec{CIDR: "192.168.51.31/24", MTU: 4200},
+				backends.AddressSpec{CIDR: "192.168.51.31/24", MTU: 4200, Table: 5002}}, true},
+			{"arp", m.setting(backends.KindARP, m.group), []any{backends.OneSubnet(), backends.ARPSpec{Ignore: 2, Announce: 1}}, true},
 			{"modules", m.setting(backends.KindModules, "rdma"), []any{
 				[]string{"ib_umad", "rdma_cm", "rdma_ucm", "vmw_pvrdma"}, []string{"ib_umad", "vmw_pvrdma"}}, false},
 			{"packages", m.setting(backends.KindPackages, "rdma"), []any{

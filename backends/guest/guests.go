@@ -124,6 +124,7 @@ func (g *Guests) Setters() map[backends.Kind]backends.Setter {
 		backends.KindModules:      modules{g},
 		backends.KindPersist:      persist{recorded{g: g}},
 		backends.KindAddress:      address{g},
+		backends.KindARP:          arp{recorded{g: g}},
 		backends.KindNICName:      nicName{recorded{g: g}},
 		backends.KindMemlock:      memlock{recorded{g, []string{limitsFile}}},
 		backends.KindPort:         port{g},

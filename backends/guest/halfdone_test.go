@@ -214,6 +214,10 @@ func TestOtherSettingsHalfDone(t *testing.T) {
 		{backends.KindAddress, "a file that was begun", `d=${file%/*} b=${file##*/}; cp $file "$d/.$b.Ab3xYz"`},
 		{backends.KindAddress, "an address of its own", "ip addr add 192.168.50.99/24 dev $nic"},
 		{backends.KindAddress, "another mode", "chmod 640 $file"},
+		{backends.KindAddress, "an address without its rule", "ip rule del from 192.168.50.21 table 5001"},
+		{backends.KindARP, "a file that is not in force", "echo 0 >/proc/sys/net/ipv4/conf/$nic/arp_ignore"},
+		{backends.KindARP, "numbers without their file", "rm /etc/sysctl.d/60-rdma_setup-*"},
+		{backends.KindARP, "a file that was begun", "mv /etc/sysctl.d/60-rdma_setup-$group.conf /etc/sysctl.d/.60-rdma_setup-$group.conf.Ab3xYz"},
 		{backends.KindMemlock, "a file that was begun", "mv /etc/security/limits.d/60-rdma-setup.conf /etc/security/limits.d/.60-rdma-setup.conf.Ab3xYz"},
 		{backends.KindMemlock, "another owner", "chown ops /etc/security/limits.d/60-rdma-setup.conf"},
 		{backends.KindEnvironment, "a file that was cut short", "echo export UCX_IB_TRAFFIC_CLASS=106 >/etc/profile.d/rdma-setup.sh"},
@@ -228,7 +232,10 @@ func TestOtherSettingsHalfDone(t *testing.T) {
 				m := newMachine(t, config{os: os, vf: true})
 				m.root(t, "modprobe -a rdma_cm rdma_ucm 2>/dev/null || :")
 				var a backends.Assignment
-				for _, w := range append(wanted(m, strings.Replace(os, "rocky", "rhel", 1)), backends.Assignment{Setting: m.setting(backends.KindEnvironment, ""), To: backends.ValueOf(106)}, backends.Assignment{Setting: m.setting(backends.KindTrafficClass, m.group), To: backends.ValueOf(106)}) {
+				for _, w := range append(wanted(m, strings.Replace(os, "rocky", "rhel", 1)),
+					backends.Assignment{Setting: m.setting(backends.KindARP, m.group), To: backends.ValueOf(backends.OneSubnet())},
+					backends.Assignment{Setting: m.setting(backends.KindAddress, m.group), To: backends.ValueOf(backends.AddressSpec{CIDR: "192.168.50.21/24", MTU: 9000, Table: 5001})},
+					backends.Assignment{Setting: m.setting(backends.KindEnvironment, ""), To: backends.ValueOf(106)}, backends.Assignment{Setting: m.setting(backends.KindTrafficClass, m.group), To: backends.ValueOf(106)}) {
 					if w.Kind == backends.KindPackages || w.Kind == backends.KindAddress && h.kind == backends.KindTrafficClass {
 						if err := m.Setters()[w.Kind].Set(t.Context(), w.Setting, w.To, nil); err != nil {
 							t.Fatal(err)
@@ -243,7 +250,7 @@ func TestOtherSettingsHalfDone(t *testing.T) {
 				g := m.Survey(t.Context(), m.vm)
 				nic := g.Interface(m.mac).Name
 				state := func() string {
-					return m.listing(t) + m.root(t, "ip -o -4 addr show dev "+nic+" | awk '{print $4}'; cat /sys/class/net/"+nic+"/mtu; ls /sys/kernel/config/rdma_cm 2>/dev/null || :")
+					return m.listing(t) + m.root(t, "ip -o -4 addr show dev "+nic+" | awk '{print $4}'; ip rule; cat /sys/class/net/"+nic+"/mtu /proc/sys/net/ipv4/conf/"+nic+"/*; ls /sys/kernel/config/rdma_cm 2>/dev/null || :")
 				}
 				before := state()
 				prior, err := set.Read(t.Context(), a.Setting)
@@ -260,7 +267,7 @@ func TestOtherSettingsHalfDone(t *testing.T) {
 				if d := m.differs(t, a, kept); len(d) == 0 {
 					t.Error("when it is set nothing differs from the record")
 				}
-				m.root(t, "nic="+nic+"\nunit=$(cd /etc/systemd/system && ls rdma-setup-class-*.service 2>/dev/null)\nfor f in "+netFile[os]+"; do file=$f; done\n"+h.script)
+				m.root(t, "nic="+nic+" group="+m.group+"\nunit=$(cd /etc/systemd/system && ls rdma-setup-class-*.service 2>/dev/null)\nfor f in "+netFile[os]+"; do file=$f; done\n"+h.script)
 				if now, err := set.Read(t.Context(), a.Setting); h.kind != backends.KindMemlock && (err != nil || now == prior && len(m.differs(t, a, kept)) == 0) {
 					t.Errorf("half done it reads %s as before, %v", now, err)
 				}

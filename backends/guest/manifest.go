@@ -21,6 +21,8 @@ type manifest struct {
 	links []string // symbolic links
 	units []string // of systemd
 	ramfs bool     // what of ours the initial RAM disks hold
+	// sysctls are paths below /proc/sys. A boot or a new interface begins without what was set there.
+	sysctls []string
 }
 
 // A recorded setting is kept, observed and put back by a record of its manifest.
@@ -58,6 +60,8 @@ func manifestOf(kept backends.Kept) manifest {
 			m.links = append(m.links, i.Name)
 		case backends.ItemUnit:
 			m.units = append(m.units, i.Name)
+		case backends.ItemSysctl:
+			m.sysctls = append(m.sysctls, i.Name)
 		case backends.ItemInitramfs:
 			m.ramfs = true
 		}
@@ -82,6 +86,7 @@ func (g *Guests) look(ctx context.Context, vm string, m manifest) ([]backends.It
 	add(backends.ItemFile, "file", m.files...)
 	add(backends.ItemLink, "link", m.links...)
 	add(backends.ItemUnit, "unit", m.units...)
+	add(backends.ItemSysctl, "sysctl", m.sysctls...)
 	if m.ramfs {
 		add(backends.ItemInitramfs, "images", anyImage)
 	}
@@ -99,6 +104,9 @@ func (g *Guests) look(ctx context.Context, vm string, m manifest) ([]backends.It
 			continue
 		}
 		items[at] = seen
+	}
+	for i := range items {
+		items[i].Runtime = items[i].Kind == backends.ItemSysctl
 	}
 	return items, nil
 }
@@ -154,7 +162,7 @@ func (g *Guests) putBack(ctx context.Context, vm string, kept backends.Kept) err
 	if err != nil {
 		return err
 	}
-	var gone, links, stop, start []string
+	var gone, links, stop, start, numbers []string
 	units, renew := false, false
 	var leftover []string // of an update-initramfs that was cut short
 	for _, d := range backends.Differences(kept, backends.Kept{Items: items}) {
@@ -193,6 +201,8 @@ func (g *Guests) putBack(ctx context.Context, vm string, kept backends.Kept) err
 			case was && !is:
 				start = append(start, d.Name)
 			}
+		case backends.ItemSysctl:
+			numbers = append(numbers, d.Name, stateText(d.Was))
 		case backends.ItemInitramfs:
 			if unfinished(d.Is) && !unfinished(d.Was) {
 				leftover = append(leftover, d.Name+".new")
@@ -218,6 +228,11 @@ func (g *Guests) putBack(ctx context.Context, vm string, kept backends.Kept) err
 	}
 	if b.Len() > 0 {
 		if _, err := g.root(ctx, vm, "put back "+names(kept), ssh.Command{Script: b.String()}); err != nil {
+			return err
+		}
+	}
+	if len(numbers) > 0 {
+		if _, err := g.root(ctx, vm, "put back "+names(kept), ssh.Command{Script: script("sysctl-set.sh", numbers...)}); err != nil {
 			return err
 		}
 	}

@@ -38,14 +38,15 @@ until_true 120 networkd networkctl --no-pager`, ""},
 		{netconf.Ifupdown, "", "rm -f /run/network/ifstate*; ifup -a"},
 	} {
 		t.Run(string(test.system), func(t *testing.T) {
-			a := netconf.Static{NIC: netconf.NIC{Name: "ens224f0", MAC: "00:50:56:9a:0b:0c"}, PortGroup: "RDMA PG", CIDR: "192.168.60.21/24", MTU: 9000}
+			a := netconf.Static{NIC: netconf.NIC{Name: "ens224f0", MAC: "00:50:56:9a:0b:0c"}, PortGroup: "RDMA PG", CIDR: "192.168.60.21/24", MTU: 9000, Table: 5001}
 			f, ok := netconf.Write(test.system, nil, a)
 			if !ok {
 				t.Fatal("nothing to write")
 			}
-			there := turn{nonce: "1", system: test.system, nic: a.NIC, slug: netconf.Slug(a.PortGroup), uuid: netconf.ConnectionUUID(a), file: f.Path, content: f.Content, address: a.CIDR, mtu: a.MTU}
+			there := turn{nonce: "1", system: test.system, nic: a.NIC, slug: netconf.Slug(a.PortGroup), uuid: netconf.ConnectionUUID(a), file: f.Path, content: f.Content, address: a.CIDR, mtu: a.MTU, table: a.Table}
 			back := there
 			back.nonce, back.content, back.address, back.mtu, back.stale = "2", "", "", 0, []string{a.CIDR}
+			back.table, back.rules = 0, []string{"192.168.60.21 5001"}
 			out := inNetwork(t, root, map[string]string{
 				"there": there.script(2*time.Minute, time.Minute), "keep": there.confirm(), "back": back.script(2*time.Minute, time.Minute), "keep-back": back.confirm(),
 				"main": `. /turn/lib.sh
@@ -64,13 +65,14 @@ until_true 120 "the address is back" routed 192.168.60.21/24 9000
 show @again
 sh /turn/back && sh /turn/keep-back || exit 1
 until_true 120 "the address is gone" hasnt 192.168.60.21/24
+! ip -4 rule show | grep 5001 || { echo "the rule is still there" >&2; exit 1; }
 [ ! -e '` + f.Path + `' ] || { echo "the file is still there" >&2; exit 1; }
 echo @end
 `})
 			for _, when := range []string{"@there", "@twice", "@again"} {
 				_, state, _ := strings.Cut(out, when+"\n")
 				state, _, _ = strings.Cut(state, "\n@")
-				for _, want := range []string{" 192.168.60.21/24 ", " mtu 9000 ", "192.168.60.0/24 dev ens224f0"} {
+				for _, want := range []string{" 192.168.60.21/24 ", " mtu 9000 ", "192.168.60.0/24 dev ens224f0", "from 192.168.60.21 lookup 5001", "192.168.60.0/24 dev ens224f0 table 5001"} {
 					if !strings.Contains(state, want) {
 						t.Errorf("%s: no %q in\n%s", when, want, state)
 					}
@@ -85,7 +87,7 @@ echo @end
 
 // netplan takes the file for either of its renderers, and NetworkManager what netplan makes of it; systemd takes the units.
 func TestE2ENetworkFilesOfNetplanAndUnits(t *testing.T) {
-	a := netconf.Static{NIC: netconf.NIC{Name: "ens224f0", MAC: "00:50:56:9a:0b:0c"}, PortGroup: "RDMA-PG", CIDR: "192.168.60.21/24", MTU: 9000}
+	a := netconf.Static{NIC: netconf.NIC{Name: "ens224f0", MAC: "00:50:56:9a:0b:0c"}, PortGroup: "RDMA-PG", CIDR: "192.168.60.21/24", MTU: 9000, Table: 5001}
 	f, _ := netconf.Write(netconf.Netplan, nil, a)
 	class, classText := ClassUnit(a.MAC, 106)
 	out := inNetwork(t, networkRoot(t), map[string]string{
@@ -107,7 +109,7 @@ cp /turn/*.service ` + unitDir + `
 for u in /turn/*.service; do systemd-analyze verify "` + unitDir + `${u##*/}" 2>&1 || exit 1; done
 echo @end
 `})
-	for _, want := range []string{"MTUBytes=9000", "Address=192.168.60.21/24"} {
+	for _, want := range []string{"MTUBytes=9000", "Address=192.168.60.21/24", "[RoutingPolicyRule]\nFrom=192.168.60.21\n", "PreferredSource=192.168.60.21\n", "Table=5001"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}

@@ -165,7 +165,7 @@ func networkScript() string {
 		section("netconfig", script("netconfig.sh")) +
 		section("netfiles", patterned("dump.sh", `/lib/netplan/*.yaml /run/netplan/*.yaml /etc/netplan/*.yaml \
 	/run/NetworkManager/system-connections/* /etc/NetworkManager/system-connections/* /etc/sysconfig/network-scripts/ifcfg-* \
-	/run/systemd/network/*.network /etc/systemd/network/*.network /etc/network/interfaces /etc/network/interfaces.d/*`))
+	/run/systemd/network/*.network /etc/systemd/network/*.network /etc/network/interfaces /etc/network/interfaces.d/*`)) + arpScript()
 }
 
 // networkLinks lists the interfaces.

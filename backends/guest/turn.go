@@ -30,6 +30,8 @@ type turn struct {
 	back    []string // addresses to give back by hand
 	stale   []string // addresses to take away by hand
 	down    bool     // the link was down
+	table   int      // that packets from address must go by; 0: none
+	rules   []string // of policy routing, to take away by hand: "ADDRESS TABLE"
 }
 
 func (t turn) dir() string { return workDir + "/address-" + t.slug + "-" + t.nonce }
@@ -63,10 +65,14 @@ func (t turn) script(watch, settle time.Duration) string {
 		looks = 2 // networkd reconfigures when networkctl has ended, and takes for a moment what it has just given
 	}
 	tmp, activate := strings.TrimSuffix(beside(t.file), "??????"), t.activate()
-	back := script("address-back.sh", t.dir(), t.file, tmp, t.nic.Name, t.address, activate)
+	rule := ""
+	if a, _, _ := strings.Cut(t.address, "/"); t.table != 0 {
+		rule = a + " " + strconv.Itoa(t.table)
+	}
+	back := script("address-back.sh", t.dir(), t.file, tmp, t.nic.Name, t.address, activate, rule)
 	return script("address-set.sh", t.dir(), workDir, t.unit(), assets.Script("address-watch.sh"), seconds(watch), back, activate,
 		t.file, tmp, mode, owner, t.content, t.nic.Name,
-		t.address, strconv.Itoa(t.mtu), strings.Join(t.stale, " "), strings.Join(t.back, " "), down, seconds(settle), strconv.Itoa(looks))
+		t.address, strconv.Itoa(t.mtu), strings.Join(t.stale, " "), strings.Join(t.back, " "), down, seconds(settle), strconv.Itoa(looks), rule, strings.Join(t.rules, " "))
 }
 
 func seconds(d time.Duration) string { return strconv.Itoa(max(1, int(d/time.Second))) }

@@ -2,6 +2,7 @@ package guest
 
 import (
 	"cmp"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -80,6 +81,13 @@ func guestNetChecks() []checks.Check {
 			Run: eachGuest(guestSubnets),
 		},
 		{
+			ID: "GST-POLICY-036", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic,
+			Source:   "Linux kernel, ip-sysctl.rst (arp_ignore, arp_announce, rp_filter); Red Hat Solution 30564",
+			Criteria: "rails in one subnet: each with a rule, a route, arp_ignore, arp_announce and rp_filter of its own / not all of it kept over a reboot / lacking",
+			Remedy:   "Apply again, or give each rail a subnet of its own.",
+			Run:      eachPort(policy),
+		},
+		{
 			ID: "GST-DUPIP-016", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Manual, Source: row.SRIOVStudy,
 			Criteria: "nobody else is known to have the address / - / somebody has", Remedy: "Change the address.",
 			Run: eachPort(duplicate),
@@ -129,7 +137,11 @@ func guestSubnets(f *checks.Facts, g *backends.Guest) checks.Answer {
 	if len(ports) == 0 && !f.Before {
 		return checks.Answer{} // the VM has no RDMA adapter, which is told elsewhere
 	}
-	for _, p := range ports {
+	var rails []checks.Port // of other rails too: what those in one subnet need is the matter of GST-POLICY-036
+	for _, rail := range f.Rails() {
+		rails = append(rails, rail.Ports(f.Inventory.VM(g.VM))...)
+	}
+	for _, p := range append(rails, ports...) {
 		own[p.MAC] = true
 		if i := p.Netdev(g); i != nil {
 			own[i.MAC] = true
@@ -159,6 +171,26 @@ func guestSubnets(f *checks.Facts, g *backends.Guest) checks.Answer {
 		}
 	}
 	return row.Pass(t, "no other interface is in the network of RDMA")
+}
+
+// policy looks at a port that shares its subnet with another rail of its guest.
+func policy(_ *checks.Facts, g *backends.Guest, p checks.Port) checks.Answer {
+	t, i, want := backends.GuestRef(g.VM), p.Netdev(g), backends.OneSubnet()
+	switch {
+	case !p.Shared:
+		return row.Pass(t, "no other rail has the subnet of %s", cmp.Or(p.CIDR, p.MAC))
+	case i == nil:
+		return checks.Answer{} // GST-IP-014 names it
+	}
+	arp := fmt.Sprintf("arp_ignore %d, arp_announce %d, rp_filter %d", i.ARP.Ignore, i.ARP.Announce, i.ARP.RPFilter)
+	switch {
+	case i.Table == 0:
+		return row.Fail(t, "%s: no rule that its configuration has sends by it what comes from %s", i.Name, p.CIDR)
+	case i.ARP.Ignore < want.Ignore || i.ARP.Announce < want.Announce || i.ARP.RPFilter == 1:
+		return row.Fail(t, "%s: %s, wanted %d, %d and %d", i.Name, arp, want.Ignore, want.Announce, want.RPFilter)
+	}
+	stays := i.ARPKept != nil && *i.ARPKept == i.ARP
+	return row.WarnIf(!stays, t, "%s: table %d, %s, kept over a reboot: %t", i.Name, i.Table, arp, stays)
 }
 
 // duplicate compares a port's address with all that the inventory knows, and takes arping's word where it was asked.

@@ -123,6 +123,8 @@ func startLab(ts *testscript.TestScript, neg bool, args []string) {
 			d, err := time.ParseDuration(args[i+1])
 			ts.Check(err)
 			o.RebootTime = d
+		case "--systems":
+			o.Systems = strings.Split(args[i+1], ",")
 		case "--fault":
 			o.Faults = append(o.Faults, args[i+1])
 		default:

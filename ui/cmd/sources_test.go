@@ -43,6 +43,8 @@ var publications = []struct{ title, where string }{
 	{`release notes of Intel's RDMA driver for ESXi`, "https://www.intel.com, by title"},
 	{`NCCL documentation`, "https://docs.nvidia.com/deeplearning/nccl"},
 	{`NVIDIA|Mellanox firmware tools`, "https://docs.nvidia.com, by title"},
+	{`Linux kernel, ip-sysctl.rst`, "Linux, Documentation/networking/ip-sysctl.rst"},
+	{`Red Hat Solution (\d+)`, "https://access.redhat.com/solutions/$1"},
 	{`rules of DSCP`, "RFC 2474 and RFC 3168: DSCP and ECN are the two parts of one byte"},
 }
 

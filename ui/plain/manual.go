@@ -112,7 +112,20 @@ func guestManual(c plan.Change) string {
 	case backends.KindPersist:
 		return "in the guest: name the modules in a file in /etc/modules-load.d; where needed a systemd unit loads vmw_pvrdma anew at boot"
 	case backends.KindAddress:
-		return "in the guest: netplan or nmcli, static address and MTU for the interface with the adapter's MAC"
+		var a backends.AddressSpec
+		rule := ""
+		if c.To.Decode(&a) == nil && a.Table != 0 {
+			ip, _, _ := strings.Cut(a.CIDR, "/")
+			rule = "; with them " + code("ip rule add from %s table %d priority %[2]d", ip, a.Table) + " and in that table a route to the subnet by the interface"
+		}
+		return "in the guest: netplan or nmcli, static address and MTU for the interface with the adapter's MAC" + rule
+	case backends.KindARP:
+		var a backends.ARPSpec
+		if c.To.Decode(&a) != nil {
+			break
+		}
+		return "in the guest: a file in /etc/sysctl.d with " + code("net/ipv4/conf/DEV/arp_ignore = %d", a.Ignore) +
+			", " + code("net/ipv4/conf/DEV/arp_announce = %d", a.Announce) + " and " + code("net/ipv4/conf/DEV/rp_filter = %d", a.RPFilter) + ", then " + code("sysctl --system")
 	case backends.KindMemlock:
 		return "in the guest: a file in /etc/security/limits.d with memlock " + cell(text(c.To))
 	case backends.KindTrafficClass:

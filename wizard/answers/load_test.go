@@ -181,7 +181,7 @@ func TestEveryProblemIsNamedWithItsLine(t *testing.T) {
 		"VM without address":                  {"mode: pvrdma\nvms:\n- {name: a}", 3, "vms[0].ip", "missing", ""},
 		"ip and adapters":                     {"mode: pvrdma\nvms:\n- {name: a, ip: 10.0.0.1/24, adapters: [{ip: 10.0.1.1/24}]}", 3, "vms[0].adapters", "beside ip", ""},
 		"adapters in one port group":          {"mode: pvrdma\nvms:\n- {name: a, adapters: [{ip: 10.0.0.1/24}, {ip: 10.0.1.1/24}]}", 3, "vms[0].adapters[1].portgroup", "adapters[0] too", ""},
-		"adapters in one subnet (002)":        {"mode: pvrdma\nvms:\n- {name: a, adapters: [{ip: 10.0.0.1/24}, {ip: 10.0.0.2/24, portgroup: p}]}", 3, "vms[0].adapters[1].ip", "subnet of adapters[0]", ""},
+		"adapters in subnets that overlap":    {"mode: pvrdma\nvms:\n- {name: a, adapters: [{ip: 10.0.0.1/24}, {ip: 10.0.0.2/16, portgroup: p}]}", 3, "vms[0].adapters[1].ip", "overlaps with 10.0.0.0/24 of adapters[0]", "the same one"},
 		"SSH address is the RDMA one":         {"mode: pvrdma\nvms:\n- {name: a, ip: 10.0.0.1/24, guest: {address: 10.0.0.1}}", 3, "vms[0].ip", "own address for SSH", ""},
 		"address that is an option":           {"mode: pvrdma\nvms:\n- {name: a, ip: 10.0.0.1/24, guest: {address: -oProxyCommand=x}}", 3, "vms[0].guest.address", "no address", ""},
 		"user with host":                      {"mode: pvrdma\nvms:\n- {name: a, ip: 10.0.0.1/24, guest: {user: u@h}}", 3, "vms[0].guest.user", "no user", ""},

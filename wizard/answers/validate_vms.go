@@ -90,9 +90,9 @@ func (c *checker) adapters(a *Answers, v VM, path string, owner map[netip.Addr]s
 			continue
 		}
 		c.address(n.IP.Prefix, p+".ip", v, owner)
-		if k := slices.IndexFunc(subnets, func(s netip.Prefix) bool { return s.Overlaps(n.IP.Prefix) }); k >= 0 {
-			c.bad(p+".ip", "give each adapter its own subnet: two adapters in one subnet answer ARP requests for each other",
-				"lies in the subnet of adapters[%d]", k)
+		if k := slices.IndexFunc(subnets, func(s netip.Prefix) bool { return s.Overlaps(n.IP.Prefix) && s != n.IP.Masked() }); k >= 0 {
+			c.bad(p+".ip", "give each adapter a subnet of its own, or all of them the same one",
+				"its subnet %s overlaps with %s of adapters[%d]", n.IP.Masked(), subnets[k], k)
 		}
 		subnets = append(subnets, n.IP.Masked())
 	}

@@ -45,9 +45,19 @@ func guestTitle(c Change, removed bool) string {
 		case c.To.Decode(&a) == nil && a.CIDR == backends.DHCP:
 			return fmt.Sprintf("set address by DHCP, MTU %d on %s", a.MTU, place(c.Name))
 		case c.To.Decode(&a) == nil:
-			return fmt.Sprintf("set address %s, MTU %d on %s", a.CIDR, a.MTU, place(c.Name))
+			table := ""
+			if a.Table != 0 {
+				table = fmt.Sprintf(", routing table %d", a.Table)
+			}
+			return fmt.Sprintf("set address %s, MTU %d%s on %s", a.CIDR, a.MTU, table, place(c.Name))
 		}
 		return "set address on " + place(c.Name)
+	case backends.KindARP:
+		var a backends.ARPSpec
+		if removed || c.To.Decode(&a) != nil {
+			return "put ARP of the interface on " + place(c.Name) + " back as it was"
+		}
+		return fmt.Sprintf("set arp_ignore %d, arp_announce %d, rp_filter %d on %s", a.Ignore, a.Announce, a.RPFilter, place(c.Name))
 	case backends.KindMemlock:
 		return fmt.Sprintf("set locked-memory limit to %s", c.To)
 	case backends.KindTrafficClass:

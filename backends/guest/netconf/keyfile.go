@@ -42,7 +42,17 @@ never-default=true
 
 [ipv6]
 method=link-local
-`, Slug(a.PortGroup), ConnectionUUID(a), strings.ToUpper(a.MAC), a.MTU, method)
+`, Slug(a.PortGroup), ConnectionUUID(a), strings.ToUpper(a.MAC), a.MTU, method+a.keyfileRule())
+}
+
+// keyfileRule is a rule for what comes from the address, and its route (nm-settings-keyfile(5): routing-rule, route_options; rules
+// from NetworkManager 1.18 on).
+func (a Static) keyfileRule() string {
+	from, subnet, ok := a.rule()
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("\nroute1=%[2]s\nroute1_options=table=%[3]d,src=%[1]s\nrouting-rule1=priority %[3]d from %[1]s/32 table %[3]d", from, subnet, a.Table)
 }
 
 // sectionsOf reads an ini file: keys by section, the last value of a key; "address1" and the like stay apart. Keys of
@@ -125,6 +135,11 @@ func keyfile(f File, nic NIC) (c Config, rank int, ok bool) {
 		for a := range strings.FieldsFuncSeq(ip[key], func(r rune) bool { return r == ';' || r == '\n' }) {
 			cidr, _, _ := strings.Cut(a, ",") // address, gateway
 			c.Addresses = append(c.Addresses, canonical(cidr))
+		}
+	}
+	for key, rule := range ip {
+		if strings.HasPrefix(key, "routing-rule") && len(c.Addresses) > 0 {
+			c.table(strings.Fields(rule))
 		}
 	}
 	rank, _ = strconv.Atoi(conn["autoconnect-priority"])

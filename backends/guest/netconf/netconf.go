@@ -40,6 +40,7 @@ type Config struct {
 	MTU       int // 0: not said
 	DHCP      bool
 	Managed   bool // by NetworkManager through netplan
+	Table     int  // routing table that a rule names for packets from the first address; 0: none
 }
 
 // A Static is a persistent address for one interface. One that comes from DHCP takes neither routes nor DNS servers from there:
@@ -49,6 +50,18 @@ type Static struct {
 	PortGroup string // of the adapter; names the file
 	CIDR      string // 192.168.50.11/24, or backends.DHCP
 	MTU       int
+	// Table gets a route to the subnet by this interface, and a rule of this priority that sends by it what comes from the address
+	// (Red Hat Solution 30564, two interfaces in one subnet); 0: none of both.
+	Table int
+}
+
+// rule returns the parts of the rule and of the route; ok is false where there are none.
+func (a Static) rule() (from, subnet string, ok bool) {
+	p, err := netip.ParsePrefix(a.CIDR)
+	if err != nil || a.Table == 0 {
+		return "", "", false
+	}
+	return p.Addr().String(), p.Masked().String(), true
 }
 
 // Detect says what configures the network: what is a list of the tools that are installed and the services that run

@@ -43,6 +43,11 @@ func TestTexts(t *testing.T) {
 	golden(t, "ifcfg-ens224f0", netconf.IfcfgText(a))
 	golden(t, "rdma.network", netconf.NetworkdText(a))
 	golden(t, "interfaces", netconf.InterfacesText(a))
+	a.Table = 5002 // another interface is in the subnet
+	golden(t, "netplan-table.yaml", netconf.NetplanText("rdma-setup-RDMA-PG", a))
+	golden(t, "connection-table.nmconnection", netconf.KeyfileText(a))
+	golden(t, "rdma-table.network", netconf.NetworkdText(a))
+	golden(t, "interfaces-table", netconf.InterfacesText(a))
 }
 
 // What is written is found again, by every system, whatever else is configured.
@@ -67,6 +72,13 @@ func TestWhatIsWrittenIsFound(t *testing.T) {
 			c, ok := netconf.Find(s, append(others, f), a.NIC)
 			if !ok || c.File != f.Path || c.MTU != 9000 || c.DHCP || len(c.Addresses) != 1 || c.Addresses[0] != a.CIDR {
 				t.Errorf("%v %+v", ok, c)
+			}
+			b := a
+			b.Table = 5002
+			if f, ok = netconf.Write(s, others, b); s != netconf.Ifcfg { // its rules are in other files
+				if c, found := netconf.Find(s, append(others, f), a.NIC); !ok || !found || c.Table != 5002 || len(c.Addresses) != 1 {
+					t.Errorf("with a table: %+v of\n%s", c, f.Content)
+				}
 			}
 			if c, ok := netconf.Find(s, append(others, f), netconf.NIC{Name: "ens256", MAC: "00:50:56:9a:0b:0d"}); ok {
 				t.Errorf("it speaks for another interface: %+v", c)

@@ -36,7 +36,25 @@ func NetplanText(id string, a Static) string {
       dhcp4: %s
       dhcp6: false
       mtu: %d
-%s`, quoteYAML(id), a.MAC, quoteYAML(a.Name), dhcp4, a.MTU, addresses)
+%s`, quoteYAML(id), a.MAC, quoteYAML(a.Name), dhcp4, a.MTU, addresses+a.netplanRule())
+}
+
+// netplanRule is a policy for what comes from the address (netplan reference, "Routing policies" and "Routes").
+func (a Static) netplanRule() string {
+	from, subnet, ok := a.rule()
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf(`      routing-policy:
+        - from: "%[1]s"
+          table: %[3]d
+          priority: %[3]d
+      routes:
+        - to: "%[2]s"
+          from: "%[1]s"
+          scope: link
+          table: %[3]d
+`, from, subnet, a.Table)
 }
 
 // quoteYAML keeps plain what plainly is a string.
@@ -80,6 +98,11 @@ func findNetplan(files []File, nic NIC) (Config, bool) {
 	}
 	c.Addresses = slices.Compact(c.Addresses)
 	c.Managed = s["renderer"] == "NetworkManager"
+	for _, r := range list(s["routing-policy"]) {
+		if rule, ok := r.(map[string]any); ok && len(c.Addresses) > 0 && from(rule["from"], c.Addresses[0]) {
+			c.Table = number(rule["table"])
+		}
+	}
 	return c, true
 }
 
@@ -157,6 +180,13 @@ func merge(a, b map[string]any) {
 			a[k] = v
 		}
 	}
+}
+
+// from tells whether a rule is for what comes from the address of a CIDR alone.
+func from(rule any, cidr string) bool {
+	text, _ := rule.(string)
+	address, _, _ := strings.Cut(cidr, "/")
+	return strings.TrimSuffix(text, "/32") == address
 }
 
 func list(v any) []any {

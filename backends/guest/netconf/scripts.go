@@ -32,7 +32,27 @@ func NetworkdText(a Static) string {
 		address, dhcp = "DHCP=ipv4", "\n[DHCPv4]\nUseRoutes=no\nUseDNS=no\nUseMTU=no\n"
 	}
 	return comment(a) + fmt.Sprintf("[Match]\nMACAddress=%s\n\n[Link]\nMTUBytes=%d\n\n[Network]\n%s\nLinkLocalAddressing=ipv6\nIPv6AcceptRA=no\n%s",
-		a.MAC, a.MTU, address, dhcp)
+		a.MAC, a.MTU, address, dhcp+a.networkdRule())
+}
+
+// networkdRule is a rule for what comes from the address, and its route (systemd.network(5), [RoutingPolicyRule] and [Route]).
+func (a Static) networkdRule() string {
+	from, subnet, ok := a.rule()
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("\n[RoutingPolicyRule]\nFrom=%[1]s\nTable=%[3]d\nPriority=%[3]d\n"+
+		"\n[Route]\nDestination=%[2]s\nPreferredSource=%[1]s\nScope=link\nTable=%[3]d\n", from, subnet, a.Table)
+}
+
+// table takes the table of a rule, as ip has its words, that is for what comes from the first address.
+func (c *Config) table(words []string) {
+	if i := slices.Index(words, "from"); i < 0 || i+1 >= len(words) || !from(words[i+1], c.Addresses[0]) {
+		return
+	}
+	if i := slices.Index(words, "table"); i >= 0 && i+1 < len(words) {
+		c.Table, _ = strconv.Atoi(words[i+1])
+	}
 }
 
 // InterfacesText is a file for /etc/network/interfaces.d of ifupdown, which knows interfaces by their names only. Its method dhcp has
@@ -41,7 +61,13 @@ func InterfacesText(a Static) string {
 	if a.CIDR == backends.DHCP {
 		return comment(a) + fmt.Sprintf("auto %s\niface %[1]s inet dhcp\n\tpre-up ip link set dev %[1]s mtu %d\n", a.Name, a.MTU)
 	}
-	return comment(a) + fmt.Sprintf("auto %s\niface %[1]s inet static\n\taddress %s\n\tmtu %d\n", a.Name, a.CIDR, a.MTU)
+	text := comment(a) + fmt.Sprintf("auto %s\niface %[1]s inet static\n\taddress %s\n\tmtu %d\n", a.Name, a.CIDR, a.MTU)
+	if from, subnet, ok := a.rule(); ok { // a rule that is there already is an error to ip, which would fail ifup
+		text += fmt.Sprintf("\tpost-up ip route replace %[2]s dev $IFACE scope link src %[1]s table %[3]d\n"+
+			"\tpost-up ip rule del from %[1]s table %[3]d 2>/dev/null || :\n\tpost-up ip rule add from %[1]s table %[3]d priority %[3]d\n"+
+			"\tpre-down ip rule del from %[1]s table %[3]d || :\n", from, subnet, a.Table)
+	}
+	return text
 }
 
 func findIfcfg(files []File, nic NIC) (Config, bool) {
@@ -120,6 +146,9 @@ func findNetworkd(files []File, nic NIC) (Config, bool) {
 		for _, a := range strings.Fields(s["network"]["address"] + "\n" + s["address"]["address"]) {
 			c.Addresses = append(c.Addresses, canonical(a))
 		}
+		if rule := s["routingpolicyrule"]; len(c.Addresses) > 0 && from(rule["from"], c.Addresses[0]) {
+			c.Table, _ = strconv.Atoi(rule["table"])
+		}
 		return c, true
 	}
 	return Config{}, false
@@ -154,6 +183,10 @@ func findInterfaces(files []File, nic NIC) (Config, bool) {
 			case "netmask":
 				if n := len(c.Addresses); inside && len(w) > 1 && n > 0 && !strings.Contains(c.Addresses[n-1], "/") {
 					c.Addresses[n-1] = canonical(c.Addresses[n-1] + "/" + maskBits(w[1]))
+				}
+			case "post-up", "up":
+				if inside && len(c.Addresses) > 0 && slices.Contains(w, "rule") && slices.Contains(w, "add") {
+					c.table(w)
 				}
 			case "mtu":
 				if inside && len(w) > 1 {

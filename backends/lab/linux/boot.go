@@ -230,7 +230,7 @@ func (m *Machine) report() {
 		if !l.Up {
 			continue
 		}
-		n := world.GuestNIC{MAC: l.MAC, Name: l.Name, MTU: l.MTU}
+		n := world.GuestNIC{MAC: l.MAC, Name: l.Name, MTU: l.MTU, OwnARP: l.Conf.Ignore > 0}
 		for _, a := range l.Addrs {
 			n.Addrs = append(n.Addrs, a.String())
 		}

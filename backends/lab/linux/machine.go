@@ -101,7 +101,7 @@ func New(site *Site, cfg Config) (*Machine, error) {
 	m.sys = &sh.System{FS: vfs.New(time.Now), Now: time.Now, Dash: m.distro.deb, Clock: site.World.Timing.Commands, Wrap: site.wrap(cfg.VM)}
 	m.kernel = kernel.New(m.distro.kernel, m.distro.modules, time.Now)
 	m.kernel.Private = m.distro.private
-	stack := &netif.Stack{Named: m.linkName}
+	stack := &netif.Stack{Named: m.linkName, Fresh: func(name string) netif.Conf { return netif.Sysctls(m.sys.FS, name) }}
 	m.net = &netif.Config{Stack: stack, FS: m.sys.FS, Wire: wire{m}, Netplan: m.distro.deb, Strict: m.distro.version == "22.04", DHCP: m.dhcp, Now: time.Now,
 		Listening: func() []int { return site.meeting.Listening(cfg.VM) }}
 	m.rdma = &rdma.Devices{Stack: stack, Quirks: m.distro.quirks, Logf: m.kernel.Logf,

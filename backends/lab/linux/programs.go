@@ -148,13 +148,19 @@ func (m *Machine) sysctl(_ context.Context, p *sh.Proc) int {
 	}
 	status := 0
 	for _, name := range o.Args {
-		key, _, set := strings.Cut(name, "=")
+		key, value, set := strings.Cut(name, "=")
 		data, err := p.Sys.FS.ReadFile(p.User.Cred(), "/proc/sys/"+strings.ReplaceAll(key, ".", "/"))
 		switch {
 		case err != nil:
 			status = p.Fail(255, "cannot stat /proc/sys/%s: %s", strings.ReplaceAll(key, ".", "/"), vfs.Reason(err))
 		case set && !p.Root():
 			status = p.Fail(255, "permission denied on key \"%s\"", key)
+		case set:
+			if err := p.Sys.FS.WriteFile(p.User.Cred(), "/proc/sys/"+strings.ReplaceAll(key, ".", "/"), []byte(value+"\n"), 0o644); err != nil {
+				status = p.Fail(255, "setting key \"%s\": %s", key, vfs.Reason(err))
+				continue
+			}
+			p.Printf("%s = %s\n", key, value)
 		case o.Has("n"):
 			p.Printf("%s", data)
 		default:

@@ -255,7 +255,7 @@ func (w wire) ARP(l netif.Link, ip netip.Addr) (macs []string) {
 			}
 			if n.MAC == mac {
 				macs = slices.Insert(macs, 0, n.MAC)
-			} else {
+			} else if !n.OwnARP {
 				macs = append(macs, n.MAC)
 			}
 		}

@@ -170,6 +170,8 @@ type GuestNIC struct {
 	Name  string   // ens192
 	Addrs []string // 192.168.50.11/24
 	MTU   int
+	// OwnARP: it answers ARP requests for its own addresses alone.
+	OwnARP bool
 }
 
 // Adapter finds an adapter by MAC; nil when there is none.

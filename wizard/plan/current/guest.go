@@ -73,7 +73,9 @@ func guestValue(v *backends.VM, g *backends.Guest, s backends.Setting, unread ba
 	}
 	switch s.Kind {
 	case backends.KindAddress:
-		return g.Interface(mac).Address("")
+		return g.Interface(mac).Address(backends.AddressSpec{})
+	case backends.KindARP:
+		return g.Interface(mac).ARPValue()
 	case backends.KindTrafficClass:
 		switch d := g.Verbs(mac); {
 		case d != nil && d.ClassKept:

@@ -138,11 +138,14 @@ func (g *guestPart) usable() bool {
 // subnet refuses a second interface in one subnet: the two would answer for each other (RoCE SR-IOV Setup and
 // Performance Study on vSphere 7.x, VMware, 2022, reference 15).
 func (g *guestPart) subnet(n answers.Adapter) bool {
-	own := current.RDMAMAC(g.v.VM, g.v.Guest, n.PortGroup)
+	var own []string // adapters of the answers may share a subnet: see route
+	for _, o := range g.v.Nets {
+		own = append(own, current.RDMAMAC(g.v.VM, g.v.Guest, o.PortGroup))
+	}
 	for _, i := range g.v.Guest.Interfaces {
 		for _, cidr := range i.Addresses {
 			p, err := netip.ParsePrefix(cidr)
-			if err != nil || i.MAC == own || !p.Overlaps(n.IP.Prefix) {
+			if err != nil || slices.Contains(own, i.MAC) || !p.Overlaps(n.IP.Prefix) {
 				continue
 			}
 			g.Object(g.ref, "GST-SUBNET-015", "choose an address in a subnet of its own", "%s lies in the subnet of %s (%s)", n.IP, i.Name, cidr)
@@ -248,13 +251,35 @@ func (g *guestPart) persist(d assets.Distro, known bool) {
 
 func (g *guestPart) address(n answers.Adapter) {
 	from := g.until
+	want := backends.AddressSpec{CIDR: n.IP.String(), MTU: g.Rails[g.RailOf(n)].Switch.MTU, Table: answers.Table(g.v.Nets, n)}
 	if mac := current.RDMAMAC(g.v.VM, g.v.Guest, n.PortGroup); mac != "" && g.asked {
-		from = g.v.Guest.Interface(mac).Address(n.IP.String())
+		from = g.v.Guest.Interface(mac).Address(want)
 	}
-	to := backends.ValueOf(backends.AddressSpec{CIDR: n.IP.String(), MTU: g.Rails[g.RailOf(n)].Switch.MTU})
-	g.change(backends.KindAddress, n.PortGroup, from, to, "found by its MAC, kept over reboots", func(c *plan.Change) {
+	why := "found by its MAC, kept over reboots"
+	if want.Table != 0 {
+		why += "; another rail has the same subnet, so a rule sends by this interface what comes from its address"
+		g.arp(n)
+	}
+	g.change(backends.KindAddress, n.PortGroup, from, backends.ValueOf(want), why, func(c *plan.Change) {
 		c.Disrupts = []plan.Disruption{plan.GuestNetwork}
+		c.After = append(c.After, g.id(backends.KindARP, n.PortGroup))
 		c.After = append(c.After, g.NetworkIDs(g.v.Host)...)
+		c.After = append(c.After, backends.Setting{Target: backends.VMRef(g.v.Name), Kind: backends.KindAdapter, Name: n.PortGroup}.ID())
+	})
+}
+
+// arp keeps interfaces that share a subnet from answering for each other. Done before they have their addresses, so that no neighbour
+// learns a wrong MAC.
+func (g *guestPart) arp(n answers.Adapter) {
+	from := g.until
+	if mac := current.RDMAMAC(g.v.VM, g.v.Guest, n.PortGroup); mac != "" && g.asked {
+		from = g.v.Guest.Interface(mac).ARPValue()
+		if g.cycled && !from.IsAbsent() { // the boot sets what the file says
+			from = backends.ValueOf(*g.v.Guest.Interface(mac).ARPKept)
+		}
+	}
+	why := "another rail has the same subnet: each interface answers for its own address alone"
+	g.change(backends.KindARP, n.PortGroup, from, backends.ValueOf(backends.OneSubnet()), why, func(c *plan.Change) {
 		c.After = append(c.After, backends.Setting{Target: backends.VMRef(g.v.Name), Kind: backends.KindAdapter, Name: n.PortGroup}.ID())
 	})
 }

@@ -1,6 +1,7 @@
 package recipe_test
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -75,6 +76,33 @@ func TestRailsOfPVRDMA(t *testing.T) {
 	}
 	if len(inv.Switches) != 0 || len(inv.VMs[0].Adapters) != len(before.VMs[0].Adapters) {
 		t.Errorf("left: %d switches, %d adapters of vm-01", len(inv.Switches), len(inv.VMs[0].Adapters))
+	}
+}
+
+// Rails that share a subnet get a rule and a table each, and answer for their own addresses alone; those with their own get none.
+func TestRailsInOneSubnet(t *testing.T) {
+	inv := bothPorts(newInventory(1))
+	a := onRails(newAnswers(inv), port("rail-1", "0000:3b:00.0"), port("rail-2", "0000:3b:00.1"))
+	if p := mustBuild(t, a, inv, plan.Options{}); len(changes(p, backends.KindARP)) != 0 ||
+		strings.Contains(strings.Join(changes(p, backends.KindAddress), ""), "table") {
+		t.Errorf("rails with subnets of their own: %q", changes(p, backends.KindARP))
+	}
+	for i := range a.VMs {
+		one, two := answers.Adapter{Rail: "rail-1", IP: a.VMs[i].IP}, answers.Adapter{Rail: "rail-2", IP: a.VMs[i].IP}
+		two.IP.Prefix = netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 168, 50, byte(101 + i)}), 24)
+		a.VMs[i].IP, a.VMs[i].Adapters = answers.Address{}, []answers.Adapter{one, two}
+	}
+	p := mustBuild(t, a, inv, plan.Options{})
+	for _, group := range []string{"RDMA-PG-1", "RDMA-PG-2"} {
+		arp := p.Change("guest/vm-01/arp/" + group)
+		address := p.Change("guest/vm-01/address/" + group)
+		if arp == nil || arp.To != backends.ValueOf(backends.OneSubnet()) || address == nil || !slices.Contains(address.After, arp.ID()) {
+			t.Fatalf("%s: %+v before %+v", group, arp, address)
+		}
+		want := map[string]int{"RDMA-PG-1": 5001, "RDMA-PG-2": 5002}[group]
+		if got := decode[backends.AddressSpec](t, address.To); got.Table != want || got.MTU != 9000 {
+			t.Errorf("%s: %+v, want table %d", group, got, want)
+		}
 	}
 }
 

@@ -128,6 +128,10 @@ func itemByHand(i backends.Item) (string, []string) {
 	case backends.ItemInterface:
 		return "The interface with MAC " + i.Name + " (see: ip -br link) was: " + i.State.String() +
 			". Set that with ip address and ip link; if its adapter is removed from the VM, this is not needed.", nil
+	case backends.ItemSysctl:
+		if !absent {
+			return "", []string{"echo " + strings.Trim(i.State.String(), `"`) + " | sudo tee /proc/sys/" + i.Name}
+		}
 	case backends.ItemTrafficClass: // Linux, Documentation/ABI/testing/configfs-rdma_cm
 		return "RDMA-CM on the interface with MAC " + i.Name + " was: " + i.State.String() +
 			". It is lost at the next boot of the guest; until then it is in /sys/kernel/config/rdma_cm/DEVICE/ports/1/default_roce_tos.", nil

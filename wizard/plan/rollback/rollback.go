@@ -288,12 +288,12 @@ func (u *undo) address(c plan.Change, p plan.Prior) backends.Value {
 	}
 	var found, set backends.AddressSpec
 	wasThere, isSet := p.Found.Decode(&found) == nil, c.To.Decode(&set) == nil
-	want := ""
+	var want backends.AddressSpec
 	switch {
 	case isSet && (set.CIDR == backends.DHCP || !wasThere): // the address that DHCP has given is no drift
-		want = set.CIDR
+		want = set
 	case wasThere:
-		want = found.CIDR
+		want = found
 	}
 	return g.Interface(mac).Address(want)
 }

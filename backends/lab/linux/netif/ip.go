@@ -51,6 +51,8 @@ func (c *Config) ip(_ context.Context, p *sh.Proc) int {
 		return c.ipLink(p, v, args)
 	case strings.HasPrefix("route", object):
 		return c.ipRoute(p, v, args)
+	case strings.HasPrefix("rule", object):
+		return c.ipRule(p, args)
 	case strings.HasPrefix("neighbour", object), object == "neighbor":
 		return c.ipNeigh(p, v, args)
 	}
@@ -73,6 +75,16 @@ func rtnl(p *sh.Proc, err error) int {
 		return 2
 	case errors.Is(err, ErrNoDevice):
 		text = "No such device"
+	case errors.Is(err, errNoRule):
+		text = "No such file or directory"
+	case errors.Is(err, errNoRoute):
+		text = "No such process"
+	case errors.Is(err, errPrefSrc):
+		fmt.Fprintf(p.Stderr, "Error: Invalid prefsrc address.\n")
+		return 2
+	case errors.Is(err, errDown):
+		fmt.Fprintf(p.Stderr, "Error: Device for nexthop is not up.\n")
+		return 2
 	}
 	fmt.Fprintf(p.Stderr, "RTNETLINK answers: %s\n", text)
 	return 2
@@ -219,6 +231,9 @@ func (c *Config) setLink(p *sh.Proc, args []string) int {
 			if status := rtnl(p, c.Stack.SetUp(dev, word == "up")); status != 0 {
 				return status
 			}
+			if word == "up" {
+				c.carrier(dev)
+			}
 		default:
 			fmt.Fprintf(p.Stderr, "Error: either \"dev\" is duplicate, or \"%s\" is a garbage.\n", word)
 			return 255
@@ -252,10 +267,12 @@ func (c *Config) ipRoute(p *sh.Proc, v ipView, args []string) int {
 		return 0
 	}
 	if !slices.Contains([]string{"show", "list", "ls", "s"}, what) {
-		if !p.Root() {
-			return notPermitted(p)
+		return c.changeRoute(p, what, rest)
+	}
+	if set, _ := words(rest, "table"); set["table"] != "" {
+		if status, only := c.showTable(p, set["table"]); only {
+			return status
 		}
-		return 0
 	}
 	for _, l := range c.Stack.Links() {
 		for _, a := range l.Addrs {

@@ -27,6 +27,7 @@ type definition struct {
 	noRoute bool // dhcp4-overrides: use-routes: false
 	addrs   []netip.Prefix
 	mtu     int
+	policies
 }
 
 // planError is netplan's complaint about a file.
@@ -186,6 +187,15 @@ func (d *definition) parse(n *yaml.Node, fail func(*yaml.Node, string, ...any) e
 					d.addrs = append(d.addrs, prefix)
 				}
 			}
+		case "routing-policy", "routes":
+			if v.Kind != yaml.SequenceNode {
+				return fail(v, "expected sequence")
+			}
+			for _, item := range v.Content {
+				if err := d.policy(key.Value, item, fail); err != nil {
+					return err
+				}
+			}
 		case "mtu":
 			mtu, err := strconv.Atoi(v.Value)
 			if err != nil {
@@ -193,7 +203,7 @@ func (d *definition) parse(n *yaml.Node, fail func(*yaml.Node, string, ...any) e
 			}
 			d.mtu = mtu
 		case "dhcp6", "optional", "critical", "renderer", "accept-ra", "link-local", "wakeonlan", "optional-addresses",
-			"gateway4", "gateway6", "nameservers", "routes", "routing-policy", "dhcp-identifier",
+			"gateway4", "gateway6", "nameservers", "dhcp-identifier",
 			"dhcp6-overrides", "ipv6-privacy", "macaddress", "receive-checksum-offload", "ignore-carrier",
 			"activation-mode", "dhcp", "virtual-function-count":
 			if key.Value == "dhcp" {
@@ -202,6 +212,64 @@ func (d *definition) parse(n *yaml.Node, fail func(*yaml.Node, string, ...any) e
 		default:
 			return fail(key, "unknown key '%s'", key.Value)
 		}
+	}
+	return nil
+}
+
+// policy reads one route or rule (handle_routes and handle_ip_rules in parse.c of netplan).
+func (d *definition) policy(of string, n *yaml.Node, fail func(*yaml.Node, string, ...any) error) error {
+	if n.Kind != yaml.MappingNode {
+		return fail(n, "expected mapping (check indentation)")
+	}
+	var r Rule
+	route, via, scope, to := TableRoute{Proto: "static"}, "", "global", ""
+	known := map[string][]string{
+		"routes":         {"from", "to", "via", "scope", "table", "metric", "type", "on-link", "mtu", "congestion-window", "advertised-receive-window"},
+		"routing-policy": {"from", "to", "table", "priority", "mark", "type-of-service"},
+	}[of]
+	for key, v := range pairs(n) {
+		if !slices.Contains(known, key.Value) {
+			return fail(key, "unknown key '%s'", key.Value)
+		}
+		prefix, isPrefix := prefixOf(v.Value)
+		number, err := strconv.ParseUint(v.Value, 10, 32)
+		switch key.Value {
+		case "from", "to", "via":
+			if !isPrefix && v.Value != "default" {
+				return fail(v, "invalid IP family '%d'", -1)
+			}
+		case "table", "priority":
+			if err != nil {
+				return fail(v, "invalid unsigned int value '%s'", v.Value)
+			}
+		}
+		switch key.Value {
+		case "from":
+			r.From, route.Src = prefix, prefix.Addr()
+		case "to":
+			to, route.To = v.Value, prefix
+		case "via":
+			via = v.Value
+		case "scope":
+			if scope = v.Value; scope != "global" && scope != "link" && scope != "host" {
+				return fail(v, "invalid route scope '%s'", scope)
+			}
+		case "table":
+			r.Table, route.Table = int(number), int(number)
+		case "priority":
+			r.Priority = int(number)
+		}
+	}
+	switch {
+	case of == "routes" && (to == "" || via == "" && scope == "global"):
+		return fail(n, "unicast route must include both a 'to' and 'via' IP")
+	case of == "routing-policy" && !r.From.IsValid() && to == "":
+		return fail(n, "IP routing policy must include either a 'from' or 'to' IP")
+	case of == "routes" && route.Table != 0 && route.To.IsValid():
+		d.routes = append(d.routes, route)
+	case of == "routing-policy" && r.Table != 0:
+		r.Proto = "static"
+		d.rules = append(d.rules, r)
 	}
 	return nil
 }
@@ -276,6 +344,7 @@ func (c *Config) applyOne(defs map[string]*definition, l Link) {
 		if err := c.Stack.Configure(l.Name, addrs, d.mtu); errors.Is(err, ErrMTU) {
 			_ = c.Stack.Configure(l.Name, addrs, 0)
 		}
+		c.follow(l.Name, d.policies)
 		return
 	}
 }

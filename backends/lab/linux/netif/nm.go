@@ -115,6 +115,7 @@ func parseKeyfile(text string) *connection {
 	con := &connection{set: map[string]string{}}
 	section := ""
 	var addrs []string
+	var rules []string
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if strings.HasPrefix(line, "[") {
@@ -131,7 +132,14 @@ func parseKeyfile(text string) *connection {
 			addrs = append(addrs, value)
 			continue
 		}
+		if section == "ipv4" && strings.HasPrefix(key, "routing-rule") {
+			rules = append(rules, value)
+			continue
+		}
 		con.set[longName(section+"."+key)] = value
+	}
+	if rules != nil {
+		con.set["ipv4.routing-rules"] = strings.Join(rules, ", ")
 	}
 	if addrs != nil {
 		con.set["ipv4.addresses"] = strings.Join(addrs, ",")
@@ -214,6 +222,37 @@ func (c *Config) device(con *connection) (Link, bool) {
 	return Link{}, false
 }
 
+// policies are the rules and the routes in tables of a profile (nm-settings-keyfile(5)). NetworkManager adds its rules without a
+// protocol, routes as static.
+func (c *connection) policies() (out policies) {
+	for rule := range strings.SplitSeq(c.get("ipv4.routing-rules"), ",") {
+		set, _ := words(strings.Fields(rule), "priority", "from", "table")
+		from, ok := prefixOf(set["from"])
+		table, is := tableOf(set["table"])
+		priority, err := strconv.Atoi(set["priority"])
+		if ok && is && err == nil {
+			out.rules = append(out.rules, Rule{Priority: priority, From: from, Table: table})
+		}
+	}
+	for i := 1; c.get("ipv4.route"+strconv.Itoa(i)) != ""; i++ {
+		to, _, _ := strings.Cut(c.get("ipv4.route"+strconv.Itoa(i)), ",")
+		r := TableRoute{Proto: "static"}
+		r.To, _ = prefixOf(to)
+		for option := range strings.SplitSeq(c.get("ipv4.route"+strconv.Itoa(i)+"_options"), ",") {
+			switch key, value, _ := strings.Cut(option, "="); key {
+			case "table":
+				r.Table, _ = tableOf(value)
+			case "src":
+				r.Src, _ = netip.ParseAddr(value)
+			}
+		}
+		if r.To.IsValid() && r.Table != 0 {
+			out.routes = append(out.routes, r)
+		}
+	}
+	return out
+}
+
 // nmUp activates a profile.
 func (c *Config) nmUp(con *connection) error {
 	l, ok := c.device(con)
@@ -235,6 +274,7 @@ func (c *Config) nmUp(con *connection) error {
 	if err := c.Stack.Configure(l.Name, addrs, mtu); err != nil {
 		return errRefused
 	}
+	c.follow(l.Name, con.policies())
 	for _, other := range c.nm.list() {
 		if other.device == l.Name {
 			other.device = ""

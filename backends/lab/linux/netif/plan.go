@@ -45,6 +45,12 @@ func (c *Config) generate(defs map[string]*definition) {
 		for _, a := range d.addrs {
 			fmt.Fprintf(&b, "Address=%s\n", a)
 		}
+		for _, r := range d.routes {
+			fmt.Fprintf(&b, "\n[Route]\nDestination=%s\nScope=link\nPreferredSource=%s\nTable=%d\n", r.To, r.Src, r.Table)
+		}
+		for _, r := range d.rules {
+			fmt.Fprintf(&b, "\n[RoutingPolicyRule]\nFrom=%s\nTable=%d\nPriority=%d\n", strings.TrimSuffix(r.From.String(), "/32"), r.Table, r.Priority)
+		}
 		_ = c.FS.WriteFile(root, generated+"/10-netplan-"+id+".network", []byte(b.String()), 0o640) // the directory is new
 	}
 	c.mu.Lock()

@@ -119,14 +119,14 @@ func (c *Config) outgoing(via string, ip netip.Addr) (l Link, from netip.Addr, r
 		return l, a.Addr(), !a.Contains(ip), ""
 	}
 	if src, err := netip.ParseAddr(via); err == nil {
-		for _, l := range c.Stack.Links() {
-			for _, a := range l.Addrs {
-				if a.Addr() == src {
-					return l, src, !a.Contains(ip), ""
-				}
-			}
+		if !c.Stack.Owns(src) {
+			return l, from, false, "bind: Cannot assign requested address"
 		}
-		return l, from, false, "bind: Cannot assign requested address"
+		l, a, ok := c.Stack.RouteFrom(src, ip)
+		if !ok {
+			return l, from, false, "connect: Network is unreachable"
+		}
+		return l, src, !a.Contains(ip), ""
 	}
 	l, ok := c.Stack.Link(via)
 	if !ok {

@@ -75,6 +75,7 @@ type Link struct {
 	MTU   int // bytes
 	Up    bool
 	Addrs []Addr
+	Conf  Conf
 }
 
 // LinkLocal returns the IPv6 link-local address made of the MAC.
@@ -107,25 +108,32 @@ type Stack struct {
 	WentDown func(name string) // NETDEV_DOWN
 	Changed  func()            // after any change
 	Named    func(Port) string // the name that udev gives an adapter by a file, "" for none; nil: never
+	Fresh    func(string) Conf // what files set for an interface that appears; nil: nothing
 
-	mu    sync.Mutex
-	links []*Link
+	mu     sync.Mutex
+	links  []*Link
+	rules  []Rule
+	routes []TableRoute
+	tables []int // that had a route
 }
 
 // Boot replaces the interfaces by those of the given adapters, all down and without addresses.
 func (s *Stack) Boot(ports []Port) {
 	s.mu.Lock()
-	s.links = nil
+	s.links, s.rules, s.routes, s.tables = nil, nil, nil, nil
 	s.mu.Unlock()
 	s.Plug(ports)
 }
 
 // Plug makes the interfaces follow the adapters that are there now: new ones appear, others go, links change.
 func (s *Stack) Plug(ports []Port) {
-	names := make([]string, len(ports)) // without the lock: files are read for them
+	names, confs := make([]string, len(ports)), make([]Conf, len(ports)) // without the lock: files are read for them
 	for i, p := range ports {
 		if names[i] = p.Name(); s.Named != nil {
 			names[i] = cmp.Or(s.Named(p), names[i])
+		}
+		if s.Fresh != nil {
+			confs[i] = s.Fresh(names[i])
 		}
 	}
 	s.mu.Lock()
@@ -137,12 +145,13 @@ func (s *Stack) Plug(ports []Port) {
 			links = append(links, s.links[i])
 			continue
 		}
-		links = append(links, &Link{Port: p, Name: names[n], MTU: 1500})
+		links = append(links, &Link{Port: p, Name: names[n], MTU: 1500, Conf: confs[n]})
 	}
 	for i, l := range links {
 		l.Index = i + 2 // lo is 1
 	}
 	s.links = links
+	s.prune()
 	s.mu.Unlock()
 	s.changed()
 }
@@ -183,6 +192,7 @@ func (s *Stack) change(name string, f func(*Link) error) error {
 		return ErrNoDevice
 	}
 	err := f(s.links[i])
+	s.prune()
 	s.mu.Unlock()
 	if err == nil {
 		s.changed()

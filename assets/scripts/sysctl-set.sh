@@ -1,0 +1,6 @@
+#!/bin/sh
+# Writes numbers below /proc/sys: sysctl-set.sh PATH NUMBER... What is not there is passed by: its interface has gone.
+while [ $# -gt 1 ]; do
+	[ ! -e "/proc/sys/$1" ] || echo "$2" >"/proc/sys/$1" || exit 1
+	shift 2
+done

@@ -1,0 +1,159 @@
+package guest
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/guest/netconf"
+	"github.com/rdma-setup/rdma-setup/backends/ssh"
+)
+
+// arp sets how an interface that shares its subnet with another one treats ARP: KindARP. systemd-sysctl reads the file at boot, and
+// again when udev finds the interface (sysctl.d(5); 99-systemd.rules of systemd).
+type arp struct{ recorded }
+
+// arpPrefix begins the names of the files. They have no "rdma-setup" in them, as nouveauFile.
+const arpPrefix = "/etc/sysctl.d/60-rdma_setup-"
+
+// arpKeys are those of an interface below /proc/sys, in the order of ARPSpec. sysctl.d takes names with slashes, which leave the dots of
+// an interface's name alone.
+func arpKeys(nic string) []string {
+	at := "net/ipv4/conf/" + nic + "/"
+	return []string{at + "arp_ignore", at + "arp_announce", at + "rp_filter"}
+}
+
+func arpNumbers(a backends.ARPSpec) []string {
+	return []string{strconv.Itoa(a.Ignore), strconv.Itoa(a.Announce), strconv.Itoa(a.RPFilter)}
+}
+
+// ARPText is the file for an interface.
+func ARPText(nic string, a backends.ARPSpec) string {
+	text := ours
+	for i, key := range arpKeys(nic) {
+		text += key + " = " + arpNumbers(a)[i] + "\n"
+	}
+	return text
+}
+
+// arpScript tells about ARP and policy routing, for facts.policies.
+func arpScript() string {
+	return section("arp", script("arp.sh")) + section("arpfiles", patterned("dump.sh", arpPrefix+"*.conf")) +
+		section("rules", "ip -4 rule show") + section("tables", "ip -4 route show table all | grep ' table [0-9]'")
+}
+
+var arpLine = regexp.MustCompile(`(?m)^net/ipv4/conf/(\S+)/(arp_ignore|arp_announce|rp_filter) = (\d+)$`)
+
+// policies adds what the interfaces have under net.ipv4.conf, and the tables that rules send packets from their addresses by.
+func (f facts) policies(n *network) {
+	for i := range n.interfaces {
+		in := &n.interfaces[i]
+		for line := range strings.SplitSeq(f["arp"], "\n") {
+			if w := strings.Fields(line); len(w) == 4 && w[0] == in.Name {
+				_, _ = fmt.Sscan(strings.Join(w[1:], " "), &in.ARP.Ignore, &in.ARP.Announce, &in.ARP.RPFilter)
+			}
+		}
+		for _, file := range dumped(f["arpfiles"]) {
+			for _, m := range arpLine.FindAllStringSubmatch(string(file.Content), -1) {
+				if m[1] != in.Name {
+					continue
+				}
+				if in.ARPKept == nil {
+					in.ARPKept = &backends.ARPSpec{}
+				}
+				number, _ := strconv.Atoi(m[3])
+				*map[string]*int{"arp_ignore": &in.ARPKept.Ignore, "arp_announce": &in.ARPKept.Announce, "rp_filter": &in.ARPKept.RPFilter}[m[2]] = number
+			}
+		}
+		n.rules[in.Name] = f.rulesOf(in, n)
+	}
+}
+
+// A rule sends what comes from an address by a table; leads: out of the interface.
+type rule struct {
+	from  string
+	table int
+	leads bool
+}
+
+// rulesOf returns the rules for what comes from an address of the interface and lead out of it, and the one of its configuration
+// wherever that leads: the route goes with the address. ip prints "5001:	from 192.168.50.11 lookup 5001 proto static" and
+// "192.168.50.0/24 dev ens192 table 5001 scope link src 192.168.50.11" (ip-rule(8), ip-route(8)).
+func (f facts) rulesOf(in *backends.Interface, n *network) (rules []rule) {
+	c, _ := netconf.Find(n.system, n.files, netconf.NIC{Name: in.Name, MAC: in.MAC})
+	for line := range strings.SplitSeq(f["rules"], "\n") {
+		w := strings.Fields(line)
+		if len(w) < 5 || w[1] != "from" || w[3] != "lookup" {
+			continue
+		}
+		table, err := strconv.Atoi(w[4])
+		of := func(cidr string) bool { return strings.HasPrefix(cidr, w[2]+"/") }
+		leads := func(route string) bool { return strings.Contains(route+" ", " dev "+in.Name+" table "+w[4]+" ") }
+		r := rule{w[2], table, slices.ContainsFunc(strings.Split(f["tables"], "\n"), leads)}
+		if err == nil && (slices.ContainsFunc(in.Addresses, of) && r.leads || table == c.Table && slices.ContainsFunc(c.Addresses, of)) {
+			rules = append(rules, r)
+		}
+	}
+	return rules
+}
+
+// look finds the interface behind the adapter.
+func (a arp) look(ctx context.Context, s backends.Setting) (*backends.Interface, error) {
+	_, i, err := address{a.g}.look(ctx, s)
+	return i, err
+}
+
+func arpFile(portGroup string) string { return arpPrefix + netconf.Slug(portGroup) + ".conf" }
+
+// Read returns what is in force and comes back after a boot, Partial where only one of both is so, Absent without a file of ours.
+func (a arp) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
+	i, err := a.look(ctx, s)
+	return i.ARPValue(), err
+}
+
+// Set writes the file, then what is in force.
+func (a arp) Set(ctx context.Context, s backends.Setting, to backends.Value, _ backends.Progress) error {
+	vm := s.Target.Name
+	i, err := a.look(ctx, s)
+	switch {
+	case err != nil || i.ARPValue() == to:
+		return err
+	case to.IsAbsent(): // a boot brings back what was in force
+		return a.g.putBack(ctx, vm, backends.Kept{Items: []backends.Item{{Kind: backends.ItemFile, Name: arpFile(s.Name)}}})
+	case i == nil:
+		return backends.Errorf(backends.KindRefused, label(vm),
+			"See that the adapter is attached and the VM was power-cycled since, and that the guest has a driver for it.",
+			"no interface has the MAC of the adapter on %s", s.Name)
+	}
+	var want backends.ARPSpec
+	if err := to.Decode(&want); err != nil {
+		return err
+	}
+	if err := a.g.put(ctx, vm, arpFile(s.Name), []byte(ARPText(i.Name, want)), 0o644, ""); err != nil {
+		return err
+	}
+	var numbers []string
+	for k, key := range arpKeys(i.Name) {
+		numbers = append(numbers, key, arpNumbers(want)[k])
+	}
+	_, err = a.g.root(ctx, vm, "set arp_ignore, arp_announce and rp_filter of "+i.Name, ssh.Command{Script: script("sysctl-set.sh", numbers...)})
+	return err
+}
+
+// Keep records the file and the numbers.
+func (a arp) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (backends.Kept, error) {
+	i, err := a.look(ctx, s)
+	if err != nil {
+		return backends.Kept{}, err
+	}
+	m := manifest{files: []string{arpFile(s.Name)}}
+	if i != nil {
+		m.sysctls = arpKeys(i.Name)
+	}
+	items, err := a.g.record(ctx, s.Target.Name, m)
+	return backends.Kept{Items: items}, err
+}

@@ -1,0 +1,255 @@
+package netif
+
+import (
+	"cmp"
+	"errors"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
+)
+
+// A Rule is a rule of policy routing (ip-rule(8)): what comes from an address goes by a table.
+type Rule struct {
+	Priority int
+	From     netip.Prefix // not valid: from all
+	Table    int
+	Proto    string // "static" of a program that manages networks; "" of ip
+}
+
+// A TableRoute is a route in a table that is not main.
+type TableRoute struct {
+	Table int
+	To    netip.Prefix
+	Dev   string
+	Src   netip.Addr // not valid: none
+	Proto string
+}
+
+// A Conf is what an interface has under net.ipv4.conf; the default of the kernel is 0 for all (ip-sysctl.rst).
+type Conf struct{ Ignore, Announce, Filter int }
+
+// of returns a number by its name, nil for a name that the lab does not have.
+func (c *Conf) of(name string) *int {
+	return map[string]*int{"arp_ignore": &c.Ignore, "arp_announce": &c.Announce, "rp_filter": &c.Filter}[name]
+}
+
+var (
+	errNoRule  = errors.New("no such file or directory")
+	errPrefSrc = errors.New("invalid prefsrc address")
+	errDown    = errors.New("device for nexthop is not up")
+	errNoRoute = errors.New("no such process")
+)
+
+// Rules returns the rules that were added, by priority.
+func (s *Stack) Rules() []Rule {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := slices.Clone(s.rules)
+	slices.SortStableFunc(list, func(a, b Rule) int { return cmp.Compare(a.Priority, b.Priority) })
+	return list
+}
+
+// AddRule adds a rule (ErrExists).
+func (s *Stack) AddRule(r Rule) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slices.ContainsFunc(s.rules, func(o Rule) bool { return o.From == r.From && o.Table == r.Table && o.Priority == r.Priority }) {
+		return ErrExists
+	}
+	s.rules = append(s.rules, r)
+	return nil
+}
+
+// DeleteRule takes the first rule away that is as r, of any priority where r has none.
+func (s *Stack) DeleteRule(r Rule) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.rules, func(o Rule) bool {
+		return o.From == r.From && (r.Table == 0 || o.Table == r.Table) && (r.Priority == 0 || o.Priority == r.Priority)
+	})
+	if i < 0 {
+		return errNoRule
+	}
+	s.rules = slices.Delete(s.rules, i, i+1)
+	return nil
+}
+
+// TableRoutes returns the routes of all tables but main.
+func (s *Stack) TableRoutes() []TableRoute {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := slices.Clone(s.routes)
+	slices.SortStableFunc(list, func(a, b TableRoute) int { return cmp.Compare(a.Table, b.Table) })
+	return list
+}
+
+// AddRoute adds a route, or takes the place of one. Linux refuses a device that is down, and a source that is no address of its own
+// (fib_check_nh and fib_valid_prefsrc in net/ipv4/fib_semantics.c).
+func (s *Stack) AddRoute(r TableRoute, replace bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.links, func(l *Link) bool { return l.Name == r.Dev })
+	has := func(l *Link) bool {
+		return slices.ContainsFunc(l.Addrs, func(a Addr) bool { return a.Addr() == r.Src })
+	}
+	switch {
+	case i < 0:
+		return ErrNoDevice
+	case !s.links[i].Up:
+		return errDown
+	case r.Src.IsValid() && !slices.ContainsFunc(s.links, has):
+		return errPrefSrc
+	}
+	same := func(o TableRoute) bool { return o.Table == r.Table && o.To == r.To }
+	if slices.ContainsFunc(s.routes, same) {
+		if !replace {
+			return ErrExists
+		}
+		s.routes = slices.DeleteFunc(s.routes, same)
+	}
+	s.routes, s.tables = append(s.routes, r), append(s.tables, r.Table)
+	return nil
+}
+
+// hasTable tells whether a table ever had a route: an empty one stays.
+func (s *Stack) hasTable(table int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return table >= 253 && table <= 255 || slices.Contains(s.tables, table)
+}
+
+// DeleteRoutes takes routes of a table away: that to one network, or all where to is not valid.
+func (s *Stack) DeleteRoutes(table int, to netip.Prefix) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := len(s.routes)
+	s.routes = slices.DeleteFunc(s.routes, func(r TableRoute) bool { return r.Table == table && (!to.IsValid() || r.To == to) })
+	if to.IsValid() && len(s.routes) == before {
+		return errNoRoute
+	}
+	return nil
+}
+
+// prune drops the routes that Linux drops when a link goes down or an address is deleted (fib_sync_down_dev and
+// fib_sync_down_addr). The lock is held.
+func (s *Stack) prune() {
+	s.routes = slices.DeleteFunc(s.routes, func(r TableRoute) bool {
+		i := slices.IndexFunc(s.links, func(l *Link) bool { return l.Name == r.Dev && l.Up })
+		has := func(l *Link) bool {
+			return slices.ContainsFunc(l.Addrs, func(a Addr) bool { return a.Addr() == r.Src })
+		}
+		return i < 0 || r.Src.IsValid() && !slices.ContainsFunc(s.links, has)
+	})
+}
+
+// policies are the rules and routes that a configuration has for one interface.
+type policies struct {
+	rules  []Rule
+	routes []TableRoute
+}
+
+// follow makes the stack have what a configuration asks for in the place of what it asked for before.
+func (c *Config) follow(link string, want policies) {
+	c.mu.Lock()
+	old := c.policies[link]
+	if c.policies == nil {
+		c.policies = map[string]policies{}
+	}
+	c.policies[link] = want
+	c.mu.Unlock()
+	for _, r := range old.rules {
+		_ = c.Stack.DeleteRule(r) // somebody else may have
+	}
+	for _, r := range old.routes {
+		_ = c.Stack.DeleteRoutes(r.Table, r.To)
+	}
+	for _, r := range want.rules {
+		_ = c.Stack.AddRule(r) // one that is there is what was wanted
+	}
+	for _, r := range want.routes {
+		r.Dev = link
+		_ = c.Stack.AddRoute(r, true) // networkd logs what the kernel refuses
+	}
+}
+
+// carrier has who manages an interface configure it again when it comes up (systemd.network(5), IgnoreCarrierLoss=).
+func (c *Config) carrier(link string) {
+	c.mu.Lock()
+	p := c.policies[link]
+	c.mu.Unlock()
+	for _, r := range p.routes {
+		r.Dev = link
+		_ = c.Stack.AddRoute(r, true) // networkd logs what the kernel refuses
+	}
+}
+
+// RouteFrom returns the interface that a packet from one address to another leaves by: by the rules for the source, then as Route.
+func (s *Stack) RouteFrom(src, ip netip.Addr) (Link, Addr, bool) {
+	routes := s.TableRoutes()
+	for _, r := range s.Rules() {
+		if r.From.IsValid() && !r.From.Contains(src) {
+			continue
+		}
+		for _, to := range routes {
+			if l, ok := s.Link(to.Dev); ok && to.Table == r.Table && to.To.Contains(ip) {
+				return l, Addr{Prefix: netip.PrefixFrom(src, to.To.Bits())}, true
+			}
+		}
+	}
+	return s.Route(ip)
+}
+
+// Conf is /proc/sys/net/ipv4/conf.
+func (s *Stack) Conf() vfs.Tree {
+	t := vfs.Tree{}
+	for _, l := range append(s.Links(), Link{Name: "all"}, Link{Name: "default"}, Link{Name: "lo"}) {
+		t[l.Name] = vfs.Entry{Sub: func() vfs.Tree {
+			files := vfs.Tree{"forwarding": {Data: "0\n", Mode: 0o644}}
+			for _, name := range []string{"arp_ignore", "arp_announce", "rp_filter"} {
+				files[name] = vfs.Entry{Mode: 0o644, Data: strconv.Itoa(*l.Conf.of(name)) + "\n", Set: func(text string) error {
+					number, err := strconv.Atoi(strings.TrimSpace(text))
+					if err != nil {
+						return syscall.EINVAL
+					}
+					return s.change(l.Name, func(l *Link) error {
+						*l.Conf.of(name) = number
+						return nil
+					})
+				}}
+			}
+			return files
+		}}
+	}
+	return t
+}
+
+// Sysctls returns what files of sysctl.d(5) set for an interface when it appears: systemd's rules for udev ask for it by its name.
+// The later file wins. A key whose first separator is a slash has no dots as separators.
+func Sysctls(fs *vfs.FS, name string) (conf Conf) {
+	list, err := fs.ReadDir(vfs.Root(), "/etc/sysctl.d")
+	if err != nil {
+		return conf
+	}
+	for _, i := range list {
+		data, err := fs.ReadFile(vfs.Root(), "/etc/sysctl.d/"+i.Name())
+		if err != nil || !strings.HasSuffix(i.Name(), ".conf") {
+			continue
+		}
+		for line := range strings.Lines(string(data)) {
+			key, value, ok := strings.Cut(line, "=")
+			key = strings.TrimPrefix(strings.TrimSpace(key), "-")
+			if dot := strings.IndexAny(key, "./"); dot >= 0 && key[dot] == '.' {
+				key = strings.NewReplacer(".", "/", "/", ".").Replace(key)
+			}
+			word, mine := strings.CutPrefix(key, "net/ipv4/conf/"+name+"/")
+			if number, err := strconv.Atoi(strings.TrimSpace(value)); ok && mine && err == nil && conf.of(word) != nil {
+				*conf.of(word) = number
+			}
+		}
+	}
+	return conf
+}
